@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Frames on their way out: headers, pieces of guest memory, trailer.
+ */
+#include <glib.h>
+#include "icrc.h"
+#include "roce-int.h"
+
+/* The first piece is for the headers, the last one for the trailer. */
+#define MAX_PIECES (ROCE_TX_MAX_IOV - 1)
+
+void roce_frame_begin(RoceTxFrame *frame)
+{
+    frame->iovcnt = 1;
+    frame->size = 0;
+    frame->nmaps = 0;
+}
+
+void roce_frame_unmap(RoceEngine *e, RoceTxFrame *frame)
+{
+    while (frame->nmaps) {
+        frame->nmaps--;
+        e->ops.unmap(e->opaque, frame->maps[frame->nmaps].host,
+                     frame->maps[frame->nmaps].len, false, 0);
+    }
+}
+
+void roce_frame_data(RoceTxFrame *frame, const void *data, uint32_t len)
+{
+    if (len) {
+        frame->iov[frame->iovcnt].iov_base = (void *)data;
+        frame->iov[frame->iovcnt].iov_len = len;
+        frame->iovcnt++;
+        frame->size += len;
+    }
+}
+
+/* Too many pieces: copy them into one. */
+static void frame_bounce(RoceEngine *e, RoceTxFrame *frame)
+{
+    size_t len = 0;
+    unsigned i;
+
+    /* The first piece may be the bounce buffer itself */
+    for (i = 1; i < frame->iovcnt; i++) {
+        if (frame->iov[i].iov_base != frame->bounce) {
+            memcpy(frame->bounce + len, frame->iov[i].iov_base,
+                   frame->iov[i].iov_len);
+        }
+        len += frame->iov[i].iov_len;
+    }
+    roce_frame_unmap(e, frame);
+    frame->iovcnt = 1;
+    frame->size = 0;
+    roce_frame_data(frame, frame->bounce, len);
+}
+
+bool roce_frame_map(RoceEngine *e, RoceTxFrame *frame, const RoceMr *mr,
+                    uint64_t addr, uint32_t len)
+{
+    while (len) {
+        uint64_t n = len;
+        uint64_t dma = roce_mr_dma(mr, addr, &n);
+        void *host;
+
+        if (frame->iovcnt == MAX_PIECES) {
+            frame_bounce(e, frame);
+        }
+        host = e->ops.map(e->opaque, dma, &n, false);
+        if (!host) {
+            return false;
+        }
+        frame->maps[frame->nmaps].host = host;
+        frame->maps[frame->nmaps].len = n;
+        frame->nmaps++;
+        roce_frame_data(frame, host, n);
+        addr += n;
+        len -= n;
+    }
+    return true;
+}
+
+void roce_frame_finish(RoceTx *tx)
+{
+    RoceTxFrame *frame = tx->frame;
+    size_t hdr_len, trailer_len;
+
+    hdr_len = roce_build(frame->hdr, tx->path, &tx->bth, tx->len);
+    frame->iov[0].iov_base = frame->hdr;
+    frame->iov[0].iov_len = hdr_len;
+    if (tx->local) {
+        return;
+    }
+    trailer_len = roce_icrc_trailer(frame->hdr, hdr_len, tx->path->is_ipv4,
+                                    frame->iov + 1, frame->iovcnt - 1,
+                                    frame->trailer);
+    frame->iov[frame->iovcnt].iov_base = frame->trailer;
+    frame->iov[frame->iovcnt].iov_len = trailer_len;
+    frame->iovcnt++;
+    frame->size += hdr_len + trailer_len;
+}

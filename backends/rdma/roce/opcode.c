@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The table of BTH opcodes (IBTA Vol 1 Release 1.4, 9.2.1).
+ */
+#include "opcode.h"
+
+#define HDR_LEN(f) \
+    (ROCE_BTH_LEN + \
+     ((f) & ROCE_OP_RETH ? ROCE_RETH_LEN : 0) + \
+     ((f) & ROCE_OP_ATOMICETH ? ROCE_ATOMICETH_LEN : 0) + \
+     ((f) & ROCE_OP_AETH ? ROCE_AETH_LEN : 0) + \
+     ((f) & ROCE_OP_ATOMICACK ? ROCE_ATOMICACK_LEN : 0) + \
+     ((f) & ROCE_OP_DETH ? ROCE_DETH_LEN : 0) + \
+     ((f) & ROCE_OP_IMM ? ROCE_IMM_LEN : 0) + \
+     ((f) & ROCE_OP_IETH ? ROCE_IETH_LEN : 0))
+
+#define OP(t, op, f) \
+    [ROCE_##t | ROCE_##op] = { \
+        .flags = (f), .transport = ROCE_##t, .hdr_len = HDR_LEN(f), \
+        .name = #t " " #op, \
+    }
+
+#define SEND   (ROCE_OP_SEND | ROCE_OP_PAYLOAD)
+#define WRITE  (ROCE_OP_WRITE | ROCE_OP_PAYLOAD)
+#define RESP   (ROCE_OP_READ_RESP | ROCE_OP_PAYLOAD)
+#define FIRST  ROCE_OP_FIRST
+#define MIDDLE ROCE_OP_MIDDLE
+#define LAST   ROCE_OP_LAST
+#define ONLY   ROCE_OP_ONLY
+#define IMM    ROCE_OP_IMM
+#define IETH   ROCE_OP_IETH
+#define RETH   ROCE_OP_RETH
+#define AETH   ROCE_OP_AETH
+#define DETH   ROCE_OP_DETH
+
+const RoceOpcodeInfo roce_opcodes[256] = {
+    OP(RC, SEND_FIRST, SEND | FIRST),
+    OP(RC, SEND_MIDDLE, SEND | MIDDLE),
+    OP(RC, SEND_LAST, SEND | LAST),
+    OP(RC, SEND_LAST_IMM, SEND | LAST | IMM),
+    OP(RC, SEND_ONLY, SEND | ONLY),
+    OP(RC, SEND_ONLY_IMM, SEND | ONLY | IMM),
+    OP(RC, WRITE_FIRST, WRITE | FIRST | RETH),
+    OP(RC, WRITE_MIDDLE, WRITE | MIDDLE),
+    OP(RC, WRITE_LAST, WRITE | LAST),
+    OP(RC, WRITE_LAST_IMM, WRITE | LAST | IMM),
+    OP(RC, WRITE_ONLY, WRITE | ONLY | RETH),
+    OP(RC, WRITE_ONLY_IMM, WRITE | ONLY | RETH | IMM),
+    OP(RC, READ_REQUEST, ROCE_OP_READ_REQ | ONLY | RETH),
+    OP(RC, READ_RESP_FIRST, RESP | FIRST | AETH),
+    OP(RC, READ_RESP_MIDDLE, RESP | MIDDLE),
+    OP(RC, READ_RESP_LAST, RESP | LAST | AETH),
+    OP(RC, READ_RESP_ONLY, RESP | ONLY | AETH),
+    OP(RC, ACKNOWLEDGE, ROCE_OP_ACK | ONLY | AETH),
+    OP(RC, ATOMIC_ACKNOWLEDGE,
+       ROCE_OP_ATOMIC_ACK | ONLY | AETH | ROCE_OP_ATOMICACK),
+    OP(RC, COMPARE_SWAP, ROCE_OP_ATOMIC | ONLY | ROCE_OP_ATOMICETH),
+    OP(RC, FETCH_ADD, ROCE_OP_ATOMIC | ONLY | ROCE_OP_ATOMICETH),
+    OP(RC, SEND_LAST_INV, SEND | LAST | IETH),
+    OP(RC, SEND_ONLY_INV, SEND | ONLY | IETH),
+
+    OP(UC, SEND_FIRST, SEND | FIRST),
+    OP(UC, SEND_MIDDLE, SEND | MIDDLE),
+    OP(UC, SEND_LAST, SEND | LAST),
+    OP(UC, SEND_LAST_IMM, SEND | LAST | IMM),
+    OP(UC, SEND_ONLY, SEND | ONLY),
+    OP(UC, SEND_ONLY_IMM, SEND | ONLY | IMM),
+    OP(UC, WRITE_FIRST, WRITE | FIRST | RETH),
+    OP(UC, WRITE_MIDDLE, WRITE | MIDDLE),
+    OP(UC, WRITE_LAST, WRITE | LAST),
+    OP(UC, WRITE_LAST_IMM, WRITE | LAST | IMM),
+    OP(UC, WRITE_ONLY, WRITE | ONLY | RETH),
+    OP(UC, WRITE_ONLY_IMM, WRITE | ONLY | RETH | IMM),
+
+    OP(UD, SEND_ONLY, SEND | ONLY | DETH),
+    OP(UD, SEND_ONLY_IMM, SEND | ONLY | DETH | IMM),
+};

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Posting: work requests become WQEs. What is wrong with one in itself is
+ * found here and told when its turn comes (IBTA 10.8.3, 11.4.1).
+ */
+#include <glib.h>
+#include "roce-int.h"
+
+#define KNOWN_FLAGS (RDMA_SEND_FENCE | RDMA_SEND_SIGNALED | \
+                     RDMA_SEND_SOLICITED | RDMA_SEND_INLINE | \
+                     RDMA_SEND_IP_CSUM)
+
+#define T(type) (1u << RDMA_QPT_##type)
+
+/* Which QP types take an opcode (IBTA table 94), and what its WR has. */
+static const struct {
+    uint32_t qp_types;
+    bool sends;                     /* payload leaves: may be inline */
+    bool receives;                  /* data comes back into the SGEs */
+} opcodes[] = {
+    [RDMA_WR_RDMA_WRITE] = { T(RC) | T(UC), true },
+    [RDMA_WR_RDMA_WRITE_WITH_IMM] = { T(RC) | T(UC), true },
+    [RDMA_WR_SEND] = { T(RC) | T(UC) | T(UD) | T(GSI), true },
+    [RDMA_WR_SEND_WITH_IMM] = { T(RC) | T(UC) | T(UD) | T(GSI), true },
+    [RDMA_WR_SEND_WITH_INV] = { T(RC), true },
+    [RDMA_WR_RDMA_READ] = { T(RC), false, true },
+    [RDMA_WR_RDMA_READ_WITH_INV] = { T(RC), false, true },
+    [RDMA_WR_ATOMIC_CMP_AND_SWP] = { T(RC), false, true },
+    [RDMA_WR_ATOMIC_FETCH_AND_ADD] = { T(RC), false, true },
+    [RDMA_WR_LOCAL_INV] = { T(RC) | T(UC) },
+    [RDMA_WR_REG_MR] = { T(RC) | T(UC) },
+};
+
+#undef T
+
+bool roce_opcode_ok(uint32_t qp_type, uint32_t opcode)
+{
+    return opcode < G_N_ELEMENTS(opcodes) &&
+           (opcodes[opcode].qp_types & 1u << qp_type);
+}
+
+/* Copy lists and data to slot @index; sets the length. */
+static RdmaWcStatus take_payload(RoceQp *qp, uint32_t index,
+                                 const RdmaSendWr *wr, RoceSendWqe *wqe)
+{
+    const RdmaQpCap *cap = &qp->init.cap;
+    uint64_t length = 0;
+    uint32_t i;
+
+    if (wr->send_flags & RDMA_SEND_INLINE) {
+        if (!opcodes[wr->opcode].sends || wr->num_sge) {
+            return RDMA_WC_LOC_QP_OP_ERR;
+        }
+        if (wr->inline_len > cap->max_inline_data) {
+            return RDMA_WC_LOC_LEN_ERR;
+        }
+        if (wr->inline_len) {
+            memcpy(roce_sinline(qp, index), wr->inline_data, wr->inline_len);
+        }
+        wqe->is_inline = true;
+        wqe->length = wr->inline_len;
+        return RDMA_WC_SUCCESS;
+    }
+
+    if (!opcodes[wr->opcode].sends && !opcodes[wr->opcode].receives) {
+        return RDMA_WC_SUCCESS;
+    }
+    if (wr->num_sge > cap->max_send_sge) {
+        return RDMA_WC_LOC_QP_OP_ERR;
+    }
+    for (i = 0; i < wr->num_sge; i++) {
+        length += wr->sg_list[i].length;
+    }
+    if (length > ROCE_MAX_MSG ||
+        (roce_opcode_is_atomic(wr->opcode) && length != sizeof(uint64_t))) {
+        return RDMA_WC_LOC_LEN_ERR;
+    }
+    if (wr->num_sge) {
+        memcpy(roce_ssges(qp, index), wr->sg_list,
+               wr->num_sge * sizeof(RdmaSge));
+    }
+    wqe->num_sge = wr->num_sge;
+    wqe->length = length;
+    return RDMA_WC_SUCCESS;
+}
+
+static void take_operands(const RdmaSendWr *wr, RoceSendWqe *wqe)
+{
+    switch (wr->opcode) {
+    case RDMA_WR_ATOMIC_CMP_AND_SWP:
+    case RDMA_WR_ATOMIC_FETCH_AND_ADD:
+        wqe->remote_addr = wr->wr.atomic.remote_addr;
+        wqe->compare_add = wr->wr.atomic.compare_add;
+        wqe->swap = wr->wr.atomic.swap;
+        wqe->rkey = wr->wr.atomic.rkey;
+        break;
+    case RDMA_WR_RDMA_WRITE:
+    case RDMA_WR_RDMA_WRITE_WITH_IMM:
+    case RDMA_WR_RDMA_READ:
+    case RDMA_WR_RDMA_READ_WITH_INV:
+        wqe->remote_addr = wr->wr.rdma.remote_addr;
+        wqe->rkey = wr->wr.rdma.rkey;
+        break;
+    case RDMA_WR_REG_MR:
+        wqe->mrn = wr->wr.reg.mrn;
+        wqe->rkey = wr->wr.reg.key;
+        wqe->access = wr->wr.reg.access;
+        break;
+    default:
+        break;
+    }
+
+    switch (wr->opcode) {
+    case RDMA_WR_SEND_WITH_IMM:
+    case RDMA_WR_RDMA_WRITE_WITH_IMM:
+        memcpy(wqe->imm, wr->ex.imm_data, sizeof(wqe->imm));
+        break;
+    case RDMA_WR_SEND_WITH_INV:
+    case RDMA_WR_RDMA_READ_WITH_INV:
+    case RDMA_WR_LOCAL_INV:
+        wqe->invalidate_rkey = wr->ex.invalidate_rkey;
+        break;
+    default:
+        break;
+    }
+}
+
+static RdmaWcStatus take_send(RoceQp *qp, uint32_t index,
+                              const RdmaSendWr *wr, RoceSendWqe *wqe)
+{
+    if (wr->status != RDMA_WC_SUCCESS) {
+        return wr->status;
+    }
+    if (!roce_opcode_ok(qp->init.qp_type, wr->opcode) ||
+        (wr->send_flags & ~KNOWN_FLAGS)) {
+        return RDMA_WC_LOC_QP_OP_ERR;
+    }
+    take_operands(wr, wqe);
+    if (roce_is_ud(qp)) {
+        if (wr->wr.ud.remote_qpn > RDMA_24BIT_MASK) {
+            return RDMA_WC_LOC_QP_OP_ERR;
+        }
+        wqe->remote_qpn = wr->wr.ud.remote_qpn;
+        wqe->remote_qkey = wr->wr.ud.remote_qkey;
+        wqe->av = wr->wr.ud.av;
+    }
+    return take_payload(qp, index, wr, wqe);
+}
+
+int roce_post_send(RoceEngine *e, uint32_t qpn, const RdmaSendWr *wr,
+                   int64_t now)
+{
+    RoceQp *qp = roce_qp_find(e, qpn);
+    RoceSendWqe *wqe;
+    uint32_t index;
+
+    if (!qp) {
+        return -ENOENT;
+    }
+    if (!roce_send_room(e, qpn)) {
+        return -ENOSPC;
+    }
+    index = qp->s.sq.prod;
+    wqe = roce_swqe(qp, index);
+    *wqe = (RoceSendWqe) {
+        .wr_id = wr->wr_id,
+        .opcode = wr->opcode,
+        .send_flags = wr->send_flags,
+    };
+    wqe->status = take_send(qp, index, wr, wqe);
+    qp->s.sq.prod++;
+    roce_qp_kick(qp);
+    return 0;
+}
+
+int roce_post_recv(RoceEngine *e, uint32_t qpn, const RdmaRecvWr *wr,
+                   int64_t now)
+{
+    RoceQp *qp = roce_qp_find(e, qpn);
+    RoceRecvWqe *wqe;
+    uint32_t index;
+
+    if (!qp) {
+        return -ENOENT;
+    }
+    if (!roce_recv_room(e, qpn)) {
+        return -ENOSPC;
+    }
+    index = qp->s.rq.prod;
+    wqe = roce_rwqe(qp, index);
+    *wqe = (RoceRecvWqe) { .wr_id = wr->wr_id, .status = wr->status };
+    if (wr->status == RDMA_WC_SUCCESS) {
+        if (wr->num_sge > qp->init.cap.max_recv_sge) {
+            wqe->status = RDMA_WC_LOC_QP_OP_ERR;
+        } else if (wr->num_sge) {
+            wqe->num_sge = wr->num_sge;
+            memcpy(roce_rsges(qp, index), wr->sg_list,
+                   wr->num_sge * sizeof(RdmaSge));
+        }
+    }
+    qp->s.rq.prod++;
+    /* It only has to be flushed, and not from in here */
+    if (qp->s.attr.qp_state == RDMA_QPS_ERR) {
+        roce_qp_kick(qp);
+    }
+    return 0;
+}

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Queue pairs: creation, query, destruction, and the queues' tails.
+ */
+#include <glib.h>
+#include "roce-int.h"
+
+/* More than any device offers; keeps ring sizes within 32 bits. */
+#define MAX_WR (1u << 20)
+
+RoceQp *roce_qp_find(const RoceEngine *e, uint32_t qpn)
+{
+    return qpn < e->config.max_qp ? e->qps[qpn] : NULL;
+}
+
+static RoceCq *cq_get(RoceEngine *e, uint32_t cqn)
+{
+    RoceCq *cq = g_hash_table_lookup(e->cqs, GUINT_TO_POINTER(cqn));
+
+    if (!cq) {
+        cq = g_new0(RoceCq, 1);
+        cq->cqn = cqn;
+        g_hash_table_insert(e->cqs, GUINT_TO_POINTER(cqn), cq);
+    }
+    cq->refs++;
+    return cq;
+}
+
+static void cq_put(RoceEngine *e, RoceCq *cq)
+{
+    if (--cq->refs == 0) {
+        g_hash_table_remove(e->cqs, GUINT_TO_POINTER(cq->cqn));
+    }
+}
+
+static uint32_t ring_size(uint32_t n)
+{
+    uint32_t size = 1;
+
+    while (size < n) {
+        size *= 2;
+    }
+    return size;
+}
+
+int roce_qp_create(RoceEngine *e, const RdmaQpInitAttr *init)
+{
+    const RdmaQpCap *cap = &init->cap;
+    uint32_t size;
+    RoceQp *qp;
+
+    switch (init->qp_type) {
+    case RDMA_QPT_GSI:
+        if (init->qpn != RDMA_QPN_GSI) {
+            return -EINVAL;
+        }
+        break;
+    case RDMA_QPT_RC:
+    case RDMA_QPT_UC:
+    case RDMA_QPT_UD:
+        if (init->qpn == RDMA_QPN_SMI || init->qpn == RDMA_QPN_GSI) {
+            return -EINVAL;
+        }
+        break;
+    default:
+        return -EINVAL;
+    }
+    if (init->qpn >= e->config.max_qp ||
+        cap->max_send_wr > MAX_WR || cap->max_recv_wr > MAX_WR) {
+        return -EINVAL;
+    }
+    if (e->qps[init->qpn]) {
+        return -EEXIST;
+    }
+
+    qp = g_new0(RoceQp, 1);
+    qp->e = e;
+    qp->init = *init;
+    qp->link.data = qp;
+
+    size = ring_size(cap->max_send_wr);
+    qp->sq_mask = size - 1;
+    qp->swqes = g_new0(RoceSendWqe, size);
+    qp->ssges = g_malloc0_n((gsize)size * MAX(1, cap->max_send_sge),
+                            sizeof(RdmaSge));
+    qp->sinline = g_malloc0_n(size, MAX(1, cap->max_inline_data));
+
+    size = ring_size(cap->max_recv_wr);
+    qp->rq_mask = size - 1;
+    qp->rwqes = g_new0(RoceRecvWqe, size);
+    qp->rsges = g_malloc0_n((gsize)size * MAX(1, cap->max_recv_sge),
+                            sizeof(RdmaSge));
+    size = ring_size(e->config.max_rd_atomic);
+    qp->res_mask = size - 1;
+    qp->resources = g_new0(RoceResource, size);
+
+    qp->send_cq = cq_get(e, init->send_cqn);
+    qp->recv_cq = cq_get(e, init->recv_cqn);
+    roce_qp_clear(qp);
+    e->qps[init->qpn] = qp;
+    return 0;
+}
+
+void roce_qp_clear(RoceQp *qp)
+{
+    RoceSqState *sq = &qp->s.sq;
+
+    memset(&qp->s, 0, sizeof(qp->s));
+    sq->ack_deadline = ROCE_NO_DEADLINE;
+    sq->rnr_deadline = ROCE_NO_DEADLINE;
+    memset(qp->resources, 0, (qp->res_mask + 1) * sizeof(RoceResource));
+    memset(&qp->send_cursor, 0, sizeof(qp->send_cursor));
+    memset(&qp->read_cursor, 0, sizeof(qp->read_cursor));
+    memset(&qp->recv_cursor, 0, sizeof(qp->recv_cursor));
+    qp->path_ok = false;
+    qp->path_local = false;
+    qp->path_serial = qp->e->gid_serial;
+    qp->resp_turn = false;
+    roce_qp_unlink(qp);
+    roce_timer_remove(qp);
+}
+
+void roce_qp_free(RoceQp *qp)
+{
+    RoceEngine *e = qp->e;
+
+    roce_qp_unlink(qp);
+    roce_timer_remove(qp);
+    cq_put(e, qp->send_cq);
+    cq_put(e, qp->recv_cq);
+    e->qps[qp->init.qpn] = NULL;
+    g_free(qp->swqes);
+    g_free(qp->ssges);
+    g_free(qp->sinline);
+    g_free(qp->rwqes);
+    g_free(qp->rsges);
+    g_free(qp->resources);
+    g_free(qp);
+}
+
+int roce_qp_destroy(RoceEngine *e, uint32_t qpn)
+{
+    RoceQp *qp = roce_qp_find(e, qpn);
+
+    if (!qp) {
+        return -ENOENT;
+    }
+    roce_qp_free(qp);
+    return 0;
+}
+
+int roce_qp_query(RoceEngine *e, uint32_t qpn, RdmaQpAttr *attr)
+{
+    RoceQp *qp = roce_qp_find(e, qpn);
+
+    if (!qp) {
+        return -ENOENT;
+    }
+    *attr = qp->s.attr;
+    attr->cur_qp_state = attr->qp_state;
+    attr->cap = qp->init.cap;
+    attr->sq_psn = qp->s.sq.end;
+    attr->rq_psn = qp->s.resp.epsn;
+    attr->sq_draining = attr->qp_state == RDMA_QPS_SQD && qp->s.sq.draining;
+    return 0;
+}
+
+void roce_qp_refresh_path(RoceQp *qp)
+{
+    RoceEngine *e = qp->e;
+
+    if (qp->path_serial == e->gid_serial) {
+        return;
+    }
+    qp->path_serial = e->gid_serial;
+    qp->path_ok = roce_path_init(e, &qp->s.attr.ah_attr, qp->init.qpn,
+                                 qp->s.attr.dest_qp_num, &qp->path);
+    qp->path_local = qp->path_ok && roce_gid_is_own(e, qp->path.dgid);
+}
+
+void roce_qp_event(RoceQp *qp, RdmaEventType type)
+{
+    RdmaEvent event = { .type = type, .id = qp->init.qpn };
+
+    qp->e->ops.event(qp->e->opaque, &event);
+}
+
+void roce_qp_enter_err(RoceQp *qp)
+{
+    RoceSqState *sq = &qp->s.sq;
+
+    qp->s.attr.qp_state = RDMA_QPS_ERR;
+    sq->rnr_wait = false;
+    sq->draining = false;
+    sq->ack_deadline = ROCE_NO_DEADLINE;
+    sq->rnr_deadline = ROCE_NO_DEADLINE;
+    roce_timer_remove(qp);
+    if (!qp->s.resp.closing) {
+        qp->s.resp.ack_kind = ROCE_ACK_NONE;
+        qp->s.resp.res_out = qp->s.resp.res_prod;
+    }
+    roce_sq_flush(qp);
+    roce_rq_flush(qp);
+}
+
+uint32_t roce_send_room(const RoceEngine *e, uint32_t qpn)
+{
+    const RoceQp *qp = roce_qp_find(e, qpn);
+
+    if (!qp) {
+        return 0;
+    }
+    switch (qp->s.attr.qp_state) {
+    case RDMA_QPS_RESET:
+    case RDMA_QPS_INIT:
+    case RDMA_QPS_RTR:
+        return 0;
+    default:
+        return qp->init.cap.max_send_wr - (qp->s.sq.prod - qp->s.sq.cons);
+    }
+}
+
+uint32_t roce_recv_room(const RoceEngine *e, uint32_t qpn)
+{
+    const RoceQp *qp = roce_qp_find(e, qpn);
+
+    if (!qp || qp->s.attr.qp_state == RDMA_QPS_RESET) {
+        return 0;
+    }
+    return qp->init.cap.max_recv_wr - (qp->s.rq.prod - qp->s.rq.cons);
+}

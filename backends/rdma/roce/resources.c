@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Responder resources: READs and ATOMICs, executed once and answered as
+ * often as the requester asks (IBTA 9.7.5.1.4, 9.7.5.1.5).
+ */
+#include <glib.h>
+#include "roce-int.h"
+
+static RoceResource *resource(const RoceQp *qp, uint32_t index)
+{
+    return &qp->resources[index & qp->res_mask];
+}
+
+RoceResource *roce_resp_pending(RoceQp *qp)
+{
+    RoceRespState *resp = &qp->s.resp;
+
+    while (resp->res_out != resp->res_prod) {
+        RoceResource *r = resource(qp, resp->res_out);
+
+        if (r->pending) {
+            return r;
+        }
+        resp->res_out++;
+    }
+    return NULL;
+}
+
+/*
+ * May the requester have one more READ or ATOMIC under way? It may have no
+ * more than resources, so the oldest one is answered completely by then; a
+ * repeated answer does not count, the requester need not wait for it.
+ */
+static bool resource_free(const RoceQp *qp)
+{
+    uint32_t n = qp->s.attr.max_dest_rd_atomic;
+
+    return n && !resource(qp, qp->s.resp.res_prod - n)->first;
+}
+
+static RoceResource *resource_take(RoceQp *qp)
+{
+    RoceRespState *resp = &qp->s.resp;
+    RoceResource *r = resource(qp, resp->res_prod);
+
+    resp->res_prod++;
+    if (resp->res_prod - resp->res_out > qp->res_mask + 1) {
+        resp->res_out++;
+    }
+    *r = (RoceResource) {
+        .psn = resp->epsn,
+        .reply_psn = resp->epsn,
+        .first = true,
+        .pending = true,
+    };
+    return r;
+}
+
+/* The request is executed: epsn and msn move on, an answer is due. */
+static void resource_commit(RoceQp *qp, RoceResource *r)
+{
+    RoceRespState *resp = &qp->s.resp;
+
+    resp->epsn = psn_add(resp->epsn, r->npsn);
+    resp->msn = psn_add(resp->msn, 1);
+    r->msn = resp->msn;
+    /* Its response acknowledges everything before it */
+    if (resp->ack_kind == ROCE_ACK_POSITIVE) {
+        resp->ack_kind = ROCE_ACK_NONE;
+    }
+    roce_qp_kick(qp);
+}
+
+bool roce_resp_read(RoceQp *qp, const RoceBth *bth, uint8_t *syndrome)
+{
+    RoceResource *r;
+
+    if (!(qp->s.attr.qp_access_flags & RDMA_ACCESS_REMOTE_READ) ||
+        bth->reth.len > ROCE_MAX_MSG || !resource_free(qp)) {
+        *syndrome = ROCE_NAK_INVALID_REQ;
+        return false;
+    }
+    if (bth->reth.len &&
+        !roce_mr_remote(qp->e, qp->init.pdn, bth->reth.rkey,
+                        RDMA_ACCESS_REMOTE_READ, bth->reth.va,
+                        bth->reth.len)) {
+        *syndrome = ROCE_NAK_REMOTE_ACCESS;
+        return false;
+    }
+    r = resource_take(qp);
+    r->type = ROCE_RES_READ;
+    r->va = bth->reth.va;
+    r->rkey = bth->reth.rkey;
+    r->len = bth->reth.len;
+    r->npsn = roce_npsn(qp, r->len);
+    r->reply_va = r->va;
+    r->reply_len = r->len;
+    resource_commit(qp, r);
+    return true;
+}
+
+bool roce_resp_atomic(RoceQp *qp, const RoceBth *bth, uint8_t *syndrome)
+{
+    bool swap = (bth->opcode & 0x1f) == ROCE_COMPARE_SWAP;
+    RoceEngine *e = qp->e;
+    uint64_t len = sizeof(uint64_t);
+    uint64_t dma, result;
+    const RoceMr *mr;
+    RoceResource *r;
+
+    if (!(qp->s.attr.qp_access_flags & RDMA_ACCESS_REMOTE_ATOMIC) ||
+        bth->atomiceth.va % sizeof(uint64_t) || !resource_free(qp)) {
+        *syndrome = ROCE_NAK_INVALID_REQ;
+        return false;
+    }
+    mr = roce_mr_remote(e, qp->init.pdn, bth->atomiceth.rkey,
+                        RDMA_ACCESS_REMOTE_ATOMIC, bth->atomiceth.va, len);
+    if (!mr) {
+        *syndrome = ROCE_NAK_REMOTE_ACCESS;
+        return false;
+    }
+    dma = roce_mr_dma(mr, bth->atomiceth.va, &len);
+    if (dma % sizeof(uint64_t) ||
+        !e->ops.atomic(e->opaque, dma,
+                       swap ? RDMA_WR_ATOMIC_CMP_AND_SWP
+                            : RDMA_WR_ATOMIC_FETCH_AND_ADD,
+                       swap ? bth->atomiceth.compare
+                            : bth->atomiceth.swap_add,
+                       swap ? bth->atomiceth.swap_add : 0, &result)) {
+        *syndrome = ROCE_NAK_REMOTE_OP;
+        return false;
+    }
+    r = resource_take(qp);
+    r->type = ROCE_RES_ATOMIC;
+    r->opcode = bth->opcode;
+    r->va = bth->atomiceth.va;
+    r->rkey = bth->atomiceth.rkey;
+    r->result = result;
+    r->npsn = 1;
+    resource_commit(qp, r);
+    return true;
+}
+
+/* The resource of a duplicate whose PSN is @psn; sets its @index. */
+static RoceResource *resource_find(const RoceQp *qp, uint32_t psn,
+                                   uint32_t *index)
+{
+    uint32_t prod = qp->s.resp.res_prod;
+    uint32_t i;
+
+    for (i = 1; i <= qp->s.attr.max_dest_rd_atomic; i++) {
+        RoceResource *r = resource(qp, prod - i);
+
+        if (r->type != ROCE_RES_NONE && psn_off(psn, r->psn) < r->npsn) {
+            *index = prod - i;
+            return r;
+        }
+    }
+    return NULL;
+}
+
+/* The same READ, or the rest of it from some packet on. */
+static bool read_matches(const RoceQp *qp, const RoceResource *r,
+                         const RoceBth *bth)
+{
+    uint32_t off = psn_off(bth->psn, r->psn) * qp->mtu;
+
+    return r->type == ROCE_RES_READ && bth->reth.rkey == r->rkey &&
+           bth->reth.va == r->va + off && bth->reth.len <= r->len - off &&
+           (bth->reth.len || !r->len);
+}
+
+static bool atomic_matches(const RoceResource *r, const RoceBth *bth)
+{
+    return r->type == ROCE_RES_ATOMIC && bth->opcode == r->opcode &&
+           bth->atomiceth.va == r->va && bth->atomiceth.rkey == r->rkey;
+}
+
+void roce_resp_replay(RoceQp *qp, const RocePacket *pkt)
+{
+    RoceRespState *resp = &qp->s.resp;
+    const RoceBth *bth = &pkt->bth;
+    uint32_t flags = pkt->info->flags;
+    uint32_t index = 0;
+    RoceResource *r;
+
+    if (flags & (ROCE_OP_SEND | ROCE_OP_WRITE)) {
+        roce_resp_ack(qp);
+        return;
+    }
+    r = resource_find(qp, bth->psn, &index);
+    if (!r || !(flags & ROCE_OP_READ_REQ ? read_matches(qp, r, bth)
+                                         : atomic_matches(r, bth))) {
+        qp->e->stats.rx_dropped++;
+        return;
+    }
+    if (flags & ROCE_OP_READ_REQ) {
+        r->reply_va = bth->reth.va;
+        r->reply_len = bth->reth.len;
+        r->reply_off = 0;
+        r->reply_psn = bth->psn;
+    }
+    r->pending = true;
+    if (resp->res_prod - index > resp->res_prod - resp->res_out) {
+        resp->res_out = index;
+    }
+    roce_qp_kick(qp);
+}

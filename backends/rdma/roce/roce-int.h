@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The engine's inner interfaces.
+ *
+ * A call into the engine looks up the object, changes its state and puts its
+ * QP on the list of active QPs; roce_poll_tx() serves that list. Completion
+ * queues that fail are noted and dealt with at the end of the call
+ * (roce_settle()), so that no code finds a QP in another state after it has
+ * posted a completion.
+ *
+ * Sources: IBTA Vol 1 Release 1.4; chapters are named at the functions.
+ */
+#ifndef ROCE_INT_H
+#define ROCE_INT_H
+
+#include <errno.h>
+#include <glib.h>
+#include "rdma/roce.h"
+#include "rdma/roce-state.h"
+#include "wire.h"
+
+/* Request packets that may be unacknowledged, per QP. */
+#define ROCE_WINDOW 128
+/* An acknowledgement is asked for at least every so many packets. */
+#define ROCE_ACK_INTERVAL 32
+/* PSNs that may be outstanding (IBTA 9.7.1). */
+#define ROCE_PSN_RANGE (1u << 23)
+/* The longest message, in bytes (IBTA 9.7.4.1.7). */
+#define ROCE_MAX_MSG (1u << 31)
+/* Bytes that a QP may send before the next one has its turn. */
+#define ROCE_QUANTUM 16384
+/* Frames to itself that the engine delivers before it asks for a break. */
+#define ROCE_LOOPBACK_BUDGET 256
+/* rnr_retry of a QP that never gives up (IBTA 9.9.2.1). */
+#define ROCE_RNR_ENDLESS 7
+
+typedef struct RoceMr {
+    RdmaMrAttr attr;
+    bool valid;
+    /* RDMA_MR_FAST_REG: what the next REG_MR commits */
+    bool pending;
+    uint64_t pending_iova;
+    uint64_t pending_length;
+    uint64_t *pending_pages;
+    uint32_t pending_npages;
+} RoceMr;
+
+/* A CQ that QPs use. */
+typedef struct RoceCq {
+    uint32_t cqn;
+    uint32_t refs;
+    bool dead;                      /* it failed; nothing is posted to it */
+} RoceCq;
+
+/* Where byte @off of the SGEs of WQE @index lies; saves walking the list. */
+typedef struct RoceSgCursor {
+    uint32_t index;
+    uint32_t off;
+    uint32_t sge;
+    uint32_t sge_off;
+} RoceSgCursor;
+
+typedef struct RoceQp {
+    RoceEngine *e;
+    RdmaQpInitAttr init;
+    RoceQpState s;
+
+    RoceSendWqe *swqes;
+    RdmaSge *ssges;                 /* cap.max_send_sge for each */
+    uint8_t *sinline;               /* cap.max_inline_data for each */
+    uint32_t sq_mask;
+    RoceRecvWqe *rwqes;
+    RdmaSge *rsges;
+    uint32_t rq_mask;
+    RoceResource *resources;        /* at least config.max_rd_atomic */
+    uint32_t res_mask;
+
+    RoceCq *send_cq;
+    RoceCq *recv_cq;
+
+    /* derived from s.attr, the GID table and the link */
+    RocePath path;
+    uint32_t path_serial;           /* of the GID table it was made from */
+    bool path_ok;
+    bool path_local;
+    uint32_t mtu;                   /* bytes */
+
+    RoceSgCursor send_cursor;       /* of SENDs and WRITEs */
+    RoceSgCursor read_cursor;       /* of READ responses coming in */
+    RoceSgCursor recv_cursor;
+
+    GList link;                     /* in e->active; data is the QP */
+    bool active;
+    bool resp_turn;                 /* READ responses go before requests */
+    uint32_t quantum;               /* bytes left of this turn */
+
+    uint32_t timer_slot;            /* in e->timers, from 1; 0: none */
+    int64_t timer_key;              /* at or before its first deadline */
+} RoceQp;
+
+struct RoceEngine {
+    RoceConfig config;
+    RoceOps ops;
+    void *opaque;
+
+    uint8_t mac[RDMA_MAC_LEN];
+    uint32_t link_mtu;
+    bool link_up;
+
+    uint8_t (*gids)[RDMA_GID_LEN];
+    bool *gid_valid;
+    GHashTable *gid_set;            /* the valid GIDs, each once */
+    uint32_t gid_serial;            /* changes with every path change */
+
+    RoceMr **mrs;                   /* by mrn */
+    RoceQp **qps;                   /* by qpn */
+    GHashTable *cqs;                /* cqn to RoceCq */
+
+    GQueue active;
+    bool woken;                     /* the owner knows that it must poll */
+    int64_t resume_at;              /* roce_poll_tx() took a break */
+    bool cq_failed;                 /* roce_settle() has work */
+
+    RoceQp **timers;                /* binary heap, from 1 */
+    uint32_t ntimers;
+
+    /* the one frame that is out between poll_tx and tx_done */
+    bool out;
+    uint32_t out_qpn;
+    bool out_completes;             /* it is the last of an unreliable WQE */
+
+    RoceStats stats;
+    uint8_t gather[ROCE_MAX_PAYLOAD];
+};
+
+/* A packet in the making. */
+typedef struct RoceTx {
+    RoceTxFrame *frame;
+    RoceBth bth;
+    const RocePath *path;
+    RocePath ud_path;
+    bool routed;                    /* @path can be used */
+    bool local;                     /* and leads back to this engine */
+    uint32_t len;                   /* bytes of payload */
+} RoceTx;
+
+static inline uint32_t psn_add(uint32_t psn, uint32_t n)
+{
+    return (psn + n) & RDMA_24BIT_MASK;
+}
+
+/* How far @psn lies behind @base, 0..2^24-1. */
+static inline uint32_t psn_off(uint32_t psn, uint32_t base)
+{
+    return (psn - base) & RDMA_24BIT_MASK;
+}
+
+static inline RoceSendWqe *roce_swqe(const RoceQp *qp, uint32_t index)
+{
+    return &qp->swqes[index & qp->sq_mask];
+}
+
+static inline RdmaSge *roce_ssges(const RoceQp *qp, uint32_t index)
+{
+    return qp->ssges + (size_t)(index & qp->sq_mask) *
+                       qp->init.cap.max_send_sge;
+}
+
+static inline uint8_t *roce_sinline(const RoceQp *qp, uint32_t index)
+{
+    return qp->sinline + (size_t)(index & qp->sq_mask) *
+                         qp->init.cap.max_inline_data;
+}
+
+static inline RoceRecvWqe *roce_rwqe(const RoceQp *qp, uint32_t index)
+{
+    return &qp->rwqes[index & qp->rq_mask];
+}
+
+static inline RdmaSge *roce_rsges(const RoceQp *qp, uint32_t index)
+{
+    return qp->rsges + (size_t)(index & qp->rq_mask) *
+                       qp->init.cap.max_recv_sge;
+}
+
+static inline bool roce_is_ud(const RoceQp *qp)
+{
+    return qp->init.qp_type == RDMA_QPT_UD || qp->init.qp_type == RDMA_QPT_GSI;
+}
+
+/* Packets of a message of @len bytes (IBTA 9.7.3.1: an empty one has one). */
+static inline uint32_t roce_packets(uint32_t len, uint32_t mtu)
+{
+    return len ? (len - 1) / mtu + 1 : 1;
+}
+
+static inline uint32_t roce_npsn(const RoceQp *qp, uint32_t len)
+{
+    return roce_packets(len, qp->mtu);
+}
+
+static inline bool roce_opcode_is_read(uint32_t opcode)
+{
+    return opcode == RDMA_WR_RDMA_READ ||
+           opcode == RDMA_WR_RDMA_READ_WITH_INV;
+}
+
+static inline bool roce_opcode_is_atomic(uint32_t opcode)
+{
+    return opcode == RDMA_WR_ATOMIC_CMP_AND_SWP ||
+           opcode == RDMA_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+/* It changes MRs and sends nothing. */
+static inline bool roce_opcode_is_local(uint32_t opcode)
+{
+    return opcode == RDMA_WR_REG_MR || opcode == RDMA_WR_LOCAL_INV;
+}
+
+/* engine.c */
+RoceQp *roce_qp_find(const RoceEngine *e, uint32_t qpn);
+bool roce_gid_is_own(const RoceEngine *e, const uint8_t gid[RDMA_GID_LEN]);
+/*
+ * The path of @av from QP @sqpn to QP @dqpn. False if its GID index is empty
+ * or source and destination are of different IP versions.
+ */
+bool roce_path_init(const RoceEngine *e, const RdmaAv *av, uint32_t sqpn,
+                    uint32_t dqpn, RocePath *path);
+/* Tell the owner, unless it knows, that there is something to do. */
+void roce_wake(RoceEngine *e);
+/* Move the QPs of failed CQs to ERR. Ends every call that may complete. */
+void roce_settle(RoceEngine *e);
+
+/* mr.c */
+/*
+ * The MR of a key, if it is valid, in PD @pdn, grants @access and covers
+ * [@addr, @addr + @len) (IBTA 10.6.3); else NULL. @len is not 0.
+ */
+RoceMr *roce_mr_local(const RoceEngine *e, uint32_t pdn, uint32_t lkey,
+                      uint32_t access, uint64_t addr, uint32_t len);
+RoceMr *roce_mr_remote(const RoceEngine *e, uint32_t pdn, uint32_t rkey,
+                       uint32_t access, uint64_t addr, uint32_t len);
+/* The DMA address of @addr; cuts *@len to what follows it without a gap. */
+uint64_t roce_mr_dma(const RoceMr *mr, uint64_t addr, uint64_t *len);
+/* Copy to a range that was checked. False if memory is not there. */
+bool roce_mr_write(RoceEngine *e, const RoceMr *mr, uint64_t addr,
+                   const void *buf, size_t len);
+/* The memory side of REG_MR and of the invalidating requests (IBTA 10.6.5). */
+bool roce_mr_register(RoceEngine *e, uint32_t pdn, uint32_t mrn, uint32_t key,
+                      uint32_t access);
+bool roce_mr_invalidate(RoceEngine *e, uint32_t pdn, uint32_t key,
+                        bool remote);
+void roce_mr_free(RoceMr *mr);
+
+/* post.c */
+/* Does a QP of this type take this opcode? */
+bool roce_opcode_ok(uint32_t qp_type, uint32_t opcode);
+
+/* state-check.c: NULL, or what is wrong with an image */
+const char *roce_check_mr(const RoceEngine *e, const RoceMrImage *image);
+const char *roce_check_qp(const RoceEngine *e, const RoceQpImage *image,
+                          const RdmaQpCap *max);
+
+/* sg.c */
+/* Are all SGEs good for @access? */
+bool roce_sg_check(const RoceQp *qp, const RdmaSge *sges, uint32_t n,
+                   uint32_t access);
+/*
+ * Copy @len bytes to byte @off of the list of WQE @index. LOC_LEN_ERR if the
+ * list is shorter, LOC_PROT_ERR if the memory may not or cannot be written.
+ */
+RdmaWcStatus roce_sg_scatter(RoceQp *qp, RoceSgCursor *c, uint32_t index,
+                             const RdmaSge *sges, uint32_t n, uint32_t off,
+                             const uint8_t *buf, uint32_t len);
+/* Put @len bytes from byte @off of the list into @frame; false: LOC_PROT. */
+bool roce_sg_gather(RoceQp *qp, RoceSgCursor *c, uint32_t index,
+                    const RdmaSge *sges, uint32_t n, uint32_t off,
+                    uint32_t len, RoceTxFrame *frame);
+
+/* frame.c */
+void roce_frame_begin(RoceTxFrame *frame);
+/* Append @len bytes of a checked range of @mr; false if not mappable. */
+bool roce_frame_map(RoceEngine *e, RoceTxFrame *frame, const RoceMr *mr,
+                    uint64_t addr, uint32_t len);
+void roce_frame_data(RoceTxFrame *frame, const void *data, uint32_t len);
+void roce_frame_unmap(RoceEngine *e, RoceTxFrame *frame);
+/* Write the headers and, unless @tx->local, the ICRC. */
+void roce_frame_finish(RoceTx *tx);
+
+/* sched.c */
+/* Put @qp on the list of QPs that roce_poll_tx() looks at. */
+void roce_qp_kick(RoceQp *qp);
+void roce_qp_unlink(RoceQp *qp);
+
+/* timer.c */
+/* @qp has a deadline at @when; earlier ones stay. */
+void roce_timer_arm(RoceQp *qp, int64_t when);
+void roce_timer_remove(RoceQp *qp);
+
+/* qp.c */
+void roce_qp_refresh_path(RoceQp *qp);
+void roce_qp_free(RoceQp *qp);
+/* Set all of the QP's state but its attributes back. */
+void roce_qp_clear(RoceQp *qp);
+/* IBTA 10.3.1.7: to ERR, everything outstanding is flushed. */
+void roce_qp_enter_err(RoceQp *qp);
+void roce_qp_event(RoceQp *qp, RdmaEventType type);
+
+/* complete.c */
+/* Complete and retire the oldest send WQE with @status. */
+void roce_sq_complete(RoceQp *qp, RdmaWcStatus status);
+/* Complete the oldest WQEs that are done. */
+void roce_sq_reap(RoceQp *qp);
+/* The oldest send WQE fails: IBTA 10.10.2, ERR or (unreliable) SQE. */
+void roce_sq_fail(RoceQp *qp, RdmaWcStatus status);
+/* Complete and retire the oldest receive WQE; @wc lacks what all have. */
+void roce_rq_complete(RoceQp *qp, RdmaWc *wc, bool solicited);
+void roce_rq_fail(RoceQp *qp, RdmaWcStatus status);
+void roce_sq_flush(RoceQp *qp);
+void roce_rq_flush(RoceQp *qp);
+
+/* requester.c: RC and UC */
+bool roce_req_tx(RoceQp *qp, int64_t now, RoceTx *tx);
+/* The frame of an unreliable WQE's last packet has left. */
+void roce_req_sent(RoceQp *qp);
+/* Drop the retransmission state; @psn is where a new RTS starts. */
+void roce_req_init(RoceQp *qp, uint32_t psn);
+/* Is SQD drained by now? */
+void roce_req_check_drained(RoceQp *qp);
+
+/* ack.c: what comes back to an RC requester */
+void roce_req_rx(RoceQp *qp, const RocePacket *pkt, int64_t now);
+void roce_req_expire(RoceQp *qp, int64_t now);
+/* Put the send cursor on @psn. */
+void roce_req_seek(RoceQp *qp, uint32_t psn);
+/* Wait for an answer from now on, if one is due. */
+void roce_req_start_timer(RoceQp *qp, int64_t now);
+
+/* responder.c: RC and UC */
+void roce_resp_rx(RoceQp *qp, const RocePacket *pkt);
+
+/* respond.c: what a responder sends */
+/* Owe an ACK of everything up to epsn - 1. */
+void roce_resp_ack(RoceQp *qp);
+/* Owe a NAK; whatever comes until @psn comes again is dropped. */
+void roce_resp_nak(RoceQp *qp, uint8_t syndrome, uint32_t psn);
+/*
+ * A request that ends the QP's life (IBTA 9.9.3.1): ERR at once, but what
+ * was owed before is sent, and a NAK. Unless a completion tells of the
+ * error, an event does.
+ */
+void roce_resp_fatal(RoceQp *qp, uint8_t syndrome, uint32_t psn);
+void roce_resp_fatal_event(RoceQp *qp, uint8_t syndrome, uint32_t psn);
+/* Is the next thing to send an acknowledgement? */
+bool roce_resp_has_ack(RoceQp *qp);
+bool roce_resp_tx(RoceQp *qp, RoceTx *tx);
+
+/* resources.c: READ and ATOMIC at the responder */
+/* A new request: false if it is refused, then @syndrome says how. */
+bool roce_resp_read(RoceQp *qp, const RoceBth *bth, uint8_t *syndrome);
+bool roce_resp_atomic(RoceQp *qp, const RoceBth *bth, uint8_t *syndrome);
+/* Answer a duplicate again, if it is one (IBTA 9.7.5.1.4 f.). */
+void roce_resp_replay(RoceQp *qp, const RocePacket *pkt);
+/* The oldest resource whose answer is not complete, or NULL. */
+RoceResource *roce_resp_pending(RoceQp *qp);
+
+/* ud.c: UD and GSI */
+bool roce_ud_tx(RoceQp *qp, RoceTx *tx);
+void roce_ud_rx(RoceQp *qp, const RocePacket *pkt);
+
+/* rx.c */
+/* Give a checked packet to the QP it is for. */
+void roce_deliver(RoceEngine *e, const RocePacket *pkt, int64_t now);
+
+#endif /* ROCE_INT_H */

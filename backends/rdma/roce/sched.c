@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Who sends next: round robin over the QPs that may have something to send,
+ * a few packets each, so that long messages do not starve short ones.
+ */
+#include <glib.h>
+#include "roce-int.h"
+
+void roce_qp_kick(RoceQp *qp)
+{
+    RoceEngine *e = qp->e;
+
+    if (!qp->active) {
+        qp->active = true;
+        qp->quantum = ROCE_QUANTUM;
+        g_queue_push_tail_link(&e->active, &qp->link);
+    }
+    roce_wake(e);
+}
+
+void roce_qp_unlink(RoceQp *qp)
+{
+    if (qp->active) {
+        qp->active = false;
+        g_queue_unlink(&qp->e->active, &qp->link);
+    }
+}
+
+/* The QP's next packet: acknowledgements first, the rest in turns. */
+static bool qp_tx(RoceQp *qp, int64_t now, RoceTx *tx)
+{
+    roce_frame_begin(tx->frame);
+    memset(&tx->bth, 0, sizeof(tx->bth));
+    tx->bth.pkey = RDMA_DEFAULT_PKEY;
+    tx->len = 0;
+
+    switch (qp->s.attr.qp_state) {
+    case RDMA_QPS_SQE:
+        roce_sq_flush(qp);
+        break;
+    case RDMA_QPS_ERR:
+        roce_sq_flush(qp);
+        roce_rq_flush(qp);
+        break;
+    default:
+        break;
+    }
+    if (roce_is_ud(qp)) {
+        return roce_ud_tx(qp, tx);
+    }
+
+    roce_qp_refresh_path(qp);
+    tx->path = &qp->path;
+    tx->routed = qp->path_ok;
+    tx->local = qp->path_local;
+    tx->bth.dqpn = qp->s.attr.dest_qp_num;
+
+    if (roce_resp_has_ack(qp) || qp->resp_turn) {
+        qp->resp_turn = false;
+        return roce_resp_tx(qp, tx) || roce_req_tx(qp, now, tx);
+    }
+    qp->resp_turn = true;
+    return roce_req_tx(qp, now, tx) || roce_resp_tx(qp, tx);
+}
+
+/* Round robin: @qp has sent @len bytes. */
+static void end_turn(RoceQp *qp, uint32_t len)
+{
+    RoceEngine *e = qp->e;
+
+    /* Short packets cost, too */
+    len += ROCE_MAX_HDR;
+    if (qp->quantum > len) {
+        qp->quantum -= len;
+        return;
+    }
+    qp->quantum = ROCE_QUANTUM;
+    g_queue_unlink(&e->active, &qp->link);
+    g_queue_push_tail_link(&e->active, &qp->link);
+}
+
+/* The destination is the engine itself. */
+static void loop_back(RoceEngine *e, RoceTx *tx, int64_t now)
+{
+    RoceTxFrame *frame = tx->frame;
+    RocePacket pkt = {
+        .path = *tx->path,
+        .bth = tx->bth,
+        .info = &roce_opcodes[tx->bth.opcode],
+        .l3 = frame->hdr + ROCE_ETH_LEN,
+        .payload = e->gather,
+        .payload_len = tx->len,
+    };
+    size_t off = 0;
+    unsigned i;
+
+    pkt.bth_start = frame->hdr + frame->iov[0].iov_len - pkt.info->hdr_len;
+    if (frame->iovcnt == 2) {
+        pkt.payload = frame->iov[1].iov_base;
+    } else {
+        for (i = 1; i < frame->iovcnt; i++) {
+            memcpy(e->gather + off, frame->iov[i].iov_base,
+                   frame->iov[i].iov_len);
+            off += frame->iov[i].iov_len;
+        }
+    }
+    e->stats.loopback_frames++;
+    roce_deliver(e, &pkt, now);
+}
+
+bool roce_poll_tx(RoceEngine *e, int64_t now, RoceTxFrame *frame)
+{
+    unsigned budget = ROCE_LOOPBACK_BUDGET;
+    RoceTx tx = { .frame = frame };
+    RoceQp *qp;
+
+    /* The owner goes on until there is nothing: no need to tell it */
+    e->woken = true;
+    e->resume_at = ROCE_NO_DEADLINE;
+    while (!g_queue_is_empty(&e->active)) {
+        qp = e->active.head->data;
+        if (!qp_tx(qp, now, &tx)) {
+            roce_qp_unlink(qp);
+            roce_settle(e);
+            continue;
+        }
+        end_turn(qp, tx.len);
+        /* Without a link, or with its GID gone, a QP talks to the void */
+        if (tx.routed && !tx.local && e->link_up) {
+            roce_frame_finish(&tx);
+            roce_settle(e);
+            e->stats.tx_frames++;
+            e->stats.tx_bytes += frame->size;
+            e->out = true;
+            return true;
+        }
+        if (tx.routed && tx.local) {
+            roce_frame_finish(&tx);
+            loop_back(e, &tx, now);
+        }
+        roce_tx_done(e, frame);
+        if (--budget == 0) {
+            /* An owner that sleeps until the deadline comes back at once */
+            e->resume_at = now;
+            e->woken = false;
+            roce_wake(e);
+            return false;
+        }
+    }
+    e->woken = false;
+    return false;
+}
+
+void roce_tx_done(RoceEngine *e, RoceTxFrame *frame)
+{
+    RoceQp *qp;
+
+    roce_frame_unmap(e, frame);
+    e->out = false;
+    if (e->out_completes) {
+        e->out_completes = false;
+        qp = roce_qp_find(e, e->out_qpn);
+        if (qp) {
+            roce_req_sent(qp);
+        }
+    }
+    roce_settle(e);
+}

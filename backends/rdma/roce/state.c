@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Objects leave the engine and come into another one.
+ */
+#include <string.h>
+#include <glib.h>
+#include "roce-int.h"
+
+bool roce_get_gid(const RoceEngine *e, uint32_t index,
+                  uint8_t gid[RDMA_GID_LEN])
+{
+    if (index >= e->config.gid_table_len || !e->gid_valid[index]) {
+        return false;
+    }
+    memcpy(gid, e->gids[index], RDMA_GID_LEN);
+    return true;
+}
+
+void roce_import_stats(RoceEngine *e, const RoceStats *stats)
+{
+    e->stats = *stats;
+}
+
+/* Memory regions */
+
+bool roce_has_mr(const RoceEngine *e, uint32_t mrn)
+{
+    return mrn <= e->config.max_mr && e->mrs[mrn];
+}
+
+static uint64_t *copy_pages(const uint64_t *pages, uint32_t n)
+{
+    return n ? g_memdup2(pages, (gsize)n * sizeof(*pages)) : NULL;
+}
+
+int roce_export_mr(const RoceEngine *e, uint32_t mrn, RoceMrImage *image)
+{
+    const RoceMr *mr;
+
+    if (!roce_has_mr(e, mrn)) {
+        return -ENOENT;
+    }
+    mr = e->mrs[mrn];
+    *image = (RoceMrImage) { .attr = mr->attr, .valid = mr->valid };
+    if (mr->valid) {
+        image->attr.pages = copy_pages(mr->attr.pages, mr->attr.npages);
+    } else {
+        image->attr.pages = NULL;
+        image->attr.npages = 0;
+        image->attr.iova = 0;
+        image->attr.length = 0;
+    }
+    if (mr->pending) {
+        image->pending = true;
+        image->pending_iova = mr->pending_iova;
+        image->pending_length = mr->pending_length;
+        image->pending_npages = mr->pending_npages;
+        image->pending_pages = copy_pages(mr->pending_pages,
+                                          mr->pending_npages);
+    }
+    return 0;
+}
+
+void roce_mr_image_clear(RoceMrImage *image)
+{
+    g_clear_pointer(&image->attr.pages, g_free);
+    g_clear_pointer(&image->pending_pages, g_free);
+}
+
+int roce_import_mr(RoceEngine *e, const RoceMrImage *image, const char **why)
+{
+    RoceMr *mr;
+
+    *why = roce_check_mr(e, image);
+    if (*why) {
+        return -EINVAL;
+    }
+    mr = g_new0(RoceMr, 1);
+    mr->attr = image->attr;
+    mr->attr.pages = copy_pages(image->attr.pages, image->attr.npages);
+    mr->valid = image->valid;
+    if (image->pending) {
+        mr->pending = true;
+        mr->pending_iova = image->pending_iova;
+        mr->pending_length = image->pending_length;
+        mr->pending_npages = image->pending_npages;
+        mr->pending_pages = copy_pages(image->pending_pages,
+                                       image->pending_npages);
+    }
+    e->mrs[mr->attr.mrn] = mr;
+    return 0;
+}
+
+/* Queue pairs */
+
+bool roce_has_qp(const RoceEngine *e, uint32_t qpn)
+{
+    return roce_qp_find(e, qpn) != NULL;
+}
+
+static uint32_t inline_size(const RoceSendWqe *wqe)
+{
+    return wqe->is_inline ? wqe->length : 0;
+}
+
+static void export_send(const RoceQp *qp, RoceQpImage *image)
+{
+    const RoceSqState *sq = &qp->s.sq;
+    RdmaSge *sge;
+    uint8_t *data;
+    uint32_t i;
+
+    image->n_send = sq->prod - sq->cons;
+    for (i = sq->cons; i != sq->prod; i++) {
+        image->n_send_sges += roce_swqe(qp, i)->num_sge;
+        image->inline_len += inline_size(roce_swqe(qp, i));
+    }
+    image->send = g_new(RoceSendWqe, image->n_send);
+    image->send_sges = sge = g_new(RdmaSge, image->n_send_sges);
+    image->inline_data = data = g_malloc(image->inline_len);
+    for (i = sq->cons; i != sq->prod; i++) {
+        const RoceSendWqe *wqe = roce_swqe(qp, i);
+        uint32_t n = inline_size(wqe);
+
+        image->send[i - sq->cons] = *wqe;
+        if (wqe->num_sge) {
+            memcpy(sge, roce_ssges(qp, i), wqe->num_sge * sizeof(*sge));
+            sge += wqe->num_sge;
+        }
+        if (n) {
+            memcpy(data, roce_sinline(qp, i), n);
+            data += n;
+        }
+    }
+}
+
+static void export_recv(const RoceQp *qp, RoceQpImage *image)
+{
+    const RoceRqState *rq = &qp->s.rq;
+    RdmaSge *sge;
+    uint32_t i;
+
+    image->n_recv = rq->prod - rq->cons;
+    for (i = rq->cons; i != rq->prod; i++) {
+        image->n_recv_sges += roce_rwqe(qp, i)->num_sge;
+    }
+    image->recv = g_new(RoceRecvWqe, image->n_recv);
+    image->recv_sges = sge = g_new(RdmaSge, image->n_recv_sges);
+    for (i = rq->cons; i != rq->prod; i++) {
+        const RoceRecvWqe *wqe = roce_rwqe(qp, i);
+
+        image->recv[i - rq->cons] = *wqe;
+        if (wqe->num_sge) {
+            memcpy(sge, roce_rsges(qp, i), wqe->num_sge * sizeof(*sge));
+            sge += wqe->num_sge;
+        }
+    }
+}
+
+/* Those that were used since RESET: never more than have been. */
+static void export_resources(const RoceQp *qp, RoceQpImage *image)
+{
+    uint32_t prod = qp->s.resp.res_prod;
+    uint32_t size = qp->res_mask + 1;
+    uint32_t n = 0, i;
+
+    while (n < size &&
+           qp->resources[(prod - n - 1) & qp->res_mask].type !=
+           ROCE_RES_NONE) {
+        n++;
+    }
+    image->n_res = n;
+    image->res = g_new(RoceResource, n);
+    for (i = 0; i < n; i++) {
+        image->res[i] = qp->resources[(prod - n + i) & qp->res_mask];
+    }
+}
+
+int roce_export_qp(const RoceEngine *e, uint32_t qpn, RoceQpImage *image)
+{
+    const RoceQp *qp = roce_qp_find(e, qpn);
+
+    if (!qp) {
+        return -ENOENT;
+    }
+    if (e->out) {
+        return -EBUSY;
+    }
+    *image = (RoceQpImage) {
+        .init = qp->init,
+        .s = qp->s,
+        .send_cq_dead = qp->send_cq->dead,
+        .recv_cq_dead = qp->recv_cq->dead,
+    };
+    export_send(qp, image);
+    export_recv(qp, image);
+    export_resources(qp, image);
+    return 0;
+}
+
+void roce_qp_image_clear(RoceQpImage *image)
+{
+    g_clear_pointer(&image->send, g_free);
+    g_clear_pointer(&image->send_sges, g_free);
+    g_clear_pointer(&image->inline_data, g_free);
+    g_clear_pointer(&image->recv, g_free);
+    g_clear_pointer(&image->recv_sges, g_free);
+    g_clear_pointer(&image->res, g_free);
+}
+
+static void import_send(RoceQp *qp, const RoceQpImage *image)
+{
+    const RdmaSge *sge = image->send_sges;
+    const uint8_t *data = image->inline_data;
+    uint32_t i;
+
+    for (i = 0; i < image->n_send; i++) {
+        const RoceSendWqe *wqe = &image->send[i];
+        uint32_t index = qp->s.sq.cons + i;
+        uint32_t n = inline_size(wqe);
+
+        *roce_swqe(qp, index) = *wqe;
+        if (wqe->num_sge) {
+            memcpy(roce_ssges(qp, index), sge, wqe->num_sge * sizeof(*sge));
+            sge += wqe->num_sge;
+        }
+        if (n) {
+            memcpy(roce_sinline(qp, index), data, n);
+            data += n;
+        }
+    }
+}
+
+static void import_recv(RoceQp *qp, const RoceQpImage *image)
+{
+    const RdmaSge *sge = image->recv_sges;
+    uint32_t i;
+
+    for (i = 0; i < image->n_recv; i++) {
+        const RoceRecvWqe *wqe = &image->recv[i];
+        uint32_t index = qp->s.rq.cons + i;
+
+        *roce_rwqe(qp, index) = *wqe;
+        if (wqe->num_sge) {
+            memcpy(roce_rsges(qp, index), sge, wqe->num_sge * sizeof(*sge));
+            sge += wqe->num_sge;
+        }
+    }
+}
+
+int roce_import_qp(RoceEngine *e, const RoceQpImage *image,
+                   const RdmaQpCap *max, const char **why)
+{
+    int64_t deadline;
+    RoceQp *qp;
+    uint32_t i;
+
+    *why = roce_check_qp(e, image, max);
+    if (!*why && roce_qp_create(e, &image->init)) {
+        *why = "bad or used number, or bad type";
+    }
+    if (*why) {
+        return -EINVAL;
+    }
+    qp = roce_qp_find(e, image->init.qpn);
+    qp->s = image->s;
+    qp->mtu = qp->s.attr.path_mtu ? rdma_mtu_bytes(qp->s.attr.path_mtu) : 0;
+    qp->send_cq->dead |= image->send_cq_dead;
+    qp->recv_cq->dead |= image->recv_cq_dead;
+    import_send(qp, image);
+    import_recv(qp, image);
+    for (i = 0; i < image->n_res; i++) {
+        qp->resources[(qp->s.resp.res_prod - image->n_res + i) &
+                      qp->res_mask] = image->res[i];
+    }
+
+    qp->path_serial = e->gid_serial - 1;
+    deadline = MIN(qp->s.sq.ack_deadline, qp->s.sq.rnr_deadline);
+    if (deadline != ROCE_NO_DEADLINE) {
+        roce_timer_arm(qp, deadline);
+    }
+    if (qp->s.attr.qp_state != RDMA_QPS_RESET) {
+        roce_qp_kick(qp);
+    }
+    return 0;
+}

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * libroce: a RoCEv2 transport engine without I/O.
+ *
+ * The engine owns memory regions and queue pairs of one port. It has no
+ * clock, no thread, no socket and no global state: its owner hands it work
+ * requests, frames and the time, and takes frames, completions and the next
+ * deadline out of it. Same input, same output.
+ *
+ *   in:  roce_post_send/recv(), roce_rx(), roce_expire(), control calls
+ *   out: roce_poll_tx(), RoceOps.complete/retire/event,
+ *        roce_next_deadline()
+ *
+ * Context: an engine belongs to one thread; there are no locks. No engine
+ * function may be called from inside a RoceOps callback, unless it is said
+ * otherwise there.
+ *
+ * Time is in nanoseconds of one monotonic clock of the owner's choice.
+ * Functions that can fail return 0 or a negative errno.
+ *
+ * Sources: IBTA Architecture Specification Vol 1 Release 1.4, chapters 9, 10
+ * and 11, Annex A17 (RoCEv2).
+ */
+#ifndef RDMA_ROCE_H
+#define RDMA_ROCE_H
+
+#include <stddef.h>
+#include <sys/uio.h>
+#include "rdma/verbs.h"
+
+/* UDP destination port of RoCEv2 (IANA; IBTA A17.9.2). */
+#define ROCE_UDP_PORT 4791
+
+/* Ethernet + IPv6 + UDP + the longest chain of IB headers, rounded up. */
+#define ROCE_MAX_HDR 160
+/* Pad (up to 3 bytes) and ICRC (4 bytes). */
+#define ROCE_MAX_TRAILER 8
+#define ROCE_MAX_PAYLOAD 4096
+/* The longest frame, in bytes, that the engine makes or takes. */
+#define ROCE_MAX_FRAME (ROCE_MAX_HDR + ROCE_MAX_PAYLOAD + ROCE_MAX_TRAILER)
+#define ROCE_TX_MAX_IOV 64
+
+/* Returned by roce_next_deadline() when no timer runs. */
+#define ROCE_NO_DEADLINE INT64_MAX
+
+typedef struct RoceEngine RoceEngine;
+
+typedef enum RoceQueue {
+    ROCE_SQ,
+    ROCE_RQ,
+} RoceQueue;
+
+/*
+ * What the engine needs from its owner. All of them are mandatory. @opaque
+ * is the pointer given to roce_new().
+ */
+typedef struct RoceOps {
+    /*
+     * Map *@len bytes of guest memory at DMA address @addr for the device to
+     * read (@write false) or write. Returns a host pointer and sets *@len to
+     * the bytes that are really contiguous there (at least 1), or NULL if
+     * nothing can be mapped at @addr.
+     */
+    void *(*map)(void *opaque, uint64_t addr, uint64_t *len, bool write);
+    /*
+     * Undo map(); the first @access_len bytes were really written (marks
+     * them dirty) when @write.
+     */
+    void (*unmap)(void *opaque, void *host, uint64_t len, bool write,
+                  uint64_t access_len);
+    /*
+     * Execute a 64-bit atomic on guest memory at DMA address @addr, which is
+     * 8-byte aligned: compare @compare_add and swap in @swap, or add
+     * @compare_add when @opcode is RDMA_WR_ATOMIC_FETCH_AND_ADD. The guest's
+     * CPUs see it whole; operands are host values of the guest's
+     * little-endian memory. Sets *@old. Returns false if @addr cannot be
+     * accessed.
+     */
+    bool (*atomic)(void *opaque, uint64_t addr, uint32_t opcode,
+                   uint64_t compare_add, uint64_t swap, uint64_t *old);
+    /*
+     * @count more WQEs of the queue are done with, oldest first; called
+     * before the completion that tells of the last of them.
+     */
+    void (*retire)(void *opaque, uint32_t qpn, RoceQueue queue,
+                   uint32_t count);
+    /*
+     * Post @wc on CQ @cqn; @solicited tells of a solicited receive. Returns
+     * false if that CQ is in error or full: the engine then moves every QP
+     * that uses the CQ to ERR, and posts nothing to it any more.
+     */
+    bool (*complete)(void *opaque, uint32_t cqn, const RdmaWc *wc,
+                     bool solicited);
+    /* An asynchronous event of a QP. */
+    void (*event)(void *opaque, const RdmaEvent *event);
+    /*
+     * There is something to transmit, or the next deadline changed, since
+     * the engine last ran dry. The owner shall call roce_poll_tx() and
+     * roce_next_deadline() soon, but not from inside this callback.
+     */
+    void (*wake)(void *opaque);
+} RoceOps;
+
+/* Limits that size the engine's tables; all at least 1. */
+typedef struct RoceConfig {
+    uint32_t max_qp;                /* QPNs are below this */
+    uint32_t max_mr;                /* mrns are 1..max_mr */
+    uint32_t gid_table_len;         /* 1..256 */
+    uint32_t max_rd_atomic;         /* per QP, as initiator and as target */
+} RoceConfig;
+
+/* Counters since roce_new() or roce_reset(); frames, unless it says else. */
+typedef struct RoceStats {
+    uint64_t tx_frames;
+    uint64_t tx_bytes;
+    uint64_t rx_frames;
+    uint64_t rx_bytes;
+    uint64_t loopback_frames;
+    uint64_t rx_icrc_errors;
+    uint64_t rx_malformed;
+    uint64_t rx_dropped;            /* no such QP, wrong state, peer, pkey.. */
+    uint64_t rx_duplicates;
+    uint64_t rx_out_of_sequence;
+    uint64_t retransmits;           /* go-back-N restarts */
+    uint64_t timeouts;
+    uint64_t rnr_naks_sent;
+    uint64_t rnr_naks_received;
+    uint64_t naks_sent;
+    uint64_t naks_received;
+    uint64_t bad_pkey;
+    uint64_t bad_qkey;
+} RoceStats;
+
+/*
+ * A frame on its way out: an Ethernet frame without FCS, in @iovcnt pieces.
+ * The pieces point into guest memory and into the RoceTxFrame itself, which
+ * therefore must not be moved between roce_poll_tx() and roce_tx_done().
+ */
+typedef struct RoceTxFrame {
+    struct iovec iov[ROCE_TX_MAX_IOV];
+    unsigned iovcnt;
+    size_t size;                    /* bytes in all */
+    /* private to the engine */
+    uint8_t hdr[ROCE_MAX_HDR];
+    uint8_t trailer[ROCE_MAX_TRAILER];
+    uint8_t bounce[ROCE_MAX_PAYLOAD];
+    unsigned nmaps;
+    struct {
+        void *host;
+        uint64_t len;
+    } maps[ROCE_TX_MAX_IOV];
+} RoceTxFrame;
+
+/*
+ * Make an engine. @config and @ops are copied. Its link is up and has an MTU
+ * of 1500 until its owner says otherwise. Never fails (memory exhaustion
+ * aborts, as GLib does).
+ */
+RoceEngine *roce_new(const RoceConfig *config, const RoceOps *ops,
+                     void *opaque);
+/* Free the engine with all its objects; nothing is called back. */
+void roce_free(RoceEngine *e);
+/* Destroy all objects and forget the GIDs, silently; keeps MAC and MTU. */
+void roce_reset(RoceEngine *e);
+
+/* Source MAC address of frames. */
+void roce_set_mac(RoceEngine *e, const uint8_t mac[RDMA_MAC_LEN]);
+/*
+ * MTU of the link below, in bytes of IP packet; decides the largest RoCE MTU
+ * (roce_port_mtu()). Existing QPs keep their path MTU.
+ */
+void roce_set_link_mtu(RoceEngine *e, uint32_t mtu);
+/* While the link is down nothing is transmitted and frames are dropped. */
+void roce_set_link(RoceEngine *e, bool up);
+RdmaMtu roce_port_mtu(const RoceEngine *e);
+const RoceStats *roce_stats(const RoceEngine *e);
+
+/*
+ * GID table. Entries are RoCE v2 GIDs: IPv6 addresses, or IPv4 addresses
+ * mapped as ::ffff:a.b.c.d. Errors: -EINVAL (index), -ENOENT (delete of an
+ * empty entry).
+ */
+int roce_add_gid(RoceEngine *e, uint32_t index,
+                 const uint8_t gid[RDMA_GID_LEN]);
+int roce_del_gid(RoceEngine *e, uint32_t index);
+
+/*
+ * Memory regions. roce_mr_create() takes over attr->pages (g_free()d by the
+ * engine) when it returns 0. roce_mr_map() stores the pending mapping of a
+ * fast-registration MR, taking over @pages likewise; a REG_MR WR commits it.
+ * Errors: -EINVAL (mrn, type), -EEXIST, -ENOENT, -EBUSY (map of a valid MR),
+ * -E2BIG (more pages than max_pages).
+ */
+int roce_mr_create(RoceEngine *e, const RdmaMrAttr *attr);
+int roce_mr_map(RoceEngine *e, uint32_t mrn, uint64_t iova, uint64_t length,
+                uint64_t *pages, uint32_t npages);
+int roce_mr_destroy(RoceEngine *e, uint32_t mrn);
+
+/*
+ * Queue pairs. roce_qp_modify() checks the transition and its attributes
+ * against IBTA 11.2.5.2 (table 91) for the QP's type and changes nothing
+ * when it fails (-EINVAL). Entering RESET retires every WQE without a
+ * completion; entering ERR flushes. roce_qp_destroy() drops the WQEs without
+ * retiring them.
+ */
+int roce_qp_create(RoceEngine *e, const RdmaQpInitAttr *init);
+int roce_qp_modify(RoceEngine *e, uint32_t qpn, uint32_t attr_mask,
+                   const RdmaQpAttr *attr, int64_t now);
+int roce_qp_query(RoceEngine *e, uint32_t qpn, RdmaQpAttr *attr);
+int roce_qp_destroy(RoceEngine *e, uint32_t qpn);
+
+/*
+ * How many WRs the queue takes now: 0 while the state does not allow to post
+ * (SQ: RESET, INIT, RTR; RQ: RESET), otherwise the free places. A WQE frees
+ * its place when it retires.
+ */
+uint32_t roce_send_room(const RoceEngine *e, uint32_t qpn);
+uint32_t roce_recv_room(const RoceEngine *e, uint32_t qpn);
+
+/*
+ * Post a WR; it is copied. Call only with room. A WR that cannot be executed
+ * (keys, lengths, opcode, flags) is accepted and completes in its turn with
+ * the matching error. Errors: -ENOENT (qpn), -ENOSPC (no room).
+ */
+int roce_post_send(RoceEngine *e, uint32_t qpn, const RdmaSendWr *wr,
+                   int64_t now);
+int roce_post_recv(RoceEngine *e, uint32_t qpn, const RdmaRecvWr *wr,
+                   int64_t now);
+
+/*
+ * Is this Ethernet frame RoCEv2, addressed to one of the engine's GIDs (or
+ * to a multicast group it has joined)? @len bytes of it are given; 74 are
+ * always enough to tell.
+ */
+bool roce_is_ours(const RoceEngine *e, const uint8_t *frame, size_t len);
+/*
+ * Take a received Ethernet frame (without FCS), whole and contiguous. The
+ * engine is done with @frame when this returns. Whatever is wrong with it
+ * ends in a counter, or in what IBTA 9.9 prescribes.
+ */
+void roce_rx(RoceEngine *e, const uint8_t *frame, size_t len, int64_t now);
+
+/*
+ * Get the next frame to transmit, or false if there is none now. Frames to
+ * the engine's own GIDs are delivered inside; after many of them it returns
+ * false though there are more, with RoceOps.wake called and a deadline of
+ * now. Every frame got is given back with roce_tx_done() before the next
+ * call into the engine.
+ */
+bool roce_poll_tx(RoceEngine *e, int64_t now, RoceTxFrame *frame);
+void roce_tx_done(RoceEngine *e, RoceTxFrame *frame);
+
+/* Run the timers that are due; then roce_poll_tx() may have frames. */
+void roce_expire(RoceEngine *e, int64_t now);
+/* When roce_expire() must be called next, or ROCE_NO_DEADLINE. */
+int64_t roce_next_deadline(const RoceEngine *e);
+
+#endif /* RDMA_ROCE_H */

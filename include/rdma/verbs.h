@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The vocabulary of verbs, as device, backend class and engine speak it.
+ *
+ * Plain structures in host byte order with the field's own numbers: enums
+ * carry the values that Linux and the virtio-rdma guest ABI use. GIDs, MAC
+ * addresses and immediate data are bytes in network order and are copied,
+ * never swapped. Nothing here depends on QEMU.
+ *
+ * Sources: IBTA Architecture Specification Vol 1 Release 1.4, chapters 9
+ * (transport), 10 (software interface) and 11 (verbs); Annex A17 (RoCEv2).
+ */
+#ifndef RDMA_VERBS_H
+#define RDMA_VERBS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define RDMA_GID_LEN 16
+#define RDMA_MAC_LEN 6
+
+/* Page granule of page lists, in bytes. */
+#define RDMA_PAGE_SHIFT 12
+#define RDMA_PAGE_SIZE  (1u << RDMA_PAGE_SHIFT)
+
+/* Every port has one partition key, the default full-member one. */
+#define RDMA_DEFAULT_PKEY 0xffff
+
+/* A PSN, a QPN and an MSN have 24 bits (IBTA 9.2). */
+#define RDMA_24BIT_MASK 0xffffffu
+
+/* QPN 0 is the SMI, QPN 1 the GSI (IBTA 3.5.4); 0xffffff is multicast. */
+#define RDMA_QPN_SMI   0u
+#define RDMA_QPN_GSI   1u
+#define RDMA_QPN_MCAST 0xffffffu
+
+/* The well-known Q_Key of the GSI (IBTA 3.5.3). */
+#define RDMA_GSI_QKEY 0x80010000u
+
+/*
+ * A Q_Key in a WR with this bit set means "the QP's own Q_Key"
+ * (IBTA 10.2.5, controlled Q_Keys).
+ */
+#define RDMA_QKEY_CONTROLLED 0x80000000u
+
+typedef enum RdmaMtu {
+    RDMA_MTU_256 = 1,
+    RDMA_MTU_512 = 2,
+    RDMA_MTU_1024 = 3,
+    RDMA_MTU_2048 = 4,
+    RDMA_MTU_4096 = 5,
+} RdmaMtu;
+
+/* Bytes of a valid RdmaMtu. */
+static inline uint32_t rdma_mtu_bytes(uint8_t mtu)
+{
+    return 128u << mtu;
+}
+
+typedef enum RdmaPortState {
+    RDMA_PORT_DOWN = 1,
+    RDMA_PORT_ACTIVE = 4,
+} RdmaPortState;
+
+typedef enum RdmaQpType {
+    RDMA_QPT_SMI = 0,
+    RDMA_QPT_GSI = 1,
+    RDMA_QPT_RC = 2,
+    RDMA_QPT_UC = 3,
+    RDMA_QPT_UD = 4,
+} RdmaQpType;
+
+typedef enum RdmaQpState {
+    RDMA_QPS_RESET = 0,
+    RDMA_QPS_INIT = 1,
+    RDMA_QPS_RTR = 2,
+    RDMA_QPS_RTS = 3,
+    RDMA_QPS_SQD = 4,
+    RDMA_QPS_SQE = 5,
+    RDMA_QPS_ERR = 6,
+} RdmaQpState;
+
+/* Path migration states (IBTA 17.2.8); only MIGRATED is supported. */
+#define RDMA_MIG_MIGRATED 0
+
+/* Access flags of MRs and QPs (IBTA 10.6.3). */
+enum {
+    RDMA_ACCESS_LOCAL_WRITE = 1u << 0,
+    RDMA_ACCESS_REMOTE_WRITE = 1u << 1,
+    RDMA_ACCESS_REMOTE_READ = 1u << 2,
+    RDMA_ACCESS_REMOTE_ATOMIC = 1u << 3,
+    RDMA_ACCESS_MW_BIND = 1u << 4,
+    RDMA_ACCESS_ZERO_BASED = 1u << 5,
+    RDMA_ACCESS_ON_DEMAND = 1u << 6,
+    RDMA_ACCESS_HUGETLB = 1u << 7,
+    RDMA_ACCESS_RELAXED_ORDERING = 1u << 20,
+};
+
+#define RDMA_ACCESS_REMOTE (RDMA_ACCESS_REMOTE_WRITE | \
+                            RDMA_ACCESS_REMOTE_READ | \
+                            RDMA_ACCESS_REMOTE_ATOMIC)
+
+/* Send WR opcodes (IBTA 11.4.1.1). */
+typedef enum RdmaWrOpcode {
+    RDMA_WR_RDMA_WRITE = 0,
+    RDMA_WR_RDMA_WRITE_WITH_IMM = 1,
+    RDMA_WR_SEND = 2,
+    RDMA_WR_SEND_WITH_IMM = 3,
+    RDMA_WR_RDMA_READ = 4,
+    RDMA_WR_ATOMIC_CMP_AND_SWP = 5,
+    RDMA_WR_ATOMIC_FETCH_AND_ADD = 6,
+    RDMA_WR_LOCAL_INV = 7,
+    RDMA_WR_SEND_WITH_INV = 9,
+    RDMA_WR_RDMA_READ_WITH_INV = 11,
+    RDMA_WR_REG_MR = 0x20,
+} RdmaWrOpcode;
+
+enum {
+    RDMA_SEND_FENCE = 1u << 0,
+    RDMA_SEND_SIGNALED = 1u << 1,
+    RDMA_SEND_SOLICITED = 1u << 2,
+    RDMA_SEND_INLINE = 1u << 3,
+    RDMA_SEND_IP_CSUM = 1u << 4,
+};
+
+/* Completion opcodes. */
+typedef enum RdmaWcOpcode {
+    RDMA_WC_SEND = 0,
+    RDMA_WC_RDMA_WRITE = 1,
+    RDMA_WC_RDMA_READ = 2,
+    RDMA_WC_COMP_SWAP = 3,
+    RDMA_WC_FETCH_ADD = 4,
+    RDMA_WC_BIND_MW = 5,
+    RDMA_WC_LOCAL_INV = 6,
+    RDMA_WC_REG_MR = 8,
+    RDMA_WC_RECV = 128,
+    RDMA_WC_RECV_RDMA_WITH_IMM = 129,
+} RdmaWcOpcode;
+
+/* Completion status (IBTA 11.6.2). */
+typedef enum RdmaWcStatus {
+    RDMA_WC_SUCCESS = 0,
+    RDMA_WC_LOC_LEN_ERR = 1,
+    RDMA_WC_LOC_QP_OP_ERR = 2,
+    RDMA_WC_LOC_EEC_OP_ERR = 3,
+    RDMA_WC_LOC_PROT_ERR = 4,
+    RDMA_WC_WR_FLUSH_ERR = 5,
+    RDMA_WC_MW_BIND_ERR = 6,
+    RDMA_WC_BAD_RESP_ERR = 7,
+    RDMA_WC_LOC_ACCESS_ERR = 8,
+    RDMA_WC_REM_INV_REQ_ERR = 9,
+    RDMA_WC_REM_ACCESS_ERR = 10,
+    RDMA_WC_REM_OP_ERR = 11,
+    RDMA_WC_RETRY_EXC_ERR = 12,
+    RDMA_WC_RNR_RETRY_EXC_ERR = 13,
+    RDMA_WC_LOC_RDD_VIOL_ERR = 14,
+    RDMA_WC_REM_INV_RD_REQ_ERR = 15,
+    RDMA_WC_REM_ABORT_ERR = 16,
+    RDMA_WC_INV_EECN_ERR = 17,
+    RDMA_WC_INV_EEC_STATE_ERR = 18,
+    RDMA_WC_FATAL_ERR = 19,
+    RDMA_WC_RESP_TIMEOUT_ERR = 20,
+    RDMA_WC_GENERAL_ERR = 21,
+} RdmaWcStatus;
+
+enum {
+    RDMA_WC_GRH = 1u << 0,
+    RDMA_WC_WITH_IMM = 1u << 1,
+    RDMA_WC_WITH_INVALIDATE = 1u << 2,
+};
+
+/* Attribute mask of modify and query QP (IBTA 11.2.5.2). */
+enum {
+    RDMA_QP_STATE = 1u << 0,
+    RDMA_QP_CUR_STATE = 1u << 1,
+    RDMA_QP_EN_SQD_ASYNC_NOTIFY = 1u << 2,
+    RDMA_QP_ACCESS_FLAGS = 1u << 3,
+    RDMA_QP_PKEY_INDEX = 1u << 4,
+    RDMA_QP_PORT = 1u << 5,
+    RDMA_QP_QKEY = 1u << 6,
+    RDMA_QP_AV = 1u << 7,
+    RDMA_QP_PATH_MTU = 1u << 8,
+    RDMA_QP_TIMEOUT = 1u << 9,
+    RDMA_QP_RETRY_CNT = 1u << 10,
+    RDMA_QP_RNR_RETRY = 1u << 11,
+    RDMA_QP_RQ_PSN = 1u << 12,
+    RDMA_QP_MAX_QP_RD_ATOMIC = 1u << 13,
+    RDMA_QP_ALT_PATH = 1u << 14,
+    RDMA_QP_MIN_RNR_TIMER = 1u << 15,
+    RDMA_QP_SQ_PSN = 1u << 16,
+    RDMA_QP_MAX_DEST_RD_ATOMIC = 1u << 17,
+    RDMA_QP_PATH_MIG_STATE = 1u << 18,
+    RDMA_QP_CAP = 1u << 19,
+    RDMA_QP_DEST_QPN = 1u << 20,
+    RDMA_QP_RATE_LIMIT = 1u << 25,
+};
+
+/* Asynchronous events (IBTA 11.6.3), with libibverbs' numbers. */
+typedef enum RdmaEventType {
+    RDMA_EVENT_CQ_ERR = 0,
+    RDMA_EVENT_QP_FATAL = 1,
+    RDMA_EVENT_QP_REQ_ERR = 2,
+    RDMA_EVENT_QP_ACCESS_ERR = 3,
+    RDMA_EVENT_COMM_EST = 4,
+    RDMA_EVENT_SQ_DRAINED = 5,
+    RDMA_EVENT_PORT_ACTIVE = 9,
+    RDMA_EVENT_PORT_ERR = 10,
+    RDMA_EVENT_LAST_WQE_REACHED = 16,
+    RDMA_EVENT_GID_CHANGE = 18,
+} RdmaEventType;
+
+/* An asynchronous event; @id is a qpn, a cqn or a port number, by type. */
+typedef struct RdmaEvent {
+    RdmaEventType type;
+    uint32_t id;
+} RdmaEvent;
+
+/* A local scatter/gather element: @length bytes at @addr inside @lkey. */
+typedef struct RdmaSge {
+    uint64_t addr;
+    uint32_t length;
+    uint32_t lkey;
+} RdmaSge;
+
+/*
+ * Address vector of a path (IBTA 11.2.2.1, RoCEv2: Annex A17.4).
+ * @sgid_index names an entry of the local GID table, @flow_label has 20 bits.
+ */
+typedef struct RdmaAv {
+    uint8_t dgid[RDMA_GID_LEN];
+    uint8_t dmac[RDMA_MAC_LEN];
+    uint8_t sgid_index;
+    uint8_t hop_limit;
+    uint8_t traffic_class;
+    uint8_t sl;
+    uint8_t static_rate;
+    uint8_t port_num;
+    uint8_t ah_flags;
+    uint32_t flow_label;
+} RdmaAv;
+
+/*
+ * A send work request. Lists and inline data belong to the caller and are
+ * copied by whoever takes the request.
+ *
+ * @status other than RDMA_WC_SUCCESS says that the WQE could not be decoded:
+ * the request then takes its place in the queue and completes in order with
+ * that status.
+ */
+typedef struct RdmaSendWr {
+    uint64_t wr_id;
+    RdmaWcStatus status;
+    uint32_t opcode;                /* RdmaWrOpcode, checked by the backend */
+    uint32_t send_flags;
+    uint32_t num_sge;
+    const RdmaSge *sg_list;
+    const uint8_t *inline_data;     /* with RDMA_SEND_INLINE, else NULL */
+    uint32_t inline_len;
+    union {
+        uint8_t imm_data[4];        /* network order, opaque */
+        uint32_t invalidate_rkey;
+    } ex;
+    union {
+        struct {
+            uint64_t remote_addr;
+            uint32_t rkey;
+        } rdma;
+        struct {
+            uint64_t remote_addr;
+            uint64_t compare_add;
+            uint64_t swap;
+            uint32_t rkey;
+        } atomic;
+        struct {
+            uint32_t remote_qpn;
+            uint32_t remote_qkey;
+            RdmaAv av;
+        } ud;
+        struct {
+            uint32_t mrn;
+            uint32_t key;
+            uint32_t access;
+        } reg;
+    } wr;
+} RdmaSendWr;
+
+/* A receive work request; @status as in RdmaSendWr. */
+typedef struct RdmaRecvWr {
+    uint64_t wr_id;
+    RdmaWcStatus status;
+    uint32_t num_sge;
+    const RdmaSge *sg_list;
+} RdmaRecvWr;
+
+/* A work completion (IBTA 11.4.2.1). */
+typedef struct RdmaWc {
+    uint64_t wr_id;
+    RdmaWcStatus status;
+    RdmaWcOpcode opcode;
+    uint32_t vendor_err;
+    uint32_t byte_len;
+    union {
+        uint8_t imm_data[4];        /* network order, opaque */
+        uint32_t invalidate_rkey;
+    } ex;
+    uint32_t qp_num;
+    uint32_t src_qp;
+    uint32_t wc_flags;
+    uint16_t pkey_index;
+    uint8_t sl;
+    uint8_t port_num;
+} RdmaWc;
+
+typedef struct RdmaQpCap {
+    uint32_t max_send_wr;
+    uint32_t max_recv_wr;
+    uint32_t max_send_sge;
+    uint32_t max_recv_sge;
+    uint32_t max_inline_data;       /* bytes */
+} RdmaQpCap;
+
+/* What a QP is created with (IBTA 11.2.5.1). */
+typedef struct RdmaQpInitAttr {
+    uint32_t qpn;
+    uint32_t pdn;
+    RdmaQpType qp_type;
+    bool sq_sig_all;
+    uint32_t send_cqn;
+    uint32_t recv_cqn;
+    RdmaQpCap cap;
+} RdmaQpInitAttr;
+
+/* Attributes of a QP; a mask says which of them count. */
+typedef struct RdmaQpAttr {
+    uint8_t qp_state;
+    uint8_t cur_qp_state;
+    uint8_t path_mtu;               /* RdmaMtu */
+    uint8_t path_mig_state;
+    uint32_t qkey;
+    uint32_t rq_psn;
+    uint32_t sq_psn;
+    uint32_t dest_qp_num;
+    uint32_t qp_access_flags;
+    uint16_t pkey_index;
+    uint16_t alt_pkey_index;
+    uint8_t en_sqd_async_notify;
+    uint8_t sq_draining;
+    uint8_t max_rd_atomic;
+    uint8_t max_dest_rd_atomic;
+    uint8_t min_rnr_timer;          /* code of IBTA table 45 */
+    uint8_t port_num;
+    uint8_t timeout;                /* 4.096 us * 2^timeout, 0: none */
+    uint8_t retry_cnt;              /* 0..7 */
+    uint8_t rnr_retry;              /* 0..7, 7: endless */
+    uint8_t alt_port_num;
+    uint8_t alt_timeout;
+    uint32_t rate_limit;            /* kb/s */
+    RdmaQpCap cap;
+    RdmaAv ah_attr;
+    RdmaAv alt_ah_attr;
+} RdmaQpAttr;
+
+typedef enum RdmaMrType {
+    RDMA_MR_DMA,                    /* all of the device's address space */
+    RDMA_MR_USER,                   /* a page list, valid from the start */
+    RDMA_MR_FAST_REG,               /* mapped by MAP_MR_SG + REG_MR */
+} RdmaMrType;
+
+/*
+ * The description of a memory region.
+ *
+ * @lkey and @rkey carry the mrn in their upper 24 bits; @rkey is 0 when no
+ * remote access was granted. @pages are DMA addresses of RDMA_PAGE_SIZE
+ * pages; byte 0 of the region lies at offset @iova % RDMA_PAGE_SIZE of the
+ * first. Whoever builds this has checked that @npages pages cover @length
+ * bytes from there exactly and that @iova + @length does not wrap.
+ */
+typedef struct RdmaMrAttr {
+    uint32_t mrn;
+    uint32_t pdn;
+    RdmaMrType type;
+    uint32_t access;
+    uint32_t lkey;
+    uint32_t rkey;
+    uint64_t iova;
+    uint64_t length;                /* bytes */
+    uint32_t npages;
+    uint64_t *pages;                /* NULL for DMA and unmapped MRs */
+    uint32_t max_pages;             /* RDMA_MR_FAST_REG: what MAP may bring */
+} RdmaMrAttr;
+
+/* What a port is and how it feels (IBTA 11.2.1.3). */
+typedef struct RdmaPortAttr {
+    RdmaPortState state;
+    RdmaMtu max_mtu;
+    RdmaMtu active_mtu;
+    uint32_t phys_mtu;              /* bytes of the link's own MTU */
+    uint32_t max_msg_sz;            /* bytes */
+    uint32_t bad_pkey_cntr;
+    uint32_t qkey_viol_cntr;
+    uint8_t active_width;           /* ib_port_width */
+    uint16_t active_speed;          /* ib_port_speed */
+    uint8_t mac[RDMA_MAC_LEN];
+} RdmaPortAttr;
+
+#endif /* RDMA_VERBS_H */

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Fuzzer: what a hostile migration stream can do to an engine.
+ *
+ * The input says how far an engine with open queue pairs works, and then what
+ * is changed in the images of its objects. Whatever another engine lets in of
+ * these is put to work.
+ */
+#include "rdma/roce-state.h"
+#include "fuzz-env.h"
+
+#define MAX_POSTS 24
+#define MAX_PATCHES 32
+
+/* Memory of the engine that loads: all addresses lead here. */
+static uint8_t scratch[2 * RDMA_PAGE_SIZE];
+
+static void *load_map(void *opaque, uint64_t addr, uint64_t *len, bool write)
+{
+    *len = MIN(*len, sizeof(scratch) - addr % RDMA_PAGE_SIZE);
+    return scratch + addr % RDMA_PAGE_SIZE;
+}
+
+static void load_unmap(void *opaque, void *host, uint64_t len, bool write,
+                       uint64_t access_len)
+{
+}
+
+static bool load_atomic(void *opaque, uint64_t addr, uint32_t opcode,
+                        uint64_t compare_add, uint64_t swap, uint64_t *old)
+{
+    *old = addr;
+    return true;
+}
+
+static void load_retire(void *opaque, uint32_t qpn, RoceQueue queue,
+                        uint32_t count)
+{
+}
+
+static bool load_complete(void *opaque, uint32_t cqn, const RdmaWc *wc,
+                          bool solicited)
+{
+    return wc->wr_id % 16 != 15;
+}
+
+static void load_event(void *opaque, const RdmaEvent *event)
+{
+}
+
+static void load_wake(void *opaque)
+{
+}
+
+static const RoceOps load_ops = {
+    .map = load_map,
+    .unmap = load_unmap,
+    .atomic = load_atomic,
+    .retire = load_retire,
+    .complete = load_complete,
+    .event = load_event,
+    .wake = load_wake,
+};
+
+/* Work for the QPs, of which some frames leave. */
+static void work(FuzzEnv *env, FuzzInput *in)
+{
+    static const uint8_t opcodes[] = {
+        RDMA_WR_SEND, RDMA_WR_RDMA_WRITE, RDMA_WR_RDMA_READ,
+        RDMA_WR_ATOMIC_FETCH_AND_ADD, RDMA_WR_LOCAL_INV, RDMA_WR_REG_MR,
+    };
+    uint8_t frame[ROCE_MAX_FRAME];
+    unsigned n = fuzz_u8(in) % MAX_POSTS;
+
+    while (n--) {
+        unsigned which = fuzz_u8(in) % FUZZ_QPS;
+        RdmaSge sge = {
+            .addr = FUZZ_IOVA + fuzz_u16(in) % 4096,
+            .length = fuzz_u16(in) % 8192,
+            .lkey = FUZZ_KEY_ALL,
+        };
+        RdmaSendWr wr = {
+            .opcode = opcodes[fuzz_u8(in) % G_N_ELEMENTS(opcodes)],
+            .send_flags = fuzz_u8(in) & (RDMA_SEND_SIGNALED |
+                                         RDMA_SEND_FENCE),
+            .num_sge = 1,
+            .sg_list = &sge,
+        };
+        RdmaRecvWr recv = { .num_sge = 1, .sg_list = &sge };
+
+        if (wr.opcode == RDMA_WR_ATOMIC_FETCH_AND_ADD) {
+            sge.length = 8;
+        }
+        if (fuzz_u8(in) % 4 == 0) {
+            fuzz_post_recv(env, which, &recv);
+        } else {
+            fuzz_post_send(env, which, &wr);
+        }
+    }
+    n = fuzz_u8(in);
+    while (n && fuzz_take_frame(env, frame)) {
+        n--;
+    }
+}
+
+typedef struct Span {
+    void *at;
+    size_t size;
+} Span;
+
+static void patch(FuzzInput *in, const Span *spans, unsigned nspans)
+{
+    unsigned n = fuzz_u8(in) % MAX_PATCHES;
+
+    while (n-- && in->left) {
+        const Span *span = &spans[fuzz_u8(in) % nspans];
+        uint16_t at = fuzz_u16(in);
+        uint32_t value = fuzz_u32(in);
+        size_t len = fuzz_u8(in) % 4 + 1;
+
+        if (span->size >= len) {
+            memcpy((uint8_t *)span->at + at % (span->size - len + 1), &value,
+                   len);
+        }
+    }
+}
+
+static void patch_qp(FuzzInput *in, RoceQpImage *q)
+{
+    const Span spans[] = {
+        { &q->s.attr, sizeof(q->s.attr) },
+        { &q->s.sq, sizeof(q->s.sq) },
+        { &q->s.rq, sizeof(q->s.rq) },
+        { &q->s.resp, sizeof(q->s.resp) },
+        { &q->init, offsetof(RdmaQpInitAttr, sq_sig_all) },
+        { &q->init.send_cqn, sizeof(q->init) -
+                             offsetof(RdmaQpInitAttr, send_cqn) },
+        { &q->send_cq_dead, 2 },
+        { q->send, q->n_send * sizeof(*q->send) },
+        { q->send_sges, q->n_send_sges * sizeof(*q->send_sges) },
+        { q->recv, q->n_recv * sizeof(*q->recv) },
+        { q->recv_sges, q->n_recv_sges * sizeof(*q->recv_sges) },
+        { q->res, q->n_res * sizeof(*q->res) },
+    };
+
+    patch(in, spans, G_N_ELEMENTS(spans));
+}
+
+static void patch_mr(FuzzInput *in, RoceMrImage *m)
+{
+    uint32_t npages = m->attr.npages, pending = m->pending_npages;
+    const Span spans[] = {
+        { &m->attr, offsetof(RdmaMrAttr, pages) },
+        { &m->valid, 2 },
+        { &m->pending_iova, offsetof(RoceMrImage, pending_pages) -
+                            offsetof(RoceMrImage, pending_iova) },
+        { m->attr.pages, npages * sizeof(uint64_t) },
+        { m->pending_pages, pending * sizeof(uint64_t) },
+    };
+
+    patch(in, spans, G_N_ELEMENTS(spans));
+    /* The arrays are as long as they are */
+    m->attr.npages = MIN(m->attr.npages, npages);
+    m->pending_npages = MIN(m->pending_npages, pending);
+}
+
+static void drain(RoceEngine *e, int64_t now)
+{
+    static RoceTxFrame frame;
+    unsigned n;
+
+    for (n = 0; n < 400 && roce_poll_tx(e, now, &frame); n++) {
+        roce_tx_done(e, &frame);
+    }
+}
+
+static void exercise(RoceEngine *e, uint32_t qpn, int64_t now)
+{
+    static const RdmaQpState states[] = { RDMA_QPS_SQD, RDMA_QPS_ERR,
+                                          RDMA_QPS_RESET };
+    RoceQpImage image;
+    unsigned i;
+
+    if (roce_export_qp(e, qpn, &image)) {
+        g_error("a QP that was let in is not there");
+    }
+    roce_qp_image_clear(&image);
+    for (i = 0; i < 3; i++) {
+        drain(e, now);
+        now += 1000000;
+        roce_expire(e, now);
+    }
+    for (i = 0; i < G_N_ELEMENTS(states); i++) {
+        RdmaQpAttr attr = { .qp_state = states[i] };
+
+        roce_qp_modify(e, qpn, RDMA_QP_STATE, &attr, now);
+        drain(e, now);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const RoceConfig config = {
+        .max_qp = 64, .max_mr = 64, .gid_table_len = 8, .max_rd_atomic = 16,
+    };
+    static const RdmaQpCap max = {
+        .max_send_wr = 64, .max_recv_wr = 64, .max_send_sge = 64,
+        .max_recv_sge = 64, .max_inline_data = 1024,
+    };
+    FuzzInput in = { data, size };
+    FuzzEnv *env = fuzz_env_new(0);
+    RoceEngine *e = roce_new(&config, &load_ops, NULL);
+    uint8_t gid[RDMA_GID_LEN];
+    const char *why;
+    unsigned i;
+
+    work(env, &in);
+    roce_set_link_mtu(e, 9000);
+    for (i = 0; i < FUZZ_GIDS; i++) {
+        if (roce_get_gid(env->engine, i, gid)) {
+            roce_add_gid(e, i, gid);
+        }
+    }
+    for (i = 1; i < 8; i++) {
+        RoceMrImage image;
+
+        if (roce_export_mr(env->engine, i, &image) == 0) {
+            patch_mr(&in, &image);
+            roce_import_mr(e, &image, &why);
+            roce_mr_image_clear(&image);
+        }
+    }
+    for (i = 0; i < FUZZ_QPS; i++) {
+        RoceQpImage image;
+
+        if (roce_export_qp(env->engine, fuzz_qpns[i], &image) == 0) {
+            patch_qp(&in, &image);
+            if (roce_import_qp(e, &image, &max, &why) == 0) {
+                exercise(e, image.init.qpn, env->now);
+            } else if (!why) {
+                g_error("a refusal without a reason");
+            }
+            roce_qp_image_clear(&image);
+        }
+    }
+    roce_free(e);
+    fuzz_env_free(env);
+    return 0;
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Two engines on a simulated link, in virtual time.
+ *
+ * Each node has plain memory, in which the pages of a region are scattered,
+ * and keeps what its engine told it. The link delays frames and, driven by a
+ * seed, loses, doubles, reorders and corrupts them: same seed, same run.
+ */
+#ifndef ROCE_LINK_H
+#define ROCE_LINK_H
+
+#include <glib.h>
+#include "rdma/roce.h"
+
+#define LINK_MAX_QP 64
+#define LINK_MAX_MR 256
+#define LINK_MAX_RD_ATOMIC 16
+#define LINK_PDN 7
+/* QP number @n has its completions on these two CQs */
+#define LINK_SEND_CQ(qpn) (2 * (qpn))
+#define LINK_RECV_CQ(qpn) (2 * (qpn) + 1)
+#define LINK_DELAY 10000            /* ns */
+#define LINK_MS 1000000             /* ns */
+#define LINK_FOREVER (3600 * INT64_C(1000000000))
+
+typedef struct RoceLink RoceLink;
+typedef struct LinkNode LinkNode;
+
+typedef struct LinkWc {
+    uint32_t cqn;
+    bool solicited;
+    RdmaWc wc;
+} LinkWc;
+
+struct LinkNode {
+    RoceLink *link;
+    RoceEngine *e;
+    uint8_t mac[RDMA_MAC_LEN];
+    uint8_t gid4[RDMA_GID_LEN];     /* GID index 0 */
+    uint8_t gid6[RDMA_GID_LEN];     /* GID index 1 */
+    uint8_t *mem;
+    GArray *free_pages;             /* DMA addresses */
+    uint32_t next_mrn;
+    GQueue wcs;                     /* of LinkWc */
+    GArray *events;                 /* of RdmaEvent */
+    uint32_t retired[LINK_MAX_QP][2];
+    uint32_t completed;             /* calls of complete() */
+    uint64_t cq_room[2 * LINK_MAX_QP];
+    uint64_t hole;                  /* this page cannot be mapped */
+    int maps;                       /* outstanding */
+    unsigned atomics;               /* executed */
+    unsigned map_calls;
+    bool woken;
+    uint32_t link_mtu;
+    bool link_up;
+    bool stopped;                   /* does nothing; its frames are lost */
+};
+
+/* Per 10000 frames. */
+typedef struct LinkFaults {
+    unsigned loss;
+    unsigned dup;
+    unsigned reorder;
+    unsigned corrupt;
+} LinkFaults;
+
+typedef struct LinkFrame {
+    int64_t when;
+    unsigned to;
+    size_t len;
+    uint8_t data[];
+} LinkFrame;
+
+struct RoceLink {
+    LinkNode node[2];
+    LinkFaults faults;
+    GRand *rand;
+    int64_t now;
+    GQueue frames;                  /* in flight, by time */
+    uint64_t sent[2];               /* frames sent by each node */
+    bool hold;                      /* frames of poll_tx are not taken */
+    unsigned moves;                 /* per 10000 steps: link_step() */
+    /* Sees each frame; false: lose it. May be NULL */
+    bool (*filter)(RoceLink *l, unsigned from, const uint8_t *frame,
+                   size_t len, void *opaque);
+    void *filter_opaque;
+};
+
+/* What engines are made of, for those who make another one. */
+extern const RoceConfig link_config;
+extern const RoceOps link_ops;
+
+/*
+ * Move node @n to a new engine: all state goes through an export and an
+ * import. Frames in flight stay.
+ */
+void link_move(LinkNode *n);
+/*
+ * A frame was sent or received. Moves a node to a new engine from time to
+ * time: @moves of 10000 times, at first what the environment variable
+ * ROCE_LINK_MOVES says.
+ */
+void link_step(RoceLink *l);
+
+/* A region of scattered pages. */
+typedef struct LinkMr {
+    LinkNode *node;
+    uint64_t *pages;
+    RdmaMrAttr attr;                /* pages is not valid in here */
+} LinkMr;
+
+/* How link_connect() makes a pair of QPs. */
+typedef struct LinkQpSpec {
+    RdmaQpType type;
+    uint32_t qpn[2];
+    RdmaMtu mtu;
+    bool ipv6;
+    bool sig_all;
+    uint32_t psn[2];                /* that each node starts with */
+    uint8_t timeout;
+    uint8_t retry_cnt;
+    uint8_t rnr_retry;
+    uint8_t min_rnr_timer;
+    uint8_t rd_atomic[2];           /* of each node, as initiator */
+    uint8_t dest_rd_atomic[2];      /* of each node, as target */
+    uint32_t access;
+    RdmaQpCap cap;
+} LinkQpSpec;
+
+RoceLink *link_new(uint32_t seed);
+/* Checks that nothing is mapped any more. */
+void link_free(RoceLink *l);
+
+/* An RC pair with QPNs 2 and 3, MTU 1024, all access, that never gives up. */
+LinkQpSpec link_spec(void);
+/* What the node's engine is told of its link. */
+void link_set_mtu(LinkNode *n, uint32_t mtu);
+void link_set_up(LinkNode *n, bool up);
+void link_create(LinkNode *n, const LinkQpSpec *spec, unsigned side);
+/* Create and connect QPs on both nodes, up to RTS. */
+void link_connect(RoceLink *l, const LinkQpSpec *spec);
+/* Attributes and masks of the transitions of node @side's QP. */
+uint32_t link_attr(RoceLink *l, const LinkQpSpec *spec, unsigned side,
+                   RdmaQpState to, RdmaQpAttr *attr);
+void link_modify(LinkNode *n, uint32_t qpn, RdmaQpState to);
+RdmaQpState link_state(LinkNode *n, uint32_t qpn);
+RdmaAv link_av(LinkNode *from, LinkNode *to, bool ipv6);
+
+/* Send what there is to send, once. */
+void link_pump(RoceLink *l);
+/*
+ * Run until nothing moves any more, or for @ns; false if it still moves.
+ * Timers count as movement.
+ */
+bool link_run(RoceLink *l, int64_t ns);
+/* Put a frame on the way to node @to, or give it to it at once. */
+void link_inject(RoceLink *l, unsigned to, const void *data, size_t len);
+
+LinkMr *link_mr(LinkNode *n, size_t len, uint32_t access);
+LinkMr *link_mr_pd(LinkNode *n, size_t len, uint32_t access, uint32_t pdn);
+/* A fast-registration MR of up to @len bytes; its pages are not mapped. */
+LinkMr *link_fast_mr(LinkNode *n, size_t len);
+void link_mr_map(LinkMr *mr);
+void link_mr_free(LinkMr *mr);
+void link_write(LinkMr *mr, size_t off, const void *buf, size_t len);
+void link_read(LinkMr *mr, size_t off, void *buf, size_t len);
+void link_fill(LinkMr *mr, uint32_t seed);
+void link_set(LinkMr *mr, uint8_t byte);
+/* Are @len bytes there and there the same? */
+bool link_same(LinkMr *a, size_t aoff, LinkMr *b, size_t boff, size_t len);
+uint64_t link_dma(LinkMr *mr, size_t off);
+
+RdmaSge link_sge(LinkMr *mr, size_t off, uint32_t len);
+void link_post_recv(LinkNode *n, uint32_t qpn, uint64_t wr_id, RdmaSge sge);
+/* A WR with one SGE, signalled. */
+RdmaSendWr link_wr(uint32_t opcode, uint64_t wr_id, const RdmaSge *sge);
+void link_post(LinkNode *n, uint32_t qpn, const RdmaSendWr *wr);
+
+/* Two connected QPs with a region of memory each, all access granted. */
+typedef struct LinkPair {
+    RoceLink *l;
+    LinkNode *a;
+    LinkNode *b;
+    uint32_t aq;
+    uint32_t bq;
+    LinkMr *amr;
+    LinkMr *bmr;
+} LinkPair;
+
+#define LINK_PAIR_MEM (128 * 1024)
+#define LINK_ALL_ACCESS (RDMA_ACCESS_LOCAL_WRITE | RDMA_ACCESS_REMOTE)
+
+LinkPair link_pair(const LinkQpSpec *spec);
+void link_pair_free(LinkPair *p);
+/* A WR from a to b of @len bytes at the same offset in both regions. */
+void link_pair_post(LinkPair *p, uint32_t opcode, uint64_t wr_id, size_t off,
+                    uint32_t len);
+void link_pair_recv(LinkPair *p, uint64_t wr_id, size_t off, uint32_t len);
+
+/* The oldest completion of node @n; there must be one. */
+LinkWc link_wc(LinkNode *n);
+/* The oldest completion: checks wr_id and status; returns it. */
+RdmaWc link_expect(LinkNode *n, uint64_t wr_id, RdmaWcStatus status);
+unsigned link_wcs(LinkNode *n);
+unsigned link_events(LinkNode *n, RdmaEventType type);
+
+#endif /* ROCE_LINK_H */

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * RC on a bad link: whatever the link does to frames, memory is right to the
+ * byte and each WQE completes once, in order, on both sides.
+ */
+#include "roce-flow.h"
+
+typedef struct Weather {
+    const char *name;
+    LinkFaults faults;
+    unsigned seeds;
+} Weather;
+
+static const Weather weathers[] = {
+    { "good", { 0 }, 8 },
+    { "loss-1", { .loss = 100 }, 40 },
+    { "loss-10", { .loss = 1000 }, 40 },
+    { "loss-20", { .loss = 2000 }, 12 },
+    { "dup-1", { .dup = 100 }, 20 },
+    { "dup-20", { .dup = 2000 }, 40 },
+    { "reorder-1", { .reorder = 100 }, 20 },
+    { "reorder-20", { .reorder = 2000 }, 40 },
+    { "corrupt-1", { .corrupt = 100 }, 20 },
+    { "corrupt-10", { .corrupt = 1000 }, 20 },
+    { "all-1", { 100, 100, 100, 100 }, 80 },
+    { "all-5", { 500, 500, 500, 500 }, 80 },
+};
+
+static void test_exchange(gconstpointer data)
+{
+    const Weather *w = data;
+    unsigned seed;
+
+    for (seed = 0; seed < w->seeds; seed++) {
+        RdmaMtu mtu = RDMA_MTU_256 + seed % 5;
+        const FlowSpec spec = {
+            .seed = seed,
+            .faults = w->faults,
+            .mtu = mtu,
+            .max_len = 5 * rdma_mtu_bytes(MIN(mtu, 3)) + 3,
+            .timeout = 6,           /* 262 us */
+            .round = LINK_MS,
+        };
+
+        flow_exchange(&spec);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    unsigned i;
+
+    g_test_init(&argc, &argv, NULL);
+    for (i = 0; i < G_N_ELEMENTS(weathers); i++) {
+        g_autofree char *path = g_strdup_printf("/roce/rc/exchange/%s",
+                                                weathers[i].name);
+
+        g_test_add_data_func(path, &weathers[i], test_exchange);
+    }
+    return g_test_run();
+}

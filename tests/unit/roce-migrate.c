@@ -1,0 +1,554 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Engines that are replaced by others while they work: what peers and
+ * applications see is a pause. And what no engine could have been exported
+ * from is refused.
+ */
+#include <errno.h>
+#include <string.h>
+#include "roce-flow.h"
+#include "rdma/roce-state.h"
+
+#define MAX_DOWNTIME 250000         /* ns; the peer retries for 4 ms */
+
+/* Exchanges go on */
+
+static void pause_and_move(RoceLink *l, bool a, bool b)
+{
+    l->node[0].stopped = a;
+    l->node[1].stopped = b;
+    link_run(l, g_rand_int_range(l->rand, 0, MAX_DOWNTIME));
+    if (a) {
+        link_move(&l->node[0]);
+    }
+    if (b) {
+        link_move(&l->node[1]);
+    }
+    l->node[0].stopped = false;
+    l->node[1].stopped = false;
+}
+
+static bool now_and_then(RoceLink *l)
+{
+    return g_rand_int_range(l->rand, 0, 30) == 0;
+}
+
+static void move_first(RoceLink *l)
+{
+    if (now_and_then(l)) {
+        pause_and_move(l, true, false);
+    }
+}
+
+static void move_second(RoceLink *l)
+{
+    if (now_and_then(l)) {
+        pause_and_move(l, false, true);
+    }
+}
+
+static void move_both(RoceLink *l)
+{
+    if (now_and_then(l)) {
+        pause_and_move(l, true, true);
+    }
+}
+
+static void move_any(RoceLink *l)
+{
+    unsigned which = g_rand_int_range(l->rand, 0, 90);
+
+    if (which < 3) {
+        pause_and_move(l, which != 1, which != 2);
+    }
+}
+
+typedef struct Journey {
+    const char *name;
+    LinkFaults faults;
+    void (*disturb)(RoceLink *l);
+} Journey;
+
+static const Journey journeys[] = {
+    { "one", { 0 }, move_first },
+    { "other", { 0 }, move_second },
+    { "both", { 0 }, move_both },
+    { "any", { 0 }, move_any },
+    { "any-with-loss", { .loss = 200 }, move_any },
+    { "any-in-bad-weather", { 300, 300, 300, 300 }, move_any },
+};
+
+static void test_exchange(gconstpointer data)
+{
+    const Journey *j = data;
+    unsigned seed;
+
+    for (seed = 0; seed < 40; seed++) {
+        RdmaMtu mtu = RDMA_MTU_256 + seed % 5;
+        const FlowSpec spec = {
+            .seed = seed,
+            .faults = j->faults,
+            .mtu = mtu,
+            .max_len = 5 * rdma_mtu_bytes(MIN(mtu, 3)) + 3,
+            .timeout = 7,           /* 524 us */
+            .round = 7000 + 500 * (seed % 7),
+            .disturb = j->disturb,
+        };
+
+        flow_exchange(&spec);
+    }
+}
+
+/* A retransmission that is pending comes when it would have come. */
+static void test_timer_keeps_its_time(void)
+{
+    LinkQpSpec spec = link_spec();
+    LinkPair p = link_pair(&spec);
+    int64_t deadline;
+
+    p.b->stopped = true;
+    link_pair_post(&p, RDMA_WR_RDMA_WRITE, 1, 0, 100);
+    link_run(p.l, LINK_MS);
+    deadline = roce_next_deadline(p.a->e);
+    g_assert_cmpint(deadline, !=, ROCE_NO_DEADLINE);
+    link_move(p.a);
+    g_assert_cmpint(roce_next_deadline(p.a->e), ==, deadline);
+    p.b->stopped = false;
+    link_run(p.l, LINK_FOREVER);
+    link_expect(p.a, 1, RDMA_WC_SUCCESS);
+    g_assert_cmpuint(roce_stats(p.a->e)->timeouts, ==, 1);
+    link_pair_free(&p);
+}
+
+/* Refusals */
+
+typedef struct Victim {
+    LinkPair p;
+    RoceQpImage qp;
+    RoceMrImage mr;
+    RdmaQpCap cap;
+} Victim;
+
+/* Amid READs, SENDs and WRITEs, both posted and under way. */
+static void victim_init(Victim *v)
+{
+    LinkQpSpec spec = link_spec();
+    unsigned i;
+
+    v->cap = spec.cap;
+    v->p = link_pair(&spec);
+    for (i = 0; i < 3; i++) {
+        link_pair_post(&v->p, RDMA_WR_RDMA_READ, i, i * 8192, 5000);
+        link_pair_post(&v->p, RDMA_WR_RDMA_WRITE, i, 65536, 9000);
+    }
+    link_post_recv(v->p.a, v->p.aq, 1, link_sge(v->p.amr, 0, 100));
+    link_run(v->p.l, LINK_DELAY + 1);
+    g_assert_cmpint(roce_export_qp(v->p.a->e, v->p.aq, &v->qp), ==, 0);
+    g_assert_cmpint(roce_export_mr(v->p.a->e, v->p.amr->attr.mrn, &v->mr),
+                    ==, 0);
+    g_assert_cmpuint(v->qp.s.sq.started - v->qp.s.sq.cons, >, 2);
+}
+
+static void victim_free(Victim *v)
+{
+    roce_qp_image_clear(&v->qp);
+    roce_mr_image_clear(&v->mr);
+    link_pair_free(&v->p);
+}
+
+static void expect_refusal(Victim *v, const RoceConfig *config, uint32_t mtu,
+                           const char *text)
+{
+    RoceEngine *e = roce_new(config, &link_ops, v->p.a);
+    const char *why = NULL;
+    RdmaQpAttr attr;
+    int ret;
+
+    roce_set_link_mtu(e, mtu);
+    ret = roce_import_mr(e, &v->mr, &why);
+    if (!ret) {
+        ret = roce_import_qp(e, &v->qp, &v->cap, &why);
+        g_assert_cmpint(roce_qp_query(e, v->qp.init.qpn, &attr), ==,
+                        text ? -ENOENT : 0);
+    }
+    g_assert_cmpint(ret, ==, text ? -EINVAL : 0);
+    g_assert_cmpstr(why, ==, text);
+    roce_free(e);
+}
+
+static void test_refuse_smaller_engine(void)
+{
+    RoceConfig config = link_config;
+    Victim v;
+
+    victim_init(&v);
+    expect_refusal(&v, &config, 4200, NULL);
+    expect_refusal(&v, &config, 600, "its path MTU does not fit into the MTU "
+                   "of the link here");
+    config.max_qp = 2;
+    expect_refusal(&v, &config, 4200, "bad or used number, or bad type");
+    config = link_config;
+    config.max_rd_atomic = 2;
+    expect_refusal(&v, &config, 4200, "more READs and ATOMICs under way than "
+                   "max-rd-atomic allows");
+    config = link_config;
+    config.max_mr = 1;
+    v.mr.attr.mrn = 2;
+    expect_refusal(&v, &config, 4200, "its number is out of range");
+    victim_free(&v);
+}
+
+static void test_refuse_bad_fields(void)
+{
+    Victim v;
+    RoceSqState *sq;
+    RoceSqState good;
+
+    victim_init(&v);
+    sq = &v.qp.s.sq;
+    good = *sq;
+
+#define REFUSE(change, text) do {                               \
+        change;                                                 \
+        expect_refusal(&v, &link_config, 4200, text);           \
+        *sq = good;                                             \
+    } while (0)
+
+    REFUSE(sq->cons--, "bad number of send requests");
+    REFUSE(sq->cur = sq->cons - 1,
+           "the send queue's cursors are not in order");
+    REFUSE(sq->started = sq->prod + 1,
+           "the send queue's cursors are not in order");
+    REFUSE(sq->sent = sq->una - 1,
+           "the send queue's PSNs are not in order");
+    REFUSE(sq->end = sq->una + (1 << 24),
+           "the send queue's PSNs are not in order");
+    REFUSE(sq->rd_atomic++,
+           "the count of READs and ATOMICs under way is wrong");
+    REFUSE(sq->rnr_wait = 1, "a timer that cannot run");
+#undef REFUSE
+
+    v.qp.send[0].length++;
+    expect_refusal(&v, &link_config, 4200,
+                   "a send request's length is not that of its parts");
+    v.qp.send[0].length--;
+    v.mr.attr.npages--;
+    expect_refusal(&v, &link_config, 4200, "its pages do not cover its bytes");
+    v.mr.attr.npages++;
+    v.mr.attr.lkey ^= 0x100;
+    expect_refusal(&v, &link_config, 4200, "a key is not one of its number");
+    v.mr.attr.lkey ^= 0x100;
+    expect_refusal(&v, &link_config, 4200, NULL);
+    victim_free(&v);
+}
+
+static void test_no_export_with_a_frame_out(void)
+{
+    g_autofree RoceTxFrame *frame = g_new(RoceTxFrame, 1);
+    LinkQpSpec spec = link_spec();
+    LinkPair p = link_pair(&spec);
+    RoceQpImage image;
+
+    link_pair_post(&p, RDMA_WR_RDMA_WRITE, 1, 0, 100);
+    g_assert_true(roce_poll_tx(p.a->e, p.l->now, frame));
+    g_assert_cmpint(roce_export_qp(p.a->e, p.aq, &image), ==, -EBUSY);
+    roce_tx_done(p.a->e, frame);
+    g_assert_cmpint(roce_export_qp(p.a->e, p.aq, &image), ==, 0);
+    roce_qp_image_clear(&image);
+    g_assert_cmpint(roce_export_qp(p.a->e, 40, &image), ==, -ENOENT);
+    link_pair_free(&p);
+}
+
+/* Mutations */
+
+/* Mutants have memory of their own: all addresses lead here. */
+static uint8_t scratch[8192];
+
+static void *ops_map(void *opaque, uint64_t addr, uint64_t *len, bool write)
+{
+    *len = MIN(*len, sizeof(scratch) - addr % 4096);
+    return scratch + addr % 4096;
+}
+
+static void ops_unmap(void *opaque, void *host, uint64_t len, bool write,
+                      uint64_t access_len)
+{
+}
+
+static bool ops_atomic(void *opaque, uint64_t addr, uint32_t opcode,
+                       uint64_t compare_add, uint64_t swap, uint64_t *old)
+{
+    *old = addr;
+    return true;
+}
+
+static bool ops_complete(void *opaque, uint32_t cqn, const RdmaWc *wc,
+                         bool solicited)
+{
+    return wc->wr_id % 16 != 0;
+}
+
+static void ops_retire(void *opaque, uint32_t qpn, RoceQueue queue,
+                       uint32_t count)
+{
+    g_assert_cmpuint(count, >, 0);
+}
+
+static void ops_event(void *opaque, const RdmaEvent *event)
+{
+}
+
+static void ops_wake(void *opaque)
+{
+}
+
+static const RoceOps mutant_ops = {
+    .map = ops_map,
+    .unmap = ops_unmap,
+    .atomic = ops_atomic,
+    .retire = ops_retire,
+    .complete = ops_complete,
+    .event = ops_event,
+    .wake = ops_wake,
+};
+
+typedef struct Span {
+    void *at;
+    size_t size;
+} Span;
+
+static void mutate_span(GRand *rand, const Span *span)
+{
+    static const uint32_t values[] = {
+        0, 1, 2, 7, 8, 255, 256, 0xffff, 0x7fffff, 0x800000, 0xffffff,
+        0x1000000, 0x7fffffff, 0x80000000, 0xffffffff,
+    };
+    size_t at = g_rand_int_range(rand, 0, span->size);
+    uint8_t *p = span->at;
+    uint32_t word;
+
+    if (span->size < 4 || g_rand_boolean(rand)) {
+        p[at] ^= 1 << g_rand_int_range(rand, 0, 8);
+        return;
+    }
+    at = MIN(at & ~(size_t)3, span->size - 4);
+    memcpy(&word, p + at, 4);
+    switch (g_rand_int_range(rand, 0, 4)) {
+    case 0:
+        word++;
+        break;
+    case 1:
+        word--;
+        break;
+    case 2:
+        word = values[g_rand_int_range(rand, 0, G_N_ELEMENTS(values))];
+        break;
+    default:
+        word = g_rand_int(rand);
+        break;
+    }
+    memcpy(p + at, &word, 4);
+}
+
+static void mutate(GRand *rand, const Span *spans, unsigned nspans)
+{
+    unsigned n = g_rand_int_range(rand, 1, 4);
+
+    while (n) {
+        const Span *span = &spans[g_rand_int_range(rand, 0, nspans)];
+
+        if (span->size) {
+            mutate_span(rand, span);
+            n--;
+        }
+    }
+}
+
+static void mutate_qp(GRand *rand, RoceQpImage *image)
+{
+    const Span spans[] = {
+        { &image->init, offsetof(RdmaQpInitAttr, sq_sig_all) },
+        { &image->init.send_cqn, sizeof(RdmaQpInitAttr) -
+                                 offsetof(RdmaQpInitAttr, send_cqn) },
+        { &image->s.attr, sizeof(image->s.attr) },
+        { &image->s.sq, sizeof(image->s.sq) },
+        { &image->s.sq, sizeof(image->s.sq) },
+        { &image->s.rq, sizeof(image->s.rq) },
+        { &image->s.resp, sizeof(image->s.resp) },
+        { &image->send_cq_dead, 2 },
+        { image->send, image->n_send * sizeof(RoceSendWqe) },
+        { image->send, image->n_send * sizeof(RoceSendWqe) },
+        { image->send_sges, image->n_send_sges * sizeof(RdmaSge) },
+        { image->recv, image->n_recv * sizeof(RoceRecvWqe) },
+        { image->recv_sges, image->n_recv_sges * sizeof(RdmaSge) },
+        { image->res, image->n_res * sizeof(RoceResource) },
+        { image->res, image->n_res * sizeof(RoceResource) },
+    };
+    uint32_t *counts[] = {
+        &image->n_send, &image->n_send_sges, &image->n_recv,
+        &image->n_recv_sges, &image->n_res,
+    };
+    uint32_t *count = counts[g_rand_int_range(rand, 0, 5)];
+
+    mutate(rand, spans, G_N_ELEMENTS(spans));
+    if (*count && g_rand_int_range(rand, 0, 10) == 0) {
+        *count -= 1;
+    }
+}
+
+static void mutate_mr(GRand *rand, RoceMrImage *image)
+{
+    uint32_t npages = image->attr.npages;
+    uint32_t pending_npages = image->pending_npages;
+    uint64_t *pages = image->attr.pages;
+    const Span spans[] = {
+        { &image->attr, offsetof(RdmaMrAttr, pages) },
+        { &image->attr.max_pages, sizeof(image->attr.max_pages) },
+        { &image->valid, 2 },
+        { &image->pending_iova, offsetof(RoceMrImage, pending_pages) -
+                                offsetof(RoceMrImage, pending_iova) },
+        { pages, npages * sizeof(*pages) },
+    };
+
+    mutate(rand, spans, G_N_ELEMENTS(spans));
+    /* The arrays are as long as they are */
+    image->attr.npages = MIN(image->attr.npages, npages);
+    image->pending_npages = MIN(image->pending_npages, pending_npages);
+}
+
+/* Whatever was let in must be able to work, and to be exported again. */
+static void exercise(RoceLink *l, RoceEngine *e, unsigned side, uint32_t qpn)
+{
+    static RoceTxFrame frame;
+    const RdmaQpState states[] = { RDMA_QPS_SQD, RDMA_QPS_ERR,
+                                   RDMA_QPS_RESET };
+    int64_t now = l->now;
+    RdmaSendWr wr = { .opcode = RDMA_WR_SEND };
+    RoceQpImage image;
+    unsigned i, n;
+    GList *f;
+
+    roce_export_qp(e, qpn, &image);
+    roce_qp_image_clear(&image);
+    for (i = 0; i < 4; i++) {
+        if (roce_send_room(e, qpn)) {
+            roce_post_send(e, qpn, &wr, now);
+        }
+        for (n = 0; n < 300 && roce_poll_tx(e, now, &frame); n++) {
+            roce_tx_done(e, &frame);
+        }
+        for (f = l->frames.head; f; f = f->next) {
+            const LinkFrame *lf = f->data;
+
+            if (lf->to == side) {
+                roce_rx(e, lf->data, lf->len, now);
+            }
+        }
+        now += 300000;
+        roce_expire(e, now);
+    }
+    for (i = 0; i < G_N_ELEMENTS(states); i++) {
+        RdmaQpAttr attr = { .qp_state = states[i] };
+
+        roce_qp_modify(e, qpn, RDMA_QP_STATE, &attr, now);
+        for (n = 0; n < 300 && roce_poll_tx(e, now, &frame); n++) {
+            roce_tx_done(e, &frame);
+        }
+    }
+}
+
+static unsigned mutants, accepted;
+
+static void import_mutant(RoceLink *l, unsigned side, bool mrs)
+{
+    LinkNode *n = &l->node[side];
+    LinkQpSpec spec = link_spec();
+    RoceMrImage mr;
+    RoceQpImage qp;
+    const char *why;
+    RoceEngine *e;
+    uint32_t i;
+
+    e = roce_new(&link_config, &mutant_ops, n);
+    roce_set_link_mtu(e, 4200);
+    roce_add_gid(e, 0, n->gid4);
+    roce_add_gid(e, 1, n->gid6);
+    for (i = 1; i < n->next_mrn; i++) {
+        if (roce_export_mr(n->e, i, &mr) == 0) {
+            if (mrs) {
+                mutate_mr(l->rand, &mr);
+            }
+            roce_import_mr(e, &mr, &why);
+            roce_mr_image_clear(&mr);
+        }
+    }
+    g_assert_cmpint(roce_export_qp(n->e, spec.qpn[side], &qp), ==, 0);
+    if (!mrs) {
+        mutate_qp(l->rand, &qp);
+    }
+    mutants++;
+    if (roce_import_qp(e, &qp, &spec.cap, &why) == 0) {
+        accepted++;
+        exercise(l, e, side, qp.init.qpn);
+    } else {
+        g_assert_nonnull(why);
+    }
+    roce_qp_image_clear(&qp);
+    roce_free(e);
+}
+
+static void import_mutants(RoceLink *l)
+{
+    unsigned i;
+
+    if (now_and_then(l)) {
+        for (i = 0; i < 20; i++) {
+            import_mutant(l, g_rand_int_range(l->rand, 0, 2),
+                          g_rand_int_range(l->rand, 0, 6) == 0);
+        }
+    }
+}
+
+static void test_mutants(void)
+{
+    unsigned seed;
+
+    for (seed = 0; seed < 60; seed++) {
+        const FlowSpec spec = {
+            .seed = seed,
+            .faults = { .loss = 300, .dup = 200, .reorder = 200 },
+            .mtu = RDMA_MTU_256 + seed % 2,
+            .max_len = 2000,
+            .timeout = 6,
+            .round = 6000,
+            .disturb = import_mutants,
+        };
+
+        flow_exchange(&spec);
+    }
+    g_test_message("%u mutants, %u of them let in", mutants, accepted);
+    g_assert_cmpuint(mutants, >, 3000);
+}
+
+int main(int argc, char **argv)
+{
+    unsigned i;
+
+    g_test_init(&argc, &argv, NULL);
+    for (i = 0; i < G_N_ELEMENTS(journeys); i++) {
+        g_autofree char *path = g_strdup_printf("/roce/migrate/exchange/%s",
+                                                journeys[i].name);
+
+        g_test_add_data_func(path, &journeys[i], test_exchange);
+    }
+    g_test_add_func("/roce/migrate/timer-keeps-its-time",
+                    test_timer_keeps_its_time);
+    g_test_add_func("/roce/migrate/refuse/smaller-engine",
+                    test_refuse_smaller_engine);
+    g_test_add_func("/roce/migrate/refuse/bad-fields",
+                    test_refuse_bad_fields);
+    g_test_add_func("/roce/migrate/refuse/frame-out",
+                    test_no_export_with_a_frame_out);
+    g_test_add_func("/roce/migrate/mutants", test_mutants);
+    return g_test_run();
+}

@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * When RC waits, for how long, and when it gives up.
+ */
+#include <string.h>
+#include "roce-link.h"
+
+#define BTH_OFF (14 + 20 + 8)       /* IPv4 */
+
+static uint8_t opcode_of(const uint8_t *frame)
+{
+    return frame[BTH_OFF];
+}
+
+static uint32_t psn_of(const uint8_t *frame)
+{
+    return frame[BTH_OFF + 9] << 16 | frame[BTH_OFF + 10] << 8 |
+           frame[BTH_OFF + 11];
+}
+
+/* A log of the frames of node a, and orders to lose some. */
+typedef struct Log {
+    int64_t when[512];
+    uint32_t psn[512];
+    uint8_t opcode[512];
+    unsigned n;
+    unsigned acks;                  /* of node b */
+    bool lose_all;                  /* of node a */
+    unsigned lose_nth;              /* the one with this number, from 1 */
+    bool lose_acks;
+    bool lose_responses;            /* all that node b sends */
+    int64_t last_rnr_nak;
+} Log;
+
+static bool log_frame(RoceLink *l, unsigned from, const uint8_t *frame,
+                      size_t len, void *opaque)
+{
+    Log *log = opaque;
+
+    if (from == 1) {
+        if (opcode_of(frame) == 0x11) {
+            log->acks++;
+            if ((frame[BTH_OFF + 12] & 0x60) == 0x20) {
+                log->last_rnr_nak = l->now;
+            }
+            if (log->lose_acks) {
+                return false;
+            }
+        }
+        return !log->lose_responses;
+    }
+    g_assert_cmpuint(log->n, <, G_N_ELEMENTS(log->when));
+    log->when[log->n] = l->now;
+    log->opcode[log->n] = opcode_of(frame);
+    log->psn[log->n] = psn_of(frame);
+    log->n++;
+    return !log->lose_all && log->n != log->lose_nth;
+}
+
+static LinkPair logged_pair(const LinkQpSpec *spec, Log *log)
+{
+    LinkPair p = link_pair(spec);
+
+    memset(log, 0, sizeof(*log));
+    p.l->filter = log_frame;
+    p.l->filter_opaque = log;
+    return p;
+}
+
+static void test_retry_exhausted(gconstpointer data)
+{
+    unsigned retry_cnt = GPOINTER_TO_UINT(data);
+    LinkQpSpec spec = link_spec();
+    int64_t timeout = 4096 << 8;
+    LinkPair p;
+    unsigned i;
+    Log log;
+
+    spec.retry_cnt = retry_cnt;
+    spec.timeout = 8;
+    p = logged_pair(&spec, &log);
+    log.lose_all = true;
+    link_pair_recv(&p, 50, 0, 100);
+    link_pair_post(&p, RDMA_WR_SEND, 1, 0, 10);
+    link_pair_post(&p, RDMA_WR_SEND, 2, 0, 10);
+    g_assert_true(link_run(p.l, LINK_FOREVER));
+
+    link_expect(p.a, 1, RDMA_WC_RETRY_EXC_ERR);
+    link_expect(p.a, 2, RDMA_WC_WR_FLUSH_ERR);
+    g_assert_cmpint(link_state(p.a, p.aq), ==, RDMA_QPS_ERR);
+    /* Two packets each time: the first time, and retry_cnt times again */
+    g_assert_cmpuint(log.n, ==, 2 * (retry_cnt + 1));
+    g_assert_cmpuint(roce_stats(p.a->e)->retransmits, ==, retry_cnt);
+    g_assert_cmpuint(roce_stats(p.a->e)->timeouts, ==, retry_cnt + 1);
+    for (i = 0; i <= retry_cnt; i++) {
+        g_assert_cmpint(log.when[2 * i] - log.when[0], ==, i * timeout);
+        g_assert_cmpuint(log.psn[2 * i], ==, spec.psn[0]);
+        g_assert_cmpuint(log.psn[2 * i + 1], ==, spec.psn[0] + 1);
+    }
+    g_assert_cmpint(p.l->now - log.when[0], ==, (retry_cnt + 1) * timeout);
+    g_assert_cmpuint(link_wcs(p.b), ==, 0);
+    link_pair_free(&p);
+}
+
+static void test_no_timeout_waits_for_ever(void)
+{
+    LinkQpSpec spec = link_spec();
+    LinkPair p;
+    Log log;
+
+    spec.timeout = 0;
+    p = logged_pair(&spec, &log);
+    log.lose_all = true;
+    link_pair_post(&p, RDMA_WR_RDMA_WRITE, 1, 0, 10);
+    g_assert_true(link_run(p.l, LINK_FOREVER));
+    g_assert_cmpuint(log.n, ==, 1);
+    g_assert_cmpuint(link_wcs(p.a), ==, 0);
+    g_assert_cmpint(link_state(p.a, p.aq), ==, RDMA_QPS_RTS);
+    link_pair_free(&p);
+}
+
+static void test_progress_gives_new_retries(void)
+{
+    LinkQpSpec spec = link_spec();
+    LinkPair p;
+    unsigned i;
+    Log log;
+
+    /* More losses than retries, but never twice without progress */
+    spec.retry_cnt = 1;
+    p = logged_pair(&spec, &log);
+    for (i = 0; i < 10; i++) {
+        log.lose_nth = log.n + 1;
+        link_pair_post(&p, RDMA_WR_RDMA_WRITE, i, 0, 10);
+        g_assert_true(link_run(p.l, LINK_FOREVER));
+        link_expect(p.a, i, RDMA_WC_SUCCESS);
+    }
+    g_assert_cmpuint(roce_stats(p.a->e)->timeouts, ==, 10);
+    link_pair_free(&p);
+}
+
+static void test_gap_is_filled_without_timeout(void)
+{
+    LinkQpSpec spec = link_spec();
+    LinkPair p;
+    Log log;
+
+    p = logged_pair(&spec, &log);
+    log.lose_nth = 3;
+    link_fill(p.amr, 1);
+    link_pair_post(&p, RDMA_WR_RDMA_WRITE, 1, 0, 10 * 1024);
+    g_assert_true(link_run(p.l, 10 * LINK_DELAY) ||
+                  link_wcs(p.a) == 1);
+    link_expect(p.a, 1, RDMA_WC_SUCCESS);
+    g_assert_true(link_same(p.amr, 0, p.bmr, 0, 10 * 1024));
+    /* 10 packets, and 8 of them again: go-back-N from the very one */
+    g_assert_cmpuint(log.n, ==, 18);
+    g_assert_cmpuint(log.psn[10], ==, log.psn[2]);
+    g_assert_cmpuint(roce_stats(p.b->e)->naks_sent, ==, 1);
+    g_assert_cmpuint(roce_stats(p.a->e)->timeouts, ==, 0);
+    link_pair_free(&p);
+}
+
+static void test_lost_ack_is_repeated(void)
+{
+    LinkQpSpec spec = link_spec();
+    LinkPair p;
+    Log log;
+
+    p = logged_pair(&spec, &log);
+    log.lose_acks = true;
+    link_pair_recv(&p, 50, 0, 100);
+    link_pair_post(&p, RDMA_WR_SEND, 1, 0, 10);
+    link_run(p.l, 20 * LINK_MS);
+    g_assert_cmpuint(link_wcs(p.a), ==, 0);
+    link_expect(p.b, 50, RDMA_WC_SUCCESS);
+    log.lose_acks = false;
+    g_assert_true(link_run(p.l, LINK_FOREVER));
+    link_expect(p.a, 1, RDMA_WC_SUCCESS);
+    /* Not received twice */
+    g_assert_cmpuint(link_wcs(p.b), ==, 0);
+    g_assert_cmpuint(roce_stats(p.b->e)->rx_duplicates, ==, 1);
+    link_pair_free(&p);
+}
+
+/* IBTA table 45, in microseconds. */
+static const unsigned rnr_us[32] = {
+    655360, 10, 20, 30, 40, 60, 80, 120, 160, 240, 320, 480, 640, 960, 1280,
+    1920, 2560, 3840, 5120, 7680, 10240, 15360, 20480, 30720, 40960, 61440,
+    81920, 122880, 163840, 245760, 327680, 491520,
+};
+
+static void test_rnr_timer_is_honoured(void)
+{
+    unsigned code;
+
+    for (code = 0; code < 32; code++) {
+        LinkQpSpec spec = link_spec();
+        unsigned sent;
+        int64_t nak_seen;
+        LinkPair p;
+        Log log;
+
+        spec.min_rnr_timer = code;
+        p = logged_pair(&spec, &log);
+        link_pair_post(&p, RDMA_WR_SEND, 1, 0, 3000);
+        link_pair_post(&p, RDMA_WR_RDMA_WRITE, 2, 0, 10);
+        while (!log.last_rnr_nak) {
+            link_run(p.l, LINK_DELAY / 2);
+        }
+        nak_seen = log.last_rnr_nak + LINK_DELAY;
+        link_run(p.l, nak_seen - p.l->now);
+        sent = log.n;
+        g_assert_cmpuint(sent, ==, 4);
+
+        /* More work and a buffer do not make it speak before its time */
+        link_pair_recv(&p, 50, 4096, 3000);
+        link_pair_post(&p, RDMA_WR_RDMA_WRITE, 3, 0, 10);
+        g_assert_false(link_run(p.l, nak_seen + rnr_us[code] * 1000 - 1 -
+                                     p.l->now));
+        g_assert_cmpuint(log.n, ==, sent);
+        link_run(p.l, 1);
+        g_assert_cmpuint(log.n, ==, sent + 5);
+        g_assert_cmpuint(log.psn[sent], ==, log.psn[0]);
+
+        g_assert_true(link_run(p.l, LINK_FOREVER));
+        link_expect(p.a, 1, RDMA_WC_SUCCESS);
+        link_expect(p.a, 2, RDMA_WC_SUCCESS);
+        link_expect(p.a, 3, RDMA_WC_SUCCESS);
+        link_expect(p.b, 50, RDMA_WC_SUCCESS);
+        g_assert_cmpuint(roce_stats(p.b->e)->rnr_naks_sent, ==, 1);
+        g_assert_cmpuint(roce_stats(p.a->e)->rnr_naks_received, ==, 1);
+        g_assert_cmpuint(roce_stats(p.a->e)->retransmits, ==, 0);
+        link_pair_free(&p);
+    }
+}
+
+static void test_rnr_retry_exhausted(gconstpointer data)
+{
+    unsigned rnr_retry = GPOINTER_TO_UINT(data);
+    LinkQpSpec spec = link_spec();
+    LinkPair p;
+    Log log;
+
+    spec.rnr_retry = rnr_retry;
+    p = logged_pair(&spec, &log);
+    link_pair_post(&p, RDMA_WR_RDMA_WRITE, 1, 0, 10);
+    link_pair_post(&p, RDMA_WR_SEND, 2, 0, 10);
+    link_pair_post(&p, RDMA_WR_SEND, 3, 0, 10);
+    g_assert_true(link_run(p.l, LINK_FOREVER));
+    link_expect(p.a, 1, RDMA_WC_SUCCESS);
+    link_expect(p.a, 2, RDMA_WC_RNR_RETRY_EXC_ERR);
+    link_expect(p.a, 3, RDMA_WC_WR_FLUSH_ERR);
+    g_assert_cmpuint(roce_stats(p.b->e)->rnr_naks_sent, ==, rnr_retry + 1);
+    g_assert_cmpuint(log.n, ==, 1 + 2 * (rnr_retry + 1));
+    g_assert_cmpint(link_state(p.a, p.aq), ==, RDMA_QPS_ERR);
+    g_assert_cmpint(link_state(p.b, p.bq), ==, RDMA_QPS_RTS);
+    link_pair_free(&p);
+}
+
+static void test_rnr_endless(void)
+{
+    LinkQpSpec spec = link_spec();
+    LinkPair p;
+    Log log;
+
+    spec.rnr_retry = 7;
+    spec.min_rnr_timer = 14;
+    p = logged_pair(&spec, &log);
+    link_pair_post(&p, RDMA_WR_SEND, 1, 0, 10);
+    g_assert_false(link_run(p.l, 100 * LINK_MS));
+    g_assert_cmpuint(roce_stats(p.b->e)->rnr_naks_sent, >, 60);
+    link_pair_recv(&p, 50, 0, 10);
+    g_assert_true(link_run(p.l, LINK_FOREVER));
+    link_expect(p.a, 1, RDMA_WC_SUCCESS);
+    link_expect(p.b, 50, RDMA_WC_SUCCESS);
+    link_pair_free(&p);
+}
+
+static void test_rnr_before_write_with_imm(void)
+{
+    LinkQpSpec spec = link_spec();
+    LinkPair p;
+    Log log;
+
+    p = logged_pair(&spec, &log);
+    link_fill(p.amr, 3);
+    link_pair_post(&p, RDMA_WR_RDMA_WRITE_WITH_IMM, 1, 0, 2500);
+    g_assert_false(link_run(p.l, 3 * LINK_DELAY));
+    g_assert_cmpuint(roce_stats(p.b->e)->rnr_naks_sent, ==, 1);
+    link_pair_recv(&p, 50, 0, 0);
+    g_assert_true(link_run(p.l, LINK_FOREVER));
+    link_expect(p.a, 1, RDMA_WC_SUCCESS);
+    g_assert_cmpuint(link_expect(p.b, 50, RDMA_WC_SUCCESS).byte_len, ==,
+                     2500);
+    /* Only the last packet, which needs the buffer, came again */
+    g_assert_cmpuint(log.n, ==, 4);
+    g_assert_cmpuint(log.psn[3], ==, log.psn[2]);
+    g_assert_true(link_same(p.amr, 0, p.bmr, 0, 2500));
+    link_pair_free(&p);
+}
+
+static bool lose_read_response(RoceLink *l, unsigned from,
+                               const uint8_t *frame, size_t len, void *opaque)
+{
+    unsigned *nth = opaque;
+
+    return from == 0 || --*nth;
+}
+
+static void test_read_goes_on_at_the_missing_packet(void)
+{
+    unsigned lost;
+
+    for (lost = 1; lost <= 8; lost++) {
+        LinkQpSpec spec = link_spec();
+        unsigned nth = lost;
+        LinkPair p = link_pair(&spec);
+
+        p.l->filter = lose_read_response;
+        p.l->filter_opaque = &nth;
+        link_fill(p.bmr, lost);
+        link_pair_post(&p, RDMA_WR_RDMA_READ, 1, 100, 8000);
+        g_assert_true(link_run(p.l, LINK_FOREVER));
+        link_expect(p.a, 1, RDMA_WC_SUCCESS);
+        g_assert_true(link_same(p.amr, 100, p.bmr, 100, 8000));
+        g_assert_cmpuint(roce_stats(p.a->e)->retransmits, ==, 1);
+        /* Nothing from before the loss comes again */
+        g_assert_cmpuint(p.l->sent[1], ==, 8 + (8 - lost + 1));
+        link_pair_free(&p);
+    }
+}
+
+static void test_duplicate_atomic_is_not_executed(void)
+{
+    static const uint32_t opcodes[] = {
+        RDMA_WR_ATOMIC_FETCH_AND_ADD, RDMA_WR_ATOMIC_CMP_AND_SWP,
+    };
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(opcodes); i++) {
+        LinkQpSpec spec = link_spec();
+        uint64_t value = GUINT64_TO_LE(1);
+        LinkPair p;
+        Log log;
+
+        p = logged_pair(&spec, &log);
+        /* compares with 1, swaps in 0; or adds 1 */
+        link_write(p.bmr, 64 - p.bmr->attr.iova % 8, &value, 8);
+        log.lose_responses = true;
+        link_pair_post(&p, opcodes[i], 1, 64 - p.bmr->attr.iova % 8, 8);
+        link_run(p.l, 300 * LINK_MS);
+        g_assert_cmpuint(p.b->atomics, ==, 1);
+        g_assert_cmpuint(log.n, >, 3);
+        log.lose_responses = false;
+        g_assert_true(link_run(p.l, LINK_FOREVER));
+        link_expect(p.a, 1, RDMA_WC_SUCCESS);
+        g_assert_cmpuint(p.b->atomics, ==, 1);
+        link_read(p.amr, 64 - p.bmr->attr.iova % 8, &value, 8);
+        g_assert_cmpuint(GUINT64_FROM_LE(value), ==, 1);
+        link_read(p.bmr, 64 - p.bmr->attr.iova % 8, &value, 8);
+        g_assert_cmpuint(GUINT64_FROM_LE(value), ==, i == 0 ? 2 : 0);
+        link_pair_free(&p);
+    }
+}
+
+static void test_link_down_ends_in_retry_exceeded(void)
+{
+    LinkQpSpec spec = link_spec();
+    LinkPair p;
+    Log log;
+
+    p = logged_pair(&spec, &log);
+    link_set_up(p.a, false);
+    link_pair_post(&p, RDMA_WR_RDMA_WRITE, 1, 0, 10);
+    g_assert_true(link_run(p.l, LINK_FOREVER));
+    g_assert_cmpuint(log.n, ==, 0);
+    link_expect(p.a, 1, RDMA_WC_RETRY_EXC_ERR);
+    link_pair_free(&p);
+}
+
+static void test_link_back_up_in_time(void)
+{
+    LinkQpSpec spec = link_spec();
+    LinkPair p;
+    Log log;
+
+    p = logged_pair(&spec, &log);
+    link_set_up(p.b, false);
+    link_pair_post(&p, RDMA_WR_RDMA_WRITE, 1, 0, 10);
+    link_run(p.l, 100 * LINK_MS);
+    g_assert_cmpuint(link_wcs(p.a), ==, 0);
+    g_assert_cmpuint(roce_stats(p.b->e)->rx_dropped, >, 0);
+    link_set_up(p.b, true);
+    g_assert_true(link_run(p.l, LINK_FOREVER));
+    link_expect(p.a, 1, RDMA_WC_SUCCESS);
+    link_pair_free(&p);
+}
+
+static void test_gid_removed_ends_in_retry_exceeded(void)
+{
+    LinkQpSpec spec = link_spec();
+    LinkPair p;
+    Log log;
+
+    p = logged_pair(&spec, &log);
+    g_assert_cmpint(roce_del_gid(p.a->e, 0), ==, 0);
+    link_pair_post(&p, RDMA_WR_RDMA_WRITE, 1, 0, 10);
+    g_assert_true(link_run(p.l, LINK_FOREVER));
+    g_assert_cmpuint(log.n, ==, 0);
+    link_expect(p.a, 1, RDMA_WC_RETRY_EXC_ERR);
+    link_pair_free(&p);
+}
+
+int main(int argc, char **argv)
+{
+    unsigned i;
+
+    g_test_init(&argc, &argv, NULL);
+    for (i = 0; i <= 7; i++) {
+        g_autofree char *path =
+            g_strdup_printf("/roce/retry/exhausted/%u", i);
+
+        g_test_add_data_func(path, GUINT_TO_POINTER(i),
+                             test_retry_exhausted);
+    }
+    for (i = 0; i < 7; i++) {
+        g_autofree char *path =
+            g_strdup_printf("/roce/retry/rnr-exhausted/%u", i);
+
+        g_test_add_data_func(path, GUINT_TO_POINTER(i),
+                             test_rnr_retry_exhausted);
+    }
+    g_test_add_func("/roce/retry/no-timeout-waits-for-ever",
+                    test_no_timeout_waits_for_ever);
+    g_test_add_func("/roce/retry/progress-gives-new-retries",
+                    test_progress_gives_new_retries);
+    g_test_add_func("/roce/retry/gap-is-filled-without-timeout",
+                    test_gap_is_filled_without_timeout);
+    g_test_add_func("/roce/retry/lost-ack-is-repeated",
+                    test_lost_ack_is_repeated);
+    g_test_add_func("/roce/retry/rnr-timer-is-honoured",
+                    test_rnr_timer_is_honoured);
+    g_test_add_func("/roce/retry/rnr-endless", test_rnr_endless);
+    g_test_add_func("/roce/retry/rnr-before-write-with-imm",
+                    test_rnr_before_write_with_imm);
+    g_test_add_func("/roce/retry/read-goes-on-at-the-missing-packet",
+                    test_read_goes_on_at_the_missing_packet);
+    g_test_add_func("/roce/retry/duplicate-atomic-is-not-executed",
+                    test_duplicate_atomic_is_not_executed);
+    g_test_add_func("/roce/retry/link-down-ends-in-retry-exceeded",
+                    test_link_down_ends_in_retry_exceeded);
+    g_test_add_func("/roce/retry/link-back-up-in-time",
+                    test_link_back_up_in_time);
+    g_test_add_func("/roce/retry/gid-removed-ends-in-retry-exceeded",
+                    test_gid_removed_ends_in_retry_exceeded);
+    return g_test_run();
+}
