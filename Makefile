@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# virtio-rdma: "make help" tells the targets.
+
+-include config.mk
+
+BUILDDIR := $(or $(BUILDDIR),$(CURDIR)/build)
+PREFIX := $(or $(PREFIX),/usr/local)
+# The Python whose packages Debian's tools are installed for
+PYTHON ?= /usr/bin/python3
+JOBS ?=
+# PACKAGES=no: do not look whether Debian packages are missing
+PACKAGES ?=
+
+# What is fetched and the tree laid over QEMU's serve all variants of the
+# build; what is compiled is kept apart.
+B := $(BUILDDIR)
+V_DIR := $(B)$(if $(ASAN),-asan)
+LOGS := $(V_DIR)/logs
+FETCHED_QEMU := $(B)/src/qemu
+QEMU_TREE := $(or $(QEMU_SRC),$(FETCHED_QEMU))
+QEMU := $(V_DIR)/qemu/qemu-system-x86_64
+
+STAGE := scripts/stage $(LOGS)
+FETCH := $(PYTHON) scripts/fetch.py --work $(B)/download
+SUMMARY := $(PYTHON) scripts/summary.py $(LOGS)
+RUN_TESTS := $(PYTHON) scripts/run-tests.py --timeout 600 \
+	$(if $(JOBS),--jobs $(JOBS))
+# Warnings are errors with the compiler that the project is developed with;
+# a newer one may know more of them.
+WERROR ?= $(if $(filter 12,$(shell $(CC) -dumpversion 2>/dev/null)),1)
+comma := ,
+STANDALONE_OPTIONS := \
+	$(if $(ASAN),-Db_sanitize=address$(comma)undefined -Db_lundef=false)
+FUZZ_TIME ?= 60
+
+.DEFAULT_GOAL := all
+.PHONY: all demo check check-unit check-qtest check-guest check-migration \
+	check-pyverbs unit-tests run-unit run-qtest run-migration run-guest \
+	bench fuzz lint install qemu qtests guest standalone packages-build \
+	packages-guest packages-test clean distclean help
+
+all: qemu standalone
+
+help:
+	@echo 'make               QEMU with virtio-rdma, and the engine'
+	@echo 'make demo          two Debian guests exchange RDMA traffic'
+	@echo '                   (PCAP=file keeps the frames)'
+	@echo 'make check         all tests; ends with "N passed, N failed, ..."'
+	@echo 'make check-unit    tests of the engine'
+	@echo 'make check-qtest   tests of the device, without a guest'
+	@echo 'make check-migration  those of them that migrate'
+	@echo 'make check-guest   tests in real guests'
+	@echo 'make check-pyverbs  tests of rdma-core, also on rxe'
+	@echo 'make bench         speed of the engine'
+	@echo 'make fuzz          run each fuzzer for FUZZ_TIME (60)'
+	@echo 'make lint          style of the sources'
+	@echo 'make qemu          only QEMU: $(QEMU:$(CURDIR)/%=%)'
+	@echo 'make guest         only the guest side: kernel, driver, provider'
+	@echo 'make standalone    only the engine and its tests; needs no QEMU'
+	@echo 'make install       install QEMU in $(PREFIX)'
+	@echo 'make clean         remove what was compiled'
+	@echo 'make distclean     remove what was fetched and configured, too'
+	@echo
+	@echo 'Variables: ASAN=1 (sanitizers, in a directory of their own),'
+	@echo '  V=1 (show all output), JOBS=n, QEMU_SRC=dir, SOURCE_CACHE=dir,'
+	@echo '  PACKAGES=no (do not look for missing packages).'
+	@echo './configure --help tells how to make such choices stick.'
+
+# Packages ------------------------------------------------------------------
+
+packages-build packages-guest packages-test: packages-%:
+ifneq ($(PACKAGES),no)
+	@scripts/setup-packages.sh --check $* || \
+		$(STAGE) packages-$* 'packages are installed' \
+		scripts/setup-packages.sh $*
+endif
+
+# Sources and tools ---------------------------------------------------------
+
+export B V_DIR QEMU_TREE
+export SOURCE_CACHE PREFIX ASAN PYTHON JOBS WERROR QEMU
+export BUILD_DIR := $(B)
+
+$(B)/tools/meson.py: | packages-build
+	@$(STAGE) meson 'meson is ready' \
+		scripts/setup-meson.sh $(B)/tools $(B)/download
+
+$(FETCHED_QEMU)/VERSION: | packages-build
+	@$(STAGE) source 'QEMU is unpacked' \
+		$(FETCH) source qemu 10.0 $(FETCHED_QEMU)
+
+# Builds --------------------------------------------------------------------
+
+qemu: $(B)/tools/meson.py $(QEMU_TREE)/VERSION | packages-build packages-guest
+	@$(STAGE) qemu 'QEMU is built' \
+		scripts/build-qemu.sh qemu-system-x86_64
+
+qtests: qemu
+	@$(STAGE) qtests 'device tests are built' scripts/build-qemu.sh \
+		$$($(RUN_TESTS) $(V_DIR)/qemu $(QTESTS) --list)
+
+standalone: $(B)/tools/meson.py | packages-build
+	@$(STAGE) standalone 'engine, tests and benchmarks are built' \
+		scripts/build-standalone.sh $(V_DIR)/standalone '' \
+		$(STANDALONE_OPTIONS)
+
+unit-tests: $(B)/tools/meson.py | packages-build
+	@$(STAGE) unit-tests 'engine and unit tests are built' \
+		scripts/build-standalone.sh $(V_DIR)/standalone \
+		meson-test-prereq $(STANDALONE_OPTIONS)
+
+guest: | packages-build packages-guest
+	@$(STAGE) guest-side 'guest side is built' tests/guest/run setup
+
+install: qemu
+	@scripts/build-qemu.sh trace/trace-events-all > /dev/null
+	@$(STAGE) install 'installed in $(PREFIX)' \
+		$(PYTHON) $(B)/tools/meson.py install -C $(V_DIR)/qemu --no-rebuild
+
+# Tests ---------------------------------------------------------------------
+
+QTESTS := --select rdma
+
+run-unit:
+	@$(STAGE) unit 'unit tests are done' \
+		$(RUN_TESTS) $(V_DIR)/standalone
+
+run-qtest:
+	@$(STAGE) qtest 'device tests are done' \
+		$(RUN_TESTS) $(V_DIR)/qemu $(QTESTS)
+
+run-migration:
+	@$(STAGE) migration 'migration tests are done' \
+		$(RUN_TESTS) $(V_DIR)/qemu --select 'rdma.*migration'
+
+run-guest:
+	@$(STAGE) guest! 'guest tests are done' tests/guest/run check
+
+check-unit: unit-tests
+	@rm -f $(LOGS)/unit.log
+	@$(MAKE) -s --no-print-directory run-unit || :
+	@$(SUMMARY) unit
+
+check-qtest: qtests | packages-test
+	@rm -f $(LOGS)/qtest.log
+	@$(MAKE) -s --no-print-directory run-qtest || :
+	@$(SUMMARY) qtest
+
+check-migration: qtests | packages-test
+	@rm -f $(LOGS)/migration.log
+	@$(MAKE) -s --no-print-directory run-migration || :
+	@$(SUMMARY) migration
+
+check-guest: qemu | packages-guest packages-test
+	@rm -f $(LOGS)/guest.log
+	@$(MAKE) -s --no-print-directory run-guest || :
+	@$(SUMMARY) guest
+
+# Shows what it finds itself: most of those tests are for other devices.
+check-pyverbs: qemu | packages-guest packages-test
+	@tests/guest/run pyverbs --stack both
+
+check: unit-tests qtests | packages-guest packages-test
+	@rm -f $(LOGS)/unit.log $(LOGS)/qtest.log $(LOGS)/guest.log
+	@$(MAKE) -s --no-print-directory run-unit || :
+	@$(MAKE) -s --no-print-directory run-qtest || :
+	@$(MAKE) -s --no-print-directory run-guest || :
+	@$(SUMMARY) unit qtest guest
+
+demo: qemu | packages-guest
+	@tests/guest/run demo
+
+bench: standalone
+	@$(STAGE) bench! 'measured' \
+		$(PYTHON) $(B)/tools/meson.py test -C $(V_DIR)/standalone \
+		--benchmark --verbose --no-rebuild
+
+fuzz: $(B)/tools/meson.py | packages-build packages-test
+	@CC=clang $(STAGE) fuzzers 'fuzzers are built' \
+		scripts/build-standalone.sh $(B)/fuzz '' -Dfuzzing=true \
+		-Db_sanitize=address,undefined -Db_lundef=false
+	@$(STAGE) fuzz! 'no fuzzer found anything' \
+		scripts/run-fuzzers.sh $(B)/fuzz $(FUZZ_TIME)
+
+lint: $(QEMU_TREE)/VERSION | packages-test
+	@$(STAGE) lint 'style is right' scripts/lint.sh
+
+# Cleaning ------------------------------------------------------------------
+
+clean:
+	rm -rf $(B)/qemu $(B)/standalone $(B)/fuzz $(B)/logs $(B)/results \
+		$(B)/guest/modules $(B)/guest/provider $(B)-asan
+
+distclean: clean
+	rm -rf $(B) config.mk

@@ -1,0 +1,63 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# build-qemu.sh TARGET...: lay the tree over QEMU's, configure it where that
+# is due, and have ninja build these targets. From the environment, see the
+# Makefile: B (build directory), V_DIR (that of this variant), QEMU_TREE,
+# PREFIX, ASAN, WERROR, PYTHON, JOBS.
+set -eu
+cd "$(dirname "$0")/.."
+src=$B/qemu-src out=$V_DIR/qemu
+meson_path=$(cat "$B/tools/meson-path")
+firmware=(/usr/share/seabios /usr/share/qemu /usr/lib/ipxe/qemu)
+mkdir -p "$out"
+
+# Two at a time in one directory would spoil each other. The tree is shared by
+# all variants, what is compiled is not.
+exec 9> "$B/.lock-overlay"
+flock 9
+echo "== overlay"
+"$PYTHON" qemu/overlay.py "$QEMU_TREE" "$src"
+exec 9> "$V_DIR/.lock-qemu"
+flock 9
+
+options=(
+    --target-list=x86_64-softmmu
+    --without-default-features
+    --disable-download
+    --disable-docs
+    --disable-install-blobs
+    --enable-tcg
+    --enable-kvm
+    --enable-slirp
+    --enable-virtfs
+    --enable-attr
+    --python="$PYTHON"
+    --prefix="$PREFIX"
+    --firmwarepath="$(IFS=:; echo "${firmware[*]}")"
+)
+[ -z "$WERROR" ] || options+=(--enable-werror)
+[ -z "$ASAN" ] || options+=(--enable-asan --enable-ubsan)
+
+stamp=$out/.configured
+if [ "$(cat "$stamp" 2> /dev/null)" != "$QEMU_TREE ${options[*]}" ]; then
+    echo "== configure"
+    rm -rf "$out"
+    mkdir -p "$out"
+    [ -z "$meson_path" ] || export PYTHONPATH=$meson_path
+    (cd "$out" && "$src/configure" "${options[@]}")
+    # ninja runs meson later on, without our environment
+    [ -z "$meson_path" ] ||
+        for dir in "$out"/pyvenv/lib/python3*/site-packages; do
+            echo "$meson_path" > "$dir/meson-path.pth"
+        done
+    # A QEMU that runs from its build directory looks for firmware here
+    for dir in "${firmware[@]}"; do
+        mkdir -p "$out/qemu-bundle${dir%/*}"
+        [ -d "$out/qemu-bundle$dir" ] || ln -s "$dir" "$out/qemu-bundle$dir"
+    done
+    echo "$QEMU_TREE ${options[*]}" > "$stamp"
+fi
+
+echo "== build"
+exec ninja -C "$out" ${JOBS:+-j"$JOBS"} "$@"

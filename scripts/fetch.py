@@ -1,0 +1,256 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""
+Fetch and unpack what Debian's archive holds, changing nothing on the system.
+
+  fetch.py source NAME SERIES DEST   the upstream source of package NAME whose
+                                     version begins with SERIES
+  fetch.py deb NAME DEST             the files of the binary package NAME
+
+A directory with the source tarballs (--cache or $SOURCE_CACHE) is used first
+where it holds them. Else apt fetches them with a configuration of its own, in
+--work, made from the machine's own sources: the same mirror and keyring,
+other suites.
+"""
+
+import argparse
+import fcntl
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+# Where QEMU 10.0 and rdma-core 56 are: Debian 13
+SOURCE_SUITE = 'trixie'
+
+
+class FetchError(Exception):
+    pass
+
+
+def codename():
+    text = Path('/etc/os-release').read_text(encoding='utf-8')
+    found = re.search(r'^VERSION_CODENAME=(\S+)', text, re.M)
+    return found[1].strip('"') if found else ''
+
+
+def one_line_sources(text):
+    """Entries of a .list file as (uri, suite, options)."""
+    for line in text.splitlines():
+        found = re.match(r'\s*deb\s+(?:\[([^]]*)\]\s+)?(\S+)\s+(\S+)', line)
+        if found:
+            options = dict(o.split('=', 1) for o in (found[1] or '').split()
+                           if '=' in o)
+            yield found[2], found[3], {k.lower(): v
+                                       for k, v in options.items()}
+
+
+def deb822_sources(text):
+    """Entries of a .sources file as (uri, suite, options)."""
+    for stanza in re.split(r'\n\s*\n', text):
+        stanza = re.sub(r'^#.*\n?', '', stanza, flags=re.M)
+        fields = {k.lower(): v.strip() for k, v in re.findall(
+            r'^(\S+?):((?:.*)(?:\n[ \t].*)*)', stanza, re.M)}
+        if (fields.get('enabled', 'yes').lower() == 'no' or
+                'deb' not in fields.get('types', '').split()):
+            continue
+        for uri in fields.get('uris', '').split():
+            for suite in fields.get('suites', '').split():
+                yield uri, suite, fields
+
+
+def machine_archive():
+    """(uri, signed-by or None) of the archive this machine installs from."""
+    files = [Path('/etc/apt/sources.list')]
+    parts = Path('/etc/apt/sources.list.d')
+    files += sorted(parts.glob('*.list')) + sorted(parts.glob('*.sources'))
+    own = codename()
+    for path in files:
+        if not path.is_file():
+            continue
+        parse = (deb822_sources if path.suffix == '.sources'
+                 else one_line_sources)
+        for uri, suite, options in parse(path.read_text(encoding='utf-8')):
+            # Third parties use the suite's name too, but not Debian's key
+            signed = options.get('signed-by')
+            if signed and 'debian-archive' not in signed:
+                continue
+            if suite == own:
+                return uri, signed
+    raise FetchError('no Debian archive in /etc/apt: name a directory with '
+                     'the sources (./configure --qemu-src or '
+                     '--source-cache)')
+
+
+class Apt:
+    """apt with lists and cache of its own, for one suite."""
+
+    def __init__(self, work, suite, types):
+        self.base = work / 'apt' / f'{suite}-{types}'
+        self.suite, self.types = suite, types
+        parts = self.base / 'parts'
+        for sub in ('parts', 'lists/partial', 'cache/archives/partial'):
+            (self.base / sub).mkdir(parents=True, exist_ok=True)
+        uri, signed = machine_archive()
+        text = (f'Types: {types}\nURIs: {uri}\nSuites: {suite}\n'
+                'Components: main\n')
+        if signed:
+            text += f'Signed-By: {signed}\n'
+        (parts / 'private.sources').write_text(text, encoding='utf-8')
+        self.options = ['-q']
+        for key, value in (('Dir::Etc::SourceList', '/dev/null'),
+                           ('Dir::Etc::SourceParts', parts),
+                           ('Dir::Etc::Preferences', '/dev/null'),
+                           ('Dir::Etc::PreferencesParts', '/dev/null'),
+                           ('Dir::State::Lists', self.base / 'lists'),
+                           ('Dir::Cache', self.base / 'cache'),
+                           ('APT::Sandbox::User', 'root')):
+            self.options += ['-o', f'{key}={value}']
+        self.run('apt-get', 'update')
+
+    def run(self, tool, *args, cwd=None):
+        print('+', tool, *args, f'({self.suite})', flush=True)
+        done = subprocess.run([tool, *self.options, *args], cwd=cwd,
+                              text=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, check=False,
+                              env=dict(os.environ, LC_ALL='C'))
+        print(done.stdout, end='', flush=True)
+        return done
+
+    def versions(self, name):
+        """Versions in the index, newest first."""
+        kind = 'Sources' if self.types == 'deb-src' else ''
+        found = []
+        for line in self.run('apt-cache', 'madison', name).stdout.splitlines():
+            fields = [f.strip() for f in line.split('|')]
+            if (len(fields) == 3 and fields[0] == name and
+                    fields[2].endswith(kind) and fields[1] not in found):
+                found.append(fields[1])
+        return found
+
+
+def series_of(version, series):
+    """Does this Debian version belong to the upstream series?"""
+    return re.match(r'(\d+:)?' + re.escape(series) + r'(\D|$)', version)
+
+
+def version_key(path):
+    return [int(n) for n in re.findall(r'\d+', path.name)]
+
+
+def tarballs(directory, name, series):
+    """Source tarballs of this series, newest first; Debian's and
+    upstream's own names are understood."""
+    pattern = re.compile(rf'{re.escape(name)}(?:_({re.escape(series)}[^_]*)'
+                         rf'\.orig|-({re.escape(series)}[^_]*))'
+                         r'\.tar\.(xz|gz|bz2)$')
+    found = []
+    for path in directory.iterdir() if directory.is_dir() else ():
+        match = pattern.match(path.name)
+        if match and series_of(match[1] or match[2], series):
+            found.append(path)
+    return sorted(found, key=version_key, reverse=True)
+
+
+def download_source(name, series, work):
+    store = work / 'source'
+    store.mkdir(parents=True, exist_ok=True)
+    suites = [SOURCE_SUITE]
+    if codename() not in ('', SOURCE_SUITE):
+        suites.append(f'{codename()}-backports')
+    for suite in suites:
+        apt = Apt(work, suite, 'deb-src')
+        for version in apt.versions(name):
+            if not series_of(version, series):
+                continue
+            # The tarball alone: an archive may lack a package's other
+            # files, and Debian's patches are not wanted.
+            got = apt.run('apt-get', 'source', '--download-only',
+                          '--tar-only', f'{name}={version}', cwd=store)
+            have = tarballs(store, name, series)
+            if got.returncode == 0 and have:
+                return have[0]
+    raise FetchError(f'the archive has no source of {name} {series}: give '
+                     '--source-cache a directory with its tarball')
+
+
+def fetch_source(args):
+    for origin in (args.cache, args.work / 'source'):
+        have = tarballs(origin, args.name, args.series) if origin else []
+        if have:
+            tarball = have[0]
+            break
+    else:
+        tarball = download_source(args.name, args.series, args.work)
+
+    def unpack(into):
+        subprocess.run(['tar', '-x', '--no-same-owner',
+                        '--strip-components=1', '-C', str(into), '-f',
+                        str(tarball)], check=True)
+    return tarball.name, unpack
+
+
+def fetch_deb(args):
+    store = args.work / 'deb'
+    store.mkdir(parents=True, exist_ok=True)
+    # Backports first: built for this machine's suite
+    for suite in (f'{codename()}-backports', SOURCE_SUITE):
+        apt = Apt(args.work, suite, 'deb')
+        for version in apt.versions(args.name):
+            got = apt.run('apt-get', 'download', f'{args.name}={version}',
+                          cwd=store)
+            have = sorted(store.glob(f'{args.name}_'
+                                     f'{version.replace(":", "%3a")}_*.deb'))
+            if got.returncode == 0 and have:
+                return have[0].name, lambda into, deb=have[0]: \
+                    subprocess.run(['dpkg', '-x', str(deb), str(into)],
+                                   check=True)
+    raise FetchError(f'the archive has no package {args.name}')
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__.strip().splitlines()[0])
+    cache = os.environ.get('SOURCE_CACHE')
+    parser.add_argument('--cache', type=Path,
+                        default=Path(cache) if cache else None,
+                        help='directory with source tarballs '
+                             '(default: $SOURCE_CACHE)')
+    parser.add_argument('--work', type=Path, required=True,
+                        help="where downloads and apt's state go")
+    kinds = parser.add_subparsers(dest='kind', required=True)
+    source = kinds.add_parser('source')
+    source.add_argument('name')
+    source.add_argument('series')
+    source.add_argument('dest', type=Path)
+    source.set_defaults(fetch=fetch_source)
+    deb = kinds.add_parser('deb')
+    deb.add_argument('name')
+    deb.add_argument('dest', type=Path)
+    deb.set_defaults(fetch=fetch_deb)
+    args = parser.parse_args()
+    args.work = args.work.resolve()
+    args.work.mkdir(parents=True, exist_ok=True)
+
+    with open(args.work / '.lock', 'w', encoding='ascii') as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if args.dest.exists():
+            return
+        try:
+            what, unpack = args.fetch(args)
+            partial = args.dest.with_name(args.dest.name + '.partial')
+            shutil.rmtree(partial, ignore_errors=True)
+            partial.mkdir(parents=True)
+            unpack(partial)
+            # Make judges by time: what was unpacked is new now
+            os.utime(partial)
+            partial.rename(args.dest)
+            print(f'{what} is in {args.dest}')
+        except (FetchError, subprocess.CalledProcessError, OSError) as e:
+            sys.exit(f'fetch: {e}')
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,43 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# setup-packages.sh [--check] GROUP...: see to it that the packages of these
+# groups in packages.list are installed. As root it installs what is missing;
+# otherwise it prints the command that does and fails. With --check it only
+# tells, by its exit status, whether all are there.
+set -eu
+check=
+if [ "$1" = --check ]; then
+    check=1
+    shift
+fi
+list=$(dirname "$0")/packages.list
+
+wanted=$(awk -v groups=" $* " '
+    /^\[.*\]$/ { group = substr($0, 2, length($0) - 2); next }
+    /^[a-z0-9]/ { if (index(groups, " " group " ")) print $1 }' "$list")
+
+if ! command -v dpkg-query > /dev/null; then
+    [ -n "$check" ] ||
+        echo "Not a Debian system; needed are:" $wanted >&2
+    exit 0
+fi
+
+# A virtual name counts as installed when a package provides it
+installed=$(dpkg-query -W -f '${db:Status-Status} ${Package}, ${Provides}\n' |
+    sed -n 's/^installed //p' | tr ',' '\n' | awk 'NF { print $1 }' | sort -u)
+missing=$(echo "$wanted" | sort -u | while read -r name; do
+    printf '%s\n' "$installed" | grep -qxF -- "$name" || echo "$name"
+done)
+[ -n "$missing" ] || exit 0
+[ -z "$check" ] || exit 1
+
+if [ "$(id -u)" != 0 ]; then
+    echo "Packages are missing. Install them with:" >&2
+    echo "  sudo apt-get install --no-install-recommends" $missing >&2
+    exit 1
+fi
+echo "installing:" $missing
+export DEBIAN_FRONTEND=noninteractive
+apt-get update -q
+apt-get install -q -y --no-install-recommends $missing

@@ -1,0 +1,43 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""
+summary.py LOGDIR STAGE...: sum up the TAP in the logs of stages.
+
+Skipped and failed tests are named, and the last line is
+"N passed, N failed, N skipped". A stage without results has failed.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+LINE = re.compile(r'^(ok|not ok) \d+ - (.*?)(?: # SKIP ?(.*))?$')
+
+
+def main():
+    args = sys.argv[1:]
+    logs = Path(args.pop(0))
+    passed = failed = skipped = 0
+    for stage in args:
+        path = logs / f'{stage}.log'
+        text = path.read_text(errors='replace') if path.is_file() else ''
+        found = [LINE.match(line) for line in text.splitlines()]
+        found = [f for f in found if f]
+        if not found or not re.search(r'^1\.\.\d+$', text, re.M):
+            print(f'FAIL {stage}: did not run to its end, see {path}')
+            failed += 1
+        for kind, title, reason in (f.groups() for f in found):
+            if reason is not None:
+                print(f'SKIP {stage}: {title}: {reason}')
+                skipped += 1
+            elif kind == 'ok':
+                passed += 1
+            else:
+                print(f'FAIL {stage}: {title}')
+                failed += 1
+    print(f'{passed} passed, {failed} failed, {skipped} skipped')
+    sys.exit(1 if failed or not passed else 0)
+
+
+if __name__ == '__main__':
+    main()

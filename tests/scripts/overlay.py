@@ -1,0 +1,119 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""qemu/overlay.py on a small tree that stands for QEMU's."""
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+import tap
+
+TOP = Path(__file__).resolve().parent.parent.parent
+
+PATCH = '''Why this is needed.
+
+--- a/hw/meson.build
++++ b/hw/meson.build
+@@ -1,2 +1,3 @@
+ subdir('pci')
++subdir('rdma')
+ subdir('rtc')
+'''
+
+
+class Overlay(unittest.TestCase):
+    def setUp(self):
+        self.base = Path(tempfile.mkdtemp(prefix='overlay-test-'))
+        self.addCleanup(shutil.rmtree, self.base)
+        self.qemu = self.base / 'qemu'
+        self.top = self.base / 'top'
+        self.out = self.base / 'out'
+        self.write(self.qemu / 'VERSION', '10.0.1\n')
+        self.write(self.qemu / 'hw/meson.build',
+                   "subdir('pci')\nsubdir('rtc')\n")
+        self.write(self.qemu / 'hw/pci/pci.c', 'pristine\n')
+        self.write(self.top / 'qemu/patches/hooks.patch', PATCH)
+        self.write(self.top / 'hw/rdma/device.c', 'one\n')
+        self.write(self.top / 'tests/unit/engine.c', 'not for QEMU\n')
+        shutil.copy(TOP / 'qemu/overlay.py', self.top / 'qemu')
+
+    def write(self, path, text):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding='utf-8')
+
+    def run_overlay(self):
+        """(exit status, names of the files that were written)."""
+        done = subprocess.run(
+            [sys.executable, self.top / 'qemu/overlay.py', self.qemu,
+             self.out], text=True, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, check=False)
+        self.message = done.stderr
+        return done.returncode, set(done.stdout.split())
+
+    def text(self, name):
+        return (self.out / name).read_text(encoding='utf-8')
+
+    def test_copies_patches_and_lays_over(self):
+        self.assertEqual(self.run_overlay(),
+                         (0, {'hw/meson.build', 'hw/rdma/device.c'}))
+        self.assertEqual(self.text('hw/pci/pci.c'), 'pristine\n')
+        self.assertIn("subdir('rdma')", self.text('hw/meson.build'))
+        self.assertFalse((self.out / 'tests/unit/engine.c').exists())
+
+    def test_second_run_writes_nothing(self):
+        self.run_overlay()
+        before = {p: p.stat().st_mtime_ns for p in self.out.rglob('*')
+                  if p.is_file() and p.name[0] != '.'}
+        self.assertEqual(self.run_overlay(), (0, set()))
+        self.assertEqual(before, {p: p.stat().st_mtime_ns for p in before})
+
+    def test_only_the_changed_file_is_written(self):
+        self.run_overlay()
+        self.write(self.top / 'hw/rdma/device.c', 'two\n')
+        self.assertEqual(self.run_overlay(), (0, {'hw/rdma/device.c'}))
+        self.assertEqual(self.text('hw/rdma/device.c'), 'two\n')
+
+    def test_removed_file_leaves_the_tree(self):
+        self.run_overlay()
+        (self.top / 'hw/rdma/device.c').unlink()
+        self.assertEqual(self.run_overlay(), (0, {'hw/rdma/device.c'}))
+        self.assertFalse((self.out / 'hw/rdma/device.c').exists())
+
+    def test_removed_patch_restores_the_file(self):
+        self.run_overlay()
+        (self.top / 'qemu/patches/hooks.patch').unlink()
+        self.assertEqual(self.run_overlay(), (0, {'hw/meson.build'}))
+        self.assertNotIn('rdma', self.text('hw/meson.build'))
+
+    def test_new_source_replaces_the_tree(self):
+        self.run_overlay()
+        self.write(self.qemu / 'VERSION', '10.0.2\n')
+        self.write(self.qemu / 'hw/pci/pci.c', 'newer\n')
+        self.assertEqual(self.run_overlay()[0], 0)
+        self.assertEqual(self.text('hw/pci/pci.c'), 'newer\n')
+
+    def test_patch_whose_condition_fails_is_left_out(self):
+        self.write(self.top / 'qemu/patches/hooks.patch',
+                   'Only-if: hw/meson.build ^no-such-line\n' + PATCH)
+        self.assertEqual(self.run_overlay(), (0, {'hw/rdma/device.c'}))
+
+    def test_never_replaces_a_file_of_qemu(self):
+        self.write(self.top / 'hw/pci/pci.c', 'ours\n')
+        self.assertEqual(self.run_overlay()[0], 1)
+        self.assertIn('would replace a file of QEMU', self.message)
+
+    def test_patch_that_does_not_apply_is_named(self):
+        self.write(self.qemu / 'hw/meson.build', 'something else\n')
+        self.assertEqual(self.run_overlay()[0], 1)
+        self.assertIn('hooks.patch does not apply', self.message)
+
+    def test_foreign_directory_is_left_alone(self):
+        self.write(self.out / 'precious', 'data\n')
+        self.assertEqual(self.run_overlay()[0], 1)
+        self.assertEqual(self.text('precious'), 'data\n')
+
+
+if __name__ == '__main__':
+    tap.main()

@@ -1,0 +1,138 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""
+run-tests.py and summary.py lose no failure: programs that end in every bad
+way, and what is counted in the end.
+"""
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+import tap
+
+SCRIPTS = Path(__file__).resolve().parent.parent.parent / 'scripts'
+
+
+class Results(unittest.TestCase):
+    def setUp(self):
+        self.base = Path(tempfile.mkdtemp(prefix='results-test-'))
+        self.addCleanup(shutil.rmtree, self.base)
+        (self.base / 'meson-info').mkdir()
+
+    def call(self, script, *args):
+        done = subprocess.run([sys.executable, SCRIPTS / script, *args],
+                              text=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, check=False)
+        return done.returncode, done.stdout
+
+    def run_program(self, text):
+        """Run an executable with this text."""
+        path = self.base / 'program'
+        path.write_text(text, encoding='utf-8')
+        path.chmod(0o755)
+        return self.run_commands(victim=[str(path)])
+
+    def run_shell(self, **scripts):
+        """Run shell scripts as test programs; (status, output)."""
+        return self.run_commands(**{name: ['/bin/sh', '-c', text]
+                                    for name, text in scripts.items()})
+
+    def run_commands(self, **commands):
+        info = [{'name': f'suite/{name}', 'cmd': cmd, 'env': {},
+                 'timeout': 1} for name, cmd in commands.items()]
+        (self.base / 'meson-info/intro-tests.json').write_text(
+            json.dumps(info), encoding='utf-8')
+        return self.call('run-tests.py', self.base)
+
+    def summary(self, **logs):
+        for stage, text in logs.items():
+            (self.base / f'{stage}.log').write_text(text, encoding='utf-8')
+        return self.call('summary.py', self.base, *logs)
+
+    def assert_fails(self, text, pattern):
+        status, out = self.run_shell(victim=text)
+        self.assertEqual(status, 1, out)
+        self.assertTrue(re.search(rf'^not ok \d+ - victim: {pattern}', out,
+                                  re.M), out)
+
+    def test_good_program_passes(self):
+        status, out = self.run_shell(
+            good='echo 1..2; echo "ok 1 /a"; echo "ok 2 /b # SKIP no kvm"')
+        self.assertEqual(status, 0, out)
+        self.assertIn('# SKIP no kvm', out)
+
+    def test_failed_test_fails(self):
+        self.assert_fails('echo 1..1; echo "not ok 1 /a"; exit 1', 'a')
+
+    def test_crash_fails(self):
+        self.assert_fails('echo 1..2; echo "ok 1 /a"; kill -SEGV $$',
+                          'killed by signal 11')
+
+    def test_exit_status_fails(self):
+        self.assert_fails('echo 1..1; echo "ok 1 /a"; exit 3',
+                          'exit status 3')
+
+    def test_early_end_fails(self):
+        self.assert_fails('echo 1..3; echo "ok 1 /a"', 'only 1 of 3')
+
+    def test_silence_fails(self):
+        self.assert_fails(':', 'no test ran')
+
+    def test_hang_fails(self):
+        self.assert_fails('echo 1..1; echo "ok 1 /a"; sleep 60',
+                          'no end after 1 s')
+
+    def test_crash_does_not_hide_the_tests_behind_it(self):
+        # Like GLib's programs: -l lists the tests, -s skips one
+        status, out = self.run_program("""#!/bin/sh
+            [ "$1" != -l ] || { echo /a; echo /b; echo /c; exit; }
+            skip=" $* "
+            number=0
+            echo 1..3
+            for test in a b c; do
+                case $skip in
+                *" /$test "*) echo "ok 1 /$test # SKIP by request"; continue ;;
+                esac
+                [ $test != b ] || kill -ABRT $$
+                echo "ok 1 /$test"
+            done
+            """)
+        self.assertEqual(status, 1)
+        self.assertEqual(re.findall(r'^(ok|not ok) \d+ - (.*)$', out, re.M), [
+            ('ok', 'victim: a'),
+            ('not ok', 'victim: b: killed by signal 6'),
+            ('ok', 'victim: c')])
+
+    def test_no_program_at_all_fails(self):
+        self.assertEqual(self.run_shell()[0], 1)
+
+    def test_summary_adds_up_the_stages(self):
+        status, out = self.summary(
+            unit='ok 1 - a\nok 2 - b # SKIP why\n1..2\n',
+            guest='ok 1 - c # 2.5 s\n1..1\n')
+        self.assertEqual(status, 0)
+        self.assertEqual(out, 'SKIP unit: b: why\n'
+                              '2 passed, 0 failed, 1 skipped\n')
+
+    def test_summary_names_what_failed(self):
+        status, out = self.summary(unit='ok 1 - a\nnot ok 2 - b\n1..2\n')
+        self.assertEqual(status, 1)
+        self.assertEqual(out, 'FAIL unit: b\n1 passed, 1 failed, 0 skipped\n')
+
+    def test_summary_counts_a_stage_that_died(self):
+        status, out = self.summary(unit='ok 1 - a\n1..1\n',
+                                   qtest='ok 1 - a\n')
+        self.assertEqual(status, 1)
+        self.assertTrue(out.endswith('2 passed, 1 failed, 0 skipped\n'), out)
+
+    def test_summary_of_nothing_fails(self):
+        self.assertEqual(self.summary(unit='1..0\n')[0], 1)
+
+
+if __name__ == '__main__':
+    tap.main()
