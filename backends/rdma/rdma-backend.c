@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * RDMA backend: the abstract class, and how a device takes and leaves one.
+ */
+#include "qemu/osdep.h"
+#include "qapi/error.h"
+#include "qom/object_interfaces.h"
+#include "system/rdma-backend.h"
+#include "trace.h"
+
+bool rdma_backend_attach(RdmaBackend *rb, const RdmaBackendClientOps *ops,
+                         void *opaque, AddressSpace *dma_as,
+                         RdmaBackendLimits *limits, Error **errp)
+{
+    RdmaBackendClass *rbc = RDMA_BACKEND_GET_CLASS(rb);
+    const char *name = object_get_canonical_path_component(OBJECT(rb));
+
+    if (rb->client_ops) {
+        error_setg(errp, "RDMA backend '%s' is already in use by another "
+                   "device", name ? name : object_get_typename(OBJECT(rb)));
+        return false;
+    }
+
+    rb->client_ops = ops;
+    rb->client_opaque = opaque;
+    rb->dma_as = dma_as;
+    rb->limits = *limits;
+    if (!rbc->attach(rb, errp)) {
+        rb->client_ops = NULL;
+        rb->client_opaque = NULL;
+        rb->dma_as = NULL;
+        return false;
+    }
+    *limits = rb->limits;
+    trace_rdma_backend_attach(rb, object_get_typename(OBJECT(rb)),
+                              limits->max_qp, limits->max_mr);
+    return true;
+}
+
+void rdma_backend_detach(RdmaBackend *rb)
+{
+    if (!rb->client_ops) {
+        return;
+    }
+    trace_rdma_backend_detach(rb);
+    RDMA_BACKEND_GET_CLASS(rb)->detach(rb);
+    rb->client_ops = NULL;
+    rb->client_opaque = NULL;
+    rb->dma_as = NULL;
+}
+
+RdmaBackend *rdma_backend_new_roce(Object *owner, const char *netdev_id,
+                                   Error **errp)
+{
+    return RDMA_BACKEND(object_new_with_props(TYPE_RDMA_BACKEND_ROCE, owner,
+                                              "rdma-roce", errp,
+                                              "netdev", netdev_id, NULL));
+}
+
+static bool rdma_backend_can_be_deleted(UserCreatable *uc)
+{
+    return !RDMA_BACKEND(uc)->client_ops;
+}
+
+static void rdma_backend_class_init(ObjectClass *oc, void *data)
+{
+    UserCreatableClass *ucc = USER_CREATABLE_CLASS(oc);
+
+    ucc->can_be_deleted = rdma_backend_can_be_deleted;
+}
+
+static const TypeInfo rdma_backend_info = {
+    .name = TYPE_RDMA_BACKEND,
+    .parent = TYPE_OBJECT,
+    .abstract = true,
+    .instance_size = sizeof(RdmaBackend),
+    .class_size = sizeof(RdmaBackendClass),
+    .class_init = rdma_backend_class_init,
+    .interfaces = (InterfaceInfo[]) {
+        { TYPE_USER_CREATABLE },
+        { }
+    },
+};
+
+static void rdma_backend_register_types(void)
+{
+    type_register_static(&rdma_backend_info);
+}
+
+type_init(rdma_backend_register_types)

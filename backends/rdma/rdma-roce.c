@@ -1,0 +1,740 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The RoCE backend: the RoCEv2 engine (rdma/roce.h) on a QEMU netdev.
+ *
+ * This file gives the engine what it lacks: guest memory through the DMA API,
+ * the virtual clock, a timer, a bottom half and the netdev.
+ */
+#include "qemu/osdep.h"
+#include "qapi/error.h"
+#include "qapi/visitor.h"
+#include "qemu/atomic.h"
+#include "qemu/bswap.h"
+#include "qemu/iov.h"
+#include "qemu/main-loop.h"
+#include "qemu/rcu.h"
+#include "qemu/timer.h"
+#include "qom/object_interfaces.h"
+#include "system/dma.h"
+#include "system/rdma-backend.h"
+#include "system/runstate.h"
+#include "net/util.h"
+#include "rdma/roce.h"
+#include "rdma-roce-net.h"
+#include "rdma-roce-vmstate.h"
+#include "trace.h"
+
+OBJECT_DECLARE_SIMPLE_TYPE(RdmaRoce, RDMA_BACKEND_ROCE)
+
+/* Frames sent in one go before the main loop gets its turn. */
+#define ROCE_TX_BUDGET 256
+
+/* Frames that came in while the engine was busy; more are dropped. */
+#define ROCE_MAX_DEFERRED 1024
+
+/* Enough of a frame for roce_is_ours(). */
+#define ROCE_HEAD 74
+
+#define ROCE_MAX_RD_ATOMIC 16
+#define ROCE_MAX_GIDS 256
+
+/* ib_atomic_cap: atomic to everything that accesses the memory. */
+#define ROCE_ATOMIC_GLOB 2
+
+/* The longest RC message (IBTA 9.7.8: 2^31 bytes). */
+#define ROCE_MAX_MSG_SZ 0x80000000u
+
+/* Nominal, as nothing paces the wire: 4X EDR, 100 Gb/s. */
+#define ROCE_ACTIVE_WIDTH 2
+#define ROCE_ACTIVE_SPEED 32
+
+struct RdmaRoce {
+    RdmaBackend parent_obj;
+
+    /* properties */
+    char *netdev_id;
+    uint32_t mtu;
+    MACAddr mac;
+
+    /* while a device is attached */
+    RoceEngine *engine;
+    RdmaRoceNet *net;
+    RdmaRoceNetPort port;
+    QEMUBH *bh;
+    QEMUBH *turn;                   /* ends the main loop's turn */
+    QEMUTimer *timer;
+    int64_t armed;                  /* when the timer fires */
+    bool running;                   /* the VM is */
+    bool in_engine;                 /* do not call into the engine */
+    bool woken;                     /* by the engine, while in it */
+    bool tx_blocked;                /* until the netdev says sent */
+    bool answered;                  /* a frame in this turn, at once */
+    GQueue deferred;                /* of GByteArray */
+    RoceTxFrame tx;
+    uint8_t rx_buf[ROCE_MAX_FRAME];
+};
+
+static int64_t roce_now(void)
+{
+    return qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
+}
+
+RoceEngine *rdma_roce_engine(RdmaBackend *rb)
+{
+    return RDMA_BACKEND_ROCE(rb)->engine;
+}
+
+/* What the engine calls */
+
+static void *roce_op_map(void *opaque, uint64_t addr, uint64_t *len,
+                         bool write)
+{
+    RdmaRoce *r = opaque;
+    AddressSpace *as = r->parent_obj.dma_as;
+    DMADirection dir = write ? DMA_DIRECTION_FROM_DEVICE
+                             : DMA_DIRECTION_TO_DEVICE;
+    dma_addr_t plen = *len;
+    ram_addr_t offset;
+    void *host;
+
+    host = dma_memory_map(as, addr, &plen, dir, MEMTXATTRS_UNSPECIFIED);
+    if (!host) {
+        return NULL;
+    }
+    if (!plen || !memory_region_from_host(host, &offset)) {
+        /*
+         * A bounce buffer: not RAM. Writing there could reach the registers
+         * of this very device, in the middle of the engine.
+         */
+        dma_memory_unmap(as, host, plen, dir, 0);
+        return NULL;
+    }
+    *len = plen;
+    return host;
+}
+
+static void roce_op_unmap(void *opaque, void *host, uint64_t len, bool write,
+                          uint64_t access_len)
+{
+    RdmaRoce *r = opaque;
+
+    dma_memory_unmap(r->parent_obj.dma_as, host, len,
+                     write ? DMA_DIRECTION_FROM_DEVICE
+                           : DMA_DIRECTION_TO_DEVICE,
+                     access_len);
+}
+
+static bool roce_op_atomic(void *opaque, uint64_t addr, uint32_t opcode,
+                           uint64_t compare_add, uint64_t swap, uint64_t *old)
+{
+    uint64_t len = sizeof(uint64_t);
+    uint64_t seen, want, new;
+    uint64_t *p;
+    bool done = false;
+
+    p = roce_op_map(opaque, addr, &len, true);
+    if (!p) {
+        return false;
+    }
+    if (len == sizeof(uint64_t) && QEMU_PTR_IS_ALIGNED(p, sizeof(*p))) {
+        if (opcode == RDMA_WR_ATOMIC_FETCH_AND_ADD) {
+            seen = qatomic_read__nocheck(p);
+            do {
+                want = seen;
+                new = cpu_to_le64(le64_to_cpu(want) + compare_add);
+                seen = qatomic_cmpxchg__nocheck(p, want, new);
+            } while (seen != want);
+        } else {
+            seen = qatomic_cmpxchg__nocheck(p, cpu_to_le64(compare_add),
+                                            cpu_to_le64(swap));
+        }
+        *old = le64_to_cpu(seen);
+        done = true;
+    }
+    roce_op_unmap(opaque, p, len, true, done ? len : 0);
+    return done;
+}
+
+static void roce_op_retire(void *opaque, uint32_t qpn, RoceQueue queue,
+                           uint32_t count)
+{
+    RdmaBackend *rb = opaque;
+
+    rb->client_ops->retire(rb->client_opaque, qpn,
+                           queue == ROCE_SQ ? RDMA_BACKEND_SQ
+                                            : RDMA_BACKEND_RQ,
+                           count);
+}
+
+static bool roce_op_complete(void *opaque, uint32_t cqn, const RdmaWc *wc,
+                             bool solicited)
+{
+    RdmaBackend *rb = opaque;
+
+    return rb->client_ops->complete(rb->client_opaque, cqn, wc, solicited);
+}
+
+static void roce_op_event(void *opaque, const RdmaEvent *event)
+{
+    RdmaBackend *rb = opaque;
+
+    rb->client_ops->event(rb->client_opaque, event);
+}
+
+static void roce_op_wake(void *opaque)
+{
+    RdmaRoce *r = opaque;
+
+    /* roce_run() follows every visit to the engine that it did not make. */
+    if (r->in_engine) {
+        r->woken = true;
+    } else {
+        qemu_bh_schedule(r->bh);
+    }
+}
+
+static const RoceOps roce_ops = {
+    .map = roce_op_map,
+    .unmap = roce_op_unmap,
+    .atomic = roce_op_atomic,
+    .retire = roce_op_retire,
+    .complete = roce_op_complete,
+    .event = roce_op_event,
+    .wake = roce_op_wake,
+};
+
+/* Work */
+
+static void roce_drop_deferred(RdmaRoce *r)
+{
+    GByteArray *frame;
+
+    while ((frame = g_queue_pop_head(&r->deferred))) {
+        g_byte_array_unref(frame);
+    }
+}
+
+static void roce_rx_deferred(RdmaRoce *r, int64_t now)
+{
+    GByteArray *frame;
+
+    while ((frame = g_queue_pop_head(&r->deferred))) {
+        roce_rx(r->engine, frame->data, frame->len, now);
+        g_byte_array_unref(frame);
+    }
+}
+
+/*
+ * The timer is only moved forward: acknowledgements push deadlines back all
+ * the time, and to wake up once for nothing costs less than to follow them.
+ */
+static void roce_arm_timer(RdmaRoce *r)
+{
+    int64_t deadline = roce_next_deadline(r->engine);
+
+    if (deadline < r->armed) {
+        r->armed = deadline;
+        timer_mod_ns(r->timer, deadline);
+    }
+}
+
+/* Let the engine send what it has, as far as the netdev takes it. */
+static void roce_run(RdmaRoce *r)
+{
+    unsigned budget = ROCE_TX_BUDGET;
+    int64_t now;
+
+    if (!r->running || r->in_engine) {
+        return;
+    }
+
+    RCU_READ_LOCK_GUARD();
+    r->in_engine = true;
+    now = roce_now();
+    if (roce_next_deadline(r->engine) <= now) {
+        roce_expire(r->engine, now);
+    }
+    do {
+        roce_rx_deferred(r, now);
+        r->woken = false;
+        while (!r->tx_blocked && roce_poll_tx(r->engine, now, &r->tx)) {
+            bool sent = rdma_roce_net_send(r->net, r->tx.iov, r->tx.iovcnt);
+
+            roce_tx_done(r->engine, &r->tx);
+            if (!sent) {
+                trace_rdma_roce_tx_blocked(r);
+                r->tx_blocked = true;
+            }
+            if (--budget == 0) {
+                r->woken = true;
+                break;
+            }
+            if (!g_queue_is_empty(&r->deferred)) {
+                break;
+            }
+        }
+    } while (budget && !g_queue_is_empty(&r->deferred));
+    r->in_engine = false;
+    if (r->woken && !r->tx_blocked) {
+        qemu_bh_schedule(r->bh);
+    }
+    roce_arm_timer(r);
+}
+
+static void roce_bh(void *opaque)
+{
+    roce_run(opaque);
+}
+
+static void roce_turn_bh(void *opaque)
+{
+    RdmaRoce *r = opaque;
+
+    r->answered = false;
+}
+
+static void roce_timer(void *opaque)
+{
+    RdmaRoce *r = opaque;
+
+    r->armed = ROCE_NO_DEADLINE;
+    roce_run(r);
+}
+
+/* What the netdev calls */
+
+static bool roce_net_receive(void *opaque, const struct iovec *iov,
+                             int iovcnt, size_t offset)
+{
+    RdmaRoce *r = opaque;
+    uint8_t head[ROCE_HEAD];
+    const uint8_t *frame;
+    size_t size = iov_size(iov, iovcnt);
+
+    if (!r->engine || size <= offset) {
+        return false;
+    }
+    size -= offset;
+
+    if (iov[0].iov_len - MIN(iov[0].iov_len, offset) >= MIN(size, ROCE_HEAD)) {
+        frame = (const uint8_t *)iov[0].iov_base + offset;
+    } else {
+        iov_to_buf(iov, iovcnt, offset, head, MIN(size, sizeof(head)));
+        frame = head;
+    }
+    if (!roce_is_ours(r->engine, frame, MIN(size, ROCE_HEAD))) {
+        return false;
+    }
+    trace_rdma_roce_rx(r, size);
+    if (!r->running || size > ROCE_MAX_FRAME) {
+        return true;
+    }
+
+    if (r->in_engine) {
+        /* Something in this QEMU answers before it returns from sending. */
+        if (g_queue_get_length(&r->deferred) < ROCE_MAX_DEFERRED) {
+            GByteArray *copy = g_byte_array_sized_new(size);
+
+            g_byte_array_set_size(copy, size);
+            iov_to_buf(iov, iovcnt, offset, copy->data, size);
+            g_queue_push_tail(&r->deferred, copy);
+        }
+        return true;
+    }
+
+    if (iov[0].iov_len < offset + size) {
+        iov_to_buf(iov, iovcnt, offset, r->rx_buf, size);
+        frame = r->rx_buf;
+    }
+    WITH_RCU_READ_LOCK_GUARD() {
+        r->in_engine = true;
+        r->woken = false;
+        roce_rx(r->engine, frame, size, roce_now());
+        r->in_engine = false;
+    }
+
+    /*
+     * Answer the first frame at once, and those that follow in the same turn
+     * of the main loop together. The bottom half that ends the turn is an
+     * idle one: it may come with the next event, no need to poll for it.
+     */
+    if (!r->answered) {
+        r->answered = true;
+        qemu_bh_schedule_idle(r->turn);
+        roce_run(r);
+    } else if (r->woken) {
+        qemu_bh_schedule(r->bh);
+    }
+    return true;
+}
+
+static void roce_net_sent(void *opaque)
+{
+    RdmaRoce *r = opaque;
+
+    r->tx_blocked = false;
+    qemu_bh_schedule(r->bh);
+}
+
+static bool roce_update_port(RdmaRoce *r)
+{
+    RdmaRoceNetPort old = r->port;
+
+    rdma_roce_net_port(r->net, &r->port);
+    if (old.link_up == r->port.link_up && old.mtu == r->port.mtu &&
+        !memcmp(&old.mac, &r->port.mac, sizeof(old.mac))) {
+        return false;
+    }
+    trace_rdma_roce_port(r, r->port.link_up, r->port.mtu);
+    roce_set_mac(r->engine, r->port.mac.a);
+    roce_set_link_mtu(r->engine, r->port.mtu);
+    roce_set_link(r->engine, r->port.link_up);
+    return true;
+}
+
+static void roce_net_changed(void *opaque)
+{
+    RdmaRoce *r = opaque;
+    RdmaBackend *rb = RDMA_BACKEND(r);
+
+    if (!r->engine || !r->net || !roce_update_port(r)) {
+        return;
+    }
+    /* What was queued may be gone with the link. */
+    r->tx_blocked = false;
+    rb->client_ops->port_changed(rb->client_opaque);
+    qemu_bh_schedule(r->bh);
+}
+
+static const RdmaRoceNetOps roce_net_ops = {
+    .receive = roce_net_receive,
+    .sent = roce_net_sent,
+    .changed = roce_net_changed,
+};
+
+/* Class methods */
+
+static bool rdma_roce_attach(RdmaBackend *rb, Error **errp)
+{
+    RdmaRoce *r = RDMA_BACKEND_ROCE(rb);
+    RdmaRoceNetConf conf = {
+        .owner = OBJECT(r),
+        .netdev_id = r->netdev_id,
+        .name = object_get_canonical_path_component(OBJECT(r)),
+        .mtu = r->mtu,
+        .mac = r->mac,
+    };
+    RoceConfig config;
+
+    rb->limits.max_rd_atomic = MIN(rb->limits.max_rd_atomic,
+                                   ROCE_MAX_RD_ATOMIC);
+    rb->limits.gid_table_len = MIN(rb->limits.gid_table_len, ROCE_MAX_GIDS);
+    rb->limits.atomic_cap = MIN(rb->limits.atomic_cap, ROCE_ATOMIC_GLOB);
+
+    r->net = rdma_roce_net_new(&conf, &roce_net_ops, r, errp);
+    if (!r->net) {
+        return false;
+    }
+    config = (RoceConfig) {
+        .max_qp = rb->limits.max_qp,
+        .max_mr = rb->limits.max_mr,
+        .gid_table_len = rb->limits.gid_table_len,
+        .max_rd_atomic = rb->limits.max_rd_atomic,
+    };
+    r->engine = roce_new(&config, &roce_ops, r);
+    r->bh = qemu_bh_new(roce_bh, r);
+    r->turn = qemu_bh_new(roce_turn_bh, r);
+    r->timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, roce_timer, r);
+    r->armed = ROCE_NO_DEADLINE;
+    r->running = runstate_is_running();
+    r->in_engine = false;
+    r->tx_blocked = false;
+    r->answered = false;
+    r->port = (RdmaRoceNetPort) { };
+    roce_update_port(r);
+    return true;
+}
+
+static void rdma_roce_detach(RdmaBackend *rb)
+{
+    RdmaRoce *r = RDMA_BACKEND_ROCE(rb);
+
+    rdma_roce_net_free(r->net);
+    r->net = NULL;
+    qemu_bh_delete(r->bh);
+    r->bh = NULL;
+    qemu_bh_delete(r->turn);
+    r->turn = NULL;
+    timer_free(r->timer);
+    r->timer = NULL;
+    roce_free(r->engine);
+    r->engine = NULL;
+    roce_drop_deferred(r);
+}
+
+static void rdma_roce_reset(RdmaBackend *rb)
+{
+    RdmaRoce *r = RDMA_BACKEND_ROCE(rb);
+
+    roce_reset(r->engine);
+    roce_drop_deferred(r);
+}
+
+static void rdma_roce_set_running(RdmaBackend *rb, bool running)
+{
+    RdmaRoce *r = RDMA_BACKEND_ROCE(rb);
+
+    r->running = running;
+    if (running) {
+        qemu_bh_schedule(r->bh);
+    } else {
+        roce_drop_deferred(r);
+    }
+}
+
+static void rdma_roce_query_port(RdmaBackend *rb, RdmaPortAttr *attr)
+{
+    RdmaRoce *r = RDMA_BACKEND_ROCE(rb);
+    const RoceStats *stats = roce_stats(r->engine);
+
+    *attr = (RdmaPortAttr) {
+        .state = r->port.link_up ? RDMA_PORT_ACTIVE : RDMA_PORT_DOWN,
+        .max_mtu = RDMA_MTU_4096,
+        .active_mtu = roce_port_mtu(r->engine),
+        .phys_mtu = r->port.mtu,
+        .max_msg_sz = ROCE_MAX_MSG_SZ,
+        .bad_pkey_cntr = MIN(stats->bad_pkey, UINT32_MAX),
+        .qkey_viol_cntr = MIN(stats->bad_qkey, UINT32_MAX),
+        .active_width = ROCE_ACTIVE_WIDTH,
+        .active_speed = ROCE_ACTIVE_SPEED,
+    };
+    memcpy(attr->mac, r->port.mac.a, sizeof(attr->mac));
+}
+
+static int rdma_roce_add_gid(RdmaBackend *rb, uint32_t index,
+                             const uint8_t gid[RDMA_GID_LEN])
+{
+    return roce_add_gid(RDMA_BACKEND_ROCE(rb)->engine, index, gid);
+}
+
+static int rdma_roce_del_gid(RdmaBackend *rb, uint32_t index)
+{
+    return roce_del_gid(RDMA_BACKEND_ROCE(rb)->engine, index);
+}
+
+static int rdma_roce_create_mr(RdmaBackend *rb, const RdmaMrAttr *attr)
+{
+    return roce_mr_create(RDMA_BACKEND_ROCE(rb)->engine, attr);
+}
+
+static int rdma_roce_map_mr(RdmaBackend *rb, uint32_t mrn, uint64_t iova,
+                            uint64_t length, uint64_t *pages, uint32_t npages)
+{
+    return roce_mr_map(RDMA_BACKEND_ROCE(rb)->engine, mrn, iova, length,
+                       pages, npages);
+}
+
+static int rdma_roce_destroy_mr(RdmaBackend *rb, uint32_t mrn)
+{
+    return roce_mr_destroy(RDMA_BACKEND_ROCE(rb)->engine, mrn);
+}
+
+static int rdma_roce_create_qp(RdmaBackend *rb, const RdmaQpInitAttr *init)
+{
+    return roce_qp_create(RDMA_BACKEND_ROCE(rb)->engine, init);
+}
+
+static int rdma_roce_modify_qp(RdmaBackend *rb, uint32_t qpn,
+                               uint32_t attr_mask, const RdmaQpAttr *attr)
+{
+    RCU_READ_LOCK_GUARD();
+    return roce_qp_modify(RDMA_BACKEND_ROCE(rb)->engine, qpn, attr_mask, attr,
+                          roce_now());
+}
+
+static int rdma_roce_query_qp(RdmaBackend *rb, uint32_t qpn, RdmaQpAttr *attr)
+{
+    return roce_qp_query(RDMA_BACKEND_ROCE(rb)->engine, qpn, attr);
+}
+
+static int rdma_roce_destroy_qp(RdmaBackend *rb, uint32_t qpn)
+{
+    return roce_qp_destroy(RDMA_BACKEND_ROCE(rb)->engine, qpn);
+}
+
+static uint32_t rdma_roce_send_room(RdmaBackend *rb, uint32_t qpn)
+{
+    return roce_send_room(RDMA_BACKEND_ROCE(rb)->engine, qpn);
+}
+
+static uint32_t rdma_roce_recv_room(RdmaBackend *rb, uint32_t qpn)
+{
+    return roce_recv_room(RDMA_BACKEND_ROCE(rb)->engine, qpn);
+}
+
+static int rdma_roce_post_send(RdmaBackend *rb, uint32_t qpn,
+                               const RdmaSendWr *wr)
+{
+    RCU_READ_LOCK_GUARD();
+    return roce_post_send(RDMA_BACKEND_ROCE(rb)->engine, qpn, wr, roce_now());
+}
+
+static int rdma_roce_post_recv(RdmaBackend *rb, uint32_t qpn,
+                               const RdmaRecvWr *wr)
+{
+    RCU_READ_LOCK_GUARD();
+    return roce_post_recv(RDMA_BACKEND_ROCE(rb)->engine, qpn, wr, roce_now());
+}
+
+/* Send from here: the first frame of a batch leaves without delay. */
+static void rdma_roce_kick(RdmaBackend *rb)
+{
+    roce_run(RDMA_BACKEND_ROCE(rb));
+}
+
+/* The object */
+
+static bool rdma_roce_may_set(Object *obj, const char *name, Error **errp)
+{
+    if (RDMA_BACKEND(obj)->client_ops) {
+        error_setg(errp, "Property '%s.%s' cannot be set while a device uses "
+                   "the backend", object_get_typename(obj), name);
+        return false;
+    }
+    return true;
+}
+
+static char *rdma_roce_get_netdev(Object *obj, Error **errp)
+{
+    return g_strdup(RDMA_BACKEND_ROCE(obj)->netdev_id);
+}
+
+static void rdma_roce_set_netdev(Object *obj, const char *value, Error **errp)
+{
+    RdmaRoce *r = RDMA_BACKEND_ROCE(obj);
+
+    if (rdma_roce_may_set(obj, "netdev", errp)) {
+        g_free(r->netdev_id);
+        r->netdev_id = g_strdup(value);
+    }
+}
+
+static void rdma_roce_get_mtu(Object *obj, Visitor *v, const char *name,
+                              void *opaque, Error **errp)
+{
+    visit_type_uint32(v, name, &RDMA_BACKEND_ROCE(obj)->mtu, errp);
+}
+
+static void rdma_roce_set_mtu(Object *obj, Visitor *v, const char *name,
+                              void *opaque, Error **errp)
+{
+    uint32_t mtu;
+
+    if (!rdma_roce_may_set(obj, name, errp) ||
+        !visit_type_uint32(v, name, &mtu, errp)) {
+        return;
+    }
+    if (mtu && (mtu < RDMA_ROCE_MTU_MIN || mtu > RDMA_ROCE_MTU_MAX)) {
+        error_setg(errp, "Property '%s.%s' must be 0 or in the range %u to "
+                   "%u", object_get_typename(obj), name, RDMA_ROCE_MTU_MIN,
+                   RDMA_ROCE_MTU_MAX);
+        return;
+    }
+    RDMA_BACKEND_ROCE(obj)->mtu = mtu;
+}
+
+static char *rdma_roce_get_mac(Object *obj, Error **errp)
+{
+    return qemu_mac_strdup_printf(RDMA_BACKEND_ROCE(obj)->mac.a);
+}
+
+static void rdma_roce_set_mac(Object *obj, const char *value, Error **errp)
+{
+    MACAddr mac;
+
+    if (!rdma_roce_may_set(obj, "mac", errp)) {
+        return;
+    }
+    if (net_parse_macaddr(mac.a, value) < 0 || (mac.a[0] & 1)) {
+        error_setg(errp, "Property '%s.mac' takes a unicast MAC address, not "
+                   "'%s'", object_get_typename(obj), value);
+        return;
+    }
+    RDMA_BACKEND_ROCE(obj)->mac = mac;
+}
+
+static void rdma_roce_complete(UserCreatable *uc, Error **errp)
+{
+    /* The netdev is looked up when a device attaches: it may come later. */
+    if (!RDMA_BACKEND_ROCE(uc)->netdev_id) {
+        error_setg(errp, "Parameter 'netdev' is required");
+    }
+}
+
+static void rdma_roce_init(Object *obj)
+{
+    g_queue_init(&RDMA_BACKEND_ROCE(obj)->deferred);
+}
+
+static void rdma_roce_finalize(Object *obj)
+{
+    g_free(RDMA_BACKEND_ROCE(obj)->netdev_id);
+}
+
+static void rdma_roce_class_init(ObjectClass *oc, void *data)
+{
+    UserCreatableClass *ucc = USER_CREATABLE_CLASS(oc);
+    RdmaBackendClass *rbc = RDMA_BACKEND_CLASS(oc);
+
+    ucc->complete = rdma_roce_complete;
+
+    rbc->vmsd = &vmstate_rdma_roce;
+    rbc->attach = rdma_roce_attach;
+    rbc->detach = rdma_roce_detach;
+    rbc->reset = rdma_roce_reset;
+    rbc->set_running = rdma_roce_set_running;
+    rbc->query_port = rdma_roce_query_port;
+    rbc->add_gid = rdma_roce_add_gid;
+    rbc->del_gid = rdma_roce_del_gid;
+    rbc->create_mr = rdma_roce_create_mr;
+    rbc->map_mr = rdma_roce_map_mr;
+    rbc->destroy_mr = rdma_roce_destroy_mr;
+    rbc->create_qp = rdma_roce_create_qp;
+    rbc->modify_qp = rdma_roce_modify_qp;
+    rbc->query_qp = rdma_roce_query_qp;
+    rbc->destroy_qp = rdma_roce_destroy_qp;
+    rbc->send_room = rdma_roce_send_room;
+    rbc->recv_room = rdma_roce_recv_room;
+    rbc->post_send = rdma_roce_post_send;
+    rbc->post_recv = rdma_roce_post_recv;
+    rbc->kick = rdma_roce_kick;
+
+    object_class_property_add_str(oc, "netdev", rdma_roce_get_netdev,
+                                  rdma_roce_set_netdev);
+    object_class_property_set_description(oc, "netdev",
+        "ID of the netdev that carries the RoCEv2 frames");
+    object_class_property_add(oc, "mtu", "uint32", rdma_roce_get_mtu,
+                              rdma_roce_set_mtu, NULL, NULL);
+    object_class_property_set_description(oc, "mtu",
+        "MTU of the link in bytes of IP packet, 0: as NIC or netdev say");
+    object_class_property_add_str(oc, "mac", rdma_roce_get_mac,
+                                  rdma_roce_set_mac);
+    object_class_property_set_description(oc, "mac",
+        "MAC address of the port, by default the paired NIC's");
+}
+
+static const TypeInfo rdma_roce_info = {
+    .name = TYPE_RDMA_BACKEND_ROCE,
+    .parent = TYPE_RDMA_BACKEND,
+    .instance_size = sizeof(RdmaRoce),
+    .instance_init = rdma_roce_init,
+    .instance_finalize = rdma_roce_finalize,
+    .class_init = rdma_roce_class_init,
+};
+
+static void rdma_roce_register_types(void)
+{
+    type_register_static(&rdma_roce_info);
+}
+
+type_init(rdma_roce_register_types)

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The layout of guest bytes.
+ *
+ * A codec is the only code that knows where a field lies in a request, a
+ * response, a work queue element, a completion or configuration space. It
+ * works on bytes that were copied out of guest memory, never on guest memory
+ * itself; all else in the device works on host structures.
+ */
+#ifndef HW_RDMA_VIRTIO_RDMA_CODEC_H
+#define HW_RDMA_VIRTIO_RDMA_CODEC_H
+
+#include "hw/virtio/virtio-rdma.h"
+#include "rdma/verbs.h"
+#include "system/rdma-backend.h"
+#include "standard-headers/linux/virtio_rdma.h"
+
+#define VIRTIO_RDMA_CMD_MAX VIRTIO_RDMA_CMD_REQ_NOTIFY_CQ
+
+/* Room for any request or response of any codec, in bytes. */
+#define VIRTIO_RDMA_REQ_ROOM 256
+#define VIRTIO_RDMA_RSP_ROOM 256
+#define VIRTIO_RDMA_CQE_ROOM 64
+/* Room for a WQE of any codec without SGEs and inline data, in bytes. */
+#define VIRTIO_RDMA_WQE_ROOM 128
+
+/* A control request; which member counts is up to the command. */
+typedef union VirtIORdmaReq {
+    struct {
+        uint8_t port;
+    } query_port;
+    struct {
+        uint32_t cqe;
+    } create_cq;
+    /* destroy_*, dereg_mr: the number of the object */
+    struct {
+        uint32_t id;
+    } destroy;
+    /* GET_DMA_MR, CREATE_MR and REG_USER_MR */
+    struct {
+        uint32_t pdn;
+        uint32_t access;
+        uint32_t max_num_sg;
+        uint64_t start;
+        uint64_t length;
+        uint64_t virt_addr;
+        uint64_t pages;
+        uint32_t npages;
+    } mr;
+    struct {
+        uint32_t mrn;
+        uint32_t npages;
+        uint64_t start;
+        uint64_t length;
+        uint64_t pages;
+    } map_mr;
+    struct {
+        uint32_t pdn;
+        uint8_t qp_type;
+        uint8_t sq_sig_type;
+        uint32_t send_cqn;
+        uint32_t recv_cqn;
+        RdmaQpCap cap;
+    } create_qp;
+    /* MODIFY_QP and QUERY_QP */
+    struct {
+        uint32_t qpn;
+        uint32_t attr_mask;
+        RdmaQpAttr attr;
+    } qp;
+    struct {
+        uint32_t port;
+        uint16_t index;
+    } query_pkey;
+    /* ADD_GID and DEL_GID */
+    struct {
+        uint8_t gid[RDMA_GID_LEN];
+        uint32_t gid_type;
+        uint16_t index;
+        uint32_t port;
+    } gid;
+    struct {
+        uint32_t cqn;
+        uint32_t flags;
+    } notify;
+} VirtIORdmaReq;
+
+/* The data of a successful response. */
+typedef union VirtIORdmaRsp {
+    struct {
+        RdmaPortAttr attr;
+        uint32_t gid_tbl_len;
+        uint32_t port_cap_flags;
+        uint16_t pkey_tbl_len;
+        uint8_t phys_state;
+    } port;
+    /* create_*: the number of the object */
+    struct {
+        uint32_t id;
+    } create;
+    struct {
+        uint32_t mrn;
+        uint32_t lkey;
+        uint32_t rkey;
+    } mr;
+    struct {
+        uint32_t npages;
+    } map_mr;
+    struct {
+        RdmaQpAttr attr;
+    } query_qp;
+    struct {
+        uint16_t pkey;
+    } query_pkey;
+} VirtIORdmaRsp;
+
+/* What configuration space tells besides constants. */
+typedef struct VirtIORdmaConfigData {
+    uint8_t sys_image_guid[8];
+    const RdmaBackendLimits *limits;
+    uint64_t page_size_cap;
+    uint32_t max_page_list_len;
+    uint8_t mac[RDMA_MAC_LEN];
+    uint16_t mtu;                   /* bytes; 0 with mac unknown */
+} VirtIORdmaConfigData;
+
+/* Bytes of a command's request and response without command and status. */
+typedef struct VirtIORdmaCmdLayout {
+    uint16_t req_min;               /* missing bytes behind it read as 0 */
+    uint16_t rsp_min;               /* without room for it nothing is done */
+} VirtIORdmaCmdLayout;
+
+struct VirtIORdmaCodec {
+    const char *name;
+    size_t config_size;
+    size_t cqe_size;
+    size_t cqe_status_offset;
+    size_t send_wqe_size;           /* without SGEs or inline data */
+    size_t recv_wqe_size;           /* without SGEs */
+    size_t sge_size;
+    VirtIORdmaCmdLayout cmd[VIRTIO_RDMA_CMD_MAX + 1];
+
+    /* @buf has VIRTIO_RDMA_REQ_ROOM bytes, zeros behind what was given. */
+    void (*get_request)(uint8_t cmd, const uint8_t *buf, VirtIORdmaReq *req);
+    /* Fills cmd[].rsp_min bytes of @buf, which is all zeros before. */
+    void (*put_response)(uint8_t cmd, uint8_t *buf, const VirtIORdmaRsp *rsp);
+    void (*put_config)(uint8_t *buf, const VirtIORdmaConfigData *data);
+
+    /*
+     * The fixed part of a WQE, send_wqe_size (recv_wqe_size) bytes. Status and
+     * lists of @wr stay as they are. @ud: each WR brings its own address.
+     */
+    void (*get_send)(const uint8_t *buf, bool ud, RdmaSendWr *wr);
+    void (*get_recv)(const uint8_t *buf, RdmaRecvWr *wr);
+    void (*get_sges)(const uint8_t *buf, uint32_t n, RdmaSge *sge);
+
+    /* Fills cqe_size bytes. */
+    void (*put_cqe)(uint8_t *buf, const RdmaWc *wc);
+};
+
+/* The layout of docs/specs/virtio-rdma.rst: little-endian, no padding. */
+extern const VirtIORdmaCodec virtio_rdma_codec_packed;
+
+#endif

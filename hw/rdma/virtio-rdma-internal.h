@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the files of the virtio-rdma device share.
+ *
+ * Context: everything runs under the BQL. Guest memory is touched only while
+ * the transport's reentrancy guard is engaged (virtio_rdma_enter()), so that
+ * a buffer that lies in the device's own registers cannot call it again.
+ */
+#ifndef HW_RDMA_VIRTIO_RDMA_INTERNAL_H
+#define HW_RDMA_VIRTIO_RDMA_INTERNAL_H
+
+#include "hw/virtio/virtio-rdma.h"
+#include "virtio-rdma-codec.h"
+
+/* The limits that properties are checked against. */
+#define VIRTIO_RDMA_MAX_CQ          16384
+#define VIRTIO_RDMA_MAX_QP          16384
+/* Keys have 24 bits for the number. */
+#define VIRTIO_RDMA_MAX_MR          0xfffffe
+#define VIRTIO_RDMA_MAX_PD          65536
+#define VIRTIO_RDMA_MAX_SGE         256
+#define VIRTIO_RDMA_MAX_INLINE      4096
+#define VIRTIO_RDMA_MAX_RD_ATOMIC   128
+#define VIRTIO_RDMA_MAX_GIDS        256
+/* Pages of a fast-registration MR. */
+#define VIRTIO_RDMA_MAX_PAGE_LIST   1024
+
+typedef struct VirtIORdmaPd {
+    uint32_t pdn;
+    uint32_t users;                 /* MRs and QPs */
+} VirtIORdmaPd;
+
+typedef enum VirtIORdmaArm {
+    VIRTIO_RDMA_ARM_NONE,
+    VIRTIO_RDMA_ARM_SOLICITED,
+    VIRTIO_RDMA_ARM_NEXT,
+} VirtIORdmaArm;
+
+typedef struct VirtIORdmaCq {
+    uint32_t cqn;
+    uint32_t cqe;
+    uint32_t users;                 /* queues of QPs */
+    uint8_t arm;                    /* VirtIORdmaArm */
+    bool error;
+    uint16_t seen;                  /* for virtio_rdma_check_ring() */
+    VirtQueue *vq;
+} VirtIORdmaCq;
+
+typedef struct VirtIORdmaMr {
+    uint32_t mrn;
+    uint32_t type;                  /* RdmaMrType */
+    uint32_t key;
+    uint32_t rkey;
+    uint32_t npages;                /* of the page list */
+    uint32_t max_pages;             /* RDMA_MR_FAST_REG */
+    VirtIORdmaPd *pd;
+} VirtIORdmaMr;
+
+/*
+ * An SQ or RQ. WQEs are copied when they are popped; all that is kept of a
+ * virtqueue element is what the used ring needs: the index, and the number
+ * of descriptors in the upper half.
+ */
+typedef struct VirtIORdmaWq {
+    VirtQueue *vq;
+    RdmaBackendQueue kind;
+    uint32_t max_sge;
+    uint32_t max_inline;
+    uint32_t head;                  /* oldest of inflight[] */
+    uint32_t count;
+    uint32_t stale;                 /* at the backend, but gone from the ring */
+    bool blocked;                   /* there was no room for more */
+    uint16_t seen;                  /* for virtio_rdma_check_ring() */
+    uint32_t inflight[VIRTQUEUE_MAX_SIZE];
+} VirtIORdmaWq;
+
+struct VirtIORdmaQp {
+    RdmaQpInitAttr init;
+    VirtIORdmaPd *pd;
+    VirtIORdmaCq *send_cq;
+    VirtIORdmaCq *recv_cq;
+    VirtIORdmaWq sq;
+    VirtIORdmaWq rq;
+    bool to_err;                    /* the device wants it in ERR */
+    bool queued;                    /* is in VirtIORdma.rerun */
+    QTAILQ_ENTRY(VirtIORdmaQp) next;
+};
+
+/* The control command that is being executed. */
+struct VirtIORdmaCtrl {
+    VirtQueue *vq;
+    uint16_t seen;                  /* for virtio_rdma_check_ring() */
+    VirtQueueElement *elem;         /* NULL: nobody waits for the answer */
+    bool pending;                   /* the backend will call op_done() */
+    bool done;                      /* it has, with @ret */
+    int ret;
+    uint8_t cmd;
+    VirtIORdmaReq req;
+    VirtIORdmaRsp rsp;
+    void *obj;                      /* being made, changed or destroyed */
+    uint64_t *pages;
+};
+
+/* Buffers for one WQE, allocated once. */
+struct VirtIORdmaScratch {
+    size_t wqe_room;
+    uint8_t *wqe;
+    RdmaSge *sge;
+};
+
+static inline bool virtio_rdma_enter(VirtIORdma *s)
+{
+    bool was = s->guard->engaged_in_io;
+
+    s->guard->engaged_in_io = true;
+    return was;
+}
+
+static inline void virtio_rdma_leave(VirtIORdma *s, bool was)
+{
+    s->guard->engaged_in_io = was;
+}
+
+/* May guest memory be touched and the backend be given work? */
+static inline bool virtio_rdma_active(VirtIORdma *s)
+{
+    VirtIODevice *vdev = VIRTIO_DEVICE(s);
+
+    return vdev->vm_running && (vdev->status & VIRTIO_CONFIG_S_DRIVER_OK) &&
+           !virtio_device_disabled(vdev);
+}
+
+/* The device */
+void virtio_rdma_update_config(VirtIORdma *s);
+/* Have the bottom half look at the queues of @qp. */
+void virtio_rdma_schedule_qp(VirtIORdma *s, VirtIORdmaQp *qp);
+
+/* Host notifiers */
+int virtio_rdma_start_ioeventfd(VirtIODevice *vdev);
+void virtio_rdma_stop_ioeventfd(VirtIODevice *vdev);
+/* Give the virtqueues of a QP host notifiers, or take them away. */
+void virtio_rdma_notify_qp(VirtIORdma *s, uint32_t qpn, bool assign);
+
+/* Tables */
+void virtio_rdma_table_init(VirtIORdmaTable *t, uint32_t first, uint32_t end);
+void virtio_rdma_table_free(VirtIORdmaTable *t);
+/* Finds a number that is not in use; false if there is none. */
+bool virtio_rdma_table_find(VirtIORdmaTable *t, uint32_t *id);
+void virtio_rdma_table_set(VirtIORdmaTable *t, uint32_t id, void *obj);
+void virtio_rdma_table_clear(VirtIORdmaTable *t, uint32_t id);
+
+static inline void *virtio_rdma_table_get(const VirtIORdmaTable *t,
+                                          uint32_t id)
+{
+    return id < t->end ? t->slot[id] : NULL;
+}
+
+/* Objects: control handlers, and what else makes and frees objects */
+void virtio_rdma_objects_init(VirtIORdma *s);
+void virtio_rdma_objects_free(VirtIORdma *s);
+/* Forget all objects; the backend has forgotten them. */
+void virtio_rdma_objects_reset(VirtIORdma *s);
+VirtIORdmaPd *virtio_rdma_add_pd(VirtIORdma *s, uint32_t pdn);
+VirtIORdmaCq *virtio_rdma_add_cq(VirtIORdma *s, uint32_t cqn, uint32_t cqe);
+VirtIORdmaQp *virtio_rdma_add_qp(VirtIORdma *s, const RdmaQpInitAttr *init,
+                                 VirtIORdmaPd *pd, VirtIORdmaCq *send_cq,
+                                 VirtIORdmaCq *recv_cq);
+VirtIORdmaMr *virtio_rdma_add_mr(VirtIORdma *s, uint32_t mrn,
+                                 VirtIORdmaPd *pd, uint32_t type);
+void virtio_rdma_remove_mr(VirtIORdma *s, VirtIORdmaMr *mr);
+
+/*
+ * A control handler. exec() checks and does the command; it returns 0 or a
+ * negative errno, or -EINPROGRESS when finish() shall be called later. In any
+ * other case finish() follows at once. finish() fills in the response when
+ * @ret is 0 and undoes what exec() did to the tables when it is negative.
+ */
+typedef struct VirtIORdmaHandler {
+    const char *name;
+    int (*exec)(VirtIORdma *s, VirtIORdmaCtrl *c);
+    void (*finish)(VirtIORdma *s, VirtIORdmaCtrl *c, int ret);
+} VirtIORdmaHandler;
+
+int virtio_rdma_create_pd(VirtIORdma *s, VirtIORdmaCtrl *c);
+void virtio_rdma_create_pd_done(VirtIORdma *s, VirtIORdmaCtrl *c, int ret);
+int virtio_rdma_destroy_pd(VirtIORdma *s, VirtIORdmaCtrl *c);
+void virtio_rdma_destroy_pd_done(VirtIORdma *s, VirtIORdmaCtrl *c, int ret);
+int virtio_rdma_create_cq(VirtIORdma *s, VirtIORdmaCtrl *c);
+void virtio_rdma_create_cq_done(VirtIORdma *s, VirtIORdmaCtrl *c, int ret);
+int virtio_rdma_destroy_cq(VirtIORdma *s, VirtIORdmaCtrl *c);
+void virtio_rdma_destroy_cq_done(VirtIORdma *s, VirtIORdmaCtrl *c, int ret);
+int virtio_rdma_req_notify_cq(VirtIORdma *s, VirtIORdmaCtrl *c);
+int virtio_rdma_create_qp(VirtIORdma *s, VirtIORdmaCtrl *c);
+void virtio_rdma_create_qp_done(VirtIORdma *s, VirtIORdmaCtrl *c, int ret);
+int virtio_rdma_modify_qp(VirtIORdma *s, VirtIORdmaCtrl *c);
+void virtio_rdma_modify_qp_done(VirtIORdma *s, VirtIORdmaCtrl *c, int ret);
+int virtio_rdma_query_qp(VirtIORdma *s, VirtIORdmaCtrl *c);
+void virtio_rdma_query_qp_done(VirtIORdma *s, VirtIORdmaCtrl *c, int ret);
+int virtio_rdma_destroy_qp(VirtIORdma *s, VirtIORdmaCtrl *c);
+void virtio_rdma_destroy_qp_done(VirtIORdma *s, VirtIORdmaCtrl *c, int ret);
+
+int virtio_rdma_get_dma_mr(VirtIORdma *s, VirtIORdmaCtrl *c);
+int virtio_rdma_create_mr(VirtIORdma *s, VirtIORdmaCtrl *c);
+int virtio_rdma_reg_user_mr(VirtIORdma *s, VirtIORdmaCtrl *c);
+void virtio_rdma_create_mr_done(VirtIORdma *s, VirtIORdmaCtrl *c, int ret);
+int virtio_rdma_map_mr_sg(VirtIORdma *s, VirtIORdmaCtrl *c);
+void virtio_rdma_map_mr_sg_done(VirtIORdma *s, VirtIORdmaCtrl *c, int ret);
+int virtio_rdma_dereg_mr(VirtIORdma *s, VirtIORdmaCtrl *c);
+void virtio_rdma_dereg_mr_done(VirtIORdma *s, VirtIORdmaCtrl *c, int ret);
+
+/* The control queue */
+void virtio_rdma_ctrl_init(VirtIORdma *s);
+void virtio_rdma_ctrl_free(VirtIORdma *s);
+void virtio_rdma_ctrl_run(VirtIORdma *s);
+void virtio_rdma_ctrl_op_done(VirtIORdma *s, int ret);
+/* The control queue was reset: nobody waits for an answer any more. */
+void virtio_rdma_ctrl_drop(VirtIORdma *s);
+void virtio_rdma_ctrl_reset(VirtIORdma *s);
+
+/*
+ * Does the driver make no more buffers available than @vq can have? If it
+ * does, its ring is broken, and so is the device. Looks only when all that
+ * were there at the last look, up to *@seen, have been taken.
+ */
+bool virtio_rdma_check_ring(VirtIORdma *s, VirtQueue *vq, uint16_t *seen);
+
+/* Work and completion queues */
+void virtio_rdma_wq_init(VirtIORdma *s);
+void virtio_rdma_wq_free(VirtIORdma *s);
+/* Hand WQEs to the backend. Returns whether it was given any. */
+bool virtio_rdma_wq_run(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaWq *wq);
+void virtio_rdma_wq_retire(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaWq *wq,
+                           uint32_t count);
+/* Return everything that lies in the virtqueue as used. */
+void virtio_rdma_wq_drain(VirtIORdma *s, VirtIORdmaWq *wq);
+/* The virtqueue was reset under a live QP. Were WQEs lost? */
+bool virtio_rdma_wq_forget(VirtIORdmaWq *wq);
+bool virtio_rdma_cq_complete(VirtIORdma *s, VirtIORdmaCq *cq,
+                             const RdmaWc *wc, bool solicited);
+/* Put all QPs that use @cq, or @qp alone, into ERR. */
+void virtio_rdma_fail_cq(VirtIORdma *s, VirtIORdmaCq *cq);
+void virtio_rdma_fail_qp(VirtIORdma *s, VirtIORdmaQp *qp);
+
+/* Migration */
+extern const VMStateDescription vmstate_virtio_rdma_device;
+int virtio_rdma_post_load(VirtIODevice *vdev);
+bool virtio_rdma_loaded_qp(void *opaque, const RdmaQpInitAttr *init,
+                           uint32_t nsend, uint32_t nrecv);
+bool virtio_rdma_loaded_mr(void *opaque, const RdmaMrAttr *attr,
+                           uint64_t npages);
+void virtio_rdma_free_saved(VirtIORdma *s);
+
+#endif

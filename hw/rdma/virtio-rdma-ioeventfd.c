@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Host notifiers (ioeventfd).
+ *
+ * A device has hundreds of virtqueues and most of them idle; only the control
+ * queue and the queues of live QPs get a notifier. All others are served by
+ * the transport without one.
+ */
+#include "qemu/osdep.h"
+#include "exec/memory.h"
+#include "hw/virtio/virtio-bus.h"
+#include "qemu/bitmap.h"
+#include "qemu/main-loop.h"
+#include "virtio-rdma-internal.h"
+
+static VirtioBusState *virtio_rdma_bus(VirtIORdma *s)
+{
+    return VIRTIO_BUS(qdev_get_parent_bus(DEVICE(s)));
+}
+
+static int assign_notifier(VirtIORdma *s, uint32_t n)
+{
+    VirtQueue *vq = virtio_get_queue(VIRTIO_DEVICE(s), n);
+    EventNotifier *e = virtio_queue_get_host_notifier(vq);
+    int ret = virtio_bus_set_host_notifier(virtio_rdma_bus(s), n, true);
+
+    if (ret >= 0) {
+        set_bit(n, s->notifiers);
+        event_notifier_set_handler(e, virtio_queue_host_notifier_read);
+        /* There may be requests already. */
+        event_notifier_set(e);
+    }
+    return ret;
+}
+
+static void deassign_notifiers(VirtIORdma *s, unsigned long first,
+                               unsigned long end)
+{
+    VirtIODevice *vdev = VIRTIO_DEVICE(s);
+    unsigned long n;
+
+    memory_region_transaction_begin();
+    for (n = find_next_bit(s->notifiers, end, first); n < end;
+         n = find_next_bit(s->notifiers, end, n + 1)) {
+        VirtQueue *vq = virtio_get_queue(vdev, n);
+
+        event_notifier_set_handler(virtio_queue_get_host_notifier(vq), NULL);
+        virtio_bus_set_host_notifier(virtio_rdma_bus(s), n, false);
+    }
+    /* The transaction needs the notifiers open when it commits. */
+    memory_region_transaction_commit();
+
+    for (n = find_next_bit(s->notifiers, end, first); n < end;
+         n = find_next_bit(s->notifiers, end, n + 1)) {
+        clear_bit(n, s->notifiers);
+        virtio_bus_cleanup_host_notifier(virtio_rdma_bus(s), n);
+    }
+}
+
+static int assign_qp_notifiers(VirtIORdma *s, uint32_t qpn)
+{
+    int ret = assign_notifier(s, VIRTIO_RDMA_SQ_VQ(s->limits.max_cq, qpn));
+
+    if (ret >= 0) {
+        ret = assign_notifier(s, VIRTIO_RDMA_RQ_VQ(s->limits.max_cq, qpn));
+    }
+    return ret;
+}
+
+void virtio_rdma_notify_qp(VirtIORdma *s, uint32_t qpn, bool assign)
+{
+    if (!s->ioeventfd) {
+        return;
+    }
+    if (!assign) {
+        deassign_notifiers(s, VIRTIO_RDMA_SQ_VQ(s->limits.max_cq, qpn),
+                           VIRTIO_RDMA_RQ_VQ(s->limits.max_cq, qpn) + 1);
+        return;
+    }
+    memory_region_transaction_begin();
+    if (assign_qp_notifiers(s, qpn) < 0) {
+        /* Out of file descriptors: those that come have to do without. */
+        s->ioeventfd = false;
+    }
+    memory_region_transaction_commit();
+}
+
+int virtio_rdma_start_ioeventfd(VirtIODevice *vdev)
+{
+    VirtIORdma *s = VIRTIO_RDMA(vdev);
+    int ret;
+
+    memory_region_transaction_begin();
+    ret = assign_notifier(s, VIRTIO_RDMA_CTRL_VQ);
+    for (uint32_t n = s->qps.first; n < s->qps.end && ret >= 0; n++) {
+        if (virtio_rdma_table_get(&s->qps, n)) {
+            ret = assign_qp_notifiers(s, n);
+        }
+    }
+    memory_region_transaction_commit();
+    if (ret < 0) {
+        deassign_notifiers(s, 0, VIRTIO_QUEUE_MAX);
+        return ret;
+    }
+    s->ioeventfd = true;
+    return 0;
+}
+
+void virtio_rdma_stop_ioeventfd(VirtIODevice *vdev)
+{
+    VirtIORdma *s = VIRTIO_RDMA(vdev);
+
+    s->ioeventfd = false;
+    deassign_notifiers(s, 0, VIRTIO_QUEUE_MAX);
+}

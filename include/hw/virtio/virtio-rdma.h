@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * virtio-rdma: an RDMA adapter behind virtio.
+ *
+ * The guest ABI is in standard-headers/linux/virtio_rdma.h, what moves the
+ * data is behind system/rdma-backend.h.
+ */
+#ifndef HW_VIRTIO_RDMA_H
+#define HW_VIRTIO_RDMA_H
+
+#include "hw/virtio/virtio.h"
+#include "net/net.h"
+#include "qom/object.h"
+#include "system/rdma-backend.h"
+
+#define TYPE_VIRTIO_RDMA "virtio-rdma-device"
+OBJECT_DECLARE_SIMPLE_TYPE(VirtIORdma, VIRTIO_RDMA)
+
+#define VIRTIO_RDMA_DEFAULT_MAX_CQ 128
+#define VIRTIO_RDMA_DEFAULT_MAX_QP 128
+
+typedef struct VirtIORdmaCodec VirtIORdmaCodec;
+typedef struct VirtIORdmaCtrl VirtIORdmaCtrl;
+typedef struct VirtIORdmaQp VirtIORdmaQp;
+typedef struct VirtIORdmaScratch VirtIORdmaScratch;
+typedef struct VirtIORdmaSaved VirtIORdmaSaved;
+
+/* Properties, as the user gave them. */
+typedef struct VirtIORdmaConf {
+    char *netdev;
+    RdmaBackend *rdmadev;
+    MACAddr mac;
+    uint64_t sys_image_guid;
+    uint32_t max_qp;
+    uint32_t max_cq;
+    uint32_t max_mr;
+    uint32_t max_pd;
+    uint64_t max_mr_size;           /* bytes */
+    uint32_t queue_size;
+    uint32_t max_sge;
+    uint32_t max_inline;            /* bytes */
+    uint32_t max_rd_atomic;
+    uint32_t gid_table_len;
+} VirtIORdmaConf;
+
+/* Objects of one kind by number; numbers are first..end-1. */
+typedef struct VirtIORdmaTable {
+    uint32_t first;
+    uint32_t end;
+    uint32_t count;
+    uint32_t next;                  /* where the search for a number starts */
+    void **slot;
+    unsigned long *used;
+} VirtIORdmaTable;
+
+struct VirtIORdma {
+    VirtIODevice parent_obj;
+
+    VirtIORdmaConf conf;
+    uint64_t rdma_features;         /* VIRTIO_RDMA_F_* that are offered */
+
+    RdmaBackend *backend;
+    RdmaBackendClass *bc;
+    bool own_backend;
+    RdmaBackendLimits limits;       /* of device and backend together */
+    const VirtIORdmaCodec *codec;
+    MemReentrancyGuard *guard;      /* of the transport */
+    QEMUBH *bh;
+    Error *migration_blocker;
+
+    VirtIORdmaTable pds;
+    VirtIORdmaTable cqs;
+    VirtIORdmaTable mrs;
+    VirtIORdmaTable qps;
+    uint64_t mr_pages;              /* in page lists of all MRs */
+    uint64_t max_mr_pages;
+
+    VirtIORdmaCtrl *ctrl;
+    VirtIORdmaScratch *scratch;
+    VirtIORdmaSaved *saved;
+
+    /* QPs whose queues shall be looked at again, by the bottom half */
+    QTAILQ_HEAD(, VirtIORdmaQp) rerun;
+    bool rerun_all;
+    bool running;                   /* as told to the backend */
+    bool ioeventfd;                 /* the transport wants host notifiers */
+
+    /* Virtqueues that outlived their object and were not reset yet */
+    DECLARE_BITMAP(stale_vqs, VIRTIO_QUEUE_MAX);
+    /* Virtqueues with a host notifier */
+    DECLARE_BITMAP(notifiers, VIRTIO_QUEUE_MAX);
+
+    uint8_t *config;
+};
+
+#endif

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * RDMA backend: what stands behind an RDMA device model.
+ *
+ * The device model decodes guest requests, owns the handle tables and checks
+ * handles, protection domains and limits. The backend moves the data. The
+ * class is verbs-shaped; numbers (cqn, pdn, mrn, qpn, GID index) are chosen
+ * by the device and are what guest and peers see.
+ *
+ * Context: everything here is called, and calls back, under the BQL.
+ */
+#ifndef SYSTEM_RDMA_BACKEND_H
+#define SYSTEM_RDMA_BACKEND_H
+
+#include "qom/object.h"
+#include "rdma/verbs.h"
+
+#define TYPE_RDMA_BACKEND "rdma-backend"
+#define TYPE_RDMA_BACKEND_ROCE "rdma-roce"
+OBJECT_DECLARE_TYPE(RdmaBackend, RdmaBackendClass, RDMA_BACKEND)
+
+typedef enum RdmaBackendQueue {
+    RDMA_BACKEND_SQ,
+    RDMA_BACKEND_RQ,
+} RdmaBackendQueue;
+
+/*
+ * What a device model offers its backend. All are mandatory and may be called
+ * from within any class method but not while the VM is stopped. A callback
+ * must not call a class method of the backend; it may schedule a bottom half.
+ */
+typedef struct RdmaBackendClientOps {
+    /*
+     * Post @wc on @cqn. Returns false when the CQ is full or in error; the
+     * backend then moves the QPs that use it to ERR.
+     */
+    bool (*complete)(void *opaque, uint32_t cqn, const RdmaWc *wc,
+                     bool solicited);
+    /* @count more WQEs, oldest first, are done with. Before complete(). */
+    void (*retire)(void *opaque, uint32_t qpn, RdmaBackendQueue queue,
+                   uint32_t count);
+    /* An asynchronous event of a QP or of the port. */
+    void (*event)(void *opaque, const RdmaEvent *event);
+    /* Port attributes changed: link state, MTU or MAC. */
+    void (*port_changed)(void *opaque);
+    /* The control operation that returned -EINPROGRESS ended with @ret. */
+    void (*op_done)(void *opaque, int ret);
+    /*
+     * A backend that loads its state has come to a QP with so many WQEs in
+     * its queues, or to an MR with @npages pages in its lists. False if the
+     * device, which was loaded before, does not have it, or not like that.
+     */
+    bool (*loaded_qp)(void *opaque, const RdmaQpInitAttr *init,
+                      uint32_t nsend, uint32_t nrecv);
+    bool (*loaded_mr)(void *opaque, const RdmaMrAttr *attr, uint64_t npages);
+} RdmaBackendClientOps;
+
+/* What the device model wants, or what a backend allows at most. */
+typedef struct RdmaBackendLimits {
+    uint32_t max_qp;
+    uint32_t max_qp_wr;
+    uint32_t max_send_sge;
+    uint32_t max_recv_sge;
+    uint32_t max_inline_data;       /* bytes */
+    uint32_t max_cq;
+    uint32_t max_cqe;
+    uint32_t max_mr;
+    uint32_t max_pd;
+    uint64_t max_mr_size;           /* bytes */
+    uint32_t max_rd_atomic;         /* per QP, each direction */
+    uint32_t gid_table_len;
+    uint8_t atomic_cap;             /* ib_atomic_cap */
+    uint64_t device_cap_flags;      /* ib_device_cap_flags */
+} RdmaBackendLimits;
+
+struct RdmaBackend {
+    Object parent_obj;
+
+    /* Set while a device is attached. */
+    const RdmaBackendClientOps *client_ops;
+    void *client_opaque;
+    AddressSpace *dma_as;
+    RdmaBackendLimits limits;
+};
+
+/*
+ * Methods return 0 or a negative errno unless said otherwise. A control
+ * method (create, destroy, modify, query, map, GID) may return -EINPROGRESS
+ * and call client_ops->op_done() later; the device then starts no other
+ * control method until it has.
+ */
+struct RdmaBackendClass {
+    ObjectClass parent_class;
+
+    /*
+     * State of the RdmaBackend that migrates with the device, or NULL: the
+     * device then blocks migration while it exists. Loading it makes the
+     * backend's objects; the device makes its own before, and tells nobody.
+     */
+    const VMStateDescription *vmsd;
+
+    /*
+     * A device takes the backend: rb->client_*, dma_as and limits are set.
+     * The backend lowers rb->limits to what it can do, or fails.
+     */
+    bool (*attach)(RdmaBackend *rb, Error **errp);
+    /* The device is gone; all objects are dropped silently. */
+    void (*detach)(RdmaBackend *rb);
+    /* Device reset: drop all objects and GIDs silently. */
+    void (*reset)(RdmaBackend *rb);
+    /* VM stopped or running: while stopped guest memory is not touched. */
+    void (*set_running)(RdmaBackend *rb, bool running);
+
+    void (*query_port)(RdmaBackend *rb, RdmaPortAttr *attr);
+    int (*add_gid)(RdmaBackend *rb, uint32_t index,
+                   const uint8_t gid[RDMA_GID_LEN]);
+    int (*del_gid)(RdmaBackend *rb, uint32_t index);
+
+    /* Optional: a backend without such objects leaves them out. */
+    int (*create_pd)(RdmaBackend *rb, uint32_t pdn);
+    int (*destroy_pd)(RdmaBackend *rb, uint32_t pdn);
+    int (*create_cq)(RdmaBackend *rb, uint32_t cqn, uint32_t cqe);
+    int (*destroy_cq)(RdmaBackend *rb, uint32_t cqn);
+
+    /* Takes over attr->pages when it returns 0. */
+    int (*create_mr)(RdmaBackend *rb, const RdmaMrAttr *attr);
+    /* Takes over @pages when it returns 0. */
+    int (*map_mr)(RdmaBackend *rb, uint32_t mrn, uint64_t iova,
+                  uint64_t length, uint64_t *pages, uint32_t npages);
+    int (*destroy_mr)(RdmaBackend *rb, uint32_t mrn);
+
+    int (*create_qp)(RdmaBackend *rb, const RdmaQpInitAttr *init);
+    /*
+     * Checks the transition; changes nothing when it fails. Entering RESET
+     * retires all WQEs without completions, entering ERR flushes them.
+     */
+    int (*modify_qp)(RdmaBackend *rb, uint32_t qpn, uint32_t attr_mask,
+                     const RdmaQpAttr *attr);
+    int (*query_qp)(RdmaBackend *rb, uint32_t qpn, RdmaQpAttr *attr);
+    /* Drops the WQEs without retiring them. */
+    int (*destroy_qp)(RdmaBackend *rb, uint32_t qpn);
+
+    /* How many WRs the queue would take now; 0 while it may not be used. */
+    uint32_t (*send_room)(RdmaBackend *rb, uint32_t qpn);
+    uint32_t (*recv_room)(RdmaBackend *rb, uint32_t qpn);
+    /* Call with room only. The WR is copied; bad ones complete with error. */
+    int (*post_send)(RdmaBackend *rb, uint32_t qpn, const RdmaSendWr *wr);
+    int (*post_recv)(RdmaBackend *rb, uint32_t qpn, const RdmaRecvWr *wr);
+    /* The batch of posts is over: start working on it. */
+    void (*kick)(RdmaBackend *rb);
+};
+
+/*
+ * Attach a device model to @rb. @limits are the device's own; on success they
+ * come back lowered to what device and backend both can do. Fails when @rb is
+ * in use already or refuses.
+ */
+bool rdma_backend_attach(RdmaBackend *rb, const RdmaBackendClientOps *ops,
+                         void *opaque, AddressSpace *dma_as,
+                         RdmaBackendLimits *limits, Error **errp);
+void rdma_backend_detach(RdmaBackend *rb);
+
+/*
+ * The implicit backend of "netdev=": make an rdma-roce object on netdev
+ * @netdev_id as a child of @owner. The child is owned by @owner and freed by
+ * object_unparent(). NULL and @errp on failure.
+ */
+RdmaBackend *rdma_backend_new_roce(Object *owner, const char *netdev_id,
+                                   Error **errp);
+
+#endif /* SYSTEM_RDMA_BACKEND_H */
