@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * virtio-rdma client for tests: control commands.
+ */
+#include "qemu/osdep.h"
+#include "qemu/bswap.h"
+#include "virtio-rdma.h"
+
+#define CTRL_ROOM 4096
+/* What the response buffer holds beforehand. */
+#define CTRL_FILL 0xa5
+
+static unsigned split_buffer(QRdmaDesc *desc, uint64_t addr, size_t len,
+                             unsigned split, bool write)
+{
+    unsigned n = 0;
+
+    for (size_t done = 0; done < len; n++) {
+        size_t part = split ? MIN(split, len - done) : len;
+
+        desc[n] = (QRdmaDesc) { addr + done, part, write };
+        done += part;
+    }
+    return n;
+}
+
+uint8_t qrdma_cmd_raw(QRdma *d, QRdmaCmd *c)
+{
+    QRdmaRing *ring = qrdma_ring(d, VIRTIO_RDMA_CTRL_VQ);
+    g_autofree QRdmaDesc *desc = g_new(QRdmaDesc, 2 * CTRL_ROOM);
+    g_autofree uint8_t *bytes = g_malloc(CTRL_ROOM);
+    size_t out_len = c->no_cmd ? 0 : 1 + c->req_len;
+    size_t in_len = c->no_status ? 0 : 1 + c->rsp_cap;
+    unsigned n;
+    uint16_t head, got;
+    uint32_t used_len;
+
+    g_assert_cmpuint(out_len, <=, CTRL_ROOM);
+    g_assert_cmpuint(in_len + 16, <=, CTRL_ROOM);
+    bytes[0] = c->cmd;
+    if (out_len > 1) {
+        memcpy(bytes + 1, c->req, c->req_len);
+    }
+    qrdma_write(d, d->ctrl_req, bytes, out_len);
+    qtest_memset(d->host->qts, d->ctrl_rsp, CTRL_FILL, in_len + 16);
+
+    n = split_buffer(desc, d->ctrl_req, out_len, c->out_split, false);
+    n += split_buffer(desc + n, d->ctrl_rsp, in_len, c->in_split, true);
+    head = qrdma_ring_add(ring, desc, n);
+    qrdma_ring_kick(ring);
+    qrdma_wait_until(d, qrdma_ring_get(ring, &got, &used_len));
+    g_assert_cmpuint(got, ==, head);
+    g_assert_cmpuint(used_len, <=, in_len);
+    c->used_len = used_len;
+
+    qrdma_read(d, d->ctrl_rsp, bytes, in_len + 16);
+    for (size_t i = used_len; i < in_len + 16; i++) {
+        /* nothing is written behind what is reported */
+        g_assert_cmphex(bytes[i], ==, CTRL_FILL);
+    }
+    if (!in_len) {
+        return 0xff;
+    }
+    g_assert_cmpuint(used_len, >=, 1);
+    if (c->rsp) {
+        memcpy(c->rsp, bytes + 1, used_len - 1);
+    }
+    if (bytes[0] != VIRTIO_RDMA_S_OK) {
+        g_assert_cmpuint(used_len, ==, 1);
+    }
+    return bytes[0];
+}
+
+uint8_t qrdma_cmd(QRdma *d, uint8_t cmd, const void *req, size_t req_len,
+                  void *rsp, size_t rsp_len)
+{
+    QRdmaCmd c = {
+        .cmd = cmd,
+        .req = req,
+        .req_len = req_len,
+        .rsp = rsp,
+        .rsp_cap = rsp_len,
+    };
+    uint8_t status = qrdma_cmd_raw(d, &c);
+
+    if (status == VIRTIO_RDMA_S_OK) {
+        g_assert_cmpuint(c.used_len, ==, 1 + rsp_len);
+    }
+    return status;
+}
+
+uint8_t qrdma_query_port(QRdma *d, uint8_t port,
+                         struct virtio_rdma_query_port_rsp *rsp)
+{
+    return qrdma_cmd(d, VIRTIO_RDMA_CMD_QUERY_PORT, &port, sizeof(port),
+                     rsp, sizeof(*rsp));
+}
+
+uint8_t qrdma_query_pkey(QRdma *d, uint32_t port, uint16_t index,
+                         uint16_t *pkey)
+{
+    struct virtio_rdma_query_pkey_req req = {
+        .port = cpu_to_le32(port),
+        .index = cpu_to_le16(index),
+    };
+    struct virtio_rdma_query_pkey_rsp rsp = {};
+    uint8_t status = qrdma_cmd(d, VIRTIO_RDMA_CMD_QUERY_PKEY,
+                               &req, sizeof(req), &rsp, sizeof(rsp));
+
+    *pkey = le16_to_cpu(rsp.pkey);
+    return status;
+}
+
+uint8_t qrdma_add_gid_full(QRdma *d, uint16_t index, const uint8_t *gid,
+                           uint32_t type, uint32_t port)
+{
+    struct virtio_rdma_add_gid_req req = {
+        .gid_type = cpu_to_le32(type),
+        .index = cpu_to_le16(index),
+        .port_num = cpu_to_le32(port),
+    };
+
+    memcpy(req.gid, gid, sizeof(req.gid));
+    return qrdma_cmd(d, VIRTIO_RDMA_CMD_ADD_GID, &req, sizeof(req), NULL, 0);
+}
+
+uint8_t qrdma_add_gid(QRdma *d, uint16_t index, const uint8_t *gid)
+{
+    return qrdma_add_gid_full(d, index, gid, VIRTIO_RDMA_GID_TYPE_ROCE_V2, 1);
+}
+
+uint8_t qrdma_del_gid(QRdma *d, uint16_t index, uint32_t port)
+{
+    struct virtio_rdma_del_gid_req req = {
+        .index = cpu_to_le16(index),
+        .port_num = cpu_to_le32(port),
+    };
+
+    return qrdma_cmd(d, VIRTIO_RDMA_CMD_DEL_GID, &req, sizeof(req), NULL, 0);
+}
+
+void qrdma_setup_gids(QRdma *d, uint8_t id)
+{
+    const uint8_t gids[2][RDMA_GID_LEN] = {
+        { 0xfe, 0x80, [8] = 0x50, 0x54, 0x00, 0xff, 0xfe, 0x12, 0x34, id },
+        { [10] = 0xff, 0xff, 10, 0, 0, id },
+    };
+
+    QEMU_BUILD_BUG_ON(sizeof(gids) != sizeof(d->gid));
+    memcpy(d->gid, gids, sizeof(gids));
+    for (int i = 0; i < ARRAY_SIZE(gids); i++) {
+        g_assert_cmpint(qrdma_add_gid(d, i, gids[i]), ==, VIRTIO_RDMA_S_OK);
+    }
+}
+
+uint8_t qrdma_try_alloc_pd(QRdma *d, uint32_t *pdn)
+{
+    struct virtio_rdma_pdn rsp = {};
+    uint8_t status = qrdma_cmd(d, VIRTIO_RDMA_CMD_CREATE_PD, NULL, 0,
+                               &rsp, sizeof(rsp));
+
+    *pdn = le32_to_cpu(rsp.pdn);
+    return status;
+}
+
+QRdmaPd *qrdma_alloc_pd(QRdma *d)
+{
+    QRdmaPd *pd = qrdma_own(d, sizeof(*pd));
+
+    pd->dev = d;
+    g_assert_cmpint(qrdma_try_alloc_pd(d, &pd->pdn), ==, VIRTIO_RDMA_S_OK);
+    return pd;
+}
+
+uint8_t qrdma_dealloc_pd(QRdmaPd *pd)
+{
+    struct virtio_rdma_pdn req = { .pdn = cpu_to_le32(pd->pdn) };
+
+    return qrdma_cmd(pd->dev, VIRTIO_RDMA_CMD_DESTROY_PD, &req, sizeof(req),
+                     NULL, 0);
+}
+
+uint8_t qrdma_try_create_cq(QRdma *d, uint32_t cqe, uint32_t *cqn)
+{
+    struct virtio_rdma_create_cq_req req = { .cqe = cpu_to_le32(cqe) };
+    struct virtio_rdma_cqn rsp = {};
+    uint8_t status = qrdma_cmd(d, VIRTIO_RDMA_CMD_CREATE_CQ,
+                               &req, sizeof(req), &rsp, sizeof(rsp));
+
+    *cqn = le32_to_cpu(rsp.cqn);
+    return status;
+}
+
+QRdmaCq *qrdma_create_cq(QRdma *d, uint32_t cqe)
+{
+    const uint32_t size = sizeof(struct virtio_rdma_cqe);
+    QRdmaCq *cq = qrdma_own(d, sizeof(*cq));
+
+    cq->dev = d;
+    cq->cqe = cqe;
+    g_assert_cmpint(qrdma_try_create_cq(d, cqe, &cq->cqn), ==,
+                    VIRTIO_RDMA_S_OK);
+    g_assert_cmpuint(cq->cqn, <, d->max_cq);
+    cq->ring = qrdma_ring(d, VIRTIO_RDMA_CQ_VQ(cq->cqn));
+    cq->buf = qrdma_alloc(d, (uint64_t)cq->ring->pci.vq.size * size);
+    for (uint32_t i = 0; i < cqe; i++) {
+        QRdmaDesc desc = {
+            cq->buf + cq->ring->free_head * size, size, true,
+        };
+
+        qrdma_ring_add(cq->ring, &desc, 1);
+    }
+    return cq;
+}
+
+static void reset_and_setup(QRdmaRing *ring)
+{
+    uint16_t size = ring->pci.vq.size;
+
+    if (!(ring->dev->features & QRDMA_F(VIRTIO_F_RING_RESET))) {
+        return;
+    }
+    qrdma_ring_reset(ring);
+    qrdma_ring_setup(ring, size);
+}
+
+uint8_t qrdma_destroy_cq(QRdmaCq *cq)
+{
+    struct virtio_rdma_cqn req = { .cqn = cpu_to_le32(cq->cqn) };
+    uint8_t status = qrdma_cmd(cq->dev, VIRTIO_RDMA_CMD_DESTROY_CQ,
+                               &req, sizeof(req), NULL, 0);
+
+    if (status == VIRTIO_RDMA_S_OK) {
+        reset_and_setup(cq->ring);
+    }
+    return status;
+}
+
+uint8_t qrdma_req_notify_cq(QRdmaCq *cq, uint32_t flags)
+{
+    struct virtio_rdma_req_notify_cq_req req = {
+        .cqn = cpu_to_le32(cq->cqn),
+        .flags = cpu_to_le32(flags),
+    };
+
+    return qrdma_cmd(cq->dev, VIRTIO_RDMA_CMD_REQ_NOTIFY_CQ,
+                     &req, sizeof(req), NULL, 0);
+}
+
+uint8_t qrdma_try_create_qp(QRdma *d, const RdmaQpInitAttr *init,
+                            uint32_t *qpn)
+{
+    struct virtio_rdma_create_qp_req req = {
+        .pdn = cpu_to_le32(init->pdn),
+        .qp_type = init->qp_type,
+        .sq_sig_type = init->sq_sig_all ? VIRTIO_RDMA_SIGNAL_ALL_WR :
+                                          VIRTIO_RDMA_SIGNAL_REQ_WR,
+        .max_send_wr = cpu_to_le32(init->cap.max_send_wr),
+        .max_send_sge = cpu_to_le32(init->cap.max_send_sge),
+        .send_cqn = cpu_to_le32(init->send_cqn),
+        .max_recv_wr = cpu_to_le32(init->cap.max_recv_wr),
+        .max_recv_sge = cpu_to_le32(init->cap.max_recv_sge),
+        .recv_cqn = cpu_to_le32(init->recv_cqn),
+        .max_inline_data = cpu_to_le32(init->cap.max_inline_data),
+    };
+    struct virtio_rdma_qpn rsp = {};
+    uint8_t status = qrdma_cmd(d, VIRTIO_RDMA_CMD_CREATE_QP,
+                               &req, sizeof(req), &rsp, sizeof(rsp));
+
+    *qpn = le32_to_cpu(rsp.qpn);
+    return status;
+}
+
+static void wq_init(QRdma *d, QRdmaWq *wq, uint32_t index)
+{
+    wq->ring = qrdma_ring(d, index);
+    wq->buf = qrdma_alloc(d, (uint64_t)wq->ring->pci.vq.size *
+                             QRDMA_WQE_ROOM);
+}
+
+QRdmaQp *qrdma_create_qp_attr(QRdmaPd *pd, QRdmaCq *send_cq,
+                              QRdmaCq *recv_cq, const RdmaQpInitAttr *init)
+{
+    QRdma *d = pd->dev;
+    QRdmaQp *qp = qrdma_own(d, sizeof(*qp));
+    RdmaQpInitAttr full = *init;
+
+    full.pdn = pd->pdn;
+    full.send_cqn = send_cq->cqn;
+    full.recv_cqn = recv_cq->cqn;
+    qp->pd = pd;
+    qp->dev = d;
+    qp->type = init->qp_type;
+    qp->send_cq = send_cq;
+    qp->recv_cq = recv_cq;
+    g_assert_cmpint(qrdma_try_create_qp(d, &full, &qp->qpn), ==,
+                    VIRTIO_RDMA_S_OK);
+    if (qp->type == RDMA_QPT_GSI) {
+        g_assert_cmpuint(qp->qpn, ==, RDMA_QPN_GSI);
+    } else {
+        g_assert_cmpuint(qp->qpn, >=, 2);
+        g_assert_cmpuint(qp->qpn, <, d->max_qp);
+    }
+    wq_init(d, &qp->sq, VIRTIO_RDMA_SQ_VQ(d->max_cq, qp->qpn));
+    wq_init(d, &qp->rq, VIRTIO_RDMA_RQ_VQ(d->max_cq, qp->qpn));
+    return qp;
+}
+
+QRdmaQp *qrdma_create_qp(QRdmaPd *pd, QRdmaCq *send_cq, QRdmaCq *recv_cq,
+                         RdmaQpType type)
+{
+    RdmaQpInitAttr init = {
+        .qp_type = type,
+        .cap = {
+            .max_send_wr = 32,
+            .max_recv_wr = 32,
+            .max_send_sge = 4,
+            .max_recv_sge = 4,
+            .max_inline_data = 128,
+        },
+    };
+
+    return qrdma_create_qp_attr(pd, send_cq, recv_cq, &init);
+}
+
+static void encode_ah(struct virtio_rdma_ah_attr *out, const RdmaAv *in)
+{
+    memcpy(out->dgid, in->dgid, sizeof(out->dgid));
+    out->flow_label = cpu_to_le32(in->flow_label);
+    out->sgid_index = in->sgid_index;
+    out->hop_limit = in->hop_limit;
+    out->traffic_class = in->traffic_class;
+    out->sl = in->sl;
+    out->static_rate = in->static_rate;
+    out->port_num = in->port_num;
+    out->ah_flags = in->ah_flags;
+    memcpy(out->dmac, in->dmac, sizeof(out->dmac));
+}
+
+static void decode_ah(RdmaAv *out, const struct virtio_rdma_ah_attr *in)
+{
+    memcpy(out->dgid, in->dgid, sizeof(out->dgid));
+    out->flow_label = le32_to_cpu(in->flow_label);
+    out->sgid_index = in->sgid_index;
+    out->hop_limit = in->hop_limit;
+    out->traffic_class = in->traffic_class;
+    out->sl = in->sl;
+    out->static_rate = in->static_rate;
+    out->port_num = in->port_num;
+    out->ah_flags = in->ah_flags;
+    memcpy(out->dmac, in->dmac, sizeof(out->dmac));
+}
+
+void qrdma_encode_qp_attr(struct virtio_rdma_qp_attr *out,
+                          const RdmaQpAttr *in)
+{
+    *out = (struct virtio_rdma_qp_attr) {
+        .qp_state = in->qp_state,
+        .cur_qp_state = in->cur_qp_state,
+        .path_mtu = in->path_mtu,
+        .path_mig_state = in->path_mig_state,
+        .qkey = cpu_to_le32(in->qkey),
+        .rq_psn = cpu_to_le32(in->rq_psn),
+        .sq_psn = cpu_to_le32(in->sq_psn),
+        .dest_qp_num = cpu_to_le32(in->dest_qp_num),
+        .qp_access_flags = cpu_to_le32(in->qp_access_flags),
+        .pkey_index = cpu_to_le16(in->pkey_index),
+        .alt_pkey_index = cpu_to_le16(in->alt_pkey_index),
+        .en_sqd_async_notify = in->en_sqd_async_notify,
+        .sq_draining = in->sq_draining,
+        .max_rd_atomic = in->max_rd_atomic,
+        .max_dest_rd_atomic = in->max_dest_rd_atomic,
+        .min_rnr_timer = in->min_rnr_timer,
+        .port_num = in->port_num,
+        .timeout = in->timeout,
+        .retry_cnt = in->retry_cnt,
+        .rnr_retry = in->rnr_retry,
+        .alt_port_num = in->alt_port_num,
+        .alt_timeout = in->alt_timeout,
+        .rate_limit = cpu_to_le32(in->rate_limit),
+        .cap = {
+            .max_send_wr = cpu_to_le32(in->cap.max_send_wr),
+            .max_recv_wr = cpu_to_le32(in->cap.max_recv_wr),
+            .max_send_sge = cpu_to_le32(in->cap.max_send_sge),
+            .max_recv_sge = cpu_to_le32(in->cap.max_recv_sge),
+            .max_inline_data = cpu_to_le32(in->cap.max_inline_data),
+        },
+    };
+    encode_ah(&out->ah_attr, &in->ah_attr);
+    encode_ah(&out->alt_ah_attr, &in->alt_ah_attr);
+}
+
+static void decode_qp_attr(RdmaQpAttr *out,
+                           const struct virtio_rdma_qp_attr *in)
+{
+    *out = (RdmaQpAttr) {
+        .qp_state = in->qp_state,
+        .cur_qp_state = in->cur_qp_state,
+        .path_mtu = in->path_mtu,
+        .path_mig_state = in->path_mig_state,
+        .qkey = le32_to_cpu(in->qkey),
+        .rq_psn = le32_to_cpu(in->rq_psn),
+        .sq_psn = le32_to_cpu(in->sq_psn),
+        .dest_qp_num = le32_to_cpu(in->dest_qp_num),
+        .qp_access_flags = le32_to_cpu(in->qp_access_flags),
+        .pkey_index = le16_to_cpu(in->pkey_index),
+        .alt_pkey_index = le16_to_cpu(in->alt_pkey_index),
+        .en_sqd_async_notify = in->en_sqd_async_notify,
+        .sq_draining = in->sq_draining,
+        .max_rd_atomic = in->max_rd_atomic,
+        .max_dest_rd_atomic = in->max_dest_rd_atomic,
+        .min_rnr_timer = in->min_rnr_timer,
+        .port_num = in->port_num,
+        .timeout = in->timeout,
+        .retry_cnt = in->retry_cnt,
+        .rnr_retry = in->rnr_retry,
+        .alt_port_num = in->alt_port_num,
+        .alt_timeout = in->alt_timeout,
+        .rate_limit = le32_to_cpu(in->rate_limit),
+        .cap = {
+            .max_send_wr = le32_to_cpu(in->cap.max_send_wr),
+            .max_recv_wr = le32_to_cpu(in->cap.max_recv_wr),
+            .max_send_sge = le32_to_cpu(in->cap.max_send_sge),
+            .max_recv_sge = le32_to_cpu(in->cap.max_recv_sge),
+            .max_inline_data = le32_to_cpu(in->cap.max_inline_data),
+        },
+    };
+    decode_ah(&out->ah_attr, &in->ah_attr);
+    decode_ah(&out->alt_ah_attr, &in->alt_ah_attr);
+}
+
+uint8_t qrdma_modify_qp(QRdmaQp *qp, uint32_t mask, const RdmaQpAttr *attr)
+{
+    struct virtio_rdma_modify_qp_req req = {
+        .qpn = cpu_to_le32(qp->qpn),
+        .attr_mask = cpu_to_le32(mask),
+    };
+
+    qrdma_encode_qp_attr(&req.attr, attr);
+    return qrdma_cmd(qp->dev, VIRTIO_RDMA_CMD_MODIFY_QP, &req, sizeof(req),
+                     NULL, 0);
+}
+
+uint8_t qrdma_modify_qp_state(QRdmaQp *qp, RdmaQpState state)
+{
+    RdmaQpAttr attr = { .qp_state = state };
+
+    return qrdma_modify_qp(qp, RDMA_QP_STATE, &attr);
+}
+
+uint8_t qrdma_query_qp(QRdmaQp *qp, RdmaQpAttr *attr)
+{
+    struct virtio_rdma_query_qp_req req = {
+        .qpn = cpu_to_le32(qp->qpn),
+        .attr_mask = cpu_to_le32(UINT32_MAX),
+    };
+    struct virtio_rdma_qp_attr rsp = {};
+    uint8_t status = qrdma_cmd(qp->dev, VIRTIO_RDMA_CMD_QUERY_QP,
+                               &req, sizeof(req), &rsp, sizeof(rsp));
+
+    decode_qp_attr(attr, &rsp);
+    return status;
+}
+
+uint8_t qrdma_destroy_qp(QRdmaQp *qp)
+{
+    struct virtio_rdma_qpn req = { .qpn = cpu_to_le32(qp->qpn) };
+    uint8_t status = qrdma_cmd(qp->dev, VIRTIO_RDMA_CMD_DESTROY_QP,
+                               &req, sizeof(req), NULL, 0);
+
+    if (status == VIRTIO_RDMA_S_OK) {
+        reset_and_setup(qp->sq.ring);
+        reset_and_setup(qp->rq.ring);
+    }
+    return status;
+}

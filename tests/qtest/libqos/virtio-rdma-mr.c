@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * virtio-rdma client for tests: memory regions.
+ */
+#include "qemu/osdep.h"
+#include "qemu/bswap.h"
+#include "virtio-rdma.h"
+
+static uint32_t pages_of(uint64_t iova, uint64_t length)
+{
+    return DIV_ROUND_UP(iova % RDMA_PAGE_SIZE + length, RDMA_PAGE_SIZE);
+}
+
+void qrdma_alloc_pages(QRdma *d, uint32_t npages, uint64_t **pages,
+                       uint64_t *table)
+{
+    uint64_t mem = qrdma_alloc(d, (uint64_t)npages * RDMA_PAGE_SIZE);
+    g_autofree uint64_t *le = g_new(uint64_t, npages);
+
+    *pages = qrdma_own(d, npages * sizeof(uint64_t));
+    *table = qrdma_alloc(d, npages * sizeof(uint64_t));
+    for (uint32_t i = 0; i < npages; i++) {
+        (*pages)[i] = mem + (uint64_t)(npages - 1 - i) * RDMA_PAGE_SIZE;
+        le[i] = cpu_to_le64(qrdma_dma(d, (*pages)[i]));
+    }
+    qrdma_write(d, *table, le, npages * sizeof(uint64_t));
+}
+
+static QRdmaMr *mr_new(QRdmaPd *pd)
+{
+    QRdmaMr *mr = qrdma_own(pd->dev, sizeof(*mr));
+
+    mr->pd = pd;
+    return mr;
+}
+
+/* What holds for the keys of every new region; @remote: peers may use it. */
+static void mr_take_keys(QRdmaMr *mr, const struct virtio_rdma_mr_rsp *rsp,
+                         bool remote)
+{
+    mr->mrn = le32_to_cpu(rsp->mrn);
+    mr->lkey = le32_to_cpu(rsp->lkey);
+    mr->rkey = le32_to_cpu(rsp->rkey);
+    g_assert_cmpuint(mr->mrn, !=, 0);
+    g_assert_cmphex(mr->lkey >> 8, ==, mr->mrn);
+    if (remote) {
+        g_assert_cmphex(mr->rkey >> 8, ==, mr->mrn);
+    } else {
+        g_assert_cmphex(mr->rkey, ==, 0);
+    }
+}
+
+QRdmaMr *qrdma_reg_mr(QRdmaPd *pd, uint64_t iova, uint64_t length,
+                      uint32_t access)
+{
+    QRdma *d = pd->dev;
+    QRdmaMr *mr = mr_new(pd);
+    struct virtio_rdma_reg_user_mr_req req;
+    struct virtio_rdma_mr_rsp rsp;
+
+    mr->iova = iova;
+    mr->length = length;
+    mr->npages = pages_of(iova, length);
+    qrdma_alloc_pages(d, mr->npages, &mr->pages, &mr->table);
+    req = (struct virtio_rdma_reg_user_mr_req) {
+        .pdn = cpu_to_le32(pd->pdn),
+        .access = cpu_to_le32(access),
+        .start = cpu_to_le64(iova),
+        .length = cpu_to_le64(length),
+        .virt_addr = cpu_to_le64(iova),
+        .pages = cpu_to_le64(qrdma_dma(d, mr->table)),
+        .npages = cpu_to_le32(mr->npages),
+    };
+    g_assert_cmpint(qrdma_cmd(d, VIRTIO_RDMA_CMD_REG_USER_MR,
+                              &req, sizeof(req), &rsp, sizeof(rsp)), ==,
+                    VIRTIO_RDMA_S_OK);
+    mr_take_keys(mr, &rsp, access & RDMA_ACCESS_REMOTE);
+    return mr;
+}
+
+QRdmaMr *qrdma_get_dma_mr(QRdmaPd *pd, uint32_t access)
+{
+    QRdmaMr *mr = mr_new(pd);
+    struct virtio_rdma_get_dma_mr_req req = {
+        .pdn = cpu_to_le32(pd->pdn),
+        .access = cpu_to_le32(access),
+    };
+    struct virtio_rdma_mr_rsp rsp;
+
+    g_assert_cmpint(qrdma_cmd(pd->dev, VIRTIO_RDMA_CMD_GET_DMA_MR,
+                              &req, sizeof(req), &rsp, sizeof(rsp)), ==,
+                    VIRTIO_RDMA_S_OK);
+    mr_take_keys(mr, &rsp, false);
+    return mr;
+}
+
+QRdmaMr *qrdma_alloc_mr(QRdmaPd *pd, uint32_t access, uint32_t max_num_sg)
+{
+    QRdmaMr *mr = mr_new(pd);
+    struct virtio_rdma_create_mr_req req = {
+        .pdn = cpu_to_le32(pd->pdn),
+        .access = cpu_to_le32(access),
+        .max_num_sg = cpu_to_le32(max_num_sg),
+    };
+    struct virtio_rdma_mr_rsp rsp;
+
+    g_assert_cmpint(qrdma_cmd(pd->dev, VIRTIO_RDMA_CMD_CREATE_MR,
+                              &req, sizeof(req), &rsp, sizeof(rsp)), ==,
+                    VIRTIO_RDMA_S_OK);
+    /* REG_MR decides which rights it has */
+    mr_take_keys(mr, &rsp, true);
+    return mr;
+}
+
+uint8_t qrdma_map_mr_sg(QRdmaMr *mr, uint64_t iova, uint64_t length)
+{
+    QRdma *d = mr->pd->dev;
+    struct virtio_rdma_map_mr_sg_req req;
+    struct virtio_rdma_map_mr_sg_rsp rsp;
+    uint8_t status;
+
+    mr->iova = iova;
+    mr->length = length;
+    mr->npages = pages_of(iova, length);
+    qrdma_alloc_pages(d, mr->npages, &mr->pages, &mr->table);
+    req = (struct virtio_rdma_map_mr_sg_req) {
+        .mrn = cpu_to_le32(mr->mrn),
+        .npages = cpu_to_le32(mr->npages),
+        .start = cpu_to_le64(iova),
+        .length = cpu_to_le64(length),
+        .pages = cpu_to_le64(qrdma_dma(d, mr->table)),
+    };
+    status = qrdma_cmd(d, VIRTIO_RDMA_CMD_MAP_MR_SG, &req, sizeof(req),
+                       &rsp, sizeof(rsp));
+    if (status == VIRTIO_RDMA_S_OK) {
+        g_assert_cmpuint(le32_to_cpu(rsp.npages), ==, mr->npages);
+    }
+    return status;
+}
+
+uint8_t qrdma_dereg_mr(QRdmaMr *mr)
+{
+    struct virtio_rdma_dereg_mr_req req = { .mrn = cpu_to_le32(mr->mrn) };
+
+    return qrdma_cmd(mr->pd->dev, VIRTIO_RDMA_CMD_DEREG_MR, &req, sizeof(req),
+                     NULL, 0);
+}
+
+static void mr_access(QRdmaMr *mr, uint64_t offset, void *data, size_t size,
+                      bool write)
+{
+    QRdma *d = mr->pd->dev;
+    uint8_t *at = data;
+
+    g_assert_cmpuint(offset, <=, mr->length);
+    g_assert_cmpuint(size, <=, mr->length - offset);
+    while (size) {
+        uint64_t pos = mr->iova % RDMA_PAGE_SIZE + offset;
+        uint64_t in_page = pos % RDMA_PAGE_SIZE;
+        uint64_t addr = mr->pages[pos / RDMA_PAGE_SIZE] + in_page;
+        size_t part = MIN(size, RDMA_PAGE_SIZE - in_page);
+
+        if (write) {
+            qrdma_write(d, addr, at, part);
+        } else {
+            qrdma_read(d, addr, at, part);
+        }
+        offset += part;
+        at += part;
+        size -= part;
+    }
+}
+
+void qrdma_mr_write(QRdmaMr *mr, uint64_t offset, const void *data,
+                    size_t size)
+{
+    mr_access(mr, offset, (void *)data, size, true);
+}
+
+void qrdma_mr_read(QRdmaMr *mr, uint64_t offset, void *data, size_t size)
+{
+    mr_access(mr, offset, data, size, false);
+}
+
+static uint8_t *make_pattern(size_t size, uint8_t seed)
+{
+    uint8_t *data = g_malloc(size + 1);
+
+    for (size_t i = 0; i < size; i++) {
+        data[i] = seed + i * 7 + (i >> 8) * 13 + (i >> 16);
+    }
+    return data;
+}
+
+void qrdma_mr_fill(QRdmaMr *mr, uint64_t offset, size_t size, uint8_t seed)
+{
+    g_autofree uint8_t *data = make_pattern(size, seed);
+
+    qrdma_mr_write(mr, offset, data, size);
+}
+
+void qrdma_mr_check(QRdmaMr *mr, uint64_t offset, size_t size, uint8_t seed)
+{
+    g_autofree uint8_t *want = make_pattern(size, seed);
+    g_autofree uint8_t *got = g_malloc(size + 1);
+
+    qrdma_mr_read(mr, offset, got, size);
+    for (size_t i = 0; i < size; i++) {
+        if (got[i] != want[i]) {
+            g_error("byte %zu of %zu is %02x, not %02x", i, size, got[i],
+                    want[i]);
+        }
+    }
+}
+
+RdmaSge qrdma_sge(QRdmaMr *mr, uint64_t offset, uint32_t length)
+{
+    return (RdmaSge) {
+        .addr = mr->iova + offset,
+        .length = length,
+        .lkey = mr->lkey,
+    };
+}

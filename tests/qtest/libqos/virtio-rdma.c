@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * virtio-rdma client for tests: machines and devices.
+ */
+#include "qemu/osdep.h"
+#include "qemu/bswap.h"
+#include "libqos-pc.h"
+#include "malloc-pc.h"
+#include "pci-pc.h"
+#include "virtio-rdma.h"
+#include "standard-headers/linux/pci_regs.h"
+
+static QRdmaHost * G_GNUC_PRINTF(2, 0)
+host_vstart(const char *machine, const char *fmt, va_list ap)
+{
+    QRdmaHost *host = g_new0(QRdmaHost, 1);
+    g_autofree char *args = g_strdup_vprintf(fmt, ap);
+
+    host->qts = qtest_initf("-machine %s -nodefaults -m 64 %s", machine,
+                            args);
+    pc_alloc_init(&host->alloc, host->qts, ALLOC_NO_FLAGS);
+    host->bus = qpci_new_pc(host->qts, &host->alloc);
+    return host;
+}
+
+QRdmaHost *qrdma_host_start(const char *fmt, ...)
+{
+    QRdmaHost *host;
+    va_list ap;
+
+    va_start(ap, fmt);
+    host = host_vstart("pc", fmt, ap);
+    va_end(ap);
+    return host;
+}
+
+QRdmaHost *qrdma_host_start_machine(const char *machine, const char *fmt, ...)
+{
+    QRdmaHost *host;
+    va_list ap;
+
+    va_start(ap, fmt);
+    host = host_vstart(machine, fmt, ap);
+    va_end(ap);
+    return host;
+}
+
+static void qrdma_host_free(QRdmaHost *host)
+{
+    qpci_free_pc(host->bus);
+    alloc_destroy(&host->alloc);
+    g_free(host);
+}
+
+void qrdma_host_stop(QRdmaHost *host)
+{
+    qtest_quit(host->qts);
+    qrdma_host_free(host);
+}
+
+void qrdma_host_kill(QRdmaHost *host)
+{
+    /* libqtest takes no other signal for an orderly end */
+    qtest_kill_qemu(host->qts);
+    qtest_quit(host->qts);
+    qrdma_host_free(host);
+}
+
+QRdma *qrdma_open(QRdmaHost *host, int devfn)
+{
+    QPCIAddress addr = { .devfn = devfn };
+    QRdma *d = g_new0(QRdma, 1);
+
+    d->host = host;
+    d->mem = g_array_new(false, false, sizeof(uint64_t));
+    d->objects = g_ptr_array_new_with_free_func(g_free);
+    d->pci = virtio_pci_new(host->bus, &addr);
+    g_assert_nonnull(d->pci);
+    g_assert_cmpint(d->pci->vdev.device_type, ==, VIRTIO_ID_RDMA);
+    qvirtio_pci_device_enable(d->pci);
+    if (qpci_find_capability(d->pci->pdev, PCI_CAP_ID_MSIX, 0)) {
+        qpci_msix_enable(d->pci->pdev);
+    }
+    return d;
+}
+
+static void qrdma_release(QRdma *d)
+{
+    for (uint32_t i = 0; i < d->n_rings; i++) {
+        g_free(d->rings[i].next);
+        g_free(d->rings[i].fifo);
+    }
+    g_clear_pointer(&d->rings, g_free);
+    d->n_rings = 0;
+    for (guint i = 0; i < d->mem->len; i++) {
+        guest_free(&d->host->alloc, g_array_index(d->mem, uint64_t, i));
+    }
+    g_array_set_size(d->mem, 0);
+    g_ptr_array_set_size(d->objects, 0);
+}
+
+void qrdma_close(QRdma *d)
+{
+    qrdma_release(d);
+    g_array_free(d->mem, true);
+    g_ptr_array_free(d->objects, true);
+    qvirtio_pci_destructor(&d->pci->obj);
+    g_free(d->pci);
+    g_free(d);
+}
+
+void qrdma_reset(QRdma *d)
+{
+    qvirtio_reset(&d->pci->vdev);
+    qrdma_release(d);
+}
+
+uint8_t qrdma_device_status(QRdma *d)
+{
+    return d->pci->vdev.bus->get_status(&d->pci->vdev);
+}
+
+uint64_t qrdma_config_read(QRdma *d, uint32_t offset, unsigned size)
+{
+    QPCIDevice *pdev = d->pci->pdev;
+    uint64_t at = d->pci->device_cfg_offset + offset;
+
+    switch (size) {
+    case 1:
+        return qpci_io_readb(pdev, d->pci->bar, at);
+    case 2:
+        return qpci_io_readw(pdev, d->pci->bar, at);
+    case 4:
+        return qpci_io_readl(pdev, d->pci->bar, at);
+    case 8:
+        return qpci_io_readq(pdev, d->pci->bar, at);
+    default:
+        g_assert_not_reached();
+    }
+}
+
+void qrdma_config_write(QRdma *d, uint32_t offset, unsigned size,
+                        uint64_t value)
+{
+    QPCIDevice *pdev = d->pci->pdev;
+    uint64_t at = d->pci->device_cfg_offset + offset;
+
+    switch (size) {
+    case 1:
+        qpci_io_writeb(pdev, d->pci->bar, at, value);
+        break;
+    case 2:
+        qpci_io_writew(pdev, d->pci->bar, at, value);
+        break;
+    case 4:
+        qpci_io_writel(pdev, d->pci->bar, at, value);
+        break;
+    default:
+        g_assert_not_reached();
+    }
+}
+
+void qrdma_get_config(QRdma *d, struct virtio_rdma_config *config)
+{
+    uint8_t *bytes = (uint8_t *)config;
+
+    for (size_t i = 0; i < sizeof(*config); i++) {
+        bytes[i] = qrdma_config_read(d, i, 1);
+    }
+}
+
+void qrdma_prepare(QRdma *d, uint64_t features, uint16_t ring_size)
+{
+    QVirtioDevice *vdev = &d->pci->vdev;
+    uint64_t offered;
+
+    qrdma_reset(d);
+    qvirtio_set_acknowledge(vdev);
+    qvirtio_set_driver(vdev);
+    offered = qvirtio_get_features(vdev);
+    d->features = features ?: QRDMA_FEATURES;
+    g_assert_cmphex(d->features & ~offered, ==, 0);
+    qvirtio_set_features(vdev, d->features);
+
+    d->ring_size = ring_size ?: QRDMA_RING_SIZE;
+    d->max_qp = qrdma_config_read(d, offsetof(struct virtio_rdma_config,
+                                              max_qp), 4);
+    d->max_cq = qrdma_config_read(d, offsetof(struct virtio_rdma_config,
+                                              max_cq), 4);
+    if (d->features & QRDMA_F(VIRTIO_RDMA_F_MAC_MTU)) {
+        for (int i = 0; i < RDMA_MAC_LEN; i++) {
+            d->mac[i] = qrdma_config_read(
+                d, offsetof(struct virtio_rdma_config, mac) + i, 1);
+        }
+    }
+
+    d->n_rings = VIRTIO_RDMA_NUM_VQS(d->max_cq, d->max_qp);
+    d->rings = g_new0(QRdmaRing, d->n_rings);
+    for (uint32_t i = 0; i < d->n_rings; i++) {
+        d->rings[i].dev = d;
+        d->rings[i].pci.vq.index = i;
+    }
+    d->ctrl_req = qrdma_alloc(d, 4096);
+    d->ctrl_rsp = qrdma_alloc(d, 4096);
+    qrdma_ring_setup(qrdma_ring(d, VIRTIO_RDMA_CTRL_VQ), 1024);
+    for (uint32_t i = 1; i < d->n_rings; i++) {
+        /* QP 0 does not exist */
+        if (i == VIRTIO_RDMA_SQ_VQ(d->max_cq, 0) ||
+            i == VIRTIO_RDMA_RQ_VQ(d->max_cq, 0)) {
+            continue;
+        }
+        qrdma_ring_setup(qrdma_ring(d, i), d->ring_size);
+    }
+}
+
+void qrdma_driver_ok(QRdma *d)
+{
+    qvirtio_set_driver_ok(&d->pci->vdev);
+}
+
+void qrdma_start(QRdma *d, uint64_t features, uint16_t ring_size)
+{
+    qrdma_prepare(d, features, ring_size);
+    qrdma_driver_ok(d);
+}
+
+uint64_t qrdma_alloc(QRdma *d, uint64_t size)
+{
+    uint64_t addr = guest_alloc(&d->host->alloc, size);
+
+    qtest_memset(d->host->qts, addr, 0, size);
+    g_array_append_val(d->mem, addr);
+    return addr;
+}
+
+void qrdma_write(QRdma *d, uint64_t addr, const void *data, size_t size)
+{
+    if (size) {
+        qtest_bufwrite(d->host->qts, addr, data, size);
+    }
+}
+
+void qrdma_read(QRdma *d, uint64_t addr, void *data, size_t size)
+{
+    if (size) {
+        qtest_bufread(d->host->qts, addr, data, size);
+    }
+}
+
+void *qrdma_own(QRdma *d, size_t size)
+{
+    void *p = g_malloc0(size);
+
+    g_ptr_array_add(d->objects, p);
+    return p;
+}
+
+void qrdma_settle(QRdma *d)
+{
+    /* each read is a turn of the device's main loop */
+    for (int i = 0; i < 50; i++) {
+        qtest_readb(d->host->qts, 0);
+        g_usleep(100);
+    }
+}
+
+void qrdma_clock_step(QRdma *d, int64_t ns)
+{
+    qtest_clock_step(d->host->qts, ns);
+}

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A client of the virtio-rdma device, for tests: verbs over virtqueues.
+ *
+ * Calls are named and typed as verbs are; requests, work requests and
+ * completions are the structures of rdma/verbs.h. Whatever belongs to a
+ * device (objects, guest memory, rings) lives until the next qrdma_start()
+ * or qrdma_close(), so tests free nothing.
+ *
+ * Functions that return a pointer assert success. Functions that return
+ * uint8_t return the control status (enum virtio_rdma_status) for the test
+ * to judge. The virtual clock stands still unless the test steps it; waiting
+ * is in wall-clock time and asserts that it does not take long.
+ */
+#ifndef TESTS_LIBQOS_VIRTIO_RDMA_H
+#define TESTS_LIBQOS_VIRTIO_RDMA_H
+
+#include "../libqtest.h"
+#include "libqos-malloc.h"
+#include "virtio-pci.h"
+#include "rdma/verbs.h"
+#include "standard-headers/linux/virtio_config.h"
+#include "standard-headers/linux/virtio_rdma.h"
+
+#define QRDMA_F(bit) (1ull << (bit))
+/* What qrdma_start() negotiates when told nothing else. */
+#define QRDMA_FEATURES (QRDMA_F(VIRTIO_F_VERSION_1) | \
+                        QRDMA_F(VIRTIO_F_RING_RESET) | \
+                        QRDMA_F(VIRTIO_RDMA_F_EXT_STATUS) | \
+                        QRDMA_F(VIRTIO_RDMA_F_MAC_MTU))
+/* Depth of a ring when told nothing else. */
+#define QRDMA_RING_SIZE 64
+/* A millisecond of virtual time, in ns. */
+#define QRDMA_MS 1000000ll
+/* Bytes of a WQE buffer. */
+#define QRDMA_WQE_ROOM 1024
+
+/* A QEMU process with a PC machine. */
+typedef struct QRdmaHost {
+    QTestState *qts;
+    QGuestAllocator alloc;
+    QPCIBus *bus;
+} QRdmaHost;
+
+typedef struct QRdma QRdma;
+
+/* A descriptor as tests see it. */
+typedef struct QRdmaDesc {
+    uint64_t addr;
+    uint32_t len;
+    bool write;
+} QRdmaDesc;
+
+/* A virtqueue. */
+typedef struct QRdmaRing {
+    QVirtQueuePCI pci;              /* index, size and addresses */
+    QRdma *dev;
+    bool ready;
+    bool packed;
+    bool avail_lap;                 /* packed: the lap is an odd one */
+    bool used_lap;
+    uint16_t used_at;               /* packed: where the next one is used */
+    uint64_t mem;
+    uint64_t mem_size;
+    uint16_t avail_idx;
+    uint16_t used_idx;
+    uint16_t nfree;
+    uint16_t free_head;
+    uint16_t *next;                 /* chains and the free list */
+    uint16_t *fifo;                 /* heads made available, by position */
+} QRdmaRing;
+
+struct QRdma {
+    QRdmaHost *host;
+    QVirtioPCIDevice *pci;
+    uint64_t features;
+    /* what to add to a guest address for the device, behind an IOMMU */
+    uint64_t dma_offset;
+    uint16_t ring_size;
+    uint32_t max_cq;
+    uint32_t max_qp;
+    uint32_t n_rings;
+    QRdmaRing *rings;
+    uint8_t mac[RDMA_MAC_LEN];
+    uint8_t gid[2][RDMA_GID_LEN];   /* of qrdma_setup_gids() */
+    uint64_t ctrl_req;
+    uint64_t ctrl_rsp;
+    GArray *mem;                    /* guest addresses to free */
+    GPtrArray *objects;             /* host memory to free */
+};
+
+typedef struct QRdmaPd {
+    QRdma *dev;
+    uint32_t pdn;
+} QRdmaPd;
+
+typedef struct QRdmaMr {
+    QRdmaPd *pd;
+    uint32_t mrn;
+    uint32_t lkey;
+    uint32_t rkey;
+    uint64_t iova;
+    uint64_t length;                /* bytes */
+    uint32_t npages;
+    uint64_t *pages;
+    uint64_t table;                 /* guest address of the page table */
+} QRdmaMr;
+
+typedef struct QRdmaCq {
+    QRdma *dev;
+    QRdmaRing *ring;
+    uint32_t cqn;
+    uint32_t cqe;
+    uint64_t buf;                   /* cqe buffers of sizeof(cqe) bytes */
+    bool no_refill;                 /* polled buffers stay away */
+} QRdmaCq;
+
+typedef struct QRdmaWq {
+    QRdmaRing *ring;
+    uint64_t buf;                   /* a WQE buffer per descriptor */
+    uint32_t posted;
+    uint32_t retired;
+} QRdmaWq;
+
+typedef struct QRdmaQp {
+    QRdmaPd *pd;
+    QRdma *dev;
+    uint32_t qpn;
+    RdmaQpType type;
+    QRdmaCq *send_cq;
+    QRdmaCq *recv_cq;
+    QRdmaWq sq;
+    QRdmaWq rq;
+} QRdmaQp;
+
+/*
+ * A control command with every knob that a test may want to turn. A split of
+ * n puts n bytes in each descriptor, 0 all of them in one.
+ */
+typedef struct QRdmaCmd {
+    uint8_t cmd;
+    const void *req;
+    size_t req_len;
+    void *rsp;                      /* behind the status byte */
+    size_t rsp_cap;
+    unsigned out_split;
+    unsigned in_split;
+    bool no_cmd;                    /* no readable byte at all */
+    bool no_status;                 /* no writable byte at all */
+    size_t used_len;                /* out: bytes the device says it wrote */
+} QRdmaCmd;
+
+/* How two QPs are to be connected; zero means a usual value. */
+typedef struct QRdmaPath {
+    RdmaMtu mtu;
+    uint8_t gid_index;
+    uint32_t psn_a;                 /* first PSN that each side sends */
+    uint32_t psn_b;
+    uint32_t access;
+    uint8_t timeout;                /* 1..31 */
+    uint8_t retry_cnt;
+    uint8_t rnr_retry;
+    uint8_t min_rnr_timer;
+    bool no_retry;                  /* retry_cnt and rnr_retry are meant */
+} QRdmaPath;
+
+/* virtio-rdma.c: machines and devices */
+QRdmaHost *qrdma_host_start(const char *fmt, ...) G_GNUC_PRINTF(1, 2);
+QRdmaHost *qrdma_host_start_machine(const char *machine, const char *fmt, ...)
+    G_GNUC_PRINTF(2, 3);
+void qrdma_host_stop(QRdmaHost *host);
+/* End the process at once, without a word to its devices. */
+void qrdma_host_kill(QRdmaHost *host);
+
+/* Find the device at @devfn, enable it and MSI-X; does not start it. */
+QRdma *qrdma_open(QRdmaHost *host, int devfn);
+void qrdma_close(QRdma *d);
+/*
+ * Reset the device, negotiate @features (0: QRDMA_FEATURES), set up all
+ * queues with at most @ring_size entries (0: QRDMA_RING_SIZE) and set
+ * DRIVER_OK.
+ */
+void qrdma_start(QRdma *d, uint64_t features, uint16_t ring_size);
+/* The two halves of qrdma_start(), before and with DRIVER_OK. */
+void qrdma_prepare(QRdma *d, uint64_t features, uint16_t ring_size);
+void qrdma_driver_ok(QRdma *d);
+void qrdma_reset(QRdma *d);
+uint8_t qrdma_device_status(QRdma *d);
+/* @size bytes (1, 2, 4 or 8) of configuration space in one access. */
+uint64_t qrdma_config_read(QRdma *d, uint32_t offset, unsigned size);
+void qrdma_config_write(QRdma *d, uint32_t offset, unsigned size,
+                        uint64_t value);
+/* Configuration space, read bytewise. */
+void qrdma_get_config(QRdma *d, struct virtio_rdma_config *config);
+
+/* Zeroed guest memory, page aligned. */
+uint64_t qrdma_alloc(QRdma *d, uint64_t size);
+void qrdma_write(QRdma *d, uint64_t addr, const void *data, size_t size);
+void qrdma_read(QRdma *d, uint64_t addr, void *data, size_t size);
+/* Host memory that lives as long as the objects of @d. */
+void *qrdma_own(QRdma *d, size_t size);
+
+/* The device's address of guest memory. */
+static inline uint64_t qrdma_dma(const QRdma *d, uint64_t addr)
+{
+    return addr + d->dma_offset;
+}
+
+/* Give device and peers a moment of wall-clock time. */
+void qrdma_settle(QRdma *d);
+/* Let @ns of the machine's virtual time pass, timers in order. */
+void qrdma_clock_step(QRdma *d, int64_t ns);
+
+/* Wait for @cond, asserting that it comes true; @d is kept going. */
+#define qrdma_wait_until(d, cond) do { \
+    gint64 qrdma_end_ = g_get_monotonic_time() + 20 * G_USEC_PER_SEC; \
+    while (!(cond)) { \
+        g_assert_cmpint(g_get_monotonic_time(), <, qrdma_end_); \
+        g_usleep(50); \
+    } \
+} while (0)
+
+/* virtio-rdma-ring.c: virtqueues */
+QRdmaRing *qrdma_ring(QRdma *d, uint32_t index);
+/* Set up a ring that has not been, or was reset. */
+void qrdma_ring_setup(QRdmaRing *r, uint16_t size);
+/* Reset one virtqueue (VIRTIO_F_RING_RESET); it is then not set up. */
+void qrdma_ring_reset(QRdmaRing *r);
+/* Make a chain available without a kick; returns its head. */
+uint16_t qrdma_ring_add(QRdmaRing *r, const QRdmaDesc *desc, unsigned n);
+void qrdma_ring_kick(QRdmaRing *r);
+/* Take the next used element; asserts that the id makes sense. */
+bool qrdma_ring_get(QRdmaRing *r, uint16_t *head, uint32_t *len);
+uint16_t qrdma_ring_used_idx(QRdmaRing *r);
+/* Raw access for malformed (split) rings. */
+void qrdma_ring_set_desc(QRdmaRing *r, uint16_t i, uint64_t addr,
+                         uint32_t len, uint16_t flags, uint16_t next);
+void qrdma_ring_set_avail(QRdmaRing *r, uint16_t slot, uint16_t head);
+void qrdma_ring_set_avail_idx(QRdmaRing *r, uint16_t idx);
+/* Was an interrupt sent for the ring since the last call? */
+bool qrdma_ring_irq(QRdmaRing *r);
+
+/* virtio-rdma-ctrl.c: control commands */
+uint8_t qrdma_cmd_raw(QRdma *d, QRdmaCmd *c);
+/* A command as drivers send it; asserts that a good answer is complete. */
+uint8_t qrdma_cmd(QRdma *d, uint8_t cmd, const void *req, size_t req_len,
+                  void *rsp, size_t rsp_len);
+/* Wire form of QP attributes. */
+void qrdma_encode_qp_attr(struct virtio_rdma_qp_attr *out,
+                          const RdmaQpAttr *in);
+
+uint8_t qrdma_query_port(QRdma *d, uint8_t port,
+                         struct virtio_rdma_query_port_rsp *rsp);
+uint8_t qrdma_query_pkey(QRdma *d, uint32_t port, uint16_t index,
+                         uint16_t *pkey);
+uint8_t qrdma_add_gid(QRdma *d, uint16_t index, const uint8_t *gid);
+uint8_t qrdma_add_gid_full(QRdma *d, uint16_t index, const uint8_t *gid,
+                           uint32_t type, uint32_t port);
+uint8_t qrdma_del_gid(QRdma *d, uint16_t index, uint32_t port);
+/* GID 0 is an IPv6 and GID 1 an IPv4 address, made of @id. */
+void qrdma_setup_gids(QRdma *d, uint8_t id);
+
+uint8_t qrdma_try_alloc_pd(QRdma *d, uint32_t *pdn);
+QRdmaPd *qrdma_alloc_pd(QRdma *d);
+uint8_t qrdma_dealloc_pd(QRdmaPd *pd);
+
+uint8_t qrdma_try_create_cq(QRdma *d, uint32_t cqe, uint32_t *cqn);
+/* Creates the CQ and fills its ring with @cqe buffers. */
+QRdmaCq *qrdma_create_cq(QRdma *d, uint32_t cqe);
+/* On success resets the ring, where it can be, and sets it up again. */
+uint8_t qrdma_destroy_cq(QRdmaCq *cq);
+uint8_t qrdma_req_notify_cq(QRdmaCq *cq, uint32_t flags);
+
+/* Guest pages in reverse order and a table of them. */
+void qrdma_alloc_pages(QRdma *d, uint32_t npages, uint64_t **pages,
+                       uint64_t *table);
+QRdmaMr *qrdma_reg_mr(QRdmaPd *pd, uint64_t iova, uint64_t length,
+                      uint32_t access);
+QRdmaMr *qrdma_get_dma_mr(QRdmaPd *pd, uint32_t access);
+QRdmaMr *qrdma_alloc_mr(QRdmaPd *pd, uint32_t access, uint32_t max_num_sg);
+uint8_t qrdma_map_mr_sg(QRdmaMr *mr, uint64_t iova, uint64_t length);
+uint8_t qrdma_dereg_mr(QRdmaMr *mr);
+/* Memory of a registered region, by offset from its start. */
+void qrdma_mr_write(QRdmaMr *mr, uint64_t offset, const void *data,
+                    size_t size);
+void qrdma_mr_read(QRdmaMr *mr, uint64_t offset, void *data, size_t size);
+/* Bytes that are a function of @seed and position. */
+void qrdma_mr_fill(QRdmaMr *mr, uint64_t offset, size_t size, uint8_t seed);
+void qrdma_mr_check(QRdmaMr *mr, uint64_t offset, size_t size, uint8_t seed);
+RdmaSge qrdma_sge(QRdmaMr *mr, uint64_t offset, uint32_t length);
+
+uint8_t qrdma_try_create_qp(QRdma *d, const RdmaQpInitAttr *init,
+                            uint32_t *qpn);
+QRdmaQp *qrdma_create_qp_attr(QRdmaPd *pd, QRdmaCq *send_cq,
+                              QRdmaCq *recv_cq, const RdmaQpInitAttr *init);
+/* A QP of 32 WRs of up to 4 SGEs and 128 bytes inline in each queue. */
+QRdmaQp *qrdma_create_qp(QRdmaPd *pd, QRdmaCq *send_cq, QRdmaCq *recv_cq,
+                         RdmaQpType type);
+uint8_t qrdma_modify_qp(QRdmaQp *qp, uint32_t mask, const RdmaQpAttr *attr);
+uint8_t qrdma_modify_qp_state(QRdmaQp *qp, RdmaQpState state);
+uint8_t qrdma_query_qp(QRdmaQp *qp, RdmaQpAttr *attr);
+/* On success resets both rings likewise. */
+uint8_t qrdma_destroy_qp(QRdmaQp *qp);
+
+/* virtio-rdma-verbs.c: connections and the data path */
+uint8_t qrdma_modify_init(QRdmaQp *qp, uint32_t access);
+uint8_t qrdma_modify_rtr(QRdmaQp *qp, QRdmaQp *peer, const QRdmaPath *path,
+                         uint32_t rq_psn);
+uint8_t qrdma_modify_rts(QRdmaQp *qp, const QRdmaPath *path,
+                         uint32_t sq_psn);
+/* RC, UC: connect the two, or a QP with itself. NULL: usual path. */
+void qrdma_connect(QRdmaQp *a, QRdmaQp *b, const QRdmaPath *path);
+/* Bring a UD or GSI QP to RTS. */
+void qrdma_start_ud(QRdmaQp *qp, uint32_t qkey);
+/* Address vector that leads to @to. */
+RdmaAv qrdma_av(QRdma *to, uint8_t gid_index);
+
+#define QRDMA_QKEY 0x1234567
+
+size_t qrdma_encode_send(QRdmaQp *qp, const RdmaSendWr *wr, uint8_t *wqe);
+size_t qrdma_encode_recv(const RdmaRecvWr *wr, uint8_t *wqe);
+/* Post and kick. */
+void qrdma_post_send(QRdmaQp *qp, const RdmaSendWr *wr);
+void qrdma_post_recv(QRdmaQp *qp, const RdmaRecvWr *wr);
+/* Any bytes as a WQE, in descriptors of @split bytes (0: one). */
+void qrdma_post_raw(QRdmaQp *qp, QRdmaWq *wq, const void *wqe, size_t len,
+                    unsigned split, bool kick);
+/* Take back used WQE buffers; asserts order and length 0. */
+uint32_t qrdma_reap(QRdmaWq *wq);
+
+/* One completion, if there is one. */
+bool qrdma_poll_cq(QRdmaCq *cq, RdmaWc *wc);
+/* Wait for the next completion. */
+void qrdma_wait_cq(QRdmaCq *cq, RdmaWc *wc);
+/* Wait for it and check what identifies it. */
+void qrdma_expect(QRdmaCq *cq, uint64_t wr_id, RdmaWcStatus status);
+void qrdma_expect_wc(QRdmaCq *cq, uint64_t wr_id, RdmaWcOpcode opcode,
+                     RdmaWc *wc);
+/* Assert that no completion is there now. */
+void qrdma_expect_none(QRdmaCq *cq);
+
+#endif

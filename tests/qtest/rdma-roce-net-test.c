@@ -1,0 +1,625 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * How rdma-roce sits on a netdev. The netdev is a dgram one whose other end
+ * the test holds, so that it sees, forwards or keeps every frame.
+ */
+#include "qemu/osdep.h"
+#include "qemu/bswap.h"
+#include "qobject/qdict.h"
+#include "libqos/virtio-rdma.h"
+#include "libqos/virtio.h"
+#include "rdma/wire.h"
+#include "standard-headers/linux/virtio_config.h"
+#include "standard-headers/linux/virtio_net.h"
+
+#define assert_ok(call) g_assert_cmpint((call), ==, VIRTIO_RDMA_S_OK)
+
+#define DEVICE "virtio-rdma-pci,max-qp=4,max-cq=4,max-mr=8,max-pd=4"
+#define NIC_MAC "52:54:00:aa:bb:0%d"
+#define NIC_SLOT 3
+#define RDMA_SLOT 4
+
+#define GRH_LEN 40
+#define UD_MR_SIZE (64 * 1024)
+
+/* A machine with one port on a wire. */
+typedef struct Node {
+    Wire wire;
+    QRdmaHost *host;
+    QRdma *dev;
+    QRdmaPd *pd;
+    QRdmaMr *mr;
+    QRdmaCq *scq;
+    QRdmaCq *rcq;
+    QRdmaQp *qp;
+} Node;
+
+/* A virtio-net NIC that does nothing but receive. */
+typedef struct Nic {
+    QRdmaHost *host;
+    QVirtioPCIDevice *pci;
+    QVirtQueue *rx;
+    uint64_t buf;
+    unsigned taken;
+} Nic;
+
+#define NIC_BUFS 16
+#define NIC_BUF_SIZE 2048
+#define NIC_HDR sizeof(struct virtio_net_hdr_v1)
+
+/* Take the device in use and make a QP. */
+static void node_setup(Node *n, int id)
+{
+    n->dev = qrdma_open(n->host, QPCI_DEVFN(RDMA_SLOT, 0));
+    qrdma_start(n->dev, 0, 0);
+    qrdma_setup_gids(n->dev, id);
+    n->pd = qrdma_alloc_pd(n->dev);
+    n->mr = qrdma_reg_mr(n->pd, 0x100000, UD_MR_SIZE,
+                         RDMA_ACCESS_LOCAL_WRITE);
+    n->scq = qrdma_create_cq(n->dev, 40);
+    n->rcq = qrdma_create_cq(n->dev, 40);
+    n->qp = qrdma_create_qp(n->pd, n->scq, n->rcq, RDMA_QPT_UD);
+    qrdma_start_ud(n->qp, QRDMA_QKEY);
+}
+
+/* @nic: options of a NIC that shares the netdev, or NULL */
+static void node_start(Node *n, int id, const char *nic, const char *extra)
+{
+    g_autofree char *nic_args = g_strdup("");
+
+    wire_open(&n->wire);
+    if (nic) {
+        g_free(nic_args);
+        nic_args = g_strdup_printf("-device virtio-net-pci,id=nic,netdev=n0,"
+                                   "addr=%d,mac=" NIC_MAC "%s", NIC_SLOT, id,
+                                   nic);
+    }
+    n->host = qrdma_host_start("-netdev %s,id=n0 %s -device " DEVICE
+                               ",id=rdma,netdev=n0,addr=%d %s",
+                               n->wire.netdev, nic_args, RDMA_SLOT, extra);
+    node_setup(n, id);
+}
+
+static void node_stop(Node *n)
+{
+    qrdma_close(n->dev);
+    qrdma_host_stop(n->host);
+    wire_close(&n->wire);
+}
+
+static QTestState *node_qts(Node *n)
+{
+    return n->host->qts;
+}
+
+static void node_post_send(Node *n, Node *to, uint64_t wr_id, uint32_t len)
+{
+    RdmaSge sge = qrdma_sge(n->mr, 0, len);
+    RdmaSendWr wr = {
+        .wr_id = wr_id,
+        .opcode = RDMA_WR_SEND,
+        .send_flags = RDMA_SEND_SIGNALED,
+        .num_sge = 1,
+        .sg_list = &sge,
+        .wr.ud = {
+            .remote_qpn = to->qp->qpn,
+            .remote_qkey = QRDMA_QKEY,
+            .av = qrdma_av(to->dev, 1),
+        },
+    };
+
+    qrdma_post_send(n->qp, &wr);
+}
+
+static void node_post_recv(Node *n, uint64_t wr_id)
+{
+    RdmaSge sge = qrdma_sge(n->mr, 0, 8192);
+    RdmaRecvWr wr = { .wr_id = wr_id, .num_sge = 1, .sg_list = &sge };
+
+    qrdma_post_recv(n->qp, &wr);
+}
+
+/* A frame that @from sends to @to, caught on the wire. */
+static size_t node_catch(Node *from, Node *to, uint32_t len,
+                         uint8_t frame[FRAME_MAX])
+{
+    size_t size;
+
+    qrdma_mr_fill(from->mr, 0, len, 77);
+    node_post_send(from, to, 1, len);
+    qrdma_expect(from->scq, 1, RDMA_WC_SUCCESS);
+    size = wire_recv(&from->wire, frame, SOON_MS);
+    g_assert_cmpuint(size, >, len);
+    return size;
+}
+
+static void node_expect(Node *n, uint64_t wr_id, uint32_t len)
+{
+    RdmaWc wc;
+
+    qrdma_expect_wc(n->rcq, wr_id, RDMA_WC_RECV, &wc);
+    g_assert_cmpuint(wc.byte_len, ==, GRH_LEN + len);
+    qrdma_mr_check(n->mr, GRH_LEN, len, 77);
+}
+
+/* Let @from send to @to over the wires. */
+static void node_exchange(Node *from, Node *to, uint32_t len)
+{
+    uint8_t frame[FRAME_MAX];
+    size_t size;
+
+    node_post_recv(to, 2);
+    size = node_catch(from, to, len, frame);
+    wire_send(&to->wire, frame, size);
+    node_expect(to, 2, len);
+}
+
+static void node_assert_port(Node *n, bool up, RdmaMtu mtu)
+{
+    struct virtio_rdma_query_port_rsp port;
+
+    assert_ok(qrdma_query_port(n->dev, 1, &port));
+    g_assert_cmpint(port.state, ==, up ? RDMA_PORT_ACTIVE : RDMA_PORT_DOWN);
+    g_assert_cmpint(port.active_mtu, ==, mtu);
+}
+
+static void nic_start(Nic *nic, QRdmaHost *host)
+{
+    QPCIAddress addr = { .devfn = QPCI_DEVFN(NIC_SLOT, 0) };
+    QVirtioDevice *vdev;
+
+    *nic = (Nic) { .host = host };
+    nic->pci = virtio_pci_new(host->bus, &addr);
+    g_assert_nonnull(nic->pci);
+    vdev = &nic->pci->vdev;
+    qvirtio_pci_device_enable(nic->pci);
+    qvirtio_start_device(vdev);
+    qvirtio_set_features(vdev, 1ull << VIRTIO_F_VERSION_1);
+    nic->rx = qvirtqueue_setup(vdev, &host->alloc, 0);
+    qvirtio_set_driver_ok(vdev);
+    nic->buf = guest_alloc(&host->alloc, NIC_BUFS * NIC_BUF_SIZE);
+    for (int i = 0; i < NIC_BUFS; i++) {
+        uint32_t head = qvirtqueue_add(host->qts, nic->rx,
+                                       nic->buf + i * NIC_BUF_SIZE,
+                                       NIC_BUF_SIZE, true, false);
+
+        qvirtqueue_kick(host->qts, vdev, nic->rx, head);
+    }
+}
+
+/* The size of the next frame that the NIC got, or 0. */
+static size_t nic_recv(Nic *nic, uint8_t *frame)
+{
+    gint64 end = g_get_monotonic_time() + SOON_MS * 1000;
+    uint32_t id, len;
+
+    g_assert_cmpuint(nic->taken, <, NIC_BUFS);
+    while (!qvirtqueue_get_buf(nic->host->qts, nic->rx, &id, &len)) {
+        if (g_get_monotonic_time() > end) {
+            return 0;
+        }
+        g_usleep(100);
+    }
+    nic->taken++;
+    g_assert_cmpuint(len, >, NIC_HDR);
+    qtest_memread(nic->host->qts, nic->buf + id * NIC_BUF_SIZE + NIC_HDR,
+                  frame, len - NIC_HDR);
+    return len - NIC_HDR;
+}
+
+static void nic_stop(Nic *nic)
+{
+    QVirtioDevice *vdev = &nic->pci->vdev;
+
+    qvirtio_reset(vdev);
+    qvirtqueue_cleanup(vdev->bus, nic->rx, &nic->host->alloc);
+    qvirtio_pci_device_disable(nic->pci);
+    qvirtio_pci_destructor(&nic->pci->obj);
+    g_free(nic->pci);
+}
+
+static void set_link(Node *n, const char *name, bool up)
+{
+    qtest_qmp_assert_success(node_qts(n), "{'execute': 'set_link', "
+                             "'arguments': {'name': %s, 'up': %i}}",
+                             name, up);
+}
+
+/* Tests */
+
+static void test_own(void)
+{
+    Node a = {}, b = {};
+
+    node_start(&a, 1, NULL, "");
+    node_start(&b, 2, NULL, "");
+    node_exchange(&a, &b, 0);
+    node_exchange(&b, &a, 100);
+    node_exchange(&a, &b, 4096);
+    node_assert_port(&a, true, RDMA_MTU_4096);
+    node_stop(&a);
+    node_stop(&b);
+}
+
+static void test_shared(void)
+{
+    Node a = {}, b = {};
+    uint8_t udp[FRAME_MAX], roce[FRAME_MAX], got[FRAME_MAX];
+    size_t size;
+    Nic nic;
+
+    node_start(&a, 1, ",host_mtu=9000", "");
+    node_start(&b, 2, "", "");
+    nic_start(&nic, a.host);
+
+    size = make_udp(udp, 1);
+    wire_send(&a.wire, udp, size);
+    node_exchange(&b, &a, 1000);
+    g_assert_cmpmem(udp, size, got, nic_recv(&nic, got));
+
+    size = make_udp(udp, 2);
+    wire_send(&a.wire, udp, size);
+    g_assert_cmpmem(udp, size, got, nic_recv(&nic, got));
+
+    /* RoCE to a GID that is not the device's is the NIC's */
+    size = node_catch(&a, &b, 500, roce);
+    wire_send(&a.wire, roce, size);
+    g_assert_cmpmem(roce, size, got, nic_recv(&nic, got));
+
+    nic_stop(&nic);
+    node_stop(&a);
+    node_stop(&b);
+}
+
+static void assert_mac(Node *n, const uint8_t *mac)
+{
+    g_assert_cmpmem(n->dev->mac, RDMA_MAC_LEN, mac, RDMA_MAC_LEN);
+}
+
+static void test_mtu_and_mac_are_the_nics(void)
+{
+    static const uint8_t mac[] = { 0x52, 0x54, 0x00, 0xaa, 0xbb, 0x01 };
+    uint8_t frame[FRAME_MAX];
+    Node n = {}, peer = {};
+
+    node_start(&peer, 2, NULL, "");
+    node_start(&n, 1, ",host_mtu=9000", "");
+    node_assert_port(&n, true, RDMA_MTU_4096);
+    assert_mac(&n, mac);
+    node_catch(&n, &peer, 10, frame);
+    g_assert_cmpmem(frame + 6, 6, mac, 6);
+    node_stop(&n);
+
+    node_start(&n, 1, ",host_mtu=2300", "");
+    node_assert_port(&n, true, RDMA_MTU_2048);
+    node_stop(&n);
+
+    node_start(&n, 1, "", "");
+    node_assert_port(&n, true, RDMA_MTU_1024);
+    node_stop(&n);
+    node_stop(&peer);
+}
+
+static void check_link(Node *n, Node *peer, const char *name)
+{
+    uint8_t frame[FRAME_MAX];
+    RdmaMtu mtu = RDMA_MTU_4096;
+    size_t size;
+
+    set_link(n, name, false);
+    node_assert_port(n, false, mtu);
+    /* in */
+    node_post_recv(n, 5);
+    size = node_catch(peer, n, 64, frame);
+    wire_send(&n->wire, frame, size);
+    /* out */
+    node_post_send(n, peer, 6, 64);
+    qrdma_expect(n->scq, 6, RDMA_WC_SUCCESS);
+    g_assert_cmpuint(wire_recv(&n->wire, frame, NEVER_MS), ==, 0);
+    qrdma_expect_none(n->rcq);
+
+    set_link(n, name, true);
+    node_assert_port(n, true, mtu);
+    node_catch(n, peer, 64, frame);
+    size = node_catch(peer, n, 32, frame);
+    wire_send(&n->wire, frame, size);
+    node_expect(n, 5, 32);
+}
+
+static void test_link_follows_netdev_and_nic(void)
+{
+    Node shared = {}, own = {};
+
+    node_start(&shared, 1, ",host_mtu=9000", "");
+    node_start(&own, 2, NULL, "");
+    check_link(&shared, &own, "n0");
+    check_link(&shared, &own, "nic");
+    check_link(&own, &shared, "n0");
+    node_stop(&shared);
+    node_stop(&own);
+}
+
+static void check_netdev_del(const char *nic)
+{
+    uint8_t frame[FRAME_MAX];
+    Node n = {}, peer = {};
+    RdmaMtu mtu = RDMA_MTU_4096;
+
+    node_start(&peer, 2, NULL, "");
+    node_start(&n, 1, nic, "");
+    node_assert_port(&n, true, mtu);
+    qtest_qmp_assert_success(node_qts(&n), "{'execute': 'netdev_del', "
+                             "'arguments': {'id': 'n0'}}");
+    node_assert_port(&n, false, mtu);
+    node_post_send(&n, &peer, 1, 64);
+    g_assert_cmpuint(wire_recv(&n.wire, frame, NEVER_MS), ==, 0);
+    qrdma_reset(n.dev);
+    node_stop(&n);
+    node_stop(&peer);
+}
+
+static void test_netdev_del_takes_the_port_down(void)
+{
+    check_netdev_del(NULL);
+    check_netdev_del(",host_mtu=9000");
+}
+
+static void test_nic_unplug_and_plug(void)
+{
+    static const uint8_t mac[] = { 0x52, 0x54, 0x00, 0xaa, 0xbb, 0x09 };
+    uint8_t frame[FRAME_MAX];
+    Node n = {}, peer = {};
+
+    node_start(&peer, 2, NULL, "");
+    node_start(&n, 1, ",host_mtu=9000", "");
+    qpci_unplug_acpi_device_test(node_qts(&n), "nic", NIC_SLOT);
+    node_assert_port(&n, false, RDMA_MTU_4096);
+    qtest_qmp_device_add(node_qts(&n), "virtio-net-pci", "nic2",
+                         "{'netdev': 'n0', 'addr': '5', 'host_mtu': 2300, "
+                         "'mac': '52:54:00:aa:bb:09'}");
+    node_assert_port(&n, true, RDMA_MTU_2048);
+    node_catch(&n, &peer, 10, frame);
+    g_assert_cmpmem(frame + 6, 6, mac, 6);
+    node_exchange(&n, &peer, 1000);
+    node_exchange(&peer, &n, 1000);
+    node_stop(&n);
+    node_stop(&peer);
+}
+
+/* Nothing is dropped, and nothing overtakes. */
+static void check_back_pressure(const char *nic)
+{
+    const unsigned count = 32, rounds = 8;
+    uint8_t frame[FRAME_MAX];
+    uint32_t psn = 0;
+    Node n = {}, peer = {};
+
+    node_start(&peer, 2, NULL, "");
+    node_start(&n, 1, nic, "");
+    for (unsigned r = 0; r < rounds; r++) {
+        for (unsigned i = 0; i < count; i++) {
+            node_post_send(&n, &peer, i, 4096);
+        }
+        qrdma_settle(n.dev);
+        for (unsigned i = 0; i < count; i++) {
+            size_t size = wire_recv(&n.wire, frame, SOON_MS);
+            uint32_t got = ldl_be_p(frame + 14 + 20 + 8 + 8) & 0xffffff;
+
+            g_assert_cmpuint(size, >, 4096);
+            g_assert(got == psn || (!r && !i));
+            psn = (got + 1) & 0xffffff;
+            qrdma_expect(n.scq, i, RDMA_WC_SUCCESS);
+        }
+    }
+    g_assert_cmpuint(wire_recv(&n.wire, frame, NEVER_MS), ==, 0);
+    node_stop(&n);
+    node_stop(&peer);
+}
+
+static void test_back_pressure(void)
+{
+    check_back_pressure(NULL);
+    check_back_pressure(",host_mtu=9000");
+}
+
+/* What the netdev has taken is sent; the next device starts afresh. */
+static void check_unplug(const char *nic)
+{
+    uint8_t frame[FRAME_MAX];
+    Node n = {}, peer = {};
+
+    node_start(&peer, 2, NULL, "");
+    node_start(&n, 1, nic, "");
+    for (int i = 0; i < 32; i++) {
+        node_post_send(&n, &peer, i, 4096);
+    }
+    qrdma_settle(n.dev);
+    qrdma_close(n.dev);
+    qpci_unplug_acpi_device_test(node_qts(&n), "rdma", RDMA_SLOT);
+    while (wire_recv(&n.wire, frame, NEVER_MS)) {
+        continue;
+    }
+    qtest_qmp_device_add(node_qts(&n), "virtio-rdma-pci", "rdma2",
+                         "{'netdev': 'n0', 'addr': %s, 'max-qp': 4, "
+                         "'max-cq': 4}", stringify(RDMA_SLOT));
+    node_setup(&n, 1);
+    node_exchange(&n, &peer, 4096);
+    node_exchange(&peer, &n, 4096);
+    node_stop(&n);
+    node_stop(&peer);
+}
+
+static void test_unplug_with_frames_queued(void)
+{
+    check_unplug(NULL);
+    check_unplug(",host_mtu=9000");
+}
+
+static void test_stopped_vm_takes_no_frames(void)
+{
+    uint8_t frame[FRAME_MAX];
+    Node n = {}, peer = {};
+    uint8_t before[128], after[128];
+    size_t size;
+
+    node_start(&peer, 2, NULL, "");
+    node_start(&n, 1, ",host_mtu=9000", "");
+    node_post_recv(&n, 3);
+    size = node_catch(&peer, &n, 64, frame);
+    qrdma_mr_read(n.mr, 0, before, sizeof(before));
+    qtest_qmp_assert_success(node_qts(&n), "{'execute': 'stop'}");
+    wire_send(&n.wire, frame, size);
+    /* The monitor answers in the same loop that takes frames. */
+    for (int i = 0; i < 10; i++) {
+        g_usleep(1000);
+        qtest_qmp_assert_success(node_qts(&n), "{'execute': 'query-status'}");
+    }
+    qrdma_mr_read(n.mr, 0, after, sizeof(after));
+    g_assert_cmpmem(before, sizeof(before), after, sizeof(after));
+    qtest_qmp_assert_success(node_qts(&n), "{'execute': 'cont'}");
+    qrdma_expect_none(n.rcq);
+    wire_send(&n.wire, frame, size);
+    node_expect(&n, 3, 64);
+    node_stop(&n);
+    node_stop(&peer);
+}
+
+static size_t pcap_count(const char *path)
+{
+    g_autofree char *data = NULL;
+    size_t len, count = 0;
+
+    g_assert_true(g_file_get_contents(path, &data, &len, NULL));
+    for (size_t pos = 24; pos + 16 <= len; count++) {
+        pos += 16 + ldl_he_p(data + pos + 8);
+    }
+    return count;
+}
+
+/* Whichever was there first, filter-dump or the device. */
+static void test_filter_dump_sees_both_directions(void)
+{
+    static const char *const nics[] = { NULL, ",host_mtu=9000" };
+
+    for (int late = 0; late < 2; late++) {
+        for (int i = 0; i < ARRAY_SIZE(nics); i++) {
+            g_autofree char *path = NULL;
+            g_autofree char *args = g_strdup("");
+            Node n = {}, peer = {};
+
+            node_start(&peer, 2, NULL, "");
+            path = g_strdup_printf("%s/pcap", peer.wire.dir);
+            if (!late) {
+                g_free(args);
+                args = g_strdup_printf("-object filter-dump,id=d0,netdev=n0,"
+                                       "file=%s", path);
+            }
+            node_start(&n, 1, nics[i], args);
+            if (late) {
+                qtest_qmp_assert_success(node_qts(&n),
+                    "{'execute': 'object-add', 'arguments': {'id': 'd0', "
+                    "'qom-type': 'filter-dump', 'netdev': 'n0', "
+                    "'file': %s}}", path);
+            }
+            node_exchange(&n, &peer, 100);
+            node_exchange(&peer, &n, 100);
+            node_exchange(&peer, &n, 200);
+            g_assert_cmpuint(pcap_count(path), ==, 3);
+            node_stop(&n);
+            unlink(path);
+            node_stop(&peer);
+        }
+    }
+}
+
+static void assert_error(QTestState *qts, const char *want, const char *fmt,
+                         ...) G_GNUC_PRINTF(3, 4);
+
+static void assert_error(QTestState *qts, const char *want, const char *fmt,
+                         ...)
+{
+    QDict *response;
+    const char *desc;
+    va_list ap;
+
+    va_start(ap, fmt);
+    response = qtest_vqmp(qts, fmt, ap);
+    va_end(ap);
+    g_assert_true(qdict_haskey(response, "error"));
+    desc = qdict_get_str(qdict_get_qdict(response, "error"), "desc");
+    if (!strstr(desc, want)) {
+        g_test_message("got error: %s", desc);
+        g_test_fail();
+    }
+    qobject_unref(response);
+}
+
+static void test_refusals_say_why(void)
+{
+    QTestState *qts;
+    Node n = {};
+
+    node_start(&n, 1, NULL, "-object rdma-roce,id=r0,netdev=later "
+               "-netdev hubport,id=h0,hubid=0");
+    qts = node_qts(&n);
+    assert_error(qts, "netdev 'later' not found",
+                 "{'execute': 'device_add', 'arguments': {'driver': "
+                 "'virtio-rdma-pci', 'rdmadev': 'r0', 'addr': '6'}}");
+    /* Once it is there, all is well. */
+    qtest_qmp_assert_success(qts, "{'execute': 'netdev_add', 'arguments': "
+                             "{'type': 'hubport', 'id': 'later', "
+                             "'hubid': 0}}");
+    qtest_qmp_device_add(qts, "virtio-rdma-pci", "d1", "{'rdmadev': 'r0', "
+                         "'addr': '6', 'max-qp': 4, 'max-cq': 4}");
+    assert_error(qts, "RDMA backend 'r0' is already in use",
+                 "{'execute': 'device_add', 'arguments': {'driver': "
+                 "'virtio-rdma-pci', 'rdmadev': 'r0', 'addr': '7'}}");
+    assert_error(qts, "object 'r0' is in use",
+                 "{'execute': 'object-del', 'arguments': {'id': 'r0'}}");
+    assert_error(qts, "cannot be set while a device uses",
+                 "{'execute': 'qom-set', 'arguments': {'path': "
+                 "'/objects/r0', 'property': 'netdev', 'value': 'n0'}}");
+    assert_error(qts, "in use", "{'execute': 'device_add', 'arguments': "
+                 "{'driver': 'virtio-net-pci', 'netdev': 'later', "
+                 "'addr': '8'}}");
+    assert_error(qts, "Parameter 'netdev' is required",
+                 "{'execute': 'object-add', 'arguments': {'qom-type': "
+                 "'rdma-roce', 'id': 'r1'}}");
+    assert_error(qts, "must be 0 or in the range",
+                 "{'execute': 'object-add', 'arguments': {'qom-type': "
+                 "'rdma-roce', 'id': 'r1', 'netdev': 'h0', 'mtu': 100}}");
+    assert_error(qts, "takes a unicast MAC address",
+                 "{'execute': 'object-add', 'arguments': {'qom-type': "
+                 "'rdma-roce', 'id': 'r1', 'netdev': 'h0', "
+                 "'mac': '33:33:00:00:00:01'}}");
+    assert_error(qts, "rate per 10000 frames",
+                 "{'execute': 'object-add', 'arguments': {'qom-type': "
+                 "'filter-lossy', 'id': 'l1', 'netdev': 'h0', "
+                 "'drop': 10001}}");
+    node_stop(&n);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+
+    qtest_add_func("/rdma-roce-net/own", test_own);
+    qtest_add_func("/rdma-roce-net/shared", test_shared);
+    qtest_add_func("/rdma-roce-net/mtu-and-mac-are-the-nics",
+                   test_mtu_and_mac_are_the_nics);
+    qtest_add_func("/rdma-roce-net/link-follows-netdev-and-nic",
+                   test_link_follows_netdev_and_nic);
+    qtest_add_func("/rdma-roce-net/netdev-del-takes-the-port-down",
+                   test_netdev_del_takes_the_port_down);
+    qtest_add_func("/rdma-roce-net/nic-unplug-and-plug",
+                   test_nic_unplug_and_plug);
+    qtest_add_func("/rdma-roce-net/back-pressure", test_back_pressure);
+    qtest_add_func("/rdma-roce-net/unplug-with-frames-queued",
+                   test_unplug_with_frames_queued);
+    qtest_add_func("/rdma-roce-net/stopped-vm-takes-no-frames",
+                   test_stopped_vm_takes_no_frames);
+    qtest_add_func("/rdma-roce-net/filter-dump-sees-both-directions",
+                   test_filter_dump_sees_both_directions);
+    qtest_add_func("/rdma-roce-net/refusals-say-why", test_refusals_say_why);
+    return g_test_run();
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The virtio-rdma device that tests share.
+ */
+#include "qemu/osdep.h"
+#include "rdma-test.h"
+
+static QRdmaHost *host;
+static QRdma *device;
+
+static QRdma *device_get(void)
+{
+    if (!device) {
+        host = qrdma_host_start(
+            "-netdev hubport,id=n0,hubid=0 "
+            "-device virtio-rdma-pci,id=rdma0,netdev=n0,addr=%d,"
+            "max-qp=%d,max-cq=%d,max-mr=%d,max-pd=%d,gid-table-len=%d,"
+            "mac=" TEST_MAC,
+            TEST_SLOT, TEST_MAX_QP, TEST_MAX_CQ, TEST_MAX_MR, TEST_MAX_PD,
+            TEST_GIDS);
+        device = qrdma_open(host, QPCI_DEVFN(TEST_SLOT, 0));
+    }
+    return device;
+}
+
+QRdma *test_device(void)
+{
+    QRdma *d = device_get();
+
+    qrdma_start(d, 0, 0);
+    return d;
+}
+
+QRdma *test_device_reset(void)
+{
+    QRdma *d = device_get();
+
+    qrdma_reset(d);
+    return d;
+}
+
+void test_device_quit(void)
+{
+    if (device) {
+        qrdma_close(device);
+        qrdma_host_stop(host);
+        device = NULL;
+    }
+}
+
+TestPair test_loopback_pair(RdmaQpType type, const QRdmaPath *path)
+{
+    TestPair t = { .dev = test_device() };
+
+    qrdma_setup_gids(t.dev, 1);
+    t.pd = qrdma_alloc_pd(t.dev);
+    t.cq_a = qrdma_create_cq(t.dev, 64);
+    t.cq_b = qrdma_create_cq(t.dev, 64);
+    t.a = qrdma_create_qp(t.pd, t.cq_a, t.cq_a, type);
+    t.b = qrdma_create_qp(t.pd, t.cq_b, t.cq_b, type);
+    t.mr_a = qrdma_reg_mr(t.pd, TEST_IOVA_A, TEST_MR_SIZE, TEST_ACCESS_ALL);
+    t.mr_b = qrdma_reg_mr(t.pd, TEST_IOVA_B, TEST_MR_SIZE, TEST_ACCESS_ALL);
+    qrdma_connect(t.a, t.b, path);
+    return t;
+}

@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * virtio-rdma: reset, hot-plug and what else happens to a device that works.
+ */
+#include "qemu/osdep.h"
+#include "qobject/qdict.h"
+#include "rdma-test.h"
+#include "standard-headers/linux/pci_regs.h"
+
+#define PLUG_SLOT 5
+
+static RdmaSendWr write_of(TestPair *t, RdmaSge *sge, uint64_t wr_id)
+{
+    return (RdmaSendWr) {
+        .wr_id = wr_id,
+        .opcode = RDMA_WR_RDMA_WRITE,
+        .send_flags = RDMA_SEND_SIGNALED,
+        .sg_list = sge,
+        .num_sge = 1,
+        .wr.rdma = { t->mr_b->iova, t->mr_b->rkey },
+    };
+}
+
+/* Data moves from a to b. */
+static void check_works(TestPair *t, uint8_t seed)
+{
+    RdmaSge sge = qrdma_sge(t->mr_a, 0, 5000);
+    RdmaSendWr wr = write_of(t, &sge, seed);
+    RdmaWc wc;
+
+    qrdma_mr_fill(t->mr_a, 0, 5000, seed);
+    qrdma_post_send(t->a, &wr);
+    qrdma_expect_wc(t->cq_a, seed, RDMA_WC_RDMA_WRITE, &wc);
+    qrdma_mr_check(t->mr_b, 0, 5000, seed);
+}
+
+/* WRs that are on their way for long: nothing receives them. */
+static void keep_busy(TestPair *t)
+{
+    RdmaSge sge = qrdma_sge(t->mr_a, 0, 3000);
+
+    for (int i = 0; i < 8; i++) {
+        qrdma_post_recv(t->a, &(RdmaRecvWr) { .sg_list = &sge,
+                                              .num_sge = 1 });
+        qrdma_post_send(t->a, &(RdmaSendWr) {
+            .opcode = RDMA_WR_SEND,
+            .send_flags = RDMA_SEND_SIGNALED,
+            .sg_list = &sge,
+            .num_sge = 1,
+        });
+    }
+}
+
+static void test_reset_with_traffic_in_flight(void)
+{
+    for (int i = 0; i < 5; i++) {
+        TestPair t = test_loopback_pair(RDMA_QPT_RC, NULL);
+        RdmaQpAttr attr;
+
+        keep_busy(&t);
+        assert_ok(qrdma_req_notify_cq(t.cq_a, 1));
+        if (i % 2) {
+            qrdma_clock_step(t.dev, QRDMA_MS);
+        }
+        qvirtio_reset(&t.dev->pci->vdev);
+        qrdma_clock_step(t.dev, 1000 * QRDMA_MS);
+        qrdma_start(t.dev, 0, 0);
+        t.a = &(QRdmaQp) { .dev = t.dev, .qpn = 2 };
+        assert_status(qrdma_query_qp(t.a, &attr), NOENT);
+        t = test_loopback_pair(RDMA_QPT_RC, NULL);
+        check_works(&t, i + 1);
+    }
+}
+
+static void test_reset_destroys_everything(void)
+{
+    for (int i = 0; i < 3; i++) {
+        QRdma *d = test_device();
+        QRdmaPd *pd = qrdma_alloc_pd(d);
+        QRdmaCq *cq = NULL;
+        uint32_t pdn, cqn;
+
+        for (int n = 1; n < TEST_MAX_PD; n++) {
+            qrdma_alloc_pd(d);
+        }
+        for (int n = 0; n < TEST_MAX_CQ; n++) {
+            cq = qrdma_create_cq(d, 8);
+        }
+        for (int n = 2; n < TEST_MAX_QP; n++) {
+            qrdma_create_qp(pd, cq, cq, RDMA_QPT_RC);
+        }
+        for (int n = 0; n < TEST_MAX_MR; n++) {
+            qrdma_reg_mr(pd, 0x1000, 8192, TEST_ACCESS_ALL);
+        }
+        assert_status(qrdma_try_alloc_pd(d, &pdn), NOMEM);
+        assert_status(qrdma_try_create_cq(d, 8, &cqn), NOMEM);
+    }
+}
+
+static void test_destroy_qp_with_work_outstanding(void)
+{
+    TestPair t = test_loopback_pair(RDMA_QPT_RC, NULL);
+
+    keep_busy(&t);
+    assert_ok(qrdma_destroy_qp(t.a));
+    qrdma_clock_step(t.dev, 1000 * QRDMA_MS);
+    qrdma_expect_none(t.cq_a);
+    t.a = qrdma_create_qp(t.pd, t.cq_a, t.cq_a, RDMA_QPT_RC);
+    assert_ok(qrdma_modify_qp_state(t.b, RDMA_QPS_RESET));
+    qrdma_connect(t.a, t.b, NULL);
+    check_works(&t, 9);
+}
+
+static void test_reset_qp_returns_all_buffers_without_completions(void)
+{
+    TestPair t = test_loopback_pair(RDMA_QPT_RC, NULL);
+
+    keep_busy(&t);
+    assert_ok(qrdma_modify_qp_state(t.a, RDMA_QPS_RESET));
+    qrdma_expect_none(t.cq_a);
+    qrdma_reap(&t.a->sq);
+    qrdma_reap(&t.a->rq);
+    g_assert_cmpuint(t.a->sq.retired, ==, 8);
+    g_assert_cmpuint(t.a->rq.retired, ==, 8);
+    assert_ok(qrdma_modify_qp_state(t.b, RDMA_QPS_RESET));
+    qrdma_connect(t.a, t.b, NULL);
+    check_works(&t, 9);
+}
+
+static void test_err_flushes_in_order(void)
+{
+    TestPair t = test_loopback_pair(RDMA_QPT_RC, NULL);
+    QRdmaCq *recv_cq = qrdma_create_cq(t.dev, 64);
+    QRdmaQp *qp = qrdma_create_qp(t.pd, t.cq_a, recv_cq, RDMA_QPT_RC);
+
+    assert_ok(qrdma_modify_qp_state(t.b, RDMA_QPS_RESET));
+    qrdma_connect(qp, t.b, NULL);
+    for (int i = 0; i < 8; i++) {
+        qrdma_post_recv(qp, &(RdmaRecvWr) { .wr_id = 100 + i });
+        /* unsignalled ones are told of too */
+        qrdma_post_send(qp, &(RdmaSendWr) {
+            .wr_id = i,
+            .opcode = RDMA_WR_SEND,
+        });
+    }
+    qrdma_settle(t.dev);
+    assert_ok(qrdma_modify_qp_state(qp, RDMA_QPS_ERR));
+    for (int i = 0; i < 8; i++) {
+        qrdma_expect(t.cq_a, i, RDMA_WC_WR_FLUSH_ERR);
+        qrdma_expect(recv_cq, 100 + i, RDMA_WC_WR_FLUSH_ERR);
+    }
+    qrdma_post_recv(qp, &(RdmaRecvWr) { .wr_id = 200 });
+    qrdma_expect(recv_cq, 200, RDMA_WC_WR_FLUSH_ERR);
+    qrdma_expect_none(t.cq_a);
+}
+
+/* What a driver does first when it thinks that a device runs wild. */
+static void test_bus_master_off_with_traffic_in_flight(void)
+{
+    TestPair t = test_loopback_pair(RDMA_QPT_RC, NULL);
+    QPCIDevice *pdev = t.dev->pci->pdev;
+    RdmaSge sge = qrdma_sge(t.mr_a, 0, 5000);
+    RdmaSendWr wr = write_of(&t, &sge, 1);
+    uint16_t cmd;
+
+    keep_busy(&t);
+    cmd = qpci_config_readw(pdev, PCI_COMMAND);
+    qpci_config_writew(pdev, PCI_COMMAND, cmd & ~PCI_COMMAND_MASTER);
+    qrdma_post_send(t.a, &wr);
+    qrdma_clock_step(t.dev, 100 * QRDMA_MS);
+    qrdma_settle(t.dev);
+    qpci_config_writew(pdev, PCI_COMMAND, cmd);
+    t = test_loopback_pair(RDMA_QPT_RC, NULL);
+    check_works(&t, 3);
+}
+
+static void test_stop_and_cont(void)
+{
+    TestPair t = test_loopback_pair(RDMA_QPT_RC, NULL);
+    QTestState *qts = t.dev->host->qts;
+    RdmaSge sge = qrdma_sge(t.mr_a, 0, 5000);
+    RdmaSendWr wr = write_of(&t, &sge, 1);
+    uint8_t wqe[QRDMA_WQE_ROOM];
+    RdmaWc wc;
+
+    keep_busy(&t);
+    qtest_qmp_assert_success(qts, "{'execute': 'stop'}");
+    qrdma_settle(t.dev);
+    qtest_qmp_assert_success(qts, "{'execute': 'cont'}");
+    /* what was posted before the stop is still there */
+    for (int i = 0; i < 8; i++) {
+        RdmaSge to = qrdma_sge(t.mr_b, 0, 3000);
+
+        qrdma_post_recv(t.b, &(RdmaRecvWr) { .sg_list = &to, .num_sge = 1 });
+    }
+    qrdma_clock_step(t.dev, 100 * QRDMA_MS);
+    for (int i = 0; i < 8; i++) {
+        qrdma_expect_wc(t.cq_a, 0, RDMA_WC_SEND, &wc);
+    }
+    qrdma_post_raw(t.a, &t.a->sq, wqe, qrdma_encode_send(t.a, &wr, wqe), 0,
+                   true);
+    qrdma_expect_wc(t.cq_a, 1, RDMA_WC_RDMA_WRITE, &wc);
+}
+
+static void test_link_state_reaches_the_port(void)
+{
+    QRdma *d = test_device();
+    QTestState *qts = d->host->qts;
+    struct virtio_rdma_query_port_rsp p;
+
+    qvirtio_pci_set_msix_configuration_vector(d->pci, &d->host->alloc, 0);
+    g_array_append_val(d->mem, d->pci->config_msix_addr);
+    qtest_writel(qts, d->pci->config_msix_addr, 0);
+    qtest_qmp_assert_success(qts, "{'execute': 'set_link', "
+                             "'arguments': {'name': 'n0', 'up': false}}");
+    qvirtio_wait_config_isr(&d->pci->vdev, 5 * G_USEC_PER_SEC);
+    assert_ok(qrdma_query_port(d, 1, &p));
+    g_assert_cmpuint(p.state, ==, RDMA_PORT_DOWN);
+    g_assert_cmpuint(p.phys_state, ==, 3);
+    qtest_qmp_assert_success(qts, "{'execute': 'set_link', "
+                             "'arguments': {'name': 'n0', 'up': true}}");
+    qvirtio_wait_config_isr(&d->pci->vdev, 5 * G_USEC_PER_SEC);
+    assert_ok(qrdma_query_port(d, 1, &p));
+    g_assert_cmpuint(p.state, ==, RDMA_PORT_ACTIVE);
+}
+
+/* A pair on a device that was just plugged into the shared machine. */
+static TestPair plugged_pair(QRdma *d)
+{
+    TestPair t = { .dev = d };
+
+    qrdma_start(d, 0, 0);
+    qrdma_setup_gids(d, 7);
+    t.pd = qrdma_alloc_pd(d);
+    t.cq_a = qrdma_create_cq(d, 64);
+    t.cq_b = t.cq_a;
+    t.a = qrdma_create_qp(t.pd, t.cq_a, t.cq_a, RDMA_QPT_RC);
+    t.b = qrdma_create_qp(t.pd, t.cq_a, t.cq_a, RDMA_QPT_RC);
+    t.mr_a = qrdma_reg_mr(t.pd, TEST_IOVA_A, TEST_MR_SIZE, TEST_ACCESS_ALL);
+    t.mr_b = qrdma_reg_mr(t.pd, TEST_IOVA_B, TEST_MR_SIZE, TEST_ACCESS_ALL);
+    qrdma_connect(t.a, t.b, NULL);
+    return t;
+}
+
+static void test_hotplug_and_unplug_while_traffic_runs(void)
+{
+    QRdmaHost *host = test_device()->host;
+    QTestState *qts = host->qts;
+
+    qtest_qmp_assert_success(qts, "{'execute': 'netdev_add', 'arguments': "
+                             "{'type': 'hubport', 'id': 'hp', 'hubid': 5}}");
+    for (int i = 0; i < 3; i++) {
+        QRdma *d;
+        TestPair t;
+
+        qtest_qmp_device_add(qts, "virtio-rdma-pci", "plugged",
+                             "{'netdev': 'hp', 'addr': '5', 'max-qp': 8, "
+                             "'max-cq': 4}");
+        d = qrdma_open(host, QPCI_DEVFN(PLUG_SLOT, 0));
+        t = plugged_pair(d);
+        check_works(&t, i + 1);
+        keep_busy(&t);
+        qpci_unplug_acpi_device_test(qts, "plugged", PLUG_SLOT);
+        qrdma_clock_step(test_device(), 100 * QRDMA_MS);
+        qrdma_close(d);
+    }
+    qtest_qmp_assert_success(qts, "{'execute': 'netdev_del', 'arguments': "
+                             "{'id': 'hp'}}");
+}
+
+static void test_hotplug_of_backend_objects(void)
+{
+    QRdmaHost *host = test_device()->host;
+    QTestState *qts = host->qts;
+    QDict *rsp;
+
+    qtest_qmp_assert_success(qts, "{'execute': 'netdev_add', 'arguments': "
+                             "{'type': 'hubport', 'id': 'hp', 'hubid': 5}}");
+    for (int i = 0; i < 2; i++) {
+        QRdma *d;
+        TestPair t;
+
+        qtest_qmp_assert_success(qts, "{'execute': 'object-add', "
+            "'arguments': {'qom-type': 'rdma-roce', 'id': 'r0', "
+            "'netdev': 'hp'}}");
+        qtest_qmp_device_add(qts, "virtio-rdma-pci", "plugged",
+                             "{'rdmadev': 'r0', 'addr': '5', 'max-qp': 8, "
+                             "'max-cq': 4}");
+        d = qrdma_open(host, QPCI_DEVFN(PLUG_SLOT, 0));
+        t = plugged_pair(d);
+        check_works(&t, i + 1);
+        /* not while it is in use */
+        rsp = qtest_qmp(qts, "{'execute': 'object-del', "
+                        "'arguments': {'id': 'r0'}}");
+        g_assert_true(qdict_haskey(rsp, "error"));
+        qobject_unref(rsp);
+        qpci_unplug_acpi_device_test(qts, "plugged", PLUG_SLOT);
+        qrdma_close(d);
+        qtest_qmp_assert_success(qts, "{'execute': 'object-del', "
+                                 "'arguments': {'id': 'r0'}}");
+    }
+    qtest_qmp_assert_success(qts, "{'execute': 'netdev_del', 'arguments': "
+                             "{'id': 'hp'}}");
+}
+
+static void test_netdev_goes_away_under_the_device(void)
+{
+    QRdmaHost *host = test_device()->host;
+    QTestState *qts = host->qts;
+    struct virtio_rdma_query_port_rsp p;
+    QRdma *d;
+    TestPair t;
+
+    qtest_qmp_assert_success(qts, "{'execute': 'netdev_add', 'arguments': "
+                             "{'type': 'hubport', 'id': 'hp', 'hubid': 5}}");
+    qtest_qmp_device_add(qts, "virtio-rdma-pci", "plugged",
+                         "{'netdev': 'hp', 'addr': '5', 'max-qp': 8, "
+                         "'max-cq': 4}");
+    d = qrdma_open(host, QPCI_DEVFN(PLUG_SLOT, 0));
+    t = plugged_pair(d);
+    keep_busy(&t);
+    qtest_qmp_assert_success(qts, "{'execute': 'netdev_del', 'arguments': "
+                             "{'id': 'hp'}}");
+    qrdma_settle(d);
+    assert_ok(qrdma_query_port(d, 1, &p));
+    g_assert_cmpuint(p.state, ==, RDMA_PORT_DOWN);
+    qpci_unplug_acpi_device_test(qts, "plugged", PLUG_SLOT);
+    qrdma_close(d);
+}
+
+static void test_system_reset(void)
+{
+    QRdmaHost *host = qrdma_host_start(
+        "-netdev hubport,id=n0,hubid=0 "
+        "-device virtio-rdma-pci,netdev=n0,addr=5,max-qp=8,max-cq=4");
+    QRdma *d = qrdma_open(host, QPCI_DEVFN(PLUG_SLOT, 0));
+    TestPair t = plugged_pair(d);
+
+    keep_busy(&t);
+    qtest_system_reset(host->qts);
+    qrdma_close(d);
+    d = qrdma_open(host, QPCI_DEVFN(PLUG_SLOT, 0));
+    t = plugged_pair(d);
+    check_works(&t, 1);
+    qrdma_close(d);
+    qrdma_host_stop(host);
+}
+
+void add_lifecycle_tests(void)
+{
+    qtest_add_func("virtio-rdma/life/reset-with-traffic-in-flight",
+                   test_reset_with_traffic_in_flight);
+    qtest_add_func("virtio-rdma/life/reset-destroys-everything",
+                   test_reset_destroys_everything);
+    qtest_add_func("virtio-rdma/life/destroy-qp-with-work-outstanding",
+                   test_destroy_qp_with_work_outstanding);
+    qtest_add_func("virtio-rdma/life/reset-qp-returns-all-buffers",
+                   test_reset_qp_returns_all_buffers_without_completions);
+    qtest_add_func("virtio-rdma/life/err-flushes-in-order",
+                   test_err_flushes_in_order);
+    qtest_add_func("virtio-rdma/life/bus-master-off-with-traffic-in-flight",
+                   test_bus_master_off_with_traffic_in_flight);
+    qtest_add_func("virtio-rdma/life/stop-and-cont", test_stop_and_cont);
+    qtest_add_func("virtio-rdma/life/link-state-reaches-the-port",
+                   test_link_state_reaches_the_port);
+    qtest_add_func("virtio-rdma/life/hotplug-and-unplug-while-traffic-runs",
+                   test_hotplug_and_unplug_while_traffic_runs);
+    qtest_add_func("virtio-rdma/life/hotplug-of-backend-objects",
+                   test_hotplug_of_backend_objects);
+    qtest_add_func("virtio-rdma/life/netdev-goes-away-under-the-device",
+                   test_netdev_goes_away_under_the_device);
+    qtest_add_func("virtio-rdma/life/system-reset", test_system_reset);
+}

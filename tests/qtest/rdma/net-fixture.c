@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Two virtio-rdma devices on one link.
+ */
+#include "qemu/osdep.h"
+#include <glib/gstdio.h>
+#include "net-test.h"
+
+#define DEVICE "virtio-rdma-pci,max-qp=8,max-cq=6,max-mr=32,max-pd=8"
+
+static Net *shared[NET_KINDS];
+
+static void start_hub(Net *net, const char *extra)
+{
+    net->host[0] = qrdma_host_start(
+        "-netdev hubport,id=n0,hubid=0 -netdev hubport,id=n1,hubid=0 "
+        "-device " DEVICE ",netdev=n0,addr=4,mac=52:54:00:12:34:01 "
+        "-device " DEVICE ",netdev=n1,addr=5,mac=52:54:00:12:34:02 %s",
+        extra);
+    net->host[1] = net->host[0];
+    net->dev[0] = qrdma_open(net->host[0], QPCI_DEVFN(4, 0));
+    net->dev[1] = qrdma_open(net->host[1], QPCI_DEVFN(5, 0));
+}
+
+static void start_two(Net *net, const char *extra)
+{
+    for (int i = 0; i < 2; i++) {
+        g_autofree char *netdev = NULL;
+
+        if (net->kind == NET_STREAM) {
+            netdev = g_strdup_printf(
+                "stream,id=n0,server=%s,addr.type=unix,addr.path=%s/link",
+                i ? "off" : "on", net->dir);
+        } else {
+            netdev = g_strdup_printf(
+                "dgram,id=n0,local.type=unix,local.path=%s/%d,"
+                "remote.type=unix,remote.path=%s/%d",
+                net->dir, i, net->dir, !i);
+        }
+        net->host[i] = qrdma_host_start(
+            "-netdev %s -device " DEVICE ",netdev=n0,addr=4,"
+            "mac=52:54:00:12:34:%02d %s", netdev, i + 1, extra);
+        net->dev[i] = qrdma_open(net->host[i], QPCI_DEVFN(4, 0));
+    }
+    if (net->kind == NET_STREAM) {
+        qtest_qmp_eventwait(net->host[0]->qts, "NETDEV_STREAM_CONNECTED");
+    }
+}
+
+Net *net_new(NetKind kind, const char *extra)
+{
+    Net *net = g_new0(Net, 1);
+
+    net->kind = kind;
+    net->dir = g_dir_make_tmp("rdma-net-XXXXXX", NULL);
+    g_assert_nonnull(net->dir);
+    if (kind == NET_HUB) {
+        start_hub(net, extra);
+    } else {
+        start_two(net, extra);
+    }
+    return net;
+}
+
+void net_free(Net *net)
+{
+    static const char *const names[] = { "link", "0", "1" };
+
+    for (int i = 0; i < 2; i++) {
+        if (net->dev[i]) {
+            qrdma_close(net->dev[i]);
+        }
+    }
+    for (int i = 0; i < 2; i++) {
+        if (net->host[i] && !(i && net->kind == NET_HUB)) {
+            qrdma_host_stop(net->host[i]);
+        }
+    }
+    for (int i = 0; i < ARRAY_SIZE(names); i++) {
+        g_autofree char *path = g_build_filename(net->dir, names[i], NULL);
+
+        g_unlink(path);
+    }
+    g_rmdir(net->dir);
+    g_free(net->dir);
+    g_free(net);
+}
+
+Net *net_shared(NetKind kind)
+{
+    if (!shared[kind]) {
+        shared[kind] = net_new(kind, "");
+    }
+    return shared[kind];
+}
+
+void net_shared_quit(void)
+{
+    for (NetKind kind = 0; kind < NET_KINDS; kind++) {
+        g_clear_pointer(&shared[kind], net_free);
+    }
+}
+
+static NetEnd end_new(QRdma *dev, RdmaQpType type, uint64_t iova)
+{
+    NetEnd e = { .dev = dev };
+
+    e.pd = qrdma_alloc_pd(dev);
+    e.scq = qrdma_create_cq(dev, 64);
+    e.rcq = qrdma_create_cq(dev, 64);
+    e.qp = qrdma_create_qp(e.pd, e.scq, e.rcq, type);
+    e.mr = qrdma_reg_mr(e.pd, iova, NET_MR_SIZE, NET_ACCESS_ALL);
+    return e;
+}
+
+NetPair net_pair_new(Net *net, RdmaQpType type)
+{
+    NetPair p = { .net = net };
+    struct virtio_rdma_query_port_rsp port;
+
+    for (int i = 0; i < 2; i++) {
+        qrdma_start(net->dev[i], 0, 0);
+        qrdma_setup_gids(net->dev[i], i + 1);
+        qrdma_wait_until(net->dev[i],
+                         qrdma_query_port(net->dev[i], 1, &port) == 0 &&
+                         port.state == RDMA_PORT_ACTIVE);
+    }
+    p.mtu = port.active_mtu;
+    p.a = end_new(net->dev[0], type, NET_IOVA_0);
+    p.b = end_new(net->dev[1], type, NET_IOVA_1);
+    return p;
+}
+
+NetPair net_pair(NetKind kind, RdmaQpType type, const QRdmaPath *path)
+{
+    NetPair p = net_pair_new(net_shared(kind), type);
+
+    if (type == RDMA_QPT_RC || type == RDMA_QPT_UC) {
+        qrdma_connect(p.a.qp, p.b.qp, path);
+    } else {
+        uint32_t qkey = type == RDMA_QPT_GSI ? RDMA_GSI_QKEY : QRDMA_QKEY;
+
+        qrdma_start_ud(p.a.qp, qkey);
+        qrdma_start_ud(p.b.qp, qkey);
+    }
+    return p;
+}
+
+void net_clock_step(Net *net, int64_t ns)
+{
+    qtest_clock_step(net->host[0]->qts, ns);
+    if (net->host[1] != net->host[0]) {
+        qtest_clock_step(net->host[1]->qts, ns);
+    }
+}
+
+RdmaSge net_sge(NetEnd *e, uint64_t offset, uint32_t len)
+{
+    return qrdma_sge(e->mr, offset, len);
+}
+
+void net_post_recv(NetEnd *e, uint64_t wr_id, uint64_t offset, uint32_t len)
+{
+    RdmaSge sge = net_sge(e, offset, len);
+
+    qrdma_post_recv(e->qp, &(RdmaRecvWr) {
+        .wr_id = wr_id, .num_sge = 1, .sg_list = &sge,
+    });
+}
+
+RdmaSendWr net_wr(RdmaWrOpcode opcode, uint64_t wr_id, const RdmaSge *sge)
+{
+    return (RdmaSendWr) {
+        .wr_id = wr_id,
+        .opcode = opcode,
+        .send_flags = RDMA_SEND_SIGNALED,
+        .sg_list = sge,
+        .num_sge = sge ? 1 : 0,
+    };
+}
+
+RdmaSendWr net_rdma_wr(RdmaWrOpcode opcode, uint64_t wr_id,
+                       const RdmaSge *sge, NetEnd *to,
+                       uint64_t remote_offset)
+{
+    RdmaSendWr wr = net_wr(opcode, wr_id, sge);
+
+    wr.wr.rdma.remote_addr = to->mr->iova + remote_offset;
+    wr.wr.rdma.rkey = to->mr->rkey;
+    return wr;
+}
+
+typedef struct NetCase {
+    NetKind kind;
+    void (*func)(NetKind kind);
+} NetCase;
+
+static void run_case(const void *data)
+{
+    const NetCase *c = data;
+
+    c->func(c->kind);
+}
+
+static void add_case(NetKind kind, const char *name,
+                     void (*func)(NetKind kind))
+{
+    static const char *const kinds[NET_KINDS] = { "hub", "stream", "dgram" };
+    g_autofree char *path = g_strdup_printf("virtio-rdma-net/%s/%s",
+                                            kinds[kind], name);
+    NetCase *c = g_new(NetCase, 1);
+
+    *c = (NetCase) { kind, func };
+    qtest_add_data_func_full(path, c, run_case, g_free);
+}
+
+void net_add_test(const char *name, void (*func)(NetKind kind))
+{
+    for (NetKind kind = 0; kind < NET_KINDS; kind++) {
+        add_case(kind, name, func);
+    }
+}
+
+void net_add_test_of_two_hosts(const char *name, void (*func)(NetKind kind))
+{
+    add_case(NET_STREAM, name, func);
+    add_case(NET_DGRAM, name, func);
+}

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Two virtio-rdma devices: receivers that are not ready, peers that are
+ * gone, links that lose frames. Time is the virtual clock's, so the number
+ * of timeouts is exact.
+ */
+#include "qemu/osdep.h"
+#include "qemu/bswap.h"
+#include "net-test.h"
+
+/* Local ACK timeout (IBTA 9.7.6.1.3): 4.096 us * 2^code */
+#define TIMEOUT_CODE 8
+#define TIMEOUT_NS (4096ll << TIMEOUT_CODE)
+
+/* RNR NAK timer code 14 (IBTA table 45): 1 ms */
+#define RNR_CODE 14
+#define RNR_NS (1 * QRDMA_MS)
+
+/* Step time in small steps, so that both sides see what the other sends. */
+static void pass_time(Net *net, int64_t ns)
+{
+    int64_t step = MAX(ns / 16, 1);
+
+    for (int64_t done = 0; done < ns; done += step) {
+        net_clock_step(net, MIN(step, ns - done));
+        g_usleep(500);
+    }
+}
+
+/*
+ * Step until @cq has a completion. How much time that takes depends on how
+ * quickly the two processes answer each other between the steps.
+ */
+static void step_until_completion(Net *net, QRdmaCq *cq, int64_t period)
+{
+    for (int i = 0; i < 200; i++) {
+        if (qrdma_ring_used_idx(cq->ring) != cq->ring->used_idx) {
+            return;
+        }
+        pass_time(net, period);
+    }
+    g_assert_not_reached();
+}
+
+static void test_rnr_is_waited_for(NetKind kind)
+{
+    QRdmaPath path = { .min_rnr_timer = RNR_CODE, .timeout = 20 };
+    NetPair p = net_pair(kind, RDMA_QPT_RC, &path);
+    RdmaSge sge = net_sge(&p.a, 0, 3000);
+    RdmaSendWr wr = net_wr(RDMA_WR_SEND, 1, &sge);
+    RdmaWc wc;
+
+    qrdma_mr_fill(p.a.mr, 0, 3000, 0x33);
+    qrdma_post_send(p.a.qp, &wr);
+    /* long, and still not given up: rnr_retry 7 is endless */
+    pass_time(p.net, 20 * RNR_NS);
+    qrdma_expect_none(p.a.scq);
+    net_post_recv(&p.b, 2, 0, 3000);
+    qrdma_settle(p.b.dev);
+    qrdma_expect_none(p.a.scq);
+    pass_time(p.net, 2 * RNR_NS);
+    qrdma_expect_wc(p.b.rcq, 2, RDMA_WC_RECV, &wc);
+    qrdma_expect_wc(p.a.scq, 1, RDMA_WC_SEND, &wc);
+    qrdma_mr_check(p.b.mr, 0, 3000, 0x33);
+    qrdma_expect_none(p.b.rcq);
+}
+
+static void test_rnr_timer_is_honoured(NetKind kind)
+{
+    QRdmaPath path = { .min_rnr_timer = RNR_CODE, .timeout = 20 };
+    NetPair p = net_pair(kind, RDMA_QPT_RC, &path);
+    RdmaSendWr wr = net_wr(RDMA_WR_SEND, 1, NULL);
+    RdmaWc wc;
+
+    qrdma_post_send(p.a.qp, &wr);
+    qrdma_expect_none(p.a.scq);
+    net_post_recv(&p.b, 2, 0, 0);
+    net_clock_step(p.net, RNR_NS - 1000);
+    qrdma_expect_none(p.b.rcq);
+    pass_time(p.net, RNR_NS);
+    qrdma_expect_wc(p.b.rcq, 2, RDMA_WC_RECV, &wc);
+    qrdma_expect_wc(p.a.scq, 1, RDMA_WC_SEND, &wc);
+}
+
+static void test_rnr_retry_runs_out(NetKind kind)
+{
+    for (int retries = 0; retries < 7; retries += 3) {
+        QRdmaPath path = {
+            .min_rnr_timer = RNR_CODE, .timeout = 20, .retry_cnt = 7,
+            .rnr_retry = retries, .no_retry = true,
+        };
+        NetPair p = net_pair(kind, RDMA_QPT_RC, &path);
+        RdmaSendWr wr = net_wr(RDMA_WR_SEND, 1, NULL);
+
+        qrdma_post_send(p.a.qp, &wr);
+        wr.wr_id = 2;
+        qrdma_post_send(p.a.qp, &wr);
+        if (retries) {
+            qrdma_settle(p.a.dev);
+            pass_time(p.net, retries * RNR_NS - 1000);
+            qrdma_expect_none(p.a.scq);
+        }
+        step_until_completion(p.net, p.a.scq, RNR_NS);
+        qrdma_expect(p.a.scq, 1, RDMA_WC_RNR_RETRY_EXC_ERR);
+        qrdma_expect(p.a.scq, 2, RDMA_WC_WR_FLUSH_ERR);
+    }
+}
+
+/* The peer's QP is gone: nobody answers. */
+static void test_retries_run_out(NetKind kind)
+{
+    for (int retries = 0; retries <= 7; retries += 7) {
+        QRdmaPath path = {
+            .timeout = TIMEOUT_CODE, .retry_cnt = retries, .rnr_retry = 7,
+            .no_retry = true,
+        };
+        NetPair p = net_pair(kind, RDMA_QPT_RC, &path);
+        RdmaSge sge = net_sge(&p.a, 0, 3000);
+        RdmaSendWr wr = net_rdma_wr(RDMA_WR_RDMA_WRITE, 1, &sge, &p.b, 0);
+
+        assert_ok(qrdma_destroy_qp(p.b.qp));
+        qrdma_post_send(p.a.qp, &wr);
+        wr.wr_id = 2;
+        qrdma_post_send(p.a.qp, &wr);
+        net_post_recv(&p.a, 3, 0, 8);
+        qrdma_settle(p.a.dev);
+        /* one timeout for each attempt, 1 + retry_cnt in all */
+        pass_time(p.net, (1 + retries) * TIMEOUT_NS - 100000);
+        qrdma_expect_none(p.a.scq);
+        /* a timer may run up to four times as long */
+        pass_time(p.net, 3 * (1 + retries) * TIMEOUT_NS + 200000);
+        g_assert_cmpuint(qrdma_ring_used_idx(p.a.scq->ring), >, 0);
+        qrdma_expect(p.a.scq, 1, RDMA_WC_RETRY_EXC_ERR);
+        qrdma_expect(p.a.scq, 2, RDMA_WC_WR_FLUSH_ERR);
+        qrdma_expect(p.a.rcq, 3, RDMA_WC_WR_FLUSH_ERR);
+    }
+}
+
+static void test_timeout_0_is_endless(NetKind kind)
+{
+    QRdmaPath path = { .timeout = TIMEOUT_CODE };
+    NetPair p = net_pair_new(net_shared(kind), RDMA_QPT_RC);
+    RdmaSendWr wr = net_wr(RDMA_WR_SEND, 1, NULL);
+    RdmaQpAttr attr = { .qp_state = RDMA_QPS_SQD };
+
+    qrdma_connect(p.a.qp, p.b.qp, &path);
+    assert_ok(qrdma_modify_qp_state(p.a.qp, RDMA_QPS_SQD));
+    attr.timeout = 0;
+    assert_ok(qrdma_modify_qp(p.a.qp, RDMA_QP_STATE | RDMA_QP_TIMEOUT,
+                              &attr));
+    assert_ok(qrdma_modify_qp_state(p.a.qp, RDMA_QPS_RTS));
+    assert_ok(qrdma_destroy_qp(p.b.qp));
+    qrdma_post_send(p.a.qp, &wr);
+    pass_time(p.net, 10000 * QRDMA_MS);
+    qrdma_expect_none(p.a.scq);
+}
+
+/* What waits while the link is down is sent when it is up again. */
+static void test_link_down_and_up(NetKind kind)
+{
+    QRdmaPath path = { .timeout = TIMEOUT_CODE };
+    NetPair p = net_pair(kind, RDMA_QPT_RC, &path);
+    QTestState *qts = p.a.dev->host->qts;
+    RdmaSge sge = net_sge(&p.a, 0, 3000);
+    RdmaSendWr wr = net_rdma_wr(RDMA_WR_RDMA_WRITE, 1, &sge, &p.b, 0);
+    RdmaWc wc;
+
+    qrdma_mr_fill(p.a.mr, 0, 3000, 0x21);
+    qtest_qmp_assert_success(qts, "{'execute': 'set_link', "
+                             "'arguments': {'name': 'n0', 'up': false}}");
+    qrdma_post_send(p.a.qp, &wr);
+    pass_time(p.net, 2 * TIMEOUT_NS);
+    qrdma_expect_none(p.a.scq);
+    qtest_qmp_assert_success(qts, "{'execute': 'set_link', "
+                             "'arguments': {'name': 'n0', 'up': true}}");
+    step_until_completion(p.net, p.a.scq, TIMEOUT_NS / 4);
+    qrdma_expect_wc(p.a.scq, 1, RDMA_WC_RDMA_WRITE, &wc);
+    qrdma_mr_check(p.b.mr, 0, 3000, 0x21);
+}
+
+/* In the middle of traffic one QEMU dies; the other's device lives on. */
+static void test_killed_peer(NetKind kind)
+{
+    QRdmaPath path = { .timeout = TIMEOUT_CODE, .retry_cnt = 3 };
+    Net *net;
+    NetPair p;
+    QRdmaQp *loop;
+    RdmaSge sge;
+    RdmaSendWr wr;
+    RdmaWc wc;
+
+    net = net_new(kind, "");
+    p = net_pair_new(net, RDMA_QPT_RC);
+    qrdma_connect(p.a.qp, p.b.qp, &path);
+    sge = net_sge(&p.a, 0, 50000);
+    wr = net_rdma_wr(RDMA_WR_RDMA_WRITE, 0, &sge, &p.b, 0);
+    for (int i = 0; i < 4; i++) {
+        wr.wr_id = i;
+        qrdma_post_send(p.a.qp, &wr);
+    }
+    for (int i = 0; i < 4; i++) {
+        qrdma_expect_wc(p.a.scq, i, RDMA_WC_RDMA_WRITE, &wc);
+    }
+
+    qrdma_close(net->dev[1]);
+    net->dev[1] = NULL;
+    qrdma_host_kill(net->host[1]);
+    net->host[1] = NULL;
+    for (int i = 0; i < 8; i++) {
+        wr.wr_id = 100 + i;
+        qrdma_post_send(p.a.qp, &wr);
+        net_post_recv(&p.a, 200 + i, 0, 8);
+    }
+    for (int i = 0; !qrdma_poll_cq(p.a.scq, &wc); i++) {
+        g_assert_cmpint(i, <, 100);
+        qtest_clock_step(net->host[0]->qts, TIMEOUT_NS);
+        qrdma_settle(net->dev[0]);
+    }
+    g_assert_cmphex(wc.wr_id, ==, 100);
+    g_assert_cmpint(wc.status, ==, RDMA_WC_RETRY_EXC_ERR);
+    for (int i = 0; i < 8; i++) {
+        if (i) {
+            qrdma_expect(p.a.scq, 100 + i, RDMA_WC_WR_FLUSH_ERR);
+        }
+        qrdma_expect(p.a.rcq, 200 + i, RDMA_WC_WR_FLUSH_ERR);
+    }
+
+    loop = qrdma_create_qp(p.a.pd, p.a.scq, p.a.rcq, RDMA_QPT_RC);
+    qrdma_connect(loop, loop, NULL);
+    sge.length = 5000;
+    wr = net_rdma_wr(RDMA_WR_RDMA_WRITE, 7, &sge, &p.a, 60000);
+    qrdma_mr_fill(p.a.mr, 0, 5000, 0x11);
+    qrdma_post_send(loop, &wr);
+    qrdma_expect_wc(p.a.scq, 7, RDMA_WC_RDMA_WRITE, &wc);
+    qrdma_mr_check(p.a.mr, 60000, 5000, 0x11);
+    net_free(net);
+}
+
+/* The next completion, with as many timeouts as that takes. */
+static void wait_lossy(Net *net, QRdmaCq *cq, RdmaWc *wc)
+{
+    for (int i = 0; i < 20000; i++) {
+        if (qrdma_poll_cq(cq, wc)) {
+            return;
+        }
+        if (i % 4 == 3) {
+            net_clock_step(net, TIMEOUT_NS / 2);
+        } else {
+            g_usleep(50);
+        }
+    }
+    g_assert_not_reached();
+}
+
+/*
+ * Loss, duplication, reordering and corruption: data is intact, and each
+ * completion comes once and in order.
+ */
+static void test_bad_link(NetKind kind)
+{
+    QRdmaPath path = { .timeout = TIMEOUT_CODE };
+    Net *net = net_new(kind, "");
+    NetPair p = net_pair_new(net, RDMA_QPT_RC);
+    RdmaWc wc;
+
+    qtest_qmp_assert_success(net->host[0]->qts, "{'execute': 'object-add', "
+        "'arguments': {'qom-type': 'filter-lossy', 'id': 'lossy', "
+        "'netdev': 'n0', 'drop': 200, 'dup': 200, 'reorder': 200, "
+        "'corrupt': 100, 'seed': 7}}");
+    qrdma_connect(p.a.qp, p.b.qp, &path);
+    for (int round = 0; round < 12; round++) {
+        RdmaSge sge = net_sge(&p.a, 0, 20000);
+        RdmaSge back = net_sge(&p.a, 60000, 20000);
+        RdmaSge old = net_sge(&p.a, 90000, 8);
+        uint64_t count = 0;
+        RdmaSendWr wr;
+
+        qrdma_mr_fill(p.a.mr, 0, 20000, round);
+        net_post_recv(&p.b, round, 0, 20000);
+        wr = net_wr(RDMA_WR_SEND, 1, &sge);
+        qrdma_post_send(p.a.qp, &wr);
+        wr = net_rdma_wr(RDMA_WR_RDMA_WRITE, 2, &sge, &p.b, 30000);
+        qrdma_post_send(p.a.qp, &wr);
+        wr = net_rdma_wr(RDMA_WR_RDMA_READ, 3, &back, &p.b, 30000);
+        qrdma_post_send(p.a.qp, &wr);
+        wr = net_wr(RDMA_WR_ATOMIC_FETCH_AND_ADD, 4, &old);
+        wr.wr.atomic.remote_addr = p.b.mr->iova + 100000;
+        wr.wr.atomic.compare_add = 1;
+        wr.wr.atomic.rkey = p.b.mr->rkey;
+        qrdma_post_send(p.a.qp, &wr);
+        for (int i = 1; i <= 4; i++) {
+            wait_lossy(net, p.a.scq, &wc);
+            g_assert_cmphex(wc.wr_id, ==, i);
+            g_assert_cmpint(wc.status, ==, RDMA_WC_SUCCESS);
+        }
+        qrdma_expect_wc(p.b.rcq, round, RDMA_WC_RECV, &wc);
+        qrdma_mr_check(p.b.mr, 0, 20000, round);
+        qrdma_mr_check(p.b.mr, 30000, 20000, round);
+        qrdma_mr_check(p.a.mr, 60000, 20000, round);
+        qrdma_mr_read(p.b.mr, 100000, &count, 8);
+        g_assert_cmpuint(le64_to_cpu(count), ==, round + 1);
+    }
+    qrdma_expect_none(p.a.scq);
+    qrdma_expect_none(p.b.rcq);
+    net_free(net);
+}
+
+void add_net_loss_tests(void)
+{
+    net_add_test("loss/rnr-is-waited-for", test_rnr_is_waited_for);
+    net_add_test("loss/rnr-timer-is-honoured", test_rnr_timer_is_honoured);
+    net_add_test("loss/rnr-retry-runs-out", test_rnr_retry_runs_out);
+    net_add_test("loss/retries-run-out", test_retries_run_out);
+    net_add_test("loss/timeout-0-is-endless", test_timeout_0_is_endless);
+    net_add_test("loss/link-down-and-up", test_link_down_and_up);
+    net_add_test_of_two_hosts("loss/killed-peer", test_killed_peer);
+    net_add_test("loss/bad-link", test_bad_link);
+}

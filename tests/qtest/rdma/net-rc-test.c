@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Two virtio-rdma devices: the operations of connected queue pairs.
+ */
+#include "qemu/osdep.h"
+#include "qemu/bswap.h"
+#include "net-test.h"
+
+/* Lengths around the places where packets end, for a path MTU in bytes. */
+#define LENGTHS(mtu) { 0, 1, 2, 3, 4, (mtu) - 1, (mtu), (mtu) + 1, \
+                       2 * (mtu), 2 * (mtu) + 1, 5 * (mtu) + 17, 50000 }
+#define N_LENGTHS 12
+
+static void send_one(NetPair *p, RdmaWrOpcode opcode, uint32_t len,
+                     uint8_t seed)
+{
+    static const uint8_t imm[4] = { 0xde, 0xad, 0xbe, 0xef };
+    RdmaSge sge = net_sge(&p->a, 100, len);
+    RdmaSendWr wr = net_wr(opcode, 1000 + seed, &sge);
+    RdmaWc wc;
+
+    memcpy(wr.ex.imm_data, imm, sizeof(imm));
+    qrdma_mr_fill(p->a.mr, 100, len, seed);
+    net_post_recv(&p->b, 2000 + seed, 77, len + 5);
+    qrdma_post_send(p->a.qp, &wr);
+    qrdma_expect_wc(p->b.rcq, 2000 + seed, RDMA_WC_RECV, &wc);
+    g_assert_cmpuint(wc.byte_len, ==, len);
+    g_assert_cmpuint(wc.qp_num, ==, p->b.qp->qpn);
+    if (opcode == RDMA_WR_SEND_WITH_IMM) {
+        g_assert_cmphex(wc.wc_flags, ==, RDMA_WC_WITH_IMM);
+        g_assert_cmpmem(wc.ex.imm_data, 4, imm, 4);
+    } else {
+        g_assert_cmphex(wc.wc_flags, ==, 0);
+    }
+    qrdma_mr_check(p->b.mr, 77, len, seed);
+    qrdma_expect_wc(p->a.scq, 1000 + seed, RDMA_WC_SEND, &wc);
+    g_assert_cmpuint(wc.qp_num, ==, p->a.qp->qpn);
+}
+
+static void test_send(NetKind kind)
+{
+    NetPair p = net_pair(kind, RDMA_QPT_RC, NULL);
+    const uint32_t lengths[] = LENGTHS(1024);
+
+    for (int i = 0; i < ARRAY_SIZE(lengths); i++) {
+        send_one(&p, RDMA_WR_SEND, lengths[i], i);
+        send_one(&p, RDMA_WR_SEND_WITH_IMM, lengths[i], i + 50);
+    }
+}
+
+static void test_each_path_mtu(NetKind kind)
+{
+    RdmaMtu max = net_pair_new(net_shared(kind), RDMA_QPT_RC).mtu;
+
+    for (RdmaMtu mtu = RDMA_MTU_256; mtu <= max; mtu++) {
+        const uint32_t lengths[N_LENGTHS] = LENGTHS(rdma_mtu_bytes(mtu));
+        QRdmaPath path = { .mtu = mtu, .gid_index = mtu % 2 };
+        NetPair p = net_pair(kind, RDMA_QPT_RC, &path);
+
+        for (int i = 0; i < ARRAY_SIZE(lengths); i += 2) {
+            send_one(&p, RDMA_WR_SEND, lengths[i], i);
+        }
+    }
+}
+
+static void test_write(NetKind kind)
+{
+    NetPair p = net_pair(kind, RDMA_QPT_RC, NULL);
+    const uint32_t lengths[] = LENGTHS(1024);
+    RdmaWc wc;
+
+    for (int i = 0; i < ARRAY_SIZE(lengths); i++) {
+        RdmaSge sge = net_sge(&p.a, 3, lengths[i]);
+        RdmaSendWr wr = net_rdma_wr(RDMA_WR_RDMA_WRITE, i, &sge, &p.b, 901);
+        uint8_t before[2], after[2];
+
+        qrdma_mr_read(p.b.mr, 900, &before[0], 1);
+        qrdma_mr_read(p.b.mr, 901 + lengths[i], &before[1], 1);
+        qrdma_mr_fill(p.a.mr, 3, lengths[i], i);
+        qrdma_post_send(p.a.qp, &wr);
+        qrdma_expect_wc(p.a.scq, i, RDMA_WC_RDMA_WRITE, &wc);
+        qrdma_mr_check(p.b.mr, 901, lengths[i], i);
+        /* and nothing beside it */
+        qrdma_mr_read(p.b.mr, 900, &after[0], 1);
+        qrdma_mr_read(p.b.mr, 901 + lengths[i], &after[1], 1);
+        g_assert_cmpmem(before, 2, after, 2);
+    }
+    qrdma_expect_none(p.b.rcq);
+}
+
+static void test_write_with_imm(NetKind kind)
+{
+    NetPair p = net_pair(kind, RDMA_QPT_RC, NULL);
+    const uint32_t lengths[] = LENGTHS(1024);
+    RdmaWc wc;
+
+    for (int i = 0; i < ARRAY_SIZE(lengths); i++) {
+        RdmaSge sge = net_sge(&p.a, 3, lengths[i]);
+        RdmaSendWr wr = net_rdma_wr(RDMA_WR_RDMA_WRITE_WITH_IMM, i, &sge,
+                                    &p.b, 901);
+
+        wr.ex.imm_data[3] = i;
+        qrdma_mr_fill(p.a.mr, 3, lengths[i], i);
+        qrdma_post_recv(p.b.qp, &(RdmaRecvWr) { .wr_id = 70 + i });
+        qrdma_post_send(p.a.qp, &wr);
+        qrdma_expect_wc(p.b.rcq, 70 + i, RDMA_WC_RECV_RDMA_WITH_IMM, &wc);
+        g_assert_cmphex(wc.wc_flags, ==, RDMA_WC_WITH_IMM);
+        g_assert_cmpint(wc.ex.imm_data[3], ==, i);
+        g_assert_cmpuint(wc.byte_len, ==, lengths[i]);
+        qrdma_expect_wc(p.a.scq, i, RDMA_WC_RDMA_WRITE, &wc);
+        qrdma_mr_check(p.b.mr, 901, lengths[i], i);
+    }
+}
+
+static void test_read(NetKind kind)
+{
+    NetPair p = net_pair(kind, RDMA_QPT_RC, NULL);
+    const uint32_t lengths[] = LENGTHS(1024);
+    RdmaWc wc;
+
+    for (int i = 0; i < ARRAY_SIZE(lengths); i++) {
+        RdmaSge sge = net_sge(&p.a, 3, lengths[i]);
+        RdmaSendWr wr = net_rdma_wr(RDMA_WR_RDMA_READ, i, &sge, &p.b, 901);
+
+        qrdma_mr_fill(p.b.mr, 901, lengths[i], i);
+        qrdma_post_send(p.a.qp, &wr);
+        qrdma_expect_wc(p.a.scq, i, RDMA_WC_RDMA_READ, &wc);
+        g_assert_cmpuint(wc.byte_len, ==, lengths[i]);
+        qrdma_mr_check(p.a.mr, 3, lengths[i], i);
+    }
+}
+
+static void test_atomics(NetKind kind)
+{
+    NetPair p = net_pair(kind, RDMA_QPT_RC, NULL);
+    /* iova of b's memory is aligned */
+    uint64_t at = 64;
+    uint64_t value = 0x1122334455667788;
+    RdmaSge sge = net_sge(&p.a, 0, 8);
+    RdmaSendWr wr = net_wr(RDMA_WR_ATOMIC_FETCH_AND_ADD, 1, &sge);
+    uint64_t seen;
+    RdmaWc wc;
+
+#define SEEN(mr, offset) \
+    (qrdma_mr_read(mr, offset, &seen, 8), le64_to_cpu(seen))
+
+    seen = cpu_to_le64(value);
+    qrdma_mr_write(p.b.mr, at, &seen, 8);
+    wr.wr.atomic.remote_addr = p.b.mr->iova + at;
+    wr.wr.atomic.rkey = p.b.mr->rkey;
+    wr.wr.atomic.compare_add = 0xffffffffffffff00;
+    qrdma_post_send(p.a.qp, &wr);
+    qrdma_expect_wc(p.a.scq, 1, RDMA_WC_FETCH_ADD, &wc);
+    g_assert_cmpuint(wc.byte_len, ==, 8);
+    g_assert_cmphex(SEEN(p.a.mr, 0), ==, value);
+    value -= 0x100;
+    g_assert_cmphex(SEEN(p.b.mr, at), ==, value);
+
+    /* a comparison that holds, then one that does not */
+    for (int i = 0; i < 2; i++) {
+        wr.wr_id = 10 + i;
+        wr.opcode = RDMA_WR_ATOMIC_CMP_AND_SWP;
+        wr.wr.atomic.compare_add = value;
+        wr.wr.atomic.swap = 0x4242 + i;
+        qrdma_post_send(p.a.qp, &wr);
+        qrdma_expect_wc(p.a.scq, 10 + i, RDMA_WC_COMP_SWAP, &wc);
+        g_assert_cmphex(SEEN(p.a.mr, 0), ==, i ? 0x4242 : value);
+        g_assert_cmphex(SEEN(p.b.mr, at), ==, 0x4242);
+    }
+#undef SEEN
+}
+
+static void test_atomics_are_executed_once_each(NetKind kind)
+{
+    NetPair p = net_pair(kind, RDMA_QPT_RC, NULL);
+    uint64_t sum;
+    RdmaWc wc;
+
+    for (int i = 0; i < 24; i++) {
+        RdmaSge sge = net_sge(&p.a, i * 8, 8);
+        RdmaSendWr wr = net_wr(RDMA_WR_ATOMIC_FETCH_AND_ADD, i, &sge);
+
+        wr.wr.atomic.remote_addr = p.b.mr->iova;
+        wr.wr.atomic.rkey = p.b.mr->rkey;
+        wr.wr.atomic.compare_add = 1;
+        qrdma_post_send(p.a.qp, &wr);
+    }
+    for (int i = 0; i < 24; i++) {
+        qrdma_expect_wc(p.a.scq, i, RDMA_WC_FETCH_ADD, &wc);
+        qrdma_mr_read(p.a.mr, i * 8, &sum, 8);
+        g_assert_cmphex(le64_to_cpu(sum), ==, i);
+    }
+    qrdma_mr_read(p.b.mr, 0, &sum, 8);
+    g_assert_cmphex(le64_to_cpu(sum), ==, 24);
+}
+
+static void test_inline(NetKind kind)
+{
+    NetPair p = net_pair(kind, RDMA_QPT_RC, NULL);
+    uint8_t data[128], got[128];
+    RdmaWc wc;
+
+    for (int len = 0; len <= 128; len += 16) {
+        RdmaSendWr wr = net_rdma_wr(RDMA_WR_RDMA_WRITE, len, NULL, &p.b, 64);
+
+        memset(data, len + 1, sizeof(data));
+        wr.send_flags |= RDMA_SEND_INLINE;
+        wr.inline_data = data;
+        wr.inline_len = len;
+        qrdma_post_send(p.a.qp, &wr);
+        qrdma_expect_wc(p.a.scq, len, RDMA_WC_RDMA_WRITE, &wc);
+        qrdma_mr_read(p.b.mr, 64, got, len);
+        g_assert_cmpmem(data, len, got, len);
+
+        wr.opcode = RDMA_WR_SEND;
+        net_post_recv(&p.b, 7, 500, 128);
+        qrdma_post_send(p.a.qp, &wr);
+        qrdma_expect_wc(p.a.scq, len, RDMA_WC_SEND, &wc);
+        qrdma_expect_wc(p.b.rcq, 7, RDMA_WC_RECV, &wc);
+        g_assert_cmpuint(wc.byte_len, ==, len);
+        qrdma_mr_read(p.b.mr, 500, got, len);
+        g_assert_cmpmem(data, len, got, len);
+    }
+}
+
+static void test_gather_and_scatter(NetKind kind)
+{
+    NetPair p = net_pair(kind, RDMA_QPT_RC, NULL);
+    RdmaSge from[4], to[4];
+    RdmaSendWr wr = net_wr(RDMA_WR_SEND, 1, from);
+    const uint32_t out[4] = { 1, 4000, 0, 1999 };
+    const uint32_t in[4] = { 2999, 1, 0, 3000 };
+    uint64_t at = 0;
+    RdmaWc wc;
+
+    qrdma_mr_fill(p.a.mr, 0, 6000, 5);
+    for (int i = 0; i < 4; i++) {
+        from[i] = net_sge(&p.a, at, out[i]);
+        at += out[i];
+    }
+    at = 0;
+    for (int i = 0; i < 4; i++) {
+        to[i] = net_sge(&p.b, 50 + at, in[i]);
+        at += in[i];
+    }
+    wr.num_sge = 4;
+    qrdma_post_recv(p.b.qp, &(RdmaRecvWr) { 2, .num_sge = 4, .sg_list = to });
+    qrdma_post_send(p.a.qp, &wr);
+    qrdma_expect_wc(p.b.rcq, 2, RDMA_WC_RECV, &wc);
+    g_assert_cmpuint(wc.byte_len, ==, 6000);
+    qrdma_mr_check(p.b.mr, 50, 6000, 5);
+    qrdma_expect_wc(p.a.scq, 1, RDMA_WC_SEND, &wc);
+    /* READ scatters too */
+    wr = net_rdma_wr(RDMA_WR_RDMA_READ, 3, from, &p.b, 50);
+    wr.num_sge = 4;
+    qrdma_mr_fill(p.b.mr, 50, 6000, 6);
+    qrdma_post_send(p.a.qp, &wr);
+    qrdma_expect_wc(p.a.scq, 3, RDMA_WC_RDMA_READ, &wc);
+    qrdma_mr_check(p.a.mr, 0, 6000, 6);
+}
+
+static void test_unsignalled(NetKind kind)
+{
+    NetPair p = net_pair(kind, RDMA_QPT_RC, NULL);
+    RdmaSge sge = net_sge(&p.a, 0, 2000);
+    RdmaSendWr wr = net_rdma_wr(RDMA_WR_RDMA_WRITE, 0, &sge, &p.b, 0);
+    RdmaWc wc;
+
+    for (int i = 0; i < 20; i++) {
+        wr.wr_id = i;
+        wr.send_flags = i % 5 == 4 ? RDMA_SEND_SIGNALED : 0;
+        qrdma_post_send(p.a.qp, &wr);
+    }
+    for (int i = 4; i < 20; i += 5) {
+        qrdma_expect_wc(p.a.scq, i, RDMA_WC_RDMA_WRITE, &wc);
+        qrdma_reap(&p.a.qp->sq);
+        /* a buffer comes back before its completion */
+        g_assert_cmpuint(p.a.qp->sq.retired, >=, i + 1);
+    }
+    qrdma_expect_none(p.a.scq);
+}
+
+static void test_signal_all(NetKind kind)
+{
+    NetPair p = net_pair_new(net_shared(kind), RDMA_QPT_RC);
+    RdmaQpInitAttr init = {
+        .qp_type = RDMA_QPT_RC,
+        .sq_sig_all = true,
+        .cap = { 8, 8, 1, 1, 0 },
+    };
+    QRdmaQp *qp = qrdma_create_qp_attr(p.a.pd, p.a.scq, p.a.rcq, &init);
+    RdmaSge sge = net_sge(&p.a, 0, 64);
+    RdmaSendWr wr = net_rdma_wr(RDMA_WR_RDMA_WRITE, 0, &sge, &p.b, 0);
+    RdmaWc wc;
+
+    qrdma_connect(qp, p.b.qp, NULL);
+    wr.send_flags = 0;
+    for (int i = 0; i < 6; i++) {
+        wr.wr_id = i;
+        qrdma_post_send(qp, &wr);
+        qrdma_expect_wc(p.a.scq, i, RDMA_WC_RDMA_WRITE, &wc);
+    }
+}
+
+static void test_fence_waits_for_reads(NetKind kind)
+{
+    NetPair p = net_pair(kind, RDMA_QPT_RC, NULL);
+    RdmaSge sge = net_sge(&p.a, 0, 20000);
+    RdmaSendWr wr;
+    RdmaWc wc;
+
+    for (int i = 0; i < 5; i++) {
+        qrdma_mr_fill(p.b.mr, 0, 20000, i);
+        /* read it, and send what was read back to another place */
+        wr = net_rdma_wr(RDMA_WR_RDMA_READ, 1, &sge, &p.b, 0);
+        qrdma_post_send(p.a.qp, &wr);
+        wr = net_rdma_wr(RDMA_WR_RDMA_WRITE, 2, &sge, &p.b, 40000);
+        wr.send_flags |= RDMA_SEND_FENCE;
+        qrdma_post_send(p.a.qp, &wr);
+        qrdma_expect_wc(p.a.scq, 1, RDMA_WC_RDMA_READ, &wc);
+        qrdma_expect_wc(p.a.scq, 2, RDMA_WC_RDMA_WRITE, &wc);
+        qrdma_mr_check(p.b.mr, 40000, 20000, i);
+    }
+}
+
+static void test_both_ways_at_once(NetKind kind)
+{
+    NetPair p = net_pair(kind, RDMA_QPT_RC, NULL);
+    NetEnd *end[2] = { &p.a, &p.b };
+    RdmaWc wc;
+
+    for (int e = 0; e < 2; e++) {
+        for (int i = 0; i < 10; i++) {
+            net_post_recv(end[e], i, 60000 + i * 3000, 3000);
+            qrdma_mr_fill(end[e]->mr, i * 3000, 3000, 100 * e + i);
+        }
+    }
+    for (int i = 0; i < 10; i++) {
+        for (int e = 0; e < 2; e++) {
+            RdmaSge sge = net_sge(end[e], i * 3000, 3000);
+            RdmaSendWr wr = net_wr(RDMA_WR_SEND, i, &sge);
+
+            qrdma_post_send(end[e]->qp, &wr);
+        }
+    }
+    for (int i = 0; i < 10; i++) {
+        for (int e = 0; e < 2; e++) {
+            qrdma_expect_wc(end[e]->rcq, i, RDMA_WC_RECV, &wc);
+            qrdma_expect_wc(end[e]->scq, i, RDMA_WC_SEND, &wc);
+            qrdma_mr_check(end[e]->mr, 60000 + i * 3000, 3000,
+                           100 * !e + i);
+        }
+    }
+}
+
+static void test_long_run_wraps_rings_and_psns(NetKind kind)
+{
+    QRdmaPath path = { .psn_a = 0xfffff0, .psn_b = 0xffffff };
+    NetPair p = net_pair(kind, RDMA_QPT_RC, &path);
+    RdmaWc wc;
+
+    for (int i = 0; i < 200; i += 8) {
+        for (int n = i; n < i + 8; n++) {
+            RdmaSge sge = net_sge(&p.a, n * 7 % 5000, n * 13 % 3000);
+            RdmaSendWr wr = net_wr(RDMA_WR_SEND, n, &sge);
+
+            net_post_recv(&p.b, n, n % 8 * 3000, 3000);
+            qrdma_post_send(p.a.qp, &wr);
+        }
+        for (int n = i; n < i + 8; n++) {
+            qrdma_expect_wc(p.b.rcq, n, RDMA_WC_RECV, &wc);
+            g_assert_cmpuint(wc.byte_len, ==, n * 13 % 3000);
+            qrdma_expect_wc(p.a.scq, n, RDMA_WC_SEND, &wc);
+        }
+    }
+}
+
+static void test_sqd_drains_and_holds(NetKind kind)
+{
+    NetPair p = net_pair(kind, RDMA_QPT_RC, NULL);
+    RdmaSge sge = net_sge(&p.a, 0, 5000);
+    RdmaSendWr wr = net_rdma_wr(RDMA_WR_RDMA_WRITE, 1, &sge, &p.b, 0);
+    RdmaQpAttr attr;
+    RdmaWc wc;
+
+    qrdma_post_send(p.a.qp, &wr);
+    assert_ok(qrdma_modify_qp_state(p.a.qp, RDMA_QPS_SQD));
+    qrdma_expect_wc(p.a.scq, 1, RDMA_WC_RDMA_WRITE, &wc);
+    qrdma_wait_until(p.a.dev, qrdma_query_qp(p.a.qp, &attr) == 0 &&
+                              attr.sq_draining == 0);
+    g_assert_cmpint(attr.qp_state, ==, RDMA_QPS_SQD);
+    wr.wr_id = 2;
+    qrdma_post_send(p.a.qp, &wr);
+    qrdma_expect_none(p.a.scq);
+    /* receiving goes on */
+    net_post_recv(&p.a, 3, 0, 100);
+    wr = net_wr(RDMA_WR_SEND, 4, NULL);
+    qrdma_post_send(p.b.qp, &wr);
+    qrdma_expect_wc(p.a.rcq, 3, RDMA_WC_RECV, &wc);
+    qrdma_expect_wc(p.b.scq, 4, RDMA_WC_SEND, &wc);
+    assert_ok(qrdma_modify_qp_state(p.a.qp, RDMA_QPS_RTS));
+    qrdma_expect_wc(p.a.scq, 2, RDMA_WC_RDMA_WRITE, &wc);
+}
+
+static void test_uc(NetKind kind)
+{
+    for (int gid_index = 0; gid_index < 2; gid_index++) {
+        QRdmaPath path = { .gid_index = gid_index };
+        NetPair p = net_pair(kind, RDMA_QPT_UC, &path);
+        const uint32_t lengths[] = LENGTHS(1024);
+        RdmaWc wc;
+
+        for (int i = 0; i < ARRAY_SIZE(lengths); i++) {
+            RdmaSge sge = net_sge(&p.a, 3, lengths[i]);
+            RdmaSendWr wr;
+
+            send_one(&p, RDMA_WR_SEND, lengths[i], i);
+            send_one(&p, RDMA_WR_SEND_WITH_IMM, lengths[i], i);
+            wr = net_rdma_wr(RDMA_WR_RDMA_WRITE, 1, &sge, &p.b, 901);
+            qrdma_mr_fill(p.a.mr, 3, lengths[i], i + 1);
+            qrdma_post_send(p.a.qp, &wr);
+            qrdma_expect_wc(p.a.scq, 1, RDMA_WC_RDMA_WRITE, &wc);
+            /* what follows is behind it on the wire */
+            wr = net_rdma_wr(RDMA_WR_RDMA_WRITE_WITH_IMM, 2, &sge, &p.b,
+                             60001);
+            net_post_recv(&p.b, 3, 0, 0);
+            qrdma_post_send(p.a.qp, &wr);
+            qrdma_expect_wc(p.a.scq, 2, RDMA_WC_RDMA_WRITE, &wc);
+            qrdma_expect_wc(p.b.rcq, 3, RDMA_WC_RECV_RDMA_WITH_IMM, &wc);
+            g_assert_cmpuint(wc.byte_len, ==, lengths[i]);
+            qrdma_mr_check(p.b.mr, 901, lengths[i], i + 1);
+            qrdma_mr_check(p.b.mr, 60001, lengths[i], i + 1);
+        }
+    }
+}
+
+void add_net_rc_tests(void)
+{
+    net_add_test("rc/send", test_send);
+    net_add_test("rc/each-path-mtu", test_each_path_mtu);
+    net_add_test("rc/write", test_write);
+    net_add_test("rc/write-with-imm", test_write_with_imm);
+    net_add_test("rc/read", test_read);
+    net_add_test("rc/atomics", test_atomics);
+    net_add_test("rc/atomics-are-executed-once-each",
+                 test_atomics_are_executed_once_each);
+    net_add_test("rc/inline", test_inline);
+    net_add_test("rc/gather-and-scatter", test_gather_and_scatter);
+    net_add_test("rc/unsignalled", test_unsignalled);
+    net_add_test("rc/signal-all", test_signal_all);
+    net_add_test("rc/fence-waits-for-reads", test_fence_waits_for_reads);
+    net_add_test("rc/both-ways-at-once", test_both_ways_at_once);
+    net_add_test("rc/long-run-wraps-rings-and-psns",
+                 test_long_run_wraps_rings_and_psns);
+    net_add_test("rc/sqd-drains-and-holds", test_sqd_drains_and_holds);
+    net_add_test("uc/operations", test_uc);
+}

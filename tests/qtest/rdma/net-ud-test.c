@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Two virtio-rdma devices: datagrams and the GSI.
+ */
+#include "qemu/osdep.h"
+#include "qemu/bswap.h"
+#include "net-test.h"
+
+#define GRH_LEN 40
+#define GRH_NEXT_UDP 17
+
+static RdmaSendWr ud_wr(NetEnd *from, NetEnd *to, uint64_t wr_id,
+                        const RdmaSge *sge, uint8_t gid_index)
+{
+    RdmaSendWr wr = net_wr(RDMA_WR_SEND, wr_id, sge);
+
+    wr.wr.ud.remote_qpn = to->qp->qpn;
+    wr.wr.ud.remote_qkey = to->qp->type == RDMA_QPT_GSI ? RDMA_GSI_QKEY :
+                                                          QRDMA_QKEY;
+    wr.wr.ud.av = qrdma_av(to->dev, gid_index);
+    return wr;
+}
+
+static void ud_send(NetPair *p, uint32_t len, uint8_t gid_index, uint8_t seed,
+                    bool imm)
+{
+    RdmaSge sge = net_sge(&p->a, 11, len);
+    RdmaSendWr wr = ud_wr(&p->a, &p->b, seed, &sge, gid_index);
+    RdmaWc wc;
+
+    if (imm) {
+        wr.opcode = RDMA_WR_SEND_WITH_IMM;
+        memset(wr.ex.imm_data, seed, 4);
+    }
+    qrdma_mr_fill(p->a.mr, 11, len, seed);
+    qtest_memset(p->b.dev->host->qts, p->b.mr->pages[0], 0xcc, 4096);
+    net_post_recv(&p->b, 100 + seed, 0, GRH_LEN + len);
+    qrdma_post_send(p->a.qp, &wr);
+    qrdma_expect_wc(p->a.scq, seed, RDMA_WC_SEND, &wc);
+    qrdma_expect_wc(p->b.rcq, 100 + seed, RDMA_WC_RECV, &wc);
+    g_assert_cmpuint(wc.byte_len, ==, GRH_LEN + len);
+    g_assert_cmpuint(wc.src_qp, ==, p->a.qp->qpn);
+    g_assert_cmpuint(wc.qp_num, ==, p->b.qp->qpn);
+    g_assert_cmpuint(wc.port_num, ==, 1);
+    g_assert_cmpuint(wc.pkey_index, ==, 0);
+    g_assert_cmphex(wc.wc_flags, ==,
+                    RDMA_WC_GRH | (imm ? RDMA_WC_WITH_IMM : 0));
+    if (imm) {
+        g_assert_cmpint(wc.ex.imm_data[0], ==, seed);
+    }
+    qrdma_mr_check(p->b.mr, GRH_LEN, len, seed);
+}
+
+/* @payload: with the immediate data */
+static void check_ipv6_header(NetPair *p, uint32_t payload)
+{
+    uint8_t grh[GRH_LEN];
+
+    qrdma_mr_read(p->b.mr, 0, grh, sizeof(grh));
+    g_assert_cmphex(grh[0] >> 4, ==, 6);
+    /* traffic class 0x20, flow label 0x12345 */
+    g_assert_cmphex(ldl_be_p(grh) & 0x0fffffff, ==, 0x02012345);
+    /* UDP, BTH, DETH, padded payload, ICRC */
+    g_assert_cmpuint(lduw_be_p(grh + 4), ==,
+                     8 + 12 + 8 + ROUND_UP(payload, 4) + 4);
+    g_assert_cmpuint(grh[6], ==, GRH_NEXT_UDP);
+    g_assert_cmpuint(grh[7], ==, 64);
+    g_assert_cmpmem(grh + 8, 16, p->a.dev->gid[0], 16);
+    g_assert_cmpmem(grh + 24, 16, p->b.dev->gid[0], 16);
+}
+
+static void check_ipv4_header(NetPair *p, uint32_t payload)
+{
+    static const uint8_t zero[20];
+    uint8_t grh[GRH_LEN];
+
+    qrdma_mr_read(p->b.mr, 0, grh, sizeof(grh));
+    g_assert_cmpmem(grh, 20, zero, 20);
+    g_assert_cmphex(grh[20], ==, 0x45);
+    g_assert_cmphex(grh[21], ==, 0x20);
+    g_assert_cmpuint(lduw_be_p(grh + 22), ==,
+                     20 + 8 + 12 + 8 + ROUND_UP(payload, 4) + 4);
+    g_assert_cmpuint(grh[28], ==, 64);
+    g_assert_cmpuint(grh[29], ==, GRH_NEXT_UDP);
+    g_assert_cmpmem(grh + 32, 4, p->a.dev->gid[1] + 12, 4);
+    g_assert_cmpmem(grh + 36, 4, p->b.dev->gid[1] + 12, 4);
+}
+
+static void test_ud(NetKind kind)
+{
+    NetPair p = net_pair(kind, RDMA_QPT_UD, NULL);
+    uint32_t mtu = rdma_mtu_bytes(p.mtu);
+    const uint32_t lengths[] = { 0, 1, 2, 3, 4, 255, 256, mtu - 1, mtu };
+
+    for (int i = 0; i < ARRAY_SIZE(lengths); i++) {
+        ud_send(&p, lengths[i], 0, i, i % 2);
+        check_ipv6_header(&p, lengths[i] + (i % 2 ? 4 : 0));
+        ud_send(&p, lengths[i], 1, i + 20, !(i % 2));
+        check_ipv4_header(&p, lengths[i] + (i % 2 ? 0 : 4));
+    }
+}
+
+static void test_ud_longer_than_the_mtu_is_not_sent(NetKind kind)
+{
+    NetPair p = net_pair(kind, RDMA_QPT_UD, NULL);
+    uint32_t mtu = rdma_mtu_bytes(p.mtu);
+    RdmaSge sge = net_sge(&p.a, 0, mtu + 1);
+    RdmaSendWr wr = ud_wr(&p.a, &p.b, 1, &sge, 0);
+    RdmaWc wc;
+
+    net_post_recv(&p.b, 2, 0, 2 * mtu);
+    qrdma_post_send(p.a.qp, &wr);
+    qrdma_expect_wc(p.a.scq, 1, RDMA_WC_SEND, &wc);
+    /* the next one arrives first */
+    sge.length = 8;
+    wr.wr_id = 3;
+    qrdma_post_send(p.a.qp, &wr);
+    qrdma_expect_wc(p.a.scq, 3, RDMA_WC_SEND, &wc);
+    qrdma_expect_wc(p.b.rcq, 2, RDMA_WC_RECV, &wc);
+    g_assert_cmpuint(wc.byte_len, ==, GRH_LEN + 8);
+}
+
+static void test_ud_inline(NetKind kind)
+{
+    NetPair p = net_pair(kind, RDMA_QPT_UD, NULL);
+    RdmaSendWr wr = ud_wr(&p.a, &p.b, 1, NULL, 0);
+    uint8_t data[100], got[100];
+    RdmaWc wc;
+
+    memset(data, 0x6b, sizeof(data));
+    wr.send_flags |= RDMA_SEND_INLINE;
+    wr.inline_data = data;
+    wr.inline_len = sizeof(data);
+    net_post_recv(&p.b, 2, 0, 200);
+    qrdma_post_send(p.a.qp, &wr);
+    qrdma_expect_wc(p.a.scq, 1, RDMA_WC_SEND, &wc);
+    qrdma_expect_wc(p.b.rcq, 2, RDMA_WC_RECV, &wc);
+    g_assert_cmpuint(wc.byte_len, ==, GRH_LEN + sizeof(data));
+    qrdma_mr_read(p.b.mr, GRH_LEN, got, sizeof(got));
+    g_assert_cmpmem(data, sizeof(data), got, sizeof(got));
+}
+
+static void test_wrong_qkey_is_dropped_and_counted(NetKind kind)
+{
+    NetPair p = net_pair(kind, RDMA_QPT_UD, NULL);
+    RdmaSge sge = net_sge(&p.a, 0, 8);
+    RdmaSendWr wr = ud_wr(&p.a, &p.b, 1, &sge, 0);
+    struct virtio_rdma_query_port_rsp port;
+    RdmaWc wc;
+
+    net_post_recv(&p.b, 2, 0, 100);
+    wr.wr.ud.remote_qkey = QRDMA_QKEY + 1;
+    qrdma_post_send(p.a.qp, &wr);
+    qrdma_expect_wc(p.a.scq, 1, RDMA_WC_SEND, &wc);
+    wr.wr_id = 3;
+    wr.wr.ud.remote_qkey = QRDMA_QKEY;
+    sge.length = 4;
+    qrdma_post_send(p.a.qp, &wr);
+    qrdma_expect_wc(p.b.rcq, 2, RDMA_WC_RECV, &wc);
+    g_assert_cmpuint(wc.byte_len, ==, GRH_LEN + 4);
+    assert_ok(qrdma_query_port(p.b.dev, 1, &port));
+    g_assert_cmpuint(le32_to_cpu(port.qkey_viol_cntr), ==, 1);
+}
+
+static void test_qkey_with_bit_31_is_the_qps_own(NetKind kind)
+{
+    NetPair p = net_pair(kind, RDMA_QPT_UD, NULL);
+    RdmaSge sge = net_sge(&p.a, 0, 8);
+    RdmaSendWr wr = ud_wr(&p.a, &p.b, 1, &sge, 0);
+    RdmaWc wc;
+
+    net_post_recv(&p.b, 2, 0, 100);
+    wr.wr.ud.remote_qkey = 0x80000000 | 0x5555;
+    qrdma_post_send(p.a.qp, &wr);
+    qrdma_expect_wc(p.a.scq, 1, RDMA_WC_SEND, &wc);
+    qrdma_expect_wc(p.b.rcq, 2, RDMA_WC_RECV, &wc);
+}
+
+/* IBTA 9.8.3.1: there is nobody to complain to. */
+static void test_ud_without_receive_buffer_is_dropped(NetKind kind)
+{
+    NetPair p = net_pair(kind, RDMA_QPT_UD, NULL);
+    RdmaSge sge = net_sge(&p.a, 0, 8);
+    RdmaSendWr wr = ud_wr(&p.a, &p.b, 1, &sge, 0);
+    RdmaWc wc;
+
+    qrdma_post_send(p.a.qp, &wr);
+    qrdma_expect_wc(p.a.scq, 1, RDMA_WC_SEND, &wc);
+    qrdma_settle(p.b.dev);
+    net_post_recv(&p.b, 2, 0, 100);
+    qrdma_expect_none(p.b.rcq);
+    qrdma_post_send(p.a.qp, &wr);
+    qrdma_expect_wc(p.b.rcq, 2, RDMA_WC_RECV, &wc);
+}
+
+static void test_ud_to_nobody(NetKind kind)
+{
+    NetPair p = net_pair(kind, RDMA_QPT_UD, NULL);
+    const uint32_t qpns[] = { 0, 1, 7, 8, 1000, 0xfffffe, 0xffffff };
+    RdmaSge sge = net_sge(&p.a, 0, 8);
+    RdmaSendWr wr = ud_wr(&p.a, &p.b, 1, &sge, 0);
+    RdmaWc wc;
+
+    net_post_recv(&p.b, 2, 0, 100);
+    for (int i = 0; i < ARRAY_SIZE(qpns); i++) {
+        wr.wr.ud.remote_qpn = qpns[i];
+        qrdma_post_send(p.a.qp, &wr);
+        qrdma_expect_wc(p.a.scq, 1, RDMA_WC_SEND, &wc);
+    }
+    qrdma_expect_none(p.b.rcq);
+}
+
+static void test_ud_from_empty_gid_entry_fails(NetKind kind)
+{
+    NetPair p = net_pair(kind, RDMA_QPT_UD, NULL);
+    RdmaSge sge = net_sge(&p.a, 0, 8);
+    RdmaSendWr wr = ud_wr(&p.a, &p.b, 1, &sge, 0);
+    const uint8_t bad[] = { 2, 15, 16, 255 };
+    RdmaQpAttr attr;
+    RdmaWc wc;
+
+    for (int i = 0; i < ARRAY_SIZE(bad); i++) {
+        wr.wr.ud.av.sgid_index = bad[i];
+        qrdma_post_send(p.a.qp, &wr);
+        qrdma_wait_cq(p.a.scq, &wc);
+        g_assert_cmphex(wc.wr_id, ==, 1);
+        g_assert_cmpint(wc.status, !=, RDMA_WC_SUCCESS);
+        assert_ok(qrdma_query_qp(p.a.qp, &attr));
+        g_assert_cmpint(attr.qp_state, ==, RDMA_QPS_SQE);
+        assert_ok(qrdma_modify_qp_state(p.a.qp, RDMA_QPS_RTS));
+    }
+    wr.wr.ud.av.sgid_index = 0;
+    net_post_recv(&p.b, 2, 0, 100);
+    qrdma_post_send(p.a.qp, &wr);
+    qrdma_expect_wc(p.a.scq, 1, RDMA_WC_SEND, &wc);
+    qrdma_expect_wc(p.b.rcq, 2, RDMA_WC_RECV, &wc);
+}
+
+/*
+ * IBTA 9.9.3, class D: dropped without a word, so that no stranger can end
+ * the QP's life. The buffer takes the next datagram that fits.
+ */
+static void test_ud_receive_buffer_too_small(NetKind kind)
+{
+    NetPair p = net_pair(kind, RDMA_QPT_UD, NULL);
+    RdmaSge sge = net_sge(&p.a, 0, 100);
+    RdmaSendWr wr = ud_wr(&p.a, &p.b, 1, &sge, 0);
+    RdmaWc wc;
+
+    net_post_recv(&p.b, 2, 0, GRH_LEN + 99);
+    qrdma_post_send(p.a.qp, &wr);
+    qrdma_expect_wc(p.a.scq, 1, RDMA_WC_SEND, &wc);
+    sge.length = 99;
+    qrdma_post_send(p.a.qp, &wr);
+    qrdma_expect_wc(p.a.scq, 1, RDMA_WC_SEND, &wc);
+    qrdma_expect_wc(p.b.rcq, 2, RDMA_WC_RECV, &wc);
+    g_assert_cmpuint(wc.byte_len, ==, GRH_LEN + 99);
+    qrdma_expect_none(p.b.rcq);
+}
+
+static void test_one_qp_talks_to_many(NetKind kind)
+{
+    NetPair p = net_pair(kind, RDMA_QPT_UD, NULL);
+    NetEnd more[3];
+    RdmaWc wc;
+
+    for (int i = 0; i < 3; i++) {
+        RdmaSge sge = net_sge(&p.a, i * 8, 8);
+        RdmaSendWr wr;
+
+        more[i] = p.b;
+        more[i].qp = qrdma_create_qp(p.b.pd, p.b.scq, p.b.rcq, RDMA_QPT_UD);
+        qrdma_start_ud(more[i].qp, QRDMA_QKEY);
+        net_post_recv(&more[i], i, 100 * i, 100);
+        wr = ud_wr(&p.a, &more[i], i, &sge, i % 2);
+        qrdma_post_send(p.a.qp, &wr);
+    }
+    for (int i = 0; i < 3; i++) {
+        qrdma_expect_wc(p.a.scq, i, RDMA_WC_SEND, &wc);
+        qrdma_expect_wc(p.b.rcq, i, RDMA_WC_RECV, &wc);
+        g_assert_cmpuint(wc.qp_num, ==, more[i].qp->qpn);
+    }
+}
+
+/* A MAD there and one back, as connection managers do. */
+static void test_gsi_exchange(NetKind kind)
+{
+    NetPair p = net_pair(kind, RDMA_QPT_GSI, NULL);
+    RdmaSge sge = net_sge(&p.a, 0, 256);
+    RdmaSendWr wr = ud_wr(&p.a, &p.b, 1, &sge, 0);
+    RdmaWc wc;
+
+    g_assert_cmpuint(p.a.qp->qpn, ==, RDMA_QPN_GSI);
+    for (int i = 0; i < 4; i++) {
+        qrdma_mr_fill(p.a.mr, 0, 256, i);
+        net_post_recv(&p.a, 10, 5000, 296);
+        net_post_recv(&p.b, 2, 0, 296);
+        sge = net_sge(&p.a, 0, 256);
+        wr = ud_wr(&p.a, &p.b, 1, &sge, i % 2);
+        qrdma_post_send(p.a.qp, &wr);
+        qrdma_expect_wc(p.a.scq, 1, RDMA_WC_SEND, &wc);
+        qrdma_expect_wc(p.b.rcq, 2, RDMA_WC_RECV, &wc);
+        g_assert_cmpuint(wc.src_qp, ==, RDMA_QPN_GSI);
+        g_assert_cmpuint(wc.byte_len, ==, 296);
+        qrdma_mr_check(p.b.mr, GRH_LEN, 256, i);
+
+        sge = net_sge(&p.b, GRH_LEN, 256);
+        wr = ud_wr(&p.b, &p.a, 3, &sge, i % 2);
+        qrdma_post_send(p.b.qp, &wr);
+        qrdma_expect_wc(p.b.scq, 3, RDMA_WC_SEND, &wc);
+        qrdma_expect_wc(p.a.rcq, 10, RDMA_WC_RECV, &wc);
+        qrdma_mr_check(p.a.mr, 5000 + GRH_LEN, 256, i);
+    }
+}
+
+void add_net_ud_tests(void)
+{
+    net_add_test("ud/sizes-and-grh", test_ud);
+    net_add_test("ud/longer-than-the-mtu-is-not-sent",
+                 test_ud_longer_than_the_mtu_is_not_sent);
+    net_add_test("ud/inline", test_ud_inline);
+    net_add_test("ud/wrong-qkey-is-dropped-and-counted",
+                 test_wrong_qkey_is_dropped_and_counted);
+    net_add_test("ud/qkey-with-bit-31-is-the-qps-own",
+                 test_qkey_with_bit_31_is_the_qps_own);
+    net_add_test("ud/without-receive-buffer-is-dropped",
+                 test_ud_without_receive_buffer_is_dropped);
+    net_add_test("ud/to-nobody", test_ud_to_nobody);
+    net_add_test("ud/from-empty-gid-entry-fails",
+                 test_ud_from_empty_gid_entry_fails);
+    net_add_test("ud/receive-buffer-too-small",
+                 test_ud_receive_buffer_too_small);
+    net_add_test("ud/one-qp-talks-to-many", test_one_qp_talks_to_many);
+    net_add_test("gsi/exchange", test_gsi_exchange);
+}

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * virtio-rdma: arming of completion queues, and interrupts.
+ */
+#include "qemu/osdep.h"
+#include "qemu/bswap.h"
+#include "rdma-test.h"
+#include "standard-headers/linux/virtio_ring.h"
+
+#define SOLICITED VIRTIO_RDMA_NOTIFY_SOLICITED
+#define NEXT      VIRTIO_RDMA_NOTIFY_NEXT_COMPLETION
+
+static bool irq(QRdmaCq *cq)
+{
+    qrdma_settle(cq->dev);
+    return qrdma_ring_irq(cq->ring);
+}
+
+/* One message from a to b; both completions are taken. */
+static void message(TestPair *t, uint32_t flags)
+{
+    RdmaSge from = qrdma_sge(t->mr_a, 0, 32);
+    RdmaSge to = qrdma_sge(t->mr_b, 0, 32);
+    RdmaWc wc;
+
+    qrdma_post_recv(t->b, &(RdmaRecvWr) { 2, .sg_list = &to, .num_sge = 1 });
+    qrdma_post_send(t->a, &(RdmaSendWr) {
+        .wr_id = 1,
+        .opcode = RDMA_WR_SEND,
+        .send_flags = RDMA_SEND_SIGNALED | flags,
+        .sg_list = &from,
+        .num_sge = 1,
+    });
+    qrdma_expect_wc(t->cq_b, 2, RDMA_WC_RECV, &wc);
+    qrdma_expect_wc(t->cq_a, 1, RDMA_WC_SEND, &wc);
+}
+
+static void test_no_interrupt_unless_armed(void)
+{
+    TestPair t = test_loopback_pair(RDMA_QPT_RC, NULL);
+
+    message(&t, RDMA_SEND_SOLICITED);
+    g_assert_false(irq(t.cq_a));
+    g_assert_false(irq(t.cq_b));
+}
+
+static void test_next_fires_once(void)
+{
+    TestPair t = test_loopback_pair(RDMA_QPT_RC, NULL);
+
+    assert_ok(qrdma_req_notify_cq(t.cq_b, NEXT));
+    g_assert_false(irq(t.cq_b));
+    message(&t, 0);
+    g_assert_true(irq(t.cq_b));
+    g_assert_false(irq(t.cq_a));
+    message(&t, 0);
+    g_assert_false(irq(t.cq_b));
+    assert_ok(qrdma_req_notify_cq(t.cq_b, NEXT));
+    message(&t, 0);
+    g_assert_true(irq(t.cq_b));
+}
+
+static void test_next_fires_for_sends(void)
+{
+    TestPair t = test_loopback_pair(RDMA_QPT_RC, NULL);
+
+    assert_ok(qrdma_req_notify_cq(t.cq_a, NEXT));
+    message(&t, 0);
+    g_assert_true(irq(t.cq_a));
+}
+
+static void test_solicited_fires_on_solicited_receive_only(void)
+{
+    TestPair t = test_loopback_pair(RDMA_QPT_RC, NULL);
+
+    assert_ok(qrdma_req_notify_cq(t.cq_a, SOLICITED));
+    assert_ok(qrdma_req_notify_cq(t.cq_b, SOLICITED));
+    message(&t, 0);
+    g_assert_false(irq(t.cq_b));
+    message(&t, RDMA_SEND_SOLICITED);
+    g_assert_true(irq(t.cq_b));
+    /* the sender's completion is not a solicited one */
+    g_assert_false(irq(t.cq_a));
+    message(&t, RDMA_SEND_SOLICITED);
+    g_assert_false(irq(t.cq_b));
+}
+
+static void test_solicited_fires_on_error(void)
+{
+    TestPair t = test_loopback_pair(RDMA_QPT_RC, NULL);
+
+    assert_ok(qrdma_req_notify_cq(t.cq_b, SOLICITED));
+    qrdma_post_recv(t.b, &(RdmaRecvWr) { 3 });
+    assert_ok(qrdma_modify_qp_state(t.b, RDMA_QPS_ERR));
+    qrdma_expect(t.cq_b, 3, RDMA_WC_WR_FLUSH_ERR);
+    g_assert_true(irq(t.cq_b));
+}
+
+static void test_next_wins_over_solicited(void)
+{
+    TestPair t = test_loopback_pair(RDMA_QPT_RC, NULL);
+
+    assert_ok(qrdma_req_notify_cq(t.cq_b, NEXT | SOLICITED));
+    message(&t, 0);
+    g_assert_true(irq(t.cq_b));
+    assert_ok(qrdma_req_notify_cq(t.cq_b, NEXT));
+    assert_ok(qrdma_req_notify_cq(t.cq_b, SOLICITED));
+    message(&t, 0);
+    g_assert_true(irq(t.cq_b));
+    assert_ok(qrdma_req_notify_cq(t.cq_b, SOLICITED));
+    assert_ok(qrdma_req_notify_cq(t.cq_b, NEXT));
+    message(&t, 0);
+    g_assert_true(irq(t.cq_b));
+}
+
+static void test_what_arrived_before_does_not_fire(void)
+{
+    TestPair t = test_loopback_pair(RDMA_QPT_RC, NULL);
+
+    qrdma_post_recv(t.b, &(RdmaRecvWr) { 3 });
+    qrdma_post_send(t.a, &(RdmaSendWr) { .opcode = RDMA_WR_SEND });
+    qrdma_wait_until(t.dev, qrdma_ring_used_idx(t.cq_b->ring) == 1);
+    assert_ok(qrdma_req_notify_cq(t.cq_b, NEXT));
+    g_assert_false(irq(t.cq_b));
+    qrdma_expect(t.cq_b, 3, RDMA_WC_SUCCESS);
+    message(&t, 0);
+    g_assert_true(irq(t.cq_b));
+}
+
+static void test_virtio_suppression_is_respected(void)
+{
+    TestPair t = test_loopback_pair(RDMA_QPT_RC, NULL);
+    uint64_t flags = t.cq_b->ring->pci.vq.avail;
+
+    qtest_writew(t.dev->host->qts, flags, VRING_AVAIL_F_NO_INTERRUPT);
+    assert_ok(qrdma_req_notify_cq(t.cq_b, NEXT));
+    message(&t, 0);
+    g_assert_false(irq(t.cq_b));
+    qtest_writew(t.dev->host->qts, flags, 0);
+    assert_ok(qrdma_req_notify_cq(t.cq_b, NEXT));
+    message(&t, 0);
+    g_assert_true(irq(t.cq_b));
+}
+
+static void test_event_index(void)
+{
+    TestPair t = test_loopback_pair(RDMA_QPT_RC, NULL);
+    QRdma *d = t.dev;
+    QRdmaRing *ring;
+    uint64_t used_event;
+
+    qrdma_start(d, QRDMA_FEATURES | QRDMA_F(VIRTIO_RING_F_EVENT_IDX), 0);
+    qrdma_setup_gids(d, 1);
+    t.pd = qrdma_alloc_pd(d);
+    t.cq_a = qrdma_create_cq(d, 64);
+    t.cq_b = qrdma_create_cq(d, 64);
+    t.a = qrdma_create_qp(t.pd, t.cq_a, t.cq_a, RDMA_QPT_RC);
+    t.b = qrdma_create_qp(t.pd, t.cq_b, t.cq_b, RDMA_QPT_RC);
+    t.mr_a = qrdma_reg_mr(t.pd, TEST_IOVA_A, 64, TEST_ACCESS_ALL);
+    t.mr_b = qrdma_reg_mr(t.pd, TEST_IOVA_B, 64, TEST_ACCESS_ALL);
+    qrdma_connect(t.a, t.b, NULL);
+    ring = t.cq_b->ring;
+    used_event = ring->pci.vq.avail + 4 + 2 * ring->pci.vq.size;
+    /* the first notification of a queue is always sent */
+    assert_ok(qrdma_req_notify_cq(t.cq_b, NEXT));
+    message(&t, 0);
+    irq(t.cq_b);
+    qtest_writew(d->host->qts, used_event, 3);
+    for (int i = 1; i < 6; i++) {
+        assert_ok(qrdma_req_notify_cq(t.cq_b, NEXT));
+        message(&t, 0);
+        g_assert_cmpint(irq(t.cq_b), ==, i == 3);
+    }
+}
+
+static void test_flags_and_numbers_are_checked(void)
+{
+    QRdma *d = test_device();
+    QRdmaCq *cq = qrdma_create_cq(d, 8);
+    const uint32_t flags[] = { 0, 4, 5, 8, 0x80000001, UINT32_MAX };
+    const uint32_t cqns[] = { 1, TEST_MAX_CQ, 0x10000, UINT32_MAX };
+
+    for (int i = 0; i < ARRAY_SIZE(flags); i++) {
+        assert_status(qrdma_req_notify_cq(cq, flags[i]), INVAL);
+    }
+    for (int i = 0; i < ARRAY_SIZE(cqns); i++) {
+        QRdmaCq none = { .dev = d, .cqn = cq->cqn + cqns[i] };
+
+        assert_status(qrdma_req_notify_cq(&none, NEXT), NOENT);
+    }
+    assert_ok(qrdma_destroy_cq(cq));
+    assert_status(qrdma_req_notify_cq(cq, NEXT), NOENT);
+}
+
+static void test_new_cq_is_not_armed(void)
+{
+    TestPair t = test_loopback_pair(RDMA_QPT_RC, NULL);
+    uint32_t cqn = t.cq_b->cqn;
+
+    assert_ok(qrdma_req_notify_cq(t.cq_b, NEXT));
+    assert_ok(qrdma_destroy_qp(t.b));
+    assert_ok(qrdma_destroy_cq(t.cq_b));
+    do {
+        t.cq_b = qrdma_create_cq(t.dev, 16);
+    } while (t.cq_b->cqn != cqn);
+    t.b = qrdma_create_qp(t.pd, t.cq_b, t.cq_b, RDMA_QPT_RC);
+    assert_ok(qrdma_modify_qp_state(t.a, RDMA_QPS_RESET));
+    qrdma_connect(t.a, t.b, NULL);
+    message(&t, 0);
+    g_assert_false(irq(t.cq_b));
+}
+
+/* Completions can be polled in their buffers, however those are cut. */
+static void test_status_is_written_last(void)
+{
+    TestPair t = test_loopback_pair(RDMA_QPT_RC, NULL);
+    const unsigned cuts[] = { 38, 1, 8, 9, 10, 37 };
+    QRdma *d = t.dev;
+    QRdmaCq *cq;
+    QRdmaPd *pd;
+    QRdmaQp *qp;
+    uint64_t buf;
+
+    qrdma_start(d, QRDMA_FEATURES |
+                   QRDMA_F(VIRTIO_RDMA_F_CQE_STATUS_LAST), 0);
+    qrdma_setup_gids(d, 1);
+    pd = qrdma_alloc_pd(d);
+    cq = qrdma_own(d, sizeof(*cq));
+    cq->dev = d;
+    assert_ok(qrdma_try_create_cq(d, 16, &cq->cqn));
+    cq->ring = qrdma_ring(d, VIRTIO_RDMA_CQ_VQ(cq->cqn));
+    qp = qrdma_create_qp(pd, cq, cq, RDMA_QPT_RC);
+    qrdma_connect(qp, qp, NULL);
+    buf = qrdma_alloc(d, 4096);
+    for (int i = 0; i < ARRAY_SIZE(cuts); i++) {
+        struct virtio_rdma_cqe cqe;
+        uint64_t at = buf + 64 * i;
+        QRdmaDesc desc[2] = {
+            { at, cuts[i], true },
+            { at + cuts[i], sizeof(cqe) - cuts[i], true },
+        };
+
+        qtest_memset(d->host->qts, at, VIRTIO_RDMA_CQE_EMPTY, 64);
+        qrdma_ring_add(cq->ring, desc, desc[1].len ? 2 : 1);
+        qrdma_post_send(qp, &(RdmaSendWr) {
+            .wr_id = 0x1122334455667700 + i,
+            .opcode = RDMA_WR_RDMA_WRITE,
+            .send_flags = RDMA_SEND_SIGNALED,
+        });
+        qrdma_wait_until(d, qtest_readb(d->host->qts, at + 8) !=
+                            VIRTIO_RDMA_CQE_EMPTY);
+        qrdma_read(d, at, &cqe, sizeof(cqe));
+        g_assert_cmpint(cqe.status, ==, RDMA_WC_SUCCESS);
+        g_assert_cmpint(cqe.opcode, ==, RDMA_WC_RDMA_WRITE);
+        g_assert_cmphex(le64_to_cpu(cqe.wr_id), ==, 0x1122334455667700 + i);
+        g_assert_cmphex(le32_to_cpu(cqe.qp_num), ==, qp->qpn);
+        g_assert_cmphex(qtest_readb(d->host->qts, at + 38), ==, 0xff);
+        qrdma_wait_until(d, qrdma_ring_used_idx(cq->ring) == i + 1);
+    }
+}
+
+static void test_work_queues_interrupt_on_demand(void)
+{
+    TestPair t = test_loopback_pair(RDMA_QPT_RC, NULL);
+
+    /* a driver that watches its CQs suppresses these */
+    qtest_writew(t.dev->host->qts, t.a->sq.ring->pci.vq.avail,
+                 VRING_AVAIL_F_NO_INTERRUPT);
+    qtest_writew(t.dev->host->qts, t.b->rq.ring->pci.vq.avail,
+                 VRING_AVAIL_F_NO_INTERRUPT);
+    message(&t, 0);
+    qrdma_settle(t.dev);
+    g_assert_false(qrdma_ring_irq(t.a->sq.ring));
+    g_assert_false(qrdma_ring_irq(t.b->rq.ring));
+}
+
+void add_notify_tests(void)
+{
+    qtest_add_func("virtio-rdma/notify/no-interrupt-unless-armed",
+                   test_no_interrupt_unless_armed);
+    qtest_add_func("virtio-rdma/notify/next-fires-once",
+                   test_next_fires_once);
+    qtest_add_func("virtio-rdma/notify/next-fires-for-sends",
+                   test_next_fires_for_sends);
+    qtest_add_func("virtio-rdma/notify/solicited-fires-on-solicited-only",
+                   test_solicited_fires_on_solicited_receive_only);
+    qtest_add_func("virtio-rdma/notify/solicited-fires-on-error",
+                   test_solicited_fires_on_error);
+    qtest_add_func("virtio-rdma/notify/next-wins-over-solicited",
+                   test_next_wins_over_solicited);
+    qtest_add_func("virtio-rdma/notify/what-arrived-before-does-not-fire",
+                   test_what_arrived_before_does_not_fire);
+    qtest_add_func("virtio-rdma/notify/virtio-suppression-is-respected",
+                   test_virtio_suppression_is_respected);
+    qtest_add_func("virtio-rdma/notify/event-index", test_event_index);
+    qtest_add_func("virtio-rdma/notify/flags-and-numbers-are-checked",
+                   test_flags_and_numbers_are_checked);
+    qtest_add_func("virtio-rdma/notify/new-cq-is-not-armed",
+                   test_new_cq_is_not_armed);
+    qtest_add_func("virtio-rdma/notify/status-is-written-last",
+                   test_status_is_written_last);
+    qtest_add_func("virtio-rdma/notify/work-queues-interrupt-on-demand",
+                   test_work_queues_interrupt_on_demand);
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the tests of one virtio-rdma device have in common.
+ */
+#ifndef TESTS_RDMA_TEST_H
+#define TESTS_RDMA_TEST_H
+
+#include "libqos/virtio-rdma.h"
+
+/* The device of most tests: small tables, so that they can be filled. */
+#define TEST_MAX_QP 8
+#define TEST_MAX_CQ 6
+#define TEST_MAX_MR 16
+#define TEST_MAX_PD 5
+#define TEST_GIDS 16
+#define TEST_SLOT 4
+#define TEST_MAC "52:54:00:12:34:01"
+
+#define assert_status(call, want) \
+    g_assert_cmpint((call), ==, VIRTIO_RDMA_S_##want)
+#define assert_ok(call) assert_status(call, OK)
+
+/*
+ * A device that was just started. All tests of the program share one QEMU;
+ * the reset in between is part of what is tested.
+ */
+QRdma *test_device(void);
+/* The same, reset and ready for qrdma_prepare() or qrdma_start(). */
+QRdma *test_device_reset(void);
+void test_device_quit(void);
+
+/* Two connected QPs of one device that talk to each other. */
+typedef struct TestPair {
+    QRdma *dev;
+    QRdmaPd *pd;
+    QRdmaCq *cq_a;                  /* both queues of a */
+    QRdmaCq *cq_b;
+    QRdmaQp *a;
+    QRdmaQp *b;
+    QRdmaMr *mr_a;                  /* TEST_MR_SIZE bytes, all rights */
+    QRdmaMr *mr_b;
+} TestPair;
+
+#define TEST_MR_SIZE (64 * 1024)
+#define TEST_IOVA_A 0x7f1234560123ull
+#define TEST_IOVA_B 0x10000ull
+#define TEST_ACCESS_ALL (RDMA_ACCESS_LOCAL_WRITE | RDMA_ACCESS_REMOTE)
+
+/* @path NULL: the usual one. */
+TestPair test_loopback_pair(RdmaQpType type, const QRdmaPath *path);
+
+void add_config_tests(void);
+void add_ctrl_tests(void);
+void add_object_tests(void);
+void add_mr_tests(void);
+void add_qp_tests(void);
+void add_gid_tests(void);
+void add_ring_tests(void);
+void add_wqe_tests(void);
+void add_notify_tests(void);
+void add_lifecycle_tests(void);
+void add_realize_tests(void);
+void add_flavour_tests(void);
+
+#endif

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * virtio-rdma: properties that cannot be met are refused in plain words.
+ */
+#include "qemu/osdep.h"
+#include "qobject/qdict.h"
+#include "rdma-test.h"
+
+static QRdmaHost *host;
+
+static void host_start(void)
+{
+    host = qrdma_host_start("-netdev hubport,id=n0,hubid=0 "
+                            "-netdev hubport,id=n1,hubid=0 "
+                            "-netdev hubport,id=n2,hubid=0 "
+                            "-object rdma-roce,id=r0,netdev=n1 "
+                            "-object rng-builtin,id=rng0 "
+                            "-device virtio-rdma-pci,id=used,rdmadev=r0");
+}
+
+/* Plugging in a device with these properties fails, and it says so. */
+static void expect_refusal(const char *props, const char *in_message)
+{
+    g_autofree char *cmd = g_strdup_printf(
+        "{'execute': 'device_add', 'arguments': "
+        "{'driver': 'virtio-rdma-pci', 'id': 'bad'%s%s}}",
+        *props ? ", " : "", props);
+    QDict *rsp = qtest_qmp(host->qts, cmd, NULL);
+    const char *desc;
+
+    g_test_message("%s", props);
+    g_assert_true(qdict_haskey(rsp, "error"));
+    desc = qdict_get_str(qdict_get_qdict(rsp, "error"), "desc");
+    g_test_message("%s", desc);
+    if (!strstr(desc, in_message)) {
+        g_error("\"%s\" does not speak of \"%s\"", desc, in_message);
+    }
+    qobject_unref(rsp);
+}
+
+static void test_backend_is_required_once(void)
+{
+    host_start();
+    expect_refusal("", "netdev");
+    expect_refusal("", "rdmadev");
+    expect_refusal("'netdev': 'n0', 'rdmadev': 'r0'", "netdev");
+    expect_refusal("'netdev': 'n0', 'rdmadev': 'r0'", "rdmadev");
+    qrdma_host_stop(host);
+}
+
+static void test_backend_must_exist_and_be_free(void)
+{
+    host_start();
+    expect_refusal("'netdev': 'nosuch'", "nosuch");
+    expect_refusal("'rdmadev': 'nosuch'", "nosuch");
+    expect_refusal("'rdmadev': 'rng0'", "rdma-backend");
+    expect_refusal("'rdmadev': 'r0'", "in use");
+    expect_refusal("'netdev': 'n1'", "n1");
+    qrdma_host_stop(host);
+}
+
+static void test_values_out_of_range(void)
+{
+    static const struct {
+        const char *name;
+        const char *values[6];
+    } bad[] = {
+        { "max-qp", { "0", "16385", "4294967295" } },
+        { "max-cq", { "0", "16385", "4294967295" } },
+        { "max-mr", { "0", "16777215", "4294967295" } },
+        { "max-pd", { "0", "4294967295" } },
+        { "max-mr-size", { "0", "4095", "18446744073709551615" } },
+        { "queue-size", { "0", "1", "3", "1000", "2048", "4294967295" } },
+        { "gid-table-len", { "0", "257", "4294967295" } },
+        { "max-sge", { "0", "4294967295" } },
+        { "max-rd-atomic", { "0", "256", "4294967295" } },
+        { "max-inline", { "4294967295" } },
+    };
+
+    host_start();
+    for (int i = 0; i < ARRAY_SIZE(bad); i++) {
+        for (int j = 0; j < ARRAY_SIZE(bad[i].values); j++) {
+            g_autofree char *props = NULL;
+
+            if (bad[i].values[j]) {
+                props = g_strdup_printf("'netdev': 'n0', '%s': %s",
+                                        bad[i].name, bad[i].values[j]);
+                expect_refusal(props, bad[i].name);
+            }
+        }
+    }
+    qrdma_host_stop(host);
+}
+
+static void test_number_of_queues_is_limited(void)
+{
+    host_start();
+    /* 1 + N + 2 M queues, of which QEMU has 1024 */
+    expect_refusal("'netdev': 'n0', 'max-qp': 512, 'max-cq': 16", "max-qp");
+    expect_refusal("'netdev': 'n0', 'max-qp': 8, 'max-cq': 1008", "max-cq");
+    expect_refusal("'netdev': 'n0', 'max-qp': 16384, 'max-cq': 16384",
+                   "1024");
+    qtest_qmp_device_add(host->qts, "virtio-rdma-pci", "good",
+                         "{'netdev': 'n0', 'max-qp': 500, 'max-cq': 23}");
+    qrdma_host_stop(host);
+}
+
+static void test_refused_device_leaves_the_netdev_free(void)
+{
+    host_start();
+    for (int i = 0; i < 3; i++) {
+        expect_refusal("'netdev': 'n0', 'queue-size': 3", "queue-size");
+        expect_refusal("'netdev': 'n0', 'max-qp': 512", "max-qp");
+        expect_refusal("'netdev': 'n0', 'rdmadev': 'r0'", "rdmadev");
+    }
+    qtest_qmp_device_add(host->qts, "virtio-rdma-pci", "good",
+                         "{'netdev': 'n0', 'queue-size': 256}");
+    qrdma_host_stop(host);
+}
+
+static void test_smallest_and_largest_device(void)
+{
+    QRdma *d;
+    uint32_t cqn;
+
+    host_start();
+    qtest_qmp_device_add(host->qts, "virtio-rdma-pci", "small",
+                         "{'netdev': 'n0', 'addr': '5', 'max-qp': 3, "
+                         "'max-cq': 1, 'max-mr': 1, 'max-pd': 1, "
+                         "'queue-size': 2, 'gid-table-len': 1}");
+    d = qrdma_open(host, QPCI_DEVFN(5, 0));
+    qrdma_start(d, 0, 0);
+    qrdma_create_qp_attr(qrdma_alloc_pd(d), qrdma_create_cq(d, 2),
+                         &(QRdmaCq) {}, &(RdmaQpInitAttr) {
+                             .qp_type = RDMA_QPT_RC,
+                             .cap = { 2, 2, 1, 1, 0 },
+                         });
+    assert_status(qrdma_try_create_cq(d, 2, &cqn), NOMEM);
+    qrdma_close(d);
+
+    qtest_qmp_device_add(host->qts, "virtio-rdma-pci", "large",
+                         "{'netdev': 'n2', 'addr': '6', 'max-qp': 256, "
+                         "'max-cq': 511, 'queue-size': 1024, "
+                         "'gid-table-len': 256}");
+    d = qrdma_open(host, QPCI_DEVFN(6, 0));
+    qrdma_close(d);
+    qrdma_host_stop(host);
+}
+
+static void test_without_ext_features(void)
+{
+    QRdma *d;
+    uint64_t offered;
+
+    host_start();
+    qtest_qmp_device_add(host->qts, "virtio-rdma-pci", "plain",
+                         "{'netdev': 'n0', 'addr': '5', 'max-qp': 8, "
+                         "'max-cq': 4}");
+    d = qrdma_open(host, QPCI_DEVFN(5, 0));
+    offered = qvirtio_get_features(&d->pci->vdev);
+    g_assert_true(offered & QRDMA_F(VIRTIO_F_VERSION_1));
+    qrdma_start(d, QRDMA_F(VIRTIO_F_VERSION_1), 0);
+    qrdma_alloc_pd(d);
+    qrdma_close(d);
+    qrdma_host_stop(host);
+}
+
+static void test_iommu_platform(void)
+{
+    QRdma *d;
+
+    host_start();
+    qtest_qmp_device_add(host->qts, "virtio-rdma-pci", "iommu",
+                         "{'netdev': 'n0', 'addr': '5', 'max-qp': 8, "
+                         "'max-cq': 4, 'iommu_platform': true}");
+    d = qrdma_open(host, QPCI_DEVFN(5, 0));
+    qrdma_start(d, QRDMA_FEATURES | QRDMA_F(VIRTIO_F_IOMMU_PLATFORM), 0);
+    qrdma_reg_mr(qrdma_alloc_pd(d), 0x1234, 100000, TEST_ACCESS_ALL);
+    qrdma_close(d);
+    qrdma_host_stop(host);
+}
+
+static void test_mac_comes_from_the_paired_nic(void)
+{
+    static const uint8_t mac[6] = { 0x52, 0x54, 0, 0xaa, 0xbb, 0xcc };
+    QRdma *d;
+
+    host = qrdma_host_start(
+        "-netdev hubport,id=n0,hubid=0 "
+        "-device virtio-net-pci,netdev=n0,addr=5.0,multifunction=on,"
+        "mac=52:54:00:aa:bb:cc,host_mtu=4500 "
+        "-device virtio-rdma-pci,netdev=n0,addr=5.1,max-qp=8,max-cq=4");
+    d = qrdma_open(host, QPCI_DEVFN(5, 1));
+    qrdma_start(d, 0, 0);
+    g_assert_cmpmem(d->mac, 6, mac, 6);
+    g_assert_cmpuint(qrdma_config_read(d, offsetof(struct virtio_rdma_config,
+                                                   mtu), 2), ==, 4500);
+    qrdma_close(d);
+    qrdma_host_stop(host);
+}
+
+void add_realize_tests(void)
+{
+    qtest_add_func("virtio-rdma/realize/backend-is-required-once",
+                   test_backend_is_required_once);
+    qtest_add_func("virtio-rdma/realize/backend-must-exist-and-be-free",
+                   test_backend_must_exist_and_be_free);
+    qtest_add_func("virtio-rdma/realize/values-out-of-range",
+                   test_values_out_of_range);
+    qtest_add_func("virtio-rdma/realize/number-of-queues-is-limited",
+                   test_number_of_queues_is_limited);
+    qtest_add_func("virtio-rdma/realize/refused-device-leaves-netdev-free",
+                   test_refused_device_leaves_the_netdev_free);
+    qtest_add_func("virtio-rdma/realize/smallest-and-largest-device",
+                   test_smallest_and_largest_device);
+    qtest_add_func("virtio-rdma/realize/without-ext-features",
+                   test_without_ext_features);
+    qtest_add_func("virtio-rdma/realize/iommu-platform",
+                   test_iommu_platform);
+    qtest_add_func("virtio-rdma/realize/mac-comes-from-the-paired-nic",
+                   test_mac_comes_from_the_paired_nic);
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Tests of virtio-rdma devices that migrate while their queue pairs work.
+ */
+#include "qemu/osdep.h"
+#include "rdma/net-test.h"
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    add_migrate_tests();
+    return g_test_run();
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Tests of two virtio-rdma devices that are joined by a netdev: each
+ * operation, and each way it can fail. The tests are in tests/qtest/rdma.
+ */
+#include "qemu/osdep.h"
+#include "rdma/net-test.h"
+
+int main(int argc, char **argv)
+{
+    int ret;
+
+    g_test_init(&argc, &argv, NULL);
+    add_net_rc_tests();
+    add_net_mr_tests();
+    add_net_error_tests();
+    add_net_ud_tests();
+    add_net_many_tests();
+    add_net_loss_tests();
+    ret = g_test_run();
+    net_shared_quit();
+    return ret;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Tests of one virtio-rdma device: what a driver sees of it, and what it
+ * does when a driver errs. The tests are in tests/qtest/rdma.
+ */
+#include "qemu/osdep.h"
+#include "rdma/rdma-test.h"
+
+int main(int argc, char **argv)
+{
+    int ret;
+
+    g_test_init(&argc, &argv, NULL);
+    add_config_tests();
+    add_ctrl_tests();
+    add_object_tests();
+    add_mr_tests();
+    add_qp_tests();
+    add_gid_tests();
+    add_ring_tests();
+    add_wqe_tests();
+    add_notify_tests();
+    add_lifecycle_tests();
+    add_realize_tests();
+    add_flavour_tests();
+    ret = g_test_run();
+    test_device_quit();
+    return ret;
+}
