@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * What processes map: the slots of their queues. These are ordinary pages,
+ * each with its own reference, so a mapping may outlive the object: by then
+ * the device does not know the pages any more.
+ */
+#include <linux/slab.h>
+#include <rdma/uverbs_ioctl.h>
+
+#include "vrdma.h"
+
+int vrdma_respond(struct ib_udata *udata, const void *resp, size_t len)
+{
+	return ib_copy_to_udata(udata, (void *)resp, min(len, udata->outlen));
+}
+
+int vrdma_alloc_ucontext(struct ib_ucontext *ibucontext,
+			 struct ib_udata *udata)
+{
+	struct vrdma_dev *dev = to_vdev(ibucontext->device);
+	struct virtio_rdma_alloc_ucontext_resp resp = {
+		.flags = dev->mapped_cq ? VIRTIO_RDMA_UCTX_MAPPED_CQ : 0,
+		.max_qp = dev->num_qp,
+	};
+
+	return vrdma_respond(udata, &resp, sizeof(resp));
+}
+
+void vrdma_dealloc_ucontext(struct ib_ucontext *ibucontext)
+{
+}
+
+/* Its presence tells the core that the device may go while files are open. */
+void vrdma_disassociate_ucontext(struct ib_ucontext *ibucontext)
+{
+}
+
+/* Offer @buf for mapping. */
+struct vrdma_mmap_entry *vrdma_mmap_insert(struct ib_udata *udata,
+					   struct vrdma_buf *buf)
+{
+	struct vrdma_ucontext *ucontext =
+		rdma_udata_to_drv_context(udata, struct vrdma_ucontext,
+					  ibucontext);
+	struct vrdma_mmap_entry *entry;
+	int ret;
+
+	if (!ucontext)
+		return ERR_PTR(-EINVAL);
+	entry = kzalloc(sizeof(*entry), GFP_KERNEL);
+	if (!entry)
+		return ERR_PTR(-ENOMEM);
+	kref_get(&buf->ref);
+	entry->buf = buf;
+	ret = rdma_user_mmap_entry_insert(&ucontext->ibucontext, &entry->rdma,
+					  (size_t)buf->npages << PAGE_SHIFT);
+	if (ret) {
+		vrdma_buf_put(buf);
+		kfree(entry);
+		return ERR_PTR(ret);
+	}
+	return entry;
+}
+
+void vrdma_mmap_remove(struct vrdma_mmap_entry *entry)
+{
+	if (entry)
+		rdma_user_mmap_entry_remove(&entry->rdma);
+}
+
+void vrdma_mmap_free(struct rdma_user_mmap_entry *rdma)
+{
+	struct vrdma_mmap_entry *entry =
+		container_of(rdma, struct vrdma_mmap_entry, rdma);
+
+	vrdma_buf_put(entry->buf);
+	kfree(entry);
+}
+
+int vrdma_mmap(struct ib_ucontext *ibucontext, struct vm_area_struct *vma)
+{
+	struct rdma_user_mmap_entry *rdma;
+	struct vrdma_buf *buf;
+	int ret;
+
+	if (!(vma->vm_flags & VM_SHARED))
+		return -EINVAL;
+	/* Checks that the entry is of this context and of this size. */
+	rdma = rdma_user_mmap_entry_get(ibucontext, vma);
+	if (!rdma)
+		return -EINVAL;
+	buf = container_of(rdma, struct vrdma_mmap_entry, rdma)->buf;
+	ret = vm_map_pages_zero(vma, buf->pages, buf->npages);
+	rdma_user_mmap_entry_put(rdma);
+	return ret;
+}

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Memory regions. The device takes a region's pages as one flat table and
+ * copies it, so the table of a user region lives for one command only.
+ */
+#include <linux/dma-mapping.h>
+#include <linux/slab.h>
+#include <rdma/iter.h>
+
+#include "vrdma.h"
+
+static void set_keys(struct vrdma_mr *mr, const struct virtio_rdma_mr_rsp *rsp)
+{
+	mr->mrn = le32_to_cpu(rsp->mrn);
+	mr->ibmr.lkey = le32_to_cpu(rsp->lkey);
+	mr->ibmr.rkey = le32_to_cpu(rsp->rkey);
+}
+
+struct ib_mr *vrdma_get_dma_mr(struct ib_pd *ibpd, int access)
+{
+	struct virtio_rdma_get_dma_mr_req req = {
+		.pdn = cpu_to_le32(to_vpd(ibpd)->pdn),
+		.access = cpu_to_le32(access & VRDMA_ACCESS_MR),
+	};
+	struct virtio_rdma_mr_rsp rsp;
+	struct vrdma_mr *mr;
+	int ret;
+
+	/* The device grants peers no such region. */
+	if (access & VRDMA_ACCESS_REMOTE)
+		return ERR_PTR(-EOPNOTSUPP);
+	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
+	if (!mr)
+		return ERR_PTR(-ENOMEM);
+	ret = vrdma_ctrl_ask(to_vdev(ibpd->device), VIRTIO_RDMA_CMD_GET_DMA_MR,
+			     &req, &rsp);
+	if (ret) {
+		kfree(mr);
+		return ERR_PTR(ret);
+	}
+	set_keys(mr, &rsp);
+	return &mr->ibmr;
+}
+
+struct ib_mr *vrdma_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
+				u64 virt_addr, int access,
+				struct ib_udata *udata)
+{
+	struct vrdma_dev *dev = to_vdev(ibpd->device);
+	struct virtio_rdma_reg_user_mr_req req = {
+		.pdn = cpu_to_le32(to_vpd(ibpd)->pdn),
+		.access = cpu_to_le32(access & VRDMA_ACCESS_MR),
+		.start = cpu_to_le64(start),
+		.length = cpu_to_le64(length),
+		.virt_addr = cpu_to_le64(virt_addr),
+	};
+	struct virtio_rdma_mr_rsp rsp;
+	struct ib_block_iter iter;
+	struct vrdma_mr *mr;
+	dma_addr_t table_dma;
+	__le64 *table;
+	size_t npages;
+	u32 i = 0;
+	int ret;
+
+	if (!length || length > dev->attr.max_mr_size)
+		return ERR_PTR(-EINVAL);
+	if ((start ^ virt_addr) & (VRDMA_PAGE_SIZE - 1))
+		return ERR_PTR(-EINVAL);
+	npages = DIV_ROUND_UP((start & (VRDMA_PAGE_SIZE - 1)) + length,
+			      VRDMA_PAGE_SIZE);
+	if (npages > VRDMA_MAX_TABLE_PAGES)
+		return ERR_PTR(-EINVAL);
+
+	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
+	if (!mr)
+		return ERR_PTR(-ENOMEM);
+	mr->umem = ib_umem_get(ibpd->device, start, length, access);
+	if (IS_ERR(mr->umem)) {
+		ret = PTR_ERR(mr->umem);
+		goto err_mr;
+	}
+	table = dma_alloc_coherent(dev->dma_dev, npages * sizeof(*table),
+				   &table_dma, GFP_KERNEL | __GFP_NOWARN);
+	if (!table) {
+		ret = -ENOMEM;
+		goto err_umem;
+	}
+	rdma_umem_for_each_dma_block(mr->umem, &iter, VRDMA_PAGE_SIZE) {
+		if (WARN_ON_ONCE(i == npages))
+			break;
+		table[i++] = cpu_to_le64(rdma_block_iter_dma_address(&iter));
+	}
+	req.pages = cpu_to_le64(table_dma);
+	req.npages = cpu_to_le32(i);
+	ret = vrdma_ctrl_ask(dev, VIRTIO_RDMA_CMD_REG_USER_MR, &req, &rsp);
+	dma_free_coherent(dev->dma_dev, npages * sizeof(*table), table,
+			  table_dma);
+	if (ret)
+		goto err_umem;
+	set_keys(mr, &rsp);
+	mr->ibmr.iova = virt_addr;
+	mr->ibmr.length = length;
+	mr->start = start;
+	mr->access = access;
+	return &mr->ibmr;
+
+err_umem:
+	ib_umem_release(mr->umem);
+err_mr:
+	kfree(mr);
+	return ERR_PTR(ret);
+}
+
+/*
+ * A region does not change: make another one, the core drops the old one.
+ * The keys are new, which is not what programs expect of a change of access.
+ */
+struct ib_mr *vrdma_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
+				  u64 length, u64 virt_addr, int access,
+				  struct ib_pd *ibpd, struct ib_udata *udata)
+{
+	struct vrdma_mr *mr = to_vmr(ibmr);
+
+	if (flags & ~IB_MR_REREG_SUPPORTED || flags == IB_MR_REREG_ACCESS)
+		return ERR_PTR(-EOPNOTSUPP);
+	if (!(flags & IB_MR_REREG_TRANS)) {
+		start = mr->start;
+		length = ibmr->length;
+		virt_addr = ibmr->iova;
+	}
+	if (!(flags & IB_MR_REREG_ACCESS))
+		access = mr->access;
+	return vrdma_reg_user_mr(ibpd, start, length, virt_addr, access,
+				 udata);
+}
+
+struct ib_mr *vrdma_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type,
+			     u32 max_num_sg)
+{
+	struct vrdma_dev *dev = to_vdev(ibpd->device);
+	struct virtio_rdma_create_mr_req req = {
+		.pdn = cpu_to_le32(to_vpd(ibpd)->pdn),
+		/* The REG_MR work request narrows it down. */
+		.access = cpu_to_le32(IB_ACCESS_LOCAL_WRITE |
+				      VRDMA_ACCESS_REMOTE),
+		.max_num_sg = cpu_to_le32(max_num_sg),
+	};
+	struct virtio_rdma_mr_rsp rsp;
+	struct vrdma_mr *mr;
+	int ret;
+
+	if (type != IB_MR_TYPE_MEM_REG)
+		return ERR_PTR(-EOPNOTSUPP);
+	if (!max_num_sg || max_num_sg > dev->attr.max_fast_reg_page_list_len)
+		return ERR_PTR(-EINVAL);
+
+	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
+	if (!mr)
+		return ERR_PTR(-ENOMEM);
+	mr->max_pages = max_num_sg;
+	mr->pages = dma_alloc_coherent(dev->dma_dev,
+				       max_num_sg * sizeof(*mr->pages),
+				       &mr->pages_dma, GFP_KERNEL);
+	if (!mr->pages) {
+		ret = -ENOMEM;
+		goto err_mr;
+	}
+	ret = vrdma_ctrl_ask(dev, VIRTIO_RDMA_CMD_CREATE_MR, &req, &rsp);
+	if (ret)
+		goto err_pages;
+	set_keys(mr, &rsp);
+	return &mr->ibmr;
+
+err_pages:
+	dma_free_coherent(dev->dma_dev, max_num_sg * sizeof(*mr->pages),
+			  mr->pages, mr->pages_dma);
+err_mr:
+	kfree(mr);
+	return ERR_PTR(ret);
+}
+
+static int set_page(struct ib_mr *ibmr, u64 addr)
+{
+	struct vrdma_mr *mr = to_vmr(ibmr);
+
+	if (mr->npages == mr->max_pages)
+		return -ENOMEM;
+	mr->pages[mr->npages++] = cpu_to_le64(addr);
+	return 0;
+}
+
+/* May be called in atomic context. */
+int vrdma_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int nents,
+		    unsigned int *offset)
+{
+	struct virtio_rdma_map_mr_sg_req req = {};
+	struct virtio_rdma_map_mr_sg_rsp rsp;
+	struct vrdma_mr *mr = to_vmr(ibmr);
+	int mapped, ret;
+
+	if (!mr->pages || ibmr->page_size != VRDMA_PAGE_SIZE)
+		return -EINVAL;
+	mr->npages = 0;
+	mapped = ib_sg_to_pages(ibmr, sg, nents, offset, set_page);
+	if (mapped <= 0)
+		return mapped;
+
+	req.mrn = cpu_to_le32(mr->mrn);
+	req.npages = cpu_to_le32(mr->npages);
+	req.start = cpu_to_le64(ibmr->iova);
+	req.length = cpu_to_le64(ibmr->length);
+	req.pages = cpu_to_le64(mr->pages_dma);
+	ret = vrdma_ctrl(to_vdev(ibmr->device), VIRTIO_RDMA_CMD_MAP_MR_SG,
+			 &req, sizeof(req), &rsp, sizeof(rsp), VRDMA_ATOMIC);
+	return ret ? ret : mapped;
+}
+
+int vrdma_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
+{
+	struct vrdma_dev *dev = to_vdev(ibmr->device);
+	struct vrdma_mr *mr = to_vmr(ibmr);
+	struct virtio_rdma_dereg_mr_req req = {
+		.mrn = cpu_to_le32(mr->mrn),
+	};
+	int ret;
+
+	ret = vrdma_ctrl_destroy(dev, VIRTIO_RDMA_CMD_DEREG_MR, &req);
+	if (ret)
+		return ret;
+	if (mr->pages)
+		dma_free_coherent(dev->dma_dev,
+				  mr->max_pages * sizeof(*mr->pages),
+				  mr->pages, mr->pages_dma);
+	ib_umem_release(mr->umem);
+	kfree(mr);
+	return 0;
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The NIC that shares its link and its addresses with the adapter: function 0
+ * of the same PCI slot, or else the one with the same MAC address. It may
+ * come and go while the adapter stays.
+ */
+#include <linux/etherdevice.h>
+#include <linux/pci.h>
+#include <linux/rtnetlink.h>
+
+#include "vrdma.h"
+
+/* Is @child a NIC of the PCI device @parent, or of its virtio device? */
+static bool is_nic_of(const struct net_device *netdev,
+		      const struct device *parent)
+{
+	const struct device *dev = netdev->dev.parent;
+
+	return dev && (dev == parent || dev->parent == parent);
+}
+
+static bool same_slot(struct vrdma_dev *dev, const struct net_device *netdev)
+{
+	struct device *parent = dev->vdev->dev.parent;
+	struct pci_dev *pci, *nic;
+	bool same;
+
+	if (!parent || !dev_is_pci(parent))
+		return false;
+	pci = to_pci_dev(parent);
+	if (PCI_FUNC(pci->devfn) == 0)
+		return false;
+	nic = pci_get_slot(pci->bus, PCI_DEVFN(PCI_SLOT(pci->devfn), 0));
+	if (!nic)
+		return false;
+	same = is_nic_of(netdev, &nic->dev);
+	pci_dev_put(nic);
+	return same;
+}
+
+static bool same_mac(struct vrdma_dev *dev, const struct net_device *netdev)
+{
+	/* VLANs, bridges and the like borrow the address of a NIC. */
+	return dev->have_mac && netdev->dev.parent &&
+	       netdev->type == ARPHRD_ETHER &&
+	       ether_addr_equal(netdev->dev_addr, dev->mac);
+}
+
+static bool is_ours(struct vrdma_dev *dev, const struct net_device *netdev)
+{
+	return same_slot(dev, netdev) || same_mac(dev, netdev);
+}
+
+/* With the RTNL held. */
+static void set_netdev(struct vrdma_dev *dev, struct net_device *netdev)
+{
+	mutex_lock(&dev->netdev_lock);
+	if (!ib_device_set_netdev(&dev->ibdev, netdev, VRDMA_PORT))
+		dev->netdev = netdev;
+	mutex_unlock(&dev->netdev_lock);
+}
+
+/*
+ * Addresses that a NIC had before it was ours make GIDs, and a change of the
+ * port's state is an event.
+ */
+void vrdma_port_work(struct work_struct *work)
+{
+	struct vrdma_dev *dev = container_of(work, struct vrdma_dev,
+					     port_work);
+	struct ib_port_attr attr = {};
+	struct ib_event event = {
+		.device = &dev->ibdev,
+		.element.port_num = VRDMA_PORT,
+	};
+	bool active;
+
+	if (xchg(&dev->rescan, false))
+		rdma_roce_rescan_device(&dev->ibdev);
+	if (ib_query_port(&dev->ibdev, VRDMA_PORT, &attr))
+		return;
+	active = attr.state == IB_PORT_ACTIVE;
+	if (active == dev->port_active)
+		return;
+	dev->port_active = active;
+	event.event = active ? IB_EVENT_PORT_ACTIVE : IB_EVENT_PORT_ERR;
+	ib_dispatch_event(&event);
+}
+
+static int netdev_event(struct notifier_block *nb, unsigned long what,
+			void *ptr)
+{
+	struct vrdma_dev *dev = container_of(nb, struct vrdma_dev, netdev_nb);
+	struct net_device *netdev = netdev_notifier_info_to_dev(ptr);
+	bool bound = READ_ONCE(dev->netdev) == netdev;
+
+	switch (what) {
+	case NETDEV_REGISTER:
+	case NETDEV_CHANGEADDR:
+		if (!dev->netdev && is_ours(dev, netdev)) {
+			set_netdev(dev, netdev);
+			bound = true;
+			WRITE_ONCE(dev->rescan, true);
+		}
+		break;
+	case NETDEV_UNREGISTER:
+		if (bound)
+			set_netdev(dev, NULL);
+		break;
+	case NETDEV_UP:
+	case NETDEV_DOWN:
+	case NETDEV_CHANGE:
+	case NETDEV_CHANGEMTU:
+		break;
+	default:
+		return NOTIFY_DONE;
+	}
+	if (bound && dev->registered)
+		schedule_work(&dev->port_work);
+	return NOTIFY_DONE;
+}
+
+/* A notifier hears of the NICs that are there first. */
+int vrdma_netdev_init(struct vrdma_dev *dev)
+{
+	dev->netdev_nb.notifier_call = netdev_event;
+	return register_netdevice_notifier(&dev->netdev_nb);
+}
+
+void vrdma_netdev_exit(struct vrdma_dev *dev)
+{
+	dev->registered = false;
+	unregister_netdevice_notifier(&dev->netdev_nb);
+	cancel_work_sync(&dev->port_work);
+}

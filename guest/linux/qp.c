@@ -1,0 +1,432 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Queue pairs.
+ */
+#include <linux/log2.h>
+#include <rdma/uverbs_ioctl.h>
+
+#include "vrdma.h"
+
+#define SLOT_HEADER offsetof(struct virtio_rdma_wqe_slot, wqe)
+#define SQ_SLOT_MIN 128
+#define RQ_SLOT_MIN 32
+
+static int check_caps(struct vrdma_dev *dev, const struct ib_qp_cap *cap)
+{
+	const struct ib_device_attr *attr = &dev->attr;
+
+	if (cap->max_send_wr > attr->max_qp_wr ||
+	    cap->max_recv_wr > attr->max_qp_wr ||
+	    cap->max_send_sge > attr->max_send_sge ||
+	    cap->max_recv_sge > attr->max_recv_sge ||
+	    cap->max_inline_data > dev->max_inline)
+		return -EINVAL;
+	return 0;
+}
+
+static u32 sq_shift(const struct ib_qp_cap *cap)
+{
+	u32 tail = max_t(u32, cap->max_inline_data,
+			 cap->max_send_sge * sizeof(struct virtio_rdma_sge));
+	u32 len = SLOT_HEADER + sizeof(struct virtio_rdma_sq_wqe) + tail;
+
+	return ilog2(roundup_pow_of_two(max_t(u32, len, SQ_SLOT_MIN)));
+}
+
+static u32 rq_shift(const struct ib_qp_cap *cap)
+{
+	u32 len = SLOT_HEADER + sizeof(struct virtio_rdma_rq_wqe) +
+		  cap->max_recv_sge * sizeof(struct virtio_rdma_sge);
+
+	return ilog2(roundup_pow_of_two(max_t(u32, len, RQ_SLOT_MIN)));
+}
+
+static void use_vqs(struct vrdma_dev *dev, struct vrdma_qp *qp, u32 qpn)
+{
+	qp->ibqp.qp_num = qpn;
+	qp->sq.ring.vq = dev->vqs[VIRTIO_RDMA_SQ_VQ(dev->num_cq, qpn)];
+	qp->rq.ring.vq = dev->vqs[VIRTIO_RDMA_RQ_VQ(dev->num_cq, qpn)];
+}
+
+static int grow_vqs(struct vrdma_dev *dev, struct vrdma_qp *qp)
+{
+	int ret;
+
+	ret = vrdma_vq_grow(dev, qp->sq.ring.vq,
+			    max_t(u32, qp->sq.max_wr, VRDMA_DEPTH_MIN));
+	if (ret)
+		return ret;
+	return vrdma_vq_grow(dev, qp->rq.ring.vq,
+			     max_t(u32, qp->rq.max_wr, VRDMA_DEPTH_MIN));
+}
+
+/*
+ * Give the virtqueues back. When they cannot be reset they are clean only if
+ * the device has returned everything; else the number stays out of use, and
+ * what the device may still look at is never freed.
+ */
+static void drop_vqs(struct vrdma_dev *dev, struct vrdma_qp *qp)
+{
+	bool clean;
+
+	if (!vrdma_vq_park(dev, qp->sq.ring.vq) &&
+	    !vrdma_vq_park(dev, qp->rq.ring.vq)) {
+		clean = true;
+	} else {
+		if (qp->sq.ring.buf) {
+			vrdma_wq_reap(&qp->sq);
+			vrdma_wq_reap(&qp->rq);
+		}
+		clean = qp->sq.ring.head == qp->sq.ring.tail &&
+			qp->rq.ring.head == qp->rq.ring.tail;
+	}
+	if (clean) {
+		vrdma_buf_put(qp->sq.ring.buf);
+		vrdma_buf_put(qp->rq.ring.buf);
+		clear_bit(qp->ibqp.qp_num, dev->qps_busy);
+	}
+}
+
+static u32 free_qpn(struct vrdma_dev *dev, enum ib_qp_type type)
+{
+	if (type == IB_QPT_GSI)
+		return test_bit(1, dev->qps_busy) ? dev->num_qp : 1;
+	return find_next_zero_bit(dev->qps_busy, dev->num_qp, 2);
+}
+
+/*
+ * Create the QP at the device, on virtqueues of the right size. Takes the
+ * number of the QP out of use.
+ */
+static int create(struct vrdma_dev *dev, struct vrdma_qp *qp,
+		  const struct ib_qp_init_attr *init)
+{
+	struct virtio_rdma_create_qp_req req = {
+		.pdn = cpu_to_le32(to_vpd(qp->ibqp.pd)->pdn),
+		.qp_type = init->qp_type,
+		.sq_sig_type = init->sq_sig_type == IB_SIGNAL_ALL_WR ?
+				VIRTIO_RDMA_SIGNAL_ALL_WR :
+				VIRTIO_RDMA_SIGNAL_REQ_WR,
+		.max_send_wr = cpu_to_le32(max_t(u32, qp->sq.max_wr,
+						 VRDMA_DEPTH_MIN)),
+		.max_send_sge = cpu_to_le32(qp->sq.max_sge),
+		.send_cqn = cpu_to_le32(to_vcq(init->send_cq)->cqn),
+		.max_recv_wr = cpu_to_le32(max_t(u32, qp->rq.max_wr,
+						 VRDMA_DEPTH_MIN)),
+		.max_recv_sge = cpu_to_le32(qp->rq.max_sge),
+		.recv_cqn = cpu_to_le32(to_vcq(init->recv_cq)->cqn),
+		.max_inline_data = cpu_to_le32(qp->max_inline),
+	};
+	struct virtio_rdma_qpn rsp;
+	u32 wanted, qpn;
+	int ret;
+
+	wanted = free_qpn(dev, init->qp_type);
+	if (wanted >= dev->num_qp)
+		return -ENOMEM;
+	use_vqs(dev, qp, wanted);
+	set_bit(wanted, dev->qps_busy);
+	ret = grow_vqs(dev, qp);
+	if (ret)
+		goto err;
+	ret = vrdma_ctrl_ask(dev, VIRTIO_RDMA_CMD_CREATE_QP, &req, &rsp);
+	if (ret)
+		goto err;
+	qpn = le32_to_cpu(rsp.qpn);
+	if (qpn == wanted)
+		return 0;
+
+	/* The device chose another number. */
+	drop_vqs(dev, qp);
+	if (qpn >= dev->num_qp || test_and_set_bit(qpn, dev->qps_busy))
+		return -EPROTO;
+	use_vqs(dev, qp, qpn);
+	ret = grow_vqs(dev, qp);
+	if (!ret)
+		return 0;
+	vrdma_ctrl_do(dev, VIRTIO_RDMA_CMD_DESTROY_QP, &rsp);
+err:
+	drop_vqs(dev, qp);
+	return ret;
+}
+
+/* One buffer for both queues; that of a process begins with the counters. */
+static int make_slots(struct vrdma_qp *qp, const struct ib_qp_cap *cap)
+{
+	u32 sq_slots = virtqueue_get_vring_size(qp->sq.ring.vq);
+	u32 rq_slots = virtqueue_get_vring_size(qp->rq.ring.vq);
+	u32 sq_pages = vrdma_ring_pages(sq_slots, sq_shift(cap));
+	u32 rq_pages = vrdma_ring_pages(rq_slots, rq_shift(cap));
+	u32 first = qp->user;
+	struct vrdma_buf *buf;
+
+	buf = vrdma_buf_alloc(first + sq_pages + rq_pages);
+	if (!buf)
+		return -ENOMEM;
+	vrdma_ring_init(&qp->sq.ring, buf, first, sq_slots, sq_shift(cap));
+	vrdma_ring_init(&qp->rq.ring, buf, first + sq_pages, rq_slots,
+			rq_shift(cap));
+	vrdma_buf_put(buf);
+	return 0;
+}
+
+static int respond(struct vrdma_qp *qp, struct ib_udata *udata)
+{
+	struct vrdma_buf *buf = qp->sq.ring.buf;
+	struct virtio_rdma_create_qp_resp resp = {
+		.mmap_size = buf->npages << PAGE_SHIFT,
+		.sq_offset = qp->sq.ring.first_page << PAGE_SHIFT,
+		.sq_slots = vrdma_ring_slots(&qp->sq.ring),
+		.sq_slot_size = 1U << qp->sq.ring.shift,
+		.rq_offset = qp->rq.ring.first_page << PAGE_SHIFT,
+		.rq_slots = vrdma_ring_slots(&qp->rq.ring),
+		.rq_slot_size = 1U << qp->rq.ring.shift,
+	};
+	int ret;
+
+	qp->mmap = vrdma_mmap_insert(udata, buf);
+	if (IS_ERR(qp->mmap)) {
+		ret = PTR_ERR(qp->mmap);
+		qp->mmap = NULL;
+		return ret;
+	}
+	resp.mmap_offset = rdma_user_mmap_get_offset(&qp->mmap->rdma);
+	ret = vrdma_respond(udata, &resp, sizeof(resp));
+	if (ret)
+		vrdma_mmap_remove(qp->mmap);
+	return ret;
+}
+
+static int destroy(struct vrdma_dev *dev, struct vrdma_qp *qp)
+{
+	struct virtio_rdma_qpn req = { .qpn = cpu_to_le32(qp->ibqp.qp_num) };
+
+	return vrdma_ctrl_destroy(dev, VIRTIO_RDMA_CMD_DESTROY_QP, &req);
+}
+
+int vrdma_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
+		    struct ib_udata *udata)
+{
+	struct vrdma_dev *dev = to_vdev(ibqp->device);
+	struct vrdma_qp *qp = to_vqp(ibqp);
+	int ret;
+
+	if (init->create_flags || init->srq || !init->send_cq ||
+	    !init->recv_cq)
+		return -EOPNOTSUPP;
+	switch (init->qp_type) {
+	case IB_QPT_RC:
+	case IB_QPT_UC:
+	case IB_QPT_UD:
+		break;
+	case IB_QPT_GSI:
+		if (!udata)
+			break;
+		fallthrough;
+	default:
+		return -EOPNOTSUPP;
+	}
+	ret = check_caps(dev, &init->cap);
+	if (ret)
+		return ret;
+
+	spin_lock_init(&qp->sq.ring.lock);
+	spin_lock_init(&qp->rq.ring.lock);
+	qp->user = !!udata;
+	qp->state = IB_QPS_RESET;
+	qp->sig_type = init->sq_sig_type;
+	qp->sq.max_wr = init->cap.max_send_wr;
+	qp->sq.max_sge = init->cap.max_send_sge;
+	qp->rq.max_wr = init->cap.max_recv_wr;
+	qp->rq.max_sge = init->cap.max_recv_sge;
+	qp->max_inline = init->cap.max_inline_data;
+
+	mutex_lock(&dev->vq_lock);
+	ret = create(dev, qp, init);
+	if (ret)
+		goto err_unlock;
+	ret = make_slots(qp, &init->cap);
+	if (ret)
+		goto err_destroy;
+	if (qp->user) {
+		ret = respond(qp, udata);
+		if (ret)
+			goto err_destroy;
+	}
+	WRITE_ONCE(dev->qps[ibqp->qp_num], qp);
+	mutex_unlock(&dev->vq_lock);
+	return 0;
+
+err_destroy:
+	destroy(dev, qp);
+	drop_vqs(dev, qp);
+err_unlock:
+	mutex_unlock(&dev->vq_lock);
+	return ret;
+}
+
+static void put_ah_attr(struct virtio_rdma_ah_attr *to,
+			struct rdma_ah_attr *from)
+{
+	const struct ib_global_route *grh = rdma_ah_read_grh(from);
+
+	memcpy(to->dgid, grh->dgid.raw, sizeof(to->dgid));
+	to->flow_label = cpu_to_le32(grh->flow_label);
+	to->sgid_index = grh->sgid_index;
+	to->hop_limit = grh->hop_limit;
+	to->traffic_class = grh->traffic_class;
+	to->sl = rdma_ah_get_sl(from);
+	to->static_rate = rdma_ah_get_static_rate(from);
+	to->port_num = rdma_ah_get_port_num(from);
+	to->ah_flags = rdma_ah_get_ah_flags(from);
+	memcpy(to->dmac, rdma_ah_retrieve_dmac(from), sizeof(to->dmac));
+}
+
+static void get_ah_attr(struct rdma_ah_attr *to,
+			const struct virtio_rdma_ah_attr *from)
+{
+	to->type = RDMA_AH_ATTR_TYPE_ROCE;
+	rdma_ah_set_ah_flags(to, from->ah_flags);
+	rdma_ah_set_grh(to, NULL, le32_to_cpu(from->flow_label),
+			from->sgid_index, from->hop_limit,
+			from->traffic_class);
+	rdma_ah_set_dgid_raw(to, (void *)from->dgid);
+	rdma_ah_set_sl(to, from->sl);
+	rdma_ah_set_static_rate(to, from->static_rate);
+	rdma_ah_set_port_num(to, from->port_num);
+	memcpy(to->roce.dmac, from->dmac, sizeof(from->dmac));
+}
+
+int vrdma_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		    struct ib_udata *udata)
+{
+	struct vrdma_dev *dev = to_vdev(ibqp->device);
+	struct virtio_rdma_modify_qp_req req = {
+		.qpn = cpu_to_le32(ibqp->qp_num),
+		.attr_mask = cpu_to_le32(mask),
+		.attr = {
+			.qp_state = attr->qp_state,
+			.cur_qp_state = attr->cur_qp_state,
+			.path_mtu = attr->path_mtu,
+			.path_mig_state = attr->path_mig_state,
+			.qkey = cpu_to_le32(attr->qkey),
+			.rq_psn = cpu_to_le32(attr->rq_psn),
+			.sq_psn = cpu_to_le32(attr->sq_psn),
+			.dest_qp_num = cpu_to_le32(attr->dest_qp_num),
+			.qp_access_flags = cpu_to_le32(attr->qp_access_flags),
+			.pkey_index = cpu_to_le16(attr->pkey_index),
+			.en_sqd_async_notify = attr->en_sqd_async_notify,
+			.max_rd_atomic = attr->max_rd_atomic,
+			.max_dest_rd_atomic = attr->max_dest_rd_atomic,
+			.min_rnr_timer = attr->min_rnr_timer,
+			.port_num = attr->port_num,
+			.timeout = attr->timeout,
+			.retry_cnt = attr->retry_cnt,
+			.rnr_retry = attr->rnr_retry,
+			.rate_limit = cpu_to_le32(attr->rate_limit),
+		},
+	};
+	struct vrdma_qp *qp = to_vqp(ibqp);
+	int ret;
+
+	if (mask & ~(IB_QP_ATTR_STANDARD_BITS | IB_QP_RATE_LIMIT))
+		return -EOPNOTSUPP;
+	if (mask & IB_QP_AV) {
+		if (attr->ah_attr.type != RDMA_AH_ATTR_TYPE_ROCE)
+			return -EINVAL;
+		put_ah_attr(&req.attr.ah_attr, &attr->ah_attr);
+	}
+	ret = vrdma_ctrl_do(dev, VIRTIO_RDMA_CMD_MODIFY_QP, &req);
+	if (ret || !(mask & IB_QP_STATE))
+		return ret;
+
+	WRITE_ONCE(qp->state, attr->qp_state);
+	if (attr->qp_state == IB_QPS_RESET) {
+		vrdma_cq_clean(to_vcq(ibqp->send_cq), ibqp->qp_num);
+		vrdma_cq_clean(to_vcq(ibqp->recv_cq), ibqp->qp_num);
+	}
+	return 0;
+}
+
+int vrdma_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		   struct ib_qp_init_attr *init)
+{
+	struct virtio_rdma_query_qp_req req = {
+		.qpn = cpu_to_le32(ibqp->qp_num),
+		.attr_mask = cpu_to_le32(mask),
+	};
+	struct vrdma_qp *qp = to_vqp(ibqp);
+	struct virtio_rdma_qp_attr rsp;
+	int ret;
+
+	ret = vrdma_ctrl_ask(to_vdev(ibqp->device), VIRTIO_RDMA_CMD_QUERY_QP,
+			     &req, &rsp);
+	if (ret)
+		return ret;
+
+	memset(attr, 0, sizeof(*attr));
+	attr->qp_state = rsp.qp_state;
+	attr->cur_qp_state = rsp.cur_qp_state;
+	attr->path_mtu = rsp.path_mtu;
+	attr->path_mig_state = rsp.path_mig_state;
+	attr->qkey = le32_to_cpu(rsp.qkey);
+	attr->rq_psn = le32_to_cpu(rsp.rq_psn);
+	attr->sq_psn = le32_to_cpu(rsp.sq_psn);
+	attr->dest_qp_num = le32_to_cpu(rsp.dest_qp_num);
+	attr->qp_access_flags = le32_to_cpu(rsp.qp_access_flags);
+	attr->pkey_index = le16_to_cpu(rsp.pkey_index);
+	attr->en_sqd_async_notify = rsp.en_sqd_async_notify;
+	attr->sq_draining = rsp.sq_draining;
+	attr->max_rd_atomic = rsp.max_rd_atomic;
+	attr->max_dest_rd_atomic = rsp.max_dest_rd_atomic;
+	attr->min_rnr_timer = rsp.min_rnr_timer;
+	attr->port_num = rsp.port_num;
+	attr->timeout = rsp.timeout;
+	attr->retry_cnt = rsp.retry_cnt;
+	attr->rnr_retry = rsp.rnr_retry;
+	attr->rate_limit = le32_to_cpu(rsp.rate_limit);
+	get_ah_attr(&attr->ah_attr, &rsp.ah_attr);
+	attr->cap.max_send_wr = qp->sq.max_wr;
+	attr->cap.max_recv_wr = qp->rq.max_wr;
+	attr->cap.max_send_sge = qp->sq.max_sge;
+	attr->cap.max_recv_sge = qp->rq.max_sge;
+	attr->cap.max_inline_data = qp->max_inline;
+
+	init->event_handler = ibqp->event_handler;
+	init->qp_context = ibqp->qp_context;
+	init->send_cq = ibqp->send_cq;
+	init->recv_cq = ibqp->recv_cq;
+	init->srq = ibqp->srq;
+	init->cap = attr->cap;
+	init->sq_sig_type = qp->sig_type;
+	init->qp_type = ibqp->qp_type;
+	init->port_num = attr->port_num;
+	return 0;
+}
+
+int vrdma_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
+{
+	struct vrdma_dev *dev = to_vdev(ibqp->device);
+	struct virtio_rdma_modify_qp_req reset = {
+		.qpn = cpu_to_le32(ibqp->qp_num),
+		.attr_mask = cpu_to_le32(IB_QP_STATE),
+		.attr.qp_state = IB_QPS_RESET,
+	};
+	struct vrdma_qp *qp = to_vqp(ibqp);
+	int ret;
+
+	mutex_lock(&dev->vq_lock);
+	/* This makes the device return all buffers. */
+	if (!dev->ring_reset)
+		vrdma_ctrl_do(dev, VIRTIO_RDMA_CMD_MODIFY_QP, &reset);
+	ret = destroy(dev, qp);
+	if (!ret) {
+		WRITE_ONCE(dev->qps[ibqp->qp_num], NULL);
+		vrdma_cq_clean(to_vcq(ibqp->send_cq), ibqp->qp_num);
+		vrdma_cq_clean(to_vcq(ibqp->recv_cq), ibqp->qp_num);
+		vrdma_mmap_remove(qp->mmap);
+		drop_vqs(dev, qp);
+	}
+	mutex_unlock(&dev->vq_lock);
+	return ret;
+}

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Posting work requests.
+ *
+ * The kernel's own go into the slots here. A process has written its own
+ * already and rings a doorbell: a post without work requests. It names
+ * slots by a counter and each slot names its length; the address that the
+ * device gets is the kernel's choice. The device reads a WQE once and checks
+ * it against the PD of the QP, so there is nothing in it that a process could
+ * do harm with: REG_MR, which is for the kernel alone, works on regions made
+ * for fast registration, and no PD of a process has any.
+ */
+#include "vrdma.h"
+
+#define SLOT_HEADER offsetof(struct virtio_rdma_wqe_slot, wqe)
+
+/* Take back what the device is done with. With the ring's lock held. */
+void vrdma_wq_reap(struct vrdma_wq *wq)
+{
+	while (vrdma_ring_reap(&wq->ring))
+		;
+}
+
+static u32 in_flight(const struct vrdma_wq *wq)
+{
+	return wq->ring.head - wq->ring.tail;
+}
+
+static int post_user(struct vrdma_wq *wq, const u32 *producer)
+{
+	struct vrdma_ring *ring = &wq->ring;
+	u32 room = (1U << ring->shift) - SLOT_HEADER;
+	bool notify = false;
+	unsigned long flags;
+	u32 count;
+	int ret = 0;
+
+	spin_lock_irqsave(&ring->lock, flags);
+	vrdma_wq_reap(wq);
+	count = smp_load_acquire(producer) - ring->head;
+	if (count > vrdma_ring_slots(ring) - in_flight(wq)) {
+		ret = -EINVAL;
+		goto out;
+	}
+	while (count--) {
+		const struct virtio_rdma_wqe_slot *slot =
+			vrdma_ring_slot(ring, ring->head);
+		u32 len = READ_ONCE(slot->length);
+
+		/* The device has an error completion for a bad length, too. */
+		ret = vrdma_ring_add(ring, SLOT_HEADER, clamp(len, 1U, room),
+				     false);
+		if (ret)
+			break;
+	}
+	notify = virtqueue_kick_prepare(ring->vq);
+out:
+	spin_unlock_irqrestore(&ring->lock, flags);
+	if (notify)
+		virtqueue_notify(ring->vq);
+	return ret;
+}
+
+static struct virtio_rdma_qp_page *user_page(struct vrdma_qp *qp)
+{
+	return page_address(qp->sq.ring.buf->pages[0]);
+}
+
+static void fill_av(struct virtio_rdma_sq_wqe *wqe, const struct ib_ud_wr *ud)
+{
+	wqe->wr.ud.remote_qpn = cpu_to_le32(ud->remote_qpn);
+	wqe->wr.ud.remote_qkey = cpu_to_le32(ud->remote_qkey);
+	wqe->wr.ud.av = to_vah(ud->ah)->av;
+}
+
+/* The part of a send WQE that depends on the opcode. */
+static int fill_op(struct vrdma_qp *qp, const struct ib_send_wr *wr,
+		   struct virtio_rdma_sq_wqe *wqe)
+{
+	bool ud = qp->ibqp.qp_type == IB_QPT_UD ||
+		  qp->ibqp.qp_type == IB_QPT_GSI;
+
+	switch (wr->opcode) {
+	case IB_WR_SEND:
+	case IB_WR_SEND_WITH_IMM:
+		if (ud)
+			fill_av(wqe, ud_wr(wr));
+		break;
+	case IB_WR_SEND_WITH_INV:
+	case IB_WR_LOCAL_INV:
+		break;
+	case IB_WR_RDMA_WRITE:
+	case IB_WR_RDMA_WRITE_WITH_IMM:
+	case IB_WR_RDMA_READ:
+	case IB_WR_RDMA_READ_WITH_INV:
+		wqe->wr.rdma.remote_addr =
+			cpu_to_le64(rdma_wr(wr)->remote_addr);
+		wqe->wr.rdma.rkey = cpu_to_le32(rdma_wr(wr)->rkey);
+		break;
+	case IB_WR_ATOMIC_CMP_AND_SWP:
+	case IB_WR_ATOMIC_FETCH_AND_ADD:
+		wqe->wr.atomic.remote_addr =
+			cpu_to_le64(atomic_wr(wr)->remote_addr);
+		wqe->wr.atomic.compare_add =
+			cpu_to_le64(atomic_wr(wr)->compare_add);
+		wqe->wr.atomic.swap = cpu_to_le64(atomic_wr(wr)->swap);
+		wqe->wr.atomic.rkey = cpu_to_le32(atomic_wr(wr)->rkey);
+		break;
+	case IB_WR_REG_MR:
+		wqe->wr.reg.mrn = cpu_to_le32(to_vmr(reg_wr(wr)->mr)->mrn);
+		wqe->wr.reg.key = cpu_to_le32(reg_wr(wr)->key);
+		wqe->wr.reg.access = cpu_to_le32(reg_wr(wr)->access &
+						 VRDMA_ACCESS_MR);
+		break;
+	default:
+		return -EOPNOTSUPP;
+	}
+	return 0;
+}
+
+static void fill_ex(const struct ib_send_wr *wr,
+		    struct virtio_rdma_sq_wqe *wqe)
+{
+	switch (wr->opcode) {
+	case IB_WR_SEND_WITH_IMM:
+	case IB_WR_RDMA_WRITE_WITH_IMM:
+		memcpy(wqe->ex.imm_data, &wr->ex.imm_data,
+		       sizeof(wqe->ex.imm_data));
+		break;
+	case IB_WR_SEND_WITH_INV:
+	case IB_WR_LOCAL_INV:
+	case IB_WR_RDMA_READ_WITH_INV:
+		wqe->ex.invalidate_rkey = cpu_to_le32(wr->ex.invalidate_rkey);
+		break;
+	default:
+		break;
+	}
+}
+
+static void fill_sges(struct virtio_rdma_sge *to, const struct ib_sge *from,
+		      int num)
+{
+	int i;
+
+	for (i = 0; i < num; i++) {
+		to[i].addr = cpu_to_le64(from[i].addr);
+		to[i].length = cpu_to_le32(from[i].length);
+		to[i].lkey = cpu_to_le32(from[i].lkey);
+	}
+}
+
+/* Returns the length or a negative error. */
+static int fill_inline(struct vrdma_qp *qp, const struct ib_send_wr *wr,
+		       u8 *to)
+{
+	u32 len = 0;
+	int i;
+
+	for (i = 0; i < wr->num_sge; i++) {
+		const struct ib_sge *sge = &wr->sg_list[i];
+
+		if (sge->length > qp->max_inline - len)
+			return -EINVAL;
+		memcpy(to + len, (void *)(uintptr_t)sge->addr, sge->length);
+		len += sge->length;
+	}
+	return len;
+}
+
+/* Returns the length of the WQE or a negative error. */
+static int fill_send(struct vrdma_qp *qp, const struct ib_send_wr *wr,
+		     struct virtio_rdma_sq_wqe *wqe)
+{
+	u32 flags = wr->send_flags & (IB_SEND_FENCE | IB_SEND_SIGNALED |
+				      IB_SEND_SOLICITED | IB_SEND_INLINE |
+				      IB_SEND_IP_CSUM);
+	int len, ret;
+
+	if (wr->num_sge < 0 || wr->num_sge > qp->sq.max_sge)
+		return -EINVAL;
+	memset(wqe, 0, sizeof(*wqe));
+	ret = fill_op(qp, wr, wqe);
+	if (ret)
+		return ret;
+	fill_ex(wr, wqe);
+	if (flags & IB_SEND_INLINE) {
+		len = fill_inline(qp, wr, (u8 *)(wqe + 1));
+		if (len < 0)
+			return len;
+	} else {
+		fill_sges((void *)(wqe + 1), wr->sg_list, wr->num_sge);
+		wqe->num_sge = cpu_to_le32(wr->num_sge);
+		len = wr->num_sge * sizeof(struct virtio_rdma_sge);
+	}
+	wqe->send_flags = cpu_to_le32(flags);
+	wqe->opcode = cpu_to_le32(wr->opcode);
+	wqe->wr_id = cpu_to_le64(wr->wr_id);
+	return sizeof(*wqe) + len;
+}
+
+static int post_one_send(struct vrdma_qp *qp, const struct ib_send_wr *wr)
+{
+	struct vrdma_ring *ring = &qp->sq.ring;
+	struct virtio_rdma_wqe_slot *slot;
+	int len;
+
+	if (in_flight(&qp->sq) >= qp->sq.max_wr) {
+		vrdma_wq_reap(&qp->sq);
+		if (in_flight(&qp->sq) >= qp->sq.max_wr)
+			return -ENOMEM;
+	}
+	slot = vrdma_ring_slot(ring, ring->head);
+	len = fill_send(qp, wr, (void *)slot->wqe);
+	if (len < 0)
+		return len;
+	return vrdma_ring_add(ring, SLOT_HEADER, len, false);
+}
+
+int vrdma_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
+		    const struct ib_send_wr **bad_wr)
+{
+	struct vrdma_qp *qp = to_vqp(ibqp);
+	struct vrdma_ring *ring = &qp->sq.ring;
+	unsigned long flags;
+	bool notify;
+	int ret = 0;
+
+	*bad_wr = wr;
+	if (qp->user)
+		return wr ? -EINVAL
+			  : post_user(&qp->sq, &user_page(qp)->sq_producer);
+
+	spin_lock_irqsave(&ring->lock, flags);
+	if (qp->state < IB_QPS_RTS)
+		ret = -EINVAL;
+	for (; wr && !ret; wr = wr->next) {
+		*bad_wr = wr;
+		ret = post_one_send(qp, wr);
+	}
+	notify = virtqueue_kick_prepare(ring->vq);
+	spin_unlock_irqrestore(&ring->lock, flags);
+	if (notify)
+		virtqueue_notify(ring->vq);
+	return ret;
+}
+
+static int post_one_recv(struct vrdma_qp *qp, const struct ib_recv_wr *wr)
+{
+	struct vrdma_ring *ring = &qp->rq.ring;
+	struct virtio_rdma_wqe_slot *slot;
+	struct virtio_rdma_rq_wqe *wqe;
+
+	if (wr->num_sge < 0 || wr->num_sge > qp->rq.max_sge)
+		return -EINVAL;
+	if (in_flight(&qp->rq) >= qp->rq.max_wr) {
+		vrdma_wq_reap(&qp->rq);
+		if (in_flight(&qp->rq) >= qp->rq.max_wr)
+			return -ENOMEM;
+	}
+	slot = vrdma_ring_slot(ring, ring->head);
+	wqe = (void *)slot->wqe;
+	wqe->num_sge = cpu_to_le32(wr->num_sge);
+	wqe->wr_id = cpu_to_le64(wr->wr_id);
+	fill_sges((void *)(wqe + 1), wr->sg_list, wr->num_sge);
+	return vrdma_ring_add(ring, SLOT_HEADER, sizeof(*wqe) +
+			      wr->num_sge * sizeof(struct virtio_rdma_sge),
+			      false);
+}
+
+int vrdma_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
+		    const struct ib_recv_wr **bad_wr)
+{
+	struct vrdma_qp *qp = to_vqp(ibqp);
+	struct vrdma_ring *ring = &qp->rq.ring;
+	unsigned long flags;
+	bool notify;
+	int ret = 0;
+
+	*bad_wr = wr;
+	if (qp->user)
+		return wr ? -EINVAL
+			  : post_user(&qp->rq, &user_page(qp)->rq_producer);
+
+	spin_lock_irqsave(&ring->lock, flags);
+	if (qp->state == IB_QPS_RESET)
+		ret = -EINVAL;
+	for (; wr && !ret; wr = wr->next) {
+		*bad_wr = wr;
+		ret = post_one_recv(qp, wr);
+	}
+	notify = virtqueue_kick_prepare(ring->vq);
+	spin_unlock_irqrestore(&ring->lock, flags);
+	if (notify)
+		virtqueue_notify(ring->vq);
+	return ret;
+}

@@ -1,0 +1,59 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# build.sh OUTDIR [WORKDIR]: build the libibverbs provider in rdma-core's tree.
+# The source comes from the directory $SOURCE_CACHE if it is there, else from
+# Debian's archive. Private ABI 34, the one of rdma-core 56, is also that of
+# Debian 12's.
+set -eu
+
+outdir=$1
+workdir=${2:-$outdir/../rdma-core}
+cache=${SOURCE_CACHE:-}
+here=$(cd "$(dirname "$0")" && pwd)
+top=$here/../..
+
+mkdir -p "$outdir" "$workdir"
+outdir=$(cd "$outdir" && pwd)
+workdir=$(cd "$workdir" && pwd)
+src=$workdir/source
+build=$workdir/build
+
+python3 "$top/scripts/fetch.py" ${cache:+--cache "$cache"} \
+    --work "$workdir/fetch" source rdma-core 56.1 "$src"
+
+# What changed only: ninja goes by time
+put() {
+    cmp -s "$1" "$2" || cp "$1" "$2"
+}
+
+provider=$src/providers/virtio_rdma
+mkdir -p "$provider/linux"
+for file in "$here"/providers/virtio_rdma/*; do
+    put "$file" "$provider/${file##*/}"
+done
+put "$top/include/standard-headers/linux/virtio_rdma.h" \
+    "$provider/linux/virtio_rdma.h"
+put "$top/guest/linux/virtio_rdma-abi.h" \
+    "$src/kernel-headers/rdma/virtio_rdma-abi.h"
+
+# Name the provider and its ABI where all are listed
+if ! grep -q virtio_rdma-abi.h "$src/kernel-headers/CMakeLists.txt"; then
+    sed -i 's,^  rdma/vmw_pvrdma-abi\.h$,&\n  rdma/virtio_rdma-abi.h,' \
+        "$src/kernel-headers/CMakeLists.txt"
+fi
+if ! grep -q virtio_rdma "$src/CMakeLists.txt"; then
+    sed -i 's,^add_subdirectory(providers/vmw_pvrdma)$,&\nadd_subdirectory(providers/virtio_rdma),' \
+        "$src/CMakeLists.txt"
+fi
+
+if [ ! -f "$build/build.ninja" ]; then
+    cmake -S "$src" -B "$build" -GNinja -DNO_PYVERBS=1 -DNO_MAN_PAGES=1 \
+        -DCMAKE_BUILD_TYPE=RelWithDebInfo
+fi
+ninja -C "$build" -j "${JOBS:-2}" lib/libvirtio_rdma-rdmav34.so
+
+put "$build/lib/libvirtio_rdma-rdmav34.so" \
+    "$outdir/libvirtio_rdma-rdmav34.so"
+put "$build/providers/virtio_rdma/virtio_rdma.driver" \
+    "$outdir/virtio_rdma.driver"

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Completion queues. The status byte of the next slot tells whether there is
+ * a completion; the kernel is called to arm, and now and then to give
+ * consumed slots back to the device.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "vrdma.h"
+
+static int map_cq(struct vrdma_cq *cq,
+		  const struct virtio_rdma_create_cq_resp *resp)
+{
+	uint32_t i;
+
+	cq->map = mmap(NULL, resp->mmap_size, PROT_READ | PROT_WRITE,
+		       MAP_SHARED, cq->vcq.cq.context->cmd_fd,
+		       resp->mmap_offset);
+	if (cq->map == MAP_FAILED) {
+		cq->map = NULL;
+		return errno;
+	}
+	cq->map_size = resp->mmap_size;
+	cq->page = cq->map;
+	cq->slots = (uint8_t *)cq->map + resp->ring_offset;
+	cq->slot_size = resp->slot_size;
+	cq->mask = resp->slots - 1;
+	i = cq->vcq.cq.cqe;
+	cq->slack = i < cq->mask ? cq->mask - i : 0;
+	return 0;
+}
+
+struct ibv_cq *vrdma_create_cq(struct ibv_context *ctx, int cqe,
+			       struct ibv_comp_channel *channel, int vector)
+{
+	struct vrdma_create_cq_resp resp = {};
+	struct ibv_create_cq cmd;
+	struct vrdma_cq *cq;
+	int ret;
+
+	cq = calloc(1, sizeof(*cq));
+	if (!cq)
+		return NULL;
+	pthread_spin_init(&cq->lock, PTHREAD_PROCESS_PRIVATE);
+	ret = ibv_cmd_create_cq(ctx, cqe, channel, vector, &cq->vcq.cq, &cmd,
+				sizeof(cmd), &resp.ibv_resp, sizeof(resp));
+	if (ret)
+		goto err;
+	if (resp.mmap_size) {
+		cq->vcq.cq.context = ctx;
+		ret = map_cq(cq, &resp.drv_payload);
+		if (ret) {
+			ibv_cmd_destroy_cq(&cq->vcq.cq);
+			goto err;
+		}
+	}
+	return &cq->vcq.cq;
+
+err:
+	pthread_spin_destroy(&cq->lock);
+	free(cq);
+	errno = ret;
+	return NULL;
+}
+
+int vrdma_destroy_cq(struct ibv_cq *ibcq)
+{
+	struct vrdma_cq *cq = to_vcq(ibcq);
+	int ret = ibv_cmd_destroy_cq(ibcq);
+
+	if (ret)
+		return ret;
+	if (cq->map)
+		munmap(cq->map, cq->map_size);
+	pthread_spin_destroy(&cq->lock);
+	free(cq);
+	return 0;
+}
+
+/* Both CQs of a QP, in one order for all. */
+void vrdma_lock_cqs(struct ibv_qp *qp)
+{
+	struct vrdma_cq *a = to_vcq(qp->send_cq), *b = to_vcq(qp->recv_cq);
+
+	if (a > b) {
+		struct vrdma_cq *tmp = a;
+
+		a = b;
+		b = tmp;
+	}
+	pthread_spin_lock(&a->lock);
+	if (a != b)
+		pthread_spin_lock(&b->lock);
+}
+
+void vrdma_unlock_cqs(struct ibv_qp *qp)
+{
+	struct vrdma_cq *a = to_vcq(qp->send_cq), *b = to_vcq(qp->recv_cq);
+
+	if (a != b)
+		pthread_spin_unlock(&b->lock);
+	pthread_spin_unlock(&a->lock);
+}
+
+/*
+ * The WQE with the device's @id ended: say which one of the program's it was.
+ * Returns false if nobody wants to know any more.
+ */
+static bool retire(struct vrdma_context *ctx, uint32_t qpn, uint64_t id,
+		   uint64_t *wr_id)
+{
+	struct vrdma_qp *qp = qpn < ctx->max_qp ? ctx->qps[qpn] : NULL;
+	uint32_t tail, ahead;
+	struct vrdma_wq *wq;
+
+	if (!qp || qp->generation != id >> 32)
+		return false;
+	wq = (uint32_t)id & VRDMA_ID_RECV ? &qp->rq : &qp->sq;
+	tail = atomic_load_explicit(&wq->tail, memory_order_relaxed);
+	ahead = ((uint32_t)id - tail) & VRDMA_ID_INDEX;
+	if (ahead > wq->mask)
+		return false;
+	*wr_id = wq->wr_id[(uint32_t)id & wq->mask];
+	/* Requests before it that ask for no completion ended as well. */
+	atomic_store_explicit(&wq->tail, tail + ahead + 1,
+			      memory_order_release);
+	return true;
+}
+
+static bool read_cqe(struct vrdma_context *ctx,
+		     const struct virtio_rdma_cqe *cqe, struct ibv_wc *wc)
+{
+	uint32_t flags = le32toh(cqe->wc_flags);
+
+	wc->qp_num = le32toh(cqe->qp_num);
+	if (!retire(ctx, wc->qp_num, le64toh(cqe->wr_id), &wc->wr_id))
+		return false;
+	wc->status = cqe->status;
+	wc->opcode = cqe->opcode;
+	wc->vendor_err = le32toh(cqe->vendor_err);
+	wc->byte_len = le32toh(cqe->byte_len);
+	wc->wc_flags = 0;
+	wc->imm_data = 0;
+	if (flags & VIRTIO_RDMA_WC_GRH)
+		wc->wc_flags |= IBV_WC_GRH;
+	if (flags & VIRTIO_RDMA_WC_WITH_IMM) {
+		wc->wc_flags |= IBV_WC_WITH_IMM;
+		memcpy(&wc->imm_data, cqe->ex.imm_data, sizeof(wc->imm_data));
+	} else if (flags & VIRTIO_RDMA_WC_WITH_INVALIDATE) {
+		wc->wc_flags |= IBV_WC_WITH_INV;
+		wc->invalidated_rkey = le32toh(cqe->ex.invalidate_rkey);
+	}
+	wc->src_qp = le32toh(cqe->src_qp);
+	wc->pkey_index = le16toh(cqe->pkey_index);
+	wc->slid = 0;
+	wc->sl = cqe->sl;
+	wc->dlid_path_bits = 0;
+	return true;
+}
+
+static int next_mapped(struct vrdma_cq *cq, struct ibv_wc *wc)
+{
+	struct vrdma_context *ctx = to_vctx(cq->vcq.cq.context);
+	bool wanted;
+
+	do {
+		struct virtio_rdma_cqe *cqe = (void *)
+			(cq->slots + (cq->head & cq->mask) * cq->slot_size);
+
+		if (__atomic_load_n(&cqe->status, __ATOMIC_ACQUIRE) ==
+		    VIRTIO_RDMA_CQE_EMPTY)
+			return 0;
+		wanted = read_cqe(ctx, cqe, wc);
+		cqe->status = VIRTIO_RDMA_CQE_EMPTY;
+		cq->head++;
+	} while (!wanted);
+	return 1;
+}
+
+static int next_from_kernel(struct vrdma_cq *cq, struct ibv_wc *wc)
+{
+	struct vrdma_context *ctx = to_vctx(cq->vcq.cq.context);
+	int ret;
+
+	do {
+		ret = ibv_cmd_poll_cq(&cq->vcq.cq, 1, wc);
+	} while (ret > 0 && !retire(ctx, wc->qp_num, wc->wr_id, &wc->wr_id));
+	return ret;
+}
+
+/*
+ * Consume a completion. Returns 1, 0 when there is none, or a negative value.
+ * With the lock of the CQ held.
+ */
+int vrdma_next_wc(struct vrdma_cq *cq, struct ibv_wc *wc)
+{
+	return cq->map ? next_mapped(cq, wc) : next_from_kernel(cq, wc);
+}
+
+/*
+ * Tell what was consumed. Returns whether to call vrdma_recycle() once the
+ * lock of the CQ, which is held, is not.
+ */
+bool vrdma_consumed(struct vrdma_cq *cq)
+{
+	if (!cq->map)
+		return false;
+	__atomic_store_n(&cq->page->consumer, cq->head, __ATOMIC_RELEASE);
+	if (cq->head - cq->recycled <= cq->slack)
+		return false;
+	cq->recycled = cq->head;
+	return true;
+}
+
+/* Have the kernel give consumed slots back to the device. */
+int vrdma_recycle(struct vrdma_cq *cq)
+{
+	struct ibv_wc none;
+
+	return ibv_cmd_poll_cq(&cq->vcq.cq, 1, &none);
+}
+
+int vrdma_poll_cq(struct ibv_cq *ibcq, int num, struct ibv_wc *wc)
+{
+	struct vrdma_cq *cq = to_vcq(ibcq);
+	int ret = 1, n = 0;
+	bool recycle;
+
+	pthread_spin_lock(&cq->lock);
+	while (n < num && (ret = vrdma_next_wc(cq, &wc[n])) > 0)
+		n++;
+	recycle = vrdma_consumed(cq);
+	pthread_spin_unlock(&cq->lock);
+	if (recycle && vrdma_recycle(cq) < 0)
+		ret = -1;
+	return ret < 0 && !n ? ret : n;
+}
+
+int vrdma_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
+{
+	return ibv_cmd_req_notify_cq(ibcq, solicited_only);
+}

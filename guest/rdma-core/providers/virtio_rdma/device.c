@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The device, its contexts and its attributes.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "vrdma.h"
+
+static int vrdma_query_device(struct ibv_context *ctx,
+			      const struct ibv_query_device_ex_input *input,
+			      struct ibv_device_attr_ex *attr, size_t attr_size)
+{
+	struct ib_uverbs_ex_query_device_resp resp;
+	size_t resp_size = sizeof(resp);
+	struct ibv_device_attr *a = &attr->orig_attr;
+	int ret;
+
+	ret = ibv_cmd_query_device_any(ctx, input, attr, attr_size, &resp,
+				       &resp_size);
+	if (ret)
+		return ret;
+	snprintf(a->fw_ver, sizeof(a->fw_ver), "%u",
+		 (unsigned int)resp.base.fw_ver);
+	return 0;
+}
+
+static int vrdma_query_port(struct ibv_context *ctx, uint8_t port,
+			    struct ibv_port_attr *attr)
+{
+	struct ibv_query_port cmd;
+
+	return ibv_cmd_query_port(ctx, port, attr, &cmd, sizeof(cmd));
+}
+
+static void vrdma_free_context(struct ibv_context *ibctx)
+{
+	struct vrdma_context *ctx = to_vctx(ibctx);
+
+	verbs_uninit_context(&ctx->vctx);
+	free(ctx->qps);
+	free(ctx);
+}
+
+static const struct verbs_context_ops vrdma_ctx_ops = {
+	.alloc_pd = vrdma_alloc_pd,
+	.create_ah = vrdma_create_ah,
+	.create_cq = vrdma_create_cq,
+	.create_cq_ex = vrdma_create_cq_ex,
+	.create_qp = vrdma_create_qp,
+	.create_qp_ex = vrdma_create_qp_ex,
+	.dealloc_pd = vrdma_dealloc_pd,
+	.dereg_mr = vrdma_dereg_mr,
+	.destroy_ah = vrdma_destroy_ah,
+	.destroy_cq = vrdma_destroy_cq,
+	.destroy_qp = vrdma_destroy_qp,
+	.free_context = vrdma_free_context,
+	.modify_qp = vrdma_modify_qp,
+	.poll_cq = vrdma_poll_cq,
+	.post_recv = vrdma_post_recv,
+	.post_send = vrdma_post_send,
+	.query_device_ex = vrdma_query_device,
+	.query_port = vrdma_query_port,
+	.query_qp = vrdma_query_qp,
+	.reg_mr = vrdma_reg_mr,
+	.req_notify_cq = vrdma_req_notify_cq,
+	.rereg_mr = vrdma_rereg_mr,
+};
+
+static struct verbs_context *vrdma_alloc_context(struct ibv_device *ibdev,
+						 int cmd_fd,
+						 void *private_data)
+{
+	struct vrdma_get_context_resp resp = {};
+	struct ibv_get_context cmd;
+	struct vrdma_context *ctx;
+
+	ctx = verbs_init_and_alloc_context(ibdev, cmd_fd, ctx, vctx,
+					   RDMA_DRIVER_UNKNOWN);
+	if (!ctx)
+		return NULL;
+	if (ibv_cmd_get_context(&ctx->vctx, &cmd, sizeof(cmd), &resp.ibv_resp,
+				sizeof(resp)))
+		goto err;
+	ctx->mapped_cq = resp.flags & VIRTIO_RDMA_UCTX_MAPPED_CQ;
+	ctx->max_qp = resp.max_qp;
+	ctx->qps = calloc(ctx->max_qp, sizeof(*ctx->qps));
+	if (!ctx->qps)
+		goto err;
+	verbs_set_ops(&ctx->vctx, &vrdma_ctx_ops);
+	return &ctx->vctx;
+
+err:
+	verbs_uninit_context(&ctx->vctx);
+	free(ctx);
+	return NULL;
+}
+
+static struct verbs_device *vrdma_alloc_device(struct verbs_sysfs_dev *sysfs)
+{
+	struct vrdma_device *dev = calloc(1, sizeof(*dev));
+
+	return dev ? &dev->vdev : NULL;
+}
+
+static void vrdma_uninit_device(struct verbs_device *vdev)
+{
+	free(container_of(vdev, struct vrdma_device, vdev));
+}
+
+/* The device's parent is a virtio device, of type 42. */
+static const struct verbs_match_ent vrdma_match[] = {
+	VERBS_MODALIAS_MATCH("virtio:d0000002Av*", NULL),
+	{},
+};
+
+static const struct verbs_device_ops vrdma_dev_ops = {
+	.name = "virtio_rdma",
+	.match_min_abi_version = VIRTIO_RDMA_UABI_VERSION,
+	.match_max_abi_version = VIRTIO_RDMA_UABI_VERSION,
+	.match_table = vrdma_match,
+	.alloc_device = vrdma_alloc_device,
+	.uninit_device = vrdma_uninit_device,
+	.alloc_context = vrdma_alloc_context,
+};
+PROVIDER_DRIVER(virtio_rdma, vrdma_dev_ops);

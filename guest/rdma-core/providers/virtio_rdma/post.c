@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Posting: WQEs are written to their slots, then a call without work requests
+ * makes the kernel hand them to the device.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "vrdma.h"
+
+static struct virtio_rdma_wqe_slot *next_slot(struct vrdma_wq *wq)
+{
+	return (void *)(wq->slots + (wq->head & wq->mask) * wq->slot_size);
+}
+
+bool vrdma_wq_full(struct vrdma_wq *wq)
+{
+	return wq->head - atomic_load_explicit(&wq->tail,
+					       memory_order_acquire) >=
+	       wq->max_wr;
+}
+
+static uint64_t next_id(const struct vrdma_qp *qp, const struct vrdma_wq *wq,
+			uint32_t kind)
+{
+	return (uint64_t)qp->generation << 32 | kind |
+	       (wq->head & VRDMA_ID_INDEX);
+}
+
+static void advance(struct vrdma_wq *wq, uint64_t wr_id)
+{
+	wq->wr_id[wq->head & wq->mask] = wr_id;
+	wq->head++;
+}
+
+/* The other end of the barrier is in the kernel. */
+static void publish(struct vrdma_wq *wq)
+{
+	__atomic_store_n(wq->producer, wq->head, __ATOMIC_RELEASE);
+}
+
+void vrdma_put_sges(struct virtio_rdma_sge *to, const struct ibv_sge *from,
+		    size_t num)
+{
+	size_t i;
+
+	for (i = 0; i < num; i++) {
+		to[i].addr = htole64(from[i].addr);
+		to[i].length = htole32(from[i].length);
+		to[i].lkey = htole32(from[i].lkey);
+	}
+}
+
+void vrdma_put_ud(struct virtio_rdma_sq_wqe *wqe, struct ibv_ah *ah,
+		  uint32_t qpn, uint32_t qkey)
+{
+	wqe->wr.ud.remote_qpn = htole32(qpn);
+	wqe->wr.ud.remote_qkey = htole32(qkey);
+	wqe->wr.ud.av = to_vah(ah)->av;
+}
+
+/* The next send WQE, empty. There must be room for it. */
+struct virtio_rdma_sq_wqe *vrdma_begin_send(struct vrdma_qp *qp)
+{
+	return memset(next_slot(&qp->sq)->wqe, 0,
+		      sizeof(struct virtio_rdma_sq_wqe));
+}
+
+/* It is complete but for what may be filled in still. */
+void vrdma_end_send(struct vrdma_qp *qp, struct virtio_rdma_sq_wqe *wqe,
+		    uint32_t opcode, uint32_t flags, uint32_t payload,
+		    uint64_t wr_id)
+{
+	wqe->send_flags = htole32(flags);
+	wqe->opcode = htole32(opcode);
+	wqe->wr_id = htole64(next_id(qp, &qp->sq, 0));
+	next_slot(&qp->sq)->length = sizeof(*wqe) + payload;
+	advance(&qp->sq, wr_id);
+}
+
+/*
+ * Unlock the send queue, and have the kernel post what is new since it had
+ * @first requests.
+ */
+int vrdma_ring_send(struct vrdma_qp *qp, uint32_t first)
+{
+	struct vrdma_wq *wq = &qp->sq;
+	struct ibv_send_wr *none;
+	bool any = wq->head != first;
+
+	if (any)
+		publish(wq);
+	pthread_spin_unlock(&wq->lock);
+	return any ? ibv_cmd_post_send(&qp->vqp.qp, NULL, &none) : 0;
+}
+
+static int put_inline(const struct vrdma_qp *qp, const struct ibv_send_wr *wr,
+		      uint8_t *to, uint32_t *len)
+{
+	uint32_t n = 0;
+	int i;
+
+	for (i = 0; i < wr->num_sge; i++) {
+		const struct ibv_sge *sge = &wr->sg_list[i];
+
+		if (sge->length > qp->max_inline - n)
+			return ENOMEM;
+		memcpy(to + n, (void *)(uintptr_t)sge->addr, sge->length);
+		n += sge->length;
+	}
+	*len = n;
+	return 0;
+}
+
+/* The part of a WQE that depends on the opcode. */
+static int put_op(const struct vrdma_qp *qp, const struct ibv_send_wr *wr,
+		  struct virtio_rdma_sq_wqe *wqe)
+{
+	switch (wr->opcode) {
+	case IBV_WR_SEND:
+	case IBV_WR_SEND_WITH_IMM:
+		if (qp->vqp.qp.qp_type == IBV_QPT_UD)
+			vrdma_put_ud(wqe, wr->wr.ud.ah, wr->wr.ud.remote_qpn,
+				     wr->wr.ud.remote_qkey);
+		break;
+	case IBV_WR_SEND_WITH_INV:
+	case IBV_WR_LOCAL_INV:
+		break;
+	case IBV_WR_RDMA_WRITE:
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+	case IBV_WR_RDMA_READ:
+		wqe->wr.rdma.remote_addr = htole64(wr->wr.rdma.remote_addr);
+		wqe->wr.rdma.rkey = htole32(wr->wr.rdma.rkey);
+		break;
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		wqe->wr.atomic.remote_addr =
+			htole64(wr->wr.atomic.remote_addr);
+		wqe->wr.atomic.compare_add =
+			htole64(wr->wr.atomic.compare_add);
+		wqe->wr.atomic.swap = htole64(wr->wr.atomic.swap);
+		wqe->wr.atomic.rkey = htole32(wr->wr.atomic.rkey);
+		break;
+	default:
+		return EOPNOTSUPP;
+	}
+
+	switch (wr->opcode) {
+	case IBV_WR_SEND_WITH_IMM:
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+		memcpy(wqe->ex.imm_data, &wr->imm_data,
+		       sizeof(wqe->ex.imm_data));
+		break;
+	case IBV_WR_SEND_WITH_INV:
+	case IBV_WR_LOCAL_INV:
+		wqe->ex.invalidate_rkey = htole32(wr->invalidate_rkey);
+		break;
+	default:
+		break;
+	}
+	return 0;
+}
+
+static int put_send(struct vrdma_qp *qp, const struct ibv_send_wr *wr)
+{
+	struct virtio_rdma_sq_wqe *wqe;
+	uint32_t len;
+	int ret;
+
+	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->sq.max_sge)
+		return EINVAL;
+	if (vrdma_wq_full(&qp->sq))
+		return ENOMEM;
+	wqe = vrdma_begin_send(qp);
+	ret = put_op(qp, wr, wqe);
+	if (ret)
+		return ret;
+	if (wr->send_flags & IBV_SEND_INLINE) {
+		ret = put_inline(qp, wr, (uint8_t *)(wqe + 1), &len);
+		if (ret)
+			return ret;
+	} else {
+		vrdma_put_sges((void *)(wqe + 1), wr->sg_list, wr->num_sge);
+		wqe->num_sge = htole32(wr->num_sge);
+		len = wr->num_sge * sizeof(struct virtio_rdma_sge);
+	}
+	vrdma_end_send(qp, wqe, wr->opcode, wr->send_flags, len, wr->wr_id);
+	return 0;
+}
+
+int vrdma_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
+		    struct ibv_send_wr **bad_wr)
+{
+	struct vrdma_qp *qp = to_vqp(ibqp);
+	struct ibv_send_wr *first = wr;
+	int ret = 0, err;
+	uint32_t head;
+
+	if (ibqp->state < IBV_QPS_RTS) {
+		*bad_wr = wr;
+		return EINVAL;
+	}
+	pthread_spin_lock(&qp->sq.lock);
+	head = qp->sq.head;
+	for (; wr; wr = wr->next) {
+		ret = put_send(qp, wr);
+		if (ret) {
+			*bad_wr = wr;
+			break;
+		}
+	}
+	err = vrdma_ring_send(qp, head);
+	if (err) {
+		*bad_wr = first;
+		return err;
+	}
+	return ret;
+}
+
+static int put_recv(struct vrdma_qp *qp, const struct ibv_recv_wr *wr)
+{
+	struct virtio_rdma_wqe_slot *slot = next_slot(&qp->rq);
+	struct virtio_rdma_rq_wqe *wqe = (void *)slot->wqe;
+
+	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->rq.max_sge)
+		return EINVAL;
+	if (vrdma_wq_full(&qp->rq))
+		return ENOMEM;
+	wqe->num_sge = htole32(wr->num_sge);
+	wqe->wr_id = htole64(next_id(qp, &qp->rq, VRDMA_ID_RECV));
+	vrdma_put_sges((void *)(wqe + 1), wr->sg_list, wr->num_sge);
+	slot->length = sizeof(*wqe) +
+		       wr->num_sge * sizeof(struct virtio_rdma_sge);
+	advance(&qp->rq, wr->wr_id);
+	return 0;
+}
+
+int vrdma_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
+		    struct ibv_recv_wr **bad_wr)
+{
+	struct vrdma_qp *qp = to_vqp(ibqp);
+	struct ibv_recv_wr *first = wr, *none;
+	struct vrdma_wq *wq = &qp->rq;
+	int ret = 0, err = 0;
+	uint32_t head;
+
+	if (ibqp->state == IBV_QPS_RESET) {
+		*bad_wr = wr;
+		return EINVAL;
+	}
+	pthread_spin_lock(&wq->lock);
+	head = wq->head;
+	for (; wr; wr = wr->next) {
+		ret = put_recv(qp, wr);
+		if (ret) {
+			*bad_wr = wr;
+			break;
+		}
+	}
+	head -= wq->head;
+	if (head)
+		publish(wq);
+	pthread_spin_unlock(&wq->lock);
+
+	if (head)
+		err = ibv_cmd_post_recv(ibqp, NULL, &none);
+	if (err) {
+		*bad_wr = first;
+		return err;
+	}
+	return ret;
+}

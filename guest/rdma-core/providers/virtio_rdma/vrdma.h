@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The libibverbs provider of the virtio RDMA adapter.
+ *
+ * Queues are slots of memory shared with the kernel; see virtio_rdma-abi.h.
+ */
+#ifndef VRDMA_H
+#define VRDMA_H
+
+#include <endian.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <infiniband/driver.h>
+#include <util/util.h>
+
+#include "abi.h"
+#include "linux/virtio_rdma.h"
+
+/*
+ * The wr_id of a WQE, as the device sees it, says which slot of which
+ * queue of a QP it is: the upper half is the generation of the QP, so that
+ * completions from before its reset, or of a QP that had its number, are
+ * known; then a bit for receive queues and the lower bits of the WQE's number.
+ */
+#define VRDMA_ID_RECV (1U << 31)
+#define VRDMA_ID_INDEX (VRDMA_ID_RECV - 1)
+
+struct vrdma_device {
+	struct verbs_device vdev;
+};
+
+struct vrdma_context {
+	struct verbs_context vctx;
+	bool mapped_cq;
+	uint32_t max_qp;
+	struct vrdma_qp **qps;		/* entries: by the locks of their CQs */
+	atomic_uint generation;
+};
+
+struct vrdma_cq {
+	struct verbs_cq vcq;
+	pthread_spinlock_t lock;
+	void *map;
+	size_t map_size;
+	struct virtio_rdma_cq_page *page;
+	uint8_t *slots;
+	uint32_t slot_size;
+	uint32_t mask;			/* number of slots - 1 */
+	uint32_t head;			/* completions consumed */
+	uint32_t recycled;		/* those the kernel was told of */
+	uint32_t slack;			/* that many it need not know */
+	struct ibv_wc wc;		/* extended polling: where it stands */
+};
+
+struct vrdma_wq {
+	pthread_spinlock_t lock;
+	uint8_t *slots;
+	uint32_t slot_size;
+	uint32_t mask;			/* number of slots - 1 */
+	uint32_t *producer;
+	uint32_t head;			/* WQEs posted */
+	_Atomic(uint32_t) tail;		/* WQEs whose end was polled */
+	uint32_t max_wr;
+	uint32_t max_sge;
+	uint64_t *wr_id;		/* by slot */
+};
+
+struct vrdma_qp {
+	struct verbs_qp vqp;
+	void *map;
+	size_t map_size;
+	uint32_t generation;
+	uint32_t max_inline;
+	struct vrdma_wq sq;
+	struct vrdma_wq rq;
+	/* extended posting: from wr_start to wr_complete */
+	uint32_t first;
+	int error;
+};
+
+struct vrdma_ah {
+	struct ibv_ah ah;
+	struct virtio_rdma_av av;
+};
+
+static inline struct vrdma_context *to_vctx(struct ibv_context *ctx)
+{
+	return container_of(ctx, struct vrdma_context, vctx.context);
+}
+
+static inline struct vrdma_cq *to_vcq(struct ibv_cq *cq)
+{
+	return container_of(cq, struct vrdma_cq, vcq.cq);
+}
+
+static inline struct vrdma_qp *to_vqp(struct ibv_qp *qp)
+{
+	return container_of(qp, struct vrdma_qp, vqp.qp);
+}
+
+static inline struct vrdma_ah *to_vah(struct ibv_ah *ah)
+{
+	return container_of(ah, struct vrdma_ah, ah);
+}
+
+/* ah.c */
+struct ibv_ah *vrdma_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr);
+int vrdma_destroy_ah(struct ibv_ah *ah);
+
+/* cq.c */
+struct ibv_cq *vrdma_create_cq(struct ibv_context *ctx, int cqe,
+			       struct ibv_comp_channel *channel, int vector);
+int vrdma_next_wc(struct vrdma_cq *cq, struct ibv_wc *wc);
+bool vrdma_consumed(struct vrdma_cq *cq);
+int vrdma_recycle(struct vrdma_cq *cq);
+int vrdma_destroy_cq(struct ibv_cq *cq);
+int vrdma_poll_cq(struct ibv_cq *cq, int num, struct ibv_wc *wc);
+int vrdma_req_notify_cq(struct ibv_cq *cq, int solicited_only);
+void vrdma_lock_cqs(struct ibv_qp *qp);
+void vrdma_unlock_cqs(struct ibv_qp *qp);
+
+/* cq_ex.c */
+struct ibv_cq_ex *vrdma_create_cq_ex(struct ibv_context *ctx,
+				     struct ibv_cq_init_attr_ex *attr);
+
+/* mr.c */
+struct ibv_pd *vrdma_alloc_pd(struct ibv_context *ctx);
+int vrdma_dealloc_pd(struct ibv_pd *pd);
+struct ibv_mr *vrdma_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
+			    uint64_t hca_va, int access);
+int vrdma_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd,
+		   void *addr, size_t length, int access);
+int vrdma_dereg_mr(struct verbs_mr *vmr);
+
+/* post.c */
+int vrdma_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
+		    struct ibv_send_wr **bad_wr);
+int vrdma_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr,
+		    struct ibv_recv_wr **bad_wr);
+
+bool vrdma_wq_full(struct vrdma_wq *wq);
+void vrdma_put_sges(struct virtio_rdma_sge *to, const struct ibv_sge *from,
+		    size_t num);
+void vrdma_put_ud(struct virtio_rdma_sq_wqe *wqe, struct ibv_ah *ah,
+		  uint32_t qpn, uint32_t qkey);
+struct virtio_rdma_sq_wqe *vrdma_begin_send(struct vrdma_qp *qp);
+void vrdma_end_send(struct vrdma_qp *qp, struct virtio_rdma_sq_wqe *wqe,
+		    uint32_t opcode, uint32_t flags, uint32_t payload,
+		    uint64_t wr_id);
+int vrdma_ring_send(struct vrdma_qp *qp, uint32_t first);
+
+/* post_ex.c */
+bool vrdma_qp_ex_can(enum ibv_qp_type type, uint64_t ops);
+void vrdma_init_qp_ex(struct vrdma_qp *qp);
+
+/* qp.c */
+struct ibv_qp *vrdma_create_qp_ex(struct ibv_context *ctx,
+				  struct ibv_qp_init_attr_ex *attr);
+struct ibv_qp *vrdma_create_qp(struct ibv_pd *pd,
+			       struct ibv_qp_init_attr *attr);
+int vrdma_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
+int vrdma_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
+		   struct ibv_qp_init_attr *init);
+int vrdma_destroy_qp(struct ibv_qp *qp);
+
+#endif /* VRDMA_H */
