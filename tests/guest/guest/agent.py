@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The host's hand inside a lab guest.
+
+Speaks JSON, one object per line, on the virtio-serial port "lab.agent".
+Each request carries an "id" that its answer repeats; requests are served
+concurrently, so answers may come in any order. The control channel does not
+depend on the network under test.
+
+  run    cmd, timeout            -> rc, out          (rc null: timed out)
+  start  cmd, port, wait         -> job              (waits for the TCP port)
+  wait   job, timeout            -> rc, out
+  peek   job                     -> rc, out          (does not wait)
+  kill   job, signal             -> (nothing)
+  read   path                    -> text
+
+An answer with "error" reports a request that could not be served.
+"""
+import glob
+import itertools
+import json
+import os
+import signal
+import subprocess
+import threading
+import time
+
+PORT_NAME = 'lab.agent'
+OUTPUT_MAX = 400000
+
+
+def find_port():
+    """The device node of the agent's virtio-serial port."""
+    while True:
+        for name in glob.glob('/sys/class/virtio-ports/*/name'):
+            with open(name, encoding='ascii') as f:
+                if f.read().strip() == PORT_NAME:
+                    return '/dev/' + name.split('/')[-2]
+        time.sleep(0.05)
+
+
+def listening(port):
+    """Whether any TCP socket listens on the port."""
+    for table in ('/proc/net/tcp', '/proc/net/tcp6'):
+        try:
+            with open(table, encoding='ascii') as f:
+                rows = f.readlines()[1:]
+        except OSError:
+            continue
+        for row in rows:
+            cell = row.split()
+            if cell[3] == '0A' and int(cell[1].rsplit(':', 1)[1], 16) == port:
+                return True
+    return False
+
+
+class Job:
+    """A shell command in a process group of its own."""
+
+    def __init__(self, cmd, path):
+        self.path = path
+        with open(path, 'wb') as out:
+            self.process = subprocess.Popen(
+                ['/bin/bash', '-c', cmd], stdin=subprocess.DEVNULL,
+                stdout=out, stderr=subprocess.STDOUT, start_new_session=True)
+
+    def signal(self, number):
+        try:
+            os.killpg(self.process.pid, number)
+        except ProcessLookupError:
+            pass
+
+    def result(self):
+        with open(self.path, 'rb') as f:
+            size = f.seek(0, os.SEEK_END)
+            f.seek(max(0, size - OUTPUT_MAX))
+            out = f.read().decode(errors='replace')
+        return {'rc': self.process.poll(), 'out': out}
+
+    def wait(self, timeout):
+        """The result; a job that outlives the time is killed and reports
+        rc null."""
+        try:
+            self.process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self.signal(signal.SIGKILL)
+            self.process.wait()
+            return {**self.result(), 'rc': None}
+        return self.result()
+
+
+class Agent:
+    def __init__(self, path):
+        self.file = os.open(path, os.O_RDWR)
+        self.lock = threading.Lock()
+        self.jobs = {}
+        self.numbers = itertools.count(1)
+
+    def send(self, message):
+        data = (json.dumps(message) + '\n').encode()
+        with self.lock:
+            while data:
+                data = data[os.write(self.file, data):]
+
+    def start(self, cmd):
+        with self.lock:
+            number = next(self.numbers)
+        job = Job(cmd, f'/run/job-{number}.out')
+        self.jobs[number] = job
+        return number, job
+
+    def op_run(self, cmd, timeout=60):
+        number, job = self.start(cmd)
+        try:
+            return job.wait(timeout)
+        finally:
+            del self.jobs[number]
+            os.unlink(job.path)
+
+    def op_start(self, cmd, port=None, wait=10):
+        number, job = self.start(cmd)
+        end = time.monotonic() + wait
+        while port and not listening(port) and job.process.poll() is None:
+            if time.monotonic() > end:
+                break
+            time.sleep(0.03)
+        return {'job': number}
+
+    def op_wait(self, job, timeout=60):
+        return self.jobs[job].wait(timeout)
+
+    def op_peek(self, job):
+        return self.jobs[job].result()
+
+    def op_kill(self, job, signal=9):
+        self.jobs[job].signal(signal)
+        return {}
+
+    def op_read(self, path):
+        with open(path, encoding='utf-8', errors='replace') as f:
+            return {'text': f.read(OUTPUT_MAX)}
+
+    def serve(self, request):
+        number = request.pop('id')
+        try:
+            answer = getattr(self, 'op_' + request.pop('op'))(**request)
+        except Exception as e:    # the host gets to see whatever went wrong
+            answer = {'error': f'{type(e).__name__}: {e}'}
+        self.send({'id': number, **answer})
+
+    def loop(self):
+        with open('/proc/uptime', encoding='ascii') as f:
+            up = float(f.read().split()[0])
+        self.send({'event': 'ready', 'release': os.uname().release,
+                   'uptime': up})
+        buffer = b''
+        while True:
+            data = os.read(self.file, 65536)
+            if not data:
+                time.sleep(0.05)    # the host's end is closed
+                continue
+            *lines, buffer = (buffer + data).split(b'\n')
+            for line in lines:
+                threading.Thread(target=self.serve, daemon=True,
+                                 args=(json.loads(line),)).start()
+
+
+if __name__ == '__main__':
+    Agent(find_port()).loop()

@@ -1,0 +1,31 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Process 1 of a lab guest, on an overlay of the host's root: mounts what
+# programs expect, then runs the agent until it ends.
+export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+export HOME=/root TERM=dumb LC_ALL=C
+
+arg() { sed -n "s|.*\blab\.$1=\([^ ]*\).*|\1|p" /proc/cmdline; }
+
+mkdir -p /dev/pts /dev/shm /run /out
+mount -t devpts devpts /dev/pts
+mount -t tmpfs tmpfs /dev/shm
+mount -t tmpfs tmpfs /run
+mount -t configfs configfs /sys/kernel/config 2>/dev/null
+release=$(uname -r)
+mkdir -p "/lib/modules/$release"
+mount --bind "$(arg modules)" "/lib/modules/$release"
+mount -t 9p -o trans=virtio,version=9p2000.L,msize=512000,cache=none \
+    labout /out
+hostname "$(arg name)"
+ip link set lo up
+ulimit -l unlimited
+ulimit -c 0
+# Addresses are usable at once: nobody else is on the link.
+sysctl -qw net.ipv6.conf.default.accept_dad=0 \
+    net.ipv6.conf.default.accept_ra=0
+modprobe virtio_console
+/usr/bin/python3 -E -s "$(dirname "$0")/agent.py"
+echo "lab: agent ended with $?" > /dev/console
+busybox poweroff -f

@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The guest lab: Debian guests on the QEMU built here, driven from the host.
+
+paths      where things are
+packages   Debian packages, fetched and unpacked without being installed
+kernel     guest kernels: vmlinux, modules, initramfs, header prefixes
+driver     building the guest's driver and provider
+vm         one QEMU process with its QMP and agent channels
+pair       two guests on one link
+stack      an RDMA stack inside a guest: virtio-rdma or rxe
+programs   building the lab's own program; running a server with a client
+perftest   the perftest matrix and its output formats
+capture    what tshark has to say about a capture file
+demo       the comparison that `make demo` shows
+pyverbs    rdma-core's own tests on either stack
+runner     the tests that `make check-guest` runs
+"""

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The guest's own software, built on the host: virtio_rdma.ko for a kernel
+series, and the libibverbs provider."""
+import shutil
+import subprocess
+
+from . import kernel
+from .paths import MODULES, PROVIDER, STATE, TOP, LabError, say, state_lock
+
+DRIVER = TOP / 'guest' / 'linux'
+PROVIDER_SCRIPT = TOP / 'guest' / 'rdma-core' / 'build.sh'
+
+
+def _run(what, log, command):
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with open(log, 'w', encoding='utf-8') as out:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=out,
+                              stderr=subprocess.STDOUT, check=False)
+    if done.returncode != 0:
+        tail = '\n'.join(log.read_text(errors='replace').splitlines()[-30:])
+        raise LabError(f'{what} does not build, see {log}:\n{tail}')
+
+
+def module(series):
+    """Build virtio_rdma.ko for a series, in a copy of its directory laid
+    out as DKMS has it; instant when nothing has changed."""
+    tree = kernel.headers(series)
+    build = STATE / 'driver' / series
+    log = STATE / f'driver-{series}.log'
+    with state_lock():
+        _run('the source of the driver', log,
+             [str(DRIVER / 'dist.sh'), str(build)])
+        for old in list(build.glob('*.c')) + list(build.glob('*.h')):
+            if not (DRIVER / old.name).exists() and \
+                    not old.name.endswith('.mod.c'):
+                old.unlink()
+        _run(f'the driver for {series}', log,
+             ['make', '-C', str(tree), f'M={build}', 'modules'])
+        target = MODULES / series / 'virtio_rdma.ko'
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(build / 'virtio_rdma.ko', target)
+    return target
+
+
+def provider():
+    """Build the provider."""
+    with state_lock():
+        _run('the provider', STATE / 'provider.log',
+             [str(PROVIDER_SCRIPT), str(PROVIDER)])
+    found = sorted(PROVIDER.glob('libvirtio_rdma-rdmav*.so'))
+    if not found:
+        raise LabError(f'no provider in {PROVIDER}')
+    return found[0]
+
+
+def prepare(series=None):
+    """Everything a guest with virtio-rdma needs: (kernel, module,
+    provider)."""
+    made = kernel.prepare(series)
+    result = made, module(made.series), provider()
+    say(f'guest: Linux {made.release}, {result[1].name}, {result[2].name}')
+    return result

@@ -1,0 +1,328 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Guest kernels from Debian's packages.
+
+A series is "6.1", "6.12" and so on. Kernel image and headers are taken at
+one and the same version, so that a module built against the headers loads
+into the image. The machine's own index is asked first; a series it does not
+have comes from the next suite or from backports, through private lists.
+Nothing is installed on the machine.
+"""
+import contextlib
+import functools
+import importlib.util
+import io
+import json
+import lzma
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import zlib
+from pathlib import Path
+
+from .packages import Apt, fetch_set, unpack
+from .paths import (BUILD, HEADERS, KERNELS, TOP, LabError, say,
+                    state_lock)
+
+# The series that guests run unless told otherwise: $GUEST_SERIES, or that of
+# the machine's own suite.
+DEFAULT = os.environ.get('GUEST_SERIES') or None
+
+# Bumped when what is made from the packages changes shape.
+LAYOUT = 4
+
+EARLY_MODULES = ('virtio_pci', '9pnet_virtio', '9p', 'overlay')
+
+INIT = r'''#!/bin/sh
+export PATH=/bin
+mount -t proc proc /proc
+mount -t sysfs sys /sys
+mount -t devtmpfs dev /dev
+die() { echo "lab: $*"; poweroff -f; }
+while read m; do
+    insmod "/mods/$m" || echo "lab: insmod $m failed"
+done < /mods/list
+mount -t 9p -o ro,trans=virtio,version=9p2000.L,msize=512000,cache=loose \
+    hostroot /lower || die "cannot mount the host's root"
+mount -t tmpfs -o mode=755 tmpfs /rw
+mkdir -p /rw/up /rw/wk
+mount -t overlay -o lowerdir=/lower,upperdir=/rw/up,workdir=/rw/wk \
+    overlay /newroot || die "cannot mount the overlay"
+for d in dev proc sys; do
+    mount -o move /$d /newroot/$d
+done
+init=$(sed -n "s|.*lab.init=\([^ ]*\).*|\1|p" /newroot/proc/cmdline)
+exec switch_root /newroot /bin/bash "$init"
+'''
+
+
+def series_of(version):
+    """'6.12' of a package version such as '6.12.48-1~bpo12+1'."""
+    found = re.match(r'(\d+\.\d+)', version)
+    return found.group(1) if found else ''
+
+
+@functools.cache
+def machine_series():
+    """The series of the machine's own suite: what guests run."""
+    for record in Apt().records('linux-image-amd64'):
+        return series_of(record['Version'])
+    raise LabError('apt knows no linux-image-amd64: run apt-get update')
+
+
+def _first_dependency(record, prefix):
+    """(package, version) that a metapackage stands for."""
+    for item in record.get('Depends', '').split(', '):
+        found = re.match(rf'({prefix}\S+) \(= (\S+)\)', item)
+        if found:
+            return found.groups()
+    return None
+
+
+def _fetch_module():
+    """scripts/fetch.py, which knows how to ask other suites privately."""
+    spec = importlib.util.spec_from_file_location(
+        'fetch', TOP / 'scripts' / 'fetch.py')
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _sources():
+    """Places to ask for a kernel, one after the other: (Apt, what to call
+    it)."""
+    yield Apt(), "the machine's own sources"
+    fetch = _fetch_module()
+    for suite in (f'{fetch.codename()}-backports', fetch.SOURCE_SUITE):
+        try:
+            with contextlib.redirect_stdout(io.StringIO()):
+                private = fetch.Apt(BUILD / 'download', suite, 'deb')
+        except fetch.FetchError as e:
+            say(f'  {suite}: {e}')
+            continue
+        yield Apt(private.options), suite
+
+
+def _candidates(series, meta, prefix):
+    """(Apt, package, version) of a series, best first."""
+    for apt, where in _sources():
+        seen = False
+        for record in apt.records(meta):
+            real = _first_dependency(record, prefix)
+            if real and series_of(record['Version']) == series:
+                seen = True
+                yield apt, *real
+        if not seen:
+            say(f'  no {meta} {series} in {where}')
+
+
+def _header_set(apt, package, version):
+    """The packages that make a complete header tree."""
+    release = package[len('linux-headers-'):]
+    wanted = [(package, version)]
+    for record in apt.records(package):
+        if record['Version'] != version:
+            continue
+        for item in record['Depends'].split(', '):
+            name = item.split()[0]
+            if re.match(r'linux-(headers-.*-common|kbuild-)', name):
+                wanted.append((name, version))
+    return release, wanted
+
+
+def _read_info(directory):
+    try:
+        info = json.loads((directory / 'info.json').read_text())
+    except (OSError, ValueError):
+        return None
+    return info if info.get('layout') == LAYOUT else None
+
+
+def _write_info(directory, **info):
+    (directory / 'info.json').write_text(
+        json.dumps({'layout': LAYOUT, **info}, indent=1) + '\n')
+
+
+def _decompress(image, out):
+    """Cut the ELF kernel out of a bzImage: booting it directly (PVH) saves
+    the guest the decompression."""
+    data = image.read_bytes()
+    kinds = ((b'\xfd7zXZ\x00', lambda d: lzma.LZMADecompressor()
+              .decompress(d)),
+             (b'\x28\xb5\x2f\xfd', lambda d: subprocess.run(
+                 ['zstd', '-dcq'], input=d, capture_output=True,
+                 check=False).stdout),
+             (b'\x1f\x8b\x08', lambda d: zlib.decompressobj(31)
+              .decompress(d)))
+    for magic, decompress in kinds:
+        at = data.find(magic)
+        while at >= 0:
+            try:
+                kernel = decompress(data[at:])
+            except (lzma.LZMAError, zlib.error, OSError):
+                kernel = b''
+            if kernel.startswith(b'\x7fELF'):
+                out.write_bytes(kernel)
+                return
+            at = data.find(magic, at + 1)
+    raise LabError(f'no compressed kernel found in {image.name}')
+
+
+def _busybox():
+    for path in ('/bin/busybox', '/usr/bin/busybox'):
+        if os.access(path, os.X_OK):
+            return path
+    raise LabError('no busybox: install busybox-static')
+
+
+def _early_modules(root, release):
+    """Files to insmod, in order, before the host's root can be mounted."""
+    files = []
+    for module in EARLY_MODULES:
+        shown = subprocess.run(
+            ['/sbin/modprobe', '-d', str(root), '-S', release,
+             '--show-depends', module], text=True, capture_output=True,
+            check=False)
+        if shown.returncode != 0:
+            raise LabError(f'kernel module {module}: '
+                           f'{shown.stderr.strip()}')
+        for line in shown.stdout.splitlines():
+            if line.startswith('insmod ') and line.split()[1] not in files:
+                files.append(line.split()[1])
+    return files
+
+
+def _initramfs(root, release, out):
+    """Just enough to mount the host's root under an overlay."""
+    with tempfile.TemporaryDirectory() as temp:
+        tree = Path(temp)
+        for name in ('bin', 'dev', 'proc', 'sys', 'lower', 'rw', 'newroot',
+                     'mods'):
+            (tree / name).mkdir()
+        shutil.copy(_busybox(), tree / 'bin' / 'busybox')
+        for name in ('sh', 'mount', 'mkdir', 'insmod', 'switch_root', 'sed',
+                     'poweroff'):
+            (tree / 'bin' / name).symlink_to('busybox')
+        names = []
+        for source in _early_modules(root, release):
+            name = os.path.basename(source)
+            if name.endswith('.xz'):
+                name = name[:-3]
+                (tree / 'mods' / name).write_bytes(
+                    lzma.decompress(Path(source).read_bytes()))
+            else:
+                shutil.copy(source, tree / 'mods' / name)
+            names.append(name)
+        (tree / 'mods' / 'list').write_text('\n'.join(names) + '\n')
+        (tree / 'init').write_text(INIT)
+        (tree / 'init').chmod(0o755)
+        files = '\n'.join(str(p.relative_to(tree))
+                          for p in sorted(tree.rglob('*')))
+        with open(out, 'wb') as f:
+            subprocess.run(['cpio', '-o', '-H', 'newc', '--quiet'],
+                           input=files.encode(), stdout=f, cwd=tree,
+                           check=True)
+
+
+class Kernel:
+    """A prepared guest kernel."""
+
+    def __init__(self, series, info):
+        self.series = series
+        self.release = info['release']
+        self.root = KERNELS / series
+        self.vmlinux = self.root / 'vmlinux'
+        self.initramfs = self.root / 'initramfs.cpio'
+        self.modules = self.root / 'lib' / 'modules' / self.release
+
+
+def _headers_exist(apt, image, version):
+    """Fetch the headers that go with an image: one without them is of no
+    use."""
+    package = 'linux-headers-' + image[len('linux-image-'):]
+    _, wanted = _header_set(apt, package, version)
+    return len(wanted) > 1 and fetch_set(apt, wanted) is not None
+
+
+def prepare(series=None):
+    """Fetch and unpack the kernel of a series; instant when it is there."""
+    with state_lock():
+        series = series or DEFAULT or machine_series()
+        root = KERNELS / series
+        info = _read_info(root)
+        if info:
+            return Kernel(series, info)
+        say(f'guest kernel {series}: fetching')
+        for apt, package, version in _candidates(series, 'linux-image-amd64',
+                                                 'linux-image-'):
+            if not _headers_exist(apt, package, version):
+                continue
+            debs = fetch_set(apt, [(package, version)])
+            if debs is None:
+                continue
+            say(f'guest kernel {series}: taking {package} {version}')
+            release = package[len('linux-image-'):]
+            shutil.rmtree(root, ignore_errors=True)
+            unpack(debs, root)
+            # A merged-usr package unpacks below usr/.
+            if not (root / 'lib').exists():
+                (root / 'lib').symlink_to('usr/lib')
+            subprocess.run(['/sbin/depmod', '-b', str(root), release],
+                           check=True)
+            _decompress(root / 'boot' / f'vmlinuz-{release}',
+                        root / 'vmlinux')
+            _initramfs(root, release, root / 'initramfs.cpio')
+            _write_info(root, release=release, version=version,
+                        package=package)
+            return Kernel(series, _read_info(root))
+    raise LabError(f'no Debian kernel {series} could be fetched')
+
+
+def _relocate(prefix, release):
+    """Make an unpacked header tree refer to itself instead of /usr."""
+    tree = prefix / 'usr' / 'src' / f'linux-headers-{release}'
+    makefile = tree / 'Makefile'
+    text = makefile.read_text()
+    makefile.write_text(re.sub(r'(?<![\w/])/usr/src/', f'{prefix}/usr/src/',
+                               text))
+    for base in (prefix / 'usr' / 'src').iterdir():
+        for entry in base.iterdir():
+            if not entry.is_symlink():
+                continue
+            target = os.readlink(entry)
+            if target.startswith('/usr/'):
+                entry.unlink()
+                entry.symlink_to(f'{prefix}{target}')
+    # With the kernel's type information there, kbuild wants pahole to add
+    # the module's; without it kbuild goes on without.
+    if not shutil.which('pahole'):
+        (tree / 'vmlinux').unlink(missing_ok=True)
+    return tree
+
+
+def headers(series):
+    """A directory that `make -C DIR M=...` builds modules against."""
+    with state_lock():
+        prefix = HEADERS / series
+        info = _read_info(prefix)
+        if info:
+            return Path(info['tree'])
+        kernel = _read_info(KERNELS / series)
+        for apt, package, version in _candidates(
+                series, 'linux-headers-amd64', 'linux-headers-'):
+            # The guest kernel's own version, once there is one.
+            if kernel and kernel['version'] != version:
+                continue
+            release, wanted = _header_set(apt, package, version)
+            debs = fetch_set(apt, wanted) if len(wanted) > 2 else None
+            if debs is None:
+                continue
+            say(f'kernel headers {series}: taking {package} {version}')
+            shutil.rmtree(prefix, ignore_errors=True)
+            unpack(debs, prefix)
+            tree = _relocate(prefix, release)
+            _write_info(prefix, release=release, version=version,
+                        tree=str(tree))
+            return tree
+    raise LabError(f'no Debian kernel headers {series} could be fetched')

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The command line of tests/guest/run."""
+import argparse
+import os
+
+from . import demo, driver, kernel, pyverbs, runner
+from .pair import LINKS
+from .paths import LOGS, LabError, say
+from .stack import STACKS
+from .vm import Vm
+
+
+def do_setup(args):
+    for series in args.series or [None]:
+        driver.prepare(series)
+    return 0
+
+
+def do_headers(args):
+    print(kernel.headers(args.series))
+    return 0
+
+
+def do_vm(args):
+    """Boot one guest, run a script in it, return the script's exit code."""
+    script = os.path.realpath(args.script)
+    if not os.path.exists(script):
+        raise LabError(f'no script {args.script}')
+    net = []
+    if args.net:
+        net = ['-netdev', f'{args.net},id=n0', '-device',
+               'virtio-net-pci,netdev=n0,addr=4.0,multifunction=on,'
+               'host_mtu=9000,romfile=']
+    vm = Vm(args.name, *net, *args.qemu, series=args.series, smp=args.smp,
+            mem=args.mem).start()
+    try:
+        say(f'{vm.name}: up after {vm.wait_ready():.1f} s in the guest')
+        log = f'/out/{vm.name}.log'
+        result = vm.run(f'exec > {log} 2>&1; . {script}', args.timeout)
+        print((vm.out / f'{vm.name}.log').read_text(errors='replace'),
+              end='')
+        say(f'{vm.name}: logs in {LOGS}')
+        if result.rc is None:
+            say(f'{vm.name}: no end after {args.timeout} s')
+            return 124
+        return result.rc & 255
+    finally:
+        vm.quit()
+
+
+def do_demo(args):
+    if args.only != 'rxe':
+        driver.prepare()
+    return demo.Demo(args.link, args.only, args.pcap).run()
+
+
+def do_check(args):
+    if args.stack != 'rxe':
+        driver.prepare()
+    return runner.Runner(args.stack, args.pattern).run()
+
+
+def do_pyverbs(args):
+    if args.stack != 'rxe':
+        driver.prepare()
+    return pyverbs.main(args.stack, args.cm, args.pattern)
+
+
+def parser():
+    top = argparse.ArgumentParser(
+        prog='tests/guest/run',
+        description='Real Debian guests on the QEMU built here.')
+    commands = top.add_subparsers(dest='command', required=True)
+    setup = commands.add_parser(
+        'setup', help='prepare the guest kernel, the driver for it and the '
+                      'provider')
+    setup.add_argument('series', nargs='*',
+                       help='kernel series such as 6.1 (default: that of '
+                            "the machine's own suite)")
+    setup.set_defaults(do=do_setup)
+    headers = commands.add_parser(
+        'headers', help='print a directory to build modules against')
+    headers.add_argument('series')
+    headers.set_defaults(do=do_headers)
+    one = commands.add_parser('vm', help='run a shell script in one guest')
+    one.add_argument('--net', help='netdev without id, e.g. user')
+    one.add_argument('--name', default='vm')
+    one.add_argument('--series', help='kernel series')
+    one.add_argument('--smp', type=int, default=1)
+    one.add_argument('--mem', default='2G')
+    one.add_argument('--timeout', type=float, default=300)
+    one.add_argument('script')
+    one.add_argument('qemu', nargs='*',
+                     help='more QEMU arguments, after --')
+    one.set_defaults(do=do_vm)
+    show = commands.add_parser(
+        'demo', help='RDMA between two guests, virtio-rdma beside rxe')
+    show.add_argument('--only', choices=STACKS)
+    show.add_argument('--link', choices=LINKS, default='stream')
+    show.add_argument('--pcap', default=os.environ.get('PCAP') or None,
+                      help='record some traffic of each kind here '
+                           '(default: $PCAP)')
+    show.set_defaults(do=do_demo)
+    check = commands.add_parser('check', help='run the guest tests')
+    check.add_argument('--stack', choices=STACKS, default='virtio-rdma',
+                       help='rxe tests the tests')
+    check.add_argument('pattern', nargs='?',
+                       help='regular expression of test names to run')
+    check.set_defaults(do=do_check)
+    suite = commands.add_parser(
+        'pyverbs', help="run rdma-core's own tests in a guest")
+    suite.add_argument('--stack', choices=[*STACKS, 'both'],
+                       default='virtio-rdma',
+                       help='both compares: which tests does only rxe pass?')
+    suite.add_argument('--no-cm', dest='cm', action='store_false',
+                       help='leave the tests of RDMA CM out')
+    suite.add_argument('pattern', nargs='?', default='',
+                       help='regular expression of test names to run')
+    suite.set_defaults(do=do_pyverbs)
+    return top
+
+
+def main(argv=None):
+    args = parser().parse_args(argv)
+    try:
+        return args.do(args)
+    except LabError as e:
+        say(f'tests/guest/run: {e}')
+        return 1
+    except KeyboardInterrupt:
+        return 130

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Two guests on one link.
+
+Each guest has one netdev, n0, which carries a virtio-net NIC and, as second
+function of the same slot, a virtio-rdma adapter. Guest 1 is 10.0.0.1 and
+fd00::1, guest 2 is 10.0.0.2 and fd00::2.
+"""
+import os
+import shutil
+import tempfile
+import time
+
+from .paths import LabError
+from .vm import Vm
+
+MTU = 9000
+LINKS = ('stream', 'dgram')
+
+
+def mac(index):
+    return f'52:54:00:00:00:{index:02x}'
+
+
+def address(index, family=4):
+    return f'10.0.0.{index}' if family == 4 else f'fd00::{index}'
+
+
+def netdev(link, index, directory):
+    """The netdev of guest 1 or 2; guest 1 has to be started first."""
+    if link == 'stream':
+        server = 'on' if index == 1 else 'off'
+        return ['-netdev', f'stream,id=n0,server={server},'
+                f'addr.type=unix,addr.path={directory}/link']
+    if link == 'dgram':
+        return ['-netdev', 'dgram,id=n0,'
+                f'local.type=unix,local.path={directory}/end{index},'
+                f'remote.type=unix,remote.path={directory}/end{3 - index}']
+    raise LabError(f'no link type {link}: have {", ".join(LINKS)}')
+
+
+def functions(index, rdma=True, iommu=False, hotplug=False):
+    """NIC and adapter: two functions of one slot, or, to be unplugged
+    alone, the adapter in a port of its own."""
+    platform = ',iommu_platform=on,disable-legacy=on' if iommu else ''
+    devices = ['-device',
+               'virtio-net-pci,netdev=n0,addr=4.0,multifunction=on,'
+               f'mac={mac(index)},host_mtu={MTU},romfile={platform}']
+    place = 'addr=4.1'
+    if hotplug:
+        devices += ['-device', 'pcie-root-port,id=rp0,chassis=1,addr=6']
+        place = 'id=rdma0,bus=rp0,addr=0'
+    if rdma:
+        devices += ['-device',
+                    f'virtio-rdma-pci,netdev=n0,{place}{platform}']
+    return devices
+
+
+class Pair:
+    """Two guests; a context manager that ends them.
+
+    extra is a function from guest index to more QEMU arguments, objects one
+    to the arguments of object-add for objects that the guests get at start.
+    """
+
+    def __init__(self, tag, link='stream', rdma=True, iommu=False, smp=1,
+                 hotplug=False, extra=None, objects=None):
+        self.tag, self.link = tag, link
+        self.objects = objects
+        self.directory = tempfile.mkdtemp(prefix='vrdma-')
+        self.vms = []
+        for index in (1, 2):
+            devices = ['-device', 'intel-iommu,intremap=off'] if iommu else []
+            devices += netdev(link, index, self.directory)
+            devices += extra(index) if extra else []
+            devices += functions(index, rdma, iommu, hotplug)
+            self.vms.append(Vm(
+                f'{tag}-{index}', *devices, smp=smp,
+                machine='q35,kernel-irqchip=split' if iommu else 'q35',
+                append='intel_iommu=on' if iommu else ''))
+
+    @property
+    def one(self):
+        return self.vms[0]
+
+    @property
+    def two(self):
+        return self.vms[1]
+
+    def start(self):
+        """Boot both guests and bring their NICs up."""
+        try:
+            self.one.start()
+            end = time.monotonic() + 20
+            while self.link == 'stream' and \
+                    not os.path.exists(f'{self.directory}/link'):
+                if not self.one.alive() or time.monotonic() > end:
+                    raise LabError('QEMU did not come up\n' +
+                                   self.one.errors())
+                time.sleep(0.02)
+            self.two.start()
+            for vm in self.vms:
+                vm.wait_ready()
+            for index, vm in enumerate(self.vms, 1):
+                for arguments in self.objects(index) if self.objects else ():
+                    vm.qmp('object-add', **arguments)
+            for index, vm in enumerate(self.vms, 1):
+                net_up(vm, index)
+        except BaseException:
+            self.kill()
+            raise
+        return self
+
+    def kill(self):
+        for vm in self.vms:
+            vm.kill()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def __enter__(self):
+        return self.start()
+
+    def __exit__(self, *exc):
+        self.kill()
+
+
+def net_up(vm, index, device='eth0'):
+    """Load the NIC's driver and give it the guest's addresses."""
+    vm.must(f'modprobe virtio_net && '
+            f'ip link set {device} mtu {MTU} up && '
+            f'ip addr add {address(index)}/24 dev {device} && '
+            f'ip addr add {address(index, 6)}/64 dev {device} nodad')

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""perftest: the matrix of runs and the programs' output formats."""
+import re
+
+from .pair import address
+from .programs import exchange
+
+BANDWIDTH = ('ib_send_bw', 'ib_write_bw', 'ib_read_bw')
+LATENCY = ('ib_send_lat', 'ib_write_lat', 'ib_read_lat')
+SIZES = {64: '64 B', 4096: '4 KiB', 65536: '64 KiB', 1 << 20: '1 MiB'}
+
+
+class Test:
+    """One row of the matrix. count is the number of iterations that take
+    rxe about half a second."""
+
+    def __init__(self, tool, size, count):
+        self.tool, self.size, self.count = tool, size, count
+        self.latency = tool.endswith('_lat')
+        self.unit = 'us' if self.latency else 'MB/s'
+        if tool == 'ib_atomic_bw':
+            self.unit = 'k/s'
+
+    @property
+    def name(self):
+        if self.tool == 'ib_atomic_bw':
+            return 'ib_atomic_bw fetch-add'
+        return f'{self.tool} {SIZES[self.size]}'
+
+    def command(self, stack, factor):
+        size = f' -s {self.size}' if self.size else ''
+        return (f'{self.tool} -d {stack.device} -x {stack.gid(4)} -F'
+                f'{size} -n {self.count * factor}')
+
+
+def matrix():
+    """Bandwidth, latency and atomic rows, in the order of the table."""
+    counts = {64: 4000, 4096: 2000, 65536: 300, 1 << 20: 24}
+    tests = [Test(tool, size, count) for tool in BANDWIDTH
+             for size, count in counts.items()]
+    tests += [Test(tool, 64, 400) for tool in LATENCY]
+    return tests + [Test('ib_atomic_bw', None, 2000)]
+
+
+def parse(test, text):
+    """The figures of a run, from the row that follows the headings:
+    {'value', ...}, or None when there is no such row."""
+    rows = [line.split() for line in text.splitlines()
+            if re.match(r'\s*\d+\s+\d+\s+[\d.]+\s', line)]
+    if not rows:
+        return None
+    row = rows[-1]
+    if test.latency:
+        return {'value': float(row[4]), 'average': float(row[5]),
+                'p99': float(row[7])}
+    figures = {'mbps': float(row[3]), 'krate': float(row[4]) * 1000}
+    figures['value'] = figures['krate' if test.unit == 'k/s' else 'mbps']
+    return figures
+
+
+def run(test, pair, stacks, factor=1, timeout=60):
+    """Run one test, server in guest 2: (Exchange, figures or None)."""
+    client, server = stacks
+    result = exchange(
+        pair.two, pair.one, test.command(server, factor),
+        f'{test.command(client, factor)} {address(2)}',
+        timeout=timeout)
+    return result, parse(test, result.client.out) if result.ok else None

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Programs in guests: a server in one, its client in the other."""
+import subprocess
+
+from .paths import BIN, GUEST_TESTS, LabError
+
+PORT = 18515
+
+
+class Exchange:
+    """Results of a server and of its client."""
+
+    def __init__(self, client, server):
+        self.client, self.server = client, server
+
+    @property
+    def ok(self):
+        return self.client.ok and self.server.ok
+
+    @property
+    def seconds(self):
+        return self.client.seconds
+
+    def __str__(self):
+        return f'server: {self.server}\nclient: {self.client}'
+
+
+def exchange(server_vm, client_vm, server_cmd, client_cmd, port=PORT,
+             timeout=60):
+    """Run a server until its client ends; both must end by themselves."""
+    job = server_vm.spawn(server_cmd, port)
+    client = client_vm.run(client_cmd, timeout)
+    # A client that failed leaves its server waiting for ever.
+    server = job.wait(10 if client.ok else 1)
+    return Exchange(client, server)
+
+
+def build_verify():
+    """Compile rdma_verify against the machine's libibverbs; guests share
+    the machine's root, so they can run it."""
+    sources = sorted(GUEST_TESTS.glob('rdma_*.[ch]'))
+    binary = BIN / 'rdma_verify'
+    if binary.exists() and binary.stat().st_mtime >= \
+            max(s.stat().st_mtime for s in sources):
+        return binary
+    BIN.mkdir(parents=True, exist_ok=True)
+    done = subprocess.run(
+        ['cc', '-std=gnu11', '-O2', '-g', '-Wall', '-Wextra', '-Werror',
+         '-o', str(binary)] + [str(s) for s in sources if s.suffix == '.c'] +
+        ['-libverbs'], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise LabError(f'cannot build rdma_verify:\n{done.stderr}')
+    return binary

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""An RDMA stack inside a guest: what loads it, what its device is called,
+which GIDs it has."""
+import re
+import time
+
+from .paths import MODULES, PROVIDER, LabError, provider_dir
+
+CORE_MODULES = 'ib_uverbs rdma_ucm ib_umad'
+IPV4_GID = '0000:0000:0000:0000:0000:ffff:'
+
+
+class Stack:
+    """Common to both stacks; `device` is known once up() has run."""
+
+    name = ''
+
+    def __init__(self):
+        self.device = None
+        self.index = {}     # GID index by address family
+
+    def load(self, vm):
+        raise NotImplementedError
+
+    def unload(self, vm):
+        raise NotImplementedError
+
+    def is_ours(self, device):
+        raise NotImplementedError
+
+    def up(self, vm):
+        """Load the stack in a guest and wait for its GIDs."""
+        self.load(vm)
+        self.wait(vm)
+
+    def find(self, vm):
+        """The device's name in a guest, or None."""
+        names = vm.run('ls /sys/class/infiniband').out.split()
+        return next((n for n in names if self.is_ours(n)), None)
+
+    def wait(self, vm, timeout=20):
+        """Wait for the device and the GIDs of the guest's addresses."""
+        end = time.monotonic() + timeout
+        while True:
+            self.device = self.find(vm)
+            self.index = {}
+            if self.device:
+                self._index_gids(vm)
+            if 4 in self.index and 6 in self.index:
+                return
+            if time.monotonic() > end:
+                raise LabError(
+                    f'{vm.name}: no {self.name} device with its GIDs\n' +
+                    vm.run('rdma link; ip addr; dmesg | tail -n 20').out)
+            time.sleep(0.1)
+
+    def gids(self, vm):
+        """{index: GID} of the RoCE v2 entries."""
+        base = f'/sys/class/infiniband/{self.device}/ports/1'
+        out = vm.run(f'cd {base} && grep -sH . gids/* gid_attrs/types/*').out
+        gids, types = {}, {}
+        for line in out.splitlines():
+            found = re.match(r'gids/(\d+):(.*)', line)
+            if found:
+                gids[int(found.group(1))] = found.group(2)
+            found = re.match(r'gid_attrs/types/(\d+):(.*)', line)
+            if found:
+                types[int(found.group(1))] = found.group(2)
+        return {i: gids[i] for i in sorted(gids)
+                if types.get(i) == 'RoCE v2' and gids[i].strip('0:')}
+
+    def _index_gids(self, vm):
+        for index, value in self.gids(vm).items():
+            if value.startswith(IPV4_GID):
+                self.index.setdefault(4, index)
+            if value.startswith('fd'):
+                self.index.setdefault(6, index)
+
+    def gid(self, family):
+        """Index of the IPv4 GID, or of the global IPv6 one."""
+        return self.index[family]
+
+
+class Rxe(Stack):
+    """The kernel's own software RoCE on the guest's NIC."""
+
+    name = 'rxe'
+
+    def load(self, vm):
+        vm.must(f'modprobe -a {CORE_MODULES} rdma_rxe && '
+                'rdma link add rxe0 type rxe netdev eth0')
+
+    def unload(self, vm):
+        vm.must('rdma link del rxe0 && rmmod rdma_rxe')
+
+    def is_ours(self, device):
+        return device.startswith('rxe')
+
+
+class VirtioRdma(Stack):
+    """The driver and the provider built here."""
+
+    name = 'virtio-rdma'
+
+    @staticmethod
+    def module(vm):
+        path = MODULES / vm.kernel.series / 'virtio_rdma.ko'
+        if not path.exists():
+            raise LabError(f'no {path}: build it with `make guest`')
+        return path
+
+    def load(self, vm):
+        """Put the provider where libibverbs looks, load the driver."""
+        libraries = sorted(PROVIDER.glob('libvirtio_rdma-rdmav*.so'))
+        if not libraries:
+            raise LabError(f'no provider in {PROVIDER}: build it with '
+                           '`make guest`')
+        vm.must(f'cp {libraries[0]} {provider_dir()}/ && '
+                'mkdir -p /etc/libibverbs.d && '
+                f'cp {PROVIDER}/virtio_rdma.driver /etc/libibverbs.d/ && '
+                f'modprobe -a {CORE_MODULES} && insmod {self.module(vm)}')
+
+    def unload(self, vm):
+        vm.must('rmmod virtio_rdma')
+
+    def is_ours(self, device):
+        return not device.startswith('rxe')
+
+
+STACKS = {stack.name: stack for stack in (VirtioRdma, Rxe)}

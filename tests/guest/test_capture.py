@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the wire carries, seen by a filter-dump on the netdev of guest 1 and
+judged by tshark."""
+import shutil
+
+from lab.capture import summary
+from lab.paths import LOGS
+from lab.runner import Skip, ends_guests
+
+PCAP = LOGS / 'capture.pcap'
+
+
+def dump(index):
+    return ['-object', f'filter-dump,id=dump,netdev=n0,file={PCAP}'] \
+        if index == 1 else []
+
+
+GUESTS = {'extra': dump}
+
+
+@ends_guests
+def test_tshark_sees_every_operation_and_nothing_malformed(bench):
+    if not shutil.which('tshark'):
+        raise Skip('tshark is not installed')
+    for family in (4, 6):
+        bench.verify('-s 8192 -n 64 -r 1 -V', family=family)
+        bench.verify('-t uc -s 4096 -n 32 -r 1 -V -R 64', family=family)
+        bench.verify('-t ud -s 1024 -n 32 -r 1 -V -R 64', family=family)
+    bench.one.qmp('object-del', id='dump')
+    lines, malformed = summary(PCAP)
+    text = '\n'.join(lines)
+    assert malformed == 0, text
+    for kind in ('RC Send First', 'RC Send Last Immediate',
+                 'RC RDMA Write Only Immediate', 'RC RDMA Read Request',
+                 'RC RDMA Read Response Last', 'RC Compare Swap',
+                 'RC Fetch Add', 'RC Atomic Acknowledge', 'RC Acknowledge',
+                 'UC Send First', 'UC RDMA Write Last',
+                 'UD Send Only', 'UD Send Only Immediate'):
+        assert any(line.strip().split(' ', 1)[1].lower().startswith(
+            kind.lower()) for line in lines), f'no {kind} in\n{text}'

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""RDMA CM between two guests: the programs that come with librdmacm."""
+from lab.pair import address
+
+# A vCPU each for a program that polls and for the connection manager.
+GUESTS = {'smp': 2}
+
+
+def connect(bench, server_cmd, client_cmd, server=None, timeout=30):
+    """Run a program on both sides; its server waits for no TCP port, so the
+    client tries until it is listened to."""
+    server = server or bench.two
+    client = bench.one if server is bench.two else bench.two
+    job = server.spawn(server_cmd)
+    listening = 'rdma resource show cm_id | grep -q "state LISTEN"'
+    server.must(f'for i in $(seq 50); do {listening} && exit 0; '
+                'sleep 0.1; done; exit 1')
+    its = client.run(client_cmd, timeout)
+    other = job.wait(10 if its.ok else 1)
+    assert its.ok and other.ok, f'client: {its}\nserver: {other}'
+    return its, other
+
+
+def test_rping_over_both_families_and_both_ways(bench):
+    for server, index in ((bench.two, 2), (bench.one, 1)):
+        for family in (4, 6):
+            host = address(index, family)
+            its, _ = connect(bench, f'rping -s -a {host} -C 20 -V',
+                             f'rping -c -a {host} -C 20 -V -v', server)
+            assert its.out.count('ping data') == 20, str(its)
+
+
+def test_rping_with_large_messages(bench):
+    host = address(2)
+    connect(bench, f'rping -s -a {host} -C 10 -V -S 60000',
+            f'rping -c -a {host} -C 10 -V -S 60000')
+
+
+def test_ucmatose_connects_many_at_once(bench):
+    host = address(2)
+    connect(bench, f'ucmatose -b {host} -c 20 -C 10 -S 4096',
+            f'ucmatose -s {host} -c 20 -C 10 -S 4096')
+
+
+def test_udaddy_resolves_and_sends_datagrams(bench):
+    host = address(2)
+    connect(bench, f'udaddy -b {host} -c 4 -C 10 -S 1024',
+            f'udaddy -s {host} -c 4 -C 10 -S 1024')
+
+
+def test_rdma_client_exchanges_a_message(bench):
+    connect(bench, 'rdma_server', f'rdma_client -s {address(2)}')
+
+
+def test_rstream_over_an_rsocket(bench):
+    connect(bench, 'rstream -T v -S 65536 -C 20',
+            f'rstream -s {address(2)} -T v -S 65536 -C 20')
+
+
+def test_connections_leave_nothing_behind(bench):
+    shown = 'rdma resource show | sed "s/ctx [0-9]*//"'
+    before = [vm.must(shown) for vm in bench.pair.vms]
+    host = address(2)
+    for _ in range(5):
+        connect(bench, f'ucmatose -b {host} -c 10 -C 2',
+                f'ucmatose -s {host} -c 10 -C 2')
+    # The connection manager keeps what has ended for a moment.
+    after = []
+    for _ in range(30):
+        after = [vm.must(shown) for vm in bench.pair.vms]
+        if after == before:
+            return
+        bench.one.run('sleep 1')
+    assert False, f'{before}\n{after}'
+
+
+def test_a_refused_connection_says_so(bench):
+    its = bench.one.run(f'rping -c -a {address(2)} -C 1 -v', 30)
+    assert its.rc not in (0, None), str(its)
+    assert 'ping data' not in its.out, str(its)

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Guest 2 runs the kernel's rxe on the same wire."""
+
+SECOND = 'rxe'
+
+
+def test_rc_every_operation(bench):
+    bench.verify('-s 4096 -n 64 -r 3 -V')
+
+
+def test_rc_every_operation_over_ipv6(bench):
+    bench.verify('-s 16384 -n 64 -r 2 -V -m 4096', family=6)
+
+
+def test_rc_small_mtu(bench):
+    bench.verify('-s 16384 -n 32 -r 1 -V -m 256')
+
+
+def test_rc_large_messages(bench):
+    bench.verify('-s 1048576 -n 8 -r 1 -m 4096 -o send,write,read,write_imm')
+
+
+def test_rc_receiver_not_ready(bench):
+    bench.verify('-s 1024 -n 64 -r 2 -R 2 -o send,send_imm,write_imm')
+
+
+def test_rc_several_queue_pairs(bench):
+    bench.verify('-s 8192 -n 32 -r 2 -V -q 4')
+
+
+def test_uc_every_operation(bench):
+    bench.verify('-t uc -s 8192 -n 32 -r 2 -V -R 64')
+
+
+def test_ud_datagrams(bench):
+    bench.verify('-t ud -s 1024 -n 64 -r 2 -V -R 64')
+
+
+def test_ibv_rc_pingpong_validates(bench):
+    result = bench.exchange('ibv_rc_pingpong -c -n 200',
+                            'ibv_rc_pingpong -c -n 200')
+    assert 'invalid' not in result.client.out + result.server.out, \
+        str(result)
+
+
+def test_connection_manager(bench):
+    bench.exchange('ib_send_bw -R -s 4096 -n 100',
+                   'ib_send_bw -R -s 4096 -n 100', form='-F -d {} -x {}')

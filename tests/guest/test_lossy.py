@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A link that loses, duplicates and reorders one frame in a hundred, each
+way: data is intact and each completion comes exactly once."""
+
+
+def loss(index):
+    return [{'qom-type': 'filter-lossy', 'id': 'loss', 'netdev': 'n0',
+             'drop': 100, 'dup': 100, 'reorder': 100, 'seed': index}]
+
+
+GUESTS = {'objects': loss}
+
+
+def test_rc_every_operation(bench):
+    bench.verify('-k 15 -s 16384 -n 64 -r 4 -V', timeout=90)
+
+
+def test_rc_large_messages(bench):
+    bench.verify('-k 15 -s 1048576 -n 8 -r 2 -m 4096 -T 90 '
+                 '-o send,write,read,write_imm', timeout=100)
+
+
+def test_rc_four_queue_pairs_with_events(bench):
+    bench.verify('-k 15 -s 8192 -n 64 -r 2 -V -q 4 -e -T 90', timeout=100)
+
+
+def test_rc_reads_and_atomics(bench):
+    bench.verify('-k 15 -s 65536 -n 64 -r 2 -V -o read,fadd,cas -T 90',
+                 timeout=100)
+
+
+def test_rc_receiver_not_ready(bench):
+    bench.verify('-k 15 -s 4096 -n 64 -r 2 -V -R 2 -o send,write_imm -T 90',
+                 timeout=100)
+
+
+def test_uc_delivers_whole_messages_only(bench):
+    bench.verify('-t uc -L -s 8192 -n 256 -R 256 -r 1 -V '
+                 '-o send_imm,write_imm')
+
+
+def test_ud_delivers_whole_messages_only(bench):
+    bench.verify('-t ud -L -s 1024 -n 256 -R 256 -r 1 -V -o send_imm')
+
+
+def test_ibv_rc_pingpong_validates(bench):
+    result = bench.exchange('ibv_rc_pingpong -c -n 300',
+                            'ibv_rc_pingpong -c -n 300', timeout=90)
+    assert 'invalid' not in result.client.out + result.server.out, \
+        str(result)

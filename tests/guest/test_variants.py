@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Datagram link, two processors in each guest."""
+
+GUESTS = {'link': 'dgram', 'smp': 2}
+
+
+def test_rc_every_operation(bench):
+    bench.verify('-s 16384 -n 64 -r 3 -V')
+
+
+def test_rc_many_queue_pairs_with_events(bench):
+    bench.verify('-s 4096 -n 32 -r 3 -V -q 16 -e -R 32 -S 16')
+
+
+def test_ib_write_bw_on_a_datagram_link(bench):
+    bench.exchange('ib_write_bw -s 65536 -n 200',
+                   'ib_write_bw -s 65536 -n 200', form='-F -d {} -x {}')
+
+
+def test_ib_read_bw_on_a_datagram_link(bench):
+    bench.exchange('ib_read_bw -s 65536 -n 200',
+                   'ib_read_bw -s 65536 -n 200', form='-F -d {} -x {}')
+
+
+def test_own_loopback_on_two_processors(bench):
+    bench.verify('-s 16384 -n 64 -r 3 -V -q 2', server=bench.one,
+                 client=bench.one)
