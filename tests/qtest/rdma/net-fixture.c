@@ -30,7 +30,8 @@ static void start_two(Net *net, const char *extra)
         if (net->kind == NET_STREAM) {
             netdev = g_strdup_printf(
                 "stream,id=n0,server=%s,addr.type=unix,addr.path=%s/link",
-                i ? "off" : "on", net->dir);
+                /* the server may not listen yet */
+                i ? "off,reconnect-ms=50" : "on", net->dir);
         } else {
             netdev = g_strdup_printf(
                 "dgram,id=n0,local.type=unix,local.path=%s/%d,"
