@@ -588,7 +588,7 @@ static int get_gids(QEMUFile *f, void *pv, size_t size,
         uint8_t gid[RDMA_GID_LEN];
 
         if (qemu_get_buffer(f, gid, sizeof(gid)) != sizeof(gid) ||
-            roce_add_gid(e, index, gid)) {
+            roce_add_gid(e, index, gid, RDMA_NO_VLAN)) {
             error_report("rdma-roce: bad GID %u in the migration stream",
                          index);
             return -EINVAL;

@@ -512,9 +512,9 @@ static void rdma_roce_query_port(RdmaBackend *rb, RdmaPortAttr *attr)
 }
 
 static int rdma_roce_add_gid(RdmaBackend *rb, uint32_t index,
-                             const uint8_t gid[RDMA_GID_LEN])
+                             const uint8_t gid[RDMA_GID_LEN], uint16_t vlan)
 {
-    return roce_add_gid(RDMA_BACKEND_ROCE(rb)->engine, index, gid);
+    return roce_add_gid(RDMA_BACKEND_ROCE(rb)->engine, index, gid, vlan);
 }
 
 static int rdma_roce_del_gid(RdmaBackend *rb, uint32_t index)

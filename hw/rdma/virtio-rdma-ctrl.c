@@ -56,7 +56,7 @@ static int add_gid(VirtIORdma *s, VirtIORdmaCtrl *c)
     if (c->req.gid.gid_type != VIRTIO_RDMA_GID_TYPE_ROCE_V2) {
         return -ENOTSUP;
     }
-    return s->bc->add_gid(s->backend, index, c->req.gid.gid);
+    return s->bc->add_gid(s->backend, index, c->req.gid.gid, RDMA_NO_VLAN);
 }
 
 static int del_gid(VirtIORdma *s, VirtIORdmaCtrl *c)

@@ -91,8 +91,13 @@ typedef struct RoceOps {
      */
     bool (*complete)(void *opaque, uint32_t cqn, const RdmaWc *wc,
                      bool solicited);
-    /* An asynchronous event of a QP. */
+    /* An asynchronous event of a QP or an SRQ. */
     void (*event)(void *opaque, const RdmaEvent *event);
+    /*
+     * A message took a WQE of SRQ @srqn, which was full: there is room. May
+     * be NULL if RoceConfig.max_srq is 0.
+     */
+    void (*srq_room)(void *opaque, uint32_t srqn);
     /*
      * There is something to transmit, or the next deadline changed, since
      * the engine last ran dry. The owner shall call roce_poll_tx() and
@@ -107,6 +112,9 @@ typedef struct RoceConfig {
     uint32_t max_mr;                /* mrns are 1..max_mr */
     uint32_t gid_table_len;         /* 1..256 */
     uint32_t max_rd_atomic;         /* per QP, as initiator and as target */
+    uint32_t max_srq;               /* srqns are below this; may be 0 */
+    uint32_t max_mcast_grp;         /* multicast groups; may be 0 */
+    uint32_t max_mcast_qp_attach;   /* QPs per group */
 } RoceConfig;
 
 /* Counters since roce_new() or roce_reset(); frames, unless it says else. */
@@ -129,6 +137,8 @@ typedef struct RoceStats {
     uint64_t naks_received;
     uint64_t bad_pkey;
     uint64_t bad_qkey;
+    uint64_t tx_mcast_frames;
+    uint64_t rx_mcast_frames;
 } RoceStats;
 
 /*
@@ -177,11 +187,13 @@ const RoceStats *roce_stats(const RoceEngine *e);
 
 /*
  * GID table. Entries are RoCE v2 GIDs: IPv6 addresses, or IPv4 addresses
- * mapped as ::ffff:a.b.c.d. Errors: -EINVAL (index), -ENOENT (delete of an
- * empty entry).
+ * mapped as ::ffff:a.b.c.d. Frames from a GID with a @vlan carry an 802.1Q
+ * tag, with the SL's low 3 bits as priority (IBTA A17.9.1.1), and such a GID
+ * takes only frames with that tag. Errors: -EINVAL (index, VLAN), -ENOENT
+ * (delete of an empty entry).
  */
 int roce_add_gid(RoceEngine *e, uint32_t index,
-                 const uint8_t gid[RDMA_GID_LEN]);
+                 const uint8_t gid[RDMA_GID_LEN], uint16_t vlan);
 int roce_del_gid(RoceEngine *e, uint32_t index);
 
 /*
@@ -195,6 +207,20 @@ int roce_mr_create(RoceEngine *e, const RdmaMrAttr *attr);
 int roce_mr_map(RoceEngine *e, uint32_t mrn, uint64_t iova, uint64_t length,
                 uint64_t *pages, uint32_t npages);
 int roce_mr_destroy(RoceEngine *e, uint32_t mrn);
+/*
+ * Change what @mask (RDMA_REREG_*) says of a user MR; @attr brings the new
+ * values, and new keys in any case. Takes over attr->pages when it returns 0
+ * and @mask has RDMA_REREG_TRANSLATION. Errors: -EINVAL (type), -ENOENT,
+ * -EBUSY (windows are bound to it).
+ */
+int roce_mr_modify(RoceEngine *e, uint32_t mask, const RdmaMrAttr *attr);
+
+/*
+ * Memory windows; a BIND_MW WR binds them. An MR that windows are bound to
+ * cannot be destroyed (-EBUSY; IBTA 10.6.7.2.6).
+ */
+int roce_mw_create(RoceEngine *e, const RdmaMwAttr *attr);
+int roce_mw_destroy(RoceEngine *e, uint32_t mwn);
 
 /*
  * Queue pairs. roce_qp_modify() checks the transition and its attributes
@@ -208,6 +234,35 @@ int roce_qp_modify(RoceEngine *e, uint32_t qpn, uint32_t attr_mask,
                    const RdmaQpAttr *attr, int64_t now);
 int roce_qp_query(RoceEngine *e, uint32_t qpn, RdmaQpAttr *attr);
 int roce_qp_destroy(RoceEngine *e, uint32_t qpn);
+
+/*
+ * Shared receive queues. Errors: -EEXIST, -EINVAL (srqn, attributes, a limit
+ * above max_wr), -ENOENT, -EBUSY (destroy while a QP uses it). A QP with an
+ * SRQ has no receive queue of its own: nothing can be posted there, nothing
+ * is flushed, and entering ERR ends with LAST_WQE_REACHED (IBTA 10.2.9.5).
+ * Its WQEs are retired (RoceOps.retire is not called) as soon as they are
+ * posted: they are the engine's own copies.
+ */
+int roce_srq_create(RoceEngine *e, const RdmaSrqAttr *attr);
+int roce_srq_set_limit(RoceEngine *e, uint32_t srqn, uint32_t limit);
+int roce_srq_query(const RoceEngine *e, uint32_t srqn, RdmaSrqAttr *attr);
+int roce_srq_destroy(RoceEngine *e, uint32_t srqn);
+/* Free places in the SRQ. A place is free when a message took its WQE. */
+uint32_t roce_srq_room(const RoceEngine *e, uint32_t srqn);
+int roce_post_srq_recv(RoceEngine *e, uint32_t srqn, const RdmaRecvWr *wr,
+                       int64_t now);
+
+/*
+ * Multicast (IBTA 10.5.2): a UD QP gets a copy of what is sent to @gid, an
+ * IPv6 multicast address or an IPv4 one mapped as ::ffff:a.b.c.d. Errors:
+ * -EINVAL (not multicast, not a UD QP, attached already or not), -ENOENT
+ * (QP), -ENOSPC (groups, or QPs of one group). A QP that is destroyed leaves
+ * its groups.
+ */
+int roce_mcast_attach(RoceEngine *e, uint32_t qpn,
+                      const uint8_t gid[RDMA_GID_LEN]);
+int roce_mcast_detach(RoceEngine *e, uint32_t qpn,
+                      const uint8_t gid[RDMA_GID_LEN]);
 
 /*
  * How many WRs the queue takes now: 0 while the state does not allow to post
@@ -229,7 +284,7 @@ int roce_post_recv(RoceEngine *e, uint32_t qpn, const RdmaRecvWr *wr,
 
 /*
  * Is this Ethernet frame RoCEv2, addressed to one of the engine's GIDs (or
- * to a multicast group it has joined)? @len bytes of it are given; 74 are
+ * to a multicast group it has joined)? @len bytes of it are given; 78 are
  * always enough to tell.
  */
 bool roce_is_ours(const RoceEngine *e, const uint8_t *frame, size_t len);

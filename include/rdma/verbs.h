@@ -110,6 +110,7 @@ typedef enum RdmaWrOpcode {
     RDMA_WR_ATOMIC_CMP_AND_SWP = 5,
     RDMA_WR_ATOMIC_FETCH_AND_ADD = 6,
     RDMA_WR_LOCAL_INV = 7,
+    RDMA_WR_BIND_MW = 8,
     RDMA_WR_SEND_WITH_INV = 9,
     RDMA_WR_RDMA_READ_WITH_INV = 11,
     RDMA_WR_REG_MR = 0x20,
@@ -167,6 +168,9 @@ enum {
     RDMA_WC_GRH = 1u << 0,
     RDMA_WC_WITH_IMM = 1u << 1,
     RDMA_WC_WITH_INVALIDATE = 1u << 2,
+    RDMA_WC_WITH_SMAC = 1u << 4,
+    RDMA_WC_WITH_VLAN = 1u << 5,
+    RDMA_WC_WITH_HDR_TYPE = 1u << 6,
 };
 
 /* Attribute mask of modify and query QP (IBTA 11.2.5.2). */
@@ -205,11 +209,13 @@ typedef enum RdmaEventType {
     RDMA_EVENT_SQ_DRAINED = 5,
     RDMA_EVENT_PORT_ACTIVE = 9,
     RDMA_EVENT_PORT_ERR = 10,
+    RDMA_EVENT_SRQ_ERR = 14,
+    RDMA_EVENT_SRQ_LIMIT_REACHED = 15,
     RDMA_EVENT_LAST_WQE_REACHED = 16,
     RDMA_EVENT_GID_CHANGE = 18,
 } RdmaEventType;
 
-/* An asynchronous event; @id is a qpn, a cqn or a port number, by type. */
+/* An asynchronous event; @id is a qpn, cqn, srqn or port number, by type. */
 typedef struct RdmaEvent {
     RdmaEventType type;
     uint32_t id;
@@ -276,11 +282,29 @@ typedef struct RdmaSendWr {
             uint32_t remote_qkey;
             RdmaAv av;
         } ud;
+        /*
+         * @npages not 0: the WR carries the mapping (else roce_mr_map() or
+         * its like brought it). @pages is g_malloc()ed and is taken over
+         * with the WR; what RdmaMrAttr demands of a mapping was checked.
+         */
         struct {
             uint32_t mrn;
             uint32_t key;
             uint32_t access;
+            uint32_t npages;
+            uint64_t iova;
+            uint64_t length;
+            uint64_t *pages;
         } reg;
+        /* @rkey names the window as it is now; @length 0 unbinds type 1. */
+        struct {
+            uint32_t rkey;
+            uint32_t new_rkey;
+            uint32_t lkey;
+            uint32_t access;
+            uint64_t addr;
+            uint64_t length;
+        } bind;
     } wr;
 } RdmaSendWr;
 
@@ -291,6 +315,12 @@ typedef struct RdmaRecvWr {
     uint32_t num_sge;
     const RdmaSge *sg_list;
 } RdmaRecvWr;
+
+/* The network header of a datagram, as Linux numbers them. */
+typedef enum RdmaHdrType {
+    RDMA_HDR_IPV4 = 2,
+    RDMA_HDR_IPV6 = 3,
+} RdmaHdrType;
 
 /* A work completion (IBTA 11.4.2.1). */
 typedef struct RdmaWc {
@@ -309,6 +339,10 @@ typedef struct RdmaWc {
     uint16_t pkey_index;
     uint8_t sl;
     uint8_t port_num;
+    /* of a datagram, as wc_flags say */
+    uint8_t smac[RDMA_MAC_LEN];
+    uint16_t vlan;
+    uint8_t hdr_type;               /* RdmaHdrType */
 } RdmaWc;
 
 typedef struct RdmaQpCap {
@@ -328,7 +362,23 @@ typedef struct RdmaQpInitAttr {
     uint32_t send_cqn;
     uint32_t recv_cqn;
     RdmaQpCap cap;
+    bool has_srq;                   /* receives come from @srqn */
+    uint32_t srqn;
+    bool block_mcast_loopback;      /* gets no copies of what it sends */
 } RdmaQpInitAttr;
+
+/* A shared receive queue (IBTA 10.2.9). */
+typedef struct RdmaSrqAttr {
+    uint32_t srqn;
+    uint32_t pdn;
+    uint32_t max_wr;
+    uint32_t max_sge;
+    /*
+     * With fewer WQEs than this the event SRQ_LIMIT_REACHED is raised, once;
+     * that sets it to 0: not armed (IBTA 10.2.9.1).
+     */
+    uint32_t limit;
+} RdmaSrqAttr;
 
 /* Attributes of a QP; a mask says which of them count. */
 typedef struct RdmaQpAttr {
@@ -370,9 +420,9 @@ typedef enum RdmaMrType {
  * The description of a memory region.
  *
  * @lkey and @rkey carry the mrn in their upper 24 bits; @rkey is 0 when no
- * remote access was granted. @pages are DMA addresses of RDMA_PAGE_SIZE
- * pages; byte 0 of the region lies at offset @iova % RDMA_PAGE_SIZE of the
- * first. Whoever builds this has checked that @npages pages cover @length
+ * remote access was granted. @pages are DMA addresses of pages of
+ * 2^@page_shift bytes; byte 0 of the region lies at offset @iova % that size
+ * of the first. Whoever builds this has checked that @npages pages cover @length
  * bytes from there exactly and that @iova + @length does not wrap.
  */
 typedef struct RdmaMrAttr {
@@ -387,7 +437,32 @@ typedef struct RdmaMrAttr {
     uint32_t npages;
     uint64_t *pages;                /* NULL for DMA and unmapped MRs */
     uint32_t max_pages;             /* RDMA_MR_FAST_REG: what MAP may bring */
+    uint8_t page_shift;             /* of @pages; 0: RDMA_PAGE_SHIFT */
 } RdmaMrAttr;
+
+/* What modify MR changes (IBTA 11.2.8.7, reregister). */
+enum {
+    RDMA_REREG_TRANSLATION = 1u << 0,
+    RDMA_REREG_PD = 1u << 1,
+    RDMA_REREG_ACCESS = 1u << 2,
+};
+
+/* Memory windows (IBTA 10.6.7); type 2 is 2B, bound to QP and PD. */
+typedef enum RdmaMwType {
+    RDMA_MW_TYPE_1 = 1,
+    RDMA_MW_TYPE_2 = 2,
+} RdmaMwType;
+
+/* @mwn is from the numbers of MRs; @rkey carries it as theirs do. */
+typedef struct RdmaMwAttr {
+    uint32_t mwn;
+    uint32_t pdn;
+    RdmaMwType type;
+    uint32_t rkey;
+} RdmaMwAttr;
+
+/* VLAN of a GID that has none. */
+#define RDMA_NO_VLAN 0
 
 /* What a port is and how it feels (IBTA 11.2.1.3). */
 typedef struct RdmaPortAttr {

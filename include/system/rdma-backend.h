@@ -39,8 +39,10 @@ typedef struct RdmaBackendClientOps {
     /* @count more WQEs, oldest first, are done with. Before complete(). */
     void (*retire)(void *opaque, uint32_t qpn, RdmaBackendQueue queue,
                    uint32_t count);
-    /* An asynchronous event of a QP or of the port. */
+    /* An asynchronous event of a QP, an SRQ or the port. */
     void (*event)(void *opaque, const RdmaEvent *event);
+    /* A message took a WQE of an SRQ: there is room for another one. */
+    void (*srq_room)(void *opaque, uint32_t srqn);
     /* Port attributes changed: link state, MTU or MAC. */
     void (*port_changed)(void *opaque);
     /* The control operation that returned -EINPROGRESS ended with @ret. */
@@ -71,7 +73,17 @@ typedef struct RdmaBackendLimits {
     uint32_t gid_table_len;
     uint8_t atomic_cap;             /* ib_atomic_cap */
     uint64_t device_cap_flags;      /* ib_device_cap_flags */
+    uint32_t max_srq;
+    uint32_t max_srq_wr;
+    uint32_t max_srq_sge;
+    uint32_t max_mw;                /* besides the MRs, of their numbers */
+    uint32_t max_mcast_grp;
+    uint32_t max_mcast_qp_attach;
 } RdmaBackendLimits;
+
+/* RdmaBackendClass.query_counters; in the order of the guest ABI. */
+#define RDMA_BACKEND_MAX_COUNTERS 64
+
 
 struct RdmaBackend {
     Object parent_obj;
@@ -113,7 +125,7 @@ struct RdmaBackendClass {
 
     void (*query_port)(RdmaBackend *rb, RdmaPortAttr *attr);
     int (*add_gid)(RdmaBackend *rb, uint32_t index,
-                   const uint8_t gid[RDMA_GID_LEN]);
+                   const uint8_t gid[RDMA_GID_LEN], uint16_t vlan);
     int (*del_gid)(RdmaBackend *rb, uint32_t index);
 
     /* Optional: a backend without such objects leaves them out. */
@@ -128,6 +140,33 @@ struct RdmaBackendClass {
     int (*map_mr)(RdmaBackend *rb, uint32_t mrn, uint64_t iova,
                   uint64_t length, uint64_t *pages, uint32_t npages);
     int (*destroy_mr)(RdmaBackend *rb, uint32_t mrn);
+
+    /*
+     * Optional from here to query_counters: the device does not offer what
+     * needs a method that is missing, or a limit that came back as 0.
+     */
+
+    /* See roce_mr_modify(). Takes over attr->pages when it returns 0. */
+    int (*modify_mr)(RdmaBackend *rb, uint32_t mask, const RdmaMrAttr *attr);
+    int (*create_mw)(RdmaBackend *rb, const RdmaMwAttr *attr);
+    int (*destroy_mw)(RdmaBackend *rb, uint32_t mwn);
+
+    int (*create_srq)(RdmaBackend *rb, const RdmaSrqAttr *attr);
+    int (*set_srq_limit)(RdmaBackend *rb, uint32_t srqn, uint32_t limit);
+    int (*query_srq)(RdmaBackend *rb, uint32_t srqn, RdmaSrqAttr *attr);
+    int (*destroy_srq)(RdmaBackend *rb, uint32_t srqn);
+    /* As send_room() and post_send(); the backend keeps the WR. */
+    uint32_t (*srq_room)(RdmaBackend *rb, uint32_t srqn);
+    int (*post_srq_recv)(RdmaBackend *rb, uint32_t srqn,
+                         const RdmaRecvWr *wr);
+
+    int (*attach_mcast)(RdmaBackend *rb, uint32_t qpn,
+                        const uint8_t gid[RDMA_GID_LEN]);
+    int (*detach_mcast)(RdmaBackend *rb, uint32_t qpn,
+                        const uint8_t gid[RDMA_GID_LEN]);
+
+    /* Fills @values, returns how many; at most RDMA_BACKEND_MAX_COUNTERS. */
+    unsigned (*query_counters)(RdmaBackend *rb, uint64_t *values);
 
     int (*create_qp)(RdmaBackend *rb, const RdmaQpInitAttr *init);
     /*

@@ -201,7 +201,7 @@ static void set_up(RdmaMtu mtu)
         roce_set_mac(p->engine, mac);
         roce_set_link_mtu(p->engine, 9000);
         roce_set_link(p->engine, true);
-        must(roce_add_gid(p->engine, 0, gid), "GID");
+        must(roce_add_gid(p->engine, 0, gid, RDMA_NO_VLAN), "GID");
         must(roce_mr_create(p->engine, &mr), "MR");
         connect_qp(i, mtu);
     }

@@ -321,12 +321,12 @@ static void control(FuzzEnv *env, FuzzInput *in)
         break;
     case 9:
         fuzz_gid(env->side, what >> 4 & 1, gid);
-        roce_add_gid(env->engine, what >> 4 & 1, gid);
+        roce_add_gid(env->engine, what >> 4 & 1, gid, RDMA_NO_VLAN);
         break;
     case 10:
         /* Be one's own peer */
         fuzz_gid(!env->side, 0, gid);
-        roce_add_gid(env->engine, 2, gid);
+        roce_add_gid(env->engine, 2, gid, RDMA_NO_VLAN);
         break;
     case 11:
         env->host->cq_broken = what & 0x10;

@@ -338,7 +338,7 @@ FuzzEnv *fuzz_env_new(unsigned side)
     roce_set_link(env->engine, true);
     for (i = 0; i < FUZZ_GIDS; i++) {
         fuzz_gid(side, i, gid);
-        MUST(roce_add_gid(env->engine, i, gid) == 0);
+        MUST(roce_add_gid(env->engine, i, gid, RDMA_NO_VLAN) == 0);
     }
     add_regions(env);
     for (i = 0; i < FUZZ_QPS; i++) {

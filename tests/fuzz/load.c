@@ -218,7 +218,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     roce_set_link_mtu(e, 9000);
     for (i = 0; i < FUZZ_GIDS; i++) {
         if (roce_get_gid(env->engine, i, gid)) {
-            roce_add_gid(e, i, gid);
+            roce_add_gid(e, i, gid, RDMA_NO_VLAN);
         }
     }
     for (i = 1; i < 8; i++) {

@@ -361,7 +361,7 @@ static void owner_change(void)
     case 1:
         /* The peer's address is also ours: queue pairs talk to themselves */
         fuzz_gid(!env->side, which, gid);
-        roce_add_gid(env->engine, 2 + which % 2, gid);
+        roce_add_gid(env->engine, 2 + which % 2, gid, RDMA_NO_VLAN);
         break;
     case 2:
         roce_del_gid(env->engine, 2 + which % 2);

@@ -88,7 +88,7 @@ void link_move(LinkNode *n)
     roce_set_link(to, n->link_up);
     for (i = 0; i < link_config.gid_table_len; i++) {
         if (roce_get_gid(from, i, gid)) {
-            g_assert_cmpint(roce_add_gid(to, i, gid), ==, 0);
+            g_assert_cmpint(roce_add_gid(to, i, gid, RDMA_NO_VLAN), ==, 0);
         }
     }
     for (i = 1; i <= link_config.max_mr; i++) {

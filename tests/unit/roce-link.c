@@ -164,8 +164,8 @@ static void node_init(RoceLink *l, unsigned side)
     roce_set_mac(n->e, n->mac);
     link_set_mtu(n, 4200);
     link_set_up(n, true);
-    g_assert_cmpint(roce_add_gid(n->e, 0, n->gid4), ==, 0);
-    g_assert_cmpint(roce_add_gid(n->e, 1, n->gid6), ==, 0);
+    g_assert_cmpint(roce_add_gid(n->e, 0, n->gid4, RDMA_NO_VLAN), ==, 0);
+    g_assert_cmpint(roce_add_gid(n->e, 1, n->gid6, RDMA_NO_VLAN), ==, 0);
 
     n->mem = g_malloc0(MEM_SIZE);
     n->hole = NO_HOLE;

@@ -471,8 +471,8 @@ static void import_mutant(RoceLink *l, unsigned side, bool mrs)
 
     e = roce_new(&link_config, &mutant_ops, n);
     roce_set_link_mtu(e, 4200);
-    roce_add_gid(e, 0, n->gid4);
-    roce_add_gid(e, 1, n->gid6);
+    roce_add_gid(e, 0, n->gid4, RDMA_NO_VLAN);
+    roce_add_gid(e, 1, n->gid6, RDMA_NO_VLAN);
     for (i = 1; i < n->next_mrn; i++) {
         if (roce_export_mr(n->e, i, &mr) == 0) {
             if (mrs) {

@@ -352,7 +352,7 @@ static unsigned replay(uint32_t qpn, const uint8_t *gid, const uint8_t *mac)
     roce_set_mac(r.host->engine, mac);
     roce_set_link_mtu(r.host->engine, 9000);
     roce_set_link(r.host->engine, true);
-    g_assert_cmpint(roce_add_gid(r.host->engine, 0, gid), ==, 0);
+    g_assert_cmpint(roce_add_gid(r.host->engine, 0, gid, RDMA_NO_VLAN), ==, 0);
     r.page = wire_host_add_region(r.host, KEY, PDN, RDMA_ACCESS_LOCAL_WRITE,
                                   0, REGION);
     make_qp(&r);

@@ -215,7 +215,7 @@ static Side *side_new(uint32_t qpn, const uint8_t *gid)
                  g_ptr_array_index(s->requests, 0))->path.dmac);
     roce_set_link_mtu(s->host->engine, 9000);
     roce_set_link(s->host->engine, true);
-    g_assert_cmpint(roce_add_gid(s->host->engine, 0, gid), ==, 0);
+    g_assert_cmpint(roce_add_gid(s->host->engine, 0, gid, RDMA_NO_VLAN), ==, 0);
 
     for (i = 0; i < s->regions->len; i++) {
         Region *r = &g_array_index(s->regions, Region, i);

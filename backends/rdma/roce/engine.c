@@ -136,8 +136,11 @@ static void gids_changed(RoceEngine *e)
 }
 
 int roce_add_gid(RoceEngine *e, uint32_t index,
-                 const uint8_t gid[RDMA_GID_LEN])
+                 const uint8_t gid[RDMA_GID_LEN], uint16_t vlan)
 {
+    if (vlan != RDMA_NO_VLAN) {
+        return -ENOTSUP;
+    }
     if (index >= e->config.gid_table_len || roce_gid_is_zero(gid) ||
         roce_gid_is_multicast(gid)) {
         return -EINVAL;

@@ -40,6 +40,34 @@ typedef uint64_t __le64;
  */
 #define VIRTIO_RDMA_F_CQE_STATUS_LAST	2
 
+/* Asynchronous events come through the event virtqueue. */
+#define VIRTIO_RDMA_F_EVENTS		3
+/* Shared receive queues. */
+#define VIRTIO_RDMA_F_SRQ		4
+/* Memory windows of type 1 and 2B. */
+#define VIRTIO_RDMA_F_MW		5
+/*
+ * A CQ may be deeper than its virtqueue and be resized: the device keeps
+ * completions back until there are buffers.
+ */
+#define VIRTIO_RDMA_F_CQ_DEEP		6
+/* Only virtio's own interrupt suppression arms a CQ. */
+#define VIRTIO_RDMA_F_CQ_RING_ARM	7
+/* Multicast groups. */
+#define VIRTIO_RDMA_F_MCAST		8
+/* Completions are struct virtio_rdma_cqe_ex. */
+#define VIRTIO_RDMA_F_CQE_EX		9
+/* GIDs may belong to a VLAN. */
+#define VIRTIO_RDMA_F_GID_VLAN		10
+/* QUERY_COUNTERS. */
+#define VIRTIO_RDMA_F_COUNTERS		11
+/* Pages of other sizes, and page tables of several levels, for REG_USER_MR. */
+#define VIRTIO_RDMA_F_MR_TABLES		12
+/* A REG_MR work request may carry the mapping. */
+#define VIRTIO_RDMA_F_REG_PAGES		13
+/* REREG_MR. */
+#define VIRTIO_RDMA_F_REREG_MR		14
+
 #define VIRTIO_RDMA_CQE_EMPTY		0xff
 
 /* Virtqueue numbers; n_cq and n_qp are max_cq and max_qp of the config. */
@@ -48,13 +76,19 @@ typedef uint64_t __le64;
 #define VIRTIO_RDMA_SQ_VQ(n_cq, qpn)		(1 + (n_cq) + 2 * (qpn))
 #define VIRTIO_RDMA_RQ_VQ(n_cq, qpn)		(2 + (n_cq) + 2 * (qpn))
 #define VIRTIO_RDMA_NUM_VQS(n_cq, n_qp)		(1 + (n_cq) + 2 * (n_qp))
+/* Behind these, if offered: F_EVENTS; F_SRQ, whether F_EVENTS is or not. */
+#define VIRTIO_RDMA_EVENT_VQ(n_cq, n_qp)	(1 + (n_cq) + 2 * (n_qp))
+#define VIRTIO_RDMA_SRQ_VQ(n_cq, n_qp, srqn)	(2 + (n_cq) + 2 * (n_qp) + \
+						 (srqn))
 
 /* device_cap_flags */
 #define VIRTIO_RDMA_CAP_BAD_PKEY_CNTR		(1ULL << 1)
 #define VIRTIO_RDMA_CAP_BAD_QKEY_CNTR		(1ULL << 2)
 #define VIRTIO_RDMA_CAP_SYS_IMAGE_GUID		(1ULL << 11)
 #define VIRTIO_RDMA_CAP_RC_RNR_NAK_GEN		(1ULL << 12)
+#define VIRTIO_RDMA_CAP_MEM_WINDOW		(1ULL << 17)
 #define VIRTIO_RDMA_CAP_MEM_MGT_EXTENSIONS	(1ULL << 21)
+#define VIRTIO_RDMA_CAP_MEM_WINDOW_TYPE_2B	(1ULL << 24)
 
 /* atomic_cap */
 #define VIRTIO_RDMA_ATOMIC_NONE			0
@@ -98,7 +132,17 @@ struct virtio_rdma_config {
 	__le16 mtu;
 	/* largest inline payload of a send WQE, bytes */
 	__le32 max_inline_data;
-	__u8 reserved[500];
+	/* with VIRTIO_RDMA_F_SRQ */
+	__le32 max_srq;
+	__le32 max_srq_wr;
+	__le32 max_srq_sge;
+	/* with VIRTIO_RDMA_F_CQ_DEEP: instead of max_cqe */
+	__le32 max_cqe_deep;
+	/* with VIRTIO_RDMA_F_COUNTERS: how many there are */
+	__le32 num_counters;
+	/* with VIRTIO_RDMA_F_MR_TABLES: bit n is for pages of 2^n bytes */
+	__le64 mr_page_sizes;
+	__u8 reserved[472];
 } VIRTIO_RDMA_ABI;
 
 /* Control commands. */
@@ -121,6 +165,23 @@ enum virtio_rdma_cmd {
 	VIRTIO_RDMA_CMD_ADD_GID = 16,
 	VIRTIO_RDMA_CMD_DEL_GID = 17,
 	VIRTIO_RDMA_CMD_REQ_NOTIFY_CQ = 18,
+	/* with F_SRQ */
+	VIRTIO_RDMA_CMD_CREATE_SRQ = 19,
+	VIRTIO_RDMA_CMD_MODIFY_SRQ = 20,
+	VIRTIO_RDMA_CMD_QUERY_SRQ = 21,
+	VIRTIO_RDMA_CMD_DESTROY_SRQ = 22,
+	/* with F_MW */
+	VIRTIO_RDMA_CMD_ALLOC_MW = 23,
+	VIRTIO_RDMA_CMD_DEALLOC_MW = 24,
+	/* with F_CQ_DEEP */
+	VIRTIO_RDMA_CMD_RESIZE_CQ = 25,
+	/* with F_MCAST */
+	VIRTIO_RDMA_CMD_ATTACH_MCAST = 26,
+	VIRTIO_RDMA_CMD_DETACH_MCAST = 27,
+	/* with F_COUNTERS */
+	VIRTIO_RDMA_CMD_QUERY_COUNTERS = 28,
+	/* with F_REREG_MR */
+	VIRTIO_RDMA_CMD_REREG_MR = 29,
 };
 
 /* Control status; without F_EXT_STATUS every failure reads 1. */
@@ -166,6 +227,13 @@ struct virtio_rdma_create_cq_req {
 	__le32 cqe;
 } VIRTIO_RDMA_ABI;
 
+struct virtio_rdma_resize_cq_req {
+	__le32 cqn;
+	__le32 cqe;
+	/* completions in the virtqueue that are not consumed */
+	__le32 used;
+} VIRTIO_RDMA_ABI;
+
 /* DESTROY_PD request, CREATE_PD response. */
 struct virtio_rdma_pdn {
 	__le32 pdn;
@@ -209,11 +277,102 @@ struct virtio_rdma_reg_user_mr_req {
 	__le64 virt_addr;
 	__le64 pages;
 	__le32 npages;
+	/* with F_MR_TABLES; only npages and before are mandatory */
+	__le32 page_shift;
+	__le32 levels;
 } VIRTIO_RDMA_ABI;
 
 struct virtio_rdma_dereg_mr_req {
 	__le32 mrn;
 } VIRTIO_RDMA_ABI;
+
+/* flags of REREG_MR: what changes */
+#define VIRTIO_RDMA_REREG_TRANSLATION	(1 << 0)
+#define VIRTIO_RDMA_REREG_PD		(1 << 1)
+#define VIRTIO_RDMA_REREG_ACCESS	(1 << 2)
+
+/* The response is struct virtio_rdma_mr_rsp. */
+struct virtio_rdma_rereg_mr_req {
+	__le32 mrn;
+	__le32 flags;
+	struct virtio_rdma_reg_user_mr_req mr;
+} VIRTIO_RDMA_ABI;
+
+#define VIRTIO_RDMA_MW_TYPE_1	1
+#define VIRTIO_RDMA_MW_TYPE_2	2
+
+struct virtio_rdma_alloc_mw_req {
+	__le32 pdn;
+	__le32 type;
+} VIRTIO_RDMA_ABI;
+
+/* mwn comes from the same numbers as mrn. */
+struct virtio_rdma_alloc_mw_rsp {
+	__le32 mwn;
+	__le32 rkey;
+} VIRTIO_RDMA_ABI;
+
+struct virtio_rdma_dealloc_mw_req {
+	__le32 mwn;
+} VIRTIO_RDMA_ABI;
+
+struct virtio_rdma_create_srq_req {
+	__le32 pdn;
+	__le32 max_wr;
+	__le32 max_sge;
+	__le32 limit;
+} VIRTIO_RDMA_ABI;
+
+/* DESTROY_SRQ and QUERY_SRQ request, CREATE_SRQ response. */
+struct virtio_rdma_srqn {
+	__le32 srqn;
+} VIRTIO_RDMA_ABI;
+
+struct virtio_rdma_modify_srq_req {
+	__le32 srqn;
+	__le32 limit;
+} VIRTIO_RDMA_ABI;
+
+struct virtio_rdma_query_srq_rsp {
+	__le32 max_wr;
+	__le32 max_sge;
+	__le32 limit;
+} VIRTIO_RDMA_ABI;
+
+/* ATTACH_MCAST and DETACH_MCAST */
+struct virtio_rdma_mcast_req {
+	__le32 qpn;
+	__u8 gid[16];
+} VIRTIO_RDMA_ABI;
+
+struct virtio_rdma_query_counters_req {
+	__u8 port;
+} VIRTIO_RDMA_ABI;
+
+/* The response of QUERY_COUNTERS is __le64[num_counters], in this order. */
+enum virtio_rdma_counter {
+	VIRTIO_RDMA_TX_PACKETS,
+	VIRTIO_RDMA_TX_BYTES,
+	VIRTIO_RDMA_RX_PACKETS,
+	VIRTIO_RDMA_RX_BYTES,
+	VIRTIO_RDMA_LOOPBACK_PACKETS,
+	VIRTIO_RDMA_RX_ICRC_ERRORS,
+	VIRTIO_RDMA_RX_MALFORMED,
+	VIRTIO_RDMA_RX_DROPPED,
+	VIRTIO_RDMA_RX_DUPLICATES,
+	VIRTIO_RDMA_RX_OUT_OF_SEQUENCE,
+	VIRTIO_RDMA_RETRANSMITS,
+	VIRTIO_RDMA_TIMEOUTS,
+	VIRTIO_RDMA_RNR_NAKS_SENT,
+	VIRTIO_RDMA_RNR_NAKS_RECEIVED,
+	VIRTIO_RDMA_NAKS_SENT,
+	VIRTIO_RDMA_NAKS_RECEIVED,
+	VIRTIO_RDMA_BAD_PKEY,
+	VIRTIO_RDMA_BAD_QKEY,
+	VIRTIO_RDMA_TX_MCAST_PACKETS,
+	VIRTIO_RDMA_RX_MCAST_PACKETS,
+	VIRTIO_RDMA_NUM_COUNTERS
+};
 
 struct virtio_rdma_create_qp_req {
 	__le32 pdn;
@@ -226,8 +385,14 @@ struct virtio_rdma_create_qp_req {
 	__le32 max_recv_sge;
 	__le32 recv_cqn;
 	__le32 max_inline_data;
-	__u8 reserved[32];
+	__le32 flags;
+	__le32 srqn;
+	__u8 reserved[24];
 } VIRTIO_RDMA_ABI;
+
+/* flags of CREATE_QP */
+#define VIRTIO_RDMA_QP_SRQ			(1 << 0) /* with F_SRQ */
+#define VIRTIO_RDMA_QP_BLOCK_MCAST_LOOPBACK	(1 << 1) /* with F_MCAST */
 
 /* sq_sig_type */
 #define VIRTIO_RDMA_SIGNAL_ALL_WR	0
@@ -316,6 +481,8 @@ struct virtio_rdma_add_gid_req {
 	__le32 gid_type;
 	__le16 index;
 	__le32 port_num;
+	/* with F_GID_VLAN: 1..4094, or 0 for none; not mandatory */
+	__le16 vlan;
 } VIRTIO_RDMA_ABI;
 
 struct virtio_rdma_del_gid_req {
@@ -384,7 +551,21 @@ struct virtio_rdma_sq_wqe {
 			__le32 mrn;
 			__le32 key;
 			__le32 access;
+			/* with F_REG_PAGES; 0: what MAP_MR_SG brought */
+			__le32 npages;
+			__le64 start;
+			__le64 length;
+			__le64 pages;
 		} VIRTIO_RDMA_ABI reg;
+		/* with F_MW */
+		struct {
+			__le32 rkey;		/* of the window, now */
+			__le32 new_rkey;
+			__le32 lkey;		/* of the region */
+			__le32 access;
+			__le64 addr;
+			__le64 length;
+		} VIRTIO_RDMA_ABI bind;
 	} VIRTIO_RDMA_ABI wr;
 } VIRTIO_RDMA_ABI;
 
@@ -398,6 +579,10 @@ struct virtio_rdma_rq_wqe {
 #define VIRTIO_RDMA_WC_GRH		(1 << 0)
 #define VIRTIO_RDMA_WC_WITH_IMM		(1 << 1)
 #define VIRTIO_RDMA_WC_WITH_INVALIDATE	(1 << 2)
+/* with F_CQE_EX */
+#define VIRTIO_RDMA_WC_WITH_SMAC	(1 << 4)
+#define VIRTIO_RDMA_WC_WITH_VLAN	(1 << 5)
+#define VIRTIO_RDMA_WC_WITH_HDR_TYPE	(1 << 6)
 
 struct virtio_rdma_cqe {
 	__le64 wr_id;
@@ -416,5 +601,38 @@ struct virtio_rdma_cqe {
 	__u8 sl;
 	__u8 port_num;
 } VIRTIO_RDMA_ABI;
+
+#define VIRTIO_RDMA_HDR_IPV4	2
+#define VIRTIO_RDMA_HDR_IPV6	3
+
+struct virtio_rdma_cqe_ex {
+	struct virtio_rdma_cqe cqe;
+	__u8 smac[6];
+	__le16 vlan;
+	__u8 hdr_type;
+	__u8 reserved;
+} VIRTIO_RDMA_ABI;
+
+/* What the driver's buffers in the event virtqueue are filled with. */
+struct virtio_rdma_event {
+	/* IBTA 11.6.3 */
+	__le32 type;
+	/* qpn, cqn, srqn or port number, by type */
+	__le32 id;
+} VIRTIO_RDMA_ABI;
+
+enum virtio_rdma_event_type {
+	VIRTIO_RDMA_EVENT_CQ_ERR = 0,
+	VIRTIO_RDMA_EVENT_QP_FATAL = 1,
+	VIRTIO_RDMA_EVENT_QP_REQ_ERR = 2,
+	VIRTIO_RDMA_EVENT_QP_ACCESS_ERR = 3,
+	VIRTIO_RDMA_EVENT_COMM_EST = 4,
+	VIRTIO_RDMA_EVENT_SQ_DRAINED = 5,
+	VIRTIO_RDMA_EVENT_PORT_ACTIVE = 9,
+	VIRTIO_RDMA_EVENT_PORT_ERR = 10,
+	VIRTIO_RDMA_EVENT_SRQ_ERR = 14,
+	VIRTIO_RDMA_EVENT_SRQ_LIMIT_REACHED = 15,
+	VIRTIO_RDMA_EVENT_LAST_WQE_REACHED = 16,
+};
 
 #endif /* _LINUX_VIRTIO_RDMA_H */

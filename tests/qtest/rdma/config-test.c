@@ -15,12 +15,12 @@ QEMU_BUILD_BUG_ON(offsetof(struct virtio_rdma_config, mac) != 128);
 QEMU_BUILD_BUG_ON(offsetof(struct virtio_rdma_config, max_inline_data) != 136);
 QEMU_BUILD_BUG_ON(sizeof(struct virtio_rdma_query_port_rsp) != 161);
 QEMU_BUILD_BUG_ON(sizeof(struct virtio_rdma_map_mr_sg_req) != 32);
-QEMU_BUILD_BUG_ON(sizeof(struct virtio_rdma_reg_user_mr_req) != 44);
+QEMU_BUILD_BUG_ON(sizeof(struct virtio_rdma_reg_user_mr_req) != 52);
 QEMU_BUILD_BUG_ON(sizeof(struct virtio_rdma_create_qp_req) != 66);
 QEMU_BUILD_BUG_ON(sizeof(struct virtio_rdma_qp_attr) != 129);
 QEMU_BUILD_BUG_ON(sizeof(struct virtio_rdma_modify_qp_req) != 137);
 QEMU_BUILD_BUG_ON(sizeof(struct virtio_rdma_query_pkey_req) != 6);
-QEMU_BUILD_BUG_ON(sizeof(struct virtio_rdma_add_gid_req) != 26);
+QEMU_BUILD_BUG_ON(sizeof(struct virtio_rdma_add_gid_req) != 28);
 QEMU_BUILD_BUG_ON(sizeof(struct virtio_rdma_del_gid_req) != 6);
 QEMU_BUILD_BUG_ON(sizeof(struct virtio_rdma_sq_wqe) != 75);
 QEMU_BUILD_BUG_ON(sizeof(struct virtio_rdma_rq_wqe) != 12);
@@ -90,7 +90,7 @@ static void test_values(void)
 {
     QRdma *d = test_device();
     struct virtio_rdma_config c;
-    static const uint8_t zero[500];
+    static const uint8_t zero[472];
     uint64_t caps;
 
     qrdma_get_config(d, &c);
