@@ -1,18 +1,44 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Migration of the RoCE backend: what its files share.
+ * Migration of the RoCE backend: what its files share. Kinds of objects have
+ * a file each, and one VMStateInfo that saves and loads all of that kind.
+ *
+ * The stream is not trusted. The engine checks every field of an object, the
+ * device that it has such an object; what decides how much memory is
+ * allocated is checked before.
  */
 #ifndef BACKENDS_RDMA_ROCE_VMSTATE_H
 #define BACKENDS_RDMA_ROCE_VMSTATE_H
 
-#include "migration/vmstate.h"
-#include "rdma/roce.h"
-#include "system/rdma-backend.h"
+#include "rdma-roce-int.h"
 
-/* Of an RdmaBackend that a device is attached to. */
-extern const VMStateDescription vmstate_rdma_roce;
+#define VMSTATE_ENUM(field_, state) {           \
+    .name = #field_,                            \
+    .info = &vmstate_info_uint32,               \
+    .size = sizeof(uint32_t),                   \
+    .flags = VMS_SINGLE,                        \
+    .offset = offsetof(state, field_),          \
+}
 
-/* The engine of @rb, an rdma-roce that a device is attached to. */
-RoceEngine *rdma_roce_engine(RdmaBackend *rb);
+/* An array of structures whose memory is there already. */
+#define VMSTATE_LIST(field_, num, state, vmsd_, type) {         \
+    .name = #field_,                                            \
+    .version_id = 1,                                            \
+    .vmsd = &(vmsd_),                                           \
+    .num_offset = vmstate_offset_value(state, num, uint32_t),   \
+    .size = sizeof(type),                                       \
+    .flags = VMS_STRUCT | VMS_VARRAY_UINT32 | VMS_POINTER,      \
+    .offset = vmstate_offset_pointer(state, field_, type),      \
+}
+
+/* A list that is saved and loaded by functions of its own. */
+#define VMSTATE_OBJECTS(name_, info_) {         \
+    .name = name_,                              \
+    .info = &(info_),                           \
+    .flags = VMS_SINGLE,                        \
+}
+
+extern const VMStateInfo vmstate_info_roce_mrs;
+extern const VMStateInfo vmstate_info_roce_qps;
 
 #endif

@@ -21,7 +21,7 @@
 #include "net/util.h"
 #include "rdma/roce.h"
 #include "rdma-roce-net.h"
-#include "rdma-roce-vmstate.h"
+#include "rdma-roce-int.h"
 #include "trace.h"
 
 OBJECT_DECLARE_SIMPLE_TYPE(RdmaRoce, RDMA_BACKEND_ROCE)
@@ -74,7 +74,7 @@ struct RdmaRoce {
     uint8_t rx_buf[ROCE_MAX_FRAME];
 };
 
-static int64_t roce_now(void)
+int64_t rdma_roce_now(void)
 {
     return qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
 }
@@ -250,7 +250,7 @@ static void roce_run(RdmaRoce *r)
 
     RCU_READ_LOCK_GUARD();
     r->in_engine = true;
-    now = roce_now();
+    now = rdma_roce_now();
     if (roce_next_deadline(r->engine) <= now) {
         roce_expire(r->engine, now);
     }
@@ -349,7 +349,7 @@ static bool roce_net_receive(void *opaque, const struct iovec *iov,
     WITH_RCU_READ_LOCK_GUARD() {
         r->in_engine = true;
         r->woken = false;
-        roce_rx(r->engine, frame, size, roce_now());
+        roce_rx(r->engine, frame, size, rdma_roce_now());
         r->in_engine = false;
     }
 
@@ -511,81 +511,6 @@ static void rdma_roce_query_port(RdmaBackend *rb, RdmaPortAttr *attr)
     memcpy(attr->mac, r->port.mac.a, sizeof(attr->mac));
 }
 
-static int rdma_roce_add_gid(RdmaBackend *rb, uint32_t index,
-                             const uint8_t gid[RDMA_GID_LEN], uint16_t vlan)
-{
-    return roce_add_gid(RDMA_BACKEND_ROCE(rb)->engine, index, gid, vlan);
-}
-
-static int rdma_roce_del_gid(RdmaBackend *rb, uint32_t index)
-{
-    return roce_del_gid(RDMA_BACKEND_ROCE(rb)->engine, index);
-}
-
-static int rdma_roce_create_mr(RdmaBackend *rb, const RdmaMrAttr *attr)
-{
-    return roce_mr_create(RDMA_BACKEND_ROCE(rb)->engine, attr);
-}
-
-static int rdma_roce_map_mr(RdmaBackend *rb, uint32_t mrn, uint64_t iova,
-                            uint64_t length, uint64_t *pages, uint32_t npages)
-{
-    return roce_mr_map(RDMA_BACKEND_ROCE(rb)->engine, mrn, iova, length,
-                       pages, npages);
-}
-
-static int rdma_roce_destroy_mr(RdmaBackend *rb, uint32_t mrn)
-{
-    return roce_mr_destroy(RDMA_BACKEND_ROCE(rb)->engine, mrn);
-}
-
-static int rdma_roce_create_qp(RdmaBackend *rb, const RdmaQpInitAttr *init)
-{
-    return roce_qp_create(RDMA_BACKEND_ROCE(rb)->engine, init);
-}
-
-static int rdma_roce_modify_qp(RdmaBackend *rb, uint32_t qpn,
-                               uint32_t attr_mask, const RdmaQpAttr *attr)
-{
-    RCU_READ_LOCK_GUARD();
-    return roce_qp_modify(RDMA_BACKEND_ROCE(rb)->engine, qpn, attr_mask, attr,
-                          roce_now());
-}
-
-static int rdma_roce_query_qp(RdmaBackend *rb, uint32_t qpn, RdmaQpAttr *attr)
-{
-    return roce_qp_query(RDMA_BACKEND_ROCE(rb)->engine, qpn, attr);
-}
-
-static int rdma_roce_destroy_qp(RdmaBackend *rb, uint32_t qpn)
-{
-    return roce_qp_destroy(RDMA_BACKEND_ROCE(rb)->engine, qpn);
-}
-
-static uint32_t rdma_roce_send_room(RdmaBackend *rb, uint32_t qpn)
-{
-    return roce_send_room(RDMA_BACKEND_ROCE(rb)->engine, qpn);
-}
-
-static uint32_t rdma_roce_recv_room(RdmaBackend *rb, uint32_t qpn)
-{
-    return roce_recv_room(RDMA_BACKEND_ROCE(rb)->engine, qpn);
-}
-
-static int rdma_roce_post_send(RdmaBackend *rb, uint32_t qpn,
-                               const RdmaSendWr *wr)
-{
-    RCU_READ_LOCK_GUARD();
-    return roce_post_send(RDMA_BACKEND_ROCE(rb)->engine, qpn, wr, roce_now());
-}
-
-static int rdma_roce_post_recv(RdmaBackend *rb, uint32_t qpn,
-                               const RdmaRecvWr *wr)
-{
-    RCU_READ_LOCK_GUARD();
-    return roce_post_recv(RDMA_BACKEND_ROCE(rb)->engine, qpn, wr, roce_now());
-}
-
 /* Send from here: the first frame of a batch leaves without delay. */
 static void rdma_roce_kick(RdmaBackend *rb)
 {
@@ -694,20 +619,8 @@ static void rdma_roce_class_init(ObjectClass *oc, void *data)
     rbc->reset = rdma_roce_reset;
     rbc->set_running = rdma_roce_set_running;
     rbc->query_port = rdma_roce_query_port;
-    rbc->add_gid = rdma_roce_add_gid;
-    rbc->del_gid = rdma_roce_del_gid;
-    rbc->create_mr = rdma_roce_create_mr;
-    rbc->map_mr = rdma_roce_map_mr;
-    rbc->destroy_mr = rdma_roce_destroy_mr;
-    rbc->create_qp = rdma_roce_create_qp;
-    rbc->modify_qp = rdma_roce_modify_qp;
-    rbc->query_qp = rdma_roce_query_qp;
-    rbc->destroy_qp = rdma_roce_destroy_qp;
-    rbc->send_room = rdma_roce_send_room;
-    rbc->recv_room = rdma_roce_recv_room;
-    rbc->post_send = rdma_roce_post_send;
-    rbc->post_recv = rdma_roce_post_recv;
     rbc->kick = rdma_roce_kick;
+    rdma_roce_ctrl_class_init(rbc);
 
     object_class_property_add_str(oc, "netdev", rdma_roce_get_netdev,
                                   rdma_roce_set_netdev);

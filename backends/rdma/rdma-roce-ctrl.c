@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The RoCE backend's methods that are the engine's own: its objects, and
+ * posts to them.
+ */
+#include "qemu/osdep.h"
+#include "qemu/rcu.h"
+#include "rdma/roce.h"
+#include "rdma-roce-int.h"
+
+/* GIDs */
+
+static int rdma_roce_add_gid(RdmaBackend *rb, uint32_t index,
+                             const uint8_t gid[RDMA_GID_LEN], uint16_t vlan)
+{
+    return roce_add_gid(rdma_roce_engine(rb), index, gid, vlan);
+}
+
+static int rdma_roce_del_gid(RdmaBackend *rb, uint32_t index)
+{
+    return roce_del_gid(rdma_roce_engine(rb), index);
+}
+
+/* Memory */
+
+static int rdma_roce_create_mr(RdmaBackend *rb, const RdmaMrAttr *attr)
+{
+    return roce_mr_create(rdma_roce_engine(rb), attr);
+}
+
+static int rdma_roce_map_mr(RdmaBackend *rb, uint32_t mrn, uint64_t iova,
+                            uint64_t length, uint64_t *pages, uint32_t npages)
+{
+    return roce_mr_map(rdma_roce_engine(rb), mrn, iova, length,
+                       pages, npages);
+}
+
+static int rdma_roce_destroy_mr(RdmaBackend *rb, uint32_t mrn)
+{
+    return roce_mr_destroy(rdma_roce_engine(rb), mrn);
+}
+
+/* Queue pairs */
+
+static int rdma_roce_create_qp(RdmaBackend *rb, const RdmaQpInitAttr *init)
+{
+    return roce_qp_create(rdma_roce_engine(rb), init);
+}
+
+static int rdma_roce_modify_qp(RdmaBackend *rb, uint32_t qpn,
+                               uint32_t attr_mask, const RdmaQpAttr *attr)
+{
+    RCU_READ_LOCK_GUARD();
+    return roce_qp_modify(rdma_roce_engine(rb), qpn, attr_mask, attr,
+                          rdma_roce_now());
+}
+
+static int rdma_roce_query_qp(RdmaBackend *rb, uint32_t qpn, RdmaQpAttr *attr)
+{
+    return roce_qp_query(rdma_roce_engine(rb), qpn, attr);
+}
+
+static int rdma_roce_destroy_qp(RdmaBackend *rb, uint32_t qpn)
+{
+    return roce_qp_destroy(rdma_roce_engine(rb), qpn);
+}
+
+/* Work requests */
+
+static uint32_t rdma_roce_send_room(RdmaBackend *rb, uint32_t qpn)
+{
+    return roce_send_room(rdma_roce_engine(rb), qpn);
+}
+
+static uint32_t rdma_roce_recv_room(RdmaBackend *rb, uint32_t qpn)
+{
+    return roce_recv_room(rdma_roce_engine(rb), qpn);
+}
+
+static int rdma_roce_post_send(RdmaBackend *rb, uint32_t qpn,
+                               const RdmaSendWr *wr)
+{
+    RCU_READ_LOCK_GUARD();
+    return roce_post_send(rdma_roce_engine(rb), qpn, wr, rdma_roce_now());
+}
+
+static int rdma_roce_post_recv(RdmaBackend *rb, uint32_t qpn,
+                               const RdmaRecvWr *wr)
+{
+    RCU_READ_LOCK_GUARD();
+    return roce_post_recv(rdma_roce_engine(rb), qpn, wr, rdma_roce_now());
+}
+
+void rdma_roce_ctrl_class_init(RdmaBackendClass *rbc)
+{
+    rbc->add_gid = rdma_roce_add_gid;
+    rbc->del_gid = rdma_roce_del_gid;
+    rbc->create_mr = rdma_roce_create_mr;
+    rbc->map_mr = rdma_roce_map_mr;
+    rbc->destroy_mr = rdma_roce_destroy_mr;
+    rbc->create_qp = rdma_roce_create_qp;
+    rbc->modify_qp = rdma_roce_modify_qp;
+    rbc->query_qp = rdma_roce_query_qp;
+    rbc->destroy_qp = rdma_roce_destroy_qp;
+    rbc->send_room = rdma_roce_send_room;
+    rbc->recv_room = rdma_roce_recv_room;
+    rbc->post_send = rdma_roce_post_send;
+    rbc->post_recv = rdma_roce_post_recv;
+}

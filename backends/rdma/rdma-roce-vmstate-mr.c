@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Migration of the RoCE backend: memory regions.
+ */
+#include "qemu/osdep.h"
+#include "migration/qemu-file-types.h"
+#include "qemu/bswap.h"
+#include "qemu/error-report.h"
+#include "rdma/roce-state.h"
+#include "rdma-roce-vmstate.h"
+
+/* Enumerations have the size of an int, and the compilers agree. */
+QEMU_BUILD_BUG_ON(sizeof(RdmaMrType) != sizeof(uint32_t));
+
+static const VMStateDescription vmstate_mr = {
+    .name = "rdma-roce/mr",
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .fields = (const VMStateField[]) {
+        VMSTATE_UINT32(attr.mrn, RoceMrImage),
+        VMSTATE_UINT32(attr.pdn, RoceMrImage),
+        VMSTATE_ENUM(attr.type, RoceMrImage),
+        VMSTATE_UINT32(attr.access, RoceMrImage),
+        VMSTATE_UINT32(attr.lkey, RoceMrImage),
+        VMSTATE_UINT32(attr.rkey, RoceMrImage),
+        VMSTATE_UINT64(attr.iova, RoceMrImage),
+        VMSTATE_UINT64(attr.length, RoceMrImage),
+        VMSTATE_UINT32(attr.npages, RoceMrImage),
+        VMSTATE_UINT32(attr.max_pages, RoceMrImage),
+        VMSTATE_UINT8(valid, RoceMrImage),
+        VMSTATE_UINT8(pending, RoceMrImage),
+        VMSTATE_UINT64(pending_iova, RoceMrImage),
+        VMSTATE_UINT64(pending_length, RoceMrImage),
+        VMSTATE_UINT32(pending_npages, RoceMrImage),
+        VMSTATE_END_OF_LIST()
+    },
+};
+
+/* Page lists may be long: they are not saved number by number. */
+static void put_pages(QEMUFile *f, uint64_t *pages, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        pages[i] = cpu_to_be64(pages[i]);
+    }
+    qemu_put_buffer(f, (uint8_t *)pages, n * sizeof(*pages));
+}
+
+static uint64_t *get_pages(QEMUFile *f, uint32_t n)
+{
+    size_t size = n * sizeof(uint64_t);
+    uint64_t *pages = g_new(uint64_t, n);
+
+    if (qemu_get_buffer(f, (uint8_t *)pages, size) != size) {
+        memset(pages, 0, size);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        pages[i] = be64_to_cpu(pages[i]);
+    }
+    return pages;
+}
+
+static int put_mrs(QEMUFile *f, void *pv, size_t size,
+                   const VMStateField *field, JSONWriter *vmdesc)
+{
+    RdmaBackend *rb = pv;
+    RoceEngine *e = rdma_roce_engine(rb);
+    RoceMrImage image;
+    uint32_t count = 0;
+    int ret;
+
+    for (uint32_t n = 1; n <= rb->limits.max_mr; n++) {
+        count += roce_has_mr(e, n);
+    }
+    qemu_put_be32(f, count);
+    for (uint32_t n = 1; n <= rb->limits.max_mr; n++) {
+        if (roce_export_mr(e, n, &image)) {
+            continue;
+        }
+        ret = vmstate_save_state(f, &vmstate_mr, &image, NULL);
+        if (!ret) {
+            put_pages(f, image.attr.pages, image.attr.npages);
+            put_pages(f, image.pending_pages, image.pending_npages);
+        }
+        roce_mr_image_clear(&image);
+        if (ret) {
+            return ret;
+        }
+    }
+    return 0;
+}
+
+static int get_mr(QEMUFile *f, RdmaBackend *rb)
+{
+    RoceMrImage image = {};
+    const char *why;
+    int ret = vmstate_load_state(f, &vmstate_mr, &image, 1);
+
+    if (ret) {
+        return ret;
+    }
+    if (!rb->client_ops->loaded_mr(rb->client_opaque, &image.attr,
+                                   (uint64_t)image.attr.npages +
+                                   image.pending_npages)) {
+        error_report("rdma-roce: memory region %u of the migration stream "
+                     "is not the device's", image.attr.mrn);
+        return -EINVAL;
+    }
+    image.attr.pages = get_pages(f, image.attr.npages);
+    image.pending_pages = get_pages(f, image.pending_npages);
+    ret = roce_import_mr(rdma_roce_engine(rb), &image, &why);
+    if (ret) {
+        error_report("rdma-roce: bad memory region %u in the migration "
+                     "stream: %s", image.attr.mrn, why);
+    }
+    roce_mr_image_clear(&image);
+    return ret;
+}
+
+static int get_mrs(QEMUFile *f, void *pv, size_t size,
+                   const VMStateField *field)
+{
+    uint32_t count = qemu_get_be32(f);
+    int ret = 0;
+
+    /* One too many has a number that is in use */
+    for (uint32_t i = 0; i < count && !ret; i++) {
+        ret = get_mr(f, pv);
+    }
+    return ret;
+}
+
+const VMStateInfo vmstate_info_roce_mrs = {
+    .name = "rdma-roce memory regions",
+    .get = get_mrs,
+    .put = put_mrs,
+};

@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Migration of the RoCE backend: queue pairs.
+ */
+#include "qemu/osdep.h"
+#include "migration/qemu-file-types.h"
+#include "qemu/error-report.h"
+#include "rdma/roce-state.h"
+#include "rdma-roce-vmstate.h"
+
+QEMU_BUILD_BUG_ON(sizeof(RdmaQpType) != sizeof(uint32_t));
+
+/* Parts that are structures of their own */
+
+static const VMStateDescription vmstate_cap = {
+    .name = "rdma-roce/cap",
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .fields = (const VMStateField[]) {
+        VMSTATE_UINT32(max_send_wr, RdmaQpCap),
+        VMSTATE_UINT32(max_recv_wr, RdmaQpCap),
+        VMSTATE_UINT32(max_send_sge, RdmaQpCap),
+        VMSTATE_UINT32(max_recv_sge, RdmaQpCap),
+        VMSTATE_UINT32(max_inline_data, RdmaQpCap),
+        VMSTATE_END_OF_LIST()
+    },
+};
+
+static const VMStateDescription vmstate_init_attr = {
+    .name = "rdma-roce/init",
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .fields = (const VMStateField[]) {
+        VMSTATE_UINT32(qpn, RdmaQpInitAttr),
+        VMSTATE_UINT32(pdn, RdmaQpInitAttr),
+        VMSTATE_ENUM(qp_type, RdmaQpInitAttr),
+        VMSTATE_BOOL(sq_sig_all, RdmaQpInitAttr),
+        VMSTATE_UINT32(send_cqn, RdmaQpInitAttr),
+        VMSTATE_UINT32(recv_cqn, RdmaQpInitAttr),
+        VMSTATE_STRUCT(cap, RdmaQpInitAttr, 1, vmstate_cap, RdmaQpCap),
+        VMSTATE_END_OF_LIST()
+    },
+};
+
+static const VMStateDescription vmstate_av = {
+    .name = "rdma-roce/av",
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .fields = (const VMStateField[]) {
+        VMSTATE_BUFFER(dgid, RdmaAv),
+        VMSTATE_BUFFER(dmac, RdmaAv),
+        VMSTATE_UINT8(sgid_index, RdmaAv),
+        VMSTATE_UINT8(hop_limit, RdmaAv),
+        VMSTATE_UINT8(traffic_class, RdmaAv),
+        VMSTATE_UINT8(sl, RdmaAv),
+        VMSTATE_UINT8(static_rate, RdmaAv),
+        VMSTATE_UINT8(port_num, RdmaAv),
+        VMSTATE_UINT8(ah_flags, RdmaAv),
+        VMSTATE_UINT32(flow_label, RdmaAv),
+        VMSTATE_END_OF_LIST()
+    },
+};
+
+/* What modify sets. There are no alternate paths, and caps do not change. */
+static const VMStateDescription vmstate_attr = {
+    .name = "rdma-roce/attr",
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .fields = (const VMStateField[]) {
+        VMSTATE_UINT8(qp_state, RdmaQpAttr),
+        VMSTATE_UINT8(path_mtu, RdmaQpAttr),
+        VMSTATE_UINT8(path_mig_state, RdmaQpAttr),
+        VMSTATE_UINT32(qkey, RdmaQpAttr),
+        VMSTATE_UINT32(dest_qp_num, RdmaQpAttr),
+        VMSTATE_UINT32(qp_access_flags, RdmaQpAttr),
+        VMSTATE_UINT16(pkey_index, RdmaQpAttr),
+        VMSTATE_UINT8(en_sqd_async_notify, RdmaQpAttr),
+        VMSTATE_UINT8(max_rd_atomic, RdmaQpAttr),
+        VMSTATE_UINT8(max_dest_rd_atomic, RdmaQpAttr),
+        VMSTATE_UINT8(min_rnr_timer, RdmaQpAttr),
+        VMSTATE_UINT8(port_num, RdmaQpAttr),
+        VMSTATE_UINT8(timeout, RdmaQpAttr),
+        VMSTATE_UINT8(retry_cnt, RdmaQpAttr),
+        VMSTATE_UINT8(rnr_retry, RdmaQpAttr),
+        VMSTATE_STRUCT(ah_attr, RdmaQpAttr, 1, vmstate_av, RdmaAv),
+        VMSTATE_END_OF_LIST()
+    },
+};
+
+static const VMStateDescription vmstate_sq = {
+    .name = "rdma-roce/sq",
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .fields = (const VMStateField[]) {
+        VMSTATE_UINT32(cons, RoceSqState),
+        VMSTATE_UINT32(cur, RoceSqState),
+        VMSTATE_UINT32(cur_pkt, RoceSqState),
+        VMSTATE_UINT32(started, RoceSqState),
+        VMSTATE_UINT32(prod, RoceSqState),
+        VMSTATE_UINT32(una, RoceSqState),
+        VMSTATE_UINT32(psn, RoceSqState),
+        VMSTATE_UINT32(sent, RoceSqState),
+        VMSTATE_UINT32(end, RoceSqState),
+        VMSTATE_UINT32(rd_atomic, RoceSqState),
+        VMSTATE_UINT32(rd_psns, RoceSqState),
+        VMSTATE_UINT32(unrequested, RoceSqState),
+        VMSTATE_UINT8(retries, RoceSqState),
+        VMSTATE_UINT8(rnr_retries, RoceSqState),
+        VMSTATE_UINT8(gap_handled, RoceSqState),
+        VMSTATE_UINT8(rnr_wait, RoceSqState),
+        VMSTATE_UINT8(draining, RoceSqState),
+        VMSTATE_INT64(ack_deadline, RoceSqState),
+        VMSTATE_INT64(rnr_deadline, RoceSqState),
+        VMSTATE_END_OF_LIST()
+    },
+};
+
+static const VMStateDescription vmstate_rq = {
+    .name = "rdma-roce/rq",
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .fields = (const VMStateField[]) {
+        VMSTATE_UINT32(cons, RoceRqState),
+        VMSTATE_UINT32(prod, RoceRqState),
+        VMSTATE_END_OF_LIST()
+    },
+};
+
+static const VMStateDescription vmstate_resp = {
+    .name = "rdma-roce/resp",
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .fields = (const VMStateField[]) {
+        VMSTATE_UINT32(epsn, RoceRespState),
+        VMSTATE_UINT32(msn, RoceRespState),
+        VMSTATE_UINT32(op, RoceRespState),
+        VMSTATE_UINT32(offset, RoceRespState),
+        VMSTATE_UINT64(write_va, RoceRespState),
+        VMSTATE_UINT32(write_rkey, RoceRespState),
+        VMSTATE_UINT32(write_len, RoceRespState),
+        VMSTATE_UINT32(res_prod, RoceRespState),
+        VMSTATE_UINT32(res_out, RoceRespState),
+        VMSTATE_UINT32(ack_kind, RoceRespState),
+        VMSTATE_UINT32(ack_psn, RoceRespState),
+        VMSTATE_UINT8(ack_syndrome, RoceRespState),
+        VMSTATE_UINT8(nak_sent, RoceRespState),
+        VMSTATE_UINT8(comm_est, RoceRespState),
+        VMSTATE_UINT8(closing, RoceRespState),
+        VMSTATE_END_OF_LIST()
+    },
+};
+
+static const VMStateDescription vmstate_sge = {
+    .name = "rdma-roce/sge",
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .fields = (const VMStateField[]) {
+        VMSTATE_UINT64(addr, RdmaSge),
+        VMSTATE_UINT32(length, RdmaSge),
+        VMSTATE_UINT32(lkey, RdmaSge),
+        VMSTATE_END_OF_LIST()
+    },
+};
+
+static const VMStateDescription vmstate_send = {
+    .name = "rdma-roce/send",
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .fields = (const VMStateField[]) {
+        VMSTATE_UINT64(wr_id, RoceSendWqe),
+        VMSTATE_UINT64(remote_addr, RoceSendWqe),
+        VMSTATE_UINT64(compare_add, RoceSendWqe),
+        VMSTATE_UINT64(swap, RoceSendWqe),
+        VMSTATE_UINT32(status, RoceSendWqe),
+        VMSTATE_UINT32(opcode, RoceSendWqe),
+        VMSTATE_UINT32(send_flags, RoceSendWqe),
+        VMSTATE_UINT32(num_sge, RoceSendWqe),
+        VMSTATE_UINT32(length, RoceSendWqe),
+        VMSTATE_UINT32(rkey, RoceSendWqe),
+        VMSTATE_UINT32(invalidate_rkey, RoceSendWqe),
+        VMSTATE_UINT32(remote_qpn, RoceSendWqe),
+        VMSTATE_UINT32(remote_qkey, RoceSendWqe),
+        VMSTATE_UINT32(mrn, RoceSendWqe),
+        VMSTATE_UINT32(access, RoceSendWqe),
+        VMSTATE_UINT32(first_psn, RoceSendWqe),
+        VMSTATE_UINT32(npsn, RoceSendWqe),
+        VMSTATE_BUFFER(imm, RoceSendWqe),
+        VMSTATE_UINT8(is_inline, RoceSendWqe),
+        VMSTATE_UINT8(done, RoceSendWqe),
+        VMSTATE_STRUCT(av, RoceSendWqe, 1, vmstate_av, RdmaAv),
+        VMSTATE_END_OF_LIST()
+    },
+};
+
+static const VMStateDescription vmstate_recv = {
+    .name = "rdma-roce/recv",
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .fields = (const VMStateField[]) {
+        VMSTATE_UINT64(wr_id, RoceRecvWqe),
+        VMSTATE_UINT32(status, RoceRecvWqe),
+        VMSTATE_UINT32(num_sge, RoceRecvWqe),
+        VMSTATE_END_OF_LIST()
+    },
+};
+
+static const VMStateDescription vmstate_res = {
+    .name = "rdma-roce/res",
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .fields = (const VMStateField[]) {
+        VMSTATE_UINT64(va, RoceResource),
+        VMSTATE_UINT64(result, RoceResource),
+        VMSTATE_UINT32(type, RoceResource),
+        VMSTATE_UINT32(opcode, RoceResource),
+        VMSTATE_UINT32(rkey, RoceResource),
+        VMSTATE_UINT32(len, RoceResource),
+        VMSTATE_UINT32(psn, RoceResource),
+        VMSTATE_UINT32(npsn, RoceResource),
+        VMSTATE_UINT32(msn, RoceResource),
+        VMSTATE_UINT8(first, RoceResource),
+        VMSTATE_UINT8(pending, RoceResource),
+        VMSTATE_UINT64(reply_va, RoceResource),
+        VMSTATE_UINT32(reply_len, RoceResource),
+        VMSTATE_UINT32(reply_off, RoceResource),
+        VMSTATE_UINT32(reply_psn, RoceResource),
+        VMSTATE_END_OF_LIST()
+    },
+};
+
+/* Queue pairs */
+
+/* What comes first says how much follows. */
+static const VMStateDescription vmstate_qp = {
+    .name = "rdma-roce/qp",
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .fields = (const VMStateField[]) {
+        VMSTATE_STRUCT(init, RoceQpImage, 1, vmstate_init_attr,
+                       RdmaQpInitAttr),
+        VMSTATE_STRUCT(s.attr, RoceQpImage, 1, vmstate_attr, RdmaQpAttr),
+        VMSTATE_STRUCT(s.sq, RoceQpImage, 1, vmstate_sq, RoceSqState),
+        VMSTATE_STRUCT(s.rq, RoceQpImage, 1, vmstate_rq, RoceRqState),
+        VMSTATE_STRUCT(s.resp, RoceQpImage, 1, vmstate_resp, RoceRespState),
+        VMSTATE_UINT8(send_cq_dead, RoceQpImage),
+        VMSTATE_UINT8(recv_cq_dead, RoceQpImage),
+        VMSTATE_UINT32(n_send, RoceQpImage),
+        VMSTATE_UINT32(n_send_sges, RoceQpImage),
+        VMSTATE_UINT32(inline_len, RoceQpImage),
+        VMSTATE_UINT32(n_recv, RoceQpImage),
+        VMSTATE_UINT32(n_recv_sges, RoceQpImage),
+        VMSTATE_UINT32(n_res, RoceQpImage),
+        VMSTATE_END_OF_LIST()
+    },
+};
+
+static const VMStateDescription vmstate_queues = {
+    .name = "rdma-roce/queues",
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .fields = (const VMStateField[]) {
+        VMSTATE_LIST(send, n_send, RoceQpImage, vmstate_send, RoceSendWqe),
+        VMSTATE_LIST(send_sges, n_send_sges, RoceQpImage, vmstate_sge,
+                     RdmaSge),
+        VMSTATE_VBUFFER_UINT32(inline_data, RoceQpImage, 1, NULL,
+                               inline_len),
+        VMSTATE_LIST(recv, n_recv, RoceQpImage, vmstate_recv, RoceRecvWqe),
+        VMSTATE_LIST(recv_sges, n_recv_sges, RoceQpImage, vmstate_sge,
+                     RdmaSge),
+        VMSTATE_LIST(res, n_res, RoceQpImage, vmstate_res, RoceResource),
+        VMSTATE_END_OF_LIST()
+    },
+};
+
+static RdmaQpCap max_cap(const RdmaBackend *rb)
+{
+    return (RdmaQpCap) {
+        .max_send_wr = rb->limits.max_qp_wr,
+        .max_recv_wr = rb->limits.max_qp_wr,
+        .max_send_sge = rb->limits.max_send_sge,
+        .max_recv_sge = rb->limits.max_recv_sge,
+        .max_inline_data = rb->limits.max_inline_data,
+    };
+}
+
+static int put_qps(QEMUFile *f, void *pv, size_t size,
+                   const VMStateField *field, JSONWriter *vmdesc)
+{
+    RdmaBackend *rb = pv;
+    RoceEngine *e = rdma_roce_engine(rb);
+    uint32_t count = 0;
+    RoceQpImage image;
+    int ret;
+
+    for (uint32_t n = 0; n < rb->limits.max_qp; n++) {
+        count += roce_has_qp(e, n);
+    }
+    qemu_put_be32(f, count);
+    for (uint32_t n = 0; n < rb->limits.max_qp; n++) {
+        if (!roce_has_qp(e, n)) {
+            continue;
+        }
+        ret = roce_export_qp(e, n, &image);
+        if (ret) {
+            return ret;
+        }
+        ret = vmstate_save_state(f, &vmstate_qp, &image, NULL);
+        if (!ret) {
+            ret = vmstate_save_state(f, &vmstate_queues, &image, NULL);
+        }
+        roce_qp_image_clear(&image);
+        if (ret) {
+            return ret;
+        }
+    }
+    return 0;
+}
+
+/* Can a QP of this backend have so many? */
+static bool counts_ok(const RoceQpImage *image, const RdmaBackend *rb)
+{
+    RdmaQpCap max = max_cap(rb);
+
+    return image->n_send <= max.max_send_wr &&
+           image->n_send_sges <= (uint64_t)image->n_send * max.max_send_sge &&
+           image->inline_len <=
+           (uint64_t)image->n_send * max.max_inline_data &&
+           image->n_recv <= max.max_recv_wr &&
+           image->n_recv_sges <= (uint64_t)image->n_recv * max.max_recv_sge &&
+           image->n_res <= 2 * rb->limits.max_rd_atomic;
+}
+
+static int get_queues(QEMUFile *f, RdmaBackend *rb, RoceQpImage *image)
+{
+    RdmaQpCap max = max_cap(rb);
+    const char *why;
+    int ret;
+
+    image->send = g_new0(RoceSendWqe, image->n_send);
+    image->send_sges = g_new0(RdmaSge, image->n_send_sges);
+    image->inline_data = g_malloc0(image->inline_len);
+    image->recv = g_new0(RoceRecvWqe, image->n_recv);
+    image->recv_sges = g_new0(RdmaSge, image->n_recv_sges);
+    image->res = g_new0(RoceResource, image->n_res);
+    ret = vmstate_load_state(f, &vmstate_queues, image, 1);
+    if (!ret) {
+        ret = roce_import_qp(rdma_roce_engine(rb), image, &max, &why);
+        if (ret) {
+            error_report("rdma-roce: bad queue pair %u in the migration "
+                         "stream: %s", image->init.qpn, why);
+        }
+    }
+    roce_qp_image_clear(image);
+    return ret;
+}
+
+static int get_qp(QEMUFile *f, RdmaBackend *rb)
+{
+    RoceQpImage image = {};
+    int ret = vmstate_load_state(f, &vmstate_qp, &image, 1);
+
+    if (ret) {
+        return ret;
+    }
+    if (!counts_ok(&image, rb) ||
+        !rb->client_ops->loaded_qp(rb->client_opaque, &image.init,
+                                   image.n_send, image.n_recv)) {
+        error_report("rdma-roce: queue pair %u of the migration stream is "
+                     "not the device's", image.init.qpn);
+        return -EINVAL;
+    }
+    return get_queues(f, rb, &image);
+}
+
+static int get_qps(QEMUFile *f, void *pv, size_t size,
+                   const VMStateField *field)
+{
+    uint32_t count = qemu_get_be32(f);
+    int ret = 0;
+
+    for (uint32_t i = 0; i < count && !ret; i++) {
+        ret = get_qp(f, pv);
+    }
+    return ret;
+}
+
+const VMStateInfo vmstate_info_roce_qps = {
+    .name = "rdma-roce queue pairs",
+    .get = get_qps,
+    .put = put_qps,
+};
