@@ -155,6 +155,25 @@ static inline void *virtio_rdma_table_get(const VirtIORdmaTable *t,
     return id < t->end ? t->slot[id] : NULL;
 }
 
+/*
+ * Can virtqueue @n serve a new object that needs @size entries? -ENOMEM if
+ * it is not set up, or was not reset after its last owner; -EINVAL if the
+ * driver made its ring too small.
+ */
+int virtio_rdma_check_vq(VirtIORdma *s, uint32_t n, uint32_t size);
+/*
+ * Find a number in @first..@end-1 that is free and whose virtqueues can serve
+ * an object, which @check tells. Fails as the best of the free ones does.
+ */
+typedef int VirtIORdmaCheckId(VirtIORdma *s, uint32_t id,
+                              const VirtIORdmaReq *req);
+int virtio_rdma_find_with_vqs(VirtIORdma *s, VirtIORdmaTable *t,
+                              uint32_t first, uint32_t end,
+                              VirtIORdmaCheckId *check,
+                              const VirtIORdmaReq *req, uint32_t *id);
+/* Leave virtqueue @n behind: it must be reset before its next use. */
+void virtio_rdma_abandon_vq(VirtIORdma *s, uint32_t n);
+
 /* Objects: control handlers, and what else makes and frees objects */
 void virtio_rdma_objects_init(VirtIORdma *s);
 void virtio_rdma_objects_free(VirtIORdma *s);
@@ -165,6 +184,7 @@ VirtIORdmaCq *virtio_rdma_add_cq(VirtIORdma *s, uint32_t cqn, uint32_t cqe);
 VirtIORdmaQp *virtio_rdma_add_qp(VirtIORdma *s, const RdmaQpInitAttr *init,
                                  VirtIORdmaPd *pd, VirtIORdmaCq *send_cq,
                                  VirtIORdmaCq *recv_cq);
+void virtio_rdma_remove_qp(VirtIORdma *s, VirtIORdmaQp *qp);
 VirtIORdmaMr *virtio_rdma_add_mr(VirtIORdma *s, uint32_t mrn,
                                  VirtIORdmaPd *pd, uint32_t type);
 void virtio_rdma_remove_mr(VirtIORdma *s, VirtIORdmaMr *mr);

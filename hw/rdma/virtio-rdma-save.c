@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Migration of a virtio-rdma device: its objects become records.
+ */
+#include "qemu/osdep.h"
+#include "qemu/error-report.h"
+#include "virtio-rdma-vmstate.h"
+
+void virtio_rdma_free_saved(VirtIORdma *s)
+{
+    VirtIORdmaSaved *v = s->saved;
+
+    if (!v) {
+        return;
+    }
+    for (uint32_t i = 0; v->qps && i < v->n_qps; i++) {
+        g_free(v->qps[i].sq.inflight);
+        g_free(v->qps[i].rq.inflight);
+    }
+    g_free(v->qps);
+    g_free(v->mrs);
+    g_free(v->cqs);
+    g_free(v->pds);
+    g_free(v->stale_vqs);
+    g_free(v);
+    s->saved = NULL;
+}
+
+static void save_limits(SavedLimits *v, const RdmaBackendLimits *l)
+{
+    *v = (SavedLimits) {
+        .max_qp = l->max_qp,
+        .max_qp_wr = l->max_qp_wr,
+        .max_send_sge = l->max_send_sge,
+        .max_recv_sge = l->max_recv_sge,
+        .max_inline_data = l->max_inline_data,
+        .max_cq = l->max_cq,
+        .max_cqe = l->max_cqe,
+        .max_mr = l->max_mr,
+        .max_pd = l->max_pd,
+        .max_mr_size = l->max_mr_size,
+        .max_rd_atomic = l->max_rd_atomic,
+        .gid_table_len = l->gid_table_len,
+        .atomic_cap = l->atomic_cap,
+        .device_cap_flags = l->device_cap_flags,
+    };
+}
+
+static void save_wq(SavedWq *v, const VirtIORdmaWq *wq)
+{
+    v->stale = wq->stale;
+    v->count = wq->count;
+    v->inflight = g_new(uint32_t, wq->count);
+    for (uint32_t i = 0; i < wq->count; i++) {
+        v->inflight[i] = wq->inflight[(wq->head + i) % VIRTQUEUE_MAX_SIZE];
+    }
+}
+
+static void save_qp(SavedQp *v, const VirtIORdmaQp *qp)
+{
+    v->qpn = qp->init.qpn;
+    v->pdn = qp->init.pdn;
+    v->type = qp->init.qp_type;
+    v->send_cqn = qp->init.send_cqn;
+    v->recv_cqn = qp->init.recv_cqn;
+    v->sq_sig_all = qp->init.sq_sig_all;
+    v->to_err = qp->to_err;
+    v->cap = qp->init.cap;
+    save_wq(&v->sq, &qp->sq);
+    save_wq(&v->rq, &qp->rq);
+}
+
+int virtio_rdma_pre_save(void *opaque)
+{
+    VirtIORdma *s = opaque;
+    VirtIORdmaSaved *v;
+
+    if (s->ctrl->pending) {
+        error_report("virtio-rdma: a control command is in progress");
+        return -EBUSY;
+    }
+    virtio_rdma_free_saved(s);
+    s->saved = v = g_new0(VirtIORdmaSaved, 1);
+    v->dev = s;
+    save_limits(&v->limits, &s->limits);
+    v->next_pdn = s->pds.next;
+    v->next_cqn = s->cqs.next;
+    v->next_mrn = s->mrs.next;
+    v->next_qpn = s->qps.next;
+
+    v->pds = g_new0(SavedPd, s->pds.count);
+    for (uint32_t n = s->pds.first; n < s->pds.end; n++) {
+        VirtIORdmaPd *pd = virtio_rdma_table_get(&s->pds, n);
+
+        if (pd) {
+            v->pds[v->n_pds++].pdn = pd->pdn;
+        }
+    }
+    v->cqs = g_new0(SavedCq, s->cqs.count);
+    for (uint32_t n = s->cqs.first; n < s->cqs.end; n++) {
+        VirtIORdmaCq *cq = virtio_rdma_table_get(&s->cqs, n);
+
+        if (cq) {
+            v->cqs[v->n_cqs++] = (SavedCq) {
+                .cqn = cq->cqn,
+                .cqe = cq->cqe,
+                .arm = cq->arm,
+                .error = cq->error,
+            };
+        }
+    }
+    v->mrs = g_new0(SavedMr, s->mrs.count);
+    for (uint32_t n = s->mrs.first; n < s->mrs.end; n++) {
+        VirtIORdmaMr *mr = virtio_rdma_table_get(&s->mrs, n);
+
+        if (mr) {
+            v->mrs[v->n_mrs++] = (SavedMr) {
+                .mrn = mr->mrn,
+                .pdn = mr->pd->pdn,
+                .type = mr->type,
+                .key = mr->key,
+                .rkey = mr->rkey,
+                .npages = mr->npages,
+                .max_pages = mr->max_pages,
+            };
+        }
+    }
+    v->qps = g_new0(SavedQp, s->qps.count);
+    for (uint32_t n = s->qps.first; n < s->qps.end; n++) {
+        VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, n);
+
+        if (qp) {
+            save_qp(&v->qps[v->n_qps++], qp);
+        }
+    }
+    v->stale_vqs = g_new0(uint32_t, VIRTIO_QUEUE_MAX);
+    for (uint32_t n = 0; n < VIRTIO_QUEUE_MAX; n++) {
+        if (test_bit(n, s->stale_vqs)) {
+            v->stale_vqs[v->n_stale_vqs++] = n;
+        }
+    }
+    return 0;
+}
+
+int virtio_rdma_post_save(void *opaque)
+{
+    virtio_rdma_free_saved(opaque);
+    return 0;
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The records that a virtio-rdma device migrates as.
+ */
+#ifndef HW_RDMA_VIRTIO_RDMA_VMSTATE_H
+#define HW_RDMA_VIRTIO_RDMA_VMSTATE_H
+
+#include "virtio-rdma-internal.h"
+
+typedef struct SavedPd {
+    uint32_t pdn;
+} SavedPd;
+
+typedef struct SavedCq {
+    uint32_t cqn;
+    uint32_t cqe;
+    uint8_t arm;
+    bool error;
+} SavedCq;
+
+typedef struct SavedMr {
+    uint32_t mrn;
+    uint32_t pdn;
+    uint32_t type;
+    uint32_t key;
+    uint32_t rkey;
+    uint32_t npages;
+    uint32_t max_pages;
+} SavedMr;
+
+typedef struct SavedWq {
+    uint32_t stale;
+    uint32_t count;
+    uint32_t *inflight;
+} SavedWq;
+
+typedef struct SavedQp {
+    uint32_t qpn;
+    uint32_t pdn;
+    uint32_t type;
+    uint32_t send_cqn;
+    uint32_t recv_cqn;
+    bool sq_sig_all;
+    bool to_err;
+    RdmaQpCap cap;
+    SavedWq sq;
+    SavedWq rq;
+} SavedQp;
+
+typedef struct SavedLimits {
+    uint32_t max_qp;
+    uint32_t max_qp_wr;
+    uint32_t max_send_sge;
+    uint32_t max_recv_sge;
+    uint32_t max_inline_data;
+    uint32_t max_cq;
+    uint32_t max_cqe;
+    uint32_t max_mr;
+    uint32_t max_pd;
+    uint64_t max_mr_size;
+    uint32_t max_rd_atomic;
+    uint32_t gid_table_len;
+    uint8_t atomic_cap;
+    uint64_t device_cap_flags;
+} SavedLimits;
+
+struct VirtIORdmaSaved {
+    VirtIORdma *dev;
+    SavedLimits limits;
+    uint32_t n_pds;
+    SavedPd *pds;
+    uint32_t n_cqs;
+    SavedCq *cqs;
+    uint32_t n_mrs;
+    SavedMr *mrs;
+    uint32_t n_qps;
+    SavedQp *qps;
+    uint32_t next_pdn;
+    uint32_t next_cqn;
+    uint32_t next_mrn;
+    uint32_t next_qpn;
+    uint32_t n_stale_vqs;
+    uint32_t *stale_vqs;
+    /* Loading: what the backend has, too */
+    uint32_t backend_mrs;
+    uint32_t backend_qps;
+};
+
+/* Saving: fill the records in, and free them */
+int virtio_rdma_pre_save(void *opaque);
+int virtio_rdma_post_save(void *opaque);
+
+/* Loading: make room, check, and turn the records into objects */
+int virtio_rdma_pre_load(void *opaque);
+bool virtio_rdma_valid_wq(void *opaque, int version_id);
+int virtio_rdma_counts_post_load(void *opaque, int version_id);
+int virtio_rdma_objects_post_load(void *opaque, int version_id);
+int virtio_rdma_device_post_load(void *opaque, int version_id);
+
+#endif
