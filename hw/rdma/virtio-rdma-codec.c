@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The packed layout of docs/specs/virtio-rdma.rst.
+ * The packed layout of docs/specs/virtio-rdma.rst: configuration space, and
+ * the codec that is made of all parts.
  */
 #include "qemu/osdep.h"
-#include "qemu/bswap.h"
-#include "virtio-rdma-codec.h"
+#include "virtio-rdma-codec-packed.h"
 
 #define VENDOR_ID       0x525400
 #define VENDOR_PART_ID  VIRTIO_ID_RDMA
@@ -12,299 +12,7 @@
 #define MAX_AH          65536
 /* 4.096 us << 15, as adapters in hardware say. */
 #define CA_ACK_DELAY    15
-
-/* Field @f of structure @type whose bytes start at @p. */
-#define AT(p, type, f)      ((p) + offsetof(struct type, f))
-#define GET8(p, type, f)    ldub_p(AT(p, type, f))
-#define GET16(p, type, f)   lduw_le_p(AT(p, type, f))
-#define GET32(p, type, f)   ldl_le_p(AT(p, type, f))
-#define GET64(p, type, f)   ldq_le_p(AT(p, type, f))
-#define PUT8(p, type, f, v)     stb_p(AT(p, type, f), v)
-#define PUT16(p, type, f, v)    stw_le_p(AT(p, type, f), v)
-#define PUT32(p, type, f, v)    stl_le_p(AT(p, type, f), v)
-#define PUT64(p, type, f, v)    stq_le_p(AT(p, type, f), v)
-#define GET_BYTES(dst, p, type, f) do {                                 \
-        QEMU_BUILD_BUG_ON(sizeof(dst) !=                                \
-                          sizeof_field(struct type, f));                \
-        memcpy(dst, AT(p, type, f), sizeof(dst));                       \
-    } while (0)
-#define PUT_BYTES(p, type, f, src) do {                                 \
-        QEMU_BUILD_BUG_ON(sizeof(src) !=                                \
-                          sizeof_field(struct type, f));                \
-        memcpy(AT(p, type, f), src, sizeof(src));                       \
-    } while (0)
-
 QEMU_BUILD_BUG_ON(sizeof(struct virtio_rdma_config) != 640);
-QEMU_BUILD_BUG_ON(sizeof(struct virtio_rdma_modify_qp_req) >
-                  VIRTIO_RDMA_REQ_ROOM);
-QEMU_BUILD_BUG_ON(sizeof(struct virtio_rdma_query_port_rsp) >
-                  VIRTIO_RDMA_RSP_ROOM);
-QEMU_BUILD_BUG_ON(sizeof(struct virtio_rdma_sq_wqe) > VIRTIO_RDMA_WQE_ROOM);
-QEMU_BUILD_BUG_ON(sizeof(struct virtio_rdma_cqe) > VIRTIO_RDMA_CQE_ROOM);
-
-static void get_ah_attr(const uint8_t *p, RdmaAv *av)
-{
-    GET_BYTES(av->dgid, p, virtio_rdma_ah_attr, dgid);
-    GET_BYTES(av->dmac, p, virtio_rdma_ah_attr, dmac);
-    av->flow_label = GET32(p, virtio_rdma_ah_attr, flow_label);
-    av->sgid_index = GET8(p, virtio_rdma_ah_attr, sgid_index);
-    av->hop_limit = GET8(p, virtio_rdma_ah_attr, hop_limit);
-    av->traffic_class = GET8(p, virtio_rdma_ah_attr, traffic_class);
-    av->sl = GET8(p, virtio_rdma_ah_attr, sl);
-    av->static_rate = GET8(p, virtio_rdma_ah_attr, static_rate);
-    av->port_num = GET8(p, virtio_rdma_ah_attr, port_num);
-    av->ah_flags = GET8(p, virtio_rdma_ah_attr, ah_flags);
-}
-
-static void put_ah_attr(uint8_t *p, const RdmaAv *av)
-{
-    PUT_BYTES(p, virtio_rdma_ah_attr, dgid, av->dgid);
-    PUT_BYTES(p, virtio_rdma_ah_attr, dmac, av->dmac);
-    PUT32(p, virtio_rdma_ah_attr, flow_label, av->flow_label);
-    PUT8(p, virtio_rdma_ah_attr, sgid_index, av->sgid_index);
-    PUT8(p, virtio_rdma_ah_attr, hop_limit, av->hop_limit);
-    PUT8(p, virtio_rdma_ah_attr, traffic_class, av->traffic_class);
-    PUT8(p, virtio_rdma_ah_attr, sl, av->sl);
-    PUT8(p, virtio_rdma_ah_attr, static_rate, av->static_rate);
-    PUT8(p, virtio_rdma_ah_attr, port_num, av->port_num);
-    PUT8(p, virtio_rdma_ah_attr, ah_flags, av->ah_flags);
-}
-
-static void get_qp_cap(const uint8_t *p, RdmaQpCap *cap)
-{
-    cap->max_send_wr = GET32(p, virtio_rdma_qp_cap, max_send_wr);
-    cap->max_recv_wr = GET32(p, virtio_rdma_qp_cap, max_recv_wr);
-    cap->max_send_sge = GET32(p, virtio_rdma_qp_cap, max_send_sge);
-    cap->max_recv_sge = GET32(p, virtio_rdma_qp_cap, max_recv_sge);
-    cap->max_inline_data = GET32(p, virtio_rdma_qp_cap, max_inline_data);
-}
-
-static void put_qp_cap(uint8_t *p, const RdmaQpCap *cap)
-{
-    PUT32(p, virtio_rdma_qp_cap, max_send_wr, cap->max_send_wr);
-    PUT32(p, virtio_rdma_qp_cap, max_recv_wr, cap->max_recv_wr);
-    PUT32(p, virtio_rdma_qp_cap, max_send_sge, cap->max_send_sge);
-    PUT32(p, virtio_rdma_qp_cap, max_recv_sge, cap->max_recv_sge);
-    PUT32(p, virtio_rdma_qp_cap, max_inline_data, cap->max_inline_data);
-}
-
-static void get_qp_attr(const uint8_t *p, RdmaQpAttr *attr)
-{
-    attr->qp_state = GET8(p, virtio_rdma_qp_attr, qp_state);
-    attr->cur_qp_state = GET8(p, virtio_rdma_qp_attr, cur_qp_state);
-    attr->path_mtu = GET8(p, virtio_rdma_qp_attr, path_mtu);
-    attr->path_mig_state = GET8(p, virtio_rdma_qp_attr, path_mig_state);
-    attr->qkey = GET32(p, virtio_rdma_qp_attr, qkey);
-    attr->rq_psn = GET32(p, virtio_rdma_qp_attr, rq_psn);
-    attr->sq_psn = GET32(p, virtio_rdma_qp_attr, sq_psn);
-    attr->dest_qp_num = GET32(p, virtio_rdma_qp_attr, dest_qp_num);
-    attr->qp_access_flags = GET32(p, virtio_rdma_qp_attr, qp_access_flags);
-    attr->pkey_index = GET16(p, virtio_rdma_qp_attr, pkey_index);
-    attr->alt_pkey_index = GET16(p, virtio_rdma_qp_attr, alt_pkey_index);
-    attr->en_sqd_async_notify = GET8(p, virtio_rdma_qp_attr,
-                                     en_sqd_async_notify);
-    attr->sq_draining = GET8(p, virtio_rdma_qp_attr, sq_draining);
-    attr->max_rd_atomic = GET8(p, virtio_rdma_qp_attr, max_rd_atomic);
-    attr->max_dest_rd_atomic = GET8(p, virtio_rdma_qp_attr,
-                                    max_dest_rd_atomic);
-    attr->min_rnr_timer = GET8(p, virtio_rdma_qp_attr, min_rnr_timer);
-    attr->port_num = GET8(p, virtio_rdma_qp_attr, port_num);
-    attr->timeout = GET8(p, virtio_rdma_qp_attr, timeout);
-    attr->retry_cnt = GET8(p, virtio_rdma_qp_attr, retry_cnt);
-    attr->rnr_retry = GET8(p, virtio_rdma_qp_attr, rnr_retry);
-    attr->alt_port_num = GET8(p, virtio_rdma_qp_attr, alt_port_num);
-    attr->alt_timeout = GET8(p, virtio_rdma_qp_attr, alt_timeout);
-    attr->rate_limit = GET32(p, virtio_rdma_qp_attr, rate_limit);
-    get_qp_cap(AT(p, virtio_rdma_qp_attr, cap), &attr->cap);
-    get_ah_attr(AT(p, virtio_rdma_qp_attr, ah_attr), &attr->ah_attr);
-    get_ah_attr(AT(p, virtio_rdma_qp_attr, alt_ah_attr), &attr->alt_ah_attr);
-}
-
-static void put_qp_attr(uint8_t *p, const RdmaQpAttr *attr)
-{
-    PUT8(p, virtio_rdma_qp_attr, qp_state, attr->qp_state);
-    PUT8(p, virtio_rdma_qp_attr, cur_qp_state, attr->cur_qp_state);
-    PUT8(p, virtio_rdma_qp_attr, path_mtu, attr->path_mtu);
-    PUT8(p, virtio_rdma_qp_attr, path_mig_state, attr->path_mig_state);
-    PUT32(p, virtio_rdma_qp_attr, qkey, attr->qkey);
-    PUT32(p, virtio_rdma_qp_attr, rq_psn, attr->rq_psn);
-    PUT32(p, virtio_rdma_qp_attr, sq_psn, attr->sq_psn);
-    PUT32(p, virtio_rdma_qp_attr, dest_qp_num, attr->dest_qp_num);
-    PUT32(p, virtio_rdma_qp_attr, qp_access_flags, attr->qp_access_flags);
-    PUT16(p, virtio_rdma_qp_attr, pkey_index, attr->pkey_index);
-    PUT16(p, virtio_rdma_qp_attr, alt_pkey_index, attr->alt_pkey_index);
-    PUT8(p, virtio_rdma_qp_attr, en_sqd_async_notify,
-         attr->en_sqd_async_notify);
-    PUT8(p, virtio_rdma_qp_attr, sq_draining, attr->sq_draining);
-    PUT8(p, virtio_rdma_qp_attr, max_rd_atomic, attr->max_rd_atomic);
-    PUT8(p, virtio_rdma_qp_attr, max_dest_rd_atomic,
-         attr->max_dest_rd_atomic);
-    PUT8(p, virtio_rdma_qp_attr, min_rnr_timer, attr->min_rnr_timer);
-    PUT8(p, virtio_rdma_qp_attr, port_num, attr->port_num);
-    PUT8(p, virtio_rdma_qp_attr, timeout, attr->timeout);
-    PUT8(p, virtio_rdma_qp_attr, retry_cnt, attr->retry_cnt);
-    PUT8(p, virtio_rdma_qp_attr, rnr_retry, attr->rnr_retry);
-    PUT8(p, virtio_rdma_qp_attr, alt_port_num, attr->alt_port_num);
-    PUT8(p, virtio_rdma_qp_attr, alt_timeout, attr->alt_timeout);
-    PUT32(p, virtio_rdma_qp_attr, rate_limit, attr->rate_limit);
-    put_qp_cap(AT(p, virtio_rdma_qp_attr, cap), &attr->cap);
-    put_ah_attr(AT(p, virtio_rdma_qp_attr, ah_attr), &attr->ah_attr);
-    put_ah_attr(AT(p, virtio_rdma_qp_attr, alt_ah_attr), &attr->alt_ah_attr);
-}
-
-static void packed_get_request(uint8_t cmd, const uint8_t *p,
-                               VirtIORdmaReq *req)
-{
-    memset(req, 0, sizeof(*req));
-    switch (cmd) {
-    case VIRTIO_RDMA_CMD_QUERY_PORT:
-        req->query_port.port = GET8(p, virtio_rdma_query_port_req, port);
-        break;
-    case VIRTIO_RDMA_CMD_CREATE_CQ:
-        req->create_cq.cqe = GET32(p, virtio_rdma_create_cq_req, cqe);
-        break;
-    case VIRTIO_RDMA_CMD_DESTROY_CQ:
-        req->destroy.id = GET32(p, virtio_rdma_cqn, cqn);
-        break;
-    case VIRTIO_RDMA_CMD_DESTROY_PD:
-        req->destroy.id = GET32(p, virtio_rdma_pdn, pdn);
-        break;
-    case VIRTIO_RDMA_CMD_GET_DMA_MR:
-        req->mr.pdn = GET32(p, virtio_rdma_get_dma_mr_req, pdn);
-        req->mr.access = GET32(p, virtio_rdma_get_dma_mr_req, access);
-        break;
-    case VIRTIO_RDMA_CMD_CREATE_MR:
-        req->mr.pdn = GET32(p, virtio_rdma_create_mr_req, pdn);
-        req->mr.access = GET32(p, virtio_rdma_create_mr_req, access);
-        req->mr.max_num_sg = GET32(p, virtio_rdma_create_mr_req, max_num_sg);
-        break;
-    case VIRTIO_RDMA_CMD_MAP_MR_SG:
-        req->map_mr.mrn = GET32(p, virtio_rdma_map_mr_sg_req, mrn);
-        req->map_mr.npages = GET32(p, virtio_rdma_map_mr_sg_req, npages);
-        req->map_mr.start = GET64(p, virtio_rdma_map_mr_sg_req, start);
-        req->map_mr.length = GET64(p, virtio_rdma_map_mr_sg_req, length);
-        req->map_mr.pages = GET64(p, virtio_rdma_map_mr_sg_req, pages);
-        break;
-    case VIRTIO_RDMA_CMD_REG_USER_MR:
-        req->mr.pdn = GET32(p, virtio_rdma_reg_user_mr_req, pdn);
-        req->mr.access = GET32(p, virtio_rdma_reg_user_mr_req, access);
-        req->mr.start = GET64(p, virtio_rdma_reg_user_mr_req, start);
-        req->mr.length = GET64(p, virtio_rdma_reg_user_mr_req, length);
-        req->mr.virt_addr = GET64(p, virtio_rdma_reg_user_mr_req, virt_addr);
-        req->mr.pages = GET64(p, virtio_rdma_reg_user_mr_req, pages);
-        req->mr.npages = GET32(p, virtio_rdma_reg_user_mr_req, npages);
-        break;
-    case VIRTIO_RDMA_CMD_DEREG_MR:
-        req->destroy.id = GET32(p, virtio_rdma_dereg_mr_req, mrn);
-        break;
-    case VIRTIO_RDMA_CMD_CREATE_QP:
-        req->create_qp.pdn = GET32(p, virtio_rdma_create_qp_req, pdn);
-        req->create_qp.qp_type = GET8(p, virtio_rdma_create_qp_req, qp_type);
-        req->create_qp.sq_sig_type = GET8(p, virtio_rdma_create_qp_req,
-                                          sq_sig_type);
-        req->create_qp.send_cqn = GET32(p, virtio_rdma_create_qp_req,
-                                        send_cqn);
-        req->create_qp.recv_cqn = GET32(p, virtio_rdma_create_qp_req,
-                                        recv_cqn);
-        req->create_qp.cap = (RdmaQpCap) {
-            .max_send_wr = GET32(p, virtio_rdma_create_qp_req, max_send_wr),
-            .max_recv_wr = GET32(p, virtio_rdma_create_qp_req, max_recv_wr),
-            .max_send_sge = GET32(p, virtio_rdma_create_qp_req,
-                                  max_send_sge),
-            .max_recv_sge = GET32(p, virtio_rdma_create_qp_req,
-                                  max_recv_sge),
-            .max_inline_data = GET32(p, virtio_rdma_create_qp_req,
-                                     max_inline_data),
-        };
-        break;
-    case VIRTIO_RDMA_CMD_MODIFY_QP:
-        req->qp.qpn = GET32(p, virtio_rdma_modify_qp_req, qpn);
-        req->qp.attr_mask = GET32(p, virtio_rdma_modify_qp_req, attr_mask);
-        get_qp_attr(AT(p, virtio_rdma_modify_qp_req, attr), &req->qp.attr);
-        break;
-    case VIRTIO_RDMA_CMD_QUERY_QP:
-        req->qp.qpn = GET32(p, virtio_rdma_query_qp_req, qpn);
-        req->qp.attr_mask = GET32(p, virtio_rdma_query_qp_req, attr_mask);
-        break;
-    case VIRTIO_RDMA_CMD_DESTROY_QP:
-        req->destroy.id = GET32(p, virtio_rdma_qpn, qpn);
-        break;
-    case VIRTIO_RDMA_CMD_QUERY_PKEY:
-        req->query_pkey.port = GET32(p, virtio_rdma_query_pkey_req, port);
-        req->query_pkey.index = GET16(p, virtio_rdma_query_pkey_req, index);
-        break;
-    case VIRTIO_RDMA_CMD_ADD_GID:
-        GET_BYTES(req->gid.gid, p, virtio_rdma_add_gid_req, gid);
-        req->gid.gid_type = GET32(p, virtio_rdma_add_gid_req, gid_type);
-        req->gid.index = GET16(p, virtio_rdma_add_gid_req, index);
-        req->gid.port = GET32(p, virtio_rdma_add_gid_req, port_num);
-        break;
-    case VIRTIO_RDMA_CMD_DEL_GID:
-        req->gid.index = GET16(p, virtio_rdma_del_gid_req, index);
-        req->gid.port = GET32(p, virtio_rdma_del_gid_req, port_num);
-        break;
-    case VIRTIO_RDMA_CMD_REQ_NOTIFY_CQ:
-        req->notify.cqn = GET32(p, virtio_rdma_req_notify_cq_req, cqn);
-        req->notify.flags = GET32(p, virtio_rdma_req_notify_cq_req, flags);
-        break;
-    }
-}
-
-static void packed_put_response(uint8_t cmd, uint8_t *p,
-                                const VirtIORdmaRsp *rsp)
-{
-    const RdmaPortAttr *port = &rsp->port.attr;
-
-    switch (cmd) {
-    case VIRTIO_RDMA_CMD_QUERY_PORT:
-        PUT8(p, virtio_rdma_query_port_rsp, state, port->state);
-        PUT8(p, virtio_rdma_query_port_rsp, max_mtu, port->max_mtu);
-        PUT8(p, virtio_rdma_query_port_rsp, active_mtu, port->active_mtu);
-        PUT32(p, virtio_rdma_query_port_rsp, phys_mtu, port->phys_mtu);
-        PUT32(p, virtio_rdma_query_port_rsp, gid_tbl_len,
-              rsp->port.gid_tbl_len);
-        PUT32(p, virtio_rdma_query_port_rsp, port_cap_flags,
-              rsp->port.port_cap_flags);
-        PUT32(p, virtio_rdma_query_port_rsp, max_msg_sz, port->max_msg_sz);
-        PUT32(p, virtio_rdma_query_port_rsp, bad_pkey_cntr,
-              port->bad_pkey_cntr);
-        PUT32(p, virtio_rdma_query_port_rsp, qkey_viol_cntr,
-              port->qkey_viol_cntr);
-        PUT16(p, virtio_rdma_query_port_rsp, pkey_tbl_len,
-              rsp->port.pkey_tbl_len);
-        PUT8(p, virtio_rdma_query_port_rsp, active_width,
-             port->active_width);
-        PUT16(p, virtio_rdma_query_port_rsp, active_speed,
-              port->active_speed);
-        PUT8(p, virtio_rdma_query_port_rsp, phys_state, rsp->port.phys_state);
-        break;
-    case VIRTIO_RDMA_CMD_CREATE_CQ:
-        PUT32(p, virtio_rdma_cqn, cqn, rsp->create.id);
-        break;
-    case VIRTIO_RDMA_CMD_CREATE_PD:
-        PUT32(p, virtio_rdma_pdn, pdn, rsp->create.id);
-        break;
-    case VIRTIO_RDMA_CMD_GET_DMA_MR:
-    case VIRTIO_RDMA_CMD_CREATE_MR:
-    case VIRTIO_RDMA_CMD_REG_USER_MR:
-        PUT32(p, virtio_rdma_mr_rsp, mrn, rsp->mr.mrn);
-        PUT32(p, virtio_rdma_mr_rsp, lkey, rsp->mr.lkey);
-        PUT32(p, virtio_rdma_mr_rsp, rkey, rsp->mr.rkey);
-        break;
-    case VIRTIO_RDMA_CMD_MAP_MR_SG:
-        PUT32(p, virtio_rdma_map_mr_sg_rsp, npages, rsp->map_mr.npages);
-        break;
-    case VIRTIO_RDMA_CMD_CREATE_QP:
-        PUT32(p, virtio_rdma_qpn, qpn, rsp->create.id);
-        break;
-    case VIRTIO_RDMA_CMD_QUERY_QP:
-        put_qp_attr(p, &rsp->query_qp.attr);
-        break;
-    case VIRTIO_RDMA_CMD_QUERY_PKEY:
-        PUT16(p, virtio_rdma_query_pkey_rsp, pkey, rsp->query_pkey.pkey);
-        break;
-    }
-}
 
 static void packed_put_config(uint8_t *p, const VirtIORdmaConfigData *data)
 {
@@ -341,116 +49,18 @@ static void packed_put_config(uint8_t *p, const VirtIORdmaConfigData *data)
     PUT_BYTES(p, virtio_rdma_config, mac, data->mac);
     PUT16(p, virtio_rdma_config, mtu, data->mtu);
     PUT32(p, virtio_rdma_config, max_inline_data, l->max_inline_data);
+    PUT32(p, virtio_rdma_config, max_mw, l->max_mw);
+    PUT32(p, virtio_rdma_config, max_mcast_grp, l->max_mcast_grp);
+    PUT32(p, virtio_rdma_config, max_mcast_qp_attach, l->max_mcast_qp_attach);
+    PUT32(p, virtio_rdma_config, max_total_mcast_qp_attach,
+          l->max_mcast_grp * l->max_mcast_qp_attach);
+    PUT32(p, virtio_rdma_config, max_srq, l->max_srq);
+    PUT32(p, virtio_rdma_config, max_srq_wr, l->max_srq_wr);
+    PUT32(p, virtio_rdma_config, max_srq_sge, l->max_srq_sge);
+    PUT32(p, virtio_rdma_config, max_cqe_deep, data->max_cqe_deep);
+    PUT32(p, virtio_rdma_config, num_counters, data->num_counters);
+    PUT64(p, virtio_rdma_config, mr_page_sizes, data->mr_page_sizes);
 }
-
-static void get_ud(const uint8_t *p, RdmaSendWr *wr)
-{
-    RdmaAv *av = &wr->wr.ud.av;
-    const uint8_t *avp = AT(p, virtio_rdma_sq_wqe, wr.ud.av);
-    uint32_t label = GET32(avp, virtio_rdma_av, sl_tclass_flowlabel);
-
-    wr->wr.ud.remote_qpn = GET32(p, virtio_rdma_sq_wqe, wr.ud.remote_qpn);
-    wr->wr.ud.remote_qkey = GET32(p, virtio_rdma_sq_wqe, wr.ud.remote_qkey);
-    GET_BYTES(av->dgid, avp, virtio_rdma_av, dgid);
-    GET_BYTES(av->dmac, avp, virtio_rdma_av, dmac);
-    av->sgid_index = GET8(avp, virtio_rdma_av, gid_index);
-    av->hop_limit = GET8(avp, virtio_rdma_av, hop_limit);
-    av->static_rate = GET8(avp, virtio_rdma_av, static_rate);
-    av->traffic_class = label >> VIRTIO_RDMA_AV_TCLASS_SHIFT;
-    av->sl = label >> VIRTIO_RDMA_AV_SL_SHIFT;
-    av->flow_label = label & VIRTIO_RDMA_AV_FLOW_LABEL_MASK;
-    /* A port that does not exist must not become one that does. */
-    av->port_num = MIN(GET32(avp, virtio_rdma_av, port), UINT8_MAX);
-    av->ah_flags = 0;
-}
-
-static void packed_get_send(const uint8_t *p, bool ud, RdmaSendWr *wr)
-{
-    wr->wr_id = GET64(p, virtio_rdma_sq_wqe, wr_id);
-    wr->opcode = GET32(p, virtio_rdma_sq_wqe, opcode);
-    wr->send_flags = GET32(p, virtio_rdma_sq_wqe, send_flags);
-    wr->num_sge = GET32(p, virtio_rdma_sq_wqe, num_sge);
-
-    switch (wr->opcode) {
-    case RDMA_WR_LOCAL_INV:
-    case RDMA_WR_SEND_WITH_INV:
-    case RDMA_WR_RDMA_READ_WITH_INV:
-        wr->ex.invalidate_rkey = GET32(p, virtio_rdma_sq_wqe,
-                                       ex.invalidate_rkey);
-        break;
-    default:
-        GET_BYTES(wr->ex.imm_data, p, virtio_rdma_sq_wqe, ex.imm_data);
-        break;
-    }
-
-    if (ud) {
-        get_ud(p, wr);
-        return;
-    }
-
-    switch (wr->opcode) {
-    case RDMA_WR_RDMA_WRITE:
-    case RDMA_WR_RDMA_WRITE_WITH_IMM:
-    case RDMA_WR_RDMA_READ:
-    case RDMA_WR_RDMA_READ_WITH_INV:
-        wr->wr.rdma.remote_addr = GET64(p, virtio_rdma_sq_wqe,
-                                        wr.rdma.remote_addr);
-        wr->wr.rdma.rkey = GET32(p, virtio_rdma_sq_wqe, wr.rdma.rkey);
-        break;
-    case RDMA_WR_ATOMIC_CMP_AND_SWP:
-    case RDMA_WR_ATOMIC_FETCH_AND_ADD:
-        wr->wr.atomic.remote_addr = GET64(p, virtio_rdma_sq_wqe,
-                                          wr.atomic.remote_addr);
-        wr->wr.atomic.compare_add = GET64(p, virtio_rdma_sq_wqe,
-                                          wr.atomic.compare_add);
-        wr->wr.atomic.swap = GET64(p, virtio_rdma_sq_wqe, wr.atomic.swap);
-        wr->wr.atomic.rkey = GET32(p, virtio_rdma_sq_wqe, wr.atomic.rkey);
-        break;
-    case RDMA_WR_REG_MR:
-        wr->wr.reg.mrn = GET32(p, virtio_rdma_sq_wqe, wr.reg.mrn);
-        wr->wr.reg.key = GET32(p, virtio_rdma_sq_wqe, wr.reg.key);
-        wr->wr.reg.access = GET32(p, virtio_rdma_sq_wqe, wr.reg.access);
-        break;
-    }
-}
-
-static void packed_get_recv(const uint8_t *p, RdmaRecvWr *wr)
-{
-    wr->wr_id = GET64(p, virtio_rdma_rq_wqe, wr_id);
-    wr->num_sge = GET32(p, virtio_rdma_rq_wqe, num_sge);
-}
-
-static void packed_get_sges(const uint8_t *p, uint32_t n, RdmaSge *sge)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        sge[i].addr = GET64(p, virtio_rdma_sge, addr);
-        sge[i].length = GET32(p, virtio_rdma_sge, length);
-        sge[i].lkey = GET32(p, virtio_rdma_sge, lkey);
-        p += sizeof(struct virtio_rdma_sge);
-    }
-}
-
-static void packed_put_cqe(uint8_t *p, const RdmaWc *wc)
-{
-    PUT64(p, virtio_rdma_cqe, wr_id, wc->wr_id);
-    PUT8(p, virtio_rdma_cqe, status, wc->status);
-    PUT8(p, virtio_rdma_cqe, opcode, wc->opcode);
-    PUT32(p, virtio_rdma_cqe, vendor_err, wc->vendor_err);
-    PUT32(p, virtio_rdma_cqe, byte_len, wc->byte_len);
-    if (wc->wc_flags & RDMA_WC_WITH_INVALIDATE) {
-        PUT32(p, virtio_rdma_cqe, ex.invalidate_rkey, wc->ex.invalidate_rkey);
-    } else {
-        PUT_BYTES(p, virtio_rdma_cqe, ex.imm_data, wc->ex.imm_data);
-    }
-    PUT32(p, virtio_rdma_cqe, qp_num, wc->qp_num);
-    PUT32(p, virtio_rdma_cqe, src_qp, wc->src_qp);
-    PUT32(p, virtio_rdma_cqe, wc_flags, wc->wc_flags);
-    PUT16(p, virtio_rdma_cqe, pkey_index, wc->pkey_index);
-    PUT8(p, virtio_rdma_cqe, sl, wc->sl);
-    PUT8(p, virtio_rdma_cqe, port_num, wc->port_num);
-}
-
-#define CMD(name, req, rsp) [VIRTIO_RDMA_CMD_##name] = { req, rsp }
 
 const VirtIORdmaCodec virtio_rdma_codec_packed = {
     .name = "packed",
@@ -460,41 +70,12 @@ const VirtIORdmaCodec virtio_rdma_codec_packed = {
     .send_wqe_size = sizeof(struct virtio_rdma_sq_wqe),
     .recv_wqe_size = sizeof(struct virtio_rdma_rq_wqe),
     .sge_size = sizeof(struct virtio_rdma_sge),
-    .cmd = {
-        CMD(QUERY_PORT, sizeof(struct virtio_rdma_query_port_req),
-            sizeof(struct virtio_rdma_query_port_rsp)),
-        CMD(CREATE_CQ, sizeof(struct virtio_rdma_create_cq_req),
-            sizeof(struct virtio_rdma_cqn)),
-        CMD(DESTROY_CQ, sizeof(struct virtio_rdma_cqn), 0),
-        CMD(CREATE_PD, 0, sizeof(struct virtio_rdma_pdn)),
-        CMD(DESTROY_PD, sizeof(struct virtio_rdma_pdn), 0),
-        CMD(GET_DMA_MR, sizeof(struct virtio_rdma_get_dma_mr_req),
-            sizeof(struct virtio_rdma_mr_rsp)),
-        CMD(CREATE_MR, sizeof(struct virtio_rdma_create_mr_req),
-            sizeof(struct virtio_rdma_mr_rsp)),
-        CMD(MAP_MR_SG, sizeof(struct virtio_rdma_map_mr_sg_req),
-            sizeof(struct virtio_rdma_map_mr_sg_rsp)),
-        CMD(REG_USER_MR,
-            offsetof(struct virtio_rdma_reg_user_mr_req, page_shift),
-            sizeof(struct virtio_rdma_mr_rsp)),
-        CMD(DEREG_MR, sizeof(struct virtio_rdma_dereg_mr_req), 0),
-        CMD(CREATE_QP, sizeof(struct virtio_rdma_create_qp_req),
-            sizeof(struct virtio_rdma_qpn)),
-        CMD(MODIFY_QP, sizeof(struct virtio_rdma_modify_qp_req), 0),
-        CMD(QUERY_QP, sizeof(struct virtio_rdma_query_qp_req),
-            sizeof(struct virtio_rdma_qp_attr)),
-        CMD(DESTROY_QP, sizeof(struct virtio_rdma_qpn), 0),
-        CMD(QUERY_PKEY, sizeof(struct virtio_rdma_query_pkey_req),
-            sizeof(struct virtio_rdma_query_pkey_rsp)),
-        CMD(ADD_GID, offsetof(struct virtio_rdma_add_gid_req, vlan), 0),
-        CMD(DEL_GID, sizeof(struct virtio_rdma_del_gid_req), 0),
-        CMD(REQ_NOTIFY_CQ, sizeof(struct virtio_rdma_req_notify_cq_req), 0),
-    },
-    .get_request = packed_get_request,
-    .put_response = packed_put_response,
+    .cmd = virtio_rdma_packed_cmds,
+    .get_request = virtio_rdma_packed_get_request,
+    .put_response = virtio_rdma_packed_put_response,
     .put_config = packed_put_config,
-    .get_send = packed_get_send,
-    .get_recv = packed_get_recv,
-    .get_sges = packed_get_sges,
-    .put_cqe = packed_put_cqe,
+    .get_send = virtio_rdma_packed_get_send,
+    .get_recv = virtio_rdma_packed_get_recv,
+    .get_sges = virtio_rdma_packed_get_sges,
+    .put_cqe = virtio_rdma_packed_put_cqe,
 };

@@ -15,7 +15,7 @@
 #include "system/rdma-backend.h"
 #include "standard-headers/linux/virtio_rdma.h"
 
-#define VIRTIO_RDMA_CMD_MAX VIRTIO_RDMA_CMD_REQ_NOTIFY_CQ
+#define VIRTIO_RDMA_CMD_MAX VIRTIO_RDMA_CMD_REREG_MR
 
 /* Room for any request or response of any codec, in bytes. */
 #define VIRTIO_RDMA_REQ_ROOM 256
@@ -122,6 +122,10 @@ typedef struct VirtIORdmaConfigData {
     uint32_t max_page_list_len;
     uint8_t mac[RDMA_MAC_LEN];
     uint16_t mtu;                   /* bytes; 0 with mac unknown */
+    /* 0: the feature is not offered */
+    uint32_t max_cqe_deep;
+    uint32_t num_counters;
+    uint64_t mr_page_sizes;         /* bit n: pages of 2^n bytes */
 } VirtIORdmaConfigData;
 
 /* Bytes of a command's request and response without command and status. */
@@ -138,7 +142,7 @@ struct VirtIORdmaCodec {
     size_t send_wqe_size;           /* without SGEs or inline data */
     size_t recv_wqe_size;           /* without SGEs */
     size_t sge_size;
-    VirtIORdmaCmdLayout cmd[VIRTIO_RDMA_CMD_MAX + 1];
+    const VirtIORdmaCmdLayout *cmd; /* by number, to VIRTIO_RDMA_CMD_MAX */
 
     /* @buf has VIRTIO_RDMA_REQ_ROOM bytes, zeros behind what was given. */
     void (*get_request)(uint8_t cmd, const uint8_t *buf, VirtIORdmaReq *req);

@@ -69,7 +69,11 @@ static int del_gid(VirtIORdma *s, VirtIORdmaCtrl *c)
 }
 
 #define CMD(cmd, exec, finish) \
-    [VIRTIO_RDMA_CMD_##cmd] = { #cmd, exec, finish }
+    [VIRTIO_RDMA_CMD_##cmd] = { #cmd, 0, exec, finish }
+/* A command of a feature. */
+#define CMD_OF(feature, cmd, exec, finish) \
+    [VIRTIO_RDMA_CMD_##cmd] = { #cmd, 1ULL << VIRTIO_RDMA_F_##feature, exec, \
+                                finish }
 
 static const VirtIORdmaHandler handlers[VIRTIO_RDMA_CMD_MAX + 1] = {
     CMD(QUERY_PORT, query_port, NULL),
@@ -132,6 +136,17 @@ static const char *cmd_name(uint8_t cmd)
            ? handlers[cmd].name : "unknown";
 }
 
+static bool have_cmd(VirtIORdma *s, uint8_t cmd)
+{
+    uint64_t features;
+
+    if (cmd > VIRTIO_RDMA_CMD_MAX || !handlers[cmd].exec) {
+        return false;
+    }
+    features = handlers[cmd].features;
+    return (VIRTIO_DEVICE(s)->guest_features & features) == features;
+}
+
 /* Answer the command in c->elem, if anybody still waits for that. */
 static void answer(VirtIORdma *s, VirtIORdmaCtrl *c, int ret)
 {
@@ -191,9 +206,10 @@ static void execute(VirtIORdma *s, VirtIORdmaCtrl *c)
         answer(s, c, -EINVAL);
         return;
     }
-    if (c->cmd > VIRTIO_RDMA_CMD_MAX || !handlers[c->cmd].exec) {
-        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: no control command %u\n",
-                      c->cmd);
+    if (!have_cmd(s, c->cmd)) {
+        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: no control command %u "
+                      "(%s) without its feature\n", c->cmd,
+                      cmd_name(c->cmd));
         answer(s, c, -ENOTSUP);
         return;
     }

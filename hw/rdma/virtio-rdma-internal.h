@@ -24,6 +24,11 @@
 #define VIRTIO_RDMA_MAX_GIDS        256
 /* Pages of a fast-registration MR. */
 #define VIRTIO_RDMA_MAX_PAGE_LIST   1024
+#define VIRTIO_RDMA_MAX_CQE         (1u << 20)
+#define VIRTIO_RDMA_MAX_SRQ         1021
+
+/* The last of VIRTIO_RDMA_F_* */
+#define VIRTIO_RDMA_F_MAX           VIRTIO_RDMA_F_REREG_MR
 
 typedef struct VirtIORdmaPd {
     uint32_t pdn;
@@ -130,6 +135,24 @@ static inline bool virtio_rdma_active(VirtIORdma *s)
            !virtio_device_disabled(vdev);
 }
 
+/* Is the feature offered, as far as one knows? */
+static inline bool virtio_rdma_offers(const VirtIORdma *s, unsigned bit)
+{
+    return s->rdma_features & (1ULL << bit);
+}
+
+/* Did the driver accept the feature? */
+static inline bool virtio_rdma_has(VirtIORdma *s, unsigned bit)
+{
+    return virtio_vdev_has_feature(VIRTIO_DEVICE(s), bit);
+}
+
+/* Properties and features */
+void virtio_rdma_class_props(ObjectClass *klass);
+bool virtio_rdma_check_conf(VirtIORdma *s, Error **errp);
+/* Take back what the attached backend cannot do. */
+void virtio_rdma_settle_features(VirtIORdma *s);
+
 /* The device */
 void virtio_rdma_update_config(VirtIORdma *s);
 /* Have the bottom half look at the queues of @qp. */
@@ -194,9 +217,11 @@ void virtio_rdma_remove_mr(VirtIORdma *s, VirtIORdmaMr *mr);
  * negative errno, or -EINPROGRESS when finish() shall be called later. In any
  * other case finish() follows at once. finish() fills in the response when
  * @ret is 0 and undoes what exec() did to the tables when it is negative.
+ * @features: the command fails with NOTSUPP unless all of them were accepted.
  */
 typedef struct VirtIORdmaHandler {
     const char *name;
+    uint64_t features;              /* 1 << VIRTIO_RDMA_F_* */
     int (*exec)(VirtIORdma *s, VirtIORdmaCtrl *c);
     void (*finish)(VirtIORdma *s, VirtIORdmaCtrl *c, int ret);
 } VirtIORdmaHandler;

@@ -5,7 +5,6 @@
 #include "qemu/osdep.h"
 #include "exec/address-spaces.h"
 #include "hw/boards.h"
-#include "hw/qdev-properties.h"
 #include "hw/virtio/virtio-bus.h"
 #include "migration/blocker.h"
 #include "net/net.h"
@@ -278,6 +277,14 @@ static void virtio_rdma_handle_wq(VirtIODevice *vdev, VirtQueue *vq)
     virtio_rdma_leave(s, was);
 }
 
+static void virtio_rdma_handle_event(VirtIODevice *vdev, VirtQueue *vq)
+{
+}
+
+static void virtio_rdma_handle_srq(VirtIODevice *vdev, VirtQueue *vq)
+{
+}
+
 /* What the transport calls */
 
 static uint64_t virtio_rdma_get_features(VirtIODevice *vdev,
@@ -382,58 +389,6 @@ static void virtio_rdma_queue_enable(VirtIODevice *vdev, uint32_t n)
 
 /* Realize */
 
-static bool check_range_prop(const char *name, uint64_t value, uint64_t min,
-                             uint64_t max, Error **errp)
-{
-    if (value < min || value > max) {
-        error_setg(errp, "%s=%" PRIu64 " is out of range: it must be between "
-                   "%" PRIu64 " and %" PRIu64, name, value, min, max);
-        return false;
-    }
-    return true;
-}
-
-static bool check_conf(const VirtIORdmaConf *conf, Error **errp)
-{
-    uint64_t queues;
-
-    if (!check_range_prop("max-cq", conf->max_cq, 1, VIRTIO_RDMA_MAX_CQ,
-                          errp) ||
-        !check_range_prop("max-qp", conf->max_qp, 1, VIRTIO_RDMA_MAX_QP,
-                          errp) ||
-        !check_range_prop("max-mr", conf->max_mr, 1, VIRTIO_RDMA_MAX_MR,
-                          errp) ||
-        !check_range_prop("max-pd", conf->max_pd, 1, VIRTIO_RDMA_MAX_PD,
-                          errp) ||
-        !check_range_prop("max-mr-size", conf->max_mr_size, RDMA_PAGE_SIZE,
-                          (uint64_t)UINT32_MAX << RDMA_PAGE_SHIFT, errp) ||
-        !check_range_prop("queue-size", conf->queue_size, 2,
-                          VIRTQUEUE_MAX_SIZE, errp) ||
-        !check_range_prop("max-sge", conf->max_sge, 1, VIRTIO_RDMA_MAX_SGE,
-                          errp) ||
-        !check_range_prop("max-inline", conf->max_inline, 0,
-                          VIRTIO_RDMA_MAX_INLINE, errp) ||
-        !check_range_prop("max-rd-atomic", conf->max_rd_atomic, 1,
-                          VIRTIO_RDMA_MAX_RD_ATOMIC, errp) ||
-        !check_range_prop("gid-table-len", conf->gid_table_len, 1,
-                          VIRTIO_RDMA_MAX_GIDS, errp)) {
-        return false;
-    }
-    if (!is_power_of_2(conf->queue_size)) {
-        error_setg(errp, "queue-size=%u is not a power of 2",
-                   conf->queue_size);
-        return false;
-    }
-    queues = VIRTIO_RDMA_NUM_VQS((uint64_t)conf->max_cq, conf->max_qp);
-    if (queues > VIRTIO_QUEUE_MAX) {
-        error_setg(errp, "max-cq=%u and max-qp=%u need %" PRIu64 " virtqueues "
-                   "(1 + max-cq + 2 * max-qp), but a device has at most %d",
-                   conf->max_cq, conf->max_qp, queues, VIRTIO_QUEUE_MAX);
-        return false;
-    }
-    return true;
-}
-
 static bool get_backend(VirtIORdma *s, Error **errp)
 {
     const VirtIORdmaConf *conf = &s->conf;
@@ -513,6 +468,8 @@ static bool attach_backend(VirtIORdma *s, Error **errp)
         .max_mr_size = conf->max_mr_size,
         .max_rd_atomic = conf->max_rd_atomic,
         .gid_table_len = conf->gid_table_len,
+        .max_srq = virtio_rdma_offers(s, VIRTIO_RDMA_F_SRQ) ? conf->max_srq
+                                                            : 0,
         .atomic_cap = VIRTIO_RDMA_ATOMIC_GLOB,
         .device_cap_flags = VIRTIO_RDMA_CAP_BAD_PKEY_CNTR |
                             VIRTIO_RDMA_CAP_BAD_QKEY_CNTR |
@@ -549,6 +506,13 @@ static void add_queues(VirtIORdma *s)
         virtio_add_queue(vdev, size, virtio_rdma_handle_wq);
         virtio_add_queue(vdev, size, virtio_rdma_handle_wq);
     }
+    /* Behind a hole QEMU would see no virtqueues. */
+    if (virtio_rdma_offers(s, VIRTIO_RDMA_F_EVENTS) || s->limits.max_srq) {
+        virtio_add_queue(vdev, size, virtio_rdma_handle_event);
+    }
+    for (uint32_t n = 0; n < s->limits.max_srq; n++) {
+        virtio_add_queue(vdev, size, virtio_rdma_handle_srq);
+    }
 }
 
 static void virtio_rdma_realize(DeviceState *dev, Error **errp)
@@ -557,7 +521,7 @@ static void virtio_rdma_realize(DeviceState *dev, Error **errp)
     VirtIORdma *s = VIRTIO_RDMA(dev);
     BusState *qbus = qdev_get_parent_bus(dev);
 
-    if (!check_conf(&s->conf, errp)) {
+    if (!virtio_rdma_check_conf(s, errp)) {
         return;
     }
     if (!get_backend(s, errp) || !attach_backend(s, errp)) {
@@ -570,6 +534,7 @@ static void virtio_rdma_realize(DeviceState *dev, Error **errp)
         return;
     }
 
+    virtio_rdma_settle_features(s);
     s->codec = &virtio_rdma_codec_packed;
     s->guard = &qbus->parent->mem_reentrancy_guard;
     s->config = g_malloc0(s->codec->config_size);
@@ -621,66 +586,12 @@ static const VMStateDescription vmstate_virtio_rdma = {
     },
 };
 
-static const Property virtio_rdma_properties[] = {
-    DEFINE_PROP_STRING("netdev", VirtIORdma, conf.netdev),
-    DEFINE_PROP_LINK("rdmadev", VirtIORdma, conf.rdmadev, TYPE_RDMA_BACKEND,
-                     RdmaBackend *),
-    DEFINE_PROP_MACADDR("mac", VirtIORdma, conf.mac),
-    DEFINE_PROP_UINT64("sys-image-guid", VirtIORdma, conf.sys_image_guid, 0),
-    DEFINE_PROP_UINT32("max-qp", VirtIORdma, conf.max_qp,
-                       VIRTIO_RDMA_DEFAULT_MAX_QP),
-    DEFINE_PROP_UINT32("max-cq", VirtIORdma, conf.max_cq,
-                       VIRTIO_RDMA_DEFAULT_MAX_CQ),
-    DEFINE_PROP_UINT32("max-mr", VirtIORdma, conf.max_mr, 65536),
-    DEFINE_PROP_UINT32("max-pd", VirtIORdma, conf.max_pd, 1024),
-    DEFINE_PROP_SIZE("max-mr-size", VirtIORdma, conf.max_mr_size, 1 * TiB),
-    DEFINE_PROP_UINT32("queue-size", VirtIORdma, conf.queue_size,
-                       VIRTQUEUE_MAX_SIZE),
-    DEFINE_PROP_UINT32("max-sge", VirtIORdma, conf.max_sge, 32),
-    DEFINE_PROP_UINT32("max-inline", VirtIORdma, conf.max_inline, 512),
-    DEFINE_PROP_UINT32("max-rd-atomic", VirtIORdma, conf.max_rd_atomic, 16),
-    DEFINE_PROP_UINT32("gid-table-len", VirtIORdma, conf.gid_table_len, 128),
-    DEFINE_PROP_BIT64("ext-status", VirtIORdma, rdma_features,
-                      VIRTIO_RDMA_F_EXT_STATUS, true),
-    DEFINE_PROP_BIT64("mac-mtu", VirtIORdma, rdma_features,
-                      VIRTIO_RDMA_F_MAC_MTU, true),
-    DEFINE_PROP_BIT64("cqe-status-last", VirtIORdma, rdma_features,
-                      VIRTIO_RDMA_F_CQE_STATUS_LAST, true),
-};
-
-static const struct {
-    const char *name;
-    const char *text;
-} property_texts[] = {
-    { "netdev", "ID of the netdev for RoCEv2 frames; a NIC may share it" },
-    { "rdmadev", "ID of an RDMA backend, instead of netdev" },
-    { "mac", "MAC address of the port (with netdev; by default the NIC's)" },
-    { "sys-image-guid", "system image GUID; 0: made from the MAC address" },
-    { "max-qp", "queue pairs, with the reserved two (1-16384)" },
-    { "max-cq", "completion queues (1-16384)" },
-    { "max-mr", "memory regions" },
-    { "max-pd", "protection domains" },
-    { "max-mr-size", "bytes of the largest memory region" },
-    { "queue-size", "depth of work and completion queues (2-1024)" },
-    { "max-sge", "scatter/gather elements of a work request (1-256)" },
-    { "max-inline", "bytes of inline data of a work request (0-4096)" },
-    { "max-rd-atomic", "READs and atomics in flight per QP (1-128)" },
-    { "gid-table-len", "entries of the GID table (1-256)" },
-    { "ext-status", "offer detailed status of control commands" },
-    { "mac-mtu", "offer MAC and MTU in configuration space" },
-    { "cqe-status-last", "offer completions that can be polled for" },
-};
-
 static void virtio_rdma_class_init(ObjectClass *klass, void *data)
 {
     DeviceClass *dc = DEVICE_CLASS(klass);
     VirtioDeviceClass *vdc = VIRTIO_DEVICE_CLASS(klass);
 
-    device_class_set_props(dc, virtio_rdma_properties);
-    for (size_t i = 0; i < ARRAY_SIZE(property_texts); i++) {
-        object_class_property_set_description(klass, property_texts[i].name,
-                                              property_texts[i].text);
-    }
+    virtio_rdma_class_props(klass);
     dc->vmsd = &vmstate_virtio_rdma;
     set_bit(DEVICE_CATEGORY_NETWORK, dc->categories);
     vdc->realize = virtio_rdma_realize;

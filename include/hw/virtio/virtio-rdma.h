@@ -41,6 +41,8 @@ typedef struct VirtIORdmaConf {
     uint32_t max_inline;            /* bytes */
     uint32_t max_rd_atomic;
     uint32_t gid_table_len;
+    uint32_t max_cqe;               /* with F_CQ_DEEP */
+    uint32_t max_srq;
 } VirtIORdmaConf;
 
 /* Objects of one kind by number; numbers are first..end-1. */
@@ -57,7 +59,8 @@ struct VirtIORdma {
     VirtIODevice parent_obj;
 
     VirtIORdmaConf conf;
-    uint64_t rdma_features;         /* VIRTIO_RDMA_F_* that are offered */
+    /* 1 << VIRTIO_RDMA_F_*: wanted; from realize on: offered */
+    uint64_t rdma_features;
 
     RdmaBackend *backend;
     RdmaBackendClass *bc;

@@ -75,6 +75,8 @@ static void test_values_out_of_range(void)
         { "max-sge", { "0", "4294967295" } },
         { "max-rd-atomic", { "0", "256", "4294967295" } },
         { "max-inline", { "4294967295" } },
+        { "max-cqe", { "0", "1048577", "4294967295" } },
+        { "max-srq", { "1022", "4294967295" } },
     };
 
     host_start();
@@ -95,13 +97,16 @@ static void test_values_out_of_range(void)
 static void test_number_of_queues_is_limited(void)
 {
     host_start();
-    /* 1 + N + 2 M queues, of which QEMU has 1024 */
+    /* 1 + N + 2 M + 1 + S queues, of which QEMU has 1024 */
     expect_refusal("'netdev': 'n0', 'max-qp': 512, 'max-cq': 16", "max-qp");
     expect_refusal("'netdev': 'n0', 'max-qp': 8, 'max-cq': 1008", "max-cq");
+    expect_refusal("'netdev': 'n0', 'max-qp': 8, 'max-srq': 1000", "max-srq");
     expect_refusal("'netdev': 'n0', 'max-qp': 16384, 'max-cq': 16384",
                    "1024");
+    expect_refusal("'netdev': 'n0', 'max-qp': 500, 'max-cq': 23, "
+                   "'max-srq': 0", "1025");
     qtest_qmp_device_add(host->qts, "virtio-rdma-pci", "good",
-                         "{'netdev': 'n0', 'max-qp': 500, 'max-cq': 23}");
+                         "{'netdev': 'n0', 'max-qp': 468, 'max-cq': 22}");
     qrdma_host_stop(host);
 }
 
@@ -141,6 +146,7 @@ static void test_smallest_and_largest_device(void)
     qtest_qmp_device_add(host->qts, "virtio-rdma-pci", "large",
                          "{'netdev': 'n2', 'addr': '6', 'max-qp': 256, "
                          "'max-cq': 511, 'queue-size': 1024, "
+                         "'events': false, 'srq': false, "
                          "'gid-table-len': 256}");
     d = qrdma_open(host, QPCI_DEVFN(6, 0));
     qrdma_close(d);

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The packed layout of docs/specs/virtio-rdma.rst: work queue elements and
+ * completions.
+ */
+#include "qemu/osdep.h"
+#include "virtio-rdma-codec-packed.h"
+
+QEMU_BUILD_BUG_ON(sizeof(struct virtio_rdma_sq_wqe) > VIRTIO_RDMA_WQE_ROOM);
+QEMU_BUILD_BUG_ON(sizeof(struct virtio_rdma_cqe) > VIRTIO_RDMA_CQE_ROOM);
+
+static void get_ud(const uint8_t *p, RdmaSendWr *wr)
+{
+    RdmaAv *av = &wr->wr.ud.av;
+    const uint8_t *avp = AT(p, virtio_rdma_sq_wqe, wr.ud.av);
+    uint32_t label = GET32(avp, virtio_rdma_av, sl_tclass_flowlabel);
+
+    wr->wr.ud.remote_qpn = GET32(p, virtio_rdma_sq_wqe, wr.ud.remote_qpn);
+    wr->wr.ud.remote_qkey = GET32(p, virtio_rdma_sq_wqe, wr.ud.remote_qkey);
+    GET_BYTES(av->dgid, avp, virtio_rdma_av, dgid);
+    GET_BYTES(av->dmac, avp, virtio_rdma_av, dmac);
+    av->sgid_index = GET8(avp, virtio_rdma_av, gid_index);
+    av->hop_limit = GET8(avp, virtio_rdma_av, hop_limit);
+    av->static_rate = GET8(avp, virtio_rdma_av, static_rate);
+    av->traffic_class = label >> VIRTIO_RDMA_AV_TCLASS_SHIFT;
+    av->sl = label >> VIRTIO_RDMA_AV_SL_SHIFT;
+    av->flow_label = label & VIRTIO_RDMA_AV_FLOW_LABEL_MASK;
+    /* A port that does not exist must not become one that does. */
+    av->port_num = MIN(GET32(avp, virtio_rdma_av, port), UINT8_MAX);
+    av->ah_flags = 0;
+}
+
+void virtio_rdma_packed_get_send(const uint8_t *p, bool ud, RdmaSendWr *wr)
+{
+    wr->wr_id = GET64(p, virtio_rdma_sq_wqe, wr_id);
+    wr->opcode = GET32(p, virtio_rdma_sq_wqe, opcode);
+    wr->send_flags = GET32(p, virtio_rdma_sq_wqe, send_flags);
+    wr->num_sge = GET32(p, virtio_rdma_sq_wqe, num_sge);
+
+    switch (wr->opcode) {
+    case RDMA_WR_LOCAL_INV:
+    case RDMA_WR_SEND_WITH_INV:
+    case RDMA_WR_RDMA_READ_WITH_INV:
+        wr->ex.invalidate_rkey = GET32(p, virtio_rdma_sq_wqe,
+                                       ex.invalidate_rkey);
+        break;
+    default:
+        GET_BYTES(wr->ex.imm_data, p, virtio_rdma_sq_wqe, ex.imm_data);
+        break;
+    }
+
+    if (ud) {
+        get_ud(p, wr);
+        return;
+    }
+
+    switch (wr->opcode) {
+    case RDMA_WR_RDMA_WRITE:
+    case RDMA_WR_RDMA_WRITE_WITH_IMM:
+    case RDMA_WR_RDMA_READ:
+    case RDMA_WR_RDMA_READ_WITH_INV:
+        wr->wr.rdma.remote_addr = GET64(p, virtio_rdma_sq_wqe,
+                                        wr.rdma.remote_addr);
+        wr->wr.rdma.rkey = GET32(p, virtio_rdma_sq_wqe, wr.rdma.rkey);
+        break;
+    case RDMA_WR_ATOMIC_CMP_AND_SWP:
+    case RDMA_WR_ATOMIC_FETCH_AND_ADD:
+        wr->wr.atomic.remote_addr = GET64(p, virtio_rdma_sq_wqe,
+                                          wr.atomic.remote_addr);
+        wr->wr.atomic.compare_add = GET64(p, virtio_rdma_sq_wqe,
+                                          wr.atomic.compare_add);
+        wr->wr.atomic.swap = GET64(p, virtio_rdma_sq_wqe, wr.atomic.swap);
+        wr->wr.atomic.rkey = GET32(p, virtio_rdma_sq_wqe, wr.atomic.rkey);
+        break;
+    case RDMA_WR_REG_MR:
+        wr->wr.reg.mrn = GET32(p, virtio_rdma_sq_wqe, wr.reg.mrn);
+        wr->wr.reg.key = GET32(p, virtio_rdma_sq_wqe, wr.reg.key);
+        wr->wr.reg.access = GET32(p, virtio_rdma_sq_wqe, wr.reg.access);
+        break;
+    }
+}
+
+void virtio_rdma_packed_get_recv(const uint8_t *p, RdmaRecvWr *wr)
+{
+    wr->wr_id = GET64(p, virtio_rdma_rq_wqe, wr_id);
+    wr->num_sge = GET32(p, virtio_rdma_rq_wqe, num_sge);
+}
+
+void virtio_rdma_packed_get_sges(const uint8_t *p, uint32_t n, RdmaSge *sge)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        sge[i].addr = GET64(p, virtio_rdma_sge, addr);
+        sge[i].length = GET32(p, virtio_rdma_sge, length);
+        sge[i].lkey = GET32(p, virtio_rdma_sge, lkey);
+        p += sizeof(struct virtio_rdma_sge);
+    }
+}
+
+void virtio_rdma_packed_put_cqe(uint8_t *p, const RdmaWc *wc)
+{
+    PUT64(p, virtio_rdma_cqe, wr_id, wc->wr_id);
+    PUT8(p, virtio_rdma_cqe, status, wc->status);
+    PUT8(p, virtio_rdma_cqe, opcode, wc->opcode);
+    PUT32(p, virtio_rdma_cqe, vendor_err, wc->vendor_err);
+    PUT32(p, virtio_rdma_cqe, byte_len, wc->byte_len);
+    if (wc->wc_flags & RDMA_WC_WITH_INVALIDATE) {
+        PUT32(p, virtio_rdma_cqe, ex.invalidate_rkey, wc->ex.invalidate_rkey);
+    } else {
+        PUT_BYTES(p, virtio_rdma_cqe, ex.imm_data, wc->ex.imm_data);
+    }
+    PUT32(p, virtio_rdma_cqe, qp_num, wc->qp_num);
+    PUT32(p, virtio_rdma_cqe, src_qp, wc->src_qp);
+    PUT32(p, virtio_rdma_cqe, wc_flags, wc->wc_flags);
+    PUT16(p, virtio_rdma_cqe, pkey_index, wc->pkey_index);
+    PUT8(p, virtio_rdma_cqe, sl, wc->sl);
+    PUT8(p, virtio_rdma_cqe, port_num, wc->port_num);
+}

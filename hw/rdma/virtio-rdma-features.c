@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Feature bits: what the device can offer with its backend.
+ */
+#include "qemu/osdep.h"
+#include "virtio-rdma-internal.h"
+
+static bool always(const VirtIORdma *s)
+{
+    return true;
+}
+
+/*
+ * Whether a feature is possible depends on the methods of the backend and on
+ * the limits that it left. Features that are not here are never offered.
+ */
+static bool (*const possible[VIRTIO_RDMA_F_MAX + 1])(const VirtIORdma *s) = {
+    [VIRTIO_RDMA_F_EXT_STATUS] = always,
+    [VIRTIO_RDMA_F_MAC_MTU] = always,
+    [VIRTIO_RDMA_F_CQE_STATUS_LAST] = always,
+};
+
+void virtio_rdma_settle_features(VirtIORdma *s)
+{
+    RdmaBackendLimits *l = &s->limits;
+
+    for (unsigned bit = 0; bit <= VIRTIO_RDMA_F_MAX; bit++) {
+        if (!possible[bit] || !possible[bit](s)) {
+            s->rdma_features &= ~(1ULL << bit);
+        }
+    }
+    if (!virtio_rdma_offers(s, VIRTIO_RDMA_F_SRQ)) {
+        l->max_srq = l->max_srq_wr = l->max_srq_sge = 0;
+    }
+    if (!virtio_rdma_offers(s, VIRTIO_RDMA_F_MW)) {
+        l->max_mw = 0;
+    }
+    if (!virtio_rdma_offers(s, VIRTIO_RDMA_F_MCAST)) {
+        l->max_mcast_grp = l->max_mcast_qp_attach = 0;
+    }
+}

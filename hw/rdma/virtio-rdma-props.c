@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Properties of a virtio-rdma device, and what they may be.
+ */
+#include "qemu/osdep.h"
+#include "hw/qdev-properties.h"
+#include "qapi/error.h"
+#include "qemu/units.h"
+#include "virtio-rdma-internal.h"
+
+static bool check_range_prop(const char *name, uint64_t value, uint64_t min,
+                             uint64_t max, Error **errp)
+{
+    if (value < min || value > max) {
+        error_setg(errp, "%s=%" PRIu64 " is out of range: it must be between "
+                   "%" PRIu64 " and %" PRIu64, name, value, min, max);
+        return false;
+    }
+    return true;
+}
+
+/* The virtqueues that the device would have. */
+static uint64_t count_queues(VirtIORdma *s, uint32_t *srqs)
+{
+    const VirtIORdmaConf *conf = &s->conf;
+
+    *srqs = virtio_rdma_offers(s, VIRTIO_RDMA_F_SRQ) ? conf->max_srq : 0;
+    return VIRTIO_RDMA_NUM_VQS((uint64_t)conf->max_cq, conf->max_qp) +
+           (*srqs || virtio_rdma_offers(s, VIRTIO_RDMA_F_EVENTS)) + *srqs;
+}
+
+bool virtio_rdma_check_conf(VirtIORdma *s, Error **errp)
+{
+    const VirtIORdmaConf *conf = &s->conf;
+    uint64_t queues;
+    uint32_t srqs;
+
+    if (!check_range_prop("max-cq", conf->max_cq, 1, VIRTIO_RDMA_MAX_CQ,
+                          errp) ||
+        !check_range_prop("max-qp", conf->max_qp, 1, VIRTIO_RDMA_MAX_QP,
+                          errp) ||
+        !check_range_prop("max-mr", conf->max_mr, 1, VIRTIO_RDMA_MAX_MR,
+                          errp) ||
+        !check_range_prop("max-pd", conf->max_pd, 1, VIRTIO_RDMA_MAX_PD,
+                          errp) ||
+        !check_range_prop("max-mr-size", conf->max_mr_size, RDMA_PAGE_SIZE,
+                          (uint64_t)UINT32_MAX << RDMA_PAGE_SHIFT, errp) ||
+        !check_range_prop("queue-size", conf->queue_size, 2,
+                          VIRTQUEUE_MAX_SIZE, errp) ||
+        !check_range_prop("max-sge", conf->max_sge, 1, VIRTIO_RDMA_MAX_SGE,
+                          errp) ||
+        !check_range_prop("max-inline", conf->max_inline, 0,
+                          VIRTIO_RDMA_MAX_INLINE, errp) ||
+        !check_range_prop("max-rd-atomic", conf->max_rd_atomic, 1,
+                          VIRTIO_RDMA_MAX_RD_ATOMIC, errp) ||
+        !check_range_prop("max-cqe", conf->max_cqe, 1, VIRTIO_RDMA_MAX_CQE,
+                          errp) ||
+        !check_range_prop("max-srq", conf->max_srq, 0, VIRTIO_RDMA_MAX_SRQ,
+                          errp) ||
+        !check_range_prop("gid-table-len", conf->gid_table_len, 1,
+                          VIRTIO_RDMA_MAX_GIDS, errp)) {
+        return false;
+    }
+    if (!is_power_of_2(conf->queue_size)) {
+        error_setg(errp, "queue-size=%u is not a power of 2",
+                   conf->queue_size);
+        return false;
+    }
+    queues = count_queues(s, &srqs);
+    if (queues > VIRTIO_QUEUE_MAX) {
+        error_setg(errp, "max-cq=%u, max-qp=%u and max-srq=%u need %" PRIu64
+                   " virtqueues (1 + max-cq + 2 * max-qp, one for events and "
+                   "max-srq), but a device has at most %d",
+                   conf->max_cq, conf->max_qp, srqs, queues,
+                   VIRTIO_QUEUE_MAX);
+        return false;
+    }
+    return true;
+}
+
+#define FEATURE(prop, name)                                     \
+    DEFINE_PROP_BIT64(prop, VirtIORdma, rdma_features,          \
+                      VIRTIO_RDMA_F_##name, true)
+
+static const Property virtio_rdma_properties[] = {
+    DEFINE_PROP_STRING("netdev", VirtIORdma, conf.netdev),
+    DEFINE_PROP_LINK("rdmadev", VirtIORdma, conf.rdmadev, TYPE_RDMA_BACKEND,
+                     RdmaBackend *),
+    DEFINE_PROP_MACADDR("mac", VirtIORdma, conf.mac),
+    DEFINE_PROP_UINT64("sys-image-guid", VirtIORdma, conf.sys_image_guid, 0),
+    DEFINE_PROP_UINT32("max-qp", VirtIORdma, conf.max_qp,
+                       VIRTIO_RDMA_DEFAULT_MAX_QP),
+    DEFINE_PROP_UINT32("max-cq", VirtIORdma, conf.max_cq,
+                       VIRTIO_RDMA_DEFAULT_MAX_CQ),
+    DEFINE_PROP_UINT32("max-mr", VirtIORdma, conf.max_mr, 65536),
+    DEFINE_PROP_UINT32("max-pd", VirtIORdma, conf.max_pd, 1024),
+    DEFINE_PROP_SIZE("max-mr-size", VirtIORdma, conf.max_mr_size, 1 * TiB),
+    DEFINE_PROP_UINT32("queue-size", VirtIORdma, conf.queue_size,
+                       VIRTQUEUE_MAX_SIZE),
+    DEFINE_PROP_UINT32("max-sge", VirtIORdma, conf.max_sge, 32),
+    DEFINE_PROP_UINT32("max-inline", VirtIORdma, conf.max_inline, 512),
+    DEFINE_PROP_UINT32("max-rd-atomic", VirtIORdma, conf.max_rd_atomic, 16),
+    DEFINE_PROP_UINT32("gid-table-len", VirtIORdma, conf.gid_table_len, 128),
+    DEFINE_PROP_UINT32("max-cqe", VirtIORdma, conf.max_cqe, 16384),
+    DEFINE_PROP_UINT32("max-srq", VirtIORdma, conf.max_srq, 64),
+    FEATURE("ext-status", EXT_STATUS),
+    FEATURE("mac-mtu", MAC_MTU),
+    FEATURE("cqe-status-last", CQE_STATUS_LAST),
+    FEATURE("events", EVENTS),
+    FEATURE("srq", SRQ),
+    FEATURE("mw", MW),
+    FEATURE("cq-deep", CQ_DEEP),
+    FEATURE("cq-ring-arm", CQ_RING_ARM),
+    FEATURE("mcast", MCAST),
+    FEATURE("cqe-ex", CQE_EX),
+    FEATURE("gid-vlan", GID_VLAN),
+    FEATURE("counters", COUNTERS),
+    FEATURE("mr-tables", MR_TABLES),
+    FEATURE("reg-pages", REG_PAGES),
+    FEATURE("rereg-mr", REREG_MR),
+};
+
+static const struct {
+    const char *name;
+    const char *text;
+} property_texts[] = {
+    { "netdev", "ID of the netdev for RoCEv2 frames; a NIC may share it" },
+    { "rdmadev", "ID of an RDMA backend, instead of netdev" },
+    { "mac", "MAC address of the port (with netdev; by default the NIC's)" },
+    { "sys-image-guid", "system image GUID; 0: made from the MAC address" },
+    { "max-qp", "queue pairs, with the reserved two (1-16384)" },
+    { "max-cq", "completion queues (1-16384)" },
+    { "max-mr", "memory regions" },
+    { "max-pd", "protection domains" },
+    { "max-mr-size", "bytes of the largest memory region" },
+    { "queue-size", "depth of work and completion queues (2-1024)" },
+    { "max-sge", "scatter/gather elements of a work request (1-256)" },
+    { "max-inline", "bytes of inline data of a work request (0-4096)" },
+    { "max-rd-atomic", "READs and atomics in flight per QP (1-128)" },
+    { "max-cqe", "depth of completion queues with cq-deep (1-1048576)" },
+    { "max-srq", "shared receive queues (0-1021)" },
+    { "gid-table-len", "entries of the GID table (1-256)" },
+    { "ext-status", "offer detailed status of control commands" },
+    { "mac-mtu", "offer MAC and MTU in configuration space" },
+    { "cqe-status-last", "offer completions that can be polled for" },
+    { "events", "offer asynchronous events" },
+    { "srq", "offer shared receive queues" },
+    { "mw", "offer memory windows" },
+    { "cq-deep", "offer completion queues deeper than their virtqueue" },
+    { "cq-ring-arm", "offer to arm completion queues by virtio alone" },
+    { "mcast", "offer multicast groups" },
+    { "cqe-ex", "offer completions that tell more about datagrams" },
+    { "gid-vlan", "offer GIDs in VLANs" },
+    { "counters", "offer counters" },
+    { "mr-tables", "offer page tables of several levels and large pages" },
+    { "reg-pages", "offer fast registration that carries its pages" },
+    { "rereg-mr", "offer to change memory regions" },
+};
+
+void virtio_rdma_class_props(ObjectClass *klass)
+{
+    device_class_set_props(DEVICE_CLASS(klass), virtio_rdma_properties);
+    for (size_t i = 0; i < ARRAY_SIZE(property_texts); i++) {
+        object_class_property_set_description(klass, property_texts[i].name,
+                                              property_texts[i].text);
+    }
+}
