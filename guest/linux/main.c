@@ -141,6 +141,42 @@ static void read_config(struct vrdma_dev *dev)
 		virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_CQE_STATUS_LAST);
 }
 
+/* How many virtqueues there are. */
+static u32 num_vqs(const struct vrdma_dev *dev)
+{
+	u32 n = VIRTIO_RDMA_NUM_VQS(dev->num_cq, dev->num_qp);
+
+	if (!virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_EVENTS))
+		return n;
+	return n + 1 + dev->num_srq;
+}
+
+static bool is_event_vq(const struct vrdma_dev *dev, u32 i)
+{
+	return i == VIRTIO_RDMA_EVENT_VQ(dev->num_cq, dev->num_qp);
+}
+
+struct vq_role {
+	const char *name;
+	vq_callback_t *callback;
+};
+
+/* Work queues have no callback and take no interrupt vector. */
+static struct vq_role vq_role(const struct vrdma_dev *dev, u32 i)
+{
+	u32 first_sq = VIRTIO_RDMA_SQ_VQ(dev->num_cq, 0);
+
+	if (i == VIRTIO_RDMA_CTRL_VQ)
+		return (struct vq_role){ "control", vrdma_ctrl_callback };
+	if (i < first_sq)
+		return (struct vq_role){ "cq", vrdma_cq_callback };
+	if (is_event_vq(dev, i))
+		return (struct vq_role){ "events", NULL };
+	if (i > VIRTIO_RDMA_EVENT_VQ(dev->num_cq, dev->num_qp))
+		return (struct vq_role){ "srq", NULL };
+	return (struct vq_role){ (i - first_sq) % 2 ? "rq" : "sq", NULL };
+}
+
 static int find_vqs(struct vrdma_dev *dev, u32 n)
 {
 #ifdef VRDMA_VIRTQUEUE_INFO
@@ -149,7 +185,6 @@ static int find_vqs(struct vrdma_dev *dev, u32 n)
 	vq_callback_t **callbacks;
 	const char **names;
 #endif
-	u32 first_sq = VIRTIO_RDMA_SQ_VQ(dev->num_cq, 0);
 	int ret = -ENOMEM;
 	u32 i;
 
@@ -163,21 +198,15 @@ static int find_vqs(struct vrdma_dev *dev, u32 n)
 	if (!callbacks || !names)
 		goto out;
 #endif
-	/* Work queues have no callback and take no interrupt vector. */
 	for (i = 0; i < n; i++) {
-		const char *name = i == 0 ? "control" :
-				   i < first_sq ? "cq" :
-				   (i - first_sq) % 2 ? "rq" : "sq";
-		vq_callback_t *callback = i == 0 ? vrdma_ctrl_callback :
-					  i < first_sq ? vrdma_cq_callback :
-					  NULL;
+		struct vq_role role = vq_role(dev, i);
 
 #ifdef VRDMA_VIRTQUEUE_INFO
-		info[i].name = name;
-		info[i].callback = callback;
+		info[i].name = role.name;
+		info[i].callback = role.callback;
 #else
-		names[i] = name;
-		callbacks[i] = callback;
+		names[i] = role.name;
+		callbacks[i] = role.callback;
 #endif
 	}
 #ifdef VRDMA_VIRTQUEUE_INFO
@@ -198,9 +227,9 @@ static int init_vqs(struct vrdma_dev *dev)
 	int ret;
 
 	if (!dev->num_cq || dev->num_cq > 16384 || dev->num_qp < 2 ||
-	    dev->num_qp > 16384)
+	    dev->num_qp > 16384 || dev->num_srq > 16384)
 		return -EINVAL;
-	n = VIRTIO_RDMA_NUM_VQS(dev->num_cq, dev->num_qp);
+	n = num_vqs(dev);
 
 	dev->vqs = kvcalloc(n, sizeof(*dev->vqs), GFP_KERNEL);
 	dev->cqs = kvcalloc(dev->num_cq, sizeof(*dev->cqs), GFP_KERNEL);
@@ -216,9 +245,12 @@ static int init_vqs(struct vrdma_dev *dev)
 
 	dev->ctrl.vq = dev->vqs[VIRTIO_RDMA_CTRL_VQ];
 	dev->ring_max = virtqueue_get_vring_size(dev->vqs[1]);
-	for (i = 1; i < n; i++)
-		dev->ring_max = min(dev->ring_max,
+	for (i = 1; i < n; i++) {
+		if (!is_event_vq(dev, i))
+			dev->ring_max =
+				min(dev->ring_max,
 				    virtqueue_get_vring_size(dev->vqs[i]));
+	}
 	for (i = 0; i < dev->num_cq; i++) {
 		spin_lock_init(&dev->cqs[i].lock);
 		spin_lock_init(&dev->cqs[i].ring.lock);
@@ -251,15 +283,17 @@ static void free_vqs(struct vrdma_dev *dev)
 /* Virtqueues were made at their full size. */
 static int park_vqs(struct vrdma_dev *dev)
 {
-	u32 n = VIRTIO_RDMA_NUM_VQS(dev->num_cq, dev->num_qp);
+	u32 n = num_vqs(dev);
 	int ret = 0;
 	u32 i;
 
 	if (!dev->ring_reset)
 		return 0;
 	mutex_lock(&dev->vq_lock);
-	for (i = 1; i < n && !ret; i++)
-		ret = vrdma_vq_park(dev, dev->vqs[i]);
+	for (i = 1; i < n && !ret; i++) {
+		if (!is_event_vq(dev, i))
+			ret = vrdma_vq_park(dev, dev->vqs[i]);
+	}
 	mutex_unlock(&dev->vq_lock);
 	return ret;
 }
@@ -305,6 +339,12 @@ static int vrdma_validate(struct virtio_device *vdev)
 	}
 	/* Completions are looked for by the used index of a split ring. */
 	__virtio_clear_bit(vdev, VIRTIO_F_RING_PACKED);
+	/*
+	 * The queue of events comes before those of SRQs, and transports
+	 * cannot leave one out.
+	 */
+	if (!virtio_has_feature(vdev, VIRTIO_RDMA_F_EVENTS))
+		__virtio_clear_bit(vdev, VIRTIO_RDMA_F_SRQ);
 	return 0;
 }
 
@@ -393,6 +433,7 @@ static const unsigned int features[] = {
 	VIRTIO_RDMA_F_EXT_STATUS,
 	VIRTIO_RDMA_F_MAC_MTU,
 	VIRTIO_RDMA_F_CQE_STATUS_LAST,
+	VIRTIO_RDMA_F_EVENTS,
 };
 
 static struct virtio_driver vrdma_driver = {

@@ -88,6 +88,7 @@ struct vrdma_dev {
 	u32 max_inline;
 	u32 num_cq;			/* as the device counts them */
 	u32 num_qp;			/* that have virtqueues */
+	u32 num_srq;
 	bool ring_reset;
 	bool mapped_cq;
 	bool have_mac;
