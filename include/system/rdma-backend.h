@@ -49,12 +49,17 @@ typedef struct RdmaBackendClientOps {
     void (*op_done)(void *opaque, int ret);
     /*
      * A backend that loads its state has come to a QP with so many WQEs in
-     * its queues, or to an MR with @npages pages in its lists. False if the
-     * device, which was loaded before, does not have it, or not like that.
+     * its queues (@nrecv 0 with an SRQ), to an MR with @npages pages in its
+     * lists, to an SRQ, or to a window, whose key may be one of a BIND_MW.
+     * False if the device, which was loaded before, does not have it, or not
+     * like that. Each object is told of once; the limit of an SRQ is the
+     * backend's own.
      */
     bool (*loaded_qp)(void *opaque, const RdmaQpInitAttr *init,
                       uint32_t nsend, uint32_t nrecv);
     bool (*loaded_mr)(void *opaque, const RdmaMrAttr *attr, uint64_t npages);
+    bool (*loaded_srq)(void *opaque, const RdmaSrqAttr *attr);
+    bool (*loaded_mw)(void *opaque, const RdmaMwAttr *attr);
 } RdmaBackendClientOps;
 
 /* What the device model wants, or what a backend allows at most. */
@@ -76,7 +81,8 @@ typedef struct RdmaBackendLimits {
     uint32_t max_srq;
     uint32_t max_srq_wr;
     uint32_t max_srq_sge;
-    uint32_t max_mw;                /* besides the MRs, of their numbers */
+    /* mrns and mwns together are 1 to max_mr + max_mw */
+    uint32_t max_mw;
     uint32_t max_mcast_grp;
     uint32_t max_mcast_qp_attach;
 } RdmaBackendLimits;
