@@ -40,6 +40,34 @@ static int rdma_roce_destroy_mr(RdmaBackend *rb, uint32_t mrn)
     return roce_mr_destroy(rdma_roce_engine(rb), mrn);
 }
 
+/* Shared receive queues */
+
+static int rdma_roce_create_srq(RdmaBackend *rb, const RdmaSrqAttr *attr)
+{
+    if (attr->max_wr > rb->limits.max_srq_wr ||
+        attr->max_sge > rb->limits.max_srq_sge) {
+        return -EINVAL;
+    }
+    return roce_srq_create(rdma_roce_engine(rb), attr);
+}
+
+static int rdma_roce_set_srq_limit(RdmaBackend *rb, uint32_t srqn,
+                                   uint32_t limit)
+{
+    return roce_srq_set_limit(rdma_roce_engine(rb), srqn, limit);
+}
+
+static int rdma_roce_query_srq(RdmaBackend *rb, uint32_t srqn,
+                               RdmaSrqAttr *attr)
+{
+    return roce_srq_query(rdma_roce_engine(rb), srqn, attr);
+}
+
+static int rdma_roce_destroy_srq(RdmaBackend *rb, uint32_t srqn)
+{
+    return roce_srq_destroy(rdma_roce_engine(rb), srqn);
+}
+
 /* Queue pairs */
 
 static int rdma_roce_create_qp(RdmaBackend *rb, const RdmaQpInitAttr *init)
@@ -91,6 +119,18 @@ static int rdma_roce_post_recv(RdmaBackend *rb, uint32_t qpn,
     return roce_post_recv(rdma_roce_engine(rb), qpn, wr, rdma_roce_now());
 }
 
+static uint32_t rdma_roce_srq_room(RdmaBackend *rb, uint32_t srqn)
+{
+    return roce_srq_room(rdma_roce_engine(rb), srqn);
+}
+
+static int rdma_roce_post_srq_recv(RdmaBackend *rb, uint32_t srqn,
+                                   const RdmaRecvWr *wr)
+{
+    return roce_post_srq_recv(rdma_roce_engine(rb), srqn, wr,
+                              rdma_roce_now());
+}
+
 void rdma_roce_ctrl_class_init(RdmaBackendClass *rbc)
 {
     rbc->add_gid = rdma_roce_add_gid;
@@ -98,6 +138,10 @@ void rdma_roce_ctrl_class_init(RdmaBackendClass *rbc)
     rbc->create_mr = rdma_roce_create_mr;
     rbc->map_mr = rdma_roce_map_mr;
     rbc->destroy_mr = rdma_roce_destroy_mr;
+    rbc->create_srq = rdma_roce_create_srq;
+    rbc->set_srq_limit = rdma_roce_set_srq_limit;
+    rbc->query_srq = rdma_roce_query_srq;
+    rbc->destroy_srq = rdma_roce_destroy_srq;
     rbc->create_qp = rdma_roce_create_qp;
     rbc->modify_qp = rdma_roce_modify_qp;
     rbc->query_qp = rdma_roce_query_qp;
@@ -106,4 +150,6 @@ void rdma_roce_ctrl_class_init(RdmaBackendClass *rbc)
     rbc->recv_room = rdma_roce_recv_room;
     rbc->post_send = rdma_roce_post_send;
     rbc->post_recv = rdma_roce_post_recv;
+    rbc->srq_room = rdma_roce_srq_room;
+    rbc->post_srq_recv = rdma_roce_post_srq_recv;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Migration of the RoCE backend: queue pairs.
+ * Migration of the RoCE backend: queue pairs and shared receive queues.
  */
 #include "qemu/osdep.h"
 #include "migration/qemu-file-types.h"
@@ -38,6 +38,8 @@ static const VMStateDescription vmstate_init_attr = {
         VMSTATE_UINT32(send_cqn, RdmaQpInitAttr),
         VMSTATE_UINT32(recv_cqn, RdmaQpInitAttr),
         VMSTATE_STRUCT(cap, RdmaQpInitAttr, 1, vmstate_cap, RdmaQpCap),
+        VMSTATE_BOOL(has_srq, RdmaQpInitAttr),
+        VMSTATE_UINT32(srqn, RdmaQpInitAttr),
         VMSTATE_END_OF_LIST()
     },
 };
@@ -228,6 +230,118 @@ static const VMStateDescription vmstate_res = {
     },
 };
 
+/* Shared receive queues */
+
+static const VMStateDescription vmstate_srq = {
+    .name = "rdma-roce/srq",
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .fields = (const VMStateField[]) {
+        VMSTATE_UINT32(attr.srqn, RoceSrqImage),
+        VMSTATE_UINT32(attr.pdn, RoceSrqImage),
+        VMSTATE_UINT32(attr.max_wr, RoceSrqImage),
+        VMSTATE_UINT32(attr.max_sge, RoceSrqImage),
+        VMSTATE_UINT32(attr.limit, RoceSrqImage),
+        VMSTATE_UINT32(n_recv, RoceSrqImage),
+        VMSTATE_UINT32(n_recv_sges, RoceSrqImage),
+        VMSTATE_END_OF_LIST()
+    },
+};
+
+static const VMStateDescription vmstate_srq_queue = {
+    .name = "rdma-roce/srq-queue",
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .fields = (const VMStateField[]) {
+        VMSTATE_LIST(recv, n_recv, RoceSrqImage, vmstate_recv, RoceRecvWqe),
+        VMSTATE_LIST(recv_sges, n_recv_sges, RoceSrqImage, vmstate_sge,
+                     RdmaSge),
+        VMSTATE_END_OF_LIST()
+    },
+};
+
+static int put_srqs(QEMUFile *f, void *pv, size_t size,
+                    const VMStateField *field, JSONWriter *vmdesc)
+{
+    RdmaBackend *rb = pv;
+    RoceEngine *e = rdma_roce_engine(rb);
+    RoceSrqImage image;
+    uint32_t count = 0;
+    int ret;
+
+    for (uint32_t n = 0; n < rb->limits.max_srq; n++) {
+        count += roce_has_srq(e, n);
+    }
+    qemu_put_be32(f, count);
+    for (uint32_t n = 0; n < rb->limits.max_srq; n++) {
+        if (roce_export_srq(e, n, &image)) {
+            continue;
+        }
+        ret = vmstate_save_state(f, &vmstate_srq, &image, NULL);
+        if (!ret) {
+            ret = vmstate_save_state(f, &vmstate_srq_queue, &image, NULL);
+        }
+        roce_srq_image_clear(&image);
+        if (ret) {
+            return ret;
+        }
+    }
+    return 0;
+}
+
+static int get_srq(QEMUFile *f, RdmaBackend *rb)
+{
+    RdmaSrqAttr max = {
+        .max_wr = rb->limits.max_srq_wr,
+        .max_sge = rb->limits.max_srq_sge,
+    };
+    RoceSrqImage image = {};
+    const char *why;
+    int ret = vmstate_load_state(f, &vmstate_srq, &image, 1);
+
+    if (ret) {
+        return ret;
+    }
+    if (image.n_recv > max.max_wr ||
+        image.n_recv_sges > (uint64_t)image.n_recv * max.max_sge ||
+        !rb->client_ops->loaded_srq(rb->client_opaque, &image.attr)) {
+        error_report("rdma-roce: shared receive queue %u of the migration "
+                     "stream is not the device's", image.attr.srqn);
+        return -EINVAL;
+    }
+    image.recv = g_new0(RoceRecvWqe, image.n_recv);
+    image.recv_sges = g_new0(RdmaSge, image.n_recv_sges);
+    ret = vmstate_load_state(f, &vmstate_srq_queue, &image, 1);
+    if (!ret) {
+        ret = roce_import_srq(rdma_roce_engine(rb), &image, &max, &why);
+        if (ret) {
+            error_report("rdma-roce: bad shared receive queue %u in the "
+                         "migration stream: %s", image.attr.srqn, why);
+        }
+    }
+    roce_srq_image_clear(&image);
+    return ret;
+}
+
+static int get_srqs(QEMUFile *f, void *pv, size_t size,
+                    const VMStateField *field)
+{
+    uint32_t count = qemu_get_be32(f);
+    int ret = 0;
+
+    /* One too many has a number that is in use */
+    for (uint32_t i = 0; i < count && !ret; i++) {
+        ret = get_srq(f, pv);
+    }
+    return ret;
+}
+
+const VMStateInfo vmstate_info_roce_srqs = {
+    .name = "rdma-roce shared receive queues",
+    .get = get_srqs,
+    .put = put_srqs,
+};
+
 /* Queue pairs */
 
 /* What comes first says how much follows. */
@@ -320,13 +434,15 @@ static int put_qps(QEMUFile *f, void *pv, size_t size,
 static bool counts_ok(const RoceQpImage *image, const RdmaBackend *rb)
 {
     RdmaQpCap max = max_cap(rb);
+    uint32_t max_recv_sge = image->init.has_srq ? rb->limits.max_srq_sge
+                                                : max.max_recv_sge;
 
     return image->n_send <= max.max_send_wr &&
            image->n_send_sges <= (uint64_t)image->n_send * max.max_send_sge &&
            image->inline_len <=
            (uint64_t)image->n_send * max.max_inline_data &&
            image->n_recv <= max.max_recv_wr &&
-           image->n_recv_sges <= (uint64_t)image->n_recv * max.max_recv_sge &&
+           image->n_recv_sges <= (uint64_t)image->n_recv * max_recv_sge &&
            image->n_res <= 2 * rb->limits.max_rd_atomic;
 }
 
@@ -364,7 +480,8 @@ static int get_qp(QEMUFile *f, RdmaBackend *rb)
     }
     if (!counts_ok(&image, rb) ||
         !rb->client_ops->loaded_qp(rb->client_opaque, &image.init,
-                                   image.n_send, image.n_recv)) {
+                                   image.n_send,
+                                   image.init.has_srq ? 0 : image.n_recv)) {
         error_report("rdma-roce: queue pair %u of the migration stream is "
                      "not the device's", image.init.qpn);
         return -EINVAL;

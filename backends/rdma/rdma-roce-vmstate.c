@@ -142,6 +142,7 @@ const VMStateDescription vmstate_rdma_roce = {
     .fields = (const VMStateField[]) {
         VMSTATE_OBJECTS("gids", vmstate_info_gids),
         VMSTATE_OBJECTS("mrs", vmstate_info_roce_mrs),
+        VMSTATE_OBJECTS("srqs", vmstate_info_roce_srqs),
         VMSTATE_OBJECTS("qps", vmstate_info_roce_qps),
         VMSTATE_END_OF_LIST()
     },

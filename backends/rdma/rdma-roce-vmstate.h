@@ -39,6 +39,7 @@
 }
 
 extern const VMStateInfo vmstate_info_roce_mrs;
+extern const VMStateInfo vmstate_info_roce_srqs;
 extern const VMStateInfo vmstate_info_roce_qps;
 
 #endif

@@ -181,6 +181,13 @@ static void roce_op_event(void *opaque, const RdmaEvent *event)
     rb->client_ops->event(rb->client_opaque, event);
 }
 
+static void roce_op_srq_room(void *opaque, uint32_t srqn)
+{
+    RdmaBackend *rb = opaque;
+
+    rb->client_ops->srq_room(rb->client_opaque, srqn);
+}
+
 static void roce_op_wake(void *opaque)
 {
     RdmaRoce *r = opaque;
@@ -200,6 +207,7 @@ static const RoceOps roce_ops = {
     .retire = roce_op_retire,
     .complete = roce_op_complete,
     .event = roce_op_event,
+    .srq_room = roce_op_srq_room,
     .wake = roce_op_wake,
 };
 
@@ -429,6 +437,7 @@ static bool rdma_roce_attach(RdmaBackend *rb, Error **errp)
     rb->limits.max_rd_atomic = MIN(rb->limits.max_rd_atomic,
                                    ROCE_MAX_RD_ATOMIC);
     rb->limits.gid_table_len = MIN(rb->limits.gid_table_len, ROCE_MAX_GIDS);
+    rb->limits.max_srq_wr = MIN(rb->limits.max_srq_wr, ROCE_MAX_WR);
     rb->limits.atomic_cap = MIN(rb->limits.atomic_cap, ROCE_ATOMIC_GLOB);
 
     r->net = rdma_roce_net_new(&conf, &roce_net_ops, r, errp);
@@ -440,6 +449,7 @@ static bool rdma_roce_attach(RdmaBackend *rb, Error **errp)
         .max_mr = rb->limits.max_mr,
         .gid_table_len = rb->limits.gid_table_len,
         .max_rd_atomic = rb->limits.max_rd_atomic,
+        .max_srq = rb->limits.max_srq,
     };
     r->engine = roce_new(&config, &roce_ops, r);
     r->bh = qemu_bh_new(roce_bh, r);

@@ -4,10 +4,10 @@
  * on with them: fixed-width fields, cursors as indices. Whatever can be
  * worked out from these is kept elsewhere, and is made anew by the import.
  *
- * To move an engine: export its GIDs, MRs and QPs between two calls into it,
- * and import them, in this order, into one with the same RoceConfig and a
- * clock that goes on from the same value. Frames that are on their way need
- * not be taken along.
+ * To move an engine: export its GIDs, MRs, SRQs and QPs between two calls
+ * into it, and import them, in this order, into one with the same RoceConfig
+ * and a clock that goes on from the same value. Frames that are on their way
+ * need not be taken along.
  *
  * Queue indices run freely modulo 2^32; a WQE lies in slot index & mask of
  * its ring. PSNs have 24 bits (IBTA 9.7.2).
@@ -84,7 +84,7 @@ typedef struct RoceSqState {
     int64_t rnr_deadline;           /* ns, or ROCE_NO_DEADLINE */
 } RoceSqState;
 
-/* The receive queue. */
+/* The receive queue; of a QP with an SRQ: at most one WQE, taken of that. */
 typedef struct RoceRqState {
     uint32_t cons;
     uint32_t prod;
@@ -182,6 +182,15 @@ typedef struct RoceQpImage {
     RoceResource *res;
 } RoceQpImage;
 
+/* A shared receive queue; its WQEs as in RoceQpImage. */
+typedef struct RoceSrqImage {
+    RdmaSrqAttr attr;
+    uint32_t n_recv;
+    uint32_t n_recv_sges;
+    RoceRecvWqe *recv;
+    RdmaSge *recv_sges;
+} RoceSrqImage;
+
 /*
  * A memory region. @attr.pages is NULL where nothing can be reached through
  * the region. Page lists are g_free()d by roce_mr_image_clear().
@@ -201,6 +210,7 @@ bool roce_get_gid(const RoceEngine *e, uint32_t index,
                   uint8_t gid[RDMA_GID_LEN]);
 
 bool roce_has_mr(const RoceEngine *e, uint32_t mrn);
+bool roce_has_srq(const RoceEngine *e, uint32_t srqn);
 bool roce_has_qp(const RoceEngine *e, uint32_t qpn);
 
 /*
@@ -208,19 +218,23 @@ bool roce_has_qp(const RoceEngine *e, uint32_t qpn);
  * -ENOENT, -EBUSY (a frame is out between roce_poll_tx() and roce_tx_done()).
  */
 int roce_export_mr(const RoceEngine *e, uint32_t mrn, RoceMrImage *image);
+int roce_export_srq(const RoceEngine *e, uint32_t srqn, RoceSrqImage *image);
 int roce_export_qp(const RoceEngine *e, uint32_t qpn, RoceQpImage *image);
 /* Free what the image points to; all of it was made by g_malloc(). */
 void roce_mr_image_clear(RoceMrImage *image);
+void roce_srq_image_clear(RoceSrqImage *image);
 void roce_qp_image_clear(RoceQpImage *image);
 
 /*
  * Make an object as @image says, which may come from anywhere: every field is
  * checked, and on failure (-EINVAL) nothing was made and *@why is a text that
  * says what is wrong. The arrays of the image must be as long as their counts
- * say; @max bounds what the QP may be created with. Does not touch memory and
+ * say; @max bounds what the queues may be created with. Does not touch memory and
  * calls nothing back but RoceOps.wake.
  */
 int roce_import_mr(RoceEngine *e, const RoceMrImage *image, const char **why);
+int roce_import_srq(RoceEngine *e, const RoceSrqImage *image,
+                    const RdmaSrqAttr *max, const char **why);
 int roce_import_qp(RoceEngine *e, const RoceQpImage *image,
                    const RdmaQpCap *max, const char **why);
 void roce_import_stats(RoceEngine *e, const RoceStats *stats);

@@ -40,6 +40,9 @@
 #define ROCE_MAX_FRAME (ROCE_MAX_HDR + ROCE_MAX_PAYLOAD + ROCE_MAX_TRAILER)
 #define ROCE_TX_MAX_IOV 64
 
+/* The longest queue, in WQEs: more than any device offers. */
+#define ROCE_MAX_WR (1u << 20)
+
 /* Returned by roce_next_deadline() when no timer runs. */
 #define ROCE_NO_DEADLINE INT64_MAX
 
@@ -237,11 +240,22 @@ int roce_qp_destroy(RoceEngine *e, uint32_t qpn);
 
 /*
  * Shared receive queues. Errors: -EEXIST, -EINVAL (srqn, attributes, a limit
- * above max_wr), -ENOENT, -EBUSY (destroy while a QP uses it). A QP with an
- * SRQ has no receive queue of its own: nothing can be posted there, nothing
- * is flushed, and entering ERR ends with LAST_WQE_REACHED (IBTA 10.2.9.5).
- * Its WQEs are retired (RoceOps.retire is not called) as soon as they are
- * posted: they are the engine's own copies.
+ * above max_wr), -ENOENT, -EBUSY (destroy while a QP uses it). A QP (not the
+ * GSI) with an SRQ has no receive queue of its own: its cap.max_recv_wr and
+ * _sge are 0 whatever it is created with, and nothing can be posted there.
+ *
+ * A message takes the oldest WQE when its first packet comes, a WRITE with
+ * immediate data when its last one does; an RC QP that finds none answers
+ * with an RNR NAK. From then on the WQE is the QP's, and RoceOps.retire is not
+ * called for it. On ERR the one that a QP holds is flushed, and
+ * LAST_WQE_REACHED says that there are no more to come (IBTA 10.2.9.5);
+ * RESET and destruction drop it. A UC message that breaks off leaves its WQE
+ * to the QP's next one.
+ *
+ * Keys in the WQEs are of the SRQ's PD, whatever that of the QP is.
+ *
+ * A limit above the number of WQEs that are there raises the event at once
+ * when it is set, but not when the SRQ is created with it.
  */
 int roce_srq_create(RoceEngine *e, const RdmaSrqAttr *attr);
 int roce_srq_set_limit(RoceEngine *e, uint32_t srqn, uint32_t limit);

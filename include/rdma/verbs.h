@@ -362,7 +362,8 @@ typedef struct RdmaQpInitAttr {
     uint32_t send_cqn;
     uint32_t recv_cqn;
     RdmaQpCap cap;
-    bool has_srq;                   /* receives come from @srqn */
+    bool has_srq;                   /* receives come from @srqn, and
+                                       cap.max_recv_* count as 0 */
     uint32_t srqn;
     bool block_mcast_loopback;      /* gets no copies of what it sends */
 } RdmaQpInitAttr;

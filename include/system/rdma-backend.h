@@ -25,9 +25,10 @@ typedef enum RdmaBackendQueue {
 } RdmaBackendQueue;
 
 /*
- * What a device model offers its backend. All are mandatory and may be called
- * from within any class method but not while the VM is stopped. A callback
- * must not call a class method of the backend; it may schedule a bottom half.
+ * What a device model offers its backend. All are mandatory, those of SRQs
+ * where limits.max_srq is not 0. They may be called from within any class
+ * method but not while the VM is stopped. A callback must not call a class
+ * method of the backend; it may schedule a bottom half.
  */
 typedef struct RdmaBackendClientOps {
     /*
@@ -157,6 +158,10 @@ struct RdmaBackendClass {
     int (*create_mw)(RdmaBackend *rb, const RdmaMwAttr *attr);
     int (*destroy_mw)(RdmaBackend *rb, uint32_t mwn);
 
+    /*
+     * See roce_srq_create() f. for what an SRQ does. A QP that uses one has
+     * cap.max_recv_wr and _sge of 0, also in loaded_qp() and query_qp().
+     */
     int (*create_srq)(RdmaBackend *rb, const RdmaSrqAttr *attr);
     int (*set_srq_limit)(RdmaBackend *rb, uint32_t srqn, uint32_t limit);
     int (*query_srq)(RdmaBackend *rb, uint32_t srqn, RdmaSrqAttr *attr);

@@ -133,8 +133,9 @@ static void patch_qp(FuzzInput *in, RoceQpImage *q)
         { &q->s.rq, sizeof(q->s.rq) },
         { &q->s.resp, sizeof(q->s.resp) },
         { &q->init, offsetof(RdmaQpInitAttr, sq_sig_all) },
-        { &q->init.send_cqn, sizeof(q->init) -
+        { &q->init.send_cqn, offsetof(RdmaQpInitAttr, has_srq) -
                              offsetof(RdmaQpInitAttr, send_cqn) },
+        { &q->init.srqn, sizeof(q->init.srqn) },
         { &q->send_cq_dead, 2 },
         { q->send, q->n_send * sizeof(*q->send) },
         { q->send_sges, q->n_send_sges * sizeof(*q->send_sges) },
@@ -144,6 +145,7 @@ static void patch_qp(FuzzInput *in, RoceQpImage *q)
     };
 
     patch(in, spans, G_N_ELEMENTS(spans));
+    q->init.has_srq ^= fuzz_u8(in) % 8 == 7;
 }
 
 static void patch_mr(FuzzInput *in, RoceMrImage *m)

@@ -368,8 +368,9 @@ static void mutate_qp(GRand *rand, RoceQpImage *image)
 {
     const Span spans[] = {
         { &image->init, offsetof(RdmaQpInitAttr, sq_sig_all) },
-        { &image->init.send_cqn, sizeof(RdmaQpInitAttr) -
+        { &image->init.send_cqn, offsetof(RdmaQpInitAttr, has_srq) -
                                  offsetof(RdmaQpInitAttr, send_cqn) },
+        { &image->init.srqn, sizeof(image->init.srqn) },
         { &image->s.attr, sizeof(image->s.attr) },
         { &image->s.sq, sizeof(image->s.sq) },
         { &image->s.sq, sizeof(image->s.sq) },
@@ -391,6 +392,9 @@ static void mutate_qp(GRand *rand, RoceQpImage *image)
     uint32_t *count = counts[g_rand_int_range(rand, 0, 5)];
 
     mutate(rand, spans, G_N_ELEMENTS(spans));
+    if (g_rand_int_range(rand, 0, 20) == 0) {
+        image->init.has_srq = !image->init.has_srq;
+    }
     if (*count && g_rand_int_range(rand, 0, 10) == 0) {
         *count -= 1;
     }

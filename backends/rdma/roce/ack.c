@@ -247,7 +247,7 @@ static void rx_read_response(RoceQp *qp, RoceSendWqe *wqe,
         roce_sq_fail(qp, RDMA_WC_BAD_RESP_ERR);
         return;
     }
-    status = roce_sg_scatter(qp, &qp->read_cursor, sq->cons,
+    status = roce_sg_scatter(qp, qp->init.pdn, &qp->read_cursor, sq->cons,
                              roce_ssges(qp, sq->cons), wqe->num_sge, off,
                              pkt->payload, pkt->payload_len);
     if (status != RDMA_WC_SUCCESS) {
@@ -274,7 +274,7 @@ static void rx_atomic_response(RoceQp *qp, RoceSendWqe *wqe,
         roce_sq_fail(qp, RDMA_WC_BAD_RESP_ERR);
         return;
     }
-    status = roce_sg_scatter(qp, &qp->read_cursor, sq->cons,
+    status = roce_sg_scatter(qp, qp->init.pdn, &qp->read_cursor, sq->cons,
                              roce_ssges(qp, sq->cons), wqe->num_sge, 0,
                              (uint8_t *)&result, sizeof(result));
     if (status != RDMA_WC_SUCCESS) {

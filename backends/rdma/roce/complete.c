@@ -122,7 +122,9 @@ void roce_rq_complete(RoceQp *qp, RdmaWc *wc, bool solicited)
     wc->qp_num = qp->init.qpn;
     wc->port_num = 1;
     rq->cons++;
-    e->ops.retire(e->opaque, qp->init.qpn, ROCE_RQ, 1);
+    if (!qp->srq) {
+        e->ops.retire(e->opaque, qp->init.qpn, ROCE_RQ, 1);
+    }
     complete(qp, qp->recv_cq, wc, solicited);
 }
 

@@ -39,6 +39,7 @@ RoceEngine *roce_new(const RoceConfig *config, const RoceOps *ops,
     e->gid_set = g_hash_table_new(gid_hash, gid_equal);
     e->mrs = g_new0(RoceMr *, (size_t)config->max_mr + 1);
     e->qps = g_new0(RoceQp *, config->max_qp);
+    e->srqs = g_new0(RoceSrq *, config->max_srq);
     e->timers = g_new0(RoceQp *, (size_t)config->max_qp + 1);
     e->cqs = g_hash_table_new_full(NULL, NULL, NULL, g_free);
     g_queue_init(&e->active);
@@ -53,6 +54,12 @@ void roce_reset(RoceEngine *e)
     for (i = 0; i < e->config.max_qp; i++) {
         if (e->qps[i]) {
             roce_qp_free(e->qps[i]);
+        }
+    }
+    for (i = 0; i < e->config.max_srq; i++) {
+        if (e->srqs[i]) {
+            roce_srq_free(e->srqs[i]);
+            e->srqs[i] = NULL;
         }
     }
     for (i = 1; i <= e->config.max_mr; i++) {
@@ -82,6 +89,7 @@ void roce_free(RoceEngine *e)
     g_hash_table_destroy(e->cqs);
     g_hash_table_destroy(e->gid_set);
     g_free(e->timers);
+    g_free(e->srqs);
     g_free(e->qps);
     g_free(e->mrs);
     g_free(e->gid_valid);

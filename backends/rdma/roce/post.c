@@ -173,11 +173,25 @@ int roce_post_send(RoceEngine *e, uint32_t qpn, const RdmaSendWr *wr,
     return 0;
 }
 
+void roce_recv_fill(RoceRecvWqe *wqe, RdmaSge *sges, uint32_t max_sge,
+                    const RdmaRecvWr *wr)
+{
+    *wqe = (RoceRecvWqe) { .wr_id = wr->wr_id, .status = wr->status };
+    if (wr->status != RDMA_WC_SUCCESS) {
+        return;
+    }
+    if (wr->num_sge > max_sge) {
+        wqe->status = RDMA_WC_LOC_QP_OP_ERR;
+    } else if (wr->num_sge) {
+        wqe->num_sge = wr->num_sge;
+        memcpy(sges, wr->sg_list, wr->num_sge * sizeof(RdmaSge));
+    }
+}
+
 int roce_post_recv(RoceEngine *e, uint32_t qpn, const RdmaRecvWr *wr,
                    int64_t now)
 {
     RoceQp *qp = roce_qp_find(e, qpn);
-    RoceRecvWqe *wqe;
     uint32_t index;
 
     if (!qp) {
@@ -187,17 +201,8 @@ int roce_post_recv(RoceEngine *e, uint32_t qpn, const RdmaRecvWr *wr,
         return -ENOSPC;
     }
     index = qp->s.rq.prod;
-    wqe = roce_rwqe(qp, index);
-    *wqe = (RoceRecvWqe) { .wr_id = wr->wr_id, .status = wr->status };
-    if (wr->status == RDMA_WC_SUCCESS) {
-        if (wr->num_sge > qp->init.cap.max_recv_sge) {
-            wqe->status = RDMA_WC_LOC_QP_OP_ERR;
-        } else if (wr->num_sge) {
-            wqe->num_sge = wr->num_sge;
-            memcpy(roce_rsges(qp, index), wr->sg_list,
-                   wr->num_sge * sizeof(RdmaSge));
-        }
-    }
+    roce_recv_fill(roce_rwqe(qp, index), roce_rsges(qp, index),
+                   qp->init.cap.max_recv_sge, wr);
     qp->s.rq.prod++;
     /* It only has to be flushed, and not from in here */
     if (qp->s.attr.qp_state == RDMA_QPS_ERR) {

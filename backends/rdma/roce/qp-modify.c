@@ -273,7 +273,7 @@ static void enter_reset(RoceQp *qp)
     if (nsq) {
         e->ops.retire(e->opaque, qp->init.qpn, ROCE_SQ, nsq);
     }
-    if (nrq) {
+    if (nrq && !qp->srq) {
         e->ops.retire(e->opaque, qp->init.qpn, ROCE_RQ, nrq);
     }
 }

@@ -5,9 +5,6 @@
 #include <glib.h>
 #include "roce-int.h"
 
-/* More than any device offers; keeps ring sizes within 32 bits. */
-#define MAX_WR (1u << 20)
-
 RoceQp *roce_qp_find(const RoceEngine *e, uint32_t qpn)
 {
     return qpn < e->config.max_qp ? e->qps[qpn] : NULL;
@@ -33,14 +30,26 @@ static void cq_put(RoceEngine *e, RoceCq *cq)
     }
 }
 
-static uint32_t ring_size(uint32_t n)
+/* An SRQ's WQEs come to a ring of one place, with as many elements. */
+static void create_rq(RoceQp *qp)
 {
-    uint32_t size = 1;
+    RdmaQpCap *cap = &qp->init.cap;
+    uint32_t max_sge = cap->max_recv_sge;
+    uint32_t size = roce_ring_size(cap->max_recv_wr);
 
-    while (size < n) {
-        size *= 2;
+    qp->recv_pdn = qp->init.pdn;
+    if (qp->init.has_srq) {
+        qp->srq = roce_srq_find(qp->e, qp->init.srqn);
+        qp->srq->refs++;
+        qp->recv_pdn = qp->srq->attr.pdn;
+        cap->max_recv_wr = 0;
+        cap->max_recv_sge = 0;
+        max_sge = qp->srq->attr.max_sge;
+        size = 1;
     }
-    return size;
+    qp->rq_mask = size - 1;
+    qp->rwqes = g_new0(RoceRecvWqe, size);
+    qp->rsges = g_malloc0_n((gsize)size * MAX(1, max_sge), sizeof(RdmaSge));
 }
 
 int roce_qp_create(RoceEngine *e, const RdmaQpInitAttr *init)
@@ -66,7 +75,12 @@ int roce_qp_create(RoceEngine *e, const RdmaQpInitAttr *init)
         return -EINVAL;
     }
     if (init->qpn >= e->config.max_qp ||
-        cap->max_send_wr > MAX_WR || cap->max_recv_wr > MAX_WR) {
+        cap->max_send_wr > ROCE_MAX_WR ||
+        (!init->has_srq && cap->max_recv_wr > ROCE_MAX_WR)) {
+        return -EINVAL;
+    }
+    if (init->has_srq && (init->qp_type == RDMA_QPT_GSI ||
+                          !roce_srq_find(e, init->srqn))) {
         return -EINVAL;
     }
     if (e->qps[init->qpn]) {
@@ -78,19 +92,15 @@ int roce_qp_create(RoceEngine *e, const RdmaQpInitAttr *init)
     qp->init = *init;
     qp->link.data = qp;
 
-    size = ring_size(cap->max_send_wr);
+    size = roce_ring_size(cap->max_send_wr);
     qp->sq_mask = size - 1;
     qp->swqes = g_new0(RoceSendWqe, size);
     qp->ssges = g_malloc0_n((gsize)size * MAX(1, cap->max_send_sge),
                             sizeof(RdmaSge));
     qp->sinline = g_malloc0_n(size, MAX(1, cap->max_inline_data));
 
-    size = ring_size(cap->max_recv_wr);
-    qp->rq_mask = size - 1;
-    qp->rwqes = g_new0(RoceRecvWqe, size);
-    qp->rsges = g_malloc0_n((gsize)size * MAX(1, cap->max_recv_sge),
-                            sizeof(RdmaSge));
-    size = ring_size(e->config.max_rd_atomic);
+    create_rq(qp);
+    size = roce_ring_size(e->config.max_rd_atomic);
     qp->res_mask = size - 1;
     qp->resources = g_new0(RoceResource, size);
 
@@ -128,6 +138,9 @@ void roce_qp_free(RoceQp *qp)
     roce_timer_remove(qp);
     cq_put(e, qp->send_cq);
     cq_put(e, qp->recv_cq);
+    if (qp->srq) {
+        qp->srq->refs--;
+    }
     e->qps[qp->init.qpn] = NULL;
     g_free(qp->swqes);
     g_free(qp->ssges);
@@ -201,6 +214,10 @@ void roce_qp_enter_err(RoceQp *qp)
     }
     roce_sq_flush(qp);
     roce_rq_flush(qp);
+    if (qp->srq) {
+        /* It takes no more of them (IBTA 10.2.9.5) */
+        roce_qp_event(qp, RDMA_EVENT_LAST_WQE_REACHED);
+    }
 }
 
 uint32_t roce_send_room(const RoceEngine *e, uint32_t qpn)
@@ -224,7 +241,7 @@ uint32_t roce_recv_room(const RoceEngine *e, uint32_t qpn)
 {
     const RoceQp *qp = roce_qp_find(e, qpn);
 
-    if (!qp || qp->s.attr.qp_state == RDMA_QPS_RESET) {
+    if (!qp || qp->srq || qp->s.attr.qp_state == RDMA_QPS_RESET) {
         return 0;
     }
     return qp->init.cap.max_recv_wr - (qp->s.rq.prod - qp->s.rq.cons);

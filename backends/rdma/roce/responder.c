@@ -28,9 +28,10 @@ static bool length_ok(const RoceQp *qp, const RocePacket *pkt)
            (pkt->payload_len || (pkt->info->flags & ROCE_OP_ONLY));
 }
 
-static bool rq_empty(const RoceQp *qp)
+/* Is there a receive WQE for this message? */
+static bool rq_ready(RoceQp *qp)
 {
-    return qp->s.rq.cons == qp->s.rq.prod;
+    return qp->s.rq.cons != qp->s.rq.prod || roce_srq_take(qp);
 }
 
 static void complete_recv(RoceQp *qp, const RocePacket *pkt,
@@ -70,7 +71,7 @@ static Verdict rx_send(RoceQp *qp, const RocePacket *pkt)
     if (!length_ok(qp, pkt)) {
         return INVALID;
     }
-    if (rq_empty(qp)) {
+    if (!rq_ready(qp)) {
         return NOT_READY;
     }
     wqe = roce_rwqe(qp, index);
@@ -83,7 +84,7 @@ static Verdict rx_send(RoceQp *qp, const RocePacket *pkt)
     if (pkt->payload_len > ROCE_MAX_MSG - resp->offset) {
         return INVALID;
     }
-    status = roce_sg_scatter(qp, &qp->recv_cursor, index,
+    status = roce_sg_scatter(qp, qp->recv_pdn, &qp->recv_cursor, index,
                              roce_rsges(qp, index), wqe->num_sge,
                              resp->offset, pkt->payload, pkt->payload_len);
     if (status != RDMA_WC_SUCCESS) {
@@ -148,7 +149,7 @@ static Verdict rx_write(RoceQp *qp, const RocePacket *pkt)
         return INVALID;
     }
     if (flags & ROCE_OP_IMM) {
-        if (rq_empty(qp)) {
+        if (!rq_ready(qp)) {
             return NOT_READY;
         }
         if (roce_rwqe(qp, qp->s.rq.cons)->status != RDMA_WC_SUCCESS) {

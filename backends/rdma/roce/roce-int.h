@@ -52,6 +52,16 @@ typedef struct RoceCq {
     bool dead;                      /* it failed; nothing is posted to it */
 } RoceCq;
 
+typedef struct RoceSrq {
+    RdmaSrqAttr attr;
+    RoceRecvWqe *wqes;
+    RdmaSge *sges;                  /* attr.max_sge for each */
+    uint32_t mask;
+    uint32_t cons;
+    uint32_t prod;
+    uint32_t refs;                  /* QPs that use it */
+} RoceSrq;
+
 /* Where byte @off of the SGEs of WQE @index lies; saves walking the list. */
 typedef struct RoceSgCursor {
     uint32_t index;
@@ -77,6 +87,8 @@ typedef struct RoceQp {
 
     RoceCq *send_cq;
     RoceCq *recv_cq;
+    RoceSrq *srq;                   /* or NULL */
+    uint32_t recv_pdn;              /* PD of what receive WQEs name */
 
     /* derived from s.attr, the GID table and the link */
     RocePath path;
@@ -114,6 +126,7 @@ struct RoceEngine {
 
     RoceMr **mrs;                   /* by mrn */
     RoceQp **qps;                   /* by qpn */
+    RoceSrq **srqs;                 /* by srqn */
     GHashTable *cqs;                /* cqn to RoceCq */
 
     GQueue active;
@@ -183,9 +196,30 @@ static inline RdmaSge *roce_rsges(const RoceQp *qp, uint32_t index)
                        qp->init.cap.max_recv_sge;
 }
 
+static inline RoceRecvWqe *roce_srq_wqe(const RoceSrq *srq, uint32_t index)
+{
+    return &srq->wqes[index & srq->mask];
+}
+
+static inline RdmaSge *roce_srq_sges(const RoceSrq *srq, uint32_t index)
+{
+    return srq->sges + (size_t)(index & srq->mask) * srq->attr.max_sge;
+}
+
 static inline bool roce_is_ud(const RoceQp *qp)
 {
     return qp->init.qp_type == RDMA_QPT_UD || qp->init.qp_type == RDMA_QPT_GSI;
+}
+
+/* Places of a ring for @n WQEs: a power of 2. */
+static inline uint32_t roce_ring_size(uint32_t n)
+{
+    uint32_t size = 1;
+
+    while (size < n) {
+        size *= 2;
+    }
+    return size;
 }
 
 /* Packets of a message of @len bytes (IBTA 9.7.3.1: an empty one has one). */
@@ -255,9 +289,22 @@ void roce_mr_free(RoceMr *mr);
 /* post.c */
 /* Does a QP of this type take this opcode? */
 bool roce_opcode_ok(uint32_t qp_type, uint32_t opcode);
+/* Make a WQE of @wr, with at most @max_sge elements. */
+void roce_recv_fill(RoceRecvWqe *wqe, RdmaSge *sges, uint32_t max_sge,
+                    const RdmaRecvWr *wr);
+
+/* srq.c */
+RoceSrq *roce_srq_find(const RoceEngine *e, uint32_t srqn);
+/*
+ * Move the oldest WQE of the QP's SRQ to its receive queue, which is empty.
+ * False if there is none, or no SRQ.
+ */
+bool roce_srq_take(RoceQp *qp);
+void roce_srq_free(RoceSrq *srq);
 
 /* state-check.c: NULL, or what is wrong with an image */
 const char *roce_check_mr(const RoceEngine *e, const RoceMrImage *image);
+const char *roce_check_srq(const RoceSrqImage *image, const RdmaSrqAttr *max);
 const char *roce_check_qp(const RoceEngine *e, const RoceQpImage *image,
                           const RdmaQpCap *max);
 
@@ -266,12 +313,13 @@ const char *roce_check_qp(const RoceEngine *e, const RoceQpImage *image,
 bool roce_sg_check(const RoceQp *qp, const RdmaSge *sges, uint32_t n,
                    uint32_t access);
 /*
- * Copy @len bytes to byte @off of the list of WQE @index. LOC_LEN_ERR if the
- * list is shorter, LOC_PROT_ERR if the memory may not or cannot be written.
+ * Copy @len bytes to byte @off of the list of WQE @index, whose keys are of
+ * PD @pdn. LOC_LEN_ERR if the list is shorter, LOC_PROT_ERR if the memory may
+ * not or cannot be written.
  */
-RdmaWcStatus roce_sg_scatter(RoceQp *qp, RoceSgCursor *c, uint32_t index,
-                             const RdmaSge *sges, uint32_t n, uint32_t off,
-                             const uint8_t *buf, uint32_t len);
+RdmaWcStatus roce_sg_scatter(RoceQp *qp, uint32_t pdn, RoceSgCursor *c,
+                             uint32_t index, const RdmaSge *sges, uint32_t n,
+                             uint32_t off, const uint8_t *buf, uint32_t len);
 /* Put @len bytes from byte @off of the list into @frame; false: LOC_PROT. */
 bool roce_sg_gather(RoceQp *qp, RoceSgCursor *c, uint32_t index,
                     const RdmaSge *sges, uint32_t n, uint32_t off,

@@ -66,9 +66,9 @@ bool roce_sg_check(const RoceQp *qp, const RdmaSge *sges, uint32_t n,
     return true;
 }
 
-RdmaWcStatus roce_sg_scatter(RoceQp *qp, RoceSgCursor *c, uint32_t index,
-                             const RdmaSge *sges, uint32_t n, uint32_t off,
-                             const uint8_t *buf, uint32_t len)
+RdmaWcStatus roce_sg_scatter(RoceQp *qp, uint32_t pdn, RoceSgCursor *c,
+                             uint32_t index, const RdmaSge *sges, uint32_t n,
+                             uint32_t off, const uint8_t *buf, uint32_t len)
 {
     if (!sg_seek(c, index, sges, n, off)) {
         return RDMA_WC_LOC_LEN_ERR;
@@ -83,8 +83,8 @@ RdmaWcStatus roce_sg_scatter(RoceQp *qp, RoceSgCursor *c, uint32_t index,
             return RDMA_WC_LOC_LEN_ERR;
         }
         addr = sge->addr + c->sge_off;
-        mr = roce_mr_local(qp->e, qp->init.pdn, sge->lkey,
-                           RDMA_ACCESS_LOCAL_WRITE, addr, piece);
+        mr = roce_mr_local(qp->e, pdn, sge->lkey, RDMA_ACCESS_LOCAL_WRITE,
+                           addr, piece);
         if (!mr || !roce_mr_write(qp->e, mr, addr, buf, piece)) {
             return RDMA_WC_LOC_PROT_ERR;
         }

@@ -104,6 +104,35 @@ const char *roce_check_mr(const RoceEngine *e, const RoceMrImage *image)
     }
 }
 
+/* Receive WQEs */
+
+static const char *check_recv_wqes(const RoceRecvWqe *wqes, uint32_t n,
+                                   uint32_t max_sge, uint32_t n_sges)
+{
+    uint64_t sges = 0;
+    uint32_t i;
+
+    for (i = 0; i < n; i++) {
+        BAD_IF(wqes[i].status > RDMA_WC_GENERAL_ERR ||
+               wqes[i].num_sge > max_sge, "bad receive request");
+        sges += wqes[i].num_sge;
+    }
+    BAD_IF(sges != n_sges,
+           "receive requests do not use what came with them");
+    return NULL;
+}
+
+const char *roce_check_srq(const RoceSrqImage *image, const RdmaSrqAttr *max)
+{
+    const RdmaSrqAttr *attr = &image->attr;
+
+    BAD_IF(attr->max_wr > max->max_wr || attr->max_sge > max->max_sge,
+           "it is larger than allowed");
+    BAD_IF(image->n_recv > attr->max_wr, "bad number of receive requests");
+    return check_recv_wqes(image->recv, image->n_recv, attr->max_sge,
+                           image->n_recv_sges);
+}
+
 /* Queue pairs: attributes */
 
 static bool has_path(const RoceQpImage *image)
@@ -355,27 +384,27 @@ static const char *check_sq(const RoceQpImage *image)
 
 /* Queue pairs: the receive queue and the responder */
 
-static const char *check_rq(const RoceQpImage *image)
+/* With an SRQ, a connected QP may have taken one WQE of it. */
+static const char *check_rq(const RoceEngine *e, const RoceQpImage *image)
 {
     const RoceRqState *rq = &image->s.rq;
+    const RdmaQpCap *cap = &image->init.cap;
     uint32_t n = rq->prod - rq->cons;
-    uint64_t sges = 0;
-    uint32_t i;
+    uint32_t max_wr = cap->max_recv_wr;
+    uint32_t max_sge = cap->max_recv_sge;
 
-    BAD_IF(n > image->init.cap.max_recv_wr || n != image->n_recv ||
+    if (image->init.has_srq) {
+        const RoceSrq *srq = roce_srq_find(e, image->init.srqn);
+
+        BAD_IF(!srq, "its shared receive queue is not there");
+        BAD_IF(max_wr || max_sge, "it has two receive queues");
+        max_sge = srq->attr.max_sge;
+        max_wr = has_path(image);
+    }
+    BAD_IF(n > max_wr || n != image->n_recv ||
            (n && image->s.attr.qp_state == RDMA_QPS_RESET),
            "bad number of receive requests");
-    for (i = 0; i < n; i++) {
-        const RoceRecvWqe *wqe = &image->recv[i];
-
-        BAD_IF(wqe->status > RDMA_WC_GENERAL_ERR ||
-               wqe->num_sge > image->init.cap.max_recv_sge,
-               "bad receive request");
-        sges += wqe->num_sge;
-    }
-    BAD_IF(sges != image->n_recv_sges,
-           "receive requests do not use what came with them");
-    return NULL;
+    return check_recv_wqes(image->recv, n, max_sge, image->n_recv_sges);
 }
 
 static const char *check_resp(const RoceQpImage *image)
@@ -445,12 +474,9 @@ static const char *check_resources(const RoceEngine *e,
                                    const RoceQpImage *image)
 {
     const RoceRespState *resp = &image->s.resp;
-    uint32_t size = 1;
+    uint32_t size = roce_ring_size(e->config.max_rd_atomic);
     uint32_t i;
 
-    while (size < e->config.max_rd_atomic) {
-        size *= 2;
-    }
     BAD_IF(image->n_res > size,
            "more READs and ATOMICs to answer than max-rd-atomic allows");
     BAD_IF(image->n_res && (image->init.qp_type != RDMA_QPT_RC ||
@@ -479,7 +505,7 @@ const char *roce_check_qp(const RoceEngine *e, const RoceQpImage *image,
         why = check_sq(image);
     }
     if (!why) {
-        why = check_rq(image);
+        why = check_rq(e, image);
     }
     if (!why) {
         why = check_resp(image);

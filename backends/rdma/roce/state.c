@@ -91,6 +91,76 @@ int roce_import_mr(RoceEngine *e, const RoceMrImage *image, const char **why)
     return 0;
 }
 
+/* Shared receive queues */
+
+bool roce_has_srq(const RoceEngine *e, uint32_t srqn)
+{
+    return roce_srq_find(e, srqn) != NULL;
+}
+
+int roce_export_srq(const RoceEngine *e, uint32_t srqn, RoceSrqImage *image)
+{
+    const RoceSrq *srq = roce_srq_find(e, srqn);
+    RdmaSge *sge;
+    uint32_t i;
+
+    if (!srq) {
+        return -ENOENT;
+    }
+    *image = (RoceSrqImage) {
+        .attr = srq->attr,
+        .n_recv = srq->prod - srq->cons,
+    };
+    for (i = srq->cons; i != srq->prod; i++) {
+        image->n_recv_sges += roce_srq_wqe(srq, i)->num_sge;
+    }
+    image->recv = g_new(RoceRecvWqe, image->n_recv);
+    image->recv_sges = sge = g_new(RdmaSge, image->n_recv_sges);
+    for (i = srq->cons; i != srq->prod; i++) {
+        const RoceRecvWqe *wqe = roce_srq_wqe(srq, i);
+
+        image->recv[i - srq->cons] = *wqe;
+        if (wqe->num_sge) {
+            memcpy(sge, roce_srq_sges(srq, i), wqe->num_sge * sizeof(*sge));
+            sge += wqe->num_sge;
+        }
+    }
+    return 0;
+}
+
+void roce_srq_image_clear(RoceSrqImage *image)
+{
+    g_clear_pointer(&image->recv, g_free);
+    g_clear_pointer(&image->recv_sges, g_free);
+}
+
+int roce_import_srq(RoceEngine *e, const RoceSrqImage *image,
+                    const RdmaSrqAttr *max, const char **why)
+{
+    const RdmaSge *sge = image->recv_sges;
+    RoceSrq *srq;
+
+    *why = roce_check_srq(image, max);
+    if (!*why && roce_srq_create(e, &image->attr)) {
+        *why = "bad or used number, or bad limit";
+    }
+    if (*why) {
+        return -EINVAL;
+    }
+    srq = roce_srq_find(e, image->attr.srqn);
+    for (; srq->prod < image->n_recv; srq->prod++) {
+        const RoceRecvWqe *wqe = &image->recv[srq->prod];
+
+        *roce_srq_wqe(srq, srq->prod) = *wqe;
+        if (wqe->num_sge) {
+            memcpy(roce_srq_sges(srq, srq->prod), sge,
+                   wqe->num_sge * sizeof(*sge));
+            sge += wqe->num_sge;
+        }
+    }
+    return 0;
+}
+
 /* Queue pairs */
 
 bool roce_has_qp(const RoceEngine *e, uint32_t qpn)

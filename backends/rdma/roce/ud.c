@@ -96,19 +96,27 @@ bool roce_ud_tx(RoceQp *qp, RoceTx *tx)
  * A datagram that finds no buffer, or one that is too short, is dropped and
  * the buffer stays (IBTA 9.9.3, class D: an unreliable datagram's length
  * error is silent). So no stranger can end the QP's life, or eat its
- * buffers, with one long packet.
+ * buffers, with one long packet. An SRQ's stays there for other QPs.
  */
-static bool buffer_fits(const RoceQp *qp, uint32_t len)
+static bool buffer_ready(RoceQp *qp, uint32_t len)
 {
-    uint32_t index = qp->s.rq.cons;
-    const RdmaSge *sges = roce_rsges(qp, index);
+    const RoceSrq *srq = qp->srq;
+    uint32_t index = srq ? srq->cons : qp->s.rq.cons;
+    const RoceRecvWqe *wqe = srq ? roce_srq_wqe(srq, index)
+                                 : roce_rwqe(qp, index);
+    const RdmaSge *sges = srq ? roce_srq_sges(srq, index)
+                              : roce_rsges(qp, index);
     uint64_t room = 0;
     uint32_t i;
 
-    for (i = 0; i < roce_rwqe(qp, index)->num_sge; i++) {
+    if (index == (srq ? srq->prod : qp->s.rq.prod)) {
+        return false;
+    }
+    for (i = 0; i < wqe->num_sge; i++) {
         room += sges[i].length;
     }
-    return len <= room;
+    return (wqe->status != RDMA_WC_SUCCESS || len <= room) &&
+           (!srq || roce_srq_take(qp));
 }
 
 void roce_ud_rx(RoceQp *qp, const RocePacket *pkt)
@@ -132,23 +140,22 @@ void roce_ud_rx(RoceQp *qp, const RocePacket *pkt)
         e->stats.rx_dropped++;
         return;
     }
-    wqe = roce_rwqe(qp, index);
-    if (!roce_gid_is_own(e, pkt->path.dgid) || index == qp->s.rq.prod ||
-        (wqe->status == RDMA_WC_SUCCESS && !buffer_fits(qp, len))) {
+    if (!roce_gid_is_own(e, pkt->path.dgid) || !buffer_ready(qp, len)) {
         e->stats.rx_dropped++;
         return;
     }
 
+    wqe = roce_rwqe(qp, index);
     status = wqe->status;
     if (status == RDMA_WC_SUCCESS) {
         roce_grh(pkt, grh);
-        status = roce_sg_scatter(qp, &qp->recv_cursor, index, sges,
-                                 wqe->num_sge, 0, grh, sizeof(grh));
+        status = roce_sg_scatter(qp, qp->recv_pdn, &qp->recv_cursor, index,
+                                 sges, wqe->num_sge, 0, grh, sizeof(grh));
     }
     if (status == RDMA_WC_SUCCESS) {
-        status = roce_sg_scatter(qp, &qp->recv_cursor, index, sges,
-                                 wqe->num_sge, sizeof(grh), pkt->payload,
-                                 pkt->payload_len);
+        status = roce_sg_scatter(qp, qp->recv_pdn, &qp->recv_cursor, index,
+                                 sges, wqe->num_sge, sizeof(grh),
+                                 pkt->payload, pkt->payload_len);
     }
     if (status != RDMA_WC_SUCCESS) {
         roce_rq_fail(qp, status);
