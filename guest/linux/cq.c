@@ -410,9 +410,11 @@ int vrdma_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	mutex_lock(&dev->vq_lock);
 	ret = vrdma_ctrl_destroy(dev, VIRTIO_RDMA_CMD_DESTROY_CQ, &req);
 	if (!ret) {
-		spin_lock_irq(&slot->lock);
+		vrdma_events_lock(dev);
+		spin_lock(&slot->lock);
 		slot->cq = NULL;
-		spin_unlock_irq(&slot->lock);
+		spin_unlock(&slot->lock);
+		vrdma_events_unlock(dev);
 		vrdma_mmap_remove(cq->mmap);
 		/* The hint must be gone when the interrupt is freed. */
 		virtqueue_set_affinity(slot->ring.vq, NULL);

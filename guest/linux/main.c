@@ -171,7 +171,7 @@ static struct vq_role vq_role(const struct vrdma_dev *dev, u32 i)
 	if (i < first_sq)
 		return (struct vq_role){ "cq", vrdma_cq_callback };
 	if (is_event_vq(dev, i))
-		return (struct vq_role){ "events", NULL };
+		return (struct vq_role){ "events", vrdma_event_callback };
 	if (i > VIRTIO_RDMA_EVENT_VQ(dev->num_cq, dev->num_qp))
 		return (struct vq_role){ "srq", NULL };
 	return (struct vq_role){ (i - first_sq) % 2 ? "rq" : "sq", NULL };
@@ -246,7 +246,9 @@ static int init_vqs(struct vrdma_dev *dev)
 	dev->ctrl.vq = dev->vqs[VIRTIO_RDMA_CTRL_VQ];
 	dev->ring_max = virtqueue_get_vring_size(dev->vqs[1]);
 	for (i = 1; i < n; i++) {
-		if (!is_event_vq(dev, i))
+		if (is_event_vq(dev, i))
+			dev->events.vq = dev->vqs[i];
+		else
 			dev->ring_max =
 				min(dev->ring_max,
 				    virtqueue_get_vring_size(dev->vqs[i]));
@@ -275,6 +277,7 @@ static void free_vqs(struct vrdma_dev *dev)
 {
 	dev->vdev->config->del_vqs(dev->vdev);
 	vrdma_cqs_free(dev);
+	kfree(dev->events.bufs);
 	bitmap_free(dev->qps_busy);
 	kvfree(dev->qps);
 	kvfree(dev->vqs);
@@ -360,6 +363,7 @@ static int vrdma_probe(struct virtio_device *vdev)
 	dev->dma_dev = vdev->dev.parent;
 	vdev->priv = dev;
 	spin_lock_init(&dev->ctrl.lock);
+	spin_lock_init(&dev->events.lock);
 	mutex_init(&dev->vq_lock);
 	mutex_init(&dev->netdev_lock);
 	INIT_WORK(&dev->port_work, vrdma_port_work);
@@ -370,6 +374,9 @@ static int vrdma_probe(struct virtio_device *vdev)
 		goto err_dealloc;
 	virtio_device_ready(vdev);
 	ret = park_vqs(dev);
+	if (ret)
+		goto err_vqs;
+	ret = vrdma_events_start(dev);
 	if (ret)
 		goto err_vqs;
 

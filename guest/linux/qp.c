@@ -421,7 +421,9 @@ int vrdma_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 		vrdma_ctrl_do(dev, VIRTIO_RDMA_CMD_MODIFY_QP, &reset);
 	ret = destroy(dev, qp);
 	if (!ret) {
+		vrdma_events_lock(dev);
 		WRITE_ONCE(dev->qps[ibqp->qp_num], NULL);
+		vrdma_events_unlock(dev);
 		vrdma_cq_clean(to_vcq(ibqp->send_cq), ibqp->qp_num);
 		vrdma_cq_clean(to_vcq(ibqp->recv_cq), ibqp->qp_num);
 		vrdma_mmap_remove(qp->mmap);

@@ -73,6 +73,13 @@ struct vrdma_ctrl {
 	u32 sleepers;
 };
 
+/* The event virtqueue, if there is one */
+struct vrdma_events {
+	spinlock_t lock;
+	struct virtqueue *vq;
+	struct virtio_rdma_event *bufs;
+};
+
 /* A completion virtqueue and the CQ that has it, if any. */
 struct vrdma_cq_slot {
 	spinlock_t lock;		/* of cq, against the interrupt */
@@ -95,6 +102,7 @@ struct vrdma_dev {
 	u8 mac[ETH_ALEN];
 
 	struct vrdma_ctrl ctrl;
+	struct vrdma_events events;
 	struct virtqueue **vqs;
 	u32 ring_max;
 
@@ -226,6 +234,12 @@ int vrdma_ctrl(struct vrdma_dev *dev, enum virtio_rdma_cmd command,
 #define vrdma_ctrl_destroy(dev, command, req) ({ \
 	int __ret = vrdma_ctrl_do(dev, command, req); \
 	__ret == -EIO ? 0 : __ret; })
+
+/* event.c */
+void vrdma_event_callback(struct virtqueue *vq);
+void vrdma_events_lock(struct vrdma_dev *dev);
+void vrdma_events_unlock(struct vrdma_dev *dev);
+int vrdma_events_start(struct vrdma_dev *dev);
 
 /* ring.c */
 struct vrdma_buf *vrdma_buf_alloc(u32 npages);
