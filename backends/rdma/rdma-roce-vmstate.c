@@ -18,15 +18,17 @@ static int put_gids(QEMUFile *f, void *pv, size_t size,
     RoceEngine *e = rdma_roce_engine(rb);
     uint8_t gid[RDMA_GID_LEN];
     uint32_t count = 0;
+    uint16_t vlan;
 
     for (uint32_t n = 0; n < rb->limits.gid_table_len; n++) {
-        count += roce_get_gid(e, n, gid);
+        count += roce_get_gid(e, n, gid, &vlan);
     }
     qemu_put_be32(f, count);
     for (uint32_t n = 0; n < rb->limits.gid_table_len; n++) {
-        if (roce_get_gid(e, n, gid)) {
+        if (roce_get_gid(e, n, gid, &vlan)) {
             qemu_put_be32(f, n);
             qemu_put_buffer(f, gid, sizeof(gid));
+            qemu_put_be16(f, vlan);
         }
     }
     return 0;
@@ -47,9 +49,10 @@ static int get_gids(QEMUFile *f, void *pv, size_t size,
     for (uint32_t i = 0; i < count; i++) {
         uint32_t index = qemu_get_be32(f);
         uint8_t gid[RDMA_GID_LEN];
+        bool ok = qemu_get_buffer(f, gid, sizeof(gid)) == sizeof(gid);
+        uint16_t vlan = qemu_get_be16(f);
 
-        if (qemu_get_buffer(f, gid, sizeof(gid)) != sizeof(gid) ||
-            roce_add_gid(e, index, gid, RDMA_NO_VLAN)) {
+        if (!ok || roce_add_gid(e, index, gid, vlan)) {
             error_report("rdma-roce: bad GID %u in the migration stream",
                          index);
             return -EINVAL;
@@ -136,8 +139,8 @@ static int roce_pre_load(void *opaque)
 
 const VMStateDescription vmstate_rdma_roce = {
     .name = "rdma-roce",
-    .version_id = 1,
-    .minimum_version_id = 1,
+    .version_id = 2,
+    .minimum_version_id = 2,
     .pre_load = roce_pre_load,
     .fields = (const VMStateField[]) {
         VMSTATE_OBJECTS("gids", vmstate_info_gids),

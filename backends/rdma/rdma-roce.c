@@ -33,7 +33,7 @@ OBJECT_DECLARE_SIMPLE_TYPE(RdmaRoce, RDMA_BACKEND_ROCE)
 #define ROCE_MAX_DEFERRED 1024
 
 /* Enough of a frame for roce_is_ours(). */
-#define ROCE_HEAD 74
+#define ROCE_HEAD 78
 
 #define ROCE_MAX_RD_ATOMIC 16
 #define ROCE_MAX_GIDS 256

@@ -110,7 +110,9 @@ void virtio_rdma_packed_put_cqe(uint8_t *p, const RdmaWc *wc)
     }
     PUT32(p, virtio_rdma_cqe, qp_num, wc->qp_num);
     PUT32(p, virtio_rdma_cqe, src_qp, wc->src_qp);
-    PUT32(p, virtio_rdma_cqe, wc_flags, wc->wc_flags);
+    PUT32(p, virtio_rdma_cqe, wc_flags, wc->wc_flags &
+          (VIRTIO_RDMA_WC_GRH | VIRTIO_RDMA_WC_WITH_IMM |
+           VIRTIO_RDMA_WC_WITH_INVALIDATE));
     PUT16(p, virtio_rdma_cqe, pkey_index, wc->pkey_index);
     PUT8(p, virtio_rdma_cqe, sl, wc->sl);
     PUT8(p, virtio_rdma_cqe, port_num, wc->port_num);

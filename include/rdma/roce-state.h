@@ -205,9 +205,9 @@ typedef struct RoceMrImage {
     uint64_t *pending_pages;
 } RoceMrImage;
 
-/* The GID at @index, if there is one. */
+/* The GID at @index and its VLAN, if there is one. */
 bool roce_get_gid(const RoceEngine *e, uint32_t index,
-                  uint8_t gid[RDMA_GID_LEN]);
+                  uint8_t gid[RDMA_GID_LEN], uint16_t *vlan);
 
 bool roce_has_mr(const RoceEngine *e, uint32_t mrn);
 bool roce_has_srq(const RoceEngine *e, uint32_t srqn);

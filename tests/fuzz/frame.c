@@ -40,12 +40,16 @@ static void drain(FuzzEnv *env)
 /* Make a frame pass the parser's checksum and the ICRC, if it can. */
 static void fix_frame(uint8_t *frame, size_t len)
 {
-    uint8_t *ip = frame + ROCE_ETH_LEN;
     RocePacket pkt;
     uint32_t crc;
+    uint8_t *ip;
     size_t hdr;
 
-    if (len > ROCE_ETH_LEN + ROCE_IPV4_LEN && frame[12] == 0x08) {
+    if (len < ROCE_ETH_LEN + ROCE_VLAN_LEN + ROCE_IPV4_LEN) {
+        return;
+    }
+    ip = frame + roce_l2_len(frame);
+    if (ip[-2] == 0x08) {
         uint32_t sum = 0;
         unsigned i;
 
@@ -321,7 +325,7 @@ static void control(FuzzEnv *env, FuzzInput *in)
         break;
     case 9:
         fuzz_gid(env->side, what >> 4 & 1, gid);
-        roce_add_gid(env->engine, what >> 4 & 1, gid, RDMA_NO_VLAN);
+        roce_add_gid(env->engine, what >> 4 & 1, gid, what >> 5);
         break;
     case 10:
         /* Be one's own peer */

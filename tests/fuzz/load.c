@@ -214,13 +214,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     RoceEngine *e = roce_new(&config, &load_ops, NULL);
     uint8_t gid[RDMA_GID_LEN];
     const char *why;
+    uint16_t vlan;
     unsigned i;
 
     work(env, &in);
     roce_set_link_mtu(e, 9000);
     for (i = 0; i < FUZZ_GIDS; i++) {
-        if (roce_get_gid(env->engine, i, gid)) {
-            roce_add_gid(e, i, gid, RDMA_NO_VLAN);
+        if (roce_get_gid(env->engine, i, gid, &vlan)) {
+            roce_add_gid(e, i, gid, vlan);
         }
     }
     for (i = 1; i < 8; i++) {

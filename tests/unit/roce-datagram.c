@@ -81,7 +81,13 @@ static void test_ud_sizes(gconstpointer data)
             g_assert_cmpuint(entry.wc.src_qp, ==, p.aq);
             g_assert_cmpuint(entry.wc.pkey_index, ==, 0);
             g_assert_cmpuint(entry.wc.wc_flags, ==,
-                             RDMA_WC_GRH | (imm ? RDMA_WC_WITH_IMM : 0));
+                             RDMA_WC_GRH | RDMA_WC_WITH_SMAC |
+                             RDMA_WC_WITH_HDR_TYPE |
+                             (imm ? RDMA_WC_WITH_IMM : 0));
+            g_assert_cmpmem(entry.wc.smac, 6, p.a->mac, 6);
+            g_assert_cmpuint(entry.wc.hdr_type, ==,
+                             ipv6 ? RDMA_HDR_IPV6 : RDMA_HDR_IPV4);
+            g_assert_cmpuint(entry.wc.sl, ==, 0);
             g_assert_cmpint(entry.solicited, ==, imm);
             if (imm) {
                 g_assert_cmpmem(entry.wc.ex.imm_data, 4, "data", 4);

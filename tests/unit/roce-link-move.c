@@ -81,14 +81,15 @@ void link_move(LinkNode *n)
     RoceEngine *from = n->e;
     RoceEngine *to = roce_new(&link_config, &link_ops, n);
     uint8_t gid[RDMA_GID_LEN];
+    uint16_t vlan;
     uint32_t i;
 
     roce_set_mac(to, n->mac);
     roce_set_link_mtu(to, n->link_mtu);
     roce_set_link(to, n->link_up);
     for (i = 0; i < link_config.gid_table_len; i++) {
-        if (roce_get_gid(from, i, gid)) {
-            g_assert_cmpint(roce_add_gid(to, i, gid, RDMA_NO_VLAN), ==, 0);
+        if (roce_get_gid(from, i, gid, &vlan)) {
+            g_assert_cmpint(roce_add_gid(to, i, gid, vlan), ==, 0);
         }
     }
     for (i = 1; i <= link_config.max_mr; i++) {

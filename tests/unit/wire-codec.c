@@ -28,6 +28,29 @@ static const RocePath path_ipv6 = {
     .udp_sport = 0xffff,
 };
 
+static const RocePath path_vlan_ipv4 = {
+    .dmac = { 0x52, 0x54, 0, 0, 0, 2 },
+    .smac = { 0x52, 0x54, 0, 0, 0, 1 },
+    .sgid = { [10] = 0xff, 0xff, 10, 0, 0, 1 },
+    .dgid = { [10] = 0xff, 0xff, 10, 0, 0, 2 },
+    .vlan = 2748,
+    .pcp = 7,
+    .is_ipv4 = true,
+    .hop_limit = 1,
+    .udp_sport = 0xc001,
+};
+
+static const RocePath path_vlan_ipv6 = {
+    .dmac = { 0x33, 0x33, 0, 0, 0, 2 },
+    .smac = { 0x52, 0x54, 0, 0, 0, 1 },
+    .sgid = { 0xfd, [15] = 1 },
+    .dgid = { 0xff, 0x0e, [15] = 2 },
+    .vlan = 1,
+    .pcp = 0,
+    .hop_limit = 64,
+    .udp_sport = 0xc000,
+};
+
 /* All fields set; what an opcode has no header for must not come back. */
 static const RoceBth bth_full = {
     .se = true,
@@ -111,6 +134,8 @@ static void assert_path_equal(const RocePath *got, const RocePath *put)
     g_assert_cmpmem(got->smac, 6, put->smac, 6);
     g_assert_cmpmem(got->sgid, 16, put->sgid, 16);
     g_assert_cmpmem(got->dgid, 16, put->dgid, 16);
+    g_assert_cmpuint(got->vlan, ==, put->vlan);
+    g_assert_cmpuint(got->pcp, ==, put->pcp);
     g_assert_true(got->is_ipv4 == put->is_ipv4);
     g_assert_cmphex(got->traffic_class, ==, put->traffic_class);
     g_assert_cmphex(got->hop_limit, ==, put->hop_limit);
@@ -135,6 +160,8 @@ static void for_every_opcode(OpcodeFn fn)
         bth.opcode = op;
         fn(&path_ipv4, &bth, info);
         fn(&path_ipv6, &bth, info);
+        fn(&path_vlan_ipv4, &bth, info);
+        fn(&path_vlan_ipv6, &bth, info);
     }
 }
 
@@ -150,6 +177,7 @@ static void round_trip(const RocePath *path, const RoceBth *bth,
         g_autofree uint8_t *frame = NULL;
         uint8_t dgid[RDMA_GID_LEN];
         RocePacket pkt;
+        uint16_t vlan;
         size_t len;
 
         if (sizes[i] && !(info->flags & ROCE_OP_PAYLOAD)) {
@@ -158,15 +186,16 @@ static void round_trip(const RocePath *path, const RoceBth *bth,
         frame = make_frame(path, bth, payload, sizes[i], &len);
         g_assert_cmpint(roce_parse(frame, len, &pkt), ==, ROCE_PARSE_OK);
         g_assert_true(pkt.info == info);
-        g_assert_true(pkt.l3 == frame + 14);
+        g_assert_true(pkt.l3 == frame + (path->vlan ? 18 : 14));
         assert_path_equal(&pkt.path, path);
         assert_bth_equal(&pkt.bth, bth, info->flags);
         g_assert_cmpuint(pkt.bth.pad, ==, -sizes[i] & 3);
         g_assert_cmpmem(pkt.payload, pkt.payload_len, payload, sizes[i]);
         g_assert_true(roce_icrc_ok(&pkt));
 
-        g_assert_true(roce_peek(frame, 58, dgid));
+        g_assert_true(roce_peek(frame, path->vlan ? 62 : 58, dgid, &vlan));
         g_assert_cmpmem(dgid, 16, path->dgid, 16);
+        g_assert_cmpuint(vlan, ==, path->vlan);
     }
 }
 
@@ -223,7 +252,8 @@ static void truncate(const RocePath *path, const RoceBth *bth,
     static const uint8_t payload[40];
     size_t payload_len = info->flags & ROCE_OP_PAYLOAD ? 37 : 0;
     g_autofree uint8_t *frame = NULL;
-    size_t l4 = 14 + (path->is_ipv4 ? 20 : 40);
+    size_t l3 = path->vlan ? 18 : 14;
+    size_t l4 = l3 + (path->is_ipv4 ? 20 : 40);
     size_t full, len;
 
     frame = make_frame(path, bth, payload, payload_len, &full);
@@ -244,18 +274,18 @@ static void truncate(const RocePath *path, const RoceBth *bth,
             uint32_t sum = 0;
             unsigned i;
 
-            cut[16] = (len - 14) >> 8;
-            cut[17] = len - 14;
-            cut[24] = cut[25] = 0;
-            for (i = 14; i < 34; i += 2) {
+            cut[l3 + 2] = (len - l3) >> 8;
+            cut[l3 + 3] = len - l3;
+            cut[l3 + 10] = cut[l3 + 11] = 0;
+            for (i = l3; i < l4; i += 2) {
                 sum += cut[i] << 8 | cut[i + 1];
             }
             sum = ~((sum & 0xffff) + (sum >> 16));
-            cut[24] = sum >> 8;
-            cut[25] = sum;
+            cut[l3 + 10] = sum >> 8;
+            cut[l3 + 11] = sum;
         } else {
-            cut[18] = (len - 54) >> 8;
-            cut[19] = len - 54;
+            cut[l3 + 4] = (len - l4) >> 8;
+            cut[l3 + 5] = len - l4;
         }
         cut[l4 + 4] = (len - l4) >> 8;
         cut[l4 + 5] = len - l4;
@@ -282,12 +312,19 @@ static void test_truncated_frames_are_refused(void)
  * One bit wrong anywhere: not parsed, or the ICRC tells, or it is a field
  * that routers may change.
  */
-static bool bit_may_change(size_t byte, unsigned bit, bool is_ipv4)
+static bool bit_may_change(size_t byte, unsigned bit, const RocePath *path)
 {
+    bool is_ipv4 = path->is_ipv4;
     size_t l4 = is_ipv4 ? 34 : 54;
 
     if (byte < 12) {
         return true;                            /* MACs */
+    }
+    if (path->vlan && byte < 18) {
+        return byte == 14 || byte == 15;        /* what is in the tag */
+    }
+    if (path->vlan) {
+        byte -= 4;
     }
     if (!is_ipv4 && byte == 14) {
         return bit < 4;                         /* traffic class */
@@ -315,7 +352,7 @@ static void flip(const RocePath *path, const RoceBth *bth,
         frame[i / 8] ^= 1 << i % 8;
         ok = roce_parse(frame, len, &pkt) == ROCE_PARSE_OK &&
              roce_icrc_ok(&pkt);
-        g_assert_true(ok == bit_may_change(i / 8, i % 8, path->is_ipv4));
+        g_assert_true(ok == bit_may_change(i / 8, i % 8, path));
         frame[i / 8] ^= 1 << i % 8;
     }
 }

@@ -8,6 +8,7 @@
 #include "../../backends/rdma/roce/icrc.h"
 
 /* Where things are in a frame */
+#define TAG 14
 #define IP4 14
 #define UDP4 34
 #define BTH4 42
@@ -28,6 +29,7 @@ typedef struct Case {
     size_t payload_len;
     Patch patch[3];
     bool keep_checksum;
+    uint16_t vlan;
     RoceParse want;
 } Case;
 
@@ -49,6 +51,22 @@ static const Case cases[] = {
       { { 12, 2, 0x0806 } }, .want = NOT_ROCE },
     { "ethertype-vlan", false, WRITE_ONLY, 10,
       { { 12, 2, 0x8100 } }, .want = NOT_ROCE },
+    { "vlan", false, WRITE_ONLY, 10, .vlan = 5, .want = OK },
+    { "vlan-ipv6", true, WRITE_ONLY, 10, .vlan = 4094, .want = OK },
+    { "vlan-drop-eligible", false, WRITE_ONLY, 10,
+      { { TAG, 2, 0x1005 } }, .vlan = 5, .want = OK },
+    { "vlan-0-with-priority", false, WRITE_ONLY, 10,
+      { { TAG, 2, 0xe000 } }, .vlan = 5, .want = OK },
+    { "vlan-4095", false, WRITE_ONLY, 10,
+      { { TAG, 2, 0x0fff } }, .vlan = 5, .want = NOT_ROCE },
+    { "vlan-in-vlan", false, WRITE_ONLY, 10,
+      { { TAG + 2, 2, 0x8100 } }, .vlan = 5, .want = NOT_ROCE },
+    { "vlan-in-service-vlan", true, WRITE_ONLY, 10,
+      { { TAG + 2, 2, 0x88a8 } }, .vlan = 5, .want = NOT_ROCE },
+    { "service-vlan", false, WRITE_ONLY, 10,
+      { { 12, 2, 0x88a8 } }, .vlan = 5, .want = NOT_ROCE },
+    { "vlan-of-arp", false, WRITE_ONLY, 10,
+      { { TAG + 2, 2, 0x0806 } }, .vlan = 5, .want = NOT_ROCE },
     { "ethertype-rocev1", false, WRITE_ONLY, 10,
       { { 12, 2, 0x8915 } }, .want = NOT_ROCE },
     { "ethertype-says-ipv6", false, WRITE_ONLY, 10,
@@ -216,13 +234,13 @@ static void fix_checksum(uint8_t *ip)
 
 static void run_case(const void *opaque)
 {
-    static const RocePath path4 = {
+    RocePath path4 = {
         .sgid = { [10] = 0xff, 0xff, 10, 0, 0, 1 },
         .dgid = { [10] = 0xff, 0xff, 10, 0, 0, 2 },
         .is_ipv4 = true,
         .udp_sport = 0xc123,
     };
-    static const RocePath path6 = {
+    RocePath path6 = {
         .sgid = { [15] = 1 },
         .dgid = { [15] = 2 },
         .udp_sport = 0xc123,
@@ -237,15 +255,17 @@ static void run_case(const void *opaque)
     uint8_t dgid[RDMA_GID_LEN];
     size_t hdr_len, len;
     RocePacket pkt;
+    uint16_t vlan;
     unsigned i;
 
+    path4.vlan = path6.vlan = c->vlan;
     hdr_len = roce_build(hdr, c->ipv6 ? &path6 : &path4, &bth,
                          c->payload_len);
     for (i = 0; i < G_N_ELEMENTS(c->patch); i++) {
         patch(hdr, &c->patch[i]);
     }
     if (!c->ipv6 && !c->keep_checksum) {
-        fix_checksum(hdr + IP4);
+        fix_checksum(hdr + IP4 + (c->vlan ? ROCE_VLAN_LEN : 0));
     }
     roce_icrc_trailer(hdr, hdr_len, !c->ipv6, &iov, 1, trailer);
 
@@ -256,7 +276,8 @@ static void run_case(const void *opaque)
     memcpy(frame + hdr_len + c->payload_len, trailer, trailer_len);
 
     g_assert_cmpint(roce_parse(frame, len, &pkt), ==, c->want);
-    g_assert_true(roce_peek(frame, len, dgid) == (c->want != NOT_ROCE));
+    g_assert_true(roce_peek(frame, len, dgid, &vlan) ==
+                  (c->want != NOT_ROCE));
     if (c->want == OK) {
         g_assert_true(roce_icrc_ok(&pkt));
     }

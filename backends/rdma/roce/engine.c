@@ -10,7 +10,7 @@
                       ROCE_RETH_LEN + ROCE_IMM_LEN + ROCE_ICRC_LEN)
 #define DEFAULT_LINK_MTU 1500
 
-static guint gid_hash(gconstpointer key)
+guint roce_gid_hash(gconstpointer key)
 {
     uint64_t w[2];
 
@@ -19,9 +19,16 @@ static guint gid_hash(gconstpointer key)
     return w[0] >> 32;
 }
 
-static gboolean gid_equal(gconstpointer a, gconstpointer b)
+gboolean roce_gid_equal(gconstpointer a, gconstpointer b)
 {
     return memcmp(a, b, RDMA_GID_LEN) == 0;
+}
+
+static gboolean own_gid_equal(gconstpointer a, gconstpointer b)
+{
+    const RoceGid *x = a, *y = b;
+
+    return roce_gid_equal(x->gid, y->gid) && x->vlan == y->vlan;
 }
 
 RoceEngine *roce_new(const RoceConfig *config, const RoceOps *ops,
@@ -34,9 +41,9 @@ RoceEngine *roce_new(const RoceConfig *config, const RoceOps *ops,
     e->opaque = opaque;
     e->link_mtu = DEFAULT_LINK_MTU;
     e->link_up = true;
-    e->gids = g_malloc0((size_t)config->gid_table_len * RDMA_GID_LEN);
+    e->gids = g_new0(RoceGid, config->gid_table_len);
     e->gid_valid = g_new0(bool, config->gid_table_len);
-    e->gid_set = g_hash_table_new(gid_hash, gid_equal);
+    e->gid_set = g_hash_table_new(roce_gid_hash, own_gid_equal);
     e->mrs = g_new0(RoceMr *, (size_t)config->max_mr + 1);
     e->qps = g_new0(RoceQp *, config->max_qp);
     e->srqs = g_new0(RoceSrq *, config->max_srq);
@@ -70,7 +77,8 @@ void roce_reset(RoceEngine *e)
     }
     g_hash_table_remove_all(e->gid_set);
     memset(e->gid_valid, 0, e->config.gid_table_len * sizeof(bool));
-    memset(e->gids, 0, (size_t)e->config.gid_table_len * RDMA_GID_LEN);
+    memset(e->gids, 0, e->config.gid_table_len * sizeof(RoceGid));
+    memset(e->vlans, 0, sizeof(e->vlans));
     memset(&e->stats, 0, sizeof(e->stats));
     e->gid_serial++;
     e->out = false;
@@ -135,9 +143,11 @@ static void gids_changed(RoceEngine *e)
     uint32_t i;
 
     g_hash_table_remove_all(e->gid_set);
+    memset(e->vlans, 0, sizeof(e->vlans));
     for (i = 0; i < e->config.gid_table_len; i++) {
         if (e->gid_valid[i]) {
-            g_hash_table_add(e->gid_set, e->gids[i]);
+            g_hash_table_add(e->gid_set, &e->gids[i]);
+            e->vlans[e->gids[i].vlan / 8] |= 1 << e->gids[i].vlan % 8;
         }
     }
     e->gid_serial++;
@@ -146,15 +156,13 @@ static void gids_changed(RoceEngine *e)
 int roce_add_gid(RoceEngine *e, uint32_t index,
                  const uint8_t gid[RDMA_GID_LEN], uint16_t vlan)
 {
-    if (vlan != RDMA_NO_VLAN) {
-        return -ENOTSUP;
-    }
     if (index >= e->config.gid_table_len || roce_gid_is_zero(gid) ||
-        roce_gid_is_multicast(gid)) {
+        roce_gid_is_multicast(gid) || vlan > ROCE_MAX_VLAN) {
         return -EINVAL;
     }
     g_hash_table_remove_all(e->gid_set);
-    memcpy(e->gids[index], gid, RDMA_GID_LEN);
+    memcpy(e->gids[index].gid, gid, RDMA_GID_LEN);
+    e->gids[index].vlan = vlan;
     e->gid_valid[index] = true;
     gids_changed(e);
     return 0;
@@ -169,22 +177,28 @@ int roce_del_gid(RoceEngine *e, uint32_t index)
         return -ENOENT;
     }
     g_hash_table_remove_all(e->gid_set);
-    memset(e->gids[index], 0, RDMA_GID_LEN);
+    memset(&e->gids[index], 0, sizeof(RoceGid));
     e->gid_valid[index] = false;
     gids_changed(e);
     return 0;
 }
 
-bool roce_gid_is_own(const RoceEngine *e, const uint8_t gid[RDMA_GID_LEN])
+bool roce_gid_is_own(const RoceEngine *e, const uint8_t gid[RDMA_GID_LEN],
+                     uint16_t vlan)
 {
-    return g_hash_table_contains(e->gid_set, gid);
+    RoceGid key = { .vlan = vlan };
+
+    memcpy(key.gid, gid, RDMA_GID_LEN);
+    return g_hash_table_contains(e->gid_set, &key);
 }
 
 bool roce_is_ours(const RoceEngine *e, const uint8_t *frame, size_t len)
 {
     uint8_t dgid[RDMA_GID_LEN];
+    uint16_t vlan;
 
-    return roce_peek(frame, len, dgid) && roce_gid_is_own(e, dgid);
+    return roce_peek(frame, len, dgid, &vlan) &&
+           roce_gid_is_own(e, dgid, vlan);
 }
 
 bool roce_path_init(const RoceEngine *e, const RdmaAv *av, uint32_t sqpn,
@@ -196,12 +210,14 @@ bool roce_path_init(const RoceEngine *e, const RdmaAv *av, uint32_t sqpn,
     }
     memcpy(path->dmac, av->dmac, RDMA_MAC_LEN);
     memcpy(path->smac, e->mac, RDMA_MAC_LEN);
-    memcpy(path->sgid, e->gids[av->sgid_index], RDMA_GID_LEN);
+    memcpy(path->sgid, e->gids[av->sgid_index].gid, RDMA_GID_LEN);
     memcpy(path->dgid, av->dgid, RDMA_GID_LEN);
     path->is_ipv4 = roce_gid_is_ipv4(path->sgid);
     if (path->is_ipv4 != roce_gid_is_ipv4(path->dgid)) {
         return false;
     }
+    path->vlan = e->gids[av->sgid_index].vlan;
+    path->pcp = path->vlan == RDMA_NO_VLAN ? 0 : av->sl & 7;
     path->traffic_class = av->traffic_class;
     path->hop_limit = av->hop_limit;
     path->flow_label = path->is_ipv4 ? 0 : av->flow_label;

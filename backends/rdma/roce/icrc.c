@@ -62,9 +62,10 @@ static uint32_t icrc_from_l3(const uint8_t *l3, size_t hdr_len, size_t len,
 
 uint32_t roce_icrc_start(const uint8_t *hdr, size_t hdr_len, bool is_ipv4)
 {
-    size_t len = hdr_len - ROCE_ETH_LEN;
+    size_t l2_len = roce_l2_len(hdr);
+    size_t len = hdr_len - l2_len;
 
-    return icrc_from_l3(hdr + ROCE_ETH_LEN, len, len, is_ipv4);
+    return icrc_from_l3(hdr + l2_len, len, len, is_ipv4);
 }
 
 void roce_icrc_store(uint8_t dest[ROCE_ICRC_LEN], uint32_t crc)

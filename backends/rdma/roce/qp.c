@@ -188,7 +188,8 @@ void roce_qp_refresh_path(RoceQp *qp)
     qp->path_serial = e->gid_serial;
     qp->path_ok = roce_path_init(e, &qp->s.attr.ah_attr, qp->init.qpn,
                                  qp->s.attr.dest_qp_num, &qp->path);
-    qp->path_local = qp->path_ok && roce_gid_is_own(e, qp->path.dgid);
+    qp->path_local = qp->path_ok &&
+                     roce_gid_is_own(e, qp->path.dgid, qp->path.vlan);
 }
 
 void roce_qp_event(RoceQp *qp, RdmaEventType type)

@@ -31,6 +31,8 @@
 #define ROCE_QUANTUM 16384
 /* Frames to itself that the engine delivers before it asks for a break. */
 #define ROCE_LOOPBACK_BUDGET 256
+/* VLANs are 1 to this */
+#define ROCE_MAX_VLAN 4094
 /* rnr_retry of a QP that never gives up (IBTA 9.9.2.1). */
 #define ROCE_RNR_ENDLESS 7
 
@@ -44,6 +46,12 @@ typedef struct RoceMr {
     uint64_t *pending_pages;
     uint32_t pending_npages;
 } RoceMr;
+
+/* A GID, and the VLAN it belongs to. */
+typedef struct RoceGid {
+    uint8_t gid[RDMA_GID_LEN];
+    uint16_t vlan;
+} RoceGid;
 
 /* A CQ that QPs use. */
 typedef struct RoceCq {
@@ -119,9 +127,10 @@ struct RoceEngine {
     uint32_t link_mtu;
     bool link_up;
 
-    uint8_t (*gids)[RDMA_GID_LEN];
+    RoceGid *gids;
     bool *gid_valid;
     GHashTable *gid_set;            /* the valid GIDs, each once */
+    uint8_t vlans[512];             /* one bit for each VLAN with a GID */
     uint32_t gid_serial;            /* changes with every path change */
 
     RoceMr **mrs;                   /* by mrn */
@@ -253,7 +262,10 @@ static inline bool roce_opcode_is_local(uint32_t opcode)
 
 /* engine.c */
 RoceQp *roce_qp_find(const RoceEngine *e, uint32_t qpn);
-bool roce_gid_is_own(const RoceEngine *e, const uint8_t gid[RDMA_GID_LEN]);
+guint roce_gid_hash(gconstpointer gid);
+gboolean roce_gid_equal(gconstpointer a, gconstpointer b);
+bool roce_gid_is_own(const RoceEngine *e, const uint8_t gid[RDMA_GID_LEN],
+                     uint16_t vlan);
 /*
  * The path of @av from QP @sqpn to QP @dqpn. False if its GID index is empty
  * or source and destination are of different IP versions.

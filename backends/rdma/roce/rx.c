@@ -38,7 +38,8 @@ static bool from_peer(RoceQp *qp, const RocePath *path)
     roce_qp_refresh_path(qp);
     return qp->path_ok &&
            memcmp(path->sgid, qp->path.dgid, RDMA_GID_LEN) == 0 &&
-           memcmp(path->dgid, qp->path.sgid, RDMA_GID_LEN) == 0;
+           memcmp(path->dgid, qp->path.sgid, RDMA_GID_LEN) == 0 &&
+           path->vlan == qp->path.vlan;
 }
 
 void roce_deliver(RoceEngine *e, const RocePacket *pkt, int64_t now)

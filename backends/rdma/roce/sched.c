@@ -87,7 +87,7 @@ static void loop_back(RoceEngine *e, RoceTx *tx, int64_t now)
         .path = *tx->path,
         .bth = tx->bth,
         .info = &roce_opcodes[tx->bth.opcode],
-        .l3 = frame->hdr + ROCE_ETH_LEN,
+        .l3 = frame->hdr + roce_l2_len(frame->hdr),
         .payload = e->gather,
         .payload_len = tx->len,
     };

@@ -7,12 +7,13 @@
 #include "roce-int.h"
 
 bool roce_get_gid(const RoceEngine *e, uint32_t index,
-                  uint8_t gid[RDMA_GID_LEN])
+                  uint8_t gid[RDMA_GID_LEN], uint16_t *vlan)
 {
     if (index >= e->config.gid_table_len || !e->gid_valid[index]) {
         return false;
     }
-    memcpy(gid, e->gids[index], RDMA_GID_LEN);
+    memcpy(gid, e->gids[index].gid, RDMA_GID_LEN);
+    *vlan = e->gids[index].vlan;
     return true;
 }
 

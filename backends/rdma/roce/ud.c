@@ -44,7 +44,7 @@ static RdmaWcStatus build_datagram(RoceQp *qp, const RoceSendWqe *wqe,
     }
     tx->path = &tx->ud_path;
     tx->routed = true;
-    tx->local = roce_gid_is_own(e, tx->ud_path.dgid);
+    tx->local = roce_gid_is_own(e, tx->ud_path.dgid, tx->ud_path.vlan);
     tx->len = wqe->length;
     tx->bth.opcode = ROCE_UD | (wqe->opcode == RDMA_WR_SEND_WITH_IMM ?
                                 ROCE_SEND_ONLY_IMM : ROCE_SEND_ONLY);
@@ -132,7 +132,9 @@ void roce_ud_rx(RoceQp *qp, const RocePacket *pkt)
         .opcode = RDMA_WC_RECV,
         .byte_len = len,
         .src_qp = pkt->bth.deth.sqpn,
-        .wc_flags = RDMA_WC_GRH,
+        .wc_flags = RDMA_WC_GRH | RDMA_WC_WITH_SMAC | RDMA_WC_WITH_HDR_TYPE,
+        .sl = pkt->path.pcp,
+        .hdr_type = pkt->path.is_ipv4 ? RDMA_HDR_IPV4 : RDMA_HDR_IPV6,
     };
 
     if (pkt->bth.deth.qkey != own_qkey(qp)) {
@@ -140,7 +142,8 @@ void roce_ud_rx(RoceQp *qp, const RocePacket *pkt)
         e->stats.rx_dropped++;
         return;
     }
-    if (!roce_gid_is_own(e, pkt->path.dgid) || !buffer_ready(qp, len)) {
+    if (!roce_gid_is_own(e, pkt->path.dgid, pkt->path.vlan) ||
+        !buffer_ready(qp, len)) {
         e->stats.rx_dropped++;
         return;
     }
@@ -161,6 +164,11 @@ void roce_ud_rx(RoceQp *qp, const RocePacket *pkt)
         roce_rq_fail(qp, status);
         roce_qp_enter_err(qp);
         return;
+    }
+    memcpy(wc.smac, pkt->path.smac, RDMA_MAC_LEN);
+    if (pkt->path.vlan != RDMA_NO_VLAN) {
+        wc.wc_flags |= RDMA_WC_WITH_VLAN;
+        wc.vlan = pkt->path.vlan;
     }
     if (pkt->info->flags & ROCE_OP_IMM) {
         wc.wc_flags |= RDMA_WC_WITH_IMM;

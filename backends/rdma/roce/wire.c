@@ -10,6 +10,10 @@
 
 #define ETHERTYPE_IPV4 0x0800
 #define ETHERTYPE_IPV6 0x86dd
+#define ETHERTYPE_VLAN 0x8100
+#define TCI_VLAN_MASK 0x0fff
+#define TCI_PCP_SHIFT 13
+#define VLAN_RESERVED 0x0fff
 #define PROTO_UDP 17
 
 #define IPV4_DF 0x4000
@@ -101,17 +105,27 @@ static bool ipv6_addresses_ok(const uint8_t *ip)
     return !roce_gid_is_ipv4(ip + 8) && !roce_gid_is_ipv4(ip + 24);
 }
 
-bool roce_peek(const uint8_t *frame, size_t len, uint8_t dgid[RDMA_GID_LEN])
+bool roce_peek(const uint8_t *frame, size_t len, uint8_t dgid[RDMA_GID_LEN],
+               uint16_t *vlan)
 {
     const uint8_t *ip;
+    size_t l2_len;
 
     if (len < ROCE_ETH_LEN + ROCE_IPV4_LEN + 4) {
         return false;
     }
-    ip = frame + ROCE_ETH_LEN;
-    len -= ROCE_ETH_LEN;
+    l2_len = roce_l2_len(frame);
+    *vlan = RDMA_NO_VLAN;
+    if (l2_len != ROCE_ETH_LEN) {
+        *vlan = get16(frame + ROCE_ETH_LEN) & TCI_VLAN_MASK;
+        if (*vlan == VLAN_RESERVED || len - l2_len < ROCE_IPV4_LEN + 4) {
+            return false;
+        }
+    }
+    ip = frame + l2_len;
+    len -= l2_len;
 
-    switch (get16(frame + 12)) {
+    switch (get16(ip - 2)) {
     case ETHERTYPE_IPV4:
         if (ip[0] != 0x45 || ip[9] != PROTO_UDP ||
             (get16(ip + 6) & (IPV4_MF | IPV4_OFFSET_MASK)) ||
@@ -231,18 +245,21 @@ static void parse_bth(const uint8_t *p, const RoceOpcodeInfo *info,
 RoceParse roce_parse(const uint8_t *frame, size_t len, RocePacket *pkt)
 {
     const uint8_t *udp, *bth;
-    size_t udp_len;
+    size_t l2_len, udp_len;
     unsigned pad;
     bool ok;
 
-    if (!roce_peek(frame, len, pkt->path.dgid)) {
+    if (!roce_peek(frame, len, pkt->path.dgid, &pkt->path.vlan)) {
         return ROCE_PARSE_NOT_ROCE;
     }
     memcpy(pkt->path.dmac, frame, RDMA_MAC_LEN);
     memcpy(pkt->path.smac, frame + 6, RDMA_MAC_LEN);
-    pkt->path.is_ipv4 = get16(frame + 12) == ETHERTYPE_IPV4;
-    pkt->l3 = frame + ROCE_ETH_LEN;
-    len -= ROCE_ETH_LEN;
+    l2_len = roce_l2_len(frame);
+    pkt->path.pcp = l2_len == ROCE_ETH_LEN ? 0 :
+                    frame[ROCE_ETH_LEN] >> (TCI_PCP_SHIFT - 8);
+    pkt->l3 = frame + l2_len;
+    pkt->path.is_ipv4 = get16(pkt->l3 - 2) == ETHERTYPE_IPV4;
+    len -= l2_len;
 
     if (pkt->path.is_ipv4) {
         ok = parse_ipv4(pkt->l3, &len, &pkt->path);
@@ -373,8 +390,14 @@ size_t roce_build(uint8_t *hdr, const RocePath *path, const RoceBth *bth,
 
     memcpy(p, path->dmac, RDMA_MAC_LEN);
     memcpy(p + 6, path->smac, RDMA_MAC_LEN);
-    put16(p + 12, path->is_ipv4 ? ETHERTYPE_IPV4 : ETHERTYPE_IPV6);
-    p += ROCE_ETH_LEN;
+    p += 12;
+    if (path->vlan != RDMA_NO_VLAN) {
+        put16(p, ETHERTYPE_VLAN);
+        put16(p + 2, path->pcp << TCI_PCP_SHIFT | path->vlan);
+        p += ROCE_VLAN_LEN;
+    }
+    put16(p, path->is_ipv4 ? ETHERTYPE_IPV4 : ETHERTYPE_IPV6);
+    p += 2;
 
     p = path->is_ipv4 ? build_ipv4(p, path, udp_len)
                       : build_ipv6(p, path, udp_len);

@@ -3,11 +3,12 @@
  * RoCEv2 frames: taken apart into host-order structures, and put together
  * from them. These functions keep no state and call nothing back.
  *
- * A frame is Ethernet (no VLAN tag, no FCS), IPv4 without options or IPv6
- * without extension headers, UDP, BTH, extended headers, payload, pad, ICRC.
+ * A frame is Ethernet (at most one 802.1Q tag, no FCS), IPv4 without options
+ * or IPv6 without extension headers, UDP, BTH, extended headers, payload,
+ * pad, ICRC.
  *
  * Sources: IBTA Vol 1 Release 1.4, 9.2 (BTH), 9.3 (extended headers), Annex
- * A17 (RoCEv2); RFC 791, RFC 8200, RFC 768.
+ * A17 (RoCEv2); RFC 791, RFC 8200, RFC 768; IEEE 802.1Q, 9.6 (tags).
  */
 #ifndef ROCE_WIRE_H
 #define ROCE_WIRE_H
@@ -18,6 +19,7 @@
 
 /* Header sizes in bytes. */
 #define ROCE_ETH_LEN    14
+#define ROCE_VLAN_LEN   4
 #define ROCE_IPV4_LEN   20
 #define ROCE_IPV6_LEN   40
 #define ROCE_UDP_LEN    8
@@ -49,6 +51,8 @@ typedef struct RocePath {
     uint8_t smac[RDMA_MAC_LEN];
     uint8_t sgid[RDMA_GID_LEN];     /* IPv4 mapped as ::ffff:a.b.c.d */
     uint8_t dgid[RDMA_GID_LEN];
+    uint16_t vlan;                  /* 1..4094, or RDMA_NO_VLAN */
+    uint8_t pcp;                    /* 0..7, priority of the tag; no tag: 0 */
     bool is_ipv4;                   /* both GIDs are IPv4, or neither is */
     uint8_t traffic_class;          /* IPv4: TOS */
     uint8_t hop_limit;              /* IPv4: TTL */
@@ -129,11 +133,21 @@ typedef enum RoceParse {
 RoceParse roce_parse(const uint8_t *frame, size_t len, RocePacket *pkt);
 
 /*
- * Is this the beginning of a RoCEv2 frame? Sets @dgid if so. The first 58
- * bytes suffice to tell. Fragments, IPv4 packets with options, IPv6 packets
- * with extension headers or with IPv4-mapped addresses are not RoCEv2.
+ * Is this the beginning of a RoCEv2 frame? Sets @dgid and *@vlan if so. The
+ * first 62 bytes suffice to tell. Fragments, IPv4 packets with options, IPv6
+ * packets with extension headers or with IPv4-mapped addresses are not
+ * RoCEv2, nor are frames with several tags or in the reserved VLAN 4095. A
+ * tag with VLAN 0 only tells a priority: such a frame is in no VLAN.
  */
-bool roce_peek(const uint8_t *frame, size_t len, uint8_t dgid[RDMA_GID_LEN]);
+bool roce_peek(const uint8_t *frame, size_t len, uint8_t dgid[RDMA_GID_LEN],
+               uint16_t *vlan);
+
+/* Bytes of Ethernet header, with its tag, of a frame of at least 14 bytes. */
+static inline size_t roce_l2_len(const uint8_t *frame)
+{
+    return frame[12] == 0x81 && frame[13] == 0x00 ?
+           ROCE_ETH_LEN + ROCE_VLAN_LEN : ROCE_ETH_LEN;
+}
 
 /* Pad bytes that follow a payload of @payload_len bytes. */
 static inline unsigned roce_pad(size_t payload_len)
@@ -141,7 +155,7 @@ static inline unsigned roce_pad(size_t payload_len)
     return -payload_len & 3;
 }
 
-/* Bytes from the start of the frame to the payload. */
+/* Bytes from the start of a frame without tag to the payload. */
 static inline size_t roce_headers_len(bool is_ipv4, uint8_t opcode)
 {
     return ROCE_ETH_LEN + (is_ipv4 ? ROCE_IPV4_LEN : ROCE_IPV6_LEN) +
