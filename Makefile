@@ -36,7 +36,8 @@ FUZZ_TIME ?= 60
 
 .DEFAULT_GOAL := all
 .PHONY: all demo check check-unit check-qtest check-guest check-migration \
-	check-pyverbs unit-tests run-unit run-qtest run-migration run-guest \
+	check-pyverbs unit-tests run-unit run-qtest run-migration \
+	run-guest-migration run-guest \
 	bench fuzz lint install qemu qtests guest standalone packages-build \
 	packages-guest packages-test clean distclean help
 
@@ -49,7 +50,8 @@ help:
 	@echo 'make check         all tests; ends with "N passed, N failed, ..."'
 	@echo 'make check-unit    tests of the engine'
 	@echo 'make check-qtest   tests of the device, without a guest'
-	@echo 'make check-migration  those of them that migrate'
+	@echo 'make check-migration  all that migrates, devices and guests'
+	@echo '                   (MOVES=10: how often guests migrate)'
 	@echo 'make check-guest   tests in real guests'
 	@echo 'make check-pyverbs  tests of rdma-core, also on rxe'
 	@echo 'make bench         speed of the engine'
@@ -134,6 +136,10 @@ run-migration:
 	@$(STAGE) migration 'migration tests are done' \
 		$(RUN_TESTS) $(V_DIR)/qemu --select 'rdma.*migration'
 
+run-guest-migration:
+	@$(STAGE) guest-migration! 'guests have migrated' \
+		tests/guest/run check 'guest/migration'
+
 run-guest:
 	@$(STAGE) guest! 'guest tests are done' tests/guest/run check
 
@@ -147,10 +153,11 @@ check-qtest: qtests | packages-test
 	@$(MAKE) -s --no-print-directory run-qtest || :
 	@$(SUMMARY) qtest
 
-check-migration: qtests | packages-test
-	@rm -f $(LOGS)/migration.log
+check-migration: qtests | packages-guest packages-test
+	@rm -f $(LOGS)/migration.log $(LOGS)/guest-migration.log
 	@$(MAKE) -s --no-print-directory run-migration || :
-	@$(SUMMARY) migration
+	@$(MAKE) -s --no-print-directory run-guest-migration || :
+	@$(SUMMARY) migration guest-migration
 
 check-guest: qemu | packages-guest packages-test
 	@rm -f $(LOGS)/guest.log

@@ -12,11 +12,14 @@
  *
  *   server: rdma_verify -d DEVICE -g GID_INDEX [-p PORT]
  *   client: the same, options that describe the run, and the server's address
+ *
+ * SIGTERM to the client ends the run in good order, after the round.
  */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,8 +48,16 @@ struct address mine, theirs;
 struct pair pairs[MAX_QPS];
 size_t tx_stride, rx_stride;
 
-static double deadline;
+static double deadline, longest_pause;
 static uint64_t total_sent, total_received;
+static volatile sig_atomic_t enough;    /* the client was told to end */
+static bool ended;
+
+static void end_soon(int number)
+{
+    (void)number;
+    enough = 1;
+}
 
 void __attribute__((noreturn, format(printf, 1, 2)))
 fail(const char *fmt, ...)
@@ -395,6 +406,7 @@ static void sleep_for_event(void)
     struct pollfd fd = { .fd = channel->fd, .events = POLLIN };
     struct ibv_cq *cq;
     void *unused;
+    int events;
 
     if (ibv_req_notify_cq(send_cq, 0) || ibv_req_notify_cq(recv_cq, 0)) {
         fail("ibv_req_notify_cq failed");
@@ -403,8 +415,9 @@ static void sleep_for_event(void)
     if (progress()) {
         return;
     }
-    if (poll(&fd, 1, 5000) <= 0) {
-        if (progress()) {
+    events = poll(&fd, 1, 5000);
+    if (events <= 0) {
+        if (events == 0 && progress()) {
             fail("completions without an event");
         }
         return;
@@ -451,7 +464,10 @@ static bool any_broken(void)
     return q < par.qps;
 }
 
-/* Meet the peer; false when it has gone, or broken off. */
+/*
+ * Meet the peer; false when it has gone, or broken off. The client may have
+ * the run end at the end of a round, which is stage 'e' instead of 'c'.
+ */
 static bool meet(char stage)
 {
     struct pollfd fd = { .fd = peer_fd, .events = POLLIN };
@@ -476,7 +492,9 @@ static bool meet(char stage)
     if (!hear(&their_stage, 1)) {
         return false;
     }
-    if (their_stage != stage) {
+    if (their_stage == 'e' && stage == 'c') {
+        ended = true;
+    } else if (their_stage != stage && stage != 'e') {
         fail("peer is at stage %c, not %c", their_stage, stage);
     }
     return true;
@@ -518,7 +536,7 @@ static bool round_done(void)
 /* Post and reap until the round is done; false when the peer broke. */
 static bool traffic(void)
 {
-    double idle = seconds();
+    double idle = seconds(), pause;
     uint32_t q;
     bool busy;
 
@@ -534,7 +552,9 @@ static bool traffic(void)
             busy |= post_recvs(q);
         }
         if (busy) {
-            idle = seconds();
+            pause = seconds() - idle;
+            longest_pause = pause > longest_pause ? pause : longest_pause;
+            idle += pause;
             continue;
         }
         check_deadline();
@@ -576,7 +596,8 @@ static bool run_round(void)
     if (progress()) {
         fail("completions of a round that was over");
     }
-    return meet('c');
+    ended = me && enough;
+    return meet(ended ? 'e' : 'c');
 }
 
 /* All that was outstanding has to come back, flushed, and nothing twice. */
@@ -637,12 +658,18 @@ static void tear_down(void)
 int main(int argc, char **argv)
 {
     const char *device = NULL, *port = "18515", *server;
+    struct sigaction on_term = {
+        .sa_handler = end_soon, .sa_flags = SA_RESTART,
+    };
     int gid = 0;
     bool all;
 
     setvbuf(stdout, NULL, _IOLBF, 0);
     server = parse_options(argc, argv, &device, &gid, &port);
     me = server != NULL;
+    if (me) {
+        sigaction(SIGTERM, &on_term, NULL);
+    }
     connect_peer(server, port);
     if (me ? !tell(&par, sizeof(par)) : !hear(&par, sizeof(par))) {
         fail("cannot agree on the parameters");
@@ -658,7 +685,7 @@ int main(int argc, char **argv)
                 printf("round %u done\n", now_round);
             }
         }
-    } while (all && now_round != par.rounds);
+    } while (all && now_round != par.rounds && !ended);
     if (!all && !expect_break()) {
         fail("lost the peer");
     }
@@ -666,6 +693,8 @@ int main(int argc, char **argv)
         after_break();
     }
     tear_down();
+    printf("%u rounds, longest pause %.0f ms\n", now_round,
+           longest_pause * 1000);
     printf("OK: %llu requests completed, %llu messages received\n",
            (unsigned long long)total_sent,
            (unsigned long long)total_received);

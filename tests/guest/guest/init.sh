@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Process 1 of a lab guest, on an overlay of the host's root: mounts what
-# programs expect, then runs the agent until it ends.
+# Process 1 of a lab guest, on an overlay of the host's root or on a root of
+# its own: mounts what programs expect, then runs the agent until it ends.
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export HOME=/root TERM=dumb LC_ALL=C
 
@@ -13,11 +13,14 @@ mount -t devpts devpts /dev/pts
 mount -t tmpfs tmpfs /dev/shm
 mount -t tmpfs tmpfs /run
 mount -t configfs configfs /sys/kernel/config 2>/dev/null
-release=$(uname -r)
-mkdir -p "/lib/modules/$release"
-mount --bind "$(arg modules)" "/lib/modules/$release"
-mount -t 9p -o trans=virtio,version=9p2000.L,msize=512000,cache=none \
-    labout /out
+modules=$(arg modules)
+if [ -n "$modules" ]; then
+    release=$(uname -r)
+    mkdir -p "/lib/modules/$release"
+    mount --bind "$modules" "/lib/modules/$release"
+    mount -t 9p -o trans=virtio,version=9p2000.L,msize=512000,cache=none \
+        labout /out
+fi
 hostname "$(arg name)"
 ip link set lo up
 ulimit -l unlimited

@@ -7,6 +7,8 @@ kernel     guest kernels: vmlinux, modules, initramfs, header prefixes
 driver     building the guest's driver and provider
 vm         one QEMU process with its QMP and agent channels
 pair       two guests on one link
+moving     guests that migrate, and the hub between them
+image      the root of such guests
 stack      an RDMA stack inside a guest: virtio-rdma or rxe
 programs   building the lab's own program; running a server with a client
 perftest   the perftest matrix and its output formats

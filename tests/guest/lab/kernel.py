@@ -176,10 +176,10 @@ def _busybox():
     raise LabError('no busybox: install busybox-static')
 
 
-def _early_modules(root, release):
-    """Files to insmod, in order, before the host's root can be mounted."""
+def module_files(root, release, names):
+    """Files to insmod, in order, for modules of an unpacked kernel."""
     files = []
-    for module in EARLY_MODULES:
+    for module in names:
         shown = subprocess.run(
             ['/sbin/modprobe', '-d', str(root), '-S', release,
              '--show-depends', module], text=True, capture_output=True,
@@ -191,6 +191,15 @@ def _early_modules(root, release):
             if line.startswith('insmod ') and line.split()[1] not in files:
                 files.append(line.split()[1])
     return files
+
+
+def write_cpio(tree, out):
+    """Pack a directory as an initramfs."""
+    files = '\n'.join(str(p.relative_to(tree))
+                      for p in sorted(tree.rglob('*')))
+    with open(out, 'wb') as f:
+        subprocess.run(['cpio', '-o', '-H', 'newc', '--quiet'],
+                       input=files.encode(), stdout=f, cwd=tree, check=True)
 
 
 def _initramfs(root, release, out):
@@ -205,7 +214,7 @@ def _initramfs(root, release, out):
                      'poweroff'):
             (tree / 'bin' / name).symlink_to('busybox')
         names = []
-        for source in _early_modules(root, release):
+        for source in module_files(root, release, EARLY_MODULES):
             name = os.path.basename(source)
             if name.endswith('.xz'):
                 name = name[:-3]
@@ -217,12 +226,7 @@ def _initramfs(root, release, out):
         (tree / 'mods' / 'list').write_text('\n'.join(names) + '\n')
         (tree / 'init').write_text(INIT)
         (tree / 'init').chmod(0o755)
-        files = '\n'.join(str(p.relative_to(tree))
-                          for p in sorted(tree.rglob('*')))
-        with open(out, 'wb') as f:
-            subprocess.run(['cpio', '-o', '-H', 'newc', '--quiet'],
-                           input=files.encode(), stdout=f, cwd=tree,
-                           check=True)
+        write_cpio(tree, out)
 
 
 class Kernel:

@@ -2,7 +2,7 @@
 """Runs the tests of tests/guest/test_*.py.
 
 A test file may say in GUESTS how its pair of guests is made (arguments of
-pair.Pair), and in SECOND which stack guest 2 uses if not the one under
+pair.Pair, or of what PAIR names instead), and in SECOND which stack guest 2 uses if not the one under
 test. Each function test_* gets a Bench. One pair serves all tests of
 a file; it is booted again when a test has ended a guest or left it in a bad
 way. A test fails by an exception, and skips by raising Skip.
@@ -139,11 +139,11 @@ class Runner:
             self.bench.pair.kill()
         self.bench = None
 
-    def open(self, tag, options, second):
+    def open(self, tag, make, options, second):
         if self.bench and not self.bench.healthy():
             self.close()
         if not self.bench:
-            pair = Pair(f'check-{tag}', rdma=self.stack != 'rxe',
+            pair = make(f'check-{tag}', rdma=self.stack != 'rxe',
                         **options).start()
             try:
                 self.bench = Bench(pair, self.stack, second)
@@ -154,7 +154,8 @@ class Runner:
     def one(self, tag, module, name, test):
         start = time.monotonic()
         try:
-            self.open(tag, getattr(module, 'GUESTS', {}),
+            self.open(tag, getattr(module, 'PAIR', Pair),
+                      getattr(module, 'GUESTS', {}),
                       getattr(module, 'SECOND', None))
             test(self.bench)
             complaints = [oops(vm) for vm in self.bench.pair.vms

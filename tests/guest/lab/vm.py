@@ -27,7 +27,7 @@ class GuestGone(LabError):
     """The guest went away while something was asked of it."""
 
 
-def _die_with_parent():
+def die_with_parent():
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
@@ -136,18 +136,29 @@ class Vm:
         self.smp, self.mem = smp, mem
         self.machine, self.append = machine, append
         self.process = self.agent = self.qmp_channel = None
+        self.tag = name     # of the files that its QEMU writes
         self.log = LOGS / f'{name}.console'
         self.out = LOGS / name
 
+    def _root(self):
+        """(initramfs, kernel parameters, QEMU arguments) of its root."""
+        return (
+            self.kernel.initramfs, f'lab.modules={self.kernel.modules}',
+            ['-fsdev', 'local,id=root,path=/,security_model=none,'
+             'readonly=on,multidevs=remap',
+             '-device', 'virtio-9p-pci,fsdev=root,mount_tag=hostroot,addr=8',
+             '-fsdev', f'local,id=out,path={self.out},security_model=none',
+             '-device', 'virtio-9p-pci,fsdev=out,mount_tag=labout,addr=9'])
+
     def _command(self, fds):
+        initramfs, append, root = self._root()
         cmdline = ' '.join((
             'console=ttyS0 quiet panic=-1 mitigations=off nokaslr',
             'random.trust_cpu=on no_timer_check tsc=reliable nowatchdog',
             'audit=0 apparmor=0 selinux=0 cryptomgr.notests',
             'net.ifnames=0',
             f'lab.init={GUEST_TESTS}/guest/init.sh',
-            f'lab.modules={self.kernel.modules} lab.name={self.name}',
-            self.append))
+            f'lab.name={self.name}', append, self.append))
         command = [str(qemu_binary()), '-name', self.name]
         for directory in firmware_dirs():
             command += ['-L', directory]
@@ -157,12 +168,7 @@ class Vm:
             '-no-user-config', '-display', 'none', '-no-reboot',
             '-serial', f'file:{self.log}',
             '-kernel', str(self.kernel.vmlinux),
-            '-initrd', str(self.kernel.initramfs), '-append', cmdline,
-            '-fsdev', 'local,id=root,path=/,security_model=none,'
-            'readonly=on,multidevs=remap',
-            '-device', 'virtio-9p-pci,fsdev=root,mount_tag=hostroot,addr=8',
-            '-fsdev', f'local,id=out,path={self.out},security_model=none',
-            '-device', 'virtio-9p-pci,fsdev=out,mount_tag=labout,addr=9',
+            '-initrd', str(initramfs), '-append', cmdline, *root,
             '-device', 'virtio-rng-pci,addr=a',
             '-chardev', f'socket,id=agent,fd={fds[0]}',
             '-device', 'virtio-serial-pci,addr=b',
@@ -179,14 +185,14 @@ class Vm:
         qmp, qmp_far = socket.socketpair()
         fds = (agent_far.fileno(), qmp_far.fileno())
         command = self._command(fds)
-        (LOGS / f'{self.name}.cmdline').write_text(
+        (LOGS / f'{self.tag}.cmdline').write_text(
             shlex.join(command) + '\n')
-        with open(LOGS / f'{self.name}.qemu', 'wb') as errors:
+        with open(LOGS / f'{self.tag}.qemu', 'wb') as errors:
             # Only the main thread's death takes QEMU along: start guests
             # from there.
             self.process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=errors,
-                stderr=errors, pass_fds=fds, preexec_fn=_die_with_parent)
+                stderr=errors, pass_fds=fds, preexec_fn=die_with_parent)
         agent_far.close()
         qmp_far.close()
         self.agent = Channel(self.name, agent)
@@ -206,7 +212,7 @@ class Vm:
     def errors(self):
         """The last words of QEMU and of the guest's console."""
         said = []
-        for path in (LOGS / f'{self.name}.qemu', self.log):
+        for path in (LOGS / f'{self.tag}.qemu', self.log):
             try:
                 text = path.read_text(errors='replace').strip()
             except OSError:
@@ -300,6 +306,9 @@ class Job:
         answer = self.vm._ask(30, op='peek', job=self.number)
         return Result(self.cmd, answer['rc'], answer['out'],
                       time.monotonic() - self.began)
+
+    def alive(self):
+        return self.peek().rc is None
 
     def kill(self, number=9):
         self.vm._ask(30, op='kill', job=self.number, signal=number)

@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Guests that migrate from one QEMU process to another.
+
+The link between two such guests is a hub in a third QEMU, with two sockets
+for each guest: source and destination take turns.
+"""
+import concurrent.futures
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+
+from . import image
+from .pair import functions, net_up
+from .paths import LOGS, LabError, qemu_binary
+from .vm import Vm, die_with_parent
+
+UNLIMITED = 100 << 30       # bytes per second
+
+
+class Hub:
+    """A QEMU without a machine: what comes in at one port leaves at the
+    others."""
+
+    def __init__(self, tag, directory, ports, objects=()):
+        command = [str(qemu_binary()), '-machine', 'none', '-nodefaults',
+                   '-display', 'none']
+        for i in range(ports):
+            command += ['-netdev', f'stream,id=s{i},server=on,'
+                        f'addr.type=unix,addr.path={directory}/port{i}',
+                        '-netdev', f'hubport,id=h{i},hubid=0,netdev=s{i}']
+        for text in objects:
+            command += ['-object', text]
+        self.log = LOGS / f'{tag}-hub.qemu'
+        with open(self.log, 'wb') as errors:
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=errors,
+                stderr=errors, preexec_fn=die_with_parent)
+        end = time.monotonic() + 20
+        while not os.path.exists(f'{directory}/port{ports - 1}'):
+            if self.process.poll() is not None or time.monotonic() > end:
+                self.kill()
+                raise LabError(f'no hub:\n{self.log.read_text()}')
+            time.sleep(0.02)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+
+class Move:
+    """How a migration went; times are seconds."""
+
+    def __init__(self, info, stopped, resumed, total):
+        self.downtime = resumed - stopped
+        self.total = total
+        self.ram = info['ram']['transferred']
+        self.info = info
+
+    def __str__(self):
+        return (f'{self.total:.2f} s, downtime {self.downtime * 1000:.0f} '
+                f'ms, {self.ram / 1e6:.0f} MB')
+
+
+def _stamp(event):
+    at = event['timestamp']
+    return at['seconds'] + at['microseconds'] / 1e6
+
+
+class MovingVm(Vm):
+    """A guest with its root in memory. @devices: a function from the number
+    of the QEMU process, counted from 0, to QEMU arguments."""
+
+    def __init__(self, name, directory, devices, mem='512M', **options):
+        super().__init__(name, mem=mem, **options)
+        self.make_devices, self.directory = devices, directory
+        self.image = image.build()
+        self.number = -1
+        self.moves = []
+
+    def _root(self):
+        return self.image, '', []
+
+    def start(self, *extra):
+        self.number += 1
+        self.tag = f'{self.name}.{self.number % 2}'
+        self.log = LOGS / f'{self.tag}.console'
+        self.devices = self.make_devices(self.number) + list(extra)
+        return super().start()
+
+    def _hold(self):
+        return (self.process, self.agent, self.qmp_channel, self.tag,
+                self.log, self.devices)
+
+    def _be(self, held):
+        (self.process, self.agent, self.qmp_channel, self.tag, self.log,
+         self.devices) = held
+
+    def prepare_move(self):
+        """Start the destination; self becomes that, the source is
+        returned."""
+        source = self._hold()
+        self.start('-incoming', 'defer')
+        self.qmp('qmp_capabilities')
+        return source
+
+    def move(self, timeout=60, capabilities=(), source=None, uri=None):
+        """Migrate to a new QEMU process, as `migrate` and
+        `migrate-incoming` do it."""
+        began = time.monotonic()
+        source = source or self.prepare_move()
+        old = source[2]
+        path = f'{self.directory}/{self.name}.migrate'
+        uri = uri or f'unix:{path}'
+        wanted = [{'capability': c, 'state': True} for c in capabilities]
+
+        def tell(command, **arguments):
+            answer = old.call({'execute': command, 'arguments': arguments},
+                              timeout)
+            if 'error' in answer:
+                raise LabError(f'{command}: {answer["error"]["desc"]}')
+            return answer['return']
+
+        try:
+            if wanted:
+                tell('migrate-set-capabilities', capabilities=wanted)
+                self.qmp('migrate-set-capabilities', capabilities=wanted)
+            tell('migrate-set-parameters', **{'max-bandwidth': UNLIMITED})
+            self.qmp('migrate-incoming', uri=uri)
+            tell('migrate', uri=uri)
+            while True:
+                info = tell('query-migrate')
+                if info.get('status') == 'completed':
+                    break
+                if info.get('status') in ('failed', 'cancelled'):
+                    raise LabError(f'{self.name}: migration failed: '
+                                   f'{info.get("error-desc")}\n'
+                                   f'{self.errors()}')
+                if time.monotonic() - began > timeout:
+                    raise LabError(f'{self.name}: migration has no end: '
+                                   f'{info}')
+                if not self.alive():
+                    raise LabError(f'{self.name}: the destination ended\n'
+                                   f'{self.errors()}')
+                time.sleep(0.02)
+            stopped = _stamp(old.event('STOP', timeout))
+            resumed = _stamp(self.qmp_channel.event('RESUME', timeout))
+        except BaseException:
+            self.kill()
+            self._be(source)
+            raise
+        source[0].kill()
+        source[0].wait()
+        move = Move(info, stopped, resumed, time.monotonic() - began)
+        self.moves.append(move)
+        return move
+
+
+class MovingPair:
+    """Two guests that can migrate, in the place of a Pair."""
+
+    def __init__(self, tag, rdma=True, smp=1, mem='512M', extra=None,
+                 hub_objects=()):
+        self.tag = tag
+        self.directory = tempfile.mkdtemp(prefix='vrdma-')
+        self.hub = None
+        self.hub_objects = hub_objects
+        self.vms = []
+        for index in (1, 2):
+            self.vms.append(MovingVm(
+                f'{tag}-{index}', self.directory,
+                lambda number, i=index: self._devices(i, number, rdma,
+                                                      extra),
+                mem=mem, smp=smp))
+
+    def _devices(self, index, number, rdma, extra):
+        port = 2 * (index - 1) + number % 2
+        return ['-netdev', 'stream,id=n0,server=off,addr.type=unix,'
+                f'addr.path={self.directory}/port{port},reconnect-ms=50',
+                *(extra(index) if extra else []),
+                *functions(index, rdma)]
+
+    @property
+    def one(self):
+        return self.vms[0]
+
+    @property
+    def two(self):
+        return self.vms[1]
+
+    def start(self):
+        try:
+            self.hub = Hub(self.tag, self.directory, 4, self.hub_objects)
+            for vm in self.vms:
+                vm.start()
+            for index, vm in enumerate(self.vms, 1):
+                vm.wait_ready()
+                net_up(vm, index)
+        except BaseException:
+            self.kill()
+            raise
+        return self
+
+    def move_both(self, timeout=60, **options):
+        """Both migrate at the same time."""
+        sources = [vm.prepare_move() for vm in self.vms]
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            ends = [pool.submit(vm.move, timeout, source=source, **options)
+                    for vm, source in zip(self.vms, sources)]
+            return [end.result() for end in ends]
+
+    def kill(self):
+        for vm in self.vms:
+            vm.kill()
+        if self.hub:
+            self.hub.kill()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def __enter__(self):
+        return self.start()
+
+    def __exit__(self, *exc):
+        self.kill()

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Guests migrate back and forth between QEMU processes while programs of
+theirs use the device. No program notices more than a pause.
+
+MOVES in the environment says how often (3; the whole test is 10).
+"""
+import os
+import re
+import time
+
+from lab.moving import MovingPair
+from lab.pair import address
+from lab.runner import Skip
+
+PAIR = MovingPair
+GUESTS = {'smp': 2}
+MOVES = int(os.environ.get('MOVES') or 3)
+
+# 2.1 s, seven times: the other guests of the machine take their time, too.
+PATIENCE = '-k 19'
+
+
+def require_device(bench):
+    if bench.stack == 'rxe':
+        raise Skip('rxe is no device')
+
+
+def under_way(job, sign, seconds=30):
+    end = time.monotonic() + seconds
+    while not re.search(sign, job.peek().out):
+        assert time.monotonic() < end and job.alive(), str(job.peek())
+        time.sleep(0.1)
+
+
+def one_moves(bench):
+    bench.one.move()
+
+
+def both_move(bench):
+    bench.pair.move_both()
+
+
+def travel(bench, move, jobs, moves=MOVES):
+    """Move while the jobs run; each is still running afterwards."""
+    for i in range(moves):
+        move(bench)
+        for job in jobs:
+            assert job.alive(), f'ended at move {i}: {job.peek()}'
+        time.sleep(0.3)
+
+
+def verify_while(bench, move, options):
+    require_device(bench)
+    server, client = bench.verify_commands(
+        f'{PATIENCE} -r 1000000 -T 600 -V {options}')
+    jobs = bench.two.spawn(server, 18515), bench.one.spawn(f'exec {client}')
+    time.sleep(1)
+    travel(bench, move, jobs)
+    jobs[1].kill(15)
+    for job in reversed(jobs):
+        result = job.wait(60)
+        assert result.ok and '\nOK: ' in '\n' + result.out, str(result)
+        rounds = int(re.search(r'(\d+) rounds', result.out)[1])
+        assert rounds >= 2, str(result)
+
+
+def test_every_operation_while_one_guest_moves(bench):
+    verify_while(bench, one_moves, '-s 16384 -n 64 -q 4')
+
+
+def test_every_operation_while_both_guests_move(bench):
+    verify_while(bench, both_move, '-s 16384 -n 64 -q 2 -e')
+
+
+def test_large_messages_while_one_guest_moves(bench):
+    verify_while(bench, one_moves, '-s 1048576 -n 16 -q 1 -m 4096')
+
+
+def test_unsignalled_inline_and_unready_receivers_while_one_guest_moves(bench):
+    verify_while(bench, one_moves, '-s 2048 -n 256 -q 2 -u 8 -I 256 -R 2')
+
+
+def perftest_while(bench, move, tool):
+    require_device(bench)
+    seconds = 4 + 2 * MOVES
+    options = f'-F -D {seconds} -s 65536 -u 19 -d {{}} -x {{}}'
+    command = f'{tool} {options}'
+    jobs = (bench.two.spawn(bench.where(bench.two, command), 18515),
+            bench.one.spawn(f'{bench.where(bench.one, command)} '
+                            f'{address(2)}'))
+    time.sleep(1)
+    travel(bench, move, jobs)
+    for job in reversed(jobs):
+        result = job.wait(seconds + 60)
+        assert result.ok, str(result)
+        assert re.search(r'^\s*65536\s+\d+\s', result.out, re.M), str(result)
+
+
+def test_ib_write_bw_while_one_guest_moves(bench):
+    perftest_while(bench, one_moves, 'ib_write_bw')
+
+
+def test_ib_send_bw_while_both_guests_move(bench):
+    perftest_while(bench, both_move, 'ib_send_bw')
+
+
+def pings(job):
+    """How many rping has counted, by the last whole line it wrote."""
+    out = job.peek().out
+    numbers = re.findall(r'^ping data: rdma-ping-(\d+):.*\n', out, re.M)
+    return int(numbers[-1]) if numbers else 0
+
+
+def more_pings(job, than):
+    end = time.monotonic() + 30
+    while pings(job) <= than:
+        assert time.monotonic() < end and job.alive(), \
+            job.peek().out[-2000:]
+        time.sleep(0.05)
+
+
+def rping_while(bench, move):
+    """rping compares what comes back; it runs until it is told to end."""
+    require_device(bench)
+    server = bench.two.spawn(f'exec rping -s -a {address(2)} -V -S 10000')
+    bench.two.must('for i in $(seq 50); do rdma resource show cm_id | '
+                   'grep -q "state LISTEN" && exit 0; sleep 0.1; done; '
+                   'exit 1')
+    client = bench.one.spawn(
+        f'stdbuf -oL rping -c -a {address(2)} -V -v -S 10000 2>&1 | '
+        'stdbuf -oL cut -c 1-40')
+    more_pings(client, 0)
+    for _ in range(MOVES):
+        move(bench)
+        more_pings(client, pings(client))
+    client.kill(15)
+    for job in (client, server):
+        said = job.wait(20).out
+        assert 'mismatch' not in said and 'completion' not in said, \
+            said[-2000:]
+
+
+def test_rping_while_one_guest_moves(bench):
+    rping_while(bench, one_moves)
+
+
+def test_rping_while_both_guests_move(bench):
+    rping_while(bench, both_move)
