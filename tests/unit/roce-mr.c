@@ -148,8 +148,6 @@ static void test_fast_registration(void)
     post_reg(&p, mr, key, LINK_ALL_ACCESS);
     try_write(mr, &p, key, true);
     try_write(mr, &p, key ^ 1, false);
-    g_assert_cmpint(roce_mr_map(p.b->e, mr->attr.mrn, 0, 1, NULL, 0), ==,
-                    -EBUSY);
 
     /* Invalid at once; valid again only with a new mapping, by a new key */
     post_inv(&p, key);
@@ -199,6 +197,34 @@ static void test_register_use_invalidate_in_one_chain(void)
     link_expect(p.a, 3, RDMA_WC_SUCCESS);
     g_assert_true(link_same(mr, 10, p.bmr, 0, 5000));
     link_mr_map(mr);
+    link_mr_free(mr);
+    link_pair_free(&p);
+}
+
+/* As kernel users do that invalidate and register again in one chain. */
+static void test_mapped_anew_while_valid(void)
+{
+    LinkQpSpec spec = link_spec();
+    LinkPair p = link_pair(&spec);
+    LinkMr *mr = link_fast_mr(p.b, 8192);
+    uint32_t key = mr->attr.lkey;
+    RdmaSendWr reg = link_wr(RDMA_WR_REG_MR, 9, NULL);
+
+    link_mr_map(mr);
+    post_reg(&p, mr, key, LINK_ALL_ACCESS);
+    link_mr_map(mr);
+    try_write(mr, &p, key, true);
+    post_inv(&p, key);
+    post_reg(&p, mr, key ^ 1, LINK_ALL_ACCESS);
+    try_write(mr, &p, key ^ 1, true);
+
+    link_mr_map(mr);
+    reg.wr.reg.mrn = mr->attr.mrn;
+    reg.wr.reg.key = key;
+    reg.wr.reg.access = LINK_ALL_ACCESS;
+    link_post(p.b, p.bq, &reg);
+    g_assert_true(link_run(p.l, LINK_FOREVER));
+    link_expect(p.b, 9, RDMA_WC_MW_BIND_ERR);
     link_mr_free(mr);
     link_pair_free(&p);
 }
@@ -282,6 +308,8 @@ int main(int argc, char **argv)
     g_test_add_func("/roce/mr/create", test_create);
     g_test_add_func("/roce/mr/map", test_map);
     g_test_add_func("/roce/mr/fast-registration", test_fast_registration);
+    g_test_add_func("/roce/mr/mapped-anew-while-valid",
+                    test_mapped_anew_while_valid);
     g_test_add_func("/roce/mr/register-use-invalidate-in-one-chain",
                     test_register_use_invalidate_in_one_chain);
     g_test_add_func("/roce/mr/dma-mr", test_dma_mr);

@@ -55,9 +55,6 @@ int roce_mr_map(RoceEngine *e, uint32_t mrn, uint64_t iova, uint64_t length,
     if (mr->attr.type != RDMA_MR_FAST_REG) {
         return -EINVAL;
     }
-    if (mr->valid) {
-        return -EBUSY;
-    }
     if (npages > mr->attr.max_pages) {
         return -E2BIG;
     }

@@ -93,8 +93,6 @@ const char *roce_check_mr(const RoceEngine *e, const RoceMrImage *image)
                "it is not as a region with a page list is");
         return check_mapping(image, true, false);
     case RDMA_MR_FAST_REG:
-        BAD_IF(image->valid && image->pending,
-               "it is valid, and yet to be registered");
         BAD_IF(attr->npages > attr->max_pages ||
                image->pending_npages > attr->max_pages,
                "it has more pages than it may have");

@@ -103,16 +103,27 @@ static void test_fast_mr_as_local_memory(NetKind kind)
     qrdma_expect(p.a.scq, 4, RDMA_WC_LOC_PROT_ERR);
 }
 
-static void test_map_of_a_valid_mr_fails(NetKind kind)
+/* The mapping waits for REG_MR, and REG_MR for the end of the old one. */
+static void test_a_valid_mr_is_mapped_but_not_registered(NetKind kind)
 {
     NetPair p = net_pair(kind, RDMA_QPT_RC, NULL);
     QRdmaMr *mr = qrdma_alloc_mr(p.b.pd, NET_ACCESS_ALL, 16);
+    QRdmaMr old;
+    RdmaSendWr wr;
 
     fast_register(&p.b, mr, 0x7000100, 3000, NET_ACCESS_ALL);
-    g_assert_cmpint(qrdma_map_mr_sg(mr, 0x7000100, 3000), !=,
-                    VIRTIO_RDMA_S_OK);
+    old = *mr;
+    assert_ok(qrdma_map_mr_sg(mr, 0x9000200, 3000));
+    try_remote_write(&p, &old, true);
     invalidate(&p.b, mr->rkey);
+    wr = reg_wr(mr, mr->lkey, NET_ACCESS_ALL);
+    qrdma_post_send(p.b.qp, &wr);
+    qrdma_expect(p.b.scq, 0x1e6, RDMA_WC_SUCCESS);
+    try_remote_write(&p, mr, true);
+
     assert_ok(qrdma_map_mr_sg(mr, 0x7000100, 3000));
+    qrdma_post_send(p.b.qp, &wr);
+    qrdma_expect(p.b.scq, 0x1e6, RDMA_WC_MW_BIND_ERR);
 }
 
 static void test_reg_mr_rules(NetKind kind)
@@ -285,7 +296,8 @@ void add_net_mr_tests(void)
 {
     net_add_test("mr/fast-registration", test_fast_registration);
     net_add_test("mr/fast-mr-as-local-memory", test_fast_mr_as_local_memory);
-    net_add_test("mr/map-of-a-valid-mr-fails", test_map_of_a_valid_mr_fails);
+    net_add_test("mr/a-valid-mr-is-mapped-but-not-registered",
+                 test_a_valid_mr_is_mapped_but_not_registered);
     net_add_test("mr/reg-mr-rules", test_reg_mr_rules);
     net_add_test("mr/send-with-invalidate", test_send_with_invalidate);
     net_add_test("mr/invalidate-of-a-bad-key-is-refused",
