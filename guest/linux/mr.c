@@ -190,30 +190,35 @@ static int set_page(struct ib_mr *ibmr, u64 addr)
 	return 0;
 }
 
-/* May be called in atomic context. */
+/*
+ * The device learns of the mapping when it is to be registered: until then
+ * users may change iova, and do.
+ */
 int vrdma_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int nents,
 		    unsigned int *offset)
 {
-	struct virtio_rdma_map_mr_sg_req req = {};
-	struct virtio_rdma_map_mr_sg_rsp rsp;
 	struct vrdma_mr *mr = to_vmr(ibmr);
-	int mapped, ret;
 
 	if (!mr->pages || ibmr->page_size != VRDMA_PAGE_SIZE)
 		return -EINVAL;
 	mr->npages = 0;
-	mapped = ib_sg_to_pages(ibmr, sg, nents, offset, set_page);
-	if (mapped <= 0)
-		return mapped;
+	return ib_sg_to_pages(ibmr, sg, nents, offset, set_page);
+}
+
+/* May be called in atomic context. */
+int vrdma_commit_mapping(struct ib_mr *ibmr)
+{
+	struct virtio_rdma_map_mr_sg_req req = {};
+	struct virtio_rdma_map_mr_sg_rsp rsp;
+	struct vrdma_mr *mr = to_vmr(ibmr);
 
 	req.mrn = cpu_to_le32(mr->mrn);
 	req.npages = cpu_to_le32(mr->npages);
 	req.start = cpu_to_le64(ibmr->iova);
 	req.length = cpu_to_le64(ibmr->length);
 	req.pages = cpu_to_le64(mr->pages_dma);
-	ret = vrdma_ctrl(to_vdev(ibmr->device), VIRTIO_RDMA_CMD_MAP_MR_SG,
-			 &req, sizeof(req), &rsp, sizeof(rsp), VRDMA_ATOMIC);
-	return ret ? ret : mapped;
+	return vrdma_ctrl(to_vdev(ibmr->device), VIRTIO_RDMA_CMD_MAP_MR_SG,
+			  &req, sizeof(req), &rsp, sizeof(rsp), VRDMA_ATOMIC);
 }
 
 int vrdma_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)

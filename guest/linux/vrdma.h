@@ -340,6 +340,7 @@ struct ib_mr *vrdma_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type,
 			     u32 max_num_sg);
 int vrdma_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int nents,
 		    unsigned int *offset);
+int vrdma_commit_mapping(struct ib_mr *ibmr);
 int vrdma_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
 
 #endif /* VRDMA_H */

@@ -111,7 +111,7 @@ static int fill_op(struct vrdma_qp *qp, const struct ib_send_wr *wr,
 		wqe->wr.reg.key = cpu_to_le32(reg_wr(wr)->key);
 		wqe->wr.reg.access = cpu_to_le32(reg_wr(wr)->access &
 						 VRDMA_ACCESS_MR);
-		break;
+		return vrdma_commit_mapping(reg_wr(wr)->mr);
 	default:
 		return -EOPNOTSUPP;
 	}
