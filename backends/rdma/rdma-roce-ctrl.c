@@ -6,6 +6,7 @@
 #include "qemu/osdep.h"
 #include "qemu/rcu.h"
 #include "rdma/roce.h"
+#include "standard-headers/linux/virtio_rdma.h"
 #include "rdma-roce-int.h"
 
 /* GIDs */
@@ -93,6 +94,34 @@ static int rdma_roce_destroy_qp(RdmaBackend *rb, uint32_t qpn)
     return roce_qp_destroy(rdma_roce_engine(rb), qpn);
 }
 
+/* Multicast groups */
+
+static int rdma_roce_attach_mcast(RdmaBackend *rb, uint32_t qpn,
+                                  const uint8_t gid[RDMA_GID_LEN])
+{
+    return roce_mcast_attach(rdma_roce_engine(rb), qpn, gid);
+}
+
+static int rdma_roce_detach_mcast(RdmaBackend *rb, uint32_t qpn,
+                                  const uint8_t gid[RDMA_GID_LEN])
+{
+    return roce_mcast_detach(rdma_roce_engine(rb), qpn, gid);
+}
+
+/* Counters: RoceStats has the guest ABI's, in its order. */
+
+static unsigned rdma_roce_query_counters(RdmaBackend *rb, uint64_t *values)
+{
+    const RoceStats *stats = roce_stats(rdma_roce_engine(rb));
+
+    QEMU_BUILD_BUG_ON(sizeof(*stats) !=
+                      VIRTIO_RDMA_NUM_COUNTERS * sizeof(*values));
+    QEMU_BUILD_BUG_ON(offsetof(RoceStats, rx_mcast_frames) !=
+                      VIRTIO_RDMA_RX_MCAST_PACKETS * sizeof(*values));
+    memcpy(values, stats, sizeof(*stats));
+    return VIRTIO_RDMA_NUM_COUNTERS;
+}
+
 /* Work requests */
 
 static uint32_t rdma_roce_send_room(RdmaBackend *rb, uint32_t qpn)
@@ -146,6 +175,9 @@ void rdma_roce_ctrl_class_init(RdmaBackendClass *rbc)
     rbc->modify_qp = rdma_roce_modify_qp;
     rbc->query_qp = rdma_roce_query_qp;
     rbc->destroy_qp = rdma_roce_destroy_qp;
+    rbc->attach_mcast = rdma_roce_attach_mcast;
+    rbc->detach_mcast = rdma_roce_detach_mcast;
+    rbc->query_counters = rdma_roce_query_counters;
     rbc->send_room = rdma_roce_send_room;
     rbc->recv_room = rdma_roce_recv_room;
     rbc->post_send = rdma_roce_post_send;

@@ -67,6 +67,58 @@ static const VMStateInfo vmstate_info_gids = {
     .put = put_gids,
 };
 
+/* Multicast groups */
+
+static int put_mcast(QEMUFile *f, void *pv, size_t size,
+                     const VMStateField *field, JSONWriter *vmdesc)
+{
+    RdmaBackend *rb = pv;
+    RoceEngine *e = rdma_roce_engine(rb);
+    uint32_t max = rb->limits.max_mcast_grp;
+    g_autofree uint8_t (*gids)[RDMA_GID_LEN] = g_malloc_n(max, sizeof(*gids));
+
+    for (uint32_t qpn = 0; qpn < rb->limits.max_qp; qpn++) {
+        uint32_t n = roce_get_mcast(e, qpn, gids, max);
+
+        if (n) {
+            qemu_put_be32(f, qpn);
+            qemu_put_be32(f, n);
+            qemu_put_buffer(f, gids[0], n * sizeof(*gids));
+        }
+    }
+    /* No QP of a group has this number */
+    qemu_put_be32(f, RDMA_QPN_SMI);
+    return 0;
+}
+
+static int get_mcast(QEMUFile *f, void *pv, size_t size,
+                     const VMStateField *field)
+{
+    RoceEngine *e = rdma_roce_engine(pv);
+    uint8_t gid[RDMA_GID_LEN];
+    uint32_t qpn;
+
+    while ((qpn = qemu_get_be32(f)) != RDMA_QPN_SMI) {
+        uint32_t n = qemu_get_be32(f);
+
+        for (uint32_t i = 0; i < n; i++) {
+            if (qemu_get_buffer(f, gid, sizeof(gid)) != sizeof(gid) ||
+                roce_mcast_attach(e, qpn, gid)) {
+                error_report("rdma-roce: bad multicast group of queue pair "
+                             "%u in the migration stream", qpn);
+                return -EINVAL;
+            }
+        }
+    }
+    return 0;
+}
+
+static const VMStateInfo vmstate_info_mcast = {
+    .name = "rdma-roce multicast groups",
+    .get = get_mcast,
+    .put = put_mcast,
+};
+
 /* Counters: the guest sees two of them, and none of them goes back. */
 
 #define NUM_STATS (sizeof(RoceStats) / sizeof(uint64_t))
@@ -147,6 +199,7 @@ const VMStateDescription vmstate_rdma_roce = {
         VMSTATE_OBJECTS("mrs", vmstate_info_roce_mrs),
         VMSTATE_OBJECTS("srqs", vmstate_info_roce_srqs),
         VMSTATE_OBJECTS("qps", vmstate_info_roce_qps),
+        VMSTATE_OBJECTS("mcast", vmstate_info_mcast),
         VMSTATE_END_OF_LIST()
     },
     .subsections = (const VMStateDescription * const []) {

@@ -450,6 +450,8 @@ static bool rdma_roce_attach(RdmaBackend *rb, Error **errp)
         .gid_table_len = rb->limits.gid_table_len,
         .max_rd_atomic = rb->limits.max_rd_atomic,
         .max_srq = rb->limits.max_srq,
+        .max_mcast_grp = rb->limits.max_mcast_grp,
+        .max_mcast_qp_attach = rb->limits.max_mcast_qp_attach,
     };
     r->engine = roce_new(&config, &roce_ops, r);
     r->bh = qemu_bh_new(roce_bh, r);

@@ -4,7 +4,7 @@
  * on with them: fixed-width fields, cursors as indices. Whatever can be
  * worked out from these is kept elsewhere, and is made anew by the import.
  *
- * To move an engine: export its GIDs, MRs, SRQs and QPs between two calls
+ * To move an engine: export GIDs, MRs, SRQs, QPs and groups between two calls
  * into it, and import them, in this order, into one with the same RoceConfig
  * and a clock that goes on from the same value. Frames that are on their way
  * need not be taken along.
@@ -210,6 +210,13 @@ bool roce_get_gid(const RoceEngine *e, uint32_t index,
                   uint8_t gid[RDMA_GID_LEN], uint16_t *vlan);
 
 bool roce_has_mr(const RoceEngine *e, uint32_t mrn);
+/*
+ * The multicast groups of a QP, up to @max of them, in no order. Returns how
+ * many. roce_mcast_attach() takes them to another engine, behind the QPs.
+ */
+uint32_t roce_get_mcast(const RoceEngine *e, uint32_t qpn,
+                        uint8_t (*gids)[RDMA_GID_LEN], uint32_t max);
+
 bool roce_has_srq(const RoceEngine *e, uint32_t srqn);
 bool roce_has_qp(const RoceEngine *e, uint32_t qpn);
 

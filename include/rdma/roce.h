@@ -120,7 +120,10 @@ typedef struct RoceConfig {
     uint32_t max_mcast_qp_attach;   /* QPs per group */
 } RoceConfig;
 
-/* Counters since roce_new() or roce_reset(); frames, unless it says else. */
+/*
+ * Counters since roce_new() or roce_reset(); frames, unless it says else. In
+ * the order of the guest ABI: new ones come at the end.
+ */
 typedef struct RoceStats {
     uint64_t tx_frames;
     uint64_t tx_bytes;

@@ -76,6 +76,18 @@ static void move_qp(RoceEngine *from, RoceEngine *to, uint32_t qpn)
     roce_qp_image_clear(&image);
 }
 
+static void move_mcast(RoceEngine *from, RoceEngine *to, uint32_t qpn)
+{
+    uint8_t gids[8][RDMA_GID_LEN];
+    uint32_t i, n = roce_get_mcast(from, qpn, gids, G_N_ELEMENTS(gids));
+
+    for (i = 0; i < n; i++) {
+        g_assert_cmpint(roce_mcast_attach(to, qpn, gids[i]), ==, 0);
+    }
+    g_assert_cmpuint(roce_get_mcast(to, qpn, gids, G_N_ELEMENTS(gids)), ==,
+                     n);
+}
+
 void link_move(LinkNode *n)
 {
     RoceEngine *from = n->e;
@@ -97,6 +109,7 @@ void link_move(LinkNode *n)
     }
     for (i = 0; i < link_config.max_qp; i++) {
         move_qp(from, to, i);
+        move_mcast(from, to, i);
     }
     roce_import_stats(to, roce_stats(from));
     /* Nothing of the old one may be used any more */

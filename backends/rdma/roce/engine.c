@@ -44,6 +44,7 @@ RoceEngine *roce_new(const RoceConfig *config, const RoceOps *ops,
     e->gids = g_new0(RoceGid, config->gid_table_len);
     e->gid_valid = g_new0(bool, config->gid_table_len);
     e->gid_set = g_hash_table_new(roce_gid_hash, own_gid_equal);
+    e->mcast = roce_mcast_table_new();
     e->mrs = g_new0(RoceMr *, (size_t)config->max_mr + 1);
     e->qps = g_new0(RoceQp *, config->max_qp);
     e->srqs = g_new0(RoceSrq *, config->max_srq);
@@ -96,6 +97,7 @@ void roce_free(RoceEngine *e)
     roce_reset(e);
     g_hash_table_destroy(e->cqs);
     g_hash_table_destroy(e->gid_set);
+    g_hash_table_destroy(e->mcast);
     g_free(e->timers);
     g_free(e->srqs);
     g_free(e->qps);
@@ -197,8 +199,11 @@ bool roce_is_ours(const RoceEngine *e, const uint8_t *frame, size_t len)
     uint8_t dgid[RDMA_GID_LEN];
     uint16_t vlan;
 
-    return roce_peek(frame, len, dgid, &vlan) &&
-           roce_gid_is_own(e, dgid, vlan);
+    if (!roce_peek(frame, len, dgid, &vlan)) {
+        return false;
+    }
+    return roce_gid_is_multicast(dgid) ? roce_mcast_find(e, dgid, vlan) != NULL
+                                       : roce_gid_is_own(e, dgid, vlan);
 }
 
 bool roce_path_init(const RoceEngine *e, const RdmaAv *av, uint32_t sqpn,

@@ -80,22 +80,25 @@ bool roce_frame_map(RoceEngine *e, RoceTxFrame *frame, const RoceMr *mr,
     return true;
 }
 
-void roce_frame_finish(RoceTx *tx)
+void roce_frame_headers(RoceTx *tx)
 {
     RoceTxFrame *frame = tx->frame;
-    size_t hdr_len, trailer_len;
 
-    hdr_len = roce_build(frame->hdr, tx->path, &tx->bth, tx->len);
     frame->iov[0].iov_base = frame->hdr;
-    frame->iov[0].iov_len = hdr_len;
-    if (tx->local) {
-        return;
-    }
-    trailer_len = roce_icrc_trailer(frame->hdr, hdr_len, tx->path->is_ipv4,
-                                    frame->iov + 1, frame->iovcnt - 1,
-                                    frame->trailer);
-    frame->iov[frame->iovcnt].iov_base = frame->trailer;
-    frame->iov[frame->iovcnt].iov_len = trailer_len;
+    frame->iov[0].iov_len = roce_build(frame->hdr, tx->path, &tx->bth,
+                                       tx->len);
+    frame->size += frame->iov[0].iov_len;
+}
+
+void roce_frame_trailer(RoceTx *tx)
+{
+    RoceTxFrame *frame = tx->frame;
+    struct iovec *last = &frame->iov[frame->iovcnt];
+
+    last->iov_base = frame->trailer;
+    last->iov_len = roce_icrc_trailer(frame->hdr, frame->iov[0].iov_len,
+                                      tx->path->is_ipv4, frame->iov + 1,
+                                      frame->iovcnt - 1, frame->trailer);
     frame->iovcnt++;
-    frame->size += hdr_len + trailer_len;
+    frame->size += last->iov_len;
 }

@@ -136,6 +136,7 @@ void roce_qp_free(RoceQp *qp)
 
     roce_qp_unlink(qp);
     roce_timer_remove(qp);
+    roce_mcast_leave_all(qp);
     cq_put(e, qp->send_cq);
     cq_put(e, qp->recv_cq);
     if (qp->srq) {

@@ -53,6 +53,12 @@ typedef struct RoceGid {
     uint16_t vlan;
 } RoceGid;
 
+/* A multicast group and its QPs, at least one. */
+typedef struct RoceMcast {
+    uint8_t gid[RDMA_GID_LEN];
+    GPtrArray *qps;                 /* of RoceQp */
+} RoceMcast;
+
 /* A CQ that QPs use. */
 typedef struct RoceCq {
     uint32_t cqn;
@@ -133,6 +139,7 @@ struct RoceEngine {
     uint8_t vlans[512];             /* one bit for each VLAN with a GID */
     uint32_t gid_serial;            /* changes with every path change */
 
+    GHashTable *mcast;              /* group GID to RoceMcast */
     RoceMr **mrs;                   /* by mrn */
     RoceQp **qps;                   /* by qpn */
     RoceSrq **srqs;                 /* by srqn */
@@ -163,6 +170,7 @@ typedef struct RoceTx {
     RocePath ud_path;
     bool routed;                    /* @path can be used */
     bool local;                     /* and leads back to this engine */
+    const RoceQp *mcast;            /* of whom this is a multicast, or NULL */
     uint32_t len;                   /* bytes of payload */
 } RoceTx;
 
@@ -344,8 +352,9 @@ bool roce_frame_map(RoceEngine *e, RoceTxFrame *frame, const RoceMr *mr,
                     uint64_t addr, uint32_t len);
 void roce_frame_data(RoceTxFrame *frame, const void *data, uint32_t len);
 void roce_frame_unmap(RoceEngine *e, RoceTxFrame *frame);
-/* Write the headers and, unless @tx->local, the ICRC. */
-void roce_frame_finish(RoceTx *tx);
+/* Put the headers in front, and then pad and ICRC behind. */
+void roce_frame_headers(RoceTx *tx);
+void roce_frame_trailer(RoceTx *tx);
 
 /* sched.c */
 /* Put @qp on the list of QPs that roce_poll_tx() looks at. */
@@ -424,6 +433,14 @@ void roce_resp_replay(RoceQp *qp, const RocePacket *pkt);
 /* The oldest resource whose answer is not complete, or NULL. */
 RoceResource *roce_resp_pending(RoceQp *qp);
 
+/* mcast.c */
+GHashTable *roce_mcast_table_new(void);
+/* The group of a GID, if there is one and the port is in @vlan. */
+const RoceMcast *roce_mcast_find(const RoceEngine *e,
+                                 const uint8_t gid[RDMA_GID_LEN],
+                                 uint16_t vlan);
+void roce_mcast_leave_all(RoceQp *qp);
+
 /* ud.c: UD and GSI */
 bool roce_ud_tx(RoceQp *qp, RoceTx *tx);
 void roce_ud_rx(RoceQp *qp, const RocePacket *pkt);
@@ -431,5 +448,8 @@ void roce_ud_rx(RoceQp *qp, const RocePacket *pkt);
 /* rx.c */
 /* Give a checked packet to the QP it is for. */
 void roce_deliver(RoceEngine *e, const RocePacket *pkt, int64_t now);
+/* Give the QPs of a group their copies of what QP @from sends to it. */
+void roce_deliver_copies(RoceEngine *e, const RocePacket *pkt,
+                         const RoceQp *from);
 
 #endif /* ROCE_INT_H */

@@ -42,6 +42,69 @@ static bool from_peer(RoceQp *qp, const RocePath *path)
            path->vlan == qp->path.vlan;
 }
 
+/* The top bit says full or limited member; we are full (IBTA 10.9.3). */
+static bool pkey_ok(RoceEngine *e, const RocePacket *pkt)
+{
+    if ((pkt->bth.pkey ^ RDMA_DEFAULT_PKEY) & 0x7fff) {
+        e->stats.bad_pkey++;
+        e->stats.rx_dropped++;
+        return false;
+    }
+    return true;
+}
+
+void roce_deliver_copies(RoceEngine *e, const RocePacket *pkt,
+                         const RoceQp *from)
+{
+    const RoceMcast *group = roce_mcast_find(e, pkt->path.dgid,
+                                             pkt->path.vlan);
+    guint i;
+
+    if (!group || pkt->bth.dqpn != RDMA_QPN_MCAST) {
+        return;
+    }
+    e->stats.loopback_frames++;
+    for (i = 0; i < group->qps->len; i++) {
+        RoceQp *qp = group->qps->pdata[i];
+
+        if ((qp != from || !qp->init.block_mcast_loopback) &&
+            state_receives(qp, true)) {
+            roce_ud_rx(qp, pkt);
+        }
+    }
+    roce_settle(e);
+}
+
+/*
+ * Each QP of the group gets its copy, or not: no buffer or a wrong Q_Key is
+ * one QP's own matter (IBTA 9.6.1.3, 10.5.2). The network may bring back what
+ * this port sent; its QPs had their copies then.
+ */
+static void rx_multicast(RoceEngine *e, const RocePacket *pkt)
+{
+    const RoceMcast *group = roce_mcast_find(e, pkt->path.dgid,
+                                             pkt->path.vlan);
+    guint i;
+
+    if (!group || pkt->info->transport != ROCE_UD ||
+        memcmp(pkt->path.smac, e->mac, RDMA_MAC_LEN) == 0) {
+        e->stats.rx_dropped++;
+        return;
+    }
+    if (!pkey_ok(e, pkt)) {
+        return;
+    }
+    e->stats.rx_mcast_frames++;
+    for (i = 0; i < group->qps->len; i++) {
+        RoceQp *qp = group->qps->pdata[i];
+
+        if (state_receives(qp, true)) {
+            roce_ud_rx(qp, pkt);
+        }
+    }
+    roce_settle(e);
+}
+
 void roce_deliver(RoceEngine *e, const RocePacket *pkt, int64_t now)
 {
     RoceQp *qp = roce_qp_find(e, pkt->bth.dqpn);
@@ -52,10 +115,7 @@ void roce_deliver(RoceEngine *e, const RocePacket *pkt, int64_t now)
         e->stats.rx_dropped++;
         return;
     }
-    /* The top bit says full or limited member; we are full (IBTA 10.9.3) */
-    if ((pkt->bth.pkey ^ RDMA_DEFAULT_PKEY) & 0x7fff) {
-        e->stats.bad_pkey++;
-        e->stats.rx_dropped++;
+    if (!pkey_ok(e, pkt)) {
         return;
     }
     if (roce_is_ud(qp)) {
@@ -88,5 +148,9 @@ void roce_rx(RoceEngine *e, const uint8_t *frame, size_t len, int64_t now)
         e->stats.rx_icrc_errors++;
         return;
     }
-    roce_deliver(e, &pkt, now);
+    if (pkt.bth.dqpn == RDMA_QPN_MCAST) {
+        rx_multicast(e, &pkt);
+    } else {
+        roce_deliver(e, &pkt, now);
+    }
 }

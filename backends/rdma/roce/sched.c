@@ -33,6 +33,7 @@ static bool qp_tx(RoceQp *qp, int64_t now, RoceTx *tx)
     memset(&tx->bth, 0, sizeof(tx->bth));
     tx->bth.pkey = RDMA_DEFAULT_PKEY;
     tx->len = 0;
+    tx->mcast = NULL;
 
     switch (qp->s.attr.qp_state) {
     case RDMA_QPS_SQE:
@@ -79,7 +80,7 @@ static void end_turn(RoceQp *qp, uint32_t len)
     g_queue_push_tail_link(&e->active, &qp->link);
 }
 
-/* The destination is the engine itself. */
+/* The destination is, or may be among others, the engine itself. */
 static void loop_back(RoceEngine *e, RoceTx *tx, int64_t now)
 {
     RoceTxFrame *frame = tx->frame;
@@ -104,14 +105,19 @@ static void loop_back(RoceEngine *e, RoceTx *tx, int64_t now)
             off += frame->iov[i].iov_len;
         }
     }
-    e->stats.loopback_frames++;
-    roce_deliver(e, &pkt, now);
+    if (tx->mcast) {
+        roce_deliver_copies(e, &pkt, tx->mcast);
+    } else {
+        e->stats.loopback_frames++;
+        roce_deliver(e, &pkt, now);
+    }
 }
 
 bool roce_poll_tx(RoceEngine *e, int64_t now, RoceTxFrame *frame)
 {
     unsigned budget = ROCE_LOOPBACK_BUDGET;
     RoceTx tx = { .frame = frame };
+    bool to_wire, to_self;
     RoceQp *qp;
 
     /* The owner goes on until there is nothing: no need to tell it */
@@ -126,17 +132,22 @@ bool roce_poll_tx(RoceEngine *e, int64_t now, RoceTxFrame *frame)
         }
         end_turn(qp, tx.len);
         /* Without a link, or with its GID gone, a QP talks to the void */
-        if (tx.routed && !tx.local && e->link_up) {
-            roce_frame_finish(&tx);
+        to_wire = tx.routed && !tx.local && e->link_up;
+        to_self = tx.routed && (tx.local || (tx.mcast && g_hash_table_size(e->mcast)));
+        if (to_wire || to_self) {
+            roce_frame_headers(&tx);
+        }
+        if (to_self) {
+            loop_back(e, &tx, now);
+        }
+        if (to_wire) {
+            roce_frame_trailer(&tx);
             roce_settle(e);
             e->stats.tx_frames++;
             e->stats.tx_bytes += frame->size;
+            e->stats.tx_mcast_frames += tx.mcast != NULL;
             e->out = true;
             return true;
-        }
-        if (tx.routed && tx.local) {
-            roce_frame_finish(&tx);
-            loop_back(e, &tx, now);
         }
         roce_tx_done(e, frame);
         if (--budget == 0) {

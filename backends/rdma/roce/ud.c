@@ -44,7 +44,12 @@ static RdmaWcStatus build_datagram(RoceQp *qp, const RoceSendWqe *wqe,
     }
     tx->path = &tx->ud_path;
     tx->routed = true;
-    tx->local = roce_gid_is_own(e, tx->ud_path.dgid, tx->ud_path.vlan);
+    if (roce_gid_is_multicast(tx->ud_path.dgid)) {
+        tx->local = false;
+        tx->mcast = qp;
+    } else {
+        tx->local = roce_gid_is_own(e, tx->ud_path.dgid, tx->ud_path.vlan);
+    }
     tx->len = wqe->length;
     tx->bth.opcode = ROCE_UD | (wqe->opcode == RDMA_WR_SEND_WITH_IMM ?
                                 ROCE_SEND_ONLY_IMM : ROCE_SEND_ONLY);
@@ -142,7 +147,9 @@ void roce_ud_rx(RoceQp *qp, const RocePacket *pkt)
         e->stats.rx_dropped++;
         return;
     }
-    if (!roce_gid_is_own(e, pkt->path.dgid, pkt->path.vlan) ||
+    /* A multicast's group was looked at */
+    if ((pkt->bth.dqpn != RDMA_QPN_MCAST &&
+         !roce_gid_is_own(e, pkt->path.dgid, pkt->path.vlan)) ||
         !buffer_ready(qp, len)) {
         e->stats.rx_dropped++;
         return;
