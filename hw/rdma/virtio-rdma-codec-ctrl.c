@@ -121,6 +121,21 @@ static void put_qp_attr(uint8_t *p, const RdmaQpAttr *attr)
     put_ah_attr(AT(p, virtio_rdma_qp_attr, alt_ah_attr), &attr->alt_ah_attr);
 }
 
+static void get_user_mr(const uint8_t *p, VirtIORdmaReq *req)
+{
+    req->mr.pdn = GET32(p, virtio_rdma_reg_user_mr_req, pdn);
+    req->mr.access = GET32(p, virtio_rdma_reg_user_mr_req, access);
+    req->mr.start = GET64(p, virtio_rdma_reg_user_mr_req, start);
+    req->mr.pages = (VirtIORdmaPages) {
+        .iova = GET64(p, virtio_rdma_reg_user_mr_req, virt_addr),
+        .length = GET64(p, virtio_rdma_reg_user_mr_req, length),
+        .table = GET64(p, virtio_rdma_reg_user_mr_req, pages),
+        .npages = GET32(p, virtio_rdma_reg_user_mr_req, npages),
+        .page_shift = GET32(p, virtio_rdma_reg_user_mr_req, page_shift),
+        .levels = GET32(p, virtio_rdma_reg_user_mr_req, levels),
+    };
+}
+
 void virtio_rdma_packed_get_request(uint8_t cmd, const uint8_t *p,
                                     VirtIORdmaReq *req)
 {
@@ -149,19 +164,20 @@ void virtio_rdma_packed_get_request(uint8_t cmd, const uint8_t *p,
         break;
     case VIRTIO_RDMA_CMD_MAP_MR_SG:
         req->map_mr.mrn = GET32(p, virtio_rdma_map_mr_sg_req, mrn);
-        req->map_mr.npages = GET32(p, virtio_rdma_map_mr_sg_req, npages);
-        req->map_mr.start = GET64(p, virtio_rdma_map_mr_sg_req, start);
-        req->map_mr.length = GET64(p, virtio_rdma_map_mr_sg_req, length);
-        req->map_mr.pages = GET64(p, virtio_rdma_map_mr_sg_req, pages);
+        req->map_mr.pages = (VirtIORdmaPages) {
+            .iova = GET64(p, virtio_rdma_map_mr_sg_req, start),
+            .length = GET64(p, virtio_rdma_map_mr_sg_req, length),
+            .table = GET64(p, virtio_rdma_map_mr_sg_req, pages),
+            .npages = GET32(p, virtio_rdma_map_mr_sg_req, npages),
+        };
         break;
     case VIRTIO_RDMA_CMD_REG_USER_MR:
-        req->mr.pdn = GET32(p, virtio_rdma_reg_user_mr_req, pdn);
-        req->mr.access = GET32(p, virtio_rdma_reg_user_mr_req, access);
-        req->mr.start = GET64(p, virtio_rdma_reg_user_mr_req, start);
-        req->mr.length = GET64(p, virtio_rdma_reg_user_mr_req, length);
-        req->mr.virt_addr = GET64(p, virtio_rdma_reg_user_mr_req, virt_addr);
-        req->mr.pages = GET64(p, virtio_rdma_reg_user_mr_req, pages);
-        req->mr.npages = GET32(p, virtio_rdma_reg_user_mr_req, npages);
+        get_user_mr(p, req);
+        break;
+    case VIRTIO_RDMA_CMD_REREG_MR:
+        get_user_mr(AT(p, virtio_rdma_rereg_mr_req, mr), req);
+        req->mr.mrn = GET32(p, virtio_rdma_rereg_mr_req, mrn);
+        req->mr.flags = GET32(p, virtio_rdma_rereg_mr_req, flags);
         break;
     case VIRTIO_RDMA_CMD_DEREG_MR:
         req->destroy.id = GET32(p, virtio_rdma_dereg_mr_req, mrn);
@@ -185,6 +201,8 @@ void virtio_rdma_packed_get_request(uint8_t cmd, const uint8_t *p,
             .max_inline_data = GET32(p, virtio_rdma_create_qp_req,
                                      max_inline_data),
         };
+        req->create_qp.flags = GET32(p, virtio_rdma_create_qp_req, flags);
+        req->create_qp.srqn = GET32(p, virtio_rdma_create_qp_req, srqn);
         break;
     case VIRTIO_RDMA_CMD_MODIFY_QP:
         req->qp.qpn = GET32(p, virtio_rdma_modify_qp_req, qpn);
@@ -215,6 +233,34 @@ void virtio_rdma_packed_get_request(uint8_t cmd, const uint8_t *p,
     case VIRTIO_RDMA_CMD_REQ_NOTIFY_CQ:
         req->notify.cqn = GET32(p, virtio_rdma_req_notify_cq_req, cqn);
         req->notify.flags = GET32(p, virtio_rdma_req_notify_cq_req, flags);
+        break;
+    case VIRTIO_RDMA_CMD_CREATE_SRQ:
+        req->srq.pdn = GET32(p, virtio_rdma_create_srq_req, pdn);
+        req->srq.max_wr = GET32(p, virtio_rdma_create_srq_req, max_wr);
+        req->srq.max_sge = GET32(p, virtio_rdma_create_srq_req, max_sge);
+        req->srq.limit = GET32(p, virtio_rdma_create_srq_req, limit);
+        break;
+    case VIRTIO_RDMA_CMD_MODIFY_SRQ:
+        req->srq.srqn = GET32(p, virtio_rdma_modify_srq_req, srqn);
+        req->srq.limit = GET32(p, virtio_rdma_modify_srq_req, limit);
+        break;
+    case VIRTIO_RDMA_CMD_QUERY_SRQ:
+        req->srq.srqn = GET32(p, virtio_rdma_srqn, srqn);
+        break;
+    case VIRTIO_RDMA_CMD_DESTROY_SRQ:
+        req->destroy.id = GET32(p, virtio_rdma_srqn, srqn);
+        break;
+    case VIRTIO_RDMA_CMD_ALLOC_MW:
+        req->alloc_mw.pdn = GET32(p, virtio_rdma_alloc_mw_req, pdn);
+        req->alloc_mw.type = GET32(p, virtio_rdma_alloc_mw_req, type);
+        break;
+    case VIRTIO_RDMA_CMD_DEALLOC_MW:
+        req->destroy.id = GET32(p, virtio_rdma_dealloc_mw_req, mwn);
+        break;
+    case VIRTIO_RDMA_CMD_ATTACH_MCAST:
+    case VIRTIO_RDMA_CMD_DETACH_MCAST:
+        req->mcast.qpn = GET32(p, virtio_rdma_mcast_req, qpn);
+        GET_BYTES(req->mcast.gid, p, virtio_rdma_mcast_req, gid);
         break;
     }
 }
@@ -256,6 +302,7 @@ void virtio_rdma_packed_put_response(uint8_t cmd, uint8_t *p,
     case VIRTIO_RDMA_CMD_GET_DMA_MR:
     case VIRTIO_RDMA_CMD_CREATE_MR:
     case VIRTIO_RDMA_CMD_REG_USER_MR:
+    case VIRTIO_RDMA_CMD_REREG_MR:
         PUT32(p, virtio_rdma_mr_rsp, mrn, rsp->mr.mrn);
         PUT32(p, virtio_rdma_mr_rsp, lkey, rsp->mr.lkey);
         PUT32(p, virtio_rdma_mr_rsp, rkey, rsp->mr.rkey);
@@ -271,6 +318,20 @@ void virtio_rdma_packed_put_response(uint8_t cmd, uint8_t *p,
         break;
     case VIRTIO_RDMA_CMD_QUERY_PKEY:
         PUT16(p, virtio_rdma_query_pkey_rsp, pkey, rsp->query_pkey.pkey);
+        break;
+    case VIRTIO_RDMA_CMD_CREATE_SRQ:
+        PUT32(p, virtio_rdma_srqn, srqn, rsp->create.id);
+        break;
+    case VIRTIO_RDMA_CMD_QUERY_SRQ:
+        PUT32(p, virtio_rdma_query_srq_rsp, max_wr,
+              rsp->query_srq.attr.max_wr);
+        PUT32(p, virtio_rdma_query_srq_rsp, max_sge,
+              rsp->query_srq.attr.max_sge);
+        PUT32(p, virtio_rdma_query_srq_rsp, limit, rsp->query_srq.attr.limit);
+        break;
+    case VIRTIO_RDMA_CMD_ALLOC_MW:
+        PUT32(p, virtio_rdma_alloc_mw_rsp, mwn, rsp->mw.mwn);
+        PUT32(p, virtio_rdma_alloc_mw_rsp, rkey, rsp->mw.rkey);
         break;
     }
 }
@@ -321,6 +382,6 @@ virtio_rdma_packed_cmds[VIRTIO_RDMA_CMD_MAX + 1] = {
     CMD(DETACH_MCAST, sizeof(struct virtio_rdma_mcast_req), 0),
     CMD(QUERY_COUNTERS, sizeof(struct virtio_rdma_query_counters_req),
         VIRTIO_RDMA_NUM_COUNTERS * sizeof(uint64_t)),
-    CMD(REREG_MR, sizeof(struct virtio_rdma_rereg_mr_req),
+    CMD(REREG_MR, offsetof(struct virtio_rdma_rereg_mr_req, mr.page_shift),
         sizeof(struct virtio_rdma_mr_rsp)),
 };

@@ -39,7 +39,8 @@ void virtio_rdma_packed_put_response(uint8_t cmd, uint8_t *p,
                                      const VirtIORdmaRsp *rsp);
 
 /* Work queue elements and completions */
-void virtio_rdma_packed_get_send(const uint8_t *p, bool ud, RdmaSendWr *wr);
+void virtio_rdma_packed_get_send(const uint8_t *p, bool ud, RdmaSendWr *wr,
+                                 VirtIORdmaPages *pages);
 void virtio_rdma_packed_get_recv(const uint8_t *p, RdmaRecvWr *wr);
 void virtio_rdma_packed_get_sges(const uint8_t *p, uint32_t n, RdmaSge *sge);
 void virtio_rdma_packed_put_cqe(uint8_t *p, const RdmaWc *wc);

@@ -30,7 +30,8 @@ static void get_ud(const uint8_t *p, RdmaSendWr *wr)
     av->ah_flags = 0;
 }
 
-void virtio_rdma_packed_get_send(const uint8_t *p, bool ud, RdmaSendWr *wr)
+void virtio_rdma_packed_get_send(const uint8_t *p, bool ud, RdmaSendWr *wr,
+                                 VirtIORdmaPages *pages)
 {
     wr->wr_id = GET64(p, virtio_rdma_sq_wqe, wr_id);
     wr->opcode = GET32(p, virtio_rdma_sq_wqe, opcode);
@@ -76,6 +77,20 @@ void virtio_rdma_packed_get_send(const uint8_t *p, bool ud, RdmaSendWr *wr)
         wr->wr.reg.mrn = GET32(p, virtio_rdma_sq_wqe, wr.reg.mrn);
         wr->wr.reg.key = GET32(p, virtio_rdma_sq_wqe, wr.reg.key);
         wr->wr.reg.access = GET32(p, virtio_rdma_sq_wqe, wr.reg.access);
+        *pages = (VirtIORdmaPages) {
+            .iova = GET64(p, virtio_rdma_sq_wqe, wr.reg.start),
+            .length = GET64(p, virtio_rdma_sq_wqe, wr.reg.length),
+            .table = GET64(p, virtio_rdma_sq_wqe, wr.reg.pages),
+            .npages = GET32(p, virtio_rdma_sq_wqe, wr.reg.npages),
+        };
+        break;
+    case RDMA_WR_BIND_MW:
+        wr->wr.bind.rkey = GET32(p, virtio_rdma_sq_wqe, wr.bind.rkey);
+        wr->wr.bind.new_rkey = GET32(p, virtio_rdma_sq_wqe, wr.bind.new_rkey);
+        wr->wr.bind.lkey = GET32(p, virtio_rdma_sq_wqe, wr.bind.lkey);
+        wr->wr.bind.access = GET32(p, virtio_rdma_sq_wqe, wr.bind.access);
+        wr->wr.bind.addr = GET64(p, virtio_rdma_sq_wqe, wr.bind.addr);
+        wr->wr.bind.length = GET64(p, virtio_rdma_sq_wqe, wr.bind.length);
         break;
     }
 }

@@ -24,6 +24,16 @@
 /* Room for a WQE of any codec without SGEs and inline data, in bytes. */
 #define VIRTIO_RDMA_WQE_ROOM 128
 
+/* The pages of a region as the driver tells of them; nothing is checked. */
+typedef struct VirtIORdmaPages {
+    uint64_t iova;
+    uint64_t length;                /* bytes */
+    uint64_t table;                 /* DMA address of the list, or the root */
+    uint32_t npages;
+    uint32_t page_shift;            /* 0: RDMA_PAGE_SHIFT */
+    uint32_t levels;                /* of tables; 0: a list */
+} VirtIORdmaPages;
+
 /* A control request; which member counts is up to the command. */
 typedef union VirtIORdmaReq {
     struct {
@@ -36,24 +46,30 @@ typedef union VirtIORdmaReq {
     struct {
         uint32_t id;
     } destroy;
-    /* GET_DMA_MR, CREATE_MR and REG_USER_MR */
+    /* GET_DMA_MR, CREATE_MR, REG_USER_MR and REREG_MR */
     struct {
+        uint32_t mrn;
+        uint32_t flags;             /* VIRTIO_RDMA_REREG_* */
         uint32_t pdn;
         uint32_t access;
         uint32_t max_num_sg;
         uint64_t start;
-        uint64_t length;
-        uint64_t virt_addr;
-        uint64_t pages;
-        uint32_t npages;
+        VirtIORdmaPages pages;
     } mr;
     struct {
         uint32_t mrn;
-        uint32_t npages;
-        uint64_t start;
-        uint64_t length;
-        uint64_t pages;
+        VirtIORdmaPages pages;
     } map_mr;
+    struct {
+        uint32_t pdn;
+        uint32_t type;
+    } alloc_mw;
+    /* CREATE_SRQ and MODIFY_SRQ */
+    RdmaSrqAttr srq;
+    struct {
+        uint32_t qpn;
+        uint8_t gid[RDMA_GID_LEN];
+    } mcast;
     struct {
         uint32_t pdn;
         uint8_t qp_type;
@@ -61,6 +77,8 @@ typedef union VirtIORdmaReq {
         uint32_t send_cqn;
         uint32_t recv_cqn;
         RdmaQpCap cap;
+        uint32_t flags;             /* VIRTIO_RDMA_QP_* */
+        uint32_t srqn;
     } create_qp;
     /* MODIFY_QP and QUERY_QP */
     struct {
@@ -106,6 +124,13 @@ typedef union VirtIORdmaRsp {
     struct {
         uint32_t npages;
     } map_mr;
+    struct {
+        uint32_t mwn;
+        uint32_t rkey;
+    } mw;
+    struct {
+        RdmaSrqAttr attr;
+    } query_srq;
     struct {
         RdmaQpAttr attr;
     } query_qp;
@@ -153,8 +178,10 @@ struct VirtIORdmaCodec {
     /*
      * The fixed part of a WQE, send_wqe_size (recv_wqe_size) bytes. Status and
      * lists of @wr stay as they are. @ud: each WR brings its own address.
+     * @pages is filled in for REG_MR.
      */
-    void (*get_send)(const uint8_t *buf, bool ud, RdmaSendWr *wr);
+    void (*get_send)(const uint8_t *buf, bool ud, RdmaSendWr *wr,
+                     VirtIORdmaPages *pages);
     void (*get_recv)(const uint8_t *buf, RdmaRecvWr *wr);
     void (*get_sges)(const uint8_t *buf, uint32_t n, RdmaSge *sge);
 

@@ -94,6 +94,20 @@ static const VirtIORdmaHandler handlers[VIRTIO_RDMA_CMD_MAX + 1] = {
     CMD(ADD_GID, add_gid, NULL),
     CMD(DEL_GID, del_gid, NULL),
     CMD(REQ_NOTIFY_CQ, virtio_rdma_req_notify_cq, NULL),
+    CMD_OF(SRQ, CREATE_SRQ, virtio_rdma_create_srq,
+           virtio_rdma_create_srq_done),
+    CMD_OF(SRQ, MODIFY_SRQ, virtio_rdma_modify_srq, NULL),
+    CMD_OF(SRQ, QUERY_SRQ, virtio_rdma_query_srq,
+           virtio_rdma_query_srq_done),
+    CMD_OF(SRQ, DESTROY_SRQ, virtio_rdma_destroy_srq,
+           virtio_rdma_destroy_srq_done),
+    CMD_OF(MW, ALLOC_MW, virtio_rdma_alloc_mw, virtio_rdma_alloc_mw_done),
+    CMD_OF(MW, DEALLOC_MW, virtio_rdma_dealloc_mw,
+           virtio_rdma_dealloc_mw_done),
+    CMD_OF(MCAST, ATTACH_MCAST, virtio_rdma_attach_mcast, NULL),
+    CMD_OF(MCAST, DETACH_MCAST, virtio_rdma_detach_mcast, NULL),
+    CMD_OF(REREG_MR, REREG_MR, virtio_rdma_rereg_mr,
+           virtio_rdma_rereg_mr_done),
 };
 
 static uint8_t status_of(VirtIORdma *s, int ret)

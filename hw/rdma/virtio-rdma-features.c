@@ -10,6 +10,27 @@ static bool always(const VirtIORdma *s)
     return true;
 }
 
+static bool have_srqs(const VirtIORdma *s)
+{
+    return s->bc->create_srq && s->limits.max_srq && s->limits.max_srq_wr;
+}
+
+static bool have_mws(const VirtIORdma *s)
+{
+    return s->bc->create_mw && s->limits.max_mw;
+}
+
+static bool have_mcast(const VirtIORdma *s)
+{
+    return s->bc->attach_mcast && s->limits.max_mcast_grp &&
+           s->limits.max_mcast_qp_attach;
+}
+
+static bool have_rereg(const VirtIORdma *s)
+{
+    return s->bc->modify_mr;
+}
+
 /*
  * Whether a feature is possible depends on the methods of the backend and on
  * the limits that it left. Features that are not here are never offered.
@@ -18,6 +39,10 @@ static bool (*const possible[VIRTIO_RDMA_F_MAX + 1])(const VirtIORdma *s) = {
     [VIRTIO_RDMA_F_EXT_STATUS] = always,
     [VIRTIO_RDMA_F_MAC_MTU] = always,
     [VIRTIO_RDMA_F_CQE_STATUS_LAST] = always,
+    [VIRTIO_RDMA_F_SRQ] = have_srqs,
+    [VIRTIO_RDMA_F_MW] = have_mws,
+    [VIRTIO_RDMA_F_MCAST] = have_mcast,
+    [VIRTIO_RDMA_F_REREG_MR] = have_rereg,
 };
 
 void virtio_rdma_settle_features(VirtIORdma *s)
@@ -32,7 +57,10 @@ void virtio_rdma_settle_features(VirtIORdma *s)
     if (!virtio_rdma_offers(s, VIRTIO_RDMA_F_SRQ)) {
         l->max_srq = l->max_srq_wr = l->max_srq_sge = 0;
     }
-    if (!virtio_rdma_offers(s, VIRTIO_RDMA_F_MW)) {
+    if (virtio_rdma_offers(s, VIRTIO_RDMA_F_MW)) {
+        l->device_cap_flags |= VIRTIO_RDMA_CAP_MEM_WINDOW |
+                               VIRTIO_RDMA_CAP_MEM_WINDOW_TYPE_2B;
+    } else {
         l->max_mw = 0;
     }
     if (!virtio_rdma_offers(s, VIRTIO_RDMA_F_MCAST)) {

@@ -24,15 +24,20 @@
 #define VIRTIO_RDMA_MAX_GIDS        256
 /* Pages of a fast-registration MR. */
 #define VIRTIO_RDMA_MAX_PAGE_LIST   1024
+/* Lists that it may have at a time: the one in use, and the next one. */
+#define VIRTIO_RDMA_FAST_REG_LISTS  2
+/* Pages that other regions may have: bit n is for 2^n bytes. */
+#define VIRTIO_RDMA_MR_PAGE_SIZES   0x7ffff000ull
 #define VIRTIO_RDMA_MAX_CQE         (1u << 20)
 #define VIRTIO_RDMA_MAX_SRQ         1021
+#define VIRTIO_RDMA_MAX_MCAST       16384
 
 /* The last of VIRTIO_RDMA_F_* */
 #define VIRTIO_RDMA_F_MAX           VIRTIO_RDMA_F_REREG_MR
 
 typedef struct VirtIORdmaPd {
     uint32_t pdn;
-    uint32_t users;                 /* MRs and QPs */
+    uint32_t users;                 /* MRs, windows, SRQs and QPs */
 } VirtIORdmaPd;
 
 typedef enum VirtIORdmaArm {
@@ -51,21 +56,40 @@ typedef struct VirtIORdmaCq {
     VirtQueue *vq;
 } VirtIORdmaCq;
 
+/* A memory region or a window: they share their numbers. */
 typedef struct VirtIORdmaMr {
     uint32_t mrn;
     uint32_t type;                  /* RdmaMrType */
     uint32_t key;
-    uint32_t rkey;
-    uint32_t npages;                /* of the page list */
+    uint32_t rkey;                  /* windows: as they were made */
+    uint32_t charged;               /* pages that its lists have at most */
     uint32_t max_pages;             /* RDMA_MR_FAST_REG */
+    uint32_t mw_type;               /* RdmaMwType, or 0: it is a region */
     VirtIORdmaPd *pd;
 } VirtIORdmaMr;
 
+struct VirtIORdmaSrq {
+    RdmaSrqAttr attr;               /* the limit is the backend's */
+    VirtIORdmaPd *pd;
+    uint32_t users;                 /* QPs */
+    bool error;
+    bool queued;                    /* is in VirtIORdma.rerun_srqs */
+    uint16_t seen;                  /* for virtio_rdma_check_ring() */
+    VirtQueue *vq;
+    QTAILQ_ENTRY(VirtIORdmaSrq) next;
+};
+
 /*
- * An SQ or RQ. WQEs are copied when they are popped; all that is kept of a
- * virtqueue element is what the used ring needs: the index, and the number
- * of descriptors in the upper half.
+ * What is kept of a WQE: for the used ring, index and number of descriptors
+ * of the virtqueue element; the pages of a list that it brought.
  */
+typedef struct VirtIORdmaInflight {
+    uint16_t index;
+    uint16_t ndescs;
+    uint16_t npages;
+} VirtIORdmaInflight;
+
+/* An SQ or RQ. WQEs are copied when they are popped. */
 typedef struct VirtIORdmaWq {
     VirtQueue *vq;
     RdmaBackendQueue kind;
@@ -76,7 +100,7 @@ typedef struct VirtIORdmaWq {
     uint32_t stale;                 /* at the backend, but gone from the ring */
     bool blocked;                   /* there was no room for more */
     uint16_t seen;                  /* for virtio_rdma_check_ring() */
-    uint32_t inflight[VIRTQUEUE_MAX_SIZE];
+    VirtIORdmaInflight inflight[VIRTQUEUE_MAX_SIZE];
 } VirtIORdmaWq;
 
 struct VirtIORdmaQp {
@@ -84,6 +108,7 @@ struct VirtIORdmaQp {
     VirtIORdmaPd *pd;
     VirtIORdmaCq *send_cq;
     VirtIORdmaCq *recv_cq;
+    VirtIORdmaSrq *srq;             /* or NULL; then @rq is not used */
     VirtIORdmaWq sq;
     VirtIORdmaWq rq;
     bool to_err;                    /* the device wants it in ERR */
@@ -104,6 +129,7 @@ struct VirtIORdmaCtrl {
     VirtIORdmaRsp rsp;
     void *obj;                      /* being made, changed or destroyed */
     uint64_t *pages;
+    RdmaMrAttr attr;                /* REREG_MR: what the region becomes */
 };
 
 /* Buffers for one WQE, allocated once. */
@@ -155,14 +181,17 @@ void virtio_rdma_settle_features(VirtIORdma *s);
 
 /* The device */
 void virtio_rdma_update_config(VirtIORdma *s);
+/* An event of the backend, or of the device itself. */
+void virtio_rdma_event(void *opaque, const RdmaEvent *event);
 /* Have the bottom half look at the queues of @qp. */
 void virtio_rdma_schedule_qp(VirtIORdma *s, VirtIORdmaQp *qp);
 
 /* Host notifiers */
 int virtio_rdma_start_ioeventfd(VirtIODevice *vdev);
 void virtio_rdma_stop_ioeventfd(VirtIODevice *vdev);
-/* Give the virtqueues of a QP host notifiers, or take them away. */
+/* Give virtqueues of an object host notifiers, or take them away. */
 void virtio_rdma_notify_qp(VirtIORdma *s, uint32_t qpn, bool assign);
+void virtio_rdma_notify_srq(VirtIORdma *s, uint32_t srqn, bool assign);
 
 /* Tables */
 void virtio_rdma_table_init(VirtIORdmaTable *t, uint32_t first, uint32_t end);
@@ -206,11 +235,38 @@ VirtIORdmaPd *virtio_rdma_add_pd(VirtIORdma *s, uint32_t pdn);
 VirtIORdmaCq *virtio_rdma_add_cq(VirtIORdma *s, uint32_t cqn, uint32_t cqe);
 VirtIORdmaQp *virtio_rdma_add_qp(VirtIORdma *s, const RdmaQpInitAttr *init,
                                  VirtIORdmaPd *pd, VirtIORdmaCq *send_cq,
-                                 VirtIORdmaCq *recv_cq);
+                                 VirtIORdmaCq *recv_cq, VirtIORdmaSrq *srq);
 void virtio_rdma_remove_qp(VirtIORdma *s, VirtIORdmaQp *qp);
 VirtIORdmaMr *virtio_rdma_add_mr(VirtIORdma *s, uint32_t mrn,
                                  VirtIORdmaPd *pd, uint32_t type);
+/* A region or a window */
 void virtio_rdma_remove_mr(VirtIORdma *s, VirtIORdmaMr *mr);
+VirtIORdmaMr *virtio_rdma_add_mw(VirtIORdma *s, const RdmaMwAttr *attr,
+                                 VirtIORdmaPd *pd);
+VirtIORdmaSrq *virtio_rdma_add_srq(VirtIORdma *s, const RdmaSrqAttr *attr,
+                                   VirtIORdmaPd *pd);
+void virtio_rdma_remove_srq(VirtIORdma *s, VirtIORdmaSrq *srq);
+
+static inline VirtIORdmaMr *virtio_rdma_get_mr(VirtIORdma *s, uint32_t mrn)
+{
+    VirtIORdmaMr *mr = virtio_rdma_table_get(&s->mrs, mrn);
+
+    return mr && !mr->mw_type ? mr : NULL;
+}
+
+/* A key for it, of which 8 bits tell it from earlier ones of its number */
+uint32_t virtio_rdma_new_key(uint32_t mrn);
+
+/*
+ * The pages of a region. Whoever reads them checks first that there may be so
+ * many, and charges them to the account of all regions.
+ */
+/* May there be such a region? Fills in the default of the page size. */
+int virtio_rdma_check_pages(VirtIORdma *s, VirtIORdmaPages *p);
+int virtio_rdma_charge_pages(VirtIORdma *s, uint32_t npages);
+/* Reads the list or the tables into *@pages, to be freed by g_free(). */
+int virtio_rdma_read_pages(VirtIORdma *s, const VirtIORdmaPages *p,
+                           uint64_t **pages);
 
 /*
  * A control handler. exec() checks and does the command; it returns 0 or a
@@ -250,8 +306,26 @@ int virtio_rdma_reg_user_mr(VirtIORdma *s, VirtIORdmaCtrl *c);
 void virtio_rdma_create_mr_done(VirtIORdma *s, VirtIORdmaCtrl *c, int ret);
 int virtio_rdma_map_mr_sg(VirtIORdma *s, VirtIORdmaCtrl *c);
 void virtio_rdma_map_mr_sg_done(VirtIORdma *s, VirtIORdmaCtrl *c, int ret);
+int virtio_rdma_rereg_mr(VirtIORdma *s, VirtIORdmaCtrl *c);
+void virtio_rdma_rereg_mr_done(VirtIORdma *s, VirtIORdmaCtrl *c, int ret);
 int virtio_rdma_dereg_mr(VirtIORdma *s, VirtIORdmaCtrl *c);
 void virtio_rdma_dereg_mr_done(VirtIORdma *s, VirtIORdmaCtrl *c, int ret);
+
+int virtio_rdma_alloc_mw(VirtIORdma *s, VirtIORdmaCtrl *c);
+void virtio_rdma_alloc_mw_done(VirtIORdma *s, VirtIORdmaCtrl *c, int ret);
+int virtio_rdma_dealloc_mw(VirtIORdma *s, VirtIORdmaCtrl *c);
+void virtio_rdma_dealloc_mw_done(VirtIORdma *s, VirtIORdmaCtrl *c, int ret);
+
+int virtio_rdma_create_srq(VirtIORdma *s, VirtIORdmaCtrl *c);
+void virtio_rdma_create_srq_done(VirtIORdma *s, VirtIORdmaCtrl *c, int ret);
+int virtio_rdma_modify_srq(VirtIORdma *s, VirtIORdmaCtrl *c);
+int virtio_rdma_query_srq(VirtIORdma *s, VirtIORdmaCtrl *c);
+void virtio_rdma_query_srq_done(VirtIORdma *s, VirtIORdmaCtrl *c, int ret);
+int virtio_rdma_destroy_srq(VirtIORdma *s, VirtIORdmaCtrl *c);
+void virtio_rdma_destroy_srq_done(VirtIORdma *s, VirtIORdmaCtrl *c, int ret);
+
+int virtio_rdma_attach_mcast(VirtIORdma *s, VirtIORdmaCtrl *c);
+int virtio_rdma_detach_mcast(VirtIORdma *s, VirtIORdmaCtrl *c);
 
 /* The control queue */
 void virtio_rdma_ctrl_init(VirtIORdma *s);
@@ -279,9 +353,23 @@ void virtio_rdma_wq_retire(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaWq *wq,
 /* Return everything that lies in the virtqueue as used. */
 void virtio_rdma_wq_drain(VirtIORdma *s, VirtIORdmaWq *wq);
 /* The virtqueue was reset under a live QP. Were WQEs lost? */
-bool virtio_rdma_wq_forget(VirtIORdmaWq *wq);
+bool virtio_rdma_wq_forget(VirtIORdma *s, VirtIORdmaWq *wq);
+/* Return what lies in a virtqueue as used. */
+void virtio_rdma_vq_drain(VirtIORdma *s, VirtQueue *vq);
+int virtio_rdma_post_srq_recv(VirtIORdma *s, VirtIORdmaSrq *srq,
+                              const VirtQueueElement *elem);
 bool virtio_rdma_cq_complete(VirtIORdma *s, VirtIORdmaCq *cq,
                              const RdmaWc *wc, bool solicited);
+
+/* Shared receive queues */
+VirtIORdmaSrq *virtio_rdma_srq_of_vq(VirtIORdma *s, uint32_t n);
+/* Have the bottom half look at the queue. */
+void virtio_rdma_schedule_srq(VirtIORdma *s, VirtIORdmaSrq *srq);
+/* Hand WQEs to the backend. Returns whether it was given any. */
+bool virtio_rdma_srq_run(VirtIORdma *s, VirtIORdmaSrq *srq);
+/* Its virtqueue was reset under it: it is in error, and so are its QPs. */
+void virtio_rdma_fail_srq(VirtIORdma *s, VirtIORdmaSrq *srq);
+
 /* Put all QPs that use @cq, or @qp alone, into ERR. */
 void virtio_rdma_fail_cq(VirtIORdma *s, VirtIORdmaCq *cq);
 void virtio_rdma_fail_qp(VirtIORdma *s, VirtIORdmaQp *qp);
@@ -293,6 +381,8 @@ bool virtio_rdma_loaded_qp(void *opaque, const RdmaQpInitAttr *init,
                            uint32_t nsend, uint32_t nrecv);
 bool virtio_rdma_loaded_mr(void *opaque, const RdmaMrAttr *attr,
                            uint64_t npages);
+bool virtio_rdma_loaded_srq(void *opaque, const RdmaSrqAttr *attr);
+bool virtio_rdma_loaded_mw(void *opaque, const RdmaMwAttr *attr);
 void virtio_rdma_free_saved(VirtIORdma *s);
 
 #endif

@@ -3,7 +3,7 @@
  * Host notifiers (ioeventfd).
  *
  * A device has hundreds of virtqueues and most of them idle; only the control
- * queue and the queues of live QPs get a notifier. All others are served by
+ * queue and the queues of live QPs and SRQs get a notifier. All others are served by
  * the transport without one.
  */
 #include "qemu/osdep.h"
@@ -59,9 +59,10 @@ static void deassign_notifiers(VirtIORdma *s, unsigned long first,
 
 static int assign_qp_notifiers(VirtIORdma *s, uint32_t qpn)
 {
+    VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, qpn);
     int ret = assign_notifier(s, VIRTIO_RDMA_SQ_VQ(s->limits.max_cq, qpn));
 
-    if (ret >= 0) {
+    if (ret >= 0 && !qp->srq) {
         ret = assign_notifier(s, VIRTIO_RDMA_RQ_VQ(s->limits.max_cq, qpn));
     }
     return ret;
@@ -85,6 +86,25 @@ void virtio_rdma_notify_qp(VirtIORdma *s, uint32_t qpn, bool assign)
     memory_region_transaction_commit();
 }
 
+static uint32_t srq_vq(VirtIORdma *s, uint32_t srqn)
+{
+    return VIRTIO_RDMA_SRQ_VQ(s->limits.max_cq, s->limits.max_qp, srqn);
+}
+
+void virtio_rdma_notify_srq(VirtIORdma *s, uint32_t srqn, bool assign)
+{
+    uint32_t n = srq_vq(s, srqn);
+
+    if (!s->ioeventfd) {
+        return;
+    }
+    if (!assign) {
+        deassign_notifiers(s, n, n + 1);
+    } else if (assign_notifier(s, n) < 0) {
+        s->ioeventfd = false;
+    }
+}
+
 int virtio_rdma_start_ioeventfd(VirtIODevice *vdev)
 {
     VirtIORdma *s = VIRTIO_RDMA(vdev);
@@ -95,6 +115,11 @@ int virtio_rdma_start_ioeventfd(VirtIODevice *vdev)
     for (uint32_t n = s->qps.first; n < s->qps.end && ret >= 0; n++) {
         if (virtio_rdma_table_get(&s->qps, n)) {
             ret = assign_qp_notifiers(s, n);
+        }
+    }
+    for (uint32_t n = s->srqs.first; n < s->srqs.end && ret >= 0; n++) {
+        if (virtio_rdma_table_get(&s->srqs, n)) {
+            ret = assign_notifier(s, srq_vq(s, n));
         }
     }
     memory_region_transaction_commit();

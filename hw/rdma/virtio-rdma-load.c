@@ -59,7 +59,15 @@ static bool check_limits(VirtIORdma *s, const SavedLimits *v)
                        l->gid_table_len) &&
            check_limit("atomic capability", v->atomic_cap, l->atomic_cap) &&
            check_limit("capabilities", v->device_cap_flags,
-                       l->device_cap_flags);
+                       l->device_cap_flags) &&
+           check_limit("max-srq", v->max_srq, l->max_srq) &&
+           check_limit("queue-size", v->max_srq_wr, l->max_srq_wr) &&
+           check_limit("max-sge", v->max_srq_sge, l->max_srq_sge) &&
+           check_limit("max-mw", v->max_mw, l->max_mw) &&
+           check_limit("max-mcast-grp", v->max_mcast_grp,
+                       l->max_mcast_grp) &&
+           check_limit("max-mcast-qp-attach", v->max_mcast_qp_attach,
+                       l->max_mcast_qp_attach);
 }
 
 /* Nothing is allocated for more objects than there may be. */
@@ -72,7 +80,8 @@ int virtio_rdma_counts_post_load(void *opaque, int version_id)
         return -EINVAL;
     }
     if (v->n_pds > l->max_pd || v->n_cqs > l->max_cq ||
-        v->n_mrs > l->max_mr || v->n_qps > l->max_qp ||
+        v->n_mrs > l->max_mr || v->n_mws > l->max_mw ||
+        v->n_srqs > l->max_srq || v->n_qps > l->max_qp ||
         v->n_stale_vqs > VIRTIO_QUEUE_MAX) {
         error_report("virtio-rdma: more objects in the migration stream than "
                      "the device can have");
@@ -81,6 +90,8 @@ int virtio_rdma_counts_post_load(void *opaque, int version_id)
     v->pds = g_new0(SavedPd, v->n_pds);
     v->cqs = g_new0(SavedCq, v->n_cqs);
     v->mrs = g_new0(SavedMr, v->n_mrs);
+    v->mws = g_new0(SavedMw, v->n_mws);
+    v->srqs = g_new0(SavedSrq, v->n_srqs);
     v->qps = g_new0(SavedQp, v->n_qps);
     v->stale_vqs = g_new0(uint32_t, v->n_stale_vqs);
     return 0;
@@ -121,32 +132,75 @@ static bool load_mr(VirtIORdma *s, const SavedMr *v)
 
     if (!pd || !free_id(&s->mrs, v->mrn) || v->type > RDMA_MR_FAST_REG ||
         v->key >> 8 != v->mrn || (v->rkey && v->rkey != v->key) ||
-        v->npages > s->max_mr_pages - s->mr_pages ||
-        v->max_pages > VIRTIO_RDMA_MAX_PAGE_LIST) {
+        v->charged > s->max_mr_pages - s->mr_pages ||
+        v->max_pages > VIRTIO_RDMA_MAX_PAGE_LIST ||
+        (v->type == RDMA_MR_FAST_REG
+         ? v->charged != v->max_pages * VIRTIO_RDMA_FAST_REG_LISTS
+         : v->max_pages != 0)) {
         return false;
     }
     mr = virtio_rdma_add_mr(s, v->mrn, pd, v->type);
     mr->key = v->key;
     mr->rkey = v->rkey;
-    mr->npages = v->npages;
+    mr->charged = v->charged;
     mr->max_pages = v->max_pages;
-    s->mr_pages += v->npages;
+    s->mr_pages += v->charged;
     return true;
 }
 
-static bool load_wq(VirtIORdmaWq *wq, const SavedWq *v)
+static bool load_mw(VirtIORdma *s, const SavedMw *v)
+{
+    VirtIORdmaPd *pd = virtio_rdma_table_get(&s->pds, v->pdn);
+    RdmaMwAttr attr = {
+        .mwn = v->mwn,
+        .pdn = v->pdn,
+        .type = v->type,
+        .rkey = v->rkey,
+    };
+
+    if (!pd || !free_id(&s->mrs, v->mwn) || v->rkey >> 8 != v->mwn ||
+        (v->type != RDMA_MW_TYPE_1 && v->type != RDMA_MW_TYPE_2)) {
+        return false;
+    }
+    virtio_rdma_add_mw(s, &attr, pd);
+    return true;
+}
+
+static bool load_srq(VirtIORdma *s, const SavedSrq *v)
+{
+    VirtIORdmaPd *pd = virtio_rdma_table_get(&s->pds, v->pdn);
+    RdmaSrqAttr attr = {
+        .srqn = v->srqn,
+        .pdn = v->pdn,
+        .max_wr = v->max_wr,
+        .max_sge = v->max_sge,
+    };
+
+    if (!pd || !free_id(&s->srqs, v->srqn) || v->max_wr == 0 ||
+        v->max_wr > s->limits.max_srq_wr ||
+        v->max_sge > s->limits.max_srq_sge) {
+        return false;
+    }
+    virtio_rdma_add_srq(s, &attr, pd)->error = v->error;
+    return true;
+}
+
+static bool load_wq(VirtIORdma *s, VirtIORdmaWq *wq, const SavedWq *v)
 {
     for (uint32_t i = 0; i < v->count; i++) {
-        uint32_t index = v->inflight[i] & 0xffff;
-        uint32_t ndescs = v->inflight[i] >> 16;
+        const VirtIORdmaInflight *inflight = &v->inflight[i];
 
-        if (index >= VIRTQUEUE_MAX_SIZE || ndescs == 0 ||
-            ndescs > VIRTQUEUE_MAX_SIZE) {
+        if (inflight->index >= VIRTQUEUE_MAX_SIZE ||
+            inflight->ndescs == 0 ||
+            inflight->ndescs > VIRTQUEUE_MAX_SIZE ||
+            inflight->npages > s->max_mr_pages - s->mr_pages ||
+            (wq->kind != RDMA_BACKEND_SQ && inflight->npages)) {
             return false;
         }
-        wq->inflight[i] = v->inflight[i];
+        s->mr_pages += inflight->npages;
+        wq->inflight[i] = *inflight;
+        wq->count++;
     }
-    wq->count = v->count;
     wq->stale = v->stale;
     return true;
 }
@@ -157,6 +211,8 @@ static bool load_qp(VirtIORdma *s, const SavedQp *v)
     VirtIORdmaPd *pd = virtio_rdma_table_get(&s->pds, v->pdn);
     VirtIORdmaCq *send_cq = virtio_rdma_table_get(&s->cqs, v->send_cqn);
     VirtIORdmaCq *recv_cq = virtio_rdma_table_get(&s->cqs, v->recv_cqn);
+    VirtIORdmaSrq *srq = v->has_srq
+                         ? virtio_rdma_table_get(&s->srqs, v->srqn) : NULL;
     RdmaQpInitAttr init = {
         .qpn = v->qpn,
         .pdn = v->pdn,
@@ -165,6 +221,9 @@ static bool load_qp(VirtIORdma *s, const SavedQp *v)
         .send_cqn = v->send_cqn,
         .recv_cqn = v->recv_cqn,
         .cap = v->cap,
+        .has_srq = v->has_srq,
+        .srqn = v->srqn,
+        .block_mcast_loopback = v->block_mcast_loopback,
     };
     VirtIORdmaQp *qp;
 
@@ -178,15 +237,24 @@ static bool load_qp(VirtIORdma *s, const SavedQp *v)
         v->cap.max_inline_data > l->max_inline_data) {
         return false;
     }
-    qp = virtio_rdma_add_qp(s, &init, pd, send_cq, recv_cq);
+    if (v->has_srq ? !srq || v->type == RDMA_QPT_GSI || v->cap.max_recv_wr ||
+                     v->cap.max_recv_sge || v->rq.count || v->rq.stale
+                   : v->srqn != 0) {
+        return false;
+    }
+    if (v->block_mcast_loopback && v->type != RDMA_QPT_UD) {
+        return false;
+    }
+    qp = virtio_rdma_add_qp(s, &init, pd, send_cq, recv_cq, srq);
     qp->to_err = v->to_err;
-    return load_wq(&qp->sq, &v->sq) && load_wq(&qp->rq, &v->rq);
+    return load_wq(s, &qp->sq, &v->sq) && load_wq(s, &qp->rq, &v->rq);
 }
 
 static bool load_next(VirtIORdmaTable *t, uint32_t next)
 {
     t->next = next;
-    return next >= t->first && next < t->end;
+    return (next >= t->first && next < t->end) ||
+           (t->first == t->end && next == t->first);
 }
 
 #define LOAD_ALL(s, v, what, n, load)                                   \
@@ -207,6 +275,8 @@ int virtio_rdma_objects_post_load(void *opaque, int version_id)
     LOAD_ALL(s, v, pds, n_pds, load_pd);
     LOAD_ALL(s, v, cqs, n_cqs, load_cq);
     LOAD_ALL(s, v, mrs, n_mrs, load_mr);
+    LOAD_ALL(s, v, mws, n_mws, load_mw);
+    LOAD_ALL(s, v, srqs, n_srqs, load_srq);
     LOAD_ALL(s, v, qps, n_qps, load_qp);
     for (uint32_t i = 0; i < v->n_stale_vqs; i++) {
         if (v->stale_vqs[i] >= VIRTIO_QUEUE_MAX) {
@@ -219,6 +289,7 @@ int virtio_rdma_objects_post_load(void *opaque, int version_id)
     if (!load_next(&s->pds, v->next_pdn) ||
         !load_next(&s->cqs, v->next_cqn) ||
         !load_next(&s->mrs, v->next_mrn) ||
+        !load_next(&s->srqs, v->next_srqn) ||
         !load_next(&s->qps, v->next_qpn)) {
         error_report("virtio-rdma: bad object number in the migration "
                      "stream");
@@ -239,6 +310,9 @@ bool virtio_rdma_loaded_qp(void *opaque, const RdmaQpInitAttr *init,
            qp->init.sq_sig_all == init->sq_sig_all &&
            qp->init.send_cqn == init->send_cqn &&
            qp->init.recv_cqn == init->recv_cqn &&
+           qp->init.has_srq == init->has_srq &&
+           qp->init.srqn == init->srqn &&
+           qp->init.block_mcast_loopback == init->block_mcast_loopback &&
            qp->init.cap.max_send_wr == init->cap.max_send_wr &&
            qp->init.cap.max_recv_wr == init->cap.max_recv_wr &&
            qp->init.cap.max_send_sge == init->cap.max_send_sge &&
@@ -252,21 +326,43 @@ bool virtio_rdma_loaded_mr(void *opaque, const RdmaMrAttr *attr,
                            uint64_t npages)
 {
     VirtIORdma *s = opaque;
-    const VirtIORdmaMr *mr = virtio_rdma_table_get(&s->mrs, attr->mrn);
+    const VirtIORdmaMr *mr = virtio_rdma_get_mr(s, attr->mrn);
 
     s->saved->backend_mrs++;
     /* The keys of a fast registration are those of the last REG_MR. */
     return mr && mr->pd->pdn == attr->pdn && mr->type == attr->type &&
-           mr->max_pages == attr->max_pages && npages <= mr->npages &&
+           mr->max_pages == attr->max_pages && npages <= mr->charged &&
            (attr->type == RDMA_MR_FAST_REG ||
             (mr->key == attr->lkey && mr->rkey == attr->rkey));
+}
+
+bool virtio_rdma_loaded_mw(void *opaque, const RdmaMwAttr *attr)
+{
+    VirtIORdma *s = opaque;
+    const VirtIORdmaMr *mw = virtio_rdma_table_get(&s->mrs, attr->mwn);
+
+    s->saved->backend_mws++;
+    return mw && mw->mw_type == attr->type && mw->pd->pdn == attr->pdn;
+}
+
+bool virtio_rdma_loaded_srq(void *opaque, const RdmaSrqAttr *attr)
+{
+    VirtIORdma *s = opaque;
+    const VirtIORdmaSrq *srq = virtio_rdma_table_get(&s->srqs, attr->srqn);
+
+    s->saved->backend_srqs++;
+    return srq && srq->attr.pdn == attr->pdn &&
+           srq->attr.max_wr == attr->max_wr &&
+           srq->attr.max_sge == attr->max_sge;
 }
 
 int virtio_rdma_device_post_load(void *opaque, int version_id)
 {
     VirtIORdma *s = opaque;
     bool complete = s->saved->backend_qps == s->qps.count &&
-                    s->saved->backend_mrs == s->mrs.count;
+                    s->saved->backend_mrs == s->mrs.count - s->n_mws &&
+                    s->saved->backend_mws == s->n_mws &&
+                    s->saved->backend_srqs == s->srqs.count;
 
     virtio_rdma_free_saved(s);
     if (!complete) {

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Memory registration: checks, keys, and the page tables that are read from
- * guest memory.
+ * Memory regions: checks, keys and the commands.
  */
 #include "qemu/osdep.h"
-#include "qemu/bswap.h"
 #include "qemu/guest-random.h"
 #include "qemu/log.h"
-#include "system/dma.h"
 #include "trace.h"
 #include "virtio-rdma-internal.h"
 
@@ -19,8 +16,8 @@
 #define ACCESS_EFFECTIVE (RDMA_ACCESS_LOCAL_WRITE | RDMA_ACCESS_REMOTE | \
                           RDMA_ACCESS_MW_BIND)
 
-/* Entries of a page table that are read at a time. */
-#define TABLE_CHUNK 512
+#define REREG_KNOWN (VIRTIO_RDMA_REREG_TRANSLATION | VIRTIO_RDMA_REREG_PD | \
+                     VIRTIO_RDMA_REREG_ACCESS)
 
 static int check_access(uint32_t access)
 {
@@ -38,77 +35,12 @@ static int check_access(uint32_t access)
     return 0;
 }
 
-/*
- * May a region of @length bytes at @iova have @npages pages? Nothing is
- * allocated for one that may not.
- */
-static int check_range(VirtIORdma *s, uint64_t iova, uint64_t length,
-                       uint32_t npages)
+uint32_t virtio_rdma_new_key(uint32_t mrn)
 {
-    uint64_t offset = iova & (RDMA_PAGE_SIZE - 1);
+    uint8_t low;
 
-    if (length == 0 || length > s->limits.max_mr_size ||
-        length > UINT64_MAX - iova) {
-        return -EINVAL;
-    }
-    /* max_mr_size is far from where this could overflow. */
-    if (npages != DIV_ROUND_UP(offset + length, RDMA_PAGE_SIZE)) {
-        return -EINVAL;
-    }
-    return 0;
-}
-
-static int read_page_table(VirtIORdma *s, uint64_t addr, uint32_t npages,
-                           uint64_t **table)
-{
-    AddressSpace *as = VIRTIO_DEVICE(s)->dma_as;
-    uint64_t *pages;
-
-    if (npages * sizeof(uint64_t) > UINT64_MAX - addr) {
-        return -EINVAL;
-    }
-    if (npages > s->max_mr_pages - s->mr_pages) {
-        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: %u more pages exceed "
-                      "the %" PRIu64 " that all regions together may have\n",
-                      npages, s->max_mr_pages);
-        return -ENOMEM;
-    }
-    pages = g_try_new(uint64_t, npages);
-    if (!pages) {
-        return -ENOMEM;
-    }
-    for (uint32_t i = 0; i < npages; i += TABLE_CHUNK) {
-        uint32_t n = MIN(npages - i, TABLE_CHUNK);
-
-        if (dma_memory_read(as, addr + i * sizeof(uint64_t), &pages[i],
-                            n * sizeof(uint64_t), MEMTXATTRS_UNSPECIFIED)) {
-            qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: page table at 0x%"
-                          PRIx64 " cannot be read\n", addr);
-            g_free(pages);
-            return -EINVAL;
-        }
-        for (uint32_t j = i; j < i + n; j++) {
-            pages[j] = le64_to_cpu(pages[j]);
-            if (pages[j] & (RDMA_PAGE_SIZE - 1)) {
-                qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: entry %u of the "
-                              "page table at 0x%" PRIx64 " is no page: 0x%"
-                              PRIx64 "\n", j, addr, pages[j]);
-                g_free(pages);
-                return -EINVAL;
-            }
-        }
-    }
-    *table = pages;
-    return 0;
-}
-
-/* The part of a key that tells a region from earlier ones of its number. */
-static uint8_t random_key(void)
-{
-    uint8_t key;
-
-    qemu_guest_getrandom_nofail(&key, sizeof(key));
-    return key;
+    qemu_guest_getrandom_nofail(&low, sizeof(low));
+    return mrn << 8 | low;
 }
 
 VirtIORdmaMr *virtio_rdma_add_mr(VirtIORdma *s, uint32_t mrn,
@@ -127,45 +59,54 @@ VirtIORdmaMr *virtio_rdma_add_mr(VirtIORdma *s, uint32_t mrn,
 void virtio_rdma_remove_mr(VirtIORdma *s, VirtIORdmaMr *mr)
 {
     virtio_rdma_table_clear(&s->mrs, mr->mrn);
-    s->mr_pages -= mr->npages;
+    s->mr_pages -= mr->charged;
+    s->n_mws -= mr->mw_type != 0;
     mr->pd->users--;
     g_free(mr);
 }
 
-/* Make a region of what @attr says and has room for: it gets its number. */
-static int create_mr(VirtIORdma *s, VirtIORdmaCtrl *c, RdmaMrAttr *attr)
+/*
+ * Make a region of what @attr says, and of @pages if it has any: it gets its
+ * number. It may come to have @charge pages.
+ */
+static int create_mr(VirtIORdma *s, VirtIORdmaCtrl *c, RdmaMrAttr *attr,
+                     const VirtIORdmaPages *pages, uint32_t charge)
 {
     VirtIORdmaPd *pd = virtio_rdma_table_get(&s->pds, c->req.mr.pdn);
     VirtIORdmaMr *mr;
+    int ret;
 
     if (!pd) {
         return -ENOENT;
     }
-    if (!virtio_rdma_table_find(&s->mrs, &attr->mrn)) {
+    if (s->mrs.count - s->n_mws >= s->limits.max_mr ||
+        !virtio_rdma_table_find(&s->mrs, &attr->mrn)) {
         return -ENOMEM;
     }
     attr->pdn = pd->pdn;
     attr->access = c->req.mr.access & ACCESS_EFFECTIVE;
-    attr->lkey = attr->mrn << 8 | random_key();
+    attr->lkey = virtio_rdma_new_key(attr->mrn);
     /* Which rights a fast registration grants is decided by REG_MR. */
     if ((attr->access & RDMA_ACCESS_REMOTE) ||
         attr->type == RDMA_MR_FAST_REG) {
         attr->rkey = attr->lkey;
     }
-    if (attr->npages) {
-        int ret = read_page_table(s, c->req.mr.pages, attr->npages,
-                                  &attr->pages);
-
+    ret = virtio_rdma_charge_pages(s, charge);
+    if (ret) {
+        return ret;
+    }
+    if (pages) {
+        ret = virtio_rdma_read_pages(s, pages, &attr->pages);
         if (ret) {
+            s->mr_pages -= charge;
             return ret;
         }
     }
     mr = virtio_rdma_add_mr(s, attr->mrn, pd, attr->type);
     mr->key = attr->lkey;
     mr->rkey = attr->rkey;
-    mr->npages = attr->npages;
     mr->max_pages = attr->max_pages;
-    s->mr_pages += attr->npages;
+    mr->charged = charge;
     c->obj = mr;
     c->pages = attr->pages;
     trace_virtio_rdma_create_mr(s, mr->mrn, mr->type, mr->key, attr->access,
@@ -186,7 +127,7 @@ int virtio_rdma_get_dma_mr(VirtIORdma *s, VirtIORdmaCtrl *c)
                       "memory was asked for and is refused\n");
         return -EPERM;
     }
-    return create_mr(s, c, &attr);
+    return create_mr(s, c, &attr, NULL, 0);
 }
 
 int virtio_rdma_create_mr(VirtIORdma *s, VirtIORdmaCtrl *c)
@@ -203,31 +144,48 @@ int virtio_rdma_create_mr(VirtIORdma *s, VirtIORdmaCtrl *c)
     if (attr.max_pages == 0 || attr.max_pages > VIRTIO_RDMA_MAX_PAGE_LIST) {
         return -EINVAL;
     }
-    return create_mr(s, c, &attr);
+    return create_mr(s, c, &attr, NULL,
+                     attr.max_pages * VIRTIO_RDMA_FAST_REG_LISTS);
+}
+
+/* Check the translation that a request brings, and put it into @attr. */
+static int user_pages(VirtIORdma *s, VirtIORdmaCtrl *c, RdmaMrAttr *attr)
+{
+    VirtIORdmaPages *p = &c->req.mr.pages;
+    uint64_t start = c->req.mr.start;
+    int ret;
+
+    if (!virtio_rdma_has(s, VIRTIO_RDMA_F_MR_TABLES)) {
+        p->page_shift = 0;
+        p->levels = 0;
+    }
+    ret = virtio_rdma_check_pages(s, p);
+    if (ret) {
+        return ret;
+    }
+    if ((start ^ p->iova) & ((1ULL << p->page_shift) - 1) ||
+        p->length > UINT64_MAX - start) {
+        return -EINVAL;
+    }
+    attr->iova = p->iova;
+    attr->length = p->length;
+    attr->npages = p->npages;
+    attr->page_shift = p->page_shift;
+    return 0;
 }
 
 int virtio_rdma_reg_user_mr(VirtIORdma *s, VirtIORdmaCtrl *c)
 {
-    RdmaMrAttr attr = {
-        .type = RDMA_MR_USER,
-        .iova = c->req.mr.virt_addr,
-        .length = c->req.mr.length,
-        .npages = c->req.mr.npages,
-    };
-    uint64_t start = c->req.mr.start;
+    RdmaMrAttr attr = { .type = RDMA_MR_USER };
     int ret = check_access(c->req.mr.access);
 
     if (!ret) {
-        ret = check_range(s, attr.iova, attr.length, attr.npages);
+        ret = user_pages(s, c, &attr);
     }
     if (ret) {
         return ret;
     }
-    if ((start ^ attr.iova) & (RDMA_PAGE_SIZE - 1) ||
-        attr.length > UINT64_MAX - start) {
-        return -EINVAL;
-    }
-    return create_mr(s, c, &attr);
+    return create_mr(s, c, &attr, &c->req.mr.pages, attr.npages);
 }
 
 void virtio_rdma_create_mr_done(VirtIORdma *s, VirtIORdmaCtrl *c, int ret)
@@ -244,41 +202,124 @@ void virtio_rdma_create_mr_done(VirtIORdma *s, VirtIORdmaCtrl *c, int ret)
     }
 }
 
+int virtio_rdma_rereg_mr(VirtIORdma *s, VirtIORdmaCtrl *c)
+{
+    VirtIORdmaMr *mr = virtio_rdma_get_mr(s, c->req.mr.mrn);
+    uint32_t flags = c->req.mr.flags;
+    RdmaMrAttr *attr = &c->attr;
+    int ret = 0;
+
+    if (!mr) {
+        return -ENOENT;
+    }
+    if (!flags || (flags & ~REREG_KNOWN) || mr->type != RDMA_MR_USER) {
+        return -EINVAL;
+    }
+    *attr = (RdmaMrAttr) {
+        .mrn = mr->mrn,
+        .type = mr->type,
+        .pdn = mr->pd->pdn,
+        .rkey = mr->rkey,
+    };
+    if (flags & VIRTIO_RDMA_REREG_PD) {
+        attr->pdn = c->req.mr.pdn;
+        if (!virtio_rdma_table_get(&s->pds, attr->pdn)) {
+            return -ENOENT;
+        }
+    }
+    if (flags & VIRTIO_RDMA_REREG_ACCESS) {
+        ret = check_access(c->req.mr.access);
+        attr->access = c->req.mr.access & ACCESS_EFFECTIVE;
+        attr->rkey = attr->access & RDMA_ACCESS_REMOTE;
+    }
+    if (!ret && (flags & VIRTIO_RDMA_REREG_TRANSLATION)) {
+        ret = user_pages(s, c, attr);
+    }
+    if (ret) {
+        return ret;
+    }
+    do {
+        attr->lkey = virtio_rdma_new_key(mr->mrn);
+    } while (attr->lkey == mr->key);
+    attr->rkey = attr->rkey ? attr->lkey : 0;
+
+    /* Old and new list exist together until the backend has decided. */
+    ret = virtio_rdma_charge_pages(s, attr->npages);
+    if (ret) {
+        return ret;
+    }
+    if (attr->npages) {
+        ret = virtio_rdma_read_pages(s, &c->req.mr.pages, &attr->pages);
+        if (ret) {
+            s->mr_pages -= attr->npages;
+            return ret;
+        }
+    }
+    c->obj = mr;
+    c->pages = attr->pages;
+    trace_virtio_rdma_rereg_mr(s, mr->mrn, flags, attr->lkey);
+    QEMU_BUILD_BUG_ON(VIRTIO_RDMA_REREG_TRANSLATION !=
+                      RDMA_REREG_TRANSLATION ||
+                      VIRTIO_RDMA_REREG_PD != RDMA_REREG_PD ||
+                      VIRTIO_RDMA_REREG_ACCESS != RDMA_REREG_ACCESS);
+    return s->bc->modify_mr(s->backend, flags, attr);
+}
+
+void virtio_rdma_rereg_mr_done(VirtIORdma *s, VirtIORdmaCtrl *c, int ret)
+{
+    VirtIORdmaMr *mr = c->obj;
+    const RdmaMrAttr *attr = &c->attr;
+
+    if (!mr) {
+        return;
+    }
+    if (ret) {
+        s->mr_pages -= attr->npages;
+        g_free(c->pages);
+        return;
+    }
+    mr->key = attr->lkey;
+    mr->rkey = attr->rkey;
+    mr->pd->users--;
+    mr->pd = virtio_rdma_table_get(&s->pds, attr->pdn);
+    mr->pd->users++;
+    if (attr->npages) {
+        s->mr_pages -= mr->charged;
+        mr->charged = attr->npages;
+    }
+    c->rsp.mr.mrn = mr->mrn;
+    c->rsp.mr.lkey = mr->key;
+    c->rsp.mr.rkey = mr->rkey;
+}
+
 int virtio_rdma_map_mr_sg(VirtIORdma *s, VirtIORdmaCtrl *c)
 {
-    VirtIORdmaMr *mr = virtio_rdma_table_get(&s->mrs, c->req.map_mr.mrn);
-    uint64_t iova = c->req.map_mr.start;
-    uint64_t length = c->req.map_mr.length;
-    uint32_t npages = c->req.map_mr.npages;
+    VirtIORdmaMr *mr = virtio_rdma_get_mr(s, c->req.map_mr.mrn);
+    VirtIORdmaPages *p = &c->req.map_mr.pages;
     int ret;
 
     if (!mr) {
         return -ENOENT;
     }
-    if (mr->type != RDMA_MR_FAST_REG || npages > mr->max_pages) {
+    if (mr->type != RDMA_MR_FAST_REG || p->npages > mr->max_pages) {
         return -EINVAL;
     }
-    ret = check_range(s, iova, length, npages);
+    ret = virtio_rdma_check_pages(s, p);
     if (!ret) {
-        ret = read_page_table(s, c->req.map_mr.pages, npages, &c->pages);
+        ret = virtio_rdma_read_pages(s, p, &c->pages);
     }
     if (ret) {
         return ret;
     }
-    c->obj = mr;
-    trace_virtio_rdma_map_mr(s, mr->mrn, iova, length);
-    return s->bc->map_mr(s->backend, mr->mrn, iova, length, c->pages, npages);
+    trace_virtio_rdma_map_mr(s, mr->mrn, p->iova, p->length);
+    return s->bc->map_mr(s->backend, mr->mrn, p->iova, p->length, c->pages,
+                         p->npages);
 }
 
 void virtio_rdma_map_mr_sg_done(VirtIORdma *s, VirtIORdmaCtrl *c, int ret)
 {
-    VirtIORdmaMr *mr = c->obj;
-
     if (!ret) {
-        s->mr_pages += c->req.map_mr.npages;
-        s->mr_pages -= mr->npages;
-        mr->npages = c->req.map_mr.npages;
-        c->rsp.map_mr.npages = mr->npages;
+        c->rsp.map_mr.npages = c->req.map_mr.pages.npages;
     } else {
         g_free(c->pages);
     }
@@ -286,7 +327,7 @@ void virtio_rdma_map_mr_sg_done(VirtIORdma *s, VirtIORdmaCtrl *c, int ret)
 
 int virtio_rdma_dereg_mr(VirtIORdma *s, VirtIORdmaCtrl *c)
 {
-    VirtIORdmaMr *mr = virtio_rdma_table_get(&s->mrs, c->req.destroy.id);
+    VirtIORdmaMr *mr = virtio_rdma_get_mr(s, c->req.destroy.id);
 
     if (!mr) {
         return -ENOENT;

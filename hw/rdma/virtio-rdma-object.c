@@ -287,7 +287,10 @@ void virtio_rdma_objects_init(VirtIORdma *s)
     QTAILQ_INIT(&s->rerun);
     virtio_rdma_table_init(&s->pds, 1, s->limits.max_pd + 1);
     virtio_rdma_table_init(&s->cqs, 0, s->limits.max_cq);
-    virtio_rdma_table_init(&s->mrs, 1, s->limits.max_mr + 1);
+    QTAILQ_INIT(&s->rerun_srqs);
+    virtio_rdma_table_init(&s->mrs, 1,
+                           s->limits.max_mr + s->limits.max_mw + 1);
+    virtio_rdma_table_init(&s->srqs, 0, s->limits.max_srq);
     virtio_rdma_table_init(&s->qps, RDMA_QPN_GSI, s->limits.max_qp);
 }
 
@@ -308,6 +311,14 @@ void virtio_rdma_objects_reset(VirtIORdma *s)
             virtio_rdma_remove_mr(s, mr);
         }
     }
+    for (uint32_t n = s->srqs.first; n < s->srqs.end && s->srqs.count; n++) {
+        VirtIORdmaSrq *srq = virtio_rdma_table_get(&s->srqs, n);
+
+        if (srq) {
+            virtio_rdma_remove_srq(s, srq);
+            virtio_rdma_notify_srq(s, n, false);
+        }
+    }
     for (uint32_t n = s->cqs.first; n < s->cqs.end && s->cqs.count; n++) {
         VirtIORdmaCq *cq = virtio_rdma_table_get(&s->cqs, n);
 
@@ -322,9 +333,12 @@ void virtio_rdma_objects_reset(VirtIORdma *s)
             remove_pd(s, pd);
         }
     }
+    /* What a command in progress had charged is freed with it. */
+    s->mr_pages = 0;
     s->pds.next = s->pds.first;
     s->cqs.next = s->cqs.first;
     s->mrs.next = s->mrs.first;
+    s->srqs.next = s->srqs.first;
     s->qps.next = s->qps.first;
     bitmap_zero(s->stale_vqs, VIRTIO_QUEUE_MAX);
 }
@@ -333,6 +347,7 @@ void virtio_rdma_objects_free(VirtIORdma *s)
 {
     virtio_rdma_objects_reset(s);
     virtio_rdma_table_free(&s->qps);
+    virtio_rdma_table_free(&s->srqs);
     virtio_rdma_table_free(&s->mrs);
     virtio_rdma_table_free(&s->cqs);
     virtio_rdma_table_free(&s->pds);

@@ -41,6 +41,12 @@ bool virtio_rdma_check_conf(VirtIORdma *s, Error **errp)
                           errp) ||
         !check_range_prop("max-mr", conf->max_mr, 1, VIRTIO_RDMA_MAX_MR,
                           errp) ||
+        !check_range_prop("max-mw", conf->max_mw, 0,
+                          VIRTIO_RDMA_MAX_MR - conf->max_mr, errp) ||
+        !check_range_prop("max-mcast-grp", conf->max_mcast_grp, 0,
+                          VIRTIO_RDMA_MAX_MCAST, errp) ||
+        !check_range_prop("max-mcast-qp-attach", conf->max_mcast_qp_attach,
+                          0, VIRTIO_RDMA_MAX_MCAST, errp) ||
         !check_range_prop("max-pd", conf->max_pd, 1, VIRTIO_RDMA_MAX_PD,
                           errp) ||
         !check_range_prop("max-mr-size", conf->max_mr_size, RDMA_PAGE_SIZE,
@@ -103,6 +109,10 @@ static const Property virtio_rdma_properties[] = {
     DEFINE_PROP_UINT32("gid-table-len", VirtIORdma, conf.gid_table_len, 128),
     DEFINE_PROP_UINT32("max-cqe", VirtIORdma, conf.max_cqe, 16384),
     DEFINE_PROP_UINT32("max-srq", VirtIORdma, conf.max_srq, 64),
+    DEFINE_PROP_UINT32("max-mw", VirtIORdma, conf.max_mw, 16384),
+    DEFINE_PROP_UINT32("max-mcast-grp", VirtIORdma, conf.max_mcast_grp, 128),
+    DEFINE_PROP_UINT32("max-mcast-qp-attach", VirtIORdma,
+                       conf.max_mcast_qp_attach, 128),
     FEATURE("ext-status", EXT_STATUS),
     FEATURE("mac-mtu", MAC_MTU),
     FEATURE("cqe-status-last", CQE_STATUS_LAST),
@@ -139,6 +149,9 @@ static const struct {
     { "max-rd-atomic", "READs and atomics in flight per QP (1-128)" },
     { "max-cqe", "depth of completion queues with cq-deep (1-1048576)" },
     { "max-srq", "shared receive queues (0-1021)" },
+    { "max-mw", "memory windows, besides the regions" },
+    { "max-mcast-grp", "multicast groups (0-16384)" },
+    { "max-mcast-qp-attach", "queue pairs of one multicast group (0-16384)" },
     { "gid-table-len", "entries of the GID table (1-256)" },
     { "ext-status", "offer detailed status of control commands" },
     { "mac-mtu", "offer MAC and MTU in configuration space" },

@@ -41,7 +41,7 @@ static void init_wq(VirtIORdma *s, VirtIORdmaWq *wq, RdmaBackendQueue kind,
 
 VirtIORdmaQp *virtio_rdma_add_qp(VirtIORdma *s, const RdmaQpInitAttr *init,
                                  VirtIORdmaPd *pd, VirtIORdmaCq *send_cq,
-                                 VirtIORdmaCq *recv_cq)
+                                 VirtIORdmaCq *recv_cq, VirtIORdmaSrq *srq)
 {
     VirtIORdmaQp *qp = g_new0(VirtIORdmaQp, 1);
 
@@ -49,6 +49,10 @@ VirtIORdmaQp *virtio_rdma_add_qp(VirtIORdma *s, const RdmaQpInitAttr *init,
     qp->pd = pd;
     qp->send_cq = send_cq;
     qp->recv_cq = recv_cq;
+    qp->srq = srq;
+    if (srq) {
+        srq->users++;
+    }
     pd->users++;
     send_cq->users++;
     recv_cq->users++;
@@ -69,6 +73,10 @@ void virtio_rdma_remove_qp(VirtIORdma *s, VirtIORdmaQp *qp)
     qp->pd->users--;
     qp->send_cq->users--;
     qp->recv_cq->users--;
+    if (qp->srq) {
+        qp->srq->users--;
+    }
+    virtio_rdma_wq_forget(s, &qp->sq);
     g_free(qp);
 }
 
@@ -76,7 +84,9 @@ static int check_qpn(VirtIORdma *s, uint32_t qpn, const VirtIORdmaReq *req)
 {
     const RdmaQpCap *cap = &req->create_qp.cap;
     int sq = virtio_rdma_check_vq(s, sq_vq(s, qpn), cap->max_send_wr);
-    int rq = virtio_rdma_check_vq(s, rq_vq(s, qpn), cap->max_recv_wr);
+    int rq = req->create_qp.flags & VIRTIO_RDMA_QP_SRQ
+             ? 0
+             : virtio_rdma_check_vq(s, rq_vq(s, qpn), cap->max_recv_wr);
 
     return sq == -ENOMEM ? sq : rq ? rq : sq;
 }
@@ -97,6 +107,40 @@ static int find_qpn(VirtIORdma *s, const VirtIORdmaReq *req, uint32_t *qpn)
     return check_qpn(s, RDMA_QPN_GSI, req);
 }
 
+/* The flags of CREATE_QP, and the SRQ if there shall be one. */
+static int check_flags(VirtIORdma *s, VirtIORdmaReq *req,
+                       VirtIORdmaSrq **srq)
+{
+    uint32_t flags = req->create_qp.flags;
+    uint8_t type = req->create_qp.qp_type;
+
+    if (flags & ~(VIRTIO_RDMA_QP_SRQ | VIRTIO_RDMA_QP_BLOCK_MCAST_LOOPBACK)) {
+        return -EINVAL;
+    }
+    if (((flags & VIRTIO_RDMA_QP_SRQ) &&
+         !virtio_rdma_has(s, VIRTIO_RDMA_F_SRQ)) ||
+        ((flags & VIRTIO_RDMA_QP_BLOCK_MCAST_LOOPBACK) &&
+         !virtio_rdma_has(s, VIRTIO_RDMA_F_MCAST))) {
+        return -ENOTSUP;
+    }
+    if ((flags & VIRTIO_RDMA_QP_BLOCK_MCAST_LOOPBACK) &&
+        type != RDMA_QPT_UD) {
+        return -EINVAL;
+    }
+    if (flags & VIRTIO_RDMA_QP_SRQ) {
+        *srq = virtio_rdma_table_get(&s->srqs, req->create_qp.srqn);
+        if (!*srq) {
+            return -ENOENT;
+        }
+        if (type == RDMA_QPT_GSI) {
+            return -EINVAL;
+        }
+        req->create_qp.cap.max_recv_wr = 0;
+        req->create_qp.cap.max_recv_sge = 0;
+    }
+    return 0;
+}
+
 int virtio_rdma_create_qp(VirtIORdma *s, VirtIORdmaCtrl *c)
 {
     VirtIORdmaPd *pd = virtio_rdma_table_get(&s->pds, c->req.create_qp.pdn);
@@ -113,8 +157,8 @@ int virtio_rdma_create_qp(VirtIORdma *s, VirtIORdmaCtrl *c)
                       VIRTIO_RDMA_SIGNAL_ALL_WR,
         .send_cqn = c->req.create_qp.send_cqn,
         .recv_cqn = c->req.create_qp.recv_cqn,
-        .cap = *cap,
     };
+    VirtIORdmaSrq *srq = NULL;
     int ret;
 
     switch (c->req.create_qp.qp_type) {
@@ -129,6 +173,10 @@ int virtio_rdma_create_qp(VirtIORdma *s, VirtIORdmaCtrl *c)
     if (!pd || !send_cq || !recv_cq) {
         return -ENOENT;
     }
+    ret = check_flags(s, &c->req, &srq);
+    if (ret) {
+        return ret;
+    }
     if (c->req.create_qp.sq_sig_type > VIRTIO_RDMA_SIGNAL_REQ_WR ||
         cap->max_send_wr > l->max_qp_wr || cap->max_recv_wr > l->max_qp_wr ||
         cap->max_send_sge > l->max_send_sge ||
@@ -141,8 +189,16 @@ int virtio_rdma_create_qp(VirtIORdma *s, VirtIORdmaCtrl *c)
         return ret;
     }
     clear_bit(sq_vq(s, init.qpn), s->stale_vqs);
-    clear_bit(rq_vq(s, init.qpn), s->stale_vqs);
-    c->obj = virtio_rdma_add_qp(s, &init, pd, send_cq, recv_cq);
+    init.cap = *cap;
+    init.block_mcast_loopback = c->req.create_qp.flags &
+                                VIRTIO_RDMA_QP_BLOCK_MCAST_LOOPBACK;
+    if (srq) {
+        init.has_srq = true;
+        init.srqn = srq->attr.srqn;
+    } else {
+        clear_bit(rq_vq(s, init.qpn), s->stale_vqs);
+    }
+    c->obj = virtio_rdma_add_qp(s, &init, pd, send_cq, recv_cq, srq);
     return s->bc->create_qp(s->backend, &init);
 }
 
@@ -182,6 +238,14 @@ int virtio_rdma_modify_qp(VirtIORdma *s, VirtIORdmaCtrl *c)
     return s->bc->modify_qp(s->backend, qp->init.qpn, mask, attr);
 }
 
+static void drain(VirtIORdma *s, VirtIORdmaQp *qp)
+{
+    virtio_rdma_wq_drain(s, &qp->sq);
+    if (!qp->srq) {
+        virtio_rdma_wq_drain(s, &qp->rq);
+    }
+}
+
 void virtio_rdma_modify_qp_done(VirtIORdma *s, VirtIORdmaCtrl *c, int ret)
 {
     VirtIORdmaQp *qp = c->obj;
@@ -194,8 +258,7 @@ void virtio_rdma_modify_qp_done(VirtIORdma *s, VirtIORdmaCtrl *c, int ret)
                                 mask & RDMA_QP_STATE ? c->req.qp.attr.qp_state
                                                      : -1);
     if ((mask & RDMA_QP_STATE) && c->req.qp.attr.qp_state == RDMA_QPS_RESET) {
-        virtio_rdma_wq_drain(s, &qp->sq);
-        virtio_rdma_wq_drain(s, &qp->rq);
+        drain(s, qp);
     }
     virtio_rdma_schedule_qp(s, qp);
 }
@@ -241,10 +304,11 @@ void virtio_rdma_destroy_qp_done(VirtIORdma *s, VirtIORdmaCtrl *c, int ret)
     }
     qpn = qp->init.qpn;
     trace_virtio_rdma_destroy_qp(s, qpn);
-    virtio_rdma_wq_drain(s, &qp->sq);
-    virtio_rdma_wq_drain(s, &qp->rq);
+    drain(s, qp);
     virtio_rdma_abandon_vq(s, sq_vq(s, qpn));
-    virtio_rdma_abandon_vq(s, rq_vq(s, qpn));
+    if (!qp->srq) {
+        virtio_rdma_abandon_vq(s, rq_vq(s, qpn));
+    }
     virtio_rdma_remove_qp(s, qp);
     virtio_rdma_notify_qp(s, qpn, false);
 }

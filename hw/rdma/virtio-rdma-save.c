@@ -18,6 +18,8 @@ void virtio_rdma_free_saved(VirtIORdma *s)
         g_free(v->qps[i].rq.inflight);
     }
     g_free(v->qps);
+    g_free(v->srqs);
+    g_free(v->mws);
     g_free(v->mrs);
     g_free(v->cqs);
     g_free(v->pds);
@@ -43,6 +45,12 @@ static void save_limits(SavedLimits *v, const RdmaBackendLimits *l)
         .gid_table_len = l->gid_table_len,
         .atomic_cap = l->atomic_cap,
         .device_cap_flags = l->device_cap_flags,
+        .max_srq = l->max_srq,
+        .max_srq_wr = l->max_srq_wr,
+        .max_srq_sge = l->max_srq_sge,
+        .max_mw = l->max_mw,
+        .max_mcast_grp = l->max_mcast_grp,
+        .max_mcast_qp_attach = l->max_mcast_qp_attach,
     };
 }
 
@@ -50,7 +58,7 @@ static void save_wq(SavedWq *v, const VirtIORdmaWq *wq)
 {
     v->stale = wq->stale;
     v->count = wq->count;
-    v->inflight = g_new(uint32_t, wq->count);
+    v->inflight = g_new(VirtIORdmaInflight, wq->count);
     for (uint32_t i = 0; i < wq->count; i++) {
         v->inflight[i] = wq->inflight[(wq->head + i) % VIRTQUEUE_MAX_SIZE];
     }
@@ -63,11 +71,42 @@ static void save_qp(SavedQp *v, const VirtIORdmaQp *qp)
     v->type = qp->init.qp_type;
     v->send_cqn = qp->init.send_cqn;
     v->recv_cqn = qp->init.recv_cqn;
+    v->has_srq = qp->init.has_srq;
+    v->srqn = qp->init.srqn;
+    v->block_mcast_loopback = qp->init.block_mcast_loopback;
     v->sq_sig_all = qp->init.sq_sig_all;
     v->to_err = qp->to_err;
     v->cap = qp->init.cap;
     save_wq(&v->sq, &qp->sq);
     save_wq(&v->rq, &qp->rq);
+}
+
+static void save_mrs(VirtIORdmaSaved *v, VirtIORdma *s)
+{
+    v->mrs = g_new0(SavedMr, s->mrs.count - s->n_mws);
+    v->mws = g_new0(SavedMw, s->n_mws);
+    for (uint32_t n = s->mrs.first; n < s->mrs.end; n++) {
+        VirtIORdmaMr *mr = virtio_rdma_table_get(&s->mrs, n);
+
+        if (mr && mr->mw_type) {
+            v->mws[v->n_mws++] = (SavedMw) {
+                .mwn = mr->mrn,
+                .pdn = mr->pd->pdn,
+                .type = mr->mw_type,
+                .rkey = mr->rkey,
+            };
+        } else if (mr) {
+            v->mrs[v->n_mrs++] = (SavedMr) {
+                .mrn = mr->mrn,
+                .pdn = mr->pd->pdn,
+                .type = mr->type,
+                .key = mr->key,
+                .rkey = mr->rkey,
+                .charged = mr->charged,
+                .max_pages = mr->max_pages,
+            };
+        }
+    }
 }
 
 int virtio_rdma_pre_save(void *opaque)
@@ -86,6 +125,7 @@ int virtio_rdma_pre_save(void *opaque)
     v->next_pdn = s->pds.next;
     v->next_cqn = s->cqs.next;
     v->next_mrn = s->mrs.next;
+    v->next_srqn = s->srqs.next;
     v->next_qpn = s->qps.next;
 
     v->pds = g_new0(SavedPd, s->pds.count);
@@ -109,19 +149,18 @@ int virtio_rdma_pre_save(void *opaque)
             };
         }
     }
-    v->mrs = g_new0(SavedMr, s->mrs.count);
-    for (uint32_t n = s->mrs.first; n < s->mrs.end; n++) {
-        VirtIORdmaMr *mr = virtio_rdma_table_get(&s->mrs, n);
+    save_mrs(v, s);
+    v->srqs = g_new0(SavedSrq, s->srqs.count);
+    for (uint32_t n = s->srqs.first; n < s->srqs.end; n++) {
+        VirtIORdmaSrq *srq = virtio_rdma_table_get(&s->srqs, n);
 
-        if (mr) {
-            v->mrs[v->n_mrs++] = (SavedMr) {
-                .mrn = mr->mrn,
-                .pdn = mr->pd->pdn,
-                .type = mr->type,
-                .key = mr->key,
-                .rkey = mr->rkey,
-                .npages = mr->npages,
-                .max_pages = mr->max_pages,
+        if (srq) {
+            v->srqs[v->n_srqs++] = (SavedSrq) {
+                .srqn = srq->attr.srqn,
+                .pdn = srq->attr.pdn,
+                .max_wr = srq->attr.max_wr,
+                .max_sge = srq->attr.max_sge,
+                .error = srq->error,
             };
         }
     }

@@ -73,6 +73,12 @@ static const VMStateDescription vmstate_limits = {
         VMSTATE_UINT32(gid_table_len, SavedLimits),
         VMSTATE_UINT8(atomic_cap, SavedLimits),
         VMSTATE_UINT64(device_cap_flags, SavedLimits),
+        VMSTATE_UINT32(max_srq, SavedLimits),
+        VMSTATE_UINT32(max_srq_wr, SavedLimits),
+        VMSTATE_UINT32(max_srq_sge, SavedLimits),
+        VMSTATE_UINT32(max_mw, SavedLimits),
+        VMSTATE_UINT32(max_mcast_grp, SavedLimits),
+        VMSTATE_UINT32(max_mcast_qp_attach, SavedLimits),
         VMSTATE_END_OF_LIST()
     },
 };
@@ -110,11 +116,61 @@ static const VMStateDescription vmstate_mr = {
         VMSTATE_UINT32(type, SavedMr),
         VMSTATE_UINT32(key, SavedMr),
         VMSTATE_UINT32(rkey, SavedMr),
-        VMSTATE_UINT32(npages, SavedMr),
+        VMSTATE_UINT32(charged, SavedMr),
         VMSTATE_UINT32(max_pages, SavedMr),
         VMSTATE_END_OF_LIST()
     },
 };
+
+static const VMStateDescription vmstate_mw = {
+    .name = "virtio-rdma/mw",
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .fields = (const VMStateField[]) {
+        VMSTATE_UINT32(mwn, SavedMw),
+        VMSTATE_UINT32(pdn, SavedMw),
+        VMSTATE_UINT32(type, SavedMw),
+        VMSTATE_UINT32(rkey, SavedMw),
+        VMSTATE_END_OF_LIST()
+    },
+};
+
+static const VMStateDescription vmstate_srq = {
+    .name = "virtio-rdma/srq",
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .fields = (const VMStateField[]) {
+        VMSTATE_UINT32(srqn, SavedSrq),
+        VMSTATE_UINT32(pdn, SavedSrq),
+        VMSTATE_UINT32(max_wr, SavedSrq),
+        VMSTATE_UINT32(max_sge, SavedSrq),
+        VMSTATE_BOOL(error, SavedSrq),
+        VMSTATE_END_OF_LIST()
+    },
+};
+
+static const VMStateDescription vmstate_inflight = {
+    .name = "virtio-rdma/inflight",
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .fields = (const VMStateField[]) {
+        VMSTATE_UINT16(index, VirtIORdmaInflight),
+        VMSTATE_UINT16(ndescs, VirtIORdmaInflight),
+        VMSTATE_UINT16(npages, VirtIORdmaInflight),
+        VMSTATE_END_OF_LIST()
+    },
+};
+
+/* @more: VMS_ALLOC where nobody has made room. */
+#define RECORDS(field_, num, vmsd_, state, type, more) {                \
+    .name = #field_,                                                    \
+    .version_id = 1,                                                    \
+    .vmsd = &(vmsd_),                                                   \
+    .num_offset = offsetof(state, num),                                 \
+    .size = sizeof(type),                                               \
+    .flags = VMS_STRUCT | VMS_VARRAY_UINT32 | VMS_POINTER | (more),     \
+    .offset = offsetof(state, field_),                                  \
+}
 
 static const VMStateDescription vmstate_wq = {
     .name = "virtio-rdma/wq",
@@ -124,8 +180,8 @@ static const VMStateDescription vmstate_wq = {
         VMSTATE_UINT32(stale, SavedWq),
         VMSTATE_UINT32(count, SavedWq),
         VMSTATE_VALIDATE("no more WQEs than a queue holds", virtio_rdma_valid_wq),
-        VMSTATE_VARRAY_UINT32_ALLOC(inflight, SavedWq, count, 1,
-                                    vmstate_info_uint32, uint32_t),
+        RECORDS(inflight, count, vmstate_inflight, SavedWq,
+                VirtIORdmaInflight, VMS_ALLOC),
         VMSTATE_END_OF_LIST()
     },
 };
@@ -140,6 +196,9 @@ static const VMStateDescription vmstate_qp = {
         VMSTATE_UINT32(type, SavedQp),
         VMSTATE_UINT32(send_cqn, SavedQp),
         VMSTATE_UINT32(recv_cqn, SavedQp),
+        VMSTATE_UINT32(srqn, SavedQp),
+        VMSTATE_BOOL(has_srq, SavedQp),
+        VMSTATE_BOOL(block_mcast_loopback, SavedQp),
         VMSTATE_BOOL(sq_sig_all, SavedQp),
         VMSTATE_BOOL(to_err, SavedQp),
         VMSTATE_UINT32(cap.max_send_wr, SavedQp),
@@ -153,15 +212,8 @@ static const VMStateDescription vmstate_qp = {
     },
 };
 
-#define SAVED_LIST(field, num, vmsd_, type) {                           \
-    .name = #field,                                                     \
-    .version_id = 1,                                                    \
-    .vmsd = &(vmsd_),                                                   \
-    .num_offset = offsetof(VirtIORdmaSaved, num),                       \
-    .size = sizeof(type),                                               \
-    .flags = VMS_STRUCT | VMS_VARRAY_UINT32 | VMS_POINTER,              \
-    .offset = offsetof(VirtIORdmaSaved, field),                         \
-}
+#define SAVED_LIST(field, num, vmsd, type) \
+    RECORDS(field, num, vmsd, VirtIORdmaSaved, type, 0)
 
 static const VMStateDescription vmstate_counts = {
     .name = "virtio-rdma/counts",
@@ -172,11 +224,14 @@ static const VMStateDescription vmstate_counts = {
         VMSTATE_UINT32(n_pds, VirtIORdmaSaved),
         VMSTATE_UINT32(n_cqs, VirtIORdmaSaved),
         VMSTATE_UINT32(n_mrs, VirtIORdmaSaved),
+        VMSTATE_UINT32(n_mws, VirtIORdmaSaved),
+        VMSTATE_UINT32(n_srqs, VirtIORdmaSaved),
         VMSTATE_UINT32(n_qps, VirtIORdmaSaved),
         VMSTATE_UINT32(n_stale_vqs, VirtIORdmaSaved),
         VMSTATE_UINT32(next_pdn, VirtIORdmaSaved),
         VMSTATE_UINT32(next_cqn, VirtIORdmaSaved),
         VMSTATE_UINT32(next_mrn, VirtIORdmaSaved),
+        VMSTATE_UINT32(next_srqn, VirtIORdmaSaved),
         VMSTATE_UINT32(next_qpn, VirtIORdmaSaved),
         VMSTATE_STRUCT(limits, VirtIORdmaSaved, 1, vmstate_limits,
                        SavedLimits),
@@ -193,6 +248,8 @@ static const VMStateDescription vmstate_objects = {
         SAVED_LIST(pds, n_pds, vmstate_pd, SavedPd),
         SAVED_LIST(cqs, n_cqs, vmstate_cq, SavedCq),
         SAVED_LIST(mrs, n_mrs, vmstate_mr, SavedMr),
+        SAVED_LIST(mws, n_mws, vmstate_mw, SavedMw),
+        SAVED_LIST(srqs, n_srqs, vmstate_srq, SavedSrq),
         SAVED_LIST(qps, n_qps, vmstate_qp, SavedQp),
         VMSTATE_VARRAY_UINT32(stale_vqs, VirtIORdmaSaved, n_stale_vqs, 1,
                               vmstate_info_uint32, uint32_t),

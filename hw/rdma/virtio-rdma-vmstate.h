@@ -24,14 +24,29 @@ typedef struct SavedMr {
     uint32_t type;
     uint32_t key;
     uint32_t rkey;
-    uint32_t npages;
+    uint32_t charged;
     uint32_t max_pages;
 } SavedMr;
+
+typedef struct SavedMw {
+    uint32_t mwn;
+    uint32_t pdn;
+    uint32_t type;
+    uint32_t rkey;
+} SavedMw;
+
+typedef struct SavedSrq {
+    uint32_t srqn;
+    uint32_t pdn;
+    uint32_t max_wr;
+    uint32_t max_sge;
+    bool error;
+} SavedSrq;
 
 typedef struct SavedWq {
     uint32_t stale;
     uint32_t count;
-    uint32_t *inflight;
+    VirtIORdmaInflight *inflight;
 } SavedWq;
 
 typedef struct SavedQp {
@@ -40,6 +55,9 @@ typedef struct SavedQp {
     uint32_t type;
     uint32_t send_cqn;
     uint32_t recv_cqn;
+    uint32_t srqn;                  /* if has_srq */
+    bool has_srq;
+    bool block_mcast_loopback;
     bool sq_sig_all;
     bool to_err;
     RdmaQpCap cap;
@@ -62,6 +80,12 @@ typedef struct SavedLimits {
     uint32_t gid_table_len;
     uint8_t atomic_cap;
     uint64_t device_cap_flags;
+    uint32_t max_srq;
+    uint32_t max_srq_wr;
+    uint32_t max_srq_sge;
+    uint32_t max_mw;
+    uint32_t max_mcast_grp;
+    uint32_t max_mcast_qp_attach;
 } SavedLimits;
 
 struct VirtIORdmaSaved {
@@ -73,16 +97,23 @@ struct VirtIORdmaSaved {
     SavedCq *cqs;
     uint32_t n_mrs;
     SavedMr *mrs;
+    uint32_t n_mws;
+    SavedMw *mws;
+    uint32_t n_srqs;
+    SavedSrq *srqs;
     uint32_t n_qps;
     SavedQp *qps;
     uint32_t next_pdn;
     uint32_t next_cqn;
     uint32_t next_mrn;
+    uint32_t next_srqn;
     uint32_t next_qpn;
     uint32_t n_stale_vqs;
     uint32_t *stale_vqs;
     /* Loading: what the backend has, too */
     uint32_t backend_mrs;
+    uint32_t backend_mws;
+    uint32_t backend_srqs;
     uint32_t backend_qps;
 };
 

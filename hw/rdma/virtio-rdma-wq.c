@@ -49,16 +49,13 @@ bool virtio_rdma_check_ring(VirtIORdma *s, VirtQueue *vq, uint16_t *seen)
 static void inflight_push(VirtIORdmaWq *wq, const VirtQueueElement *elem)
 {
     wq->inflight[(wq->head + wq->count) & INFLIGHT_MASK] =
-        elem->index | elem->ndescs << 16;
+        (VirtIORdmaInflight) { elem->index, elem->ndescs };
     wq->count++;
 }
 
-static VirtQueueElement inflight_elem(uint32_t packed)
+static VirtIORdmaInflight *inflight_newest(VirtIORdmaWq *wq)
 {
-    return (VirtQueueElement) {
-        .index = packed & 0xffff,
-        .ndescs = packed >> 16,
-    };
+    return &wq->inflight[(wq->head + wq->count - 1) & INFLIGHT_MASK];
 }
 
 /*
@@ -103,10 +100,10 @@ static size_t copy_wqe(VirtIORdma *s, const VirtQueueElement *elem,
     return len;
 }
 
-static bool get_sge_list(VirtIORdma *s, const VirtIORdmaWq *wq,
-                         uint32_t num_sge, size_t fixed, size_t len)
+static bool get_sge_list(VirtIORdma *s, uint32_t max_sge, uint32_t num_sge,
+                         size_t fixed, size_t len)
 {
-    if (num_sge > wq->max_sge ||
+    if (num_sge > max_sge ||
         num_sge > (len - fixed) / s->codec->sge_size) {
         return false;
     }
@@ -114,15 +111,44 @@ static bool get_sge_list(VirtIORdma *s, const VirtIORdmaWq *wq,
     return true;
 }
 
-static RdmaWcStatus decode_send(VirtIORdma *s, VirtIORdmaQp *qp,
-                                size_t len, RdmaSendWr *wr)
+/*
+ * Read the list that a REG_MR brings, and charge it to the WQE. As with other
+ * things that are wrong with a REG_MR, the status is that of a memory
+ * management operation error (IBTA 11.6.2).
+ */
+static RdmaWcStatus get_reg_pages(VirtIORdma *s, VirtIORdmaPages *pages,
+                                  VirtIORdmaInflight *inflight,
+                                  RdmaSendWr *wr)
 {
+    VirtIORdmaMr *mr = virtio_rdma_get_mr(s, wr->wr.reg.mrn);
+
+    if (!mr || pages->npages > mr->max_pages ||
+        virtio_rdma_check_pages(s, pages) ||
+        virtio_rdma_charge_pages(s, pages->npages)) {
+        return RDMA_WC_MW_BIND_ERR;
+    }
+    if (virtio_rdma_read_pages(s, pages, &wr->wr.reg.pages)) {
+        s->mr_pages -= pages->npages;
+        return RDMA_WC_MW_BIND_ERR;
+    }
+    inflight->npages = pages->npages;
+    wr->wr.reg.npages = pages->npages;
+    wr->wr.reg.iova = pages->iova;
+    wr->wr.reg.length = pages->length;
+    return RDMA_WC_SUCCESS;
+}
+
+static RdmaWcStatus decode_send(VirtIORdma *s, VirtIORdmaQp *qp,
+                                size_t len, RdmaSendWr *wr,
+                                VirtIORdmaInflight *inflight)
+{
+    VirtIORdmaPages pages = {};
     const VirtIORdmaWq *wq = &qp->sq;
     size_t fixed = s->codec->send_wqe_size;
     bool ud = qp->init.qp_type == RDMA_QPT_UD ||
               qp->init.qp_type == RDMA_QPT_GSI;
 
-    s->codec->get_send(s->scratch->wqe, ud, wr);
+    s->codec->get_send(s->scratch->wqe, ud, wr, &pages);
     if (len < fixed || (wr->send_flags & ~SEND_FLAGS)) {
         return RDMA_WC_LOC_QP_OP_ERR;
     }
@@ -137,10 +163,18 @@ static RdmaWcStatus decode_send(VirtIORdma *s, VirtIORdmaQp *qp,
         wr->inline_len = len - fixed;
         return RDMA_WC_SUCCESS;
     }
-    if (!get_sge_list(s, wq, wr->num_sge, fixed, len)) {
+    if (!get_sge_list(s, wq->max_sge, wr->num_sge, fixed, len)) {
         return RDMA_WC_LOC_QP_OP_ERR;
     }
     wr->sg_list = s->scratch->sge;
+    if (wr->opcode == RDMA_WR_BIND_MW &&
+        !virtio_rdma_has(s, VIRTIO_RDMA_F_MW)) {
+        return RDMA_WC_LOC_QP_OP_ERR;
+    }
+    if (wr->opcode == RDMA_WR_REG_MR && !ud && pages.npages &&
+        virtio_rdma_has(s, VIRTIO_RDMA_F_REG_PAGES)) {
+        return get_reg_pages(s, &pages, inflight, wr);
+    }
     return RDMA_WC_SUCCESS;
 }
 
@@ -148,9 +182,11 @@ static int post_send(VirtIORdma *s, VirtIORdmaQp *qp,
                      const VirtQueueElement *elem)
 {
     RdmaSendWr wr = {};
+    VirtIORdmaInflight *inflight = inflight_newest(&qp->sq);
     size_t len = copy_wqe(s, elem, s->codec->send_wqe_size);
+    int ret;
 
-    wr.status = decode_send(s, qp, len, &wr);
+    wr.status = decode_send(s, qp, len, &wr, inflight);
     if (wr.status != RDMA_WC_SUCCESS) {
         qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: QP %u: bad send WQE of "
                       "%zu bytes: opcode %u flags 0x%x num_sge %u\n",
@@ -161,29 +197,52 @@ static int post_send(VirtIORdma *s, VirtIORdmaQp *qp,
     }
     trace_virtio_rdma_post(s, qp->init.qpn, RDMA_BACKEND_SQ, wr.wr_id,
                            wr.status);
-    return s->bc->post_send(s->backend, qp->init.qpn, &wr);
+    ret = s->bc->post_send(s->backend, qp->init.qpn, &wr);
+    if (ret && inflight->npages) {
+        s->mr_pages -= inflight->npages;
+        g_free(wr.wr.reg.pages);
+    }
+    return ret;
+}
+
+static void decode_recv(VirtIORdma *s, const VirtQueueElement *elem,
+                        uint32_t max_sge, const char *kind, uint32_t id,
+                        RdmaRecvWr *wr)
+{
+    size_t fixed = s->codec->recv_wqe_size;
+    size_t len = copy_wqe(s, elem, fixed);
+
+    s->codec->get_recv(s->scratch->wqe, wr);
+    if (len < fixed || !get_sge_list(s, max_sge, wr->num_sge, fixed, len)) {
+        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: %s %u: bad receive WQE "
+                      "of %zu bytes: num_sge %u\n", kind, id, len,
+                      wr->num_sge);
+        wr->status = RDMA_WC_LOC_QP_OP_ERR;
+        wr->num_sge = 0;
+    } else {
+        wr->sg_list = s->scratch->sge;
+    }
 }
 
 static int post_recv(VirtIORdma *s, VirtIORdmaQp *qp,
                      const VirtQueueElement *elem)
 {
     RdmaRecvWr wr = {};
-    size_t fixed = s->codec->recv_wqe_size;
-    size_t len = copy_wqe(s, elem, fixed);
 
-    s->codec->get_recv(s->scratch->wqe, &wr);
-    if (len < fixed || !get_sge_list(s, &qp->rq, wr.num_sge, fixed, len)) {
-        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: QP %u: bad receive WQE "
-                      "of %zu bytes: num_sge %u\n", qp->init.qpn, len,
-                      wr.num_sge);
-        wr.status = RDMA_WC_LOC_QP_OP_ERR;
-        wr.num_sge = 0;
-    } else {
-        wr.sg_list = s->scratch->sge;
-    }
+    decode_recv(s, elem, qp->rq.max_sge, "QP", qp->init.qpn, &wr);
     trace_virtio_rdma_post(s, qp->init.qpn, RDMA_BACKEND_RQ, wr.wr_id,
                            wr.status);
     return s->bc->post_recv(s->backend, qp->init.qpn, &wr);
+}
+
+int virtio_rdma_post_srq_recv(VirtIORdma *s, VirtIORdmaSrq *srq,
+                              const VirtQueueElement *elem)
+{
+    RdmaRecvWr wr = {};
+
+    decode_recv(s, elem, srq->attr.max_sge, "SRQ", srq->attr.srqn, &wr);
+    trace_virtio_rdma_post_srq(s, srq->attr.srqn, wr.wr_id, wr.status);
+    return s->bc->post_srq_recv(s->backend, srq->attr.srqn, &wr);
 }
 
 static uint32_t wq_room(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaWq *wq)
@@ -246,9 +305,14 @@ static void push_oldest(VirtIORdma *s, VirtIORdmaWq *wq, uint32_t count)
     RCU_READ_LOCK_GUARD();
 
     for (uint32_t i = 0; i < count; i++) {
-        VirtQueueElement elem =
-            inflight_elem(wq->inflight[(wq->head + i) & INFLIGHT_MASK]);
+        const VirtIORdmaInflight *inflight =
+            &wq->inflight[(wq->head + i) & INFLIGHT_MASK];
+        VirtQueueElement elem = {
+            .index = inflight->index,
+            .ndescs = inflight->ndescs,
+        };
 
+        s->mr_pages -= inflight->npages;
         virtqueue_fill(wq->vq, &elem, 0, i);
     }
     virtqueue_flush(wq->vq, count);
@@ -273,6 +337,30 @@ void virtio_rdma_wq_retire(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaWq *wq,
     }
 }
 
+static void drain(VirtIORdma *s, VirtQueue *vq, uint32_t n)
+{
+    while (n < VIRTQUEUE_MAX_SIZE) {
+        g_autofree VirtQueueElement *elem =
+            virtqueue_pop(vq, sizeof(VirtQueueElement));
+
+        if (!elem) {
+            break;
+        }
+        virtqueue_push(vq, elem, 0);
+        n++;
+    }
+    if (n) {
+        virtio_notify(VIRTIO_DEVICE(s), vq);
+    }
+}
+
+void virtio_rdma_vq_drain(VirtIORdma *s, VirtQueue *vq)
+{
+    if (virtio_rdma_active(s)) {
+        drain(s, vq, 0);
+    }
+}
+
 void virtio_rdma_wq_drain(VirtIORdma *s, VirtIORdmaWq *wq)
 {
     uint32_t n = wq->count;
@@ -283,25 +371,16 @@ void virtio_rdma_wq_drain(VirtIORdma *s, VirtIORdmaWq *wq)
     if (n) {
         push_oldest(s, wq, n);
     }
-    while (n < VIRTQUEUE_MAX_SIZE) {
-        g_autofree VirtQueueElement *elem =
-            virtqueue_pop(wq->vq, sizeof(VirtQueueElement));
-
-        if (!elem) {
-            break;
-        }
-        virtqueue_push(wq->vq, elem, 0);
-        n++;
-    }
-    if (n) {
-        virtio_notify(VIRTIO_DEVICE(s), wq->vq);
-    }
+    drain(s, wq->vq, n);
 }
 
-bool virtio_rdma_wq_forget(VirtIORdmaWq *wq)
+bool virtio_rdma_wq_forget(VirtIORdma *s, VirtIORdmaWq *wq)
 {
     bool lost = wq->count != 0;
 
+    for (uint32_t i = 0; i < wq->count; i++) {
+        s->mr_pages -= wq->inflight[(wq->head + i) & INFLIGHT_MASK].npages;
+    }
     wq->stale += wq->count;
     wq->count = 0;
     wq->head = 0;
@@ -394,7 +473,8 @@ bool virtio_rdma_cq_complete(VirtIORdma *s, VirtIORdmaCq *cq,
 void virtio_rdma_wq_init(VirtIORdma *s)
 {
     const RdmaBackendLimits *l = &s->limits;
-    uint32_t max_sge = MAX(l->max_send_sge, l->max_recv_sge);
+    uint32_t max_sge = MAX(MAX(l->max_send_sge, l->max_recv_sge),
+                           l->max_srq_sge);
 
     s->scratch = g_new0(VirtIORdmaScratch, 1);
     s->scratch->wqe_room = VIRTIO_RDMA_WQE_ROOM +

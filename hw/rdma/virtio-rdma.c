@@ -20,7 +20,7 @@
 #include "virtio-rdma-internal.h"
 
 /* Pages that page lists may have in all even where the guest is small. */
-#define MIN_MR_PAGES (1 * MiB)
+#define MIN_MR_PAGES (8 * MiB)
 /* How often each page of the guest may be in a page list, on average. */
 #define MR_PAGES_FACTOR 4
 
@@ -56,6 +56,9 @@ void virtio_rdma_update_config(VirtIORdma *s)
     if (s->rdma_features & (1ULL << VIRTIO_RDMA_F_MAC_MTU)) {
         memcpy(data.mac, port.mac, sizeof(data.mac));
         data.mtu = MIN(port.phys_mtu, UINT16_MAX);
+    }
+    if (virtio_rdma_offers(s, VIRTIO_RDMA_F_MR_TABLES)) {
+        data.mr_page_sizes = VIRTIO_RDMA_MR_PAGE_SIZES;
     }
     s->codec->put_config(s->config, &data);
 }
@@ -114,7 +117,17 @@ static void virtio_rdma_retire(void *opaque, uint32_t qpn,
     }
 }
 
-static void virtio_rdma_event(void *opaque, const RdmaEvent *event)
+static void virtio_rdma_srq_room(void *opaque, uint32_t srqn)
+{
+    VirtIORdma *s = opaque;
+    VirtIORdmaSrq *srq = virtio_rdma_table_get(&s->srqs, srqn);
+
+    if (srq) {
+        virtio_rdma_schedule_srq(s, srq);
+    }
+}
+
+void virtio_rdma_event(void *opaque, const RdmaEvent *event)
 {
     VirtIORdma *s = opaque;
     VirtIORdmaQp *qp;
@@ -156,10 +169,13 @@ static const RdmaBackendClientOps client_ops = {
     .complete = virtio_rdma_complete,
     .retire = virtio_rdma_retire,
     .event = virtio_rdma_event,
+    .srq_room = virtio_rdma_srq_room,
     .port_changed = virtio_rdma_port_changed,
     .op_done = virtio_rdma_op_done,
     .loaded_qp = virtio_rdma_loaded_qp,
     .loaded_mr = virtio_rdma_loaded_mr,
+    .loaded_srq = virtio_rdma_loaded_srq,
+    .loaded_mw = virtio_rdma_loaded_mw,
 };
 
 /* Work */
@@ -170,7 +186,9 @@ static void run_qp(VirtIORdma *s, VirtIORdmaQp *qp, bool *posted)
         virtio_rdma_fail_qp(s, qp);
     }
     /* Receives first: what is sent may come back here. */
-    *posted |= virtio_rdma_wq_run(s, qp, &qp->rq);
+    if (!qp->srq) {
+        *posted |= virtio_rdma_wq_run(s, qp, &qp->rq);
+    }
     *posted |= virtio_rdma_wq_run(s, qp, &qp->sq);
 }
 
@@ -178,6 +196,9 @@ static void virtio_rdma_bh(void *opaque)
 {
     VirtIORdma *s = opaque;
     QTAILQ_HEAD(, VirtIORdmaQp) todo = QTAILQ_HEAD_INITIALIZER(todo);
+    QTAILQ_HEAD(, VirtIORdmaSrq) todo_srqs =
+        QTAILQ_HEAD_INITIALIZER(todo_srqs);
+    VirtIORdmaSrq *srq;
     VirtIORdmaQp *qp;
     bool posted = false;
     bool was;
@@ -188,6 +209,12 @@ static void virtio_rdma_bh(void *opaque)
     was = virtio_rdma_enter(s);
     if (s->rerun_all) {
         s->rerun_all = false;
+        for (uint32_t n = s->srqs.first; n < s->srqs.end; n++) {
+            srq = virtio_rdma_table_get(&s->srqs, n);
+            if (srq) {
+                virtio_rdma_schedule_srq(s, srq);
+            }
+        }
         for (uint32_t n = s->qps.first; n < s->qps.end; n++) {
             qp = get_qp(s, n);
             if (qp) {
@@ -198,6 +225,15 @@ static void virtio_rdma_bh(void *opaque)
     virtio_rdma_ctrl_run(s);
 
     /* Whoever asks for another turn meanwhile gets it next time. */
+    while ((srq = QTAILQ_FIRST(&s->rerun_srqs))) {
+        QTAILQ_REMOVE(&s->rerun_srqs, srq, next);
+        QTAILQ_INSERT_TAIL(&todo_srqs, srq, next);
+        srq->queued = false;
+    }
+    while ((srq = QTAILQ_FIRST(&todo_srqs))) {
+        QTAILQ_REMOVE(&todo_srqs, srq, next);
+        posted |= virtio_rdma_srq_run(s, srq);
+    }
     while ((qp = QTAILQ_FIRST(&s->rerun))) {
         QTAILQ_REMOVE(&s->rerun, qp, next);
         QTAILQ_INSERT_TAIL(&todo, qp, next);
@@ -244,7 +280,7 @@ static void virtio_rdma_handle_cq(VirtIODevice *vdev, VirtQueue *vq)
 {
 }
 
-/* The QP whose work queue is virtqueue @n, or NULL. */
+/* The QP that has a work queue at virtqueue @n, or NULL. */
 static VirtIORdmaQp *qp_of_vq(VirtIORdma *s, uint32_t n, VirtIORdmaWq **wq)
 {
     uint32_t first = VIRTIO_RDMA_SQ_VQ(s->limits.max_cq, 0);
@@ -254,9 +290,10 @@ static VirtIORdmaQp *qp_of_vq(VirtIORdma *s, uint32_t n, VirtIORdmaWq **wq)
         return NULL;
     }
     qp = get_qp(s, (n - first) / 2);
-    if (qp) {
-        *wq = (n - first) % 2 ? &qp->rq : &qp->sq;
+    if (!qp || ((n - first) % 2 && qp->srq)) {
+        return NULL;
     }
+    *wq = (n - first) % 2 ? &qp->rq : &qp->sq;
     return qp;
 }
 
@@ -283,6 +320,18 @@ static void virtio_rdma_handle_event(VirtIODevice *vdev, VirtQueue *vq)
 
 static void virtio_rdma_handle_srq(VirtIODevice *vdev, VirtQueue *vq)
 {
+    VirtIORdma *s = VIRTIO_RDMA(vdev);
+    VirtIORdmaSrq *srq = virtio_rdma_srq_of_vq(s, virtio_get_queue_index(vq));
+    bool was;
+
+    if (!srq || !virtio_rdma_active(s)) {
+        return;
+    }
+    was = virtio_rdma_enter(s);
+    if (virtio_rdma_srq_run(s, srq)) {
+        s->bc->kick(s->backend);
+    }
+    virtio_rdma_leave(s, was);
 }
 
 /* What the transport calls */
@@ -333,7 +382,7 @@ static void virtio_rdma_reset(VirtIODevice *vdev)
 static void reset_wq(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaWq *wq)
 {
     RdmaQpAttr attr = {};
-    bool lost = virtio_rdma_wq_forget(wq);
+    bool lost = virtio_rdma_wq_forget(s, wq);
 
     if (!lost && !s->ctrl->pending &&
         s->bc->query_qp(s->backend, qp->init.qpn, &attr) == 0 &&
@@ -351,6 +400,7 @@ static void virtio_rdma_queue_reset(VirtIODevice *vdev, uint32_t n)
     VirtIORdma *s = VIRTIO_RDMA(vdev);
     VirtIORdmaWq *wq = NULL;
     VirtIORdmaQp *qp = qp_of_vq(s, n, &wq);
+    VirtIORdmaSrq *srq = virtio_rdma_srq_of_vq(s, n);
     VirtIORdmaCq *cq = NULL;
     bool was = virtio_rdma_enter(s);
 
@@ -365,6 +415,8 @@ static void virtio_rdma_queue_reset(VirtIODevice *vdev, uint32_t n)
     }
     if (qp) {
         reset_wq(s, qp, wq);
+    } else if (srq) {
+        virtio_rdma_fail_srq(s, srq);
     } else if (cq) {
         cq->seen = 0;
     }
@@ -470,6 +522,11 @@ static bool attach_backend(VirtIORdma *s, Error **errp)
         .gid_table_len = conf->gid_table_len,
         .max_srq = virtio_rdma_offers(s, VIRTIO_RDMA_F_SRQ) ? conf->max_srq
                                                             : 0,
+        .max_srq_wr = conf->queue_size,
+        .max_srq_sge = conf->max_sge,
+        .max_mw = virtio_rdma_offers(s, VIRTIO_RDMA_F_MW) ? conf->max_mw : 0,
+        .max_mcast_grp = conf->max_mcast_grp,
+        .max_mcast_qp_attach = conf->max_mcast_qp_attach,
         .atomic_cap = VIRTIO_RDMA_ATOMIC_GLOB,
         .device_cap_flags = VIRTIO_RDMA_CAP_BAD_PKEY_CNTR |
                             VIRTIO_RDMA_CAP_BAD_QKEY_CNTR |

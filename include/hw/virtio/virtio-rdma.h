@@ -22,6 +22,7 @@ OBJECT_DECLARE_SIMPLE_TYPE(VirtIORdma, VIRTIO_RDMA)
 typedef struct VirtIORdmaCodec VirtIORdmaCodec;
 typedef struct VirtIORdmaCtrl VirtIORdmaCtrl;
 typedef struct VirtIORdmaQp VirtIORdmaQp;
+typedef struct VirtIORdmaSrq VirtIORdmaSrq;
 typedef struct VirtIORdmaScratch VirtIORdmaScratch;
 typedef struct VirtIORdmaSaved VirtIORdmaSaved;
 
@@ -43,6 +44,9 @@ typedef struct VirtIORdmaConf {
     uint32_t gid_table_len;
     uint32_t max_cqe;               /* with F_CQ_DEEP */
     uint32_t max_srq;
+    uint32_t max_mw;
+    uint32_t max_mcast_grp;
+    uint32_t max_mcast_qp_attach;
 } VirtIORdmaConf;
 
 /* Objects of one kind by number; numbers are first..end-1. */
@@ -73,17 +77,20 @@ struct VirtIORdma {
 
     VirtIORdmaTable pds;
     VirtIORdmaTable cqs;
-    VirtIORdmaTable mrs;
+    VirtIORdmaTable mrs;            /* and windows */
+    uint32_t n_mws;                 /* of them */
+    VirtIORdmaTable srqs;
     VirtIORdmaTable qps;
-    uint64_t mr_pages;              /* in page lists of all MRs */
+    uint64_t mr_pages;              /* charged for MRs and WQEs */
     uint64_t max_mr_pages;
 
     VirtIORdmaCtrl *ctrl;
     VirtIORdmaScratch *scratch;
     VirtIORdmaSaved *saved;
 
-    /* QPs whose queues shall be looked at again, by the bottom half */
+    /* Whose queues shall be looked at again, by the bottom half */
     QTAILQ_HEAD(, VirtIORdmaQp) rerun;
+    QTAILQ_HEAD(, VirtIORdmaSrq) rerun_srqs;
     bool rerun_all;
     bool running;                   /* as told to the backend */
     bool ioeventfd;                 /* the transport wants host notifiers */
