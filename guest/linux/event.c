@@ -53,6 +53,10 @@ static void dispatch(struct vrdma_dev *dev, u32 type, u32 id)
 	case VIRTIO_RDMA_EVENT_LAST_WQE_REACHED:
 		qp_event(dev, id, &event);
 		break;
+	case VIRTIO_RDMA_EVENT_SRQ_ERR:
+	case VIRTIO_RDMA_EVENT_SRQ_LIMIT_REACHED:
+		vrdma_srq_event(dev, id, &event);
+		break;
 	case VIRTIO_RDMA_EVENT_PORT_ACTIVE:
 	case VIRTIO_RDMA_EVENT_PORT_ERR:
 		/* The state of the NIC counts as well. */

@@ -2,6 +2,7 @@
 /*
  * Finding the device, its virtqueues, and the registration with the RDMA core.
  */
+#include <linux/dma-mapping.h>
 #include <linux/etherdevice.h>
 #include <linux/module.h>
 #include <linux/slab.h>
@@ -104,12 +105,32 @@ static void read_config(struct vrdma_dev *dev)
 	attr->vendor_part_id = config_u32(dev, vendor_part_id);
 	attr->hw_ver = config_u32(dev, hw_ver);
 	attr->fw_ver = attr->hw_ver;
-	attr->max_mr_size = min_t(u64, config_u64(dev, max_mr_size),
-				  (u64)VRDMA_MAX_TABLE_PAGES <<
-				  VRDMA_PAGE_SHIFT);
-	attr->page_size_cap = VRDMA_PAGE_SIZE;
+	attr->max_mr_size = min(config_u64(dev, max_mr_size),
+				vrdma_table_reach(dev));
+	dev->mr_page_sizes = VRDMA_PAGE_SIZE;
+	if (virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_MR_TABLES))
+		dev->mr_page_sizes |= config_u64(dev, mr_page_sizes);
+	attr->page_size_cap = dev->mr_page_sizes;
 	attr->max_qp_wr = config_u32(dev, max_qp_wr);
 	attr->device_cap_flags = config_u64(dev, device_cap_flags);
+	if (virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_MW))
+		attr->max_mw = config_u32(dev, max_mw);
+	else
+		attr->device_cap_flags &= ~(u64)(IB_DEVICE_MEM_WINDOW |
+						 IB_DEVICE_MEM_WINDOW_TYPE_2B);
+	if (virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_MCAST)) {
+		attr->kernel_cap_flags |= IBK_BLOCK_MULTICAST_LOOPBACK;
+		attr->max_mcast_grp = config_u32(dev, max_mcast_grp);
+		attr->max_mcast_qp_attach =
+			config_u32(dev, max_mcast_qp_attach);
+		attr->max_total_mcast_qp_attach =
+			config_u32(dev, max_total_mcast_qp_attach);
+	}
+	if (virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_SRQ)) {
+		dev->num_srq = config_u32(dev, max_srq);
+		attr->max_srq_wr = config_u32(dev, max_srq_wr);
+		attr->max_srq_sge = min(config_u32(dev, max_srq_sge), max_sge);
+	}
 	attr->max_send_sge = min(config_u32(dev, max_send_sge), max_sge);
 	attr->max_recv_sge = min(config_u32(dev, max_recv_sge), max_sge);
 	attr->max_sge_rd = min(config_u32(dev, max_sge_rd), max_sge);
@@ -263,8 +284,10 @@ static int init_vqs(struct vrdma_dev *dev)
 	dev->attr.max_cq = dev->num_cq;
 	/* QP 0 does not exist, QP 1 is the GSI. */
 	dev->attr.max_qp = dev->num_qp - 2;
-	return 0;
-
+	ret = vrdma_srqs_init(dev);
+	if (!ret)
+		return 0;
+	dev->vdev->config->del_vqs(dev->vdev);
 err:
 	bitmap_free(dev->qps_busy);
 	kvfree(dev->qps);
@@ -277,6 +300,7 @@ static void free_vqs(struct vrdma_dev *dev)
 {
 	dev->vdev->config->del_vqs(dev->vdev);
 	vrdma_cqs_free(dev);
+	vrdma_srqs_free(dev);
 	kfree(dev->events.bufs);
 	bitmap_free(dev->qps_busy);
 	kvfree(dev->qps);
@@ -306,6 +330,12 @@ static void init_ibdev(struct vrdma_dev *dev)
 	struct ib_device *ibdev = &dev->ibdev;
 
 	ib_set_device_ops(ibdev, &vrdma_ops);
+	if (virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_SRQ))
+		ib_set_device_ops(ibdev, &vrdma_srq_ops);
+	if (virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_MW))
+		ib_set_device_ops(ibdev, &vrdma_mw_ops);
+	if (virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_MCAST))
+		ib_set_device_ops(ibdev, &vrdma_mcast_ops);
 	ibdev->node_type = RDMA_NODE_IB_CA;
 	strscpy(ibdev->node_desc, "virtio-rdma", sizeof(ibdev->node_desc));
 	ibdev->phys_port_cnt = 1;
@@ -320,6 +350,7 @@ static void init_ibdev(struct vrdma_dev *dev)
 	/* A process posts, polls and arms with these. */
 	ibdev->uverbs_cmd_mask |= BIT_ULL(IB_USER_VERBS_CMD_POST_SEND) |
 				  BIT_ULL(IB_USER_VERBS_CMD_POST_RECV) |
+				  BIT_ULL(IB_USER_VERBS_CMD_POST_SRQ_RECV) |
 				  BIT_ULL(IB_USER_VERBS_CMD_POLL_CQ) |
 				  BIT_ULL(IB_USER_VERBS_CMD_REQ_NOTIFY_CQ);
 }
@@ -342,11 +373,7 @@ static int vrdma_validate(struct virtio_device *vdev)
 	}
 	/* Completions are looked for by the used index of a split ring. */
 	__virtio_clear_bit(vdev, VIRTIO_F_RING_PACKED);
-	/*
-	 * The queue of events comes before those of SRQs, and transports
-	 * cannot leave one out.
-	 */
-	if (!virtio_has_feature(vdev, VIRTIO_RDMA_F_EVENTS))
+	if (!vrdma_srq_possible(vdev))
 		__virtio_clear_bit(vdev, VIRTIO_RDMA_F_SRQ);
 	return 0;
 }
@@ -361,6 +388,8 @@ static int vrdma_probe(struct virtio_device *vdev)
 		return -ENOMEM;
 	dev->vdev = vdev;
 	dev->dma_dev = vdev->dev.parent;
+	/* What lies together in memory is found together. */
+	dma_set_max_seg_size(dev->dma_dev, SZ_2G);
 	vdev->priv = dev;
 	spin_lock_init(&dev->ctrl.lock);
 	spin_lock_init(&dev->events.lock);
@@ -441,6 +470,11 @@ static const unsigned int features[] = {
 	VIRTIO_RDMA_F_MAC_MTU,
 	VIRTIO_RDMA_F_CQE_STATUS_LAST,
 	VIRTIO_RDMA_F_EVENTS,
+	VIRTIO_RDMA_F_SRQ,
+	VIRTIO_RDMA_F_MW,
+	VIRTIO_RDMA_F_MCAST,
+	VIRTIO_RDMA_F_MR_TABLES,
+	VIRTIO_RDMA_F_REREG_MR,
 };
 
 static struct virtio_driver vrdma_driver = {

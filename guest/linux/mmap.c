@@ -23,6 +23,8 @@ int vrdma_alloc_ucontext(struct ib_ucontext *ibucontext,
 		.max_qp = dev->num_qp,
 	};
 
+	if (virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_MW))
+		resp.flags |= VIRTIO_RDMA_UCTX_MW;
 	return vrdma_respond(udata, &resp, sizeof(resp));
 }
 

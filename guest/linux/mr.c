@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Memory regions. The device takes a region's pages as one flat table and
- * copies it, so the table of a user region lives for one command only.
+ * Memory regions.
  */
 #include <linux/dma-mapping.h>
 #include <linux/slab.h>
-#include <rdma/iter.h>
 
 #include "vrdma.h"
 
@@ -42,34 +40,37 @@ struct ib_mr *vrdma_get_dma_mr(struct ib_pd *ibpd, int access)
 	return &mr->ibmr;
 }
 
+/* What the device is told of a region of a process. */
+static void describe(struct virtio_rdma_reg_user_mr_req *req,
+		     struct ib_pd *ibpd, int access, u64 length, u64 iova,
+		     const struct vrdma_table *table)
+{
+	req->pdn = cpu_to_le32(to_vpd(ibpd)->pdn);
+	req->access = cpu_to_le32(access & VRDMA_ACCESS_USER_MR);
+	/* It wants to know the offset in a page only. */
+	req->start = cpu_to_le64(iova);
+	req->length = cpu_to_le64(length);
+	req->virt_addr = cpu_to_le64(iova);
+	req->pages = cpu_to_le64(table->pages);
+	req->npages = cpu_to_le32(table->npages);
+	if (table->levels) {
+		req->page_shift = cpu_to_le32(table->page_shift);
+		req->levels = cpu_to_le32(table->levels);
+	}
+}
+
 struct ib_mr *vrdma_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
 				u64 virt_addr, int access,
 				struct ib_udata *udata)
 {
 	struct vrdma_dev *dev = to_vdev(ibpd->device);
-	struct virtio_rdma_reg_user_mr_req req = {
-		.pdn = cpu_to_le32(to_vpd(ibpd)->pdn),
-		.access = cpu_to_le32(access & VRDMA_ACCESS_MR),
-		.start = cpu_to_le64(start),
-		.length = cpu_to_le64(length),
-		.virt_addr = cpu_to_le64(virt_addr),
-	};
+	struct virtio_rdma_reg_user_mr_req req = {};
 	struct virtio_rdma_mr_rsp rsp;
-	struct ib_block_iter iter;
+	struct vrdma_table table;
 	struct vrdma_mr *mr;
-	dma_addr_t table_dma;
-	__le64 *table;
-	size_t npages;
-	u32 i = 0;
 	int ret;
 
 	if (!length || length > dev->attr.max_mr_size)
-		return ERR_PTR(-EINVAL);
-	if ((start ^ virt_addr) & (VRDMA_PAGE_SIZE - 1))
-		return ERR_PTR(-EINVAL);
-	npages = DIV_ROUND_UP((start & (VRDMA_PAGE_SIZE - 1)) + length,
-			      VRDMA_PAGE_SIZE);
-	if (npages > VRDMA_MAX_TABLE_PAGES)
 		return ERR_PTR(-EINVAL);
 
 	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
@@ -80,28 +81,17 @@ struct ib_mr *vrdma_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
 		ret = PTR_ERR(mr->umem);
 		goto err_mr;
 	}
-	table = dma_alloc_coherent(dev->dma_dev, npages * sizeof(*table),
-				   &table_dma, GFP_KERNEL | __GFP_NOWARN);
-	if (!table) {
-		ret = -ENOMEM;
+	ret = vrdma_table_init(dev, &table, mr->umem, virt_addr);
+	if (ret)
 		goto err_umem;
-	}
-	rdma_umem_for_each_dma_block(mr->umem, &iter, VRDMA_PAGE_SIZE) {
-		if (WARN_ON_ONCE(i == npages))
-			break;
-		table[i++] = cpu_to_le64(rdma_block_iter_dma_address(&iter));
-	}
-	req.pages = cpu_to_le64(table_dma);
-	req.npages = cpu_to_le32(i);
+	describe(&req, ibpd, access, length, virt_addr, &table);
 	ret = vrdma_ctrl_ask(dev, VIRTIO_RDMA_CMD_REG_USER_MR, &req, &rsp);
-	dma_free_coherent(dev->dma_dev, npages * sizeof(*table), table,
-			  table_dma);
+	vrdma_table_free(dev, &table);
 	if (ret)
 		goto err_umem;
 	set_keys(mr, &rsp);
 	mr->ibmr.iova = virt_addr;
 	mr->ibmr.length = length;
-	mr->start = start;
 	mr->access = access;
 	return &mr->ibmr;
 
@@ -112,27 +102,86 @@ err_mr:
 	return ERR_PTR(ret);
 }
 
+/* Change a region where it is. @umem is NULL if it keeps its memory. */
+static int rereg(struct vrdma_mr *mr, int flags, struct ib_umem *umem,
+		 u64 virt_addr, int access, struct ib_pd *ibpd)
+{
+	struct vrdma_dev *dev = to_vdev(mr->ibmr.device);
+	struct virtio_rdma_rereg_mr_req req = {
+		.mrn = cpu_to_le32(mr->mrn),
+	};
+	struct vrdma_table table = {};
+	struct virtio_rdma_mr_rsp rsp;
+	u32 what = 0;
+	int ret;
+
+	if (umem) {
+		what |= VIRTIO_RDMA_REREG_TRANSLATION;
+		ret = vrdma_table_init(dev, &table, umem, virt_addr);
+		if (ret)
+			return ret;
+	}
+	if (flags & IB_MR_REREG_PD)
+		what |= VIRTIO_RDMA_REREG_PD;
+	if (flags & IB_MR_REREG_ACCESS)
+		what |= VIRTIO_RDMA_REREG_ACCESS;
+	req.flags = cpu_to_le32(what);
+	describe(&req.mr, ibpd, access, umem ? umem->length : 0, virt_addr,
+		 &table);
+	ret = vrdma_ctrl_ask(dev, VIRTIO_RDMA_CMD_REREG_MR, &req, &rsp);
+	if (umem)
+		vrdma_table_free(dev, &table);
+	if (!ret)
+		set_keys(mr, &rsp);
+	return ret;
+}
+
 /*
- * A region does not change: make another one, the core drops the old one.
- * The keys are new, which is not what programs expect of a change of access.
+ * A device that cannot change a region gets another one, and the core drops
+ * the old one.
  */
 struct ib_mr *vrdma_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 				  u64 length, u64 virt_addr, int access,
 				  struct ib_pd *ibpd, struct ib_udata *udata)
 {
+	struct vrdma_dev *dev = to_vdev(ibmr->device);
 	struct vrdma_mr *mr = to_vmr(ibmr);
+	struct ib_umem *umem = NULL;
+	int ret;
 
-	if (flags & ~IB_MR_REREG_SUPPORTED || flags == IB_MR_REREG_ACCESS)
+	if (flags & ~IB_MR_REREG_SUPPORTED)
 		return ERR_PTR(-EOPNOTSUPP);
 	if (!(flags & IB_MR_REREG_TRANS)) {
-		start = mr->start;
-		length = ibmr->length;
+		start = mr->umem->address;
+		length = mr->umem->length;
 		virt_addr = ibmr->iova;
 	}
 	if (!(flags & IB_MR_REREG_ACCESS))
 		access = mr->access;
-	return vrdma_reg_user_mr(ibpd, start, length, virt_addr, access,
-				 udata);
+	if (!virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_REREG_MR))
+		return vrdma_reg_user_mr(ibpd, start, length, virt_addr,
+					 access, udata);
+
+	if (!length || length > dev->attr.max_mr_size)
+		return ERR_PTR(-EINVAL);
+	/* Memory that was pinned to be read is not for writing. */
+	if (flags & IB_MR_REREG_TRANS ||
+	    (ib_access_writable(access) && !mr->umem->writable)) {
+		umem = ib_umem_get(ibmr->device, start, length, access);
+		if (IS_ERR(umem))
+			return ERR_CAST(umem);
+	}
+	ret = rereg(mr, flags, umem, virt_addr, access, ibpd);
+	if (ret) {
+		ib_umem_release(umem);
+		return ERR_PTR(ret);
+	}
+	if (umem) {
+		ib_umem_release(mr->umem);
+		mr->umem = umem;
+	}
+	mr->access = access;
+	return NULL;
 }
 
 struct ib_mr *vrdma_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type,

@@ -2,14 +2,9 @@
 /*
  * Queue pairs.
  */
-#include <linux/log2.h>
 #include <rdma/uverbs_ioctl.h>
 
 #include "vrdma.h"
-
-#define SLOT_HEADER offsetof(struct virtio_rdma_wqe_slot, wqe)
-#define SQ_SLOT_MIN 128
-#define RQ_SLOT_MIN 32
 
 static int check_caps(struct vrdma_dev *dev, const struct ib_qp_cap *cap)
 {
@@ -22,23 +17,6 @@ static int check_caps(struct vrdma_dev *dev, const struct ib_qp_cap *cap)
 	    cap->max_inline_data > dev->max_inline)
 		return -EINVAL;
 	return 0;
-}
-
-static u32 sq_shift(const struct ib_qp_cap *cap)
-{
-	u32 tail = max_t(u32, cap->max_inline_data,
-			 cap->max_send_sge * sizeof(struct virtio_rdma_sge));
-	u32 len = SLOT_HEADER + sizeof(struct virtio_rdma_sq_wqe) + tail;
-
-	return ilog2(roundup_pow_of_two(max_t(u32, len, SQ_SLOT_MIN)));
-}
-
-static u32 rq_shift(const struct ib_qp_cap *cap)
-{
-	u32 len = SLOT_HEADER + sizeof(struct virtio_rdma_rq_wqe) +
-		  cap->max_recv_sge * sizeof(struct virtio_rdma_sge);
-
-	return ilog2(roundup_pow_of_two(max_t(u32, len, RQ_SLOT_MIN)));
 }
 
 static void use_vqs(struct vrdma_dev *dev, struct vrdma_qp *qp, u32 qpn)
@@ -54,7 +32,8 @@ static int grow_vqs(struct vrdma_dev *dev, struct vrdma_qp *qp)
 
 	ret = vrdma_vq_grow(dev, qp->sq.ring.vq,
 			    max_t(u32, qp->sq.max_wr, VRDMA_DEPTH_MIN));
-	if (ret)
+	/* Nothing is ever in the receive queue of a QP with an SRQ. */
+	if (ret || qp->ibqp.srq)
 		return ret;
 	return vrdma_vq_grow(dev, qp->rq.ring.vq,
 			     max_t(u32, qp->rq.max_wr, VRDMA_DEPTH_MIN));
@@ -73,10 +52,10 @@ static void drop_vqs(struct vrdma_dev *dev, struct vrdma_qp *qp)
 	    !vrdma_vq_park(dev, qp->rq.ring.vq)) {
 		clean = true;
 	} else {
-		if (qp->sq.ring.buf) {
+		if (qp->sq.ring.buf)
 			vrdma_wq_reap(&qp->sq);
+		if (qp->rq.ring.buf)
 			vrdma_wq_reap(&qp->rq);
-		}
 		clean = qp->sq.ring.head == qp->sq.ring.tail &&
 			qp->rq.ring.head == qp->rq.ring.tail;
 	}
@@ -118,8 +97,16 @@ static int create(struct vrdma_dev *dev, struct vrdma_qp *qp,
 		.max_inline_data = cpu_to_le32(qp->max_inline),
 	};
 	struct virtio_rdma_qpn rsp;
-	u32 wanted, qpn;
+	u32 wanted, qpn, flags = 0;
 	int ret;
+
+	if (init->srq) {
+		flags |= VIRTIO_RDMA_QP_SRQ;
+		req.srqn = cpu_to_le32(to_vsrq(init->srq)->srqn);
+	}
+	if (init->create_flags & IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK)
+		flags |= VIRTIO_RDMA_QP_BLOCK_MCAST_LOOPBACK;
+	req.flags = cpu_to_le32(flags);
 
 	wanted = free_qpn(dev, init->qp_type);
 	if (wanted >= dev->num_qp)
@@ -154,18 +141,22 @@ err:
 static int make_slots(struct vrdma_qp *qp, const struct ib_qp_cap *cap)
 {
 	u32 sq_slots = virtqueue_get_vring_size(qp->sq.ring.vq);
-	u32 rq_slots = virtqueue_get_vring_size(qp->rq.ring.vq);
-	u32 sq_pages = vrdma_ring_pages(sq_slots, sq_shift(cap));
-	u32 rq_pages = vrdma_ring_pages(rq_slots, rq_shift(cap));
+	u32 rq_slots = qp->ibqp.srq ? 0 :
+		       virtqueue_get_vring_size(qp->rq.ring.vq);
+	u32 sq_shift = vrdma_send_shift(cap);
+	u32 rq_shift = vrdma_recv_shift(cap->max_recv_sge);
+	u32 sq_pages = vrdma_ring_pages(sq_slots, sq_shift);
+	u32 rq_pages = vrdma_ring_pages(rq_slots, rq_shift);
 	u32 first = qp->user;
 	struct vrdma_buf *buf;
 
 	buf = vrdma_buf_alloc(first + sq_pages + rq_pages);
 	if (!buf)
 		return -ENOMEM;
-	vrdma_ring_init(&qp->sq.ring, buf, first, sq_slots, sq_shift(cap));
-	vrdma_ring_init(&qp->rq.ring, buf, first + sq_pages, rq_slots,
-			rq_shift(cap));
+	vrdma_ring_init(&qp->sq.ring, buf, first, sq_slots, sq_shift);
+	if (rq_slots)
+		vrdma_ring_init(&qp->rq.ring, buf, first + sq_pages, rq_slots,
+				rq_shift);
 	vrdma_buf_put(buf);
 	return 0;
 }
@@ -178,12 +169,14 @@ static int respond(struct vrdma_qp *qp, struct ib_udata *udata)
 		.sq_offset = qp->sq.ring.first_page << PAGE_SHIFT,
 		.sq_slots = vrdma_ring_slots(&qp->sq.ring),
 		.sq_slot_size = 1U << qp->sq.ring.shift,
-		.rq_offset = qp->rq.ring.first_page << PAGE_SHIFT,
-		.rq_slots = vrdma_ring_slots(&qp->rq.ring),
-		.rq_slot_size = 1U << qp->rq.ring.shift,
 	};
 	int ret;
 
+	if (qp->rq.ring.buf) {
+		resp.rq_offset = qp->rq.ring.first_page << PAGE_SHIFT;
+		resp.rq_slots = vrdma_ring_slots(&qp->rq.ring);
+		resp.rq_slot_size = 1U << qp->rq.ring.shift;
+	}
 	qp->mmap = vrdma_mmap_insert(udata, buf);
 	if (IS_ERR(qp->mmap)) {
 		ret = PTR_ERR(qp->mmap);
@@ -209,10 +202,12 @@ int vrdma_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 {
 	struct vrdma_dev *dev = to_vdev(ibqp->device);
 	struct vrdma_qp *qp = to_vqp(ibqp);
+	u32 flags = 0;
 	int ret;
 
-	if (init->create_flags || init->srq || !init->send_cq ||
-	    !init->recv_cq)
+	if (virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_MCAST))
+		flags |= IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK;
+	if (init->create_flags & ~flags || !init->send_cq || !init->recv_cq)
 		return -EOPNOTSUPP;
 	switch (init->qp_type) {
 	case IB_QPT_RC:
@@ -225,6 +220,10 @@ int vrdma_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 		fallthrough;
 	default:
 		return -EOPNOTSUPP;
+	}
+	if (init->srq) {
+		init->cap.max_recv_wr = 0;
+		init->cap.max_recv_sge = 0;
 	}
 	ret = check_caps(dev, &init->cap);
 	if (ret)

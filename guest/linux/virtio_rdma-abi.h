@@ -22,6 +22,8 @@ enum {
 	 * the POLL_CQ command.
 	 */
 	VIRTIO_RDMA_UCTX_MAPPED_CQ = 1 << 0,
+	/* BIND_MW work requests may be posted. */
+	VIRTIO_RDMA_UCTX_MW = 1 << 1,
 };
 
 struct virtio_rdma_alloc_ucontext_resp {
@@ -53,7 +55,8 @@ struct virtio_rdma_cq_page {
 
 /*
  * The mapping has a page with struct virtio_rdma_qp_page and, at sq_offset
- * and rq_offset, the slots of both queues: struct virtio_rdma_wqe_slot.
+ * and rq_offset, the slots of both queues: struct virtio_rdma_wqe_slot. A QP
+ * with an SRQ has no slots for receives.
  *
  * The n-th WQE goes to slot n % slots. The process raises the producer and
  * calls POST_SEND or POST_RECV with no work requests. It must not have more
@@ -80,6 +83,24 @@ struct virtio_rdma_qp_page {
 struct virtio_rdma_wqe_slot {
 	__u32 length;			/* bytes of wqe */
 	__u8 wqe[];
+};
+
+/*
+ * The mapping has a page with struct virtio_rdma_srq_page and, at
+ * ring_offset, the slots: struct virtio_rdma_wqe_slot. They are used like
+ * those of a QP, with POST_SRQ_RECV. The device is done with the slots
+ * of WQEs whose messages have not come yet.
+ */
+struct virtio_rdma_create_srq_resp {
+	__aligned_u64 mmap_offset;
+	__u32 mmap_size;
+	__u32 ring_offset;
+	__u32 slots;			/* power of two */
+	__u32 slot_size;		/* bytes, power of two */
+};
+
+struct virtio_rdma_srq_page {
+	__u32 producer;
 };
 
 struct virtio_rdma_create_ah_resp {

@@ -43,6 +43,8 @@
 				 IB_ACCESS_REMOTE_ATOMIC)
 #define VRDMA_ACCESS_MR		(IB_ACCESS_LOCAL_WRITE | VRDMA_ACCESS_REMOTE | \
 				 IB_ACCESS_RELAXED_ORDERING)
+/* Memory windows are bound to regions of processes only. */
+#define VRDMA_ACCESS_USER_MR	(VRDMA_ACCESS_MR | IB_ACCESS_MW_BIND)
 
 /* Pages that the device reads or writes and a process may map. */
 struct vrdma_buf {
@@ -96,6 +98,7 @@ struct vrdma_dev {
 	u32 num_cq;			/* as the device counts them */
 	u32 num_qp;			/* that have virtqueues */
 	u32 num_srq;
+	u64 mr_page_sizes;		/* of user regions */
 	bool ring_reset;
 	bool mapped_cq;
 	bool have_mac;
@@ -111,6 +114,8 @@ struct vrdma_dev {
 	struct vrdma_cq_slot *cqs;
 	struct vrdma_qp **qps;
 	unsigned long *qps_busy;
+	struct vrdma_srq **srqs;
+	unsigned long *srqs_busy;
 
 	/* The NIC this adapter belongs to */
 	struct mutex netdev_lock;
@@ -169,12 +174,24 @@ struct vrdma_qp {
 	struct vrdma_mmap_entry *mmap;
 };
 
+struct vrdma_srq {
+	struct ib_srq ibsrq;
+	struct vrdma_wq wq;
+	u32 srqn;
+	bool user;
+	struct vrdma_mmap_entry *mmap;
+};
+
+struct vrdma_mw {
+	struct ib_mw ibmw;
+	u32 mwn;
+};
+
 struct vrdma_mr {
 	struct ib_mr ibmr;
 	u32 mrn;
 	/* of a process */
 	struct ib_umem *umem;
-	u64 start;
 	int access;
 	/* fast registration */
 	__le64 *pages;
@@ -206,6 +223,16 @@ static inline struct vrdma_cq *to_vcq(struct ib_cq *ibcq)
 static inline struct vrdma_qp *to_vqp(struct ib_qp *ibqp)
 {
 	return container_of(ibqp, struct vrdma_qp, ibqp);
+}
+
+static inline struct vrdma_srq *to_vsrq(struct ib_srq *ibsrq)
+{
+	return container_of(ibsrq, struct vrdma_srq, ibsrq);
+}
+
+static inline struct vrdma_mw *to_vmw(struct ib_mw *ibmw)
+{
+	return container_of(ibmw, struct vrdma_mw, ibmw);
 }
 
 static inline struct vrdma_mr *to_vmr(struct ib_mr *ibmr)
@@ -321,12 +348,44 @@ int vrdma_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		   struct ib_qp_init_attr *init);
 int vrdma_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
 
+/* srq.c */
+extern const struct ib_device_ops vrdma_srq_ops;
+bool vrdma_srq_possible(struct virtio_device *vdev);
+int vrdma_srqs_init(struct vrdma_dev *dev);
+void vrdma_srqs_free(struct vrdma_dev *dev);
+void vrdma_srq_event(struct vrdma_dev *dev, u32 srqn, struct ib_event *event);
+
+/* mcast.c, mw.c */
+extern const struct ib_device_ops vrdma_mcast_ops;
+extern const struct ib_device_ops vrdma_mw_ops;
+
 /* wr.c */
+u32 vrdma_send_shift(const struct ib_qp_cap *cap);
+u32 vrdma_recv_shift(u32 max_sge);
 void vrdma_wq_reap(struct vrdma_wq *wq);
+int vrdma_wq_post_user(struct vrdma_wq *wq, const u32 *producer);
+int vrdma_wq_post_recv(struct vrdma_wq *wq, const struct ib_recv_wr *wr,
+		       const struct ib_recv_wr **bad_wr);
 int vrdma_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 		    const struct ib_send_wr **bad_wr);
 int vrdma_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 		    const struct ib_recv_wr **bad_wr);
+
+/* table.c */
+struct vrdma_table {
+	dma_addr_t pages;		/* what the device gets */
+	u32 npages;
+	u32 page_shift;
+	u32 levels;			/* 0: a flat list */
+	__le64 *flat;
+	struct vrdma_table_node *nodes;
+	u32 num_nodes;
+};
+
+u64 vrdma_table_reach(const struct vrdma_dev *dev);
+int vrdma_table_init(struct vrdma_dev *dev, struct vrdma_table *table,
+		     struct ib_umem *umem, u64 iova);
+void vrdma_table_free(struct vrdma_dev *dev, struct vrdma_table *table);
 
 /* mr.c */
 struct ib_mr *vrdma_get_dma_mr(struct ib_pd *ibpd, int access);

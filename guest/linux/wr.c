@@ -8,11 +8,38 @@
  * device gets is the kernel's choice. The device reads a WQE once and checks
  * it against the PD of the QP, so there is nothing in it that a process could
  * do harm with: REG_MR, which is for the kernel alone, works on regions made
- * for fast registration, and no PD of a process has any.
+ * for fast registration, and no PD of a process has any; a window opens but
+ * what the process has registered.
  */
+#include <linux/log2.h>
+
 #include "vrdma.h"
 
 #define SLOT_HEADER offsetof(struct virtio_rdma_wqe_slot, wqe)
+#define SEND_SLOT_MIN 128
+#define RECV_SLOT_MIN 32
+
+static u32 slot_shift(u32 len, u32 min)
+{
+	return ilog2(roundup_pow_of_two(max(SLOT_HEADER + len, min)));
+}
+
+/* log2 of the size of slots. */
+u32 vrdma_send_shift(const struct ib_qp_cap *cap)
+{
+	u32 tail = max_t(u32, cap->max_inline_data,
+			 cap->max_send_sge * sizeof(struct virtio_rdma_sge));
+
+	return slot_shift(sizeof(struct virtio_rdma_sq_wqe) + tail,
+			  SEND_SLOT_MIN);
+}
+
+u32 vrdma_recv_shift(u32 max_sge)
+{
+	return slot_shift(sizeof(struct virtio_rdma_rq_wqe) +
+			  max_sge * sizeof(struct virtio_rdma_sge),
+			  RECV_SLOT_MIN);
+}
 
 /* Take back what the device is done with. With the ring's lock held. */
 void vrdma_wq_reap(struct vrdma_wq *wq)
@@ -26,7 +53,7 @@ static u32 in_flight(const struct vrdma_wq *wq)
 	return wq->ring.head - wq->ring.tail;
 }
 
-static int post_user(struct vrdma_wq *wq, const u32 *producer)
+int vrdma_wq_post_user(struct vrdma_wq *wq, const u32 *producer)
 {
 	struct vrdma_ring *ring = &wq->ring;
 	u32 room = (1U << ring->shift) - SLOT_HEADER;
@@ -228,7 +255,8 @@ int vrdma_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 	*bad_wr = wr;
 	if (qp->user)
 		return wr ? -EINVAL
-			  : post_user(&qp->sq, &user_page(qp)->sq_producer);
+			  : vrdma_wq_post_user(&qp->sq,
+					       &user_page(qp)->sq_producer);
 
 	spin_lock_irqsave(&ring->lock, flags);
 	if (qp->state < IB_QPS_RTS)
@@ -244,17 +272,17 @@ int vrdma_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 	return ret;
 }
 
-static int post_one_recv(struct vrdma_qp *qp, const struct ib_recv_wr *wr)
+static int post_one_recv(struct vrdma_wq *wq, const struct ib_recv_wr *wr)
 {
-	struct vrdma_ring *ring = &qp->rq.ring;
+	struct vrdma_ring *ring = &wq->ring;
 	struct virtio_rdma_wqe_slot *slot;
 	struct virtio_rdma_rq_wqe *wqe;
 
-	if (wr->num_sge < 0 || wr->num_sge > qp->rq.max_sge)
+	if (wr->num_sge < 0 || wr->num_sge > wq->max_sge)
 		return -EINVAL;
-	if (in_flight(&qp->rq) >= qp->rq.max_wr) {
-		vrdma_wq_reap(&qp->rq);
-		if (in_flight(&qp->rq) >= qp->rq.max_wr)
+	if (in_flight(wq) >= wq->max_wr) {
+		vrdma_wq_reap(wq);
+		if (in_flight(wq) >= wq->max_wr)
 			return -ENOMEM;
 	}
 	slot = vrdma_ring_slot(ring, ring->head);
@@ -267,30 +295,39 @@ static int post_one_recv(struct vrdma_qp *qp, const struct ib_recv_wr *wr)
 			      false);
 }
 
-int vrdma_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
-		    const struct ib_recv_wr **bad_wr)
+int vrdma_wq_post_recv(struct vrdma_wq *wq, const struct ib_recv_wr *wr,
+		       const struct ib_recv_wr **bad_wr)
 {
-	struct vrdma_qp *qp = to_vqp(ibqp);
-	struct vrdma_ring *ring = &qp->rq.ring;
+	struct vrdma_ring *ring = &wq->ring;
 	unsigned long flags;
 	bool notify;
 	int ret = 0;
 
-	*bad_wr = wr;
-	if (qp->user)
-		return wr ? -EINVAL
-			  : post_user(&qp->rq, &user_page(qp)->rq_producer);
-
 	spin_lock_irqsave(&ring->lock, flags);
-	if (qp->state == IB_QPS_RESET)
-		ret = -EINVAL;
 	for (; wr && !ret; wr = wr->next) {
 		*bad_wr = wr;
-		ret = post_one_recv(qp, wr);
+		ret = post_one_recv(wq, wr);
 	}
 	notify = virtqueue_kick_prepare(ring->vq);
 	spin_unlock_irqrestore(&ring->lock, flags);
 	if (notify)
 		virtqueue_notify(ring->vq);
 	return ret;
+}
+
+int vrdma_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
+		    const struct ib_recv_wr **bad_wr)
+{
+	struct vrdma_qp *qp = to_vqp(ibqp);
+
+	*bad_wr = wr;
+	if (ibqp->srq)
+		return -EINVAL;
+	if (qp->user)
+		return wr ? -EINVAL
+			  : vrdma_wq_post_user(&qp->rq,
+					       &user_page(qp)->rq_producer);
+	if (READ_ONCE(qp->state) == IB_QPS_RESET)
+		return -EINVAL;
+	return vrdma_wq_post_recv(&qp->rq, wr, bad_wr);
 }

@@ -15,6 +15,10 @@ DECLARE_DRV_CMD(vrdma_create_cq, IB_USER_VERBS_CMD_CREATE_CQ,
 		empty, virtio_rdma_create_cq_resp);
 DECLARE_DRV_CMD(vrdma_create_qp, IB_USER_VERBS_CMD_CREATE_QP,
 		empty, virtio_rdma_create_qp_resp);
+DECLARE_DRV_CMD(vrdma_create_qp_flags, IB_USER_VERBS_EX_CMD_CREATE_QP,
+		empty, virtio_rdma_create_qp_resp);
+DECLARE_DRV_CMD(vrdma_create_srq, IB_USER_VERBS_CMD_CREATE_SRQ,
+		empty, virtio_rdma_create_srq_resp);
 DECLARE_DRV_CMD(vrdma_create_ah, IB_USER_VERBS_CMD_CREATE_AH,
 		empty, virtio_rdma_create_ah_resp);
 

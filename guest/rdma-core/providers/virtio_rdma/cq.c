@@ -116,7 +116,11 @@ static bool retire(struct vrdma_context *ctx, uint32_t qpn, uint64_t id,
 	uint32_t tail, ahead;
 	struct vrdma_wq *wq;
 
-	if (!qp || qp->generation != id >> 32)
+	if (!qp)
+		return false;
+	if (id & VRDMA_ID_SRQ)
+		return qp->srq && vrdma_srq_retire(qp->srq, id, wr_id);
+	if (qp->generation != id >> 32)
 		return false;
 	wq = (uint32_t)id & VRDMA_ID_RECV ? &qp->rq : &qp->sq;
 	tail = atomic_load_explicit(&wq->tail, memory_order_relaxed);
@@ -161,17 +165,52 @@ static bool read_cqe(struct vrdma_context *ctx,
 	return true;
 }
 
+/* The n-th completion, or NULL if it has not come. */
+static struct virtio_rdma_cqe *cqe_at(const struct vrdma_cq *cq, uint32_t n)
+{
+	struct virtio_rdma_cqe *cqe =
+		(void *)(cq->slots + (n & cq->mask) * cq->slot_size);
+
+	if (__atomic_load_n(&cqe->status, __ATOMIC_ACQUIRE) ==
+	    VIRTIO_RDMA_CQE_EMPTY)
+		return NULL;
+	return cqe;
+}
+
+/*
+ * A QP with an SRQ was reset or destroyed: the SRQ's entries that its
+ * completions hold are free, and nobody wants these any more. With the CQs
+ * of the QP locked.
+ */
+void vrdma_clean_cq(struct vrdma_qp *qp)
+{
+	struct vrdma_cq *cq = to_vcq(qp->vqp.qp.recv_cq);
+	struct virtio_rdma_cqe *cqe;
+	uint64_t id, wr_id;
+	uint32_t n;
+
+	for (n = cq->head; n - cq->head <= cq->mask; n++) {
+		cqe = cqe_at(cq, n);
+		if (!cqe)
+			break;
+		id = le64toh(cqe->wr_id);
+		if (le32toh(cqe->qp_num) != qp->vqp.qp.qp_num ||
+		    !(id & VRDMA_ID_SRQ))
+			continue;
+		vrdma_srq_retire(qp->srq, id, &wr_id);
+		cqe->qp_num = htole32(UINT32_MAX);
+	}
+}
+
 static int next_mapped(struct vrdma_cq *cq, struct ibv_wc *wc)
 {
 	struct vrdma_context *ctx = to_vctx(cq->vcq.cq.context);
 	bool wanted;
 
 	do {
-		struct virtio_rdma_cqe *cqe = (void *)
-			(cq->slots + (cq->head & cq->mask) * cq->slot_size);
+		struct virtio_rdma_cqe *cqe = cqe_at(cq, cq->head);
 
-		if (__atomic_load_n(&cqe->status, __ATOMIC_ACQUIRE) ==
-		    VIRTIO_RDMA_CQE_EMPTY)
+		if (!cqe)
 			return 0;
 		wanted = read_cqe(ctx, cqe, wc);
 		cqe->status = VIRTIO_RDMA_CQE_EMPTY;

@@ -38,30 +38,41 @@ static void vrdma_free_context(struct ibv_context *ibctx)
 	struct vrdma_context *ctx = to_vctx(ibctx);
 
 	verbs_uninit_context(&ctx->vctx);
+	pthread_mutex_destroy(&ctx->qp_mutex);
 	free(ctx->qps);
 	free(ctx);
 }
 
 static const struct verbs_context_ops vrdma_ctx_ops = {
+	.alloc_mw = vrdma_alloc_mw,
 	.alloc_pd = vrdma_alloc_pd,
+	.attach_mcast = ibv_cmd_attach_mcast,
+	.bind_mw = vrdma_bind_mw,
 	.create_ah = vrdma_create_ah,
 	.create_cq = vrdma_create_cq,
 	.create_cq_ex = vrdma_create_cq_ex,
 	.create_qp = vrdma_create_qp,
 	.create_qp_ex = vrdma_create_qp_ex,
+	.create_srq = vrdma_create_srq,
+	.dealloc_mw = vrdma_dealloc_mw,
 	.dealloc_pd = vrdma_dealloc_pd,
 	.dereg_mr = vrdma_dereg_mr,
 	.destroy_ah = vrdma_destroy_ah,
 	.destroy_cq = vrdma_destroy_cq,
 	.destroy_qp = vrdma_destroy_qp,
+	.destroy_srq = vrdma_destroy_srq,
+	.detach_mcast = ibv_cmd_detach_mcast,
 	.free_context = vrdma_free_context,
 	.modify_qp = vrdma_modify_qp,
+	.modify_srq = vrdma_modify_srq,
 	.poll_cq = vrdma_poll_cq,
 	.post_recv = vrdma_post_recv,
 	.post_send = vrdma_post_send,
+	.post_srq_recv = vrdma_post_srq_recv,
 	.query_device_ex = vrdma_query_device,
 	.query_port = vrdma_query_port,
 	.query_qp = vrdma_query_qp,
+	.query_srq = vrdma_query_srq,
 	.reg_mr = vrdma_reg_mr,
 	.req_notify_cq = vrdma_req_notify_cq,
 	.rereg_mr = vrdma_rereg_mr,
@@ -83,10 +94,12 @@ static struct verbs_context *vrdma_alloc_context(struct ibv_device *ibdev,
 				sizeof(resp)))
 		goto err;
 	ctx->mapped_cq = resp.flags & VIRTIO_RDMA_UCTX_MAPPED_CQ;
+	ctx->mw = resp.flags & VIRTIO_RDMA_UCTX_MW;
 	ctx->max_qp = resp.max_qp;
 	ctx->qps = calloc(ctx->max_qp, sizeof(*ctx->qps));
 	if (!ctx->qps)
 		goto err;
+	pthread_mutex_init(&ctx->qp_mutex, NULL);
 	verbs_set_ops(&ctx->vctx, &vrdma_ctx_ops);
 	return &ctx->vctx;
 

@@ -34,7 +34,7 @@ static void advance(struct vrdma_wq *wq, uint64_t wr_id)
 }
 
 /* The other end of the barrier is in the kernel. */
-static void publish(struct vrdma_wq *wq)
+void vrdma_publish(struct vrdma_wq *wq)
 {
 	__atomic_store_n(wq->producer, wq->head, __ATOMIC_RELEASE);
 }
@@ -89,7 +89,7 @@ int vrdma_ring_send(struct vrdma_qp *qp, uint32_t first)
 	bool any = wq->head != first;
 
 	if (any)
-		publish(wq);
+		vrdma_publish(wq);
 	pthread_spin_unlock(&wq->lock);
 	return any ? ibv_cmd_post_send(&qp->vqp.qp, NULL, &none) : 0;
 }
@@ -140,6 +140,10 @@ static int put_op(const struct vrdma_qp *qp, const struct ibv_send_wr *wr,
 			htole64(wr->wr.atomic.compare_add);
 		wqe->wr.atomic.swap = htole64(wr->wr.atomic.swap);
 		wqe->wr.atomic.rkey = htole32(wr->wr.atomic.rkey);
+		break;
+	case IBV_WR_BIND_MW:
+		vrdma_put_bind(wqe, wr->bind_mw.mw, wr->bind_mw.rkey,
+			       &wr->bind_mw.bind_info);
 		break;
 	default:
 		return EOPNOTSUPP;
@@ -217,20 +221,27 @@ int vrdma_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 	return ret;
 }
 
-static int put_recv(struct vrdma_qp *qp, const struct ibv_recv_wr *wr)
+/* Fill in the next slot, which there must be. */
+void vrdma_put_recv(struct vrdma_wq *wq, const struct ibv_recv_wr *wr,
+		    uint64_t id)
 {
-	struct virtio_rdma_wqe_slot *slot = next_slot(&qp->rq);
+	struct virtio_rdma_wqe_slot *slot = next_slot(wq);
 	struct virtio_rdma_rq_wqe *wqe = (void *)slot->wqe;
 
+	wqe->num_sge = htole32(wr->num_sge);
+	wqe->wr_id = htole64(id);
+	vrdma_put_sges((void *)(wqe + 1), wr->sg_list, wr->num_sge);
+	slot->length = sizeof(*wqe) +
+		       wr->num_sge * sizeof(struct virtio_rdma_sge);
+}
+
+static int put_recv(struct vrdma_qp *qp, const struct ibv_recv_wr *wr)
+{
 	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->rq.max_sge)
 		return EINVAL;
 	if (vrdma_wq_full(&qp->rq))
 		return ENOMEM;
-	wqe->num_sge = htole32(wr->num_sge);
-	wqe->wr_id = htole64(next_id(qp, &qp->rq, VRDMA_ID_RECV));
-	vrdma_put_sges((void *)(wqe + 1), wr->sg_list, wr->num_sge);
-	slot->length = sizeof(*wqe) +
-		       wr->num_sge * sizeof(struct virtio_rdma_sge);
+	vrdma_put_recv(&qp->rq, wr, next_id(qp, &qp->rq, VRDMA_ID_RECV));
 	advance(&qp->rq, wr->wr_id);
 	return 0;
 }
@@ -244,7 +255,7 @@ int vrdma_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
 	int ret = 0, err = 0;
 	uint32_t head;
 
-	if (ibqp->state == IBV_QPS_RESET) {
+	if (ibqp->state == IBV_QPS_RESET || qp->srq) {
 		*bad_wr = wr;
 		return EINVAL;
 	}
@@ -259,7 +270,7 @@ int vrdma_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
 	}
 	head -= wq->head;
 	if (head)
-		publish(wq);
+		vrdma_publish(wq);
 	pthread_spin_unlock(&wq->lock);
 
 	if (head)

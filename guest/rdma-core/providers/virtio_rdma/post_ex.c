@@ -74,6 +74,15 @@ static void wr_local_inv(struct ibv_qp_ex *qp, uint32_t rkey)
 		wqe->ex.invalidate_rkey = htole32(rkey);
 }
 
+static void wr_bind_mw(struct ibv_qp_ex *qp, struct ibv_mw *mw, uint32_t rkey,
+		       const struct ibv_mw_bind_info *info)
+{
+	struct virtio_rdma_sq_wqe *wqe = begin(qp, IBV_WR_BIND_MW);
+
+	if (wqe)
+		vrdma_put_bind(wqe, mw, rkey, info);
+}
+
 static struct virtio_rdma_sq_wqe *begin_rdma(struct ibv_qp_ex *qp,
 					     enum ibv_wr_opcode opcode,
 					     uint32_t rkey, uint64_t addr)
@@ -235,7 +244,8 @@ static int wr_complete(struct ibv_qp_ex *ibqp)
 }
 
 /* Can a QP of this type have these operations? */
-bool vrdma_qp_ex_can(enum ibv_qp_type type, uint64_t ops)
+bool vrdma_qp_ex_can(const struct vrdma_context *ctx, enum ibv_qp_type type,
+		     uint64_t ops)
 {
 	uint64_t can = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
 
@@ -243,6 +253,8 @@ bool vrdma_qp_ex_can(enum ibv_qp_type type, uint64_t ops)
 		can |= IBV_QP_EX_WITH_RDMA_WRITE |
 		       IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
 		       IBV_QP_EX_WITH_LOCAL_INV;
+	if (type != IBV_QPT_UD && ctx->mw)
+		can |= IBV_QP_EX_WITH_BIND_MW;
 	if (type == IBV_QPT_RC)
 		can |= IBV_QP_EX_WITH_RDMA_READ |
 		       IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
@@ -273,6 +285,7 @@ void vrdma_init_qp_ex(struct vrdma_qp *qp)
 	ex->wr_send_imm = wr_send_imm;
 	ex->wr_send_inv = wr_send_inv;
 	ex->wr_local_inv = wr_local_inv;
+	ex->wr_bind_mw = wr_bind_mw;
 	ex->wr_rdma_read = wr_rdma_read;
 	ex->wr_rdma_write = wr_rdma_write;
 	ex->wr_rdma_write_imm = wr_rdma_write_imm;

@@ -9,9 +9,9 @@
 
 #include "vrdma.h"
 
-static int init_wq(struct vrdma_wq *wq, void *slots, uint32_t count,
-		   uint32_t size, uint32_t *producer, uint32_t max_wr,
-		   uint32_t max_sge)
+int vrdma_init_wq(struct vrdma_wq *wq, void *slots, uint32_t count,
+		  uint32_t size, uint32_t *producer, uint32_t max_wr,
+		  uint32_t max_sge)
 {
 	wq->wr_id = calloc(count, sizeof(*wq->wr_id));
 	if (!wq->wr_id)
@@ -26,7 +26,7 @@ static int init_wq(struct vrdma_wq *wq, void *slots, uint32_t count,
 	return 0;
 }
 
-static void free_wq(struct vrdma_wq *wq)
+void vrdma_free_wq(struct vrdma_wq *wq)
 {
 	if (wq->wr_id)
 		pthread_spin_destroy(&wq->lock);
@@ -35,8 +35,8 @@ static void free_wq(struct vrdma_wq *wq)
 
 static void free_qp(struct vrdma_qp *qp)
 {
-	free_wq(&qp->sq);
-	free_wq(&qp->rq);
+	vrdma_free_wq(&qp->sq);
+	vrdma_free_wq(&qp->rq);
 	if (qp->map)
 		munmap(qp->map, qp->map_size);
 	free(qp);
@@ -56,14 +56,16 @@ static int map_qp(struct vrdma_qp *qp, struct ibv_context *ctx,
 	qp->map = page;
 	qp->map_size = resp->mmap_size;
 	qp->max_inline = cap->max_inline_data;
-	ret = init_wq(&qp->sq, (uint8_t *)qp->map + resp->sq_offset,
-		      resp->sq_slots, resp->sq_slot_size, &page->sq_producer,
-		      cap->max_send_wr, cap->max_send_sge);
-	if (ret)
+	ret = vrdma_init_wq(&qp->sq, (uint8_t *)qp->map + resp->sq_offset,
+			    resp->sq_slots, resp->sq_slot_size,
+			    &page->sq_producer, cap->max_send_wr,
+			    cap->max_send_sge);
+	if (ret || qp->srq)
 		return ret;
-	return init_wq(&qp->rq, (uint8_t *)qp->map + resp->rq_offset,
-		       resp->rq_slots, resp->rq_slot_size, &page->rq_producer,
-		       cap->max_recv_wr, cap->max_recv_sge);
+	return vrdma_init_wq(&qp->rq, (uint8_t *)qp->map + resp->rq_offset,
+			     resp->rq_slots, resp->rq_slot_size,
+			     &page->rq_producer, cap->max_recv_wr,
+			     cap->max_recv_sge);
 }
 
 static void set_entry(struct vrdma_context *ctx, struct ibv_qp *ibqp,
@@ -74,13 +76,42 @@ static void set_entry(struct vrdma_context *ctx, struct ibv_qp *ibqp,
 	vrdma_unlock_cqs(ibqp);
 }
 
+/* The plain command takes no flags, not even an empty set. */
+static int create(struct ibv_context *ctx, struct vrdma_qp *qp,
+		  struct ibv_qp_init_attr_ex *attr,
+		  struct virtio_rdma_create_qp_resp *resp)
+{
+	struct ibv_qp_init_attr_ex known = *attr;
+	int ret;
+
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS &&
+	    attr->create_flags) {
+		struct vrdma_create_qp_flags_resp its = {};
+		struct ibv_create_qp_ex cmd;
+
+		ret = ibv_cmd_create_qp_ex2(ctx, &qp->vqp, &known, &cmd,
+					    sizeof(cmd), &its.ibv_resp,
+					    sizeof(its));
+		*resp = its.drv_payload;
+	} else {
+		struct vrdma_create_qp_resp its = {};
+		struct ibv_create_qp cmd;
+
+		known.comp_mask &= ~IBV_QP_INIT_ATTR_CREATE_FLAGS;
+		ret = ibv_cmd_create_qp_ex(ctx, &qp->vqp, &known, &cmd,
+					   sizeof(cmd), &its.ibv_resp,
+					   sizeof(its));
+		*resp = its.drv_payload;
+	}
+	attr->cap = known.cap;
+	return ret;
+}
+
 struct ibv_qp *vrdma_create_qp_ex(struct ibv_context *ibctx,
 				  struct ibv_qp_init_attr_ex *attr)
 {
 	struct vrdma_context *ctx = to_vctx(ibctx);
-	struct vrdma_create_qp_resp resp = {};
-	struct ibv_qp_init_attr_ex plain = *attr;
-	struct ibv_create_qp cmd;
+	struct virtio_rdma_create_qp_resp resp;
 	struct vrdma_qp *qp;
 	struct ibv_qp *ibqp;
 	bool extended;
@@ -96,22 +127,21 @@ struct ibv_qp *vrdma_create_qp_ex(struct ibv_context *ibctx,
 				IBV_QP_INIT_ATTR_CREATE_FLAGS |
 				IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) ||
 	    (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS &&
-	     attr->create_flags) ||
-	    (extended && !vrdma_qp_ex_can(attr->qp_type,
+	     attr->create_flags & ~IBV_QP_CREATE_BLOCK_SELF_MCAST_LB) ||
+	    (extended && !vrdma_qp_ex_can(ctx, attr->qp_type,
 					  attr->send_ops_flags)))
 		goto err;
-	/* The command takes no flags, not even an empty set. */
-	plain.comp_mask &= ~IBV_QP_INIT_ATTR_CREATE_FLAGS;
-	ret = ibv_cmd_create_qp_ex(ibctx, &qp->vqp, &plain, &cmd, sizeof(cmd),
-				   &resp.ibv_resp, sizeof(resp));
+	if (attr->srq)
+		qp->srq = to_vsrq(attr->srq);
+	pthread_mutex_lock(&ctx->qp_mutex);
+	ret = create(ibctx, qp, attr, &resp);
 	if (ret)
-		goto err;
-	attr->cap = plain.cap;
+		goto err_unlock;
 	if (ibqp->qp_num >= ctx->max_qp) {
 		ret = EPROTO;
 		goto err_destroy;
 	}
-	ret = map_qp(qp, ibctx, &resp.drv_payload, &attr->cap);
+	ret = map_qp(qp, ibctx, &resp, &attr->cap);
 	if (ret)
 		goto err_destroy;
 	if (extended)
@@ -120,10 +150,13 @@ struct ibv_qp *vrdma_create_qp_ex(struct ibv_context *ibctx,
 	ibqp->send_cq = attr->send_cq;
 	ibqp->recv_cq = attr->recv_cq;
 	set_entry(ctx, ibqp, qp);
+	pthread_mutex_unlock(&ctx->qp_mutex);
 	return ibqp;
 
 err_destroy:
 	ibv_cmd_destroy_qp(ibqp);
+err_unlock:
+	pthread_mutex_unlock(&ctx->qp_mutex);
 err:
 	free_qp(qp);
 	errno = ret;
@@ -172,7 +205,10 @@ int vrdma_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 	vrdma_lock_cqs(ibqp);
 	qp->generation = atomic_fetch_add(&ctx->generation, 1);
 	forget(&qp->sq);
-	forget(&qp->rq);
+	if (qp->srq)
+		vrdma_clean_cq(qp);
+	else
+		forget(&qp->rq);
 	vrdma_unlock_cqs(ibqp);
 	return 0;
 }
@@ -191,16 +227,18 @@ int vrdma_destroy_qp(struct ibv_qp *ibqp)
 	struct vrdma_qp *qp = to_vqp(ibqp);
 	int ret;
 
-	/*
-	 * Once the kernel has destroyed it the number may belong to another
-	 * QP, so the entry goes first.
-	 */
-	set_entry(ctx, ibqp, NULL);
+	/* Once the kernel has destroyed it, its number may be another QP's. */
+	pthread_mutex_lock(&ctx->qp_mutex);
 	ret = ibv_cmd_destroy_qp(ibqp);
-	if (ret) {
-		set_entry(ctx, ibqp, qp);
-		return ret;
+	if (!ret) {
+		vrdma_lock_cqs(ibqp);
+		if (qp->srq)
+			vrdma_clean_cq(qp);
+		ctx->qps[ibqp->qp_num] = NULL;
+		vrdma_unlock_cqs(ibqp);
 	}
-	free_qp(qp);
-	return 0;
+	pthread_mutex_unlock(&ctx->qp_mutex);
+	if (!ret)
+		free_qp(qp);
+	return ret;
 }

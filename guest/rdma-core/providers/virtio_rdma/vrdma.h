@@ -25,9 +25,11 @@
  * queue of a QP it is: the upper half is the generation of the QP, so that
  * completions from before its reset, or of a QP that had its number, are
  * known; then a bit for receive queues and the lower bits of the WQE's number.
+ * For a WQE of an SRQ it is the SRQ's generation and the entry that the WQE has.
  */
 #define VRDMA_ID_RECV (1U << 31)
-#define VRDMA_ID_INDEX (VRDMA_ID_RECV - 1)
+#define VRDMA_ID_SRQ (1U << 30)
+#define VRDMA_ID_INDEX (VRDMA_ID_SRQ - 1)
 
 struct vrdma_device {
 	struct verbs_device vdev;
@@ -36,8 +38,10 @@ struct vrdma_device {
 struct vrdma_context {
 	struct verbs_context vctx;
 	bool mapped_cq;
+	bool mw;
 	uint32_t max_qp;
 	struct vrdma_qp **qps;		/* entries: by the locks of their CQs */
+	pthread_mutex_t qp_mutex;	/* while numbers of QPs change hands */
 	atomic_uint generation;
 };
 
@@ -66,7 +70,17 @@ struct vrdma_wq {
 	_Atomic(uint32_t) tail;		/* WQEs whose end was polled */
 	uint32_t max_wr;
 	uint32_t max_sge;
-	uint64_t *wr_id;		/* by slot */
+	uint64_t *wr_id;		/* by slot, or entry of an SRQ */
+};
+
+struct vrdma_srq {
+	struct ibv_srq srq;
+	void *map;
+	size_t map_size;
+	uint32_t generation;
+	struct vrdma_wq wq;
+	uint32_t *unused;		/* entries without a WQE */
+	uint32_t num_unused;
 };
 
 struct vrdma_qp {
@@ -76,7 +90,8 @@ struct vrdma_qp {
 	uint32_t generation;
 	uint32_t max_inline;
 	struct vrdma_wq sq;
-	struct vrdma_wq rq;
+	struct vrdma_wq rq;		/* or else: */
+	struct vrdma_srq *srq;
 	/* extended posting: from wr_start to wr_complete */
 	uint32_t first;
 	int error;
@@ -102,6 +117,11 @@ static inline struct vrdma_qp *to_vqp(struct ibv_qp *qp)
 	return container_of(qp, struct vrdma_qp, vqp.qp);
 }
 
+static inline struct vrdma_srq *to_vsrq(struct ibv_srq *srq)
+{
+	return container_of(srq, struct vrdma_srq, srq);
+}
+
 static inline struct vrdma_ah *to_vah(struct ibv_ah *ah)
 {
 	return container_of(ah, struct vrdma_ah, ah);
@@ -122,6 +142,7 @@ int vrdma_poll_cq(struct ibv_cq *cq, int num, struct ibv_wc *wc);
 int vrdma_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 void vrdma_lock_cqs(struct ibv_qp *qp);
 void vrdma_unlock_cqs(struct ibv_qp *qp);
+void vrdma_clean_cq(struct vrdma_qp *qp);
 
 /* cq_ex.c */
 struct ibv_cq_ex *vrdma_create_cq_ex(struct ibv_context *ctx,
@@ -136,6 +157,14 @@ int vrdma_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd,
 		   void *addr, size_t length, int access);
 int vrdma_dereg_mr(struct verbs_mr *vmr);
 
+/* mw.c */
+struct ibv_mw *vrdma_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
+int vrdma_dealloc_mw(struct ibv_mw *mw);
+int vrdma_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw,
+		  struct ibv_mw_bind *bind);
+void vrdma_put_bind(struct virtio_rdma_sq_wqe *wqe, const struct ibv_mw *mw,
+		    uint32_t rkey, const struct ibv_mw_bind_info *info);
+
 /* post.c */
 int vrdma_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
 		    struct ibv_send_wr **bad_wr);
@@ -143,6 +172,9 @@ int vrdma_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr,
 		    struct ibv_recv_wr **bad_wr);
 
 bool vrdma_wq_full(struct vrdma_wq *wq);
+void vrdma_publish(struct vrdma_wq *wq);
+void vrdma_put_recv(struct vrdma_wq *wq, const struct ibv_recv_wr *wr,
+		    uint64_t id);
 void vrdma_put_sges(struct virtio_rdma_sge *to, const struct ibv_sge *from,
 		    size_t num);
 void vrdma_put_ud(struct virtio_rdma_sq_wqe *wqe, struct ibv_ah *ah,
@@ -154,10 +186,15 @@ void vrdma_end_send(struct vrdma_qp *qp, struct virtio_rdma_sq_wqe *wqe,
 int vrdma_ring_send(struct vrdma_qp *qp, uint32_t first);
 
 /* post_ex.c */
-bool vrdma_qp_ex_can(enum ibv_qp_type type, uint64_t ops);
+bool vrdma_qp_ex_can(const struct vrdma_context *ctx, enum ibv_qp_type type,
+		     uint64_t ops);
 void vrdma_init_qp_ex(struct vrdma_qp *qp);
 
 /* qp.c */
+int vrdma_init_wq(struct vrdma_wq *wq, void *slots, uint32_t count,
+		  uint32_t size, uint32_t *producer, uint32_t max_wr,
+		  uint32_t max_sge);
+void vrdma_free_wq(struct vrdma_wq *wq);
 struct ibv_qp *vrdma_create_qp_ex(struct ibv_context *ctx,
 				  struct ibv_qp_init_attr_ex *attr);
 struct ibv_qp *vrdma_create_qp(struct ibv_pd *pd,
@@ -166,5 +203,15 @@ int vrdma_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
 int vrdma_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
 		   struct ibv_qp_init_attr *init);
 int vrdma_destroy_qp(struct ibv_qp *qp);
+
+/* srq.c */
+struct ibv_srq *vrdma_create_srq(struct ibv_pd *pd,
+				 struct ibv_srq_init_attr *init);
+int vrdma_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask);
+int vrdma_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr);
+int vrdma_destroy_srq(struct ibv_srq *srq);
+int vrdma_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
+			struct ibv_recv_wr **bad_wr);
+bool vrdma_srq_retire(struct vrdma_srq *srq, uint64_t id, uint64_t *wr_id);
 
 #endif /* VRDMA_H */

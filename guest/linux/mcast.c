@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Multicast groups. That the network forwards a group to us is for the NIC to
+ * see to; the RDMA connection manager has it join.
+ */
+#include "vrdma.h"
+
+static int mcast(struct ib_qp *ibqp, enum virtio_rdma_cmd command,
+		 const union ib_gid *gid)
+{
+	struct virtio_rdma_mcast_req req = {
+		.qpn = cpu_to_le32(ibqp->qp_num),
+	};
+
+	memcpy(req.gid, gid->raw, sizeof(req.gid));
+	return vrdma_ctrl_destroy(to_vdev(ibqp->device), command, &req);
+}
+
+static int vrdma_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
+{
+	return mcast(ibqp, VIRTIO_RDMA_CMD_ATTACH_MCAST, gid);
+}
+
+static int vrdma_detach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
+{
+	return mcast(ibqp, VIRTIO_RDMA_CMD_DETACH_MCAST, gid);
+}
+
+const struct ib_device_ops vrdma_mcast_ops = {
+	.attach_mcast = vrdma_attach_mcast,
+	.detach_mcast = vrdma_detach_mcast,
+};

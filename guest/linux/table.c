@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The page table of a user region. The device copies it, so it lives for one
+ * command only.
+ */
+#include <linux/dma-mapping.h>
+#include <linux/log2.h>
+#include <linux/slab.h>
+#include <rdma/iter.h>
+
+#include "vrdma.h"
+
+#define ENTRIES (VRDMA_PAGE_SIZE / sizeof(__le64))
+#define MAX_LEVELS 3
+
+/* A table of the tree, which the device sees once it is complete. */
+struct vrdma_table_node {
+	__le64 *entries;
+	dma_addr_t dma;
+	bool mapped;
+};
+
+/* Bytes that a region may have when its pages are the smallest. */
+u64 vrdma_table_reach(const struct vrdma_dev *dev)
+{
+	u64 pages = VRDMA_MAX_TABLE_PAGES;
+	int i;
+
+	if (virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_MR_TABLES)) {
+		for (pages = 1, i = 0; i < MAX_LEVELS; i++)
+			pages *= ENTRIES;
+	}
+	return pages << VRDMA_PAGE_SHIFT;
+}
+
+static void free_tree(struct vrdma_dev *dev, struct vrdma_table *table)
+{
+	u32 i;
+
+	for (i = 0; i < table->num_nodes; i++) {
+		struct vrdma_table_node *node = &table->nodes[i];
+
+		if (node->mapped)
+			dma_unmap_single(dev->dma_dev, node->dma,
+					 VRDMA_PAGE_SIZE, DMA_TO_DEVICE);
+		kfree(node->entries);
+	}
+	kvfree(table->nodes);
+}
+
+/* The nodes that hold @count entries. */
+static int make_nodes(struct vrdma_table_node *nodes, u32 count)
+{
+	u32 i;
+
+	for (i = 0; i < DIV_ROUND_UP(count, ENTRIES); i++) {
+		nodes[i].entries = kzalloc(VRDMA_PAGE_SIZE, GFP_KERNEL);
+		if (!nodes[i].entries)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int map_nodes(struct vrdma_dev *dev, struct vrdma_table_node *nodes,
+		     u32 count)
+{
+	u32 i;
+
+	for (i = 0; i < DIV_ROUND_UP(count, ENTRIES); i++) {
+		nodes[i].dma = dma_map_single(dev->dma_dev, nodes[i].entries,
+					      VRDMA_PAGE_SIZE, DMA_TO_DEVICE);
+		if (dma_mapping_error(dev->dma_dev, nodes[i].dma))
+			return -ENOMEM;
+		nodes[i].mapped = true;
+	}
+	return 0;
+}
+
+static void set_entry(struct vrdma_table_node *nodes, u32 i, u64 addr)
+{
+	nodes[i / ENTRIES].entries[i % ENTRIES] = cpu_to_le64(addr);
+}
+
+static u32 tree_nodes(u32 count)
+{
+	u32 nodes = 0;
+
+	do {
+		count = DIV_ROUND_UP(count, ENTRIES);
+		nodes += count;
+	} while (count > 1);
+	return nodes;
+}
+
+/* From the lowest level, which has the pages, to the root. */
+static int make_tree(struct vrdma_dev *dev, struct vrdma_table *table,
+		     struct ib_umem *umem)
+{
+	struct vrdma_table_node *nodes, *below = NULL;
+	unsigned long page_size = 1UL << table->page_shift;
+	u32 count = table->npages;
+	int ret;
+
+	table->num_nodes = tree_nodes(count);
+	table->nodes = kvcalloc(table->num_nodes, sizeof(*table->nodes),
+				GFP_KERNEL);
+	if (!table->nodes)
+		return -ENOMEM;
+	nodes = table->nodes;
+	do {
+		u32 i = 0;
+
+		ret = make_nodes(nodes, count);
+		if (ret)
+			goto err;
+		if (!below) {
+			struct ib_block_iter iter;
+
+			rdma_umem_for_each_dma_block(umem, &iter, page_size)
+				set_entry(nodes, i++,
+					  rdma_block_iter_dma_address(&iter));
+		} else {
+			for (; i < count; i++)
+				set_entry(nodes, i, below[i].dma);
+		}
+		ret = map_nodes(dev, nodes, count);
+		if (ret)
+			goto err;
+		below = nodes;
+		count = DIV_ROUND_UP(count, ENTRIES);
+		nodes += count;
+		table->levels++;
+	} while (count > 1);
+
+	table->pages = below->dma;
+	return 0;
+
+err:
+	free_tree(dev, table);
+	return ret;
+}
+
+static int make_flat(struct vrdma_dev *dev, struct vrdma_table *table,
+		     struct ib_umem *umem)
+{
+	struct ib_block_iter iter;
+	u32 i = 0;
+
+	if (table->npages > VRDMA_MAX_TABLE_PAGES)
+		return -EINVAL;
+	table->flat = dma_alloc_coherent(dev->dma_dev,
+					 table->npages * sizeof(__le64),
+					 &table->pages,
+					 GFP_KERNEL | __GFP_NOWARN);
+	if (!table->flat)
+		return -ENOMEM;
+	rdma_umem_for_each_dma_block(umem, &iter, 1UL << table->page_shift)
+		table->flat[i++] =
+			cpu_to_le64(rdma_block_iter_dma_address(&iter));
+	return 0;
+}
+
+/*
+ * Make the table of a region that has its first byte at @iova. Pages are as
+ * large as the memory allows.
+ */
+int vrdma_table_init(struct vrdma_dev *dev, struct vrdma_table *table,
+		     struct ib_umem *umem, u64 iova)
+{
+	unsigned long page_size;
+
+	memset(table, 0, sizeof(*table));
+	page_size = ib_umem_find_best_pgsz(umem, dev->mr_page_sizes, iova);
+	if (!page_size)
+		return -EINVAL;
+	table->page_shift = ilog2(page_size);
+	table->npages = ib_umem_num_dma_blocks(umem, page_size);
+	if (virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_MR_TABLES))
+		return make_tree(dev, table, umem);
+	return make_flat(dev, table, umem);
+}
+
+void vrdma_table_free(struct vrdma_dev *dev, struct vrdma_table *table)
+{
+	if (table->flat)
+		dma_free_coherent(dev->dma_dev,
+				  table->npages * sizeof(__le64), table->flat,
+				  table->pages);
+	else
+		free_tree(dev, table);
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Shared receive queues. WQEs go to slots like those of a QP, which are free
+ * again early; but their ends come in any order, so each has an entry with its
+ * wr_id until then.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "vrdma.h"
+
+static void free_srq(struct vrdma_srq *srq)
+{
+	vrdma_free_wq(&srq->wq);
+	free(srq->unused);
+	if (srq->map)
+		munmap(srq->map, srq->map_size);
+	free(srq);
+}
+
+static int map_srq(struct vrdma_srq *srq,
+		   const struct virtio_rdma_create_srq_resp *resp,
+		   const struct ibv_srq_attr *attr)
+{
+	struct virtio_rdma_srq_page *page;
+	uint32_t i;
+
+	page = mmap(NULL, resp->mmap_size, PROT_READ | PROT_WRITE, MAP_SHARED,
+		    srq->srq.context->cmd_fd, resp->mmap_offset);
+	if (page == MAP_FAILED)
+		return errno;
+	srq->map = page;
+	srq->map_size = resp->mmap_size;
+	if (attr->max_wr > resp->slots)
+		return EPROTO;
+	srq->unused = calloc(attr->max_wr, sizeof(*srq->unused));
+	if (!srq->unused)
+		return ENOMEM;
+	for (i = 0; i < attr->max_wr; i++)
+		srq->unused[i] = i;
+	srq->num_unused = attr->max_wr;
+	return vrdma_init_wq(&srq->wq, (uint8_t *)srq->map + resp->ring_offset,
+			     resp->slots, resp->slot_size, &page->producer,
+			     attr->max_wr, attr->max_sge);
+}
+
+struct ibv_srq *vrdma_create_srq(struct ibv_pd *pd,
+				 struct ibv_srq_init_attr *init)
+{
+	struct vrdma_context *ctx = to_vctx(pd->context);
+	struct vrdma_create_srq_resp resp = {};
+	struct ibv_create_srq cmd;
+	struct vrdma_srq *srq;
+	int ret;
+
+	srq = calloc(1, sizeof(*srq));
+	if (!srq)
+		return NULL;
+	ret = ibv_cmd_create_srq(pd, &srq->srq, init, &cmd, sizeof(cmd),
+				 &resp.ibv_resp, sizeof(resp));
+	if (ret)
+		goto err;
+	ret = map_srq(srq, &resp.drv_payload, &init->attr);
+	if (ret) {
+		ibv_cmd_destroy_srq(&srq->srq);
+		goto err;
+	}
+	srq->generation = atomic_fetch_add(&ctx->generation, 1);
+	return &srq->srq;
+
+err:
+	free_srq(srq);
+	errno = ret;
+	return NULL;
+}
+
+int vrdma_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask)
+{
+	struct ibv_modify_srq cmd;
+
+	return ibv_cmd_modify_srq(srq, attr, mask, &cmd, sizeof(cmd));
+}
+
+int vrdma_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)
+{
+	struct ibv_query_srq cmd;
+
+	return ibv_cmd_query_srq(srq, attr, &cmd, sizeof(cmd));
+}
+
+/* No QP uses it, so no completion of its WQEs is left in any CQ. */
+int vrdma_destroy_srq(struct ibv_srq *ibsrq)
+{
+	int ret = ibv_cmd_destroy_srq(ibsrq);
+
+	if (!ret)
+		free_srq(to_vsrq(ibsrq));
+	return ret;
+}
+
+static int put_recv(struct vrdma_srq *srq, const struct ibv_recv_wr *wr)
+{
+	struct vrdma_wq *wq = &srq->wq;
+	uint32_t entry;
+
+	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > wq->max_sge)
+		return EINVAL;
+	if (!srq->num_unused)
+		return ENOMEM;
+	entry = srq->unused[--srq->num_unused];
+	vrdma_put_recv(wq, wr, (uint64_t)srq->generation << 32 |
+		       VRDMA_ID_RECV | VRDMA_ID_SRQ | entry);
+	wq->wr_id[entry] = wr->wr_id;
+	wq->head++;
+	return 0;
+}
+
+int vrdma_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr,
+			struct ibv_recv_wr **bad_wr)
+{
+	struct vrdma_srq *srq = to_vsrq(ibsrq);
+	struct ibv_recv_wr *first = wr, *none;
+	struct vrdma_wq *wq = &srq->wq;
+	int ret = 0, err = 0;
+	uint32_t head;
+
+	pthread_spin_lock(&wq->lock);
+	head = wq->head;
+	for (; wr; wr = wr->next) {
+		ret = put_recv(srq, wr);
+		if (ret) {
+			*bad_wr = wr;
+			break;
+		}
+	}
+	head -= wq->head;
+	if (head)
+		vrdma_publish(wq);
+	pthread_spin_unlock(&wq->lock);
+
+	if (head)
+		err = ibv_cmd_post_srq_recv(ibsrq, NULL, &none);
+	if (err) {
+		*bad_wr = first;
+		return err;
+	}
+	return ret;
+}
+
+/* The WQE with the device's @id ended. Returns false if it is not known. */
+bool vrdma_srq_retire(struct vrdma_srq *srq, uint64_t id, uint64_t *wr_id)
+{
+	uint32_t entry = id & VRDMA_ID_INDEX;
+	struct vrdma_wq *wq = &srq->wq;
+	bool known;
+
+	if (srq->generation != id >> 32 || entry >= wq->max_wr)
+		return false;
+	pthread_spin_lock(&wq->lock);
+	known = srq->num_unused < wq->max_wr;
+	if (known) {
+		*wr_id = wq->wr_id[entry];
+		srq->unused[srq->num_unused++] = entry;
+	}
+	pthread_spin_unlock(&wq->lock);
+	return known;
+}
