@@ -111,10 +111,14 @@ static void test_values(void)
     g_assert_cmpuint(le32_to_cpu(c.max_res_rd_atom), >=,
                      le32_to_cpu(c.max_qp_rd_atom));
     g_assert_cmpuint(c.atomic_cap, <=, VIRTIO_RDMA_ATOMIC_GLOB);
-    g_assert_cmpuint(le32_to_cpu(c.max_mw), ==, 0);
-    g_assert_cmpuint(le32_to_cpu(c.max_mcast_grp), ==, 0);
-    g_assert_cmpuint(le32_to_cpu(c.max_mcast_qp_attach), ==, 0);
-    g_assert_cmpuint(le32_to_cpu(c.max_total_mcast_qp_attach), ==, 0);
+    g_assert_cmpuint(le32_to_cpu(c.max_mcast_grp), ==, TEST_MAX_MCAST_GRP);
+    g_assert_cmpuint(le32_to_cpu(c.max_mcast_qp_attach), ==,
+                     TEST_MAX_MCAST_QPS);
+    g_assert_cmpuint(le32_to_cpu(c.max_total_mcast_qp_attach), ==,
+                     TEST_MAX_MCAST_GRP * TEST_MAX_MCAST_QPS);
+    g_assert_cmpuint(le32_to_cpu(c.max_srq), ==, TEST_MAX_SRQ);
+    g_assert_cmpuint(le32_to_cpu(c.max_srq_wr), ==, 1024);
+    g_assert_cmpuint(le32_to_cpu(c.max_srq_sge), >=, 4);
     g_assert_cmpuint(le32_to_cpu(c.max_fast_reg_page_list_len), >=, 1);
     g_assert_cmpuint(le32_to_cpu(c.max_pi_fast_reg_page_list_len), ==, 0);
     g_assert_cmpuint(le16_to_cpu(c.max_pkeys), ==, 1);

@@ -12,6 +12,10 @@
 #define TEST_MAX_CQ 6
 #define TEST_MAX_MR 16
 #define TEST_MAX_PD 5
+#define TEST_MAX_MW 3
+#define TEST_MAX_SRQ 4
+#define TEST_MAX_MCAST_GRP 3
+#define TEST_MAX_MCAST_QPS 2
 #define TEST_GIDS 16
 #define TEST_SLOT 4
 #define TEST_MAC "52:54:00:12:34:01"
