@@ -225,6 +225,7 @@ void virtio_rdma_packed_get_request(uint8_t cmd, const uint8_t *p,
         req->gid.gid_type = GET32(p, virtio_rdma_add_gid_req, gid_type);
         req->gid.index = GET16(p, virtio_rdma_add_gid_req, index);
         req->gid.port = GET32(p, virtio_rdma_add_gid_req, port_num);
+        req->gid.vlan = GET16(p, virtio_rdma_add_gid_req, vlan);
         break;
     case VIRTIO_RDMA_CMD_DEL_GID:
         req->gid.index = GET16(p, virtio_rdma_del_gid_req, index);
@@ -261,6 +262,14 @@ void virtio_rdma_packed_get_request(uint8_t cmd, const uint8_t *p,
     case VIRTIO_RDMA_CMD_DETACH_MCAST:
         req->mcast.qpn = GET32(p, virtio_rdma_mcast_req, qpn);
         GET_BYTES(req->mcast.gid, p, virtio_rdma_mcast_req, gid);
+        break;
+    case VIRTIO_RDMA_CMD_RESIZE_CQ:
+        req->resize_cq.cqn = GET32(p, virtio_rdma_resize_cq_req, cqn);
+        req->resize_cq.cqe = GET32(p, virtio_rdma_resize_cq_req, cqe);
+        req->resize_cq.used = GET32(p, virtio_rdma_resize_cq_req, used);
+        break;
+    case VIRTIO_RDMA_CMD_QUERY_COUNTERS:
+        req->query_port.port = GET8(p, virtio_rdma_query_counters_req, port);
         break;
     }
 }
@@ -332,6 +341,11 @@ void virtio_rdma_packed_put_response(uint8_t cmd, uint8_t *p,
     case VIRTIO_RDMA_CMD_ALLOC_MW:
         PUT32(p, virtio_rdma_alloc_mw_rsp, mwn, rsp->mw.mwn);
         PUT32(p, virtio_rdma_alloc_mw_rsp, rkey, rsp->mw.rkey);
+        break;
+    case VIRTIO_RDMA_CMD_QUERY_COUNTERS:
+        for (unsigned i = 0; i < VIRTIO_RDMA_NUM_COUNTERS; i++) {
+            stq_le_p(p + i * sizeof(uint64_t), rsp->counters[i]);
+        }
         break;
     }
 }

@@ -38,11 +38,12 @@ void virtio_rdma_packed_get_request(uint8_t cmd, const uint8_t *p,
 void virtio_rdma_packed_put_response(uint8_t cmd, uint8_t *p,
                                      const VirtIORdmaRsp *rsp);
 
-/* Work queue elements and completions */
+/* Work queue elements, completions and events */
 void virtio_rdma_packed_get_send(const uint8_t *p, bool ud, RdmaSendWr *wr,
                                  VirtIORdmaPages *pages);
 void virtio_rdma_packed_get_recv(const uint8_t *p, RdmaRecvWr *wr);
 void virtio_rdma_packed_get_sges(const uint8_t *p, uint32_t n, RdmaSge *sge);
-void virtio_rdma_packed_put_cqe(uint8_t *p, const RdmaWc *wc);
+void virtio_rdma_packed_put_cqe(uint8_t *p, const RdmaWc *wc, bool ex);
+void virtio_rdma_packed_put_event(uint8_t *p, const RdmaEvent *event);
 
 #endif

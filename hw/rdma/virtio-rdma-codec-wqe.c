@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The packed layout of docs/specs/virtio-rdma.rst: work queue elements and
- * completions.
+ * The packed layout of docs/specs/virtio-rdma.rst: work queue elements,
+ * completions and events.
  */
 #include "qemu/osdep.h"
 #include "virtio-rdma-codec-packed.h"
 
 QEMU_BUILD_BUG_ON(sizeof(struct virtio_rdma_sq_wqe) > VIRTIO_RDMA_WQE_ROOM);
-QEMU_BUILD_BUG_ON(sizeof(struct virtio_rdma_cqe) > VIRTIO_RDMA_CQE_ROOM);
+QEMU_BUILD_BUG_ON(sizeof(struct virtio_rdma_cqe_ex) > VIRTIO_RDMA_CQE_ROOM);
+QEMU_BUILD_BUG_ON(sizeof(struct virtio_rdma_event) > VIRTIO_RDMA_EVENT_ROOM);
+
+#define WC_FLAGS (RDMA_WC_GRH | RDMA_WC_WITH_IMM | RDMA_WC_WITH_INVALIDATE)
+#define WC_FLAGS_EX (WC_FLAGS | RDMA_WC_WITH_SMAC | RDMA_WC_WITH_VLAN | \
+                     RDMA_WC_WITH_HDR_TYPE)
 
 static void get_ud(const uint8_t *p, RdmaSendWr *wr)
 {
@@ -111,8 +116,10 @@ void virtio_rdma_packed_get_sges(const uint8_t *p, uint32_t n, RdmaSge *sge)
     }
 }
 
-void virtio_rdma_packed_put_cqe(uint8_t *p, const RdmaWc *wc)
+void virtio_rdma_packed_put_cqe(uint8_t *p, const RdmaWc *wc, bool ex)
 {
+    uint32_t flags = wc->wc_flags & (ex ? WC_FLAGS_EX : WC_FLAGS);
+
     PUT64(p, virtio_rdma_cqe, wr_id, wc->wr_id);
     PUT8(p, virtio_rdma_cqe, status, wc->status);
     PUT8(p, virtio_rdma_cqe, opcode, wc->opcode);
@@ -125,10 +132,28 @@ void virtio_rdma_packed_put_cqe(uint8_t *p, const RdmaWc *wc)
     }
     PUT32(p, virtio_rdma_cqe, qp_num, wc->qp_num);
     PUT32(p, virtio_rdma_cqe, src_qp, wc->src_qp);
-    PUT32(p, virtio_rdma_cqe, wc_flags, wc->wc_flags &
-          (VIRTIO_RDMA_WC_GRH | VIRTIO_RDMA_WC_WITH_IMM |
-           VIRTIO_RDMA_WC_WITH_INVALIDATE));
+    PUT32(p, virtio_rdma_cqe, wc_flags, flags);
     PUT16(p, virtio_rdma_cqe, pkey_index, wc->pkey_index);
     PUT8(p, virtio_rdma_cqe, sl, wc->sl);
     PUT8(p, virtio_rdma_cqe, port_num, wc->port_num);
+    if (!ex) {
+        return;
+    }
+    memset(p + sizeof(struct virtio_rdma_cqe), 0,
+           sizeof(struct virtio_rdma_cqe_ex) - sizeof(struct virtio_rdma_cqe));
+    if (flags & RDMA_WC_WITH_SMAC) {
+        PUT_BYTES(p, virtio_rdma_cqe_ex, smac, wc->smac);
+    }
+    if (flags & RDMA_WC_WITH_VLAN) {
+        PUT16(p, virtio_rdma_cqe_ex, vlan, wc->vlan);
+    }
+    if (flags & RDMA_WC_WITH_HDR_TYPE) {
+        PUT8(p, virtio_rdma_cqe_ex, hdr_type, wc->hdr_type);
+    }
+}
+
+void virtio_rdma_packed_put_event(uint8_t *p, const RdmaEvent *event)
+{
+    PUT32(p, virtio_rdma_event, type, event->type);
+    PUT32(p, virtio_rdma_event, id, event->id);
 }

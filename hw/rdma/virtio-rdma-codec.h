@@ -20,7 +20,8 @@
 /* Room for any request or response of any codec, in bytes. */
 #define VIRTIO_RDMA_REQ_ROOM 256
 #define VIRTIO_RDMA_RSP_ROOM 256
-#define VIRTIO_RDMA_CQE_ROOM 64
+#define VIRTIO_RDMA_CQE_ROOM 48
+#define VIRTIO_RDMA_EVENT_ROOM 8
 /* Room for a WQE of any codec without SGEs and inline data, in bytes. */
 #define VIRTIO_RDMA_WQE_ROOM 128
 
@@ -96,11 +97,17 @@ typedef union VirtIORdmaReq {
         uint32_t gid_type;
         uint16_t index;
         uint32_t port;
+        uint16_t vlan;
     } gid;
     struct {
         uint32_t cqn;
         uint32_t flags;
     } notify;
+    struct {
+        uint32_t cqn;
+        uint32_t cqe;
+        uint32_t used;
+    } resize_cq;
 } VirtIORdmaReq;
 
 /* The data of a successful response. */
@@ -137,6 +144,7 @@ typedef union VirtIORdmaRsp {
     struct {
         uint16_t pkey;
     } query_pkey;
+    uint64_t counters[VIRTIO_RDMA_NUM_COUNTERS];
 } VirtIORdmaRsp;
 
 /* What configuration space tells besides constants. */
@@ -163,10 +171,12 @@ struct VirtIORdmaCodec {
     const char *name;
     size_t config_size;
     size_t cqe_size;
+    size_t cqe_ex_size;             /* with F_CQE_EX */
     size_t cqe_status_offset;
     size_t send_wqe_size;           /* without SGEs or inline data */
     size_t recv_wqe_size;           /* without SGEs */
     size_t sge_size;
+    size_t event_size;
     const VirtIORdmaCmdLayout *cmd; /* by number, to VIRTIO_RDMA_CMD_MAX */
 
     /* @buf has VIRTIO_RDMA_REQ_ROOM bytes, zeros behind what was given. */
@@ -185,8 +195,10 @@ struct VirtIORdmaCodec {
     void (*get_recv)(const uint8_t *buf, RdmaRecvWr *wr);
     void (*get_sges)(const uint8_t *buf, uint32_t n, RdmaSge *sge);
 
-    /* Fills cqe_size bytes. */
-    void (*put_cqe)(uint8_t *buf, const RdmaWc *wc);
+    /* Fills cqe_size bytes, or cqe_ex_size bytes with @ex. */
+    void (*put_cqe)(uint8_t *buf, const RdmaWc *wc, bool ex);
+    /* Fills event_size bytes. */
+    void (*put_event)(uint8_t *buf, const RdmaEvent *event);
 };
 
 /* The layout of docs/specs/virtio-rdma.rst: little-endian, no padding. */

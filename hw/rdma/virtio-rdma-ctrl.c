@@ -9,17 +9,17 @@
 #include "trace.h"
 #include "virtio-rdma-internal.h"
 
-#define PORT_NUM            1
 #define PHYS_STATE_DISABLED 3
 #define PHYS_STATE_LINK_UP  5
 /* Connection management (CM) is supported. */
 #define PORT_CAP_CM         (1u << 16)
+#define MAX_VLAN            4094
 
 static int query_port(VirtIORdma *s, VirtIORdmaCtrl *c)
 {
     RdmaPortAttr *attr = &c->rsp.port.attr;
 
-    if (c->req.query_port.port != PORT_NUM) {
+    if (c->req.query_port.port != VIRTIO_RDMA_PORT) {
         return -EINVAL;
     }
     s->bc->query_port(s->backend, attr);
@@ -33,7 +33,7 @@ static int query_port(VirtIORdma *s, VirtIORdmaCtrl *c)
 
 static int query_pkey(VirtIORdma *s, VirtIORdmaCtrl *c)
 {
-    if (c->req.query_pkey.port != PORT_NUM || c->req.query_pkey.index != 0) {
+    if (c->req.query_pkey.port != VIRTIO_RDMA_PORT || c->req.query_pkey.index != 0) {
         return -EINVAL;
     }
     c->rsp.query_pkey.pkey = RDMA_DEFAULT_PKEY;
@@ -44,8 +44,9 @@ static int add_gid(VirtIORdma *s, VirtIORdmaCtrl *c)
 {
     static const uint8_t zero[RDMA_GID_LEN];
     uint32_t index = c->req.gid.index;
+    uint16_t vlan = RDMA_NO_VLAN;
 
-    if (c->req.gid.port != PORT_NUM || index >= s->limits.gid_table_len) {
+    if (c->req.gid.port != VIRTIO_RDMA_PORT || index >= s->limits.gid_table_len) {
         return -EINVAL;
     }
     if (!memcmp(c->req.gid.gid, zero, sizeof(zero))) {
@@ -56,16 +57,31 @@ static int add_gid(VirtIORdma *s, VirtIORdmaCtrl *c)
     if (c->req.gid.gid_type != VIRTIO_RDMA_GID_TYPE_ROCE_V2) {
         return -ENOTSUP;
     }
-    return s->bc->add_gid(s->backend, index, c->req.gid.gid, RDMA_NO_VLAN);
+    if (virtio_rdma_has(s, VIRTIO_RDMA_F_GID_VLAN)) {
+        vlan = c->req.gid.vlan;
+    }
+    if (vlan > MAX_VLAN) {
+        return -EINVAL;
+    }
+    return s->bc->add_gid(s->backend, index, c->req.gid.gid, vlan);
 }
 
 static int del_gid(VirtIORdma *s, VirtIORdmaCtrl *c)
 {
-    if (c->req.gid.port != PORT_NUM ||
+    if (c->req.gid.port != VIRTIO_RDMA_PORT ||
         c->req.gid.index >= s->limits.gid_table_len) {
         return -EINVAL;
     }
     return s->bc->del_gid(s->backend, c->req.gid.index);
+}
+
+static int query_counters(VirtIORdma *s, VirtIORdmaCtrl *c)
+{
+    if (c->req.query_port.port != VIRTIO_RDMA_PORT) {
+        return -EINVAL;
+    }
+    virtio_rdma_get_counters(s, c->rsp.counters);
+    return 0;
 }
 
 #define CMD(cmd, exec, finish) \
@@ -108,6 +124,8 @@ static const VirtIORdmaHandler handlers[VIRTIO_RDMA_CMD_MAX + 1] = {
     CMD_OF(MCAST, DETACH_MCAST, virtio_rdma_detach_mcast, NULL),
     CMD_OF(REREG_MR, REREG_MR, virtio_rdma_rereg_mr,
            virtio_rdma_rereg_mr_done),
+    CMD_OF(CQ_DEEP, RESIZE_CQ, virtio_rdma_resize_cq, NULL),
+    CMD_OF(COUNTERS, QUERY_COUNTERS, query_counters, NULL),
 };
 
 static uint8_t status_of(VirtIORdma *s, int ret)

@@ -31,6 +31,11 @@ static bool have_rereg(const VirtIORdma *s)
     return s->bc->modify_mr;
 }
 
+static bool have_counters(const VirtIORdma *s)
+{
+    return s->bc->query_counters;
+}
+
 /*
  * Whether a feature is possible depends on the methods of the backend and on
  * the limits that it left. Features that are not here are never offered.
@@ -39,9 +44,15 @@ static bool (*const possible[VIRTIO_RDMA_F_MAX + 1])(const VirtIORdma *s) = {
     [VIRTIO_RDMA_F_EXT_STATUS] = always,
     [VIRTIO_RDMA_F_MAC_MTU] = always,
     [VIRTIO_RDMA_F_CQE_STATUS_LAST] = always,
+    [VIRTIO_RDMA_F_EVENTS] = always,
     [VIRTIO_RDMA_F_SRQ] = have_srqs,
     [VIRTIO_RDMA_F_MW] = have_mws,
+    [VIRTIO_RDMA_F_CQ_DEEP] = always,
+    [VIRTIO_RDMA_F_CQ_RING_ARM] = always,
     [VIRTIO_RDMA_F_MCAST] = have_mcast,
+    [VIRTIO_RDMA_F_CQE_EX] = always,
+    [VIRTIO_RDMA_F_GID_VLAN] = always,
+    [VIRTIO_RDMA_F_COUNTERS] = have_counters,
     [VIRTIO_RDMA_F_REREG_MR] = have_rereg,
 };
 

@@ -12,6 +12,9 @@
 #include "hw/virtio/virtio-rdma.h"
 #include "virtio-rdma-codec.h"
 
+/* The only port. */
+#define VIRTIO_RDMA_PORT            1
+
 /* The limits that properties are checked against. */
 #define VIRTIO_RDMA_MAX_CQ          16384
 #define VIRTIO_RDMA_MAX_QP          16384
@@ -46,15 +49,37 @@ typedef enum VirtIORdmaArm {
     VIRTIO_RDMA_ARM_NEXT,
 } VirtIORdmaArm;
 
+/* A completion that waits for a buffer. */
+typedef struct VirtIORdmaKeptCqe {
+    uint32_t qpn;
+    uint8_t alerts;                 /* bool: solicited or unsuccessful */
+    uint8_t bytes[VIRTIO_RDMA_CQE_ROOM]; /* as the driver will see it */
+} VirtIORdmaKeptCqe;
+
 typedef struct VirtIORdmaCq {
     uint32_t cqn;
     uint32_t cqe;
     uint32_t users;                 /* queues of QPs */
-    uint8_t arm;                    /* VirtIORdmaArm */
+    /* VirtIORdmaArm: till it fires, or for good (F_CQ_RING_ARM) */
+    uint8_t arm;
     bool error;
     uint16_t seen;                  /* for virtio_rdma_check_ring() */
     VirtQueue *vq;
+    /* F_CQ_DEEP: a ring of @kept_room, at most @cqe of them in use */
+    uint32_t nkept;
+    uint32_t kept_head;
+    uint32_t kept_room;
+    VirtIORdmaKeptCqe *kept;
 } VirtIORdmaCq;
+
+/* What the id of an event names. */
+typedef enum VirtIORdmaEventOf {
+    VIRTIO_RDMA_EVENT_OF_NONE,
+    VIRTIO_RDMA_EVENT_OF_CQ,
+    VIRTIO_RDMA_EVENT_OF_QP,
+    VIRTIO_RDMA_EVENT_OF_SRQ,
+    VIRTIO_RDMA_EVENT_OF_PORT,
+} VirtIORdmaEventOf;
 
 /* A memory region or a window: they share their numbers. */
 typedef struct VirtIORdmaMr {
@@ -181,8 +206,6 @@ void virtio_rdma_settle_features(VirtIORdma *s);
 
 /* The device */
 void virtio_rdma_update_config(VirtIORdma *s);
-/* An event of the backend, or of the device itself. */
-void virtio_rdma_event(void *opaque, const RdmaEvent *event);
 /* Have the bottom half look at the queues of @qp. */
 void virtio_rdma_schedule_qp(VirtIORdma *s, VirtIORdmaQp *qp);
 
@@ -233,6 +256,7 @@ void virtio_rdma_objects_free(VirtIORdma *s);
 void virtio_rdma_objects_reset(VirtIORdma *s);
 VirtIORdmaPd *virtio_rdma_add_pd(VirtIORdma *s, uint32_t pdn);
 VirtIORdmaCq *virtio_rdma_add_cq(VirtIORdma *s, uint32_t cqn, uint32_t cqe);
+void virtio_rdma_remove_cq(VirtIORdma *s, VirtIORdmaCq *cq);
 VirtIORdmaQp *virtio_rdma_add_qp(VirtIORdma *s, const RdmaQpInitAttr *init,
                                  VirtIORdmaPd *pd, VirtIORdmaCq *send_cq,
                                  VirtIORdmaCq *recv_cq, VirtIORdmaSrq *srq);
@@ -291,6 +315,7 @@ void virtio_rdma_create_cq_done(VirtIORdma *s, VirtIORdmaCtrl *c, int ret);
 int virtio_rdma_destroy_cq(VirtIORdma *s, VirtIORdmaCtrl *c);
 void virtio_rdma_destroy_cq_done(VirtIORdma *s, VirtIORdmaCtrl *c, int ret);
 int virtio_rdma_req_notify_cq(VirtIORdma *s, VirtIORdmaCtrl *c);
+int virtio_rdma_resize_cq(VirtIORdma *s, VirtIORdmaCtrl *c);
 int virtio_rdma_create_qp(VirtIORdma *s, VirtIORdmaCtrl *c);
 void virtio_rdma_create_qp_done(VirtIORdma *s, VirtIORdmaCtrl *c, int ret);
 int virtio_rdma_modify_qp(VirtIORdma *s, VirtIORdmaCtrl *c);
@@ -343,7 +368,57 @@ void virtio_rdma_ctrl_reset(VirtIORdma *s);
  */
 bool virtio_rdma_check_ring(VirtIORdma *s, VirtQueue *vq, uint16_t *seen);
 
-/* Work and completion queues */
+/* Events */
+void virtio_rdma_events_init(VirtIORdma *s);
+void virtio_rdma_events_free(VirtIORdma *s);
+/* Device reset: nothing is pending any more. */
+void virtio_rdma_events_reset(VirtIORdma *s);
+/* The event virtqueue was reset; what is pending waits for the next. */
+void virtio_rdma_reset_event_queue(VirtIORdma *s);
+/* Tell the driver, now or when it has a buffer, unless it does not listen. */
+void virtio_rdma_raise_event(VirtIORdma *s, RdmaEventType type, uint32_t id);
+/* The object is gone. */
+void virtio_rdma_forget_events(VirtIORdma *s, VirtIORdmaEventOf of,
+                               uint32_t id);
+/* Write what is pending while there are buffers. */
+void virtio_rdma_run_events(VirtIORdma *s);
+/* Raise an event if the port is not as the driver knows it. */
+void virtio_rdma_check_port(VirtIORdma *s);
+/* What is pending, oldest first (@event NULL: the first), for migration */
+uint32_t virtio_rdma_max_events(VirtIORdma *s);
+uint32_t virtio_rdma_count_events(VirtIORdma *s);
+const RdmaEvent *virtio_rdma_next_event(VirtIORdma *s, const RdmaEvent *event);
+/* False: it is pending already, or none of an object that exists. */
+bool virtio_rdma_load_event(VirtIORdma *s, const RdmaEvent *event);
+/* The port as the driver knows it */
+bool virtio_rdma_port_was_active(VirtIORdma *s);
+void virtio_rdma_load_port(VirtIORdma *s, bool active);
+/* Of RdmaBackendClientOps */
+void virtio_rdma_backend_event(void *opaque, const RdmaEvent *event);
+void virtio_rdma_port_changed(void *opaque);
+
+/* Counters, VIRTIO_RDMA_NUM_COUNTERS of them */
+void virtio_rdma_get_counters(VirtIORdma *s, uint64_t *values);
+/* They go on from @values; NULL: from 0. */
+void virtio_rdma_set_counters(VirtIORdma *s, const uint64_t *values);
+
+/* Completion queues */
+uint32_t virtio_rdma_max_cqe(VirtIORdma *s);
+/* False if the CQ is in error, or is from now on. */
+bool virtio_rdma_cq_complete(VirtIORdma *s, VirtIORdmaCq *cq,
+                             const RdmaWc *wc, bool solicited);
+/* Write what is kept while there are buffers. False: as above. */
+bool virtio_rdma_cq_flush(VirtIORdma *s, VirtIORdmaCq *cq);
+/* No completion is written any more; its QPs are the caller's business. */
+void virtio_rdma_cq_error(VirtIORdma *s, VirtIORdmaCq *cq);
+/* Keep one more completion; false if @cqe are kept. */
+bool virtio_rdma_cq_keep(VirtIORdmaCq *cq, const VirtIORdmaKeptCqe *cqe);
+/* The @i-th oldest completion that is kept. */
+const VirtIORdmaKeptCqe *virtio_rdma_cq_kept(VirtIORdmaCq *cq, uint32_t i);
+/* Drop what is kept for a QP that is gone. */
+void virtio_rdma_cq_forget_qp(VirtIORdmaCq *cq, uint32_t qpn);
+
+/* Work queues */
 void virtio_rdma_wq_init(VirtIORdma *s);
 void virtio_rdma_wq_free(VirtIORdma *s);
 /* Hand WQEs to the backend. Returns whether it was given any. */
@@ -358,8 +433,6 @@ bool virtio_rdma_wq_forget(VirtIORdma *s, VirtIORdmaWq *wq);
 void virtio_rdma_vq_drain(VirtIORdma *s, VirtQueue *vq);
 int virtio_rdma_post_srq_recv(VirtIORdma *s, VirtIORdmaSrq *srq,
                               const VirtQueueElement *elem);
-bool virtio_rdma_cq_complete(VirtIORdma *s, VirtIORdmaCq *cq,
-                             const RdmaWc *wc, bool solicited);
 
 /* Shared receive queues */
 VirtIORdmaSrq *virtio_rdma_srq_of_vq(VirtIORdma *s, uint32_t n);

@@ -27,6 +27,13 @@ bool virtio_rdma_valid_wq(void *opaque, int version_id)
     return v->count <= VIRTQUEUE_MAX_SIZE && v->stale <= VIRTQUEUE_MAX_SIZE;
 }
 
+bool virtio_rdma_valid_cq(void *opaque, int version_id)
+{
+    const SavedCq *v = opaque;
+
+    return v->cqe <= VIRTIO_RDMA_MAX_CQE && v->nkept <= v->cqe;
+}
+
 static bool check_limit(const char *prop, uint64_t theirs, uint64_t ours)
 {
     if (theirs != ours) {
@@ -49,6 +56,7 @@ static bool check_limits(VirtIORdma *s, const SavedLimits *v)
            check_limit("max-mr-size", v->max_mr_size, l->max_mr_size) &&
            check_limit("queue-size", v->max_qp_wr, l->max_qp_wr) &&
            check_limit("queue-size", v->max_cqe, l->max_cqe) &&
+           check_limit("max-cqe", v->max_cqe_deep, s->conf.max_cqe) &&
            check_limit("max-sge", v->max_send_sge, l->max_send_sge) &&
            check_limit("max-sge", v->max_recv_sge, l->max_recv_sge) &&
            check_limit("max-inline", v->max_inline_data,
@@ -82,7 +90,8 @@ int virtio_rdma_counts_post_load(void *opaque, int version_id)
     if (v->n_pds > l->max_pd || v->n_cqs > l->max_cq ||
         v->n_mrs > l->max_mr || v->n_mws > l->max_mw ||
         v->n_srqs > l->max_srq || v->n_qps > l->max_qp ||
-        v->n_stale_vqs > VIRTIO_QUEUE_MAX) {
+        v->n_stale_vqs > VIRTIO_QUEUE_MAX ||
+        v->n_events > virtio_rdma_max_events(v->dev)) {
         error_report("virtio-rdma: more objects in the migration stream than "
                      "the device can have");
         return -EINVAL;
@@ -94,6 +103,7 @@ int virtio_rdma_counts_post_load(void *opaque, int version_id)
     v->srqs = g_new0(SavedSrq, v->n_srqs);
     v->qps = g_new0(SavedQp, v->n_qps);
     v->stale_vqs = g_new0(uint32_t, v->n_stale_vqs);
+    v->events = g_new0(SavedEvent, v->n_events);
     return 0;
 }
 
@@ -116,12 +126,16 @@ static bool load_cq(VirtIORdma *s, const SavedCq *v)
     VirtIORdmaCq *cq;
 
     if (!free_id(&s->cqs, v->cqn) || v->cqe == 0 ||
-        v->cqe > s->limits.max_cqe || v->arm > VIRTIO_RDMA_ARM_NEXT) {
+        v->cqe > MAX(s->limits.max_cqe, s->conf.max_cqe) ||
+        v->arm > VIRTIO_RDMA_ARM_NEXT || (v->error && v->nkept)) {
         return false;
     }
     cq = virtio_rdma_add_cq(s, v->cqn, v->cqe);
     cq->arm = v->arm;
     cq->error = v->error;
+    for (uint32_t i = 0; i < v->nkept; i++) {
+        virtio_rdma_cq_keep(cq, &v->kept[i]);
+    }
     return true;
 }
 
@@ -250,6 +264,14 @@ static bool load_qp(VirtIORdma *s, const SavedQp *v)
     return load_wq(s, &qp->sq, &v->sq) && load_wq(s, &qp->rq, &v->rq);
 }
 
+static bool load_event(VirtIORdma *s, const SavedEvent *v)
+{
+    return virtio_rdma_load_event(s, &(RdmaEvent) {
+        .type = v->type,
+        .id = v->id,
+    });
+}
+
 static bool load_next(VirtIORdmaTable *t, uint32_t next)
 {
     t->next = next;
@@ -278,6 +300,8 @@ int virtio_rdma_objects_post_load(void *opaque, int version_id)
     LOAD_ALL(s, v, mws, n_mws, load_mw);
     LOAD_ALL(s, v, srqs, n_srqs, load_srq);
     LOAD_ALL(s, v, qps, n_qps, load_qp);
+    LOAD_ALL(s, v, events, n_events, load_event);
+    virtio_rdma_load_port(s, v->port_active);
     for (uint32_t i = 0; i < v->n_stale_vqs; i++) {
         if (v->stale_vqs[i] >= VIRTIO_QUEUE_MAX) {
             error_report("virtio-rdma: bad virtqueue number in the "
@@ -364,6 +388,7 @@ int virtio_rdma_device_post_load(void *opaque, int version_id)
                     s->saved->backend_mws == s->n_mws &&
                     s->saved->backend_srqs == s->srqs.count;
 
+    virtio_rdma_set_counters(s, s->saved->counters);
     virtio_rdma_free_saved(s);
     if (!complete) {
         error_report("virtio-rdma: device and backend do not have the same "
@@ -373,12 +398,39 @@ int virtio_rdma_device_post_load(void *opaque, int version_id)
     return 0;
 }
 
+/* What there is only with a feature; they are loaded last. */
+static bool check_features(VirtIORdma *s)
+{
+    if (virtio_rdma_count_events(s) &&
+        !virtio_rdma_has(s, VIRTIO_RDMA_F_EVENTS)) {
+        error_report("virtio-rdma: events in the migration stream, but the "
+                     "driver takes none");
+        return false;
+    }
+    for (uint32_t n = s->cqs.first; n < s->cqs.end; n++) {
+        VirtIORdmaCq *cq = virtio_rdma_table_get(&s->cqs, n);
+
+        if (cq && (cq->cqe > virtio_rdma_max_cqe(s) ||
+                   (cq->nkept &&
+                    !virtio_rdma_has(s, VIRTIO_RDMA_F_CQ_DEEP)))) {
+            error_report("virtio-rdma: CQ %u in the migration stream is too "
+                         "deep", n);
+            return false;
+        }
+    }
+    return true;
+}
+
 int virtio_rdma_post_load(VirtIODevice *vdev)
 {
     VirtIORdma *s = VIRTIO_RDMA(vdev);
 
+    if (!check_features(s)) {
+        return -EINVAL;
+    }
     /* The port is the one of this side. */
     virtio_rdma_update_config(s);
+    virtio_rdma_check_port(s);
     for (uint32_t n = s->qps.first; n < s->qps.end; n++) {
         VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, n);
 

@@ -6,7 +6,6 @@
 #include "qemu/osdep.h"
 #include "qemu/bitmap.h"
 #include "qemu/log.h"
-#include "trace.h"
 #include "virtio-rdma-internal.h"
 
 /* The backend's method, or success if it has no use for it. */
@@ -180,108 +179,6 @@ void virtio_rdma_destroy_pd_done(VirtIORdma *s, VirtIORdmaCtrl *c, int ret)
     }
 }
 
-/* Completion queues */
-
-VirtIORdmaCq *virtio_rdma_add_cq(VirtIORdma *s, uint32_t cqn, uint32_t cqe)
-{
-    VirtIORdmaCq *cq = g_new0(VirtIORdmaCq, 1);
-
-    cq->cqn = cqn;
-    cq->cqe = cqe;
-    cq->arm = VIRTIO_RDMA_ARM_NONE;
-    cq->vq = virtio_get_queue(VIRTIO_DEVICE(s), VIRTIO_RDMA_CQ_VQ(cqn));
-    cq->seen = virtio_queue_get_last_avail_idx(VIRTIO_DEVICE(s),
-                                               VIRTIO_RDMA_CQ_VQ(cqn));
-    virtio_rdma_table_set(&s->cqs, cqn, cq);
-    return cq;
-}
-
-static void remove_cq(VirtIORdma *s, VirtIORdmaCq *cq)
-{
-    virtio_rdma_table_clear(&s->cqs, cq->cqn);
-    g_free(cq);
-}
-
-static int check_cqn(VirtIORdma *s, uint32_t cqn, const VirtIORdmaReq *req)
-{
-    return virtio_rdma_check_vq(s, VIRTIO_RDMA_CQ_VQ(cqn), req->create_cq.cqe);
-}
-
-int virtio_rdma_create_cq(VirtIORdma *s, VirtIORdmaCtrl *c)
-{
-    uint32_t cqe = c->req.create_cq.cqe;
-    uint32_t cqn;
-    int ret;
-
-    if (cqe == 0 || cqe > s->limits.max_cqe) {
-        return -EINVAL;
-    }
-    ret = virtio_rdma_find_with_vqs(s, &s->cqs, s->cqs.first, s->cqs.end,
-                                    check_cqn, &c->req, &cqn);
-    if (ret) {
-        return ret;
-    }
-    clear_bit(VIRTIO_RDMA_CQ_VQ(cqn), s->stale_vqs);
-    c->obj = virtio_rdma_add_cq(s, cqn, cqe);
-    return BACKEND_OPT(s, create_cq, cqn, cqe);
-}
-
-void virtio_rdma_create_cq_done(VirtIORdma *s, VirtIORdmaCtrl *c, int ret)
-{
-    VirtIORdmaCq *cq = c->obj;
-
-    if (!ret) {
-        trace_virtio_rdma_create_cq(s, cq->cqn, cq->cqe);
-        c->rsp.create.id = cq->cqn;
-    } else if (cq) {
-        remove_cq(s, cq);
-    }
-}
-
-int virtio_rdma_destroy_cq(VirtIORdma *s, VirtIORdmaCtrl *c)
-{
-    VirtIORdmaCq *cq = virtio_rdma_table_get(&s->cqs, c->req.destroy.id);
-
-    if (!cq) {
-        return -ENOENT;
-    }
-    if (cq->users) {
-        return -EBUSY;
-    }
-    c->obj = cq;
-    return BACKEND_OPT(s, destroy_cq, cq->cqn);
-}
-
-void virtio_rdma_destroy_cq_done(VirtIORdma *s, VirtIORdmaCtrl *c, int ret)
-{
-    VirtIORdmaCq *cq = c->obj;
-
-    if (!ret) {
-        trace_virtio_rdma_destroy_cq(s, cq->cqn);
-        virtio_rdma_abandon_vq(s, VIRTIO_RDMA_CQ_VQ(cq->cqn));
-        remove_cq(s, cq);
-    }
-}
-
-int virtio_rdma_req_notify_cq(VirtIORdma *s, VirtIORdmaCtrl *c)
-{
-    VirtIORdmaCq *cq = virtio_rdma_table_get(&s->cqs, c->req.notify.cqn);
-    uint32_t flags = c->req.notify.flags;
-
-    if (!cq) {
-        return -ENOENT;
-    }
-    if (!flags || (flags & ~(VIRTIO_RDMA_NOTIFY_SOLICITED |
-                             VIRTIO_RDMA_NOTIFY_NEXT_COMPLETION))) {
-        return -EINVAL;
-    }
-    cq->arm = MAX(cq->arm, flags & VIRTIO_RDMA_NOTIFY_NEXT_COMPLETION
-                           ? VIRTIO_RDMA_ARM_NEXT
-                           : VIRTIO_RDMA_ARM_SOLICITED);
-    trace_virtio_rdma_arm_cq(s, cq->cqn, cq->arm);
-    return 0;
-}
-
 void virtio_rdma_objects_init(VirtIORdma *s)
 {
     QTAILQ_INIT(&s->rerun);
@@ -323,7 +220,7 @@ void virtio_rdma_objects_reset(VirtIORdma *s)
         VirtIORdmaCq *cq = virtio_rdma_table_get(&s->cqs, n);
 
         if (cq) {
-            remove_cq(s, cq);
+            virtio_rdma_remove_cq(s, cq);
         }
     }
     for (uint32_t n = s->pds.first; n < s->pds.end && s->pds.count; n++) {

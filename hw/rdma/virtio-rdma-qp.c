@@ -67,6 +67,9 @@ VirtIORdmaQp *virtio_rdma_add_qp(VirtIORdma *s, const RdmaQpInitAttr *init,
 void virtio_rdma_remove_qp(VirtIORdma *s, VirtIORdmaQp *qp)
 {
     virtio_rdma_table_clear(&s->qps, qp->init.qpn);
+    virtio_rdma_forget_events(s, VIRTIO_RDMA_EVENT_OF_QP, qp->init.qpn);
+    virtio_rdma_cq_forget_qp(qp->send_cq, qp->init.qpn);
+    virtio_rdma_cq_forget_qp(qp->recv_cq, qp->init.qpn);
     if (qp->queued) {
         QTAILQ_REMOVE(&s->rerun, qp, next);
     }
@@ -329,12 +332,15 @@ void virtio_rdma_fail_qp(VirtIORdma *s, VirtIORdmaQp *qp)
     if (ret == -EINPROGRESS) {
         s->ctrl->pending = true;
     }
+    if (ret == 0 || ret == -EINPROGRESS) {
+        virtio_rdma_raise_event(s, RDMA_EVENT_QP_FATAL, qp->init.qpn);
+    }
     virtio_rdma_schedule_qp(s, qp);
 }
 
 void virtio_rdma_fail_cq(VirtIORdma *s, VirtIORdmaCq *cq)
 {
-    cq->error = true;
+    virtio_rdma_cq_error(s, cq);
     for (uint32_t n = s->qps.first; n < s->qps.end && cq->users; n++) {
         VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, n);
 

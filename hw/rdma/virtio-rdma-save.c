@@ -17,6 +17,9 @@ void virtio_rdma_free_saved(VirtIORdma *s)
         g_free(v->qps[i].sq.inflight);
         g_free(v->qps[i].rq.inflight);
     }
+    for (uint32_t i = 0; v->cqs && i < v->n_cqs; i++) {
+        g_free(v->cqs[i].kept);
+    }
     g_free(v->qps);
     g_free(v->srqs);
     g_free(v->mws);
@@ -24,12 +27,15 @@ void virtio_rdma_free_saved(VirtIORdma *s)
     g_free(v->cqs);
     g_free(v->pds);
     g_free(v->stale_vqs);
+    g_free(v->events);
     g_free(v);
     s->saved = NULL;
 }
 
-static void save_limits(SavedLimits *v, const RdmaBackendLimits *l)
+static void save_limits(SavedLimits *v, const VirtIORdma *s)
 {
+    const RdmaBackendLimits *l = &s->limits;
+
     *v = (SavedLimits) {
         .max_qp = l->max_qp,
         .max_qp_wr = l->max_qp_wr,
@@ -51,7 +57,35 @@ static void save_limits(SavedLimits *v, const RdmaBackendLimits *l)
         .max_mw = l->max_mw,
         .max_mcast_grp = l->max_mcast_grp,
         .max_mcast_qp_attach = l->max_mcast_qp_attach,
+        .max_cqe_deep = s->conf.max_cqe,
     };
+}
+
+static void save_cq(SavedCq *v, VirtIORdmaCq *cq)
+{
+    v->cqn = cq->cqn;
+    v->cqe = cq->cqe;
+    v->arm = cq->arm;
+    v->error = cq->error;
+    v->nkept = cq->nkept;
+    v->kept = g_new(VirtIORdmaKeptCqe, cq->nkept);
+    for (uint32_t i = 0; i < cq->nkept; i++) {
+        v->kept[i] = *virtio_rdma_cq_kept(cq, i);
+    }
+}
+
+static void save_events(VirtIORdmaSaved *v, VirtIORdma *s)
+{
+    const RdmaEvent *event = NULL;
+
+    v->events = g_new0(SavedEvent, virtio_rdma_count_events(s));
+    while ((event = virtio_rdma_next_event(s, event))) {
+        v->events[v->n_events++] = (SavedEvent) {
+            .type = event->type,
+            .id = event->id,
+        };
+    }
+    v->port_active = virtio_rdma_port_was_active(s);
 }
 
 static void save_wq(SavedWq *v, const VirtIORdmaWq *wq)
@@ -121,7 +155,7 @@ int virtio_rdma_pre_save(void *opaque)
     virtio_rdma_free_saved(s);
     s->saved = v = g_new0(VirtIORdmaSaved, 1);
     v->dev = s;
-    save_limits(&v->limits, &s->limits);
+    save_limits(&v->limits, s);
     v->next_pdn = s->pds.next;
     v->next_cqn = s->cqs.next;
     v->next_mrn = s->mrs.next;
@@ -141,12 +175,7 @@ int virtio_rdma_pre_save(void *opaque)
         VirtIORdmaCq *cq = virtio_rdma_table_get(&s->cqs, n);
 
         if (cq) {
-            v->cqs[v->n_cqs++] = (SavedCq) {
-                .cqn = cq->cqn,
-                .cqe = cq->cqe,
-                .arm = cq->arm,
-                .error = cq->error,
-            };
+            save_cq(&v->cqs[v->n_cqs++], cq);
         }
     }
     save_mrs(v, s);
@@ -178,6 +207,8 @@ int virtio_rdma_pre_save(void *opaque)
             v->stale_vqs[v->n_stale_vqs++] = n;
         }
     }
+    save_events(v, s);
+    virtio_rdma_get_counters(s, v->counters);
     return 0;
 }
 

@@ -39,6 +39,7 @@ VirtIORdmaSrq *virtio_rdma_add_srq(VirtIORdma *s, const RdmaSrqAttr *attr,
 void virtio_rdma_remove_srq(VirtIORdma *s, VirtIORdmaSrq *srq)
 {
     virtio_rdma_table_clear(&s->srqs, srq->attr.srqn);
+    virtio_rdma_forget_events(s, VIRTIO_RDMA_EVENT_OF_SRQ, srq->attr.srqn);
     if (srq->queued) {
         QTAILQ_REMOVE(&s->rerun_srqs, srq, next);
     }
@@ -176,9 +177,7 @@ void virtio_rdma_fail_srq(VirtIORdma *s, VirtIORdmaSrq *srq)
         return;
     }
     srq->error = true;
-    virtio_rdma_event(s, &(RdmaEvent) {
-        .type = RDMA_EVENT_SRQ_ERR, .id = srq->attr.srqn,
-    });
+    virtio_rdma_raise_event(s, RDMA_EVENT_SRQ_ERR, srq->attr.srqn);
     for (uint32_t n = s->qps.first; n < s->qps.end && srq->users; n++) {
         VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, n);
 

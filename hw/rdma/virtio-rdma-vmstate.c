@@ -79,6 +79,7 @@ static const VMStateDescription vmstate_limits = {
         VMSTATE_UINT32(max_mw, SavedLimits),
         VMSTATE_UINT32(max_mcast_grp, SavedLimits),
         VMSTATE_UINT32(max_mcast_qp_attach, SavedLimits),
+        VMSTATE_UINT32(max_cqe_deep, SavedLimits),
         VMSTATE_END_OF_LIST()
     },
 };
@@ -93,6 +94,29 @@ static const VMStateDescription vmstate_pd = {
     },
 };
 
+static const VMStateDescription vmstate_kept_cqe = {
+    .name = "virtio-rdma/kept-cqe",
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .fields = (const VMStateField[]) {
+        VMSTATE_UINT32(qpn, VirtIORdmaKeptCqe),
+        VMSTATE_UINT8(alerts, VirtIORdmaKeptCqe),
+        VMSTATE_BUFFER(bytes, VirtIORdmaKeptCqe),
+        VMSTATE_END_OF_LIST()
+    },
+};
+
+static const VMStateDescription vmstate_event = {
+    .name = "virtio-rdma/event",
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .fields = (const VMStateField[]) {
+        VMSTATE_UINT32(type, SavedEvent),
+        VMSTATE_UINT32(id, SavedEvent),
+        VMSTATE_END_OF_LIST()
+    },
+};
+
 static const VMStateDescription vmstate_cq = {
     .name = "virtio-rdma/cq",
     .version_id = 1,
@@ -102,6 +126,18 @@ static const VMStateDescription vmstate_cq = {
         VMSTATE_UINT32(cqe, SavedCq),
         VMSTATE_UINT8(arm, SavedCq),
         VMSTATE_BOOL(error, SavedCq),
+        VMSTATE_UINT32(nkept, SavedCq),
+        VMSTATE_VALIDATE("no more CQEs than a CQ keeps",
+                         virtio_rdma_valid_cq),
+        {
+            .name = "kept",
+            .version_id = 1,
+            .vmsd = &vmstate_kept_cqe,
+            .num_offset = offsetof(SavedCq, nkept),
+            .size = sizeof(VirtIORdmaKeptCqe),
+            .flags = VMS_STRUCT | VMS_VARRAY_UINT32 | VMS_POINTER | VMS_ALLOC,
+            .offset = offsetof(SavedCq, kept),
+        },
         VMSTATE_END_OF_LIST()
     },
 };
@@ -228,6 +264,7 @@ static const VMStateDescription vmstate_counts = {
         VMSTATE_UINT32(n_srqs, VirtIORdmaSaved),
         VMSTATE_UINT32(n_qps, VirtIORdmaSaved),
         VMSTATE_UINT32(n_stale_vqs, VirtIORdmaSaved),
+        VMSTATE_UINT32(n_events, VirtIORdmaSaved),
         VMSTATE_UINT32(next_pdn, VirtIORdmaSaved),
         VMSTATE_UINT32(next_cqn, VirtIORdmaSaved),
         VMSTATE_UINT32(next_mrn, VirtIORdmaSaved),
@@ -253,6 +290,10 @@ static const VMStateDescription vmstate_objects = {
         SAVED_LIST(qps, n_qps, vmstate_qp, SavedQp),
         VMSTATE_VARRAY_UINT32(stale_vqs, VirtIORdmaSaved, n_stale_vqs, 1,
                               vmstate_info_uint32, uint32_t),
+        SAVED_LIST(events, n_events, vmstate_event, SavedEvent),
+        VMSTATE_BOOL(port_active, VirtIORdmaSaved),
+        VMSTATE_UINT64_ARRAY(counters, VirtIORdmaSaved,
+                             VIRTIO_RDMA_NUM_COUNTERS),
         VMSTATE_END_OF_LIST()
     },
 };

@@ -16,7 +16,14 @@ typedef struct SavedCq {
     uint32_t cqe;
     uint8_t arm;
     bool error;
+    uint32_t nkept;
+    VirtIORdmaKeptCqe *kept;
 } SavedCq;
+
+typedef struct SavedEvent {
+    uint32_t type;
+    uint32_t id;
+} SavedEvent;
 
 typedef struct SavedMr {
     uint32_t mrn;
@@ -86,6 +93,7 @@ typedef struct SavedLimits {
     uint32_t max_mw;
     uint32_t max_mcast_grp;
     uint32_t max_mcast_qp_attach;
+    uint32_t max_cqe_deep;
 } SavedLimits;
 
 struct VirtIORdmaSaved {
@@ -110,6 +118,10 @@ struct VirtIORdmaSaved {
     uint32_t next_qpn;
     uint32_t n_stale_vqs;
     uint32_t *stale_vqs;
+    uint32_t n_events;
+    SavedEvent *events;
+    bool port_active;
+    uint64_t counters[VIRTIO_RDMA_NUM_COUNTERS];
     /* Loading: what the backend has, too */
     uint32_t backend_mrs;
     uint32_t backend_mws;
@@ -124,6 +136,7 @@ int virtio_rdma_post_save(void *opaque);
 /* Loading: make room, check, and turn the records into objects */
 int virtio_rdma_pre_load(void *opaque);
 bool virtio_rdma_valid_wq(void *opaque, int version_id);
+bool virtio_rdma_valid_cq(void *opaque, int version_id);
 int virtio_rdma_counts_post_load(void *opaque, int version_id);
 int virtio_rdma_objects_post_load(void *opaque, int version_id);
 int virtio_rdma_device_post_load(void *opaque, int version_id);

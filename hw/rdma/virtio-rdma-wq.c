@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Work queues and completion queues: the way of a WQE from the guest's ring
- * to the backend, and of a completion back.
+ * Work queues: the way of a WQE from the guest's ring to the backend.
  */
 #include "qemu/osdep.h"
 #include "qemu/atomic.h"
@@ -386,88 +385,6 @@ bool virtio_rdma_wq_forget(VirtIORdma *s, VirtIORdmaWq *wq)
     wq->head = 0;
     wq->seen = 0;
     return lost;
-}
-
-/*
- * Write a CQE of @size bytes. With @status_last, the status byte is written
- * behind all others: a driver that polls it may then read the rest.
- */
-static void write_cqe(VirtIORdma *s, const VirtQueueElement *elem,
-                      const uint8_t *cqe, bool status_last)
-{
-    size_t size = s->codec->cqe_size;
-    size_t at = s->codec->cqe_status_offset;
-
-    if (!status_last) {
-        iov_from_buf(elem->in_sg, elem->in_num, 0, cqe, size);
-        return;
-    }
-    if (elem->in_sg[0].iov_len >= size) {
-        uint8_t *dst = elem->in_sg[0].iov_base;
-
-        memcpy(dst, cqe, at);
-        memcpy(dst + at + 1, cqe + at + 1, size - at - 1);
-        qatomic_store_release(dst + at, cqe[at]);
-        return;
-    }
-    iov_from_buf(elem->in_sg, elem->in_num, 0, cqe, at);
-    iov_from_buf(elem->in_sg, elem->in_num, at + 1, cqe + at + 1,
-                 size - at - 1);
-    /* Pairs with the driver's acquire of the status byte. */
-    smp_wmb();
-    iov_from_buf(elem->in_sg, elem->in_num, at, cqe + at, 1);
-}
-
-static bool push_cqe(VirtIORdma *s, VirtIORdmaCq *cq, const RdmaWc *wc)
-{
-    VirtIODevice *vdev = VIRTIO_DEVICE(s);
-    uint8_t cqe[VIRTIO_RDMA_CQE_ROOM];
-    size_t size = s->codec->cqe_size;
-    g_autofree VirtQueueElement *elem = NULL;
-
-    if (virtio_rdma_check_ring(s, cq->vq, &cq->seen)) {
-        elem = virtqueue_pop(cq->vq, sizeof(VirtQueueElement));
-    }
-    if (!elem) {
-        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: CQ %u %s\n", cq->cqn,
-                      vdev->broken ? "has a broken ring" : "overruns: the "
-                      "driver left no buffer for a completion");
-        return false;
-    }
-    if (iov_size(elem->in_sg, elem->in_num) < size) {
-        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: CQ %u: a buffer has "
-                      "less than %zu writable bytes\n", cq->cqn, size);
-        virtqueue_unpop(cq->vq, elem, 0);
-        return false;
-    }
-    s->codec->put_cqe(cqe, wc);
-    write_cqe(s, elem, cqe,
-              virtio_vdev_has_feature(vdev, VIRTIO_RDMA_F_CQE_STATUS_LAST));
-    virtqueue_push(cq->vq, elem, size);
-    return true;
-}
-
-bool virtio_rdma_cq_complete(VirtIORdma *s, VirtIORdmaCq *cq,
-                             const RdmaWc *wc, bool solicited)
-{
-    if (cq->error) {
-        return false;
-    }
-    if (!push_cqe(s, cq, wc)) {
-        cq->error = true;
-        trace_virtio_rdma_cq_error(s, cq->cqn);
-        return false;
-    }
-    trace_virtio_rdma_complete(s, cq->cqn, wc->qp_num, wc->wr_id, wc->status,
-                               wc->opcode, wc->byte_len);
-    if (cq->arm == VIRTIO_RDMA_ARM_NEXT ||
-        (cq->arm == VIRTIO_RDMA_ARM_SOLICITED &&
-         (solicited || wc->status != RDMA_WC_SUCCESS))) {
-        cq->arm = VIRTIO_RDMA_ARM_NONE;
-        trace_virtio_rdma_cq_notify(s, cq->cqn);
-        virtio_notify(VIRTIO_DEVICE(s), cq->vq);
-    }
-    return true;
 }
 
 void virtio_rdma_wq_init(VirtIORdma *s)

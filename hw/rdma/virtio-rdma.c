@@ -60,6 +60,12 @@ void virtio_rdma_update_config(VirtIORdma *s)
     if (virtio_rdma_offers(s, VIRTIO_RDMA_F_MR_TABLES)) {
         data.mr_page_sizes = VIRTIO_RDMA_MR_PAGE_SIZES;
     }
+    if (virtio_rdma_offers(s, VIRTIO_RDMA_F_CQ_DEEP)) {
+        data.max_cqe_deep = s->conf.max_cqe;
+    }
+    if (virtio_rdma_offers(s, VIRTIO_RDMA_F_COUNTERS)) {
+        data.num_counters = VIRTIO_RDMA_NUM_COUNTERS;
+    }
     s->codec->put_config(s->config, &data);
 }
 
@@ -127,39 +133,6 @@ static void virtio_rdma_srq_room(void *opaque, uint32_t srqn)
     }
 }
 
-void virtio_rdma_event(void *opaque, const RdmaEvent *event)
-{
-    VirtIORdma *s = opaque;
-    VirtIORdmaQp *qp;
-
-    trace_virtio_rdma_event(s, event->type, event->id);
-    switch (event->type) {
-    case RDMA_EVENT_QP_FATAL:
-    case RDMA_EVENT_QP_REQ_ERR:
-    case RDMA_EVENT_QP_ACCESS_ERR:
-    case RDMA_EVENT_SQ_DRAINED:
-    case RDMA_EVENT_LAST_WQE_REACHED:
-        qp = get_qp(s, event->id);
-        if (qp) {
-            virtio_rdma_schedule_qp(s, qp);
-        }
-        break;
-    default:
-        break;
-    }
-}
-
-static void virtio_rdma_port_changed(void *opaque)
-{
-    VirtIORdma *s = opaque;
-    RdmaPortAttr port = {};
-
-    s->bc->query_port(s->backend, &port);
-    trace_virtio_rdma_port_changed(s, port.state, port.phys_mtu);
-    virtio_rdma_update_config(s);
-    virtio_notify_config(VIRTIO_DEVICE(s));
-}
-
 static void virtio_rdma_op_done(void *opaque, int ret)
 {
     virtio_rdma_ctrl_op_done(opaque, ret);
@@ -168,7 +141,7 @@ static void virtio_rdma_op_done(void *opaque, int ret)
 static const RdmaBackendClientOps client_ops = {
     .complete = virtio_rdma_complete,
     .retire = virtio_rdma_retire,
-    .event = virtio_rdma_event,
+    .event = virtio_rdma_backend_event,
     .srq_room = virtio_rdma_srq_room,
     .port_changed = virtio_rdma_port_changed,
     .op_done = virtio_rdma_op_done,
@@ -192,6 +165,27 @@ static void run_qp(VirtIORdma *s, VirtIORdmaQp *qp, bool *posted)
     *posted |= virtio_rdma_wq_run(s, qp, &qp->sq);
 }
 
+/* There are buffers for completions that are kept. */
+static void flush_cq(VirtIORdma *s, VirtIORdmaCq *cq)
+{
+    if (!cq->error && !virtio_rdma_cq_flush(s, cq)) {
+        virtio_rdma_fail_cq(s, cq);
+    }
+}
+
+/* All of them; those without completions shall make no notifications. */
+static void flush_cqs(VirtIORdma *s)
+{
+    s->rerun_cqs = false;
+    for (uint32_t n = s->cqs.first; n < s->cqs.end; n++) {
+        VirtIORdmaCq *cq = virtio_rdma_table_get(&s->cqs, n);
+
+        if (cq) {
+            flush_cq(s, cq);
+        }
+    }
+}
+
 static void virtio_rdma_bh(void *opaque)
 {
     VirtIORdma *s = opaque;
@@ -207,6 +201,9 @@ static void virtio_rdma_bh(void *opaque)
         return;
     }
     was = virtio_rdma_enter(s);
+    if (s->rerun_all || s->rerun_cqs) {
+        flush_cqs(s);
+    }
     if (s->rerun_all) {
         s->rerun_all = false;
         for (uint32_t n = s->srqs.first; n < s->srqs.end; n++) {
@@ -215,6 +212,7 @@ static void virtio_rdma_bh(void *opaque)
                 virtio_rdma_schedule_srq(s, srq);
             }
         }
+        virtio_rdma_run_events(s);
         for (uint32_t n = s->qps.first; n < s->qps.end; n++) {
             qp = get_qp(s, n);
             if (qp) {
@@ -275,9 +273,20 @@ static void virtio_rdma_handle_ctrl(VirtIODevice *vdev, VirtQueue *vq)
     virtio_rdma_leave(s, was);
 }
 
-/* A CQ is looked at when there is a completion to report. */
 static void virtio_rdma_handle_cq(VirtIODevice *vdev, VirtQueue *vq)
 {
+    VirtIORdma *s = VIRTIO_RDMA(vdev);
+    VirtIORdmaCq *cq = virtio_rdma_table_get(&s->cqs,
+                                             virtio_get_queue_index(vq) -
+                                             VIRTIO_RDMA_CQ_VQ(0));
+    bool was;
+
+    if (!cq || !cq->nkept || !virtio_rdma_active(s)) {
+        return;
+    }
+    was = virtio_rdma_enter(s);
+    flush_cq(s, cq);
+    virtio_rdma_leave(s, was);
 }
 
 /* The QP that has a work queue at virtqueue @n, or NULL. */
@@ -316,6 +325,7 @@ static void virtio_rdma_handle_wq(VirtIODevice *vdev, VirtQueue *vq)
 
 static void virtio_rdma_handle_event(VirtIODevice *vdev, VirtQueue *vq)
 {
+    virtio_rdma_run_events(VIRTIO_RDMA(vdev));
 }
 
 static void virtio_rdma_handle_srq(VirtIODevice *vdev, VirtQueue *vq)
@@ -375,8 +385,16 @@ static void virtio_rdma_reset(VirtIODevice *vdev)
     s->bc->reset(s->backend);
     virtio_rdma_ctrl_reset(s);
     virtio_rdma_objects_reset(s);
+    virtio_rdma_events_reset(s);
+    virtio_rdma_set_counters(s, NULL);
     s->rerun_all = false;
+    s->rerun_cqs = false;
     qemu_bh_cancel(s->bh);
+}
+
+static bool is_event_vq(VirtIORdma *s, uint32_t n)
+{
+    return n == VIRTIO_RDMA_EVENT_VQ(s->limits.max_cq, s->limits.max_qp);
 }
 
 static void reset_wq(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaWq *wq)
@@ -407,6 +425,8 @@ static void virtio_rdma_queue_reset(VirtIODevice *vdev, uint32_t n)
     trace_virtio_rdma_queue_reset(s, n);
     if (n == VIRTIO_RDMA_CTRL_VQ) {
         virtio_rdma_ctrl_drop(s);
+    } else if (is_event_vq(s, n)) {
+        virtio_rdma_reset_event_queue(s);
     } else if (n <= s->limits.max_cq) {
         cq = virtio_rdma_table_get(&s->cqs, n - VIRTIO_RDMA_CQ_VQ(0));
     }
@@ -436,6 +456,11 @@ static void virtio_rdma_queue_enable(VirtIODevice *vdev, uint32_t n)
 
     if (qp) {
         virtio_rdma_schedule_qp(s, qp);
+    } else if (n >= VIRTIO_RDMA_CQ_VQ(0) && n <= s->limits.max_cq) {
+        s->rerun_cqs = true;
+        qemu_bh_schedule(s->bh);
+    } else if (is_event_vq(s, n)) {
+        virtio_rdma_run_events(s);
     }
 }
 
@@ -600,11 +625,13 @@ static void virtio_rdma_realize(DeviceState *dev, Error **errp)
                                              RDMA_PAGE_SHIFT));
     virtio_init(vdev, VIRTIO_ID_RDMA, s->codec->config_size);
     add_queues(s);
+    virtio_rdma_events_init(s);
     virtio_rdma_objects_init(s);
     virtio_rdma_ctrl_init(s);
     virtio_rdma_wq_init(s);
     s->bh = virtio_bh_new_guarded(dev, virtio_rdma_bh, s);
     virtio_rdma_update_config(s);
+    virtio_rdma_set_counters(s, NULL);
     s->running = vdev->vm_running;
     s->bc->set_running(s->backend, s->running);
     trace_virtio_rdma_realize(s, s->limits.max_cq, s->limits.max_qp,
@@ -621,6 +648,7 @@ static void virtio_rdma_unrealize(DeviceState *dev)
     migrate_del_blocker(&s->migration_blocker);
     virtio_rdma_ctrl_free(s);
     virtio_rdma_objects_free(s);
+    virtio_rdma_events_free(s);
     virtio_rdma_wq_free(s);
     virtio_rdma_free_saved(s);
     qemu_bh_delete(s->bh);

@@ -11,6 +11,7 @@
 #include "hw/virtio/virtio.h"
 #include "net/net.h"
 #include "qom/object.h"
+#include "standard-headers/linux/virtio_rdma.h"
 #include "system/rdma-backend.h"
 
 #define TYPE_VIRTIO_RDMA "virtio-rdma-device"
@@ -21,6 +22,7 @@ OBJECT_DECLARE_SIMPLE_TYPE(VirtIORdma, VIRTIO_RDMA)
 
 typedef struct VirtIORdmaCodec VirtIORdmaCodec;
 typedef struct VirtIORdmaCtrl VirtIORdmaCtrl;
+typedef struct VirtIORdmaEvents VirtIORdmaEvents;
 typedef struct VirtIORdmaQp VirtIORdmaQp;
 typedef struct VirtIORdmaSrq VirtIORdmaSrq;
 typedef struct VirtIORdmaScratch VirtIORdmaScratch;
@@ -81,10 +83,12 @@ struct VirtIORdma {
     uint32_t n_mws;                 /* of them */
     VirtIORdmaTable srqs;
     VirtIORdmaTable qps;
+    uint64_t counters_base[VIRTIO_RDMA_NUM_COUNTERS]; /* of the backend */
     uint64_t mr_pages;              /* charged for MRs and WQEs */
     uint64_t max_mr_pages;
 
     VirtIORdmaCtrl *ctrl;
+    VirtIORdmaEvents *events;
     VirtIORdmaScratch *scratch;
     VirtIORdmaSaved *saved;
 
@@ -92,6 +96,7 @@ struct VirtIORdma {
     QTAILQ_HEAD(, VirtIORdmaQp) rerun;
     QTAILQ_HEAD(, VirtIORdmaSrq) rerun_srqs;
     bool rerun_all;
+    bool rerun_cqs;                 /* completions are kept, buffers there */
     bool running;                   /* as told to the backend */
     bool ioeventfd;                 /* the transport wants host notifiers */
 

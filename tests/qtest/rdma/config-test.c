@@ -48,6 +48,11 @@ static void test_offered_features(void)
     g_assert_true(offered & QRDMA_F(VIRTIO_RDMA_F_EXT_STATUS));
     g_assert_true(offered & QRDMA_F(VIRTIO_RDMA_F_MAC_MTU));
     g_assert_true(offered & QRDMA_F(VIRTIO_RDMA_F_CQE_STATUS_LAST));
+    g_assert_true(offered & QRDMA_F(VIRTIO_RDMA_F_EVENTS));
+    g_assert_true(offered & QRDMA_F(VIRTIO_RDMA_F_CQ_DEEP));
+    g_assert_true(offered & QRDMA_F(VIRTIO_RDMA_F_CQ_RING_ARM));
+    g_assert_true(offered & QRDMA_F(VIRTIO_RDMA_F_CQE_EX));
+    g_assert_true(offered & QRDMA_F(VIRTIO_RDMA_F_GID_VLAN));
     /* nothing that the spec does not name */
     g_assert_cmphex(offered & 0xff8000, ==, 0);
 }

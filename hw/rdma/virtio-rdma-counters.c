@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Counters: the backend's, from the last device reset on. A device that
+ * migrates goes on where it was, whatever its new backend has counted.
+ */
+#include "qemu/osdep.h"
+#include "virtio-rdma-internal.h"
+
+static void read_backend(VirtIORdma *s, uint64_t *values)
+{
+    uint64_t all[RDMA_BACKEND_MAX_COUNTERS] = {};
+
+    if (s->bc->query_counters) {
+        s->bc->query_counters(s->backend, all);
+    }
+    memcpy(values, all, VIRTIO_RDMA_NUM_COUNTERS * sizeof(*values));
+}
+
+void virtio_rdma_get_counters(VirtIORdma *s, uint64_t *values)
+{
+    read_backend(s, values);
+    for (unsigned i = 0; i < VIRTIO_RDMA_NUM_COUNTERS; i++) {
+        values[i] -= s->counters_base[i];
+    }
+}
+
+void virtio_rdma_set_counters(VirtIORdma *s, const uint64_t *values)
+{
+    read_backend(s, s->counters_base);
+    for (unsigned i = 0; values && i < VIRTIO_RDMA_NUM_COUNTERS; i++) {
+        s->counters_base[i] -= values[i];
+    }
+}
