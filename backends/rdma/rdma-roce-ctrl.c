@@ -41,6 +41,22 @@ static int rdma_roce_destroy_mr(RdmaBackend *rb, uint32_t mrn)
     return roce_mr_destroy(rdma_roce_engine(rb), mrn);
 }
 
+static int rdma_roce_modify_mr(RdmaBackend *rb, uint32_t mask,
+                               const RdmaMrAttr *attr)
+{
+    return roce_mr_modify(rdma_roce_engine(rb), mask, attr);
+}
+
+static int rdma_roce_create_mw(RdmaBackend *rb, const RdmaMwAttr *attr)
+{
+    return roce_mw_create(rdma_roce_engine(rb), attr);
+}
+
+static int rdma_roce_destroy_mw(RdmaBackend *rb, uint32_t mwn)
+{
+    return roce_mw_destroy(rdma_roce_engine(rb), mwn);
+}
+
 /* Shared receive queues */
 
 static int rdma_roce_create_srq(RdmaBackend *rb, const RdmaSrqAttr *attr)
@@ -167,6 +183,9 @@ void rdma_roce_ctrl_class_init(RdmaBackendClass *rbc)
     rbc->create_mr = rdma_roce_create_mr;
     rbc->map_mr = rdma_roce_map_mr;
     rbc->destroy_mr = rdma_roce_destroy_mr;
+    rbc->modify_mr = rdma_roce_modify_mr;
+    rbc->create_mw = rdma_roce_create_mw;
+    rbc->destroy_mw = rdma_roce_destroy_mw;
     rbc->create_srq = rdma_roce_create_srq;
     rbc->set_srq_limit = rdma_roce_set_srq_limit;
     rbc->query_srq = rdma_roce_query_srq;

@@ -12,6 +12,8 @@
 
 /* rdma-roce.c */
 RoceEngine *rdma_roce_engine(RdmaBackend *rb);
+/* The highest number of an MR or a window. */
+uint32_t rdma_roce_max_mrn(const RdmaBackend *rb);
 /* The engine's time. */
 int64_t rdma_roce_now(void);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Migration of the RoCE backend: memory regions.
+ * Migration of the RoCE backend: memory regions and windows.
  */
 #include "qemu/osdep.h"
 #include "migration/qemu-file-types.h"
@@ -11,6 +11,9 @@
 
 /* Enumerations have the size of an int, and the compilers agree. */
 QEMU_BUILD_BUG_ON(sizeof(RdmaMrType) != sizeof(uint32_t));
+QEMU_BUILD_BUG_ON(sizeof(RdmaMwType) != sizeof(uint32_t));
+
+/* Memory regions */
 
 static const VMStateDescription vmstate_mr = {
     .name = "rdma-roce/mr",
@@ -27,6 +30,7 @@ static const VMStateDescription vmstate_mr = {
         VMSTATE_UINT64(attr.length, RoceMrImage),
         VMSTATE_UINT32(attr.npages, RoceMrImage),
         VMSTATE_UINT32(attr.max_pages, RoceMrImage),
+        VMSTATE_UINT8(attr.page_shift, RoceMrImage),
         VMSTATE_UINT8(valid, RoceMrImage),
         VMSTATE_UINT8(pending, RoceMrImage),
         VMSTATE_UINT64(pending_iova, RoceMrImage),
@@ -36,8 +40,7 @@ static const VMStateDescription vmstate_mr = {
     },
 };
 
-/* Page lists may be long: they are not saved number by number. */
-static void put_pages(QEMUFile *f, uint64_t *pages, uint32_t n)
+void rdma_roce_put_pages(QEMUFile *f, uint64_t *pages, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
         pages[i] = cpu_to_be64(pages[i]);
@@ -45,7 +48,7 @@ static void put_pages(QEMUFile *f, uint64_t *pages, uint32_t n)
     qemu_put_buffer(f, (uint8_t *)pages, n * sizeof(*pages));
 }
 
-static uint64_t *get_pages(QEMUFile *f, uint32_t n)
+uint64_t *rdma_roce_get_pages(QEMUFile *f, uint32_t n)
 {
     size_t size = n * sizeof(uint64_t);
     uint64_t *pages = g_new(uint64_t, n);
@@ -68,18 +71,19 @@ static int put_mrs(QEMUFile *f, void *pv, size_t size,
     uint32_t count = 0;
     int ret;
 
-    for (uint32_t n = 1; n <= rb->limits.max_mr; n++) {
+    for (uint32_t n = 1; n <= rdma_roce_max_mrn(rb); n++) {
         count += roce_has_mr(e, n);
     }
     qemu_put_be32(f, count);
-    for (uint32_t n = 1; n <= rb->limits.max_mr; n++) {
+    for (uint32_t n = 1; n <= rdma_roce_max_mrn(rb); n++) {
         if (roce_export_mr(e, n, &image)) {
             continue;
         }
         ret = vmstate_save_state(f, &vmstate_mr, &image, NULL);
         if (!ret) {
-            put_pages(f, image.attr.pages, image.attr.npages);
-            put_pages(f, image.pending_pages, image.pending_npages);
+            rdma_roce_put_pages(f, image.attr.pages, image.attr.npages);
+            rdma_roce_put_pages(f, image.pending_pages,
+                                image.pending_npages);
         }
         roce_mr_image_clear(&image);
         if (ret) {
@@ -105,8 +109,8 @@ static int get_mr(QEMUFile *f, RdmaBackend *rb)
                      "is not the device's", image.attr.mrn);
         return -EINVAL;
     }
-    image.attr.pages = get_pages(f, image.attr.npages);
-    image.pending_pages = get_pages(f, image.pending_npages);
+    image.attr.pages = rdma_roce_get_pages(f, image.attr.npages);
+    image.pending_pages = rdma_roce_get_pages(f, image.pending_npages);
     ret = roce_import_mr(rdma_roce_engine(rb), &image, &why);
     if (ret) {
         error_report("rdma-roce: bad memory region %u in the migration "
@@ -133,4 +137,91 @@ const VMStateInfo vmstate_info_roce_mrs = {
     .name = "rdma-roce memory regions",
     .get = get_mrs,
     .put = put_mrs,
+};
+
+/* Memory windows */
+
+static const VMStateDescription vmstate_mw = {
+    .name = "rdma-roce/mw",
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .fields = (const VMStateField[]) {
+        VMSTATE_UINT32(attr.mwn, RoceMwImage),
+        VMSTATE_UINT32(attr.pdn, RoceMwImage),
+        VMSTATE_ENUM(attr.type, RoceMwImage),
+        VMSTATE_UINT32(attr.rkey, RoceMwImage),
+        VMSTATE_UINT8(bound, RoceMwImage),
+        VMSTATE_UINT32(mrn, RoceMwImage),
+        VMSTATE_UINT32(qpn, RoceMwImage),
+        VMSTATE_UINT32(access, RoceMwImage),
+        VMSTATE_UINT64(addr, RoceMwImage),
+        VMSTATE_UINT64(length, RoceMwImage),
+        VMSTATE_END_OF_LIST()
+    },
+};
+
+static int put_mws(QEMUFile *f, void *pv, size_t size,
+                   const VMStateField *field, JSONWriter *vmdesc)
+{
+    RdmaBackend *rb = pv;
+    RoceEngine *e = rdma_roce_engine(rb);
+    RoceMwImage image;
+    uint32_t count = 0;
+    int ret;
+
+    for (uint32_t n = 1; n <= rdma_roce_max_mrn(rb); n++) {
+        count += roce_has_mw(e, n);
+    }
+    qemu_put_be32(f, count);
+    for (uint32_t n = 1; n <= rdma_roce_max_mrn(rb); n++) {
+        if (roce_export_mw(e, n, &image)) {
+            continue;
+        }
+        ret = vmstate_save_state(f, &vmstate_mw, &image, NULL);
+        if (ret) {
+            return ret;
+        }
+    }
+    return 0;
+}
+
+static int get_mw(QEMUFile *f, RdmaBackend *rb)
+{
+    RoceMwImage image = {};
+    const char *why;
+    int ret = vmstate_load_state(f, &vmstate_mw, &image, 1);
+
+    if (ret) {
+        return ret;
+    }
+    if (!rb->client_ops->loaded_mw ||
+        !rb->client_ops->loaded_mw(rb->client_opaque, &image.attr)) {
+        error_report("rdma-roce: memory window %u of the migration stream "
+                     "is not the device's", image.attr.mwn);
+        return -EINVAL;
+    }
+    ret = roce_import_mw(rdma_roce_engine(rb), &image, &why);
+    if (ret) {
+        error_report("rdma-roce: bad memory window %u in the migration "
+                     "stream: %s", image.attr.mwn, why);
+    }
+    return ret;
+}
+
+static int get_mws(QEMUFile *f, void *pv, size_t size,
+                   const VMStateField *field)
+{
+    uint32_t count = qemu_get_be32(f);
+    int ret = 0;
+
+    for (uint32_t i = 0; i < count && !ret; i++) {
+        ret = get_mw(f, pv);
+    }
+    return ret;
+}
+
+const VMStateInfo vmstate_info_roce_mws = {
+    .name = "rdma-roce memory windows",
+    .get = get_mws,
+    .put = put_mws,
 };

@@ -171,6 +171,7 @@ static const VMStateDescription vmstate_send = {
     .fields = (const VMStateField[]) {
         VMSTATE_UINT64(wr_id, RoceSendWqe),
         VMSTATE_UINT64(remote_addr, RoceSendWqe),
+        VMSTATE_UINT64(reg_length, RoceSendWqe),
         VMSTATE_UINT64(compare_add, RoceSendWqe),
         VMSTATE_UINT64(swap, RoceSendWqe),
         VMSTATE_UINT32(status, RoceSendWqe),
@@ -180,10 +181,12 @@ static const VMStateDescription vmstate_send = {
         VMSTATE_UINT32(length, RoceSendWqe),
         VMSTATE_UINT32(rkey, RoceSendWqe),
         VMSTATE_UINT32(invalidate_rkey, RoceSendWqe),
+        VMSTATE_UINT32(lkey, RoceSendWqe),
         VMSTATE_UINT32(remote_qpn, RoceSendWqe),
         VMSTATE_UINT32(remote_qkey, RoceSendWqe),
         VMSTATE_UINT32(mrn, RoceSendWqe),
         VMSTATE_UINT32(access, RoceSendWqe),
+        VMSTATE_UINT32(npages, RoceSendWqe),
         VMSTATE_UINT32(first_psn, RoceSendWqe),
         VMSTATE_UINT32(npsn, RoceSendWqe),
         VMSTATE_BUFFER(imm, RoceSendWqe),
@@ -361,6 +364,7 @@ static const VMStateDescription vmstate_qp = {
         VMSTATE_UINT32(n_send, RoceQpImage),
         VMSTATE_UINT32(n_send_sges, RoceQpImage),
         VMSTATE_UINT32(inline_len, RoceQpImage),
+        VMSTATE_UINT32(n_pages, RoceQpImage),
         VMSTATE_UINT32(n_recv, RoceQpImage),
         VMSTATE_UINT32(n_recv_sges, RoceQpImage),
         VMSTATE_UINT32(n_res, RoceQpImage),
@@ -422,6 +426,9 @@ static int put_qps(QEMUFile *f, void *pv, size_t size,
         if (!ret) {
             ret = vmstate_save_state(f, &vmstate_queues, &image, NULL);
         }
+        if (!ret) {
+            rdma_roce_put_pages(f, image.pages, image.n_pages);
+        }
         roce_qp_image_clear(&image);
         if (ret) {
             return ret;
@@ -441,6 +448,8 @@ static bool counts_ok(const RoceQpImage *image, const RdmaBackend *rb)
            image->n_send_sges <= (uint64_t)image->n_send * max.max_send_sge &&
            image->inline_len <=
            (uint64_t)image->n_send * max.max_inline_data &&
+           image->n_pages <=
+           (uint64_t)image->n_send * rb->limits.max_reg_pages &&
            image->n_recv <= max.max_recv_wr &&
            image->n_recv_sges <= (uint64_t)image->n_recv * max_recv_sge &&
            image->n_res <= 2 * rb->limits.max_rd_atomic;
@@ -460,6 +469,7 @@ static int get_queues(QEMUFile *f, RdmaBackend *rb, RoceQpImage *image)
     image->res = g_new0(RoceResource, image->n_res);
     ret = vmstate_load_state(f, &vmstate_queues, image, 1);
     if (!ret) {
+        image->pages = rdma_roce_get_pages(f, image->n_pages);
         ret = roce_import_qp(rdma_roce_engine(rb), image, &max, &why);
         if (ret) {
             error_report("rdma-roce: bad queue pair %u in the migration "

@@ -200,6 +200,7 @@ const VMStateDescription vmstate_rdma_roce = {
         VMSTATE_OBJECTS("srqs", vmstate_info_roce_srqs),
         VMSTATE_OBJECTS("qps", vmstate_info_roce_qps),
         VMSTATE_OBJECTS("mcast", vmstate_info_mcast),
+        VMSTATE_OBJECTS("mws", vmstate_info_roce_mws),
         VMSTATE_END_OF_LIST()
     },
     .subsections = (const VMStateDescription * const []) {

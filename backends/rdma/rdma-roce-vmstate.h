@@ -39,7 +39,12 @@
 }
 
 extern const VMStateInfo vmstate_info_roce_mrs;
+extern const VMStateInfo vmstate_info_roce_mws;
 extern const VMStateInfo vmstate_info_roce_srqs;
 extern const VMStateInfo vmstate_info_roce_qps;
+
+/* Lists of pages may be long: they are not saved number by number. */
+void rdma_roce_put_pages(QEMUFile *f, uint64_t *pages, uint32_t n);
+uint64_t *rdma_roce_get_pages(QEMUFile *f, uint32_t n);
 
 #endif

@@ -84,6 +84,11 @@ RoceEngine *rdma_roce_engine(RdmaBackend *rb)
     return RDMA_BACKEND_ROCE(rb)->engine;
 }
 
+uint32_t rdma_roce_max_mrn(const RdmaBackend *rb)
+{
+    return rb->limits.max_mr + rb->limits.max_mw;
+}
+
 /* What the engine calls */
 
 static void *roce_op_map(void *opaque, uint64_t addr, uint64_t *len,
@@ -446,7 +451,7 @@ static bool rdma_roce_attach(RdmaBackend *rb, Error **errp)
     }
     config = (RoceConfig) {
         .max_qp = rb->limits.max_qp,
-        .max_mr = rb->limits.max_mr,
+        .max_mr = rdma_roce_max_mrn(rb),
         .gid_table_len = rb->limits.gid_table_len,
         .max_rd_atomic = rb->limits.max_rd_atomic,
         .max_srq = rb->limits.max_srq,

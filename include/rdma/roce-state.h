@@ -4,10 +4,10 @@
  * on with them: fixed-width fields, cursors as indices. Whatever can be
  * worked out from these is kept elsewhere, and is made anew by the import.
  *
- * To move an engine: export GIDs, MRs, SRQs, QPs and groups between two calls
- * into it, and import them, in this order, into one with the same RoceConfig
- * and a clock that goes on from the same value. Frames that are on their way
- * need not be taken along.
+ * To move an engine: export GIDs, MRs, SRQs, QPs, windows and groups between
+ * two calls into it, and import them, in this order, into one with the same
+ * RoceConfig and a clock that goes on from the same value. Frames that are on
+ * their way need not be taken along.
  *
  * Queue indices run freely modulo 2^32; a WQE lies in slot index & mask of
  * its ring. PSNs have 24 bits (IBTA 9.7.2).
@@ -29,7 +29,8 @@
  */
 typedef struct RoceSendWqe {
     uint64_t wr_id;
-    uint64_t remote_addr;
+    uint64_t remote_addr;           /* or the iova of a REG_MR or BIND_MW */
+    uint64_t reg_length;            /* bytes that those map */
     uint64_t compare_add;
     uint64_t swap;
     uint32_t status;                /* RdmaWcStatus; not SUCCESS: is bad */
@@ -37,12 +38,14 @@ typedef struct RoceSendWqe {
     uint32_t send_flags;
     uint32_t num_sge;               /* 0 with inline data */
     uint32_t length;                /* bytes of the message */
-    uint32_t rkey;                  /* or the new key of a REG_MR */
-    uint32_t invalidate_rkey;
+    uint32_t rkey;                  /* or the new key of a REG_MR, BIND_MW */
+    uint32_t invalidate_rkey;       /* or the old one of a BIND_MW */
+    uint32_t lkey;                  /* BIND_MW: of the region */
     uint32_t remote_qpn;
     uint32_t remote_qkey;
     uint32_t mrn;
     uint32_t access;
+    uint32_t npages;                /* REG_MR: pages that it brings */
     uint32_t first_psn;             /* when started */
     uint32_t npsn;                  /* when started; 0: sends nothing */
     uint8_t imm[4];
@@ -160,8 +163,9 @@ typedef struct RoceQpState {
 
 /*
  * A queue pair with its queues. WQEs are in order, the oldest (cons) first;
- * the SGEs and the inline data of all of them follow one another, num_sge and
- * (with is_inline) length of each. Resources end with number res_prod - 1.
+ * the SGEs, the inline data and the pages of all of them follow one another,
+ * num_sge, (with is_inline) length and npages of each. Resources end with
+ * number res_prod - 1.
  */
 typedef struct RoceQpImage {
     RdmaQpInitAttr init;
@@ -171,12 +175,14 @@ typedef struct RoceQpImage {
     uint32_t n_send;
     uint32_t n_send_sges;
     uint32_t inline_len;            /* bytes */
+    uint32_t n_pages;
     uint32_t n_recv;
     uint32_t n_recv_sges;
     uint32_t n_res;
     RoceSendWqe *send;
     RdmaSge *send_sges;
     uint8_t *inline_data;
+    uint64_t *pages;
     RoceRecvWqe *recv;
     RdmaSge *recv_sges;
     RoceResource *res;
@@ -205,6 +211,17 @@ typedef struct RoceMrImage {
     uint64_t *pending_pages;
 } RoceMrImage;
 
+/* A memory window, and with @bound what it is bound to; otherwise zeroes. */
+typedef struct RoceMwImage {
+    RdmaMwAttr attr;                /* rkey: as it is now */
+    uint8_t bound;
+    uint32_t mrn;
+    uint32_t qpn;                   /* type 2: that bound it */
+    uint32_t access;
+    uint64_t addr;                  /* in the region */
+    uint64_t length;                /* bytes */
+} RoceMwImage;
+
 /* The GID at @index and its VLAN, if there is one. */
 bool roce_get_gid(const RoceEngine *e, uint32_t index,
                   uint8_t gid[RDMA_GID_LEN], uint16_t *vlan);
@@ -217,6 +234,7 @@ bool roce_has_mr(const RoceEngine *e, uint32_t mrn);
 uint32_t roce_get_mcast(const RoceEngine *e, uint32_t qpn,
                         uint8_t (*gids)[RDMA_GID_LEN], uint32_t max);
 
+bool roce_has_mw(const RoceEngine *e, uint32_t mwn);
 bool roce_has_srq(const RoceEngine *e, uint32_t srqn);
 bool roce_has_qp(const RoceEngine *e, uint32_t qpn);
 
@@ -225,6 +243,7 @@ bool roce_has_qp(const RoceEngine *e, uint32_t qpn);
  * -ENOENT, -EBUSY (a frame is out between roce_poll_tx() and roce_tx_done()).
  */
 int roce_export_mr(const RoceEngine *e, uint32_t mrn, RoceMrImage *image);
+int roce_export_mw(const RoceEngine *e, uint32_t mwn, RoceMwImage *image);
 int roce_export_srq(const RoceEngine *e, uint32_t srqn, RoceSrqImage *image);
 int roce_export_qp(const RoceEngine *e, uint32_t qpn, RoceQpImage *image);
 /* Free what the image points to; all of it was made by g_malloc(). */
@@ -240,6 +259,7 @@ void roce_qp_image_clear(RoceQpImage *image);
  * calls nothing back but RoceOps.wake.
  */
 int roce_import_mr(RoceEngine *e, const RoceMrImage *image, const char **why);
+int roce_import_mw(RoceEngine *e, const RoceMwImage *image, const char **why);
 int roce_import_srq(RoceEngine *e, const RoceSrqImage *image,
                     const RdmaSrqAttr *max, const char **why);
 int roce_import_qp(RoceEngine *e, const RoceQpImage *image,

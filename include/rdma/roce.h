@@ -40,6 +40,9 @@
 #define ROCE_MAX_FRAME (ROCE_MAX_HDR + ROCE_MAX_PAYLOAD + ROCE_MAX_TRAILER)
 #define ROCE_TX_MAX_IOV 64
 
+/* The largest pages of an MR: RdmaMrAttr.page_shift. */
+#define ROCE_MAX_PAGE_SHIFT 40
+
 /* The longest queue, in WQEs: more than any device offers. */
 #define ROCE_MAX_WR (1u << 20)
 
@@ -112,7 +115,7 @@ typedef struct RoceOps {
 /* Limits that size the engine's tables; all at least 1. */
 typedef struct RoceConfig {
     uint32_t max_qp;                /* QPNs are below this */
-    uint32_t max_mr;                /* mrns are 1..max_mr */
+    uint32_t max_mr;                /* mrns and mwns are 1..max_mr */
     uint32_t gid_table_len;         /* 1..256 */
     uint32_t max_rd_atomic;         /* per QP, as initiator and as target */
     uint32_t max_srq;               /* srqns are below this; may be 0 */
@@ -206,8 +209,10 @@ int roce_del_gid(RoceEngine *e, uint32_t index);
  * Memory regions. roce_mr_create() takes over attr->pages (g_free()d by the
  * engine) when it returns 0. roce_mr_map() stores the pending mapping of a
  * fast-registration MR, taking over @pages likewise; a REG_MR WR commits it.
- * Errors: -EINVAL (mrn, type), -EEXIST, -ENOENT, -EBUSY (map of a valid MR),
- * -E2BIG (more pages than max_pages).
+ * Only user MRs have pages of another size than 4096 bytes. Errors: -EINVAL
+ * (mrn, type, page size), -EEXIST, -ENOENT, -EBUSY (map of a valid MR,
+ * destruction of one that windows are bound to), -E2BIG (more pages than
+ * max_pages).
  */
 int roce_mr_create(RoceEngine *e, const RdmaMrAttr *attr);
 int roce_mr_map(RoceEngine *e, uint32_t mrn, uint64_t iova, uint64_t length,
@@ -216,14 +221,19 @@ int roce_mr_destroy(RoceEngine *e, uint32_t mrn);
 /*
  * Change what @mask (RDMA_REREG_*) says of a user MR; @attr brings the new
  * values, and new keys in any case. Takes over attr->pages when it returns 0
- * and @mask has RDMA_REREG_TRANSLATION. Errors: -EINVAL (type), -ENOENT,
- * -EBUSY (windows are bound to it).
+ * and @mask has RDMA_REREG_TRANSLATION. Errors: -EINVAL (mask, type, keys, page
+ * size), -ENOENT, -EBUSY (windows are bound to it).
  */
 int roce_mr_modify(RoceEngine *e, uint32_t mask, const RdmaMrAttr *attr);
 
 /*
- * Memory windows; a BIND_MW WR binds them. An MR that windows are bound to
- * cannot be destroyed (-EBUSY; IBTA 10.6.7.2.6).
+ * Memory windows (IBTA 10.6.7); a BIND_MW WR binds them, and one that fails
+ * completes with MW_BIND_ERR. A window of type 2 is unbound by LOCAL_INV or a
+ * peer's SEND_WITH_INV on the QP that bound it, or when that is destroyed.
+ * Peers name addresses of the region, or with RDMA_ACCESS_ZERO_BASED offsets
+ * from where the window begins. While windows are bound to an MR it can be
+ * neither destroyed nor modified nor invalidated (IBTA 10.6.7.2.6). Errors:
+ * -EINVAL (mwn, type), -EEXIST, -ENOENT.
  */
 int roce_mw_create(RoceEngine *e, const RdmaMwAttr *attr);
 int roce_mw_destroy(RoceEngine *e, uint32_t mwn);

@@ -285,7 +285,8 @@ typedef struct RdmaSendWr {
         /*
          * @npages not 0: the WR carries the mapping (else roce_mr_map() or
          * its like brought it). @pages is g_malloc()ed and is taken over
-         * with the WR; what RdmaMrAttr demands of a mapping was checked.
+         * with a WR whose @status is RDMA_WC_SUCCESS; what RdmaMrAttr
+         * demands of a mapping was checked, with pages of 4096 bytes.
          */
         struct {
             uint32_t mrn;

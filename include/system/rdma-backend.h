@@ -84,6 +84,7 @@ typedef struct RdmaBackendLimits {
     uint32_t max_srq_sge;
     /* mrns and mwns together are 1 to max_mr + max_mw */
     uint32_t max_mw;
+    uint32_t max_reg_pages;         /* that a REG_MR brings; else 0 */
     uint32_t max_mcast_grp;
     uint32_t max_mcast_qp_attach;
 } RdmaBackendLimits;

@@ -521,7 +521,7 @@ static void test_inline_too_long(void)
 static void test_bad_operation(void)
 {
     static const uint32_t opcodes[] = {
-        8, 10, 12, 31, 33, 0x80000000u, UINT32_MAX,
+        10, 12, 13, 31, 33, 0x80000000u, UINT32_MAX,
     };
     LinkPair p;
     RdmaSendWr wr;

@@ -223,8 +223,7 @@ static void response_complete(RoceQp *qp, RoceSendWqe *wqe, int64_t now)
     qp->s.sq.rd_atomic--;
     wqe->done = true;
     if (wqe->opcode == RDMA_WR_RDMA_READ_WITH_INV &&
-        !roce_mr_invalidate(qp->e, qp->init.pdn, wqe->invalidate_rkey,
-                            false)) {
+        !roce_mr_invalidate(qp, wqe->invalidate_rkey, false)) {
         roce_sq_fail(qp, RDMA_WC_MW_BIND_ERR);
         return;
     }

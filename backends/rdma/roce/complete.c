@@ -33,6 +33,8 @@ static RdmaWcOpcode send_wc_opcode(uint32_t opcode)
         return RDMA_WC_LOCAL_INV;
     case RDMA_WR_REG_MR:
         return RDMA_WC_REG_MR;
+    case RDMA_WR_BIND_MW:
+        return RDMA_WC_BIND_MW;
     default:
         return RDMA_WC_SEND;
     }
@@ -44,6 +46,10 @@ void roce_sq_complete(RoceQp *qp, RdmaWcStatus status)
     const RoceSendWqe *wqe = roce_swqe(qp, sq->cons);
     RoceEngine *e = qp->e;
     RdmaWc wc;
+
+    if (wqe->npages) {
+        g_clear_pointer(roce_spages(qp, sq->cons), g_free);
+    }
 
     /* The cursors never stand behind the oldest WQE */
     if (sq->cur == sq->cons) {

@@ -76,6 +76,7 @@ void roce_reset(RoceEngine *e)
             e->mrs[i] = NULL;
         }
     }
+    e->mws_of_qps = 0;
     g_hash_table_remove_all(e->gid_set);
     memset(e->gid_valid, 0, e->config.gid_table_len * sizeof(bool));
     memset(e->gids, 0, e->config.gid_table_len * sizeof(RoceGid));

@@ -6,12 +6,30 @@
 #include <glib.h>
 #include "roce-int.h"
 
+#define REREG_ALL (RDMA_REREG_TRANSLATION | RDMA_REREG_PD | RDMA_REREG_ACCESS)
+
+/* The pages of all but user MRs have this size. */
+static bool page_shift_ok(const RdmaMrAttr *attr)
+{
+    return attr->page_shift == 0 || attr->page_shift == RDMA_PAGE_SHIFT ||
+           (attr->type == RDMA_MR_USER &&
+            attr->page_shift > RDMA_PAGE_SHIFT &&
+            attr->page_shift <= ROCE_MAX_PAGE_SHIFT);
+}
+
+RoceMr *roce_mr_find(const RoceEngine *e, uint32_t mrn)
+{
+    RoceMr *mr = mrn <= e->config.max_mr ? e->mrs[mrn] : NULL;
+
+    return mr && !mr->mw_type ? mr : NULL;
+}
+
 int roce_mr_create(RoceEngine *e, const RdmaMrAttr *attr)
 {
     RoceMr *mr;
 
     if (attr->mrn < 1 || attr->mrn > e->config.max_mr ||
-        attr->lkey >> 8 != attr->mrn) {
+        attr->lkey >> 8 != attr->mrn || !page_shift_ok(attr)) {
         return -EINVAL;
     }
     switch (attr->type) {
@@ -39,6 +57,7 @@ int roce_mr_create(RoceEngine *e, const RdmaMrAttr *attr)
 
     mr = g_new0(RoceMr, 1);
     mr->attr = *attr;
+    mr->attr.page_shift = MAX(attr->page_shift, RDMA_PAGE_SHIFT);
     mr->valid = attr->type != RDMA_MR_FAST_REG;
     e->mrs[attr->mrn] = mr;
     return 0;
@@ -47,7 +66,7 @@ int roce_mr_create(RoceEngine *e, const RdmaMrAttr *attr)
 int roce_mr_map(RoceEngine *e, uint32_t mrn, uint64_t iova, uint64_t length,
                 uint64_t *pages, uint32_t npages)
 {
-    RoceMr *mr = mrn <= e->config.max_mr ? e->mrs[mrn] : NULL;
+    RoceMr *mr = roce_mr_find(e, mrn);
 
     if (!mr) {
         return -ENOENT;
@@ -76,11 +95,57 @@ void roce_mr_free(RoceMr *mr)
 
 int roce_mr_destroy(RoceEngine *e, uint32_t mrn)
 {
-    if (mrn > e->config.max_mr || !e->mrs[mrn]) {
+    RoceMr *mr = roce_mr_find(e, mrn);
+
+    if (!mr) {
         return -ENOENT;
     }
-    roce_mr_free(e->mrs[mrn]);
+    if (mr->windows) {
+        return -EBUSY;
+    }
+    roce_mr_free(mr);
     e->mrs[mrn] = NULL;
+    return 0;
+}
+
+int roce_mr_modify(RoceEngine *e, uint32_t mask, const RdmaMrAttr *attr)
+{
+    RoceMr *mr = roce_mr_find(e, attr->mrn);
+    RdmaMrAttr *a;
+
+    if (!mr) {
+        return -ENOENT;
+    }
+    a = &mr->attr;
+    if (a->type != RDMA_MR_USER || !mask || (mask & ~REREG_ALL) ||
+        attr->lkey >> 8 != a->mrn ||
+        (attr->rkey && attr->rkey >> 8 != a->mrn)) {
+        return -EINVAL;
+    }
+    if ((mask & RDMA_REREG_TRANSLATION) &&
+        (!attr->pages || !attr->npages || attr->type != RDMA_MR_USER ||
+         !page_shift_ok(attr))) {
+        return -EINVAL;
+    }
+    if (mr->windows) {
+        return -EBUSY;
+    }
+    if (mask & RDMA_REREG_TRANSLATION) {
+        g_free(a->pages);
+        a->pages = attr->pages;
+        a->npages = attr->npages;
+        a->page_shift = MAX(attr->page_shift, RDMA_PAGE_SHIFT);
+        a->iova = attr->iova;
+        a->length = attr->length;
+    }
+    if (mask & RDMA_REREG_PD) {
+        a->pdn = attr->pdn;
+    }
+    if (mask & RDMA_REREG_ACCESS) {
+        a->access = attr->access;
+    }
+    a->lkey = attr->lkey;
+    a->rkey = attr->rkey;
     return 0;
 }
 
@@ -106,39 +171,48 @@ RoceMr *roce_mr_local(const RoceEngine *e, uint32_t pdn, uint32_t lkey,
     return mr;
 }
 
-RoceMr *roce_mr_remote(const RoceEngine *e, uint32_t pdn, uint32_t rkey,
-                       uint32_t access, uint64_t addr, uint32_t len)
+RoceMr *roce_mr_remote(const RoceQp *qp, uint32_t rkey, uint32_t access,
+                       uint64_t *addr, uint32_t len)
 {
+    const RoceEngine *e = qp->e;
     uint32_t mrn = rkey >> 8;
     RoceMr *mr = mrn <= e->config.max_mr ? e->mrs[mrn] : NULL;
 
     /* An MR without remote access has rkey 0, which names no mrn */
-    if (!mr || !mr->valid || mr->attr.rkey != rkey || mr->attr.pdn != pdn ||
-        mr->attr.type == RDMA_MR_DMA ||
-        (mr->attr.access & access) != access || !mr_covers(mr, addr, len)) {
+    if (!mr || !mr->valid || mr->attr.rkey != rkey ||
+        mr->attr.pdn != qp->init.pdn ||
+        (mr->attr.access & access) != access || !mr_covers(mr, *addr, len)) {
         return NULL;
     }
-    return mr;
+    if (mr->mw_type) {
+        if (mr->mw_type == RDMA_MW_TYPE_2 && mr->qpn != qp->init.qpn) {
+            return NULL;
+        }
+        *addr += mr->region_off;
+        return mr->region;
+    }
+    return mr->attr.type == RDMA_MR_DMA ? NULL : mr;
 }
 
 uint64_t roce_mr_dma(const RoceMr *mr, uint64_t addr, uint64_t *len)
 {
     const RdmaMrAttr *attr = &mr->attr;
-    uint64_t off, page, run;
+    uint64_t size, off, page, run;
 
     if (attr->type == RDMA_MR_DMA) {
         return addr;
     }
-    off = addr - attr->iova + attr->iova % RDMA_PAGE_SIZE;
-    page = off >> RDMA_PAGE_SHIFT;
-    off %= RDMA_PAGE_SIZE;
+    size = UINT64_C(1) << attr->page_shift;
+    off = addr - attr->iova + (attr->iova & (size - 1));
+    page = off >> attr->page_shift;
+    off &= size - 1;
     addr = attr->pages[page] + off;
 
-    run = RDMA_PAGE_SIZE - off;
+    run = size - off;
     while (run < *len && page + 1 < attr->npages &&
-           attr->pages[page + 1] == attr->pages[page] + RDMA_PAGE_SIZE) {
+           attr->pages[page + 1] == attr->pages[page] + size) {
         page++;
-        run += RDMA_PAGE_SIZE;
+        run += size;
     }
     *len = MIN(*len, run);
     return addr;
@@ -167,43 +241,65 @@ bool roce_mr_write(RoceEngine *e, const RoceMr *mr, uint64_t addr,
     return true;
 }
 
-bool roce_mr_register(RoceEngine *e, uint32_t pdn, uint32_t mrn, uint32_t key,
-                      uint32_t access)
+/* Remote writes and atomics write locally as well (IBTA 10.6.3.1). */
+static bool access_ok(uint32_t access)
 {
-    RoceMr *mr = mrn <= e->config.max_mr ? e->mrs[mrn] : NULL;
+    return !(access & (RDMA_ACCESS_REMOTE_WRITE | RDMA_ACCESS_REMOTE_ATOMIC)) ||
+           (access & RDMA_ACCESS_LOCAL_WRITE);
+}
+
+bool roce_mr_register(RoceQp *qp, RoceSendWqe *wqe, uint64_t **pages)
+{
+    RoceMr *mr = roce_mr_find(qp->e, wqe->mrn);
     RdmaMrAttr *attr;
 
-    if (!mr || mr->attr.type != RDMA_MR_FAST_REG || mr->attr.pdn != pdn ||
-        mr->valid || !mr->pending || key >> 8 != mrn) {
-        return false;
-    }
-    /* Remote writes and atomics write locally as well (IBTA 10.6.3.1) */
-    if ((access & (RDMA_ACCESS_REMOTE_WRITE | RDMA_ACCESS_REMOTE_ATOMIC)) &&
-        !(access & RDMA_ACCESS_LOCAL_WRITE)) {
+    if (!mr || mr->attr.type != RDMA_MR_FAST_REG ||
+        mr->attr.pdn != qp->init.pdn || mr->valid ||
+        wqe->rkey >> 8 != wqe->mrn || !access_ok(wqe->access) ||
+        (wqe->npages ? wqe->npages > mr->attr.max_pages : !mr->pending)) {
         return false;
     }
     attr = &mr->attr;
     g_free(attr->pages);
-    attr->pages = g_steal_pointer(&mr->pending_pages);
-    attr->npages = mr->pending_npages;
-    attr->iova = mr->pending_iova;
-    attr->length = mr->pending_length;
-    attr->access = access;
-    attr->lkey = key;
-    attr->rkey = access & RDMA_ACCESS_REMOTE ? key : 0;
+    if (wqe->npages) {
+        g_clear_pointer(&mr->pending_pages, g_free);
+        attr->pages = g_steal_pointer(pages);
+        attr->npages = wqe->npages;
+        attr->iova = wqe->remote_addr;
+        attr->length = wqe->reg_length;
+        wqe->npages = 0;
+    } else {
+        attr->pages = g_steal_pointer(&mr->pending_pages);
+        attr->npages = mr->pending_npages;
+        attr->iova = mr->pending_iova;
+        attr->length = mr->pending_length;
+    }
+    attr->access = wqe->access;
+    attr->lkey = wqe->rkey;
+    attr->rkey = wqe->access & RDMA_ACCESS_REMOTE ? wqe->rkey : 0;
     mr->pending = false;
     mr->valid = true;
     return true;
 }
 
-bool roce_mr_invalidate(RoceEngine *e, uint32_t pdn, uint32_t key,
-                        bool remote)
+bool roce_mr_invalidate(RoceQp *qp, uint32_t key, bool remote)
 {
+    RoceEngine *e = qp->e;
     uint32_t mrn = key >> 8;
     RoceMr *mr = mrn <= e->config.max_mr ? e->mrs[mrn] : NULL;
 
-    if (!mr || mr->attr.type != RDMA_MR_FAST_REG || !mr->valid ||
-        mr->attr.pdn != pdn ||
+    if (!mr || !mr->valid || mr->attr.pdn != qp->init.pdn) {
+        return false;
+    }
+    if (mr->mw_type) {
+        if (mr->mw_type != RDMA_MW_TYPE_2 || mr->attr.rkey != key ||
+            mr->qpn != qp->init.qpn) {
+            return false;
+        }
+        roce_mw_unbind(e, mr);
+        return true;
+    }
+    if (mr->attr.type != RDMA_MR_FAST_REG || mr->windows ||
         (remote ? mr->attr.rkey : mr->attr.lkey) != key) {
         return false;
     }

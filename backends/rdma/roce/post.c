@@ -28,6 +28,7 @@ static const struct {
     [RDMA_WR_ATOMIC_CMP_AND_SWP] = { T(RC), false, true },
     [RDMA_WR_ATOMIC_FETCH_AND_ADD] = { T(RC), false, true },
     [RDMA_WR_LOCAL_INV] = { T(RC) | T(UC) },
+    [RDMA_WR_BIND_MW] = { T(RC) | T(UC) },
     [RDMA_WR_REG_MR] = { T(RC) | T(UC) },
 };
 
@@ -105,6 +106,16 @@ static void take_operands(const RdmaSendWr *wr, RoceSendWqe *wqe)
         wqe->mrn = wr->wr.reg.mrn;
         wqe->rkey = wr->wr.reg.key;
         wqe->access = wr->wr.reg.access;
+        wqe->remote_addr = wr->wr.reg.iova;
+        wqe->reg_length = wr->wr.reg.length;
+        break;
+    case RDMA_WR_BIND_MW:
+        wqe->invalidate_rkey = wr->wr.bind.rkey;
+        wqe->rkey = wr->wr.bind.new_rkey;
+        wqe->lkey = wr->wr.bind.lkey;
+        wqe->access = wr->wr.bind.access;
+        wqe->remote_addr = wr->wr.bind.addr;
+        wqe->reg_length = wr->wr.bind.length;
         break;
     default:
         break;
@@ -147,6 +158,22 @@ static RdmaWcStatus take_send(RoceQp *qp, uint32_t index,
     return take_payload(qp, index, wr, wqe);
 }
 
+/* The mapping that a REG_MR brings is the engine's from now on. */
+static void take_pages(RoceQp *qp, uint32_t index, const RdmaSendWr *wr,
+                       RoceSendWqe *wqe)
+{
+    if (wr->status != RDMA_WC_SUCCESS || wr->opcode != RDMA_WR_REG_MR ||
+        !wr->wr.reg.npages) {
+        return;
+    }
+    if (wqe->status == RDMA_WC_SUCCESS) {
+        wqe->npages = wr->wr.reg.npages;
+        *roce_spages(qp, index) = wr->wr.reg.pages;
+    } else {
+        g_free(wr->wr.reg.pages);
+    }
+}
+
 int roce_post_send(RoceEngine *e, uint32_t qpn, const RdmaSendWr *wr,
                    int64_t now)
 {
@@ -168,6 +195,7 @@ int roce_post_send(RoceEngine *e, uint32_t qpn, const RdmaSendWr *wr,
         .send_flags = wr->send_flags,
     };
     wqe->status = take_send(qp, index, wr, wqe);
+    take_pages(qp, index, wr, wqe);
     qp->s.sq.prod++;
     roce_qp_kick(qp);
     return 0;

@@ -98,6 +98,7 @@ int roce_qp_create(RoceEngine *e, const RdmaQpInitAttr *init)
     qp->ssges = g_malloc0_n((gsize)size * MAX(1, cap->max_send_sge),
                             sizeof(RdmaSge));
     qp->sinline = g_malloc0_n(size, MAX(1, cap->max_inline_data));
+    qp->spages = g_new0(uint64_t *, size);
 
     create_rq(qp);
     size = roce_ring_size(e->config.max_rd_atomic);
@@ -111,10 +112,20 @@ int roce_qp_create(RoceEngine *e, const RdmaQpInitAttr *init)
     return 0;
 }
 
+static void free_pages(RoceQp *qp)
+{
+    uint32_t i;
+
+    for (i = 0; i <= qp->sq_mask; i++) {
+        g_clear_pointer(&qp->spages[i], g_free);
+    }
+}
+
 void roce_qp_clear(RoceQp *qp)
 {
     RoceSqState *sq = &qp->s.sq;
 
+    free_pages(qp);
     memset(&qp->s, 0, sizeof(qp->s));
     sq->ack_deadline = ROCE_NO_DEADLINE;
     sq->rnr_deadline = ROCE_NO_DEADLINE;
@@ -134,6 +145,7 @@ void roce_qp_free(RoceQp *qp)
 {
     RoceEngine *e = qp->e;
 
+    roce_mw_forget_qp(qp);
     roce_qp_unlink(qp);
     roce_timer_remove(qp);
     roce_mcast_leave_all(qp);
@@ -146,6 +158,8 @@ void roce_qp_free(RoceQp *qp)
     g_free(qp->swqes);
     g_free(qp->ssges);
     g_free(qp->sinline);
+    free_pages(qp);
+    g_free(qp->spages);
     g_free(qp->rwqes);
     g_free(qp->rsges);
     g_free(qp->resources);

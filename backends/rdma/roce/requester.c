@@ -44,16 +44,20 @@ static void fail_in_turn(RoceQp *qp, RoceSendWqe *wqe, RdmaWcStatus status)
     }
 }
 
-static RdmaWcStatus run_local(RoceQp *qp, const RoceSendWqe *wqe)
+static RdmaWcStatus run_local(RoceQp *qp, RoceSendWqe *wqe)
 {
     bool ok;
 
-    if (wqe->opcode == RDMA_WR_REG_MR) {
-        ok = roce_mr_register(qp->e, qp->init.pdn, wqe->mrn, wqe->rkey,
-                              wqe->access);
-    } else {
-        ok = roce_mr_invalidate(qp->e, qp->init.pdn, wqe->invalidate_rkey,
-                                false);
+    switch (wqe->opcode) {
+    case RDMA_WR_REG_MR:
+        ok = roce_mr_register(qp, wqe, roce_spages(qp, qp->s.sq.cur));
+        break;
+    case RDMA_WR_BIND_MW:
+        ok = roce_mw_bind(qp, wqe);
+        break;
+    default:
+        ok = roce_mr_invalidate(qp, wqe->invalidate_rkey, false);
+        break;
     }
     /* "Memory management operation error" in IBTA 11.6.2 */
     return ok ? RDMA_WC_SUCCESS : RDMA_WC_MW_BIND_ERR;
@@ -76,7 +80,7 @@ static RdmaWcStatus check_memory(const RoceQp *qp, const RoceSendWqe *wqe)
 
 /*
  * Start the WQE under the cursor. False if it has to wait, or is bad.
- * LOCAL_INV and REG_MR take effect here, in order with the packets of their
+ * LOCAL_INV, REG_MR and BIND_MW take effect here, in order with the packets of their
  * neighbours; a fence makes them and others wait for earlier READs and
  * ATOMICs (IBTA 10.8.3.3).
  */

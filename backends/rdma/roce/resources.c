@@ -73,6 +73,7 @@ static void resource_commit(RoceQp *qp, RoceResource *r)
 
 bool roce_resp_read(RoceQp *qp, const RoceBth *bth, uint8_t *syndrome)
 {
+    uint64_t va = bth->reth.va;
     RoceResource *r;
 
     if (!(qp->s.attr.qp_access_flags & RDMA_ACCESS_REMOTE_READ) ||
@@ -81,8 +82,7 @@ bool roce_resp_read(RoceQp *qp, const RoceBth *bth, uint8_t *syndrome)
         return false;
     }
     if (bth->reth.len &&
-        !roce_mr_remote(qp->e, qp->init.pdn, bth->reth.rkey,
-                        RDMA_ACCESS_REMOTE_READ, bth->reth.va,
+        !roce_mr_remote(qp, bth->reth.rkey, RDMA_ACCESS_REMOTE_READ, &va,
                         bth->reth.len)) {
         *syndrome = ROCE_NAK_REMOTE_ACCESS;
         return false;
@@ -103,6 +103,7 @@ bool roce_resp_atomic(RoceQp *qp, const RoceBth *bth, uint8_t *syndrome)
 {
     bool swap = (bth->opcode & 0x1f) == ROCE_COMPARE_SWAP;
     RoceEngine *e = qp->e;
+    uint64_t va = bth->atomiceth.va;
     uint64_t len = sizeof(uint64_t);
     uint64_t dma, result;
     const RoceMr *mr;
@@ -113,13 +114,13 @@ bool roce_resp_atomic(RoceQp *qp, const RoceBth *bth, uint8_t *syndrome)
         *syndrome = ROCE_NAK_INVALID_REQ;
         return false;
     }
-    mr = roce_mr_remote(e, qp->init.pdn, bth->atomiceth.rkey,
-                        RDMA_ACCESS_REMOTE_ATOMIC, bth->atomiceth.va, len);
+    mr = roce_mr_remote(qp, bth->atomiceth.rkey, RDMA_ACCESS_REMOTE_ATOMIC,
+                        &va, len);
     if (!mr) {
         *syndrome = ROCE_NAK_REMOTE_ACCESS;
         return false;
     }
-    dma = roce_mr_dma(mr, bth->atomiceth.va, &len);
+    dma = roce_mr_dma(mr, va, &len);
     if (dma % sizeof(uint64_t) ||
         !e->ops.atomic(e->opaque, dma,
                        swap ? RDMA_WR_ATOMIC_CMP_AND_SWP

@@ -84,8 +84,7 @@ static bool build_read_response(RoceQp *qp, RoceResource *r, RoceTx *tx)
     const RoceMr *mr;
 
     if (n) {
-        mr = roce_mr_remote(qp->e, qp->init.pdn, r->rkey,
-                            RDMA_ACCESS_REMOTE_READ, va, n);
+        mr = roce_mr_remote(qp, r->rkey, RDMA_ACCESS_REMOTE_READ, &va, n);
         if (mr && !roce_frame_map(qp->e, tx->frame, mr, va, n)) {
             mr = NULL;
             nak = ROCE_NAK_REMOTE_OP;

@@ -92,7 +92,7 @@ static Verdict rx_send(RoceQp *qp, const RocePacket *pkt)
         return status == RDMA_WC_LOC_LEN_ERR ? RECV_TOO_SHORT : RECV_BAD;
     }
     if ((flags & ROCE_OP_IETH) &&
-        !roce_mr_invalidate(qp->e, qp->init.pdn, pkt->bth.ieth, true)) {
+        !roce_mr_invalidate(qp, pkt->bth.ieth, true)) {
         return NO_ACCESS;
     }
     resp->offset += pkt->payload_len;
@@ -106,6 +106,7 @@ static Verdict begin_write(RoceQp *qp, const RocePacket *pkt)
 {
     RoceRespState *resp = &qp->s.resp;
     const RoceBth *bth = &pkt->bth;
+    uint64_t va = bth->reth.va;
 
     if (!(qp->s.attr.qp_access_flags & RDMA_ACCESS_REMOTE_WRITE) ||
         bth->reth.len > ROCE_MAX_MSG) {
@@ -113,8 +114,7 @@ static Verdict begin_write(RoceQp *qp, const RocePacket *pkt)
     }
     /* The key of an empty WRITE does not count (IBTA 9.7.4.1.5) */
     if (bth->reth.len &&
-        !roce_mr_remote(qp->e, qp->init.pdn, bth->reth.rkey,
-                        RDMA_ACCESS_REMOTE_WRITE, bth->reth.va,
+        !roce_mr_remote(qp, bth->reth.rkey, RDMA_ACCESS_REMOTE_WRITE, &va,
                         bth->reth.len)) {
         return NO_ACCESS;
     }
@@ -134,6 +134,7 @@ static Verdict rx_write(RoceQp *qp, const RocePacket *pkt)
     const RoceMr *mr;
     Verdict verdict;
     uint32_t left;
+    uint64_t va;
 
     if (!length_ok(qp, pkt)) {
         return INVALID;
@@ -157,14 +158,13 @@ static Verdict rx_write(RoceQp *qp, const RocePacket *pkt)
         }
     }
     if (len) {
-        mr = roce_mr_remote(qp->e, qp->init.pdn, resp->write_rkey,
-                            RDMA_ACCESS_REMOTE_WRITE,
-                            resp->write_va + resp->offset, len);
+        va = resp->write_va + resp->offset;
+        mr = roce_mr_remote(qp, resp->write_rkey, RDMA_ACCESS_REMOTE_WRITE,
+                            &va, len);
         if (!mr) {
             return NO_ACCESS;
         }
-        if (!roce_mr_write(qp->e, mr, resp->write_va + resp->offset,
-                           pkt->payload, len)) {
+        if (!roce_mr_write(qp->e, mr, va, pkt->payload, len)) {
             return NO_MEMORY;
         }
     }

@@ -45,6 +45,15 @@ typedef struct RoceMr {
     uint64_t pending_length;
     uint64_t *pending_pages;
     uint32_t pending_npages;
+    uint32_t windows;               /* bound to it */
+    /*
+     * A window, if not 0. It is valid while it is bound; attr tells what
+     * peers may do with which addresses.
+     */
+    uint32_t mw_type;               /* RdmaMwType */
+    uint32_t qpn;                   /* type 2: whose it is */
+    struct RoceMr *region;          /* it is bound to, or NULL */
+    uint64_t region_off;            /* from its addresses to the region's */
 } RoceMr;
 
 /* A GID, and the VLAN it belongs to. */
@@ -58,6 +67,14 @@ typedef struct RoceMcast {
     uint8_t gid[RDMA_GID_LEN];
     GPtrArray *qps;                 /* of RoceQp */
 } RoceMcast;
+
+/* What a window is bound to. */
+typedef struct RoceMwBinding {
+    uint64_t addr;                  /* in the region */
+    uint64_t length;
+    uint32_t access;
+    uint32_t qpn;                   /* type 2 */
+} RoceMwBinding;
 
 /* A CQ that QPs use. */
 typedef struct RoceCq {
@@ -92,6 +109,7 @@ typedef struct RoceQp {
     RoceSendWqe *swqes;
     RdmaSge *ssges;                 /* cap.max_send_sge for each */
     uint8_t *sinline;               /* cap.max_inline_data for each */
+    uint64_t **spages;              /* of REG_MR: npages, or NULL */
     uint32_t sq_mask;
     RoceRecvWqe *rwqes;
     RdmaSge *rsges;
@@ -140,7 +158,8 @@ struct RoceEngine {
     uint32_t gid_serial;            /* changes with every path change */
 
     GHashTable *mcast;              /* group GID to RoceMcast */
-    RoceMr **mrs;                   /* by mrn */
+    RoceMr **mrs;                   /* by mrn; windows, too */
+    uint32_t mws_of_qps;            /* bound windows of type 2 */
     RoceQp **qps;                   /* by qpn */
     RoceSrq **srqs;                 /* by srqn */
     GHashTable *cqs;                /* cqn to RoceCq */
@@ -200,6 +219,11 @@ static inline uint8_t *roce_sinline(const RoceQp *qp, uint32_t index)
 {
     return qp->sinline + (size_t)(index & qp->sq_mask) *
                          qp->init.cap.max_inline_data;
+}
+
+static inline uint64_t **roce_spages(const RoceQp *qp, uint32_t index)
+{
+    return &qp->spages[index & qp->sq_mask];
 }
 
 static inline RoceRecvWqe *roce_rwqe(const RoceQp *qp, uint32_t index)
@@ -262,10 +286,11 @@ static inline bool roce_opcode_is_atomic(uint32_t opcode)
            opcode == RDMA_WR_ATOMIC_FETCH_AND_ADD;
 }
 
-/* It changes MRs and sends nothing. */
+/* It changes MRs or windows and sends nothing. */
 static inline bool roce_opcode_is_local(uint32_t opcode)
 {
-    return opcode == RDMA_WR_REG_MR || opcode == RDMA_WR_LOCAL_INV;
+    return opcode == RDMA_WR_REG_MR || opcode == RDMA_WR_LOCAL_INV ||
+           opcode == RDMA_WR_BIND_MW;
 }
 
 /* engine.c */
@@ -286,25 +311,44 @@ void roce_wake(RoceEngine *e);
 void roce_settle(RoceEngine *e);
 
 /* mr.c */
+/* NULL if it is not there, or is a window. */
+RoceMr *roce_mr_find(const RoceEngine *e, uint32_t mrn);
 /*
  * The MR of a key, if it is valid, in PD @pdn, grants @access and covers
  * [@addr, @addr + @len) (IBTA 10.6.3); else NULL. @len is not 0.
  */
 RoceMr *roce_mr_local(const RoceEngine *e, uint32_t pdn, uint32_t lkey,
                       uint32_t access, uint64_t addr, uint32_t len);
-RoceMr *roce_mr_remote(const RoceEngine *e, uint32_t pdn, uint32_t rkey,
-                       uint32_t access, uint64_t addr, uint32_t len);
+/*
+ * Likewise for a peer of @qp, also through a window: @addr becomes the
+ * region's own address.
+ */
+RoceMr *roce_mr_remote(const RoceQp *qp, uint32_t rkey, uint32_t access,
+                       uint64_t *addr, uint32_t len);
 /* The DMA address of @addr; cuts *@len to what follows it without a gap. */
 uint64_t roce_mr_dma(const RoceMr *mr, uint64_t addr, uint64_t *len);
 /* Copy to a range that was checked. False if memory is not there. */
 bool roce_mr_write(RoceEngine *e, const RoceMr *mr, uint64_t addr,
                    const void *buf, size_t len);
 /* The memory side of REG_MR and of the invalidating requests (IBTA 10.6.5). */
-bool roce_mr_register(RoceEngine *e, uint32_t pdn, uint32_t mrn, uint32_t key,
-                      uint32_t access);
-bool roce_mr_invalidate(RoceEngine *e, uint32_t pdn, uint32_t key,
-                        bool remote);
+/* Takes *@pages if there are any. */
+bool roce_mr_register(RoceQp *qp, RoceSendWqe *wqe, uint64_t **pages);
+bool roce_mr_invalidate(RoceQp *qp, uint32_t key, bool remote);
 void roce_mr_free(RoceMr *mr);
+
+/* mw.c */
+/* NULL if it is not there, or is an MR. */
+RoceMr *roce_mw_find(const RoceEngine *e, uint32_t mwn);
+/* May a window be bound so to @mr, which may be NULL? PDs do not count. */
+bool roce_mw_region_ok(const RoceMr *mr, const RoceMwBinding *b);
+/* Bind it, which is not bound, to what was found to be good. */
+void roce_mw_set(RoceEngine *e, RoceMr *mw, RoceMr *mr,
+                 const RoceMwBinding *b);
+void roce_mw_unbind(RoceEngine *e, RoceMr *mw);
+/* BIND_MW; false if it cannot be done (IBTA 11.4.1.1). */
+bool roce_mw_bind(RoceQp *qp, const RoceSendWqe *wqe);
+/* Unbind the windows of a QP that goes away. */
+void roce_mw_forget_qp(RoceQp *qp);
 
 /* post.c */
 /* Does a QP of this type take this opcode? */
@@ -324,6 +368,7 @@ void roce_srq_free(RoceSrq *srq);
 
 /* state-check.c: NULL, or what is wrong with an image */
 const char *roce_check_mr(const RoceEngine *e, const RoceMrImage *image);
+const char *roce_check_mw(const RoceEngine *e, const RoceMwImage *image);
 const char *roce_check_srq(const RoceSrqImage *image, const RdmaSrqAttr *max);
 const char *roce_check_qp(const RoceEngine *e, const RoceQpImage *image,
                           const RdmaQpCap *max);

@@ -23,22 +23,23 @@ static bool fits_24(uint32_t n)
 /* Memory regions */
 
 /* Do @npages pages cover @length bytes from @iova, without one too many? */
-static bool range_ok(uint64_t iova, uint64_t length, uint64_t npages)
+static bool range_ok(uint64_t iova, uint64_t length, uint64_t npages,
+                     uint8_t shift)
 {
-    uint64_t offset = iova % RDMA_PAGE_SIZE;
+    uint64_t size = UINT64_C(1) << shift;
+    uint64_t offset = iova & (size - 1);
 
     return length && length <= UINT64_MAX - iova &&
-           length <= UINT64_MAX - 2 * RDMA_PAGE_SIZE &&
-           npages == (offset + length + RDMA_PAGE_SIZE - 1) >>
-                     RDMA_PAGE_SHIFT;
+           length <= UINT64_MAX - 2 * size &&
+           npages == (offset + length + size - 1) >> shift;
 }
 
-static bool pages_ok(const uint64_t *pages, uint32_t npages)
+static bool pages_ok(const uint64_t *pages, uint32_t npages, uint8_t shift)
 {
     uint32_t i;
 
     for (i = 0; i < npages; i++) {
-        if (pages[i] % RDMA_PAGE_SIZE) {
+        if (pages[i] & ((UINT64_C(1) << shift) - 1)) {
             return false;
         }
     }
@@ -51,18 +52,20 @@ static const char *check_mapping(const RoceMrImage *image, bool mapped,
     const RdmaMrAttr *attr = &image->attr;
 
     if (mapped) {
-        BAD_IF(!range_ok(attr->iova, attr->length, attr->npages),
+        BAD_IF(!range_ok(attr->iova, attr->length, attr->npages,
+                         attr->page_shift),
                "its pages do not cover its bytes");
-        BAD_IF(!pages_ok(attr->pages, attr->npages),
+        BAD_IF(!pages_ok(attr->pages, attr->npages, attr->page_shift),
                "an entry of its page list is no page");
     } else {
         BAD_IF(attr->npages, "it has pages that it cannot use");
     }
     if (pending) {
         BAD_IF(!range_ok(image->pending_iova, image->pending_length,
-                         image->pending_npages),
+                         image->pending_npages, RDMA_PAGE_SHIFT),
                "the pages to be registered do not cover their bytes");
-        BAD_IF(!pages_ok(image->pending_pages, image->pending_npages),
+        BAD_IF(!pages_ok(image->pending_pages, image->pending_npages,
+                         RDMA_PAGE_SHIFT),
                "an entry of the page list to be registered is no page");
     } else {
         BAD_IF(image->pending_npages, "it has pages to be registered that "
@@ -82,6 +85,10 @@ const char *roce_check_mr(const RoceEngine *e, const RoceMrImage *image)
            (attr->rkey && attr->rkey >> 8 != attr->mrn),
            "a key is not one of its number");
     BAD_IF(image->valid > 1 || image->pending > 1, "a flag is no flag");
+    BAD_IF(attr->page_shift < RDMA_PAGE_SHIFT ||
+           attr->page_shift > (attr->type == RDMA_MR_USER ?
+                               ROCE_MAX_PAGE_SHIFT : RDMA_PAGE_SHIFT),
+           "bad size of its pages");
 
     switch (attr->type) {
     case RDMA_MR_DMA:
@@ -100,6 +107,42 @@ const char *roce_check_mr(const RoceEngine *e, const RoceMrImage *image)
     default:
         return "unknown type";
     }
+}
+
+/* Memory windows */
+
+static const char *check_binding(const RoceEngine *e,
+                                 const RoceMwImage *image)
+{
+    const RoceMr *mr = roce_mr_find(e, image->mrn);
+    const RoceQp *qp = roce_qp_find(e, image->qpn);
+    RoceMwBinding binding = {
+        .addr = image->addr,
+        .length = image->length,
+        .access = image->access,
+    };
+
+    BAD_IF(!roce_mw_region_ok(mr, &binding) ||
+           mr->attr.pdn != image->attr.pdn,
+           "it is bound to what it cannot be bound to");
+    if (image->attr.type == RDMA_MW_TYPE_2) {
+        BAD_IF(!qp || roce_is_ud(qp) || qp->init.pdn != image->attr.pdn,
+               "it is bound on a queue pair that it cannot be bound on");
+    } else {
+        BAD_IF(image->qpn, "it belongs to a queue pair");
+    }
+    return NULL;
+}
+
+const char *roce_check_mw(const RoceEngine *e, const RoceMwImage *image)
+{
+    BAD_IF(image->bound > 1, "a flag is no flag");
+    if (image->bound) {
+        return check_binding(e, image);
+    }
+    BAD_IF(image->mrn || image->qpn || image->access || image->addr ||
+           image->length, "it is not bound, but to something");
+    return NULL;
 }
 
 /* Receive WQEs */
@@ -235,10 +278,24 @@ static const char *check_send_wqe(const RoceQpImage *image,
     return NULL;
 }
 
+/* What a REG_MR brings; @pages are as many as it says. */
+static const char *check_send_pages(const RoceSendWqe *wqe,
+                                    const uint64_t *pages)
+{
+    if (wqe->npages) {
+        BAD_IF(wqe->opcode != RDMA_WR_REG_MR || wqe->done ||
+               !range_ok(wqe->remote_addr, wqe->reg_length, wqe->npages,
+                         RDMA_PAGE_SHIFT) ||
+               !pages_ok(pages, wqe->npages, RDMA_PAGE_SHIFT),
+               "a registration with bad pages");
+    }
+    return NULL;
+}
+
 static const char *check_send_wqes(const RoceQpImage *image)
 {
     const RdmaQpCap *cap = &image->init.cap;
-    uint64_t sges = 0, data = 0;
+    uint64_t sges = 0, data = 0, pages = 0;
     uint32_t i;
 
     /* First the counts: nothing is looked at that is not there */
@@ -251,18 +308,25 @@ static const char *check_send_wqes(const RoceQpImage *image)
                "a send request is longer than allowed");
         sges += wqe->num_sge;
         data += wqe->is_inline ? wqe->length : 0;
+        pages += wqe->npages;
     }
-    BAD_IF(sges != image->n_send_sges || data != image->inline_len,
+    BAD_IF(sges != image->n_send_sges || data != image->inline_len ||
+           pages != image->n_pages,
            "send requests do not use what came with them");
 
     sges = 0;
+    pages = 0;
     for (i = 0; i < image->n_send; i++) {
-        uint32_t n = image->send[i].num_sge;
-        const char *why = check_send_wqe(image, &image->send[i],
-                                         n ? image->send_sges + sges : NULL);
+        const RoceSendWqe *wqe = &image->send[i];
+        const char *why = check_send_wqe(image, wqe, wqe->num_sge ?
+                                         image->send_sges + sges : NULL);
 
         BAD_IF(why, why);
-        sges += n;
+        why = check_send_pages(wqe, wqe->npages ? image->pages + pages
+                                                : NULL);
+        BAD_IF(why, why);
+        sges += wqe->num_sge;
+        pages += wqe->npages;
     }
     return NULL;
 }

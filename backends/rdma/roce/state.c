@@ -26,7 +26,7 @@ void roce_import_stats(RoceEngine *e, const RoceStats *stats)
 
 bool roce_has_mr(const RoceEngine *e, uint32_t mrn)
 {
-    return mrn <= e->config.max_mr && e->mrs[mrn];
+    return roce_mr_find(e, mrn) != NULL;
 }
 
 static uint64_t *copy_pages(const uint64_t *pages, uint32_t n)
@@ -36,12 +36,11 @@ static uint64_t *copy_pages(const uint64_t *pages, uint32_t n)
 
 int roce_export_mr(const RoceEngine *e, uint32_t mrn, RoceMrImage *image)
 {
-    const RoceMr *mr;
+    const RoceMr *mr = roce_mr_find(e, mrn);
 
-    if (!roce_has_mr(e, mrn)) {
+    if (!mr) {
         return -ENOENT;
     }
-    mr = e->mrs[mrn];
     *image = (RoceMrImage) { .attr = mr->attr, .valid = mr->valid };
     if (mr->valid) {
         image->attr.pages = copy_pages(mr->attr.pages, mr->attr.npages);
@@ -89,6 +88,62 @@ int roce_import_mr(RoceEngine *e, const RoceMrImage *image, const char **why)
                                        image->pending_npages);
     }
     e->mrs[mr->attr.mrn] = mr;
+    return 0;
+}
+
+/* Memory windows */
+
+bool roce_has_mw(const RoceEngine *e, uint32_t mwn)
+{
+    return roce_mw_find(e, mwn) != NULL;
+}
+
+int roce_export_mw(const RoceEngine *e, uint32_t mwn, RoceMwImage *image)
+{
+    const RoceMr *mw = roce_mw_find(e, mwn);
+
+    if (!mw) {
+        return -ENOENT;
+    }
+    *image = (RoceMwImage) {
+        .attr = {
+            .mwn = mwn,
+            .pdn = mw->attr.pdn,
+            .type = mw->mw_type,
+            .rkey = mw->attr.rkey,
+        },
+    };
+    if (mw->region) {
+        image->bound = true;
+        image->mrn = mw->region->attr.mrn;
+        image->qpn = mw->qpn;
+        image->access = mw->attr.access;
+        image->addr = mw->attr.iova + mw->region_off;
+        image->length = mw->attr.length;
+    }
+    return 0;
+}
+
+int roce_import_mw(RoceEngine *e, const RoceMwImage *image, const char **why)
+{
+    RoceMwBinding binding = {
+        .addr = image->addr,
+        .length = image->length,
+        .access = image->access,
+        .qpn = image->qpn,
+    };
+
+    *why = roce_check_mw(e, image);
+    if (!*why && roce_mw_create(e, &image->attr)) {
+        *why = "bad or used number, or bad type";
+    }
+    if (*why) {
+        return -EINVAL;
+    }
+    if (image->bound) {
+        roce_mw_set(e, roce_mw_find(e, image->attr.mwn),
+                    roce_mr_find(e, image->mrn), &binding);
+    }
     return 0;
 }
 
@@ -177,6 +232,7 @@ static uint32_t inline_size(const RoceSendWqe *wqe)
 static void export_send(const RoceQp *qp, RoceQpImage *image)
 {
     const RoceSqState *sq = &qp->s.sq;
+    uint64_t *pages;
     RdmaSge *sge;
     uint8_t *data;
     uint32_t i;
@@ -185,10 +241,12 @@ static void export_send(const RoceQp *qp, RoceQpImage *image)
     for (i = sq->cons; i != sq->prod; i++) {
         image->n_send_sges += roce_swqe(qp, i)->num_sge;
         image->inline_len += inline_size(roce_swqe(qp, i));
+        image->n_pages += roce_swqe(qp, i)->npages;
     }
     image->send = g_new(RoceSendWqe, image->n_send);
     image->send_sges = sge = g_new(RdmaSge, image->n_send_sges);
     image->inline_data = data = g_malloc(image->inline_len);
+    image->pages = pages = g_new(uint64_t, image->n_pages);
     for (i = sq->cons; i != sq->prod; i++) {
         const RoceSendWqe *wqe = roce_swqe(qp, i);
         uint32_t n = inline_size(wqe);
@@ -201,6 +259,11 @@ static void export_send(const RoceQp *qp, RoceQpImage *image)
         if (n) {
             memcpy(data, roce_sinline(qp, i), n);
             data += n;
+        }
+        if (wqe->npages) {
+            memcpy(pages, *roce_spages(qp, i),
+                   wqe->npages * sizeof(*pages));
+            pages += wqe->npages;
         }
     }
 }
@@ -274,6 +337,7 @@ void roce_qp_image_clear(RoceQpImage *image)
     g_clear_pointer(&image->send, g_free);
     g_clear_pointer(&image->send_sges, g_free);
     g_clear_pointer(&image->inline_data, g_free);
+    g_clear_pointer(&image->pages, g_free);
     g_clear_pointer(&image->recv, g_free);
     g_clear_pointer(&image->recv_sges, g_free);
     g_clear_pointer(&image->res, g_free);
@@ -283,6 +347,7 @@ static void import_send(RoceQp *qp, const RoceQpImage *image)
 {
     const RdmaSge *sge = image->send_sges;
     const uint8_t *data = image->inline_data;
+    const uint64_t *pages = image->pages;
     uint32_t i;
 
     for (i = 0; i < image->n_send; i++) {
@@ -298,6 +363,10 @@ static void import_send(RoceQp *qp, const RoceQpImage *image)
         if (n) {
             memcpy(roce_sinline(qp, index), data, n);
             data += n;
+        }
+        if (wqe->npages) {
+            *roce_spages(qp, index) = copy_pages(pages, wqe->npages);
+            pages += wqe->npages;
         }
     }
 }
