@@ -84,6 +84,7 @@ static const VMStateDescription vmstate_attr = {
         VMSTATE_UINT8(timeout, RdmaQpAttr),
         VMSTATE_UINT8(retry_cnt, RdmaQpAttr),
         VMSTATE_UINT8(rnr_retry, RdmaQpAttr),
+        VMSTATE_UINT32(rate_limit, RdmaQpAttr),
         VMSTATE_STRUCT(ah_attr, RdmaQpAttr, 1, vmstate_av, RdmaAv),
         VMSTATE_END_OF_LIST()
     },
@@ -113,6 +114,7 @@ static const VMStateDescription vmstate_sq = {
         VMSTATE_UINT8(draining, RoceSqState),
         VMSTATE_INT64(ack_deadline, RoceSqState),
         VMSTATE_INT64(rnr_deadline, RoceSqState),
+        VMSTATE_INT64(send_at, RoceSqState),
         VMSTATE_END_OF_LIST()
     },
 };

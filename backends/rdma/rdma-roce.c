@@ -67,7 +67,6 @@ struct RdmaRoce {
     bool running;                   /* the VM is */
     bool in_engine;                 /* do not call into the engine */
     bool woken;                     /* by the engine, while in it */
-    bool tx_blocked;                /* until the netdev says sent */
     bool answered;                  /* a frame in this turn, at once */
     GQueue deferred;                /* of GByteArray */
     RoceTxFrame tx;
@@ -270,13 +269,14 @@ static void roce_run(RdmaRoce *r)
     do {
         roce_rx_deferred(r, now);
         r->woken = false;
-        while (!r->tx_blocked && roce_poll_tx(r->engine, now, &r->tx)) {
+        while (roce_poll_tx(r->engine, now, &r->tx)) {
             bool sent = rdma_roce_net_send(r->net, r->tx.iov, r->tx.iovcnt);
 
             roce_tx_done(r->engine, &r->tx);
             if (!sent) {
+                /* Until the netdev says that it is sent */
                 trace_rdma_roce_tx_blocked(r);
-                r->tx_blocked = true;
+                roce_set_tx_blocked(r->engine, true);
             }
             if (--budget == 0) {
                 r->woken = true;
@@ -288,7 +288,7 @@ static void roce_run(RdmaRoce *r)
         }
     } while (budget && !g_queue_is_empty(&r->deferred));
     r->in_engine = false;
-    if (r->woken && !r->tx_blocked) {
+    if (r->woken) {
         qemu_bh_schedule(r->bh);
     }
     roce_arm_timer(r);
@@ -385,7 +385,7 @@ static void roce_net_sent(void *opaque)
 {
     RdmaRoce *r = opaque;
 
-    r->tx_blocked = false;
+    roce_set_tx_blocked(r->engine, false);
     qemu_bh_schedule(r->bh);
 }
 
@@ -414,7 +414,7 @@ static void roce_net_changed(void *opaque)
         return;
     }
     /* What was queued may be gone with the link. */
-    r->tx_blocked = false;
+    roce_set_tx_blocked(r->engine, false);
     rb->client_ops->port_changed(rb->client_opaque);
     qemu_bh_schedule(r->bh);
 }
@@ -465,7 +465,6 @@ static bool rdma_roce_attach(RdmaBackend *rb, Error **errp)
     r->armed = ROCE_NO_DEADLINE;
     r->running = runstate_is_running();
     r->in_engine = false;
-    r->tx_blocked = false;
     r->answered = false;
     r->port = (RdmaRoceNetPort) { };
     roce_update_port(r);

@@ -85,6 +85,7 @@ typedef struct RoceSqState {
     uint8_t draining;               /* SQD, but not drained */
     int64_t ack_deadline;           /* ns, or ROCE_NO_DEADLINE */
     int64_t rnr_deadline;           /* ns, or ROCE_NO_DEADLINE */
+    int64_t send_at;                /* ns, end of the pause after a packet */
 } RoceSqState;
 
 /* The receive queue; of a QP with an SRQ: at most one WQE, taken of that. */

@@ -330,6 +330,12 @@ void roce_rx(RoceEngine *e, const uint8_t *frame, size_t len, int64_t now);
  * call into the engine.
  */
 bool roce_poll_tx(RoceEngine *e, int64_t now, RoceTxFrame *frame);
+/*
+ * While the owner cannot send, roce_poll_tx() returns no frame, but goes on
+ * with all that does not leave the engine. Calls RoceOps.wake when QPs have
+ * waited for the end of it. Not reset by roce_reset().
+ */
+void roce_set_tx_blocked(RoceEngine *e, bool blocked);
 void roce_tx_done(RoceEngine *e, RoceTxFrame *frame);
 
 /* Run the timers that are due; then roce_poll_tx() may have frames. */

@@ -406,7 +406,7 @@ typedef struct RdmaQpAttr {
     uint8_t rnr_retry;              /* 0..7, 7: endless */
     uint8_t alt_port_num;
     uint8_t alt_timeout;
-    uint32_t rate_limit;            /* kb/s */
+    uint32_t rate_limit;            /* kb/s that it may send; 0: no limit */
     RdmaQpCap cap;
     RdmaAv ah_attr;
     RdmaAv alt_ah_attr;

@@ -422,6 +422,50 @@ static void test_back_pressure(void)
     check_back_pressure(",host_mtu=9000");
 }
 
+/* A wire that does not move holds up neither loopback nor flushes. */
+static void check_loopback_while_blocked(const char *nic)
+{
+    const unsigned count = 32;
+    uint8_t frame[FRAME_MAX];
+    Node n = {}, peer = {};
+    Node self;
+
+    node_start(&peer, 2, NULL, "");
+    node_start(&n, 1, nic, "");
+    self = n;
+    self.scq = qrdma_create_cq(n.dev, 40);
+    self.rcq = qrdma_create_cq(n.dev, 40);
+    self.qp = qrdma_create_qp(n.pd, self.scq, self.rcq, RDMA_QPT_UD);
+    qrdma_start_ud(self.qp, QRDMA_QKEY);
+
+    for (unsigned i = 0; i < count; i++) {
+        node_post_send(&n, &peer, i, 4096);
+    }
+    qrdma_settle(n.dev);
+    node_post_recv(&self, 50);
+    node_post_send(&self, &self, 51, 64);
+    qrdma_expect(self.scq, 51, RDMA_WC_SUCCESS);
+    qrdma_expect(self.rcq, 50, RDMA_WC_SUCCESS);
+    node_post_recv(&self, 52);
+    assert_ok(qrdma_modify_qp_state(self.qp, RDMA_QPS_ERR));
+    qrdma_expect(self.rcq, 52, RDMA_WC_WR_FLUSH_ERR);
+    node_post_send(&self, &peer, 53, 64);
+    qrdma_expect(self.scq, 53, RDMA_WC_WR_FLUSH_ERR);
+
+    for (unsigned i = 0; i < count; i++) {
+        g_assert_cmpuint(wire_recv(&n.wire, frame, SOON_MS), >, 4096);
+        qrdma_expect(n.scq, i, RDMA_WC_SUCCESS);
+    }
+    node_stop(&n);
+    node_stop(&peer);
+}
+
+static void test_loopback_while_blocked(void)
+{
+    check_loopback_while_blocked(NULL);
+    check_loopback_while_blocked(",host_mtu=9000");
+}
+
 /* What the netdev has taken is sent; the next device starts afresh. */
 static void check_unplug(const char *nic)
 {
@@ -614,6 +658,8 @@ int main(int argc, char **argv)
     qtest_add_func("/rdma-roce-net/nic-unplug-and-plug",
                    test_nic_unplug_and_plug);
     qtest_add_func("/rdma-roce-net/back-pressure", test_back_pressure);
+    qtest_add_func("/rdma-roce-net/loopback-while-blocked",
+                   test_loopback_while_blocked);
     qtest_add_func("/rdma-roce-net/unplug-with-frames-queued",
                    test_unplug_with_frames_queued);
     qtest_add_func("/rdma-roce-net/stopped-vm-takes-no-frames",

@@ -48,15 +48,17 @@ static const Legal legal[] = {
       { A(SQ_PSN) | A(TIMEOUT) | A(RETRY_CNT) | A(RNR_RETRY) |
         A(MAX_QP_RD_ATOMIC), A(SQ_PSN), A(SQ_PSN), A(SQ_PSN) },
       { A(CUR_STATE) | A(ACCESS_FLAGS) | A(MIN_RNR_TIMER) |
-        A(PATH_MIG_STATE),
-        A(CUR_STATE) | A(ACCESS_FLAGS) | A(PATH_MIG_STATE),
-        A(CUR_STATE) | A(QKEY), A(CUR_STATE) | A(QKEY) } },
+        A(PATH_MIG_STATE) | A(RATE_LIMIT),
+        A(CUR_STATE) | A(ACCESS_FLAGS) | A(PATH_MIG_STATE) | A(RATE_LIMIT),
+        A(CUR_STATE) | A(QKEY) | A(RATE_LIMIT),
+        A(CUR_STATE) | A(QKEY) | A(RATE_LIMIT) } },
     { RDMA_QPS_RTS, RDMA_QPS_RTS,
       { 0 },
       { A(CUR_STATE) | A(ACCESS_FLAGS) | A(MIN_RNR_TIMER) |
-        A(PATH_MIG_STATE),
-        A(CUR_STATE) | A(ACCESS_FLAGS) | A(PATH_MIG_STATE),
-        A(CUR_STATE) | A(QKEY), A(CUR_STATE) | A(QKEY) } },
+        A(PATH_MIG_STATE) | A(RATE_LIMIT),
+        A(CUR_STATE) | A(ACCESS_FLAGS) | A(PATH_MIG_STATE) | A(RATE_LIMIT),
+        A(CUR_STATE) | A(QKEY) | A(RATE_LIMIT),
+        A(CUR_STATE) | A(QKEY) | A(RATE_LIMIT) } },
     { RDMA_QPS_RTS, RDMA_QPS_SQD,
       { 0 },
       { A(EN_SQD_ASYNC_NOTIFY), A(EN_SQD_ASYNC_NOTIFY),
@@ -64,9 +66,10 @@ static const Legal legal[] = {
     { RDMA_QPS_SQD, RDMA_QPS_RTS,
       { 0 },
       { A(CUR_STATE) | A(ACCESS_FLAGS) | A(MIN_RNR_TIMER) |
-        A(PATH_MIG_STATE),
-        A(CUR_STATE) | A(ACCESS_FLAGS) | A(PATH_MIG_STATE),
-        A(CUR_STATE) | A(QKEY), A(CUR_STATE) | A(QKEY) } },
+        A(PATH_MIG_STATE) | A(RATE_LIMIT),
+        A(CUR_STATE) | A(ACCESS_FLAGS) | A(PATH_MIG_STATE) | A(RATE_LIMIT),
+        A(CUR_STATE) | A(QKEY) | A(RATE_LIMIT),
+        A(CUR_STATE) | A(QKEY) | A(RATE_LIMIT) } },
     { RDMA_QPS_SQD, RDMA_QPS_SQD,
       { 0 },
       { A(PORT) | A(AV) | A(TIMEOUT) | A(RETRY_CNT) | A(RNR_RETRY) |

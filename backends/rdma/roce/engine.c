@@ -51,6 +51,7 @@ RoceEngine *roce_new(const RoceConfig *config, const RoceOps *ops,
     e->timers = g_new0(RoceQp *, (size_t)config->max_qp + 1);
     e->cqs = g_hash_table_new_full(NULL, NULL, NULL, g_free);
     g_queue_init(&e->active);
+    g_queue_init(&e->parked);
     e->resume_at = ROCE_NO_DEADLINE;
     return e;
 }

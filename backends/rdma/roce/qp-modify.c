@@ -26,8 +26,9 @@ typedef struct Transition {
 #define A(name) RDMA_QP_##name
 
 /* Optional attributes whose sets recur. */
-#define CONNECTED_RTS (A(CUR_STATE) | A(ACCESS_FLAGS) | A(PATH_MIG_STATE))
-#define DATAGRAM_RTS  (A(CUR_STATE) | A(QKEY))
+#define CONNECTED_RTS (A(CUR_STATE) | A(ACCESS_FLAGS) | \
+                       A(PATH_MIG_STATE) | A(RATE_LIMIT))
+#define DATAGRAM_RTS  (A(CUR_STATE) | A(QKEY) | A(RATE_LIMIT))
 #define TO_RTS { \
         [SVC_RC] = CONNECTED_RTS | A(MIN_RNR_TIMER), \
         [SVC_UC] = CONNECTED_RTS, \
@@ -126,8 +127,8 @@ static const Transition transitions[NUM_STATES][NUM_STATES] = {
             .valid = true,
             .optional = {
                 [SVC_UC] = A(CUR_STATE) | A(ACCESS_FLAGS),
-                [SVC_UD] = DATAGRAM_RTS,
-                [SVC_GSI] = DATAGRAM_RTS,
+                [SVC_UD] = A(CUR_STATE) | A(QKEY),
+                [SVC_GSI] = A(CUR_STATE) | A(QKEY),
             },
         },
     },
@@ -231,6 +232,12 @@ static void apply(RoceQp *qp, uint32_t mask, const RdmaQpAttr *attr)
         qp->path_serial = qp->e->gid_serial - 1;
         roce_qp_refresh_path(qp);
     }
+    if (mask & A(RATE_LIMIT)) {
+        a->rate_limit = attr->rate_limit;
+    }
+    if (mask & (A(RATE_LIMIT) | A(AV))) {
+        roce_pace_update(qp);
+    }
     if (mask & A(RQ_PSN)) {
         /* Software passes random numbers and expects 24 bits of them */
         qp->s.resp.epsn = attr->rq_psn & RDMA_24BIT_MASK;
@@ -257,9 +264,6 @@ static void apply(RoceQp *qp, uint32_t mask, const RdmaQpAttr *attr)
     }
     if (mask & A(MAX_DEST_RD_ATOMIC)) {
         a->max_dest_rd_atomic = attr->max_dest_rd_atomic;
-    }
-    if (mask & A(EN_SQD_ASYNC_NOTIFY)) {
-        a->en_sqd_async_notify = attr->en_sqd_async_notify;
     }
 }
 
@@ -307,6 +311,10 @@ int roce_qp_modify(RoceEngine *e, uint32_t qpn, uint32_t attr_mask,
         apply(qp, attr_mask, attr);
         qp->s.attr.qp_state = to;
         if (from != RDMA_QPS_SQD) {
+            /* Whoever wants to be told says so each time */
+            qp->s.attr.en_sqd_async_notify =
+                attr_mask & A(EN_SQD_ASYNC_NOTIFY) &&
+                attr->en_sqd_async_notify;
             qp->s.sq.draining = true;
             roce_req_check_drained(qp);
         }

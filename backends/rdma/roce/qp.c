@@ -137,6 +137,8 @@ void roce_qp_clear(RoceQp *qp)
     qp->path_local = false;
     qp->path_serial = qp->e->gid_serial;
     qp->resp_turn = false;
+    qp->paused = false;
+    qp->rate = 0;
     roce_qp_unlink(qp);
     roce_timer_remove(qp);
 }
@@ -223,6 +225,7 @@ void roce_qp_enter_err(RoceQp *qp)
     sq->draining = false;
     sq->ack_deadline = ROCE_NO_DEADLINE;
     sq->rnr_deadline = ROCE_NO_DEADLINE;
+    qp->paused = false;
     roce_timer_remove(qp);
     if (!qp->s.resp.closing) {
         qp->s.resp.ack_kind = ROCE_ACK_NONE;

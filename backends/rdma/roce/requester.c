@@ -254,10 +254,15 @@ static void build_atomic(const RoceSendWqe *wqe, RoceTx *tx)
     tx->bth.atomiceth.compare = swap ? wqe->compare_add : 0;
 }
 
-/* Ask for an ACK at the end of messages, and often enough in long ones. */
-static bool want_ack(RoceSqState *sq, bool last)
+/*
+ * Ask for an ACK at the end of messages, and often enough in long ones: a QP
+ * that is slow by its limit must not take that for a silent peer.
+ */
+static bool want_ack(RoceQp *qp, bool last)
 {
-    if (last || ++sq->unrequested >= ROCE_ACK_INTERVAL) {
+    RoceSqState *sq = &qp->s.sq;
+
+    if (last || qp->rate || ++sq->unrequested >= ROCE_ACK_INTERVAL) {
         sq->unrequested = 0;
         return true;
     }
@@ -313,7 +318,7 @@ bool roce_req_tx(RoceQp *qp, int64_t now, RoceTx *tx)
         sq->una = sq->psn;
         return true;
     }
-    tx->bth.ack_req = want_ack(sq, sq->cur_pkt == 0);
+    tx->bth.ack_req = want_ack(qp, sq->cur_pkt == 0);
     if (sq->ack_deadline == ROCE_NO_DEADLINE) {
         roce_req_start_timer(qp, now);
     }

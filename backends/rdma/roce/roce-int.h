@@ -133,8 +133,11 @@ typedef struct RoceQp {
     RoceSgCursor read_cursor;       /* of READ responses coming in */
     RoceSgCursor recv_cursor;
 
-    GList link;                     /* in e->active; data is the QP */
-    bool active;
+    GList link;                     /* in one of e's lists; data is the QP */
+    bool active;                    /* it is */
+    bool parked;                    /* in e->parked, not e->active */
+    bool paused;                    /* may not send before s.sq.send_at */
+    uint32_t rate;                  /* kb/s, of s.attr; 0: no limit */
     bool resp_turn;                 /* READ responses go before requests */
     uint32_t quantum;               /* bytes left of this turn */
 
@@ -165,6 +168,8 @@ struct RoceEngine {
     GHashTable *cqs;                /* cqn to RoceCq */
 
     GQueue active;
+    GQueue parked;                  /* those that wait for the wire */
+    bool tx_blocked;
     bool woken;                     /* the owner knows that it must poll */
     int64_t resume_at;              /* roce_poll_tx() took a break */
     bool cq_failed;                 /* roce_settle() has work */
@@ -190,6 +195,8 @@ typedef struct RoceTx {
     bool routed;                    /* @path can be used */
     bool local;                     /* and leads back to this engine */
     const RoceQp *mcast;            /* of whom this is a multicast, or NULL */
+    bool waits;                     /* no packet: the wire is blocked */
+    uint32_t rate;                  /* kb/s it may be sent at; 0: no limit */
     uint32_t len;                   /* bytes of payload */
 } RoceTx;
 
@@ -406,6 +413,24 @@ void roce_frame_trailer(RoceTx *tx);
 void roce_qp_kick(RoceQp *qp);
 void roce_qp_unlink(RoceQp *qp);
 
+/* Would the packet go out, and cannot? Then tx->waits is set. */
+bool roce_tx_must_wait(const RoceQp *qp, RoceTx *tx);
+
+/* pace.c */
+/* kb/s that @qp may send at on the path of @av; 0: no limit. */
+uint32_t roce_pace_rate(const RoceQp *qp, const RdmaAv *av);
+/* The limits of @qp changed. */
+void roce_pace_update(RoceQp *qp);
+/* @tx, which has a rate, is sent. */
+void roce_pace_sent(RoceQp *qp, const RoceTx *tx, int64_t now);
+static inline bool roce_pace_pauses(const RoceQp *qp, int64_t now)
+{
+    return now < qp->s.sq.send_at;
+}
+/* Look at @qp again when its pause is over. */
+void roce_pace_wait(RoceQp *qp);
+void roce_pace_expire(RoceQp *qp, int64_t now);
+
 /* timer.c */
 /* @qp has a deadline at @when; earlier ones stay. */
 void roce_timer_arm(RoceQp *qp, int64_t when);
@@ -487,7 +512,7 @@ const RoceMcast *roce_mcast_find(const RoceEngine *e,
 void roce_mcast_leave_all(RoceQp *qp);
 
 /* ud.c: UD and GSI */
-bool roce_ud_tx(RoceQp *qp, RoceTx *tx);
+bool roce_ud_tx(RoceQp *qp, int64_t now, RoceTx *tx);
 void roce_ud_rx(RoceQp *qp, const RocePacket *pkt);
 
 /* rx.c */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Who sends next: round robin over the QPs that may have something to send,
- * a few packets each, so that long messages do not starve short ones.
+ * a few packets each, so that long messages do not starve short ones. QPs
+ * that come to a packet for the wire while it is blocked are parked.
  */
 #include <glib.h>
 #include "roce-int.h"
@@ -14,16 +15,58 @@ void roce_qp_kick(RoceQp *qp)
         qp->active = true;
         qp->quantum = ROCE_QUANTUM;
         g_queue_push_tail_link(&e->active, &qp->link);
+    } else if (qp->parked) {
+        /* It may have come to something else */
+        qp->parked = false;
+        g_queue_unlink(&e->parked, &qp->link);
+        g_queue_push_tail_link(&e->active, &qp->link);
     }
     roce_wake(e);
 }
 
 void roce_qp_unlink(RoceQp *qp)
 {
+    RoceEngine *e = qp->e;
+
     if (qp->active) {
+        g_queue_unlink(qp->parked ? &e->parked : &e->active, &qp->link);
         qp->active = false;
-        g_queue_unlink(&qp->e->active, &qp->link);
+        qp->parked = false;
     }
+}
+
+static void park(RoceQp *qp)
+{
+    RoceEngine *e = qp->e;
+
+    qp->parked = true;
+    g_queue_unlink(&e->active, &qp->link);
+    g_queue_push_tail_link(&e->parked, &qp->link);
+}
+
+void roce_set_tx_blocked(RoceEngine *e, bool blocked)
+{
+    GList *link;
+
+    e->tx_blocked = blocked;
+    if (blocked) {
+        return;
+    }
+    while ((link = g_queue_pop_tail_link(&e->parked))) {
+        ((RoceQp *)link->data)->parked = false;
+        g_queue_push_head_link(&e->active, link);
+    }
+    if (!g_queue_is_empty(&e->active)) {
+        roce_wake(e);
+    }
+}
+
+bool roce_tx_must_wait(const RoceQp *qp, RoceTx *tx)
+{
+    const RoceEngine *e = qp->e;
+
+    tx->waits = e->tx_blocked && tx->routed && !tx->local && e->link_up;
+    return tx->waits;
 }
 
 /* The QP's next packet: acknowledgements first, the rest in turns. */
@@ -34,6 +77,7 @@ static bool qp_tx(RoceQp *qp, int64_t now, RoceTx *tx)
     tx->bth.pkey = RDMA_DEFAULT_PKEY;
     tx->len = 0;
     tx->mcast = NULL;
+    tx->waits = false;
 
     switch (qp->s.attr.qp_state) {
     case RDMA_QPS_SQE:
@@ -47,15 +91,23 @@ static bool qp_tx(RoceQp *qp, int64_t now, RoceTx *tx)
         break;
     }
     if (roce_is_ud(qp)) {
-        return roce_ud_tx(qp, tx);
+        return roce_ud_tx(qp, now, tx);
     }
 
     roce_qp_refresh_path(qp);
     tx->path = &qp->path;
     tx->routed = qp->path_ok;
     tx->local = qp->path_local;
+    tx->rate = qp->rate;
     tx->bth.dqpn = qp->s.attr.dest_qp_num;
 
+    if (roce_tx_must_wait(qp, tx)) {
+        return false;
+    }
+    if (roce_pace_pauses(qp, now)) {
+        roce_pace_wait(qp);
+        return roce_resp_has_ack(qp) && roce_resp_tx(qp, tx);
+    }
     if (roce_resp_has_ack(qp) || qp->resp_turn) {
         qp->resp_turn = false;
         return roce_resp_tx(qp, tx) || roce_req_tx(qp, now, tx);
@@ -126,11 +178,18 @@ bool roce_poll_tx(RoceEngine *e, int64_t now, RoceTxFrame *frame)
     while (!g_queue_is_empty(&e->active)) {
         qp = e->active.head->data;
         if (!qp_tx(qp, now, &tx)) {
-            roce_qp_unlink(qp);
+            if (tx.waits) {
+                park(qp);
+            } else {
+                roce_qp_unlink(qp);
+            }
             roce_settle(e);
             continue;
         }
         end_turn(qp, tx.len);
+        if (tx.rate && tx.routed) {
+            roce_pace_sent(qp, &tx, now);
+        }
         /* Without a link, or with its GID gone, a QP talks to the void */
         to_wire = tx.routed && !tx.local && e->link_up;
         to_self = tx.routed && (tx.local || (tx.mcast && g_hash_table_size(e->mcast)));

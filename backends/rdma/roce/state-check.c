@@ -435,7 +435,7 @@ static const char *check_sq(const RoceQpImage *image)
            sq->draining > 1 || (sq->draining && state != RDMA_QPS_SQD),
            "bad state of the send queue");
     BAD_IF((sq->rnr_deadline != ROCE_NO_DEADLINE) != sq->rnr_wait ||
-           sq->ack_deadline < 0 || sq->rnr_deadline < 0 ||
+           sq->ack_deadline < 0 || sq->rnr_deadline < 0 || sq->send_at < 0 ||
            ((sq->ack_deadline != ROCE_NO_DEADLINE || sq->rnr_wait) &&
             !(rc && sends)),
            "a timer that cannot run");

@@ -414,6 +414,7 @@ int roce_import_qp(RoceEngine *e, const RoceQpImage *image,
                       qp->res_mask] = image->res[i];
     }
 
+    qp->rate = roce_pace_rate(qp, &qp->s.attr.ah_attr);
     qp->path_serial = e->gid_serial - 1;
     deadline = MIN(qp->s.sq.ack_deadline, qp->s.sq.rnr_deadline);
     if (deadline != ROCE_NO_DEADLINE) {

@@ -12,7 +12,9 @@
 
 static int64_t qp_deadline(const RoceQp *qp)
 {
-    return MIN(qp->s.sq.ack_deadline, qp->s.sq.rnr_deadline);
+    int64_t when = MIN(qp->s.sq.ack_deadline, qp->s.sq.rnr_deadline);
+
+    return qp->paused ? MIN(when, qp->s.sq.send_at) : when;
 }
 
 static void heap_put(RoceEngine *e, uint32_t slot, RoceQp *qp)
@@ -98,6 +100,7 @@ void roce_expire(RoceEngine *e, int64_t now)
         RoceQp *qp = e->timers[1];
 
         if (qp_deadline(qp) <= now) {
+            roce_pace_expire(qp, now);
             roce_req_expire(qp, now);
         }
         /* A QP that failed is not in the heap any more */

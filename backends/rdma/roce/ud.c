@@ -29,10 +29,9 @@ static void datagram_out(RoceQp *qp, bool sent)
     }
 }
 
-static RdmaWcStatus build_datagram(RoceQp *qp, const RoceSendWqe *wqe,
+static RdmaWcStatus route_datagram(RoceQp *qp, const RoceSendWqe *wqe,
                                    RoceTx *tx)
 {
-    uint32_t index = qp->s.sq.cur;
     RoceEngine *e = qp->e;
 
     if (wqe->status != RDMA_WC_SUCCESS) {
@@ -50,6 +49,16 @@ static RdmaWcStatus build_datagram(RoceQp *qp, const RoceSendWqe *wqe,
     } else {
         tx->local = roce_gid_is_own(e, tx->ud_path.dgid, tx->ud_path.vlan);
     }
+    tx->rate = roce_pace_rate(qp, &wqe->av);
+    return RDMA_WC_SUCCESS;
+}
+
+static RdmaWcStatus build_datagram(RoceQp *qp, const RoceSendWqe *wqe,
+                                   RoceTx *tx)
+{
+    uint32_t index = qp->s.sq.cur;
+    RoceEngine *e = qp->e;
+
     tx->len = wqe->length;
     tx->bth.opcode = ROCE_UD | (wqe->opcode == RDMA_WR_SEND_WITH_IMM ?
                                 ROCE_SEND_ONLY_IMM : ROCE_SEND_ONLY);
@@ -72,7 +81,7 @@ static RdmaWcStatus build_datagram(RoceQp *qp, const RoceSendWqe *wqe,
     return RDMA_WC_SUCCESS;
 }
 
-bool roce_ud_tx(RoceQp *qp, RoceTx *tx)
+bool roce_ud_tx(RoceQp *qp, int64_t now, RoceTx *tx)
 {
     RoceSqState *sq = &qp->s.sq;
     RdmaWcStatus status;
@@ -86,7 +95,17 @@ bool roce_ud_tx(RoceQp *qp, RoceTx *tx)
             datagram_out(qp, false);
             continue;
         }
-        status = build_datagram(qp, wqe, tx);
+        if (roce_pace_pauses(qp, now)) {
+            roce_pace_wait(qp);
+            return false;
+        }
+        status = route_datagram(qp, wqe, tx);
+        if (status == RDMA_WC_SUCCESS) {
+            if (roce_tx_must_wait(qp, tx)) {
+                return false;
+            }
+            status = build_datagram(qp, wqe, tx);
+        }
         if (status != RDMA_WC_SUCCESS) {
             roce_sq_fail(qp, status);
             return false;
