@@ -10,7 +10,9 @@
  * compares the next completion with an up-to-date used event index.
  *
  * A CQ that is as large as the virtqueue can spare no buffer, so there all are
- * taken, and who takes one from an armed CQ stands in for the interrupt.
+ * taken, and who takes one from an armed CQ stands in for the interrupt. That
+ * is unless the device keeps completions back that find no buffer
+ * (VIRTIO_RDMA_F_CQ_DEEP); it asks to be notified of buffers then.
  */
 #include <linux/log2.h>
 #include <linux/slab.h>
@@ -24,39 +26,33 @@
 /* In place of the QPN: nobody wants this completion any more. */
 #define CQE_NO_QP cpu_to_le32(~0U)
 
-static_assert(sizeof(struct virtio_rdma_cqe) <= CQE_SLOT_SIZE);
+static_assert(sizeof(struct virtio_rdma_cqe_ex) <= CQE_SLOT_SIZE);
 
 static bool before(u32 a, u32 b)
 {
 	return (s32)(a - b) < 0;
 }
 
-void vrdma_cq_callback(struct virtqueue *vq)
+static struct vrdma_dev *cq_dev(const struct vrdma_cq *cq)
 {
-	struct vrdma_dev *dev = vq->vdev->priv;
-	struct vrdma_cq_slot *slot = &dev->cqs[vq->index -
-					       VIRTIO_RDMA_CQ_VQ(0)];
-	struct vrdma_cq *cq;
-	unsigned long flags;
-
-	spin_lock_irqsave(&slot->lock, flags);
-	cq = slot->cq;
-	/* With a shared interrupt it may be about another queue. */
-	if (cq && test_and_clear_bit(0, &cq->armed) && cq->ibcq.comp_handler)
-		cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
-	spin_unlock_irqrestore(&slot->lock, flags);
+	return to_vdev(cq->ibcq.device);
 }
 
 /* Give the device all slots that are consumed and off the used ring. */
 static void refill(struct vrdma_ring *ring, u32 count)
 {
+	struct vrdma_dev *dev = ring->vq->vdev->priv;
 	u32 end = before(count, ring->tail) ? count : ring->tail;
+	bool any = false;
 
 	end += vrdma_ring_slots(ring);
 	while (before(ring->head, end)) {
 		if (vrdma_ring_add(ring, 0, CQE_SLOT_SIZE, true))
 			break;
+		any = true;
 	}
+	if (any && dev->cq_deep)
+		virtqueue_kick(ring->vq);
 }
 
 /* A process says so itself; only it suffers if that is wrong. */
@@ -93,8 +89,18 @@ static bool have_cqe(struct vrdma_cq *cq)
 	       virtqueue_poll(cq->ring->vq, (u16)cq->head);
 }
 
+/* How many completions there were, with those not consumed. */
+static u32 produced(struct vrdma_cq *cq)
+{
+	u32 n = cq->ring->tail;
+
+	while (virtqueue_poll(cq->ring->vq, (u16)n))
+		n++;
+	return n;
+}
+
 /* The next completion, or NULL. Takes the one before from the used ring. */
-static const struct virtio_rdma_cqe *next_cqe(struct vrdma_cq *cq)
+static const struct virtio_rdma_cqe_ex *next_cqe(struct vrdma_cq *cq)
 {
 	struct vrdma_ring *ring = cq->ring;
 
@@ -108,10 +114,30 @@ static const struct virtio_rdma_cqe *next_cqe(struct vrdma_cq *cq)
 	return vrdma_ring_slot(ring, cq->head);
 }
 
+/* What is told about a datagram besides the GRH. */
+static void fill_datagram(const struct virtio_rdma_cqe_ex *ex, u32 flags,
+			  struct ib_wc *wc)
+{
+	if (flags & VIRTIO_RDMA_WC_WITH_SMAC) {
+		wc->wc_flags |= IB_WC_WITH_SMAC;
+		memcpy(wc->smac, ex->smac, sizeof(wc->smac));
+	}
+	if (flags & VIRTIO_RDMA_WC_WITH_VLAN) {
+		wc->wc_flags |= IB_WC_WITH_VLAN;
+		wc->vlan_id = le16_to_cpu(ex->vlan);
+	}
+	if (flags & VIRTIO_RDMA_WC_WITH_HDR_TYPE) {
+		wc->wc_flags |= IB_WC_WITH_NETWORK_HDR_TYPE;
+		wc->network_hdr_type = ex->hdr_type == VIRTIO_RDMA_HDR_IPV4 ?
+				       RDMA_NETWORK_IPV4 : RDMA_NETWORK_IPV6;
+	}
+}
+
 /* Returns false if it is the completion of a QP that is no more. */
-static bool fill_wc(struct vrdma_dev *dev, const struct virtio_rdma_cqe *cqe,
+static bool fill_wc(struct vrdma_dev *dev, const struct virtio_rdma_cqe_ex *ex,
 		    struct ib_wc *wc)
 {
+	const struct virtio_rdma_cqe *cqe = &ex->cqe;
 	u32 qpn = le32_to_cpu(cqe->qp_num);
 	u32 flags = le32_to_cpu(cqe->wc_flags);
 	struct vrdma_qp *qp;
@@ -143,6 +169,7 @@ static bool fill_wc(struct vrdma_dev *dev, const struct virtio_rdma_cqe *cqe,
 	wc->pkey_index = le16_to_cpu(cqe->pkey_index);
 	wc->sl = cqe->sl;
 	wc->port_num = cqe->port_num;
+	fill_datagram(ex, flags, wc);
 	return true;
 }
 
@@ -150,7 +177,7 @@ int vrdma_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc)
 {
 	struct vrdma_dev *dev = to_vdev(ibcq->device);
 	struct vrdma_cq *cq = to_vcq(ibcq);
-	const struct virtio_rdma_cqe *cqe;
+	const struct virtio_rdma_cqe_ex *cqe;
 	unsigned long flags;
 	bool stand_in;
 	int n = 0;
@@ -198,31 +225,91 @@ void vrdma_cq_clean(struct vrdma_cq *cq, u32 qpn)
 		vrdma_cq_callback(ring->vq);
 }
 
-int vrdma_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
+/*
+ * Arm by virtio's interrupt suppression, so that the completion behind all that
+ * are there interrupts. With the ring's lock held.
+ */
+static void arm_ring(struct vrdma_cq *cq)
 {
-	struct vrdma_dev *dev = to_vdev(ibcq->device);
-	struct vrdma_cq *cq = to_vcq(ibcq);
+	struct vrdma_ring *ring = cq->ring;
+	unsigned int seen;
+
+	/* What comes before the device can know was found just so. */
+	do {
+		while (vrdma_ring_reap(ring))
+			;
+		seen = virtqueue_enable_cb_prepare(ring->vq);
+	} while (virtqueue_poll(ring->vq, seen));
+	cq->armed = cq->choice;
+	cq->armed_at = ring->tail;
+	refill(ring, consumed(cq));
+}
+
+static int req_notify(struct vrdma_cq *cq, u32 what)
+{
 	struct virtio_rdma_req_notify_cq_req req = {
 		.cqn = cpu_to_le32(cq->cqn),
+		.flags = cpu_to_le32(what),
 	};
-	struct vrdma_ring *ring = cq->ring;
-	unsigned long irq;
+
+	return vrdma_ctrl(cq_dev(cq), VIRTIO_RDMA_CMD_REQ_NOTIFY_CQ, &req,
+			  sizeof(req), NULL, 0, VRDMA_ATOMIC);
+}
+
+/* With the ring's lock held. */
+static int request_by_ring(struct vrdma_cq *cq, u32 what)
+{
 	int ret;
 
-	if ((flags & IB_CQ_SOLICITED_MASK) == IB_CQ_SOLICITED)
-		req.flags = cpu_to_le32(VIRTIO_RDMA_NOTIFY_SOLICITED);
-	else
-		req.flags = cpu_to_le32(VIRTIO_RDMA_NOTIFY_NEXT_COMPLETION);
+	/* Of two requests the broader one counts. */
+	if (cq->choice != what &&
+	    cq->armed != VIRTIO_RDMA_NOTIFY_NEXT_COMPLETION) {
+		ret = req_notify(cq, what);
+		if (ret)
+			return ret;
+		cq->choice = what;
+	}
+	if (!cq->armed) {
+		arm_ring(cq);
+		return 0;
+	}
+	/*
+	 * Still armed, so an interrupt may be on its way; to take
+	 * its completion from the used ring would make it go unheard.
+	 */
+	cq->armed = cq->choice;
+	cq->rearm_at = produced(cq);
+	cq->rearm = cq->rearm_at != cq->armed_at;
+	refill(cq->ring, consumed(cq));
+	return 0;
+}
+
+int vrdma_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
+{
+	struct vrdma_cq *cq = to_vcq(ibcq);
+	struct vrdma_ring *ring = cq->ring;
+	bool by_ring = cq_dev(cq)->cq_ring_arm;
+	unsigned long irq;
+	int ret = 0;
+	u32 what;
+
+	what = (flags & IB_CQ_SOLICITED_MASK) == IB_CQ_SOLICITED ?
+	       VIRTIO_RDMA_NOTIFY_SOLICITED :
+	       VIRTIO_RDMA_NOTIFY_NEXT_COMPLETION;
 
 	spin_lock_irqsave(&ring->lock, irq);
-	while (vrdma_ring_reap(ring))
-		;
-	refill(ring, consumed(cq));
-	set_bit(0, &cq->armed);
+	if (by_ring) {
+		ret = request_by_ring(cq, what);
+	} else {
+		while (vrdma_ring_reap(ring))
+			;
+		refill(ring, consumed(cq));
+		cq->armed = what;
+	}
 	spin_unlock_irqrestore(&ring->lock, irq);
 
-	ret = vrdma_ctrl(dev, VIRTIO_RDMA_CMD_REQ_NOTIFY_CQ, &req, sizeof(req),
-			 NULL, 0, VRDMA_ATOMIC);
+	if (!by_ring)
+		ret = req_notify(cq, what);
 	if (ret || !(flags & IB_CQ_REPORT_MISSED_EVENTS))
 		return ret;
 
@@ -230,6 +317,49 @@ int vrdma_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 	ret = have_cqe(cq);
 	spin_unlock_irqrestore(&ring->lock, irq);
 	return ret;
+}
+
+/* The CQ has interrupted. Returns the number of events that are due. */
+static int take_events(struct vrdma_cq *cq)
+{
+	int events = 0;
+
+	spin_lock(&cq->ring->lock);
+	/* With a shared interrupt it may be about another queue. */
+	if (cq->armed) {
+		events = 1;
+		cq->armed = 0;
+		if (cq->rearm) {
+			cq->rearm = false;
+			arm_ring(cq);
+			if (cq->armed_at != cq->rearm_at) {
+				events = 2;
+				cq->armed = 0;
+			}
+		}
+		if (!cq->armed && cq_dev(cq)->cq_ring_arm)
+			virtqueue_disable_cb(cq->ring->vq);
+	}
+	spin_unlock(&cq->ring->lock);
+	return events;
+}
+
+void vrdma_cq_callback(struct virtqueue *vq)
+{
+	struct vrdma_dev *dev = vq->vdev->priv;
+	struct vrdma_cq_slot *slot = &dev->cqs[vq->index -
+					       VIRTIO_RDMA_CQ_VQ(0)];
+	struct vrdma_cq *cq;
+	unsigned long flags;
+	int events;
+
+	spin_lock_irqsave(&slot->lock, flags);
+	cq = slot->cq;
+	for (events = cq ? take_events(cq) : 0; events; events--) {
+		if (cq->ibcq.comp_handler)
+			cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
+	}
+	spin_unlock_irqrestore(&slot->lock, flags);
 }
 
 /* A completion virtqueue to use for the next CQ, and its number. */
@@ -314,8 +444,23 @@ static int respond(struct vrdma_cq *cq, struct ib_udata *udata)
 		resp.ring_offset = ring->first_page << PAGE_SHIFT;
 		resp.slots = vrdma_ring_slots(ring);
 		resp.slot_size = CQE_SLOT_SIZE;
+		if (cq_dev(cq)->cq_deep)
+			resp.slack = resp.slots / 2;
+		else if (cq->ibcq.cqe < resp.slots)
+			resp.slack = resp.slots - 1 - cq->ibcq.cqe;
 	}
 	return vrdma_respond(udata, &resp, sizeof(resp));
+}
+
+static u32 ring_depth(const struct vrdma_dev *dev, u32 cqe, bool mapped)
+{
+	/* One slot lags behind; more let a process recycle in batches. */
+	u32 depth = mapped ? max(cqe, 2 * cqe) : cqe + 1;
+
+	/* It may be resized, and this many take one page. */
+	if (dev->cq_deep)
+		depth = max_t(u32, depth, PAGE_SIZE >> CQE_SLOT_SHIFT);
+	return min(depth, dev->ring_max);
 }
 
 int vrdma_do_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
@@ -335,8 +480,8 @@ int vrdma_do_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	if (attr->cqe < 1 || attr->cqe > dev->attr.max_cqe)
 		return -EINVAL;
 	cq->mapped = udata && dev->mapped_cq;
-	/* One slot lags behind; more let a process recycle in batches. */
-	depth = min(cq->mapped ? 2 * cqe : cqe + 1, dev->ring_max);
+	ibcq->cqe = attr->cqe;
+	depth = ring_depth(dev, cqe, cq->mapped);
 
 	mutex_lock(&dev->vq_lock);
 	slot = free_slot(dev, &cqn);
@@ -374,8 +519,10 @@ int vrdma_do_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 			goto err_mmap;
 	}
 
-	ibcq->cqe = attr->cqe;
-	cq->full_size = cqe == vrdma_ring_slots(&slot->ring);
+	cq->full_size = !dev->cq_deep && cqe == vrdma_ring_slots(&slot->ring);
+	cq->choice = VIRTIO_RDMA_NOTIFY_NEXT_COMPLETION;
+	if (dev->cq_ring_arm)
+		virtqueue_disable_cb(slot->ring.vq);
 	cq->head = slot->ring.tail;
 	set_vector(slot, attr->comp_vector);
 	spin_lock_irq(&slot->ring.lock);
@@ -420,6 +567,53 @@ int vrdma_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 		virtqueue_set_affinity(slot->ring.vq, NULL);
 		drop_slots(dev, slot);
 	}
+	mutex_unlock(&dev->vq_lock);
+	return ret;
+}
+
+static int resize(struct vrdma_cq *cq, u32 cqe, u32 used)
+{
+	struct virtio_rdma_resize_cq_req req = {
+		.cqn = cpu_to_le32(cq->cqn),
+		.cqe = cpu_to_le32(cqe),
+		.used = cpu_to_le32(used),
+	};
+
+	return vrdma_ctrl_do(cq_dev(cq), VIRTIO_RDMA_CMD_RESIZE_CQ, &req);
+}
+
+/* Completions in the virtqueue that are not consumed. */
+static u32 unconsumed(struct vrdma_cq *cq)
+{
+	u32 count, end;
+
+	spin_lock_irq(&cq->ring->lock);
+	count = consumed(cq);
+	end = produced(cq);
+	spin_unlock_irq(&cq->ring->lock);
+	return before(count, end) ? end - count : 0;
+}
+
+int vrdma_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata)
+{
+	struct vrdma_dev *dev = to_vdev(ibcq->device);
+	struct vrdma_cq *cq = to_vcq(ibcq);
+	int ret;
+
+	if (!dev->cq_deep)
+		return -EOPNOTSUPP;
+	if (cqe < 1 || cqe > dev->attr.max_cqe)
+		return -EINVAL;
+
+	mutex_lock(&dev->vq_lock);
+	ret = resize(cq, cqe, unconsumed(cq));
+	if (!ret && unconsumed(cq) > cqe) {
+		/* Completions have come since they were counted. */
+		resize(cq, ibcq->cqe, 0);
+		ret = -EINVAL;
+	}
+	if (!ret)
+		ibcq->cqe = cqe;
 	mutex_unlock(&dev->vq_lock);
 	return ret;
 }

@@ -11,7 +11,9 @@
 
 /* Longest request and response, with the command or status byte. */
 #define REQ_ROOM (1 + sizeof(struct virtio_rdma_modify_qp_req))
-#define RSP_ROOM (1 + sizeof(struct virtio_rdma_query_port_rsp))
+#define RSP_ROOM (1 + VRDMA_MAX_COUNTERS * sizeof(__le64))
+
+static_assert(RSP_ROOM > sizeof(struct virtio_rdma_query_port_rsp));
 
 /* Most answers come within this time. */
 #define SPIN_NS (50 * NSEC_PER_USEC)

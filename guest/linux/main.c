@@ -84,6 +84,7 @@ static const struct ib_device_ops vrdma_ops = {
 	.reg_user_mr = vrdma_reg_user_mr,
 	.req_notify_cq = vrdma_req_notify_cq,
 	.rereg_user_mr = vrdma_rereg_user_mr,
+	.resize_cq = vrdma_resize_cq,
 
 	INIT_RDMA_OBJ_SIZE(ib_ah, vrdma_ah, ibah),
 	INIT_RDMA_OBJ_SIZE(ib_cq, vrdma_cq, ibcq),
@@ -134,7 +135,10 @@ static void read_config(struct vrdma_dev *dev)
 	attr->max_send_sge = min(config_u32(dev, max_send_sge), max_sge);
 	attr->max_recv_sge = min(config_u32(dev, max_recv_sge), max_sge);
 	attr->max_sge_rd = min(config_u32(dev, max_sge_rd), max_sge);
-	attr->max_cqe = config_u32(dev, max_cqe);
+	dev->cq_deep = virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_CQ_DEEP);
+	attr->max_cqe = min_t(u32, dev->cq_deep ? config_u32(dev, max_cqe_deep)
+						: config_u32(dev, max_cqe),
+			      INT_MAX);
 	attr->max_mr = config_u32(dev, max_mr);
 	attr->max_pd = config_u32(dev, max_pd);
 	attr->max_qp_rd_atom = config_u32(dev, max_qp_rd_atom);
@@ -160,6 +164,14 @@ static void read_config(struct vrdma_dev *dev)
 	/* A page that a process maps must not outlive its CQ in a virtqueue. */
 	dev->mapped_cq = dev->ring_reset &&
 		virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_CQE_STATUS_LAST);
+	dev->cq_ring_arm = virtio_has_feature(dev->vdev,
+					      VIRTIO_RDMA_F_CQ_RING_ARM);
+	dev->cqe_ex = virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_CQE_EX);
+	dev->gid_vlan = virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_GID_VLAN);
+	dev->reg_pages = virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_REG_PAGES);
+	if (virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_COUNTERS) &&
+	    config_u32(dev, num_counters) <= VRDMA_MAX_COUNTERS)
+		dev->num_counters = config_u32(dev, num_counters);
 }
 
 /* How many virtqueues there are. */
@@ -279,7 +291,9 @@ static int init_vqs(struct vrdma_dev *dev)
 		spin_lock_init(&dev->cqs[i].ring.lock);
 		dev->cqs[i].ring.vq = dev->vqs[VIRTIO_RDMA_CQ_VQ(i)];
 	}
-	dev->attr.max_cqe = min_t(u32, dev->attr.max_cqe, dev->ring_max);
+	if (!dev->cq_deep)
+		dev->attr.max_cqe = min_t(u32, dev->attr.max_cqe,
+					  dev->ring_max);
 	dev->attr.max_qp_wr = min_t(u32, dev->attr.max_qp_wr, dev->ring_max);
 	dev->attr.max_cq = dev->num_cq;
 	/* QP 0 does not exist, QP 1 is the GSI. */
@@ -336,6 +350,7 @@ static void init_ibdev(struct vrdma_dev *dev)
 		ib_set_device_ops(ibdev, &vrdma_mw_ops);
 	if (virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_MCAST))
 		ib_set_device_ops(ibdev, &vrdma_mcast_ops);
+	vrdma_counters_init(dev);
 	ibdev->node_type = RDMA_NODE_IB_CA;
 	strscpy(ibdev->node_desc, "virtio-rdma", sizeof(ibdev->node_desc));
 	ibdev->phys_port_cnt = 1;
@@ -352,7 +367,8 @@ static void init_ibdev(struct vrdma_dev *dev)
 				  BIT_ULL(IB_USER_VERBS_CMD_POST_RECV) |
 				  BIT_ULL(IB_USER_VERBS_CMD_POST_SRQ_RECV) |
 				  BIT_ULL(IB_USER_VERBS_CMD_POLL_CQ) |
-				  BIT_ULL(IB_USER_VERBS_CMD_REQ_NOTIFY_CQ);
+				  BIT_ULL(IB_USER_VERBS_CMD_REQ_NOTIFY_CQ) |
+				  BIT_ULL(IB_USER_VERBS_CMD_RESIZE_CQ);
 }
 
 static int vrdma_validate(struct virtio_device *vdev)
@@ -475,6 +491,12 @@ static const unsigned int features[] = {
 	VIRTIO_RDMA_F_MCAST,
 	VIRTIO_RDMA_F_MR_TABLES,
 	VIRTIO_RDMA_F_REREG_MR,
+	VIRTIO_RDMA_F_CQ_DEEP,
+	VIRTIO_RDMA_F_CQ_RING_ARM,
+	VIRTIO_RDMA_F_CQE_EX,
+	VIRTIO_RDMA_F_GID_VLAN,
+	VIRTIO_RDMA_F_COUNTERS,
+	VIRTIO_RDMA_F_REG_PAGES,
 };
 
 static struct virtio_driver vrdma_driver = {

@@ -19,12 +19,16 @@ int vrdma_alloc_ucontext(struct ib_ucontext *ibucontext,
 {
 	struct vrdma_dev *dev = to_vdev(ibucontext->device);
 	struct virtio_rdma_alloc_ucontext_resp resp = {
-		.flags = dev->mapped_cq ? VIRTIO_RDMA_UCTX_MAPPED_CQ : 0,
 		.max_qp = dev->num_qp,
 	};
 
 	if (virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_MW))
 		resp.flags |= VIRTIO_RDMA_UCTX_MW;
+	if (dev->mapped_cq) {
+		resp.flags |= VIRTIO_RDMA_UCTX_MAPPED_CQ;
+		if (dev->cqe_ex)
+			resp.flags |= VIRTIO_RDMA_UCTX_CQE_EX;
+	}
 	return vrdma_respond(udata, &resp, sizeof(resp));
 }
 

@@ -7,7 +7,8 @@
 
 #include "vrdma.h"
 
-static void set_keys(struct vrdma_mr *mr, const struct virtio_rdma_mr_rsp *rsp)
+void vrdma_mr_set_keys(struct vrdma_mr *mr,
+		       const struct virtio_rdma_mr_rsp *rsp)
 {
 	mr->mrn = le32_to_cpu(rsp->mrn);
 	mr->ibmr.lkey = le32_to_cpu(rsp->lkey);
@@ -36,7 +37,7 @@ struct ib_mr *vrdma_get_dma_mr(struct ib_pd *ibpd, int access)
 		kfree(mr);
 		return ERR_PTR(ret);
 	}
-	set_keys(mr, &rsp);
+	vrdma_mr_set_keys(mr, &rsp);
 	return &mr->ibmr;
 }
 
@@ -89,7 +90,7 @@ struct ib_mr *vrdma_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
 	vrdma_table_free(dev, &table);
 	if (ret)
 		goto err_umem;
-	set_keys(mr, &rsp);
+	vrdma_mr_set_keys(mr, &rsp);
 	mr->ibmr.iova = virt_addr;
 	mr->ibmr.length = length;
 	mr->access = access;
@@ -132,7 +133,7 @@ static int rereg(struct vrdma_mr *mr, int flags, struct ib_umem *umem,
 	if (umem)
 		vrdma_table_free(dev, &table);
 	if (!ret)
-		set_keys(mr, &rsp);
+		vrdma_mr_set_keys(mr, &rsp);
 	return ret;
 }
 
@@ -184,92 +185,6 @@ struct ib_mr *vrdma_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 	return NULL;
 }
 
-struct ib_mr *vrdma_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type,
-			     u32 max_num_sg)
-{
-	struct vrdma_dev *dev = to_vdev(ibpd->device);
-	struct virtio_rdma_create_mr_req req = {
-		.pdn = cpu_to_le32(to_vpd(ibpd)->pdn),
-		/* The REG_MR work request narrows it down. */
-		.access = cpu_to_le32(IB_ACCESS_LOCAL_WRITE |
-				      VRDMA_ACCESS_REMOTE),
-		.max_num_sg = cpu_to_le32(max_num_sg),
-	};
-	struct virtio_rdma_mr_rsp rsp;
-	struct vrdma_mr *mr;
-	int ret;
-
-	if (type != IB_MR_TYPE_MEM_REG)
-		return ERR_PTR(-EOPNOTSUPP);
-	if (!max_num_sg || max_num_sg > dev->attr.max_fast_reg_page_list_len)
-		return ERR_PTR(-EINVAL);
-
-	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
-	if (!mr)
-		return ERR_PTR(-ENOMEM);
-	mr->max_pages = max_num_sg;
-	mr->pages = dma_alloc_coherent(dev->dma_dev,
-				       max_num_sg * sizeof(*mr->pages),
-				       &mr->pages_dma, GFP_KERNEL);
-	if (!mr->pages) {
-		ret = -ENOMEM;
-		goto err_mr;
-	}
-	ret = vrdma_ctrl_ask(dev, VIRTIO_RDMA_CMD_CREATE_MR, &req, &rsp);
-	if (ret)
-		goto err_pages;
-	set_keys(mr, &rsp);
-	return &mr->ibmr;
-
-err_pages:
-	dma_free_coherent(dev->dma_dev, max_num_sg * sizeof(*mr->pages),
-			  mr->pages, mr->pages_dma);
-err_mr:
-	kfree(mr);
-	return ERR_PTR(ret);
-}
-
-static int set_page(struct ib_mr *ibmr, u64 addr)
-{
-	struct vrdma_mr *mr = to_vmr(ibmr);
-
-	if (mr->npages == mr->max_pages)
-		return -ENOMEM;
-	mr->pages[mr->npages++] = cpu_to_le64(addr);
-	return 0;
-}
-
-/*
- * The device learns of the mapping when it is to be registered: until then
- * users may change iova, and do.
- */
-int vrdma_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int nents,
-		    unsigned int *offset)
-{
-	struct vrdma_mr *mr = to_vmr(ibmr);
-
-	if (!mr->pages || ibmr->page_size != VRDMA_PAGE_SIZE)
-		return -EINVAL;
-	mr->npages = 0;
-	return ib_sg_to_pages(ibmr, sg, nents, offset, set_page);
-}
-
-/* May be called in atomic context. */
-int vrdma_commit_mapping(struct ib_mr *ibmr)
-{
-	struct virtio_rdma_map_mr_sg_req req = {};
-	struct virtio_rdma_map_mr_sg_rsp rsp;
-	struct vrdma_mr *mr = to_vmr(ibmr);
-
-	req.mrn = cpu_to_le32(mr->mrn);
-	req.npages = cpu_to_le32(mr->npages);
-	req.start = cpu_to_le64(ibmr->iova);
-	req.length = cpu_to_le64(ibmr->length);
-	req.pages = cpu_to_le64(mr->pages_dma);
-	return vrdma_ctrl(to_vdev(ibmr->device), VIRTIO_RDMA_CMD_MAP_MR_SG,
-			  &req, sizeof(req), &rsp, sizeof(rsp), VRDMA_ATOMIC);
-}
-
 int vrdma_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 {
 	struct vrdma_dev *dev = to_vdev(ibmr->device);
@@ -282,10 +197,7 @@ int vrdma_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	ret = vrdma_ctrl_destroy(dev, VIRTIO_RDMA_CMD_DEREG_MR, &req);
 	if (ret)
 		return ret;
-	if (mr->pages)
-		dma_free_coherent(dev->dma_dev,
-				  mr->max_pages * sizeof(*mr->pages),
-				  mr->pages, mr->pages_dma);
+	vrdma_free_page_lists(dev, mr);
 	ib_umem_release(mr->umem);
 	kfree(mr);
 	return 0;

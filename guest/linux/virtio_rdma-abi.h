@@ -24,6 +24,8 @@ enum {
 	VIRTIO_RDMA_UCTX_MAPPED_CQ = 1 << 0,
 	/* BIND_MW work requests may be posted. */
 	VIRTIO_RDMA_UCTX_MW = 1 << 1,
+	/* These have the layout of struct virtio_rdma_cqe_ex. */
+	VIRTIO_RDMA_UCTX_CQE_EX = 1 << 2,
 };
 
 struct virtio_rdma_alloc_ucontext_resp {
@@ -38,8 +40,8 @@ struct virtio_rdma_alloc_ucontext_resp {
  * The device fills slot n % slots with the n-th completion and writes the
  * status byte last. The process sets the status byte back to
  * VIRTIO_RDMA_CQE_EMPTY, counts the slot in @consumer, and lets the kernel
- * have consumed slots again with a POLL_CQ command before more than
- * slots - 1 - cqe of them have gathered, or at once if slots is cqe.
+ * have consumed slots again with a POLL_CQ command as soon as more than
+ * @slack of them have gathered.
  */
 struct virtio_rdma_create_cq_resp {
 	__aligned_u64 mmap_offset;
@@ -47,6 +49,8 @@ struct virtio_rdma_create_cq_resp {
 	__u32 ring_offset;
 	__u32 slots;			/* power of two */
 	__u32 slot_size;		/* bytes, power of two */
+	__u32 slack;
+	__u32 reserved;
 };
 
 struct virtio_rdma_cq_page {

@@ -22,6 +22,8 @@
 #include "virtio_rdma-abi.h"
 
 #define VRDMA_PORT		1
+/* No device has as many. */
+#define VRDMA_MAX_COUNTERS	64
 #define VRDMA_PAGE_SHIFT	12
 #define VRDMA_PAGE_SIZE		(1UL << VRDMA_PAGE_SHIFT)
 
@@ -101,6 +103,12 @@ struct vrdma_dev {
 	u64 mr_page_sizes;		/* of user regions */
 	bool ring_reset;
 	bool mapped_cq;
+	bool cq_deep;
+	bool cq_ring_arm;
+	bool cqe_ex;
+	bool reg_pages;
+	bool gid_vlan;
+	u32 num_counters;
 	bool have_mac;
 	u8 mac[ETH_ALEN];
 
@@ -151,7 +159,12 @@ struct vrdma_cq {
 	struct vrdma_ring *ring;
 	u32 cqn;
 	u32 head;			/* completions consumed */
-	unsigned long armed;		/* bit 0 */
+	/* Flags of REQ_NOTIFY_CQ; under the ring's lock */
+	u32 armed;			/* 0: not armed */
+	u32 choice;			/* what may interrupt */
+	bool rearm;			/* once the interrupt has come */
+	u32 armed_at;			/* completions when it was armed */
+	u32 rearm_at;
 	bool mapped;			/* a process polls it in memory */
 	bool full_size;			/* every slot is needed */
 	struct vrdma_mmap_entry *mmap;
@@ -193,11 +206,12 @@ struct vrdma_mr {
 	/* of a process */
 	struct ib_umem *umem;
 	int access;
-	/* fast registration */
+	/* fast registration: see fastreg.c */
 	__le64 *pages;
 	dma_addr_t pages_dma;
 	u32 max_pages;
 	u32 npages;
+	u32 list;
 };
 
 static inline struct vrdma_dev *to_vdev(struct ib_device *ibdev)
@@ -332,6 +346,7 @@ int vrdma_destroy_ah(struct ib_ah *ibah, u32 flags);
 /* cq.c */
 int vrdma_do_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		       struct ib_udata *udata);
+int vrdma_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata);
 int vrdma_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
 int vrdma_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc);
 int vrdma_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
@@ -395,11 +410,20 @@ struct ib_mr *vrdma_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
 struct ib_mr *vrdma_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 				  u64 length, u64 virt_addr, int access,
 				  struct ib_pd *ibpd, struct ib_udata *udata);
+int vrdma_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
+void vrdma_mr_set_keys(struct vrdma_mr *mr,
+		       const struct virtio_rdma_mr_rsp *rsp);
+
+/* fastreg.c */
 struct ib_mr *vrdma_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type,
 			     u32 max_num_sg);
+void vrdma_free_page_lists(struct vrdma_dev *dev, struct vrdma_mr *mr);
 int vrdma_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int nents,
 		    unsigned int *offset);
-int vrdma_commit_mapping(struct ib_mr *ibmr);
-int vrdma_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
+int vrdma_fill_reg_mr(const struct ib_reg_wr *wr,
+		      struct virtio_rdma_sq_wqe *wqe);
+
+/* counters.c */
+void vrdma_counters_init(struct vrdma_dev *dev);
 
 #endif /* VRDMA_H */

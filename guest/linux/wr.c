@@ -134,11 +134,7 @@ static int fill_op(struct vrdma_qp *qp, const struct ib_send_wr *wr,
 		wqe->wr.atomic.rkey = cpu_to_le32(atomic_wr(wr)->rkey);
 		break;
 	case IB_WR_REG_MR:
-		wqe->wr.reg.mrn = cpu_to_le32(to_vmr(reg_wr(wr)->mr)->mrn);
-		wqe->wr.reg.key = cpu_to_le32(reg_wr(wr)->key);
-		wqe->wr.reg.access = cpu_to_le32(reg_wr(wr)->access &
-						 VRDMA_ACCESS_MR);
-		return vrdma_commit_mapping(reg_wr(wr)->mr);
+		return vrdma_fill_reg_mr(reg_wr(wr), wqe);
 	default:
 		return -EOPNOTSUPP;
 	}

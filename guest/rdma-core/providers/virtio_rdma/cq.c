@@ -14,8 +14,6 @@
 static int map_cq(struct vrdma_cq *cq,
 		  const struct virtio_rdma_create_cq_resp *resp)
 {
-	uint32_t i;
-
 	cq->map = mmap(NULL, resp->mmap_size, PROT_READ | PROT_WRITE,
 		       MAP_SHARED, cq->vcq.cq.context->cmd_fd,
 		       resp->mmap_offset);
@@ -28,8 +26,7 @@ static int map_cq(struct vrdma_cq *cq,
 	cq->slots = (uint8_t *)cq->map + resp->ring_offset;
 	cq->slot_size = resp->slot_size;
 	cq->mask = resp->slots - 1;
-	i = cq->vcq.cq.cqe;
-	cq->slack = i < cq->mask ? cq->mask - i : 0;
+	cq->slack = resp->slack;
 	return 0;
 }
 
@@ -64,6 +61,15 @@ err:
 	free(cq);
 	errno = ret;
 	return NULL;
+}
+
+int vrdma_resize_cq(struct ibv_cq *ibcq, int cqe)
+{
+	struct ib_uverbs_resize_cq_resp resp;
+	struct ibv_resize_cq cmd;
+
+	return ibv_cmd_resize_cq(ibcq, cqe, &cmd, sizeof(cmd), &resp,
+				 sizeof(resp));
 }
 
 int vrdma_destroy_cq(struct ibv_cq *ibcq)
@@ -134,9 +140,18 @@ static bool retire(struct vrdma_context *ctx, uint32_t qpn, uint64_t id,
 	return true;
 }
 
-static bool read_cqe(struct vrdma_context *ctx,
-		     const struct virtio_rdma_cqe *cqe, struct ibv_wc *wc)
+static uint16_t read_vlan(const struct virtio_rdma_cqe *cqe)
 {
+	const struct virtio_rdma_cqe_ex *ex =
+		container_of(cqe, struct virtio_rdma_cqe_ex, cqe);
+
+	return le16toh(ex->vlan);
+}
+
+static bool read_cqe(struct vrdma_cq *cq, const struct virtio_rdma_cqe *cqe,
+		     struct ibv_wc *wc)
+{
+	struct vrdma_context *ctx = to_vctx(cq->vcq.cq.context);
 	uint32_t flags = le32toh(cqe->wc_flags);
 
 	wc->qp_num = le32toh(cqe->qp_num);
@@ -162,6 +177,9 @@ static bool read_cqe(struct vrdma_context *ctx,
 	wc->slid = 0;
 	wc->sl = cqe->sl;
 	wc->dlid_path_bits = 0;
+	if (ctx->cqe_ex)
+		cq->vlan = flags & VIRTIO_RDMA_WC_WITH_VLAN ? read_vlan(cqe)
+							    : 0;
 	return true;
 }
 
@@ -204,7 +222,6 @@ void vrdma_clean_cq(struct vrdma_qp *qp)
 
 static int next_mapped(struct vrdma_cq *cq, struct ibv_wc *wc)
 {
-	struct vrdma_context *ctx = to_vctx(cq->vcq.cq.context);
 	bool wanted;
 
 	do {
@@ -212,7 +229,7 @@ static int next_mapped(struct vrdma_cq *cq, struct ibv_wc *wc)
 
 		if (!cqe)
 			return 0;
-		wanted = read_cqe(ctx, cqe, wc);
+		wanted = read_cqe(cq, cqe, wc);
 		cqe->status = VIRTIO_RDMA_CQE_EMPTY;
 		cq->head++;
 	} while (!wanted);

@@ -99,14 +99,22 @@ static uint8_t read_dlid_path_bits(struct ibv_cq_ex *cq)
 	return to_vcq_ex(cq)->wc.dlid_path_bits;
 }
 
+static uint16_t read_cvlan(struct ibv_cq_ex *cq)
+{
+	return to_vcq_ex(cq)->vlan;
+}
+
 struct ibv_cq_ex *vrdma_create_cq_ex(struct ibv_context *ctx,
 				     struct ibv_cq_init_attr_ex *attr)
 {
+	uint64_t fields = IBV_WC_STANDARD_FLAGS;
 	struct ibv_cq_ex *cq_ex;
 	struct ibv_cq *cq;
 
+	if (to_vctx(ctx)->cqe_ex)
+		fields |= IBV_WC_EX_WITH_CVLAN;
 	if (attr->comp_mask & ~IBV_CQ_INIT_ATTR_MASK_FLAGS ||
-	    attr->wc_flags & ~IBV_WC_STANDARD_FLAGS ||
+	    attr->wc_flags & ~fields ||
 	    (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS &&
 	     attr->flags & ~IBV_CREATE_CQ_ATTR_SINGLE_THREADED)) {
 		errno = EOPNOTSUPP;
@@ -129,5 +137,6 @@ struct ibv_cq_ex *vrdma_create_cq_ex(struct ibv_context *ctx,
 	cq_ex->read_slid = read_slid;
 	cq_ex->read_sl = read_sl;
 	cq_ex->read_dlid_path_bits = read_dlid_path_bits;
+	cq_ex->read_cvlan = read_cvlan;
 	return cq_ex;
 }

@@ -76,6 +76,7 @@ static const struct verbs_context_ops vrdma_ctx_ops = {
 	.reg_mr = vrdma_reg_mr,
 	.req_notify_cq = vrdma_req_notify_cq,
 	.rereg_mr = vrdma_rereg_mr,
+	.resize_cq = vrdma_resize_cq,
 };
 
 static struct verbs_context *vrdma_alloc_context(struct ibv_device *ibdev,
@@ -95,6 +96,7 @@ static struct verbs_context *vrdma_alloc_context(struct ibv_device *ibdev,
 		goto err;
 	ctx->mapped_cq = resp.flags & VIRTIO_RDMA_UCTX_MAPPED_CQ;
 	ctx->mw = resp.flags & VIRTIO_RDMA_UCTX_MW;
+	ctx->cqe_ex = resp.flags & VIRTIO_RDMA_UCTX_CQE_EX;
 	ctx->max_qp = resp.max_qp;
 	ctx->qps = calloc(ctx->max_qp, sizeof(*ctx->qps));
 	if (!ctx->qps)

@@ -39,6 +39,7 @@ struct vrdma_context {
 	struct verbs_context vctx;
 	bool mapped_cq;
 	bool mw;
+	bool cqe_ex;			/* they are struct virtio_rdma_cqe_ex */
 	uint32_t max_qp;
 	struct vrdma_qp **qps;		/* entries: by the locks of their CQs */
 	pthread_mutex_t qp_mutex;	/* while numbers of QPs change hands */
@@ -57,7 +58,9 @@ struct vrdma_cq {
 	uint32_t head;			/* completions consumed */
 	uint32_t recycled;		/* those the kernel was told of */
 	uint32_t slack;			/* that many it need not know */
-	struct ibv_wc wc;		/* extended polling: where it stands */
+	/* extended polling: where it stands */
+	struct ibv_wc wc;
+	uint16_t vlan;			/* 0: none */
 };
 
 struct vrdma_wq {
@@ -137,6 +140,7 @@ struct ibv_cq *vrdma_create_cq(struct ibv_context *ctx, int cqe,
 int vrdma_next_wc(struct vrdma_cq *cq, struct ibv_wc *wc);
 bool vrdma_consumed(struct vrdma_cq *cq);
 int vrdma_recycle(struct vrdma_cq *cq);
+int vrdma_resize_cq(struct ibv_cq *cq, int cqe);
 int vrdma_destroy_cq(struct ibv_cq *cq);
 int vrdma_poll_cq(struct ibv_cq *cq, int num, struct ibv_wc *wc);
 int vrdma_req_notify_cq(struct ibv_cq *cq, int solicited_only);
