@@ -40,6 +40,19 @@ def both_move(bench):
     bench.pair.move_both()
 
 
+def stop_and_go_on(bench):
+    for _ in range(5):
+        for vm in bench.pair.vms:
+            vm.qmp('stop')
+            vm.qmp('cont')
+            time.sleep(0.1)
+
+
+def save_and_go_on(bench):
+    bench.one.save(f'{bench.pair.directory}/state')
+    bench.one.go_on()
+
+
 def travel(bench, move, jobs, moves=MOVES):
     """Move while the jobs run; each is still running afterwards."""
     for i in range(moves):
@@ -78,6 +91,14 @@ def test_large_messages_while_one_guest_moves(bench):
 
 def test_unsignalled_inline_and_unready_receivers_while_one_guest_moves(bench):
     verify_while(bench, one_moves, '-s 2048 -n 256 -q 2 -u 8 -I 256 -R 2')
+
+
+def test_every_operation_while_guests_stop_and_go_on(bench):
+    verify_while(bench, stop_and_go_on, '-s 16384 -n 64 -q 4 -m 4096')
+
+
+def test_every_operation_while_a_guest_is_saved_and_goes_on(bench):
+    verify_while(bench, save_and_go_on, '-s 16384 -n 64 -q 4')
 
 
 def perftest_while(bench, move, tool):

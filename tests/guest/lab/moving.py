@@ -157,6 +157,23 @@ class MovingVm(Vm):
         return move
 
 
+    def save(self, path, timeout=60):
+        """Migrate to a file; the guest stands still afterwards."""
+        self.qmp('migrate', uri=f'file:{path}')
+        end = time.monotonic() + timeout
+        while True:
+            info = self.qmp('query-migrate')
+            if info.get('status') == 'completed':
+                return info
+            if info.get('status') == 'failed' or time.monotonic() > end:
+                raise LabError(f'{self.name}: {info}')
+            time.sleep(0.02)
+
+    def go_on(self):
+        """Run on after save()."""
+        self.qmp('cont')
+
+
 class MovingPair:
     """Two guests that can migrate, in the place of a Pair."""
 
