@@ -18,6 +18,7 @@ int main(int argc, char **argv)
     add_qp_tests();
     add_gid_tests();
     add_ring_tests();
+    add_srq_tests();
     add_wqe_tests();
     add_notify_tests();
     add_lifecycle_tests();

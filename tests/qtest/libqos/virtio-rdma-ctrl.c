@@ -213,17 +213,6 @@ QRdmaCq *qrdma_create_cq(QRdma *d, uint32_t cqe)
     return cq;
 }
 
-static void reset_and_setup(QRdmaRing *ring)
-{
-    uint16_t size = ring->pci.vq.size;
-
-    if (!(ring->dev->features & QRDMA_F(VIRTIO_F_RING_RESET))) {
-        return;
-    }
-    qrdma_ring_reset(ring);
-    qrdma_ring_setup(ring, size);
-}
-
 uint8_t qrdma_destroy_cq(QRdmaCq *cq)
 {
     struct virtio_rdma_cqn req = { .cqn = cpu_to_le32(cq->cqn) };
@@ -231,7 +220,7 @@ uint8_t qrdma_destroy_cq(QRdmaCq *cq)
                                &req, sizeof(req), NULL, 0);
 
     if (status == VIRTIO_RDMA_S_OK) {
-        reset_and_setup(cq->ring);
+        qrdma_ring_renew(cq->ring);
     }
     return status;
 }
@@ -262,6 +251,11 @@ uint8_t qrdma_try_create_qp(QRdma *d, const RdmaQpInitAttr *init,
         .max_recv_sge = cpu_to_le32(init->cap.max_recv_sge),
         .recv_cqn = cpu_to_le32(init->recv_cqn),
         .max_inline_data = cpu_to_le32(init->cap.max_inline_data),
+        .flags = cpu_to_le32(
+            (init->has_srq ? VIRTIO_RDMA_QP_SRQ : 0) |
+            (init->block_mcast_loopback ? VIRTIO_RDMA_QP_BLOCK_MCAST_LOOPBACK
+                                        : 0)),
+        .srqn = cpu_to_le32(init->srqn),
     };
     struct virtio_rdma_qpn rsp = {};
     uint8_t status = qrdma_cmd(d, VIRTIO_RDMA_CMD_CREATE_QP,
@@ -469,8 +463,8 @@ uint8_t qrdma_destroy_qp(QRdmaQp *qp)
                                &req, sizeof(req), NULL, 0);
 
     if (status == VIRTIO_RDMA_S_OK) {
-        reset_and_setup(qp->sq.ring);
-        reset_and_setup(qp->rq.ring);
+        qrdma_ring_renew(qp->sq.ring);
+        qrdma_ring_renew(qp->rq.ring);
     }
     return status;
 }

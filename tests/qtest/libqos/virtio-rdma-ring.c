@@ -119,6 +119,16 @@ void qrdma_ring_reset(QRdmaRing *r)
     r->ready = false;
 }
 
+void qrdma_ring_renew(QRdmaRing *r)
+{
+    uint16_t size = r->pci.vq.size;
+
+    if (r->dev->features & QRDMA_F(VIRTIO_F_RING_RESET)) {
+        qrdma_ring_reset(r);
+        qrdma_ring_setup(r, size);
+    }
+}
+
 void qrdma_ring_set_desc(QRdmaRing *r, uint16_t i, uint64_t addr,
                          uint32_t len, uint16_t flags, uint16_t next)
 {

@@ -198,6 +198,14 @@ size_t qrdma_encode_send(QRdmaQp *qp, const RdmaSendWr *wr, uint8_t *out)
         wqe.wr.reg.key = cpu_to_le32(wr->wr.reg.key);
         wqe.wr.reg.access = cpu_to_le32(wr->wr.reg.access);
         break;
+    case RDMA_WR_BIND_MW:
+        wqe.wr.bind.rkey = cpu_to_le32(wr->wr.bind.rkey);
+        wqe.wr.bind.new_rkey = cpu_to_le32(wr->wr.bind.new_rkey);
+        wqe.wr.bind.lkey = cpu_to_le32(wr->wr.bind.lkey);
+        wqe.wr.bind.access = cpu_to_le32(wr->wr.bind.access);
+        wqe.wr.bind.addr = cpu_to_le64(wr->wr.bind.addr);
+        wqe.wr.bind.length = cpu_to_le64(wr->wr.bind.length);
+        break;
     }
     switch (wr->opcode) {
     case RDMA_WR_SEND_WITH_INV:
@@ -245,7 +253,7 @@ uint32_t qrdma_reap(QRdmaWq *wq)
     return n;
 }
 
-void qrdma_post_raw(QRdmaQp *qp, QRdmaWq *wq, const void *wqe, size_t len,
+void qrdma_post_wqe(QRdma *d, QRdmaWq *wq, const void *wqe, size_t len,
                     unsigned split, bool kick)
 {
     g_autofree QRdmaDesc *desc = NULL;
@@ -254,10 +262,10 @@ void qrdma_post_raw(QRdmaQp *qp, QRdmaWq *wq, const void *wqe, size_t len,
 
     g_assert_cmpuint(len, <=, QRDMA_WQE_ROOM);
     if (wq->ring->nfree < n) {
-        qrdma_wait_until(qp->dev, qrdma_reap(wq) && wq->ring->nfree >= n);
+        qrdma_wait_until(d, qrdma_reap(wq) && wq->ring->nfree >= n);
     }
     buf = wq->buf + wq->ring->free_head * QRDMA_WQE_ROOM;
-    qrdma_write(qp->dev, buf, wqe, len);
+    qrdma_write(d, buf, wqe, len);
     desc = g_new(QRdmaDesc, n);
     for (unsigned i = 0; i < n; i++) {
         size_t at = i * split;
@@ -272,6 +280,26 @@ void qrdma_post_raw(QRdmaQp *qp, QRdmaWq *wq, const void *wqe, size_t len,
     if (kick) {
         qrdma_ring_kick(wq->ring);
     }
+}
+
+void qrdma_post_raw(QRdmaQp *qp, QRdmaWq *wq, const void *wqe, size_t len,
+                    unsigned split, bool kick)
+{
+    qrdma_post_wqe(qp->dev, wq, wqe, len, split, kick);
+}
+
+void qrdma_post_reg_pages(QRdmaQp *qp, const RdmaSendWr *wr, uint64_t list)
+{
+    struct virtio_rdma_sq_wqe wqe;
+    uint8_t bytes[QRDMA_WQE_ROOM];
+
+    qrdma_encode_send(qp, wr, bytes);
+    memcpy(&wqe, bytes, sizeof(wqe));
+    wqe.wr.reg.npages = cpu_to_le32(wr->wr.reg.npages);
+    wqe.wr.reg.start = cpu_to_le64(wr->wr.reg.iova);
+    wqe.wr.reg.length = cpu_to_le64(wr->wr.reg.length);
+    wqe.wr.reg.pages = cpu_to_le64(qrdma_dma(qp->dev, list));
+    qrdma_post_raw(qp, &qp->sq, &wqe, sizeof(wqe), 0, true);
 }
 
 void qrdma_post_send(QRdmaQp *qp, const RdmaSendWr *wr)

@@ -194,7 +194,12 @@ void qrdma_prepare(QRdma *d, uint64_t features, uint16_t ring_size)
         }
     }
 
-    d->n_rings = VIRTIO_RDMA_NUM_VQS(d->max_cq, d->max_qp);
+    d->max_srq = 0;
+    if (d->features & QRDMA_F(VIRTIO_RDMA_F_SRQ)) {
+        d->max_srq = qrdma_config_read(d, offsetof(struct virtio_rdma_config,
+                                                   max_srq), 4);
+    }
+    d->n_rings = VIRTIO_RDMA_SRQ_VQ(d->max_cq, d->max_qp, d->max_srq);
     d->rings = g_new0(QRdmaRing, d->n_rings);
     for (uint32_t i = 0; i < d->n_rings; i++) {
         d->rings[i].dev = d;
@@ -206,7 +211,8 @@ void qrdma_prepare(QRdma *d, uint64_t features, uint16_t ring_size)
     for (uint32_t i = 1; i < d->n_rings; i++) {
         /* QP 0 does not exist */
         if (i == VIRTIO_RDMA_SQ_VQ(d->max_cq, 0) ||
-            i == VIRTIO_RDMA_RQ_VQ(d->max_cq, 0)) {
+            i == VIRTIO_RDMA_RQ_VQ(d->max_cq, 0) ||
+            i == VIRTIO_RDMA_EVENT_VQ(d->max_cq, d->max_qp)) {
             continue;
         }
         qrdma_ring_setup(qrdma_ring(d, i), d->ring_size);

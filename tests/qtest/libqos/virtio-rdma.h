@@ -79,6 +79,7 @@ struct QRdma {
     uint16_t ring_size;
     uint32_t max_cq;
     uint32_t max_qp;
+    uint32_t max_srq;               /* 0 without F_SRQ */
     uint32_t n_rings;
     QRdmaRing *rings;
     uint8_t mac[RDMA_MAC_LEN];
@@ -132,6 +133,18 @@ typedef struct QRdmaQp {
     QRdmaWq sq;
     QRdmaWq rq;
 } QRdmaQp;
+
+typedef struct QRdmaSrq {
+    QRdma *dev;
+    uint32_t srqn;
+    QRdmaWq wq;
+} QRdmaSrq;
+
+typedef struct QRdmaMw {
+    QRdma *dev;
+    uint32_t mwn;
+    uint32_t rkey;
+} QRdmaMw;
 
 /*
  * A control command with every knob that a test may want to turn. A split of
@@ -226,6 +239,8 @@ QRdmaRing *qrdma_ring(QRdma *d, uint32_t index);
 void qrdma_ring_setup(QRdmaRing *r, uint16_t size);
 /* Reset one virtqueue (VIRTIO_F_RING_RESET); it is then not set up. */
 void qrdma_ring_reset(QRdmaRing *r);
+/* Both, where the driver can reset it. */
+void qrdma_ring_renew(QRdmaRing *r);
 /* Make a chain available without a kick; returns its head. */
 uint16_t qrdma_ring_add(QRdmaRing *r, const QRdmaDesc *desc, unsigned n);
 void qrdma_ring_kick(QRdmaRing *r);
@@ -302,6 +317,22 @@ uint8_t qrdma_query_qp(QRdmaQp *qp, RdmaQpAttr *attr);
 /* On success resets both rings likewise. */
 uint8_t qrdma_destroy_qp(QRdmaQp *qp);
 
+/* virtio-rdma-srq.c: shared receive queues, windows, multicast groups */
+uint8_t qrdma_try_create_srq(QRdma *d, const RdmaSrqAttr *attr,
+                             uint32_t *srqn);
+QRdmaSrq *qrdma_create_srq(QRdmaPd *pd, uint32_t max_wr, uint32_t max_sge);
+uint8_t qrdma_modify_srq(QRdmaSrq *srq, uint32_t limit);
+uint8_t qrdma_query_srq(QRdmaSrq *srq, RdmaSrqAttr *attr);
+/* On success resets the ring likewise. */
+uint8_t qrdma_destroy_srq(QRdmaSrq *srq);
+void qrdma_post_srq_recv(QRdmaSrq *srq, const RdmaRecvWr *wr);
+
+uint8_t qrdma_alloc_mw(QRdmaPd *pd, RdmaMwType type, QRdmaMw *mw);
+uint8_t qrdma_dealloc_mw(const QRdmaMw *mw);
+
+uint8_t qrdma_attach_mcast(QRdmaQp *qp, const uint8_t gid[RDMA_GID_LEN]);
+uint8_t qrdma_detach_mcast(QRdmaQp *qp, const uint8_t gid[RDMA_GID_LEN]);
+
 /* virtio-rdma-verbs.c: connections and the data path */
 uint8_t qrdma_modify_init(QRdmaQp *qp, uint32_t access);
 uint8_t qrdma_modify_rtr(QRdmaQp *qp, QRdmaQp *peer, const QRdmaPath *path,
@@ -325,6 +356,10 @@ void qrdma_post_recv(QRdmaQp *qp, const RdmaRecvWr *wr);
 /* Any bytes as a WQE, in descriptors of @split bytes (0: one). */
 void qrdma_post_raw(QRdmaQp *qp, QRdmaWq *wq, const void *wqe, size_t len,
                     unsigned split, bool kick);
+void qrdma_post_wqe(QRdma *d, QRdmaWq *wq, const void *wqe, size_t len,
+                    unsigned split, bool kick);
+/* REG_MR that carries the list at guest address @list. */
+void qrdma_post_reg_pages(QRdmaQp *qp, const RdmaSendWr *wr, uint64_t list);
 /* Take back used WQE buffers; asserts order and length 0. */
 uint32_t qrdma_reap(QRdmaWq *wq);
 

@@ -60,6 +60,7 @@ void add_mr_tests(void);
 void add_qp_tests(void);
 void add_gid_tests(void);
 void add_ring_tests(void);
+void add_srq_tests(void);
 void add_wqe_tests(void);
 void add_notify_tests(void);
 void add_lifecycle_tests(void);

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * virtio-rdma client for tests: shared receive queues, memory windows and
+ * multicast groups.
+ */
+#include "qemu/osdep.h"
+#include "qemu/bswap.h"
+#include "virtio-rdma.h"
+
+uint8_t qrdma_try_create_srq(QRdma *d, const RdmaSrqAttr *attr,
+                             uint32_t *srqn)
+{
+    struct virtio_rdma_create_srq_req req = {
+        .pdn = cpu_to_le32(attr->pdn),
+        .max_wr = cpu_to_le32(attr->max_wr),
+        .max_sge = cpu_to_le32(attr->max_sge),
+        .limit = cpu_to_le32(attr->limit),
+    };
+    struct virtio_rdma_srqn rsp = {};
+    uint8_t status = qrdma_cmd(d, VIRTIO_RDMA_CMD_CREATE_SRQ,
+                               &req, sizeof(req), &rsp, sizeof(rsp));
+
+    *srqn = le32_to_cpu(rsp.srqn);
+    return status;
+}
+
+QRdmaSrq *qrdma_create_srq(QRdmaPd *pd, uint32_t max_wr, uint32_t max_sge)
+{
+    QRdma *d = pd->dev;
+    QRdmaSrq *srq = qrdma_own(d, sizeof(*srq));
+    RdmaSrqAttr attr = {
+        .pdn = pd->pdn,
+        .max_wr = max_wr,
+        .max_sge = max_sge,
+    };
+
+    srq->dev = d;
+    g_assert_cmpint(qrdma_try_create_srq(d, &attr, &srq->srqn), ==,
+                    VIRTIO_RDMA_S_OK);
+    g_assert_cmpuint(srq->srqn, <, d->max_srq);
+    srq->wq.ring = qrdma_ring(d, VIRTIO_RDMA_SRQ_VQ(d->max_cq, d->max_qp,
+                                                    srq->srqn));
+    srq->wq.buf = qrdma_alloc(d, (uint64_t)srq->wq.ring->pci.vq.size *
+                                 QRDMA_WQE_ROOM);
+    return srq;
+}
+
+uint8_t qrdma_modify_srq(QRdmaSrq *srq, uint32_t limit)
+{
+    struct virtio_rdma_modify_srq_req req = {
+        .srqn = cpu_to_le32(srq->srqn),
+        .limit = cpu_to_le32(limit),
+    };
+
+    return qrdma_cmd(srq->dev, VIRTIO_RDMA_CMD_MODIFY_SRQ, &req, sizeof(req),
+                     NULL, 0);
+}
+
+uint8_t qrdma_query_srq(QRdmaSrq *srq, RdmaSrqAttr *attr)
+{
+    struct virtio_rdma_srqn req = { .srqn = cpu_to_le32(srq->srqn) };
+    struct virtio_rdma_query_srq_rsp rsp = {};
+    uint8_t status = qrdma_cmd(srq->dev, VIRTIO_RDMA_CMD_QUERY_SRQ,
+                               &req, sizeof(req), &rsp, sizeof(rsp));
+
+    *attr = (RdmaSrqAttr) {
+        .srqn = srq->srqn,
+        .max_wr = le32_to_cpu(rsp.max_wr),
+        .max_sge = le32_to_cpu(rsp.max_sge),
+        .limit = le32_to_cpu(rsp.limit),
+    };
+    return status;
+}
+
+uint8_t qrdma_destroy_srq(QRdmaSrq *srq)
+{
+    struct virtio_rdma_srqn req = { .srqn = cpu_to_le32(srq->srqn) };
+    uint8_t status = qrdma_cmd(srq->dev, VIRTIO_RDMA_CMD_DESTROY_SRQ,
+                               &req, sizeof(req), NULL, 0);
+
+    if (status == VIRTIO_RDMA_S_OK) {
+        qrdma_ring_renew(srq->wq.ring);
+    }
+    return status;
+}
+
+void qrdma_post_srq_recv(QRdmaSrq *srq, const RdmaRecvWr *wr)
+{
+    uint8_t wqe[QRDMA_WQE_ROOM];
+    size_t len = qrdma_encode_recv(wr, wqe);
+
+    qrdma_post_wqe(srq->dev, &srq->wq, wqe, len, 0, true);
+}
+
+uint8_t qrdma_alloc_mw(QRdmaPd *pd, RdmaMwType type, QRdmaMw *mw)
+{
+    struct virtio_rdma_alloc_mw_req req = {
+        .pdn = cpu_to_le32(pd->pdn),
+        .type = cpu_to_le32(type),
+    };
+    struct virtio_rdma_alloc_mw_rsp rsp = {};
+    uint8_t status = qrdma_cmd(pd->dev, VIRTIO_RDMA_CMD_ALLOC_MW,
+                               &req, sizeof(req), &rsp, sizeof(rsp));
+
+    *mw = (QRdmaMw) {
+        .dev = pd->dev,
+        .mwn = le32_to_cpu(rsp.mwn),
+        .rkey = le32_to_cpu(rsp.rkey),
+    };
+    if (status == VIRTIO_RDMA_S_OK) {
+        g_assert_cmpuint(mw->mwn, !=, 0);
+        g_assert_cmphex(mw->rkey >> 8, ==, mw->mwn);
+    }
+    return status;
+}
+
+uint8_t qrdma_dealloc_mw(const QRdmaMw *mw)
+{
+    struct virtio_rdma_dealloc_mw_req req = { .mwn = cpu_to_le32(mw->mwn) };
+
+    return qrdma_cmd(mw->dev, VIRTIO_RDMA_CMD_DEALLOC_MW, &req, sizeof(req),
+                     NULL, 0);
+}
+
+static uint8_t mcast(QRdmaQp *qp, uint8_t cmd,
+                     const uint8_t gid[RDMA_GID_LEN])
+{
+    struct virtio_rdma_mcast_req req = { .qpn = cpu_to_le32(qp->qpn) };
+
+    memcpy(req.gid, gid, sizeof(req.gid));
+    return qrdma_cmd(qp->dev, cmd, &req, sizeof(req), NULL, 0);
+}
+
+uint8_t qrdma_attach_mcast(QRdmaQp *qp, const uint8_t gid[RDMA_GID_LEN])
+{
+    return mcast(qp, VIRTIO_RDMA_CMD_ATTACH_MCAST, gid);
+}
+
+uint8_t qrdma_detach_mcast(QRdmaQp *qp, const uint8_t gid[RDMA_GID_LEN])
+{
+    return mcast(qp, VIRTIO_RDMA_CMD_DETACH_MCAST, gid);
+}

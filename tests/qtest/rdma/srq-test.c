@@ -1,0 +1,708 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * virtio-rdma: shared receive queues.
+ */
+#include "qemu/osdep.h"
+#include "qemu/bswap.h"
+#include "rdma-test.h"
+#include "standard-headers/linux/virtio_config.h"
+
+#define FEATURES (QRDMA_FEATURES | QRDMA_F(VIRTIO_RDMA_F_SRQ))
+#define MAX_WR 1024
+#define MSG 100
+
+static QRdma *start(void)
+{
+    QRdma *d = test_device_reset();
+
+    qrdma_start(d, FEATURES, 0);
+    return d;
+}
+
+static uint8_t destroy_srqn(QRdma *d, uint32_t srqn)
+{
+    struct virtio_rdma_srqn req = { .srqn = cpu_to_le32(srqn) };
+
+    return qrdma_cmd(d, VIRTIO_RDMA_CMD_DESTROY_SRQ, &req, sizeof(req),
+                     NULL, 0);
+}
+
+static RdmaQpInitAttr init_with(QRdmaSrq *srq, RdmaQpType type)
+{
+    return (RdmaQpInitAttr) {
+        .qp_type = type,
+        .has_srq = true,
+        .srqn = srq->srqn,
+        .cap = { .max_send_wr = 32, .max_send_sge = 4 },
+    };
+}
+
+/* QP a sends to QP b, which receives into the buffers of an SRQ. */
+typedef struct Pair {
+    QRdma *dev;
+    QRdmaPd *pd;
+    QRdmaCq *cq_a;
+    QRdmaCq *cq_b;
+    QRdmaSrq *srq;
+    QRdmaQp *a;
+    QRdmaQp *b;
+    QRdmaMr *mr;
+} Pair;
+
+static Pair pair_new(RdmaQpType type, uint32_t max_wr)
+{
+    Pair p = { .dev = start() };
+    RdmaQpInitAttr init;
+
+    qrdma_setup_gids(p.dev, 1);
+    p.pd = qrdma_alloc_pd(p.dev);
+    p.cq_a = qrdma_create_cq(p.dev, 64);
+    p.cq_b = qrdma_create_cq(p.dev, 64);
+    p.srq = qrdma_create_srq(p.pd, max_wr, 2);
+    init = init_with(p.srq, type);
+    p.a = qrdma_create_qp(p.pd, p.cq_a, p.cq_a, type);
+    p.b = qrdma_create_qp_attr(p.pd, p.cq_b, p.cq_b, &init);
+    p.mr = qrdma_reg_mr(p.pd, TEST_IOVA_A, TEST_MR_SIZE, TEST_ACCESS_ALL);
+    if (type == RDMA_QPT_UD) {
+        qrdma_start_ud(p.a, QRDMA_QKEY);
+        qrdma_start_ud(p.b, QRDMA_QKEY);
+    } else {
+        qrdma_connect(p.a, p.b, NULL);
+    }
+    return p;
+}
+
+/* Each receive has a buffer of its own, at the end of the region. */
+static uint64_t recv_at(uint64_t wr_id)
+{
+    return TEST_MR_SIZE / 2 + wr_id % 128 * 256;
+}
+
+static void post_recv(Pair *p, uint64_t wr_id)
+{
+    RdmaSge sge = qrdma_sge(p->mr, recv_at(wr_id), 256);
+
+    qrdma_post_srq_recv(p->srq, &(RdmaRecvWr) {
+        .wr_id = wr_id, .num_sge = 1, .sg_list = &sge,
+    });
+}
+
+static void post_send(Pair *p, uint64_t wr_id)
+{
+    RdmaSge sge = qrdma_sge(p->mr, 0, MSG);
+    RdmaSendWr wr = {
+        .wr_id = wr_id,
+        .opcode = RDMA_WR_SEND,
+        .send_flags = RDMA_SEND_SIGNALED,
+        .num_sge = 1,
+        .sg_list = &sge,
+    };
+
+    if (p->a->type == RDMA_QPT_UD) {
+        wr.wr.ud.remote_qpn = p->b->qpn;
+        wr.wr.ud.remote_qkey = QRDMA_QKEY;
+        wr.wr.ud.av = qrdma_av(p->dev, 0);
+    }
+    qrdma_mr_fill(p->mr, 0, MSG, wr_id);
+    qrdma_post_send(p->a, &wr);
+    qrdma_expect(p->cq_a, wr_id, RDMA_WC_SUCCESS);
+}
+
+/* One message, which takes WQE @wr_id. */
+static void transfer(Pair *p, uint64_t wr_id)
+{
+    uint32_t grh = p->a->type == RDMA_QPT_UD ? 40 : 0;
+    RdmaWc wc;
+
+    post_send(p, wr_id);
+    qrdma_expect_wc(p->cq_b, wr_id, RDMA_WC_RECV, &wc);
+    g_assert_cmpuint(wc.byte_len, ==, grh + MSG);
+    g_assert_cmpuint(wc.qp_num, ==, p->b->qpn);
+    qrdma_mr_check(p->mr, recv_at(wr_id) + grh, MSG, wr_id);
+}
+
+static void expect_state(QRdmaQp *qp, RdmaQpState state)
+{
+    RdmaQpAttr attr;
+
+    assert_ok(qrdma_query_qp(qp, &attr));
+    g_assert_cmpint(attr.qp_state, ==, state);
+}
+
+static void test_commands_need_the_feature(void)
+{
+    QRdma *d = test_device();
+    RdmaSrqAttr attr = { .pdn = qrdma_alloc_pd(d)->pdn, .max_wr = 8 };
+    QRdmaSrq srq = { .dev = d };
+    RdmaSrqAttr got;
+
+    assert_status(qrdma_try_create_srq(d, &attr, &srq.srqn), NOTSUPP);
+    assert_status(qrdma_modify_srq(&srq, 0), NOTSUPP);
+    assert_status(qrdma_query_srq(&srq, &got), NOTSUPP);
+    assert_status(qrdma_destroy_srq(&srq), NOTSUPP);
+}
+
+static void test_qp_flag_needs_the_feature(void)
+{
+    QRdma *d = test_device();
+    QRdmaCq *cq = qrdma_create_cq(d, 8);
+    RdmaQpInitAttr init = {
+        .pdn = qrdma_alloc_pd(d)->pdn,
+        .qp_type = RDMA_QPT_RC,
+        .send_cqn = cq->cqn,
+        .recv_cqn = cq->cqn,
+        .has_srq = true,
+    };
+    uint32_t qpn;
+
+    assert_status(qrdma_try_create_qp(d, &init, &qpn), NOTSUPP);
+    init.has_srq = false;
+    assert_ok(qrdma_try_create_qp(d, &init, &qpn));
+}
+
+static void test_table_fills_and_empties(void)
+{
+    QRdma *d = start();
+    QRdmaPd *pd = qrdma_alloc_pd(d);
+    RdmaSrqAttr attr = { .pdn = pd->pdn, .max_wr = 8, .max_sge = 1 };
+    QRdmaSrq *srq[TEST_MAX_SRQ];
+    uint32_t srqn;
+
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < TEST_MAX_SRQ; i++) {
+            srq[i] = qrdma_create_srq(pd, 8, 1);
+            for (int j = 0; j < i; j++) {
+                g_assert_cmpuint(srq[i]->srqn, !=, srq[j]->srqn);
+            }
+        }
+        assert_status(qrdma_try_create_srq(d, &attr, &srqn), NOMEM);
+        for (int i = 0; i < TEST_MAX_SRQ; i++) {
+            RdmaSrqAttr got;
+
+            assert_ok(qrdma_destroy_srq(srq[i]));
+            assert_status(qrdma_destroy_srq(srq[i]), NOENT);
+            assert_status(qrdma_query_srq(srq[i], &got), NOENT);
+            assert_status(qrdma_modify_srq(srq[i], 0), NOENT);
+        }
+    }
+    assert_ok(qrdma_dealloc_pd(pd));
+}
+
+static void test_counts(void)
+{
+    QRdma *d = start();
+    const RdmaSrqAttr good = {
+        .pdn = qrdma_alloc_pd(d)->pdn, .max_wr = 8, .max_sge = 2, .limit = 3,
+    };
+    struct virtio_rdma_config c;
+    RdmaSrqAttr attr;
+    uint32_t max_sge, srqn;
+
+#define TRY(field, value) \
+    (attr = good, attr.field = (value), qrdma_try_create_srq(d, &attr, &srqn))
+
+    qrdma_get_config(d, &c);
+    max_sge = le32_to_cpu(c.max_srq_sge);
+    g_assert_cmpuint(le32_to_cpu(c.max_srq_wr), ==, MAX_WR);
+    assert_status(TRY(max_wr, 0), INVAL);
+    assert_status(TRY(max_wr, 2), INVAL);       /* less than the limit */
+    assert_status(TRY(max_wr, MAX_WR + 1), INVAL);
+    assert_status(TRY(max_wr, 0x80000000), INVAL);
+    assert_status(TRY(max_wr, UINT32_MAX), INVAL);
+    assert_status(TRY(max_sge, max_sge + 1), INVAL);
+    assert_status(TRY(max_sge, 0x80000000), INVAL);
+    assert_status(TRY(max_sge, UINT32_MAX), INVAL);
+    assert_status(TRY(limit, 9), INVAL);
+    assert_status(TRY(limit, UINT32_MAX), INVAL);
+    assert_ok(TRY(max_wr, 3));
+    /* more than the ring has: WQEs do not stay in there */
+    assert_ok(TRY(max_wr, MAX_WR));
+    assert_ok(TRY(max_sge, max_sge));
+    assert_ok(TRY(max_sge, 0));
+#undef TRY
+}
+
+static void test_unknown_pd(void)
+{
+    QRdma *d = start();
+    QRdmaPd *gone = qrdma_alloc_pd(d);
+    const uint32_t bad[] = {
+        0, gone->pdn, TEST_MAX_PD + 1, 0x80000000, UINT32_MAX,
+    };
+    uint32_t srqn;
+
+    assert_ok(qrdma_dealloc_pd(gone));
+    for (int i = 0; i < ARRAY_SIZE(bad); i++) {
+        RdmaSrqAttr attr = { .pdn = bad[i], .max_wr = 8 };
+
+        assert_status(qrdma_try_create_srq(d, &attr, &srqn), NOENT);
+    }
+}
+
+static void test_numbers_without_object(void)
+{
+    QRdma *d = start();
+    const uint32_t bad[] = {
+        0, 1, TEST_MAX_SRQ - 1, TEST_MAX_SRQ, 0x7fffffff, 0x80000000,
+        UINT32_MAX,
+    };
+    RdmaSrqAttr got;
+
+    for (int i = 0; i < ARRAY_SIZE(bad); i++) {
+        QRdmaSrq srq = { .dev = d, .srqn = bad[i] };
+
+        assert_status(qrdma_modify_srq(&srq, 0), NOENT);
+        assert_status(qrdma_query_srq(&srq, &got), NOENT);
+        assert_status(destroy_srqn(d, bad[i]), NOENT);
+    }
+}
+
+static void test_query_and_modify(void)
+{
+    QRdma *d = start();
+    RdmaSrqAttr attr = {
+        .pdn = qrdma_alloc_pd(d)->pdn, .max_wr = 8, .max_sge = 2, .limit = 3,
+    };
+    QRdmaSrq srq = { .dev = d };
+    RdmaSrqAttr got;
+
+    assert_ok(qrdma_try_create_srq(d, &attr, &srq.srqn));
+    assert_ok(qrdma_query_srq(&srq, &got));
+    g_assert_cmpuint(got.max_wr, ==, 8);
+    g_assert_cmpuint(got.max_sge, ==, 2);
+    g_assert_cmpuint(got.limit, ==, 3);
+    assert_status(qrdma_modify_srq(&srq, 9), INVAL);
+    assert_status(qrdma_modify_srq(&srq, UINT32_MAX), INVAL);
+    assert_ok(qrdma_query_srq(&srq, &got));
+    g_assert_cmpuint(got.limit, ==, 3);
+    assert_ok(qrdma_modify_srq(&srq, 0));
+    assert_ok(qrdma_query_srq(&srq, &got));
+    g_assert_cmpuint(got.limit, ==, 0);
+}
+
+static void test_destroy_in_every_wrong_order_is_busy(void)
+{
+    QRdma *d = start();
+    QRdmaPd *pd = qrdma_alloc_pd(d);
+    QRdmaPd *qp_pd = qrdma_alloc_pd(d);
+    QRdmaCq *cq = qrdma_create_cq(d, 8);
+    QRdmaSrq *srq = qrdma_create_srq(pd, 8, 1);
+    RdmaQpInitAttr init = init_with(srq, RDMA_QPT_RC);
+    QRdmaQp *qp[2];
+
+    /* they may have different PDs */
+    qp[0] = qrdma_create_qp_attr(qp_pd, cq, cq, &init);
+    qp[1] = qrdma_create_qp_attr(pd, cq, cq, &init);
+    assert_status(qrdma_destroy_srq(srq), BUSY);
+    assert_ok(qrdma_destroy_qp(qp[0]));
+    assert_status(qrdma_destroy_srq(srq), BUSY);
+    assert_ok(qrdma_destroy_qp(qp[1]));
+    assert_status(qrdma_dealloc_pd(pd), BUSY);
+    assert_ok(qrdma_destroy_srq(srq));
+    assert_ok(qrdma_dealloc_pd(pd));
+    assert_ok(qrdma_dealloc_pd(qp_pd));
+}
+
+static void test_flags_of_create_qp(void)
+{
+    QRdma *d = start();
+    QRdmaPd *pd = qrdma_alloc_pd(d);
+    QRdmaCq *cq = qrdma_create_cq(d, 8);
+    QRdmaSrq *srq = qrdma_create_srq(pd, 8, 1);
+    const uint32_t bad_srqn[] = {
+        !srq->srqn, TEST_MAX_SRQ, 0x80000000, UINT32_MAX,
+    };
+    struct virtio_rdma_create_qp_req good = {
+        .pdn = cpu_to_le32(pd->pdn),
+        .qp_type = RDMA_QPT_RC,
+        .send_cqn = cpu_to_le32(cq->cqn),
+        .recv_cqn = cpu_to_le32(cq->cqn),
+        .flags = cpu_to_le32(VIRTIO_RDMA_QP_SRQ),
+        .srqn = cpu_to_le32(srq->srqn),
+        /* these do not count with an SRQ */
+        .max_recv_wr = cpu_to_le32(UINT32_MAX),
+        .max_recv_sge = cpu_to_le32(UINT32_MAX),
+    };
+    struct virtio_rdma_create_qp_req req;
+    struct virtio_rdma_qpn rsp;
+    QRdmaQp qp = { .dev = d };
+    RdmaQpAttr attr;
+
+#define TRY() qrdma_cmd(d, VIRTIO_RDMA_CMD_CREATE_QP, &req, sizeof(req), \
+                        &rsp, sizeof(rsp))
+    for (int bit = 2; bit < 32; bit++) {
+        req = good;
+        req.flags |= cpu_to_le32(1u << bit);
+        assert_status(TRY(), INVAL);
+    }
+    for (int i = 0; i < ARRAY_SIZE(bad_srqn); i++) {
+        req = good;
+        req.srqn = cpu_to_le32(bad_srqn[i]);
+        assert_status(TRY(), NOENT);
+    }
+    req = good;
+    req.qp_type = RDMA_QPT_GSI;
+    assert_status(TRY(), INVAL);
+    req = good;
+    assert_ok(TRY());
+    qp.qpn = le32_to_cpu(rsp.qpn);
+    assert_ok(qrdma_query_qp(&qp, &attr));
+    g_assert_cmpuint(attr.cap.max_recv_wr, ==, 0);
+    g_assert_cmpuint(attr.cap.max_recv_sge, ==, 0);
+#undef TRY
+}
+
+static void test_rq_of_a_qp_with_srq_need_not_be_set_up(void)
+{
+    QRdma *d = start();
+    QRdmaPd *pd = qrdma_alloc_pd(d);
+    QRdmaCq *cq = qrdma_create_cq(d, 8);
+    QRdmaSrq *srq = qrdma_create_srq(pd, 8, 1);
+    RdmaQpInitAttr init = init_with(srq, RDMA_QPT_RC);
+    QRdmaQp *qp;
+
+    for (uint32_t qpn = 2; qpn < d->max_qp; qpn++) {
+        qrdma_ring_reset(qrdma_ring(d, VIRTIO_RDMA_RQ_VQ(d->max_cq, qpn)));
+    }
+    qp = qrdma_create_qp_attr(pd, cq, cq, &init);
+    /* nor does it matter when it comes or goes */
+    qrdma_setup_gids(d, 1);
+    qrdma_connect(qp, qp, NULL);
+    qrdma_ring_setup(qp->rq.ring, QRDMA_RING_SIZE);
+    qrdma_ring_kick(qp->rq.ring);
+    qrdma_ring_reset(qp->rq.ring);
+    expect_state(qp, RDMA_QPS_RTS);
+    assert_ok(qrdma_modify_qp_state(qp, RDMA_QPS_RESET));
+    /* but a QP without an SRQ needs it */
+    init.has_srq = false;
+    init.pdn = pd->pdn;
+    init.send_cqn = init.recv_cqn = cq->cqn;
+    init.srqn = 0;
+    assert_status(qrdma_try_create_qp(d, &init, &(uint32_t) { 0 }), NOMEM);
+}
+
+static void traffic(RdmaQpType type)
+{
+    Pair p = pair_new(type, 32);
+
+    for (int i = 0; i < 200; i++) {
+        post_recv(&p, i);
+        transfer(&p, i);
+    }
+    qrdma_expect_none(p.cq_b);
+}
+
+static void test_rc_traffic(void)
+{
+    traffic(RDMA_QPT_RC);
+}
+
+static void test_uc_traffic(void)
+{
+    traffic(RDMA_QPT_UC);
+}
+
+static void test_ud_traffic(void)
+{
+    traffic(RDMA_QPT_UD);
+}
+
+static void test_buffers_come_back_when_copied(void)
+{
+    Pair p = pair_new(RDMA_QPT_RC, 8);
+
+    for (int i = 0; i < 20; i++) {
+        post_recv(&p, i);
+    }
+    qrdma_wait_until(p.dev, (qrdma_reap(&p.srq->wq), p.srq->wq.retired == 8));
+    qrdma_settle(p.dev);
+    g_assert_cmpuint(qrdma_reap(&p.srq->wq), ==, 0);
+    /* each message makes room for one */
+    for (int i = 0; i < 20; i++) {
+        transfer(&p, i);
+        qrdma_wait_until(p.dev, (qrdma_reap(&p.srq->wq),
+                                 p.srq->wq.retired == MIN(20, 9 + i)));
+        g_assert_cmpuint(qrdma_reap(&p.srq->wq), ==, 0);
+    }
+}
+
+/* What is changed after it was copied does not count. */
+static void test_wqe_is_read_once(void)
+{
+    Pair p = pair_new(RDMA_QPT_RC, 8);
+
+    for (int i = 0; i < 8; i++) {
+        post_recv(&p, i);
+    }
+    qrdma_wait_until(p.dev, (qrdma_reap(&p.srq->wq), p.srq->wq.retired == 8));
+    qtest_memset(p.dev->host->qts, p.srq->wq.buf, 0xff, 8 * QRDMA_WQE_ROOM);
+    for (int i = 0; i < 8; i++) {
+        transfer(&p, i);
+    }
+}
+
+static void test_wqes_from_before_the_srq_are_taken(void)
+{
+    QRdma *d = start();
+    QRdmaPd *pd = qrdma_alloc_pd(d);
+
+    /* numbers go round: look for the one that is next */
+    for (uint32_t n = 0; n < TEST_MAX_SRQ; n++) {
+        QRdmaWq wq = {
+            .ring = qrdma_ring(d, VIRTIO_RDMA_SRQ_VQ(d->max_cq, d->max_qp,
+                                                     n)),
+            .buf = qrdma_alloc(d, QRDMA_RING_SIZE * QRDMA_WQE_ROOM),
+        };
+        struct virtio_rdma_rq_wqe wqe = {};
+        QRdmaSrq *srq;
+
+        qrdma_post_wqe(d, &wq, &wqe, sizeof(wqe), 0, true);
+        qrdma_settle(d);
+        g_assert_cmpuint(qrdma_reap(&wq), ==, 0);
+        srq = qrdma_create_srq(pd, 8, 1);
+        g_assert_cmpuint(srq->srqn, ==, n);
+        qrdma_wait_until(d, qrdma_reap(&wq) == 1);
+    }
+}
+
+static void test_destroy_returns_what_is_left(void)
+{
+    Pair p = pair_new(RDMA_QPT_RC, 4);
+    uint16_t used;
+
+    for (int i = 0; i < 10; i++) {
+        post_recv(&p, i);
+    }
+    qrdma_wait_until(p.dev, qrdma_ring_used_idx(p.srq->wq.ring) == 4);
+    assert_ok(qrdma_destroy_qp(p.b));
+    assert_ok(destroy_srqn(p.dev, p.srq->srqn));
+    used = qrdma_ring_used_idx(p.srq->wq.ring);
+    g_assert_cmpuint(used, ==, 10);
+}
+
+static void test_number_needs_a_ring_that_was_reset(void)
+{
+    QRdma *d = start();
+    QRdmaPd *pd = qrdma_alloc_pd(d);
+    RdmaSrqAttr attr = { .pdn = pd->pdn, .max_wr = 8 };
+    QRdmaSrq *srq[TEST_MAX_SRQ];
+    uint32_t srqn;
+
+    for (int i = 0; i < TEST_MAX_SRQ; i++) {
+        srq[i] = qrdma_create_srq(pd, 8, 1);
+    }
+    assert_ok(destroy_srqn(d, srq[1]->srqn));
+    assert_status(qrdma_try_create_srq(d, &attr, &srqn), NOMEM);
+    qrdma_ring_reset(srq[1]->wq.ring);
+    assert_status(qrdma_try_create_srq(d, &attr, &srqn), NOMEM);
+    qrdma_ring_setup(srq[1]->wq.ring, QRDMA_RING_SIZE);
+    assert_ok(qrdma_try_create_srq(d, &attr, &srqn));
+    g_assert_cmpuint(srqn, ==, srq[1]->srqn);
+}
+
+/* A WQE that makes no sense completes where a message takes it. */
+static void test_bad_wqes(void)
+{
+    RdmaSge sge[3];
+    struct virtio_rdma_rq_wqe wqe = { .wr_id = cpu_to_le64(77) };
+    const uint32_t num_sge[] = { 1, 3, 0x10000000, 0x80000000, UINT32_MAX };
+
+    for (int i = 0; i <= ARRAY_SIZE(num_sge); i++) {
+        Pair p = pair_new(RDMA_QPT_RC, 8);
+        size_t len = sizeof(wqe);
+        RdmaSendWr wr = { .wr_id = 1, .opcode = RDMA_WR_SEND };
+
+        wqe.num_sge = cpu_to_le32(i ? num_sge[i - 1] : 0);
+        if (i == 0) {
+            len--;
+        } else if (num_sge[i - 1] == 3) {
+            /* more than the SRQ has, but all there */
+            for (int j = 0; j < ARRAY_SIZE(sge); j++) {
+                sge[j] = qrdma_sge(p.mr, 0, 100);
+            }
+            qrdma_post_srq_recv(p.srq, &(RdmaRecvWr) {
+                .wr_id = 77, .num_sge = 3, .sg_list = sge,
+            });
+            len = 0;
+        }
+        if (len) {
+            qrdma_post_wqe(p.dev, &p.srq->wq, &wqe, len, 0, true);
+        }
+        qrdma_wait_until(p.dev, qrdma_reap(&p.srq->wq) == 1);
+        qrdma_post_send(p.a, &wr);
+        qrdma_expect(p.cq_b, 77, RDMA_WC_LOC_QP_OP_ERR);
+        expect_state(p.b, RDMA_QPS_ERR);
+        /* another QP can go on with it */
+        post_recv(&p, 5);
+        assert_ok(qrdma_modify_qp_state(p.a, RDMA_QPS_RESET));
+        assert_ok(qrdma_modify_qp_state(p.b, RDMA_QPS_RESET));
+        qrdma_connect(p.a, p.b, NULL);
+        for (RdmaWc wc; qrdma_poll_cq(p.cq_a, &wc); ) {
+            /* of the failed send */
+        }
+        transfer(&p, 5);
+    }
+}
+
+/* Keys of the WQEs are of the SRQ's PD, not of the QP's. */
+static void test_keys_are_of_the_pd_of_the_srq(void)
+{
+    QRdma *d = start();
+    QRdmaPd *qp_pd = qrdma_alloc_pd(d);
+    QRdmaPd *srq_pd = qrdma_alloc_pd(d);
+    QRdmaCq *cq_a = qrdma_create_cq(d, 8);
+    QRdmaCq *cq_b = qrdma_create_cq(d, 8);
+    QRdmaSrq *srq = qrdma_create_srq(srq_pd, 8, 1);
+    RdmaQpInitAttr init = init_with(srq, RDMA_QPT_RC);
+    QRdmaQp *a = qrdma_create_qp(qp_pd, cq_a, cq_a, RDMA_QPT_RC);
+    QRdmaQp *b = qrdma_create_qp_attr(qp_pd, cq_b, cq_b, &init);
+    QRdmaMr *mr[2] = {
+        qrdma_reg_mr(srq_pd, 0x1000, 4096, TEST_ACCESS_ALL),
+        qrdma_reg_mr(qp_pd, 0x1000, 4096, TEST_ACCESS_ALL),
+    };
+    RdmaSendWr wr = {
+        .opcode = RDMA_WR_SEND,
+        .send_flags = RDMA_SEND_SIGNALED | RDMA_SEND_INLINE,
+        .inline_data = (const uint8_t *)"hello",
+        .inline_len = 5,
+    };
+
+    qrdma_setup_gids(d, 1);
+    qrdma_connect(a, b, NULL);
+    for (int i = 0; i < 2; i++) {
+        RdmaSge sge = qrdma_sge(mr[i], 0, 100);
+
+        qrdma_post_srq_recv(srq, &(RdmaRecvWr) {
+            .wr_id = i, .num_sge = 1, .sg_list = &sge,
+        });
+        wr.wr_id = i;
+        qrdma_post_send(a, &wr);
+        qrdma_expect(cq_b, i, i ? RDMA_WC_LOC_PROT_ERR : RDMA_WC_SUCCESS);
+    }
+}
+
+static void test_ring_reset_under_a_live_srq(void)
+{
+    Pair p = pair_new(RDMA_QPT_RC, 8);
+    RdmaQpInitAttr init = init_with(p.srq, RDMA_QPT_RC);
+    QRdmaQp *idle = qrdma_create_qp_attr(p.pd, p.cq_b, p.cq_b, &init);
+    RdmaSrqAttr got;
+
+    post_recv(&p, 1);
+    qrdma_wait_until(p.dev, qrdma_reap(&p.srq->wq) == 1);
+    qrdma_ring_reset(p.srq->wq.ring);
+    expect_state(p.b, RDMA_QPS_ERR);
+    expect_state(p.a, RDMA_QPS_RTS);
+    assert_ok(qrdma_query_srq(p.srq, &got));
+
+    /* it takes no more WQEs */
+    qrdma_ring_setup(p.srq->wq.ring, QRDMA_RING_SIZE);
+    p.srq->wq.posted = p.srq->wq.retired = 0;
+    post_recv(&p, 2);
+    qrdma_settle(p.dev);
+    g_assert_cmpuint(qrdma_reap(&p.srq->wq), ==, 0);
+
+    /* and can be destroyed and made anew */
+    assert_status(destroy_srqn(p.dev, p.srq->srqn), BUSY);
+    assert_ok(qrdma_destroy_qp(p.b));
+    assert_ok(qrdma_destroy_qp(idle));
+    assert_ok(qrdma_destroy_srq(p.srq));
+    for (int i = 0; i < TEST_MAX_SRQ; i++) {
+        qrdma_create_srq(p.pd, 8, 1);
+    }
+}
+
+static void test_broken_ring_stops_the_device(void)
+{
+    Pair p = pair_new(RDMA_QPT_RC, 8);
+
+    qrdma_ring_set_avail_idx(p.srq->wq.ring, QRDMA_RING_SIZE + 1);
+    qrdma_ring_kick(p.srq->wq.ring);
+    qrdma_wait_until(p.dev, qrdma_device_status(p.dev) &
+                            VIRTIO_CONFIG_S_NEEDS_RESET);
+    p = pair_new(RDMA_QPT_RC, 8);
+    post_recv(&p, 1);
+    transfer(&p, 1);
+}
+
+/* A QP in ERR takes no WQE; what it left is for the others. */
+static void test_wqes_outlive_the_qp(void)
+{
+    Pair p = pair_new(RDMA_QPT_RC, 8);
+    RdmaQpInitAttr init = init_with(p.srq, RDMA_QPT_RC);
+
+    for (int i = 0; i < 4; i++) {
+        post_recv(&p, i);
+    }
+    transfer(&p, 0);
+    assert_ok(qrdma_modify_qp_state(p.b, RDMA_QPS_ERR));
+    qrdma_expect_none(p.cq_b);
+    assert_ok(qrdma_destroy_qp(p.b));
+    assert_ok(qrdma_modify_qp_state(p.a, RDMA_QPS_RESET));
+    p.b = qrdma_create_qp_attr(p.pd, p.cq_b, p.cq_b, &init);
+    qrdma_connect(p.a, p.b, NULL);
+    for (int i = 1; i < 4; i++) {
+        transfer(&p, i);
+    }
+}
+
+static void test_device_reset_drops_them(void)
+{
+    Pair p = pair_new(RDMA_QPT_RC, 8);
+    RdmaSrqAttr got;
+    QRdmaSrq old;
+
+    post_recv(&p, 1);
+    old = *p.srq;
+    p.dev = start();
+    assert_status(qrdma_query_srq(&old, &got), NOENT);
+    p = pair_new(RDMA_QPT_RC, 8);
+    post_recv(&p, 9);
+    transfer(&p, 9);
+}
+
+void add_srq_tests(void)
+{
+    qtest_add_func("virtio-rdma/srq/commands-need-the-feature",
+                   test_commands_need_the_feature);
+    qtest_add_func("virtio-rdma/srq/qp-flag-needs-the-feature",
+                   test_qp_flag_needs_the_feature);
+    qtest_add_func("virtio-rdma/srq/table-fills-and-empties",
+                   test_table_fills_and_empties);
+    qtest_add_func("virtio-rdma/srq/counts", test_counts);
+    qtest_add_func("virtio-rdma/srq/unknown-pd", test_unknown_pd);
+    qtest_add_func("virtio-rdma/srq/numbers-without-object",
+                   test_numbers_without_object);
+    qtest_add_func("virtio-rdma/srq/query-and-modify",
+                   test_query_and_modify);
+    qtest_add_func("virtio-rdma/srq/destroy-in-every-wrong-order-is-busy",
+                   test_destroy_in_every_wrong_order_is_busy);
+    qtest_add_func("virtio-rdma/srq/flags-of-create-qp",
+                   test_flags_of_create_qp);
+    qtest_add_func("virtio-rdma/srq/rq-of-a-qp-with-srq-need-not-be-set-up",
+                   test_rq_of_a_qp_with_srq_need_not_be_set_up);
+    qtest_add_func("virtio-rdma/srq/rc-traffic", test_rc_traffic);
+    qtest_add_func("virtio-rdma/srq/uc-traffic", test_uc_traffic);
+    qtest_add_func("virtio-rdma/srq/ud-traffic", test_ud_traffic);
+    qtest_add_func("virtio-rdma/srq/buffers-come-back-when-copied",
+                   test_buffers_come_back_when_copied);
+    qtest_add_func("virtio-rdma/srq/wqe-is-read-once",
+                   test_wqe_is_read_once);
+    qtest_add_func("virtio-rdma/srq/wqes-from-before-the-srq-are-taken",
+                   test_wqes_from_before_the_srq_are_taken);
+    qtest_add_func("virtio-rdma/srq/destroy-returns-what-is-left",
+                   test_destroy_returns_what_is_left);
+    qtest_add_func("virtio-rdma/srq/number-needs-a-ring-that-was-reset",
+                   test_number_needs_a_ring_that_was_reset);
+    qtest_add_func("virtio-rdma/srq/bad-wqes", test_bad_wqes);
+    qtest_add_func("virtio-rdma/srq/keys-are-of-the-pd-of-the-srq",
+                   test_keys_are_of_the_pd_of_the_srq);
+    qtest_add_func("virtio-rdma/srq/ring-reset-under-a-live-srq",
+                   test_ring_reset_under_a_live_srq);
+    qtest_add_func("virtio-rdma/srq/broken-ring-stops-the-device",
+                   test_broken_ring_stops_the_device);
+    qtest_add_func("virtio-rdma/srq/wqes-outlive-the-qp",
+                   test_wqes_outlive_the_qp);
+    qtest_add_func("virtio-rdma/srq/device-reset-drops-them",
+                   test_device_reset_drops_them);
+}
