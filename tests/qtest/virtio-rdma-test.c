@@ -14,6 +14,7 @@ int main(int argc, char **argv)
     add_config_tests();
     add_ctrl_tests();
     add_object_tests();
+    add_mcast_tests();
     add_mr_tests();
     add_qp_tests();
     add_gid_tests();
