@@ -12,7 +12,8 @@ static QRdma *device_get(void)
 {
     if (!device) {
         host = qrdma_host_start(
-            "-netdev hubport,id=n0,hubid=0 "
+            /* frames that go out have a place to go to */
+            "-netdev hubport,id=n0,hubid=0 -netdev hubport,id=n1,hubid=0 "
             "-device virtio-rdma-pci,id=rdma0,netdev=n0,addr=%d,"
             "max-qp=%d,max-cq=%d,max-mr=%d,max-pd=%d,gid-table-len=%d,"
             "max-mw=%d,max-srq=%d,max-mcast-grp=%d,max-mcast-qp-attach=%d,"
