@@ -31,6 +31,11 @@ static bool have_rereg(const VirtIORdma *s)
     return s->bc->modify_mr;
 }
 
+static bool have_reg_pages(const VirtIORdma *s)
+{
+    return s->limits.max_reg_pages;
+}
+
 static bool have_counters(const VirtIORdma *s)
 {
     return s->bc->query_counters;
@@ -53,6 +58,8 @@ static bool (*const possible[VIRTIO_RDMA_F_MAX + 1])(const VirtIORdma *s) = {
     [VIRTIO_RDMA_F_CQE_EX] = always,
     [VIRTIO_RDMA_F_GID_VLAN] = always,
     [VIRTIO_RDMA_F_COUNTERS] = have_counters,
+    [VIRTIO_RDMA_F_MR_TABLES] = always,
+    [VIRTIO_RDMA_F_REG_PAGES] = have_reg_pages,
     [VIRTIO_RDMA_F_REREG_MR] = have_rereg,
 };
 

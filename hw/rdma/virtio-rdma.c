@@ -550,9 +550,10 @@ static bool attach_backend(VirtIORdma *s, Error **errp)
         .max_srq_wr = conf->queue_size,
         .max_srq_sge = conf->max_sge,
         .max_mw = virtio_rdma_offers(s, VIRTIO_RDMA_F_MW) ? conf->max_mw : 0,
+        .max_reg_pages = virtio_rdma_offers(s, VIRTIO_RDMA_F_REG_PAGES)
+                         ? VIRTIO_RDMA_MAX_PAGE_LIST : 0,
         .max_mcast_grp = conf->max_mcast_grp,
         .max_mcast_qp_attach = conf->max_mcast_qp_attach,
-        .max_reg_pages = VIRTIO_RDMA_MAX_PAGE_LIST,
         .atomic_cap = VIRTIO_RDMA_ATOMIC_GLOB,
         .device_cap_flags = VIRTIO_RDMA_CAP_BAD_PKEY_CNTR |
                             VIRTIO_RDMA_CAP_BAD_QKEY_CNTR |
