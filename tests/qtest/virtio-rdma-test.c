@@ -16,6 +16,7 @@ int main(int argc, char **argv)
     add_object_tests();
     add_mcast_tests();
     add_mr_tests();
+    add_mr_table_tests();
     add_qp_tests();
     add_gid_tests();
     add_ring_tests();
