@@ -37,6 +37,7 @@ static void virtio_rdma_pci_realize(VirtIOPCIProxy *vpci_dev, Error **errp)
         vpci_dev->nvectors = MIN(dev->vdev.conf.max_cq,
                                  MAX_DEFAULT_CQ_VECTORS)
                              + 1 /* control queue */
+                             + 1 /* events */
                              + 1 /* configuration changes */;
     }
 

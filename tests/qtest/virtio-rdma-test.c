@@ -23,6 +23,8 @@ int main(int argc, char **argv)
     add_srq_tests();
     add_wqe_tests();
     add_notify_tests();
+    add_cq_tests();
+    add_event_tests();
     add_lifecycle_tests();
     add_realize_tests();
     add_flavour_tests();

@@ -129,6 +129,32 @@ uint8_t qrdma_add_gid(QRdma *d, uint16_t index, const uint8_t *gid)
     return qrdma_add_gid_full(d, index, gid, VIRTIO_RDMA_GID_TYPE_ROCE_V2, 1);
 }
 
+uint8_t qrdma_add_gid_vlan(QRdma *d, uint16_t index, const uint8_t *gid,
+                           uint16_t vlan)
+{
+    struct virtio_rdma_add_gid_req req = {
+        .gid_type = cpu_to_le32(VIRTIO_RDMA_GID_TYPE_ROCE_V2),
+        .index = cpu_to_le16(index),
+        .port_num = cpu_to_le32(1),
+        .vlan = cpu_to_le16(vlan),
+    };
+
+    memcpy(req.gid, gid, sizeof(req.gid));
+    return qrdma_cmd(d, VIRTIO_RDMA_CMD_ADD_GID, &req, sizeof(req), NULL, 0);
+}
+
+uint8_t qrdma_query_counters(QRdma *d, uint8_t port, uint64_t *values)
+{
+    uint8_t status = qrdma_cmd(d, VIRTIO_RDMA_CMD_QUERY_COUNTERS,
+                               &port, sizeof(port), values,
+                               VIRTIO_RDMA_NUM_COUNTERS * sizeof(*values));
+
+    for (int i = 0; i < VIRTIO_RDMA_NUM_COUNTERS; i++) {
+        values[i] = le64_to_cpu(values[i]);
+    }
+    return status;
+}
+
 uint8_t qrdma_del_gid(QRdma *d, uint16_t index, uint32_t port)
 {
     struct virtio_rdma_del_gid_req req = {
@@ -193,7 +219,6 @@ uint8_t qrdma_try_create_cq(QRdma *d, uint32_t cqe, uint32_t *cqn)
 
 QRdmaCq *qrdma_create_cq(QRdma *d, uint32_t cqe)
 {
-    const uint32_t size = sizeof(struct virtio_rdma_cqe);
     QRdmaCq *cq = qrdma_own(d, sizeof(*cq));
 
     cq->dev = d;
@@ -202,10 +227,10 @@ QRdmaCq *qrdma_create_cq(QRdma *d, uint32_t cqe)
                     VIRTIO_RDMA_S_OK);
     g_assert_cmpuint(cq->cqn, <, d->max_cq);
     cq->ring = qrdma_ring(d, VIRTIO_RDMA_CQ_VQ(cq->cqn));
-    cq->buf = qrdma_alloc(d, (uint64_t)cq->ring->pci.vq.size * size);
-    for (uint32_t i = 0; i < cqe; i++) {
+    cq->buf = qrdma_alloc(d, (uint64_t)cq->ring->pci.vq.size * d->cqe_size);
+    for (uint32_t i = 0; i < MIN(cqe, cq->ring->pci.vq.size); i++) {
         QRdmaDesc desc = {
-            cq->buf + cq->ring->free_head * size, size, true,
+            cq->buf + cq->ring->free_head * d->cqe_size, d->cqe_size, true,
         };
 
         qrdma_ring_add(cq->ring, &desc, 1);
@@ -234,6 +259,18 @@ uint8_t qrdma_req_notify_cq(QRdmaCq *cq, uint32_t flags)
 
     return qrdma_cmd(cq->dev, VIRTIO_RDMA_CMD_REQ_NOTIFY_CQ,
                      &req, sizeof(req), NULL, 0);
+}
+
+uint8_t qrdma_resize_cq(QRdmaCq *cq, uint32_t cqe, uint32_t used)
+{
+    struct virtio_rdma_resize_cq_req req = {
+        .cqn = cpu_to_le32(cq->cqn),
+        .cqe = cpu_to_le32(cqe),
+        .used = cpu_to_le32(used),
+    };
+
+    return qrdma_cmd(cq->dev, VIRTIO_RDMA_CMD_RESIZE_CQ, &req, sizeof(req),
+                     NULL, 0);
 }
 
 uint8_t qrdma_try_create_qp(QRdma *d, const RdmaQpInitAttr *init,
@@ -306,8 +343,8 @@ QRdmaQp *qrdma_create_qp(QRdmaPd *pd, QRdmaCq *send_cq, QRdmaCq *recv_cq,
     RdmaQpInitAttr init = {
         .qp_type = type,
         .cap = {
-            .max_send_wr = 32,
-            .max_recv_wr = 32,
+            .max_send_wr = MIN(32, pd->dev->ring_size),
+            .max_recv_wr = MIN(32, pd->dev->ring_size),
             .max_send_sge = 4,
             .max_recv_sge = 4,
             .max_inline_data = 128,

@@ -28,22 +28,35 @@ QRdmaRing *qrdma_ring(QRdma *d, uint32_t index)
     return &d->rings[index];
 }
 
-/* Each queue has a vector of its own as far as they go. */
+/*
+ * Each queue has a vector of its own as far as they go; the last one is for
+ * events.
+ */
+static int vector_of(QRdmaRing *r, int vectors)
+{
+    QRdma *d = r->dev;
+    int n = r->pci.vq.index;
+
+    if (n == VIRTIO_RDMA_EVENT_VQ(d->max_cq, d->max_qp)) {
+        return vectors - 1;
+    }
+    /* vector 0 is for configuration changes */
+    return n + 1 < vectors - 1 ? n + 1 : -1;
+}
+
 static void qrdma_ring_setup_irq(QRdmaRing *r)
 {
     QRdma *d = r->dev;
-    uint16_t vectors;
+    int vector;
 
     r->pci.msix_entry = -1;
     if (!d->pci->pdev->msix_enabled || d->dma_offset) {
         return;
     }
-    vectors = qpci_msix_table_size(d->pci->pdev);
+    vector = vector_of(r, qpci_msix_table_size(d->pci->pdev));
     r->pci.msix_data = 0x5244 << 16 | r->pci.vq.index;
-    /* vector 0 is for configuration changes */
-    if (r->pci.vq.index + 1 < vectors) {
-        qvirtqueue_pci_msix_setup(d->pci, &r->pci, &d->host->alloc,
-                                  r->pci.vq.index + 1);
+    if (vector > 0) {
+        qvirtqueue_pci_msix_setup(d->pci, &r->pci, &d->host->alloc, vector);
         g_array_append_val(d->mem, r->pci.msix_addr);
         qtest_writel(d->host->qts, r->pci.msix_addr, 0);
     }
@@ -257,6 +270,41 @@ uint16_t qrdma_ring_add(QRdmaRing *r, const QRdmaDesc *desc, unsigned n)
 void qrdma_ring_kick(QRdmaRing *r)
 {
     r->dev->pci->vdev.bus->virtqueue_kick(&r->dev->pci->vdev, &r->pci.vq);
+}
+
+static bool passes(uint16_t event, uint16_t now, uint16_t old)
+{
+    return (uint16_t)(now - event - 1) < (uint16_t)(now - old);
+}
+
+bool qrdma_ring_wants_kick(QRdmaRing *r, uint16_t old)
+{
+    QTestState *qts = r->dev->host->qts;
+    uint64_t used = r->pci.vq.used;
+    uint16_t size = r->pci.vq.size;
+    uint16_t event, flags;
+    bool lap;
+
+    if (!r->packed) {
+        if (r->dev->features & QRDMA_F(VIRTIO_RING_F_EVENT_IDX)) {
+            return passes(qtest_readw(qts, used + 4 + 8 * size),
+                          r->avail_idx, old);
+        }
+        return !(qtest_readw(qts, used) & VRING_USED_F_NO_NOTIFY);
+    }
+    event = qtest_readw(qts, used);
+    flags = qtest_readw(qts, used + 2);
+    if (flags != VRING_PACKED_EVENT_FLAG_DESC) {
+        return flags == VRING_PACKED_EVENT_FLAG_ENABLE;
+    }
+    /* a position and its lap; all of these buffers have one descriptor */
+    lap = !(event >> VRING_PACKED_EVENT_F_WRAP_CTR);
+    event &= (1 << VRING_PACKED_EVENT_F_WRAP_CTR) - 1;
+    if (lap != r->avail_lap) {
+        event -= size;
+    }
+    return passes(event, r->free_head,
+                  r->free_head - (uint16_t)(r->avail_idx - old));
 }
 
 uint16_t qrdma_ring_used_idx(QRdmaRing *r)

@@ -318,17 +318,53 @@ void qrdma_post_recv(QRdmaQp *qp, const RdmaRecvWr *wr)
     qrdma_post_raw(qp, &qp->rq, wqe, len, 0, true);
 }
 
+void qrdma_refill_cq(QRdmaCq *cq, unsigned n)
+{
+    uint32_t size = cq->dev->cqe_size;
+    uint16_t old = cq->ring->avail_idx;
+
+    for (unsigned i = 0; i < n; i++) {
+        QRdmaDesc desc = {
+            cq->buf + cq->ring->free_head * size, size, true,
+        };
+
+        qrdma_ring_add(cq->ring, &desc, 1);
+    }
+    if (qrdma_ring_wants_kick(cq->ring, old)) {
+        qrdma_ring_kick(cq->ring);
+    }
+}
+
+static void decode_cqe_ex(const struct virtio_rdma_cqe_ex *cqe, RdmaWc *wc)
+{
+    static const uint8_t zero[RDMA_MAC_LEN];
+
+    memcpy(wc->smac, cqe->smac, RDMA_MAC_LEN);
+    wc->vlan = le16_to_cpu(cqe->vlan);
+    wc->hdr_type = cqe->hdr_type;
+    /* what is not said is zero */
+    if (!(wc->wc_flags & RDMA_WC_WITH_SMAC)) {
+        g_assert_cmpmem(wc->smac, RDMA_MAC_LEN, zero, RDMA_MAC_LEN);
+    }
+    g_assert_true((wc->wc_flags & RDMA_WC_WITH_VLAN) || !wc->vlan);
+    g_assert_true((wc->wc_flags & RDMA_WC_WITH_HDR_TYPE) || !wc->hdr_type);
+    g_assert_cmpuint(cqe->reserved, ==, 0);
+}
+
 bool qrdma_poll_cq(QRdmaCq *cq, RdmaWc *wc)
 {
+    struct virtio_rdma_cqe_ex cqe_ex = {};
     struct virtio_rdma_cqe cqe;
+    uint32_t size = cq->dev->cqe_size;
     uint16_t head;
     uint32_t len;
 
     if (!qrdma_ring_get(cq->ring, &head, &len)) {
         return false;
     }
-    g_assert_cmpuint(len, ==, sizeof(cqe));
-    qrdma_read(cq->dev, cq->buf + head * sizeof(cqe), &cqe, sizeof(cqe));
+    g_assert_cmpuint(len, ==, size);
+    qrdma_read(cq->dev, cq->buf + head * size, &cqe_ex, size);
+    cqe = cqe_ex.cqe;
     *wc = (RdmaWc) {
         .wr_id = le64_to_cpu(cqe.wr_id),
         .status = cqe.status,
@@ -347,12 +383,9 @@ bool qrdma_poll_cq(QRdmaCq *cq, RdmaWc *wc)
     } else {
         memcpy(wc->ex.imm_data, cqe.ex.imm_data, sizeof(cqe.ex.imm_data));
     }
+    decode_cqe_ex(&cqe_ex, wc);
     if (!cq->no_refill) {
-        QRdmaDesc desc = {
-            cq->buf + cq->ring->free_head * sizeof(cqe), sizeof(cqe), true,
-        };
-
-        qrdma_ring_add(cq->ring, &desc, 1);
+        qrdma_refill_cq(cq, 1);
     }
     return true;
 }

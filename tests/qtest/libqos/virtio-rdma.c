@@ -92,6 +92,7 @@ static void qrdma_release(QRdma *d)
     }
     g_clear_pointer(&d->rings, g_free);
     d->n_rings = 0;
+    d->event_buf = 0;
     for (guint i = 0; i < d->mem->len; i++) {
         guest_free(&d->host->alloc, g_array_index(d->mem, uint64_t, i));
     }
@@ -169,6 +170,21 @@ void qrdma_get_config(QRdma *d, struct virtio_rdma_config *config)
     }
 }
 
+static bool ring_exists(QRdma *d, uint32_t i)
+{
+    uint32_t events = VIRTIO_RDMA_EVENT_VQ(d->max_cq, d->max_qp);
+
+    if (i == events) {
+        return d->features & QRDMA_F(VIRTIO_RDMA_F_EVENTS);
+    }
+    if (i > events) {
+        return d->features & QRDMA_F(VIRTIO_RDMA_F_SRQ);
+    }
+    /* QP 0 does not exist */
+    return i != VIRTIO_RDMA_SQ_VQ(d->max_cq, 0) &&
+           i != VIRTIO_RDMA_RQ_VQ(d->max_cq, 0);
+}
+
 void qrdma_prepare(QRdma *d, uint64_t features, uint16_t ring_size)
 {
     QVirtioDevice *vdev = &d->pci->vdev;
@@ -199,6 +215,9 @@ void qrdma_prepare(QRdma *d, uint64_t features, uint16_t ring_size)
         d->max_srq = qrdma_config_read(d, offsetof(struct virtio_rdma_config,
                                                    max_srq), 4);
     }
+    d->cqe_size = d->features & QRDMA_F(VIRTIO_RDMA_F_CQE_EX)
+                  ? sizeof(struct virtio_rdma_cqe_ex)
+                  : sizeof(struct virtio_rdma_cqe);
     d->n_rings = VIRTIO_RDMA_SRQ_VQ(d->max_cq, d->max_qp, d->max_srq);
     d->rings = g_new0(QRdmaRing, d->n_rings);
     for (uint32_t i = 0; i < d->n_rings; i++) {
@@ -209,13 +228,9 @@ void qrdma_prepare(QRdma *d, uint64_t features, uint16_t ring_size)
     d->ctrl_rsp = qrdma_alloc(d, 4096);
     qrdma_ring_setup(qrdma_ring(d, VIRTIO_RDMA_CTRL_VQ), 1024);
     for (uint32_t i = 1; i < d->n_rings; i++) {
-        /* QP 0 does not exist */
-        if (i == VIRTIO_RDMA_SQ_VQ(d->max_cq, 0) ||
-            i == VIRTIO_RDMA_RQ_VQ(d->max_cq, 0) ||
-            i == VIRTIO_RDMA_EVENT_VQ(d->max_cq, d->max_qp)) {
-            continue;
+        if (ring_exists(d, i)) {
+            qrdma_ring_setup(qrdma_ring(d, i), d->ring_size);
         }
-        qrdma_ring_setup(qrdma_ring(d, i), d->ring_size);
     }
 }
 

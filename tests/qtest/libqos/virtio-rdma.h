@@ -80,12 +80,14 @@ struct QRdma {
     uint32_t max_cq;
     uint32_t max_qp;
     uint32_t max_srq;               /* 0 without F_SRQ */
+    uint32_t cqe_size;              /* bytes, by the features */
     uint32_t n_rings;
     QRdmaRing *rings;
     uint8_t mac[RDMA_MAC_LEN];
     uint8_t gid[2][RDMA_GID_LEN];   /* of qrdma_setup_gids() */
     uint64_t ctrl_req;
     uint64_t ctrl_rsp;
+    uint64_t event_buf;             /* an event per descriptor */
     GArray *mem;                    /* guest addresses to free */
     GPtrArray *objects;             /* host memory to free */
 };
@@ -112,7 +114,7 @@ typedef struct QRdmaCq {
     QRdmaRing *ring;
     uint32_t cqn;
     uint32_t cqe;
-    uint64_t buf;                   /* cqe buffers of sizeof(cqe) bytes */
+    uint64_t buf;                   /* a CQE buffer per descriptor */
     bool no_refill;                 /* polled buffers stay away */
 } QRdmaCq;
 
@@ -252,6 +254,11 @@ void qrdma_ring_set_desc(QRdmaRing *r, uint16_t i, uint64_t addr,
                          uint32_t len, uint16_t flags, uint16_t next);
 void qrdma_ring_set_avail(QRdmaRing *r, uint16_t slot, uint16_t head);
 void qrdma_ring_set_avail_idx(QRdmaRing *r, uint16_t idx);
+/*
+ * Does the device want to be notified of what was made available since the
+ * ring had come to @old (avail_idx)?
+ */
+bool qrdma_ring_wants_kick(QRdmaRing *r, uint16_t old);
 /* Was an interrupt sent for the ring since the last call? */
 bool qrdma_ring_irq(QRdmaRing *r);
 
@@ -269,6 +276,8 @@ uint8_t qrdma_query_port(QRdma *d, uint8_t port,
 uint8_t qrdma_query_pkey(QRdma *d, uint32_t port, uint16_t index,
                          uint16_t *pkey);
 uint8_t qrdma_add_gid(QRdma *d, uint16_t index, const uint8_t *gid);
+uint8_t qrdma_add_gid_vlan(QRdma *d, uint16_t index, const uint8_t *gid,
+                           uint16_t vlan);
 uint8_t qrdma_add_gid_full(QRdma *d, uint16_t index, const uint8_t *gid,
                            uint32_t type, uint32_t port);
 uint8_t qrdma_del_gid(QRdma *d, uint16_t index, uint32_t port);
@@ -280,11 +289,13 @@ QRdmaPd *qrdma_alloc_pd(QRdma *d);
 uint8_t qrdma_dealloc_pd(QRdmaPd *pd);
 
 uint8_t qrdma_try_create_cq(QRdma *d, uint32_t cqe, uint32_t *cqn);
-/* Creates the CQ and fills its ring with @cqe buffers. */
+/* Creates the CQ and fills its ring with @cqe buffers, or as it is big. */
 QRdmaCq *qrdma_create_cq(QRdma *d, uint32_t cqe);
 /* On success resets the ring, where it can be, and sets it up again. */
 uint8_t qrdma_destroy_cq(QRdmaCq *cq);
 uint8_t qrdma_req_notify_cq(QRdmaCq *cq, uint32_t flags);
+uint8_t qrdma_resize_cq(QRdmaCq *cq, uint32_t cqe, uint32_t used);
+uint8_t qrdma_query_counters(QRdma *d, uint8_t port, uint64_t *values);
 
 /* Guest pages in reverse order and a table of them. */
 void qrdma_alloc_pages(QRdma *d, uint32_t npages, uint64_t **pages,
@@ -308,7 +319,7 @@ uint8_t qrdma_try_create_qp(QRdma *d, const RdmaQpInitAttr *init,
                             uint32_t *qpn);
 QRdmaQp *qrdma_create_qp_attr(QRdmaPd *pd, QRdmaCq *send_cq,
                               QRdmaCq *recv_cq, const RdmaQpInitAttr *init);
-/* A QP of 32 WRs of up to 4 SGEs and 128 bytes inline in each queue. */
+/* A QP of 32 WRs (or as the rings are) of 4 SGEs and 128 bytes inline. */
 QRdmaQp *qrdma_create_qp(QRdmaPd *pd, QRdmaCq *send_cq, QRdmaCq *recv_cq,
                          RdmaQpType type);
 uint8_t qrdma_modify_qp(QRdmaQp *qp, uint32_t mask, const RdmaQpAttr *attr);
@@ -332,6 +343,15 @@ uint8_t qrdma_dealloc_mw(const QRdmaMw *mw);
 
 uint8_t qrdma_attach_mcast(QRdmaQp *qp, const uint8_t gid[RDMA_GID_LEN]);
 uint8_t qrdma_detach_mcast(QRdmaQp *qp, const uint8_t gid[RDMA_GID_LEN]);
+
+/* virtio-rdma-event.c: asynchronous events */
+/* Give the device @n buffers more. */
+void qrdma_add_event_buffers(QRdma *d, unsigned n);
+bool qrdma_poll_event(QRdma *d, RdmaEvent *event);
+/* Wait for the next event. */
+void qrdma_expect_event(QRdma *d, RdmaEventType type, uint32_t id);
+/* Assert that no event is there now. */
+void qrdma_expect_no_event(QRdma *d);
 
 /* virtio-rdma-verbs.c: connections and the data path */
 uint8_t qrdma_modify_init(QRdmaQp *qp, uint32_t access);
@@ -363,7 +383,7 @@ void qrdma_post_reg_pages(QRdmaQp *qp, const RdmaSendWr *wr, uint64_t list);
 /* Take back used WQE buffers; asserts order and length 0. */
 uint32_t qrdma_reap(QRdmaWq *wq);
 
-/* One completion, if there is one. */
+/* One completion, if there is one; its buffer goes back to the ring. */
 bool qrdma_poll_cq(QRdmaCq *cq, RdmaWc *wc);
 /* Wait for the next completion. */
 void qrdma_wait_cq(QRdmaCq *cq, RdmaWc *wc);
@@ -371,6 +391,8 @@ void qrdma_wait_cq(QRdmaCq *cq, RdmaWc *wc);
 void qrdma_expect(QRdmaCq *cq, uint64_t wr_id, RdmaWcStatus status);
 void qrdma_expect_wc(QRdmaCq *cq, uint64_t wr_id, RdmaWcOpcode opcode,
                      RdmaWc *wc);
+/* Give the ring @n buffers, with a kick if the device wants it. */
+void qrdma_refill_cq(QRdmaCq *cq, unsigned n);
 /* Assert that no completion is there now. */
 void qrdma_expect_none(QRdmaCq *cq);
 

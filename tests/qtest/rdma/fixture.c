@@ -34,6 +34,14 @@ QRdma *test_device(void)
     return d;
 }
 
+QRdma *test_device_with(uint64_t features)
+{
+    QRdma *d = device_get();
+
+    qrdma_start(d, QRDMA_FEATURES | features, 0);
+    return d;
+}
+
 QRdma *test_device_reset(void)
 {
     QRdma *d = device_get();
@@ -53,12 +61,18 @@ void test_device_quit(void)
 
 TestPair test_loopback_pair(RdmaQpType type, const QRdmaPath *path)
 {
-    TestPair t = { .dev = test_device() };
+    return test_pair_on(test_device(), type, 64, path);
+}
+
+TestPair test_pair_on(QRdma *d, RdmaQpType type, uint32_t cqe,
+                      const QRdmaPath *path)
+{
+    TestPair t = { .dev = d };
 
     qrdma_setup_gids(t.dev, 1);
     t.pd = qrdma_alloc_pd(t.dev);
-    t.cq_a = qrdma_create_cq(t.dev, 64);
-    t.cq_b = qrdma_create_cq(t.dev, 64);
+    t.cq_a = qrdma_create_cq(t.dev, cqe);
+    t.cq_b = qrdma_create_cq(t.dev, cqe);
     t.a = qrdma_create_qp(t.pd, t.cq_a, t.cq_a, type);
     t.b = qrdma_create_qp(t.pd, t.cq_b, t.cq_b, type);
     t.mr_a = qrdma_reg_mr(t.pd, TEST_IOVA_A, TEST_MR_SIZE, TEST_ACCESS_ALL);

@@ -29,6 +29,8 @@
  * the reset in between is part of what is tested.
  */
 QRdma *test_device(void);
+/* The same, with @features beside the usual ones. */
+QRdma *test_device_with(uint64_t features);
 /* The same, reset and ready for qrdma_prepare() or qrdma_start(). */
 QRdma *test_device_reset(void);
 void test_device_quit(void);
@@ -52,6 +54,9 @@ typedef struct TestPair {
 
 /* @path NULL: the usual one. */
 TestPair test_loopback_pair(RdmaQpType type, const QRdmaPath *path);
+/* The same on a device that was started, with CQs of @cqe. */
+TestPair test_pair_on(QRdma *d, RdmaQpType type, uint32_t cqe,
+                      const QRdmaPath *path);
 
 void add_config_tests(void);
 void add_ctrl_tests(void);
@@ -65,6 +70,8 @@ void add_ring_tests(void);
 void add_srq_tests(void);
 void add_wqe_tests(void);
 void add_notify_tests(void);
+void add_cq_tests(void);
+void add_event_tests(void);
 void add_lifecycle_tests(void);
 void add_realize_tests(void);
 void add_flavour_tests(void);

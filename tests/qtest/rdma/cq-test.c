@@ -1,0 +1,564 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * virtio-rdma: completion queues that are deeper than their virtqueue, that
+ * are armed by virtio alone, and whose completions tell more.
+ */
+#include "qemu/osdep.h"
+#include "qemu/bswap.h"
+#include "rdma-test.h"
+#include "standard-headers/linux/virtio_ring.h"
+
+#define DEEP QRDMA_F(VIRTIO_RDMA_F_CQ_DEEP)
+#define RING_ARM QRDMA_F(VIRTIO_RDMA_F_CQ_RING_ARM)
+#define EVENTS QRDMA_F(VIRTIO_RDMA_F_EVENTS)
+#define EVENT_IDX QRDMA_F(VIRTIO_RING_F_EVENT_IDX)
+#define PACKED QRDMA_F(VIRTIO_F_RING_PACKED)
+
+#define SLOT 5
+/* Entries of a CQ's virtqueue in most tests. */
+#define RING 8
+#define MAX_CQE 16384
+
+static bool irq(QRdmaCq *cq)
+{
+    qrdma_settle(cq->dev);
+    return qrdma_ring_irq(cq->ring);
+}
+
+/* A pair on the shared device, whose virtqueues have RING entries. */
+static TestPair small_pair(uint64_t features, uint32_t cqe)
+{
+    QRdma *d = test_device_reset();
+
+    qrdma_start(d, QRDMA_FEATURES | features, RING);
+    return test_pair_on(d, RDMA_QPT_RC, cqe, NULL);
+}
+
+/*
+ * QPs of small_pair() have short queues: WRs that complete at once need no
+ * receiver, and go in twos.
+ */
+static void post_writes(QRdmaQp *qp, uint64_t first, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        qrdma_post_send(qp, &(RdmaSendWr) {
+            .wr_id = first + i,
+            .opcode = RDMA_WR_RDMA_WRITE,
+            .send_flags = RDMA_SEND_SIGNALED,
+        });
+        qrdma_wait_until(qp->dev, (qrdma_reap(&qp->sq),
+                                   qp->sq.retired == qp->sq.posted));
+    }
+}
+
+static void expect_writes(QRdmaCq *cq, uint64_t first, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        qrdma_expect(cq, first + i, RDMA_WC_SUCCESS);
+    }
+}
+
+static RdmaQpState state_of(QRdmaQp *qp)
+{
+    RdmaQpAttr attr;
+
+    assert_ok(qrdma_query_qp(qp, &attr));
+    return attr.qp_state;
+}
+
+/* Deep CQs */
+
+static void test_depth_is_checked(void)
+{
+    QRdma *d = test_device_reset();
+    uint32_t cqn;
+
+    g_assert_cmpuint(qrdma_config_read(d, offsetof(struct virtio_rdma_config,
+                                                   max_cqe_deep), 4),
+                     ==, MAX_CQE);
+    qrdma_start(d, QRDMA_FEATURES | DEEP, RING);
+    assert_status(qrdma_try_create_cq(d, 0, &cqn), INVAL);
+    assert_status(qrdma_try_create_cq(d, MAX_CQE + 1, &cqn), INVAL);
+    assert_status(qrdma_try_create_cq(d, UINT32_MAX, &cqn), INVAL);
+    assert_ok(qrdma_try_create_cq(d, RING + 1, &cqn));
+    assert_ok(qrdma_try_create_cq(d, MAX_CQE, &cqn));
+    /* without the feature the ring is the limit */
+    qrdma_start(d, 0, RING);
+    assert_status(qrdma_try_create_cq(d, RING + 1, &cqn), INVAL);
+    assert_ok(qrdma_try_create_cq(d, RING, &cqn));
+}
+
+static void test_depth_is_a_property(void)
+{
+    QRdmaHost *host = qrdma_host_start(
+        "-netdev hubport,id=n0,hubid=0 "
+        "-device virtio-rdma-pci,netdev=n0,addr=%d,max-qp=4,max-cq=4,"
+        "max-cqe=100", SLOT);
+    QRdma *d = qrdma_open(host, QPCI_DEVFN(SLOT, 0));
+    uint32_t cqn;
+
+    qrdma_start(d, QRDMA_FEATURES | DEEP, 1024);
+    assert_status(qrdma_try_create_cq(d, 101, &cqn), INVAL);
+    assert_ok(qrdma_try_create_cq(d, 100, &cqn));
+    qrdma_close(d);
+    qrdma_host_stop(host);
+}
+
+static void test_completions_are_kept_in_order(void)
+{
+    TestPair t = small_pair(DEEP, 100);
+
+    t.cq_a->no_refill = true;
+    post_writes(t.a, 0, RING + 50);
+    g_assert_cmpint(state_of(t.a), ==, RDMA_QPS_RTS);
+    expect_writes(t.cq_a, 0, RING);
+    qrdma_expect_none(t.cq_a);
+    for (int i = 0; i < 5; i++) {
+        qrdma_refill_cq(t.cq_a, 2);
+        expect_writes(t.cq_a, RING + 2 * i, 2);
+        qrdma_expect_none(t.cq_a);
+    }
+    /* those that come now are behind what is kept */
+    post_writes(t.a, RING + 50, 10);
+    t.cq_a->no_refill = false;
+    qrdma_refill_cq(t.cq_a, RING);
+    expect_writes(t.cq_a, RING + 10, 50);
+    post_writes(t.a, 1000, 3);
+    expect_writes(t.cq_a, 1000, 3);
+    qrdma_expect_none(t.cq_a);
+}
+
+static void test_overrun_is_one_more_than_the_depth(void)
+{
+    TestPair t = small_pair(DEEP | EVENTS, 20);
+    RdmaWc wc;
+
+    qrdma_add_event_buffers(t.dev, 4);
+    t.cq_a->no_refill = true;
+    post_writes(t.a, 0, RING + 20);
+    g_assert_cmpint(state_of(t.a), ==, RDMA_QPS_RTS);
+    qrdma_expect_no_event(t.dev);
+    post_writes(t.a, 28, 1);
+    qrdma_expect_event(t.dev, RDMA_EVENT_CQ_ERR, t.cq_a->cqn);
+    qrdma_expect_event(t.dev, RDMA_EVENT_QP_FATAL, t.a->qpn);
+    g_assert_cmpint(state_of(t.a), ==, RDMA_QPS_ERR);
+    g_assert_cmpint(state_of(t.b), ==, RDMA_QPS_RTS);
+    /* the CQ is dead: what was kept does not come any more */
+    expect_writes(t.cq_a, 0, RING);
+    qrdma_refill_cq(t.cq_a, RING);
+    qrdma_ring_kick(t.cq_a->ring);
+    qrdma_settle(t.dev);
+    g_assert_false(qrdma_poll_cq(t.cq_a, &wc));
+}
+
+static void test_depth_below_the_ring(void)
+{
+    TestPair t = small_pair(DEEP, 3);
+
+    /* the ring takes what it can, and three more are kept */
+    qrdma_refill_cq(t.cq_a, RING - 3);
+    t.cq_a->no_refill = true;
+    post_writes(t.a, 0, RING + 3);
+    g_assert_cmpint(state_of(t.a), ==, RDMA_QPS_RTS);
+    expect_writes(t.cq_a, 0, RING);
+    qrdma_refill_cq(t.cq_a, 3);
+    expect_writes(t.cq_a, RING, 3);
+}
+
+/*
+ * The driver need not notify unless something waits for its buffers, and
+ * then it gets them (qrdma_refill_cq() notifies only if it is told to). By
+ * the event index it may be asked to once more than that.
+ */
+static void check_notifications(QRdma *d, uint64_t features)
+{
+    TestPair t;
+    uint16_t old;
+
+    qrdma_start(d, QRDMA_FEATURES | DEEP | features, RING);
+    t = test_pair_on(d, RDMA_QPT_RC, 100, NULL);
+    t.cq_a->no_refill = true;
+    for (int lap = 0; lap < 5; lap++) {
+        post_writes(t.a, 0, 5);
+        expect_writes(t.cq_a, 0, 5);
+        old = t.cq_a->ring->avail_idx;
+        qrdma_refill_cq(t.cq_a, 5);
+        if (lap) {
+            g_assert_false(qrdma_ring_wants_kick(t.cq_a->ring, old));
+        }
+        /* fill it, and three more */
+        post_writes(t.a, 0, RING + 3);
+        expect_writes(t.cq_a, 0, RING);
+        for (int i = 0; i < 3; i++) {
+            qrdma_refill_cq(t.cq_a, 1);
+            expect_writes(t.cq_a, RING + i, 1);
+            qrdma_expect_none(t.cq_a);
+        }
+        qrdma_refill_cq(t.cq_a, 1);
+        old = t.cq_a->ring->avail_idx;
+        qrdma_refill_cq(t.cq_a, RING - 1);
+        g_assert_false(qrdma_ring_wants_kick(t.cq_a->ring, old));
+    }
+}
+
+static void test_notifications(void)
+{
+    static const uint64_t features[] = {
+        0, EVENT_IDX, PACKED, PACKED | EVENT_IDX,
+    };
+    QRdmaHost *host = qrdma_host_start(
+        "-netdev hubport,id=n0,hubid=0 "
+        "-device virtio-rdma-pci,netdev=n0,addr=%d,max-qp=4,max-cq=4,"
+        "packed=on", SLOT);
+    QRdma *d = qrdma_open(host, QPCI_DEVFN(SLOT, 0));
+
+    for (int i = 0; i < ARRAY_SIZE(features); i++) {
+        check_notifications(d, features[i]);
+    }
+    qrdma_close(d);
+    qrdma_host_stop(host);
+}
+
+static void test_kept_completions_interrupt(void)
+{
+    TestPair t = small_pair(DEEP, 100);
+
+    t.cq_a->no_refill = true;
+    post_writes(t.a, 0, RING + 4);
+    assert_ok(qrdma_req_notify_cq(t.cq_a, VIRTIO_RDMA_NOTIFY_SOLICITED));
+    g_assert_false(irq(t.cq_a));
+    expect_writes(t.cq_a, 0, RING);
+    qrdma_refill_cq(t.cq_a, 1);
+    expect_writes(t.cq_a, RING, 1);
+    /* not a solicited one */
+    g_assert_false(irq(t.cq_a));
+    assert_ok(qrdma_req_notify_cq(t.cq_a,
+                                  VIRTIO_RDMA_NOTIFY_NEXT_COMPLETION));
+    qrdma_refill_cq(t.cq_a, 1);
+    expect_writes(t.cq_a, RING + 1, 1);
+    g_assert_true(irq(t.cq_a));
+    qrdma_refill_cq(t.cq_a, 1);
+    expect_writes(t.cq_a, RING + 2, 1);
+    g_assert_false(irq(t.cq_a));
+}
+
+static void test_kept_errors_are_solicited(void)
+{
+    TestPair t = small_pair(DEEP, 100);
+
+    t.cq_b->no_refill = true;
+    post_writes(t.b, 0, RING);
+    qrdma_post_recv(t.b, &(RdmaRecvWr) { 77 });
+    assert_ok(qrdma_modify_qp_state(t.b, RDMA_QPS_ERR));
+    expect_writes(t.cq_b, 0, RING);
+    qrdma_expect_none(t.cq_b);
+    assert_ok(qrdma_req_notify_cq(t.cq_b, VIRTIO_RDMA_NOTIFY_SOLICITED));
+    g_assert_false(irq(t.cq_b));
+    qrdma_refill_cq(t.cq_b, 1);
+    qrdma_expect(t.cq_b, 77, RDMA_WC_WR_FLUSH_ERR);
+    g_assert_true(irq(t.cq_b));
+}
+
+static void test_destroyed_qp_takes_its_completions_along(void)
+{
+    TestPair t = small_pair(DEEP, 100);
+    QRdmaQp *c = qrdma_create_qp(t.pd, t.cq_a, t.cq_a, RDMA_QPT_RC);
+
+    qrdma_connect(c, c, NULL);
+    t.cq_a->no_refill = true;
+    post_writes(c, 0, RING);
+    for (int i = 0; i < 10; i++) {
+        post_writes(t.a, 100 + i, 1);
+        post_writes(c, 200 + i, 1);
+    }
+    assert_ok(qrdma_destroy_qp(c));
+    expect_writes(t.cq_a, 0, RING);
+    t.cq_a->no_refill = false;
+    qrdma_refill_cq(t.cq_a, RING);
+    expect_writes(t.cq_a, 100, 10);
+    qrdma_expect_none(t.cq_a);
+}
+
+static void test_short_buffer_for_kept_completions(void)
+{
+    TestPair t = small_pair(DEEP | EVENTS, 100);
+    QRdmaDesc desc = { qrdma_alloc(t.dev, 64), 37, true };
+
+    qrdma_add_event_buffers(t.dev, 4);
+    t.cq_a->no_refill = true;
+    post_writes(t.a, 0, RING + 4);
+    expect_writes(t.cq_a, 0, RING);
+    qrdma_ring_add(t.cq_a->ring, &desc, 1);
+    qrdma_ring_kick(t.cq_a->ring);
+    qrdma_expect_event(t.dev, RDMA_EVENT_CQ_ERR, t.cq_a->cqn);
+    qrdma_expect_event(t.dev, RDMA_EVENT_QP_FATAL, t.a->qpn);
+    qrdma_expect_no_event(t.dev);
+    g_assert_cmpint(state_of(t.a), ==, RDMA_QPS_ERR);
+    assert_ok(qrdma_destroy_qp(t.a));
+    assert_ok(qrdma_destroy_cq(t.cq_a));
+}
+
+static void test_malformed_ring_with_kept_completions(void)
+{
+    TestPair t = small_pair(DEEP, 100);
+    QRdmaRing *ring = t.cq_a->ring;
+
+    t.cq_a->no_refill = true;
+    post_writes(t.a, 0, RING + 4);
+    expect_writes(t.cq_a, 0, RING);
+    qrdma_ring_set_avail_idx(ring, ring->avail_idx + RING + 1);
+    qrdma_ring_kick(ring);
+    qrdma_wait_until(t.dev, qrdma_device_status(t.dev) &
+                            VIRTIO_CONFIG_S_NEEDS_RESET);
+    t = small_pair(DEEP, 100);
+    post_writes(t.a, 0, 2);
+    expect_writes(t.cq_a, 0, 2);
+}
+
+static void test_device_reset_drops_kept_completions(void)
+{
+    TestPair t = small_pair(DEEP, 1000);
+
+    t.cq_a->no_refill = true;
+    post_writes(t.a, 0, 200);
+    t = small_pair(DEEP, 1000);
+    qrdma_expect_none(t.cq_a);
+    post_writes(t.a, 0, 2);
+    expect_writes(t.cq_a, 0, 2);
+}
+
+/* The ring of a CQ that no QP uses can be replaced; what is kept follows. */
+static void test_ring_reset_with_kept_completions(void)
+{
+    TestPair t = small_pair(DEEP, 1000);
+    QRdmaQp *c = qrdma_create_qp(t.pd, t.cq_b, t.cq_a, RDMA_QPT_RC);
+
+    qrdma_connect(c, c, NULL);
+    qrdma_ring_reset(t.cq_b->ring);
+    qrdma_wait_until(t.dev, state_of(c) == RDMA_QPS_ERR);
+    qrdma_ring_setup(t.cq_b->ring, RING);
+    qrdma_refill_cq(t.cq_b, RING);
+    qrdma_post_send(c, &(RdmaSendWr) { .opcode = RDMA_WR_RDMA_WRITE });
+    /* it is in error for good */
+    qrdma_expect_none(t.cq_b);
+}
+
+static void test_resize(void)
+{
+    TestPair t = small_pair(DEEP, 20);
+    QRdmaCq none = { .dev = t.dev, .cqn = t.cq_a->cqn + 77 };
+
+    t.cq_a->no_refill = true;
+    post_writes(t.a, 0, RING + 10);
+    assert_status(qrdma_resize_cq(&none, 20, 0), NOENT);
+    assert_status(qrdma_resize_cq(t.cq_a, 0, 0), INVAL);
+    assert_status(qrdma_resize_cq(t.cq_a, MAX_CQE + 1, 0), INVAL);
+    assert_status(qrdma_resize_cq(t.cq_a, UINT32_MAX, 0), INVAL);
+    assert_status(qrdma_resize_cq(t.cq_a, 9, 0), INVAL);
+    assert_status(qrdma_resize_cq(t.cq_a, RING + 9, RING), INVAL);
+    assert_status(qrdma_resize_cq(t.cq_a, 20, UINT32_MAX), INVAL);
+    assert_status(qrdma_resize_cq(t.cq_a, 20, UINT32_MAX - 9), INVAL);
+    /* what failed changed nothing: ten more fit */
+    post_writes(t.a, RING + 10, 10);
+    assert_ok(qrdma_resize_cq(t.cq_a, 200, RING));
+    post_writes(t.a, RING + 20, 180);
+    g_assert_cmpint(state_of(t.a), ==, RDMA_QPS_RTS);
+    t.cq_a->no_refill = false;
+    expect_writes(t.cq_a, 0, RING + 200);
+    /* smaller again */
+    assert_ok(qrdma_resize_cq(t.cq_a, 5, 0));
+    t.cq_a->no_refill = true;
+    post_writes(t.a, 0, RING + 5);
+    g_assert_cmpint(state_of(t.a), ==, RDMA_QPS_RTS);
+    post_writes(t.a, RING + 5, 1);
+    g_assert_cmpint(state_of(t.a), ==, RDMA_QPS_ERR);
+}
+
+static void test_resize_needs_the_feature(void)
+{
+    TestPair t = test_loopback_pair(RDMA_QPT_RC, NULL);
+
+    assert_status(qrdma_resize_cq(t.cq_a, 20, 0), NOTSUPP);
+}
+
+static void test_stopped_vm(void)
+{
+    TestPair t = small_pair(DEEP, 100);
+    QTestState *qts = t.dev->host->qts;
+    RdmaWc wc;
+
+    t.cq_a->no_refill = true;
+    post_writes(t.a, 0, RING + 4);
+    expect_writes(t.cq_a, 0, RING);
+    qtest_qmp_assert_success(qts, "{'execute': 'stop'}");
+    qrdma_refill_cq(t.cq_a, RING);
+    qrdma_settle(t.dev);
+    g_assert_false(qrdma_poll_cq(t.cq_a, &wc));
+    qtest_qmp_assert_success(qts, "{'execute': 'cont'}");
+    expect_writes(t.cq_a, RING, 4);
+}
+
+/* Arming by virtio's suppression alone */
+
+#define SOLICITED VIRTIO_RDMA_NOTIFY_SOLICITED
+#define NEXT      VIRTIO_RDMA_NOTIFY_NEXT_COMPLETION
+
+/* One message from a to b; both completions are taken. */
+static void message(TestPair *t, uint32_t flags)
+{
+    RdmaWc wc;
+
+    qrdma_post_recv(t->b, &(RdmaRecvWr) { 2 });
+    qrdma_post_send(t->a, &(RdmaSendWr) {
+        .wr_id = 1,
+        .opcode = RDMA_WR_SEND,
+        .send_flags = RDMA_SEND_SIGNALED | flags,
+    });
+    qrdma_expect_wc(t->cq_b, 2, RDMA_WC_RECV, &wc);
+    qrdma_expect_wc(t->cq_a, 1, RDMA_WC_SEND, &wc);
+}
+
+/* Have the device interrupt from the next used buffer on, or not. */
+static void permit(QRdmaCq *cq, bool yes)
+{
+    QTestState *qts = cq->dev->host->qts;
+    QVirtQueue *vq = &cq->ring->pci.vq;
+    bool event_idx = cq->dev->features & EVENT_IDX;
+
+    if (cq->ring->packed) {
+        uint16_t wrap = !cq->ring->used_lap;
+
+        if (event_idx && yes) {
+            qtest_writew(qts, vq->avail, cq->ring->used_at | wrap << 15);
+        }
+        qtest_writew(qts, vq->avail + 2,
+                     !yes ? VRING_PACKED_EVENT_FLAG_DISABLE :
+                     event_idx ? VRING_PACKED_EVENT_FLAG_DESC :
+                                 VRING_PACKED_EVENT_FLAG_ENABLE);
+    } else if (event_idx) {
+        qtest_writew(qts, vq->avail + 4 + 2 * vq->size,
+                     cq->ring->used_idx + (yes ? 0 : 0x8000));
+    } else {
+        qtest_writew(qts, vq->avail, yes ? 0 : VRING_AVAIL_F_NO_INTERRUPT);
+    }
+}
+
+static void check_ring_arm(QRdma *d, uint64_t features)
+{
+    TestPair t;
+
+    qrdma_start(d, QRDMA_FEATURES | RING_ARM | features, 16);
+    t = test_pair_on(d, RDMA_QPT_RC, 16, NULL);
+    permit(t.cq_a, false);
+    /* the first notification of a queue is always sent */
+    message(&t, 0);
+    irq(t.cq_a);
+    irq(t.cq_b);
+    /* laps around the ring, in either mode */
+    for (int i = 0; i < 40; i++) {
+        bool solicited = i % 3 == 0;
+        bool mode_all = i < 10 || i >= 30;
+
+        if (i == 10) {
+            assert_ok(qrdma_req_notify_cq(t.cq_b, SOLICITED));
+        } else if (i == 30) {
+            assert_ok(qrdma_req_notify_cq(t.cq_b, NEXT));
+        }
+        permit(t.cq_b, true);
+        message(&t, solicited ? RDMA_SEND_SOLICITED : 0);
+        g_assert_cmpint(irq(t.cq_b), ==, mode_all || solicited);
+        permit(t.cq_b, false);
+        message(&t, RDMA_SEND_SOLICITED);
+        g_assert_false(irq(t.cq_b));
+        g_assert_false(irq(t.cq_a));
+    }
+    /* a failure is as good as solicited */
+    assert_ok(qrdma_req_notify_cq(t.cq_b, SOLICITED));
+    permit(t.cq_b, true);
+    message(&t, 0);
+    g_assert_false(irq(t.cq_b));
+    qrdma_post_recv(t.b, &(RdmaRecvWr) { 3 });
+    assert_ok(qrdma_modify_qp_state(t.b, RDMA_QPS_ERR));
+    qrdma_expect(t.cq_b, 3, RDMA_WC_WR_FLUSH_ERR);
+    g_assert_true(irq(t.cq_b));
+    /* the broader of both is the one that counts */
+    assert_ok(qrdma_req_notify_cq(t.cq_b, SOLICITED | NEXT));
+    assert_status(qrdma_req_notify_cq(t.cq_b, 0), INVAL);
+    assert_status(qrdma_req_notify_cq(t.cq_b, 4), INVAL);
+}
+
+static void test_ring_arm(void)
+{
+    static const uint64_t features[] = {
+        0, EVENT_IDX, PACKED, PACKED | EVENT_IDX,
+    };
+    QRdmaHost *host = qrdma_host_start(
+        "-netdev hubport,id=n0,hubid=0 "
+        "-device virtio-rdma-pci,netdev=n0,addr=%d,max-qp=4,max-cq=4,"
+        "packed=on", SLOT);
+    QRdma *d = qrdma_open(host, QPCI_DEVFN(SLOT, 0));
+
+    for (int i = 0; i < ARRAY_SIZE(features); i++) {
+        check_ring_arm(d, features[i]);
+    }
+    qrdma_close(d);
+    qrdma_host_stop(host);
+}
+
+static void test_mode_goes_with_the_cq(void)
+{
+    QRdma *d = test_device_with(RING_ARM);
+    TestPair t = test_pair_on(d, RDMA_QPT_RC, 16, NULL);
+    uint32_t cqn = t.cq_b->cqn;
+
+    assert_ok(qrdma_req_notify_cq(t.cq_b, SOLICITED));
+    message(&t, 0);
+    g_assert_false(irq(t.cq_b));
+    assert_ok(qrdma_destroy_qp(t.b));
+    assert_ok(qrdma_destroy_cq(t.cq_b));
+    do {
+        t.cq_b = qrdma_create_cq(t.dev, 16);
+    } while (t.cq_b->cqn != cqn);
+    t.b = qrdma_create_qp(t.pd, t.cq_b, t.cq_b, RDMA_QPT_RC);
+    assert_ok(qrdma_modify_qp_state(t.a, RDMA_QPS_RESET));
+    qrdma_connect(t.a, t.b, NULL);
+    message(&t, 0);
+    g_assert_true(irq(t.cq_b));
+}
+
+void add_cq_tests(void)
+{
+    qtest_add_func("virtio-rdma/cq-deep/depth-is-checked",
+                   test_depth_is_checked);
+    qtest_add_func("virtio-rdma/cq-deep/depth-is-a-property",
+                   test_depth_is_a_property);
+    qtest_add_func("virtio-rdma/cq-deep/completions-are-kept-in-order",
+                   test_completions_are_kept_in_order);
+    qtest_add_func("virtio-rdma/cq-deep/overrun-is-one-more-than-the-depth",
+                   test_overrun_is_one_more_than_the_depth);
+    qtest_add_func("virtio-rdma/cq-deep/depth-below-the-ring",
+                   test_depth_below_the_ring);
+    qtest_add_func("virtio-rdma/cq-deep/notifications", test_notifications);
+    qtest_add_func("virtio-rdma/cq-deep/kept-completions-interrupt",
+                   test_kept_completions_interrupt);
+    qtest_add_func("virtio-rdma/cq-deep/kept-errors-are-solicited",
+                   test_kept_errors_are_solicited);
+    qtest_add_func("virtio-rdma/cq-deep/destroyed-qp-takes-its-along",
+                   test_destroyed_qp_takes_its_completions_along);
+    qtest_add_func("virtio-rdma/cq-deep/short-buffer",
+                   test_short_buffer_for_kept_completions);
+    qtest_add_func("virtio-rdma/cq-deep/malformed-ring",
+                   test_malformed_ring_with_kept_completions);
+    qtest_add_func("virtio-rdma/cq-deep/device-reset",
+                   test_device_reset_drops_kept_completions);
+    qtest_add_func("virtio-rdma/cq-deep/ring-reset",
+                   test_ring_reset_with_kept_completions);
+    qtest_add_func("virtio-rdma/cq-deep/resize", test_resize);
+    qtest_add_func("virtio-rdma/cq-deep/resize-needs-the-feature",
+                   test_resize_needs_the_feature);
+    qtest_add_func("virtio-rdma/cq-deep/stopped-vm", test_stopped_vm);
+    qtest_add_func("virtio-rdma/cq-ring-arm/modes-and-suppression",
+                   test_ring_arm);
+    qtest_add_func("virtio-rdma/cq-ring-arm/mode-goes-with-the-cq",
+                   test_mode_goes_with_the_cq);
+}
