@@ -29,6 +29,17 @@ static const CommandStep steps[] = {
     { "query-pkey", VIRTIO_RDMA_CMD_QUERY_PKEY, 6, 2 },
     { "add-gid", VIRTIO_RDMA_CMD_ADD_GID, 26, 0 },
     { "req-notify-cq", VIRTIO_RDMA_CMD_REQ_NOTIFY_CQ, 8, 0 },
+    { "create-srq", VIRTIO_RDMA_CMD_CREATE_SRQ, 16, 4, true },
+    { "modify-srq", VIRTIO_RDMA_CMD_MODIFY_SRQ, 8, 0 },
+    { "query-srq", VIRTIO_RDMA_CMD_QUERY_SRQ, 4, 12 },
+    { "alloc-mw", VIRTIO_RDMA_CMD_ALLOC_MW, 8, 8, true },
+    { "resize-cq", VIRTIO_RDMA_CMD_RESIZE_CQ, 12, 0 },
+    { "attach-mcast", VIRTIO_RDMA_CMD_ATTACH_MCAST, 20, 0 },
+    { "query-counters", VIRTIO_RDMA_CMD_QUERY_COUNTERS, 1, 160 },
+    { "rereg-mr", VIRTIO_RDMA_CMD_REREG_MR, 52, 12 },
+    { "detach-mcast", VIRTIO_RDMA_CMD_DETACH_MCAST, 20, 0 },
+    { "dealloc-mw", VIRTIO_RDMA_CMD_DEALLOC_MW, 4, 0 },
+    { "destroy-srq", VIRTIO_RDMA_CMD_DESTROY_SRQ, 4, 0 },
     { "del-gid", VIRTIO_RDMA_CMD_DEL_GID, 6, 0 },
     { "destroy-qp", VIRTIO_RDMA_CMD_DESTROY_QP, 4, 0 },
     { "dereg-mr", VIRTIO_RDMA_CMD_DEREG_MR, 4, 0 },
@@ -48,7 +59,20 @@ typedef struct CommandObjects {
     uint32_t spare_cqn;
     uint32_t spare_mrn;
     uint32_t spare_qpn;
+    uint32_t ud_qpn;
+    uint32_t user_mrn;
+    uint32_t srqn;
+    uint32_t spare_srqn;
+    uint32_t spare_mwn;
 } CommandObjects;
+
+/* What the commands from 19 on need. */
+#define COMMAND_FEATURES (QRDMA_F(VIRTIO_RDMA_F_SRQ) | \
+                          QRDMA_F(VIRTIO_RDMA_F_MW) | \
+                          QRDMA_F(VIRTIO_RDMA_F_CQ_DEEP) | \
+                          QRDMA_F(VIRTIO_RDMA_F_MCAST) | \
+                          QRDMA_F(VIRTIO_RDMA_F_COUNTERS) | \
+                          QRDMA_F(VIRTIO_RDMA_F_REREG_MR))
 
 /*
  * Objects for all requests: those that are destroyed, and those they are
@@ -60,6 +84,7 @@ static CommandObjects make_objects(QRdma *d)
     uint64_t *pages;
     QRdmaPd *pd = qrdma_alloc_pd(d);
     QRdmaCq *cq = qrdma_create_cq(d, 8);
+    QRdmaMw mw;
 
     qrdma_alloc_pages(d, 1, &pages, &o.table);
     o.page = pages[0];
@@ -71,6 +96,14 @@ static CommandObjects make_objects(QRdma *d)
     o.spare_cqn = qrdma_create_cq(d, 8)->cqn;
     o.spare_mrn = qrdma_alloc_mr(pd, RDMA_ACCESS_LOCAL_WRITE, 4)->mrn;
     o.spare_qpn = qrdma_create_qp(pd, cq, cq, RDMA_QPT_RC)->qpn;
+    o.ud_qpn = qrdma_create_qp(pd, cq, cq, RDMA_QPT_UD)->qpn;
+    o.user_mrn = qrdma_reg_mr(pd, 0x10010, 100, RDMA_ACCESS_LOCAL_WRITE)->mrn;
+    if (d->features & COMMAND_FEATURES) {
+        o.srqn = qrdma_create_srq(pd, 8, 1)->srqn;
+        o.spare_srqn = qrdma_create_srq(pd, 8, 1)->srqn;
+        assert_ok(qrdma_alloc_mw(pd, RDMA_MW_TYPE_1, &mw));
+        o.spare_mwn = mw.mwn;
+    }
     return o;
 }
 
@@ -95,7 +128,6 @@ static void put64(uint8_t *req, size_t at, uint64_t value)
 /* Byte offsets are the spec's; no structure is involved. */
 static void make_request(const CommandObjects *o, uint8_t cmd, uint8_t *req)
 {
-    memset(req, 0, 256);
     switch (cmd) {
     case VIRTIO_RDMA_CMD_QUERY_PORT:
         req[0] = 1;
@@ -182,6 +214,48 @@ static void make_request(const CommandObjects *o, uint8_t cmd, uint8_t *req)
         put32(req, 0, o->cqn);
         put32(req, 4, VIRTIO_RDMA_NOTIFY_NEXT_COMPLETION);
         break;
+    case VIRTIO_RDMA_CMD_CREATE_SRQ:
+        put32(req, 0, o->pdn);
+        put32(req, 4, 8);
+        put32(req, 8, 2);
+        put32(req, 12, 3);
+        break;
+    case VIRTIO_RDMA_CMD_MODIFY_SRQ:
+        put32(req, 0, o->srqn);
+        put32(req, 4, 2);
+        break;
+    case VIRTIO_RDMA_CMD_QUERY_SRQ:
+        put32(req, 0, o->srqn);
+        break;
+    case VIRTIO_RDMA_CMD_DESTROY_SRQ:
+        put32(req, 0, o->spare_srqn);
+        break;
+    case VIRTIO_RDMA_CMD_ALLOC_MW:
+        put32(req, 0, o->pdn);
+        put32(req, 4, VIRTIO_RDMA_MW_TYPE_2);
+        break;
+    case VIRTIO_RDMA_CMD_DEALLOC_MW:
+        put32(req, 0, o->spare_mwn);
+        break;
+    case VIRTIO_RDMA_CMD_RESIZE_CQ:
+        put32(req, 0, o->cqn);
+        put32(req, 4, 16);
+        break;
+    case VIRTIO_RDMA_CMD_ATTACH_MCAST:
+    case VIRTIO_RDMA_CMD_DETACH_MCAST:
+        put32(req, 0, o->ud_qpn);
+        put16(req, 4, 0x02ff);
+        req[19] = 9;
+        break;
+    case VIRTIO_RDMA_CMD_QUERY_COUNTERS:
+        req[0] = 1;
+        break;
+    case VIRTIO_RDMA_CMD_REREG_MR:
+        put32(req, 0, o->user_mrn);
+        put32(req, 4, VIRTIO_RDMA_REREG_TRANSLATION |
+                      VIRTIO_RDMA_REREG_PD | VIRTIO_RDMA_REREG_ACCESS);
+        make_request(o, VIRTIO_RDMA_CMD_REG_USER_MR, req + 8);
+        break;
     default:
         g_assert_not_reached();
     }
@@ -190,7 +264,7 @@ static void make_request(const CommandObjects *o, uint8_t cmd, uint8_t *req)
 /* Send all commands, in descriptors of these sizes, with surplus bytes. */
 static void run_all(unsigned out_split, unsigned in_split, size_t surplus)
 {
-    QRdma *d = test_device();
+    QRdma *d = test_device_with(COMMAND_FEATURES);
     CommandObjects o = make_objects(d);
     uint8_t req[256];
     uint8_t rsp[512];
@@ -207,6 +281,7 @@ static void run_all(unsigned out_split, unsigned in_split, size_t surplus)
         };
 
         g_test_message("%s", steps[i].name);
+        memset(req, 0, sizeof(req));
         make_request(&o, steps[i].cmd, req);
         memset(req + steps[i].req_len, 0xee, surplus);
         assert_ok(qrdma_cmd_raw(d, &c));
@@ -235,13 +310,14 @@ static void test_surplus_is_ignored(void)
 
 static void test_short_request_has_no_effect(void)
 {
-    QRdma *d = test_device();
+    QRdma *d = test_device_with(COMMAND_FEATURES);
     CommandObjects o = make_objects(d);
     uint8_t req[256];
     uint8_t rsp[512];
 
     for (int i = 0; i < ARRAY_SIZE(steps); i++) {
         g_test_message("%s", steps[i].name);
+        memset(req, 0, sizeof(req));
         make_request(&o, steps[i].cmd, req);
         for (size_t len = 0; len < steps[i].req_len; len++) {
             assert_status(qrdma_cmd(d, steps[i].cmd, req, len, rsp,
@@ -254,13 +330,14 @@ static void test_short_request_has_no_effect(void)
 
 static void test_no_room_for_response_has_no_effect(void)
 {
-    QRdma *d = test_device();
+    QRdma *d = test_device_with(COMMAND_FEATURES);
     CommandObjects o = make_objects(d);
     uint8_t req[256];
     uint8_t rsp[512];
 
     for (int i = 0; i < ARRAY_SIZE(steps); i++) {
         g_test_message("%s", steps[i].name);
+        memset(req, 0, sizeof(req));
         make_request(&o, steps[i].cmd, req);
         /* more often than any table has entries */
         for (size_t cap = 0; cap < MAX(steps[i].rsp_len, 20); cap++) {
@@ -279,7 +356,7 @@ static void test_no_room_for_response_has_no_effect(void)
 
 static void test_no_room_for_status_is_survived(void)
 {
-    QRdma *d = test_device();
+    QRdma *d = test_device_with(COMMAND_FEATURES);
     CommandObjects o = make_objects(d);
     uint8_t req[256];
     QRdmaCmd c = { .req = req, .no_status = true };
@@ -289,6 +366,7 @@ static void test_no_room_for_status_is_survived(void)
         if (!steps[i].creates) {
             continue;
         }
+        memset(req, 0, sizeof(req));
         make_request(&o, steps[i].cmd, req);
         c.cmd = steps[i].cmd;
         c.req_len = steps[i].req_len;
@@ -352,9 +430,12 @@ static void test_no_feature_bit_gives_plain_device(void)
     qrdma_start(d, QRDMA_F(VIRTIO_F_VERSION_1), 0);
     o = make_objects(d);
     for (int i = 0; i < ARRAY_SIZE(steps); i++) {
+        memset(req, 0, sizeof(req));
         make_request(&o, steps[i].cmd, req);
-        assert_ok(qrdma_cmd(d, steps[i].cmd, req, steps[i].req_len, rsp,
-                            steps[i].rsp_len));
+        g_assert_cmpint(qrdma_cmd(d, steps[i].cmd, req, steps[i].req_len, rsp,
+                                  steps[i].rsp_len), ==,
+                        steps[i].cmd <= VIRTIO_RDMA_CMD_REQ_NOTIFY_CQ
+                        ? VIRTIO_RDMA_S_OK : VIRTIO_RDMA_S_ERR);
     }
 }
 

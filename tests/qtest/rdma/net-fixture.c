@@ -114,13 +114,13 @@ static NetEnd end_new(QRdma *dev, RdmaQpType type, uint64_t iova)
     return e;
 }
 
-NetPair net_pair_new(Net *net, RdmaQpType type)
+NetPair net_pair_new_with(Net *net, RdmaQpType type, uint64_t features)
 {
     NetPair p = { .net = net };
     struct virtio_rdma_query_port_rsp port;
 
     for (int i = 0; i < 2; i++) {
-        qrdma_start(net->dev[i], 0, 0);
+        qrdma_start(net->dev[i], QRDMA_FEATURES | features, 0);
         qrdma_setup_gids(net->dev[i], i + 1);
         qrdma_wait_until(net->dev[i],
                          qrdma_query_port(net->dev[i], 1, &port) == 0 &&
@@ -130,6 +130,11 @@ NetPair net_pair_new(Net *net, RdmaQpType type)
     p.a = end_new(net->dev[0], type, NET_IOVA_0);
     p.b = end_new(net->dev[1], type, NET_IOVA_1);
     return p;
+}
+
+NetPair net_pair_new(Net *net, RdmaQpType type)
+{
+    return net_pair_new_with(net, type, 0);
 }
 
 NetPair net_pair(NetKind kind, RdmaQpType type, const QRdmaPath *path)

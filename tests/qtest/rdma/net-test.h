@@ -58,6 +58,8 @@ void net_shared_quit(void);
 
 /* A QP on each side, not connected yet. */
 NetPair net_pair_new(Net *net, RdmaQpType type);
+/* The same, with @features beside the usual ones. */
+NetPair net_pair_new_with(Net *net, RdmaQpType type, uint64_t features);
 /* On shared devices, connected. @path NULL: the usual one. */
 NetPair net_pair(NetKind kind, RdmaQpType type, const QRdmaPath *path);
 /* Let virtual time pass on both sides. */
@@ -83,6 +85,7 @@ void add_net_mr_tests(void);
 void add_net_error_tests(void);
 void add_net_loss_tests(void);
 void add_net_ud_tests(void);
+void add_net_ext_tests(void);
 void add_net_many_tests(void);
 void add_migrate_tests(void);
 

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Two virtio-rdma devices: what feature bits tell about datagrams, VLANs and
+ * counters.
+ */
+#include "qemu/osdep.h"
+#include "net-test.h"
+
+#define CQE_EX QRDMA_F(VIRTIO_RDMA_F_CQE_EX)
+#define GID_VLAN QRDMA_F(VIRTIO_RDMA_F_GID_VLAN)
+#define COUNTERS QRDMA_F(VIRTIO_RDMA_F_COUNTERS)
+
+#define GRH_LEN 40
+#define LEN 100
+
+#define EX_FLAGS (RDMA_WC_WITH_SMAC | RDMA_WC_WITH_VLAN | \
+                  RDMA_WC_WITH_HDR_TYPE)
+
+static NetPair ud_pair(NetKind kind, uint64_t features)
+{
+    NetPair p = net_pair_new_with(net_shared(kind), RDMA_QPT_UD, features);
+
+    qrdma_start_ud(p.a.qp, QRDMA_QKEY);
+    qrdma_start_ud(p.b.qp, QRDMA_QKEY);
+    return p;
+}
+
+/* A datagram from @from to @to; only the sender's completion is taken. */
+static void datagram(NetEnd *from, NetEnd *to, uint8_t gid_index, uint8_t sl)
+{
+    RdmaSge sge = net_sge(from, 0, LEN);
+    RdmaSendWr wr = net_wr(RDMA_WR_SEND, 1, &sge);
+    RdmaWc wc;
+
+    wr.wr.ud.remote_qpn = to->qp->qpn;
+    wr.wr.ud.remote_qkey = QRDMA_QKEY;
+    wr.wr.ud.av = qrdma_av(to->dev, gid_index);
+    wr.wr.ud.av.sl = sl;
+    net_post_recv(to, 2, 0, GRH_LEN + LEN);
+    qrdma_post_send(from->qp, &wr);
+    qrdma_expect_wc(from->scq, 1, RDMA_WC_SEND, &wc);
+    g_assert_cmphex(wc.wc_flags, ==, 0);
+}
+
+static void test_datagrams_tell_where_they_come_from(NetKind kind)
+{
+    static const uint8_t types[] = { RDMA_HDR_IPV6, RDMA_HDR_IPV4 };
+    NetPair p = ud_pair(kind, CQE_EX);
+    RdmaWc wc;
+
+    for (int i = 0; i < ARRAY_SIZE(types); i++) {
+        datagram(&p.a, &p.b, i, 0);
+        qrdma_expect_wc(p.b.rcq, 2, RDMA_WC_RECV, &wc);
+        g_assert_cmphex(wc.wc_flags, ==, RDMA_WC_GRH | RDMA_WC_WITH_SMAC |
+                                         RDMA_WC_WITH_HDR_TYPE);
+        g_assert_cmpmem(wc.smac, RDMA_MAC_LEN, p.a.dev->mac, RDMA_MAC_LEN);
+        g_assert_cmpint(wc.hdr_type, ==, types[i]);
+        g_assert_cmpuint(wc.byte_len, ==, GRH_LEN + LEN);
+        g_assert_cmpuint(wc.src_qp, ==, p.a.qp->qpn);
+    }
+}
+
+static void test_short_completions_tell_nothing_of_it(NetKind kind)
+{
+    NetPair p = ud_pair(kind, 0);
+    RdmaWc wc;
+
+    datagram(&p.a, &p.b, 0, 0);
+    qrdma_expect_wc(p.b.rcq, 2, RDMA_WC_RECV, &wc);
+    g_assert_cmphex(wc.wc_flags, ==, RDMA_WC_GRH);
+}
+
+static void test_connections_tell_nothing_of_it(NetKind kind)
+{
+    NetPair p = net_pair_new_with(net_shared(kind), RDMA_QPT_RC, CQE_EX);
+    RdmaSge sge = net_sge(&p.a, 0, LEN);
+    RdmaSendWr wr = net_wr(RDMA_WR_SEND, 1, &sge);
+    RdmaWc wc;
+
+    qrdma_connect(p.a.qp, p.b.qp, NULL);
+    net_post_recv(&p.b, 2, 0, LEN);
+    qrdma_post_send(p.a.qp, &wr);
+    qrdma_expect_wc(p.a.scq, 1, RDMA_WC_SEND, &wc);
+    g_assert_cmphex(wc.wc_flags & EX_FLAGS, ==, 0);
+    qrdma_expect_wc(p.b.rcq, 2, RDMA_WC_RECV, &wc);
+    g_assert_cmphex(wc.wc_flags & EX_FLAGS, ==, 0);
+}
+
+static void set_vlan(NetEnd *e, uint16_t vlan)
+{
+    for (int i = 0; i < 2; i++) {
+        assert_ok(qrdma_add_gid_vlan(e->dev, i, e->dev->gid[i], vlan));
+    }
+}
+
+static void test_vlan(NetKind kind)
+{
+    NetPair p = ud_pair(kind, CQE_EX | GID_VLAN);
+    RdmaWc wc;
+
+    set_vlan(&p.a, 4094);
+    set_vlan(&p.b, 4094);
+    for (int i = 0; i < 2; i++) {
+        datagram(&p.a, &p.b, i, 5);
+        qrdma_expect_wc(p.b.rcq, 2, RDMA_WC_RECV, &wc);
+        g_assert_true(wc.wc_flags & RDMA_WC_WITH_VLAN);
+        g_assert_cmpuint(wc.vlan, ==, 4094);
+        g_assert_cmpuint(wc.sl, ==, 5);
+        g_assert_cmpmem(wc.smac, RDMA_MAC_LEN, p.a.dev->mac, RDMA_MAC_LEN);
+    }
+}
+
+static void test_vlans_are_apart(NetKind kind)
+{
+    static const uint16_t vlans[][2] = { { 7, 8 }, { 7, 0 }, { 0, 7 } };
+    NetPair p;
+    RdmaWc wc;
+
+    for (int i = 0; i < ARRAY_SIZE(vlans); i++) {
+        p = ud_pair(kind, GID_VLAN);
+        set_vlan(&p.a, vlans[i][0]);
+        set_vlan(&p.b, vlans[i][1]);
+        datagram(&p.a, &p.b, 0, 0);
+        qrdma_expect_none(p.b.rcq);
+        /* until both are in one */
+        set_vlan(&p.a, 9);
+        set_vlan(&p.b, 9);
+        datagram(&p.a, &p.b, 0, 0);
+        qrdma_expect_wc(p.b.rcq, 2, RDMA_WC_RECV, &wc);
+        g_assert_cmphex(wc.wc_flags, ==, RDMA_WC_GRH);
+    }
+}
+
+static void test_vlan_numbers(NetKind kind)
+{
+    NetPair p = ud_pair(kind, GID_VLAN);
+    QRdma *d = p.a.dev;
+    static const uint16_t bad[] = { 4095, 4096, 0x8001, UINT16_MAX };
+    static const uint16_t good[] = { 1, 100, 4094, 0 };
+    RdmaWc wc;
+
+    for (int i = 0; i < ARRAY_SIZE(bad); i++) {
+        assert_status(qrdma_add_gid_vlan(d, 0, d->gid[0], bad[i]), INVAL);
+    }
+    for (int i = 0; i < ARRAY_SIZE(good); i++) {
+        assert_ok(qrdma_add_gid_vlan(d, 0, d->gid[0], good[i]));
+    }
+    /* a request that ends before it has none; nor is it looked at without */
+    assert_ok(qrdma_add_gid_vlan(d, 0, d->gid[0], 5));
+    assert_ok(qrdma_add_gid(d, 0, d->gid[0]));
+    datagram(&p.a, &p.b, 0, 0);
+    qrdma_expect_wc(p.b.rcq, 2, RDMA_WC_RECV, &wc);
+    p = ud_pair(kind, 0);
+    set_vlan(&p.a, 4095);
+    set_vlan(&p.a, 77);
+    datagram(&p.a, &p.b, 0, 0);
+    qrdma_expect_wc(p.b.rcq, 2, RDMA_WC_RECV, &wc);
+}
+
+static void test_counters(NetKind kind)
+{
+    NetPair p = ud_pair(kind, COUNTERS);
+    uint64_t a[VIRTIO_RDMA_NUM_COUNTERS], b[VIRTIO_RDMA_NUM_COUNTERS];
+    uint64_t frame = 14 + 40 + 8 + 12 + 8 + LEN + 4;
+    RdmaWc wc;
+
+    g_assert_cmpuint(qrdma_config_read(p.a.dev,
+                                       offsetof(struct virtio_rdma_config,
+                                                num_counters), 4),
+                     ==, VIRTIO_RDMA_NUM_COUNTERS);
+    assert_ok(qrdma_query_counters(p.a.dev, 1, a));
+    for (int i = 0; i < VIRTIO_RDMA_NUM_COUNTERS; i++) {
+        g_assert_cmpuint(a[i], ==, 0);
+    }
+    for (int i = 0; i < 3; i++) {
+        datagram(&p.a, &p.b, 0, 0);
+        qrdma_expect_wc(p.b.rcq, 2, RDMA_WC_RECV, &wc);
+    }
+    /* to itself, and one with a Q_Key that is wrong */
+    datagram(&p.a, &p.a, 0, 0);
+    qrdma_expect_wc(p.a.rcq, 2, RDMA_WC_RECV, &wc);
+    assert_ok(qrdma_modify_qp(p.b.qp, RDMA_QP_STATE | RDMA_QP_QKEY,
+                              &(RdmaQpAttr) {
+                                  .qp_state = RDMA_QPS_RTS,
+                                  .qkey = QRDMA_QKEY + 1,
+                              }));
+    datagram(&p.a, &p.b, 0, 0);
+    qrdma_expect_none(p.b.rcq);
+    assert_ok(qrdma_query_counters(p.a.dev, 1, a));
+    assert_ok(qrdma_query_counters(p.b.dev, 1, b));
+    g_assert_cmpuint(a[VIRTIO_RDMA_TX_PACKETS], ==, 4);
+    g_assert_cmpuint(a[VIRTIO_RDMA_TX_BYTES], ==, 4 * frame);
+    g_assert_cmpuint(a[VIRTIO_RDMA_LOOPBACK_PACKETS], ==, 1);
+    g_assert_cmpuint(b[VIRTIO_RDMA_RX_PACKETS], ==, 4);
+    g_assert_cmpuint(b[VIRTIO_RDMA_RX_BYTES], ==, 4 * frame);
+    g_assert_cmpuint(b[VIRTIO_RDMA_BAD_QKEY], ==, 1);
+    g_assert_cmpuint(b[VIRTIO_RDMA_TX_PACKETS], ==, 0);
+    /* device reset starts them anew */
+    qrdma_start(p.b.dev, QRDMA_FEATURES | COUNTERS, 0);
+    assert_ok(qrdma_query_counters(p.b.dev, 1, b));
+    for (int i = 0; i < VIRTIO_RDMA_NUM_COUNTERS; i++) {
+        g_assert_cmpuint(b[i], ==, 0);
+    }
+}
+
+static void test_counters_of_port_1_with_the_feature(NetKind kind)
+{
+    NetPair p = ud_pair(kind, COUNTERS);
+    uint64_t values[VIRTIO_RDMA_NUM_COUNTERS];
+
+    assert_status(qrdma_query_counters(p.a.dev, 0, values), INVAL);
+    assert_status(qrdma_query_counters(p.a.dev, 2, values), INVAL);
+    p = ud_pair(kind, 0);
+    assert_status(qrdma_query_counters(p.a.dev, 1, values), NOTSUPP);
+}
+
+void add_net_ext_tests(void)
+{
+    net_add_test("cqe-ex/datagrams-tell-where-they-come-from",
+                 test_datagrams_tell_where_they_come_from);
+    net_add_test("cqe-ex/short-completions-tell-nothing-of-it",
+                 test_short_completions_tell_nothing_of_it);
+    net_add_test("cqe-ex/connections-tell-nothing-of-it",
+                 test_connections_tell_nothing_of_it);
+    net_add_test("vlan/on-the-wire", test_vlan);
+    net_add_test("vlan/are-apart", test_vlans_are_apart);
+    net_add_test("vlan/numbers", test_vlan_numbers);
+    net_add_test("counters/frames", test_counters);
+    net_add_test("counters/port-and-feature",
+                 test_counters_of_port_1_with_the_feature);
+}
