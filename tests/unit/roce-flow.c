@@ -30,6 +30,7 @@ typedef struct Flow {
     unsigned completed;
     unsigned recv_posted;
     unsigned received;
+    bool srq;
     uint64_t added;
 } Flow;
 
@@ -62,6 +63,7 @@ static void flow_init(Flow *f, RoceLink *l, unsigned side,
     f->to = &l->node[!side];
     f->from_qpn = spec->qpn[side];
     f->to_qpn = spec->qpn[!side];
+    f->srq = spec->srq[!side];
     f->local = link_mr(f->from, COUNTER_OFF, RDMA_ACCESS_LOCAL_WRITE);
     f->remote = link_mr(f->to, COUNTER_OFF + 8, LINK_ALL_ACCESS);
     f->recv = link_mr(f->to, COUNTER_OFF, RDMA_ACCESS_LOCAL_WRITE);
@@ -124,9 +126,13 @@ static void refill(Flow *f)
     }
     while (f->recv_posted - f->received < RECV_DEPTH) {
         unsigned i = f->recv_posted++;
+        RdmaSge sge = link_sge(f->recv, i % NOPS * SLICE, SLICE);
 
-        link_post_recv(f->to, f->to_qpn, 1000 + i,
-                       link_sge(f->recv, i % NOPS * SLICE, SLICE));
+        if (f->srq) {
+            link_post_srq(f->to, 1000 + i, sge);
+        } else {
+            link_post_recv(f->to, f->to_qpn, 1000 + i, sge);
+        }
     }
 }
 
@@ -242,6 +248,11 @@ void flow_exchange(const FlowSpec *fs)
     spec.rd_atomic[0] = 1 + seed % 4;
     spec.psn[0] = 0xffffff - seed % 32;
     spec.psn[1] = g_rand_int(l->rand) & 0xffffff;
+    if (fs->srq) {
+        spec.srq[0] = spec.srq[1] = true;
+        link_srq(&l->node[0], RECV_DEPTH, LINK_PDN);
+        link_srq(&l->node[1], RECV_DEPTH, LINK_PDN);
+    }
     link_connect(l, &spec);
     l->faults = fs->faults;
     flow_init(&flows[0], l, 0, &spec, fs->max_len);
@@ -264,8 +275,10 @@ void flow_exchange(const FlowSpec *fs)
     check_memory(&flows[1]);
     g_assert_cmpuint(l->node[0].retired[2][ROCE_SQ], ==, NOPS);
     g_assert_cmpuint(l->node[1].retired[3][ROCE_SQ], ==, NOPS);
-    g_assert_cmpuint(l->node[0].retired[2][ROCE_RQ], ==, flows[1].received);
-    g_assert_cmpuint(l->node[1].retired[3][ROCE_RQ], ==, flows[0].received);
+    g_assert_cmpuint(l->node[0].retired[2][ROCE_RQ], ==,
+                     fs->srq ? 0 : flows[1].received);
+    g_assert_cmpuint(l->node[1].retired[3][ROCE_RQ], ==,
+                     fs->srq ? 0 : flows[0].received);
 
     flow_free(&flows[0]);
     flow_free(&flows[1]);

@@ -15,6 +15,7 @@ typedef struct FlowSpec {
     RdmaMtu mtu;
     uint32_t max_len;               /* bytes of a message */
     uint8_t timeout;                /* of both QPs */
+    bool srq;                       /* both QPs have one */
     int64_t round;                  /* ns between looks at completions */
     /* Called after each round; may be NULL */
     void (*disturb)(RoceLink *l);

@@ -41,6 +41,56 @@ static void move_mr(RoceEngine *from, RoceEngine *to, uint32_t mrn)
     roce_mr_image_clear(&image);
 }
 
+static void move_mw(RoceEngine *from, RoceEngine *to, uint32_t mwn)
+{
+    RoceMwImage image, copy;
+    const char *why;
+    int ret;
+
+    memset(&image, 0, sizeof(image));
+    memset(&copy, 0, sizeof(copy));
+    if (roce_export_mw(from, mwn, &image)) {
+        return;
+    }
+    ret = roce_import_mw(to, &image, &why);
+    g_assert_cmpstr(why, ==, NULL);
+    g_assert_cmpint(ret, ==, 0);
+    g_assert_cmpint(roce_export_mw(to, mwn, &copy), ==, 0);
+    g_assert_cmpuint(copy.attr.type, ==, image.attr.type);
+    g_assert_cmphex(copy.attr.rkey, ==, image.attr.rkey);
+    g_assert_cmpuint(copy.bound, ==, image.bound);
+    g_assert_cmpuint(copy.mrn, ==, image.mrn);
+    g_assert_cmpuint(copy.qpn, ==, image.qpn);
+    g_assert_cmphex(copy.access, ==, image.access);
+    g_assert_cmphex(copy.addr, ==, image.addr);
+    g_assert_cmpuint(copy.length, ==, image.length);
+}
+
+static void move_srq(RoceEngine *from, RoceEngine *to, uint32_t srqn)
+{
+    static const RdmaSrqAttr most = { .max_wr = 1 << 20, .max_sge = 1 << 16 };
+    RoceSrqImage image, copy;
+    const char *why;
+    int ret;
+
+    if (roce_export_srq(from, srqn, &image)) {
+        return;
+    }
+    ret = roce_import_srq(to, &image, &most, &why);
+    g_assert_cmpstr(why, ==, NULL);
+    g_assert_cmpint(ret, ==, 0);
+    g_assert_cmpint(roce_export_srq(to, srqn, &copy), ==, 0);
+    g_assert_true(same(&copy.attr, &image.attr, sizeof(copy.attr)));
+    g_assert_cmpuint(copy.n_recv, ==, image.n_recv);
+    g_assert_cmpuint(copy.n_recv_sges, ==, image.n_recv_sges);
+    g_assert_true(same(copy.recv, image.recv,
+                       copy.n_recv * sizeof(*copy.recv)));
+    g_assert_true(same(copy.recv_sges, image.recv_sges,
+                       copy.n_recv_sges * sizeof(RdmaSge)));
+    roce_srq_image_clear(&copy);
+    roce_srq_image_clear(&image);
+}
+
 static void move_qp(RoceEngine *from, RoceEngine *to, uint32_t qpn)
 {
     RoceQpImage image, copy;
@@ -58,6 +108,7 @@ static void move_qp(RoceEngine *from, RoceEngine *to, uint32_t qpn)
     g_assert_cmpuint(copy.n_send, ==, image.n_send);
     g_assert_cmpuint(copy.n_send_sges, ==, image.n_send_sges);
     g_assert_cmpuint(copy.inline_len, ==, image.inline_len);
+    g_assert_cmpuint(copy.n_pages, ==, image.n_pages);
     g_assert_cmpuint(copy.n_recv, ==, image.n_recv);
     g_assert_cmpuint(copy.n_recv_sges, ==, image.n_recv_sges);
     g_assert_cmpuint(copy.n_res, ==, image.n_res);
@@ -67,6 +118,8 @@ static void move_qp(RoceEngine *from, RoceEngine *to, uint32_t qpn)
                        copy.n_send_sges * sizeof(RdmaSge)));
     g_assert_true(same(copy.inline_data, image.inline_data,
                        copy.inline_len));
+    g_assert_true(same(copy.pages, image.pages,
+                       copy.n_pages * sizeof(uint64_t)));
     g_assert_true(same(copy.recv, image.recv,
                        copy.n_recv * sizeof(*copy.recv)));
     g_assert_true(same(copy.recv_sges, image.recv_sges,
@@ -107,9 +160,15 @@ void link_move(LinkNode *n)
     for (i = 1; i <= link_config.max_mr; i++) {
         move_mr(from, to, i);
     }
+    for (i = 0; i < link_config.max_srq; i++) {
+        move_srq(from, to, i);
+    }
     for (i = 0; i < link_config.max_qp; i++) {
         move_qp(from, to, i);
         move_mcast(from, to, i);
+    }
+    for (i = 1; i <= link_config.max_mr; i++) {
+        move_mw(from, to, i);
     }
     roce_import_stats(to, roce_stats(from));
     /* Nothing of the old one may be used any more */

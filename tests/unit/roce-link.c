@@ -8,17 +8,14 @@
 
 #define MEM_PAGES 6144
 #define MEM_SIZE ((size_t)MEM_PAGES * RDMA_PAGE_SIZE)
-/* DMA addresses do not start at 0, so that forgotten ones are found. */
-#define DMA_BASE UINT64_C(0x4000000000)
-#define IOVA_BASE UINT64_C(0x7f0000000000)
 /* map() breaks at such boundaries even where memory goes on. */
 #define MAP_CHUNK 65536
 #define NO_HOLE UINT64_MAX
 
 static bool dma_ok(LinkNode *n, uint64_t addr, uint64_t len)
 {
-    return addr >= DMA_BASE && len <= MEM_SIZE &&
-           addr - DMA_BASE <= MEM_SIZE - len &&
+    return addr >= LINK_DMA_BASE && len <= MEM_SIZE &&
+           addr - LINK_DMA_BASE <= MEM_SIZE - len &&
            (addr & ~(uint64_t)(RDMA_PAGE_SIZE - 1)) != n->hole;
 }
 
@@ -35,7 +32,7 @@ static void *node_map(void *opaque, uint64_t addr, uint64_t *len, bool write)
     room = MAP_CHUNK - addr % MAP_CHUNK;
     *len = MIN(*len, room);
     n->maps++;
-    return n->mem + (addr - DMA_BASE);
+    return n->mem + (addr - LINK_DMA_BASE);
 }
 
 static void node_unmap(void *opaque, void *host, uint64_t len, bool write,
@@ -59,7 +56,7 @@ static bool node_atomic(void *opaque, uint64_t addr, uint32_t opcode,
     if (!dma_ok(n, addr, 8)) {
         return false;
     }
-    memcpy(&value, n->mem + (addr - DMA_BASE), 8);
+    memcpy(&value, n->mem + (addr - LINK_DMA_BASE), 8);
     *old = value = GUINT64_FROM_LE(value);
     if (opcode == RDMA_WR_ATOMIC_FETCH_AND_ADD) {
         value += compare_add;
@@ -67,7 +64,7 @@ static bool node_atomic(void *opaque, uint64_t addr, uint32_t opcode,
         value = swap;
     }
     value = GUINT64_TO_LE(value);
-    memcpy(n->mem + (addr - DMA_BASE), &value, 8);
+    memcpy(n->mem + (addr - LINK_DMA_BASE), &value, 8);
     n->atomics++;
     return true;
 }
@@ -105,6 +102,13 @@ static void node_event(void *opaque, const RdmaEvent *event)
     g_array_append_vals(n->events, event, 1);
 }
 
+static void node_srq_room(void *opaque, uint32_t srqn)
+{
+    LinkNode *n = opaque;
+
+    n->srq_rooms++;
+}
+
 static void node_wake(void *opaque)
 {
     LinkNode *n = opaque;
@@ -119,6 +123,7 @@ const RoceOps link_ops = {
     .retire = node_retire,
     .complete = node_complete,
     .event = node_event,
+    .srq_room = node_srq_room,
     .wake = node_wake,
 };
 
@@ -127,6 +132,7 @@ const RoceConfig link_config = {
     .max_mr = LINK_MAX_MR,
     .gid_table_len = 8,
     .max_rd_atomic = LINK_MAX_RD_ATOMIC,
+    .max_srq = LINK_MAX_SRQ,
     .max_mcast_grp = 4,
     .max_mcast_qp_attach = 6,
 };
@@ -184,7 +190,7 @@ static void node_init(RoceLink *l, unsigned side)
         uint64_t addr;
 
         page = (page + i / (MEM_PAGES / 4)) % MEM_PAGES;
-        addr = DMA_BASE + page * RDMA_PAGE_SIZE;
+        addr = LINK_DMA_BASE + page * RDMA_PAGE_SIZE;
         g_array_append_val(n->free_pages, addr);
     }
 }
@@ -455,6 +461,8 @@ void link_create(LinkNode *n, const LinkQpSpec *spec, unsigned side)
         .send_cqn = LINK_SEND_CQ(spec->qpn[side]),
         .recv_cqn = LINK_RECV_CQ(spec->qpn[side]),
         .cap = spec->cap,
+        .has_srq = spec->srq[side],
+        .srqn = LINK_SRQ,
     };
 
     g_assert_cmpint(roce_qp_create(n->e, &init), ==, 0);
@@ -498,172 +506,6 @@ RdmaQpState link_state(LinkNode *n, uint32_t qpn)
     return attr.qp_state;
 }
 
-/* Memory */
-
-static LinkMr *mr_alloc(LinkNode *n, size_t len)
-{
-    LinkMr *mr = g_new0(LinkMr, 1);
-    unsigned i;
-
-    mr->node = n;
-    mr->attr.mrn = n->next_mrn++;
-    mr->attr.pdn = LINK_PDN;
-    mr->attr.lkey = mr->attr.mrn << 8 | 0x5a;
-    /* Odd offsets within the first page */
-    mr->attr.iova = IOVA_BASE + (uint64_t)mr->attr.mrn * 0x10000000 +
-                    mr->attr.mrn * 328 % RDMA_PAGE_SIZE;
-    mr->attr.length = len;
-    mr->attr.npages = (mr->attr.iova % RDMA_PAGE_SIZE + len +
-                       RDMA_PAGE_SIZE - 1) / RDMA_PAGE_SIZE;
-    mr->pages = g_new(uint64_t, mr->attr.npages);
-    g_assert_cmpuint(mr->attr.npages, <=, n->free_pages->len);
-    for (i = 0; i < mr->attr.npages; i++) {
-        mr->pages[i] = g_array_index(n->free_pages, uint64_t,
-                                     n->free_pages->len - 1);
-        g_array_set_size(n->free_pages, n->free_pages->len - 1);
-    }
-    return mr;
-}
-
-static uint64_t *pages_copy(LinkMr *mr)
-{
-    uint64_t *copy = g_new(uint64_t, mr->attr.npages);
-
-    memcpy(copy, mr->pages, mr->attr.npages * sizeof(*copy));
-    return copy;
-}
-
-LinkMr *link_mr_pd(LinkNode *n, size_t len, uint32_t access, uint32_t pdn)
-{
-    LinkMr *mr = mr_alloc(n, len);
-
-    mr->attr.type = RDMA_MR_USER;
-    mr->attr.access = access;
-    mr->attr.pdn = pdn;
-    mr->attr.rkey = access & RDMA_ACCESS_REMOTE ? mr->attr.lkey : 0;
-    mr->attr.pages = pages_copy(mr);
-    g_assert_cmpint(roce_mr_create(n->e, &mr->attr), ==, 0);
-    return mr;
-}
-
-LinkMr *link_mr(LinkNode *n, size_t len, uint32_t access)
-{
-    return link_mr_pd(n, len, access, LINK_PDN);
-}
-
-LinkMr *link_fast_mr(LinkNode *n, size_t len)
-{
-    LinkMr *mr = mr_alloc(n, len);
-    RdmaMrAttr attr = {
-        .mrn = mr->attr.mrn,
-        .pdn = LINK_PDN,
-        .type = RDMA_MR_FAST_REG,
-        .lkey = mr->attr.lkey,
-        .max_pages = mr->attr.npages,
-    };
-
-    g_assert_cmpint(roce_mr_create(n->e, &attr), ==, 0);
-    return mr;
-}
-
-void link_mr_map(LinkMr *mr)
-{
-    g_assert_cmpint(roce_mr_map(mr->node->e, mr->attr.mrn, mr->attr.iova,
-                                mr->attr.length, pages_copy(mr),
-                                mr->attr.npages), ==, 0);
-}
-
-void link_mr_free(LinkMr *mr)
-{
-    g_array_append_vals(mr->node->free_pages, mr->pages, mr->attr.npages);
-    roce_mr_destroy(mr->node->e, mr->attr.mrn);
-    g_free(mr->pages);
-    g_free(mr);
-}
-
-uint64_t link_dma(LinkMr *mr, size_t off)
-{
-    off += mr->attr.iova % RDMA_PAGE_SIZE;
-    return mr->pages[off / RDMA_PAGE_SIZE] + off % RDMA_PAGE_SIZE;
-}
-
-/* The memory behind @off; cuts @len at the end of its page. */
-static uint8_t *mr_host(LinkMr *mr, size_t off, size_t *len)
-{
-    uint64_t dma = link_dma(mr, off);
-    size_t left = RDMA_PAGE_SIZE - dma % RDMA_PAGE_SIZE;
-
-    *len = MIN(*len, left);
-    return mr->node->mem + (dma - DMA_BASE);
-}
-
-void link_write(LinkMr *mr, size_t off, const void *buf, size_t len)
-{
-    const uint8_t *p = buf;
-
-    while (len) {
-        size_t n = len;
-        uint8_t *host = mr_host(mr, off, &n);
-
-        memcpy(host, p, n);
-        p += n;
-        off += n;
-        len -= n;
-    }
-}
-
-void link_read(LinkMr *mr, size_t off, void *buf, size_t len)
-{
-    uint8_t *p = buf;
-
-    while (len) {
-        size_t n = len;
-        uint8_t *host = mr_host(mr, off, &n);
-
-        memcpy(p, host, n);
-        p += n;
-        off += n;
-        len -= n;
-    }
-}
-
-void link_fill(LinkMr *mr, uint32_t seed)
-{
-    uint64_t x = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
-    size_t off;
-
-    for (off = 0; off < mr->attr.length; off += sizeof(x)) {
-        x ^= x << 13;
-        x ^= x >> 7;
-        x ^= x << 17;
-        link_write(mr, off, &x, MIN(sizeof(x), mr->attr.length - off));
-    }
-}
-
-void link_set(LinkMr *mr, uint8_t byte)
-{
-    size_t off = 0, n;
-
-    while (off < mr->attr.length) {
-        uint8_t *host;
-
-        n = mr->attr.length - off;
-        host = mr_host(mr, off, &n);
-        memset(host, byte, n);
-        off += n;
-    }
-}
-
-bool link_same(LinkMr *a, size_t aoff, LinkMr *b, size_t boff, size_t len)
-{
-    g_autofree uint8_t *abuf = g_malloc(len);
-    g_autofree uint8_t *bbuf = g_malloc(len);
-
-    link_read(a, aoff, abuf, len);
-    link_read(b, boff, bbuf, len);
-    return len == 0 || memcmp(abuf, bbuf, len) == 0;
-}
-
 /* Work */
 
 RdmaSge link_sge(LinkMr *mr, size_t off, uint32_t len)
@@ -681,6 +523,27 @@ void link_post_recv(LinkNode *n, uint32_t qpn, uint64_t wr_id, RdmaSge sge)
 
     g_assert_cmpuint(roce_recv_room(n->e, qpn), >, 0);
     g_assert_cmpint(roce_post_recv(n->e, qpn, &wr, n->link->now), ==, 0);
+}
+
+void link_srq(LinkNode *n, uint32_t max_wr, uint32_t pdn)
+{
+    RdmaSrqAttr attr = {
+        .srqn = LINK_SRQ,
+        .pdn = pdn,
+        .max_wr = max_wr,
+        .max_sge = 4,
+    };
+
+    g_assert_cmpint(roce_srq_create(n->e, &attr), ==, 0);
+}
+
+void link_post_srq(LinkNode *n, uint64_t wr_id, RdmaSge sge)
+{
+    RdmaRecvWr wr = { .wr_id = wr_id, .num_sge = 1, .sg_list = &sge };
+
+    g_assert_cmpuint(roce_srq_room(n->e, LINK_SRQ), >, 0);
+    g_assert_cmpint(roce_post_srq_recv(n->e, LINK_SRQ, &wr, n->link->now),
+                    ==, 0);
 }
 
 RdmaSendWr link_wr(uint32_t opcode, uint64_t wr_id, const RdmaSge *sge)

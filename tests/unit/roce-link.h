@@ -15,10 +15,15 @@
 #define LINK_MAX_QP 64
 #define LINK_MAX_MR 256
 #define LINK_MAX_RD_ATOMIC 16
+#define LINK_MAX_SRQ 4
 #define LINK_PDN 7
 /* QP number @n has its completions on these two CQs */
 #define LINK_SEND_CQ(qpn) (2 * (qpn))
 #define LINK_RECV_CQ(qpn) (2 * (qpn) + 1)
+/* The SRQ that QPs of a LinkQpSpec with srq use; link_srq() makes it. */
+#define LINK_SRQ 2
+/* DMA addresses do not start at 0, so that forgotten ones are found. */
+#define LINK_DMA_BASE UINT64_C(0x4000000000)
 #define LINK_DELAY 10000            /* ns */
 #define LINK_MS 1000000             /* ns */
 #define LINK_FOREVER (3600 * INT64_C(1000000000))
@@ -45,6 +50,7 @@ struct LinkNode {
     GArray *events;                 /* of RdmaEvent */
     uint32_t retired[LINK_MAX_QP][2];
     uint32_t completed;             /* calls of complete() */
+    uint32_t srq_rooms;             /* calls of srq_room() */
     uint64_t cq_room[2 * LINK_MAX_QP];
     uint64_t hole;                  /* this page cannot be mapped */
     int maps;                       /* outstanding */
@@ -124,6 +130,7 @@ typedef struct LinkQpSpec {
     uint8_t rd_atomic[2];           /* of each node, as initiator */
     uint8_t dest_rd_atomic[2];      /* of each node, as target */
     uint32_t access;
+    bool srq[2];                    /* each node's QP uses LINK_SRQ */
     RdmaQpCap cap;
 } LinkQpSpec;
 
@@ -172,6 +179,9 @@ uint64_t link_dma(LinkMr *mr, size_t off);
 
 RdmaSge link_sge(LinkMr *mr, size_t off, uint32_t len);
 void link_post_recv(LinkNode *n, uint32_t qpn, uint64_t wr_id, RdmaSge sge);
+/* An SRQ with 4 SGEs for each WQE. */
+void link_srq(LinkNode *n, uint32_t max_wr, uint32_t pdn);
+void link_post_srq(LinkNode *n, uint64_t wr_id, RdmaSge sge);
 /* A WR with one SGE, signalled. */
 RdmaSendWr link_wr(uint32_t opcode, uint64_t wr_id, const RdmaSge *sge);
 void link_post(LinkNode *n, uint32_t qpn, const RdmaSendWr *wr);

@@ -26,9 +26,8 @@ static const Weather weathers[] = {
     { "all-5", { 500, 500, 500, 500 }, 80 },
 };
 
-static void test_exchange(gconstpointer data)
+static void exchange(const Weather *w, bool srq)
 {
-    const Weather *w = data;
     unsigned seed;
 
     for (seed = 0; seed < w->seeds; seed++) {
@@ -39,11 +38,22 @@ static void test_exchange(gconstpointer data)
             .mtu = mtu,
             .max_len = 5 * rdma_mtu_bytes(MIN(mtu, 3)) + 3,
             .timeout = 6,           /* 262 us */
+            .srq = srq,
             .round = LINK_MS,
         };
 
         flow_exchange(&spec);
     }
+}
+
+static void test_exchange(gconstpointer data)
+{
+    exchange(data, false);
+}
+
+static void test_exchange_with_srq(gconstpointer data)
+{
+    exchange(data, true);
 }
 
 int main(int argc, char **argv)
@@ -55,7 +65,11 @@ int main(int argc, char **argv)
         g_autofree char *path = g_strdup_printf("/roce/rc/exchange/%s",
                                                 weathers[i].name);
 
+        g_autofree char *srq = g_strdup_printf("/roce/rc/exchange-srq/%s",
+                                               weathers[i].name);
+
         g_test_add_data_func(path, &weathers[i], test_exchange);
+        g_test_add_data_func(srq, &weathers[i], test_exchange_with_srq);
     }
     return g_test_run();
 }

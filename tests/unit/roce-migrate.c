@@ -67,6 +67,7 @@ typedef struct Journey {
     const char *name;
     LinkFaults faults;
     void (*disturb)(RoceLink *l);
+    bool srq;
 } Journey;
 
 static const Journey journeys[] = {
@@ -76,6 +77,8 @@ static const Journey journeys[] = {
     { "any", { 0 }, move_any },
     { "any-with-loss", { .loss = 200 }, move_any },
     { "any-in-bad-weather", { 300, 300, 300, 300 }, move_any },
+    { "srq", { 0 }, move_any, true },
+    { "srq-in-bad-weather", { 300, 300, 300, 300 }, move_any, true },
 };
 
 static void test_exchange(gconstpointer data)
@@ -91,6 +94,7 @@ static void test_exchange(gconstpointer data)
             .mtu = mtu,
             .max_len = 5 * rdma_mtu_bytes(MIN(mtu, 3)) + 3,
             .timeout = 7,           /* 524 us */
+            .srq = j->srq,
             .round = 7000 + 500 * (seed % 7),
             .disturb = j->disturb,
         };
@@ -298,6 +302,10 @@ static void ops_event(void *opaque, const RdmaEvent *event)
 {
 }
 
+static void ops_srq_room(void *opaque, uint32_t srqn)
+{
+}
+
 static void ops_wake(void *opaque)
 {
 }
@@ -309,6 +317,7 @@ static const RoceOps mutant_ops = {
     .retire = ops_retire,
     .complete = ops_complete,
     .event = ops_event,
+    .srq_room = ops_srq_room,
     .wake = ops_wake,
 };
 
@@ -420,6 +429,35 @@ static void mutate_mr(GRand *rand, RoceMrImage *image)
     image->pending_npages = MIN(image->pending_npages, pending_npages);
 }
 
+static void mutate_srq(GRand *rand, RoceSrqImage *image)
+{
+    const Span spans[] = {
+        { &image->attr, sizeof(image->attr) },
+        { image->recv, image->n_recv * sizeof(RoceRecvWqe) },
+        { image->recv_sges, image->n_recv_sges * sizeof(RdmaSge) },
+    };
+
+    mutate(rand, spans, G_N_ELEMENTS(spans));
+    if (image->n_recv && g_rand_boolean(rand)) {
+        image->n_recv--;
+    }
+}
+
+static void import_srq_mutant(RoceLink *l, LinkNode *n, RoceEngine *e)
+{
+    static const RdmaSrqAttr most = { .max_wr = 64, .max_sge = 4 };
+    RoceSrqImage image;
+    const char *why;
+
+    if (roce_export_srq(n->e, LINK_SRQ, &image) == 0) {
+        if (g_rand_boolean(l->rand)) {
+            mutate_srq(l->rand, &image);
+        }
+        g_assert_true(!roce_import_srq(e, &image, &most, &why) == !why);
+        roce_srq_image_clear(&image);
+    }
+}
+
 /* Whatever was let in must be able to work, and to be exported again. */
 static void exercise(RoceLink *l, RoceEngine *e, unsigned side, uint32_t qpn)
 {
@@ -486,6 +524,7 @@ static void import_mutant(RoceLink *l, unsigned side, bool mrs)
             roce_mr_image_clear(&mr);
         }
     }
+    import_srq_mutant(l, n, e);
     g_assert_cmpint(roce_export_qp(n->e, spec.qpn[side], &qp), ==, 0);
     if (!mrs) {
         mutate_qp(l->rand, &qp);
@@ -524,6 +563,7 @@ static void test_mutants(void)
             .mtu = RDMA_MTU_256 + seed % 2,
             .max_len = 2000,
             .timeout = 6,
+            .srq = seed % 4 == 3,
             .round = 6000,
             .disturb = import_mutants,
         };

@@ -88,6 +88,13 @@ static void host_event(void *opaque, const RdmaEvent *event)
     g_array_append_val(h->events, *event);
 }
 
+static void host_srq_room(void *opaque, uint32_t srqn)
+{
+    WireHost *h = opaque;
+
+    h->srq_rooms++;
+}
+
 static void host_wake(void *opaque)
 {
 }
@@ -101,6 +108,7 @@ WireHost *wire_host_new(const RoceConfig *config, uint64_t size)
         .retire = host_retire,
         .complete = host_complete,
         .event = host_event,
+        .srq_room = host_srq_room,
         .wake = host_wake,
     };
     WireHost *h = g_new0(WireHost, 1);

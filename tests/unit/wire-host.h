@@ -31,6 +31,7 @@ typedef struct WireHost {
     GArray *events;                 /* of RdmaEvent */
     uint64_t (*retired)[2];         /* by QPN and RoceQueue */
     uint32_t max_qp;
+    unsigned srq_rooms;             /* calls of srq_room() */
 } WireHost;
 
 WireHost *wire_host_new(const RoceConfig *config, uint64_t size);

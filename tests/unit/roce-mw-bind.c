@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Memory windows: binds and invalidations that fail, and state that no window
+ * can have.
+ */
+#include <errno.h>
+#include "roce-window.h"
+#include "rdma/roce-state.h"
+
+static void test_bad_invalidations(void)
+{
+    WindowFix f = window_fix(RDMA_MW_TYPE_1);
+    unsigned i;
+
+    /* Type 1 is not invalidated */
+    window_bind(&f, 0, 1000, RDMA_ACCESS_REMOTE);
+    window_inv(&f, f.p.b, f.p.bq, RDMA_WR_LOCAL_INV, f.rkey);
+    link_expect(f.p.b, 60, RDMA_WC_MW_BIND_ERR);
+    window_reconnect(&f);
+    link_pair_recv(&f.p, 50, 0, 0);
+    window_inv(&f, f.p.a, f.p.aq, RDMA_WR_SEND_WITH_INV, f.rkey);
+    link_expect(f.p.a, 60, RDMA_WC_REM_ACCESS_ERR);
+    window_reconnect(&f);
+    window_try(&f, f.rkey, f.mr->attr.iova, true);
+    window_fix_free(&f);
+
+    /* Not bound; another key; bound by another QP */
+    for (i = 0; i < 3; i++) {
+        f = window_fix(RDMA_MW_TYPE_2);
+        window_connect_others(&f);
+        if (i) {
+            window_bind(&f, 0, 1000, RDMA_ACCESS_REMOTE);
+        }
+        window_inv(&f, f.p.b, i == 2 ? 5 : f.p.bq, RDMA_WR_LOCAL_INV, f.rkey ^
+                   (i == 1));
+        link_expect(f.p.b, 60, RDMA_WC_MW_BIND_ERR);
+        window_reconnect(&f);
+        if (i) {
+            window_try(&f, f.rkey, f.mr->attr.iova, true);
+        }
+        window_fix_free(&f);
+    }
+}
+
+typedef struct BadBind {
+    const char *name;
+    RdmaMwType type;                /* 0: both */
+    void (*spoil)(WindowFix *f, RdmaSendWr *wr);
+} BadBind;
+
+static void spoil_key(WindowFix *f, RdmaSendWr *wr)
+{
+    wr->wr.bind.rkey ^= 2;
+}
+
+static void spoil_window(WindowFix *f, RdmaSendWr *wr)
+{
+    wr->wr.bind.rkey = 200 << 8;
+}
+
+static void spoil_window_pd(WindowFix *f, RdmaSendWr *wr)
+{
+    wr->wr.bind.rkey = window_create(f->p.b, RDMA_MW_TYPE_1, LINK_PDN + 1);
+    wr->wr.bind.new_rkey = wr->wr.bind.rkey;
+}
+
+static void spoil_region_as_window(WindowFix *f, RdmaSendWr *wr)
+{
+    wr->wr.bind.rkey = f->p.bmr->attr.rkey;
+    wr->wr.bind.new_rkey = wr->wr.bind.rkey;
+}
+
+static void spoil_new_key(WindowFix *f, RdmaSendWr *wr)
+{
+    wr->wr.bind.new_rkey ^= 0x100;
+}
+
+static void spoil_lkey(WindowFix *f, RdmaSendWr *wr)
+{
+    wr->wr.bind.lkey ^= 1;
+}
+
+static void spoil_region(WindowFix *f, RdmaSendWr *wr)
+{
+    wr->wr.bind.lkey = 0xffffff00;
+}
+
+static void spoil_window_as_region(WindowFix *f, RdmaSendWr *wr)
+{
+    wr->wr.bind.lkey = f->rkey;
+}
+
+static void spoil_region_pd(WindowFix *f, RdmaSendWr *wr)
+{
+    f->mr->attr.pdn = LINK_PDN + 1;
+    g_assert_cmpint(roce_mr_modify(f->p.b->e, RDMA_REREG_PD, &f->mr->attr),
+                    ==, 0);
+}
+
+static void spoil_region_rights(WindowFix *f, RdmaSendWr *wr)
+{
+    f->mr->attr.access = RDMA_ACCESS_LOCAL_WRITE;
+    g_assert_cmpint(roce_mr_modify(f->p.b->e, RDMA_REREG_ACCESS,
+                                   &f->mr->attr), ==, 0);
+}
+
+static void spoil_write_right(WindowFix *f, RdmaSendWr *wr)
+{
+    f->mr->attr.access = RDMA_ACCESS_MW_BIND;
+    g_assert_cmpint(roce_mr_modify(f->p.b->e, RDMA_REREG_ACCESS,
+                                   &f->mr->attr), ==, 0);
+    wr->wr.bind.access = RDMA_ACCESS_REMOTE_WRITE;
+}
+
+static void spoil_atomic_right(WindowFix *f, RdmaSendWr *wr)
+{
+    spoil_write_right(f, wr);
+    wr->wr.bind.access = RDMA_ACCESS_REMOTE_ATOMIC;
+}
+
+static void spoil_start(WindowFix *f, RdmaSendWr *wr)
+{
+    wr->wr.bind.addr = f->mr->attr.iova - 1;
+}
+
+static void spoil_end(WindowFix *f, RdmaSendWr *wr)
+{
+    wr->wr.bind.addr = f->mr->attr.iova + 1;
+    wr->wr.bind.length = WINDOW_REGION;
+}
+
+static void spoil_wrap(WindowFix *f, RdmaSendWr *wr)
+{
+    wr->wr.bind.length = UINT64_MAX;
+}
+
+static void spoil_zero_based_end(WindowFix *f, RdmaSendWr *wr)
+{
+    spoil_end(f, wr);
+    wr->wr.bind.access |= RDMA_ACCESS_ZERO_BASED;
+}
+
+static void spoil_length(WindowFix *f, RdmaSendWr *wr)
+{
+    wr->wr.bind.length = 0;
+}
+
+static void spoil_dma_region(WindowFix *f, RdmaSendWr *wr)
+{
+    RdmaMrAttr attr = {
+        .mrn = 99, .pdn = LINK_PDN, .type = RDMA_MR_DMA,
+        .access = WINDOW_ACCESS, .lkey = 99 << 8,
+    };
+
+    g_assert_cmpint(roce_mr_create(f->p.b->e, &attr), ==, 0);
+    wr->wr.bind.lkey = attr.lkey;
+}
+
+static void spoil_invalid_region(WindowFix *f, RdmaSendWr *wr)
+{
+    RdmaMrAttr attr = {
+        .mrn = 99, .pdn = LINK_PDN, .type = RDMA_MR_FAST_REG,
+        .access = WINDOW_ACCESS, .lkey = 99 << 8, .max_pages = 9,
+    };
+
+    g_assert_cmpint(roce_mr_create(f->p.b->e, &attr), ==, 0);
+    wr->wr.bind.lkey = attr.lkey;
+}
+
+static const BadBind bad_binds[] = {
+    { "key", 0, spoil_key },
+    { "window", 0, spoil_window },
+    { "window-pd", 0, spoil_window_pd },
+    { "region-as-window", 0, spoil_region_as_window },
+    { "new-key", 0, spoil_new_key },
+    { "lkey", 0, spoil_lkey },
+    { "region", 0, spoil_region },
+    { "window-as-region", 0, spoil_window_as_region },
+    { "region-pd", 0, spoil_region_pd },
+    { "region-rights", 0, spoil_region_rights },
+    { "write-right", 0, spoil_write_right },
+    { "atomic-right", 0, spoil_atomic_right },
+    { "start", 0, spoil_start },
+    { "end", 0, spoil_end },
+    { "wrap", 0, spoil_wrap },
+    { "zero-based-end", 0, spoil_zero_based_end },
+    { "length", RDMA_MW_TYPE_2, spoil_length },
+    { "dma-region", 0, spoil_dma_region },
+    { "invalid-region", 0, spoil_invalid_region },
+};
+
+static void test_bad_bind(gconstpointer data)
+{
+    const BadBind *bad = data;
+    RdmaMwType type;
+
+    for (type = RDMA_MW_TYPE_1; type <= RDMA_MW_TYPE_2; type++) {
+        WindowFix f = window_fix(type);
+        RdmaSendWr wr;
+
+        if (!bad->type || bad->type == type) {
+            wr = window_bind_wr(&f, 0, 1000, RDMA_ACCESS_REMOTE);
+            bad->spoil(&f, &wr);
+            window_refuse_bind(&f, &wr);
+            window_reconnect(&f);
+            window_try(&f, f.rkey, f.mr->attr.iova, false);
+            window_try(&f, window_next_key(&f), f.mr->attr.iova, false);
+        }
+        window_fix_free(&f);
+    }
+}
+
+/* State from elsewhere */
+
+static void refuse(WindowFix *f, const RoceMwImage *image, const char *text)
+{
+    static const RdmaQpCap cap = { 64, 64, 80, 80, 3000 };
+    RoceEngine *e = roce_new(&link_config, &link_ops, f->p.b);
+    const char *why = "";
+    RoceMrImage mr;
+    RoceQpImage qp;
+    uint32_t i;
+    int ret;
+
+    roce_set_link_mtu(e, 4200);
+    for (i = 1; i < f->p.b->next_mrn; i++) {
+        if (roce_export_mr(f->p.b->e, i, &mr) == 0) {
+            g_assert_cmpint(roce_import_mr(e, &mr, &why), ==, 0);
+            roce_mr_image_clear(&mr);
+        }
+    }
+    g_assert_cmpint(roce_export_qp(f->p.b->e, f->p.bq, &qp), ==, 0);
+    g_assert_cmpint(roce_import_qp(e, &qp, &cap, &why), ==, 0);
+    roce_qp_image_clear(&qp);
+    ret = roce_import_mw(e, image, &why);
+    g_assert_cmpint(ret, ==, text ? -EINVAL : 0);
+    g_assert_cmpstr(why, ==, text);
+    roce_free(e);
+}
+
+static void test_refuse_bad_state(void)
+{
+    static const char binding[] =
+        "it is bound to what it cannot be bound to";
+    WindowFix f = window_fix(RDMA_MW_TYPE_2);
+    RoceMwImage good, image;
+
+    g_assert_cmpint(roce_export_mw(f.p.b->e, f.mr->attr.mrn, &good), ==,
+                    -ENOENT);
+    g_assert_cmpint(roce_export_mw(f.p.b->e, f.mwn, &good), ==, 0);
+    refuse(&f, &good, NULL);
+    good.addr = 1;
+    refuse(&f, &good, "it is not bound, but to something");
+
+    window_bind(&f, 100, 1000, RDMA_ACCESS_REMOTE | RDMA_ACCESS_ZERO_BASED);
+    g_assert_cmpint(roce_export_mw(f.p.b->e, f.mwn, &good), ==, 0);
+    g_assert_cmphex(good.addr, ==, f.mr->attr.iova + 100);
+    refuse(&f, &good, NULL);
+
+#define REFUSE(change, text) do {               \
+        image = good;                           \
+        change;                                 \
+        refuse(&f, &image, text);               \
+    } while (0)
+
+    REFUSE(image.bound = 2, "a flag is no flag");
+    REFUSE(image.attr.mwn = 0, "bad or used number, or bad type");
+    REFUSE(image.attr.rkey = 0x100, "bad or used number, or bad type");
+    REFUSE(image.attr.type = 3, "it belongs to a queue pair");
+    REFUSE((image.attr.type = 3, image.qpn = 0),
+           "bad or used number, or bad type");
+    REFUSE(image.attr.type = RDMA_MW_TYPE_1, "it belongs to a queue pair");
+    REFUSE(image.attr.pdn++, binding);
+    REFUSE(image.mrn = image.attr.mwn, binding);
+    REFUSE(image.mrn = f.p.bmr->attr.mrn, binding);
+    REFUSE(image.access |= RDMA_ACCESS_LOCAL_WRITE, binding);
+    REFUSE(image.length = 0, binding);
+    REFUSE(image.length = WINDOW_REGION, binding);
+    REFUSE(image.addr -= 101, binding);
+    REFUSE(image.qpn = 40,
+           "it is bound on a queue pair that it cannot be bound on");
+#undef REFUSE
+    window_fix_free(&f);
+}
+
+int main(int argc, char **argv)
+{
+    unsigned i;
+
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/roce/mw/bad-invalidations", test_bad_invalidations);
+    for (i = 0; i < G_N_ELEMENTS(bad_binds); i++) {
+        g_autofree char *path = g_strdup_printf("/roce/mw/bad-bind/%s",
+                                                bad_binds[i].name);
+
+        g_test_add_data_func(path, &bad_binds[i], test_bad_bind);
+    }
+    g_test_add_func("/roce/mw/refuse-bad-state", test_refuse_bad_state);
+    return g_test_run();
+}
