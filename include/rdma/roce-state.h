@@ -256,8 +256,8 @@ void roce_qp_image_clear(RoceQpImage *image);
  * Make an object as @image says, which may come from anywhere: every field is
  * checked, and on failure (-EINVAL) nothing was made and *@why is a text that
  * says what is wrong. The arrays of the image must be as long as their counts
- * say; @max bounds what the queues may be created with. Does not touch memory and
- * calls nothing back but RoceOps.wake.
+ * say; @max bounds what the queues may be created with. Does not touch memory
+ * and calls nothing back but RoceOps.wake.
  */
 int roce_import_mr(RoceEngine *e, const RoceMrImage *image, const char **why);
 int roce_import_mw(RoceEngine *e, const RoceMwImage *image, const char **why);

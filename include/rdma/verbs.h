@@ -363,8 +363,7 @@ typedef struct RdmaQpInitAttr {
     uint32_t send_cqn;
     uint32_t recv_cqn;
     RdmaQpCap cap;
-    bool has_srq;                   /* receives come from @srqn, and
-                                       cap.max_recv_* count as 0 */
+    bool has_srq;                   /* @srqn; cap.max_recv_* count as 0 */
     uint32_t srqn;
     bool block_mcast_loopback;      /* gets no copies of what it sends */
 } RdmaQpInitAttr;
@@ -424,8 +423,8 @@ typedef enum RdmaMrType {
  * @lkey and @rkey carry the mrn in their upper 24 bits; @rkey is 0 when no
  * remote access was granted. @pages are DMA addresses of pages of
  * 2^@page_shift bytes; byte 0 of the region lies at offset @iova % that size
- * of the first. Whoever builds this has checked that @npages pages cover @length
- * bytes from there exactly and that @iova + @length does not wrap.
+ * of the first. Whoever builds this has checked that @npages pages cover
+ * @length bytes from there exactly and that @iova + @length does not wrap.
  */
 typedef struct RdmaMrAttr {
     uint32_t mrn;

@@ -80,9 +80,9 @@ static RdmaWcStatus check_memory(const RoceQp *qp, const RoceSendWqe *wqe)
 
 /*
  * Start the WQE under the cursor. False if it has to wait, or is bad.
- * LOCAL_INV, REG_MR and BIND_MW take effect here, in order with the packets of their
- * neighbours; a fence makes them and others wait for earlier READs and
- * ATOMICs (IBTA 10.8.3.3).
+ * LOCAL_INV, REG_MR and BIND_MW take effect here, in order with the packets
+ * of their neighbours; a fence makes them and others wait for earlier READs
+ * and ATOMICs (IBTA 10.8.3.3).
  */
 static bool start_wqe(RoceQp *qp, RoceSendWqe *wqe)
 {
