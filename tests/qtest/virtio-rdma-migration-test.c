@@ -9,5 +9,6 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     add_migrate_tests();
+    add_migrate_points_tests();
     return g_test_run();
 }
