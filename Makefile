@@ -36,7 +36,8 @@ FUZZ_TIME ?= 60
 
 .DEFAULT_GOAL := all
 .PHONY: all demo check check-unit check-qtest check-guest check-migration \
-	check-pyverbs unit-tests run-unit run-qtest run-migration \
+	check-pyverbs check-kernel-users check-scale run-users run-scale \
+	unit-tests run-unit run-qtest run-migration \
 	run-guest-migration run-guest \
 	bench fuzz lint install qemu qtests guest standalone packages-build \
 	packages-guest packages-test clean distclean help
@@ -53,6 +54,8 @@ help:
 	@echo 'make check-migration  all that migrates, devices and guests'
 	@echo '                   (MOVES=10: how often guests migrate)'
 	@echo 'make check-guest   tests in real guests'
+	@echo 'make check-kernel-users  NVMe-oF, NFS and others over RDMA'
+	@echo 'make check-scale   many of everything, for a long time'
 	@echo 'make check-pyverbs  tests of rdma-core, also on rxe'
 	@echo 'make bench         speed of the engine'
 	@echo 'make fuzz          run each fuzzer for FUZZ_TIME (60)'
@@ -142,6 +145,18 @@ run-guest-migration:
 
 run-guest:
 	@$(STAGE) guest! 'guest tests are done' tests/guest/run check
+
+# Suites of guest tests that take too long for CI
+run-users run-scale: run-%:
+	@$(STAGE) $*! 'guest tests are done' tests/guest/run check --suite $*
+
+check-kernel-users check-scale: qemu | packages-guest packages-test
+	@rm -f $(LOGS)/$(SUITE).log
+	@$(MAKE) -s --no-print-directory run-$(SUITE) || :
+	@$(SUMMARY) $(SUITE)
+
+check-kernel-users: SUITE := users
+check-scale: SUITE := scale
 
 check-unit: unit-tests
 	@rm -f $(LOGS)/unit.log

@@ -58,20 +58,12 @@ def test_rstream_over_an_rsocket(bench):
 
 
 def test_connections_leave_nothing_behind(bench):
-    shown = 'rdma resource show | sed "s/ctx [0-9]*//"'
-    before = [vm.must(shown) for vm in bench.pair.vms]
+    before = bench.resources()
     host = address(2)
     for _ in range(5):
         connect(bench, f'ucmatose -b {host} -c 10 -C 2',
                 f'ucmatose -s {host} -c 10 -C 2')
-    # The connection manager keeps what has ended for a moment.
-    after = []
-    for _ in range(30):
-        after = [vm.must(shown) for vm in bench.pair.vms]
-        if after == before:
-            return
-        bench.one.run('sleep 1')
-    assert False, f'{before}\n{after}'
+    bench.nothing_left(before)
 
 
 def test_a_refused_connection_says_so(bench):

@@ -12,7 +12,6 @@ mkdir -p /dev/pts /dev/shm /run /out
 mount -t devpts devpts /dev/pts
 mount -t tmpfs tmpfs /dev/shm
 mount -t tmpfs tmpfs /run
-mount -t configfs configfs /sys/kernel/config 2>/dev/null
 modules=$(arg modules)
 if [ -n "$modules" ]; then
     release=$(uname -r)
@@ -21,6 +20,7 @@ if [ -n "$modules" ]; then
     mount -t 9p -o trans=virtio,version=9p2000.L,msize=512000,cache=none \
         labout /out
 fi
+modprobe -q configfs && mount -t configfs configfs /sys/kernel/config
 hostname "$(arg name)"
 ip link set lo up
 ulimit -l unlimited

@@ -15,5 +15,7 @@ perftest   the perftest matrix and its output formats
 capture    what tshark has to say about a capture file
 demo       the comparison that `make demo` shows
 pyverbs    rdma-core's own tests on either stack
-runner     the tests that `make check-guest` runs
+storage    data that goes to another guest's disk and comes back
+nvme, nfs  kernel users of RDMA: both ends of each
+runner     the tests of `make check-guest`, and suites that CI does not run
 """

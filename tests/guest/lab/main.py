@@ -9,6 +9,9 @@ from .paths import LOGS, LabError, say
 from .stack import STACKS
 from .vm import Vm
 
+# Directories of tests below tests/guest.
+SUITES = ('users', 'scale')
+
 
 def do_setup(args):
     for series in args.series or [None]:
@@ -57,7 +60,7 @@ def do_demo(args):
 def do_check(args):
     if args.stack != 'rxe':
         driver.prepare()
-    return runner.Runner(args.stack, args.pattern).run()
+    return runner.Runner(args.stack, args.pattern, args.suite).run()
 
 
 def do_pyverbs(args):
@@ -104,6 +107,8 @@ def parser():
     check = commands.add_parser('check', help='run the guest tests')
     check.add_argument('--stack', choices=STACKS, default='virtio-rdma',
                        help='rxe tests the tests')
+    check.add_argument('--suite', choices=SUITES, default='',
+                       help='a directory of tests that CI does not run')
     check.add_argument('pattern', nargs='?',
                        help='regular expression of test names to run')
     check.set_defaults(do=do_check)

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Runs the tests of tests/guest/test_*.py.
+"""Runs the tests of tests/guest/test_*.py, or of a suite in a directory there.
 
 A test file may say in GUESTS how its pair of guests is made (arguments of
-pair.Pair, or of what PAIR names instead), and in SECOND which stack guest 2 uses if not the one under
-test. Each function test_* gets a Bench. One pair serves all tests of
-a file; it is booted again when a test has ended a guest or left it in a bad
-way. A test fails by an exception, and skips by raising Skip.
+pair.Pair, or of what PAIR names instead), and in SECOND which stack guest 2
+uses if not the one under test. Each function test_* gets a Bench. One pair
+serves all tests of a file; it is booted again when a test has ended a guest
+or left it in a bad way. A test fails by an exception, and skips by raising
+Skip.
 """
 import importlib.util
 import re
@@ -85,6 +86,27 @@ class Bench:
         assert result.ok, str(result)
         return result
 
+    def resources(self):
+        """What each guest's RDMA core knows of. CQs of its pool, which stay
+        for the next user, do not count while they have none."""
+        def count(vm, kind):
+            rows = vm.must(f'rdma resource show {kind}').splitlines()
+            return sum(' users 0 ' not in row + ' ' for row in rows)
+        return [{kind: count(vm, kind)
+                 for kind in ('pd', 'cq', 'qp', 'cm_id', 'mr')}
+                for vm in self.pair.vms]
+
+    def nothing_left(self, before):
+        """Require that the guests have no more resources than before. The
+        connection manager keeps what has ended for a moment."""
+        after = []
+        for _ in range(40):
+            after = self.resources()
+            if after == before:
+                return
+            time.sleep(1)
+        assert after == before, f'left behind: {after}, was: {before}'
+
     def nic_works(self):
         """Whether guest 2 answers guest 1: nobody listens on the port, and
         a refusal is as good an answer as any."""
@@ -117,8 +139,9 @@ def oops(vm):
 
 
 class Runner:
-    def __init__(self, stack, pattern):
+    def __init__(self, stack, pattern, suite=''):
         self.stack = stack
+        self.directory = GUEST_TESTS / suite
         self.pattern = re.compile(pattern or '')
         self.counts = {'ok': 0, 'not ok': 0, 'skip': 0}
         self.bench = None
@@ -203,7 +226,7 @@ class Runner:
     def run(self):
         """Run all files; the exit code."""
         LOGS.mkdir(parents=True, exist_ok=True)
-        for path in sorted(GUEST_TESTS.glob('test_*.py')):
+        for path in sorted(self.directory.glob('test_*.py')):
             self.file(path)
         counts = self.counts
         print(f'1..{sum(counts.values())}')

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""NVMe over RDMA between two guests: a RAM disk of one, a block device of
+the other. Everything goes through configfs and /dev/nvme-fabrics."""
+import time
+
+from .paths import LabError
+
+NQN = 'lab'
+PORT = 4420
+DISK = '/dev/ram0'
+TARGET_MODULES = 'nvmet_rdma nvmet brd'
+HOST_MODULES = 'nvme_rdma nvme_fabrics nvme_core'
+NVMET = '/sys/kernel/config/nvmet'
+
+
+def export(vm, traddr, family=4, mebibytes=64):
+    """Offer a RAM disk at an address of the guest."""
+    vm.must(f'modprobe brd rd_nr=1 rd_size={mebibytes << 10} && '
+            'modprobe -a nvmet nvmet-rdma')
+    vm.must(f'''set -e
+cd {NVMET}
+mkdir subsystems/{NQN}
+echo 1 > subsystems/{NQN}/attr_allow_any_host
+mkdir subsystems/{NQN}/namespaces/1
+echo -n {DISK} > subsystems/{NQN}/namespaces/1/device_path
+echo 1 > subsystems/{NQN}/namespaces/1/enable
+mkdir ports/1
+cd ports/1
+echo rdma > addr_trtype
+echo ipv{family} > addr_adrfam
+echo {traddr} > addr_traddr
+echo {PORT} > addr_trsvcid
+ln -s {NVMET}/subsystems/{NQN} subsystems/{NQN}''')
+
+
+def withdraw(vm):
+    """Undo export(), module by module."""
+    vm.must(f'''set -e
+cd {NVMET}
+rm ports/1/subsystems/{NQN}
+rmdir ports/1
+echo 0 > subsystems/{NQN}/namespaces/1/enable
+rmdir subsystems/{NQN}/namespaces/1 subsystems/{NQN}
+cd /
+rmmod {TARGET_MODULES}''')
+
+
+def connect(vm, traddr, queues=1):
+    """Connect to what a peer exports: the controller's name."""
+    vm.must('modprobe nvme-rdma')
+    result = vm.run(f"""python3 -c "
+import os
+f = os.open('/dev/nvme-fabrics', os.O_RDWR)
+os.write(f, b'transport=rdma,traddr={traddr},trsvcid={PORT},nqn={NQN},'
+         b'nr_io_queues={queues}')
+print(os.read(f, 100).decode())
+" """)
+    if not result.ok:
+        raise LabError(f'{result}\n' + vm.run('dmesg | tail').out)
+    name = f'nvme{result.out.split(",")[0].split("=")[1]}'
+    vm.must(f'for i in $(seq 100); do [ -b /dev/{name}n1 ] && exit 0; '
+            'sleep 0.05; done; exit 1')
+    return name
+
+
+def disconnect(vm, name):
+    vm.must(f'echo 1 > /sys/class/nvme/{name}/delete_controller')
+    vm.must(f'rmmod {HOST_MODULES}')
