@@ -17,6 +17,8 @@ int main(int argc, char **argv)
     add_mcast_tests();
     add_mr_tests();
     add_mr_table_tests();
+    add_mw_tests();
+    add_reg_pages_tests();
     add_qp_tests();
     add_gid_tests();
     add_ring_tests();

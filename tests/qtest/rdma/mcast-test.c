@@ -6,7 +6,7 @@
 #include "qemu/bswap.h"
 #include "rdma-test.h"
 
-#define FEATURES (QRDMA_FEATURES | QRDMA_F(VIRTIO_RDMA_F_MCAST))
+#define FEATURES QRDMA_F(VIRTIO_RDMA_F_MCAST)
 
 static const uint8_t group6[RDMA_GID_LEN] = { 0xff, 0x0e, [15] = 1 };
 static const uint8_t group4[RDMA_GID_LEN] = {
@@ -15,9 +15,8 @@ static const uint8_t group4[RDMA_GID_LEN] = {
 
 static QRdma *start(void)
 {
-    QRdma *d = test_device_reset();
+    QRdma *d = test_device_with(FEATURES);
 
-    qrdma_start(d, FEATURES, 0);
     qrdma_setup_gids(d, 1);
     return d;
 }

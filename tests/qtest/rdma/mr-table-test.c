@@ -8,21 +8,13 @@
 #include "qemu/units.h"
 #include "rdma-test.h"
 
-#define FEATURES (QRDMA_FEATURES | QRDMA_F(VIRTIO_RDMA_F_MR_TABLES) | \
+#define FEATURES (QRDMA_F(VIRTIO_RDMA_F_MR_TABLES) | \
                   QRDMA_F(VIRTIO_RDMA_F_REREG_MR))
 #define ENTRIES 512
 
 typedef struct virtio_rdma_reg_user_mr_req RegReq;
 typedef struct virtio_rdma_rereg_mr_req ReregReq;
 typedef struct virtio_rdma_mr_rsp MrRsp;
-
-static QRdma *start(uint64_t features)
-{
-    QRdma *d = test_device_reset();
-
-    qrdma_start(d, features, 0);
-    return d;
-}
 
 /* A table whose entries from @first on are @value, @value + @step, ... */
 static uint64_t new_table(QRdma *d, uint32_t n, uint64_t value, uint64_t step)
@@ -66,7 +58,7 @@ static uint8_t dereg(QRdma *d, const MrRsp *rsp)
 
 static void test_page_sizes(void)
 {
-    QRdma *d = start(FEATURES);
+    QRdma *d = test_device_with(FEATURES);
     QRdmaPd *pd = qrdma_alloc_pd(d);
     struct virtio_rdma_config c;
     uint64_t sizes;
@@ -98,7 +90,7 @@ static void test_page_sizes(void)
 /* Without the feature these bytes are surplus. */
 static void test_ignored_without_the_feature(void)
 {
-    QRdma *d = start(QRDMA_FEATURES);
+    QRdma *d = test_device();
     QRdmaPd *pd = qrdma_alloc_pd(d);
     RegReq req = new_req(pd, new_table(d, 1, 0x1000, 0), 1, 0, 0);
 
@@ -110,7 +102,7 @@ static void test_ignored_without_the_feature(void)
 /* All that is said of 4096 holds for the page size. */
 static void test_large_pages_are_checked_alike(void)
 {
-    QRdma *d = start(FEATURES);
+    QRdma *d = test_device_with(FEATURES);
     QRdmaPd *pd = qrdma_alloc_pd(d);
     uint64_t table = new_table(d, 3, 0, 2 * MiB);
     RegReq good = new_req(pd, table, 2, 21, 0);
@@ -145,7 +137,7 @@ static void test_large_pages_are_checked_alike(void)
 
 static void test_level_counts(void)
 {
-    QRdma *d = start(FEATURES);
+    QRdma *d = test_device_with(FEATURES);
     QRdmaPd *pd = qrdma_alloc_pd(d);
     const uint32_t bad[] = { 4, 5, 0x7fffffff, 0x80000000, UINT32_MAX };
     uint64_t table = new_table(d, 1, 0x1000, 0);
@@ -170,7 +162,7 @@ static void test_level_counts(void)
 /* One table holds 512 pages, and two levels reach 512 times that. */
 static void test_more_pages_than_the_levels_reach(void)
 {
-    QRdma *d = start(FEATURES);
+    QRdma *d = test_device_with(FEATURES);
     QRdmaPd *pd = qrdma_alloc_pd(d);
     uint64_t pages = new_table(d, ENTRIES + 8, 0, 4096);
     uint64_t root = new_table(d, ENTRIES, pages, 0);
@@ -198,7 +190,7 @@ static void test_more_pages_than_the_levels_reach(void)
 
 static void test_tables_must_be_aligned(void)
 {
-    QRdma *d = start(FEATURES);
+    QRdma *d = test_device_with(FEATURES);
     QRdmaPd *pd = qrdma_alloc_pd(d);
     uint64_t pages = new_table(d, 1024, 0, 4096);
     uint64_t root = new_table(d, 2, pages, 4096);
@@ -224,7 +216,7 @@ static void test_tables_must_be_aligned(void)
 
 static void test_tables_outside_ram(void)
 {
-    QRdma *d = start(FEATURES);
+    QRdma *d = test_device_with(FEATURES);
     QRdmaPd *pd = qrdma_alloc_pd(d);
     uint64_t pages = new_table(d, ENTRIES, 0, 4096);
     const uint64_t bad[] = {
@@ -256,7 +248,7 @@ static void test_tables_outside_ram(void)
 /* A tree of tables that lead to themselves is as good as any other. */
 static void test_tables_in_a_circle(void)
 {
-    QRdma *d = start(FEATURES);
+    QRdma *d = test_device_with(FEATURES);
     QRdmaPd *pd = qrdma_alloc_pd(d);
     uint64_t table = qrdma_alloc(d, 4096);
     g_autofree uint64_t *le = g_new(uint64_t, ENTRIES);
@@ -274,7 +266,7 @@ static void test_tables_in_a_circle(void)
 /* The lists of all regions together are bounded, however they are made. */
 static void test_pages_of_all_regions_are_limited(void)
 {
-    QRdma *d = start(FEATURES);
+    QRdma *d = test_device_with(FEATURES);
     QRdmaPd *pd = qrdma_alloc_pd(d);
     uint64_t table = qrdma_alloc(d, 4096);
     g_autofree uint64_t *le = g_new(uint64_t, ENTRIES);
@@ -304,7 +296,7 @@ static void test_pages_of_all_regions_are_limited(void)
 
 static void test_fast_mrs_count_when_they_are_made(void)
 {
-    QRdma *d = start(FEATURES);
+    QRdma *d = test_device_with(FEATURES);
     QRdmaPd *pd = qrdma_alloc_pd(d);
     uint64_t table = qrdma_alloc(d, 4096);
     g_autofree uint64_t *le = g_new(uint64_t, ENTRIES);
@@ -325,7 +317,7 @@ static void test_fast_mrs_count_when_they_are_made(void)
 /* It tells how long that takes, too. */
 static void test_a_gibibyte_of_pages_of_any_size(void)
 {
-    QRdma *d = start(FEATURES);
+    QRdma *d = test_device_with(FEATURES);
     QRdmaPd *pd = qrdma_alloc_pd(d);
     const uint32_t shifts[] = { 12, 21, 30 };
 
@@ -367,7 +359,7 @@ static uint8_t rereg(QRdma *d, ReregReq *req, MrRsp *rsp)
 
 static void test_rereg_needs_the_feature(void)
 {
-    QRdma *d = start(QRDMA_FEATURES);
+    QRdma *d = test_device();
     QRdmaPd *pd = qrdma_alloc_pd(d);
     QRdmaMr *mr = qrdma_reg_mr(pd, 0x5000, 10, 0);
     ReregReq req = {
@@ -380,7 +372,7 @@ static void test_rereg_needs_the_feature(void)
 
 static void test_rereg_flags(void)
 {
-    QRdma *d = start(FEATURES);
+    QRdma *d = test_device_with(FEATURES);
     QRdmaPd *pd = qrdma_alloc_pd(d);
     QRdmaMr *mr = qrdma_reg_mr(pd, 0x5000, 10, 0);
     uint64_t *pages, table;
@@ -409,7 +401,7 @@ static void test_rereg_flags(void)
 
 static void test_rereg_is_for_user_mrs(void)
 {
-    QRdma *d = start(FEATURES);
+    QRdma *d = test_device_with(FEATURES);
     QRdmaPd *pd = qrdma_alloc_pd(d);
     QRdmaMr *gone = qrdma_reg_mr(pd, 0x5000, 10, 0);
     const uint32_t bad[] = {
@@ -430,7 +422,7 @@ static void test_rereg_is_for_user_mrs(void)
 
 static void test_rereg_moves_the_pd(void)
 {
-    QRdma *d = start(FEATURES);
+    QRdma *d = test_device_with(FEATURES);
     QRdmaPd *from = qrdma_alloc_pd(d);
     QRdmaPd *to = qrdma_alloc_pd(d);
     QRdmaPd *gone = qrdma_alloc_pd(d);
@@ -458,7 +450,7 @@ static void test_rereg_moves_the_pd(void)
 /* Bad values of what does not change do not matter; others do. */
 static void test_rereg_checks_what_changes(void)
 {
-    QRdma *d = start(FEATURES);
+    QRdma *d = test_device_with(FEATURES);
     QRdmaPd *pd = qrdma_alloc_pd(d);
     QRdmaMr *mr = qrdma_reg_mr(pd, 0x5000, 10, 0);
     uint64_t *pages, table;

@@ -62,6 +62,8 @@ void add_config_tests(void);
 void add_ctrl_tests(void);
 void add_object_tests(void);
 void add_mcast_tests(void);
+void add_mw_tests(void);
+void add_reg_pages_tests(void);
 void add_mr_table_tests(void);
 void add_mr_tests(void);
 void add_qp_tests(void);

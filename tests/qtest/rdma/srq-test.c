@@ -7,16 +7,13 @@
 #include "rdma-test.h"
 #include "standard-headers/linux/virtio_config.h"
 
-#define FEATURES (QRDMA_FEATURES | QRDMA_F(VIRTIO_RDMA_F_SRQ))
+#define FEATURES QRDMA_F(VIRTIO_RDMA_F_SRQ)
 #define MAX_WR 1024
 #define MSG 100
 
 static QRdma *start(void)
 {
-    QRdma *d = test_device_reset();
-
-    qrdma_start(d, FEATURES, 0);
-    return d;
+    return test_device_with(FEATURES);
 }
 
 static uint8_t destroy_srqn(QRdma *d, uint32_t srqn)

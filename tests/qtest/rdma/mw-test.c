@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * virtio-rdma: memory windows.
+ */
+#include "qemu/osdep.h"
+#include "qemu/bswap.h"
+#include "rdma-test.h"
+
+#define FEATURES (QRDMA_F(VIRTIO_RDMA_F_MW) | \
+                  QRDMA_F(VIRTIO_RDMA_F_REREG_MR))
+#define BINDABLE (TEST_ACCESS_ALL | RDMA_ACCESS_MW_BIND)
+#define LEN 8192
+
+/* A pair whose b has a region for windows. */
+typedef struct Pair {
+    TestPair t;
+    QRdmaMr *mr;
+} Pair;
+
+static Pair pair_new(RdmaQpType type)
+{
+    Pair p = {
+        .t = test_pair_on(test_device_with(FEATURES), type, 64, NULL),
+    };
+
+    p.mr = qrdma_reg_mr(p.t.pd, 0x40000100, LEN, BINDABLE);
+    return p;
+}
+
+static RdmaSendWr bind_wr(const QRdmaMw *mw, QRdmaMr *mr, uint64_t offset,
+                          uint64_t length, uint32_t access)
+{
+    RdmaSendWr wr = {
+        .wr_id = 0xb1,
+        .opcode = RDMA_WR_BIND_MW,
+        .send_flags = RDMA_SEND_SIGNALED,
+    };
+
+    wr.wr.bind.rkey = mw->rkey;
+    wr.wr.bind.new_rkey = (mw->rkey & ~0xffu) | ((mw->rkey + 1) & 0xff);
+    wr.wr.bind.lkey = mr->lkey;
+    wr.wr.bind.access = access;
+    wr.wr.bind.addr = mr->iova + offset;
+    wr.wr.bind.length = length;
+    return wr;
+}
+
+/* Bind on b's side; the window gets the next key. */
+static void bind_mw(Pair *p, QRdmaMw *mw, uint64_t offset, uint64_t length,
+                    uint32_t access)
+{
+    RdmaSendWr wr = bind_wr(mw, p->mr, offset, length, access);
+    RdmaWc wc;
+
+    qrdma_post_send(p->t.b, &wr);
+    qrdma_expect_wc(p->t.cq_b, 0xb1, RDMA_WC_BIND_MW, &wc);
+    mw->rkey = wr.wr.bind.new_rkey;
+}
+
+static void restart(TestPair *t)
+{
+    RdmaWc wc;
+
+    assert_ok(qrdma_modify_qp_state(t->a, RDMA_QPS_RESET));
+    assert_ok(qrdma_modify_qp_state(t->b, RDMA_QPS_RESET));
+    while (qrdma_poll_cq(t->cq_a, &wc) || qrdma_poll_cq(t->cq_b, &wc)) {
+        /* what is left of before */
+    }
+    qrdma_connect(t->a, t->b, NULL);
+}
+
+/* a uses a window of b; what it may not do ends the connection. */
+static void try_access(Pair *p, RdmaWrOpcode opcode, uint64_t addr,
+                       uint32_t len, uint32_t rkey, RdmaWcStatus status)
+{
+    RdmaSge sge = qrdma_sge(p->t.mr_a, 0, len);
+    RdmaSendWr wr = {
+        .wr_id = 0xac,
+        .opcode = opcode,
+        .send_flags = RDMA_SEND_SIGNALED,
+        .num_sge = 1,
+        .sg_list = &sge,
+    };
+
+    wr.wr.rdma.remote_addr = addr;
+    wr.wr.rdma.rkey = rkey;
+    qrdma_post_send(p->t.a, &wr);
+    qrdma_expect(p->t.cq_a, 0xac, status);
+    if (status != RDMA_WC_SUCCESS) {
+        restart(&p->t);
+    }
+}
+
+static void test_need_the_feature(void)
+{
+    TestPair t = test_loopback_pair(RDMA_QPT_RC, NULL);
+    QRdmaMw mw;
+    RdmaSendWr wr;
+
+    assert_status(qrdma_alloc_mw(t.pd, RDMA_MW_TYPE_1, &mw), NOTSUPP);
+    assert_status(qrdma_dealloc_mw(&mw), NOTSUPP);
+    wr = bind_wr(&mw, t.mr_a, 0, 16, RDMA_ACCESS_REMOTE_READ);
+    qrdma_post_send(t.a, &wr);
+    qrdma_expect(t.cq_a, 0xb1, RDMA_WC_LOC_QP_OP_ERR);
+}
+
+static void test_table_fills_and_empties(void)
+{
+    QRdma *d = test_device_with(FEATURES);
+    QRdmaPd *pd = qrdma_alloc_pd(d);
+    struct virtio_rdma_config c;
+    QRdmaMw mw[TEST_MAX_MW], more;
+    QRdmaMr *mr[TEST_MAX_MR];
+
+    qrdma_get_config(d, &c);
+    g_assert_cmpuint(le32_to_cpu(c.max_mw), ==, TEST_MAX_MW);
+    g_assert_true(le64_to_cpu(c.device_cap_flags) &
+                  VIRTIO_RDMA_CAP_MEM_WINDOW);
+    g_assert_true(le64_to_cpu(c.device_cap_flags) &
+                  VIRTIO_RDMA_CAP_MEM_WINDOW_TYPE_2B);
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < TEST_MAX_MW; i++) {
+            assert_ok(qrdma_alloc_mw(pd, 1 + i % 2, &mw[i]));
+        }
+        assert_status(qrdma_alloc_mw(pd, RDMA_MW_TYPE_1, &more), NOMEM);
+        /* they take nothing from the regions, and have other numbers */
+        for (int i = 0; i < TEST_MAX_MR; i++) {
+            mr[i] = qrdma_get_dma_mr(pd, 0);
+            for (int j = 0; j < TEST_MAX_MW; j++) {
+                g_assert_cmpuint(mr[i]->mrn, !=, mw[j].mwn);
+            }
+        }
+        for (int i = 0; i < TEST_MAX_MW; i++) {
+            assert_ok(qrdma_dealloc_mw(&mw[i]));
+            assert_status(qrdma_dealloc_mw(&mw[i]), NOENT);
+        }
+        /* nor do regions take the place of windows */
+        assert_status(qrdma_cmd(d, VIRTIO_RDMA_CMD_GET_DMA_MR,
+                                &(uint64_t) { cpu_to_le64(pd->pdn) }, 8,
+                                &(struct virtio_rdma_mr_rsp) {}, 12), NOMEM);
+        for (int i = 0; i < TEST_MAX_MR; i++) {
+            assert_ok(qrdma_dereg_mr(mr[i]));
+        }
+    }
+    assert_ok(qrdma_dealloc_pd(pd));
+}
+
+static void test_types_and_pds(void)
+{
+    QRdma *d = test_device_with(FEATURES);
+    QRdmaPd *pd = qrdma_alloc_pd(d);
+    QRdmaPd gone = *qrdma_alloc_pd(d);
+    const uint32_t bad_type[] = { 0, 3, 0x80000001, UINT32_MAX };
+    const uint32_t bad_pd[] = { 0, gone.pdn, TEST_MAX_PD + 1, UINT32_MAX };
+    QRdmaMw mw;
+
+    assert_ok(qrdma_dealloc_pd(&gone));
+    for (int i = 0; i < ARRAY_SIZE(bad_type); i++) {
+        assert_status(qrdma_alloc_mw(pd, bad_type[i], &mw), INVAL);
+    }
+    for (int i = 0; i < ARRAY_SIZE(bad_pd); i++) {
+        gone.pdn = bad_pd[i];
+        assert_status(qrdma_alloc_mw(&gone, RDMA_MW_TYPE_1, &mw), NOENT);
+    }
+    assert_ok(qrdma_alloc_mw(pd, RDMA_MW_TYPE_1, &mw));
+    assert_status(qrdma_dealloc_pd(pd), BUSY);
+    assert_ok(qrdma_dealloc_mw(&mw));
+    assert_ok(qrdma_dealloc_pd(pd));
+}
+
+/* A number is either of a region or of a window. */
+static void test_numbers_of_the_other_kind(void)
+{
+    QRdma *d = test_device_with(FEATURES);
+    QRdmaPd *pd = qrdma_alloc_pd(d);
+    QRdmaMr *mr = qrdma_reg_mr(pd, 0x1000, 4096, BINDABLE);
+    struct virtio_rdma_rereg_mr_req rereg = {
+        .flags = cpu_to_le32(VIRTIO_RDMA_REREG_ACCESS),
+    };
+    const uint32_t bad[] = { 0, TEST_MAX_MR + TEST_MAX_MW + 1, 0x1000000,
+                             0x80000000, UINT32_MAX };
+    QRdmaMw mw;
+    QRdmaMr as_mr = { .pd = pd };
+    QRdmaMw as_mw = { .dev = d, .mwn = mr->mrn };
+
+    assert_ok(qrdma_alloc_mw(pd, RDMA_MW_TYPE_2, &mw));
+    as_mr.mrn = mw.mwn;
+    rereg.mrn = cpu_to_le32(mw.mwn);
+    assert_status(qrdma_dereg_mr(&as_mr), NOENT);
+    assert_status(qrdma_map_mr_sg(&as_mr, 0x1000, 100), NOENT);
+    assert_status(qrdma_cmd(d, VIRTIO_RDMA_CMD_REREG_MR, &rereg,
+                            sizeof(rereg), &(struct virtio_rdma_mr_rsp) {},
+                            12), NOENT);
+    assert_status(qrdma_dealloc_mw(&as_mw), NOENT);
+    for (int i = 0; i < ARRAY_SIZE(bad); i++) {
+        as_mw.mwn = bad[i];
+        assert_status(qrdma_dealloc_mw(&as_mw), NOENT);
+    }
+    assert_ok(qrdma_dealloc_mw(&mw));
+    assert_ok(qrdma_dereg_mr(mr));
+}
+
+static void test_access_through_a_window(void)
+{
+    for (RdmaMwType type = RDMA_MW_TYPE_1; type <= RDMA_MW_TYPE_2; type++) {
+        Pair p = pair_new(RDMA_QPT_RC);
+        uint64_t at = p.mr->iova + 1000;
+        QRdmaMw mw;
+
+        assert_ok(qrdma_alloc_mw(p.t.pd, type, &mw));
+        /* it opens nothing until it is bound */
+        try_access(&p, RDMA_WR_RDMA_WRITE, at, 100, mw.rkey,
+                   RDMA_WC_REM_ACCESS_ERR);
+        bind_mw(&p, &mw, 1000, 5000, RDMA_ACCESS_REMOTE_WRITE);
+        qrdma_mr_fill(p.t.mr_a, 0, 5000, 3);
+        try_access(&p, RDMA_WR_RDMA_WRITE, at, 5000, mw.rkey,
+                   RDMA_WC_SUCCESS);
+        qrdma_mr_check(p.mr, 1000, 5000, 3);
+        try_access(&p, RDMA_WR_RDMA_WRITE, at + 4901, 100, mw.rkey,
+                   RDMA_WC_REM_ACCESS_ERR);
+        try_access(&p, RDMA_WR_RDMA_WRITE, at - 1, 100, mw.rkey,
+                   RDMA_WC_REM_ACCESS_ERR);
+        try_access(&p, RDMA_WR_RDMA_READ, at, 100, mw.rkey,
+                   RDMA_WC_REM_ACCESS_ERR);
+        try_access(&p, RDMA_WR_RDMA_WRITE, at, 100, mw.rkey ^ 1,
+                   RDMA_WC_REM_ACCESS_ERR);
+        try_access(&p, RDMA_WR_RDMA_WRITE, at + 4900, 100, mw.rkey,
+                   RDMA_WC_SUCCESS);
+    }
+}
+
+static void test_type_1_is_bound_anew(void)
+{
+    Pair p = pair_new(RDMA_QPT_RC);
+    QRdmaMw mw;
+    uint32_t old;
+
+    assert_ok(qrdma_alloc_mw(p.t.pd, RDMA_MW_TYPE_1, &mw));
+    bind_mw(&p, &mw, 0, 100, RDMA_ACCESS_REMOTE_WRITE);
+    old = mw.rkey;
+    bind_mw(&p, &mw, 4000, 100, RDMA_ACCESS_REMOTE_READ);
+    try_access(&p, RDMA_WR_RDMA_READ, p.mr->iova + 4000, 100, mw.rkey,
+               RDMA_WC_SUCCESS);
+    try_access(&p, RDMA_WR_RDMA_WRITE, p.mr->iova, 100, old,
+               RDMA_WC_REM_ACCESS_ERR);
+    try_access(&p, RDMA_WR_RDMA_WRITE, p.mr->iova, 100, mw.rkey,
+               RDMA_WC_REM_ACCESS_ERR);
+    /* length 0 unbinds */
+    assert_status(qrdma_dereg_mr(p.mr), BUSY);
+    bind_mw(&p, &mw, 4000, 0, 0);
+    try_access(&p, RDMA_WR_RDMA_READ, p.mr->iova + 4000, 100, mw.rkey,
+               RDMA_WC_REM_ACCESS_ERR);
+    assert_ok(qrdma_dereg_mr(p.mr));
+}
+
+static void test_type_2_is_invalidated_first(void)
+{
+    Pair p = pair_new(RDMA_QPT_RC);
+    RdmaSendWr wr;
+    QRdmaMw mw;
+    RdmaWc wc;
+
+    assert_ok(qrdma_alloc_mw(p.t.pd, RDMA_MW_TYPE_2, &mw));
+    bind_mw(&p, &mw, 0, 100, RDMA_ACCESS_REMOTE_READ);
+    wr = (RdmaSendWr) {
+        .wr_id = 0x10c,
+        .opcode = RDMA_WR_LOCAL_INV,
+        .send_flags = RDMA_SEND_SIGNALED,
+        .ex.invalidate_rkey = mw.rkey,
+    };
+    qrdma_post_send(p.t.b, &wr);
+    qrdma_expect_wc(p.t.cq_b, 0x10c, RDMA_WC_LOCAL_INV, &wc);
+    bind_mw(&p, &mw, 50, 100, RDMA_ACCESS_REMOTE_READ);
+    try_access(&p, RDMA_WR_RDMA_READ, p.mr->iova + 50, 100, mw.rkey,
+               RDMA_WC_SUCCESS);
+    /* it is bound already */
+    wr = bind_wr(&mw, p.mr, 0, 100, RDMA_ACCESS_REMOTE_READ);
+    qrdma_post_send(p.t.b, &wr);
+    qrdma_expect(p.t.cq_b, 0xb1, RDMA_WC_MW_BIND_ERR);
+}
+
+/* While windows are bound to a region it stays as it is. */
+static void test_bound_region_is_busy(void)
+{
+    Pair p = pair_new(RDMA_QPT_RC);
+    struct virtio_rdma_rereg_mr_req rereg = {
+        .mrn = cpu_to_le32(p.mr->mrn),
+        .flags = cpu_to_le32(VIRTIO_RDMA_REREG_ACCESS),
+    };
+    struct virtio_rdma_mr_rsp rsp;
+    QRdmaMw mw[2];
+
+    for (int i = 0; i < 2; i++) {
+        assert_ok(qrdma_alloc_mw(p.t.pd, 1 + i, &mw[i]));
+        bind_mw(&p, &mw[i], 0, 100, RDMA_ACCESS_REMOTE_READ);
+    }
+    for (int i = 0; i < 2; i++) {
+        assert_status(qrdma_dereg_mr(p.mr), BUSY);
+        assert_status(qrdma_cmd(p.t.dev, VIRTIO_RDMA_CMD_REREG_MR, &rereg,
+                                sizeof(rereg), &rsp, sizeof(rsp)), BUSY);
+        try_access(&p, RDMA_WR_RDMA_READ, p.mr->iova, 100, mw[i].rkey,
+                   RDMA_WC_SUCCESS);
+        assert_ok(qrdma_dealloc_mw(&mw[i]));
+        try_access(&p, RDMA_WR_RDMA_READ, p.mr->iova, 100, mw[i].rkey,
+                   RDMA_WC_REM_ACCESS_ERR);
+    }
+    assert_ok(qrdma_cmd(p.t.dev, VIRTIO_RDMA_CMD_REREG_MR, &rereg,
+                        sizeof(rereg), &rsp, sizeof(rsp)));
+    assert_ok(qrdma_dereg_mr(p.mr));
+}
+
+static void test_bad_binds(void)
+{
+    Pair p = pair_new(RDMA_QPT_RC);
+    QRdmaMr *plain = p.t.mr_b;
+    QRdmaMr *dma = qrdma_get_dma_mr(p.t.pd, RDMA_ACCESS_MW_BIND);
+    QRdmaMr *read_only = qrdma_reg_mr(p.t.pd, 0x1000, 4096,
+                                      RDMA_ACCESS_MW_BIND);
+    QRdmaPd *other = qrdma_alloc_pd(p.t.dev);
+    QRdmaMr *foreign = qrdma_reg_mr(other, 0x1000, 4096, BINDABLE);
+    const uint32_t rd = RDMA_ACCESS_REMOTE_READ;
+    QRdmaMw mw, foreign_mw, gone;
+
+    assert_ok(qrdma_alloc_mw(p.t.pd, RDMA_MW_TYPE_1, &gone));
+    assert_ok(qrdma_dealloc_mw(&gone));
+    assert_ok(qrdma_alloc_mw(p.t.pd, RDMA_MW_TYPE_1, &mw));
+    assert_ok(qrdma_alloc_mw(other, RDMA_MW_TYPE_1, &foreign_mw));
+    for (int i = 0; i < 15; i++) {
+        RdmaSendWr wr = bind_wr(&mw, p.mr, 0, 100, rd);
+
+        switch (i) {
+        case 0:
+            wr = bind_wr(&mw, plain, 0, 100, rd);
+            break;
+        case 1:
+            wr = bind_wr(&mw, dma, 0, 100, rd);
+            break;
+        case 2:
+            wr = bind_wr(&mw, foreign, 0, 100, rd);
+            break;
+        case 3:
+            wr = bind_wr(&foreign_mw, p.mr, 0, 100, rd);
+            break;
+        case 4:
+            wr = bind_wr(&gone, p.mr, 0, 100, rd);
+            break;
+        case 5:
+            wr = bind_wr(&mw, read_only, 0, 100, RDMA_ACCESS_REMOTE_WRITE);
+            break;
+        case 6:
+            wr.wr.bind.lkey ^= 1;
+            break;
+        case 7:
+            wr.wr.bind.rkey ^= 1;
+            break;
+        case 8:
+            wr.wr.bind.new_rkey ^= 0x100;
+            break;
+        case 9:
+            wr.wr.bind.length = LEN + 1;
+            break;
+        case 10:
+            wr.wr.bind.length = UINT64_MAX;
+            break;
+        case 11:
+            wr.wr.bind.addr--;
+            break;
+        case 12:
+            wr.wr.bind.addr = UINT64_MAX - 50;
+            break;
+        case 13:
+            wr.wr.bind.rkey = UINT32_MAX;
+            wr.wr.bind.new_rkey = UINT32_MAX;
+            break;
+        case 14:
+            wr.wr.bind.lkey = 0;
+            break;
+        }
+        g_test_message("case %d", i);
+        qrdma_post_send(p.t.b, &wr);
+        qrdma_expect(p.t.cq_b, 0xb1, RDMA_WC_MW_BIND_ERR);
+        restart(&p.t);
+    }
+    bind_mw(&p, &mw, 0, 100, rd);
+}
+
+/* UD has no such operation. */
+static void test_bind_is_for_connections(void)
+{
+    QRdma *d = test_device_with(FEATURES);
+    QRdmaPd *pd = qrdma_alloc_pd(d);
+    QRdmaCq *cq = qrdma_create_cq(d, 8);
+    QRdmaQp *qp = qrdma_create_qp(pd, cq, cq, RDMA_QPT_UD);
+    RdmaSendWr wr = { .wr_id = 5, .opcode = RDMA_WR_BIND_MW };
+
+    qrdma_setup_gids(d, 1);
+    qrdma_start_ud(qp, QRDMA_QKEY);
+    qrdma_post_send(qp, &wr);
+    qrdma_expect(cq, 5, RDMA_WC_LOC_QP_OP_ERR);
+}
+
+void add_mw_tests(void)
+{
+    qtest_add_func("virtio-rdma/mw/need-the-feature", test_need_the_feature);
+    qtest_add_func("virtio-rdma/mw/table-fills-and-empties",
+                   test_table_fills_and_empties);
+    qtest_add_func("virtio-rdma/mw/types-and-pds", test_types_and_pds);
+    qtest_add_func("virtio-rdma/mw/numbers-of-the-other-kind",
+                   test_numbers_of_the_other_kind);
+    qtest_add_func("virtio-rdma/mw/access-through-a-window",
+                   test_access_through_a_window);
+    qtest_add_func("virtio-rdma/mw/type-1-is-bound-anew",
+                   test_type_1_is_bound_anew);
+    qtest_add_func("virtio-rdma/mw/type-2-is-invalidated-first",
+                   test_type_2_is_invalidated_first);
+    qtest_add_func("virtio-rdma/mw/bound-region-is-busy",
+                   test_bound_region_is_busy);
+    qtest_add_func("virtio-rdma/mw/bad-binds", test_bad_binds);
+    qtest_add_func("virtio-rdma/mw/bind-is-for-connections",
+                   test_bind_is_for_connections);
+}
