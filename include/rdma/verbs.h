@@ -286,7 +286,8 @@ typedef struct RdmaSendWr {
          * @npages not 0: the WR carries the mapping (else roce_mr_map() or
          * its like brought it). @pages is g_malloc()ed and is taken over
          * with a WR whose @status is RDMA_WC_SUCCESS; what RdmaMrAttr
-         * demands of a mapping was checked, with pages of 4096 bytes.
+         * demands of a mapping was checked, with pages of 4096 bytes. On UD
+         * and GSI there is only @ud, whatever the opcode is.
          */
         struct {
             uint32_t mrn;

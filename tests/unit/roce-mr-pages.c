@@ -448,13 +448,18 @@ static void test_pages_of_what_fails(void)
     link_mr_free(mr);
     link_pair_free(&p);
 
-    p = reg_pair(RDMA_QPT_UD);
-    mr = link_fast_mr(p.b, 20000);
-    wr = reg_wr(mr, mr->attr.lkey, mr->attr.npages);
+}
+
+/* Such WRs have an address where others have pages. */
+static void test_no_pages_on_ud(void)
+{
+    LinkPair p = reg_pair(RDMA_QPT_UD);
+    RdmaSendWr wr = link_wr(RDMA_WR_REG_MR, 70, NULL);
+
+    memset(&wr.wr, 0xa5, sizeof(wr.wr));
     link_post(p.b, p.bq, &wr);
     g_assert_true(link_run(p.l, LINK_FOREVER));
     link_expect(p.b, 70, RDMA_WC_LOC_QP_OP_ERR);
-    link_mr_free(mr);
     link_pair_free(&p);
 }
 
@@ -618,6 +623,7 @@ int main(int argc, char **argv)
     g_test_add_func("/roce/mr/chain-of-registrations",
                     test_chain_of_registrations);
     g_test_add_func("/roce/mr/pages-of-what-fails", test_pages_of_what_fails);
+    g_test_add_func("/roce/mr/no-pages-on-ud", test_no_pages_on_ud);
     g_test_add_data_func("/roce/mr/pages-of-what-waits/reset",
                          GUINT_TO_POINTER(false), test_pages_of_what_waits);
     g_test_add_data_func("/roce/mr/pages-of-what-waits/destroy",

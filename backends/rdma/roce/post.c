@@ -158,12 +158,15 @@ static RdmaWcStatus take_send(RoceQp *qp, uint32_t index,
     return take_payload(qp, index, wr, wqe);
 }
 
-/* The mapping that a REG_MR brings is the engine's from now on. */
+/*
+ * The mapping that a REG_MR brings is the engine's from now on. On UD the WR
+ * has an address there, whatever its opcode is.
+ */
 static void take_pages(RoceQp *qp, uint32_t index, const RdmaSendWr *wr,
                        RoceSendWqe *wqe)
 {
     if (wr->status != RDMA_WC_SUCCESS || wr->opcode != RDMA_WR_REG_MR ||
-        !wr->wr.reg.npages) {
+        roce_is_ud(qp) || !wr->wr.reg.npages) {
         return;
     }
     if (wqe->status == RDMA_WC_SUCCESS) {
