@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Devices that migrate from process to process, and traffic between them.
+ */
+#include "qemu/osdep.h"
+#include <glib/gstdio.h>
+#include "qemu/bswap.h"
+#include "qobject/qdict.h"
+#include "migrate-test.h"
+
+/*
+ * How long nothing may come before virtual time moves on: a busy machine
+ * shall not look like a peer that has gone.
+ */
+#define STEP_USEC 20000
+
+/* Regions of each side's memory; a region has one use. */
+#define LEN 16000
+#define SRC 0
+#define RECV 16384
+#define TARGET 32768
+#define READ_TO 49152
+#define READ_FROM 65536
+#define OLD 81920
+#define COUNTER 90112
+
+static char *host_args(Trip *t, int side, const char *device)
+{
+    /* Source and destination take turns; the hub may not listen yet */
+    return g_strdup_printf(
+        "-netdev stream,id=n0,server=off,addr.type=unix,addr.path=%s/port%u,"
+        "reconnect-ms=50 -device %s,netdev=n0,addr=4,mac=52:54:00:12:34:%02d",
+        t->net.dir, 2 * side + t->moves[side] % 2, device, side + 1);
+}
+
+static void wait_connected(Trip *t)
+{
+    qtest_qmp_eventwait(t->hub, "NETDEV_STREAM_CONNECTED");
+}
+
+Trip *trip_new(const char *lossy)
+{
+    g_autoptr(GString) ports = g_string_new(NULL);
+    Trip *t = g_new0(Trip, 1);
+
+    t->net.kind = NET_STREAM;
+    t->net.dir = g_dir_make_tmp("rdma-migrate-XXXXXX", NULL);
+    g_assert_nonnull(t->net.dir);
+    for (int i = 0; i < 4; i++) {
+        g_string_append_printf(ports,
+            "-netdev stream,id=s%d,server=on,addr.type=unix,"
+            "addr.path=%s/port%d "
+            "-netdev hubport,id=h%d,hubid=0,netdev=s%d ",
+            i, t->net.dir, i, i, i);
+        if (lossy) {
+            g_string_append_printf(ports,
+                "-object filter-lossy,id=l%d,netdev=h%d,seed=%d,%s ",
+                i, i, i + 1, lossy);
+        }
+    }
+    t->hub = qtest_initf("-machine none -nodefaults %s", ports->str);
+    for (int i = 0; i < 2; i++) {
+        g_autofree char *args = host_args(t, i, MIGRATE_DEVICE);
+
+        t->net.host[i] = qrdma_host_start("%s", args);
+        t->net.dev[i] = qrdma_open(t->net.host[i], QPCI_DEVFN(4, 0));
+        wait_connected(t);
+    }
+    return t;
+}
+
+void trip_free(Trip *t)
+{
+    for (int i = 0; i < 2; i++) {
+        qrdma_close(t->net.dev[i]);
+        qrdma_host_stop(t->net.host[i]);
+    }
+    qtest_quit(t->hub);
+    for (int i = 0; i < 4; i++) {
+        g_autofree char *path = g_strdup_printf("%s/port%d", t->net.dir, i);
+
+        g_unlink(path);
+    }
+    g_rmdir(t->net.dir);
+    g_free(t->net.dir);
+    g_free(t);
+}
+
+static char *migration_status(QTestState *qts)
+{
+    g_autoptr(QDict) rsp = qtest_qmp_assert_success_ref(
+        qts, "{'execute': 'query-migrate'}");
+
+    return g_strdup(qdict_get_try_str(rsp, "status") ?: "none");
+}
+
+bool trip_migration_done(QTestState *qts)
+{
+    for (int i = 0; ; i++) {
+        g_autofree char *status = migration_status(qts);
+
+        g_assert_cmpint(i, <, 60000);
+        if (g_str_equal(status, "completed")) {
+            return true;
+        }
+        if (g_str_equal(status, "failed")) {
+            return false;
+        }
+        g_usleep(1000);
+    }
+}
+
+void trip_wait_status(QTestState *qts, const char *wanted)
+{
+    for (int i = 0; ; i++) {
+        g_autofree char *status = migration_status(qts);
+
+        g_assert_cmpint(i, <, 60000);
+        if (g_str_equal(status, wanted)) {
+            return;
+        }
+        g_assert_cmpstr(status, !=, "completed");
+        g_assert_cmpstr(status, !=, "failed");
+        g_usleep(1000);
+    }
+}
+
+void trip_set_capability(QTestState *qts, const char *name)
+{
+    if (name) {
+        qtest_qmp_assert_success(qts,
+            "{'execute': 'migrate-set-capabilities', 'arguments': "
+            "{'capabilities': [{'capability': %s, 'state': true}]}}", name);
+    }
+}
+
+static void wait_loaded(QTestState *qts)
+{
+    for (int i = 0; ; i++) {
+        g_autoptr(QDict) rsp = NULL;
+
+        g_assert_cmpint(i, <, 60000);
+        rsp = qtest_qmp_assert_success_ref(qts, "{'execute': 'query-status'}");
+        if (!g_str_equal(qdict_get_str(rsp, "status"), "inmigrate")) {
+            return;
+        }
+        g_usleep(1000);
+    }
+}
+
+void trip_migrate_to(Trip *t, int side, const char *uri)
+{
+    QTestState *from = t->net.host[side]->qts;
+
+    /* The least step tells the time */
+    t->now[side] = qtest_clock_step(from, 1);
+    qtest_qmp_assert_success(from, "{'execute': 'migrate', "
+                             "'arguments': {'uri': %s}}", uri);
+}
+
+void trip_migrate_from(QTestState *to, const char *uri)
+{
+    qtest_qmp_assert_success(to, "{'execute': 'migrate-incoming', "
+                             "'arguments': {'uri': %s}}", uri);
+}
+
+QTestState *trip_start_destination(Trip *t, int side, const char *device,
+                                   const char *more)
+{
+    g_autofree char *args = NULL;
+    QTestState *qts;
+
+    t->moves[side]++;
+    args = host_args(t, side, device);
+    qts = qtest_initf("-machine pc -nodefaults -m 64 %s -S -incoming defer "
+                      "%s", args, more);
+    wait_connected(t);
+    return qts;
+}
+
+QTestState *trip_go_on(Trip *t, int side, QTestState *to)
+{
+    QRdmaHost *host = t->net.host[side];
+    QTestState *from = host->qts;
+
+    wait_loaded(to);
+    qtest_clock_set(to, t->now[side]);
+    host->qts = to;
+    host->bus->qts = to;
+    qtest_qmp_assert_success(to, "{'execute': 'cont'}");
+    return from;
+}
+
+void trip_take_over(Trip *t, int side, QTestState *to)
+{
+    qtest_quit(trip_go_on(t, side, to));
+}
+
+void trip_move(Trip *t, int side, const char *capability)
+{
+    g_autofree char *path = g_strdup_printf("%s/migrate", t->net.dir);
+    g_autofree char *uri = g_strdup_printf("unix:%s", path);
+    QTestState *to = trip_start_destination(t, side, MIGRATE_DEVICE, "");
+
+    trip_set_capability(t->net.host[side]->qts, capability);
+    trip_set_capability(to, capability);
+    trip_migrate_from(to, uri);
+    trip_migrate_to(t, side, uri);
+    g_assert_true(trip_migration_done(t->net.host[side]->qts));
+    trip_take_over(t, side, to);
+    g_unlink(path);
+}
+
+void trip_move_both(Trip *t)
+{
+    QTestState *to[2];
+    char *path[2];
+
+    for (int i = 0; i < 2; i++) {
+        g_autofree char *uri = NULL;
+
+        path[i] = g_strdup_printf("%s/migrate%d", t->net.dir, i);
+        uri = g_strdup_printf("unix:%s", path[i]);
+        to[i] = trip_start_destination(t, i, MIGRATE_DEVICE, "");
+        trip_migrate_from(to[i], uri);
+        trip_migrate_to(t, i, uri);
+    }
+    for (int i = 0; i < 2; i++) {
+        g_assert_true(trip_migration_done(t->net.host[i]->qts));
+    }
+    for (int i = 0; i < 2; i++) {
+        trip_take_over(t, i, to[i]);
+        g_unlink(path[i]);
+        g_free(path[i]);
+    }
+}
+
+void trip_move_by_file(Trip *t, int side)
+{
+    g_autofree char *path = g_strdup_printf("%s/state", t->net.dir);
+    g_autofree char *uri = g_strdup_printf("file:%s", path);
+    QTestState *to;
+
+    trip_migrate_to(t, side, uri);
+    g_assert_true(trip_migration_done(t->net.host[side]->qts));
+    to = trip_start_destination(t, side, MIGRATE_DEVICE, "");
+    trip_migrate_from(to, uri);
+    trip_take_over(t, side, to);
+    g_unlink(path);
+}
+
+/* Traffic */
+
+void trip_connect(Trip *t)
+{
+    QRdmaPath path = { .timeout = MIGRATE_TIMEOUT_CODE };
+
+    t->p = net_pair_new(&t->net, RDMA_QPT_RC);
+    qrdma_connect(t->p.a.qp, t->p.b.qp, &path);
+}
+
+void trip_post_all(NetEnd *from, NetEnd *to, unsigned round)
+{
+    static const uint8_t note[16] = "written inline";
+    RdmaSge src = net_sge(from, SRC, LEN);
+    RdmaSge read_to = net_sge(from, READ_TO, LEN);
+    RdmaSge old = net_sge(from, OLD, 8);
+    RdmaSendWr wr;
+
+    qrdma_mr_fill(from->mr, SRC, LEN, round);
+    qrdma_mr_fill(to->mr, READ_FROM, LEN, round + 100);
+
+    wr = net_wr(RDMA_WR_SEND_WITH_IMM, 1, &src);
+    memcpy(wr.ex.imm_data, &round, sizeof(wr.ex.imm_data));
+    qrdma_post_send(from->qp, &wr);
+    wr = net_rdma_wr(RDMA_WR_RDMA_WRITE, 2, &src, to, TARGET);
+    wr.send_flags = 0;
+    qrdma_post_send(from->qp, &wr);
+    wr = net_rdma_wr(RDMA_WR_RDMA_READ, 3, &read_to, to, READ_FROM);
+    qrdma_post_send(from->qp, &wr);
+    wr = net_wr(RDMA_WR_ATOMIC_FETCH_AND_ADD, 4, &old);
+    wr.wr.atomic.remote_addr = to->mr->iova + COUNTER;
+    wr.wr.atomic.compare_add = 3;
+    wr.wr.atomic.rkey = to->mr->rkey;
+    qrdma_post_send(from->qp, &wr);
+    wr = net_wr(RDMA_WR_SEND, 5, NULL);
+    wr.send_flags |= RDMA_SEND_INLINE;
+    wr.inline_data = note;
+    wr.inline_len = sizeof(note);
+    qrdma_post_send(from->qp, &wr);
+}
+
+void trip_post_receives(NetEnd *to, unsigned round)
+{
+    net_post_recv(to, 2 * round, RECV, LEN);
+    net_post_recv(to, 2 * round + 1, TARGET + LEN, 64);
+}
+
+void trip_wait_wc(Trip *t, QRdmaCq *cq, uint64_t wr_id, RdmaWc *wc)
+{
+    gint64 start = g_get_monotonic_time();
+    gint64 step = start + STEP_USEC;
+
+    while (!qrdma_poll_cq(cq, wc)) {
+        gint64 now = g_get_monotonic_time();
+
+        g_assert_cmpint(now - start, <, 60 * G_USEC_PER_SEC);
+        if (now > step) {
+            net_clock_step(&t->net, MIGRATE_TIMEOUT_NS / 2);
+            step = g_get_monotonic_time() + STEP_USEC;
+        }
+        g_usleep(100);
+    }
+    g_assert_cmpint(wc->status, ==, RDMA_WC_SUCCESS);
+    g_assert_cmphex(wc->wr_id, ==, wr_id);
+}
+
+void trip_check_all(Trip *t, NetEnd *from, NetEnd *to, unsigned round)
+{
+    static const int sent[] = { 1, 3, 4, 5 };
+    uint64_t count = 0;
+    uint8_t note[16];
+    RdmaWc wc;
+
+    for (int i = 0; i < ARRAY_SIZE(sent); i++) {
+        trip_wait_wc(t, from->scq, sent[i], &wc);
+    }
+    trip_wait_wc(t, to->rcq, 2 * round, &wc);
+    g_assert_cmpuint(wc.byte_len, ==, LEN);
+    g_assert_cmpmem(wc.ex.imm_data, 4, &round, 4);
+    trip_wait_wc(t, to->rcq, 2 * round + 1, &wc);
+    g_assert_cmpuint(wc.byte_len, ==, sizeof(note));
+    qrdma_mr_check(to->mr, RECV, LEN, round);
+    qrdma_mr_check(to->mr, TARGET, LEN, round);
+    qrdma_mr_check(from->mr, READ_TO, LEN, round + 100);
+    qrdma_mr_read(to->mr, TARGET + LEN, note, sizeof(note));
+    g_assert_cmpmem(note, sizeof(note), "written inline\0", sizeof(note));
+    qrdma_mr_read(from->mr, OLD, &count, 8);
+    g_assert_cmpuint(le64_to_cpu(count), ==, 3 * round);
+    qrdma_mr_read(to->mr, COUNTER, &count, 8);
+    g_assert_cmpuint(le64_to_cpu(count), ==, 3 * (round + 1));
+}
+
+void trip_check_silence(Trip *t)
+{
+    net_clock_step(&t->net, 100 * MIGRATE_TIMEOUT_NS);
+    qrdma_expect_none(t->p.a.scq);
+    qrdma_expect_none(t->p.a.rcq);
+    qrdma_expect_none(t->p.b.scq);
+    qrdma_expect_none(t->p.b.rcq);
+}
+
+void trip_travel(const char *lossy, unsigned rounds,
+                 void (*journey)(Trip *t, unsigned round))
+{
+    Trip *t = trip_new(lossy);
+
+    trip_connect(t);
+    for (unsigned round = 0; round < rounds; round++) {
+        /* In turns: receivers that are ready, and such that are not */
+        if (round % 2) {
+            trip_post_receives(&t->p.a, round);
+            trip_post_receives(&t->p.b, round);
+        }
+        trip_post_all(&t->p.a, &t->p.b, round);
+        trip_post_all(&t->p.b, &t->p.a, round);
+        journey(t, round);
+        if (round % 2 == 0) {
+            trip_post_receives(&t->p.a, round);
+            trip_post_receives(&t->p.b, round);
+        }
+        trip_check_all(t, &t->p.a, &t->p.b, round);
+        trip_check_all(t, &t->p.b, &t->p.a, round);
+        trip_check_silence(t);
+    }
+    trip_free(t);
+}
+

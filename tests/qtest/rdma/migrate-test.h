@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Two QEMUs on a hub, which is a third one, and more that take their places.
+ * The hub may lose frames; virtual time stands still while a side migrates,
+ * so what is lost waits for its timer.
+ */
+#ifndef TESTS_RDMA_MIGRATE_TEST_H
+#define TESTS_RDMA_MIGRATE_TEST_H
+
+#include "net-test.h"
+
+#define MIGRATE_DEVICE "virtio-rdma-pci,max-qp=8,max-cq=6,max-mr=32,max-pd=8"
+#define MIGRATE_TIMEOUT_CODE 8
+#define MIGRATE_TIMEOUT_NS (4096ll << MIGRATE_TIMEOUT_CODE)
+
+typedef struct Trip {
+    Net net;
+    QTestState *hub;
+    unsigned moves[2];              /* of each side */
+    int64_t now[2];                 /* virtual time when it left */
+    NetPair p;
+} Trip;
+
+/* @lossy: options of filter-lossy for each port of the hub, or NULL. */
+Trip *trip_new(const char *lossy);
+void trip_free(Trip *t);
+/* RC queue pairs, connected: t->p. */
+void trip_connect(Trip *t);
+
+/* The parts of a move. */
+QTestState *trip_start_destination(Trip *t, int side, const char *device,
+                                   const char *more);
+/* The side's virtual time is noted, for trip_take_over(). */
+void trip_migrate_to(Trip *t, int side, const char *uri);
+void trip_migrate_from(QTestState *to, const char *uri);
+/* Enable a capability, if @name is not NULL. */
+void trip_set_capability(QTestState *qts, const char *name);
+/* Wait for the end of an outgoing migration; false if it failed. */
+bool trip_migration_done(QTestState *qts);
+/* Wait until an outgoing migration has this status. */
+void trip_wait_status(QTestState *qts, const char *status);
+/*
+ * The destination goes on in the source's place, and at its time. Returns
+ * the source, which is still there; the second form ends it.
+ */
+QTestState *trip_go_on(Trip *t, int side, QTestState *to);
+void trip_take_over(Trip *t, int side, QTestState *to);
+
+/* A whole move, with a migration capability if there is one. */
+void trip_move(Trip *t, int side, const char *capability);
+/* Both leave before either arrives. */
+void trip_move_both(Trip *t);
+/* Into a file; the source is gone before the destination starts. */
+void trip_move_by_file(Trip *t, int side);
+
+/* Requests of every kind from @from to @to, some of them unsignalled. */
+void trip_post_all(NetEnd *from, NetEnd *to, unsigned round);
+void trip_post_receives(NetEnd *to, unsigned round);
+/* The next completion, with as many timeouts as that takes. */
+void trip_wait_wc(Trip *t, QRdmaCq *cq, uint64_t wr_id, RdmaWc *wc);
+void trip_check_all(Trip *t, NetEnd *from, NetEnd *to, unsigned round);
+/* Nothing else comes. */
+void trip_check_silence(Trip *t);
+/* Traffic both ways, @journey amid it, and all of it ends well. */
+void trip_travel(const char *lossy, unsigned rounds,
+                 void (*journey)(Trip *t, unsigned round));
+
+#endif
