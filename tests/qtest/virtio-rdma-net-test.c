@@ -13,6 +13,10 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     add_net_rc_tests();
     add_net_mr_tests();
+    add_net_mr_table_tests();
+    add_net_mw_tests();
+    add_net_srq_tests();
+    add_net_mcast_tests();
     add_net_error_tests();
     add_net_ud_tests();
     add_net_ext_tests();

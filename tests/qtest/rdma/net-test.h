@@ -82,6 +82,10 @@ void net_add_test_of_two_hosts(const char *name, void (*func)(NetKind kind));
 
 void add_net_rc_tests(void);
 void add_net_mr_tests(void);
+void add_net_mr_table_tests(void);
+void add_net_mw_tests(void);
+void add_net_srq_tests(void);
+void add_net_mcast_tests(void);
 void add_net_error_tests(void);
 void add_net_loss_tests(void);
 void add_net_ud_tests(void);
