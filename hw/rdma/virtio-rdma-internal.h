@@ -203,6 +203,12 @@ void virtio_rdma_class_props(ObjectClass *klass);
 bool virtio_rdma_check_conf(VirtIORdma *s, Error **errp);
 /* Take back what the attached backend cannot do. */
 void virtio_rdma_settle_features(VirtIORdma *s);
+/* The property that turns a feature bit off. */
+const char *virtio_rdma_feature_name(unsigned bit);
+
+/* virtio-rdma-limits.c: what leads a migration stream */
+void virtio_rdma_register_early(VirtIORdma *s);
+void virtio_rdma_unregister_early(VirtIORdma *s);
 
 /* The device */
 void virtio_rdma_update_config(VirtIORdma *s);

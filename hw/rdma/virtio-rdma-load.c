@@ -34,59 +34,12 @@ bool virtio_rdma_valid_cq(void *opaque, int version_id)
     return v->cqe <= VIRTIO_RDMA_MAX_CQE && v->nkept <= v->cqe;
 }
 
-static bool check_limit(const char *prop, uint64_t theirs, uint64_t ours)
-{
-    if (theirs != ours) {
-        error_report("virtio-rdma: the source has %s=%" PRIu64 ", but this "
-                     "device has %" PRIu64, prop, theirs, ours);
-        return false;
-    }
-    return true;
-}
-
-/* The guest knows the limits by heart: they may not change under it. */
-static bool check_limits(VirtIORdma *s, const SavedLimits *v)
-{
-    const RdmaBackendLimits *l = &s->limits;
-
-    return check_limit("max-cq", v->max_cq, l->max_cq) &&
-           check_limit("max-qp", v->max_qp, l->max_qp) &&
-           check_limit("max-mr", v->max_mr, l->max_mr) &&
-           check_limit("max-pd", v->max_pd, l->max_pd) &&
-           check_limit("max-mr-size", v->max_mr_size, l->max_mr_size) &&
-           check_limit("queue-size", v->max_qp_wr, l->max_qp_wr) &&
-           check_limit("queue-size", v->max_cqe, l->max_cqe) &&
-           check_limit("max-cqe", v->max_cqe_deep, s->conf.max_cqe) &&
-           check_limit("max-sge", v->max_send_sge, l->max_send_sge) &&
-           check_limit("max-sge", v->max_recv_sge, l->max_recv_sge) &&
-           check_limit("max-inline", v->max_inline_data,
-                       l->max_inline_data) &&
-           check_limit("max-rd-atomic", v->max_rd_atomic,
-                       l->max_rd_atomic) &&
-           check_limit("gid-table-len", v->gid_table_len,
-                       l->gid_table_len) &&
-           check_limit("atomic capability", v->atomic_cap, l->atomic_cap) &&
-           check_limit("capabilities", v->device_cap_flags,
-                       l->device_cap_flags) &&
-           check_limit("max-srq", v->max_srq, l->max_srq) &&
-           check_limit("queue-size", v->max_srq_wr, l->max_srq_wr) &&
-           check_limit("max-sge", v->max_srq_sge, l->max_srq_sge) &&
-           check_limit("max-mw", v->max_mw, l->max_mw) &&
-           check_limit("max-mcast-grp", v->max_mcast_grp,
-                       l->max_mcast_grp) &&
-           check_limit("max-mcast-qp-attach", v->max_mcast_qp_attach,
-                       l->max_mcast_qp_attach);
-}
-
 /* Nothing is allocated for more objects than there may be. */
 int virtio_rdma_counts_post_load(void *opaque, int version_id)
 {
     VirtIORdmaSaved *v = opaque;
     const RdmaBackendLimits *l = &v->dev->limits;
 
-    if (!check_limits(v->dev, &v->limits)) {
-        return -EINVAL;
-    }
     if (v->n_pds > l->max_pd || v->n_cqs > l->max_cq ||
         v->n_mrs > l->max_mr || v->n_mws > l->max_mw ||
         v->n_srqs > l->max_srq || v->n_qps > l->max_qp ||

@@ -130,6 +130,18 @@ static const Property virtio_rdma_properties[] = {
     FEATURE("rereg-mr", REREG_MR),
 };
 
+const char *virtio_rdma_feature_name(unsigned bit)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(virtio_rdma_properties); i++) {
+        const Property *p = &virtio_rdma_properties[i];
+
+        if (p->info == &qdev_prop_bit64 && p->bitnr == bit) {
+            return p->name;
+        }
+    }
+    return "a feature";
+}
+
 static const struct {
     const char *name;
     const char *text;

@@ -32,35 +32,6 @@ void virtio_rdma_free_saved(VirtIORdma *s)
     s->saved = NULL;
 }
 
-static void save_limits(SavedLimits *v, const VirtIORdma *s)
-{
-    const RdmaBackendLimits *l = &s->limits;
-
-    *v = (SavedLimits) {
-        .max_qp = l->max_qp,
-        .max_qp_wr = l->max_qp_wr,
-        .max_send_sge = l->max_send_sge,
-        .max_recv_sge = l->max_recv_sge,
-        .max_inline_data = l->max_inline_data,
-        .max_cq = l->max_cq,
-        .max_cqe = l->max_cqe,
-        .max_mr = l->max_mr,
-        .max_pd = l->max_pd,
-        .max_mr_size = l->max_mr_size,
-        .max_rd_atomic = l->max_rd_atomic,
-        .gid_table_len = l->gid_table_len,
-        .atomic_cap = l->atomic_cap,
-        .device_cap_flags = l->device_cap_flags,
-        .max_srq = l->max_srq,
-        .max_srq_wr = l->max_srq_wr,
-        .max_srq_sge = l->max_srq_sge,
-        .max_mw = l->max_mw,
-        .max_mcast_grp = l->max_mcast_grp,
-        .max_mcast_qp_attach = l->max_mcast_qp_attach,
-        .max_cqe_deep = s->conf.max_cqe,
-    };
-}
-
 static void save_cq(SavedCq *v, VirtIORdmaCq *cq)
 {
     v->cqn = cq->cqn;
@@ -155,7 +126,6 @@ int virtio_rdma_pre_save(void *opaque)
     virtio_rdma_free_saved(s);
     s->saved = v = g_new0(VirtIORdmaSaved, 1);
     v->dev = s;
-    save_limits(&v->limits, s);
     v->next_pdn = s->pds.next;
     v->next_cqn = s->cqs.next;
     v->next_mrn = s->mrs.next;

@@ -54,36 +54,6 @@ static const VMStateDescription vmstate_backend = {
     },
 };
 
-static const VMStateDescription vmstate_limits = {
-    .name = "virtio-rdma/limits",
-    .version_id = 1,
-    .minimum_version_id = 1,
-    .fields = (const VMStateField[]) {
-        VMSTATE_UINT32(max_qp, SavedLimits),
-        VMSTATE_UINT32(max_qp_wr, SavedLimits),
-        VMSTATE_UINT32(max_send_sge, SavedLimits),
-        VMSTATE_UINT32(max_recv_sge, SavedLimits),
-        VMSTATE_UINT32(max_inline_data, SavedLimits),
-        VMSTATE_UINT32(max_cq, SavedLimits),
-        VMSTATE_UINT32(max_cqe, SavedLimits),
-        VMSTATE_UINT32(max_mr, SavedLimits),
-        VMSTATE_UINT32(max_pd, SavedLimits),
-        VMSTATE_UINT64(max_mr_size, SavedLimits),
-        VMSTATE_UINT32(max_rd_atomic, SavedLimits),
-        VMSTATE_UINT32(gid_table_len, SavedLimits),
-        VMSTATE_UINT8(atomic_cap, SavedLimits),
-        VMSTATE_UINT64(device_cap_flags, SavedLimits),
-        VMSTATE_UINT32(max_srq, SavedLimits),
-        VMSTATE_UINT32(max_srq_wr, SavedLimits),
-        VMSTATE_UINT32(max_srq_sge, SavedLimits),
-        VMSTATE_UINT32(max_mw, SavedLimits),
-        VMSTATE_UINT32(max_mcast_grp, SavedLimits),
-        VMSTATE_UINT32(max_mcast_qp_attach, SavedLimits),
-        VMSTATE_UINT32(max_cqe_deep, SavedLimits),
-        VMSTATE_END_OF_LIST()
-    },
-};
-
 static const VMStateDescription vmstate_pd = {
     .name = "virtio-rdma/pd",
     .version_id = 1,
@@ -270,8 +240,6 @@ static const VMStateDescription vmstate_counts = {
         VMSTATE_UINT32(next_mrn, VirtIORdmaSaved),
         VMSTATE_UINT32(next_srqn, VirtIORdmaSaved),
         VMSTATE_UINT32(next_qpn, VirtIORdmaSaved),
-        VMSTATE_STRUCT(limits, VirtIORdmaSaved, 1, vmstate_limits,
-                       SavedLimits),
         VMSTATE_END_OF_LIST()
     },
 };

@@ -72,33 +72,8 @@ typedef struct SavedQp {
     SavedWq rq;
 } SavedQp;
 
-typedef struct SavedLimits {
-    uint32_t max_qp;
-    uint32_t max_qp_wr;
-    uint32_t max_send_sge;
-    uint32_t max_recv_sge;
-    uint32_t max_inline_data;
-    uint32_t max_cq;
-    uint32_t max_cqe;
-    uint32_t max_mr;
-    uint32_t max_pd;
-    uint64_t max_mr_size;
-    uint32_t max_rd_atomic;
-    uint32_t gid_table_len;
-    uint8_t atomic_cap;
-    uint64_t device_cap_flags;
-    uint32_t max_srq;
-    uint32_t max_srq_wr;
-    uint32_t max_srq_sge;
-    uint32_t max_mw;
-    uint32_t max_mcast_grp;
-    uint32_t max_mcast_qp_attach;
-    uint32_t max_cqe_deep;
-} SavedLimits;
-
 struct VirtIORdmaSaved {
     VirtIORdma *dev;
-    SavedLimits limits;
     uint32_t n_pds;
     SavedPd *pds;
     uint32_t n_cqs;

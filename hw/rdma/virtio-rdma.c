@@ -634,6 +634,7 @@ static void virtio_rdma_realize(DeviceState *dev, Error **errp)
     s->bh = virtio_bh_new_guarded(dev, virtio_rdma_bh, s);
     virtio_rdma_update_config(s);
     virtio_rdma_set_counters(s, NULL);
+    virtio_rdma_register_early(s);
     s->running = vdev->vm_running;
     s->bc->set_running(s->backend, s->running);
     trace_virtio_rdma_realize(s, s->limits.max_cq, s->limits.max_qp,
@@ -645,6 +646,7 @@ static void virtio_rdma_unrealize(DeviceState *dev)
     VirtIODevice *vdev = VIRTIO_DEVICE(dev);
     VirtIORdma *s = VIRTIO_RDMA(dev);
 
+    virtio_rdma_unregister_early(s);
     rdma_backend_detach(s->backend);
     put_backend(s);
     migrate_del_blocker(&s->migration_blocker);

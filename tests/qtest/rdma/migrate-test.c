@@ -313,7 +313,7 @@ static void test_ud(void)
     unreliable(RDMA_QPT_UD, 1);
 }
 
-/* Refusals: the source goes on */
+/* Refusals: the source has not even stopped */
 
 static void refuse(const char *device, const char *text)
 {
@@ -330,11 +330,11 @@ static void refuse(const char *device, const char *text)
     trip_post_all(&t->p.a, &t->p.b, 0);
     to = trip_start_destination(t, 0, device, redirect);
     qtest_set_expected_status(to, 1);
-    trip_set_capability(to, "return-path");
-    trip_set_capability(from, "return-path");
+    set_parameter(from, "max-bandwidth", 100000);
     trip_migrate_from(to, uri);
     trip_migrate_to(t, 0, uri);
     g_assert_false(trip_migration_done(from));
+    g_assert_null(qtest_qmp_event_ref(from, "STOP"));
     qtest_wait_qemu(to);
     qtest_quit(to);
     g_assert_true(g_file_get_contents(log, &said, NULL, NULL));
@@ -353,7 +353,7 @@ static void refuse(const char *device, const char *text)
     trip_free(t);
 }
 
-static void test_refuse_limits(void)
+static void test_refuse(void)
 {
     static const char *const cases[][2] = {
         { "max-pd=4", "max-pd=8" },
@@ -363,6 +363,8 @@ static void test_refuse_limits(void)
         { "max-sge=16", "max-sge=32" },
         { "max-inline=256", "max-inline=512" },
         { "max-cqe=1000", "max-cqe=16384" },
+        { "ext-status=off", "uses ext-status" },
+        { "mac-mtu=off", "uses mac-mtu" },
     };
 
     for (int i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -390,5 +392,5 @@ void add_migrate_tests(void)
                    test_fast_registration);
     qtest_add_func("virtio-rdma-migration/unreliable-connection", test_uc);
     qtest_add_func("virtio-rdma-migration/datagrams", test_ud);
-    qtest_add_func("virtio-rdma-migration/refuse-limits", test_refuse_limits);
+    qtest_add_func("virtio-rdma-migration/refuse", test_refuse);
 }
