@@ -11,6 +11,9 @@ const uint32_t fuzz_qpns[FUZZ_QPS] = {
     [FUZZ_UC] = 18,
     [FUZZ_UD] = 19,
     [FUZZ_RC_SMALL] = 20,
+    [FUZZ_RC_SRQ] = 21,
+    [FUZZ_UC_SRQ] = 22,
+    [FUZZ_UD_SRQ] = 23,
 };
 
 static const RdmaQpType types[FUZZ_QPS] = {
@@ -20,7 +23,20 @@ static const RdmaQpType types[FUZZ_QPS] = {
     [FUZZ_UC] = RDMA_QPT_UC,
     [FUZZ_UD] = RDMA_QPT_UD,
     [FUZZ_RC_SMALL] = RDMA_QPT_RC,
+    [FUZZ_RC_SRQ] = RDMA_QPT_RC,
+    [FUZZ_UC_SRQ] = RDMA_QPT_UC,
+    [FUZZ_UD_SRQ] = RDMA_QPT_UD,
 };
+
+bool fuzz_is_ud(unsigned which)
+{
+    return types[which] == RDMA_QPT_UD || types[which] == RDMA_QPT_GSI;
+}
+
+static bool uses_srq(unsigned which)
+{
+    return which >= FUZZ_RC_SRQ;
+}
 
 #define MUST(cond) do { \
         if (!(cond)) { \
@@ -103,15 +119,38 @@ void fuzz_path_to(const FuzzEnv *env, bool is_ipv4, RocePath *path)
     fuzz_gid(env->side, !is_ipv4, path->dgid);
 }
 
-void fuzz_map_fast_region(FuzzEnv *env, unsigned npages)
+static uint64_t *fast_pages(FuzzEnv *env, unsigned npages)
 {
     uint64_t *pages = g_new(uint64_t, npages);
     unsigned i;
 
     for (i = 0; i < npages; i++) {
         /* Two and two of them adjoin */
-        pages[i] = env->fast_pages + (i ^ 2) * RDMA_PAGE_SIZE;
+        pages[i] = env->fast_pages + (i ^ 2) % 4 * RDMA_PAGE_SIZE;
     }
+    return pages;
+}
+
+void fuzz_reg_pages(FuzzEnv *env, RdmaSendWr *wr, unsigned npages)
+{
+    wr->wr.reg.npages = npages;
+    wr->wr.reg.pages = fast_pages(env, npages);
+    wr->wr.reg.iova = FUZZ_IOVA;
+    wr->wr.reg.length = (uint64_t)npages * RDMA_PAGE_SIZE;
+}
+
+uint32_t fuzz_window_key(FuzzEnv *env, uint32_t mwn)
+{
+    RoceMwImage image;
+
+    MUST(roce_export_mw(env->engine, mwn, &image) == 0);
+    return image.attr.rkey;
+}
+
+void fuzz_map_fast_region(FuzzEnv *env, unsigned npages)
+{
+    uint64_t *pages = fast_pages(env, npages);
+
     if (roce_mr_map(env->engine, FUZZ_KEY_FAST >> 8, FUZZ_IOVA,
                     (uint64_t)npages * RDMA_PAGE_SIZE, pages, npages) < 0) {
         g_free(pages);
@@ -134,9 +173,40 @@ static void add_fast_region(FuzzEnv *env)
     fuzz_map_fast_region(env, 4);
 }
 
+static void add_windows(FuzzEnv *env)
+{
+    RdmaMwAttr attr = {
+        .mwn = FUZZ_KEY_MW >> 8,
+        .pdn = FUZZ_PDN,
+        .type = RDMA_MW_TYPE_1,
+        .rkey = FUZZ_KEY_MW,
+    };
+
+    MUST(roce_mw_create(env->engine, &attr) == 0);
+    attr.mwn = FUZZ_KEY_MW2 >> 8;
+    attr.rkey = FUZZ_KEY_MW2;
+    attr.type = RDMA_MW_TYPE_2;
+    MUST(roce_mw_create(env->engine, &attr) == 0);
+}
+
+static void add_srq(FuzzEnv *env)
+{
+    RdmaSrqAttr attr = {
+        .srqn = FUZZ_SRQ,
+        .pdn = FUZZ_SRQ_PDN,
+        .max_wr = FUZZ_SRQ_WR,
+        .max_sge = FUZZ_SRQ_SGE,
+        .limit = 2,
+    };
+
+    MUST(roce_srq_create(env->engine, &attr) == 0);
+    env->srq_ids = g_hash_table_new(g_direct_hash, g_direct_equal);
+}
+
 static void add_regions(FuzzEnv *env)
 {
-    const uint32_t all = RDMA_ACCESS_LOCAL_WRITE | RDMA_ACCESS_REMOTE;
+    const uint32_t all = RDMA_ACCESS_LOCAL_WRITE | RDMA_ACCESS_REMOTE |
+                         RDMA_ACCESS_MW_BIND;
     RdmaMrAttr dma = {
         .mrn = FUZZ_KEY_DMA >> 8,
         .pdn = FUZZ_PDN,
@@ -160,8 +230,8 @@ static void add_regions(FuzzEnv *env)
     WireHost *h = env->host;
 
     /* At the beginning of memory: what must never change */
-    wire_host_add_region(h, FUZZ_KEY_READ, FUZZ_PDN, RDMA_ACCESS_REMOTE_READ,
-                         FUZZ_IOVA + 5, 9001);
+    wire_host_add_region(h, FUZZ_KEY_READ, FUZZ_PDN, RDMA_ACCESS_REMOTE_READ |
+                         RDMA_ACCESS_MW_BIND, FUZZ_IOVA + 5, 9001);
     wire_host_add_region(h, FUZZ_KEY_OTHER, FUZZ_PDN + 1, all, FUZZ_IOVA,
                          FUZZ_REGION);
     MUST(h->used <= FUZZ_PROTECTED);
@@ -173,6 +243,9 @@ static void add_regions(FuzzEnv *env)
     wire_host_add_region(h, FUZZ_KEY_LOCAL, FUZZ_PDN,
                          RDMA_ACCESS_LOCAL_WRITE, FUZZ_IOVA, FUZZ_REGION);
 
+    wire_host_add_region(h, FUZZ_KEY_SRQ, FUZZ_SRQ_PDN, all, FUZZ_IOVA,
+                         FUZZ_REGION);
+
     holes.pages[0] = wire_host_alloc(h, 1);
     holes.pages[1] = 0;
     holes.pages[2] = wire_host_alloc(h, 1);
@@ -180,6 +253,7 @@ static void add_regions(FuzzEnv *env)
     MUST(roce_mr_create(env->engine, &holes) == 0);
     MUST(roce_mr_create(env->engine, &dma) == 0);
     add_fast_region(env);
+    add_windows(env);
 }
 
 void fuzz_qp_create(FuzzEnv *env, unsigned which)
@@ -199,6 +273,10 @@ void fuzz_qp_create(FuzzEnv *env, unsigned which)
     }
     if (which == FUZZ_RC_SMALL) {
         init.cap = (RdmaQpCap) { 3, 3, 1, 1, 0 };
+    }
+    if (uses_srq(which)) {
+        init.has_srq = true;
+        init.srqn = FUZZ_SRQ;
     }
     MUST(roce_qp_create(env->engine, &init) == 0);
     env->qp[which].exists = true;
@@ -264,7 +342,7 @@ void fuzz_qp_destroy(FuzzEnv *env, unsigned which)
 bool fuzz_qp_connect(FuzzEnv *env, unsigned which, bool ipv6, bool rts)
 {
     bool rc = types[which] == RDMA_QPT_RC;
-    bool ud = types[which] == RDMA_QPT_UD || types[which] == RDMA_QPT_GSI;
+    bool ud = fuzz_is_ud(which);
     bool small = which == FUZZ_RC_SMALL;
     RdmaQpAttr attr = {
         .qp_state = RDMA_QPS_INIT,
@@ -323,6 +401,7 @@ FuzzEnv *fuzz_env_new(unsigned side)
 {
     RoceConfig config = {
         .max_qp = 32, .max_mr = 16, .gid_table_len = 4, .max_rd_atomic = 4,
+        .max_srq = 2,
     };
     FuzzEnv *env = g_new0(FuzzEnv, 1);
     uint8_t mac[RDMA_MAC_LEN], gid[RDMA_GID_LEN];
@@ -341,6 +420,7 @@ FuzzEnv *fuzz_env_new(unsigned side)
         MUST(roce_add_gid(env->engine, i, gid, RDMA_NO_VLAN) == 0);
     }
     add_regions(env);
+    add_srq(env);
     for (i = 0; i < FUZZ_QPS; i++) {
         fuzz_qp_create(env, i);
         MUST(fuzz_qp_connect(env, i, i % 2, i != FUZZ_RC_RTR));
@@ -354,24 +434,46 @@ void fuzz_env_free(FuzzEnv *env)
 
     MUST(mem[0] == PATTERN && !memcmp(mem, mem + 1, FUZZ_PROTECTED - 1));
     wire_host_free(env->host);
+    g_hash_table_unref(env->srq_ids);
     g_free(env);
 }
 
 void fuzz_post_send(FuzzEnv *env, unsigned which, RdmaSendWr *wr)
 {
+    bool ud = fuzz_is_ud(which);
+    uint64_t *pages = !ud && wr->opcode == RDMA_WR_REG_MR ? wr->wr.reg.pages
+                                                          : NULL;
+
     if (env->qp[which].exists &&
         roce_send_room(env->engine, fuzz_qpns[which])) {
         wr->wr_id = env->qp[which].posted[ROCE_SQ]++;
         MUST(roce_post_send(env->engine, fuzz_qpns[which], wr,
                             env->now) == 0);
+        if (wr->status == RDMA_WC_SUCCESS && !ud && wr->wr.reg.npages) {
+            pages = NULL;
+        }
+    }
+    g_free(pages);
+}
+
+static void post_srq(FuzzEnv *env, RdmaRecvWr *wr)
+{
+    if (roce_srq_room(env->engine, FUZZ_SRQ)) {
+        g_hash_table_add(env->srq_ids, GSIZE_TO_POINTER(env->srq_posted));
+        wr->wr_id = env->srq_posted++ | FUZZ_ID_RECV | FUZZ_ID_SRQ;
+        MUST(roce_post_srq_recv(env->engine, FUZZ_SRQ, wr, env->now) == 0);
     }
 }
 
 void fuzz_post_recv(FuzzEnv *env, unsigned which, RdmaRecvWr *wr)
 {
+    if (uses_srq(which)) {
+        post_srq(env, wr);
+        return;
+    }
     if (env->qp[which].exists &&
         roce_recv_room(env->engine, fuzz_qpns[which])) {
-        wr->wr_id = env->qp[which].posted[ROCE_RQ]++ | UINT64_C(1) << 63;
+        wr->wr_id = env->qp[which].posted[ROCE_RQ]++ | FUZZ_ID_RECV;
         MUST(roce_post_recv(env->engine, fuzz_qpns[which], wr,
                             env->now) == 0);
     }
@@ -418,7 +520,7 @@ static unsigned find_qp(uint32_t qpn)
 
 /*
  * WQEs complete in the order of posting, each at most once, and each receive
- * WQE does.
+ * WQE does. Those of the SRQ complete at most once.
  */
 static void check_completions(FuzzEnv *env)
 {
@@ -427,11 +529,17 @@ static void check_completions(FuzzEnv *env)
     for (; env->wcs_seen < wcs->len; env->wcs_seen++) {
         const RdmaWc *wc = &g_array_index(wcs, WireWc, env->wcs_seen).wc;
         unsigned which = find_qp(wc->qp_num);
-        RoceQueue q = wc->wr_id >> 63 ? ROCE_RQ : ROCE_SQ;
-        uint64_t id = wc->wr_id & ~(UINT64_C(1) << 63);
+        RoceQueue q = wc->wr_id & FUZZ_ID_RECV ? ROCE_RQ : ROCE_SQ;
+        uint64_t id = wc->wr_id & ~(FUZZ_ID_RECV | FUZZ_ID_SRQ);
         uint64_t *last = &env->qp[which].last_id[q];
 
         MUST(wc->status <= RDMA_WC_GENERAL_ERR);
+        MUST(!(wc->wr_id & FUZZ_ID_SRQ) ==
+             !(q == ROCE_RQ && uses_srq(which)));
+        if (wc->wr_id & FUZZ_ID_SRQ) {
+            MUST(g_hash_table_remove(env->srq_ids, GSIZE_TO_POINTER(id)));
+            continue;
+        }
         MUST(id < env->qp[which].posted[q]);
         MUST(q == ROCE_RQ ? id == *last : id >= *last);
         if (wc->status == RDMA_WC_SUCCESS) {
@@ -468,6 +576,8 @@ void fuzz_check(FuzzEnv *env)
 
     MUST(env->host->maps == 0);
     check_completions(env);
+    MUST(roce_srq_room(env->engine, FUZZ_SRQ) +
+         g_hash_table_size(env->srq_ids) >= FUZZ_SRQ_WR);
     for (i = 0; i < FUZZ_QPS; i++) {
         uint32_t qpn = fuzz_qpns[i];
         uint64_t out[2];

@@ -9,6 +9,7 @@
 #define FUZZ_ENV_H
 
 #include "../../backends/rdma/roce/icrc.h"
+#include "rdma/roce-state.h"
 #include "../unit/wire-host.h"
 
 /* The entry of a fuzzer; libFuzzer has no header for it. */
@@ -35,9 +36,13 @@ enum {
     FUZZ_UC,
     FUZZ_UD,
     FUZZ_RC_SMALL,                  /* MTU 256, one SGE, retries rarely */
+    FUZZ_RC_SRQ,                    /* these use the SRQ */
+    FUZZ_UC_SRQ,
+    FUZZ_UD_SRQ,
     FUZZ_QPS
 };
 extern const uint32_t fuzz_qpns[FUZZ_QPS];
+bool fuzz_is_ud(unsigned which);
 
 /* Regions; the key says which. */
 #define FUZZ_KEY_ALL     0x100      /* all rights */
@@ -47,6 +52,9 @@ extern const uint32_t fuzz_qpns[FUZZ_QPS];
 #define FUZZ_KEY_FAST    0x500      /* fast registration, mapping pending */
 #define FUZZ_KEY_OTHER   0x600      /* of another PD */
 #define FUZZ_KEY_DMA     0x700      /* all memory */
+#define FUZZ_KEY_MW      0x800      /* window of type 1; its low bits change */
+#define FUZZ_KEY_MW2     0x900      /* window of type 2, likewise */
+#define FUZZ_KEY_SRQ     0xa00      /* of the SRQ's PD */
 #define FUZZ_IOVA        UINT64_C(0x10000)
 #define FUZZ_REGION      UINT64_C(0x8000)
 
@@ -59,6 +67,13 @@ extern const uint32_t fuzz_qpns[FUZZ_QPS];
 #define FUZZ_PDN  1
 #define FUZZ_CQN  5
 #define FUZZ_QKEY 0x11111111u
+#define FUZZ_SRQ  1
+#define FUZZ_SRQ_PDN 3
+#define FUZZ_SRQ_WR 8
+#define FUZZ_SRQ_SGE 4
+/* In wr_ids: a receive; one of the SRQ. The rest counts. */
+#define FUZZ_ID_RECV (UINT64_C(1) << 63)
+#define FUZZ_ID_SRQ  (UINT64_C(1) << 62)
 #define FUZZ_SEND_WR 16
 #define FUZZ_RECV_WR 16
 #define FUZZ_SEND_SGE 40
@@ -79,6 +94,8 @@ typedef struct FuzzEnv {
         uint64_t retired_at_create[2];
         uint64_t last_id[2];        /* of the newest completion, plus 1 */
     } qp[FUZZ_QPS];
+    uint64_t srq_posted;
+    GHashTable *srq_ids;            /* that have not completed */
     unsigned wcs_seen;
     uint64_t fast_pages;            /* DMA address */
     bool cq_was_broken;             /* its QPs need not complete */
@@ -94,6 +111,10 @@ void fuzz_path_to(const FuzzEnv *env, bool is_ipv4, RocePath *path);
 
 /* Set what the next REG_MR of the fast-registration MR takes. */
 void fuzz_map_fast_region(FuzzEnv *env, unsigned npages);
+/* Let a REG_MR bring it, which fuzz_post_send() takes; not for UD. */
+void fuzz_reg_pages(FuzzEnv *env, RdmaSendWr *wr, unsigned npages);
+/* The key that a window has now. */
+uint32_t fuzz_window_key(FuzzEnv *env, uint32_t mwn);
 
 void fuzz_qp_create(FuzzEnv *env, unsigned which);
 void fuzz_qp_destroy(FuzzEnv *env, unsigned which);
@@ -103,7 +124,7 @@ void fuzz_qp_reset(FuzzEnv *env, unsigned which);
 /* Modify a QP in any way. */
 void fuzz_qp_modify(FuzzEnv *env, unsigned which, FuzzInput *in);
 
-/* Post if there is room; fills in wr_id. */
+/* Post if there is room, to the SRQ if the QP has it; fills in wr_id. */
 void fuzz_post_send(FuzzEnv *env, unsigned which, RdmaSendWr *wr);
 void fuzz_post_recv(FuzzEnv *env, unsigned which, RdmaRecvWr *wr);
 

@@ -48,6 +48,10 @@ static void load_event(void *opaque, const RdmaEvent *event)
 {
 }
 
+static void load_srq_room(void *opaque, uint32_t srqn)
+{
+}
+
 static void load_wake(void *opaque)
 {
 }
@@ -59,6 +63,7 @@ static const RoceOps load_ops = {
     .retire = load_retire,
     .complete = load_complete,
     .event = load_event,
+    .srq_room = load_srq_room,
     .wake = load_wake,
 };
 
@@ -68,6 +73,7 @@ static void work(FuzzEnv *env, FuzzInput *in)
     static const uint8_t opcodes[] = {
         RDMA_WR_SEND, RDMA_WR_RDMA_WRITE, RDMA_WR_RDMA_READ,
         RDMA_WR_ATOMIC_FETCH_AND_ADD, RDMA_WR_LOCAL_INV, RDMA_WR_REG_MR,
+        RDMA_WR_BIND_MW,
     };
     uint8_t frame[ROCE_MAX_FRAME];
     unsigned n = fuzz_u8(in) % MAX_POSTS;
@@ -88,14 +94,32 @@ static void work(FuzzEnv *env, FuzzInput *in)
         };
         RdmaRecvWr recv = { .num_sge = 1, .sg_list = &sge };
 
-        if (wr.opcode == RDMA_WR_ATOMIC_FETCH_AND_ADD) {
-            sge.length = 8;
-        }
         if (fuzz_u8(in) % 4 == 0) {
             fuzz_post_recv(env, which, &recv);
-        } else {
-            fuzz_post_send(env, which, &wr);
+            continue;
         }
+        switch (wr.opcode) {
+        case RDMA_WR_ATOMIC_FETCH_AND_ADD:
+            sge.length = 8;
+            break;
+        case RDMA_WR_REG_MR:
+            wr.wr.reg.mrn = FUZZ_KEY_FAST >> 8;
+            wr.wr.reg.key = FUZZ_KEY_FAST;
+            wr.wr.reg.access = RDMA_ACCESS_LOCAL_WRITE;
+            if (!fuzz_is_ud(which)) {
+                fuzz_reg_pages(env, &wr, sge.length % 5);
+            }
+            break;
+        case RDMA_WR_BIND_MW:
+            wr.wr.bind.rkey = sge.addr & 1 ? FUZZ_KEY_MW2 : FUZZ_KEY_MW;
+            wr.wr.bind.new_rkey = wr.wr.bind.rkey;
+            wr.wr.bind.lkey = FUZZ_KEY_ALL;
+            wr.wr.bind.access = RDMA_ACCESS_REMOTE_READ;
+            wr.wr.bind.addr = sge.addr;
+            wr.wr.bind.length = sge.length;
+            break;
+        }
+        fuzz_post_send(env, which, &wr);
     }
     n = fuzz_u8(in);
     while (n && fuzz_take_frame(env, frame)) {
@@ -139,6 +163,7 @@ static void patch_qp(FuzzInput *in, RoceQpImage *q)
         { &q->send_cq_dead, 2 },
         { q->send, q->n_send * sizeof(*q->send) },
         { q->send_sges, q->n_send_sges * sizeof(*q->send_sges) },
+        { q->pages, q->n_pages * sizeof(*q->pages) },
         { q->recv, q->n_recv * sizeof(*q->recv) },
         { q->recv_sges, q->n_recv_sges * sizeof(*q->recv_sges) },
         { q->res, q->n_res * sizeof(*q->res) },
@@ -153,6 +178,7 @@ static void patch_mr(FuzzInput *in, RoceMrImage *m)
     uint32_t npages = m->attr.npages, pending = m->pending_npages;
     const Span spans[] = {
         { &m->attr, offsetof(RdmaMrAttr, pages) },
+        { &m->attr.page_shift, 1 },
         { &m->valid, 2 },
         { &m->pending_iova, offsetof(RoceMrImage, pending_pages) -
                             offsetof(RoceMrImage, pending_iova) },
@@ -164,6 +190,55 @@ static void patch_mr(FuzzInput *in, RoceMrImage *m)
     /* The arrays are as long as they are */
     m->attr.npages = MIN(m->attr.npages, npages);
     m->pending_npages = MIN(m->pending_npages, pending);
+}
+
+static void load_srq(FuzzEnv *env, FuzzInput *in, RoceEngine *e)
+{
+    static const RdmaSrqAttr max = { .max_wr = 64, .max_sge = 64 };
+    RoceSrqImage image;
+    const char *why;
+
+    if (roce_export_srq(env->engine, FUZZ_SRQ, &image) == 0) {
+        const Span spans[] = {
+            { &image.attr, sizeof(image.attr) },
+            { image.recv, image.n_recv * sizeof(*image.recv) },
+            { image.recv_sges,
+              image.n_recv_sges * sizeof(*image.recv_sges) },
+        };
+
+        patch(in, spans, G_N_ELEMENTS(spans));
+        if (roce_import_srq(e, &image, &max, &why) && !why) {
+            g_error("a refusal without a reason");
+        }
+        roce_srq_image_clear(&image);
+    }
+}
+
+/* Behind the QPs, of which a patched number may be another one's. */
+static void load_windows(FuzzEnv *env, FuzzInput *in, RoceEngine *e)
+{
+    RoceMwImage image, copy;
+    const char *why;
+    unsigned i;
+
+    for (i = FUZZ_KEY_MW >> 8; i <= FUZZ_KEY_MW2 >> 8; i++) {
+        const Span spans[] = {
+            { &image, sizeof(image) },
+        };
+
+        if (roce_export_mw(env->engine, i, &image)) {
+            continue;
+        }
+        patch(in, spans, G_N_ELEMENTS(spans));
+        if (roce_import_mw(e, &image, &why)) {
+            if (!why) {
+                g_error("a refusal without a reason");
+            }
+        } else if (roce_export_mw(e, image.attr.mwn, &copy) ||
+                   copy.bound != image.bound || copy.mrn != image.mrn) {
+            g_error("a window that was let in is not there");
+        }
+    }
 }
 
 static void drain(RoceEngine *e, int64_t now)
@@ -204,6 +279,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const RoceConfig config = {
         .max_qp = 64, .max_mr = 64, .gid_table_len = 8, .max_rd_atomic = 16,
+        .max_srq = 4,
     };
     static const RdmaQpCap max = {
         .max_send_wr = 64, .max_recv_wr = 64, .max_send_sge = 64,
@@ -224,7 +300,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             roce_add_gid(e, i, gid, vlan);
         }
     }
-    for (i = 1; i < 8; i++) {
+    for (i = 1; i < 16; i++) {
         RoceMrImage image;
 
         if (roce_export_mr(env->engine, i, &image) == 0) {
@@ -233,6 +309,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             roce_mr_image_clear(&image);
         }
     }
+    load_srq(env, &in, e);
     for (i = 0; i < FUZZ_QPS; i++) {
         RoceQpImage image;
 
@@ -245,6 +322,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             }
             roce_qp_image_clear(&image);
         }
+    }
+    load_windows(env, &in, e);
+    for (i = 0; i < FUZZ_QPS; i++) {
+        roce_qp_destroy(e, fuzz_qpns[i]);
     }
     roce_free(e);
     fuzz_env_free(env);

@@ -17,6 +17,7 @@ enum {
     POST_SEND_GOOD,
     POST_SEND_PIECES,
     POST_REGISTRATION,
+    POST_WINDOW,
     POST_RECV,
     CARRY,
     CARRY_BADLY,
@@ -40,7 +41,7 @@ static uint32_t pick_key(void)
 {
     uint8_t sel = fuzz_u8(&in);
 
-    return sel < 0xf0 ? 0x100u * (sel % 8) : fuzz_u32(&in);
+    return sel < 0xf0 ? 0x100u * (sel % 16) : fuzz_u32(&in);
 }
 
 static uint64_t pick_addr(void)
@@ -126,7 +127,7 @@ static void post_send(void)
     pick_sges(sge, wr.num_sge);
     wr.ex.invalidate_rkey = pick_key();
 
-    if (which == FUZZ_UD || which == FUZZ_GSI) {
+    if (fuzz_is_ud(which)) {
         wr.wr.ud.remote_qpn = odd & 2 ? fuzz_u32(&in) : fuzz_qpns[which];
         wr.wr.ud.remote_qkey = odd & 4 ? fuzz_u32(&in) : FUZZ_QKEY;
         fuzz_gid(odd & 8 ? side : !side, odd >> 4, wr.wr.ud.av.dgid);
@@ -135,6 +136,16 @@ static void post_send(void)
         wr.wr.reg.mrn = fuzz_u8(&in) % 16;
         wr.wr.reg.key = pick_key();
         wr.wr.reg.access = fuzz_u8(&in);
+        if (odd & 0x10) {
+            fuzz_reg_pages(envs[side], &wr, odd & 7);
+        }
+    } else if (wr.opcode == RDMA_WR_BIND_MW) {
+        wr.wr.bind.rkey = pick_key();
+        wr.wr.bind.new_rkey = pick_key();
+        wr.wr.bind.lkey = pick_key();
+        wr.wr.bind.access = fuzz_u8(&in);
+        wr.wr.bind.addr = pick_addr();
+        wr.wr.bind.length = pick_length();
     } else if (wr.opcode == RDMA_WR_ATOMIC_CMP_AND_SWP ||
                wr.opcode == RDMA_WR_ATOMIC_FETCH_AND_ADD) {
         wr.wr.atomic.remote_addr = pick_addr();
@@ -157,7 +168,9 @@ static void post_send_good(void)
         RDMA_WR_ATOMIC_CMP_AND_SWP, RDMA_WR_ATOMIC_FETCH_AND_ADD,
         RDMA_WR_RDMA_READ,
     };
-    static const unsigned rc[] = { FUZZ_RC, FUZZ_RC_SMALL, FUZZ_UC };
+    static const unsigned rc[] = {
+        FUZZ_RC, FUZZ_RC_SMALL, FUZZ_UC, FUZZ_RC_SRQ, FUZZ_UC_SRQ,
+    };
     uint8_t sel = fuzz_u8(&in);
     unsigned which = rc[fuzz_u8(&in) % G_N_ELEMENTS(rc)];
     RdmaSge sge = {
@@ -172,7 +185,7 @@ static void post_send_good(void)
         .wr.rdma = { FUZZ_IOVA + fuzz_u16(&in) % 0x4000, FUZZ_KEY_ALL },
     };
 
-    if (which == FUZZ_UC) {
+    if (which == FUZZ_UC || which == FUZZ_UC_SRQ) {
         wr.opcode = ops[sel % 4];
     }
     if (wr.opcode == RDMA_WR_ATOMIC_CMP_AND_SWP ||
@@ -229,7 +242,11 @@ static void post_registration(void)
         wr.wr.reg.mrn = FUZZ_KEY_FAST >> 8;
         wr.wr.reg.key = key;
         wr.wr.reg.access = sel & 8 ? fuzz_u32(&in) : RDMA_ACCESS_REMOTE |
+                                                     RDMA_ACCESS_MW_BIND |
                                                      RDMA_ACCESS_LOCAL_WRITE;
+        if (fuzz_u8(&in) & 1) {
+            fuzz_reg_pages(env, &wr, fuzz_u8(&in) % 6);
+        }
         break;
     case 2:
         wr.opcode = sel & 8 ? RDMA_WR_SEND_WITH_INV : RDMA_WR_LOCAL_INV;
@@ -248,6 +265,50 @@ static void post_registration(void)
     fuzz_post_send(env, FUZZ_RC, &wr);
 }
 
+/* The life of a window: bind it, let the peer use it, invalidate it. */
+static void post_window(void)
+{
+    static const uint32_t lkeys[] = {
+        FUZZ_KEY_ALL, FUZZ_KEY_READ, FUZZ_KEY_FAST, FUZZ_KEY_HOLES,
+    };
+    uint8_t sel = fuzz_u8(&in), what = fuzz_u8(&in);
+    FuzzEnv *env = envs[sel >> 7];
+    unsigned which = sel & 0x40 ? FUZZ_RC_SRQ : FUZZ_RC;
+    uint32_t key = fuzz_window_key(env, (sel & 0x20 ? FUZZ_KEY_MW2
+                                                    : FUZZ_KEY_MW) >> 8);
+    RdmaSge sge = { FUZZ_IOVA, fuzz_u16(&in) % 0x2000, FUZZ_KEY_ALL };
+    RdmaSendWr wr = { .send_flags = sel & 4 ? RDMA_SEND_FENCE : 0 };
+
+    switch (what & 3) {
+    case 0:
+    case 1:
+        wr.opcode = RDMA_WR_BIND_MW;
+        wr.wr.bind.rkey = key;
+        wr.wr.bind.new_rkey = key ^ (what >> 4 & 3);
+        wr.wr.bind.lkey = lkeys[sel & 3];
+        wr.wr.bind.access = what & 8 ? fuzz_u8(&in) : RDMA_ACCESS_REMOTE;
+        wr.wr.bind.addr = FUZZ_IOVA + fuzz_u16(&in) % 0x4000;
+        wr.wr.bind.length = fuzz_u16(&in) % 0x4000;
+        break;
+    case 2:
+        wr.opcode = what & 8 ? RDMA_WR_SEND_WITH_INV : RDMA_WR_LOCAL_INV;
+        wr.ex.invalidate_rkey = key;
+        /* The peer's, as a rule the same */
+        env = envs[what & 8 ? sel >> 7 ^ 1 : sel >> 7];
+        break;
+    case 3:
+        wr.opcode = what & 8 ? RDMA_WR_RDMA_READ : RDMA_WR_RDMA_WRITE;
+        wr.wr.rdma.remote_addr = what & 4 ? fuzz_u16(&in)
+                                          : FUZZ_IOVA + fuzz_u16(&in);
+        wr.wr.rdma.rkey = key;
+        wr.num_sge = 1;
+        wr.sg_list = &sge;
+        env = envs[sel >> 7 ^ 1];
+        break;
+    }
+    fuzz_post_send(env, which, &wr);
+}
+
 static void post_recv(void)
 {
     uint8_t sel = fuzz_u8(&in);
@@ -255,6 +316,9 @@ static void post_recv(void)
     RdmaSge sge[4] = { { FUZZ_IOVA, 0x4000, FUZZ_KEY_LOCAL } };
     RdmaRecvWr wr = { .num_sge = 1, .sg_list = sge };
 
+    if (which >= FUZZ_RC_SRQ) {
+        sge[0].lkey = FUZZ_KEY_SRQ;
+    }
     if (sel & 0x40) {
         wr.num_sge = fuzz_u8(&in) % (G_N_ELEMENTS(sge) + 1);
         pick_sges(sge, wr.num_sge);
@@ -453,6 +517,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             break;
         case POST_REGISTRATION:
             post_registration();
+            break;
+        case POST_WINDOW:
+            post_window();
             break;
         case POST_RECV:
             post_recv();
