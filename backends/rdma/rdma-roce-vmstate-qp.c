@@ -40,6 +40,7 @@ static const VMStateDescription vmstate_init_attr = {
         VMSTATE_STRUCT(cap, RdmaQpInitAttr, 1, vmstate_cap, RdmaQpCap),
         VMSTATE_BOOL(has_srq, RdmaQpInitAttr),
         VMSTATE_UINT32(srqn, RdmaQpInitAttr),
+        VMSTATE_BOOL(block_mcast_loopback, RdmaQpInitAttr),
         VMSTATE_END_OF_LIST()
     },
 };
