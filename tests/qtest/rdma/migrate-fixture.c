@@ -249,6 +249,66 @@ void trip_move_by_file(Trip *t, int side)
     g_unlink(path);
 }
 
+static void spoil(const char *path, const TripSpoilt *c)
+{
+    g_autofree char *data = NULL;
+    uint32_t find[4];
+    uint32_t by = cpu_to_be32(c->by);
+    size_t size, bytes = c->words * sizeof(find[0]);
+    unsigned found = 0;
+
+    for (unsigned i = 0; i < c->words; i++) {
+        find[i] = cpu_to_be32(c->find[i]);
+    }
+    g_assert_true(g_file_get_contents(path, &data, &size, NULL));
+    for (size_t at = 0; at + bytes <= size; at++) {
+        if (!memcmp(data + at, find, bytes) && found++ == 0) {
+            memcpy(data + at + c->word * sizeof(by), &by, sizeof(by));
+        }
+    }
+    g_assert_cmpuint(found, ==, 1 + c->copies);
+    g_assert_true(g_file_set_contents(path, data, size, NULL));
+}
+
+void trip_refuse_spoilt(Trip *t, int side, const TripSpoilt *cases,
+                        unsigned n)
+{
+    g_autofree char *path = g_strdup_printf("%s/state", t->net.dir);
+    g_autofree char *copy = g_strdup_printf("%s/copy", t->net.dir);
+    g_autofree char *uri = g_strdup_printf("file:%s", path);
+    g_autofree char *copy_uri = g_strdup_printf("file:%s", copy);
+    g_autofree char *log = g_strdup_printf("%s/log", t->net.dir);
+    g_autofree char *redirect = g_strdup_printf("2> %s", log);
+    QTestState *to;
+
+    trip_migrate_to(t, side, uri);
+    g_assert_true(trip_migration_done(t->net.host[side]->qts));
+    for (unsigned i = 0; i < n; i++) {
+        g_autofree char *data = NULL;
+        g_autofree char *said = NULL;
+        size_t size;
+
+        g_test_message("%s becomes %u", cases[i].what, cases[i].by);
+        g_assert_true(g_file_get_contents(path, &data, &size, NULL));
+        g_assert_true(g_file_set_contents(copy, data, size, NULL));
+        spoil(copy, &cases[i]);
+        to = trip_start_destination(t, side, MIGRATE_DEVICE, redirect);
+        t->moves[side]--;
+        qtest_set_expected_status(to, 1);
+        trip_migrate_from(to, copy_uri);
+        qtest_wait_qemu(to);
+        qtest_quit(to);
+        g_assert_true(g_file_get_contents(log, &said, NULL, NULL));
+        if (!strstr(said, cases[i].text)) {
+            g_test_message("%s", said);
+            g_assert_not_reached();
+        }
+    }
+    g_unlink(path);
+    g_unlink(copy);
+    g_unlink(log);
+}
+
 /* Traffic */
 
 void trip_connect(Trip *t)

@@ -365,6 +365,10 @@ static void test_refuse(void)
         { "max-cqe=1000", "max-cqe=16384" },
         { "ext-status=off", "uses ext-status" },
         { "mac-mtu=off", "uses mac-mtu" },
+        { "max-srq=32", "max-srq=64" },
+        { "max-mw=100", "max-mw=16384" },
+        { "max-mcast-grp=1", "max-mcast-grp=128" },
+        { "max-mcast-qp-attach=1", "max-mcast-qp-attach=128" },
     };
 
     for (int i = 0; i < ARRAY_SIZE(cases); i++) {

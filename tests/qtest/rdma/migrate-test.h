@@ -53,6 +53,21 @@ void trip_move_both(Trip *t);
 /* Into a file; the source is gone before the destination starts. */
 void trip_move_by_file(Trip *t, int side);
 
+/* Words of the stream, and one of them that changes where they come first. */
+typedef struct TripSpoilt {
+    const char *what;
+    uint32_t find[4];
+    unsigned words;                 /* of find */
+    unsigned word;                  /* that is replaced */
+    uint32_t by;
+    const char *text;               /* what the destination says */
+    unsigned copies;                /* that come later, and stay */
+} TripSpoilt;
+
+/* Save a side; with each of @cases nothing is loaded, and it is said why. */
+void trip_refuse_spoilt(Trip *t, int side, const TripSpoilt *cases,
+                        unsigned n);
+
 /* Requests of every kind from @from to @to, some of them unsignalled. */
 void trip_post_all(NetEnd *from, NetEnd *to, unsigned round);
 void trip_post_receives(NetEnd *to, unsigned round);

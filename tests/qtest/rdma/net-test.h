@@ -93,6 +93,7 @@ void add_net_ext_tests(void);
 void add_net_many_tests(void);
 void add_migrate_tests(void);
 void add_migrate_kept_tests(void);
+void add_migrate_objects_tests(void);
 void add_migrate_points_tests(void);
 
 #endif
