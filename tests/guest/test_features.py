@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Events, deep CQs, arming and counters, seen by programs."""
+import re
+import time
+
+from lab import pyverbs
+from lab.pair import address
+from lab.paths import GUEST_TESTS
+from lab.runner import Skip
+
+CHECK = GUEST_TESTS / 'guest' / 'verbs_check.py'
+
+
+def check(bench, name, gid=None):
+    """Run a check of verbs_check.py in guest 1: what it says."""
+    pyverbs.version()
+    gid = bench.gid(bench.one) if gid is None else gid
+    result = bench.one.run(f'/usr/bin/python3 -B {CHECK} {name} '
+                           f'{bench.device(bench.one)} {gid}', 90)
+    assert result.ok and result.out.endswith('done\n'), str(result)
+    return result.out
+
+
+def only_ours(bench):
+    if bench.stack == 'rxe':
+        raise Skip('rxe does it in other ways')
+
+
+def counters(bench):
+    """{name: value} of guest 1's port."""
+    base = f'/sys/class/infiniband/{bench.device(bench.one)}/ports/1'
+    time.sleep(0.05)     # they are asked for every 10 ms at most
+    text = bench.one.must(f'cd {base} && grep -s . counters/* hw_counters/*')
+    return {name: int(value) for name, value in
+            re.findall(r'^(\S+):(\d+)$', text, re.M)}
+
+
+def test_events_of_queue_pairs(bench):
+    only_ours(bench)
+    check(bench, 'qp_events')
+
+
+def test_no_event_after_destroy(bench):
+    only_ours(bench)
+    check(bench, 'no_event_after_destroy')
+
+
+def test_events_of_the_port(bench):
+    job = bench.one.spawn(
+        f'stdbuf -oL ibv_asyncwatch -d {bench.device(bench.one)}')
+    try:
+        end = time.monotonic() + 20
+        for up, event in ((False, 'PORT_ERR'), (True, 'PORT_ACTIVE')):
+            while 'async event FD' not in job.peek().out:
+                assert time.monotonic() < end, str(job.peek())
+                time.sleep(0.05)
+            bench.one.qmp('set_link', name='n0', up=up)
+            while event not in job.peek().out:
+                assert time.monotonic() < end, str(job.peek())
+                time.sleep(0.05)
+    finally:
+        bench.one.qmp('set_link', name='n0', up=True)
+        job.kill()
+
+
+def test_deep_cq_loses_nothing(bench):
+    only_ours(bench)
+    check(bench, 'deep_cq')
+
+
+def test_deep_cq_wakes_who_waits(bench):
+    only_ours(bench)
+    check(bench, 'deep_cq_with_events')
+
+
+def test_resize_cq(bench):
+    only_ours(bench)
+    check(bench, 'resize_cq')
+
+
+def test_arming_tells_once_and_never_too_late(bench):
+    only_ours(bench)
+    check(bench, 'arming')
+
+
+def test_counters_count_what_was_sent(bench):
+    only_ours(bench)
+    before = counters(bench)
+    bench.exchange('ib_write_bw -s 65536 -n 64 -m 4096',
+                   'ib_write_bw -s 65536 -n 64 -m 4096',
+                   form='-F -d {} -x {}')
+    after = counters(bench)
+    sent = {name: after[name] - before[name] for name in after}
+    assert sent['hw_counters/tx_packets'] >= 64 * 16, sent
+    assert sent['hw_counters/tx_bytes'] >= 64 * 65536, sent
+    assert sent['hw_counters/rx_packets'] > 0, sent
+    for name in ('rx_icrc_errors', 'rx_malformed', 'bad_pkey', 'bad_qkey'):
+        assert sent[f'hw_counters/{name}'] == 0, sent
+    assert after['counters/port_xmit_packets'] == \
+        after['hw_counters/tx_packets'], after
+    assert after['counters/port_rcv_data'] == \
+        after['hw_counters/rx_bytes'] // 4, after
+    text = bench.one.must(
+        f'rdma statistic show link {bench.device(bench.one)}/1')
+    assert f"tx_packets {after['hw_counters/tx_packets']} " in text, text
+
+
+def test_gids_of_a_vlan(bench):
+    only_ours(bench)
+    for index, vm in enumerate(bench.pair.vms, 1):
+        vm.must('modprobe 8021q && '
+                'ip link add link eth0 name eth0.7 type vlan id 7 && '
+                f'ip addr add 10.0.7.{index}/24 dev eth0.7 && '
+                'ip link set eth0.7 up')
+    try:
+        gids = []
+        end = time.monotonic() + 10
+        for index, vm in enumerate(bench.pair.vms, 1):
+            found = []
+            while not found:
+                assert time.monotonic() < end, vm.must('rdma link; ip addr')
+                table = bench.stacks[vm].gids(vm)
+                found = [i for i, gid in table.items()
+                         if gid.endswith(f'ffff:0a00:070{index}')]
+            gids += found
+        command = 'ibv_{}_pingpong -c -n 100 -s 1024 -d {} -g {}'
+        for kind in ('rc', 'ud'):
+            job = bench.two.spawn(command.format(
+                kind, bench.device(bench.two), gids[1]), 18515)
+            client = bench.one.run(command.format(
+                kind, bench.device(bench.one), gids[0]) + f' {address(2)}')
+            server = job.wait(10 if client.ok else 1)
+            assert client.ok and server.ok, f'{client}\n{server}'
+        assert 'VLAN 7\n' in check(bench, 'vlan_of_datagrams', gids[0])
+        assert 'VLAN 0\n' in check(bench, 'vlan_of_datagrams')
+        job = bench.two.spawn('rping -s -a 10.0.7.2 -C 5')
+        client = bench.one.run(
+            'sleep 1; rping -c -a 10.0.7.2 -C 5 -v', 30)
+        server = job.wait(10 if client.ok else 1)
+        assert client.ok and server.ok, f'{client}\n{server}'
+    finally:
+        for vm in bench.pair.vms:
+            vm.run('ip link del eth0.7')
