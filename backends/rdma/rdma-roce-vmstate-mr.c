@@ -69,7 +69,6 @@ static int put_mrs(QEMUFile *f, void *pv, size_t size,
     RoceEngine *e = rdma_roce_engine(rb);
     RoceMrImage image;
     uint32_t count = 0;
-    int ret;
 
     for (uint32_t n = 1; n <= rdma_roce_max_mrn(rb); n++) {
         count += roce_has_mr(e, n);
@@ -79,16 +78,10 @@ static int put_mrs(QEMUFile *f, void *pv, size_t size,
         if (roce_export_mr(e, n, &image)) {
             continue;
         }
-        ret = vmstate_save_state(f, &vmstate_mr, &image, NULL);
-        if (!ret) {
-            rdma_roce_put_pages(f, image.attr.pages, image.attr.npages);
-            rdma_roce_put_pages(f, image.pending_pages,
-                                image.pending_npages);
-        }
+        rdma_roce_put_records(f, &vmstate_mr, &image, sizeof(image), 1);
+        rdma_roce_put_pages(f, image.attr.pages, image.attr.npages);
+        rdma_roce_put_pages(f, image.pending_pages, image.pending_npages);
         roce_mr_image_clear(&image);
-        if (ret) {
-            return ret;
-        }
     }
     return 0;
 }
@@ -97,7 +90,7 @@ static int get_mr(QEMUFile *f, RdmaBackend *rb)
 {
     RoceMrImage image = {};
     const char *why;
-    int ret = vmstate_load_state(f, &vmstate_mr, &image, 1);
+    int ret = rdma_roce_get_records(f, &vmstate_mr, &image, sizeof(image), 1);
 
     if (ret) {
         return ret;
@@ -167,7 +160,6 @@ static int put_mws(QEMUFile *f, void *pv, size_t size,
     RoceEngine *e = rdma_roce_engine(rb);
     RoceMwImage image;
     uint32_t count = 0;
-    int ret;
 
     for (uint32_t n = 1; n <= rdma_roce_max_mrn(rb); n++) {
         count += roce_has_mw(e, n);
@@ -177,10 +169,7 @@ static int put_mws(QEMUFile *f, void *pv, size_t size,
         if (roce_export_mw(e, n, &image)) {
             continue;
         }
-        ret = vmstate_save_state(f, &vmstate_mw, &image, NULL);
-        if (ret) {
-            return ret;
-        }
+        rdma_roce_put_records(f, &vmstate_mw, &image, sizeof(image), 1);
     }
     return 0;
 }
@@ -189,7 +178,7 @@ static int get_mw(QEMUFile *f, RdmaBackend *rb)
 {
     RoceMwImage image = {};
     const char *why;
-    int ret = vmstate_load_state(f, &vmstate_mw, &image, 1);
+    int ret = rdma_roce_get_records(f, &vmstate_mw, &image, sizeof(image), 1);
 
     if (ret) {
         return ret;

@@ -254,17 +254,20 @@ static const VMStateDescription vmstate_srq = {
     },
 };
 
-static const VMStateDescription vmstate_srq_queue = {
-    .name = "rdma-roce/srq-queue",
-    .version_id = 1,
-    .minimum_version_id = 1,
-    .fields = (const VMStateField[]) {
-        VMSTATE_LIST(recv, n_recv, RoceSrqImage, vmstate_recv, RoceRecvWqe),
-        VMSTATE_LIST(recv_sges, n_recv_sges, RoceSrqImage, vmstate_sge,
-                     RdmaSge),
-        VMSTATE_END_OF_LIST()
-    },
-};
+static void put_recvs(QEMUFile *f, const RoceRecvWqe *recv, uint32_t n,
+                      const RdmaSge *sges, uint32_t n_sges)
+{
+    rdma_roce_put_records(f, &vmstate_recv, recv, sizeof(*recv), n);
+    rdma_roce_put_records(f, &vmstate_sge, sges, sizeof(*sges), n_sges);
+}
+
+static int get_recvs(QEMUFile *f, RoceRecvWqe *recv, uint32_t n,
+                     RdmaSge *sges, uint32_t n_sges)
+{
+    return rdma_roce_get_records(f, &vmstate_recv, recv, sizeof(*recv), n) ?:
+           rdma_roce_get_records(f, &vmstate_sge, sges, sizeof(*sges),
+                                 n_sges);
+}
 
 static int put_srqs(QEMUFile *f, void *pv, size_t size,
                     const VMStateField *field, JSONWriter *vmdesc)
@@ -273,7 +276,6 @@ static int put_srqs(QEMUFile *f, void *pv, size_t size,
     RoceEngine *e = rdma_roce_engine(rb);
     RoceSrqImage image;
     uint32_t count = 0;
-    int ret;
 
     for (uint32_t n = 0; n < rb->limits.max_srq; n++) {
         count += roce_has_srq(e, n);
@@ -283,14 +285,10 @@ static int put_srqs(QEMUFile *f, void *pv, size_t size,
         if (roce_export_srq(e, n, &image)) {
             continue;
         }
-        ret = vmstate_save_state(f, &vmstate_srq, &image, NULL);
-        if (!ret) {
-            ret = vmstate_save_state(f, &vmstate_srq_queue, &image, NULL);
-        }
+        rdma_roce_put_records(f, &vmstate_srq, &image, sizeof(image), 1);
+        put_recvs(f, image.recv, image.n_recv, image.recv_sges,
+                  image.n_recv_sges);
         roce_srq_image_clear(&image);
-        if (ret) {
-            return ret;
-        }
     }
     return 0;
 }
@@ -303,7 +301,8 @@ static int get_srq(QEMUFile *f, RdmaBackend *rb)
     };
     RoceSrqImage image = {};
     const char *why;
-    int ret = vmstate_load_state(f, &vmstate_srq, &image, 1);
+    int ret = rdma_roce_get_records(f, &vmstate_srq, &image, sizeof(image),
+                                    1);
 
     if (ret) {
         return ret;
@@ -317,7 +316,8 @@ static int get_srq(QEMUFile *f, RdmaBackend *rb)
     }
     image.recv = g_new0(RoceRecvWqe, image.n_recv);
     image.recv_sges = g_new0(RdmaSge, image.n_recv_sges);
-    ret = vmstate_load_state(f, &vmstate_srq_queue, &image, 1);
+    ret = get_recvs(f, image.recv, image.n_recv, image.recv_sges,
+                    image.n_recv_sges);
     if (!ret) {
         ret = roce_import_srq(rdma_roce_engine(rb), &image, &max, &why);
         if (ret) {
@@ -375,23 +375,19 @@ static const VMStateDescription vmstate_qp = {
     },
 };
 
-static const VMStateDescription vmstate_queues = {
-    .name = "rdma-roce/queues",
-    .version_id = 1,
-    .minimum_version_id = 1,
-    .fields = (const VMStateField[]) {
-        VMSTATE_LIST(send, n_send, RoceQpImage, vmstate_send, RoceSendWqe),
-        VMSTATE_LIST(send_sges, n_send_sges, RoceQpImage, vmstate_sge,
-                     RdmaSge),
-        VMSTATE_VBUFFER_UINT32(inline_data, RoceQpImage, 1, NULL,
-                               inline_len),
-        VMSTATE_LIST(recv, n_recv, RoceQpImage, vmstate_recv, RoceRecvWqe),
-        VMSTATE_LIST(recv_sges, n_recv_sges, RoceQpImage, vmstate_sge,
-                     RdmaSge),
-        VMSTATE_LIST(res, n_res, RoceQpImage, vmstate_res, RoceResource),
-        VMSTATE_END_OF_LIST()
-    },
-};
+static void put_queues(QEMUFile *f, const RoceQpImage *image)
+{
+    rdma_roce_put_records(f, &vmstate_send, image->send,
+                          sizeof(*image->send), image->n_send);
+    rdma_roce_put_records(f, &vmstate_sge, image->send_sges,
+                          sizeof(*image->send_sges), image->n_send_sges);
+    qemu_put_buffer(f, image->inline_data, image->inline_len);
+    put_recvs(f, image->recv, image->n_recv, image->recv_sges,
+              image->n_recv_sges);
+    rdma_roce_put_records(f, &vmstate_res, image->res, sizeof(*image->res),
+                          image->n_res);
+    rdma_roce_put_pages(f, image->pages, image->n_pages);
+}
 
 static RdmaQpCap max_cap(const RdmaBackend *rb)
 {
@@ -425,17 +421,9 @@ static int put_qps(QEMUFile *f, void *pv, size_t size,
         if (ret) {
             return ret;
         }
-        ret = vmstate_save_state(f, &vmstate_qp, &image, NULL);
-        if (!ret) {
-            ret = vmstate_save_state(f, &vmstate_queues, &image, NULL);
-        }
-        if (!ret) {
-            rdma_roce_put_pages(f, image.pages, image.n_pages);
-        }
+        rdma_roce_put_records(f, &vmstate_qp, &image, sizeof(image), 1);
+        put_queues(f, &image);
         roce_qp_image_clear(&image);
-        if (ret) {
-            return ret;
-        }
     }
     return 0;
 }
@@ -458,10 +446,8 @@ static bool counts_ok(const RoceQpImage *image, const RdmaBackend *rb)
            image->n_res <= 2 * rb->limits.max_rd_atomic;
 }
 
-static int get_queues(QEMUFile *f, RdmaBackend *rb, RoceQpImage *image)
+static int get_queues(QEMUFile *f, RoceQpImage *image)
 {
-    RdmaQpCap max = max_cap(rb);
-    const char *why;
     int ret;
 
     image->send = g_new0(RoceSendWqe, image->n_send);
@@ -470,23 +456,35 @@ static int get_queues(QEMUFile *f, RdmaBackend *rb, RoceQpImage *image)
     image->recv = g_new0(RoceRecvWqe, image->n_recv);
     image->recv_sges = g_new0(RdmaSge, image->n_recv_sges);
     image->res = g_new0(RoceResource, image->n_res);
-    ret = vmstate_load_state(f, &vmstate_queues, image, 1);
+    ret = rdma_roce_get_records(f, &vmstate_send, image->send,
+                                sizeof(*image->send), image->n_send) ?:
+          rdma_roce_get_records(f, &vmstate_sge, image->send_sges,
+                                sizeof(*image->send_sges),
+                                image->n_send_sges);
+    if (ret) {
+        return ret;
+    }
+    if (qemu_get_buffer(f, image->inline_data, image->inline_len) !=
+        image->inline_len) {
+        return -EIO;
+    }
+    ret = get_recvs(f, image->recv, image->n_recv, image->recv_sges,
+                    image->n_recv_sges) ?:
+          rdma_roce_get_records(f, &vmstate_res, image->res,
+                                sizeof(*image->res), image->n_res);
     if (!ret) {
         image->pages = rdma_roce_get_pages(f, image->n_pages);
-        ret = roce_import_qp(rdma_roce_engine(rb), image, &max, &why);
-        if (ret) {
-            error_report("rdma-roce: bad queue pair %u in the migration "
-                         "stream: %s", image->init.qpn, why);
-        }
     }
-    roce_qp_image_clear(image);
     return ret;
 }
 
 static int get_qp(QEMUFile *f, RdmaBackend *rb)
 {
+    RdmaQpCap max = max_cap(rb);
     RoceQpImage image = {};
-    int ret = vmstate_load_state(f, &vmstate_qp, &image, 1);
+    const char *why;
+    int ret = rdma_roce_get_records(f, &vmstate_qp, &image, sizeof(image),
+                                    1);
 
     if (ret) {
         return ret;
@@ -499,7 +497,16 @@ static int get_qp(QEMUFile *f, RdmaBackend *rb)
                      "not the device's", image.init.qpn);
         return -EINVAL;
     }
-    return get_queues(f, rb, &image);
+    ret = get_queues(f, &image);
+    if (!ret) {
+        ret = roce_import_qp(rdma_roce_engine(rb), &image, &max, &why);
+        if (ret) {
+            error_report("rdma-roce: bad queue pair %u in the migration "
+                         "stream: %s", image.init.qpn, why);
+        }
+    }
+    roce_qp_image_clear(&image);
+    return ret;
 }
 
 static int get_qps(QEMUFile *f, void *pv, size_t size,
