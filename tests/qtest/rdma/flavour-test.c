@@ -71,6 +71,50 @@ static void check_messages(TestPair *t, int n)
                               t->a->sq.retired == t->a->sq.posted));
 }
 
+/* The same with buffers of an SRQ, which come back out of step with them. */
+static void check_shared(TestPair *t, int n)
+{
+    QRdmaSrq *srq = qrdma_create_srq(t->pd, 5, 1);
+    RdmaQpInitAttr init = {
+        .qp_type = RDMA_QPT_RC,
+        .has_srq = true,
+        .srqn = srq->srqn,
+        .cap = { .max_send_wr = 1 },
+    };
+    QRdmaQp *from = qrdma_create_qp(t->pd, t->cq_a, t->cq_a, RDMA_QPT_RC);
+    QRdmaQp *to = qrdma_create_qp_attr(t->pd, t->cq_b, t->cq_b, &init);
+    int posted = 0;
+
+    qrdma_connect(from, to, NULL);
+    for (int i = 0; i < n; i++) {
+        RdmaSge src = qrdma_sge(t->mr_a, 0, 1000);
+        RdmaSge dst = qrdma_sge(t->mr_b, 0, 1000);
+        RdmaWc wc;
+
+        while (posted < MIN(n, i + 10)) {
+            qrdma_post_srq_recv(srq, &(RdmaRecvWr) {
+                .wr_id = posted++, .num_sge = 1, .sg_list = &dst,
+            });
+        }
+        qrdma_mr_fill(t->mr_a, 0, 1000, i);
+        qrdma_post_send(from, &(RdmaSendWr) {
+            .wr_id = i,
+            .opcode = RDMA_WR_SEND,
+            .send_flags = RDMA_SEND_SIGNALED,
+            .num_sge = 1,
+            .sg_list = &src,
+        });
+        qrdma_expect_wc(t->cq_b, i, RDMA_WC_RECV, &wc);
+        qrdma_expect_wc(t->cq_a, i, RDMA_WC_SEND, &wc);
+        qrdma_mr_check(t->mr_b, 0, 1000, i);
+    }
+    qrdma_wait_until(t->dev, (qrdma_reap(&srq->wq), srq->wq.retired == n));
+    qrdma_wait_until(t->dev, (qrdma_reap(&from->sq), from->sq.retired == n));
+    assert_ok(qrdma_destroy_qp(to));
+    assert_ok(qrdma_destroy_qp(from));
+    assert_ok(qrdma_destroy_srq(srq));
+}
+
 typedef struct Flavour {
     const char *name;
     const char *props;
@@ -99,7 +143,8 @@ static const Flavour flavours[] = {
 static void test_flavour(const void *data)
 {
     const Flavour *f = data;
-    uint64_t features = (QRDMA_FEATURES | f->features) & ~f->without;
+    uint64_t features = (QRDMA_FEATURES | QRDMA_F(VIRTIO_RDMA_F_SRQ) |
+                         f->features) & ~f->without;
     QRdmaHost *host = qrdma_host_start(
         "-netdev hubport,id=n0,hubid=0 "
         "-device virtio-rdma-pci,netdev=n0,addr=%d,max-qp=8,max-cq=4,%s",
@@ -111,6 +156,7 @@ static void test_flavour(const void *data)
         TestPair t = pair_on(d, features);
 
         check_messages(&t, 100);
+        check_shared(&t, 150);
         /* the numbers of queue pairs serve again */
         for (int i = 0; i < 10; i++) {
             assert_ok(qrdma_destroy_qp(t.a));
@@ -203,7 +249,10 @@ static void iommu_unmap(Iommu *m)
     iommu_request(m, &req, sizeof(req));
 }
 
-#define IOMMU_FEATURES (QRDMA_FEATURES | QRDMA_F(VIRTIO_F_IOMMU_PLATFORM))
+#define IOMMU_FEATURES (QRDMA_FEATURES | \
+                        QRDMA_F(VIRTIO_F_IOMMU_PLATFORM) | \
+                        QRDMA_F(VIRTIO_RDMA_F_SRQ) | \
+                        QRDMA_F(VIRTIO_RDMA_F_MR_TABLES))
 
 static QRdma *iommu_device(Iommu *m)
 {
@@ -283,6 +332,61 @@ static void test_all_addresses_go_through_the_iommu(void)
     iommu_close(&m, d);
 }
 
+/* A page table whose own address, and what is in it, are the IOMMU's. */
+static void test_page_tables_go_through_the_iommu(void)
+{
+    Iommu m;
+    QRdma *d = iommu_device(&m);
+    TestPair t = pair_on(d, IOMMU_FEATURES);
+    QRdmaMr mr = { .pd = t.pd, .iova = 0x7000, .length = 3 * 4096 };
+    uint64_t leaf = qrdma_alloc(d, 4096), root = qrdma_alloc(d, 4096);
+    uint64_t list, le;
+    struct virtio_rdma_reg_user_mr_req req = {
+        .pdn = cpu_to_le32(t.pd->pdn),
+        .access = cpu_to_le32(TEST_ACCESS_ALL),
+        .start = cpu_to_le64(mr.iova),
+        .length = cpu_to_le64(mr.length),
+        .virt_addr = cpu_to_le64(mr.iova),
+        .npages = cpu_to_le32(3),
+        .levels = cpu_to_le32(2),
+    };
+    struct virtio_rdma_mr_rsp rsp;
+    RdmaSge sge = qrdma_sge(t.mr_a, 0, 12000);
+
+    check_shared(&t, 20);
+    qrdma_alloc_pages(d, 3, &mr.pages, &list);
+    for (int i = 0; i < 3; i++) {
+        le = cpu_to_le64(qrdma_dma(d, mr.pages[i]));
+        qrdma_write(d, leaf + i * 8, &le, 8);
+    }
+    /* physical addresses are none */
+    le = cpu_to_le64(leaf);
+    qrdma_write(d, root, &le, 8);
+    req.pages = cpu_to_le64(qrdma_dma(d, root));
+    assert_status(qrdma_cmd(d, VIRTIO_RDMA_CMD_REG_USER_MR, &req,
+                            sizeof(req), &rsp, sizeof(rsp)), INVAL);
+    le = cpu_to_le64(qrdma_dma(d, leaf));
+    qrdma_write(d, root, &le, 8);
+    req.pages = cpu_to_le64(root);
+    assert_status(qrdma_cmd(d, VIRTIO_RDMA_CMD_REG_USER_MR, &req,
+                            sizeof(req), &rsp, sizeof(rsp)), INVAL);
+    req.pages = cpu_to_le64(qrdma_dma(d, root));
+    assert_ok(qrdma_cmd(d, VIRTIO_RDMA_CMD_REG_USER_MR, &req, sizeof(req),
+                        &rsp, sizeof(rsp)));
+    qrdma_mr_fill(t.mr_a, 0, 12000, 7);
+    qrdma_post_send(t.a, &(RdmaSendWr) {
+        .wr_id = 3,
+        .opcode = RDMA_WR_RDMA_WRITE,
+        .send_flags = RDMA_SEND_SIGNALED,
+        .num_sge = 1,
+        .sg_list = &sge,
+        .wr.rdma = { mr.iova, le32_to_cpu(rsp.rkey) },
+    });
+    qrdma_expect(t.cq_a, 3, RDMA_WC_SUCCESS);
+    qrdma_mr_check(&mr, 0, 12000, 7);
+    iommu_close(&m, d);
+}
+
 static void test_physical_addresses_are_not_taken(void)
 {
     Iommu m;
@@ -346,6 +450,8 @@ void add_flavour_tests(void)
     }
     qtest_add_func("virtio-rdma/iommu/all-addresses-go-through-it",
                    test_all_addresses_go_through_the_iommu);
+    qtest_add_func("virtio-rdma/iommu/page-tables-go-through-it",
+                   test_page_tables_go_through_the_iommu);
     qtest_add_func("virtio-rdma/iommu/physical-addresses-are-not-taken",
                    test_physical_addresses_are_not_taken);
     qtest_add_func("virtio-rdma/iommu/unmap-under-traffic",

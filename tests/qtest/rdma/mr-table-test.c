@@ -347,6 +347,43 @@ static void test_a_gibibyte_of_pages_of_any_size(void)
     }
 }
 
+/* As large as max_mr_size, and not a byte more. */
+static void test_huge_regions(void)
+{
+    QRdma *d = test_device_with(FEATURES);
+    QRdmaPd *pd = qrdma_alloc_pd(d);
+    const struct {
+        uint64_t size;
+        uint32_t shift;
+        uint32_t levels;
+    } cases[] = {
+        { 4 * GiB, 12, 3 },
+        { 16 * GiB, 12, 3 },
+        { 256 * GiB, 21, 3 },
+        { 1 * TiB, 30, 2 },
+    };
+    RegReq req;
+    MrRsp rsp;
+
+    for (int i = 0; i < ARRAY_SIZE(cases); i++) {
+        /* One table at each level; nobody looks what is at the addresses. */
+        uint64_t table = new_table(d, ENTRIES, 0, 1ull << cases[i].shift);
+
+        for (uint32_t level = 1; level < cases[i].levels; level++) {
+            table = new_table(d, ENTRIES, table, 0);
+        }
+        req = new_req(pd, table, cases[i].size >> cases[i].shift,
+                      cases[i].shift, cases[i].levels);
+        assert_ok(reg(d, &req, &rsp));
+        assert_ok(dereg(d, &rsp));
+        req.length = cpu_to_le64(cases[i].size + 1);
+        assert_status(reg(d, &req, NULL), INVAL);
+    }
+    req.length = cpu_to_le64(1 * TiB + 1);
+    req.npages = cpu_to_le32(1025);
+    assert_status(reg(d, &req, NULL), INVAL);
+}
+
 /* Registration anew */
 
 static uint8_t rereg(QRdma *d, ReregReq *req, MrRsp *rsp)
@@ -507,6 +544,7 @@ void add_mr_table_tests(void)
                    test_fast_mrs_count_when_they_are_made);
     qtest_add_func("virtio-rdma/mr-table/a-gibibyte-of-pages-of-any-size",
                    test_a_gibibyte_of_pages_of_any_size);
+    qtest_add_func("virtio-rdma/mr-table/huge-regions", test_huge_regions);
     qtest_add_func("virtio-rdma/rereg/needs-the-feature",
                    test_rereg_needs_the_feature);
     qtest_add_func("virtio-rdma/rereg/flags", test_rereg_flags);
