@@ -275,7 +275,13 @@ bool virtio_rdma_port_was_active(VirtIORdma *s)
 
 void virtio_rdma_load_port(VirtIORdma *s, bool active)
 {
-    s->events->port_active = active;
+    VirtIORdmaEvents *e = s->events;
+
+    e->port_active = active;
+    if (e->vq) {
+        e->seen = virtio_queue_get_last_avail_idx(
+            VIRTIO_DEVICE(s), virtio_get_queue_index(e->vq));
+    }
 }
 
 /* Life */

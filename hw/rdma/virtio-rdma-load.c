@@ -381,6 +381,8 @@ int virtio_rdma_post_load(VirtIODevice *vdev)
     if (!check_features(s)) {
         return -EINVAL;
     }
+    s->ctrl->seen = virtio_queue_get_last_avail_idx(vdev,
+                                                    VIRTIO_RDMA_CTRL_VQ);
     /* The port is the one of this side. */
     virtio_rdma_update_config(s);
     virtio_rdma_check_port(s);

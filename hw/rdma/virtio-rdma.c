@@ -384,8 +384,8 @@ static void virtio_rdma_reset(VirtIODevice *vdev)
     trace_virtio_rdma_reset(s);
     s->bc->reset(s->backend);
     virtio_rdma_ctrl_reset(s);
-    virtio_rdma_objects_reset(s);
     virtio_rdma_events_reset(s);
+    virtio_rdma_objects_reset(s);
     virtio_rdma_set_counters(s, NULL);
     s->rerun_all = false;
     s->rerun_cqs = false;
