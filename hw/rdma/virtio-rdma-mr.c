@@ -238,9 +238,11 @@ int virtio_rdma_rereg_mr(VirtIORdma *s, VirtIORdmaCtrl *c)
     if (ret) {
         return ret;
     }
-    do {
+    attr->lkey = mr->key;
+    /* Who holds a key shall not reach other memory by it. */
+    while ((flags & VIRTIO_RDMA_REREG_TRANSLATION) && attr->lkey == mr->key) {
         attr->lkey = virtio_rdma_new_key(mr->mrn);
-    } while (attr->lkey == mr->key);
+    }
     attr->rkey = attr->rkey ? attr->lkey : 0;
 
     /* Old and new list exist together until the backend has decided. */

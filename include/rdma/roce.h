@@ -220,7 +220,7 @@ int roce_mr_map(RoceEngine *e, uint32_t mrn, uint64_t iova, uint64_t length,
 int roce_mr_destroy(RoceEngine *e, uint32_t mrn);
 /*
  * Change what @mask (RDMA_REREG_*) says of a user MR; @attr brings the new
- * values, and new keys in any case. Takes over attr->pages when it returns 0
+ * values, and keys in any case. Takes over attr->pages when it returns 0
  * and @mask has RDMA_REREG_TRANSLATION. Errors: -EINVAL (mask, type, keys, page
  * size), -ENOENT, -EBUSY (windows are bound to it).
  */

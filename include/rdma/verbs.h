@@ -298,7 +298,10 @@ typedef struct RdmaSendWr {
             uint64_t length;
             uint64_t *pages;
         } reg;
-        /* @rkey names the window as it is now; @length 0 unbinds type 1. */
+        /*
+         * @rkey names the window: type 1 as it is now, type 2 by its upper
+         * 24 bits. @length 0 unbinds type 1.
+         */
         struct {
             uint32_t rkey;
             uint32_t new_rkey;

@@ -168,7 +168,7 @@ static void spoil_invalid_region(WindowFix *f, RdmaSendWr *wr)
 }
 
 static const BadBind bad_binds[] = {
-    { "key", 0, spoil_key },
+    { "key", RDMA_MW_TYPE_1, spoil_key },
     { "window", 0, spoil_window },
     { "window-pd", 0, spoil_window_pd },
     { "region-as-window", 0, spoil_region_as_window },
@@ -211,6 +211,25 @@ static void test_bad_bind(gconstpointer data)
 }
 
 /* State from elsewhere */
+
+static void test_type_2_is_bound_by_its_index(void)
+{
+    WindowFix f = window_fix(RDMA_MW_TYPE_2);
+    RdmaSendWr wr;
+
+    for (int i = 0; i < 3; i++) {
+        wr = window_bind_wr(&f, 0, 1000, RDMA_ACCESS_REMOTE);
+        wr.wr.bind.rkey = f.mwn << 8 | 0x55;
+        link_post(f.p.b, f.p.bq, &wr);
+        window_run(&f);
+        link_expect(f.p.b, 70, RDMA_WC_SUCCESS);
+        f.rkey = window_next_key(&f);
+        window_try(&f, f.rkey, f.mr->attr.iova, true);
+        window_inv(&f, f.p.b, f.p.bq, RDMA_WR_LOCAL_INV, f.rkey);
+        link_expect(f.p.b, 60, RDMA_WC_SUCCESS);
+    }
+    window_fix_free(&f);
+}
 
 static void refuse(WindowFix *f, const RoceMwImage *image, const char *text)
 {
@@ -295,6 +314,8 @@ int main(int argc, char **argv)
 
         g_test_add_data_func(path, &bad_binds[i], test_bad_bind);
     }
+    g_test_add_func("/roce/mw/type-2-is-bound-by-its-index",
+                    test_type_2_is_bound_by_its_index);
     g_test_add_func("/roce/mw/refuse-bad-state", test_refuse_bad_state);
     return g_test_run();
 }

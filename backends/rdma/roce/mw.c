@@ -99,7 +99,8 @@ void roce_mw_set(RoceEngine *e, RoceMr *mw, RoceMr *mr,
 
 /*
  * Type 1 may be bound anew at any time, and unbound by a length of 0; type 2
- * is bound once and has to be invalidated first (IBTA 10.6.7.2.2 f.).
+ * is bound once and has to be invalidated first (IBTA 10.6.7.2.2 f.). Its
+ * owner chooses the keys and need not remember the last one.
  */
 bool roce_mw_bind(RoceQp *qp, const RoceSendWqe *wqe)
 {
@@ -112,7 +113,8 @@ bool roce_mw_bind(RoceQp *qp, const RoceSendWqe *wqe)
         .length = wqe->reg_length,
     };
 
-    if (!mw || mw->attr.rkey != wqe->invalidate_rkey ||
+    if (!mw || (mw->mw_type == RDMA_MW_TYPE_1 &&
+                mw->attr.rkey != wqe->invalidate_rkey) ||
         mw->attr.pdn != qp->init.pdn || wqe->rkey >> 8 != mw->attr.mrn) {
         return false;
     }
