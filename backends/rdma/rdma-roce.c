@@ -502,6 +502,7 @@ static void rdma_roce_set_running(RdmaBackend *rb, bool running)
 
     r->running = running;
     if (running) {
+        roce_resume(r->engine, rdma_roce_now());
         qemu_bh_schedule(r->bh);
     } else {
         roce_drop_deferred(r);

@@ -340,6 +340,13 @@ void roce_tx_done(RoceEngine *e, RoceTxFrame *frame);
 
 /* Run the timers that are due; then roce_poll_tx() may have frames. */
 void roce_expire(RoceEngine *e, int64_t now);
+/*
+ * Frames could not be taken for a while, here or by the engine whose state
+ * was imported: have RC connections make up for that now, not when their
+ * timers run out. Then roce_poll_tx() may have frames. Uses up no retries
+ * here, and one of the peer's if it has to go back.
+ */
+void roce_resume(RoceEngine *e, int64_t now);
 /* When roce_expire() must be called next, or ROCE_NO_DEADLINE. */
 int64_t roce_next_deadline(const RoceEngine *e);
 

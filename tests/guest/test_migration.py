@@ -8,6 +8,7 @@ import os
 import re
 import time
 
+from lab import nvme, storage
 from lab.moving import MovingPair
 from lab.pair import address
 from lab.runner import Skip
@@ -123,6 +124,56 @@ def test_ib_write_bw_while_one_guest_moves(bench):
 
 def test_ib_send_bw_while_both_guests_move(bench):
     perftest_while(bench, both_move, 'ib_send_bw')
+
+
+COPY = '''
+while [ ! -e /run/enough ]; do
+    dd if={data} of={disk} bs=64k oflag=direct status=none || exit 1
+    dd if={disk} bs=1M count={size} iflag=direct status=none |
+        cmp -n $(({size} << 20)) - {data} || exit 1
+    passes=$((passes + 1))
+    echo "pass $passes"
+done
+'''
+
+
+def passes(job):
+    return len(re.findall(r'^pass ', job.peek().out, re.M))
+
+
+def copy_while(bench, move):
+    """Copy to a disk over NVMe-oF and compare, again and again."""
+    require_device(bench)
+    nvme.export(bench.two, address(2), mebibytes=16)
+    name = nvme.connect(bench.one, address(2))
+    size = 4
+    wanted = storage.make_data(bench.one, size)
+    try:
+        job = bench.one.spawn(COPY.format(
+            data=storage.DATA, disk=f'/dev/{name}n1', size=size))
+        for _ in range(MOVES):
+            under_way(job, f'pass {passes(job) + 1}\n', 60)
+            move(bench)
+        under_way(job, f'pass {passes(job) + 2}\n', 60)
+        bench.one.must('touch /run/enough')
+        result = job.wait(60)
+        assert result.ok, str(result)
+        assert storage.checksum(bench.two, nvme.DISK, size,
+                                'iflag=direct') == wanted
+        log = bench.one.must('dmesg')
+        assert 'I/O error' not in log and 'reconnect' not in log, log
+    finally:
+        bench.one.must('rm -f /run/enough')
+    nvme.disconnect(bench.one, name)
+    nvme.withdraw(bench.two)
+
+
+def test_nvme_of_while_its_host_moves(bench):
+    copy_while(bench, one_moves)
+
+
+def test_nvme_of_while_both_guests_move(bench):
+    copy_while(bench, both_move)
 
 
 def pings(job):

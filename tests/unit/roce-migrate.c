@@ -26,6 +26,12 @@ static void pause_and_move(RoceLink *l, bool a, bool b)
     }
     l->node[0].stopped = false;
     l->node[1].stopped = false;
+    if (a && g_rand_boolean(l->rand)) {
+        roce_resume(l->node[0].e, l->now);
+    }
+    if (b && g_rand_boolean(l->rand)) {
+        roce_resume(l->node[1].e, l->now);
+    }
 }
 
 static bool now_and_then(RoceLink *l)
@@ -121,6 +127,89 @@ static void test_timer_keeps_its_time(void)
     link_run(p.l, LINK_FOREVER);
     link_expect(p.a, 1, RDMA_WC_SUCCESS);
     g_assert_cmpuint(roce_stats(p.a->e)->timeouts, ==, 1);
+    link_pair_free(&p);
+}
+
+/*
+ * Who comes back does not wait for timers, and does not let its peer wait:
+ * all that was posted before ends within a few frames' time.
+ */
+static void come_back(bool a, bool b, uint32_t opcode, unsigned n, bool move)
+{
+    LinkQpSpec spec = link_spec();
+    LinkPair p = link_pair(&spec);
+    unsigned i;
+
+    /* One that all of it gets through before */
+    link_pair_post(&p, RDMA_WR_RDMA_WRITE, 0, 0, 100);
+    link_run(p.l, LINK_FOREVER);
+    link_expect(p.a, 0, RDMA_WC_SUCCESS);
+
+    for (i = 1; i <= n; i++) {
+        link_pair_post(&p, opcode, i, 0, 3000);
+    }
+    /* The requests leave, and nobody takes them, or the answers */
+    if (b) {
+        p.b->stopped = true;
+    } else {
+        link_run(p.l, LINK_DELAY / 2);
+    }
+    p.a->stopped = a;
+    link_run(p.l, 3 * LINK_DELAY);
+    if (move && a) {
+        link_move(p.a);
+    }
+    if (move && b) {
+        link_move(p.b);
+    }
+    p.a->stopped = p.b->stopped = false;
+    if (a) {
+        roce_resume(p.a->e, p.l->now);
+    }
+    if (b) {
+        roce_resume(p.b->e, p.l->now);
+    }
+    link_run(p.l, 20 * LINK_DELAY);
+    for (i = 1; i <= n; i++) {
+        link_expect(p.a, i, RDMA_WC_SUCCESS);
+    }
+    g_assert_cmpuint(roce_stats(p.a->e)->timeouts, ==, 0);
+    link_pair_free(&p);
+}
+
+static void test_come_back(void)
+{
+    static const uint32_t opcodes[] = {
+        RDMA_WR_RDMA_WRITE, RDMA_WR_RDMA_READ,
+    };
+
+    for (unsigned i = 0; i < 2 * G_N_ELEMENTS(opcodes); i++) {
+        for (unsigned n = 1; n <= 4; n += 3) {
+            come_back(true, false, opcodes[i / 2], n, i % 2);
+            come_back(false, true, opcodes[i / 2], n, i % 2);
+            come_back(true, true, opcodes[i / 2], n, i % 2);
+        }
+    }
+}
+
+/* On a connection where nothing was lost this changes nothing. */
+static void test_come_back_to_nothing(void)
+{
+    LinkQpSpec spec = link_spec();
+    LinkPair p;
+
+    spec.timeout = 0;
+    p = link_pair(&spec);
+    for (unsigned i = 0; i < 3; i++) {
+        roce_resume(p.a->e, p.l->now);
+        roce_resume(p.b->e, p.l->now);
+        link_run(p.l, LINK_FOREVER);
+        link_pair_post(&p, i % 2 ? RDMA_WR_RDMA_READ : RDMA_WR_RDMA_WRITE,
+                       i, 0, 3000);
+        link_run(p.l, LINK_FOREVER);
+        link_expect(p.a, i, RDMA_WC_SUCCESS);
+    }
+    g_assert_cmpuint(roce_stats(p.a->e)->retransmits, ==, 0);
     link_pair_free(&p);
 }
 
@@ -587,6 +676,9 @@ int main(int argc, char **argv)
     }
     g_test_add_func("/roce/migrate/timer-keeps-its-time",
                     test_timer_keeps_its_time);
+    g_test_add_func("/roce/migrate/come-back", test_come_back);
+    g_test_add_func("/roce/migrate/come-back-to-nothing",
+                    test_come_back_to_nothing);
     g_test_add_func("/roce/migrate/refuse/smaller-engine",
                     test_refuse_smaller_engine);
     g_test_add_func("/roce/migrate/refuse/bad-fields",

@@ -26,6 +26,15 @@ RoceResource *roce_resp_pending(RoceQp *qp)
     return NULL;
 }
 
+bool roce_resp_answered_last(const RoceQp *qp)
+{
+    const RoceRespState *resp = &qp->s.resp;
+    const RoceResource *r = resource(qp, resp->res_prod - 1);
+
+    return qp->resources && r->type != ROCE_RES_NONE &&
+           psn_add(r->psn, r->npsn) == resp->epsn;
+}
+
 /*
  * May the requester have one more READ or ATOMIC under way? It may have no
  * more than resources, so the oldest one is answered completely by then; a

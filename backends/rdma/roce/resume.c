@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Going on after a time in which nobody was here to take frames: what was on
+ * the wire is lost. Instead of leaving that to the timers of both ends, the
+ * requester sends again at once, and the responder has its peer do so.
+ *
+ * All of it is what a lossy wire can bring about: a retransmission (IBTA
+ * 9.7.5.1.1 leaves the time to the requester), a NAK of the expected PSN, an
+ * ACK of the last one. A peer for which that is no news drops it as a ghost.
+ */
+#include <glib.h>
+#include "roce-int.h"
+
+static void resume_requester(RoceQp *qp, int64_t now)
+{
+    RoceSqState *sq = &qp->s.sq;
+
+    if (sq->una == sq->sent || sq->rnr_wait) {
+        return;
+    }
+    qp->e->stats.retransmits++;
+    roce_req_seek(qp, sq->una);
+    sq->unrequested = 0;
+    sq->gap_handled = false;
+    roce_req_start_timer(qp, now);
+    roce_qp_kick(qp);
+}
+
+/*
+ * If requests were lost, the peer has sent past epsn. If the response to the
+ * last request was, the peer has not, and goes back when an ACK passes a READ
+ * or ATOMIC over (IBTA 9.7.5.1.3).
+ */
+static void resume_responder(RoceQp *qp)
+{
+    RoceRespState *resp = &qp->s.resp;
+
+    if (resp->closing || resp->ack_kind == ROCE_ACK_NEGATIVE) {
+        return;
+    }
+    if (roce_resp_answered_last(qp)) {
+        roce_resp_ack(qp);
+    } else {
+        roce_resp_nak(qp, ROCE_NAK_PSN_SEQUENCE, resp->epsn);
+    }
+}
+
+void roce_resume(RoceEngine *e, int64_t now)
+{
+    for (uint32_t i = 0; i < e->config.max_qp; i++) {
+        RoceQp *qp = e->qps[i];
+
+        if (!qp || qp->init.qp_type != RDMA_QPT_RC) {
+            continue;
+        }
+        switch (qp->s.attr.qp_state) {
+        case RDMA_QPS_RTS:
+        case RDMA_QPS_SQD:
+            resume_requester(qp, now);
+            /* fall through */
+        case RDMA_QPS_RTR:
+            resume_responder(qp);
+            break;
+        default:
+            break;
+        }
+    }
+}
