@@ -12,6 +12,8 @@
 #define RAM_SIZE (64 * 1024 * 1024)
 /* Where the device finds RAM. */
 #define IOVA_BASE 0x100000000ull
+/* Those of this device, all of them */
+#define ALL_RDMA_FEATURES (QRDMA_F(VIRTIO_RDMA_F_REREG_MR + 1) - 1)
 
 static TestPair pair_on(QRdma *d, uint64_t features)
 {
@@ -136,6 +138,10 @@ static const Flavour flavours[] = {
     { "in-order", "in_order=on", QRDMA_F(VIRTIO_F_IN_ORDER) },
     { "packed-in-order", "packed=on,in_order=on",
       QRDMA_F(VIRTIO_F_RING_PACKED) | QRDMA_F(VIRTIO_F_IN_ORDER) },
+    { "all-features", "in_order=on", ALL_RDMA_FEATURES |
+      QRDMA_F(VIRTIO_RING_F_EVENT_IDX) | QRDMA_F(VIRTIO_F_IN_ORDER) },
+    { "all-features-packed", "packed=on", ALL_RDMA_FEATURES |
+      QRDMA_F(VIRTIO_RING_F_EVENT_IDX) | QRDMA_F(VIRTIO_F_RING_PACKED) },
     { "no-ext-status", "ext-status=off,mac-mtu=off,cqe-status-last=off", 0,
       QRDMA_F(VIRTIO_RDMA_F_EXT_STATUS) | QRDMA_F(VIRTIO_RDMA_F_MAC_MTU) },
 };

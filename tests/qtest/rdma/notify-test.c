@@ -211,18 +211,16 @@ static void test_new_cq_is_not_armed(void)
 }
 
 /* Completions can be polled in their buffers, however those are cut. */
-static void test_status_is_written_last(void)
+static void check_status_last(uint64_t features, uint32_t size)
 {
-    TestPair t = test_loopback_pair(RDMA_QPT_RC, NULL);
-    const unsigned cuts[] = { 38, 1, 8, 9, 10, 37 };
-    QRdma *d = t.dev;
+    const unsigned cuts[] = { size, 1, 8, 9, 10, 37, size - 1 };
+    QRdma *d = test_device_with(QRDMA_F(VIRTIO_RDMA_F_CQE_STATUS_LAST) |
+                                features);
     QRdmaCq *cq;
     QRdmaPd *pd;
     QRdmaQp *qp;
     uint64_t buf;
 
-    qrdma_start(d, QRDMA_FEATURES |
-                   QRDMA_F(VIRTIO_RDMA_F_CQE_STATUS_LAST), 0);
     qrdma_setup_gids(d, 1);
     pd = qrdma_alloc_pd(d);
     cq = qrdma_own(d, sizeof(*cq));
@@ -237,7 +235,7 @@ static void test_status_is_written_last(void)
         uint64_t at = buf + 64 * i;
         QRdmaDesc desc[2] = {
             { at, cuts[i], true },
-            { at + cuts[i], sizeof(cqe) - cuts[i], true },
+            { at + cuts[i], size - cuts[i], true },
         };
 
         qtest_memset(d->host->qts, at, VIRTIO_RDMA_CQE_EMPTY, 64);
@@ -254,9 +252,15 @@ static void test_status_is_written_last(void)
         g_assert_cmpint(cqe.opcode, ==, RDMA_WC_RDMA_WRITE);
         g_assert_cmphex(le64_to_cpu(cqe.wr_id), ==, 0x1122334455667700 + i);
         g_assert_cmphex(le32_to_cpu(cqe.qp_num), ==, qp->qpn);
-        g_assert_cmphex(qtest_readb(d->host->qts, at + 38), ==, 0xff);
+        g_assert_cmphex(qtest_readb(d->host->qts, at + size), ==, 0xff);
         qrdma_wait_until(d, qrdma_ring_used_idx(cq->ring) == i + 1);
     }
+}
+
+static void test_status_is_written_last(void)
+{
+    check_status_last(0, 38);
+    check_status_last(QRDMA_F(VIRTIO_RDMA_F_CQE_EX), 48);
 }
 
 static void test_work_queues_interrupt_on_demand(void)
