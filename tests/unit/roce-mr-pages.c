@@ -314,9 +314,11 @@ static RdmaSendWr reg_wr(const LinkMr *mr, uint32_t key, uint32_t npages)
     wr.wr.reg.iova = mr->attr.iova;
     wr.wr.reg.length = mr->attr.length;
     wr.wr.reg.npages = npages;
-    wr.wr.reg.pages = g_new(uint64_t, npages);
-    memcpy(wr.wr.reg.pages, mr->pages,
-           MIN(npages, mr->attr.npages) * sizeof(uint64_t));
+    if (npages) {
+        wr.wr.reg.pages = g_new0(uint64_t, npages);
+        memcpy(wr.wr.reg.pages, mr->pages,
+               MIN(npages, mr->attr.npages) * sizeof(uint64_t));
+    }
     return wr;
 }
 
@@ -378,7 +380,6 @@ static void test_registration_with_pages(gconstpointer data)
         link_expect(p.b, 60, RDMA_WC_SUCCESS);
     }
     wr = reg_wr(mr, key, 0);
-    g_clear_pointer(&wr.wr.reg.pages, g_free);
     link_post(p.b, p.bq, &wr);
     g_assert_true(link_run(p.l, LINK_FOREVER));
     link_expect(p.b, 70, RDMA_WC_MW_BIND_ERR);
