@@ -48,6 +48,7 @@ struct RdmaRoceNet {
     bool shared;
     FilterRdmaRoce *filter;         /* NULL if not shared, or removed */
     NetClientState *netdev;         /* NULL once it was removed */
+    Notifier notifier;              /* of NIC and netdev */
 
     QLIST_ENTRY(RdmaRoceNet) next;
 };
@@ -73,6 +74,15 @@ static NetClientState *roce_net_partner(RdmaRoceNet *net)
 static void roce_net_changed(RdmaRoceNet *net)
 {
     net->ops->changed(net->opaque);
+}
+
+static void roce_net_notify(Notifier *notifier, void *data)
+{
+    RdmaRoceNet *net = container_of(notifier, RdmaRoceNet, notifier);
+
+    if (data == net->netdev || data == roce_net_partner(net)) {
+        roce_net_changed(net);
+    }
 }
 
 /* Sending */
@@ -209,15 +219,6 @@ static ssize_t filter_rdma_roce_receive_iov(NetFilterState *nf,
     return iov_size(iov, iovcnt);
 }
 
-static void filter_rdma_roce_link_changed(NetFilterState *nf)
-{
-    FilterRdmaRoce *f = FILTER_RDMA_ROCE(nf);
-
-    if (f->net) {
-        roce_net_changed(f->net);
-    }
-}
-
 /* Also when the netdev is removed, which takes its filters along. */
 static void filter_rdma_roce_cleanup(NetFilterState *nf)
 {
@@ -243,7 +244,6 @@ static void filter_rdma_roce_class_init(ObjectClass *oc, void *data)
 
     nfc->cleanup = filter_rdma_roce_cleanup;
     nfc->receive_iov = filter_rdma_roce_receive_iov;
-    nfc->link_changed = filter_rdma_roce_link_changed;
 }
 
 static const TypeInfo filter_rdma_roce_info = {
@@ -302,18 +302,25 @@ static uint32_t roce_net_mtu(RdmaRoceNet *net)
     }
 }
 
+/* Its guest may have given the NIC another address than its user did. */
+static MACAddr roce_net_nic_mac(NetClientState *nic)
+{
+    return buffer_is_zero(&nic->macaddr, sizeof(nic->macaddr)) ?
+           qemu_get_nic(nic)->conf->macaddr : nic->macaddr;
+}
+
 void rdma_roce_net_port(RdmaRoceNet *net, RdmaRoceNetPort *port)
 {
     NetClientState *nc = roce_net_client(net);
     NetClientState *partner = roce_net_partner(net);
 
-    port->link_up = nc && nc->peer && !nc->link_down;
+    port->link_up = nc && nc->peer && !nc->link_down && !nc->peer->link_down;
     if (net->shared) {
         port->link_up &= partner && !partner->link_down;
     }
     if (partner && partner->info->type == NET_CLIENT_DRIVER_NIC &&
         !net->has_mac) {
-        net->mac = qemu_get_nic(partner)->conf->macaddr;
+        net->mac = roce_net_nic_mac(partner);
     }
     /*
      * Without a partner the last figures stay: the objects to ask may be on
@@ -419,7 +426,7 @@ RdmaRoceNet *rdma_roce_net_new(const RdmaRoceNetConf *conf,
             return NULL;
         }
         if (!net->has_mac) {
-            net->mac = qemu_get_nic(netdev->peer)->conf->macaddr;
+            net->mac = roce_net_nic_mac(netdev->peer);
         }
     } else {
         net->conf.peers.ncs[0] = netdev;
@@ -437,6 +444,8 @@ RdmaRoceNet *rdma_roce_net_new(const RdmaRoceNetConf *conf,
     }
     qemu_format_nic_info_str(nc, net->mac.a);
     QLIST_INSERT_HEAD(&roce_nets, net, next);
+    net->notifier.notify = roce_net_notify;
+    qemu_add_net_client_notifier(&net->notifier);
     trace_rdma_roce_net_attach(net->netdev_id,
                                net->shared ? net->netdev->peer->name : "-",
                                net->netdev->vnet_hdr_len);
@@ -445,6 +454,7 @@ RdmaRoceNet *rdma_roce_net_new(const RdmaRoceNetConf *conf,
 
 void rdma_roce_net_free(RdmaRoceNet *net)
 {
+    notifier_remove(&net->notifier);
     QLIST_REMOVE(net, next);
     if (net->filter) {
         net->filter->net = NULL;

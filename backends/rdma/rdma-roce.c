@@ -67,6 +67,7 @@ struct RdmaRoce {
     bool running;                   /* the VM is */
     bool in_engine;                 /* do not call into the engine */
     bool woken;                     /* by the engine, while in it */
+    bool port_news;                 /* that wait for the VM to run */
     bool answered;                  /* a frame in this turn, at once */
     GQueue deferred;                /* of GByteArray */
     RoceTxFrame tx;
@@ -415,8 +416,12 @@ static void roce_net_changed(void *opaque)
     }
     /* What was queued may be gone with the link. */
     roce_set_tx_blocked(r->engine, false);
-    rb->client_ops->port_changed(rb->client_opaque);
     qemu_bh_schedule(r->bh);
+    if (r->running) {
+        rb->client_ops->port_changed(rb->client_opaque);
+    } else {
+        r->port_news = true;
+    }
 }
 
 static const RdmaRoceNetOps roce_net_ops = {
@@ -465,6 +470,7 @@ static bool rdma_roce_attach(RdmaBackend *rb, Error **errp)
     r->armed = ROCE_NO_DEADLINE;
     r->running = runstate_is_running();
     r->in_engine = false;
+    r->port_news = false;
     r->answered = false;
     r->port = (RdmaRoceNetPort) { };
     roce_update_port(r);
@@ -504,6 +510,10 @@ static void rdma_roce_set_running(RdmaBackend *rb, bool running)
     if (running) {
         roce_resume(r->engine, rdma_roce_now());
         qemu_bh_schedule(r->bh);
+        if (r->port_news) {
+            r->port_news = false;
+            rb->client_ops->port_changed(rb->client_opaque);
+        }
     } else {
         roce_drop_deferred(r);
     }
