@@ -1,510 +1,186 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Many points at which a side is saved and loaded again, in the same process
- * by savevm and loadvm. The test holds the wire, so a point is after a number
- * of frames; some frames are lost, doubled or late by the length of a move.
- *
- * Both sides are requester and responder. Each operation has its own place
- * in memory, and all of memory is compared with a model in the end.
+ * Many points amid traffic at which a side is saved and loaded again, and
+ * snapshots that somebody has tampered with.
  */
 #include "qemu/osdep.h"
-#include <glib/gstdio.h>
 #include "qemu/bswap.h"
-#include "qobject/qdict.h"
-#include "qobject/qlist.h"
-#include "net-test.h"
-#include "wire.h"
-
-#define DEVICE "virtio-rdma-pci,max-qp=8,max-cq=6,max-mr=32,max-pd=8"
-#define TIMEOUT_CODE 8
-#define TIMEOUT_NS (4096ll << TIMEOUT_CODE)
-#define IMAGE_SIZE (256 << 20)
+#include "migrate-walk.h"
 
 /* Rounds of traffic if the environment has no MIGRATE_POINTS */
 #define ROUNDS 100
 #define MAX_MOVES 3
-#define MAX_FRAMES 60
-#define QUIET_MS 3
 
-#define OPS 8
-#define SLOT 3072
-#define MAX_INLINE 128
+/* Mutants if the environment has no MIGRATE_MUTANTS */
+#define MUTANTS 150
+#define MAX_CHANGES 3
+#define REACH (1 << 20)
 
-/* Areas of memory; of SLOT bytes for each operation but for the first. */
-#define SRC 0
-#define RECV 16384
-#define TARGET (RECV + OPS * SLOT)
-#define BACK (TARGET + OPS * SLOT)
-#define COUNTER (BACK + OPS * SLOT)
-
-typedef enum OpKind {
-    OP_SEND,
-    OP_SEND_IMM,
-    OP_WRITE,
-    OP_WRITE_IMM,
-    OP_READ,
-    OP_FADD,
-    OP_CAS,
-    OP_KINDS,
-} OpKind;
-
-typedef struct Op {
-    OpKind kind;
-    uint32_t len;
-    uint32_t from;                  /* offset in SRC */
-    uint64_t operand;
-    uint64_t compare;
-    bool is_inline;
-    bool signalled;
-    int recv;                       /* number of the receive it takes, or -1 */
-} Op;
-
-/* One direction: what the side asks for, and how far it is. */
-typedef struct Flow {
-    NetEnd *from;
-    NetEnd *to;
-    Op op[OPS];
-    unsigned sent;                  /* operations that are known to be over */
-    unsigned received;
-    unsigned recvs;
-    uint64_t counter;               /* what its atomics made of the counter */
-} Flow;
-
-typedef struct Trip {
-    GRand *rng;
-    Net net;
-    Wire wire[2];
-    GQueue late[2];                 /* frames to that side */
-    NetPair p;
-    Flow flow[2];
-    uint8_t model[2][NET_MR_SIZE];
-    unsigned moves;
-} Trip;
-
-/* Snapshots */
-
-static void run_job(QTestState *qts, const char *options)
+static unsigned number_from(const char *variable, unsigned otherwise)
 {
-    g_autofree char *command = g_strdup_printf(
-        "{'execute': 'blockdev-create', 'arguments': "
-        "{'job-id': 'j', 'options': %s}}", options);
-    bool done = false;
+    const char *asked = g_getenv(variable);
 
-    qtest_qmp_assert_success(qts, command, NULL);
-    while (!done) {
-        g_autoptr(QDict) rsp = qtest_qmp(qts, "{'execute': 'query-jobs'}");
-        QList *jobs = qdict_get_qlist(rsp, "return");
-        QDict *job = qobject_to(QDict, qlist_peek(jobs));
-
-        done = g_str_equal(qdict_get_str(job, "status"), "concluded");
-        g_assert_null(qdict_get_try_str(job, "error"));
-    }
-    qtest_qmp_assert_success(qts, "{'execute': 'job-dismiss', 'arguments': "
-                             "{'id': 'j'}}");
+    return asked ? atoi(asked) : otherwise;
 }
 
-/* A disk that nothing is on but what savevm puts there. */
-static void add_image(QTestState *qts, const char *path)
-{
-    g_autofree char *create = g_strdup_printf(
-        "{'driver': 'file', 'filename': '%s', 'size': 0}", path);
-    g_autofree char *format = g_strdup_printf(
-        "{'driver': 'qcow2', 'file': 'file0', 'size': %d}", IMAGE_SIZE);
-
-    run_job(qts, create);
-    qtest_qmp_assert_success(qts, "{'execute': 'blockdev-add', 'arguments': "
-        "{'driver': 'file', 'node-name': 'file0', 'filename': %s, "
-        "'cache': {'no-flush': true}}}", path);
-    run_job(qts, format);
-    qtest_qmp_assert_success(qts, "{'execute': 'blockdev-add', 'arguments': "
-        "{'driver': 'qcow2', 'node-name': 'disk0', 'file': 'file0', "
-        "'cache': {'no-flush': true}}}");
-}
-
-static void hmp(QTestState *qts, const char *command)
-{
-    g_autofree char *said = qtest_hmp(qts, "%s", command);
-
-    g_assert_cmpstr(said, ==, "");
-}
-
-static void move(Trip *t, int side)
-{
-    QTestState *qts = t->net.host[side]->qts;
-
-    qtest_qmp_assert_success(qts, "{'execute': 'stop'}");
-    hmp(qts, "savevm s");
-    hmp(qts, "loadvm s");
-    qtest_qmp_assert_success(qts, "{'execute': 'cont'}");
-    t->moves++;
-}
-
-/* The wire */
-
-static void deliver_late(Trip *t, int side)
-{
-    GByteArray *frame;
-
-    while ((frame = g_queue_pop_head(&t->late[side]))) {
-        wire_send(&t->wire[side], frame->data, frame->len);
-        g_byte_array_unref(frame);
-    }
-}
-
-static void keep_late(Trip *t, int side, const uint8_t *frame, size_t size)
-{
-    g_queue_push_tail(&t->late[side],
-                      g_byte_array_append(g_byte_array_new(), frame, size));
-}
-
-/* What becomes of a frame that leaves @side? */
-static void carry(Trip *t, int side, const uint8_t *frame, size_t size)
-{
-    int to = !side;
-
-    switch (g_rand_int_range(t->rng, 0, 40)) {
-    case 0:
-        break;
-    case 1:
-        wire_send(&t->wire[to], frame, size);
-        wire_send(&t->wire[to], frame, size);
-        break;
-    case 2:
-        keep_late(t, to, frame, size);
-        break;
-    default:
-        wire_send(&t->wire[to], frame, size);
-        if (g_rand_int_range(t->rng, 0, 8) == 0) {
-            deliver_late(t, to);
-        }
-    }
-}
-
-/* Carry up to @n frames; false when there are no more. */
-static bool pump(Trip *t, unsigned n)
-{
-    uint8_t frame[FRAME_MAX];
-
-    while (n) {
-        GPollFD pfd[2] = {
-            { .fd = t->wire[0].fd, .events = G_IO_IN },
-            { .fd = t->wire[1].fd, .events = G_IO_IN },
-        };
-
-        if (g_poll(pfd, 2, QUIET_MS) == 0) {
-            return false;
-        }
-        for (int i = 0; i < 2 && n; i++) {
-            if (pfd[i].revents) {
-                carry(t, i, frame, wire_recv(&t->wire[i], frame, 0));
-                n--;
-            }
-        }
-    }
-    return true;
-}
-
-/* Set-up */
-
-static Trip *trip_new(uint32_t seed)
-{
-    QRdmaPath path = { .timeout = TIMEOUT_CODE, .mtu = RDMA_MTU_256 };
-    Trip *t = g_new0(Trip, 1);
-
-    t->rng = g_rand_new_with_seed(seed);
-    t->net.kind = NET_DGRAM;
-    for (int i = 0; i < 2; i++) {
-        g_autofree char *image = NULL;
-
-        g_queue_init(&t->late[i]);
-        wire_open(&t->wire[i]);
-        t->net.host[i] = qrdma_host_start(
-            "-netdev %s,id=n0 -device " DEVICE ",netdev=n0,addr=4,"
-            "mac=52:54:00:12:34:%02d", t->wire[i].netdev, i + 1);
-        image = g_strdup_printf("%s/image", t->wire[i].dir);
-        add_image(t->net.host[i]->qts, image);
-        g_unlink(image);
-        t->net.dev[i] = qrdma_open(t->net.host[i], QPCI_DEVFN(4, 0));
-    }
-    t->p = net_pair_new(&t->net, RDMA_QPT_RC);
-    qrdma_connect(t->p.a.qp, t->p.b.qp, &path);
-    t->flow[0] = (Flow) { .from = &t->p.a, .to = &t->p.b };
-    t->flow[1] = (Flow) { .from = &t->p.b, .to = &t->p.a };
-    return t;
-}
-
-static void trip_free(Trip *t)
-{
-    for (int i = 0; i < 2; i++) {
-        deliver_late(t, i);
-        qrdma_close(t->net.dev[i]);
-        qrdma_host_stop(t->net.host[i]);
-        wire_close(&t->wire[i]);
-    }
-    g_rand_free(t->rng);
-    g_free(t);
-}
-
-/* Traffic */
-
-static bool takes_receive(OpKind kind)
-{
-    return kind == OP_SEND || kind == OP_SEND_IMM || kind == OP_WRITE_IMM;
-}
-
-static void plan(Trip *t, Flow *f)
-{
-    f->sent = f->received = f->recvs = 0;
-    for (int i = 0; i < OPS; i++) {
-        Op *op = &f->op[i];
-
-        op->kind = g_rand_int_range(t->rng, 0, OP_KINDS);
-        op->len = g_rand_int_range(t->rng, 0, SLOT);
-        op->from = g_rand_int_range(t->rng, 0, RECV - SLOT);
-        op->operand = g_rand_int(t->rng);
-        /* Most comparisons come out right; f->counter is not known yet */
-        op->compare = g_rand_int_range(t->rng, 0, 4) == 0;
-        op->is_inline = op->kind < OP_READ &&
-                        g_rand_int_range(t->rng, 0, 5) == 0;
-        if (op->is_inline) {
-            op->len %= MAX_INLINE;
-        }
-        op->signalled = i == OPS - 1 || g_rand_int_range(t->rng, 0, 3);
-        op->recv = takes_receive(op->kind) ? f->recvs++ : -1;
-    }
-}
-
-static void post(Trip *t, Flow *f, uint8_t *mine, uint8_t *theirs)
-{
-    static const RdmaWrOpcode opcodes[OP_KINDS] = {
-        [OP_SEND] = RDMA_WR_SEND,
-        [OP_SEND_IMM] = RDMA_WR_SEND_WITH_IMM,
-        [OP_WRITE] = RDMA_WR_RDMA_WRITE,
-        [OP_WRITE_IMM] = RDMA_WR_RDMA_WRITE_WITH_IMM,
-        [OP_READ] = RDMA_WR_RDMA_READ,
-        [OP_FADD] = RDMA_WR_ATOMIC_FETCH_AND_ADD,
-        [OP_CAS] = RDMA_WR_ATOMIC_CMP_AND_SWP,
-    };
-
-    for (uint32_t i = 0; i < OPS; i++) {
-        Op *op = &f->op[i];
-        bool is_atomic = op->kind == OP_FADD || op->kind == OP_CAS;
-        bool goes_back = op->kind == OP_READ || is_atomic;
-        uint32_t slot = i * SLOT;
-        RdmaSge sge = goes_back ?
-            net_sge(f->from, BACK + slot, is_atomic ? 8 : op->len) :
-            net_sge(f->from, SRC + op->from, op->len);
-        RdmaSendWr wr = net_wr(opcodes[op->kind], i, &sge);
-
-        wr.send_flags = op->signalled ? RDMA_SEND_SIGNALED : 0;
-        memcpy(wr.ex.imm_data, &i, sizeof(wr.ex.imm_data));
-        if (op->is_inline) {
-            wr.send_flags |= RDMA_SEND_INLINE;
-            wr.inline_data = mine + SRC + op->from;
-            wr.inline_len = op->len;
-            wr.num_sge = 0;
-        }
-        if (is_atomic) {
-            wr.wr.atomic.remote_addr = f->to->mr->iova + COUNTER;
-            wr.wr.atomic.rkey = f->to->mr->rkey;
-            stq_le_p(mine + BACK + slot, f->counter);
-            if (op->kind == OP_FADD) {
-                wr.wr.atomic.compare_add = op->operand;
-                f->counter += op->operand;
-            } else {
-                wr.wr.atomic.compare_add = f->counter + op->compare;
-                wr.wr.atomic.swap = op->operand;
-                f->counter = op->compare ? f->counter : op->operand;
-            }
-            stq_le_p(theirs + COUNTER, f->counter);
-        } else {
-            wr.wr.rdma.remote_addr = f->to->mr->iova +
-                (op->kind == OP_READ ? SRC + op->from : TARGET + slot);
-            wr.wr.rdma.rkey = f->to->mr->rkey;
-            if (op->kind == OP_READ) {
-                memcpy(mine + BACK + slot, theirs + SRC + op->from, op->len);
-            } else if (op->kind == OP_SEND || op->kind == OP_SEND_IMM) {
-                memcpy(theirs + RECV + op->recv * SLOT, mine + SRC + op->from,
-                       op->len);
-            } else {
-                memcpy(theirs + TARGET + slot, mine + SRC + op->from,
-                       op->len);
-            }
-        }
-        qrdma_post_send(f->from->qp, &wr);
-    }
-}
-
-static void post_receives(Flow *f)
-{
-    for (unsigned i = 0; i < f->recvs; i++) {
-        net_post_recv(f->to, i, RECV + i * SLOT, SLOT);
-    }
-}
-
-/* Memory of both sides: random, but for the counters. */
-static void prepare(Trip *t)
-{
-    for (int i = 0; i < 2; i++) {
-        for (size_t at = 0; at < NET_MR_SIZE; at += 4) {
-            stl_le_p(t->model[i] + at, g_rand_int(t->rng));
-        }
-        stq_le_p(t->model[i] + COUNTER, t->flow[!i].counter);
-        qrdma_mr_write(t->flow[i].from->mr, 0, t->model[i], NET_MR_SIZE);
-    }
-}
-
-static void check_sent(Flow *f, const RdmaWc *wc)
-{
-    while (f->sent < OPS && !f->op[f->sent].signalled) {
-        f->sent++;
-    }
-    g_assert_cmpuint(f->sent, <, OPS);
-    g_assert_cmpint(wc->status, ==, RDMA_WC_SUCCESS);
-    g_assert_cmpuint(wc->wr_id, ==, f->sent);
-    f->sent++;
-}
-
-static void check_received(Flow *f, const RdmaWc *wc)
-{
-    uint32_t i = 0;
-
-    while (i < OPS && f->op[i].recv != (int)f->received) {
-        i++;
-    }
-    g_assert_cmpuint(i, <, OPS);
-    g_assert_cmpint(wc->status, ==, RDMA_WC_SUCCESS);
-    g_assert_cmpuint(wc->wr_id, ==, f->received);
-    g_assert_cmpuint(wc->byte_len, ==, f->op[i].len);
-    if (f->op[i].kind != OP_SEND) {
-        g_assert_cmpmem(wc->ex.imm_data, 4, &i, 4);
-    }
-    f->received++;
-}
-
-static void collect(Trip *t)
-{
-    RdmaWc wc;
-
-    for (int i = 0; i < 2; i++) {
-        Flow *f = &t->flow[i];
-
-        while (qrdma_poll_cq(f->from->scq, &wc)) {
-            check_sent(f, &wc);
-        }
-        while (qrdma_poll_cq(f->to->rcq, &wc)) {
-            check_received(f, &wc);
-        }
-    }
-}
-
-static bool all_done(Trip *t)
-{
-    for (int i = 0; i < 2; i++) {
-        if (t->flow[i].sent < OPS ||
-            t->flow[i].received < t->flow[i].recvs) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static void finish(Trip *t)
-{
-    gint64 end = g_get_monotonic_time() + 60 * G_USEC_PER_SEC;
-
-    for (;;) {
-        bool more = pump(t, MAX_FRAMES);
-
-        collect(t);
-        if (all_done(t)) {
-            break;
-        }
-        g_assert_cmpint(g_get_monotonic_time(), <, end);
-        if (!more) {
-            net_clock_step(&t->net, TIMEOUT_NS / 2);
-        }
-    }
-    for (int i = 0; i < 2; i++) {
-        deliver_late(t, i);
-    }
-    while (pump(t, MAX_FRAMES)) {
-        /* The rest, which is of no use */
-    }
-    net_clock_step(&t->net, 100 * TIMEOUT_NS);
-    collect(t);
-}
-
-static void check_memory(Trip *t)
-{
-    g_autofree uint8_t *is = g_malloc(NET_MR_SIZE);
-
-    for (int i = 0; i < 2; i++) {
-        qrdma_mr_read(t->flow[i].from->mr, 0, is, NET_MR_SIZE);
-        for (size_t at = 0; at < NET_MR_SIZE; at++) {
-            if (is[at] != t->model[i][at]) {
-                g_test_message("side %d differs at %zu", i, at);
-                g_assert_cmphex(is[at], ==, t->model[i][at]);
-            }
-        }
-    }
-}
-
-static void travel_round(Trip *t)
+static void travel_round(Walk *t)
 {
     bool late_receivers = g_rand_boolean(t->rng);
     unsigned moves = g_rand_int_range(t->rng, 1, MAX_MOVES + 1);
 
-    prepare(t);
-    for (int i = 0; i < 2; i++) {
-        plan(t, &t->flow[i]);
-        if (!late_receivers) {
-            post_receives(&t->flow[i]);
-        }
-    }
-    for (int i = 0; i < 2; i++) {
-        post(t, &t->flow[i], t->model[i], t->model[!i]);
-    }
+    walk_post(t, !late_receivers);
     while (moves--) {
         int who = g_rand_int_range(t->rng, 0, 3);
 
-        pump(t, g_rand_int_range(t->rng, 0, MAX_FRAMES));
+        walk_pump(t, g_rand_int_range(t->rng, 0, WALK_FRAMES));
         if (who != 1) {
-            move(t, 0);
+            walk_move(t, 0);
         }
         if (who != 0) {
-            move(t, 1);
+            walk_move(t, 1);
         }
         if (g_rand_boolean(t->rng)) {
-            net_clock_step(&t->net, TIMEOUT_NS);
+            net_clock_step(&t->net, WALK_TIMEOUT_NS);
         }
-        collect(t);
+        walk_collect(t);
     }
-    for (int i = 0; late_receivers && i < 2; i++) {
-        post_receives(&t->flow[i]);
+    if (late_receivers) {
+        walk_post_receives(t);
     }
-    finish(t);
-    g_assert_true(all_done(t));
-    check_memory(t);
+    walk_finish(t);
 }
 
 static void test_points(void)
 {
-    const char *asked = g_getenv("MIGRATE_POINTS");
-    unsigned rounds = asked ? atoi(asked) : ROUNDS;
+    unsigned rounds = number_from("MIGRATE_POINTS", ROUNDS);
     uint32_t seed = g_test_rand_int();
-    Trip *t;
+    Walk *t;
 
     g_test_message("seed %u", seed);
-    t = trip_new(seed);
+    t = walk_new(seed);
     for (unsigned i = 0; i < rounds; i++) {
         travel_round(t);
     }
     g_test_message("%u moves", t->moves);
-    trip_free(t);
+    walk_free(t);
+}
+
+/* Where the device's and its backend's own state lies in a snapshot */
+typedef struct Part {
+    off_t start;
+    size_t size;
+    uint8_t *bytes;
+} Part;
+
+static Part find_state(int fd)
+{
+    /* One PD, two CQs, a region, and no window or shared queue */
+    static const uint32_t counts[] = { 1, 2, 1 };
+    static const char end[] = "virtio/";
+    uint8_t first[sizeof(counts)];
+    g_autofree uint8_t *data = NULL;
+    off_t size = lseek(fd, 0, SEEK_END);
+    uint8_t *found, *name, *behind;
+    Part part = {};
+
+    for (int i = 0; i < ARRAY_SIZE(counts); i++) {
+        stl_be_p(first + 4 * i, counts[i]);
+    }
+    data = g_malloc(size);
+    g_assert_cmpint(pread(fd, data, size, 0), ==, size);
+    name = memmem(data, size, "virtio-rdma-device/backend", 26);
+    g_assert_nonnull(name);
+    found = memmem(data, name - data, first, sizeof(first));
+    while (found) {
+        part.start = found - data;
+        found = memmem(found + 1, name - found - 1, first, sizeof(first));
+    }
+    g_assert_cmpint(part.start, >, 0);
+    behind = memmem(name, data + size - name, end, strlen(end));
+    g_assert_nonnull(behind);
+    /* In front of a subsection's name are its length and a mark. */
+    part.size = behind - 2 - (data + part.start);
+    g_assert_cmpuint(part.size, <, REACH);
+    part.bytes = g_memdup2(data + part.start, part.size);
+    return part;
+}
+
+static void change(GRand *rng, uint8_t *bytes, size_t size)
+{
+    static const uint32_t values[] = {
+        0, 1, 2, 3, 7, 8, 0xff, 0x100, 0xffff, 0xffffff, 0x7fffffff,
+        0x80000000, 0xfffffffe, 0xffffffff,
+    };
+    size_t at = g_rand_int_range(rng, 0, size - 4);
+
+    switch (g_rand_int_range(rng, 0, 4)) {
+    case 0:
+        bytes[at] ^= 1 << g_rand_int_range(rng, 0, 8);
+        break;
+    case 1:
+        bytes[at] = g_rand_int(rng);
+        break;
+    case 2:
+        stl_be_p(bytes + at,
+                 values[g_rand_int_range(rng, 0, ARRAY_SIZE(values))]);
+        break;
+    default:
+        stl_be_p(bytes + at, ldl_be_p(bytes + at) +
+                 g_rand_int_range(rng, -2, 3));
+        break;
+    }
+}
+
+/*
+ * Whatever a snapshot holds, it is loaded or refused, and the next one is
+ * none the worse for it.
+ */
+static void test_mutants(void)
+{
+    unsigned mutants = number_from("MIGRATE_MUTANTS", MUTANTS), refused = 0;
+    uint32_t seed = g_test_rand_int();
+    Walk *t;
+    Part part;
+
+    g_test_message("seed %u", seed);
+    t = walk_new(seed);
+    walk_post(t, true);
+    walk_pump(t, WALK_FRAMES);
+    walk_collect(t);
+    walk_qmp(t, 0, "stop");
+    walk_hmp(t, 0, "savevm s");
+    part = find_state(t->image[0]);
+    for (unsigned i = 0; i < mutants; i++) {
+        g_autofree uint8_t *mutant = g_memdup2(part.bytes, part.size);
+        g_autofree char *said = NULL;
+
+        for (int n = g_rand_int_range(t->rng, 1, MAX_CHANGES + 1); n; n--) {
+            change(t->rng, mutant, part.size);
+        }
+        g_assert_cmpint(pwrite(t->image[0], mutant, part.size, part.start),
+                        ==, part.size);
+        said = walk_try_hmp(t, 0, "loadvm s");
+        if (*said) {
+            refused++;
+        } else {
+            walk_qmp(t, 0, "cont");
+            qtest_clock_step(t->net.host[0]->qts, WALK_TIMEOUT_NS);
+            walk_qmp(t, 0, "stop");
+        }
+    }
+    g_test_message("%zu bytes, %u of %u mutants refused", part.size, refused,
+                   mutants);
+    g_assert_cmpint(pwrite(t->image[0], part.bytes, part.size, part.start),
+                    ==, part.size);
+    walk_hmp(t, 0, "loadvm s");
+    g_assert_cmpuint(refused, >, mutants / 4);
+    g_free(part.bytes);
+    walk_qmp(t, 0, "cont");
+    walk_free(t);
 }
 
 void add_migrate_points_tests(void)
 {
     qtest_add_func("virtio-rdma-migration/points", test_points);
+    qtest_add_func("virtio-rdma-migration/mutants", test_mutants);
 }
