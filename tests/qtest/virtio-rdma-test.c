@@ -28,6 +28,7 @@ int main(int argc, char **argv)
     add_cq_tests();
     add_event_tests();
     add_lifecycle_tests();
+    add_random_tests();
     add_realize_tests();
     add_flavour_tests();
     ret = g_test_run();

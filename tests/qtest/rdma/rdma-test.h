@@ -75,6 +75,7 @@ void add_notify_tests(void);
 void add_cq_tests(void);
 void add_event_tests(void);
 void add_lifecycle_tests(void);
+void add_random_tests(void);
 void add_realize_tests(void);
 void add_flavour_tests(void);
 
