@@ -36,7 +36,7 @@ FUZZ_TIME ?= 60
 
 .DEFAULT_GOAL := all
 .PHONY: all demo check check-unit check-qtest check-guest check-migration \
-	check-pyverbs check-kernel-users check-scale run-users run-scale \
+	check-pyverbs interop check-kernel-users check-scale run-users run-scale \
 	unit-tests run-unit run-qtest run-migration \
 	run-guest-migration run-guest \
 	bench fuzz lint install qemu qtests guest standalone packages-build \
@@ -54,6 +54,7 @@ help:
 	@echo 'make check-migration  all that migrates, devices and guests'
 	@echo '                   (MOVES=10: how often guests migrate)'
 	@echo 'make check-guest   tests in real guests'
+	@echo 'make interop       virtio-rdma and rxe on one wire, as a table'
 	@echo 'make check-kernel-users  NVMe-oF, NFS and others over RDMA'
 	@echo 'make check-scale   many of everything, for a long time'
 	@echo 'make check-pyverbs  tests of rdma-core, also on rxe'
@@ -146,9 +147,14 @@ run-guest-migration:
 run-guest:
 	@$(STAGE) guest! 'guest tests are done' tests/guest/run check
 
-# Suites of guest tests that take too long for CI
-run-users run-scale: run-%:
-	@$(STAGE) $*! 'guest tests are done' tests/guest/run check --suite $*
+# Guest tests that take too long for CI
+run-users:
+	@$(STAGE) users! 'guest tests are done' \
+		tests/guest/run check --suite users
+
+run-scale:
+	@FULL=1 $(STAGE) scale! 'guest tests are done' \
+		tests/guest/run check guest/scale
 
 check-kernel-users check-scale: qemu | packages-guest packages-test
 	@rm -f $(LOGS)/$(SUITE).log
@@ -157,6 +163,10 @@ check-kernel-users check-scale: qemu | packages-guest packages-test
 
 check-kernel-users: SUITE := users
 check-scale: SUITE := scale
+
+interop: qemu | packages-guest packages-test
+	@$(STAGE) interop! 'the two implementations work together' \
+		tests/guest/run interop
 
 check-unit: unit-tests
 	@rm -f $(LOGS)/unit.log
@@ -179,7 +189,8 @@ check-guest: qemu | packages-guest packages-test
 	@$(MAKE) -s --no-print-directory run-guest || :
 	@$(SUMMARY) guest
 
-# Shows what it finds itself: most of those tests are for other devices.
+# Shows what it finds itself: most of those tests are for other devices. It
+# succeeds if nothing fails and all that passes on rxe passes on the device.
 check-pyverbs: qemu | packages-guest packages-test
 	@tests/guest/run pyverbs --stack both
 

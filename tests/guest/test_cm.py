@@ -1,24 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """RDMA CM between two guests: the programs that come with librdmacm."""
 from lab.pair import address
+from lab.programs import cm_exchange
 
 # A vCPU each for a program that polls and for the connection manager.
 GUESTS = {'smp': 2}
 
 
 def connect(bench, server_cmd, client_cmd, server=None, timeout=30):
-    """Run a program on both sides; its server waits for no TCP port, so the
-    client tries until it is listened to."""
+    """Run a program on both sides and require success."""
     server = server or bench.two
     client = bench.one if server is bench.two else bench.two
-    job = server.spawn(server_cmd)
-    listening = 'rdma resource show cm_id | grep -q "state LISTEN"'
-    server.must(f'for i in $(seq 50); do {listening} && exit 0; '
-                'sleep 0.1; done; exit 1')
-    its = client.run(client_cmd, timeout)
-    other = job.wait(10 if its.ok else 1)
-    assert its.ok and other.ok, f'client: {its}\nserver: {other}'
-    return its, other
+    result = cm_exchange(server, client, server_cmd, client_cmd, timeout)
+    assert result.ok, str(result)
+    return result.client, result.server
 
 
 def test_rping_over_both_families_and_both_ways(bench):

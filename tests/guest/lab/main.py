@@ -3,14 +3,14 @@
 import argparse
 import os
 
-from . import demo, driver, kernel, pyverbs, runner
+from . import demo, driver, interop, kernel, pyverbs, runner
 from .pair import LINKS
 from .paths import LOGS, LabError, say
 from .stack import STACKS
 from .vm import Vm
 
 # Directories of tests below tests/guest.
-SUITES = ('users', 'scale')
+SUITES = ('users',)
 
 
 def do_setup(args):
@@ -63,6 +63,11 @@ def do_check(args):
     return runner.Runner(args.stack, args.pattern, args.suite).run()
 
 
+def do_interop(args):
+    driver.prepare()
+    return interop.Interop(args.pattern).run()
+
+
 def do_pyverbs(args):
     if args.stack != 'rxe':
         driver.prepare()
@@ -112,6 +117,12 @@ def parser():
     check.add_argument('pattern', nargs='?',
                        help='regular expression of test names to run')
     check.set_defaults(do=do_check)
+    matrix = commands.add_parser(
+        'interop', help='virtio-rdma in one guest, rxe in the other')
+    matrix.add_argument('pattern', nargs='?',
+                        help='regular expression of cells to run, e.g. '
+                             '"rping.*clean IPv6"')
+    matrix.set_defaults(do=do_interop)
     suite = commands.add_parser(
         'pyverbs', help="run rdma-core's own tests in a guest")
     suite.add_argument('--stack', choices=[*STACKS, 'both'],

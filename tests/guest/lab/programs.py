@@ -35,11 +35,22 @@ def exchange(server_vm, client_vm, server_cmd, client_cmd, port=PORT,
     return Exchange(client, server)
 
 
-def build_verify():
-    """Compile rdma_verify against the machine's libibverbs; guests share
-    the machine's root, so they can run it."""
-    sources = sorted(GUEST_TESTS.glob('rdma_*.[ch]'))
-    binary = BIN / 'rdma_verify'
+LISTENING = ('for i in $(seq 100); do rdma resource show cm_id | '
+             'grep -q "state LISTEN" && exit 0; sleep 0.1; done; exit 1')
+
+
+def cm_exchange(server_vm, client_vm, server_cmd, client_cmd, timeout=30):
+    """The same for a server that waits for connections of RDMA CM."""
+    job = server_vm.spawn(server_cmd)
+    server_vm.must(LISTENING)
+    client = client_vm.run(client_cmd, timeout)
+    return Exchange(client, job.wait(15 if client.ok else 1))
+
+
+def build(name, sources):
+    """Compile a program against the machine's libibverbs; guests share the
+    machine's root, so they can run it."""
+    binary = BIN / name
     if binary.exists() and binary.stat().st_mtime >= \
             max(s.stat().st_mtime for s in sources):
         return binary
@@ -49,5 +60,9 @@ def build_verify():
          '-o', str(binary)] + [str(s) for s in sources if s.suffix == '.c'] +
         ['-libverbs'], capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise LabError(f'cannot build rdma_verify:\n{done.stderr}')
+        raise LabError(f'cannot build {name}:\n{done.stderr}')
     return binary
+
+
+def build_verify():
+    return build('rdma_verify', sorted(GUEST_TESTS.glob('rdma_*.[ch]')))
