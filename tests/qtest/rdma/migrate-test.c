@@ -124,6 +124,50 @@ static void slow_start(Trip *t, int side, QTestState *to, const char *uri)
     trip_wait_status(t->net.host[side]->qts, "active");
 }
 
+/*
+ * What the device writes after RAM was sent for the first time, by whatever
+ * way, is sent again.
+ */
+static void test_written_amid_precopy(void)
+{
+    for (int side = 0; side < 2; side++) {
+        Trip *t = trip_new(NULL);
+        g_autofree char *path = g_strdup_printf("%s/migrate", t->net.dir);
+        g_autofree char *uri = g_strdup_printf("unix:%s", path);
+        QTestState *from = t->net.host[side]->qts;
+        QTestState *to = trip_start_destination(t, side, MIGRATE_DEVICE, "");
+        int64_t sent = 0;
+
+        trip_connect(t);
+        trip_post_receives(&t->p.a, 0);
+        trip_post_receives(&t->p.b, 0);
+        slow_start(t, side, to, uri);
+        /* A page of zeros takes 9 bytes: more than a half of RAM */
+        while (sent < 9 * (40 << 20) / 4096) {
+            g_autoptr(QDict) rsp = qtest_qmp_assert_success_ref(
+                from, "{'execute': 'query-migrate'}");
+
+            sent = qdict_get_int(qdict_get_qdict(rsp, "ram"), "transferred");
+            g_usleep(1000);
+        }
+        trip_post_all(&t->p.a, &t->p.b, 0);
+        trip_post_all(&t->p.b, &t->p.a, 0);
+        trip_check_all(t, &t->p.a, &t->p.b, 0);
+        trip_check_all(t, &t->p.b, &t->p.a, 0);
+        trip_wait_status(from, "active");
+        /* Time went by */
+        t->now[side] = qtest_clock_step(from, 1);
+        set_parameter(from, "max-bandwidth", 1 << 30);
+        g_assert_true(trip_migration_done(from));
+        trip_take_over(t, side, to);
+        trip_check_memory(&t->p.a, &t->p.b, 0);
+        trip_check_memory(&t->p.b, &t->p.a, 0);
+        trip_check_silence(t);
+        g_unlink(path);
+        trip_free(t);
+    }
+}
+
 static void leave_and_think_better(Trip *t, unsigned round)
 {
     int side = round / 2 % 2;
@@ -389,6 +433,8 @@ void add_migrate_tests(void)
     qtest_add_func("virtio-rdma-migration/file", test_file);
     qtest_add_func("virtio-rdma-migration/multifd", test_multifd);
     qtest_add_func("virtio-rdma-migration/postcopy", test_postcopy);
+    qtest_add_func("virtio-rdma-migration/written-amid-precopy",
+                   test_written_amid_precopy);
     qtest_add_func("virtio-rdma-migration/cancel", test_cancel);
     qtest_add_func("virtio-rdma-migration/fail-back", test_fail_back);
     qtest_add_func("virtio-rdma-migration/armed", test_armed);

@@ -74,6 +74,8 @@ void trip_post_receives(NetEnd *to, unsigned round);
 /* The next completion, with as many timeouts as that takes. */
 void trip_wait_wc(Trip *t, QRdmaCq *cq, uint64_t wr_id, RdmaWc *wc);
 void trip_check_all(Trip *t, NetEnd *from, NetEnd *to, unsigned round);
+/* A part of it: what the round has left in memory. */
+void trip_check_memory(NetEnd *from, NetEnd *to, unsigned round);
 /* Nothing else comes. */
 void trip_check_silence(Trip *t);
 /* Traffic both ways, @journey amid it, and all of it ends well. */
