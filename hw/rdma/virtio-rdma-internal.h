@@ -27,8 +27,6 @@
 #define VIRTIO_RDMA_MAX_GIDS        256
 /* Pages of a fast-registration MR. */
 #define VIRTIO_RDMA_MAX_PAGE_LIST   1024
-/* Lists that it may have at a time: the one in use, and the next one. */
-#define VIRTIO_RDMA_FAST_REG_LISTS  2
 /* Pages that other regions may have: bit n is for 2^n bytes. */
 #define VIRTIO_RDMA_MR_PAGE_SIZES   0x7ffff000ull
 #define VIRTIO_RDMA_MAX_CQE         (1u << 20)
@@ -87,7 +85,9 @@ typedef struct VirtIORdmaMr {
     uint32_t type;                  /* RdmaMrType */
     uint32_t key;
     uint32_t rkey;                  /* windows: as they were made */
-    uint32_t charged;               /* pages that its lists have at most */
+    /* What it is charged for: pages of the list in use, and of MAP_MR_SG's */
+    uint32_t npages;
+    uint32_t pending;
     uint32_t max_pages;             /* RDMA_MR_FAST_REG */
     uint32_t mw_type;               /* RdmaMwType, or 0: it is a region */
     VirtIORdmaPd *pd;
@@ -112,6 +112,7 @@ typedef struct VirtIORdmaInflight {
     uint16_t index;
     uint16_t ndescs;
     uint16_t npages;
+    uint32_t mrn;                   /* that they are for */
 } VirtIORdmaInflight;
 
 /* An SQ or RQ. WQEs are copied when they are popped. */
@@ -294,6 +295,8 @@ uint32_t virtio_rdma_new_key(uint32_t mrn);
 /* May there be such a region? Fills in the default of the page size. */
 int virtio_rdma_check_pages(VirtIORdma *s, VirtIORdmaPages *p);
 int virtio_rdma_charge_pages(VirtIORdma *s, uint32_t npages);
+/* The backend is done with a WQE: the region may use what it brought. */
+void virtio_rdma_pass_pages(VirtIORdma *s, const VirtIORdmaInflight *inflight);
 /* Reads the list or the tables into *@pages, to be freed by g_free(). */
 int virtio_rdma_read_pages(VirtIORdma *s, const VirtIORdmaPages *p,
                            uint64_t **pages);

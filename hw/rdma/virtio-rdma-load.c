@@ -99,19 +99,21 @@ static bool load_mr(VirtIORdma *s, const SavedMr *v)
 
     if (!pd || !free_id(&s->mrs, v->mrn) || v->type > RDMA_MR_FAST_REG ||
         v->key >> 8 != v->mrn || (v->rkey && v->rkey != v->key) ||
-        v->charged > s->max_mr_pages - s->mr_pages ||
         v->max_pages > VIRTIO_RDMA_MAX_PAGE_LIST ||
         (v->type == RDMA_MR_FAST_REG
-         ? v->charged != v->max_pages * VIRTIO_RDMA_FAST_REG_LISTS
-         : v->max_pages != 0)) {
+         ? v->npages > v->max_pages || v->pending > v->max_pages
+         : v->max_pages || v->pending) ||
+        v->npages > s->max_mr_pages - s->mr_pages ||
+        v->pending > s->max_mr_pages - s->mr_pages - v->npages) {
         return false;
     }
     mr = virtio_rdma_add_mr(s, v->mrn, pd, v->type);
     mr->key = v->key;
     mr->rkey = v->rkey;
-    mr->charged = v->charged;
+    mr->npages = v->npages;
+    mr->pending = v->pending;
     mr->max_pages = v->max_pages;
-    s->mr_pages += v->charged;
+    s->mr_pages += v->npages + v->pending;
     return true;
 }
 
@@ -306,11 +308,18 @@ bool virtio_rdma_loaded_mr(void *opaque, const RdmaMrAttr *attr,
     const VirtIORdmaMr *mr = virtio_rdma_get_mr(s, attr->mrn);
 
     s->saved->backend_mrs++;
-    /* The keys of a fast registration are those of the last REG_MR. */
-    return mr && mr->pd->pdn == attr->pdn && mr->type == attr->type &&
-           mr->max_pages == attr->max_pages && npages <= mr->charged &&
-           (attr->type == RDMA_MR_FAST_REG ||
-            (mr->key == attr->lkey && mr->rkey == attr->rkey));
+    if (!mr || mr->pd->pdn != attr->pdn || mr->type != attr->type ||
+        mr->max_pages != attr->max_pages) {
+        return false;
+    }
+    /*
+     * A fast registration has the keys of the last REG_MR, and perhaps the
+     * list of one that has not retired yet.
+     */
+    return attr->type == RDMA_MR_FAST_REG
+           ? npages <= 2 * mr->max_pages
+           : npages <= mr->npages && mr->key == attr->lkey &&
+             mr->rkey == attr->rkey;
 }
 
 bool virtio_rdma_loaded_mw(void *opaque, const RdmaMwAttr *attr)

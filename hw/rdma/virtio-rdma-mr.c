@@ -59,7 +59,7 @@ VirtIORdmaMr *virtio_rdma_add_mr(VirtIORdma *s, uint32_t mrn,
 void virtio_rdma_remove_mr(VirtIORdma *s, VirtIORdmaMr *mr)
 {
     virtio_rdma_table_clear(&s->mrs, mr->mrn);
-    s->mr_pages -= mr->charged;
+    s->mr_pages -= mr->npages + mr->pending;
     s->n_mws -= mr->mw_type != 0;
     mr->pd->users--;
     g_free(mr);
@@ -67,10 +67,10 @@ void virtio_rdma_remove_mr(VirtIORdma *s, VirtIORdmaMr *mr)
 
 /*
  * Make a region of what @attr says, and of @pages if it has any: it gets its
- * number. It may come to have @charge pages.
+ * number.
  */
 static int create_mr(VirtIORdma *s, VirtIORdmaCtrl *c, RdmaMrAttr *attr,
-                     const VirtIORdmaPages *pages, uint32_t charge)
+                     const VirtIORdmaPages *pages)
 {
     VirtIORdmaPd *pd = virtio_rdma_table_get(&s->pds, c->req.mr.pdn);
     VirtIORdmaMr *mr;
@@ -91,14 +91,14 @@ static int create_mr(VirtIORdma *s, VirtIORdmaCtrl *c, RdmaMrAttr *attr,
         attr->type == RDMA_MR_FAST_REG) {
         attr->rkey = attr->lkey;
     }
-    ret = virtio_rdma_charge_pages(s, charge);
-    if (ret) {
-        return ret;
-    }
     if (pages) {
+        ret = virtio_rdma_charge_pages(s, attr->npages);
+        if (ret) {
+            return ret;
+        }
         ret = virtio_rdma_read_pages(s, pages, &attr->pages);
         if (ret) {
-            s->mr_pages -= charge;
+            s->mr_pages -= attr->npages;
             return ret;
         }
     }
@@ -106,7 +106,7 @@ static int create_mr(VirtIORdma *s, VirtIORdmaCtrl *c, RdmaMrAttr *attr,
     mr->key = attr->lkey;
     mr->rkey = attr->rkey;
     mr->max_pages = attr->max_pages;
-    mr->charged = charge;
+    mr->npages = attr->npages;
     c->obj = mr;
     c->pages = attr->pages;
     trace_virtio_rdma_create_mr(s, mr->mrn, mr->type, mr->key, attr->access,
@@ -127,7 +127,7 @@ int virtio_rdma_get_dma_mr(VirtIORdma *s, VirtIORdmaCtrl *c)
                       "memory was asked for and is refused\n");
         return -EPERM;
     }
-    return create_mr(s, c, &attr, NULL, 0);
+    return create_mr(s, c, &attr, NULL);
 }
 
 int virtio_rdma_create_mr(VirtIORdma *s, VirtIORdmaCtrl *c)
@@ -144,8 +144,7 @@ int virtio_rdma_create_mr(VirtIORdma *s, VirtIORdmaCtrl *c)
     if (attr.max_pages == 0 || attr.max_pages > VIRTIO_RDMA_MAX_PAGE_LIST) {
         return -EINVAL;
     }
-    return create_mr(s, c, &attr, NULL,
-                     attr.max_pages * VIRTIO_RDMA_FAST_REG_LISTS);
+    return create_mr(s, c, &attr, NULL);
 }
 
 /* Check the translation that a request brings, and put it into @attr. */
@@ -185,7 +184,7 @@ int virtio_rdma_reg_user_mr(VirtIORdma *s, VirtIORdmaCtrl *c)
     if (ret) {
         return ret;
     }
-    return create_mr(s, c, &attr, &c->req.mr.pages, attr.npages);
+    return create_mr(s, c, &attr, &c->req.mr.pages);
 }
 
 void virtio_rdma_create_mr_done(VirtIORdma *s, VirtIORdmaCtrl *c, int ret)
@@ -286,8 +285,8 @@ void virtio_rdma_rereg_mr_done(VirtIORdma *s, VirtIORdmaCtrl *c, int ret)
     mr->pd = virtio_rdma_table_get(&s->pds, attr->pdn);
     mr->pd->users++;
     if (attr->npages) {
-        s->mr_pages -= mr->charged;
-        mr->charged = attr->npages;
+        s->mr_pages -= mr->npages;
+        mr->npages = attr->npages;
     }
     c->rsp.mr.mrn = mr->mrn;
     c->rsp.mr.lkey = mr->key;
@@ -308,11 +307,17 @@ int virtio_rdma_map_mr_sg(VirtIORdma *s, VirtIORdmaCtrl *c)
     }
     ret = virtio_rdma_check_pages(s, p);
     if (!ret) {
-        ret = virtio_rdma_read_pages(s, p, &c->pages);
+        ret = virtio_rdma_charge_pages(s, p->npages);
     }
     if (ret) {
         return ret;
     }
+    ret = virtio_rdma_read_pages(s, p, &c->pages);
+    if (ret) {
+        s->mr_pages -= p->npages;
+        return ret;
+    }
+    c->obj = mr;
     trace_virtio_rdma_map_mr(s, mr->mrn, p->iova, p->length);
     return s->bc->map_mr(s->backend, mr->mrn, p->iova, p->length, c->pages,
                          p->npages);
@@ -320,11 +325,24 @@ int virtio_rdma_map_mr_sg(VirtIORdma *s, VirtIORdmaCtrl *c)
 
 void virtio_rdma_map_mr_sg_done(VirtIORdma *s, VirtIORdmaCtrl *c, int ret)
 {
-    if (!ret) {
-        c->rsp.map_mr.npages = c->req.map_mr.pages.npages;
-    } else {
-        g_free(c->pages);
+    VirtIORdmaMr *mr = c->obj;
+    uint32_t npages = c->req.map_mr.pages.npages;
+    uint32_t in_use;
+
+    if (!mr) {
+        return;
     }
+    if (ret) {
+        s->mr_pages -= npages;
+        g_free(c->pages);
+        return;
+    }
+    /* What was pending may be in use by now, or it is gone. */
+    in_use = MAX(mr->npages, mr->pending);
+    s->mr_pages -= mr->npages + mr->pending - in_use;
+    mr->npages = in_use;
+    mr->pending = npages;
+    c->rsp.map_mr.npages = npages;
 }
 
 int virtio_rdma_dereg_mr(VirtIORdma *s, VirtIORdmaCtrl *c)

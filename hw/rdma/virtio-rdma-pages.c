@@ -56,6 +56,24 @@ int virtio_rdma_charge_pages(VirtIORdma *s, uint32_t npages)
     return 0;
 }
 
+void virtio_rdma_pass_pages(VirtIORdma *s, const VirtIORdmaInflight *inflight)
+{
+    VirtIORdmaMr *mr;
+
+    if (!inflight->npages) {
+        return;
+    }
+    s->mr_pages -= inflight->npages;
+    mr = virtio_rdma_get_mr(s, inflight->mrn);
+    if (mr && mr->type == RDMA_MR_FAST_REG) {
+        uint32_t npages = MAX(mr->npages, MIN(inflight->npages,
+                                              mr->max_pages));
+
+        s->mr_pages += npages - mr->npages;
+        mr->npages = npages;
+    }
+}
+
 /* Read @n addresses of things of 2^@shift bytes, which lie at @addr. */
 static int read_entries(VirtIORdma *s, uint64_t addr, uint32_t n,
                         uint32_t shift, uint64_t *entries)

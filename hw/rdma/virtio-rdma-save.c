@@ -107,7 +107,8 @@ static void save_mrs(VirtIORdmaSaved *v, VirtIORdma *s)
                 .type = mr->type,
                 .key = mr->key,
                 .rkey = mr->rkey,
-                .charged = mr->charged,
+                .npages = mr->npages,
+                .pending = mr->pending,
                 .max_pages = mr->max_pages,
             };
         }

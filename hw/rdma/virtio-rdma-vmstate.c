@@ -122,7 +122,8 @@ static const VMStateDescription vmstate_mr = {
         VMSTATE_UINT32(type, SavedMr),
         VMSTATE_UINT32(key, SavedMr),
         VMSTATE_UINT32(rkey, SavedMr),
-        VMSTATE_UINT32(charged, SavedMr),
+        VMSTATE_UINT32(npages, SavedMr),
+        VMSTATE_UINT32(pending, SavedMr),
         VMSTATE_UINT32(max_pages, SavedMr),
         VMSTATE_END_OF_LIST()
     },
@@ -163,6 +164,7 @@ static const VMStateDescription vmstate_inflight = {
         VMSTATE_UINT16(index, VirtIORdmaInflight),
         VMSTATE_UINT16(ndescs, VirtIORdmaInflight),
         VMSTATE_UINT16(npages, VirtIORdmaInflight),
+        VMSTATE_UINT32(mrn, VirtIORdmaInflight),
         VMSTATE_END_OF_LIST()
     },
 };

@@ -31,7 +31,8 @@ typedef struct SavedMr {
     uint32_t type;
     uint32_t key;
     uint32_t rkey;
-    uint32_t charged;
+    uint32_t npages;
+    uint32_t pending;
     uint32_t max_pages;
 } SavedMr;
 

@@ -131,6 +131,7 @@ static RdmaWcStatus get_reg_pages(VirtIORdma *s, VirtIORdmaPages *pages,
         return RDMA_WC_MW_BIND_ERR;
     }
     inflight->npages = pages->npages;
+    inflight->mrn = mr->mrn;
     wr->wr.reg.npages = pages->npages;
     wr->wr.reg.iova = pages->iova;
     wr->wr.reg.length = pages->length;
@@ -311,7 +312,7 @@ static void push_oldest(VirtIORdma *s, VirtIORdmaWq *wq, uint32_t count)
             .ndescs = inflight->ndescs,
         };
 
-        s->mr_pages -= inflight->npages;
+        virtio_rdma_pass_pages(s, inflight);
         virtqueue_fill(wq->vq, &elem, 0, i);
     }
     virtqueue_flush(wq->vq, count);
@@ -378,7 +379,8 @@ bool virtio_rdma_wq_forget(VirtIORdma *s, VirtIORdmaWq *wq)
     bool lost = wq->count != 0;
 
     for (uint32_t i = 0; i < wq->count; i++) {
-        s->mr_pages -= wq->inflight[(wq->head + i) & INFLIGHT_MASK].npages;
+        virtio_rdma_pass_pages(s, &wq->inflight[(wq->head + i) &
+                                                INFLIGHT_MASK]);
     }
     wq->stale += wq->count;
     wq->count = 0;

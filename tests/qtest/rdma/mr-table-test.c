@@ -294,13 +294,13 @@ static void test_pages_of_all_regions_are_limited(void)
     }
 }
 
-static void test_fast_mrs_count_when_they_are_made(void)
+static void test_mappings_count(void)
 {
     QRdma *d = test_device_with(FEATURES);
     QRdmaPd *pd = qrdma_alloc_pd(d);
     uint64_t table = qrdma_alloc(d, 4096);
     g_autofree uint64_t *le = g_new(uint64_t, ENTRIES);
-    RegReq req = new_req(pd, table, 8 * 1024 * 1024 - 2047, 12, 3);
+    RegReq req = new_req(pd, table, 8 * 1024 * 1024 - 1023, 12, 3);
     MrRsp rsp;
     QRdmaMr *mr;
 
@@ -309,6 +309,15 @@ static void test_fast_mrs_count_when_they_are_made(void)
     }
     qrdma_write(d, table, le, 4096);
     mr = qrdma_alloc_mr(pd, TEST_ACCESS_ALL, 1024);
+    assert_ok(reg(d, &req, &rsp));
+    assert_status(qrdma_map_mr_sg(mr, 0, 1024 * 4096), NOMEM);
+    assert_ok(qrdma_map_mr_sg(mr, 0, 511 * 4096));
+    /* what was mapped before may be in use */
+    assert_status(qrdma_map_mr_sg(mr, 0, 513 * 4096), NOMEM);
+    assert_ok(qrdma_map_mr_sg(mr, 0, 512 * 4096));
+    assert_status(qrdma_map_mr_sg(mr, 0, 1 * 4096), NOMEM);
+    assert_ok(dereg(d, &rsp));
+    assert_ok(qrdma_map_mr_sg(mr, 0, 1024 * 4096));
     assert_status(reg(d, &req, &rsp), NOMEM);
     assert_ok(qrdma_dereg_mr(mr));
     assert_ok(reg(d, &req, &rsp));
@@ -541,8 +550,8 @@ void add_mr_table_tests(void)
                    test_tables_in_a_circle);
     qtest_add_func("virtio-rdma/mr-table/pages-of-all-regions-are-limited",
                    test_pages_of_all_regions_are_limited);
-    qtest_add_func("virtio-rdma/mr-table/fast-mrs-count-when-they-are-made",
-                   test_fast_mrs_count_when_they_are_made);
+    qtest_add_func("virtio-rdma/mr-table/mappings-count",
+                   test_mappings_count);
     qtest_add_func("virtio-rdma/mr-table/a-gibibyte-of-pages-of-any-size",
                    test_a_gibibyte_of_pages_of_any_size);
     qtest_add_func("virtio-rdma/mr-table/huge-regions", test_huge_regions);
