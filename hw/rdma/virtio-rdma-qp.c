@@ -135,7 +135,7 @@ static int check_flags(VirtIORdma *s, VirtIORdmaReq *req,
         if (!*srq) {
             return -ENOENT;
         }
-        if (type == RDMA_QPT_GSI) {
+        if (type == RDMA_QPT_GSI || (*srq)->error) {
             return -EINVAL;
         }
         req->create_qp.cap.max_recv_wr = 0;

@@ -584,6 +584,7 @@ static void test_ring_reset_under_a_live_srq(void)
     RdmaQpInitAttr init = init_with(p.srq, RDMA_QPT_RC);
     QRdmaQp *idle = qrdma_create_qp_attr(p.pd, p.cq_b, p.cq_b, &init);
     RdmaSrqAttr got;
+    uint32_t qpn;
 
     post_recv(&p, 1);
     qrdma_wait_until(p.dev, qrdma_reap(&p.srq->wq) == 1);
@@ -591,6 +592,11 @@ static void test_ring_reset_under_a_live_srq(void)
     expect_state(p.b, RDMA_QPS_ERR);
     expect_state(p.a, RDMA_QPS_RTS);
     assert_ok(qrdma_query_srq(p.srq, &got));
+
+    /* no QP can use it any more */
+    init.pdn = p.pd->pdn;
+    init.send_cqn = init.recv_cqn = p.cq_b->cqn;
+    assert_status(qrdma_try_create_qp(p.dev, &init, &qpn), INVAL);
 
     /* it takes no more WQEs */
     qrdma_ring_setup(p.srq->wq.ring, QRDMA_RING_SIZE);
