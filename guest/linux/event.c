@@ -112,12 +112,14 @@ void vrdma_event_callback(struct virtqueue *vq)
  * does so between these two.
  */
 void vrdma_events_lock(struct vrdma_dev *dev)
+	__acquires(&dev->events.lock)
 {
 	spin_lock_irq(&dev->events.lock);
 	drain(dev);
 }
 
 void vrdma_events_unlock(struct vrdma_dev *dev)
+	__releases(&dev->events.lock)
 {
 	spin_unlock_irq(&dev->events.lock);
 }

@@ -38,7 +38,7 @@ def netdev(link, index, directory):
     raise LabError(f'no link type {link}: have {", ".join(LINKS)}')
 
 
-def functions(index, rdma=True, iommu=False, hotplug=False):
+def functions(index, rdma=True, iommu=False, hotplug=False, options=''):
     """NIC and adapter: two functions of one slot, or, to be unplugged
     alone, the adapter in a port of its own."""
     platform = ',iommu_platform=on,disable-legacy=on' if iommu else ''
@@ -51,7 +51,8 @@ def functions(index, rdma=True, iommu=False, hotplug=False):
         place = 'id=rdma0,bus=rp0,addr=0'
     if rdma:
         devices += ['-device',
-                    f'virtio-rdma-pci,netdev=n0,{place}{platform}']
+                    f'virtio-rdma-pci,netdev=n0,{place}{platform}'
+                    f'{options and ","}{options}']
     return devices
 
 
@@ -59,11 +60,12 @@ class Pair:
     """Two guests; a context manager that ends them.
 
     extra is a function from guest index to more QEMU arguments, objects one
-    to the arguments of object-add for objects that the guests get at start.
+    to the arguments of object-add for objects that the guests get at start,
+    options one to more properties of the adapter.
     """
 
     def __init__(self, tag, link='stream', rdma=True, iommu=False, smp=1,
-                 hotplug=False, extra=None, objects=None):
+                 hotplug=False, extra=None, objects=None, options=None):
         self.tag, self.link = tag, link
         self.objects = objects
         self.directory = tempfile.mkdtemp(prefix='vrdma-')
@@ -72,7 +74,8 @@ class Pair:
             devices = ['-device', 'intel-iommu,intremap=off'] if iommu else []
             devices += netdev(link, index, self.directory)
             devices += extra(index) if extra else []
-            devices += functions(index, rdma, iommu, hotplug)
+            devices += functions(index, rdma, iommu, hotplug,
+                                 options(index) if options else '')
             self.vms.append(Vm(
                 f'{tag}-{index}', *devices, smp=smp,
                 machine='q35,kernel-irqchip=split' if iommu else 'q35',

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Guest 1 has the device of the original proposal, without any feature bit;
+guest 2 one with all of them, but with interrupts suppressed by flags alone."""
+import re
+
+FEATURES = ('ext-status', 'mac-mtu', 'cqe-status-last', 'events', 'srq', 'mw',
+            'cq-deep', 'cq-ring-arm', 'mcast', 'cqe-ex', 'gid-vlan',
+            'counters', 'mr-tables', 'reg-pages', 'rereg-mr')
+PLAIN = ','.join(f'{name}=off' for name in FEATURES)
+
+GUESTS = {'options': lambda index: PLAIN if index == 1 else 'event_idx=off'}
+
+
+def test_the_plain_device_has_none_of_the_features(bench):
+    if bench.stack == 'rxe':
+        return
+    bits = bench.one.must('cat /sys/class/infiniband/'
+                          f'{bench.device(bench.one)}/device/features')
+    assert re.fullmatch('0{15}.*', bits.strip()), bits
+
+
+def test_rc_every_operation(bench):
+    bench.verify('-s 4096 -n 64 -r 3 -V')
+
+
+def test_rc_waits_for_events(bench):
+    bench.verify('-s 4096 -n 64 -r 6 -V -e -q 2')
+
+
+def test_rc_waits_for_events_in_its_own_guest(bench):
+    for vm in bench.pair.vms:
+        bench.verify('-s 4096 -n 64 -r 6 -V -e', server=vm, client=vm)
+
+
+def test_ud_datagrams(bench):
+    bench.verify('-t ud -s 1024 -n 64 -r 2 -V -R 64')
+
+
+def test_ibv_rc_pingpong_with_events(bench):
+    bench.exchange('ibv_rc_pingpong -e -c -n 2000',
+                   'ibv_rc_pingpong -e -c -n 2000')
