@@ -39,7 +39,8 @@ FUZZ_TIME ?= 60
 	check-pyverbs interop check-kernel-users check-scale run-users run-scale \
 	unit-tests run-unit run-qtest run-migration \
 	run-guest-migration run-guest \
-	bench fuzz lint install qemu qtests guest standalone packages-build \
+	bench bench-migration fuzz lint install qemu qtests guest standalone \
+	packages-build \
 	packages-guest packages-test clean distclean help
 
 all: qemu standalone
@@ -59,6 +60,7 @@ help:
 	@echo 'make check-scale   many of everything, for a long time'
 	@echo 'make check-pyverbs  tests of rdma-core, also on rxe'
 	@echo 'make bench         speed of the engine'
+	@echo 'make bench-migration  what migration of a guest costs'
 	@echo 'make fuzz          run each fuzzer for FUZZ_TIME (60)'
 	@echo 'make lint          style of the sources'
 	@echo 'make qemu          only QEMU: $(QEMU:$(CURDIR)/%=%)'
@@ -208,6 +210,9 @@ bench: standalone
 	@$(STAGE) bench! 'measured' \
 		$(PYTHON) $(B)/tools/meson.py test -C $(V_DIR)/standalone \
 		--benchmark --verbose --no-rebuild
+
+bench-migration: qemu | packages-guest
+	@tests/guest/run bench-migration
 
 fuzz: $(B)/tools/meson.py | packages-build packages-test
 	@CC=clang $(STAGE) fuzzers 'fuzzers are built' \

@@ -3,7 +3,7 @@
 import argparse
 import os
 
-from . import demo, driver, interop, kernel, pyverbs, runner
+from . import demo, driver, interop, kernel, migration, pyverbs, runner
 from .pair import LINKS
 from .paths import LOGS, LabError, say
 from .stack import STACKS
@@ -68,6 +68,11 @@ def do_interop(args):
     return interop.Interop(args.pattern).run()
 
 
+def do_migration(args):
+    driver.prepare()
+    return migration.main(args.moves)
+
+
 def do_pyverbs(args):
     if args.stack != 'rxe':
         driver.prepare()
@@ -123,6 +128,10 @@ def parser():
                         help='regular expression of cells to run, e.g. '
                              '"rping.*clean IPv6"')
     matrix.set_defaults(do=do_interop)
+    cost = commands.add_parser(
+        'bench-migration', help='measure what migration costs')
+    cost.add_argument('--moves', type=int, default=9)
+    cost.set_defaults(do=do_migration)
     suite = commands.add_parser(
         'pyverbs', help="run rdma-core's own tests in a guest")
     suite.add_argument('--stack', choices=[*STACKS, 'both'],

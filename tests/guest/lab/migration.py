@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What migration costs: `make bench-migration`.
+
+A guest migrates with more and more behind its adapter. Downtime is from the
+source's STOP to the destination's RESUME; what the adapter has of it is the
+time that it takes to save and to load it, by QEMU's own trace. The state's
+size is that of its section of a stream, as the stream describes itself.
+"""
+import json
+import os
+import re
+import statistics
+import time
+
+from .moving import MovingPair
+from .pair import address
+from .paths import LOGS, RESULTS, LabError
+from .runner import Bench
+
+TRACE = ['-trace', 'vmstate_downtime_*']
+DEVICE = re.compile(r'vmstate_downtime_(save|load) .*idstr=\S*virtio-rdma '
+                    r'.*downtime=(\d+)')
+VERIFY = '-k 15 -r 1000000 -T 600 -V'
+
+
+def adapter_time(vm, tags):
+    """Seconds that saving and loading the adapter took, summed up."""
+    total = 0
+    for tag, what in zip(tags, ('save', 'load')):
+        text = (LOGS / f'{tag}.qemu').read_text(errors='replace')
+        found = [int(us) for kind, us in DEVICE.findall(text)
+                 if kind == what]
+        if len(found) != 1:
+            return None
+        total += found[0]
+    return total / 1e6
+
+
+def _sizes(node):
+    """Bytes of all fields below a node of the description."""
+    total = 0
+    for field in node.get('fields', []):
+        if 'struct' in field:
+            total += _sizes(field['struct']) * field.get('array_len', 1)
+        else:
+            total += field.get('size', 0) * field.get('array_len', 1)
+    return total + sum(_sizes(sub) for sub in node.get('subsections', []))
+
+
+def adapter_state(stream):
+    """Bytes of the adapter's section in a file that a guest migrated to."""
+    with open(stream, 'rb') as f:
+        f.seek(max(0, os.path.getsize(stream) - (4 << 20)))
+        tail = f.read()
+    start = tail.rfind(b'{"configuration"')
+    if start < 0:
+        start = tail.rfind(b'{"page_size"')
+    text = tail[start:].rstrip(b'\0').decode()
+    return sum(_sizes(device) for device in json.loads(text)['devices']
+               if 'virtio-rdma' in device['name'])
+
+
+class Case:
+    """One row: what the guests do while guest 1 migrates."""
+
+    def __init__(self, name, rdma=True, options=None, region=None):
+        self.name, self.rdma = name, rdma
+        self.options, self.region = options, region
+
+    def start(self, bench):
+        if self.options:
+            server, client = bench.verify_commands(f'{VERIFY} {self.options}')
+            jobs = (bench.two.spawn(server, 18515),
+                    bench.one.spawn(f'exec {client}'))
+        elif self.region:
+            command = 'ib_write_bw -F -D 120 -u 19 -d {} -x {} ' \
+                f'-s {self.region // 2}'
+            jobs = (bench.two.spawn(bench.where(bench.two, command), 18515,
+                                    60),
+                    bench.one.spawn(bench.where(bench.one, command) +
+                                    f' {address(2)}'))
+        else:
+            return ()
+        end = time.monotonic() + 90
+        shown = f'mrlen {self.region}' if self.region else ' state RTS '
+        what = 'mr' if self.region else 'qp'
+        for vm in (bench.one, bench.two):
+            while shown not in vm.run(f'rdma resource show {what}').out:
+                if time.monotonic() > end or not jobs[0].alive():
+                    raise LabError(f'not under way: {jobs[0].peek()}\n'
+                                   f'{jobs[1].peek()}')
+                time.sleep(0.2)
+        time.sleep(2)
+        return jobs
+
+    def pause(self, jobs):
+        """End the jobs; milliseconds of the longest pause that the server,
+        which stayed, has seen, if it can tell."""
+        server, client = jobs
+        client.kill(15)
+        if not self.options:
+            server.kill(15)
+        results = [job.wait(60) for job in (client, server)]
+        if not self.options:
+            return None
+        for result in results:
+            if not result.ok:
+                raise LabError(str(result))
+        return int(re.search(r'longest pause (\d+) ms', results[1].out)[1])
+
+
+CASES = (
+    Case('no adapter', rdma=False),
+    Case('adapter idle'),
+    Case('1 QP', options='-s 16384 -n 64'),
+    Case('64 QPs', options='-s 4096 -n 32 -q 64'),
+    Case('1 GiB of MRs', region=1 << 30),
+)
+
+
+def measure(case, moves):
+    """The figures of one case."""
+    with MovingPair('bench-migration', rdma=case.rdma, smp=2, mem='3G',
+                    extra=lambda index: TRACE) as pair:
+        bench = Bench(pair, 'virtio-rdma') if case.rdma else None
+        jobs = case.start(bench)
+        downtimes, shares, rams, walls = [], [], [], []
+        for _ in range(moves):
+            tag = pair.one.tag
+            move = pair.one.move()
+            downtimes.append(move.downtime)
+            rams.append(move.ram)
+            walls.append(move.total)
+            if case.rdma:
+                share = adapter_time(pair.one, (tag, pair.one.tag))
+                if share is not None:
+                    shares.append(share)
+            time.sleep(0.5)
+        if any(not job.alive() for job in jobs):
+            raise LabError('\n'.join(str(job.peek()) for job in jobs))
+        stream = f'{pair.directory}/stream'
+        pair.one.save(stream)
+        figures = {
+            'downtime': statistics.median(downtimes) * 1000,
+            'adapter': statistics.median(shares) * 1000 if shares else None,
+            'state': adapter_state(stream) if case.rdma else None,
+            'stream': os.path.getsize(stream),
+            'total': statistics.median(walls),
+        }
+        pair.one.go_on()
+        figures['pause'] = case.pause(jobs) if jobs else None
+        return figures
+
+
+def main(moves):
+    """Measure all, show a table; the exit code."""
+    rows = {}
+    print(f'{"guest 1 has":16}{"downtime":>12}{"of it, adapter":>16}'
+          f'{"longest pause":>15}{"its state":>13}{"stream":>10}')
+    for case in CASES:
+        figures = rows[case.name] = measure(case, moves)
+        shown = [f'{figures["downtime"]:9.1f} ms']
+        for key, form in (('adapter', '{:13.2f} ms'), ('pause', '{:12d} ms'),
+                          ('state', '{:11d} B')):
+            value = figures[key]
+            shown.append('-' if value is None else form.format(value))
+        print(f'{case.name:16}{shown[0]:>12}{shown[1]:>16}{shown[2]:>15}'
+              f'{shown[3]:>13}{figures["stream"] / 1e6:>7.0f} MB',
+              flush=True)
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    (RESULTS / 'migration.json').write_text(json.dumps(rows, indent=1) +
+                                            '\n')
+    return 0
