@@ -3,7 +3,10 @@
  * virtio-rdma: properties that cannot be met are refused in plain words.
  */
 #include "qemu/osdep.h"
+#include "qapi/error.h"
+#include "qemu/bswap.h"
 #include "qobject/qdict.h"
+#include "qobject/qjson.h"
 #include "rdma-test.h"
 
 static QRdmaHost *host;
@@ -77,6 +80,9 @@ static void test_values_out_of_range(void)
         { "max-inline", { "4294967295" } },
         { "max-cqe", { "0", "1048577", "4294967295" } },
         { "max-srq", { "1022", "4294967295" } },
+        { "max-mw", { "16711679", "16777215", "4294967295" } },
+        { "max-mcast-grp", { "16385", "4294967295" } },
+        { "max-mcast-qp-attach", { "16385", "4294967295" } },
     };
 
     host_start();
@@ -171,6 +177,64 @@ static void test_without_ext_features(void)
     qrdma_host_stop(host);
 }
 
+/* What there may be none of is not offered, nor told of. */
+static void test_limits_of_0_take_features_away(void)
+{
+    static const struct {
+        const char *prop;
+        uint64_t feature;
+    } cases[] = {
+        { "'max-srq': 0", QRDMA_F(VIRTIO_RDMA_F_SRQ) },
+        { "'srq': false", QRDMA_F(VIRTIO_RDMA_F_SRQ) },
+        { "'max-mw': 0", QRDMA_F(VIRTIO_RDMA_F_MW) },
+        { "'mw': false", QRDMA_F(VIRTIO_RDMA_F_MW) },
+        { "'max-mcast-grp': 0", QRDMA_F(VIRTIO_RDMA_F_MCAST) },
+        { "'max-mcast-qp-attach': 0", QRDMA_F(VIRTIO_RDMA_F_MCAST) },
+        { "'mcast': false", QRDMA_F(VIRTIO_RDMA_F_MCAST) },
+        { "'mr-tables': false", QRDMA_F(VIRTIO_RDMA_F_MR_TABLES) },
+        { "'reg-pages': false", QRDMA_F(VIRTIO_RDMA_F_REG_PAGES) },
+        { "'rereg-mr': false", QRDMA_F(VIRTIO_RDMA_F_REREG_MR) },
+    };
+    const uint64_t all = (QRDMA_F(VIRTIO_RDMA_F_REREG_MR) << 1) - 1;
+
+    for (int i = 0; i < ARRAY_SIZE(cases); i++) {
+        g_autofree char *props = g_strdup_printf(
+            "{'id': 'rdma', 'netdev': 'n0', 'addr': '5', 'max-qp': 8, "
+            "'max-cq': 4, %s}",
+            cases[i].prop);
+        g_autoptr(QDict) args = NULL;
+        struct virtio_rdma_config c;
+        bool srq = cases[i].feature != QRDMA_F(VIRTIO_RDMA_F_SRQ);
+        bool mw = cases[i].feature != QRDMA_F(VIRTIO_RDMA_F_MW);
+        bool mcast = cases[i].feature != QRDMA_F(VIRTIO_RDMA_F_MCAST);
+        bool tables = cases[i].feature != QRDMA_F(VIRTIO_RDMA_F_MR_TABLES);
+        QRdma *d;
+
+        host_start();
+        args = qobject_to(QDict, qobject_from_json(props, &error_abort));
+        qtest_qmp_device_add_qdict(host->qts, "virtio-rdma-pci", args);
+        d = qrdma_open(host, QPCI_DEVFN(5, 0));
+        g_assert_cmphex(qvirtio_get_features(&d->pci->vdev) & all, ==,
+                        all & ~cases[i].feature);
+        qrdma_get_config(d, &c);
+        g_assert_cmpint(c.max_srq != 0, ==, srq);
+        g_assert_cmpint(c.max_srq_wr != 0, ==, srq);
+        g_assert_cmpint(c.max_srq_sge != 0, ==, srq);
+        g_assert_cmpint(c.max_mw != 0, ==, mw);
+        g_assert_cmpint((le64_to_cpu(c.device_cap_flags) &
+                         VIRTIO_RDMA_CAP_MEM_WINDOW) != 0, ==, mw);
+        g_assert_cmpint(c.max_mcast_grp != 0, ==, mcast);
+        g_assert_cmpint(c.max_mcast_qp_attach != 0, ==, mcast);
+        g_assert_cmpint(c.max_total_mcast_qp_attach != 0, ==, mcast);
+        g_assert_cmpint(c.mr_page_sizes != 0, ==, tables);
+        qrdma_start(d, QRDMA_FEATURES | (all & ~cases[i].feature &
+                                         ~QRDMA_F(VIRTIO_RDMA_F_CQE_EX)), 0);
+        qrdma_reg_mr(qrdma_alloc_pd(d), 0x1234, 100000, TEST_ACCESS_ALL);
+        qrdma_close(d);
+        qrdma_host_stop(host);
+    }
+}
+
 static void test_iommu_platform(void)
 {
     QRdma *d;
@@ -221,6 +285,8 @@ void add_realize_tests(void)
                    test_smallest_and_largest_device);
     qtest_add_func("virtio-rdma/realize/without-ext-features",
                    test_without_ext_features);
+    qtest_add_func("virtio-rdma/realize/limits-of-0-take-features-away",
+                   test_limits_of_0_take_features_away);
     qtest_add_func("virtio-rdma/realize/iommu-platform",
                    test_iommu_platform);
     qtest_add_func("virtio-rdma/realize/mac-comes-from-the-paired-nic",
