@@ -92,7 +92,7 @@ static uint32_t pick_key(FuzzInput *in)
 {
     uint8_t sel = fuzz_u8(in);
 
-    return sel < 0xf8 ? 0x100u * (sel % 8) + (sel >= 0xe0) : fuzz_u32(in);
+    return sel < 0xf8 ? 0x100u * (sel % 16) + (sel >= 0xe0) : fuzz_u32(in);
 }
 
 static uint64_t pick_va(FuzzInput *in)
@@ -141,7 +141,7 @@ static void rx_built(FuzzEnv *env, FuzzInput *in, bool aligned)
 
     if (!roce_opcode_info(op)) {
         bth.opcode = op % 24 | (which == FUZZ_UC ? ROCE_UC : 0);
-        if (which == FUZZ_UD || which == FUZZ_GSI) {
+        if (fuzz_is_ud(which)) {
             bth.opcode = ROCE_UD | ROCE_SEND_ONLY | (op & 1);
         }
     }
@@ -263,7 +263,7 @@ static void post_send(FuzzEnv *env, FuzzInput *in)
     };
 
     pick_sges(in, sge, wr.num_sge);
-    if (which == FUZZ_UD || which == FUZZ_GSI) {
+    if (fuzz_is_ud(which)) {
         wr.wr.ud.remote_qpn = fuzz_qpns[which];
         wr.wr.ud.remote_qkey = FUZZ_QKEY;
         fuzz_gid(!env->side, 0, wr.wr.ud.av.dgid);
@@ -349,6 +349,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     FuzzInput in = { data, size };
     unsigned n;
 
+    fuzz_bind_windows(env);
     for (n = 0; in.left && n < MAX_RECORDS; n++) {
         uint8_t kind = fuzz_u8(&in);
 

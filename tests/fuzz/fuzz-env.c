@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
 #include "fuzz-env.h"
 
 #define MEMORY (256u << 10)
@@ -516,6 +517,32 @@ static unsigned find_qp(uint32_t qpn)
     }
     MUST(i < FUZZ_QPS);
     return i;
+}
+
+void fuzz_bind_windows(FuzzEnv *env)
+{
+    static const struct {
+        uint32_t key, access;
+    } windows[] = {
+        { FUZZ_KEY_MW, RDMA_ACCESS_REMOTE | RDMA_ACCESS_ZERO_BASED },
+        { FUZZ_KEY_MW2, RDMA_ACCESS_REMOTE_READ },
+    };
+    uint8_t frame[ROCE_MAX_FRAME];
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(windows); i++) {
+        RdmaSendWr wr = { .opcode = RDMA_WR_BIND_MW };
+
+        wr.wr.bind.rkey = windows[i].key;
+        wr.wr.bind.new_rkey = windows[i].key;
+        wr.wr.bind.lkey = FUZZ_KEY_ALL;
+        wr.wr.bind.access = windows[i].access;
+        wr.wr.bind.addr = FUZZ_IOVA + 0x100;
+        wr.wr.bind.length = FUZZ_REGION / 2;
+        fuzz_post_send(env, FUZZ_RC, &wr);
+    }
+    MUST(fuzz_take_frame(env, frame) == 0);
+    MUST(roce_mr_destroy(env->engine, FUZZ_KEY_ALL >> 8) == -EBUSY);
 }
 
 /*

@@ -113,6 +113,11 @@ void fuzz_path_to(const FuzzEnv *env, bool is_ipv4, RocePath *path);
 void fuzz_map_fast_region(FuzzEnv *env, unsigned npages);
 /* Let a REG_MR bring it, which fuzz_post_send() takes; not for UD. */
 void fuzz_reg_pages(FuzzEnv *env, RdmaSendWr *wr, unsigned npages);
+/*
+ * Bind the windows to parts of FUZZ_KEY_ALL, on FUZZ_RC: type 1 zero-based,
+ * type 2 for reading.
+ */
+void fuzz_bind_windows(FuzzEnv *env);
 /* The key that a window has now. */
 uint32_t fuzz_window_key(FuzzEnv *env, uint32_t mwn);
 
