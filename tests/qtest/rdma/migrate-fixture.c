@@ -24,18 +24,43 @@
 #define OLD 81920
 #define COUNTER 90112
 
-static char *host_args(Trip *t, int side, const char *device)
+static void wait_connected(Trip *t)
+{
+    qtest_qmp_eventwait(t->hub, "NETDEV_STREAM_CONNECTED");
+}
+
+static char *netdev_args(Trip *t, int side)
 {
     /* Source and destination take turns; the hub may not listen yet */
     return g_strdup_printf(
         "-netdev stream,id=n0,server=off,addr.type=unix,addr.path=%s/port%u,"
-        "reconnect-ms=50 -device %s,netdev=n0,addr=4,mac=52:54:00:12:34:%02d",
-        t->net.dir, 2 * side + t->moves[side] % 2, device, side + 1);
+        "reconnect-ms=50", t->net.dir, 2 * side + t->moves[side] % 2);
 }
 
-static void wait_connected(Trip *t)
+static char *host_args(Trip *t, int side, const char *device)
 {
-    qtest_qmp_eventwait(t->hub, "NETDEV_STREAM_CONNECTED");
+    g_autofree char *netdev = netdev_args(t, side);
+
+    return g_strdup_printf("%s -device %s,netdev=n0,addr=4,"
+                           "mac=52:54:00:12:34:%02d", netdev, device,
+                           side + 1);
+}
+
+void trip_hot_plug(Trip *t, int side)
+{
+    g_autofree char *args = netdev_args(t, side);
+    g_autofree char *mac = g_strdup_printf("52:54:00:12:34:%02d", side + 1);
+
+    qrdma_close(t->net.dev[side]);
+    qrdma_host_stop(t->net.host[side]);
+    t->net.host[side] = qrdma_host_start("%s", args);
+    qtest_qmp_assert_success(t->net.host[side]->qts,
+        "{'execute': 'device_add', 'arguments': {"
+        "'driver': 'virtio-rdma-pci', 'id': 'plugged', 'netdev': 'n0', "
+        "'addr': '4', 'max-qp': 8, 'max-cq': 6, 'max-mr': 32, 'max-pd': 8, "
+        "'mac': %s}}", mac);
+    t->net.dev[side] = qrdma_open(t->net.host[side], QPCI_DEVFN(4, 0));
+    wait_connected(t);
 }
 
 Trip *trip_new(const char *lossy)

@@ -210,6 +210,24 @@ static void test_fail_back(void)
     trip_travel("drop=300", 4, leave_in_vain);
 }
 
+/* What was plugged in is on the destination's command line. */
+static void test_hot_plugged(void)
+{
+    Trip *t = trip_new(NULL);
+
+    trip_hot_plug(t, 0);
+    trip_connect(t);
+    trip_post_all(&t->p.a, &t->p.b, 0);
+    trip_post_all(&t->p.b, &t->p.a, 0);
+    trip_move(t, 0, NULL);
+    trip_post_receives(&t->p.a, 0);
+    trip_post_receives(&t->p.b, 0);
+    trip_check_all(t, &t->p.a, &t->p.b, 0);
+    trip_check_all(t, &t->p.b, &t->p.a, 0);
+    trip_check_silence(t);
+    trip_free(t);
+}
+
 /* Armed CQs and a registration on its way go along */
 
 static void test_armed(void)
@@ -437,6 +455,7 @@ void add_migrate_tests(void)
                    test_written_amid_precopy);
     qtest_add_func("virtio-rdma-migration/cancel", test_cancel);
     qtest_add_func("virtio-rdma-migration/fail-back", test_fail_back);
+    qtest_add_func("virtio-rdma-migration/hot-plugged", test_hot_plugged);
     qtest_add_func("virtio-rdma-migration/armed", test_armed);
     qtest_add_func("virtio-rdma-migration/fast-registration",
                    test_fast_registration);

@@ -24,6 +24,8 @@ typedef struct Trip {
 /* @lossy: options of filter-lossy for each port of the hub, or NULL. */
 Trip *trip_new(const char *lossy);
 void trip_free(Trip *t);
+/* The side's device is plugged into a machine that had none. */
+void trip_hot_plug(Trip *t, int side);
 /* RC queue pairs, connected: t->p. */
 void trip_connect(Trip *t);
 
