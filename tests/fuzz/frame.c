@@ -140,7 +140,8 @@ static void rx_built(FuzzEnv *env, FuzzInput *in, bool aligned)
     struct iovec iov;
 
     if (!roce_opcode_info(op)) {
-        bth.opcode = op % 24 | (which == FUZZ_UC ? ROCE_UC : 0);
+        bth.opcode = op % 24 | (which == FUZZ_UC || which == FUZZ_UC_SRQ ?
+                                ROCE_UC : 0);
         if (fuzz_is_ud(which)) {
             bth.opcode = ROCE_UD | ROCE_SEND_ONLY | (op & 1);
         }

@@ -149,7 +149,7 @@ static void spoil_dma_region(WindowFix *f, RdmaSendWr *wr)
 {
     RdmaMrAttr attr = {
         .mrn = 99, .pdn = LINK_PDN, .type = RDMA_MR_DMA,
-        .access = WINDOW_ACCESS, .lkey = 99 << 8,
+        .access = WINDOW_ACCESS, .lkey = 99 << 8, .length = UINT64_MAX,
     };
 
     g_assert_cmpint(roce_mr_create(f->p.b->e, &attr), ==, 0);

@@ -324,6 +324,7 @@ static void test_err_flushes_the_one_that_was_taken(void)
     post(&f, 0, RDMA_WR_SEND, 1, 0, LONG);
     link_run(f.p.l, LINK_DELAY + 1);
     g_assert_cmpuint(roce_srq_room(f.p.b->e, LINK_SRQ), ==, 7);
+    g_assert_cmpuint(roce_recv_room(f.p.b->e, f.bq[0]), ==, 0);
     link_modify(f.p.b, f.bq[0], RDMA_QPS_ERR);
     expect_recv(&f, 0, 50, RDMA_WC_WR_FLUSH_ERR);
     g_assert_cmpuint(events_of(f.p.b, RDMA_EVENT_LAST_WQE_REACHED, f.bq[0]),
