@@ -9,6 +9,8 @@
 #include "trace.h"
 #include "virtio-rdma-internal.h"
 
+#define SRQ_RING_MIN 16
+
 static uint32_t srq_vq(VirtIORdma *s, uint32_t srqn)
 {
     return VIRTIO_RDMA_SRQ_VQ(s->limits.max_cq, s->limits.max_qp, srqn);
@@ -56,10 +58,14 @@ void virtio_rdma_schedule_srq(VirtIORdma *s, VirtIORdmaSrq *srq)
     qemu_bh_schedule(s->bh);
 }
 
-/* It need not hold all WQEs at once: buffers come back when copied. */
+/*
+ * The ring need not hold all WQEs at once, as buffers come back when copied.
+ * But one that is this small is not meant for the SRQ.
+ */
 static int check_srqn(VirtIORdma *s, uint32_t srqn, const VirtIORdmaReq *req)
 {
-    return virtio_rdma_check_vq(s, srq_vq(s, srqn), 1);
+    return virtio_rdma_check_vq(s, srq_vq(s, srqn),
+                                MIN(req->srq.max_wr, SRQ_RING_MIN));
 }
 
 int virtio_rdma_create_srq(VirtIORdma *s, VirtIORdmaCtrl *c)

@@ -153,6 +153,21 @@ static const RdmaBackendClientOps client_ops = {
 
 /* Work */
 
+/* Receives first: what is sent may come back here. */
+static bool run_srqs(VirtIORdma *s)
+{
+    bool posted = false;
+
+    for (uint32_t n = s->srqs.first; n < s->srqs.end; n++) {
+        VirtIORdmaSrq *srq = virtio_rdma_table_get(&s->srqs, n);
+
+        if (srq) {
+            posted |= virtio_rdma_srq_run(s, srq);
+        }
+    }
+    return posted;
+}
+
 static void run_qp(VirtIORdma *s, VirtIORdmaQp *qp, bool *posted)
 {
     if (qp->to_err && !s->ctrl->pending) {
@@ -311,13 +326,18 @@ static void virtio_rdma_handle_wq(VirtIODevice *vdev, VirtQueue *vq)
     VirtIORdma *s = VIRTIO_RDMA(vdev);
     VirtIORdmaWq *wq = NULL;
     VirtIORdmaQp *qp = qp_of_vq(s, virtio_get_queue_index(vq), &wq);
+    bool posted = false;
     bool was;
 
     if (!qp || !virtio_rdma_active(s)) {
         return;
     }
     was = virtio_rdma_enter(s);
-    if (virtio_rdma_wq_run(s, qp, wq)) {
+    if (wq == &qp->sq) {
+        posted = run_srqs(s);
+    }
+    posted |= virtio_rdma_wq_run(s, qp, wq);
+    if (posted) {
         s->bc->kick(s->backend);
     }
     virtio_rdma_leave(s, was);

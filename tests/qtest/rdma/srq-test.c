@@ -497,6 +497,45 @@ static void test_number_needs_a_ring_that_was_reset(void)
     g_assert_cmpuint(srqn, ==, srq[1]->srqn);
 }
 
+static void test_small_rings_are_not_taken(void)
+{
+    QRdma *d = start();
+    QRdmaPd *pd = qrdma_alloc_pd(d);
+    RdmaSrqAttr attr = { .pdn = pd->pdn, .max_wr = 100 };
+    uint32_t srqn;
+
+    for (uint32_t n = 0; n < TEST_MAX_SRQ; n++) {
+        QRdmaRing *ring = qrdma_ring(d, VIRTIO_RDMA_SRQ_VQ(d->max_cq,
+                                                           d->max_qp, n));
+
+        qrdma_ring_reset(ring);
+        qrdma_ring_setup(ring, n == 2 ? 16 : 4);
+    }
+    assert_ok(qrdma_try_create_srq(d, &attr, &srqn));
+    g_assert_cmpuint(srqn, ==, 2);
+    assert_status(qrdma_try_create_srq(d, &attr, &srqn), INVAL);
+    attr.max_wr = 5;
+    assert_status(qrdma_try_create_srq(d, &attr, &srqn), INVAL);
+    attr.max_wr = 4;
+    assert_ok(qrdma_try_create_srq(d, &attr, &srqn));
+}
+
+/* What is sent may come back at once, before the SRQ's notification. */
+static void test_receives_are_found_before_sends(void)
+{
+    Pair p = pair_new(RDMA_QPT_UD, 8);
+
+    for (int i = 0; i < 20; i++) {
+        RdmaSge sge = qrdma_sge(p.mr, recv_at(i), 256);
+        RdmaRecvWr wr = { .wr_id = i, .num_sge = 1, .sg_list = &sge };
+        uint8_t wqe[QRDMA_WQE_ROOM];
+        size_t len = qrdma_encode_recv(&wr, wqe);
+
+        qrdma_post_wqe(p.dev, &p.srq->wq, wqe, len, 0, false);
+        transfer(&p, i);
+    }
+}
+
 /* A WQE that makes no sense completes where a message takes it. */
 static void test_bad_wqes(void)
 {
@@ -697,6 +736,10 @@ void add_srq_tests(void)
                    test_destroy_returns_what_is_left);
     qtest_add_func("virtio-rdma/srq/number-needs-a-ring-that-was-reset",
                    test_number_needs_a_ring_that_was_reset);
+    qtest_add_func("virtio-rdma/srq/small-rings-are-not-taken",
+                   test_small_rings_are_not_taken);
+    qtest_add_func("virtio-rdma/srq/receives-are-found-before-sends",
+                   test_receives_are_found_before_sends);
     qtest_add_func("virtio-rdma/srq/bad-wqes", test_bad_wqes);
     qtest_add_func("virtio-rdma/srq/keys-are-of-the-pd-of-the-srq",
                    test_keys_are_of_the_pd_of_the_srq);
