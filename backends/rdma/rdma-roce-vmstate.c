@@ -119,7 +119,7 @@ static const VMStateInfo vmstate_info_mcast = {
     .put = put_mcast,
 };
 
-/* Counters: the guest sees two of them, and none of them goes back. */
+/* Counters: the guest sees them, and none of them goes back. */
 
 #define NUM_STATS (sizeof(RoceStats) / sizeof(uint64_t))
 

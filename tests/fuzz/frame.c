@@ -154,6 +154,15 @@ static void rx_built(FuzzEnv *env, FuzzInput *in, bool aligned)
     /* The GID a QP was connected with: IPv6 for odd ones */
     fuzz_path_to(env, !(which & 1) != (flags >> 4 == 0xf), &path);
 
+    if (fuzz_is_ud(which) && (flags & 0xc0) == 0xc0) {
+        bth.dqpn = RDMA_QPN_MCAST;
+        fuzz_group(2 * (delta & 1) + !path.is_ipv4, path.dgid);
+    }
+    if ((flags & 0x50) == 0x50) {
+        path.vlan = 1 + (delta & 3);
+        path.pcp = delta >> 4 & 7;
+    }
+
     bth.psn = (uint8_t)delta;
     if (aligned &&
         roce_qp_query(env->engine, fuzz_qpns[which], &attr) == 0) {
@@ -288,7 +297,7 @@ static void control(FuzzEnv *env, FuzzInput *in)
     RdmaQpAttr attr = { .qp_state = RDMA_QPS_ERR };
     uint8_t gid[RDMA_GID_LEN];
 
-    switch (what % 14) {
+    switch (what % 16) {
     case 0:
     case 1:
         if (env->qp[which].exists) {
@@ -340,6 +349,17 @@ static void control(FuzzEnv *env, FuzzInput *in)
     case 12:
     case 13:
         fuzz_qp_modify(env, which, in);
+        break;
+    case 14:
+        fuzz_group(what >> 5, gid);
+        if (what & 0x10) {
+            roce_mcast_detach(env->engine, fuzz_qpns[which], gid);
+        } else {
+            roce_mcast_attach(env->engine, fuzz_qpns[which], gid);
+        }
+        break;
+    case 15:
+        roce_set_tx_blocked(env->engine, what & 0x10);
         break;
     }
 }

@@ -107,6 +107,19 @@ static void fuzz_mac(unsigned side, uint8_t mac[RDMA_MAC_LEN])
     memcpy(mac, bytes, RDMA_MAC_LEN);
 }
 
+void fuzz_group(unsigned which, uint8_t gid[RDMA_GID_LEN])
+{
+    memset(gid, 0, RDMA_GID_LEN);
+    if (which & 1) {
+        gid[0] = 0xff;
+        gid[1] = 0x0e;
+    } else {
+        gid[10] = gid[11] = 0xff;
+        gid[12] = 239;
+    }
+    gid[15] = 1 + (which >> 1 & 1);
+}
+
 void fuzz_path_to(const FuzzEnv *env, bool is_ipv4, RocePath *path)
 {
     *path = (RocePath) {
@@ -313,6 +326,8 @@ void fuzz_qp_modify(FuzzEnv *env, unsigned which, FuzzInput *in)
         .ah_attr = { .ah_flags = 1, .port_num = 1 },
     };
 
+    attr.rate_limit = (mask >> 26 & 3) * 1000;
+    attr.ah_attr.static_rate = mask >> 28 & 7;
     attr.ah_attr.sgid_index = fuzz_u8(in) % 8;
     attr.ah_attr.port_num = fuzz_u8(in) % 3;
     attr.ah_attr.traffic_class = fuzz_u8(in);
@@ -402,7 +417,7 @@ FuzzEnv *fuzz_env_new(unsigned side)
 {
     RoceConfig config = {
         .max_qp = 32, .max_mr = 16, .gid_table_len = 4, .max_rd_atomic = 4,
-        .max_srq = 2,
+        .max_srq = 2, .max_mcast_grp = 2, .max_mcast_qp_attach = 2,
     };
     FuzzEnv *env = g_new0(FuzzEnv, 1);
     uint8_t mac[RDMA_MAC_LEN], gid[RDMA_GID_LEN];

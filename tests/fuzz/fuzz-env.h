@@ -99,6 +99,7 @@ typedef struct FuzzEnv {
     unsigned wcs_seen;
     uint64_t fast_pages;            /* DMA address */
     bool cq_was_broken;             /* its QPs need not complete */
+    bool blocked;                   /* it may not send */
 } FuzzEnv;
 
 /* The one on side 1 sees side 0 as its peer, and the other way round. */
@@ -107,6 +108,8 @@ void fuzz_env_free(FuzzEnv *env);
 
 void fuzz_gid(unsigned side, unsigned index, uint8_t gid[RDMA_GID_LEN]);
 /* The path on which a frame comes to @env from its peer. */
+/* A few multicast groups of both IP versions. */
+void fuzz_group(unsigned which, uint8_t gid[RDMA_GID_LEN]);
 void fuzz_path_to(const FuzzEnv *env, bool is_ipv4, RocePath *path);
 
 /* Set what the next REG_MR of the fast-registration MR takes. */

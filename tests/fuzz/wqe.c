@@ -132,6 +132,10 @@ static void post_send(void)
         wr.wr.ud.remote_qkey = odd & 4 ? fuzz_u32(&in) : FUZZ_QKEY;
         fuzz_gid(odd & 8 ? side : !side, odd >> 4, wr.wr.ud.av.dgid);
         wr.wr.ud.av.sgid_index = odd & 0x20 ? fuzz_u8(&in) : odd >> 4 & 1;
+        if ((odd & 0xc0) == 0xc0) {
+            wr.wr.ud.remote_qpn = RDMA_QPN_MCAST;
+            fuzz_group(odd >> 4, wr.wr.ud.av.dgid);
+        }
     } else if (wr.opcode == RDMA_WR_REG_MR) {
         wr.wr.reg.mrn = fuzz_u8(&in) % 16;
         wr.wr.reg.key = pick_key();
@@ -445,6 +449,15 @@ static void owner_change(void)
     case 6:
         fuzz_qp_modify(env, which, &in);
         break;
+    case 7:
+        if (which & 1) {
+            env->blocked = !env->blocked;
+            roce_set_tx_blocked(env->engine, env->blocked);
+        } else {
+            fuzz_group(sel >> 7, gid);
+            roce_mcast_attach(env->engine, fuzz_qpns[which], gid);
+        }
+        break;
     }
 }
 
@@ -457,6 +470,7 @@ static void finish(void)
 
     deliver_held();
     for (i = 0; i < 2; i++) {
+        roce_set_tx_blocked(envs[i]->engine, false);
         for (w = 0; w < FUZZ_QPS; w++) {
             /* SQD or SQE: go on; others refuse */
             roce_qp_modify(envs[i]->engine, fuzz_qpns[w], RDMA_QP_STATE,

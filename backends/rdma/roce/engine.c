@@ -204,8 +204,10 @@ bool roce_is_ours(const RoceEngine *e, const uint8_t *frame, size_t len)
     if (!roce_peek(frame, len, dgid, &vlan)) {
         return false;
     }
-    return roce_gid_is_multicast(dgid) ? roce_mcast_find(e, dgid, vlan) != NULL
-                                       : roce_gid_is_own(e, dgid, vlan);
+    if (g_hash_table_size(e->mcast) && roce_gid_is_multicast(dgid)) {
+        return roce_mcast_find(e, dgid, vlan) != NULL;
+    }
+    return roce_gid_is_own(e, dgid, vlan);
 }
 
 bool roce_path_init(const RoceEngine *e, const RdmaAv *av, uint32_t sqpn,
