@@ -42,7 +42,7 @@ typedef struct RdmaBackendClientOps {
                    uint32_t count);
     /* An asynchronous event of a QP, an SRQ or the port. */
     void (*event)(void *opaque, const RdmaEvent *event);
-    /* A message took a WQE of an SRQ: there is room for another one. */
+    /* A message took a WQE of an SRQ that was full: there is room. */
     void (*srq_room)(void *opaque, uint32_t srqn);
     /* Port attributes changed: link state, MTU or MAC. */
     void (*port_changed)(void *opaque);
