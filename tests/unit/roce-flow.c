@@ -24,6 +24,9 @@ typedef struct Flow {
     uint32_t to_qpn;
     LinkMr *local;                  /* SGEs of the requests */
     LinkMr *remote;                 /* targets of WRITE, READ, ATOMIC */
+    uint32_t rkey;                  /* of that, or of a window */
+    uint64_t base;                  /* its first address */
+    uint32_t mwn;
     LinkMr *recv;
     Op ops[NOPS];
     unsigned posted;
@@ -53,6 +56,32 @@ static bool op_uses_recv(const Op *op)
            op->opcode == RDMA_WR_RDMA_WRITE_WITH_IMM;
 }
 
+/* A window of type 2 on all of the remote region, by a WR of its own QP. */
+static void bind_window(Flow *f, bool zero_based)
+{
+    RdmaMwAttr attr = {
+        .mwn = f->to->next_mrn++,
+        .pdn = LINK_PDN,
+        .type = RDMA_MW_TYPE_2,
+    };
+    RdmaSendWr wr = link_wr(RDMA_WR_BIND_MW, 0, NULL);
+
+    f->mwn = attr.mwn;
+    attr.rkey = attr.mwn << 8;
+    g_assert_cmpint(roce_mw_create(f->to->e, &attr), ==, 0);
+    wr.send_flags = 0;
+    wr.wr.bind.rkey = attr.rkey;
+    wr.wr.bind.new_rkey = attr.rkey | 1;
+    wr.wr.bind.lkey = f->remote->attr.lkey;
+    wr.wr.bind.access = RDMA_ACCESS_REMOTE |
+                        (zero_based ? RDMA_ACCESS_ZERO_BASED : 0);
+    wr.wr.bind.addr = f->remote->attr.iova;
+    wr.wr.bind.length = f->remote->attr.length;
+    link_post(f->to, f->to_qpn, &wr);
+    f->rkey = attr.rkey | 1;
+    f->base = zero_based ? 0 : f->remote->attr.iova;
+}
+
 static void flow_init(Flow *f, RoceLink *l, unsigned side,
                       const LinkQpSpec *spec, uint32_t max_len)
 {
@@ -65,7 +94,10 @@ static void flow_init(Flow *f, RoceLink *l, unsigned side,
     f->to_qpn = spec->qpn[!side];
     f->srq = spec->srq[!side];
     f->local = link_mr(f->from, COUNTER_OFF, RDMA_ACCESS_LOCAL_WRITE);
-    f->remote = link_mr(f->to, COUNTER_OFF + 8, LINK_ALL_ACCESS);
+    f->remote = link_mr(f->to, COUNTER_OFF + 8,
+                        LINK_ALL_ACCESS | RDMA_ACCESS_MW_BIND);
+    f->rkey = f->remote->attr.rkey;
+    f->base = f->remote->attr.iova;
     f->recv = link_mr(f->to, COUNTER_OFF, RDMA_ACCESS_LOCAL_WRITE);
     link_fill(f->local, 1 + side);
     link_fill(f->remote, 3 + side);
@@ -83,6 +115,9 @@ static void flow_init(Flow *f, RoceLink *l, unsigned side,
 
 static void flow_free(Flow *f)
 {
+    if (f->mwn) {
+        g_assert_cmpint(roce_mw_destroy(f->to->e, f->mwn), ==, 0);
+    }
     link_mr_free(f->local);
     link_mr_free(f->remote);
     link_mr_free(f->recv);
@@ -98,22 +133,22 @@ static void post_op(Flow *f, unsigned i)
     memcpy(wr.ex.imm_data, &i, 4);
     switch (op->opcode) {
     case RDMA_WR_ATOMIC_FETCH_AND_ADD:
-        wr.wr.atomic.remote_addr = f->remote->attr.iova + COUNTER_OFF;
-        wr.wr.atomic.rkey = f->remote->attr.rkey;
+        wr.wr.atomic.remote_addr = f->base + COUNTER_OFF;
+        wr.wr.atomic.rkey = f->rkey;
         wr.wr.atomic.compare_add = i + 1;
         f->added += i + 1;
         break;
     case RDMA_WR_ATOMIC_CMP_AND_SWP:
         /* Doubles the counter, if all before it went right */
-        wr.wr.atomic.remote_addr = f->remote->attr.iova + COUNTER_OFF;
-        wr.wr.atomic.rkey = f->remote->attr.rkey;
+        wr.wr.atomic.remote_addr = f->base + COUNTER_OFF;
+        wr.wr.atomic.rkey = f->rkey;
         wr.wr.atomic.compare_add = f->added;
         wr.wr.atomic.swap = 2 * f->added;
         f->added *= 2;
         break;
     default:
-        wr.wr.rdma.remote_addr = f->remote->attr.iova + i * SLICE;
-        wr.wr.rdma.rkey = f->remote->attr.rkey;
+        wr.wr.rdma.remote_addr = f->base + i * SLICE;
+        wr.wr.rdma.rkey = f->rkey;
         break;
     }
     link_post(f->from, f->from_qpn, &wr);
@@ -257,6 +292,12 @@ void flow_exchange(const FlowSpec *fs)
     l->faults = fs->faults;
     flow_init(&flows[0], l, 0, &spec, fs->max_len);
     flow_init(&flows[1], l, 1, &spec, fs->max_len);
+    if (fs->windows) {
+        bind_window(&flows[0], false);
+        bind_window(&flows[1], true);
+        /* It takes no frame to bind them, nor time */
+        link_pump(l);
+    }
 
     while (!flow_done(&flows[0]) || !flow_done(&flows[1])) {
         refill(&flows[0]);
@@ -273,8 +314,10 @@ void flow_exchange(const FlowSpec *fs)
     g_assert_cmpuint(link_wcs(&l->node[0]) + link_wcs(&l->node[1]), ==, 0);
     check_memory(&flows[0]);
     check_memory(&flows[1]);
-    g_assert_cmpuint(l->node[0].retired[2][ROCE_SQ], ==, NOPS);
-    g_assert_cmpuint(l->node[1].retired[3][ROCE_SQ], ==, NOPS);
+    g_assert_cmpuint(l->node[0].retired[2][ROCE_SQ], ==,
+                     NOPS + fs->windows);
+    g_assert_cmpuint(l->node[1].retired[3][ROCE_SQ], ==,
+                     NOPS + fs->windows);
     g_assert_cmpuint(l->node[0].retired[2][ROCE_RQ], ==,
                      fs->srq ? 0 : flows[1].received);
     g_assert_cmpuint(l->node[1].retired[3][ROCE_RQ], ==,

@@ -16,6 +16,7 @@ typedef struct FlowSpec {
     uint32_t max_len;               /* bytes of a message */
     uint8_t timeout;                /* of both QPs */
     bool srq;                       /* both QPs have one */
+    bool windows;                   /* remote access goes through them */
     int64_t round;                  /* ns between looks at completions */
     /* Called after each round; may be NULL */
     void (*disturb)(RoceLink *l);

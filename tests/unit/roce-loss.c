@@ -26,7 +26,8 @@ static const Weather weathers[] = {
     { "all-5", { 500, 500, 500, 500 }, 80 },
 };
 
-static void exchange(const Weather *w, bool srq)
+/* With SRQs and windows, or without. */
+static void exchange(const Weather *w, bool shared)
 {
     unsigned seed;
 
@@ -38,7 +39,8 @@ static void exchange(const Weather *w, bool srq)
             .mtu = mtu,
             .max_len = 5 * rdma_mtu_bytes(MIN(mtu, 3)) + 3,
             .timeout = 6,           /* 262 us */
-            .srq = srq,
+            .srq = shared,
+            .windows = shared,
             .round = LINK_MS,
         };
 
@@ -51,7 +53,7 @@ static void test_exchange(gconstpointer data)
     exchange(data, false);
 }
 
-static void test_exchange_with_srq(gconstpointer data)
+static void test_exchange_shared(gconstpointer data)
 {
     exchange(data, true);
 }
@@ -65,11 +67,11 @@ int main(int argc, char **argv)
         g_autofree char *path = g_strdup_printf("/roce/rc/exchange/%s",
                                                 weathers[i].name);
 
-        g_autofree char *srq = g_strdup_printf("/roce/rc/exchange-srq/%s",
-                                               weathers[i].name);
+        g_autofree char *shared = g_strdup_printf("/roce/rc/exchange-srq-mw/"
+                                                  "%s", weathers[i].name);
 
         g_test_add_data_func(path, &weathers[i], test_exchange);
-        g_test_add_data_func(srq, &weathers[i], test_exchange_with_srq);
+        g_test_add_data_func(shared, &weathers[i], test_exchange_shared);
     }
     return g_test_run();
 }

@@ -73,7 +73,7 @@ typedef struct Journey {
     const char *name;
     LinkFaults faults;
     void (*disturb)(RoceLink *l);
-    bool srq;
+    bool shared;                    /* SRQs and windows */
 } Journey;
 
 static const Journey journeys[] = {
@@ -83,8 +83,8 @@ static const Journey journeys[] = {
     { "any", { 0 }, move_any },
     { "any-with-loss", { .loss = 200 }, move_any },
     { "any-in-bad-weather", { 300, 300, 300, 300 }, move_any },
-    { "srq", { 0 }, move_any, true },
-    { "srq-in-bad-weather", { 300, 300, 300, 300 }, move_any, true },
+    { "srq-mw", { 0 }, move_any, true },
+    { "srq-mw-in-bad-weather", { 300, 300, 300, 300 }, move_any, true },
 };
 
 static void test_exchange(gconstpointer data)
@@ -100,7 +100,8 @@ static void test_exchange(gconstpointer data)
             .mtu = mtu,
             .max_len = 5 * rdma_mtu_bytes(MIN(mtu, 3)) + 3,
             .timeout = 7,           /* 524 us */
-            .srq = j->srq,
+            .srq = j->shared,
+            .windows = j->shared,
             .round = 7000 + 500 * (seed % 7),
             .disturb = j->disturb,
         };
