@@ -12,5 +12,6 @@ int main(int argc, char **argv)
     add_migrate_kept_tests();
     add_migrate_objects_tests();
     add_migrate_points_tests();
+    add_migrate_stored_tests();
     return g_test_run();
 }

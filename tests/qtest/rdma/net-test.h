@@ -95,5 +95,6 @@ void add_migrate_tests(void);
 void add_migrate_kept_tests(void);
 void add_migrate_objects_tests(void);
 void add_migrate_points_tests(void);
+void add_migrate_stored_tests(void);
 
 #endif
