@@ -6,12 +6,13 @@ import re
 import time
 from pathlib import Path
 
-from . import perftest
+from . import nvme, perftest, storage
 from .capture import summary
 from .pair import Pair, address
 from .paths import LOGS, RESULTS, LabError
-from .programs import exchange
+from .programs import cm_exchange, exchange
 from .stack import STACKS
+from .vm import Result
 
 # virtio-rdma runs more iterations than rxe for the same time spent.
 FACTOR = {'rxe': 1, 'virtio-rdma': 4}
@@ -72,6 +73,43 @@ class Demo:
             figures = {'value': float(found.group(1))}
         return result, figures
 
+    def pings(self, pair, name):
+        """rping's time for each ping: of many, less what one takes."""
+        host = address(2)
+
+        def ping(count):
+            options = f'-a {host} -C {count} -S 64'
+            return cm_exchange(pair.two, pair.one, f'rping -s {options}',
+                               f'rping -c {options}', 60)
+
+        count = 100 * FACTOR[name]
+        first, rest = ping(1), ping(1 + count)
+        took = rest.seconds - first.seconds
+        good = first.ok and rest.ok and took > 0
+        self.record(name, 'rping 64 B (mean)', 'us', rest,
+                    {'value': took / count * 1e6} if good else None)
+
+    def disk(self, pair, name):
+        """A RAM disk of guest 2 over NVMe-oF."""
+        nvme.export(pair.two, address(2))
+        try:
+            controller = nvme.connect(pair.one, address(2))
+            for write in (True, False):
+                for size, mebibytes in (('64k', 2), ('1M', 8)):
+                    began = time.monotonic()
+                    speed = storage.speed(
+                        pair.one, f'/dev/{controller}n1', size,
+                        mebibytes * FACTOR[name], write)
+                    row = f'NVMe-oF {"write" if write else "read"} ' \
+                        f'{size[:-1]} {size[-1].upper()}iB'
+                    self.record(name, row, 'MB/s',
+                                Result(row, 0, '',
+                                       time.monotonic() - began),
+                                {'value': speed})
+            nvme.disconnect(pair.one, controller)
+        finally:
+            nvme.withdraw(pair.two)
+
     def capture(self, pair, stacks):
         """A few messages of each kind while the filter records them."""
         pair.one.qmp('qom-set', path='/objects/dump', property='status',
@@ -107,6 +145,13 @@ class Demo:
         for test in perftest.matrix():
             self.record(name, test.name, test.unit,
                         *perftest.run(test, pair, stacks, FACTOR[name]))
+        self.pings(pair, name)
+        try:
+            self.disk(pair, name)
+        except LabError as e:
+            # The rest of the table is worth having all the same.
+            self.failures.append(f'{name}: NVMe-oF: {e}')
+            self.say(f'{name}: NVMe-oF failed: {e}')
         for vm, stack in zip(pair.vms, stacks):
             stack.unload(vm)
 

@@ -73,11 +73,9 @@ def file_system(vm, device, mebibytes=24):
 
 def speed(vm, device, size, mebibytes, write):
     """MB/s of dd with one block in flight."""
-    way = f'if=/dev/zero of={device} oflag=direct' if write else \
-        f'if={device} of=/dev/null iflag=direct'
-    count = f'count={mebibytes}M'
-    text = vm.must(f'dd {way} bs={size} {count} iflag=count_bytes'
-                   f'{"" if write else ",direct"} 2>&1', 120)
+    way = f'if=/dev/zero of={device} oflag=direct iflag=count_bytes' \
+        if write else f'if={device} of=/dev/null iflag=count_bytes,direct'
+    text = vm.must(f'dd {way} bs={size} count={mebibytes}M 2>&1', 120)
     found = re.search(r'(\d+) bytes.*copied, ([\d.e-]+) s', text)
     if not found:
         raise LabError(f'no figures in {text}')
