@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How much memory a guest's kernel and its QEMU use, to find what is never
+given back."""
+import re
+
+# Larger mappings are the guest's memory and TCG's code.
+LARGEST = 128 << 10
+
+
+def qemu_kib(vm):
+    """Resident KiB of QEMU's own heap."""
+    total = 0
+    with open(f'/proc/{vm.process.pid}/smaps', encoding='ascii') as f:
+        for mapping in re.split(r'(?m)^(?=[0-9a-f]+-[0-9a-f]+ )', f.read()):
+            size = re.search(r'^Size:\s+(\d+)', mapping, re.M)
+            if size and int(size.group(1)) < LARGEST:
+                total += int(re.search(r'^Anonymous:\s+(\d+)', mapping,
+                                       re.M).group(1))
+    return total
+
+
+def kernel_kib(vm):
+    """KiB that the guest's kernel cannot reclaim."""
+    vm.must('sync; echo 3 > /proc/sys/vm/drop_caches')
+    text = vm.must('cat /proc/meminfo')
+    return int(re.search(r'SUnreclaim:\s+(\d+)', text).group(1))
+
+
+class Watch:
+    """What grows between two points of a test."""
+
+    def __init__(self, vms):
+        self.before = {vm: (kernel_kib(vm), qemu_kib(vm)) for vm in vms}
+
+    def growth(self):
+        """(guest's kernel, its QEMU) in KiB, the largest of all guests."""
+        rows = [(kernel_kib(vm) - kernel, qemu_kib(vm) - qemu)
+                for vm, (kernel, qemu) in self.before.items()]
+        return max(r[0] for r in rows), max(r[1] for r in rows)

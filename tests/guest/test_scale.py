@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Many of everything. CI runs small numbers; `make check-scale` sets FULL:
+ten thousand connections, and as many regions as the device has."""
+import os
+
+from lab.leaks import Watch
+from lab.pair import address
+from lab.paths import GUEST_TESTS
+from lab.programs import build, cm_exchange
+
+GUESTS = {'smp': 2}
+FULL = bool(os.environ.get('FULL'))
+CONNECTIONS = 10000 if FULL else 500
+AT_ONCE = 50
+# KiB that may come and go without a leak: a guest's kernel has little noise;
+# QEMU's heap has the tables of TCG, too, which grow with each new program.
+KERNEL_NOISE = 4096
+QEMU_NOISE = 32768
+
+
+def test_one_hundred_queue_pairs_at_once(bench):
+    bench.exchange('ib_write_bw -q 100 -s 4096 -n 64',
+                   'ib_write_bw -q 100 -s 4096 -n 64',
+                   form='-F -d {} -x {}', timeout=120)
+
+
+def test_one_hundred_queue_pairs_deliver_intact(bench):
+    bench.verify('-q 100 -s 2048 -n 16 -r 1 -V -S 8 -R 16 -T 100',
+                 timeout=120)
+
+
+def test_as_many_objects_as_the_device_has(bench):
+    binary = build('many_objects', [GUEST_TESTS / 'many_objects.c'])
+    before = bench.resources()
+    most = '' if FULL else '-m 2000'
+    watch = None
+    for _ in range(2):
+        result = bench.one.run(
+            f'{bench.where(bench.one, f"{binary} -d {{}} -g {{}}")} {most}',
+            600)
+        assert result.ok and 'PASS' in result.out, str(result)
+        # What the first run has warmed up is no leak.
+        watch = watch or Watch([bench.one])
+    kernel, qemu = watch.growth()
+    print(f'# kernel grew by {kernel} KiB, QEMU by {qemu} KiB')
+    assert kernel < KERNEL_NOISE and qemu < QEMU_NOISE, (kernel, qemu)
+    bench.nothing_left(before)
+
+
+def test_connections_come_and_go(bench):
+    host = address(2)
+    command = f'ucmatose {{}} {host} -c {AT_ONCE} -C 1 -S 256'
+    before = bench.resources()
+
+    def some(count):
+        for _ in range(count // AT_ONCE):
+            result = cm_exchange(bench.two, bench.one, command.format('-b'),
+                                 command.format('-s'), 90)
+            assert result.ok, str(result)
+
+    some(100)
+    bench.nothing_left(before)
+    watch = Watch(bench.pair.vms)
+    some(CONNECTIONS)
+    bench.nothing_left(before)
+    kernel, qemu = watch.growth()
+    print(f'# {CONNECTIONS} connections: kernels grew by {kernel} KiB, QEMU '
+          f'by {qemu} KiB')
+    assert kernel < KERNEL_NOISE and qemu < QEMU_NOISE, (kernel, qemu)
