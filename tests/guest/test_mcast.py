@@ -3,11 +3,12 @@
 import time
 
 from lab.pair import address
+from lab.programs import build_objects
 
 
-def joined(job):
+def wait_for(job, text):
     end = time.monotonic() + 20
-    while 'joined dgid' not in job.peek().out:
+    while text not in job.peek().out:
         its = job.peek()
         assert its.rc is None and time.monotonic() < end, str(its)
         time.sleep(0.1)
@@ -17,7 +18,7 @@ def mckey(bench, group, options=''):
     """mckey of librdmacm: guest 1 sends to the group, guest 2 receives."""
     command = f'stdbuf -oL mckey -m {group} {options} -b '
     job = bench.two.spawn(command + address(2))
-    joined(job)
+    wait_for(job, 'joined dgid')
     client = bench.one.run(f'{command}{address(1)} -s', 30)
     server = job.wait(10 if client.ok else 1)
     assert client.ok and server.ok, f'{client}\n{server}'
@@ -34,3 +35,15 @@ def test_mckey_large_datagrams(bench):
 
 def test_mckey_several_groups_at_once(bench):
     mckey(bench, '239.1.2.5', '-c 4 -C 10 -S 512')
+
+
+def test_a_group_that_only_the_adapters_know(bench):
+    """IPv6, which the connection manager of Linux does not join."""
+    commands = [f'{build_objects()} {bench.where(vm, "-d {} -g {}", 6)}'
+                for vm in (bench.one, bench.two)]
+    for group in ('ff15::1:2:3', 'ff02::7'):
+        job = bench.two.spawn(f'{commands[1]} mcast-receive {group}')
+        wait_for(job, 'joined')
+        client = bench.one.run(f'{commands[0]} mcast-send {group}', 30)
+        server = job.wait(10 if client.ok else 1)
+        assert client.ok and server.ok, f'{client}\n{server}'

@@ -66,3 +66,7 @@ def build(name, sources):
 
 def build_verify():
     return build('rdma_verify', sorted(GUEST_TESTS.glob('rdma_*.[ch]')))
+
+
+def build_objects():
+    return build('rdma_objects', sorted(GUEST_TESTS.glob('objects/*.[ch]')))
