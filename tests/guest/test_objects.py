@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What SRQs, memory windows, regions and multicast groups do, with
-rdma_objects: in one guest, which speaks to itself."""
+"""What SRQs, memory windows, regions and multicast groups do, most of it
+with rdma_objects in one guest, which speaks to itself."""
 import re
 
 from lab.programs import build_objects
@@ -44,6 +44,17 @@ def test_an_srq_in_use_is_not_destroyed(bench):
 
 def test_an_srq_takes_datagrams(bench):
     case(bench, 'srq-datagrams')
+
+
+def test_an_srq_serves_programs_in_two_guests(bench):
+    result = bench.exchange('ibv_srq_pingpong -c -q 4 -n 100',
+                            'ibv_srq_pingpong -c -q 4 -n 100')
+    for side in (result.client, result.server):
+        assert '100 iters in' in side.out, str(result)
+        assert 'invalid' not in side.out, str(result)
+    bench.exchange('ib_send_bw --use-srq -q 4 -s 4096 -n 200',
+                   'ib_send_bw --use-srq -q 4 -s 4096 -n 200',
+                   form='-F -d {} -x {}')
 
 
 def test_a_window_of_type_1_moves_from_bind_to_bind(bench):

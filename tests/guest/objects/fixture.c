@@ -246,7 +246,7 @@ void reconnect(struct pair *p)
 
     connect_rc(p->a, p->b);
     while (next_wc(p->acq, &wc, 0) || next_wc(p->bcq, &wc, 0)) {
-        fail("wr_id %#lx came through a reset", (long)wc.wr_id);
+        fail("wr_id 0x%lx came through a reset", (long)wc.wr_id);
     }
 }
 
@@ -333,10 +333,10 @@ struct ibv_wc expect(struct ibv_cq *cq, uint64_t wr_id)
     struct ibv_wc wc;
 
     if (!next_wc(cq, &wc, TIMEOUT_MS)) {
-        fail("no completion of wr_id %#lx", (long)wr_id);
+        fail("no completion of wr_id 0x%lx", (long)wr_id);
     }
     if (wc.wr_id != wr_id || wc.status != IBV_WC_SUCCESS) {
-        fail("completion of wr_id %#lx (%s), not %#lx", (long)wc.wr_id,
+        fail("completion of wr_id 0x%lx (%s), not 0x%lx", (long)wc.wr_id,
              ibv_wc_status_str(wc.status), (long)wr_id);
     }
     return wc;
@@ -347,7 +347,7 @@ void expect_none(struct ibv_cq *cq)
     struct ibv_wc wc;
 
     if (next_wc(cq, &wc, 200)) {
-        fail("unexpected completion of wr_id %#lx (%s)", (long)wc.wr_id,
+        fail("unexpected completion of wr_id 0x%lx (%s)", (long)wc.wr_id,
              ibv_wc_status_str(wc.status));
     }
 }

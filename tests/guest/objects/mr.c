@@ -30,13 +30,13 @@ static void check(struct pair *p, struct memory *mine, uint8_t *at,
     must_end(rdma(p, IBV_WR_RDMA_WRITE, mine, PIECE, addr, rkey),
              IBV_WC_SUCCESS, "a write");
     if (!filled(at, PIECE, seed)) {
-        fail("the write to %#lx is not there", (long)addr);
+        fail("the write to 0x%lx is not there", (long)addr);
     }
     fill(at, PIECE, seed + 1);
     must_end(rdma(p, IBV_WR_RDMA_READ, mine, PIECE, addr, rkey),
              IBV_WC_SUCCESS, "a read");
     if (!filled(mine->at, PIECE, seed + 1)) {
-        fail("the read of %#lx is damaged", (long)addr);
+        fail("the read of 0x%lx is damaged", (long)addr);
     }
 }
 
@@ -162,7 +162,7 @@ void mr_iova(char **args)
                                                     ALL_RIGHTS);
 
                 if (!mr) {
-                    fail("%zu bytes at %p as %#lx: %s", len, start,
+                    fail("%zu bytes at %p as 0x%lx: %s", len, start,
                          (long)addr, strerror(errno));
                 }
                 check(&p, &mine, start, addr, mr->rkey, i);

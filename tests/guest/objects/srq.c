@@ -115,7 +115,7 @@ static int received(struct shared *s, struct ibv_cq *cq, struct ibv_qp *qp)
     n = be32toh(wc.imm_data);
     if (wc.status || wc.opcode != IBV_WC_RECV || wc.wr_id >= WRS ||
         n >= WRS || wc.qp_num != qp->qp_num || wc.byte_len != 1000 + n) {
-        fail("a bad completion: wr_id %#lx, %s", (long)wc.wr_id,
+        fail("a bad completion: wr_id 0x%lx, %s", (long)wc.wr_id,
              ibv_wc_status_str(wc.status));
     }
     if (!filled(s->in.at + wc.wr_id * ROOM, 1000 + n, n)) {
