@@ -17,7 +17,7 @@ capture    what tshark has to say about a capture file
 demo       the comparison that `make demo` shows
 pyverbs    rdma-core's own tests on either stack
 storage    data that goes to another guest's disk and comes back
-nvme, nfs, iser  kernel users of RDMA: both ends of each
+nvme, nfs, iser, srp  kernel users of RDMA: both ends of each
 scsi       the disk of the kernel's SCSI target
 leaks      memory that a guest's kernel and its QEMU use
 runner     the tests of `make check-guest`, and suites that CI does not run
