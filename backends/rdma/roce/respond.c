@@ -92,6 +92,14 @@ static bool build_read_response(RoceQp *qp, RoceResource *r, RoceTx *tx)
         if (!mr) {
             roce_frame_unmap(qp->e, tx->frame);
             roce_frame_begin(tx->frame);
+            if (!r->first) {
+                /*
+                 * A duplicate that was long on its way: the requester has
+                 * its answer, and the region has been invalidated since.
+                 */
+                r->pending = false;
+                return false;
+            }
             /* Nothing that comes behind it may be answered */
             qp->s.resp.res_out = qp->s.resp.res_prod;
             roce_resp_fatal_event(qp, nak, r->reply_psn);
@@ -160,13 +168,14 @@ bool roce_resp_tx(RoceQp *qp, RoceTx *tx)
     if (!can_respond(qp)) {
         return false;
     }
-    r = roce_resp_pending(qp);
-    if (r && r->type == ROCE_RES_ATOMIC) {
-        build_atomic_response(r, tx);
-        return true;
-    }
-    if (r && build_read_response(qp, r, tx)) {
-        return true;
+    while ((r = roce_resp_pending(qp))) {
+        if (r->type == ROCE_RES_ATOMIC) {
+            build_atomic_response(r, tx);
+            return true;
+        }
+        if (build_read_response(qp, r, tx)) {
+            return true;
+        }
     }
     if (qp->s.resp.ack_kind == ROCE_ACK_NONE) {
         return false;
