@@ -204,11 +204,8 @@ static void flush_cqs(VirtIORdma *s)
 static void virtio_rdma_bh(void *opaque)
 {
     VirtIORdma *s = opaque;
-    QTAILQ_HEAD(, VirtIORdmaQp) todo = QTAILQ_HEAD_INITIALIZER(todo);
-    QTAILQ_HEAD(, VirtIORdmaSrq) todo_srqs =
-        QTAILQ_HEAD_INITIALIZER(todo_srqs);
-    VirtIORdmaSrq *srq;
-    VirtIORdmaQp *qp;
+    VirtIORdmaSrq *srq, *last_srq;
+    VirtIORdmaQp *qp, *last_qp;
     bool posted = false;
     bool was;
 
@@ -238,22 +235,20 @@ static void virtio_rdma_bh(void *opaque)
     virtio_rdma_ctrl_run(s);
 
     /* Whoever asks for another turn meanwhile gets it next time. */
-    while ((srq = QTAILQ_FIRST(&s->rerun_srqs))) {
+    last_srq = QTAILQ_LAST(&s->rerun_srqs);
+    for (bool more = last_srq; more;) {
+        srq = QTAILQ_FIRST(&s->rerun_srqs);
+        more = srq != last_srq;
         QTAILQ_REMOVE(&s->rerun_srqs, srq, next);
-        QTAILQ_INSERT_TAIL(&todo_srqs, srq, next);
         srq->queued = false;
-    }
-    while ((srq = QTAILQ_FIRST(&todo_srqs))) {
-        QTAILQ_REMOVE(&todo_srqs, srq, next);
         posted |= virtio_rdma_srq_run(s, srq);
     }
-    while ((qp = QTAILQ_FIRST(&s->rerun))) {
+    last_qp = QTAILQ_LAST(&s->rerun);
+    for (bool more = last_qp; more;) {
+        qp = QTAILQ_FIRST(&s->rerun);
+        more = qp != last_qp;
         QTAILQ_REMOVE(&s->rerun, qp, next);
-        QTAILQ_INSERT_TAIL(&todo, qp, next);
         qp->queued = false;
-    }
-    while ((qp = QTAILQ_FIRST(&todo))) {
-        QTAILQ_REMOVE(&todo, qp, next);
         run_qp(s, qp, &posted);
     }
     if (posted) {

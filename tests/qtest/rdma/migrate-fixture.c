@@ -334,6 +334,23 @@ void trip_refuse_spoilt(Trip *t, int side, const TripSpoilt *cases,
     g_unlink(log);
 }
 
+void trip_move_spoilt(Trip *t, int side, const TripSpoilt *cases, unsigned n)
+{
+    g_autofree char *path = g_strdup_printf("%s/state", t->net.dir);
+    g_autofree char *uri = g_strdup_printf("file:%s", path);
+    QTestState *to;
+
+    trip_migrate_to(t, side, uri);
+    g_assert_true(trip_migration_done(t->net.host[side]->qts));
+    for (unsigned i = 0; i < n; i++) {
+        spoil(path, &cases[i]);
+    }
+    to = trip_start_destination(t, side, MIGRATE_DEVICE, "");
+    trip_migrate_from(to, uri);
+    trip_take_over(t, side, to);
+    g_unlink(path);
+}
+
 /* Traffic */
 
 void trip_connect(Trip *t)

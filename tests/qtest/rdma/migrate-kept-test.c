@@ -134,8 +134,53 @@ static void test_spoilt(void)
     trip_free(t);
 }
 
+/*
+ * The first QP's way into ERR ends its CQ, and with that the others of the
+ * CQ, while they wait for their turn.
+ */
+static void test_qps_that_fail_on_arrival(void)
+{
+    Trip *t = trip_new(NULL);
+    QRdmaQp *qp[3];
+    QRdmaPd *pd;
+    QRdmaCq *cq;
+    RdmaQpAttr attr;
+    TripSpoilt cases[3];
+
+    t->p = net_pair_new_with(&t->net, RDMA_QPT_RC,
+                             QRDMA_F(VIRTIO_RDMA_F_EVENTS));
+    pd = t->p.a.pd;
+    cq = qrdma_create_cq(pd->dev, 1);
+    cq->no_refill = true;
+    for (int i = 0; i < 3; i++) {
+        qp[i] = qrdma_create_qp(pd, cq, cq, RDMA_QPT_RC);
+        assert_ok(qrdma_modify_init(qp[i], 0));
+        qrdma_post_recv(qp[i], &(RdmaRecvWr) { .wr_id = 2 * i });
+        qrdma_post_recv(qp[i], &(RdmaRecvWr) { .wr_id = 2 * i + 1 });
+    }
+    qrdma_settle(pd->dev);
+
+    for (int i = 0; i < 3; i++) {
+        cases[i] = (TripSpoilt) {
+            "to_err", { cq->cqn, cq->cqn, 0, 0 }, 4, 3, 1, .copies = 2 - i,
+        };
+    }
+    trip_move_spoilt(t, 0, cases, ARRAY_SIZE(cases));
+    qrdma_settle(pd->dev);
+    qrdma_expect(cq, 0, RDMA_WC_WR_FLUSH_ERR);
+    for (int i = 0; i < 3; i++) {
+        assert_ok(qrdma_query_qp(qp[i], &attr));
+        g_assert_cmpint(attr.qp_state, ==, RDMA_QPS_ERR);
+        qrdma_reap(&qp[i]->rq);
+        g_assert_cmpuint(qp[i]->rq.retired, ==, 2);
+    }
+    trip_free(t);
+}
+
 void add_migrate_kept_tests(void)
 {
+    qtest_add_func("virtio-rdma-migration/fail-on-arrival",
+                   test_qps_that_fail_on_arrival);
     qtest_add_func("virtio-rdma-migration/kept", test_kept);
     qtest_add_func("virtio-rdma-migration/spoilt", test_spoilt);
 }

@@ -69,6 +69,8 @@ typedef struct TripSpoilt {
 /* Save a side; with each of @cases nothing is loaded, and it is said why. */
 void trip_refuse_spoilt(Trip *t, int side, const TripSpoilt *cases,
                         unsigned n);
+/* As trip_move_by_file(), with all of @cases; their texts do not count. */
+void trip_move_spoilt(Trip *t, int side, const TripSpoilt *cases, unsigned n);
 
 /* Requests of every kind from @from to @to, some of them unsignalled. */
 void trip_post_all(NetEnd *from, NetEnd *to, unsigned round);
