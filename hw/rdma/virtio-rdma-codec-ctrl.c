@@ -10,6 +10,8 @@ QEMU_BUILD_BUG_ON(sizeof(struct virtio_rdma_modify_qp_req) >
                   VIRTIO_RDMA_REQ_ROOM);
 QEMU_BUILD_BUG_ON(sizeof(struct virtio_rdma_query_port_rsp) >
                   VIRTIO_RDMA_RSP_ROOM);
+QEMU_BUILD_BUG_ON(VIRTIO_RDMA_NUM_COUNTERS * sizeof(uint64_t) >
+                  VIRTIO_RDMA_RSP_ROOM);
 
 static void get_ah_attr(const uint8_t *p, RdmaAv *av)
 {

@@ -6,6 +6,8 @@
 #include "qemu/osdep.h"
 #include "virtio-rdma-internal.h"
 
+QEMU_BUILD_BUG_ON(VIRTIO_RDMA_NUM_COUNTERS > RDMA_BACKEND_MAX_COUNTERS);
+
 static void read_backend(VirtIORdma *s, uint64_t *values)
 {
     uint64_t all[RDMA_BACKEND_MAX_COUNTERS] = {};

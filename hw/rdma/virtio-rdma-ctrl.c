@@ -33,7 +33,8 @@ static int query_port(VirtIORdma *s, VirtIORdmaCtrl *c)
 
 static int query_pkey(VirtIORdma *s, VirtIORdmaCtrl *c)
 {
-    if (c->req.query_pkey.port != VIRTIO_RDMA_PORT || c->req.query_pkey.index != 0) {
+    if (c->req.query_pkey.port != VIRTIO_RDMA_PORT ||
+        c->req.query_pkey.index != 0) {
         return -EINVAL;
     }
     c->rsp.query_pkey.pkey = RDMA_DEFAULT_PKEY;
@@ -46,7 +47,8 @@ static int add_gid(VirtIORdma *s, VirtIORdmaCtrl *c)
     uint32_t index = c->req.gid.index;
     uint16_t vlan = RDMA_NO_VLAN;
 
-    if (c->req.gid.port != VIRTIO_RDMA_PORT || index >= s->limits.gid_table_len) {
+    if (c->req.gid.port != VIRTIO_RDMA_PORT ||
+        index >= s->limits.gid_table_len) {
         return -EINVAL;
     }
     if (!memcmp(c->req.gid.gid, zero, sizeof(zero))) {

@@ -3,8 +3,8 @@
  * Host notifiers (ioeventfd).
  *
  * A device has hundreds of virtqueues and most of them idle; only the control
- * queue and the queues of live QPs and SRQs get a notifier. All others are served by
- * the transport without one.
+ * queue and the queues of live QPs and SRQs get a notifier. All others are
+ * served by the transport without one.
  */
 #include "qemu/osdep.h"
 #include "exec/memory.h"

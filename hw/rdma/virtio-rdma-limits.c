@@ -166,7 +166,6 @@ static const VMStateDescription vmstate_limits = {
     },
 };
 
-
 static const VMStateDescription vmstate_early = {
     .name = "virtio-rdma-early",
     .version_id = 1,

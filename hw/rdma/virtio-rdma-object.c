@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Objects of a virtio-rdma device: the tables that hold them, the virtqueues
- * they get, protection domains and completion queues.
+ * they get, and protection domains.
  */
 #include "qemu/osdep.h"
 #include "qemu/bitmap.h"

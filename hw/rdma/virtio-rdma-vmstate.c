@@ -187,7 +187,8 @@ static const VMStateDescription vmstate_wq = {
     .fields = (const VMStateField[]) {
         VMSTATE_UINT32(stale, SavedWq),
         VMSTATE_UINT32(count, SavedWq),
-        VMSTATE_VALIDATE("no more WQEs than a queue holds", virtio_rdma_valid_wq),
+        VMSTATE_VALIDATE("no more WQEs than a queue holds",
+                         virtio_rdma_valid_wq),
         RECORDS(inflight, count, vmstate_inflight, SavedWq,
                 VirtIORdmaInflight, VMS_ALLOC),
         VMSTATE_END_OF_LIST()

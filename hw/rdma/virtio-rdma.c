@@ -53,7 +53,7 @@ void virtio_rdma_update_config(VirtIORdma *s)
     } else {
         guid_from_mac(data.sys_image_guid, port.mac);
     }
-    if (s->rdma_features & (1ULL << VIRTIO_RDMA_F_MAC_MTU)) {
+    if (virtio_rdma_offers(s, VIRTIO_RDMA_F_MAC_MTU)) {
         memcpy(data.mac, port.mac, sizeof(data.mac));
         data.mtu = MIN(port.phys_mtu, UINT16_MAX);
     }

@@ -210,9 +210,8 @@ int roce_del_gid(RoceEngine *e, uint32_t index);
  * engine) when it returns 0. roce_mr_map() stores the pending mapping of a
  * fast-registration MR, taking over @pages likewise; a REG_MR WR commits it.
  * Only user MRs have pages of another size than 4096 bytes. Errors: -EINVAL
- * (mrn, type, page size), -EEXIST, -ENOENT, -EBUSY (map of a valid MR,
- * destruction of one that windows are bound to), -E2BIG (more pages than
- * max_pages).
+ * (mrn, type, page size), -EEXIST, -ENOENT, -EBUSY (destruction of one that
+ * windows are bound to), -E2BIG (more pages than max_pages).
  */
 int roce_mr_create(RoceEngine *e, const RdmaMrAttr *attr);
 int roce_mr_map(RoceEngine *e, uint32_t mrn, uint64_t iova, uint64_t length,

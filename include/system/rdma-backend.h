@@ -92,7 +92,6 @@ typedef struct RdmaBackendLimits {
 /* RdmaBackendClass.query_counters; in the order of the guest ABI. */
 #define RDMA_BACKEND_MAX_COUNTERS 64
 
-
 struct RdmaBackend {
     Object parent_obj;
 

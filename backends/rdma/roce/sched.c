@@ -192,7 +192,8 @@ bool roce_poll_tx(RoceEngine *e, int64_t now, RoceTxFrame *frame)
         }
         /* Without a link, or with its GID gone, a QP talks to the void */
         to_wire = tx.routed && !tx.local && e->link_up;
-        to_self = tx.routed && (tx.local || (tx.mcast && g_hash_table_size(e->mcast)));
+        to_self = tx.routed &&
+                  (tx.local || (tx.mcast && g_hash_table_size(e->mcast)));
         if (to_wire || to_self) {
             roce_frame_headers(&tx);
         }
