@@ -455,6 +455,8 @@ void virtio_rdma_fail_srq(VirtIORdma *s, VirtIORdmaSrq *srq);
 /* Put all QPs that use @cq, or @qp alone, into ERR. */
 void virtio_rdma_fail_cq(VirtIORdma *s, VirtIORdmaCq *cq);
 void virtio_rdma_fail_qp(VirtIORdma *s, VirtIORdmaQp *qp);
+/* Not while a control command is pending. */
+bool virtio_rdma_qp_is_in(VirtIORdma *s, VirtIORdmaQp *qp, RdmaQpState state);
 
 /* Migration */
 extern const VMStateDescription vmstate_virtio_rdma_device;

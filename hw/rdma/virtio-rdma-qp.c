@@ -316,6 +316,14 @@ void virtio_rdma_destroy_qp_done(VirtIORdma *s, VirtIORdmaCtrl *c, int ret)
     virtio_rdma_notify_qp(s, qpn, false);
 }
 
+bool virtio_rdma_qp_is_in(VirtIORdma *s, VirtIORdmaQp *qp, RdmaQpState state)
+{
+    RdmaQpAttr attr = {};
+
+    return s->bc->query_qp(s->backend, qp->init.qpn, &attr) == 0 &&
+           attr.qp_state == state;
+}
+
 void virtio_rdma_fail_qp(VirtIORdma *s, VirtIORdmaQp *qp)
 {
     const RdmaQpAttr attr = { .qp_state = RDMA_QPS_ERR };
@@ -327,6 +335,10 @@ void virtio_rdma_fail_qp(VirtIORdma *s, VirtIORdmaQp *qp)
         return;
     }
     qp->to_err = false;
+    if (virtio_rdma_qp_is_in(s, qp, RDMA_QPS_ERR)) {
+        /* Whoever brought it there has told the driver. */
+        return;
+    }
     ret = s->bc->modify_qp(s->backend, qp->init.qpn, RDMA_QP_STATE, &attr);
     trace_virtio_rdma_fail_qp(s, qp->init.qpn, ret);
     if (ret == -EINPROGRESS) {

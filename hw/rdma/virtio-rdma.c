@@ -414,12 +414,10 @@ static bool is_event_vq(VirtIORdma *s, uint32_t n)
 
 static void reset_wq(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaWq *wq)
 {
-    RdmaQpAttr attr = {};
     bool lost = virtio_rdma_wq_forget(s, wq);
 
     if (!lost && !s->ctrl->pending &&
-        s->bc->query_qp(s->backend, qp->init.qpn, &attr) == 0 &&
-        attr.qp_state == RDMA_QPS_RESET) {
+        virtio_rdma_qp_is_in(s, qp, RDMA_QPS_RESET)) {
         /* It was not used yet. */
         return;
     }

@@ -186,6 +186,7 @@ struct RdmaBackendClass {
      */
     int (*modify_qp)(RdmaBackend *rb, uint32_t qpn, uint32_t attr_mask,
                      const RdmaQpAttr *attr);
+    /* Answers at once: never -EINPROGRESS. */
     int (*query_qp)(RdmaBackend *rb, uint32_t qpn, RdmaQpAttr *attr);
     /* Drops the WQEs without retiring them. */
     int (*destroy_qp)(RdmaBackend *rb, uint32_t qpn);

@@ -195,6 +195,23 @@ static void test_ring_reset_under_cq(void)
     g_assert_cmpint(state_of(t.b), ==, RDMA_QPS_ERR);
 }
 
+/* The first of its QPs ends the CQ, and with it the second. */
+static void test_ring_reset_under_cq_of_two(void)
+{
+    TestPair t = event_pair(8);
+    QRdmaQp *qp = qrdma_create_qp(t.pd, t.cq_b, t.cq_b, RDMA_QPT_RC);
+
+    qrdma_connect(qp, qp, NULL);
+    qrdma_post_recv(t.b, &(RdmaRecvWr) { .wr_id = 1 });
+    qrdma_post_recv(qp, &(RdmaRecvWr) { .wr_id = 2 });
+    qrdma_settle(t.dev);
+    qrdma_ring_reset(t.cq_b->ring);
+    qrdma_expect_event(t.dev, RDMA_EVENT_CQ_ERR, t.cq_b->cqn);
+    qrdma_expect_event(t.dev, RDMA_EVENT_QP_FATAL, qp->qpn);
+    qrdma_expect_event(t.dev, RDMA_EVENT_QP_FATAL, t.b->qpn);
+    qrdma_expect_no_event(t.dev);
+}
+
 static void test_ring_reset_under_qp(void)
 {
     TestPair t = event_pair(8);
@@ -448,6 +465,8 @@ void add_event_tests(void)
                    test_short_completion_buffer);
     qtest_add_func("virtio-rdma/event/ring-reset-under-cq",
                    test_ring_reset_under_cq);
+    qtest_add_func("virtio-rdma/event/ring-reset-under-cq-of-two",
+                   test_ring_reset_under_cq_of_two);
     qtest_add_func("virtio-rdma/event/ring-reset-under-qp",
                    test_ring_reset_under_qp);
     qtest_add_func("virtio-rdma/event/port", test_port);
