@@ -262,6 +262,9 @@ void virtio_rdma_modify_qp_done(VirtIORdma *s, VirtIORdmaCtrl *c, int ret)
                                                      : -1);
     if ((mask & RDMA_QP_STATE) && c->req.qp.attr.qp_state == RDMA_QPS_RESET) {
         drain(s, qp);
+        /* The driver cannot clean its CQ of what it has not been given. */
+        virtio_rdma_cq_forget_qp(qp->send_cq, qp->init.qpn);
+        virtio_rdma_cq_forget_qp(qp->recv_cq, qp->init.qpn);
     }
     virtio_rdma_schedule_qp(s, qp);
 }

@@ -259,7 +259,7 @@ static void test_kept_errors_are_solicited(void)
     g_assert_true(irq(t.cq_b));
 }
 
-static void test_destroyed_qp_takes_its_completions_along(void)
+static void leave_without_completions(bool destroy)
 {
     TestPair t = small_pair(DEEP, 100);
     QRdmaQp *c = qrdma_create_qp(t.pd, t.cq_a, t.cq_a, RDMA_QPT_RC);
@@ -271,12 +271,26 @@ static void test_destroyed_qp_takes_its_completions_along(void)
         post_writes(t.a, 100 + i, 1);
         post_writes(c, 200 + i, 1);
     }
-    assert_ok(qrdma_destroy_qp(c));
+    if (destroy) {
+        assert_ok(qrdma_destroy_qp(c));
+    } else {
+        assert_ok(qrdma_modify_qp_state(c, RDMA_QPS_RESET));
+    }
     expect_writes(t.cq_a, 0, RING);
     t.cq_a->no_refill = false;
     qrdma_refill_cq(t.cq_a, RING);
     expect_writes(t.cq_a, 100, 10);
     qrdma_expect_none(t.cq_a);
+}
+
+static void test_destroyed_qp_takes_its_completions_along(void)
+{
+    leave_without_completions(true);
+}
+
+static void test_reset_qp_takes_its_completions_along(void)
+{
+    leave_without_completions(false);
 }
 
 static void test_short_buffer_for_kept_completions(void)
@@ -545,6 +559,8 @@ void add_cq_tests(void)
                    test_kept_errors_are_solicited);
     qtest_add_func("virtio-rdma/cq-deep/destroyed-qp-takes-its-along",
                    test_destroyed_qp_takes_its_completions_along);
+    qtest_add_func("virtio-rdma/cq-deep/reset-qp-takes-its-along",
+                   test_reset_qp_takes_its_completions_along);
     qtest_add_func("virtio-rdma/cq-deep/short-buffer",
                    test_short_buffer_for_kept_completions);
     qtest_add_func("virtio-rdma/cq-deep/malformed-ring",
