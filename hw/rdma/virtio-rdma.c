@@ -158,6 +158,9 @@ static bool run_srqs(VirtIORdma *s)
 {
     bool posted = false;
 
+    if (!s->srqs.count) {
+        return false;
+    }
     for (uint32_t n = s->srqs.first; n < s->srqs.end; n++) {
         VirtIORdmaSrq *srq = virtio_rdma_table_get(&s->srqs, n);
 

@@ -447,23 +447,6 @@ bool roce_gid_is_zero(const uint8_t gid[RDMA_GID_LEN])
     return memcmp(gid, zero, RDMA_GID_LEN) == 0;
 }
 
-void roce_multicast_mac(uint8_t mac[RDMA_MAC_LEN],
-                        const uint8_t gid[RDMA_GID_LEN])
-{
-    if (roce_gid_is_ipv4(gid)) {
-        mac[0] = 0x01;
-        mac[1] = 0x00;
-        mac[2] = 0x5e;
-        mac[3] = gid[13] & 0x7f;
-        mac[4] = gid[14];
-        mac[5] = gid[15];
-    } else {
-        mac[0] = 0x33;
-        mac[1] = 0x33;
-        memcpy(mac + 2, gid + 12, 4);
-    }
-}
-
 uint16_t roce_udp_sport(uint32_t flow_label, uint32_t sqpn, uint32_t dqpn)
 {
     /* Fibonacci hashing; the two QPNs must not cancel each other out */

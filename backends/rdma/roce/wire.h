@@ -194,10 +194,6 @@ bool roce_gid_is_multicast(const uint8_t gid[RDMA_GID_LEN]);
 /* Is @gid the unspecified address of either IP version? */
 bool roce_gid_is_zero(const uint8_t gid[RDMA_GID_LEN]);
 
-/* The Ethernet address of multicast group @gid (RFC 1112, RFC 2464). */
-void roce_multicast_mac(uint8_t mac[RDMA_MAC_LEN],
-                        const uint8_t gid[RDMA_GID_LEN]);
-
 /*
  * UDP source port of a flow, in the dynamic range 0xc000..0xffff: the same
  * for every packet of a QP (or UD destination), different between them, so
