@@ -248,19 +248,24 @@ int vrdma_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 	bool notify;
 	int ret = 0;
 
-	*bad_wr = wr;
-	if (qp->user)
+	if (qp->user) {
+		*bad_wr = wr;
 		return wr ? -EINVAL
 			  : vrdma_wq_post_user(&qp->sq,
 					       &user_page(qp)->sq_producer);
+	}
 
 	spin_lock_irqsave(&ring->lock, flags);
 	if (qp->state < IB_QPS_RTS)
 		ret = -EINVAL;
-	for (; wr && !ret; wr = wr->next) {
-		*bad_wr = wr;
+	while (wr && !ret) {
 		ret = post_one_send(qp, wr);
+		if (!ret)
+			wr = wr->next;
 	}
+	/* RDS has a BUG_ON() unless success leaves it as it was. */
+	if (ret)
+		*bad_wr = wr;
 	notify = virtqueue_kick_prepare(ring->vq);
 	spin_unlock_irqrestore(&ring->lock, flags);
 	if (notify)
@@ -300,10 +305,13 @@ int vrdma_wq_post_recv(struct vrdma_wq *wq, const struct ib_recv_wr *wr,
 	int ret = 0;
 
 	spin_lock_irqsave(&ring->lock, flags);
-	for (; wr && !ret; wr = wr->next) {
-		*bad_wr = wr;
+	while (wr && !ret) {
 		ret = post_one_recv(wq, wr);
+		if (!ret)
+			wr = wr->next;
 	}
+	if (ret)
+		*bad_wr = wr;
 	notify = virtqueue_kick_prepare(ring->vq);
 	spin_unlock_irqrestore(&ring->lock, flags);
 	if (notify)
@@ -316,14 +324,15 @@ int vrdma_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 {
 	struct vrdma_qp *qp = to_vqp(ibqp);
 
-	*bad_wr = wr;
-	if (ibqp->srq)
+	if (ibqp->srq || (!qp->user && READ_ONCE(qp->state) == IB_QPS_RESET)) {
+		*bad_wr = wr;
 		return -EINVAL;
-	if (qp->user)
+	}
+	if (qp->user) {
+		*bad_wr = wr;
 		return wr ? -EINVAL
 			  : vrdma_wq_post_user(&qp->rq,
 					       &user_page(qp)->rq_producer);
-	if (READ_ONCE(qp->state) == IB_QPS_RESET)
-		return -EINVAL;
+	}
 	return vrdma_wq_post_recv(&qp->rq, wr, bad_wr);
 }
