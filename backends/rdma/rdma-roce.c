@@ -193,6 +193,13 @@ static void roce_op_srq_room(void *opaque, uint32_t srqn)
     rb->client_ops->srq_room(rb->client_opaque, srqn);
 }
 
+static void roce_op_recv_empty(void *opaque, uint32_t qpn)
+{
+    RdmaBackend *rb = opaque;
+
+    rb->client_ops->recv_empty(rb->client_opaque, qpn);
+}
+
 static void roce_op_wake(void *opaque)
 {
     RdmaRoce *r = opaque;
@@ -213,6 +220,7 @@ static const RoceOps roce_ops = {
     .complete = roce_op_complete,
     .event = roce_op_event,
     .srq_room = roce_op_srq_room,
+    .recv_empty = roce_op_recv_empty,
     .wake = roce_op_wake,
 };
 

@@ -133,6 +133,28 @@ static void virtio_rdma_srq_room(void *opaque, uint32_t srqn)
     }
 }
 
+/*
+ * Whoever is to send next may be kicked before the receives are looked at
+ * that were posted, and kicked for, earlier.
+ */
+static void virtio_rdma_recv_empty(void *opaque, uint32_t qpn)
+{
+    VirtIORdma *s = opaque;
+    VirtIORdmaQp *qp = get_qp(s, qpn);
+    bool was;
+
+    if (!qp || !virtio_rdma_active(s)) {
+        return;
+    }
+    was = virtio_rdma_enter(s);
+    if (qp->srq) {
+        virtio_rdma_srq_run(s, qp->srq);
+    } else {
+        virtio_rdma_wq_run(s, qp, &qp->rq);
+    }
+    virtio_rdma_leave(s, was);
+}
+
 static void virtio_rdma_op_done(void *opaque, int ret)
 {
     virtio_rdma_ctrl_op_done(opaque, ret);
@@ -143,6 +165,7 @@ static const RdmaBackendClientOps client_ops = {
     .retire = virtio_rdma_retire,
     .event = virtio_rdma_backend_event,
     .srq_room = virtio_rdma_srq_room,
+    .recv_empty = virtio_rdma_recv_empty,
     .port_changed = virtio_rdma_port_changed,
     .op_done = virtio_rdma_op_done,
     .loaded_qp = virtio_rdma_loaded_qp,

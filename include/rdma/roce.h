@@ -105,6 +105,12 @@ typedef struct RoceOps {
      */
     void (*srq_room)(void *opaque, uint32_t srqn);
     /*
+     * A message for QP @qpn finds no receive WQE: post to it, or to its SRQ,
+     * what was not posted yet, but do nothing else to the engine. May be
+     * NULL.
+     */
+    void (*recv_empty)(void *opaque, uint32_t qpn);
+    /*
      * There is something to transmit, or the next deadline changed, since
      * the engine last ran dry. The owner shall call roce_poll_tx() and
      * roce_next_deadline() soon, but not from inside this callback.

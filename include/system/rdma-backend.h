@@ -44,6 +44,11 @@ typedef struct RdmaBackendClientOps {
     void (*event)(void *opaque, const RdmaEvent *event);
     /* A message took a WQE of an SRQ that was full: there is room. */
     void (*srq_room)(void *opaque, uint32_t srqn);
+    /*
+     * A message for a QP finds no receive WQE. The notification of one may
+     * come after that of the send that is for it: look now.
+     */
+    void (*recv_empty)(void *opaque, uint32_t qpn);
     /* Port attributes changed: link state, MTU or MAC. */
     void (*port_changed)(void *opaque);
     /* The control operation that returned -EINPROGRESS ended with @ret. */

@@ -241,3 +241,19 @@ int roce_post_recv(RoceEngine *e, uint32_t qpn, const RdmaRecvWr *wr,
     }
     return 0;
 }
+
+static bool has_recv(const RoceQp *qp)
+{
+    return qp->s.rq.cons != qp->s.rq.prod ||
+           (qp->srq && qp->srq->cons != qp->srq->prod);
+}
+
+bool roce_recv_posted(RoceQp *qp)
+{
+    RoceEngine *e = qp->e;
+
+    if (!has_recv(qp) && e->ops.recv_empty) {
+        e->ops.recv_empty(e->opaque, qp->init.qpn);
+    }
+    return has_recv(qp);
+}

@@ -31,7 +31,8 @@ static bool length_ok(const RoceQp *qp, const RocePacket *pkt)
 /* Is there a receive WQE for this message? */
 static bool rq_ready(RoceQp *qp)
 {
-    return qp->s.rq.cons != qp->s.rq.prod || roce_srq_take(qp);
+    return roce_recv_posted(qp) &&
+           (qp->s.rq.cons != qp->s.rq.prod || roce_srq_take(qp));
 }
 
 static void complete_recv(RoceQp *qp, const RocePacket *pkt,

@@ -360,6 +360,11 @@ void roce_mw_forget_qp(RoceQp *qp);
 /* post.c */
 /* Does a QP of this type take this opcode? */
 bool roce_opcode_ok(uint32_t qp_type, uint32_t opcode);
+/*
+ * Is there a receive WQE for the QP, in its own queue or its SRQ? Asks the
+ * owner for more before the answer is no.
+ */
+bool roce_recv_posted(RoceQp *qp);
 /* Make a WQE of @wr, with at most @max_sge elements. */
 void roce_recv_fill(RoceRecvWqe *wqe, RdmaSge *sges, uint32_t max_sge,
                     const RdmaRecvWr *wr);

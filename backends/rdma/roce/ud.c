@@ -133,7 +133,7 @@ static bool buffer_ready(RoceQp *qp, uint32_t len)
     uint64_t room = 0;
     uint32_t i;
 
-    if (index == (srq ? srq->prod : qp->s.rq.prod)) {
+    if (!roce_recv_posted(qp)) {
         return false;
     }
     for (i = 0; i < wqe->num_sge; i++) {

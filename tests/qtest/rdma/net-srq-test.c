@@ -160,6 +160,28 @@ static void test_empty_queue_is_not_ready(NetKind kind)
     }
 }
 
+/* See test_ud_finds_what_nobody_told_of(). */
+static void test_finds_what_nobody_told_of(NetKind kind)
+{
+    static const RdmaQpType types[] = { RDMA_QPT_RC, RDMA_QPT_UD };
+
+    for (int i = 0; i < ARRAY_SIZE(types); i++) {
+        Fan f = fan_new(kind, types[i], 8);
+
+        for (unsigned n = 0; n < 3; n++) {
+            RdmaSge sge = net_sge(&f.p.b, slot(n), 8192);
+            uint8_t wqe[QRDMA_WQE_ROOM];
+            size_t len = qrdma_encode_recv(&(RdmaRecvWr) {
+                .wr_id = n, .num_sge = 1, .sg_list = &sge,
+            }, wqe);
+
+            qrdma_post_wqe(f.srq->dev, &f.srq->wq, wqe, len, 0, false);
+            post_send(&f, n % 2, RDMA_WR_SEND, n, 1000);
+            expect(&f, n % 2, n, 1000);
+        }
+    }
+}
+
 /* More WQEs than the virtqueue has room for, of which none is lost. */
 static void test_queue_is_deeper_than_its_ring(NetKind kind)
 {
@@ -268,6 +290,8 @@ void add_net_srq_tests(void)
     net_add_test("srq/datagrams", test_datagrams);
     net_add_test("srq/write-with-immediate-data",
                  test_write_with_immediate_data);
+    net_add_test("srq/finds-what-nobody-told-of",
+                 test_finds_what_nobody_told_of);
     net_add_test("srq/empty-queue-is-not-ready",
                  test_empty_queue_is_not_ready);
     net_add_test("srq/queue-is-deeper-than-its-ring",

@@ -193,6 +193,33 @@ static void test_ud_without_receive_buffer_is_dropped(NetKind kind)
     qrdma_expect_wc(p.b.rcq, 2, RDMA_WC_RECV, &wc);
 }
 
+/*
+ * A send may be looked at before the receives that were posted first, as each
+ * queue has a notification of its own.
+ */
+static void test_ud_finds_what_nobody_told_of(NetKind kind)
+{
+    NetPair p = net_pair(kind, RDMA_QPT_UD, NULL);
+    RdmaSge src = net_sge(&p.a, 0, 100);
+    RdmaSge dst = net_sge(&p.b, 0, GRH_LEN + 100);
+    uint8_t wqe[QRDMA_WQE_ROOM];
+    RdmaWc wc;
+
+    for (int i = 0; i < 3; i++) {
+        RdmaSendWr wr = ud_wr(&p.a, &p.b, i, &src, 0);
+        size_t len = qrdma_encode_recv(&(RdmaRecvWr) {
+            .wr_id = 10 + i, .num_sge = 1, .sg_list = &dst,
+        }, wqe);
+
+        qrdma_mr_fill(p.a.mr, 0, 100, i);
+        qrdma_post_raw(p.b.qp, &p.b.qp->rq, wqe, len, 0, false);
+        qrdma_post_send(p.a.qp, &wr);
+        qrdma_expect_wc(p.a.scq, i, RDMA_WC_SEND, &wc);
+        qrdma_expect_wc(p.b.rcq, 10 + i, RDMA_WC_RECV, &wc);
+        qrdma_mr_check(p.b.mr, GRH_LEN, 100, i);
+    }
+}
+
 static void test_ud_to_nobody(NetKind kind)
 {
     NetPair p = net_pair(kind, RDMA_QPT_UD, NULL);
@@ -325,6 +352,8 @@ void add_net_ud_tests(void)
                  test_qkey_with_bit_31_is_the_qps_own);
     net_add_test("ud/without-receive-buffer-is-dropped",
                  test_ud_without_receive_buffer_is_dropped);
+    net_add_test("ud/finds-what-nobody-told-of",
+                 test_ud_finds_what_nobody_told_of);
     net_add_test("ud/to-nobody", test_ud_to_nobody);
     net_add_test("ud/from-empty-gid-entry-fails",
                  test_ud_from_empty_gid_entry_fails);
