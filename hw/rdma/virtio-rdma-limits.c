@@ -33,8 +33,14 @@ typedef struct SavedLimits {
     uint32_t max_mw;
     uint32_t max_mcast_grp;
     uint32_t max_mcast_qp_attach;
-    uint32_t max_cqe_deep;
+    uint32_t max_cqe_deep;          /* 0: not offered */
 } SavedLimits;
+
+/* What max-cqe is for without F_CQ_DEEP: nothing. */
+static uint32_t max_cqe_deep(const VirtIORdma *s)
+{
+    return virtio_rdma_offers(s, VIRTIO_RDMA_F_CQ_DEEP) ? s->conf.max_cqe : 0;
+}
 
 static int save_limits(void *opaque)
 {
@@ -65,7 +71,7 @@ static int save_limits(void *opaque)
         .max_mw = l->max_mw,
         .max_mcast_grp = l->max_mcast_grp,
         .max_mcast_qp_attach = l->max_mcast_qp_attach,
-        .max_cqe_deep = s->conf.max_cqe,
+        .max_cqe_deep = max_cqe_deep(s),
     };
     return 0;
 }
@@ -92,7 +98,8 @@ static bool check_limits(VirtIORdma *s, const SavedLimits *v)
            check_limit("max-mr-size", v->max_mr_size, l->max_mr_size) &&
            check_limit("queue-size", v->max_qp_wr, l->max_qp_wr) &&
            check_limit("queue-size", v->max_cqe, l->max_cqe) &&
-           check_limit("max-cqe", v->max_cqe_deep, s->conf.max_cqe) &&
+           (!v->max_cqe_deep || !max_cqe_deep(s) ||
+            check_limit("max-cqe", v->max_cqe_deep, max_cqe_deep(s))) &&
            check_limit("max-sge", v->max_send_sge, l->max_send_sge) &&
            check_limit("max-sge", v->max_recv_sge, l->max_recv_sge) &&
            check_limit("max-inline", v->max_inline_data,

@@ -441,8 +441,41 @@ static void test_refuse(void)
     }
 }
 
+/* What the driver does not use may differ. */
+static void test_differences(void)
+{
+    static const char *const devices[] = {
+        MIGRATE_DEVICE ",cq-deep=off,max-cqe=1000",
+        MIGRATE_DEVICE ",events=off,counters=off,rereg-mr=off",
+        MIGRATE_DEVICE ",max-cqe=16384",
+    };
+    Trip *t = trip_new(NULL);
+    g_autofree char *path = g_strdup_printf("%s/migrate", t->net.dir);
+    g_autofree char *uri = g_strdup_printf("unix:%s", path);
+
+    trip_connect(t);
+    for (int i = 0; i < ARRAY_SIZE(devices); i++) {
+        QTestState *to = trip_start_destination(t, 0, devices[i], "");
+
+        trip_migrate_from(to, uri);
+        trip_migrate_to(t, 0, uri);
+        g_assert_true(trip_migration_done(t->net.host[0]->qts));
+        trip_take_over(t, 0, to);
+        g_unlink(path);
+    }
+    trip_post_receives(&t->p.a, 0);
+    trip_post_receives(&t->p.b, 0);
+    trip_post_all(&t->p.a, &t->p.b, 0);
+    trip_post_all(&t->p.b, &t->p.a, 0);
+    trip_check_all(t, &t->p.a, &t->p.b, 0);
+    trip_check_all(t, &t->p.b, &t->p.a, 0);
+    trip_check_silence(t);
+    trip_free(t);
+}
+
 void add_migrate_tests(void)
 {
+    qtest_add_func("virtio-rdma-migration/differences", test_differences);
     qtest_add_func("virtio-rdma-migration/stay", test_stay);
     qtest_add_func("virtio-rdma-migration/live", test_live);
     qtest_add_func("virtio-rdma-migration/live-with-loss",
