@@ -363,11 +363,23 @@ int virtio_rdma_device_post_load(void *opaque, int version_id)
 /* What there is only with a feature; they are loaded last. */
 static bool check_features(VirtIORdma *s)
 {
-    if (virtio_rdma_count_events(s) &&
-        !virtio_rdma_has(s, VIRTIO_RDMA_F_EVENTS)) {
-        error_report("virtio-rdma: events in the migration stream, but the "
-                     "driver takes none");
-        return false;
+    const struct {
+        const char *what;
+        uint32_t count;
+        unsigned feature;
+    } objects[] = {
+        { "events", virtio_rdma_count_events(s), VIRTIO_RDMA_F_EVENTS },
+        { "shared receive queues", s->srqs.count, VIRTIO_RDMA_F_SRQ },
+        { "memory windows", s->n_mws, VIRTIO_RDMA_F_MW },
+    };
+
+    for (int i = 0; i < ARRAY_SIZE(objects); i++) {
+        if (objects[i].count && !virtio_rdma_has(s, objects[i].feature)) {
+            error_report("virtio-rdma: %s in the migration stream, but the "
+                         "driver did not accept %s", objects[i].what,
+                         virtio_rdma_feature_name(objects[i].feature));
+            return false;
+        }
     }
     for (uint32_t n = s->cqs.first; n < s->cqs.end; n++) {
         VirtIORdmaCq *cq = virtio_rdma_table_get(&s->cqs, n);

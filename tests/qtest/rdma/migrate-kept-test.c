@@ -119,6 +119,11 @@ static void test_spoilt(void)
     QRdmaQp *qp = make_kept(t);
     const uint32_t cqn = qp->send_cq->cqn;
     const uint32_t bad = qp->qpn + 1;
+    /* "virtio/64bit_features", its version, and what the driver accepted */
+    const uint32_t high = qp->dev->features >> 32;
+    const uint32_t low = qp->dev->features;
+    const uint32_t no_events = low & ~(1u << VIRTIO_RDMA_F_EVENTS);
+    const uint32_t not_deep = low & ~(1u << VIRTIO_RDMA_F_CQ_DEEP);
     const TripSpoilt cases[] = {
         { "depth", { cqn, DEPTH }, 2, 1, KEPT - 1, "than a CQ keeps" },
         { "depth", { cqn, DEPTH }, 2, 1, UINT32_MAX, "than a CQ keeps" },
@@ -128,6 +133,10 @@ static void test_spoilt(void)
         { "type", { 1, bad, 1, bad + 1 }, 4, 0, 0xff, "record 0 of events" },
         { "id", { 1, bad, 1, bad + 1 }, 4, 1, 7, "record 0 of events" },
         { "twice", { 1, bad, 1, bad + 1 }, 4, 3, bad, "record 1 of events" },
+        { "features", { 0x75726573, 1, high, low }, 4, 3, no_events,
+          "did not accept events" },
+        { "features", { 0x75726573, 1, high, low }, 4, 3, not_deep,
+          "too deep" },
     };
 
     trip_refuse_spoilt(t, 0, cases, ARRAY_SIZE(cases));

@@ -342,6 +342,11 @@ static void test_spoilt_objects(void)
     const uint32_t mwn = w.mw1.mwn;
     /* as they were made, not as they were bound */
     const uint32_t key = w.mw1.rkey ^ 0x55;
+    /* "virtio/64bit_features", its version, and what the driver accepted */
+    const uint32_t high = p->b.dev->features >> 32;
+    const uint32_t low = p->b.dev->features;
+    const uint32_t no_srq = low & ~(1u << VIRTIO_RDMA_F_SRQ);
+    const uint32_t no_mw = low & ~(1u << VIRTIO_RDMA_F_MW);
     const TripSpoilt cases[] = {
         { "number", { srqn, pdn, SRQ_WR, 2 }, 4, 0, 64, "of srqs", 1 },
         { "PD", { srqn, pdn, SRQ_WR, 2 }, 4, 1, 0, "of srqs", 1 },
@@ -358,6 +363,10 @@ static void test_spoilt_objects(void)
         { "type", { mwn, pdn, 1, key }, 4, 2, 3, "of mws" },
         { "type", { mwn, pdn, 1, key }, 4, 2, 2, "is not the device's" },
         { "key", { mwn, pdn, 1, key }, 4, 3, key ^ 0x100, "of mws" },
+        { "SRQs", { 0x75726573, 1, high, low }, 4, 3, no_srq,
+          "did not accept srq" },
+        { "windows", { 0x75726573, 1, high, low }, 4, 3, no_mw,
+          "did not accept mw" },
     };
 
     trip_refuse_spoilt(w.t, 1, cases, ARRAY_SIZE(cases));
