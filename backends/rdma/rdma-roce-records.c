@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Migration of the RoCE backend: records in numbers.
+ * Migration of the RoCE backend: records in numbers, and lists of objects.
  *
  * Work requests come by the thousand, while the guest stands still. Their
  * descriptions say what the stream looks like, but are gone through once for
@@ -145,4 +145,37 @@ int rdma_roce_get_records(QEMUFile *f, const VMStateDescription *vmsd,
         n -= some;
     }
     return 0;
+}
+
+int rdma_roce_put_objects(QEMUFile *f, RdmaBackend *rb, uint32_t end,
+                          bool (*has)(const RoceEngine *e, uint32_t n),
+                          int (*put)(QEMUFile *f, RoceEngine *e, uint32_t n))
+{
+    RoceEngine *e = rdma_roce_engine(rb);
+    uint32_t count = 0;
+    int ret = 0;
+
+    for (uint32_t n = 0; n < end; n++) {
+        count += has(e, n);
+    }
+    qemu_put_be32(f, count);
+    for (uint32_t n = 0; n < end && !ret; n++) {
+        if (has(e, n)) {
+            ret = put(f, e, n);
+        }
+    }
+    return ret;
+}
+
+int rdma_roce_get_objects(QEMUFile *f, RdmaBackend *rb,
+                          int (*get)(QEMUFile *f, RdmaBackend *rb))
+{
+    uint32_t count = qemu_get_be32(f);
+    int ret = 0;
+
+    /* One too many has a number that is in use. */
+    for (uint32_t i = 0; i < count && !ret; i++) {
+        ret = get(f, rb);
+    }
+    return ret;
 }

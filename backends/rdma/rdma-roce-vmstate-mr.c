@@ -62,28 +62,25 @@ uint64_t *rdma_roce_get_pages(QEMUFile *f, uint32_t n)
     return pages;
 }
 
-static int put_mrs(QEMUFile *f, void *pv, size_t size,
-                   const VMStateField *field, JSONWriter *vmdesc)
+static int put_mr(QEMUFile *f, RoceEngine *e, uint32_t mrn)
 {
-    RdmaBackend *rb = pv;
-    RoceEngine *e = rdma_roce_engine(rb);
     RoceMrImage image;
-    uint32_t count = 0;
+    int ret = roce_export_mr(e, mrn, &image);
 
-    for (uint32_t n = 1; n <= rdma_roce_max_mrn(rb); n++) {
-        count += roce_has_mr(e, n);
-    }
-    qemu_put_be32(f, count);
-    for (uint32_t n = 1; n <= rdma_roce_max_mrn(rb); n++) {
-        if (roce_export_mr(e, n, &image)) {
-            continue;
-        }
+    if (!ret) {
         rdma_roce_put_records(f, &vmstate_mr, &image, sizeof(image), 1);
         rdma_roce_put_pages(f, image.attr.pages, image.attr.npages);
         rdma_roce_put_pages(f, image.pending_pages, image.pending_npages);
         roce_mr_image_clear(&image);
     }
-    return 0;
+    return ret;
+}
+
+static int put_mrs(QEMUFile *f, void *pv, size_t size,
+                   const VMStateField *field, JSONWriter *vmdesc)
+{
+    return rdma_roce_put_objects(f, pv, rdma_roce_max_mrn(pv) + 1,
+                                 roce_has_mr, put_mr);
 }
 
 static int get_mr(QEMUFile *f, RdmaBackend *rb)
@@ -116,14 +113,7 @@ static int get_mr(QEMUFile *f, RdmaBackend *rb)
 static int get_mrs(QEMUFile *f, void *pv, size_t size,
                    const VMStateField *field)
 {
-    uint32_t count = qemu_get_be32(f);
-    int ret = 0;
-
-    /* One too many has a number that is in use */
-    for (uint32_t i = 0; i < count && !ret; i++) {
-        ret = get_mr(f, pv);
-    }
-    return ret;
+    return rdma_roce_get_objects(f, pv, get_mr);
 }
 
 const VMStateInfo vmstate_info_roce_mrs = {
@@ -153,25 +143,22 @@ static const VMStateDescription vmstate_mw = {
     },
 };
 
+static int put_mw(QEMUFile *f, RoceEngine *e, uint32_t mwn)
+{
+    RoceMwImage image;
+    int ret = roce_export_mw(e, mwn, &image);
+
+    if (!ret) {
+        rdma_roce_put_records(f, &vmstate_mw, &image, sizeof(image), 1);
+    }
+    return ret;
+}
+
 static int put_mws(QEMUFile *f, void *pv, size_t size,
                    const VMStateField *field, JSONWriter *vmdesc)
 {
-    RdmaBackend *rb = pv;
-    RoceEngine *e = rdma_roce_engine(rb);
-    RoceMwImage image;
-    uint32_t count = 0;
-
-    for (uint32_t n = 1; n <= rdma_roce_max_mrn(rb); n++) {
-        count += roce_has_mw(e, n);
-    }
-    qemu_put_be32(f, count);
-    for (uint32_t n = 1; n <= rdma_roce_max_mrn(rb); n++) {
-        if (roce_export_mw(e, n, &image)) {
-            continue;
-        }
-        rdma_roce_put_records(f, &vmstate_mw, &image, sizeof(image), 1);
-    }
-    return 0;
+    return rdma_roce_put_objects(f, pv, rdma_roce_max_mrn(pv) + 1,
+                                 roce_has_mw, put_mw);
 }
 
 static int get_mw(QEMUFile *f, RdmaBackend *rb)
@@ -200,13 +187,7 @@ static int get_mw(QEMUFile *f, RdmaBackend *rb)
 static int get_mws(QEMUFile *f, void *pv, size_t size,
                    const VMStateField *field)
 {
-    uint32_t count = qemu_get_be32(f);
-    int ret = 0;
-
-    for (uint32_t i = 0; i < count && !ret; i++) {
-        ret = get_mw(f, pv);
-    }
-    return ret;
+    return rdma_roce_get_objects(f, pv, get_mw);
 }
 
 const VMStateInfo vmstate_info_roce_mws = {

@@ -269,28 +269,27 @@ static int get_recvs(QEMUFile *f, RoceRecvWqe *recv, uint32_t n,
                                  n_sges);
 }
 
-static int put_srqs(QEMUFile *f, void *pv, size_t size,
-                    const VMStateField *field, JSONWriter *vmdesc)
+static int put_srq(QEMUFile *f, RoceEngine *e, uint32_t srqn)
 {
-    RdmaBackend *rb = pv;
-    RoceEngine *e = rdma_roce_engine(rb);
     RoceSrqImage image;
-    uint32_t count = 0;
+    int ret = roce_export_srq(e, srqn, &image);
 
-    for (uint32_t n = 0; n < rb->limits.max_srq; n++) {
-        count += roce_has_srq(e, n);
-    }
-    qemu_put_be32(f, count);
-    for (uint32_t n = 0; n < rb->limits.max_srq; n++) {
-        if (roce_export_srq(e, n, &image)) {
-            continue;
-        }
+    if (!ret) {
         rdma_roce_put_records(f, &vmstate_srq, &image, sizeof(image), 1);
         put_recvs(f, image.recv, image.n_recv, image.recv_sges,
                   image.n_recv_sges);
         roce_srq_image_clear(&image);
     }
-    return 0;
+    return ret;
+}
+
+static int put_srqs(QEMUFile *f, void *pv, size_t size,
+                    const VMStateField *field, JSONWriter *vmdesc)
+{
+    RdmaBackend *rb = pv;
+
+    return rdma_roce_put_objects(f, rb, rb->limits.max_srq, roce_has_srq,
+                                 put_srq);
 }
 
 static int get_srq(QEMUFile *f, RdmaBackend *rb)
@@ -332,14 +331,7 @@ static int get_srq(QEMUFile *f, RdmaBackend *rb)
 static int get_srqs(QEMUFile *f, void *pv, size_t size,
                     const VMStateField *field)
 {
-    uint32_t count = qemu_get_be32(f);
-    int ret = 0;
-
-    /* One too many has a number that is in use */
-    for (uint32_t i = 0; i < count && !ret; i++) {
-        ret = get_srq(f, pv);
-    }
-    return ret;
+    return rdma_roce_get_objects(f, pv, get_srq);
 }
 
 const VMStateInfo vmstate_info_roce_srqs = {
@@ -400,32 +392,26 @@ static RdmaQpCap max_cap(const RdmaBackend *rb)
     };
 }
 
-static int put_qps(QEMUFile *f, void *pv, size_t size,
-                   const VMStateField *field, JSONWriter *vmdesc)
+static int put_qp(QEMUFile *f, RoceEngine *e, uint32_t qpn)
 {
-    RdmaBackend *rb = pv;
-    RoceEngine *e = rdma_roce_engine(rb);
-    uint32_t count = 0;
     RoceQpImage image;
-    int ret;
+    int ret = roce_export_qp(e, qpn, &image);
 
-    for (uint32_t n = 0; n < rb->limits.max_qp; n++) {
-        count += roce_has_qp(e, n);
-    }
-    qemu_put_be32(f, count);
-    for (uint32_t n = 0; n < rb->limits.max_qp; n++) {
-        if (!roce_has_qp(e, n)) {
-            continue;
-        }
-        ret = roce_export_qp(e, n, &image);
-        if (ret) {
-            return ret;
-        }
+    if (!ret) {
         rdma_roce_put_records(f, &vmstate_qp, &image, sizeof(image), 1);
         put_queues(f, &image);
         roce_qp_image_clear(&image);
     }
-    return 0;
+    return ret;
+}
+
+static int put_qps(QEMUFile *f, void *pv, size_t size,
+                   const VMStateField *field, JSONWriter *vmdesc)
+{
+    RdmaBackend *rb = pv;
+
+    return rdma_roce_put_objects(f, rb, rb->limits.max_qp, roce_has_qp,
+                                 put_qp);
 }
 
 /* Can a QP of this backend have so many? */
@@ -512,13 +498,7 @@ static int get_qp(QEMUFile *f, RdmaBackend *rb)
 static int get_qps(QEMUFile *f, void *pv, size_t size,
                    const VMStateField *field)
 {
-    uint32_t count = qemu_get_be32(f);
-    int ret = 0;
-
-    for (uint32_t i = 0; i < count && !ret; i++) {
-        ret = get_qp(f, pv);
-    }
-    return ret;
+    return rdma_roce_get_objects(f, pv, get_qp);
 }
 
 const VMStateInfo vmstate_info_roce_qps = {

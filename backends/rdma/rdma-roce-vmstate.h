@@ -27,6 +27,16 @@
     .flags = VMS_SINGLE,                        \
 }
 
+/*
+ * All objects of a kind, whose numbers are below @end: their count, and each
+ * by @put, or by @get.
+ */
+int rdma_roce_put_objects(QEMUFile *f, RdmaBackend *rb, uint32_t end,
+                          bool (*has)(const RoceEngine *e, uint32_t n),
+                          int (*put)(QEMUFile *f, RoceEngine *e, uint32_t n));
+int rdma_roce_get_objects(QEMUFile *f, RdmaBackend *rb,
+                          int (*get)(QEMUFile *f, RdmaBackend *rb));
+
 extern const VMStateInfo vmstate_info_roce_mrs;
 extern const VMStateInfo vmstate_info_roce_mws;
 extern const VMStateInfo vmstate_info_roce_srqs;
