@@ -219,6 +219,34 @@ static void test_notifications(void)
     qrdma_host_stop(host);
 }
 
+/* As many buffers as a ring can have come at once, and more are kept. */
+static void test_more_are_kept_than_a_ring_takes(void)
+{
+    const unsigned ring = 1024, kept = ring + 20;
+    QRdmaHost *host = qrdma_host_start(
+        "-netdev hubport,id=n0,hubid=0 "
+        "-device virtio-rdma-pci,netdev=n0,addr=%d,max-qp=4,max-cq=2,"
+        "max-srq=1,queue-size=%u", SLOT, ring);
+    QRdma *d = qrdma_open(host, QPCI_DEVFN(SLOT, 0));
+    TestPair t;
+
+    qrdma_start(d, QRDMA_FEATURES | DEEP, ring);
+    t = test_pair_on(d, RDMA_QPT_RC, 2 * ring, NULL);
+    t.cq_a->no_refill = true;
+    post_writes(t.a, 0, ring + kept);
+    expect_writes(t.cq_a, 0, ring);
+    qrdma_expect_none(t.cq_a);
+    qrdma_refill_cq(t.cq_a, ring);
+    expect_writes(t.cq_a, ring, ring);
+    qrdma_expect_none(t.cq_a);
+    /* those that are left have the device look for buffers again */
+    qrdma_refill_cq(t.cq_a, ring);
+    expect_writes(t.cq_a, 2 * ring, kept - ring);
+    qrdma_expect_none(t.cq_a);
+    qrdma_close(d);
+    qrdma_host_stop(host);
+}
+
 static void test_kept_completions_interrupt(void)
 {
     TestPair t = small_pair(DEEP, 100);
@@ -553,6 +581,8 @@ void add_cq_tests(void)
     qtest_add_func("virtio-rdma/cq-deep/depth-below-the-ring",
                    test_depth_below_the_ring);
     qtest_add_func("virtio-rdma/cq-deep/notifications", test_notifications);
+    qtest_add_func("virtio-rdma/cq-deep/more-are-kept-than-a-ring-takes",
+                   test_more_are_kept_than_a_ring_takes);
     qtest_add_func("virtio-rdma/cq-deep/kept-completions-interrupt",
                    test_kept_completions_interrupt);
     qtest_add_func("virtio-rdma/cq-deep/kept-errors-are-solicited",
