@@ -444,6 +444,11 @@ int virtio_rdma_post_srq_recv(VirtIORdma *s, VirtIORdmaSrq *srq,
                               const VirtQueueElement *elem);
 
 /* Shared receive queues */
+static inline uint32_t virtio_rdma_srq_vq(const VirtIORdma *s, uint32_t srqn)
+{
+    return VIRTIO_RDMA_SRQ_VQ(s->limits.max_cq, s->limits.max_qp, srqn);
+}
+
 VirtIORdmaSrq *virtio_rdma_srq_of_vq(VirtIORdma *s, uint32_t n);
 /* Have the bottom half look at the queue. */
 void virtio_rdma_schedule_srq(VirtIORdma *s, VirtIORdmaSrq *srq);

@@ -70,12 +70,12 @@ static int assign_qp_notifiers(VirtIORdma *s, uint32_t qpn)
 
 void virtio_rdma_notify_qp(VirtIORdma *s, uint32_t qpn, bool assign)
 {
-    if (!s->ioeventfd) {
-        return;
-    }
     if (!assign) {
         deassign_notifiers(s, VIRTIO_RDMA_SQ_VQ(s->limits.max_cq, qpn),
                            VIRTIO_RDMA_RQ_VQ(s->limits.max_cq, qpn) + 1);
+        return;
+    }
+    if (!s->ioeventfd) {
         return;
     }
     memory_region_transaction_begin();
@@ -86,21 +86,13 @@ void virtio_rdma_notify_qp(VirtIORdma *s, uint32_t qpn, bool assign)
     memory_region_transaction_commit();
 }
 
-static uint32_t srq_vq(VirtIORdma *s, uint32_t srqn)
-{
-    return VIRTIO_RDMA_SRQ_VQ(s->limits.max_cq, s->limits.max_qp, srqn);
-}
-
 void virtio_rdma_notify_srq(VirtIORdma *s, uint32_t srqn, bool assign)
 {
-    uint32_t n = srq_vq(s, srqn);
+    uint32_t n = virtio_rdma_srq_vq(s, srqn);
 
-    if (!s->ioeventfd) {
-        return;
-    }
     if (!assign) {
         deassign_notifiers(s, n, n + 1);
-    } else if (assign_notifier(s, n) < 0) {
+    } else if (s->ioeventfd && assign_notifier(s, n) < 0) {
         s->ioeventfd = false;
     }
 }
@@ -119,7 +111,7 @@ int virtio_rdma_start_ioeventfd(VirtIODevice *vdev)
     }
     for (uint32_t n = s->srqs.first; n < s->srqs.end && ret >= 0; n++) {
         if (virtio_rdma_table_get(&s->srqs, n)) {
-            ret = assign_notifier(s, srq_vq(s, n));
+            ret = assign_notifier(s, virtio_rdma_srq_vq(s, n));
         }
     }
     memory_region_transaction_commit();

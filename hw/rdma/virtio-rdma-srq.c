@@ -11,14 +11,9 @@
 
 #define SRQ_RING_MIN 16
 
-static uint32_t srq_vq(VirtIORdma *s, uint32_t srqn)
-{
-    return VIRTIO_RDMA_SRQ_VQ(s->limits.max_cq, s->limits.max_qp, srqn);
-}
-
 VirtIORdmaSrq *virtio_rdma_srq_of_vq(VirtIORdma *s, uint32_t n)
 {
-    uint32_t first = srq_vq(s, 0);
+    uint32_t first = virtio_rdma_srq_vq(s, 0);
 
     return n < first ? NULL : virtio_rdma_table_get(&s->srqs, n - first);
 }
@@ -27,7 +22,7 @@ VirtIORdmaSrq *virtio_rdma_add_srq(VirtIORdma *s, const RdmaSrqAttr *attr,
                                    VirtIORdmaPd *pd)
 {
     VirtIORdmaSrq *srq = g_new0(VirtIORdmaSrq, 1);
-    uint32_t n = srq_vq(s, attr->srqn);
+    uint32_t n = virtio_rdma_srq_vq(s, attr->srqn);
 
     srq->attr = *attr;
     srq->pd = pd;
@@ -64,7 +59,7 @@ void virtio_rdma_schedule_srq(VirtIORdma *s, VirtIORdmaSrq *srq)
  */
 static int check_srqn(VirtIORdma *s, uint32_t srqn, const VirtIORdmaReq *req)
 {
-    return virtio_rdma_check_vq(s, srq_vq(s, srqn),
+    return virtio_rdma_check_vq(s, virtio_rdma_srq_vq(s, srqn),
                                 MIN(req->srq.max_wr, SRQ_RING_MIN));
 }
 
@@ -87,7 +82,7 @@ int virtio_rdma_create_srq(VirtIORdma *s, VirtIORdmaCtrl *c)
     if (ret) {
         return ret;
     }
-    clear_bit(srq_vq(s, attr->srqn), s->stale_vqs);
+    clear_bit(virtio_rdma_srq_vq(s, attr->srqn), s->stale_vqs);
     c->obj = virtio_rdma_add_srq(s, attr, pd);
     return s->bc->create_srq(s->backend, attr);
 }
@@ -168,7 +163,7 @@ void virtio_rdma_destroy_srq_done(VirtIORdma *s, VirtIORdmaCtrl *c, int ret)
     srqn = srq->attr.srqn;
     trace_virtio_rdma_destroy_srq(s, srqn);
     virtio_rdma_vq_drain(s, srq->vq);
-    virtio_rdma_abandon_vq(s, srq_vq(s, srqn));
+    virtio_rdma_abandon_vq(s, virtio_rdma_srq_vq(s, srqn));
     virtio_rdma_remove_srq(s, srq);
     virtio_rdma_notify_srq(s, srqn, false);
 }

@@ -3,6 +3,7 @@
  * virtio-rdma: reset, hot-plug and what else happens to a device that works.
  */
 #include "qemu/osdep.h"
+#include <sys/resource.h>
 #include "qobject/qdict.h"
 #include "rdma-test.h"
 #include "standard-headers/linux/pci_regs.h"
@@ -346,8 +347,76 @@ static void test_system_reset(void)
     qrdma_host_stop(host);
 }
 
+static unsigned open_files(QRdmaHost *host)
+{
+    g_autofree char *path = g_strdup_printf("/proc/%d/fd",
+                                            (int)qtest_pid(host->qts));
+    GDir *dir = g_dir_open(path, 0, NULL);
+    unsigned n = 0;
+
+    g_assert_nonnull(dir);
+    while (g_dir_read_name(dir)) {
+        n++;
+    }
+    g_dir_close(dir);
+    return n;
+}
+
+/* The host notifiers of queues are files: nothing depends on them. */
+static void test_out_of_file_descriptors(void)
+{
+    QRdmaHost *host = qrdma_host_start(
+        "-netdev hubport,id=n0,hubid=0 "
+        "-device virtio-rdma-pci,netdev=n0,addr=5,max-qp=8,max-cq=4");
+    QRdma *d = qrdma_open(host, QPCI_DEVFN(PLUG_SLOT, 0));
+    struct rlimit limit, none;
+    unsigned before, full;
+    QRdmaSrq *srq;
+    TestPair t;
+    QRdmaQp *qp;
+
+    qrdma_start(d, QRDMA_FEATURES | QRDMA_F(VIRTIO_RDMA_F_SRQ), 0);
+    t = test_pair_on(d, RDMA_QPT_RC, 64, NULL);
+    before = open_files(host);
+    qp = qrdma_create_qp(t.pd, t.cq_a, t.cq_a, RDMA_QPT_RC);
+    srq = qrdma_create_srq(t.pd, 8, 1);
+    g_assert_cmpuint(open_files(host), ==, before + 3);
+
+    g_assert_cmpint(prlimit(qtest_pid(host->qts), RLIMIT_NOFILE, NULL,
+                            &limit), ==, 0);
+    none = limit;
+    none.rlim_cur = before + 3;
+    g_assert_cmpint(prlimit(qtest_pid(host->qts), RLIMIT_NOFILE, &none,
+                            NULL), ==, 0);
+    assert_ok(qrdma_destroy_qp(t.a));
+    for (int i = 0; i < 3; i++) {
+        t.a = qrdma_create_qp(t.pd, t.cq_a, t.cq_a, RDMA_QPT_RC);
+    }
+    assert_ok(qrdma_modify_qp_state(t.b, RDMA_QPS_RESET));
+    qrdma_connect(t.a, t.b, NULL);
+    check_works(&t, 1);
+
+    /* those that have one give it back */
+    full = open_files(host);
+    assert_ok(qrdma_destroy_qp(qp));
+    assert_ok(qrdma_destroy_srq(srq));
+    g_assert_cmpuint(open_files(host), ==, full - 3);
+    check_works(&t, 2);
+
+    /* and with a new driver comes a new attempt */
+    g_assert_cmpint(prlimit(qtest_pid(host->qts), RLIMIT_NOFILE, &limit,
+                            NULL), ==, 0);
+    t = plugged_pair(d);
+    g_assert_cmpuint(open_files(host), ==, before);
+    check_works(&t, 3);
+    qrdma_close(d);
+    qrdma_host_stop(host);
+}
+
 void add_lifecycle_tests(void)
 {
+    qtest_add_func("virtio-rdma/life/out-of-file-descriptors",
+                   test_out_of_file_descriptors);
     qtest_add_func("virtio-rdma/life/reset-with-traffic-in-flight",
                    test_reset_with_traffic_in_flight);
     qtest_add_func("virtio-rdma/life/reset-destroys-everything",
