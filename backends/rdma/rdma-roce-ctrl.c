@@ -126,14 +126,15 @@ static int rdma_roce_detach_mcast(RdmaBackend *rb, uint32_t qpn,
 
 /* Counters: RoceStats has the guest ABI's, in its order. */
 
+QEMU_BUILD_BUG_ON(sizeof(RoceStats) !=
+                  VIRTIO_RDMA_NUM_COUNTERS * sizeof(uint64_t));
+QEMU_BUILD_BUG_ON(offsetof(RoceStats, rx_mcast_frames) !=
+                  VIRTIO_RDMA_RX_MCAST_PACKETS * sizeof(uint64_t));
+
 static unsigned rdma_roce_query_counters(RdmaBackend *rb, uint64_t *values)
 {
     const RoceStats *stats = roce_stats(rdma_roce_engine(rb));
 
-    QEMU_BUILD_BUG_ON(sizeof(*stats) !=
-                      VIRTIO_RDMA_NUM_COUNTERS * sizeof(*values));
-    QEMU_BUILD_BUG_ON(offsetof(RoceStats, rx_mcast_frames) !=
-                      VIRTIO_RDMA_RX_MCAST_PACKETS * sizeof(*values));
     memcpy(values, stats, sizeof(*stats));
     return VIRTIO_RDMA_NUM_COUNTERS;
 }

@@ -135,8 +135,7 @@ static uint8_t status_of(VirtIORdma *s, int ret)
     if (ret >= 0) {
         return VIRTIO_RDMA_S_OK;
     }
-    if (!virtio_vdev_has_feature(VIRTIO_DEVICE(s),
-                                 VIRTIO_RDMA_F_EXT_STATUS)) {
+    if (!virtio_rdma_has(s, VIRTIO_RDMA_F_EXT_STATUS)) {
         return VIRTIO_RDMA_S_ERR;
     }
     switch (-ret) {

@@ -8,17 +8,6 @@
 #include "trace.h"
 #include "virtio-rdma-internal.h"
 
-/* RFC 4291, 2.7; RFC 1112, 4: 224.0.0.0/4, mapped as in 2.5.5.2 */
-static bool is_multicast(const uint8_t gid[RDMA_GID_LEN])
-{
-    static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
-
-    if (!memcmp(gid, mapped, sizeof(mapped))) {
-        return (gid[12] & 0xf0) == 0xe0;
-    }
-    return gid[0] == 0xff;
-}
-
 static int check(VirtIORdma *s, VirtIORdmaCtrl *c)
 {
     VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, c->req.mcast.qpn);
@@ -26,7 +15,8 @@ static int check(VirtIORdma *s, VirtIORdmaCtrl *c)
     if (!qp) {
         return -ENOENT;
     }
-    if (qp->init.qp_type != RDMA_QPT_UD || !is_multicast(c->req.mcast.gid)) {
+    if (qp->init.qp_type != RDMA_QPT_UD ||
+        !rdma_gid_is_multicast(c->req.mcast.gid)) {
         qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: QP %u is not for "
                       "datagrams, or its group is no multicast address\n",
                       qp->init.qpn);

@@ -19,6 +19,10 @@
 #define REREG_KNOWN (VIRTIO_RDMA_REREG_TRANSLATION | VIRTIO_RDMA_REREG_PD | \
                      VIRTIO_RDMA_REREG_ACCESS)
 
+QEMU_BUILD_BUG_ON(VIRTIO_RDMA_REREG_TRANSLATION != RDMA_REREG_TRANSLATION ||
+                  VIRTIO_RDMA_REREG_PD != RDMA_REREG_PD ||
+                  VIRTIO_RDMA_REREG_ACCESS != RDMA_REREG_ACCESS);
+
 static int check_access(uint32_t access)
 {
     if (access & ~ACCESS_KNOWN) {
@@ -259,10 +263,6 @@ int virtio_rdma_rereg_mr(VirtIORdma *s, VirtIORdmaCtrl *c)
     c->obj = mr;
     c->pages = attr->pages;
     trace_virtio_rdma_rereg_mr(s, mr->mrn, flags, attr->lkey);
-    QEMU_BUILD_BUG_ON(VIRTIO_RDMA_REREG_TRANSLATION !=
-                      RDMA_REREG_TRANSLATION ||
-                      VIRTIO_RDMA_REREG_PD != RDMA_REREG_PD ||
-                      VIRTIO_RDMA_REREG_ACCESS != RDMA_REREG_ACCESS);
     return s->bc->modify_mr(s->backend, flags, attr);
 }
 

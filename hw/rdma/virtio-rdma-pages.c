@@ -108,7 +108,7 @@ static int read_list(VirtIORdma *s, const VirtIORdmaPages *p,
     if (p->npages * sizeof(uint64_t) > UINT64_MAX - p->table) {
         return -EINVAL;
     }
-    for (uint32_t i = 0; i < p->npages && !ret; i += TABLE_ENTRIES) {
+    for (uint64_t i = 0; i < p->npages && !ret; i += TABLE_ENTRIES) {
         ret = read_entries(s, p->table + i * sizeof(uint64_t),
                            MIN(p->npages - i, TABLE_ENTRIES), p->page_shift,
                            &entries[i]);
@@ -122,7 +122,7 @@ static int read_level(VirtIORdma *s, const uint64_t *tables, uint32_t n,
 {
     int ret = 0;
 
-    for (uint32_t i = 0; i < n && !ret; i += TABLE_ENTRIES) {
+    for (uint64_t i = 0; i < n && !ret; i += TABLE_ENTRIES) {
         ret = read_entries(s, tables[i / TABLE_ENTRIES],
                            MIN(n - i, TABLE_ENTRIES), shift, &entries[i]);
     }

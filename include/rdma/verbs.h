@@ -15,6 +15,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #define RDMA_GID_LEN 16
 #define RDMA_MAC_LEN 6
@@ -451,6 +452,20 @@ enum {
     RDMA_REREG_PD = 1u << 1,
     RDMA_REREG_ACCESS = 1u << 2,
 };
+
+/* Is @gid an IPv4 address, mapped as ::ffff:a.b.c.d (RFC 4291, 2.5.5.2)? */
+static inline bool rdma_gid_is_ipv4(const uint8_t gid[RDMA_GID_LEN])
+{
+    static const uint8_t prefix[12] = { [10] = 0xff, [11] = 0xff };
+
+    return memcmp(gid, prefix, sizeof(prefix)) == 0;
+}
+
+/* Is @gid a multicast address of IPv4 (RFC 1112, 4) or IPv6? */
+static inline bool rdma_gid_is_multicast(const uint8_t gid[RDMA_GID_LEN])
+{
+    return rdma_gid_is_ipv4(gid) ? gid[12] >> 4 == 0xe : gid[0] == 0xff;
+}
 
 /* Memory windows (IBTA 10.6.7); type 2 is 2B, bound to QP and PD. */
 typedef enum RdmaMwType {

@@ -430,17 +430,17 @@ static void test_gid_kinds(void)
     uint8_t zero[RDMA_GID_LEN] = { 0 };
 
     roce_gid_from_ipv4(gid, ip);
-    g_assert_true(roce_gid_is_ipv4(gid));
-    g_assert_true(roce_gid_is_multicast(gid));
+    g_assert_true(rdma_gid_is_ipv4(gid));
+    g_assert_true(rdma_gid_is_multicast(gid));
     roce_gid_from_ipv4(gid, ip2);
-    g_assert_false(roce_gid_is_multicast(gid));
+    g_assert_false(rdma_gid_is_multicast(gid));
     g_assert_false(roce_gid_is_zero(gid));
     roce_gid_from_ipv4(gid, any);
     g_assert_true(roce_gid_is_zero(gid));
 
-    g_assert_false(roce_gid_is_ipv4(mc6));
-    g_assert_true(roce_gid_is_multicast(mc6));
-    g_assert_false(roce_gid_is_multicast(path_ipv6.sgid));
+    g_assert_false(rdma_gid_is_ipv4(mc6));
+    g_assert_true(rdma_gid_is_multicast(mc6));
+    g_assert_false(rdma_gid_is_multicast(path_ipv6.sgid));
     g_assert_true(roce_gid_is_zero(zero));
 }
 

@@ -161,7 +161,7 @@ int roce_add_gid(RoceEngine *e, uint32_t index,
                  const uint8_t gid[RDMA_GID_LEN], uint16_t vlan)
 {
     if (index >= e->config.gid_table_len || roce_gid_is_zero(gid) ||
-        roce_gid_is_multicast(gid) || vlan > ROCE_MAX_VLAN) {
+        rdma_gid_is_multicast(gid) || vlan > ROCE_MAX_VLAN) {
         return -EINVAL;
     }
     g_hash_table_remove_all(e->gid_set);
@@ -204,7 +204,7 @@ bool roce_is_ours(const RoceEngine *e, const uint8_t *frame, size_t len)
     if (!roce_peek(frame, len, dgid, &vlan)) {
         return false;
     }
-    if (g_hash_table_size(e->mcast) && roce_gid_is_multicast(dgid)) {
+    if (g_hash_table_size(e->mcast) && rdma_gid_is_multicast(dgid)) {
         return roce_mcast_find(e, dgid, vlan) != NULL;
     }
     return roce_gid_is_own(e, dgid, vlan);
@@ -221,8 +221,8 @@ bool roce_path_init(const RoceEngine *e, const RdmaAv *av, uint32_t sqpn,
     memcpy(path->smac, e->mac, RDMA_MAC_LEN);
     memcpy(path->sgid, e->gids[av->sgid_index].gid, RDMA_GID_LEN);
     memcpy(path->dgid, av->dgid, RDMA_GID_LEN);
-    path->is_ipv4 = roce_gid_is_ipv4(path->sgid);
-    if (path->is_ipv4 != roce_gid_is_ipv4(path->dgid)) {
+    path->is_ipv4 = rdma_gid_is_ipv4(path->sgid);
+    if (path->is_ipv4 != rdma_gid_is_ipv4(path->dgid)) {
         return false;
     }
     path->vlan = e->gids[av->sgid_index].vlan;

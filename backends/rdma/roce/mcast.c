@@ -51,7 +51,7 @@ int roce_mcast_attach(RoceEngine *e, uint32_t qpn,
     if (ret) {
         return ret;
     }
-    if (!roce_gid_is_multicast(gid)) {
+    if (!rdma_gid_is_multicast(gid)) {
         return -EINVAL;
     }
     group = g_hash_table_lookup(e->mcast, gid);

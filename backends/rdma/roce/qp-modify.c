@@ -170,7 +170,7 @@ static bool path_ok(const RoceQp *qp, const RdmaAv *av)
 
     return av->port_num == 1 && av->flow_label <= 0xfffff &&
            roce_path_init(qp->e, av, qp->init.qpn, 0, &path) &&
-           !roce_gid_is_zero(av->dgid) && !roce_gid_is_multicast(av->dgid);
+           !roce_gid_is_zero(av->dgid) && !rdma_gid_is_multicast(av->dgid);
 }
 
 static bool values_ok(const RoceQp *qp, uint32_t mask, const RdmaQpAttr *attr)

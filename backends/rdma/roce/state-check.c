@@ -220,7 +220,7 @@ static const char *check_path(const RoceEngine *e, const RoceQpImage *image)
     BAD_IF(av->sgid_index >= e->config.gid_table_len,
            "its GID index is beyond the end of the GID table");
     BAD_IF(av->port_num != 1 || av->flow_label > 0xfffff ||
-           roce_gid_is_zero(av->dgid) || roce_gid_is_multicast(av->dgid),
+           roce_gid_is_zero(av->dgid) || rdma_gid_is_multicast(av->dgid),
            "bad address vector");
     return NULL;
 }

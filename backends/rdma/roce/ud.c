@@ -43,7 +43,7 @@ static RdmaWcStatus route_datagram(RoceQp *qp, const RoceSendWqe *wqe,
     }
     tx->path = &tx->ud_path;
     tx->routed = true;
-    if (roce_gid_is_multicast(tx->ud_path.dgid)) {
+    if (rdma_gid_is_multicast(tx->ud_path.dgid)) {
         tx->local = false;
         tx->mcast = qp;
     } else {

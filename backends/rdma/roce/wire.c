@@ -102,7 +102,7 @@ static uint16_t ipv4_checksum(const uint8_t *ip)
  */
 static bool ipv6_addresses_ok(const uint8_t *ip)
 {
-    return !roce_gid_is_ipv4(ip + 8) && !roce_gid_is_ipv4(ip + 24);
+    return !rdma_gid_is_ipv4(ip + 8) && !rdma_gid_is_ipv4(ip + 24);
 }
 
 bool roce_peek(const uint8_t *frame, size_t len, uint8_t dgid[RDMA_GID_LEN],
@@ -429,19 +429,11 @@ void roce_gid_from_ipv4(uint8_t gid[RDMA_GID_LEN], const uint8_t ip[4])
     memcpy(gid + 12, ip, 4);
 }
 
-bool roce_gid_is_multicast(const uint8_t gid[RDMA_GID_LEN])
-{
-    if (roce_gid_is_ipv4(gid)) {
-        return gid[12] >> 4 == 0xe;
-    }
-    return gid[0] == 0xff;
-}
-
 bool roce_gid_is_zero(const uint8_t gid[RDMA_GID_LEN])
 {
     static const uint8_t zero[RDMA_GID_LEN];
 
-    if (roce_gid_is_ipv4(gid)) {
+    if (rdma_gid_is_ipv4(gid)) {
         return memcmp(gid + 12, zero, 4) == 0;
     }
     return memcmp(gid, zero, RDMA_GID_LEN) == 0;

@@ -177,19 +177,8 @@ size_t roce_build(uint8_t *hdr, const RocePath *path, const RoceBth *bth,
  */
 void roce_grh(const RocePacket *pkt, uint8_t grh[ROCE_GRH_LEN]);
 
-/* Is @gid an IPv4 address, mapped as ::ffff:a.b.c.d (RFC 4291 2.5.5.2)? */
-static inline bool roce_gid_is_ipv4(const uint8_t gid[RDMA_GID_LEN])
-{
-    static const uint8_t prefix[12] = { [10] = 0xff, [11] = 0xff };
-
-    return memcmp(gid, prefix, sizeof(prefix)) == 0;
-}
-
 /* The GID of an IPv4 address of 4 bytes in network order. */
 void roce_gid_from_ipv4(uint8_t gid[RDMA_GID_LEN], const uint8_t ip[4]);
-
-/* Is @gid an IPv4 or IPv6 multicast address? */
-bool roce_gid_is_multicast(const uint8_t gid[RDMA_GID_LEN]);
 
 /* Is @gid the unspecified address of either IP version? */
 bool roce_gid_is_zero(const uint8_t gid[RDMA_GID_LEN]);
