@@ -278,6 +278,43 @@ static void test_inline_data_is_copied(void)
     link_pair_free(&p);
 }
 
+/*
+ * A frame that is out is the owner's alone, even if the guest destroys the QP
+ * from inside the owner's sending.
+ */
+static void test_frame_outlives_its_qp(gconstpointer data)
+{
+    static RoceTxFrame frame;
+    LinkQpSpec spec = link_spec();
+    RdmaSendWr wr = link_wr(RDMA_WR_SEND, 1, NULL);
+    uint8_t msg[100];
+    LinkPair p;
+    unsigned i;
+
+    spec.type = GPOINTER_TO_UINT(data);
+    p = link_pair(&spec);
+    memset(msg, 0x5a, sizeof(msg));
+    wr.send_flags |= RDMA_SEND_INLINE;
+    wr.inline_data = msg;
+    wr.inline_len = sizeof(msg);
+    wr.wr.ud.remote_qpn = p.bq;
+    wr.wr.ud.av = link_av(p.a, p.b, false);
+    link_post(p.a, p.aq, &wr);
+    g_assert_true(roce_poll_tx(p.a->e, p.l->now, &frame));
+    for (i = 0; i < frame.iovcnt; i++) {
+        const uint8_t *piece = frame.iov[i].iov_base;
+
+        g_assert_true(piece >= (uint8_t *)&frame &&
+                      piece + frame.iov[i].iov_len <=
+                      (uint8_t *)(&frame + 1));
+    }
+    g_assert_cmpint(roce_qp_destroy(p.a->e, p.aq), ==, 0);
+    g_assert_cmpmem(frame.iov[1].iov_base, frame.iov[1].iov_len, msg,
+                    sizeof(msg));
+    roce_tx_done(p.a->e, &frame);
+    link_pair_free(&p);
+}
+
 /* More pieces than a frame has room for: 80 SGEs in one packet. */
 static void test_many_sges(void)
 {
@@ -569,6 +606,15 @@ int main(int argc, char **argv)
     g_test_add_func("/roce/sched/unsignalled", test_unsignalled);
     g_test_add_func("/roce/sched/inline-data-is-copied",
                     test_inline_data_is_copied);
+    g_test_add_data_func("/roce/sched/frame-outlives-its-qp/rc",
+                         GUINT_TO_POINTER(RDMA_QPT_RC),
+                         test_frame_outlives_its_qp);
+    g_test_add_data_func("/roce/sched/frame-outlives-its-qp/uc",
+                         GUINT_TO_POINTER(RDMA_QPT_UC),
+                         test_frame_outlives_its_qp);
+    g_test_add_data_func("/roce/sched/frame-outlives-its-qp/ud",
+                         GUINT_TO_POINTER(RDMA_QPT_UD),
+                         test_frame_outlives_its_qp);
     g_test_add_func("/roce/sched/many-sges", test_many_sges);
     g_test_add_func("/roce/sched/pages-are-merged", test_pages_are_merged);
     g_test_add_func("/roce/sched/udp-source-ports", test_udp_source_ports);

@@ -25,13 +25,19 @@ void roce_frame_unmap(RoceEngine *e, RoceTxFrame *frame)
     }
 }
 
-void roce_frame_data(RoceTxFrame *frame, const void *data, uint32_t len)
+static void add_piece(RoceTxFrame *frame, void *data, uint32_t len)
+{
+    frame->iov[frame->iovcnt].iov_base = data;
+    frame->iov[frame->iovcnt].iov_len = len;
+    frame->iovcnt++;
+    frame->size += len;
+}
+
+void roce_frame_copy(RoceTxFrame *frame, const void *data, uint32_t len)
 {
     if (len) {
-        frame->iov[frame->iovcnt].iov_base = (void *)data;
-        frame->iov[frame->iovcnt].iov_len = len;
-        frame->iovcnt++;
-        frame->size += len;
+        memcpy(frame->bounce, data, len);
+        add_piece(frame, frame->bounce, len);
     }
 }
 
@@ -52,7 +58,7 @@ static void frame_bounce(RoceEngine *e, RoceTxFrame *frame)
     roce_frame_unmap(e, frame);
     frame->iovcnt = 1;
     frame->size = 0;
-    roce_frame_data(frame, frame->bounce, len);
+    add_piece(frame, frame->bounce, len);
 }
 
 bool roce_frame_map(RoceEngine *e, RoceTxFrame *frame, const RoceMr *mr,
@@ -73,7 +79,7 @@ bool roce_frame_map(RoceEngine *e, RoceTxFrame *frame, const RoceMr *mr,
         frame->maps[frame->nmaps].host = host;
         frame->maps[frame->nmaps].len = n;
         frame->nmaps++;
-        roce_frame_data(frame, host, n);
+        add_piece(frame, host, n);
         addr += n;
         len -= n;
     }

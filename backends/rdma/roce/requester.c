@@ -224,7 +224,7 @@ static bool build_data(RoceQp *qp, const RoceSendWqe *wqe, RoceTx *tx)
         memcpy(tx->bth.imm, wqe->imm, sizeof(tx->bth.imm));
     }
     if (wqe->is_inline) {
-        roce_frame_data(tx->frame, roce_sinline(qp, sq->cur) + off, tx->len);
+        roce_frame_copy(tx->frame, roce_sinline(qp, sq->cur) + off, tx->len);
         return true;
     }
     return roce_sg_gather(qp, &qp->send_cursor, sq->cur,

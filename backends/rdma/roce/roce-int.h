@@ -407,7 +407,8 @@ void roce_frame_begin(RoceTxFrame *frame);
 /* Append @len bytes of a checked range of @mr; false if not mappable. */
 bool roce_frame_map(RoceEngine *e, RoceTxFrame *frame, const RoceMr *mr,
                     uint64_t addr, uint32_t len);
-void roce_frame_data(RoceTxFrame *frame, const void *data, uint32_t len);
+/* Append a copy, which stays when the WQE goes; the only piece. */
+void roce_frame_copy(RoceTxFrame *frame, const void *data, uint32_t len);
 void roce_frame_unmap(RoceEngine *e, RoceTxFrame *frame);
 /* Put the headers in front, and then pad and ICRC behind. */
 void roce_frame_headers(RoceTx *tx);
@@ -491,7 +492,8 @@ void roce_resp_nak(RoceQp *qp, uint8_t syndrome, uint32_t psn);
 /*
  * A request that ends the QP's life (IBTA 9.9.3.1): ERR at once, but what
  * was owed before is sent, and a NAK. Unless a completion tells of the
- * error, an event does.
+ * error, an event does. When what is owed cannot be sent, the QP is in ERR
+ * already: then only the NAK changes.
  */
 void roce_resp_fatal(RoceQp *qp, uint8_t syndrome, uint32_t psn);
 void roce_resp_fatal_event(RoceQp *qp, uint8_t syndrome, uint32_t psn);

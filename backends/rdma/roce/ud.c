@@ -71,7 +71,7 @@ static RdmaWcStatus build_datagram(RoceQp *qp, const RoceSendWqe *wqe,
     memcpy(tx->bth.imm, wqe->imm, sizeof(tx->bth.imm));
 
     if (wqe->is_inline) {
-        roce_frame_data(tx->frame, roce_sinline(qp, index), wqe->length);
+        roce_frame_copy(tx->frame, roce_sinline(qp, index), wqe->length);
     } else if (!roce_sg_gather(qp, &qp->send_cursor, index,
                                roce_ssges(qp, index), wqe->num_sge, 0,
                                wqe->length, tx->frame)) {
