@@ -186,6 +186,45 @@ static void test_no_deadline_while_waiting(void)
     link_pair_free(&p);
 }
 
+/*
+ * A QP in ERR still owes the answer to a READ, and when it can send it the
+ * region is gone. What it had to tell of its end it has told.
+ */
+static void test_events_of_err_come_once(void)
+{
+    LinkQpSpec spec = link_spec();
+    LinkPair p = blocked_pair(RDMA_QPT_RC);
+    RdmaSge sge = link_sge(p.amr, 0, 4096);
+    RdmaSendWr wr = link_wr(RDMA_WR_RDMA_READ, 1, &sge);
+    LinkMr *mr = link_mr(p.b, 4096, LINK_ALL_ACCESS);
+
+    roce_set_tx_blocked(p.a->e, false);
+    link_srq(p.b, 1, LINK_PDN);
+    spec.qpn[0] = 4;
+    spec.qpn[1] = 5;
+    spec.srq[1] = true;
+    link_connect(p.l, &spec);
+    roce_set_tx_blocked(p.b->e, true);
+    wr.wr.rdma.remote_addr = mr->attr.iova;
+    wr.wr.rdma.rkey = mr->attr.rkey;
+    link_post(p.a, 4, &wr);
+    wr.opcode = RDMA_WR_RDMA_WRITE;
+    wr.wr.rdma.rkey ^= 1;
+    link_post(p.a, 4, &wr);
+    link_run(p.l, 2 * LINK_DELAY);
+    g_assert_cmpint(link_state(p.b, 5), ==, RDMA_QPS_ERR);
+
+    g_assert_cmpint(roce_mr_destroy(p.b->e, mr->attr.mrn), ==, 0);
+    roce_set_tx_blocked(p.b->e, false);
+    g_assert_true(link_run(p.l, LINK_FOREVER));
+    link_expect(p.a, 1, RDMA_WC_REM_ACCESS_ERR);
+    g_assert_cmpuint(link_events(p.b, RDMA_EVENT_LAST_WQE_REACHED), ==, 1);
+    g_assert_cmpuint(link_events(p.b, RDMA_EVENT_QP_ACCESS_ERR), ==, 1);
+    g_assert_cmpuint(p.b->events->len, ==, 2);
+    link_mr_free(mr);
+    link_pair_free(&p);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -197,5 +236,7 @@ int main(int argc, char **argv)
     g_test_add_func("/blocked/link-down", test_link_down);
     g_test_add_func("/blocked/no-deadline-while-waiting",
                     test_no_deadline_while_waiting);
+    g_test_add_func("/blocked/events-of-err-come-once",
+                    test_events_of_err_come_once);
     return g_test_run();
 }

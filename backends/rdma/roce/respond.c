@@ -34,13 +34,20 @@ void roce_resp_nak(RoceQp *qp, uint8_t syndrome, uint32_t psn)
 void roce_resp_fatal(RoceQp *qp, uint8_t syndrome, uint32_t psn)
 {
     qp->s.resp.closing = true;
-    roce_qp_enter_err(qp);
+    if (qp->s.attr.qp_state != RDMA_QPS_ERR) {
+        roce_qp_enter_err(qp);
+    }
     roce_resp_nak(qp, syndrome, psn);
 }
 
 void roce_resp_fatal_event(RoceQp *qp, uint8_t syndrome, uint32_t psn)
 {
+    bool told = qp->s.attr.qp_state == RDMA_QPS_ERR;
+
     roce_resp_fatal(qp, syndrome, psn);
+    if (told) {
+        return;
+    }
     switch (syndrome) {
     case ROCE_NAK_REMOTE_ACCESS:
         roce_qp_event(qp, RDMA_EVENT_QP_ACCESS_ERR);
