@@ -149,6 +149,8 @@ static bool roce_op_atomic(void *opaque, uint64_t addr, uint32_t opcode,
                 new = cpu_to_le64(le64_to_cpu(want) + compare_add);
                 seen = qatomic_cmpxchg__nocheck(p, want, new);
             } while (seen != want);
+        } else if (opcode == RDMA_WR_ATOMIC_WRITE) {
+            seen = qatomic_xchg__nocheck(p, cpu_to_le64(compare_add));
         } else {
             seen = qatomic_cmpxchg__nocheck(p, cpu_to_le64(compare_add),
                                             cpu_to_le64(swap));

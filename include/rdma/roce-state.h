@@ -30,8 +30,8 @@
 typedef struct RoceSendWqe {
     uint64_t wr_id;
     uint64_t remote_addr;           /* or the iova of a REG_MR or BIND_MW */
-    uint64_t reg_length;            /* bytes that those map */
-    uint64_t compare_add;
+    uint64_t reg_length;            /* bytes that those map, or to flush */
+    uint64_t compare_add;           /* or what an ATOMIC_WRITE brings */
     uint64_t swap;
     uint32_t status;                /* RdmaWcStatus; not SUCCESS: is bad */
     uint32_t opcode;
@@ -44,7 +44,7 @@ typedef struct RoceSendWqe {
     uint32_t remote_qpn;
     uint32_t remote_qkey;
     uint32_t mrn;
-    uint32_t access;
+    uint32_t access;                /* FLUSH: its FETH */
     uint32_t npages;                /* REG_MR: pages that it brings */
     uint32_t first_psn;             /* when started */
     uint32_t npsn;                  /* when started; 0: sends nothing */
@@ -75,7 +75,7 @@ typedef struct RoceSqState {
     uint32_t psn;                   /* PSN of the next packet */
     uint32_t sent;                  /* one past the highest PSN sent */
     uint32_t end;                   /* one past the highest PSN given out */
-    uint32_t rd_atomic;             /* READs and ATOMICs under way */
+    uint32_t rd_atomic;             /* READs, ATOMICs, .. under way */
     uint32_t rd_psns;               /* PSNs that are still to come for them */
     uint32_t unrequested;           /* packets since the last AckReq */
     uint8_t retries;                /* left; IBTA 9.9.2.1 */
@@ -98,12 +98,14 @@ typedef enum RoceResourceType {
     ROCE_RES_NONE,
     ROCE_RES_READ,
     ROCE_RES_ATOMIC,
+    ROCE_RES_ATOMIC_WRITE,
+    ROCE_RES_FLUSH,
 } RoceResourceType;
 
 /*
- * A responder resource: a READ or ATOMIC that was taken, kept until as many
- * newer ones came as the QP has resources, so that it can be answered again
- * (IBTA 9.7.5.1.4 f.). The fields from reply_va on tell of the answer that
+ * A responder resource: a READ or ATOMIC, or a FLUSH or ATOMIC WRITE, that
+ * was taken, kept until as many newer ones came as the QP has resources, so
+ * that it can be answered again (IBTA 9.7.5.1.4 f.). The fields from reply_va on tell of the answer that
  * is being sent; a duplicate READ starts another one, of the same range or
  * of the rest of it.
  */
@@ -111,7 +113,7 @@ typedef struct RoceResource {
     uint64_t va;
     uint64_t result;                /* ATOMIC: the value before it */
     uint32_t type;                  /* RoceResourceType */
-    uint32_t opcode;                /* ATOMIC: of the request */
+    uint32_t opcode;                /* ATOMIC: the request's; FLUSH: FETH */
     uint32_t rkey;
     uint32_t len;
     uint32_t psn;

@@ -19,7 +19,7 @@
  * Functions that can fail return 0 or a negative errno.
  *
  * Sources: IBTA Architecture Specification Vol 1 Release 1.4, chapters 9, 10
- * and 11, Annex A17 (RoCEv2).
+ * and 11, Annex A17 (RoCEv2), Annex A19 (memory placement extensions).
  */
 #ifndef RDMA_ROCE_H
 #define RDMA_ROCE_H
@@ -77,10 +77,10 @@ typedef struct RoceOps {
     /*
      * Execute a 64-bit atomic on guest memory at DMA address @addr, which is
      * 8-byte aligned: compare @compare_add and swap in @swap, or add
-     * @compare_add when @opcode is RDMA_WR_ATOMIC_FETCH_AND_ADD. The guest's
-     * CPUs see it whole; operands are host values of the guest's
-     * little-endian memory. Sets *@old. Returns false if @addr cannot be
-     * accessed.
+     * @compare_add when @opcode is RDMA_WR_ATOMIC_FETCH_AND_ADD, or store it
+     * when it is RDMA_WR_ATOMIC_WRITE. The guest's CPUs see it whole; operands
+     * are host values of the guest's little-endian memory. Sets *@old.
+     * Returns false if @addr cannot be accessed.
      */
     bool (*atomic)(void *opaque, uint64_t addr, uint32_t opcode,
                    uint64_t compare_add, uint64_t swap, uint64_t *old);
@@ -199,6 +199,13 @@ void roce_set_link_mtu(RoceEngine *e, uint32_t mtu);
 void roce_set_link(RoceEngine *e, bool up);
 RdmaMtu roce_port_mtu(const RoceEngine *e);
 const RoceStats *roce_stats(const RoceEngine *e);
+
+/*
+ * Which of RDMA_EXT_* the engine's QPs have from now on; none until its owner
+ * says so. A WR of another one completes with LOC_QP_OP_ERR, a peer's request
+ * is invalid. Not changed by roce_reset().
+ */
+void roce_set_extensions(RoceEngine *e, uint32_t extensions);
 
 /*
  * GID table. Entries are RoCE v2 GIDs: IPv6 addresses, or IPv4 addresses

@@ -8,7 +8,8 @@
  * never swapped. Nothing here depends on QEMU.
  *
  * Sources: IBTA Architecture Specification Vol 1 Release 1.4, chapters 9
- * (transport), 10 (software interface) and 11 (verbs); Annex A17 (RoCEv2).
+ * (transport), 10 (software interface) and 11 (verbs); Annex A17 (RoCEv2),
+ * Annex A19 (memory placement extensions).
  */
 #ifndef RDMA_VERBS_H
 #define RDMA_VERBS_H
@@ -94,12 +95,17 @@ enum {
     RDMA_ACCESS_ZERO_BASED = 1u << 5,
     RDMA_ACCESS_ON_DEMAND = 1u << 6,
     RDMA_ACCESS_HUGETLB = 1u << 7,
+    RDMA_ACCESS_FLUSH_GLOBAL = 1u << 8,
+    RDMA_ACCESS_FLUSH_PERSISTENT = 1u << 9,
     RDMA_ACCESS_RELAXED_ORDERING = 1u << 20,
 };
 
 #define RDMA_ACCESS_REMOTE (RDMA_ACCESS_REMOTE_WRITE | \
                             RDMA_ACCESS_REMOTE_READ | \
                             RDMA_ACCESS_REMOTE_ATOMIC)
+/* A peer may flush, and neither read nor write (IBTA A19). */
+#define RDMA_ACCESS_FLUSH (RDMA_ACCESS_FLUSH_GLOBAL | \
+                           RDMA_ACCESS_FLUSH_PERSISTENT)
 
 /* Send WR opcodes (IBTA 11.4.1.1). */
 typedef enum RdmaWrOpcode {
@@ -114,6 +120,8 @@ typedef enum RdmaWrOpcode {
     RDMA_WR_BIND_MW = 8,
     RDMA_WR_SEND_WITH_INV = 9,
     RDMA_WR_RDMA_READ_WITH_INV = 11,
+    RDMA_WR_FLUSH = 14,
+    RDMA_WR_ATOMIC_WRITE = 15,
     RDMA_WR_REG_MR = 0x20,
 } RdmaWrOpcode;
 
@@ -123,6 +131,27 @@ enum {
     RDMA_SEND_SOLICITED = 1u << 2,
     RDMA_SEND_INLINE = 1u << 3,
     RDMA_SEND_IP_CSUM = 1u << 4,
+};
+
+/* What a FLUSH makes of the writes before it; one or both (IBTA A19). */
+enum {
+    RDMA_FLUSH_GLOBAL = 1u << 0,    /* visible to all */
+    RDMA_FLUSH_PERSISTENT = 1u << 1,
+};
+
+/* Which memory a FLUSH is about. */
+enum {
+    RDMA_FLUSH_RANGE = 0,
+    RDMA_FLUSH_MR = 1,              /* all of the region */
+};
+
+/*
+ * Operations that a device may have or not, and that its driver may not know:
+ * a backend neither sends nor answers one before it is told to.
+ */
+enum {
+    RDMA_EXT_FLUSH = 1u << 0,
+    RDMA_EXT_ATOMIC_WRITE = 1u << 1,
 };
 
 /* Completion opcodes. */
@@ -135,6 +164,8 @@ typedef enum RdmaWcOpcode {
     RDMA_WC_BIND_MW = 5,
     RDMA_WC_LOCAL_INV = 6,
     RDMA_WC_REG_MR = 8,
+    RDMA_WC_FLUSH = 14,
+    RDMA_WC_ATOMIC_WRITE = 15,
     RDMA_WC_RECV = 128,
     RDMA_WC_RECV_RDMA_WITH_IMM = 129,
 } RdmaWcOpcode;
@@ -268,6 +299,7 @@ typedef struct RdmaSendWr {
         uint32_t invalidate_rkey;
     } ex;
     union {
+        /* ATOMIC_WRITE: 8 bytes, which may be inline on any QP */
         struct {
             uint64_t remote_addr;
             uint32_t rkey;
@@ -278,6 +310,13 @@ typedef struct RdmaSendWr {
             uint64_t swap;
             uint32_t rkey;
         } atomic;
+        struct {
+            uint64_t remote_addr;
+            uint32_t rkey;
+            uint32_t length;        /* bytes; RDMA_FLUSH_RANGE */
+            uint32_t type;          /* RDMA_FLUSH_GLOBAL, _PERSISTENT */
+            uint32_t level;         /* RDMA_FLUSH_RANGE or _MR */
+        } flush;
         struct {
             uint32_t remote_qpn;
             uint32_t remote_qkey;

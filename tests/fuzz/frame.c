@@ -140,7 +140,7 @@ static void rx_built(FuzzEnv *env, FuzzInput *in, bool aligned)
     struct iovec iov;
 
     if (!roce_opcode_info(op)) {
-        bth.opcode = op % 24 | (which == FUZZ_UC || which == FUZZ_UC_SRQ ?
+        bth.opcode = op % 32 | (which == FUZZ_UC || which == FUZZ_UC_SRQ ?
                                 ROCE_UC : 0);
         if (fuzz_is_ud(which)) {
             bth.opcode = ROCE_UD | ROCE_SEND_ONLY | (op & 1);
@@ -190,6 +190,14 @@ static void rx_built(FuzzEnv *env, FuzzInput *in, bool aligned)
                 bth.reth.len += fuzz_u16(in);
             }
         }
+    }
+    if ((info->flags & ROCE_OP_ATOMIC_WRITE) && !(flags & 0x20)) {
+        iov.iov_len = 8;
+        bth.reth.len = 8;
+    }
+    if (info->flags & ROCE_OP_FETH) {
+        bth.feth = flags & 0x20 ? fuzz_u32(in) :
+                   1 | (size & 1) << ROCE_FETH_LEVEL_SHIFT;
     }
     if (info->flags & ROCE_OP_ATOMICETH) {
         bth.atomiceth.va = pick_va(in);
@@ -265,7 +273,7 @@ static void post_send(FuzzEnv *env, FuzzInput *in)
     unsigned which = fuzz_u8(in) % FUZZ_QPS;
     RdmaSge sge[2];
     RdmaSendWr wr = {
-        .opcode = fuzz_u8(in) % 12,
+        .opcode = fuzz_u8(in) % 16,
         .send_flags = fuzz_u8(in) & (RDMA_SEND_FENCE | RDMA_SEND_SIGNALED |
                                      RDMA_SEND_SOLICITED),
         .num_sge = 1 + fuzz_u8(in) % 2,
@@ -283,7 +291,17 @@ static void post_send(FuzzEnv *env, FuzzInput *in)
         sge[0].length = 8;
         wr.wr.atomic.remote_addr = FUZZ_IOVA + 8 * fuzz_u8(in);
         wr.wr.atomic.rkey = FUZZ_KEY_ALL;
+    } else if (wr.opcode == RDMA_WR_FLUSH) {
+        wr.wr.flush.remote_addr = FUZZ_IOVA + fuzz_u8(in);
+        wr.wr.flush.rkey = FUZZ_KEY_ALL;
+        wr.wr.flush.length = fuzz_u8(in);
+        wr.wr.flush.type = RDMA_FLUSH_GLOBAL;
+        wr.wr.flush.level = wr.wr.flush.length & 1;
     } else {
+        if (wr.opcode == RDMA_WR_ATOMIC_WRITE) {
+            wr.num_sge = 1;
+            sge[0].length = 8;
+        }
         wr.wr.rdma.remote_addr = FUZZ_IOVA + fuzz_u8(in);
         wr.wr.rdma.rkey = FUZZ_KEY_ALL;
         wr.ex.invalidate_rkey = FUZZ_KEY_FAST;
@@ -360,6 +378,7 @@ static void control(FuzzEnv *env, FuzzInput *in)
         break;
     case 15:
         roce_set_tx_blocked(env->engine, what & 0x10);
+        roce_set_extensions(env->engine, what >> 5);
         break;
     }
 }

@@ -220,7 +220,7 @@ static void add_srq(FuzzEnv *env)
 static void add_regions(FuzzEnv *env)
 {
     const uint32_t all = RDMA_ACCESS_LOCAL_WRITE | RDMA_ACCESS_REMOTE |
-                         RDMA_ACCESS_MW_BIND;
+                         RDMA_ACCESS_MW_BIND | RDMA_ACCESS_FLUSH_GLOBAL;
     RdmaMrAttr dma = {
         .mrn = FUZZ_KEY_DMA >> 8,
         .pdn = FUZZ_PDN,
@@ -364,7 +364,8 @@ bool fuzz_qp_connect(FuzzEnv *env, unsigned which, bool ipv6, bool rts)
         .qp_state = RDMA_QPS_INIT,
         .port_num = 1,
         .qkey = types[which] == RDMA_QPT_GSI ? RDMA_GSI_QKEY : FUZZ_QKEY,
-        .qp_access_flags = RDMA_ACCESS_REMOTE | RDMA_ACCESS_LOCAL_WRITE,
+        .qp_access_flags = RDMA_ACCESS_REMOTE | RDMA_ACCESS_LOCAL_WRITE |
+                           RDMA_ACCESS_FLUSH_GLOBAL,
         .path_mtu = small ? RDMA_MTU_256 : RDMA_MTU_1024,
         .dest_qp_num = fuzz_qpns[which],
         /* Close to the wrap */
@@ -430,6 +431,7 @@ FuzzEnv *fuzz_env_new(unsigned side)
     fuzz_mac(side, mac);
     roce_set_mac(env->engine, mac);
     roce_set_link_mtu(env->engine, 9000);
+    roce_set_extensions(env->engine, RDMA_EXT_FLUSH | RDMA_EXT_ATOMIC_WRITE);
     roce_set_link(env->engine, true);
     for (i = 0; i < FUZZ_GIDS; i++) {
         fuzz_gid(side, i, gid);

@@ -73,7 +73,7 @@ static void work(FuzzEnv *env, FuzzInput *in)
     static const uint8_t opcodes[] = {
         RDMA_WR_SEND, RDMA_WR_RDMA_WRITE, RDMA_WR_RDMA_READ,
         RDMA_WR_ATOMIC_FETCH_AND_ADD, RDMA_WR_LOCAL_INV, RDMA_WR_REG_MR,
-        RDMA_WR_BIND_MW,
+        RDMA_WR_BIND_MW, RDMA_WR_FLUSH, RDMA_WR_ATOMIC_WRITE,
     };
     uint8_t frame[ROCE_MAX_FRAME];
     unsigned n = fuzz_u8(in) % MAX_POSTS;
@@ -100,6 +100,7 @@ static void work(FuzzEnv *env, FuzzInput *in)
         }
         switch (wr.opcode) {
         case RDMA_WR_ATOMIC_FETCH_AND_ADD:
+        case RDMA_WR_ATOMIC_WRITE:
             sge.length = 8;
             break;
         case RDMA_WR_REG_MR:
@@ -109,6 +110,12 @@ static void work(FuzzEnv *env, FuzzInput *in)
             if (!fuzz_is_ud(which)) {
                 fuzz_reg_pages(env, &wr, sge.length % 5);
             }
+            break;
+        case RDMA_WR_FLUSH:
+            wr.wr.flush.remote_addr = FUZZ_IOVA;
+            wr.wr.flush.rkey = FUZZ_KEY_ALL;
+            wr.wr.flush.type = 1 + sge.length % 3;
+            wr.wr.flush.level = sge.addr & 1;
             break;
         case RDMA_WR_BIND_MW:
             wr.wr.bind.rkey = sge.addr & 1 ? FUZZ_KEY_MW2 : FUZZ_KEY_MW;
@@ -295,6 +302,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     work(env, &in);
     roce_set_link_mtu(e, 9000);
+    roce_set_extensions(e, RDMA_EXT_FLUSH | RDMA_EXT_ATOMIC_WRITE);
     for (i = 0; i < FUZZ_GIDS; i++) {
         if (roce_get_gid(env->engine, i, gid, &vlan)) {
             roce_add_gid(e, i, gid, vlan);

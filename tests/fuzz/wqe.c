@@ -156,6 +156,12 @@ static void post_send(void)
         wr.wr.atomic.rkey = pick_key();
         wr.wr.atomic.compare_add = fuzz_u8(&in);
         wr.wr.atomic.swap = fuzz_u8(&in);
+    } else if (wr.opcode == RDMA_WR_FLUSH) {
+        wr.wr.flush.remote_addr = pick_addr();
+        wr.wr.flush.rkey = pick_key();
+        wr.wr.flush.length = pick_length();
+        wr.wr.flush.type = odd & 8 ? fuzz_u32(&in) : odd & 3;
+        wr.wr.flush.level = odd & 8 ? fuzz_u32(&in) : odd >> 2 & 1;
     } else {
         wr.wr.rdma.remote_addr = pick_addr();
         wr.wr.rdma.rkey = pick_key();
@@ -170,7 +176,7 @@ static void post_send_good(void)
         RDMA_WR_RDMA_WRITE, RDMA_WR_RDMA_WRITE_WITH_IMM, RDMA_WR_SEND,
         RDMA_WR_SEND_WITH_IMM, RDMA_WR_RDMA_READ,
         RDMA_WR_ATOMIC_CMP_AND_SWP, RDMA_WR_ATOMIC_FETCH_AND_ADD,
-        RDMA_WR_RDMA_READ,
+        RDMA_WR_FLUSH,
     };
     static const unsigned rc[] = {
         FUZZ_RC, FUZZ_RC_SMALL, FUZZ_UC, FUZZ_RC_SRQ, FUZZ_UC_SRQ,
@@ -201,6 +207,18 @@ static void post_send_good(void)
         wr.wr.atomic.compare_add = 1;
         wr.wr.atomic.swap = 2;
         wr.wr.atomic.rkey = FUZZ_KEY_ALL;
+        if (sge.addr & 1) {
+            wr.opcode = RDMA_WR_ATOMIC_WRITE;
+            wr.wr.rdma.remote_addr = at;
+            wr.wr.rdma.rkey = FUZZ_KEY_ALL;
+        }
+    }
+    if (wr.opcode == RDMA_WR_FLUSH) {
+        wr.wr.flush.remote_addr = FUZZ_IOVA;
+        wr.wr.flush.rkey = FUZZ_KEY_ALL;
+        wr.wr.flush.length = sge.length;
+        wr.wr.flush.type = RDMA_FLUSH_GLOBAL;
+        wr.wr.flush.level = sge.length & 1;
     }
     fuzz_post_send(envs[sel >> 7], which, &wr);
 }

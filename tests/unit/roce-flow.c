@@ -41,12 +41,14 @@ static const uint32_t opcodes[] = {
     RDMA_WR_SEND, RDMA_WR_SEND_WITH_IMM, RDMA_WR_RDMA_WRITE,
     RDMA_WR_RDMA_WRITE_WITH_IMM, RDMA_WR_RDMA_READ,
     RDMA_WR_ATOMIC_FETCH_AND_ADD, RDMA_WR_ATOMIC_CMP_AND_SWP,
+    RDMA_WR_ATOMIC_WRITE, RDMA_WR_FLUSH,
 };
 
 static bool op_is_atomic(const Op *op)
 {
     return op->opcode == RDMA_WR_ATOMIC_FETCH_AND_ADD ||
-           op->opcode == RDMA_WR_ATOMIC_CMP_AND_SWP;
+           op->opcode == RDMA_WR_ATOMIC_CMP_AND_SWP ||
+           op->opcode == RDMA_WR_ATOMIC_WRITE;
 }
 
 static bool op_uses_recv(const Op *op)
@@ -128,6 +130,7 @@ static void post_op(Flow *f, unsigned i)
     const Op *op = &f->ops[i];
     RdmaSge sge = link_sge(f->local, i * SLICE, op->len);
     RdmaSendWr wr = link_wr(op->opcode, i, &sge);
+    uint64_t value;
 
     wr.send_flags = op->signalled ? RDMA_SEND_SIGNALED : 0;
     memcpy(wr.ex.imm_data, &i, 4);
@@ -145,6 +148,27 @@ static void post_op(Flow *f, unsigned i)
         wr.wr.atomic.compare_add = f->added;
         wr.wr.atomic.swap = 2 * f->added;
         f->added *= 2;
+        break;
+    case RDMA_WR_ATOMIC_WRITE:
+        wr.wr.rdma.remote_addr = f->base + COUNTER_OFF;
+        wr.wr.rdma.rkey = f->rkey;
+        f->added = i + 1;
+        value = GUINT64_TO_LE(f->added);
+        if (i % 2) {
+            wr.num_sge = 0;
+            wr.send_flags |= RDMA_SEND_INLINE;
+            wr.inline_data = (uint8_t *)&value;
+            wr.inline_len = sizeof(value);
+        } else {
+            link_write(f->local, (size_t)i * SLICE, &value, sizeof(value));
+        }
+        break;
+    case RDMA_WR_FLUSH:
+        wr.wr.flush.remote_addr = f->remote->attr.iova + i * SLICE;
+        wr.wr.flush.rkey = f->remote->attr.rkey;
+        wr.wr.flush.length = op->len;
+        wr.wr.flush.type = RDMA_FLUSH_GLOBAL;
+        wr.wr.flush.level = i % 2 ? RDMA_FLUSH_MR : RDMA_FLUSH_RANGE;
         break;
     default:
         wr.wr.rdma.remote_addr = f->base + i * SLICE;

@@ -47,7 +47,8 @@ LinkMr *link_mr_pd(LinkNode *n, size_t len, uint32_t access, uint32_t pdn)
     mr->attr.type = RDMA_MR_USER;
     mr->attr.access = access;
     mr->attr.pdn = pdn;
-    mr->attr.rkey = access & RDMA_ACCESS_REMOTE ? mr->attr.lkey : 0;
+    mr->attr.rkey = access & (RDMA_ACCESS_REMOTE | RDMA_ACCESS_FLUSH) ?
+                    mr->attr.lkey : 0;
     mr->attr.pages = pages_copy(mr);
     g_assert_cmpint(roce_mr_create(n->e, &mr->attr), ==, 0);
     return mr;

@@ -151,6 +151,7 @@ void link_move(LinkNode *n)
 
     roce_set_mac(to, n->mac);
     roce_set_link_mtu(to, n->link_mtu);
+    roce_set_extensions(to, n->extensions);
     roce_set_link(to, n->link_up);
     for (i = 0; i < link_config.gid_table_len; i++) {
         if (roce_get_gid(from, i, gid, &vlan)) {

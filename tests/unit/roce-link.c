@@ -60,6 +60,8 @@ static bool node_atomic(void *opaque, uint64_t addr, uint32_t opcode,
     *old = value = GUINT64_FROM_LE(value);
     if (opcode == RDMA_WR_ATOMIC_FETCH_AND_ADD) {
         value += compare_add;
+    } else if (opcode == RDMA_WR_ATOMIC_WRITE) {
+        value = compare_add;
     } else if (value == compare_add) {
         value = swap;
     }
@@ -143,6 +145,12 @@ void link_set_mtu(LinkNode *n, uint32_t mtu)
     roce_set_link_mtu(n->e, mtu);
 }
 
+void link_set_extensions(LinkNode *n, uint32_t extensions)
+{
+    n->extensions = extensions;
+    roce_set_extensions(n->e, extensions);
+}
+
 void link_set_up(LinkNode *n, bool up)
 {
     n->link_up = up;
@@ -163,6 +171,7 @@ static void node_init(RoceLink *l, unsigned side)
 
     n->link = l;
     n->e = roce_new(&link_config, &link_ops, n);
+    link_set_extensions(n, LINK_EXTENSIONS);
     memcpy(n->mac, mac, sizeof(mac));
     memcpy(n->gid4, gid4, sizeof(gid4));
     memcpy(n->gid6, gid6, sizeof(gid6));
@@ -389,7 +398,7 @@ LinkQpSpec link_spec(void)
         .min_rnr_timer = 12,
         .rd_atomic = { 4, 4 },
         .dest_rd_atomic = { 4, 4 },
-        .access = RDMA_ACCESS_LOCAL_WRITE | RDMA_ACCESS_REMOTE,
+        .access = LINK_ALL_ACCESS,
         .cap = {
             .max_send_wr = 64,
             .max_recv_wr = 64,

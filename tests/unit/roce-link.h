@@ -17,6 +17,8 @@
 #define LINK_MAX_RD_ATOMIC 16
 #define LINK_MAX_SRQ 4
 #define LINK_PDN 7
+/* What all engines of links have; they may be told otherwise. */
+#define LINK_EXTENSIONS (RDMA_EXT_FLUSH | RDMA_EXT_ATOMIC_WRITE)
 /* QP number @n has its completions on these two CQs */
 #define LINK_SEND_CQ(qpn) (2 * (qpn))
 #define LINK_RECV_CQ(qpn) (2 * (qpn) + 1)
@@ -59,6 +61,7 @@ struct LinkNode {
     bool woken;
     uint32_t link_mtu;
     bool link_up;
+    uint32_t extensions;            /* link_set_extensions() */
     bool stopped;                   /* does nothing; its frames are lost */
 };
 
@@ -143,6 +146,7 @@ LinkQpSpec link_spec(void);
 /* What the node's engine is told of its link. */
 void link_set_mtu(LinkNode *n, uint32_t mtu);
 void link_set_up(LinkNode *n, bool up);
+void link_set_extensions(LinkNode *n, uint32_t extensions);
 void link_create(LinkNode *n, const LinkQpSpec *spec, unsigned side);
 /* Create and connect QPs on both nodes, up to RTS. */
 void link_connect(RoceLink *l, const LinkQpSpec *spec);
@@ -198,7 +202,8 @@ typedef struct LinkPair {
 } LinkPair;
 
 #define LINK_PAIR_MEM (128 * 1024)
-#define LINK_ALL_ACCESS (RDMA_ACCESS_LOCAL_WRITE | RDMA_ACCESS_REMOTE)
+#define LINK_ALL_ACCESS (RDMA_ACCESS_LOCAL_WRITE | RDMA_ACCESS_REMOTE | \
+                         RDMA_ACCESS_FLUSH_GLOBAL)
 
 LinkPair link_pair(const LinkQpSpec *spec);
 void link_pair_free(LinkPair *p);

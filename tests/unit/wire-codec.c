@@ -67,6 +67,7 @@ static const RoceBth bth_full = {
     .deth = { 0x80010000, 0xffffff },
     .imm = { 1, 2, 3, 4 },
     .ieth = 0x0badcafe,
+    .feth = 0x00c0ff11,
 };
 
 /* A whole frame in an allocation of its own, for ASan's sake. */
@@ -126,6 +127,8 @@ static void assert_bth_equal(const RoceBth *got, const RoceBth *put,
     g_assert_cmpmem(got->imm, 4, w->imm, 4);
     w = flags & ROCE_OP_IETH ? put : &none;
     g_assert_cmphex(got->ieth, ==, w->ieth);
+    w = flags & ROCE_OP_FETH ? put : &none;
+    g_assert_cmphex(got->feth, ==, w->feth);
 }
 
 static void assert_path_equal(const RocePath *got, const RocePath *put)
@@ -224,18 +227,22 @@ static void test_opcode_table(void)
         g_assert_true(f && !(f & (f - 1)));
         g_assert_cmpuint(info->hdr_len % 4, ==, 0);
     }
-    /* RC 0x00..0x14, 0x16, 0x17; UC 0x20..0x2b; UD 0x64, 0x65 */
-    g_assert_cmpuint(n, ==, 23 + 12 + 2);
+    /* RC 0x00..0x14, 0x16, 0x17, 0x1c, 0x1d; UC 0x20..0x2b; UD 0x64, 0x65 */
+    g_assert_cmpuint(n, ==, 25 + 12 + 2);
 
     /* Longest and oddest */
     g_assert_cmpuint(roce_opcodes[0x0b].hdr_len, ==, 12 + 16 + 4);
     g_assert_cmpuint(roce_opcodes[0x13].hdr_len, ==, 12 + 28);
     g_assert_cmpuint(roce_opcodes[0x12].hdr_len, ==, 12 + 4 + 8);
     g_assert_cmpuint(roce_opcodes[0x65].hdr_len, ==, 12 + 8 + 4);
+    g_assert_cmpuint(roce_opcodes[0x1c].hdr_len, ==, 12 + 4 + 16);
+    g_assert_cmpuint(roce_opcodes[0x1d].hdr_len, ==, 12 + 16);
 
     /* Reserved, RD, XRC, CNP, vendor */
     g_assert_null(roce_opcode_info(0x15));
     g_assert_null(roce_opcode_info(0x18));
+    g_assert_null(roce_opcode_info(0x3c));
+    g_assert_null(roce_opcode_info(0x7d));
     g_assert_null(roce_opcode_info(0x2c));
     g_assert_null(roce_opcode_info(0x31));
     g_assert_null(roce_opcode_info(0x44));

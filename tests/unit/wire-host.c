@@ -50,6 +50,8 @@ static bool host_atomic(void *opaque, uint64_t addr, uint32_t opcode,
     *old = GUINT64_FROM_LE(*old);
     if (opcode == RDMA_WR_ATOMIC_FETCH_AND_ADD) {
         now = *old + compare_add;
+    } else if (opcode == RDMA_WR_ATOMIC_WRITE) {
+        now = compare_add;
     } else {
         g_assert_cmpuint(opcode, ==, RDMA_WR_ATOMIC_CMP_AND_SWP);
         now = *old == compare_add ? swap : *old;

@@ -70,8 +70,9 @@ static void progress(RoceQp *qp, int64_t now)
 }
 
 /*
- * All before @psn is acknowledged. READs and ATOMICs are not acknowledged by
- * this, they need their responses: una stops there (IBTA 9.7.5.1.3).
+ * All before @psn is acknowledged. READs, ATOMICs and their like are not
+ * acknowledged by this, they need their responses: una stops there (IBTA
+ * 9.7.5.1.3).
  */
 static void ack_up_to(RoceQp *qp, uint32_t psn, int64_t now)
 {
@@ -86,8 +87,7 @@ static void ack_up_to(RoceQp *qp, uint32_t psn, int64_t now)
         if (wqe->done) {
             continue;
         }
-        if (roce_opcode_is_read(wqe->opcode) ||
-            roce_opcode_is_atomic(wqe->opcode)) {
+        if (roce_opcode_is_answered(wqe->opcode)) {
             break;
         }
         /* psn is in [una, sent], and una lies in this WQE */
@@ -217,7 +217,7 @@ static void rx_ack(RoceQp *qp, const RoceBth *bth, int64_t now)
     }
 }
 
-/* The READ or ATOMIC that is the oldest WQE has got all it wants. */
+/* The oldest WQE has got all the response that it wants. */
 static void response_complete(RoceQp *qp, RoceSendWqe *wqe, int64_t now)
 {
     qp->s.sq.rd_atomic--;
@@ -262,6 +262,21 @@ static void rx_read_response(RoceQp *qp, RoceSendWqe *wqe,
     }
 }
 
+/* The answer to a FLUSH or ATOMIC WRITE: a READ response of no bytes (A19). */
+static void rx_placement_response(RoceQp *qp, RoceSendWqe *wqe,
+                                  const RocePacket *pkt, int64_t now)
+{
+    RoceSqState *sq = &qp->s.sq;
+
+    if (!(pkt->info->flags & ROCE_OP_ONLY) || pkt->payload_len) {
+        roce_sq_fail(qp, RDMA_WC_BAD_RESP_ERR);
+        return;
+    }
+    sq->una = psn_add(sq->una, 1);
+    sq->rd_psns--;
+    response_complete(qp, wqe, now);
+}
+
 static void rx_atomic_response(RoceQp *qp, RoceSendWqe *wqe,
                                const RocePacket *pkt, int64_t now)
 {
@@ -303,10 +318,12 @@ static void rx_response(RoceQp *qp, const RocePacket *pkt, int64_t now)
     ack_up_to(qp, pkt->bth.psn, now);
     if (sq->una != pkt->bth.psn) {
         gap(qp, now);
-    } else if (pkt->info->flags & ROCE_OP_READ_RESP) {
-        rx_read_response(qp, oldest_wqe(qp), pkt, now);
-    } else {
+    } else if (!(pkt->info->flags & ROCE_OP_READ_RESP)) {
         rx_atomic_response(qp, oldest_wqe(qp), pkt, now);
+    } else if (roce_opcode_is_placement(oldest_wqe(qp)->opcode)) {
+        rx_placement_response(qp, oldest_wqe(qp), pkt, now);
+    } else {
+        rx_read_response(qp, oldest_wqe(qp), pkt, now);
     }
 }
 

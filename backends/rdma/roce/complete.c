@@ -29,6 +29,10 @@ static RdmaWcOpcode send_wc_opcode(uint32_t opcode)
         return RDMA_WC_COMP_SWAP;
     case RDMA_WR_ATOMIC_FETCH_AND_ADD:
         return RDMA_WC_FETCH_ADD;
+    case RDMA_WR_FLUSH:
+        return RDMA_WC_FLUSH;
+    case RDMA_WR_ATOMIC_WRITE:
+        return RDMA_WC_ATOMIC_WRITE;
     case RDMA_WR_LOCAL_INV:
         return RDMA_WC_LOCAL_INV;
     case RDMA_WR_REG_MR:

@@ -115,6 +115,11 @@ void roce_set_mac(RoceEngine *e, const uint8_t mac[RDMA_MAC_LEN])
     e->gid_serial++;
 }
 
+void roce_set_extensions(RoceEngine *e, uint32_t extensions)
+{
+    e->extensions = extensions;
+}
+
 void roce_set_link_mtu(RoceEngine *e, uint32_t mtu)
 {
     e->link_mtu = mtu;

@@ -194,6 +194,15 @@ RoceMr *roce_mr_remote(const RoceQp *qp, uint32_t rkey, uint32_t access,
     return mr->attr.type == RDMA_MR_DMA ? NULL : mr;
 }
 
+bool roce_mr_grants(const RoceQp *qp, uint32_t rkey, uint32_t access)
+{
+    const RoceMr *mr = roce_mr_find(qp->e, rkey >> 8);
+
+    return mr && mr->valid && mr->attr.type != RDMA_MR_DMA &&
+           mr->attr.rkey == rkey && mr->attr.pdn == qp->init.pdn &&
+           (mr->attr.access & access) == access;
+}
+
 uint64_t roce_mr_dma(const RoceMr *mr, uint64_t addr, uint64_t *len)
 {
     const RdmaMrAttr *attr = &mr->attr;
@@ -276,7 +285,8 @@ bool roce_mr_register(RoceQp *qp, RoceSendWqe *wqe, uint64_t **pages)
     }
     attr->access = wqe->access;
     attr->lkey = wqe->rkey;
-    attr->rkey = wqe->access & RDMA_ACCESS_REMOTE ? wqe->rkey : 0;
+    attr->rkey = wqe->access & (RDMA_ACCESS_REMOTE | RDMA_ACCESS_FLUSH) ?
+                 wqe->rkey : 0;
     mr->pending = false;
     mr->valid = true;
     return true;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The table of BTH opcodes (IBTA Vol 1 Release 1.4, 9.2.1).
+ * The table of BTH opcodes (IBTA Vol 1 Release 1.4, 9.2.1; Annex A19).
  */
 #include "opcode.h"
 
 #define HDR_LEN(f) \
     (ROCE_BTH_LEN + \
+     ((f) & ROCE_OP_FETH ? ROCE_FETH_LEN : 0) + \
      ((f) & ROCE_OP_RETH ? ROCE_RETH_LEN : 0) + \
      ((f) & ROCE_OP_ATOMICETH ? ROCE_ATOMICETH_LEN : 0) + \
      ((f) & ROCE_OP_AETH ? ROCE_AETH_LEN : 0) + \
@@ -58,6 +59,9 @@ const RoceOpcodeInfo roce_opcodes[256] = {
     OP(RC, FETCH_ADD, ROCE_OP_ATOMIC | ONLY | ROCE_OP_ATOMICETH),
     OP(RC, SEND_LAST_INV, SEND | LAST | IETH),
     OP(RC, SEND_ONLY_INV, SEND | ONLY | IETH),
+    OP(RC, FLUSH, ROCE_OP_FLUSH | ONLY | ROCE_OP_FETH | RETH),
+    OP(RC, ATOMIC_WRITE,
+       ROCE_OP_ATOMIC_WRITE | ONLY | RETH | ROCE_OP_PAYLOAD),
 
     OP(UC, SEND_FIRST, SEND | FIRST),
     OP(UC, SEND_MIDDLE, SEND | MIDDLE),

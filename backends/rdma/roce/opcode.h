@@ -4,7 +4,7 @@
  * it carries. Everything that depends on an opcode is looked up here.
  *
  * Sources: IBTA Vol 1 Release 1.4, 9.2.1 (opcodes) and 9.3 (extended
- * transport headers).
+ * transport headers); Annex A19 (FLUSH, ATOMIC WRITE).
  */
 #ifndef ROCE_OPCODE_H
 #define ROCE_OPCODE_H
@@ -22,6 +22,7 @@
 #define ROCE_DETH_LEN       8
 #define ROCE_IMM_LEN        4
 #define ROCE_IETH_LEN       4
+#define ROCE_FETH_LEN       4
 
 /* The upper three bits of an opcode select the transport. */
 typedef enum RoceTransport {
@@ -55,11 +56,13 @@ typedef enum RoceOperation {
     ROCE_FETCH_ADD = 0x14,
     ROCE_SEND_LAST_INV = 0x16,
     ROCE_SEND_ONLY_INV = 0x17,
+    ROCE_FLUSH = 0x1c,
+    ROCE_ATOMIC_WRITE = 0x1d,
 } RoceOperation;
 
 /* What a packet is, where it stands in its message, and what it carries. */
 enum {
-    /* Operation; exactly one is set. */
+    /* Operation; exactly one is set, of these or the last two. */
     ROCE_OP_SEND = 1u << 0,
     ROCE_OP_WRITE = 1u << 1,
     ROCE_OP_READ_REQ = 1u << 2,
@@ -85,10 +88,16 @@ enum {
 
     /* May have a payload. */
     ROCE_OP_PAYLOAD = 1u << 18,
+
+    ROCE_OP_FETH = 1u << 19,
+
+    ROCE_OP_FLUSH = 1u << 20,
+    ROCE_OP_ATOMIC_WRITE = 1u << 21,
 };
 
 #define ROCE_OP_REQUEST  (ROCE_OP_SEND | ROCE_OP_WRITE | ROCE_OP_READ_REQ | \
-                          ROCE_OP_ATOMIC)
+                          ROCE_OP_ATOMIC | ROCE_OP_FLUSH | \
+                          ROCE_OP_ATOMIC_WRITE)
 #define ROCE_OP_RESPONSE (ROCE_OP_READ_RESP | ROCE_OP_ACK | \
                           ROCE_OP_ATOMIC_ACK)
 /* The packet begins, or ends, a message. */

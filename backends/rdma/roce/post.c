@@ -27,6 +27,8 @@ static const struct {
     [RDMA_WR_RDMA_READ_WITH_INV] = { T(RC), false, true },
     [RDMA_WR_ATOMIC_CMP_AND_SWP] = { T(RC), false, true },
     [RDMA_WR_ATOMIC_FETCH_AND_ADD] = { T(RC), false, true },
+    [RDMA_WR_FLUSH] = { T(RC) },
+    [RDMA_WR_ATOMIC_WRITE] = { T(RC), true },
     [RDMA_WR_LOCAL_INV] = { T(RC) | T(UC) },
     [RDMA_WR_BIND_MW] = { T(RC) | T(UC) },
     [RDMA_WR_REG_MR] = { T(RC) | T(UC) },
@@ -40,6 +42,34 @@ bool roce_opcode_ok(uint32_t qp_type, uint32_t opcode)
            (opcodes[opcode].qp_types & 1u << qp_type);
 }
 
+bool roce_opcode_enabled(const RoceEngine *e, uint32_t opcode)
+{
+    switch (opcode) {
+    case RDMA_WR_FLUSH:
+        return e->extensions & RDMA_EXT_FLUSH;
+    case RDMA_WR_ATOMIC_WRITE:
+        return e->extensions & RDMA_EXT_ATOMIC_WRITE;
+    default:
+        return true;
+    }
+}
+
+/* 8 bytes from the WR itself need no room in the queue's inline data. */
+static RdmaWcStatus take_value(const RdmaSendWr *wr, RoceSendWqe *wqe)
+{
+    uint64_t value;
+
+    if (wr->num_sge) {
+        return RDMA_WC_LOC_QP_OP_ERR;
+    }
+    if (wr->inline_len != sizeof(value)) {
+        return RDMA_WC_LOC_LEN_ERR;
+    }
+    memcpy(&value, wr->inline_data, sizeof(value));
+    wqe->compare_add = GUINT64_FROM_LE(value);
+    return RDMA_WC_SUCCESS;
+}
+
 /* Copy lists and data to slot @index; sets the length. */
 static RdmaWcStatus take_payload(RoceQp *qp, uint32_t index,
                                  const RdmaSendWr *wr, RoceSendWqe *wqe)
@@ -49,6 +79,9 @@ static RdmaWcStatus take_payload(RoceQp *qp, uint32_t index,
     uint32_t i;
 
     if (wr->send_flags & RDMA_SEND_INLINE) {
+        if (wr->opcode == RDMA_WR_ATOMIC_WRITE) {
+            return take_value(wr, wqe);
+        }
         if (!opcodes[wr->opcode].sends || wr->num_sge) {
             return RDMA_WC_LOC_QP_OP_ERR;
         }
@@ -73,7 +106,9 @@ static RdmaWcStatus take_payload(RoceQp *qp, uint32_t index,
         length += wr->sg_list[i].length;
     }
     if (length > ROCE_MAX_MSG ||
-        (roce_opcode_is_atomic(wr->opcode) && length != sizeof(uint64_t))) {
+        ((roce_opcode_is_atomic(wr->opcode) ||
+          wr->opcode == RDMA_WR_ATOMIC_WRITE) &&
+         length != sizeof(uint64_t))) {
         return RDMA_WC_LOC_LEN_ERR;
     }
     if (wr->num_sge) {
@@ -99,8 +134,16 @@ static void take_operands(const RdmaSendWr *wr, RoceSendWqe *wqe)
     case RDMA_WR_RDMA_WRITE_WITH_IMM:
     case RDMA_WR_RDMA_READ:
     case RDMA_WR_RDMA_READ_WITH_INV:
+    case RDMA_WR_ATOMIC_WRITE:
         wqe->remote_addr = wr->wr.rdma.remote_addr;
         wqe->rkey = wr->wr.rdma.rkey;
+        break;
+    case RDMA_WR_FLUSH:
+        wqe->remote_addr = wr->wr.flush.remote_addr;
+        wqe->rkey = wr->wr.flush.rkey;
+        wqe->reg_length = wr->wr.flush.length;
+        wqe->access = wr->wr.flush.type |
+                      wr->wr.flush.level << ROCE_FETH_LEVEL_SHIFT;
         break;
     case RDMA_WR_REG_MR:
         wqe->mrn = wr->wr.reg.mrn;
@@ -143,7 +186,12 @@ static RdmaWcStatus take_send(RoceQp *qp, uint32_t index,
         return wr->status;
     }
     if (!roce_opcode_ok(qp->init.qp_type, wr->opcode) ||
+        !roce_opcode_enabled(qp->e, wr->opcode) ||
         (wr->send_flags & ~KNOWN_FLAGS)) {
+        return RDMA_WC_LOC_QP_OP_ERR;
+    }
+    if (wr->opcode == RDMA_WR_FLUSH &&
+        !roce_flush_ok(wr->wr.flush.type, wr->wr.flush.level)) {
         return RDMA_WC_LOC_QP_OP_ERR;
     }
     take_operands(wr, wqe);

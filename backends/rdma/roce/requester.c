@@ -65,10 +65,11 @@ static RdmaWcStatus run_local(RoceQp *qp, RoceSendWqe *wqe)
 
 static RdmaWcStatus check_memory(const RoceQp *qp, const RoceSendWqe *wqe)
 {
+    bool answered = roce_opcode_is_answered(wqe->opcode);
     bool receives = roce_opcode_is_read(wqe->opcode) ||
                     roce_opcode_is_atomic(wqe->opcode);
 
-    if (receives && !qp->s.attr.max_rd_atomic) {
+    if (answered && !qp->s.attr.max_rd_atomic) {
         return RDMA_WC_LOC_QP_OP_ERR;
     }
     if (!roce_sg_check(qp, roce_ssges(qp, qp->s.sq.cur), wqe->num_sge,
@@ -81,14 +82,13 @@ static RdmaWcStatus check_memory(const RoceQp *qp, const RoceSendWqe *wqe)
 /*
  * Start the WQE under the cursor. False if it has to wait, or is bad.
  * LOCAL_INV, REG_MR and BIND_MW take effect here, in order with the packets
- * of their neighbours; a fence makes them and others wait for earlier READs
- * and ATOMICs (IBTA 10.8.3.3).
+ * of their neighbours; a fence makes them and others wait for earlier READs,
+ * ATOMICs (IBTA 10.8.3.3), FLUSHes and ATOMIC WRITEs.
  */
 static bool start_wqe(RoceQp *qp, RoceSendWqe *wqe)
 {
     RoceSqState *sq = &qp->s.sq;
-    bool rd_atomic = roce_opcode_is_read(wqe->opcode) ||
-                     roce_opcode_is_atomic(wqe->opcode);
+    bool rd_atomic = roce_opcode_is_answered(wqe->opcode);
     RdmaWcStatus status = wqe->status;
     uint32_t npsn;
 
@@ -166,8 +166,7 @@ static bool window_open(const RoceQp *qp, const RoceSendWqe *wqe)
     const RoceSqState *sq = &qp->s.sq;
 
     return qp->init.qp_type != RDMA_QPT_RC ||
-           roce_opcode_is_read(wqe->opcode) ||
-           roce_opcode_is_atomic(wqe->opcode) ||
+           roce_opcode_is_answered(wqe->opcode) ||
            psn_off(sq->psn, sq->una) < ROCE_WINDOW + sq->rd_psns;
 }
 
@@ -254,6 +253,56 @@ static void build_atomic(const RoceSendWqe *wqe, RoceTx *tx)
     tx->bth.atomiceth.compare = swap ? wqe->compare_add : 0;
 }
 
+static void build_flush(const RoceSendWqe *wqe, RoceTx *tx)
+{
+    tx->bth.opcode = ROCE_FLUSH;
+    tx->bth.feth = wqe->access;
+    tx->bth.reth.va = wqe->remote_addr;
+    tx->bth.reth.rkey = wqe->rkey;
+    tx->bth.reth.len = wqe->reg_length;
+}
+
+/* The value lies in the WQE, or in memory; false if that is gone. */
+static bool build_atomic_write(RoceQp *qp, RoceSendWqe *wqe, RoceTx *tx)
+{
+    uint64_t value = GUINT64_TO_LE(wqe->compare_add);
+
+    tx->bth.opcode = ROCE_ATOMIC_WRITE;
+    tx->bth.reth.va = wqe->remote_addr;
+    tx->bth.reth.rkey = wqe->rkey;
+    tx->bth.reth.len = sizeof(value);
+    tx->len = sizeof(value);
+    if (!wqe->length) {
+        roce_frame_copy(tx->frame, &value, sizeof(value));
+        return true;
+    }
+    return roce_sg_gather(qp, &qp->send_cursor, qp->s.sq.cur,
+                          roce_ssges(qp, qp->s.sq.cur), wqe->num_sge, 0,
+                          tx->len, tx->frame);
+}
+
+/* The next packet of what is under the cursor; false: no memory. */
+static bool build(RoceQp *qp, RoceSendWqe *wqe, RoceTx *tx)
+{
+    switch (wqe->opcode) {
+    case RDMA_WR_RDMA_READ:
+    case RDMA_WR_RDMA_READ_WITH_INV:
+        build_read(qp, wqe, tx);
+        return true;
+    case RDMA_WR_ATOMIC_CMP_AND_SWP:
+    case RDMA_WR_ATOMIC_FETCH_AND_ADD:
+        build_atomic(wqe, tx);
+        return true;
+    case RDMA_WR_FLUSH:
+        build_flush(wqe, tx);
+        return true;
+    case RDMA_WR_ATOMIC_WRITE:
+        return build_atomic_write(qp, wqe, tx);
+    default:
+        return build_data(qp, wqe, tx);
+    }
+}
+
 /*
  * Ask for an ACK at the end of messages, and often enough in long ones: a QP
  * that is slow by its limit must not take that for a silent peer.
@@ -287,10 +336,8 @@ bool roce_req_tx(RoceQp *qp, int64_t now, RoceTx *tx)
 
     if (roce_opcode_is_read(wqe->opcode)) {
         npsn = wqe->npsn - sq->cur_pkt;
-        build_read(qp, wqe, tx);
-    } else if (roce_opcode_is_atomic(wqe->opcode)) {
-        build_atomic(wqe, tx);
-    } else if (!build_data(qp, wqe, tx)) {
+    }
+    if (!build(qp, wqe, tx)) {
         roce_frame_unmap(qp->e, tx->frame);
         fail_in_turn(qp, wqe, RDMA_WC_LOC_PROT_ERR);
         return false;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Responder resources: READs and ATOMICs, executed once and answered as
- * often as the requester asks (IBTA 9.7.5.1.4, 9.7.5.1.5).
+ * Responder resources: READs, ATOMICs, FLUSHes and ATOMIC WRITEs, executed
+ * once and answered as often as the requester asks (IBTA 9.7.5.1.4,
+ * 9.7.5.1.5, A19).
  */
 #include <glib.h>
 #include "roce-int.h"
@@ -151,6 +152,89 @@ bool roce_resp_atomic(RoceQp *qp, const RoceBth *bth, uint8_t *syndrome)
     return true;
 }
 
+/*
+ * The value comes as it shall lie in memory. Who may write there may also do
+ * so in one piece: there is no access flag of its own.
+ */
+bool roce_resp_atomic_write(RoceQp *qp, const RocePacket *pkt,
+                            uint8_t *syndrome)
+{
+    const RoceBth *bth = &pkt->bth;
+    RoceEngine *e = qp->e;
+    uint64_t va = bth->reth.va;
+    uint64_t len = sizeof(uint64_t);
+    uint64_t dma, value, old;
+    const RoceMr *mr;
+    RoceResource *r;
+
+    if (!roce_opcode_enabled(e, RDMA_WR_ATOMIC_WRITE) ||
+        !(qp->s.attr.qp_access_flags & RDMA_ACCESS_REMOTE_WRITE) ||
+        bth->reth.len != len || pkt->payload_len != len || va % len ||
+        !resource_free(qp)) {
+        *syndrome = ROCE_NAK_INVALID_REQ;
+        return false;
+    }
+    mr = roce_mr_remote(qp, bth->reth.rkey, RDMA_ACCESS_REMOTE_WRITE, &va,
+                        len);
+    if (!mr) {
+        *syndrome = ROCE_NAK_REMOTE_ACCESS;
+        return false;
+    }
+    memcpy(&value, pkt->payload, sizeof(value));
+    dma = roce_mr_dma(mr, va, &len);
+    if (dma % sizeof(uint64_t) ||
+        !e->ops.atomic(e->opaque, dma, RDMA_WR_ATOMIC_WRITE,
+                       GUINT64_FROM_LE(value), 0, &old)) {
+        *syndrome = ROCE_NAK_REMOTE_OP;
+        return false;
+    }
+    r = resource_take(qp);
+    r->type = ROCE_RES_ATOMIC_WRITE;
+    r->va = bth->reth.va;
+    r->rkey = bth->reth.rkey;
+    r->npsn = 1;
+    resource_commit(qp, r);
+    return true;
+}
+
+/*
+ * What was written before is where all can see it: nothing is left to do. It
+ * is not persistent, and cannot be made so. Of a whole region, address and
+ * length do not count (A19).
+ */
+bool roce_resp_flush(RoceQp *qp, const RoceBth *bth, uint8_t *syndrome)
+{
+    uint32_t type = bth->feth & ROCE_FETH_TYPE_MASK;
+    uint32_t level = bth->feth >> ROCE_FETH_LEVEL_SHIFT &
+                     ROCE_FETH_LEVEL_MASK;
+    uint64_t va = bth->reth.va;
+    RoceResource *r;
+
+    if (!roce_opcode_enabled(qp->e, RDMA_WR_FLUSH) ||
+        type != RDMA_FLUSH_GLOBAL || !roce_flush_ok(type, level) ||
+        !(qp->s.attr.qp_access_flags & RDMA_ACCESS_FLUSH_GLOBAL) ||
+        bth->reth.len > ROCE_MAX_MSG || !resource_free(qp)) {
+        *syndrome = ROCE_NAK_INVALID_REQ;
+        return false;
+    }
+    if (!roce_mr_grants(qp, bth->reth.rkey, RDMA_ACCESS_FLUSH_GLOBAL) ||
+        (level == RDMA_FLUSH_RANGE &&
+         !roce_mr_remote(qp, bth->reth.rkey, RDMA_ACCESS_FLUSH_GLOBAL, &va,
+                         bth->reth.len))) {
+        *syndrome = ROCE_NAK_REMOTE_ACCESS;
+        return false;
+    }
+    r = resource_take(qp);
+    r->type = ROCE_RES_FLUSH;
+    r->opcode = bth->feth;
+    r->va = bth->reth.va;
+    r->rkey = bth->reth.rkey;
+    r->len = bth->reth.len;
+    r->npsn = 1;
+    resource_commit(qp, r);
+    return true;
+}
+
 /* The resource of a duplicate whose PSN is @psn; sets its @index. */
 static RoceResource *resource_find(const RoceQp *qp, uint32_t psn,
                                    uint32_t *index)
@@ -175,15 +259,35 @@ static bool read_matches(const RoceQp *qp, const RoceResource *r,
 {
     uint32_t off = psn_off(bth->psn, r->psn) * qp->mtu;
 
-    return r->type == ROCE_RES_READ && bth->reth.rkey == r->rkey &&
+    return bth->reth.rkey == r->rkey &&
            bth->reth.va == r->va + off && bth->reth.len <= r->len - off &&
            (bth->reth.len || !r->len);
 }
 
 static bool atomic_matches(const RoceResource *r, const RoceBth *bth)
 {
-    return r->type == ROCE_RES_ATOMIC && bth->opcode == r->opcode &&
+    return bth->opcode == r->opcode &&
            bth->atomiceth.va == r->va && bth->atomiceth.rkey == r->rkey;
+}
+
+static bool duplicate_matches(const RoceQp *qp, const RoceResource *r,
+                              const RocePacket *pkt)
+{
+    const RoceBth *bth = &pkt->bth;
+    bool same = bth->reth.va == r->va && bth->reth.rkey == r->rkey;
+
+    switch (r->type) {
+    case ROCE_RES_READ:
+        return (pkt->info->flags & ROCE_OP_READ_REQ) &&
+               read_matches(qp, r, bth);
+    case ROCE_RES_ATOMIC:
+        return atomic_matches(r, bth);
+    case ROCE_RES_ATOMIC_WRITE:
+        return (pkt->info->flags & ROCE_OP_ATOMIC_WRITE) && same;
+    default:
+        return (pkt->info->flags & ROCE_OP_FLUSH) && same &&
+               bth->reth.len == r->len && bth->feth == r->opcode;
+    }
 }
 
 void roce_resp_replay(RoceQp *qp, const RocePacket *pkt)
@@ -199,8 +303,7 @@ void roce_resp_replay(RoceQp *qp, const RocePacket *pkt)
         return;
     }
     r = resource_find(qp, bth->psn, &index);
-    if (!r || !(flags & ROCE_OP_READ_REQ ? read_matches(qp, r, bth)
-                                         : atomic_matches(r, bth))) {
+    if (!r || !duplicate_matches(qp, r, pkt)) {
         qp->e->stats.rx_dropped++;
         return;
     }

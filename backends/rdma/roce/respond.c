@@ -145,6 +145,17 @@ static void build_atomic_response(RoceResource *r, RoceTx *tx)
     r->first = false;
 }
 
+/* Of a FLUSH or ATOMIC WRITE: a READ response without data (A19). */
+static void build_placement_response(RoceResource *r, RoceTx *tx)
+{
+    tx->bth.opcode = ROCE_READ_RESP_ONLY;
+    tx->bth.psn = r->psn;
+    tx->bth.aeth.syndrome = ACK_SYNDROME;
+    tx->bth.aeth.msn = r->msn;
+    r->pending = false;
+    r->first = false;
+}
+
 static void build_ack(RoceQp *qp, RoceTx *tx)
 {
     RoceRespState *resp = &qp->s.resp;
@@ -176,12 +187,19 @@ bool roce_resp_tx(RoceQp *qp, RoceTx *tx)
         return false;
     }
     while ((r = roce_resp_pending(qp))) {
-        if (r->type == ROCE_RES_ATOMIC) {
+        switch (r->type) {
+        case ROCE_RES_ATOMIC:
             build_atomic_response(r, tx);
             return true;
-        }
-        if (build_read_response(qp, r, tx)) {
+        case ROCE_RES_ATOMIC_WRITE:
+        case ROCE_RES_FLUSH:
+            build_placement_response(r, tx);
             return true;
+        default:
+            if (build_read_response(qp, r, tx)) {
+                return true;
+            }
+            break;
         }
     }
     if (qp->s.resp.ack_kind == ROCE_ACK_NONE) {

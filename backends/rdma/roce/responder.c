@@ -229,6 +229,24 @@ static void refuse_rc(RoceQp *qp, Verdict verdict)
     }
 }
 
+#define ANSWERED (ROCE_OP_READ_REQ | ROCE_OP_ATOMIC | ROCE_OP_FLUSH | \
+                  ROCE_OP_ATOMIC_WRITE)
+
+/* A request with a response of its own; false if it is refused. */
+static bool answer(RoceQp *qp, const RocePacket *pkt, uint8_t *syndrome)
+{
+    switch (pkt->info->flags & ANSWERED) {
+    case ROCE_OP_READ_REQ:
+        return roce_resp_read(qp, &pkt->bth, syndrome);
+    case ROCE_OP_ATOMIC:
+        return roce_resp_atomic(qp, &pkt->bth, syndrome);
+    case ROCE_OP_FLUSH:
+        return roce_resp_flush(qp, &pkt->bth, syndrome);
+    default:
+        return roce_resp_atomic_write(qp, pkt, syndrome);
+    }
+}
+
 static void rx_rc_in_order(RoceQp *qp, const RocePacket *pkt)
 {
     RoceRespState *resp = &qp->s.resp;
@@ -246,10 +264,8 @@ static void rx_rc_in_order(RoceQp *qp, const RocePacket *pkt)
         refuse_rc(qp, INVALID);
         return;
     }
-    if (flags & (ROCE_OP_READ_REQ | ROCE_OP_ATOMIC)) {
-        if (flags & ROCE_OP_READ_REQ ?
-            !roce_resp_read(qp, &pkt->bth, &syndrome) :
-            !roce_resp_atomic(qp, &pkt->bth, &syndrome)) {
+    if (flags & ANSWERED) {
+        if (!answer(qp, pkt, &syndrome)) {
             roce_resp_fatal_event(qp, syndrome, resp->epsn);
         }
         return;

@@ -153,6 +153,7 @@ struct RoceEngine {
     uint8_t mac[RDMA_MAC_LEN];
     uint32_t link_mtu;
     bool link_up;
+    uint32_t extensions;            /* RDMA_EXT_* */
 
     RoceGid *gids;
     bool *gid_valid;
@@ -293,6 +294,28 @@ static inline bool roce_opcode_is_atomic(uint32_t opcode)
            opcode == RDMA_WR_ATOMIC_FETCH_AND_ADD;
 }
 
+/* It has one packet, and an empty READ response for an answer (A19). */
+static inline bool roce_opcode_is_placement(uint32_t opcode)
+{
+    return opcode == RDMA_WR_FLUSH || opcode == RDMA_WR_ATOMIC_WRITE;
+}
+
+/*
+ * It takes a resource of the responder until its own response comes: no
+ * other response and no ACK tells that it is done.
+ */
+static inline bool roce_opcode_is_answered(uint32_t opcode)
+{
+    return roce_opcode_is_read(opcode) || roce_opcode_is_atomic(opcode) ||
+           roce_opcode_is_placement(opcode);
+}
+
+static inline bool roce_flush_ok(uint32_t type, uint32_t level)
+{
+    return type && !(type & ~(RDMA_FLUSH_GLOBAL | RDMA_FLUSH_PERSISTENT)) &&
+           level <= RDMA_FLUSH_MR;
+}
+
 /* It changes MRs or windows and sends nothing. */
 static inline bool roce_opcode_is_local(uint32_t opcode)
 {
@@ -332,6 +355,8 @@ RoceMr *roce_mr_local(const RoceEngine *e, uint32_t pdn, uint32_t lkey,
  */
 RoceMr *roce_mr_remote(const RoceQp *qp, uint32_t rkey, uint32_t access,
                        uint64_t *addr, uint32_t len);
+/* Likewise, whatever the addresses; not through a window. */
+bool roce_mr_grants(const RoceQp *qp, uint32_t rkey, uint32_t access);
 /* The DMA address of @addr; cuts *@len to what follows it without a gap. */
 uint64_t roce_mr_dma(const RoceMr *mr, uint64_t addr, uint64_t *len);
 /* Copy to a range that was checked. False if memory is not there. */
@@ -358,6 +383,8 @@ bool roce_mw_bind(RoceQp *qp, const RoceSendWqe *wqe);
 void roce_mw_forget_qp(RoceQp *qp);
 
 /* post.c */
+/* Is the engine told to send and answer what the opcode is part of? */
+bool roce_opcode_enabled(const RoceEngine *e, uint32_t opcode);
 /* Does a QP of this type take this opcode? */
 bool roce_opcode_ok(uint32_t qp_type, uint32_t opcode);
 /*
@@ -501,15 +528,18 @@ void roce_resp_fatal_event(RoceQp *qp, uint8_t syndrome, uint32_t psn);
 bool roce_resp_has_ack(RoceQp *qp);
 bool roce_resp_tx(RoceQp *qp, RoceTx *tx);
 
-/* resources.c: READ and ATOMIC at the responder */
+/* resources.c: what a responder answers by more than an ACK */
 /* A new request: false if it is refused, then @syndrome says how. */
 bool roce_resp_read(RoceQp *qp, const RoceBth *bth, uint8_t *syndrome);
 bool roce_resp_atomic(RoceQp *qp, const RoceBth *bth, uint8_t *syndrome);
+bool roce_resp_atomic_write(RoceQp *qp, const RocePacket *pkt,
+                            uint8_t *syndrome);
+bool roce_resp_flush(RoceQp *qp, const RoceBth *bth, uint8_t *syndrome);
 /* Answer a duplicate again, if it is one (IBTA 9.7.5.1.4 f.). */
 void roce_resp_replay(RoceQp *qp, const RocePacket *pkt);
 /* The oldest resource whose answer is not complete, or NULL. */
 RoceResource *roce_resp_pending(RoceQp *qp);
-/* Was the last request of the peer a READ or ATOMIC? */
+/* Was the last request of the peer one of those? */
 bool roce_resp_answered_last(const RoceQp *qp);
 
 /* mcast.c */

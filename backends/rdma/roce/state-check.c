@@ -274,6 +274,15 @@ static const char *check_send_wqe(const RoceQpImage *image,
                "a bad ATOMIC request");
         BAD_IF(roce_opcode_is_local(wqe->opcode) && wqe->length,
                "a local request with data");
+        BAD_IF(wqe->opcode == RDMA_WR_ATOMIC_WRITE &&
+               (wqe->is_inline || (wqe->length &&
+                                   wqe->length != sizeof(uint64_t))),
+               "a bad ATOMIC WRITE request");
+        BAD_IF(wqe->opcode == RDMA_WR_FLUSH &&
+               (wqe->length || wqe->reg_length > UINT32_MAX ||
+                !roce_flush_ok(wqe->access & ROCE_FETH_TYPE_MASK,
+                               wqe->access >> ROCE_FETH_LEVEL_SHIFT)),
+               "a bad FLUSH request");
     }
     return NULL;
 }
@@ -349,6 +358,9 @@ static const char *check_started(const RoceQpImage *image,
     BAD_IF(wqe->done || wqe->first_psn != psn ||
            wqe->npsn != roce_packets(wqe->length, mtu),
            "the PSNs of requests under way are not in order");
+    BAD_IF((roce_opcode_is_atomic(wqe->opcode) ||
+            roce_opcode_is_placement(wqe->opcode)) && wqe->npsn != 1,
+           "a request of one packet that has several");
     return NULL;
 }
 
@@ -379,8 +391,7 @@ static const char *check_under_way(const RoceQpImage *image)
             BAD_IF(psn_off(sq->una, psn) >= wqe->npsn,
                    "what is not acknowledged is not in the oldest request");
         }
-        if (!wqe->done && (roce_opcode_is_read(wqe->opcode) ||
-                           roce_opcode_is_atomic(wqe->opcode))) {
+        if (!wqe->done && roce_opcode_is_answered(wqe->opcode)) {
             rd_atomic++;
             rd_psns += i == 0 ? psn_off(next, sq->una) : wqe->npsn;
         }
@@ -526,6 +537,10 @@ static const char *check_resource(const RoceResource *r, uint32_t mtu)
         BAD_IF(r->npsn != 1 || (r->opcode != ROCE_COMPARE_SWAP &&
                                 r->opcode != ROCE_FETCH_ADD),
                "an unknown ATOMIC to be answered");
+        return NULL;
+    case ROCE_RES_ATOMIC_WRITE:
+    case ROCE_RES_FLUSH:
+        BAD_IF(r->npsn != 1, "an answer of one packet that has several");
         return NULL;
     default:
         return "an unknown request to be answered";

@@ -3,7 +3,7 @@
  * RoCEv2 frames: parsing and building of the headers.
  *
  * Header order (IBTA 9.2): RETH or DETH before ImmDt or IETH, AETH before
- * AtomicAckETH. Sizes are compared by subtraction throughout.
+ * AtomicAckETH, FETH before RETH. Sizes are compared by subtraction throughout.
  */
 #include <glib.h>
 #include "wire.h"
@@ -205,7 +205,12 @@ static void parse_bth(const uint8_t *p, const RoceOpcodeInfo *info,
     memset(bth->imm, 0, sizeof(bth->imm));
     bth->atomic_ack = 0;
     bth->ieth = 0;
+    bth->feth = 0;
 
+    if (info->flags & ROCE_OP_FETH) {
+        bth->feth = get32(p);
+        p += ROCE_FETH_LEN;
+    }
     if (info->flags & ROCE_OP_RETH) {
         bth->reth.va = get64(p);
         bth->reth.rkey = get32(p + 8);
@@ -341,6 +346,10 @@ static uint8_t *build_bth(uint8_t *p, const RoceBth *bth,
     p[8] = bth->ack_req ? BTH_ACK_REQ : 0;
     p += ROCE_BTH_LEN;
 
+    if (info->flags & ROCE_OP_FETH) {
+        put32(p, bth->feth);
+        p += ROCE_FETH_LEN;
+    }
     if (info->flags & ROCE_OP_RETH) {
         put64(p, bth->reth.va);
         put32(p + 8, bth->reth.rkey);

@@ -8,7 +8,8 @@
  * pad, ICRC.
  *
  * Sources: IBTA Vol 1 Release 1.4, 9.2 (BTH), 9.3 (extended headers), Annex
- * A17 (RoCEv2); RFC 791, RFC 8200, RFC 768; IEEE 802.1Q, 9.6 (tags).
+ * A17 (RoCEv2), Annex A19 (FETH); RFC 791, RFC 8200, RFC 768; IEEE 802.1Q,
+ * 9.6 (tags).
  */
 #ifndef ROCE_WIRE_H
 #define ROCE_WIRE_H
@@ -44,6 +45,11 @@
 #define ROCE_NAK_REMOTE_ACCESS  (ROCE_AETH_NAK | 2)
 #define ROCE_NAK_REMOTE_OP      (ROCE_AETH_NAK | 3)
 #define ROCE_NAK_INVALID_RD     (ROCE_AETH_NAK | 4)
+
+/* FETH: placement types in bits 3:0, selectivity level in bits 5:4 (A19). */
+#define ROCE_FETH_TYPE_MASK   0x0f
+#define ROCE_FETH_LEVEL_SHIFT 4
+#define ROCE_FETH_LEVEL_MASK  0x03
 
 /* Where a frame comes from and goes to: Ethernet, IP and UDP. */
 typedef struct RocePath {
@@ -96,6 +102,7 @@ typedef struct RoceBth {
     } deth;
     uint8_t imm[4];                 /* network order, opaque */
     uint32_t ieth;                  /* rkey to invalidate */
+    uint32_t feth;
 } RoceBth;
 
 /* A parsed frame. Pointers point into the frame. */
