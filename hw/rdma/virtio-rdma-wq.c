@@ -114,14 +114,18 @@ static bool get_sge_list(VirtIORdma *s, uint32_t max_sge, uint32_t num_sge,
  * Read the list that a REG_MR brings, and charge it to the WQE. As with other
  * things that are wrong with a REG_MR, the status is that of a memory
  * management operation error (IBTA 11.6.2).
+ *
+ * WQEs may be written by a process, which could have any address read, of
+ * memory or of registers, if it could name the regions of others.
  */
-static RdmaWcStatus get_reg_pages(VirtIORdma *s, VirtIORdmaPages *pages,
+static RdmaWcStatus get_reg_pages(VirtIORdma *s, const VirtIORdmaQp *qp,
+                                  VirtIORdmaPages *pages,
                                   VirtIORdmaInflight *inflight,
                                   RdmaSendWr *wr)
 {
     VirtIORdmaMr *mr = virtio_rdma_get_mr(s, wr->wr.reg.mrn);
 
-    if (!mr || pages->npages > mr->max_pages ||
+    if (!mr || mr->pd != qp->pd || pages->npages > mr->max_pages ||
         virtio_rdma_check_pages(s, pages) ||
         virtio_rdma_charge_pages(s, pages->npages)) {
         return RDMA_WC_MW_BIND_ERR;
@@ -173,7 +177,7 @@ static RdmaWcStatus decode_send(VirtIORdma *s, VirtIORdmaQp *qp,
     }
     if (wr->opcode == RDMA_WR_REG_MR && !ud && pages.npages &&
         virtio_rdma_has(s, VIRTIO_RDMA_F_REG_PAGES)) {
-        return get_reg_pages(s, &pages, inflight, wr);
+        return get_reg_pages(s, qp, &pages, inflight, wr);
     }
     return RDMA_WC_SUCCESS;
 }

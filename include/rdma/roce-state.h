@@ -229,7 +229,6 @@ typedef struct RoceMwImage {
 bool roce_get_gid(const RoceEngine *e, uint32_t index,
                   uint8_t gid[RDMA_GID_LEN], uint16_t *vlan);
 
-bool roce_has_mr(const RoceEngine *e, uint32_t mrn);
 /*
  * The multicast groups of a QP, up to @max of them, in no order. Returns how
  * many. roce_mcast_attach() takes them to another engine, behind the QPs.
@@ -237,6 +236,7 @@ bool roce_has_mr(const RoceEngine *e, uint32_t mrn);
 uint32_t roce_get_mcast(const RoceEngine *e, uint32_t qpn,
                         uint8_t (*gids)[RDMA_GID_LEN], uint32_t max);
 
+bool roce_has_mr(const RoceEngine *e, uint32_t mrn);
 bool roce_has_mw(const RoceEngine *e, uint32_t mwn);
 bool roce_has_srq(const RoceEngine *e, uint32_t srqn);
 bool roce_has_qp(const RoceEngine *e, uint32_t qpn);

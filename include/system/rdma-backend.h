@@ -28,7 +28,8 @@ typedef enum RdmaBackendQueue {
  * What a device model offers its backend. All are mandatory, those of SRQs
  * where limits.max_srq is not 0. They may be called from within any class
  * method but not while the VM is stopped. A callback must not call a class
- * method of the backend; it may schedule a bottom half.
+ * method of the backend; it may schedule a bottom half. Only recv_empty() may
+ * post receives, to the queue that it is about.
  */
 typedef struct RdmaBackendClientOps {
     /*

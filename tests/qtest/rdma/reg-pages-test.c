@@ -269,9 +269,14 @@ static void test_pages_are_not_lost(void)
 {
     Pair p = pair_new(FEATURES);
     RdmaSendWr wr = reg_wr(p.mr, 0x50000000, 8192, 2);
+    QRdmaMr *foreign = qrdma_alloc_mr(qrdma_alloc_pd(p.t.dev),
+                                      TEST_ACCESS_ALL, MAX_PAGES);
+    RdmaSendWr foreign_wr = reg_wr(foreign, 0x50000000, 8192, 2);
 
     /* two for the region, and two for a WQE */
     use_up_pages(&p, 4);
+    /* a list for a region of another PD is not even looked at */
+    expect_refusal(&p, &foreign_wr, p.list);
     for (int i = 0; i < 4; i++) {
         qrdma_post_reg_pages(p.t.b, &wr, p.list);
         qrdma_expect(p.t.cq_b, WR_ID, RDMA_WC_SUCCESS);
