@@ -112,6 +112,8 @@ int virtio_rdma_modify_srq(VirtIORdma *s, VirtIORdmaCtrl *c)
     if (c->req.srq.limit > srq->attr.max_wr) {
         return -EINVAL;
     }
+    /* What was posted before counts; its notification may come later. */
+    virtio_rdma_srq_run(s, srq);
     return s->bc->set_srq_limit(s->backend, srq->attr.srqn,
                                 c->req.srq.limit);
 }

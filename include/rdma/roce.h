@@ -105,9 +105,9 @@ typedef struct RoceOps {
      */
     void (*srq_room)(void *opaque, uint32_t srqn);
     /*
-     * A message for QP @qpn finds no receive WQE: post to it, or to its SRQ,
-     * what was not posted yet, but do nothing else to the engine. May be
-     * NULL.
+     * A message for QP @qpn finds no receive WQE, or leaves fewer in its SRQ
+     * than the limit: post to it, or to its SRQ, what was not posted yet, but
+     * do nothing else to the engine. May be NULL.
      */
     void (*recv_empty)(void *opaque, uint32_t qpn);
     /*

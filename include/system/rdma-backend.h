@@ -46,8 +46,9 @@ typedef struct RdmaBackendClientOps {
     /* A message took a WQE of an SRQ that was full: there is room. */
     void (*srq_room)(void *opaque, uint32_t srqn);
     /*
-     * A message for a QP finds no receive WQE. The notification of one may
-     * come after that of the send that is for it: look now.
+     * A message for a QP finds no receive WQE, or leaves fewer in its SRQ
+     * than the limit. The notification of a WQE may come after that of the
+     * send that is for it: look now.
      */
     void (*recv_empty)(void *opaque, uint32_t qpn);
     /* Port attributes changed: link state, MTU or MAC. */

@@ -29,9 +29,12 @@ int roce_srq_create(RoceEngine *e, const RdmaSrqAttr *attr)
     srq = g_new0(RoceSrq, 1);
     srq->attr = *attr;
     srq->mask = size - 1;
-    srq->wqes = g_new0(RoceRecvWqe, size);
-    srq->sges = g_malloc0_n((gsize)size * MAX(1, attr->max_sge),
-                            sizeof(RdmaSge));
+    srq->wqes = g_try_new0(RoceRecvWqe, size);
+    srq->sges = g_try_new0(RdmaSge, (gsize)size * MAX(1, attr->max_sge));
+    if (!srq->wqes || !srq->sges) {
+        roce_srq_free(srq);
+        return -ENOMEM;
+    }
     e->srqs[attr->srqn] = srq;
     return 0;
 }
@@ -141,6 +144,9 @@ bool roce_srq_take(RoceQp *qp)
     }
     qp->s.rq.prod++;
     srq->cons++;
+    if (srq->prod - srq->cons < srq->attr.limit && e->ops.recv_empty) {
+        e->ops.recv_empty(e->opaque, qp->init.qpn);
+    }
     check_limit(e, srq);
     if (full) {
         e->ops.srq_room(e->opaque, srq->attr.srqn);

@@ -61,6 +61,18 @@ static void post_recv(Fan *f, unsigned n)
     });
 }
 
+/* The device is not told of it. */
+static void post_recv_unkicked(Fan *f, unsigned n)
+{
+    RdmaSge sge = net_sge(&f->p.b, slot(n), 8192);
+    uint8_t wqe[QRDMA_WQE_ROOM];
+    size_t len = qrdma_encode_recv(&(RdmaRecvWr) {
+        .wr_id = n, .num_sge = 1, .sg_list = &sge,
+    }, wqe);
+
+    qrdma_post_wqe(f->srq->dev, &f->srq->wq, wqe, len, 0, false);
+}
+
 static void post_send(Fan *f, int which, RdmaWrOpcode opcode, unsigned n,
                       uint32_t len)
 {
@@ -169,13 +181,7 @@ static void test_finds_what_nobody_told_of(NetKind kind)
         Fan f = fan_new(kind, types[i], 8);
 
         for (unsigned n = 0; n < 3; n++) {
-            RdmaSge sge = net_sge(&f.p.b, slot(n), 8192);
-            uint8_t wqe[QRDMA_WQE_ROOM];
-            size_t len = qrdma_encode_recv(&(RdmaRecvWr) {
-                .wr_id = n, .num_sge = 1, .sg_list = &sge,
-            }, wqe);
-
-            qrdma_post_wqe(f.srq->dev, &f.srq->wq, wqe, len, 0, false);
+            post_recv_unkicked(&f, n);
             post_send(&f, n % 2, RDMA_WR_SEND, n, 1000);
             expect(&f, n % 2, n, 1000);
         }
@@ -242,6 +248,30 @@ static void test_limit_event(NetKind kind)
     qrdma_expect_no_event(d);
 }
 
+/* What is in the virtqueue is posted, whether the device has seen it or not. */
+static void test_limit_counts_what_nobody_told_of(NetKind kind)
+{
+    Fan f = fan_new(kind, RDMA_QPT_RC, 8);
+    QRdma *d = f.p.b.dev;
+    RdmaSrqAttr attr;
+
+    for (unsigned n = 0; n < 4; n++) {
+        post_recv_unkicked(&f, n);
+    }
+    assert_ok(qrdma_modify_srq(f.srq, 4));
+    for (unsigned n = 0; n < 5; n++) {
+        qrdma_expect_no_event(d);
+        assert_ok(qrdma_query_srq(f.srq, &attr));
+        g_assert_cmpuint(attr.limit, ==, 4);
+        if (n < 4) {
+            post_recv_unkicked(&f, 4 + n);
+        }
+        post_send(&f, n % 2, RDMA_WR_SEND, n, 100);
+        expect(&f, n % 2, n, 100);
+    }
+    qrdma_expect_event(d, RDMA_EVENT_SRQ_LIMIT_REACHED, f.srq->srqn);
+}
+
 static void test_last_wqe_event(NetKind kind)
 {
     Fan f = fan_new(kind, RDMA_QPT_RC, 8);
@@ -299,6 +329,8 @@ void add_net_srq_tests(void)
     net_add_test("srq/ring-refills-a-small-queue",
                  test_ring_refills_a_small_queue);
     net_add_test("srq/limit-event", test_limit_event);
+    net_add_test("srq/limit-counts-what-nobody-told-of",
+                 test_limit_counts_what_nobody_told_of);
     net_add_test("srq/last-wqe-event", test_last_wqe_event);
     net_add_test("srq/reset-ring-is-an-event", test_reset_ring_is_an_event);
 }
