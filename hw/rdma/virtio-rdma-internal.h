@@ -31,6 +31,7 @@
 #define VIRTIO_RDMA_MR_PAGE_SIZES   0x7ffff000ull
 #define VIRTIO_RDMA_MAX_CQE         (1u << 20)
 #define VIRTIO_RDMA_MAX_SRQ         1021
+#define VIRTIO_RDMA_MAX_SRQ_WR      (1u << 16)
 #define VIRTIO_RDMA_MAX_MCAST       16384
 
 /* The last of VIRTIO_RDMA_F_* */

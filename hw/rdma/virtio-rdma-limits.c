@@ -112,7 +112,7 @@ static bool check_limits(VirtIORdma *s, const SavedLimits *v)
            check_limit("capabilities", v->device_cap_flags,
                        l->device_cap_flags) &&
            check_limit("max-srq", v->max_srq, l->max_srq) &&
-           check_limit("queue-size", v->max_srq_wr, l->max_srq_wr) &&
+           check_limit("max-srq-wr", v->max_srq_wr, l->max_srq_wr) &&
            check_limit("max-sge", v->max_srq_sge, l->max_srq_sge) &&
            check_limit("max-mw", v->max_mw, l->max_mw) &&
            check_limit("max-mcast-grp", v->max_mcast_grp,

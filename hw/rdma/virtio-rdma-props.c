@@ -63,6 +63,8 @@ bool virtio_rdma_check_conf(VirtIORdma *s, Error **errp)
                           errp) ||
         !check_range_prop("max-srq", conf->max_srq, 0, VIRTIO_RDMA_MAX_SRQ,
                           errp) ||
+        !check_range_prop("max-srq-wr", conf->max_srq_wr, 1,
+                          VIRTIO_RDMA_MAX_SRQ_WR, errp) ||
         !check_range_prop("gid-table-len", conf->gid_table_len, 1,
                           VIRTIO_RDMA_MAX_GIDS, errp)) {
         return false;
@@ -109,6 +111,7 @@ static const Property virtio_rdma_properties[] = {
     DEFINE_PROP_UINT32("gid-table-len", VirtIORdma, conf.gid_table_len, 128),
     DEFINE_PROP_UINT32("max-cqe", VirtIORdma, conf.max_cqe, 16384),
     DEFINE_PROP_UINT32("max-srq", VirtIORdma, conf.max_srq, 64),
+    DEFINE_PROP_UINT32("max-srq-wr", VirtIORdma, conf.max_srq_wr, 16384),
     DEFINE_PROP_UINT32("max-mw", VirtIORdma, conf.max_mw, 16384),
     DEFINE_PROP_UINT32("max-mcast-grp", VirtIORdma, conf.max_mcast_grp, 128),
     DEFINE_PROP_UINT32("max-mcast-qp-attach", VirtIORdma,
@@ -161,6 +164,7 @@ static const struct {
     { "max-rd-atomic", "READs and atomics in flight per QP (1-128)" },
     { "max-cqe", "depth of completion queues with cq-deep (1-1048576)" },
     { "max-srq", "shared receive queues (0-1021)" },
+    { "max-srq-wr", "depth of shared receive queues (1-65536)" },
     { "max-mw", "memory windows, besides the regions" },
     { "max-mcast-grp", "multicast groups (0-16384)" },
     { "max-mcast-qp-attach", "queue pairs of one multicast group (0-16384)" },

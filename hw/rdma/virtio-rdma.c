@@ -586,7 +586,7 @@ static bool attach_backend(VirtIORdma *s, Error **errp)
         .gid_table_len = conf->gid_table_len,
         .max_srq = virtio_rdma_offers(s, VIRTIO_RDMA_F_SRQ) ? conf->max_srq
                                                             : 0,
-        .max_srq_wr = conf->queue_size,
+        .max_srq_wr = conf->max_srq_wr,
         .max_srq_sge = conf->max_sge,
         .max_mw = virtio_rdma_offers(s, VIRTIO_RDMA_F_MW) ? conf->max_mw : 0,
         .max_reg_pages = virtio_rdma_offers(s, VIRTIO_RDMA_F_REG_PAGES)

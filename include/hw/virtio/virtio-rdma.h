@@ -46,6 +46,7 @@ typedef struct VirtIORdmaConf {
     uint32_t gid_table_len;
     uint32_t max_cqe;               /* with F_CQ_DEEP */
     uint32_t max_srq;
+    uint32_t max_srq_wr;
     uint32_t max_mw;
     uint32_t max_mcast_grp;
     uint32_t max_mcast_qp_attach;

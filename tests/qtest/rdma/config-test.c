@@ -115,7 +115,7 @@ static void test_values(void)
     g_assert_cmpuint(le32_to_cpu(c.max_total_mcast_qp_attach), ==,
                      TEST_MAX_MCAST_GRP * TEST_MAX_MCAST_QPS);
     g_assert_cmpuint(le32_to_cpu(c.max_srq), ==, TEST_MAX_SRQ);
-    g_assert_cmpuint(le32_to_cpu(c.max_srq_wr), ==, 1024);
+    g_assert_cmpuint(le32_to_cpu(c.max_srq_wr), ==, TEST_MAX_SRQ_WR);
     g_assert_cmpuint(le32_to_cpu(c.max_srq_sge), >=, 4);
     g_assert_cmpuint(le32_to_cpu(c.max_fast_reg_page_list_len), >=, 1);
     g_assert_cmpuint(le32_to_cpu(c.max_pi_fast_reg_page_list_len), ==, 0);

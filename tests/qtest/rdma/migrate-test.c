@@ -428,6 +428,7 @@ static void test_refuse(void)
         { "ext-status=off", "uses ext-status" },
         { "mac-mtu=off", "uses mac-mtu" },
         { "max-srq=32", "max-srq=64" },
+        { "max-srq-wr=1024", "max-srq-wr=16384" },
         { "max-mw=100", "max-mw=16384" },
         { "max-mcast-grp=1", "max-mcast-grp=128" },
         { "max-mcast-qp-attach=1", "max-mcast-qp-attach=128" },

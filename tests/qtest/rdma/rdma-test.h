@@ -14,6 +14,7 @@
 #define TEST_MAX_PD 5
 #define TEST_MAX_MW 3
 #define TEST_MAX_SRQ 4
+#define TEST_MAX_SRQ_WR 3000
 #define TEST_MAX_MCAST_GRP 3
 #define TEST_MAX_MCAST_QPS 2
 #define TEST_GIDS 16

@@ -8,7 +8,6 @@
 #include "standard-headers/linux/virtio_config.h"
 
 #define FEATURES QRDMA_F(VIRTIO_RDMA_F_SRQ)
-#define MAX_WR 1024
 #define MSG 100
 
 static QRdma *start(void)
@@ -200,10 +199,10 @@ static void test_counts(void)
 
     qrdma_get_config(d, &c);
     max_sge = le32_to_cpu(c.max_srq_sge);
-    g_assert_cmpuint(le32_to_cpu(c.max_srq_wr), ==, MAX_WR);
+    g_assert_cmpuint(le32_to_cpu(c.max_srq_wr), ==, TEST_MAX_SRQ_WR);
     assert_status(TRY(max_wr, 0), INVAL);
     assert_status(TRY(max_wr, 2), INVAL);       /* less than the limit */
-    assert_status(TRY(max_wr, MAX_WR + 1), INVAL);
+    assert_status(TRY(max_wr, TEST_MAX_SRQ_WR + 1), INVAL);
     assert_status(TRY(max_wr, 0x80000000), INVAL);
     assert_status(TRY(max_wr, UINT32_MAX), INVAL);
     assert_status(TRY(max_sge, max_sge + 1), INVAL);
@@ -213,7 +212,7 @@ static void test_counts(void)
     assert_status(TRY(limit, UINT32_MAX), INVAL);
     assert_ok(TRY(max_wr, 3));
     /* more than the ring has: WQEs do not stay in there */
-    assert_ok(TRY(max_wr, MAX_WR));
+    assert_ok(TRY(max_wr, TEST_MAX_SRQ_WR));
     assert_ok(TRY(max_sge, max_sge));
     assert_ok(TRY(max_sge, 0));
 #undef TRY
