@@ -1,12 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Shared receive queues. The device copies WQEs as it gets them, so slots
- * come back long before their messages.
+ * come back long before their messages, and an SRQ may be deeper than its
+ * virtqueue: what finds no room there waits in its slots. The device has to
+ * take WQEs until it has as many as the SRQ is deep, so that takes no
+ * longer than copying what is in the virtqueue: whoever may sleep waits for it,
+ * and for others there is a work item. An interrupt would take a vector for
+ * each SRQ, which guests have better use for.
  */
+#include <linux/delay.h>
 #include <linux/log2.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 
 #include "vrdma.h"
+
+#define FEED_JIFFIES	1		/* between two looks at the virtqueue */
+#define WAIT_JIFFIES	(HZ / 5)	/* before others go on looking */
 
 /* Those that a device without virtqueue reset could not use again. */
 bool vrdma_srq_possible(struct virtio_device *vdev)
@@ -33,7 +43,7 @@ int vrdma_srqs_init(struct vrdma_dev *dev)
 		return -ENOMEM;
 	}
 	attr->max_srq = dev->num_srq;
-	attr->max_srq_wr = min_t(u32, attr->max_srq_wr, dev->ring_max);
+	attr->max_srq_wr = min_t(u32, attr->max_srq_wr, VRDMA_SRQ_DEPTH_MAX);
 	return 0;
 }
 
@@ -67,7 +77,8 @@ static int use_vq(struct vrdma_dev *dev, struct vrdma_srq *srq, u32 srqn)
 	set_bit(srqn, dev->srqs_busy);
 	srq->wq.ring.vq = dev->vqs[VIRTIO_RDMA_SRQ_VQ(dev->num_cq,
 						      dev->num_qp, srqn)];
-	return vrdma_vq_grow(dev, srq->wq.ring.vq, srq->wq.max_wr);
+	return vrdma_vq_grow(dev, srq->wq.ring.vq,
+			     min(srq->wq.max_wr, dev->ring_max));
 }
 
 /* What the device may still look at is never freed. */
@@ -128,7 +139,8 @@ err:
 /* The slots of a process begin with a page for its counter. */
 static int make_slots(struct vrdma_srq *srq)
 {
-	u32 slots = virtqueue_get_vring_size(srq->wq.ring.vq);
+	u32 slots = max_t(u32, virtqueue_get_vring_size(srq->wq.ring.vq),
+			  roundup_pow_of_two(srq->wq.max_wr));
 	u32 shift = vrdma_recv_shift(srq->wq.max_sge);
 	u32 first = srq->user;
 	struct vrdma_buf *buf;
@@ -137,7 +149,53 @@ static int make_slots(struct vrdma_srq *srq)
 	if (!buf)
 		return -ENOMEM;
 	vrdma_ring_init(&srq->wq.ring, buf, first, slots, shift);
+	if (srq->user) {
+		struct virtio_rdma_srq_page *page = page_address(buf->pages[0]);
+
+		srq->producer = &page->producer;
+	} else {
+		srq->producer = &srq->wq.posted;
+	}
 	vrdma_buf_put(buf);
+	return 0;
+}
+
+/* Give the device what is in slots; -EAGAIN when it does not have all of it. */
+static int give(struct vrdma_srq *srq)
+{
+	return vrdma_wq_give(&srq->wq, srq->producer);
+}
+
+static void feed_later(struct vrdma_srq *srq)
+{
+	schedule_delayed_work(&srq->feed, FEED_JIFFIES);
+}
+
+static void feed_work(struct work_struct *work)
+{
+	struct vrdma_srq *srq = container_of(work, struct vrdma_srq, feed.work);
+	int ret = give(srq);
+
+	/* Memory for the mapping of a slot may be back next time. */
+	if (ret == -EAGAIN || ret == -ENOMEM)
+		feed_later(srq);
+}
+
+/* Wait until the device has all that is in slots, but not for ever. */
+static int give_all(struct vrdma_srq *srq)
+{
+	unsigned long end = jiffies + WAIT_JIFFIES;
+	int ret;
+
+	for (;;) {
+		ret = give(srq);
+		if (ret != -EAGAIN)
+			return ret;
+		if (time_after(jiffies, end) || fatal_signal_pending(current))
+			break;
+		usleep_range(20, 200);
+	}
+	feed_later(srq);
 	return 0;
 }
 
@@ -182,6 +240,7 @@ static int vrdma_create_srq(struct ib_srq *ibsrq,
 		return -EINVAL;
 
 	spin_lock_init(&srq->wq.ring.lock);
+	INIT_DELAYED_WORK(&srq->feed, feed_work);
 	srq->user = !!udata;
 	srq->wq.max_wr = max_t(u32, attr->max_wr, VRDMA_DEPTH_MIN);
 	srq->wq.max_sge = attr->max_sge;
@@ -219,6 +278,7 @@ static int vrdma_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
 		.srqn = cpu_to_le32(srq->srqn),
 		.limit = cpu_to_le32(attr->srq_limit),
 	};
+	int ret;
 
 	/* Its size does not change. */
 	if (mask & ~IB_SRQ_LIMIT)
@@ -227,6 +287,10 @@ static int vrdma_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
 		return 0;
 	if (attr->srq_limit > srq->wq.max_wr)
 		return -EINVAL;
+	/* What the device does not know does not count for the limit. */
+	ret = give_all(srq);
+	if (ret)
+		return ret;
 	return vrdma_ctrl_do(to_vdev(ibsrq->device),
 			     VIRTIO_RDMA_CMD_MODIFY_SRQ, &req);
 }
@@ -259,6 +323,7 @@ static int vrdma_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 	ret = destroy(dev, srq);
 	if (!ret) {
 		set_entry(dev, srq->srqn, NULL);
+		cancel_delayed_work_sync(&srq->feed);
 		vrdma_mmap_remove(srq->mmap);
 		drop_vq(dev, srq);
 	}
@@ -271,15 +336,16 @@ static int vrdma_post_srq_recv(struct ib_srq *ibsrq,
 			       const struct ib_recv_wr **bad_wr)
 {
 	struct vrdma_srq *srq = to_vsrq(ibsrq);
-	const struct virtio_rdma_srq_page *page;
+	int ret;
 
-	if (!srq->user)
-		return vrdma_wq_post_recv(&srq->wq, wr, bad_wr);
-	*bad_wr = wr;
-	if (wr)
-		return -EINVAL;
-	page = page_address(srq->wq.ring.buf->pages[0]);
-	return vrdma_wq_post_user(&srq->wq, &page->producer);
+	if (srq->user) {
+		*bad_wr = wr;
+		return wr ? -EINVAL : give_all(srq);
+	}
+	ret = vrdma_wq_post_recv(&srq->wq, wr, bad_wr);
+	if (READ_ONCE(srq->wq.posted) != READ_ONCE(srq->wq.ring.head))
+		feed_later(srq);
+	return ret;
 }
 
 const struct ib_device_ops vrdma_srq_ops = {

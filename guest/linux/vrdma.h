@@ -35,6 +35,8 @@
 #define VRDMA_RING_PARKED	2
 #define VRDMA_DEPTH_MIN		4
 #define VRDMA_RING_MIN		16
+/* Its slots may have a page each, and the size of a mapping has 32 bits. */
+#define VRDMA_SRQ_DEPTH_MAX	65536
 
 /* A page table is one DMA buffer: this is what the page allocator gives. */
 #define VRDMA_MAX_TABLE_SIZE	SZ_4M
@@ -172,6 +174,7 @@ struct vrdma_cq {
 
 struct vrdma_wq {
 	struct vrdma_ring ring;
+	u32 posted;			/* receives the kernel has in slots */
 	u32 max_wr;
 	u32 max_sge;
 };
@@ -190,6 +193,8 @@ struct vrdma_qp {
 struct vrdma_srq {
 	struct ib_srq ibsrq;
 	struct vrdma_wq wq;
+	const u32 *producer;		/* WQEs in slots, kernel's or process's */
+	struct delayed_work feed;	/* those that wait for the virtqueue */
 	u32 srqn;
 	bool user;
 	struct vrdma_mmap_entry *mmap;
@@ -378,7 +383,7 @@ extern const struct ib_device_ops vrdma_mw_ops;
 u32 vrdma_send_shift(const struct ib_qp_cap *cap);
 u32 vrdma_recv_shift(u32 max_sge);
 void vrdma_wq_reap(struct vrdma_wq *wq);
-int vrdma_wq_post_user(struct vrdma_wq *wq, const u32 *producer);
+int vrdma_wq_give(struct vrdma_wq *wq, const u32 *producer);
 int vrdma_wq_post_recv(struct vrdma_wq *wq, const struct ib_recv_wr *wr,
 		       const struct ib_recv_wr **bad_wr);
 int vrdma_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,

@@ -53,35 +53,46 @@ static u32 in_flight(const struct vrdma_wq *wq)
 	return wq->ring.head - wq->ring.tail;
 }
 
-int vrdma_wq_post_user(struct vrdma_wq *wq, const u32 *producer)
+/*
+ * Give the device the WQEs in slots up to @producer. Only those of an SRQ may
+ * find no room in the virtqueue: -EAGAIN. With the ring's lock held.
+ */
+static int give_slots(struct vrdma_wq *wq, const u32 *producer)
 {
 	struct vrdma_ring *ring = &wq->ring;
 	u32 room = (1U << ring->shift) - SLOT_HEADER;
-	bool notify = false;
-	unsigned long flags;
-	u32 count;
+	u32 count = smp_load_acquire(producer) - ring->head;
 	int ret = 0;
 
-	spin_lock_irqsave(&ring->lock, flags);
-	vrdma_wq_reap(wq);
-	count = smp_load_acquire(producer) - ring->head;
-	if (count > vrdma_ring_slots(ring) - in_flight(wq)) {
-		ret = -EINVAL;
-		goto out;
-	}
-	while (count--) {
+	if (count > vrdma_ring_slots(ring) - in_flight(wq))
+		return -EINVAL;
+	while (count-- && !ret) {
 		const struct virtio_rdma_wqe_slot *slot =
 			vrdma_ring_slot(ring, ring->head);
 		u32 len = READ_ONCE(slot->length);
 
+		if (!ring->vq->num_free)
+			vrdma_wq_reap(wq);
+		if (!ring->vq->num_free)
+			return virtqueue_is_broken(ring->vq) ? -EIO : -EAGAIN;
 		/* The device has an error completion for a bad length, too. */
 		ret = vrdma_ring_add(ring, SLOT_HEADER, clamp(len, 1U, room),
 				     false);
-		if (ret)
-			break;
 	}
+	return ret;
+}
+
+int vrdma_wq_give(struct vrdma_wq *wq, const u32 *producer)
+{
+	struct vrdma_ring *ring = &wq->ring;
+	unsigned long flags;
+	bool notify;
+	int ret;
+
+	spin_lock_irqsave(&ring->lock, flags);
+	vrdma_wq_reap(wq);
+	ret = give_slots(wq, producer);
 	notify = virtqueue_kick_prepare(ring->vq);
-out:
 	spin_unlock_irqrestore(&ring->lock, flags);
 	if (notify)
 		virtqueue_notify(ring->vq);
@@ -251,8 +262,8 @@ int vrdma_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 	if (qp->user) {
 		*bad_wr = wr;
 		return wr ? -EINVAL
-			  : vrdma_wq_post_user(&qp->sq,
-					       &user_page(qp)->sq_producer);
+			  : vrdma_wq_give(&qp->sq,
+					  &user_page(qp)->sq_producer);
 	}
 
 	spin_lock_irqsave(&ring->lock, flags);
@@ -278,22 +289,30 @@ static int post_one_recv(struct vrdma_wq *wq, const struct ib_recv_wr *wr)
 	struct vrdma_ring *ring = &wq->ring;
 	struct virtio_rdma_wqe_slot *slot;
 	struct virtio_rdma_rq_wqe *wqe;
+	int ret;
 
 	if (wr->num_sge < 0 || wr->num_sge > wq->max_sge)
 		return -EINVAL;
-	if (in_flight(wq) >= wq->max_wr) {
+	if (wq->posted - ring->tail >= wq->max_wr) {
 		vrdma_wq_reap(wq);
-		if (in_flight(wq) >= wq->max_wr)
+		if (wq->posted - ring->tail >= wq->max_wr)
 			return -ENOMEM;
 	}
-	slot = vrdma_ring_slot(ring, ring->head);
+	slot = vrdma_ring_slot(ring, wq->posted);
 	wqe = (void *)slot->wqe;
 	wqe->num_sge = cpu_to_le32(wr->num_sge);
 	wqe->wr_id = cpu_to_le64(wr->wr_id);
 	fill_sges((void *)(wqe + 1), wr->sg_list, wr->num_sge);
-	return vrdma_ring_add(ring, SLOT_HEADER, sizeof(*wqe) +
-			      wr->num_sge * sizeof(struct virtio_rdma_sge),
-			      false);
+	slot->length = sizeof(*wqe) +
+		       wr->num_sge * sizeof(struct virtio_rdma_sge);
+	wq->posted++;
+	ret = give_slots(wq, &wq->posted);
+	if (ret == -EAGAIN)
+		return 0;
+	/* Those before it wait on. */
+	if (ret)
+		wq->posted--;
+	return ret;
 }
 
 int vrdma_wq_post_recv(struct vrdma_wq *wq, const struct ib_recv_wr *wr,
@@ -331,8 +350,8 @@ int vrdma_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 	if (qp->user) {
 		*bad_wr = wr;
 		return wr ? -EINVAL
-			  : vrdma_wq_post_user(&qp->rq,
-					       &user_page(qp)->rq_producer);
+			  : vrdma_wq_give(&qp->rq,
+					  &user_page(qp)->rq_producer);
 	}
 	return vrdma_wq_post_recv(&qp->rq, wr, bad_wr);
 }

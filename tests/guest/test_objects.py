@@ -46,6 +46,15 @@ def test_an_srq_takes_datagrams(bench):
     case(bench, 'srq-datagrams')
 
 
+def test_an_srq_is_deeper_than_its_virtqueue(bench):
+    case(bench, 'srq-deep')
+    case(bench, 'srq-deep-list')
+
+
+def test_the_limit_of_a_deep_srq_counts_all_receives(bench):
+    case(bench, 'srq-deep-limit')
+
+
 def test_an_srq_serves_programs_in_two_guests(bench):
     result = bench.exchange('ibv_srq_pingpong -c -q 4 -n 100',
                             'ibv_srq_pingpong -c -q 4 -n 100')
