@@ -24,6 +24,13 @@
 #define OLD 81920
 #define COUNTER 90112
 
+unsigned trip_number(const char *variable, unsigned otherwise)
+{
+    const char *asked = g_getenv(variable);
+
+    return asked ? atoi(asked) : otherwise;
+}
+
 static void wait_connected(Trip *t)
 {
     qtest_qmp_eventwait(t->hub, "NETDEV_STREAM_CONNECTED");
@@ -159,7 +166,7 @@ void trip_set_capability(QTestState *qts, const char *name)
     }
 }
 
-static void wait_loaded(QTestState *qts)
+void trip_wait_loaded(QTestState *qts)
 {
     for (int i = 0; ; i++) {
         g_autoptr(QDict) rsp = NULL;
@@ -208,7 +215,7 @@ QTestState *trip_go_on(Trip *t, int side, QTestState *to)
     QRdmaHost *host = t->net.host[side];
     QTestState *from = host->qts;
 
-    wait_loaded(to);
+    trip_wait_loaded(to);
     qtest_clock_set(to, t->now[side]);
     host->qts = to;
     host->bus->qts = to;

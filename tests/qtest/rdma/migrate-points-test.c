@@ -5,10 +5,15 @@
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
+#include "migrate-test.h"
 #include "migrate-walk.h"
 
-/* Rounds of traffic if the environment has no MIGRATE_POINTS */
-#define ROUNDS 100
+/*
+ * Rounds of traffic if the environment has no MIGRATE_POINTS, or no
+ * MIGRATE_PROCESSES, when another process takes over
+ */
+#define ROUNDS 40
+#define PROCESS_ROUNDS 3
 #define MAX_MOVES 3
 
 /* Mutants if the environment has no MIGRATE_MUTANTS */
@@ -16,14 +21,7 @@
 #define MAX_CHANGES 3
 #define REACH (1 << 20)
 
-static unsigned number_from(const char *variable, unsigned otherwise)
-{
-    const char *asked = g_getenv(variable);
-
-    return asked ? atoi(asked) : otherwise;
-}
-
-static void travel_round(Walk *t)
+static void travel_round(Walk *t, void (*move)(Walk *t, int side))
 {
     bool late_receivers = g_rand_boolean(t->rng);
     unsigned moves = g_rand_int_range(t->rng, 1, MAX_MOVES + 1);
@@ -33,11 +31,11 @@ static void travel_round(Walk *t)
         int who = g_rand_int_range(t->rng, 0, 3);
 
         walk_pump(t, g_rand_int_range(t->rng, 0, WALK_FRAMES));
-        if (who != 1) {
-            walk_move(t, 0);
-        }
-        if (who != 0) {
-            walk_move(t, 1);
+        for (int i = 0; i < 2; i++) {
+            if (who != !i) {
+                move(t, i);
+            }
+            walk_renew(&t->side[i]);
         }
         if (g_rand_boolean(t->rng)) {
             net_clock_step(&t->net, WALK_TIMEOUT_NS);
@@ -50,19 +48,32 @@ static void travel_round(Walk *t)
     walk_finish(t);
 }
 
-static void test_points(void)
+static void travel(unsigned rounds, void (*move)(Walk *t, int side))
 {
-    unsigned rounds = number_from("MIGRATE_POINTS", ROUNDS);
     uint32_t seed = g_test_rand_int();
     Walk *t;
 
     g_test_message("seed %u", seed);
     t = walk_new(seed);
     for (unsigned i = 0; i < rounds; i++) {
-        travel_round(t);
+        travel_round(t, move);
     }
-    g_test_message("%u moves", t->moves);
+    g_test_message("%u moves; %u requests with windows, %u and %u with "
+                   "regions registered by REG_MR and REREG_MR", t->moves,
+                   t->used[WAY_WINDOW], t->used[WAY_FAST],
+                   t->used[WAY_RENEWED]);
     walk_free(t);
+}
+
+static void test_points(void)
+{
+    travel(trip_number("MIGRATE_POINTS", ROUNDS), walk_move);
+}
+
+static void test_processes(void)
+{
+    travel(trip_number("MIGRATE_PROCESSES", PROCESS_ROUNDS),
+           walk_move_process);
 }
 
 /* Where the device's and its backend's own state lies in a snapshot */
@@ -74,8 +85,8 @@ typedef struct Part {
 
 static Part find_state(int fd)
 {
-    /* One PD, two CQs, a region, and no window or shared queue */
-    static const uint32_t counts[] = { 1, 2, 1 };
+    /* PDs, CQs, regions, windows */
+    static const uint32_t counts[] = { 1, 3, 5, 2 };
     static const char end[] = "virtio/";
     uint8_t first[sizeof(counts)];
     g_autofree uint8_t *data = NULL;
@@ -137,7 +148,7 @@ static void change(GRand *rng, uint8_t *bytes, size_t size)
  */
 static void test_mutants(void)
 {
-    unsigned mutants = number_from("MIGRATE_MUTANTS", MUTANTS), refused = 0;
+    unsigned mutants = trip_number("MIGRATE_MUTANTS", MUTANTS), refused = 0;
     uint32_t seed = g_test_rand_int();
     Walk *t;
     Part part;
@@ -182,5 +193,6 @@ static void test_mutants(void)
 void add_migrate_points_tests(void)
 {
     qtest_add_func("virtio-rdma-migration/points", test_points);
+    qtest_add_func("virtio-rdma-migration/processes", test_processes);
     qtest_add_func("virtio-rdma-migration/mutants", test_mutants);
 }

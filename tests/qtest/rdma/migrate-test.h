@@ -29,6 +29,9 @@ void trip_hot_plug(Trip *t, int side);
 /* RC queue pairs, connected: t->p. */
 void trip_connect(Trip *t);
 
+/* How many, if the environment does not say it. */
+unsigned trip_number(const char *variable, unsigned otherwise);
+
 /* The parts of a move. */
 QTestState *trip_start_destination(Trip *t, int side, const char *device,
                                    const char *more);
@@ -37,6 +40,8 @@ void trip_migrate_to(Trip *t, int side, const char *uri);
 void trip_migrate_from(QTestState *to, const char *uri);
 /* Enable a capability, if @name is not NULL. */
 void trip_set_capability(QTestState *qts, const char *name);
+/* Wait for the end of an incoming migration. */
+void trip_wait_loaded(QTestState *qts);
 /* Wait for the end of an outgoing migration; false if it failed. */
 bool trip_migration_done(QTestState *qts);
 /* Wait until an outgoing migration has this status. */

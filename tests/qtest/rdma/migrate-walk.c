@@ -7,9 +7,11 @@
 #include "qemu/bswap.h"
 #include "qobject/qdict.h"
 #include "qobject/qlist.h"
+#include "migrate-test.h"
 #include "migrate-walk.h"
 
-#define DEVICE "virtio-rdma-pci,max-qp=8,max-cq=6,max-mr=32,max-pd=8"
+#define DEVICE "virtio-rdma-pci,max-qp=8,max-cq=6,max-mr=32,max-pd=8," \
+               "max-srq=2"
 #define IMAGE_SIZE (256 << 20)
 #define QUIET_MS 3
 
@@ -77,6 +79,36 @@ void walk_move(Walk *t, int side)
     walk_hmp(t, side, "savevm s");
     walk_hmp(t, side, "loadvm s");
     walk_qmp(t, side, "cont");
+    t->moves++;
+}
+
+static char *host_args(Walk *t, int side)
+{
+    return g_strdup_printf("-netdev %s,id=n0 -device " DEVICE ",netdev=n0,"
+                           "addr=4,mac=52:54:00:12:34:%02d",
+                           t->wire[side].netdev, side + 1);
+}
+
+void walk_move_process(Walk *t, int side)
+{
+    QRdmaHost *host = t->net.host[side];
+    g_autofree char *path = g_strdup_printf("%s/state", t->wire[side].dir);
+    g_autofree char *uri = g_strdup_printf("file:%s", path);
+    g_autofree char *args = host_args(t, side);
+    int64_t now = qtest_clock_step(host->qts, 1);
+
+    qtest_qmp_assert_success(host->qts, "{'execute': 'migrate', "
+                             "'arguments': {'uri': %s}}", uri);
+    g_assert_true(trip_migration_done(host->qts));
+    qtest_quit(host->qts);
+    host->qts = qtest_initf("-machine pc -nodefaults -m 64 %s -S "
+                            "-incoming defer", args);
+    host->bus->qts = host->qts;
+    trip_migrate_from(host->qts, uri);
+    trip_wait_loaded(host->qts);
+    qtest_clock_set(host->qts, now);
+    walk_qmp(t, side, "cont");
+    g_unlink(path);
     t->moves++;
 }
 
@@ -154,13 +186,13 @@ Walk *walk_new(uint32_t seed)
     t->rng = g_rand_new_with_seed(seed);
     t->net.kind = NET_DGRAM;
     for (int i = 0; i < 2; i++) {
+        g_autofree char *args = NULL;
         g_autofree char *image = NULL;
 
         g_queue_init(&t->late[i]);
         wire_open(&t->wire[i]);
-        t->net.host[i] = qrdma_host_start(
-            "-netdev %s,id=n0 -device " DEVICE ",netdev=n0,addr=4,"
-            "mac=52:54:00:12:34:%02d", t->wire[i].netdev, i + 1);
+        args = host_args(t, i);
+        t->net.host[i] = qrdma_host_start("%s", args);
         image = g_strdup_printf("%s/image", t->wire[i].dir);
         add_image(t->net.host[i]->qts, image);
         t->image[i] = open(image, O_RDWR);
@@ -168,7 +200,8 @@ Walk *walk_new(uint32_t seed)
         g_unlink(image);
         t->net.dev[i] = qrdma_open(t->net.host[i], QPCI_DEVFN(4, 0));
     }
-    t->p = net_pair_new(&t->net, RDMA_QPT_RC);
+    t->p = net_pair_new_with(&t->net, RDMA_QPT_RC, WALK_FEATURES);
+    walk_make_objects(t);
     qrdma_connect(t->p.a.qp, t->p.b.qp, &path);
     t->flow[0] = (Flow) { .from = &t->p.a, .to = &t->p.b };
     t->flow[1] = (Flow) { .from = &t->p.b, .to = &t->p.a };
@@ -177,6 +210,7 @@ Walk *walk_new(uint32_t seed)
 
 void walk_free(Walk *t)
 {
+    walk_free_objects(t);
     for (int i = 0; i < 2; i++) {
         deliver_late(t, i);
         qrdma_close(t->net.dev[i]);
@@ -195,13 +229,33 @@ static bool takes_receive(OpKind kind)
     return kind == OP_SEND || kind == OP_SEND_IMM || kind == OP_WRITE_IMM;
 }
 
+static bool takes_way(OpKind kind)
+{
+    return kind != OP_SEND && kind != OP_SEND_IMM;
+}
+
+static WalkWay choose_way(Walk *t, const Side *to)
+{
+    WalkWay way = g_rand_int_range(t->rng, 0, WALK_WAYS);
+
+    return !to->way[way].rkey || (way == WAY_RENEWED && to->renews)
+           ? WAY_REGION : way;
+}
+
 static void plan(Walk *t, Flow *f)
 {
+    bool local[OP_KINDS] = {};
+
     f->sent = f->received = f->recvs = 0;
     for (int i = 0; i < OPS; i++) {
         Op *op = &f->op[i];
 
-        op->kind = g_rand_int_range(t->rng, 0, OP_KINDS);
+        /* One of each local kind */
+        do {
+            op->kind = g_rand_int_range(t->rng, 0, OP_KINDS);
+        } while (local[op->kind]);
+        local[op->kind] = op->kind >= OP_REMOTE;
+        op->way = choose_way(t, &t->side[f->to == &t->p.b]);
         op->len = g_rand_int_range(t->rng, 0, SLOT);
         op->from = g_rand_int_range(t->rng, 0, RECV - SLOT);
         op->operand = g_rand_int(t->rng);
@@ -217,8 +271,10 @@ static void plan(Walk *t, Flow *f)
     }
 }
 
-static void post(Walk *t, Flow *f, uint8_t *mine, uint8_t *theirs)
+static void post(Walk *t, int side)
 {
+    Flow *f = &t->flow[side];
+    uint8_t *mine = t->model[side], *theirs = t->model[!side];
     static const RdmaWrOpcode opcodes[OP_KINDS] = {
         [OP_SEND] = RDMA_WR_SEND,
         [OP_SEND_IMM] = RDMA_WR_SEND_WITH_IMM,
@@ -231,6 +287,7 @@ static void post(Walk *t, Flow *f, uint8_t *mine, uint8_t *theirs)
 
     for (uint32_t i = 0; i < OPS; i++) {
         Op *op = &f->op[i];
+        const Way *way = &t->side[!side].way[op->way];
         bool is_atomic = op->kind == OP_FADD || op->kind == OP_CAS;
         bool goes_back = op->kind == OP_READ || is_atomic;
         uint32_t slot = i * SLOT;
@@ -240,6 +297,14 @@ static void post(Walk *t, Flow *f, uint8_t *mine, uint8_t *theirs)
         RdmaSendWr wr = net_wr(opcodes[op->kind], i, &sge);
 
         wr.send_flags = op->signalled ? RDMA_SEND_SIGNALED : 0;
+        if (op->kind == OP_BIND) {
+            walk_post_bind(&t->side[side], wr);
+            continue;
+        }
+        if (op->kind == OP_REG) {
+            walk_post_reg(&t->side[side], wr);
+            continue;
+        }
         memcpy(wr.ex.imm_data, &i, sizeof(wr.ex.imm_data));
         if (op->is_inline) {
             wr.send_flags |= RDMA_SEND_INLINE;
@@ -247,9 +312,10 @@ static void post(Walk *t, Flow *f, uint8_t *mine, uint8_t *theirs)
             wr.inline_len = op->len;
             wr.num_sge = 0;
         }
+        t->used[op->way] += takes_way(op->kind);
         if (is_atomic) {
-            wr.wr.atomic.remote_addr = f->to->mr->iova + COUNTER;
-            wr.wr.atomic.rkey = f->to->mr->rkey;
+            wr.wr.atomic.remote_addr = way->iova + COUNTER;
+            wr.wr.atomic.rkey = way->rkey;
             stq_le_p(mine + BACK + slot, f->counter);
             if (op->kind == OP_FADD) {
                 wr.wr.atomic.compare_add = op->operand;
@@ -261,9 +327,9 @@ static void post(Walk *t, Flow *f, uint8_t *mine, uint8_t *theirs)
             }
             stq_le_p(theirs + COUNTER, f->counter);
         } else {
-            wr.wr.rdma.remote_addr = f->to->mr->iova +
+            wr.wr.rdma.remote_addr = way->iova +
                 (op->kind == OP_READ ? SRC + op->from : TARGET + slot);
-            wr.wr.rdma.rkey = f->to->mr->rkey;
+            wr.wr.rdma.rkey = way->rkey;
             if (op->kind == OP_READ) {
                 memcpy(mine + BACK + slot, theirs + SRC + op->from, op->len);
             } else if (op->kind == OP_SEND || op->kind == OP_SEND_IMM) {
@@ -278,10 +344,25 @@ static void post(Walk *t, Flow *f, uint8_t *mine, uint8_t *theirs)
     }
 }
 
-static void post_receives(Flow *f)
+/* What @side sends takes them. */
+static void post_receives(Walk *t, int side)
 {
+    Flow *f = &t->flow[side];
+    QRdmaSrq *srq = t->side[!side].srq;
+
     for (unsigned i = 0; i < f->recvs; i++) {
-        net_post_recv(f->to, i, RECV + i * SLOT, SLOT);
+        RdmaSge sge = net_sge(f->to, RECV + i * SLOT, SLOT);
+
+        if (srq) {
+            qrdma_post_srq_recv(srq, &(RdmaRecvWr) {
+                .wr_id = i, .num_sge = 1, .sg_list = &sge,
+            });
+        } else {
+            net_post_recv(f->to, i, RECV + i * SLOT, SLOT);
+        }
+    }
+    if (srq) {
+        walk_arm_limit(t, !side, f->recvs);
     }
 }
 
@@ -289,11 +370,11 @@ static void post_receives(Flow *f)
 static void prepare(Walk *t)
 {
     for (int i = 0; i < 2; i++) {
-        for (size_t at = 0; at < NET_MR_SIZE; at += 4) {
+        for (size_t at = 0; at < DATAGRAMS; at += 4) {
             stl_le_p(t->model[i] + at, g_rand_int(t->rng));
         }
         stq_le_p(t->model[i] + COUNTER, t->flow[!i].counter);
-        qrdma_mr_write(t->flow[i].from->mr, 0, t->model[i], NET_MR_SIZE);
+        qrdma_mr_write(t->flow[i].from->mr, 0, t->model[i], DATAGRAMS);
     }
 }
 
@@ -338,6 +419,7 @@ void walk_collect(Walk *t)
         while (qrdma_poll_cq(f->to->rcq, &wc)) {
             check_received(f, &wc);
         }
+        walk_collect_datagrams(t, i);
     }
 }
 
@@ -345,6 +427,7 @@ static bool all_done(Walk *t)
 {
     for (int i = 0; i < 2; i++) {
         if (t->flow[i].sent < OPS ||
+            t->side[i].ud_done < t->side[i].ud_sent ||
             t->flow[i].received < t->flow[i].recvs) {
             return false;
         }
@@ -380,11 +463,11 @@ static void run_to_the_end(Walk *t)
 
 static void check_memory(Walk *t)
 {
-    g_autofree uint8_t *is = g_malloc(NET_MR_SIZE);
+    g_autofree uint8_t *is = g_malloc(DATAGRAMS);
 
     for (int i = 0; i < 2; i++) {
-        qrdma_mr_read(t->flow[i].from->mr, 0, is, NET_MR_SIZE);
-        for (size_t at = 0; at < NET_MR_SIZE; at++) {
+        qrdma_mr_read(t->flow[i].from->mr, 0, is, DATAGRAMS);
+        for (size_t at = 0; at < DATAGRAMS; at++) {
             if (is[at] != t->model[i][at]) {
                 g_test_message("side %d differs at %zu", i, at);
                 g_assert_cmphex(is[at], ==, t->model[i][at]);
@@ -397,20 +480,24 @@ void walk_post(Walk *t, bool with_receives)
 {
     prepare(t);
     for (int i = 0; i < 2; i++) {
+        t->side[i].renews = g_rand_boolean(t->rng);
+    }
+    for (int i = 0; i < 2; i++) {
         plan(t, &t->flow[i]);
         if (with_receives) {
-            post_receives(&t->flow[i]);
+            post_receives(t, i);
         }
     }
     for (int i = 0; i < 2; i++) {
-        post(t, &t->flow[i], t->model[i], t->model[!i]);
+        post(t, i);
+        walk_post_datagrams(t, i);
     }
 }
 
 void walk_post_receives(Walk *t)
 {
     for (int i = 0; i < 2; i++) {
-        post_receives(&t->flow[i]);
+        post_receives(t, i);
     }
 }
 
@@ -419,4 +506,5 @@ void walk_finish(Walk *t)
     run_to_the_end(t);
     g_assert_true(all_done(t));
     check_memory(t);
+    walk_end_objects(t);
 }

@@ -5,7 +5,9 @@
  * and loaded again in the same process, by savevm and loadvm.
  *
  * Both sides are requester and responder. Each operation has its own place
- * in memory, and all of memory is compared with a model in the end.
+ * in memory, and all of memory is compared with a model in the end. Peers
+ * reach it in several ways, which are renewed amid the traffic. Side 1 has its
+ * receives in an SRQ.
  */
 #ifndef TESTS_RDMA_MIGRATE_WALK_H
 #define TESTS_RDMA_MIGRATE_WALK_H
@@ -27,6 +29,8 @@
 #define TARGET (RECV + OPS * SLOT)
 #define BACK (TARGET + OPS * SLOT)
 #define COUNTER (BACK + OPS * SLOT)
+/* From here on there are datagrams, which may come late. */
+#define DATAGRAMS (COUNTER + 4096)
 
 typedef enum OpKind {
     OP_SEND,
@@ -36,11 +40,61 @@ typedef enum OpKind {
     OP_READ,
     OP_FADD,
     OP_CAS,
+    OP_REMOTE,                      /* the kinds before go to the peer */
+    OP_BIND = OP_REMOTE,            /* a window, for the next round */
+    OP_REG,                         /* a fast registration, likewise */
     OP_KINDS,
 } OpKind;
 
+/* What leads a peer to a side's memory, to all of it */
+typedef enum WalkWay {
+    WAY_REGION,
+    WAY_RENEWED,                    /* by REREG_MR */
+    WAY_WINDOW,                     /* of type 1 and 2 in turns */
+    WAY_FAST,                       /* REG_MR with its pages; two in turns */
+    WALK_WAYS,
+} WalkWay;
+
+typedef struct Way {
+    uint64_t iova;
+    uint32_t rkey;                  /* 0: there is none */
+} Way;
+
+/* What a side has besides its NetEnd. */
+typedef struct Side {
+    NetEnd *end;
+    Way way[WALK_WAYS];
+    Way next[WALK_WAYS];            /* from the end of the round on */
+    bool renews;                    /* WAY_RENEWED is not used this round */
+    QRdmaMr *base;                  /* the region of the windows */
+    QRdmaMr *renewed;
+    struct {
+        QRdmaMw mw;
+        bool bound;
+    } window[2];
+    unsigned idle_window;
+    struct {
+        QRdmaMr *mr;
+        bool valid;
+    } fast[2];
+    unsigned idle_fast;
+    QRdmaSrq *srq;                  /* or NULL */
+    bool event_due;                 /* that it has come to its limit */
+    bool event_buffer;              /* and there is room for that */
+
+    /* Datagrams, counted from the first round on */
+    QRdmaQp *ud;
+    QRdmaCq *ucq;
+    unsigned ud_sent;
+    unsigned ud_done;
+    unsigned ud_recvs;
+    unsigned ud_received;
+    GPtrArray *ud_data;             /* of what it sent: GBytes */
+} Side;
+
 typedef struct Op {
     OpKind kind;
+    WalkWay way;
     uint32_t len;
     uint32_t from;                  /* offset in SRC */
     uint64_t operand;
@@ -68,9 +122,11 @@ typedef struct Walk {
     int image[2];                   /* files that snapshots are in */
     GQueue late[2];                 /* frames to that side */
     NetPair p;
+    Side side[2];
     Flow flow[2];
     uint8_t model[2][NET_MR_SIZE];
     unsigned moves;
+    unsigned used[WALK_WAYS];       /* by requests */
 } Walk;
 
 Walk *walk_new(uint32_t seed);
@@ -82,6 +138,8 @@ void walk_hmp(Walk *t, int side, const char *command);
 void walk_qmp(Walk *t, int side, const char *command);
 /* Stop, save, load, go on. */
 void walk_move(Walk *t, int side);
+/* The same, but another process goes on. */
+void walk_move_process(Walk *t, int side);
 
 /* A round of traffic: post it, with receives now or later. */
 void walk_post(Walk *t, bool with_receives);
@@ -92,5 +150,27 @@ bool walk_pump(Walk *t, unsigned n);
 void walk_collect(Walk *t);
 /* All ends as it must, in memory as well. */
 void walk_finish(Walk *t);
+
+/* migrate-walk-objects.c: what there is besides connections and regions */
+#define WALK_FEATURES (QRDMA_F(VIRTIO_RDMA_F_EVENTS) | \
+                       QRDMA_F(VIRTIO_RDMA_F_SRQ) | \
+                       QRDMA_F(VIRTIO_RDMA_F_MW) | \
+                       QRDMA_F(VIRTIO_RDMA_F_REG_PAGES) | \
+                       QRDMA_F(VIRTIO_RDMA_F_REREG_MR))
+
+/* Makes them, with a queue pair of side 1 that uses the SRQ. */
+void walk_make_objects(Walk *t);
+void walk_free_objects(Walk *t);
+/* A new way for the next round, with its completion if @wr asks for it. */
+void walk_post_bind(Side *s, RdmaSendWr wr);
+void walk_post_reg(Side *s, RdmaSendWr wr);
+/* REREG_MR, if it is this round's turn. */
+void walk_renew(Side *s);
+/* Receives are there: arm the SRQ's limit, which an event tells of. */
+void walk_arm_limit(Walk *t, int side, unsigned recvs);
+void walk_post_datagrams(Walk *t, int side);
+void walk_collect_datagrams(Walk *t, int side);
+/* The round is over: check events, take the new ways. */
+void walk_end_objects(Walk *t);
 
 #endif
