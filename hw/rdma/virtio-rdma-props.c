@@ -109,7 +109,7 @@ static const Property virtio_rdma_properties[] = {
     DEFINE_PROP_UINT32("max-inline", VirtIORdma, conf.max_inline, 512),
     DEFINE_PROP_UINT32("max-rd-atomic", VirtIORdma, conf.max_rd_atomic, 16),
     DEFINE_PROP_UINT32("gid-table-len", VirtIORdma, conf.gid_table_len, 128),
-    DEFINE_PROP_UINT32("max-cqe", VirtIORdma, conf.max_cqe, 16384),
+    DEFINE_PROP_UINT32("max-cqe", VirtIORdma, conf.max_cqe, 32768),
     DEFINE_PROP_UINT32("max-srq", VirtIORdma, conf.max_srq, 64),
     DEFINE_PROP_UINT32("max-srq-wr", VirtIORdma, conf.max_srq_wr, 16384),
     DEFINE_PROP_UINT32("max-mw", VirtIORdma, conf.max_mw, 16384),

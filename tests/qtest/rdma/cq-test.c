@@ -17,7 +17,7 @@
 #define SLOT 5
 /* Entries of a CQ's virtqueue in most tests. */
 #define RING 8
-#define MAX_CQE 16384
+#define MAX_CQE 32768
 
 static bool irq(QRdmaCq *cq)
 {

@@ -424,7 +424,7 @@ static void test_refuse(void)
         { "gid-table-len=64", "gid-table-len=128" },
         { "max-sge=16", "max-sge=32" },
         { "max-inline=256", "max-inline=512" },
-        { "max-cqe=1000", "max-cqe=16384" },
+        { "max-cqe=1000", "max-cqe=32768" },
         { "ext-status=off", "uses ext-status" },
         { "mac-mtu=off", "uses mac-mtu" },
         { "max-srq=32", "max-srq=64" },
