@@ -154,6 +154,9 @@ class Demo:
             self.say(f'{name}: NVMe-oF failed: {e}')
         for vm, stack in zip(pair.vms, stacks):
             stack.unload(vm)
+            if name == 'virtio-rdma' and vm.complaints():
+                self.failures.append(f"{name}: {vm.name}'s kernel complains")
+                self.say(vm.complaints())
 
     def dump(self, index):
         if not self.pcap or index != 1:

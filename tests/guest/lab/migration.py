@@ -149,6 +149,9 @@ def measure(case, moves):
         }
         pair.one.go_on()
         figures['pause'] = case.pause(jobs) if jobs else None
+        for vm in pair.vms:
+            if vm.complaints():
+                raise LabError(vm.complaints())
         return figures
 
 

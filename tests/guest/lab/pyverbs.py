@@ -106,6 +106,9 @@ def run_in(vm, stack, cm=True, pattern='', log=None):
         print(vm.run('dmesg').out, file=out)
     if not done.ok:
         raise LabError(f'{stack.name}: the tests did not end, see {log}')
+    if stack.name == OURS and vm.complaints():
+        raise LabError(f"the guest's kernel complains, see {log}:\n" +
+                       vm.complaints())
     results = parse(notes.read_text()) if notes.exists() else {}
     if not results:
         raise LabError(f'{stack.name}: no test has run, see {log}')

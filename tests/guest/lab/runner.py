@@ -86,14 +86,18 @@ class Bench:
         assert result.ok, str(result)
         return result
 
+    @staticmethod
+    def count(vm, kind):
+        """How many resources of a kind a guest's RDMA core knows of. CQs of
+        its pool, which stay for the next user, do not count while they have
+        none."""
+        rows = vm.must(f'rdma resource show {kind}').splitlines()
+        return sum(' users 0 ' not in row + ' ' for row in rows)
+
     def resources(self):
-        """What each guest's RDMA core knows of. CQs of its pool, which stay
-        for the next user, do not count while they have none."""
-        def count(vm, kind):
-            rows = vm.must(f'rdma resource show {kind}').splitlines()
-            return sum(' users 0 ' not in row + ' ' for row in rows)
-        return [{kind: count(vm, kind)
-                 for kind in ('pd', 'cq', 'qp', 'cm_id', 'mr')}
+        """What each guest's RDMA core knows of."""
+        return [{kind: self.count(vm, kind)
+                 for kind in ('pd', 'cq', 'qp', 'cm_id', 'mr', 'srq')}
                 for vm in self.pair.vms]
 
     def nothing_left(self, before):
@@ -120,22 +124,11 @@ class Bench:
             for vm, its in self.stacks.items():
                 if not vm.alive() or its.find(vm) != its.device:
                     return False
-                log = vm.run('dmesg').out
-                if re.search(r'BUG:|Oops|Call Trace', log):
+                if vm.complaints():
                     return False
         except LabError:
             return False
         return True
-
-
-def oops(vm):
-    """What the guest's kernel complains about, or ''."""
-    try:
-        log = vm.run('dmesg', 20).out
-    except LabError:
-        return ''
-    found = re.search(r'BUG:|WARNING:|Oops|Call Trace', log)
-    return log[max(0, found.start() - 300):][:3000] if found else ''
 
 
 class Runner:
@@ -181,7 +174,7 @@ class Runner:
                       getattr(module, 'GUESTS', {}),
                       getattr(module, 'SECOND', None))
             test(self.bench)
-            complaints = [oops(vm) for vm in self.bench.pair.vms
+            complaints = [vm.complaints() for vm in self.bench.pair.vms
                           if vm.alive()]
             assert not any(complaints), \
                 "the guest's kernel complains:\n" + '\n'.join(complaints)
@@ -195,7 +188,7 @@ class Runner:
                     if isinstance(e, GuestGone) or not vm.alive():
                         detail += '\n' + vm.errors()
                     else:
-                        detail += '\n' + oops(vm)
+                        detail += '\n' + vm.complaints()
             self.report('not ok', name, time.monotonic() - start, detail)
             # Whatever went wrong must not spoil the next test.
             self.close()

@@ -9,6 +9,7 @@ import itertools
 import json
 import os
 import queue
+import re
 import shlex
 import signal
 import socket
@@ -20,6 +21,7 @@ from . import kernel
 from .paths import (GUEST_TESTS, LOGS, LabError, firmware_dirs, qemu_binary)
 
 BOOT_TIMEOUT = 120
+COMPLAINT = re.compile(r'BUG:|WARNING:|Oops|Call Trace|blocked for more than')
 _PR_SET_PDEATHSIG = 1
 
 
@@ -250,6 +252,15 @@ class Vm:
         answer = self._ask(wait + 30, op='start', cmd=cmd, port=port,
                            wait=wait)
         return Job(self, cmd, answer['job'])
+
+    def complaints(self):
+        """What the guest's kernel complains about, or ''."""
+        try:
+            log = self.run('dmesg', 20).out
+        except LabError:
+            return ''
+        found = COMPLAINT.search(log)
+        return log[max(0, found.start() - 300):][:3000] if found else ''
 
     def read(self, path):
         return self._ask(30, op='read', path=path)['text']
