@@ -13,10 +13,11 @@ HOST_MODULES = 'nvme_rdma nvme_fabrics nvme_core'
 NVMET = '/sys/kernel/config/nvmet'
 
 
-def export(vm, traddr, family=4, mebibytes=64):
-    """Offer a RAM disk at an address of the guest."""
+def export(vm, traddr, family=4, mebibytes=64, options=''):
+    """Offer a RAM disk at an address of the guest; options are those of
+    nvmet-rdma."""
     vm.must(f'modprobe brd rd_nr=1 rd_size={mebibytes << 10} && '
-            'modprobe -a nvmet nvmet-rdma')
+            f'modprobe nvmet && modprobe nvmet-rdma {options}')
     vm.must(f'''set -e
 cd {NVMET}
 mkdir subsystems/{NQN}

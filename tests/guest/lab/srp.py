@@ -12,9 +12,9 @@ def gid(vm, device):
     return '0x' + text.strip().replace(':', '')
 
 
-def export(vm, device, initiator):
+def export(vm, device, initiator, srq=False):
     """Offer the disk to the initiator with a GID: the name by which it asks
-    for it."""
+    for it. Its queue pairs may receive from one queue."""
     make_disk(vm)
     wwn = gid(vm, device)
     # No extension, and the lower half of the GID.
@@ -28,6 +28,7 @@ mkdir -p {wwn}/{wwn}/lun/lun_0
 ln -s {DISK} {wwn}/{wwn}/lun/lun_0/lab
 mkdir {acl} {acl}/lun_0
 ln -s {TARGET}/srpt/{wwn}/{wwn}/lun/lun_0 {acl}/lun_0/lab
+echo {int(srq)} > {wwn}/{wwn}/attrib/use_srq
 echo 1 > {wwn}/{wwn}/enable''')
     guid = vm.must(f'cat /sys/class/infiniband/{device}/node_guid')
     return guid.strip().replace(':', '')

@@ -6,14 +6,16 @@ from lab.pair import address
 GUESTS = {'smp': 2}
 
 
-def round_trip(bench, family=4, queues=1, target=None):
+def round_trip(bench, family=4, queues=1, target=None, srq=False):
     """Everything from connecting to unloading, by guest 1 or the other."""
     target = target or bench.two
     host = bench.one if target is bench.two else bench.two
     traddr = address(bench.pair.vms.index(target) + 1, family)
     before = bench.resources()
-    nvme.export(target, traddr, family)
+    nvme.export(target, traddr, family,
+                options='use_srq=1' if srq else '')
     name = nvme.connect(host, traddr, queues)
+    assert bool(bench.count(target, 'srq')) == srq
     device = f'/dev/{name}n1'
     storage.blocks(host, device, target, nvme.DISK)
     storage.parallel(host, device)
@@ -33,6 +35,10 @@ def test_ipv6_and_two_queues(bench):
 
 def test_the_other_way_round(bench):
     round_trip(bench, target=bench.one)
+
+
+def test_the_target_receives_from_shared_queues(bench):
+    round_trip(bench, queues=2, srq=True)
 
 
 def test_ten_connects_and_disconnects(bench):
