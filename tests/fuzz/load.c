@@ -2,15 +2,17 @@
 /*
  * Fuzzer: what a hostile migration stream can do to an engine.
  *
- * The input says how far an engine with open queue pairs works, and then what
- * is changed in the images of its objects. Whatever another engine lets in of
- * these is put to work.
+ * The input says how far two engines with open queue pairs get with each
+ * other, and then what is changed in the images of one's objects. Whatever a
+ * third engine lets in of these is put to work, and hears the rest of what the
+ * peer has to say.
  */
 #include "rdma/roce-state.h"
 #include "fuzz-env.h"
 
 #define MAX_POSTS 24
 #define MAX_PATCHES 32
+#define MAX_GROUPS 4
 
 /* Memory of the engine that loads: all addresses lead here. */
 static uint8_t scratch[2 * RDMA_PAGE_SIZE];
@@ -44,8 +46,12 @@ static bool load_complete(void *opaque, uint32_t cqn, const RdmaWc *wc,
     return wc->wr_id % 16 != 15;
 }
 
+/* Events are of what exists */
 static void load_event(void *opaque, const RdmaEvent *event)
 {
+    if (event->id >= 64) {
+        g_error("event %u of %u", event->type, event->id);
+    }
 }
 
 static void load_srq_room(void *opaque, uint32_t srqn)
@@ -67,7 +73,7 @@ static const RoceOps load_ops = {
     .wake = load_wake,
 };
 
-/* Work for the QPs, of which some frames leave. */
+/* Work for the QPs */
 static void work(FuzzEnv *env, FuzzInput *in)
 {
     static const uint8_t opcodes[] = {
@@ -75,7 +81,6 @@ static void work(FuzzEnv *env, FuzzInput *in)
         RDMA_WR_ATOMIC_FETCH_AND_ADD, RDMA_WR_LOCAL_INV, RDMA_WR_REG_MR,
         RDMA_WR_BIND_MW, RDMA_WR_FLUSH, RDMA_WR_ATOMIC_WRITE,
     };
-    uint8_t frame[ROCE_MAX_FRAME];
     unsigned n = fuzz_u8(in) % MAX_POSTS;
 
     while (n--) {
@@ -128,9 +133,42 @@ static void work(FuzzEnv *env, FuzzInput *in)
         }
         fuzz_post_send(env, which, &wr);
     }
-    n = fuzz_u8(in);
-    while (n && fuzz_take_frame(env, frame)) {
-        n--;
+}
+
+static void join_groups(FuzzEnv *env, FuzzInput *in)
+{
+    uint8_t gid[RDMA_GID_LEN], which = fuzz_u8(in);
+    unsigned i;
+
+    for (i = 0; i < MAX_GROUPS; i++) {
+        fuzz_group(i, gid);
+        if (which >> i & 1) {
+            roce_mcast_attach(env->engine, fuzz_qpns[FUZZ_UD], gid);
+        }
+        if (which >> i & 16) {
+            roce_mcast_attach(env->engine, fuzz_qpns[FUZZ_UD_SRQ], gid);
+        }
+    }
+}
+
+/* Some frames each way, of which @env does not get all. */
+static void talk(FuzzEnv *env, FuzzEnv *peer, FuzzInput *in)
+{
+    static uint8_t frame[ROCE_MAX_FRAME];
+    unsigned n = fuzz_u8(in) % 64;
+    uint16_t lost = fuzz_u16(in);
+    size_t len, got = 1;
+
+    for (; n && got; n--) {
+        got = fuzz_take_frame(env, frame);
+        if (got) {
+            roce_rx(peer->engine, frame, got, peer->now);
+        }
+        len = fuzz_take_frame(peer, frame);
+        if (len && !(lost >> n % 16 & 1)) {
+            roce_rx(env->engine, frame, len, env->now);
+        }
+        got += len;
     }
 }
 
@@ -248,6 +286,41 @@ static void load_windows(FuzzEnv *env, FuzzInput *in, RoceEngine *e)
     }
 }
 
+static void load_groups(FuzzEnv *env, FuzzInput *in, RoceEngine *e)
+{
+    uint8_t gids[MAX_GROUPS][RDMA_GID_LEN];
+    const Span spans[] = { { gids, sizeof(gids) } };
+    uint32_t i, j, n;
+
+    for (i = 0; i < FUZZ_QPS; i++) {
+        n = roce_get_mcast(env->engine, fuzz_qpns[i], gids, MAX_GROUPS);
+        if (n) {
+            patch(in, spans, 1);
+        }
+        for (j = 0; j < n; j++) {
+            roce_mcast_attach(e, fuzz_qpns[i], gids[j]);
+        }
+    }
+}
+
+static void load_gids(FuzzEnv *env, FuzzInput *in, RoceEngine *e)
+{
+    uint8_t gid[RDMA_GID_LEN];
+    const Span spans[] = { { gid, sizeof(gid) } };
+    uint16_t vlan;
+    unsigned i;
+
+    for (i = 0; i < FUZZ_GIDS; i++) {
+        if (roce_get_gid(env->engine, i, gid, &vlan)) {
+            if (fuzz_u8(in) % 16 == 15) {
+                patch(in, spans, 1);
+                vlan = fuzz_u16(in);
+            }
+            roce_add_gid(e, i, gid, vlan);
+        }
+    }
+}
+
 static void drain(RoceEngine *e, int64_t now)
 {
     static RoceTxFrame frame;
@@ -286,28 +359,30 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const RoceConfig config = {
         .max_qp = 64, .max_mr = 64, .gid_table_len = 8, .max_rd_atomic = 16,
-        .max_srq = 4,
+        .max_srq = 4, .max_mcast_grp = 4, .max_mcast_qp_attach = 4,
     };
     static const RdmaQpCap max = {
         .max_send_wr = 64, .max_recv_wr = 64, .max_send_sge = 64,
         .max_recv_sge = 64, .max_inline_data = 1024,
     };
     FuzzInput in = { data, size };
-    FuzzEnv *env = fuzz_env_new(0);
+    static uint8_t frame[ROCE_MAX_FRAME];
+    FuzzEnv *env = fuzz_env_new(0), *peer = fuzz_env_new(1);
     RoceEngine *e = roce_new(&config, &load_ops, NULL);
-    uint8_t gid[RDMA_GID_LEN];
     const char *why;
-    uint16_t vlan;
-    unsigned i;
+    uint32_t loaded[FUZZ_QPS];
+    unsigned i, n = 0;
+    size_t len;
 
     work(env, &in);
+    work(peer, &in);
+    join_groups(env, &in);
+    talk(env, peer, &in);
     roce_set_link_mtu(e, 9000);
     roce_set_extensions(e, RDMA_EXT_FLUSH | RDMA_EXT_ATOMIC_WRITE);
-    for (i = 0; i < FUZZ_GIDS; i++) {
-        if (roce_get_gid(env->engine, i, gid, &vlan)) {
-            roce_add_gid(e, i, gid, vlan);
-        }
-    }
+    roce_set_link(e, true);
+    roce_import_stats(e, roce_stats(env->engine));
+    load_gids(env, &in, e);
     for (i = 1; i < 16; i++) {
         RoceMrImage image;
 
@@ -324,18 +399,27 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (roce_export_qp(env->engine, fuzz_qpns[i], &image) == 0) {
             patch_qp(&in, &image);
             if (roce_import_qp(e, &image, &max, &why) == 0) {
-                exercise(e, image.init.qpn, env->now);
+                loaded[n++] = image.init.qpn;
             } else if (!why) {
                 g_error("a refusal without a reason");
             }
             roce_qp_image_clear(&image);
         }
     }
+    load_groups(env, &in, e);
     load_windows(env, &in, e);
+    roce_resume(e, env->now);
+    for (i = 0; i < 64 && (len = fuzz_take_frame(peer, frame)); i++) {
+        roce_rx(e, frame, len, env->now);
+    }
+    for (i = 0; i < n; i++) {
+        exercise(e, loaded[i], env->now);
+    }
     for (i = 0; i < FUZZ_QPS; i++) {
         roce_qp_destroy(e, fuzz_qpns[i]);
     }
     roce_free(e);
+    fuzz_env_free(peer);
     fuzz_env_free(env);
     return 0;
 }

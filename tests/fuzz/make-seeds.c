@@ -7,8 +7,9 @@
  * the fuzzer's engine, so that the frames are really taken; one more file
  * per opcode has a captured frame as it was.
  *
- * DIR/wqe: any bytes make records of wqe.c; a fixed choice of random ones
- * spares the fuzzer the time to find out that long inputs are worth it.
+ * DIR/wqe, DIR/load: any bytes make records of wqe.c or work for load.c; a
+ * fixed choice of random ones spares the fuzzers the time to find out that long
+ * inputs are worth it.
  */
 #include <stdio.h>
 #include "../unit/wire-pcap.h"
@@ -149,7 +150,7 @@ static void save_random(const char *dir)
 
 int main(int argc, char **argv)
 {
-    g_autofree char *frame_dir = NULL, *wqe_dir = NULL;
+    g_autofree char *frame_dir = NULL, *wqe_dir = NULL, *load_dir = NULL;
     g_autoptr(GArray) seeds = g_array_new(false, true, sizeof(Seed));
     bool seen[256] = { false };
     GArray *frames;
@@ -165,6 +166,9 @@ int main(int argc, char **argv)
     g_mkdir_with_parents(frame_dir, 0777);
     g_mkdir_with_parents(wqe_dir, 0777);
     save_random(wqe_dir);
+    load_dir = g_build_filename(argv[2], "load", NULL);
+    g_mkdir_with_parents(load_dir, 0777);
+    save_random(load_dir);
     frames = wire_pcap_read(argv[1]);
     env = fuzz_env_new(0);
 
