@@ -124,6 +124,11 @@ static int rdma_roce_detach_mcast(RdmaBackend *rb, uint32_t qpn,
     return roce_mcast_detach(rdma_roce_engine(rb), qpn, gid);
 }
 
+static void rdma_roce_set_extensions(RdmaBackend *rb, uint32_t extensions)
+{
+    roce_set_extensions(rdma_roce_engine(rb), extensions);
+}
+
 /* Counters: RoceStats has the guest ABI's, in its order. */
 
 QEMU_BUILD_BUG_ON(sizeof(RoceStats) !=
@@ -195,6 +200,7 @@ void rdma_roce_ctrl_class_init(RdmaBackendClass *rbc)
     rbc->modify_qp = rdma_roce_modify_qp;
     rbc->query_qp = rdma_roce_query_qp;
     rbc->destroy_qp = rdma_roce_destroy_qp;
+    rbc->set_extensions = rdma_roce_set_extensions;
     rbc->attach_mcast = rdma_roce_attach_mcast;
     rbc->detach_mcast = rdma_roce_detach_mcast;
     rbc->query_counters = rdma_roce_query_counters;

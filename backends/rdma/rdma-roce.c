@@ -458,6 +458,7 @@ static bool rdma_roce_attach(RdmaBackend *rb, Error **errp)
                                    ROCE_MAX_RD_ATOMIC);
     rb->limits.gid_table_len = MIN(rb->limits.gid_table_len, ROCE_MAX_GIDS);
     rb->limits.max_srq_wr = MIN(rb->limits.max_srq_wr, ROCE_MAX_WR);
+    rb->limits.extensions &= RDMA_EXT_FLUSH | RDMA_EXT_ATOMIC_WRITE;
     rb->limits.atomic_cap = MIN(rb->limits.atomic_cap, ROCE_ATOMIC_GLOB);
 
     r->net = rdma_roce_net_new(&conf, &roce_net_ops, r, errp);
@@ -509,6 +510,7 @@ static void rdma_roce_reset(RdmaBackend *rb)
     RdmaRoce *r = RDMA_BACKEND_ROCE(rb);
 
     roce_reset(r->engine);
+    roce_set_extensions(r->engine, 0);
     roce_drop_deferred(r);
 }
 

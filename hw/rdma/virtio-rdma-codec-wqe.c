@@ -65,6 +65,7 @@ void virtio_rdma_packed_get_send(const uint8_t *p, bool ud, RdmaSendWr *wr,
     case RDMA_WR_RDMA_WRITE_WITH_IMM:
     case RDMA_WR_RDMA_READ:
     case RDMA_WR_RDMA_READ_WITH_INV:
+    case RDMA_WR_ATOMIC_WRITE:
         wr->wr.rdma.remote_addr = GET64(p, virtio_rdma_sq_wqe,
                                         wr.rdma.remote_addr);
         wr->wr.rdma.rkey = GET32(p, virtio_rdma_sq_wqe, wr.rdma.rkey);
@@ -77,6 +78,14 @@ void virtio_rdma_packed_get_send(const uint8_t *p, bool ud, RdmaSendWr *wr,
                                           wr.atomic.compare_add);
         wr->wr.atomic.swap = GET64(p, virtio_rdma_sq_wqe, wr.atomic.swap);
         wr->wr.atomic.rkey = GET32(p, virtio_rdma_sq_wqe, wr.atomic.rkey);
+        break;
+    case RDMA_WR_FLUSH:
+        wr->wr.flush.remote_addr = GET64(p, virtio_rdma_sq_wqe,
+                                         wr.flush.remote_addr);
+        wr->wr.flush.rkey = GET32(p, virtio_rdma_sq_wqe, wr.flush.rkey);
+        wr->wr.flush.length = GET32(p, virtio_rdma_sq_wqe, wr.flush.length);
+        wr->wr.flush.type = GET32(p, virtio_rdma_sq_wqe, wr.flush.type);
+        wr->wr.flush.level = GET32(p, virtio_rdma_sq_wqe, wr.flush.level);
         break;
     case RDMA_WR_REG_MR:
         wr->wr.reg.mrn = GET32(p, virtio_rdma_sq_wqe, wr.reg.mrn);

@@ -36,6 +36,17 @@ static bool have_reg_pages(const VirtIORdma *s)
     return s->limits.max_reg_pages;
 }
 
+static bool have_flush(const VirtIORdma *s)
+{
+    return s->bc->set_extensions && (s->limits.extensions & RDMA_EXT_FLUSH);
+}
+
+static bool have_atomic_write(const VirtIORdma *s)
+{
+    return s->bc->set_extensions &&
+           (s->limits.extensions & RDMA_EXT_ATOMIC_WRITE);
+}
+
 static bool have_counters(const VirtIORdma *s)
 {
     return s->bc->query_counters;
@@ -61,6 +72,8 @@ static bool (*const possible[VIRTIO_RDMA_F_MAX + 1])(const VirtIORdma *s) = {
     [VIRTIO_RDMA_F_MR_TABLES] = always,
     [VIRTIO_RDMA_F_REG_PAGES] = have_reg_pages,
     [VIRTIO_RDMA_F_REREG_MR] = have_rereg,
+    [VIRTIO_RDMA_F_FLUSH] = have_flush,
+    [VIRTIO_RDMA_F_ATOMIC_WRITE] = have_atomic_write,
 };
 
 void virtio_rdma_settle_features(VirtIORdma *s)
@@ -84,4 +97,20 @@ void virtio_rdma_settle_features(VirtIORdma *s)
     if (!virtio_rdma_offers(s, VIRTIO_RDMA_F_MCAST)) {
         l->max_mcast_grp = l->max_mcast_qp_attach = 0;
     }
+}
+
+void virtio_rdma_start_extensions(VirtIORdma *s)
+{
+    uint32_t extensions = 0;
+
+    if (!s->bc->set_extensions) {
+        return;
+    }
+    if (virtio_rdma_has(s, VIRTIO_RDMA_F_FLUSH)) {
+        extensions |= RDMA_EXT_FLUSH;
+    }
+    if (virtio_rdma_has(s, VIRTIO_RDMA_F_ATOMIC_WRITE)) {
+        extensions |= RDMA_EXT_ATOMIC_WRITE;
+    }
+    s->bc->set_extensions(s->backend, extensions);
 }

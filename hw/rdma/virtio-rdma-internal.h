@@ -35,7 +35,7 @@
 #define VIRTIO_RDMA_MAX_MCAST       16384
 
 /* The last of VIRTIO_RDMA_F_* */
-#define VIRTIO_RDMA_F_MAX           VIRTIO_RDMA_F_REREG_MR
+#define VIRTIO_RDMA_F_MAX           VIRTIO_RDMA_F_ATOMIC_WRITE
 
 typedef struct VirtIORdmaPd {
     uint32_t pdn;
@@ -205,6 +205,8 @@ void virtio_rdma_class_props(ObjectClass *klass);
 bool virtio_rdma_check_conf(VirtIORdma *s, Error **errp);
 /* Take back what the attached backend cannot do. */
 void virtio_rdma_settle_features(VirtIORdma *s);
+/* Tell the backend which operations the driver knows. */
+void virtio_rdma_start_extensions(VirtIORdma *s);
 /* The property that turns a feature bit off. */
 const char *virtio_rdma_feature_name(unsigned bit);
 

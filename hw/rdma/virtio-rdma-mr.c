@@ -14,7 +14,9 @@
                       RDMA_ACCESS_RELAXED_ORDERING)
 /* What the backend is told: the others have no effect. */
 #define ACCESS_EFFECTIVE (RDMA_ACCESS_LOCAL_WRITE | RDMA_ACCESS_REMOTE | \
-                          RDMA_ACCESS_MW_BIND)
+                          RDMA_ACCESS_MW_BIND | RDMA_ACCESS_FLUSH_GLOBAL)
+/* With these peers need a key. */
+#define ACCESS_PEERS (RDMA_ACCESS_REMOTE | RDMA_ACCESS_FLUSH)
 
 #define REREG_KNOWN (VIRTIO_RDMA_REREG_TRANSLATION | VIRTIO_RDMA_REREG_PD | \
                      VIRTIO_RDMA_REREG_ACCESS)
@@ -23,12 +25,17 @@ QEMU_BUILD_BUG_ON(VIRTIO_RDMA_REREG_TRANSLATION != RDMA_REREG_TRANSLATION ||
                   VIRTIO_RDMA_REREG_PD != RDMA_REREG_PD ||
                   VIRTIO_RDMA_REREG_ACCESS != RDMA_REREG_ACCESS);
 
-static int check_access(uint32_t access)
+static int check_access(VirtIORdma *s, uint32_t access)
 {
-    if (access & ~ACCESS_KNOWN) {
+    uint32_t known = ACCESS_KNOWN;
+
+    if (virtio_rdma_has(s, VIRTIO_RDMA_F_FLUSH)) {
+        known |= RDMA_ACCESS_FLUSH;
+    }
+    if (access & ~known) {
         return -EINVAL;
     }
-    if (access & RDMA_ACCESS_ON_DEMAND) {
+    if (access & (RDMA_ACCESS_ON_DEMAND | RDMA_ACCESS_FLUSH_PERSISTENT)) {
         return -ENOTSUP;
     }
     /* IBTA 10.6.3.1 */
@@ -91,7 +98,7 @@ static int create_mr(VirtIORdma *s, VirtIORdmaCtrl *c, RdmaMrAttr *attr,
     attr->access = c->req.mr.access & ACCESS_EFFECTIVE;
     attr->lkey = virtio_rdma_new_key(attr->mrn);
     /* Which rights a fast registration grants is decided by REG_MR. */
-    if ((attr->access & RDMA_ACCESS_REMOTE) ||
+    if ((attr->access & ACCESS_PEERS) ||
         attr->type == RDMA_MR_FAST_REG) {
         attr->rkey = attr->lkey;
     }
@@ -121,12 +128,12 @@ static int create_mr(VirtIORdma *s, VirtIORdmaCtrl *c, RdmaMrAttr *attr,
 int virtio_rdma_get_dma_mr(VirtIORdma *s, VirtIORdmaCtrl *c)
 {
     RdmaMrAttr attr = { .type = RDMA_MR_DMA };
-    int ret = check_access(c->req.mr.access);
+    int ret = check_access(s, c->req.mr.access);
 
     if (ret) {
         return ret;
     }
-    if (c->req.mr.access & RDMA_ACCESS_REMOTE) {
+    if (c->req.mr.access & ACCESS_PEERS) {
         qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: remote access to all of "
                       "memory was asked for and is refused\n");
         return -EPERM;
@@ -140,7 +147,7 @@ int virtio_rdma_create_mr(VirtIORdma *s, VirtIORdmaCtrl *c)
         .type = RDMA_MR_FAST_REG,
         .max_pages = c->req.mr.max_num_sg,
     };
-    int ret = check_access(c->req.mr.access);
+    int ret = check_access(s, c->req.mr.access);
 
     if (ret) {
         return ret;
@@ -180,7 +187,7 @@ static int user_pages(VirtIORdma *s, VirtIORdmaCtrl *c, RdmaMrAttr *attr)
 int virtio_rdma_reg_user_mr(VirtIORdma *s, VirtIORdmaCtrl *c)
 {
     RdmaMrAttr attr = { .type = RDMA_MR_USER };
-    int ret = check_access(c->req.mr.access);
+    int ret = check_access(s, c->req.mr.access);
 
     if (!ret) {
         ret = user_pages(s, c, &attr);
@@ -231,9 +238,9 @@ int virtio_rdma_rereg_mr(VirtIORdma *s, VirtIORdmaCtrl *c)
         }
     }
     if (flags & VIRTIO_RDMA_REREG_ACCESS) {
-        ret = check_access(c->req.mr.access);
+        ret = check_access(s, c->req.mr.access);
         attr->access = c->req.mr.access & ACCESS_EFFECTIVE;
-        attr->rkey = attr->access & RDMA_ACCESS_REMOTE;
+        attr->rkey = attr->access & ACCESS_PEERS;
     }
     if (!ret && (flags & VIRTIO_RDMA_REREG_TRANSLATION)) {
         ret = user_pages(s, c, attr);

@@ -131,6 +131,8 @@ static const Property virtio_rdma_properties[] = {
     FEATURE("mr-tables", MR_TABLES),
     FEATURE("reg-pages", REG_PAGES),
     FEATURE("rereg-mr", REREG_MR),
+    FEATURE("flush", FLUSH),
+    FEATURE("atomic-write", ATOMIC_WRITE),
 };
 
 const char *virtio_rdma_feature_name(unsigned bit)
@@ -184,6 +186,8 @@ static const struct {
     { "mr-tables", "offer page tables of several levels and large pages" },
     { "reg-pages", "offer fast registration that carries its pages" },
     { "rereg-mr", "offer to change memory regions" },
+    { "flush", "offer FLUSH, for global visibility" },
+    { "atomic-write", "offer ATOMIC WRITE" },
 };
 
 void virtio_rdma_class_props(ObjectClass *klass)

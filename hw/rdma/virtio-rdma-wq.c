@@ -142,6 +142,28 @@ static RdmaWcStatus get_reg_pages(VirtIORdma *s, const VirtIORdmaQp *qp,
     return RDMA_WC_SUCCESS;
 }
 
+/* May the driver post it? What is no opcode at all, the backend knows. */
+static bool opcode_negotiated(VirtIORdma *s, uint32_t opcode)
+{
+    switch (opcode) {
+    case RDMA_WR_BIND_MW:
+        return virtio_rdma_has(s, VIRTIO_RDMA_F_MW);
+    case RDMA_WR_FLUSH:
+        return virtio_rdma_has(s, VIRTIO_RDMA_F_FLUSH);
+    case RDMA_WR_ATOMIC_WRITE:
+        return virtio_rdma_has(s, VIRTIO_RDMA_F_ATOMIC_WRITE);
+    default:
+        return true;
+    }
+}
+
+/* An ATOMIC_WRITE brings 8 bytes whatever the QP was created with. */
+static size_t inline_room(const VirtIORdmaWq *wq, uint32_t opcode)
+{
+    return opcode == RDMA_WR_ATOMIC_WRITE ? sizeof(uint64_t)
+                                          : wq->max_inline;
+}
+
 static RdmaWcStatus decode_send(VirtIORdma *s, VirtIORdmaQp *qp,
                                 size_t len, RdmaSendWr *wr,
                                 VirtIORdmaInflight *inflight)
@@ -153,14 +175,15 @@ static RdmaWcStatus decode_send(VirtIORdma *s, VirtIORdmaQp *qp,
               qp->init.qp_type == RDMA_QPT_GSI;
 
     s->codec->get_send(s->scratch->wqe, ud, wr, &pages);
-    if (len < fixed || (wr->send_flags & ~SEND_FLAGS)) {
+    if (len < fixed || (wr->send_flags & ~SEND_FLAGS) ||
+        !opcode_negotiated(s, wr->opcode)) {
         return RDMA_WC_LOC_QP_OP_ERR;
     }
     if (wr->send_flags & RDMA_SEND_INLINE) {
         if (wr->num_sge) {
             return RDMA_WC_LOC_QP_OP_ERR;
         }
-        if (len - fixed > wq->max_inline) {
+        if (len - fixed > inline_room(wq, wr->opcode)) {
             return RDMA_WC_LOC_QP_OP_ERR;
         }
         wr->inline_data = s->scratch->wqe + fixed;
@@ -171,10 +194,6 @@ static RdmaWcStatus decode_send(VirtIORdma *s, VirtIORdmaQp *qp,
         return RDMA_WC_LOC_QP_OP_ERR;
     }
     wr->sg_list = s->scratch->sge;
-    if (wr->opcode == RDMA_WR_BIND_MW &&
-        !virtio_rdma_has(s, VIRTIO_RDMA_F_MW)) {
-        return RDMA_WC_LOC_QP_OP_ERR;
-    }
     if (wr->opcode == RDMA_WR_REG_MR && !ud && pages.npages &&
         virtio_rdma_has(s, VIRTIO_RDMA_F_REG_PAGES)) {
         return get_reg_pages(s, qp, &pages, inflight, wr);

@@ -412,6 +412,7 @@ static void virtio_rdma_set_status(VirtIODevice *vdev, uint8_t status)
     }
     if ((status & VIRTIO_CONFIG_S_DRIVER_OK) &&
         (resume || !(vdev->status & VIRTIO_CONFIG_S_DRIVER_OK))) {
+        virtio_rdma_start_extensions(s);
         /* Kicks were ignored until now. */
         s->rerun_all = true;
         qemu_bh_schedule(s->bh);
@@ -593,6 +594,7 @@ static bool attach_backend(VirtIORdma *s, Error **errp)
                          ? VIRTIO_RDMA_MAX_PAGE_LIST : 0,
         .max_mcast_grp = conf->max_mcast_grp,
         .max_mcast_qp_attach = conf->max_mcast_qp_attach,
+        .extensions = RDMA_EXT_FLUSH | RDMA_EXT_ATOMIC_WRITE,
         .atomic_cap = VIRTIO_RDMA_ATOMIC_GLOB,
         .device_cap_flags = VIRTIO_RDMA_CAP_BAD_PKEY_CNTR |
                             VIRTIO_RDMA_CAP_BAD_QKEY_CNTR |

@@ -105,9 +105,9 @@ typedef enum RoceResourceType {
 /*
  * A responder resource: a READ or ATOMIC, or a FLUSH or ATOMIC WRITE, that
  * was taken, kept until as many newer ones came as the QP has resources, so
- * that it can be answered again (IBTA 9.7.5.1.4 f.). The fields from reply_va on tell of the answer that
- * is being sent; a duplicate READ starts another one, of the same range or
- * of the rest of it.
+ * that it can be answered again (IBTA 9.7.5.1.4 f.). The fields from reply_va
+ * on tell of the answer that is being sent; a duplicate READ starts another
+ * one, of the same range or of the rest of it.
  */
 typedef struct RoceResource {
     uint64_t va;

@@ -94,6 +94,7 @@ typedef struct RdmaBackendLimits {
     uint32_t max_reg_pages;         /* that a REG_MR brings; else 0 */
     uint32_t max_mcast_grp;
     uint32_t max_mcast_qp_attach;
+    uint32_t extensions;            /* RDMA_EXT_* */
 } RdmaBackendLimits;
 
 /* RdmaBackendClass.query_counters; in the order of the guest ABI. */
@@ -177,6 +178,12 @@ struct RdmaBackendClass {
     uint32_t (*srq_room)(RdmaBackend *rb, uint32_t srqn);
     int (*post_srq_recv)(RdmaBackend *rb, uint32_t srqn,
                          const RdmaRecvWr *wr);
+
+    /*
+     * The driver knows these of limits.extensions. Called before work comes
+     * and when state was loaded; until then, and after reset, it is none.
+     */
+    void (*set_extensions)(RdmaBackend *rb, uint32_t extensions);
 
     int (*attach_mcast)(RdmaBackend *rb, uint32_t qpn,
                         const uint8_t gid[RDMA_GID_LEN]);

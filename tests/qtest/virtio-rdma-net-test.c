@@ -15,6 +15,7 @@ int main(int argc, char **argv)
     add_net_mr_tests();
     add_net_mr_table_tests();
     add_net_mw_tests();
+    add_net_placement_tests();
     add_net_srq_tests();
     add_net_mcast_tests();
     add_net_error_tests();

@@ -67,6 +67,10 @@ typedef uint64_t __le64;
 #define VIRTIO_RDMA_F_REG_PAGES		13
 /* REREG_MR. */
 #define VIRTIO_RDMA_F_REREG_MR		14
+/* FLUSH, with global visibility. */
+#define VIRTIO_RDMA_F_FLUSH		15
+/* ATOMIC_WRITE. */
+#define VIRTIO_RDMA_F_ATOMIC_WRITE	16
 
 #define VIRTIO_RDMA_CQE_EMPTY		0xff
 
@@ -521,6 +525,13 @@ struct virtio_rdma_av {
 #define VIRTIO_RDMA_AV_TCLASS_SHIFT	20
 #define VIRTIO_RDMA_AV_SL_SHIFT		28
 
+/* type of FLUSH; what it asks of the peer, which may refuse */
+#define VIRTIO_RDMA_FLUSH_GLOBAL	(1 << 0)
+#define VIRTIO_RDMA_FLUSH_PERSISTENT	(1 << 1)
+/* level of FLUSH */
+#define VIRTIO_RDMA_FLUSH_RANGE		0
+#define VIRTIO_RDMA_FLUSH_MR		1
+
 /* Followed by num_sge virtio_rdma_sge, or by inline data. */
 struct virtio_rdma_sq_wqe {
 	__le32 num_sge;
@@ -566,6 +577,14 @@ struct virtio_rdma_sq_wqe {
 			__le64 addr;
 			__le64 length;
 		} VIRTIO_RDMA_ABI bind;
+		/* with F_FLUSH */
+		struct {
+			__le64 remote_addr;
+			__le32 rkey;
+			__le32 length;		/* bytes */
+			__le32 type;
+			__le32 level;
+		} VIRTIO_RDMA_ABI flush;
 	} VIRTIO_RDMA_ABI wr;
 } VIRTIO_RDMA_ABI;
 
@@ -583,6 +602,11 @@ struct virtio_rdma_rq_wqe {
 #define VIRTIO_RDMA_WC_WITH_SMAC	(1 << 4)
 #define VIRTIO_RDMA_WC_WITH_VLAN	(1 << 5)
 #define VIRTIO_RDMA_WC_WITH_HDR_TYPE	(1 << 6)
+
+/* opcode; the others are those of ibverbs */
+#define VIRTIO_RDMA_CQE_OP_REG_MR	8
+#define VIRTIO_RDMA_CQE_OP_FLUSH	14
+#define VIRTIO_RDMA_CQE_OP_ATOMIC_WRITE	15
 
 struct virtio_rdma_cqe {
 	__le64 wr_id;

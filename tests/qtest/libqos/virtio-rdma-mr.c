@@ -74,7 +74,7 @@ QRdmaMr *qrdma_reg_mr(QRdmaPd *pd, uint64_t iova, uint64_t length,
     g_assert_cmpint(qrdma_cmd(d, VIRTIO_RDMA_CMD_REG_USER_MR,
                               &req, sizeof(req), &rsp, sizeof(rsp)), ==,
                     VIRTIO_RDMA_S_OK);
-    mr_take_keys(mr, &rsp, access & RDMA_ACCESS_REMOTE);
+    mr_take_keys(mr, &rsp, access & (RDMA_ACCESS_REMOTE | RDMA_ACCESS_FLUSH));
     return mr;
 }
 

@@ -183,6 +183,7 @@ size_t qrdma_encode_send(QRdmaQp *qp, const RdmaSendWr *wr, uint8_t *out)
     case RDMA_WR_RDMA_WRITE_WITH_IMM:
     case RDMA_WR_RDMA_READ:
     case RDMA_WR_RDMA_READ_WITH_INV:
+    case RDMA_WR_ATOMIC_WRITE:
         wqe.wr.rdma.remote_addr = cpu_to_le64(wr->wr.rdma.remote_addr);
         wqe.wr.rdma.rkey = cpu_to_le32(wr->wr.rdma.rkey);
         break;
@@ -192,6 +193,13 @@ size_t qrdma_encode_send(QRdmaQp *qp, const RdmaSendWr *wr, uint8_t *out)
         wqe.wr.atomic.compare_add = cpu_to_le64(wr->wr.atomic.compare_add);
         wqe.wr.atomic.swap = cpu_to_le64(wr->wr.atomic.swap);
         wqe.wr.atomic.rkey = cpu_to_le32(wr->wr.atomic.rkey);
+        break;
+    case RDMA_WR_FLUSH:
+        wqe.wr.flush.remote_addr = cpu_to_le64(wr->wr.flush.remote_addr);
+        wqe.wr.flush.rkey = cpu_to_le32(wr->wr.flush.rkey);
+        wqe.wr.flush.length = cpu_to_le32(wr->wr.flush.length);
+        wqe.wr.flush.type = cpu_to_le32(wr->wr.flush.type);
+        wqe.wr.flush.level = cpu_to_le32(wr->wr.flush.level);
         break;
     case RDMA_WR_REG_MR:
         wqe.wr.reg.mrn = cpu_to_le32(wr->wr.reg.mrn);

@@ -13,7 +13,7 @@
 /* Where the device finds RAM. */
 #define IOVA_BASE 0x100000000ull
 /* Those of this device, all of them */
-#define ALL_RDMA_FEATURES (QRDMA_F(VIRTIO_RDMA_F_REREG_MR + 1) - 1)
+#define ALL_RDMA_FEATURES (QRDMA_F(VIRTIO_RDMA_F_ATOMIC_WRITE + 1) - 1)
 
 static TestPair pair_on(QRdma *d, uint64_t features)
 {

@@ -180,7 +180,11 @@ bool walk_pump(Walk *t, unsigned n)
 
 Walk *walk_new(uint32_t seed)
 {
-    QRdmaPath path = { .timeout = WALK_TIMEOUT_CODE, .mtu = RDMA_MTU_256 };
+    QRdmaPath path = {
+        .timeout = WALK_TIMEOUT_CODE,
+        .mtu = RDMA_MTU_256,
+        .access = RDMA_ACCESS_REMOTE | RDMA_ACCESS_FLUSH_GLOBAL,
+    };
     Walk *t = g_new0(Walk, 1);
 
     t->rng = g_rand_new_with_seed(seed);
@@ -231,7 +235,7 @@ static bool takes_receive(OpKind kind)
 
 static bool takes_way(OpKind kind)
 {
-    return kind != OP_SEND && kind != OP_SEND_IMM;
+    return kind != OP_SEND && kind != OP_SEND_IMM && kind != OP_FLUSH;
 }
 
 static WalkWay choose_way(Walk *t, const Side *to)
@@ -261,9 +265,12 @@ static void plan(Walk *t, Flow *f)
         op->operand = g_rand_int(t->rng);
         /* Most comparisons come out right; f->counter is not known yet */
         op->compare = g_rand_int_range(t->rng, 0, 4) == 0;
-        op->is_inline = op->kind < OP_READ &&
-                        g_rand_int_range(t->rng, 0, 5) == 0;
-        if (op->is_inline) {
+        op->is_inline = (op->kind < OP_READ &&
+                         g_rand_int_range(t->rng, 0, 5) == 0) ||
+                        (op->kind == OP_ATOMIC_WRITE && (op->operand & 1));
+        if (op->kind == OP_ATOMIC_WRITE) {
+            op->len = 8;
+        } else if (op->is_inline) {
             op->len %= MAX_INLINE;
         }
         op->signalled = i == OPS - 1 || g_rand_int_range(t->rng, 0, 3);
@@ -283,6 +290,8 @@ static void post(Walk *t, int side)
         [OP_READ] = RDMA_WR_RDMA_READ,
         [OP_FADD] = RDMA_WR_ATOMIC_FETCH_AND_ADD,
         [OP_CAS] = RDMA_WR_ATOMIC_CMP_AND_SWP,
+        [OP_ATOMIC_WRITE] = RDMA_WR_ATOMIC_WRITE,
+        [OP_FLUSH] = RDMA_WR_FLUSH,
     };
 
     for (uint32_t i = 0; i < OPS; i++) {
@@ -326,6 +335,19 @@ static void post(Walk *t, int side)
                 f->counter = op->compare ? f->counter : op->operand;
             }
             stq_le_p(theirs + COUNTER, f->counter);
+        } else if (op->kind == OP_ATOMIC_WRITE) {
+            wr.wr.rdma.remote_addr = way->iova + COUNTER;
+            wr.wr.rdma.rkey = way->rkey;
+            f->counter = ldq_le_p(mine + SRC + op->from);
+            stq_le_p(theirs + COUNTER, f->counter);
+        } else if (op->kind == OP_FLUSH) {
+            wr.wr.flush.remote_addr = f->to->mr->iova + TARGET + slot;
+            wr.wr.flush.rkey = f->to->mr->rkey;
+            wr.wr.flush.length = op->len;
+            wr.wr.flush.type = RDMA_FLUSH_GLOBAL;
+            wr.wr.flush.level = op->operand & 1 ? RDMA_FLUSH_MR
+                                                : RDMA_FLUSH_RANGE;
+            wr.num_sge = 0;
         } else {
             wr.wr.rdma.remote_addr = way->iova +
                 (op->kind == OP_READ ? SRC + op->from : TARGET + slot);

@@ -40,6 +40,8 @@ typedef enum OpKind {
     OP_READ,
     OP_FADD,
     OP_CAS,
+    OP_ATOMIC_WRITE,
+    OP_FLUSH,
     OP_REMOTE,                      /* the kinds before go to the peer */
     OP_BIND = OP_REMOTE,            /* a window, for the next round */
     OP_REG,                         /* a fast registration, likewise */
@@ -156,7 +158,9 @@ void walk_finish(Walk *t);
                        QRDMA_F(VIRTIO_RDMA_F_SRQ) | \
                        QRDMA_F(VIRTIO_RDMA_F_MW) | \
                        QRDMA_F(VIRTIO_RDMA_F_REG_PAGES) | \
-                       QRDMA_F(VIRTIO_RDMA_F_REREG_MR))
+                       QRDMA_F(VIRTIO_RDMA_F_REREG_MR) | \
+                       QRDMA_F(VIRTIO_RDMA_F_FLUSH) | \
+                       QRDMA_F(VIRTIO_RDMA_F_ATOMIC_WRITE))
 
 /* Makes them, with a queue pair of side 1 that uses the SRQ. */
 void walk_make_objects(Walk *t);

@@ -14,9 +14,9 @@ typedef struct Reg {
     struct virtio_rdma_reg_user_mr_req req;
 } Reg;
 
-static Reg reg_new(void)
+static Reg reg_new_with(uint64_t features)
 {
-    Reg r = { .d = test_device() };
+    Reg r = { .d = test_device_with(features) };
     uint64_t table;
 
     r.pd = qrdma_alloc_pd(r.d);
@@ -29,6 +29,11 @@ static Reg reg_new(void)
     r.req.pages = cpu_to_le64(table);
     r.req.npages = cpu_to_le32(2);
     return r;
+}
+
+static Reg reg_new(void)
+{
+    return reg_new_with(0);
 }
 
 static uint8_t reg_try(Reg *r, struct virtio_rdma_mr_rsp *rsp)
@@ -192,6 +197,35 @@ static void test_access_flags(void)
                                RDMA_ACCESS_RELAXED_ORDERING);
     assert_ok(reg_try(&r, &rsp));
     g_assert_cmphex(le32_to_cpu(rsp.rkey) >> 8, ==, le32_to_cpu(rsp.mrn));
+}
+
+/* A peer may be let flush what it can neither read nor write. */
+static void test_flush_access(void)
+{
+    const uint64_t features[] = { 0, QRDMA_F(VIRTIO_RDMA_F_FLUSH) };
+
+    for (int i = 0; i < 2; i++) {
+        Reg r = reg_new_with(features[i]);
+        struct virtio_rdma_get_dma_mr_req dma = {
+            .pdn = r.req.pdn,
+            .access = cpu_to_le32(RDMA_ACCESS_FLUSH_GLOBAL),
+        };
+        struct virtio_rdma_mr_rsp rsp;
+
+        r.req.access = cpu_to_le32(RDMA_ACCESS_FLUSH_GLOBAL);
+        g_assert_cmpint(reg_try(&r, &rsp), ==,
+                        i ? VIRTIO_RDMA_S_OK : VIRTIO_RDMA_S_INVAL);
+        if (i) {
+            g_assert_cmphex(le32_to_cpu(rsp.rkey), !=, 0);
+            g_assert_cmphex(rsp.rkey, ==, rsp.lkey);
+        }
+        r.req.access = cpu_to_le32(RDMA_ACCESS_FLUSH_PERSISTENT);
+        g_assert_cmpint(reg_try(&r, NULL), ==,
+                        i ? VIRTIO_RDMA_S_NOTSUPP : VIRTIO_RDMA_S_INVAL);
+        g_assert_cmpint(qrdma_cmd(r.d, VIRTIO_RDMA_CMD_GET_DMA_MR, &dma,
+                                  sizeof(dma), &rsp, sizeof(rsp)), ==,
+                        i ? VIRTIO_RDMA_S_PERM : VIRTIO_RDMA_S_INVAL);
+    }
 }
 
 static void test_unknown_pd(void)
@@ -385,6 +419,7 @@ void add_mr_tests(void)
     qtest_add_func("virtio-rdma/mr/page-table-outside-ram",
                    test_page_table_outside_ram);
     qtest_add_func("virtio-rdma/mr/access-flags", test_access_flags);
+    qtest_add_func("virtio-rdma/mr/flush-access", test_flush_access);
     qtest_add_func("virtio-rdma/mr/unknown-pd", test_unknown_pd);
     qtest_add_func("virtio-rdma/mr/table-fills-and-empties",
                    test_table_fills_and_empties);

@@ -102,7 +102,8 @@ void net_shared_quit(void)
     }
 }
 
-static NetEnd end_new(QRdma *dev, RdmaQpType type, uint64_t iova)
+static NetEnd end_new(QRdma *dev, RdmaQpType type, uint64_t iova,
+                      uint32_t access)
 {
     NetEnd e = { .dev = dev };
 
@@ -110,7 +111,7 @@ static NetEnd end_new(QRdma *dev, RdmaQpType type, uint64_t iova)
     e.scq = qrdma_create_cq(dev, 64);
     e.rcq = qrdma_create_cq(dev, 64);
     e.qp = qrdma_create_qp(e.pd, e.scq, e.rcq, type);
-    e.mr = qrdma_reg_mr(e.pd, iova, NET_MR_SIZE, NET_ACCESS_ALL);
+    e.mr = qrdma_reg_mr(e.pd, iova, NET_MR_SIZE, access);
     return e;
 }
 
@@ -118,6 +119,11 @@ NetPair net_pair_new_with(Net *net, RdmaQpType type, uint64_t features)
 {
     NetPair p = { .net = net };
     struct virtio_rdma_query_port_rsp port;
+    uint32_t access = NET_ACCESS_ALL;
+
+    if (features & QRDMA_F(VIRTIO_RDMA_F_FLUSH)) {
+        access |= RDMA_ACCESS_FLUSH_GLOBAL;
+    }
 
     for (int i = 0; i < 2; i++) {
         qrdma_start(net->dev[i], QRDMA_FEATURES | features, 0);
@@ -127,8 +133,8 @@ NetPair net_pair_new_with(Net *net, RdmaQpType type, uint64_t features)
                          port.state == RDMA_PORT_ACTIVE);
     }
     p.mtu = port.active_mtu;
-    p.a = end_new(net->dev[0], type, NET_IOVA_0);
-    p.b = end_new(net->dev[1], type, NET_IOVA_1);
+    p.a = end_new(net->dev[0], type, NET_IOVA_0, access);
+    p.b = end_new(net->dev[1], type, NET_IOVA_1, access);
     return p;
 }
 

@@ -84,6 +84,7 @@ void add_net_rc_tests(void);
 void add_net_mr_tests(void);
 void add_net_mr_table_tests(void);
 void add_net_mw_tests(void);
+void add_net_placement_tests(void);
 void add_net_srq_tests(void);
 void add_net_mcast_tests(void);
 void add_net_error_tests(void);

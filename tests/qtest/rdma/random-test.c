@@ -295,7 +295,7 @@ static size_t some_send(const Chaos *c, uint8_t *out)
     RdmaSge sge[4];
     RdmaSendWr wr = {
         .wr_id = g_test_rand_int(),
-        .opcode = one_in(8) ? RDMA_WR_REG_MR : below(13),
+        .opcode = one_in(8) ? RDMA_WR_REG_MR : below(17),
         .send_flags = below(8),
         .num_sge = below(ARRAY_SIZE(sge) + 1),
         .sg_list = sge,
@@ -325,6 +325,12 @@ static size_t some_send(const Chaos *c, uint8_t *out)
         wr.wr.bind.access = some_access();
         wr.wr.bind.addr = some_addr(c);
         wr.wr.bind.length = below(4096);
+    } else if (wr.opcode == RDMA_WR_FLUSH) {
+        wr.wr.flush.remote_addr = some_addr(c);
+        wr.wr.flush.rkey = some_key(c);
+        wr.wr.flush.length = below(4096);
+        wr.wr.flush.type = below(5);
+        wr.wr.flush.level = below(3);
     } else if (wr.opcode == RDMA_WR_REG_MR) {
         wr.wr.reg.key = some_key(c);
         wr.wr.reg.mrn = wr.wr.reg.key >> 8;
@@ -332,7 +338,8 @@ static size_t some_send(const Chaos *c, uint8_t *out)
     } else {
         wr.wr.atomic.remote_addr = some_addr(c);
         wr.wr.atomic.rkey = some_key(c);
-        if (wr.opcode < RDMA_WR_ATOMIC_CMP_AND_SWP) {
+        if (wr.opcode < RDMA_WR_ATOMIC_CMP_AND_SWP ||
+            wr.opcode == RDMA_WR_ATOMIC_WRITE) {
             wr.wr.rdma.rkey = some_key(c);
         }
     }
@@ -428,7 +435,9 @@ static Chaos chaos_new(void)
                               QRDMA_F(VIRTIO_RDMA_F_COUNTERS) |
                               QRDMA_F(VIRTIO_RDMA_F_MR_TABLES) |
                               QRDMA_F(VIRTIO_RDMA_F_REG_PAGES) |
-                              QRDMA_F(VIRTIO_RDMA_F_REREG_MR)),
+                              QRDMA_F(VIRTIO_RDMA_F_REREG_MR) |
+                              QRDMA_F(VIRTIO_RDMA_F_FLUSH) |
+                              QRDMA_F(VIRTIO_RDMA_F_ATOMIC_WRITE)),
     };
     uint64_t le;
 

@@ -195,8 +195,10 @@ static void test_limits_of_0_take_features_away(void)
         { "'mr-tables': false", QRDMA_F(VIRTIO_RDMA_F_MR_TABLES) },
         { "'reg-pages': false", QRDMA_F(VIRTIO_RDMA_F_REG_PAGES) },
         { "'rereg-mr': false", QRDMA_F(VIRTIO_RDMA_F_REREG_MR) },
+        { "'flush': false", QRDMA_F(VIRTIO_RDMA_F_FLUSH) },
+        { "'atomic-write': false", QRDMA_F(VIRTIO_RDMA_F_ATOMIC_WRITE) },
     };
-    const uint64_t all = (QRDMA_F(VIRTIO_RDMA_F_REREG_MR) << 1) - 1;
+    const uint64_t all = (QRDMA_F(VIRTIO_RDMA_F_ATOMIC_WRITE) << 1) - 1;
 
     for (int i = 0; i < ARRAY_SIZE(cases); i++) {
         g_autofree char *props = g_strdup_printf(
