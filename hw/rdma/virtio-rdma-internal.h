@@ -177,6 +177,9 @@ static inline bool virtio_rdma_enter(VirtIORdma *s)
 static inline void virtio_rdma_leave(VirtIORdma *s, bool was)
 {
     s->guard->engaged_in_io = was;
+    if (unlikely(VIRTIO_DEVICE(s)->broken && s->running)) {
+        qemu_bh_schedule(s->bh);
+    }
 }
 
 /* May guest memory be touched and the backend be given work? */

@@ -227,6 +227,24 @@ static void flush_cqs(VirtIORdma *s)
     }
 }
 
+/*
+ * The backend stands still with the VM, and when the device is broken: to a
+ * driver that then frees its memory, peers must not write. Has that changed?
+ */
+static bool update_running(VirtIORdma *s)
+{
+    VirtIODevice *vdev = VIRTIO_DEVICE(s);
+    bool running = vdev->vm_running && !vdev->broken;
+
+    if (running == s->running) {
+        return false;
+    }
+    s->running = running;
+    trace_virtio_rdma_running(s, running);
+    s->bc->set_running(s->backend, running);
+    return true;
+}
+
 static void virtio_rdma_bh(void *opaque)
 {
     VirtIORdma *s = opaque;
@@ -235,6 +253,7 @@ static void virtio_rdma_bh(void *opaque)
     bool posted = false;
     bool was;
 
+    update_running(s);
     if (!virtio_rdma_active(s)) {
         return;
     }
@@ -403,13 +422,8 @@ static void virtio_rdma_get_config(VirtIODevice *vdev, uint8_t *config)
 static void virtio_rdma_set_status(VirtIODevice *vdev, uint8_t status)
 {
     VirtIORdma *s = VIRTIO_RDMA(vdev);
-    bool resume = vdev->vm_running && !s->running;
+    bool resume = update_running(s) && s->running;
 
-    if (vdev->vm_running != s->running) {
-        s->running = vdev->vm_running;
-        trace_virtio_rdma_running(s, s->running);
-        s->bc->set_running(s->backend, s->running);
-    }
     if ((status & VIRTIO_CONFIG_S_DRIVER_OK) &&
         (resume || !(vdev->status & VIRTIO_CONFIG_S_DRIVER_OK))) {
         virtio_rdma_start_extensions(s);

@@ -292,6 +292,36 @@ static void test_other_queue_pairs_are_not_affected(NetKind kind)
     qrdma_mr_check(p.b.mr, 0, 5000, 0x5a);
 }
 
+/* What its driver has freed meanwhile is safe from peers. */
+static void test_broken_device_takes_no_frames(NetKind kind)
+{
+    NetPair p = net_pair(kind, RDMA_QPT_RC, NULL);
+    QRdmaRing *ring = qrdma_ring(p.b.dev, VIRTIO_RDMA_CTRL_VQ);
+    uint16_t size = ring->pci.vq.size;
+    RdmaSge sge = net_sge(&p.a, 0, 1000);
+    RdmaSendWr wr = net_rdma_wr(RDMA_WR_RDMA_WRITE, 1, &sge, &p.b, 0);
+
+    guard_memory(&p);
+    qrdma_ring_set_avail(ring, ring->avail_idx % size, size);
+    qrdma_ring_set_avail_idx(ring, ring->avail_idx + 1);
+    qrdma_ring_kick(ring);
+    qrdma_wait_until(p.b.dev, qrdma_device_status(p.b.dev) &
+                              VIRTIO_CONFIG_S_NEEDS_RESET);
+    qrdma_settle(p.b.dev);
+    qrdma_post_send(p.a.qp, &wr);
+    qrdma_settle(p.a.dev);
+    qrdma_settle(p.b.dev);
+    qrdma_expect_none(p.a.scq);
+    check_memory(&p);
+
+    /* A reset heals it */
+    p = net_pair(kind, RDMA_QPT_RC, NULL);
+    sge = net_sge(&p.a, 0, 1000);
+    wr = net_rdma_wr(RDMA_WR_RDMA_WRITE, 2, &sge, &p.b, 0);
+    qrdma_post_send(p.a.qp, &wr);
+    qrdma_expect(p.a.scq, 2, RDMA_WC_SUCCESS);
+}
+
 void add_net_error_tests(void)
 {
     net_add_test("error/bad-remote-keys", test_bad_remote_keys);
@@ -310,4 +340,6 @@ void add_net_error_tests(void)
     net_add_test("error/recovery", test_recovery_after_an_error);
     net_add_test("error/other-queue-pairs-are-not-affected",
                  test_other_queue_pairs_are_not_affected);
+    net_add_test("error/broken-device-takes-no-frames",
+                 test_broken_device_takes_no_frames);
 }
