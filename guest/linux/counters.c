@@ -110,6 +110,7 @@ static int process_mad(struct ib_device *ibdev, int flags, u32 port,
 		       const struct ib_mad *in, struct ib_mad *out,
 		       size_t *out_size, u16 *out_pkey_index)
 {
+	const u16 unknown = IB_MGMT_MAD_STATUS_UNSUPPORTED_METHOD_ATTRIB;
 	u64 value[VIRTIO_RDMA_NUM_COUNTERS] = {};
 	struct ib_class_port_info *info;
 	void *data = ((struct ib_pma_mad *)out)->data;
@@ -140,8 +141,7 @@ static int process_mad(struct ib_device *ibdev, int flags, u32 port,
 		fill_portcounters_ext(data, value);
 		break;
 	default:
-		out->mad_hdr.status = cpu_to_be16(
-			IB_MGMT_MAD_STATUS_UNSUPPORTED_METHOD_ATTRIB);
+		out->mad_hdr.status = cpu_to_be16(unknown);
 		break;
 	}
 	return IB_MAD_RESULT_SUCCESS | IB_MAD_RESULT_REPLY;

@@ -21,7 +21,7 @@
 #include "vrdma.h"
 
 #define CQE_SLOT_SHIFT 6
-#define CQE_SLOT_SIZE (1U << CQE_SLOT_SHIFT)
+#define CQE_SLOT_SIZE BIT(CQE_SLOT_SHIFT)
 #define CQE_OPCODE_REG_MR 8
 /* In place of the QPN: nobody wants this completion any more. */
 #define CQE_NO_QP cpu_to_le32(~0U)
@@ -63,6 +63,7 @@ static u32 consumed(struct vrdma_cq *cq)
 	if (!cq->mapped)
 		return cq->head;
 	page = page_address(cq->ring->buf->pages[0]);
+	/* Pairs with the process's release: its slots are empty by then. */
 	return smp_load_acquire(&page->consumer);
 }
 

@@ -55,6 +55,7 @@ static void vq_forget(struct virtqueue *vq, void *data)
 static void vq_forgotten(struct virtqueue *vq)
 {
 }
+
 #define vq_resize(vq, num) virtqueue_resize(vq, num, vq_forget, vq_forgotten)
 #else
 #define vq_resize(vq, num) virtqueue_resize(vq, num, vq_forget)

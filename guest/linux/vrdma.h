@@ -25,7 +25,7 @@
 /* No device has as many. */
 #define VRDMA_MAX_COUNTERS	64
 #define VRDMA_PAGE_SHIFT	12
-#define VRDMA_PAGE_SIZE		(1UL << VRDMA_PAGE_SHIFT)
+#define VRDMA_PAGE_SIZE		BIT(VRDMA_PAGE_SHIFT)
 
 /*
  * Idle virtqueues are kept at this ring size when they can be resized. No
@@ -63,7 +63,7 @@ struct vrdma_buf {
  * in order.
  */
 struct vrdma_ring {
-	spinlock_t lock;
+	spinlock_t lock;		/* of the virtqueue and the counters */
 	struct virtqueue *vq;
 	struct vrdma_buf *buf;
 	u32 first_page;			/* of the slots in buf */
@@ -74,14 +74,14 @@ struct vrdma_ring {
 };
 
 struct vrdma_ctrl {
-	spinlock_t lock;
+	spinlock_t lock;		/* of the virtqueue and sleepers */
 	struct virtqueue *vq;
 	u32 sleepers;
 };
 
 /* The event virtqueue, if there is one */
 struct vrdma_events {
-	spinlock_t lock;
+	spinlock_t lock;		/* of the virtqueue and object tables */
 	struct virtqueue *vq;
 	struct virtio_rdma_event *bufs;
 };

@@ -61,9 +61,11 @@ static int give_slots(struct vrdma_wq *wq, const u32 *producer)
 {
 	struct vrdma_ring *ring = &wq->ring;
 	u32 room = (1U << ring->shift) - SLOT_HEADER;
-	u32 count = smp_load_acquire(producer) - ring->head;
+	u32 count;
 	int ret = 0;
 
+	/* Pairs with the process's release: its WQEs are complete by then. */
+	count = smp_load_acquire(producer) - ring->head;
 	if (count > vrdma_ring_slots(ring) - in_flight(wq))
 		return -EINVAL;
 	while (count-- && !ret) {

@@ -14,8 +14,10 @@
 #define MSG_MAX 4096
 #define PAYLOAD_MAX 4096
 #define ROUNDS 12
-/* How long nothing completes when the link is full, how long nothing comes
- * when all was read. */
+/*
+ * How long nothing completes when the link is full, how long nothing comes
+ * when all was read.
+ */
 #define FULL_USEC 50000
 #define EMPTY_MS 200
 /* Ethernet, IPv4, UDP, BTH, RETH, ICRC */

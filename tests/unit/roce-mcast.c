@@ -240,7 +240,7 @@ static void test_members_fail_alone(void)
     Fixture f;
 
     setup(&f);
-    /* No buffer, a short one, a bad one, a dead CQ, not ready; and a good one */
+    /* No buffer, a short one, a bad one, a dead CQ, not ready; a good one */
     add_ud(f.b, 2, QKEY, false);
     add_ud(f.b, 3, QKEY, false);
     add_ud(f.b, 4, QKEY, false);
