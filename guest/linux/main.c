@@ -471,6 +471,8 @@ static void vrdma_config_changed(struct virtio_device *vdev)
 /* Queue pairs and regions live in the device: it cannot be put to sleep. */
 static int vrdma_freeze(struct virtio_device *vdev)
 {
+	dev_err(&vdev->dev,
+		"sleep would lose all queue pairs and regions; unload virtio_rdma first\n");
 	return -EBUSY;
 }
 #endif

@@ -223,3 +223,20 @@ def test_rping_while_one_guest_moves(bench):
 
 def test_rping_while_both_guests_move(bench):
     rping_while(bench, both_move)
+
+
+def test_a_guest_sleeps_only_without_the_driver(bench):
+    """In these guests nothing else stands in the way."""
+    require_device(bench)
+    nap = 'echo devices > /sys/power/pm_test && ' \
+        'echo 0 > /sys/module/suspend/parameters/pm_test_delay && ' \
+        'echo freeze > /sys/power/state'
+    result = bench.one.run(nap)
+    assert 'busy' in result.out, str(result)
+    assert 'unload virtio_rdma first' in bench.one.must('dmesg')
+    bench.verify('-s 4096 -n 32 -r 1 -V')
+    stack = bench.stacks[bench.one]
+    stack.unload(bench.one)
+    bench.one.must(nap)
+    stack.up(bench.one)
+    bench.verify('-s 4096 -n 32 -r 1 -V')
