@@ -38,9 +38,10 @@ def test_ucmatose_connects_many_at_once(bench):
 
 
 def test_udaddy_resolves_and_sends_datagrams(bench):
-    host = address(2)
-    connect(bench, f'udaddy -b {host} -c 4 -C 10 -S 1024',
-            f'udaddy -s {host} -c 4 -C 10 -S 1024')
+    for family in (4, 6):
+        host = address(2, family)
+        connect(bench, f'udaddy -b {host} -c 4 -C 10 -S 1024',
+                f'udaddy -s {host} -c 4 -C 10 -S 1024')
 
 
 def test_rdma_client_exchanges_a_message(bench):

@@ -6,6 +6,7 @@ import time
 from lab import pyverbs
 from lab.pair import address
 from lab.paths import GUEST_TESTS
+from lab.programs import build_objects, cm_exchange
 from lab.runner import Skip
 
 CHECK = GUEST_TESTS / 'guest' / 'verbs_check.py'
@@ -105,39 +106,53 @@ def test_counters_count_what_was_sent(bench):
     assert f"tx_packets {after['hw_counters/tx_packets']} " in text, text
 
 
+def vlan_gids(bench, vm, index):
+    """{family: index} of the GIDs of eth0.7, when they are there."""
+    wanted = {4: f'ffff:0a00:070{index}',
+              6: f'fd07:0000:0000:0000:0000:0000:0000:000{index}'}
+    end = time.monotonic() + 10
+    while True:
+        table = bench.stacks[vm].gids(vm)
+        found = {family: i for i, gid in table.items()
+                 for family, its in wanted.items() if gid.endswith(its)}
+        if len(found) == len(wanted):
+            return found
+        assert time.monotonic() < end, vm.must('rdma link; ip addr')
+
+
 def test_gids_of_a_vlan(bench):
     only_ours(bench)
     for index, vm in enumerate(bench.pair.vms, 1):
         vm.must('modprobe 8021q && '
                 'ip link add link eth0 name eth0.7 type vlan id 7 && '
                 f'ip addr add 10.0.7.{index}/24 dev eth0.7 && '
+                f'ip addr add fd07::{index}/64 dev eth0.7 nodad && '
                 'ip link set eth0.7 up')
     try:
-        gids = []
-        end = time.monotonic() + 10
-        for index, vm in enumerate(bench.pair.vms, 1):
-            found = []
-            while not found:
-                assert time.monotonic() < end, vm.must('rdma link; ip addr')
-                table = bench.stacks[vm].gids(vm)
-                found = [i for i, gid in table.items()
-                         if gid.endswith(f'ffff:0a00:070{index}')]
-            gids += found
+        one, two = (vlan_gids(bench, vm, index)
+                    for index, vm in enumerate(bench.pair.vms, 1))
         command = 'ibv_{}_pingpong -c -n 100 -s 1024 -d {} -g {}'
         for kind in ('rc', 'ud'):
             job = bench.two.spawn(command.format(
-                kind, bench.device(bench.two), gids[1]), 18515)
+                kind, bench.device(bench.two), two[4]), 18515)
             client = bench.one.run(command.format(
-                kind, bench.device(bench.one), gids[0]) + f' {address(2)}')
+                kind, bench.device(bench.one), one[4]) + f' {address(2)}')
             server = job.wait(10 if client.ok else 1)
             assert client.ok and server.ok, f'{client}\n{server}'
-        assert 'VLAN 7\n' in check(bench, 'vlan_of_datagrams', gids[0])
+        assert 'VLAN 7\n' in check(bench, 'vlan_of_datagrams', one[4])
         assert 'VLAN 0\n' in check(bench, 'vlan_of_datagrams')
-        job = bench.two.spawn('rping -s -a 10.0.7.2 -C 5')
-        client = bench.one.run(
-            'sleep 1; rping -c -a 10.0.7.2 -C 5 -v', 30)
-        server = job.wait(10 if client.ok else 1)
-        assert client.ok and server.ok, f'{client}\n{server}'
+        for family, host in ((4, '10.0.7.2'), (6, 'fd07::2')):
+            # The service level is the priority of its frames.
+            said = bench.one.must(f'{build_objects()} -g {one[family]} '
+                                  f'-d {bench.device(bench.one)} ah-from-wc')
+            assert 'SL 5\n' in said, said
+            # Both ends make address handles of what datagrams tell them.
+            for server, client in (
+                    (f'rping -s -a {host} -C 5', f'rping -c -a {host} -C 5'),
+                    (f'udaddy -b {host} -c 2 -C 3',
+                     f'udaddy -s {host} -c 2 -C 3')):
+                result = cm_exchange(bench.two, bench.one, server, client)
+                assert result.ok, str(result)
     finally:
         for vm in bench.pair.vms:
             vm.run('ip link del eth0.7')

@@ -105,6 +105,11 @@ def test_registration_of_a_gibibyte_ends(bench):
               re.search('best: (.*)', text).group(1), flush=True)
 
 
+def test_a_datagram_tells_who_sent_it(bench):
+    case(bench, 'ah-from-wc')
+    case(bench, 'ah-from-wc', 6)
+
+
 def test_multicast_reaches_all_members_of_the_device(bench):
     case(bench, 'mcast-loopback ff15::1:2:3', 6)
     case(bench, 'mcast-loopback ::ffff:239.1.2.3')

@@ -30,6 +30,7 @@ static const struct {
     { "mr-rereg", mr_rereg },
     { "mr-rereg-read-only", mr_rereg_read_only },
     { "mr-time", mr_time },
+    { "ah-from-wc", ah_from_wc },
     { "mcast-loopback", mcast_loopback },
     { "mcast-block", mcast_block },
     { "mcast-detach", mcast_detach },
