@@ -13,7 +13,6 @@ def test_verbs(bench):
     results = pyverbs.run_in(bench.one, bench.stacks[bench.one], cm=False)
     bad = pyverbs.failures(results)
     if bench.stack != 'rxe':
-        bad += pyverbs.stale(results)
         passed = pyverbs.counts(results)[0]
         assert passed >= PASSED, \
             f'only {passed} pass: {pyverbs.summary(results)}'
