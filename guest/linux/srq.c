@@ -16,7 +16,7 @@
 #include "vrdma.h"
 
 #define FEED_JIFFIES	1		/* between two looks at the virtqueue */
-#define WAIT_JIFFIES	(HZ / 5)	/* before others go on looking */
+#define WAIT_JIFFIES	(5 * HZ)	/* before the work item goes on */
 
 /* Those that a device without virtqueue reset could not use again. */
 bool vrdma_srq_possible(struct virtio_device *vdev)

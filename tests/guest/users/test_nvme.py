@@ -13,7 +13,8 @@ def round_trip(bench, family=4, queues=1, target=None, srq=False):
     traddr = address(bench.pair.vms.index(target) + 1, family)
     before = bench.resources()
     nvme.export(target, traddr, family,
-                options='use_srq=1' if srq else '')
+                # more than a virtqueue holds, which are posted at once
+                options='use_srq=1 srq_size=4000' if srq else '')
     name = nvme.connect(host, traddr, queues)
     assert bool(bench.count(target, 'srq')) == srq
     device = f'/dev/{name}n1'
