@@ -138,6 +138,35 @@ static void get_user_mr(const uint8_t *p, VirtIORdmaReq *req)
     };
 }
 
+static void get_create_qp(const uint8_t *p, VirtIORdmaReq *req)
+{
+    req->create_qp.pdn = GET32(p, virtio_rdma_create_qp_req, pdn);
+    req->create_qp.qp_type = GET8(p, virtio_rdma_create_qp_req, qp_type);
+    req->create_qp.sq_sig_type = GET8(p, virtio_rdma_create_qp_req,
+                                      sq_sig_type);
+    req->create_qp.send_cqn = GET32(p, virtio_rdma_create_qp_req, send_cqn);
+    req->create_qp.recv_cqn = GET32(p, virtio_rdma_create_qp_req, recv_cqn);
+    req->create_qp.cap = (RdmaQpCap) {
+        .max_send_wr = GET32(p, virtio_rdma_create_qp_req, max_send_wr),
+        .max_recv_wr = GET32(p, virtio_rdma_create_qp_req, max_recv_wr),
+        .max_send_sge = GET32(p, virtio_rdma_create_qp_req, max_send_sge),
+        .max_recv_sge = GET32(p, virtio_rdma_create_qp_req, max_recv_sge),
+        .max_inline_data = GET32(p, virtio_rdma_create_qp_req,
+                                 max_inline_data),
+    };
+    req->create_qp.flags = GET32(p, virtio_rdma_create_qp_req, flags);
+    req->create_qp.srqn = GET32(p, virtio_rdma_create_qp_req, srqn);
+}
+
+static void get_add_gid(const uint8_t *p, VirtIORdmaReq *req)
+{
+    GET_BYTES(req->gid.gid, p, virtio_rdma_add_gid_req, gid);
+    req->gid.gid_type = GET32(p, virtio_rdma_add_gid_req, gid_type);
+    req->gid.index = GET16(p, virtio_rdma_add_gid_req, index);
+    req->gid.port = GET32(p, virtio_rdma_add_gid_req, port_num);
+    req->gid.vlan = GET16(p, virtio_rdma_add_gid_req, vlan);
+}
+
 void virtio_rdma_packed_get_request(uint8_t cmd, const uint8_t *p,
                                     VirtIORdmaReq *req)
 {
@@ -185,26 +214,7 @@ void virtio_rdma_packed_get_request(uint8_t cmd, const uint8_t *p,
         req->destroy.id = GET32(p, virtio_rdma_dereg_mr_req, mrn);
         break;
     case VIRTIO_RDMA_CMD_CREATE_QP:
-        req->create_qp.pdn = GET32(p, virtio_rdma_create_qp_req, pdn);
-        req->create_qp.qp_type = GET8(p, virtio_rdma_create_qp_req, qp_type);
-        req->create_qp.sq_sig_type = GET8(p, virtio_rdma_create_qp_req,
-                                          sq_sig_type);
-        req->create_qp.send_cqn = GET32(p, virtio_rdma_create_qp_req,
-                                        send_cqn);
-        req->create_qp.recv_cqn = GET32(p, virtio_rdma_create_qp_req,
-                                        recv_cqn);
-        req->create_qp.cap = (RdmaQpCap) {
-            .max_send_wr = GET32(p, virtio_rdma_create_qp_req, max_send_wr),
-            .max_recv_wr = GET32(p, virtio_rdma_create_qp_req, max_recv_wr),
-            .max_send_sge = GET32(p, virtio_rdma_create_qp_req,
-                                  max_send_sge),
-            .max_recv_sge = GET32(p, virtio_rdma_create_qp_req,
-                                  max_recv_sge),
-            .max_inline_data = GET32(p, virtio_rdma_create_qp_req,
-                                     max_inline_data),
-        };
-        req->create_qp.flags = GET32(p, virtio_rdma_create_qp_req, flags);
-        req->create_qp.srqn = GET32(p, virtio_rdma_create_qp_req, srqn);
+        get_create_qp(p, req);
         break;
     case VIRTIO_RDMA_CMD_MODIFY_QP:
         req->qp.qpn = GET32(p, virtio_rdma_modify_qp_req, qpn);
@@ -223,11 +233,7 @@ void virtio_rdma_packed_get_request(uint8_t cmd, const uint8_t *p,
         req->query_pkey.index = GET16(p, virtio_rdma_query_pkey_req, index);
         break;
     case VIRTIO_RDMA_CMD_ADD_GID:
-        GET_BYTES(req->gid.gid, p, virtio_rdma_add_gid_req, gid);
-        req->gid.gid_type = GET32(p, virtio_rdma_add_gid_req, gid_type);
-        req->gid.index = GET16(p, virtio_rdma_add_gid_req, index);
-        req->gid.port = GET32(p, virtio_rdma_add_gid_req, port_num);
-        req->gid.vlan = GET16(p, virtio_rdma_add_gid_req, vlan);
+        get_add_gid(p, req);
         break;
     case VIRTIO_RDMA_CMD_DEL_GID:
         req->gid.index = GET16(p, virtio_rdma_del_gid_req, index);
