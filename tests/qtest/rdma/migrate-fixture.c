@@ -31,9 +31,19 @@ unsigned trip_number(const char *variable, unsigned otherwise)
     return asked ? atoi(asked) : otherwise;
 }
 
-static void wait_connected(Trip *t)
+/* Both ends of a link know of it: until then it is down for a device. */
+static void wait_connected(Trip *t, QTestState *end)
 {
     qtest_qmp_eventwait(t->hub, "NETDEV_STREAM_CONNECTED");
+    for (int i = 0; ; i++) {
+        g_autofree char *text = qtest_hmp(end, "info network");
+
+        g_assert_cmpint(i, <, 60000);
+        if (!strstr(text, "type=stream,connecting")) {
+            return;
+        }
+        g_usleep(1000);
+    }
 }
 
 static char *netdev_args(Trip *t, int side)
@@ -67,7 +77,7 @@ void trip_hot_plug(Trip *t, int side)
         "'addr': '4', 'max-qp': 8, 'max-cq': 6, 'max-mr': 32, 'max-pd': 8, "
         "'mac': %s}}", mac);
     t->net.dev[side] = qrdma_open(t->net.host[side], QPCI_DEVFN(4, 0));
-    wait_connected(t);
+    wait_connected(t, t->net.host[side]->qts);
 }
 
 Trip *trip_new(const char *lossy)
@@ -96,7 +106,7 @@ Trip *trip_new(const char *lossy)
 
         t->net.host[i] = qrdma_host_start("%s", args);
         t->net.dev[i] = qrdma_open(t->net.host[i], QPCI_DEVFN(4, 0));
-        wait_connected(t);
+        wait_connected(t, t->net.host[i]->qts);
     }
     return t;
 }
@@ -206,7 +216,7 @@ QTestState *trip_start_destination(Trip *t, int side, const char *device,
     args = host_args(t, side, device);
     qts = qtest_initf("-machine pc -nodefaults -m 64 %s -S -incoming defer "
                       "%s", args, more);
-    wait_connected(t);
+    wait_connected(t, qts);
     return qts;
 }
 
