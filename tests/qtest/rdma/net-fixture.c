@@ -233,6 +233,11 @@ void net_add_test(const char *name, void (*func)(NetKind kind))
     }
 }
 
+void net_add_test_of_one_host(const char *name, void (*func)(NetKind kind))
+{
+    add_case(NET_HUB, name, func);
+}
+
 void net_add_test_of_two_hosts(const char *name, void (*func)(NetKind kind))
 {
     add_case(NET_STREAM, name, func);

@@ -77,6 +77,8 @@ RdmaSendWr net_rdma_wr(RdmaWrOpcode opcode, uint64_t wr_id,
 
 /* Register @func for each kind of link. */
 void net_add_test(const char *name, void (*func)(NetKind kind));
+/* For the one in which both devices are in one QEMU. */
+void net_add_test_of_one_host(const char *name, void (*func)(NetKind kind));
 /* For those only in which each device has a QEMU of its own. */
 void net_add_test_of_two_hosts(const char *name, void (*func)(NetKind kind));
 
@@ -91,6 +93,7 @@ void add_net_error_tests(void);
 void add_net_loss_tests(void);
 void add_net_ud_tests(void);
 void add_net_ext_tests(void);
+void add_net_life_tests(void);
 void add_net_many_tests(void);
 void add_migrate_tests(void);
 void add_migrate_kept_tests(void);
