@@ -129,6 +129,8 @@ install: qemu
 # Tests ---------------------------------------------------------------------
 
 QTESTS := --select rdma
+# A test and its QEMU wait for each other: two at a time keep a processor busy.
+QTEST_SHARES := --share 20 $(if $(JOBS),,--jobs $$((2 * $$(nproc))))
 
 run-unit:
 	@$(STAGE) unit 'unit tests are done' \
@@ -136,7 +138,7 @@ run-unit:
 
 run-qtest:
 	@$(STAGE) qtest 'device tests are done' \
-		$(RUN_TESTS) $(V_DIR)/qemu $(QTESTS)
+		$(RUN_TESTS) $(V_DIR)/qemu $(QTESTS) $(QTEST_SHARES)
 
 run-migration:
 	@$(STAGE) migration 'migration tests are done' \

@@ -7,7 +7,7 @@ The programs speak TAP themselves. One that crashes, hangs, ends early or
 exits with an error counts as a failure under its own name, so that no
 trouble is lost between the lines. A GLib program that crashed or hung is
 started again without the tests it had reached, so that one bad test does not
-hide the others.
+hide the others. Programs with many tests run in shares, side by side.
 """
 
 import argparse
@@ -61,13 +61,14 @@ def run(cmd, env, cwd, timeout):
             return None, out
 
 
-def judge(status, output, timeout, where=''):
+def judge(status, output, timeout, where='', least=None):
     """
     Turn one run of a program into ([(state, title, reason to skip)], whether
     anything failed). A fault of the program itself gets the title `where`.
+    At least so many tests have to run as the program says, or as `least`.
     """
     results = []
-    plan = None
+    plan = least
     for line in output.splitlines():
         found = RESULT.match(line)
         if found:
@@ -77,7 +78,7 @@ def judge(status, output, timeout, where=''):
             else:
                 results.append((state, title, ''))
         elif re.match(r'1\.\.\d+', line):
-            plan = int(re.match(r'1\.\.(\d+)', line)[1])
+            plan = max(least or 0, int(re.match(r'1\.\.(\d+)', line)[1]))
     failed = any(r[0] == 'not ok' for r in results)
     why = None
     if status is None:
@@ -95,9 +96,26 @@ def judge(status, output, timeout, where=''):
     return results, failed
 
 
-def run_all(cmd, env, cwd, timeout):
-    """Run a program to the end of its tests, whatever happens on the way;
-    ([results], output of the runs that failed)."""
+def listed(cmd, env, cwd, timeout):
+    """The tests of a GLib program, by path."""
+    _, output = run([cmd[0], '-l'], env, cwd, timeout)
+    return [path for path in output.splitlines() if path.startswith('/')]
+
+
+def shares(cmd, env, cwd, timeout, size):
+    """Parts of a program's tests that run on their own; [None] for all."""
+    paths = listed(cmd, env, cwd, timeout) if size else []
+    if len(paths) <= size:
+        return [None]
+    count = -(-len(paths) // size)
+    return [paths[i * len(paths) // count:(i + 1) * len(paths) // count]
+            for i in range(count)]
+
+
+def run_all(cmd, env, cwd, timeout, share=None):
+    """Run a program, or a share of it, to the end of its tests, whatever
+    happens on the way; ([results], output of the runs that failed)."""
+    cmd = cmd + [arg for path in share or () for arg in ('-p', path)]
     results, troubles, hangs = [], [], 0
     skip = []    # paths of tests that are not to run again
     while True:
@@ -108,14 +126,14 @@ def run_all(cmd, env, cwd, timeout):
         if status is None or status < 0:
             reached = {f[2] for f in map(RESULT.match, output.splitlines())
                        if f}
-            _, listed = run([cmd[0], '-l'], env, cwd, timeout)
-            left = [path for path in listed.splitlines()
-                    if path.startswith('/') and path not in reached and
-                    path not in skip]
+            left = [path
+                    for path in share or listed(cmd, env, cwd, timeout)
+                    if path not in reached and path not in skip]
             if left:
                 where = left.pop(0)
                 skip += sorted(reached) + [where]
-        found, failed = judge(status, output, timeout, where)
+        found, failed = judge(status, output, timeout, where,
+                              share and len(share))
         # GLib reports a test that it was told to leave out as a skip
         results += [f for f in found if f[0] != 'skip' or f[1] not in told]
         if failed:
@@ -134,6 +152,9 @@ def main():
     parser.add_argument('--list', action='store_true',
                         help='print the programs, for ninja to build')
     parser.add_argument('--jobs', type=int, default=os.cpu_count())
+    parser.add_argument('--share', type=int, default=0,
+                        help='split programs into runs of so many tests at '
+                             'most')
     parser.add_argument('--timeout', type=float, default=0,
                         help='seconds a program may take at least')
     args = parser.parse_args()
@@ -148,9 +169,12 @@ def main():
     counts = {'ok': 0, 'not ok': 0, 'skip': 0}
     troubles = []
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        runs = {pool.submit(run_all, cmd, environment(build, env), build,
-                            max(timeout, args.timeout)): (name, cmd)
-                for name, cmd, env, timeout in chosen}
+        runs = {}
+        for name, cmd, env, timeout in chosen:
+            how = (cmd, environment(build, env), build,
+                   max(timeout, args.timeout))
+            for share in shares(*how, args.share):
+                runs[pool.submit(run_all, *how, share)] = name, cmd
         for done in concurrent.futures.as_completed(runs):
             name, cmd = runs[done]
             results, outputs = done.result()

@@ -30,24 +30,24 @@ class Results(unittest.TestCase):
                               stderr=subprocess.STDOUT, check=False)
         return done.returncode, done.stdout
 
-    def run_program(self, text):
+    def run_program(self, text, *options):
         """Run an executable with this text."""
         path = self.base / 'program'
         path.write_text(text, encoding='utf-8')
         path.chmod(0o755)
-        return self.run_commands(victim=[str(path)])
+        return self.run_commands(*options, victim=[str(path)])
 
     def run_shell(self, **scripts):
         """Run shell scripts as test programs; (status, output)."""
         return self.run_commands(**{name: ['/bin/sh', '-c', text]
                                     for name, text in scripts.items()})
 
-    def run_commands(self, **commands):
+    def run_commands(self, *options, **commands):
         info = [{'name': f'suite/{name}', 'cmd': cmd, 'env': {},
                  'timeout': 1} for name, cmd in commands.items()]
         (self.base / 'meson-info/intro-tests.json').write_text(
             json.dumps(info), encoding='utf-8')
-        return self.call('run-tests.py', self.base)
+        return self.call('run-tests.py', self.base, *options)
 
     def summary(self, **logs):
         for stage, text in logs.items():
@@ -107,6 +107,45 @@ class Results(unittest.TestCase):
             ('ok', 'victim: a'),
             ('not ok', 'victim: b: killed by signal 6'),
             ('ok', 'victim: c')])
+
+    # Like GLib's programs: -l lists the tests, -p selects some of them
+    SHARED = """#!/bin/sh
+        [ "$1" != -l ] || { printf '/%s\\n' a b c d e; exit; }
+        chosen=$*
+        for test in a b c d e; do
+            case " $chosen " in
+            *" -s /$test "*) echo "ok 1 /$test # SKIP by request" ;;
+            *" -p /$test "*) one $test ;;
+            esac
+        done
+        """
+
+    def test_shares_make_the_whole(self):
+        status, out = self.run_program(
+            self.SHARED.replace('one $test', 'echo "ok 1 /$test $#"'),
+            '--share', '2')
+        self.assertEqual(status, 0, out)
+        self.assertEqual(sorted(re.findall(r'^ok \d+ - victim: (.*)$', out,
+                                           re.M)),
+                         ['a 2', 'b 4', 'c 4', 'd 4', 'e 4'])
+
+    def test_a_crash_ends_only_one_test_of_its_share(self):
+        status, out = self.run_program(
+            self.SHARED.replace('one $test', '[ $test != c ] || '
+                                'kill -ABRT $$; echo "ok 1 /$test"'),
+            '--share', '2')
+        self.assertEqual(status, 1)
+        self.assertEqual(
+            sorted(re.findall(r'^(?:not )?ok \d+ - (.*)$', out, re.M)),
+            ['victim: a', 'victim: b', 'victim: c: killed by signal 6',
+             'victim: d', 'victim: e'])
+
+    def test_a_share_that_ends_early_fails(self):
+        status, out = self.run_program(
+            self.SHARED.replace('one $test', '[ $test != e ] || exit 0; '
+                                'echo "ok 1 /$test"'), '--share', '2')
+        self.assertEqual(status, 1)
+        self.assertIn('victim: only 1 of 2 tests ran', out)
 
     def test_no_program_at_all_fails(self):
         self.assertEqual(self.run_shell()[0], 1)
