@@ -127,7 +127,7 @@ static void test_spoilt(void)
     const TripSpoilt cases[] = {
         { "depth", { cqn, DEPTH }, 2, 1, KEPT - 1, "than a CQ keeps" },
         { "depth", { cqn, DEPTH }, 2, 1, UINT32_MAX, "than a CQ keeps" },
-        { "depth", { cqn, DEPTH }, 2, 1, 16385, "record 2 of cqs" },
+        { "depth", { cqn, DEPTH }, 2, 1, 1048576, "record 2 of cqs" },
         { "number", { cqn, DEPTH }, 2, 0, 6, "record 2 of cqs" },
         { "type", { 1, bad, 1, bad + 1 }, 4, 0, 77, "record 0 of events" },
         { "type", { 1, bad, 1, bad + 1 }, 4, 0, 0xff, "record 0 of events" },

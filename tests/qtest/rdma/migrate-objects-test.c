@@ -352,7 +352,7 @@ static void test_spoilt_objects(void)
         { "PD", { srqn, pdn, SRQ_WR, 2 }, 4, 1, 0, "of srqs", 1 },
         { "PD", { srqn, pdn, SRQ_WR, 2 }, 4, 1, UINT32_MAX, "of srqs", 1 },
         { "depth", { srqn, pdn, SRQ_WR, 2 }, 4, 2, 0, "of srqs", 1 },
-        { "depth", { srqn, pdn, SRQ_WR, 2 }, 4, 2, 1025, "of srqs", 1 },
+        { "depth", { srqn, pdn, SRQ_WR, 2 }, 4, 2, 65537, "of srqs", 1 },
         { "depth", { srqn, pdn, SRQ_WR, 2 }, 4, 2, UINT32_MAX, "of srqs", 1 },
         { "SGEs", { srqn, pdn, SRQ_WR, 2 }, 4, 3, 33, "of srqs", 1 },
         { "SGEs", { srqn, pdn, SRQ_WR, 2 }, 4, 3, 3, "is not the device's", 1 },
