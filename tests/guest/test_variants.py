@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Datagram link, two processors in each guest."""
+from lab.paths import GUEST_TESTS
 
 GUESTS = {'link': 'dgram', 'smp': 2}
 
@@ -25,3 +26,7 @@ def test_ib_read_bw_on_a_datagram_link(bench):
 def test_own_loopback_on_two_processors(bench):
     bench.verify('-s 16384 -n 64 -r 3 -V -q 2', server=bench.one,
                  client=bench.one)
+
+
+def test_a_memory_map_that_changes_while_a_device_is_read(bench):
+    bench.one.must(f'{GUEST_TESTS}/guest/memory_map.py', timeout=60)
