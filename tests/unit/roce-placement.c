@@ -314,6 +314,33 @@ static void test_depth(gconstpointer data)
     link_pair_free(&p);
 }
 
+/* A peer that does not count its FLUSHes has to send some again. */
+static void test_flush_without_limit(void)
+{
+    LinkQpSpec spec = link_spec();
+    RdmaSendWr wr;
+    unsigned i;
+    LinkPair p;
+
+    spec.rd_atomic[0] = 8;
+    spec.dest_rd_atomic[1] = 2;
+    p = link_pair(&spec);
+    roce_set_tx_blocked(p.b->e, true);
+    for (i = 0; i < 8; i++) {
+        wr = flush_wr(&p, RDMA_FLUSH_GLOBAL, RDMA_FLUSH_RANGE);
+        wr.wr_id = i;
+        link_post(p.a, p.aq, &wr);
+    }
+    link_run(p.l, 3 * LINK_DELAY);
+    roce_set_tx_blocked(p.b->e, false);
+    g_assert_true(link_run(p.l, LINK_FOREVER));
+    for (i = 0; i < 8; i++) {
+        link_expect(p.a, i, RDMA_WC_SUCCESS);
+    }
+    g_assert_cmpint(link_state(p.b, p.bq), ==, RDMA_QPS_RTS);
+    link_pair_free(&p);
+}
+
 /* What is fenced is sent when they are answered, not before. */
 static void test_fence(gconstpointer data)
 {
@@ -657,6 +684,8 @@ int main(int argc, char **argv)
                     test_flush_region_ignores_range);
     g_test_add_func("/roce/placement/flush/behind-writes",
                     test_flush_behind_writes);
+    g_test_add_func("/roce/placement/flush/without-limit",
+                    test_flush_without_limit);
     g_test_add_func("/roce/placement/atomic-write", test_atomic_write);
     for (i = 0; i < G_N_ELEMENTS(both); i++) {
         g_autofree char *flush = g_strdup_printf("/roce/placement/flush/%s",

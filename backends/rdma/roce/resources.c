@@ -200,7 +200,8 @@ bool roce_resp_atomic_write(RoceQp *qp, const RocePacket *pkt,
 /*
  * What was written before is where all can see it: nothing is left to do. It
  * is not persistent, and cannot be made so. Of a whole region, address and
- * length do not count (A19).
+ * length do not count (A19). Some requesters (rxe) have more FLUSHes under way
+ * than the responder has resources: one too many is taken for lost.
  */
 bool roce_resp_flush(RoceQp *qp, const RoceBth *bth, uint8_t *syndrome)
 {
@@ -213,7 +214,7 @@ bool roce_resp_flush(RoceQp *qp, const RoceBth *bth, uint8_t *syndrome)
     if (!roce_opcode_enabled(qp->e, RDMA_WR_FLUSH) ||
         type != RDMA_FLUSH_GLOBAL || !roce_flush_ok(type, level) ||
         !(qp->s.attr.qp_access_flags & RDMA_ACCESS_FLUSH_GLOBAL) ||
-        bth->reth.len > ROCE_MAX_MSG || !resource_free(qp)) {
+        bth->reth.len > ROCE_MAX_MSG || !qp->s.attr.max_dest_rd_atomic) {
         *syndrome = ROCE_NAK_INVALID_REQ;
         return false;
     }
@@ -223,6 +224,10 @@ bool roce_resp_flush(RoceQp *qp, const RoceBth *bth, uint8_t *syndrome)
                          bth->reth.len))) {
         *syndrome = ROCE_NAK_REMOTE_ACCESS;
         return false;
+    }
+    if (!resource_free(qp)) {
+        qp->e->stats.rx_dropped++;
+        return true;
     }
     r = resource_take(qp);
     r->type = ROCE_RES_FLUSH;
