@@ -1,15 +1,55 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The memory of an rdma_verify run: layout, contents, comparison. */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+#include <sys/mman.h>
 #include "rdma_verify.h"
 
-static void *carve(unsigned char **from, size_t size)
+/* What regions that are larger than their memory are made of. */
+#define CHUNK (64ull << 20)
+
+/*
+ * The next piece for queue pair @q. In regions with more addresses than
+ * memory the first queue pair is in the first chunk and the last one in the
+ * last; no two have the same place in their chunks.
+ */
+static void *carve(size_t *from, struct ibv_mr *mr, uint32_t q, size_t size)
 {
-    unsigned char *at = *from;
+    size_t at = *from;
 
     *from += (size + 63) & ~(size_t)63;
+    if (mr->length > CHUNK && par.qps > 1) {
+        at += (mr->length / CHUNK - 1) * q / (par.qps - 1) * CHUNK;
+    }
+    return (unsigned char *)mr->addr + at;
+}
+
+/*
+ * Addresses at which the same chunk of memory comes again and again: huge
+ * pages, as it takes a while to pin a million small ones.
+ */
+static void *map_often(size_t size)
+{
+    int fd = memfd_create("rdma_verify", MFD_HUGETLB);
+    unsigned char *at;
+    size_t done;
+
+    at = mmap(NULL, size + CHUNK, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+              0);
+    if (fd < 0 || ftruncate(fd, CHUNK) || at == MAP_FAILED) {
+        fail("%zu bytes of addresses: %s", size, strerror(errno));
+    }
+    at += -(uintptr_t)at % CHUNK;
+    for (done = 0; done < size; done += CHUNK) {
+        if (mmap(at + done, CHUNK, PROT_READ | PROT_WRITE,
+                 MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED) {
+            fail("mmap: %s", strerror(errno));
+        }
+    }
+    close(fd);
     return at;
 }
 
@@ -18,10 +58,18 @@ static struct ibv_mr *region(struct ibv_pd *pd, size_t size, int access)
     void *memory = NULL;
     struct ibv_mr *mr;
 
-    if (posix_memalign(&memory, 4096, size)) {
-        fail("out of memory");
+    if (par.spread) {
+        if (size > CHUNK) {
+            fail("too much for regions of little memory");
+        }
+        size = par.spread / (CHUNK >> 20) * CHUNK;
+        memory = map_often(size);
+    } else {
+        if (posix_memalign(&memory, 4096, size)) {
+            fail("out of memory");
+        }
+        memset(memory, 0, size);
     }
-    memset(memory, 0, size);
     mr = ibv_reg_mr(pd, memory, size, access);
     if (!mr) {
         fail("ibv_reg_mr of %zu bytes: %s", size, strerror(errno));
@@ -33,7 +81,7 @@ void make_memory(struct ibv_pd *pd)
 {
     size_t round64 = 64;
     size_t tx, rx, results;
-    unsigned char *send, *land, *expose;
+    size_t send = 0, land = 0, expose = 0;
     int remote = par.type == IBV_QPT_UD ? 0 : IBV_ACCESS_REMOTE_WRITE;
     uint32_t q;
 
@@ -49,18 +97,15 @@ void make_memory(struct ibv_pd *pd)
     land_mr = region(pd, par.qps * (rx + tx + results), IBV_ACCESS_LOCAL_WRITE);
     expose_mr = region(pd, par.qps * (2 * tx + round64),
                        IBV_ACCESS_LOCAL_WRITE | remote);
-    send = send_mr->addr;
-    land = land_mr->addr;
-    expose = expose_mr->addr;
     for (q = 0; q < par.qps; q++) {
         pairs[q].buf = (struct buffers) {
-            .tx = carve(&send, tx_stride * par.count),
-            .rx = carve(&land, rx_stride * par.count),
-            .back = carve(&land, tx_stride * par.count),
-            .results = carve(&land, par.count * sizeof(uint64_t)),
-            .target = carve(&expose, tx_stride * par.count),
-            .source = carve(&expose, tx_stride * par.count),
-            .words = carve(&expose, sizeof(struct words)),
+            .tx = carve(&send, send_mr, q, tx_stride * par.count),
+            .rx = carve(&land, land_mr, q, rx_stride * par.count),
+            .back = carve(&land, land_mr, q, tx_stride * par.count),
+            .results = carve(&land, land_mr, q, par.count * sizeof(uint64_t)),
+            .target = carve(&expose, expose_mr, q, tx_stride * par.count),
+            .source = carve(&expose, expose_mr, q, tx_stride * par.count),
+            .words = carve(&expose, expose_mr, q, sizeof(struct words)),
         };
     }
     mine.base = (uintptr_t)expose_mr->addr;

@@ -15,6 +15,8 @@ static const char usage[] =
     "  -o send,send_imm,write,write_imm,read,fadd,cas\n"
     "  -e (wait for events)  -V (vary lengths)  -G pieces  -I inline bytes\n"
     "  -u n (signal every n-th)  -S send depth  -R receive depth\n"
+    "  -M MiB of each region, over which the queue pairs are spread; takes 96 "
+    "huge pages\n"
     "  -L (messages may be lost)  -T seconds  -x seed\n"
     "  -k acknowledgement timeout (14: 67 ms, 15: 134 ms, ...)  "
     "-y retries\n";
@@ -44,7 +46,7 @@ const char *parse_options(int argc, char **argv, const char **device,
     int c;
 
     while ((c = getopt(argc, argv,
-                       "d:g:p:t:m:s:n:r:q:o:eVG:I:u:S:R:LT:x:y:k:")) >= 0) {
+                       "d:g:p:t:m:s:n:r:q:o:eVG:I:u:S:R:M:LT:x:y:k:")) >= 0) {
         switch (c) {
         case 'd':
             *device = optarg;
@@ -100,6 +102,9 @@ const char *parse_options(int argc, char **argv, const char **device,
             break;
         case 'R':
             par.rq_depth = number(optarg, 1, 16384);
+            break;
+        case 'M':
+            par.spread = number(optarg, 128, 1 << 20);
             break;
         case 'L':
             par.lossy = 1;

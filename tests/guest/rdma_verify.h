@@ -47,6 +47,7 @@ struct params {
     uint32_t pieces;        /* scatter/gather entries per message, at most */
     uint32_t inlined;       /* largest inline message, bytes */
     uint32_t unsignalled;   /* only every n-th request is signalled */
+    uint32_t spread;        /* MiB of addresses of each region, if not 0 */
     uint32_t lossy;         /* unreliable service over a link that loses */
     uint32_t ack_timeout;   /* 4.096 us << this */
     uint32_t retries;       /* of a request that nobody acknowledges */

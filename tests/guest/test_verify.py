@@ -54,6 +54,15 @@ def test_rc_receiver_not_ready(bench):
     bench.verify('-s 1024 -n 64 -r 2 -R 2 -o send,send_imm,write_imm')
 
 
+def test_rc_regions_of_five_gibibytes(bench):
+    """At their beginnings, in the middle and at their ends."""
+    for vm in bench.pair.vms:
+        vm.must('echo 96 > /proc/sys/vm/nr_hugepages')
+    bench.verify('-s 65536 -n 32 -r 1 -V -q 3 -M 5120')
+    for vm in bench.pair.vms:
+        vm.must('echo 0 > /proc/sys/vm/nr_hugepages')
+
+
 def test_rc_atomics(bench):
     bench.verify('-n 256 -r 2 -q 2 -o fadd,cas')
 
