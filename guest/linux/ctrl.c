@@ -13,10 +13,12 @@
 #define REQ_ROOM (1 + sizeof(struct virtio_rdma_modify_qp_req))
 #define RSP_ROOM (1 + VRDMA_MAX_COUNTERS * sizeof(__le64))
 
-static_assert(RSP_ROOM > sizeof(struct virtio_rdma_query_port_rsp));
+static_assert(sizeof(struct virtio_rdma_query_port_rsp) < RSP_ROOM);
 
 /* Most answers come within this time. */
 #define SPIN_NS (50 * NSEC_PER_USEC)
+/* After so many looks, some milliseconds, something may be wrong. */
+#define SPINS_PER_STATUS 65536
 
 struct vrdma_cmd {
 	struct completion done;
@@ -84,11 +86,30 @@ static bool look(struct vrdma_ctrl *ctrl, struct vrdma_cmd *cmd)
 	return done;
 }
 
-static int submit(struct vrdma_ctrl *ctrl, struct vrdma_cmd *cmd,
+/* A device that has found its rings broken answers no more. */
+static bool needs_reset(struct vrdma_dev *dev)
+{
+	return dev->vdev->config->get_status(dev->vdev) &
+	       VIRTIO_CONFIG_S_NEEDS_RESET;
+}
+
+/*
+ * Look whether the device is there still, from time to time: to ask for the
+ * status takes longer than most answers. @n counts the calls.
+ */
+static bool given_up(struct vrdma_dev *dev, u32 *n)
+{
+	return virtqueue_is_broken(dev->ctrl.vq) ||
+	       (++*n % SPINS_PER_STATUS == 0 && needs_reset(dev));
+}
+
+static int submit(struct vrdma_dev *dev, struct vrdma_cmd *cmd,
 		  size_t req_len, size_t rsp_len)
 {
 	struct scatterlist out, in, *sgs[] = { &out, &in };
+	struct vrdma_ctrl *ctrl = &dev->ctrl;
 	unsigned long flags;
+	u32 n = 0;
 	bool notify;
 	int ret;
 
@@ -102,7 +123,7 @@ static int submit(struct vrdma_ctrl *ctrl, struct vrdma_cmd *cmd,
 			break;
 		reap(ctrl);
 		spin_unlock_irqrestore(&ctrl->lock, flags);
-		if (virtqueue_is_broken(ctrl->vq))
+		if (given_up(dev, &n))
 			return -EIO;
 		if (ret != -ENOSPC)
 			return ret;
@@ -118,19 +139,22 @@ static int submit(struct vrdma_ctrl *ctrl, struct vrdma_cmd *cmd,
 }
 
 /* Returns false if there will be no answer. */
-static bool spin(struct vrdma_ctrl *ctrl, struct vrdma_cmd *cmd)
+static bool spin(struct vrdma_dev *dev, struct vrdma_cmd *cmd)
 {
-	while (!look(ctrl, cmd)) {
-		if (virtqueue_is_broken(ctrl->vq))
+	u32 n = 0;
+
+	while (!look(&dev->ctrl, cmd)) {
+		if (given_up(dev, &n))
 			return false;
 		cpu_relax();
 	}
 	return true;
 }
 
-static bool sleep(struct vrdma_ctrl *ctrl, struct vrdma_cmd *cmd)
+static bool sleep(struct vrdma_dev *dev, struct vrdma_cmd *cmd)
 {
 	ktime_t end = ktime_add_ns(ktime_get(), SPIN_NS);
+	struct vrdma_ctrl *ctrl = &dev->ctrl;
 	bool done;
 
 	do {
@@ -148,6 +172,8 @@ static bool sleep(struct vrdma_ctrl *ctrl, struct vrdma_cmd *cmd)
 	/* A device that vanishes does not say so: look from time to time. */
 	while (!(done = wait_for_completion_timeout(&cmd->done, HZ))) {
 		done = look(ctrl, cmd);
+		if (!done && needs_reset(dev))
+			virtio_break_device(dev->vdev);
 		if (done || virtqueue_is_broken(ctrl->vq))
 			break;
 	}
@@ -166,7 +192,6 @@ int vrdma_ctrl(struct vrdma_dev *dev, enum virtio_rdma_cmd command,
 	       const void *req, size_t req_len, void *rsp, size_t rsp_len,
 	       enum vrdma_context context)
 {
-	struct vrdma_ctrl *ctrl = &dev->ctrl;
 	struct vrdma_cmd *cmd;
 	int ret;
 
@@ -184,10 +209,10 @@ int vrdma_ctrl(struct vrdma_dev *dev, enum virtio_rdma_cmd command,
 		memcpy(&cmd->req[1], req, req_len);
 	cmd->rsp[0] = VIRTIO_RDMA_S_ERR;
 
-	ret = submit(ctrl, cmd, 1 + req_len, 1 + rsp_len);
+	ret = submit(dev, cmd, 1 + req_len, 1 + rsp_len);
 	if (ret)
 		goto out;
-	if (context == VRDMA_ATOMIC ? !spin(ctrl, cmd) : !sleep(ctrl, cmd)) {
+	if (context == VRDMA_ATOMIC ? !spin(dev, cmd) : !sleep(dev, cmd)) {
 		ret = -EIO;
 		goto out;
 	}

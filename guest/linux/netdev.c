@@ -75,6 +75,9 @@ void vrdma_port_work(struct work_struct *work)
 	};
 	bool active;
 
+	/* It was scheduled when the device was about to go. */
+	if (!READ_ONCE(dev->registered))
+		return;
 	if (xchg(&dev->rescan, false))
 		rdma_roce_rescan_device(&dev->ibdev);
 	if (ib_query_port(&dev->ibdev, VRDMA_PORT, &attr))
@@ -129,7 +132,8 @@ int vrdma_netdev_init(struct vrdma_dev *dev)
 
 void vrdma_netdev_exit(struct vrdma_dev *dev)
 {
-	dev->registered = false;
+	/* Work that starts from now on does nothing. */
+	WRITE_ONCE(dev->registered, false);
 	unregister_netdevice_notifier(&dev->netdev_nb);
 	cancel_work_sync(&dev->port_work);
 }
