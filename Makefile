@@ -140,12 +140,20 @@ run-qtest:
 	@$(STAGE) qtest 'device tests are done' \
 		$(RUN_TESTS) $(V_DIR)/qemu $(QTESTS) $(QTEST_SHARES)
 
+# How many rounds of traffic, mutants of a snapshot: what is not set here or
+# in the environment is done a few times
+LONG_MIGRATION := MIGRATE_POINTS=$${MIGRATE_POINTS:-300} \
+	MIGRATE_PROCESSES=$${MIGRATE_PROCESSES:-40} \
+	MIGRATE_MUTANTS=$${MIGRATE_MUTANTS:-1000} \
+	MIGRATE_LOSSY=$${MIGRATE_LOSSY:-16}
+
 run-migration:
-	@$(STAGE) migration 'migration tests are done' \
-		$(RUN_TESTS) $(V_DIR)/qemu --select 'rdma.*migration'
+	@$(LONG_MIGRATION) $(STAGE) migration 'migration tests are done' \
+		$(RUN_TESTS) $(V_DIR)/qemu --select 'rdma.*migration' \
+		--timeout 900
 
 run-guest-migration:
-	@$(STAGE) guest-migration! 'guests have migrated' \
+	@MOVES=$${MOVES:-3} $(STAGE) guest-migration! 'guests have migrated' \
 		tests/guest/run check 'guest/migration'
 
 run-guest:

@@ -16,7 +16,11 @@ from .pair import functions, net_up
 from .paths import LOGS, LabError, qemu_binary
 from .vm import Vm, die_with_parent
 
-UNLIMITED = 100 << 30       # bytes per second
+# Bytes per second
+UNLIMITED = 100 << 30
+SLOW = 20 << 20             # much is left to do when postcopy begins
+
+CAPABILITIES = ('multifd', 'postcopy-ram')
 
 
 class Hub:
@@ -107,13 +111,15 @@ class MovingVm(Vm):
 
     def move(self, timeout=60, capabilities=(), source=None, uri=None):
         """Migrate to a new QEMU process, as `migrate` and
-        `migrate-incoming` do it."""
+        `migrate-incoming` do it; @capabilities: some of CAPABILITIES."""
         began = time.monotonic()
         source = source or self.prepare_move()
         old = source[2]
         path = f'{self.directory}/{self.name}.migrate'
         uri = uri or f'unix:{path}'
-        wanted = [{'capability': c, 'state': True} for c in capabilities]
+        wanted = [{'capability': c, 'state': c in capabilities}
+                  for c in CAPABILITIES]
+        postcopy = 'postcopy-ram' in capabilities
 
         def tell(command, **arguments):
             answer = old.call({'execute': command, 'arguments': arguments},
@@ -123,14 +129,17 @@ class MovingVm(Vm):
             return answer['return']
 
         try:
-            if wanted:
-                tell('migrate-set-capabilities', capabilities=wanted)
-                self.qmp('migrate-set-capabilities', capabilities=wanted)
-            tell('migrate-set-parameters', **{'max-bandwidth': UNLIMITED})
+            tell('migrate-set-capabilities', capabilities=wanted)
+            self.qmp('migrate-set-capabilities', capabilities=wanted)
+            tell('migrate-set-parameters',
+                 **{'max-bandwidth': SLOW if postcopy else UNLIMITED})
             self.qmp('migrate-incoming', uri=uri)
             tell('migrate', uri=uri)
             while True:
                 info = tell('query-migrate')
+                if postcopy and info.get('status') == 'active':
+                    tell('migrate-start-postcopy')
+                    postcopy = False
                 if info.get('status') == 'completed':
                     break
                 if info.get('status') in ('failed', 'cancelled'):
@@ -155,7 +164,6 @@ class MovingVm(Vm):
         move = Move(info, stopped, resumed, time.monotonic() - began)
         self.moves.append(move)
         return move
-
 
     def save(self, path, timeout=60):
         """Migrate to a file; the guest stands still afterwards."""
