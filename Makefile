@@ -157,7 +157,8 @@ run-guest-migration:
 		tests/guest/run check 'guest/migration'
 
 run-guest:
-	@$(STAGE) guest! 'guest tests are done' tests/guest/run check
+	@$(STAGE) guest! 'guest tests are done' \
+		tests/guest/run check $(if $(JOBS),--jobs $(JOBS))
 
 # Guest tests that take too long for CI
 run-users:

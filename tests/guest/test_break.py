@@ -7,6 +7,8 @@ import time
 from lab.pair import address
 from lab.runner import Skip, ends_guests
 
+SECONDS = 50
+
 
 def retries(bench, count):
     """rxe takes 7 for endless."""

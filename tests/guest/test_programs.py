@@ -3,8 +3,11 @@
 import re
 
 from lab.pair import address
+from lab.programs import cm_exchange, exchange
+from lab.runner import ACK_TIMEOUT
 
-PERFTEST = '-F -d {} -x {}'
+SECONDS = 30
+PERFTEST = f'-F -u {ACK_TIMEOUT} -d {{}} -x {{}}'
 
 
 def pingpong(bench, tool, options='', count=200):
@@ -15,9 +18,9 @@ def pingpong(bench, tool, options='', count=200):
         assert 'invalid' not in side.out, str(result)
 
 
-def perftest(bench, tool, options):
+def perftest(bench, tool, options, how=exchange):
     result = bench.exchange(f'{tool} {options}', f'{tool} {options}',
-                            form=PERFTEST)
+                            form=PERFTEST, how=how)
     assert re.search(r'^\s*\d+\s+\d+\s+[\d.]+\s', result.client.out, re.M), \
         str(result)
 
@@ -97,7 +100,7 @@ def test_ib_write_bw_four_queue_pairs(bench):
 
 
 def test_ib_write_bw_all_sizes(bench):
-    perftest(bench, 'ib_write_bw', '-a -n 20')
+    perftest(bench, 'ib_write_bw', '-a -n 5')
 
 
 def test_ib_read_bw_large(bench):
@@ -115,17 +118,15 @@ def test_ib_atomic_bw_both_kinds(bench):
 
 
 def test_ib_send_bw_through_the_connection_manager(bench):
-    perftest(bench, 'ib_send_bw', '-R -s 4096 -n 100')
+    perftest(bench, 'ib_send_bw', '-R -s 4096 -n 100', cm_exchange)
 
 
 def test_rping(bench):
-    job = bench.two.spawn(f'rping -s -a {address(2)} -C 20 -V')
-    client = bench.one.run(
-        f'sleep 1; rping -c -a {address(2)} -C 20 -V -v', 30)
-    server = job.wait(10 if client.ok else 1)
-    assert client.ok and client.out.count('ping data') == 20, \
-        f'{client}\n{server}'
-    assert server.ok, str(server)
+    options = f'-a {address(2)} -C 20 -V'
+    result = cm_exchange(bench.two, bench.one, f'rping -s {options}',
+                         f'rping -c {options} -v')
+    assert result.ok and result.client.out.count('ping data') == 20, \
+        str(result)
 
 
 def test_two_programs_at_once(bench):

@@ -12,6 +12,11 @@ depend on the network under test.
   peek   job                     -> rc, out          (does not wait)
   kill   job, signal             -> (nothing)
   read   path                    -> text
+  list   path                    -> names
+  log    (nothing)               -> text  (of the kernel since the last time)
+
+What is asked often has an operation of its own: a process takes an emulated
+guest longer to start than most answers take.
 
 An answer with "error" reports a request that could not be served.
 """
@@ -88,9 +93,32 @@ class Job:
         return self.result()
 
 
+class KernelLog:
+    """The kernel's messages, each of them once."""
+
+    def __init__(self):
+        self.file = os.open('/dev/kmsg', os.O_RDONLY | os.O_NONBLOCK)
+        self.lock = threading.Lock()
+
+    def new(self):
+        lines = []
+        with self.lock:
+            while True:
+                try:
+                    record = os.read(self.file, 8192).decode(errors='replace')
+                except BlockingIOError:
+                    return ''.join(lines)
+                except BrokenPipeError:    # some are lost, go on
+                    continue
+                head, text = record.split(';', 1)
+                at = int(head.split(',')[2]) / 1e6
+                lines.append(f'[{at:12.6f}] {text.splitlines()[0]}\n')
+
+
 class Agent:
     def __init__(self, path):
         self.file = os.open(path, os.O_RDWR)
+        self.kernel_log = KernelLog()
         self.lock = threading.Lock()
         self.jobs = {}
         self.numbers = itertools.count(1)
@@ -116,12 +144,13 @@ class Agent:
             del self.jobs[number]
             os.unlink(job.path)
 
-    def op_start(self, cmd, port=None, wait=10):
+    def op_start(self, cmd, port=None, wait=60):
         number, job = self.start(cmd)
         end = time.monotonic() + wait
         while port and not listening(port) and job.process.poll() is None:
             if time.monotonic() > end:
-                break
+                raise TimeoutError(f'{cmd} does not listen on port {port}:\n'
+                                   f'{job.wait(0)["out"]}')
             time.sleep(0.03)
         return {'job': number}
 
@@ -138,6 +167,12 @@ class Agent:
     def op_read(self, path):
         with open(path, encoding='utf-8', errors='replace') as f:
             return {'text': f.read(OUTPUT_MAX)}
+
+    def op_list(self, path):
+        return {'names': sorted(os.listdir(path))}
+
+    def op_log(self):
+        return {'text': self.kernel_log.new()}
 
     def serve(self, request):
         number = request.pop('id')

@@ -3,7 +3,7 @@
 import argparse
 import os
 
-from . import demo, driver, interop, kernel, migration, pyverbs, runner
+from . import demo, driver, interop, kernel, migration, pyverbs, workers
 from .pair import LINKS
 from .paths import LOGS, LabError, say
 from .stack import STACKS
@@ -60,7 +60,8 @@ def do_demo(args):
 def do_check(args):
     if args.stack != 'rxe':
         driver.prepare()
-    return runner.Runner(args.stack, args.pattern, args.suite).run()
+    return workers.Check(args.stack, args.pattern, args.suite,
+                         args.jobs).run()
 
 
 def do_interop(args):
@@ -119,6 +120,8 @@ def parser():
                        help='rxe tests the tests')
     check.add_argument('--suite', choices=SUITES, default='',
                        help='a directory of tests that CI does not run')
+    check.add_argument('--jobs', type=int,
+                       help='how many pairs of guests at once')
     check.add_argument('pattern', nargs='?',
                        help='regular expression of test names to run')
     check.set_defaults(do=do_check)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Programs in guests: a server in one, its client in the other."""
+import os
 import subprocess
 
 from .paths import BIN, GUEST_TESTS, LabError
@@ -55,12 +56,15 @@ def build(name, sources):
             max(s.stat().st_mtime for s in sources):
         return binary
     BIN.mkdir(parents=True, exist_ok=True)
+    # Others may build it at the same time, or run it.
+    made = f'{binary}.{os.getpid()}'
     done = subprocess.run(
         ['cc', '-std=gnu11', '-O2', '-g', '-Wall', '-Wextra', '-Werror',
-         '-o', str(binary)] + [str(s) for s in sources if s.suffix == '.c'] +
+         '-o', made] + [str(s) for s in sources if s.suffix == '.c'] +
         ['-libverbs'], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise LabError(f'cannot build {name}:\n{done.stderr}')
+    os.replace(made, binary)
     return binary
 
 
@@ -70,3 +74,12 @@ def build_verify():
 
 def build_objects():
     return build('rdma_objects', sorted(GUEST_TESTS.glob('objects/*.[ch]')))
+
+
+def run_case(bench, name, family=4, timeout=60):
+    """Run a case of rdma_objects in guest 1: what it says."""
+    where = bench.where(bench.one, '-d {} -g {}', family)
+    result = bench.one.run(f'{build_objects()} {where} {name}', timeout)
+    if not result.ok or not result.out.rstrip().endswith(': fine'):
+        raise LabError(str(result))
+    return result.out

@@ -2,11 +2,12 @@
 """Runs the tests of tests/guest/test_*.py, or of a suite in a directory there.
 
 A test file may say in GUESTS how its pair of guests is made (arguments of
-pair.Pair, or of what PAIR names instead), and in SECOND which stack guest 2
-uses if not the one under test. Each function test_* gets a Bench. One pair
-serves all tests of a file; it is booted again when a test has ended a guest
-or left it in a bad way. A test fails by an exception, and skips by raising
-Skip.
+pair.Pair, or of what PAIR names instead), in SECOND which stack guest 2
+uses if not the one under test, and in SECONDS about how long it takes if that
+is long. Each function test_* gets a Bench. One pair serves all tests of a
+file, and of other files that want the same guests; it is booted again when a
+test has ended a guest or left it in a bad way. A test fails by an exception,
+and skips by raising Skip.
 """
 import importlib.util
 import re
@@ -14,7 +15,7 @@ import time
 import traceback
 
 from .pair import Pair, address
-from .paths import GUEST_TESTS, LOGS, LabError
+from .paths import LabError
 from .programs import build_verify, exchange
 from .stack import STACKS
 from .vm import GuestGone
@@ -46,6 +47,12 @@ class Bench:
         for vm, its in self.stacks.items():
             its.up(vm)
         self.binary = build_verify()
+        self.baseline = self.resources()
+        self.notes = []
+
+    def note(self, text):
+        """Something to be told with the result of the present test."""
+        self.notes.append(text)
 
     def device(self, vm):
         return self.stacks[vm].device
@@ -58,13 +65,14 @@ class Bench:
         return form.format(self.device(vm), self.gid(vm, family))
 
     def exchange(self, server_cmd, client_cmd, form='-d {} -g {}', family=4,
-                 timeout=60, port=18515):
-        """Run a program on both sides and require success."""
-        result = exchange(
+                 timeout=60, how=exchange):
+        """Run a program on both sides and require success; cm_exchange is
+        how they find each other when they do that by RDMA CM."""
+        result = how(
             self.two, self.one,
             f'{server_cmd} {self.where(self.two, form, family)}',
             f'{client_cmd} {self.where(self.one, form, family)} '
-            f'{address(2)}', timeout=timeout, port=port)
+            f'{address(2)}', timeout=timeout)
         assert result.ok, str(result)
         return result
 
@@ -87,28 +95,35 @@ class Bench:
         return result
 
     @staticmethod
-    def count(vm, kind):
-        """How many resources of a kind a guest's RDMA core knows of. CQs of
-        its pool, which stay for the next user, do not count while they have
-        none."""
-        rows = vm.must(f'rdma resource show {kind}').splitlines()
-        return sum(' users 0 ' not in row + ' ' for row in rows)
+    def used(rows):
+        """How many resources are listed. CQs of the RDMA core's pool, which
+        stay for the next user, do not count while they have none."""
+        return sum(' users 0 ' not in row + ' ' for row in rows.splitlines())
+
+    def count(self, vm, kind):
+        """How many resources of a kind a guest's RDMA core knows of."""
+        return self.used(vm.must(f'rdma resource show {kind}'))
 
     def resources(self):
-        """What each guest's RDMA core knows of."""
-        return [{kind: self.count(vm, kind)
-                 for kind in ('pd', 'cq', 'qp', 'cm_id', 'mr', 'srq')}
-                for vm in self.pair.vms]
+        """What each guest's RDMA core knows of, by kind."""
+        def counts(vm):
+            totals, _, cqs = vm.must(
+                'rdma resource show; echo --; rdma resource show cq'
+            ).partition('--\n')
+            found = {kind: sum(map(int, re.findall(rf' {kind} (\d+)', totals)))
+                     for kind in ('pd', 'qp', 'cm_id', 'mr', 'srq')}
+            return {**found, 'cq': self.used(cqs)}
+        return [counts(vm) for vm in self.pair.vms]
 
     def nothing_left(self, before):
         """Require that the guests have no more resources than before. The
         connection manager keeps what has ended for a moment."""
         after = []
-        for _ in range(40):
+        for _ in range(200):
             after = self.resources()
             if after == before:
                 return
-            time.sleep(1)
+            time.sleep(0.2)
         assert after == before, f'left behind: {after}, was: {before}'
 
     def nic_works(self):
@@ -131,99 +146,109 @@ class Bench:
         return True
 
 
-class Runner:
-    def __init__(self, stack, pattern, suite=''):
-        self.stack = stack
-        self.directory = GUEST_TESTS / suite
-        self.pattern = re.compile(pattern or '')
-        self.counts = {'ok': 0, 'not ok': 0, 'skip': 0}
-        self.bench = None
-        self.began = time.monotonic()
+class Tests:
+    """The tests of one file."""
 
-    def report(self, kind, name, seconds, detail=''):
-        self.counts[kind] += 1
-        number = sum(self.counts.values())
-        if kind == 'skip':
-            print(f'ok {number} - {name} # SKIP {detail}', flush=True)
-            return
-        print(f'{kind} {number} - {name} # {seconds:.1f} s', flush=True)
-        for line in detail.rstrip().splitlines():
-            print(f'#   {line}', flush=True)
+    def __init__(self, path, pattern, alone=False):
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        self.tag = path.stem.removeprefix('test_')
+        self.make = getattr(module, 'PAIR', Pair)
+        self.options = getattr(module, 'GUESTS', {})
+        self.second = getattr(module, 'SECOND', None)
+        self.alone = alone
+        self.seconds = getattr(module, 'SECONDS', 10)
+        self.tests = []
+        for key, test in vars(module).items():
+            name = f'guest/{self.tag}: ' + \
+                key.removeprefix('test_').replace('_', ' ')
+            if key.startswith('test_') and callable(test) and \
+                    pattern.search(name):
+                self.tests.append((name, test))
+
+    def guests(self):
+        """What decides whether tests of two files can share a pair."""
+        return (self.make, self.options, self.second,
+                self.tag if self.alone else '')
+
+
+class Runner:
+    """Runs tests one after the other. tell(kind, name, seconds, detail) is
+    called for each; the kind is that of a line of TAP, or 'skip'."""
+
+    def __init__(self, stack, tell):
+        self.stack = stack
+        self.tell = tell
+        self.bench = None
+        self.guests = None     # what the pair of the bench is made for
 
     def close(self):
         if self.bench:
             self.bench.pair.kill()
         self.bench = None
 
-    def open(self, tag, make, options, second):
+    def open(self, tests):
         if self.bench and not self.bench.healthy():
             self.close()
-        if not self.bench:
-            pair = make(f'check-{tag}', rdma=self.stack != 'rxe',
-                        **options).start()
-            try:
-                self.bench = Bench(pair, self.stack, second)
-            except BaseException:
-                pair.kill()
-                raise
-
-    def one(self, tag, module, name, test):
-        start = time.monotonic()
+        if self.bench:
+            return
+        pair = tests.make(f'check-{tests.tag}', rdma=self.stack != 'rxe',
+                          **tests.options).start()
         try:
-            self.open(tag, getattr(module, 'PAIR', Pair),
-                      getattr(module, 'GUESTS', {}),
-                      getattr(module, 'SECOND', None))
+            self.bench = Bench(pair, self.stack, tests.second)
+        except BaseException:
+            pair.kill()
+            raise
+        self.guests = tests.guests()
+
+    def trouble(self, error):
+        """What to tell of a test that failed."""
+        detail = str(error) or traceback.format_exc()
+        for vm in self.bench.pair.vms if self.bench else ():
+            gone = isinstance(error, GuestGone) or not vm.alive()
+            detail += '\n' + (vm.errors() if gone else vm.complaints())
+        return detail
+
+    def one(self, tests, name, test):
+        start = time.monotonic()
+        detail = ''
+        try:
+            self.open(tests)
+            self.bench.notes = []
             test(self.bench)
             complaints = [vm.complaints() for vm in self.bench.pair.vms
                           if vm.alive()]
             assert not any(complaints), \
                 "the guest's kernel complains:\n" + '\n'.join(complaints)
         except Skip as e:
-            self.report('skip', name, 0, str(e))
+            self.tell('skip', name, 0, str(e))
             return
         except (AssertionError, LabError) as e:
-            detail = str(e) or traceback.format_exc()
-            if self.bench:
-                for vm in self.bench.pair.vms:
-                    if isinstance(e, GuestGone) or not vm.alive():
-                        detail += '\n' + vm.errors()
-                    else:
-                        detail += '\n' + vm.complaints()
-            self.report('not ok', name, time.monotonic() - start, detail)
-            # Whatever went wrong must not spoil the next test.
-            self.close()
+            detail = self.trouble(e)
         except Exception:    # a fault of the test itself
-            self.report('not ok', name, time.monotonic() - start,
-                        traceback.format_exc())
-            self.close()
+            detail = traceback.format_exc()
+        took = time.monotonic() - start
+        if detail:
+            self.tell('not ok', name, took, detail)
         else:
-            self.report('ok', name, time.monotonic() - start)
-        if getattr(test, 'ends_guests', False):
+            self.tell('ok', name, took, '\n'.join(self.bench.notes))
+        # Whatever went wrong must not spoil the next test.
+        if detail or getattr(test, 'ends_guests', False):
             self.close()
 
-    def file(self, path):
-        spec = importlib.util.spec_from_file_location(path.stem, path)
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        tag = path.stem.removeprefix('test_')
+    def file(self, tests):
+        """Run the tests of a file. Its guests stay, for the next file that
+        wants such guests, if nothing is left behind in them."""
+        if self.guests != tests.guests():
+            self.close()
+        for name, test in tests.tests:
+            self.one(tests, name, test)
+        start = time.monotonic()
         try:
-            for key, test in list(vars(module).items()):
-                name = f'guest/{tag}: ' + \
-                    key.removeprefix('test_').replace('_', ' ')
-                if key.startswith('test_') and callable(test) and \
-                        self.pattern.search(name):
-                    self.one(tag, module, name, test)
-        finally:
+            if self.bench:
+                self.bench.nothing_left(self.bench.baseline)
+        except (AssertionError, LabError) as e:
+            self.tell('not ok', f'guest/{tests.tag}: leaves nothing behind',
+                      time.monotonic() - start, self.trouble(e))
             self.close()
-
-    def run(self):
-        """Run all files; the exit code."""
-        LOGS.mkdir(parents=True, exist_ok=True)
-        for path in sorted(self.directory.glob('test_*.py')):
-            self.file(path)
-        counts = self.counts
-        print(f'1..{sum(counts.values())}')
-        print(f'# guest: {counts["ok"]} passed, {counts["not ok"]} failed, '
-              f'{counts["skip"]} skipped in '
-              f'{time.monotonic() - self.began:.0f} s')
-        return 1 if counts['not ok'] else 0

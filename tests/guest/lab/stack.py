@@ -35,8 +35,11 @@ class Stack:
 
     def find(self, vm):
         """The device's name in a guest, or None."""
-        names = vm.run('ls /sys/class/infiniband').out.split()
-        return next((n for n in names if self.is_ours(n)), None)
+        base = '/sys/class'
+        if 'infiniband' not in vm.names(base):
+            return None
+        return next((n for n in vm.names(f'{base}/infiniband')
+                     if self.is_ours(n)), None)
 
     def wait(self, vm, timeout=20):
         """Wait for the device and the GIDs of the guest's addresses."""

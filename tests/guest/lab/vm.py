@@ -131,15 +131,16 @@ class Vm:
     """A guest that has not been started yet; see start()."""
 
     def __init__(self, name, *devices, series=None, smp=1, mem='2G',
-                 machine='q35', append=''):
+                 machine='q35', accel='', append=''):
         self.name = name
         self.devices = list(devices)
         self.kernel = kernel.prepare(series)
         self.smp, self.mem = smp, mem
-        self.machine, self.append = machine, append
+        self.machine, self.accel, self.append = machine, accel, append
         self.process = self.agent = self.qmp_channel = None
         self.tag = name     # of the files that its QEMU writes
         self.log = LOGS / f'{name}.console'
+        self.said = ''      # by the guest's kernel, as far as asked for
         self.out = LOGS / name
 
     def _root(self):
@@ -165,7 +166,8 @@ class Vm:
         for directory in firmware_dirs():
             command += ['-L', directory]
         command += [
-            '-M', self.machine, '-accel', 'tcg,thread=multi', '-cpu', 'max',
+            '-M', self.machine, '-accel', f'tcg,thread=multi{self.accel}',
+            '-cpu', 'max',
             '-smp', str(self.smp), '-m', self.mem, '-nodefaults',
             '-no-user-config', '-display', 'none', '-no-reboot',
             '-serial', f'file:{self.log}',
@@ -247,7 +249,7 @@ class Vm:
             raise LabError(f'{self.name}: {result}')
         return result.out
 
-    def spawn(self, cmd, port=None, wait=15):
+    def spawn(self, cmd, port=None, wait=60):
         """Start a command; with a port, return once it listens there."""
         answer = self._ask(wait + 30, op='start', cmd=cmd, port=port,
                            wait=wait)
@@ -256,7 +258,7 @@ class Vm:
     def complaints(self):
         """What the guest's kernel complains about, or ''."""
         try:
-            log = self.run('dmesg', 20).out
+            log = self.kernel_log()
         except LabError:
             return ''
         found = COMPLAINT.search(log)
@@ -264,6 +266,15 @@ class Vm:
 
     def read(self, path):
         return self._ask(30, op='read', path=path)['text']
+
+    def names(self, path):
+        """What is in a directory."""
+        return self._ask(30, op='list', path=path)['names']
+
+    def kernel_log(self):
+        """All that the guest's kernel has said."""
+        self.said += self._ask(30, op='log')['text']
+        return self.said
 
     # QEMU's services.
 

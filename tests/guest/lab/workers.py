@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Runs files of guest tests side by side, and prints one TAP stream.
+
+Each worker is a process with a pair of guests, which it keeps while there are
+files left that want such guests.
+"""
+import multiprocessing
+import os
+import re
+import time
+from multiprocessing.connection import wait
+
+from .paths import GUEST_TESTS, LOGS
+from .runner import Runner, Tests
+from .vm import die_with_parent
+
+# More pairs need more memory than a machine is sure to have.
+MOST = 4
+FORK = multiprocessing.get_context('fork')
+
+
+def work(stack, files, link):
+    """A worker's process: run the files whose numbers it is given."""
+    die_with_parent()
+    runner = Runner(stack, lambda *report: link.send(report))
+    try:
+        for number in iter(link.recv, None):
+            runner.file(files[number])
+            link.send(None)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        runner.close()
+
+
+class Worker:
+    def __init__(self, stack, files):
+        self.files = files
+        self.number = None
+        self.link, far = FORK.Pipe()
+        self.process = FORK.Process(target=work, args=(stack, files, far))
+        self.process.start()
+        far.close()
+
+    @property
+    def tests(self):
+        """What it has run last, or runs."""
+        return None if self.number is None else self.files[self.number]
+
+    def run(self, number):
+        self.number = number
+        self.link.send(number)
+
+    def end(self):
+        self.link.send(None)
+        self.process.join()
+
+
+class Check:
+    """The tests of a suite that have a name like the pattern."""
+
+    def __init__(self, stack, pattern, suite='', jobs=None):
+        self.stack = stack
+        wanted = re.compile(pattern or '')
+        # The long tests of a suite have a machine and their guests to
+        # themselves.
+        self.files = [Tests(path, wanted, alone=bool(suite)) for path in
+                      sorted((GUEST_TESTS / suite).glob('test_*.py'))]
+        jobs = jobs or (1 if suite else min(os.cpu_count(), MOST))
+        self.todo = {number for number, tests in enumerate(self.files)
+                     if tests.tests}
+        self.jobs = min(jobs, len(self.todo))
+        self.workers = []
+        self.counts = {'ok': 0, 'not ok': 0, 'skip': 0}
+
+    def report(self, kind, name, seconds, detail=''):
+        self.counts[kind] += 1
+        number = sum(self.counts.values())
+        if kind == 'skip':
+            print(f'ok {number} - {name} # SKIP {detail}', flush=True)
+            return
+        lines = [f'{kind} {number} - {name} # {seconds:.1f} s']
+        lines += [f'#   {line}' for line in detail.rstrip().splitlines()]
+        print('\n'.join(lines), flush=True)
+
+    def choose(self, worker):
+        """The file that a worker does best now: one for the guests it has,
+        else for guests that no other worker has; of these the one that
+        belongs to most work."""
+        mine = worker.tests and worker.tests.guests()
+        others = [w.tests.guests() for w in self.workers
+                  if w is not worker and w.tests]
+
+        def rank(number):
+            guests = self.files[number].guests()
+            work = sum(self.files[n].seconds for n in self.todo
+                       if self.files[n].guests() == guests)
+            return (guests == mine, guests not in others, work,
+                    self.files[number].seconds, -number)
+        return max(self.todo, key=rank)
+
+    def next(self, worker):
+        if self.todo:
+            number = self.choose(worker)
+            self.todo.remove(number)
+            worker.run(number)
+        else:
+            self.workers.remove(worker)
+            worker.end()
+
+    def answer(self, worker):
+        """Take what a worker has to tell."""
+        try:
+            report = worker.link.recv()
+        except EOFError:
+            self.workers.remove(worker)
+            worker.process.join()
+            self.report('not ok', f'guest/{worker.tests.tag}: the worker '
+                        'ended', 0, f'exit code {worker.process.exitcode}')
+            if self.todo:
+                self.start()
+            return
+        if report:
+            self.report(*report)
+        else:
+            self.next(worker)
+
+    def start(self):
+        worker = Worker(self.stack, self.files)
+        self.workers.append(worker)
+        self.next(worker)
+
+    def run(self):
+        """The exit code."""
+        LOGS.mkdir(parents=True, exist_ok=True)
+        began = time.monotonic()
+        try:
+            for _ in range(self.jobs):
+                self.start()
+            while self.workers:
+                links = {worker.link: worker for worker in self.workers}
+                for link in wait(list(links)):
+                    self.answer(links[link])
+        except KeyboardInterrupt:
+            for worker in self.workers:
+                worker.process.join()
+            raise
+        counts = self.counts
+        print(f'1..{sum(counts.values())}')
+        print(f'# guest: {counts["ok"]} passed, {counts["not ok"]} failed, '
+              f'{counts["skip"]} skipped in '
+              f'{time.monotonic() - began:.0f} s')
+        return 1 if counts['not ok'] else 0
