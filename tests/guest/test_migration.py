@@ -16,6 +16,7 @@ from lab.runner import Skip
 
 PAIR = MovingPair
 GUESTS = {'smp': 2}
+SECONDS = 45
 ALL = bool(os.environ.get('MOVES'))
 MOVES = int(os.environ.get('MOVES') or 2)
 
