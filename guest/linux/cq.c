@@ -22,7 +22,6 @@
 
 #define CQE_SLOT_SHIFT 6
 #define CQE_SLOT_SIZE BIT(CQE_SLOT_SHIFT)
-#define CQE_OPCODE_REG_MR 8
 /* In place of the QPN: nobody wants this completion any more. */
 #define CQE_NO_QP cpu_to_le32(~0U)
 
@@ -134,6 +133,25 @@ static void fill_datagram(const struct virtio_rdma_cqe_ex *ex, u32 flags,
 	}
 }
 
+/* Some numbers differ from one kernel to the next. */
+static enum ib_wc_opcode wc_opcode(u8 opcode)
+{
+	switch (opcode) {
+	case VIRTIO_RDMA_CQE_OP_REG_MR:
+		return IB_WC_REG_MR;
+#ifdef VRDMA_FLUSH
+	case VIRTIO_RDMA_CQE_OP_FLUSH:
+		return IB_WC_FLUSH;
+#endif
+#ifdef VRDMA_ATOMIC_WRITE
+	case VIRTIO_RDMA_CQE_OP_ATOMIC_WRITE:
+		return IB_WC_ATOMIC_WRITE;
+#endif
+	default:
+		return opcode;
+	}
+}
+
 /* Returns false if it is the completion of a QP that is no more. */
 static bool fill_wc(struct vrdma_dev *dev, const struct virtio_rdma_cqe_ex *ex,
 		    struct ib_wc *wc)
@@ -150,9 +168,7 @@ static bool fill_wc(struct vrdma_dev *dev, const struct virtio_rdma_cqe_ex *ex,
 	memset(wc, 0, sizeof(*wc));
 	wc->wr_id = le64_to_cpu(cqe->wr_id);
 	wc->status = cqe->status;
-	/* The one number that differs from one kernel to the next. */
-	wc->opcode = cqe->opcode == CQE_OPCODE_REG_MR ? IB_WC_REG_MR
-						      : cqe->opcode;
+	wc->opcode = wc_opcode(cqe->opcode);
 	wc->vendor_err = le32_to_cpu(cqe->vendor_err);
 	wc->byte_len = le32_to_cpu(cqe->byte_len);
 	wc->qp = &qp->ibqp;

@@ -119,6 +119,14 @@ static void read_config(struct vrdma_dev *dev)
 	else
 		attr->device_cap_flags &= ~(u64)(IB_DEVICE_MEM_WINDOW |
 						 IB_DEVICE_MEM_WINDOW_TYPE_2B);
+#ifdef VRDMA_FLUSH
+	if (virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_FLUSH))
+		attr->device_cap_flags |= IB_DEVICE_FLUSH_GLOBAL;
+#endif
+#ifdef VRDMA_ATOMIC_WRITE
+	if (virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_ATOMIC_WRITE))
+		attr->device_cap_flags |= IB_DEVICE_ATOMIC_WRITE;
+#endif
 	if (virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_MCAST)) {
 		attr->kernel_cap_flags |= IBK_BLOCK_MULTICAST_LOOPBACK;
 		attr->max_mcast_grp = config_u32(dev, max_mcast_grp);
@@ -499,6 +507,12 @@ static const unsigned int features[] = {
 	VIRTIO_RDMA_F_GID_VLAN,
 	VIRTIO_RDMA_F_COUNTERS,
 	VIRTIO_RDMA_F_REG_PAGES,
+#ifdef VRDMA_FLUSH
+	VIRTIO_RDMA_F_FLUSH,
+#endif
+#ifdef VRDMA_ATOMIC_WRITE
+	VIRTIO_RDMA_F_ATOMIC_WRITE,
+#endif
 };
 
 static struct virtio_driver vrdma_driver = {

@@ -24,6 +24,15 @@ int vrdma_alloc_ucontext(struct ib_ucontext *ibucontext,
 
 	if (virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_MW))
 		resp.flags |= VIRTIO_RDMA_UCTX_MW;
+	/* Asking for a feature that the driver does not take is a BUG(). */
+#ifdef VRDMA_FLUSH
+	if (virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_FLUSH))
+		resp.flags |= VIRTIO_RDMA_UCTX_FLUSH;
+#endif
+#ifdef VRDMA_ATOMIC_WRITE
+	if (virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_ATOMIC_WRITE))
+		resp.flags |= VIRTIO_RDMA_UCTX_ATOMIC_WRITE;
+#endif
 	if (dev->mapped_cq) {
 		resp.flags |= VIRTIO_RDMA_UCTX_MAPPED_CQ;
 		if (dev->cqe_ex)

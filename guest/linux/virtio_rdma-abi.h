@@ -26,6 +26,9 @@ enum {
 	VIRTIO_RDMA_UCTX_MW = 1 << 1,
 	/* These have the layout of struct virtio_rdma_cqe_ex. */
 	VIRTIO_RDMA_UCTX_CQE_EX = 1 << 2,
+	/* FLUSH and ATOMIC_WRITE work requests may be posted. */
+	VIRTIO_RDMA_UCTX_FLUSH = 1 << 3,
+	VIRTIO_RDMA_UCTX_ATOMIC_WRITE = 1 << 4,
 };
 
 struct virtio_rdma_alloc_ucontext_resp {

@@ -133,6 +133,9 @@ static int fill_op(struct vrdma_qp *qp, const struct ib_send_wr *wr,
 	case IB_WR_RDMA_WRITE_WITH_IMM:
 	case IB_WR_RDMA_READ:
 	case IB_WR_RDMA_READ_WITH_INV:
+#ifdef VRDMA_ATOMIC_WRITE
+	case IB_WR_ATOMIC_WRITE:
+#endif
 		wqe->wr.rdma.remote_addr =
 			cpu_to_le64(rdma_wr(wr)->remote_addr);
 		wqe->wr.rdma.rkey = cpu_to_le32(rdma_wr(wr)->rkey);

@@ -148,6 +148,19 @@ static uint16_t read_vlan(const struct virtio_rdma_cqe *cqe)
 	return le16toh(ex->vlan);
 }
 
+/* Programs know these two by other numbers. */
+static enum ibv_wc_opcode wc_opcode(uint8_t opcode)
+{
+	switch (opcode) {
+	case VIRTIO_RDMA_CQE_OP_FLUSH:
+		return IBV_WC_FLUSH;
+	case VIRTIO_RDMA_CQE_OP_ATOMIC_WRITE:
+		return IBV_WC_ATOMIC_WRITE;
+	default:
+		return opcode;
+	}
+}
+
 static bool read_cqe(struct vrdma_cq *cq, const struct virtio_rdma_cqe *cqe,
 		     struct ibv_wc *wc)
 {
@@ -158,7 +171,7 @@ static bool read_cqe(struct vrdma_cq *cq, const struct virtio_rdma_cqe *cqe,
 	if (!retire(ctx, wc->qp_num, le64toh(cqe->wr_id), &wc->wr_id))
 		return false;
 	wc->status = cqe->status;
-	wc->opcode = cqe->opcode;
+	wc->opcode = wc_opcode(cqe->opcode);
 	wc->vendor_err = le32toh(cqe->vendor_err);
 	wc->byte_len = le32toh(cqe->byte_len);
 	wc->wc_flags = 0;

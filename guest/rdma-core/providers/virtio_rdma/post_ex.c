@@ -8,6 +8,8 @@
 
 #include "vrdma.h"
 
+#define ATOMIC_WRITE_SIZE 8
+
 static struct vrdma_qp *to_vqp_ex(struct ibv_qp_ex *qp)
 {
 	return container_of(qp, struct vrdma_qp, vqp.qp_ex);
@@ -214,6 +216,38 @@ static void wr_set_inline_data(struct ibv_qp_ex *ibqp, void *addr,
 	wr_set_inline_data_list(ibqp, 1, &buf);
 }
 
+static void wr_atomic_write(struct ibv_qp_ex *ibqp, uint32_t rkey,
+			    uint64_t addr, const void *value)
+{
+	struct virtio_rdma_sq_wqe *wqe =
+		begin_rdma(ibqp, IBV_WR_ATOMIC_WRITE, rkey, addr);
+
+	/* It lies inline, however little of that the QP was created with. */
+	if (wqe) {
+		memcpy(wqe + 1, value, ATOMIC_WRITE_SIZE);
+		wqe->send_flags |= htole32(IBV_SEND_INLINE);
+		set_length(to_vqp_ex(ibqp), ATOMIC_WRITE_SIZE);
+	}
+}
+
+static void wr_flush(struct ibv_qp_ex *ibqp, uint32_t rkey, uint64_t addr,
+		     size_t length, uint8_t type, uint8_t level)
+{
+	struct virtio_rdma_sq_wqe *wqe = begin(ibqp, IBV_WR_FLUSH);
+
+	if (!wqe)
+		return;
+	if (length > UINT32_MAX) {
+		to_vqp_ex(ibqp)->error = EINVAL;
+		return;
+	}
+	wqe->wr.flush.remote_addr = htole64(addr);
+	wqe->wr.flush.rkey = htole32(rkey);
+	wqe->wr.flush.length = htole32(length);
+	wqe->wr.flush.type = htole32(type);
+	wqe->wr.flush.level = htole32(level);
+}
+
 static void wr_start(struct ibv_qp_ex *ibqp)
 {
 	struct vrdma_qp *qp = to_vqp_ex(ibqp);
@@ -260,23 +294,44 @@ bool vrdma_qp_ex_can(const struct vrdma_context *ctx, enum ibv_qp_type type,
 		       IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
 		       IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD |
 		       IBV_QP_EX_WITH_SEND_WITH_INV;
+	if (type == IBV_QPT_RC && ctx->flush)
+		can |= IBV_QP_EX_WITH_FLUSH;
+	if (type == IBV_QPT_RC && ctx->atomic_write)
+		can |= IBV_QP_EX_WITH_ATOMIC_WRITE;
 	return !(ops & ~can);
 }
 
 /*
- * Make a new QP an extended one.
- *
  * struct ibv_qp_ex has grown by wr_flush since libibverbs 44, whose private
- * struct verbs_qp thus has its comp_mask there. The field is free here, as
- * no QP of this device can flush: let it serve both.
+ * struct verbs_qp thus has its comp_mask there. That is set to 0 when a QP is
+ * created: so one can see where it is.
  */
+#define UNTOUCHED (~0U)
+
+void vrdma_probe_qp_ex(struct vrdma_qp *qp)
+{
+	qp->vqp.comp_mask = UNTOUCHED;
+}
+
+void vrdma_probed_qp_ex(struct vrdma_qp *qp)
+{
+	qp->has_wr_flush = qp->vqp.comp_mask != UNTOUCHED;
+	if (!qp->has_wr_flush)
+		qp->vqp.comp_mask = 0;
+}
+
+/* Make a new QP an extended one. */
 void vrdma_init_qp_ex(struct vrdma_qp *qp)
 {
 	struct ibv_qp_ex *ex = &qp->vqp.qp_ex;
 	const uint32_t comp_mask = VERBS_QP_EX;
 
-	memcpy(&ex->wr_flush, &comp_mask, sizeof(comp_mask));
-	qp->vqp.comp_mask |= comp_mask;
+	if (qp->has_wr_flush) {
+		qp->vqp.comp_mask |= comp_mask;
+		ex->wr_flush = wr_flush;
+	} else {
+		memcpy(&ex->wr_flush, &comp_mask, sizeof(comp_mask));
+	}
 
 	ex->wr_start = wr_start;
 	ex->wr_complete = wr_complete;
@@ -291,6 +346,7 @@ void vrdma_init_qp_ex(struct vrdma_qp *qp)
 	ex->wr_rdma_write_imm = wr_rdma_write_imm;
 	ex->wr_atomic_cmp_swp = wr_atomic_cmp_swp;
 	ex->wr_atomic_fetch_add = wr_atomic_fetch_add;
+	ex->wr_atomic_write = wr_atomic_write;
 	ex->wr_set_ud_addr = wr_set_ud_addr;
 	ex->wr_set_sge = wr_set_sge;
 	ex->wr_set_sge_list = wr_set_sge_list;

@@ -84,6 +84,7 @@ static int create(struct ibv_context *ctx, struct vrdma_qp *qp,
 	struct ibv_qp_init_attr_ex known = *attr;
 	int ret;
 
+	vrdma_probe_qp_ex(qp);
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS &&
 	    attr->create_flags) {
 		struct vrdma_create_qp_flags_resp its = {};
@@ -103,6 +104,8 @@ static int create(struct ibv_context *ctx, struct vrdma_qp *qp,
 					   sizeof(its));
 		*resp = its.drv_payload;
 	}
+	if (!ret)
+		vrdma_probed_qp_ex(qp);
 	attr->cap = known.cap;
 	return ret;
 }
@@ -139,6 +142,11 @@ struct ibv_qp *vrdma_create_qp_ex(struct ibv_context *ibctx,
 		goto err_unlock;
 	if (ibqp->qp_num >= ctx->max_qp) {
 		ret = EPROTO;
+		goto err_destroy;
+	}
+	if (extended && attr->send_ops_flags & IBV_QP_EX_WITH_FLUSH &&
+	    !qp->has_wr_flush) {
+		ret = EOPNOTSUPP;
 		goto err_destroy;
 	}
 	ret = map_qp(qp, ibctx, &resp, &attr->cap);

@@ -39,6 +39,8 @@ struct vrdma_context {
 	struct verbs_context vctx;
 	bool mapped_cq;
 	bool mw;
+	bool flush;
+	bool atomic_write;
 	bool cqe_ex;			/* they are struct virtio_rdma_cqe_ex */
 	uint32_t max_qp;
 	struct vrdma_qp **qps;		/* entries: by the locks of their CQs */
@@ -98,6 +100,7 @@ struct vrdma_qp {
 	/* extended posting: from wr_start to wr_complete */
 	uint32_t first;
 	int error;
+	bool has_wr_flush;		/* libibverbs knows that member */
 };
 
 struct vrdma_ah {
@@ -192,6 +195,9 @@ int vrdma_ring_send(struct vrdma_qp *qp, uint32_t first);
 /* post_ex.c */
 bool vrdma_qp_ex_can(const struct vrdma_context *ctx, enum ibv_qp_type type,
 		     uint64_t ops);
+/* Around the creation of a QP, whether it will be an extended one or not. */
+void vrdma_probe_qp_ex(struct vrdma_qp *qp);
+void vrdma_probed_qp_ex(struct vrdma_qp *qp);
 void vrdma_init_qp_ex(struct vrdma_qp *qp);
 
 /* qp.c */
