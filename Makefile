@@ -36,7 +36,8 @@ FUZZ_TIME ?= 60
 
 .DEFAULT_GOAL := all
 .PHONY: all demo check check-unit check-qtest check-guest check-migration \
-	check-pyverbs interop check-kernel-users check-scale run-users run-scale \
+	check-pyverbs interop check-kernel-users check-scale \
+	check-newer-kernel run-users run-scale run-newer \
 	unit-tests run-unit run-qtest run-migration \
 	run-guest-migration run-guest \
 	bench bench-migration fuzz lint install qemu qtests guest standalone \
@@ -54,9 +55,10 @@ help:
 	@echo 'make check-qtest   tests of the device, without a guest'
 	@echo 'make check-migration  all that migrates, devices and guests'
 	@echo '                   (MOVES=10: how often guests migrate)'
-	@echo 'make check-guest   tests in real guests'
+	@echo 'make check-guest   tests in real guests (SERIES=6.12: on that kernel)'
 	@echo 'make interop       virtio-rdma and rxe on one wire, as a table'
 	@echo 'make check-kernel-users  NVMe-oF, NFS and others over RDMA'
+	@echo "make check-newer-kernel  guests with Debian 13's kernel"
 	@echo 'make check-scale   many of everything, for a long time'
 	@echo 'make check-pyverbs  tests of rdma-core, also on rxe'
 	@echo 'make bench         speed of the engine'
@@ -158,7 +160,8 @@ run-guest-migration:
 
 run-guest:
 	@$(STAGE) guest! 'guest tests are done' \
-		tests/guest/run check $(if $(JOBS),--jobs $(JOBS))
+		tests/guest/run check $(if $(JOBS),--jobs $(JOBS)) \
+		$(if $(SERIES),--series $(SERIES))
 
 # Guest tests that take too long for CI
 run-users:
@@ -169,13 +172,18 @@ run-scale:
 	@FULL=1 $(STAGE) scale! 'guest tests are done' \
 		tests/guest/run check guest/scale
 
-check-kernel-users check-scale: qemu | packages-guest packages-test
+run-newer:
+	@$(STAGE) newer! 'guest tests are done' \
+		tests/guest/run check --suite newer
+
+check-kernel-users check-scale check-newer-kernel: qemu | packages-guest packages-test
 	@rm -f $(LOGS)/$(SUITE).log
 	@$(MAKE) -s --no-print-directory run-$(SUITE) || :
 	@$(SUMMARY) $(SUITE)
 
 check-kernel-users: SUITE := users
 check-scale: SUITE := scale
+check-newer-kernel: SUITE := newer
 
 interop: qemu | packages-guest packages-test
 	@$(STAGE) interop! 'the two implementations work together' \

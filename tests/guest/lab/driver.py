@@ -53,6 +53,18 @@ def provider():
     return found[0]
 
 
+def libibverbs():
+    """Build rdma-core's own libibverbs, which knows what the machine's may
+    not, with rxe's provider. Returns a directory: what its include/ and lib/
+    hold is to be used where they are."""
+    provider()
+    build = STATE / 'rdma-core' / 'build'
+    with state_lock():
+        _run('libibverbs', STATE / 'libibverbs.log',
+             ['ninja', '-C', str(build), 'ibverbs', 'rxe-rdmav34'])
+    return build
+
+
 def prepare(series=None):
     """Everything a guest with virtio-rdma needs: (kernel, module,
     provider)."""

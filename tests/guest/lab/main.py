@@ -10,7 +10,7 @@ from .stack import STACKS
 from .vm import Vm
 
 # Directories of tests below tests/guest.
-SUITES = ('users',)
+SUITES = ('users', 'newer')
 
 
 def do_setup(args):
@@ -58,6 +58,7 @@ def do_demo(args):
 
 
 def do_check(args):
+    kernel.DEFAULT = args.series or kernel.DEFAULT
     if args.stack != 'rxe':
         driver.prepare()
     return workers.Check(args.stack, args.pattern, args.suite,
@@ -118,6 +119,9 @@ def parser():
     check = commands.add_parser('check', help='run the guest tests')
     check.add_argument('--stack', choices=STACKS, default='virtio-rdma',
                        help='rxe tests the tests')
+    check.add_argument('--series',
+                       help='kernel series of the guests (default: '
+                            '$GUEST_SERIES)')
     check.add_argument('--suite', choices=SUITES, default='',
                        help='a directory of tests that CI does not run')
     check.add_argument('--jobs', type=int,

@@ -62,12 +62,13 @@ class Pair:
     extra is a function from guest index to more QEMU arguments, objects one
     to the arguments of object-add for objects that the guests get at start,
     options one to more properties of the adapter. accel is what QEMU's
-    accelerator is told besides, such as ',tb-size=64'.
+    accelerator is told besides, such as ',tb-size=64', series that of the
+    guests' kernel.
     """
 
     def __init__(self, tag, link='stream', rdma=True, iommu=False, smp=1,
                  hotplug=False, extra=None, objects=None, options=None,
-                 accel=''):
+                 accel='', series=None):
         self.tag, self.link = tag, link
         self.objects = objects
         self.directory = tempfile.mkdtemp(prefix='vrdma-')
@@ -79,7 +80,7 @@ class Pair:
             devices += functions(index, rdma, iommu, hotplug,
                                  options(index) if options else '')
             self.vms.append(Vm(
-                f'{tag}-{index}', *devices, smp=smp,
+                f'{tag}-{index}', *devices, smp=smp, series=series,
                 machine='q35,kernel-irqchip=split' if iommu else 'q35',
                 accel=accel,
                 append='intel_iommu=on' if iommu else ''))

@@ -3,7 +3,8 @@
 import os
 import subprocess
 
-from .paths import BIN, GUEST_TESTS, LabError
+from . import driver
+from .paths import BIN, GUEST_TESTS, PROVIDER, LabError
 
 PORT = 18515
 
@@ -48,9 +49,9 @@ def cm_exchange(server_vm, client_vm, server_cmd, client_cmd, timeout=30):
     return Exchange(client, job.wait(15 if client.ok else 1))
 
 
-def build(name, sources):
-    """Compile a program against the machine's libibverbs; guests share the
-    machine's root, so they can run it."""
+def build(name, sources, *options):
+    """Compile a program against the machine's libibverbs, or what options
+    say; guests share the machine's root, so they can run it."""
     binary = BIN / name
     if binary.exists() and binary.stat().st_mtime >= \
             max(s.stat().st_mtime for s in sources):
@@ -61,7 +62,7 @@ def build(name, sources):
     done = subprocess.run(
         ['cc', '-std=gnu11', '-O2', '-g', '-Wall', '-Wextra', '-Werror',
          '-o', made] + [str(s) for s in sources if s.suffix == '.c'] +
-        ['-libverbs'], capture_output=True, text=True, check=False)
+        [*options, '-libverbs'], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise LabError(f'cannot build {name}:\n{done.stderr}')
     os.replace(made, binary)
@@ -83,3 +84,15 @@ def run_case(bench, name, family=4, timeout=60):
     if not result.ok or not result.out.rstrip().endswith(': fine'):
         raise LabError(str(result))
     return result.out
+
+
+def build_placement():
+    """The command that starts rdma_placement. FLUSH came to libibverbs after
+    Debian 12: it runs with one that is built here, which is told where the
+    providers are."""
+    tree = driver.libibverbs()
+    binary = build('rdma_placement', sorted(GUEST_TESTS.glob('placement/*.c')),
+                   f'-I{tree}/include', f'-L{tree}/lib')
+    return (f'LD_LIBRARY_PATH={tree}/lib '
+            f'IBV_DRIVERS={PROVIDER}/libvirtio_rdma:{tree}/lib/librxe '
+            f'{binary}')

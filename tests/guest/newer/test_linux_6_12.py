@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Debian 13's kernel: the driver in guests that run it, and what it knows and
+6.1 does not, FLUSH and ATOMIC WRITE."""
+from lab import driver
+from lab.pair import Pair
+from lab.paths import LabError
+from lab.programs import build_placement
+from lab.runner import Skip
+
+SERIES = '6.12'
+
+
+def PAIR(tag, **options):
+    try:
+        driver.prepare(SERIES)
+    except LabError as e:
+        raise Skip(str(e)) from e
+    return Pair(tag, series=SERIES, **options)
+
+
+def test_the_driver_works(bench):
+    for vm in bench.pair.vms:
+        assert vm.must('uname -r').startswith(SERIES + '.'), vm.name
+    bench.verify('-s 65536 -n 64 -r 2 -V')
+    bench.exchange('ib_send_bw -s 4096 -n 200', 'ib_send_bw -s 4096 -n 200',
+                   form='-F -d {} -x {}')
+
+
+def test_flush_and_atomic_write(bench):
+    command = build_placement()
+    bench.exchange(command, command)
