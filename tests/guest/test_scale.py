@@ -11,8 +11,9 @@ from lab.programs import build, cm_exchange, run_case
 
 FULL = bool(os.environ.get('FULL'))
 # TCG keeps a node on the heap for each block that it has translated, until
-# its buffer is full: half a megabyte for fifty connections, whoever makes
-# them. A small buffer is full soon, and then the heap stays as it is.
+# its buffer is full: megabytes for some hundred connections, of which the
+# device keeps nothing. A small buffer is full soon, and then the heap stays as
+# it is.
 GUESTS = {'smp': 2, 'accel': ',tb-size=32' if FULL else ''}
 SECONDS = 50
 CONNECTIONS = 10000 if FULL else 500
