@@ -16,7 +16,7 @@ from pathlib import Path
 from . import kernel
 from .paths import (GUEST_TESTS, MODULES, PROVIDER, STATE, LabError,
                     provider_dir)
-from .programs import build_verify
+from .programs import build_hold, build_verify
 
 PROGRAMS = '''bash sh busybox cat chmod cmp cp cut date dd dmesg echo env
  false grep head hostname ip kill ls ln mkdir modprobe insmod rmmod lsmod
@@ -161,6 +161,7 @@ def _fill(tree, made):
     _python(tree)
     _modules(tree, made)
     tree.program(build_verify())
+    tree.program(build_hold())
     for path in PROVIDER.glob('*virtio_rdma*'):
         tree.program(path) if path.suffix == '.so' else tree.file(path)
     tree.file(MODULES / made.series / 'virtio_rdma.ko')

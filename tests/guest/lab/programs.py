@@ -73,6 +73,10 @@ def build_verify():
     return build('rdma_verify', sorted(GUEST_TESTS.glob('rdma_*.[ch]')))
 
 
+def build_hold():
+    return build('hold_region', [GUEST_TESTS / 'hold_region.c'])
+
+
 def build_objects():
     return build('rdma_objects', sorted(GUEST_TESTS.glob('objects/*.[ch]')))
 
