@@ -109,9 +109,11 @@ class MovingVm(Vm):
         self.qmp('qmp_capabilities')
         return source
 
-    def move(self, timeout=60, capabilities=(), source=None, uri=None):
+    def move(self, timeout=60, capabilities=(), source=None, uri=None,
+             downtime_limit=300):
         """Migrate to a new QEMU process, as `migrate` and
-        `migrate-incoming` do it; @capabilities: some of CAPABILITIES."""
+        `migrate-incoming` do it; @capabilities: some of CAPABILITIES,
+        @downtime_limit: milliseconds, 300 is QEMU's default."""
         began = time.monotonic()
         source = source or self.prepare_move()
         old = source[2]
@@ -132,7 +134,8 @@ class MovingVm(Vm):
             tell('migrate-set-capabilities', capabilities=wanted)
             self.qmp('migrate-set-capabilities', capabilities=wanted)
             tell('migrate-set-parameters',
-                 **{'max-bandwidth': SLOW if postcopy else UNLIMITED})
+                 **{'max-bandwidth': SLOW if postcopy else UNLIMITED,
+                    'downtime-limit': downtime_limit})
             self.qmp('migrate-incoming', uri=uri)
             tell('migrate', uri=uri)
             while True:
