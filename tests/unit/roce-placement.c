@@ -506,13 +506,12 @@ static LinkPair bad_pair(Bad how)
     return p;
 }
 
-/* A window of type 1 on all of bmr; returns its key. */
-static uint32_t bind_window(LinkPair *p)
+/* A window of type 1 on all of @mr; returns its key. */
+static uint32_t bind_window(LinkPair *p, LinkMr *mr)
 {
     RdmaMwAttr attr = {
         .mwn = p->b->next_mrn++, .pdn = LINK_PDN, .type = RDMA_MW_TYPE_1,
     };
-    LinkMr *mr = link_mr(p->b, 8192, LINK_ALL_ACCESS | RDMA_ACCESS_MW_BIND);
     RdmaSendWr wr = link_wr(RDMA_WR_BIND_MW, 50, NULL);
 
     attr.rkey = attr.mwn << 8;
@@ -530,9 +529,10 @@ static uint32_t bind_window(LinkPair *p)
     return attr.rkey | 1;
 }
 
-static void spoil_flush(LinkPair *p, Bad how, RdmaSendWr *wr)
+/* Returns a region that it made for that, or NULL. */
+static LinkMr *spoil_flush(LinkPair *p, Bad how, RdmaSendWr *wr)
 {
-    LinkMr *other;
+    LinkMr *other = NULL;
 
     switch (how) {
     case FLUSH_PERSISTENT:
@@ -568,7 +568,8 @@ static void spoil_flush(LinkPair *p, Bad how, RdmaSendWr *wr)
         wr->wr.flush.remote_addr = p->bmr->attr.iova - 1;
         break;
     case FLUSH_WINDOW:
-        wr->wr.flush.rkey = bind_window(p);
+        other = link_mr(p->b, 8192, LINK_ALL_ACCESS | RDMA_ACCESS_MW_BIND);
+        wr->wr.flush.rkey = bind_window(p, other);
         wr->wr.flush.remote_addr = 0;
         break;
     case FLUSH_NO_TYPE:
@@ -586,12 +587,13 @@ static void spoil_flush(LinkPair *p, Bad how, RdmaSendWr *wr)
     default:
         break;
     }
+    return other;
 }
 
-static void spoil_atomic_write(LinkPair *p, Bad how, RdmaSendWr *wr,
-                               RdmaSge *sge)
+static LinkMr *spoil_atomic_write(LinkPair *p, Bad how, RdmaSendWr *wr,
+                                  RdmaSge *sge)
 {
-    LinkMr *other;
+    LinkMr *other = NULL;
 
     switch (how) {
     case AW_MISALIGNED:
@@ -629,6 +631,7 @@ static void spoil_atomic_write(LinkPair *p, Bad how, RdmaSendWr *wr,
     default:
         break;
     }
+    return other;
 }
 
 static void test_bad(gconstpointer data)
@@ -636,15 +639,16 @@ static void test_bad(gconstpointer data)
     Bad how = GPOINTER_TO_UINT(data);
     int event = peer_event(bad[how].status);
     LinkPair p = bad_pair(how);
+    LinkMr *other;
     RdmaSge sge;
     RdmaSendWr wr;
 
     if (how < AW_QP_ACCESS) {
         wr = flush_wr(&p, RDMA_FLUSH_GLOBAL, RDMA_FLUSH_RANGE);
-        spoil_flush(&p, how, &wr);
+        other = spoil_flush(&p, how, &wr);
     } else {
         wr = atomic_write_wr(&p, (const uint8_t *)"bad bad bad bad!");
-        spoil_atomic_write(&p, how, &wr, &sge);
+        other = spoil_atomic_write(&p, how, &wr, &sge);
     }
     link_set(p.bmr, 0x11);
     link_post(p.a, p.aq, &wr);
@@ -660,6 +664,7 @@ static void test_bad(gconstpointer data)
         g_assert_cmpint(link_state(p.b, p.bq), ==, RDMA_QPS_RTS);
         g_assert_cmpuint(p.b->events->len, ==, 0);
     }
+    g_clear_pointer(&other, link_mr_free);
     link_pair_free(&p);
 }
 
