@@ -25,6 +25,7 @@ typedef struct Log {
     uint8_t opcode[512];
     unsigned n;
     unsigned acks;                  /* of node b */
+    uint32_t acked;                 /* by the last of them */
     bool lose_all;                  /* of node a */
     unsigned lose_nth;              /* the one with this number, from 1 */
     bool lose_acks;
@@ -40,6 +41,7 @@ static bool log_frame(RoceLink *l, unsigned from, const uint8_t *frame,
     if (from == 1) {
         if (opcode_of(frame) == 0x11) {
             log->acks++;
+            log->acked = psn_of(frame);
             if ((frame[BTH_OFF + 12] & 0x60) == 0x20) {
                 log->last_rnr_nak = l->now;
             }
@@ -364,6 +366,38 @@ static void test_duplicate_atomic_is_not_executed(void)
     }
 }
 
+/*
+ * The response to the second request is lost, and the first one comes again.
+ * An ACK that names the second would tell the requester that it is done.
+ */
+static void test_ack_does_not_speak_for_a_response(gconstpointer data)
+{
+    uint32_t opcode = GPOINTER_TO_UINT(data);
+    LinkQpSpec spec = link_spec();
+    LinkPair p;
+    Log log;
+
+    p = logged_pair(&spec, &log);
+    link_fill(p.bmr, 1);
+    log.lose_responses = true;
+    link_pair_recv(&p, 50, 100, 100);
+    link_pair_post(&p, RDMA_WR_SEND, 1, 0, 10);
+    link_pair_post(&p, opcode, 2, 64 - p.bmr->attr.iova % 8, 8);
+    link_run(p.l, 20 * LINK_MS);
+    g_assert_cmpuint(roce_stats(p.a->e)->retransmits, ==, 0);
+    log.acks = 0;
+    while (!roce_stats(p.b->e)->rx_duplicates) {
+        link_run(p.l, LINK_MS);
+    }
+    g_assert_cmpuint(log.acks, >, 0);
+    g_assert_cmpuint(log.acked, ==, spec.psn[0]);
+    log.lose_responses = false;
+    g_assert_true(link_run(p.l, LINK_FOREVER));
+    link_expect(p.a, 1, RDMA_WC_SUCCESS);
+    link_expect(p.a, 2, RDMA_WC_SUCCESS);
+    link_pair_free(&p);
+}
+
 static void test_link_down_ends_in_retry_exceeded(void)
 {
     LinkQpSpec spec = link_spec();
@@ -448,6 +482,12 @@ int main(int argc, char **argv)
                     test_read_goes_on_at_the_missing_packet);
     g_test_add_func("/roce/retry/duplicate-atomic-is-not-executed",
                     test_duplicate_atomic_is_not_executed);
+    g_test_add_data_func("/roce/retry/ack-does-not-speak-for/atomic",
+                         GUINT_TO_POINTER(RDMA_WR_ATOMIC_FETCH_AND_ADD),
+                         test_ack_does_not_speak_for_a_response);
+    g_test_add_data_func("/roce/retry/ack-does-not-speak-for/read",
+                         GUINT_TO_POINTER(RDMA_WR_RDMA_READ),
+                         test_ack_does_not_speak_for_a_response);
     g_test_add_func("/roce/retry/link-down-ends-in-retry-exceeded",
                     test_link_down_ends_in_retry_exceeded);
     g_test_add_func("/roce/retry/link-back-up-in-time",

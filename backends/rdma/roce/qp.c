@@ -137,6 +137,7 @@ void roce_qp_clear(RoceQp *qp)
     qp->path_local = false;
     qp->path_serial = qp->e->gid_serial;
     qp->resp_turn = false;
+    qp->answered = false;
     qp->paused = false;
     qp->rate = 0;
     roce_qp_unlink(qp);

@@ -27,13 +27,13 @@ RoceResource *roce_resp_pending(RoceQp *qp)
     return NULL;
 }
 
-bool roce_resp_answered_last(const RoceQp *qp)
+void roce_resp_find_last(RoceQp *qp)
 {
     const RoceRespState *resp = &qp->s.resp;
     const RoceResource *r = resource(qp, resp->res_prod - 1);
 
-    return qp->resources && r->type != ROCE_RES_NONE &&
-           psn_add(r->psn, r->npsn) == resp->epsn;
+    qp->answered = r->type != ROCE_RES_NONE &&
+                   psn_add(r->psn, r->npsn) == resp->epsn;
 }
 
 /*
@@ -74,6 +74,7 @@ static void resource_commit(RoceQp *qp, RoceResource *r)
     resp->epsn = psn_add(resp->epsn, r->npsn);
     resp->msn = psn_add(resp->msn, 1);
     r->msn = resp->msn;
+    qp->answered = true;
     /* Its response acknowledges everything before it */
     if (resp->ack_kind == ROCE_ACK_POSITIVE) {
         resp->ack_kind = ROCE_ACK_NONE;
@@ -240,7 +241,7 @@ bool roce_resp_flush(RoceQp *qp, const RoceBth *bth, uint8_t *syndrome)
     return true;
 }
 
-/* The resource of a duplicate whose PSN is @psn; sets its @index. */
+/* The resource of a request with this PSN, or NULL; sets its @index. */
 static RoceResource *resource_find(const RoceQp *qp, uint32_t psn,
                                    uint32_t *index)
 {
@@ -256,6 +257,26 @@ static RoceResource *resource_find(const RoceQp *qp, uint32_t psn,
         }
     }
     return NULL;
+}
+
+/*
+ * An ACK that names a READ or an ATOMIC would tell that it is done, though
+ * its response may be lost; rxe takes it for that.
+ */
+uint32_t roce_resp_last_acked(const RoceQp *qp)
+{
+    uint32_t psn = psn_add(qp->s.resp.epsn, RDMA_24BIT_MASK);
+    const RoceResource *r;
+    uint32_t i, index;
+
+    for (i = 0; qp->answered && i < qp->s.attr.max_dest_rd_atomic; i++) {
+        r = resource_find(qp, psn, &index);
+        if (!r) {
+            break;
+        }
+        psn = psn_add(r->psn, RDMA_24BIT_MASK);
+    }
+    return psn;
 }
 
 /* The same READ, or the rest of it from some packet on. */
@@ -295,9 +316,20 @@ static bool duplicate_matches(const RoceQp *qp, const RoceResource *r,
     }
 }
 
-void roce_resp_replay(RoceQp *qp, const RocePacket *pkt)
+/* Send an answer, or the part of it that the resource says, once more. */
+static void repeat(RoceQp *qp, uint32_t index)
 {
     RoceRespState *resp = &qp->s.resp;
+
+    resource(qp, index)->pending = true;
+    if (resp->res_prod - index > resp->res_prod - resp->res_out) {
+        resp->res_out = index;
+    }
+    roce_qp_kick(qp);
+}
+
+void roce_resp_replay(RoceQp *qp, const RocePacket *pkt)
+{
     const RoceBth *bth = &pkt->bth;
     uint32_t flags = pkt->info->flags;
     uint32_t index = 0;
@@ -318,9 +350,21 @@ void roce_resp_replay(RoceQp *qp, const RocePacket *pkt)
         r->reply_off = 0;
         r->reply_psn = bth->psn;
     }
-    r->pending = true;
-    if (resp->res_prod - index > resp->res_prod - resp->res_out) {
-        resp->res_out = index;
+    repeat(qp, index);
+}
+
+void roce_resp_repeat_last(RoceQp *qp)
+{
+    uint32_t index = qp->s.resp.res_prod - 1;
+    RoceResource *r = resource(qp, index);
+
+    if (r->pending) {
+        return;
     }
-    roce_qp_kick(qp);
+    /* Of a READ the last packet: who misses others sees that by it. */
+    r->reply_va = r->va;
+    r->reply_len = r->len;
+    r->reply_off = (r->npsn - 1) * qp->mtu;
+    r->reply_psn = psn_add(r->psn, r->npsn - 1);
+    repeat(qp, index);
 }

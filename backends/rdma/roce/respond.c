@@ -163,7 +163,7 @@ static void build_ack(RoceQp *qp, RoceTx *tx)
     tx->bth.opcode = ROCE_ACKNOWLEDGE;
     tx->bth.aeth.msn = resp->msn;
     if (resp->ack_kind == ROCE_ACK_POSITIVE) {
-        tx->bth.psn = psn_add(resp->epsn, RDMA_24BIT_MASK);
+        tx->bth.psn = roce_resp_last_acked(qp);
         tx->bth.aeth.syndrome = ACK_SYNDROME;
     } else {
         tx->bth.psn = resp->ack_psn;

@@ -273,6 +273,7 @@ static void rx_rc_in_order(RoceQp *qp, const RocePacket *pkt)
 
     verdict = flags & ROCE_OP_SEND ? rx_send(qp, pkt) : rx_write(qp, pkt);
     if (verdict == ACCEPTED) {
+        qp->answered = false;
         message_part_done(qp, pkt);
     } else {
         refuse_rc(qp, verdict);

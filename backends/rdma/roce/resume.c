@@ -5,8 +5,8 @@
  * requester sends again at once, and the responder has its peer do so.
  *
  * All of it is what a lossy wire can bring about: a retransmission (IBTA
- * 9.7.5.1.1 leaves the time to the requester), a NAK of the expected PSN, an
- * ACK of the last one. A peer for which that is no news drops it as a ghost.
+ * 9.7.5.1.1 leaves the time to the requester), a NAK of the expected PSN, a
+ * response that comes twice. A peer for which that is no news drops it as a ghost.
  */
 #include <glib.h>
 #include "roce-int.h"
@@ -28,8 +28,8 @@ static void resume_requester(RoceQp *qp, int64_t now)
 
 /*
  * If requests were lost, the peer has sent past epsn. If the response to the
- * last request was, the peer has not, and goes back when an ACK passes a READ
- * or ATOMIC over (IBTA 9.7.5.1.3).
+ * last request was, the peer has not: it gets that again, and goes back if it
+ * misses one before it (IBTA 9.7.5.1.3).
  */
 static void resume_responder(RoceQp *qp)
 {
@@ -38,8 +38,8 @@ static void resume_responder(RoceQp *qp)
     if (resp->closing || resp->ack_kind == ROCE_ACK_NEGATIVE) {
         return;
     }
-    if (roce_resp_answered_last(qp)) {
-        roce_resp_ack(qp);
+    if (qp->answered) {
+        roce_resp_repeat_last(qp);
     } else {
         roce_resp_nak(qp, ROCE_NAK_PSN_SEQUENCE, resp->epsn);
     }

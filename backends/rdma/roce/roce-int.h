@@ -139,6 +139,8 @@ typedef struct RoceQp {
     bool paused;                    /* may not send before s.sq.send_at */
     uint32_t rate;                  /* kb/s, of s.attr; 0: no limit */
     bool resp_turn;                 /* READ responses go before requests */
+    bool answered;                  /* the peer's last request, by a response
+                                       of its own instead of an ACK */
     uint32_t quantum;               /* bytes left of this turn */
 
     uint32_t timer_slot;            /* in e->timers, from 1; 0: none */
@@ -539,8 +541,12 @@ bool roce_resp_flush(RoceQp *qp, const RoceBth *bth, uint8_t *syndrome);
 void roce_resp_replay(RoceQp *qp, const RocePacket *pkt);
 /* The oldest resource whose answer is not complete, or NULL. */
 RoceResource *roce_resp_pending(RoceQp *qp);
-/* Was the last request of the peer one of those? */
-bool roce_resp_answered_last(const RoceQp *qp);
+/* Send the end of the answer to the last request, which has one, again. */
+void roce_resp_repeat_last(RoceQp *qp);
+/* What the next ACK names: the last request that it may speak for. */
+uint32_t roce_resp_last_acked(const RoceQp *qp);
+/* Set qp->answered to what resources tell. */
+void roce_resp_find_last(RoceQp *qp);
 
 /* mcast.c */
 GHashTable *roce_mcast_table_new(void);

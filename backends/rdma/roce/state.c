@@ -413,6 +413,7 @@ int roce_import_qp(RoceEngine *e, const RoceQpImage *image,
         qp->resources[(qp->s.resp.res_prod - image->n_res + i) &
                       qp->res_mask] = image->res[i];
     }
+    roce_resp_find_last(qp);
 
     qp->rate = roce_pace_rate(qp, &qp->s.attr.ah_attr);
     qp->path_serial = e->gid_serial - 1;
