@@ -170,6 +170,8 @@ class MovingVm(Vm):
 
     def save(self, path, timeout=60):
         """Migrate to a file; the guest stands still afterwards."""
+        self.qmp('migrate-set-capabilities', capabilities=[
+            {'capability': c, 'state': False} for c in CAPABILITIES])
         self.qmp('migrate', uri=f'file:{path}')
         end = time.monotonic() + timeout
         while True:

@@ -141,6 +141,7 @@ class Vm:
         self.tag = name     # of the files that its QEMU writes
         self.log = LOGS / f'{name}.console'
         self.said = ''      # by the guest's kernel, as far as asked for
+        self.forgiven = []
         self.out = LOGS / name
 
     def _root(self):
@@ -255,12 +256,19 @@ class Vm:
                            wait=wait)
         return Job(self, cmd, answer['job'])
 
+    def forgive(self, pattern):
+        """Overlook what matches in the kernel's log from now on: a fault of
+        Linux that is known."""
+        self.forgiven.append(pattern)
+
     def complaints(self):
         """What the guest's kernel complains about, or ''."""
         try:
             log = self.kernel_log()
         except LabError:
             return ''
+        for pattern in self.forgiven:
+            log = re.sub(pattern, '', log, flags=re.S)
         found = COMPLAINT.search(log)
         return log[max(0, found.start() - 300):][:3000] if found else ''
 
