@@ -6,7 +6,8 @@
  *
  * All of it is what a lossy wire can bring about: a retransmission (IBTA
  * 9.7.5.1.1 leaves the time to the requester), a NAK of the expected PSN, a
- * response that comes twice. A peer for which that is no news drops it as a ghost.
+ * response that comes twice. A peer for which that is no news drops it as a
+ * ghost.
  */
 #include <glib.h>
 #include "roce-int.h"
