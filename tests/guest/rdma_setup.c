@@ -123,9 +123,9 @@ static void make_qp(uint32_t q)
     }
 }
 
-static void connect_qp(uint32_t q, int gid_index)
+static void connect_qp(uint32_t q, int gid_index,
+                       const struct ibv_device_attr *limits)
 {
-    struct ibv_device_attr limits;
     struct ibv_ah_attr ah = {
         .is_global = 1, .port_num = 1,
         .grh = { .dgid = theirs.gid, .sgid_index = gid_index,
@@ -134,14 +134,11 @@ static void connect_qp(uint32_t q, int gid_index)
     struct ibv_qp_attr attr = {
         .qp_state = IBV_QPS_RTR, .path_mtu = mtu_enum(par.mtu),
         .dest_qp_num = theirs.qpn[q], .rq_psn = theirs.psn[q],
+        .max_dest_rd_atomic = mine.rd_atomic,
         .min_rnr_timer = 1, .ah_attr = ah,
     };
     int mask = IBV_QP_STATE, ret;
 
-    if (ibv_query_device(context, &limits)) {
-        fail("ibv_query_device failed");
-    }
-    attr.max_dest_rd_atomic = limits.max_qp_rd_atom;
     if (par.type != IBV_QPT_UD) {
         mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
                 IBV_QP_RQ_PSN;
@@ -157,8 +154,8 @@ static void connect_qp(uint32_t q, int gid_index)
         .qp_state = IBV_QPS_RTS, .sq_psn = mine.psn[q],
         .timeout = par.ack_timeout,
         .retry_cnt = par.retries, .rnr_retry = 7,
-        .max_rd_atomic = limits.max_qp_init_rd_atom < limits.max_qp_rd_atom ?
-                         limits.max_qp_init_rd_atom : limits.max_qp_rd_atom,
+        .max_rd_atomic = limits->max_qp_init_rd_atom < theirs.rd_atomic ?
+                         limits->max_qp_init_rd_atom : theirs.rd_atomic,
     };
     mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
     if (par.type == IBV_QPT_RC) {
@@ -179,6 +176,7 @@ static void connect_qp(uint32_t q, int gid_index)
 
 void set_up(int gid_index)
 {
+    struct ibv_device_attr limits;
     uint32_t q;
 
     pd = ibv_alloc_pd(context);
@@ -197,6 +195,10 @@ void set_up(int gid_index)
     if (ibv_query_gid(context, 1, gid_index, &mine.gid)) {
         fail("no GID %d", gid_index);
     }
+    if (ibv_query_device(context, &limits)) {
+        fail("ibv_query_device failed");
+    }
+    mine.rd_atomic = limits.max_qp_rd_atom;
     for (q = 0; q < par.qps; q++) {
         make_qp(q);
     }
@@ -204,7 +206,7 @@ void set_up(int gid_index)
         fail("lost the peer");
     }
     for (q = 0; q < par.qps; q++) {
-        connect_qp(q, gid_index);
+        connect_qp(q, gid_index, &limits);
     }
 }
 

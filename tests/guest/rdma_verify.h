@@ -90,6 +90,7 @@ struct address {
     union ibv_gid gid;
     uint64_t base;          /* of the remotely accessible memory */
     uint32_t rkey;
+    int rd_atomic;          /* READs and ATOMICs taken at once */
     uint32_t qpn[MAX_QPS];
     uint32_t psn[MAX_QPS];
 };

@@ -23,6 +23,17 @@ def test_rc_large_messages(bench):
     bench.verify('-s 1048576 -n 8 -r 1 -m 4096 -o send,write,read,write_imm')
 
 
+def test_rc_more_reads_than_the_responder_takes_at_once(bench):
+    """The link hands frames over in bursts, so that all requests that rxe
+    may have under way come before an answer."""
+    bench.one.qmp('object-add', **{'qom-type': 'filter-buffer', 'id': 'burst',
+                                   'netdev': 'n0', 'interval': 20000})
+    try:
+        bench.verify('-s 1024 -n 64 -r 1 -o read,fadd')
+    finally:
+        bench.one.qmp('object-del', id='burst')
+
+
 def test_rc_receiver_not_ready(bench):
     bench.verify('-s 1024 -n 64 -r 2 -R 2 -o send,send_imm,write_imm')
 
