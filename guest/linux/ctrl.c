@@ -87,7 +87,7 @@ static bool look(struct vrdma_ctrl *ctrl, struct vrdma_cmd *cmd)
 }
 
 /* A device that has found its rings broken answers no more. */
-static bool needs_reset(struct vrdma_dev *dev)
+bool vrdma_needs_reset(struct vrdma_dev *dev)
 {
 	return dev->vdev->config->get_status(dev->vdev) &
 	       VIRTIO_CONFIG_S_NEEDS_RESET;
@@ -100,7 +100,7 @@ static bool needs_reset(struct vrdma_dev *dev)
 static bool given_up(struct vrdma_dev *dev, u32 *n)
 {
 	return virtqueue_is_broken(dev->ctrl.vq) ||
-	       (++*n % SPINS_PER_STATUS == 0 && needs_reset(dev));
+	       (++*n % SPINS_PER_STATUS == 0 && vrdma_needs_reset(dev));
 }
 
 static int submit(struct vrdma_dev *dev, struct vrdma_cmd *cmd,
@@ -172,7 +172,7 @@ static bool sleep(struct vrdma_dev *dev, struct vrdma_cmd *cmd)
 	/* A device that vanishes does not say so: look from time to time. */
 	while (!(done = wait_for_completion_timeout(&cmd->done, HZ))) {
 		done = look(ctrl, cmd);
-		if (!done && needs_reset(dev))
+		if (!done && vrdma_needs_reset(dev))
 			virtio_break_device(dev->vdev);
 		if (done || virtqueue_is_broken(ctrl->vq))
 			break;

@@ -139,6 +139,7 @@ struct vrdma_dev {
 	struct notifier_block netdev_nb;
 	struct work_struct port_work;
 	bool port_active;
+	bool fatal;		/* told that the device needs a reset */
 	bool rescan;			/* for addresses of a new NIC */
 	bool registered;
 };
@@ -272,6 +273,7 @@ enum vrdma_context {
 };
 
 void vrdma_ctrl_callback(struct virtqueue *vq);
+bool vrdma_needs_reset(struct vrdma_dev *dev);
 int vrdma_ctrl(struct vrdma_dev *dev, enum virtio_rdma_cmd command,
 	       const void *req, size_t req_len, void *rsp, size_t rsp_len,
 	       enum vrdma_context context);

@@ -19,11 +19,7 @@ def start_endless(bench, options):
     """rdma_verify without end: (server job, client job), in traffic."""
     server, client = bench.verify_commands(f'-r 0 -T 40 {options}')
     jobs = (bench.two.spawn(server, 18515), bench.one.spawn(client))
-    end = time.monotonic() + 60
-    while 'round 3 done' not in jobs[1].peek().out:
-        assert time.monotonic() < end and jobs[1].peek().rc is None, \
-            str(jobs[1].peek())
-        time.sleep(0.1)
+    jobs[1].wait_for('round 3 done', 60)
     return jobs
 
 

@@ -50,15 +50,10 @@ def test_events_of_the_port(bench):
     job = bench.one.spawn(
         f'stdbuf -oL ibv_asyncwatch -d {bench.device(bench.one)}')
     try:
-        end = time.monotonic() + 20
+        job.wait_for('async event FD')
         for up, event in ((False, 'PORT_ERR'), (True, 'PORT_ACTIVE')):
-            while 'async event FD' not in job.peek().out:
-                assert time.monotonic() < end, str(job.peek())
-                time.sleep(0.05)
             bench.one.qmp('set_link', name='n0', up=up)
-            while event not in job.peek().out:
-                assert time.monotonic() < end, str(job.peek())
-                time.sleep(0.05)
+            job.wait_for(event)
     finally:
         bench.one.qmp('set_link', name='n0', up=True)
         job.kill()

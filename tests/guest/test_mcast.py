@@ -1,24 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Multicast: what one guest sends to a group the other receives."""
-import time
-
 from lab.pair import address
 from lab.programs import build_objects
-
-
-def wait_for(job, text):
-    end = time.monotonic() + 20
-    while text not in job.peek().out:
-        its = job.peek()
-        assert its.rc is None and time.monotonic() < end, str(its)
-        time.sleep(0.1)
 
 
 def mckey(bench, group, options=''):
     """mckey of librdmacm: guest 1 sends to the group, guest 2 receives."""
     command = f'stdbuf -oL mckey -m {group} {options} -b '
     job = bench.two.spawn(command + address(2))
-    wait_for(job, 'joined dgid')
+    job.wait_for('joined dgid')
     client = bench.one.run(f'{command}{address(1)} -s', 30)
     server = job.wait(10 if client.ok else 1)
     assert client.ok and server.ok, f'{client}\n{server}'
@@ -43,7 +33,7 @@ def test_a_group_that_only_the_adapters_know(bench):
                 for vm in (bench.one, bench.two)]
     for group in ('ff15::1:2:3', 'ff02::7'):
         job = bench.two.spawn(f'{commands[1]} mcast-receive {group}')
-        wait_for(job, 'joined')
+        job.wait_for('joined')
         client = bench.one.run(f'{commands[0]} mcast-send {group}', 30)
         server = job.wait(10 if client.ok else 1)
         assert client.ok and server.ok, f'{client}\n{server}'

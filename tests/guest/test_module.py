@@ -43,12 +43,7 @@ def test_a_killed_process_leaves_nothing_behind(bench):
     before = bench.one.must(f'rdma resource show {device}')
     server, client = bench.verify_commands('-s 4096 -n 64 -r 0 -q 4 -e')
     jobs = [bench.two.spawn(server, 18515), bench.one.spawn(client)]
-    for _ in range(100):
-        if 'round 2 done' in jobs[1].peek().out:
-            break
-        bench.one.run('sleep 0.1')
-    else:
-        assert False, str(jobs[1].peek())
+    jobs[1].wait_for('round 2 done')
     for job in jobs:
         job.kill()
         job.wait(10)
@@ -92,10 +87,15 @@ def test_a_device_that_needs_a_reset_is_given_up(bench):
     driver_dir = '/sys/bus/virtio/drivers/virtio_rdma'
     name = vm.must(f'cd {driver_dir} && echo virtio*').strip()
     device = bench.device(vm)
+    watch = vm.spawn(f'ibv_asyncwatch -d {device}')
+    watch.wait_for('event FD')
     break_control_queue(vm)
     # The driver asks, and has to find out by itself that there is no answer
     result = vm.run(f'ibv_devinfo -d {device}', 20)
     assert result.rc is not None and not result.ok, str(result)
+    watch.wait_for('DEVICE_FATAL')
+    watch.kill()
+    watch.wait(10)
     vm.must(f'echo {name} > {driver_dir}/unbind', 20)
     vm.must(f'echo {name} > {driver_dir}/bind')
     stack.wait(vm)

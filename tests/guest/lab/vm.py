@@ -337,6 +337,14 @@ class Job:
         return Result(self.cmd, answer['rc'], answer['out'],
                       time.monotonic() - self.began)
 
+    def wait_for(self, text, timeout=30):
+        """Wait until it has said something."""
+        end = time.monotonic() + timeout
+        while text not in (now := self.peek()).out:
+            if now.rc is not None or time.monotonic() > end:
+                raise LabError(f'{self.vm.name}: no "{text}" from\n{now}')
+            time.sleep(0.1)
+
     def alive(self):
         return self.peek().rc is None
 

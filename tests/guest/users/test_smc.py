@@ -23,10 +23,7 @@ def streams(bench):
     """Connections that end well, and go by RDMA at both ends."""
     before = [sent(bench, vm) for vm in bench.pair.vms]
     server = bench.two.spawn(f'{ECHO} server {address(2)} {CONNECTIONS}')
-    for _ in range(100):
-        if 'listening' in server.peek().out:
-            break
-        bench.one.must('sleep 0.1')
+    server.wait_for('listening')
     client = bench.one.run(f'{ECHO} client {address(2)} {CONNECTIONS}', 120)
     served = server.wait(10 if client.ok else 1)
     server.kill()
