@@ -466,6 +466,54 @@ static void test_local_memory_gone_amid_message(void)
     local_error(&p, &wr, RDMA_WC_LOC_PROT_ERR);
 }
 
+/*
+ * The request fails amid a packet, behind one that is not acknowledged yet:
+ * the QP answers the peer's READ all the same, and nothing of the failed
+ * packet may be in the answer.
+ */
+static void test_local_memory_gone_amid_answer(void)
+{
+    static const RdmaMtu mtus[] = { RDMA_MTU_256, RDMA_MTU_4096 };
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(mtus); i++) {
+        LinkQpSpec spec = link_spec();
+        RdmaSge sge[2];
+        RdmaSendWr wr;
+        const RoceStats *stats;
+        LinkPair p;
+
+        spec.mtu = mtus[i];
+        p = pair_with_recvs(spec);
+        sge[0] = link_sge(p.bmr, 40960, 40960);
+        wr = rdma_wr(&p, RDMA_WR_RDMA_READ, sge, p.amr->attr.iova,
+                     p.amr->attr.rkey);
+        link_post(p.b, p.bq, &wr);
+        link_pump(p.l);
+        p.l->hold = true;
+        link_run(p.l, LINK_MS);
+        p.l->hold = false;
+
+        link_pair_post(&p, RDMA_WR_RDMA_WRITE, 1, 81920, 100);
+        p.a->hole = link_dma(p.amr, 65536) & ~4095ull;
+        sge[0] = link_sge(p.amr, 0, (128 << mtus[i]) - 1);
+        sge[1] = link_sge(p.amr, 65536, 8);
+        wr = rdma_wr(&p, RDMA_WR_RDMA_WRITE, sge, p.bmr->attr.iova,
+                     p.bmr->attr.rkey);
+        wr.num_sge = 2;
+        link_post(p.a, p.aq, &wr);
+        g_assert_true(link_run(p.l, LINK_FOREVER));
+
+        link_expect(p.b, wr.wr_id, RDMA_WC_SUCCESS);
+        g_assert_true(link_same(p.amr, 0, p.bmr, 40960, 40960));
+        link_expect(p.a, 1, RDMA_WC_SUCCESS);
+        link_expect(p.a, wr.wr_id, RDMA_WC_LOC_PROT_ERR);
+        stats = roce_stats(p.b->e);
+        g_assert_cmpuint(stats->rx_malformed + stats->rx_icrc_errors, ==, 0);
+        link_pair_free(&p);
+    }
+}
+
 static void test_read_destination_gone(void)
 {
     LinkPair p = pair_with_recvs(link_spec());
@@ -685,6 +733,8 @@ int main(int argc, char **argv)
     g_test_add_func("/roce/errors/local-key-bad", test_local_key_bad);
     g_test_add_func("/roce/errors/local-memory-gone-amid-message",
                     test_local_memory_gone_amid_message);
+    g_test_add_func("/roce/errors/local-memory-gone-amid-answer",
+                    test_local_memory_gone_amid_answer);
     g_test_add_func("/roce/errors/read-destination-gone",
                     test_read_destination_gone);
     g_test_add_func("/roce/errors/local-length", test_local_length);

@@ -49,6 +49,7 @@ static void frame_bounce(RoceEngine *e, RoceTxFrame *frame)
 
     /* The first piece may be the bounce buffer itself */
     for (i = 1; i < frame->iovcnt; i++) {
+        g_assert(frame->iov[i].iov_len <= sizeof(frame->bounce) - len);
         if (frame->iov[i].iov_base != frame->bounce) {
             memcpy(frame->bounce + len, frame->iov[i].iov_base,
                    frame->iov[i].iov_len);

@@ -338,7 +338,7 @@ bool roce_req_tx(RoceQp *qp, int64_t now, RoceTx *tx)
         npsn = wqe->npsn - sq->cur_pkt;
     }
     if (!build(qp, wqe, tx)) {
-        roce_frame_unmap(qp->e, tx->frame);
+        roce_tx_undo(qp, tx);
         fail_in_turn(qp, wqe, RDMA_WC_LOC_PROT_ERR);
         return false;
     }

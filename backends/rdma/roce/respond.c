@@ -97,8 +97,7 @@ static bool build_read_response(RoceQp *qp, RoceResource *r, RoceTx *tx)
             nak = ROCE_NAK_REMOTE_OP;
         }
         if (!mr) {
-            roce_frame_unmap(qp->e, tx->frame);
-            roce_frame_begin(tx->frame);
+            roce_tx_undo(qp, tx);
             if (!r->first) {
                 /*
                  * A duplicate that was long on its way: the requester has

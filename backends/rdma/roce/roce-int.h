@@ -448,6 +448,12 @@ void roce_frame_trailer(RoceTx *tx);
 void roce_qp_kick(RoceQp *qp);
 void roce_qp_unlink(RoceQp *qp);
 
+/*
+ * Nothing is in the packet yet; nothing of what was put there may stay when
+ * the rest cannot be had, since the QP may have something else to send.
+ */
+void roce_tx_begin(const RoceQp *qp, RoceTx *tx);
+void roce_tx_undo(const RoceQp *qp, RoceTx *tx);
 /* Would the packet go out, and cannot? Then tx->waits is set. */
 bool roce_tx_must_wait(const RoceQp *qp, RoceTx *tx);
 

@@ -69,13 +69,26 @@ bool roce_tx_must_wait(const RoceQp *qp, RoceTx *tx)
     return tx->waits;
 }
 
+void roce_tx_begin(const RoceQp *qp, RoceTx *tx)
+{
+    roce_frame_begin(tx->frame);
+    tx->bth = (RoceBth) {
+        .pkey = RDMA_DEFAULT_PKEY,
+        .dqpn = qp->s.attr.dest_qp_num,
+    };
+    tx->len = 0;
+}
+
+void roce_tx_undo(const RoceQp *qp, RoceTx *tx)
+{
+    roce_frame_unmap(qp->e, tx->frame);
+    roce_tx_begin(qp, tx);
+}
+
 /* The QP's next packet: acknowledgements first, the rest in turns. */
 static bool qp_tx(RoceQp *qp, int64_t now, RoceTx *tx)
 {
-    roce_frame_begin(tx->frame);
-    memset(&tx->bth, 0, sizeof(tx->bth));
-    tx->bth.pkey = RDMA_DEFAULT_PKEY;
-    tx->len = 0;
+    roce_tx_begin(qp, tx);
     tx->mcast = NULL;
     tx->waits = false;
 
@@ -99,7 +112,6 @@ static bool qp_tx(RoceQp *qp, int64_t now, RoceTx *tx)
     tx->routed = qp->path_ok;
     tx->local = qp->path_local;
     tx->rate = qp->rate;
-    tx->bth.dqpn = qp->s.attr.dest_qp_num;
 
     if (roce_tx_must_wait(qp, tx)) {
         return false;
@@ -152,6 +164,7 @@ static void loop_back(RoceEngine *e, RoceTx *tx, int64_t now)
         pkt.payload = frame->iov[1].iov_base;
     } else {
         for (i = 1; i < frame->iovcnt; i++) {
+            g_assert(frame->iov[i].iov_len <= sizeof(e->gather) - off);
             memcpy(e->gather + off, frame->iov[i].iov_base,
                    frame->iov[i].iov_len);
             off += frame->iov[i].iov_len;
