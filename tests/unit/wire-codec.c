@@ -189,7 +189,9 @@ static void round_trip(const RocePath *path, const RoceBth *bth,
         frame = make_frame(path, bth, payload, sizes[i], &len);
         g_assert_cmpint(roce_parse(frame, len, &pkt), ==, ROCE_PARSE_OK);
         g_assert_true(pkt.info == info);
-        g_assert_true(pkt.l3 == frame + (path->vlan ? 18 : 14));
+        g_assert_true(pkt.l3 == pkt.hdr + (path->vlan ? 18 : 14));
+        g_assert_true(pkt.payload == frame + (len - sizes[i] - pkt.bth.pad -
+                                              ROCE_ICRC_LEN));
         assert_path_equal(&pkt.path, path);
         assert_bth_equal(&pkt.bth, bth, info->flags);
         g_assert_cmpuint(pkt.bth.pad, ==, -sizes[i] & 3);
@@ -387,6 +389,24 @@ static void test_ethernet_padding_is_ignored(void)
     g_assert_cmpint(roce_parse(padded, 100, &pkt), ==, ROCE_PARSE_OK);
 }
 
+/* As the other processors of a guest do, when the frame lies in its memory. */
+static void test_headers_that_change_are_read_once(void)
+{
+    RoceBth bth = { .opcode = ROCE_RC | ROCE_WRITE_ONLY };
+    static const uint8_t payload[256] = { 1 };
+    g_autofree uint8_t *frame = NULL;
+    uint8_t grh[ROCE_GRH_LEN];
+    RocePacket pkt;
+    size_t len;
+
+    frame = make_frame(&path_ipv6, &bth, payload, sizeof(payload), &len);
+    g_assert_cmpint(roce_parse(frame, len, &pkt), ==, ROCE_PARSE_OK);
+    memset(frame, 0xff, roce_headers_len(false, bth.opcode));
+    g_assert_true(roce_icrc_ok(&pkt));
+    roce_grh(&pkt, grh);
+    g_assert_cmpint(grh[0] >> 4, ==, 6);
+}
+
 static void test_hop_limit_has_a_default(void)
 {
     const RocePath *paths[] = { &path_ipv4, &path_ipv6 };
@@ -481,6 +501,8 @@ int main(int argc, char **argv)
                     test_a_flipped_bit_does_not_pass);
     g_test_add_func("/wire/codec/ethernet-padding-is-ignored",
                     test_ethernet_padding_is_ignored);
+    g_test_add_func("/wire/codec/headers-that-change-are-read-once",
+                    test_headers_that_change_are_read_once);
     g_test_add_func("/wire/codec/hop-limit-has-a-default",
                     test_hop_limit_has_a_default);
     g_test_add_func("/wire/codec/grh-is-where-software-looks",

@@ -359,13 +359,13 @@ static unsigned replay(uint32_t qpn, const uint8_t *gid, const uint8_t *mac)
 
     for (i = 0; i < r.talk->len; i++) {
         const RocePacket *p = g_ptr_array_index(r.talk, i);
-        const uint8_t *frame = p->l3 - ROCE_ETH_LEN;
+        size_t hdr_len = roce_headers_len(p->path.is_ipv4, p->bth.opcode);
 
         now += 10000;
         if (!is_request(p)) {
-            roce_rx(r.host->engine, frame,
-                    p->payload + p->payload_len + p->bth.pad +
-                    ROCE_ICRC_LEN - frame, now);
+            roce_rx(r.host->engine, p->payload - hdr_len,
+                    hdr_len + p->payload_len + p->bth.pad + ROCE_ICRC_LEN,
+                    now);
         } else if (p->info->flags & ROCE_OP_STARTS) {
             post(&r, i);
         }

@@ -432,9 +432,9 @@ static unsigned replay(uint32_t qpn, const uint8_t *gid)
 
     for (i = 0; i < s->requests->len; i++) {
         const RocePacket *p = g_ptr_array_index(s->requests, i);
-        const uint8_t *frame = p->l3 - ROCE_ETH_LEN;
-        size_t len = p->payload + p->payload_len + p->bth.pad +
-                     ROCE_ICRC_LEN - frame;
+        size_t hdr_len = roce_headers_len(p->path.is_ipv4, p->bth.opcode);
+        const uint8_t *frame = p->payload - hdr_len;
+        size_t len = hdr_len + p->payload_len + p->bth.pad + ROCE_ICRC_LEN;
 
         now += 10000;
         g_assert_true(roce_is_ours(s->host->engine, frame, 74));

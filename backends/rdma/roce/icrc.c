@@ -29,22 +29,24 @@ uint32_t roce_icrc_add(uint32_t crc, const void *buf, size_t len)
 #endif
 }
 
-/*
- * The CRC of @len bytes from the IP header on, of which @hdr_len are
- * headers.
- */
-static uint32_t icrc_from_l3(const uint8_t *l3, size_t hdr_len, size_t len,
-                             bool is_ipv4)
+/* The CRC of headers from the IP header on, and of what follows them. */
+static uint32_t icrc_from_l3(const uint8_t *l3, size_t hdr_len,
+                             const uint8_t *data, size_t len, bool is_ipv4)
 {
     uint8_t buf[LRH_LEN + COPY_MAX];
     uint8_t *ip = buf + LRH_LEN;
     uint8_t *udp = ip + (is_ipv4 ? ROCE_IPV4_LEN : ROCE_IPV6_LEN);
     uint8_t *bth = udp + ROCE_UDP_LEN;
-    size_t copied = len <= COPY_MAX ? len : hdr_len;
+    size_t copied = hdr_len;
     uint32_t crc;
 
     memset(buf, 0xff, LRH_LEN);
-    memcpy(ip, l3, copied);
+    memcpy(ip, l3, hdr_len);
+    if (len <= COPY_MAX - hdr_len) {
+        memcpy(ip + hdr_len, data, len);
+        copied += len;
+        len = 0;
+    }
     if (is_ipv4) {
         ip[1] = 0xff;                   /* TOS */
         ip[8] = 0xff;                   /* TTL */
@@ -57,15 +59,14 @@ static uint32_t icrc_from_l3(const uint8_t *l3, size_t hdr_len, size_t len,
     memset(udp + 6, 0xff, 2);           /* checksum */
     bth[4] = 0xff;                      /* FECN, BECN, reserved */
     crc = roce_icrc_add(0, buf, LRH_LEN + copied);
-    return roce_icrc_add(crc, l3 + copied, len - copied);
+    return roce_icrc_add(crc, data, len);
 }
 
 uint32_t roce_icrc_start(const uint8_t *hdr, size_t hdr_len, bool is_ipv4)
 {
     size_t l2_len = roce_l2_len(hdr);
-    size_t len = hdr_len - l2_len;
 
-    return icrc_from_l3(hdr + l2_len, len, len, is_ipv4);
+    return icrc_from_l3(hdr + l2_len, hdr_len - l2_len, hdr, 0, is_ipv4);
 }
 
 void roce_icrc_store(uint8_t dest[ROCE_ICRC_LEN], uint32_t crc)
@@ -97,12 +98,13 @@ size_t roce_icrc_trailer(const uint8_t *hdr, size_t hdr_len, bool is_ipv4,
 
 bool roce_icrc_ok(const RocePacket *pkt)
 {
-    const uint8_t *end = pkt->payload + pkt->payload_len + pkt->bth.pad;
+    size_t hdr_len = pkt->bth_start - pkt->l3 + pkt->info->hdr_len;
+    size_t len = pkt->payload_len + pkt->bth.pad;
     uint8_t want[ROCE_ICRC_LEN];
     uint32_t crc;
 
-    crc = icrc_from_l3(pkt->l3, pkt->payload - pkt->l3, end - pkt->l3,
+    crc = icrc_from_l3(pkt->l3, hdr_len, pkt->payload, len,
                        pkt->path.is_ipv4);
     roce_icrc_store(want, crc);
-    return memcmp(want, end, ROCE_ICRC_LEN) == 0;
+    return memcmp(want, pkt->payload + len, ROCE_ICRC_LEN) == 0;
 }

@@ -249,20 +249,21 @@ static void parse_bth(const uint8_t *p, const RoceOpcodeInfo *info,
 
 RoceParse roce_parse(const uint8_t *frame, size_t len, RocePacket *pkt)
 {
-    const uint8_t *udp, *bth;
+    const uint8_t *udp, *bth, *hdr = pkt->hdr;
     size_t l2_len, udp_len;
     unsigned pad;
     bool ok;
 
-    if (!roce_peek(frame, len, pkt->path.dgid, &pkt->path.vlan)) {
+    memcpy(pkt->hdr, frame, MIN(len, sizeof(pkt->hdr)));
+    if (!roce_peek(hdr, len, pkt->path.dgid, &pkt->path.vlan)) {
         return ROCE_PARSE_NOT_ROCE;
     }
-    memcpy(pkt->path.dmac, frame, RDMA_MAC_LEN);
-    memcpy(pkt->path.smac, frame + 6, RDMA_MAC_LEN);
-    l2_len = roce_l2_len(frame);
+    memcpy(pkt->path.dmac, hdr, RDMA_MAC_LEN);
+    memcpy(pkt->path.smac, hdr + 6, RDMA_MAC_LEN);
+    l2_len = roce_l2_len(hdr);
     pkt->path.pcp = l2_len == ROCE_ETH_LEN ? 0 :
-                    frame[ROCE_ETH_LEN] >> (TCI_PCP_SHIFT - 8);
-    pkt->l3 = frame + l2_len;
+                    hdr[ROCE_ETH_LEN] >> (TCI_PCP_SHIFT - 8);
+    pkt->l3 = hdr + l2_len;
     pkt->path.is_ipv4 = get16(pkt->l3 - 2) == ETHERTYPE_IPV4;
     len -= l2_len;
 
@@ -299,7 +300,7 @@ RoceParse roce_parse(const uint8_t *frame, size_t len, RocePacket *pkt)
         (len && !(pkt->info->flags & ROCE_OP_PAYLOAD))) {
         return ROCE_PARSE_MALFORMED;
     }
-    pkt->payload = bth + pkt->info->hdr_len;
+    pkt->payload = frame + (bth - hdr) + pkt->info->hdr_len;
     pkt->payload_len = len - pad;
     return ROCE_PARSE_OK;
 }

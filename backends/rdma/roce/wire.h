@@ -105,15 +105,19 @@ typedef struct RoceBth {
     uint32_t feth;
 } RoceBth;
 
-/* A parsed frame. Pointers point into the frame. */
+/*
+ * A parsed frame. The frame may lie in a guest's memory, where it changes at
+ * any time: headers are read in a copy, which l3 and bth_start point into.
+ */
 typedef struct RocePacket {
     RocePath path;
     RoceBth bth;
     const RoceOpcodeInfo *info;     /* of bth.opcode */
     const uint8_t *l3;              /* IP header */
     const uint8_t *bth_start;       /* BTH as it stands on the wire */
-    const uint8_t *payload;         /* behind the last header, never NULL */
+    const uint8_t *payload;         /* in the frame, never NULL */
     uint32_t payload_len;           /* bytes, without pad and ICRC */
+    uint8_t hdr[ROCE_MAX_HDR];
 } RocePacket;
 
 typedef enum RoceParse {
