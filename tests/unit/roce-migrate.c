@@ -365,6 +365,27 @@ static void test_refuse_bad_fields(void)
     victim_free(&v);
 }
 
+/* It would complete without being sent, and take the cursors along. */
+static void test_refuse_done_before_begun(void)
+{
+    LinkQpSpec spec = link_spec();
+    Victim v = { .cap = spec.cap };
+
+    spec.rd_atomic[0] = 1;
+    v.p = link_pair(&spec);
+    link_pair_post(&v.p, RDMA_WR_RDMA_READ, 1, 0, 5000);
+    link_pair_post(&v.p, RDMA_WR_RDMA_READ, 2, 8192, 5000);
+    link_pump(v.p.l);
+    g_assert_cmpint(roce_export_qp(v.p.a->e, v.p.aq, &v.qp), ==, 0);
+    g_assert_cmpint(roce_export_mr(v.p.a->e, v.p.amr->attr.mrn, &v.mr), ==,
+                    0);
+    expect_refusal(&v, &link_config, 4200, NULL);
+    v.qp.send[1].done = true;
+    expect_refusal(&v, &link_config, 4200,
+                   "a request is done that was not begun");
+    victim_free(&v);
+}
+
 static void test_no_export_with_a_frame_out(void)
 {
     g_autofree RoceTxFrame *frame = g_new(RoceTxFrame, 1);
@@ -714,6 +735,8 @@ int main(int argc, char **argv)
                     test_refuse_smaller_engine);
     g_test_add_func("/roce/migrate/refuse/bad-fields",
                     test_refuse_bad_fields);
+    g_test_add_func("/roce/migrate/refuse/done-before-begun",
+                    test_refuse_done_before_begun);
     g_test_add_func("/roce/migrate/refuse/frame-out",
                     test_no_export_with_a_frame_out);
     g_test_add_func("/roce/migrate/mutants", test_mutants);

@@ -403,6 +403,9 @@ static const char *check_under_way(const RoceQpImage *image)
         psn = next;
         npsn += wqe->npsn;
     }
+    for (; i < image->n_send; i++) {
+        BAD_IF(image->send[i].done, "a request is done that was not begun");
+    }
     if (cur == started) {
         cur_psn = psn;
         BAD_IF(sq->cur_pkt, "the send cursor is not in a request");
