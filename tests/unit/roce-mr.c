@@ -229,6 +229,33 @@ static void test_mapped_anew_while_valid(void)
     link_pair_free(&p);
 }
 
+static void test_registration_for_unknown_access(void)
+{
+    static const uint32_t bad[] = {
+        RDMA_ACCESS_FLUSH_PERSISTENT, RDMA_ACCESS_ON_DEMAND, 1u << 31,
+        RDMA_ACCESS_FLUSH_GLOBAL,
+    };
+    LinkQpSpec spec = link_spec();
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(bad); i++) {
+        LinkPair p = link_pair(&spec);
+        LinkMr *mr = link_fast_mr(p.b, 8192);
+        RdmaSendWr reg = link_wr(RDMA_WR_REG_MR, 9, NULL);
+
+        link_set_extensions(p.b, 0);
+        link_mr_map(mr);
+        reg.wr.reg.mrn = mr->attr.mrn;
+        reg.wr.reg.key = mr->attr.lkey;
+        reg.wr.reg.access = RDMA_ACCESS_LOCAL_WRITE | bad[i];
+        link_post(p.b, p.bq, &reg);
+        g_assert_true(link_run(p.l, LINK_FOREVER));
+        link_expect(p.b, 9, RDMA_WC_MW_BIND_ERR);
+        link_mr_free(mr);
+        link_pair_free(&p);
+    }
+}
+
 /* A kernel's region of all memory, by DMA address. */
 static void test_dma_mr(void)
 {
@@ -308,6 +335,8 @@ int main(int argc, char **argv)
     g_test_add_func("/roce/mr/create", test_create);
     g_test_add_func("/roce/mr/map", test_map);
     g_test_add_func("/roce/mr/fast-registration", test_fast_registration);
+    g_test_add_func("/roce/mr/registration-for-unknown-access",
+                    test_registration_for_unknown_access);
     g_test_add_func("/roce/mr/mapped-anew-while-valid",
                     test_mapped_anew_while_valid);
     g_test_add_func("/roce/mr/register-use-invalidate-in-one-chain",

@@ -118,6 +118,11 @@ static void spoil_atomic_right(WindowFix *f, RdmaSendWr *wr)
     wr->wr.bind.access = RDMA_ACCESS_REMOTE_ATOMIC;
 }
 
+static void spoil_unknown_right(WindowFix *f, RdmaSendWr *wr)
+{
+    wr->wr.bind.access |= RDMA_ACCESS_FLUSH_GLOBAL;
+}
+
 static void spoil_start(WindowFix *f, RdmaSendWr *wr)
 {
     wr->wr.bind.addr = f->mr->attr.iova - 1;
@@ -180,6 +185,7 @@ static const BadBind bad_binds[] = {
     { "region-rights", 0, spoil_region_rights },
     { "write-right", 0, spoil_write_right },
     { "atomic-right", 0, spoil_atomic_right },
+    { "unknown-right", 0, spoil_unknown_right },
     { "start", 0, spoil_start },
     { "end", 0, spoil_end },
     { "wrap", 0, spoil_wrap },

@@ -519,8 +519,7 @@ static uint32_t bind_window(LinkPair *p, LinkMr *mr)
     wr.wr.bind.rkey = attr.rkey;
     wr.wr.bind.new_rkey = attr.rkey | 1;
     wr.wr.bind.lkey = mr->attr.lkey;
-    wr.wr.bind.access = RDMA_ACCESS_REMOTE | RDMA_ACCESS_FLUSH_GLOBAL |
-                        RDMA_ACCESS_ZERO_BASED;
+    wr.wr.bind.access = RDMA_ACCESS_REMOTE | RDMA_ACCESS_ZERO_BASED;
     wr.wr.bind.addr = mr->attr.iova;
     wr.wr.bind.length = 8192;
     link_post(p->b, p->bq, &wr);

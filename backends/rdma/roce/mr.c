@@ -250,11 +250,23 @@ bool roce_mr_write(RoceEngine *e, const RoceMr *mr, uint64_t addr,
     return true;
 }
 
+/* Without effect: ranges are checked and pages are looked up as ever. */
+#define ACCESS_HINTS (RDMA_ACCESS_ZERO_BASED | RDMA_ACCESS_HUGETLB | \
+                      RDMA_ACCESS_RELAXED_ORDERING)
+
 /* Remote writes and atomics write locally as well (IBTA 10.6.3.1). */
-static bool access_ok(uint32_t access)
+static bool access_ok(const RoceEngine *e, uint32_t access)
 {
-    return !(access & (RDMA_ACCESS_REMOTE_WRITE | RDMA_ACCESS_REMOTE_ATOMIC)) ||
-           (access & RDMA_ACCESS_LOCAL_WRITE);
+    uint32_t known = RDMA_ACCESS_LOCAL_WRITE | RDMA_ACCESS_REMOTE |
+                     RDMA_ACCESS_MW_BIND | ACCESS_HINTS;
+
+    if (roce_opcode_enabled(e, RDMA_WR_FLUSH)) {
+        known |= RDMA_ACCESS_FLUSH_GLOBAL;
+    }
+    return !(access & ~known) &&
+           (!(access & (RDMA_ACCESS_REMOTE_WRITE |
+                        RDMA_ACCESS_REMOTE_ATOMIC)) ||
+            (access & RDMA_ACCESS_LOCAL_WRITE));
 }
 
 bool roce_mr_register(RoceQp *qp, RoceSendWqe *wqe, uint64_t **pages)
@@ -264,7 +276,7 @@ bool roce_mr_register(RoceQp *qp, RoceSendWqe *wqe, uint64_t **pages)
 
     if (!mr || mr->attr.type != RDMA_MR_FAST_REG ||
         mr->attr.pdn != qp->init.pdn || mr->valid ||
-        wqe->rkey >> 8 != wqe->mrn || !access_ok(wqe->access) ||
+        wqe->rkey >> 8 != wqe->mrn || !access_ok(qp->e, wqe->access) ||
         (wqe->npages ? wqe->npages > mr->attr.max_pages : !mr->pending)) {
         return false;
     }

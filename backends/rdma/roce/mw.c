@@ -108,7 +108,7 @@ bool roce_mw_bind(RoceQp *qp, const RoceSendWqe *wqe)
     RoceMr *mw = roce_mw_find(e, wqe->invalidate_rkey >> 8);
     RoceMr *mr = roce_mr_find(e, wqe->lkey >> 8);
     RoceMwBinding b = {
-        .access = wqe->access & WINDOW_ACCESS,
+        .access = wqe->access & ~RDMA_ACCESS_RELAXED_ORDERING,
         .addr = wqe->remote_addr,
         .length = wqe->reg_length,
     };
