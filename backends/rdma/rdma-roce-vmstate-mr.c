@@ -48,18 +48,19 @@ void rdma_roce_put_pages(QEMUFile *f, uint64_t *pages, uint32_t n)
     qemu_put_buffer(f, (uint8_t *)pages, n * sizeof(*pages));
 }
 
-uint64_t *rdma_roce_get_pages(QEMUFile *f, uint32_t n)
+int rdma_roce_get_pages(QEMUFile *f, uint64_t **pages, uint32_t n)
 {
     size_t size = n * sizeof(uint64_t);
-    uint64_t *pages = g_new(uint64_t, n);
 
-    if (qemu_get_buffer(f, (uint8_t *)pages, size) != size) {
-        memset(pages, 0, size);
+    *pages = g_new(uint64_t, n);
+    if (qemu_get_buffer(f, (uint8_t *)*pages, size) != size) {
+        g_clear_pointer(pages, g_free);
+        return -EIO;
     }
     for (uint32_t i = 0; i < n; i++) {
-        pages[i] = be64_to_cpu(pages[i]);
+        (*pages)[i] = be64_to_cpu((*pages)[i]);
     }
-    return pages;
+    return 0;
 }
 
 static int put_mr(QEMUFile *f, RoceEngine *e, uint32_t mrn)
@@ -99,12 +100,14 @@ static int get_mr(QEMUFile *f, RdmaBackend *rb)
                      "is not the device's", image.attr.mrn);
         return -EINVAL;
     }
-    image.attr.pages = rdma_roce_get_pages(f, image.attr.npages);
-    image.pending_pages = rdma_roce_get_pages(f, image.pending_npages);
-    ret = roce_import_mr(rdma_roce_engine(rb), &image, &why);
-    if (ret) {
-        error_report("rdma-roce: bad memory region %u in the migration "
-                     "stream: %s", image.attr.mrn, why);
+    ret = rdma_roce_get_pages(f, &image.attr.pages, image.attr.npages) ?:
+          rdma_roce_get_pages(f, &image.pending_pages, image.pending_npages);
+    if (!ret) {
+        ret = roce_import_mr(rdma_roce_engine(rb), &image, &why);
+        if (ret) {
+            error_report("rdma-roce: bad memory region %u in the migration "
+                         "stream: %s", image.attr.mrn, why);
+        }
     }
     roce_mr_image_clear(&image);
     return ret;

@@ -454,14 +454,11 @@ static int get_queues(QEMUFile *f, RoceQpImage *image)
         image->inline_len) {
         return -EIO;
     }
-    ret = get_recvs(f, image->recv, image->n_recv, image->recv_sges,
-                    image->n_recv_sges) ?:
-          rdma_roce_get_records(f, &vmstate_res, image->res,
-                                sizeof(*image->res), image->n_res);
-    if (!ret) {
-        image->pages = rdma_roce_get_pages(f, image->n_pages);
-    }
-    return ret;
+    return get_recvs(f, image->recv, image->n_recv, image->recv_sges,
+                     image->n_recv_sges) ?:
+           rdma_roce_get_records(f, &vmstate_res, image->res,
+                                 sizeof(*image->res), image->n_res) ?:
+           rdma_roce_get_pages(f, &image->pages, image->n_pages);
 }
 
 static int get_qp(QEMUFile *f, RdmaBackend *rb)

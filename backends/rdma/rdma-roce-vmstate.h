@@ -52,8 +52,11 @@ void rdma_roce_put_records(QEMUFile *f, const VMStateDescription *vmsd,
 int rdma_roce_get_records(QEMUFile *f, const VMStateDescription *vmsd,
                           void *records, size_t stride, uint32_t n);
 
-/* Lists of pages may be long: they are not saved number by number. */
+/*
+ * Lists of pages may be long: they are not saved number by number. The caller
+ * frees what it gets; -EIO if the stream ends before.
+ */
 void rdma_roce_put_pages(QEMUFile *f, uint64_t *pages, uint32_t n);
-uint64_t *rdma_roce_get_pages(QEMUFile *f, uint32_t n);
+int rdma_roce_get_pages(QEMUFile *f, uint64_t **pages, uint32_t n);
 
 #endif
