@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The packed layout of docs/specs/virtio-rdma.rst: work queue elements,
+ * The packed layout of docs/specs/virtio-rdma-work.rst: work queue elements,
  * completions and events.
  */
 #include "qemu/osdep.h"
