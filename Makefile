@@ -54,7 +54,7 @@ help:
 	@echo 'make check-unit    tests of the engine'
 	@echo 'make check-qtest   tests of the device, without a guest'
 	@echo 'make check-migration  all that migrates, devices and guests'
-	@echo '                   (MOVES=10: how often guests migrate)'
+	@echo '                   (MOVES=n: how often guests migrate; 3)'
 	@echo 'make check-guest   tests in real guests (SERIES=6.12: on that kernel)'
 	@echo 'make interop       virtio-rdma and rxe on one wire, as a table'
 	@echo 'make check-kernel-users  NVMe-oF, NFS and others over RDMA'
