@@ -29,11 +29,10 @@ struct ib_mr *vrdma_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type,
 			     u32 max_num_sg)
 {
 	struct vrdma_dev *dev = to_vdev(ibpd->device);
+	/* The REG_MR work request narrows it down. */
+	u32 access = IB_ACCESS_LOCAL_WRITE | VRDMA_ACCESS_REMOTE;
 	struct virtio_rdma_create_mr_req req = {
 		.pdn = cpu_to_le32(to_vpd(ibpd)->pdn),
-		/* The REG_MR work request narrows it down. */
-		.access = cpu_to_le32(IB_ACCESS_LOCAL_WRITE |
-				      VRDMA_ACCESS_REMOTE),
 		.max_num_sg = cpu_to_le32(max_num_sg),
 	};
 	struct virtio_rdma_mr_rsp rsp;
@@ -44,6 +43,9 @@ struct ib_mr *vrdma_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type,
 		return ERR_PTR(-EOPNOTSUPP);
 	if (!max_num_sg || max_num_sg > dev->attr.max_fast_reg_page_list_len)
 		return ERR_PTR(-EINVAL);
+	if (!vrdma_has_flush(dev))
+		access &= ~VRDMA_ACCESS_FLUSH;
+	req.access = cpu_to_le32(access);
 
 	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
 	if (!mr)

@@ -120,7 +120,7 @@ static void read_config(struct vrdma_dev *dev)
 		attr->device_cap_flags &= ~(u64)(IB_DEVICE_MEM_WINDOW |
 						 IB_DEVICE_MEM_WINDOW_TYPE_2B);
 #ifdef VRDMA_FLUSH
-	if (virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_FLUSH))
+	if (vrdma_has_flush(dev))
 		attr->device_cap_flags |= IB_DEVICE_FLUSH_GLOBAL;
 #endif
 #ifdef VRDMA_ATOMIC_WRITE

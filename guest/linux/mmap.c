@@ -24,11 +24,8 @@ int vrdma_alloc_ucontext(struct ib_ucontext *ibucontext,
 
 	if (virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_MW))
 		resp.flags |= VIRTIO_RDMA_UCTX_MW;
-	/* Asking for a feature that the driver does not take is a BUG(). */
-#ifdef VRDMA_FLUSH
-	if (virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_FLUSH))
+	if (vrdma_has_flush(dev))
 		resp.flags |= VIRTIO_RDMA_UCTX_FLUSH;
-#endif
 #ifdef VRDMA_ATOMIC_WRITE
 	if (virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_ATOMIC_WRITE))
 		resp.flags |= VIRTIO_RDMA_UCTX_ATOMIC_WRITE;

@@ -42,6 +42,7 @@
 #define VRDMA_MAX_TABLE_SIZE	SZ_4M
 #define VRDMA_MAX_TABLE_PAGES	(VRDMA_MAX_TABLE_SIZE / sizeof(__le64))
 
+/* Before Linux 6.2 the RDMA core does not know FLUSH. */
 #ifdef VRDMA_FLUSH
 #define VRDMA_ACCESS_FLUSH	IB_ACCESS_FLUSH_GLOBAL
 #else
@@ -229,6 +230,13 @@ struct vrdma_mr {
 static inline struct vrdma_dev *to_vdev(struct ib_device *ibdev)
 {
 	return container_of(ibdev, struct vrdma_dev, ibdev);
+}
+
+/* To ask for a feature that the driver does not take is a BUG(). */
+static inline bool vrdma_has_flush(const struct vrdma_dev *dev)
+{
+	return VRDMA_ACCESS_FLUSH &&
+	       virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_FLUSH);
 }
 
 static inline struct vrdma_pd *to_vpd(struct ib_pd *ibpd)
