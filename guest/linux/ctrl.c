@@ -3,7 +3,6 @@
  * The control virtqueue: one command is one chain, and the device answers
  * each. Callers that may sleep do so when the answer takes long; others spin.
  */
-#include <linux/delay.h>
 #include <linux/ktime.h>
 #include <linux/slab.h>
 
@@ -23,6 +22,7 @@ static_assert(sizeof(struct virtio_rdma_query_port_rsp) < RSP_ROOM);
 struct vrdma_cmd {
 	struct completion done;
 	unsigned int len;		/* of the response */
+	bool abandoned;			/* nobody waits for the answer */
 	u8 req[REQ_ROOM] ____cacheline_aligned;
 	u8 rsp[RSP_ROOM] ____cacheline_aligned;
 };
@@ -55,7 +55,10 @@ static void reap(struct vrdma_ctrl *ctrl)
 
 	while ((cmd = virtqueue_get_buf(ctrl->vq, &len))) {
 		cmd->len = len;
-		complete(&cmd->done);
+		if (cmd->abandoned)
+			kfree(cmd);
+		else
+			complete(&cmd->done);
 	}
 }
 
@@ -84,6 +87,32 @@ static bool look(struct vrdma_ctrl *ctrl, struct vrdma_cmd *cmd)
 	done = try_wait_for_completion(&cmd->done);
 	spin_unlock_irqrestore(&ctrl->lock, flags);
 	return done;
+}
+
+/*
+ * Wait no longer, unless the answer has come: the command stays with the
+ * virtqueue.
+ */
+static bool abandon(struct vrdma_ctrl *ctrl, struct vrdma_cmd *cmd)
+{
+	unsigned long flags;
+	bool done;
+
+	spin_lock_irqsave(&ctrl->lock, flags);
+	reap(ctrl);
+	done = try_wait_for_completion(&cmd->done);
+	cmd->abandoned = !done;
+	spin_unlock_irqrestore(&ctrl->lock, flags);
+	return !done;
+}
+
+/* After a device reset: the commands that were abandoned. */
+void vrdma_ctrl_free(struct vrdma_dev *dev)
+{
+	void *cmd;
+
+	while ((cmd = virtqueue_detach_unused_buf(dev->ctrl.vq)))
+		kfree(cmd);
 }
 
 /* A device that has found its rings broken answers no more. */
@@ -212,10 +241,9 @@ int vrdma_ctrl(struct vrdma_dev *dev, enum virtio_rdma_cmd command,
 	ret = submit(dev, cmd, 1 + req_len, 1 + rsp_len);
 	if (ret)
 		goto out;
-	if (context == VRDMA_ATOMIC ? !spin(dev, cmd) : !sleep(dev, cmd)) {
-		ret = -EIO;
-		goto out;
-	}
+	if (!(context == VRDMA_ATOMIC ? spin(dev, cmd) : sleep(dev, cmd)) &&
+	    abandon(&dev->ctrl, cmd))
+		return -EIO;
 	ret = status_to_errno(cmd->rsp[0]);
 	if (!ret && cmd->len < 1 + rsp_len)
 		ret = -EPROTO;

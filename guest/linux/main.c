@@ -318,8 +318,10 @@ err:
 	return ret;
 }
 
+/* After a device reset. */
 static void free_vqs(struct vrdma_dev *dev)
 {
+	vrdma_ctrl_free(dev);
 	dev->vdev->config->del_vqs(dev->vdev);
 	vrdma_cqs_free(dev);
 	vrdma_srqs_free(dev);

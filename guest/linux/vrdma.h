@@ -281,6 +281,7 @@ enum vrdma_context {
 };
 
 void vrdma_ctrl_callback(struct virtqueue *vq);
+void vrdma_ctrl_free(struct vrdma_dev *dev);
 bool vrdma_needs_reset(struct vrdma_dev *dev);
 int vrdma_ctrl(struct vrdma_dev *dev, enum virtio_rdma_cmd command,
 	       const void *req, size_t req_len, void *rsp, size_t rsp_len,
