@@ -321,7 +321,11 @@ err:
 /* After a device reset. */
 static void free_vqs(struct vrdma_dev *dev)
 {
+	u32 i;
+
 	vrdma_ctrl_free(dev);
+	for (i = 1; i < num_vqs(dev); i++)
+		vrdma_vq_empty(dev->vqs[i]);
 	dev->vdev->config->del_vqs(dev->vdev);
 	vrdma_cqs_free(dev);
 	vrdma_srqs_free(dev);

@@ -51,6 +51,13 @@ static void vq_forget(struct virtqueue *vq, void *data)
 {
 }
 
+/* Take back, and unmap, what a device that is reset or gone had. */
+void vrdma_vq_empty(struct virtqueue *vq)
+{
+	while (virtqueue_detach_unused_buf(vq))
+		;
+}
+
 #ifdef VRDMA_RESIZE_DONE
 static void vq_forgotten(struct virtqueue *vq)
 {

@@ -307,6 +307,7 @@ int vrdma_events_start(struct vrdma_dev *dev);
 /* ring.c */
 struct vrdma_buf *vrdma_buf_alloc(u32 npages);
 void vrdma_buf_put(struct vrdma_buf *buf);
+void vrdma_vq_empty(struct virtqueue *vq);
 int vrdma_vq_grow(struct vrdma_dev *dev, struct virtqueue *vq, u32 depth);
 int vrdma_vq_park(struct vrdma_dev *dev, struct virtqueue *vq);
 u32 vrdma_ring_pages(u32 slots, u32 shift);
