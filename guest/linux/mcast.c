@@ -5,25 +5,30 @@
  */
 #include "vrdma.h"
 
-static int mcast(struct ib_qp *ibqp, enum virtio_rdma_cmd command,
+static void fill(struct virtio_rdma_mcast_req *req, const struct ib_qp *ibqp,
 		 const union ib_gid *gid)
 {
-	struct virtio_rdma_mcast_req req = {
-		.qpn = cpu_to_le32(ibqp->qp_num),
-	};
-
-	memcpy(req.gid, gid->raw, sizeof(req.gid));
-	return vrdma_ctrl_destroy(to_vdev(ibqp->device), command, &req);
+	memset(req, 0, sizeof(*req));
+	req->qpn = cpu_to_le32(ibqp->qp_num);
+	memcpy(req->gid, gid->raw, sizeof(req->gid));
 }
 
 static int vrdma_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 {
-	return mcast(ibqp, VIRTIO_RDMA_CMD_ATTACH_MCAST, gid);
+	struct virtio_rdma_mcast_req req;
+
+	fill(&req, ibqp, gid);
+	return vrdma_ctrl_do(to_vdev(ibqp->device),
+			     VIRTIO_RDMA_CMD_ATTACH_MCAST, &req);
 }
 
 static int vrdma_detach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 {
-	return mcast(ibqp, VIRTIO_RDMA_CMD_DETACH_MCAST, gid);
+	struct virtio_rdma_mcast_req req;
+
+	fill(&req, ibqp, gid);
+	return vrdma_ctrl_destroy(to_vdev(ibqp->device),
+				  VIRTIO_RDMA_CMD_DETACH_MCAST, &req);
 }
 
 const struct ib_device_ops vrdma_mcast_ops = {
