@@ -20,7 +20,10 @@ struct vrdma_table_node {
 	bool mapped;
 };
 
-/* Bytes that a region may have when its pages are the smallest. */
+/*
+ * Bytes that a region may have when its pages are the smallest and it begins
+ * and ends within one.
+ */
 u64 vrdma_table_reach(const struct vrdma_dev *dev)
 {
 	u64 pages = VRDMA_MAX_TABLE_PAGES;
@@ -30,7 +33,7 @@ u64 vrdma_table_reach(const struct vrdma_dev *dev)
 		for (pages = 1, i = 0; i < MAX_LEVELS; i++)
 			pages *= ENTRIES;
 	}
-	return pages << VRDMA_PAGE_SHIFT;
+	return (pages - 1) << VRDMA_PAGE_SHIFT;
 }
 
 static void free_tree(struct vrdma_dev *dev, struct vrdma_table *table)
