@@ -74,6 +74,8 @@ static void vq_forgotten(struct virtqueue *vq)
  */
 int vrdma_vq_grow(struct vrdma_dev *dev, struct virtqueue *vq, u32 depth)
 {
+	int ret;
+
 	lockdep_assert_held(&dev->vq_lock);
 
 	if (depth > dev->ring_max)
@@ -83,7 +85,12 @@ int vrdma_vq_grow(struct vrdma_dev *dev, struct virtqueue *vq, u32 depth)
 	if (virtqueue_is_broken(vq))
 		return -EIO;
 	depth = max_t(u32, roundup_pow_of_two(depth), VRDMA_RING_MIN);
-	return vq_resize(vq, min(depth, dev->ring_max));
+	depth = min(depth, dev->ring_max);
+	ret = vq_resize(vq, depth);
+	/* Some kernels keep quiet about a ring that stayed as it was. */
+	if (!ret && virtqueue_get_vring_size(vq) < depth)
+		ret = -ENOMEM;
+	return ret;
 }
 
 /*
