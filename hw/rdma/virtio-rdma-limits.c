@@ -31,7 +31,7 @@ typedef struct SavedLimits {
     uint32_t max_srq_wr;
     uint32_t max_srq_sge;
     uint32_t max_mw;
-    uint32_t max_mcast_grp;
+    uint32_t max_mcast_grp;         /* 0: not offered */
     uint32_t max_mcast_qp_attach;
     uint32_t max_cqe_deep;          /* 0: not offered */
 } SavedLimits;
@@ -86,7 +86,26 @@ static bool check_limit(const char *prop, uint64_t theirs, uint64_t ours)
     return true;
 }
 
-/* The guest knows the limits by heart: they may not change under it. */
+/* A limit that is 0 where its feature is off */
+static bool check_offer(const char *feature, const char *prop,
+                        uint64_t theirs, uint64_t ours)
+{
+    if (!theirs != !ours) {
+        g_autofree char *off = g_strdup_printf("off or %s=0", prop);
+
+        error_report("virtio-rdma: the source has %s=%s, but this device has "
+                     "%s=%s", feature, theirs ? "on" : off, feature,
+                     ours ? "on" : off);
+        return false;
+    }
+    return check_limit(prop, theirs, ours);
+}
+
+/*
+ * The guest knows the limits by heart: they may not change under it. Shared
+ * receive queues have a part in the number of virtqueues, and memory windows
+ * in the numbers of regions, whether the guest uses them or not.
+ */
 static bool check_limits(VirtIORdma *s, const SavedLimits *v)
 {
     const RdmaBackendLimits *l = &s->limits;
@@ -108,17 +127,18 @@ static bool check_limits(VirtIORdma *s, const SavedLimits *v)
                        l->max_rd_atomic) &&
            check_limit("gid-table-len", v->gid_table_len,
                        l->gid_table_len) &&
-           check_limit("atomic capability", v->atomic_cap, l->atomic_cap) &&
-           check_limit("capabilities", v->device_cap_flags,
-                       l->device_cap_flags) &&
-           check_limit("max-srq", v->max_srq, l->max_srq) &&
+           check_offer("srq", "max-srq", v->max_srq, l->max_srq) &&
            check_limit("max-srq-wr", v->max_srq_wr, l->max_srq_wr) &&
            check_limit("max-sge", v->max_srq_sge, l->max_srq_sge) &&
-           check_limit("max-mw", v->max_mw, l->max_mw) &&
-           check_limit("max-mcast-grp", v->max_mcast_grp,
-                       l->max_mcast_grp) &&
-           check_limit("max-mcast-qp-attach", v->max_mcast_qp_attach,
-                       l->max_mcast_qp_attach);
+           check_offer("mw", "max-mw", v->max_mw, l->max_mw) &&
+           (!v->max_mcast_grp || !l->max_mcast_grp ||
+            (check_limit("max-mcast-grp", v->max_mcast_grp,
+                         l->max_mcast_grp) &&
+             check_limit("max-mcast-qp-attach", v->max_mcast_qp_attach,
+                         l->max_mcast_qp_attach))) &&
+           check_limit("atomic capability", v->atomic_cap, l->atomic_cap) &&
+           check_limit("capabilities", v->device_cap_flags,
+                       l->device_cap_flags);
 }
 
 /* A driver that has negotiated goes on with what it was given. */
@@ -138,8 +158,8 @@ static int limits_post_load(void *opaque, int version_id)
 {
     const SavedLimits *v = opaque;
 
-    return check_limits(v->parent, v) &&
-           check_features(v->parent, v->features) ? 0 : -EINVAL;
+    return check_features(v->parent, v->features) &&
+           check_limits(v->parent, v) ? 0 : -EINVAL;
 }
 
 static const VMStateDescription vmstate_limits = {

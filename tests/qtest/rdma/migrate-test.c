@@ -432,6 +432,8 @@ static void test_refuse(void)
         { "max-mw=100", "max-mw=16384" },
         { "max-mcast-grp=1", "max-mcast-grp=128" },
         { "max-mcast-qp-attach=1", "max-mcast-qp-attach=128" },
+        { "srq=off", "srq=on, but this device has srq=off" },
+        { "mw=off", "mw=on, but this device has mw=off" },
     };
     Trip *t = trip_new(NULL);
 
@@ -446,12 +448,38 @@ static void test_refuse(void)
     trip_free(t);
 }
 
+/* Whatever the driver uses is told by the name of its property. */
+static void test_refuse_features(void)
+{
+    static const char *const features[] = {
+        "ext-status", "mac-mtu", "cqe-status-last", "events", "srq", "mw",
+        "cq-deep", "cq-ring-arm", "mcast", "cqe-ex", "gid-vlan", "counters",
+        "mr-tables", "reg-pages", "rereg-mr", "flush", "atomic-write",
+    };
+    QRdmaPath path = { .timeout = MIGRATE_TIMEOUT_CODE };
+    Trip *t = trip_new(NULL);
+
+    G_STATIC_ASSERT(ARRAY_SIZE(features) == VIRTIO_RDMA_F_ATOMIC_WRITE + 1);
+    t->p = net_pair_new_with(&t->net, RDMA_QPT_RC,
+                             QRDMA_F(ARRAY_SIZE(features)) - 1);
+    qrdma_connect(t->p.a.qp, t->p.b.qp, &path);
+    set_parameter(t->net.host[0]->qts, "max-bandwidth", 100000);
+    for (int i = 0; i < ARRAY_SIZE(features); i++) {
+        g_autofree char *device = g_strdup_printf("%s,%s=off", MIGRATE_DEVICE,
+                                                  features[i]);
+        g_autofree char *text = g_strdup_printf("uses %s,", features[i]);
+
+        refuse(t, i, device, text);
+    }
+    trip_free(t);
+}
+
 /* What the driver does not use may differ. */
 static void test_differences(void)
 {
     static const char *const devices[] = {
         MIGRATE_DEVICE ",cq-deep=off,max-cqe=1000",
-        MIGRATE_DEVICE ",events=off,counters=off,rereg-mr=off",
+        MIGRATE_DEVICE ",events=off,counters=off,rereg-mr=off,mcast=off",
         MIGRATE_DEVICE,
     };
     Trip *t = trip_new(NULL);
@@ -500,4 +528,6 @@ void add_migrate_tests(void)
     qtest_add_func("virtio-rdma-migration/unreliable-connection", test_uc);
     qtest_add_func("virtio-rdma-migration/datagrams", test_ud);
     qtest_add_func("virtio-rdma-migration/refuse", test_refuse);
+    qtest_add_func("virtio-rdma-migration/refuse-features",
+                   test_refuse_features);
 }
