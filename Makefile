@@ -74,7 +74,8 @@ help:
 	@echo
 	@echo 'Variables: ASAN=1 (sanitizers, in a directory of their own),'
 	@echo '  V=1 (show all output), JOBS=n, QEMU_SRC=dir, SOURCE_CACHE=dir,'
-	@echo '  PACKAGES=no (do not look for missing packages).'
+	@echo '  BUILDDIR=dir, PREFIX=dir, PYTHON=program, WERROR=1 (warnings are'
+	@echo '  errors), PACKAGES=no (do not look for missing packages).'
 	@echo './configure --help tells how to make such choices stick.'
 
 # Packages ------------------------------------------------------------------

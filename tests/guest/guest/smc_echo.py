@@ -8,7 +8,8 @@ smc_echo.py client PEER CONNECTIONS
 setup tells the kernel what smc_pnet and smcd would: that the NIC and the RDMA
 device are on one network, and the name of a group of hosts that may speak SMC
 version 2, the one that knows RoCE v2. The server sends back what it gets. All
-connections are in use at once, and each side prints how the kernel carried them.
+connections are in use at once, and each side prints how the kernel carried
+them.
 """
 import hashlib
 import os

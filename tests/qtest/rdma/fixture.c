@@ -16,7 +16,8 @@ static QRdma *device_get(void)
             "-netdev hubport,id=n0,hubid=0 -netdev hubport,id=n1,hubid=0 "
             "-device virtio-rdma-pci,id=rdma0,netdev=n0,addr=%d,"
             "max-qp=%d,max-cq=%d,max-mr=%d,max-pd=%d,gid-table-len=%d,"
-            "max-mw=%d,max-srq=%d,max-srq-wr=%d,max-mcast-grp=%d,max-mcast-qp-attach=%d,"
+            "max-mw=%d,max-srq=%d,max-srq-wr=%d,max-mcast-grp=%d,"
+            "max-mcast-qp-attach=%d,"
             "mac=" TEST_MAC,
             TEST_SLOT, TEST_MAX_QP, TEST_MAX_CQ, TEST_MAX_MR, TEST_MAX_PD,
             TEST_GIDS, TEST_MAX_MW, TEST_MAX_SRQ, TEST_MAX_SRQ_WR,

@@ -25,7 +25,7 @@
  * queue of a QP it is: the upper half is the generation of the QP, so that
  * completions from before its reset, or of a QP that had its number, are
  * known; then a bit for receive queues and the lower bits of the WQE's number.
- * For a WQE of an SRQ it is the SRQ's generation and the entry that the WQE has.
+ * For a WQE of an SRQ it is the SRQ's generation and the entry of the WQE.
  */
 #define VRDMA_ID_RECV (1U << 31)
 #define VRDMA_ID_SRQ (1U << 30)
