@@ -27,7 +27,7 @@ echo "== SPDX line within the first three lines"
 while read -r name; do
     head -n 3 "$name" | grep -q 'SPDX-License-Identifier: .*GPL-2.0' ||
         complain "$name: no SPDX line"
-done < <(of_kind '(\.([ch]|py|sh|build|rst)|Kconfig|Kbuild|Makefile|trace-events)$|^scripts/stage$|^configure$|^\.ci/')
+done < <(of_kind '(\.([ch]|py|sh|build|rst)|Kconfig|Kbuild|Makefile|trace-events)$|\.(conf|list)$|^scripts/stage$|^configure$|^\.ci/')
 
 echo "== length, at most $max_lines lines"
 while read -r name; do
