@@ -383,8 +383,10 @@ void vrdma_cq_callback(struct virtqueue *vq)
 static struct vrdma_cq_slot *free_slot(struct vrdma_dev *dev, u32 *cqn)
 {
 	for (*cqn = 0; *cqn < dev->num_cq; ++*cqn) {
-		if (!dev->cqs[*cqn].cq)
-			return &dev->cqs[*cqn];
+		struct vrdma_cq_slot *slot = &dev->cqs[*cqn];
+
+		if (!slot->cq && !virtqueue_is_broken(slot->ring.vq))
+			return slot;
 	}
 	return NULL;
 }

@@ -39,6 +39,15 @@ static int grow_vqs(struct vrdma_dev *dev, struct vrdma_qp *qp)
 			     max_t(u32, qp->rq.max_wr, VRDMA_DEPTH_MIN));
 }
 
+static bool is_clean(struct vrdma_wq *wq)
+{
+	if (virtqueue_is_broken(wq->ring.vq))
+		return false;
+	if (wq->ring.buf)
+		vrdma_wq_reap(wq);
+	return wq->ring.head == wq->ring.tail;
+}
+
 /*
  * Give the virtqueues back. When they cannot be reset they are clean only if
  * the device has returned everything; else the number stays out of use, and
@@ -46,20 +55,10 @@ static int grow_vqs(struct vrdma_dev *dev, struct vrdma_qp *qp)
  */
 static void drop_vqs(struct vrdma_dev *dev, struct vrdma_qp *qp)
 {
-	bool clean;
+	bool parked = !vrdma_vq_park(dev, qp->sq.ring.vq) &&
+		      !vrdma_vq_park(dev, qp->rq.ring.vq);
 
-	if (!vrdma_vq_park(dev, qp->sq.ring.vq) &&
-	    !vrdma_vq_park(dev, qp->rq.ring.vq)) {
-		clean = true;
-	} else {
-		if (qp->sq.ring.buf)
-			vrdma_wq_reap(&qp->sq);
-		if (qp->rq.ring.buf)
-			vrdma_wq_reap(&qp->rq);
-		clean = qp->sq.ring.head == qp->sq.ring.tail &&
-			qp->rq.ring.head == qp->rq.ring.tail;
-	}
-	if (clean) {
+	if (parked || (is_clean(&qp->sq) && is_clean(&qp->rq))) {
 		vrdma_buf_put(qp->sq.ring.buf);
 		vrdma_buf_put(qp->rq.ring.buf);
 		clear_bit(qp->ibqp.qp_num, dev->qps_busy);

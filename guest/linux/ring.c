@@ -80,10 +80,10 @@ int vrdma_vq_grow(struct vrdma_dev *dev, struct virtqueue *vq, u32 depth)
 
 	if (depth > dev->ring_max)
 		return -EINVAL;
+	if (virtqueue_is_broken(vq) || vrdma_is_dead(dev))
+		return -EIO;
 	if (!dev->ring_reset)
 		return 0;
-	if (virtqueue_is_broken(vq))
-		return -EIO;
 	depth = max_t(u32, roundup_pow_of_two(depth), VRDMA_RING_MIN);
 	depth = min(depth, dev->ring_max);
 	ret = vq_resize(vq, depth);
@@ -103,8 +103,12 @@ int vrdma_vq_park(struct vrdma_dev *dev, struct virtqueue *vq)
 
 	lockdep_assert_held(&dev->vq_lock);
 
-	if (virtqueue_is_broken(vq))
+	if (vrdma_is_dead(dev)) {
+		vrdma_vq_empty(vq);
 		return 0;
+	}
+	if (virtqueue_is_broken(vq))
+		return -EIO;
 	if (!dev->ring_reset)
 		return -EOPNOTSUPP;
 	ret = vq_resize(vq, VRDMA_RING_PARKED);

@@ -239,6 +239,12 @@ static inline bool vrdma_has_flush(const struct vrdma_dev *dev)
 	       virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_FLUSH);
 }
 
+/* The device answers no more. */
+static inline bool vrdma_is_dead(const struct vrdma_dev *dev)
+{
+	return virtqueue_is_broken(dev->ctrl.vq);
+}
+
 static inline struct vrdma_pd *to_vpd(struct ib_pd *ibpd)
 {
 	return container_of(ibpd, struct vrdma_pd, ibpd);
