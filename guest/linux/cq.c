@@ -194,6 +194,8 @@ int vrdma_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc)
 {
 	struct vrdma_dev *dev = to_vdev(ibcq->device);
 	struct vrdma_cq *cq = to_vcq(ibcq);
+	/* Pairs with the release: if so, what the device reported is there. */
+	bool dead = smp_load_acquire(&dev->dead);
 	const struct virtio_rdma_cqe_ex *cqe;
 	unsigned long flags;
 	bool stand_in;
@@ -206,6 +208,8 @@ int vrdma_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc)
 				n++;
 			cq->head++;
 		}
+		if (dead && n < num)
+			n += vrdma_flush(cq, num - n, &wc[n]);
 	}
 	stand_in = recycle(cq, consumed(cq));
 	spin_unlock_irqrestore(&cq->ring->lock, flags);
@@ -301,6 +305,20 @@ static int request_by_ring(struct vrdma_cq *cq, u32 what)
 	return 0;
 }
 
+/* There are no interrupts any more: whoever posts has the CQ polled. */
+static int request_of_dead(struct vrdma_cq *cq, enum ib_cq_notify_flags flags)
+{
+	unsigned long irq;
+	int ret;
+
+	if (cq->mapped || !(flags & IB_CQ_REPORT_MISSED_EVENTS))
+		return 0;
+	spin_lock_irqsave(&cq->ring->lock, irq);
+	ret = have_cqe(cq) || vrdma_flush(cq, 1, NULL);
+	spin_unlock_irqrestore(&cq->ring->lock, irq);
+	return ret;
+}
+
 int vrdma_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 {
 	struct vrdma_cq *cq = to_vcq(ibcq);
@@ -310,6 +328,10 @@ int vrdma_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 	int ret = 0;
 	u32 what;
 
+	WRITE_ONCE(cq->asked, true);
+	/* Pairs with the release: what the device reported is there. */
+	if (smp_load_acquire(&cq_dev(cq)->dead))
+		return request_of_dead(cq, flags);
 	what = (flags & IB_CQ_SOLICITED_MASK) == IB_CQ_SOLICITED ?
 	       VIRTIO_RDMA_NOTIFY_SOLICITED :
 	       VIRTIO_RDMA_NOTIFY_NEXT_COMPLETION;

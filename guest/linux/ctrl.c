@@ -152,8 +152,11 @@ static int submit(struct vrdma_dev *dev, struct vrdma_cmd *cmd,
 			break;
 		reap(ctrl);
 		spin_unlock_irqrestore(&ctrl->lock, flags);
-		if (given_up(dev, &n))
+		if (given_up(dev, &n)) {
+			if (!READ_ONCE(dev->dead))
+				vrdma_fatal(dev);
 			return -EIO;
+		}
 		if (ret != -ENOSPC)
 			return ret;
 		cpu_relax();
@@ -201,9 +204,8 @@ static bool sleep(struct vrdma_dev *dev, struct vrdma_cmd *cmd)
 	/* A device that vanishes does not say so: look from time to time. */
 	while (!(done = wait_for_completion_timeout(&cmd->done, HZ))) {
 		done = look(ctrl, cmd);
-		if (!done && vrdma_needs_reset(dev))
-			virtio_break_device(dev->vdev);
-		if (done || virtqueue_is_broken(ctrl->vq))
+		if (done || virtqueue_is_broken(ctrl->vq) ||
+		    vrdma_needs_reset(dev))
 			break;
 	}
 
@@ -242,8 +244,10 @@ int vrdma_ctrl(struct vrdma_dev *dev, enum virtio_rdma_cmd command,
 	if (ret)
 		goto out;
 	if (!(context == VRDMA_ATOMIC ? spin(dev, cmd) : sleep(dev, cmd)) &&
-	    abandon(&dev->ctrl, cmd))
+	    abandon(&dev->ctrl, cmd)) {
+		vrdma_fatal(dev);
 		return -EIO;
+	}
 	ret = status_to_errno(cmd->rsp[0]);
 	if (!ret && cmd->len < 1 + rsp_len)
 		ret = -EPROTO;

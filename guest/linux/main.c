@@ -426,6 +426,7 @@ static int vrdma_probe(struct virtio_device *vdev)
 	mutex_init(&dev->vq_lock);
 	mutex_init(&dev->netdev_lock);
 	INIT_WORK(&dev->port_work, vrdma_port_work);
+	INIT_WORK(&dev->fatal_work, vrdma_fatal_work);
 
 	read_config(dev);
 	ret = init_vqs(dev);
@@ -454,6 +455,7 @@ err_netdev:
 	vrdma_netdev_exit(dev);
 err_vqs:
 	virtio_reset_device(vdev);
+	cancel_work_sync(&dev->fatal_work);
 	free_vqs(dev);
 err_dealloc:
 	ib_dealloc_device(&dev->ibdev);
@@ -465,10 +467,15 @@ static void vrdma_remove(struct virtio_device *vdev)
 	struct vrdma_dev *dev = vdev->priv;
 
 	vrdma_netdev_exit(dev);
+	if (vrdma_is_dead(dev) || vrdma_needs_reset(dev))
+		vrdma_fatal(dev);
+	/* It tells a device that is registered of the event. */
+	flush_work(&dev->fatal_work);
 	ib_unregister_device(&dev->ibdev);
 	/* No interrupt schedules work any more. */
 	virtio_reset_device(vdev);
 	cancel_work_sync(&dev->port_work);
+	cancel_work_sync(&dev->fatal_work);
 	free_vqs(dev);
 	ib_dealloc_device(&dev->ibdev);
 }

@@ -60,24 +60,6 @@ static void set_netdev(struct vrdma_dev *dev, struct net_device *netdev)
 	mutex_unlock(&dev->netdev_lock);
 }
 
-/* Whoever waits for completions is told that none will come. */
-static void device_fatal(struct vrdma_dev *dev)
-{
-	struct ib_event event = {
-		.device = &dev->ibdev,
-		.element.port_num = VRDMA_PORT,
-		.event = IB_EVENT_DEVICE_FATAL,
-	};
-
-	if (dev->fatal)
-		return;
-	dev->fatal = true;
-	dev_err(&dev->vdev->dev,
-		"the device needs a reset: unbind and bind it\n");
-	virtio_break_device(dev->vdev);
-	ib_dispatch_event(&event);
-}
-
 /*
  * Addresses that a NIC had before it was ours make GIDs, and a change of the
  * port's state is an event.
@@ -97,7 +79,7 @@ void vrdma_port_work(struct work_struct *work)
 	if (!READ_ONCE(dev->registered))
 		return;
 	if (vrdma_needs_reset(dev)) {
-		device_fatal(dev);
+		vrdma_fatal(dev);
 		return;
 	}
 	if (xchg(&dev->rescan, false))

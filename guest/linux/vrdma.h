@@ -139,8 +139,9 @@ struct vrdma_dev {
 	struct net_device *netdev;
 	struct notifier_block netdev_nb;
 	struct work_struct port_work;
+	struct work_struct fatal_work;
+	bool dead;			/* work requests are flushed */
 	bool port_active;
-	bool fatal;		/* told that the device needs a reset */
 	bool rescan;			/* for addresses of a new NIC */
 	bool registered;
 };
@@ -175,6 +176,7 @@ struct vrdma_cq {
 	bool rearm;			/* once the interrupt has come */
 	u32 armed_at;			/* completions when it was armed */
 	u32 rearm_at;
+	bool asked;			/* somebody wants to be notified */
 	bool mapped;			/* a process polls it in memory */
 	bool full_size;			/* every slot is needed */
 	struct vrdma_mmap_entry *mmap;
@@ -182,6 +184,7 @@ struct vrdma_cq {
 
 struct vrdma_wq {
 	struct vrdma_ring ring;
+	bool flushing;			/* the device has nothing of it */
 	u32 posted;			/* receives the kernel has in slots */
 	u32 max_wr;
 	u32 max_sge;
@@ -303,6 +306,11 @@ int vrdma_ctrl(struct vrdma_dev *dev, enum virtio_rdma_cmd command,
 #define vrdma_ctrl_destroy(dev, command, req) ({ \
 	int __ret = vrdma_ctrl_do(dev, command, req); \
 	__ret == -EIO ? 0 : __ret; })
+
+/* fatal.c */
+void vrdma_fatal(struct vrdma_dev *dev);
+void vrdma_fatal_work(struct work_struct *work);
+int vrdma_flush(struct vrdma_cq *cq, int num, struct ib_wc *wc);
 
 /* event.c */
 void vrdma_event_callback(struct virtqueue *vq);

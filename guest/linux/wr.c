@@ -44,8 +44,29 @@ u32 vrdma_recv_shift(u32 max_sge)
 /* Take back what the device is done with. With the ring's lock held. */
 void vrdma_wq_reap(struct vrdma_wq *wq)
 {
-	while (vrdma_ring_reap(&wq->ring))
+	while (!wq->flushing && vrdma_ring_reap(&wq->ring))
 		;
+}
+
+static struct vrdma_dev *wq_dev(const struct vrdma_wq *wq)
+{
+	return wq->ring.vq->vdev->priv;
+}
+
+/* Give the device the next @len bytes of the next slot. */
+static int give_slot(struct vrdma_wq *wq, u32 len)
+{
+	if (!wq->flushing)
+		return vrdma_ring_add(&wq->ring, SLOT_HEADER, len, false);
+	wq->ring.head++;
+	return 0;
+}
+
+/* With the ring's lock held, so that a flush before it sees what was posted. */
+static void have_flushed(struct vrdma_wq *wq)
+{
+	if (READ_ONCE(wq_dev(wq)->dead))
+		vrdma_fatal(wq_dev(wq));
 }
 
 static u32 in_flight(const struct vrdma_wq *wq)
@@ -75,11 +96,11 @@ static int give_slots(struct vrdma_wq *wq, const u32 *producer)
 
 		if (!ring->vq->num_free)
 			vrdma_wq_reap(wq);
-		if (!ring->vq->num_free)
-			return virtqueue_is_broken(ring->vq) ? -EIO : -EAGAIN;
+		if (!ring->vq->num_free && !wq->flushing)
+			return virtqueue_is_broken(ring->vq) ||
+			       vrdma_is_dead(wq_dev(wq)) ? -EIO : -EAGAIN;
 		/* The device has an error completion for a bad length, too. */
-		ret = vrdma_ring_add(ring, SLOT_HEADER, clamp(len, 1U, room),
-				     false);
+		ret = give_slot(wq, clamp(len, 1U, room));
 	}
 	return ret;
 }
@@ -91,6 +112,8 @@ int vrdma_wq_give(struct vrdma_wq *wq, const u32 *producer)
 	bool notify;
 	int ret;
 
+	if (vrdma_is_dead(wq_dev(wq)))
+		return -EIO;
 	spin_lock_irqsave(&ring->lock, flags);
 	vrdma_wq_reap(wq);
 	ret = give_slots(wq, producer);
@@ -252,7 +275,7 @@ static int post_one_send(struct vrdma_qp *qp, const struct ib_send_wr *wr)
 	len = fill_send(qp, wr, (void *)slot->wqe);
 	if (len < 0)
 		return len;
-	return vrdma_ring_add(ring, SLOT_HEADER, len, false);
+	return give_slot(&qp->sq, len);
 }
 
 int vrdma_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
@@ -279,9 +302,10 @@ int vrdma_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 		if (!ret)
 			wr = wr->next;
 	}
-	/* RDS has a BUG_ON() unless success leaves it as it was. */
+	/* After a success it is left as it was: users look at it. */
 	if (ret)
 		*bad_wr = wr;
+	have_flushed(&qp->sq);
 	notify = virtqueue_kick_prepare(ring->vq);
 	spin_unlock_irqrestore(&ring->lock, flags);
 	if (notify)
@@ -336,6 +360,7 @@ int vrdma_wq_post_recv(struct vrdma_wq *wq, const struct ib_recv_wr *wr,
 	}
 	if (ret)
 		*bad_wr = wr;
+	have_flushed(wq);
 	notify = virtqueue_kick_prepare(ring->vq);
 	spin_unlock_irqrestore(&ring->lock, flags);
 	if (notify)

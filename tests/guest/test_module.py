@@ -1,10 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Loading and unloading the stack's kernel module."""
-import socket
-import tempfile
-from pathlib import Path
-
 from lab import driver, kernel
+from lab.dead import DRIVER, break_control_queue, virtio_name
 from lab.paths import LabError
 from lab.runner import Skip
 
@@ -52,40 +49,11 @@ def test_a_killed_process_leaves_nothing_behind(bench):
     bench.verify('-s 4096 -n 32 -r 1 -V')
 
 
-def gdb(link, command):
-    """Send a command of gdb's remote protocol, wait until it is done."""
-    link.sendall(f'${command}#{sum(command.encode()) % 256:02x}'.encode())
-    answer = b''
-    while not answer.endswith(b'$OK#9a'):
-        part = link.recv(100)
-        assert part, f'{command}: {answer}'
-        answer += part
-    link.sendall(b'+')
-
-
-def break_control_queue(vm):
-    """Have the driver seem to have made more requests than there can be."""
-    path = next(d['path'] for d in vm.qmp('x-query-virtio')
-                if d['name'] == 'virtio-rdma')
-    ring = vm.qmp('x-query-virtio-queue-status', path=path, queue=0)
-    with tempfile.TemporaryDirectory() as name:
-        where = Path(name) / 'gdb'
-        vm.hmp(f'gdbserver unix:{where},server=on,wait=off')
-        with socket.socket(socket.AF_UNIX) as link:
-            link.settimeout(10)
-            link.connect(str(where))
-            gdb(link, 'Qqemu.PhyMemMode:1')
-            gdb(link, f'M{ring["vring-avail"] + 2:x},2:0080')
-            gdb(link, 'D')
-        vm.hmp('gdbserver none')
-
-
 def test_a_device_that_needs_a_reset_is_given_up(bench):
     if bench.stack == 'rxe':
         raise Skip('rxe has no rings')
     vm, stack = bench.one, bench.stacks[bench.one]
-    driver_dir = '/sys/bus/virtio/drivers/virtio_rdma'
-    name = vm.must(f'cd {driver_dir} && echo virtio*').strip()
+    name = virtio_name(vm)
     device = bench.device(vm)
     watch = vm.spawn(f'ibv_asyncwatch -d {device}')
     watch.wait_for('event FD')
@@ -96,8 +64,8 @@ def test_a_device_that_needs_a_reset_is_given_up(bench):
     watch.wait_for('DEVICE_FATAL')
     watch.kill()
     watch.wait(10)
-    vm.must(f'echo {name} > {driver_dir}/unbind', 20)
-    vm.must(f'echo {name} > {driver_dir}/bind')
+    vm.must(f'echo {name} > {DRIVER}/unbind', 20)
+    vm.must(f'echo {name} > {DRIVER}/bind')
     stack.wait(vm)
     bench.verify('-s 4096 -n 32 -r 1 -V')
 

@@ -46,14 +46,15 @@ cd /
 rmmod {TARGET_MODULES}''')
 
 
-def connect(vm, traddr, queues=1):
-    """Connect to what a peer exports: the controller's name."""
+def connect(vm, traddr, queues=1, options=''):
+    """Connect to what a peer exports, with more options that each begin with
+    a comma: the controller's name."""
     vm.must('modprobe nvme-rdma')
     result = vm.run(f"""python3 -c "
 import os
 f = os.open('/dev/nvme-fabrics', os.O_RDWR)
 os.write(f, b'transport=rdma,traddr={traddr},trsvcid={PORT},nqn={NQN},'
-         b'nr_io_queues={queues}')
+         b'nr_io_queues={queues}{options}')
 print(os.read(f, 100).decode())
 " """)
     if not result.ok:
