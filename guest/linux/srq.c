@@ -18,7 +18,7 @@
 #define FEED_JIFFIES	1		/* between two looks at the virtqueue */
 #define WAIT_JIFFIES	(5 * HZ)	/* before the work item goes on */
 
-/* Those that a device without virtqueue reset could not use again. */
+/* A virtqueue serves another SRQ only after it was reset. */
 bool vrdma_srq_possible(struct virtio_device *vdev)
 {
 	/*

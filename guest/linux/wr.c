@@ -76,12 +76,14 @@ static u32 in_flight(const struct vrdma_wq *wq)
 
 /*
  * Give the device the WQEs in slots up to @producer. Only those of an SRQ may
- * find no room in the virtqueue: -EAGAIN. With the ring's lock held.
+ * find no room in the virtqueue, or be more than it holds, which is as much as
+ * is done at a time: -EAGAIN. With the ring's lock held.
  */
 static int give_slots(struct vrdma_wq *wq, const u32 *producer)
 {
 	struct vrdma_ring *ring = &wq->ring;
 	u32 room = (1U << ring->shift) - SLOT_HEADER;
+	u32 most = virtqueue_get_vring_size(ring->vq);
 	u32 count;
 	int ret = 0;
 
@@ -94,6 +96,8 @@ static int give_slots(struct vrdma_wq *wq, const u32 *producer)
 			vrdma_ring_slot(ring, ring->head);
 		u32 len = READ_ONCE(slot->length);
 
+		if (!most--)
+			return -EAGAIN;
 		if (!ring->vq->num_free)
 			vrdma_wq_reap(wq);
 		if (!ring->vq->num_free && !wq->flushing)
