@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Events, deep CQs, arming and counters, seen by programs."""
-import re
 import time
 
 from lab import pyverbs
@@ -25,15 +24,6 @@ def check(bench, name, gid=None):
 def only_ours(bench):
     if bench.stack == 'rxe':
         raise Skip('rxe does it in other ways')
-
-
-def counters(bench):
-    """{name: value} of guest 1's port."""
-    base = f'/sys/class/infiniband/{bench.device(bench.one)}/ports/1'
-    time.sleep(0.05)     # they are asked for every 10 ms at most
-    text = bench.one.must(f'cd {base} && grep -s . counters/* hw_counters/*')
-    return {name: int(value) for name, value in
-            re.findall(r'^(\S+):(\d+)$', text, re.M)}
 
 
 def test_events_of_queue_pairs(bench):
@@ -81,11 +71,11 @@ def test_arming_tells_once_and_never_too_late(bench):
 
 def test_counters_count_what_was_sent(bench):
     only_ours(bench)
-    before = counters(bench)
+    before = bench.counters()
     bench.exchange('ib_write_bw -s 65536 -n 64 -m 4096',
                    'ib_write_bw -s 65536 -n 64 -m 4096',
                    form='-F -d {} -x {}')
-    after = counters(bench)
+    after = bench.counters()
     sent = {name: after[name] - before[name] for name in after}
     assert sent['hw_counters/tx_packets'] >= 64 * 16, sent
     assert sent['hw_counters/tx_bytes'] >= 64 * 65536, sent

@@ -25,6 +25,15 @@ from .vm import GuestGone
 ACK_TIMEOUT = 17
 
 
+def port_counters(vm, device):
+    """{name: value} of the counters of a device's port. They are asked for
+    every 10 ms at most."""
+    text = vm.must(f'sleep 0.05; cd /sys/class/infiniband/{device}/ports/1 && '
+                   'grep -s . counters/* hw_counters/*')
+    return {name: int(value) for name, value in
+            re.findall(r'^(\S+):(\d+)$', text, re.M)}
+
+
 class Skip(Exception):
     """The machine lacks something the test needs; the text says what."""
 
@@ -103,6 +112,17 @@ class Bench:
     def count(self, vm, kind):
         """How many resources of a kind a guest's RDMA core knows of."""
         return self.used(vm.must(f'rdma resource show {kind}'))
+
+    def counters(self):
+        """{name: value} of guest 1's port."""
+        return port_counters(self.one, self.device(self.one))
+
+    def resent(self):
+        """How often guest 1 has sent again what seemed lost; rxe does not
+        tell all of it."""
+        now = self.counters()
+        return sum(now.get(f'hw_counters/{name}', 0)
+                   for name in ('retransmits', 'timeouts'))
 
     def resources(self):
         """What each guest's RDMA core knows of, by kind."""
