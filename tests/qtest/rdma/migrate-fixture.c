@@ -80,6 +80,14 @@ void trip_hot_plug(Trip *t, int side)
     wait_connected(t, t->net.host[side]->qts);
 }
 
+static void check_no_blocker(QTestState *qts)
+{
+    g_autoptr(QDict) rsp = qtest_qmp_assert_success_ref(
+        qts, "{'execute': 'query-migrate'}");
+
+    g_assert_false(qdict_haskey(rsp, "blocked-reasons"));
+}
+
 Trip *trip_new(const char *lossy)
 {
     g_autoptr(GString) ports = g_string_new(NULL);
@@ -107,6 +115,7 @@ Trip *trip_new(const char *lossy)
         t->net.host[i] = qrdma_host_start("%s", args);
         t->net.dev[i] = qrdma_open(t->net.host[i], QPCI_DEVFN(4, 0));
         wait_connected(t, t->net.host[i]->qts);
+        check_no_blocker(t->net.host[i]->qts);
     }
     return t;
 }

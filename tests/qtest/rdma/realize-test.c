@@ -7,6 +7,7 @@
 #include "qemu/bswap.h"
 #include "qobject/qdict.h"
 #include "qobject/qjson.h"
+#include "qobject/qlist.h"
 #include "rdma-test.h"
 
 static QRdmaHost *host;
@@ -160,21 +161,91 @@ static void test_smallest_and_largest_device(void)
     qrdma_host_stop(host);
 }
 
-static void test_without_ext_features(void)
+static const char *const features[] = {
+    "ext-status", "mac-mtu", "cqe-status-last", "events", "srq", "mw",
+    "cq-deep", "cq-ring-arm", "mcast", "cqe-ex", "gid-vlan", "counters",
+    "mr-tables", "reg-pages", "rereg-mr", "flush", "atomic-write",
+};
+
+static void test_without_features(void)
 {
+    const uint64_t all = QRDMA_F(ARRAY_SIZE(features)) - 1;
+    g_autoptr(GString) props = g_string_new("{'netdev': 'n0', 'addr': '5'");
+    g_autoptr(QDict) args = NULL;
     QRdma *d;
     uint64_t offered;
 
+    G_STATIC_ASSERT(ARRAY_SIZE(features) == VIRTIO_RDMA_F_ATOMIC_WRITE + 1);
+    for (int i = 0; i < ARRAY_SIZE(features); i++) {
+        g_string_append_printf(props, ", '%s': false", features[i]);
+    }
+    g_string_append(props, "}");
     host_start();
-    qtest_qmp_device_add(host->qts, "virtio-rdma-pci", "plain",
-                         "{'netdev': 'n0', 'addr': '5', 'max-qp': 8, "
-                         "'max-cq': 4}");
+    args = qobject_to(QDict, qobject_from_json(props->str, &error_abort));
+    qtest_qmp_device_add_qdict(host->qts, "virtio-rdma-pci", args);
     d = qrdma_open(host, QPCI_DEVFN(5, 0));
     offered = qvirtio_get_features(&d->pci->vdev);
-    g_assert_true(offered & QRDMA_F(VIRTIO_F_VERSION_1));
+    g_assert_cmphex(offered & (all | QRDMA_F(VIRTIO_F_VERSION_1)), ==,
+                    QRDMA_F(VIRTIO_F_VERSION_1));
     qrdma_start(d, QRDMA_F(VIRTIO_F_VERSION_1), 0);
     qrdma_alloc_pd(d);
     qrdma_close(d);
+    qrdma_host_stop(host);
+}
+
+static QList *list_properties(const char *type)
+{
+    g_autoptr(QDict) rsp = qtest_qmp(host->qts,
+        "{'execute': 'device-list-properties', 'arguments': "
+        "{'typename': %s}}", type);
+
+    return qobject_ref(qdict_get_qlist(rsp, "return"));
+}
+
+static bool has_property(const QList *properties, const char *name)
+{
+    const QListEntry *e;
+
+    QLIST_FOREACH_ENTRY(properties, e) {
+        QDict *p = qobject_to(QDict, qlist_entry_obj(e));
+
+        if (g_str_equal(qdict_get_str(p, "name"), name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* By -device virtio-rdma-pci,help and by info qtree */
+static void test_properties_are_listed(void)
+{
+    g_autoptr(QList) ours = NULL, common = NULL;
+    g_autofree char *tree = NULL;
+    const QListEntry *e;
+
+    host_start();
+    ours = list_properties("virtio-rdma-pci");
+    common = list_properties("virtio-rng-pci");
+    tree = qtest_hmp(host->qts, "info qtree");
+    for (int i = 0; i < ARRAY_SIZE(features); i++) {
+        g_assert_true(has_property(ours, features[i]));
+    }
+    QLIST_FOREACH_ENTRY(ours, e) {
+        QDict *p = qobject_to(QDict, qlist_entry_obj(e));
+        const char *name = qdict_get_str(p, "name");
+        g_autofree char *line = g_strdup_printf(" %s = ", name);
+
+        if (!has_property(common, name)) {
+            const char *text = qdict_get_try_str(p, "description");
+
+            g_test_message("%s: %s", name, text);
+            g_assert_true(text && *text);
+            /* QEMU shows no links in the tree */
+            g_assert_true(strstr(tree, line) ||
+                          g_str_has_prefix(qdict_get_str(p, "type"),
+                                           "link<"));
+        }
+    }
     qrdma_host_stop(host);
 }
 
@@ -286,8 +357,10 @@ void add_realize_tests(void)
                    test_refused_device_leaves_the_netdev_free);
     qtest_add_func("virtio-rdma/realize/smallest-and-largest-device",
                    test_smallest_and_largest_device);
-    qtest_add_func("virtio-rdma/realize/without-ext-features",
-                   test_without_ext_features);
+    qtest_add_func("virtio-rdma/realize/without-features",
+                   test_without_features);
+    qtest_add_func("virtio-rdma/realize/properties-are-listed",
+                   test_properties_are_listed);
     qtest_add_func("virtio-rdma/realize/limits-of-0-take-features-away",
                    test_limits_of_0_take_features_away);
     qtest_add_func("virtio-rdma/realize/iommu-platform",
