@@ -4,9 +4,11 @@
 summary.py LOGDIR STAGE...: sum up the TAP in the logs of stages.
 
 Skipped and failed tests are named, and the last line is
-"N passed, N failed, N skipped". A stage without results has failed.
+"N passed, N failed, N skipped". A stage without results has failed. With
+SKIPS_FAIL in the environment, so has a run with a skipped test.
 """
 
+import os
 import re
 import sys
 from pathlib import Path
@@ -36,7 +38,8 @@ def main():
                 print(f'FAIL {stage}: {title}')
                 failed += 1
     print(f'{passed} passed, {failed} failed, {skipped} skipped')
-    sys.exit(1 if failed or not passed else 0)
+    sys.exit(1 if failed or not passed or
+             (skipped and os.environ.get('SKIPS_FAIL')) else 0)
 
 
 if __name__ == '__main__':

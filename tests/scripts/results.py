@@ -5,12 +5,14 @@ run-tests.py and summary.py lose no failure: programs that end in every bad
 way, and what is counted in the end.
 """
 import json
+import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 from pathlib import Path
 
 import tap
@@ -158,6 +160,14 @@ class Results(unittest.TestCase):
         self.assertEqual(out, 'SKIP unit: b: why\n'
                               '2 passed, 0 failed, 1 skipped\n')
 
+    def test_summary_fails_with_skips_where_there_may_be_none(self):
+        logs = {'unit': 'ok 1 - a\nok 2 - b # SKIP why\n1..2\n'}
+        with unittest.mock.patch.dict(os.environ, SKIPS_FAIL='1'):
+            status, out = self.summary(**logs)
+            self.assertEqual(self.summary(unit='ok 1 - a\n1..1\n')[0], 0)
+        self.assertEqual(status, 1)
+        self.assertIn('SKIP unit: b: why\n', out)
+
     def test_summary_names_what_failed(self):
         status, out = self.summary(unit='ok 1 - a\nnot ok 2 - b\n1..2\n')
         self.assertEqual(status, 1)
@@ -174,4 +184,6 @@ class Results(unittest.TestCase):
 
 
 if __name__ == '__main__':
+    # The run's own
+    os.environ.pop('SKIPS_FAIL', None)
     tap.main()
