@@ -52,8 +52,11 @@ def test_killing_a_server_that_does_not_read_leaves_the_client_working(bench):
         raise Skip('rxe takes seven retries for endless')
     command = 'ib_write_bw -F -s 65536 -D 60 -d {} -x {}'
     bench.two.spawn(bench.where(bench.two, command), 18515)
+    before = bench.counters()['hw_counters/tx_packets']
     job = bench.one.spawn(f'{bench.where(bench.one, command)} {address(2)}')
-    time.sleep(4)
+    end = time.monotonic() + 30
+    while bench.counters()['hw_counters/tx_packets'] < before + 1000:
+        assert time.monotonic() < end, str(job.peek())
     # The link fills up, so that it breaks with frames waiting for it.
     os.kill(bench.two.process.pid, signal.SIGSTOP)
     time.sleep(0.3)
