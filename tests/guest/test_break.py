@@ -97,7 +97,6 @@ def test_the_port_follows_the_link(bench):
 
 def test_traffic_outlives_a_short_outage(bench):
     jobs = start_endless(bench, '-s 16384 -n 32 -V -q 2 -T 90')
-    before = bench.resent()
     for _ in range(3):
         bench.one.qmp('set_link', name='n0', up=False)
         time.sleep(0.1)
@@ -105,7 +104,6 @@ def test_traffic_outlives_a_short_outage(bench):
         rounds = jobs[1].peek().out.count(' done')
         # The one that was cut off, and one more
         jobs[1].wait_for(f'round {rounds + 2} done', 60)
-    assert bench.stack == 'rxe' or bench.resent() > before
     jobs[1].kill(signal.SIGTERM)
     for job in jobs:
         result = job.wait(30)

@@ -117,13 +117,6 @@ class Bench:
         """{name: value} of guest 1's port."""
         return port_counters(self.one, self.device(self.one))
 
-    def resent(self):
-        """How often guest 1 has sent again what seemed lost; rxe does not
-        tell all of it."""
-        now = self.counters()
-        return sum(now.get(f'hw_counters/{name}', 0)
-                   for name in ('retransmits', 'timeouts'))
-
     def resources(self):
         """What each guest's RDMA core knows of, by kind."""
         def counts(vm):
