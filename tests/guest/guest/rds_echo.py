@@ -59,7 +59,6 @@ def main():
         s.setsockopt(socket.SOL_SOCKET, option, BUFFER)
     s.bind((own, PORT if role == 'server' else 0))
     if role == 'server':
-        print('ready', flush=True)
         serve(s, int(rest[0]))
         # The last answers are sent again should the peer not have them.
         s.settimeout(1)

@@ -14,7 +14,7 @@ def test_messages_in_order(bench):
                 'sysctl -q -w net.core.wmem_max=4194304 '
                 'net.core.rmem_max=4194304')
     server = bench.two.spawn(f'{ECHO} server {address(2)} {COUNT}')
-    server.wait_for('ready')
+    bench.one.must('sleep 1')
     client = bench.one.run(
         f'{ECHO} client {address(1)} {address(2)} {COUNT}', 90)
     pairs = bench.one.must('rdma resource show qp')
