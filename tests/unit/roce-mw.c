@@ -84,6 +84,18 @@ static void test_access(gconstpointer data)
     window_fix_free(&f);
 }
 
+/* rdma-core's own tests ask for local write. */
+static void test_flags_without_effect(gconstpointer data)
+{
+    WindowFix f = window_fix(GPOINTER_TO_UINT(data));
+    uint32_t off = 8 - f.mr->attr.iova % 8 + 5000 / 8 * 8;
+
+    window_bind(&f, off, 4000, RDMA_ACCESS_REMOTE | RDMA_ACCESS_LOCAL_WRITE |
+                RDMA_ACCESS_RELAXED_ORDERING);
+    check_access(&f, f.mr->attr.iova + off, off);
+    window_fix_free(&f);
+}
+
 /* Peers count from where the window begins. */
 static void test_zero_based(gconstpointer data)
 {
@@ -406,6 +418,10 @@ int main(int argc, char **argv)
     g_test_add_func("/roce/mw/create", test_create);
     g_test_add_data_func("/roce/mw/access/type-1", type1, test_access);
     g_test_add_data_func("/roce/mw/access/type-2", type2, test_access);
+    g_test_add_data_func("/roce/mw/flags-without-effect/type-1", type1,
+                         test_flags_without_effect);
+    g_test_add_data_func("/roce/mw/flags-without-effect/type-2", type2,
+                         test_flags_without_effect);
     g_test_add_data_func("/roce/mw/zero-based/type-1", type1,
                          test_zero_based);
     g_test_add_data_func("/roce/mw/zero-based/type-2", type2,

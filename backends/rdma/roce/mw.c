@@ -9,6 +9,8 @@
 #include "roce-int.h"
 
 #define WINDOW_ACCESS (RDMA_ACCESS_REMOTE | RDMA_ACCESS_ZERO_BASED)
+/* Programs ask for what they ask of regions; a window need not have it. */
+#define WINDOW_IGNORED (RDMA_ACCESS_LOCAL_WRITE | RDMA_ACCESS_RELAXED_ORDERING)
 
 RoceMr *roce_mw_find(const RoceEngine *e, uint32_t mwn)
 {
@@ -108,7 +110,7 @@ bool roce_mw_bind(RoceQp *qp, const RoceSendWqe *wqe)
     RoceMr *mw = roce_mw_find(e, wqe->invalidate_rkey >> 8);
     RoceMr *mr = roce_mr_find(e, wqe->lkey >> 8);
     RoceMwBinding b = {
-        .access = wqe->access & ~RDMA_ACCESS_RELAXED_ORDERING,
+        .access = wqe->access & ~WINDOW_IGNORED,
         .addr = wqe->remote_addr,
         .length = wqe->reg_length,
     };
