@@ -32,9 +32,10 @@ def test_rping_with_large_messages(bench):
 
 
 def test_ucmatose_connects_many_at_once(bench):
-    host = address(2)
-    connect(bench, f'ucmatose -b {host} -c 20 -C 10 -S 4096',
-            f'ucmatose -s {host} -c 20 -C 10 -S 4096')
+    for family in (4, 6):
+        host = address(2, family)
+        connect(bench, f'ucmatose -b {host} -c 20 -C 10 -S 4096',
+                f'ucmatose -s {host} -c 20 -C 10 -S 4096')
 
 
 def test_udaddy_resolves_and_sends_datagrams(bench):
@@ -45,12 +46,16 @@ def test_udaddy_resolves_and_sends_datagrams(bench):
 
 
 def test_rdma_client_exchanges_a_message(bench):
-    connect(bench, 'rdma_server', f'rdma_client -s {address(2)}')
+    for family in (4, 6):
+        host = address(2, family)
+        connect(bench, f'rdma_server -s {host}', f'rdma_client -s {host}')
 
 
 def test_rstream_over_an_rsocket(bench):
-    connect(bench, 'rstream -T v -S 65536 -C 20',
-            f'rstream -s {address(2)} -T v -S 65536 -C 20')
+    for family in (4, 6):
+        host = address(2, family)
+        connect(bench, f'rstream -b {host} -T v -S 65536 -C 20',
+                f'rstream -s {host} -T v -S 65536 -C 20')
 
 
 def test_connections_leave_nothing_behind(bench):
