@@ -254,6 +254,9 @@ RoceParse roce_parse(const uint8_t *frame, size_t len, RocePacket *pkt)
     unsigned pad;
     bool ok;
 
+    if (len < ROCE_ETH_LEN) {
+        return ROCE_PARSE_NOT_ROCE;
+    }
     memcpy(pkt->hdr, frame, MIN(len, sizeof(pkt->hdr)));
     if (!roce_peek(hdr, len, pkt->path.dgid, &pkt->path.vlan)) {
         return ROCE_PARSE_NOT_ROCE;
