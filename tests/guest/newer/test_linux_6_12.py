@@ -1,21 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Debian 13's kernel: the driver in guests that run it, and what it knows and
 6.1 does not, FLUSH and ATOMIC WRITE."""
-from lab import driver
-from lab.pair import Pair
-from lab.paths import LabError
+from lab.newer import SERIES, pair
 from lab.programs import build_placement
-from lab.runner import Skip
 
-SERIES = '6.12'
-
-
-def PAIR(tag, **options):
-    try:
-        driver.prepare(SERIES)
-    except LabError as e:
-        raise Skip(str(e)) from e
-    return Pair(tag, series=SERIES, **options)
+PAIR = pair
 
 
 def test_the_driver_works(bench):

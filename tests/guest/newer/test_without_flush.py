@@ -1,20 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A kernel that knows FLUSH on adapters that do not offer it."""
-from lab import driver, nvme, storage
-from lab.pair import Pair, address
-from lab.paths import LabError
-from lab.runner import Skip
+from lab import newer, nvme, storage
+from lab.pair import address
 
-SERIES = '6.12'
-
-
-def PAIR(tag, **options):
-    try:
-        driver.prepare(SERIES)
-    except LabError as e:
-        raise Skip(str(e)) from e
-    return Pair(tag, series=SERIES, options=lambda index: 'flush=off',
-                **options)
+PAIR = newer.pair
+GUESTS = {'options': lambda index: 'flush=off'}
 
 
 def test_fast_registration_needs_no_flush(bench):

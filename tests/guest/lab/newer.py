@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Guests with Debian 13's kernel, for tests of what only that knows."""
+from . import driver
+from .pair import Pair
+from .paths import LabError
+from .runner import Skip
+
+SERIES = '6.12'
+
+
+def pair(tag, **options):
+    """A pair.Pair of them; skips where there is no such kernel."""
+    try:
+        driver.prepare(SERIES)
+    except LabError as e:
+        raise Skip(str(e)) from e
+    return Pair(tag, series=SERIES, **options)
