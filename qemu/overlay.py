@@ -21,9 +21,11 @@ from pathlib import Path
 
 # The parts of this project's tree that belong in QEMU's tree. The others
 # (unit tests, fuzzers, guest side) are built on their own.
-OVERLAY_DIRS = ('backends', 'docs', 'hw', 'include', 'tests/qtest')
+OVERLAY_DIRS = ('backends', 'configs', 'docs', 'hw', 'include', 'tests/qtest')
 IGNORED = re.compile(r'(~|\.orig|\.rej|\.sw[a-p]|\.pyc)$|^\.|^__pycache__$')
 MANIFEST = '.virtio-rdma-overlay.json'
+# Made of this project's VERSION; QEMU has a VERSION of its own.
+VERSION_HEADER = 'hw/rdma/virtio-rdma-version.h'
 
 
 def die(message):
@@ -94,6 +96,12 @@ def patched_files(pristine, patches):
     return result
 
 
+def version_header(top):
+    """A header for the device with what VERSION says."""
+    version = (top / 'VERSION').read_text(encoding='utf-8').strip()
+    return f'#define VIRTIO_RDMA_VERSION "{version}"\n'.encode()
+
+
 def write_if_changed(path, data, mode):
     if path.is_file() and not path.is_symlink():
         if path.read_bytes() == data:
@@ -137,6 +145,7 @@ def main():
 
     wanted = patched_files(pristine,
                            sorted((top / 'qemu/patches').glob('*.patch')))
+    wanted[VERSION_HEADER] = (version_header(top), 0o644)
     for name in overlay_files(top):
         if (pristine / name).exists():
             die(f'{name} would replace a file of QEMU; use a patch')

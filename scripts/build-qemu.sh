@@ -4,10 +4,13 @@
 # build-qemu.sh TARGET...: lay the tree over QEMU's, configure it where that
 # is due, and have ninja build these targets. From the environment, see the
 # Makefile: B (build directory), V_DIR (that of this variant), QEMU_TREE,
-# PREFIX, ASAN, WERROR, PYTHON, JOBS.
+# PREFIX, ASAN, WERROR, PYTHON, JOBS; FUZZ=1 for the fuzzers of the device, in
+# a directory of their own, with what they need and no more; COVERAGE=1 for one
+# that counts which lines of ours run.
 set -eu
 cd "$(dirname "$0")/.."
-src=$B/qemu-src out=$V_DIR/qemu
+src=$B/qemu-src out=$V_DIR/qemu${COVERAGE:+-coverage}
+[ -z "${FUZZ:-}" ] || out=$B/qemu-fuzz
 meson_path=$(cat "$B/tools/meson-path")
 firmware=(/usr/share/seabios /usr/share/qemu /usr/lib/ipxe/qemu)
 mkdir -p "$out"
@@ -27,17 +30,46 @@ options=(
     --disable-download
     --disable-docs
     --disable-install-blobs
-    --enable-tcg
-    --enable-kvm
-    --enable-slirp
-    --enable-virtfs
-    --enable-attr
+)
+if [ -n "${FUZZ:-}" ]; then
+    options+=(
+        --without-default-devices
+        --with-devices-x86_64=rdma-fuzz
+        --disable-tools
+        --disable-guest-agent
+        --disable-tcg
+        --enable-kvm
+        --enable-fuzzing
+        --enable-asan
+        --enable-ubsan
+        --cc=clang
+        --cxx=clang++
+        --host-cc=clang
+    )
+else
+    options+=(
+        --enable-tcg
+        --enable-kvm
+        --enable-slirp
+        --enable-virtfs
+        --enable-attr
+    )
+fi
+options+=(
     --python="$PYTHON"
     --prefix="$PREFIX"
     --firmwarepath="$(IFS=:; echo "${firmware[*]}")"
 )
-[ -z "$WERROR" ] || options+=(--enable-werror)
-[ -z "$ASAN" ] || options+=(--enable-asan --enable-ubsan)
+if [ -z "${FUZZ:-}" ]; then
+    [ -z "$WERROR" ] || options+=(--enable-werror)
+    [ -z "$ASAN" ] || options+=(--enable-asan --enable-ubsan)
+    [ -z "${COVERAGE:-}" ] ||
+        options+=(--cc="$PWD/scripts/cc-coverage ${CC:-gcc}"
+                  --extra-ldflags=--coverage)
+    # QEMU does not ask for it by itself. Sanitizers see more than this does.
+    [ -n "$ASAN${COVERAGE:-}" ] ||
+        options+=(--extra-cflags="-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3")
+fi
 
 stamp=$out/.configured
 if [ "$(cat "$stamp" 2> /dev/null)" != "$QEMU_TREE ${options[*]}" ]; then

@@ -16,4 +16,5 @@ if [ "$(cat "$out/.configured" 2> /dev/null)" != "$*" ]; then
     "$PYTHON" "$B/tools/meson.py" setup "$out" "$(dirname "$0")/.." "$@"
     echo "$*" > "$out/.configured"
 fi
+# shellcheck disable=SC2086 # so many words
 exec ninja -C "$out" ${JOBS:+-j"$JOBS"} $targets

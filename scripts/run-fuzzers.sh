@@ -1,26 +1,38 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# run-fuzzers.sh BUILD SECONDS: run every fuzzer of tests/fuzz for so long,
-# from the seeds that the build made. The corpus is kept in BUILD/corpus, and
-# what broke a fuzzer in BUILD/found.
+# run-fuzzers.sh BUILD SECONDS [NAME...]: run every fuzzer of tests/fuzz, or
+# those named, for so long, from the seeds that the build made. The corpus is
+# kept in BUILD/corpus, and what broke a fuzzer in BUILD/found.
 set -u
 build=$1 seconds=$2
+shift 2
 shopt -s nullglob
-fuzzers=("$build"/tests/fuzz/fuzz-*)
+if [ $# = 0 ]; then
+    for fuzzer in "$build"/tests/fuzz/fuzz-*; do
+        if [ -f "$fuzzer" ] && [ -x "$fuzzer" ]; then
+            set -- "$@" "${fuzzer##*/fuzz-}"
+        fi
+    done
+fi
 failed=0 ran=0
 mkdir -p "$build/found"
-for fuzzer in "${fuzzers[@]}"; do
-    [ -f "$fuzzer" ] && [ -x "$fuzzer" ] || continue
-    name=${fuzzer##*/fuzz-}
+for name; do
+    fuzzer=$build/tests/fuzz/fuzz-$name
+    ran=$((ran + 1))
+    if [ ! -x "$fuzzer" ]; then
+        echo "FAIL $name: there is no such fuzzer"
+        failed=$((failed + 1))
+        continue
+    fi
     corpus=$build/corpus/$name
     mkdir -p "$corpus"
-    seeds=$build/tests/fuzz/seeds/$name
-    ran=$((ran + 1))
+    from=("$corpus" "$build/tests/fuzz/seeds/$name")
+    [ -d "${from[1]}" ] || from=("$corpus")
     echo "== $name, $seconds s"
     "$fuzzer" -max_total_time="$seconds" -timeout=10 -print_final_stats=1 \
         -artifact_prefix="$build/found/$name-" \
-        -print_funcs=0 "$corpus" $([ -d "$seeds" ] && echo "$seeds") 2>&1 |
+        -print_funcs=0 "${from[@]}" 2>&1 |
         grep -vE '^#[0-9]+.*(NEW|REDUCE|pulse|RELOAD)|^(#####|.* # Uses)'
     [ "${PIPESTATUS[0]}" = 0 ] || { failed=$((failed + 1)); echo "FAIL $name"; }
 done

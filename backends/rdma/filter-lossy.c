@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * filter-lossy: a net filter that spoils frames, to test what stands above a
- * bad link.
+ * filter-lossy: a net filter that drops, duplicates, reorders and corrupts
+ * frames, to test protocols on a bad link.
  *
- * Same seed and same frames, same faults: each direction draws a fixed count
- * of numbers per frame from a sequence of its own, so that neither the other
- * direction nor another rate moves the faults.
+ * The same seed and the same frames give the same faults: each direction draws
+ * a fixed count of numbers per frame from a random sequence of its own, so that
+ * neither the other direction nor another rate changes which frames are hit.
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
@@ -208,8 +208,9 @@ static void filter_lossy_set_rate(Object *obj, Visitor *v, const char *name,
         return;
     }
     if (value > LOSSY_SCALE) {
-        error_setg(errp, "Property '%s.%s' is a rate per %d frames, not %u",
-                   TYPE_FILTER_LOSSY, name, LOSSY_SCALE, value);
+        error_setg(errp, "Property '%s.%s' is %u, and must be at most %d: it "
+                   "is a rate per %d frames", TYPE_FILTER_LOSSY, name, value,
+                   LOSSY_SCALE, LOSSY_SCALE);
         return;
     }
     FILTER_LOSSY(obj)->rate[(uintptr_t)opaque] = value;
@@ -227,8 +228,8 @@ static void filter_lossy_set_seed(Object *obj, Visitor *v, const char *name,
     FilterLossy *s = FILTER_LOSSY(obj);
 
     if (s->lane[0].rand) {
-        error_setg(errp, "Property '%s.seed' cannot be changed any more",
-                   TYPE_FILTER_LOSSY);
+        error_setg(errp, "Property '%s.seed' cannot be set after the filter "
+                   "was created", TYPE_FILTER_LOSSY);
         return;
     }
     visit_type_uint64(v, name, &s->seed, errp);

@@ -47,6 +47,39 @@ void rdma_backend_detach(RdmaBackend *rb)
     rb->client_ops = NULL;
     rb->client_opaque = NULL;
     rb->dma_as = NULL;
+    rb->guard = NULL;
+}
+
+void rdma_backend_enter(RdmaBackend *rb)
+{
+    if (rb->busy++ == 0 && rb->guard) {
+        rb->guard_was = rb->guard->engaged_in_io;
+        rb->guard->engaged_in_io = true;
+    }
+}
+
+void rdma_backend_leave(RdmaBackend *rb)
+{
+    RdmaBackendClass *rbc = RDMA_BACKEND_GET_CLASS(rb);
+
+    assert(rb->busy);
+    if (rb->busy == 1 && rb->client_ops) {
+        rb->client_ops->flush(rb->client_opaque);
+    }
+    if (--rb->busy) {
+        return;
+    }
+    object_ref(OBJECT(rb));
+    if (rb->guard) {
+        rb->guard->engaged_in_io = rb->guard_was;
+    }
+    if (rbc->idle) {
+        rbc->idle(rb);
+    }
+    if (rb->client_ops) {
+        rb->client_ops->idle(rb->client_opaque);
+    }
+    object_unref(OBJECT(rb));
 }
 
 RdmaBackend *rdma_backend_new_roce(Object *owner, const char *netdev_id,

@@ -96,8 +96,7 @@ static int rdma_roce_modify_qp(RdmaBackend *rb, uint32_t qpn,
                                uint32_t attr_mask, const RdmaQpAttr *attr)
 {
     RCU_READ_LOCK_GUARD();
-    return roce_qp_modify(rdma_roce_engine(rb), qpn, attr_mask, attr,
-                          rdma_roce_now());
+    return roce_qp_modify(rdma_roce_engine(rb), qpn, attr_mask, attr);
 }
 
 static int rdma_roce_query_qp(RdmaBackend *rb, uint32_t qpn, RdmaQpAttr *attr)
@@ -160,14 +159,14 @@ static int rdma_roce_post_send(RdmaBackend *rb, uint32_t qpn,
                                const RdmaSendWr *wr)
 {
     RCU_READ_LOCK_GUARD();
-    return roce_post_send(rdma_roce_engine(rb), qpn, wr, rdma_roce_now());
+    return roce_post_send(rdma_roce_engine(rb), qpn, wr);
 }
 
 static int rdma_roce_post_recv(RdmaBackend *rb, uint32_t qpn,
                                const RdmaRecvWr *wr)
 {
     RCU_READ_LOCK_GUARD();
-    return roce_post_recv(rdma_roce_engine(rb), qpn, wr, rdma_roce_now());
+    return roce_post_recv(rdma_roce_engine(rb), qpn, wr);
 }
 
 static uint32_t rdma_roce_srq_room(RdmaBackend *rb, uint32_t srqn)
@@ -178,8 +177,12 @@ static uint32_t rdma_roce_srq_room(RdmaBackend *rb, uint32_t srqn)
 static int rdma_roce_post_srq_recv(RdmaBackend *rb, uint32_t srqn,
                                    const RdmaRecvWr *wr)
 {
-    return roce_post_srq_recv(rdma_roce_engine(rb), srqn, wr,
-                              rdma_roce_now());
+    return roce_post_srq_recv(rdma_roce_engine(rb), srqn, wr);
+}
+
+static void rdma_roce_charge(RdmaBackend *rb, uint32_t bytes)
+{
+    roce_charge(rdma_roce_engine(rb), bytes);
 }
 
 void rdma_roce_ctrl_class_init(RdmaBackendClass *rbc)
@@ -210,4 +213,5 @@ void rdma_roce_ctrl_class_init(RdmaBackendClass *rbc)
     rbc->post_recv = rdma_roce_post_recv;
     rbc->srq_room = rdma_roce_srq_room;
     rbc->post_srq_recv = rdma_roce_post_srq_recv;
+    rbc->charge = rdma_roce_charge;
 }

@@ -7,15 +7,53 @@
 #define BACKENDS_RDMA_ROCE_INT_H
 
 #include "migration/vmstate.h"
+#include "qom/object.h"
 #include "rdma/roce.h"
+#include "rdma-roce-net.h"
 #include "system/rdma-backend.h"
 
-/* rdma-roce.c */
-RoceEngine *rdma_roce_engine(RdmaBackend *rb);
+OBJECT_DECLARE_SIMPLE_TYPE(RdmaRoce, RDMA_BACKEND_ROCE)
+
+struct RdmaRoce {
+    RdmaBackend parent_obj;
+
+    /* properties */
+    char *netdev_id;
+    uint32_t mtu;
+    MACAddr mac;
+
+    /* while a device is attached */
+    RoceEngine *engine;
+    RdmaRoceNet *net;
+    RdmaRoceNetPort port;
+    QEMUBH *bh;
+    QEMUBH *turn;                   /* the next turn begins */
+    QEMUTimer *timer;
+    int64_t armed;                  /* when the timer fires */
+    bool running;                   /* the VM is */
+    bool in_engine;                 /* do not call into the engine */
+    bool woken;                     /* wake() was called while in_engine */
+    /* While busy there was a call to run, a sent frame, a changed netdev */
+    bool run_put_off;
+    bool sent_put_off;
+    bool changed_put_off;
+    bool ran_on_rx;                 /* in this turn of the main loop */
+    uint64_t work_before;           /* roce_work() when this turn began */
+    GQueue deferred;                /* of GByteArray */
+    RoceTxFrame tx;
+    uint8_t rx_buf[ROCE_MAX_FRAME];
+};
+
+static inline RoceEngine *rdma_roce_engine(RdmaBackend *rb)
+{
+    return RDMA_BACKEND_ROCE(rb)->engine;
+}
+
 /* The highest number of an MR or a window. */
-uint32_t rdma_roce_max_mrn(const RdmaBackend *rb);
-/* The engine's time. */
-int64_t rdma_roce_now(void);
+static inline uint32_t rdma_roce_max_mrn(const RdmaBackend *rb)
+{
+    return rb->limits.max_mr + rb->limits.max_mw;
+}
 
 /* rdma-roce-ctrl.c: objects and work requests */
 void rdma_roce_ctrl_class_init(RdmaBackendClass *rbc);

@@ -40,6 +40,7 @@ struct RdmaRoceNet {
     uint32_t mtu;
     bool has_mac;
     MACAddr mac;
+    MACAddr nic_mac;                /* if shared: the last one of the NIC */
     uint32_t link_mtu;
 
     NICState *nic;                  /* NULL once net_cleanup() took it */
@@ -54,8 +55,8 @@ struct RdmaRoceNet {
 };
 
 /*
- * A queued frame outlives its sender: what the netdev reports as sent is
- * looked up here and never followed.
+ * A frame that the netdev has queued may outlive its sender, so the sender
+ * that is passed to roce_net_sent() is looked up here and never dereferenced.
  */
 static QLIST_HEAD(, RdmaRoceNet) roce_nets =
     QLIST_HEAD_INITIALIZER(roce_nets);
@@ -150,7 +151,7 @@ static void roce_nic_cleanup(NetClientState *nc)
     RdmaRoceNet *net = qemu_get_nic_opaque(nc);
 
     if (net->shared) {
-        /* One way only: the netdev's peer is not ours to reset. */
+        /* The netdev's own peer is the guest's NIC: leave it. */
         nc->peer = NULL;
     }
     net->nic = NULL;
@@ -167,8 +168,9 @@ static NetClientInfo roce_nic_info = {
 /* The filter */
 
 /*
- * Filters may be added behind this one at any time, and shall see RoCE frames
- * too. Step back behind them, and show them the frame that told of them.
+ * Filters may be added behind this one at any time, and have to see RoCE
+ * frames, too. Move this filter to the end of the chain, and pass the present
+ * frame to those that were behind it.
  */
 static ssize_t filter_rdma_roce_to_tail(NetFilterState *nf,
                                         NetClientState *sender,
@@ -219,7 +221,7 @@ static ssize_t filter_rdma_roce_receive_iov(NetFilterState *nf,
     return iov_size(iov, iovcnt);
 }
 
-/* Also when the netdev is removed, which takes its filters along. */
+/* Also called when the netdev is removed: that removes its filters. */
 static void filter_rdma_roce_cleanup(NetFilterState *nf)
 {
     FilterRdmaRoce *f = FILTER_RDMA_ROCE(nf);
@@ -295,14 +297,14 @@ static uint32_t roce_net_mtu(RdmaRoceNet *net)
     case NET_CLIENT_DRIVER_STREAM:
     case NET_CLIENT_DRIVER_DGRAM:
     case NET_CLIENT_DRIVER_HUBPORT:
-        /* These carry whatever QEMU's buffers hold. */
+        /* They have no MTU: QEMU's buffers are the limit. */
         return ROCE_MTU_JUMBO;
     default:
         return ROCE_MTU_ETHERNET;
     }
 }
 
-/* Its guest may have given the NIC another address than its user did. */
+/* The guest may have changed the MAC address that the user gave the NIC. */
 static MACAddr roce_net_nic_mac(NetClientState *nic)
 {
     return buffer_is_zero(&nic->macaddr, sizeof(nic->macaddr)) ?
@@ -318,22 +320,25 @@ void rdma_roce_net_port(RdmaRoceNet *net, RdmaRoceNetPort *port)
     if (net->shared) {
         port->link_up &= partner && !partner->link_down;
     }
-    if (partner && partner->info->type == NET_CLIENT_DRIVER_NIC &&
-        !net->has_mac) {
-        net->mac = roce_net_nic_mac(partner);
+    if (partner && partner->info->type == NET_CLIENT_DRIVER_NIC) {
+        net->nic_mac = roce_net_nic_mac(partner);
+        if (!net->has_mac) {
+            net->mac = net->nic_mac;
+        }
     }
     /*
-     * Without a partner the last figures stay: the objects to ask may be on
-     * their way out.
+     * Without a NIC the last MTU stays: the devices to ask may be in the middle
+     * of being unplugged.
      */
     if (partner || !net->shared) {
         net->link_mtu = roce_net_mtu(net);
     }
     port->mac = net->mac;
+    port->nic_mac = net->shared ? net->nic_mac : net->mac;
     port->mtu = net->link_mtu;
 }
 
-/* Coming and going */
+/* Attach and detach */
 
 static bool roce_net_usable(const char *id, NetClientState *netdev,
                             int queues, Error **errp)
@@ -347,14 +352,14 @@ static bool roce_net_usable(const char *id, NetClientState *netdev,
         return false;
     }
     if (queues > 1) {
-        error_setg(errp, "netdev '%s' has %d queues, which RoCE cannot use",
+        error_setg(errp, "netdev '%s' has %d queues, and RoCE can use only 1",
                    id, queues);
         error_append_hint(errp, "Use queues=1 with -netdev id=%s.\n", id);
         return false;
     }
     if (get_vhost_net(netdev)) {
-        error_setg(errp, "netdev '%s' uses vhost, which passes frames by "
-                   "QEMU, so RoCE cannot use it", id);
+        error_setg(errp, "netdev '%s' uses vhost, whose frames bypass QEMU, so "
+                   "RoCE cannot use it", id);
         error_append_hint(errp, "Use vhost=off with -netdev id=%s.\n", id);
         return false;
     }
@@ -425,14 +430,15 @@ RdmaRoceNet *rdma_roce_net_new(const RdmaRoceNetConf *conf,
             g_free(net);
             return NULL;
         }
+        net->nic_mac = roce_net_nic_mac(netdev->peer);
         if (!net->has_mac) {
-            net->mac = roce_net_nic_mac(netdev->peer);
+            net->mac = net->nic_mac;
         }
     } else {
         net->conf.peers.ncs[0] = netdev;
         net->conf.peers.queues = 1;
     }
-    /* Counts the address in; qemu_del_nic() counts conf's out again. */
+    /* Marks the address as used; qemu_del_nic() frees that of conf again. */
     qemu_macaddr_default_if_unset(&net->mac);
     net->conf.macaddr = net->mac;
     net->nic = qemu_new_nic(&roce_nic_info, &net->conf,

@@ -47,6 +47,7 @@ typedef struct RdmaRoceNetPort {
     bool link_up;
     uint32_t mtu;                   /* bytes of IP packet */
     MACAddr mac;
+    MACAddr nic_mac;                /* of the NIC beside it, or @mac */
 } RdmaRoceNetPort;
 
 /* NULL and @errp if the netdev is not there or cannot be used. */

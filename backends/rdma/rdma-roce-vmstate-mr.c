@@ -9,7 +9,7 @@
 #include "rdma/roce-state.h"
 #include "rdma-roce-vmstate.h"
 
-/* Enumerations have the size of an int, and the compilers agree. */
+/* VMSTATE_ENUM() saves 4 bytes. */
 QEMU_BUILD_BUG_ON(sizeof(RdmaMrType) != sizeof(uint32_t));
 QEMU_BUILD_BUG_ON(sizeof(RdmaMwType) != sizeof(uint32_t));
 
@@ -63,13 +63,13 @@ int rdma_roce_get_pages(QEMUFile *f, uint64_t **pages, uint32_t n)
     return 0;
 }
 
-static int put_mr(QEMUFile *f, RoceEngine *e, uint32_t mrn)
+static int put_mr(QEMUFile *f, RdmaBackend *rb, uint32_t mrn)
 {
     RoceMrImage image;
-    int ret = roce_export_mr(e, mrn, &image);
+    int ret = roce_export_mr(rdma_roce_engine(rb), mrn, &image);
 
     if (!ret) {
-        rdma_roce_put_records(f, &vmstate_mr, &image, sizeof(image), 1);
+        ret = vmstate_save_state(f, &vmstate_mr, &image, NULL);
         rdma_roce_put_pages(f, image.attr.pages, image.attr.npages);
         rdma_roce_put_pages(f, image.pending_pages, image.pending_npages);
         roce_mr_image_clear(&image);
@@ -87,8 +87,8 @@ static int put_mrs(QEMUFile *f, void *pv, size_t size,
 static int get_mr(QEMUFile *f, RdmaBackend *rb)
 {
     RoceMrImage image = {};
-    const char *why;
-    int ret = rdma_roce_get_records(f, &vmstate_mr, &image, sizeof(image), 1);
+    g_autofree char *why = NULL;
+    int ret = vmstate_load_state(f, &vmstate_mr, &image, 1);
 
     if (ret) {
         return ret;
@@ -96,8 +96,10 @@ static int get_mr(QEMUFile *f, RdmaBackend *rb)
     if (!rb->client_ops->loaded_mr(rb->client_opaque, &image.attr,
                                    (uint64_t)image.attr.npages +
                                    image.pending_npages)) {
-        error_report("rdma-roce: memory region %u of the migration stream "
-                     "is not the device's", image.attr.mrn);
+        error_report("rdma-roce: memory region %u in the migration stream "
+                     "(type %d, PD %u, lkey 0x%x, %u pages) is not the "
+                     "device's", image.attr.mrn, image.attr.type,
+                     image.attr.pdn, image.attr.lkey, image.attr.npages);
         return -EINVAL;
     }
     ret = rdma_roce_get_pages(f, &image.attr.pages, image.attr.npages) ?:
@@ -146,13 +148,13 @@ static const VMStateDescription vmstate_mw = {
     },
 };
 
-static int put_mw(QEMUFile *f, RoceEngine *e, uint32_t mwn)
+static int put_mw(QEMUFile *f, RdmaBackend *rb, uint32_t mwn)
 {
     RoceMwImage image;
-    int ret = roce_export_mw(e, mwn, &image);
+    int ret = roce_export_mw(rdma_roce_engine(rb), mwn, &image);
 
     if (!ret) {
-        rdma_roce_put_records(f, &vmstate_mw, &image, sizeof(image), 1);
+        ret = vmstate_save_state(f, &vmstate_mw, &image, NULL);
     }
     return ret;
 }
@@ -167,16 +169,17 @@ static int put_mws(QEMUFile *f, void *pv, size_t size,
 static int get_mw(QEMUFile *f, RdmaBackend *rb)
 {
     RoceMwImage image = {};
-    const char *why;
-    int ret = rdma_roce_get_records(f, &vmstate_mw, &image, sizeof(image), 1);
+    g_autofree char *why = NULL;
+    int ret = vmstate_load_state(f, &vmstate_mw, &image, 1);
 
     if (ret) {
         return ret;
     }
     if (!rb->client_ops->loaded_mw ||
         !rb->client_ops->loaded_mw(rb->client_opaque, &image.attr)) {
-        error_report("rdma-roce: memory window %u of the migration stream "
-                     "is not the device's", image.attr.mwn);
+        error_report("rdma-roce: memory window %u in the migration stream "
+                     "(type %d, PD %u) is not the device's", image.attr.mwn,
+                     image.attr.type, image.attr.pdn);
         return -EINVAL;
     }
     ret = roce_import_mw(rdma_roce_engine(rb), &image, &why);

@@ -110,7 +110,7 @@ static const VMStateDescription vmstate_sq = {
         VMSTATE_UINT32(unrequested, RoceSqState),
         VMSTATE_UINT8(retries, RoceSqState),
         VMSTATE_UINT8(rnr_retries, RoceSqState),
-        VMSTATE_UINT8(gap_handled, RoceSqState),
+        VMSTATE_UINT8(seq_error_handled, RoceSqState),
         VMSTATE_UINT8(rnr_wait, RoceSqState),
         VMSTATE_UINT8(draining, RoceSqState),
         VMSTATE_INT64(ack_deadline, RoceSqState),
@@ -155,130 +155,77 @@ static const VMStateDescription vmstate_resp = {
     },
 };
 
-static const VMStateDescription vmstate_sge = {
-    .name = "rdma-roce/sge",
-    .version_id = 1,
-    .minimum_version_id = 1,
-    .fields = (const VMStateField[]) {
-        VMSTATE_UINT64(addr, RdmaSge),
-        VMSTATE_UINT32(length, RdmaSge),
-        VMSTATE_UINT32(lkey, RdmaSge),
-        VMSTATE_END_OF_LIST()
-    },
-};
+/* Counts */
 
-static const VMStateDescription vmstate_send = {
-    .name = "rdma-roce/send",
-    .version_id = 1,
-    .minimum_version_id = 1,
-    .fields = (const VMStateField[]) {
-        VMSTATE_UINT64(wr_id, RoceSendWqe),
-        VMSTATE_UINT64(remote_addr, RoceSendWqe),
-        VMSTATE_UINT64(reg_length, RoceSendWqe),
-        VMSTATE_UINT64(compare_add, RoceSendWqe),
-        VMSTATE_UINT64(swap, RoceSendWqe),
-        VMSTATE_UINT32(status, RoceSendWqe),
-        VMSTATE_UINT32(opcode, RoceSendWqe),
-        VMSTATE_UINT32(send_flags, RoceSendWqe),
-        VMSTATE_UINT32(num_sge, RoceSendWqe),
-        VMSTATE_UINT32(length, RoceSendWqe),
-        VMSTATE_UINT32(rkey, RoceSendWqe),
-        VMSTATE_UINT32(invalidate_rkey, RoceSendWqe),
-        VMSTATE_UINT32(lkey, RoceSendWqe),
-        VMSTATE_UINT32(remote_qpn, RoceSendWqe),
-        VMSTATE_UINT32(remote_qkey, RoceSendWqe),
-        VMSTATE_UINT32(mrn, RoceSendWqe),
-        VMSTATE_UINT32(access, RoceSendWqe),
-        VMSTATE_UINT32(npages, RoceSendWqe),
-        VMSTATE_UINT32(first_psn, RoceSendWqe),
-        VMSTATE_UINT32(npsn, RoceSendWqe),
-        VMSTATE_BUFFER(imm, RoceSendWqe),
-        VMSTATE_UINT8(is_inline, RoceSendWqe),
-        VMSTATE_UINT8(done, RoceSendWqe),
-        VMSTATE_STRUCT(av, RoceSendWqe, 1, vmstate_av, RdmaAv),
-        VMSTATE_END_OF_LIST()
-    },
-};
+#define SRQ "shared receive queue"
+#define QP "queue pair"
 
-static const VMStateDescription vmstate_recv = {
-    .name = "rdma-roce/recv",
-    .version_id = 1,
-    .minimum_version_id = 1,
-    .fields = (const VMStateField[]) {
-        VMSTATE_UINT64(wr_id, RoceRecvWqe),
-        VMSTATE_UINT32(status, RoceRecvWqe),
-        VMSTATE_UINT32(num_sge, RoceRecvWqe),
-        VMSTATE_END_OF_LIST()
-    },
-};
-
-static const VMStateDescription vmstate_res = {
-    .name = "rdma-roce/res",
-    .version_id = 1,
-    .minimum_version_id = 1,
-    .fields = (const VMStateField[]) {
-        VMSTATE_UINT64(va, RoceResource),
-        VMSTATE_UINT64(result, RoceResource),
-        VMSTATE_UINT32(type, RoceResource),
-        VMSTATE_UINT32(opcode, RoceResource),
-        VMSTATE_UINT32(rkey, RoceResource),
-        VMSTATE_UINT32(len, RoceResource),
-        VMSTATE_UINT32(psn, RoceResource),
-        VMSTATE_UINT32(npsn, RoceResource),
-        VMSTATE_UINT32(msn, RoceResource),
-        VMSTATE_UINT8(first, RoceResource),
-        VMSTATE_UINT8(pending, RoceResource),
-        VMSTATE_UINT64(reply_va, RoceResource),
-        VMSTATE_UINT32(reply_len, RoceResource),
-        VMSTATE_UINT32(reply_off, RoceResource),
-        VMSTATE_UINT32(reply_psn, RoceResource),
-        VMSTATE_END_OF_LIST()
-    },
-};
+static bool count_ok(const char *kind, uint32_t number, const char *what,
+                     uint32_t count, uint64_t max)
+{
+    if (count > max) {
+        error_report("rdma-roce: %s %u in the migration stream has %u %s, "
+                     "and the limit is %" PRIu64, kind, number, count, what,
+                     max);
+        return false;
+    }
+    return true;
+}
 
 /* Shared receive queues */
+
+typedef struct SavedSrq {
+    RoceSrqImage image;
+    const RdmaBackend *rb;          /* whose limits hold, on load */
+} SavedSrq;
+
+/* On load, before memory is allocated for the queue. */
+static bool srq_counts_ok(void *opaque, int version_id)
+{
+    const SavedSrq *saved = opaque;
+    const RoceSrqImage *image = &saved->image;
+    const RdmaBackendLimits *max;
+    uint32_t n = image->attr.srqn;
+
+    if (!saved->rb) {
+        return true;
+    }
+    max = &saved->rb->limits;
+    return count_ok(SRQ, n, "receive WQEs", image->n_recv, max->max_srq_wr) &&
+           count_ok(SRQ, n, "receive SGEs", image->n_recv_sges,
+                    (uint64_t)image->n_recv * max->max_srq_sge);
+}
 
 static const VMStateDescription vmstate_srq = {
     .name = "rdma-roce/srq",
     .version_id = 1,
     .minimum_version_id = 1,
     .fields = (const VMStateField[]) {
-        VMSTATE_UINT32(attr.srqn, RoceSrqImage),
-        VMSTATE_UINT32(attr.pdn, RoceSrqImage),
-        VMSTATE_UINT32(attr.max_wr, RoceSrqImage),
-        VMSTATE_UINT32(attr.max_sge, RoceSrqImage),
-        VMSTATE_UINT32(attr.limit, RoceSrqImage),
-        VMSTATE_UINT32(n_recv, RoceSrqImage),
-        VMSTATE_UINT32(n_recv_sges, RoceSrqImage),
+        VMSTATE_UINT32(image.attr.srqn, SavedSrq),
+        VMSTATE_UINT32(image.attr.pdn, SavedSrq),
+        VMSTATE_UINT32(image.attr.max_wr, SavedSrq),
+        VMSTATE_UINT32(image.attr.max_sge, SavedSrq),
+        VMSTATE_UINT32(image.attr.limit, SavedSrq),
+        VMSTATE_UINT32(image.n_recv, SavedSrq),
+        VMSTATE_UINT32(image.n_recv_sges, SavedSrq),
+        VMSTATE_VALIDATE("counts", srq_counts_ok),
+        VMSTATE_VARRAY_UINT32_ALLOC(image.recv, SavedSrq, image.n_recv, 1,
+                                    vmstate_info_roce_recv, RoceRecvWqe),
+        VMSTATE_VARRAY_UINT32_ALLOC(image.recv_sges, SavedSrq,
+                                    image.n_recv_sges, 1,
+                                    vmstate_info_roce_sge, RdmaSge),
         VMSTATE_END_OF_LIST()
     },
 };
 
-static void put_recvs(QEMUFile *f, const RoceRecvWqe *recv, uint32_t n,
-                      const RdmaSge *sges, uint32_t n_sges)
+static int put_srq(QEMUFile *f, RdmaBackend *rb, uint32_t srqn)
 {
-    rdma_roce_put_records(f, &vmstate_recv, recv, sizeof(*recv), n);
-    rdma_roce_put_records(f, &vmstate_sge, sges, sizeof(*sges), n_sges);
-}
-
-static int get_recvs(QEMUFile *f, RoceRecvWqe *recv, uint32_t n,
-                     RdmaSge *sges, uint32_t n_sges)
-{
-    return rdma_roce_get_records(f, &vmstate_recv, recv, sizeof(*recv), n) ?:
-           rdma_roce_get_records(f, &vmstate_sge, sges, sizeof(*sges),
-                                 n_sges);
-}
-
-static int put_srq(QEMUFile *f, RoceEngine *e, uint32_t srqn)
-{
-    RoceSrqImage image;
-    int ret = roce_export_srq(e, srqn, &image);
+    SavedSrq saved = {};
+    int ret = roce_export_srq(rdma_roce_engine(rb), srqn, &saved.image);
 
     if (!ret) {
-        rdma_roce_put_records(f, &vmstate_srq, &image, sizeof(image), 1);
-        put_recvs(f, image.recv, image.n_recv, image.recv_sges,
-                  image.n_recv_sges);
-        roce_srq_image_clear(&image);
+        ret = vmstate_save_state(f, &vmstate_srq, &saved, NULL);
+        roce_srq_image_clear(&saved.image);
     }
     return ret;
 }
@@ -298,33 +245,27 @@ static int get_srq(QEMUFile *f, RdmaBackend *rb)
         .max_wr = rb->limits.max_srq_wr,
         .max_sge = rb->limits.max_srq_sge,
     };
-    RoceSrqImage image = {};
-    const char *why;
-    int ret = rdma_roce_get_records(f, &vmstate_srq, &image, sizeof(image),
-                                    1);
+    SavedSrq saved = { .rb = rb };
+    RoceSrqImage *image = &saved.image;
+    g_autofree char *why = NULL;
+    int ret = vmstate_load_state(f, &vmstate_srq, &saved, 1);
 
-    if (ret) {
-        return ret;
+    if (!ret && !rb->client_ops->loaded_srq(rb->client_opaque,
+                                            &image->attr)) {
+        error_report("rdma-roce: shared receive queue %u in the migration "
+                     "stream (PD %u, max_wr %u, max_sge %u) is not the "
+                     "device's", image->attr.srqn, image->attr.pdn,
+                     image->attr.max_wr, image->attr.max_sge);
+        ret = -EINVAL;
     }
-    if (image.n_recv > max.max_wr ||
-        image.n_recv_sges > (uint64_t)image.n_recv * max.max_sge ||
-        !rb->client_ops->loaded_srq(rb->client_opaque, &image.attr)) {
-        error_report("rdma-roce: shared receive queue %u of the migration "
-                     "stream is not the device's", image.attr.srqn);
-        return -EINVAL;
-    }
-    image.recv = g_new0(RoceRecvWqe, image.n_recv);
-    image.recv_sges = g_new0(RdmaSge, image.n_recv_sges);
-    ret = get_recvs(f, image.recv, image.n_recv, image.recv_sges,
-                    image.n_recv_sges);
     if (!ret) {
-        ret = roce_import_srq(rdma_roce_engine(rb), &image, &max, &why);
+        ret = roce_import_srq(rdma_roce_engine(rb), image, &max, &why);
         if (ret) {
             error_report("rdma-roce: bad shared receive queue %u in the "
-                         "migration stream: %s", image.attr.srqn, why);
+                         "migration stream: %s", image->attr.srqn, why);
         }
     }
-    roce_srq_image_clear(&image);
+    roce_srq_image_clear(image);
     return ret;
 }
 
@@ -342,44 +283,10 @@ const VMStateInfo vmstate_info_roce_srqs = {
 
 /* Queue pairs */
 
-/* What comes first says how much follows. */
-static const VMStateDescription vmstate_qp = {
-    .name = "rdma-roce/qp",
-    .version_id = 1,
-    .minimum_version_id = 1,
-    .fields = (const VMStateField[]) {
-        VMSTATE_STRUCT(init, RoceQpImage, 1, vmstate_init_attr,
-                       RdmaQpInitAttr),
-        VMSTATE_STRUCT(s.attr, RoceQpImage, 1, vmstate_attr, RdmaQpAttr),
-        VMSTATE_STRUCT(s.sq, RoceQpImage, 1, vmstate_sq, RoceSqState),
-        VMSTATE_STRUCT(s.rq, RoceQpImage, 1, vmstate_rq, RoceRqState),
-        VMSTATE_STRUCT(s.resp, RoceQpImage, 1, vmstate_resp, RoceRespState),
-        VMSTATE_UINT8(send_cq_dead, RoceQpImage),
-        VMSTATE_UINT8(recv_cq_dead, RoceQpImage),
-        VMSTATE_UINT32(n_send, RoceQpImage),
-        VMSTATE_UINT32(n_send_sges, RoceQpImage),
-        VMSTATE_UINT32(inline_len, RoceQpImage),
-        VMSTATE_UINT32(n_pages, RoceQpImage),
-        VMSTATE_UINT32(n_recv, RoceQpImage),
-        VMSTATE_UINT32(n_recv_sges, RoceQpImage),
-        VMSTATE_UINT32(n_res, RoceQpImage),
-        VMSTATE_END_OF_LIST()
-    },
-};
-
-static void put_queues(QEMUFile *f, const RoceQpImage *image)
-{
-    rdma_roce_put_records(f, &vmstate_send, image->send,
-                          sizeof(*image->send), image->n_send);
-    rdma_roce_put_records(f, &vmstate_sge, image->send_sges,
-                          sizeof(*image->send_sges), image->n_send_sges);
-    qemu_put_buffer(f, image->inline_data, image->inline_len);
-    put_recvs(f, image->recv, image->n_recv, image->recv_sges,
-              image->n_recv_sges);
-    rdma_roce_put_records(f, &vmstate_res, image->res, sizeof(*image->res),
-                          image->n_res);
-    rdma_roce_put_pages(f, image->pages, image->n_pages);
-}
+typedef struct SavedQp {
+    RoceQpImage image;
+    const RdmaBackend *rb;          /* whose limits hold, on load */
+} SavedQp;
 
 static RdmaQpCap max_cap(const RdmaBackend *rb)
 {
@@ -392,15 +299,83 @@ static RdmaQpCap max_cap(const RdmaBackend *rb)
     };
 }
 
-static int put_qp(QEMUFile *f, RoceEngine *e, uint32_t qpn)
+/* On load, before memory is allocated for the queues. */
+static bool qp_counts_ok(void *opaque, int version_id)
 {
-    RoceQpImage image;
-    int ret = roce_export_qp(e, qpn, &image);
+    const SavedQp *saved = opaque;
+    const RoceQpImage *image = &saved->image;
+    const RdmaBackendLimits *max;
+    uint64_t n_send = image->n_send, n_recv = image->n_recv;
+    uint32_t recv_sge, n = image->init.qpn;
+
+    if (!saved->rb) {
+        return true;
+    }
+    max = &saved->rb->limits;
+    recv_sge = image->init.has_srq ? max->max_srq_sge : max->max_recv_sge;
+    return count_ok(QP, n, "send WQEs", image->n_send, max->max_qp_wr) &&
+           count_ok(QP, n, "send SGEs", image->n_send_sges,
+                    n_send * max->max_send_sge) &&
+           count_ok(QP, n, "bytes of inline data", image->inline_len,
+                    n_send * max->max_inline_data) &&
+           count_ok(QP, n, "pages", image->n_pages,
+                    n_send * max->max_reg_pages) &&
+           count_ok(QP, n, "receive WQEs", image->n_recv, max->max_qp_wr) &&
+           count_ok(QP, n, "receive SGEs", image->n_recv_sges,
+                    n_recv * recv_sge) &&
+           count_ok(QP, n, "responder resources", image->n_res,
+                    2 * max->max_rd_atomic);
+}
+
+/* Pages follow behind it. */
+static const VMStateDescription vmstate_qp = {
+    .name = "rdma-roce/qp",
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .fields = (const VMStateField[]) {
+        VMSTATE_STRUCT(image.init, SavedQp, 1, vmstate_init_attr,
+                       RdmaQpInitAttr),
+        VMSTATE_STRUCT(image.s.attr, SavedQp, 1, vmstate_attr, RdmaQpAttr),
+        VMSTATE_STRUCT(image.s.sq, SavedQp, 1, vmstate_sq, RoceSqState),
+        VMSTATE_STRUCT(image.s.rq, SavedQp, 1, vmstate_rq, RoceRqState),
+        VMSTATE_STRUCT(image.s.resp, SavedQp, 1, vmstate_resp, RoceRespState),
+        VMSTATE_UINT8(image.send_cq_failed, SavedQp),
+        VMSTATE_UINT8(image.recv_cq_failed, SavedQp),
+        VMSTATE_UINT32(image.n_send, SavedQp),
+        VMSTATE_UINT32(image.n_send_sges, SavedQp),
+        VMSTATE_UINT32(image.inline_len, SavedQp),
+        VMSTATE_UINT32(image.n_pages, SavedQp),
+        VMSTATE_UINT32(image.n_recv, SavedQp),
+        VMSTATE_UINT32(image.n_recv_sges, SavedQp),
+        VMSTATE_UINT32(image.n_res, SavedQp),
+        VMSTATE_VALIDATE("counts", qp_counts_ok),
+        VMSTATE_VARRAY_UINT32_ALLOC(image.send, SavedQp, image.n_send, 1,
+                                    vmstate_info_roce_send, RoceSendWqe),
+        VMSTATE_VARRAY_UINT32_ALLOC(image.send_sges, SavedQp,
+                                    image.n_send_sges, 1,
+                                    vmstate_info_roce_sge, RdmaSge),
+        VMSTATE_VBUFFER_ALLOC_UINT32(image.inline_data, SavedQp, 1, NULL,
+                                     image.inline_len),
+        VMSTATE_VARRAY_UINT32_ALLOC(image.recv, SavedQp, image.n_recv, 1,
+                                    vmstate_info_roce_recv, RoceRecvWqe),
+        VMSTATE_VARRAY_UINT32_ALLOC(image.recv_sges, SavedQp,
+                                    image.n_recv_sges, 1,
+                                    vmstate_info_roce_sge, RdmaSge),
+        VMSTATE_VARRAY_UINT32_ALLOC(image.res, SavedQp, image.n_res, 1,
+                                    vmstate_info_roce_res, RoceResource),
+        VMSTATE_END_OF_LIST()
+    },
+};
+
+static int put_qp(QEMUFile *f, RdmaBackend *rb, uint32_t qpn)
+{
+    SavedQp saved = {};
+    int ret = roce_export_qp(rdma_roce_engine(rb), qpn, &saved.image);
 
     if (!ret) {
-        rdma_roce_put_records(f, &vmstate_qp, &image, sizeof(image), 1);
-        put_queues(f, &image);
-        roce_qp_image_clear(&image);
+        ret = vmstate_save_state(f, &vmstate_qp, &saved, NULL);
+        rdma_roce_put_pages(f, saved.image.pages, saved.image.n_pages);
+        roce_qp_image_clear(&saved.image);
     }
     return ret;
 }
@@ -414,81 +389,35 @@ static int put_qps(QEMUFile *f, void *pv, size_t size,
                                  put_qp);
 }
 
-/* Can a QP of this backend have so many? */
-static bool counts_ok(const RoceQpImage *image, const RdmaBackend *rb)
-{
-    RdmaQpCap max = max_cap(rb);
-    uint32_t max_recv_sge = image->init.has_srq ? rb->limits.max_srq_sge
-                                                : max.max_recv_sge;
-
-    return image->n_send <= max.max_send_wr &&
-           image->n_send_sges <= (uint64_t)image->n_send * max.max_send_sge &&
-           image->inline_len <=
-           (uint64_t)image->n_send * max.max_inline_data &&
-           image->n_pages <=
-           (uint64_t)image->n_send * rb->limits.max_reg_pages &&
-           image->n_recv <= max.max_recv_wr &&
-           image->n_recv_sges <= (uint64_t)image->n_recv * max_recv_sge &&
-           image->n_res <= 2 * rb->limits.max_rd_atomic;
-}
-
-static int get_queues(QEMUFile *f, RoceQpImage *image)
-{
-    int ret;
-
-    image->send = g_new0(RoceSendWqe, image->n_send);
-    image->send_sges = g_new0(RdmaSge, image->n_send_sges);
-    image->inline_data = g_malloc0(image->inline_len);
-    image->recv = g_new0(RoceRecvWqe, image->n_recv);
-    image->recv_sges = g_new0(RdmaSge, image->n_recv_sges);
-    image->res = g_new0(RoceResource, image->n_res);
-    ret = rdma_roce_get_records(f, &vmstate_send, image->send,
-                                sizeof(*image->send), image->n_send) ?:
-          rdma_roce_get_records(f, &vmstate_sge, image->send_sges,
-                                sizeof(*image->send_sges),
-                                image->n_send_sges);
-    if (ret) {
-        return ret;
-    }
-    if (qemu_get_buffer(f, image->inline_data, image->inline_len) !=
-        image->inline_len) {
-        return -EIO;
-    }
-    return get_recvs(f, image->recv, image->n_recv, image->recv_sges,
-                     image->n_recv_sges) ?:
-           rdma_roce_get_records(f, &vmstate_res, image->res,
-                                 sizeof(*image->res), image->n_res) ?:
-           rdma_roce_get_pages(f, &image->pages, image->n_pages);
-}
-
 static int get_qp(QEMUFile *f, RdmaBackend *rb)
 {
     RdmaQpCap max = max_cap(rb);
-    RoceQpImage image = {};
-    const char *why;
-    int ret = rdma_roce_get_records(f, &vmstate_qp, &image, sizeof(image),
-                                    1);
+    SavedQp saved = { .rb = rb };
+    RoceQpImage *image = &saved.image;
+    g_autofree char *why = NULL;
+    int ret = vmstate_load_state(f, &vmstate_qp, &saved, 1) ?:
+              rdma_roce_get_pages(f, &image->pages, image->n_pages);
 
-    if (ret) {
-        return ret;
+    if (!ret &&
+        !rb->client_ops->loaded_qp(rb->client_opaque, &image->init,
+                                   image->n_send,
+                                   image->init.has_srq ? 0 : image->n_recv)) {
+        error_report("rdma-roce: queue pair %u in the migration stream "
+                     "(type %d, PD %u, CQs %u and %u, %u send and %u receive "
+                     "WQEs) is not the device's", image->init.qpn,
+                     image->init.qp_type, image->init.pdn,
+                     image->init.send_cqn, image->init.recv_cqn,
+                     image->n_send, image->n_recv);
+        ret = -EINVAL;
     }
-    if (!counts_ok(&image, rb) ||
-        !rb->client_ops->loaded_qp(rb->client_opaque, &image.init,
-                                   image.n_send,
-                                   image.init.has_srq ? 0 : image.n_recv)) {
-        error_report("rdma-roce: queue pair %u of the migration stream is "
-                     "not the device's", image.init.qpn);
-        return -EINVAL;
-    }
-    ret = get_queues(f, &image);
     if (!ret) {
-        ret = roce_import_qp(rdma_roce_engine(rb), &image, &max, &why);
+        ret = roce_import_qp(rdma_roce_engine(rb), image, &max, &why);
         if (ret) {
             error_report("rdma-roce: bad queue pair %u in the migration "
-                         "stream: %s", image.init.qpn, why);
+                         "stream: %s", image->init.qpn, why);
         }
     }
-    roce_qp_image_clear(&image);
+    roce_qp_image_clear(image);
     return ret;
 }
 

@@ -9,6 +9,42 @@
 #include "rdma/roce-state.h"
 #include "rdma-roce-vmstate.h"
 
+/* Lists of objects */
+
+int rdma_roce_put_objects(QEMUFile *f, RdmaBackend *rb, uint32_t end,
+                          bool (*has)(const RoceEngine *e, uint32_t n),
+                          int (*put)(QEMUFile *f, RdmaBackend *rb,
+                                     uint32_t n))
+{
+    RoceEngine *e = rdma_roce_engine(rb);
+    uint32_t count = 0;
+    int ret = 0;
+
+    for (uint32_t n = 0; n < end; n++) {
+        count += has(e, n);
+    }
+    qemu_put_be32(f, count);
+    for (uint32_t n = 0; n < end && !ret; n++) {
+        if (has(e, n)) {
+            ret = put(f, rb, n);
+        }
+    }
+    return ret;
+}
+
+int rdma_roce_get_objects(QEMUFile *f, RdmaBackend *rb,
+                          int (*get)(QEMUFile *f, RdmaBackend *rb))
+{
+    uint32_t count = qemu_get_be32(f);
+    int ret = 0;
+
+    /* The count needs no check: the engine refuses a number that is in use. */
+    for (uint32_t i = 0; i < count && !ret; i++) {
+        ret = get(f, rb);
+    }
+    return ret;
+}
+
 /* GIDs */
 
 static int put_gids(QEMUFile *f, void *pv, size_t size,
@@ -52,9 +88,24 @@ static int get_gids(QEMUFile *f, void *pv, size_t size,
         bool ok = qemu_get_buffer(f, gid, sizeof(gid)) == sizeof(gid);
         uint16_t vlan = qemu_get_be16(f);
 
-        if (!ok || roce_add_gid(e, index, gid, vlan)) {
-            error_report("rdma-roce: bad GID %u in the migration stream",
-                         index);
+        if (!ok) {
+            return -EIO;
+        }
+        if (index >= rb->limits.gid_table_len) {
+            error_report("rdma-roce: a GID with index %u in the migration "
+                         "stream, but gid-table-len is %u", index,
+                         rb->limits.gid_table_len);
+            return -EINVAL;
+        }
+        if (!rb->client_ops->gid_allowed(rb->client_opaque, gid)) {
+            error_report("rdma-roce: GID %u in the migration stream is none of "
+                         "allowed-gids", index);
+            return -EINVAL;
+        }
+        if (roce_add_gid(e, index, gid, vlan)) {
+            error_report("rdma-roce: GID %u in the migration stream, of VLAN "
+                         "%u, is no unicast GID, or the VLAN is above %u",
+                         index, vlan, RDMA_MAX_VLAN);
             return -EINVAL;
         }
     }
@@ -86,7 +137,7 @@ static int put_mcast(QEMUFile *f, void *pv, size_t size,
             qemu_put_buffer(f, gids[0], n * sizeof(*gids));
         }
     }
-    /* No QP of a group has this number */
+    /* The end of the list: QP 0 is in no group */
     qemu_put_be32(f, RDMA_QPN_SMI);
     return 0;
 }
@@ -102,10 +153,16 @@ static int get_mcast(QEMUFile *f, void *pv, size_t size,
         uint32_t n = qemu_get_be32(f);
 
         for (uint32_t i = 0; i < n; i++) {
-            if (qemu_get_buffer(f, gid, sizeof(gid)) != sizeof(gid) ||
-                roce_mcast_attach(e, qpn, gid)) {
-                error_report("rdma-roce: bad multicast group of queue pair "
-                             "%u in the migration stream", qpn);
+            int ret;
+
+            if (qemu_get_buffer(f, gid, sizeof(gid)) != sizeof(gid)) {
+                return -EIO;
+            }
+            ret = roce_mcast_attach(e, qpn, gid);
+            if (ret) {
+                error_report("rdma-roce: queue pair %u in the migration stream "
+                             "cannot be in its multicast group %u of %u: %s",
+                             qpn, i + 1, n, strerror(-ret));
                 return -EINVAL;
             }
         }
@@ -119,7 +176,7 @@ static const VMStateInfo vmstate_info_mcast = {
     .put = put_mcast,
 };
 
-/* Counters: the guest sees them, and none of them goes back. */
+/* Counters. The guest reads them, and none may decrease. */
 
 #define NUM_STATS (sizeof(RoceStats) / sizeof(uint64_t))
 
@@ -145,10 +202,10 @@ static int get_stats(QEMUFile *f, void *pv, size_t size,
         uint64_t value[NUM_STATS];
     } u = {};
 
-    /* Others may have fewer, and none that are not at the end */
+    /* An older QEMU may have fewer: new counters are added at the end */
     if (count > NUM_STATS) {
-        error_report("rdma-roce: %u counters in the migration stream",
-                     count);
+        error_report("rdma-roce: %u counters in the migration stream, and "
+                     "there are only %zu", count, NUM_STATS);
         return -EINVAL;
     }
     for (uint32_t i = 0; i < count; i++) {

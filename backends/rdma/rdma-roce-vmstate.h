@@ -33,7 +33,8 @@
  */
 int rdma_roce_put_objects(QEMUFile *f, RdmaBackend *rb, uint32_t end,
                           bool (*has)(const RoceEngine *e, uint32_t n),
-                          int (*put)(QEMUFile *f, RoceEngine *e, uint32_t n));
+                          int (*put)(QEMUFile *f, RdmaBackend *rb,
+                                     uint32_t n));
 int rdma_roce_get_objects(QEMUFile *f, RdmaBackend *rb,
                           int (*get)(QEMUFile *f, RdmaBackend *rb));
 
@@ -42,15 +43,11 @@ extern const VMStateInfo vmstate_info_roce_mws;
 extern const VMStateInfo vmstate_info_roce_srqs;
 extern const VMStateInfo vmstate_info_roce_qps;
 
-/*
- * @n structures, @stride bytes apart, as @vmsd describes them: plain numbers,
- * bytes and structures of these. The same in the stream as by vmstate, but
- * quick. Loading fails with -EIO at the stream's end.
- */
-void rdma_roce_put_records(QEMUFile *f, const VMStateDescription *vmsd,
-                           const void *records, size_t stride, uint32_t n);
-int rdma_roce_get_records(QEMUFile *f, const VMStateDescription *vmsd,
-                          void *records, size_t stride, uint32_t n);
+/* One element of a queue, in an array of them */
+extern const VMStateInfo vmstate_info_roce_send;    /* RoceSendWqe */
+extern const VMStateInfo vmstate_info_roce_recv;    /* RoceRecvWqe */
+extern const VMStateInfo vmstate_info_roce_sge;     /* RdmaSge */
+extern const VMStateInfo vmstate_info_roce_res;     /* RoceResource */
 
 /*
  * Lists of pages may be long: they are not saved number by number. The caller

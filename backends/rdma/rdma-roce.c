@@ -2,8 +2,8 @@
 /*
  * The RoCE backend: the RoCEv2 engine (rdma/roce.h) on a QEMU netdev.
  *
- * This file gives the engine what it lacks: guest memory through the DMA API,
- * the virtual clock, a timer, a bottom half and the netdev.
+ * This file provides what the engine does not have: guest memory through the
+ * DMA API, the virtual clock, a timer, a bottom half and the netdev.
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
@@ -17,29 +17,24 @@
 #include "qom/object_interfaces.h"
 #include "system/dma.h"
 #include "system/rdma-backend.h"
-#include "system/runstate.h"
 #include "net/util.h"
 #include "rdma/roce.h"
-#include "rdma-roce-net.h"
 #include "rdma-roce-int.h"
 #include "trace.h"
 
-OBJECT_DECLARE_SIMPLE_TYPE(RdmaRoce, RDMA_BACKEND_ROCE)
-
-/* Frames sent in one go before the main loop gets its turn. */
-#define ROCE_TX_BUDGET 256
+/*
+ * What the engine does in one turn of the main loop (roce_work()): in all, and
+ * with frames of the netdev. A stream brings a buffer full of short frames at
+ * most, which is less, unless they are multicasts.
+ */
+#define ROCE_TURN_BUDGET (384 * 1024)
+#define ROCE_RX_BUDGET (1536 * 1024)
 
 /* Frames that came in while the engine was busy; more are dropped. */
 #define ROCE_MAX_DEFERRED 1024
 
-/* Enough of a frame for roce_is_ours(). */
-#define ROCE_HEAD 78
-
 #define ROCE_MAX_RD_ATOMIC 16
 #define ROCE_MAX_GIDS 256
-
-/* ib_atomic_cap: atomic to everything that accesses the memory. */
-#define ROCE_ATOMIC_GLOB 2
 
 /* The longest RC message (IBTA 9.7.8: 2^31 bytes). */
 #define ROCE_MAX_MSG_SZ 0x80000000u
@@ -48,45 +43,9 @@ OBJECT_DECLARE_SIMPLE_TYPE(RdmaRoce, RDMA_BACKEND_ROCE)
 #define ROCE_ACTIVE_WIDTH 2
 #define ROCE_ACTIVE_SPEED 32
 
-struct RdmaRoce {
-    RdmaBackend parent_obj;
-
-    /* properties */
-    char *netdev_id;
-    uint32_t mtu;
-    MACAddr mac;
-
-    /* while a device is attached */
-    RoceEngine *engine;
-    RdmaRoceNet *net;
-    RdmaRoceNetPort port;
-    QEMUBH *bh;
-    QEMUBH *turn;                   /* ends the main loop's turn */
-    QEMUTimer *timer;
-    int64_t armed;                  /* when the timer fires */
-    bool running;                   /* the VM is */
-    bool in_engine;                 /* do not call into the engine */
-    bool woken;                     /* by the engine, while in it */
-    bool port_news;                 /* that wait for the VM to run */
-    bool answered;                  /* a frame in this turn, at once */
-    GQueue deferred;                /* of GByteArray */
-    RoceTxFrame tx;
-    uint8_t rx_buf[ROCE_MAX_FRAME];
-};
-
-int64_t rdma_roce_now(void)
+static int64_t roce_now(void)
 {
     return qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
-}
-
-RoceEngine *rdma_roce_engine(RdmaBackend *rb)
-{
-    return RDMA_BACKEND_ROCE(rb)->engine;
-}
-
-uint32_t rdma_roce_max_mrn(const RdmaBackend *rb)
-{
-    return rb->limits.max_mr + rb->limits.max_mw;
 }
 
 /* What the engine calls */
@@ -96,26 +55,26 @@ static void *roce_op_map(void *opaque, uint64_t addr, uint64_t *len,
 {
     RdmaRoce *r = opaque;
     AddressSpace *as = r->parent_obj.dma_as;
-    DMADirection dir = write ? DMA_DIRECTION_FROM_DEVICE
-                             : DMA_DIRECTION_TO_DEVICE;
-    dma_addr_t plen = *len;
-    ram_addr_t offset;
-    void *host;
+    hwaddr plen = *len;
+    hwaddr offset;
+    MemoryRegion *mr;
 
-    host = dma_memory_map(as, addr, &plen, dir, MEMTXATTRS_UNSPECIFIED);
-    if (!host) {
+    RCU_READ_LOCK_GUARD();
+
+    /*
+     * Not dma_memory_map(): where there is no RAM that reads or writes a bounce
+     * buffer. Registers may act when they are read, and may be those of this
+     * very device, in the middle of the engine.
+     */
+    mr = address_space_translate(as, addr, &offset, &plen, write,
+                                 MEMTXATTRS_UNSPECIFIED);
+    if (!plen || !memory_access_is_direct(mr, write, MEMTXATTRS_UNSPECIFIED)) {
         return NULL;
     }
-    if (!plen || !memory_region_from_host(host, &offset)) {
-        /*
-         * A bounce buffer: not RAM. Writing there could reach the registers
-         * of this very device, in the middle of the engine.
-         */
-        dma_memory_unmap(as, host, plen, dir, 0);
-        return NULL;
-    }
+    /* Until dma_memory_unmap() */
+    memory_region_ref(mr);
     *len = plen;
-    return host;
+    return (uint8_t *)memory_region_get_ram_ptr(mr) + offset;
 }
 
 static void roce_op_unmap(void *opaque, void *host, uint64_t len, bool write,
@@ -162,15 +121,12 @@ static bool roce_op_atomic(void *opaque, uint64_t addr, uint32_t opcode,
     return done;
 }
 
-static void roce_op_retire(void *opaque, uint32_t qpn, RoceQueue queue,
+static void roce_op_retire(void *opaque, uint32_t qpn, RdmaQueue queue,
                            uint32_t count)
 {
     RdmaBackend *rb = opaque;
 
-    rb->client_ops->retire(rb->client_opaque, qpn,
-                           queue == ROCE_SQ ? RDMA_BACKEND_SQ
-                                            : RDMA_BACKEND_RQ,
-                           count);
+    rb->client_ops->retire(rb->client_opaque, qpn, queue, count);
 }
 
 static bool roce_op_complete(void *opaque, uint32_t cqn, const RdmaWc *wc,
@@ -195,23 +151,66 @@ static void roce_op_srq_room(void *opaque, uint32_t srqn)
     rb->client_ops->srq_room(rb->client_opaque, srqn);
 }
 
-static void roce_op_recv_empty(void *opaque, uint32_t qpn)
+static bool roce_op_pull_recv(void *opaque, uint32_t qpn, RdmaRecvWr *wr)
 {
     RdmaBackend *rb = opaque;
 
-    rb->client_ops->recv_empty(rb->client_opaque, qpn);
+    return rb->client_ops->pull_recv(rb->client_opaque, qpn, wr);
+}
+
+static bool roce_op_pull_srq_recv(void *opaque, uint32_t srqn, RdmaRecvWr *wr)
+{
+    RdmaBackend *rb = opaque;
+
+    return rb->client_ops->pull_srq_recv(rb->client_opaque, srqn, wr);
 }
 
 static void roce_op_wake(void *opaque)
 {
     RdmaRoce *r = opaque;
 
-    /* roce_run() follows every visit to the engine that it did not make. */
+    /* Whoever has called the engine looks at r->woken afterwards. */
     if (r->in_engine) {
         r->woken = true;
     } else {
         qemu_bh_schedule(r->bh);
     }
+}
+
+static void roce_op_trace(void *opaque, const RoceTrace *t)
+{
+    switch (t->type) {
+    case ROCE_TRACE_QP_STATE:
+        trace_rdma_roce_qp_state(opaque, t->qpn, rdma_qp_state_name(t->old),
+                                 rdma_qp_state_name(t->value));
+        break;
+    case ROCE_TRACE_TX_WAIT:
+        trace_rdma_roce_qp_waits(opaque, t->qpn);
+        break;
+    case ROCE_TRACE_NAK_SENT:
+        trace_rdma_roce_nak_sent(opaque, t->qpn, t->psn, t->value);
+        break;
+    case ROCE_TRACE_NAK_RECEIVED:
+        trace_rdma_roce_nak_received(opaque, t->qpn, t->psn, t->value);
+        break;
+    case ROCE_TRACE_TIMEOUT:
+        trace_rdma_roce_timeout(opaque, t->qpn, t->psn, t->value);
+        break;
+    case ROCE_TRACE_RETRANSMIT:
+        trace_rdma_roce_retransmit(opaque, t->qpn, t->psn, t->value);
+        break;
+    case ROCE_TRACE_RX_DROP:
+        trace_rdma_roce_rx_drop(opaque, t->qpn, t->psn, t->why);
+        break;
+    case ROCE_TRACE_CQ_FAILED:
+        trace_rdma_roce_cq_failed(opaque, t->value, t->qpn);
+        break;
+    }
+}
+
+static void roce_op_free_pages(void *opaque, uint64_t *pages, uint32_t npages)
+{
+    rdma_backend_free(pages, npages * sizeof(*pages));
 }
 
 static const RoceOps roce_ops = {
@@ -222,8 +221,11 @@ static const RoceOps roce_ops = {
     .complete = roce_op_complete,
     .event = roce_op_event,
     .srq_room = roce_op_srq_room,
-    .recv_empty = roce_op_recv_empty,
+    .pull_recv = roce_op_pull_recv,
+    .pull_srq_recv = roce_op_pull_srq_recv,
     .wake = roce_op_wake,
+    .trace = roce_op_trace,
+    .free_pages = roce_op_free_pages,
 };
 
 /* Work */
@@ -237,84 +239,133 @@ static void roce_drop_deferred(RdmaRoce *r)
     }
 }
 
+static uint64_t roce_turn_work(const RdmaRoce *r)
+{
+    return roce_work(r->engine) - r->work_before;
+}
+
 static void roce_rx_deferred(RdmaRoce *r, int64_t now)
 {
     GByteArray *frame;
 
-    while ((frame = g_queue_pop_head(&r->deferred))) {
+    while (roce_turn_work(r) < ROCE_TURN_BUDGET &&
+           (frame = g_queue_pop_head(&r->deferred))) {
         roce_rx(r->engine, frame->data, frame->len, now);
         g_byte_array_unref(frame);
     }
 }
 
 /*
- * The timer is only moved forward: acknowledgements push deadlines back all
- * the time, and to wake up once for nothing costs less than to follow them.
+ * The timer is only set to an earlier time. Acknowledgements postpone deadlines
+ * all the time; to wake up once without need costs less than to set the timer
+ * with each of them. What is due already is left to the bottom half: while the
+ * virtual clock stands still, a timer set to @now would keep the main loop to
+ * itself.
  */
-static void roce_arm_timer(RdmaRoce *r)
+static void roce_arm_timer(RdmaRoce *r, int64_t now)
 {
     int64_t deadline = roce_next_deadline(r->engine);
 
-    if (deadline < r->armed) {
+    if (deadline <= now) {
+        qemu_bh_schedule(r->bh);
+    } else if (deadline < r->armed) {
         r->armed = deadline;
         timer_mod_ns(r->timer, deadline);
     }
 }
 
-/* Let the engine send what it has, as far as the netdev takes it. */
-static void roce_run(RdmaRoce *r)
+static void roce_run_engine(RdmaRoce *r)
 {
-    unsigned budget = ROCE_TX_BUDGET;
     int64_t now;
-
-    if (!r->running || r->in_engine) {
-        return;
-    }
 
     RCU_READ_LOCK_GUARD();
     r->in_engine = true;
-    now = rdma_roce_now();
+    now = roce_now();
     if (roce_next_deadline(r->engine) <= now) {
         roce_expire(r->engine, now);
     }
     do {
         roce_rx_deferred(r, now);
         r->woken = false;
-        while (roce_poll_tx(r->engine, now, &r->tx)) {
+        while (roce_turn_work(r) < ROCE_TURN_BUDGET &&
+               roce_poll_tx(r->engine, now, &r->tx)) {
             bool sent = rdma_roce_net_send(r->net, r->tx.iov, r->tx.iovcnt);
 
             roce_tx_done(r->engine, &r->tx);
+            if (r->sent_put_off) {
+                /* The netdev has sent what was queued before */
+                r->sent_put_off = false;
+                roce_set_tx_blocked(r->engine, false);
+            }
             if (!sent) {
                 /* Until the netdev says that it is sent */
                 trace_rdma_roce_tx_blocked(r);
                 roce_set_tx_blocked(r->engine, true);
             }
-            if (--budget == 0) {
-                r->woken = true;
-                break;
-            }
             if (!g_queue_is_empty(&r->deferred)) {
                 break;
             }
         }
-    } while (budget && !g_queue_is_empty(&r->deferred));
+    } while (roce_turn_work(r) < ROCE_TURN_BUDGET &&
+             !g_queue_is_empty(&r->deferred));
     r->in_engine = false;
-    if (r->woken) {
+    /* The rest in the next turn */
+    if (r->woken || roce_turn_work(r) >= ROCE_TURN_BUDGET) {
         qemu_bh_schedule(r->bh);
     }
-    roce_arm_timer(r);
+    roce_arm_timer(r, now);
+}
+
+/* Let the engine send what it has, as far as the netdev takes it. */
+static void roce_run(RdmaRoce *r)
+{
+    RdmaBackend *rb = RDMA_BACKEND(r);
+
+    if (r->running && !r->in_engine) {
+        if (roce_turn_work(r) >= ROCE_TURN_BUDGET) {
+            qemu_bh_schedule(r->bh);
+            return;
+        }
+        qemu_bh_schedule_idle(r->turn);
+        rdma_backend_enter(rb);
+        roce_run_engine(r);
+        rdma_backend_leave(rb);
+    }
+}
+
+/* From an event of the main loop, which may be a nested one. */
+static void roce_run_unless_busy(RdmaRoce *r)
+{
+    if (rdma_backend_busy(RDMA_BACKEND(r))) {
+        r->run_put_off = true;
+    } else {
+        roce_run(r);
+    }
+}
+
+static void roce_begin_turn(RdmaRoce *r)
+{
+    r->ran_on_rx = false;
+    r->work_before = roce_work(r->engine);
 }
 
 static void roce_bh(void *opaque)
 {
-    roce_run(opaque);
-}
-
-static void roce_turn_bh(void *opaque)
-{
     RdmaRoce *r = opaque;
 
-    r->answered = false;
+    roce_begin_turn(r);
+    /* It would begin this turn once more */
+    qemu_bh_cancel(r->turn);
+    roce_run_unless_busy(r);
+}
+
+/*
+ * The next turn of the main loop begins. As an idle bottom half it may run with
+ * the next event, and does not make the main loop poll.
+ */
+static void roce_turn_bh(void *opaque)
+{
+    roce_begin_turn(opaque);
 }
 
 static void roce_timer(void *opaque)
@@ -322,7 +373,7 @@ static void roce_timer(void *opaque)
     RdmaRoce *r = opaque;
 
     r->armed = ROCE_NO_DEADLINE;
-    roce_run(r);
+    roce_run_unless_busy(r);
 }
 
 /* What the netdev calls */
@@ -331,22 +382,25 @@ static bool roce_net_receive(void *opaque, const struct iovec *iov,
                              int iovcnt, size_t offset)
 {
     RdmaRoce *r = opaque;
-    uint8_t head[ROCE_HEAD];
+    RdmaBackend *rb = RDMA_BACKEND(r);
+    uint8_t head[ROCE_PEEK_LEN];
     const uint8_t *frame;
     size_t size = iov_size(iov, iovcnt);
+    size_t peek;
 
     if (!r->engine || size <= offset) {
         return false;
     }
     size -= offset;
+    peek = MIN(size, sizeof(head));
 
-    if (iov[0].iov_len - MIN(iov[0].iov_len, offset) >= MIN(size, ROCE_HEAD)) {
+    if (iov[0].iov_len >= offset + peek) {
         frame = (const uint8_t *)iov[0].iov_base + offset;
     } else {
-        iov_to_buf(iov, iovcnt, offset, head, MIN(size, sizeof(head)));
+        iov_to_buf(iov, iovcnt, offset, head, peek);
         frame = head;
     }
-    if (!roce_is_ours(r->engine, frame, MIN(size, ROCE_HEAD))) {
+    if (!roce_is_ours(r->engine, frame, peek)) {
         return false;
     }
     trace_rdma_roce_rx(r, size);
@@ -354,8 +408,17 @@ static bool roce_net_receive(void *opaque, const struct iovec *iov,
         return true;
     }
 
-    if (r->in_engine) {
-        /* Something in this QEMU answers before it returns from sending. */
+    if (rdma_backend_busy(rb) || roce_turn_work(r) >= ROCE_RX_BUDGET ||
+        !g_queue_is_empty(&r->deferred)) {
+        /*
+         * A receiver in this QEMU sent it while the netdev delivered ours, or
+         * it is the next turn's.
+         */
+        if (rdma_backend_busy(rb)) {
+            r->run_put_off = true;
+        } else {
+            qemu_bh_schedule(r->bh);
+        }
         if (g_queue_get_length(&r->deferred) < ROCE_MAX_DEFERRED) {
             GByteArray *copy = g_byte_array_sized_new(size);
 
@@ -370,25 +433,26 @@ static bool roce_net_receive(void *opaque, const struct iovec *iov,
         iov_to_buf(iov, iovcnt, offset, r->rx_buf, size);
         frame = r->rx_buf;
     }
+    rdma_backend_enter(rb);
     WITH_RCU_READ_LOCK_GUARD() {
         r->in_engine = true;
         r->woken = false;
-        roce_rx(r->engine, frame, size, rdma_roce_now());
+        roce_rx(r->engine, frame, size, roce_now());
         r->in_engine = false;
     }
 
     /*
-     * Answer the first frame at once, and those that follow in the same turn
-     * of the main loop together. The bottom half that ends the turn is an
-     * idle one: it may come with the next event, no need to poll for it.
+     * Respond to the first frame at once, and to those that follow in the same
+     * turn of the main loop together.
      */
-    if (!r->answered) {
-        r->answered = true;
-        qemu_bh_schedule_idle(r->turn);
+    qemu_bh_schedule_idle(r->turn);
+    if (!r->ran_on_rx) {
+        r->ran_on_rx = true;
         roce_run(r);
     } else if (r->woken) {
         qemu_bh_schedule(r->bh);
     }
+    rdma_backend_leave(rb);
     return true;
 }
 
@@ -396,6 +460,10 @@ static void roce_net_sent(void *opaque)
 {
     RdmaRoce *r = opaque;
 
+    if (rdma_backend_busy(RDMA_BACKEND(r))) {
+        r->sent_put_off = true;
+        return;
+    }
     roce_set_tx_blocked(r->engine, false);
     qemu_bh_schedule(r->bh);
 }
@@ -405,12 +473,16 @@ static bool roce_update_port(RdmaRoce *r)
     RdmaRoceNetPort old = r->port;
 
     rdma_roce_net_port(r->net, &r->port);
+    if (memcmp(&old.mac, &r->port.mac, sizeof(old.mac)) ||
+        memcmp(&old.nic_mac, &r->port.nic_mac, sizeof(old.nic_mac))) {
+        roce_set_mac(r->engine, r->port.mac.a);
+        roce_set_nic_mac(r->engine, r->port.nic_mac.a);
+    }
     if (old.link_up == r->port.link_up && old.mtu == r->port.mtu &&
         !memcmp(&old.mac, &r->port.mac, sizeof(old.mac))) {
         return false;
     }
     trace_rdma_roce_port(r, r->port.link_up, r->port.mtu);
-    roce_set_mac(r->engine, r->port.mac.a);
     roce_set_link_mtu(r->engine, r->port.mtu);
     roce_set_link(r->engine, r->port.link_up);
     return true;
@@ -421,17 +493,22 @@ static void roce_net_changed(void *opaque)
     RdmaRoce *r = opaque;
     RdmaBackend *rb = RDMA_BACKEND(r);
 
-    if (!r->engine || !r->net || !roce_update_port(r)) {
+    if (!r->engine || !r->net) {
         return;
     }
-    /* What was queued may be gone with the link. */
+    if (rdma_backend_busy(rb)) {
+        r->changed_put_off = true;
+        return;
+    }
+    if (!roce_update_port(r)) {
+        return;
+    }
+    /* Frames that the netdev had queued may have been dropped. */
     roce_set_tx_blocked(r->engine, false);
     qemu_bh_schedule(r->bh);
-    if (r->running) {
-        rb->client_ops->port_changed(rb->client_opaque);
-    } else {
-        r->port_news = true;
-    }
+    rdma_backend_enter(rb);
+    rb->client_ops->port_changed(rb->client_opaque);
+    rdma_backend_leave(rb);
 }
 
 static const RdmaRoceNetOps roce_net_ops = {
@@ -459,7 +536,7 @@ static bool rdma_roce_attach(RdmaBackend *rb, Error **errp)
     rb->limits.gid_table_len = MIN(rb->limits.gid_table_len, ROCE_MAX_GIDS);
     rb->limits.max_srq_wr = MIN(rb->limits.max_srq_wr, ROCE_MAX_WR);
     rb->limits.extensions &= RDMA_EXT_FLUSH | RDMA_EXT_ATOMIC_WRITE;
-    rb->limits.atomic_cap = MIN(rb->limits.atomic_cap, ROCE_ATOMIC_GLOB);
+    rb->limits.atomic_cap = MIN(rb->limits.atomic_cap, RDMA_ATOMIC_GLOB);
 
     r->net = rdma_roce_net_new(&conf, &roce_net_ops, r, errp);
     if (!r->net) {
@@ -479,10 +556,9 @@ static bool rdma_roce_attach(RdmaBackend *rb, Error **errp)
     r->turn = qemu_bh_new(roce_turn_bh, r);
     r->timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, roce_timer, r);
     r->armed = ROCE_NO_DEADLINE;
-    r->running = runstate_is_running();
+    r->running = false;
     r->in_engine = false;
-    r->port_news = false;
-    r->answered = false;
+    r->ran_on_rx = false;
     r->port = (RdmaRoceNetPort) { };
     roce_update_port(r);
     return true;
@@ -505,6 +581,24 @@ static void rdma_roce_detach(RdmaBackend *rb)
     roce_drop_deferred(r);
 }
 
+static void rdma_roce_idle(RdmaBackend *rb)
+{
+    RdmaRoce *r = RDMA_BACKEND_ROCE(rb);
+
+    if (r->sent_put_off) {
+        r->sent_put_off = false;
+        roce_net_sent(r);
+    }
+    if (r->run_put_off) {
+        r->run_put_off = false;
+        qemu_bh_schedule(r->bh);
+    }
+    if (r->changed_put_off) {
+        r->changed_put_off = false;
+        roce_net_changed(r);
+    }
+}
+
 static void rdma_roce_reset(RdmaBackend *rb)
 {
     RdmaRoce *r = RDMA_BACKEND_ROCE(rb);
@@ -520,12 +614,8 @@ static void rdma_roce_set_running(RdmaBackend *rb, bool running)
 
     r->running = running;
     if (running) {
-        roce_resume(r->engine, rdma_roce_now());
+        roce_resume(r->engine, roce_now());
         qemu_bh_schedule(r->bh);
-        if (r->port_news) {
-            r->port_news = false;
-            rb->client_ops->port_changed(rb->client_opaque);
-        }
     } else {
         roce_drop_deferred(r);
     }
@@ -550,8 +640,8 @@ static void rdma_roce_query_port(RdmaBackend *rb, RdmaPortAttr *attr)
     memcpy(attr->mac, r->port.mac.a, sizeof(attr->mac));
 }
 
-/* Send from here: the first frame of a batch leaves without delay. */
-static void rdma_roce_kick(RdmaBackend *rb)
+/* Send at once, not from the bottom half: no delay for the first frame. */
+static void rdma_roce_run_now(RdmaBackend *rb)
 {
     roce_run(RDMA_BACKEND_ROCE(rb));
 }
@@ -599,9 +689,9 @@ static void rdma_roce_set_mtu(Object *obj, Visitor *v, const char *name,
         return;
     }
     if (mtu && (mtu < RDMA_ROCE_MTU_MIN || mtu > RDMA_ROCE_MTU_MAX)) {
-        error_setg(errp, "Property '%s.%s' must be 0 or in the range %u to "
-                   "%u", object_get_typename(obj), name, RDMA_ROCE_MTU_MIN,
-                   RDMA_ROCE_MTU_MAX);
+        error_setg(errp, "Property '%s.%s' is %u, and must be 0 or in the "
+                   "range %u to %u", object_get_typename(obj), name, mtu,
+                   RDMA_ROCE_MTU_MIN, RDMA_ROCE_MTU_MAX);
         return;
     }
     RDMA_BACKEND_ROCE(obj)->mtu = mtu;
@@ -655,10 +745,11 @@ static void rdma_roce_class_init(ObjectClass *oc, void *data)
     rbc->vmsd = &vmstate_rdma_roce;
     rbc->attach = rdma_roce_attach;
     rbc->detach = rdma_roce_detach;
+    rbc->idle = rdma_roce_idle;
     rbc->reset = rdma_roce_reset;
     rbc->set_running = rdma_roce_set_running;
     rbc->query_port = rdma_roce_query_port;
-    rbc->kick = rdma_roce_kick;
+    rbc->run = rdma_roce_run_now;
     rdma_roce_ctrl_class_init(rbc);
 
     object_class_property_add_str(oc, "netdev", rdma_roce_get_netdev,

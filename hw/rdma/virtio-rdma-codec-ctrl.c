@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The packed layout of docs/specs/virtio-rdma.rst: control requests and
+ * The layout of docs/specs/virtio-rdma.rst: control requests and
  * responses.
  */
 #include "qemu/osdep.h"
-#include "virtio-rdma-codec-packed.h"
+#include "virtio-rdma-codec-field.h"
 
 QEMU_BUILD_BUG_ON(sizeof(struct virtio_rdma_modify_qp_req) >
                   VIRTIO_RDMA_REQ_ROOM);
@@ -12,6 +12,13 @@ QEMU_BUILD_BUG_ON(sizeof(struct virtio_rdma_query_port_rsp) >
                   VIRTIO_RDMA_RSP_ROOM);
 QEMU_BUILD_BUG_ON(VIRTIO_RDMA_NUM_COUNTERS * sizeof(uint64_t) >
                   VIRTIO_RDMA_RSP_ROOM);
+
+/* Numbers pass as they are: the guest ABI has those of rdma/verbs.h. */
+QEMU_BUILD_BUG_ON(VIRTIO_RDMA_REREG_TRANSLATION != RDMA_REREG_TRANSLATION);
+QEMU_BUILD_BUG_ON(VIRTIO_RDMA_REREG_PD != RDMA_REREG_PD);
+QEMU_BUILD_BUG_ON(VIRTIO_RDMA_REREG_ACCESS != RDMA_REREG_ACCESS);
+QEMU_BUILD_BUG_ON(VIRTIO_RDMA_MW_TYPE_1 != RDMA_MW_TYPE_1);
+QEMU_BUILD_BUG_ON(VIRTIO_RDMA_MW_TYPE_2 != RDMA_MW_TYPE_2);
 
 static void get_ah_attr(const uint8_t *p, RdmaAv *av)
 {
@@ -167,8 +174,8 @@ static void get_add_gid(const uint8_t *p, VirtIORdmaReq *req)
     req->gid.vlan = GET16(p, virtio_rdma_add_gid_req, vlan);
 }
 
-void virtio_rdma_packed_get_request(uint8_t cmd, const uint8_t *p,
-                                    VirtIORdmaReq *req)
+void virtio_rdma_codec_get_request(uint8_t cmd, const uint8_t *p,
+                                   VirtIORdmaReq *req)
 {
     memset(req, 0, sizeof(*req));
     switch (cmd) {
@@ -282,8 +289,8 @@ void virtio_rdma_packed_get_request(uint8_t cmd, const uint8_t *p,
     }
 }
 
-void virtio_rdma_packed_put_response(uint8_t cmd, uint8_t *p,
-                                     const VirtIORdmaRsp *rsp)
+void virtio_rdma_codec_put_response(uint8_t cmd, uint8_t *p,
+                                    const VirtIORdmaRsp *rsp)
 {
     const RdmaPortAttr *port = &rsp->port.attr;
 
@@ -361,7 +368,7 @@ void virtio_rdma_packed_put_response(uint8_t cmd, uint8_t *p,
 #define CMD(name, req, rsp) [VIRTIO_RDMA_CMD_##name] = { req, rsp }
 
 const VirtIORdmaCmdLayout
-virtio_rdma_packed_cmds[VIRTIO_RDMA_CMD_MAX + 1] = {
+virtio_rdma_codec_cmds[VIRTIO_RDMA_CMD_MAX + 1] = {
     CMD(QUERY_PORT, sizeof(struct virtio_rdma_query_port_req),
         sizeof(struct virtio_rdma_query_port_rsp)),
     CMD(CREATE_CQ, sizeof(struct virtio_rdma_create_cq_req),

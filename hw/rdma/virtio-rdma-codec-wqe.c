@@ -1,14 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The packed layout of docs/specs/virtio-rdma-work.rst: work queue elements,
+ * The layout of docs/specs/virtio-rdma-work.rst: work queue elements,
  * completions and events.
  */
 #include "qemu/osdep.h"
-#include "virtio-rdma-codec-packed.h"
+#include "virtio-rdma-codec-field.h"
 
 QEMU_BUILD_BUG_ON(sizeof(struct virtio_rdma_sq_wqe) > VIRTIO_RDMA_WQE_ROOM);
 QEMU_BUILD_BUG_ON(sizeof(struct virtio_rdma_cqe_ex) > VIRTIO_RDMA_CQE_ROOM);
-QEMU_BUILD_BUG_ON(sizeof(struct virtio_rdma_event) > VIRTIO_RDMA_EVENT_ROOM);
+
+/* Numbers pass as they are: the guest ABI has those of rdma/verbs.h. */
+QEMU_BUILD_BUG_ON(VIRTIO_RDMA_FLUSH_GLOBAL != RDMA_FLUSH_GLOBAL);
+QEMU_BUILD_BUG_ON(VIRTIO_RDMA_FLUSH_PERSISTENT != RDMA_FLUSH_PERSISTENT);
+QEMU_BUILD_BUG_ON(VIRTIO_RDMA_FLUSH_RANGE != RDMA_FLUSH_RANGE);
+QEMU_BUILD_BUG_ON(VIRTIO_RDMA_FLUSH_MR != RDMA_FLUSH_MR);
+QEMU_BUILD_BUG_ON(VIRTIO_RDMA_WC_GRH != RDMA_WC_GRH);
+QEMU_BUILD_BUG_ON(VIRTIO_RDMA_WC_WITH_IMM != RDMA_WC_WITH_IMM);
+QEMU_BUILD_BUG_ON(VIRTIO_RDMA_WC_WITH_INVALIDATE != RDMA_WC_WITH_INVALIDATE);
+QEMU_BUILD_BUG_ON(VIRTIO_RDMA_WC_WITH_SMAC != RDMA_WC_WITH_SMAC);
+QEMU_BUILD_BUG_ON(VIRTIO_RDMA_WC_WITH_VLAN != RDMA_WC_WITH_VLAN);
+QEMU_BUILD_BUG_ON(VIRTIO_RDMA_WC_WITH_HDR_TYPE != RDMA_WC_WITH_HDR_TYPE);
+QEMU_BUILD_BUG_ON(VIRTIO_RDMA_HDR_IPV4 != RDMA_HDR_IPV4);
+QEMU_BUILD_BUG_ON(VIRTIO_RDMA_HDR_IPV6 != RDMA_HDR_IPV6);
 
 #define WC_FLAGS (RDMA_WC_GRH | RDMA_WC_WITH_IMM | RDMA_WC_WITH_INVALIDATE)
 #define WC_FLAGS_EX (WC_FLAGS | RDMA_WC_WITH_SMAC | RDMA_WC_WITH_VLAN | \
@@ -30,13 +43,13 @@ static void get_ud(const uint8_t *p, RdmaSendWr *wr)
     av->traffic_class = label >> VIRTIO_RDMA_AV_TCLASS_SHIFT;
     av->sl = label >> VIRTIO_RDMA_AV_SL_SHIFT;
     av->flow_label = label & VIRTIO_RDMA_AV_FLOW_LABEL_MASK;
-    /* A port that does not exist must not become one that does. */
+    /* Do not cut a wrong number down to that of the port. */
     av->port_num = MIN(GET32(avp, virtio_rdma_av, port), UINT8_MAX);
     av->ah_flags = 0;
 }
 
-void virtio_rdma_packed_get_send(const uint8_t *p, bool ud, RdmaSendWr *wr,
-                                 VirtIORdmaPages *pages)
+void virtio_rdma_codec_get_send(const uint8_t *p, bool ud, RdmaSendWr *wr,
+                                VirtIORdmaPages *pages)
 {
     wr->wr_id = GET64(p, virtio_rdma_sq_wqe, wr_id);
     wr->opcode = GET32(p, virtio_rdma_sq_wqe, opcode);
@@ -109,13 +122,13 @@ void virtio_rdma_packed_get_send(const uint8_t *p, bool ud, RdmaSendWr *wr,
     }
 }
 
-void virtio_rdma_packed_get_recv(const uint8_t *p, RdmaRecvWr *wr)
+void virtio_rdma_codec_get_recv(const uint8_t *p, RdmaRecvWr *wr)
 {
     wr->wr_id = GET64(p, virtio_rdma_rq_wqe, wr_id);
     wr->num_sge = GET32(p, virtio_rdma_rq_wqe, num_sge);
 }
 
-void virtio_rdma_packed_get_sges(const uint8_t *p, uint32_t n, RdmaSge *sge)
+void virtio_rdma_codec_get_sges(const uint8_t *p, uint32_t n, RdmaSge *sge)
 {
     for (uint32_t i = 0; i < n; i++) {
         sge[i].addr = GET64(p, virtio_rdma_sge, addr);
@@ -125,7 +138,7 @@ void virtio_rdma_packed_get_sges(const uint8_t *p, uint32_t n, RdmaSge *sge)
     }
 }
 
-void virtio_rdma_packed_put_cqe(uint8_t *p, const RdmaWc *wc, bool ex)
+void virtio_rdma_codec_put_cqe(uint8_t *p, const RdmaWc *wc, bool ex)
 {
     uint32_t flags = wc->wc_flags & (ex ? WC_FLAGS_EX : WC_FLAGS);
 
@@ -161,7 +174,7 @@ void virtio_rdma_packed_put_cqe(uint8_t *p, const RdmaWc *wc, bool ex)
     }
 }
 
-void virtio_rdma_packed_put_event(uint8_t *p, const RdmaEvent *event)
+void virtio_rdma_codec_put_event(uint8_t *p, const RdmaEvent *event)
 {
     PUT32(p, virtio_rdma_event, type, event->type);
     PUT32(p, virtio_rdma_event, id, event->id);

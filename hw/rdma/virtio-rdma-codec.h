@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The layout of guest bytes.
+ * Layer "codec" of the virtio-rdma device: the layout of guest bytes, which is
+ * that of docs/specs/virtio-rdma.rst, little-endian and without padding.
  *
- * A codec is the only code that knows where a field lies in a request, a
- * response, a work queue element, a completion or configuration space. It
- * works on bytes that were copied out of guest memory, never on guest memory
- * itself; all else in the device works on host structures.
+ * This is the only code that knows where a field lies in a request, a
+ * response, a work queue element, a completion or configuration space. All
+ * else in the device works on host structures.
  */
 #ifndef HW_RDMA_VIRTIO_RDMA_CODEC_H
 #define HW_RDMA_VIRTIO_RDMA_CODEC_H
@@ -17,15 +17,14 @@
 
 #define VIRTIO_RDMA_CMD_MAX VIRTIO_RDMA_CMD_REREG_MR
 
-/* Room for any request or response of any codec, in bytes. */
+/* Room for any request, response or completion, in bytes. */
 #define VIRTIO_RDMA_REQ_ROOM 256
 #define VIRTIO_RDMA_RSP_ROOM 256
 #define VIRTIO_RDMA_CQE_ROOM 48
-#define VIRTIO_RDMA_EVENT_ROOM 8
-/* Room for a WQE of any codec without SGEs and inline data, in bytes. */
+/* Room for a WQE without SGEs and inline data, in bytes. */
 #define VIRTIO_RDMA_WQE_ROOM 128
 
-/* The pages of a region as the driver tells of them; nothing is checked. */
+/* The page list of a region as the driver gives it, unchecked. */
 typedef struct VirtIORdmaPages {
     uint64_t iova;
     uint64_t length;                /* bytes */
@@ -35,7 +34,7 @@ typedef struct VirtIORdmaPages {
     uint32_t levels;                /* of tables; 0: a list */
 } VirtIORdmaPages;
 
-/* A control request; which member counts is up to the command. */
+/* A control request: each command has one of the members. */
 typedef union VirtIORdmaReq {
     struct {
         uint8_t port;
@@ -50,7 +49,7 @@ typedef union VirtIORdmaReq {
     /* GET_DMA_MR, CREATE_MR, REG_USER_MR and REREG_MR */
     struct {
         uint32_t mrn;
-        uint32_t flags;             /* VIRTIO_RDMA_REREG_* */
+        uint32_t flags;             /* RDMA_REREG_* */
         uint32_t pdn;
         uint32_t access;
         uint32_t max_num_sg;
@@ -147,7 +146,7 @@ typedef union VirtIORdmaRsp {
     uint64_t counters[VIRTIO_RDMA_NUM_COUNTERS];
 } VirtIORdmaRsp;
 
-/* What configuration space tells besides constants. */
+/* The contents of configuration space besides constants */
 typedef struct VirtIORdmaConfigData {
     uint8_t sys_image_guid[8];
     const RdmaBackendLimits *limits;
@@ -163,45 +162,75 @@ typedef struct VirtIORdmaConfigData {
 
 /* Bytes of a command's request and response without command and status. */
 typedef struct VirtIORdmaCmdLayout {
-    uint16_t req_min;               /* missing bytes behind it read as 0 */
-    uint16_t rsp_min;               /* without room for it nothing is done */
+    uint16_t req_min;               /* what is missing after it is 0 */
+    uint16_t rsp_min;               /* with less room the command fails */
 } VirtIORdmaCmdLayout;
 
-struct VirtIORdmaCodec {
-    const char *name;
-    size_t config_size;
-    size_t cqe_size;
-    size_t cqe_ex_size;             /* with F_CQE_EX */
-    size_t cqe_status_offset;
-    size_t send_wqe_size;           /* without SGEs or inline data */
-    size_t recv_wqe_size;           /* without SGEs */
-    size_t sge_size;
-    size_t event_size;
-    const VirtIORdmaCmdLayout *cmd; /* by number, to VIRTIO_RDMA_CMD_MAX */
+/* Bytes in guest memory */
+#define VIRTIO_RDMA_CONFIG_SIZE   sizeof(struct virtio_rdma_config)
+#define VIRTIO_RDMA_CQE_SIZE      sizeof(struct virtio_rdma_cqe)
+#define VIRTIO_RDMA_CQE_EX_SIZE   sizeof(struct virtio_rdma_cqe_ex)
+#define VIRTIO_RDMA_EVENT_SIZE    sizeof(struct virtio_rdma_event)
+/* WQEs without their SGEs or inline data */
+#define VIRTIO_RDMA_SEND_WQE_SIZE sizeof(struct virtio_rdma_sq_wqe)
+#define VIRTIO_RDMA_RECV_WQE_SIZE sizeof(struct virtio_rdma_rq_wqe)
+#define VIRTIO_RDMA_SGE_SIZE      sizeof(struct virtio_rdma_sge)
 
-    /* @buf has VIRTIO_RDMA_REQ_ROOM bytes, zeros behind what was given. */
-    void (*get_request)(uint8_t cmd, const uint8_t *buf, VirtIORdmaReq *req);
-    /* Fills cmd[].rsp_min bytes of @buf, which is all zeros before. */
-    void (*put_response)(uint8_t cmd, uint8_t *buf, const VirtIORdmaRsp *rsp);
-    void (*put_config)(uint8_t *buf, const VirtIORdmaConfigData *data);
+/* virtio-rdma-codec-mem.c: guest memory, which is touched nowhere else */
 
-    /*
-     * The fixed part of a WQE, send_wqe_size (recv_wqe_size) bytes. Status and
-     * lists of @wr stay as they are. @ud: each WR brings its own address.
-     * @pages is filled in for REG_MR.
-     */
-    void (*get_send)(const uint8_t *buf, bool ud, RdmaSendWr *wr,
-                     VirtIORdmaPages *pages);
-    void (*get_recv)(const uint8_t *buf, RdmaRecvWr *wr);
-    void (*get_sges)(const uint8_t *buf, uint32_t n, RdmaSge *sge);
+/*
+ * Copy from the readable buffers of @elem, at most @room bytes, or to the
+ * writable ones. Return how many bytes were copied.
+ */
+size_t virtio_rdma_codec_read(const VirtQueueElement *elem, void *buf,
+                              size_t room);
+size_t virtio_rdma_codec_write(const VirtQueueElement *elem, const void *buf,
+                               size_t len);
+/*
+ * Write a CQE of @size bytes, for which there is room. With @status_last the
+ * status byte is written after all others, so that a driver that polls it can
+ * read the rest.
+ */
+void virtio_rdma_codec_write_cqe(const VirtQueueElement *elem,
+                                 const uint8_t *cqe, size_t size,
+                                 bool status_last);
+/* Read @n addresses at DMA address @addr. False if it is not memory. */
+bool virtio_rdma_codec_read_addrs(AddressSpace *as, uint64_t addr, uint32_t n,
+                                  uint64_t *addrs);
 
-    /* Fills cqe_size bytes, or cqe_ex_size bytes with @ex. */
-    void (*put_cqe)(uint8_t *buf, const RdmaWc *wc, bool ex);
-    /* Fills event_size bytes. */
-    void (*put_event)(uint8_t *buf, const RdmaEvent *event);
-};
+/* virtio-rdma-codec.c: configuration space */
 
-/* The layout of docs/specs/virtio-rdma.rst: little-endian, no padding. */
-extern const VirtIORdmaCodec virtio_rdma_codec_packed;
+/* Fills VIRTIO_RDMA_CONFIG_SIZE bytes. */
+void virtio_rdma_codec_put_config(uint8_t *buf,
+                                  const VirtIORdmaConfigData *data);
+
+/* virtio-rdma-codec-ctrl.c: control requests and responses */
+
+extern const VirtIORdmaCmdLayout
+    virtio_rdma_codec_cmds[VIRTIO_RDMA_CMD_MAX + 1];
+
+/* @buf has VIRTIO_RDMA_REQ_ROOM bytes; what the driver left out is 0. */
+void virtio_rdma_codec_get_request(uint8_t cmd, const uint8_t *buf,
+                                   VirtIORdmaReq *req);
+/* Fills @rsp_min bytes of @buf, which is all zeros before. */
+void virtio_rdma_codec_put_response(uint8_t cmd, uint8_t *buf,
+                                    const VirtIORdmaRsp *rsp);
+
+/* virtio-rdma-codec-wqe.c: work queue elements, completions and events */
+
+/*
+ * The part of a WQE before its SGEs or inline data. Status and lists of @wr
+ * stay as they are. @ud: each WR brings its own address. @pages is filled in
+ * for REG_MR.
+ */
+void virtio_rdma_codec_get_send(const uint8_t *buf, bool ud, RdmaSendWr *wr,
+                                VirtIORdmaPages *pages);
+void virtio_rdma_codec_get_recv(const uint8_t *buf, RdmaRecvWr *wr);
+void virtio_rdma_codec_get_sges(const uint8_t *buf, uint32_t n, RdmaSge *sge);
+
+/* Fills VIRTIO_RDMA_CQE_SIZE bytes, or VIRTIO_RDMA_CQE_EX_SIZE with @ex. */
+void virtio_rdma_codec_put_cqe(uint8_t *buf, const RdmaWc *wc, bool ex);
+/* Fills VIRTIO_RDMA_EVENT_SIZE bytes. */
+void virtio_rdma_codec_put_event(uint8_t *buf, const RdmaEvent *event);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Counters: the backend's, from the last device reset on. A device that
- * migrates goes on where it was, whatever its new backend has counted.
+ * Counters: those of the backend, counted from the last device reset. After
+ * migration they go on from the values of the source.
  */
 #include "qemu/osdep.h"
-#include "virtio-rdma-internal.h"
+#include "virtio-rdma-core.h"
 
 QEMU_BUILD_BUG_ON(VIRTIO_RDMA_NUM_COUNTERS > RDMA_BACKEND_MAX_COUNTERS);
 
@@ -18,7 +18,7 @@ static void read_backend(VirtIORdma *s, uint64_t *values)
     memcpy(values, all, VIRTIO_RDMA_NUM_COUNTERS * sizeof(*values));
 }
 
-void virtio_rdma_get_counters(VirtIORdma *s, uint64_t *values)
+void virtio_rdma_counters_get(VirtIORdma *s, uint64_t *values)
 {
     read_backend(s, values);
     for (unsigned i = 0; i < VIRTIO_RDMA_NUM_COUNTERS; i++) {
@@ -26,7 +26,7 @@ void virtio_rdma_get_counters(VirtIORdma *s, uint64_t *values)
     }
 }
 
-void virtio_rdma_set_counters(VirtIORdma *s, const uint64_t *values)
+void virtio_rdma_counters_set(VirtIORdma *s, const uint64_t *values)
 {
     read_backend(s, s->counters_base);
     for (unsigned i = 0; values && i < VIRTIO_RDMA_NUM_COUNTERS; i++) {

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Asynchronous events: what the backend and the device have to say, and the
- * event virtqueue that takes it to the driver.
+ * Asynchronous events of the backend and the device, and the event virtqueue.
  *
- * Events that find no buffer wait in a list, each (type, id) once. The list
- * is as long as there are objects at most: an object that is destroyed takes
- * its events along.
+ * Events that find no buffer are pending in a list, each pair of type and id
+ * once. They are dropped when their object is destroyed, so the length of the
+ * list is bounded by the number of objects.
  */
 #include "qemu/osdep.h"
 #include "qemu/iov.h"
 #include "qemu/log.h"
 #include "trace.h"
-#include "virtio-rdma-internal.h"
+#include "virtio-rdma-queue.h"
 
-/* Types of events that an object can have, at most. */
+/* An object has at most so many types of events. */
 #define MAX_EVENTS 8
 
 typedef struct VirtIORdmaEvent {
@@ -24,7 +23,7 @@ typedef struct VirtIORdmaEvent {
 
 struct VirtIORdmaEvents {
     VirtQueue *vq;                  /* NULL: events are not offered */
-    uint16_t seen;                  /* for virtio_rdma_check_ring() */
+    uint16_t seen;                  /* for virtio_rdma_ring_check() */
     QTAILQ_HEAD(, VirtIORdmaEvent) pending;
     GHashTable *by_key;
     bool port_active;               /* as the driver has been told */
@@ -70,7 +69,7 @@ static bool is_valid(VirtIORdma *s, const RdmaEvent *event)
     case VIRTIO_RDMA_EVENT_OF_SRQ:
         return virtio_rdma_table_get(&s->srqs, event->id);
     case VIRTIO_RDMA_EVENT_OF_PORT:
-        return event->id == VIRTIO_RDMA_PORT;
+        return event->id == RDMA_PORT_NUM;
     default:
         return false;
     }
@@ -83,7 +82,16 @@ static void drop_event(VirtIORdmaEvents *e, VirtIORdmaEvent *p)
     g_free(p);
 }
 
-/* Puts the event at the end, also if it waits already: the order is right. */
+static void drop_events(VirtIORdmaEvents *e)
+{
+    VirtIORdmaEvent *p, *next;
+
+    QTAILQ_FOREACH_SAFE(p, &e->pending, next, next) {
+        drop_event(e, p);
+    }
+}
+
+/* Put the event at the end of the list, also if it is pending already. */
 static void add_event(VirtIORdmaEvents *e, const RdmaEvent *event)
 {
     uint64_t key = event_key(event);
@@ -101,33 +109,36 @@ static void add_event(VirtIORdmaEvents *e, const RdmaEvent *event)
 }
 
 /*
- * Write @event to a buffer of the driver. False if there is none. @used: a
- * buffer went back.
+ * Write @event to a buffer of the driver. False if there is none. Sets *@used
+ * if any buffer was returned.
  */
 static bool push_event(VirtIORdma *s, const RdmaEvent *event, bool *used)
 {
     VirtIORdmaEvents *e = s->events;
-    uint8_t buf[VIRTIO_RDMA_EVENT_ROOM];
-    size_t size = s->codec->event_size;
+    uint8_t buf[VIRTIO_RDMA_EVENT_SIZE];
+    size_t size = VIRTIO_RDMA_EVENT_SIZE;
 
-    s->codec->put_event(buf, event);
+    virtio_rdma_codec_put_event(buf, event);
     for (int budget = VIRTQUEUE_MAX_SIZE; budget; budget--) {
         g_autofree VirtQueueElement *elem = NULL;
+        size_t room;
         bool fits;
 
-        if (!virtio_rdma_check_ring(s, e->vq, &e->seen)) {
+        if (!virtio_rdma_ring_check(s, e->vq, &e->seen)) {
             return false;
         }
         elem = virtqueue_pop(e->vq, sizeof(VirtQueueElement));
         if (!elem) {
             return false;
         }
-        fits = iov_size(elem->in_sg, elem->in_num) >= size;
+        room = iov_size(elem->in_sg, elem->in_num);
+        fits = room >= size;
         if (fits) {
-            iov_from_buf(elem->in_sg, elem->in_num, 0, buf, size);
+            virtio_rdma_codec_write(elem, buf, size);
         } else {
             qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: a buffer for events "
-                          "has less than %zu writable bytes\n", size);
+                          "has %zu writable bytes, less than %zu\n", room,
+                          size);
         }
         virtqueue_push(e->vq, elem, fits ? size : 0);
         *used = true;
@@ -138,27 +149,26 @@ static bool push_event(VirtIORdma *s, const RdmaEvent *event, bool *used)
     return false;
 }
 
-void virtio_rdma_run_events(VirtIORdma *s)
+void virtio_rdma_events_run(VirtIORdma *s)
 {
     VirtIORdmaEvents *e = s->events;
     VirtIORdmaEvent *p;
     bool used = false;
-    bool was;
 
     if (!e->vq || QTAILQ_EMPTY(&e->pending) || !virtio_rdma_active(s)) {
         return;
     }
-    was = virtio_rdma_enter(s);
+    virtio_rdma_enter(s);
     while ((p = QTAILQ_FIRST(&e->pending)) && push_event(s, &p->event, &used)) {
         drop_event(e, p);
     }
     if (used) {
-        virtio_notify(VIRTIO_DEVICE(s), e->vq);
+        virtio_rdma_vq_notify(s, e->vq);
     }
-    virtio_rdma_leave(s, was);
+    virtio_rdma_leave(s);
 }
 
-void virtio_rdma_raise_event(VirtIORdma *s, RdmaEventType type, uint32_t id)
+void virtio_rdma_event_raise(VirtIORdma *s, RdmaEventType type, uint32_t id)
 {
     const RdmaEvent event = { .type = type, .id = id };
 
@@ -169,10 +179,10 @@ void virtio_rdma_raise_event(VirtIORdma *s, RdmaEventType type, uint32_t id)
         return;
     }
     add_event(s->events, &event);
-    virtio_rdma_run_events(s);
+    virtio_rdma_events_run(s);
 }
 
-void virtio_rdma_forget_events(VirtIORdma *s, VirtIORdmaEventOf of,
+void virtio_rdma_events_forget(VirtIORdma *s, VirtIORdmaEventOf of,
                                uint32_t id)
 {
     VirtIORdmaEvent *p, *tmp;
@@ -184,7 +194,7 @@ void virtio_rdma_forget_events(VirtIORdma *s, VirtIORdmaEventOf of,
     }
 }
 
-void virtio_rdma_reset_event_queue(VirtIORdma *s)
+void virtio_rdma_events_reset_vq(VirtIORdma *s)
 {
     s->events->seen = 0;
 }
@@ -200,13 +210,13 @@ void virtio_rdma_backend_event(void *opaque, const RdmaEvent *event)
         qp = virtio_rdma_table_get(&s->qps, event->id);
     }
     if (qp) {
-        /* Its state may have changed, and what may be posted with it. */
-        virtio_rdma_schedule_qp(s, qp);
+        /* In another state it may take WQEs that it did not take before. */
+        virtio_rdma_qp_schedule(s, qp);
     }
-    virtio_rdma_raise_event(s, event->type, event->id);
+    virtio_rdma_event_raise(s, event->type, event->id);
 }
 
-void virtio_rdma_check_port(VirtIORdma *s)
+void virtio_rdma_port_check(VirtIORdma *s)
 {
     RdmaPortAttr port = {};
     bool active;
@@ -215,9 +225,9 @@ void virtio_rdma_check_port(VirtIORdma *s)
     active = port.state == RDMA_PORT_ACTIVE;
     if (active != s->events->port_active) {
         s->events->port_active = active;
-        virtio_rdma_raise_event(s, active ? RDMA_EVENT_PORT_ACTIVE
+        virtio_rdma_event_raise(s, active ? RDMA_EVENT_PORT_ACTIVE
                                           : RDMA_EVENT_PORT_ERR,
-                                VIRTIO_RDMA_PORT);
+                                RDMA_PORT_NUM);
     }
 }
 
@@ -226,28 +236,35 @@ void virtio_rdma_port_changed(void *opaque)
     VirtIORdma *s = opaque;
     RdmaPortAttr port = {};
 
+    if (s->unrealize_put_off) {
+        return;
+    }
+    s->port_put_off = !VIRTIO_DEVICE(s)->vm_running;
+    if (s->port_put_off) {
+        return;
+    }
     s->bc->query_port(s->backend, &port);
     trace_virtio_rdma_port_changed(s, port.state, port.phys_mtu);
-    virtio_rdma_update_config(s);
+    virtio_rdma_config_update(s);
     virtio_notify_config(VIRTIO_DEVICE(s));
-    virtio_rdma_check_port(s);
+    virtio_rdma_port_check(s);
 }
 
 /* Migration */
 
-uint32_t virtio_rdma_max_events(VirtIORdma *s)
+uint32_t virtio_rdma_events_max(VirtIORdma *s)
 {
     const RdmaBackendLimits *l = &s->limits;
 
     return MAX_EVENTS * (l->max_qp + l->max_cq + l->max_srq + 1);
 }
 
-uint32_t virtio_rdma_count_events(VirtIORdma *s)
+uint32_t virtio_rdma_events_count(VirtIORdma *s)
 {
     return g_hash_table_size(s->events->by_key);
 }
 
-const RdmaEvent *virtio_rdma_next_event(VirtIORdma *s, const RdmaEvent *event)
+const RdmaEvent *virtio_rdma_events_next(VirtIORdma *s, const RdmaEvent *event)
 {
     VirtIORdmaEvent *p = event ? container_of(event, VirtIORdmaEvent, event)
                                : NULL;
@@ -256,7 +273,7 @@ const RdmaEvent *virtio_rdma_next_event(VirtIORdma *s, const RdmaEvent *event)
     return p ? &p->event : NULL;
 }
 
-bool virtio_rdma_load_event(VirtIORdma *s, const RdmaEvent *event)
+bool virtio_rdma_event_load(VirtIORdma *s, const RdmaEvent *event)
 {
     uint64_t key = event_key(event);
 
@@ -273,7 +290,7 @@ bool virtio_rdma_port_was_active(VirtIORdma *s)
     return s->events->port_active;
 }
 
-void virtio_rdma_load_port(VirtIORdma *s, bool active)
+void virtio_rdma_port_load(VirtIORdma *s, bool active)
 {
     VirtIORdmaEvents *e = s->events;
 
@@ -284,17 +301,13 @@ void virtio_rdma_load_port(VirtIORdma *s, bool active)
     }
 }
 
-/* Life */
+/* Made, reset and freed with the device */
 
 void virtio_rdma_events_reset(VirtIORdma *s)
 {
-    VirtIORdmaEvent *p;
-
-    while ((p = QTAILQ_FIRST(&s->events->pending))) {
-        drop_event(s->events, p);
-    }
+    drop_events(s->events);
     s->events->seen = 0;
-    virtio_rdma_check_port(s);
+    virtio_rdma_port_check(s);
 }
 
 void virtio_rdma_events_init(VirtIORdma *s)
@@ -309,16 +322,12 @@ void virtio_rdma_events_init(VirtIORdma *s)
                                                       s->limits.max_qp));
     }
     s->events = e;
-    virtio_rdma_check_port(s);
+    virtio_rdma_port_check(s);
 }
 
 void virtio_rdma_events_free(VirtIORdma *s)
 {
-    VirtIORdmaEvent *p;
-
-    while ((p = QTAILQ_FIRST(&s->events->pending))) {
-        drop_event(s->events, p);
-    }
+    drop_events(s->events);
     g_hash_table_destroy(s->events->by_key);
     g_free(s->events);
     s->events = NULL;

@@ -3,7 +3,7 @@
  * Feature bits: what the device can offer with its backend.
  */
 #include "qemu/osdep.h"
-#include "virtio-rdma-internal.h"
+#include "virtio-rdma-core.h"
 
 static bool always(const VirtIORdma *s)
 {
@@ -54,7 +54,7 @@ static bool have_counters(const VirtIORdma *s)
 
 /*
  * Whether a feature is possible depends on the methods of the backend and on
- * the limits that it left. Features that are not here are never offered.
+ * the limits that it set. A feature that is not listed is never offered.
  */
 static bool (*const possible[VIRTIO_RDMA_F_MAX + 1])(const VirtIORdma *s) = {
     [VIRTIO_RDMA_F_EXT_STATUS] = always,
@@ -76,7 +76,7 @@ static bool (*const possible[VIRTIO_RDMA_F_MAX + 1])(const VirtIORdma *s) = {
     [VIRTIO_RDMA_F_ATOMIC_WRITE] = have_atomic_write,
 };
 
-void virtio_rdma_settle_features(VirtIORdma *s)
+void virtio_rdma_features_restrict(VirtIORdma *s)
 {
     RdmaBackendLimits *l = &s->limits;
 
@@ -99,7 +99,7 @@ void virtio_rdma_settle_features(VirtIORdma *s)
     }
 }
 
-void virtio_rdma_start_extensions(VirtIORdma *s)
+void virtio_rdma_extensions_start(VirtIORdma *s)
 {
     uint32_t extensions = 0;
 

@@ -11,7 +11,7 @@
 #include "hw/virtio/virtio-bus.h"
 #include "qemu/bitmap.h"
 #include "qemu/main-loop.h"
-#include "virtio-rdma-internal.h"
+#include "virtio-rdma-queue.h"
 
 static VirtioBusState *virtio_rdma_bus(VirtIORdma *s)
 {
@@ -27,7 +27,7 @@ static int assign_notifier(VirtIORdma *s, uint32_t n)
     if (ret >= 0) {
         set_bit(n, s->notifiers);
         event_notifier_set_handler(e, virtio_queue_host_notifier_read);
-        /* There may be requests already. */
+        /* The driver may have made buffers available before. */
         event_notifier_set(e);
     }
     return ret;
@@ -68,7 +68,7 @@ static int assign_qp_notifiers(VirtIORdma *s, uint32_t qpn)
     return ret;
 }
 
-void virtio_rdma_notify_qp(VirtIORdma *s, uint32_t qpn, bool assign)
+void virtio_rdma_qp_set_notifiers(VirtIORdma *s, uint32_t qpn, bool assign)
 {
     if (!assign) {
         deassign_notifiers(s, VIRTIO_RDMA_SQ_VQ(s->limits.max_cq, qpn),
@@ -80,13 +80,13 @@ void virtio_rdma_notify_qp(VirtIORdma *s, uint32_t qpn, bool assign)
     }
     memory_region_transaction_begin();
     if (assign_qp_notifiers(s, qpn) < 0) {
-        /* Out of file descriptors: those that come have to do without. */
+        /* Out of file descriptors: QPs to come are served without. */
         s->ioeventfd = false;
     }
     memory_region_transaction_commit();
 }
 
-void virtio_rdma_notify_srq(VirtIORdma *s, uint32_t srqn, bool assign)
+void virtio_rdma_srq_set_notifier(VirtIORdma *s, uint32_t srqn, bool assign)
 {
     uint32_t n = virtio_rdma_srq_vq(s, srqn);
 
@@ -97,7 +97,7 @@ void virtio_rdma_notify_srq(VirtIORdma *s, uint32_t srqn, bool assign)
     }
 }
 
-int virtio_rdma_start_ioeventfd(VirtIODevice *vdev)
+int virtio_rdma_ioeventfd_start(VirtIODevice *vdev)
 {
     VirtIORdma *s = VIRTIO_RDMA(vdev);
     int ret;
@@ -123,7 +123,7 @@ int virtio_rdma_start_ioeventfd(VirtIODevice *vdev)
     return 0;
 }
 
-void virtio_rdma_stop_ioeventfd(VirtIODevice *vdev)
+void virtio_rdma_ioeventfd_stop(VirtIODevice *vdev)
 {
     VirtIORdma *s = VIRTIO_RDMA(vdev);
 

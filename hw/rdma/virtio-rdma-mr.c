@@ -6,24 +6,16 @@
 #include "qemu/guest-random.h"
 #include "qemu/log.h"
 #include "trace.h"
-#include "virtio-rdma-internal.h"
+#include "virtio-rdma-object.h"
 
 #define ACCESS_KNOWN (RDMA_ACCESS_LOCAL_WRITE | RDMA_ACCESS_REMOTE | \
-                      RDMA_ACCESS_MW_BIND | RDMA_ACCESS_ZERO_BASED | \
-                      RDMA_ACCESS_ON_DEMAND | RDMA_ACCESS_HUGETLB | \
-                      RDMA_ACCESS_RELAXED_ORDERING)
-/* What the backend is told: the others have no effect. */
+                      RDMA_ACCESS_MW_BIND | RDMA_ACCESS_HINTS | \
+                      RDMA_ACCESS_ON_DEMAND)
+/* Flags that the backend is told; the others have no effect. */
 #define ACCESS_EFFECTIVE (RDMA_ACCESS_LOCAL_WRITE | RDMA_ACCESS_REMOTE | \
                           RDMA_ACCESS_MW_BIND | RDMA_ACCESS_FLUSH_GLOBAL)
-/* With these peers need a key. */
+/* Flags that let peers access the region, so that it has an rkey. */
 #define ACCESS_PEERS (RDMA_ACCESS_REMOTE | RDMA_ACCESS_FLUSH)
-
-#define REREG_KNOWN (VIRTIO_RDMA_REREG_TRANSLATION | VIRTIO_RDMA_REREG_PD | \
-                     VIRTIO_RDMA_REREG_ACCESS)
-
-QEMU_BUILD_BUG_ON(VIRTIO_RDMA_REREG_TRANSLATION != RDMA_REREG_TRANSLATION ||
-                  VIRTIO_RDMA_REREG_PD != RDMA_REREG_PD ||
-                  VIRTIO_RDMA_REREG_ACCESS != RDMA_REREG_ACCESS);
 
 static int check_access(VirtIORdma *s, uint32_t access)
 {
@@ -32,21 +24,23 @@ static int check_access(VirtIORdma *s, uint32_t access)
     if (virtio_rdma_has(s, VIRTIO_RDMA_F_FLUSH)) {
         known |= RDMA_ACCESS_FLUSH;
     }
-    if (access & ~known) {
+    if (!virtio_rdma_check_flags("access", access, known)) {
         return -EINVAL;
     }
     if (access & (RDMA_ACCESS_ON_DEMAND | RDMA_ACCESS_FLUSH_PERSISTENT)) {
         return -ENOTSUP;
     }
-    /* IBTA 10.6.3.1 */
+    /* Remote write and atomic need local write (IBTA 10.6.3.1). */
     if ((access & (RDMA_ACCESS_REMOTE_WRITE | RDMA_ACCESS_REMOTE_ATOMIC)) &&
         !(access & RDMA_ACCESS_LOCAL_WRITE)) {
+        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: access 0x%x has remote "
+                      "write or atomic without local write\n", access);
         return -EINVAL;
     }
     return 0;
 }
 
-uint32_t virtio_rdma_new_key(uint32_t mrn)
+uint32_t virtio_rdma_mr_new_key(uint32_t mrn)
 {
     uint8_t low;
 
@@ -54,7 +48,7 @@ uint32_t virtio_rdma_new_key(uint32_t mrn)
     return mrn << 8 | low;
 }
 
-VirtIORdmaMr *virtio_rdma_add_mr(VirtIORdma *s, uint32_t mrn,
+VirtIORdmaMr *virtio_rdma_mr_add(VirtIORdma *s, uint32_t mrn,
                                  VirtIORdmaPd *pd, uint32_t type)
 {
     VirtIORdmaMr *mr = g_new0(VirtIORdmaMr, 1);
@@ -67,7 +61,7 @@ VirtIORdmaMr *virtio_rdma_add_mr(VirtIORdma *s, uint32_t mrn,
     return mr;
 }
 
-void virtio_rdma_remove_mr(VirtIORdma *s, VirtIORdmaMr *mr)
+void virtio_rdma_mr_remove(VirtIORdma *s, VirtIORdmaMr *mr)
 {
     virtio_rdma_table_clear(&s->mrs, mr->mrn);
     s->mr_pages -= mr->npages + mr->pending;
@@ -76,14 +70,19 @@ void virtio_rdma_remove_mr(VirtIORdma *s, VirtIORdmaMr *mr)
     g_free(mr);
 }
 
-/*
- * Make a region of what @attr says, and of @pages if it has any: it gets its
- * number.
- */
-static int create_mr(VirtIORdma *s, VirtIORdmaCtrl *c, RdmaMrAttr *attr,
+static void put_mr(VirtIORdmaRsp *rsp, const VirtIORdmaMr *mr)
+{
+    rsp->mr.mrn = mr->mrn;
+    rsp->mr.lkey = mr->key;
+    rsp->mr.rkey = mr->rkey;
+}
+
+/* Make a region as @attr says, which gets number, keys, PD and pages here. */
+static int create_mr(VirtIORdma *s, const VirtIORdmaReq *req,
+                     VirtIORdmaRsp *rsp, RdmaMrAttr *attr,
                      const VirtIORdmaPages *pages)
 {
-    VirtIORdmaPd *pd = virtio_rdma_table_get(&s->pds, c->req.mr.pdn);
+    VirtIORdmaPd *pd = virtio_rdma_table_get(&s->pds, req->mr.pdn);
     VirtIORdmaMr *mr;
     int ret;
 
@@ -95,81 +94,89 @@ static int create_mr(VirtIORdma *s, VirtIORdmaCtrl *c, RdmaMrAttr *attr,
         return -ENOMEM;
     }
     attr->pdn = pd->pdn;
-    attr->access = c->req.mr.access & ACCESS_EFFECTIVE;
-    attr->lkey = virtio_rdma_new_key(attr->mrn);
-    /* Which rights a fast registration grants is decided by REG_MR. */
+    attr->access = req->mr.access & ACCESS_EFFECTIVE;
+    attr->lkey = virtio_rdma_mr_new_key(attr->mrn);
+    /* REG_MR decides about the access that a fast registration grants. */
     if ((attr->access & ACCESS_PEERS) ||
         attr->type == RDMA_MR_FAST_REG) {
         attr->rkey = attr->lkey;
     }
     if (pages) {
-        ret = virtio_rdma_charge_pages(s, attr->npages);
+        ret = virtio_rdma_pages_read_on(s, pages, &attr->pages);
         if (ret) {
-            return ret;
-        }
-        ret = virtio_rdma_read_pages(s, pages, &attr->pages);
-        if (ret) {
-            s->mr_pages -= attr->npages;
             return ret;
         }
     }
-    mr = virtio_rdma_add_mr(s, attr->mrn, pd, attr->type);
+    mr = virtio_rdma_mr_add(s, attr->mrn, pd, attr->type);
     mr->key = attr->lkey;
     mr->rkey = attr->rkey;
     mr->max_pages = attr->max_pages;
     mr->npages = attr->npages;
-    c->obj = mr;
-    c->pages = attr->pages;
-    trace_virtio_rdma_create_mr(s, mr->mrn, mr->type, mr->key, attr->access,
+    trace_virtio_rdma_mr_create(s, mr->mrn, mr->type, mr->key, attr->access,
                                 attr->iova, attr->length);
-    return s->bc->create_mr(s->backend, attr);
+    ret = s->bc->create_mr(s->backend, attr);
+    if (ret) {
+        virtio_rdma_mr_remove(s, mr);
+        g_free(attr->pages);
+        return ret;
+    }
+    put_mr(rsp, mr);
+    return 0;
 }
 
-int virtio_rdma_get_dma_mr(VirtIORdma *s, VirtIORdmaCtrl *c)
+int virtio_rdma_mr_get_dma(VirtIORdma *s, const VirtIORdmaReq *req,
+                           VirtIORdmaRsp *rsp)
 {
     RdmaMrAttr attr = { .type = RDMA_MR_DMA };
-    int ret = check_access(s, c->req.mr.access);
+    int ret = check_access(s, req->mr.access);
 
     if (ret) {
         return ret;
     }
-    if (c->req.mr.access & ACCESS_PEERS) {
-        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: remote access to all of "
-                      "memory was asked for and is refused\n");
+    if (req->mr.access & ACCESS_PEERS) {
+        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: access 0x%x to all of "
+                      "memory has remote rights, which are refused\n",
+                      req->mr.access);
         return -EPERM;
     }
-    return create_mr(s, c, &attr, NULL);
+    return create_mr(s, req, rsp, &attr, NULL);
 }
 
-int virtio_rdma_create_mr(VirtIORdma *s, VirtIORdmaCtrl *c)
+int virtio_rdma_mr_create(VirtIORdma *s, const VirtIORdmaReq *req,
+                          VirtIORdmaRsp *rsp)
 {
     RdmaMrAttr attr = {
         .type = RDMA_MR_FAST_REG,
-        .max_pages = c->req.mr.max_num_sg,
+        .max_pages = req->mr.max_num_sg,
     };
-    int ret = check_access(s, c->req.mr.access);
+    int ret = check_access(s, req->mr.access);
 
     if (ret) {
         return ret;
     }
-    if (attr.max_pages == 0 || attr.max_pages > VIRTIO_RDMA_MAX_PAGE_LIST) {
+    if (!virtio_rdma_check_range("max_num_sg", attr.max_pages, 1,
+                                 VIRTIO_RDMA_MAX_PAGE_LIST)) {
         return -EINVAL;
     }
-    return create_mr(s, c, &attr, NULL);
+    return create_mr(s, req, rsp, &attr, NULL);
 }
 
-/* Check the translation that a request brings, and put it into @attr. */
-static int user_pages(VirtIORdma *s, VirtIORdmaCtrl *c, RdmaMrAttr *attr)
+/*
+ * Check the translation of a request and put it into @attr; @p tells where its
+ * page list is.
+ */
+static int user_pages(VirtIORdma *s, const VirtIORdmaReq *req,
+                      RdmaMrAttr *attr, VirtIORdmaPages *p)
 {
-    VirtIORdmaPages *p = &c->req.mr.pages;
-    uint64_t start = c->req.mr.start;
+    uint64_t start = req->mr.start;
     int ret;
 
+    *p = req->mr.pages;
     if (!virtio_rdma_has(s, VIRTIO_RDMA_F_MR_TABLES)) {
         p->page_shift = 0;
         p->levels = 0;
     }
-    ret = virtio_rdma_check_pages(s, p);
+    ret = virtio_rdma_pages_check(s, p);
     if (ret) {
         return ret;
     }
@@ -184,189 +191,149 @@ static int user_pages(VirtIORdma *s, VirtIORdmaCtrl *c, RdmaMrAttr *attr)
     return 0;
 }
 
-int virtio_rdma_reg_user_mr(VirtIORdma *s, VirtIORdmaCtrl *c)
+int virtio_rdma_mr_reg_user(VirtIORdma *s, const VirtIORdmaReq *req,
+                            VirtIORdmaRsp *rsp)
 {
     RdmaMrAttr attr = { .type = RDMA_MR_USER };
-    int ret = check_access(s, c->req.mr.access);
+    VirtIORdmaPages pages;
+    int ret = check_access(s, req->mr.access);
 
     if (!ret) {
-        ret = user_pages(s, c, &attr);
+        ret = user_pages(s, req, &attr, &pages);
     }
     if (ret) {
         return ret;
     }
-    return create_mr(s, c, &attr, &c->req.mr.pages);
+    return create_mr(s, req, rsp, &attr, &pages);
 }
 
-void virtio_rdma_create_mr_done(VirtIORdma *s, VirtIORdmaCtrl *c, int ret)
+int virtio_rdma_mr_rereg(VirtIORdma *s, const VirtIORdmaReq *req,
+                         VirtIORdmaRsp *rsp)
 {
-    VirtIORdmaMr *mr = c->obj;
-
-    if (!ret) {
-        c->rsp.mr.mrn = mr->mrn;
-        c->rsp.mr.lkey = mr->key;
-        c->rsp.mr.rkey = mr->rkey;
-    } else if (mr) {
-        virtio_rdma_remove_mr(s, mr);
-        g_free(c->pages);
-    }
-}
-
-int virtio_rdma_rereg_mr(VirtIORdma *s, VirtIORdmaCtrl *c)
-{
-    VirtIORdmaMr *mr = virtio_rdma_get_mr(s, c->req.mr.mrn);
-    uint32_t flags = c->req.mr.flags;
-    RdmaMrAttr *attr = &c->attr;
+    VirtIORdmaMr *mr = virtio_rdma_mr_get(s, req->mr.mrn);
+    uint32_t flags = req->mr.flags;
+    VirtIORdmaPages pages;
+    RdmaMrAttr attr;
     int ret = 0;
 
     if (!mr) {
         return -ENOENT;
     }
-    if (!flags || (flags & ~REREG_KNOWN) || mr->type != RDMA_MR_USER) {
+    if (!flags || mr->type != RDMA_MR_USER ||
+        !virtio_rdma_check_flags("flags", flags, RDMA_REREG_FLAGS)) {
         return -EINVAL;
     }
-    *attr = (RdmaMrAttr) {
+    attr = (RdmaMrAttr) {
         .mrn = mr->mrn,
         .type = mr->type,
         .pdn = mr->pd->pdn,
         .rkey = mr->rkey,
     };
-    if (flags & VIRTIO_RDMA_REREG_PD) {
-        attr->pdn = c->req.mr.pdn;
-        if (!virtio_rdma_table_get(&s->pds, attr->pdn)) {
+    if (flags & RDMA_REREG_PD) {
+        attr.pdn = req->mr.pdn;
+        if (!virtio_rdma_table_get(&s->pds, attr.pdn)) {
             return -ENOENT;
         }
     }
-    if (flags & VIRTIO_RDMA_REREG_ACCESS) {
-        ret = check_access(s, c->req.mr.access);
-        attr->access = c->req.mr.access & ACCESS_EFFECTIVE;
-        attr->rkey = attr->access & ACCESS_PEERS;
+    if (flags & RDMA_REREG_ACCESS) {
+        ret = check_access(s, req->mr.access);
+        attr.access = req->mr.access & ACCESS_EFFECTIVE;
+        attr.rkey = attr.access & ACCESS_PEERS;
     }
-    if (!ret && (flags & VIRTIO_RDMA_REREG_TRANSLATION)) {
-        ret = user_pages(s, c, attr);
+    if (!ret && (flags & RDMA_REREG_TRANSLATION)) {
+        ret = user_pages(s, req, &attr, &pages);
     }
     if (ret) {
         return ret;
     }
-    attr->lkey = mr->key;
-    /* Who holds a key shall not reach other memory by it. */
-    while ((flags & VIRTIO_RDMA_REREG_TRANSLATION) && attr->lkey == mr->key) {
-        attr->lkey = virtio_rdma_new_key(mr->mrn);
+    attr.lkey = mr->key;
+    /* Holders of the old key must not access other memory with it. */
+    while ((flags & RDMA_REREG_TRANSLATION) && attr.lkey == mr->key) {
+        attr.lkey = virtio_rdma_mr_new_key(mr->mrn);
     }
-    attr->rkey = attr->rkey ? attr->lkey : 0;
+    attr.rkey = attr.rkey ? attr.lkey : 0;
 
-    /* Old and new list exist together until the backend has decided. */
-    ret = virtio_rdma_charge_pages(s, attr->npages);
-    if (ret) {
-        return ret;
-    }
-    if (attr->npages) {
-        ret = virtio_rdma_read_pages(s, &c->req.mr.pages, &attr->pages);
+    /* The old list stays until the backend has taken the new one. */
+    if (attr.npages) {
+        ret = virtio_rdma_pages_read_on(s, &pages, &attr.pages);
         if (ret) {
-            s->mr_pages -= attr->npages;
             return ret;
         }
     }
-    c->obj = mr;
-    c->pages = attr->pages;
-    trace_virtio_rdma_rereg_mr(s, mr->mrn, flags, attr->lkey);
-    return s->bc->modify_mr(s->backend, flags, attr);
-}
-
-void virtio_rdma_rereg_mr_done(VirtIORdma *s, VirtIORdmaCtrl *c, int ret)
-{
-    VirtIORdmaMr *mr = c->obj;
-    const RdmaMrAttr *attr = &c->attr;
-
-    if (!mr) {
-        return;
-    }
+    trace_virtio_rdma_mr_rereg(s, mr->mrn, flags, attr.lkey);
+    ret = s->bc->modify_mr(s->backend, flags, &attr);
     if (ret) {
-        s->mr_pages -= attr->npages;
-        g_free(c->pages);
-        return;
+        s->mr_pages -= attr.npages;
+        g_free(attr.pages);
+        return ret;
     }
-    mr->key = attr->lkey;
-    mr->rkey = attr->rkey;
+    mr->key = attr.lkey;
+    mr->rkey = attr.rkey;
     mr->pd->users--;
-    mr->pd = virtio_rdma_table_get(&s->pds, attr->pdn);
+    mr->pd = virtio_rdma_table_get(&s->pds, attr.pdn);
     mr->pd->users++;
-    if (attr->npages) {
+    if (attr.npages) {
         s->mr_pages -= mr->npages;
-        mr->npages = attr->npages;
+        mr->npages = attr.npages;
     }
-    c->rsp.mr.mrn = mr->mrn;
-    c->rsp.mr.lkey = mr->key;
-    c->rsp.mr.rkey = mr->rkey;
+    put_mr(rsp, mr);
+    return 0;
 }
 
-int virtio_rdma_map_mr_sg(VirtIORdma *s, VirtIORdmaCtrl *c)
+int virtio_rdma_mr_map_sg(VirtIORdma *s, const VirtIORdmaReq *req,
+                          VirtIORdmaRsp *rsp)
 {
-    VirtIORdmaMr *mr = virtio_rdma_get_mr(s, c->req.map_mr.mrn);
-    VirtIORdmaPages *p = &c->req.map_mr.pages;
+    VirtIORdmaMr *mr = virtio_rdma_mr_get(s, req->map_mr.mrn);
+    VirtIORdmaPages p = req->map_mr.pages;
+    uint64_t *pages;
+    uint32_t in_use;
     int ret;
 
     if (!mr) {
         return -ENOENT;
     }
-    if (mr->type != RDMA_MR_FAST_REG || p->npages > mr->max_pages) {
+    if (mr->type != RDMA_MR_FAST_REG ||
+        !virtio_rdma_check_range("npages", p.npages, 0, mr->max_pages)) {
         return -EINVAL;
     }
-    ret = virtio_rdma_check_pages(s, p);
+    ret = virtio_rdma_pages_check(s, &p);
     if (!ret) {
-        ret = virtio_rdma_charge_pages(s, p->npages);
+        ret = virtio_rdma_pages_read_on(s, &p, &pages);
     }
     if (ret) {
         return ret;
     }
-    ret = virtio_rdma_read_pages(s, p, &c->pages);
+    trace_virtio_rdma_mr_map(s, mr->mrn, p.iova, p.length);
+    ret = s->bc->map_mr(s->backend, mr->mrn, p.iova, p.length, pages,
+                        p.npages);
     if (ret) {
-        s->mr_pages -= p->npages;
+        s->mr_pages -= p.npages;
+        g_free(pages);
         return ret;
     }
-    c->obj = mr;
-    trace_virtio_rdma_map_mr(s, mr->mrn, p->iova, p->length);
-    return s->bc->map_mr(s->backend, mr->mrn, p->iova, p->length, c->pages,
-                         p->npages);
-}
-
-void virtio_rdma_map_mr_sg_done(VirtIORdma *s, VirtIORdmaCtrl *c, int ret)
-{
-    VirtIORdmaMr *mr = c->obj;
-    uint32_t npages = c->req.map_mr.pages.npages;
-    uint32_t in_use;
-
-    if (!mr) {
-        return;
-    }
-    if (ret) {
-        s->mr_pages -= npages;
-        g_free(c->pages);
-        return;
-    }
-    /* What was pending may be in use by now, or it is gone. */
+    /* The backend may use the pending list by now, or has dropped it. */
     in_use = MAX(mr->npages, mr->pending);
     s->mr_pages -= mr->npages + mr->pending - in_use;
     mr->npages = in_use;
-    mr->pending = npages;
-    c->rsp.map_mr.npages = npages;
+    mr->pending = p.npages;
+    rsp->map_mr.npages = p.npages;
+    return 0;
 }
 
-int virtio_rdma_dereg_mr(VirtIORdma *s, VirtIORdmaCtrl *c)
+int virtio_rdma_mr_dereg(VirtIORdma *s, const VirtIORdmaReq *req,
+                         VirtIORdmaRsp *rsp)
 {
-    VirtIORdmaMr *mr = virtio_rdma_get_mr(s, c->req.destroy.id);
+    VirtIORdmaMr *mr = virtio_rdma_mr_get(s, req->destroy.id);
+    int ret;
 
     if (!mr) {
         return -ENOENT;
     }
-    c->obj = mr;
-    return s->bc->destroy_mr(s->backend, mr->mrn);
-}
-
-void virtio_rdma_dereg_mr_done(VirtIORdma *s, VirtIORdmaCtrl *c, int ret)
-{
-    if (!ret) {
-        trace_virtio_rdma_dereg_mr(s, ((VirtIORdmaMr *)c->obj)->mrn);
-        virtio_rdma_remove_mr(s, c->obj);
+    ret = s->bc->destroy_mr(s->backend, mr->mrn);
+    if (ret) {
+        return ret;
     }
+    trace_virtio_rdma_mr_dereg(s, mr->mrn);
+    virtio_rdma_mr_remove(s, mr);
+    return 0;
 }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Memory windows of a virtio-rdma device. They are numbered with the memory
- * regions; what they are bound to is known to the backend alone.
+ * Memory windows of a virtio-rdma device. They share their numbers with the
+ * memory regions. Only the backend knows what they are bound to.
  */
 #include "qemu/osdep.h"
 #include "trace.h"
-#include "virtio-rdma-internal.h"
+#include "virtio-rdma-object.h"
 
-VirtIORdmaMr *virtio_rdma_add_mw(VirtIORdma *s, const RdmaMwAttr *attr,
+VirtIORdmaMr *virtio_rdma_mw_add(VirtIORdma *s, const RdmaMwAttr *attr,
                                  VirtIORdmaPd *pd)
 {
-    VirtIORdmaMr *mw = virtio_rdma_add_mr(s, attr->mwn, pd, 0);
+    VirtIORdmaMr *mw = virtio_rdma_mr_add(s, attr->mwn, pd, 0);
 
     mw->mw_type = attr->type;
     mw->rkey = attr->rkey;
@@ -18,61 +18,55 @@ VirtIORdmaMr *virtio_rdma_add_mw(VirtIORdma *s, const RdmaMwAttr *attr,
     return mw;
 }
 
-int virtio_rdma_alloc_mw(VirtIORdma *s, VirtIORdmaCtrl *c)
+int virtio_rdma_mw_alloc(VirtIORdma *s, const VirtIORdmaReq *req,
+                         VirtIORdmaRsp *rsp)
 {
-    VirtIORdmaPd *pd = virtio_rdma_table_get(&s->pds, c->req.alloc_mw.pdn);
+    VirtIORdmaPd *pd = virtio_rdma_table_get(&s->pds, req->alloc_mw.pdn);
     RdmaMwAttr attr = {
-        .pdn = c->req.alloc_mw.pdn,
-        .type = c->req.alloc_mw.type,
+        .pdn = req->alloc_mw.pdn,
+        .type = req->alloc_mw.type,
     };
+    VirtIORdmaMr *mw;
+    int ret;
 
     if (!pd) {
         return -ENOENT;
     }
-    switch (c->req.alloc_mw.type) {
-    case VIRTIO_RDMA_MW_TYPE_1:
-    case VIRTIO_RDMA_MW_TYPE_2:
-        break;
-    default:
+    if (!virtio_rdma_check_range("type", req->alloc_mw.type, RDMA_MW_TYPE_1,
+                                 RDMA_MW_TYPE_2)) {
         return -EINVAL;
     }
     if (s->n_mws >= s->limits.max_mw ||
         !virtio_rdma_table_find(&s->mrs, &attr.mwn)) {
         return -ENOMEM;
     }
-    attr.rkey = virtio_rdma_new_key(attr.mwn);
-    c->obj = virtio_rdma_add_mw(s, &attr, pd);
-    return s->bc->create_mw(s->backend, &attr);
-}
-
-void virtio_rdma_alloc_mw_done(VirtIORdma *s, VirtIORdmaCtrl *c, int ret)
-{
-    VirtIORdmaMr *mw = c->obj;
-
-    if (!ret) {
-        trace_virtio_rdma_alloc_mw(s, mw->mrn, mw->mw_type, mw->rkey);
-        c->rsp.mw.mwn = mw->mrn;
-        c->rsp.mw.rkey = mw->rkey;
-    } else if (mw) {
-        virtio_rdma_remove_mr(s, mw);
+    attr.rkey = virtio_rdma_mr_new_key(attr.mwn);
+    mw = virtio_rdma_mw_add(s, &attr, pd);
+    ret = s->bc->create_mw(s->backend, &attr);
+    if (ret) {
+        virtio_rdma_mr_remove(s, mw);
+        return ret;
     }
+    trace_virtio_rdma_mw_alloc(s, attr.mwn, attr.type, attr.rkey);
+    rsp->mw.mwn = attr.mwn;
+    rsp->mw.rkey = attr.rkey;
+    return 0;
 }
 
-int virtio_rdma_dealloc_mw(VirtIORdma *s, VirtIORdmaCtrl *c)
+int virtio_rdma_mw_dealloc(VirtIORdma *s, const VirtIORdmaReq *req,
+                           VirtIORdmaRsp *rsp)
 {
-    VirtIORdmaMr *mw = virtio_rdma_table_get(&s->mrs, c->req.destroy.id);
+    VirtIORdmaMr *mw = virtio_rdma_table_get(&s->mrs, req->destroy.id);
+    int ret;
 
     if (!mw || !mw->mw_type) {
         return -ENOENT;
     }
-    c->obj = mw;
-    return s->bc->destroy_mw(s->backend, mw->mrn);
-}
-
-void virtio_rdma_dealloc_mw_done(VirtIORdma *s, VirtIORdmaCtrl *c, int ret)
-{
-    if (!ret) {
-        trace_virtio_rdma_dealloc_mw(s, ((VirtIORdmaMr *)c->obj)->mrn);
-        virtio_rdma_remove_mr(s, c->obj);
+    ret = s->bc->destroy_mw(s->backend, mw->mrn);
+    if (ret) {
+        return ret;
     }
+    trace_virtio_rdma_mw_dealloc(s, mw->mrn);
+    virtio_rdma_mr_remove(s, mw);
+    return 0;
 }

@@ -1,62 +1,63 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The pages of memory regions: what a driver may ask for, and the lists and
- * tables that are read from guest memory.
+ * The page lists of memory regions: checked, counted, and read from guest
+ * memory, where they are lists or trees of tables.
  */
 #include "qemu/osdep.h"
-#include "qemu/bswap.h"
 #include "qemu/log.h"
-#include "system/dma.h"
-#include "virtio-rdma-internal.h"
+#include "virtio-rdma-queue.h"
 
-/* Page tables are pages of addresses, each of which has 8 bytes. */
+/* A page table is a page of 512 addresses of 8 bytes. */
 #define TABLE_SHIFT 12
 #define TABLE_SIZE (1u << TABLE_SHIFT)
 #define INDEX_BITS 9
 #define TABLE_ENTRIES (1u << INDEX_BITS)
 #define MAX_LEVELS 3
 
-int virtio_rdma_check_pages(VirtIORdma *s, VirtIORdmaPages *p)
+int virtio_rdma_pages_check(VirtIORdma *s, VirtIORdmaPages *p)
 {
-    uint64_t page_size, offset;
+    uint64_t page_size, offset, npages;
 
     if (!p->page_shift) {
         p->page_shift = RDMA_PAGE_SHIFT;
     }
-    if (p->page_shift > 63 ||
-        !(VIRTIO_RDMA_MR_PAGE_SIZES & (1ULL << p->page_shift))) {
+    if (!virtio_rdma_check_range("page_shift", p->page_shift, 0, 63) ||
+        !virtio_rdma_check_flags("1 << page_shift", 1ULL << p->page_shift,
+                                 VIRTIO_RDMA_MR_PAGE_SIZES)) {
         return -EINVAL;
     }
     page_size = 1ULL << p->page_shift;
     offset = p->iova & (page_size - 1);
-    if (p->length == 0 || p->length > s->limits.max_mr_size ||
-        p->length > UINT64_MAX - p->iova) {
+    if (!virtio_rdma_check_range("length", p->length, 1,
+                                 MIN(s->limits.max_mr_size,
+                                     UINT64_MAX - p->iova))) {
         return -EINVAL;
     }
-    /* max_mr_size is far from where this could overflow. */
-    if (p->npages != DIV_ROUND_UP(offset + p->length, page_size)) {
-        return -EINVAL;
-    }
-    if (p->levels > MAX_LEVELS ||
-        (p->levels && (p->npages - 1) >> (p->levels * INDEX_BITS))) {
+    /* No overflow: max_mr_size is at most 2^44. */
+    npages = DIV_ROUND_UP(offset + p->length, page_size);
+    if (!virtio_rdma_check_range("npages", p->npages, npages, npages) ||
+        !virtio_rdma_check_range("levels", p->levels, 0, MAX_LEVELS) ||
+        (p->levels &&
+         !virtio_rdma_check_range("npages", p->npages, 1,
+                                  1u << (p->levels * INDEX_BITS)))) {
         return -EINVAL;
     }
     return 0;
 }
 
-int virtio_rdma_charge_pages(VirtIORdma *s, uint32_t npages)
+static int charge(VirtIORdma *s, uint32_t npages)
 {
     if (npages > s->max_mr_pages - s->mr_pages) {
-        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: %u more pages exceed "
-                      "the %" PRIu64 " that all regions together may have\n",
-                      npages, s->max_mr_pages);
+        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: npages %u and the %"
+                      PRIu64 " of other regions exceed %" PRIu64 "\n",
+                      npages, s->mr_pages, s->max_mr_pages);
         return -ENOMEM;
     }
     s->mr_pages += npages;
     return 0;
 }
 
-void virtio_rdma_pass_pages(VirtIORdma *s, const VirtIORdmaInflight *inflight)
+void virtio_rdma_pages_pass(VirtIORdma *s, const VirtIORdmaInflight *inflight)
 {
     VirtIORdmaMr *mr;
 
@@ -64,7 +65,7 @@ void virtio_rdma_pass_pages(VirtIORdma *s, const VirtIORdmaInflight *inflight)
         return;
     }
     s->mr_pages -= inflight->npages;
-    mr = virtio_rdma_get_mr(s, inflight->mrn);
+    mr = virtio_rdma_mr_get(s, inflight->mrn);
     if (mr && mr->type == RDMA_MR_FAST_REG) {
         uint32_t npages = MAX(mr->npages, MIN(inflight->npages,
                                               mr->max_pages));
@@ -74,20 +75,17 @@ void virtio_rdma_pass_pages(VirtIORdma *s, const VirtIORdmaInflight *inflight)
     }
 }
 
-/* Read @n addresses of things of 2^@shift bytes, which lie at @addr. */
+/* Read @n addresses at @addr, which must be aligned to 2^@shift bytes. */
 static int read_entries(VirtIORdma *s, uint64_t addr, uint32_t n,
                         uint32_t shift, uint64_t *entries)
 {
     uint64_t low = (1ULL << shift) - 1;
 
-    if (dma_memory_read(VIRTIO_DEVICE(s)->dma_as, addr, entries,
-                        n * sizeof(uint64_t), MEMTXATTRS_UNSPECIFIED)) {
-        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: page table at 0x%"
-                      PRIx64 " cannot be read\n", addr);
+    if (!virtio_rdma_codec_read_addrs(VIRTIO_DEVICE(s)->dma_as, addr, n,
+                                      entries)) {
         return -EINVAL;
     }
     for (uint32_t i = 0; i < n; i++) {
-        entries[i] = le64_to_cpu(entries[i]);
         if (entries[i] & low) {
             qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: entry %u of the "
                           "page table at 0x%" PRIx64 " is not aligned to "
@@ -99,77 +97,155 @@ static int read_entries(VirtIORdma *s, uint64_t addr, uint32_t n,
     return 0;
 }
 
-/* A list is read in pieces of the size of a table. */
-static int read_list(VirtIORdma *s, const VirtIORdmaPages *p,
-                     uint64_t *entries)
-{
-    int ret = 0;
+/*
+ * Reading the tables of a list, level by level. A list is read in pieces of
+ * a page, as tables are.
+ */
+struct VirtIORdmaWalk {
+    VirtIORdmaPages of;
+    uint32_t level;                 /* of the tables being read; 0: a list */
+    uint32_t done;                  /* entries of this level that are read */
+    uint64_t *tables;               /* of this level, but of the first one */
+    uint64_t *entries;              /* of this level */
+};
 
-    if (p->npages * sizeof(uint64_t) > UINT64_MAX - p->table) {
-        return -EINVAL;
-    }
-    for (uint64_t i = 0; i < p->npages && !ret; i += TABLE_ENTRIES) {
-        ret = read_entries(s, p->table + i * sizeof(uint64_t),
-                           MIN(p->npages - i, TABLE_ENTRIES), p->page_shift,
-                           &entries[i]);
-    }
-    return ret;
+static bool same_list(const VirtIORdmaPages *a, const VirtIORdmaPages *b)
+{
+    return a->iova == b->iova && a->length == b->length &&
+           a->table == b->table && a->npages == b->npages &&
+           a->page_shift == b->page_shift && a->levels == b->levels;
 }
 
-/* The @n entries of all tables at one level of the tree. */
-static int read_level(VirtIORdma *s, const uint64_t *tables, uint32_t n,
-                      uint32_t shift, uint64_t *entries)
+/* Start at the root, or at the list. Its pages count from here on. */
+static int walk_start(VirtIORdma *s, VirtIORdmaWalk *w,
+                      const VirtIORdmaPages *p)
 {
-    int ret = 0;
-
-    for (uint64_t i = 0; i < n && !ret; i += TABLE_ENTRIES) {
-        ret = read_entries(s, tables[i / TABLE_ENTRIES],
-                           MIN(n - i, TABLE_ENTRIES), shift, &entries[i]);
-    }
-    return ret;
-}
-
-/* @entries has room for all pages; the tables above are less than that. */
-static int read_tree(VirtIORdma *s, const VirtIORdmaPages *p,
-                     uint64_t *entries)
-{
-    g_autofree uint64_t *tables = g_new(uint64_t, 1);
-
-    if (p->table & (TABLE_SIZE - 1)) {
+    if (p->levels ? p->table & (TABLE_SIZE - 1)
+                  : p->npages * sizeof(uint64_t) > UINT64_MAX - p->table) {
         return -EINVAL;
     }
-    tables[0] = p->table;
-    for (uint32_t level = p->levels; level > 1; level--) {
-        uint32_t n = DIV_ROUND_UP(p->npages,
-                                  1u << ((level - 1) * INDEX_BITS));
-        g_autofree uint64_t *below = g_try_new(uint64_t, n);
-        int ret;
+    *w = (VirtIORdmaWalk) { .of = *p, .level = p->levels };
+    return charge(s, p->npages);
+}
 
-        if (!below) {
-            return -ENOMEM;
+static void walk_end(VirtIORdma *s, VirtIORdmaWalk *w)
+{
+    s->mr_pages -= w->of.npages;
+    g_free(w->tables);
+    rdma_backend_free(w->entries, w->done * sizeof(*w->entries));
+}
+
+static uint64_t piece_address(const VirtIORdmaWalk *w)
+{
+    if (!w->level) {
+        return w->of.table + w->done * sizeof(uint64_t);
+    }
+    return w->tables ? w->tables[w->done / TABLE_ENTRIES] : w->of.table;
+}
+
+/* -EINPROGRESS when as many entries as *@budget are read. */
+static int walk_on(VirtIORdma *s, VirtIORdmaWalk *w, uint32_t *budget)
+{
+    for (;;) {
+        uint32_t below = w->level > 1 ? (w->level - 1) * INDEX_BITS : 0;
+        uint32_t shift = below ? TABLE_SHIFT : w->of.page_shift;
+        uint32_t n;
+
+        /* virtio_rdma_pages_check() has seen to both */
+        assert(w->level <= MAX_LEVELS);
+        n = DIV_ROUND_UP(w->of.npages, 1u << below);
+        assert(n);
+        if (!w->entries) {
+            w->entries = g_try_new(uint64_t, n);
+            if (!w->entries) {
+                return -ENOMEM;
+            }
+            w->done = 0;
         }
-        ret = read_level(s, tables, n, TABLE_SHIFT, below);
+        while (w->done < n) {
+            uint32_t piece = MIN(n - w->done, TABLE_ENTRIES);
+            int ret;
+
+            if (!*budget) {
+                return -EINPROGRESS;
+            }
+            ret = read_entries(s, piece_address(w), piece, shift,
+                               &w->entries[w->done]);
+            if (ret) {
+                return ret;
+            }
+            w->done += piece;
+            *budget -= MIN(*budget, piece);
+        }
+        if (!below) {
+            return 0;
+        }
+        g_free(w->tables);
+        w->tables = g_steal_pointer(&w->entries);
+        w->level--;
+    }
+}
+
+/* The pages still count, now for the caller. */
+static uint64_t *walk_take(VirtIORdmaWalk *w)
+{
+    g_free(w->tables);
+    return g_steal_pointer(&w->entries);
+}
+
+int virtio_rdma_pages_read(VirtIORdma *s, const VirtIORdmaPages *p,
+                           uint64_t **pages)
+{
+    uint32_t budget = UINT32_MAX;
+    VirtIORdmaWalk w;
+    int ret = walk_start(s, &w, p);
+
+    if (ret) {
+        return ret;
+    }
+    ret = walk_on(s, &w, &budget);
+    if (ret) {
+        walk_end(s, &w);
+        return ret;
+    }
+    *pages = walk_take(&w);
+    return 0;
+}
+
+int virtio_rdma_pages_read_on(VirtIORdma *s, const VirtIORdmaPages *p,
+                              uint64_t **pages)
+{
+    int ret;
+
+    if (s->walk && !same_list(&s->walk->of, p)) {
+        /* The driver has changed the command meanwhile */
+        virtio_rdma_pages_drop(s);
+    }
+    if (!s->walk) {
+        g_autofree VirtIORdmaWalk *w = g_new(VirtIORdmaWalk, 1);
+
+        ret = walk_start(s, w, p);
         if (ret) {
             return ret;
         }
-        g_free(tables);
-        tables = g_steal_pointer(&below);
+        s->walk = g_steal_pointer(&w);
     }
-    return read_level(s, tables, p->npages, p->page_shift, entries);
-}
-
-int virtio_rdma_read_pages(VirtIORdma *s, const VirtIORdmaPages *p,
-                           uint64_t **pages)
-{
-    g_autofree uint64_t *entries = g_try_new(uint64_t, p->npages);
-    int ret;
-
-    if (!entries) {
-        return -ENOMEM;
-    }
-    ret = p->levels ? read_tree(s, p, entries) : read_list(s, p, entries);
-    if (!ret) {
-        *pages = g_steal_pointer(&entries);
+    ret = walk_on(s, s->walk, &s->ctrl_budget);
+    if (ret == 0) {
+        *pages = walk_take(s->walk);
+        g_free(s->walk);
+        s->walk = NULL;
+    } else if (ret != -EINPROGRESS) {
+        virtio_rdma_pages_drop(s);
     }
     return ret;
+}
+
+void virtio_rdma_pages_drop(VirtIORdma *s)
+{
+    if (s->walk) {
+        walk_end(s, s->walk);
+        g_free(s->walk);
+        s->walk = NULL;
+    }
 }

@@ -6,7 +6,8 @@
 #include "hw/qdev-properties.h"
 #include "qapi/error.h"
 #include "qemu/units.h"
-#include "virtio-rdma-internal.h"
+#include "virtio-rdma-core.h"
+#include "virtio-rdma-version.h"
 
 static bool check_range_prop(const char *name, uint64_t value, uint64_t min,
                              uint64_t max, Error **errp)
@@ -29,7 +30,7 @@ static uint64_t count_queues(VirtIORdma *s, uint32_t *srqs)
            (*srqs || virtio_rdma_offers(s, VIRTIO_RDMA_F_EVENTS)) + *srqs;
 }
 
-bool virtio_rdma_check_conf(VirtIORdma *s, Error **errp)
+bool virtio_rdma_conf_check(VirtIORdma *s, Error **errp)
 {
     const VirtIORdmaConf *conf = &s->conf;
     uint64_t queues;
@@ -74,6 +75,9 @@ bool virtio_rdma_check_conf(VirtIORdma *s, Error **errp)
                    conf->queue_size);
         return false;
     }
+    if (!virtio_rdma_gids_parse(s, errp)) {
+        return false;
+    }
     queues = count_queues(s, &srqs);
     if (queues > VIRTIO_QUEUE_MAX) {
         error_setg(errp, "max-cq=%u, max-qp=%u and max-srq=%u need %" PRIu64
@@ -103,6 +107,7 @@ static const Property virtio_rdma_properties[] = {
     DEFINE_PROP_UINT32("max-mr", VirtIORdma, conf.max_mr, 65536),
     DEFINE_PROP_UINT32("max-pd", VirtIORdma, conf.max_pd, 1024),
     DEFINE_PROP_SIZE("max-mr-size", VirtIORdma, conf.max_mr_size, 1 * TiB),
+    DEFINE_PROP_UINT64("max-mr-pages", VirtIORdma, conf.max_mr_pages, 0),
     DEFINE_PROP_UINT32("queue-size", VirtIORdma, conf.queue_size,
                        VIRTQUEUE_MAX_SIZE),
     DEFINE_PROP_UINT32("max-sge", VirtIORdma, conf.max_sge, 32),
@@ -116,6 +121,7 @@ static const Property virtio_rdma_properties[] = {
     DEFINE_PROP_UINT32("max-mcast-grp", VirtIORdma, conf.max_mcast_grp, 128),
     DEFINE_PROP_UINT32("max-mcast-qp-attach", VirtIORdma,
                        conf.max_mcast_qp_attach, 128),
+    DEFINE_PROP_STRING("allowed-gids", VirtIORdma, conf.allowed_gids),
     FEATURE("ext-status", EXT_STATUS),
     FEATURE("mac-mtu", MAC_MTU),
     FEATURE("cqe-status-last", CQE_STATUS_LAST),
@@ -160,6 +166,8 @@ static const struct {
     { "max-mr", "memory regions" },
     { "max-pd", "protection domains" },
     { "max-mr-size", "bytes of the largest memory region" },
+    { "max-mr-pages", "entries of the page lists of all memory regions; "
+                      "0: by the size of RAM" },
     { "queue-size", "depth of work and completion queues (2-1024)" },
     { "max-sge", "scatter/gather elements of a work request (1-256)" },
     { "max-inline", "bytes of inline data of a work request (0-4096)" },
@@ -171,6 +179,8 @@ static const struct {
     { "max-mcast-grp", "multicast groups (0-16384)" },
     { "max-mcast-qp-attach", "queue pairs of one multicast group (0-16384)" },
     { "gid-table-len", "entries of the GID table (1-256)" },
+    { "allowed-gids", "addresses and prefixes that GIDs may be, separated by "
+                      "spaces; by default all" },
     { "ext-status", "offer detailed status of control commands" },
     { "mac-mtu", "offer MAC and MTU in configuration space" },
     { "cqe-status-last", "offer completions that can be polled for" },
@@ -190,11 +200,19 @@ static const struct {
     { "atomic-write", "offer ATOMIC WRITE" },
 };
 
-void virtio_rdma_class_props(ObjectClass *klass)
+static char *get_version(Object *obj, Error **errp)
+{
+    return g_strdup(VIRTIO_RDMA_VERSION);
+}
+
+void virtio_rdma_props_init(ObjectClass *klass)
 {
     device_class_set_props(DEVICE_CLASS(klass), virtio_rdma_properties);
     for (size_t i = 0; i < ARRAY_SIZE(property_texts); i++) {
         object_class_property_set_description(klass, property_texts[i].name,
                                               property_texts[i].text);
     }
+    object_class_property_add_str(klass, "version", get_version, NULL);
+    object_class_property_set_description(klass, "version",
+        "version of the device; driver and provider have the same one");
 }

@@ -5,7 +5,7 @@
 #include "qemu/osdep.h"
 #include "qemu/bitops.h"
 #include "trace.h"
-#include "virtio-rdma-internal.h"
+#include "virtio-rdma-object.h"
 
 #define QP_ATTR_MASK (RDMA_QP_STATE | RDMA_QP_CUR_STATE | \
                       RDMA_QP_EN_SQD_ASYNC_NOTIFY | RDMA_QP_ACCESS_FLAGS | \
@@ -16,7 +16,7 @@
                       RDMA_QP_MIN_RNR_TIMER | RDMA_QP_SQ_PSN | \
                       RDMA_QP_MAX_DEST_RD_ATOMIC | RDMA_QP_PATH_MIG_STATE | \
                       RDMA_QP_DEST_QPN | RDMA_QP_RATE_LIMIT)
-/* Known, and not possible: resizing and alternate paths. */
+/* Not supported: changing the size of queues, and alternate paths. */
 #define QP_ATTR_UNSUPPORTED (RDMA_QP_CAP | RDMA_QP_ALT_PATH)
 
 static uint32_t sq_vq(VirtIORdma *s, uint32_t qpn)
@@ -29,7 +29,7 @@ static uint32_t rq_vq(VirtIORdma *s, uint32_t qpn)
     return VIRTIO_RDMA_RQ_VQ(s->limits.max_cq, qpn);
 }
 
-static void init_wq(VirtIORdma *s, VirtIORdmaWq *wq, RdmaBackendQueue kind,
+static void init_wq(VirtIORdma *s, VirtIORdmaWq *wq, RdmaQueue kind,
                     uint32_t vq, uint32_t max_sge, uint32_t max_inline)
 {
     wq->vq = virtio_get_queue(VIRTIO_DEVICE(s), vq);
@@ -39,7 +39,7 @@ static void init_wq(VirtIORdma *s, VirtIORdmaWq *wq, RdmaBackendQueue kind,
     wq->max_inline = max_inline;
 }
 
-VirtIORdmaQp *virtio_rdma_add_qp(VirtIORdma *s, const RdmaQpInitAttr *init,
+VirtIORdmaQp *virtio_rdma_qp_add(VirtIORdma *s, const RdmaQpInitAttr *init,
                                  VirtIORdmaPd *pd, VirtIORdmaCq *send_cq,
                                  VirtIORdmaCq *recv_cq, VirtIORdmaSrq *srq)
 {
@@ -56,22 +56,22 @@ VirtIORdmaQp *virtio_rdma_add_qp(VirtIORdma *s, const RdmaQpInitAttr *init,
     pd->users++;
     send_cq->users++;
     recv_cq->users++;
-    init_wq(s, &qp->sq, RDMA_BACKEND_SQ, sq_vq(s, init->qpn),
+    init_wq(s, &qp->sq, RDMA_SQ, sq_vq(s, init->qpn),
             init->cap.max_send_sge, init->cap.max_inline_data);
-    init_wq(s, &qp->rq, RDMA_BACKEND_RQ, rq_vq(s, init->qpn),
+    init_wq(s, &qp->rq, RDMA_RQ, rq_vq(s, init->qpn),
             init->cap.max_recv_sge, 0);
     virtio_rdma_table_set(&s->qps, init->qpn, qp);
     return qp;
 }
 
-void virtio_rdma_remove_qp(VirtIORdma *s, VirtIORdmaQp *qp)
+void virtio_rdma_qp_remove(VirtIORdma *s, VirtIORdmaQp *qp)
 {
     virtio_rdma_table_clear(&s->qps, qp->init.qpn);
-    virtio_rdma_forget_events(s, VIRTIO_RDMA_EVENT_OF_QP, qp->init.qpn);
-    virtio_rdma_cq_forget_qp(qp->send_cq, qp->init.qpn);
-    virtio_rdma_cq_forget_qp(qp->recv_cq, qp->init.qpn);
-    if (qp->queued) {
-        QTAILQ_REMOVE(&s->rerun, qp, next);
+    virtio_rdma_events_forget(s, VIRTIO_RDMA_EVENT_OF_QP, qp->init.qpn);
+    virtio_rdma_cq_forget_qp(s, qp->send_cq, qp->init.qpn);
+    virtio_rdma_cq_forget_qp(s, qp->recv_cq, qp->init.qpn);
+    if (qp->scheduled) {
+        QTAILQ_REMOVE(&s->sched_qps, qp, next);
     }
     qp->pd->users--;
     qp->send_cq->users--;
@@ -86,10 +86,10 @@ void virtio_rdma_remove_qp(VirtIORdma *s, VirtIORdmaQp *qp)
 static int check_qpn(VirtIORdma *s, uint32_t qpn, const VirtIORdmaReq *req)
 {
     const RdmaQpCap *cap = &req->create_qp.cap;
-    int sq = virtio_rdma_check_vq(s, sq_vq(s, qpn), cap->max_send_wr);
+    int sq = virtio_rdma_vq_check(s, sq_vq(s, qpn), cap->max_send_wr);
     int rq = req->create_qp.flags & VIRTIO_RDMA_QP_SRQ
              ? 0
-             : virtio_rdma_check_vq(s, rq_vq(s, qpn), cap->max_recv_wr);
+             : virtio_rdma_vq_check(s, rq_vq(s, qpn), cap->max_recv_wr);
 
     return sq == -ENOMEM ? sq : rq ? rq : sq;
 }
@@ -97,8 +97,8 @@ static int check_qpn(VirtIORdma *s, uint32_t qpn, const VirtIORdmaReq *req)
 static int find_qpn(VirtIORdma *s, const VirtIORdmaReq *req, uint32_t *qpn)
 {
     if (req->create_qp.qp_type != RDMA_QPT_GSI) {
-        return virtio_rdma_find_with_vqs(s, &s->qps, RDMA_QPN_GSI + 1,
-                                         s->qps.end, check_qpn, req, qpn);
+        return virtio_rdma_vq_find_id(s, &s->qps, RDMA_QPN_GSI + 1,
+                                      s->qps.end, check_qpn, req, qpn);
     }
     *qpn = RDMA_QPN_GSI;
     if (RDMA_QPN_GSI >= s->qps.end) {
@@ -110,14 +110,16 @@ static int find_qpn(VirtIORdma *s, const VirtIORdmaReq *req, uint32_t *qpn)
     return check_qpn(s, RDMA_QPN_GSI, req);
 }
 
-/* The flags of CREATE_QP, and the SRQ if there shall be one. */
-static int check_flags(VirtIORdma *s, VirtIORdmaReq *req,
+/* Check the flags of CREATE_QP, and look up the SRQ if it has one. */
+static int check_flags(VirtIORdma *s, const VirtIORdmaReq *req,
                        VirtIORdmaSrq **srq)
 {
     uint32_t flags = req->create_qp.flags;
     uint8_t type = req->create_qp.qp_type;
 
-    if (flags & ~(VIRTIO_RDMA_QP_SRQ | VIRTIO_RDMA_QP_BLOCK_MCAST_LOOPBACK)) {
+    if (!virtio_rdma_check_flags("flags", flags,
+                                 VIRTIO_RDMA_QP_SRQ |
+                                 VIRTIO_RDMA_QP_BLOCK_MCAST_LOOPBACK)) {
         return -EINVAL;
     }
     if (((flags & VIRTIO_RDMA_QP_SRQ) &&
@@ -138,33 +140,50 @@ static int check_flags(VirtIORdma *s, VirtIORdmaReq *req,
         if (type == RDMA_QPT_GSI || (*srq)->error) {
             return -EINVAL;
         }
-        req->create_qp.cap.max_recv_wr = 0;
-        req->create_qp.cap.max_recv_sge = 0;
     }
     return 0;
 }
 
-int virtio_rdma_create_qp(VirtIORdma *s, VirtIORdmaCtrl *c)
+static bool check_cap(VirtIORdma *s, const RdmaQpCap *cap)
 {
-    VirtIORdmaPd *pd = virtio_rdma_table_get(&s->pds, c->req.create_qp.pdn);
-    VirtIORdmaCq *send_cq = virtio_rdma_table_get(&s->cqs,
-                                                  c->req.create_qp.send_cqn);
-    VirtIORdmaCq *recv_cq = virtio_rdma_table_get(&s->cqs,
-                                                  c->req.create_qp.recv_cqn);
-    const RdmaQpCap *cap = &c->req.create_qp.cap;
     const RdmaBackendLimits *l = &s->limits;
+
+    return virtio_rdma_check_range("max_send_wr", cap->max_send_wr, 0,
+                                   l->max_qp_wr) &&
+           virtio_rdma_check_range("max_recv_wr", cap->max_recv_wr, 0,
+                                   l->max_qp_wr) &&
+           virtio_rdma_check_range("max_send_sge", cap->max_send_sge, 0,
+                                   l->max_send_sge) &&
+           virtio_rdma_check_range("max_recv_sge", cap->max_recv_sge, 0,
+                                   l->max_recv_sge) &&
+           virtio_rdma_check_range("max_inline_data", cap->max_inline_data, 0,
+                                   l->max_inline_data);
+}
+
+int virtio_rdma_qp_create(VirtIORdma *s, const VirtIORdmaReq *req,
+                          VirtIORdmaRsp *rsp)
+{
+    VirtIORdmaPd *pd = virtio_rdma_table_get(&s->pds, req->create_qp.pdn);
+    VirtIORdmaCq *send_cq = virtio_rdma_table_get(&s->cqs,
+                                                  req->create_qp.send_cqn);
+    VirtIORdmaCq *recv_cq = virtio_rdma_table_get(&s->cqs,
+                                                  req->create_qp.recv_cqn);
     RdmaQpInitAttr init = {
-        .pdn = c->req.create_qp.pdn,
-        .qp_type = c->req.create_qp.qp_type,
-        .sq_sig_all = c->req.create_qp.sq_sig_type ==
+        .pdn = req->create_qp.pdn,
+        .qp_type = req->create_qp.qp_type,
+        .sq_sig_all = req->create_qp.sq_sig_type ==
                       VIRTIO_RDMA_SIGNAL_ALL_WR,
-        .send_cqn = c->req.create_qp.send_cqn,
-        .recv_cqn = c->req.create_qp.recv_cqn,
+        .send_cqn = req->create_qp.send_cqn,
+        .recv_cqn = req->create_qp.recv_cqn,
+        .cap = req->create_qp.cap,
+        .block_mcast_loopback = req->create_qp.flags &
+                                VIRTIO_RDMA_QP_BLOCK_MCAST_LOOPBACK,
     };
     VirtIORdmaSrq *srq = NULL;
+    VirtIORdmaQp *qp;
     int ret;
 
-    switch (c->req.create_qp.qp_type) {
+    switch (req->create_qp.qp_type) {
     case RDMA_QPT_GSI:
     case RDMA_QPT_RC:
     case RDMA_QPT_UC:
@@ -176,69 +195,43 @@ int virtio_rdma_create_qp(VirtIORdma *s, VirtIORdmaCtrl *c)
     if (!pd || !send_cq || !recv_cq) {
         return -ENOENT;
     }
-    ret = check_flags(s, &c->req, &srq);
+    ret = check_flags(s, req, &srq);
     if (ret) {
         return ret;
     }
-    if (c->req.create_qp.sq_sig_type > VIRTIO_RDMA_SIGNAL_REQ_WR ||
-        cap->max_send_wr > l->max_qp_wr || cap->max_recv_wr > l->max_qp_wr ||
-        cap->max_send_sge > l->max_send_sge ||
-        cap->max_recv_sge > l->max_recv_sge ||
-        cap->max_inline_data > l->max_inline_data) {
+    if (srq) {
+        init.has_srq = true;
+        init.srqn = srq->attr.srqn;
+        init.cap.max_recv_wr = 0;
+        init.cap.max_recv_sge = 0;
+    }
+    if (!virtio_rdma_check_range("sq_sig_type", req->create_qp.sq_sig_type,
+                                 VIRTIO_RDMA_SIGNAL_ALL_WR,
+                                 VIRTIO_RDMA_SIGNAL_REQ_WR) ||
+        !check_cap(s, &init.cap)) {
         return -EINVAL;
     }
-    ret = find_qpn(s, &c->req, &init.qpn);
+    ret = find_qpn(s, req, &init.qpn);
     if (ret) {
         return ret;
     }
     clear_bit(sq_vq(s, init.qpn), s->stale_vqs);
-    init.cap = *cap;
-    init.block_mcast_loopback = c->req.create_qp.flags &
-                                VIRTIO_RDMA_QP_BLOCK_MCAST_LOOPBACK;
-    if (srq) {
-        init.has_srq = true;
-        init.srqn = srq->attr.srqn;
-    } else {
+    if (!srq) {
         clear_bit(rq_vq(s, init.qpn), s->stale_vqs);
     }
-    c->obj = virtio_rdma_add_qp(s, &init, pd, send_cq, recv_cq, srq);
-    return s->bc->create_qp(s->backend, &init);
-}
-
-void virtio_rdma_create_qp_done(VirtIORdma *s, VirtIORdmaCtrl *c, int ret)
-{
-    VirtIORdmaQp *qp = c->obj;
-
-    if (!ret) {
-        trace_virtio_rdma_create_qp(s, qp->init.qpn, qp->init.qp_type,
-                                    qp->init.pdn, qp->init.send_cqn,
-                                    qp->init.recv_cqn);
-        c->rsp.create.id = qp->init.qpn;
-        virtio_rdma_notify_qp(s, qp->init.qpn, true);
-        virtio_rdma_schedule_qp(s, qp);
-    } else if (qp) {
-        virtio_rdma_remove_qp(s, qp);
+    qp = virtio_rdma_qp_add(s, &init, pd, send_cq, recv_cq, srq);
+    virtio_rdma_pay(&s->ctrl_budget, VIRTIO_RDMA_COST_QUEUE);
+    ret = s->bc->create_qp(s->backend, &init);
+    if (ret) {
+        virtio_rdma_qp_remove(s, qp);
+        return ret;
     }
-}
-
-int virtio_rdma_modify_qp(VirtIORdma *s, VirtIORdmaCtrl *c)
-{
-    VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, c->req.qp.qpn);
-    uint32_t mask = c->req.qp.attr_mask;
-    const RdmaQpAttr *attr = &c->req.qp.attr;
-
-    if (!qp) {
-        return -ENOENT;
-    }
-    if (mask & QP_ATTR_UNSUPPORTED) {
-        return -ENOTSUP;
-    }
-    if ((mask & ~QP_ATTR_MASK) ||
-        ((mask & RDMA_QP_STATE) && attr->qp_state > RDMA_QPS_ERR)) {
-        return -EINVAL;
-    }
-    c->obj = qp;
-    return s->bc->modify_qp(s->backend, qp->init.qpn, mask, attr);
+    trace_virtio_rdma_qp_create(s, init.qpn, init.qp_type, init.pdn,
+                                init.send_cqn, init.recv_cqn);
+    virtio_rdma_qp_set_notifiers(s, init.qpn, true);
+    virtio_rdma_qp_schedule(s, qp);
+    rsp->create.id = init.qpn;
+    return 0;
 }
 
 static void drain(VirtIORdma *s, VirtIORdmaQp *qp)
@@ -249,74 +242,87 @@ static void drain(VirtIORdma *s, VirtIORdmaQp *qp)
     }
 }
 
-void virtio_rdma_modify_qp_done(VirtIORdma *s, VirtIORdmaCtrl *c, int ret)
+int virtio_rdma_qp_modify(VirtIORdma *s, const VirtIORdmaReq *req,
+                          VirtIORdmaRsp *rsp)
 {
-    VirtIORdmaQp *qp = c->obj;
-    uint32_t mask = c->req.qp.attr_mask;
+    VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, req->qp.qpn);
+    uint32_t mask = req->qp.attr_mask;
+    const RdmaQpAttr *attr = &req->qp.attr;
+    int ret;
 
-    if (ret) {
-        return;
+    if (!qp) {
+        return -ENOENT;
     }
-    trace_virtio_rdma_modify_qp(s, qp->init.qpn, mask,
-                                mask & RDMA_QP_STATE ? c->req.qp.attr.qp_state
-                                                     : -1);
-    if ((mask & RDMA_QP_STATE) && c->req.qp.attr.qp_state == RDMA_QPS_RESET) {
+    if (mask & QP_ATTR_UNSUPPORTED) {
+        return -ENOTSUP;
+    }
+    if (!virtio_rdma_check_flags("attr_mask", mask, QP_ATTR_MASK) ||
+        ((mask & RDMA_QP_STATE) &&
+         !virtio_rdma_check_range("qp_state", attr->qp_state, RDMA_QPS_RESET,
+                                  RDMA_QPS_ERR))) {
+        return -EINVAL;
+    }
+    ret = s->bc->modify_qp(s->backend, qp->init.qpn, mask, attr);
+    if (ret) {
+        return ret;
+    }
+    trace_virtio_rdma_qp_modify(s, qp->init.qpn, mask,
+                                mask & RDMA_QP_STATE ? attr->qp_state : -1);
+    if ((mask & RDMA_QP_STATE) && attr->qp_state == RDMA_QPS_RESET) {
         drain(s, qp);
-        /* The driver cannot clean its CQ of what it has not been given. */
-        virtio_rdma_cq_forget_qp(qp->send_cq, qp->init.qpn);
-        virtio_rdma_cq_forget_qp(qp->recv_cq, qp->init.qpn);
+        /* The driver removes only the completions that it has been given. */
+        virtio_rdma_cq_forget_qp(s, qp->send_cq, qp->init.qpn);
+        virtio_rdma_cq_forget_qp(s, qp->recv_cq, qp->init.qpn);
     }
-    virtio_rdma_schedule_qp(s, qp);
+    virtio_rdma_qp_schedule(s, qp);
+    return 0;
 }
 
-int virtio_rdma_query_qp(VirtIORdma *s, VirtIORdmaCtrl *c)
+int virtio_rdma_qp_query(VirtIORdma *s, const VirtIORdmaReq *req,
+                         VirtIORdmaRsp *rsp)
 {
-    VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, c->req.qp.qpn);
+    VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, req->qp.qpn);
+    int ret;
 
     if (!qp) {
         return -ENOENT;
     }
-    c->obj = qp;
-    return s->bc->query_qp(s->backend, qp->init.qpn, &c->rsp.query_qp.attr);
-}
-
-void virtio_rdma_query_qp_done(VirtIORdma *s, VirtIORdmaCtrl *c, int ret)
-{
-    VirtIORdmaQp *qp = c->obj;
-
-    if (!ret) {
-        c->rsp.query_qp.attr.cap = qp->init.cap;
-    }
-}
-
-int virtio_rdma_destroy_qp(VirtIORdma *s, VirtIORdmaCtrl *c)
-{
-    VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, c->req.destroy.id);
-
-    if (!qp) {
-        return -ENOENT;
-    }
-    c->obj = qp;
-    return s->bc->destroy_qp(s->backend, qp->init.qpn);
-}
-
-void virtio_rdma_destroy_qp_done(VirtIORdma *s, VirtIORdmaCtrl *c, int ret)
-{
-    VirtIORdmaQp *qp = c->obj;
-    uint32_t qpn;
-
+    ret = s->bc->query_qp(s->backend, qp->init.qpn, &rsp->query_qp.attr);
     if (ret) {
-        return;
+        return ret;
     }
-    qpn = qp->init.qpn;
-    trace_virtio_rdma_destroy_qp(s, qpn);
+    rsp->query_qp.attr.cap = qp->init.cap;
+    return 0;
+}
+
+int virtio_rdma_qp_destroy(VirtIORdma *s, const VirtIORdmaReq *req,
+                           VirtIORdmaRsp *rsp)
+{
+    uint32_t qpn = req->destroy.id;
+    VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, qpn);
+    int ret;
+
+    if (!qp) {
+        return -ENOENT;
+    }
+    ret = s->bc->destroy_qp(s->backend, qpn);
+    if (ret) {
+        return ret;
+    }
+    trace_virtio_rdma_qp_destroy(s, qpn);
+    virtio_rdma_pay(&s->ctrl_budget, VIRTIO_RDMA_COST_QUEUE);
+    if (s->n_mws) {
+        /* The backend looks for those that the QP has bound */
+        virtio_rdma_pay(&s->ctrl_budget, s->mrs.end / 8);
+    }
     drain(s, qp);
-    virtio_rdma_abandon_vq(s, sq_vq(s, qpn));
+    virtio_rdma_vq_abandon(s, sq_vq(s, qpn));
     if (!qp->srq) {
-        virtio_rdma_abandon_vq(s, rq_vq(s, qpn));
+        virtio_rdma_vq_abandon(s, rq_vq(s, qpn));
     }
-    virtio_rdma_remove_qp(s, qp);
-    virtio_rdma_notify_qp(s, qpn, false);
+    virtio_rdma_qp_remove(s, qp);
+    virtio_rdma_qp_set_notifiers(s, qpn, false);
+    return 0;
 }
 
 bool virtio_rdma_qp_is_in(VirtIORdma *s, VirtIORdmaQp *qp, RdmaQpState state)
@@ -327,40 +333,48 @@ bool virtio_rdma_qp_is_in(VirtIORdma *s, VirtIORdmaQp *qp, RdmaQpState state)
            attr.qp_state == state;
 }
 
-void virtio_rdma_fail_qp(VirtIORdma *s, VirtIORdmaQp *qp)
+void virtio_rdma_qp_fail(VirtIORdma *s, VirtIORdmaQp *qp)
 {
     const RdmaQpAttr attr = { .qp_state = RDMA_QPS_ERR };
     int ret;
 
-    if (s->ctrl->pending) {
-        qp->to_err = true;
-        virtio_rdma_schedule_qp(s, qp);
-        return;
-    }
-    qp->to_err = false;
     if (virtio_rdma_qp_is_in(s, qp, RDMA_QPS_ERR)) {
-        /* Whoever brought it there has told the driver. */
+        /* The driver knows: it asked for that, or an event told. */
         return;
     }
     ret = s->bc->modify_qp(s->backend, qp->init.qpn, RDMA_QP_STATE, &attr);
-    trace_virtio_rdma_fail_qp(s, qp->init.qpn, ret);
-    if (ret == -EINPROGRESS) {
-        s->ctrl->pending = true;
+    trace_virtio_rdma_qp_fail(s, qp->init.qpn, ret);
+    if (ret == 0) {
+        virtio_rdma_event_raise(s, RDMA_EVENT_QP_FATAL, qp->init.qpn);
     }
-    if (ret == 0 || ret == -EINPROGRESS) {
-        virtio_rdma_raise_event(s, RDMA_EVENT_QP_FATAL, qp->init.qpn);
-    }
-    virtio_rdma_schedule_qp(s, qp);
+    virtio_rdma_qp_schedule(s, qp);
 }
 
-void virtio_rdma_fail_cq(VirtIORdma *s, VirtIORdmaCq *cq)
+void virtio_rdma_cq_fail(VirtIORdma *s, VirtIORdmaCq *cq)
 {
-    virtio_rdma_cq_error(s, cq);
+    virtio_rdma_cq_enter_error(s, cq);
     for (uint32_t n = s->qps.first; n < s->qps.end && cq->users; n++) {
         VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, n);
 
         if (qp && (qp->send_cq == cq || qp->recv_cq == cq)) {
-            virtio_rdma_fail_qp(s, qp);
+            virtio_rdma_qp_fail(s, qp);
         }
     }
+}
+
+VirtIORdmaQp *virtio_rdma_qp_of_vq(VirtIORdma *s, uint32_t n,
+                                   VirtIORdmaWq **wq)
+{
+    uint32_t first = VIRTIO_RDMA_SQ_VQ(s->limits.max_cq, 0);
+    VirtIORdmaQp *qp;
+
+    if (n < first) {
+        return NULL;
+    }
+    qp = virtio_rdma_table_get(&s->qps, (n - first) / 2);
+    if (!qp || ((n - first) % 2 && qp->srq)) {
+        return NULL;
+    }
+    *wq = (n - first) % 2 ? &qp->rq : &qp->sq;
+    return qp;
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Shared receive queues. Their WQEs are copied to the backend, and the
- * buffers go back at once: nothing of the virtqueue waits for a message.
+ * Shared receive queues of a virtio-rdma device: the objects and their
+ * commands. The way of a WQE to the backend is in virtio-rdma-wq.c.
  */
 #include "qemu/osdep.h"
 #include "qemu/bitops.h"
 #include "qemu/log.h"
 #include "trace.h"
-#include "virtio-rdma-internal.h"
+#include "virtio-rdma-object.h"
 
 #define SRQ_RING_MIN 16
 
@@ -18,7 +18,7 @@ VirtIORdmaSrq *virtio_rdma_srq_of_vq(VirtIORdma *s, uint32_t n)
     return n < first ? NULL : virtio_rdma_table_get(&s->srqs, n - first);
 }
 
-VirtIORdmaSrq *virtio_rdma_add_srq(VirtIORdma *s, const RdmaSrqAttr *attr,
+VirtIORdmaSrq *virtio_rdma_srq_add(VirtIORdma *s, const RdmaSrqAttr *attr,
                                    VirtIORdmaPd *pd)
 {
     VirtIORdmaSrq *srq = g_new0(VirtIORdmaSrq, 1);
@@ -33,116 +33,106 @@ VirtIORdmaSrq *virtio_rdma_add_srq(VirtIORdma *s, const RdmaSrqAttr *attr,
     return srq;
 }
 
-void virtio_rdma_remove_srq(VirtIORdma *s, VirtIORdmaSrq *srq)
+void virtio_rdma_srq_remove(VirtIORdma *s, VirtIORdmaSrq *srq)
 {
     virtio_rdma_table_clear(&s->srqs, srq->attr.srqn);
-    virtio_rdma_forget_events(s, VIRTIO_RDMA_EVENT_OF_SRQ, srq->attr.srqn);
-    if (srq->queued) {
-        QTAILQ_REMOVE(&s->rerun_srqs, srq, next);
+    virtio_rdma_events_forget(s, VIRTIO_RDMA_EVENT_OF_SRQ, srq->attr.srqn);
+    if (srq->scheduled) {
+        QTAILQ_REMOVE(&s->sched_srqs, srq, next);
     }
     srq->pd->users--;
     g_free(srq);
 }
 
-void virtio_rdma_schedule_srq(VirtIORdma *s, VirtIORdmaSrq *srq)
-{
-    if (!srq->queued) {
-        srq->queued = true;
-        QTAILQ_INSERT_TAIL(&s->rerun_srqs, srq, next);
-    }
-    qemu_bh_schedule(s->bh);
-}
-
 /*
- * The ring need not hold all WQEs at once, as buffers come back when copied.
- * But one that is this small is not meant for the SRQ.
+ * The ring may be smaller than the SRQ, since a buffer is returned as soon as
+ * its WQE is copied. One below the minimum is taken for a mistake.
  */
 static int check_srqn(VirtIORdma *s, uint32_t srqn, const VirtIORdmaReq *req)
 {
-    return virtio_rdma_check_vq(s, virtio_rdma_srq_vq(s, srqn),
+    return virtio_rdma_vq_check(s, virtio_rdma_srq_vq(s, srqn),
                                 MIN(req->srq.max_wr, SRQ_RING_MIN));
 }
 
-int virtio_rdma_create_srq(VirtIORdma *s, VirtIORdmaCtrl *c)
+int virtio_rdma_srq_create(VirtIORdma *s, const VirtIORdmaReq *req,
+                           VirtIORdmaRsp *rsp)
 {
-    RdmaSrqAttr *attr = &c->req.srq;
-    VirtIORdmaPd *pd = virtio_rdma_table_get(&s->pds, attr->pdn);
+    RdmaSrqAttr attr = req->srq;
+    VirtIORdmaPd *pd = virtio_rdma_table_get(&s->pds, attr.pdn);
+    VirtIORdmaSrq *srq;
     int ret;
 
     if (!pd) {
         return -ENOENT;
     }
-    if (attr->max_wr == 0 || attr->max_wr > s->limits.max_srq_wr ||
-        attr->max_sge > s->limits.max_srq_sge ||
-        attr->limit > attr->max_wr) {
+    if (!virtio_rdma_check_range("max_wr", attr.max_wr, 1,
+                                 s->limits.max_srq_wr) ||
+        !virtio_rdma_check_range("max_sge", attr.max_sge, 0,
+                                 s->limits.max_srq_sge) ||
+        !virtio_rdma_check_range("limit", attr.limit, 0, attr.max_wr)) {
         return -EINVAL;
     }
-    ret = virtio_rdma_find_with_vqs(s, &s->srqs, s->srqs.first, s->srqs.end,
-                                    check_srqn, &c->req, &attr->srqn);
+    ret = virtio_rdma_vq_find_id(s, &s->srqs, s->srqs.first, s->srqs.end,
+                                 check_srqn, req, &attr.srqn);
     if (ret) {
         return ret;
     }
-    clear_bit(virtio_rdma_srq_vq(s, attr->srqn), s->stale_vqs);
-    c->obj = virtio_rdma_add_srq(s, attr, pd);
-    return s->bc->create_srq(s->backend, attr);
-}
-
-void virtio_rdma_create_srq_done(VirtIORdma *s, VirtIORdmaCtrl *c, int ret)
-{
-    VirtIORdmaSrq *srq = c->obj;
-
-    if (!ret) {
-        trace_virtio_rdma_create_srq(s, srq->attr.srqn, srq->attr.pdn,
-                                     srq->attr.max_wr, srq->attr.max_sge);
-        c->rsp.create.id = srq->attr.srqn;
-        virtio_rdma_notify_srq(s, srq->attr.srqn, true);
-        virtio_rdma_schedule_srq(s, srq);
-    } else if (srq) {
-        virtio_rdma_remove_srq(s, srq);
+    clear_bit(virtio_rdma_srq_vq(s, attr.srqn), s->stale_vqs);
+    srq = virtio_rdma_srq_add(s, &attr, pd);
+    virtio_rdma_pay(&s->ctrl_budget, VIRTIO_RDMA_COST_QUEUE);
+    ret = s->bc->create_srq(s->backend, &attr);
+    if (ret) {
+        virtio_rdma_srq_remove(s, srq);
+        return ret;
     }
+    trace_virtio_rdma_srq_create(s, attr.srqn, attr.pdn, attr.max_wr,
+                                 attr.max_sge);
+    virtio_rdma_srq_set_notifier(s, attr.srqn, true);
+    virtio_rdma_srq_schedule(s, srq);
+    rsp->create.id = attr.srqn;
+    return 0;
 }
 
-int virtio_rdma_modify_srq(VirtIORdma *s, VirtIORdmaCtrl *c)
+int virtio_rdma_srq_modify(VirtIORdma *s, const VirtIORdmaReq *req,
+                           VirtIORdmaRsp *rsp)
 {
-    VirtIORdmaSrq *srq = virtio_rdma_table_get(&s->srqs, c->req.srq.srqn);
+    VirtIORdmaSrq *srq = virtio_rdma_table_get(&s->srqs, req->srq.srqn);
 
     if (!srq) {
         return -ENOENT;
     }
-    if (c->req.srq.limit > srq->attr.max_wr) {
+    if (!virtio_rdma_check_range("limit", req->srq.limit, 0,
+                                 srq->attr.max_wr)) {
         return -EINVAL;
     }
-    /* What was posted before counts; its notification may come later. */
-    virtio_rdma_srq_run(s, srq);
     return s->bc->set_srq_limit(s->backend, srq->attr.srqn,
-                                c->req.srq.limit);
+                                req->srq.limit);
 }
 
-int virtio_rdma_query_srq(VirtIORdma *s, VirtIORdmaCtrl *c)
+int virtio_rdma_srq_query(VirtIORdma *s, const VirtIORdmaReq *req,
+                          VirtIORdmaRsp *rsp)
 {
-    VirtIORdmaSrq *srq = virtio_rdma_table_get(&s->srqs, c->req.srq.srqn);
+    VirtIORdmaSrq *srq = virtio_rdma_table_get(&s->srqs, req->srq.srqn);
+    int ret;
 
     if (!srq) {
         return -ENOENT;
     }
-    c->obj = srq;
-    return s->bc->query_srq(s->backend, srq->attr.srqn,
-                            &c->rsp.query_srq.attr);
-}
-
-void virtio_rdma_query_srq_done(VirtIORdma *s, VirtIORdmaCtrl *c, int ret)
-{
-    VirtIORdmaSrq *srq = c->obj;
-
-    if (!ret) {
-        c->rsp.query_srq.attr.max_wr = srq->attr.max_wr;
-        c->rsp.query_srq.attr.max_sge = srq->attr.max_sge;
+    ret = s->bc->query_srq(s->backend, srq->attr.srqn, &rsp->query_srq.attr);
+    if (ret) {
+        return ret;
     }
+    rsp->query_srq.attr.max_wr = srq->attr.max_wr;
+    rsp->query_srq.attr.max_sge = srq->attr.max_sge;
+    return 0;
 }
 
-int virtio_rdma_destroy_srq(VirtIORdma *s, VirtIORdmaCtrl *c)
+int virtio_rdma_srq_destroy(VirtIORdma *s, const VirtIORdmaReq *req,
+                            VirtIORdmaRsp *rsp)
 {
-    VirtIORdmaSrq *srq = virtio_rdma_table_get(&s->srqs, c->req.destroy.id);
+    uint32_t srqn = req->destroy.id;
+    VirtIORdmaSrq *srq = virtio_rdma_table_get(&s->srqs, srqn);
+    int ret;
 
     if (!srq) {
         return -ENOENT;
@@ -150,83 +140,35 @@ int virtio_rdma_destroy_srq(VirtIORdma *s, VirtIORdmaCtrl *c)
     if (srq->users) {
         return -EBUSY;
     }
-    c->obj = srq;
-    return s->bc->destroy_srq(s->backend, srq->attr.srqn);
-}
-
-void virtio_rdma_destroy_srq_done(VirtIORdma *s, VirtIORdmaCtrl *c, int ret)
-{
-    VirtIORdmaSrq *srq = c->obj;
-    uint32_t srqn;
-
+    ret = s->bc->destroy_srq(s->backend, srqn);
     if (ret) {
-        return;
+        return ret;
     }
-    srqn = srq->attr.srqn;
-    trace_virtio_rdma_destroy_srq(s, srqn);
-    virtio_rdma_vq_drain(s, srq->vq);
-    virtio_rdma_abandon_vq(s, virtio_rdma_srq_vq(s, srqn));
-    virtio_rdma_remove_srq(s, srq);
-    virtio_rdma_notify_srq(s, srqn, false);
+    trace_virtio_rdma_srq_destroy(s, srqn);
+    virtio_rdma_pay(&s->ctrl_budget, VIRTIO_RDMA_COST_QUEUE);
+    virtio_rdma_ring_drain(s, srq->vq);
+    virtio_rdma_vq_abandon(s, virtio_rdma_srq_vq(s, srqn));
+    virtio_rdma_srq_remove(s, srq);
+    virtio_rdma_srq_set_notifier(s, srqn, false);
+    return 0;
 }
 
-/* The virtqueue was reset: what the driver had put there is lost. */
-void virtio_rdma_fail_srq(VirtIORdma *s, VirtIORdmaSrq *srq)
+/* WQEs that the driver had put into the virtqueue are lost. */
+void virtio_rdma_srq_fail(VirtIORdma *s, VirtIORdmaSrq *srq)
 {
     qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: virtqueue of SRQ %u was "
-                  "reset under it\n", srq->attr.srqn);
+                  "reset before the SRQ was destroyed\n", srq->attr.srqn);
     srq->seen = 0;
     if (srq->error) {
         return;
     }
     srq->error = true;
-    virtio_rdma_raise_event(s, RDMA_EVENT_SRQ_ERR, srq->attr.srqn);
+    virtio_rdma_event_raise(s, RDMA_EVENT_SRQ_ERR, srq->attr.srqn);
     for (uint32_t n = s->qps.first; n < s->qps.end && srq->users; n++) {
         VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, n);
 
         if (qp && qp->srq == srq) {
-            virtio_rdma_fail_qp(s, qp);
+            virtio_rdma_qp_fail(s, qp);
         }
     }
-}
-
-bool virtio_rdma_srq_run(VirtIORdma *s, VirtIORdmaSrq *srq)
-{
-    int budget = VIRTQUEUE_MAX_SIZE;
-    uint32_t room = 0;
-    bool posted = false;
-
-    if (srq->error || !virtio_rdma_check_ring(s, srq->vq, &srq->seen)) {
-        return false;
-    }
-    for (;;) {
-        g_autofree VirtQueueElement *elem = NULL;
-
-        if (room == 0) {
-            /* With none left, srq_room() of the client calls again. */
-            room = s->bc->srq_room(s->backend, srq->attr.srqn);
-            if (room == 0) {
-                break;
-            }
-        }
-        if (budget-- == 0) {
-            virtio_rdma_schedule_srq(s, srq);
-            break;
-        }
-        elem = virtqueue_pop(srq->vq, sizeof(VirtQueueElement));
-        if (!elem) {
-            break;
-        }
-        if (virtio_rdma_post_srq_recv(s, srq, elem)) {
-            virtqueue_unpop(srq->vq, elem, 0);
-            break;
-        }
-        virtqueue_push(srq->vq, elem, 0);
-        posted = true;
-        room--;
-    }
-    if (posted) {
-        virtio_notify(VIRTIO_DEVICE(s), srq->vq);
-    }
-    return posted;
 }

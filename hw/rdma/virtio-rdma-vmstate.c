@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Migration of a virtio-rdma device: what the stream looks like.
+ * Migration of a virtio-rdma device: the layout of the stream.
  *
- * The objects are saved as lists of plain records, the backend's state
- * behind them.
+ * It has lists of plain records, one for each kind of objects, and then the
+ * state of the backend.
  */
 #include "qemu/osdep.h"
 #include "migration/vmstate.h"
 #include "virtio-rdma-vmstate.h"
 
-/* The backend's state is a part of the device's. */
+/* The state of the backend is part of the state of the device. */
 
 static int get_backend(QEMUFile *f, void *pv, size_t size,
                        const VMStateField *field)
@@ -64,14 +64,14 @@ static const VMStateDescription vmstate_pd = {
     },
 };
 
-static const VMStateDescription vmstate_kept_cqe = {
-    .name = "virtio-rdma/kept-cqe",
+static const VMStateDescription vmstate_backlog_cqe = {
+    .name = "virtio-rdma/backlog-cqe",
     .version_id = 1,
     .minimum_version_id = 1,
     .fields = (const VMStateField[]) {
-        VMSTATE_UINT32(qpn, VirtIORdmaKeptCqe),
-        VMSTATE_UINT8(alerts, VirtIORdmaKeptCqe),
-        VMSTATE_BUFFER(bytes, VirtIORdmaKeptCqe),
+        VMSTATE_UINT32(qpn, VirtIORdmaCqe),
+        VMSTATE_UINT8(solicited, VirtIORdmaCqe),
+        VMSTATE_BUFFER(bytes, VirtIORdmaCqe),
         VMSTATE_END_OF_LIST()
     },
 };
@@ -96,17 +96,17 @@ static const VMStateDescription vmstate_cq = {
         VMSTATE_UINT32(cqe, SavedCq),
         VMSTATE_UINT8(arm, SavedCq),
         VMSTATE_BOOL(error, SavedCq),
-        VMSTATE_UINT32(nkept, SavedCq),
-        VMSTATE_VALIDATE("no more CQEs than a CQ keeps",
-                         virtio_rdma_valid_cq),
+        VMSTATE_UINT32(n_backlog, SavedCq),
+        VMSTATE_VALIDATE("depth and backlog within their limits",
+                         virtio_rdma_saved_valid_cq),
         {
-            .name = "kept",
+            .name = "backlog",
             .version_id = 1,
-            .vmsd = &vmstate_kept_cqe,
-            .num_offset = offsetof(SavedCq, nkept),
-            .size = sizeof(VirtIORdmaKeptCqe),
+            .vmsd = &vmstate_backlog_cqe,
+            .num_offset = offsetof(SavedCq, n_backlog),
+            .size = sizeof(VirtIORdmaCqe),
             .flags = VMS_STRUCT | VMS_VARRAY_UINT32 | VMS_POINTER | VMS_ALLOC,
-            .offset = offsetof(SavedCq, kept),
+            .offset = offsetof(SavedCq, backlog),
         },
         VMSTATE_END_OF_LIST()
     },
@@ -169,7 +169,7 @@ static const VMStateDescription vmstate_inflight = {
     },
 };
 
-/* @more: VMS_ALLOC where nobody has made room. */
+/* @more: VMS_ALLOC, or 0 if counts_post_load() has allocated the list */
 #define RECORDS(field_, num, vmsd_, state, type, more) {                \
     .name = #field_,                                                    \
     .version_id = 1,                                                    \
@@ -188,7 +188,7 @@ static const VMStateDescription vmstate_wq = {
         VMSTATE_UINT32(stale, SavedWq),
         VMSTATE_UINT32(count, SavedWq),
         VMSTATE_VALIDATE("no more WQEs than a queue holds",
-                         virtio_rdma_valid_wq),
+                         virtio_rdma_saved_valid_wq),
         RECORDS(inflight, count, vmstate_inflight, SavedWq,
                 VirtIORdmaInflight, VMS_ALLOC),
         VMSTATE_END_OF_LIST()
@@ -209,7 +209,7 @@ static const VMStateDescription vmstate_qp = {
         VMSTATE_BOOL(has_srq, SavedQp),
         VMSTATE_BOOL(block_mcast_loopback, SavedQp),
         VMSTATE_BOOL(sq_sig_all, SavedQp),
-        VMSTATE_BOOL(to_err, SavedQp),
+        VMSTATE_UNUSED(1),
         VMSTATE_UINT32(cap.max_send_wr, SavedQp),
         VMSTATE_UINT32(cap.max_recv_wr, SavedQp),
         VMSTATE_UINT32(cap.max_send_sge, SavedQp),
@@ -228,7 +228,7 @@ static const VMStateDescription vmstate_counts = {
     .name = "virtio-rdma/counts",
     .version_id = 1,
     .minimum_version_id = 1,
-    .post_load = virtio_rdma_counts_post_load,
+    .post_load = virtio_rdma_saved_counts_post_load,
     .fields = (const VMStateField[]) {
         VMSTATE_UINT32(n_pds, VirtIORdmaSaved),
         VMSTATE_UINT32(n_cqs, VirtIORdmaSaved),
@@ -251,7 +251,7 @@ static const VMStateDescription vmstate_objects = {
     .name = "virtio-rdma/objects",
     .version_id = 1,
     .minimum_version_id = 1,
-    .post_load = virtio_rdma_objects_post_load,
+    .post_load = virtio_rdma_saved_objects_post_load,
     .fields = (const VMStateField[]) {
         SAVED_LIST(pds, n_pds, vmstate_pd, SavedPd),
         SAVED_LIST(cqs, n_cqs, vmstate_cq, SavedCq),
@@ -273,10 +273,10 @@ const VMStateDescription vmstate_virtio_rdma_device = {
     .name = "virtio-rdma-device",
     .version_id = 1,
     .minimum_version_id = 1,
-    .pre_save = virtio_rdma_pre_save,
-    .post_save = virtio_rdma_post_save,
-    .pre_load = virtio_rdma_pre_load,
-    .post_load = virtio_rdma_device_post_load,
+    .pre_save = virtio_rdma_saved_pre_save,
+    .post_save = virtio_rdma_saved_post_save,
+    .pre_load = virtio_rdma_saved_pre_load,
+    .post_load = virtio_rdma_saved_post_load,
     .fields = (const VMStateField[]) {
         VMSTATE_STRUCT_POINTER(saved, VirtIORdma, vmstate_counts,
                                VirtIORdmaSaved),

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The records that a virtio-rdma device migrates as.
+ * Layer "vmstate" of the virtio-rdma device: the records that it migrates as,
+ * and what turns objects into records and back.
  */
 #ifndef HW_RDMA_VIRTIO_RDMA_VMSTATE_H
 #define HW_RDMA_VIRTIO_RDMA_VMSTATE_H
 
-#include "virtio-rdma-internal.h"
+#include "virtio-rdma-ctrl.h"
 
 typedef struct SavedPd {
     uint32_t pdn;
@@ -16,8 +17,9 @@ typedef struct SavedCq {
     uint32_t cqe;
     uint8_t arm;
     bool error;
-    uint32_t nkept;
-    VirtIORdmaKeptCqe *kept;
+    uint32_t n_backlog;
+    VirtIORdmaCqe *backlog;
+    uint32_t max_cqe;               /* of the device, not in the stream */
 } SavedCq;
 
 typedef struct SavedEvent {
@@ -67,7 +69,6 @@ typedef struct SavedQp {
     bool has_srq;
     bool block_mcast_loopback;
     bool sq_sig_all;
-    bool to_err;
     RdmaQpCap cap;
     SavedWq sq;
     SavedWq rq;
@@ -98,23 +99,48 @@ struct VirtIORdmaSaved {
     SavedEvent *events;
     bool port_active;
     uint64_t counters[VIRTIO_RDMA_NUM_COUNTERS];
-    /* Loading: what the backend has, too */
+    /* Loading: the objects that the backend has come to */
     uint32_t backend_mrs;
     uint32_t backend_mws;
     uint32_t backend_srqs;
     uint32_t backend_qps;
 };
 
-/* Saving: fill the records in, and free them */
-int virtio_rdma_pre_save(void *opaque);
-int virtio_rdma_post_save(void *opaque);
+/* virtio-rdma-vmstate-limits.c: what leads a migration stream */
 
-/* Loading: make room, check, and turn the records into objects */
-int virtio_rdma_pre_load(void *opaque);
-bool virtio_rdma_valid_wq(void *opaque, int version_id);
-bool virtio_rdma_valid_cq(void *opaque, int version_id);
-int virtio_rdma_counts_post_load(void *opaque, int version_id);
-int virtio_rdma_objects_post_load(void *opaque, int version_id);
-int virtio_rdma_device_post_load(void *opaque, int version_id);
+void virtio_rdma_limits_register(VirtIORdma *s);
+void virtio_rdma_limits_unregister(VirtIORdma *s);
+
+/* virtio-rdma-vmstate-save.c: fill the records in, and free them */
+
+int virtio_rdma_saved_pre_save(void *opaque);
+int virtio_rdma_saved_post_save(void *opaque);
+/* Free the records, if there are any. Also for loading. */
+void virtio_rdma_saved_free(VirtIORdma *s);
+
+/*
+ * virtio-rdma-vmstate-load.c: make room, check, and turn the records into
+ * objects
+ */
+
+int virtio_rdma_saved_pre_load(void *opaque);
+bool virtio_rdma_saved_valid_wq(void *opaque, int version_id);
+bool virtio_rdma_saved_valid_cq(void *opaque, int version_id);
+int virtio_rdma_saved_counts_post_load(void *opaque, int version_id);
+int virtio_rdma_saved_objects_post_load(void *opaque, int version_id);
+int virtio_rdma_saved_post_load(void *opaque, int version_id);
+/* Of VirtioDeviceClass: all is loaded. */
+int virtio_rdma_post_load(VirtIODevice *vdev);
+/* Of RdmaBackendClientOps */
+bool virtio_rdma_loaded_qp(void *opaque, const RdmaQpInitAttr *init,
+                           uint32_t nsend, uint32_t nrecv);
+bool virtio_rdma_loaded_mr(void *opaque, const RdmaMrAttr *attr,
+                           uint64_t npages);
+bool virtio_rdma_loaded_srq(void *opaque, const RdmaSrqAttr *attr);
+bool virtio_rdma_loaded_mw(void *opaque, const RdmaMwAttr *attr);
+
+/* virtio-rdma-vmstate.c: the stream */
+
+extern const VMStateDescription vmstate_virtio_rdma_device;
 
 #endif

@@ -1,55 +1,33 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Work queues: the way of a WQE from the guest's ring to the backend.
+ *
+ * WQEs of SRQs are copied to the backend, and the buffers go back at once:
+ * nothing of the virtqueue waits for a message.
  */
 #include "qemu/osdep.h"
-#include "qemu/atomic.h"
 #include "qemu/iov.h"
 #include "qemu/log.h"
 #include "qemu/rcu.h"
-#include "system/dma.h"
 #include "trace.h"
-#include "virtio-rdma-internal.h"
-
-#define SEND_FLAGS (RDMA_SEND_FENCE | RDMA_SEND_SIGNALED | \
-                    RDMA_SEND_SOLICITED | RDMA_SEND_INLINE | \
-                    RDMA_SEND_IP_CSUM)
+#include "virtio-rdma-queue.h"
 
 #define INFLIGHT_MASK (VIRTQUEUE_MAX_SIZE - 1)
 QEMU_BUILD_BUG_ON(VIRTQUEUE_MAX_SIZE & INFLIGHT_MASK);
 
-bool virtio_rdma_check_ring(VirtIORdma *s, VirtQueue *vq, uint16_t *seen)
-{
-    VirtIODevice *vdev = VIRTIO_DEVICE(s);
-    int n = virtio_get_queue_index(vq);
-    uint16_t last, idx;
-
-    if (virtio_vdev_has_feature(vdev, VIRTIO_F_RING_PACKED) ||
-        !virtio_queue_ready(vq)) {
-        return true;
-    }
-    last = virtio_queue_get_last_avail_idx(vdev, n);
-    if ((int16_t)(last - *seen) < 0) {
-        return true;
-    }
-    idx = address_space_lduw_le(vdev->dma_as,
-                                virtio_queue_get_avail_addr(vdev, n) +
-                                offsetof(struct vring_avail, idx),
-                                MEMTXATTRS_UNSPECIFIED, NULL);
-    if ((uint16_t)(idx - last) > virtio_queue_get_num(vdev, n)) {
-        virtio_error(vdev, "virtio-rdma: avail index of virtqueue %d moves "
-                     "from %u to %u", n, last, idx);
-        return false;
-    }
-    *seen = idx;
-    return true;
-}
+/* Buffers for one WQE, allocated once. */
+struct VirtIORdmaScratch {
+    size_t wqe_room;
+    uint8_t *wqe;
+    RdmaSge *sge;
+};
 
 static void inflight_push(VirtIORdmaWq *wq, const VirtQueueElement *elem)
 {
     wq->inflight[(wq->head + wq->count) & INFLIGHT_MASK] =
         (VirtIORdmaInflight) { elem->index, elem->ndescs };
     wq->count++;
+    wq->ndescs += elem->ndescs;
 }
 
 static VirtIORdmaInflight *inflight_newest(VirtIORdmaWq *wq)
@@ -58,40 +36,42 @@ static VirtIORdmaInflight *inflight_newest(VirtIORdmaWq *wq)
 }
 
 /*
- * The buffer of @elem is not needed any more, only the element: from here on
- * it looks as if it had none.
+ * The next element of @wq, or NULL. The device is broken if the driver made
+ * more descriptors available than the ring has: to return the elements would
+ * lead out of the ring. In packed rings the driver chooses ids, too.
  */
-static void release_buffers(VirtIORdma *s, VirtQueueElement *elem)
+static VirtQueueElement *wq_pop(VirtIORdma *s, VirtIORdmaWq *wq)
 {
-    AddressSpace *as = VIRTIO_DEVICE(s)->dma_as;
+    VirtIODevice *vdev = VIRTIO_DEVICE(s);
+    int n = virtio_get_queue_index(wq->vq);
+    uint32_t size = virtio_queue_get_num(vdev, n);
+    g_autofree VirtQueueElement *elem =
+        virtqueue_pop(wq->vq, sizeof(VirtQueueElement));
 
-    for (unsigned i = 0; i < elem->out_num; i++) {
-        struct iovec *sg = &elem->out_sg[i];
-
-        dma_memory_unmap(as, sg->iov_base, sg->iov_len,
-                         DMA_DIRECTION_TO_DEVICE, sg->iov_len);
+    if (!elem) {
+        return NULL;
     }
-    for (unsigned i = 0; i < elem->in_num; i++) {
-        struct iovec *sg = &elem->in_sg[i];
-
-        dma_memory_unmap(as, sg->iov_base, sg->iov_len,
-                         DMA_DIRECTION_FROM_DEVICE, 0);
+    if (wq->ndescs + elem->ndescs > size || elem->index >= size) {
+        virtio_error(vdev, "virtio-rdma: buffer %u of virtqueue %d has %u "
+                     "descriptors, those that the device holds already have "
+                     "%u, but the ring has %u entries", elem->index, n,
+                     elem->ndescs, wq->ndescs, size);
+        virtqueue_detach_element(wq->vq, elem, 0);
+        return NULL;
     }
-    elem->out_num = 0;
-    elem->in_num = 0;
+    return g_steal_pointer(&elem);
 }
 
 /*
- * Copy the WQE of @elem to the scratch buffer. Returns its length as the
- * guest gave it; what exceeds the buffer is left out.
+ * Copy the WQE of @elem to the scratch buffer, or as much of it as fits, and at
+ * least @fixed bytes. Returns the length of the WQE in guest memory.
  */
 static size_t copy_wqe(VirtIORdma *s, const VirtQueueElement *elem,
                        size_t fixed)
 {
     VirtIORdmaScratch *sc = s->scratch;
     size_t len = iov_size(elem->out_sg, elem->out_num);
-    size_t n = iov_to_buf(elem->out_sg, elem->out_num, 0, sc->wqe,
-                          sc->wqe_room);
+    size_t n = virtio_rdma_codec_read(elem, sc->wqe, sc->wqe_room);
 
     if (n < fixed) {
         memset(sc->wqe + n, 0, fixed - n);
@@ -102,11 +82,13 @@ static size_t copy_wqe(VirtIORdma *s, const VirtQueueElement *elem,
 static bool get_sge_list(VirtIORdma *s, uint32_t max_sge, uint32_t num_sge,
                          size_t fixed, size_t len)
 {
-    if (num_sge > max_sge ||
-        num_sge > (len - fixed) / s->codec->sge_size) {
+    if (!virtio_rdma_check_range("num_sge", num_sge, 0,
+                                 MIN(max_sge, (len - fixed) /
+                                              VIRTIO_RDMA_SGE_SIZE))) {
         return false;
     }
-    s->codec->get_sges(s->scratch->wqe + fixed, num_sge, s->scratch->sge);
+    virtio_rdma_codec_get_sges(s->scratch->wqe + fixed, num_sge,
+                               s->scratch->sge);
     return true;
 }
 
@@ -123,15 +105,17 @@ static RdmaWcStatus get_reg_pages(VirtIORdma *s, const VirtIORdmaQp *qp,
                                   VirtIORdmaInflight *inflight,
                                   RdmaSendWr *wr)
 {
-    VirtIORdmaMr *mr = virtio_rdma_get_mr(s, wr->wr.reg.mrn);
+    VirtIORdmaMr *mr = virtio_rdma_mr_get(s, wr->wr.reg.mrn);
 
-    if (!mr || mr->pd != qp->pd || pages->npages > mr->max_pages ||
-        virtio_rdma_check_pages(s, pages) ||
-        virtio_rdma_charge_pages(s, pages->npages)) {
+    if (!mr || mr->pd != qp->pd) {
+        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: REG_MR of QP %u: %s MR "
+                      "%u\n", qp->init.qpn, mr ? "another PD has" : "no",
+                      wr->wr.reg.mrn);
         return RDMA_WC_MW_BIND_ERR;
     }
-    if (virtio_rdma_read_pages(s, pages, &wr->wr.reg.pages)) {
-        s->mr_pages -= pages->npages;
+    if (!virtio_rdma_check_range("npages", pages->npages, 0, mr->max_pages) ||
+        virtio_rdma_pages_check(s, pages) ||
+        virtio_rdma_pages_read(s, pages, &wr->wr.reg.pages)) {
         return RDMA_WC_MW_BIND_ERR;
     }
     inflight->npages = pages->npages;
@@ -142,7 +126,7 @@ static RdmaWcStatus get_reg_pages(VirtIORdma *s, const VirtIORdmaQp *qp,
     return RDMA_WC_SUCCESS;
 }
 
-/* May the driver post it? What is no opcode at all, the backend knows. */
+/* Was the feature of @opcode accepted? The backend refuses unknown opcodes. */
 static bool opcode_negotiated(VirtIORdma *s, uint32_t opcode)
 {
     switch (opcode) {
@@ -166,24 +150,27 @@ static size_t inline_room(const VirtIORdmaWq *wq, uint32_t opcode)
 
 static RdmaWcStatus decode_send(VirtIORdma *s, VirtIORdmaQp *qp,
                                 size_t len, RdmaSendWr *wr,
-                                VirtIORdmaInflight *inflight)
+                                VirtIORdmaInflight *inflight,
+                                uint32_t *budget)
 {
     VirtIORdmaPages pages = {};
     const VirtIORdmaWq *wq = &qp->sq;
-    size_t fixed = s->codec->send_wqe_size;
+    size_t fixed = VIRTIO_RDMA_SEND_WQE_SIZE;
     bool ud = qp->init.qp_type == RDMA_QPT_UD ||
               qp->init.qp_type == RDMA_QPT_GSI;
 
-    s->codec->get_send(s->scratch->wqe, ud, wr, &pages);
-    if (len < fixed || (wr->send_flags & ~SEND_FLAGS) ||
+    virtio_rdma_codec_get_send(s->scratch->wqe, ud, wr, &pages);
+    if (len < fixed ||
+        !virtio_rdma_check_flags("send_flags", wr->send_flags,
+                                 RDMA_SEND_FLAGS) ||
         !opcode_negotiated(s, wr->opcode)) {
         return RDMA_WC_LOC_QP_OP_ERR;
     }
     if (wr->send_flags & RDMA_SEND_INLINE) {
-        if (wr->num_sge) {
-            return RDMA_WC_LOC_QP_OP_ERR;
-        }
-        if (len - fixed > inline_room(wq, wr->opcode)) {
+        if (!virtio_rdma_check_range("num_sge besides inline data",
+                                     wr->num_sge, 0, 0) ||
+            !virtio_rdma_check_range("length of inline data", len - fixed, 0,
+                                     inline_room(wq, wr->opcode))) {
             return RDMA_WC_LOC_QP_OP_ERR;
         }
         wr->inline_data = s->scratch->wqe + fixed;
@@ -196,30 +183,31 @@ static RdmaWcStatus decode_send(VirtIORdma *s, VirtIORdmaQp *qp,
     wr->sg_list = s->scratch->sge;
     if (wr->opcode == RDMA_WR_REG_MR && !ud && pages.npages &&
         virtio_rdma_has(s, VIRTIO_RDMA_F_REG_PAGES)) {
+        virtio_rdma_pay(budget, MIN(pages.npages, VIRTIO_RDMA_MAX_PAGE_LIST));
         return get_reg_pages(s, qp, &pages, inflight, wr);
     }
     return RDMA_WC_SUCCESS;
 }
 
 static int post_send(VirtIORdma *s, VirtIORdmaQp *qp,
-                     const VirtQueueElement *elem)
+                     const VirtQueueElement *elem, uint32_t *budget)
 {
     RdmaSendWr wr = {};
     VirtIORdmaInflight *inflight = inflight_newest(&qp->sq);
-    size_t len = copy_wqe(s, elem, s->codec->send_wqe_size);
+    size_t len = copy_wqe(s, elem, VIRTIO_RDMA_SEND_WQE_SIZE);
     int ret;
 
-    wr.status = decode_send(s, qp, len, &wr, inflight);
+    wr.status = decode_send(s, qp, len, &wr, inflight, budget);
     if (wr.status != RDMA_WC_SUCCESS) {
         qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: QP %u: bad send WQE of "
-                      "%zu bytes: opcode %u flags 0x%x num_sge %u\n",
-                      qp->init.qpn, len, wr.opcode, wr.send_flags,
-                      wr.num_sge);
+                      "%zu bytes (%zu or more): opcode %u flags 0x%x num_sge "
+                      "%u\n", qp->init.qpn, len, VIRTIO_RDMA_SEND_WQE_SIZE,
+                      wr.opcode, wr.send_flags, wr.num_sge);
         wr.num_sge = 0;
         wr.send_flags &= ~RDMA_SEND_INLINE;
     }
-    trace_virtio_rdma_post(s, qp->init.qpn, RDMA_BACKEND_SQ, wr.wr_id,
-                           wr.status);
+    trace_virtio_rdma_wq_post(s, qp->init.qpn, RDMA_SQ, wr.wr_id,
+                              wr.status);
     ret = s->bc->post_send(s->backend, qp->init.qpn, &wr);
     if (ret && inflight->npages) {
         s->mr_pages -= inflight->npages;
@@ -232,14 +220,14 @@ static void decode_recv(VirtIORdma *s, const VirtQueueElement *elem,
                         uint32_t max_sge, const char *kind, uint32_t id,
                         RdmaRecvWr *wr)
 {
-    size_t fixed = s->codec->recv_wqe_size;
+    size_t fixed = VIRTIO_RDMA_RECV_WQE_SIZE;
     size_t len = copy_wqe(s, elem, fixed);
 
-    s->codec->get_recv(s->scratch->wqe, wr);
+    virtio_rdma_codec_get_recv(s->scratch->wqe, wr);
     if (len < fixed || !get_sge_list(s, max_sge, wr->num_sge, fixed, len)) {
         qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: %s %u: bad receive WQE "
-                      "of %zu bytes: num_sge %u\n", kind, id, len,
-                      wr->num_sge);
+                      "of %zu bytes (%zu or more): num_sge %u\n", kind, id,
+                      len, fixed, wr->num_sge);
         wr->status = RDMA_WC_LOC_QP_OP_ERR;
         wr->num_sge = 0;
     } else {
@@ -247,44 +235,58 @@ static void decode_recv(VirtIORdma *s, const VirtQueueElement *elem,
     }
 }
 
+static void take_recv(VirtIORdma *s, VirtIORdmaQp *qp,
+                      const VirtQueueElement *elem, RdmaRecvWr *wr)
+{
+    decode_recv(s, elem, qp->rq.max_sge, "QP", qp->init.qpn, wr);
+    trace_virtio_rdma_wq_post(s, qp->init.qpn, RDMA_RQ, wr->wr_id,
+                              wr->status);
+}
+
+static void take_srq_recv(VirtIORdma *s, VirtIORdmaSrq *srq,
+                          const VirtQueueElement *elem, RdmaRecvWr *wr)
+{
+    decode_recv(s, elem, srq->attr.max_sge, "SRQ", srq->attr.srqn, wr);
+    trace_virtio_rdma_srq_post(s, srq->attr.srqn, wr->wr_id, wr->status);
+}
+
 static int post_recv(VirtIORdma *s, VirtIORdmaQp *qp,
                      const VirtQueueElement *elem)
 {
     RdmaRecvWr wr = {};
 
-    decode_recv(s, elem, qp->rq.max_sge, "QP", qp->init.qpn, &wr);
-    trace_virtio_rdma_post(s, qp->init.qpn, RDMA_BACKEND_RQ, wr.wr_id,
-                           wr.status);
+    take_recv(s, qp, elem, &wr);
     return s->bc->post_recv(s->backend, qp->init.qpn, &wr);
 }
 
-int virtio_rdma_post_srq_recv(VirtIORdma *s, VirtIORdmaSrq *srq,
-                              const VirtQueueElement *elem)
+static int post_srq_recv(VirtIORdma *s, VirtIORdmaSrq *srq,
+                         const VirtQueueElement *elem)
 {
     RdmaRecvWr wr = {};
 
-    decode_recv(s, elem, srq->attr.max_sge, "SRQ", srq->attr.srqn, &wr);
-    trace_virtio_rdma_post_srq(s, srq->attr.srqn, wr.wr_id, wr.status);
+    take_srq_recv(s, srq, elem, &wr);
     return s->bc->post_srq_recv(s->backend, srq->attr.srqn, &wr);
 }
 
 static uint32_t wq_room(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaWq *wq)
 {
-    uint32_t room = wq->kind == RDMA_BACKEND_SQ
+    uint32_t room = wq->kind == RDMA_SQ
                     ? s->bc->send_room(s->backend, qp->init.qpn)
                     : s->bc->recv_room(s->backend, qp->init.qpn);
 
     return MIN(room, VIRTQUEUE_MAX_SIZE - wq->count);
 }
 
-bool virtio_rdma_wq_run(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaWq *wq)
+bool virtio_rdma_wq_run(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaWq *wq,
+                        uint32_t *budget)
 {
-    int budget = VIRTQUEUE_MAX_SIZE;
+    uint32_t slice = MIN(*budget, VIRTIO_RDMA_QUEUE_BUDGET);
+    uint32_t left = slice;
     uint32_t room = 0;
     bool posted = false;
 
     wq->blocked = false;
-    if (!virtio_rdma_check_ring(s, wq->vq, &wq->seen)) {
+    if (!virtio_rdma_ring_check(s, wq->vq, &wq->seen)) {
         return false;
     }
     for (;;) {
@@ -298,29 +300,55 @@ bool virtio_rdma_wq_run(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaWq *wq)
                 break;
             }
         }
-        if (budget-- == 0) {
-            /* WQEs that retire at once could keep this going for ever. */
-            virtio_rdma_schedule_qp(s, qp);
+        if (left == 0) {
+            virtio_rdma_qp_schedule(s, qp);
             break;
         }
-        elem = virtqueue_pop(wq->vq, sizeof(VirtQueueElement));
+        elem = wq_pop(s, wq);
         if (!elem) {
             break;
         }
-        /* Posting may retire it right away. */
+        virtio_rdma_pay(&left, virtio_rdma_elem_cost(elem));
+        /* Before posting, which may retire it. */
         inflight_push(wq, elem);
-        ret = wq->kind == RDMA_BACKEND_SQ ? post_send(s, qp, elem)
-                                          : post_recv(s, qp, elem);
-        release_buffers(s, elem);
+        ret = wq->kind == RDMA_SQ ? post_send(s, qp, elem, &left)
+                                  : post_recv(s, qp, elem);
+        virtio_rdma_vq_unmap(s, elem);
         if (ret) {
             wq->count--;
-            virtqueue_unpop(wq->vq, elem, 0);
+            wq->ndescs -= elem->ndescs;
+            virtio_rdma_vq_unpop(s, wq->vq, elem);
             break;
         }
         posted = true;
         room--;
     }
+    *budget -= slice - left;
     return posted;
+}
+
+void virtio_rdma_wq_restore_order(VirtIORdma *s, VirtIORdmaWq *wq)
+{
+    bool same = virtqueue_rewind(wq->vq, wq->ndescs);
+
+    for (uint32_t i = 0; same && i < wq->count; i++) {
+        const VirtIORdmaInflight *inflight =
+            &wq->inflight[(wq->head + i) & INFLIGHT_MASK];
+        g_autofree VirtQueueElement *elem =
+            virtqueue_pop(wq->vq, sizeof(VirtQueueElement));
+
+        same = elem && elem->index == inflight->index &&
+               elem->ndescs == inflight->ndescs;
+        if (elem) {
+            virtio_rdma_vq_unmap(s, elem);
+        }
+    }
+    if (!same) {
+        virtio_error(VIRTIO_DEVICE(s), "virtio-rdma: virtqueue %d does not "
+                     "have the %u buffers any more that were in flight when "
+                     "the VM migrated", virtio_get_queue_index(wq->vq),
+                     wq->count);
+    }
 }
 
 static void push_oldest(VirtIORdma *s, VirtIORdmaWq *wq, uint32_t count)
@@ -335,8 +363,9 @@ static void push_oldest(VirtIORdma *s, VirtIORdmaWq *wq, uint32_t count)
             .ndescs = inflight->ndescs,
         };
 
-        virtio_rdma_pass_pages(s, inflight);
+        virtio_rdma_pages_pass(s, inflight);
         virtqueue_fill(wq->vq, &elem, 0, i);
+        wq->ndescs -= inflight->ndescs;
     }
     virtqueue_flush(wq->vq, count);
     wq->head = (wq->head + count) & INFLIGHT_MASK;
@@ -348,39 +377,15 @@ void virtio_rdma_wq_retire(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaWq *wq,
 {
     uint32_t stale = MIN(count, wq->stale);
 
-    trace_virtio_rdma_retire(s, qp->init.qpn, wq->kind, count);
+    trace_virtio_rdma_wq_retire(s, qp->init.qpn, wq->kind, count);
     wq->stale -= stale;
     count = MIN(count - stale, wq->count);
     if (count) {
         push_oldest(s, wq, count);
-        virtio_notify(VIRTIO_DEVICE(s), wq->vq);
+        virtio_rdma_vq_notify(s, wq->vq);
     }
     if (wq->blocked) {
-        virtio_rdma_schedule_qp(s, qp);
-    }
-}
-
-static void drain(VirtIORdma *s, VirtQueue *vq, uint32_t n)
-{
-    while (n < VIRTQUEUE_MAX_SIZE) {
-        g_autofree VirtQueueElement *elem =
-            virtqueue_pop(vq, sizeof(VirtQueueElement));
-
-        if (!elem) {
-            break;
-        }
-        virtqueue_push(vq, elem, 0);
-        n++;
-    }
-    if (n) {
-        virtio_notify(VIRTIO_DEVICE(s), vq);
-    }
-}
-
-void virtio_rdma_vq_drain(VirtIORdma *s, VirtQueue *vq)
-{
-    if (virtio_rdma_active(s)) {
-        drain(s, vq, 0);
+        virtio_rdma_qp_schedule(s, qp);
     }
 }
 
@@ -394,7 +399,7 @@ void virtio_rdma_wq_drain(VirtIORdma *s, VirtIORdmaWq *wq)
     if (n) {
         push_oldest(s, wq, n);
     }
-    drain(s, wq->vq, n);
+    virtio_rdma_ring_drain_after(s, wq->vq, n);
 }
 
 bool virtio_rdma_wq_forget(VirtIORdma *s, VirtIORdmaWq *wq)
@@ -402,11 +407,12 @@ bool virtio_rdma_wq_forget(VirtIORdma *s, VirtIORdmaWq *wq)
     bool lost = wq->count != 0;
 
     for (uint32_t i = 0; i < wq->count; i++) {
-        virtio_rdma_pass_pages(s, &wq->inflight[(wq->head + i) &
+        virtio_rdma_pages_pass(s, &wq->inflight[(wq->head + i) &
                                                 INFLIGHT_MASK]);
     }
     wq->stale += wq->count;
     wq->count = 0;
+    wq->ndescs = 0;
     wq->head = 0;
     wq->seen = 0;
     return lost;
@@ -420,7 +426,7 @@ void virtio_rdma_wq_init(VirtIORdma *s)
 
     s->scratch = g_new0(VirtIORdmaScratch, 1);
     s->scratch->wqe_room = VIRTIO_RDMA_WQE_ROOM +
-                           MAX(max_sge * s->codec->sge_size,
+                           MAX(max_sge * VIRTIO_RDMA_SGE_SIZE,
                                l->max_inline_data);
     s->scratch->wqe = g_malloc0(s->scratch->wqe_room);
     s->scratch->sge = g_new0(RdmaSge, MAX(max_sge, 1));
@@ -432,4 +438,86 @@ void virtio_rdma_wq_free(VirtIORdma *s)
     g_free(s->scratch->sge);
     g_free(s->scratch);
     s->scratch = NULL;
+}
+
+bool virtio_rdma_srq_run(VirtIORdma *s, VirtIORdmaSrq *srq, uint32_t *budget)
+{
+    uint32_t slice = MIN(*budget, VIRTIO_RDMA_QUEUE_BUDGET);
+    uint32_t left = slice;
+    uint32_t room = 0;
+    bool posted = false;
+
+    if (srq->error || !virtio_rdma_ring_check(s, srq->vq, &srq->seen)) {
+        return false;
+    }
+    for (;;) {
+        g_autofree VirtQueueElement *elem = NULL;
+
+        if (room == 0) {
+            /* The backend calls srq_room() of its client when it has room. */
+            room = s->bc->srq_room(s->backend, srq->attr.srqn);
+            if (room == 0) {
+                break;
+            }
+        }
+        if (left == 0) {
+            virtio_rdma_srq_schedule(s, srq);
+            break;
+        }
+        elem = virtqueue_pop(srq->vq, sizeof(VirtQueueElement));
+        if (!elem) {
+            break;
+        }
+        virtio_rdma_pay(&left, virtio_rdma_elem_cost(elem));
+        if (post_srq_recv(s, srq, elem)) {
+            virtio_rdma_vq_unpop(s, srq->vq, elem);
+            break;
+        }
+        virtqueue_push(srq->vq, elem, 0);
+        posted = true;
+        room--;
+    }
+    *budget -= slice - left;
+    if (posted) {
+        virtio_rdma_vq_notify(s, srq->vq);
+    }
+    return posted;
+}
+
+bool virtio_rdma_rq_pull(VirtIORdma *s, VirtIORdmaQp *qp, RdmaRecvWr *wr)
+{
+    VirtIORdmaWq *wq = &qp->rq;
+    g_autofree VirtQueueElement *elem = NULL;
+
+    if (wq->count == VIRTQUEUE_MAX_SIZE ||
+        !virtio_rdma_ring_check(s, wq->vq, &wq->seen)) {
+        return false;
+    }
+    elem = wq_pop(s, wq);
+    if (!elem) {
+        return false;
+    }
+    inflight_push(wq, elem);
+    virtio_rdma_charge_elem(s, elem);
+    take_recv(s, qp, elem, wr);
+    virtio_rdma_vq_unmap(s, elem);
+    return true;
+}
+
+bool virtio_rdma_srq_pull(VirtIORdma *s, VirtIORdmaSrq *srq, RdmaRecvWr *wr)
+{
+    g_autofree VirtQueueElement *elem = NULL;
+
+    if (srq->error || !virtio_rdma_ring_check(s, srq->vq, &srq->seen)) {
+        return false;
+    }
+    elem = virtqueue_pop(srq->vq, sizeof(VirtQueueElement));
+    if (!elem) {
+        return false;
+    }
+    virtio_rdma_charge_elem(s, elem);
+    take_srq_recv(s, srq, elem, wr);
+    virtqueue_push(srq->vq, elem, 0);
+    virtio_rdma_vq_notify(s, srq->vq);
+    return true;
 }

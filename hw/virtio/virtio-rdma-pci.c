@@ -17,6 +17,7 @@ OBJECT_DECLARE_SIMPLE_TYPE(VirtIORdmaPCI, VIRTIO_RDMA_PCI)
 struct VirtIORdmaPCI {
     VirtIOPCIProxy parent_obj;
     VirtIORdma vdev;
+    PCIConfigWriteFunc *virtio_config_write;
 };
 
 /* One vector per CQ, but not more than guests are ready to allocate. */
@@ -28,6 +29,30 @@ static const Property virtio_rdma_pci_properties[] = {
     DEFINE_PROP_UINT32("vectors", VirtIOPCIProxy, nvectors,
                        DEV_NVECTORS_UNSPECIFIED),
 };
+
+static bool in_low_power(PCIDevice *pci_dev)
+{
+    return (pci_dev->cap_present & QEMU_PCI_CAP_PM) &&
+           (pci_get_word(pci_dev->config + pci_dev->pm_cap + PCI_PM_CTRL) &
+            PCI_PM_CTRL_STATE_MASK);
+}
+
+/*
+ * A function that is not in D0 may not access memory, but peers would have it
+ * do so. As with bus mastering off, it waits for DRIVER_OK then.
+ */
+static void virtio_rdma_pci_config_write(PCIDevice *pci_dev, uint32_t address,
+                                         uint32_t val, int len)
+{
+    VirtIOPCIProxy *proxy = VIRTIO_PCI(pci_dev);
+    VirtIODevice *vdev = virtio_bus_get_device(&proxy->bus);
+
+    VIRTIO_RDMA_PCI(pci_dev)->virtio_config_write(pci_dev, address, val, len);
+    if (in_low_power(pci_dev) && (vdev->status & VIRTIO_CONFIG_S_DRIVER_OK)) {
+        virtio_bus_stop_ioeventfd(&proxy->bus);
+        virtio_set_status(vdev, vdev->status & ~VIRTIO_CONFIG_S_DRIVER_OK);
+    }
+}
 
 static void virtio_rdma_pci_realize(VirtIOPCIProxy *vpci_dev, Error **errp)
 {
@@ -42,7 +67,11 @@ static void virtio_rdma_pci_realize(VirtIOPCIProxy *vpci_dev, Error **errp)
     }
 
     virtio_pci_force_virtio_1(vpci_dev);
-    qdev_realize(DEVICE(&dev->vdev), BUS(&vpci_dev->bus), errp);
+    if (!qdev_realize(DEVICE(&dev->vdev), BUS(&vpci_dev->bus), errp)) {
+        return;
+    }
+    dev->virtio_config_write = vpci_dev->pci_dev.config_write;
+    vpci_dev->pci_dev.config_write = virtio_rdma_pci_config_write;
 }
 
 static void virtio_rdma_pci_class_init(ObjectClass *klass, void *data)

@@ -80,7 +80,7 @@ typedef struct RoceSqState {
     uint32_t unrequested;           /* packets since the last AckReq */
     uint8_t retries;                /* left; IBTA 9.9.2.1 */
     uint8_t rnr_retries;            /* left */
-    uint8_t gap_handled;            /* went back to una already */
+    uint8_t seq_error_handled;            /* went back to una for it */
     uint8_t rnr_wait;               /* silent until rnr_deadline */
     uint8_t draining;               /* SQD, but not drained */
     int64_t ack_deadline;           /* ns, or ROCE_NO_DEADLINE */
@@ -105,9 +105,9 @@ typedef enum RoceResourceType {
 /*
  * A responder resource: a READ or ATOMIC, or a FLUSH or ATOMIC WRITE, that
  * was taken, kept until as many newer ones came as the QP has resources, so
- * that it can be answered again (IBTA 9.7.5.1.4 f.). The fields from reply_va
- * on tell of the answer that is being sent; a duplicate READ starts another
- * one, of the same range or of the rest of it.
+ * that its response can be sent again (IBTA 9.7.5.1.4 f.). The fields from
+ * reply_va on describe the response in progress; a duplicate READ starts
+ * another one, of the same range or of the rest of it.
  */
 typedef struct RoceResource {
     uint64_t va;
@@ -153,7 +153,7 @@ typedef struct RoceRespState {
     uint8_t ack_syndrome;
     uint8_t nak_sent;               /* for epsn; later packets are dropped */
     uint8_t comm_est;               /* event was sent */
-    uint8_t closing;                /* ERR, but answers are still owed */
+    uint8_t closing;                /* ERR, but responses are still owed */
 } RoceRespState;
 
 /* @attr holds what modify set; its qp_state is the QP's state. */
@@ -173,8 +173,8 @@ typedef struct RoceQpState {
 typedef struct RoceQpImage {
     RdmaQpInitAttr init;
     RoceQpState s;
-    uint8_t send_cq_dead;           /* the CQ failed */
-    uint8_t recv_cq_dead;
+    uint8_t send_cq_failed;           /* the CQ failed */
+    uint8_t recv_cq_failed;
     uint32_t n_send;
     uint32_t n_send_sges;
     uint32_t inline_len;            /* bytes */
@@ -257,16 +257,17 @@ void roce_qp_image_clear(RoceQpImage *image);
 /*
  * Make an object as @image says, which may come from anywhere: every field is
  * checked, and on failure (-EINVAL) nothing was made and *@why is a text that
- * says what is wrong. The arrays of the image must be as long as their counts
+ * names the field, its value and the limit: the caller g_free()s it. It is
+ * NULL on success. The arrays of the image must be as long as their counts
  * say; @max bounds what the queues may be created with. Does not touch memory
  * and calls nothing back but RoceOps.wake.
  */
-int roce_import_mr(RoceEngine *e, const RoceMrImage *image, const char **why);
-int roce_import_mw(RoceEngine *e, const RoceMwImage *image, const char **why);
+int roce_import_mr(RoceEngine *e, const RoceMrImage *image, char **why);
+int roce_import_mw(RoceEngine *e, const RoceMwImage *image, char **why);
 int roce_import_srq(RoceEngine *e, const RoceSrqImage *image,
-                    const RdmaSrqAttr *max, const char **why);
+                    const RdmaSrqAttr *max, char **why);
 int roce_import_qp(RoceEngine *e, const RoceQpImage *image,
-                   const RdmaQpCap *max, const char **why);
+                   const RdmaQpCap *max, char **why);
 void roce_import_stats(RoceEngine *e, const RoceStats *stats);
 
 #endif /* RDMA_ROCE_STATE_H */

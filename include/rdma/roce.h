@@ -12,11 +12,20 @@
  *        roce_next_deadline()
  *
  * Context: an engine belongs to one thread; there are no locks. No engine
- * function may be called from inside a RoceOps callback, unless it is said
- * otherwise there.
+ * function but roce_charge() may be called from inside a RoceOps callback.
  *
  * Time is in nanoseconds of one monotonic clock of the owner's choice.
  * Functions that can fail return 0 or a negative errno.
+ *
+ * Inside (backends/rdma/roce) there are layers, each a folder with one header.
+ * A file includes and calls what is in its own folder or below, never above:
+ *
+ *   .          this API: posting, transmission, reception, state
+ *   transport  requester, responder and datagrams, by direction
+ *   queue      QPs, SRQs, completion, pacing, multicast groups
+ *   mem        regions, windows, scatter/gather lists, frames
+ *   core       schedule, timers, GIDs and paths, work request tables
+ *   wire       headers, opcodes and ICRC of frames
  *
  * Sources: IBTA Architecture Specification Vol 1 Release 1.4, chapters 9, 10
  * and 11, Annex A17 (RoCEv2), Annex A19 (memory placement extensions).
@@ -39,6 +48,11 @@
 /* The longest frame, in bytes, that the engine makes or takes. */
 #define ROCE_MAX_FRAME (ROCE_MAX_HDR + ROCE_MAX_PAYLOAD + ROCE_MAX_TRAILER)
 #define ROCE_TX_MAX_IOV 64
+/*
+ * Bytes of a frame that tell whose it is: Ethernet header with a VLAN tag, IPv6
+ * header and UDP ports.
+ */
+#define ROCE_PEEK_LEN 62
 
 /* The largest pages of an MR: RdmaMrAttr.page_shift. */
 #define ROCE_MAX_PAGE_SHIFT 40
@@ -51,14 +65,37 @@
 
 typedef struct RoceEngine RoceEngine;
 
-typedef enum RoceQueue {
-    ROCE_SQ,
-    ROCE_RQ,
-} RoceQueue;
+/* What RoceOps.trace tells of, and what the fields of RoceTrace say there. */
+typedef enum RoceTraceType {
+    /* The QP is in another state: @value (RdmaQpState); it was @old. */
+    ROCE_TRACE_QP_STATE,
+    /* The QP's next packet is for the wire, which is blocked. */
+    ROCE_TRACE_TX_WAIT,
+    /* A NAK or RNR NAK for @psn; @value is its AETH syndrome (IBTA 9.7.5.2). */
+    ROCE_TRACE_NAK_SENT,
+    ROCE_TRACE_NAK_RECEIVED,
+    /* No ACK of @psn came in time; @value: retries that are left. */
+    ROCE_TRACE_TIMEOUT,
+    /* The requester goes back to @psn; @value: retries that are left. */
+    ROCE_TRACE_RETRANSMIT,
+    /* A packet with @psn for the QP is dropped: @why. Without QPN, 0. */
+    ROCE_TRACE_RX_DROP,
+    /* CQ @value takes no completions any more; that of the QP was the first. */
+    ROCE_TRACE_CQ_FAILED,
+} RoceTraceType;
+
+typedef struct RoceTrace {
+    RoceTraceType type;
+    uint32_t qpn;
+    uint32_t psn;
+    uint32_t value;
+    uint32_t old;
+    const char *why;                /* a constant text */
+} RoceTrace;
 
 /*
- * What the engine needs from its owner. All of them are mandatory. @opaque
- * is the pointer given to roce_new().
+ * What the engine needs from its owner. All of them are mandatory, unless it
+ * says else. @opaque is the pointer given to roce_new().
  */
 typedef struct RoceOps {
     /*
@@ -88,7 +125,7 @@ typedef struct RoceOps {
      * @count more WQEs of the queue are done with, oldest first; called
      * before the completion that tells of the last of them.
      */
-    void (*retire)(void *opaque, uint32_t qpn, RoceQueue queue,
+    void (*retire)(void *opaque, uint32_t qpn, RdmaQueue queue,
                    uint32_t count);
     /*
      * Post @wc on CQ @cqn; @solicited tells of a solicited receive. Returns
@@ -105,17 +142,34 @@ typedef struct RoceOps {
      */
     void (*srq_room)(void *opaque, uint32_t srqn);
     /*
-     * A message for QP @qpn finds no receive WQE, or leaves fewer in its SRQ
-     * than the limit: post to it, or to its SRQ, what was not posted yet, but
-     * do nothing else to the engine. May be NULL.
+     * A message for QP @qpn, which has no SRQ, finds no receive WQE. Set *@wr
+     * to the next WR that its consumer has posted and the engine has not got,
+     * or return false if there is none. The WR counts as posted, and what it
+     * points to stays valid until the next call of a RoceOps function. May be
+     * NULL.
      */
-    void (*recv_empty)(void *opaque, uint32_t qpn);
+    bool (*pull_recv)(void *opaque, uint32_t qpn, RdmaRecvWr *wr);
+    /*
+     * Likewise for SRQ @srqn, which is empty, or has fewer WQEs than its
+     * limit. May be NULL.
+     */
+    bool (*pull_srq_recv)(void *opaque, uint32_t srqn, RdmaRecvWr *wr);
     /*
      * There is something to transmit, or the next deadline changed, since
      * the engine last ran dry. The owner shall call roce_poll_tx() and
      * roce_next_deadline() soon, but not from inside this callback.
      */
     void (*wake)(void *opaque);
+    /*
+     * Something rare happened that explains what a QP does, for those who look
+     * for the reason. @trace is valid during the call. May be NULL.
+     */
+    void (*trace)(void *opaque, const RoceTrace *trace);
+    /*
+     * The engine is done with the list of a region, which was given to it. The
+     * list may be long. May be NULL: then it is g_free().
+     */
+    void (*free_pages)(void *opaque, uint64_t *pages, uint32_t npages);
 } RoceOps;
 
 /* Limits that size the engine's tables; all at least 1. */
@@ -183,13 +237,18 @@ typedef struct RoceTxFrame {
  */
 RoceEngine *roce_new(const RoceConfig *config, const RoceOps *ops,
                      void *opaque);
-/* Free the engine with all its objects; nothing is called back. */
+/* Free the engine with all its objects; only free_pages() is called back. */
 void roce_free(RoceEngine *e);
-/* Destroy all objects and forget the GIDs, silently; keeps MAC and MTU. */
+/* Destroy all objects and forget the GIDs, silently; keeps MACs and MTU. */
 void roce_reset(RoceEngine *e);
 
-/* Source MAC address of frames. */
+/*
+ * MAC address of the port: source of its frames, and destination of the unicast
+ * frames that it takes; multicast frames come to a multicast MAC.
+ */
 void roce_set_mac(RoceEngine *e, const uint8_t mac[RDMA_MAC_LEN]);
+/* Take frames to @mac, too: that of a NIC which has the port's IP addresses. */
+void roce_set_nic_mac(RoceEngine *e, const uint8_t mac[RDMA_MAC_LEN]);
 /*
  * MTU of the link below, in bytes of IP packet; decides the largest RoCE MTU
  * (roce_port_mtu()). Existing QPs keep their path MTU.
@@ -254,24 +313,27 @@ int roce_mw_destroy(RoceEngine *e, uint32_t mwn);
  * Queue pairs. roce_qp_modify() checks the transition and its attributes
  * against IBTA 11.2.5.2 (table 91) for the QP's type and changes nothing
  * when it fails (-EINVAL). Entering RESET retires every WQE without a
- * completion; entering ERR flushes. roce_qp_destroy() drops the WQEs without
- * retiring them.
+ * completion; entering ERR flushes: a few WQEs at once, and the others when
+ * roce_poll_tx() is called. roce_qp_destroy() drops the WQEs without retiring
+ * them. Errors of roce_qp_create(): -EINVAL (type, qpn, depths, SRQ), -EEXIST,
+ * -ENOMEM.
  */
 int roce_qp_create(RoceEngine *e, const RdmaQpInitAttr *init);
 int roce_qp_modify(RoceEngine *e, uint32_t qpn, uint32_t attr_mask,
-                   const RdmaQpAttr *attr, int64_t now);
+                   const RdmaQpAttr *attr);
 int roce_qp_query(RoceEngine *e, uint32_t qpn, RdmaQpAttr *attr);
 int roce_qp_destroy(RoceEngine *e, uint32_t qpn);
 
 /*
  * Shared receive queues. Errors: -EEXIST, -EINVAL (srqn, attributes, a limit
- * above max_wr), -ENOENT, -EBUSY (destroy while a QP uses it). A QP (not the
- * GSI) with an SRQ has no receive queue of its own: its cap.max_recv_wr and
- * _sge are 0 whatever it is created with, and nothing can be posted there.
+ * above max_wr), -ENOENT, -ENOMEM, -EBUSY (destroy while a QP uses it). A QP
+ * (not the GSI) with an SRQ has no receive queue of its own: its
+ * cap.max_recv_wr and _sge are 0 whatever it is created with, and nothing can
+ * be posted there.
  *
  * A message takes the oldest WQE when its first packet comes, a WRITE with
- * immediate data when its last one does; an RC QP that finds none answers
- * with an RNR NAK. From then on the WQE is the QP's, and RoceOps.retire is not
+ * immediate data when its last one does; an RC QP that finds none sends
+ * an RNR NAK. From then on the WQE is the QP's, and RoceOps.retire is not
  * called for it. On ERR the one that a QP holds is flushed, and
  * LAST_WQE_REACHED says that there are no more to come (IBTA 10.2.9.5);
  * RESET and destruction drop it. A UC message that breaks off leaves its WQE
@@ -288,8 +350,7 @@ int roce_srq_query(const RoceEngine *e, uint32_t srqn, RdmaSrqAttr *attr);
 int roce_srq_destroy(RoceEngine *e, uint32_t srqn);
 /* Free places in the SRQ. A place is free when a message took its WQE. */
 uint32_t roce_srq_room(const RoceEngine *e, uint32_t srqn);
-int roce_post_srq_recv(RoceEngine *e, uint32_t srqn, const RdmaRecvWr *wr,
-                       int64_t now);
+int roce_post_srq_recv(RoceEngine *e, uint32_t srqn, const RdmaRecvWr *wr);
 
 /*
  * Multicast (IBTA 10.5.2): a UD QP gets a copy of what is sent to @gid, an
@@ -305,8 +366,9 @@ int roce_mcast_detach(RoceEngine *e, uint32_t qpn,
 
 /*
  * How many WRs the queue takes now: 0 while the state does not allow to post
- * (SQ: RESET, INIT, RTR; RQ: RESET), otherwise the free places. A WQE frees
- * its place when it retires.
+ * (SQ: RESET, INIT, RTR; RQ: RESET), otherwise the free places, which may be
+ * fewer than the QP was created with: the engine's memory does not grow with
+ * that. A WQE frees its place when it retires.
  */
 uint32_t roce_send_room(const RoceEngine *e, uint32_t qpn);
 uint32_t roce_recv_room(const RoceEngine *e, uint32_t qpn);
@@ -316,15 +378,13 @@ uint32_t roce_recv_room(const RoceEngine *e, uint32_t qpn);
  * (keys, lengths, opcode, flags) is accepted and completes in its turn with
  * the matching error. Errors: -ENOENT (qpn), -ENOSPC (no room).
  */
-int roce_post_send(RoceEngine *e, uint32_t qpn, const RdmaSendWr *wr,
-                   int64_t now);
-int roce_post_recv(RoceEngine *e, uint32_t qpn, const RdmaRecvWr *wr,
-                   int64_t now);
+int roce_post_send(RoceEngine *e, uint32_t qpn, const RdmaSendWr *wr);
+int roce_post_recv(RoceEngine *e, uint32_t qpn, const RdmaRecvWr *wr);
 
 /*
- * Is this Ethernet frame RoCEv2, addressed to one of the engine's GIDs (or
- * to a multicast group it has joined)? @len bytes of it are given; 78 are
- * always enough to tell.
+ * Is this Ethernet frame RoCEv2, addressed to the port's MAC and one of the
+ * engine's GIDs (or to a multicast group it has joined)? @len bytes of it are
+ * given; the first ROCE_PEEK_LEN of a longer frame are enough.
  */
 bool roce_is_ours(const RoceEngine *e, const uint8_t *frame, size_t len);
 /*
@@ -336,10 +396,10 @@ void roce_rx(RoceEngine *e, const uint8_t *frame, size_t len, int64_t now);
 
 /*
  * Get the next frame to transmit, or false if there is none now. Frames to
- * the engine's own GIDs are delivered inside; after many of them it returns
- * false though there are more, with RoceOps.wake called and a deadline of
- * now. Every frame got is given back with roce_tx_done() before the next
- * call into the engine.
+ * the engine's own GIDs are delivered inside, and WQEs of QPs in ERR or SQE are
+ * flushed. After much work of that kind it returns false though there is more,
+ * with RoceOps.wake called and a deadline of now. Every frame got is given back
+ * with roce_tx_done() before the next call into the engine.
  */
 bool roce_poll_tx(RoceEngine *e, int64_t now, RoceTxFrame *frame);
 /*
@@ -349,6 +409,16 @@ bool roce_poll_tx(RoceEngine *e, int64_t now, RoceTxFrame *frame);
  */
 void roce_set_tx_blocked(RoceEngine *e, bool blocked);
 void roce_tx_done(RoceEngine *e, RoceTxFrame *frame);
+/*
+ * What the engine has done since roce_new(), in bytes copied; what else takes
+ * time counts as so many bytes. For owners that share their thread with others.
+ */
+uint64_t roce_work(const RoceEngine *e);
+/*
+ * A RoceOps function has taken as long as it takes to copy so many bytes,
+ * besides what is usual. The only function to be called from inside one.
+ */
+void roce_charge(RoceEngine *e, uint32_t bytes);
 
 /* Run the timers that are due; then roce_poll_tx() may have frames. */
 void roce_expire(RoceEngine *e, int64_t now);

@@ -25,7 +25,10 @@
 #define RDMA_PAGE_SHIFT 12
 #define RDMA_PAGE_SIZE  (1u << RDMA_PAGE_SHIFT)
 
-/* Every port has one partition key, the default full-member one. */
+/* The only port of a device. */
+#define RDMA_PORT_NUM 1
+
+/* It has one partition key, the default full-member one. */
 #define RDMA_DEFAULT_PKEY 0xffff
 
 /* A PSN, a QPN and an MSN have 24 bits (IBTA 9.2). */
@@ -72,6 +75,12 @@ typedef enum RdmaQpType {
     RDMA_QPT_UD = 4,
 } RdmaQpType;
 
+/* The two work queues of a QP. */
+typedef enum RdmaQueue {
+    RDMA_SQ,
+    RDMA_RQ,
+} RdmaQueue;
+
 typedef enum RdmaQpState {
     RDMA_QPS_RESET = 0,
     RDMA_QPS_INIT = 1,
@@ -81,6 +90,22 @@ typedef enum RdmaQpState {
     RDMA_QPS_SQE = 5,
     RDMA_QPS_ERR = 6,
 } RdmaQpState;
+
+/* The name of a valid RdmaQpState, as IBTA has it. */
+static inline const char *rdma_qp_state_name(uint8_t state)
+{
+    static const char *const names[] = {
+        [RDMA_QPS_RESET] = "RESET",
+        [RDMA_QPS_INIT] = "INIT",
+        [RDMA_QPS_RTR] = "RTR",
+        [RDMA_QPS_RTS] = "RTS",
+        [RDMA_QPS_SQD] = "SQD",
+        [RDMA_QPS_SQE] = "SQE",
+        [RDMA_QPS_ERR] = "ERR",
+    };
+
+    return names[state];
+}
 
 /* Path migration states (IBTA 17.2.8); only MIGRATED is supported. */
 #define RDMA_MIG_MIGRATED 0
@@ -103,6 +128,9 @@ enum {
 #define RDMA_ACCESS_REMOTE (RDMA_ACCESS_REMOTE_WRITE | \
                             RDMA_ACCESS_REMOTE_READ | \
                             RDMA_ACCESS_REMOTE_ATOMIC)
+/* Of a region: accepted without effect. */
+#define RDMA_ACCESS_HINTS (RDMA_ACCESS_ZERO_BASED | RDMA_ACCESS_HUGETLB | \
+                           RDMA_ACCESS_RELAXED_ORDERING)
 /* A peer may flush, and neither read nor write (IBTA A19). */
 #define RDMA_ACCESS_FLUSH (RDMA_ACCESS_FLUSH_GLOBAL | \
                            RDMA_ACCESS_FLUSH_PERSISTENT)
@@ -125,6 +153,7 @@ typedef enum RdmaWrOpcode {
     RDMA_WR_REG_MR = 0x20,
 } RdmaWrOpcode;
 
+/* Flags of send WRs (IBTA 11.4.1.1). */
 enum {
     RDMA_SEND_FENCE = 1u << 0,
     RDMA_SEND_SIGNALED = 1u << 1,
@@ -132,6 +161,11 @@ enum {
     RDMA_SEND_INLINE = 1u << 3,
     RDMA_SEND_IP_CSUM = 1u << 4,
 };
+
+/* All of them */
+#define RDMA_SEND_FLAGS (RDMA_SEND_FENCE | RDMA_SEND_SIGNALED | \
+                         RDMA_SEND_SOLICITED | RDMA_SEND_INLINE | \
+                         RDMA_SEND_IP_CSUM)
 
 /* What a FLUSH makes of the writes before it; one or both (IBTA A19). */
 enum {
@@ -147,7 +181,7 @@ enum {
 
 /*
  * Operations that a device may have or not, and that its driver may not know:
- * a backend neither sends nor answers one before it is told to.
+ * a backend neither sends nor accepts one before it is told to.
  */
 enum {
     RDMA_EXT_FLUSH = 1u << 0,
@@ -492,6 +526,10 @@ enum {
     RDMA_REREG_ACCESS = 1u << 2,
 };
 
+/* All of them */
+#define RDMA_REREG_FLAGS (RDMA_REREG_TRANSLATION | RDMA_REREG_PD | \
+                          RDMA_REREG_ACCESS)
+
 /* Is @gid an IPv4 address, mapped as ::ffff:a.b.c.d (RFC 4291, 2.5.5.2)? */
 static inline bool rdma_gid_is_ipv4(const uint8_t gid[RDMA_GID_LEN])
 {
@@ -520,10 +558,18 @@ typedef struct RdmaMwAttr {
     uint32_t rkey;
 } RdmaMwAttr;
 
-/* VLAN of a GID that has none. */
-#define RDMA_NO_VLAN 0
+/* VLAN of a GID that has none, and the highest one (IEEE 802.1Q, 9.6). */
+#define RDMA_NO_VLAN  0
+#define RDMA_MAX_VLAN 4094
 
-/* What a port is and how it feels (IBTA 11.2.1.3). */
+/* What atomic operations of peers are atomic to (IBTA 11.2.1.2). */
+typedef enum RdmaAtomicCap {
+    RDMA_ATOMIC_NONE = 0,
+    RDMA_ATOMIC_HCA = 1,            /* operations of the same adapter */
+    RDMA_ATOMIC_GLOB = 2,           /* all that accesses the memory */
+} RdmaAtomicCap;
+
+/* Attributes of a port (IBTA 11.2.1.3). */
 typedef struct RdmaPortAttr {
     RdmaPortState state;
     RdmaMtu max_mtu;

@@ -12,6 +12,7 @@
 #ifndef SYSTEM_RDMA_BACKEND_H
 #define SYSTEM_RDMA_BACKEND_H
 
+#include "hw/qdev-core.h"
 #include "qom/object.h"
 #include "rdma/verbs.h"
 
@@ -19,17 +20,12 @@
 #define TYPE_RDMA_BACKEND_ROCE "rdma-roce"
 OBJECT_DECLARE_TYPE(RdmaBackend, RdmaBackendClass, RDMA_BACKEND)
 
-typedef enum RdmaBackendQueue {
-    RDMA_BACKEND_SQ,
-    RDMA_BACKEND_RQ,
-} RdmaBackendQueue;
-
 /*
  * What a device model offers its backend. All are mandatory, those of SRQs
  * where limits.max_srq is not 0. They may be called from within any class
  * method but not while the VM is stopped. A callback must not call a class
- * method of the backend; it may schedule a bottom half. Only recv_empty() may
- * post receives, to the queue that it is about.
+ * method of the backend, but port_changed() may call query_port(), and any
+ * charge(); it may schedule a bottom half.
  */
 typedef struct RdmaBackendClientOps {
     /*
@@ -39,22 +35,38 @@ typedef struct RdmaBackendClientOps {
     bool (*complete)(void *opaque, uint32_t cqn, const RdmaWc *wc,
                      bool solicited);
     /* @count more WQEs, oldest first, are done with. Before complete(). */
-    void (*retire)(void *opaque, uint32_t qpn, RdmaBackendQueue queue,
+    void (*retire)(void *opaque, uint32_t qpn, RdmaQueue queue,
                    uint32_t count);
     /* An asynchronous event of a QP, an SRQ or the port. */
     void (*event)(void *opaque, const RdmaEvent *event);
     /* A message took a WQE of an SRQ that was full: there is room. */
     void (*srq_room)(void *opaque, uint32_t srqn);
     /*
-     * A message for a QP finds no receive WQE, or leaves fewer in its SRQ
-     * than the limit. The notification of a WQE may come after that of the
-     * send that is for it: look now.
+     * A message for QP @qpn, which has no SRQ, finds no receive WQE; or SRQ
+     * @srqn is empty, or has fewer WQEs than its limit. The notification of
+     * a WQE may come after that of the send that is for it: set *@wr to the
+     * next WR of the queue, which then is posted, or return false if there is
+     * none. What it points to stays valid until the next callback.
      */
-    void (*recv_empty)(void *opaque, uint32_t qpn);
+    bool (*pull_recv)(void *opaque, uint32_t qpn, RdmaRecvWr *wr);
+    bool (*pull_srq_recv)(void *opaque, uint32_t srqn, RdmaRecvWr *wr);
     /* Port attributes changed: link state, MTU or MAC. */
     void (*port_changed)(void *opaque);
-    /* The control operation that returned -EINPROGRESS ended with @ret. */
-    void (*op_done)(void *opaque, int ret);
+    /*
+     * Before the outermost rdma_backend_leave(): notify the driver of what was
+     * put into virtqueues. The device is still busy.
+     */
+    void (*flush)(void *opaque);
+    /*
+     * Behind it: do what was put off. Device and backend may be gone when this
+     * returns.
+     */
+    void (*idle)(void *opaque);
+    /*
+     * A backend that loads its state has come to a GID. False if the guest may
+     * not use it.
+     */
+    bool (*gid_allowed)(void *opaque, const uint8_t gid[RDMA_GID_LEN]);
     /*
      * A backend that loads its state has come to a QP with so many WQEs in
      * its queues (@nrecv 0 with an SRQ), to an MR with @npages pages in its
@@ -84,7 +96,7 @@ typedef struct RdmaBackendLimits {
     uint64_t max_mr_size;           /* bytes */
     uint32_t max_rd_atomic;         /* per QP, each direction */
     uint32_t gid_table_len;
-    uint8_t atomic_cap;             /* ib_atomic_cap */
+    uint8_t atomic_cap;             /* RdmaAtomicCap */
     uint64_t device_cap_flags;      /* ib_device_cap_flags */
     uint32_t max_srq;
     uint32_t max_srq_wr;
@@ -107,14 +119,16 @@ struct RdmaBackend {
     const RdmaBackendClientOps *client_ops;
     void *client_opaque;
     AddressSpace *dma_as;
+    MemReentrancyGuard *guard;      /* of the device's transport, or NULL */
     RdmaBackendLimits limits;
+
+    unsigned busy;                  /* rdma_backend_enter() without _leave() */
+    bool guard_was;                 /* before the outermost of them */
 };
 
 /*
- * Methods return 0 or a negative errno unless said otherwise. A control
- * method (create, destroy, modify, query, map, GID) may return -EINPROGRESS
- * and call client_ops->op_done() later; the device then starts no other
- * control method until it has.
+ * Methods return 0 or a negative errno unless said otherwise. What they are
+ * asked for is done when they return.
  */
 struct RdmaBackendClass {
     ObjectClass parent_class;
@@ -133,21 +147,23 @@ struct RdmaBackendClass {
     bool (*attach)(RdmaBackend *rb, Error **errp);
     /* The device is gone; all objects are dropped silently. */
     void (*detach)(RdmaBackend *rb);
+    /*
+     * The outermost rdma_backend_leave() has come: see to it that what was
+     * put off is done soon, but not in here. Optional.
+     */
+    void (*idle)(RdmaBackend *rb);
     /* Device reset: drop all objects and GIDs silently. */
     void (*reset)(RdmaBackend *rb);
-    /* VM stopped or running: while stopped guest memory is not touched. */
+    /*
+     * Until the client says that it is running, and when it is not any more,
+     * guest memory is not touched: the VM may be stopped, or the driver gone.
+     */
     void (*set_running)(RdmaBackend *rb, bool running);
 
     void (*query_port)(RdmaBackend *rb, RdmaPortAttr *attr);
     int (*add_gid)(RdmaBackend *rb, uint32_t index,
                    const uint8_t gid[RDMA_GID_LEN], uint16_t vlan);
     int (*del_gid)(RdmaBackend *rb, uint32_t index);
-
-    /* Optional: a backend without such objects leaves them out. */
-    int (*create_pd)(RdmaBackend *rb, uint32_t pdn);
-    int (*destroy_pd)(RdmaBackend *rb, uint32_t pdn);
-    int (*create_cq)(RdmaBackend *rb, uint32_t cqn, uint32_t cqe);
-    int (*destroy_cq)(RdmaBackend *rb, uint32_t cqn);
 
     /* Takes over attr->pages when it returns 0. */
     int (*create_mr)(RdmaBackend *rb, const RdmaMrAttr *attr);
@@ -200,7 +216,6 @@ struct RdmaBackendClass {
      */
     int (*modify_qp)(RdmaBackend *rb, uint32_t qpn, uint32_t attr_mask,
                      const RdmaQpAttr *attr);
-    /* Answers at once: never -EINPROGRESS. */
     int (*query_qp)(RdmaBackend *rb, uint32_t qpn, RdmaQpAttr *attr);
     /* Drops the WQEs without retiring them. */
     int (*destroy_qp)(RdmaBackend *rb, uint32_t qpn);
@@ -211,8 +226,13 @@ struct RdmaBackendClass {
     /* Call with room only. The WR is copied; bad ones complete with error. */
     int (*post_send)(RdmaBackend *rb, uint32_t qpn, const RdmaSendWr *wr);
     int (*post_recv)(RdmaBackend *rb, uint32_t qpn, const RdmaRecvWr *wr);
-    /* The batch of posts is over: start working on it. */
-    void (*kick)(RdmaBackend *rb);
+    /*
+     * From inside a callback, which took as long as copying so many bytes
+     * takes, besides what is usual. Optional.
+     */
+    void (*charge)(RdmaBackend *rb, uint32_t bytes);
+    /* The batch of posts is over: work on it. */
+    void (*run)(RdmaBackend *rb);
 };
 
 /*
@@ -224,6 +244,34 @@ bool rdma_backend_attach(RdmaBackend *rb, const RdmaBackendClientOps *ops,
                          void *opaque, AddressSpace *dma_as,
                          RdmaBackendLimits *limits, Error **errp);
 void rdma_backend_detach(RdmaBackend *rb);
+
+/*
+ * Every entry from outside (a doorbell, a command, a timer, a frame, a bottom
+ * half) that works on objects of the device or the backend is between these
+ * two. They nest.
+ *
+ * A write to memory or an MSI-X message may have effects at once: the guest
+ * chooses its address, which may be that of a register that resets or unplugs
+ * the device, or makes another device wait in a nested event loop. So while
+ * rdma_backend_busy(), whatever would free or enter what the callers stand on
+ * is put off, until RdmaBackendClientOps.idle() or RdmaBackendClass.idle().
+ * The reentrancy guard of the transport is engaged meanwhile.
+ *
+ * Nothing of the device or the backend may be used behind the outermost
+ * rdma_backend_leave().
+ */
+void rdma_backend_enter(RdmaBackend *rb);
+void rdma_backend_leave(RdmaBackend *rb);
+static inline bool rdma_backend_busy(const RdmaBackend *rb)
+{
+    return rb->busy != 0;
+}
+
+/*
+ * g_free(), but the pages of large memory, of @size bytes or more, are given
+ * back in later turns of the main loop.
+ */
+void rdma_backend_free(void *mem, size_t size);
 
 /*
  * The implicit backend of "netdev=": make an rdma-roce object on netdev

@@ -15,7 +15,7 @@
 #include <time.h>
 #include <glib.h>
 #include "rdma/roce.h"
-#include "../../backends/rdma/roce/icrc.h"
+#include "../../backends/rdma/roce/wire/wire.h"
 
 #define REGION (4u << 20)
 #define QPN 17
@@ -75,7 +75,7 @@ static bool bench_atomic(void *opaque, uint64_t addr, uint32_t opcode,
     return false;
 }
 
-static void bench_retire(void *opaque, uint32_t qpn, RoceQueue queue,
+static void bench_retire(void *opaque, uint32_t qpn, RdmaQueue queue,
                          uint32_t count)
 {
 }
@@ -144,18 +144,18 @@ static void connect_qp(unsigned self, RdmaMtu mtu)
 
     must(roce_qp_create(e, &init), "QP");
     must(roce_qp_modify(e, QPN, RDMA_QP_STATE | RDMA_QP_PKEY_INDEX |
-                        RDMA_QP_PORT | RDMA_QP_ACCESS_FLAGS, &attr, 0),
+                        RDMA_QP_PORT | RDMA_QP_ACCESS_FLAGS, &attr),
          "INIT");
     attr.qp_state = RDMA_QPS_RTR;
     must(roce_qp_modify(e, QPN, RDMA_QP_STATE | RDMA_QP_AV |
                         RDMA_QP_PATH_MTU | RDMA_QP_DEST_QPN |
                         RDMA_QP_RQ_PSN | RDMA_QP_MAX_DEST_RD_ATOMIC |
-                        RDMA_QP_MIN_RNR_TIMER, &attr, 0), "RTR");
+                        RDMA_QP_MIN_RNR_TIMER, &attr), "RTR");
     attr.qp_state = RDMA_QPS_RTS;
     must(roce_qp_modify(e, QPN, RDMA_QP_STATE | RDMA_QP_TIMEOUT |
                         RDMA_QP_RETRY_CNT | RDMA_QP_RNR_RETRY |
                         RDMA_QP_SQ_PSN | RDMA_QP_MAX_QP_RD_ATOMIC,
-                        &attr, 0), "RTS");
+                        &attr), "RTS");
 }
 
 static void set_up(RdmaMtu mtu)
@@ -240,7 +240,7 @@ static void post_recv(const Cell *c, uint64_t n)
     RdmaSge sge = { n * c->size % REGION, c->size, KEY };
     RdmaRecvWr wr = { .wr_id = n, .num_sge = 1, .sg_list = &sge };
 
-    must(roce_post_recv(peers[1].engine, QPN, &wr, virtual_now), "post");
+    must(roce_post_recv(peers[1].engine, QPN, &wr), "post");
 }
 
 static void post_send(const Cell *c, uint64_t n)
@@ -255,7 +255,7 @@ static void post_send(const Cell *c, uint64_t n)
         .wr.rdma = { sge.addr, KEY },
     };
 
-    must(roce_post_send(peers[0].engine, QPN, &wr, virtual_now), "post");
+    must(roce_post_send(peers[0].engine, QPN, &wr), "post");
 }
 
 /* Move @count messages; returns the time it took. */

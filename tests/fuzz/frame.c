@@ -37,40 +37,6 @@ static void drain(FuzzEnv *env)
     }
 }
 
-/* Make a frame pass the parser's checksum and the ICRC, if it can. */
-static void fix_frame(uint8_t *frame, size_t len)
-{
-    RocePacket pkt;
-    uint32_t crc;
-    uint8_t *ip;
-    size_t hdr;
-
-    if (len < ROCE_ETH_LEN + ROCE_VLAN_LEN + ROCE_IPV4_LEN) {
-        return;
-    }
-    ip = frame + roce_l2_len(frame);
-    if (ip[-2] == 0x08) {
-        uint32_t sum = 0;
-        unsigned i;
-
-        ip[10] = ip[11] = 0;
-        for (i = 0; i < ROCE_IPV4_LEN; i += 2) {
-            sum += ip[i] << 8 | ip[i + 1];
-        }
-        sum = (sum & 0xffff) + (sum >> 16);
-        sum += sum >> 16;
-        ip[10] = ~sum >> 8;
-        ip[11] = ~sum;
-    }
-    if (roce_parse(frame, len, &pkt) != ROCE_PARSE_OK) {
-        return;
-    }
-    hdr = pkt.payload - frame;
-    crc = roce_icrc_start(frame, hdr, pkt.path.is_ipv4);
-    crc = roce_icrc_add(crc, pkt.payload, pkt.payload_len + pkt.bth.pad);
-    roce_icrc_store(frame + hdr + pkt.payload_len + pkt.bth.pad, crc);
-}
-
 static void rx_frame(FuzzEnv *env, FuzzInput *in, bool fix)
 {
     size_t len = fuzz_u16(in) % (ROCE_MAX_FRAME + 64), got;
@@ -79,7 +45,7 @@ static void rx_frame(FuzzEnv *env, FuzzInput *in, bool fix)
     bool ours;
 
     if (fix && got) {
-        fix_frame(frame, got);
+        fuzz_fix_frame(frame, got);
     }
     ours = roce_is_ours(env->engine, frame, got);
     if (ours != roce_is_ours(env->engine, frame, MIN(got, 74))) {
@@ -324,8 +290,7 @@ static void control(FuzzEnv *env, FuzzInput *in)
         }
         break;
     case 2:
-        roce_qp_modify(env->engine, fuzz_qpns[which], RDMA_QP_STATE, &attr,
-                       env->now);
+        roce_qp_modify(env->engine, fuzz_qpns[which], RDMA_QP_STATE, &attr);
         break;
     case 3:
         attr.qp_state = what & 0x10 ? RDMA_QPS_SQD : RDMA_QPS_RTS;
@@ -333,7 +298,7 @@ static void control(FuzzEnv *env, FuzzInput *in)
         roce_qp_modify(env->engine, fuzz_qpns[which],
                        RDMA_QP_STATE | (what & 0x10 ?
                                         RDMA_QP_EN_SQD_ASYNC_NOTIFY : 0),
-                       &attr, env->now);
+                       &attr);
         break;
     case 4:
         fuzz_qp_destroy(env, which);

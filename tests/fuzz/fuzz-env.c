@@ -45,48 +45,6 @@ static bool uses_srq(unsigned which)
         } \
     } while (0)
 
-const uint8_t *fuzz_bytes(FuzzInput *in, size_t len, size_t *got)
-{
-    const uint8_t *p = in->p;
-
-    *got = MIN(len, in->left);
-    in->p += *got;
-    in->left -= *got;
-    return p;
-}
-
-static uint64_t take(FuzzInput *in, size_t len)
-{
-    size_t got, i;
-    const uint8_t *p = fuzz_bytes(in, len, &got);
-    uint64_t v = 0;
-
-    for (i = 0; i < got; i++) {
-        v |= (uint64_t)p[i] << 8 * i;
-    }
-    return v;
-}
-
-uint8_t fuzz_u8(FuzzInput *in)
-{
-    return take(in, 1);
-}
-
-uint16_t fuzz_u16(FuzzInput *in)
-{
-    return take(in, 2);
-}
-
-uint32_t fuzz_u32(FuzzInput *in)
-{
-    return take(in, 4);
-}
-
-uint64_t fuzz_u64(FuzzInput *in)
-{
-    return take(in, 8);
-}
-
 void fuzz_gid(unsigned side, unsigned index, uint8_t gid[RDMA_GID_LEN])
 {
     const uint8_t ip[4] = { 10, 0, 0, 1 + side };
@@ -341,8 +299,8 @@ void fuzz_qp_modify(FuzzEnv *env, unsigned which, FuzzInput *in)
     }
     if (attr.qp_state == RDMA_QPS_RESET && (mask & RDMA_QP_STATE)) {
         fuzz_qp_reset(env, which);
-    } else if (roce_qp_modify(env->engine, fuzz_qpns[which], mask, &attr,
-                              env->now) == 0) {
+    } else if (roce_qp_modify(env->engine, fuzz_qpns[which], mask,
+                              &attr) == 0) {
         env->qp[which].odd = true;
     }
 }
@@ -386,7 +344,7 @@ bool fuzz_qp_connect(FuzzEnv *env, unsigned which, bool ipv6, bool rts)
     if (roce_qp_modify(env->engine, qpn,
                        RDMA_QP_STATE | RDMA_QP_PKEY_INDEX | RDMA_QP_PORT |
                        (ud ? RDMA_QP_QKEY : RDMA_QP_ACCESS_FLAGS),
-                       &attr, env->now) < 0) {
+                       &attr) < 0) {
         return false;
     }
     attr.qp_state = RDMA_QPS_RTR;
@@ -395,7 +353,7 @@ bool fuzz_qp_connect(FuzzEnv *env, unsigned which, bool ipv6, bool rts)
         (ud ? 0 : RDMA_QP_AV | RDMA_QP_PATH_MTU | RDMA_QP_DEST_QPN |
                   RDMA_QP_RQ_PSN) |
         (rc ? RDMA_QP_MAX_DEST_RD_ATOMIC | RDMA_QP_MIN_RNR_TIMER : 0),
-        &attr, env->now) < 0) {
+        &attr) < 0) {
         return false;
     }
     if (!rts) {
@@ -406,7 +364,7 @@ bool fuzz_qp_connect(FuzzEnv *env, unsigned which, bool ipv6, bool rts)
         RDMA_QP_STATE | RDMA_QP_SQ_PSN |
         (rc ? RDMA_QP_TIMEOUT | RDMA_QP_RETRY_CNT | RDMA_QP_RNR_RETRY |
               RDMA_QP_MAX_QP_RD_ATOMIC : 0),
-        &attr, env->now) < 0) {
+        &attr) < 0) {
         /* A broken CQ takes it to ERR at once */
         MUST(env->cq_was_broken);
         return false;
@@ -464,9 +422,8 @@ void fuzz_post_send(FuzzEnv *env, unsigned which, RdmaSendWr *wr)
 
     if (env->qp[which].exists &&
         roce_send_room(env->engine, fuzz_qpns[which])) {
-        wr->wr_id = env->qp[which].posted[ROCE_SQ]++;
-        MUST(roce_post_send(env->engine, fuzz_qpns[which], wr,
-                            env->now) == 0);
+        wr->wr_id = env->qp[which].posted[RDMA_SQ]++;
+        MUST(roce_post_send(env->engine, fuzz_qpns[which], wr) == 0);
         if (wr->status == RDMA_WC_SUCCESS && !ud && wr->wr.reg.npages) {
             pages = NULL;
         }
@@ -479,7 +436,7 @@ static void post_srq(FuzzEnv *env, RdmaRecvWr *wr)
     if (roce_srq_room(env->engine, FUZZ_SRQ)) {
         g_hash_table_add(env->srq_ids, GSIZE_TO_POINTER(env->srq_posted));
         wr->wr_id = env->srq_posted++ | FUZZ_ID_RECV | FUZZ_ID_SRQ;
-        MUST(roce_post_srq_recv(env->engine, FUZZ_SRQ, wr, env->now) == 0);
+        MUST(roce_post_srq_recv(env->engine, FUZZ_SRQ, wr) == 0);
     }
 }
 
@@ -491,9 +448,8 @@ void fuzz_post_recv(FuzzEnv *env, unsigned which, RdmaRecvWr *wr)
     }
     if (env->qp[which].exists &&
         roce_recv_room(env->engine, fuzz_qpns[which])) {
-        wr->wr_id = env->qp[which].posted[ROCE_RQ]++ | FUZZ_ID_RECV;
-        MUST(roce_post_recv(env->engine, fuzz_qpns[which], wr,
-                            env->now) == 0);
+        wr->wr_id = env->qp[which].posted[RDMA_RQ]++ | FUZZ_ID_RECV;
+        MUST(roce_post_recv(env->engine, fuzz_qpns[which], wr) == 0);
     }
 }
 
@@ -573,21 +529,21 @@ static void check_completions(FuzzEnv *env)
     for (; env->wcs_seen < wcs->len; env->wcs_seen++) {
         const RdmaWc *wc = &g_array_index(wcs, WireWc, env->wcs_seen).wc;
         unsigned which = find_qp(wc->qp_num);
-        RoceQueue q = wc->wr_id & FUZZ_ID_RECV ? ROCE_RQ : ROCE_SQ;
+        RdmaQueue q = wc->wr_id & FUZZ_ID_RECV ? RDMA_RQ : RDMA_SQ;
         uint64_t id = wc->wr_id & ~(FUZZ_ID_RECV | FUZZ_ID_SRQ);
         uint64_t *last = &env->qp[which].last_id[q];
 
         MUST(wc->status <= RDMA_WC_GENERAL_ERR);
         MUST(!(wc->wr_id & FUZZ_ID_SRQ) ==
-             !(q == ROCE_RQ && uses_srq(which)));
+             !(q == RDMA_RQ && uses_srq(which)));
         if (wc->wr_id & FUZZ_ID_SRQ) {
             MUST(g_hash_table_remove(env->srq_ids, GSIZE_TO_POINTER(id)));
             continue;
         }
         MUST(id < env->qp[which].posted[q]);
-        MUST(q == ROCE_RQ ? id == *last : id >= *last);
+        MUST(q == RDMA_RQ ? id == *last : id >= *last);
         if (wc->status == RDMA_WC_SUCCESS) {
-            MUST(!(wc->opcode & RDMA_WC_RECV) == (q == ROCE_SQ));
+            MUST(!(wc->opcode & RDMA_WC_RECV) == (q == RDMA_SQ));
         }
         *last = id + 1;
     }
@@ -601,8 +557,8 @@ void fuzz_qp_reset(FuzzEnv *env, unsigned which)
     if (!env->qp[which].exists) {
         return;
     }
-    MUST(roce_qp_modify(env->engine, fuzz_qpns[which], RDMA_QP_STATE, &attr,
-                        env->now) == 0);
+    MUST(roce_qp_modify(env->engine, fuzz_qpns[which], RDMA_QP_STATE,
+                        &attr) == 0);
     env->qp[which].odd = false;
     for (q = 0; q < 2; q++) {
         MUST(env->host->retired[fuzz_qpns[which]][q] -
@@ -611,7 +567,7 @@ void fuzz_qp_reset(FuzzEnv *env, unsigned which)
     }
     /* RESET retires without completing */
     check_completions(env);
-    env->qp[which].last_id[ROCE_RQ] = env->qp[which].posted[ROCE_RQ];
+    env->qp[which].last_id[RDMA_RQ] = env->qp[which].posted[RDMA_RQ];
 }
 
 void fuzz_check(FuzzEnv *env)
@@ -640,18 +596,18 @@ void fuzz_check(FuzzEnv *env)
             MUST(out[q] <= (i == FUZZ_RC_SMALL ? 3 : FUZZ_SEND_WR));
         }
         if (roce_recv_room(env->engine, qpn)) {
-            MUST(roce_recv_room(env->engine, qpn) + out[ROCE_RQ] ==
+            MUST(roce_recv_room(env->engine, qpn) + out[RDMA_RQ] ==
                  (i == FUZZ_RC_SMALL ? 3 : FUZZ_RECV_WR));
         }
         if (roce_send_room(env->engine, qpn)) {
-            MUST(roce_send_room(env->engine, qpn) + out[ROCE_SQ] ==
+            MUST(roce_send_room(env->engine, qpn) + out[RDMA_SQ] ==
                  (i == FUZZ_RC_SMALL ? 3 : FUZZ_SEND_WR));
         }
         if (env->cq_was_broken) {
             continue;
         }
         /* A retired receive has completed: all of them do */
-        MUST(env->qp[i].last_id[ROCE_RQ] ==
-             env->qp[i].posted[ROCE_RQ] - out[ROCE_RQ]);
+        MUST(env->qp[i].last_id[RDMA_RQ] ==
+             env->qp[i].posted[RDMA_RQ] - out[RDMA_RQ]);
     }
 }

@@ -1,32 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the fuzzers share: an engine with objects to play with, a reader for
- * the input, and the rules that hold whatever the input is.
+ * What the fuzzers of one engine share: objects to play with, and the rules
+ * that hold whatever the input is.
  *
  * Broken rules end in g_error(), which libFuzzer takes for a crash.
  */
 #ifndef FUZZ_ENV_H
 #define FUZZ_ENV_H
 
-#include "../../backends/rdma/roce/icrc.h"
+#include "fuzz-input.h"
 #include "rdma/roce-state.h"
 #include "../unit/wire-host.h"
-
-/* The entry of a fuzzer; libFuzzer has no header for it. */
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-/* Input, taken from the front; zeroes when it is used up. */
-typedef struct FuzzInput {
-    const uint8_t *p;
-    size_t left;
-} FuzzInput;
-
-uint8_t fuzz_u8(FuzzInput *in);
-uint16_t fuzz_u16(FuzzInput *in);
-uint32_t fuzz_u32(FuzzInput *in);
-uint64_t fuzz_u64(FuzzInput *in);
-/* @len bytes or what is left of them; sets *@got. */
-const uint8_t *fuzz_bytes(FuzzInput *in, size_t len, size_t *got);
 
 /* Queue pairs, by place; the peer's ends have the same QPNs. */
 enum {
@@ -90,7 +74,7 @@ typedef struct FuzzEnv {
     struct {
         bool exists;
         bool odd;                   /* has attributes that may let it hang */
-        uint64_t posted[2];         /* by RoceQueue, all time */
+        uint64_t posted[2];         /* by RdmaQueue, all time */
         uint64_t retired_at_create[2];
         uint64_t last_id[2];        /* of the newest completion, plus 1 */
     } qp[FUZZ_QPS];

@@ -35,7 +35,7 @@ static bool load_atomic(void *opaque, uint64_t addr, uint32_t opcode,
     return true;
 }
 
-static void load_retire(void *opaque, uint32_t qpn, RoceQueue queue,
+static void load_retire(void *opaque, uint32_t qpn, RdmaQueue queue,
                         uint32_t count)
 {
 }
@@ -205,7 +205,7 @@ static void patch_qp(FuzzInput *in, RoceQpImage *q)
         { &q->init.send_cqn, offsetof(RdmaQpInitAttr, has_srq) -
                              offsetof(RdmaQpInitAttr, send_cqn) },
         { &q->init.srqn, sizeof(q->init.srqn) },
-        { &q->send_cq_dead, 2 },
+        { &q->send_cq_failed, 2 },
         { q->send, q->n_send * sizeof(*q->send) },
         { q->send_sges, q->n_send_sges * sizeof(*q->send_sges) },
         { q->pages, q->n_pages * sizeof(*q->pages) },
@@ -240,8 +240,8 @@ static void patch_mr(FuzzInput *in, RoceMrImage *m)
 static void load_srq(FuzzEnv *env, FuzzInput *in, RoceEngine *e)
 {
     static const RdmaSrqAttr max = { .max_wr = 64, .max_sge = 64 };
+    g_autofree char *why = NULL;
     RoceSrqImage image;
-    const char *why;
 
     if (roce_export_srq(env->engine, FUZZ_SRQ, &image) == 0) {
         const Span spans[] = {
@@ -263,7 +263,7 @@ static void load_srq(FuzzEnv *env, FuzzInput *in, RoceEngine *e)
 static void load_windows(FuzzEnv *env, FuzzInput *in, RoceEngine *e)
 {
     RoceMwImage image, copy;
-    const char *why;
+    char *why;
     unsigned i;
 
     for (i = FUZZ_KEY_MW >> 8; i <= FUZZ_KEY_MW2 >> 8; i++) {
@@ -279,6 +279,7 @@ static void load_windows(FuzzEnv *env, FuzzInput *in, RoceEngine *e)
             if (!why) {
                 g_error("a refusal without a reason");
             }
+            g_free(why);
         } else if (roce_export_mw(e, image.attr.mwn, &copy) ||
                    copy.bound != image.bound || copy.mrn != image.mrn) {
             g_error("a window that was let in is not there");
@@ -350,7 +351,7 @@ static void exercise(RoceEngine *e, uint32_t qpn, int64_t now)
     for (i = 0; i < G_N_ELEMENTS(states); i++) {
         RdmaQpAttr attr = { .qp_state = states[i] };
 
-        roce_qp_modify(e, qpn, RDMA_QP_STATE, &attr, now);
+        roce_qp_modify(e, qpn, RDMA_QP_STATE, &attr);
         drain(e, now);
     }
 }
@@ -369,7 +370,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static uint8_t frame[ROCE_MAX_FRAME];
     FuzzEnv *env = fuzz_env_new(0), *peer = fuzz_env_new(1);
     RoceEngine *e = roce_new(&config, &load_ops, NULL);
-    const char *why;
+    char *why;
     uint32_t loaded[FUZZ_QPS];
     unsigned i, n = 0;
     size_t len;
@@ -389,6 +390,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (roce_export_mr(env->engine, i, &image) == 0) {
             patch_mr(&in, &image);
             roce_import_mr(e, &image, &why);
+            g_free(why);
             roce_mr_image_clear(&image);
         }
     }
@@ -403,6 +405,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             } else if (!why) {
                 g_error("a refusal without a reason");
             }
+            g_free(why);
             roce_qp_image_clear(&image);
         }
     }

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * make-seeds CAPTURE DIR: where the fuzzers begin.
+ * make-seeds CAPTURE DIR CORPUS: where the fuzzers begin.
  *
  * DIR/frame: each conversation of the capture becomes a file of records as
  * frame.c reads them. Addresses, QPNs, keys and PSNs are made to be those of
  * the fuzzer's engine, so that the frames are really taken; one more file
  * per opcode has a captured frame as it was.
  *
- * DIR/wqe, DIR/load: any bytes make records of wqe.c or work for load.c; a
- * fixed choice of random ones spares the fuzzers the time to find out that long
- * inputs are worth it.
+ * DIR/wqe, DIR/load, DIR/pair: any bytes make records of wqe.c and pair.c or
+ * work for load.c; a fixed choice of random ones spares the fuzzers the time to
+ * find out that long inputs are worth it.
+ *
+ * All of them: what fuzzers found worth keeping, from a file of CORPUS with the
+ * program's name, where each line is an input in base 64.
  */
 #include <stdio.h>
 #include "../unit/wire-pcap.h"
@@ -132,11 +135,13 @@ static void save(const char *dir, const char *name, GByteArray *bytes)
     }
 }
 
-static void save_random(const char *dir)
+static void save_random(const char *top, const char *program)
 {
+    g_autofree char *dir = g_build_filename(top, program, NULL);
     g_autoptr(GRand) rand = g_rand_new_with_seed(RANDOM_SEED);
     unsigned i, len;
 
+    g_mkdir_with_parents(dir, 0777);
     for (i = 0; i < RANDOM_SEEDS; i++) {
         g_autofree char *name = g_strdup_printf("random-%u", i);
         g_autoptr(GByteArray) bytes = g_byte_array_new();
@@ -148,27 +153,55 @@ static void save_random(const char *dir)
     }
 }
 
+static void save_corpus(const char *top, const char *program,
+                        const char *corpus)
+{
+    g_autofree char *dir = g_build_filename(top, program, NULL);
+    g_autofree char *path = g_build_filename(corpus, program, NULL);
+    g_autofree char *text = NULL;
+    g_auto(GStrv) lines = NULL;
+    g_autoptr(GError) err = NULL;
+    unsigned i;
+
+    if (!g_file_get_contents(path, &text, NULL, &err)) {
+        g_error("%s", err->message);
+    }
+    g_mkdir_with_parents(dir, 0777);
+    lines = g_strsplit(text, "\n", 0);
+    for (i = 0; lines[i] && *lines[i]; i++) {
+        g_autofree char *name = g_strdup_printf("corpus-%u", i);
+        GByteArray bytes;
+        size_t len;
+
+        bytes.data = g_base64_decode(lines[i], &len);
+        bytes.len = len;
+        save(dir, name, &bytes);
+        g_free(bytes.data);
+    }
+}
+
 int main(int argc, char **argv)
 {
-    g_autofree char *frame_dir = NULL, *wqe_dir = NULL, *load_dir = NULL;
+    static const char *const programs[] = { "frame", "load", "pair", "wqe" };
+    g_autofree char *frame_dir = NULL;
     g_autoptr(GArray) seeds = g_array_new(false, true, sizeof(Seed));
     bool seen[256] = { false };
     GArray *frames;
     FuzzEnv *env;
     unsigned i;
 
-    if (argc != 3) {
-        fprintf(stderr, "usage: make-seeds CAPTURE DIR\n");
+    if (argc != 4) {
+        fprintf(stderr, "usage: make-seeds CAPTURE DIR CORPUS\n");
         return 1;
     }
+    for (i = 0; i < G_N_ELEMENTS(programs); i++) {
+        save_corpus(argv[2], programs[i], argv[3]);
+    }
     frame_dir = g_build_filename(argv[2], "frame", NULL);
-    wqe_dir = g_build_filename(argv[2], "wqe", NULL);
     g_mkdir_with_parents(frame_dir, 0777);
-    g_mkdir_with_parents(wqe_dir, 0777);
-    save_random(wqe_dir);
-    load_dir = g_build_filename(argv[2], "load", NULL);
-    g_mkdir_with_parents(load_dir, 0777);
-    save_random(load_dir);
+    save_random(argv[2], "wqe");
+    save_random(argv[2], "load");
+    save_random(argv[2], "pair");
     frames = wire_pcap_read(argv[1]);
     env = fuzz_env_new(0);
 

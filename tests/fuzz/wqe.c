@@ -455,13 +455,11 @@ static void owner_change(void)
     case 3:
         attr.qp_state = RDMA_QPS_SQD;
         roce_qp_modify(env->engine, fuzz_qpns[which],
-                       RDMA_QP_STATE | RDMA_QP_EN_SQD_ASYNC_NOTIFY, &attr,
-                       env->now);
+                       RDMA_QP_STATE | RDMA_QP_EN_SQD_ASYNC_NOTIFY, &attr);
         break;
     case 4:
         attr.qp_state = RDMA_QPS_RTS;
-        roce_qp_modify(env->engine, fuzz_qpns[which], RDMA_QP_STATE, &attr,
-                       env->now);
+        roce_qp_modify(env->engine, fuzz_qpns[which], RDMA_QP_STATE, &attr);
         break;
     case 5:
     case 6:
@@ -492,7 +490,7 @@ static void finish(void)
         for (w = 0; w < FUZZ_QPS; w++) {
             /* SQD or SQE: go on; others refuse */
             roce_qp_modify(envs[i]->engine, fuzz_qpns[w], RDMA_QP_STATE,
-                           envs[i]->qp[w].odd ? &err : &rts, envs[i]->now);
+                           envs[i]->qp[w].odd ? &err : &rts);
         }
     }
     for (;;) {
@@ -517,8 +515,8 @@ static void finish(void)
         for (w = 0; w < FUZZ_QPS; w++) {
             uint32_t qpn = fuzz_qpns[w];
 
-            if (envs[i]->host->retired[qpn][ROCE_SQ] !=
-                envs[i]->qp[w].posted[ROCE_SQ]) {
+            if (envs[i]->host->retired[qpn][RDMA_SQ] !=
+                envs[i]->qp[w].posted[RDMA_SQ]) {
                 g_error("a send request of QP %u hangs", qpn);
             }
         }

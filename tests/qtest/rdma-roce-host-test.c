@@ -207,15 +207,14 @@ static void test_user_sends_to_the_host(void)
 }
 
 /* slirp asks who has an address before it sends there: answer that. */
-static void announce_guest(const char *path)
+static void announce_guest(const char *path, const uint8_t *mac)
 {
     uint8_t msg[4 + 42] = { [3] = 42 }, *frame = msg + 4;
     struct sockaddr_un addr = { .sun_family = AF_UNIX };
     int fd = socket(AF_UNIX, SOCK_STREAM, 0);
 
     memset(frame, 0xff, 6);
-    memcpy(frame + 6, slirp_mac, 6);
-    frame[11] = 99;
+    memcpy(frame + 6, mac, 6);
     stw_be_p(frame + 12, 0x0806);
     stw_be_p(frame + 14, 1);
     stw_be_p(frame + 16, 0x0800);
@@ -265,7 +264,7 @@ static void test_user_receives_from_the_host(void)
     uint64_t count[VIRTIO_RDMA_NUM_COUNTERS];
     int fd = udp_socket();
 
-    announce_guest(path);
+    announce_guest(path, n.dev->mac);
     qrdma_wait_until(n.dev, poke(&n, fd, &addr, count) > 3);
     g_assert_cmpuint(count[VIRTIO_RDMA_RX_ICRC_ERRORS], ==,
                      count[VIRTIO_RDMA_RX_PACKETS]);
@@ -332,6 +331,7 @@ static void test_tap(void)
     sge = qrdma_sge(n.mr, 4096, GRH_LEN + LEN);
     recv_wr.sg_list = &sge;
     qrdma_post_recv(n.ud, &recv_wr);
+    memcpy(frame, n.dev->mac, 6);
     g_assert_cmpint(send(fd, frame, size, 0), ==, size);
     qrdma_expect_wc(n.rcq, 9, RDMA_WC_RECV, &wc);
     g_assert_cmpuint(wc.byte_len, ==, GRH_LEN + LEN);

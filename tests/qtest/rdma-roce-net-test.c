@@ -271,6 +271,59 @@ static void test_shared(void)
     node_stop(&b);
 }
 
+/*
+ * What makes a frame the adapter's are its addresses and its UDP port; a frame
+ * that is not plain RoCEv2 is the NIC's, whatever its address.
+ */
+static void test_which_frames_are_claimed(void)
+{
+    enum { IP = 14, FLAGS = IP + 6, UDP_DPORT = IP + 20 + 2 };
+    uint8_t frame[FRAME_MAX], other[FRAME_MAX], got[FRAME_MAX];
+    Node a = {}, b = {};
+    size_t size;
+    Nic nic;
+
+    node_start(&a, 1, ",host_mtu=9000", "");
+    node_start(&b, 2, "", "");
+    nic_start(&nic, a.host);
+    size = node_catch(&b, &a, 500, frame);
+
+    memcpy(other, frame, size);
+    stw_be_p(other + UDP_DPORT, lduw_be_p(frame + UDP_DPORT) + 1);
+    wire_send(&a.wire, other, size);
+    g_assert_cmpmem(other, size, got, nic_recv(&nic, got));
+
+    /* a fragment */
+    memcpy(other, frame, size);
+    other[FLAGS] |= 0x20;
+    wire_send(&a.wire, other, size);
+    g_assert_cmpmem(other, size, got, nic_recv(&nic, got));
+
+    /* to another MAC address, as it may come on a hub */
+    memcpy(other, frame, size);
+    other[5] ^= 1;
+    wire_send(&a.wire, other, size);
+    g_assert_cmpmem(other, size, got, nic_recv(&nic, got));
+    memset(other, 0xff, 6);
+    wire_send(&a.wire, other, size);
+    g_assert_cmpmem(other, size, got, nic_recv(&nic, got));
+
+    /* with a wrong ICRC: it is dropped, and the NIC does not see it either */
+    memcpy(other, frame, size);
+    other[size - 1] ^= 1;
+    node_post_recv(&a, 3);
+    wire_send(&a.wire, other, size);
+    wire_send(&a.wire, frame, size);
+    node_expect(&a, 3, 500);
+    size = make_udp(other, 3);
+    wire_send(&a.wire, other, size);
+    g_assert_cmpmem(other, size, got, nic_recv(&nic, got));
+
+    nic_stop(&nic);
+    node_stop(&a);
+    node_stop(&b);
+}
+
 static void assert_mac(Node *n, const uint8_t *mac)
 {
     g_assert_cmpmem(n->dev->mac, RDMA_MAC_LEN, mac, RDMA_MAC_LEN);
@@ -381,7 +434,30 @@ static void test_nic_unplug_and_plug(void)
     node_catch(&n, &peer, 10, frame);
     g_assert_cmpmem(frame + 6, 6, mac, 6);
     node_exchange(&n, &peer, 1000);
+    memcpy(n.dev->mac, mac, sizeof(mac));
     node_exchange(&peer, &n, 1000);
+    node_stop(&n);
+    node_stop(&peer);
+}
+
+/*
+ * A port with a MAC address of its own answers to that of the NIC, too: peers
+ * ask the NIC whose the IP address is.
+ */
+static void test_mac_beside_that_of_the_nic(void)
+{
+    static const uint8_t mac[] = { 0x52, 0x54, 0x00, 0xaa, 0xbb, 0x77 };
+    uint8_t frame[FRAME_MAX];
+    Node n = {}, peer = {};
+
+    node_start(&peer, 2, NULL, "");
+    node_start(&n, 1, "", "-global virtio-rdma-device.mac=52:54:00:aa:bb:77");
+    assert_mac(&n, mac);
+    node_catch(&n, &peer, 10, frame);
+    g_assert_cmpmem(frame + 6, 6, mac, 6);
+    node_exchange(&peer, &n, 100);
+    n.dev->mac[5] = 1;
+    node_exchange(&peer, &n, 200);
     node_stop(&n);
     node_stop(&peer);
 }
@@ -655,14 +731,14 @@ static void test_refusals_say_why(void)
     assert_error(qts, "Parameter 'netdev' is required",
                  "{'execute': 'object-add', 'arguments': {'qom-type': "
                  "'rdma-roce', 'id': 'r1'}}");
-    assert_error(qts, "must be 0 or in the range",
+    assert_error(qts, "is 100, and must be 0 or in the range 576 to 65535",
                  "{'execute': 'object-add', 'arguments': {'qom-type': "
                  "'rdma-roce', 'id': 'r1', 'netdev': 'h0', 'mtu': 100}}");
     assert_error(qts, "takes a unicast MAC address",
                  "{'execute': 'object-add', 'arguments': {'qom-type': "
                  "'rdma-roce', 'id': 'r1', 'netdev': 'h0', "
                  "'mac': '33:33:00:00:00:01'}}");
-    assert_error(qts, "rate per 10000 frames",
+    assert_error(qts, "is 10001, and must be at most 10000",
                  "{'execute': 'object-add', 'arguments': {'qom-type': "
                  "'filter-lossy', 'id': 'l1', 'netdev': 'h0', "
                  "'drop': 10001}}");
@@ -675,6 +751,8 @@ int main(int argc, char **argv)
 
     qtest_add_func("/rdma-roce-net/own", test_own);
     qtest_add_func("/rdma-roce-net/shared", test_shared);
+    qtest_add_func("/rdma-roce-net/which-frames-are-claimed",
+                   test_which_frames_are_claimed);
     qtest_add_func("/rdma-roce-net/mtu-and-mac-are-the-nics",
                    test_mtu_and_mac_are_the_nics);
     qtest_add_func("/rdma-roce-net/link-follows-netdev-and-nic",
@@ -683,6 +761,8 @@ int main(int argc, char **argv)
                    test_netdev_del_takes_the_port_down);
     qtest_add_func("/rdma-roce-net/nic-unplug-and-plug",
                    test_nic_unplug_and_plug);
+    qtest_add_func("/rdma-roce-net/mac-beside-that-of-the-nic",
+                   test_mac_beside_that_of_the_nic);
     qtest_add_func("/rdma-roce-net/back-pressure", test_back_pressure);
     qtest_add_func("/rdma-roce-net/loopback-while-blocked",
                    test_loopback_while_blocked);

@@ -9,9 +9,10 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     add_migrate_tests();
-    add_migrate_kept_tests();
+    add_migrate_backlog_tests();
     add_migrate_objects_tests();
     add_migrate_points_tests();
     add_migrate_stored_tests();
+    add_migrate_turn_tests();
     return g_test_run();
 }

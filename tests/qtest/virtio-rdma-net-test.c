@@ -21,6 +21,7 @@ int main(int argc, char **argv)
     add_net_error_tests();
     add_net_ud_tests();
     add_net_ext_tests();
+    add_net_hotplug_tests();
     add_net_life_tests();
     add_net_many_tests();
     add_net_loss_tests();

@@ -11,16 +11,22 @@ int main(int argc, char **argv)
     int ret;
 
     g_test_init(&argc, &argv, NULL);
+    add_alloc_tests();
+    add_bringup_tests();
     add_config_tests();
     add_ctrl_tests();
     add_object_tests();
     add_mcast_tests();
     add_mr_tests();
     add_mr_table_tests();
+    add_memory_tests();
     add_mw_tests();
     add_reg_pages_tests();
     add_qp_tests();
     add_gid_tests();
+    add_guest_error_tests();
+    add_packed_tests();
+    add_reset_tests();
     add_ring_tests();
     add_srq_tests();
     add_wqe_tests();
@@ -31,6 +37,9 @@ int main(int argc, char **argv)
     add_random_tests();
     add_realize_tests();
     add_flavour_tests();
+    add_turn_tests();
+    add_nested_tests();
+    add_nested_loop_tests();
     ret = g_test_run();
     test_device_quit();
     return ret;

@@ -24,8 +24,8 @@ static void connect_to_itself(LinkNode *n)
             uint32_t mask = link_attr(n->link, &spec, side, s, &attr);
 
             attr.ah_attr = link_av(n, n, false);
-            g_assert_cmpint(roce_qp_modify(n->e, spec.qpn[side], mask, &attr,
-                                           0), ==, 0);
+            g_assert_cmpint(roce_qp_modify(n->e, spec.qpn[side], mask, &attr),
+                            ==, 0);
         }
     }
 }

@@ -320,6 +320,36 @@ static void test_gsi(void)
     link_pair_free(&p);
 }
 
+/*
+ * A work request cannot name the Q_Key of QP 1, or any with the highest bit:
+ * the QP's own is sent then (IBTA 10.2.5). A QP that the kernel gave no such
+ * one reaches no QP 1.
+ */
+static void test_qp_1_is_out_of_reach(void)
+{
+    LinkQpSpec spec = ud_spec(false);
+    LinkPair p = link_pair(&spec);
+    RdmaSge sge = link_sge(p.amr, 0, 256);
+    RdmaSendWr wr = ud_wr(&p, RDMA_WR_SEND, 1, &sge, false);
+    LinkQpSpec gsi = spec;
+    uint32_t qkeys[] = { RDMA_GSI_QKEY, 0x80000000, 0x1234, 0 };
+
+    gsi.type = RDMA_QPT_GSI;
+    gsi.qpn[0] = gsi.qpn[1] = RDMA_QPN_GSI;
+    link_connect(p.l, &gsi);
+    link_post_recv(p.b, RDMA_QPN_GSI, 50, link_sge(p.bmr, 0, 256 + GRH));
+    wr.wr.ud.remote_qpn = RDMA_QPN_GSI;
+    for (unsigned i = 0; i < G_N_ELEMENTS(qkeys); i++) {
+        wr.wr.ud.remote_qkey = qkeys[i];
+        link_post(p.a, p.aq, &wr);
+        g_assert_true(link_run(p.l, LINK_FOREVER));
+        link_expect(p.a, 1, RDMA_WC_SUCCESS);
+        g_assert_cmpuint(roce_stats(p.b->e)->bad_qkey, ==, i + 1);
+    }
+    g_assert_cmpuint(link_wcs(p.b), ==, 0);
+    link_pair_free(&p);
+}
+
 /* UC */
 
 static LinkPair uc_pair(void)
@@ -510,6 +540,8 @@ int main(int argc, char **argv)
     g_test_add_func("/roce/ud/receive-error", test_ud_receive_error);
     g_test_add_func("/roce/ud/completes-when-the-frame-is-out",
                     test_ud_completes_when_the_frame_is_out);
+    g_test_add_func("/roce/ud/qp-1-is-out-of-reach",
+                    test_qp_1_is_out_of_reach);
     g_test_add_func("/roce/gsi", test_gsi);
     g_test_add_func("/roce/uc/good-link", test_uc_good_link);
     g_test_add_func("/roce/uc/gap-drops-one-message",

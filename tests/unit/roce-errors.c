@@ -29,7 +29,7 @@ static void surround(LinkPair *p, const RdmaSendWr *bad, RdmaWcStatus status)
     }
     g_assert_cmpuint(link_wcs(p->a), ==, 0);
     g_assert_cmpint(link_state(p->a, p->aq), ==, RDMA_QPS_ERR);
-    g_assert_cmpuint(p->a->retired[p->aq][ROCE_SQ], ==, 7);
+    g_assert_cmpuint(p->a->retired[p->aq][RDMA_SQ], ==, 7);
 
     /* Later WQEs come back at once, and room with them */
     link_pair_post(p, RDMA_WR_RDMA_WRITE, 8, 0, 10);
@@ -217,7 +217,7 @@ static void test_qp_grants_no_access(void)
                                 p.bmr->attr.rkey);
 
         g_assert_cmpint(roce_qp_modify(p.b->e, p.bq, RDMA_QP_ACCESS_FLAGS,
-                                       &attr, p.l->now), ==, 0);
+                                       &attr), ==, 0);
         if (rdma_opcodes[i] == RDMA_WR_RDMA_WRITE) {
             /* surround() itself writes */
             link_post(p.a, p.aq, &wr);
@@ -340,7 +340,7 @@ static void test_receive_wqe_undecodable(void)
         RdmaSendWr wr = rdma_wr(&p, opcodes[i], &sge, p.bmr->attr.iova,
                                 p.bmr->attr.rkey);
 
-        g_assert_cmpint(roce_post_recv(p.b->e, p.bq, &recv, 0), ==, 0);
+        g_assert_cmpint(roce_post_recv(p.b->e, p.bq, &recv), ==, 0);
         surround(&p, &wr, RDMA_WC_REM_OP_ERR);
         link_expect(p.b, 1000, RDMA_WC_LOC_QP_OP_ERR);
         link_pair_free(&p);
@@ -566,6 +566,19 @@ static void test_inline_too_long(void)
     local_error(&p, &wr, RDMA_WC_LOC_LEN_ERR);
 }
 
+static void test_inline_data_and_sges(void)
+{
+    LinkPair p = pair_with_recvs(link_spec());
+    RdmaSge sge = link_sge(p.amr, 0, 8);
+    RdmaSendWr wr = link_wr(RDMA_WR_SEND, 3, &sge);
+    uint8_t data[8] = {};
+
+    wr.send_flags |= RDMA_SEND_INLINE;
+    wr.inline_data = data;
+    wr.inline_len = sizeof(data);
+    local_error(&p, &wr, RDMA_WC_LOC_QP_OP_ERR);
+}
+
 static void test_bad_operation(void)
 {
     static const uint32_t opcodes[] = {
@@ -666,7 +679,7 @@ static void test_failed_cq_takes_its_qps_along(void)
     uint32_t mask = link_attr(p.l, &spec, 0, RDMA_QPS_INIT, &attr);
 
     g_assert_cmpint(roce_qp_create(p.a->e, &init), ==, 0);
-    g_assert_cmpint(roce_qp_modify(p.a->e, 9, mask, &attr, 0), ==, 0);
+    g_assert_cmpint(roce_qp_modify(p.a->e, 9, mask, &attr), ==, 0);
     link_post_recv(p.a, 9, 90, link_sge(p.amr, 0, 10));
 
     p.a->cq_room[LINK_SEND_CQ(p.aq)] = 2;
@@ -683,15 +696,15 @@ static void test_failed_cq_takes_its_qps_along(void)
     link_expect(p.a, 1, RDMA_WC_SUCCESS);
     link_expect(p.a, 80, RDMA_WC_WR_FLUSH_ERR);
     g_assert_cmpuint(link_wcs(p.a), ==, 0);
-    g_assert_cmpuint(p.a->retired[p.aq][ROCE_SQ], ==, 10);
-    g_assert_cmpuint(p.a->retired[9][ROCE_RQ], ==, 1);
+    g_assert_cmpuint(p.a->retired[p.aq][RDMA_SQ], ==, 10);
+    g_assert_cmpuint(p.a->retired[9][RDMA_RQ], ==, 1);
 
     /* The failed CQ is never tried again */
     before = p.a->completed;
     link_pair_post(&p, RDMA_WR_RDMA_WRITE, 20, 0, 10);
     g_assert_true(link_run(p.l, LINK_FOREVER));
     g_assert_cmpuint(p.a->completed, ==, before);
-    g_assert_cmpuint(p.a->retired[p.aq][ROCE_SQ], ==, 11);
+    g_assert_cmpuint(p.a->retired[p.aq][RDMA_SQ], ==, 11);
     link_pair_free(&p);
 }
 
@@ -740,6 +753,8 @@ int main(int argc, char **argv)
     g_test_add_func("/roce/errors/local-length", test_local_length);
     g_test_add_func("/roce/errors/atomic-length", test_atomic_length);
     g_test_add_func("/roce/errors/inline-too-long", test_inline_too_long);
+    g_test_add_func("/roce/errors/inline-data-and-sges",
+                    test_inline_data_and_sges);
     g_test_add_func("/roce/errors/bad-operation", test_bad_operation);
     g_test_add_func("/roce/errors/memory-operation-fails",
                     test_memory_operation_fails);

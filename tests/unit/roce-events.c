@@ -37,8 +37,8 @@ static void to_sqd(LinkNode *n, uint32_t qpn, uint32_t mask, uint8_t notify)
         .en_sqd_async_notify = notify,
     };
 
-    g_assert_cmpint(roce_qp_modify(n->e, qpn, RDMA_QP_STATE | mask, &attr,
-                                   n->link->now), ==, 0);
+    g_assert_cmpint(roce_qp_modify(n->e, qpn, RDMA_QP_STATE | mask, &attr),
+                    ==, 0);
 }
 
 /* SQ_DRAINED is for those who asked for it, each time that they do. */
@@ -92,8 +92,8 @@ static void start(LinkPair *p, RdmaQpType type, unsigned side, RdmaQpState to)
         RdmaQpAttr attr;
         uint32_t mask = link_attr(p->l, &spec, side, s, &attr);
 
-        g_assert_cmpint(roce_qp_modify(n->e, spec.qpn[side], mask, &attr,
-                                       p->l->now), ==, 0);
+        g_assert_cmpint(roce_qp_modify(n->e, spec.qpn[side], mask, &attr),
+                        ==, 0);
     }
 }
 
@@ -161,7 +161,7 @@ static void bad_requests(uint32_t access, RdmaEventType want)
 
     if (!access) {
         g_assert_cmpint(roce_qp_modify(p.b->e, p.bq, RDMA_QP_ACCESS_FLAGS,
-                                       &attr, p.l->now), ==, 0);
+                                       &attr), ==, 0);
     }
     wr.wr.rdma.remote_addr = mr->attr.iova;
     wr.wr.rdma.rkey = mr->attr.rkey;

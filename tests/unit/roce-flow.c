@@ -338,13 +338,13 @@ void flow_exchange(const FlowSpec *fs)
     g_assert_cmpuint(link_wcs(&l->node[0]) + link_wcs(&l->node[1]), ==, 0);
     check_memory(&flows[0]);
     check_memory(&flows[1]);
-    g_assert_cmpuint(l->node[0].retired[2][ROCE_SQ], ==,
+    g_assert_cmpuint(l->node[0].retired[2][RDMA_SQ], ==,
                      NOPS + fs->windows);
-    g_assert_cmpuint(l->node[1].retired[3][ROCE_SQ], ==,
+    g_assert_cmpuint(l->node[1].retired[3][RDMA_SQ], ==,
                      NOPS + fs->windows);
-    g_assert_cmpuint(l->node[0].retired[2][ROCE_RQ], ==,
+    g_assert_cmpuint(l->node[0].retired[2][RDMA_RQ], ==,
                      fs->srq ? 0 : flows[1].received);
-    g_assert_cmpuint(l->node[1].retired[3][ROCE_RQ], ==,
+    g_assert_cmpuint(l->node[1].retired[3][RDMA_RQ], ==,
                      fs->srq ? 0 : flows[0].received);
 
     flow_free(&flows[0]);

@@ -4,7 +4,7 @@
  */
 #include <string.h>
 #include "roce-link.h"
-#include "../../backends/rdma/roce/icrc.h"
+#include "../../backends/rdma/roce/wire/wire.h"
 
 /* Write a frame as node a's QP would send it to node b's. */
 static size_t make_frame(LinkPair *p, const RoceBth *bth, const void *payload,
@@ -435,6 +435,14 @@ static LinkPair requester(uint32_t opcode, uint32_t len)
         wr.wr.atomic.remote_addr = p.amr->attr.iova & ~7ull;
         wr.wr.atomic.rkey = p.amr->attr.rkey;
     }
+    if (opcode == RDMA_WR_FLUSH) {
+        wr.num_sge = 0;
+        wr.wr.flush.remote_addr = p.amr->attr.iova;
+        wr.wr.flush.rkey = p.amr->attr.rkey;
+        wr.wr.flush.length = 8;
+        wr.wr.flush.type = RDMA_FLUSH_GLOBAL;
+        wr.wr.flush.level = RDMA_FLUSH_RANGE;
+    }
     link_post(p.b, p.bq, &wr);
     link_pump(p.l);
     return p;
@@ -484,6 +492,61 @@ static void test_read_response_longer_than_asked(void)
     g_assert_cmphex(byte, ==, 0xff);
     link_read(p.bmr, 1500, &byte, 1);
     g_assert_cmphex(byte, ==, 0);
+    link_pair_free(&p);
+}
+
+/* One packet without data answers a FLUSH. */
+static void test_bad_flush_responses(void)
+{
+    static const struct {
+        uint8_t opcode;
+        uint32_t len;
+    } bad[] = {
+        { ROCE_READ_RESP_FIRST, 1024 },
+        { ROCE_READ_RESP_MIDDLE, 1024 },
+        { ROCE_READ_RESP_LAST, 4 },
+        { ROCE_READ_RESP_ONLY, 4 },
+        { ROCE_ATOMIC_ACKNOWLEDGE, 0 },
+    };
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(bad); i++) {
+        LinkPair p = requester(RDMA_WR_FLUSH, 0);
+        RoceBth bth = bth_to(&p, bad[i].opcode, 1000);
+
+        inject(&p, &bth, junk, bad[i].len);
+        link_expect(p.b, 9, RDMA_WC_BAD_RESP_ERR);
+        g_assert_cmpint(link_state(p.b, p.bq), ==, RDMA_QPS_ERR);
+        link_pair_free(&p);
+    }
+}
+
+/* The region that the result is for goes while the request is under way. */
+static void test_atomic_response_without_memory(void)
+{
+    LinkPair p = requester(RDMA_WR_ATOMIC_FETCH_AND_ADD, 8);
+    RoceBth bth = bth_to(&p, ROCE_ATOMIC_ACKNOWLEDGE, 1000);
+    uint64_t value = 0;
+
+    g_assert_cmpint(roce_mr_destroy(p.b->e, p.bmr->attr.mrn), ==, 0);
+    bth.atomic_ack = UINT64_MAX;
+    inject(&p, &bth, junk, 0);
+    link_expect(p.b, 9, RDMA_WC_LOC_PROT_ERR);
+    g_assert_cmpint(link_state(p.b, p.bq), ==, RDMA_QPS_ERR);
+    link_read(p.bmr, 0, &value, sizeof(value));
+    g_assert_cmphex(value, ==, 0);
+    link_pair_free(&p);
+}
+
+/* The data of a READ is there, but there is no such key to invalidate. */
+static void test_read_with_inv_of_no_key(void)
+{
+    LinkPair p = requester(RDMA_WR_RDMA_READ_WITH_INV, 100);
+    RoceBth bth = bth_to(&p, ROCE_READ_RESP_ONLY, 1000);
+
+    inject(&p, &bth, junk, 100);
+    link_expect(p.b, 9, RDMA_WC_MW_BIND_ERR);
+    g_assert_cmpint(link_state(p.b, p.bq), ==, RDMA_QPS_ERR);
     link_pair_free(&p);
 }
 
@@ -680,6 +743,12 @@ int main(int argc, char **argv)
                     test_bad_read_responses);
     g_test_add_func("/roce/hostile/read-response-longer-than-asked",
                     test_read_response_longer_than_asked);
+    g_test_add_func("/roce/hostile/bad-flush-responses",
+                    test_bad_flush_responses);
+    g_test_add_func("/roce/hostile/atomic-response-without-memory",
+                    test_atomic_response_without_memory);
+    g_test_add_func("/roce/hostile/read-with-inv-of-no-key",
+                    test_read_with_inv_of_no_key);
     g_test_add_func("/roce/hostile/responses-nobody-asked-for",
                     test_responses_nobody_asked_for);
     g_test_add_func("/roce/hostile/ghost-acks", test_ghost_acks);

@@ -22,7 +22,7 @@ static bool same(const void *a, const void *b, size_t n)
 static void move_mr(RoceEngine *from, RoceEngine *to, uint32_t mrn)
 {
     RoceMrImage image, copy;
-    const char *why;
+    char *why;
     int ret;
 
     if (roce_export_mr(from, mrn, &image)) {
@@ -44,7 +44,7 @@ static void move_mr(RoceEngine *from, RoceEngine *to, uint32_t mrn)
 static void move_mw(RoceEngine *from, RoceEngine *to, uint32_t mwn)
 {
     RoceMwImage image, copy;
-    const char *why;
+    char *why;
     int ret;
 
     memset(&image, 0, sizeof(image));
@@ -70,7 +70,7 @@ static void move_srq(RoceEngine *from, RoceEngine *to, uint32_t srqn)
 {
     static const RdmaSrqAttr most = { .max_wr = 1 << 20, .max_sge = 1 << 16 };
     RoceSrqImage image, copy;
-    const char *why;
+    char *why;
     int ret;
 
     if (roce_export_srq(from, srqn, &image)) {
@@ -94,7 +94,7 @@ static void move_srq(RoceEngine *from, RoceEngine *to, uint32_t srqn)
 static void move_qp(RoceEngine *from, RoceEngine *to, uint32_t qpn)
 {
     RoceQpImage image, copy;
-    const char *why;
+    char *why;
     int ret;
 
     if (roce_export_qp(from, qpn, &image)) {
@@ -144,7 +144,7 @@ static void move_mcast(RoceEngine *from, RoceEngine *to, uint32_t qpn)
 void link_move(LinkNode *n)
 {
     RoceEngine *from = n->e;
-    RoceEngine *to = roce_new(&link_config, &link_ops, n);
+    RoceEngine *to = roce_new(&link_config, n->link->ops, n);
     uint8_t gid[RDMA_GID_LEN];
     uint16_t vlan;
     uint32_t i;

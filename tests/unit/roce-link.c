@@ -71,7 +71,7 @@ static bool node_atomic(void *opaque, uint64_t addr, uint32_t opcode,
     return true;
 }
 
-static void node_retire(void *opaque, uint32_t qpn, RoceQueue queue,
+static void node_retire(void *opaque, uint32_t qpn, RdmaQueue queue,
                         uint32_t count)
 {
     LinkNode *n = opaque;
@@ -111,6 +111,46 @@ static void node_srq_room(void *opaque, uint32_t srqn)
     n->srq_rooms++;
 }
 
+static bool pull(LinkNode *n, bool srq, uint32_t qpn, RdmaRecvWr *wr)
+{
+    for (GList *l = n->unseen.head; l; l = l->next) {
+        LinkUnseen *u = l->data;
+
+        if (u->srq == srq && u->qpn == qpn) {
+            n->pulled = *u;
+            *wr = (RdmaRecvWr) {
+                .wr_id = u->wr_id,
+                .num_sge = 1,
+                .sg_list = &n->pulled.sge,
+            };
+            g_queue_delete_link(&n->unseen, l);
+            g_free(u);
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool node_pull_recv(void *opaque, uint32_t qpn, RdmaRecvWr *wr)
+{
+    return pull(opaque, false, qpn, wr);
+}
+
+static bool node_pull_srq_recv(void *opaque, uint32_t srqn, RdmaRecvWr *wr)
+{
+    g_assert_cmpuint(srqn, ==, LINK_SRQ);
+    return pull(opaque, true, 0, wr);
+}
+
+static void node_trace(void *opaque, const RoceTrace *trace)
+{
+    LinkNode *n = opaque;
+
+    if (n->traces) {
+        g_array_append_vals(n->traces, trace, 1);
+    }
+}
+
 static void node_wake(void *opaque)
 {
     LinkNode *n = opaque;
@@ -126,7 +166,10 @@ const RoceOps link_ops = {
     .complete = node_complete,
     .event = node_event,
     .srq_room = node_srq_room,
+    .pull_recv = node_pull_recv,
+    .pull_srq_recv = node_pull_srq_recv,
     .wake = node_wake,
+    .trace = node_trace,
 };
 
 const RoceConfig link_config = {
@@ -170,7 +213,7 @@ static void node_init(RoceLink *l, unsigned side)
     unsigned i;
 
     n->link = l;
-    n->e = roce_new(&link_config, &link_ops, n);
+    n->e = roce_new(&link_config, l->ops, n);
     link_set_extensions(n, LINK_EXTENSIONS);
     memcpy(n->mac, mac, sizeof(mac));
     memcpy(n->gid4, gid4, sizeof(gid4));
@@ -189,6 +232,7 @@ static void node_init(RoceLink *l, unsigned side)
     n->next_mrn = 1;
     n->events = g_array_new(FALSE, FALSE, sizeof(RdmaEvent));
     g_queue_init(&n->wcs);
+    g_queue_init(&n->unseen);
     for (i = 0; i < G_N_ELEMENTS(n->cq_room); i++) {
         n->cq_room[i] = UINT64_MAX;
     }
@@ -209,6 +253,7 @@ RoceLink *link_new(uint32_t seed)
     const char *moves = g_getenv("ROCE_LINK_MOVES");
     RoceLink *l = g_new0(RoceLink, 1);
 
+    l->ops = &link_ops;
     l->moves = moves ? atoi(moves) : 0;
     l->rand = g_rand_new_with_seed(seed);
     l->now = 1;
@@ -228,6 +273,7 @@ void link_free(RoceLink *l)
         g_assert_cmpint(n->maps, ==, 0);
         roce_free(n->e);
         g_queue_clear_full(&n->wcs, g_free);
+        g_queue_clear_full(&n->unseen, g_free);
         g_array_free(n->events, TRUE);
         g_array_free(n->free_pages, TRUE);
         g_free(n->mem);
@@ -489,8 +535,8 @@ void link_connect(RoceLink *l, const LinkQpSpec *spec)
         link_create(n, spec, side);
         for (state = RDMA_QPS_INIT; state <= RDMA_QPS_RTS; state++) {
             mask = link_attr(l, spec, side, state, &attr);
-            g_assert_cmpint(roce_qp_modify(n->e, spec->qpn[side], mask, &attr,
-                                           l->now), ==, 0);
+            g_assert_cmpint(roce_qp_modify(n->e, spec->qpn[side], mask, &attr),
+                            ==, 0);
         }
     }
 }
@@ -503,7 +549,7 @@ void link_modify(LinkNode *n, uint32_t qpn, RdmaQpState to)
     if (to == RDMA_QPS_SQD) {
         mask |= RDMA_QP_EN_SQD_ASYNC_NOTIFY;
     }
-    g_assert_cmpint(roce_qp_modify(n->e, qpn, mask, &attr, n->link->now),
+    g_assert_cmpint(roce_qp_modify(n->e, qpn, mask, &attr),
                     ==, 0);
 }
 
@@ -531,7 +577,22 @@ void link_post_recv(LinkNode *n, uint32_t qpn, uint64_t wr_id, RdmaSge sge)
     RdmaRecvWr wr = { .wr_id = wr_id, .num_sge = 1, .sg_list = &sge };
 
     g_assert_cmpuint(roce_recv_room(n->e, qpn), >, 0);
-    g_assert_cmpint(roce_post_recv(n->e, qpn, &wr, n->link->now), ==, 0);
+    g_assert_cmpint(roce_post_recv(n->e, qpn, &wr), ==, 0);
+}
+
+static void unseen(LinkNode *n, LinkUnseen u)
+{
+    g_queue_push_tail(&n->unseen, g_memdup2(&u, sizeof(u)));
+}
+
+void link_unseen_recv(LinkNode *n, uint32_t qpn, uint64_t wr_id, RdmaSge sge)
+{
+    unseen(n, (LinkUnseen) { .qpn = qpn, .wr_id = wr_id, .sge = sge });
+}
+
+void link_unseen_srq(LinkNode *n, uint64_t wr_id, RdmaSge sge)
+{
+    unseen(n, (LinkUnseen) { .srq = true, .wr_id = wr_id, .sge = sge });
 }
 
 void link_srq(LinkNode *n, uint32_t max_wr, uint32_t pdn)
@@ -551,7 +612,7 @@ void link_post_srq(LinkNode *n, uint64_t wr_id, RdmaSge sge)
     RdmaRecvWr wr = { .wr_id = wr_id, .num_sge = 1, .sg_list = &sge };
 
     g_assert_cmpuint(roce_srq_room(n->e, LINK_SRQ), >, 0);
-    g_assert_cmpint(roce_post_srq_recv(n->e, LINK_SRQ, &wr, n->link->now),
+    g_assert_cmpint(roce_post_srq_recv(n->e, LINK_SRQ, &wr),
                     ==, 0);
 }
 
@@ -569,7 +630,7 @@ RdmaSendWr link_wr(uint32_t opcode, uint64_t wr_id, const RdmaSge *sge)
 void link_post(LinkNode *n, uint32_t qpn, const RdmaSendWr *wr)
 {
     g_assert_cmpuint(roce_send_room(n->e, qpn), >, 0);
-    g_assert_cmpint(roce_post_send(n->e, qpn, wr, n->link->now), ==, 0);
+    g_assert_cmpint(roce_post_send(n->e, qpn, wr), ==, 0);
 }
 
 /* Pairs */

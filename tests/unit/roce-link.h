@@ -39,6 +39,14 @@ typedef struct LinkWc {
     RdmaWc wc;
 } LinkWc;
 
+/* A receive that was posted, and that the engine has to pull. */
+typedef struct LinkUnseen {
+    bool srq;                       /* in LINK_SRQ, otherwise in @qpn */
+    uint32_t qpn;
+    uint64_t wr_id;
+    RdmaSge sge;
+} LinkUnseen;
+
 struct LinkNode {
     RoceLink *link;
     RoceEngine *e;
@@ -50,9 +58,12 @@ struct LinkNode {
     uint32_t next_mrn;
     GQueue wcs;                     /* of LinkWc */
     GArray *events;                 /* of RdmaEvent */
+    GArray *traces;                 /* of RoceTrace; NULL: not recorded */
     uint32_t retired[LINK_MAX_QP][2];
     uint32_t completed;             /* calls of complete() */
     uint32_t srq_rooms;             /* calls of srq_room() */
+    GQueue unseen;                  /* of LinkUnseen, by age */
+    LinkUnseen pulled;              /* what the last one became */
     uint64_t cq_room[2 * LINK_MAX_QP];
     uint64_t hole;                  /* this page cannot be mapped */
     int maps;                       /* outstanding */
@@ -82,6 +93,8 @@ typedef struct LinkFrame {
 
 struct RoceLink {
     LinkNode node[2];
+    /* What link_move() gives an engine; at first link_ops */
+    const RoceOps *ops;
     LinkFaults faults;
     GRand *rand;
     int64_t now;
@@ -183,6 +196,9 @@ uint64_t link_dma(LinkMr *mr, size_t off);
 
 RdmaSge link_sge(LinkMr *mr, size_t off, uint32_t len);
 void link_post_recv(LinkNode *n, uint32_t qpn, uint64_t wr_id, RdmaSge sge);
+/* Likewise, but the engine has to pull it. */
+void link_unseen_recv(LinkNode *n, uint32_t qpn, uint64_t wr_id, RdmaSge sge);
+void link_unseen_srq(LinkNode *n, uint64_t wr_id, RdmaSge sge);
 /* An SRQ with 4 SGEs for each WQE. */
 void link_srq(LinkNode *n, uint32_t max_wr, uint32_t pdn);
 void link_post_srq(LinkNode *n, uint64_t wr_id, RdmaSge sge);

@@ -84,7 +84,7 @@ static void start_ud(LinkNode *n, uint32_t qpn, uint32_t qkey)
         uint32_t mask = link_attr(n->link, &spec, 0, state, &attr);
 
         attr.qkey = qkey;
-        g_assert_cmpint(roce_qp_modify(n->e, qpn, mask, &attr, 0), ==, 0);
+        g_assert_cmpint(roce_qp_modify(n->e, qpn, mask, &attr), ==, 0);
     }
 }
 
@@ -352,11 +352,11 @@ static void test_frames_are_ours_while_joined(void)
     post(&f, 2, group6);
     run(&f);
     g_assert_true(take_copy(&f, f.b, 5, group6));
-    g_assert_true(roce_is_ours(f.b->e, f.last, 78));
-    g_assert_false(roce_is_ours(f.a->e, f.last, 78));
+    g_assert_true(roce_is_ours(f.b->e, f.last, ROCE_PEEK_LEN));
+    g_assert_false(roce_is_ours(f.a->e, f.last, ROCE_PEEK_LEN));
 
     link_modify(f.b, 5, RDMA_QPS_RESET);
-    g_assert_true(roce_is_ours(f.b->e, f.last, 78));
+    g_assert_true(roce_is_ours(f.b->e, f.last, ROCE_PEEK_LEN));
     start_ud(f.b, 5, QKEY);
     link_post_recv(f.b, 5, 105, link_sge(f.bmr, 5 * SLOT, SLOT));
     link_inject(f.l, 1, f.last, f.last_len);
@@ -364,14 +364,14 @@ static void test_frames_are_ours_while_joined(void)
 
     link_post_recv(f.b, 5, 105, link_sge(f.bmr, 5 * SLOT, SLOT));
     g_assert_cmpint(roce_mcast_detach(f.b->e, 5, group6), ==, 0);
-    g_assert_false(roce_is_ours(f.b->e, f.last, 78));
+    g_assert_false(roce_is_ours(f.b->e, f.last, ROCE_PEEK_LEN));
     link_inject(f.l, 1, f.last, f.last_len);
     g_assert_cmpuint(link_wcs(f.b), ==, 0);
     g_assert_cmpuint(roce_stats(f.b->e)->rx_dropped, ==, 1);
 
     g_assert_cmpint(roce_mcast_attach(f.b->e, 5, group6), ==, 0);
     g_assert_cmpint(roce_qp_destroy(f.b->e, 5), ==, 0);
-    g_assert_false(roce_is_ours(f.b->e, f.last, 78));
+    g_assert_false(roce_is_ours(f.b->e, f.last, ROCE_PEEK_LEN));
     teardown(&f);
 }
 
@@ -393,6 +393,7 @@ static void test_gid_and_qpn_must_match(void)
     wr.wr.ud.remote_qpn = RDMA_QPN_MCAST;
     link_post(f.a, 2, &wr);
     memcpy(wr.wr.ud.av.dgid, group4, RDMA_GID_LEN);
+    wr.wr.ud.av.dmac[0] = 1;
     wr.wr.ud.remote_qpn = 5;
     link_post(f.a, 2, &wr);
     run(&f);

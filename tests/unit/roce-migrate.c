@@ -243,6 +243,31 @@ static void test_come_back_to_nothing(void)
     link_pair_free(&p);
 }
 
+/* A NAK that could not be sent yet says more than that something was lost. */
+static void test_pending_nak_is_kept(void)
+{
+    LinkQpSpec spec = link_spec();
+    LinkPair p;
+
+    spec.min_rnr_timer = 14;
+    p = link_pair(&spec);
+    roce_set_tx_blocked(p.b->e, true);
+    link_pair_post(&p, RDMA_WR_SEND, 1, 0, 100);
+    link_run(p.l, 3 * LINK_DELAY);
+    g_assert_cmpuint(roce_stats(p.a->e)->rnr_naks_received, ==, 0);
+    roce_resume(p.b->e, p.l->now);
+    roce_set_tx_blocked(p.b->e, false);
+    link_run(p.l, 6 * LINK_DELAY);
+    g_assert_cmpuint(roce_stats(p.a->e)->rnr_naks_received, ==, 1);
+    g_assert_cmpuint(roce_stats(p.a->e)->retransmits, ==, 0);
+
+    link_pair_recv(&p, 2, 0, 100);
+    link_run(p.l, LINK_FOREVER);
+    link_expect(p.a, 1, RDMA_WC_SUCCESS);
+    link_expect(p.b, 2, RDMA_WC_SUCCESS);
+    link_pair_free(&p);
+}
+
 /* Refusals */
 
 typedef struct Victim {
@@ -283,7 +308,7 @@ static void expect_refusal(Victim *v, const RoceConfig *config, uint32_t mtu,
                            const char *text)
 {
     RoceEngine *e = roce_new(config, &link_ops, v->p.a);
-    const char *why = NULL;
+    g_autofree char *why = NULL;
     RdmaQpAttr attr;
     int ret;
 
@@ -306,18 +331,17 @@ static void test_refuse_smaller_engine(void)
 
     victim_init(&v);
     expect_refusal(&v, &config, 4200, NULL);
-    expect_refusal(&v, &config, 600, "its path MTU does not fit into the MTU "
-                   "of the link here");
+    expect_refusal(&v, &config, 600, "path_mtu 3 (1024 bytes) exceeds 2 (512 "
+                   "bytes), the largest for the link's MTU of 600 bytes");
     config.max_qp = 2;
-    expect_refusal(&v, &config, 4200, "bad or used number, or bad type");
+    expect_refusal(&v, &config, 4200, "qpn 2 is not below 2");
     config = link_config;
     config.max_rd_atomic = 2;
-    expect_refusal(&v, &config, 4200, "more READs and ATOMICs under way than "
-                   "max-rd-atomic allows");
+    expect_refusal(&v, &config, 4200, "max_rd_atomic 4 exceeds 2");
     config = link_config;
     config.max_mr = 1;
     v.mr.attr.mrn = 2;
-    expect_refusal(&v, &config, 4200, "its number is out of range");
+    expect_refusal(&v, &config, 4200, "mrn 2 is not in 1..1");
     victim_free(&v);
 }
 
@@ -337,29 +361,34 @@ static void test_refuse_bad_fields(void)
         *sq = good;                                             \
     } while (0)
 
-    REFUSE(sq->cons--, "bad number of send requests");
-    REFUSE(sq->cur = sq->cons - 1,
-           "the send queue's cursors are not in order");
-    REFUSE(sq->started = sq->prod + 1,
-           "the send queue's cursors are not in order");
-    REFUSE(sq->sent = sq->una - 1,
-           "the send queue's PSNs are not in order");
+    REFUSE(sq->cons--, "n_send 6 is not 7, the requests from cons "
+           "4294967295 to prod 6");
+    REFUSE(sq->cur = sq->cons - 1, "queue cursors not in order: cons 0, cur "
+           "4294967295, started 6, prod 6");
+    REFUSE(sq->started = sq->prod + 1, "queue cursors not in order: cons 0, "
+           "cur 6, started 7, prod 6");
+    REFUSE(sq->sent = sq->una - 1, "PSN cursors not in order: una 16777200, "
+           "psn 26, sent 16777199, end 26");
     REFUSE(sq->end = sq->una + (1 << 24),
-           "the send queue's PSNs are not in order");
+           "end 0x1fffff0 has more than 24 bits");
     REFUSE(sq->rd_atomic++,
-           "the count of READs and ATOMICs under way is wrong");
-    REFUSE(sq->rnr_wait = 1, "a timer that cannot run");
+           "rd_atomic 4 is not 3, the READs and ATOMICs under way");
+    REFUSE(sq->rnr_wait = 1, "rnr_wait is 1, but there is no rnr_deadline");
 #undef REFUSE
 
     v.qp.send[0].length++;
     expect_refusal(&v, &link_config, 4200,
-                   "a send request's length is not that of its parts");
+                   "send request 0: length 5001 is not 5000, the sum of its "
+                   "SGEs");
     v.qp.send[0].length--;
     v.mr.attr.npages--;
-    expect_refusal(&v, &link_config, 4200, "its pages do not cover its bytes");
+    expect_refusal(&v, &link_config, 4200,
+                   "npages 32 is not 33, the pages of 4096 bytes that cover "
+                   "length 131072 from iova 0x7f0010000148");
     v.mr.attr.npages++;
     v.mr.attr.lkey ^= 0x100;
-    expect_refusal(&v, &link_config, 4200, "a key is not one of its number");
+    expect_refusal(&v, &link_config, 4200,
+                   "lkey 0x5a is one of mrn 0, not of 1");
     v.mr.attr.lkey ^= 0x100;
     expect_refusal(&v, &link_config, 4200, NULL);
     victim_free(&v);
@@ -382,7 +411,7 @@ static void test_refuse_done_before_begun(void)
     expect_refusal(&v, &link_config, 4200, NULL);
     v.qp.send[1].done = true;
     expect_refusal(&v, &link_config, 4200,
-                   "a request is done that was not begun");
+                   "send request 1: done is 1, but it was not started");
     victim_free(&v);
 }
 
@@ -432,7 +461,7 @@ static bool ops_complete(void *opaque, uint32_t cqn, const RdmaWc *wc,
     return wc->wr_id % 16 != 0;
 }
 
-static void ops_retire(void *opaque, uint32_t qpn, RoceQueue queue,
+static void ops_retire(void *opaque, uint32_t qpn, RdmaQueue queue,
                        uint32_t count)
 {
     g_assert_cmpuint(count, >, 0);
@@ -525,7 +554,7 @@ static void mutate_qp(GRand *rand, RoceQpImage *image)
         { &image->s.sq, sizeof(image->s.sq) },
         { &image->s.rq, sizeof(image->s.rq) },
         { &image->s.resp, sizeof(image->s.resp) },
-        { &image->send_cq_dead, 2 },
+        { &image->send_cq_failed, 2 },
         { image->send, image->n_send * sizeof(RoceSendWqe) },
         { image->send, image->n_send * sizeof(RoceSendWqe) },
         { image->send_sges, image->n_send_sges * sizeof(RdmaSge) },
@@ -586,8 +615,8 @@ static void mutate_srq(GRand *rand, RoceSrqImage *image)
 static void import_srq_mutant(RoceLink *l, LinkNode *n, RoceEngine *e)
 {
     static const RdmaSrqAttr most = { .max_wr = 64, .max_sge = 4 };
+    g_autofree char *why = NULL;
     RoceSrqImage image;
-    const char *why;
 
     if (roce_export_srq(n->e, LINK_SRQ, &image) == 0) {
         if (g_rand_boolean(l->rand)) {
@@ -614,7 +643,7 @@ static void exercise(RoceLink *l, RoceEngine *e, unsigned side, uint32_t qpn)
     roce_qp_image_clear(&image);
     for (i = 0; i < 4; i++) {
         if (roce_send_room(e, qpn)) {
-            roce_post_send(e, qpn, &wr, now);
+            roce_post_send(e, qpn, &wr);
         }
         for (n = 0; n < 300 && roce_poll_tx(e, now, &frame); n++) {
             roce_tx_done(e, &frame);
@@ -632,7 +661,7 @@ static void exercise(RoceLink *l, RoceEngine *e, unsigned side, uint32_t qpn)
     for (i = 0; i < G_N_ELEMENTS(states); i++) {
         RdmaQpAttr attr = { .qp_state = states[i] };
 
-        roce_qp_modify(e, qpn, RDMA_QP_STATE, &attr, now);
+        roce_qp_modify(e, qpn, RDMA_QP_STATE, &attr);
         for (n = 0; n < 300 && roce_poll_tx(e, now, &frame); n++) {
             roce_tx_done(e, &frame);
         }
@@ -647,8 +676,8 @@ static void import_mutant(RoceLink *l, unsigned side, bool mrs)
     LinkQpSpec spec = link_spec();
     RoceMrImage mr;
     RoceQpImage qp;
-    const char *why;
     RoceEngine *e;
+    char *why;
     uint32_t i;
 
     e = roce_new(&link_config, &mutant_ops, n);
@@ -661,6 +690,7 @@ static void import_mutant(RoceLink *l, unsigned side, bool mrs)
                 mutate_mr(l->rand, &mr);
             }
             roce_import_mr(e, &mr, &why);
+            g_free(why);
             roce_mr_image_clear(&mr);
         }
     }
@@ -675,6 +705,7 @@ static void import_mutant(RoceLink *l, unsigned side, bool mrs)
         exercise(l, e, side, qp.init.qpn);
     } else {
         g_assert_nonnull(why);
+        g_free(why);
     }
     roce_qp_image_clear(&qp);
     roce_free(e);
@@ -731,6 +762,8 @@ int main(int argc, char **argv)
     g_test_add_func("/roce/migrate/late-duplicate", test_late_duplicate);
     g_test_add_func("/roce/migrate/come-back-to-nothing",
                     test_come_back_to_nothing);
+    g_test_add_func("/roce/migrate/pending-nak-is-kept",
+                    test_pending_nak_is_kept);
     g_test_add_func("/roce/migrate/refuse/smaller-engine",
                     test_refuse_smaller_engine);
     g_test_add_func("/roce/migrate/refuse/bad-fields",

@@ -488,16 +488,16 @@ static void test_pages_of_what_waits(gconstpointer data)
 
     /* No room: the caller's as before */
     wr = reg_wr(mr, mr->attr.lkey, mr->attr.npages);
-    g_assert_cmpint(roce_post_send(p.b->e, p.bq, &wr, p.l->now), ==,
+    g_assert_cmpint(roce_post_send(p.b->e, p.bq, &wr), ==,
                     -ENOSPC);
-    g_assert_cmpint(roce_post_send(p.b->e, 50, &wr, p.l->now), ==, -ENOENT);
+    g_assert_cmpint(roce_post_send(p.b->e, 50, &wr), ==, -ENOENT);
     g_free(wr.wr.reg.pages);
 
     if (destroy) {
         g_assert_cmpint(roce_qp_destroy(p.b->e, p.bq), ==, 0);
     } else {
         link_modify(p.b, p.bq, RDMA_QPS_RESET);
-        g_assert_cmpuint(p.b->retired[p.bq][ROCE_SQ], ==, 8);
+        g_assert_cmpuint(p.b->retired[p.bq][RDMA_SQ], ==, 8);
     }
     link_mr_free(mr);
     link_pair_free(&p);
@@ -509,7 +509,7 @@ static void refuse_qp(Fix *f, const RoceQpImage *image, const char *text)
 {
     static const RdmaQpCap cap = { 64, 64, 80, 80, 3000 };
     RoceEngine *e = roce_new(&link_config, &link_ops, f->p.b);
-    const char *why = "";
+    g_autofree char *why = NULL;
     int ret;
 
     roce_set_link_mtu(e, 4200);
@@ -521,13 +521,11 @@ static void refuse_qp(Fix *f, const RoceQpImage *image, const char *text)
 
 static void test_refuse_bad_registration(void)
 {
-    static const char bad[] = "a registration with bad pages";
-    static const char unused[] = "send requests do not use what came with "
-                                 "them";
     Fix f = fix_new(RDMA_PAGE_SHIFT, 0, 100);
     LinkMr *mr = link_fast_mr(f.p.b, 20000);
     RdmaSendWr wr = reg_wr(mr, mr->attr.lkey, mr->attr.npages);
     RoceQpImage image;
+    uint64_t page;
 
     f.p.l->hold = true;
     link_post(f.p.b, f.p.bq, &wr);
@@ -536,22 +534,31 @@ static void test_refuse_bad_registration(void)
     refuse_qp(&f, &image, NULL);
 
     image.n_pages--;
-    refuse_qp(&f, &image, unused);
+    refuse_qp(&f, &image, "n_pages 5 is not 6, the sum of npages");
     image.send[0].npages--;
-    refuse_qp(&f, &image, bad);
+    refuse_qp(&f, &image, "send request 0: REG_MR npages 5 is not 6, the "
+              "pages of 4096 bytes that cover REG_MR length 20000 from "
+              "REG_MR iova 0x7f0020000290");
     image.n_pages++;
-    refuse_qp(&f, &image, unused);
+    refuse_qp(&f, &image, "n_pages 6 is not 5, the sum of npages");
     image.send[0].npages++;
-    image.pages[0]++;
-    refuse_qp(&f, &image, bad);
-    image.pages[0]--;
+    page = image.pages[0];
+    image.pages[0] = 0x5001;
+    refuse_qp(&f, &image, "send request 0: REG_MR pages[0] 0x5001 is not a "
+              "multiple of the page size 4096");
+    image.pages[0] = page;
     image.send[0].reg_length += RDMA_PAGE_SIZE;
-    refuse_qp(&f, &image, bad);
+    refuse_qp(&f, &image, "send request 0: REG_MR npages 6 is not 7, the "
+              "pages of 4096 bytes that cover REG_MR length 24096 from "
+              "REG_MR iova 0x7f0020000290");
     image.send[0].reg_length = UINT64_MAX;
-    refuse_qp(&f, &image, bad);
+    refuse_qp(&f, &image, "send request 0: REG_MR length "
+              "18446744073709551615 exceeds 18446604435195952495, the limit "
+              "from REG_MR iova 0x7f0020000290 on");
     image.send[0].reg_length = 20000;
     image.send[0].opcode = RDMA_WR_LOCAL_INV;
-    refuse_qp(&f, &image, bad);
+    refuse_qp(&f, &image, "send request 0: npages 6 is not 0, but opcode 7 "
+              "is not REG_MR");
     image.send[0].opcode = RDMA_WR_REG_MR;
     refuse_qp(&f, &image, NULL);
     roce_qp_image_clear(&image);
@@ -565,27 +572,32 @@ static void test_refuse_bad_page_size(void)
     Fix f = fix_new(16, 0x12345, 100000);
     RoceEngine *e = roce_new(&link_config, &link_ops, NULL);
     RoceMrImage image;
-    const char *why;
+    uint64_t page;
+    char *why;
 
 #define REFUSE(change, undo, text) do {                                 \
         change;                                                         \
         g_assert_cmpint(roce_import_mr(e, &image, &why), ==, -EINVAL);  \
         g_assert_cmpstr(why, ==, text);                                 \
+        g_free(why);                                                    \
         undo;                                                           \
     } while (0)
 
     g_assert_cmpint(roce_export_mr(f.p.b->e, MRN, &image), ==, 0);
     g_assert_cmpuint(image.attr.page_shift, ==, 16);
+    page = image.attr.pages[1];
     REFUSE(image.attr.page_shift = 11, image.attr.page_shift = 16,
-           "bad size of its pages");
+           "page_shift 11 is not in 12..40, the limits of type 1");
     REFUSE(image.attr.page_shift = ROCE_MAX_PAGE_SHIFT + 1,
-           image.attr.page_shift = 16, "bad size of its pages");
+           image.attr.page_shift = 16,
+           "page_shift 41 is not in 12..40, the limits of type 1");
     REFUSE(image.attr.page_shift = 15, image.attr.page_shift = 16,
-           "its pages do not cover its bytes");
-    REFUSE(image.attr.pages[1] += 4096, image.attr.pages[1] -= 4096,
-           "an entry of its page list is no page");
+           "npages 2 is not 4, the pages of 32768 bytes that cover length "
+           "100000 from iova 0x12345");
+    REFUSE(image.attr.pages[1] = 0x51000, image.attr.pages[1] = page,
+           "pages[1] 0x51000 is not a multiple of the page size 65536");
     REFUSE(image.attr.type = RDMA_MR_FAST_REG, image.attr.type = RDMA_MR_USER,
-           "bad size of its pages");
+           "page_shift 16 is not in 12..12, the limits of type 2");
     g_assert_cmpint(roce_import_mr(e, &image, &why), ==, 0);
 #undef REFUSE
     roce_mr_image_clear(&image);
@@ -599,6 +611,28 @@ static void add_with(const char *name, unsigned value,
     g_autofree char *path = g_strdup_printf("/roce/mr/%s-%u", name, value);
 
     g_test_add_data_func(path, GUINT_TO_POINTER(value), test);
+}
+
+/* Where pages adjoin, what crosses from one to the next is mapped at once. */
+static void test_adjoining_pages(void)
+{
+    enum { PAGES = 4, MTU = 1024 };
+    Fix f = fix_new(RDMA_PAGE_SHIFT, 0x30000, PAGES * RDMA_PAGE_SIZE);
+    unsigned i, maps;
+
+    g_assert_cmpint(roce_mr_destroy(f.p.b->e, MRN), ==, 0);
+    f.attr.pages = g_new(uint64_t, f.attr.npages);
+    for (i = 0; i < f.attr.npages; i++) {
+        f.pages[i] = LINK_DMA_BASE + (i + 1) * RDMA_PAGE_SIZE;
+        f.attr.pages[i] = f.pages[i];
+    }
+    g_assert_cmpint(roce_mr_create(f.p.b->e, &f.attr), ==, 0);
+    maps = f.p.b->map_calls;
+    post(&f, RDMA_WR_RDMA_WRITE, KEY, f.attr.iova + 500, 0, 8 * MTU);
+    link_expect(f.p.a, 80, RDMA_WC_SUCCESS);
+    g_assert_cmpuint(f.p.b->map_calls - maps, ==, 8);
+    check_range(&f, 500, 8 * MTU);
+    fix_free(&f);
 }
 
 int main(int argc, char **argv)
@@ -633,5 +667,6 @@ int main(int argc, char **argv)
                     test_refuse_bad_registration);
     g_test_add_func("/roce/mr/refuse-bad-page-size",
                     test_refuse_bad_page_size);
+    g_test_add_func("/roce/mr/adjoining-pages", test_adjoining_pages);
     return g_test_run();
 }

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <string.h>
+#include "rdma/roce-state.h"
 #include "roce-link.h"
 
 static void test_create(void)
@@ -128,8 +129,7 @@ static void try_write(LinkMr *mr, LinkPair *p, uint32_t rkey, bool ok)
             uint32_t mask = link_attr(p->l, &spec, side, s, &attr);
 
             g_assert_cmpint(roce_qp_modify(p->l->node[side].e,
-                                           spec.qpn[side], mask, &attr,
-                                           p->l->now), ==, 0);
+                                           spec.qpn[side], mask, &attr), ==, 0);
         }
     }
 }
@@ -197,6 +197,36 @@ static void test_register_use_invalidate_in_one_chain(void)
     link_expect(p.a, 3, RDMA_WC_SUCCESS);
     g_assert_true(link_same(mr, 10, p.bmr, 0, 5000));
     link_mr_map(mr);
+    link_mr_free(mr);
+    link_pair_free(&p);
+}
+
+/* A queue pair of one PD cannot invalidate a region of another PD. */
+static void test_other_pd_does_not_invalidate(void)
+{
+    LinkQpSpec spec = link_spec();
+    LinkPair p = link_pair(&spec);
+    LinkMr *mr = link_fast_mr(p.b, 8192);
+    RdmaSendWr inv = link_wr(RDMA_WR_LOCAL_INV, 3, NULL);
+    uint32_t mrn = mr->attr.mrn;
+    g_autofree char *why = NULL;
+    RoceMrImage image;
+
+    link_mr_map(mr);
+    post_reg(&p, mr, mr->attr.lkey, LINK_ALL_ACCESS);
+    g_assert_cmpint(roce_export_mr(p.b->e, mrn, &image), ==, 0);
+    g_assert_cmpint(roce_mr_destroy(p.b->e, mrn), ==, 0);
+    image.attr.pdn = LINK_PDN + 1;
+    g_assert_cmpint(roce_import_mr(p.b->e, &image, &why), ==, 0);
+    roce_mr_image_clear(&image);
+
+    inv.ex.invalidate_rkey = mr->attr.lkey;
+    link_post(p.b, p.bq, &inv);
+    g_assert_true(link_run(p.l, LINK_FOREVER));
+    link_expect(p.b, 3, RDMA_WC_MW_BIND_ERR);
+    g_assert_cmpint(roce_export_mr(p.b->e, mrn, &image), ==, 0);
+    g_assert_true(image.valid);
+    roce_mr_image_clear(&image);
     link_mr_free(mr);
     link_pair_free(&p);
 }
@@ -339,6 +369,8 @@ int main(int argc, char **argv)
                     test_registration_for_unknown_access);
     g_test_add_func("/roce/mr/mapped-anew-while-valid",
                     test_mapped_anew_while_valid);
+    g_test_add_func("/roce/mr/other-pd-does-not-invalidate",
+                    test_other_pd_does_not_invalidate);
     g_test_add_func("/roce/mr/register-use-invalidate-in-one-chain",
                     test_register_use_invalidate_in_one_chain);
     g_test_add_func("/roce/mr/dma-mr", test_dma_mr);

@@ -241,7 +241,7 @@ static void refuse(WindowFix *f, const RoceMwImage *image, const char *text)
 {
     static const RdmaQpCap cap = { 64, 64, 80, 80, 3000 };
     RoceEngine *e = roce_new(&link_config, &link_ops, f->p.b);
-    const char *why = "";
+    g_autofree char *why = NULL;
     RoceMrImage mr;
     RoceQpImage qp;
     uint32_t i;
@@ -265,8 +265,6 @@ static void refuse(WindowFix *f, const RoceMwImage *image, const char *text)
 
 static void test_refuse_bad_state(void)
 {
-    static const char binding[] =
-        "it is bound to what it cannot be bound to";
     WindowFix f = window_fix(RDMA_MW_TYPE_2);
     RoceMwImage good, image;
 
@@ -275,7 +273,7 @@ static void test_refuse_bad_state(void)
     g_assert_cmpint(roce_export_mw(f.p.b->e, f.mwn, &good), ==, 0);
     refuse(&f, &good, NULL);
     good.addr = 1;
-    refuse(&f, &good, "it is not bound, but to something");
+    refuse(&f, &good, "addr 0x1 is not 0, but the window is not bound");
 
     window_bind(&f, 100, 1000, RDMA_ACCESS_REMOTE | RDMA_ACCESS_ZERO_BASED);
     g_assert_cmpint(roce_export_mw(f.p.b->e, f.mwn, &good), ==, 0);
@@ -288,22 +286,27 @@ static void test_refuse_bad_state(void)
         refuse(&f, &image, text);               \
     } while (0)
 
-    REFUSE(image.bound = 2, "a flag is no flag");
-    REFUSE(image.attr.mwn = 0, "bad or used number, or bad type");
-    REFUSE(image.attr.rkey = 0x100, "bad or used number, or bad type");
-    REFUSE(image.attr.type = 3, "it belongs to a queue pair");
-    REFUSE((image.attr.type = 3, image.qpn = 0),
-           "bad or used number, or bad type");
-    REFUSE(image.attr.type = RDMA_MW_TYPE_1, "it belongs to a queue pair");
-    REFUSE(image.attr.pdn++, binding);
-    REFUSE(image.mrn = image.attr.mwn, binding);
-    REFUSE(image.mrn = f.p.bmr->attr.mrn, binding);
-    REFUSE(image.access |= RDMA_ACCESS_LOCAL_WRITE, binding);
-    REFUSE(image.length = 0, binding);
-    REFUSE(image.length = WINDOW_REGION, binding);
-    REFUSE(image.addr -= 101, binding);
-    REFUSE(image.qpn = 40,
-           "it is bound on a queue pair that it cannot be bound on");
+    REFUSE(image.bound = 2, "invalid boolean 2 in field bound");
+    REFUSE(image.attr.mwn = 0, "mwn 0 is not in 1..256");
+    REFUSE(image.attr.rkey = 0x100, "rkey 0x100 is one of mwn 1, not of 3");
+    REFUSE(image.attr.type = 3, "qpn 3 is not 0, but the type is 3, not 2");
+    REFUSE((image.attr.type = 3, image.qpn = 0), "unknown type 3");
+    REFUSE(image.attr.type = RDMA_MW_TYPE_1,
+           "qpn 3 is not 0, but the type is 1, not 2");
+    REFUSE(image.attr.pdn++, "window bound to MR 2 of PD 7, not of PD 8");
+    REFUSE(image.mrn = image.attr.mwn, "mrn 3 is no memory region");
+    REFUSE(image.mrn = f.p.bmr->attr.mrn,
+           "MR 1 has access 0x10f, without the right to bind windows (0x10)");
+    REFUSE(image.access |= RDMA_ACCESS_LOCAL_WRITE,
+           "access 0x2f has rights beyond 0x2e, those of a window");
+    REFUSE(image.length = 0, "length of a bound window is 0");
+    REFUSE(image.length = WINDOW_REGION,
+           "addr 0x7f00200002f4 and length 65536 are not in MR 2 with iova "
+           "0x7f0020000290 and length 65536");
+    REFUSE(image.addr -= 101,
+           "addr 0x7f002000028f and length 1000 are not in MR 2 with iova "
+           "0x7f0020000290 and length 65536");
+    REFUSE(image.qpn = 40, "qpn 40 is no queue pair");
 #undef REFUSE
     window_fix_free(&f);
 }

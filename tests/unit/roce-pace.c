@@ -39,8 +39,8 @@ static void set_limit(LinkNode *n, uint32_t qpn, uint32_t kbps)
 {
     RdmaQpAttr attr = { .rate_limit = kbps }, got;
 
-    g_assert_cmpint(roce_qp_modify(n->e, qpn, RDMA_QP_RATE_LIMIT, &attr,
-                                   n->link->now), ==, 0);
+    g_assert_cmpint(roce_qp_modify(n->e, qpn, RDMA_QP_RATE_LIMIT, &attr),
+                    ==, 0);
     g_assert_cmpint(roce_qp_query(n->e, qpn, &got), ==, 0);
     g_assert_cmpuint(got.rate_limit, ==, kbps);
 }
@@ -193,7 +193,7 @@ static void test_static_rate_of_a_connection(void)
 
     attr.ah_attr.static_rate = RATE_2_5_GBPS;
     link_modify(p.a, p.aq, RDMA_QPS_SQD);
-    g_assert_cmpint(roce_qp_modify(p.a->e, p.aq, RDMA_QP_AV, &attr, p.l->now),
+    g_assert_cmpint(roce_qp_modify(p.a->e, p.aq, RDMA_QP_AV, &attr),
                     ==, 0);
     link_modify(p.a, p.aq, RDMA_QPS_RTS);
     attach_meter(&p, &m);

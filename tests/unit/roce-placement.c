@@ -412,9 +412,9 @@ static const struct {
 } bad[NUM_BAD] = {
     [FLUSH_QP_ACCESS] = { "flush/qp-access", RDMA_WC_REM_INV_REQ_ERR },
     [FLUSH_NO_RESOURCES] = { "flush/no-resources", RDMA_WC_REM_INV_REQ_ERR },
-    [FLUSH_PERSISTENT] = { "flush/persistent", RDMA_WC_REM_INV_REQ_ERR },
+    [FLUSH_PERSISTENT] = { "flush/persistent", RDMA_WC_REM_ACCESS_ERR },
     [FLUSH_BOTH_TYPES] = { "flush/global-and-persistent",
-                           RDMA_WC_REM_INV_REQ_ERR },
+                           RDMA_WC_REM_ACCESS_ERR },
     [FLUSH_PEER_HAS_NONE] = { "flush/peer-has-none", RDMA_WC_REM_INV_REQ_ERR },
     [FLUSH_MR_ACCESS] = { "flush/mr-access", RDMA_WC_REM_ACCESS_ERR },
     [FLUSH_WHOLE_MR_ACCESS] = { "flush/whole-mr-access",

@@ -246,7 +246,7 @@ static void test_unsignalled(void)
         g_assert_true(link_run(p.l, LINK_FOREVER));
         g_assert_cmpuint(link_wcs(p.a), ==, sig_all ? 10 : 1);
         g_assert_cmpuint(link_wc(p.a).wc.wr_id, ==, sig_all ? 0 : 4);
-        g_assert_cmpuint(p.a->retired[p.aq][ROCE_SQ], ==, 10);
+        g_assert_cmpuint(p.a->retired[p.aq][RDMA_SQ], ==, 10);
         link_pair_free(&p);
     }
 }
@@ -342,7 +342,7 @@ static void test_many_sges(void)
         }
         wr = link_wr(RDMA_WR_SEND, 1, out);
         wr.num_sge = 80;
-        g_assert_cmpint(roce_post_recv(p.b->e, p.bq, &recv, 0), ==, 0);
+        g_assert_cmpint(roce_post_recv(p.b->e, p.bq, &recv), ==, 0);
         link_post(p.a, p.aq, &wr);
         g_assert_true(link_run(p.l, LINK_FOREVER));
         link_expect(p.a, 1, RDMA_WC_SUCCESS);
@@ -407,8 +407,8 @@ static void loopback(RdmaQpType type, bool ipv6, bool self)
         for (s = RDMA_QPS_INIT; s <= RDMA_QPS_RTS; s++) {
             mask = link_attr(l, &spec, side, s, &attr);
             attr.ah_attr = link_av(n, n, ipv6);
-            g_assert_cmpint(roce_qp_modify(n->e, spec.qpn[side], mask, &attr,
-                                           0), ==, 0);
+            g_assert_cmpint(roce_qp_modify(n->e, spec.qpn[side], mask, &attr),
+                            ==, 0);
         }
     }
     wr.wr.ud.remote_qpn = spec.qpn[1];
@@ -480,7 +480,7 @@ static void test_loopback_takes_breaks(void)
         for (s = RDMA_QPS_INIT; s <= RDMA_QPS_RTS; s++) {
             mask = link_attr(l, &spec, side, s, &attr);
             attr.ah_attr = link_av(n, n, false);
-            roce_qp_modify(n->e, spec.qpn[side], mask, &attr, 0);
+            roce_qp_modify(n->e, spec.qpn[side], mask, &attr);
         }
     }
     wr.wr.rdma.remote_addr = mr->attr.iova;

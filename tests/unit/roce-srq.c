@@ -108,8 +108,8 @@ static void run(Fix *f)
 /* What QPs of SRQs never do: retire receive WQEs one by one. */
 static void check_not_retired(Fix *f)
 {
-    g_assert_cmpuint(f->p.b->retired[f->bq[0]][ROCE_RQ], ==, 0);
-    g_assert_cmpuint(f->p.b->retired[f->bq[1]][ROCE_RQ], ==, 0);
+    g_assert_cmpuint(f->p.b->retired[f->bq[0]][RDMA_RQ], ==, 0);
+    g_assert_cmpuint(f->p.b->retired[f->bq[1]][RDMA_RQ], ==, 0);
 }
 
 static void test_create(void)
@@ -136,7 +136,7 @@ static void test_create(void)
     g_assert_cmpint(roce_srq_query(e, 1, &got), ==, -ENOENT);
     g_assert_cmpint(roce_srq_set_limit(e, 1, 1), ==, -ENOENT);
     g_assert_cmpint(roce_srq_destroy(e, 1), ==, -ENOENT);
-    g_assert_cmpint(roce_post_srq_recv(e, 1, &wr, l->now), ==, -ENOENT);
+    g_assert_cmpint(roce_post_srq_recv(e, 1, &wr), ==, -ENOENT);
     g_assert_cmpuint(roce_srq_room(e, 1), ==, 0);
     g_assert_cmpint(roce_srq_create(e, &attr), ==, 0);
     g_assert_cmpint(roce_srq_create(e, &attr), ==, -EEXIST);
@@ -145,10 +145,10 @@ static void test_create(void)
     g_assert_cmpint(roce_srq_set_limit(e, 1, 4), ==, -EINVAL);
     for (i = 3; i; i--) {
         g_assert_cmpuint(roce_srq_room(e, 1), ==, i);
-        g_assert_cmpint(roce_post_srq_recv(e, 1, &wr, l->now), ==, 0);
+        g_assert_cmpint(roce_post_srq_recv(e, 1, &wr), ==, 0);
     }
     g_assert_cmpuint(roce_srq_room(e, 1), ==, 0);
-    g_assert_cmpint(roce_post_srq_recv(e, 1, &wr, l->now), ==, -ENOSPC);
+    g_assert_cmpint(roce_post_srq_recv(e, 1, &wr), ==, -ENOSPC);
     /* A limit that it was made with tells of nothing by itself */
     g_assert_cmpuint(l->node[0].events->len, ==, 0);
     g_assert_cmpint(roce_srq_destroy(e, 1), ==, 0);
@@ -170,7 +170,7 @@ static void test_qp_has_no_queue_of_its_own(void)
     RdmaQpAttr attr;
 
     g_assert_cmpuint(roce_recv_room(e, f.bq[0]), ==, 0);
-    g_assert_cmpint(roce_post_recv(e, f.bq[0], &wr, 0), ==, -ENOSPC);
+    g_assert_cmpint(roce_post_recv(e, f.bq[0], &wr), ==, -ENOSPC);
     g_assert_cmpint(roce_qp_query(e, f.bq[0], &attr), ==, 0);
     g_assert_cmpuint(attr.cap.max_recv_wr, ==, 0);
     g_assert_cmpuint(attr.cap.max_recv_sge, ==, 0);
@@ -405,9 +405,9 @@ static void test_bad_wqe_fails_where_it_is_taken(void)
     RdmaSge sges[5] = { { 0 } };
     RdmaRecvWr wr = { .wr_id = 50, .num_sge = 5, .sg_list = sges };
 
-    g_assert_cmpint(roce_post_srq_recv(f.p.b->e, LINK_SRQ, &wr, 0), ==, 0);
+    g_assert_cmpint(roce_post_srq_recv(f.p.b->e, LINK_SRQ, &wr), ==, 0);
     wr = (RdmaRecvWr) { .wr_id = 51, .status = RDMA_WC_LOC_QP_OP_ERR };
-    g_assert_cmpint(roce_post_srq_recv(f.p.b->e, LINK_SRQ, &wr, 0), ==, 0);
+    g_assert_cmpint(roce_post_srq_recv(f.p.b->e, LINK_SRQ, &wr), ==, 0);
     g_assert_cmpuint(link_wcs(f.p.b), ==, 0);
     post(&f, 1, RDMA_WR_SEND, 1, 0, 10);
     run(&f);
@@ -540,7 +540,7 @@ static void refuse_srq(const RoceSrqImage *image, const char *text)
 {
     static const RdmaSrqAttr most = { .max_wr = 8, .max_sge = 4 };
     RoceEngine *e = roce_new(&link_config, &link_ops, NULL);
-    const char *why = "";
+    g_autofree char *why = NULL;
     int ret = roce_import_srq(e, image, &most, &why);
 
     g_assert_cmpint(ret, ==, text ? -EINVAL : 0);
@@ -566,17 +566,17 @@ static void test_refuse_bad_srq(void)
         refuse_srq(&image, text);               \
     } while (0)
 
-    REFUSE(image.attr.max_wr = 9, "it is larger than allowed");
-    REFUSE(image.attr.max_sge = 5, "it is larger than allowed");
-    REFUSE(image.attr.max_wr = 1, "bad number of receive requests");
-    REFUSE(image.attr.max_sge = 0, "bad receive request");
+    REFUSE(image.attr.max_wr = 9, "max_wr 9 exceeds 8");
+    REFUSE(image.attr.max_sge = 5, "max_sge 5 exceeds 4");
+    REFUSE(image.attr.max_wr = 1, "n_recv 2 exceeds max_wr 1");
+    REFUSE(image.attr.max_sge = 0,
+           "receive request 0: num_sge 1 exceeds 0");
     REFUSE(image.n_recv = 1,
-           "receive requests do not use what came with them");
-    REFUSE(image.attr.limit = 9, "bad or used number, or bad limit");
-    REFUSE(image.attr.srqn = LINK_MAX_SRQ,
-           "bad or used number, or bad limit");
+           "n_recv_sges 2 is not 1, the sum of num_sge");
+    REFUSE(image.attr.limit = 9, "limit 9 exceeds max_wr 8");
+    REFUSE(image.attr.srqn = LINK_MAX_SRQ, "srqn 4 is not below 4");
     good.recv[0].status = RDMA_WC_GENERAL_ERR + 1;
-    refuse_srq(&good, "bad receive request");
+    refuse_srq(&good, "receive request 0: status 22 exceeds 21");
 #undef REFUSE
     roce_srq_image_clear(&good);
     fix_free(&f);
@@ -588,8 +588,8 @@ static void refuse_qp(Fix *f, const RoceQpImage *image, bool srq,
     static const RdmaSrqAttr most = { .max_wr = 8, .max_sge = 4 };
     static const RdmaQpCap cap = { 64, 64, 80, 80, 3000 };
     RoceEngine *e = roce_new(&link_config, &link_ops, f->p.b);
+    g_autofree char *why = NULL;
     RoceSrqImage s;
-    const char *why = "";
     int ret;
 
     roce_set_link_mtu(e, 4200);
@@ -616,18 +616,20 @@ static void test_refuse_bad_qp(void)
     g_assert_cmpint(roce_export_qp(f.p.b->e, f.bq[0], &image), ==, 0);
     g_assert_cmpuint(image.n_recv, ==, 1);
     refuse_qp(&f, &image, true, NULL);
-    refuse_qp(&f, &image, false, "its shared receive queue is not there");
+    refuse_qp(&f, &image, false, "srqn 2 is no shared receive queue");
     image.init.cap.max_recv_wr = 1;
-    refuse_qp(&f, &image, true, "it has two receive queues");
+    refuse_qp(&f, &image, true, "max_recv_wr 1 is not 0, but there is an SRQ");
     image.init.cap.max_recv_wr = 0;
     image.init.qp_type = RDMA_QPT_UD;
-    refuse_qp(&f, &image, true, "bad number of receive requests");
+    refuse_qp(&f, &image, true, "receive queue from cons 0 to prod 1 has 1 "
+              "requests, which exceeds 0");
     image.init.qp_type = RDMA_QPT_RC;
     image.init.has_srq = false;
-    refuse_qp(&f, &image, true, "bad number of receive requests");
+    refuse_qp(&f, &image, true, "receive queue from cons 0 to prod 1 has 1 "
+              "requests, which exceeds 0");
     image.init.has_srq = true;
     image.recv[0].num_sge = 5;
-    refuse_qp(&f, &image, true, "bad receive request");
+    refuse_qp(&f, &image, true, "receive request 0: num_sge 5 exceeds 4");
     roce_qp_image_clear(&image);
     fix_free(&f);
 }

@@ -59,13 +59,11 @@ static LinkPair vlan_pair(RdmaQpType type, bool ipv6, uint16_t vlan, Wire *w)
     if (type == RDMA_QPT_RC) {
         link_modify(p.a, p.aq, RDMA_QPS_SQD);
         attr.ah_attr = vlan_av(p.a, p.b, ipv6);
-        g_assert_cmpint(roce_qp_modify(p.a->e, p.aq, RDMA_QP_AV, &attr,
-                                       p.l->now), ==, 0);
+        g_assert_cmpint(roce_qp_modify(p.a->e, p.aq, RDMA_QP_AV, &attr), ==, 0);
         link_modify(p.a, p.aq, RDMA_QPS_RTS);
         link_modify(p.b, p.bq, RDMA_QPS_SQD);
         attr.ah_attr = vlan_av(p.b, p.a, ipv6);
-        g_assert_cmpint(roce_qp_modify(p.b->e, p.bq, RDMA_QP_AV, &attr,
-                                       p.l->now), ==, 0);
+        g_assert_cmpint(roce_qp_modify(p.b->e, p.bq, RDMA_QP_AV, &attr), ==, 0);
         link_modify(p.b, p.bq, RDMA_QPS_RTS);
     }
     memset(w, 0, sizeof(*w));
@@ -258,7 +256,7 @@ static void test_priority_tag(void)
     memcpy(frame, w.last, 12);
     memcpy(frame + 12, "\x81\x00\xd0\x00", 4);
     memcpy(frame + 16, w.last + 12, w.last_len - 12);
-    g_assert_true(roce_is_ours(p.b->e, frame, 78));
+    g_assert_true(roce_is_ours(p.b->e, frame, ROCE_PEEK_LEN));
     link_inject(p.l, 1, frame, w.last_len + 4);
     wc = link_expect(p.b, 51, RDMA_WC_SUCCESS);
     check_origin(&wc, p.a, RDMA_NO_VLAN, 6, false);

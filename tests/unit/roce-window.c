@@ -130,7 +130,7 @@ void window_reconnect(WindowFix *f)
             uint32_t mask = link_attr(f->p.l, &spec, side, state, &attr);
 
             g_assert_cmpint(roce_qp_modify(nodes[side]->e, spec.qpn[side],
-                                           mask, &attr, f->p.l->now), ==, 0);
+                                           mask, &attr), ==, 0);
         }
     }
 }

@@ -4,7 +4,7 @@
  * that are wrong in one thing each.
  */
 #include <glib.h>
-#include "../../backends/rdma/roce/icrc.h"
+#include "../../backends/rdma/roce/wire/wire.h"
 
 static const RocePath path_ipv4 = {
     .dmac = { 0x52, 0x54, 0, 0, 0, 2 },

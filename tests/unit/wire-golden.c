@@ -3,7 +3,7 @@
  * Frames that another implementation (rxe) has put on the wire: we read them
  * as they were meant, and write them the same way.
  */
-#include "../../backends/rdma/roce/icrc.h"
+#include "../../backends/rdma/roce/wire/wire.h"
 #include "wire-pcap.h"
 
 #define N_FRAMES 406
@@ -142,7 +142,7 @@ static void test_written_again_it_is_the_same(void)
         trailer_len = roce_icrc_trailer(hdr, hdr_len, p->path.is_ipv4,
                                         iov, 2, trailer);
 
-        g_assert_cmpmem(hdr, hdr_len, f->data, p->payload - f->data);
+        g_assert_cmpmem(hdr, hdr_len, f->data, (p->payload - f->data));
         g_assert_cmpmem(trailer, trailer_len, p->payload + p->payload_len,
                         p->bth.pad + ROCE_ICRC_LEN);
     }

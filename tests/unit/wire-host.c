@@ -61,7 +61,7 @@ static bool host_atomic(void *opaque, uint64_t addr, uint32_t opcode,
     return true;
 }
 
-static void host_retire(void *opaque, uint32_t qpn, RoceQueue queue,
+static void host_retire(void *opaque, uint32_t qpn, RdmaQueue queue,
                         uint32_t count)
 {
     WireHost *h = opaque;

@@ -29,7 +29,7 @@ typedef struct WireHost {
 
     GArray *wcs;                    /* of WireWc */
     GArray *events;                 /* of RdmaEvent */
-    uint64_t (*retired)[2];         /* by QPN and RoceQueue */
+    uint64_t (*retired)[2];         /* by QPN and RdmaQueue */
     uint32_t max_qp;
     unsigned srq_rooms;             /* calls of srq_room() */
 } WireHost;

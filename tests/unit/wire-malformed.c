@@ -5,7 +5,7 @@
  * the parser alone that must tell.
  */
 #include <glib.h>
-#include "../../backends/rdma/roce/icrc.h"
+#include "../../backends/rdma/roce/wire/wire.h"
 
 /* Where things are in a frame */
 #define TAG 14
@@ -283,6 +283,36 @@ static void run_case(const void *opaque)
     }
 }
 
+/* Whose a frame is can be told when its UDP ports are there, not before. */
+static void test_peek_at_too_little(void)
+{
+    static const uint8_t gid[] = { 0xfd, [15] = 1 };
+    uint8_t dgid[RDMA_GID_LEN];
+    uint16_t vlan;
+
+    for (unsigned how = 0; how < 4; how++) {
+        bool tagged = how & 1, ipv6 = how & 2;
+        uint8_t frame[ROCE_PEEK_LEN] = {};
+        uint8_t *ip = frame + (tagged ? TAG + 4 : TAG);
+        size_t need = ip - frame + (ipv6 ? 40 : 20) + 4;
+
+        memcpy(frame + 12, tagged ? "\x81\x00\x00\x07" : "", tagged ? 4 : 0);
+        memcpy(ip - 2, ipv6 ? "\x86\xdd" : "\x08\x00", 2);
+        ip[0] = ipv6 ? 0x60 : 0x45;
+        ip[ipv6 ? 6 : 9] = 17;
+        if (ipv6) {
+            memcpy(ip + 8, gid, sizeof(gid));
+            memcpy(ip + 24, gid, sizeof(gid));
+        }
+        frame[need - 2] = ROCE_UDP_PORT >> 8;
+        frame[need - 1] = ROCE_UDP_PORT & 0xff;
+        for (size_t len = 0; len <= sizeof(frame); len++) {
+            g_assert_cmpint(roce_peek(frame, len, dgid, &vlan), ==,
+                            len >= need);
+        }
+    }
+}
+
 int main(int argc, char **argv)
 {
     unsigned i;
@@ -294,5 +324,7 @@ int main(int argc, char **argv)
 
         g_test_add_data_func(name, &cases[i], run_case);
     }
+    g_test_add_func("/wire/malformed/peek-at-too-little",
+                    test_peek_at_too_little);
     return g_test_run();
 }

@@ -5,7 +5,7 @@
  * captured requests imply and the captured answers, and must put the same
  * requests on the wire and complete.
  */
-#include "../../backends/rdma/roce/icrc.h"
+#include "../../backends/rdma/roce/wire/wire.h"
 #include "wire-host.h"
 #include "wire-pcap.h"
 
@@ -93,19 +93,19 @@ static void make_qp(Requester *r)
     g_assert_cmpint(roce_qp_create(e, &init), ==, 0);
     g_assert_cmpint(roce_qp_modify(e, r->qpn,
         RDMA_QP_STATE | RDMA_QP_PKEY_INDEX | RDMA_QP_PORT |
-        (ud ? RDMA_QP_QKEY : RDMA_QP_ACCESS_FLAGS), &attr, 0), ==, 0);
+        (ud ? RDMA_QP_QKEY : RDMA_QP_ACCESS_FLAGS), &attr), ==, 0);
     attr.qp_state = RDMA_QPS_RTR;
     g_assert_cmpint(roce_qp_modify(e, r->qpn,
         RDMA_QP_STATE |
         (ud ? 0 : RDMA_QP_AV | RDMA_QP_PATH_MTU | RDMA_QP_DEST_QPN |
                   RDMA_QP_RQ_PSN) |
         (rc ? RDMA_QP_MAX_DEST_RD_ATOMIC | RDMA_QP_MIN_RNR_TIMER : 0),
-        &attr, 0), ==, 0);
+        &attr), ==, 0);
     attr.qp_state = RDMA_QPS_RTS;
     g_assert_cmpint(roce_qp_modify(e, r->qpn,
         RDMA_QP_STATE | RDMA_QP_SQ_PSN |
         (rc ? RDMA_QP_TIMEOUT | RDMA_QP_RETRY_CNT | RDMA_QP_RNR_RETRY |
-              RDMA_QP_MAX_QP_RD_ATOMIC : 0), &attr, 0), ==, 0);
+              RDMA_QP_MAX_QP_RD_ATOMIC : 0), &attr), ==, 0);
 }
 
 /* The region at @at must hold @len bytes of @data when all is done. */
@@ -235,7 +235,7 @@ static void post(Requester *r, unsigned i)
         sge[0].length = 99;
         sge[1] = (RdmaSge) { at + 99, len - 99, KEY };
     }
-    g_assert_cmpint(roce_post_send(r->host->engine, r->qpn, &wr, 0), ==, 0);
+    g_assert_cmpint(roce_post_send(r->host->engine, r->qpn, &wr), ==, 0);
 }
 
 static void check_request(Requester *r, const uint8_t *frame, size_t len)
@@ -312,7 +312,7 @@ static void check_results(Requester *r)
     unsigned i;
 
     g_assert_cmpuint(r->host->wcs->len, ==, r->posted);
-    g_assert_cmpuint(r->host->retired[r->qpn][ROCE_SQ], ==, r->posted);
+    g_assert_cmpuint(r->host->retired[r->qpn][RDMA_SQ], ==, r->posted);
     for (i = 0; i < r->posted; i++) {
         const RdmaWc *wc = &g_array_index(r->host->wcs, WireWc, i).wc;
 

@@ -4,7 +4,7 @@
  * the place of one side, is given the requests of the other as they were
  * captured, and must answer as the captured side did.
  */
-#include "../../backends/rdma/roce/icrc.h"
+#include "../../backends/rdma/roce/wire/wire.h"
 #include "wire-host.h"
 #include "wire-pcap.h"
 
@@ -147,7 +147,7 @@ static void make_qp(Side *s)
                                    RDMA_QP_STATE | RDMA_QP_PKEY_INDEX |
                                    RDMA_QP_PORT |
                                    (ud ? RDMA_QP_QKEY : RDMA_QP_ACCESS_FLAGS),
-                                   &attr, 0), ==, 0);
+                                   &attr), ==, 0);
 
     attr.qp_state = RDMA_QPS_RTR;
     attr.path_mtu = s->mtu == 4096 ? RDMA_MTU_4096 : RDMA_MTU_1024;
@@ -165,7 +165,7 @@ static void make_qp(Side *s)
         (ud ? 0 : RDMA_QP_AV | RDMA_QP_PATH_MTU | RDMA_QP_DEST_QPN |
                   RDMA_QP_RQ_PSN) |
         (rc ? RDMA_QP_MAX_DEST_RD_ATOMIC | RDMA_QP_MIN_RNR_TIMER : 0),
-        &attr, 0), ==, 0);
+        &attr), ==, 0);
 }
 
 static void post_receives(Side *s)
@@ -184,7 +184,7 @@ static void post_receives(Side *s)
         };
         RdmaRecvWr wr = { .wr_id = i, .num_sge = 2, .sg_list = sge };
 
-        g_assert_cmpint(roce_post_recv(s->host->engine, s->qpn, &wr, 0),
+        g_assert_cmpint(roce_post_recv(s->host->engine, s->qpn, &wr),
                         ==, 0);
     }
 }
@@ -383,7 +383,7 @@ static void check_completions(Side *s)
     unsigned i;
 
     g_assert_cmpuint(s->host->wcs->len, ==, s->messages->len);
-    g_assert_cmpuint(s->host->retired[s->qpn][ROCE_RQ], ==, s->messages->len);
+    g_assert_cmpuint(s->host->retired[s->qpn][RDMA_RQ], ==, s->messages->len);
     for (i = 0; i < s->messages->len; i++) {
         const WireWc *w = &g_array_index(s->host->wcs, WireWc, i);
         const Message *m = &g_array_index(s->messages, Message, i);

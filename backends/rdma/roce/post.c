@@ -1,58 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Posting: work requests become WQEs. What is wrong with one in itself is
- * found here and told when its turn comes (IBTA 10.8.3, 11.4.1).
+ * Posting: work requests become WQEs. A request that is wrong in itself is
+ * found here and completes with an error in its turn (IBTA 10.8.3, 11.4.1).
  */
 #include <glib.h>
 #include "roce-int.h"
-
-#define KNOWN_FLAGS (RDMA_SEND_FENCE | RDMA_SEND_SIGNALED | \
-                     RDMA_SEND_SOLICITED | RDMA_SEND_INLINE | \
-                     RDMA_SEND_IP_CSUM)
-
-#define T(type) (1u << RDMA_QPT_##type)
-
-/* Which QP types take an opcode (IBTA table 94), and what its WR has. */
-static const struct {
-    uint32_t qp_types;
-    bool sends;                     /* payload leaves: may be inline */
-    bool receives;                  /* data comes back into the SGEs */
-} opcodes[] = {
-    [RDMA_WR_RDMA_WRITE] = { T(RC) | T(UC), true },
-    [RDMA_WR_RDMA_WRITE_WITH_IMM] = { T(RC) | T(UC), true },
-    [RDMA_WR_SEND] = { T(RC) | T(UC) | T(UD) | T(GSI), true },
-    [RDMA_WR_SEND_WITH_IMM] = { T(RC) | T(UC) | T(UD) | T(GSI), true },
-    [RDMA_WR_SEND_WITH_INV] = { T(RC), true },
-    [RDMA_WR_RDMA_READ] = { T(RC), false, true },
-    [RDMA_WR_RDMA_READ_WITH_INV] = { T(RC), false, true },
-    [RDMA_WR_ATOMIC_CMP_AND_SWP] = { T(RC), false, true },
-    [RDMA_WR_ATOMIC_FETCH_AND_ADD] = { T(RC), false, true },
-    [RDMA_WR_FLUSH] = { T(RC) },
-    [RDMA_WR_ATOMIC_WRITE] = { T(RC), true },
-    [RDMA_WR_LOCAL_INV] = { T(RC) | T(UC) },
-    [RDMA_WR_BIND_MW] = { T(RC) | T(UC) },
-    [RDMA_WR_REG_MR] = { T(RC) | T(UC) },
-};
-
-#undef T
-
-bool roce_opcode_ok(uint32_t qp_type, uint32_t opcode)
-{
-    return opcode < G_N_ELEMENTS(opcodes) &&
-           (opcodes[opcode].qp_types & 1u << qp_type);
-}
-
-bool roce_opcode_enabled(const RoceEngine *e, uint32_t opcode)
-{
-    switch (opcode) {
-    case RDMA_WR_FLUSH:
-        return e->extensions & RDMA_EXT_FLUSH;
-    case RDMA_WR_ATOMIC_WRITE:
-        return e->extensions & RDMA_EXT_ATOMIC_WRITE;
-    default:
-        return true;
-    }
-}
 
 /* 8 bytes from the WR itself need no room in the queue's inline data. */
 static RdmaWcStatus take_value(const RdmaSendWr *wr, RoceSendWqe *wqe)
@@ -82,7 +34,7 @@ static RdmaWcStatus take_payload(RoceQp *qp, uint32_t index,
         if (wr->opcode == RDMA_WR_ATOMIC_WRITE) {
             return take_value(wr, wqe);
         }
-        if (!opcodes[wr->opcode].sends || wr->num_sge) {
+        if (!roce_wr_info[wr->opcode].sends || wr->num_sge) {
             return RDMA_WC_LOC_QP_OP_ERR;
         }
         if (wr->inline_len > cap->max_inline_data) {
@@ -96,7 +48,7 @@ static RdmaWcStatus take_payload(RoceQp *qp, uint32_t index,
         return RDMA_WC_SUCCESS;
     }
 
-    if (!opcodes[wr->opcode].sends && !opcodes[wr->opcode].receives) {
+    if (!roce_wr_info[wr->opcode].sends && !roce_wr_info[wr->opcode].receives) {
         return RDMA_WC_SUCCESS;
     }
     if (wr->num_sge > cap->max_send_sge) {
@@ -187,7 +139,7 @@ static RdmaWcStatus take_send(RoceQp *qp, uint32_t index,
     }
     if (!roce_opcode_ok(qp->init.qp_type, wr->opcode) ||
         !roce_opcode_enabled(qp->e, wr->opcode) ||
-        (wr->send_flags & ~KNOWN_FLAGS)) {
+        (wr->send_flags & ~RDMA_SEND_FLAGS)) {
         return RDMA_WC_LOC_QP_OP_ERR;
     }
     if (wr->opcode == RDMA_WR_FLUSH &&
@@ -225,8 +177,7 @@ static void take_pages(RoceQp *qp, uint32_t index, const RdmaSendWr *wr,
     }
 }
 
-int roce_post_send(RoceEngine *e, uint32_t qpn, const RdmaSendWr *wr,
-                   int64_t now)
+int roce_post_send(RoceEngine *e, uint32_t qpn, const RdmaSendWr *wr)
 {
     RoceQp *qp = roce_qp_find(e, qpn);
     RoceSendWqe *wqe;
@@ -248,27 +199,11 @@ int roce_post_send(RoceEngine *e, uint32_t qpn, const RdmaSendWr *wr,
     wqe->status = take_send(qp, index, wr, wqe);
     take_pages(qp, index, wr, wqe);
     qp->s.sq.prod++;
-    roce_qp_kick(qp);
+    roce_qp_schedule(qp);
     return 0;
 }
 
-void roce_recv_fill(RoceRecvWqe *wqe, RdmaSge *sges, uint32_t max_sge,
-                    const RdmaRecvWr *wr)
-{
-    *wqe = (RoceRecvWqe) { .wr_id = wr->wr_id, .status = wr->status };
-    if (wr->status != RDMA_WC_SUCCESS) {
-        return;
-    }
-    if (wr->num_sge > max_sge) {
-        wqe->status = RDMA_WC_LOC_QP_OP_ERR;
-    } else if (wr->num_sge) {
-        wqe->num_sge = wr->num_sge;
-        memcpy(sges, wr->sg_list, wr->num_sge * sizeof(RdmaSge));
-    }
-}
-
-int roce_post_recv(RoceEngine *e, uint32_t qpn, const RdmaRecvWr *wr,
-                   int64_t now)
+int roce_post_recv(RoceEngine *e, uint32_t qpn, const RdmaRecvWr *wr)
 {
     RoceQp *qp = roce_qp_find(e, qpn);
     uint32_t index;
@@ -285,23 +220,7 @@ int roce_post_recv(RoceEngine *e, uint32_t qpn, const RdmaRecvWr *wr,
     qp->s.rq.prod++;
     /* It only has to be flushed, and not from in here */
     if (qp->s.attr.qp_state == RDMA_QPS_ERR) {
-        roce_qp_kick(qp);
+        roce_qp_schedule(qp);
     }
     return 0;
-}
-
-static bool has_recv(const RoceQp *qp)
-{
-    return qp->s.rq.cons != qp->s.rq.prod ||
-           (qp->srq && qp->srq->cons != qp->srq->prod);
-}
-
-bool roce_recv_posted(RoceQp *qp)
-{
-    RoceEngine *e = qp->e;
-
-    if (!has_recv(qp) && e->ops.recv_empty) {
-        e->ops.recv_empty(e->opaque, qp->init.qpn);
-    }
-    return has_recv(qp);
 }

@@ -168,7 +168,7 @@ static bool path_ok(const RoceQp *qp, const RdmaAv *av)
 {
     RocePath path;
 
-    return av->port_num == 1 && av->flow_label <= 0xfffff &&
+    return av->port_num == RDMA_PORT_NUM && av->flow_label <= 0xfffff &&
            roce_path_init(qp->e, av, qp->init.qpn, 0, &path) &&
            !roce_gid_is_zero(av->dgid) && !rdma_gid_is_multicast(av->dgid);
 }
@@ -180,7 +180,7 @@ static bool values_ok(const RoceQp *qp, uint32_t mask, const RdmaQpAttr *attr)
     return !((mask & A(CUR_STATE) &&
               attr->cur_qp_state != qp->s.attr.qp_state) ||
              (mask & A(PKEY_INDEX) && attr->pkey_index != 0) ||
-             (mask & A(PORT) && attr->port_num != 1) ||
+             (mask & A(PORT) && attr->port_num != RDMA_PORT_NUM) ||
              (mask & A(PATH_MIG_STATE) &&
               attr->path_mig_state != RDMA_MIG_MIGRATED) ||
              (mask & A(PATH_MTU) &&
@@ -273,17 +273,18 @@ static void enter_reset(RoceQp *qp)
     uint32_t nsq = qp->s.sq.prod - qp->s.sq.cons;
     uint32_t nrq = qp->s.rq.prod - qp->s.rq.cons;
 
+    roce_qp_set_state(qp, RDMA_QPS_RESET);
     roce_qp_clear(qp);
     if (nsq) {
-        e->ops.retire(e->opaque, qp->init.qpn, ROCE_SQ, nsq);
+        e->ops.retire(e->opaque, qp->init.qpn, RDMA_SQ, nsq);
     }
     if (nrq && !qp->srq) {
-        e->ops.retire(e->opaque, qp->init.qpn, ROCE_RQ, nrq);
+        e->ops.retire(e->opaque, qp->init.qpn, RDMA_RQ, nrq);
     }
 }
 
 int roce_qp_modify(RoceEngine *e, uint32_t qpn, uint32_t attr_mask,
-                   const RdmaQpAttr *attr, int64_t now)
+                   const RdmaQpAttr *attr)
 {
     RoceQp *qp = roce_qp_find(e, qpn);
     uint8_t from, to;
@@ -309,7 +310,7 @@ int roce_qp_modify(RoceEngine *e, uint32_t qpn, uint32_t attr_mask,
         break;
     case RDMA_QPS_SQD:
         apply(qp, attr_mask, attr);
-        qp->s.attr.qp_state = to;
+        roce_qp_set_state(qp, to);
         if (from != RDMA_QPS_SQD) {
             /* Whoever wants to be told says so each time */
             qp->s.attr.en_sqd_async_notify =
@@ -320,17 +321,23 @@ int roce_qp_modify(RoceEngine *e, uint32_t qpn, uint32_t attr_mask,
         }
         break;
     default:
+        if (from == RDMA_QPS_SQE) {
+            /* What was posted before is flushed, not sent */
+            uint32_t room = UINT32_MAX;
+
+            roce_qp_flush(qp, &room);
+        }
         apply(qp, attr_mask, attr);
-        qp->s.attr.qp_state = to;
+        roce_qp_set_state(qp, to);
         qp->s.sq.draining = false;
-        roce_qp_kick(qp);
+        roce_qp_schedule(qp);
         break;
     }
     /* A QP on a CQ that failed before */
-    if (to != RDMA_QPS_INIT && (qp->send_cq->dead || qp->recv_cq->dead)) {
+    if (to != RDMA_QPS_INIT && (qp->send_cq->failed || qp->recv_cq->failed)) {
         e->cq_failed = true;
     }
-    roce_settle(e);
+    roce_cq_fail_qps(e);
     return 0;
 }
 

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Going on after a time in which nobody was here to take frames: what was on
- * the wire is lost. Instead of leaving that to the timers of both ends, the
- * requester sends again at once, and the responder has its peer do so.
+ * Resumption: frames that came while the engine did not run are lost. Instead
+ * of waiting for the timers of both ends, the requester retransmits at once,
+ * and the responder has its peer do so.
  *
- * All of it is what a lossy wire can bring about: a retransmission (IBTA
- * 9.7.5.1.1 leaves the time to the requester), a NAK of the expected PSN, a
- * response that comes twice. A peer for which that is no news drops it as a
- * ghost.
+ * A lossy wire causes the same packets: a retransmission (IBTA 9.7.5.1.1
+ * leaves the time to the requester), a NAK of the expected PSN, a response
+ * that comes twice. A peer that missed nothing drops them as duplicates.
  */
 #include <glib.h>
 #include "roce-int.h"
@@ -20,11 +19,12 @@ static void resume_requester(RoceQp *qp, int64_t now)
         return;
     }
     qp->e->stats.retransmits++;
+    roce_trace_qp(qp, ROCE_TRACE_RETRANSMIT, sq->una, sq->retries);
     roce_req_seek(qp, sq->una);
     sq->unrequested = 0;
-    sq->gap_handled = false;
+    sq->seq_error_handled = false;
     roce_req_start_timer(qp, now);
-    roce_qp_kick(qp);
+    roce_qp_schedule(qp);
 }
 
 /*
@@ -39,8 +39,8 @@ static void resume_responder(RoceQp *qp)
     if (resp->closing || resp->ack_kind == ROCE_ACK_NEGATIVE) {
         return;
     }
-    if (qp->answered) {
-        roce_resp_repeat_last(qp);
+    if (qp->last_explicit) {
+        roce_resp_resend_last(qp);
     } else {
         roce_resp_nak(qp, ROCE_NAK_PSN_SEQUENCE, resp->epsn);
     }

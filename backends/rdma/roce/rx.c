@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What comes in: frames are checked and given to their QP (IBTA 9.6).
+ * Reception: frames are checked and given to their QP (IBTA 9.6).
  */
 #include <glib.h>
-#include "icrc.h"
 #include "roce-int.h"
 
 static RoceTransport qp_transport(const RoceQp *qp)
@@ -32,7 +31,7 @@ static bool state_receives(const RoceQp *qp, bool request)
     }
 }
 
-/* A connected QP hears its peer only (IBTA 9.6.1.2). */
+/* A connected QP takes packets from its peer only (IBTA 9.6.1.2). */
 static bool from_peer(RoceQp *qp, const RocePath *path)
 {
     roce_qp_refresh_path(qp);
@@ -42,67 +41,84 @@ static bool from_peer(RoceQp *qp, const RocePath *path)
            path->vlan == qp->path.vlan;
 }
 
+/*
+ * A hub, or a switch that does not know the destination, floods frames to ports
+ * that they are not for. Whoever had the address before may still get some.
+ */
+static bool to_port(const RoceEngine *e, const uint8_t dmac[RDMA_MAC_LEN],
+                    const uint8_t dgid[RDMA_GID_LEN])
+{
+    if (rdma_gid_is_multicast(dgid)) {
+        return dmac[0] & 1;
+    }
+    return memcmp(dmac, e->mac, RDMA_MAC_LEN) == 0 ||
+           memcmp(dmac, e->nic_mac, RDMA_MAC_LEN) == 0;
+}
+
 /* The top bit says full or limited member; we are full (IBTA 10.9.3). */
 static bool pkey_ok(RoceEngine *e, const RocePacket *pkt)
 {
     if ((pkt->bth.pkey ^ RDMA_DEFAULT_PKEY) & 0x7fff) {
         e->stats.bad_pkey++;
-        e->stats.rx_dropped++;
+        roce_rx_drop(e, &pkt->bth, "not of the port's P_Key");
         return false;
     }
     return true;
 }
 
+/*
+ * A QP of the group without a buffer, or with another Q_Key, gets no copy,
+ * which concerns no other QP (IBTA 9.6.1.3, 10.5.2). @from: the QP that sent
+ * it, or NULL.
+ */
+static void copy_to_group(RoceEngine *e, const RoceMcast *group,
+                          const RocePacket *pkt, const RoceQp *from)
+{
+    bool blocked = from && from->init.block_mcast_loopback;
+    guint i;
+
+    for (i = 0; i < group->qps->len; i++) {
+        RoceQp *qp = group->qps->pdata[i];
+
+        e->work += ROCE_COST_LOOK;
+        if (!(blocked && qp == from) && state_receives(qp, true)) {
+            e->work += ROCE_COST_PACKET + pkt->payload_len;
+            roce_ud_rx(qp, pkt);
+        }
+    }
+    roce_cq_fail_qps(e);
+}
+
+/* QPs of this port get their copies when it sends. */
 void roce_deliver_copies(RoceEngine *e, const RocePacket *pkt,
                          const RoceQp *from)
 {
     const RoceMcast *group = roce_mcast_find(e, pkt->path.dgid,
                                              pkt->path.vlan);
-    guint i;
 
     if (!group || pkt->bth.dqpn != RDMA_QPN_MCAST) {
         return;
     }
     e->stats.loopback_frames++;
-    for (i = 0; i < group->qps->len; i++) {
-        RoceQp *qp = group->qps->pdata[i];
-
-        if ((qp != from || !qp->init.block_mcast_loopback) &&
-            state_receives(qp, true)) {
-            roce_ud_rx(qp, pkt);
-        }
-    }
-    roce_settle(e);
+    copy_to_group(e, group, pkt, from);
 }
 
-/*
- * Each QP of the group gets its copy, or not: no buffer or a wrong Q_Key is
- * one QP's own matter (IBTA 9.6.1.3, 10.5.2). The network may bring back what
- * this port sent; its QPs had their copies then.
- */
+/* The network may bring back what this port sent, see roce_deliver_copies(). */
 static void rx_multicast(RoceEngine *e, const RocePacket *pkt)
 {
     const RoceMcast *group = roce_mcast_find(e, pkt->path.dgid,
                                              pkt->path.vlan);
-    guint i;
 
     if (!group || pkt->info->transport != ROCE_UD ||
         memcmp(pkt->path.smac, e->mac, RDMA_MAC_LEN) == 0) {
-        e->stats.rx_dropped++;
+        roce_rx_drop(e, &pkt->bth, "no multicast for a group of this port");
         return;
     }
     if (!pkey_ok(e, pkt)) {
         return;
     }
     e->stats.rx_mcast_frames++;
-    for (i = 0; i < group->qps->len; i++) {
-        RoceQp *qp = group->qps->pdata[i];
-
-        if (state_receives(qp, true)) {
-            roce_ud_rx(qp, pkt);
-        }
-    }
-    roce_settle(e);
+    copy_to_group(e, group, pkt, NULL);
 }
 
 void roce_deliver(RoceEngine *e, const RocePacket *pkt, int64_t now)
@@ -110,9 +126,17 @@ void roce_deliver(RoceEngine *e, const RocePacket *pkt, int64_t now)
     RoceQp *qp = roce_qp_find(e, pkt->bth.dqpn);
     bool request = pkt->info->flags & ROCE_OP_REQUEST;
 
-    if (!qp || pkt->info->transport != qp_transport(qp) ||
-        !state_receives(qp, request)) {
-        e->stats.rx_dropped++;
+    e->work += ROCE_COST_PACKET + pkt->payload_len;
+    if (!qp) {
+        roce_rx_drop(e, &pkt->bth, "no such QP");
+        return;
+    }
+    if (pkt->info->transport != qp_transport(qp)) {
+        roce_rx_drop(e, &pkt->bth, "QP is of another type");
+        return;
+    }
+    if (!state_receives(qp, request)) {
+        roce_rx_drop(e, &pkt->bth, "QP receives nothing in its state");
         return;
     }
     if (!pkey_ok(e, pkt)) {
@@ -121,13 +145,13 @@ void roce_deliver(RoceEngine *e, const RocePacket *pkt, int64_t now)
     if (roce_is_ud(qp)) {
         roce_ud_rx(qp, pkt);
     } else if (!from_peer(qp, &pkt->path)) {
-        e->stats.rx_dropped++;
+        roce_rx_drop(e, &pkt->bth, "not from the QP's peer");
     } else if (request) {
         roce_resp_rx(qp, pkt);
     } else {
         roce_req_rx(qp, pkt, now);
     }
-    roce_settle(e);
+    roce_cq_fail_qps(e);
 }
 
 void roce_rx(RoceEngine *e, const uint8_t *frame, size_t len, int64_t now)
@@ -137,15 +161,21 @@ void roce_rx(RoceEngine *e, const uint8_t *frame, size_t len, int64_t now)
     e->stats.rx_frames++;
     e->stats.rx_bytes += len;
     if (!e->link_up) {
-        e->stats.rx_dropped++;
+        roce_rx_drop(e, NULL, "link is down");
         return;
     }
     if (roce_parse(frame, len, &pkt) != ROCE_PARSE_OK) {
         e->stats.rx_malformed++;
+        roce_trace_drop(e, NULL, "malformed");
         return;
     }
     if (!roce_icrc_ok(&pkt)) {
         e->stats.rx_icrc_errors++;
+        roce_trace_drop(e, &pkt.bth, "wrong ICRC");
+        return;
+    }
+    if (!to_port(e, pkt.path.dmac, pkt.path.dgid)) {
+        roce_rx_drop(e, &pkt.bth, "to another MAC address");
         return;
     }
     if (pkt.bth.dqpn == RDMA_QPN_MCAST) {
@@ -153,4 +183,18 @@ void roce_rx(RoceEngine *e, const uint8_t *frame, size_t len, int64_t now)
     } else {
         roce_deliver(e, &pkt, now);
     }
+}
+
+bool roce_is_ours(const RoceEngine *e, const uint8_t *frame, size_t len)
+{
+    uint8_t dgid[RDMA_GID_LEN];
+    uint16_t vlan;
+
+    if (!roce_peek(frame, len, dgid, &vlan) || !to_port(e, frame, dgid)) {
+        return false;
+    }
+    if (g_hash_table_size(e->mcast) && rdma_gid_is_multicast(dgid)) {
+        return roce_mcast_find(e, dgid, vlan) != NULL;
+    }
+    return roce_gid_is_own(e, dgid, vlan);
 }

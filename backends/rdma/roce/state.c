@@ -6,17 +6,6 @@
 #include <glib.h>
 #include "roce-int.h"
 
-bool roce_get_gid(const RoceEngine *e, uint32_t index,
-                  uint8_t gid[RDMA_GID_LEN], uint16_t *vlan)
-{
-    if (index >= e->config.gid_table_len || !e->gid_valid[index]) {
-        return false;
-    }
-    memcpy(gid, e->gids[index].gid, RDMA_GID_LEN);
-    *vlan = e->gids[index].vlan;
-    return true;
-}
-
 void roce_import_stats(RoceEngine *e, const RoceStats *stats)
 {
     e->stats = *stats;
@@ -67,7 +56,7 @@ void roce_mr_image_clear(RoceMrImage *image)
     g_clear_pointer(&image->pending_pages, g_free);
 }
 
-int roce_import_mr(RoceEngine *e, const RoceMrImage *image, const char **why)
+int roce_import_mr(RoceEngine *e, const RoceMrImage *image, char **why)
 {
     RoceMr *mr;
 
@@ -124,7 +113,7 @@ int roce_export_mw(const RoceEngine *e, uint32_t mwn, RoceMwImage *image)
     return 0;
 }
 
-int roce_import_mw(RoceEngine *e, const RoceMwImage *image, const char **why)
+int roce_import_mw(RoceEngine *e, const RoceMwImage *image, char **why)
 {
     RoceMwBinding binding = {
         .addr = image->addr,
@@ -135,7 +124,7 @@ int roce_import_mw(RoceEngine *e, const RoceMwImage *image, const char **why)
 
     *why = roce_check_mw(e, image);
     if (!*why && roce_mw_create(e, &image->attr)) {
-        *why = "bad or used number, or bad type";
+        *why = roce_explain_mw(e, &image->attr);
     }
     if (*why) {
         return -EINVAL;
@@ -191,14 +180,14 @@ void roce_srq_image_clear(RoceSrqImage *image)
 }
 
 int roce_import_srq(RoceEngine *e, const RoceSrqImage *image,
-                    const RdmaSrqAttr *max, const char **why)
+                    const RdmaSrqAttr *max, char **why)
 {
     const RdmaSge *sge = image->recv_sges;
     RoceSrq *srq;
 
     *why = roce_check_srq(image, max);
     if (!*why && roce_srq_create(e, &image->attr)) {
-        *why = "bad or used number, or bad limit";
+        *why = roce_explain_srq(e, &image->attr);
     }
     if (*why) {
         return -EINVAL;
@@ -323,8 +312,8 @@ int roce_export_qp(const RoceEngine *e, uint32_t qpn, RoceQpImage *image)
     *image = (RoceQpImage) {
         .init = qp->init,
         .s = qp->s,
-        .send_cq_dead = qp->send_cq->dead,
-        .recv_cq_dead = qp->recv_cq->dead,
+        .send_cq_failed = qp->send_cq->failed,
+        .recv_cq_failed = qp->recv_cq->failed,
     };
     export_send(qp, image);
     export_recv(qp, image);
@@ -389,15 +378,16 @@ static void import_recv(RoceQp *qp, const RoceQpImage *image)
 }
 
 int roce_import_qp(RoceEngine *e, const RoceQpImage *image,
-                   const RdmaQpCap *max, const char **why)
+                   const RdmaQpCap *max, char **why)
 {
     int64_t deadline;
     RoceQp *qp;
     uint32_t i;
 
     *why = roce_check_qp(e, image, max);
-    if (!*why && roce_qp_create(e, &image->init)) {
-        *why = "bad or used number, or bad type";
+    if (!*why && roce_qp_create_for(e, &image->init, image->n_send,
+                                    image->n_recv)) {
+        *why = roce_explain_qp(e, &image->init);
     }
     if (*why) {
         return -EINVAL;
@@ -405,8 +395,8 @@ int roce_import_qp(RoceEngine *e, const RoceQpImage *image,
     qp = roce_qp_find(e, image->init.qpn);
     qp->s = image->s;
     qp->mtu = qp->s.attr.path_mtu ? rdma_mtu_bytes(qp->s.attr.path_mtu) : 0;
-    qp->send_cq->dead |= image->send_cq_dead;
-    qp->recv_cq->dead |= image->recv_cq_dead;
+    qp->send_cq->failed |= image->send_cq_failed;
+    qp->recv_cq->failed |= image->recv_cq_failed;
     import_send(qp, image);
     import_recv(qp, image);
     for (i = 0; i < image->n_res; i++) {
@@ -422,7 +412,7 @@ int roce_import_qp(RoceEngine *e, const RoceQpImage *image,
         roce_timer_arm(qp, deadline);
     }
     if (qp->s.attr.qp_state != RDMA_QPS_RESET) {
-        roce_qp_kick(qp);
+        roce_qp_schedule(qp);
     }
     return 0;
 }

@@ -20,12 +20,17 @@ OBJECT_DECLARE_SIMPLE_TYPE(VirtIORdma, VIRTIO_RDMA)
 #define VIRTIO_RDMA_DEFAULT_MAX_CQ 128
 #define VIRTIO_RDMA_DEFAULT_MAX_QP 128
 
-typedef struct VirtIORdmaCodec VirtIORdmaCodec;
-typedef struct VirtIORdmaCtrl VirtIORdmaCtrl;
+/* The GIDs whose first @bits bits are those of @gid. */
+typedef struct VirtIORdmaGids {
+    uint8_t gid[RDMA_GID_LEN];
+    unsigned bits;
+} VirtIORdmaGids;
+
 typedef struct VirtIORdmaEvents VirtIORdmaEvents;
 typedef struct VirtIORdmaQp VirtIORdmaQp;
 typedef struct VirtIORdmaSrq VirtIORdmaSrq;
 typedef struct VirtIORdmaScratch VirtIORdmaScratch;
+typedef struct VirtIORdmaWalk VirtIORdmaWalk;
 typedef struct VirtIORdmaSaved VirtIORdmaSaved;
 
 /* Properties, as the user gave them. */
@@ -39,6 +44,7 @@ typedef struct VirtIORdmaConf {
     uint32_t max_mr;
     uint32_t max_pd;
     uint64_t max_mr_size;           /* bytes */
+    uint64_t max_mr_pages;          /* 0: by the size of RAM */
     uint32_t queue_size;
     uint32_t max_sge;
     uint32_t max_inline;            /* bytes */
@@ -50,6 +56,7 @@ typedef struct VirtIORdmaConf {
     uint32_t max_mw;
     uint32_t max_mcast_grp;
     uint32_t max_mcast_qp_attach;
+    char *allowed_gids;             /* or NULL: all are */
 } VirtIORdmaConf;
 
 /* Objects of one kind by number; numbers are first..end-1. */
@@ -68,14 +75,15 @@ struct VirtIORdma {
     VirtIORdmaConf conf;
     /* 1 << VIRTIO_RDMA_F_*: wanted; from realize on: offered */
     uint64_t rdma_features;
+    VirtIORdmaGids *allowed_gids;   /* of conf.allowed_gids */
+    uint32_t n_allowed_gids;
 
     RdmaBackend *backend;
     RdmaBackendClass *bc;
     bool own_backend;
     RdmaBackendLimits limits;       /* of device and backend together */
-    const VirtIORdmaCodec *codec;
-    MemReentrancyGuard *guard;      /* of the transport */
     QEMUBH *bh;
+    QEMUBH *turn;                   /* the next turn of the main loop begins */
     Error *migration_blocker;
 
     VirtIORdmaTable pds;
@@ -87,22 +95,42 @@ struct VirtIORdma {
     uint64_t counters_base[VIRTIO_RDMA_NUM_COUNTERS]; /* of the backend */
     uint64_t mr_pages;              /* charged for MRs and WQEs */
     uint64_t max_mr_pages;
+    uint16_t ctrl_seen;             /* for virtio_rdma_ring_check() */
+    uint32_t ctrl_budget;           /* entries that this turn may read */
+    VirtIORdmaWalk *walk;           /* of the command in progress, or NULL */
 
-    VirtIORdmaCtrl *ctrl;
     VirtIORdmaEvents *events;
     VirtIORdmaScratch *scratch;
     VirtIORdmaSaved *saved;
 
-    /* Whose queues shall be looked at again, by the bottom half */
-    QTAILQ_HEAD(, VirtIORdmaQp) rerun;
-    QTAILQ_HEAD(, VirtIORdmaSrq) rerun_srqs;
-    bool rerun_all;
-    bool rerun_cqs;                 /* completions are kept, buffers there */
+    /* What the bottom half shall look at */
+    QTAILQ_HEAD(, VirtIORdmaQp) sched_qps;
+    QTAILQ_HEAD(, VirtIORdmaSrq) sched_srqs;
+    bool sched_all;
+    bool sched_cqs;                 /* their backlogs */
+    uint32_t next_flush;            /* the CQ to begin with */
+    uint32_t kick_budget;           /* left for doorbells of this turn */
     bool running;                   /* as told to the backend */
+    bool restore_order;             /* see virtio_rdma_wq_restore_order() */
+    bool port_put_off;              /* the port changed in a stopped VM */
+    /*
+     * Put off while the backend is busy: a reset, the end of the device, a
+     * change of the status, the bottom half, resets of virtqueues
+     */
+    bool reset_put_off;
+    bool unrealize_put_off;
+    Object *transport;              /* that is kept until then */
+    bool status_put_off;
+    bool bh_put_off;
+    bool queue_resets_put_off;
+    DECLARE_BITMAP(reset_vqs, VIRTIO_QUEUE_MAX);
     bool ioeventfd;                 /* the transport wants host notifiers */
 
     /* Virtqueues that outlived their object and were not reset yet */
     DECLARE_BITMAP(stale_vqs, VIRTIO_QUEUE_MAX);
+    /* Virtqueues whose driver is to be notified */
+    bool notify;
+    DECLARE_BITMAP(notify_vqs, VIRTIO_QUEUE_MAX);
     /* Virtqueues with a host notifier */
     DECLARE_BITMAP(notifiers, VIRTIO_QUEUE_MAX);
 

@@ -48,6 +48,9 @@ uint8_t qrdma_cmd_raw(QRdma *d, QRdmaCmd *c)
     n += split_buffer(desc + n, d->ctrl_rsp, in_len, c->in_split, true);
     head = qrdma_ring_add(ring, desc, n);
     qrdma_ring_kick(ring);
+    if (d->hasty) {
+        return 0xff;
+    }
     qrdma_wait_until(d, qrdma_ring_get(ring, &got, &used_len));
     g_assert_cmpuint(got, ==, head);
     g_assert_cmpuint(used_len, <=, in_len);

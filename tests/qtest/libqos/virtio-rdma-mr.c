@@ -11,19 +11,29 @@ static uint32_t pages_of(uint64_t iova, uint64_t length)
     return DIV_ROUND_UP(iova % RDMA_PAGE_SIZE + length, RDMA_PAGE_SIZE);
 }
 
+/* A table of the pages, in guest memory. */
+static uint64_t table_of(QRdma *d, const uint64_t *pages, uint32_t npages)
+{
+    uint64_t table = qrdma_alloc(d, npages * sizeof(uint64_t));
+    g_autofree uint64_t *le = g_new(uint64_t, npages);
+
+    for (uint32_t i = 0; i < npages; i++) {
+        le[i] = cpu_to_le64(qrdma_dma(d, pages[i]));
+    }
+    qrdma_write(d, table, le, npages * sizeof(uint64_t));
+    return table;
+}
+
 void qrdma_alloc_pages(QRdma *d, uint32_t npages, uint64_t **pages,
                        uint64_t *table)
 {
     uint64_t mem = qrdma_alloc(d, (uint64_t)npages * RDMA_PAGE_SIZE);
-    g_autofree uint64_t *le = g_new(uint64_t, npages);
 
     *pages = qrdma_own(d, npages * sizeof(uint64_t));
-    *table = qrdma_alloc(d, npages * sizeof(uint64_t));
     for (uint32_t i = 0; i < npages; i++) {
         (*pages)[i] = mem + (uint64_t)(npages - 1 - i) * RDMA_PAGE_SIZE;
-        le[i] = cpu_to_le64(qrdma_dma(d, (*pages)[i]));
     }
-    qrdma_write(d, *table, le, npages * sizeof(uint64_t));
+    *table = table_of(d, *pages, npages);
 }
 
 static QRdmaMr *mr_new(QRdmaPd *pd)
@@ -50,31 +60,58 @@ static void mr_take_keys(QRdmaMr *mr, const struct virtio_rdma_mr_rsp *rsp,
     }
 }
 
-QRdmaMr *qrdma_reg_mr(QRdmaPd *pd, uint64_t iova, uint64_t length,
-                      uint32_t access)
+static QRdmaMr *mr_new_range(QRdmaPd *pd, uint64_t iova, uint64_t length)
 {
-    QRdma *d = pd->dev;
     QRdmaMr *mr = mr_new(pd);
-    struct virtio_rdma_reg_user_mr_req req;
-    struct virtio_rdma_mr_rsp rsp;
 
     mr->iova = iova;
     mr->length = length;
     mr->npages = pages_of(iova, length);
-    qrdma_alloc_pages(d, mr->npages, &mr->pages, &mr->table);
-    req = (struct virtio_rdma_reg_user_mr_req) {
-        .pdn = cpu_to_le32(pd->pdn),
+    return mr;
+}
+
+/* Register what has its pages and their table. */
+static void mr_register(QRdmaMr *mr, uint32_t access)
+{
+    QRdma *d = mr->pd->dev;
+    struct virtio_rdma_reg_user_mr_req req = {
+        .pdn = cpu_to_le32(mr->pd->pdn),
         .access = cpu_to_le32(access),
-        .start = cpu_to_le64(iova),
-        .length = cpu_to_le64(length),
-        .virt_addr = cpu_to_le64(iova),
+        .start = cpu_to_le64(mr->iova),
+        .length = cpu_to_le64(mr->length),
+        .virt_addr = cpu_to_le64(mr->iova),
         .pages = cpu_to_le64(qrdma_dma(d, mr->table)),
         .npages = cpu_to_le32(mr->npages),
     };
+    struct virtio_rdma_mr_rsp rsp;
+
     g_assert_cmpint(qrdma_cmd(d, VIRTIO_RDMA_CMD_REG_USER_MR,
                               &req, sizeof(req), &rsp, sizeof(rsp)), ==,
                     VIRTIO_RDMA_S_OK);
     mr_take_keys(mr, &rsp, access & (RDMA_ACCESS_REMOTE | RDMA_ACCESS_FLUSH));
+}
+
+QRdmaMr *qrdma_reg_mr(QRdmaPd *pd, uint64_t iova, uint64_t length,
+                      uint32_t access)
+{
+    QRdmaMr *mr = mr_new_range(pd, iova, length);
+
+    qrdma_alloc_pages(pd->dev, mr->npages, &mr->pages, &mr->table);
+    mr_register(mr, access);
+    return mr;
+}
+
+QRdmaMr *qrdma_reg_mr_at(QRdmaPd *pd, uint64_t iova, uint64_t length,
+                         uint32_t access, uint64_t addr)
+{
+    QRdmaMr *mr = mr_new_range(pd, iova, length);
+
+    mr->pages = qrdma_own(pd->dev, mr->npages * sizeof(uint64_t));
+    for (uint32_t i = 0; i < mr->npages; i++) {
+        mr->pages[i] = addr + (uint64_t)i * RDMA_PAGE_SIZE;
+    }
+    mr->table = table_of(pd->dev, mr->pages, mr->npages);
+    mr_register(mr, access);
     return mr;
 }
 

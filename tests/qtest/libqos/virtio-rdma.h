@@ -76,6 +76,7 @@ struct QRdma {
     uint64_t features;
     /* what to add to a guest address for the device, behind an IOMMU */
     uint64_t dma_offset;
+    bool hasty;                     /* do not wait for commands' answers */
     uint16_t ring_size;
     uint32_t max_cq;
     uint32_t max_qp;
@@ -302,6 +303,9 @@ void qrdma_alloc_pages(QRdma *d, uint32_t npages, uint64_t **pages,
                        uint64_t *table);
 QRdmaMr *qrdma_reg_mr(QRdmaPd *pd, uint64_t iova, uint64_t length,
                       uint32_t access);
+/* Of contiguous guest memory at @addr, in order. */
+QRdmaMr *qrdma_reg_mr_at(QRdmaPd *pd, uint64_t iova, uint64_t length,
+                         uint32_t access, uint64_t addr);
 QRdmaMr *qrdma_get_dma_mr(QRdmaPd *pd, uint32_t access);
 QRdmaMr *qrdma_alloc_mr(QRdmaPd *pd, uint32_t access, uint32_t max_num_sg);
 uint8_t qrdma_map_mr_sg(QRdmaMr *mr, uint64_t iova, uint64_t length);

@@ -89,10 +89,16 @@ static void test_values(void)
     QRdma *d = test_device();
     struct virtio_rdma_config c;
     static const uint8_t zero[472];
+    static const uint8_t guid[8] = {
+        0x52 ^ 2, 0x54, 0x00, 0xff, 0xfe, 0x12, 0x34, 0x01,
+    };
     uint64_t caps;
 
     qrdma_get_config(d, &c);
     g_assert_cmpuint(le32_to_cpu(c.phys_port_cnt), ==, 1);
+    g_assert_cmphex(le32_to_cpu(c.vendor_id), ==, 0x525400);
+    g_assert_cmpuint(le32_to_cpu(c.vendor_part_id), ==, 42);
+    g_assert_cmpuint(le32_to_cpu(c.hw_ver), ==, 1);
     g_assert_cmpuint(le32_to_cpu(c.max_qp), ==, TEST_MAX_QP);
     g_assert_cmpuint(le32_to_cpu(c.max_cq), ==, TEST_MAX_CQ);
     g_assert_cmpuint(le32_to_cpu(c.max_mr), ==, TEST_MAX_MR);
@@ -120,9 +126,10 @@ static void test_values(void)
     g_assert_cmpuint(le32_to_cpu(c.max_fast_reg_page_list_len), >=, 1);
     g_assert_cmpuint(le32_to_cpu(c.max_pi_fast_reg_page_list_len), ==, 0);
     g_assert_cmpuint(le16_to_cpu(c.max_pkeys), ==, 1);
+    g_assert_cmpuint(c.local_ca_ack_delay, ==, 15);
     g_assert_cmpuint(le32_to_cpu(c.max_inline_data), >=, 64);
     g_assert_cmpmem(c.reserved, sizeof(c.reserved), zero, sizeof(zero));
-    g_assert_true(memcmp(c.sys_image_guid, zero, 8));
+    g_assert_cmpmem(c.sys_image_guid, 8, guid, sizeof(guid));
     caps = le64_to_cpu(c.device_cap_flags);
     g_assert_true(caps & VIRTIO_RDMA_CAP_MEM_MGT_EXTENSIONS);
     g_assert_true(caps & VIRTIO_RDMA_CAP_RC_RNR_NAK_GEN);

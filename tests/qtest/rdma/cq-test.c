@@ -104,7 +104,7 @@ static void test_depth_is_a_property(void)
     qrdma_host_stop(host);
 }
 
-static void test_completions_are_kept_in_order(void)
+static void test_backlog_keeps_its_order(void)
 {
     TestPair t = small_pair(DEEP, 100);
 
@@ -118,7 +118,7 @@ static void test_completions_are_kept_in_order(void)
         expect_writes(t.cq_a, RING + 2 * i, 2);
         qrdma_expect_none(t.cq_a);
     }
-    /* those that come now are behind what is kept */
+    /* those that come now are behind the backlog */
     post_writes(t.a, RING + 50, 10);
     t.cq_a->no_refill = false;
     qrdma_refill_cq(t.cq_a, RING);
@@ -143,7 +143,7 @@ static void test_overrun_is_one_more_than_the_depth(void)
     qrdma_expect_event(t.dev, RDMA_EVENT_QP_FATAL, t.a->qpn);
     g_assert_cmpint(state_of(t.a), ==, RDMA_QPS_ERR);
     g_assert_cmpint(state_of(t.b), ==, RDMA_QPS_RTS);
-    /* the CQ is dead: what was kept does not come any more */
+    /* the CQ is in error: its backlog does not come any more */
     expect_writes(t.cq_a, 0, RING);
     qrdma_refill_cq(t.cq_a, RING);
     qrdma_ring_kick(t.cq_a->ring);
@@ -155,7 +155,7 @@ static void test_depth_below_the_ring(void)
 {
     TestPair t = small_pair(DEEP, 3);
 
-    /* the ring takes what it can, and three more are kept */
+    /* the ring takes what it can, and the backlog has three more */
     qrdma_refill_cq(t.cq_a, RING - 3);
     t.cq_a->no_refill = true;
     post_writes(t.a, 0, RING + 3);
@@ -219,10 +219,10 @@ static void test_notifications(void)
     qrdma_host_stop(host);
 }
 
-/* As many buffers as a ring can have come at once, and more are kept. */
-static void test_more_are_kept_than_a_ring_takes(void)
+/* A ring full of buffers comes at once, and the backlog is larger than that. */
+static void test_backlog_larger_than_the_ring(void)
 {
-    const unsigned ring = 1024, kept = ring + 20;
+    const unsigned ring = 1024, backlog = ring + 20;
     QRdmaHost *host = qrdma_host_start(
         "-netdev hubport,id=n0,hubid=0 "
         "-device virtio-rdma-pci,netdev=n0,addr=%d,max-qp=4,max-cq=2,"
@@ -233,7 +233,7 @@ static void test_more_are_kept_than_a_ring_takes(void)
     qrdma_start(d, QRDMA_FEATURES | DEEP, ring);
     t = test_pair_on(d, RDMA_QPT_RC, 2 * ring, NULL);
     t.cq_a->no_refill = true;
-    post_writes(t.a, 0, ring + kept);
+    post_writes(t.a, 0, ring + backlog);
     expect_writes(t.cq_a, 0, ring);
     qrdma_expect_none(t.cq_a);
     qrdma_refill_cq(t.cq_a, ring);
@@ -241,13 +241,13 @@ static void test_more_are_kept_than_a_ring_takes(void)
     qrdma_expect_none(t.cq_a);
     /* those that are left have the device look for buffers again */
     qrdma_refill_cq(t.cq_a, ring);
-    expect_writes(t.cq_a, 2 * ring, kept - ring);
+    expect_writes(t.cq_a, 2 * ring, backlog - ring);
     qrdma_expect_none(t.cq_a);
     qrdma_close(d);
     qrdma_host_stop(host);
 }
 
-static void test_kept_completions_interrupt(void)
+static void test_backlog_interrupts(void)
 {
     TestPair t = small_pair(DEEP, 100);
 
@@ -270,7 +270,7 @@ static void test_kept_completions_interrupt(void)
     g_assert_false(irq(t.cq_a));
 }
 
-static void test_kept_errors_are_solicited(void)
+static void test_errors_in_backlog_are_solicited(void)
 {
     TestPair t = small_pair(DEEP, 100);
 
@@ -321,7 +321,7 @@ static void test_reset_qp_takes_its_completions_along(void)
     leave_without_completions(false);
 }
 
-static void test_short_buffer_for_kept_completions(void)
+static void test_short_buffer_for_backlog(void)
 {
     TestPair t = small_pair(DEEP | EVENTS, 100);
     QRdmaDesc desc = { qrdma_alloc(t.dev, 64), 37, true };
@@ -340,7 +340,7 @@ static void test_short_buffer_for_kept_completions(void)
     assert_ok(qrdma_destroy_cq(t.cq_a));
 }
 
-static void test_malformed_ring_with_kept_completions(void)
+static void test_malformed_ring_with_backlog(void)
 {
     TestPair t = small_pair(DEEP, 100);
     QRdmaRing *ring = t.cq_a->ring;
@@ -357,7 +357,7 @@ static void test_malformed_ring_with_kept_completions(void)
     expect_writes(t.cq_a, 0, 2);
 }
 
-static void test_device_reset_drops_kept_completions(void)
+static void test_device_reset_drops_backlog(void)
 {
     TestPair t = small_pair(DEEP, 1000);
 
@@ -369,8 +369,8 @@ static void test_device_reset_drops_kept_completions(void)
     expect_writes(t.cq_a, 0, 2);
 }
 
-/* The ring of a CQ that no QP uses can be replaced; what is kept follows. */
-static void test_ring_reset_with_kept_completions(void)
+/* The ring of a CQ that no QP uses can be replaced; its backlog follows. */
+static void test_ring_reset_with_backlog(void)
 {
     TestPair t = small_pair(DEEP, 1000);
     QRdmaQp *c = qrdma_create_qp(t.pd, t.cq_b, t.cq_a, RDMA_QPT_RC);
@@ -574,31 +574,31 @@ void add_cq_tests(void)
                    test_depth_is_checked);
     qtest_add_func("virtio-rdma/cq-deep/depth-is-a-property",
                    test_depth_is_a_property);
-    qtest_add_func("virtio-rdma/cq-deep/completions-are-kept-in-order",
-                   test_completions_are_kept_in_order);
+    qtest_add_func("virtio-rdma/cq-deep/backlog-keeps-its-order",
+                   test_backlog_keeps_its_order);
     qtest_add_func("virtio-rdma/cq-deep/overrun-is-one-more-than-the-depth",
                    test_overrun_is_one_more_than_the_depth);
     qtest_add_func("virtio-rdma/cq-deep/depth-below-the-ring",
                    test_depth_below_the_ring);
     qtest_add_func("virtio-rdma/cq-deep/notifications", test_notifications);
-    qtest_add_func("virtio-rdma/cq-deep/more-are-kept-than-a-ring-takes",
-                   test_more_are_kept_than_a_ring_takes);
-    qtest_add_func("virtio-rdma/cq-deep/kept-completions-interrupt",
-                   test_kept_completions_interrupt);
-    qtest_add_func("virtio-rdma/cq-deep/kept-errors-are-solicited",
-                   test_kept_errors_are_solicited);
+    qtest_add_func("virtio-rdma/cq-deep/backlog-larger-than-the-ring",
+                   test_backlog_larger_than_the_ring);
+    qtest_add_func("virtio-rdma/cq-deep/backlog-interrupts",
+                   test_backlog_interrupts);
+    qtest_add_func("virtio-rdma/cq-deep/errors-in-backlog-are-solicited",
+                   test_errors_in_backlog_are_solicited);
     qtest_add_func("virtio-rdma/cq-deep/destroyed-qp-takes-its-along",
                    test_destroyed_qp_takes_its_completions_along);
     qtest_add_func("virtio-rdma/cq-deep/reset-qp-takes-its-along",
                    test_reset_qp_takes_its_completions_along);
     qtest_add_func("virtio-rdma/cq-deep/short-buffer",
-                   test_short_buffer_for_kept_completions);
+                   test_short_buffer_for_backlog);
     qtest_add_func("virtio-rdma/cq-deep/malformed-ring",
-                   test_malformed_ring_with_kept_completions);
+                   test_malformed_ring_with_backlog);
     qtest_add_func("virtio-rdma/cq-deep/device-reset",
-                   test_device_reset_drops_kept_completions);
+                   test_device_reset_drops_backlog);
     qtest_add_func("virtio-rdma/cq-deep/ring-reset",
-                   test_ring_reset_with_kept_completions);
+                   test_ring_reset_with_backlog);
     qtest_add_func("virtio-rdma/cq-deep/resize", test_resize);
     qtest_add_func("virtio-rdma/cq-deep/resize-needs-the-feature",
                    test_resize_needs_the_feature);

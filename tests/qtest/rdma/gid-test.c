@@ -4,6 +4,7 @@
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
+#include "qemu/sockets.h"
 #include "rdma-test.h"
 
 static const uint8_t gid_v4[16] = { [10] = 0xff, 0xff, 10, 0, 0, 1 };
@@ -87,10 +88,7 @@ static void test_only_roce_v2_gids(void)
     const uint32_t bad[] = { 0, 1, 3, 0x102, UINT32_MAX };
 
     for (int i = 0; i < ARRAY_SIZE(bad); i++) {
-        uint8_t status = qrdma_add_gid_full(d, 0, gid_v4, bad[i], 1);
-
-        g_assert_true(status == VIRTIO_RDMA_S_NOTSUPP ||
-                      status == VIRTIO_RDMA_S_INVAL);
+        assert_status(qrdma_add_gid_full(d, 0, gid_v4, bad[i], 1), NOTSUPP);
     }
 }
 
@@ -150,8 +148,84 @@ static void test_reset_forgets_gids(void)
     assert_status(qrdma_del_gid(d, 0, 1), NOENT);
 }
 
+static void check_allowed(QRdma *d, const char *address, bool allowed)
+{
+    static const uint8_t zero[RDMA_GID_LEN];
+    uint8_t gid[RDMA_GID_LEN] = {};
+
+    if (inet_pton(AF_INET6, address, gid) != 1) {
+        memset(gid + 10, 0xff, 2);
+        g_assert_cmpint(inet_pton(AF_INET, address, gid + 12), ==, 1);
+    }
+    g_assert_cmpint(qrdma_add_gid(d, 3, gid), ==,
+                    allowed ? VIRTIO_RDMA_S_OK : VIRTIO_RDMA_S_PERM);
+    /* The entry is as it was: deleting by a zero GID is always allowed */
+    g_assert_cmpint(qrdma_del_gid(d, 3, 1), ==,
+                    allowed ? VIRTIO_RDMA_S_OK : VIRTIO_RDMA_S_NOENT);
+    assert_ok(qrdma_add_gid(d, 3, zero));
+}
+
+static QRdma *device_with(const char *props)
+{
+    QRdmaHost *host = qrdma_host_start(
+        "-netdev hubport,id=n0,hubid=0 "
+        "-device virtio-rdma-pci,netdev=n0,addr=5,max-qp=8,max-cq=4%s", props);
+    QRdma *d = qrdma_open(host, QPCI_DEVFN(5, 0));
+
+    qrdma_start(d, QRDMA_FEATURES, 0);
+    return d;
+}
+
+static void device_stop(QRdma *d)
+{
+    QRdmaHost *host = d->host;
+
+    qrdma_close(d);
+    qrdma_host_stop(host);
+}
+
+/* The guest's addresses are what the user says, not what the guest says. */
+static void test_only_allowed_gids(void)
+{
+    QRdma *d = device_with(",allowed-gids='10.1.0.0/16 192.168.7.9  fe80::/10 "
+                           "2001:db8::7 2001:db8:1:2::/63'");
+
+    check_allowed(d, "10.1.0.1", true);
+    check_allowed(d, "10.1.255.255", true);
+    check_allowed(d, "10.2.0.1", false);
+    check_allowed(d, "11.1.0.1", false);
+    check_allowed(d, "192.168.7.9", true);
+    check_allowed(d, "192.168.7.8", false);
+    check_allowed(d, "fe80::5054:ff:fe12:3456", true);
+    check_allowed(d, "febf::1", true);
+    check_allowed(d, "fec0::1", false);
+    check_allowed(d, "2001:db8::7", true);
+    check_allowed(d, "2001:db8::6", false);
+    check_allowed(d, "2001:db8:1:3::5", true);
+    check_allowed(d, "2001:db8:1:4::5", false);
+    /* IPv4 addresses are no part of an IPv6 prefix that does not name them */
+    check_allowed(d, "::10.1.0.1", false);
+    device_stop(d);
+
+    d = device_with(",allowed-gids=");
+    check_allowed(d, "10.1.0.1", false);
+    device_stop(d);
+
+    d = device_with(",allowed-gids=0.0.0.0/0");
+    check_allowed(d, "10.1.0.1", true);
+    check_allowed(d, "fe80::1", false);
+    device_stop(d);
+
+    d = device_with(",allowed-gids=::/0");
+    check_allowed(d, "10.1.0.1", true);
+    check_allowed(d, "fe80::1", true);
+    device_stop(d);
+}
+
 void add_gid_tests(void)
 {
+    qtest_add_func("virtio-rdma/gid/only-allowed-ones",
+                   test_only_allowed_gids);
     qtest_add_func("virtio-rdma/port/query-port", test_query_port);
     qtest_add_func("virtio-rdma/port/only-port-1", test_only_port_1);
     qtest_add_func("virtio-rdma/port/one-pkey", test_one_pkey);

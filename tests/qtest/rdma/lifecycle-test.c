@@ -7,6 +7,7 @@
 #include "qobject/qdict.h"
 #include "rdma-test.h"
 #include "standard-headers/linux/pci_regs.h"
+#include "standard-headers/linux/virtio_config.h"
 
 #define PLUG_SLOT 5
 
@@ -175,6 +176,77 @@ static void test_bus_master_off_with_traffic_in_flight(void)
     check_works(&t, 3);
 }
 
+/*
+ * Without DRIVER_OK the device looks at no virtqueue; when it is back, all
+ * that was made available meanwhile is done, in order.
+ */
+static void check_virtqueues_wait(bool bus_master)
+{
+    TestPair t = test_pair_on(test_device_with(QRDMA_F(
+                                  VIRTIO_RDMA_F_CQ_DEEP)),
+                              RDMA_QPT_RC, 64, NULL);
+    QVirtioDevice *vdev = &t.dev->pci->vdev;
+    QPCIDevice *pdev = t.dev->pci->pdev;
+    QRdmaRing *ctrl = qrdma_ring(t.dev, VIRTIO_RDMA_CTRL_VQ);
+    uint8_t status = qrdma_device_status(t.dev);
+    RdmaSge sge = qrdma_sge(t.mr_a, 0, 5000);
+    RdmaSendWr wr = write_of(&t, &sge, 1);
+    const uint8_t create_pd = VIRTIO_RDMA_CMD_CREATE_PD;
+    QRdmaDesc desc[2] = {
+        { t.dev->ctrl_req, 1, false },
+        { t.dev->ctrl_rsp, 5, true },
+    };
+    uint16_t cmd = qpci_config_readw(pdev, PCI_COMMAND);
+    uint16_t answered, head;
+    RdmaQpAttr attr;
+    uint32_t len;
+    RdmaWc wc;
+
+    qrdma_mr_fill(t.mr_a, 0, 5000, 7);
+    if (bus_master) {
+        qpci_config_writew(pdev, PCI_COMMAND, cmd & ~PCI_COMMAND_MASTER);
+    } else {
+        vdev->bus->set_status(vdev, status & ~VIRTIO_CONFIG_S_DRIVER_OK);
+    }
+    g_assert_cmphex(qrdma_device_status(t.dev), ==,
+                    status & ~VIRTIO_CONFIG_S_DRIVER_OK);
+
+    answered = qrdma_ring_used_idx(ctrl);
+    qrdma_write(t.dev, t.dev->ctrl_req, &create_pd, 1);
+    qrdma_ring_add(ctrl, desc, 2);
+    qrdma_ring_kick(ctrl);
+    qrdma_post_send(t.a, &wr);
+    qrdma_settle(t.dev);
+    g_assert_cmpuint(qrdma_ring_used_idx(ctrl), ==, answered);
+    qrdma_expect_none(t.cq_a);
+
+    if (bus_master) {
+        qpci_config_writew(pdev, PCI_COMMAND, cmd);
+        qrdma_settle(t.dev);
+        g_assert_cmpuint(qrdma_ring_used_idx(ctrl), ==, answered);
+    }
+    vdev->bus->set_status(vdev, status);
+    qrdma_wait_until(t.dev, qrdma_ring_get(ctrl, &head, &len));
+    g_assert_cmpuint(len, ==, 5);
+    g_assert_cmpuint(qtest_readb(t.dev->host->qts, t.dev->ctrl_rsp), ==,
+                     VIRTIO_RDMA_S_OK);
+    qrdma_expect_wc(t.cq_a, 1, RDMA_WC_RDMA_WRITE, &wc);
+    qrdma_mr_check(t.mr_b, 0, 5000, 7);
+    assert_ok(qrdma_query_qp(t.b, &attr));
+    g_assert_cmpint(attr.qp_state, ==, RDMA_QPS_RTS);
+    check_works(&t, 8);
+}
+
+static void test_virtqueues_wait_for_driver_ok(void)
+{
+    check_virtqueues_wait(false);
+}
+
+static void test_bus_mastering_off_takes_driver_ok_away(void)
+{
+    check_virtqueues_wait(true);
+}
+
 static void test_stop_and_cont(void)
 {
     TestPair t = test_loopback_pair(RDMA_QPT_RC, NULL);
@@ -304,7 +376,7 @@ static void test_hotplug_of_backend_objects(void)
                              "{'id': 'hp'}}");
 }
 
-static void test_netdev_goes_away_under_the_device(void)
+static void check_netdev_goes_away(bool back)
 {
     QRdmaHost *host = test_device()->host;
     QTestState *qts = host->qts;
@@ -325,8 +397,34 @@ static void test_netdev_goes_away_under_the_device(void)
     qrdma_settle(d);
     assert_ok(qrdma_query_port(d, 1, &p));
     g_assert_cmpuint(p.state, ==, RDMA_PORT_DOWN);
+    if (back) {
+        /* It is another one, for the next device */
+        qtest_qmp_assert_success(qts, "{'execute': 'netdev_add', 'arguments':"
+                                 " {'type': 'hubport', 'id': 'hp', "
+                                 "'hubid': 5}}");
+        qrdma_settle(d);
+        assert_ok(qrdma_query_port(d, 1, &p));
+        g_assert_cmpuint(p.state, ==, RDMA_PORT_DOWN);
+    }
     qpci_unplug_acpi_device_test(qts, "plugged", PLUG_SLOT);
     qrdma_close(d);
+}
+
+static void test_netdev_goes_away_under_the_device(void)
+{
+    check_netdev_goes_away(false);
+}
+
+static void test_netdev_goes_away_and_comes_back(void)
+{
+    QTestState *qts = test_device()->host->qts;
+
+    /* The second round needs what the first one has left */
+    for (int i = 0; i < 2; i++) {
+        check_netdev_goes_away(true);
+        qtest_qmp_assert_success(qts, "{'execute': 'netdev_del', "
+                                 "'arguments': {'id': 'hp'}}");
+    }
 }
 
 static void test_system_reset(void)
@@ -427,6 +525,10 @@ void add_lifecycle_tests(void)
                    test_reset_qp_returns_all_buffers_without_completions);
     qtest_add_func("virtio-rdma/life/err-flushes-in-order",
                    test_err_flushes_in_order);
+    qtest_add_func("virtio-rdma/life/virtqueues-wait-for-driver-ok",
+                   test_virtqueues_wait_for_driver_ok);
+    qtest_add_func("virtio-rdma/life/bus-mastering-off-takes-driver-ok-away",
+                   test_bus_mastering_off_takes_driver_ok_away);
     qtest_add_func("virtio-rdma/life/bus-master-off-with-traffic-in-flight",
                    test_bus_master_off_with_traffic_in_flight);
     qtest_add_func("virtio-rdma/life/stop-and-cont", test_stop_and_cont);
@@ -438,5 +540,7 @@ void add_lifecycle_tests(void)
                    test_hotplug_of_backend_objects);
     qtest_add_func("virtio-rdma/life/netdev-goes-away-under-the-device",
                    test_netdev_goes_away_under_the_device);
+    qtest_add_func("virtio-rdma/life/netdev-goes-away-and-comes-back",
+                   test_netdev_goes_away_and_comes_back);
     qtest_add_func("virtio-rdma/life/system-reset", test_system_reset);
 }

@@ -347,22 +347,39 @@ static void test_spoilt_objects(void)
     const uint32_t low = p->b.dev->features;
     const uint32_t no_srq = low & ~(1u << VIRTIO_RDMA_F_SRQ);
     const uint32_t no_mw = low & ~(1u << VIRTIO_RDMA_F_MW);
+    /* of the backend: how many GIDs, and the first one with its index */
+    const uint32_t gid[] = { ldl_be_p(p->b.dev->gid[0]),
+                             ldl_be_p(p->b.dev->gid[0] + 4) };
     const TripSpoilt cases[] = {
-        { "number", { srqn, pdn, SRQ_WR, 2 }, 4, 0, 64, "of srqs", 1 },
-        { "PD", { srqn, pdn, SRQ_WR, 2 }, 4, 1, 0, "of srqs", 1 },
-        { "PD", { srqn, pdn, SRQ_WR, 2 }, 4, 1, UINT32_MAX, "of srqs", 1 },
-        { "depth", { srqn, pdn, SRQ_WR, 2 }, 4, 2, 0, "of srqs", 1 },
-        { "depth", { srqn, pdn, SRQ_WR, 2 }, 4, 2, 65537, "of srqs", 1 },
-        { "depth", { srqn, pdn, SRQ_WR, 2 }, 4, 2, UINT32_MAX, "of srqs", 1 },
-        { "SGEs", { srqn, pdn, SRQ_WR, 2 }, 4, 3, 33, "of srqs", 1 },
+        { "GIDs", { 2, 0, gid[0], gid[1] }, 4, 0, 257,
+          "257 GIDs in the migration stream, but gid-table-len is" },
+        { "GID index", { 2, 0, gid[0], gid[1] }, 4, 1, 999,
+          "index 999 in the migration stream, but gid-table-len is" },
+        { "GID", { 2, 0, gid[0], gid[1] }, 4, 2, 0xff020000,
+          "is no unicast GID" },
+        { "number", { srqn, pdn, SRQ_WR, 2 }, 4, 0, 64, "SRQ 64 in", 1 },
+        { "PD", { srqn, pdn, SRQ_WR, 2 }, 4, 1, 0, "pdn=0,", 1 },
+        { "PD", { srqn, pdn, SRQ_WR, 2 }, 4, 1, UINT32_MAX, "has pdn=42", 1 },
+        { "depth", { srqn, pdn, SRQ_WR, 2 }, 4, 2, 0, "max_wr=0,", 1 },
+        { "depth", { srqn, pdn, SRQ_WR, 2 }, 4, 2, 65537, "max_wr=65537,", 1 },
+        { "depth", { srqn, pdn, SRQ_WR, 2 }, 4, 2, UINT32_MAX, "has max_wr=42",
+          1 },
+        { "SGEs", { srqn, pdn, SRQ_WR, 2 }, 4, 3, 33, "max_sge=33,", 1 },
         { "SGEs", { srqn, pdn, SRQ_WR, 2 }, 4, 3, 3, "is not the device's", 1 },
-        { "number", { mwn, pdn, 1, key }, 4, 0, 0, "of mws" },
-        { "number", { mwn, pdn, 1, key }, 4, 0, UINT32_MAX, "of mws" },
-        { "PD", { mwn, pdn, 1, key }, 4, 1, 0, "of mws" },
-        { "type", { mwn, pdn, 1, key }, 4, 2, 0, "of mws" },
-        { "type", { mwn, pdn, 1, key }, 4, 2, 3, "of mws" },
+        /* SGEs and limit of the SRQ, then how many WQEs and SGEs follow */
+        { "WQEs", { 2, 3, SRQ_WR, SRQ_WR }, 4, 2, 16385,
+          "has 16385 receive WQEs, and the limit is 16384" },
+        { "WQEs", { 2, 3, SRQ_WR, SRQ_WR }, 4, 2, UINT32_MAX,
+          "has 4294967295 receive WQEs, and the limit is 16384" },
+        { "their SGEs", { 2, 3, SRQ_WR, SRQ_WR }, 4, 3, 32 * SRQ_WR + 1,
+          "has 225 receive SGEs, and the limit is 224" },
+        { "number", { mwn, pdn, 1, key }, 4, 0, 0, "window 0 in" },
+        { "number", { mwn, pdn, 1, key }, 4, 0, UINT32_MAX, "window 42" },
+        { "PD", { mwn, pdn, 1, key }, 4, 1, 0, "pdn=0," },
+        { "type", { mwn, pdn, 1, key }, 4, 2, 0, "type=0," },
+        { "type", { mwn, pdn, 1, key }, 4, 2, 3, "type=3," },
         { "type", { mwn, pdn, 1, key }, 4, 2, 2, "is not the device's" },
-        { "key", { mwn, pdn, 1, key }, 4, 3, key ^ 0x100, "of mws" },
+        { "key", { mwn, pdn, 1, key }, 4, 3, key ^ 0x100, "has rkey=" },
         { "SRQs", { 0x75726573, 1, high, low }, 4, 3, no_srq,
           "did not accept srq" },
         { "windows", { 0x75726573, 1, high, low }, 4, 3, no_mw,
@@ -373,8 +390,68 @@ static void test_spoilt_objects(void)
     trip_free(w.t);
 }
 
+/* 16 bytes for each SGE: what VMState takes for a subsection of @name. */
+static void subsection_sges(RdmaSge sge[4], const char *name)
+{
+    char text[64] = "\x05\x28";
+
+    memset(text + 2, '/', 40);
+    memcpy(text + 2, name, strlen(name));
+    for (int i = 0; i < 4; i++) {
+        sge[i] = (RdmaSge) {
+            .addr = ldq_be_p(text + 16 * i),
+            .length = ldl_be_p(text + 16 * i + 8),
+            .lkey = ldl_be_p(text + 16 * i + 12),
+        };
+    }
+}
+
+/*
+ * A guest chooses bytes of its WQEs, and must not be able to have its
+ * migration fail by that: names of subsections in them mean nothing.
+ */
+static void test_names_in_wqes(void)
+{
+    static const char *const names[] = {
+        "rdma-roce/send", "rdma-roce/recv", "rdma-roce/sge", "rdma-roce/qp",
+    };
+    Trip *t = trip_new(NULL);
+    static const char text[] = "\x05\x0e" "rdma-roce/av//";
+    RdmaQpAttr attr;
+    RdmaSendWr wr = net_wr(RDMA_WR_SEND, 1, NULL);
+    RdmaSge sge[4];
+    RdmaWc wc;
+
+    trip_connect(t);
+    /* It waits for a receiver, and all others for it. */
+    qrdma_post_send(t->p.b.qp, &wr);
+    wr = net_wr(RDMA_WR_RDMA_WRITE, ldq_be_p(text), sge);
+    wr.wr.rdma.remote_addr = ldq_be_p(text + 8);
+    wr.num_sge = 4;
+    for (int i = 0; i < ARRAY_SIZE(names); i++) {
+        subsection_sges(sge, names[i]);
+        qrdma_post_send(t->p.b.qp, &wr);
+    }
+    for (int i = 0; i < ARRAY_SIZE(names); i++) {
+        subsection_sges(sge, names[(i + 1) % ARRAY_SIZE(names)]);
+        qrdma_post_recv(t->p.b.qp, &(RdmaRecvWr) {
+            .wr_id = ldq_be_p(text), .num_sge = 4, .sg_list = sge,
+        });
+    }
+    trip_move(t, 1, NULL);
+    assert_ok(qrdma_query_qp(t->p.b.qp, &attr));
+    g_assert_cmpint(attr.qp_state, ==, RDMA_QPS_RTS);
+    qrdma_expect_none(t->p.b.scq);
+    net_post_recv(&t->p.a, 2, 0, 8);
+    trip_wait_wc(t, t->p.b.scq, 1, &wc);
+    /* As lengths the names are more than a message may have. */
+    qrdma_expect(t->p.b.scq, ldq_be_p(text), RDMA_WC_LOC_LEN_ERR);
+    trip_free(t);
+}
+
 void add_migrate_objects_tests(void)
 {
+    qtest_add_func("virtio-rdma-migration/names-in-wqes", test_names_in_wqes);
     qtest_add_func("virtio-rdma-migration/objects", test_objects);
     qtest_add_func("virtio-rdma-migration/spoilt-objects",
                    test_spoilt_objects);

@@ -415,6 +415,35 @@ static void refuse(Trip *t, unsigned round, const char *device,
     g_unlink(log);
 }
 
+/* A destination that does not allow an address of the guest says which. */
+static void test_refuse_a_gid(void)
+{
+    Trip *t = trip_new(NULL);
+    g_autofree char *path = g_strdup_printf("%s/state", t->net.dir);
+    g_autofree char *uri = g_strdup_printf("file:%s", path);
+    g_autofree char *log = g_strdup_printf("%s/log", t->net.dir);
+    g_autofree char *redirect = g_strdup_printf("2> %s", log);
+    g_autofree char *said = NULL;
+    QTestState *to;
+
+    trip_connect(t);
+    trip_migrate_to(t, 0, uri);
+    g_assert_true(trip_migration_done(t->net.host[0]->qts));
+    to = trip_start_destination(t, 0, MIGRATE_DEVICE ",allowed-gids=fe80::/10",
+                                redirect);
+    t->moves[0]--;
+    qtest_set_expected_status(to, 1);
+    trip_migrate_from(to, uri);
+    qtest_wait_qemu(to);
+    qtest_quit(to);
+    g_assert_true(g_file_get_contents(log, &said, NULL, NULL));
+    g_assert_nonnull(strstr(said, "GID 1 in the migration stream is none of "
+                            "allowed-gids"));
+    g_unlink(path);
+    g_unlink(log);
+    trip_free(t);
+}
+
 static void test_refuse(void)
 {
     static const char *const cases[][2] = {
@@ -528,6 +557,7 @@ void add_migrate_tests(void)
     qtest_add_func("virtio-rdma-migration/unreliable-connection", test_uc);
     qtest_add_func("virtio-rdma-migration/datagrams", test_ud);
     qtest_add_func("virtio-rdma-migration/refuse", test_refuse);
+    qtest_add_func("virtio-rdma-migration/refuse-a-gid", test_refuse_a_gid);
     qtest_add_func("virtio-rdma-migration/refuse-features",
                    test_refuse_features);
 }

@@ -4,6 +4,7 @@
  * them.
  */
 #include "qemu/osdep.h"
+#include "hw/pci/pci_regs.h"
 #include "net-test.h"
 
 /* Connections until the memory of guest and test is given back */
@@ -133,8 +134,61 @@ static void test_connections_leave_nothing(NetKind kind)
     net_free(net);
 }
 
+/*
+ * When the driver has left without a reset, memory belongs to somebody else.
+ * The peer tries on until the device is back.
+ */
+static void check_peer_is_kept_out(NetKind kind, bool bus_master)
+{
+    NetPair p = net_pair(kind, RDMA_QPT_RC, &(QRdmaPath) { .timeout = 14 });
+    QVirtioDevice *vdev = &p.b.dev->pci->vdev;
+    QPCIDevice *pdev = p.b.dev->pci->pdev;
+    uint16_t cmd = qpci_config_readw(pdev, PCI_COMMAND);
+    uint8_t status = qrdma_device_status(p.b.dev);
+    RdmaSge sge = net_sge(&p.a, 0, 3000);
+    RdmaSendWr wr = net_rdma_wr(RDMA_WR_RDMA_WRITE, 1, &sge, &p.b, 4000);
+
+    qrdma_mr_fill(p.a.mr, 0, 3000, 1);
+    qrdma_post_send(p.a.qp, &wr);
+    qrdma_expect(p.a.scq, 1, RDMA_WC_SUCCESS);
+    qrdma_mr_check(p.b.mr, 4000, 3000, 1);
+
+    if (bus_master) {
+        qpci_config_writew(pdev, PCI_COMMAND, cmd & ~PCI_COMMAND_MASTER);
+    } else {
+        vdev->bus->set_status(vdev, status & ~VIRTIO_CONFIG_S_DRIVER_OK);
+    }
+    qrdma_mr_fill(p.a.mr, 0, 3000, 2);
+    qrdma_post_send(p.a.qp, &wr);
+    qrdma_settle(p.a.dev);
+    net_clock_step(p.net, 100 * QRDMA_MS);
+    qrdma_settle(p.b.dev);
+    qrdma_expect_none(p.a.scq);
+    qrdma_mr_check(p.b.mr, 4000, 3000, 1);
+
+    qpci_config_writew(pdev, PCI_COMMAND, cmd);
+    vdev->bus->set_status(vdev, status);
+    net_clock_step(p.net, 100 * QRDMA_MS);
+    qrdma_expect(p.a.scq, 1, RDMA_WC_SUCCESS);
+    qrdma_mr_check(p.b.mr, 4000, 3000, 2);
+}
+
+static void test_peer_is_kept_out_without_driver_ok(NetKind kind)
+{
+    check_peer_is_kept_out(kind, false);
+}
+
+static void test_peer_is_kept_out_without_bus_mastering(NetKind kind)
+{
+    check_peer_is_kept_out(kind, true);
+}
+
 void add_net_life_tests(void)
 {
+    net_add_test("life/peer-is-kept-out-without-driver-ok",
+                 test_peer_is_kept_out_without_driver_ok);
+    net_add_test("life/peer-is-kept-out-without-bus-mastering",
+                 test_peer_is_kept_out_without_bus_mastering);
     net_add_test_of_one_host("life/connections-leave-nothing",
                              test_connections_leave_nothing);
 }

@@ -178,38 +178,103 @@ static void test_link_down_and_up(NetKind kind)
     qrdma_mr_check(p.b.mr, 0, 3000, 0x21);
 }
 
-/* In the middle of traffic one QEMU dies; the other's device lives on. */
-static void test_killed_peer(NetKind kind)
+/* How far a connection is when the other QEMU dies. */
+typedef enum Stage {
+    UNCONNECTED,
+    INITIALIZED,
+    READY_TO_RECEIVE,
+    READY,
+    SENDING,                        /* nobody receives */
+    READING,
+    AFTER_TRAFFIC,
+    STAGES,
+} Stage;
+
+#define TRIED 8
+
+static void post_some(NetPair *p, Stage stage)
 {
-    QRdmaPath path = { .timeout = TIMEOUT_CODE, .retry_cnt = 3 };
-    Net *net;
-    NetPair p;
+    RdmaSge sge = net_sge(&p->a, 0, 50000);
+    RdmaSendWr wr = net_rdma_wr(RDMA_WR_RDMA_WRITE, 0, &sge, &p->b, 0);
+
+    if (stage == SENDING) {
+        wr = net_wr(RDMA_WR_SEND, 0, &sge);
+    } else if (stage == READING) {
+        wr.opcode = RDMA_WR_RDMA_READ;
+    }
+    for (int i = 0; i < TRIED; i++) {
+        wr.wr_id = 100 + i;
+        qrdma_post_send(p->a.qp, &wr);
+        net_post_recv(&p->a, 200 + i, 0, 8);
+    }
+}
+
+static void connect_up_to(NetPair *p, const QRdmaPath *path, Stage stage)
+{
+    RdmaWc wc;
+
+    if (stage >= READY) {
+        qrdma_connect(p->a.qp, p->b.qp, path);
+    } else {
+        if (stage >= INITIALIZED) {
+            assert_ok(qrdma_modify_init(p->a.qp, RDMA_ACCESS_REMOTE));
+            assert_ok(qrdma_modify_init(p->b.qp, RDMA_ACCESS_REMOTE));
+        }
+        if (stage >= READY_TO_RECEIVE) {
+            assert_ok(qrdma_modify_rtr(p->a.qp, p->b.qp, path, 1));
+        }
+    }
+    if (stage == SENDING || stage == READING) {
+        /* The peer answers nothing any more */
+        qtest_qmp_assert_success(p->net->host[1]->qts, "{'execute': 'stop'}");
+        post_some(p, stage);
+    } else if (stage == AFTER_TRAFFIC) {
+        post_some(p, stage);
+        for (int i = 0; i < TRIED; i++) {
+            qrdma_expect_wc(p->a.scq, 100 + i, RDMA_WC_RDMA_WRITE, &wc);
+        }
+    }
+}
+
+/* What the peer that has died would have been told. */
+static void connect_the_rest(NetPair *p, const QRdmaPath *path, Stage stage)
+{
+    if (stage < INITIALIZED) {
+        assert_ok(qrdma_modify_init(p->a.qp, RDMA_ACCESS_REMOTE));
+    }
+    if (stage < READY_TO_RECEIVE) {
+        assert_ok(qrdma_modify_rtr(p->a.qp, p->b.qp, path, 1));
+    }
+    if (stage < READY) {
+        assert_ok(qrdma_modify_rts(p->a.qp, path, 1));
+    }
+}
+
+static void check_killed_peer(NetKind kind, Stage stage)
+{
+    QRdmaPath path = {
+        .timeout = TIMEOUT_CODE, .retry_cnt = 3, .rnr_retry = 7,
+        .min_rnr_timer = 1, .mtu = RDMA_MTU_1024,
+    };
+    Net *net = net_new(kind, "");
+    NetPair p = net_pair_new(net, RDMA_QPT_RC);
+    unsigned more = stage == AFTER_TRAFFIC ? TRIED : 0;
+    QRdma far = *net->dev[1];
     QRdmaQp *loop;
     RdmaSge sge;
     RdmaSendWr wr;
     RdmaWc wc;
 
-    net = net_new(kind, "");
-    p = net_pair_new(net, RDMA_QPT_RC);
-    qrdma_connect(p.a.qp, p.b.qp, &path);
-    sge = net_sge(&p.a, 0, 50000);
-    wr = net_rdma_wr(RDMA_WR_RDMA_WRITE, 0, &sge, &p.b, 0);
-    for (int i = 0; i < 4; i++) {
-        wr.wr_id = i;
-        qrdma_post_send(p.a.qp, &wr);
-    }
-    for (int i = 0; i < 4; i++) {
-        qrdma_expect_wc(p.a.scq, i, RDMA_WC_RDMA_WRITE, &wc);
-    }
-
+    connect_up_to(&p, &path, stage);
     qrdma_close(net->dev[1]);
     net->dev[1] = NULL;
     qrdma_host_kill(net->host[1]);
     net->host[1] = NULL;
-    for (int i = 0; i < 8; i++) {
-        wr.wr_id = 100 + i;
-        qrdma_post_send(p.a.qp, &wr);
-        net_post_recv(&p.a, 200 + i, 0, 8);
+    p.b.qp = &(QRdmaQp) { .dev = &far, .qpn = 2 };
+    p.b.mr = p.a.mr;
+    connect_the_rest(&p, &path, stage);
+    if (stage != SENDING && stage != READING) {
+        post_some(&p, stage);
     }
     for (int i = 0; !qrdma_poll_cq(p.a.scq, &wc); i++) {
         g_assert_cmpint(i, <, 100);
@@ -218,22 +283,30 @@ static void test_killed_peer(NetKind kind)
     }
     g_assert_cmphex(wc.wr_id, ==, 100);
     g_assert_cmpint(wc.status, ==, RDMA_WC_RETRY_EXC_ERR);
-    for (int i = 0; i < 8; i++) {
-        if (i) {
-            qrdma_expect(p.a.scq, 100 + i, RDMA_WC_WR_FLUSH_ERR);
-        }
-        qrdma_expect(p.a.rcq, 200 + i, RDMA_WC_WR_FLUSH_ERR);
+    for (int i = 1; i < TRIED; i++) {
+        qrdma_expect(p.a.scq, 100 + i, RDMA_WC_WR_FLUSH_ERR);
+    }
+    for (int i = 0; i < TRIED + more; i++) {
+        qrdma_expect(p.a.rcq, 200 + i % TRIED, RDMA_WC_WR_FLUSH_ERR);
     }
 
     loop = qrdma_create_qp(p.a.pd, p.a.scq, p.a.rcq, RDMA_QPT_RC);
     qrdma_connect(loop, loop, NULL);
-    sge.length = 5000;
+    sge = net_sge(&p.a, 0, 5000);
     wr = net_rdma_wr(RDMA_WR_RDMA_WRITE, 7, &sge, &p.a, 60000);
     qrdma_mr_fill(p.a.mr, 0, 5000, 0x11);
     qrdma_post_send(loop, &wr);
     qrdma_expect_wc(p.a.scq, 7, RDMA_WC_RDMA_WRITE, &wc);
     qrdma_mr_check(p.a.mr, 60000, 5000, 0x11);
     net_free(net);
+}
+
+/* The other one's device lives on. */
+static void test_peer_is_killed_at_each_stage(NetKind kind)
+{
+    for (Stage stage = UNCONNECTED; stage < STAGES; stage++) {
+        check_killed_peer(kind, stage);
+    }
 }
 
 /* The next completion, with as many timeouts as that takes. */
@@ -313,6 +386,7 @@ void add_net_loss_tests(void)
     net_add_test("loss/retries-run-out", test_retries_run_out);
     net_add_test("loss/timeout-0-is-endless", test_timeout_0_is_endless);
     net_add_test("loss/link-down-and-up", test_link_down_and_up);
-    net_add_test_of_two_hosts("loss/killed-peer", test_killed_peer);
+    net_add_test_of_two_hosts("loss/killed-peer",
+                              test_peer_is_killed_at_each_stage);
     net_add_test("loss/bad-link", test_bad_link);
 }

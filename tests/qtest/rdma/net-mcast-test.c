@@ -23,19 +23,24 @@ static NetPair pair_new(NetKind kind)
     return p;
 }
 
+static void address(RdmaSendWr *wr, NetEnd *from, int ip, uint32_t qkey)
+{
+    wr->wr.ud.remote_qpn = RDMA_QPN_MCAST;
+    wr->wr.ud.remote_qkey = qkey;
+    wr->wr.ud.av = qrdma_av(from->dev, ip);
+    memcpy(wr->wr.ud.av.dgid, groups[ip], RDMA_GID_LEN);
+    /* RFC 2464, 7 and RFC 1112, 6.4 */
+    memcpy(wr->wr.ud.av.dmac,
+           ip ? (uint8_t[]) { 0x01, 0x00, 0x5e, 1, 2, 3 }
+              : (uint8_t[]) { 0x33, 0x33, 0, 0, 0x12, 0x34 }, RDMA_MAC_LEN);
+}
+
 static void send_to(NetEnd *from, int ip, uint64_t wr_id, uint32_t qkey)
 {
     RdmaSge sge = net_sge(from, 0, LEN);
     RdmaSendWr wr = net_wr(RDMA_WR_SEND, wr_id, &sge);
 
-    wr.wr.ud.remote_qpn = RDMA_QPN_MCAST;
-    wr.wr.ud.remote_qkey = qkey;
-    wr.wr.ud.av = qrdma_av(from->dev, ip);
-    memcpy(wr.wr.ud.av.dgid, groups[ip], RDMA_GID_LEN);
-    /* RFC 2464, 7 and RFC 1112, 6.4 */
-    memcpy(wr.wr.ud.av.dmac,
-           ip ? (uint8_t[]) { 0x01, 0x00, 0x5e, 1, 2, 3 }
-              : (uint8_t[]) { 0x33, 0x33, 0, 0, 0x12, 0x34 }, RDMA_MAC_LEN);
+    address(&wr, from, ip, qkey);
     qrdma_mr_fill(from->mr, 0, LEN, wr_id);
     qrdma_post_send(from->qp, &wr);
     qrdma_expect(from->scq, wr_id, RDMA_WC_SUCCESS);
@@ -134,6 +139,63 @@ static void test_qp_without_buffer(NetKind kind)
     qrdma_expect_none(p.a.rcq);
 }
 
+#define MANY QRDMA_RING_SIZE
+#define MEMBERS 6
+#define LONG 4000
+
+/* More copies than a turn of the main loop makes: the rest comes later. */
+static void test_many_copies(NetKind kind)
+{
+    NetPair p = net_pair_new_with(net_shared(kind), RDMA_QPT_UD,
+                                  QRDMA_F(VIRTIO_RDMA_F_MCAST) |
+                                  QRDMA_F(VIRTIO_RDMA_F_CQ_DEEP));
+    QRdmaCq *rcq = qrdma_create_cq(p.b.dev, MANY * MEMBERS);
+    RdmaQpInitAttr init = {
+        .qp_type = RDMA_QPT_UD,
+        .cap = { 1, MANY, 1, 1, 0 },
+    };
+    RdmaQpInitAttr sender = {
+        .qp_type = RDMA_QPT_UD,
+        .cap = { MANY, 1, 1, 1, 0 },
+    };
+    RdmaSge sge = net_sge(&p.a, 0, LONG);
+    RdmaSendWr wr = net_wr(RDMA_WR_SEND_WITH_IMM, 0, &sge);
+    uint32_t next[64] = {};
+    uint8_t wqe[QRDMA_WQE_ROOM];
+    QRdmaQp *from;
+    RdmaWc wc;
+
+    assert_ok(qrdma_destroy_qp(p.b.qp));
+    for (int m = 0; m < MEMBERS; m++) {
+        NetEnd end = p.b;
+
+        end.qp = qrdma_create_qp_attr(p.b.pd, rcq, rcq, &init);
+        qrdma_start_ud(end.qp, QRDMA_QKEY);
+        assert_ok(qrdma_attach_mcast(end.qp, groups[0]));
+        for (int i = 0; i < MANY; i++) {
+            net_post_recv(&end, i, 8192, GRH_LEN + LONG);
+        }
+    }
+    assert_ok(qrdma_destroy_qp(p.a.qp));
+    from = qrdma_create_qp_attr(p.a.pd, p.a.scq, p.a.scq, &sender);
+    qrdma_start_ud(from, QRDMA_QKEY);
+    address(&wr, &p.a, 0, QRDMA_QKEY);
+    for (uint32_t i = 0; i < MANY; i++) {
+        memcpy(wr.ex.imm_data, &i, sizeof(i));
+        qrdma_post_raw(from, &from->sq, wqe, qrdma_encode_send(from, &wr, wqe),
+                       0, i == MANY - 1);
+    }
+    for (int i = 0; i < MANY * MEMBERS; i++) {
+        uint32_t imm;
+
+        qrdma_wait_cq(rcq, &wc);
+        g_assert_cmpint(wc.status, ==, RDMA_WC_SUCCESS);
+        memcpy(&imm, wc.ex.imm_data, sizeof(imm));
+        g_assert_cmpuint(wc.qp_num, <, ARRAY_SIZE(next));
+        g_assert_cmpuint(imm, ==, next[wc.qp_num]++);
+    }
+}
+
 void add_net_mcast_tests(void)
 {
     net_add_test("mcast/reaches-whoever-is-attached",
@@ -142,4 +204,5 @@ void add_net_mcast_tests(void)
                  test_reaches_all_qps_of_both_sides);
     net_add_test("mcast/blocked-loopback", test_blocked_loopback);
     net_add_test("mcast/qp-without-buffer", test_qp_without_buffer);
+    net_add_test("mcast/many-copies", test_many_copies);
 }

@@ -170,7 +170,7 @@ static void test_persistence_is_refused(NetKind kind)
                              RDMA_FLUSH_MR);
 
     qrdma_post_send(p.a.qp, &wr);
-    qrdma_expect(p.a.scq, 5, RDMA_WC_REM_INV_REQ_ERR);
+    qrdma_expect(p.a.scq, 5, RDMA_WC_REM_ACCESS_ERR);
 }
 
 static void test_rights(NetKind kind)

@@ -93,12 +93,14 @@ void add_net_error_tests(void);
 void add_net_loss_tests(void);
 void add_net_ud_tests(void);
 void add_net_ext_tests(void);
+void add_net_hotplug_tests(void);
 void add_net_life_tests(void);
 void add_net_many_tests(void);
 void add_migrate_tests(void);
-void add_migrate_kept_tests(void);
+void add_migrate_backlog_tests(void);
 void add_migrate_objects_tests(void);
 void add_migrate_points_tests(void);
 void add_migrate_stored_tests(void);
+void add_migrate_turn_tests(void);
 
 #endif

@@ -4,6 +4,7 @@
  * and go; who depends on whom.
  */
 #include "qemu/osdep.h"
+#include "qemu/host-utils.h"
 #include "qemu/bswap.h"
 #include "rdma-test.h"
 
@@ -114,6 +115,95 @@ static void test_numbers_without_object(void)
     }
 }
 
+/* Where objects of one kind are, there may be none of another. */
+static void test_numbers_of_other_kinds(void)
+{
+    static const uint8_t commands[] = {
+        VIRTIO_RDMA_CMD_DESTROY_PD, VIRTIO_RDMA_CMD_DESTROY_CQ,
+        VIRTIO_RDMA_CMD_DESTROY_QP, VIRTIO_RDMA_CMD_DEREG_MR,
+        VIRTIO_RDMA_CMD_DESTROY_SRQ, VIRTIO_RDMA_CMD_DEALLOC_MW,
+    };
+    const uint64_t features = QRDMA_F(VIRTIO_RDMA_F_SRQ) |
+                              QRDMA_F(VIRTIO_RDMA_F_MW);
+
+    for (int kind = 0; kind < 3; kind++) {
+        QRdma *d = test_device_with(features);
+        QRdmaPd *pd = qrdma_alloc_pd(d);
+        uint8_t own = VIRTIO_RDMA_CMD_DEREG_MR;
+
+        assert_ok(qrdma_dealloc_pd(pd));
+        if (kind == 0) {
+            own = VIRTIO_RDMA_CMD_DESTROY_PD;
+            for (int i = 0; i < TEST_MAX_PD; i++) {
+                qrdma_alloc_pd(d);
+            }
+        } else if (kind == 1) {
+            own = VIRTIO_RDMA_CMD_DESTROY_CQ;
+            for (int i = 0; i < TEST_MAX_CQ; i++) {
+                qrdma_create_cq(d, 8);
+            }
+        } else {
+            pd = qrdma_alloc_pd(d);
+            for (int i = 0; i < TEST_MAX_MR; i++) {
+                qrdma_alloc_mr(pd, RDMA_ACCESS_LOCAL_WRITE, 1);
+            }
+        }
+        for (int i = 0; i < ARRAY_SIZE(commands); i++) {
+            for (uint32_t n = 0; commands[i] != own && n <= TEST_MAX_MR; n++) {
+                if (kind == 2 && commands[i] == VIRTIO_RDMA_CMD_DESTROY_PD &&
+                    n == pd->pdn) {
+                    assert_status(destroy(d, commands[i], n), BUSY);
+                } else {
+                    assert_status(destroy(d, commands[i], n), NOENT);
+                }
+            }
+        }
+    }
+}
+
+/* What was destroyed is as unknown as what never was. */
+static void test_numbers_of_what_was_destroyed(void)
+{
+    QRdma *d = test_device_with(QRDMA_F(VIRTIO_RDMA_F_SRQ) |
+                                QRDMA_F(VIRTIO_RDMA_F_CQ_DEEP));
+    QRdmaPd *pd = qrdma_alloc_pd(d), *old_pd = qrdma_alloc_pd(d);
+    QRdmaCq *cq = qrdma_create_cq(d, 8), *old_cq = qrdma_create_cq(d, 8);
+    QRdmaSrq *srq = qrdma_create_srq(pd, 8, 1);
+    QRdmaQp *qp = qrdma_create_qp(pd, cq, cq, RDMA_QPT_RC);
+    RdmaQpInitAttr init = usual_qp(pd, cq);
+    RdmaSrqAttr srq_attr = { .pdn = old_pd->pdn, .max_wr = 8 };
+    RdmaQpAttr attr;
+    uint32_t n;
+
+    assert_ok(qrdma_dealloc_pd(old_pd));
+    assert_ok(qrdma_destroy_cq(old_cq));
+    assert_ok(qrdma_destroy_srq(srq));
+    assert_ok(qrdma_destroy_qp(qp));
+    assert_status(qrdma_destroy_srq(srq), NOENT);
+    assert_status(qrdma_destroy_qp(qp), NOENT);
+    assert_status(qrdma_modify_qp_state(qp, RDMA_QPS_RESET), NOENT);
+    assert_status(qrdma_query_qp(qp, &attr), NOENT);
+    assert_status(qrdma_req_notify_cq(old_cq, 1), NOENT);
+    assert_status(qrdma_resize_cq(old_cq, 8, 0), NOENT);
+    assert_status(qrdma_modify_srq(srq, 0), NOENT);
+    assert_status(qrdma_query_srq(srq, &srq_attr), NOENT);
+    srq_attr.pdn = old_pd->pdn;
+    assert_status(qrdma_try_create_srq(d, &srq_attr, &n), NOENT);
+    init.has_srq = true;
+    init.srqn = srq->srqn;
+    assert_status(qrdma_try_create_qp(d, &init, &n), NOENT);
+    init = usual_qp(old_pd, cq);
+    assert_status(qrdma_try_create_qp(d, &init, &n), NOENT);
+    init = usual_qp(pd, cq);
+    init.send_cqn = old_cq->cqn;
+    assert_status(qrdma_try_create_qp(d, &init, &n), NOENT);
+    init = usual_qp(pd, cq);
+    init.recv_cqn = old_cq->cqn;
+    assert_status(qrdma_try_create_qp(d, &init, &n), NOENT);
+    init = usual_qp(pd, cq);
+    assert_ok(qrdma_try_create_qp(d, &init, &n));
+}
+
 static void test_cqe_counts(void)
 {
     QRdma *d = test_device_reset();
@@ -211,12 +301,8 @@ static void test_qp_types(void)
     uint32_t qpn;
 
     for (int i = 0; i < ARRAY_SIZE(bad); i++) {
-        uint8_t status;
-
         init.qp_type = bad[i];
-        status = qrdma_try_create_qp(d, &init, &qpn);
-        g_assert_true(status == VIRTIO_RDMA_S_NOTSUPP ||
-                      status == VIRTIO_RDMA_S_INVAL);
+        assert_status(qrdma_try_create_qp(d, &init, &qpn), NOTSUPP);
     }
     qrdma_create_qp(pd, cq, cq, RDMA_QPT_RC);
     qrdma_create_qp(pd, cq, cq, RDMA_QPT_UC);
@@ -360,6 +446,110 @@ static void test_number_whose_ring_was_reset_comes_first(void)
     }
 }
 
+static void renew_rings(QRdma *d, uint32_t qpn)
+{
+    qrdma_ring_renew(qrdma_ring(d, VIRTIO_RDMA_SQ_VQ(d->max_cq, qpn)));
+    qrdma_ring_renew(qrdma_ring(d, VIRTIO_RDMA_RQ_VQ(d->max_cq, qpn)));
+}
+
+/*
+ * A number that was freed comes back last, so that who still names the old
+ * object does not reach the new one.
+ */
+static void test_numbers_are_handed_out_round_robin(void)
+{
+    QRdma *d = test_device();
+    QRdmaPd *pd = qrdma_alloc_pd(d);
+    QRdmaCq *cq = qrdma_create_cq(d, 8);
+    RdmaQpInitAttr init = usual_qp(pd, cq);
+    uint32_t qpn, cqn;
+
+    g_assert_cmpuint(cq->cqn, ==, 0);
+    for (uint32_t i = 1; i < 2 * TEST_MAX_CQ; i++) {
+        uint32_t want = i % TEST_MAX_CQ;
+
+        if (want == 0) {
+            /* is in use: the next one is taken */
+            continue;
+        }
+        assert_ok(qrdma_try_create_cq(d, 8, &cqn));
+        g_assert_cmpuint(cqn, ==, want);
+        assert_ok(destroy(d, VIRTIO_RDMA_CMD_DESTROY_CQ, cqn));
+        qrdma_ring_renew(qrdma_ring(d, VIRTIO_RDMA_CQ_VQ(cqn)));
+    }
+    for (uint32_t i = 0, first = 0; i < 2 * TEST_MAX_QP; i++) {
+        assert_ok(qrdma_try_create_qp(d, &init, &qpn));
+        first = i ? first : qpn;
+        g_assert_cmpuint(qpn, ==, 2 + (first - 2 + i) % (TEST_MAX_QP - 2));
+        assert_ok(destroy(d, VIRTIO_RDMA_CMD_DESTROY_QP, qpn));
+        renew_rings(d, qpn);
+    }
+
+    /* after a reset from the first one */
+    qrdma_start(d, 0, 0);
+    cq = qrdma_create_cq(d, 8);
+    g_assert_cmpuint(cq->cqn, ==, 0);
+}
+
+/*
+ * Those that peers see begin anywhere: QPNs and keys of one guest say nothing
+ * about those of another.
+ */
+static void test_numbers_that_peers_see_begin_anywhere(void)
+{
+    uint32_t qpns = 0, mrns = 0, low = 0;
+
+    for (int i = 0; i < 40; i++) {
+        QRdma *d = test_device();
+        QRdmaPd *pd = qrdma_alloc_pd(d);
+        RdmaQpInitAttr init = usual_qp(pd, qrdma_create_cq(d, 8));
+        QRdmaMr *mr = qrdma_reg_mr(pd, 0, 4096, TEST_ACCESS_ALL);
+        uint32_t qpn;
+
+        assert_ok(qrdma_try_create_qp(d, &init, &qpn));
+        g_assert_cmpuint(qpn, <, TEST_MAX_QP);
+        g_assert_cmpuint(mr->mrn, <=, TEST_MAX_MR + TEST_MAX_MW);
+        g_assert_cmphex(mr->rkey >> 8, ==, mr->mrn);
+        qpns |= 1u << qpn;
+        mrns |= 1u << mr->mrn;
+        low |= 1u << (mr->rkey & 31);
+    }
+    g_assert_cmpuint(ctpop32(qpns), >, 2);
+    g_assert_cmpuint(ctpop32(mrns), >, 3);
+    g_assert_cmpuint(ctpop32(low), >, 3);
+}
+
+/*
+ * A driver with rings of several sizes gets a queue pair whose rings are
+ * large enough, as long as there is one.
+ */
+static void test_rings_that_cannot_serve_are_passed_over(void)
+{
+    QRdma *d = test_device();
+    RdmaQpInitAttr init = usual_qp(qrdma_alloc_pd(d), qrdma_create_cq(d, 8));
+    QRdmaRing *ring;
+    uint32_t qpn;
+
+    /* QP 3 has a small RQ, QP 5 has no SQ, all others have 64 entries */
+    ring = qrdma_ring(d, VIRTIO_RDMA_RQ_VQ(d->max_cq, 3));
+    qrdma_ring_reset(ring);
+    qrdma_ring_setup(ring, 16);
+    qrdma_ring_reset(qrdma_ring(d, VIRTIO_RDMA_SQ_VQ(d->max_cq, 5)));
+
+    init.cap.max_recv_wr = 17;
+    for (uint32_t i = 2; i < TEST_MAX_QP - 2; i++) {
+        assert_ok(qrdma_try_create_qp(d, &init, &qpn));
+        g_assert_cmpuint(qpn, !=, 3);
+        g_assert_cmpuint(qpn, !=, 5);
+    }
+    /* of what is left one is too small, the other is not set up */
+    assert_status(qrdma_try_create_qp(d, &init, &qpn), INVAL);
+    init.cap.max_recv_wr = 16;
+    assert_ok(qrdma_try_create_qp(d, &init, &qpn));
+    g_assert_cmpuint(qpn, ==, 3);
+    assert_status(qrdma_try_create_qp(d, &init, &qpn), NOMEM);
+}
+
 void add_object_tests(void)
 {
     qtest_add_func("virtio-rdma/object/pd-table-fills-and-empties",
@@ -370,6 +560,10 @@ void add_object_tests(void)
                    test_qp_table_fills_and_empties);
     qtest_add_func("virtio-rdma/object/numbers-without-object",
                    test_numbers_without_object);
+    qtest_add_func("virtio-rdma/object/numbers-of-other-kinds",
+                   test_numbers_of_other_kinds);
+    qtest_add_func("virtio-rdma/object/numbers-of-what-was-destroyed",
+                   test_numbers_of_what_was_destroyed);
     qtest_add_func("virtio-rdma/object/cqe-counts", test_cqe_counts);
     qtest_add_func("virtio-rdma/object/cqe-within-ring-of-driver",
                    test_cqe_within_ring_of_driver);
@@ -389,4 +583,10 @@ void add_object_tests(void)
                    test_destroy_in_every_wrong_order_is_busy);
     qtest_add_func("virtio-rdma/object/number-whose-ring-was-reset-first",
                    test_number_whose_ring_was_reset_comes_first);
+    qtest_add_func("virtio-rdma/object/numbers-that-peers-see-begin-anywhere",
+                   test_numbers_that_peers_see_begin_anywhere);
+    qtest_add_func("virtio-rdma/object/numbers-are-handed-out-round-robin",
+                   test_numbers_are_handed_out_round_robin);
+    qtest_add_func("virtio-rdma/object/unfit-rings-are-passed-over",
+                   test_rings_that_cannot_serve_are_passed_over);
 }

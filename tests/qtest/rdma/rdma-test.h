@@ -59,16 +59,35 @@ TestPair test_loopback_pair(RdmaQpType type, const QRdmaPath *path);
 TestPair test_pair_on(QRdma *d, RdmaQpType type, uint32_t cqe,
                       const QRdmaPath *path);
 
+/* A command that waits in the control queue. */
+typedef struct TestWaiting {
+    QRdma *d;
+    uint64_t rsp;                   /* where its status will be; 0xff before */
+} TestWaiting;
+
+/* Make a command available, without a notification. */
+TestWaiting test_enqueue(QRdma *d, uint8_t cmd, const void *req, size_t len,
+                         size_t rsp_len);
+/* The same with REG_USER_MR of millions of pages: all tables are one. */
+TestWaiting test_enqueue_long(QRdmaPd *pd);
+uint8_t test_status_of(const TestWaiting *w);
+
+void add_alloc_tests(void);
+void add_bringup_tests(void);
 void add_config_tests(void);
 void add_ctrl_tests(void);
 void add_object_tests(void);
 void add_mcast_tests(void);
+void add_memory_tests(void);
 void add_mw_tests(void);
 void add_reg_pages_tests(void);
 void add_mr_table_tests(void);
 void add_mr_tests(void);
 void add_qp_tests(void);
 void add_gid_tests(void);
+void add_guest_error_tests(void);
+void add_packed_tests(void);
+void add_reset_tests(void);
 void add_ring_tests(void);
 void add_srq_tests(void);
 void add_wqe_tests(void);
@@ -79,5 +98,8 @@ void add_lifecycle_tests(void);
 void add_random_tests(void);
 void add_realize_tests(void);
 void add_flavour_tests(void);
+void add_turn_tests(void);
+void add_nested_loop_tests(void);
+void add_nested_tests(void);
 
 #endif

@@ -102,6 +102,32 @@ static void test_values_out_of_range(void)
     qrdma_host_stop(host);
 }
 
+static void test_allowed_gids(void)
+{
+    static const struct {
+        const char *value;
+        const char *text;
+    } bad[] = {
+        { "10.0.0", "'10.0.0' is neither an IPv4 nor an IPv6 address" },
+        { "fe80::1 eth0", "'eth0' is neither" },
+        { "/8", "'' is neither" },
+        { "10.0.0.0/33", "prefix in '10.0.0.0/33' must be 0 to 32" },
+        { "fe80::/129", "prefix in 'fe80::/129' must be 0 to 128" },
+        { "fe80::/-1", "prefix in 'fe80::/-1'" },
+        { "fe80::/", "prefix in 'fe80::/'" },
+        { "fe80::/8/8", "prefix in 'fe80::/8/8'" },
+    };
+
+    host_start();
+    for (int i = 0; i < ARRAY_SIZE(bad); i++) {
+        g_autofree char *props = g_strdup_printf(
+            "'netdev': 'n0', 'allowed-gids': '%s'", bad[i].value);
+
+        expect_refusal(props, bad[i].text);
+    }
+    qrdma_host_stop(host);
+}
+
 static void test_number_of_queues_is_limited(void)
 {
     host_start();
@@ -351,6 +377,7 @@ void add_realize_tests(void)
                    test_backend_must_exist_and_be_free);
     qtest_add_func("virtio-rdma/realize/values-out-of-range",
                    test_values_out_of_range);
+    qtest_add_func("virtio-rdma/realize/allowed-gids", test_allowed_gids);
     qtest_add_func("virtio-rdma/realize/number-of-queues-is-limited",
                    test_number_of_queues_is_limited);
     qtest_add_func("virtio-rdma/realize/refused-device-leaves-netdev-free",

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Freeing large memory takes the kernel milliseconds: it is given back in
+ * slices, one in each turn of the main loop.
+ */
+#include "qemu/osdep.h"
+#include "block/aio.h"
+#include "qemu/cutils.h"
+#include "qemu/madvise.h"
+#include "qemu/main-loop.h"
+#include "qemu/queue.h"
+#include "qemu/units.h"
+#include "system/rdma-backend.h"
+
+#define SLICE (1 * MiB)
+/* Not worth a place in the list */
+#define SMALL (64 * KiB)
+
+typedef struct Garbage {
+    void *mem;
+    uintptr_t at;                   /* its pages before are given back */
+    uintptr_t end;
+    QSIMPLEQ_ENTRY(Garbage) next;
+} Garbage;
+
+static QSIMPLEQ_HEAD(, Garbage) garbage = QSIMPLEQ_HEAD_INITIALIZER(garbage);
+
+static void free_slice(void *opaque)
+{
+    size_t left = SLICE;
+
+    while (left && !QSIMPLEQ_EMPTY(&garbage)) {
+        Garbage *g = QSIMPLEQ_FIRST(&garbage);
+        size_t n = MIN(left, g->end - g->at);
+
+        qemu_madvise((void *)g->at, n, QEMU_MADV_DONTNEED);
+        g->at += n;
+        left -= n;
+        if (g->at == g->end) {
+            QSIMPLEQ_REMOVE_HEAD(&garbage, next);
+            g_free(g->mem);
+            g_free(g);
+        }
+    }
+    if (!QSIMPLEQ_EMPTY(&garbage)) {
+        aio_bh_schedule_oneshot(qemu_get_aio_context(), free_slice, NULL);
+    }
+}
+
+void rdma_backend_free(void *mem, size_t size)
+{
+    size_t page = qemu_real_host_page_size();
+    Garbage *g;
+
+    if (!mem || size < MAX(SMALL, 2 * page)) {
+        g_free(mem);
+        return;
+    }
+    if (QSIMPLEQ_EMPTY(&garbage)) {
+        aio_bh_schedule_oneshot(qemu_get_aio_context(), free_slice, NULL);
+    }
+    g = g_new(Garbage, 1);
+    g->mem = mem;
+    g->at = ROUND_UP((uintptr_t)mem, page);
+    g->end = ROUND_DOWN((uintptr_t)mem + size, page);
+    QSIMPLEQ_INSERT_TAIL(&garbage, g, next);
+}

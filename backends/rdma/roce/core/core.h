@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The engine's objects, and what every layer above does with them: QPs are
+ * put on the list of those that may have something to send, have deadlines,
+ * and find their paths.
+ *
+ * A call into the engine looks up the object, changes its state and puts its
+ * QP on the list of active QPs; roce_poll_tx() serves that list.
+ *
+ * Sources: IBTA Vol 1 Release 1.4; chapters are named at the functions.
+ */
+#ifndef ROCE_CORE_H
+#define ROCE_CORE_H
+
+#include <errno.h>
+#include <glib.h>
+#include "rdma/roce.h"
+#include "rdma/roce-state.h"
+#include "wire/wire.h"
+
+/* Request packets that may be unacknowledged, per QP. */
+#define ROCE_WINDOW 128
+/* An acknowledgement is asked for at least every so many packets. */
+#define ROCE_ACK_INTERVAL 32
+/* PSNs that may be outstanding (IBTA 9.7.1). */
+#define ROCE_PSN_RANGE (1u << 23)
+/* The longest message, in bytes (IBTA 9.7.4.1.7). */
+#define ROCE_MAX_MSG (1u << 31)
+/* Bytes that a QP may send before the next one has its turn. */
+#define ROCE_QUANTUM 16384
+/*
+ * WQEs that a QP holds, however many its consumer may post: enough to fill the
+ * window, and for a turn of a receiver. Those that are posted beyond it stay
+ * with the owner until there is room.
+ */
+#define ROCE_SQ_DEPTH 256
+#define ROCE_RQ_DEPTH 64
+/*
+ * Work is counted in bytes copied. What else is done costs as many as take
+ * about as long: a packet, a completion or a WQE that is pulled, a look at a
+ * QP.
+ */
+#define ROCE_COST_PACKET 1024
+#define ROCE_COST_COMPLETION 512
+#define ROCE_COST_LOOK 128
+/* What one call of roce_poll_tx() does at most, but for its last packet. */
+#define ROCE_WORK_BUDGET (384 * 1024)
+/* WQEs of one QP that it flushes at a time. */
+#define ROCE_FLUSH_SLICE 32
+/* rnr_retry of a QP that never gives up (IBTA 9.9.2.1). */
+#define ROCE_RNR_ENDLESS 7
+
+typedef struct RoceMr RoceMr;       /* mem/mem.h */
+typedef struct RoceCq RoceCq;       /* queue/queue.h */
+typedef struct RoceSrq RoceSrq;
+
+/* A GID, and the VLAN it belongs to. */
+typedef struct RoceGid {
+    uint8_t gid[RDMA_GID_LEN];
+    uint16_t vlan;
+} RoceGid;
+
+/* Where byte @off of the SGEs of WQE @index lies; saves walking the list. */
+typedef struct RoceSgCursor {
+    uint32_t index;
+    uint32_t off;
+    uint32_t sge;
+    uint32_t sge_off;
+} RoceSgCursor;
+
+typedef struct RoceQp {
+    RoceEngine *e;
+    RdmaQpInitAttr init;
+    RoceQpState s;
+
+    RoceSendWqe *swqes;
+    RdmaSge *ssges;                 /* ssges_each for each: its list, */
+    uint32_t ssges_each;            /* or the room of its inline data */
+    uint64_t **spages;              /* of REG_MR: npages, or NULL */
+    uint32_t sq_mask;
+    RoceRecvWqe *rwqes;
+    RdmaSge *rsges;
+    uint32_t rq_mask;
+    RoceResource *resources;        /* at least config.max_rd_atomic */
+    uint32_t res_mask;
+
+    RoceCq *send_cq;
+    RoceCq *recv_cq;
+    RoceSrq *srq;                   /* or NULL */
+    uint32_t recv_pdn;              /* PD of what receive WQEs name */
+
+    /* derived from s.attr, the GID table and the link */
+    RocePath path;
+    uint32_t path_serial;           /* of the GID table it was made from */
+    bool path_ok;
+    bool path_local;
+    uint32_t mtu;                   /* bytes */
+
+    RoceSgCursor send_cursor;       /* of SENDs and WRITEs */
+    RoceSgCursor read_cursor;       /* of READ responses coming in */
+    RoceSgCursor recv_cursor;
+
+    GList link;                     /* in one of e's lists; data is the QP */
+    bool active;                    /* it is */
+    bool blocked;                    /* in e->blocked, not e->active */
+    bool paused;                    /* may not send before s.sq.send_at */
+    uint32_t rate;                  /* kb/s, of s.attr; 0: no limit */
+    bool resp_turn;                 /* READ responses go before requests */
+    bool last_explicit;             /* the last request needed a response, */
+                                    /* not an ACK */
+    uint32_t quantum;               /* bytes left of this turn */
+
+    uint32_t timer_slot;            /* in e->timers, from 1; 0: none */
+    int64_t timer_key;              /* at or before its first deadline */
+} RoceQp;
+
+struct RoceEngine {
+    RoceConfig config;
+    RoceOps ops;
+    void *opaque;
+
+    uint8_t mac[RDMA_MAC_LEN];
+    uint8_t nic_mac[RDMA_MAC_LEN];  /* frames to it are taken, too */
+    uint32_t link_mtu;
+    bool link_up;
+    uint32_t extensions;            /* RDMA_EXT_* */
+
+    RoceGid *gids;
+    bool *gid_valid;
+    GHashTable *gid_set;            /* the valid GIDs, each once */
+    uint8_t vlans[512];             /* one bit for each VLAN with a GID */
+    uint32_t gid_serial;            /* changes with every path change */
+
+    GHashTable *mcast;              /* group GID to RoceMcast */
+    RoceMr **mrs;                   /* by mrn; windows, too */
+    uint32_t mws_of_qps;            /* bound windows of type 2 */
+    RoceQp **qps;                   /* by qpn */
+    RoceSrq **srqs;                 /* by srqn */
+    GHashTable *cqs;                /* cqn to RoceCq */
+
+    GQueue active;
+    GQueue blocked;                  /* those that wait for the wire */
+    bool tx_blocked;
+    bool woken;                     /* the owner knows that it must poll */
+    int64_t resume_at;              /* of a roce_poll_tx() that stopped early */
+    bool cq_failed;                 /* roce_cq_fail_qps() has work */
+    uint64_t work;                  /* see ROCE_COST_PACKET */
+    /* WQEs to flush at once; others wait for roce_poll_tx() */
+    uint32_t flush_room;
+
+    RoceQp **timers;                /* binary heap, from 1 */
+    uint32_t ntimers;
+
+    /* the one frame that is out between poll_tx and tx_done */
+    bool out;
+    uint32_t out_qpn;
+    bool out_completes;             /* it is the last of an unreliable WQE */
+
+    RoceStats stats;
+    uint8_t gather[ROCE_MAX_PAYLOAD];
+};
+
+static inline RoceQp *roce_qp_find(const RoceEngine *e, uint32_t qpn)
+{
+    return qpn < e->config.max_qp ? e->qps[qpn] : NULL;
+}
+
+static inline uint32_t psn_add(uint32_t psn, uint32_t n)
+{
+    return (psn + n) & RDMA_24BIT_MASK;
+}
+
+/* How far @psn lies behind @base, 0..2^24-1. */
+static inline uint32_t psn_off(uint32_t psn, uint32_t base)
+{
+    return (psn - base) & RDMA_24BIT_MASK;
+}
+
+static inline RoceSendWqe *roce_swqe(const RoceQp *qp, uint32_t index)
+{
+    return &qp->swqes[index & qp->sq_mask];
+}
+
+static inline RdmaSge *roce_ssges(const RoceQp *qp, uint32_t index)
+{
+    return qp->ssges + (size_t)(index & qp->sq_mask) * qp->ssges_each;
+}
+
+static inline uint8_t *roce_sinline(const RoceQp *qp, uint32_t index)
+{
+    return (uint8_t *)roce_ssges(qp, index);
+}
+
+static inline uint64_t **roce_spages(const RoceQp *qp, uint32_t index)
+{
+    return &qp->spages[index & qp->sq_mask];
+}
+
+static inline RoceRecvWqe *roce_rwqe(const RoceQp *qp, uint32_t index)
+{
+    return &qp->rwqes[index & qp->rq_mask];
+}
+
+static inline RdmaSge *roce_rsges(const RoceQp *qp, uint32_t index)
+{
+    return qp->rsges + (size_t)(index & qp->rq_mask) *
+                       qp->init.cap.max_recv_sge;
+}
+
+static inline bool roce_is_ud(const RoceQp *qp)
+{
+    return qp->init.qp_type == RDMA_QPT_UD || qp->init.qp_type == RDMA_QPT_GSI;
+}
+
+/* Places of a ring for @n WQEs: a power of 2. */
+static inline uint32_t roce_ring_size(uint32_t n)
+{
+    uint32_t size = 1;
+
+    while (size < n) {
+        size *= 2;
+    }
+    return size;
+}
+
+/* Places that are free in a queue of @max WRs that holds @n of them. */
+static inline uint32_t roce_queue_room(uint32_t max, uint32_t depth, uint32_t n)
+{
+    max = MIN(max, depth);
+    return n < max ? max - n : 0;
+}
+
+/* Packets of a message of @len bytes (IBTA 9.7.3.1: an empty one has one). */
+static inline uint32_t roce_packets(uint32_t len, uint32_t mtu)
+{
+    return len ? (len - 1) / mtu + 1 : 1;
+}
+
+static inline uint32_t roce_npsn(const RoceQp *qp, uint32_t len)
+{
+    return roce_packets(len, qp->mtu);
+}
+
+static inline bool roce_opcode_is_read(uint32_t opcode)
+{
+    return opcode == RDMA_WR_RDMA_READ ||
+           opcode == RDMA_WR_RDMA_READ_WITH_INV;
+}
+
+static inline bool roce_opcode_is_atomic(uint32_t opcode)
+{
+    return opcode == RDMA_WR_ATOMIC_CMP_AND_SWP ||
+           opcode == RDMA_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+/* It has one packet, and an empty READ response (A19). */
+static inline bool roce_opcode_is_placement(uint32_t opcode)
+{
+    return opcode == RDMA_WR_FLUSH || opcode == RDMA_WR_ATOMIC_WRITE;
+}
+
+/*
+ * It needs an explicit response: no ACK and no response to another request
+ * acknowledges it. Until then it takes a resource of the responder.
+ */
+static inline bool roce_opcode_needs_response(uint32_t opcode)
+{
+    return roce_opcode_is_read(opcode) || roce_opcode_is_atomic(opcode) ||
+           roce_opcode_is_placement(opcode);
+}
+
+static inline bool roce_flush_ok(uint32_t type, uint32_t level)
+{
+    return type && !(type & ~(RDMA_FLUSH_GLOBAL | RDMA_FLUSH_PERSISTENT)) &&
+           level <= RDMA_FLUSH_MR;
+}
+
+/* It changes MRs or windows and sends nothing. */
+static inline bool roce_opcode_is_local(uint32_t opcode)
+{
+    return opcode == RDMA_WR_REG_MR || opcode == RDMA_WR_LOCAL_INV ||
+           opcode == RDMA_WR_BIND_MW;
+}
+
+/* active.c */
+/* Call RoceOps.wake, unless the owner has been woken already. */
+void roce_wake(RoceEngine *e);
+/* Have roce_poll_tx() look at @qp. */
+void roce_qp_schedule(RoceQp *qp);
+void roce_qp_unschedule(RoceQp *qp);
+/* @qp, which is scheduled, waits for the wire. */
+void roce_qp_block(RoceQp *qp);
+
+/* timer.c */
+/* @qp has a deadline at @when; earlier ones stay. */
+void roce_timer_arm(RoceQp *qp, int64_t when);
+void roce_timer_remove(RoceQp *qp);
+/* The first deadline of @qp, or ROCE_NO_DEADLINE. */
+int64_t roce_qp_deadline(const RoceQp *qp);
+/* The QP whose key comes first, if that has come; or NULL. */
+RoceQp *roce_timer_due(const RoceEngine *e, int64_t now);
+/*
+ * @qp was looked at: its key becomes its first deadline. One without a key,
+ * which a QP that failed meanwhile is, gets none.
+ */
+void roce_timer_restart(RoceQp *qp);
+
+/* gid.c */
+guint roce_gid_hash(gconstpointer gid);
+gboolean roce_gid_equal(gconstpointer a, gconstpointer b);
+gboolean roce_gid_entry_equal(gconstpointer a, gconstpointer b);
+bool roce_gid_is_own(const RoceEngine *e, const uint8_t gid[RDMA_GID_LEN],
+                     uint16_t vlan);
+/*
+ * The path of @av from QP @sqpn to QP @dqpn. False if its GID index is empty
+ * or source and destination are of different IP versions.
+ */
+bool roce_path_init(const RoceEngine *e, const RdmaAv *av, uint32_t sqpn,
+                    uint32_t dqpn, RocePath *path);
+
+/* trace.c */
+void roce_trace_qp(const RoceQp *qp, RoceTraceType type, uint32_t psn,
+                   uint32_t value);
+/* A packet is dropped, for which another counter stands; @bth may be NULL. */
+void roce_trace_drop(const RoceEngine *e, const RoceBth *bth,
+                     const char *why);
+/* A packet is dropped and counted; @bth is NULL if nothing is known of it. */
+void roce_rx_drop(RoceEngine *e, const RoceBth *bth, const char *why);
+/* Every change of state goes through this, so that it is traced. */
+void roce_qp_set_state(RoceQp *qp, RdmaQpState state);
+
+/* wr.c */
+
+/* Make a WQE of @wr, with at most @max_sge elements. */
+void roce_recv_fill(RoceRecvWqe *wqe, RdmaSge *sges, uint32_t max_sge,
+                    const RdmaRecvWr *wr);
+
+/* Which QP types take an opcode (IBTA table 94), and what its WR has. */
+typedef struct RoceWrInfo {
+    uint32_t qp_types;
+    bool sends;                     /* payload leaves: may be inline */
+    bool receives;                  /* data comes back into the SGEs */
+} RoceWrInfo;
+
+#define ROCE_WR_OPCODES (RDMA_WR_REG_MR + 1)
+extern const RoceWrInfo roce_wr_info[ROCE_WR_OPCODES];
+
+/* May requests with this opcode be sent and accepted (RDMA_EXT_*)? */
+bool roce_opcode_enabled(const RoceEngine *e, uint32_t opcode);
+/* Does a QP of this type take this opcode? */
+bool roce_opcode_ok(uint32_t qp_type, uint32_t opcode);
+
+#endif /* ROCE_CORE_H */

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The work requests that change memory objects: REG_MR, LOCAL_INV and the
+ * other invalidations, and BIND_MW (IBTA 10.6.5, 10.6.7, 11.4.1.1).
+ */
+#include <glib.h>
+#include "mem/mem.h"
+
+/* Programs pass the access flags of regions; these mean nothing here. */
+#define WINDOW_IGNORED (RDMA_ACCESS_LOCAL_WRITE | RDMA_ACCESS_RELAXED_ORDERING)
+
+/* Remote writes and atomics write locally as well (IBTA 10.6.3.1). */
+static bool access_ok(const RoceEngine *e, uint32_t access)
+{
+    uint32_t known = RDMA_ACCESS_LOCAL_WRITE | RDMA_ACCESS_REMOTE |
+                     RDMA_ACCESS_MW_BIND | RDMA_ACCESS_HINTS;
+
+    if (roce_opcode_enabled(e, RDMA_WR_FLUSH)) {
+        known |= RDMA_ACCESS_FLUSH_GLOBAL;
+    }
+    return !(access & ~known) &&
+           (!(access & (RDMA_ACCESS_REMOTE_WRITE |
+                        RDMA_ACCESS_REMOTE_ATOMIC)) ||
+            (access & RDMA_ACCESS_LOCAL_WRITE));
+}
+
+bool roce_mr_register(RoceEngine *e, uint32_t pdn, RoceSendWqe *wqe,
+                      uint64_t **pages)
+{
+    RoceMr *mr = roce_mr_find(e, wqe->mrn);
+    RdmaMrAttr *attr;
+
+    if (!mr || mr->attr.type != RDMA_MR_FAST_REG ||
+        mr->attr.pdn != pdn || mr->valid ||
+        wqe->rkey >> 8 != wqe->mrn || !access_ok(e, wqe->access) ||
+        (wqe->npages ? wqe->npages > mr->attr.max_pages : !mr->pending)) {
+        return false;
+    }
+    attr = &mr->attr;
+    g_free(attr->pages);
+    if (wqe->npages) {
+        g_clear_pointer(&mr->pending_pages, g_free);
+        attr->pages = g_steal_pointer(pages);
+        attr->npages = wqe->npages;
+        attr->iova = wqe->remote_addr;
+        attr->length = wqe->reg_length;
+        wqe->npages = 0;
+    } else {
+        attr->pages = g_steal_pointer(&mr->pending_pages);
+        attr->npages = mr->pending_npages;
+        attr->iova = mr->pending_iova;
+        attr->length = mr->pending_length;
+    }
+    attr->access = wqe->access;
+    attr->lkey = wqe->rkey;
+    attr->rkey = wqe->access & (RDMA_ACCESS_REMOTE | RDMA_ACCESS_FLUSH) ?
+                 wqe->rkey : 0;
+    mr->pending = false;
+    mr->valid = true;
+    return true;
+}
+
+bool roce_mr_invalidate(RoceEngine *e, uint32_t pdn, uint32_t qpn,
+                        uint32_t key, bool remote)
+{
+    uint32_t mrn = key >> 8;
+    RoceMr *mr = mrn <= e->config.max_mr ? e->mrs[mrn] : NULL;
+
+    if (!mr || !mr->valid || mr->attr.pdn != pdn) {
+        return false;
+    }
+    if (mr->mw_type) {
+        if (mr->mw_type != RDMA_MW_TYPE_2 || mr->attr.rkey != key ||
+            mr->qpn != qpn) {
+            return false;
+        }
+        roce_mw_unbind(e, mr);
+        return true;
+    }
+    if (mr->attr.type != RDMA_MR_FAST_REG || mr->windows ||
+        (remote ? mr->attr.rkey : mr->attr.lkey) != key) {
+        return false;
+    }
+    mr->valid = false;
+    return true;
+}
+
+/*
+ * Type 1 may be bound anew at any time, and unbound by a length of 0; type 2
+ * is bound once and has to be invalidated first (IBTA 10.6.7.2.2 f.). The
+ * consumer chooses the key of type 2, so the old one need not match.
+ */
+bool roce_mw_bind(RoceEngine *e, uint32_t pdn, uint32_t qpn,
+                  const RoceSendWqe *wqe)
+{
+    RoceMr *mw = roce_mw_find(e, wqe->invalidate_rkey >> 8);
+    RoceMr *mr = roce_mr_find(e, wqe->lkey >> 8);
+    RoceMwBinding b = {
+        .access = wqe->access & ~WINDOW_IGNORED,
+        .addr = wqe->remote_addr,
+        .length = wqe->reg_length,
+    };
+
+    if (!mw || (mw->mw_type == RDMA_MW_TYPE_1 &&
+                mw->attr.rkey != wqe->invalidate_rkey) ||
+        mw->attr.pdn != pdn || wqe->rkey >> 8 != mw->attr.mrn) {
+        return false;
+    }
+    if (mw->mw_type == RDMA_MW_TYPE_2) {
+        if (mw->region) {
+            return false;
+        }
+        b.qpn = qpn;
+    } else if (!b.length) {
+        roce_mw_unbind(e, mw);
+        mw->attr.rkey = wqe->rkey;
+        return true;
+    }
+    if (!roce_mw_region_ok(mr, &b) || mr->attr.lkey != wqe->lkey ||
+        mr->attr.pdn != pdn) {
+        return false;
+    }
+    roce_mw_unbind(e, mw);
+    roce_mw_set(e, mw, mr, &b);
+    mw->attr.rkey = wqe->rkey;
+    return true;
+}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Completion of WQEs: retirement, completions, flushing, and the way to ERR
+ * (IBTA 10.3.1, 10.8.5, 10.10).
+ */
+#include <glib.h>
+#include "queue/queue.h"
+
+/* The QPs of a CQ that fails go to ERR later, in roce_cq_fail_qps(). */
+static void complete(RoceQp *qp, RoceCq *cq, const RdmaWc *wc, bool solicited)
+{
+    RoceEngine *e = qp->e;
+
+    if (cq->failed || !e->ops.complete(e->opaque, cq->cqn, wc, solicited)) {
+        if (!cq->failed) {
+            roce_trace_qp(qp, ROCE_TRACE_CQ_FAILED, 0, cq->cqn);
+        }
+        cq->failed = true;
+        e->cq_failed = true;
+    }
+}
+
+static RdmaWcOpcode send_wc_opcode(uint32_t opcode)
+{
+    switch (opcode) {
+    case RDMA_WR_RDMA_WRITE:
+    case RDMA_WR_RDMA_WRITE_WITH_IMM:
+        return RDMA_WC_RDMA_WRITE;
+    case RDMA_WR_RDMA_READ:
+    case RDMA_WR_RDMA_READ_WITH_INV:
+        return RDMA_WC_RDMA_READ;
+    case RDMA_WR_ATOMIC_CMP_AND_SWP:
+        return RDMA_WC_COMP_SWAP;
+    case RDMA_WR_ATOMIC_FETCH_AND_ADD:
+        return RDMA_WC_FETCH_ADD;
+    case RDMA_WR_FLUSH:
+        return RDMA_WC_FLUSH;
+    case RDMA_WR_ATOMIC_WRITE:
+        return RDMA_WC_ATOMIC_WRITE;
+    case RDMA_WR_LOCAL_INV:
+        return RDMA_WC_LOCAL_INV;
+    case RDMA_WR_REG_MR:
+        return RDMA_WC_REG_MR;
+    case RDMA_WR_BIND_MW:
+        return RDMA_WC_BIND_MW;
+    default:
+        return RDMA_WC_SEND;
+    }
+}
+
+void roce_sq_complete(RoceQp *qp, RdmaWcStatus status)
+{
+    RoceSqState *sq = &qp->s.sq;
+    const RoceSendWqe *wqe = roce_swqe(qp, sq->cons);
+    RoceEngine *e = qp->e;
+    RdmaWc wc;
+
+    if (wqe->npages) {
+        g_clear_pointer(roce_spages(qp, sq->cons), g_free);
+    }
+
+    /* The cursors never stand behind the oldest WQE */
+    if (sq->cur == sq->cons) {
+        sq->cur++;
+        sq->cur_pkt = 0;
+    }
+    if (sq->started == sq->cons) {
+        sq->started++;
+    }
+    sq->cons++;
+    e->work += ROCE_COST_COMPLETION;
+    e->ops.retire(e->opaque, qp->init.qpn, RDMA_SQ, 1);
+
+    if (status == RDMA_WC_SUCCESS && !qp->init.sq_sig_all &&
+        !(wqe->send_flags & RDMA_SEND_SIGNALED)) {
+        return;
+    }
+    wc = (RdmaWc) {
+        .wr_id = wqe->wr_id,
+        .status = status,
+        .opcode = send_wc_opcode(wqe->opcode),
+        .byte_len = wqe->length,
+        .qp_num = qp->init.qpn,
+        .port_num = RDMA_PORT_NUM,
+    };
+    complete(qp, qp->send_cq, &wc, false);
+}
+
+void roce_sq_reap(RoceQp *qp)
+{
+    RoceSqState *sq = &qp->s.sq;
+
+    while (sq->cons != sq->started && roce_swqe(qp, sq->cons)->done) {
+        roce_sq_complete(qp, RDMA_WC_SUCCESS);
+    }
+    if (sq->draining) {
+        roce_req_check_drained(qp);
+    }
+}
+
+/* No WQE is started any more: all that are left are to be flushed. */
+static void stop_sending(RoceQp *qp)
+{
+    RoceSqState *sq = &qp->s.sq;
+    uint32_t index;
+
+    for (index = sq->cons; index != sq->started; index++) {
+        roce_swqe(qp, index)->done = false;
+    }
+    sq->cur = sq->cons;
+    sq->cur_pkt = 0;
+    sq->started = sq->cons;
+    sq->una = sq->end;
+    sq->psn = sq->end;
+    sq->sent = sq->end;
+    sq->rd_atomic = 0;
+    sq->rd_psns = 0;
+}
+
+void roce_sq_fail(RoceQp *qp, RdmaWcStatus status)
+{
+    roce_sq_complete(qp, status);
+    if (qp->init.qp_type == RDMA_QPT_RC) {
+        roce_qp_enter_err(qp);
+    } else {
+        /* Receiving goes on (IBTA 10.3.1.6) */
+        roce_qp_set_state(qp, RDMA_QPS_SQE);
+        qp->s.sq.draining = false;
+        stop_sending(qp);
+        roce_qp_flush(qp, &qp->e->flush_room);
+    }
+}
+
+void roce_rq_complete(RoceQp *qp, RdmaWc *wc, bool solicited)
+{
+    RoceRqState *rq = &qp->s.rq;
+    RoceEngine *e = qp->e;
+
+    wc->wr_id = roce_rwqe(qp, rq->cons)->wr_id;
+    wc->qp_num = qp->init.qpn;
+    wc->port_num = RDMA_PORT_NUM;
+    rq->cons++;
+    e->work += ROCE_COST_COMPLETION;
+    if (!qp->srq) {
+        e->ops.retire(e->opaque, qp->init.qpn, RDMA_RQ, 1);
+    }
+    complete(qp, qp->recv_cq, wc, solicited);
+}
+
+void roce_rq_fail(RoceQp *qp, RdmaWcStatus status)
+{
+    RdmaWc wc = { .status = status, .opcode = RDMA_WC_RECV };
+
+    roce_rq_complete(qp, &wc, false);
+}
+
+/* Are there WQEs that can only be flushed? */
+static bool flushes_rq(const RoceQp *qp)
+{
+    return qp->s.attr.qp_state == RDMA_QPS_ERR &&
+           qp->s.rq.cons != qp->s.rq.prod;
+}
+
+static bool flushes_sq(const RoceQp *qp)
+{
+    return (qp->s.attr.qp_state == RDMA_QPS_ERR ||
+            qp->s.attr.qp_state == RDMA_QPS_SQE) &&
+           qp->s.sq.cons != qp->s.sq.prod;
+}
+
+bool roce_qp_flushes(const RoceQp *qp)
+{
+    return flushes_sq(qp) || flushes_rq(qp);
+}
+
+void roce_qp_flush(RoceQp *qp, uint32_t *room)
+{
+    for (; *room && flushes_sq(qp); --*room) {
+        roce_sq_complete(qp, RDMA_WC_WR_FLUSH_ERR);
+    }
+    for (; *room && flushes_rq(qp); --*room) {
+        roce_rq_fail(qp, RDMA_WC_WR_FLUSH_ERR);
+    }
+    if (roce_qp_flushes(qp)) {
+        roce_qp_schedule(qp);
+    }
+}
+
+void roce_qp_event(RoceQp *qp, RdmaEventType type)
+{
+    RdmaEvent event = { .type = type, .id = qp->init.qpn };
+
+    qp->e->ops.event(qp->e->opaque, &event);
+}
+
+void roce_qp_enter_err(RoceQp *qp)
+{
+    RoceSqState *sq = &qp->s.sq;
+
+    roce_qp_set_state(qp, RDMA_QPS_ERR);
+    sq->rnr_wait = false;
+    sq->draining = false;
+    sq->ack_deadline = ROCE_NO_DEADLINE;
+    sq->rnr_deadline = ROCE_NO_DEADLINE;
+    qp->paused = false;
+    roce_timer_remove(qp);
+    if (!qp->s.resp.closing) {
+        qp->s.resp.ack_kind = ROCE_ACK_NONE;
+        qp->s.resp.res_out = qp->s.resp.res_prod;
+    }
+    stop_sending(qp);
+    if (qp->srq) {
+        /* It takes no more of them than the one it has (IBTA 10.2.9.5) */
+        if (flushes_rq(qp)) {
+            roce_rq_fail(qp, RDMA_WC_WR_FLUSH_ERR);
+        }
+        roce_qp_event(qp, RDMA_EVENT_LAST_WQE_REACHED);
+    }
+    roce_qp_flush(qp, &qp->e->flush_room);
+}
+
+void roce_req_check_drained(RoceQp *qp)
+{
+    RoceSqState *sq = &qp->s.sq;
+
+    if (sq->draining && sq->cons == sq->started) {
+        sq->draining = false;
+        if (qp->s.attr.en_sqd_async_notify) {
+            roce_qp_event(qp, RDMA_EVENT_SQ_DRAINED);
+        }
+    }
+}
+
+void roce_cq_fail_qps(RoceEngine *e)
+{
+    uint32_t i;
+
+    /* Flushing may make the next CQ fail */
+    while (e->cq_failed) {
+        e->cq_failed = false;
+        for (i = 0; i < e->config.max_qp; i++) {
+            RoceQp *qp = e->qps[i];
+
+            if (qp && (qp->send_cq->failed || qp->recv_cq->failed) &&
+                qp->s.attr.qp_state != RDMA_QPS_RESET &&
+                qp->s.attr.qp_state != RDMA_QPS_ERR) {
+                roce_qp_enter_err(qp);
+                roce_qp_event(qp, RDMA_EVENT_QP_FATAL);
+            }
+        }
+    }
+}

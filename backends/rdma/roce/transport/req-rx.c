@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What comes back to an RC requester, and what it does when nothing comes:
+ * acknowledgements, responses, retries (IBTA 9.7.5, 9.9.2).
+ */
+#include <glib.h>
+#include "transport/transport.h"
+
+/* The unit of the local ACK timeout (IBTA 9.7.6.1.3). */
+#define TIMEOUT_UNIT_NS 4096
+
+/* RNR NAK timer codes in units of 10 us (IBTA table 45). */
+static const uint32_t rnr_delay[32] = {
+    65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192,
+    256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288,
+    16384, 24576, 32768, 49152,
+};
+
+void roce_req_seek(RoceQp *qp, uint32_t psn)
+{
+    RoceSqState *sq = &qp->s.sq;
+    uint32_t index;
+
+    sq->psn = psn;
+    for (index = sq->cons; index != sq->started; index++) {
+        const RoceSendWqe *wqe = roce_swqe(qp, index);
+        uint32_t off = psn_off(psn, wqe->first_psn);
+
+        if (wqe->npsn && off < wqe->npsn) {
+            sq->cur = index;
+            sq->cur_pkt = off;
+            return;
+        }
+    }
+    sq->cur = sq->started;
+    sq->cur_pkt = 0;
+}
+
+void roce_req_start_timer(RoceQp *qp, int64_t now)
+{
+    RoceSqState *sq = &qp->s.sq;
+
+    if (sq->una == sq->sent || !qp->s.attr.timeout) {
+        sq->ack_deadline = ROCE_NO_DEADLINE;
+        return;
+    }
+    sq->ack_deadline = now + ((int64_t)TIMEOUT_UNIT_NS << qp->s.attr.timeout);
+    roce_timer_arm(qp, sq->ack_deadline);
+}
+
+/* The peer acknowledged something: una has moved on. */
+static void progress(RoceQp *qp, int64_t now)
+{
+    RoceSqState *sq = &qp->s.sq;
+
+    sq->seq_error_handled = false;
+    sq->retries = qp->s.attr.retry_cnt;
+    sq->rnr_retries = qp->s.attr.rnr_retry;
+    if (!sq->rnr_wait) {
+        roce_req_start_timer(qp, now);
+    }
+    /* An ACK of what was sent before going back: do not send that again */
+    if (psn_off(sq->psn, sq->una) > ROCE_PSN_RANGE) {
+        roce_req_seek(qp, sq->una);
+    }
+    roce_sq_reap(qp);
+    if (sq->cur != sq->prod) {
+        roce_qp_schedule(qp);
+    }
+}
+
+/*
+ * All before @psn is acknowledged. READs, ATOMICs and their like are not
+ * acknowledged by this, they need their responses: una stops there (IBTA
+ * 9.7.5.1.3).
+ */
+static void ack_up_to(RoceQp *qp, uint32_t psn, int64_t now)
+{
+    RoceSqState *sq = &qp->s.sq;
+    uint32_t old = sq->una;
+    uint32_t index;
+
+    for (index = sq->cons; index != sq->started; index++) {
+        RoceSendWqe *wqe = roce_swqe(qp, index);
+        uint32_t acked;
+
+        if (wqe->done) {
+            continue;
+        }
+        if (roce_opcode_needs_response(wqe->opcode)) {
+            break;
+        }
+        /* psn is in [una, sent], and una lies in this WQE */
+        acked = psn_off(psn, sq->una);
+        if (acked < psn_off(psn_add(wqe->first_psn, wqe->npsn), sq->una)) {
+            sq->una = psn;
+            break;
+        }
+        sq->una = psn_add(wqe->first_psn, wqe->npsn);
+        wqe->done = true;
+        if (sq->una == psn) {
+            break;
+        }
+    }
+    if (sq->una != old) {
+        progress(qp, now);
+    }
+}
+
+/* Go back to una, unless all retries are used up. */
+static void retry(RoceQp *qp, int64_t now)
+{
+    RoceSqState *sq = &qp->s.sq;
+
+    if (!sq->retries) {
+        roce_sq_fail(qp, RDMA_WC_RETRY_EXC_ERR);
+        return;
+    }
+    sq->retries--;
+    qp->e->stats.retransmits++;
+    roce_trace_qp(qp, ROCE_TRACE_RETRANSMIT, sq->una, sq->retries);
+    roce_req_seek(qp, sq->una);
+    sq->unrequested = 0;
+    roce_req_start_timer(qp, now);
+    roce_qp_schedule(qp);
+}
+
+/*
+ * The peer misses the packet at una, or its response was lost. The requester
+ * goes back once for each PSN sequence error, as packets that were on their
+ * way cause the same NAK again. If the retransmission is lost, too, the timer
+ * runs out.
+ */
+static void sequence_error(RoceQp *qp, int64_t now)
+{
+    RoceSqState *sq = &qp->s.sq;
+
+    if (!sq->seq_error_handled && !sq->rnr_wait) {
+        sq->seq_error_handled = true;
+        retry(qp, now);
+    }
+}
+
+static void receiver_not_ready(RoceQp *qp, unsigned code, int64_t now)
+{
+    RoceSqState *sq = &qp->s.sq;
+
+    if (sq->rnr_wait) {
+        return;
+    }
+    if (qp->s.attr.rnr_retry != ROCE_RNR_ENDLESS) {
+        if (!sq->rnr_retries) {
+            roce_sq_fail(qp, RDMA_WC_RNR_RETRY_EXC_ERR);
+            return;
+        }
+        sq->rnr_retries--;
+    }
+    roce_req_seek(qp, sq->una);
+    sq->rnr_wait = true;
+    sq->ack_deadline = ROCE_NO_DEADLINE;
+    sq->rnr_deadline = now + rnr_delay[code] * INT64_C(10000);
+    roce_timer_arm(qp, sq->rnr_deadline);
+}
+
+static void rx_nak(RoceQp *qp, const RoceBth *bth, int64_t now)
+{
+    switch (bth->aeth.syndrome) {
+    case ROCE_NAK_PSN_SEQUENCE:
+        sequence_error(qp, now);
+        break;
+    case ROCE_NAK_INVALID_REQ:
+        roce_sq_fail(qp, RDMA_WC_REM_INV_REQ_ERR);
+        break;
+    case ROCE_NAK_REMOTE_ACCESS:
+        roce_sq_fail(qp, RDMA_WC_REM_ACCESS_ERR);
+        break;
+    case ROCE_NAK_REMOTE_OP:
+        roce_sq_fail(qp, RDMA_WC_REM_OP_ERR);
+        break;
+    default:
+        /* Reserved, or of reliable datagrams */
+        roce_rx_drop(qp->e, bth, "NAK with a reserved code");
+        break;
+    }
+}
+
+static void rx_ack(RoceQp *qp, const RoceBth *bth, int64_t now)
+{
+    RoceSqState *sq = &qp->s.sq;
+    uint8_t syndrome = bth->aeth.syndrome;
+    uint8_t type = syndrome & ROCE_AETH_TYPE_MASK;
+
+    if ((syndrome & ~(ROCE_AETH_TYPE_MASK | ROCE_AETH_VALUE_MASK)) ||
+        (type != ROCE_AETH_ACK && type != ROCE_AETH_RNR_NAK &&
+         type != ROCE_AETH_NAK)) {
+        roce_rx_drop(qp->e, bth, "ACK with a reserved syndrome");
+        return;
+    }
+    if (type == ROCE_AETH_ACK) {
+        ack_up_to(qp, psn_add(bth->psn, 1), now);
+        if (sq->una != psn_add(bth->psn, 1)) {
+            sequence_error(qp, now);
+        }
+        return;
+    }
+
+    if (type == ROCE_AETH_RNR_NAK) {
+        qp->e->stats.rnr_naks_received++;
+    } else {
+        qp->e->stats.naks_received++;
+    }
+    roce_trace_qp(qp, ROCE_TRACE_NAK_RECEIVED, bth->psn, syndrome);
+    ack_up_to(qp, bth->psn, now);
+    if (sq->una != bth->psn) {
+        sequence_error(qp, now);
+    } else if (type == ROCE_AETH_RNR_NAK) {
+        receiver_not_ready(qp, syndrome & ROCE_AETH_VALUE_MASK, now);
+    } else {
+        rx_nak(qp, bth, now);
+    }
+}
+
+/* The response to the oldest WQE is complete. */
+static void response_complete(RoceQp *qp, RoceSendWqe *wqe, int64_t now)
+{
+    qp->s.sq.rd_atomic--;
+    wqe->done = true;
+    if (wqe->opcode == RDMA_WR_RDMA_READ_WITH_INV &&
+        !roce_mr_invalidate(qp->e, qp->init.pdn, qp->init.qpn,
+                            wqe->invalidate_rkey, false)) {
+        roce_sq_fail(qp, RDMA_WC_MW_BIND_ERR);
+        return;
+    }
+    progress(qp, now);
+}
+
+static void rx_read_response(RoceQp *qp, RoceSendWqe *wqe,
+                             const RocePacket *pkt, int64_t now)
+{
+    RoceSqState *sq = &qp->s.sq;
+    uint32_t k = psn_off(sq->una, wqe->first_psn);
+    uint32_t off = k * qp->mtu;
+    bool last = k == wqe->npsn - 1;
+    RdmaWcStatus status;
+    RoceSgList list;
+
+    if (!roce_opcode_is_read(wqe->opcode) ||
+        !(pkt->info->flags & (last ? ROCE_OP_ENDS
+                                   : ROCE_OP_FIRST | ROCE_OP_MIDDLE)) ||
+        pkt->payload_len != (last ? wqe->length - off : qp->mtu)) {
+        roce_sq_fail(qp, RDMA_WC_BAD_RESP_ERR);
+        return;
+    }
+    list = roce_send_sgl(qp, sq->cons);
+    status = roce_sg_scatter(qp->e, &qp->read_cursor, &list, off,
+                             pkt->payload, pkt->payload_len);
+    if (status != RDMA_WC_SUCCESS) {
+        roce_sq_fail(qp, status);
+        return;
+    }
+    sq->una = psn_add(sq->una, 1);
+    sq->rd_psns--;
+    if (last) {
+        response_complete(qp, wqe, now);
+    } else {
+        progress(qp, now);
+    }
+}
+
+/* A FLUSH or ATOMIC WRITE gets a READ response without data (A19). */
+static void rx_placement_response(RoceQp *qp, RoceSendWqe *wqe,
+                                  const RocePacket *pkt, int64_t now)
+{
+    RoceSqState *sq = &qp->s.sq;
+
+    if (!(pkt->info->flags & ROCE_OP_ONLY) || pkt->payload_len) {
+        roce_sq_fail(qp, RDMA_WC_BAD_RESP_ERR);
+        return;
+    }
+    sq->una = psn_add(sq->una, 1);
+    sq->rd_psns--;
+    response_complete(qp, wqe, now);
+}
+
+static void rx_atomic_response(RoceQp *qp, RoceSendWqe *wqe,
+                               const RocePacket *pkt, int64_t now)
+{
+    RoceSqState *sq = &qp->s.sq;
+    uint64_t result = GUINT64_TO_LE(pkt->bth.atomic_ack);
+    RdmaWcStatus status;
+    RoceSgList list;
+
+    if (!roce_opcode_is_atomic(wqe->opcode)) {
+        roce_sq_fail(qp, RDMA_WC_BAD_RESP_ERR);
+        return;
+    }
+    list = roce_send_sgl(qp, sq->cons);
+    status = roce_sg_scatter(qp->e, &qp->read_cursor, &list, 0,
+                             (uint8_t *)&result, sizeof(result));
+    if (status != RDMA_WC_SUCCESS) {
+        roce_sq_fail(qp, status);
+        return;
+    }
+    sq->una = psn_add(sq->una, 1);
+    sq->rd_psns--;
+    response_complete(qp, wqe, now);
+}
+
+/* The WQE that una lies in: the oldest that is not done. */
+static RoceSendWqe *oldest_wqe(RoceQp *qp)
+{
+    return roce_swqe(qp, qp->s.sq.cons);
+}
+
+static void rx_response(RoceQp *qp, const RocePacket *pkt, int64_t now)
+{
+    RoceSqState *sq = &qp->s.sq;
+
+    if ((pkt->info->flags & ROCE_OP_AETH) &&
+        (pkt->bth.aeth.syndrome & ~ROCE_AETH_VALUE_MASK) != ROCE_AETH_ACK) {
+        roce_rx_drop(qp->e, &pkt->bth, "response with a reserved syndrome");
+        return;
+    }
+    ack_up_to(qp, pkt->bth.psn, now);
+    if (sq->una != pkt->bth.psn) {
+        sequence_error(qp, now);
+    } else if (!(pkt->info->flags & ROCE_OP_READ_RESP)) {
+        rx_atomic_response(qp, oldest_wqe(qp), pkt, now);
+    } else if (roce_opcode_is_placement(oldest_wqe(qp)->opcode)) {
+        rx_placement_response(qp, oldest_wqe(qp), pkt, now);
+    } else {
+        rx_read_response(qp, oldest_wqe(qp), pkt, now);
+    }
+}
+
+void roce_req_rx(RoceQp *qp, const RocePacket *pkt, int64_t now)
+{
+    RoceSqState *sq = &qp->s.sq;
+
+    /* Duplicates and late packets (IBTA 9.7.5.1.2) */
+    if (psn_off(pkt->bth.psn, sq->una) >= psn_off(sq->sent, sq->una)) {
+        qp->e->stats.rx_duplicates++;
+        return;
+    }
+    if (pkt->info->flags & ROCE_OP_ACK) {
+        rx_ack(qp, &pkt->bth, now);
+    } else {
+        rx_response(qp, pkt, now);
+    }
+}
+
+void roce_req_expire(RoceQp *qp, int64_t now)
+{
+    RoceSqState *sq = &qp->s.sq;
+
+    if (sq->rnr_deadline <= now) {
+        sq->rnr_deadline = ROCE_NO_DEADLINE;
+        sq->rnr_wait = false;
+        roce_qp_schedule(qp);
+    }
+    if (sq->ack_deadline <= now) {
+        sq->ack_deadline = ROCE_NO_DEADLINE;
+        if (sq->una == sq->sent) {
+            return;
+        }
+        qp->e->stats.timeouts++;
+        roce_trace_qp(qp, ROCE_TRACE_TIMEOUT, sq->una, sq->retries);
+        sq->seq_error_handled = false;
+        retry(qp, now);
+    }
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What an RC responder sends: READ and ATOMIC responses in the order of the
+ * requests, and behind them one acknowledgement of all that came since
+ * (IBTA 9.7.5.1: responses are ordered, ACKs may be coalesced).
+ */
+#include <glib.h>
+#include "transport/transport.h"
+
+#define ACK_SYNDROME (ROCE_AETH_ACK | ROCE_AETH_NO_CREDITS)
+
+void roce_resp_ack(RoceQp *qp)
+{
+    RoceRespState *resp = &qp->s.resp;
+
+    /* A NAK of epsn acknowledges the same packets */
+    if (resp->ack_kind == ROCE_ACK_NONE) {
+        resp->ack_kind = ROCE_ACK_POSITIVE;
+    }
+    roce_qp_schedule(qp);
+}
+
+void roce_resp_nak(RoceQp *qp, uint8_t syndrome, uint32_t psn)
+{
+    RoceRespState *resp = &qp->s.resp;
+
+    resp->ack_kind = ROCE_ACK_NEGATIVE;
+    resp->ack_syndrome = syndrome;
+    resp->ack_psn = psn;
+    resp->nak_sent = true;
+    roce_qp_schedule(qp);
+}
+
+void roce_resp_fatal(RoceQp *qp, uint8_t syndrome, uint32_t psn)
+{
+    qp->s.resp.closing = true;
+    if (qp->s.attr.qp_state != RDMA_QPS_ERR) {
+        roce_qp_enter_err(qp);
+    }
+    roce_resp_nak(qp, syndrome, psn);
+}
+
+void roce_resp_fatal_event(RoceQp *qp, uint8_t syndrome, uint32_t psn)
+{
+    bool told = qp->s.attr.qp_state == RDMA_QPS_ERR;
+
+    roce_resp_fatal(qp, syndrome, psn);
+    if (told) {
+        return;
+    }
+    switch (syndrome) {
+    case ROCE_NAK_REMOTE_ACCESS:
+        roce_qp_event(qp, RDMA_EVENT_QP_ACCESS_ERR);
+        break;
+    case ROCE_NAK_INVALID_REQ:
+        roce_qp_event(qp, RDMA_EVENT_QP_REQ_ERR);
+        break;
+    default:
+        roce_qp_event(qp, RDMA_EVENT_QP_FATAL);
+        break;
+    }
+}
+
+static bool can_respond(const RoceQp *qp)
+{
+    switch (qp->s.attr.qp_state) {
+    case RDMA_QPS_RTR:
+    case RDMA_QPS_RTS:
+    case RDMA_QPS_SQD:
+        return true;
+    case RDMA_QPS_ERR:
+        return qp->s.resp.closing;
+    default:
+        return false;
+    }
+}
+
+bool roce_resp_has_ack(const RoceQp *qp)
+{
+    return qp->s.resp.ack_kind != ROCE_ACK_NONE && !roce_resp_pending(qp);
+}
+
+/* The next packet of a READ response; false if its memory has gone. */
+static bool build_read_response(RoceQp *qp, RoceResource *r, RoceTx *tx)
+{
+    uint32_t n = MIN(qp->mtu, r->reply_len - r->reply_off);
+    bool first = r->reply_off == 0;
+    bool last = n == r->reply_len - r->reply_off;
+    uint64_t va = r->reply_va + r->reply_off;
+    uint8_t nak = ROCE_NAK_REMOTE_ACCESS;
+    const RoceMr *mr;
+
+    if (n) {
+        mr = roce_resp_mr(qp, r->rkey, RDMA_ACCESS_REMOTE_READ, &va, n);
+        if (mr && !roce_frame_map(qp->e, tx->frame, mr, va, n)) {
+            mr = NULL;
+            nak = ROCE_NAK_REMOTE_OP;
+        }
+        if (!mr) {
+            roce_tx_undo(qp->e, tx);
+            if (!r->first) {
+                /*
+                 * A late duplicate: the requester has had its response, and
+                 * the region has been invalidated since.
+                 */
+                r->pending = false;
+                return false;
+            }
+            /* No later request may get a response */
+            qp->s.resp.res_out = qp->s.resp.res_prod;
+            roce_resp_fatal_event(qp, nak, r->reply_psn);
+            return false;
+        }
+    }
+
+    if (first) {
+        tx->bth.opcode = last ? ROCE_READ_RESP_ONLY : ROCE_READ_RESP_FIRST;
+    } else {
+        tx->bth.opcode = last ? ROCE_READ_RESP_LAST : ROCE_READ_RESP_MIDDLE;
+    }
+    tx->len = n;
+    tx->bth.psn = r->reply_psn;
+    if (first || last) {
+        tx->bth.aeth.syndrome = ACK_SYNDROME;
+        tx->bth.aeth.msn = r->msn;
+    }
+    r->reply_off += n;
+    r->reply_psn = psn_add(r->reply_psn, 1);
+    if (last) {
+        r->pending = false;
+        r->first = false;
+    }
+    return true;
+}
+
+static void build_atomic_response(RoceResource *r, RoceTx *tx)
+{
+    tx->bth.opcode = ROCE_ATOMIC_ACKNOWLEDGE;
+    tx->bth.psn = r->psn;
+    tx->bth.aeth.syndrome = ACK_SYNDROME;
+    tx->bth.aeth.msn = r->msn;
+    tx->bth.atomic_ack = r->result;
+    r->pending = false;
+    r->first = false;
+}
+
+/* Of a FLUSH or ATOMIC WRITE: a READ response without data (A19). */
+static void build_placement_response(RoceResource *r, RoceTx *tx)
+{
+    tx->bth.opcode = ROCE_READ_RESP_ONLY;
+    tx->bth.psn = r->psn;
+    tx->bth.aeth.syndrome = ACK_SYNDROME;
+    tx->bth.aeth.msn = r->msn;
+    r->pending = false;
+    r->first = false;
+}
+
+static void build_ack(RoceQp *qp, RoceTx *tx)
+{
+    RoceRespState *resp = &qp->s.resp;
+
+    tx->bth.opcode = ROCE_ACKNOWLEDGE;
+    tx->bth.aeth.msn = resp->msn;
+    if (resp->ack_kind == ROCE_ACK_POSITIVE) {
+        tx->bth.psn = roce_resp_last_acked(qp);
+        tx->bth.aeth.syndrome = ACK_SYNDROME;
+    } else {
+        tx->bth.psn = resp->ack_psn;
+        tx->bth.aeth.syndrome = resp->ack_syndrome;
+        if ((resp->ack_syndrome & ROCE_AETH_TYPE_MASK) ==
+            ROCE_AETH_RNR_NAK) {
+            qp->e->stats.rnr_naks_sent++;
+        } else {
+            qp->e->stats.naks_sent++;
+        }
+        roce_trace_qp(qp, ROCE_TRACE_NAK_SENT, resp->ack_psn,
+                      resp->ack_syndrome);
+    }
+    resp->ack_kind = ROCE_ACK_NONE;
+    resp->closing = false;
+}
+
+bool roce_resp_tx(RoceQp *qp, RoceTx *tx)
+{
+    RoceResource *r;
+
+    if (!can_respond(qp)) {
+        return false;
+    }
+    while ((r = roce_resp_next(qp))) {
+        switch (r->type) {
+        case ROCE_RES_ATOMIC:
+            build_atomic_response(r, tx);
+            return true;
+        case ROCE_RES_ATOMIC_WRITE:
+        case ROCE_RES_FLUSH:
+            build_placement_response(r, tx);
+            return true;
+        default:
+            if (build_read_response(qp, r, tx)) {
+                return true;
+            }
+            break;
+        }
+    }
+    if (qp->s.resp.ack_kind == ROCE_ACK_NONE) {
+        return false;
+    }
+    build_ack(qp, tx);
+    return true;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The transport services: what a QP sends, and what it does with the packets
+ * that it receives. Each side of RC and UC has a file by direction: req is
+ * the requester, resp the responder.
+ */
+#ifndef ROCE_TRANSPORT_H
+#define ROCE_TRANSPORT_H
+
+#include "queue/queue.h"
+
+/* req-tx.c: RC and UC */
+bool roce_req_tx(RoceQp *qp, int64_t now, RoceTx *tx);
+/* The last packet of an unreliable WQE was handed to the link. */
+void roce_req_sent(RoceQp *qp);
+/* Drop the retransmission state; @psn is where a new RTS starts. */
+void roce_req_init(RoceQp *qp, uint32_t psn);
+
+/* req-rx.c: what comes back to an RC requester */
+void roce_req_rx(RoceQp *qp, const RocePacket *pkt, int64_t now);
+void roce_req_expire(RoceQp *qp, int64_t now);
+/* Put the send cursor on @psn. */
+void roce_req_seek(RoceQp *qp, uint32_t psn);
+/* Start the ACK timer if anything is unacknowledged. */
+void roce_req_start_timer(RoceQp *qp, int64_t now);
+
+/* resp-rx.c: RC and UC */
+void roce_resp_rx(RoceQp *qp, const RocePacket *pkt);
+
+/* resp-tx.c: what a responder sends */
+/* Owe an ACK of everything up to epsn - 1. */
+void roce_resp_ack(RoceQp *qp);
+/* Owe a NAK; what comes before @psn comes again is dropped. */
+void roce_resp_nak(RoceQp *qp, uint8_t syndrome, uint32_t psn);
+/*
+ * A request that moves the QP to ERR (IBTA 9.9.3.1): at once, but responses
+ * that are owed, and then a NAK, are still sent. The second form raises an
+ * event besides, for errors that no completion tells of. A QP that is in ERR
+ * already, as it cannot send a response it owes, only changes its NAK.
+ */
+void roce_resp_fatal(RoceQp *qp, uint8_t syndrome, uint32_t psn);
+void roce_resp_fatal_event(RoceQp *qp, uint8_t syndrome, uint32_t psn);
+/* Is an ACK or NAK the next thing to send? */
+bool roce_resp_has_ack(const RoceQp *qp);
+bool roce_resp_tx(RoceQp *qp, RoceTx *tx);
+
+/* The MR that the peer of @qp may access so, see roce_mr_remote(). */
+static inline RoceMr *roce_resp_mr(const RoceQp *qp, uint32_t rkey,
+                                   uint32_t access, uint64_t *addr,
+                                   uint32_t len)
+{
+    return roce_mr_remote(qp->e, qp->init.pdn, qp->init.qpn, rkey, access,
+                          addr, len);
+}
+
+/* resp-res.c: requests that need an explicit response */
+/* A new request: false if it is refused, then @syndrome says how. */
+bool roce_resp_read(RoceQp *qp, const RoceBth *bth, uint8_t *syndrome);
+bool roce_resp_atomic(RoceQp *qp, const RoceBth *bth, uint8_t *syndrome);
+bool roce_resp_atomic_write(RoceQp *qp, const RocePacket *pkt,
+                            uint8_t *syndrome);
+bool roce_resp_flush(RoceQp *qp, const RoceBth *bth, uint8_t *syndrome);
+/*
+ * Respond to a duplicate request of one of these kinds again (IBTA 9.7.5.1.4
+ * f.); what is no duplicate of a resource is dropped.
+ */
+void roce_resp_replay(RoceQp *qp, const RocePacket *pkt);
+/* Is the response of a resource not complete? */
+bool roce_resp_pending(const RoceQp *qp);
+/* Go on to the oldest resource of that kind; NULL if there is none. */
+RoceResource *roce_resp_next(RoceQp *qp);
+/* Send the end of the response to the last request again. */
+void roce_resp_resend_last(RoceQp *qp);
+/* The PSN of the next ACK: the last request that an ACK may acknowledge. */
+uint32_t roce_resp_last_acked(const RoceQp *qp);
+/* Work out qp->last_explicit from the resources. */
+void roce_resp_find_last(RoceQp *qp);
+
+/* ud.c: UD and GSI */
+bool roce_ud_tx(RoceQp *qp, int64_t now, RoceTx *tx);
+void roce_ud_rx(RoceQp *qp, const RocePacket *pkt);
+
+#endif /* ROCE_TRANSPORT_H */

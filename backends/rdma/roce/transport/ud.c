@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Unreliable datagrams, and the GSI, which is one of them with a well-known
+ * QPN and Q_Key (IBTA 9.8.3, 10.2.5).
+ */
+#include <glib.h>
+#include "transport/transport.h"
+
+static uint32_t own_qkey(const RoceQp *qp)
+{
+    return qp->init.qp_type == RDMA_QPT_GSI ? RDMA_GSI_QKEY
+                                            : qp->s.attr.qkey;
+}
+
+/* The datagram is sent, or completes without being sent. */
+static void datagram_out(RoceQp *qp, bool sent)
+{
+    RoceSqState *sq = &qp->s.sq;
+
+    sq->cur++;
+    sq->started++;
+    if (sent) {
+        sq->una = sq->psn = sq->sent = sq->end = psn_add(sq->end, 1);
+        qp->e->out_qpn = qp->init.qpn;
+        qp->e->out_completes = true;
+    } else {
+        roce_swqe(qp, sq->cur - 1)->done = true;
+        roce_sq_reap(qp);
+    }
+}
+
+static RdmaWcStatus route_datagram(RoceQp *qp, const RoceSendWqe *wqe,
+                                   RoceTx *tx)
+{
+    RoceEngine *e = qp->e;
+
+    if (wqe->status != RDMA_WC_SUCCESS) {
+        return wqe->status;
+    }
+    if (!roce_path_init(e, &wqe->av, qp->init.qpn, wqe->remote_qpn,
+                        &tx->ud_path)) {
+        return RDMA_WC_LOC_QP_OP_ERR;
+    }
+    tx->path = &tx->ud_path;
+    tx->routed = true;
+    if (rdma_gid_is_multicast(tx->ud_path.dgid)) {
+        tx->local = false;
+        tx->mcast = qp;
+    } else {
+        tx->local = roce_gid_is_own(e, tx->ud_path.dgid, tx->ud_path.vlan);
+    }
+    tx->rate = roce_pace_rate(qp, &wqe->av);
+    return RDMA_WC_SUCCESS;
+}
+
+static RdmaWcStatus build_datagram(RoceQp *qp, const RoceSendWqe *wqe,
+                                   RoceTx *tx)
+{
+    uint32_t index = qp->s.sq.cur;
+    RoceSgList list = roce_send_sgl(qp, index);
+    RoceEngine *e = qp->e;
+
+    tx->len = wqe->length;
+    tx->bth.opcode = ROCE_UD | (wqe->opcode == RDMA_WR_SEND_WITH_IMM ?
+                                ROCE_SEND_ONLY_IMM : ROCE_SEND_ONLY);
+    tx->bth.se = wqe->send_flags & RDMA_SEND_SOLICITED;
+    tx->bth.dqpn = wqe->remote_qpn;
+    tx->bth.psn = qp->s.sq.end;
+    tx->bth.deth.sqpn = qp->init.qpn;
+    tx->bth.deth.qkey = wqe->remote_qkey & RDMA_QKEY_CONTROLLED ?
+                        own_qkey(qp) : wqe->remote_qkey;
+    memcpy(tx->bth.imm, wqe->imm, sizeof(tx->bth.imm));
+
+    if (wqe->is_inline) {
+        roce_frame_copy(tx->frame, roce_sinline(qp, index), wqe->length);
+    } else if (!roce_sg_gather(e, &qp->send_cursor, &list, 0, wqe->length,
+                               tx->frame)) {
+        roce_frame_unmap(e, tx->frame);
+        return RDMA_WC_LOC_PROT_ERR;
+    }
+    return RDMA_WC_SUCCESS;
+}
+
+bool roce_ud_tx(RoceQp *qp, int64_t now, RoceTx *tx)
+{
+    RoceSqState *sq = &qp->s.sq;
+    RdmaWcStatus status;
+
+    while (qp->s.attr.qp_state == RDMA_QPS_RTS && sq->cur != sq->prod) {
+        RoceSendWqe *wqe = roce_swqe(qp, sq->cur);
+
+        /* Longer than the port's MTU: not sent, no error (C10-93.1.1) */
+        if (wqe->status == RDMA_WC_SUCCESS &&
+            wqe->length > rdma_mtu_bytes(roce_port_mtu(qp->e))) {
+            datagram_out(qp, false);
+            continue;
+        }
+        if (roce_pace_pauses(qp, now)) {
+            roce_pace_wait(qp);
+            return false;
+        }
+        status = route_datagram(qp, wqe, tx);
+        if (status == RDMA_WC_SUCCESS) {
+            tx->waits = roce_tx_must_wait(qp->e, tx);
+            if (tx->waits) {
+                return false;
+            }
+            status = build_datagram(qp, wqe, tx);
+        }
+        if (status != RDMA_WC_SUCCESS) {
+            roce_sq_fail(qp, status);
+            return false;
+        }
+        datagram_out(qp, true);
+        return true;
+    }
+    return false;
+}
+
+/*
+ * A datagram that finds no buffer, or one that is too short, is dropped and
+ * the buffer stays (IBTA 9.9.3, class D: an unreliable datagram's length
+ * error is silent). So no sender can move the QP to ERR, or use up its
+ * buffers, with long packets. A WQE of an SRQ stays there for other QPs.
+ */
+static bool buffer_ready(RoceQp *qp, uint32_t len)
+{
+    const RoceSrq *srq = qp->srq;
+    uint32_t index = srq ? srq->cons : qp->s.rq.cons;
+    const RoceRecvWqe *wqe = srq ? roce_srq_wqe(srq, index)
+                                 : roce_rwqe(qp, index);
+    const RdmaSge *sges = srq ? roce_srq_sges(srq, index)
+                              : roce_rsges(qp, index);
+    uint64_t room = 0;
+    uint32_t i;
+
+    if (!roce_recv_pull(qp)) {
+        return false;
+    }
+    for (i = 0; i < wqe->num_sge; i++) {
+        room += sges[i].length;
+    }
+    return (wqe->status != RDMA_WC_SUCCESS || len <= room) &&
+           (!srq || roce_srq_take(qp));
+}
+
+void roce_ud_rx(RoceQp *qp, const RocePacket *pkt)
+{
+    RoceEngine *e = qp->e;
+    uint32_t index = qp->s.rq.cons;
+    uint32_t len = pkt->payload_len + ROCE_GRH_LEN;
+    uint8_t grh[ROCE_GRH_LEN];
+    RdmaWcStatus status;
+    RoceSgList list;
+    RdmaWc wc = {
+        .opcode = RDMA_WC_RECV,
+        .byte_len = len,
+        .src_qp = pkt->bth.deth.sqpn,
+        .wc_flags = RDMA_WC_GRH | RDMA_WC_WITH_SMAC | RDMA_WC_WITH_HDR_TYPE,
+        .sl = pkt->path.pcp,
+        .hdr_type = pkt->path.is_ipv4 ? RDMA_HDR_IPV4 : RDMA_HDR_IPV6,
+    };
+
+    if (pkt->bth.deth.qkey != own_qkey(qp)) {
+        e->stats.bad_qkey++;
+        roce_rx_drop(e, &pkt->bth, "wrong Q_Key");
+        return;
+    }
+    /* The group of a multicast has been checked */
+    if (pkt->bth.dqpn != RDMA_QPN_MCAST &&
+        !roce_gid_is_own(e, pkt->path.dgid, pkt->path.vlan)) {
+        roce_rx_drop(e, &pkt->bth, "not to a GID of this port");
+        return;
+    }
+    if (!buffer_ready(qp, len)) {
+        roce_rx_drop(e, &pkt->bth, "no receive WQE that is long enough");
+        return;
+    }
+
+    list = roce_recv_sgl(qp, index);
+    status = roce_rwqe(qp, index)->status;
+    if (status == RDMA_WC_SUCCESS) {
+        roce_grh(pkt, grh);
+        status = roce_sg_scatter(e, &qp->recv_cursor, &list, 0, grh,
+                                 sizeof(grh));
+    }
+    if (status == RDMA_WC_SUCCESS) {
+        status = roce_sg_scatter(e, &qp->recv_cursor, &list, sizeof(grh),
+                                 pkt->payload, pkt->payload_len);
+    }
+    if (status != RDMA_WC_SUCCESS) {
+        roce_rq_fail(qp, status);
+        roce_qp_enter_err(qp);
+        return;
+    }
+    memcpy(wc.smac, pkt->path.smac, RDMA_MAC_LEN);
+    if (pkt->path.vlan != RDMA_NO_VLAN) {
+        wc.wc_flags |= RDMA_WC_WITH_VLAN;
+        wc.vlan = pkt->path.vlan;
+    }
+    if (pkt->info->flags & ROCE_OP_IMM) {
+        wc.wc_flags |= RDMA_WC_WITH_IMM;
+        memcpy(wc.ex.imm_data, pkt->bth.imm, sizeof(wc.ex.imm_data));
+    }
+    roce_rq_complete(qp, &wc, pkt->bth.se);
+}

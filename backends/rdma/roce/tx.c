@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Transmission: round robin over the QPs that may have something to send, a
+ * few packets each, so that long messages do not starve short ones. A QP whose
+ * next packet is for the wire while that is blocked waits in a list of its
+ * own. Timers that are due run from here, too.
+ */
+#include <glib.h>
+#include "roce-int.h"
+
+/* The QP's next packet: acknowledgements first, the rest in turns. */
+static bool qp_tx(RoceQp *qp, int64_t now, RoceTx *tx)
+{
+    uint32_t slice = ROCE_FLUSH_SLICE;
+
+    roce_tx_begin(tx, qp->s.attr.dest_qp_num);
+    tx->mcast = NULL;
+    tx->waits = false;
+
+    roce_qp_flush(qp, &slice);
+    if (roce_is_ud(qp)) {
+        return roce_ud_tx(qp, now, tx);
+    }
+
+    roce_qp_refresh_path(qp);
+    tx->path = &qp->path;
+    tx->routed = qp->path_ok;
+    tx->local = qp->path_local;
+    tx->rate = qp->rate;
+
+    tx->waits = roce_tx_must_wait(qp->e, tx);
+    if (tx->waits) {
+        return false;
+    }
+    if (roce_pace_pauses(qp, now)) {
+        roce_pace_wait(qp);
+        return roce_resp_has_ack(qp) && roce_resp_tx(qp, tx);
+    }
+    if (roce_resp_has_ack(qp) || qp->resp_turn) {
+        qp->resp_turn = false;
+        return roce_resp_tx(qp, tx) || roce_req_tx(qp, now, tx);
+    }
+    qp->resp_turn = true;
+    return roce_req_tx(qp, now, tx) || roce_resp_tx(qp, tx);
+}
+
+/* The turn of @qp is over. */
+static void to_tail(RoceQp *qp)
+{
+    RoceEngine *e = qp->e;
+
+    qp->quantum = ROCE_QUANTUM;
+    g_queue_unlink(&e->active, &qp->link);
+    g_queue_push_tail_link(&e->active, &qp->link);
+}
+
+/* Round robin: @qp has sent @len bytes. */
+static void end_turn(RoceQp *qp, uint32_t len)
+{
+    /* Short packets cost, too */
+    len += ROCE_MAX_HDR;
+    if (qp->quantum > len) {
+        qp->quantum -= len;
+        return;
+    }
+    to_tail(qp);
+}
+
+/* Deliver to QPs of this engine. */
+static void loop_back(RoceEngine *e, RoceTx *tx, int64_t now)
+{
+    RoceTxFrame *frame = tx->frame;
+    RocePacket pkt = {
+        .path = *tx->path,
+        .bth = tx->bth,
+        .info = &roce_opcodes[tx->bth.opcode],
+        .l3 = frame->hdr + roce_l2_len(frame->hdr),
+        .payload = e->gather,
+        .payload_len = tx->len,
+    };
+    size_t off = 0;
+    unsigned i;
+
+    pkt.bth_start = frame->hdr + frame->iov[0].iov_len - pkt.info->hdr_len;
+    if (frame->iovcnt == 2) {
+        pkt.payload = frame->iov[1].iov_base;
+    } else {
+        for (i = 1; i < frame->iovcnt; i++) {
+            g_assert(frame->iov[i].iov_len <= sizeof(e->gather) - off);
+            memcpy(e->gather + off, frame->iov[i].iov_base,
+                   frame->iov[i].iov_len);
+            off += frame->iov[i].iov_len;
+        }
+    }
+    if (tx->mcast) {
+        roce_deliver_copies(e, &pkt, tx->mcast);
+    } else {
+        e->stats.loopback_frames++;
+        roce_deliver(e, &pkt, now);
+    }
+}
+
+bool roce_poll_tx(RoceEngine *e, int64_t now, RoceTxFrame *frame)
+{
+    uint64_t end = e->work + ROCE_WORK_BUDGET;
+    RoceTx tx = { .frame = frame };
+    bool to_wire, to_self;
+    RoceQp *qp;
+
+    /* The owner calls until there is nothing more: no need to wake it */
+    e->woken = true;
+    e->resume_at = ROCE_NO_DEADLINE;
+    e->flush_room = ROCE_FLUSH_SLICE;
+    while (!g_queue_is_empty(&e->active)) {
+        if (e->work >= end) {
+            /* The deadline of now brings the owner back at once */
+            e->resume_at = now;
+            e->woken = false;
+            roce_wake(e);
+            return false;
+        }
+        qp = e->active.head->data;
+        e->work += ROCE_COST_LOOK;
+        if (!qp_tx(qp, now, &tx)) {
+            if (roce_qp_flushes(qp)) {
+                to_tail(qp);
+            } else if (tx.waits) {
+                roce_qp_block(qp);
+            } else {
+                roce_qp_unschedule(qp);
+            }
+            roce_cq_fail_qps(e);
+            continue;
+        }
+        end_turn(qp, tx.len);
+        if (tx.rate && tx.routed) {
+            roce_pace_sent(qp, &tx, now);
+        }
+        /* Without a link or a valid GID the packet is dropped */
+        to_wire = tx.routed && !tx.local && e->link_up;
+        to_self = tx.routed &&
+                  (tx.local || (tx.mcast && g_hash_table_size(e->mcast)));
+        if (to_wire || to_self) {
+            roce_frame_headers(&tx);
+        }
+        if (to_self) {
+            loop_back(e, &tx, now);
+        }
+        if (to_wire) {
+            roce_frame_trailer(&tx);
+            roce_cq_fail_qps(e);
+            e->work += ROCE_COST_PACKET + tx.len;
+            e->stats.tx_frames++;
+            e->stats.tx_bytes += frame->size;
+            e->stats.tx_mcast_frames += tx.mcast != NULL;
+            e->out = true;
+            return true;
+        }
+        roce_tx_done(e, frame);
+    }
+    e->woken = false;
+    return false;
+}
+
+void roce_tx_done(RoceEngine *e, RoceTxFrame *frame)
+{
+    RoceQp *qp;
+
+    roce_frame_unmap(e, frame);
+    e->out = false;
+    if (e->out_completes) {
+        e->out_completes = false;
+        qp = roce_qp_find(e, e->out_qpn);
+        if (qp) {
+            roce_req_sent(qp);
+        }
+    }
+    roce_cq_fail_qps(e);
+}
+
+void roce_expire(RoceEngine *e, int64_t now)
+{
+    RoceQp *qp;
+
+    while ((qp = roce_timer_due(e, now))) {
+        if (roce_qp_deadline(qp) <= now) {
+            roce_pace_expire(qp, now);
+            roce_req_expire(qp, now);
+        }
+        roce_timer_restart(qp);
+    }
+    roce_cq_fail_qps(e);
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The invariant CRC (IBTA Vol 1 Release 1.4, Annex A17.3.3).
+ *
+ * libdeflate's CRC32 is several times as fast as zlib's, which has to do where
+ * libdeflate is missing.
+ */
+#include "wire/wire.h"
+
+#ifdef ROCE_HAVE_LIBDEFLATE
+#include <libdeflate.h>
+#else
+#include <zlib.h>
+#endif
+
+#define LRH_LEN 8
+/*
+ * A copy is made of what has fields to mask. It takes in what follows up to
+ * this length, since a call of the CRC function costs more than the copy.
+ */
+#define COPY_MAX 192
+
+uint32_t roce_icrc_add(uint32_t crc, const void *buf, size_t len)
+{
+#ifdef ROCE_HAVE_LIBDEFLATE
+    return len ? libdeflate_crc32(crc, buf, len) : crc;
+#else
+    return len ? crc32(crc, buf, len) : crc;
+#endif
+}
+
+/* The CRC of headers from the IP header on, and of what follows them. */
+static uint32_t icrc_from_l3(const uint8_t *l3, size_t hdr_len,
+                             const uint8_t *data, size_t len, bool is_ipv4)
+{
+    uint8_t buf[LRH_LEN + COPY_MAX];
+    uint8_t *ip = buf + LRH_LEN;
+    uint8_t *udp = ip + (is_ipv4 ? ROCE_IPV4_LEN : ROCE_IPV6_LEN);
+    uint8_t *bth = udp + ROCE_UDP_LEN;
+    size_t copied = hdr_len;
+    uint32_t crc;
+
+    memset(buf, 0xff, LRH_LEN);
+    memcpy(ip, l3, hdr_len);
+    if (len <= COPY_MAX - hdr_len) {
+        memcpy(ip + hdr_len, data, len);
+        copied += len;
+        len = 0;
+    }
+    if (is_ipv4) {
+        ip[1] = 0xff;                   /* TOS */
+        ip[8] = 0xff;                   /* TTL */
+        memset(ip + 10, 0xff, 2);       /* header checksum */
+    } else {
+        ip[0] |= 0x0f;                  /* traffic class, flow label */
+        memset(ip + 1, 0xff, 3);
+        ip[7] = 0xff;                   /* hop limit */
+    }
+    memset(udp + 6, 0xff, 2);           /* checksum */
+    bth[4] = 0xff;                      /* FECN, BECN, reserved */
+    crc = roce_icrc_add(0, buf, LRH_LEN + copied);
+    return roce_icrc_add(crc, data, len);
+}
+
+uint32_t roce_icrc_start(const uint8_t *hdr, size_t hdr_len, bool is_ipv4)
+{
+    size_t l2_len = roce_l2_len(hdr);
+
+    return icrc_from_l3(hdr + l2_len, hdr_len - l2_len, hdr, 0, is_ipv4);
+}
+
+void roce_icrc_store(uint8_t dest[ROCE_ICRC_LEN], uint32_t crc)
+{
+    dest[0] = crc;
+    dest[1] = crc >> 8;
+    dest[2] = crc >> 16;
+    dest[3] = crc >> 24;
+}
+
+size_t roce_icrc_trailer(const uint8_t *hdr, size_t hdr_len, bool is_ipv4,
+                         const struct iovec *iov, unsigned iovcnt,
+                         uint8_t trailer[ROCE_MAX_TRAILER])
+{
+    uint32_t crc = roce_icrc_start(hdr, hdr_len, is_ipv4);
+    size_t payload_len = 0;
+    unsigned i, pad;
+
+    for (i = 0; i < iovcnt; i++) {
+        crc = roce_icrc_add(crc, iov[i].iov_base, iov[i].iov_len);
+        payload_len += iov[i].iov_len;
+    }
+    pad = roce_pad(payload_len);
+    memset(trailer, 0, pad);
+    crc = roce_icrc_add(crc, trailer, pad);
+    roce_icrc_store(trailer + pad, crc);
+    return pad + ROCE_ICRC_LEN;
+}
+
+bool roce_icrc_ok(const RocePacket *pkt)
+{
+    size_t hdr_len = pkt->bth_start - pkt->l3 + pkt->info->hdr_len;
+    size_t len = pkt->payload_len + pkt->bth.pad;
+    uint8_t want[ROCE_ICRC_LEN];
+    uint32_t crc;
+
+    crc = icrc_from_l3(pkt->l3, hdr_len, pkt->payload, len,
+                       pkt->path.is_ipv4);
+    roce_icrc_store(want, crc);
+    return memcmp(want, pkt->payload + len, ROCE_ICRC_LEN) == 0;
+}

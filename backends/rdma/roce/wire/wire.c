@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * RoCEv2 frames: parsing and building of the headers.
+ *
+ * Header order (IBTA 9.2): RETH or DETH before ImmDt or IETH, AETH before
+ * AtomicAckETH, FETH before RETH. Sizes are compared by subtraction throughout.
+ */
+#include <glib.h>
+#include "wire/wire.h"
+
+#define ETHERTYPE_IPV4 0x0800
+#define ETHERTYPE_IPV6 0x86dd
+#define ETHERTYPE_VLAN 0x8100
+#define TCI_VLAN_MASK 0x0fff
+#define TCI_PCP_SHIFT 13
+#define VLAN_RESERVED 0x0fff
+#define PROTO_UDP 17
+
+#define IPV4_DF 0x4000
+#define IPV4_MF 0x2000
+#define IPV4_OFFSET_MASK 0x1fff
+
+#define BTH_SE 0x80
+#define BTH_MIGREQ 0x40
+#define BTH_PAD_SHIFT 4
+#define BTH_TVER_MASK 0x0f
+#define BTH_ACK_REQ 0x80
+
+static inline uint16_t get16(const uint8_t *p)
+{
+    uint16_t v;
+
+    memcpy(&v, p, sizeof(v));
+    return GUINT16_FROM_BE(v);
+}
+
+static inline uint32_t get32(const uint8_t *p)
+{
+    uint32_t v;
+
+    memcpy(&v, p, sizeof(v));
+    return GUINT32_FROM_BE(v);
+}
+
+static inline uint64_t get64(const uint8_t *p)
+{
+    uint64_t v;
+
+    memcpy(&v, p, sizeof(v));
+    return GUINT64_FROM_BE(v);
+}
+
+static inline uint32_t get24(const uint8_t *p)
+{
+    return (uint32_t)p[0] << 16 | (uint32_t)p[1] << 8 | p[2];
+}
+
+static inline void put16(uint8_t *p, uint16_t v)
+{
+    v = GUINT16_TO_BE(v);
+    memcpy(p, &v, sizeof(v));
+}
+
+static inline void put32(uint8_t *p, uint32_t v)
+{
+    v = GUINT32_TO_BE(v);
+    memcpy(p, &v, sizeof(v));
+}
+
+static inline void put64(uint8_t *p, uint64_t v)
+{
+    v = GUINT64_TO_BE(v);
+    memcpy(p, &v, sizeof(v));
+}
+
+/* A sum of 16-bit words to the Internet checksum of it (RFC 1071). */
+static uint16_t fold_checksum(uint32_t sum)
+{
+    sum = (sum & 0xffff) + (sum >> 16);
+    sum += sum >> 16;
+    return ~sum;
+}
+
+static uint32_t sum_words(uint32_t v)
+{
+    return (v >> 16) + (v & 0xffff);
+}
+
+/* Of an IPv4 header without options; 0 if its checksum is right. */
+static uint16_t ipv4_checksum(const uint8_t *ip)
+{
+    return fold_checksum(sum_words(get32(ip)) + sum_words(get32(ip + 4)) +
+                         sum_words(get32(ip + 8)) +
+                         sum_words(get32(ip + 12)) +
+                         sum_words(get32(ip + 16)));
+}
+
+/*
+ * The addresses of IPv6 packets become GIDs as they are. A mapped IPv4
+ * address must not be among them, or an IPv6 packet could pass for one of an
+ * IPv4 peer.
+ */
+static bool ipv6_addresses_ok(const uint8_t *ip)
+{
+    return !rdma_gid_is_ipv4(ip + 8) && !rdma_gid_is_ipv4(ip + 24);
+}
+
+G_STATIC_ASSERT(ROCE_PEEK_LEN == ROCE_ETH_LEN + ROCE_VLAN_LEN +
+                                 ROCE_IPV6_LEN + 4);
+
+bool roce_peek(const uint8_t *frame, size_t len, uint8_t dgid[RDMA_GID_LEN],
+               uint16_t *vlan)
+{
+    const uint8_t *ip;
+    size_t l2_len;
+
+    if (len < ROCE_ETH_LEN + ROCE_IPV4_LEN + 4) {
+        return false;
+    }
+    l2_len = roce_l2_len(frame);
+    *vlan = RDMA_NO_VLAN;
+    if (l2_len != ROCE_ETH_LEN) {
+        *vlan = get16(frame + ROCE_ETH_LEN) & TCI_VLAN_MASK;
+        if (*vlan == VLAN_RESERVED || len - l2_len < ROCE_IPV4_LEN + 4) {
+            return false;
+        }
+    }
+    ip = frame + l2_len;
+    len -= l2_len;
+
+    switch (get16(ip - 2)) {
+    case ETHERTYPE_IPV4:
+        if (ip[0] != 0x45 || ip[9] != PROTO_UDP ||
+            (get16(ip + 6) & (IPV4_MF | IPV4_OFFSET_MASK)) ||
+            get16(ip + ROCE_IPV4_LEN + 2) != ROCE_UDP_PORT) {
+            return false;
+        }
+        roce_gid_from_ipv4(dgid, ip + 16);
+        return true;
+    case ETHERTYPE_IPV6:
+        if (len < ROCE_IPV6_LEN + 4 ||
+            ip[0] >> 4 != 6 || ip[6] != PROTO_UDP ||
+            get16(ip + ROCE_IPV6_LEN + 2) != ROCE_UDP_PORT ||
+            !ipv6_addresses_ok(ip)) {
+            return false;
+        }
+        memcpy(dgid, ip + 24, RDMA_GID_LEN);
+        return true;
+    default:
+        return false;
+    }
+}
+
+/*
+ * The IP parsers go on where roce_peek() ended, at an IP header of whose
+ * packet at most *@len bytes are there. They set the rest of @path but for
+ * dgid, and *@len to the length of the UDP datagram.
+ */
+static bool parse_ipv4(const uint8_t *ip, size_t *len, RocePath *path)
+{
+    uint16_t total = get16(ip + 2);
+
+    if (total > *len || total < ROCE_IPV4_LEN || ipv4_checksum(ip) != 0) {
+        return false;
+    }
+    path->traffic_class = ip[1];
+    path->hop_limit = ip[8];
+    path->flow_label = 0;
+    roce_gid_from_ipv4(path->sgid, ip + 12);
+    *len = total - ROCE_IPV4_LEN;
+    return true;
+}
+
+static bool parse_ipv6(const uint8_t *ip, size_t *len, RocePath *path)
+{
+    uint32_t word = get32(ip);
+    uint16_t payload = get16(ip + 4);
+
+    if (payload > *len - ROCE_IPV6_LEN) {
+        return false;
+    }
+    path->traffic_class = word >> 20;
+    path->hop_limit = ip[7];
+    path->flow_label = word & 0xfffff;
+    memcpy(path->sgid, ip + 8, RDMA_GID_LEN);
+    *len = payload;
+    return true;
+}
+
+/* @p has info->hdr_len bytes. */
+static void parse_bth(const uint8_t *p, const RoceOpcodeInfo *info,
+                      RoceBth *bth)
+{
+    bth->opcode = p[0];
+    bth->se = p[1] & BTH_SE;
+    bth->migreq = p[1] & BTH_MIGREQ;
+    bth->pad = p[1] >> BTH_PAD_SHIFT & 3;
+    bth->pkey = get16(p + 2);
+    bth->dqpn = get24(p + 5);
+    bth->ack_req = p[8] & BTH_ACK_REQ;
+    bth->psn = get24(p + 9);
+    p += ROCE_BTH_LEN;
+
+    memset(&bth->reth, 0, sizeof(bth->reth));
+    memset(&bth->atomiceth, 0, sizeof(bth->atomiceth));
+    memset(&bth->aeth, 0, sizeof(bth->aeth));
+    memset(&bth->deth, 0, sizeof(bth->deth));
+    memset(bth->imm, 0, sizeof(bth->imm));
+    bth->atomic_ack = 0;
+    bth->ieth = 0;
+    bth->feth = 0;
+
+    if (info->flags & ROCE_OP_FETH) {
+        bth->feth = get32(p);
+        p += ROCE_FETH_LEN;
+    }
+    if (info->flags & ROCE_OP_RETH) {
+        bth->reth.va = get64(p);
+        bth->reth.rkey = get32(p + 8);
+        bth->reth.len = get32(p + 12);
+        p += ROCE_RETH_LEN;
+    }
+    if (info->flags & ROCE_OP_ATOMICETH) {
+        bth->atomiceth.va = get64(p);
+        bth->atomiceth.rkey = get32(p + 8);
+        bth->atomiceth.swap_add = get64(p + 12);
+        bth->atomiceth.compare = get64(p + 20);
+        p += ROCE_ATOMICETH_LEN;
+    }
+    if (info->flags & ROCE_OP_DETH) {
+        bth->deth.qkey = get32(p);
+        bth->deth.sqpn = get24(p + 5);
+        p += ROCE_DETH_LEN;
+    }
+    if (info->flags & ROCE_OP_AETH) {
+        bth->aeth.syndrome = p[0];
+        bth->aeth.msn = get24(p + 1);
+        p += ROCE_AETH_LEN;
+    }
+    if (info->flags & ROCE_OP_ATOMICACK) {
+        bth->atomic_ack = get64(p);
+        p += ROCE_ATOMICACK_LEN;
+    }
+    if (info->flags & ROCE_OP_IMM) {
+        memcpy(bth->imm, p, ROCE_IMM_LEN);
+        p += ROCE_IMM_LEN;
+    }
+    if (info->flags & ROCE_OP_IETH) {
+        bth->ieth = get32(p);
+    }
+}
+
+RoceParse roce_parse(const uint8_t *frame, size_t len, RocePacket *pkt)
+{
+    const uint8_t *udp, *bth, *hdr = pkt->hdr;
+    size_t l2_len, udp_len;
+    unsigned pad;
+    bool ok;
+
+    if (len < ROCE_ETH_LEN) {
+        return ROCE_PARSE_NOT_ROCE;
+    }
+    memcpy(pkt->hdr, frame, MIN(len, sizeof(pkt->hdr)));
+    if (!roce_peek(hdr, len, pkt->path.dgid, &pkt->path.vlan)) {
+        return ROCE_PARSE_NOT_ROCE;
+    }
+    memcpy(pkt->path.dmac, hdr, RDMA_MAC_LEN);
+    memcpy(pkt->path.smac, hdr + 6, RDMA_MAC_LEN);
+    l2_len = roce_l2_len(hdr);
+    pkt->path.pcp = l2_len == ROCE_ETH_LEN ? 0 :
+                    hdr[ROCE_ETH_LEN] >> (TCI_PCP_SHIFT - 8);
+    pkt->l3 = hdr + l2_len;
+    pkt->path.is_ipv4 = get16(pkt->l3 - 2) == ETHERTYPE_IPV4;
+    len -= l2_len;
+
+    if (pkt->path.is_ipv4) {
+        ok = parse_ipv4(pkt->l3, &len, &pkt->path);
+        udp = pkt->l3 + ROCE_IPV4_LEN;
+    } else {
+        ok = parse_ipv6(pkt->l3, &len, &pkt->path);
+        udp = pkt->l3 + ROCE_IPV6_LEN;
+    }
+    if (!ok || len < ROCE_UDP_LEN) {
+        return ROCE_PARSE_MALFORMED;
+    }
+
+    udp_len = get16(udp + 4);
+    if (udp_len != len || len - ROCE_UDP_LEN < ROCE_BTH_LEN + ROCE_ICRC_LEN) {
+        return ROCE_PARSE_MALFORMED;
+    }
+    pkt->path.udp_sport = get16(udp);
+    len -= ROCE_UDP_LEN + ROCE_ICRC_LEN;
+
+    bth = udp + ROCE_UDP_LEN;
+    pkt->bth_start = bth;
+    pkt->info = roce_opcode_info(bth[0]);
+    if (!pkt->info || (bth[1] & BTH_TVER_MASK) ||
+        len < pkt->info->hdr_len) {
+        return ROCE_PARSE_MALFORMED;
+    }
+    parse_bth(bth, pkt->info, &pkt->bth);
+    len -= pkt->info->hdr_len;
+
+    pad = pkt->bth.pad;
+    if (len < pad || (len & 3) || len - pad > ROCE_MAX_PAYLOAD ||
+        (len && !(pkt->info->flags & ROCE_OP_PAYLOAD))) {
+        return ROCE_PARSE_MALFORMED;
+    }
+    pkt->payload = frame + (bth - hdr) + pkt->info->hdr_len;
+    pkt->payload_len = len - pad;
+    return ROCE_PARSE_OK;
+}
+
+static uint8_t *build_ipv4(uint8_t *p, const RocePath *path, size_t udp_len)
+{
+    uint8_t ttl = path->hop_limit ? path->hop_limit : ROCE_DEFAULT_HOP_LIMIT;
+    uint32_t version_to_len = 0x45u << 24 | path->traffic_class << 16 |
+                              (ROCE_IPV4_LEN + udp_len);
+    uint32_t ttl_proto = ttl << 8 | PROTO_UDP;
+    uint32_t src = get32(path->sgid + 12), dest = get32(path->dgid + 12);
+    uint32_t sum = sum_words(version_to_len) + IPV4_DF + ttl_proto +
+                   sum_words(src) + sum_words(dest);
+
+    put32(p, version_to_len);
+    put32(p + 4, IPV4_DF);              /* and ID 0 */
+    put32(p + 8, ttl_proto << 16 | fold_checksum(sum));
+    put32(p + 12, src);
+    put32(p + 16, dest);
+    return p + ROCE_IPV4_LEN;
+}
+
+static uint8_t *build_ipv6(uint8_t *p, const RocePath *path, size_t udp_len)
+{
+    put32(p, 6u << 28 | (uint32_t)path->traffic_class << 20 |
+             (path->flow_label & 0xfffff));
+    put16(p + 4, udp_len);
+    p[6] = PROTO_UDP;
+    p[7] = path->hop_limit ? path->hop_limit : ROCE_DEFAULT_HOP_LIMIT;
+    memcpy(p + 8, path->sgid, RDMA_GID_LEN);
+    memcpy(p + 24, path->dgid, RDMA_GID_LEN);
+    return p + ROCE_IPV6_LEN;
+}
+
+static uint8_t *build_bth(uint8_t *p, const RoceBth *bth,
+                          const RoceOpcodeInfo *info, unsigned pad)
+{
+    p[0] = bth->opcode;
+    p[1] = (bth->se ? BTH_SE : 0) | (bth->migreq ? BTH_MIGREQ : 0) |
+           pad << BTH_PAD_SHIFT;
+    put16(p + 2, bth->pkey);
+    put32(p + 4, bth->dqpn & RDMA_24BIT_MASK);
+    put32(p + 8, bth->psn & RDMA_24BIT_MASK);
+    p[8] = bth->ack_req ? BTH_ACK_REQ : 0;
+    p += ROCE_BTH_LEN;
+
+    if (info->flags & ROCE_OP_FETH) {
+        put32(p, bth->feth);
+        p += ROCE_FETH_LEN;
+    }
+    if (info->flags & ROCE_OP_RETH) {
+        put64(p, bth->reth.va);
+        put32(p + 8, bth->reth.rkey);
+        put32(p + 12, bth->reth.len);
+        p += ROCE_RETH_LEN;
+    }
+    if (info->flags & ROCE_OP_ATOMICETH) {
+        put64(p, bth->atomiceth.va);
+        put32(p + 8, bth->atomiceth.rkey);
+        put64(p + 12, bth->atomiceth.swap_add);
+        put64(p + 20, bth->atomiceth.compare);
+        p += ROCE_ATOMICETH_LEN;
+    }
+    if (info->flags & ROCE_OP_DETH) {
+        put32(p, bth->deth.qkey);
+        put32(p + 4, bth->deth.sqpn & RDMA_24BIT_MASK);
+        p += ROCE_DETH_LEN;
+    }
+    if (info->flags & ROCE_OP_AETH) {
+        put32(p, (uint32_t)bth->aeth.syndrome << 24 |
+                 (bth->aeth.msn & RDMA_24BIT_MASK));
+        p += ROCE_AETH_LEN;
+    }
+    if (info->flags & ROCE_OP_ATOMICACK) {
+        put64(p, bth->atomic_ack);
+        p += ROCE_ATOMICACK_LEN;
+    }
+    if (info->flags & ROCE_OP_IMM) {
+        memcpy(p, bth->imm, ROCE_IMM_LEN);
+        p += ROCE_IMM_LEN;
+    }
+    if (info->flags & ROCE_OP_IETH) {
+        put32(p, bth->ieth);
+        p += ROCE_IETH_LEN;
+    }
+    return p;
+}
+
+size_t roce_build(uint8_t *hdr, const RocePath *path, const RoceBth *bth,
+                  size_t payload_len)
+{
+    const RoceOpcodeInfo *info = &roce_opcodes[bth->opcode];
+    unsigned pad = roce_pad(payload_len);
+    size_t udp_len = ROCE_UDP_LEN + info->hdr_len + payload_len + pad +
+                     ROCE_ICRC_LEN;
+    uint8_t *p = hdr;
+
+    memcpy(p, path->dmac, RDMA_MAC_LEN);
+    memcpy(p + 6, path->smac, RDMA_MAC_LEN);
+    p += 12;
+    if (path->vlan != RDMA_NO_VLAN) {
+        put16(p, ETHERTYPE_VLAN);
+        put16(p + 2, path->pcp << TCI_PCP_SHIFT | path->vlan);
+        p += ROCE_VLAN_LEN;
+    }
+    put16(p, path->is_ipv4 ? ETHERTYPE_IPV4 : ETHERTYPE_IPV6);
+    p += 2;
+
+    p = path->is_ipv4 ? build_ipv4(p, path, udp_len)
+                      : build_ipv6(p, path, udp_len);
+
+    put16(p, path->udp_sport);
+    put16(p + 2, ROCE_UDP_PORT);
+    put16(p + 4, udp_len);
+    put16(p + 6, 0);
+    p += ROCE_UDP_LEN;
+
+    p = build_bth(p, bth, info, pad);
+    return p - hdr;
+}
+
+void roce_grh(const RocePacket *pkt, uint8_t grh[ROCE_GRH_LEN])
+{
+    if (pkt->path.is_ipv4) {
+        memset(grh, 0, ROCE_GRH_LEN - ROCE_IPV4_LEN);
+        memcpy(grh + ROCE_GRH_LEN - ROCE_IPV4_LEN, pkt->l3, ROCE_IPV4_LEN);
+    } else {
+        memcpy(grh, pkt->l3, ROCE_IPV6_LEN);
+    }
+}
+
+void roce_gid_from_ipv4(uint8_t gid[RDMA_GID_LEN], const uint8_t ip[4])
+{
+    memset(gid, 0, 10);
+    memset(gid + 10, 0xff, 2);
+    memcpy(gid + 12, ip, 4);
+}
+
+bool roce_gid_is_zero(const uint8_t gid[RDMA_GID_LEN])
+{
+    static const uint8_t zero[RDMA_GID_LEN];
+
+    if (rdma_gid_is_ipv4(gid)) {
+        return memcmp(gid + 12, zero, 4) == 0;
+    }
+    return memcmp(gid, zero, RDMA_GID_LEN) == 0;
+}
+
+uint16_t roce_udp_sport(uint32_t flow_label, uint32_t sqpn, uint32_t dqpn)
+{
+    /* Fibonacci hashing; the two QPNs must not cancel each other out */
+    uint64_t key = ((uint64_t)sqpn << 32 | dqpn) ^ (uint64_t)flow_label << 20;
+
+    key ^= key >> 29;
+    key *= UINT64_C(0x9e3779b97f4a7c15);
+    return 0xc000 | key >> 50;
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The device as the client of a backend: finding the backend, attaching to it,
+ * and what it calls back.
+ */
+#include "qemu/osdep.h"
+#include "exec/address-spaces.h"
+#include "hw/virtio/virtio-bus.h"
+#include "net/net.h"
+#include "qapi/error.h"
+#include "qemu/cutils.h"
+#include "virtio-rdma-device.h"
+
+static bool virtio_rdma_complete(void *opaque, uint32_t cqn, const RdmaWc *wc,
+                                 bool solicited)
+{
+    VirtIORdma *s = opaque;
+    VirtIORdmaCq *cq = virtio_rdma_table_get(&s->cqs, cqn);
+    bool ok;
+
+    if (!cq) {
+        return false;
+    }
+    ok = virtio_rdma_cq_complete(s, cq, wc, solicited);
+    if (!ok) {
+        /* The QPs are about to enter ERR, where WQEs are flushed. */
+        virtio_rdma_cq_schedule_qps(s, cq);
+    }
+    return ok;
+}
+
+static void virtio_rdma_retire(void *opaque, uint32_t qpn,
+                               RdmaQueue queue, uint32_t count)
+{
+    VirtIORdma *s = opaque;
+    VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, qpn);
+
+    if (qp) {
+        virtio_rdma_wq_retire(s, qp, queue == RDMA_SQ ? &qp->sq : &qp->rq,
+                              count);
+    }
+}
+
+static void virtio_rdma_srq_room(void *opaque, uint32_t srqn)
+{
+    VirtIORdma *s = opaque;
+    VirtIORdmaSrq *srq = virtio_rdma_table_get(&s->srqs, srqn);
+
+    if (srq) {
+        virtio_rdma_srq_schedule(s, srq);
+    }
+}
+
+static bool virtio_rdma_pull_recv(void *opaque, uint32_t qpn, RdmaRecvWr *wr)
+{
+    VirtIORdma *s = opaque;
+    VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, qpn);
+
+    return qp && virtio_rdma_active(s) && virtio_rdma_rq_pull(s, qp, wr);
+}
+
+static bool virtio_rdma_pull_srq_recv(void *opaque, uint32_t srqn,
+                                      RdmaRecvWr *wr)
+{
+    VirtIORdma *s = opaque;
+    VirtIORdmaSrq *srq = virtio_rdma_table_get(&s->srqs, srqn);
+
+    return srq && virtio_rdma_active(s) && virtio_rdma_srq_pull(s, srq, wr);
+}
+
+static const RdmaBackendClientOps client_ops = {
+    .complete = virtio_rdma_complete,
+    .retire = virtio_rdma_retire,
+    .event = virtio_rdma_backend_event,
+    .srq_room = virtio_rdma_srq_room,
+    .pull_recv = virtio_rdma_pull_recv,
+    .pull_srq_recv = virtio_rdma_pull_srq_recv,
+    .port_changed = virtio_rdma_port_changed,
+    .flush = virtio_rdma_vqs_flush,
+    .idle = virtio_rdma_idle,
+    .gid_allowed = virtio_rdma_gid_allowed,
+    .loaded_qp = virtio_rdma_loaded_qp,
+    .loaded_mr = virtio_rdma_loaded_mr,
+    .loaded_srq = virtio_rdma_loaded_srq,
+    .loaded_mw = virtio_rdma_loaded_mw,
+};
+
+bool virtio_rdma_backend_get(VirtIORdma *s, Error **errp)
+{
+    const VirtIORdmaConf *conf = &s->conf;
+    g_autofree char *mac = NULL;
+
+    if (conf->netdev && conf->rdmadev) {
+        error_setg(errp, "netdev and rdmadev exclude each other: the backend "
+                   "that rdmadev names has a netdev of its own");
+        return false;
+    }
+    if (!conf->netdev && !conf->rdmadev) {
+        error_setg(errp, "the device needs either a netdev (a RoCEv2 backend "
+                   "is made for it) or an rdmadev (the id of a backend)");
+        return false;
+    }
+    if (conf->rdmadev) {
+        if (!buffer_is_zero(&conf->mac, sizeof(conf->mac))) {
+            error_setg(errp, "mac goes with netdev; with rdmadev, set it on "
+                       "the backend");
+            return false;
+        }
+        s->backend = conf->rdmadev;
+        s->bc = RDMA_BACKEND_GET_CLASS(s->backend);
+        return true;
+    }
+
+    s->backend = rdma_backend_new_roce(OBJECT(s), conf->netdev, errp);
+    if (!s->backend) {
+        return false;
+    }
+    s->own_backend = true;
+    s->bc = RDMA_BACKEND_GET_CLASS(s->backend);
+    if (!buffer_is_zero(&conf->mac, sizeof(conf->mac))) {
+        mac = qemu_mac_strdup_printf(conf->mac.a);
+        return object_property_set_str(OBJECT(s->backend), "mac", mac, errp);
+    }
+    return true;
+}
+
+/* What vdev->dma_as is set to, but only after realize. */
+static AddressSpace *get_dma_as(VirtIODevice *vdev)
+{
+    BusState *qbus = qdev_get_parent_bus(DEVICE(vdev));
+    VirtioBusClass *k = VIRTIO_BUS_GET_CLASS(qbus);
+
+    if (virtio_host_has_feature(vdev, VIRTIO_F_IOMMU_PLATFORM) &&
+        k->get_dma_as) {
+        return k->get_dma_as(qbus->parent);
+    }
+    return &address_space_memory;
+}
+
+bool virtio_rdma_backend_attach(VirtIORdma *s, Error **errp)
+{
+    const VirtIORdmaConf *conf = &s->conf;
+
+    s->limits = (RdmaBackendLimits) {
+        .max_qp = conf->max_qp,
+        .max_qp_wr = conf->queue_size,
+        .max_send_sge = conf->max_sge,
+        .max_recv_sge = conf->max_sge,
+        .max_inline_data = conf->max_inline,
+        .max_cq = conf->max_cq,
+        .max_cqe = conf->queue_size,
+        .max_mr = conf->max_mr,
+        .max_pd = conf->max_pd,
+        .max_mr_size = conf->max_mr_size,
+        .max_rd_atomic = conf->max_rd_atomic,
+        .gid_table_len = conf->gid_table_len,
+        .max_srq = virtio_rdma_offers(s, VIRTIO_RDMA_F_SRQ) ? conf->max_srq
+                                                            : 0,
+        .max_srq_wr = conf->max_srq_wr,
+        .max_srq_sge = conf->max_sge,
+        .max_mw = virtio_rdma_offers(s, VIRTIO_RDMA_F_MW) ? conf->max_mw : 0,
+        .max_reg_pages = virtio_rdma_offers(s, VIRTIO_RDMA_F_REG_PAGES)
+                         ? VIRTIO_RDMA_MAX_PAGE_LIST : 0,
+        .max_mcast_grp = conf->max_mcast_grp,
+        .max_mcast_qp_attach = conf->max_mcast_qp_attach,
+        .extensions = RDMA_EXT_FLUSH | RDMA_EXT_ATOMIC_WRITE,
+        .atomic_cap = RDMA_ATOMIC_GLOB,
+        .device_cap_flags = VIRTIO_RDMA_CAP_BAD_PKEY_CNTR |
+                            VIRTIO_RDMA_CAP_BAD_QKEY_CNTR |
+                            VIRTIO_RDMA_CAP_SYS_IMAGE_GUID |
+                            VIRTIO_RDMA_CAP_RC_RNR_NAK_GEN |
+                            VIRTIO_RDMA_CAP_MEM_MGT_EXTENSIONS,
+    };
+    return rdma_backend_attach(s->backend, &client_ops, s,
+                               get_dma_as(VIRTIO_DEVICE(s)), &s->limits,
+                               errp);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Copies between guest memory and buffers of the host. What is checked later is
+ * the copy, which the guest cannot change.
+ */
+#include "qemu/osdep.h"
+#include "qemu/atomic.h"
+#include "qemu/bswap.h"
+#include "qemu/iov.h"
+#include "qemu/log.h"
+#include "qemu/rcu.h"
+#include "system/dma.h"
+#include "virtio-rdma-codec.h"
+
+size_t virtio_rdma_codec_read(const VirtQueueElement *elem, void *buf,
+                              size_t room)
+{
+    return iov_to_buf(elem->out_sg, elem->out_num, 0, buf, room);
+}
+
+size_t virtio_rdma_codec_write(const VirtQueueElement *elem, const void *buf,
+                               size_t len)
+{
+    return iov_from_buf(elem->in_sg, elem->in_num, 0, buf, len);
+}
+
+void virtio_rdma_codec_write_cqe(const VirtQueueElement *elem,
+                                 const uint8_t *cqe, size_t size,
+                                 bool status_last)
+{
+    size_t at = offsetof(struct virtio_rdma_cqe, status);
+
+    if (!status_last) {
+        iov_from_buf(elem->in_sg, elem->in_num, 0, cqe, size);
+        return;
+    }
+    if (elem->in_sg[0].iov_len >= size) {
+        uint8_t *dst = elem->in_sg[0].iov_base;
+
+        memcpy(dst, cqe, at);
+        memcpy(dst + at + 1, cqe + at + 1, size - at - 1);
+        qatomic_store_release(dst + at, cqe[at]);
+        return;
+    }
+    iov_from_buf(elem->in_sg, elem->in_num, 0, cqe, at);
+    iov_from_buf(elem->in_sg, elem->in_num, at + 1, cqe + at + 1,
+                 size - at - 1);
+    /* Pairs with the driver's acquire of the status byte. */
+    smp_wmb();
+    iov_from_buf(elem->in_sg, elem->in_num, at, cqe + at, 1);
+}
+
+/* Reading other memory would take long, and reach other devices. */
+static bool read_ram(AddressSpace *as, uint64_t addr, void *buf, size_t len)
+{
+    RCU_READ_LOCK_GUARD();
+
+    while (len) {
+        hwaddr part = len;
+        hwaddr at;
+        MemoryRegion *mr = address_space_translate(as, addr, &at, &part, false,
+                                                   MEMTXATTRS_UNSPECIFIED);
+
+        if (!part || !memory_access_is_direct(mr, false,
+                                              MEMTXATTRS_UNSPECIFIED)) {
+            return false;
+        }
+        memcpy(buf, (uint8_t *)memory_region_get_ram_ptr(mr) + at, part);
+        buf += part;
+        addr += part;
+        len -= part;
+    }
+    return true;
+}
+
+bool virtio_rdma_codec_read_addrs(AddressSpace *as, uint64_t addr, uint32_t n,
+                                  uint64_t *addrs)
+{
+    if (!read_ram(as, addr, addrs, n * sizeof(*addrs))) {
+        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: page table at 0x%"
+                      PRIx64 " is not RAM\n", addr);
+        return false;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        addrs[i] = le64_to_cpu(addrs[i]);
+    }
+    return true;
+}

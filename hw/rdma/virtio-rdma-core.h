@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Layer "core" of the virtio-rdma device: the device without its objects, that
+ * is its limits, features, configuration space, counters, the tables that
+ * objects will lie in, and virtqueues as such.
+ *
+ * Context of all layers: everything runs under the BQL. Guest memory is
+ * touched only while the transport's reentrancy guard is engaged
+ * (virtio_rdma_enter()), so that a buffer that lies in the device's own
+ * registers cannot call it again.
+ */
+#ifndef HW_RDMA_VIRTIO_RDMA_CORE_H
+#define HW_RDMA_VIRTIO_RDMA_CORE_H
+
+#include "hw/virtio/virtio-rdma.h"
+#include "virtio-rdma-codec.h"
+
+/* The limits that properties are checked against. */
+#define VIRTIO_RDMA_MAX_CQ          16384
+#define VIRTIO_RDMA_MAX_QP          16384
+/* Keys have 24 bits for the number. */
+#define VIRTIO_RDMA_MAX_MR          0xfffffe
+#define VIRTIO_RDMA_MAX_PD          65536
+#define VIRTIO_RDMA_MAX_SGE         256
+#define VIRTIO_RDMA_MAX_INLINE      4096
+#define VIRTIO_RDMA_MAX_RD_ATOMIC   128
+#define VIRTIO_RDMA_MAX_GIDS        256
+/* Pages of a fast-registration MR. */
+#define VIRTIO_RDMA_MAX_PAGE_LIST   1024
+/* Pages that other regions may have: bit n is for 2^n bytes. */
+#define VIRTIO_RDMA_MR_PAGE_SIZES   0x7ffff000ull
+#define VIRTIO_RDMA_MAX_CQE         (1u << 20)
+#define VIRTIO_RDMA_MAX_SRQ         1021
+#define VIRTIO_RDMA_MAX_SRQ_WR      (1u << 16)
+#define VIRTIO_RDMA_MAX_MCAST       16384
+
+/* The last of VIRTIO_RDMA_F_* */
+#define VIRTIO_RDMA_F_MAX           VIRTIO_RDMA_F_ATOMIC_WRITE
+
+/*
+ * Every entry into the device that works on objects or virtqueues is between
+ * these two, see rdma_backend_enter(). Behind the outermost
+ * virtio_rdma_leave() the device may be gone.
+ */
+static inline void virtio_rdma_enter(VirtIORdma *s)
+{
+    rdma_backend_enter(s->backend);
+}
+
+static inline void virtio_rdma_leave(VirtIORdma *s)
+{
+    if (unlikely(VIRTIO_DEVICE(s)->broken && s->running)) {
+        qemu_bh_schedule(s->bh);
+    }
+    rdma_backend_leave(s->backend);
+}
+
+/* Is there an entry further up on the stack? Then nothing may be freed. */
+static inline bool virtio_rdma_busy(const VirtIORdma *s)
+{
+    return s->backend && rdma_backend_busy(s->backend);
+}
+
+/* May guest memory be touched and the backend be given work? */
+static inline bool virtio_rdma_active(VirtIORdma *s)
+{
+    VirtIODevice *vdev = VIRTIO_DEVICE(s);
+
+    return vdev->vm_running && (vdev->status & VIRTIO_CONFIG_S_DRIVER_OK) &&
+           !virtio_device_disabled(vdev) && !s->reset_put_off &&
+           !s->unrealize_put_off;
+}
+
+/* Is the feature offered? Before realize: does the user want it to be? */
+static inline bool virtio_rdma_offers(const VirtIORdma *s, unsigned bit)
+{
+    return s->rdma_features & (1ULL << bit);
+}
+
+/* Did the driver accept the feature? */
+static inline bool virtio_rdma_has(VirtIORdma *s, unsigned bit)
+{
+    return virtio_vdev_has_feature(VIRTIO_DEVICE(s), bit);
+}
+
+/*
+ * Budgets of a turn of the main loop, so that vCPUs, the monitor and other
+ * devices get the BQL in time. They count in entries of a page table; what else
+ * is done costs as many as take about as long to read. Work that is over budget
+ * is left to the bottom half. The backend has a budget of its own.
+ *
+ * Per turn: the control queue; doorbells; and in the bottom half the WQEs of
+ * what is scheduled, and the backlogs of CQs
+ */
+#define VIRTIO_RDMA_CTRL_BUDGET     (32 * 1024)
+#define VIRTIO_RDMA_KICK_BUDGET     (16 * 1024)
+#define VIRTIO_RDMA_WQ_BUDGET       (16 * 1024)
+#define VIRTIO_RDMA_CQ_BUDGET       (16 * 1024)
+/* Of one work queue or CQ at a time, so that they take turns */
+#define VIRTIO_RDMA_QUEUE_BUDGET    (8 * 1024)
+
+/* A buffer of a virtqueue, and each of its descriptors */
+#define VIRTIO_RDMA_COST_BUFFER     24
+#define VIRTIO_RDMA_COST_DESC       8
+/* A control command, and one that makes or frees a queue */
+#define VIRTIO_RDMA_COST_CMD        256
+#define VIRTIO_RDMA_COST_QUEUE      2048
+
+static inline uint32_t virtio_rdma_elem_cost(const VirtQueueElement *elem)
+{
+    return VIRTIO_RDMA_COST_BUFFER +
+           VIRTIO_RDMA_COST_DESC * (elem->out_num + elem->in_num);
+}
+
+static inline void virtio_rdma_pay(uint32_t *budget, uint32_t cost)
+{
+    *budget -= MIN(*budget, cost);
+}
+
+/* virtio-rdma-check.c: values that the driver gives for a field */
+
+/* Is it @min to @max? */
+bool virtio_rdma_check_range(const char *field, uint64_t value, uint64_t min,
+                             uint64_t max);
+/* Has it no other flags than @known? */
+bool virtio_rdma_check_flags(const char *field, uint64_t value,
+                             uint64_t known);
+
+/* virtio-rdma-props.c: properties */
+
+void virtio_rdma_props_init(ObjectClass *klass);
+bool virtio_rdma_conf_check(VirtIORdma *s, Error **errp);
+/* The name of the property that turns a feature bit off. */
+const char *virtio_rdma_feature_name(unsigned bit);
+
+/* virtio-rdma-gids.c: which GIDs the guest may use */
+
+/* Make s->allowed_gids of the property. */
+bool virtio_rdma_gids_parse(VirtIORdma *s, Error **errp);
+void virtio_rdma_gids_free(VirtIORdma *s);
+/* Of RdmaBackendClientOps */
+bool virtio_rdma_gid_allowed(void *opaque, const uint8_t gid[RDMA_GID_LEN]);
+
+/* virtio-rdma-features.c: feature bits */
+
+/* Offer nothing that the attached backend cannot do. */
+void virtio_rdma_features_restrict(VirtIORdma *s);
+/* Tell the backend which of RDMA_EXT_* the driver accepted. */
+void virtio_rdma_extensions_start(VirtIORdma *s);
+
+/* virtio-rdma-config.c: configuration space */
+
+/* Fill it in anew, as the port is now. The driver is not told. */
+void virtio_rdma_config_update(VirtIORdma *s);
+
+/* virtio-rdma-counters.c: counters, VIRTIO_RDMA_NUM_COUNTERS of them */
+
+void virtio_rdma_counters_get(VirtIORdma *s, uint64_t *values);
+/* Count on from @values, or from 0 if it is NULL. */
+void virtio_rdma_counters_set(VirtIORdma *s, const uint64_t *values);
+
+/* virtio-rdma-table.c: objects by number */
+
+/* Numbers are @first to @end - 1. */
+void virtio_rdma_table_init(VirtIORdmaTable *t, uint32_t first, uint32_t end);
+void virtio_rdma_table_free(VirtIORdmaTable *t);
+/* The table is empty: numbers begin anywhere, where nobody knows. */
+void virtio_rdma_table_scatter(VirtIORdmaTable *t);
+/* Finds a number that is not in use; false if there is none. */
+bool virtio_rdma_table_find(VirtIORdmaTable *t, uint32_t *id);
+void virtio_rdma_table_set(VirtIORdmaTable *t, uint32_t id, void *obj);
+void virtio_rdma_table_clear(VirtIORdmaTable *t, uint32_t id);
+
+/* The object with the number @id, which may be any, or NULL. */
+static inline void *virtio_rdma_table_get(const VirtIORdmaTable *t,
+                                          uint32_t id)
+{
+    return id < t->end ? t->slot[id] : NULL;
+}
+
+/* virtio-rdma-ring.c: virtqueues */
+
+/*
+ * The backend made the device pop @elem. It counts with a few descriptors, a
+ * hostile driver can give many.
+ */
+void virtio_rdma_charge_elem(VirtIORdma *s, const VirtQueueElement *elem);
+
+/*
+ * Have the driver notified of what was put into the virtqueue when the backend
+ * is left: the message may go to any address.
+ */
+void virtio_rdma_vq_notify(VirtIORdma *s, VirtQueue *vq);
+/* Of RdmaBackendClientOps: send these notifications */
+void virtio_rdma_vqs_flush(void *opaque);
+/* Undo the last virtqueue_pop(), unlike virtqueue_unpop() of any chain. */
+void virtio_rdma_vq_unpop(VirtIORdma *s, VirtQueue *vq,
+                          VirtQueueElement *elem);
+/* Unmap the buffers of @elem: the used ring needs none of them. */
+void virtio_rdma_vq_unmap(VirtIORdma *s, VirtQueueElement *elem);
+/*
+ * Has the driver made no more buffers available than @vq has entries? If it
+ * has, the device is broken from then on, and this returns false. The ring is
+ * looked at only when all buffers of the last look, up to *@seen, are popped.
+ */
+bool virtio_rdma_ring_check(VirtIORdma *s, VirtQueue *vq, uint16_t *seen);
+/* Return all available buffers of @vq as used, unread. Paid by the command. */
+void virtio_rdma_ring_drain(VirtIORdma *s, VirtQueue *vq);
+/* The same, after @n buffers were returned without a notification. */
+void virtio_rdma_ring_drain_after(VirtIORdma *s, VirtQueue *vq, uint32_t n);
+/*
+ * Can virtqueue @n serve a new object that needs @size entries? -ENOMEM if
+ * it is not set up, or was not reset after its last owner; -EINVAL if the
+ * driver made its ring too small.
+ */
+int virtio_rdma_vq_check(VirtIORdma *s, uint32_t n, uint32_t size);
+/* virtio_rdma_vq_check() for all virtqueues of an object with number @id. */
+typedef int VirtIORdmaCheckId(VirtIORdma *s, uint32_t id,
+                              const VirtIORdmaReq *req);
+/*
+ * Find a free number of @first to @end - 1 that @check returns 0 for. -EINVAL
+ * if the rings of some free number are only too small, else -ENOMEM.
+ */
+int virtio_rdma_vq_find_id(VirtIORdma *s, VirtIORdmaTable *t,
+                           uint32_t first, uint32_t end,
+                           VirtIORdmaCheckId *check,
+                           const VirtIORdmaReq *req, uint32_t *id);
+/* The owner of virtqueue @n is gone: it must be reset before its next use. */
+void virtio_rdma_vq_abandon(VirtIORdma *s, uint32_t n);
+
+#endif

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Layer "ctrl" of the virtio-rdma device: the control queue, and the table of
+ * commands with their handlers.
+ */
+#ifndef HW_RDMA_VIRTIO_RDMA_CTRL_H
+#define HW_RDMA_VIRTIO_RDMA_CTRL_H
+
+#include "virtio-rdma-object.h"
+
+/* Execute the commands that are in the control queue. */
+void virtio_rdma_ctrl_run(VirtIORdma *s);
+
+#endif

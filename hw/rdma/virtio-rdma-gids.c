@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Property "allowed-gids": the addresses that the guest may send from.
+ */
+#include "qemu/osdep.h"
+#include "qemu/cutils.h"
+#include "qemu/sockets.h"
+#include "qapi/error.h"
+#include "virtio-rdma-core.h"
+
+#define IPV6_BITS 128
+#define IPV4_BITS 32
+
+/* ADDRESS or ADDRESS/BITS; IPv4 addresses are mapped to IPv6 as in a GID. */
+static bool parse_one(const char *text, VirtIORdmaGids *gids, Error **errp)
+{
+    g_auto(GStrv) part = g_strsplit(text, "/", 2);
+    const char *address = part[0] ? part[0] : "";
+    unsigned max = IPV6_BITS, bits;
+
+    memset(gids->gid, 0, sizeof(gids->gid));
+    if (inet_pton(AF_INET6, address, gids->gid) != 1) {
+        memset(gids->gid + 10, 0xff, 2);
+        if (inet_pton(AF_INET, address, gids->gid + 12) != 1) {
+            error_setg(errp, "allowed-gids: '%s' is neither an IPv4 nor an "
+                       "IPv6 address", address);
+            return false;
+        }
+        max = IPV4_BITS;
+    }
+    bits = max;
+    if (part[0] && part[1] &&
+        (qemu_strtoui(part[1], NULL, 10, &bits) || bits > max)) {
+        error_setg(errp, "allowed-gids: the length of the prefix in '%s' must "
+                   "be 0 to %u", text, max);
+        return false;
+    }
+    gids->bits = IPV6_BITS - max + bits;
+    return true;
+}
+
+bool virtio_rdma_gids_parse(VirtIORdma *s, Error **errp)
+{
+    g_auto(GStrv) list = NULL;
+
+    virtio_rdma_gids_free(s);
+    if (!s->conf.allowed_gids) {
+        return true;
+    }
+    list = g_strsplit(s->conf.allowed_gids, " ", -1);
+    s->allowed_gids = g_new0(VirtIORdmaGids, g_strv_length(list) + 1);
+    for (char **text = list; *text; text++) {
+        VirtIORdmaGids *gids = &s->allowed_gids[s->n_allowed_gids];
+
+        if (!**text) {
+            continue;
+        }
+        if (!parse_one(*text, gids, errp)) {
+            return false;
+        }
+        s->n_allowed_gids++;
+    }
+    return true;
+}
+
+void virtio_rdma_gids_free(VirtIORdma *s)
+{
+    g_clear_pointer(&s->allowed_gids, g_free);
+    s->n_allowed_gids = 0;
+}
+
+static bool is_in(const uint8_t gid[RDMA_GID_LEN], const VirtIORdmaGids *gids)
+{
+    unsigned bytes = gids->bits / 8, rest = gids->bits % 8;
+
+    return !memcmp(gid, gids->gid, bytes) &&
+           (!rest || !((gid[bytes] ^ gids->gid[bytes]) >> (8 - rest)));
+}
+
+bool virtio_rdma_gid_allowed(void *opaque, const uint8_t gid[RDMA_GID_LEN])
+{
+    VirtIORdma *s = opaque;
+
+    for (uint32_t i = 0; i < s->n_allowed_gids; i++) {
+        if (is_in(gid, &s->allowed_gids[i])) {
+            return true;
+        }
+    }
+    return !s->conf.allowed_gids;
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The port of a virtio-rdma device: its attributes, GIDs and counters.
+ */
+#include "qemu/osdep.h"
+#include "qemu/log.h"
+#include "qemu/sockets.h"
+#include "virtio-rdma-object.h"
+
+#define PHYS_STATE_DISABLED 3
+#define PHYS_STATE_LINK_UP  5
+/* Connection management (CM) is supported. */
+#define PORT_CAP_CM         (1u << 16)
+
+static bool check_port(uint32_t port)
+{
+    return virtio_rdma_check_range("port", port, RDMA_PORT_NUM,
+                                   RDMA_PORT_NUM);
+}
+
+static bool check_index(VirtIORdma *s, uint32_t index)
+{
+    return virtio_rdma_check_range("index", index, 0,
+                                   s->limits.gid_table_len - 1);
+}
+
+int virtio_rdma_port_query(VirtIORdma *s, const VirtIORdmaReq *req,
+                           VirtIORdmaRsp *rsp)
+{
+    RdmaPortAttr *attr = &rsp->port.attr;
+
+    if (!check_port(req->query_port.port)) {
+        return -EINVAL;
+    }
+    s->bc->query_port(s->backend, attr);
+    rsp->port.gid_tbl_len = s->limits.gid_table_len;
+    rsp->port.pkey_tbl_len = 1;
+    rsp->port.port_cap_flags = PORT_CAP_CM;
+    rsp->port.phys_state = attr->state == RDMA_PORT_ACTIVE
+                             ? PHYS_STATE_LINK_UP : PHYS_STATE_DISABLED;
+    return 0;
+}
+
+int virtio_rdma_pkey_query(VirtIORdma *s, const VirtIORdmaReq *req,
+                           VirtIORdmaRsp *rsp)
+{
+    if (!check_port(req->query_pkey.port) ||
+        !virtio_rdma_check_range("index", req->query_pkey.index, 0, 0)) {
+        return -EINVAL;
+    }
+    rsp->query_pkey.pkey = RDMA_DEFAULT_PKEY;
+    return 0;
+}
+
+static void refuse_gid(uint32_t index, const uint8_t gid[RDMA_GID_LEN])
+{
+    char text[INET6_ADDRSTRLEN];
+
+    inet_ntop(AF_INET6, gid, text, sizeof(text));
+    qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: GID %u: %s is none of "
+                  "allowed-gids\n", index, text);
+}
+
+int virtio_rdma_gid_add(VirtIORdma *s, const VirtIORdmaReq *req,
+                        VirtIORdmaRsp *rsp)
+{
+    static const uint8_t zero[RDMA_GID_LEN];
+    uint32_t index = req->gid.index;
+    uint16_t vlan = RDMA_NO_VLAN;
+
+    if (!check_port(req->gid.port) || !check_index(s, index)) {
+        return -EINVAL;
+    }
+    if (!memcmp(req->gid.gid, zero, sizeof(zero))) {
+        int ret = s->bc->del_gid(s->backend, index);
+
+        return ret == -ENOENT ? 0 : ret;
+    }
+    if (req->gid.gid_type != VIRTIO_RDMA_GID_TYPE_ROCE_V2) {
+        return -ENOTSUP;
+    }
+    if (virtio_rdma_has(s, VIRTIO_RDMA_F_GID_VLAN)) {
+        vlan = req->gid.vlan;
+    }
+    if (!virtio_rdma_check_range("vlan", vlan, 0, RDMA_MAX_VLAN)) {
+        return -EINVAL;
+    }
+    if (!virtio_rdma_gid_allowed(s, req->gid.gid)) {
+        refuse_gid(index, req->gid.gid);
+        return -EPERM;
+    }
+    return s->bc->add_gid(s->backend, index, req->gid.gid, vlan);
+}
+
+int virtio_rdma_gid_del(VirtIORdma *s, const VirtIORdmaReq *req,
+                        VirtIORdmaRsp *rsp)
+{
+    if (!check_port(req->gid.port) || !check_index(s, req->gid.index)) {
+        return -EINVAL;
+    }
+    return s->bc->del_gid(s->backend, req->gid.index);
+}
+
+int virtio_rdma_counters_query(VirtIORdma *s, const VirtIORdmaReq *req,
+                               VirtIORdmaRsp *rsp)
+{
+    if (!check_port(req->query_port.port)) {
+        return -EINVAL;
+    }
+    virtio_rdma_counters_get(s, rsp->counters);
+    return 0;
+}

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Layer "queue" of the virtio-rdma device: the objects as the data path sees
+ * them, and the ways of WQEs, completions and events between the virtqueues
+ * and the backend.
+ */
+#ifndef HW_RDMA_VIRTIO_RDMA_QUEUE_H
+#define HW_RDMA_VIRTIO_RDMA_QUEUE_H
+
+#include "virtio-rdma-core.h"
+
+typedef struct VirtIORdmaPd {
+    uint32_t pdn;
+    uint32_t users;                 /* MRs, windows, SRQs and QPs */
+} VirtIORdmaPd;
+
+typedef enum VirtIORdmaArm {
+    VIRTIO_RDMA_ARM_NONE,
+    VIRTIO_RDMA_ARM_SOLICITED,
+    VIRTIO_RDMA_ARM_NEXT,
+} VirtIORdmaArm;
+
+/* A completion, which may wait in its CQ for a buffer of the driver. */
+typedef struct VirtIORdmaCqe {
+    uint32_t qpn;
+    uint8_t solicited;              /* bool: or unsuccessful */
+    uint8_t bytes[VIRTIO_RDMA_CQE_ROOM]; /* as the driver will see it */
+} VirtIORdmaCqe;
+
+typedef struct VirtIORdmaCq {
+    uint32_t cqn;
+    uint32_t cqe;
+    uint32_t users;                 /* queues of QPs */
+    /* VirtIORdmaArm; NONE after an interrupt, but with F_CQ_RING_ARM */
+    uint8_t arm;
+    bool error;
+    uint16_t seen;                  /* for virtio_rdma_ring_check() */
+    VirtQueue *vq;
+    /* F_CQ_DEEP: a ring of @backlog_room, at most @cqe of them in use */
+    uint32_t n_backlog;
+    uint32_t backlog_head;
+    uint32_t backlog_room;
+    VirtIORdmaCqe *backlog;
+} VirtIORdmaCq;
+
+/* A memory region or a window: they share their numbers. */
+typedef struct VirtIORdmaMr {
+    uint32_t mrn;
+    uint32_t type;                  /* RdmaMrType */
+    uint32_t key;
+    uint32_t rkey;                  /* of a window: when it was allocated */
+    /* Pages that it is charged for: of the list in use, and of MAP_MR_SG */
+    uint32_t npages;
+    uint32_t pending;
+    uint32_t max_pages;             /* RDMA_MR_FAST_REG */
+    uint32_t mw_type;               /* RdmaMwType, or 0: it is a region */
+    VirtIORdmaPd *pd;
+} VirtIORdmaMr;
+
+struct VirtIORdmaSrq {
+    RdmaSrqAttr attr;               /* the limit is the backend's */
+    VirtIORdmaPd *pd;
+    uint32_t users;                 /* QPs */
+    bool error;
+    bool scheduled;                 /* is in VirtIORdma.sched_srqs */
+    uint16_t seen;                  /* for virtio_rdma_ring_check() */
+    VirtQueue *vq;
+    QTAILQ_ENTRY(VirtIORdmaSrq) next;
+};
+
+/*
+ * What the device remembers of a WQE until the backend is done with it: for
+ * the used ring, index and number of descriptors of the virtqueue element; the
+ * pages of a list that it brought.
+ */
+typedef struct VirtIORdmaInflight {
+    uint16_t index;
+    uint16_t ndescs;
+    uint16_t npages;
+    uint32_t mrn;                   /* the region that gets the pages */
+} VirtIORdmaInflight;
+
+/* An SQ or RQ. WQEs are copied when they are popped. */
+typedef struct VirtIORdmaWq {
+    VirtQueue *vq;
+    RdmaQueue kind;
+    uint32_t max_sge;
+    uint32_t max_inline;
+    uint32_t head;                  /* oldest of inflight[] */
+    uint32_t count;
+    uint32_t ndescs;                /* of inflight[]; the ring has as many */
+    uint32_t stale;                 /* at the backend, the ring was reset */
+    bool blocked;                   /* the backend had no room for more */
+    uint16_t seen;                  /* for virtio_rdma_ring_check() */
+    VirtIORdmaInflight inflight[VIRTQUEUE_MAX_SIZE];
+} VirtIORdmaWq;
+
+struct VirtIORdmaQp {
+    RdmaQpInitAttr init;
+    VirtIORdmaPd *pd;
+    VirtIORdmaCq *send_cq;
+    VirtIORdmaCq *recv_cq;
+    VirtIORdmaSrq *srq;             /* or NULL; then @rq is not used */
+    VirtIORdmaWq sq;
+    VirtIORdmaWq rq;
+    bool scheduled;                 /* is in VirtIORdma.sched_qps */
+    QTAILQ_ENTRY(VirtIORdmaQp) next;
+};
+
+/* The region @mrn; NULL if there is none, or it is a window. */
+static inline VirtIORdmaMr *virtio_rdma_mr_get(VirtIORdma *s, uint32_t mrn)
+{
+    VirtIORdmaMr *mr = virtio_rdma_table_get(&s->mrs, mrn);
+
+    return mr && !mr->mw_type ? mr : NULL;
+}
+
+/* The virtqueue of an SRQ */
+static inline uint32_t virtio_rdma_srq_vq(const VirtIORdma *s, uint32_t srqn)
+{
+    return VIRTIO_RDMA_SRQ_VQ(s->limits.max_cq, s->limits.max_qp, srqn);
+}
+
+/* virtio-rdma-sched.c: the bottom half */
+
+/* Have it look at the queues of @qp, or of @srq. */
+void virtio_rdma_qp_schedule(VirtIORdma *s, VirtIORdmaQp *qp);
+void virtio_rdma_srq_schedule(VirtIORdma *s, VirtIORdmaSrq *srq);
+/* Have it look at the queues of all QPs that use @cq. */
+void virtio_rdma_cq_schedule_qps(VirtIORdma *s, VirtIORdmaCq *cq);
+/* Have it look at the backlogs of all CQs. */
+void virtio_rdma_cqs_schedule(VirtIORdma *s);
+/* Have it look at all there is. */
+void virtio_rdma_all_schedule(VirtIORdma *s);
+
+/* virtio-rdma-ioeventfd.c: host notifiers */
+
+/* Of VirtioDeviceClass */
+int virtio_rdma_ioeventfd_start(VirtIODevice *vdev);
+void virtio_rdma_ioeventfd_stop(VirtIODevice *vdev);
+/* Give virtqueues of an object host notifiers, or take them away. */
+void virtio_rdma_qp_set_notifiers(VirtIORdma *s, uint32_t qpn, bool assign);
+void virtio_rdma_srq_set_notifier(VirtIORdma *s, uint32_t srqn, bool assign);
+
+/* virtio-rdma-event.c: asynchronous events */
+
+/* What the id of an event names. */
+typedef enum VirtIORdmaEventOf {
+    VIRTIO_RDMA_EVENT_OF_NONE,
+    VIRTIO_RDMA_EVENT_OF_CQ,
+    VIRTIO_RDMA_EVENT_OF_QP,
+    VIRTIO_RDMA_EVENT_OF_SRQ,
+    VIRTIO_RDMA_EVENT_OF_PORT,
+} VirtIORdmaEventOf;
+
+void virtio_rdma_events_init(VirtIORdma *s);
+void virtio_rdma_events_free(VirtIORdma *s);
+/* Device reset: nothing is pending any more. */
+void virtio_rdma_events_reset(VirtIORdma *s);
+/* The event virtqueue was reset: pending events wait until it is enabled. */
+void virtio_rdma_events_reset_vq(VirtIORdma *s);
+/* Tell a driver that accepted F_EVENTS, now or when there is a buffer. */
+void virtio_rdma_event_raise(VirtIORdma *s, RdmaEventType type, uint32_t id);
+/* The object is gone: drop its pending events. */
+void virtio_rdma_events_forget(VirtIORdma *s, VirtIORdmaEventOf of,
+                               uint32_t id);
+/* Write pending events while there are buffers. */
+void virtio_rdma_events_run(VirtIORdma *s);
+/* Raise an event if the state of the port is not the one last told. */
+void virtio_rdma_port_check(VirtIORdma *s);
+/* For migration: pending events, oldest first; @event NULL: the first one */
+uint32_t virtio_rdma_events_max(VirtIORdma *s);
+uint32_t virtio_rdma_events_count(VirtIORdma *s);
+const RdmaEvent *virtio_rdma_events_next(VirtIORdma *s, const RdmaEvent *event);
+/* False if it is pending already, or its object does not exist. */
+bool virtio_rdma_event_load(VirtIORdma *s, const RdmaEvent *event);
+/* The state of the port that the driver was told last */
+bool virtio_rdma_port_was_active(VirtIORdma *s);
+void virtio_rdma_port_load(VirtIORdma *s, bool active);
+/* Of RdmaBackendClientOps */
+void virtio_rdma_backend_event(void *opaque, const RdmaEvent *event);
+void virtio_rdma_port_changed(void *opaque);
+
+/* virtio-rdma-complete.c: completions */
+
+/* Write a completion. False if the CQ is in error, or enters it. */
+bool virtio_rdma_cq_complete(VirtIORdma *s, VirtIORdmaCq *cq,
+                             const RdmaWc *wc, bool solicited);
+/*
+ * Write the backlog while there are buffers, and budget for them. False: as
+ * above.
+ */
+bool virtio_rdma_cq_flush(VirtIORdma *s, VirtIORdmaCq *cq, uint32_t *budget);
+/* Write no completions any more. The caller sees to the QPs of the CQ. */
+void virtio_rdma_cq_enter_error(VirtIORdma *s, VirtIORdmaCq *cq);
+/*
+ * Add a completion to the backlog; false if that has cq->cqe of them, or there
+ * is no memory.
+ */
+bool virtio_rdma_cq_backlog_add(VirtIORdmaCq *cq, const VirtIORdmaCqe *cqe);
+/* The @i-th oldest completion of the backlog. */
+const VirtIORdmaCqe *virtio_rdma_cq_backlog_at(VirtIORdmaCq *cq, uint32_t i);
+/* Drop the backlog of a QP that was reset or is gone. Paid by the command. */
+void virtio_rdma_cq_forget_qp(VirtIORdma *s, VirtIORdmaCq *cq, uint32_t qpn);
+
+/* virtio-rdma-pages.c: the page list of a region */
+
+/* Is it a list that a region can have? Fills in the default of @page_shift. */
+int virtio_rdma_pages_check(VirtIORdma *s, VirtIORdmaPages *p);
+/*
+ * Read a list that was checked into *@pages, to be freed by g_free(). It counts
+ * in s->mr_pages from then on; -ENOMEM if all regions together have too many.
+ */
+int virtio_rdma_pages_read(VirtIORdma *s, const VirtIORdmaPages *p,
+                           uint64_t **pages);
+/*
+ * The same for a command, whose list may be long: -EINPROGRESS when the budget
+ * of this turn is used up. The command is executed anew in the next turn, and
+ * comes to its end here.
+ */
+int virtio_rdma_pages_read_on(VirtIORdma *s, const VirtIORdmaPages *p,
+                              uint64_t **pages);
+/* There is no command in progress any more. */
+void virtio_rdma_pages_drop(VirtIORdma *s);
+/*
+ * The backend is done with a WQE: what it brought is charged to its region,
+ * which may use it now, instead of to the WQE.
+ */
+void virtio_rdma_pages_pass(VirtIORdma *s, const VirtIORdmaInflight *inflight);
+
+/* virtio-rdma-wq.c: work queues */
+
+void virtio_rdma_wq_init(VirtIORdma *s);
+void virtio_rdma_wq_free(VirtIORdma *s);
+/*
+ * Hand WQEs to the backend while there is budget; the queue is scheduled if
+ * there may be more. Returns whether the backend was given any.
+ */
+bool virtio_rdma_wq_run(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaWq *wq,
+                        uint32_t *budget);
+bool virtio_rdma_srq_run(VirtIORdma *s, VirtIORdmaSrq *srq, uint32_t *budget);
+/*
+ * Pop the next WQE of a receive queue for the backend, which takes *@wr for
+ * posted. False if there is none.
+ */
+bool virtio_rdma_rq_pull(VirtIORdma *s, VirtIORdmaQp *qp, RdmaRecvWr *wr);
+bool virtio_rdma_srq_pull(VirtIORdma *s, VirtIORdmaSrq *srq, RdmaRecvWr *wr);
+/*
+ * After migration, when guest memory may be touched: for in-order use the
+ * virtqueue must know what is in flight, but it does not migrate that.
+ */
+void virtio_rdma_wq_restore_order(VirtIORdma *s, VirtIORdmaWq *wq);
+/* The backend is done with @count more WQEs, oldest first. */
+void virtio_rdma_wq_retire(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaWq *wq,
+                           uint32_t count);
+/* Return all buffers as used, those of posted WQEs first. */
+void virtio_rdma_wq_drain(VirtIORdma *s, VirtIORdmaWq *wq);
+/* The virtqueue of a QP was reset. Returns whether WQEs were lost. */
+bool virtio_rdma_wq_forget(VirtIORdma *s, VirtIORdmaWq *wq);
+
+#endif

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What takes objects away: changes of the device status, resets of the device
+ * and of virtqueues, and the end of the device.
+ *
+ * All of it may come from a write of the device itself, see
+ * rdma_backend_enter(). Then the device stops at once (virtio_rdma_active()),
+ * and the rest waits until nothing on the stack uses the objects any more.
+ */
+#include "qemu/osdep.h"
+#include "migration/blocker.h"
+#include "qemu/bitmap.h"
+#include "qemu/log.h"
+#include "qemu/main-loop.h"
+#include "trace.h"
+#include "virtio-rdma-device.h"
+
+static void update_status(VirtIORdma *s, uint8_t status, bool restart)
+{
+    bool resume = virtio_rdma_running_update(s, status) && s->running;
+
+    if (resume || restart) {
+        virtio_rdma_extensions_start(s);
+        /* Kicks were ignored until now. */
+        virtio_rdma_all_schedule(s);
+    }
+}
+
+void virtio_rdma_set_status(VirtIODevice *vdev, uint8_t status)
+{
+    VirtIORdma *s = VIRTIO_RDMA(vdev);
+
+    if (!s->backend) {
+        return;
+    }
+    if (virtio_rdma_busy(s)) {
+        s->status_put_off = true;
+        return;
+    }
+    if (s->unrealize_put_off) {
+        return;
+    }
+    virtio_rdma_enter(s);
+    update_status(s, status, (status & ~vdev->status) &
+                             VIRTIO_CONFIG_S_DRIVER_OK);
+    virtio_rdma_leave(s);
+}
+
+static void reset(VirtIORdma *s)
+{
+    trace_virtio_rdma_reset(s);
+    s->bc->reset(s->backend);
+    s->ctrl_seen = 0;
+    virtio_rdma_pages_drop(s);
+    virtio_rdma_events_reset(s);
+    virtio_rdma_objects_reset(s);
+    virtio_rdma_counters_set(s, NULL);
+    s->sched_all = false;
+    s->sched_cqs = false;
+    qemu_bh_cancel(s->bh);
+    s->notify = false;
+    bitmap_zero(s->notify_vqs, VIRTIO_QUEUE_MAX);
+    s->queue_resets_put_off = false;
+    bitmap_zero(s->reset_vqs, VIRTIO_QUEUE_MAX);
+}
+
+void virtio_rdma_reset(VirtIODevice *vdev)
+{
+    VirtIORdma *s = VIRTIO_RDMA(vdev);
+
+    if (virtio_rdma_busy(s)) {
+        s->reset_put_off = true;
+    } else {
+        reset(s);
+    }
+}
+
+static bool is_event_vq(VirtIORdma *s, uint32_t n)
+{
+    return n == VIRTIO_RDMA_EVENT_VQ(s->limits.max_cq, s->limits.max_qp);
+}
+
+static void reset_wq(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaWq *wq)
+{
+    bool lost = virtio_rdma_wq_forget(s, wq);
+
+    if (!lost && virtio_rdma_qp_is_in(s, qp, RDMA_QPS_RESET)) {
+        /* The driver has not used it yet. */
+        return;
+    }
+    qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: virtqueue of QP %u was reset "
+                  "before the QP was destroyed\n", qp->init.qpn);
+    virtio_rdma_qp_fail(s, qp);
+}
+
+static void queue_reset(VirtIORdma *s, uint32_t n)
+{
+    VirtIORdmaWq *wq = NULL;
+    VirtIORdmaQp *qp = virtio_rdma_qp_of_vq(s, n, &wq);
+    VirtIORdmaSrq *srq = virtio_rdma_srq_of_vq(s, n);
+    VirtIORdmaCq *cq = NULL;
+
+    if (n == VIRTIO_RDMA_CTRL_VQ) {
+        s->ctrl_seen = 0;
+        virtio_rdma_pages_drop(s);
+    } else if (is_event_vq(s, n)) {
+        virtio_rdma_events_reset_vq(s);
+    } else if (n <= s->limits.max_cq) {
+        cq = virtio_rdma_table_get(&s->cqs, n - VIRTIO_RDMA_CQ_VQ(0));
+    }
+    if (n < VIRTIO_QUEUE_MAX) {
+        clear_bit(n, s->stale_vqs);
+    }
+    if (qp) {
+        reset_wq(s, qp, wq);
+    } else if (srq) {
+        virtio_rdma_srq_fail(s, srq);
+    } else if (cq) {
+        cq->seen = 0;
+    }
+    if (cq && cq->users) {
+        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: virtqueue of CQ %u was "
+                      "reset while %u queues use the CQ\n", cq->cqn,
+                      cq->users);
+        virtio_rdma_cq_fail(s, cq);
+    }
+}
+
+void virtio_rdma_queue_reset(VirtIODevice *vdev, uint32_t n)
+{
+    VirtIORdma *s = VIRTIO_RDMA(vdev);
+
+    trace_virtio_rdma_queue_reset(s, n);
+    if (virtio_rdma_busy(s)) {
+        if (n < VIRTIO_QUEUE_MAX) {
+            set_bit(n, s->reset_vqs);
+            s->queue_resets_put_off = true;
+        }
+        return;
+    }
+    virtio_rdma_enter(s);
+    queue_reset(s, n);
+    virtio_rdma_leave(s);
+}
+
+void virtio_rdma_queue_enable(VirtIODevice *vdev, uint32_t n)
+{
+    VirtIORdma *s = VIRTIO_RDMA(vdev);
+    VirtIORdmaWq *wq = NULL;
+    VirtIORdmaQp *qp = virtio_rdma_qp_of_vq(s, n, &wq);
+
+    if (qp) {
+        virtio_rdma_qp_schedule(s, qp);
+    } else if (n >= VIRTIO_RDMA_CQ_VQ(0) && n <= s->limits.max_cq) {
+        virtio_rdma_cqs_schedule(s);
+    } else if (is_event_vq(s, n)) {
+        virtio_rdma_events_run(s);
+    }
+}
+
+void virtio_rdma_backend_put(VirtIORdma *s)
+{
+    if (s->own_backend) {
+        object_unparent(OBJECT(s->backend));
+    }
+    s->own_backend = false;
+    s->backend = NULL;
+    s->bc = NULL;
+}
+
+static void unrealize(VirtIORdma *s)
+{
+    VirtIODevice *vdev = VIRTIO_DEVICE(s);
+
+    virtio_rdma_limits_unregister(s);
+    rdma_backend_detach(s->backend);
+    virtio_rdma_backend_put(s);
+    migrate_del_blocker(&s->migration_blocker);
+    virtio_rdma_pages_drop(s);
+    virtio_rdma_objects_free(s);
+    virtio_rdma_events_free(s);
+    virtio_rdma_wq_free(s);
+    virtio_rdma_saved_free(s);
+    qemu_bh_delete(s->bh);
+    s->bh = NULL;
+    qemu_bh_delete(s->turn);
+    s->turn = NULL;
+    for (int n = virtio_get_num_queues(vdev) - 1; n >= 0; n--) {
+        virtio_del_queue(vdev, n);
+    }
+    virtio_cleanup(vdev);
+    g_free(s->config);
+    s->config = NULL;
+}
+
+/* What was on the stack has returned, unless another event loop is nested. */
+static void unrealize_bh(void *opaque)
+{
+    VirtIORdma *s = opaque;
+    Object *transport = s->transport;
+
+    if (virtio_rdma_busy(s)) {
+        aio_bh_schedule_oneshot(qemu_get_aio_context(), unrealize_bh, s);
+        return;
+    }
+    unrealize(s);
+    object_unref(OBJECT(s));
+    object_unref(transport);
+}
+
+void virtio_rdma_unrealize(DeviceState *dev)
+{
+    VirtIORdma *s = VIRTIO_RDMA(dev);
+
+    if (virtio_rdma_busy(s)) {
+        /* Their memory, and the address space, stay until the end. */
+        s->unrealize_put_off = true;
+        s->transport = object_ref(OBJECT(qdev_get_parent_bus(dev)->parent));
+        object_ref(OBJECT(s));
+        aio_bh_schedule_oneshot(qemu_get_aio_context(), unrealize_bh, s);
+    } else {
+        unrealize(s);
+    }
+}
+
+void virtio_rdma_idle(void *opaque)
+{
+    VirtIORdma *s = opaque;
+    uint8_t status;
+
+    if (s->unrealize_put_off) {
+        /* The end comes later: a netdev may be about to go on with its part */
+        virtio_rdma_running_update(s, 0);
+        return;
+    }
+    if (s->reset_put_off) {
+        s->reset_put_off = false;
+        reset(s);
+    }
+    if (s->queue_resets_put_off) {
+        s->queue_resets_put_off = false;
+        virtio_rdma_enter(s);
+        for (unsigned n = find_first_bit(s->reset_vqs, VIRTIO_QUEUE_MAX);
+             n < VIRTIO_QUEUE_MAX;
+             n = find_next_bit(s->reset_vqs, VIRTIO_QUEUE_MAX, n + 1)) {
+            clear_bit(n, s->reset_vqs);
+            queue_reset(s, n);
+        }
+        virtio_rdma_leave(s);
+        return;
+    }
+    if (s->status_put_off) {
+        s->status_put_off = false;
+        status = VIRTIO_DEVICE(s)->status;
+        virtio_rdma_enter(s);
+        update_status(s, status, status & VIRTIO_CONFIG_S_DRIVER_OK);
+        virtio_rdma_leave(s);
+        return;
+    }
+    if (s->bh_put_off) {
+        s->bh_put_off = false;
+        qemu_bh_schedule(s->bh);
+    }
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Virtqueues as such: whether a driver's ring is sound, which virtqueue can
+ * serve a new object, and what becomes of it when the object is gone.
+ */
+#include "qemu/osdep.h"
+#include "qemu/bitops.h"
+#include "qemu/log.h"
+#include "system/dma.h"
+#include "virtio-rdma-core.h"
+
+/* What popping each descriptor beyond these takes, in bytes copied */
+#define USUAL_DESCS 4
+#define DESC_BYTES 128
+/* A ring has fewer of them; a driver can give more in indirect tables. */
+#define DRAIN_DESCS (4 * VIRTQUEUE_MAX_SIZE)
+
+bool virtio_rdma_ring_check(VirtIORdma *s, VirtQueue *vq, uint16_t *seen)
+{
+    VirtIODevice *vdev = VIRTIO_DEVICE(s);
+    int n = virtio_get_queue_index(vq);
+    uint16_t last, idx;
+
+    if (virtio_vdev_has_feature(vdev, VIRTIO_F_RING_PACKED) ||
+        !virtio_queue_ready(vq)) {
+        return true;
+    }
+    last = virtio_queue_get_last_avail_idx(vdev, n);
+    if ((int16_t)(last - *seen) < 0) {
+        return true;
+    }
+    idx = address_space_lduw_le(vdev->dma_as,
+                                virtio_queue_get_avail_addr(vdev, n) +
+                                offsetof(struct vring_avail, idx),
+                                MEMTXATTRS_UNSPECIFIED, NULL);
+    if ((uint16_t)(idx - last) > virtio_queue_get_num(vdev, n)) {
+        virtio_error(vdev, "virtio-rdma: avail index of virtqueue %d moves "
+                     "from %u to %u", n, last, idx);
+        return false;
+    }
+    *seen = idx;
+    return true;
+}
+
+void virtio_rdma_charge_elem(VirtIORdma *s, const VirtQueueElement *elem)
+{
+    unsigned ndescs = elem->out_num + elem->in_num;
+
+    if (ndescs > USUAL_DESCS && s->bc->charge) {
+        s->bc->charge(s->backend, (ndescs - USUAL_DESCS) * DESC_BYTES);
+    }
+}
+
+void virtio_rdma_vq_unmap(VirtIORdma *s, VirtQueueElement *elem)
+{
+    AddressSpace *as = VIRTIO_DEVICE(s)->dma_as;
+
+    for (unsigned i = 0; i < elem->out_num; i++) {
+        struct iovec *sg = &elem->out_sg[i];
+
+        dma_memory_unmap(as, sg->iov_base, sg->iov_len,
+                         DMA_DIRECTION_TO_DEVICE, sg->iov_len);
+    }
+    for (unsigned i = 0; i < elem->in_num; i++) {
+        struct iovec *sg = &elem->in_sg[i];
+
+        dma_memory_unmap(as, sg->iov_base, sg->iov_len,
+                         DMA_DIRECTION_FROM_DEVICE, 0);
+    }
+    elem->out_num = 0;
+    elem->in_num = 0;
+}
+
+/* virtqueue_unpop() goes back by one descriptor in packed rings, too. */
+void virtio_rdma_vq_unpop(VirtIORdma *s, VirtQueue *vq,
+                          VirtQueueElement *elem)
+{
+    virtio_rdma_vq_unmap(s, elem);
+    virtqueue_rewind(vq, elem->ndescs);
+}
+
+void virtio_rdma_vq_notify(VirtIORdma *s, VirtQueue *vq)
+{
+    set_bit(virtio_get_queue_index(vq), s->notify_vqs);
+    s->notify = true;
+}
+
+void virtio_rdma_vqs_flush(void *opaque)
+{
+    VirtIORdma *s = opaque;
+    VirtIODevice *vdev = VIRTIO_DEVICE(s);
+
+    if (!s->notify) {
+        return;
+    }
+    s->notify = false;
+    for (unsigned n = find_first_bit(s->notify_vqs, VIRTIO_QUEUE_MAX);
+         n < VIRTIO_QUEUE_MAX;
+         n = find_next_bit(s->notify_vqs, VIRTIO_QUEUE_MAX, n + 1)) {
+        clear_bit(n, s->notify_vqs);
+        /* One of them may be what ends the device */
+        if (!virtio_rdma_active(s)) {
+            continue;
+        }
+        virtio_notify(vdev, virtio_get_queue(vdev, n));
+    }
+}
+
+void virtio_rdma_ring_drain_after(VirtIORdma *s, VirtQueue *vq, uint32_t n)
+{
+    uint32_t ndescs = 0;
+
+    virtio_rdma_pay(&s->ctrl_budget, n * VIRTIO_RDMA_COST_BUFFER);
+    while (n < VIRTQUEUE_MAX_SIZE && ndescs < DRAIN_DESCS) {
+        g_autofree VirtQueueElement *elem =
+            virtqueue_pop(vq, sizeof(VirtQueueElement));
+
+        if (!elem) {
+            break;
+        }
+        ndescs += elem->out_num + elem->in_num;
+        virtio_rdma_pay(&s->ctrl_budget, virtio_rdma_elem_cost(elem));
+        virtqueue_push(vq, elem, 0);
+        n++;
+    }
+    if (n) {
+        virtio_rdma_vq_notify(s, vq);
+    }
+}
+
+void virtio_rdma_ring_drain(VirtIORdma *s, VirtQueue *vq)
+{
+    if (virtio_rdma_active(s)) {
+        virtio_rdma_ring_drain_after(s, vq, 0);
+    }
+}
+
+int virtio_rdma_vq_check(VirtIORdma *s, uint32_t n, uint32_t size)
+{
+    VirtIODevice *vdev = VIRTIO_DEVICE(s);
+
+    if (!virtio_queue_ready(virtio_get_queue(vdev, n)) ||
+        (test_bit(n, s->stale_vqs) &&
+         virtio_vdev_has_feature(vdev, VIRTIO_F_RING_RESET))) {
+        return -ENOMEM;
+    }
+    return virtio_queue_get_num(vdev, n) < size ? -EINVAL : 0;
+}
+
+int virtio_rdma_vq_find_id(VirtIORdma *s, VirtIORdmaTable *t,
+                           uint32_t first, uint32_t end,
+                           VirtIORdmaCheckId *check,
+                           const VirtIORdmaReq *req, uint32_t *id)
+{
+    uint32_t next = t->next >= first && t->next < end ? t->next : first;
+    bool full = true;
+    int ret = -ENOMEM;
+
+    for (uint32_t i = first; i < end; i++) {
+        uint32_t n = next++;
+
+        if (next == end) {
+            next = first;
+        }
+        if (!virtio_rdma_table_get(t, n)) {
+            int r = check(s, n, req);
+
+            if (r == 0) {
+                *id = n;
+                return 0;
+            }
+            if (r == -EINVAL) {
+                ret = r;
+            }
+            full = false;
+        }
+    }
+    if (ret == -EINVAL) {
+        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: the rings of all free "
+                      "virtqueues are too small for the object\n");
+    } else if (!full) {
+        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: no free virtqueue is set "
+                      "up, and was reset after its last use\n");
+    }
+    return ret;
+}
+
+void virtio_rdma_vq_abandon(VirtIORdma *s, uint32_t n)
+{
+    if (virtio_queue_ready(virtio_get_queue(VIRTIO_DEVICE(s), n))) {
+        set_bit(n, s->stale_vqs);
+    }
+}

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the device does when the driver kicks a virtqueue, and what its bottom
+ * half does.
+ */
+#include "qemu/osdep.h"
+#include "qemu/log.h"
+#include "qemu/main-loop.h"
+#include "trace.h"
+#include "virtio-rdma-device.h"
+
+static bool run_qp(VirtIORdma *s, VirtIORdmaQp *qp, uint32_t *budget)
+{
+    bool posted = false;
+
+    /* Before sends: a message may be for a QP of this device. */
+    if (!qp->srq) {
+        posted = virtio_rdma_wq_run(s, qp, &qp->rq, budget);
+    }
+    return virtio_rdma_wq_run(s, qp, &qp->sq, budget) || posted;
+}
+
+/* Write the backlog of @cq. If the CQ fails in that, so do its QPs. */
+static void flush_cq(VirtIORdma *s, VirtIORdmaCq *cq, uint32_t *budget)
+{
+    if (!cq->error && !virtio_rdma_cq_flush(s, cq, budget)) {
+        virtio_rdma_cq_fail(s, cq);
+    }
+}
+
+/*
+ * Also CQs without a backlog, to turn their notifications off. The next turn
+ * begins where this one ended.
+ */
+static void flush_cqs(VirtIORdma *s)
+{
+    uint32_t budget = VIRTIO_RDMA_CQ_BUDGET;
+    uint32_t n = s->next_flush;
+
+    s->sched_cqs = false;
+    for (uint32_t i = s->cqs.first; i < s->cqs.end; i++) {
+        VirtIORdmaCq *cq;
+
+        if (!budget) {
+            virtio_rdma_cqs_schedule(s);
+            break;
+        }
+        n = n >= s->cqs.first && n < s->cqs.end ? n : s->cqs.first;
+        cq = virtio_rdma_table_get(&s->cqs, n++);
+        if (cq) {
+            flush_cq(s, cq, &budget);
+        }
+    }
+    s->next_flush = n;
+}
+
+/*
+ * What doorbells may have done at once in this turn of the main loop. The
+ * bottom half that ends the turn is an idle one: it may run with the next
+ * event, and does not make the main loop poll.
+ */
+static uint32_t *kick_budget(VirtIORdma *s)
+{
+    qemu_bh_schedule_idle(s->turn);
+    return &s->kick_budget;
+}
+
+void virtio_rdma_turn_bh(void *opaque)
+{
+    VirtIORdma *s = opaque;
+
+    s->kick_budget = VIRTIO_RDMA_KICK_BUDGET;
+}
+
+/* Let the backend work on what was posted. */
+static void run_backend(VirtIORdma *s, bool posted)
+{
+    if (posted) {
+        s->bc->run(s->backend);
+    }
+}
+
+static void restore_order(VirtIORdma *s)
+{
+    s->restore_order = false;
+    if (!virtio_rdma_has(s, VIRTIO_F_IN_ORDER)) {
+        return;
+    }
+    for (uint32_t n = s->qps.first; n < s->qps.end; n++) {
+        VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, n);
+
+        if (qp) {
+            virtio_rdma_wq_restore_order(s, &qp->sq);
+        }
+        if (qp && !qp->srq) {
+            virtio_rdma_wq_restore_order(s, &qp->rq);
+        }
+    }
+}
+
+/*
+ * A driver may free its memory when the device is broken or may not be bus
+ * master, and who comes after it when DRIVER_OK is not set any more: peers must
+ * not write there.
+ */
+bool virtio_rdma_running_update(VirtIORdma *s, uint8_t status)
+{
+    VirtIODevice *vdev = VIRTIO_DEVICE(s);
+    bool running = vdev->vm_running && !virtio_device_disabled(vdev) &&
+                   (status & VIRTIO_CONFIG_S_DRIVER_OK);
+
+    if (vdev->vm_running && s->port_put_off) {
+        virtio_rdma_port_changed(s);
+    }
+    if (running && s->restore_order) {
+        restore_order(s);
+        running = !vdev->broken;
+    }
+    if (running == s->running) {
+        return false;
+    }
+    s->running = running;
+    trace_virtio_rdma_running(s, running);
+    s->bc->set_running(s->backend, running);
+    return true;
+}
+
+static void run_scheduled(VirtIORdma *s)
+{
+    VirtIORdmaSrq *srq, *last_srq;
+    VirtIORdmaQp *qp, *last_qp;
+    uint32_t budget = VIRTIO_RDMA_WQ_BUDGET;
+    bool posted = false;
+
+    if (s->sched_all || s->sched_cqs) {
+        flush_cqs(s);
+    }
+    if (s->sched_all) {
+        s->sched_all = false;
+        for (uint32_t n = s->srqs.first; n < s->srqs.end; n++) {
+            srq = virtio_rdma_table_get(&s->srqs, n);
+            if (srq) {
+                virtio_rdma_srq_schedule(s, srq);
+            }
+        }
+        virtio_rdma_events_run(s);
+        for (uint32_t n = s->qps.first; n < s->qps.end; n++) {
+            qp = virtio_rdma_table_get(&s->qps, n);
+            if (qp) {
+                virtio_rdma_qp_schedule(s, qp);
+            }
+        }
+    }
+    virtio_rdma_ctrl_run(s);
+
+    /*
+     * What is scheduled from here on waits for the next run, and so does what
+     * is over budget.
+     */
+    last_srq = QTAILQ_LAST(&s->sched_srqs);
+    for (bool more = last_srq; more && budget;) {
+        srq = QTAILQ_FIRST(&s->sched_srqs);
+        more = srq != last_srq;
+        QTAILQ_REMOVE(&s->sched_srqs, srq, next);
+        srq->scheduled = false;
+        posted |= virtio_rdma_srq_run(s, srq, &budget);
+    }
+    last_qp = QTAILQ_LAST(&s->sched_qps);
+    for (bool more = last_qp; more && budget;) {
+        qp = QTAILQ_FIRST(&s->sched_qps);
+        more = qp != last_qp;
+        QTAILQ_REMOVE(&s->sched_qps, qp, next);
+        qp->scheduled = false;
+        posted |= run_qp(s, qp, &budget);
+    }
+    if (!QTAILQ_EMPTY(&s->sched_srqs) || !QTAILQ_EMPTY(&s->sched_qps)) {
+        qemu_bh_schedule(s->bh);
+    }
+    run_backend(s, posted);
+}
+
+void virtio_rdma_bh(void *opaque)
+{
+    VirtIORdma *s = opaque;
+
+    if (s->unrealize_put_off) {
+        return;
+    }
+    if (virtio_rdma_busy(s)) {
+        /* Another device waits in an event loop of its own */
+        s->bh_put_off = true;
+        return;
+    }
+    virtio_rdma_enter(s);
+    virtio_rdma_running_update(s, VIRTIO_DEVICE(s)->status);
+    if (virtio_rdma_active(s)) {
+        run_scheduled(s);
+    }
+    virtio_rdma_leave(s);
+}
+
+void virtio_rdma_handle_ctrl(VirtIODevice *vdev, VirtQueue *vq)
+{
+    VirtIORdma *s = VIRTIO_RDMA(vdev);
+
+    if (!virtio_rdma_active(s)) {
+        if (!(vdev->status & VIRTIO_CONFIG_S_DRIVER_OK)) {
+            qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: control commands "
+                          "wait for DRIVER_OK\n");
+        }
+        return;
+    }
+    if (virtio_rdma_busy(s)) {
+        s->bh_put_off = true;
+        return;
+    }
+    virtio_rdma_enter(s);
+    virtio_rdma_ctrl_run(s);
+    virtio_rdma_leave(s);
+}
+
+void virtio_rdma_handle_cq(VirtIODevice *vdev, VirtQueue *vq)
+{
+    VirtIORdma *s = VIRTIO_RDMA(vdev);
+    VirtIORdmaCq *cq = virtio_rdma_table_get(&s->cqs,
+                                             virtio_get_queue_index(vq) -
+                                             VIRTIO_RDMA_CQ_VQ(0));
+
+    if (!cq || !cq->n_backlog || !virtio_rdma_active(s)) {
+        return;
+    }
+    if (virtio_rdma_busy(s) || !s->kick_budget) {
+        virtio_rdma_cqs_schedule(s);
+        return;
+    }
+    virtio_rdma_enter(s);
+    flush_cq(s, cq, kick_budget(s));
+    virtio_rdma_leave(s);
+}
+
+void virtio_rdma_handle_wq(VirtIODevice *vdev, VirtQueue *vq)
+{
+    VirtIORdma *s = VIRTIO_RDMA(vdev);
+    VirtIORdmaWq *wq = NULL;
+    VirtIORdmaQp *qp = virtio_rdma_qp_of_vq(s, virtio_get_queue_index(vq),
+                                            &wq);
+
+    if (!qp || !virtio_rdma_active(s)) {
+        return;
+    }
+    if (virtio_rdma_busy(s) || !s->kick_budget) {
+        virtio_rdma_qp_schedule(s, qp);
+        return;
+    }
+    virtio_rdma_enter(s);
+    run_backend(s, virtio_rdma_wq_run(s, qp, wq, kick_budget(s)));
+    virtio_rdma_leave(s);
+}
+
+void virtio_rdma_handle_event(VirtIODevice *vdev, VirtQueue *vq)
+{
+    virtio_rdma_events_run(VIRTIO_RDMA(vdev));
+}
+
+void virtio_rdma_handle_srq(VirtIODevice *vdev, VirtQueue *vq)
+{
+    VirtIORdma *s = VIRTIO_RDMA(vdev);
+    VirtIORdmaSrq *srq = virtio_rdma_srq_of_vq(s, virtio_get_queue_index(vq));
+
+    if (!srq || !virtio_rdma_active(s)) {
+        return;
+    }
+    if (virtio_rdma_busy(s) || !s->kick_budget) {
+        virtio_rdma_srq_schedule(s, srq);
+        return;
+    }
+    virtio_rdma_enter(s);
+    run_backend(s, virtio_rdma_srq_run(s, srq, kick_budget(s)));
+    virtio_rdma_leave(s);
+}

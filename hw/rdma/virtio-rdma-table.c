@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Tables: the objects of one kind by their numbers.
+ */
+#include "qemu/osdep.h"
+#include "qemu/bitmap.h"
+#include "qemu/guest-random.h"
+#include "virtio-rdma-core.h"
+
+void virtio_rdma_table_init(VirtIORdmaTable *t, uint32_t first, uint32_t end)
+{
+    t->first = first;
+    t->end = MAX(first, end);
+    t->next = first;
+    t->count = 0;
+    t->slot = g_new0(void *, t->end);
+    t->used = bitmap_new(t->end);
+}
+
+void virtio_rdma_table_free(VirtIORdmaTable *t)
+{
+    g_free(t->slot);
+    g_free(t->used);
+    memset(t, 0, sizeof(*t));
+}
+
+void virtio_rdma_table_scatter(VirtIORdmaTable *t)
+{
+    uint32_t n;
+
+    qemu_guest_getrandom_nofail(&n, sizeof(n));
+    t->next = t->first + (t->end > t->first ? n % (t->end - t->first) : 0);
+}
+
+/*
+ * Numbers are handed out round robin: whoever still uses the number of an
+ * object that was destroyed gets an error, not another object.
+ */
+bool virtio_rdma_table_find(VirtIORdmaTable *t, uint32_t *id)
+{
+    unsigned long n = find_next_zero_bit(t->used, t->end, t->next);
+
+    if (n >= t->end) {
+        n = find_next_zero_bit(t->used, t->end, t->first);
+    }
+    if (n >= t->end) {
+        return false;
+    }
+    *id = n;
+    return true;
+}
+
+void virtio_rdma_table_set(VirtIORdmaTable *t, uint32_t id, void *obj)
+{
+    t->slot[id] = obj;
+    set_bit(id, t->used);
+    t->count++;
+    t->next = id + 1 < t->end ? id + 1 : t->first;
+}
+
+void virtio_rdma_table_clear(VirtIORdmaTable *t, uint32_t id)
+{
+    t->slot[id] = NULL;
+    clear_bit(id, t->used);
+    t->count--;
+}

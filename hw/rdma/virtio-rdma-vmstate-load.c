@@ -1,0 +1,556 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Migration of a virtio-rdma device: records become objects.
+ *
+ * A stream is trusted no more than the guest: numbers, references and limits
+ * are checked, pointers and counts of users are computed.
+ */
+#include "qemu/osdep.h"
+#include "qemu/bitops.h"
+#include "qemu/error-report.h"
+#include "virtio-rdma-vmstate.h"
+
+int virtio_rdma_saved_pre_load(void *opaque)
+{
+    VirtIORdma *s = opaque;
+
+    virtio_rdma_saved_free(s);
+    s->saved = g_new0(VirtIORdmaSaved, 1);
+    s->saved->dev = s;
+    return 0;
+}
+
+bool virtio_rdma_saved_valid_wq(void *opaque, int version_id)
+{
+    const SavedWq *v = opaque;
+
+    return v->count <= VIRTQUEUE_MAX_SIZE && v->stale <= VIRTQUEUE_MAX_SIZE;
+}
+
+/* Check the counts before memory is allocated for the records. */
+int virtio_rdma_saved_counts_post_load(void *opaque, int version_id)
+{
+    VirtIORdmaSaved *v = opaque;
+    const RdmaBackendLimits *l = &v->dev->limits;
+
+    const struct {
+        const char *what;
+        uint32_t count;
+        uint32_t max;
+    } counts[] = {
+        { "PDs", v->n_pds, l->max_pd },
+        { "CQs", v->n_cqs, l->max_cq },
+        { "MRs", v->n_mrs, l->max_mr },
+        { "windows", v->n_mws, l->max_mw },
+        { "SRQs", v->n_srqs, l->max_srq },
+        { "QPs", v->n_qps, l->max_qp },
+        { "stale virtqueues", v->n_stale_vqs, VIRTIO_QUEUE_MAX },
+        { "events", v->n_events, virtio_rdma_events_max(v->dev) },
+    };
+
+    for (int i = 0; i < ARRAY_SIZE(counts); i++) {
+        if (counts[i].count > counts[i].max) {
+            error_report("virtio-rdma: %u %s in the migration stream, but "
+                         "the device has at most %u", counts[i].count,
+                         counts[i].what, counts[i].max);
+            return -EINVAL;
+        }
+    }
+    v->pds = g_new0(SavedPd, v->n_pds);
+    v->cqs = g_new0(SavedCq, v->n_cqs);
+    for (uint32_t i = 0; i < v->n_cqs; i++) {
+        v->cqs[i].max_cqe = MAX(l->max_cqe, v->dev->conf.max_cqe);
+    }
+    v->mrs = g_new0(SavedMr, v->n_mrs);
+    v->mws = g_new0(SavedMw, v->n_mws);
+    v->srqs = g_new0(SavedSrq, v->n_srqs);
+    v->qps = g_new0(SavedQp, v->n_qps);
+    v->stale_vqs = g_new0(uint32_t, v->n_stale_vqs);
+    v->events = g_new0(SavedEvent, v->n_events);
+    return 0;
+}
+
+/* A record of the stream: its kind, and its number or place there */
+typedef struct Record {
+    const char *kind;
+    uint32_t id;
+} Record;
+
+/* Is a field of @r right? If not, say what it @must be. */
+static bool check(const Record *r, bool ok, const char *field, uint64_t value,
+                  const char *must)
+{
+    if (!ok) {
+        error_report("virtio-rdma: %s %u in the migration stream has %s=%"
+                     PRIu64 ", which must be %s", r->kind, r->id, field,
+                     value, must);
+    }
+    return ok;
+}
+
+static bool check_max(const Record *r, const char *field, uint64_t value,
+                      uint64_t max)
+{
+    if (value > max) {
+        error_report("virtio-rdma: %s %u in the migration stream has %s=%"
+                     PRIu64 ", but at most %" PRIu64 " is possible", r->kind,
+                     r->id, field, value, max);
+    }
+    return value <= max;
+}
+
+/* Can the number of @r be that of a new object? */
+static bool check_id(const Record *r, const VirtIORdmaTable *t)
+{
+    return check(r, r->id >= t->first && r->id < t->end && !t->slot[r->id],
+                 "number", r->id, "free and one that the device has");
+}
+
+static bool load_pd(VirtIORdma *s, const SavedPd *v)
+{
+    const Record r = { "PD", v->pdn };
+
+    if (!check_id(&r, &s->pds)) {
+        return false;
+    }
+    virtio_rdma_pd_add(s, v->pdn);
+    return true;
+}
+
+/* Before memory is allocated for the backlog */
+bool virtio_rdma_saved_valid_cq(void *opaque, int version_id)
+{
+    const SavedCq *v = opaque;
+    const Record r = { "CQ", v->cqn };
+
+    return check_max(&r, "cqe", v->cqe, v->max_cqe) &&
+           check_max(&r, "n_backlog", v->n_backlog, v->cqe);
+}
+
+static bool load_cq(VirtIORdma *s, const SavedCq *v)
+{
+    const Record r = { "CQ", v->cqn };
+    VirtIORdmaCq *cq;
+
+    if (!check_id(&r, &s->cqs) ||
+        !check(&r, v->cqe != 0, "cqe", v->cqe, "more") ||
+        !check_max(&r, "arm", v->arm, VIRTIO_RDMA_ARM_NEXT) ||
+        !check(&r, !v->error || !v->n_backlog, "n_backlog", v->n_backlog,
+               "0 in error")) {
+        return false;
+    }
+    cq = virtio_rdma_cq_add(s, v->cqn, v->cqe);
+    cq->arm = v->arm;
+    cq->error = v->error;
+    for (uint32_t i = 0; i < v->n_backlog; i++) {
+        virtio_rdma_cq_backlog_add(cq, &v->backlog[i]);
+    }
+    return true;
+}
+
+static bool load_mr(VirtIORdma *s, const SavedMr *v)
+{
+    const Record r = { "MR", v->mrn };
+    VirtIORdmaPd *pd = virtio_rdma_table_get(&s->pds, v->pdn);
+    bool fast_reg = v->type == RDMA_MR_FAST_REG;
+    VirtIORdmaMr *mr;
+
+    if (!check_id(&r, &s->mrs) ||
+        !check(&r, pd, "pdn", v->pdn, "a PD") ||
+        !check_max(&r, "type", v->type, RDMA_MR_FAST_REG) ||
+        !check(&r, v->key >> 8 == v->mrn, "key", v->key, "its number << 8") ||
+        !check(&r, !v->rkey || v->rkey == v->key, "rkey", v->rkey,
+               "0 or the key") ||
+        !check_max(&r, "max_pages", v->max_pages,
+                   fast_reg ? VIRTIO_RDMA_MAX_PAGE_LIST : 0) ||
+        !check_max(&r, "pending", v->pending, v->max_pages) ||
+        (fast_reg && !check_max(&r, "npages", v->npages, v->max_pages)) ||
+        !check_max(&r, "npages", v->npages, s->max_mr_pages - s->mr_pages) ||
+        !check_max(&r, "pending", v->pending,
+                   s->max_mr_pages - s->mr_pages - v->npages)) {
+        return false;
+    }
+    mr = virtio_rdma_mr_add(s, v->mrn, pd, v->type);
+    mr->key = v->key;
+    mr->rkey = v->rkey;
+    mr->npages = v->npages;
+    mr->pending = v->pending;
+    mr->max_pages = v->max_pages;
+    s->mr_pages += v->npages + v->pending;
+    return true;
+}
+
+static bool load_mw(VirtIORdma *s, const SavedMw *v)
+{
+    const Record r = { "window", v->mwn };
+    VirtIORdmaPd *pd = virtio_rdma_table_get(&s->pds, v->pdn);
+    RdmaMwAttr attr = {
+        .mwn = v->mwn,
+        .pdn = v->pdn,
+        .type = v->type,
+        .rkey = v->rkey,
+    };
+
+    if (!check_id(&r, &s->mrs) ||
+        !check(&r, pd, "pdn", v->pdn, "a PD") ||
+        !check(&r, v->rkey >> 8 == v->mwn, "rkey", v->rkey,
+               "its number << 8") ||
+        !check(&r, v->type == RDMA_MW_TYPE_1 || v->type == RDMA_MW_TYPE_2,
+               "type", v->type, "1 or 2")) {
+        return false;
+    }
+    virtio_rdma_mw_add(s, &attr, pd);
+    return true;
+}
+
+static bool load_srq(VirtIORdma *s, const SavedSrq *v)
+{
+    const Record r = { "SRQ", v->srqn };
+    VirtIORdmaPd *pd = virtio_rdma_table_get(&s->pds, v->pdn);
+    RdmaSrqAttr attr = {
+        .srqn = v->srqn,
+        .pdn = v->pdn,
+        .max_wr = v->max_wr,
+        .max_sge = v->max_sge,
+    };
+
+    if (!check_id(&r, &s->srqs) ||
+        !check(&r, pd, "pdn", v->pdn, "a PD") ||
+        !check(&r, v->max_wr != 0, "max_wr", v->max_wr, "more") ||
+        !check_max(&r, "max_wr", v->max_wr, s->limits.max_srq_wr) ||
+        !check_max(&r, "max_sge", v->max_sge, s->limits.max_srq_sge)) {
+        return false;
+    }
+    virtio_rdma_srq_add(s, &attr, pd)->error = v->error;
+    return true;
+}
+
+static bool load_wq(VirtIORdma *s, const Record *r, VirtIORdmaWq *wq,
+                    const SavedWq *v)
+{
+    for (uint32_t i = 0; i < v->count; i++) {
+        const VirtIORdmaInflight *inflight = &v->inflight[i];
+
+        if (!check_max(r, "index", inflight->index, VIRTQUEUE_MAX_SIZE - 1) ||
+            !check(r, inflight->ndescs != 0, "ndescs", inflight->ndescs,
+                   "more") ||
+            !check_max(r, "ndescs", inflight->ndescs, VIRTQUEUE_MAX_SIZE) ||
+            !check_max(r, "npages", inflight->npages,
+                       wq->kind == RDMA_SQ ? s->max_mr_pages - s->mr_pages
+                                           : 0)) {
+            return false;
+        }
+        s->mr_pages += inflight->npages;
+        wq->inflight[i] = *inflight;
+        wq->count++;
+        wq->ndescs += inflight->ndescs;
+    }
+    wq->stale = v->stale;
+    return true;
+}
+
+static bool check_cap(const VirtIORdma *s, const Record *r,
+                      const RdmaQpCap *cap)
+{
+    const RdmaBackendLimits *l = &s->limits;
+
+    return check_max(r, "max_send_wr", cap->max_send_wr, l->max_qp_wr) &&
+           check_max(r, "max_recv_wr", cap->max_recv_wr, l->max_qp_wr) &&
+           check_max(r, "max_send_sge", cap->max_send_sge,
+                     l->max_send_sge) &&
+           check_max(r, "max_recv_sge", cap->max_recv_sge,
+                     l->max_recv_sge) &&
+           check_max(r, "max_inline_data", cap->max_inline_data,
+                     l->max_inline_data);
+}
+
+/* A QP either has an SRQ or a receive queue. */
+static bool check_srq(const Record *r, const SavedQp *v,
+                      const VirtIORdmaSrq *srq)
+{
+    if (!v->has_srq) {
+        return check_max(r, "srqn", v->srqn, 0);
+    }
+    return check(r, srq, "srqn", v->srqn, "an SRQ") &&
+           check(r, v->type != RDMA_QPT_GSI, "has_srq", 1, "0 of the GSI") &&
+           check_max(r, "max_recv_wr", v->cap.max_recv_wr, 0) &&
+           check_max(r, "max_recv_sge", v->cap.max_recv_sge, 0) &&
+           check_max(r, "rq.count", v->rq.count, 0) &&
+           check_max(r, "rq.stale", v->rq.stale, 0);
+}
+
+static bool load_qp(VirtIORdma *s, const SavedQp *v)
+{
+    const Record r = { "QP", v->qpn };
+    VirtIORdmaPd *pd = virtio_rdma_table_get(&s->pds, v->pdn);
+    VirtIORdmaCq *send_cq = virtio_rdma_table_get(&s->cqs, v->send_cqn);
+    VirtIORdmaCq *recv_cq = virtio_rdma_table_get(&s->cqs, v->recv_cqn);
+    VirtIORdmaSrq *srq = v->has_srq
+                         ? virtio_rdma_table_get(&s->srqs, v->srqn) : NULL;
+    RdmaQpInitAttr init = {
+        .qpn = v->qpn,
+        .pdn = v->pdn,
+        .qp_type = v->type,
+        .sq_sig_all = v->sq_sig_all,
+        .send_cqn = v->send_cqn,
+        .recv_cqn = v->recv_cqn,
+        .cap = v->cap,
+        .has_srq = v->has_srq,
+        .srqn = v->srqn,
+        .block_mcast_loopback = v->block_mcast_loopback,
+    };
+    VirtIORdmaQp *qp;
+
+    if (!check_id(&r, &s->qps) ||
+        !check(&r, pd, "pdn", v->pdn, "a PD") ||
+        !check(&r, send_cq, "send_cqn", v->send_cqn, "a CQ") ||
+        !check(&r, recv_cq, "recv_cqn", v->recv_cqn, "a CQ") ||
+        !check(&r, v->type >= RDMA_QPT_GSI && v->type <= RDMA_QPT_UD &&
+                   (v->type == RDMA_QPT_GSI) == (v->qpn == RDMA_QPN_GSI),
+               "type", v->type, "one of its number") ||
+        !check_cap(s, &r, &v->cap) || !check_srq(&r, v, srq) ||
+        !check(&r, !v->block_mcast_loopback || v->type == RDMA_QPT_UD,
+               "block_mcast_loopback", v->block_mcast_loopback,
+               "0 but for UD")) {
+        return false;
+    }
+    qp = virtio_rdma_qp_add(s, &init, pd, send_cq, recv_cq, srq);
+    return load_wq(s, &r, &qp->sq, &v->sq) && load_wq(s, &r, &qp->rq, &v->rq);
+}
+
+static bool load_event(VirtIORdma *s, const SavedEvent *v)
+{
+    const RdmaEvent event = { .type = v->type, .id = v->id };
+
+    if (!virtio_rdma_event_load(s, &event)) {
+        error_report("virtio-rdma: an event in the migration stream has type="
+                     "%u, id=%u, which must be of an object, and come once",
+                     v->type, v->id);
+        return false;
+    }
+    return true;
+}
+
+static bool load_next(VirtIORdmaTable *t, const char *field, uint32_t next)
+{
+    bool ok = (next >= t->first && next < t->end) ||
+              (t->first == t->end && next == t->first);
+
+    if (!ok) {
+        error_report("virtio-rdma: %s=%u in the migration stream, but the "
+                     "device has numbers from %u up to %u", field, next,
+                     t->first, t->end);
+    }
+    t->next = next;
+    return ok;
+}
+
+#define LOAD_ALL(s, v, what, n, load)                                   \
+    for (uint32_t i_ = 0; i_ < (v)->n; i_++) {                          \
+        if (!load(s, &(v)->what[i_])) {                                 \
+            return -EINVAL;                                             \
+        }                                                               \
+    }
+
+int virtio_rdma_saved_objects_post_load(void *opaque, int version_id)
+{
+    const VirtIORdmaSaved *v = opaque;
+    VirtIORdma *s = v->dev;
+
+    virtio_rdma_objects_reset(s);
+    LOAD_ALL(s, v, pds, n_pds, load_pd);
+    LOAD_ALL(s, v, cqs, n_cqs, load_cq);
+    LOAD_ALL(s, v, mrs, n_mrs, load_mr);
+    LOAD_ALL(s, v, mws, n_mws, load_mw);
+    LOAD_ALL(s, v, srqs, n_srqs, load_srq);
+    LOAD_ALL(s, v, qps, n_qps, load_qp);
+    LOAD_ALL(s, v, events, n_events, load_event);
+    virtio_rdma_port_load(s, v->port_active);
+    for (uint32_t i = 0; i < v->n_stale_vqs; i++) {
+        if (v->stale_vqs[i] >= VIRTIO_QUEUE_MAX) {
+            error_report("virtio-rdma: stale virtqueue %u in the migration "
+                         "stream, but the last one is %u", v->stale_vqs[i],
+                         VIRTIO_QUEUE_MAX - 1);
+            return -EINVAL;
+        }
+        set_bit(v->stale_vqs[i], s->stale_vqs);
+    }
+    if (!load_next(&s->pds, "next_pdn", v->next_pdn) ||
+        !load_next(&s->cqs, "next_cqn", v->next_cqn) ||
+        !load_next(&s->mrs, "next_mrn", v->next_mrn) ||
+        !load_next(&s->srqs, "next_srqn", v->next_srqn) ||
+        !load_next(&s->qps, "next_qpn", v->next_qpn)) {
+        return -EINVAL;
+    }
+    return 0;
+}
+
+bool virtio_rdma_loaded_qp(void *opaque, const RdmaQpInitAttr *init,
+                           uint32_t nsend, uint32_t nrecv)
+{
+    VirtIORdma *s = opaque;
+    const VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, init->qpn);
+
+    s->saved->backend_qps++;
+    return qp && qp->init.pdn == init->pdn &&
+           qp->init.qp_type == init->qp_type &&
+           qp->init.sq_sig_all == init->sq_sig_all &&
+           qp->init.send_cqn == init->send_cqn &&
+           qp->init.recv_cqn == init->recv_cqn &&
+           qp->init.has_srq == init->has_srq &&
+           qp->init.srqn == init->srqn &&
+           qp->init.block_mcast_loopback == init->block_mcast_loopback &&
+           qp->init.cap.max_send_wr == init->cap.max_send_wr &&
+           qp->init.cap.max_recv_wr == init->cap.max_recv_wr &&
+           qp->init.cap.max_send_sge == init->cap.max_send_sge &&
+           qp->init.cap.max_recv_sge == init->cap.max_recv_sge &&
+           qp->init.cap.max_inline_data == init->cap.max_inline_data &&
+           nsend == qp->sq.count + qp->sq.stale &&
+           nrecv == qp->rq.count + qp->rq.stale;
+}
+
+bool virtio_rdma_loaded_mr(void *opaque, const RdmaMrAttr *attr,
+                           uint64_t npages)
+{
+    VirtIORdma *s = opaque;
+    const VirtIORdmaMr *mr = virtio_rdma_mr_get(s, attr->mrn);
+
+    s->saved->backend_mrs++;
+    if (!mr || mr->pd->pdn != attr->pdn || mr->type != attr->type ||
+        mr->max_pages != attr->max_pages) {
+        return false;
+    }
+    /*
+     * The backend's keys of a fast registration are those of the last REG_MR;
+     * its pages may include those of a REG_MR that has not retired yet.
+     */
+    return attr->type == RDMA_MR_FAST_REG
+           ? npages <= 2 * mr->max_pages
+           : npages <= mr->npages && mr->key == attr->lkey &&
+             mr->rkey == attr->rkey;
+}
+
+bool virtio_rdma_loaded_mw(void *opaque, const RdmaMwAttr *attr)
+{
+    VirtIORdma *s = opaque;
+    const VirtIORdmaMr *mw = virtio_rdma_table_get(&s->mrs, attr->mwn);
+
+    s->saved->backend_mws++;
+    return mw && mw->mw_type == attr->type && mw->pd->pdn == attr->pdn;
+}
+
+bool virtio_rdma_loaded_srq(void *opaque, const RdmaSrqAttr *attr)
+{
+    VirtIORdma *s = opaque;
+    const VirtIORdmaSrq *srq = virtio_rdma_table_get(&s->srqs, attr->srqn);
+
+    s->saved->backend_srqs++;
+    return srq && srq->attr.pdn == attr->pdn &&
+           srq->attr.max_wr == attr->max_wr &&
+           srq->attr.max_sge == attr->max_sge;
+}
+
+static bool check_count(const char *what, uint32_t ours, uint32_t backends)
+{
+    if (ours != backends) {
+        error_report("virtio-rdma: in the migration stream the device has %u "
+                     "%s, but its backend has %u", ours, what, backends);
+    }
+    return ours == backends;
+}
+
+int virtio_rdma_saved_post_load(void *opaque, int version_id)
+{
+    VirtIORdma *s = opaque;
+    const VirtIORdmaSaved *v = s->saved;
+    bool complete =
+        check_count("QPs", s->qps.count, v->backend_qps) &&
+        check_count("MRs", s->mrs.count - s->n_mws, v->backend_mrs) &&
+        check_count("windows", s->n_mws, v->backend_mws) &&
+        check_count("SRQs", s->srqs.count, v->backend_srqs);
+
+    virtio_rdma_counters_set(s, v->counters);
+    virtio_rdma_saved_free(s);
+    return complete ? 0 : -EINVAL;
+}
+
+/* No object without its feature; the features are loaded after the objects. */
+static bool check_features(VirtIORdma *s)
+{
+    const struct {
+        const char *what;
+        uint32_t count;
+        unsigned feature;
+    } objects[] = {
+        { "events", virtio_rdma_events_count(s), VIRTIO_RDMA_F_EVENTS },
+        { "shared receive queues", s->srqs.count, VIRTIO_RDMA_F_SRQ },
+        { "memory windows", s->n_mws, VIRTIO_RDMA_F_MW },
+    };
+
+    for (int i = 0; i < ARRAY_SIZE(objects); i++) {
+        if (objects[i].count && !virtio_rdma_has(s, objects[i].feature)) {
+            error_report("virtio-rdma: %s in the migration stream, but the "
+                         "driver did not accept %s", objects[i].what,
+                         virtio_rdma_feature_name(objects[i].feature));
+            return false;
+        }
+    }
+    for (uint32_t n = s->cqs.first; n < s->cqs.end; n++) {
+        VirtIORdmaCq *cq = virtio_rdma_table_get(&s->cqs, n);
+        const Record r = { "CQ", n };
+
+        if (cq && (!check_max(&r, "cqe", cq->cqe,
+                              virtio_rdma_cq_max_cqe(s)) ||
+                   !check_max(&r, "n_backlog", cq->n_backlog,
+                              virtio_rdma_has(s, VIRTIO_RDMA_F_CQ_DEEP)
+                              ? cq->cqe : 0))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* What is in flight came from the ring, which is loaded after the objects. */
+static bool check_ring(VirtIORdma *s, const Record *r, const VirtIORdmaWq *wq)
+{
+    int n = virtio_get_queue_index(wq->vq);
+    uint32_t size = virtio_queue_get_num(VIRTIO_DEVICE(s), n);
+
+    for (uint32_t i = 0; i < wq->count; i++) {
+        uint16_t index = wq->inflight[i].index;
+
+        if (!check(r, index < size, "index", index, "less than its ring")) {
+            return false;
+        }
+    }
+    return check_max(r, "ndescs of all WQEs", wq->ndescs, size);
+}
+
+static bool check_rings(VirtIORdma *s)
+{
+    for (uint32_t n = s->qps.first; n < s->qps.end; n++) {
+        const VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, n);
+        const Record r = { "QP", n };
+
+        if (qp && (!check_ring(s, &r, &qp->sq) ||
+                   (!qp->srq && !check_ring(s, &r, &qp->rq)))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+int virtio_rdma_post_load(VirtIODevice *vdev)
+{
+    VirtIORdma *s = VIRTIO_RDMA(vdev);
+
+    if (!check_features(s) || !check_rings(s)) {
+        return -EINVAL;
+    }
+    s->restore_order = true;
+    s->ctrl_seen = virtio_queue_get_last_avail_idx(vdev, VIRTIO_RDMA_CTRL_VQ);
+    /* The port of the destination may differ from that of the source. */
+    virtio_rdma_config_update(s);
+    virtio_rdma_port_check(s);
+    return 0;
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Migration of a virtio-rdma device: its objects become records.
+ */
+#include "qemu/osdep.h"
+#include "virtio-rdma-vmstate.h"
+
+void virtio_rdma_saved_free(VirtIORdma *s)
+{
+    VirtIORdmaSaved *v = s->saved;
+
+    if (!v) {
+        return;
+    }
+    for (uint32_t i = 0; v->qps && i < v->n_qps; i++) {
+        g_free(v->qps[i].sq.inflight);
+        g_free(v->qps[i].rq.inflight);
+    }
+    for (uint32_t i = 0; v->cqs && i < v->n_cqs; i++) {
+        g_free(v->cqs[i].backlog);
+    }
+    g_free(v->qps);
+    g_free(v->srqs);
+    g_free(v->mws);
+    g_free(v->mrs);
+    g_free(v->cqs);
+    g_free(v->pds);
+    g_free(v->stale_vqs);
+    g_free(v->events);
+    g_free(v);
+    s->saved = NULL;
+}
+
+static void save_cq(SavedCq *v, VirtIORdmaCq *cq)
+{
+    v->cqn = cq->cqn;
+    v->cqe = cq->cqe;
+    v->arm = cq->arm;
+    v->error = cq->error;
+    /* What is saved is validated, too */
+    v->max_cqe = cq->cqe;
+    v->n_backlog = cq->n_backlog;
+    v->backlog = g_new(VirtIORdmaCqe, cq->n_backlog);
+    for (uint32_t i = 0; i < cq->n_backlog; i++) {
+        v->backlog[i] = *virtio_rdma_cq_backlog_at(cq, i);
+    }
+}
+
+static void save_events(VirtIORdmaSaved *v, VirtIORdma *s)
+{
+    const RdmaEvent *event = NULL;
+
+    v->events = g_new0(SavedEvent, virtio_rdma_events_count(s));
+    while ((event = virtio_rdma_events_next(s, event))) {
+        v->events[v->n_events++] = (SavedEvent) {
+            .type = event->type,
+            .id = event->id,
+        };
+    }
+    v->port_active = virtio_rdma_port_was_active(s);
+}
+
+static void save_wq(SavedWq *v, const VirtIORdmaWq *wq)
+{
+    v->stale = wq->stale;
+    v->count = wq->count;
+    v->inflight = g_new(VirtIORdmaInflight, wq->count);
+    for (uint32_t i = 0; i < wq->count; i++) {
+        v->inflight[i] = wq->inflight[(wq->head + i) % VIRTQUEUE_MAX_SIZE];
+    }
+}
+
+static void save_qp(SavedQp *v, const VirtIORdmaQp *qp)
+{
+    v->qpn = qp->init.qpn;
+    v->pdn = qp->init.pdn;
+    v->type = qp->init.qp_type;
+    v->send_cqn = qp->init.send_cqn;
+    v->recv_cqn = qp->init.recv_cqn;
+    v->has_srq = qp->init.has_srq;
+    v->srqn = qp->init.srqn;
+    v->block_mcast_loopback = qp->init.block_mcast_loopback;
+    v->sq_sig_all = qp->init.sq_sig_all;
+    v->cap = qp->init.cap;
+    save_wq(&v->sq, &qp->sq);
+    save_wq(&v->rq, &qp->rq);
+}
+
+static void save_mrs(VirtIORdmaSaved *v, VirtIORdma *s)
+{
+    v->mrs = g_new0(SavedMr, s->mrs.count - s->n_mws);
+    v->mws = g_new0(SavedMw, s->n_mws);
+    for (uint32_t n = s->mrs.first; n < s->mrs.end; n++) {
+        VirtIORdmaMr *mr = virtio_rdma_table_get(&s->mrs, n);
+
+        if (mr && mr->mw_type) {
+            v->mws[v->n_mws++] = (SavedMw) {
+                .mwn = mr->mrn,
+                .pdn = mr->pd->pdn,
+                .type = mr->mw_type,
+                .rkey = mr->rkey,
+            };
+        } else if (mr) {
+            v->mrs[v->n_mrs++] = (SavedMr) {
+                .mrn = mr->mrn,
+                .pdn = mr->pd->pdn,
+                .type = mr->type,
+                .key = mr->key,
+                .rkey = mr->rkey,
+                .npages = mr->npages,
+                .pending = mr->pending,
+                .max_pages = mr->max_pages,
+            };
+        }
+    }
+}
+
+int virtio_rdma_saved_pre_save(void *opaque)
+{
+    VirtIORdma *s = opaque;
+    VirtIORdmaSaved *v;
+
+    virtio_rdma_saved_free(s);
+    s->saved = v = g_new0(VirtIORdmaSaved, 1);
+    v->dev = s;
+    v->next_pdn = s->pds.next;
+    v->next_cqn = s->cqs.next;
+    v->next_mrn = s->mrs.next;
+    v->next_srqn = s->srqs.next;
+    v->next_qpn = s->qps.next;
+
+    v->pds = g_new0(SavedPd, s->pds.count);
+    for (uint32_t n = s->pds.first; n < s->pds.end; n++) {
+        VirtIORdmaPd *pd = virtio_rdma_table_get(&s->pds, n);
+
+        if (pd) {
+            v->pds[v->n_pds++].pdn = pd->pdn;
+        }
+    }
+    v->cqs = g_new0(SavedCq, s->cqs.count);
+    for (uint32_t n = s->cqs.first; n < s->cqs.end; n++) {
+        VirtIORdmaCq *cq = virtio_rdma_table_get(&s->cqs, n);
+
+        if (cq) {
+            save_cq(&v->cqs[v->n_cqs++], cq);
+        }
+    }
+    save_mrs(v, s);
+    v->srqs = g_new0(SavedSrq, s->srqs.count);
+    for (uint32_t n = s->srqs.first; n < s->srqs.end; n++) {
+        VirtIORdmaSrq *srq = virtio_rdma_table_get(&s->srqs, n);
+
+        if (srq) {
+            v->srqs[v->n_srqs++] = (SavedSrq) {
+                .srqn = srq->attr.srqn,
+                .pdn = srq->attr.pdn,
+                .max_wr = srq->attr.max_wr,
+                .max_sge = srq->attr.max_sge,
+                .error = srq->error,
+            };
+        }
+    }
+    v->qps = g_new0(SavedQp, s->qps.count);
+    for (uint32_t n = s->qps.first; n < s->qps.end; n++) {
+        VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, n);
+
+        if (qp) {
+            save_qp(&v->qps[v->n_qps++], qp);
+        }
+    }
+    v->stale_vqs = g_new0(uint32_t, VIRTIO_QUEUE_MAX);
+    for (uint32_t n = 0; n < VIRTIO_QUEUE_MAX; n++) {
+        if (test_bit(n, s->stale_vqs)) {
+            v->stale_vqs[v->n_stale_vqs++] = n;
+        }
+    }
+    save_events(v, s);
+    virtio_rdma_counters_get(s, v->counters);
+    return 0;
+}
+
+int virtio_rdma_saved_post_save(void *opaque)
+{
+    virtio_rdma_saved_free(opaque);
+    return 0;
+}

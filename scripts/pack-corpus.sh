@@ -1,0 +1,37 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# pack-corpus.sh BUILD TARGET [BYTES]: make a corpus of tests/fuzz/corpus anew
+# from what it has and what the fuzzers of the device in BUILD found: as few
+# inputs as reach the same code, the smaller ones first, together at most BYTES
+# (90000). Before that only the inputs of TARGET are judged, with its device.
+set -eu
+build=$(realpath "$1") target=$2 limit=${3:-90000}
+here=$(realpath "$(dirname "$0")/..")
+case $target in
+rdma-wire | rdma-stream | rdma-generic) packed=$target sources=("$target") ;;
+*) packed=rdma-all sources=(rdma-split rdma-packed rdma-iommu) ;;
+esac
+archive=$here/tests/fuzz/corpus/$packed.tar.xz
+
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+mkdir -p "$tmp/old" "$tmp/merged" "$tmp/kept"
+[ ! -f "$archive" ] || tar -C "$tmp/old" -xJf "$archive"
+from=("$tmp/old")
+for source in "${sources[@]}"; do
+    [ ! -d "$build/corpus/$source" ] || from+=("$build/corpus/$source")
+done
+"$here/scripts/run-device-fuzzers.sh" --run "$build" "$target" -merge=1 \
+    "$tmp/merged" "${from[@]}" > "$build/merge.log"
+
+size=0
+while read -r bytes name; do
+    size=$((size + bytes))
+    [ "$size" -le "$limit" ] || break
+    mv "$tmp/merged/$name" "$tmp/kept"
+done < <(find "$tmp/merged" -type f -printf '%s %f\n' | sort -n)
+tar -C "$tmp/kept" --sort=name --mtime=@0 --owner=0 --group=0 \
+    --numeric-owner -cf - . | xz -9e > "$archive"
+echo "$archive: $(find "$tmp/kept" -type f | wc -l) inputs," \
+    "$(stat -c %s "$archive") bytes"

@@ -1,0 +1,77 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# run-device-fuzzers.sh BUILD SECONDS [TARGET...]: run the fuzzers of the
+# device in BUILD, all of them or these, for so long each, from the corpora of
+# tests/fuzz/corpus. What they add is kept in BUILD/corpus, and what broke one
+# in BUILD/found.
+# run-device-fuzzers.sh --run BUILD TARGET ARGUMENT...: run one with these
+# arguments of libFuzzer, for example an input.
+set -u
+here=$(realpath "$(dirname "$0")/..")
+all=(rdma-split rdma-packed rdma-iommu rdma-wire rdma-stream rdma-generic)
+
+# QEMU leaks what it allocates once. The quarantine is as large as the guest.
+export ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=32
+export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
+# For QEMU's own generic fuzzer
+export QEMU_FUZZ_ARGS="-machine q35 -nodefaults -bios blank.bin \
+-netdev hubport,id=n0,hubid=0 -blockdev null-co,node-name=b0 \
+-device virtio-rdma-pci,netdev=n0,max-qp=8,max-cq=4,max-srq=2 \
+-device virtio-blk-pci,drive=b0"
+export QEMU_FUZZ_OBJECTS="virtio-rdma* virtio-blk* virtio-pci*"
+
+fuzz() { # BUILD TARGET ARGUMENT...
+    local build=$1 target=$2
+    shift 2
+    [ "$target" != rdma-generic ] || target=generic-fuzz
+    truncate -s 64K "$build/blank.bin"
+    (cd "$build" && exec ./qemu-fuzz-x86_64 "--fuzz-target=$target" \
+        -timeout=20 -max_len=1024 -len_control=0 -print_funcs=0 "$@" 2>&1)
+}
+
+if [ "$1" = --run ]; then
+    build=$2 target=$3 arguments=()
+    shift 3
+    for argument; do # The fuzzer runs in its own directory
+        [ ! -e "$argument" ] || argument=$(realpath "$argument")
+        arguments+=("$argument")
+    done
+    fuzz "$build" "$target" "${arguments[@]}"
+    exit
+fi
+
+build=$(realpath "$1") seconds=$2
+shift 2
+[ $# != 0 ] || set -- "${all[@]}"
+failed=0
+mkdir -p "$build/found"
+for target; do
+    if [[ " ${all[*]} " != *" $target "* ]]; then
+        echo "there is no fuzzer $target, but ${all[*]}"
+        failed=$((failed + 1))
+        continue
+    fi
+    case $target in
+    rdma-split | rdma-packed | rdma-iommu) packed=rdma-all ;;
+    *) packed=$target ;;
+    esac
+    corpus=$build/corpus/$target seeds=$build/seeds/$target
+    rm -rf "$seeds"
+    mkdir -p "$corpus" "$seeds"
+    tar -C "$seeds" -xJf "$here/tests/fuzz/corpus/$packed.tar.xz" || exit
+    echo "== $target, $seconds s"
+    # What the device and QEMU say of the guest is of no interest here
+    fuzz "$build" "$target" -max_total_time="$seconds" \
+        -print_final_stats=1 -artifact_prefix="$build/found/$target-" \
+        "$corpus" "$seeds" |
+        grep -avE -e '^(x86_64|rom|qemu|INFO): |^####|^".* # Uses' \
+            -e '^#[0-9]+.*(NEW|REDUCE|pulse|REL)'
+    if [ "${PIPESTATUS[0]}" != 0 ]; then
+        failed=$((failed + 1))
+        echo "FAIL $target; again, with the steps of the input:"
+        echo "  FUZZ_VERBOSE=1 $0 --run $build $target FILE"
+    fi
+done
+echo "$(($# - failed)) of $# fuzzers of the device found nothing"
+[ "$failed" = 0 ]

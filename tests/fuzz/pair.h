@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The fuzzer of two engines: the network between them (pair-net.c), what is
+ * posted and forged (pair-post.c) and what their owners do (pair.c).
+ */
+#ifndef PAIR_H
+#define PAIR_H
+
+#include "pair-model.h"
+
+/*
+ * Calls out of one call into an engine. A frame has up to 4 KiB, and may flush
+ * all QPs of a CQ that fails; a turn of transmission delivers 64 frames, and
+ * whatever those do.
+ */
+#define RX_WORK 512
+#define TX_WORK 4096
+
+extern FuzzInput pair_in;
+extern GPtrArray *pair_flying;
+
+/*
+ * The end of a call into an engine, which called out @max_work times at most.
+ * Now what its callbacks asked for is done.
+ */
+void pair_done(PairNode *p, uint32_t max_work);
+/* Let a node send what it has, up to @max frames, or make sure of nothing. */
+unsigned pair_transmit(PairNode *p, unsigned max);
+void pair_receive(unsigned to, const uint8_t *data, size_t len);
+/* Send and deliver in order, @n times at most; false: nothing to do. */
+bool pair_run(unsigned n);
+/* Likewise, and do to frames what the input says. */
+void pair_run_badly(unsigned n);
+/* Go to the next deadline, at most so far; false: there is none. */
+bool pair_pass_time(int64_t most);
+/* Frames to a QP that begins anew are lost. */
+void pair_lose_frames(uint32_t qpn);
+
+/* Each of these takes from the input what it needs. */
+void pair_post_good(void);
+/* What a process may try: the names are those of somebody's objects. */
+void pair_post_any(void);
+void pair_post_message(void);
+void pair_post_receives(void);
+/* The lives of regions and windows, as work requests see them */
+void pair_post_memory(void);
+/* A frame that a third party makes up. */
+void pair_forge(void);
+
+void pair_group_gid(unsigned which, uint8_t gid[RDMA_GID_LEN]);
+/* What a callback may lead to; also a record of its own. */
+void pair_change(PairNode *p, uint8_t what, uint8_t slot);
+
+#endif /* PAIR_H */

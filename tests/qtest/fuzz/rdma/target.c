@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Fuzzers of the virtio-rdma device: the targets.
+ *
+ * Whatever an input did, the machine can be reset, and the device is then as
+ * good as new: the end of each input asks for it.
+ */
+#include "qemu/osdep.h"
+#include "rdma-fuzz.h"
+
+#define MAX_RECORDS 200
+#define PROBE_ID 0x50524f42u
+
+typedef struct FuzzOp {
+    void (*run)(FuzzIn *in);
+    const char *name;
+} FuzzOp;
+
+#define OP(name) { fuzz_op_##name, #name }
+
+/* Corpora depend on the order: new ones go to free places at the end. */
+static const FuzzOp all_ops[] = {
+    OP(command), OP(send), OP(recv), OP(frame),
+    OP(connect), OP(refill), OP(kick), OP(time),
+    OP(ring), OP(register), OP(pci), OP(vector),
+    OP(queue_reset), OP(restart), OP(flr), OP(memory),
+    OP(tear), OP(link), OP(plug), OP(migrate),
+    OP(mutate), OP(raw_command), OP(raw_frame), OP(iommu),
+    OP(nested), OP(send), OP(send), OP(recv),
+    OP(frame), OP(frame), OP(nested), OP(command),
+};
+
+/* The peer is the attacker; the guest is an honest one. */
+static const FuzzOp wire_ops[] = {
+    OP(frame), OP(frame), OP(frame), OP(raw_frame),
+    OP(recv), OP(send), OP(refill), OP(time),
+};
+
+/* The stream is the attacker's, made of a device amid traffic. */
+static const FuzzOp stream_ops[] = {
+    OP(mutate), OP(migrate), OP(send), OP(recv),
+    OP(frame), OP(time), OP(refill), OP(command),
+};
+
+typedef struct Target {
+    FuzzConfig config;
+    const FuzzOp *ops;
+    unsigned n_ops;
+} Target;
+
+static const Target targets[] = {
+    { { "rdma-split", "" }, all_ops, ARRAY_SIZE(all_ops) },
+    { { "rdma-packed", ",packed=on" }, all_ops, ARRAY_SIZE(all_ops) },
+    { { "rdma-iommu", ",iommu_platform=on,in_order=on", true }, all_ops,
+      ARRAY_SIZE(all_ops) },
+    { { "rdma-wire", "" }, wire_ops, ARRAY_SIZE(wire_ops) },
+    { { "rdma-stream", "" }, stream_ops, ARRAY_SIZE(stream_ops) },
+};
+
+/* A new device works: its first completion is the one expected. */
+static void renew(void)
+{
+    FuzzGuest *g = &fuzz_guest;
+    uint64_t cqe;
+
+    g->tears = 0;
+    fuzz_plug();
+    fuzz_machine_reset();
+    fuzz_bring_up(true);
+    cqe = FUZZ_BUFFERS + VIRTIO_RDMA_CQ_VQ(g->cqn[0]) *
+                         FUZZ_RING_SIZE * FUZZ_BUF_SIZE;
+    fuzz_send_messages(1, PROBE_ID);
+    g_assert_cmphex(fuzz_load(cqe, 8), ==, PROBE_ID);
+    g_assert_cmpint(fuzz_load(cqe + offsetof(struct virtio_rdma_cqe, status),
+                              1), ==, RDMA_WC_SUCCESS);
+}
+
+static void fuzz_rdma(QTestState *s, const unsigned char *data, size_t size)
+{
+    const Target *target = container_of(fuzz_guest.config, Target, config);
+    FuzzIn in = { data, size };
+    bool verbose;
+
+    verbose = getenv("FUZZ_VERBOSE");
+    for (unsigned n = 0; in.left && n < MAX_RECORDS; n++) {
+        const FuzzOp *op = &target->ops[in_u8(&in) % target->n_ops];
+
+        fuzz_find_devices();
+        if (!fuzz_guest.rdma.proxy) {
+            break;
+        }
+        if (verbose) {
+            fprintf(stderr, "fuzz: %s\n", op->name);
+        }
+        op->run(&in);
+        fuzz_drain_wire();
+    }
+    /* Now, and not before the next one, which would get the blame */
+    renew();
+}
+
+static void fuzz_rdma_prepare(QTestState *s)
+{
+    renew();
+}
+
+static void register_targets(void)
+{
+    for (unsigned i = 0; i < ARRAY_SIZE(targets); i++) {
+        fuzz_add_target(&(FuzzTarget) {
+            .name = targets[i].config.name,
+            .description = "The virtio-rdma device",
+            .get_init_cmdline = fuzz_cmdline,
+            .pre_fuzz = fuzz_rdma_prepare,
+            .fuzz = fuzz_rdma,
+            .opaque = (void *)&targets[i],
+        });
+    }
+}
+
+fuzz_target_init(register_targets);

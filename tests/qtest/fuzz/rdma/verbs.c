@@ -1,0 +1,752 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Fuzzers of the virtio-rdma device: the device comes up; commands and work
+ * requests as the input says. Most are nearly right, so that they come far.
+ */
+#include "qemu/osdep.h"
+#include "qemu/bswap.h"
+#include "rdma-fuzz.h"
+#include "standard-headers/linux/virtio_pci.h"
+
+#define STATUS_REG offsetof(struct virtio_pci_common_cfg, device_status)
+#define CONFIG(field) offsetof(struct virtio_rdma_config, field)
+#define PDN 1
+#define PAGES (FUZZ_MR_SIZE / 4096)
+#define ACCESS_ALL (RDMA_ACCESS_LOCAL_WRITE | RDMA_ACCESS_REMOTE | \
+                    RDMA_ACCESS_MW_BIND | RDMA_ACCESS_FLUSH_GLOBAL)
+#define QP_RECVS 12
+#define REQ_ROOM 256
+
+/* What a QP needs to enter a state. */
+static const uint32_t masks_rc[] = { 1, 0x39, 0x129181, 0x12e01, 1, 1, 1 };
+static const uint32_t masks_uc[] = { 1, 0x39, 0x101181, 0x10001, 1, 1, 1 };
+static const uint32_t masks_ud[] = { 1, 0x71, 1, 0x10001, 1, 1, 1 };
+
+static FuzzRing *ring(unsigned index)
+{
+    return &fuzz_guest.ring[index % FUZZ_MAX_VQS];
+}
+
+/* @len bytes at most; @tail bytes of them become a descriptor of their own. */
+static uint8_t command(const uint8_t *bytes, size_t len, size_t tail,
+                       void *rsp, size_t rsp_len)
+{
+    FuzzRing *r = ring(VIRTIO_RDMA_CTRL_VQ);
+    uint64_t buf = fuzz_ring_buffer(r);
+    uint64_t answer = buf + FUZZ_BUF_SIZE / 2;
+    QRdmaDesc desc[] = {
+        { buf, len - tail, false },
+        { buf + len - tail, tail, false },
+        { answer, 1 + rsp_len, true },
+    };
+    uint8_t got[FUZZ_BUF_SIZE / 2];
+
+    fuzz_write(buf, bytes, len);
+    fuzz_store(answer, 0xff, 1);
+    if (!tail) {
+        desc[1] = desc[2];
+    }
+    fuzz_ring_put(r, desc, tail ? 3 : 2);
+    fuzz_kick(&fuzz_guest.rdma, VIRTIO_RDMA_CTRL_VQ);
+    fuzz_read(answer, got, sizeof(got));
+    if (rsp) {
+        memcpy(rsp, got + 1, rsp_len);
+    }
+    return got[0];
+}
+
+uint8_t fuzz_command(uint8_t cmd, const void *req, size_t len, void *rsp,
+                     size_t rsp_len)
+{
+    uint8_t bytes[REQ_ROOM] = { cmd };
+
+    g_assert_cmpuint(len, <, sizeof(bytes));
+    if (len) {
+        memcpy(bytes + 1, req, len);
+    }
+    return command(bytes, 1 + len, 0, rsp, rsp_len);
+}
+
+static uint32_t create(bool checked, uint8_t cmd, const void *req, size_t len)
+{
+    uint32_t words[3] = {};
+    uint8_t status = fuzz_command(cmd, req, len, words,
+                                  cmd == VIRTIO_RDMA_CMD_REG_USER_MR ? 12 : 4);
+    uint32_t n = le32_to_cpu(words[0]);
+
+    if (checked) {
+        g_assert_cmpint(status, ==, VIRTIO_RDMA_S_OK);
+    }
+    if (cmd == VIRTIO_RDMA_CMD_REG_USER_MR) {
+        fuzz_guest.key[n % FUZZ_KEYS] = le32_to_cpu(words[1]);
+        n = le32_to_cpu(words[1]);
+    }
+    return n;
+}
+
+static RdmaAv av_to(bool far, uint8_t gid_index)
+{
+    FuzzGuest *g = &fuzz_guest;
+    RdmaAv av = {
+        .sgid_index = gid_index,
+        .hop_limit = 64,
+        .port_num = 1,
+        .ah_flags = 1,
+    };
+
+    memcpy(av.dgid, (far ? g->far_gid : g->gid)[gid_index], RDMA_GID_LEN);
+    memcpy(av.dmac, far ? g->far_mac : g->mac, RDMA_MAC_LEN);
+    return av;
+}
+
+static const uint32_t *masks_of(unsigned place)
+{
+    switch (place) {
+    case FUZZ_QP_UD:
+        return masks_ud;
+    case FUZZ_QP_UC_FAR:
+        return masks_uc;
+    default:
+        return masks_rc;
+    }
+}
+
+static void modify(bool checked, uint32_t qpn, uint32_t mask,
+                   const RdmaQpAttr *attr)
+{
+    struct virtio_rdma_modify_qp_req req = {
+        .qpn = cpu_to_le32(qpn),
+        .attr_mask = cpu_to_le32(mask),
+    };
+    uint8_t status;
+
+    qrdma_encode_qp_attr(&req.attr, attr);
+    status = fuzz_command(VIRTIO_RDMA_CMD_MODIFY_QP, &req, sizeof(req), NULL,
+                          0);
+    if (checked) {
+        g_assert_cmpint(status, ==, VIRTIO_RDMA_S_OK);
+    }
+}
+
+static void connect_qp(bool checked, unsigned place, uint8_t gid_index)
+{
+    FuzzGuest *g = &fuzz_guest;
+    bool far = place > FUZZ_QP_B && place != FUZZ_QP_UD;
+    RdmaQpAttr attr = {
+        .path_mtu = RDMA_MTU_1024,
+        .qkey = FUZZ_QKEY,
+        .dest_qp_num = far ? FUZZ_FAR_QPN : g->qpn[place ^ 1],
+        .qp_access_flags = RDMA_ACCESS_REMOTE | RDMA_ACCESS_FLUSH_GLOBAL,
+        .max_rd_atomic = 4,
+        .max_dest_rd_atomic = 4,
+        .min_rnr_timer = 5,
+        .port_num = 1,
+        .timeout = 8,
+        .retry_cnt = 7,
+        .rnr_retry = 7,
+        .ah_attr = av_to(far, gid_index),
+    };
+
+    for (int state = RDMA_QPS_RESET; state <= RDMA_QPS_RTS; state++) {
+        attr.qp_state = state;
+        modify(checked, g->qpn[place], masks_of(place)[state], &attr);
+    }
+}
+
+void fuzz_op_connect(FuzzIn *in)
+{
+    uint8_t sel = in_u8(in);
+
+    connect_qp(false, sel % FUZZ_QPS, sel >> 7);
+    if (sel % FUZZ_QPS <= FUZZ_QP_B) {
+        connect_qp(false, sel % FUZZ_QPS ^ 1, sel >> 7);
+    }
+}
+
+static void refill(FuzzRing *r, unsigned n)
+{
+    while (n--) {
+        QRdmaDesc desc = { fuzz_ring_buffer(r), 64, true };
+
+        fuzz_ring_put(r, &desc, 1);
+    }
+}
+
+static void post_recv(FuzzRing *r, const RdmaRecvWr *wr)
+{
+    uint8_t wqe[FUZZ_BUF_SIZE];
+    QRdmaDesc desc = { fuzz_ring_buffer(r), 0, false };
+
+    desc.len = qrdma_encode_recv(wr, wqe);
+    fuzz_write(desc.addr, wqe, desc.len);
+    fuzz_ring_put(r, &desc, 1);
+}
+
+static FuzzRing *srq_ring(uint32_t srqn)
+{
+    FuzzGuest *g = &fuzz_guest;
+
+    return ring(VIRTIO_RDMA_SRQ_VQ(g->max_cq, g->max_qp, srqn));
+}
+
+static void negotiate(bool checked)
+{
+    FuzzGuest *g = &fuzz_guest;
+    uint64_t common = g->rdma.bar + g->rdma.proxy->common.offset;
+    uint64_t config = g->rdma.bar + g->rdma.proxy->device.offset;
+
+    fuzz_store(common + offsetof(struct virtio_pci_common_cfg,
+                                 device_feature_select), 1, 4);
+    g->features = fuzz_load(common +
+                            offsetof(struct virtio_pci_common_cfg,
+                                     device_feature), 4) << 32;
+    fuzz_store(common + offsetof(struct virtio_pci_common_cfg,
+                                 device_feature_select), 0, 4);
+    g->features |= fuzz_load(common +
+                             offsetof(struct virtio_pci_common_cfg,
+                                      device_feature), 4);
+    g->packed = g->features & QRDMA_F(VIRTIO_F_RING_PACKED);
+    if (!fuzz_start(&g->rdma, g->features) && checked) {
+        g_error("the device does not take the features it offers");
+    }
+    g->max_cq = fuzz_load(config + CONFIG(max_cq), 4);
+    g->max_qp = fuzz_load(config + CONFIG(max_qp), 4);
+    g->max_srq = fuzz_load(config + CONFIG(max_srq), 4);
+    g->n_vqs = VIRTIO_RDMA_SRQ_VQ(g->max_cq, g->max_qp, g->max_srq);
+    if (checked) {
+        g_assert_cmpuint(g->n_vqs, <=, FUZZ_MAX_VQS);
+    }
+    for (unsigned i = 0; i < FUZZ_MAX_VQS; i++) {
+        g->ring[i].index = i;
+        g->ring[i].size = FUZZ_RING_SIZE;
+        if (i < g->n_vqs && i != VIRTIO_RDMA_SQ_VQ(g->max_cq, 0) &&
+            i != VIRTIO_RDMA_RQ_VQ(g->max_cq, 0)) {
+            fuzz_ring_setup(&g->rdma, &g->ring[i]);
+        }
+    }
+    fuzz_store(common + STATUS_REG, 0xf, 1);
+}
+
+static void set_addresses(bool checked)
+{
+    static const uint8_t gids[2][RDMA_GID_LEN] = {
+        { 0xfe, 0x80, [8] = 0x50, 0x54, 0x00, 0xff, 0xfe, 0x12, 0x34, 1 },
+        { [10] = 0xff, 0xff, 10, 0, 0, 1 },
+    };
+    static const uint8_t mac[] = { 0x52, 0x54, 0x00, 0x12, 0x34, 0x01 };
+    FuzzGuest *g = &fuzz_guest;
+
+    memcpy(g->mac, mac, sizeof(mac));
+    memcpy(g->far_mac, mac, sizeof(mac));
+    g->far_mac[RDMA_MAC_LEN - 1] = 2;
+    memcpy(g->gid, gids, sizeof(gids));
+    memcpy(g->far_gid, gids, sizeof(gids));
+    for (int i = 0; i < 2; i++) {
+        struct virtio_rdma_add_gid_req req = {
+            .gid_type = cpu_to_le32(VIRTIO_RDMA_GID_TYPE_ROCE_V2),
+            .index = cpu_to_le16(i),
+            .port_num = cpu_to_le32(1),
+        };
+        uint8_t status;
+
+        g->far_gid[i][RDMA_GID_LEN - 1] = 2;
+        memcpy(req.gid, gids[i], sizeof(req.gid));
+        status = fuzz_command(VIRTIO_RDMA_CMD_ADD_GID, &req, sizeof(req),
+                              NULL, 0);
+        if (checked) {
+            g_assert_cmpint(status, ==, VIRTIO_RDMA_S_OK);
+        }
+    }
+}
+
+static void create_memory(bool checked)
+{
+    struct virtio_rdma_reg_user_mr_req mr = {
+        .pdn = cpu_to_le32(PDN),
+        .access = cpu_to_le32(ACCESS_ALL),
+        .start = cpu_to_le64(FUZZ_IOVA),
+        .length = cpu_to_le64(FUZZ_MR_SIZE),
+        .virt_addr = cpu_to_le64(FUZZ_IOVA),
+        .pages = cpu_to_le64(FUZZ_TABLES),
+        .npages = cpu_to_le32(PAGES),
+    };
+    struct virtio_rdma_create_mr_req fast = {
+        .pdn = cpu_to_le32(PDN),
+        .access = cpu_to_le32(ACCESS_ALL),
+        .max_num_sg = cpu_to_le32(16),
+    };
+
+    for (unsigned i = 0; i < PAGES; i++) {
+        fuzz_store(FUZZ_TABLES + 8 * i, FUZZ_DATA + 4096 * i, 8);
+    }
+    fuzz_store(FUZZ_TABLES + 0x1000, FUZZ_TABLES, 8);
+    fuzz_guest.all = create(checked, VIRTIO_RDMA_CMD_REG_USER_MR, &mr,
+                            sizeof(mr));
+    mr.access = cpu_to_le32(RDMA_ACCESS_REMOTE_READ);
+    create(checked, VIRTIO_RDMA_CMD_REG_USER_MR, &mr, sizeof(mr));
+    create(false, VIRTIO_RDMA_CMD_CREATE_MR, &fast, sizeof(fast));
+}
+
+static uint32_t create_qp(bool checked, unsigned place)
+{
+    static const uint8_t types[FUZZ_QPS] = {
+        [FUZZ_QP_A] = RDMA_QPT_RC, [FUZZ_QP_B] = RDMA_QPT_RC,
+        [FUZZ_QP_RC_FAR] = RDMA_QPT_RC, [FUZZ_QP_UC_FAR] = RDMA_QPT_UC,
+        [FUZZ_QP_UD] = RDMA_QPT_UD, [FUZZ_QP_SRQ_FAR] = RDMA_QPT_RC,
+    };
+    struct virtio_rdma_create_qp_req req = {
+        .pdn = cpu_to_le32(PDN),
+        .qp_type = types[place],
+        .sq_sig_type = VIRTIO_RDMA_SIGNAL_REQ_WR,
+        .max_send_wr = cpu_to_le32(16),
+        .max_send_sge = cpu_to_le32(4),
+        .send_cqn = cpu_to_le32(fuzz_guest.cqn[0]),
+        .max_recv_wr = cpu_to_le32(16),
+        .max_recv_sge = cpu_to_le32(4),
+        .recv_cqn = cpu_to_le32(fuzz_guest.cqn[1]),
+        .max_inline_data = cpu_to_le32(64),
+        .flags = cpu_to_le32(place == FUZZ_QP_SRQ_FAR ? VIRTIO_RDMA_QP_SRQ
+                                                      : 0),
+    };
+
+    return create(checked, VIRTIO_RDMA_CMD_CREATE_QP, &req, sizeof(req));
+}
+
+void fuzz_bring_up(bool checked)
+{
+    struct virtio_rdma_create_cq_req cq = { .cqe = cpu_to_le32(100) };
+    struct virtio_rdma_create_srq_req srq = {
+        .pdn = cpu_to_le32(PDN),
+        .max_wr = cpu_to_le32(16),
+        .max_sge = cpu_to_le32(4),
+        .limit = cpu_to_le32(2),
+    };
+    FuzzGuest *g = &fuzz_guest;
+
+    if (!g->rdma.proxy) {
+        return;
+    }
+    if (checked && g->iommu.proxy) {
+        fuzz_iommu_attach();
+    }
+    memset(g->key, 0, sizeof(g->key));
+    negotiate(checked);
+    set_addresses(checked);
+    create(checked, VIRTIO_RDMA_CMD_CREATE_PD, NULL, 0);
+    for (int i = 0; i < 2; i++) {
+        g->cqn[i] = create(checked, VIRTIO_RDMA_CMD_CREATE_CQ, &cq,
+                           sizeof(cq));
+        /* Few, so that an input soon comes to the buffers it adds */
+        refill(ring(VIRTIO_RDMA_CQ_VQ(g->cqn[i])), FUZZ_RING_SIZE / 4);
+    }
+    refill(ring(VIRTIO_RDMA_EVENT_VQ(g->max_cq, g->max_qp)), FUZZ_RING_SIZE);
+    create_memory(checked);
+    create(checked, VIRTIO_RDMA_CMD_CREATE_SRQ, &srq, sizeof(srq));
+    for (unsigned i = 0; i < FUZZ_QPS; i++) {
+        RdmaSge sge = { FUZZ_IOVA + 0x1000 * i, 4096, g->all };
+        RdmaRecvWr wr = { .wr_id = i, .num_sge = 1, .sg_list = &sge };
+        FuzzRing *r;
+
+        g->qpn[i] = create_qp(checked, i);
+        r = i == FUZZ_QP_SRQ_FAR ? srq_ring(0) : fuzz_rq(i);
+        for (int n = 0; n < QP_RECVS; n++) {
+            post_recv(r, &wr);
+        }
+    }
+    for (unsigned i = 0; i < FUZZ_QPS; i++) {
+        connect_qp(checked, i, i > FUZZ_QP_B && i & 1);
+        fuzz_kick(&g->rdma, fuzz_rq(i)->index);
+    }
+    fuzz_kick(&g->rdma, srq_ring(0)->index);
+}
+
+uint32_t fuzz_pick_key(FuzzIn *in)
+{
+    uint8_t sel = in_u8(in);
+
+    return sel < 0x80 ? fuzz_guest.all :
+           sel < 0xf8 ? fuzz_guest.key[sel % FUZZ_KEYS] : in_u32(in);
+}
+
+uint64_t fuzz_pick_va(FuzzIn *in)
+{
+    uint8_t sel = in_u8(in);
+
+    switch (sel & 15) {
+    case 0:
+        return in_u64(in);
+    case 1:
+        return FUZZ_IOVA + FUZZ_MR_SIZE - sel;
+    case 2:
+        return FUZZ_IOVA + 8 * sel;
+    case 3:
+        /* For regions that hold all memory */
+        return FUZZ_DATA + in_u16(in);
+    case 4:
+        return FUZZ_RINGS + in_u16(in);
+    case 5:
+        return fuzz_config_addr(sel & 0x10 ? FUZZ_RDMA_DEVFN
+                                           : FUZZ_PORT_DEVFN, in_u8(in));
+    case 6:
+        return (sel & 0x10 ? FUZZ_RDMA_BAR : FUZZ_BLK_BAR) + in_u16(in);
+    default:
+        return FUZZ_IOVA + in_u16(in);
+    }
+}
+
+static uint32_t pick_handle(FuzzIn *in)
+{
+    uint8_t sel = in_u8(in);
+
+    return sel < 0xf0 ? sel % 12 : in_u32(in);
+}
+
+static uint32_t pick_access(FuzzIn *in)
+{
+    uint8_t sel = in_u8(in);
+
+    return sel < 0x80 ? ACCESS_ALL : sel < 0xf0 ? sel & 0x7f : in_u32(in);
+}
+
+static struct virtio_rdma_reg_user_mr_req pick_mr(FuzzIn *in)
+{
+    uint8_t sel = in_u8(in);
+    uint32_t npages = 1 + in_u8(in) % PAGES, levels = sel % 3;
+    uint64_t start = FUZZ_IOVA + (sel & 4 ? in_u16(in) % 4096 : 0);
+    uint64_t list = levels == 2 ? FUZZ_TABLES + 0x1000 : FUZZ_TABLES;
+
+    return (struct virtio_rdma_reg_user_mr_req) {
+        .pdn = cpu_to_le32(sel & 8 ? pick_handle(in) : PDN),
+        .access = cpu_to_le32(pick_access(in)),
+        .start = cpu_to_le64(start),
+        .length = cpu_to_le64(npages * 4096 - start % 4096),
+        .virt_addr = cpu_to_le64(start),
+        .pages = cpu_to_le64(sel & 16 ? fuzz_pick_va(in) : list),
+        .npages = cpu_to_le32(sel & 32 ? in_u32(in) : npages),
+        .page_shift = cpu_to_le32(sel & 64 ? 12 : 0),
+        .levels = cpu_to_le32(levels),
+    };
+}
+
+static size_t pick_modify(FuzzIn *in, uint8_t *out)
+{
+    uint8_t sel = in_u8(in);
+    unsigned place = sel % FUZZ_QPS;
+    uint8_t state = in_u8(in);
+    RdmaQpAttr attr = {
+        .qp_state = state % 8,
+        .path_mtu = in_u8(in) % 7,
+        .qkey = FUZZ_QKEY,
+        .dest_qp_num = sel & 0x80 ? FUZZ_FAR_QPN : pick_handle(in),
+        .qp_access_flags = pick_access(in),
+        .max_rd_atomic = in_u8(in) % 17,
+        .max_dest_rd_atomic = 1 + state % 5,
+        .min_rnr_timer = sel % 32,
+        .port_num = 1,
+        .timeout = in_u8(in) % 32,
+        .retry_cnt = state >> 5,
+        .rnr_retry = sel >> 5,
+        .rate_limit = sel & 0x40 ? in_u32(in) : 0,
+        .en_sqd_async_notify = state >> 7,
+        .ah_attr = av_to(sel & 0x80, state >> 6 & 1),
+    };
+    struct virtio_rdma_modify_qp_req req = {
+        .qpn = cpu_to_le32(fuzz_guest.qpn[place]),
+        .attr_mask = cpu_to_le32(state & 8 ? in_u32(in) :
+                                 masks_of(place)[MIN(attr.qp_state, 6)]),
+    };
+
+    qrdma_encode_qp_attr(&req.attr, &attr);
+    memcpy(out, &req, sizeof(req));
+    return sizeof(req);
+}
+
+static size_t pick_request(FuzzIn *in, uint8_t cmd, uint8_t *out)
+{
+    struct virtio_rdma_rereg_mr_req rereg;
+    struct virtio_rdma_map_mr_sg_req map;
+    struct virtio_rdma_mcast_req mcast;
+    struct virtio_rdma_reg_user_mr_req mr;
+    uint32_t words[12];
+
+    switch (cmd) {
+    case VIRTIO_RDMA_CMD_REG_USER_MR:
+        mr = pick_mr(in);
+        memcpy(out, &mr, sizeof(mr));
+        return sizeof(mr);
+    case VIRTIO_RDMA_CMD_REREG_MR:
+        rereg.mrn = cpu_to_le32(pick_handle(in));
+        rereg.flags = cpu_to_le32(in_u8(in) % 9);
+        rereg.mr = pick_mr(in);
+        memcpy(out, &rereg, sizeof(rereg));
+        return sizeof(rereg);
+    case VIRTIO_RDMA_CMD_MAP_MR_SG:
+        mr = pick_mr(in);
+        map = (struct virtio_rdma_map_mr_sg_req) {
+            .mrn = cpu_to_le32(pick_handle(in)),
+            .npages = mr.npages,
+            .start = mr.start,
+            .length = mr.length,
+            .pages = mr.pages,
+        };
+        memcpy(out, &map, sizeof(map));
+        return sizeof(map);
+    case VIRTIO_RDMA_CMD_ATTACH_MCAST:
+    case VIRTIO_RDMA_CMD_DETACH_MCAST:
+        mcast = (struct virtio_rdma_mcast_req) {
+            .qpn = cpu_to_le32(pick_handle(in)),
+            .gid = { 0xff, 0x0e, [15] = in_u8(in) % 8 },
+        };
+        memcpy(out, &mcast, sizeof(mcast));
+        return sizeof(mcast);
+    case VIRTIO_RDMA_CMD_MODIFY_QP:
+        return pick_modify(in, out);
+    case VIRTIO_RDMA_CMD_CREATE_QP:
+        words[0] = cpu_to_le32(PDN);
+        out[4] = in_u8(in) % 6;
+        out[5] = in_u8(in) % 3;
+        for (int i = 1; i < 10; i++) {
+            words[i] = cpu_to_le32(in_u8(in) % 40);
+        }
+        memcpy(out, words, 4);
+        memcpy(out + 6, words + 1, 36);
+        return sizeof(struct virtio_rdma_create_qp_req);
+    }
+    for (int i = 0; i < ARRAY_SIZE(words); i++) {
+        words[i] = cpu_to_le32(i < 4 ? pick_handle(in) : 0);
+    }
+    memcpy(out, words, sizeof(words));
+    return sizeof(words);
+}
+
+void fuzz_op_command(FuzzIn *in)
+{
+    uint8_t sel = in_u8(in);
+    uint8_t bytes[REQ_ROOM] = { 1 + (sel & 0x1f) }, rsp[200];
+    size_t len = 1 + pick_request(in, bytes[0], bytes + 1);
+    uint32_t n;
+
+    if (sel & 0x20) {
+        unsigned at = in_u8(in);
+
+        bytes[at % len] ^= 1 << in_u8(in) % 8;
+    }
+    if (sel & 0x40) {
+        len = 1 + in_u8(in) % len;
+    }
+    if (command(bytes, len, sel & 0x80 ? len / 2 : 0, rsp, sizeof(rsp)) ==
+        VIRTIO_RDMA_S_OK) {
+        n = ldl_le_p(rsp) % FUZZ_KEYS;
+        switch (bytes[0]) {
+        case VIRTIO_RDMA_CMD_GET_DMA_MR:
+        case VIRTIO_RDMA_CMD_CREATE_MR:
+        case VIRTIO_RDMA_CMD_REG_USER_MR:
+        case VIRTIO_RDMA_CMD_REREG_MR:
+        case VIRTIO_RDMA_CMD_ALLOC_MW:
+            fuzz_guest.key[n] = ldl_le_p(rsp + 4);
+            break;
+        case VIRTIO_RDMA_CMD_CREATE_QP:
+            fuzz_guest.qpn[sel >> 5 & 3] = ldl_le_p(rsp);
+            break;
+        }
+    }
+}
+
+void fuzz_op_raw_command(FuzzIn *in)
+{
+    uint8_t bytes[REQ_ROOM], sel = in_u8(in);
+    size_t len = 1 + in_u8(in) % 200;
+
+    for (size_t i = 0; i < len; i++) {
+        bytes[i] = in_u8(in);
+    }
+    command(bytes, len, sel % len, NULL, sel / 2);
+}
+
+static void pick_sges(FuzzIn *in, RdmaSge *sge, uint32_t n)
+{
+    while (n--) {
+        sge->lkey = fuzz_pick_key(in);
+        sge->length = in_u16(in) % 9000;
+        sge->addr = fuzz_pick_va(in);
+        sge++;
+    }
+}
+
+static void pick_operands(FuzzIn *in, RdmaSendWr *wr)
+{
+    uint32_t key = fuzz_pick_key(in);
+    uint64_t va = fuzz_pick_va(in);
+
+    switch (wr->opcode) {
+    case RDMA_WR_BIND_MW:
+        wr->wr.bind.rkey = key;
+        wr->wr.bind.new_rkey = key + (in_u8(in) & 1);
+        wr->wr.bind.lkey = fuzz_pick_key(in);
+        wr->wr.bind.access = pick_access(in);
+        wr->wr.bind.addr = va;
+        wr->wr.bind.length = in_u16(in);
+        break;
+    case RDMA_WR_FLUSH:
+        wr->wr.flush.remote_addr = va;
+        wr->wr.flush.rkey = key;
+        wr->wr.flush.length = in_u16(in);
+        wr->wr.flush.type = 1 + in_u8(in) % 3;
+        wr->wr.flush.level = in_u8(in) % 3;
+        break;
+    case RDMA_WR_REG_MR:
+        wr->wr.reg.key = key;
+        wr->wr.reg.mrn = key >> 8;
+        wr->wr.reg.access = pick_access(in);
+        break;
+    case RDMA_WR_ATOMIC_CMP_AND_SWP:
+    case RDMA_WR_ATOMIC_FETCH_AND_ADD:
+        wr->wr.atomic.remote_addr = va;
+        wr->wr.atomic.rkey = key;
+        break;
+    default:
+        wr->wr.rdma.remote_addr = va;
+        wr->wr.rdma.rkey = key;
+        break;
+    }
+    if (wr->opcode == RDMA_WR_LOCAL_INV ||
+        wr->opcode == RDMA_WR_SEND_WITH_INV ||
+        wr->opcode == RDMA_WR_RDMA_READ_WITH_INV) {
+        wr->ex.invalidate_rkey = key;
+    }
+}
+
+static size_t pick_send(FuzzIn *in, unsigned place, uint8_t *out)
+{
+    uint8_t opcode = in_u8(in), flags = in_u8(in);
+    QRdmaPd pd = { .pdn = PDN };
+    QRdmaQp qp = {
+        .pd = &pd, .type = place == FUZZ_QP_UD ? RDMA_QPT_UD : RDMA_QPT_RC,
+    };
+    RdmaSge sge[4];
+    RdmaSendWr wr = {
+        .wr_id = in_u8(in),
+        .opcode = opcode % 17 == 16 ? RDMA_WR_REG_MR : opcode % 17,
+        .send_flags = flags & (RDMA_SEND_FENCE | RDMA_SEND_SIGNALED |
+                               RDMA_SEND_SOLICITED),
+        .num_sge = flags >> 5 & 3,
+        .sg_list = sge,
+    };
+    size_t len;
+
+    pick_sges(in, sge, wr.num_sge);
+    if (place == FUZZ_QP_UD) {
+        bool far = flags & 0x80;
+
+        wr.wr.ud.remote_qpn = far ? RDMA_QPN_MCAST
+                                  : fuzz_guest.qpn[FUZZ_QP_UD];
+        wr.wr.ud.remote_qkey = FUZZ_QKEY;
+        wr.wr.ud.av = av_to(far, flags & 1);
+        if (far) {
+            memset(wr.wr.ud.av.dgid, 0, RDMA_GID_LEN);
+            wr.wr.ud.av.dgid[0] = 0xff;
+            wr.wr.ud.av.dgid[1] = 0x0e;
+            wr.wr.ud.av.dgid[15] = in_u8(in) % 8;
+        }
+    } else {
+        pick_operands(in, &wr);
+    }
+    len = qrdma_encode_send(&qp, &wr, out);
+    if (wr.opcode == RDMA_WR_REG_MR && flags & 0x10) {
+        struct virtio_rdma_reg_user_mr_req mr = pick_mr(in);
+        struct virtio_rdma_sq_wqe wqe;
+
+        memcpy(&wqe, out, sizeof(wqe));
+        wqe.wr.reg.npages = mr.npages;
+        wqe.wr.reg.start = mr.start;
+        wqe.wr.reg.length = mr.length;
+        wqe.wr.reg.pages = mr.pages;
+        memcpy(out, &wqe, sizeof(wqe));
+    }
+    return len;
+}
+
+void fuzz_op_send(FuzzIn *in)
+{
+    FuzzGuest *g = &fuzz_guest;
+    uint8_t sel = in_u8(in), wqe[QRDMA_WQE_ROOM];
+    unsigned place = (sel & 0xf) % FUZZ_QPS;
+    FuzzRing *r = ring(VIRTIO_RDMA_SQ_VQ(g->max_cq, g->qpn[place]));
+    size_t len = pick_send(in, place, wqe);
+    uint64_t buf = fuzz_ring_buffer(r);
+    QRdmaDesc desc[] = { { buf, len, false }, { buf, 0, false } };
+
+    if (sel & 0x10) {
+        unsigned at = in_u8(in);
+
+        wqe[at % len] ^= 1 << in_u8(in) % 8;
+    }
+    if (sel & 0x20) {
+        desc[0].len = len / 2;
+        desc[1] = (QRdmaDesc) { buf + len / 2, len - len / 2, false };
+    }
+    fuzz_write(buf, wqe, MIN(len, FUZZ_BUF_SIZE));
+    fuzz_ring_put(r, desc, sel & 0x20 ? 2 : 1);
+    /* Several with one doorbell, sometimes */
+    if (!(sel & 0x80)) {
+        fuzz_kick(&g->rdma, r->index);
+    }
+}
+
+void fuzz_op_recv(FuzzIn *in)
+{
+    uint8_t sel = in_u8(in);
+    unsigned place = sel % 8;
+    RdmaSge sge[4];
+    RdmaRecvWr wr = {
+        .wr_id = sel, .num_sge = sel >> 4 & 3, .sg_list = sge,
+    };
+    FuzzRing *r = place >= FUZZ_QP_SRQ_FAR ? srq_ring(place & 1)
+                                           : fuzz_rq(place);
+
+    pick_sges(in, sge, wr.num_sge);
+    post_recv(r, &wr);
+    if (!(sel & 0x80)) {
+        fuzz_kick(&fuzz_guest.rdma, r->index);
+    }
+}
+
+void fuzz_send_messages(unsigned n, uint64_t wr_id)
+{
+    FuzzGuest *g = &fuzz_guest;
+    RdmaSge sge = { FUZZ_IOVA, 3000, g->all };
+    RdmaRecvWr recv = { .wr_id = wr_id, .num_sge = 1, .sg_list = &sge };
+    RdmaSendWr send = {
+        .wr_id = wr_id,
+        .opcode = RDMA_WR_SEND,
+        .send_flags = RDMA_SEND_SIGNALED,
+        .num_sge = 1,
+        .sg_list = &sge,
+    };
+    QRdmaPd pd = { .pdn = PDN };
+    QRdmaQp qp = { .pd = &pd, .type = RDMA_QPT_RC };
+    FuzzRing *sq = ring(VIRTIO_RDMA_SQ_VQ(g->max_cq, g->qpn[FUZZ_QP_A]));
+    uint8_t wqe[QRDMA_WQE_ROOM];
+
+    for (unsigned i = 0; i < n; i++) {
+        QRdmaDesc desc = { fuzz_ring_buffer(sq), 0, false };
+
+        post_recv(fuzz_rq(FUZZ_QP_B), &recv);
+        desc.len = qrdma_encode_send(&qp, &send, wqe);
+        fuzz_write(desc.addr, wqe, desc.len);
+        fuzz_ring_put(sq, &desc, 1);
+    }
+    fuzz_kick(&g->rdma, fuzz_rq(FUZZ_QP_B)->index);
+    fuzz_kick(&g->rdma, sq->index);
+}
+
+void fuzz_op_refill(FuzzIn *in)
+{
+    FuzzGuest *g = &fuzz_guest;
+    uint8_t sel = in_u8(in);
+    FuzzRing *r = sel & 0x80 ? ring(VIRTIO_RDMA_EVENT_VQ(g->max_cq, g->max_qp))
+                             : ring(VIRTIO_RDMA_CQ_VQ(g->cqn[sel & 1]));
+
+    refill(r, 1 + (sel >> 1 & 15));
+    fuzz_kick(&g->rdma, r->index);
+}

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * virtio-rdma: memory that the host does not have. Each allocation whose size
+ * a guest decides about fails once, in each command that has one, and when the
+ * device is loaded.
+ */
+#include "qemu/osdep.h"
+#include "qemu/bswap.h"
+#include <glib/gstdio.h>
+#include "qobject/qdict.h"
+#include "rdma-test.h"
+#include "fail-alloc.h"
+
+#define SLOT 5
+#define MAX_QP 8
+#define MAX_SRQ 3
+#define MAX_MR 4
+#define REPEAT 2000
+#define ENTRIES 512
+#define PAGES (ENTRIES + 1)
+#define DEVICE "-netdev hubport,id=n0,hubid=0 " \
+    "-device virtio-rdma-pci,netdev=n0,addr=%d,max-qp=%d,max-cq=4,max-mr=%d," \
+    "max-srq=%d"
+#define FEATURES (QRDMA_F(VIRTIO_RDMA_F_SRQ) | \
+                  QRDMA_F(VIRTIO_RDMA_F_MR_TABLES) | \
+                  QRDMA_F(VIRTIO_RDMA_F_REREG_MR) | \
+                  QRDMA_F(VIRTIO_RDMA_F_REG_PAGES))
+
+typedef struct virtio_rdma_reg_user_mr_req RegReq;
+typedef struct virtio_rdma_mr_rsp MrRsp;
+
+typedef struct Fixture {
+    QRdmaHost *host;
+    QRdma *d;
+    TestPair t;
+    uint64_t pages;                 /* a list of PAGES pages */
+    uint64_t root;                  /* the same as a tree of two levels */
+    uint32_t made;                  /* number of what a try has made */
+} Fixture;
+
+static Fixture fixture_new(void)
+{
+    Fixture f = {};
+    uint64_t le[PAGES], roots[ENTRIES] = {};
+
+    fail_alloc_begin();
+    f.host = qrdma_host_start(DEVICE, SLOT, MAX_QP, MAX_MR, MAX_SRQ);
+    f.d = qrdma_open(f.host, QPCI_DEVFN(SLOT, 0));
+    qrdma_start(f.d, QRDMA_FEATURES | FEATURES, 0);
+    f.t = test_pair_on(f.d, RDMA_QPT_RC, 64, NULL);
+    f.pages = qrdma_alloc(f.d, 2 * ENTRIES * 8);
+    f.root = qrdma_alloc(f.d, 4096);
+    for (int i = 0; i < PAGES; i++) {
+        le[i] = cpu_to_le64(i * 4096ull);
+    }
+    roots[0] = cpu_to_le64(f.pages);
+    roots[1] = cpu_to_le64(f.pages + ENTRIES * 8);
+    qrdma_write(f.d, f.pages, le, sizeof(le));
+    qrdma_write(f.d, f.root, roots, sizeof(roots));
+    return f;
+}
+
+static void fixture_free(Fixture *f)
+{
+    qrdma_close(f->d);
+    qrdma_host_stop(f->host);
+    fail_alloc_end();
+}
+
+/* The status of a command, and what takes its effect back. */
+typedef uint8_t Try(Fixture *f);
+typedef void Undo(Fixture *f);
+
+/* KiB of private memory of QEMU. */
+static uint64_t private_memory(Fixture *f)
+{
+    g_autofree char *path = g_strdup_printf("/proc/%d/status",
+                                            (int)qtest_pid(f->host->qts));
+    g_autofree char *status = NULL;
+    const char *found;
+
+    g_assert_true(g_file_get_contents(path, &status, NULL, NULL));
+    found = strstr(status, "VmData:");
+    g_assert_nonnull(found);
+    return g_ascii_strtoull(found + strlen("VmData:"), NULL, 10);
+}
+
+/* A kilobyte that is lost each time shows in spite of holes in the heap. */
+static void check_no_leak(Fixture *f, Try *try, uint32_t count)
+{
+    G_GNUC_UNUSED uint64_t before = private_memory(f);
+
+    for (uint32_t i = 0; i < REPEAT; i++) {
+        fail_alloc_arm(i % count + 1);
+        assert_status(try(f), NOMEM);
+        g_assert_true(fail_alloc_disarm());
+    }
+#ifndef QEMU_SANITIZE_ADDRESS
+    /* A sanitizer keeps what is freed, and looks for leaks by itself. */
+    g_assert_cmpuint(private_memory(f), <, before + REPEAT / 2);
+#endif
+}
+
+/*
+ * Let one allocation after the other fail in @try, until none is left. Each
+ * time the command has to fail with that status, and to have no effect: as
+ * many objects as ever can be made then. At least @least can fail.
+ */
+static void fail_each(Fixture *f, Try *try, Undo *undo, uint32_t room,
+                      uint32_t least)
+{
+    for (uint32_t n = 1;; n++) {
+        g_autofree uint32_t *made = g_new(uint32_t, room);
+        uint8_t status;
+        bool failed;
+
+        fail_alloc_arm(n);
+        status = try(f);
+        failed = fail_alloc_disarm();
+        if (!failed) {
+            assert_ok(status);
+            undo(f);
+            g_assert_cmpuint(n, >, least);
+            check_no_leak(f, try, n - 1);
+            return;
+        }
+        assert_status(status, NOMEM);
+        for (uint32_t i = 0; i < room; i++) {
+            assert_ok(try(f));
+            made[i] = f->made;
+        }
+        assert_status(try(f), NOMEM);
+        for (uint32_t i = 0; i < room; i++) {
+            f->made = made[i];
+            undo(f);
+        }
+    }
+}
+
+static uint8_t try_reg(Fixture *f, uint32_t levels)
+{
+    RegReq req = {
+        .pdn = cpu_to_le32(f->t.pd->pdn),
+        .access = cpu_to_le32(TEST_ACCESS_ALL),
+        .length = cpu_to_le64(PAGES * 4096ull),
+        .pages = cpu_to_le64(levels ? f->root : f->pages),
+        .npages = cpu_to_le32(PAGES),
+        .levels = cpu_to_le32(levels),
+    };
+    MrRsp rsp = {};
+    uint8_t status = qrdma_cmd(f->d, VIRTIO_RDMA_CMD_REG_USER_MR, &req,
+                               sizeof(req), &rsp, sizeof(rsp));
+
+    f->made = le32_to_cpu(rsp.mrn);
+    return status;
+}
+
+static uint8_t try_reg_list(Fixture *f)
+{
+    return try_reg(f, 0);
+}
+
+static uint8_t try_reg_tree(Fixture *f)
+{
+    return try_reg(f, 2);
+}
+
+static void undo_mr(Fixture *f)
+{
+    uint32_t mrn = cpu_to_le32(f->made);
+
+    assert_ok(qrdma_cmd(f->d, VIRTIO_RDMA_CMD_DEREG_MR, &mrn, sizeof(mrn),
+                        NULL, 0));
+}
+
+static uint8_t try_srq(Fixture *f)
+{
+    RdmaSrqAttr attr = {
+        .pdn = f->t.pd->pdn, .max_wr = 32, .max_sge = 2,
+    };
+
+    return qrdma_try_create_srq(f->d, &attr, &f->made);
+}
+
+static void undo_srq(Fixture *f)
+{
+    QRdmaSrq srq = {
+        .dev = f->d,
+        .srqn = f->made,
+        .wq.ring = qrdma_ring(f->d, VIRTIO_RDMA_SRQ_VQ(f->d->max_cq,
+                                                       f->d->max_qp,
+                                                       f->made)),
+    };
+
+    assert_ok(qrdma_destroy_srq(&srq));
+}
+
+static uint8_t try_qp(Fixture *f)
+{
+    RdmaQpInitAttr init = {
+        .pdn = f->t.pd->pdn,
+        .qp_type = RDMA_QPT_RC,
+        .send_cqn = f->t.cq_a->cqn,
+        .recv_cqn = f->t.cq_a->cqn,
+        .cap = { 32, 32, 2, 2, 64 },
+    };
+
+    return qrdma_try_create_qp(f->d, &init, &f->made);
+}
+
+static void undo_qp(Fixture *f)
+{
+    QRdmaQp qp = {
+        .dev = f->d,
+        .qpn = f->made,
+        .sq.ring = qrdma_ring(f->d, VIRTIO_RDMA_SQ_VQ(f->d->max_cq, f->made)),
+        .rq.ring = qrdma_ring(f->d, VIRTIO_RDMA_RQ_VQ(f->d->max_cq, f->made)),
+    };
+
+    assert_ok(qrdma_destroy_qp(&qp));
+}
+
+static void check_works(Fixture *f)
+{
+    RdmaSge sge = qrdma_sge(f->t.mr_a, 0, 5000);
+    RdmaSendWr wr = {
+        .wr_id = 1,
+        .opcode = RDMA_WR_RDMA_WRITE,
+        .send_flags = RDMA_SEND_SIGNALED,
+        .sg_list = &sge,
+        .num_sge = 1,
+        .wr.rdma = { f->t.mr_b->iova, f->t.mr_b->rkey },
+    };
+    RdmaWc wc;
+
+    qrdma_mr_fill(f->t.mr_a, 0, 5000, 3);
+    qrdma_post_send(f->t.a, &wr);
+    qrdma_expect_wc(f->t.cq_a, 1, RDMA_WC_RDMA_WRITE, &wc);
+    qrdma_mr_check(f->t.mr_b, 0, 5000, 3);
+}
+
+static void test_commands(void)
+{
+    Fixture f = fixture_new();
+
+    /* The fixture has two regions */
+    fail_each(&f, try_reg_list, undo_mr, MAX_MR - 2, 1);
+    fail_each(&f, try_reg_tree, undo_mr, MAX_MR - 2, 2);
+    fail_each(&f, try_srq, undo_srq, MAX_SRQ, 2);
+    /* And two queue pairs; the numbers 0 and 1 are others' */
+    fail_each(&f, try_qp, undo_qp, MAX_QP - 4, 6);
+    check_works(&f);
+    fixture_free(&f);
+}
+
+/* A work request completes with an error then, and its pages do not count. */
+static void test_work_request(void)
+{
+    Fixture f = fixture_new();
+    QRdmaMr *mr = qrdma_alloc_mr(f.t.pd, TEST_ACCESS_ALL, 8);
+    RdmaSendWr wr = {
+        .wr_id = 2,
+        .opcode = RDMA_WR_REG_MR,
+        .send_flags = RDMA_SEND_SIGNALED,
+        .wr.reg = {
+            .mrn = mr->mrn,
+            .key = mr->lkey,
+            .access = TEST_ACCESS_ALL,
+            .iova = 0x10000,
+            .length = 8 * 4096,
+            .npages = 8,
+        },
+    };
+
+    fail_alloc_arm(1);
+    qrdma_post_reg_pages(f.t.a, &wr, f.pages);
+    qrdma_expect(f.t.cq_a, 2, RDMA_WC_MW_BIND_ERR);
+    g_assert_true(fail_alloc_disarm());
+    assert_ok(qrdma_modify_qp_state(f.t.a, RDMA_QPS_RESET));
+    assert_ok(qrdma_modify_qp_state(f.t.b, RDMA_QPS_RESET));
+    qrdma_connect(f.t.a, f.t.b, NULL);
+    qrdma_post_reg_pages(f.t.a, &wr, f.pages);
+    qrdma_expect(f.t.cq_a, 2, RDMA_WC_SUCCESS);
+    check_works(&f);
+    fixture_free(&f);
+}
+
+/* Wait for the end of a migration; whether it went well. */
+static bool migrated(QTestState *qts)
+{
+    for (;;) {
+        g_autoptr(QDict) rsp = qtest_qmp_assert_success_ref(
+            qts, "{'execute': 'query-migrate'}");
+        const char *status = qdict_get_try_str(rsp, "status") ?: "none";
+
+        if (g_str_equal(status, "completed")) {
+            return true;
+        }
+        if (g_str_equal(status, "failed")) {
+            return false;
+        }
+        g_usleep(1000);
+    }
+}
+
+/* The destination says that it failed, and lives. */
+static void test_load(void)
+{
+    Fixture f = fixture_new();
+    g_autofree char *path = NULL, *uri = NULL;
+    int fd = g_file_open_tmp("virtio-rdma-XXXXXX", &path, NULL);
+    bool failed = true;
+    uint32_t n;
+
+    g_assert_cmpint(fd, >=, 0);
+    close(fd);
+    uri = g_strdup_printf("file:%s", path);
+    assert_ok(try_srq(&f));
+    qtest_qmp_assert_success(f.host->qts, "{'execute': 'migrate', "
+                             "'arguments': {'uri': %s}}", uri);
+    g_assert_true(migrated(f.host->qts));
+
+    for (n = 1; failed; n++) {
+        QTestState *to = qtest_initf("-machine pc -nodefaults -m 64 " DEVICE
+                                     " -incoming defer", SLOT, MAX_QP, MAX_MR,
+                                     MAX_SRQ);
+        bool loaded;
+
+        fail_alloc_arm(n);
+        qtest_qmp_assert_success(to, "{'execute': 'migrate-incoming', "
+                                 "'arguments': {'uri': %s, "
+                                 "'exit-on-error': false}}", uri);
+        loaded = migrated(to);
+        failed = fail_alloc_disarm();
+        g_assert_true(loaded != failed);
+        qtest_quit(to);
+    }
+    /* The SRQ and two queue pairs at least */
+    g_assert_cmpuint(n, >, 2 + 2 * 6);
+    g_unlink(path);
+    fixture_free(&f);
+}
+
+void add_alloc_tests(void)
+{
+    qtest_add_func("virtio-rdma/alloc/each-of-a-command", test_commands);
+    qtest_add_func("virtio-rdma/alloc/of-a-work-request", test_work_request);
+    qtest_add_func("virtio-rdma/alloc/each-of-a-load", test_load);
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Migration of the backlogs of completions and events, and of bad streams.
+ */
+#include "qemu/osdep.h"
+#include "qemu/bswap.h"
+#include "migrate-test.h"
+
+#define BACKLOG_FEATURES (QRDMA_F(VIRTIO_RDMA_F_EVENTS) | \
+                 QRDMA_F(VIRTIO_RDMA_F_CQ_DEEP) | \
+                 QRDMA_F(VIRTIO_RDMA_F_CQ_RING_ARM) | \
+                 QRDMA_F(VIRTIO_RDMA_F_CQE_EX) | \
+                 QRDMA_F(VIRTIO_RDMA_F_COUNTERS))
+#define DEPTH 150
+#define BACKLOG 100
+#define WR_ID 0x1122334455660000ull
+
+static void post_writes(QRdmaQp *qp, uint64_t first, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        qrdma_post_send(qp, &(RdmaSendWr) {
+            .wr_id = first + i,
+            .opcode = RDMA_WR_RDMA_WRITE,
+            .send_flags = RDMA_SEND_SIGNALED,
+        });
+    }
+}
+
+/*
+ * A QP of side 0 that talks to itself, with a CQ of DEPTH where BACKLOG
+ * completions and two events wait for buffers, those of @failed.
+ */
+static QRdmaQp *make_backlog(Trip *t, uint32_t failed[2])
+{
+    QRdma *d = t->net.dev[0];
+    QRdmaPd *pd;
+    QRdmaCq *cq;
+    QRdmaQp *qp, *bad;
+
+    t->p = net_pair_new_with(&t->net, RDMA_QPT_RC, BACKLOG_FEATURES);
+    pd = t->p.a.pd;
+    cq = qrdma_create_cq(d, 1000);
+    cq->no_refill = true;
+    qp = qrdma_create_qp(pd, cq, cq, RDMA_QPT_RC);
+    qrdma_connect(qp, qp, NULL);
+    assert_ok(qrdma_resize_cq(cq, DEPTH, 0));
+    assert_ok(qrdma_req_notify_cq(cq, VIRTIO_RDMA_NOTIFY_SOLICITED));
+    post_writes(qp, WR_ID, QRDMA_RING_SIZE + BACKLOG);
+    qrdma_wait_until(d, (qrdma_reap(&qp->sq),
+                         qp->sq.retired == qp->sq.posted));
+    for (int i = 0; i < QRDMA_RING_SIZE; i++) {
+        qrdma_expect(cq, WR_ID + i, RDMA_WC_SUCCESS);
+    }
+    qrdma_expect_none(cq);
+
+    for (int i = 0; i < 2; i++) {
+        bad = qrdma_create_qp(pd, t->p.a.scq, t->p.a.scq, RDMA_QPT_RC);
+        qrdma_connect(bad, bad, NULL);
+        qrdma_ring_reset(bad->rq.ring);
+        failed[i] = bad->qpn;
+    }
+    return qp;
+}
+
+static void test_backlog(void)
+{
+    Trip *t = trip_new(NULL);
+    uint32_t failed[2];
+    QRdmaQp *qp = make_backlog(t, failed);
+    QRdmaCq *cq = qp->send_cq;
+    QRdma *d = qp->dev;
+    uint64_t before[VIRTIO_RDMA_NUM_COUNTERS];
+    uint64_t after[VIRTIO_RDMA_NUM_COUNTERS];
+    RdmaQpAttr attr;
+
+    assert_ok(qrdma_query_counters(d, 1, before));
+    g_assert_cmpuint(before[VIRTIO_RDMA_LOOPBACK_PACKETS], !=, 0);
+    trip_move(t, 0, NULL);
+    assert_ok(qrdma_query_counters(d, 1, after));
+    /* The connection has a word with its peer, itself, on coming back. */
+    for (int i = 0; i < VIRTIO_RDMA_NUM_COUNTERS; i++) {
+        g_assert_cmpuint(after[i], >=, before[i]);
+        g_assert_cmpuint(after[i], <=, before[i] + 1);
+    }
+    qrdma_add_event_buffers(d, 8);
+    qrdma_expect_event(d, RDMA_EVENT_QP_FATAL, failed[0]);
+    qrdma_expect_event(d, RDMA_EVENT_QP_FATAL, failed[1]);
+    qrdma_expect_no_event(d);
+
+    /* none of these is solicited, and the mode came along */
+    qrdma_refill_cq(cq, 10);
+    for (int i = 0; i < 10; i++) {
+        qrdma_expect(cq, WR_ID + QRDMA_RING_SIZE + i, RDMA_WC_SUCCESS);
+    }
+    qrdma_expect_none(cq);
+    g_assert_false(qrdma_ring_irq(cq->ring));
+    /* and so did the depth */
+    post_writes(qp, WR_ID + QRDMA_RING_SIZE + BACKLOG, DEPTH - BACKLOG + 10);
+    qrdma_expect_no_event(d);
+    assert_ok(qrdma_query_qp(qp, &attr));
+    g_assert_cmpint(attr.qp_state, ==, RDMA_QPS_RTS);
+    trip_move_by_file(t, 0);
+    cq->no_refill = false;
+    qrdma_refill_cq(cq, QRDMA_RING_SIZE);
+    for (int i = 10; i < DEPTH + 10; i++) {
+        qrdma_expect(cq, WR_ID + QRDMA_RING_SIZE + i, RDMA_WC_SUCCESS);
+    }
+    cq->no_refill = true;
+    post_writes(qp, WR_ID, QRDMA_RING_SIZE);
+    qrdma_wait_until(d, (qrdma_reap(&qp->sq),
+                         qp->sq.retired == qp->sq.posted));
+    post_writes(qp, WR_ID, DEPTH + 1);
+    qrdma_expect_event(d, RDMA_EVENT_CQ_ERR, cq->cqn);
+    qrdma_expect_event(d, RDMA_EVENT_QP_FATAL, qp->qpn);
+    trip_free(t);
+}
+
+static void test_spoilt(void)
+{
+    Trip *t = trip_new(NULL);
+    uint32_t bad[2];
+    QRdmaQp *qp = make_backlog(t, bad);
+    const uint32_t cqn = qp->send_cq->cqn;
+    /* "virtio/64bit_features", its version, and what the driver accepted */
+    const uint32_t high = qp->dev->features >> 32;
+    const uint32_t low = qp->dev->features;
+    const uint32_t no_events = low & ~(1u << VIRTIO_RDMA_F_EVENTS);
+    const uint32_t not_deep = low & ~(1u << VIRTIO_RDMA_F_CQ_DEEP);
+    const TripSpoilt cases[] = {
+        { "depth", { cqn, DEPTH }, 2, 1, BACKLOG - 1,
+          "has n_backlog=100, but at most 99" },
+        /* Refused before there is memory for a backlog */
+        { "depth", { cqn, DEPTH }, 2, 1, UINT32_MAX, "within their limits" },
+        { "depth", { cqn, DEPTH }, 2, 1, 1048576, "within their limits" },
+        { "number", { cqn, DEPTH }, 2, 0, 6, "CQ 6 in the migration" },
+        { "type", { 1, bad[0], 1, bad[1] }, 4, 0, 77, "type=77, id=" },
+        { "type", { 1, bad[0], 1, bad[1] }, 4, 0, 0xff, "type=255, id=" },
+        { "id", { 1, bad[0], 1, bad[1] }, 4, 1, 8, "type=1, id=8," },
+        { "twice", { 1, bad[0], 1, bad[1] }, 4, 3, bad[0], "and come once" },
+        { "features", { 0x75726573, 1, high, low }, 4, 3, no_events,
+          "did not accept events" },
+        { "features", { 0x75726573, 1, high, low }, 4, 3, not_deep,
+          "n_backlog=100, but at most 0" },
+    };
+
+    trip_refuse_spoilt(t, 0, cases, ARRAY_SIZE(cases));
+    trip_free(t);
+}
+
+/* Returning what the source had popped must not lead out of the ring. */
+static void test_spoilt_rings(void)
+{
+    Trip *t = trip_new(NULL);
+    /* stale, count; index and ndescs of the first one; npages and so on */
+    const uint32_t first[] = { 0, 13, 0 << 16 | 1, 0 };
+    const TripSpoilt cases[] = {
+        { "descriptors", { first[0], first[1], first[2], first[3] }, 4, 2,
+          QRDMA_RING_SIZE - 11, "has ndescs of all WQEs=65, but at most 64" },
+        { "descriptors", { first[0], first[1], first[2], first[3] }, 4, 2, 0,
+          "has ndescs=0," },
+        { "index", { first[0], first[1], first[2], first[3] }, 4, 2,
+          QRDMA_RING_SIZE << 16 | 1, "has index=64," },
+    };
+
+    trip_connect(t);
+    for (int i = 0; i < first[1]; i++) {
+        qrdma_post_recv(t->p.a.qp, &(RdmaRecvWr) { .wr_id = i });
+    }
+    qrdma_settle(t->p.a.dev);
+    trip_refuse_spoilt(t, 0, cases, ARRAY_SIZE(cases));
+    trip_free(t);
+}
+
+/*
+ * A byte of each QP in the stream has no meaning any more: it is ignored. The
+ * QPs still share their CQ: when one enters ERR its flushed receives overrun
+ * the CQ, and with that the others enter ERR.
+ */
+static void test_qps_that_fail_after_arrival(void)
+{
+    Trip *t = trip_new(NULL);
+    QRdmaQp *qp[3];
+    QRdmaPd *pd;
+    QRdmaCq *cq;
+    RdmaQpAttr attr;
+    TripSpoilt cases[3];
+
+    t->p = net_pair_new_with(&t->net, RDMA_QPT_RC,
+                             QRDMA_F(VIRTIO_RDMA_F_EVENTS));
+    pd = t->p.a.pd;
+    cq = qrdma_create_cq(pd->dev, 1);
+    cq->no_refill = true;
+    for (int i = 0; i < 3; i++) {
+        qp[i] = qrdma_create_qp(pd, cq, cq, RDMA_QPT_RC);
+        assert_ok(qrdma_modify_init(qp[i], 0));
+        qrdma_post_recv(qp[i], &(RdmaRecvWr) { .wr_id = 2 * i });
+        qrdma_post_recv(qp[i], &(RdmaRecvWr) { .wr_id = 2 * i + 1 });
+    }
+    qrdma_settle(pd->dev);
+
+    for (int i = 0; i < 3; i++) {
+        cases[i] = (TripSpoilt) {
+            "unused", { cq->cqn, cq->cqn, 0, 0 }, 4, 3, 1, .copies = 2 - i,
+        };
+    }
+    trip_move_spoilt(t, 0, cases, ARRAY_SIZE(cases));
+    qrdma_settle(pd->dev);
+    for (int i = 0; i < 3; i++) {
+        assert_ok(qrdma_query_qp(qp[i], &attr));
+        g_assert_cmpint(attr.qp_state, ==, RDMA_QPS_INIT);
+    }
+    assert_ok(qrdma_modify_qp_state(qp[0], RDMA_QPS_ERR));
+    qrdma_settle(pd->dev);
+    qrdma_expect(cq, 0, RDMA_WC_WR_FLUSH_ERR);
+    for (int i = 0; i < 3; i++) {
+        assert_ok(qrdma_query_qp(qp[i], &attr));
+        g_assert_cmpint(attr.qp_state, ==, RDMA_QPS_ERR);
+        qrdma_reap(&qp[i]->rq);
+        g_assert_cmpuint(qp[i]->rq.retired, ==, 2);
+    }
+    trip_free(t);
+}
+
+/* What was in flight at the source goes back to the ring at the destination. */
+static void test_rings_of_all_kinds(void)
+{
+    static const uint64_t features[] = {
+        QRDMA_F(VIRTIO_F_RING_PACKED),
+        QRDMA_F(VIRTIO_F_IN_ORDER),
+        QRDMA_F(VIRTIO_F_RING_PACKED) | QRDMA_F(VIRTIO_F_IN_ORDER),
+    };
+    const QRdmaPath path = { .timeout = MIGRATE_TIMEOUT_CODE };
+    RdmaSendWr wr = net_wr(RDMA_WR_SEND, 1, NULL);
+    uint8_t wqe[QRDMA_WQE_ROOM];
+
+    for (int i = 0; i < ARRAY_SIZE(features); i++) {
+        Trip *t = trip_new(NULL);
+        QRdmaQp *a, *b;
+        RdmaWc wc;
+
+        t->p = net_pair_new_with(&t->net, RDMA_QPT_RC, features[i]);
+        a = t->p.a.qp;
+        b = t->p.b.qp;
+        qrdma_connect(a, b, &path);
+        for (int move = 0; move < 3; move++) {
+            /* One descriptor each, or several */
+            for (int j = 0; j < 20; j++) {
+                qrdma_post_raw(b, &b->rq, wqe, qrdma_encode_recv(
+                    &(RdmaRecvWr) { .wr_id = j }, wqe), j % 3 ? 0 : 6, true);
+            }
+            qrdma_settle(b->dev);
+            trip_move(t, 1, NULL);
+            for (int j = 0; j < 20; j++) {
+                qrdma_post_send(a, &wr);
+                trip_wait_wc(t, t->p.b.rcq, j, &wc);
+                trip_wait_wc(t, t->p.a.scq, 1, &wc);
+            }
+            qrdma_wait_until(b->dev, (qrdma_reap(&b->rq),
+                                      b->rq.retired == b->rq.posted));
+        }
+        trip_free(t);
+    }
+}
+
+void add_migrate_backlog_tests(void)
+{
+    qtest_add_func("virtio-rdma-migration/rings-of-all-kinds",
+                   test_rings_of_all_kinds);
+    qtest_add_func("virtio-rdma-migration/fail-after-arrival",
+                   test_qps_that_fail_after_arrival);
+    qtest_add_func("virtio-rdma-migration/backlog", test_backlog);
+    qtest_add_func("virtio-rdma-migration/spoilt", test_spoilt);
+    qtest_add_func("virtio-rdma-migration/spoilt-rings", test_spoilt_rings);
+}

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A guest chooses where completions and interrupts are written to. What such
+ * a write brings about at once, amid the work that caused it, must not pull
+ * away what that work stands on.
+ *
+ * The device is behind a root port, so that all of its configuration space
+ * has addresses (ECAM). With ASan each of these tests found freed memory.
+ */
+#include "qemu/osdep.h"
+#include "hw/pci/pci_regs.h"
+#include "qobject/qdict.h"
+#include "rdma-test.h"
+
+#define ECAM 0xb0000000ull
+#define MCH_PCIEXBAR 0x60
+#define PORT_SLOT 4
+#define PORT_DEVFN QPCI_DEVFN(PORT_SLOT, 0)
+#define PEER_SLOT 5
+#define SECONDARY_BUS 1
+#define DEVICE_DEVFN (SECONDARY_BUS << 8)
+#define WINDOW 0xe000               /* of the port: 0xe0000000 .. 0xe0ffffff */
+
+typedef struct Nested {
+    QRdmaHost *host;
+    TestPair t;
+    uint64_t port_exp;              /* address of the port's PCIe capability */
+    uint64_t device_exp;            /* and of the device's */
+} Nested;
+
+static uint64_t ecam(int devfn)
+{
+    return ECAM + ((uint64_t)devfn << 12);
+}
+
+static uint64_t pcie_capability(QRdmaHost *host, int devfn)
+{
+    g_autofree QPCIDevice *dev = qpci_device_find(host->bus, devfn);
+    uint8_t cap;
+
+    g_assert_nonnull(dev);
+    cap = qpci_find_capability(dev, PCI_CAP_ID_EXP, 0);
+    g_assert_cmpuint(cap, !=, 0);
+    return ecam(devfn) + cap;
+}
+
+/* What firmware does: the ECAM, and the bus behind the port. */
+static void enable_bus(QRdmaHost *host)
+{
+    g_autofree QPCIDevice *mch = qpci_device_find(host->bus, 0);
+    g_autofree QPCIDevice *port = qpci_device_find(host->bus, PORT_DEVFN);
+
+    qpci_config_writel(mch, MCH_PCIEXBAR + 4, 0);
+    qpci_config_writel(mch, MCH_PCIEXBAR, ECAM | 1);
+    qpci_config_writel(port, PCI_PRIMARY_BUS,
+                       SECONDARY_BUS << 16 | SECONDARY_BUS << 8);
+    qpci_config_writew(port, PCI_MEMORY_BASE, WINDOW);
+    qpci_config_writew(port, PCI_MEMORY_LIMIT, WINDOW | 0xf0);
+    qpci_config_writew(port, PCI_COMMAND,
+                       PCI_COMMAND_MEMORY | PCI_COMMAND_MASTER);
+}
+
+static Nested nested_new_with(const char *props, uint64_t features)
+{
+    Nested n = {};
+    QRdma *d;
+
+    n.host = qrdma_host_start_machine("q35",
+        /* The port, and not ACPI, unplugs what is in its slot */
+        "-global ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off "
+        "-netdev hubport,id=n0,hubid=0 -netdev hubport,id=n1,hubid=0 "
+        "-device virtio-rdma-pci,netdev=n1,addr=5,max-qp=8,max-cq=4 "
+        "-device pcie-root-port,id=rp0,addr=%d,chassis=1 "
+        "-device virtio-rdma-pci,id=rdma0,bus=rp0,netdev=n0,max-qp=8,"
+        "max-cq=4%s", PORT_SLOT, props);
+    enable_bus(n.host);
+    d = qrdma_open(n.host, DEVICE_DEVFN);
+    qrdma_start(d, QRDMA_FEATURES | features, 0);
+    n.t = test_pair_on(d, RDMA_QPT_RC, 20, NULL);
+    n.port_exp = pcie_capability(n.host, PORT_DEVFN);
+    n.device_exp = pcie_capability(n.host, DEVICE_DEVFN);
+    return n;
+}
+
+static Nested nested_new(void)
+{
+    return nested_new_with("", 0);
+}
+
+/* The device may be gone: what the test has of it is not asked for more. */
+static void nested_free(Nested *n)
+{
+    /* The process is well: it answers and ends in order */
+    qtest_qmp_assert_success(n->host->qts, "{'execute': 'query-status'}");
+    qrdma_host_stop(n->host);
+}
+
+/* Interrupts of @cq write @data to @addr from now on, once it is armed. */
+static void aim_interrupt(Nested *n, QRdmaCq *cq, uint64_t addr,
+                          uint32_t data)
+{
+    QPCIDevice *pdev = n->t.dev->pci->pdev;
+    uint64_t off = pdev->msix_table_off + cq->ring->pci.msix_entry * 16;
+
+    qpci_io_writel(pdev, pdev->msix_table_bar, off + PCI_MSIX_ENTRY_LOWER_ADDR,
+                   addr);
+    qpci_io_writel(pdev, pdev->msix_table_bar, off + PCI_MSIX_ENTRY_UPPER_ADDR,
+                   addr >> 32);
+    qpci_io_writel(pdev, pdev->msix_table_bar, off + PCI_MSIX_ENTRY_DATA,
+                   data);
+    assert_ok(qrdma_req_notify_cq(cq, VIRTIO_RDMA_NOTIFY_NEXT_COMPLETION));
+}
+
+/* Messages to the device itself: the interrupt comes from inside the engine. */
+static void send_some(Nested *n, uint64_t wr_id, unsigned count)
+{
+    RdmaSge from = qrdma_sge(n->t.mr_a, 0, 3000);
+    RdmaSge to = qrdma_sge(n->t.mr_b, 0, 3000);
+    uint8_t wqe[QRDMA_WQE_ROOM];
+
+    for (unsigned i = 0; i < count; i++) {
+        qrdma_post_recv(n->t.b, &(RdmaRecvWr) {
+            .wr_id = wr_id, .num_sge = 1, .sg_list = &to,
+        });
+    }
+    for (unsigned i = 0; i < count; i++) {
+        RdmaSendWr wr = {
+            .wr_id = wr_id,
+            .opcode = RDMA_WR_SEND,
+            .send_flags = RDMA_SEND_SIGNALED,
+            .num_sge = 1,
+            .sg_list = &from,
+        };
+
+        qrdma_post_raw(n->t.a, &n->t.a->sq, wqe,
+                       qrdma_encode_send(n->t.a, &wr, wqe), 0,
+                       i == count - 1);
+    }
+    for (int i = 0; i < 20; i++) {
+        qtest_clock_step(n->host->qts, QRDMA_MS);
+    }
+}
+
+/* The function was reset: it decodes no address any more. */
+static void check_reset(Nested *n)
+{
+    g_assert_cmphex(qtest_readw(n->host->qts, ecam(DEVICE_DEVFN) + PCI_COMMAND),
+                    ==, 0);
+}
+
+/* There is nothing in the slot any more, nor anywhere in QEMU. */
+static void check_unplugged(Nested *n)
+{
+    g_assert_cmphex(qtest_readl(n->host->qts, ecam(DEVICE_DEVFN)), ==,
+                    0xffffffff);
+    qtest_qmp_eventwait(n->host->qts, "DEVICE_DELETED");
+}
+
+static void test_interrupt_resets_the_function(void)
+{
+    for (int side = 0; side < 2; side++) {
+        Nested n = nested_new();
+
+        aim_interrupt(&n, side ? n.t.cq_a : n.t.cq_b,
+                      n.device_exp + PCI_EXP_DEVCTL,
+                      PCI_EXP_DEVCTL_BCR_FLR);
+        send_some(&n, 1, 8);
+        check_reset(&n);
+        nested_free(&n);
+    }
+}
+
+static void test_completion_resets_the_function(void)
+{
+    Nested n = nested_new();
+    QRdmaCq *cq = n.t.cq_b;
+    QRdmaDesc desc = {
+        .addr = n.device_exp + PCI_EXP_DEVCTL, .len = 64, .write = true,
+    };
+
+    /* A buffer that the device comes to after those of the fixture */
+    qrdma_ring_add(cq->ring, &desc, 1);
+    send_some(&n, PCI_EXP_DEVCTL_BCR_FLR, 20);
+    send_some(&n, PCI_EXP_DEVCTL_BCR_FLR, 4);
+    check_reset(&n);
+    nested_free(&n);
+}
+
+static void test_interrupt_unplugs_the_device(void)
+{
+    for (int side = 0; side < 2; side++) {
+        Nested n = nested_new();
+
+        aim_interrupt(&n, side ? n.t.cq_a : n.t.cq_b,
+                      n.port_exp + PCI_EXP_SLTCTL,
+                      PCI_EXP_SLTCTL_PCC | PCI_EXP_SLTCTL_PWR_IND_OFF);
+        send_some(&n, 1, 8);
+        check_unplugged(&n);
+        nested_free(&n);
+    }
+}
+
+/* The interrupt comes from inside the delivery of a frame by the netdev. */
+static void test_interrupt_at_a_frame_unplugs_the_device(void)
+{
+    Nested n = nested_new();
+    QRdma *peer = qrdma_open(n.host, QPCI_DEVFN(PEER_SLOT, 0));
+    RdmaSge to = qrdma_sge(n.t.mr_b, 0, 3000);
+    RdmaSge from;
+    QRdmaPd *pd;
+    QRdmaCq *cq;
+    QRdmaQp *qp;
+    QRdmaMr *mr;
+
+    qrdma_start(peer, 0, 0);
+    qrdma_setup_gids(peer, 2);
+    pd = qrdma_alloc_pd(peer);
+    cq = qrdma_create_cq(peer, 20);
+    qp = qrdma_create_qp(pd, cq, cq, RDMA_QPT_RC);
+    mr = qrdma_reg_mr(pd, TEST_IOVA_A, TEST_MR_SIZE, TEST_ACCESS_ALL);
+    assert_ok(qrdma_modify_qp_state(n.t.b, RDMA_QPS_RESET));
+    qrdma_connect(qp, n.t.b, NULL);
+    from = qrdma_sge(mr, 0, 3000);
+
+    for (int i = 0; i < 8; i++) {
+        qrdma_post_recv(n.t.b, &(RdmaRecvWr) {
+            .num_sge = 1, .sg_list = &to,
+        });
+    }
+    aim_interrupt(&n, n.t.cq_b, n.port_exp + PCI_EXP_SLTCTL,
+                  PCI_EXP_SLTCTL_PCC | PCI_EXP_SLTCTL_PWR_IND_OFF);
+    for (int i = 0; i < 8; i++) {
+        qrdma_post_send(qp, &(RdmaSendWr) {
+            .opcode = RDMA_WR_SEND,
+            .send_flags = RDMA_SEND_SIGNALED,
+            .num_sge = 1,
+            .sg_list = &from,
+        });
+    }
+    for (int i = 0; i < 20; i++) {
+        qtest_clock_step(n.host->qts, QRDMA_MS);
+    }
+    check_unplugged(&n);
+    /* The peer is alive */
+    g_assert_cmphex(qrdma_device_status(peer) & VIRTIO_CONFIG_S_DRIVER_OK,
+                    !=, 0);
+    nested_free(&n);
+}
+
+/* Wait until what QEMU frees later is freed: a device_add that fails does. */
+static void drain_rcu(QTestState *qts)
+{
+    QDict *rsp = qtest_qmp(qts, "{'execute': 'device_add', 'arguments': "
+                           "{'driver': 'none-of-this-name'}}");
+
+    g_assert_true(qdict_haskey(rsp, "error"));
+    qobject_unref(rsp);
+}
+
+/*
+ * A chain with a register of some device in it, which QEMU maps by a copy, and
+ * an empty buffer, which it refuses. It once forgot that copy, and aborted when
+ * the device's address space ended.
+ */
+static void test_unplug_after_a_refused_chain(void)
+{
+    /* So that the device has an address space of its own */
+    Nested n = nested_new_with(",iommu_platform=on",
+                               QRDMA_F(VIRTIO_F_IOMMU_PLATFORM));
+    QRdmaRing *ring = qrdma_ring(n.t.dev, VIRTIO_RDMA_CTRL_VQ);
+    QRdmaDesc chain[] = { { .addr = n.device_exp, .len = 4 }, { .len = 0 } };
+
+    qrdma_ring_add(ring, chain, ARRAY_SIZE(chain));
+    qrdma_ring_kick(ring);
+    qrdma_wait_until(n.t.dev, qrdma_device_status(n.t.dev) &
+                              VIRTIO_CONFIG_S_NEEDS_RESET);
+    qtest_writew(n.host->qts, n.port_exp + PCI_EXP_SLTCTL,
+                 PCI_EXP_SLTCTL_PCC | PCI_EXP_SLTCTL_PWR_IND_OFF);
+    check_unplugged(&n);
+    drain_rcu(n.host->qts);
+    nested_free(&n);
+}
+
+static void set_power_state(Nested *n, unsigned state)
+{
+    QPCIDevice *pdev = n->t.dev->pci->pdev;
+    uint8_t pm = qpci_find_capability(pdev, PCI_CAP_ID_PM, 0);
+
+    g_assert_cmpuint(pm, !=, 0);
+    qpci_config_writew(pdev, pm + PCI_PM_CTRL, state);
+}
+
+/*
+ * The device would write a completion, as the peer does not answer: only when
+ * it is back in D0, and its driver is.
+ */
+static void test_no_memory_access_in_d3(void)
+{
+    Nested n = nested_new();
+    QVirtioDevice *vdev = &n.t.dev->pci->vdev;
+    uint8_t status = qrdma_device_status(n.t.dev);
+    RdmaSge sge = qrdma_sge(n.t.mr_a, 0, 100);
+
+    assert_ok(qrdma_modify_qp_state(n.t.b, RDMA_QPS_RESET));
+    qrdma_post_send(n.t.a, &(RdmaSendWr) {
+        .wr_id = 1,
+        .opcode = RDMA_WR_SEND,
+        .send_flags = RDMA_SEND_SIGNALED,
+        .num_sge = 1,
+        .sg_list = &sge,
+    });
+    qrdma_settle(n.t.dev);
+    set_power_state(&n, 3);
+    qtest_clock_step(n.host->qts, 10000 * QRDMA_MS);
+    qrdma_expect_none(n.t.cq_a);
+
+    set_power_state(&n, 0);
+    g_assert_cmphex(qrdma_device_status(n.t.dev), ==,
+                    status & ~VIRTIO_CONFIG_S_DRIVER_OK);
+    qtest_clock_step(n.host->qts, 10000 * QRDMA_MS);
+    qrdma_expect_none(n.t.cq_a);
+    vdev->bus->set_status(vdev, status);
+    for (int i = 0; i < 100; i++) {
+        qtest_clock_step(n.host->qts, 100 * QRDMA_MS);
+    }
+    qrdma_expect(n.t.cq_a, 1, RDMA_WC_RETRY_EXC_ERR);
+    nested_free(&n);
+}
+
+void add_nested_tests(void)
+{
+    qtest_add_func("/virtio-rdma/power/no-memory-access-in-d3",
+                   test_no_memory_access_in_d3);
+    qtest_add_func("/virtio-rdma/nested/unplug-after-a-refused-chain",
+                   test_unplug_after_a_refused_chain);
+    qtest_add_func("/virtio-rdma/nested/"
+                   "interrupt-at-a-frame-unplugs-the-device",
+                   test_interrupt_at_a_frame_unplugs_the_device);
+    qtest_add_func("/virtio-rdma/nested/interrupt-resets-the-function",
+                   test_interrupt_resets_the_function);
+    qtest_add_func("/virtio-rdma/nested/completion-resets-the-function",
+                   test_completion_resets_the_function);
+    qtest_add_func("/virtio-rdma/nested/interrupt-unplugs-the-device",
+                   test_interrupt_unplugs_the_device);
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * virtio-rdma: malformed packed rings.
+ */
+#include "qemu/osdep.h"
+#include "qemu/bswap.h"
+#include "rdma-test.h"
+#include "standard-headers/linux/virtio_pci.h"
+#include "standard-headers/linux/virtio_ring.h"
+
+#define SLOT 5
+#define SIZE 64
+#define FEATURES (QRDMA_FEATURES | QRDMA_F(VIRTIO_F_RING_PACKED))
+
+typedef struct Fixture {
+    QRdmaHost *host;
+    QRdma *d;
+    QRdmaPd *pd;
+    QRdmaQp *qp;
+} Fixture;
+
+static Fixture fixture_new(const char *props, uint64_t features)
+{
+    Fixture f = {};
+    QRdmaCq *cq;
+
+    f.host = qrdma_host_start(
+        "-netdev hubport,id=n0,hubid=0 "
+        "-device virtio-rdma-pci,netdev=n0,addr=%d,max-qp=8,max-cq=4,"
+        "packed=on%s", SLOT, props);
+    f.d = qrdma_open(f.host, QPCI_DEVFN(SLOT, 0));
+    qrdma_start(f.d, FEATURES | features, SIZE);
+    f.pd = qrdma_alloc_pd(f.d);
+    cq = qrdma_create_cq(f.d, 20);
+    f.qp = qrdma_create_qp(f.pd, cq, cq, RDMA_QPT_RC);
+    assert_ok(qrdma_modify_init(f.qp, 0));
+    return f;
+}
+
+/* The device says that it is broken, and a reset heals it. */
+static void fixture_free_broken(Fixture *f)
+{
+    uint32_t pdn;
+
+    qrdma_wait_until(f->d, qrdma_device_status(f->d) &
+                           VIRTIO_CONFIG_S_NEEDS_RESET);
+    qrdma_start(f->d, FEATURES, SIZE);
+    assert_ok(qrdma_try_alloc_pd(f->d, &pdn));
+    qrdma_close(f->d);
+    qrdma_host_stop(f->host);
+}
+
+/* A receive of @n descriptors from position @at on, whatever lies there. */
+static void post_chain(Fixture *f, uint16_t at, uint16_t n, uint16_t id,
+                       bool odd_lap)
+{
+    QRdmaWq *rq = &f->qp->rq;
+
+    for (int i = n - 1; i >= 0; i--) {
+        bool odd = odd_lap ^ (at + i >= SIZE);
+        struct vring_packed_desc desc = {
+            .addr = cpu_to_le64(rq->buf),
+            .len = cpu_to_le32(64),
+            .id = cpu_to_le16(id),
+            .flags = cpu_to_le16((i + 1 < n ? VRING_DESC_F_NEXT : 0) |
+                                 1u << (odd ? VRING_PACKED_DESC_F_USED
+                                            : VRING_PACKED_DESC_F_AVAIL)),
+        };
+
+        qrdma_write(f->d, rq->ring->pci.vq.desc +
+                    (at + i) % SIZE * sizeof(desc), &desc, sizeof(desc));
+    }
+    qrdma_ring_kick(rq->ring);
+    qrdma_settle(f->d);
+}
+
+/* All receives come back. The status is of no interest here. */
+static void return_all(Fixture *f)
+{
+    qrdma_modify_qp_state(f->qp, RDMA_QPS_RESET);
+    qrdma_modify_init(f->qp, 0);
+}
+
+/*
+ * Two chains that together have more descriptors than the ring: returned at
+ * once they led out of it. The second time that was written to.
+ */
+static void check_longer_than_the_ring(const char *props, uint64_t features)
+{
+    Fixture f = fixture_new(props, features);
+
+    post_chain(&f, 0, 10, 0, false);
+    return_all(&f);
+    for (int at = 10; at > 8; at--) {
+        post_chain(&f, at, SIZE - 1, 1, false);
+        post_chain(&f, at - 1, SIZE, 2, true);
+        if (qrdma_device_status(f.d) & VIRTIO_CONFIG_S_NEEDS_RESET) {
+            break;
+        }
+        return_all(&f);
+    }
+    fixture_free_broken(&f);
+}
+
+static void test_chains_longer_than_the_ring(void)
+{
+    check_longer_than_the_ring("", 0);
+    check_longer_than_the_ring(",in_order=on", QRDMA_F(VIRTIO_F_IN_ORDER));
+}
+
+static void test_id_out_of_range(void)
+{
+    Fixture f = fixture_new("", 0);
+
+    post_chain(&f, 0, 1, SIZE, false);
+    fixture_free_broken(&f);
+}
+
+static void write_queue_size(Fixture *f, const QRdmaRing *ring, uint16_t size)
+{
+    QVirtioPCIDevice *pci = f->d->pci;
+    uint64_t common = pci->common_cfg_offset;
+
+    qpci_io_writew(pci->pdev, pci->bar,
+                   common + offsetof(struct virtio_pci_common_cfg,
+                                     queue_select), ring->pci.vq.index);
+    qpci_io_writew(pci->pdev, pci->bar,
+                   common + offsetof(struct virtio_pci_common_cfg,
+                                     queue_size), size);
+}
+
+/*
+ * The ring of a virtqueue in use cannot be made smaller than what was used of
+ * it already: the place of the next element would lie behind its end.
+ */
+static void test_size_of_an_enabled_queue(void)
+{
+    Fixture f = fixture_new("", 0);
+
+    for (int i = 0; i < 10; i++) {
+        post_chain(&f, i, 1, i, false);
+    }
+    return_all(&f);
+    write_queue_size(&f, f.qp->rq.ring, 2);
+    post_chain(&f, 10, 1, 0, false);
+    return_all(&f);
+    g_assert_cmphex(qrdma_device_status(f.d) & VIRTIO_CONFIG_S_NEEDS_RESET,
+                    ==, 0);
+    qrdma_close(f.d);
+    qrdma_host_stop(f.host);
+}
+
+void add_packed_tests(void)
+{
+    qtest_add_func("virtio-rdma/packed/size-of-an-enabled-queue",
+                   test_size_of_an_enabled_queue);
+    qtest_add_func("virtio-rdma/packed/chains-longer-than-the-ring",
+                   test_chains_longer_than_the_ring);
+    qtest_add_func("virtio-rdma/packed/id-out-of-range",
+                   test_id_out_of_range);
+}

@@ -1,0 +1,745 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What a guest can do to QEMU's main loop: floods, and how long others wait
+ * meanwhile. In "make check" it shows that each flood comes to its end; "make
+ * bench-turns" prints the times.
+ */
+#include "qemu/osdep.h"
+#include "qemu/bswap.h"
+#include <sys/mman.h>
+#include "libqos/virtio-rdma.h"
+#include "standard-headers/linux/virtio_ring.h"
+
+#define QUEUE_SIZE 1024
+#define NQP 125
+#define DEEP 32768
+#define WINDOW (2 * 1024 * 1024u)
+#define PAGE 4096
+#define FEATURES (QRDMA_F(VIRTIO_F_VERSION_1) | \
+                  QRDMA_F(VIRTIO_RDMA_F_EXT_STATUS) | \
+                  QRDMA_F(VIRTIO_RDMA_F_MAC_MTU) | \
+                  QRDMA_F(VIRTIO_RDMA_F_EVENTS) | \
+                  QRDMA_F(VIRTIO_RDMA_F_SRQ) | \
+                  QRDMA_F(VIRTIO_RDMA_F_MCAST) | \
+                  QRDMA_F(VIRTIO_RDMA_F_CQ_DEEP) | \
+                  QRDMA_F(VIRTIO_RDMA_F_MR_TABLES) | \
+                  QRDMA_F(VIRTIO_RDMA_F_REG_PAGES))
+
+/* What all floods use. */
+typedef struct Flood {
+    QRdmaHost *host;
+    QRdma *d;
+    QRdmaPd *pd;
+    QRdmaMr *mr;                    /* all of memory */
+    uint64_t data;                  /* WINDOW bytes */
+    uint64_t scratch;               /* a WQE, a response or CQEs: a page */
+    uint64_t reqs;                  /* control requests of 256 bytes */
+    uint32_t ncq;
+    uint32_t cqns[NQP];
+    uint32_t nqp;
+    QRdmaQp qps[NQP];
+    uint16_t commands;              /* in the control virtqueue */
+} Flood;
+
+static uint64_t *longest_turn;      /* of tests/bench/turn-meter.c */
+static GString *table;
+static double base_turn, base_wait;
+
+/* Rings that are written at once */
+
+/* Make @n buffers available, all at @addr. */
+static void fill(Flood *f, uint32_t index, uint64_t addr, uint32_t len,
+                 bool write, unsigned n)
+{
+    QRdmaRing *r = qrdma_ring(f->d, index);
+    uint16_t size = r->pci.vq.size;
+    g_autofree struct vring_desc *desc = g_new0(struct vring_desc, size);
+    g_autofree uint16_t *avail = g_new0(uint16_t, 2 + size);
+
+    g_assert_cmpuint(n, <=, size);
+    for (unsigned i = 0; i < size; i++) {
+        desc[i].addr = cpu_to_le64(addr);
+        desc[i].len = cpu_to_le32(len);
+        desc[i].flags = cpu_to_le16(write ? VRING_DESC_F_WRITE : 0);
+        avail[2 + i] = cpu_to_le16(i);
+    }
+    r->avail_idx += n;
+    avail[1] = cpu_to_le16(r->avail_idx);
+    qrdma_write(f->d, r->pci.vq.desc, desc, size * sizeof(*desc));
+    qrdma_write(f->d, r->pci.vq.avail, avail, (2 + size) * sizeof(*avail));
+}
+
+static void command(Flood *f, uint8_t cmd, const void *req, size_t len)
+{
+    QRdmaRing *r = qrdma_ring(f->d, VIRTIO_RDMA_CTRL_VQ);
+    uint64_t at = f->reqs + f->commands * 256;
+    uint8_t bytes[256] = { cmd };
+    uint16_t i = f->commands * 2;
+
+    g_assert_cmpuint(i, <, QUEUE_SIZE);
+    memcpy(bytes + 1, req, len);
+    qrdma_write(f->d, at, bytes, 1 + len);
+    qrdma_ring_set_desc(r, i, at, 1 + len, VRING_DESC_F_NEXT, i + 1);
+    qrdma_ring_set_desc(r, i + 1, f->scratch, 256, VRING_DESC_F_WRITE, 0);
+    qrdma_ring_set_avail(r, r->avail_idx + f->commands, i);
+    f->commands++;
+}
+
+/* One kick for all of them. */
+static void send_commands(Flood *f)
+{
+    QRdmaRing *r = qrdma_ring(f->d, VIRTIO_RDMA_CTRL_VQ);
+
+    qrdma_ring_set_avail_idx(r, r->avail_idx + f->commands);
+    f->commands = 0;
+    qrdma_ring_kick(r);
+}
+
+static bool all_used(Flood *f, uint32_t index)
+{
+    QRdmaRing *r = qrdma_ring(f->d, index);
+
+    return qrdma_ring_used_idx(r) == r->avail_idx;
+}
+
+/* Objects */
+
+static void new_cqs(Flood *f, uint32_t n, uint32_t cqe, bool buffers)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t *cqn = &f->cqns[f->ncq++];
+
+        g_assert_cmpint(qrdma_try_create_cq(f->d, cqe, cqn), ==,
+                        VIRTIO_RDMA_S_OK);
+        if (buffers) {
+            fill(f, VIRTIO_RDMA_CQ_VQ(*cqn), f->scratch + 2048, 64, true,
+                 QUEUE_SIZE);
+        }
+    }
+}
+
+static RdmaQpInitAttr qp_init(Flood *f, RdmaQpType type)
+{
+    return (RdmaQpInitAttr) {
+        .pdn = f->pd->pdn,
+        .qp_type = type,
+        .send_cqn = f->cqns[f->nqp % f->ncq],
+        .recv_cqn = f->cqns[f->nqp % f->ncq],
+        .cap = {
+            .max_send_wr = QUEUE_SIZE,
+            .max_recv_wr = QUEUE_SIZE,
+            .max_send_sge = 4,
+            .max_recv_sge = 4,
+        },
+    };
+}
+
+static void new_qps(Flood *f, uint32_t n, RdmaQpType type)
+{
+    while (n--) {
+        RdmaQpInitAttr init = qp_init(f, type);
+        QRdmaQp *qp = &f->qps[f->nqp];
+
+        *qp = (QRdmaQp) { .pd = f->pd, .dev = f->d, .type = type };
+        g_assert_cmpint(qrdma_try_create_qp(f->d, &init, &qp->qpn), ==,
+                        VIRTIO_RDMA_S_OK);
+        f->nqp++;
+        if (type == RDMA_QPT_UD) {
+            qrdma_start_ud(qp, QRDMA_QKEY);
+        } else {
+            QRdmaPath path = { .mtu = RDMA_MTU_4096 };
+
+            qrdma_connect(qp, qp, &path);
+        }
+    }
+}
+
+static bool qpn_taken(Flood *f, uint32_t qpn)
+{
+    for (uint32_t i = 0; i < f->nqp; i++) {
+        if (f->qps[i].qpn == qpn) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static uint32_t sq_of(Flood *f, uint32_t i)
+{
+    return VIRTIO_RDMA_SQ_VQ(f->d->max_cq, f->qps[i].qpn);
+}
+
+static uint32_t rq_of(Flood *f, uint32_t i)
+{
+    return VIRTIO_RDMA_RQ_VQ(f->d->max_cq, f->qps[i].qpn);
+}
+
+static void kick(Flood *f, uint32_t index)
+{
+    qrdma_ring_kick(qrdma_ring(f->d, index));
+}
+
+static RdmaSge sge(Flood *f, uint32_t len)
+{
+    return (RdmaSge) {
+        .addr = f->data, .length = len, .lkey = f->mr->lkey,
+    };
+}
+
+/* @n receives in each QP, given to the engine. */
+static void post_receives(Flood *f, unsigned n)
+{
+    RdmaSge s = sge(f, 8192);
+    RdmaRecvWr wr = { .num_sge = 1, .sg_list = &s };
+    uint8_t wqe[QRDMA_WQE_ROOM];
+    size_t len = qrdma_encode_recv(&wr, wqe);
+
+    qrdma_write(f->d, f->scratch, wqe, len);
+    for (uint32_t i = 0; i < f->nqp; i++) {
+        fill(f, rq_of(f, i), f->scratch, len, false, n);
+        kick(f, rq_of(f, i));
+    }
+    qrdma_settle(f->d);
+}
+
+/* The same WR @n times in the send queues of @nqp QPs, without a kick. */
+static void prepare_sends(Flood *f, uint32_t nqp, const RdmaSendWr *wr,
+                          unsigned n)
+{
+    uint64_t at = qrdma_alloc(f->d, PAGE);
+    uint8_t wqe[QRDMA_WQE_ROOM];
+
+    for (uint32_t i = 0; i < nqp; i++) {
+        size_t len = qrdma_encode_send(&f->qps[i], wr, wqe);
+
+        qrdma_write(f->d, at, wqe, len);
+        fill(f, sq_of(f, i), at, len, false, n);
+    }
+}
+
+static bool sends_done(Flood *f)
+{
+    for (uint32_t i = 0; i < f->nqp; i++) {
+        if (!all_used(f, sq_of(f, i))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool receives_done(Flood *f)
+{
+    for (uint32_t i = 0; i < f->nqp; i++) {
+        if (!all_used(f, rq_of(f, i))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool commands_done(Flood *f)
+{
+    return all_used(f, VIRTIO_RDMA_CTRL_VQ);
+}
+
+/* In a VM that is stopped kicks wait, so that all come in one turn. */
+static void kick_sends_at_once(Flood *f)
+{
+    qtest_qmp_assert_success(f->host->qts, "{'execute': 'stop'}");
+    for (uint32_t i = 0; i < f->nqp; i++) {
+        kick(f, sq_of(f, i));
+    }
+    qtest_qmp_assert_success(f->host->qts, "{'execute': 'cont'}");
+}
+
+/* The floods: what is there before, how it begins, when it is over */
+
+static void idle_prepare(Flood *f)
+{
+}
+
+static void idle_start(Flood *f)
+{
+}
+
+static bool idle_done(Flood *f)
+{
+    static int turns;
+
+    return ++turns % 5000 == 0;
+}
+
+static void mcast_prepare(Flood *f)
+{
+    static const uint8_t group[RDMA_GID_LEN] = { 0xff, 0x0e, [15] = 1 };
+    RdmaSge s = sge(f, 4000);
+    RdmaSendWr wr = {
+        .opcode = RDMA_WR_SEND,
+        .num_sge = 1,
+        .sg_list = &s,
+        .wr.ud = {
+            .remote_qpn = RDMA_QPN_MCAST,
+            .remote_qkey = QRDMA_QKEY,
+            .av = qrdma_av(f->d, 0),
+        },
+    };
+
+    memcpy(wr.wr.ud.av.dgid, group, sizeof(group));
+    new_cqs(f, NQP, QUEUE_SIZE, true);
+    new_qps(f, NQP, RDMA_QPT_UD);
+    for (uint32_t i = 0; i < f->nqp; i++) {
+        g_assert_cmpint(qrdma_attach_mcast(&f->qps[i], group), ==,
+                        VIRTIO_RDMA_S_OK);
+    }
+    post_receives(f, 128);
+    prepare_sends(f, 1, &wr, 128);
+}
+
+static void mcast_start(Flood *f)
+{
+    kick(f, sq_of(f, 0));
+}
+
+static bool mcast_done(Flood *f)
+{
+    return all_used(f, sq_of(f, 0)) && receives_done(f);
+}
+
+static void err_prepare(Flood *f)
+{
+    struct virtio_rdma_modify_qp_req req = {
+        .attr_mask = cpu_to_le32(RDMA_QP_STATE),
+        .attr.qp_state = RDMA_QPS_ERR,
+    };
+
+    new_cqs(f, NQP, QUEUE_SIZE, true);
+    new_qps(f, NQP, RDMA_QPT_RC);
+    post_receives(f, QUEUE_SIZE);
+    for (uint32_t i = 0; i < f->nqp; i++) {
+        req.qpn = cpu_to_le32(f->qps[i].qpn);
+        command(f, VIRTIO_RDMA_CMD_MODIFY_QP, &req, sizeof(req));
+    }
+}
+
+static bool err_done(Flood *f)
+{
+    return commands_done(f) && receives_done(f);
+}
+
+/* All QPs share a CQ without buffers, whose backlog becomes long. */
+static void backlog_prepare(Flood *f)
+{
+    RdmaQpAttr attr = { .qp_state = RDMA_QPS_ERR };
+
+    new_cqs(f, 1, DEEP, false);
+    new_qps(f, DEEP / QUEUE_SIZE, RDMA_QPT_RC);
+    post_receives(f, QUEUE_SIZE);
+    for (uint32_t i = 0; i < f->nqp; i++) {
+        g_assert_cmpint(qrdma_modify_qp(&f->qps[i], RDMA_QP_STATE, &attr), ==,
+                        VIRTIO_RDMA_S_OK);
+    }
+    qrdma_wait_until(f->d, receives_done(f));
+    new_qps(f, 1, RDMA_QPT_RC);
+}
+
+static void reset_prepare(Flood *f)
+{
+    struct virtio_rdma_modify_qp_req req = {
+        .attr_mask = cpu_to_le32(RDMA_QP_STATE),
+        .attr.qp_state = RDMA_QPS_RESET,
+    };
+
+    backlog_prepare(f);
+    req.qpn = cpu_to_le32(f->qps[f->nqp - 1].qpn);
+    for (int i = 0; i < 512; i++) {
+        command(f, VIRTIO_RDMA_CMD_MODIFY_QP, &req, sizeof(req));
+    }
+}
+
+static void refill_prepare(Flood *f)
+{
+    backlog_prepare(f);
+    fill(f, VIRTIO_RDMA_CQ_VQ(f->cqns[0]), f->scratch + 2048, 64, true,
+         QUEUE_SIZE);
+}
+
+static void refill_start(Flood *f)
+{
+    kick(f, VIRTIO_RDMA_CQ_VQ(f->cqns[0]));
+}
+
+/* The device writes as fast as it gets buffers. */
+static bool refill_done(Flood *f)
+{
+    static int rounds;
+
+    if (!all_used(f, VIRTIO_RDMA_CQ_VQ(f->cqns[0]))) {
+        return false;
+    }
+    fill(f, VIRTIO_RDMA_CQ_VQ(f->cqns[0]), f->scratch + 2048, 64, true,
+         QUEUE_SIZE);
+    refill_start(f);
+    return ++rounds % 16 == 0;
+}
+
+static void create_prepare(Flood *f)
+{
+    struct virtio_rdma_create_qp_req req = {};
+    struct virtio_rdma_qpn id;
+    RdmaQpInitAttr init;
+    uint32_t qpn = 0;
+
+    new_cqs(f, NQP, QUEUE_SIZE, true);
+    new_qps(f, NQP, RDMA_QPT_RC);
+    init = qp_init(f, RDMA_QPT_RC);
+    req.pdn = cpu_to_le32(init.pdn);
+    req.qp_type = init.qp_type;
+    req.send_cqn = cpu_to_le32(init.send_cqn);
+    req.recv_cqn = cpu_to_le32(init.recv_cqn);
+    req.max_send_wr = cpu_to_le32(QUEUE_SIZE);
+    req.max_recv_wr = cpu_to_le32(QUEUE_SIZE);
+    req.max_send_sge = cpu_to_le32(32);
+    req.max_recv_sge = cpu_to_le32(32);
+    req.max_inline_data = cpu_to_le32(512);
+    /* The only number that is free */
+    while (qpn < 2 || qpn_taken(f, qpn)) {
+        qpn++;
+    }
+    id.qpn = cpu_to_le32(qpn);
+    fill(f, VIRTIO_RDMA_SQ_VQ(f->d->max_cq, qpn), f->scratch, 64, false,
+         QUEUE_SIZE);
+    fill(f, VIRTIO_RDMA_RQ_VQ(f->d->max_cq, qpn), f->scratch, 64, false,
+         QUEUE_SIZE);
+    for (int i = 0; i < 256; i++) {
+        command(f, VIRTIO_RDMA_CMD_CREATE_QP, &req, sizeof(req));
+        command(f, VIRTIO_RDMA_CMD_DESTROY_QP, &id, sizeof(id));
+    }
+}
+
+/* Tables of 8 Mi pages, all of which are one. */
+static void register_prepare(Flood *f)
+{
+    uint64_t table = qrdma_alloc(f->d, PAGE);
+    uint64_t le[PAGE / sizeof(uint64_t)];
+    struct virtio_rdma_reg_user_mr_req req = {
+        .pdn = cpu_to_le32(f->pd->pdn),
+        .access = cpu_to_le32(RDMA_ACCESS_LOCAL_WRITE),
+        .length = cpu_to_le64(8ull << 32),
+        .pages = cpu_to_le64(table),
+        .npages = cpu_to_le32(8 << 20),
+        .levels = cpu_to_le32(3),
+    };
+
+    for (int i = 0; i < ARRAY_SIZE(le); i++) {
+        le[i] = cpu_to_le64(table);
+    }
+    qrdma_write(f->d, table, le, sizeof(le));
+    for (int i = 0; i < 4; i++) {
+        /* There is room for one of them; the others fail in the end */
+        command(f, VIRTIO_RDMA_CMD_REG_USER_MR, &req, sizeof(req));
+    }
+}
+
+/* The list of such a region is freed. */
+static void deregister_prepare(Flood *f)
+{
+    struct virtio_rdma_dereg_mr_req req;
+
+    register_prepare(f);
+    send_commands(f);
+    qrdma_wait_until(f->d, all_used(f, VIRTIO_RDMA_CTRL_VQ));
+    req.mrn = cpu_to_le32(f->mr->mrn + 1);
+    command(f, VIRTIO_RDMA_CMD_DEREG_MR, &req, sizeof(req));
+}
+
+/* Each WQE brings a list that is read when it is posted. */
+static void lists_prepare(Flood *f)
+{
+    uint64_t list = qrdma_alloc(f->d, 1024 * sizeof(uint64_t));
+    struct virtio_rdma_sq_wqe wqe;
+    uint8_t bytes[QRDMA_WQE_ROOM];
+    QRdmaMr *mr;
+    RdmaSendWr wr = { .opcode = RDMA_WR_REG_MR };
+    uint64_t at = qrdma_alloc(f->d, PAGE);
+
+    new_cqs(f, NQP, QUEUE_SIZE, true);
+    new_qps(f, NQP, RDMA_QPT_RC);
+    mr = qrdma_alloc_mr(f->pd, RDMA_ACCESS_LOCAL_WRITE, 1024);
+    wr.wr.reg.mrn = mr->mrn;
+    wr.wr.reg.key = mr->lkey;
+    wr.wr.reg.access = RDMA_ACCESS_LOCAL_WRITE;
+    qrdma_encode_send(&f->qps[0], &wr, bytes);
+    memcpy(&wqe, bytes, sizeof(wqe));
+    wqe.wr.reg.npages = cpu_to_le32(1024);
+    wqe.wr.reg.start = 0;
+    wqe.wr.reg.length = cpu_to_le64(1024 * PAGE);
+    wqe.wr.reg.pages = cpu_to_le64(list);
+    qrdma_write(f->d, at, &wqe, sizeof(wqe));
+    fill(f, sq_of(f, 0), at, sizeof(wqe), false, QUEUE_SIZE);
+}
+
+static void one_sq_start(Flood *f)
+{
+    kick(f, sq_of(f, 0));
+}
+
+static bool one_sq_done(Flood *f)
+{
+    return all_used(f, sq_of(f, 0));
+}
+
+static void message_prepare(Flood *f, RdmaWrOpcode opcode)
+{
+    RdmaSge s = sge(f, WINDOW);
+    RdmaSendWr wr = { .opcode = opcode, .num_sge = 1, .sg_list = &s };
+    QRdmaMr *mr;
+
+    new_cqs(f, NQP, QUEUE_SIZE, true);
+    new_qps(f, NQP, RDMA_QPT_RC);
+    mr = qrdma_reg_mr_at(f->pd, 0, WINDOW,
+                         RDMA_ACCESS_LOCAL_WRITE | RDMA_ACCESS_REMOTE,
+                         f->data);
+    wr.wr.rdma.rkey = mr->rkey;
+    prepare_sends(f, f->nqp, &wr, 2);
+}
+
+static void write_prepare(Flood *f)
+{
+    message_prepare(f, RDMA_WR_RDMA_WRITE);
+}
+
+static void read_prepare(Flood *f)
+{
+    message_prepare(f, RDMA_WR_RDMA_READ);
+}
+
+/* Full send queues of WRs that do nothing. */
+static void doorbell_prepare(Flood *f)
+{
+    RdmaSendWr wr = { .opcode = RDMA_WR_RDMA_WRITE };
+
+    new_cqs(f, NQP, QUEUE_SIZE, true);
+    new_qps(f, NQP, RDMA_QPT_RC);
+    prepare_sends(f, f->nqp, &wr, QUEUE_SIZE);
+}
+
+/* Nothing is sent, and each WQE completes with an error. */
+static void bad_prepare(Flood *f)
+{
+    RdmaSendWr wr = { .opcode = 99 };
+
+    new_cqs(f, NQP, QUEUE_SIZE, true);
+    new_qps(f, NQP, RDMA_QPT_RC);
+    prepare_sends(f, f->nqp, &wr, QUEUE_SIZE);
+}
+
+/* Full rings of SRQs */
+static void srq_prepare(Flood *f)
+{
+    RdmaSrqAttr attr = {
+        .pdn = f->pd->pdn, .max_wr = QUEUE_SIZE, .max_sge = 4,
+    };
+    RdmaRecvWr wr = {};
+    uint8_t wqe[QRDMA_WQE_ROOM];
+    size_t len = qrdma_encode_recv(&wr, wqe);
+    uint32_t srqn;
+
+    qrdma_write(f->d, f->scratch, wqe, len);
+    for (uint32_t i = 0; i < f->d->max_srq; i++) {
+        g_assert_cmpint(qrdma_try_create_srq(f->d, &attr, &srqn), ==,
+                        VIRTIO_RDMA_S_OK);
+    }
+    qrdma_settle(f->d);
+    for (uint32_t i = 0; i < f->d->max_srq; i++) {
+        fill(f, VIRTIO_RDMA_SRQ_VQ(f->d->max_cq, f->d->max_qp, i), f->scratch,
+             len, false, QUEUE_SIZE);
+    }
+}
+
+static void srq_start(Flood *f)
+{
+    qtest_qmp_assert_success(f->host->qts, "{'execute': 'stop'}");
+    for (uint32_t i = 0; i < f->d->max_srq; i++) {
+        kick(f, VIRTIO_RDMA_SRQ_VQ(f->d->max_cq, f->d->max_qp, i));
+    }
+    qtest_qmp_assert_success(f->host->qts, "{'execute': 'cont'}");
+}
+
+static bool srq_done(Flood *f)
+{
+    for (uint32_t i = 0; i < f->d->max_srq; i++) {
+        if (!all_used(f, VIRTIO_RDMA_SRQ_VQ(f->d->max_cq, f->d->max_qp, i))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Each object there can be, each queue full. */
+static void everything_prepare(Flood *f)
+{
+    struct virtio_rdma_create_mr_req req = {
+        .pdn = cpu_to_le32(f->pd->pdn),
+        .access = cpu_to_le32(RDMA_ACCESS_LOCAL_WRITE),
+        .max_num_sg = cpu_to_le32(1024),
+    };
+
+    message_prepare(f, RDMA_WR_RDMA_WRITE);
+    post_receives(f, QUEUE_SIZE);
+    for (int i = 0; i < 32; i++) {
+        for (int k = 0; k < 500; k++) {
+            command(f, VIRTIO_RDMA_CMD_CREATE_MR, &req, sizeof(req));
+        }
+        send_commands(f);
+        qrdma_wait_until(f->d, commands_done(f));
+    }
+}
+
+static void device_reset_start(Flood *f)
+{
+    QVirtioDevice *vdev = &f->d->pci->vdev;
+
+    vdev->bus->set_status(vdev, 0);
+}
+
+static bool at_once(Flood *f)
+{
+    return idle_done(f);
+}
+
+typedef struct FloodOps {
+    const char *name;
+    void (*prepare)(Flood *f);
+    void (*start)(Flood *f);
+    bool (*done)(Flood *f);
+} FloodOps;
+
+static const FloodOps floods[] = {
+    { "nothing", idle_prepare, idle_start, idle_done },
+    { "128 multicasts to 125 QPs", mcast_prepare, mcast_start, mcast_done },
+    { "125 QPs with 1024 receives to ERR", err_prepare, send_commands,
+      err_done },
+    { "512 x RESET with 32768 CQEs waiting", reset_prepare, send_commands,
+      commands_done },
+    { "CQ with 32768 waiting gets buffers", refill_prepare, refill_start,
+      refill_done },
+    { "256 x CREATE_QP and DESTROY_QP", create_prepare, send_commands,
+      commands_done },
+    { "4 x REG_USER_MR of 8 Mi pages", register_prepare, send_commands,
+      commands_done },
+    { "DEREG_MR of 8 Mi pages", deregister_prepare, send_commands,
+      commands_done },
+    { "1024 x REG_MR with 1024 pages", lists_prepare, one_sq_start,
+      one_sq_done },
+    { "WRITEs of 2 MiB on 125 QPs", write_prepare, kick_sends_at_once,
+      sends_done },
+    { "READs of 2 MiB on 125 QPs", read_prepare, kick_sends_at_once,
+      sends_done },
+    { "125 full send queues at once", doorbell_prepare, kick_sends_at_once,
+      sends_done },
+    { "125 full send queues of bad WRs", bad_prepare, kick_sends_at_once,
+      sends_done },
+    { "64 full SRQs at once", srq_prepare, srq_start, srq_done },
+    { "reset with everything in use", everything_prepare, device_reset_start,
+      at_once },
+};
+
+static void open_meter(void)
+{
+    const char *path = g_getenv("TURN_METER");
+    int fd = path ? open(path, O_RDWR | O_CREAT, 0600) : -1;
+    void *map;
+
+    if (fd < 0) {
+        return;
+    }
+    g_assert_cmpint(ftruncate(fd, sizeof(*longest_turn)), ==, 0);
+    map = mmap(NULL, sizeof(*longest_turn), PROT_READ | PROT_WRITE,
+               MAP_SHARED, fd, 0);
+    close(fd);
+    g_assert(map != MAP_FAILED);
+    longest_turn = map;
+}
+
+static Flood *flood_new(const char *options)
+{
+    Flood *f = g_new0(Flood, 1);
+
+    f->host = qrdma_host_start(
+        "-m 256 -netdev hubport,id=n0,hubid=0 -netdev hubport,id=n1,hubid=0 "
+        "-device virtio-rdma-pci,netdev=n0,addr=4 %s", options);
+    f->d = qrdma_open(f->host, QPCI_DEVFN(4, 0));
+    qrdma_start(f->d, FEATURES, QUEUE_SIZE);
+    qrdma_setup_gids(f->d, 1);
+    f->pd = qrdma_alloc_pd(f->d);
+    f->mr = qrdma_get_dma_mr(f->pd, RDMA_ACCESS_LOCAL_WRITE);
+    f->data = qrdma_alloc(f->d, WINDOW);
+    f->scratch = qrdma_alloc(f->d, PAGE);
+    f->reqs = qrdma_alloc(f->d, 512 * 256);
+    return f;
+}
+
+static void flood_free(Flood *f)
+{
+    qrdma_close(f->d);
+    qrdma_host_stop(f->host);
+    g_free(f);
+}
+
+static void flood(gconstpointer data)
+{
+    const FloodOps *ops = data;
+    Flood *f = flood_new(g_getenv("TURN_OPTIONS") ?: "");
+    double wait = 0, turn = 0;
+    gint64 start;
+
+    ops->prepare(f);
+    qrdma_settle(f->d);
+    if (longest_turn) {
+        *longest_turn = 0;
+    }
+    start = g_get_monotonic_time();
+    for (bool begun = false, done = false; !done;) {
+        gint64 before = g_get_monotonic_time();
+
+        if (begun) {
+            qrdma_config_read(f->d, 0, 4);
+            wait = MAX(wait, g_get_monotonic_time() - before);
+            done = ops->done(f);
+        } else {
+            ops->start(f);
+            begun = true;
+        }
+    }
+    if (longest_turn) {
+        turn = *longest_turn / 1e3;
+    }
+    if (ops == floods) {
+        base_turn = turn;
+        base_wait = wait;
+    }
+    g_string_append_printf(table, "# %-36s %9.2f %9.2f %9.1f\n", ops->name,
+                           turn / 1e3, wait / 1e3,
+                           (g_get_monotonic_time() - start) / 1e3);
+    flood_free(f);
+}
+
+int main(int argc, char **argv)
+{
+    int ret;
+
+    g_test_init(&argc, &argv, NULL);
+    open_meter();
+    table = g_string_new(NULL);
+    for (int i = 0; i < ARRAY_SIZE(floods); i++) {
+        g_autofree char *path = g_strdup_printf("/virtio-rdma/flood/%s",
+                                                floods[i].name);
+
+        g_strdelimit(path + strlen("/virtio-rdma/flood/"), " ", '-');
+        qtest_add_data_func(path, &floods[i], flood);
+    }
+    ret = g_test_run();
+    printf("# %-36s %9s %9s %9s\n%s", "longest, in ms", "turn", "wait", "all",
+           table->str);
+    return ret;
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The memory of queues: how many WQEs the engine takes at a time, and what
+ * happens when there is no memory for them.
+ */
+#include <errno.h>
+#include <sys/resource.h>
+#include "rdma/roce-state.h"
+#include "roce-link.h"
+
+#define MAX_WR 1000
+#define NUM_WRS 2500
+
+/*
+ * However many WRs the consumer may post, the engine takes some at a time: its
+ * memory does not grow with the depth of queues. The others follow in order.
+ */
+static void test_depth_is_bounded(void)
+{
+    LinkQpSpec spec = link_spec();
+    unsigned sent = 0, received = 0, sends, recvs;
+    LinkPair p;
+
+    spec.cap.max_send_wr = spec.cap.max_recv_wr = MAX_WR;
+    p = link_pair(&spec);
+    sends = roce_send_room(p.a->e, p.aq);
+    recvs = roce_recv_room(p.b->e, p.bq);
+    g_assert_cmpuint(sends, >=, 128);
+    g_assert_cmpuint(sends, <=, 256);
+    g_assert_cmpuint(recvs, <=, sends);
+    while (sent < NUM_WRS || received < NUM_WRS) {
+        while (received < NUM_WRS && roce_recv_room(p.b->e, p.bq)) {
+            link_pair_recv(&p, received++, 0, 8);
+        }
+        while (sent < NUM_WRS && roce_send_room(p.a->e, p.aq)) {
+            link_pair_post(&p, RDMA_WR_SEND, sent++, 0, 8);
+        }
+        /* The sender finds no receive from time to time */
+        link_run(p.l, LINK_MS);
+    }
+    g_assert_true(link_run(p.l, LINK_FOREVER));
+    for (unsigned i = 0; i < NUM_WRS; i++) {
+        link_expect(p.a, i, RDMA_WC_SUCCESS);
+        link_expect(p.b, i, RDMA_WC_SUCCESS);
+    }
+    g_assert_cmpuint(roce_send_room(p.a->e, p.aq), ==, sends);
+    g_assert_cmpuint(roce_recv_room(p.b->e, p.bq), ==, recvs);
+    link_pair_free(&p);
+}
+
+/* A list and inline data take turns in the same place of the ring. */
+static void test_lists_and_inline_data_share_memory(void)
+{
+    LinkQpSpec spec = link_spec();
+    uint8_t want[24], got[24];
+    uint8_t data[sizeof(want)];
+    LinkPair p;
+
+    spec.cap.max_send_wr = 2;
+    spec.cap.max_send_sge = 1;
+    spec.cap.max_inline_data = sizeof(data);
+    p = link_pair(&spec);
+    link_read(p.amr, 0, want, sizeof(want));
+    memset(data, 0x5a, sizeof(data));
+    for (unsigned i = 0; i < 9; i++) {
+        RdmaSge sge = link_sge(p.amr, 0, sizeof(want));
+        RdmaSendWr wr = link_wr(RDMA_WR_RDMA_WRITE, i, &sge);
+        bool is_inline = i % 3 == 1;
+
+        if (is_inline) {
+            wr.num_sge = 0;
+            wr.send_flags |= RDMA_SEND_INLINE;
+            wr.inline_data = data;
+            wr.inline_len = sizeof(data);
+        }
+        wr.wr.rdma.remote_addr = p.bmr->attr.iova + 32 * i;
+        wr.wr.rdma.rkey = p.bmr->attr.rkey;
+        link_post(p.a, p.aq, &wr);
+        if (i % 2) {
+            g_assert_true(link_run(p.l, LINK_FOREVER));
+        }
+    }
+    g_assert_true(link_run(p.l, LINK_FOREVER));
+    for (unsigned i = 0; i < 9; i++) {
+        link_expect(p.a, i, RDMA_WC_SUCCESS);
+        link_read(p.bmr, 32 * i, got, sizeof(got));
+        g_assert_cmpmem(got, sizeof(got), i % 3 == 1 ? data : want,
+                        sizeof(want));
+    }
+    link_pair_free(&p);
+}
+
+/* There is no QP then, nor anything left of it (with LeakSanitizer). */
+static void refuse(uint32_t max_send_sge, uint32_t max_recv_sge, bool has_srq)
+{
+    RoceLink *l = link_new(1);
+    RoceEngine *e = l->node[0].e;
+    const RdmaSrqAttr srq = { .srqn = LINK_SRQ, .max_wr = 4, .max_sge = 1 };
+    RdmaQpInitAttr init = {
+        .qpn = 2,
+        .qp_type = RDMA_QPT_RC,
+        .has_srq = has_srq,
+        .srqn = LINK_SRQ,
+        .cap = {
+            .max_send_wr = ROCE_MAX_WR,
+            .max_recv_wr = ROCE_MAX_WR,
+            .max_send_sge = max_send_sge,
+            .max_recv_sge = max_recv_sge,
+        },
+    };
+
+    g_assert_cmpint(roce_srq_create(e, &srq), ==, 0);
+    g_assert_cmpint(roce_qp_create(e, &init), ==, -ENOMEM);
+    g_assert_false(roce_has_qp(e, init.qpn));
+    g_assert_cmpint(roce_srq_destroy(e, LINK_SRQ), ==, 0);
+
+    init.has_srq = false;
+    init.cap.max_send_sge = init.cap.max_recv_sge = 1;
+    g_assert_cmpint(roce_qp_create(e, &init), ==, 0);
+    link_free(l);
+}
+
+static void test_no_memory(void)
+{
+    refuse(1, UINT32_MAX, false);
+    refuse(UINT32_MAX, 1, false);
+    refuse(UINT32_MAX, 1, true);
+}
+
+static void test_no_memory_in_an_import(void)
+{
+    RoceLink *l = link_new(1);
+    const RdmaQpCap max = {
+        .max_send_wr = ROCE_MAX_WR,
+        .max_recv_wr = ROCE_MAX_WR,
+        .max_send_sge = UINT32_MAX,
+        .max_recv_sge = UINT32_MAX,
+    };
+    RoceQpImage image = {
+        .init = { .qpn = 2, .qp_type = RDMA_QPT_RC, .cap = max },
+        .s.sq = {
+            .ack_deadline = ROCE_NO_DEADLINE,
+            .rnr_deadline = ROCE_NO_DEADLINE,
+        },
+    };
+    g_autofree char *why = NULL;
+
+    g_assert_cmpint(roce_import_qp(l->node[0].e, &image, &max, &why), ==,
+                    -EINVAL);
+    g_assert_cmpstr(why, ==, "no memory for queues with max_send_sge "
+                    "4294967295, max_inline_data 0 and max_recv_sge "
+                    "4294967295");
+    link_free(l);
+}
+
+/* ASan, if it is there, whose allocator has a limit of its own */
+void __asan_init(void) __attribute__((weak));
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+    return "allocator_may_return_null=1";
+}
+
+static void limit_memory(void)
+{
+    const struct rlimit limit = { 1ull << 36, RLIM_INFINITY };
+
+    if (!__asan_init) {
+        g_assert_cmpint(setrlimit(RLIMIT_AS, &limit), ==, 0);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    limit_memory();
+    g_test_add_func("/roce/depth/is-bounded", test_depth_is_bounded);
+    g_test_add_func("/roce/depth/lists-and-inline-data-share-memory",
+                    test_lists_and_inline_data_share_memory);
+    g_test_add_func("/roce/depth/no-memory", test_no_memory);
+    g_test_add_func("/roce/depth/no-memory-in-an-import",
+                    test_no_memory_in_an_import);
+    return g_test_run();
+}
