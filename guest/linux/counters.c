@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The device's counters: all of them as hw_counters, and some as the port
- * counters of IBTA 16.1, which a performance management agent (PMA) has.
+ * counters of IBTA 16.1, which performance management (PMA) queries by MAD.
  */
 #include <rdma/ib_mad.h>
 #include <rdma/ib_pma.h>
 
-#include "vrdma.h"
+#include "device.h"
 
-static const struct rdma_stat_desc descs[VIRTIO_RDMA_NUM_COUNTERS] = {
+/* IBTA counts data in units of four octets. */
+#define PMA_DATA_UNIT		4
+#define PMA_CLASS_VERSION	1
+
+static const struct rdma_stat_desc vrdma_counters[VIRTIO_RDMA_NUM_COUNTERS] = {
 	[VIRTIO_RDMA_TX_PACKETS].name = "tx_packets",
 	[VIRTIO_RDMA_TX_BYTES].name = "tx_bytes",
 	[VIRTIO_RDMA_RX_PACKETS].name = "rx_packets",
@@ -31,13 +35,13 @@ static const struct rdma_stat_desc descs[VIRTIO_RDMA_NUM_COUNTERS] = {
 	[VIRTIO_RDMA_RX_MCAST_PACKETS].name = "rx_mcast_packets",
 };
 
-/* Those that the device has and this driver knows. */
-static u32 known(const struct vrdma_dev *dev)
+/* The number of counters that both the device has and this driver knows. */
+static u32 vrdma_counters_known(const struct vrdma_dev *dev)
 {
-	return min_t(u32, dev->num_counters, ARRAY_SIZE(descs));
+	return min_t(u32, dev->num_counters, ARRAY_SIZE(vrdma_counters));
 }
 
-static int query(struct vrdma_dev *dev, u32 port, u64 *to)
+static int vrdma_counters_query(struct vrdma_dev *dev, u32 port, u64 *to)
 {
 	struct virtio_rdma_query_counters_req req = { .port = port };
 	__le64 rsp[VRDMA_MAX_COUNTERS];
@@ -45,58 +49,62 @@ static int query(struct vrdma_dev *dev, u32 port, u64 *to)
 	u32 i;
 
 	ret = vrdma_ctrl(dev, VIRTIO_RDMA_CMD_QUERY_COUNTERS, &req, sizeof(req),
-			 rsp, dev->num_counters * sizeof(*rsp),
-			 VRDMA_MAY_SLEEP);
+			 rsp, dev->num_counters * sizeof(*rsp));
 	if (ret)
 		return ret;
-	for (i = 0; i < known(dev); i++)
+	for (i = 0; i < vrdma_counters_known(dev); i++)
 		to[i] = le64_to_cpu(rsp[i]);
 	return 0;
 }
 
-static struct rdma_hw_stats *alloc_hw_port_stats(struct ib_device *ibdev,
-						 u32 port)
+static struct rdma_hw_stats *vrdma_alloc_hw_port_stats(struct ib_device *ibdev,
+						       u32 port)
 {
-	return rdma_alloc_hw_stats_struct(descs, known(to_vdev(ibdev)),
+	return rdma_alloc_hw_stats_struct(vrdma_counters,
+					  vrdma_counters_known(to_vdev(ibdev)),
 					  RDMA_HW_STATS_DEFAULT_LIFESPAN);
 }
 
-static int get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats,
-			u32 port, int index)
+static int vrdma_get_hw_stats(struct ib_device *ibdev,
+			      struct rdma_hw_stats *stats, u32 port, int index)
 {
-	int ret = query(to_vdev(ibdev), port, stats->value);
+	int ret = vrdma_counters_query(to_vdev(ibdev), port, stats->value);
 
 	return ret ? ret : stats->num_counters;
 }
 
-static __be32 saturate32(u64 value)
+static __be32 vrdma_pma_u32(u64 value)
 {
 	return cpu_to_be32(min_t(u64, value, U32_MAX));
 }
 
-static void fill_portcounters(struct ib_pma_portcounters *to, const u64 *value)
+static void vrdma_pma_fill_counters(struct ib_pma_portcounters *to,
+				    const u64 *value)
 {
+	u64 tx_data = value[VIRTIO_RDMA_TX_BYTES] / PMA_DATA_UNIT;
+	u64 rx_data = value[VIRTIO_RDMA_RX_BYTES] / PMA_DATA_UNIT;
 	u64 errors = value[VIRTIO_RDMA_RX_ICRC_ERRORS] +
 		     value[VIRTIO_RDMA_RX_MALFORMED];
 
-	/* Data is counted in words. */
-	to->port_xmit_data = saturate32(value[VIRTIO_RDMA_TX_BYTES] / 4);
-	to->port_rcv_data = saturate32(value[VIRTIO_RDMA_RX_BYTES] / 4);
-	to->port_xmit_packets = saturate32(value[VIRTIO_RDMA_TX_PACKETS]);
-	to->port_rcv_packets = saturate32(value[VIRTIO_RDMA_RX_PACKETS]);
+	to->port_xmit_data = vrdma_pma_u32(tx_data);
+	to->port_rcv_data = vrdma_pma_u32(rx_data);
+	to->port_xmit_packets = vrdma_pma_u32(value[VIRTIO_RDMA_TX_PACKETS]);
+	to->port_rcv_packets = vrdma_pma_u32(value[VIRTIO_RDMA_RX_PACKETS]);
 	to->port_rcv_errors = cpu_to_be16(min_t(u64, errors, U16_MAX));
 }
 
-static void fill_portcounters_ext(struct ib_pma_portcounters_ext *to,
-				  const u64 *value)
+static void vrdma_pma_fill_counters_ext(struct ib_pma_portcounters_ext *to,
+					const u64 *value)
 {
+	u64 tx_data = value[VIRTIO_RDMA_TX_BYTES] / PMA_DATA_UNIT;
+	u64 rx_data = value[VIRTIO_RDMA_RX_BYTES] / PMA_DATA_UNIT;
 	u64 tx = value[VIRTIO_RDMA_TX_PACKETS];
 	u64 rx = value[VIRTIO_RDMA_RX_PACKETS];
 	u64 tx_mcast = value[VIRTIO_RDMA_TX_MCAST_PACKETS];
 	u64 rx_mcast = value[VIRTIO_RDMA_RX_MCAST_PACKETS];
 
-	to->port_xmit_data = cpu_to_be64(value[VIRTIO_RDMA_TX_BYTES] / 4);
-	to->port_rcv_data = cpu_to_be64(value[VIRTIO_RDMA_RX_BYTES] / 4);
+	to->port_xmit_data = cpu_to_be64(tx_data);
+	to->port_rcv_data = cpu_to_be64(rx_data);
 	to->port_xmit_packets = cpu_to_be64(tx);
 	to->port_rcv_packets = cpu_to_be64(rx);
 	to->port_unicast_xmit_packets = cpu_to_be64(tx - tx_mcast);
@@ -105,17 +113,17 @@ static void fill_portcounters_ext(struct ib_pma_portcounters_ext *to,
 	to->port_multicast_rcv_packets = cpu_to_be64(rx_mcast);
 }
 
-static int process_mad(struct ib_device *ibdev, int flags, u32 port,
-		       const struct ib_wc *wc, const struct ib_grh *grh,
-		       const struct ib_mad *in, struct ib_mad *out,
-		       size_t *out_size, u16 *out_pkey_index)
+static int vrdma_process_mad(struct ib_device *ibdev, int flags, u32 port,
+			     const struct ib_wc *wc, const struct ib_grh *grh,
+			     const struct ib_mad *in, struct ib_mad *out,
+			     size_t *out_size, u16 *out_pkey_index)
 {
 	const u16 unknown = IB_MGMT_MAD_STATUS_UNSUPPORTED_METHOD_ATTRIB;
 	u64 value[VIRTIO_RDMA_NUM_COUNTERS] = {};
 	struct ib_class_port_info *info;
 	void *data = ((struct ib_pma_mad *)out)->data;
 
-	/* Whoever has registered for it may have it. */
+	/* Other MADs are for the agents that have registered for them. */
 	if (in->mad_hdr.mgmt_class != IB_MGMT_CLASS_PERF_MGMT ||
 	    in->mad_hdr.method != IB_MGMT_METHOD_GET)
 		return IB_MAD_RESULT_SUCCESS;
@@ -127,18 +135,18 @@ static int process_mad(struct ib_device *ibdev, int flags, u32 port,
 	case IB_PMA_CLASS_PORT_INFO:
 		info = data;
 		info->base_version = IB_MGMT_BASE_VERSION;
-		info->class_version = 1;
+		info->class_version = PMA_CLASS_VERSION;
 		info->capability_mask = IB_PMA_CLASS_CAP_EXT_WIDTH;
 		break;
 	case IB_PMA_PORT_COUNTERS:
-		if (query(to_vdev(ibdev), port, value))
+		if (vrdma_counters_query(to_vdev(ibdev), port, value))
 			return IB_MAD_RESULT_FAILURE;
-		fill_portcounters(data, value);
+		vrdma_pma_fill_counters(data, value);
 		break;
 	case IB_PMA_PORT_COUNTERS_EXT:
-		if (query(to_vdev(ibdev), port, value))
+		if (vrdma_counters_query(to_vdev(ibdev), port, value))
 			return IB_MAD_RESULT_FAILURE;
-		fill_portcounters_ext(data, value);
+		vrdma_pma_fill_counters_ext(data, value);
 		break;
 	default:
 		out->mad_hdr.status = cpu_to_be16(unknown);
@@ -147,14 +155,14 @@ static int process_mad(struct ib_device *ibdev, int flags, u32 port,
 	return IB_MAD_RESULT_SUCCESS | IB_MAD_RESULT_REPLY;
 }
 
-static const struct ib_device_ops counter_ops = {
-	.alloc_hw_port_stats = alloc_hw_port_stats,
-	.get_hw_stats = get_hw_stats,
-	.process_mad = process_mad,
+static const struct ib_device_ops vrdma_counter_ops = {
+	.alloc_hw_port_stats = vrdma_alloc_hw_port_stats,
+	.get_hw_stats = vrdma_get_hw_stats,
+	.process_mad = vrdma_process_mad,
 };
 
 void vrdma_counters_init(struct vrdma_dev *dev)
 {
 	if (dev->num_counters)
-		ib_set_device_ops(&dev->ibdev, &counter_ops);
+		ib_set_device_ops(&dev->ibdev, &vrdma_counter_ops);
 }

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The control virtqueue: one command is one chain, and the device answers
- * each. Callers that may sleep do so when the answer takes long; others spin.
+ * The control virtqueue. A command is one descriptor chain with a request and
+ * room for the response. Callers sleep when the response takes long. A device
+ * that does not respond at all is broken.
  */
+#include <linux/delay.h>
 #include <linux/ktime.h>
+#include <linux/module.h>
 #include <linux/slab.h>
 
-#include "vrdma.h"
+#include "ctrl.h"
 
 /* Longest request and response, with the command or status byte. */
 #define REQ_ROOM (1 + sizeof(struct virtio_rdma_modify_qp_req))
@@ -14,20 +17,33 @@
 
 static_assert(sizeof(struct virtio_rdma_query_port_rsp) < RSP_ROOM);
 
-/* Most answers come within this time. */
-#define SPIN_NS (50 * NSEC_PER_USEC)
-/* After so many looks, some milliseconds, something may be wrong. */
-#define SPINS_PER_STATUS 65536
+/* Most responses come within this time: poll for as long before sleeping. */
+#define POLL_NS (50 * NSEC_PER_USEC)
+/*
+ * Reading the device status takes longer than most commands. Do so in this
+ * interval.
+ */
+#define STATUS_JIFFIES HZ
+/* While the virtqueue is full: between two attempts */
+#define FULL_US_MIN 20
+#define FULL_US_MAX 200
+/* The status of a device that was unplugged */
+#define STATUS_GONE 0xff
+
+static uint command_timeout = 60;
+module_param(command_timeout, uint, 0644);
+MODULE_PARM_DESC(command_timeout,
+		 "Seconds after which a device that does not respond is broken");
 
 struct vrdma_cmd {
 	struct completion done;
 	unsigned int len;		/* of the response */
-	bool abandoned;			/* nobody waits for the answer */
+	bool abandoned;			/* nobody waits for the response */
 	u8 req[REQ_ROOM] ____cacheline_aligned;
 	u8 rsp[RSP_ROOM] ____cacheline_aligned;
 };
 
-static int status_to_errno(u8 status)
+static int vrdma_status_to_errno(u8 status)
 {
 	switch (status) {
 	case VIRTIO_RDMA_S_OK:
@@ -47,8 +63,8 @@ static int status_to_errno(u8 status)
 	}
 }
 
-/* Hand out the answers that are there. With ctrl->lock held. */
-static void reap(struct vrdma_ctrl *ctrl)
+/* Complete the commands that have a response. With ctrl->lock held. */
+static void vrdma_ctrl_reap(struct vrdma_ctrl *ctrl)
 {
 	struct vrdma_cmd *cmd;
 	unsigned int len;
@@ -71,42 +87,42 @@ void vrdma_ctrl_callback(struct virtqueue *vq)
 	spin_lock_irqsave(&ctrl->lock, flags);
 	do {
 		virtqueue_disable_cb(vq);
-		reap(ctrl);
+		vrdma_ctrl_reap(ctrl);
 	} while (ctrl->sleepers && !virtqueue_enable_cb(vq));
 	spin_unlock_irqrestore(&ctrl->lock, flags);
 }
 
-/* Look for answers; is the one to @cmd there? */
-static bool look(struct vrdma_ctrl *ctrl, struct vrdma_cmd *cmd)
+/* Complete commands; returns whether @cmd has its response. */
+static bool vrdma_ctrl_poll(struct vrdma_ctrl *ctrl, struct vrdma_cmd *cmd)
 {
 	unsigned long flags;
 	bool done;
 
 	spin_lock_irqsave(&ctrl->lock, flags);
-	reap(ctrl);
+	vrdma_ctrl_reap(ctrl);
 	done = try_wait_for_completion(&cmd->done);
 	spin_unlock_irqrestore(&ctrl->lock, flags);
 	return done;
 }
 
 /*
- * Wait no longer, unless the answer has come: the command stays with the
- * virtqueue.
+ * Stop waiting for the response. Returns false if it has come after all, else
+ * the command is freed when its buffer comes back.
  */
-static bool abandon(struct vrdma_ctrl *ctrl, struct vrdma_cmd *cmd)
+static bool vrdma_ctrl_abandon(struct vrdma_ctrl *ctrl, struct vrdma_cmd *cmd)
 {
 	unsigned long flags;
 	bool done;
 
 	spin_lock_irqsave(&ctrl->lock, flags);
-	reap(ctrl);
+	vrdma_ctrl_reap(ctrl);
 	done = try_wait_for_completion(&cmd->done);
 	cmd->abandoned = !done;
 	spin_unlock_irqrestore(&ctrl->lock, flags);
 	return !done;
 }
 
-/* After a device reset: the commands that were abandoned. */
+/* Free the commands that were abandoned. After a device reset. */
 void vrdma_ctrl_free(struct vrdma_dev *dev)
 {
 	void *cmd;
@@ -115,7 +131,26 @@ void vrdma_ctrl_free(struct vrdma_dev *dev)
 		kfree(cmd);
 }
 
-/* A device that has found its rings broken answers no more. */
+/* Seconds that the device has for anything, or 0 for as long as it takes */
+unsigned int vrdma_timeout(void)
+{
+	return READ_ONCE(command_timeout);
+}
+
+/* The device was unplugged. */
+bool vrdma_is_gone(struct vrdma_dev *dev)
+{
+	return dev->vdev->config->get_status(dev->vdev) == STATUS_GONE;
+}
+
+/* Transports wait until the reset is done, so it must not have been unplugged. */
+void vrdma_reset(struct vrdma_dev *dev)
+{
+	if (!vrdma_is_gone(dev))
+		virtio_reset_device(dev->vdev);
+}
+
+/* The device has found an error in its rings and stopped. */
 bool vrdma_needs_reset(struct vrdma_dev *dev)
 {
 	return dev->vdev->config->get_status(dev->vdev) &
@@ -123,22 +158,67 @@ bool vrdma_needs_reset(struct vrdma_dev *dev)
 }
 
 /*
- * Look whether the device is there still, from time to time: to ask for the
- * status takes longer than most answers. @n counts the calls.
+ * Schedule fatal_work: the device seems to be dead, or work requests were
+ * posted since. May be called in atomic context.
  */
-static bool given_up(struct vrdma_dev *dev, u32 *n)
+void vrdma_fatal(struct vrdma_dev *dev)
 {
-	return virtqueue_is_broken(dev->ctrl.vq) ||
-	       (++*n % SPINS_PER_STATUS == 0 && vrdma_needs_reset(dev));
+	schedule_work(&dev->fatal_work);
 }
 
-static int submit(struct vrdma_dev *dev, struct vrdma_cmd *cmd,
-		  size_t req_len, size_t rsp_len)
+/*
+ * The device did what no device may do: reset it, and use it no more. May be
+ * called in atomic context.
+ */
+void vrdma_broken(struct vrdma_dev *dev, const char *format, ...)
+{
+	struct va_format text = { .fmt = format };
+	va_list args;
+
+	if (test_and_set_bit(0, &dev->broken))
+		return;
+	va_start(args, format);
+	text.va = &args;
+	dev_err(&dev->vdev->dev, "broken device: %pV\n", &text);
+	va_end(args);
+	vrdma_fatal(dev);
+}
+
+/*
+ * Wait until a dead device accesses no memory any more. A flush of fatal_work
+ * would do, but not for callers on workqueues that free memory, such as NVMe's.
+ */
+void vrdma_wait_stopped(struct vrdma_dev *dev)
+{
+	if (!completion_done(&dev->stopped))
+		vrdma_fatal(dev);
+	wait_for_completion(&dev->stopped);
+}
+
+/*
+ * The device may fail while a command waits, or never go on. @seconds counts
+ * the calls, about one for each second of waiting.
+ */
+static bool vrdma_ctrl_gone(struct vrdma_dev *dev, u8 command, uint *seconds)
+{
+	uint limit = vrdma_timeout();
+
+	if (virtqueue_is_broken(dev->ctrl.vq) || vrdma_needs_reset(dev))
+		return true;
+	if (++*seconds < limit || !limit)
+		return false;
+	vrdma_broken(dev, "no response to command %u in %u s", command, limit);
+	return true;
+}
+
+static int vrdma_ctrl_submit(struct vrdma_dev *dev, struct vrdma_cmd *cmd,
+			     size_t req_len, size_t rsp_len)
 {
 	struct scatterlist out, in, *sgs[] = { &out, &in };
+	unsigned long look = jiffies + STATUS_JIFFIES;
 	struct vrdma_ctrl *ctrl = &dev->ctrl;
 	unsigned long flags;
-	u32 n = 0;
+	uint seconds = 0;
 	bool notify;
 	int ret;
 
@@ -150,47 +230,38 @@ static int submit(struct vrdma_dev *dev, struct vrdma_cmd *cmd,
 		ret = virtqueue_add_sgs(ctrl->vq, sgs, 1, 1, cmd, GFP_ATOMIC);
 		if (!ret)
 			break;
-		reap(ctrl);
+		vrdma_ctrl_reap(ctrl);
 		spin_unlock_irqrestore(&ctrl->lock, flags);
-		if (given_up(dev, &n)) {
-			if (!READ_ONCE(dev->dead))
-				vrdma_fatal(dev);
+		if (virtqueue_is_broken(ctrl->vq))
 			return -EIO;
-		}
 		if (ret != -ENOSPC)
 			return ret;
-		cpu_relax();
+		usleep_range(FULL_US_MIN, FULL_US_MAX);
+		if (time_before(jiffies, look))
+			continue;
+		if (vrdma_ctrl_gone(dev, cmd->req[0], &seconds))
+			return -EIO;
+		look = jiffies + STATUS_JIFFIES;
 	}
 	notify = virtqueue_kick_prepare(ctrl->vq);
 	spin_unlock_irqrestore(&ctrl->lock, flags);
 
-	/* A queue that cannot be notified is broken from then on. */
+	/* A virtqueue that cannot be notified is marked broken. */
 	if (notify)
 		virtqueue_notify(ctrl->vq);
 	return 0;
 }
 
-/* Returns false if there will be no answer. */
-static bool spin(struct vrdma_dev *dev, struct vrdma_cmd *cmd)
+/* Wait for the response. Returns false if there will be none. */
+static bool vrdma_ctrl_wait(struct vrdma_dev *dev, struct vrdma_cmd *cmd)
 {
-	u32 n = 0;
-
-	while (!look(&dev->ctrl, cmd)) {
-		if (given_up(dev, &n))
-			return false;
-		cpu_relax();
-	}
-	return true;
-}
-
-static bool sleep(struct vrdma_dev *dev, struct vrdma_cmd *cmd)
-{
-	ktime_t end = ktime_add_ns(ktime_get(), SPIN_NS);
+	ktime_t end = ktime_add_ns(ktime_get(), POLL_NS);
 	struct vrdma_ctrl *ctrl = &dev->ctrl;
+	uint seconds = 0;
 	bool done;
 
 	do {
-		if (look(ctrl, cmd))
+		if (vrdma_ctrl_poll(ctrl, cmd))
 			return true;
 		cpu_relax();
 	} while (ktime_before(ktime_get(), end));
@@ -198,14 +269,14 @@ static bool sleep(struct vrdma_dev *dev, struct vrdma_cmd *cmd)
 	spin_lock_irq(&ctrl->lock);
 	ctrl->sleepers++;
 	while (!virtqueue_enable_cb(ctrl->vq))
-		reap(ctrl);
+		vrdma_ctrl_reap(ctrl);
 	spin_unlock_irq(&ctrl->lock);
 
-	/* A device that vanishes does not say so: look from time to time. */
-	while (!(done = wait_for_completion_timeout(&cmd->done, HZ))) {
-		done = look(ctrl, cmd);
-		if (done || virtqueue_is_broken(ctrl->vq) ||
-		    vrdma_needs_reset(dev))
+	/* A device that was unplugged raises no interrupt: poll its status. */
+	while (!(done = wait_for_completion_timeout(&cmd->done,
+						    STATUS_JIFFIES))) {
+		done = vrdma_ctrl_poll(ctrl, cmd);
+		if (done || vrdma_ctrl_gone(dev, cmd->req[0], &seconds))
 			break;
 	}
 
@@ -216,12 +287,13 @@ static bool sleep(struct vrdma_dev *dev, struct vrdma_cmd *cmd)
 }
 
 /*
- * Execute a command. Returns 0 when the device did it and gave the whole
- * response, -EIO when the device is gone, else its error.
+ * Execute a command. Returns 0 if it succeeded and the response is complete,
+ * -EIO if the device is dead, else the error that the device reported. With
+ * -EIO the device has been reset: users free what it had access to when they
+ * learn that it is dead.
  */
 int vrdma_ctrl(struct vrdma_dev *dev, enum virtio_rdma_cmd command,
-	       const void *req, size_t req_len, void *rsp, size_t rsp_len,
-	       enum vrdma_context context)
+	       const void *req, size_t req_len, void *rsp, size_t rsp_len)
 {
 	struct vrdma_cmd *cmd;
 	int ret;
@@ -229,31 +301,46 @@ int vrdma_ctrl(struct vrdma_dev *dev, enum virtio_rdma_cmd command,
 	if (WARN_ON_ONCE(req_len >= REQ_ROOM || rsp_len >= RSP_ROOM))
 		return -EINVAL;
 
-	cmd = kmalloc(sizeof(*cmd),
-		      context == VRDMA_ATOMIC ? GFP_ATOMIC : GFP_KERNEL);
+	cmd = kmalloc(sizeof(*cmd), GFP_KERNEL);
 	if (!cmd)
 		return -ENOMEM;
 	init_completion(&cmd->done);
 	cmd->len = 0;
+	cmd->abandoned = false;
 	cmd->req[0] = command;
 	if (req_len)
 		memcpy(&cmd->req[1], req, req_len);
 	cmd->rsp[0] = VIRTIO_RDMA_S_ERR;
 
-	ret = submit(dev, cmd, 1 + req_len, 1 + rsp_len);
+	ret = vrdma_ctrl_submit(dev, cmd, 1 + req_len, 1 + rsp_len);
 	if (ret)
 		goto out;
-	if (!(context == VRDMA_ATOMIC ? spin(dev, cmd) : sleep(dev, cmd)) &&
-	    abandon(&dev->ctrl, cmd)) {
-		vrdma_fatal(dev);
+	if (!vrdma_ctrl_wait(dev, cmd) && vrdma_ctrl_abandon(&dev->ctrl, cmd)) {
+		vrdma_wait_stopped(dev);
 		return -EIO;
 	}
-	ret = status_to_errno(cmd->rsp[0]);
+	ret = vrdma_status_to_errno(cmd->rsp[0]);
 	if (!ret && cmd->len < 1 + rsp_len)
 		ret = -EPROTO;
 	if (!ret && rsp_len)
 		memcpy(rsp, &cmd->rsp[1], rsp_len);
 out:
 	kfree(cmd);
+	if (ret == -EIO)
+		vrdma_wait_stopped(dev);
 	return ret;
+}
+
+/* What to return for a command that destroys, and returned @ret */
+int vrdma_ctrl_destroyed(struct vrdma_dev *dev, enum virtio_rdma_cmd command,
+			 int ret, bool user)
+{
+	if (!ret || ret == -EIO)
+		return 0;
+	if (user)
+		return ret;
+	vrdma_broken(dev, "command %u to destroy is refused: error %d",
+		     command, ret);
+	vrdma_wait_stopped(dev);
+	return 0;
 }

@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # dist.sh DIR: lay out the driver's source in DIR as DKMS wants it, complete
-# in itself. Files that are up to date are left alone.
+# in itself. Files whose contents do not change are not written.
 set -eu
 
 dest=$1
 here=$(cd "$(dirname "$0")" && pwd)
-abi=$here/../../include/standard-headers/linux/virtio_rdma.h
+top=$here/../..
+abi=$top/include/standard-headers/linux/virtio_rdma.h
 
 put() {
     cmp -s "$1" "$2" || cp "$1" "$2"
@@ -15,7 +16,13 @@ put() {
 
 mkdir -p "$dest/include/linux"
 for file in "$here"/*.c "$here"/*.h "$here/Kbuild" "$here/Makefile" \
-            "$here/dkms.conf"; do
+            "$top/VERSION"; do
     put "$file" "$dest/${file##*/}"
 done
 put "$abi" "$dest/include/linux/virtio_rdma.h"
+
+conf=$(mktemp)
+trap 'rm -f "$conf"' EXIT
+sed "s/#MODULE_VERSION#/$(cat "$top/VERSION")/" "$here/dkms.conf" > "$conf"
+chmod 644 "$conf"
+put "$conf" "$dest/dkms.conf"

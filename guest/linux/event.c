@@ -2,18 +2,20 @@
 /*
  * Asynchronous events.
  *
- * Handlers are called with the lock held under which objects leave their
- * tables, so none runs once its object is destroyed. A number serves again
- * only after the events about its last owner were taken from the virtqueue.
+ * Event handlers are called under the lock that guards the tables of objects,
+ * and an object leaves its table under this lock: no handler runs after the
+ * object is destroyed. Before that the event virtqueue is drained, so an event
+ * never goes to a new object that has the number of an old one.
  */
 #include <linux/slab.h>
 
-#include "vrdma.h"
+#include "queue.h"
 
-/* The device keeps events that find no buffer. */
+/* Events without a buffer are pending in the device. */
 #define EVENT_BUFS 64
 
-static void qp_event(struct vrdma_dev *dev, u32 qpn, struct ib_event *event)
+static void vrdma_qp_event(struct vrdma_dev *dev, u32 qpn,
+			   struct ib_event *event)
 {
 	struct vrdma_qp *qp = qpn < dev->num_qp ? dev->qps[qpn] : NULL;
 
@@ -23,7 +25,8 @@ static void qp_event(struct vrdma_dev *dev, u32 qpn, struct ib_event *event)
 	qp->ibqp.event_handler(event, qp->ibqp.qp_context);
 }
 
-static void cq_event(struct vrdma_dev *dev, u32 cqn, struct ib_event *event)
+static void vrdma_cq_event(struct vrdma_dev *dev, u32 cqn,
+			   struct ib_event *event)
 {
 	struct vrdma_cq *cq = cqn < dev->num_cq ? dev->cqs[cqn].cq : NULL;
 
@@ -33,8 +36,19 @@ static void cq_event(struct vrdma_dev *dev, u32 cqn, struct ib_event *event)
 	cq->ibcq.event_handler(event, cq->ibcq.cq_context);
 }
 
-/* The numbers of events are those of the RDMA core. */
-static void dispatch(struct vrdma_dev *dev, u32 type, u32 id)
+static void vrdma_srq_event(struct vrdma_dev *dev, u32 srqn,
+			    struct ib_event *event)
+{
+	struct vrdma_srq *srq = srqn < dev->num_srq ? dev->srqs[srqn] : NULL;
+
+	if (!srq || !srq->ibsrq.event_handler)
+		return;
+	event->element.srq = &srq->ibsrq;
+	srq->ibsrq.event_handler(event, srq->ibsrq.srq_context);
+}
+
+/* The device has the RDMA core's numbers of events. */
+static void vrdma_event_dispatch(struct vrdma_dev *dev, u32 type, u32 id)
 {
 	struct ib_event event = {
 		.device = &dev->ibdev,
@@ -43,7 +57,7 @@ static void dispatch(struct vrdma_dev *dev, u32 type, u32 id)
 
 	switch (type) {
 	case VIRTIO_RDMA_EVENT_CQ_ERR:
-		cq_event(dev, id, &event);
+		vrdma_cq_event(dev, id, &event);
 		break;
 	case VIRTIO_RDMA_EVENT_QP_FATAL:
 	case VIRTIO_RDMA_EVENT_QP_REQ_ERR:
@@ -51,7 +65,7 @@ static void dispatch(struct vrdma_dev *dev, u32 type, u32 id)
 	case VIRTIO_RDMA_EVENT_COMM_EST:
 	case VIRTIO_RDMA_EVENT_SQ_DRAINED:
 	case VIRTIO_RDMA_EVENT_LAST_WQE_REACHED:
-		qp_event(dev, id, &event);
+		vrdma_qp_event(dev, id, &event);
 		break;
 	case VIRTIO_RDMA_EVENT_SRQ_ERR:
 	case VIRTIO_RDMA_EVENT_SRQ_LIMIT_REACHED:
@@ -59,7 +73,7 @@ static void dispatch(struct vrdma_dev *dev, u32 type, u32 id)
 		break;
 	case VIRTIO_RDMA_EVENT_PORT_ACTIVE:
 	case VIRTIO_RDMA_EVENT_PORT_ERR:
-		/* The state of the NIC counts as well. */
+		/* The port's state depends on the NIC, too. */
 		if (dev->registered)
 			schedule_work(&dev->port_work);
 		break;
@@ -68,7 +82,8 @@ static void dispatch(struct vrdma_dev *dev, u32 type, u32 id)
 	}
 }
 
-static void add_buf(struct vrdma_events *events, struct virtio_rdma_event *buf)
+static void vrdma_event_add_buf(struct vrdma_events *events,
+				struct virtio_rdma_event *buf)
 {
 	struct scatterlist sg;
 
@@ -76,8 +91,8 @@ static void add_buf(struct vrdma_events *events, struct virtio_rdma_event *buf)
 	virtqueue_add_inbuf(events->vq, &sg, 1, buf, GFP_ATOMIC);
 }
 
-/* Dispatch what is there. With the lock held. */
-static void drain(struct vrdma_dev *dev)
+/* Dispatch all events in the virtqueue. With the lock held. */
+static void vrdma_event_drain(struct vrdma_dev *dev)
 {
 	struct vrdma_events *events = &dev->events;
 	struct virtio_rdma_event *buf;
@@ -88,9 +103,9 @@ static void drain(struct vrdma_dev *dev)
 		return;
 	while ((buf = virtqueue_get_buf(events->vq, &len))) {
 		if (len >= sizeof(*buf))
-			dispatch(dev, le32_to_cpu(buf->type),
-				 le32_to_cpu(buf->id));
-		add_buf(events, buf);
+			vrdma_event_dispatch(dev, le32_to_cpu(buf->type),
+					     le32_to_cpu(buf->id));
+		vrdma_event_add_buf(events, buf);
 		any = true;
 	}
 	if (any)
@@ -103,19 +118,19 @@ void vrdma_event_callback(struct virtqueue *vq)
 	unsigned long flags;
 
 	spin_lock_irqsave(&dev->events.lock, flags);
-	drain(dev);
+	vrdma_event_drain(dev);
 	spin_unlock_irqrestore(&dev->events.lock, flags);
 }
 
 /*
- * Whoever takes an object out of its table, once the device has destroyed it,
- * does so between these two.
+ * An object that the device has destroyed leaves its table between
+ * vrdma_events_lock() and vrdma_events_unlock().
  */
 void vrdma_events_lock(struct vrdma_dev *dev)
 	__acquires(&dev->events.lock)
 {
 	spin_lock_irq(&dev->events.lock);
-	drain(dev);
+	vrdma_event_drain(dev);
 }
 
 void vrdma_events_unlock(struct vrdma_dev *dev)
@@ -124,7 +139,7 @@ void vrdma_events_unlock(struct vrdma_dev *dev)
 	spin_unlock_irq(&dev->events.lock);
 }
 
-/* Give the device buffers, when it is ready. */
+/* Add all buffers. The device must be ready. */
 int vrdma_events_start(struct vrdma_dev *dev)
 {
 	struct vrdma_events *events = &dev->events;
@@ -138,7 +153,7 @@ int vrdma_events_start(struct vrdma_dev *dev)
 		return -ENOMEM;
 	spin_lock_irq(&events->lock);
 	for (i = 0; i < n; i++)
-		add_buf(events, &events->bufs[i]);
+		vrdma_event_add_buf(events, &events->bufs[i]);
 	virtqueue_kick(events->vq);
 	spin_unlock_irq(&events->lock);
 	return 0;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Multicast groups. That the network forwards a group to us is for the NIC to
- * see to; the RDMA connection manager has it join.
+ * Multicast groups. The RDMA connection manager has the NIC join a group, so
+ * that the network forwards it; the device only delivers it to queue pairs.
  */
-#include "vrdma.h"
+#include "queue.h"
 
-static void fill(struct virtio_rdma_mcast_req *req, const struct ib_qp *ibqp,
-		 const union ib_gid *gid)
+static void vrdma_mcast_fill(struct virtio_rdma_mcast_req *req,
+			     const struct ib_qp *ibqp, const union ib_gid *gid)
 {
 	memset(req, 0, sizeof(*req));
 	req->qpn = cpu_to_le32(ibqp->qp_num);
@@ -17,7 +17,7 @@ static int vrdma_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 {
 	struct virtio_rdma_mcast_req req;
 
-	fill(&req, ibqp, gid);
+	vrdma_mcast_fill(&req, ibqp, gid);
 	return vrdma_ctrl_do(to_vdev(ibqp->device),
 			     VIRTIO_RDMA_CMD_ATTACH_MCAST, &req);
 }
@@ -26,9 +26,9 @@ static int vrdma_detach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 {
 	struct virtio_rdma_mcast_req req;
 
-	fill(&req, ibqp, gid);
+	vrdma_mcast_fill(&req, ibqp, gid);
 	return vrdma_ctrl_destroy(to_vdev(ibqp->device),
-				  VIRTIO_RDMA_CMD_DETACH_MCAST, &req);
+				  VIRTIO_RDMA_CMD_DETACH_MCAST, &req, true);
 }
 
 const struct ib_device_ops vrdma_mcast_ops = {

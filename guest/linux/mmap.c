@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What processes map: the slots of their queues. These are ordinary pages,
- * each with its own reference, so a mapping may outlive the object: by then
- * the device does not know the pages any more.
+ * User contexts, and the memory that a process maps: the slots of its queues.
+ * The pages are counted by references, so a mapping may outlive its queue; the
+ * device has returned the pages by then.
  */
 #include <linux/slab.h>
 #include <rdma/uverbs_ioctl.h>
 
-#include "vrdma.h"
+#include "ring.h"
 
 int vrdma_respond(struct ib_udata *udata, const void *resp, size_t len)
 {
@@ -24,12 +24,10 @@ int vrdma_alloc_ucontext(struct ib_ucontext *ibucontext,
 
 	if (virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_MW))
 		resp.flags |= VIRTIO_RDMA_UCTX_MW;
-	if (vrdma_has_flush(dev))
+	if (virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_FLUSH))
 		resp.flags |= VIRTIO_RDMA_UCTX_FLUSH;
-#ifdef VRDMA_ATOMIC_WRITE
 	if (virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_ATOMIC_WRITE))
 		resp.flags |= VIRTIO_RDMA_UCTX_ATOMIC_WRITE;
-#endif
 	if (dev->mapped_cq) {
 		resp.flags |= VIRTIO_RDMA_UCTX_MAPPED_CQ;
 		if (dev->cqe_ex)
@@ -42,12 +40,12 @@ void vrdma_dealloc_ucontext(struct ib_ucontext *ibucontext)
 {
 }
 
-/* Its presence tells the core that the device may go while files are open. */
+/* With this op the RDMA core can remove the device while files are open. */
 void vrdma_disassociate_ucontext(struct ib_ucontext *ibucontext)
 {
 }
 
-/* Offer @buf for mapping. */
+/* Make @buf available for mmap(). */
 struct vrdma_mmap_entry *vrdma_mmap_insert(struct ib_udata *udata,
 					   struct vrdma_buf *buf)
 {
@@ -97,7 +95,7 @@ int vrdma_mmap(struct ib_ucontext *ibucontext, struct vm_area_struct *vma)
 
 	if (!(vma->vm_flags & VM_SHARED))
 		return -EINVAL;
-	/* Checks that the entry is of this context and of this size. */
+	/* Checks that the entry is of this context and has this size. */
 	rdma = rdma_user_mmap_entry_get(ibucontext, vma);
 	if (!rdma)
 		return -EINVAL;

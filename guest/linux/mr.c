@@ -5,19 +5,7 @@
 #include <linux/dma-mapping.h>
 #include <linux/slab.h>
 
-#include "vrdma.h"
-
-/*
- * Both keys of a region are one. Without remote rights the device does not
- * tell, but programs pass the key on and ask for the rights later.
- */
-void vrdma_mr_set_keys(struct vrdma_mr *mr,
-		       const struct virtio_rdma_mr_rsp *rsp)
-{
-	mr->mrn = le32_to_cpu(rsp->mrn);
-	mr->ibmr.lkey = le32_to_cpu(rsp->lkey);
-	mr->ibmr.rkey = mr->ibmr.lkey;
-}
+#include "mem.h"
 
 struct ib_mr *vrdma_get_dma_mr(struct ib_pd *ibpd, int access)
 {
@@ -29,7 +17,7 @@ struct ib_mr *vrdma_get_dma_mr(struct ib_pd *ibpd, int access)
 	struct vrdma_mr *mr;
 	int ret;
 
-	/* The device grants peers no such region. */
+	/* The device has no such region for remote access. */
 	if (access & VRDMA_ACCESS_REMOTE)
 		return ERR_PTR(-EOPNOTSUPP);
 	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
@@ -45,14 +33,14 @@ struct ib_mr *vrdma_get_dma_mr(struct ib_pd *ibpd, int access)
 	return &mr->ibmr;
 }
 
-/* What the device is told of a region of a process. */
-static void describe(struct virtio_rdma_reg_user_mr_req *req,
-		     struct ib_pd *ibpd, int access, u64 length, u64 iova,
-		     const struct vrdma_table *table)
+/* Fill in the description of a user region. */
+static void vrdma_mr_describe(struct virtio_rdma_reg_user_mr_req *req,
+			      struct ib_pd *ibpd, int access, u64 length,
+			      u64 iova, const struct vrdma_table *table)
 {
 	req->pdn = cpu_to_le32(to_vpd(ibpd)->pdn);
 	req->access = cpu_to_le32(access & VRDMA_ACCESS_USER_MR);
-	/* It wants to know the offset in a page only. */
+	/* The device needs only the offset in the first page. */
 	req->start = cpu_to_le64(iova);
 	req->length = cpu_to_le64(length);
 	req->virt_addr = cpu_to_le64(iova);
@@ -89,7 +77,7 @@ struct ib_mr *vrdma_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
 	ret = vrdma_table_init(dev, &table, mr->umem, virt_addr);
 	if (ret)
 		goto err_umem;
-	describe(&req, ibpd, access, length, virt_addr, &table);
+	vrdma_mr_describe(&req, ibpd, access, length, virt_addr, &table);
 	ret = vrdma_ctrl_ask(dev, VIRTIO_RDMA_CMD_REG_USER_MR, &req, &rsp);
 	vrdma_table_free(dev, &table);
 	if (ret)
@@ -107,9 +95,10 @@ err_mr:
 	return ERR_PTR(ret);
 }
 
-/* Change a region where it is. @umem is NULL if it keeps its memory. */
-static int rereg(struct vrdma_mr *mr, int flags, struct ib_umem *umem,
-		 u64 virt_addr, int access, struct ib_pd *ibpd)
+/* Change a region in place. Without @umem it keeps its memory. */
+static int vrdma_mr_rereg_cmd(struct vrdma_mr *mr, int flags,
+			      struct ib_umem *umem, u64 virt_addr, int access,
+			      struct ib_pd *ibpd)
 {
 	struct vrdma_dev *dev = to_vdev(mr->ibmr.device);
 	struct virtio_rdma_rereg_mr_req req = {
@@ -117,22 +106,22 @@ static int rereg(struct vrdma_mr *mr, int flags, struct ib_umem *umem,
 	};
 	struct vrdma_table table = {};
 	struct virtio_rdma_mr_rsp rsp;
-	u32 what = 0;
+	u32 changes = 0;
 	int ret;
 
 	if (umem) {
-		what |= VIRTIO_RDMA_REREG_TRANSLATION;
+		changes |= VIRTIO_RDMA_REREG_TRANSLATION;
 		ret = vrdma_table_init(dev, &table, umem, virt_addr);
 		if (ret)
 			return ret;
 	}
 	if (flags & IB_MR_REREG_PD)
-		what |= VIRTIO_RDMA_REREG_PD;
+		changes |= VIRTIO_RDMA_REREG_PD;
 	if (flags & IB_MR_REREG_ACCESS)
-		what |= VIRTIO_RDMA_REREG_ACCESS;
-	req.flags = cpu_to_le32(what);
-	describe(&req.mr, ibpd, access, umem ? umem->length : 0, virt_addr,
-		 &table);
+		changes |= VIRTIO_RDMA_REREG_ACCESS;
+	req.flags = cpu_to_le32(changes);
+	vrdma_mr_describe(&req.mr, ibpd, access, umem ? umem->length : 0,
+			  virt_addr, &table);
 	ret = vrdma_ctrl_ask(dev, VIRTIO_RDMA_CMD_REREG_MR, &req, &rsp);
 	if (umem)
 		vrdma_table_free(dev, &table);
@@ -142,8 +131,8 @@ static int rereg(struct vrdma_mr *mr, int flags, struct ib_umem *umem,
 }
 
 /*
- * A device that cannot change a region gets another one, and the core drops
- * the old one.
+ * With a device that cannot change regions, register another one: the RDMA core
+ * then deregisters the old one.
  */
 struct ib_mr *vrdma_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 				  u64 length, u64 virt_addr, int access,
@@ -169,14 +158,14 @@ struct ib_mr *vrdma_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 
 	if (!length || length > dev->attr.max_mr_size)
 		return ERR_PTR(-EINVAL);
-	/* Memory that was pinned to be read is not for writing. */
+	/* Memory that was pinned for reading must be pinned again to write. */
 	if (flags & IB_MR_REREG_TRANS ||
 	    (ib_access_writable(access) && !mr->umem->writable)) {
 		umem = ib_umem_get(ibmr->device, start, length, access);
 		if (IS_ERR(umem))
 			return ERR_CAST(umem);
 	}
-	ret = rereg(mr, flags, umem, virt_addr, access, ibpd);
+	ret = vrdma_mr_rereg_cmd(mr, flags, umem, virt_addr, access, ibpd);
 	if (ret) {
 		ib_umem_release(umem);
 		return ERR_PTR(ret);
@@ -198,10 +187,11 @@ int vrdma_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	};
 	int ret;
 
-	ret = vrdma_ctrl_destroy(dev, VIRTIO_RDMA_CMD_DEREG_MR, &req);
+	ret = vrdma_ctrl_destroy(dev, VIRTIO_RDMA_CMD_DEREG_MR, &req,
+				 udata);
 	if (ret)
 		return ret;
-	vrdma_free_page_lists(dev, mr);
+	vrdma_page_lists_free(dev, mr);
 	ib_umem_release(mr->umem);
 	kfree(mr);
 	return 0;

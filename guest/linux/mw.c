@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Memory windows. Processes bind them by work requests of their own.
+ * Memory windows. Processes bind them with work requests.
  */
-#include "vrdma.h"
+#include "mem.h"
 
 static int vrdma_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
 {
@@ -38,7 +38,7 @@ static int vrdma_dealloc_mw(struct ib_mw *ibmw)
 	};
 
 	return vrdma_ctrl_destroy(to_vdev(ibmw->device),
-				  VIRTIO_RDMA_CMD_DEALLOC_MW, &req);
+				  VIRTIO_RDMA_CMD_DEALLOC_MW, &req, true);
 }
 
 const struct ib_device_ops vrdma_mw_ops = {

@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The NIC that shares its link and its addresses with the adapter: function 0
- * of the same PCI slot, or else the one with the same MAC address. It may
- * come and go while the adapter stays.
+ * The NIC whose link and addresses the adapter uses: function 0 of the same PCI
+ * slot, or else the NIC with the same MAC address. The NIC may be removed and
+ * added while the adapter stays.
  */
 #include <linux/etherdevice.h>
 #include <linux/pci.h>
 #include <linux/rtnetlink.h>
 
-#include "vrdma.h"
+#include "device.h"
 
-/* Is @child a NIC of the PCI device @parent, or of its virtio device? */
-static bool is_nic_of(const struct net_device *netdev,
-		      const struct device *parent)
+/* Does @netdev belong to the PCI device @parent, or to its virtio device? */
+static bool vrdma_netdev_is_nic_of(const struct net_device *netdev,
+				   const struct device *parent)
 {
 	const struct device *dev = netdev->dev.parent;
 
 	return dev && (dev == parent || dev->parent == parent);
 }
 
-static bool same_slot(struct vrdma_dev *dev, const struct net_device *netdev)
+static bool vrdma_netdev_same_slot(struct vrdma_dev *dev,
+				   const struct net_device *netdev)
 {
 	struct device *parent = dev->vdev->dev.parent;
 	struct pci_dev *pci, *nic;
@@ -33,26 +34,29 @@ static bool same_slot(struct vrdma_dev *dev, const struct net_device *netdev)
 	nic = pci_get_slot(pci->bus, PCI_DEVFN(PCI_SLOT(pci->devfn), 0));
 	if (!nic)
 		return false;
-	same = is_nic_of(netdev, &nic->dev);
+	same = vrdma_netdev_is_nic_of(netdev, &nic->dev);
 	pci_dev_put(nic);
 	return same;
 }
 
-static bool same_mac(struct vrdma_dev *dev, const struct net_device *netdev)
+static bool vrdma_netdev_same_mac(struct vrdma_dev *dev,
+				  const struct net_device *netdev)
 {
-	/* VLANs, bridges and the like borrow the address of a NIC. */
+	/* VLANs and bridges have a NIC's address, but no parent device. */
 	return dev->have_mac && netdev->dev.parent &&
 	       netdev->type == ARPHRD_ETHER &&
 	       ether_addr_equal(netdev->dev_addr, dev->mac);
 }
 
-static bool is_ours(struct vrdma_dev *dev, const struct net_device *netdev)
+static bool vrdma_netdev_is_ours(struct vrdma_dev *dev,
+				 const struct net_device *netdev)
 {
-	return same_slot(dev, netdev) || same_mac(dev, netdev);
+	return vrdma_netdev_same_slot(dev, netdev) ||
+	       vrdma_netdev_same_mac(dev, netdev);
 }
 
 /* With the RTNL held. */
-static void set_netdev(struct vrdma_dev *dev, struct net_device *netdev)
+static void vrdma_netdev_set(struct vrdma_dev *dev, struct net_device *netdev)
 {
 	mutex_lock(&dev->netdev_lock);
 	if (!ib_device_set_netdev(&dev->ibdev, netdev, VRDMA_PORT))
@@ -61,8 +65,8 @@ static void set_netdev(struct vrdma_dev *dev, struct net_device *netdev)
 }
 
 /*
- * Addresses that a NIC had before it was ours make GIDs, and a change of the
- * port's state is an event.
+ * The NIC or the device has changed. Addresses that the NIC had before it was
+ * bound become GIDs, and a new state of the port is reported as an event.
  */
 void vrdma_port_work(struct work_struct *work)
 {
@@ -75,7 +79,7 @@ void vrdma_port_work(struct work_struct *work)
 	};
 	bool active;
 
-	/* It was scheduled when the device was about to go. */
+	/* The device is being removed. */
 	if (!READ_ONCE(dev->registered))
 		return;
 	if (vrdma_needs_reset(dev)) {
@@ -94,25 +98,25 @@ void vrdma_port_work(struct work_struct *work)
 	ib_dispatch_event(&event);
 }
 
-static int netdev_event(struct notifier_block *nb, unsigned long what,
-			void *ptr)
+static int vrdma_netdev_event(struct notifier_block *nb, unsigned long event,
+			      void *ptr)
 {
 	struct vrdma_dev *dev = container_of(nb, struct vrdma_dev, netdev_nb);
 	struct net_device *netdev = netdev_notifier_info_to_dev(ptr);
 	bool bound = READ_ONCE(dev->netdev) == netdev;
 
-	switch (what) {
+	switch (event) {
 	case NETDEV_REGISTER:
 	case NETDEV_CHANGEADDR:
-		if (!dev->netdev && is_ours(dev, netdev)) {
-			set_netdev(dev, netdev);
+		if (!dev->netdev && vrdma_netdev_is_ours(dev, netdev)) {
+			vrdma_netdev_set(dev, netdev);
 			bound = true;
 			WRITE_ONCE(dev->rescan, true);
 		}
 		break;
 	case NETDEV_UNREGISTER:
 		if (bound)
-			set_netdev(dev, NULL);
+			vrdma_netdev_set(dev, NULL);
 		break;
 	case NETDEV_UP:
 	case NETDEV_DOWN:
@@ -127,16 +131,16 @@ static int netdev_event(struct notifier_block *nb, unsigned long what,
 	return NOTIFY_DONE;
 }
 
-/* A notifier hears of the NICs that are there first. */
+/* A new notifier is called for all NICs that exist already. */
 int vrdma_netdev_init(struct vrdma_dev *dev)
 {
-	dev->netdev_nb.notifier_call = netdev_event;
+	dev->netdev_nb.notifier_call = vrdma_netdev_event;
 	return register_netdevice_notifier(&dev->netdev_nb);
 }
 
 void vrdma_netdev_exit(struct vrdma_dev *dev)
 {
-	/* Work that starts from now on does nothing. */
+	/* Work that runs from now on returns at once. */
 	WRITE_ONCE(dev->registered, false);
 	unregister_netdevice_notifier(&dev->netdev_nb);
 	cancel_work_sync(&dev->port_work);

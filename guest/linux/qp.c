@@ -2,11 +2,13 @@
 /*
  * Queue pairs.
  */
+#include <linux/random.h>
 #include <rdma/uverbs_ioctl.h>
 
-#include "vrdma.h"
+#include "queue.h"
 
-static int check_caps(struct vrdma_dev *dev, const struct ib_qp_cap *cap)
+static int vrdma_qp_check_caps(struct vrdma_dev *dev,
+			       const struct ib_qp_cap *cap)
 {
 	const struct ib_device_attr *attr = &dev->attr;
 
@@ -19,65 +21,75 @@ static int check_caps(struct vrdma_dev *dev, const struct ib_qp_cap *cap)
 	return 0;
 }
 
-static void use_vqs(struct vrdma_dev *dev, struct vrdma_qp *qp, u32 qpn)
+static void vrdma_qp_use_vqs(struct vrdma_dev *dev, struct vrdma_qp *qp,
+			     u32 qpn)
 {
 	qp->ibqp.qp_num = qpn;
 	qp->sq.ring.vq = dev->vqs[VIRTIO_RDMA_SQ_VQ(dev->num_cq, qpn)];
 	qp->rq.ring.vq = dev->vqs[VIRTIO_RDMA_RQ_VQ(dev->num_cq, qpn)];
 }
 
-static int grow_vqs(struct vrdma_dev *dev, struct vrdma_qp *qp)
+static int vrdma_qp_prepare_vqs(struct vrdma_dev *dev, struct vrdma_qp *qp)
 {
 	int ret;
 
-	ret = vrdma_vq_grow(dev, qp->sq.ring.vq,
-			    max_t(u32, qp->sq.max_wr, VRDMA_DEPTH_MIN));
-	/* Nothing is ever in the receive queue of a QP with an SRQ. */
+	ret = vrdma_vq_prepare(dev, qp->sq.ring.vq,
+			       max_t(u32, qp->sq.max_wr, VRDMA_DEPTH_MIN));
+	/* The receive queue of a QP with an SRQ stays empty. */
 	if (ret || qp->ibqp.srq)
 		return ret;
-	return vrdma_vq_grow(dev, qp->rq.ring.vq,
-			     max_t(u32, qp->rq.max_wr, VRDMA_DEPTH_MIN));
-}
-
-static bool is_clean(struct vrdma_wq *wq)
-{
-	if (virtqueue_is_broken(wq->ring.vq))
-		return false;
-	if (wq->ring.buf)
-		vrdma_wq_reap(wq);
-	return wq->ring.head == wq->ring.tail;
+	return vrdma_vq_prepare(dev, qp->rq.ring.vq,
+				max_t(u32, qp->rq.max_wr, VRDMA_DEPTH_MIN));
 }
 
 /*
- * Give the virtqueues back. When they cannot be reset they are clean only if
- * the device has returned everything; else the number stays out of use, and
- * what the device may still look at is never freed.
+ * Release the virtqueues and their slots. If neither a reset nor the device
+ * has returned all buffers, the device may still access the slots: they are
+ * freed when it is reset, and the number is not used until then.
  */
-static void drop_vqs(struct vrdma_dev *dev, struct vrdma_qp *qp)
+static void vrdma_qp_release_vqs(struct vrdma_dev *dev, struct vrdma_qp *qp)
 {
-	bool parked = !vrdma_vq_park(dev, qp->sq.ring.vq) &&
-		      !vrdma_vq_park(dev, qp->rq.ring.vq);
+	bool reset = !vrdma_vq_reset(dev, qp->sq.ring.vq) &&
+		      !vrdma_vq_reset(dev, qp->rq.ring.vq);
 
-	if (parked || (is_clean(&qp->sq) && is_clean(&qp->rq))) {
+	vrdma_requests_free(&qp->sq);
+	vrdma_requests_free(&qp->rq);
+	if (reset ||
+	    (vrdma_wq_is_empty(&qp->sq) && vrdma_wq_is_empty(&qp->rq))) {
 		vrdma_buf_put(qp->sq.ring.buf);
-		vrdma_buf_put(qp->rq.ring.buf);
 		clear_bit(qp->ibqp.qp_num, dev->qps_busy);
+	} else {
+		vrdma_buf_keep(dev, qp->sq.ring.buf);
 	}
-}
-
-static u32 free_qpn(struct vrdma_dev *dev, enum ib_qp_type type)
-{
-	if (type == IB_QPT_GSI)
-		return test_bit(1, dev->qps_busy) ? dev->num_qp : 1;
-	return find_next_zero_bit(dev->qps_busy, dev->num_qp, 2);
+	/* The buffer of the send queue, once more */
+	vrdma_buf_put(qp->rq.ring.buf);
 }
 
 /*
- * Create the QP at the device, on virtqueues of the right size. Takes the
- * number of the QP out of use.
+ * A number that is not in use, or dev->num_qp if there is none. It is a random
+ * one: a peer, or who names a QP that is gone, should not guess the next.
  */
-static int create(struct vrdma_dev *dev, struct vrdma_qp *qp,
-		  const struct ib_qp_init_attr *init)
+static u32 vrdma_qp_find_free(struct vrdma_dev *dev, enum ib_qp_type type)
+{
+	u32 first = VRDMA_QPN_FIRST;
+	u32 qpn;
+
+	if (type == IB_QPT_GSI)
+		return test_bit(VRDMA_QPN_GSI, dev->qps_busy) ? dev->num_qp
+							      : VRDMA_QPN_GSI;
+	if (dev->num_qp > first)
+		first += get_random_u32() % (dev->num_qp - first);
+	qpn = find_next_zero_bit(dev->qps_busy, dev->num_qp, first);
+	return qpn < dev->num_qp ? qpn :
+	       find_next_zero_bit(dev->qps_busy, dev->num_qp, VRDMA_QPN_FIRST);
+}
+
+/*
+ * Have the device create the QP, after its virtqueues have got the right size.
+ * Marks the number of the QP as used.
+ */
+static int vrdma_qp_create_cmd(struct vrdma_dev *dev, struct vrdma_qp *qp,
+			       const struct ib_qp_init_attr *init)
 {
 	struct virtio_rdma_create_qp_req req = {
 		.pdn = cpu_to_le32(to_vpd(qp->ibqp.pd)->pdn),
@@ -107,12 +119,12 @@ static int create(struct vrdma_dev *dev, struct vrdma_qp *qp,
 		flags |= VIRTIO_RDMA_QP_BLOCK_MCAST_LOOPBACK;
 	req.flags = cpu_to_le32(flags);
 
-	wanted = free_qpn(dev, init->qp_type);
+	wanted = vrdma_qp_find_free(dev, init->qp_type);
 	if (wanted >= dev->num_qp)
 		return -ENOMEM;
-	use_vqs(dev, qp, wanted);
+	vrdma_qp_use_vqs(dev, qp, wanted);
 	set_bit(wanted, dev->qps_busy);
-	ret = grow_vqs(dev, qp);
+	ret = vrdma_qp_prepare_vqs(dev, qp);
 	if (ret)
 		goto err;
 	ret = vrdma_ctrl_ask(dev, VIRTIO_RDMA_CMD_CREATE_QP, &req, &rsp);
@@ -123,27 +135,32 @@ static int create(struct vrdma_dev *dev, struct vrdma_qp *qp,
 		return 0;
 
 	/* The device chose another number. */
-	drop_vqs(dev, qp);
-	if (qpn >= dev->num_qp || test_and_set_bit(qpn, dev->qps_busy))
+	vrdma_qp_release_vqs(dev, qp);
+	if (qpn >= dev->num_qp || test_and_set_bit(qpn, dev->qps_busy)) {
+		/* A number whose slots are kept is free for the device. */
+		if (qpn >= dev->num_qp || !dev->qps[qpn])
+			vrdma_ctrl_do(dev, VIRTIO_RDMA_CMD_DESTROY_QP, &rsp);
 		return -EPROTO;
-	use_vqs(dev, qp, qpn);
-	ret = grow_vqs(dev, qp);
+	}
+	vrdma_qp_use_vqs(dev, qp, qpn);
+	ret = vrdma_qp_prepare_vqs(dev, qp);
 	if (!ret)
 		return 0;
 	vrdma_ctrl_do(dev, VIRTIO_RDMA_CMD_DESTROY_QP, &rsp);
 err:
-	drop_vqs(dev, qp);
+	vrdma_qp_release_vqs(dev, qp);
 	return ret;
 }
 
-/* One buffer for both queues; that of a process begins with the counters. */
-static int make_slots(struct vrdma_qp *qp, const struct ib_qp_cap *cap)
+/* One buffer has the slots of both queues, after the page of user QPs. */
+static int vrdma_qp_alloc_slots(struct vrdma_dev *dev, struct vrdma_qp *qp,
+				const struct ib_qp_cap *cap)
 {
 	u32 sq_slots = virtqueue_get_vring_size(qp->sq.ring.vq);
 	u32 rq_slots = qp->ibqp.srq ? 0 :
 		       virtqueue_get_vring_size(qp->rq.ring.vq);
-	u32 sq_shift = vrdma_send_shift(cap);
-	u32 rq_shift = vrdma_recv_shift(cap->max_recv_sge);
+	u32 sq_shift = vrdma_send_slot_shift(cap);
+	u32 rq_shift = vrdma_recv_slot_shift(cap->max_recv_sge);
 	u32 sq_pages = vrdma_ring_pages(sq_slots, sq_shift);
 	u32 rq_pages = vrdma_ring_pages(rq_slots, rq_shift);
 	u32 first = qp->user;
@@ -157,10 +174,15 @@ static int make_slots(struct vrdma_qp *qp, const struct ib_qp_cap *cap)
 		vrdma_ring_init(&qp->rq.ring, buf, first + sq_pages, rq_slots,
 				rq_shift);
 	vrdma_buf_put(buf);
+	if (qp->user)
+		return 0;
+	if (vrdma_requests_init(dev, &qp->sq, sq_slots) ||
+	    (rq_slots && vrdma_requests_init(dev, &qp->rq, rq_slots)))
+		return -ENOMEM;
 	return 0;
 }
 
-static int respond(struct vrdma_qp *qp, struct ib_udata *udata)
+static int vrdma_qp_respond(struct vrdma_qp *qp, struct ib_udata *udata)
 {
 	struct vrdma_buf *buf = qp->sq.ring.buf;
 	struct virtio_rdma_create_qp_resp resp = {
@@ -189,11 +211,55 @@ static int respond(struct vrdma_qp *qp, struct ib_udata *udata)
 	return ret;
 }
 
-static int destroy(struct vrdma_dev *dev, struct vrdma_qp *qp)
+/* With @qp NULL, the QP with this number leaves the table. */
+static void vrdma_qp_set_entry(struct vrdma_dev *dev, u32 qpn,
+			       struct vrdma_qp *qp)
+{
+	vrdma_events_lock(dev);
+	spin_lock(&dev->qps_lock);
+	WRITE_ONCE(dev->qps[qpn], qp);
+	spin_unlock(&dev->qps_lock);
+	vrdma_events_unlock(dev);
+}
+
+static void vrdma_qp_await_flush(struct vrdma_qp *qp)
+{
+	u32 seconds = vrdma_timeout();
+
+	if (seconds)
+		schedule_delayed_work(&qp->flush_work, seconds * HZ);
+}
+
+/*
+ * Users in the kernel move a QP to the error state and wait, without a limit,
+ * until all its work requests have completed. A device that owes them for long
+ * is broken. Completions that the user has not polled are none of its debts.
+ */
+static void vrdma_qp_flush_work(struct work_struct *work)
+{
+	struct vrdma_qp *qp = container_of(work, struct vrdma_qp,
+					   flush_work.work);
+	struct vrdma_dev *dev = to_vdev(qp->ibqp.device);
+	bool sq = vrdma_requests_overdue(&qp->sq, &qp->flush_seen[0]) &&
+		  vrdma_cq_is_empty(to_vcq(qp->ibqp.send_cq));
+	bool rq = vrdma_requests_overdue(&qp->rq, &qp->flush_seen[1]) &&
+		  vrdma_cq_is_empty(to_vcq(qp->ibqp.recv_cq));
+
+	if (READ_ONCE(qp->state) != IB_QPS_ERR || READ_ONCE(dev->dead))
+		return;
+	if (sq || rq)
+		vrdma_broken(dev, "QP %u: work requests are not flushed",
+			     qp->ibqp.qp_num);
+	else
+		vrdma_qp_await_flush(qp);
+}
+
+static int vrdma_qp_destroy_cmd(struct vrdma_dev *dev, struct vrdma_qp *qp)
 {
 	struct virtio_rdma_qpn req = { .qpn = cpu_to_le32(qp->ibqp.qp_num) };
 
-	return vrdma_ctrl_destroy(dev, VIRTIO_RDMA_CMD_DESTROY_QP, &req);
+	return vrdma_ctrl_destroy(dev, VIRTIO_RDMA_CMD_DESTROY_QP, &req,
+				  qp->user);
 }
 
 int vrdma_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
@@ -224,7 +290,7 @@ int vrdma_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 		init->cap.max_recv_wr = 0;
 		init->cap.max_recv_sge = 0;
 	}
-	ret = check_caps(dev, &init->cap);
+	ret = vrdma_qp_check_caps(dev, &init->cap);
 	if (ret)
 		return ret;
 
@@ -238,33 +304,36 @@ int vrdma_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	qp->rq.max_wr = init->cap.max_recv_wr;
 	qp->rq.max_sge = init->cap.max_recv_sge;
 	qp->max_inline = init->cap.max_inline_data;
+	INIT_DELAYED_WORK(&qp->flush_work, vrdma_qp_flush_work);
+	qp->flush_seen[0] = -1;
+	qp->flush_seen[1] = -1;
 
-	mutex_lock(&dev->vq_lock);
-	ret = create(dev, qp, init);
+	vrdma_vqs_lock(dev);
+	ret = vrdma_qp_create_cmd(dev, qp, init);
 	if (ret)
 		goto err_unlock;
-	ret = make_slots(qp, &init->cap);
+	ret = vrdma_qp_alloc_slots(dev, qp, &init->cap);
 	if (ret)
 		goto err_destroy;
 	if (qp->user) {
-		ret = respond(qp, udata);
+		ret = vrdma_qp_respond(qp, udata);
 		if (ret)
 			goto err_destroy;
 	}
-	WRITE_ONCE(dev->qps[ibqp->qp_num], qp);
-	mutex_unlock(&dev->vq_lock);
+	vrdma_qp_set_entry(dev, ibqp->qp_num, qp);
+	vrdma_vqs_unlock(dev);
 	return 0;
 
 err_destroy:
-	destroy(dev, qp);
-	drop_vqs(dev, qp);
+	vrdma_qp_destroy_cmd(dev, qp);
+	vrdma_qp_release_vqs(dev, qp);
 err_unlock:
-	mutex_unlock(&dev->vq_lock);
+	vrdma_vqs_unlock(dev);
 	return ret;
 }
 
-static void put_ah_attr(struct virtio_rdma_ah_attr *to,
-			struct rdma_ah_attr *from)
+static void vrdma_ah_attr_put(struct virtio_rdma_ah_attr *to,
+			      struct rdma_ah_attr *from)
 {
 	const struct ib_global_route *grh = rdma_ah_read_grh(from);
 
@@ -280,8 +349,8 @@ static void put_ah_attr(struct virtio_rdma_ah_attr *to,
 	memcpy(to->dmac, rdma_ah_retrieve_dmac(from), sizeof(to->dmac));
 }
 
-static void get_ah_attr(struct rdma_ah_attr *to,
-			const struct virtio_rdma_ah_attr *from)
+static void vrdma_ah_attr_get(struct rdma_ah_attr *to,
+			      const struct virtio_rdma_ah_attr *from)
 {
 	to->type = RDMA_AH_ATTR_TYPE_ROCE;
 	rdma_ah_set_ah_flags(to, from->ah_flags);
@@ -332,19 +401,26 @@ int vrdma_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	if (mask & IB_QP_AV) {
 		if (attr->ah_attr.type != RDMA_AH_ATTR_TYPE_ROCE)
 			return -EINVAL;
-		put_ah_attr(&req.attr.ah_attr, &attr->ah_attr);
+		vrdma_ah_attr_put(&req.attr.ah_attr, &attr->ah_attr);
 	}
 	ret = vrdma_ctrl_do(dev, VIRTIO_RDMA_CMD_MODIFY_QP, &req);
-	/* A dead device is about to flush, and users wait for that only then. */
+	/*
+	 * Users drain a QP after they have moved it to the error state, and a
+	 * dead device flushes, so this must not fail.
+	 */
 	if (ret == -EIO && mask & IB_QP_STATE && attr->qp_state == IB_QPS_ERR)
 		ret = 0;
 	if (ret || !(mask & IB_QP_STATE))
 		return ret;
 
 	WRITE_ONCE(qp->state, attr->qp_state);
+	if (attr->qp_state == IB_QPS_ERR && !qp->user)
+		vrdma_qp_await_flush(qp);
 	if (attr->qp_state == IB_QPS_RESET) {
-		vrdma_cq_clean(to_vcq(ibqp->send_cq), ibqp->qp_num);
-		vrdma_cq_clean(to_vcq(ibqp->recv_cq), ibqp->qp_num);
+		vrdma_cq_clean(to_vcq(ibqp->send_cq), qp);
+		vrdma_cq_clean(to_vcq(ibqp->recv_cq), qp);
+		vrdma_requests_reset(dev, &qp->sq);
+		vrdma_requests_reset(dev, &qp->rq);
 	}
 	return 0;
 }
@@ -386,7 +462,7 @@ int vrdma_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	attr->retry_cnt = rsp.retry_cnt;
 	attr->rnr_retry = rsp.rnr_retry;
 	attr->rate_limit = le32_to_cpu(rsp.rate_limit);
-	get_ah_attr(&attr->ah_attr, &rsp.ah_attr);
+	vrdma_ah_attr_get(&attr->ah_attr, &rsp.ah_attr);
 	attr->cap.max_send_wr = qp->sq.max_wr;
 	attr->cap.max_recv_wr = qp->rq.max_wr;
 	attr->cap.max_send_sge = qp->sq.max_sge;
@@ -416,20 +492,19 @@ int vrdma_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	struct vrdma_qp *qp = to_vqp(ibqp);
 	int ret;
 
-	mutex_lock(&dev->vq_lock);
-	/* This makes the device return all buffers. */
+	vrdma_vqs_lock(dev);
+	/* A QP in RESET has returned all its buffers. */
 	if (!dev->ring_reset)
 		vrdma_ctrl_do(dev, VIRTIO_RDMA_CMD_MODIFY_QP, &reset);
-	ret = destroy(dev, qp);
+	ret = vrdma_qp_destroy_cmd(dev, qp);
 	if (!ret) {
-		vrdma_events_lock(dev);
-		WRITE_ONCE(dev->qps[ibqp->qp_num], NULL);
-		vrdma_events_unlock(dev);
-		vrdma_cq_clean(to_vcq(ibqp->send_cq), ibqp->qp_num);
-		vrdma_cq_clean(to_vcq(ibqp->recv_cq), ibqp->qp_num);
+		cancel_delayed_work_sync(&qp->flush_work);
+		vrdma_qp_set_entry(dev, ibqp->qp_num, NULL);
+		vrdma_cq_clean(to_vcq(ibqp->send_cq), qp);
+		vrdma_cq_clean(to_vcq(ibqp->recv_cq), qp);
 		vrdma_mmap_remove(qp->mmap);
-		drop_vqs(dev, qp);
+		vrdma_qp_release_vqs(dev, qp);
 	}
-	mutex_unlock(&dev->vq_lock);
+	vrdma_vqs_unlock(dev);
 	return ret;
 }

@@ -1,19 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Virtqueues whose buffers are slots of memory of our own: the sizes of the
- * virtqueues, the memory, and buffers on their way to the device and back.
+ * Virtqueues whose buffers are slots: their ring sizes, the memory of the
+ * slots, and adding and taking buffers.
  */
 #include <linux/log2.h>
 #include <linux/scatterlist.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 
-#include "vrdma.h"
+#include "ring.h"
 
 struct vrdma_buf *vrdma_buf_alloc(u32 npages)
 {
 	struct vrdma_buf *buf;
 
-	buf = kvzalloc(struct_size(buf, pages, npages), GFP_KERNEL);
+	/*
+	 * The pages count for the memory cgroup of the process, not as memory
+	 * that it has locked: RLIMIT_MEMLOCK is about pages of its own.
+	 */
+	buf = kvzalloc(struct_size(buf, pages, npages), GFP_KERNEL_ACCOUNT);
 	if (!buf)
 		return NULL;
 	kref_init(&buf->ref);
@@ -29,12 +34,12 @@ struct vrdma_buf *vrdma_buf_alloc(u32 npages)
 	return buf;
 }
 
-static void buf_free(struct kref *ref)
+static void vrdma_buf_free(struct kref *ref)
 {
 	struct vrdma_buf *buf = container_of(ref, struct vrdma_buf, ref);
 	u32 i;
 
-	/* Pages that a process still maps live on until it unmaps them. */
+	/* Pages that a process still maps are freed when it unmaps them. */
 	for (i = 0; i < buf->npages; i++)
 		put_page(buf->pages[i]);
 	kvfree(buf);
@@ -43,39 +48,87 @@ static void buf_free(struct kref *ref)
 void vrdma_buf_put(struct vrdma_buf *buf)
 {
 	if (buf)
-		kref_put(&buf->ref, buf_free);
+		kref_put(&buf->ref, vrdma_buf_free);
 }
 
-/* The slots of a virtqueue that is reset hold nothing to keep. */
-static void vq_forget(struct virtqueue *vq, void *data)
+/*
+ * Put a buffer that the device may still access, since its virtqueue could not
+ * be reset: only after the reset of the device.
+ */
+void vrdma_buf_keep(struct vrdma_dev *dev, struct vrdma_buf *buf)
+{
+	lockdep_assert_held(&dev->vq_lock);
+
+	if (buf)
+		list_add(&buf->kept, &dev->bufs_kept);
+}
+
+/* After a device reset. */
+void vrdma_bufs_free(struct vrdma_dev *dev)
+{
+	struct vrdma_buf *buf, *next;
+
+	list_for_each_entry_safe(buf, next, &dev->bufs_kept, kept)
+		vrdma_buf_put(buf);
+}
+
+/* The slots of a virtqueue are freed or used again after its reset. */
+static void vrdma_vq_recycle(struct virtqueue *vq, void *data)
 {
 }
 
-/* Take back, and unmap, what a device that is reset or gone had. */
+/* Take all buffers back from a device that was reset or is dead. */
 void vrdma_vq_empty(struct virtqueue *vq)
 {
 	while (virtqueue_detach_unused_buf(vq))
 		;
 }
 
-#ifdef VRDMA_RESIZE_DONE
-static void vq_forgotten(struct virtqueue *vq)
+static void vrdma_vq_recycle_done(struct virtqueue *vq)
 {
 }
 
-#define vq_resize(vq, num) virtqueue_resize(vq, num, vq_forget, vq_forgotten)
-#else
-#define vq_resize(vq, num) virtqueue_resize(vq, num, vq_forget)
-#endif
+/*
+ * Storage reconnects under this lock. Nobody may hold it while reclaim writes
+ * to that storage to make room.
+ */
+void vrdma_vqs_lock(struct vrdma_dev *dev)
+	__acquires(&dev->vq_lock)
+{
+	mutex_lock(&dev->vq_lock);
+	dev->vq_noio = memalloc_noio_save();
+}
+
+void vrdma_vqs_unlock(struct vrdma_dev *dev)
+	__releases(&dev->vq_lock)
+{
+	memalloc_noio_restore(dev->vq_noio);
+	mutex_unlock(&dev->vq_lock);
+}
+
+/* Transports would wait for ever for the reset of a virtqueue. */
+static bool vrdma_vq_is_gone(struct vrdma_dev *dev)
+{
+	bool gone = vrdma_is_gone(dev);
+
+	if (gone)
+		vrdma_fatal(dev);
+	return gone;
+}
+
+static int vrdma_vq_resize(struct virtqueue *vq, u32 num)
+{
+	return vrdma_virtqueue_resize(vq, num, vrdma_vq_recycle,
+				      vrdma_vq_recycle_done);
+}
 
 /*
- * Give a virtqueue an empty ring of at least @depth entries. The transport
- * selects a queue before it programs it, so vq_lock keeps others away.
+ * Resize a virtqueue to an empty ring of at least @depth entries. Transports
+ * select a virtqueue in one register and program it by others, so vq_lock must
+ * be held.
  */
-int vrdma_vq_grow(struct vrdma_dev *dev, struct virtqueue *vq, u32 depth)
+int vrdma_vq_prepare(struct vrdma_dev *dev, struct virtqueue *vq, u32 depth)
 {
-	int ret;
-
 	lockdep_assert_held(&dev->vq_lock);
 
 	if (depth > dev->ring_max)
@@ -84,26 +137,25 @@ int vrdma_vq_grow(struct vrdma_dev *dev, struct virtqueue *vq, u32 depth)
 		return -EIO;
 	if (!dev->ring_reset)
 		return 0;
+	if (vrdma_vq_is_gone(dev))
+		return -EIO;
 	depth = max_t(u32, roundup_pow_of_two(depth), VRDMA_RING_MIN);
 	depth = min(depth, dev->ring_max);
-	ret = vq_resize(vq, depth);
-	/* Some kernels keep quiet about a ring that stayed as it was. */
-	if (!ret && virtqueue_get_vring_size(vq) < depth)
-		ret = -ENOMEM;
-	return ret;
+	return vrdma_vq_resize(vq, depth);
 }
 
 /*
- * Reset a virtqueue: the device forgets what is in it. Returns an error when
- * that is not possible.
+ * Reset a virtqueue, so that the device returns all buffers. Returns an error
+ * if that is not possible.
  */
-int vrdma_vq_park(struct vrdma_dev *dev, struct virtqueue *vq)
+int vrdma_vq_reset(struct vrdma_dev *dev, struct virtqueue *vq)
 {
 	int ret;
 
 	lockdep_assert_held(&dev->vq_lock);
 
 	if (vrdma_is_dead(dev)) {
+		vrdma_wait_stopped(dev);
 		vrdma_vq_empty(vq);
 		return 0;
 	}
@@ -111,12 +163,14 @@ int vrdma_vq_park(struct vrdma_dev *dev, struct virtqueue *vq)
 		return -EIO;
 	if (!dev->ring_reset)
 		return -EOPNOTSUPP;
-	ret = vq_resize(vq, VRDMA_RING_PARKED);
-	/* Without memory for another ring it has its old one, reset. */
+	if (vrdma_vq_is_gone(dev))
+		return -EIO;
+	ret = vrdma_vq_resize(vq, VRDMA_RING_IDLE);
+	/* Without memory for a smaller ring, the reset has still been done. */
 	return ret == -ENOMEM ? 0 : ret;
 }
 
-/* Slots do not cross pages: their size is a power of two. */
+/* The size of slots is a power of two, so none crosses a page. */
 u32 vrdma_ring_pages(u32 slots, u32 shift)
 {
 	return DIV_ROUND_UP((u64)slots << shift, PAGE_SIZE);
@@ -134,7 +188,7 @@ void vrdma_ring_init(struct vrdma_ring *ring, struct vrdma_buf *buf,
 	ring->tail = 0;
 }
 
-/* Give the next slot, or the part of it from @offset on, to the device. */
+/* Add the next slot, from @offset on, as a buffer. */
 int vrdma_ring_add(struct vrdma_ring *ring, u32 offset, u32 len, bool in)
 {
 	void *slot = vrdma_ring_slot(ring, ring->head);
@@ -151,15 +205,20 @@ int vrdma_ring_add(struct vrdma_ring *ring, u32 offset, u32 len, bool in)
 	return ret;
 }
 
-/* Take the oldest buffer back, if the device is done with it. */
+/* Take the oldest buffer off the used ring, if it is there. */
 bool vrdma_ring_reap(struct vrdma_ring *ring)
 {
 	unsigned int len;
+	struct vrdma_dev *dev = ring->vq->vdev->priv;
 	void *slot = virtqueue_get_buf(ring->vq, &len);
 
-	if (!slot)
-		return false;
-	WARN_ON_ONCE(slot != vrdma_ring_slot(ring, ring->tail));
-	ring->tail++;
-	return true;
+	if (slot && slot == vrdma_ring_slot(ring, ring->tail)) {
+		ring->tail++;
+		return true;
+	}
+	/* virtio's core marks a virtqueue with impossible entries as broken. */
+	if (slot || (virtqueue_is_broken(ring->vq) && !vrdma_is_dead(dev)))
+		vrdma_broken(dev, "virtqueue %u: a buffer that is not the next",
+			     ring->vq->index);
+	return false;
 }

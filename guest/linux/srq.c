@@ -1,29 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Shared receive queues. The device copies WQEs as it gets them, so slots
- * come back long before their messages, and an SRQ may be deeper than its
- * virtqueue: what finds no room there waits in its slots. The device has to
- * take WQEs until it has as many as the SRQ is deep, so that takes no
- * longer than copying what is in the virtqueue: whoever may sleep waits for it,
- * and for others there is a work item. An interrupt would take a vector for
- * each SRQ, which guests have better use for.
+ * Shared receive queues.
+ *
+ * The device copies WQEs from the virtqueue as long as it has fewer than the
+ * SRQ's depth. So buffers return long before messages arrive, and an SRQ may
+ * be deeper than its virtqueue: WQEs that find no room there wait in their
+ * slots. Room appears as soon as the device has copied WQEs; callers that may
+ * sleep wait for this, for others there is a work item. Interrupts would need
+ * a vector for each SRQ.
  */
 #include <linux/delay.h>
 #include <linux/log2.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 
-#include "vrdma.h"
+#include "queue.h"
 
-#define FEED_JIFFIES	1		/* between two looks at the virtqueue */
-#define WAIT_JIFFIES	(5 * HZ)	/* before the work item goes on */
+/* Between two attempts of the work item to submit WQEs: first and longest */
+#define RETRY_JIFFIES	1
+#define RETRY_JIFFIES_MAX HZ
+/* When a thread leaves the attempts to the work item */
+#define WAIT_JIFFIES	(5 * HZ)
 
-/* A virtqueue serves another SRQ only after it was reset. */
+/* SRQs need virtqueues that can be reset, to be used again by another SRQ. */
 bool vrdma_srq_possible(struct virtio_device *vdev)
 {
 	/*
-	 * The queue of events comes before those of SRQs, and transports
-	 * cannot leave one out.
+	 * The event virtqueue precedes those of SRQs, and transports cannot
+	 * leave one out.
 	 */
 	return virtio_has_feature(vdev, VIRTIO_RDMA_F_EVENTS) &&
 	       virtio_has_feature(vdev, VIRTIO_RDMA_F_CQE_STATUS_LAST) &&
@@ -53,52 +57,48 @@ void vrdma_srqs_free(struct vrdma_dev *dev)
 	kvfree(dev->srqs);
 }
 
-/* With the events locked. */
-void vrdma_srq_event(struct vrdma_dev *dev, u32 srqn, struct ib_event *event)
-{
-	struct vrdma_srq *srq = srqn < dev->num_srq ? dev->srqs[srqn] : NULL;
-
-	if (!srq || !srq->ibsrq.event_handler)
-		return;
-	event->element.srq = &srq->ibsrq;
-	srq->ibsrq.event_handler(event, srq->ibsrq.srq_context);
-}
-
-static void set_entry(struct vrdma_dev *dev, u32 srqn, struct vrdma_srq *srq)
+static void vrdma_srq_set_entry(struct vrdma_dev *dev, u32 srqn,
+				struct vrdma_srq *srq)
 {
 	vrdma_events_lock(dev);
 	dev->srqs[srqn] = srq;
 	vrdma_events_unlock(dev);
 }
 
-static int use_vq(struct vrdma_dev *dev, struct vrdma_srq *srq, u32 srqn)
+static int vrdma_srq_use_vq(struct vrdma_dev *dev, struct vrdma_srq *srq,
+			    u32 srqn)
 {
 	srq->srqn = srqn;
 	set_bit(srqn, dev->srqs_busy);
 	srq->wq.ring.vq = dev->vqs[VIRTIO_RDMA_SRQ_VQ(dev->num_cq,
 						      dev->num_qp, srqn)];
-	return vrdma_vq_grow(dev, srq->wq.ring.vq,
-			     min(srq->wq.max_wr, dev->ring_max));
+	return vrdma_vq_prepare(dev, srq->wq.ring.vq,
+				min(srq->wq.max_wr, dev->ring_max));
 }
 
-/* What the device may still look at is never freed. */
-static void drop_vq(struct vrdma_dev *dev, struct vrdma_srq *srq)
+/* Without a reset the device may still access the slots: keep them. */
+static void vrdma_srq_release_vq(struct vrdma_dev *dev, struct vrdma_srq *srq)
 {
-	if (vrdma_vq_park(dev, srq->wq.ring.vq))
+	vrdma_requests_free(&srq->wq);
+	if (vrdma_vq_reset(dev, srq->wq.ring.vq)) {
+		vrdma_buf_keep(dev, srq->wq.ring.buf);
 		return;
+	}
 	vrdma_buf_put(srq->wq.ring.buf);
 	clear_bit(srq->srqn, dev->srqs_busy);
 }
 
-static int destroy(struct vrdma_dev *dev, struct vrdma_srq *srq)
+static int vrdma_srq_destroy_cmd(struct vrdma_dev *dev, struct vrdma_srq *srq)
 {
 	struct virtio_rdma_srqn req = { .srqn = cpu_to_le32(srq->srqn) };
 
-	return vrdma_ctrl_destroy(dev, VIRTIO_RDMA_CMD_DESTROY_SRQ, &req);
+	return vrdma_ctrl_destroy(dev, VIRTIO_RDMA_CMD_DESTROY_SRQ, &req,
+				  srq->user);
 }
 
-/* Create the SRQ at the device, on a virtqueue of the right size. */
-static int create(struct vrdma_dev *dev, struct vrdma_srq *srq, u32 limit)
+/* Have the device create the SRQ, after resizing its virtqueue. */
+static int vrdma_srq_create_cmd(struct vrdma_dev *dev, struct vrdma_srq *srq,
+				u32 limit)
 {
 	struct virtio_rdma_create_srq_req req = {
 		.pdn = cpu_to_le32(to_vpd(srq->ibsrq.pd)->pdn),
@@ -113,7 +113,7 @@ static int create(struct vrdma_dev *dev, struct vrdma_srq *srq, u32 limit)
 	wanted = find_first_zero_bit(dev->srqs_busy, dev->num_srq);
 	if (wanted >= dev->num_srq)
 		return -ENOMEM;
-	ret = use_vq(dev, srq, wanted);
+	ret = vrdma_srq_use_vq(dev, srq, wanted);
 	if (ret)
 		goto err;
 	ret = vrdma_ctrl_ask(dev, VIRTIO_RDMA_CMD_CREATE_SRQ, &req, &rsp);
@@ -124,24 +124,28 @@ static int create(struct vrdma_dev *dev, struct vrdma_srq *srq, u32 limit)
 		return 0;
 
 	/* The device chose another number. */
-	drop_vq(dev, srq);
-	if (srqn >= dev->num_srq || test_bit(srqn, dev->srqs_busy))
+	vrdma_srq_release_vq(dev, srq);
+	if (srqn >= dev->num_srq || test_bit(srqn, dev->srqs_busy)) {
+		/* A number whose slots are kept is free for the device. */
+		if (srqn >= dev->num_srq || !dev->srqs[srqn])
+			vrdma_ctrl_do(dev, VIRTIO_RDMA_CMD_DESTROY_SRQ, &rsp);
 		return -EPROTO;
-	ret = use_vq(dev, srq, srqn);
+	}
+	ret = vrdma_srq_use_vq(dev, srq, srqn);
 	if (!ret)
 		return 0;
-	destroy(dev, srq);
+	vrdma_srq_destroy_cmd(dev, srq);
 err:
-	drop_vq(dev, srq);
+	vrdma_srq_release_vq(dev, srq);
 	return ret;
 }
 
-/* The slots of a process begin with a page for its counter. */
-static int make_slots(struct vrdma_srq *srq)
+/* The slots of a user SRQ follow a page with its counter. */
+static int vrdma_srq_alloc_slots(struct vrdma_dev *dev, struct vrdma_srq *srq)
 {
 	u32 slots = max_t(u32, virtqueue_get_vring_size(srq->wq.ring.vq),
 			  roundup_pow_of_two(srq->wq.max_wr));
-	u32 shift = vrdma_recv_shift(srq->wq.max_sge);
+	u32 shift = vrdma_recv_slot_shift(srq->wq.max_sge);
 	u32 first = srq->user;
 	struct vrdma_buf *buf;
 
@@ -157,49 +161,67 @@ static int make_slots(struct vrdma_srq *srq)
 		srq->producer = &srq->wq.posted;
 	}
 	vrdma_buf_put(buf);
-	return 0;
+	return srq->user ? 0 : vrdma_requests_init_shared(dev, &srq->wq);
 }
 
-/* Give the device what is in slots; -EAGAIN when it does not have all of it. */
-static int give(struct vrdma_srq *srq)
+/* Submit the WQEs in slots. Returns -EAGAIN if some found no room. */
+static int vrdma_srq_submit(struct vrdma_srq *srq)
 {
-	return vrdma_wq_give(&srq->wq, srq->producer);
+	return vrdma_wq_submit(&srq->wq, srq->producer);
 }
 
-static void feed_later(struct vrdma_srq *srq)
+/* -ENOMEM: the DMA mapping of a slot may succeed later. */
+static bool vrdma_srq_may_retry(int ret)
 {
-	schedule_delayed_work(&srq->feed, FEED_JIFFIES);
+	return ret == -EAGAIN || ret == -ENOMEM;
 }
 
-static void feed_work(struct work_struct *work)
+static void vrdma_srq_submit_later(struct vrdma_srq *srq)
 {
-	struct vrdma_srq *srq = container_of(work, struct vrdma_srq, feed.work);
-	int ret = give(srq);
-
-	/* Memory for the mapping of a slot may be back next time. */
-	if (ret == -EAGAIN || ret == -ENOMEM)
-		feed_later(srq);
+	schedule_delayed_work(&srq->submit_work, RETRY_JIFFIES);
 }
 
-/* Wait until the device has all that is in slots, but not for ever. */
-static int give_all(struct vrdma_srq *srq)
+/*
+ * Room appears at once, unless a process posts more WQEs than the SRQ was
+ * created for: then only when messages arrive, if ever. So the attempts become
+ * rare as long as they are in vain.
+ */
+static void vrdma_srq_submit_work(struct work_struct *work)
+{
+	struct vrdma_srq *srq = container_of(work, struct vrdma_srq,
+					     submit_work.work);
+	u32 head = READ_ONCE(srq->wq.ring.head);
+	int ret = vrdma_srq_submit(srq);
+
+	if (!vrdma_srq_may_retry(ret) || READ_ONCE(srq->wq.ring.head) != head)
+		srq->retry_jiffies = RETRY_JIFFIES;
+	else
+		srq->retry_jiffies = min_t(unsigned int,
+					   2 * srq->retry_jiffies,
+					   RETRY_JIFFIES_MAX);
+	if (vrdma_srq_may_retry(ret))
+		schedule_delayed_work(&srq->submit_work, srq->retry_jiffies);
+}
+
+/* Submit all WQEs in slots; after WAIT_JIFFIES the work item goes on. */
+static int vrdma_srq_submit_all(struct vrdma_srq *srq)
 {
 	unsigned long end = jiffies + WAIT_JIFFIES;
 	int ret;
 
 	for (;;) {
-		ret = give(srq);
-		if (ret != -EAGAIN)
+		ret = vrdma_srq_submit(srq);
+		if (!vrdma_srq_may_retry(ret))
 			return ret;
 		if (time_after(jiffies, end) || fatal_signal_pending(current))
 			break;
-		usleep_range(20, 200);
+		usleep_range(VRDMA_RETRY_US_MIN, VRDMA_RETRY_US_MAX);
 	}
-	feed_later(srq);
+	vrdma_srq_submit_later(srq);
 	return 0;
 }
 
-static int respond(struct vrdma_srq *srq, struct ib_udata *udata)
+static int vrdma_srq_respond(struct vrdma_srq *srq, struct ib_udata *udata)
 {
 	struct vrdma_ring *ring = &srq->wq.ring;
 	struct virtio_rdma_create_srq_resp resp = {
@@ -240,33 +262,34 @@ static int vrdma_create_srq(struct ib_srq *ibsrq,
 		return -EINVAL;
 
 	spin_lock_init(&srq->wq.ring.lock);
-	INIT_DELAYED_WORK(&srq->feed, feed_work);
+	INIT_DELAYED_WORK(&srq->submit_work, vrdma_srq_submit_work);
+	srq->retry_jiffies = RETRY_JIFFIES;
 	srq->user = !!udata;
 	srq->wq.max_wr = max_t(u32, attr->max_wr, VRDMA_DEPTH_MIN);
 	srq->wq.max_sge = attr->max_sge;
 
-	mutex_lock(&dev->vq_lock);
-	ret = create(dev, srq, attr->srq_limit);
+	vrdma_vqs_lock(dev);
+	ret = vrdma_srq_create_cmd(dev, srq, attr->srq_limit);
 	if (ret)
 		goto err_unlock;
-	ret = make_slots(srq);
+	ret = vrdma_srq_alloc_slots(dev, srq);
 	if (ret)
 		goto err_destroy;
 	if (srq->user) {
-		ret = respond(srq, udata);
+		ret = vrdma_srq_respond(srq, udata);
 		if (ret)
 			goto err_destroy;
 	}
 	attr->max_wr = srq->wq.max_wr;
-	set_entry(dev, srq->srqn, srq);
-	mutex_unlock(&dev->vq_lock);
+	vrdma_srq_set_entry(dev, srq->srqn, srq);
+	vrdma_vqs_unlock(dev);
 	return 0;
 
 err_destroy:
-	destroy(dev, srq);
-	drop_vq(dev, srq);
+	vrdma_srq_destroy_cmd(dev, srq);
+	vrdma_srq_release_vq(dev, srq);
 err_unlock:
-	mutex_unlock(&dev->vq_lock);
+	vrdma_vqs_unlock(dev);
 	return ret;
 }
 
@@ -280,15 +303,15 @@ static int vrdma_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
 	};
 	int ret;
 
-	/* Its size does not change. */
+	/* An SRQ cannot be resized. */
 	if (mask & ~IB_SRQ_LIMIT)
 		return -EOPNOTSUPP;
 	if (!(mask & IB_SRQ_LIMIT))
 		return 0;
 	if (attr->srq_limit > srq->wq.max_wr)
 		return -EINVAL;
-	/* What the device does not know does not count for the limit. */
-	ret = give_all(srq);
+	/* The limit counts only WQEs that the device has. */
+	ret = vrdma_srq_submit_all(srq);
 	if (ret)
 		return ret;
 	return vrdma_ctrl_do(to_vdev(ibsrq->device),
@@ -319,15 +342,15 @@ static int vrdma_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 	struct vrdma_srq *srq = to_vsrq(ibsrq);
 	int ret;
 
-	mutex_lock(&dev->vq_lock);
-	ret = destroy(dev, srq);
+	vrdma_vqs_lock(dev);
+	ret = vrdma_srq_destroy_cmd(dev, srq);
 	if (!ret) {
-		set_entry(dev, srq->srqn, NULL);
-		cancel_delayed_work_sync(&srq->feed);
+		vrdma_srq_set_entry(dev, srq->srqn, NULL);
+		cancel_delayed_work_sync(&srq->submit_work);
 		vrdma_mmap_remove(srq->mmap);
-		drop_vq(dev, srq);
+		vrdma_srq_release_vq(dev, srq);
 	}
-	mutex_unlock(&dev->vq_lock);
+	vrdma_vqs_unlock(dev);
 	return ret;
 }
 
@@ -340,11 +363,11 @@ static int vrdma_post_srq_recv(struct ib_srq *ibsrq,
 
 	if (srq->user) {
 		*bad_wr = wr;
-		return wr ? -EINVAL : give_all(srq);
+		return wr ? -EINVAL : vrdma_srq_submit_all(srq);
 	}
 	ret = vrdma_wq_post_recv(&srq->wq, wr, bad_wr);
 	if (READ_ONCE(srq->wq.posted) != READ_ONCE(srq->wq.ring.head))
-		feed_later(srq);
+		vrdma_srq_submit_later(srq);
 	return ret;
 }
 

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The page table of a user region. The device copies it, so it lives for one
- * command only.
+ * The page table of a user region. The device copies it, so it exists during
+ * one command only.
  */
 #include <linux/dma-mapping.h>
 #include <linux/log2.h>
 #include <linux/slab.h>
 #include <rdma/iter.h>
 
-#include "vrdma.h"
+#include "mem.h"
 
 #define ENTRIES (VRDMA_PAGE_SIZE / sizeof(__le64))
 #define MAX_LEVELS 3
 
-/* A table of the tree, which the device sees once it is complete. */
+/* A page of the tree; it is mapped for DMA when all its entries are set. */
 struct vrdma_table_node {
 	__le64 *entries;
 	dma_addr_t dma;
@@ -21,10 +21,10 @@ struct vrdma_table_node {
 };
 
 /*
- * Bytes that a region may have when its pages are the smallest and it begins
- * and ends within one.
+ * The size of a region that any alignment allows, with the smallest pages: it
+ * may begin and end in the middle of a page.
  */
-u64 vrdma_table_reach(const struct vrdma_dev *dev)
+u64 vrdma_table_max_size(const struct vrdma_dev *dev)
 {
 	u64 pages = VRDMA_MAX_TABLE_PAGES;
 	int i;
@@ -36,7 +36,8 @@ u64 vrdma_table_reach(const struct vrdma_dev *dev)
 	return (pages - 1) << VRDMA_PAGE_SHIFT;
 }
 
-static void free_tree(struct vrdma_dev *dev, struct vrdma_table *table)
+static void vrdma_table_free_tree(struct vrdma_dev *dev,
+				  struct vrdma_table *table)
 {
 	u32 i;
 
@@ -51,8 +52,8 @@ static void free_tree(struct vrdma_dev *dev, struct vrdma_table *table)
 	kvfree(table->nodes);
 }
 
-/* The nodes that hold @count entries. */
-static int make_nodes(struct vrdma_table_node *nodes, u32 count)
+/* Allocate the nodes for @count entries. */
+static int vrdma_table_alloc_nodes(struct vrdma_table_node *nodes, u32 count)
 {
 	u32 i;
 
@@ -64,8 +65,8 @@ static int make_nodes(struct vrdma_table_node *nodes, u32 count)
 	return 0;
 }
 
-static int map_nodes(struct vrdma_dev *dev, struct vrdma_table_node *nodes,
-		     u32 count)
+static int vrdma_table_map_nodes(struct vrdma_dev *dev,
+				 struct vrdma_table_node *nodes, u32 count)
 {
 	u32 i;
 
@@ -79,12 +80,13 @@ static int map_nodes(struct vrdma_dev *dev, struct vrdma_table_node *nodes,
 	return 0;
 }
 
-static void set_entry(struct vrdma_table_node *nodes, u32 i, u64 addr)
+static void vrdma_table_set_entry(struct vrdma_table_node *nodes, u32 i,
+				  u64 addr)
 {
 	nodes[i / ENTRIES].entries[i % ENTRIES] = cpu_to_le64(addr);
 }
 
-static u32 tree_nodes(u32 count)
+static u32 vrdma_table_count_nodes(u32 count)
 {
 	u32 nodes = 0;
 
@@ -95,16 +97,17 @@ static u32 tree_nodes(u32 count)
 	return nodes;
 }
 
-/* From the lowest level, which has the pages, to the root. */
-static int make_tree(struct vrdma_dev *dev, struct vrdma_table *table,
-		     struct ib_umem *umem)
+/* Build the tree from its lowest level, the list of pages, up to the root. */
+static int vrdma_table_make_tree(struct vrdma_dev *dev,
+				 struct vrdma_table *table,
+				 struct ib_umem *umem)
 {
 	struct vrdma_table_node *nodes, *below = NULL;
 	unsigned long page_size = 1UL << table->page_shift;
 	u32 count = table->npages;
 	int ret;
 
-	table->num_nodes = tree_nodes(count);
+	table->num_nodes = vrdma_table_count_nodes(count);
 	table->nodes = kvcalloc(table->num_nodes, sizeof(*table->nodes),
 				GFP_KERNEL);
 	if (!table->nodes)
@@ -113,20 +116,22 @@ static int make_tree(struct vrdma_dev *dev, struct vrdma_table *table,
 	do {
 		u32 i = 0;
 
-		ret = make_nodes(nodes, count);
+		ret = vrdma_table_alloc_nodes(nodes, count);
 		if (ret)
 			goto err;
 		if (!below) {
 			struct ib_block_iter iter;
 
-			rdma_umem_for_each_dma_block(umem, &iter, page_size)
-				set_entry(nodes, i++,
-					  rdma_block_iter_dma_address(&iter));
+			rdma_umem_for_each_dma_block(umem, &iter, page_size) {
+				u64 addr = rdma_block_iter_dma_address(&iter);
+
+				vrdma_table_set_entry(nodes, i++, addr);
+			}
 		} else {
 			for (; i < count; i++)
-				set_entry(nodes, i, below[i].dma);
+				vrdma_table_set_entry(nodes, i, below[i].dma);
 		}
-		ret = map_nodes(dev, nodes, count);
+		ret = vrdma_table_map_nodes(dev, nodes, count);
 		if (ret)
 			goto err;
 		below = nodes;
@@ -139,12 +144,13 @@ static int make_tree(struct vrdma_dev *dev, struct vrdma_table *table,
 	return 0;
 
 err:
-	free_tree(dev, table);
+	vrdma_table_free_tree(dev, table);
 	return ret;
 }
 
-static int make_flat(struct vrdma_dev *dev, struct vrdma_table *table,
-		     struct ib_umem *umem)
+static int vrdma_table_make_flat(struct vrdma_dev *dev,
+				 struct vrdma_table *table,
+				 struct ib_umem *umem)
 {
 	struct ib_block_iter iter;
 	u32 i = 0;
@@ -164,8 +170,8 @@ static int make_flat(struct vrdma_dev *dev, struct vrdma_table *table,
 }
 
 /*
- * Make the table of a region that has its first byte at @iova. Pages are as
- * large as the memory allows.
+ * Build the table of a region that starts at the address @iova, with the
+ * largest pages that the memory allows.
  */
 int vrdma_table_init(struct vrdma_dev *dev, struct vrdma_table *table,
 		     struct ib_umem *umem, u64 iova)
@@ -179,8 +185,8 @@ int vrdma_table_init(struct vrdma_dev *dev, struct vrdma_table *table,
 	table->page_shift = ilog2(page_size);
 	table->npages = ib_umem_num_dma_blocks(umem, page_size);
 	if (virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_MR_TABLES))
-		return make_tree(dev, table, umem);
-	return make_flat(dev, table, umem);
+		return vrdma_table_make_tree(dev, table, umem);
+	return vrdma_table_make_flat(dev, table, umem);
 }
 
 void vrdma_table_free(struct vrdma_dev *dev, struct vrdma_table *table)
@@ -190,5 +196,5 @@ void vrdma_table_free(struct vrdma_dev *dev, struct vrdma_table *table)
 				  table->npages * sizeof(__le64), table->flat,
 				  table->pages);
 	else
-		free_tree(dev, table);
+		vrdma_table_free_tree(dev, table);
 }

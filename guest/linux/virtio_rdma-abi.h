@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: (GPL-2.0 WITH Linux-syscall-note) OR BSD-2-Clause */
 /*
- * What virtio_rdma.ko and its libibverbs provider share.
+ * The ABI between virtio_rdma.ko and its libibverbs provider.
  *
- * A process works on memory that the kernel allocates and that it maps: slots
- * that hold one WQE or CQE each, and a page of counters. Which slots the
- * device may touch, and where they are, is for the kernel to say.
+ * A process maps memory of the driver: slots with one WQE or CQE each, and a
+ * page of counters. The driver controls which slots the device accesses, and
+ * their addresses.
  *
- * WQEs and CQEs have the layout of the guest ABI, linux/virtio_rdma.h.
+ * WQEs and CQEs have the layout of the device ABI, linux/virtio_rdma.h.
  */
 #ifndef VIRTIO_RDMA_ABI_USER_H
 #define VIRTIO_RDMA_ABI_USER_H
@@ -17,16 +17,13 @@
 
 /* virtio_rdma_alloc_ucontext_resp.flags */
 enum {
-	/*
-	 * Completions are polled in the mapped slots; otherwise by
-	 * the POLL_CQ command.
-	 */
+	/* CQs are polled in mapped slots, otherwise with POLL_CQ. */
 	VIRTIO_RDMA_UCTX_MAPPED_CQ = 1 << 0,
-	/* BIND_MW work requests may be posted. */
+	/* BIND_MW work requests are allowed. */
 	VIRTIO_RDMA_UCTX_MW = 1 << 1,
-	/* These have the layout of struct virtio_rdma_cqe_ex. */
+	/* CQEs have the layout of struct virtio_rdma_cqe_ex. */
 	VIRTIO_RDMA_UCTX_CQE_EX = 1 << 2,
-	/* FLUSH and ATOMIC_WRITE work requests may be posted. */
+	/* FLUSH and ATOMIC_WRITE work requests are allowed. */
 	VIRTIO_RDMA_UCTX_FLUSH = 1 << 3,
 	VIRTIO_RDMA_UCTX_ATOMIC_WRITE = 1 << 4,
 };
@@ -37,14 +34,14 @@ struct virtio_rdma_alloc_ucontext_resp {
 };
 
 /*
- * The mapping has a page with struct virtio_rdma_cq_page and, at
- * ring_offset, the slots. mmap_size is 0 when there is nothing to map.
+ * The mapping starts with a page, struct virtio_rdma_cq_page, and has the slots
+ * at ring_offset. mmap_size is 0 if there is no mapping.
  *
- * The device fills slot n % slots with the n-th completion and writes the
- * status byte last. The process sets the status byte back to
- * VIRTIO_RDMA_CQE_EMPTY, counts the slot in @consumer, and lets the kernel
- * have consumed slots again with a POLL_CQ command as soon as more than
- * @slack of them have gathered.
+ * The device writes the n-th completion to slot n % slots, and its status byte
+ * last. To consume it, the process sets the status byte to
+ * VIRTIO_RDMA_CQE_EMPTY and then raises @consumer. When more than @slack slots
+ * were consumed since its last POLL_CQ command, it calls that, and the driver
+ * gives the slots back to the device.
  */
 struct virtio_rdma_create_cq_resp {
 	__aligned_u64 mmap_offset;
@@ -61,13 +58,13 @@ struct virtio_rdma_cq_page {
 };
 
 /*
- * The mapping has a page with struct virtio_rdma_qp_page and, at sq_offset
- * and rq_offset, the slots of both queues: struct virtio_rdma_wqe_slot. A QP
- * with an SRQ has no slots for receives.
+ * The mapping starts with a page, struct virtio_rdma_qp_page, and has the slots
+ * of both queues, struct virtio_rdma_wqe_slot, at sq_offset and rq_offset. A QP
+ * with an SRQ has no receive slots.
  *
- * The n-th WQE goes to slot n % slots. The process raises the producer and
- * calls POST_SEND or POST_RECV with no work requests. It must not have more
- * than slots WQEs on their way.
+ * The process writes the n-th WQE to slot n % slots, raises the producer and
+ * calls POST_SEND or POST_RECV without work requests. At most as many WQEs as
+ * there are slots may be outstanding.
  */
 struct virtio_rdma_create_qp_resp {
 	__aligned_u64 mmap_offset;
@@ -93,10 +90,10 @@ struct virtio_rdma_wqe_slot {
 };
 
 /*
- * The mapping has a page with struct virtio_rdma_srq_page and, at
- * ring_offset, the slots: struct virtio_rdma_wqe_slot. They are used like
- * those of a QP, with POST_SRQ_RECV. The device is done with the slots
- * of WQEs whose messages have not come yet.
+ * The mapping starts with a page, struct virtio_rdma_srq_page, and has the
+ * slots, struct virtio_rdma_wqe_slot, at ring_offset. They are used like those
+ * of a QP, with POST_SRQ_RECV, but a slot is free as soon as the device has
+ * copied the WQE, before the message arrives.
  */
 struct virtio_rdma_create_srq_resp {
 	__aligned_u64 mmap_offset;

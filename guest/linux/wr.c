@@ -2,59 +2,69 @@
 /*
  * Posting work requests.
  *
- * The kernel's own go into the slots here. A process has written its own
- * already and rings a doorbell: a post without work requests. It names
- * slots by a counter and each slot names its length; the address that the
- * device gets is the kernel's choice. The device reads a WQE once and checks
- * it against the PD of the QP, so there is nothing in it that a process could
- * do harm with: REG_MR, which is for the kernel alone, works on regions made
- * for fast registration, and no PD of a process has any; a window opens but
- * what the process has registered.
+ * The kernel's work requests are written to their slots here. A process writes
+ * WQEs to mapped slots itself, and then calls the driver with an empty list of
+ * work requests, as a doorbell. It controls the number of WQEs, and the length
+ * and contents of each, but not the addresses that the device gets. The device
+ * reads a WQE once and checks it against the PD of the QP, so a process can do
+ * no harm with it: REG_MR needs a region for fast registration, which no PD of
+ * a process has, and a window gives access only to regions of the process.
  */
+#include <linux/delay.h>
 #include <linux/log2.h>
+#include <linux/sched/signal.h>
 
-#include "vrdma.h"
+#include "queue.h"
 
 #define SLOT_HEADER offsetof(struct virtio_rdma_wqe_slot, wqe)
 #define SEND_SLOT_MIN 128
 #define RECV_SLOT_MIN 32
 
-static u32 slot_shift(u32 len, u32 min)
+static u32 vrdma_slot_shift(u32 len, u32 min)
 {
 	return ilog2(roundup_pow_of_two(max(SLOT_HEADER + len, min)));
 }
 
-/* log2 of the size of slots. */
-u32 vrdma_send_shift(const struct ib_qp_cap *cap)
+/* log2 of the size of the slots of a send queue */
+u32 vrdma_send_slot_shift(const struct ib_qp_cap *cap)
 {
 	u32 tail = max_t(u32, cap->max_inline_data,
 			 cap->max_send_sge * sizeof(struct virtio_rdma_sge));
 
-	return slot_shift(sizeof(struct virtio_rdma_sq_wqe) + tail,
-			  SEND_SLOT_MIN);
+	return vrdma_slot_shift(sizeof(struct virtio_rdma_sq_wqe) + tail,
+				SEND_SLOT_MIN);
 }
 
-u32 vrdma_recv_shift(u32 max_sge)
+u32 vrdma_recv_slot_shift(u32 max_sge)
 {
-	return slot_shift(sizeof(struct virtio_rdma_rq_wqe) +
-			  max_sge * sizeof(struct virtio_rdma_sge),
-			  RECV_SLOT_MIN);
+	return vrdma_slot_shift(sizeof(struct virtio_rdma_rq_wqe) +
+				max_sge * sizeof(struct virtio_rdma_sge),
+				RECV_SLOT_MIN);
 }
 
-/* Take back what the device is done with. With the ring's lock held. */
+/* Take all returned buffers. With the ring's lock held. */
 void vrdma_wq_reap(struct vrdma_wq *wq)
 {
 	while (!wq->flushing && vrdma_ring_reap(&wq->ring))
 		;
 }
 
-static struct vrdma_dev *wq_dev(const struct vrdma_wq *wq)
+bool vrdma_wq_is_empty(struct vrdma_wq *wq)
+{
+	if (virtqueue_is_broken(wq->ring.vq))
+		return false;
+	if (wq->ring.buf)
+		vrdma_wq_reap(wq);
+	return wq->ring.head == wq->ring.tail;
+}
+
+static struct vrdma_dev *vrdma_wq_dev(const struct vrdma_wq *wq)
 {
 	return wq->ring.vq->vdev->priv;
 }
 
-/* Give the device the next @len bytes of the next slot. */
-static int give_slot(struct vrdma_wq *wq, u32 len)
+/* Add the next slot, with @len bytes of a WQE, as a buffer. */
+static int vrdma_wq_submit_slot(struct vrdma_wq *wq, u32 len)
 {
 	if (!wq->flushing)
 		return vrdma_ring_add(&wq->ring, SLOT_HEADER, len, false);
@@ -62,24 +72,27 @@ static int give_slot(struct vrdma_wq *wq, u32 len)
 	return 0;
 }
 
-/* With the ring's lock held, so that a flush before it sees what was posted. */
-static void have_flushed(struct vrdma_wq *wq)
+/*
+ * With a dead device, have the CQ polled, for the work requests just posted.
+ * With the ring's lock held, so that a flush that runs before sees them.
+ */
+static void vrdma_wq_flush_if_dead(struct vrdma_wq *wq)
 {
-	if (READ_ONCE(wq_dev(wq)->dead))
-		vrdma_fatal(wq_dev(wq));
+	if (READ_ONCE(vrdma_wq_dev(wq)->dead))
+		vrdma_fatal(vrdma_wq_dev(wq));
 }
 
-static u32 in_flight(const struct vrdma_wq *wq)
+static u32 vrdma_wq_in_flight(const struct vrdma_wq *wq)
 {
 	return wq->ring.head - wq->ring.tail;
 }
 
 /*
- * Give the device the WQEs in slots up to @producer. Only those of an SRQ may
- * find no room in the virtqueue, or be more than it holds, which is as much as
- * is done at a time: -EAGAIN. With the ring's lock held.
+ * Submit the WQEs in slots up to @producer, but not more than the virtqueue
+ * has entries. Returns -EAGAIN if some are left, which happens only with an
+ * SRQ. With the ring's lock held.
  */
-static int give_slots(struct vrdma_wq *wq, const u32 *producer)
+static int vrdma_wq_submit_slots(struct vrdma_wq *wq, const u32 *producer)
 {
 	struct vrdma_ring *ring = &wq->ring;
 	u32 room = (1U << ring->shift) - SLOT_HEADER;
@@ -87,9 +100,9 @@ static int give_slots(struct vrdma_wq *wq, const u32 *producer)
 	u32 count;
 	int ret = 0;
 
-	/* Pairs with the process's release: its WQEs are complete by then. */
+	/* Pairs with the process's release after it has written the WQEs. */
 	count = smp_load_acquire(producer) - ring->head;
-	if (count > vrdma_ring_slots(ring) - in_flight(wq))
+	if (count > vrdma_ring_slots(ring) - vrdma_wq_in_flight(wq))
 		return -EINVAL;
 	while (count-- && !ret) {
 		const struct virtio_rdma_wqe_slot *slot =
@@ -102,25 +115,25 @@ static int give_slots(struct vrdma_wq *wq, const u32 *producer)
 			vrdma_wq_reap(wq);
 		if (!ring->vq->num_free && !wq->flushing)
 			return virtqueue_is_broken(ring->vq) ||
-			       vrdma_is_dead(wq_dev(wq)) ? -EIO : -EAGAIN;
-		/* The device has an error completion for a bad length, too. */
-		ret = give_slot(wq, clamp(len, 1U, room));
+			       vrdma_is_dead(vrdma_wq_dev(wq)) ? -EIO : -EAGAIN;
+		/* The device reports a WQE of the wrong length as an error. */
+		ret = vrdma_wq_submit_slot(wq, clamp(len, 1U, room));
 	}
 	return ret;
 }
 
-int vrdma_wq_give(struct vrdma_wq *wq, const u32 *producer)
+int vrdma_wq_submit(struct vrdma_wq *wq, const u32 *producer)
 {
 	struct vrdma_ring *ring = &wq->ring;
 	unsigned long flags;
 	bool notify;
 	int ret;
 
-	if (vrdma_is_dead(wq_dev(wq)))
+	if (vrdma_is_dead(vrdma_wq_dev(wq)))
 		return -EIO;
 	spin_lock_irqsave(&ring->lock, flags);
 	vrdma_wq_reap(wq);
-	ret = give_slots(wq, producer);
+	ret = vrdma_wq_submit_slots(wq, producer);
 	notify = virtqueue_kick_prepare(ring->vq);
 	spin_unlock_irqrestore(&ring->lock, flags);
 	if (notify)
@@ -128,21 +141,47 @@ int vrdma_wq_give(struct vrdma_wq *wq, const u32 *producer)
 	return ret;
 }
 
-static struct virtio_rdma_qp_page *user_page(struct vrdma_qp *qp)
+/*
+ * Submit the WQEs of a process. It cannot take back what it has published, and
+ * would post that a second time after an error. So wait for memory, which DMA
+ * mappings need behind an IOMMU. Errors are left if the device is dead, or the
+ * process miscounts or is killed.
+ */
+static int vrdma_wq_submit_user(struct vrdma_wq *wq, const u32 *producer)
+{
+	int ret;
+
+	for (;;) {
+		ret = vrdma_wq_submit(wq, producer);
+		if (ret != -ENOMEM || fatal_signal_pending(current))
+			return ret;
+		usleep_range(VRDMA_RETRY_US_MIN, VRDMA_RETRY_US_MAX);
+	}
+}
+
+static struct virtio_rdma_qp_page *vrdma_user_page(struct vrdma_qp *qp)
 {
 	return page_address(qp->sq.ring.buf->pages[0]);
 }
 
-static void fill_av(struct virtio_rdma_sq_wqe *wqe, const struct ib_ud_wr *ud)
+static void vrdma_wqe_fill_av(struct virtio_rdma_sq_wqe *wqe,
+			      const struct ib_ud_wr *ud)
 {
 	wqe->wr.ud.remote_qpn = cpu_to_le32(ud->remote_qpn);
 	wqe->wr.ud.remote_qkey = cpu_to_le32(ud->remote_qkey);
 	wqe->wr.ud.av = to_vah(ud->ah)->av;
 }
 
-/* The part of a send WQE that depends on the opcode. */
-static int fill_op(struct vrdma_qp *qp, const struct ib_send_wr *wr,
-		   struct virtio_rdma_sq_wqe *wqe)
+static void vrdma_wqe_fill_rdma(struct virtio_rdma_sq_wqe *wqe,
+				const struct ib_rdma_wr *rdma)
+{
+	wqe->wr.rdma.remote_addr = cpu_to_le64(rdma->remote_addr);
+	wqe->wr.rdma.rkey = cpu_to_le32(rdma->rkey);
+}
+
+/* Fill in the part of a send WQE that depends on the opcode. */
+static int vrdma_wqe_fill_op(struct vrdma_qp *qp, const struct ib_send_wr *wr,
+			     struct virtio_rdma_sq_wqe *wqe)
 {
 	bool ud = qp->ibqp.qp_type == IB_QPT_UD ||
 		  qp->ibqp.qp_type == IB_QPT_GSI;
@@ -151,7 +190,7 @@ static int fill_op(struct vrdma_qp *qp, const struct ib_send_wr *wr,
 	case IB_WR_SEND:
 	case IB_WR_SEND_WITH_IMM:
 		if (ud)
-			fill_av(wqe, ud_wr(wr));
+			vrdma_wqe_fill_av(wqe, ud_wr(wr));
 		break;
 	case IB_WR_SEND_WITH_INV:
 	case IB_WR_LOCAL_INV:
@@ -160,12 +199,7 @@ static int fill_op(struct vrdma_qp *qp, const struct ib_send_wr *wr,
 	case IB_WR_RDMA_WRITE_WITH_IMM:
 	case IB_WR_RDMA_READ:
 	case IB_WR_RDMA_READ_WITH_INV:
-#ifdef VRDMA_ATOMIC_WRITE
-	case IB_WR_ATOMIC_WRITE:
-#endif
-		wqe->wr.rdma.remote_addr =
-			cpu_to_le64(rdma_wr(wr)->remote_addr);
-		wqe->wr.rdma.rkey = cpu_to_le32(rdma_wr(wr)->rkey);
+		vrdma_wqe_fill_rdma(wqe, rdma_wr(wr));
 		break;
 	case IB_WR_ATOMIC_CMP_AND_SWP:
 	case IB_WR_ATOMIC_FETCH_AND_ADD:
@@ -177,15 +211,19 @@ static int fill_op(struct vrdma_qp *qp, const struct ib_send_wr *wr,
 		wqe->wr.atomic.rkey = cpu_to_le32(atomic_wr(wr)->rkey);
 		break;
 	case IB_WR_REG_MR:
-		return vrdma_fill_reg_mr(reg_wr(wr), wqe);
+		vrdma_wqe_fill_reg_mr(reg_wr(wr), wqe);
+		break;
 	default:
-		return -EOPNOTSUPP;
+		if (!vrdma_is_atomic_write(wr))
+			return -EOPNOTSUPP;
+		vrdma_wqe_fill_rdma(wqe, rdma_wr(wr));
+		break;
 	}
 	return 0;
 }
 
-static void fill_ex(const struct ib_send_wr *wr,
-		    struct virtio_rdma_sq_wqe *wqe)
+static void vrdma_wqe_fill_ex(const struct ib_send_wr *wr,
+			      struct virtio_rdma_sq_wqe *wqe)
 {
 	switch (wr->opcode) {
 	case IB_WR_SEND_WITH_IMM:
@@ -203,8 +241,8 @@ static void fill_ex(const struct ib_send_wr *wr,
 	}
 }
 
-static void fill_sges(struct virtio_rdma_sge *to, const struct ib_sge *from,
-		      int num)
+static void vrdma_wqe_fill_sges(struct virtio_rdma_sge *to,
+				const struct ib_sge *from, int num)
 {
 	int i;
 
@@ -216,8 +254,8 @@ static void fill_sges(struct virtio_rdma_sge *to, const struct ib_sge *from,
 }
 
 /* Returns the length or a negative error. */
-static int fill_inline(struct vrdma_qp *qp, const struct ib_send_wr *wr,
-		       u8 *to)
+static int vrdma_wqe_fill_inline(struct vrdma_qp *qp,
+				 const struct ib_send_wr *wr, u8 *to)
 {
 	u32 len = 0;
 	int i;
@@ -234,8 +272,8 @@ static int fill_inline(struct vrdma_qp *qp, const struct ib_send_wr *wr,
 }
 
 /* Returns the length of the WQE or a negative error. */
-static int fill_send(struct vrdma_qp *qp, const struct ib_send_wr *wr,
-		     struct virtio_rdma_sq_wqe *wqe)
+static int vrdma_wqe_fill_send(struct vrdma_qp *qp, const struct ib_send_wr *wr,
+			       struct virtio_rdma_sq_wqe *wqe)
 {
 	u32 flags = wr->send_flags & (IB_SEND_FENCE | IB_SEND_SIGNALED |
 				      IB_SEND_SOLICITED | IB_SEND_INLINE |
@@ -245,41 +283,54 @@ static int fill_send(struct vrdma_qp *qp, const struct ib_send_wr *wr,
 	if (wr->num_sge < 0 || wr->num_sge > qp->sq.max_sge)
 		return -EINVAL;
 	memset(wqe, 0, sizeof(*wqe));
-	ret = fill_op(qp, wr, wqe);
+	ret = vrdma_wqe_fill_op(qp, wr, wqe);
 	if (ret)
 		return ret;
-	fill_ex(wr, wqe);
+	vrdma_wqe_fill_ex(wr, wqe);
 	if (flags & IB_SEND_INLINE) {
-		len = fill_inline(qp, wr, (u8 *)(wqe + 1));
+		len = vrdma_wqe_fill_inline(qp, wr, (u8 *)(wqe + 1));
 		if (len < 0)
 			return len;
 	} else {
-		fill_sges((void *)(wqe + 1), wr->sg_list, wr->num_sge);
+		vrdma_wqe_fill_sges((void *)(wqe + 1), wr->sg_list,
+				    wr->num_sge);
 		wqe->num_sge = cpu_to_le32(wr->num_sge);
 		len = wr->num_sge * sizeof(struct virtio_rdma_sge);
 	}
 	wqe->send_flags = cpu_to_le32(flags);
 	wqe->opcode = cpu_to_le32(wr->opcode);
-	wqe->wr_id = cpu_to_le64(wr->wr_id);
 	return sizeof(*wqe) + len;
 }
 
-static int post_one_send(struct vrdma_qp *qp, const struct ib_send_wr *wr)
+static int vrdma_post_one_send(struct vrdma_qp *qp, const struct ib_send_wr *wr)
 {
 	struct vrdma_ring *ring = &qp->sq.ring;
+	struct vrdma_request request = {
+		.wr_id = wr->wr_id,
+		.silent = qp->sig_type != IB_SIGNAL_ALL_WR &&
+			  !(wr->send_flags & IB_SEND_SIGNALED),
+	};
 	struct virtio_rdma_wqe_slot *slot;
-	int len;
+	struct virtio_rdma_sq_wqe *wqe;
+	int len, ret;
 
-	if (in_flight(&qp->sq) >= qp->sq.max_wr) {
+	if (vrdma_wq_in_flight(&qp->sq) >= qp->sq.max_wr) {
 		vrdma_wq_reap(&qp->sq);
-		if (in_flight(&qp->sq) >= qp->sq.max_wr)
+		if (vrdma_wq_in_flight(&qp->sq) >= qp->sq.max_wr)
 			return -ENOMEM;
 	}
+	if (vrdma_requests_full(&qp->sq))
+		return -ENOMEM;
 	slot = vrdma_ring_slot(ring, ring->head);
-	len = fill_send(qp, wr, (void *)slot->wqe);
+	wqe = (void *)slot->wqe;
+	len = vrdma_wqe_fill_send(qp, wr, wqe);
 	if (len < 0)
 		return len;
-	return give_slot(&qp->sq, len);
+	wqe->wr_id = vrdma_request_prepare(&qp->sq, &request);
+	ret = vrdma_wq_submit_slot(&qp->sq, len);
+	if (!ret)
+		qp->sq.posted++;
+	return ret;
 }
 
 int vrdma_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
@@ -292,24 +343,25 @@ int vrdma_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 	int ret = 0;
 
 	if (qp->user) {
+		struct virtio_rdma_qp_page *page = vrdma_user_page(qp);
+
 		*bad_wr = wr;
 		return wr ? -EINVAL
-			  : vrdma_wq_give(&qp->sq,
-					  &user_page(qp)->sq_producer);
+			  : vrdma_wq_submit_user(&qp->sq, &page->sq_producer);
 	}
 
 	spin_lock_irqsave(&ring->lock, flags);
 	if (qp->state < IB_QPS_RTS)
 		ret = -EINVAL;
 	while (wr && !ret) {
-		ret = post_one_send(qp, wr);
+		ret = vrdma_post_one_send(qp, wr);
 		if (!ret)
 			wr = wr->next;
 	}
-	/* After a success it is left as it was: users look at it. */
+	/* Some users read *bad_wr after a success: leave it unchanged. */
 	if (ret)
 		*bad_wr = wr;
-	have_flushed(&qp->sq);
+	vrdma_wq_flush_if_dead(&qp->sq);
 	notify = virtqueue_kick_prepare(ring->vq);
 	spin_unlock_irqrestore(&ring->lock, flags);
 	if (notify)
@@ -317,12 +369,13 @@ int vrdma_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 	return ret;
 }
 
-static int post_one_recv(struct vrdma_wq *wq, const struct ib_recv_wr *wr)
+static int vrdma_post_one_recv(struct vrdma_wq *wq, const struct ib_recv_wr *wr)
 {
 	struct vrdma_ring *ring = &wq->ring;
+	struct vrdma_request request = { .wr_id = wr->wr_id };
 	struct virtio_rdma_wqe_slot *slot;
 	struct virtio_rdma_rq_wqe *wqe;
-	int ret;
+	int i, ret;
 
 	if (wr->num_sge < 0 || wr->num_sge > wq->max_sge)
 		return -EINVAL;
@@ -331,21 +384,26 @@ static int post_one_recv(struct vrdma_wq *wq, const struct ib_recv_wr *wr)
 		if (wq->posted - ring->tail >= wq->max_wr)
 			return -ENOMEM;
 	}
+	if (vrdma_requests_full(wq))
+		return -ENOMEM;
+	for (i = 0; i < wr->num_sge; i++)
+		request.length += wr->sg_list[i].length;
 	slot = vrdma_ring_slot(ring, wq->posted);
 	wqe = (void *)slot->wqe;
 	wqe->num_sge = cpu_to_le32(wr->num_sge);
-	wqe->wr_id = cpu_to_le64(wr->wr_id);
-	fill_sges((void *)(wqe + 1), wr->sg_list, wr->num_sge);
+	wqe->wr_id = vrdma_request_prepare(wq, &request);
+	vrdma_wqe_fill_sges((void *)(wqe + 1), wr->sg_list, wr->num_sge);
 	slot->length = sizeof(*wqe) +
 		       wr->num_sge * sizeof(struct virtio_rdma_sge);
 	wq->posted++;
-	ret = give_slots(wq, &wq->posted);
-	if (ret == -EAGAIN)
-		return 0;
-	/* Those before it wait on. */
-	if (ret)
+	ret = vrdma_wq_submit_slots(wq, &wq->posted);
+	/* Receives posted before this one stay in their slots. */
+	if (ret && ret != -EAGAIN) {
 		wq->posted--;
-	return ret;
+		return ret;
+	}
+	vrdma_request_confirm(wq);
+	return 0;
 }
 
 int vrdma_wq_post_recv(struct vrdma_wq *wq, const struct ib_recv_wr *wr,
@@ -358,13 +416,13 @@ int vrdma_wq_post_recv(struct vrdma_wq *wq, const struct ib_recv_wr *wr,
 
 	spin_lock_irqsave(&ring->lock, flags);
 	while (wr && !ret) {
-		ret = post_one_recv(wq, wr);
+		ret = vrdma_post_one_recv(wq, wr);
 		if (!ret)
 			wr = wr->next;
 	}
 	if (ret)
 		*bad_wr = wr;
-	have_flushed(wq);
+	vrdma_wq_flush_if_dead(wq);
 	notify = virtqueue_kick_prepare(ring->vq);
 	spin_unlock_irqrestore(&ring->lock, flags);
 	if (notify)
@@ -382,10 +440,11 @@ int vrdma_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 		return -EINVAL;
 	}
 	if (qp->user) {
+		struct virtio_rdma_qp_page *page = vrdma_user_page(qp);
+
 		*bad_wr = wr;
 		return wr ? -EINVAL
-			  : vrdma_wq_give(&qp->rq,
-					  &user_page(qp)->rq_producer);
+			  : vrdma_wq_submit_user(&qp->rq, &page->rq_producer);
 	}
 	return vrdma_wq_post_recv(&qp->rq, wr, bad_wr);
 }

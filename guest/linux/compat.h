@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What depends on the kernel's version: Linux 6.1 to 6.12.
+ *
+ * Stable series and distributions backport parts of later kernels, so version
+ * numbers tell too little. Kbuild searches the kernel's headers instead, and
+ * defines the macros VRDMA_HAVE_*, which are used in this file only.
+ */
+#ifndef VRDMA_COMPAT_H
+#define VRDMA_COMPAT_H
+
+#include <linux/sizes.h>
+#include <linux/slab.h>
+#include <linux/virtio.h>
+#include <linux/virtio_config.h>
+#include <rdma/ib_verbs.h>
+#include <rdma/uverbs_ioctl.h>
+#include <linux/virtio_rdma.h>
+
+/*
+ * A page table in one piece is one buffer of the page allocator. This is its
+ * largest block with pages of 4 KiB, unless a kernel is configured otherwise.
+ */
+#define VRDMA_MAX_TABLE_SIZE		SZ_4M
+#define VRDMA_MAX_TABLE_PAGES		(VRDMA_MAX_TABLE_SIZE / sizeof(__le64))
+
+/*
+ * The RDMA core knows FLUSH and ATOMIC_WRITE since Linux 6.2. With older
+ * kernels the driver does not accept these features of the device.
+ */
+#ifdef VRDMA_HAVE_FLUSH
+#define VRDMA_CORE_HAS_FLUSH		true
+#define VRDMA_ACCESS_FLUSH		IB_ACCESS_FLUSH_GLOBAL
+#define VRDMA_CAP_FLUSH			IB_DEVICE_FLUSH_GLOBAL
+#define VRDMA_WC_FLUSH			IB_WC_FLUSH
+#else
+#define VRDMA_CORE_HAS_FLUSH		false
+#define VRDMA_ACCESS_FLUSH		0
+#define VRDMA_CAP_FLUSH			0
+#define VRDMA_WC_FLUSH			VIRTIO_RDMA_CQE_OP_FLUSH
+#endif
+
+#ifdef VRDMA_HAVE_ATOMIC_WRITE
+#define VRDMA_CORE_HAS_ATOMIC_WRITE	true
+#define VRDMA_CAP_ATOMIC_WRITE		IB_DEVICE_ATOMIC_WRITE
+#define VRDMA_WC_ATOMIC_WRITE		IB_WC_ATOMIC_WRITE
+#else
+#define VRDMA_CORE_HAS_ATOMIC_WRITE	false
+#define VRDMA_CAP_ATOMIC_WRITE		0
+#define VRDMA_WC_ATOMIC_WRITE		VIRTIO_RDMA_CQE_OP_ATOMIC_WRITE
+#endif
+
+static inline bool vrdma_is_atomic_write(const struct ib_send_wr *wr)
+{
+#ifdef VRDMA_HAVE_ATOMIC_WRITE
+	return wr->opcode == IB_WR_ATOMIC_WRITE;
+#else
+	return false;
+#endif
+}
+
+/* .create_cq gets a struct uverbs_attr_bundle since Linux 6.11. */
+#ifdef VRDMA_HAVE_CREATE_CQ_ATTRS
+#define vrdma_create_cq_arg uverbs_attr_bundle
+
+static inline struct ib_udata *
+vrdma_create_cq_udata(struct uverbs_attr_bundle *attrs)
+{
+	return attrs ? &attrs->driver_udata : NULL;
+}
+#else
+#define vrdma_create_cq_arg ib_udata
+
+static inline struct ib_udata *vrdma_create_cq_udata(struct ib_udata *udata)
+{
+	return udata;
+}
+#endif
+
+/*
+ * virtqueue_resize() takes another callback, @done, since Linux 6.13 and in
+ * stable series before. Some kernels return 0 although the ring kept its size.
+ */
+static inline int vrdma_virtqueue_resize(struct virtqueue *vq, u32 num,
+					 void (*recycle)(struct virtqueue *vq,
+							 void *buf),
+					 void (*done)(struct virtqueue *vq))
+{
+	int ret;
+
+#ifdef VRDMA_HAVE_RESIZE_DONE
+	ret = virtqueue_resize(vq, num, recycle, done);
+#else
+	ret = virtqueue_resize(vq, num, recycle);
+#endif
+	if (!ret && virtqueue_get_vring_size(vq) < num)
+		ret = -ENOMEM;
+	return ret;
+}
+
+/* virtio_find_vqs() gets an array of structures since Linux 6.11. */
+#ifdef VRDMA_HAVE_VIRTQUEUE_INFO
+#define vrdma_vq_info virtqueue_info
+
+static inline int vrdma_find_vqs(struct virtio_device *vdev, u32 n,
+				 struct virtqueue **vqs,
+				 struct vrdma_vq_info *info)
+{
+	return virtio_find_vqs(vdev, n, vqs, info, NULL);
+}
+#else
+struct vrdma_vq_info {
+	const char *name;
+	vq_callback_t *callback;
+};
+
+static inline int vrdma_find_vqs(struct virtio_device *vdev, u32 n,
+				 struct virtqueue **vqs,
+				 struct vrdma_vq_info *info)
+{
+	vq_callback_t **callbacks;
+	const char **names;
+	int ret = -ENOMEM;
+	u32 i;
+
+	callbacks = kvcalloc(n, sizeof(*callbacks), GFP_KERNEL);
+	names = kvcalloc(n, sizeof(*names), GFP_KERNEL);
+	if (!callbacks || !names)
+		goto out;
+	for (i = 0; i < n; i++) {
+		callbacks[i] = info[i].callback;
+		names[i] = info[i].name;
+	}
+	ret = virtio_find_vqs(vdev, n, vqs, callbacks, names, NULL);
+out:
+	kvfree(callbacks);
+	kvfree(names);
+	return ret;
+}
+#endif
+
+#endif /* VRDMA_COMPAT_H */

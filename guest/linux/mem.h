@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Memory regions and windows.
+ */
+#ifndef VRDMA_MEM_H
+#define VRDMA_MEM_H
+
+#include <rdma/ib_umem.h>
+
+#include "ring.h"
+
+struct vrdma_mr {
+	struct ib_mr ibmr;
+	u32 mrn;
+	/* User regions */
+	struct ib_umem *umem;
+	int access;
+	/* Fast registration, see fastreg.c */
+	__le64 *pages;
+	dma_addr_t pages_dma;
+	u32 max_pages;
+	u32 npages;
+	u32 list;
+};
+
+struct vrdma_mw {
+	struct ib_mw ibmw;
+	u32 mwn;
+};
+
+static inline struct vrdma_mr *to_vmr(struct ib_mr *ibmr)
+{
+	return container_of(ibmr, struct vrdma_mr, ibmr);
+}
+
+static inline struct vrdma_mw *to_vmw(struct ib_mw *ibmw)
+{
+	return container_of(ibmw, struct vrdma_mw, ibmw);
+}
+
+/*
+ * Both keys of a region have the same value. The device returns an rkey only
+ * with remote access, but programs send the key to peers and add the access
+ * right later.
+ */
+static inline void vrdma_mr_set_keys(struct vrdma_mr *mr,
+				     const struct virtio_rdma_mr_rsp *rsp)
+{
+	mr->mrn = le32_to_cpu(rsp->mrn);
+	mr->ibmr.lkey = le32_to_cpu(rsp->lkey);
+	mr->ibmr.rkey = mr->ibmr.lkey;
+}
+
+/* table.c */
+struct vrdma_table {
+	dma_addr_t pages;		/* what the device gets */
+	u32 npages;
+	u32 page_shift;
+	u32 levels;			/* 0: a flat list */
+	__le64 *flat;
+	struct vrdma_table_node *nodes;
+	u32 num_nodes;
+};
+
+u64 vrdma_table_max_size(const struct vrdma_dev *dev);
+int vrdma_table_init(struct vrdma_dev *dev, struct vrdma_table *table,
+		     struct ib_umem *umem, u64 iova);
+void vrdma_table_free(struct vrdma_dev *dev, struct vrdma_table *table);
+
+/* fastreg.c */
+struct ib_mr *vrdma_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type,
+			     u32 max_num_sg);
+void vrdma_page_lists_free(struct vrdma_dev *dev, struct vrdma_mr *mr);
+int vrdma_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int nents,
+		    unsigned int *offset);
+void vrdma_wqe_fill_reg_mr(const struct ib_reg_wr *wr,
+			   struct virtio_rdma_sq_wqe *wqe);
+
+/* mr.c */
+struct ib_mr *vrdma_get_dma_mr(struct ib_pd *ibpd, int access);
+struct ib_mr *vrdma_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
+				u64 virt_addr, int access,
+				struct ib_udata *udata);
+struct ib_mr *vrdma_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
+				  u64 length, u64 virt_addr, int access,
+				  struct ib_pd *ibpd, struct ib_udata *udata);
+int vrdma_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
+
+/* mw.c */
+extern const struct ib_device_ops vrdma_mw_ops;
+
+#endif /* VRDMA_MEM_H */
