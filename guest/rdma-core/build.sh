@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# build.sh OUTDIR [WORKDIR]: build the libibverbs provider in rdma-core's tree.
+# build.sh OUTDIR [WORKDIR]: build the libibverbs provider in rdma-core's tree,
+# and its man page.
 # The source comes from the directory $SOURCE_CACHE if it is there, else from
 # Debian's archive. Private ABI 34, the one of rdma-core 56, is also that of
 # Debian 12's.
@@ -22,16 +23,17 @@ build=$workdir/build
 python3 "$top/scripts/fetch.py" ${cache:+--cache "$cache"} \
     --work "$workdir/fetch" source rdma-core 56.1 "$src"
 
-# What changed only: ninja goes by time
+# Write only what has changed, since ninja compares times
 put() {
     cmp -s "$1" "$2" || cp "$1" "$2"
 }
 
 provider=$src/providers/virtio_rdma
-mkdir -p "$provider/linux"
-for file in "$here"/providers/virtio_rdma/*; do
-    put "$file" "$provider/${file##*/}"
+mkdir -p "$provider/linux" "$provider/man"
+(cd "$here/providers/virtio_rdma" && find . -type f) | while read -r file; do
+    put "$here/providers/virtio_rdma/$file" "$provider/$file"
 done
+put "$top/VERSION" "$provider/VERSION"
 put "$top/include/standard-headers/linux/virtio_rdma.h" \
     "$provider/linux/virtio_rdma.h"
 put "$top/guest/linux/virtio_rdma-abi.h" \
@@ -43,7 +45,8 @@ if ! grep -q virtio_rdma-abi.h "$src/kernel-headers/CMakeLists.txt"; then
         "$src/kernel-headers/CMakeLists.txt"
 fi
 if ! grep -q virtio_rdma "$src/CMakeLists.txt"; then
-    sed -i 's,^add_subdirectory(providers/vmw_pvrdma)$,&\nadd_subdirectory(providers/virtio_rdma),' \
+    all='^add_subdirectory(providers/vmw_pvrdma)$'
+    sed -i "s,$all,&\nadd_subdirectory(providers/virtio_rdma)," \
         "$src/CMakeLists.txt"
 fi
 
@@ -57,3 +60,5 @@ put "$build/lib/libvirtio_rdma-rdmav34.so" \
     "$outdir/libvirtio_rdma-rdmav34.so"
 put "$build/providers/virtio_rdma/virtio_rdma.driver" \
     "$outdir/virtio_rdma.driver"
+sed "s/@VRDMA_VERSION@/$(cat "$top/VERSION")/" \
+    "$provider/man/virtio_rdma.7.in" > "$outdir/virtio_rdma.7"

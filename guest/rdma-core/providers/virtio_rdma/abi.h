@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Commands of the kernel driver: what it adds to the common ones.
+ * Commands to the kernel driver: the common ones, with its own responses.
  */
 #ifndef VRDMA_ABI_H
 #define VRDMA_ABI_H

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Address handles. The kernel finds the MAC address; the rest stays here and
- * goes into every WQE.
+ * Address handles. The kernel resolves the MAC address. The device knows no
+ * address handles: each WQE contains the address.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "vrdma.h"
+
+#define SL_MASK 0xf
 
 struct ibv_ah *vrdma_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
@@ -38,7 +40,8 @@ struct ibv_ah *vrdma_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 			 VIRTIO_RDMA_AV_FLOW_LABEL_MASK) |
 			(uint32_t)attr->grh.traffic_class <<
 				VIRTIO_RDMA_AV_TCLASS_SHIFT |
-			(uint32_t)(attr->sl & 0xf) << VIRTIO_RDMA_AV_SL_SHIFT);
+			(uint32_t)(attr->sl & SL_MASK) <<
+				VIRTIO_RDMA_AV_SL_SHIFT);
 	memcpy(av->dgid, attr->grh.dgid.raw, sizeof(av->dgid));
 	av->gid_index = attr->grh.sgid_index;
 	av->static_rate = attr->static_rate;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Completion queues. The status byte of the next slot tells whether there is
- * a completion; the kernel is called to arm, and now and then to give
- * consumed slots back to the device.
+ * Completion queues. The status byte of a mapped slot shows whether it has a
+ * completion. The kernel is called to arm a CQ, and sometimes to give consumed
+ * slots back to the device.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,8 +11,8 @@
 
 #include "vrdma.h"
 
-static int map_cq(struct vrdma_cq *cq,
-		  const struct virtio_rdma_create_cq_resp *resp)
+static int vrdma_cq_map(struct vrdma_cq *cq,
+			const struct virtio_rdma_create_cq_resp *resp)
 {
 	cq->map = mmap(NULL, resp->mmap_size, PROT_READ | PROT_WRITE,
 		       MAP_SHARED, cq->vcq.cq.context->cmd_fd,
@@ -48,7 +48,7 @@ struct ibv_cq *vrdma_create_cq(struct ibv_context *ctx, int cqe,
 		goto err;
 	if (resp.mmap_size) {
 		cq->vcq.cq.context = ctx;
-		ret = map_cq(cq, &resp.drv_payload);
+		ret = vrdma_cq_map(cq, &resp.drv_payload);
 		if (ret) {
 			ibv_cmd_destroy_cq(&cq->vcq.cq);
 			goto err;
@@ -86,8 +86,8 @@ int vrdma_destroy_cq(struct ibv_cq *ibcq)
 	return 0;
 }
 
-/* Both CQs of a QP, in one order for all. */
-void vrdma_lock_cqs(struct ibv_qp *qp)
+/* Lock both CQs of a QP, always in the same order. */
+void vrdma_qp_lock_cqs(struct ibv_qp *qp)
 {
 	struct vrdma_cq *a = to_vcq(qp->send_cq), *b = to_vcq(qp->recv_cq);
 
@@ -102,7 +102,7 @@ void vrdma_lock_cqs(struct ibv_qp *qp)
 		pthread_spin_lock(&b->lock);
 }
 
-void vrdma_unlock_cqs(struct ibv_qp *qp)
+void vrdma_qp_unlock_cqs(struct ibv_qp *qp)
 {
 	struct vrdma_cq *a = to_vcq(qp->send_cq), *b = to_vcq(qp->recv_cq);
 
@@ -112,11 +112,11 @@ void vrdma_unlock_cqs(struct ibv_qp *qp)
 }
 
 /*
- * The WQE with the device's @id ended: say which one of the program's it was.
- * Returns false if nobody wants to know any more.
+ * A WQE has completed: look up the program's wr_id by @id, the device's.
+ * Returns false if the completion is to be dropped.
  */
-static bool retire(struct vrdma_context *ctx, uint32_t qpn, uint64_t id,
-		   uint64_t *wr_id)
+static bool vrdma_wqe_retire(struct vrdma_context *ctx, uint32_t qpn,
+			     uint64_t id, uint64_t *wr_id)
 {
 	struct vrdma_qp *qp = qpn < ctx->max_qp ? ctx->qps[qpn] : NULL;
 	uint32_t tail, ahead;
@@ -126,7 +126,7 @@ static bool retire(struct vrdma_context *ctx, uint32_t qpn, uint64_t id,
 		return false;
 	if (id & VRDMA_ID_SRQ)
 		return qp->srq && vrdma_srq_retire(qp->srq, id, wr_id);
-	if (qp->generation != id >> 32)
+	if (qp->generation != id >> VRDMA_ID_GENERATION_SHIFT)
 		return false;
 	wq = (uint32_t)id & VRDMA_ID_RECV ? &qp->rq : &qp->sq;
 	tail = atomic_load_explicit(&wq->tail, memory_order_relaxed);
@@ -134,13 +134,13 @@ static bool retire(struct vrdma_context *ctx, uint32_t qpn, uint64_t id,
 	if (ahead > wq->mask)
 		return false;
 	*wr_id = wq->wr_id[(uint32_t)id & wq->mask];
-	/* Requests before it that ask for no completion ended as well. */
+	/* Unsignaled work requests before it have completed, too. */
 	atomic_store_explicit(&wq->tail, tail + ahead + 1,
 			      memory_order_release);
 	return true;
 }
 
-static uint16_t read_vlan(const struct virtio_rdma_cqe *cqe)
+static uint16_t vrdma_cqe_vlan(const struct virtio_rdma_cqe *cqe)
 {
 	const struct virtio_rdma_cqe_ex *ex =
 		container_of(cqe, struct virtio_rdma_cqe_ex, cqe);
@@ -148,8 +148,8 @@ static uint16_t read_vlan(const struct virtio_rdma_cqe *cqe)
 	return le16toh(ex->vlan);
 }
 
-/* Programs know these two by other numbers. */
-static enum ibv_wc_opcode wc_opcode(uint8_t opcode)
+/* libibverbs has other numbers for these opcodes than the device. */
+static enum ibv_wc_opcode vrdma_wc_opcode(uint8_t opcode)
 {
 	switch (opcode) {
 	case VIRTIO_RDMA_CQE_OP_FLUSH:
@@ -161,17 +161,17 @@ static enum ibv_wc_opcode wc_opcode(uint8_t opcode)
 	}
 }
 
-static bool read_cqe(struct vrdma_cq *cq, const struct virtio_rdma_cqe *cqe,
-		     struct ibv_wc *wc)
+static bool vrdma_cqe_read(struct vrdma_cq *cq,
+			   const struct virtio_rdma_cqe *cqe, struct ibv_wc *wc)
 {
 	struct vrdma_context *ctx = to_vctx(cq->vcq.cq.context);
 	uint32_t flags = le32toh(cqe->wc_flags);
 
 	wc->qp_num = le32toh(cqe->qp_num);
-	if (!retire(ctx, wc->qp_num, le64toh(cqe->wr_id), &wc->wr_id))
+	if (!vrdma_wqe_retire(ctx, wc->qp_num, le64toh(cqe->wr_id), &wc->wr_id))
 		return false;
 	wc->status = cqe->status;
-	wc->opcode = wc_opcode(cqe->opcode);
+	wc->opcode = vrdma_wc_opcode(cqe->opcode);
 	wc->vendor_err = le32toh(cqe->vendor_err);
 	wc->byte_len = le32toh(cqe->byte_len);
 	wc->wc_flags = 0;
@@ -191,13 +191,14 @@ static bool read_cqe(struct vrdma_cq *cq, const struct virtio_rdma_cqe *cqe,
 	wc->sl = cqe->sl;
 	wc->dlid_path_bits = 0;
 	if (ctx->cqe_ex)
-		cq->vlan = flags & VIRTIO_RDMA_WC_WITH_VLAN ? read_vlan(cqe)
-							    : 0;
+		cq->vlan = flags & VIRTIO_RDMA_WC_WITH_VLAN ?
+			   vrdma_cqe_vlan(cqe) : 0;
 	return true;
 }
 
-/* The n-th completion, or NULL if it has not come. */
-static struct virtio_rdma_cqe *cqe_at(const struct vrdma_cq *cq, uint32_t n)
+/* The n-th completion, or NULL if there is none yet. */
+static struct virtio_rdma_cqe *vrdma_cq_cqe(const struct vrdma_cq *cq,
+					    uint32_t n)
 {
 	struct virtio_rdma_cqe *cqe =
 		(void *)(cq->slots + (n & cq->mask) * cq->slot_size);
@@ -209,11 +210,10 @@ static struct virtio_rdma_cqe *cqe_at(const struct vrdma_cq *cq, uint32_t n)
 }
 
 /*
- * A QP with an SRQ was reset or destroyed: the SRQ's entries that its
- * completions hold are free, and nobody wants these any more. With the CQs
- * of the QP locked.
+ * Drop the completions of a QP with an SRQ that was reset or destroyed, and
+ * free the SRQ's entries that they hold. With the CQs of the QP locked.
  */
-void vrdma_clean_cq(struct vrdma_qp *qp)
+void vrdma_cq_clean(struct vrdma_qp *qp)
 {
 	struct vrdma_cq *cq = to_vcq(qp->vqp.qp.recv_cq);
 	struct virtio_rdma_cqe *cqe;
@@ -221,7 +221,7 @@ void vrdma_clean_cq(struct vrdma_qp *qp)
 	uint32_t n;
 
 	for (n = cq->head; n - cq->head <= cq->mask; n++) {
-		cqe = cqe_at(cq, n);
+		cqe = vrdma_cq_cqe(cq, n);
 		if (!cqe)
 			break;
 		id = le64toh(cqe->wr_id);
@@ -229,51 +229,53 @@ void vrdma_clean_cq(struct vrdma_qp *qp)
 		    !(id & VRDMA_ID_SRQ))
 			continue;
 		vrdma_srq_retire(qp->srq, id, &wr_id);
-		cqe->qp_num = htole32(UINT32_MAX);
+		cqe->qp_num = htole32(VRDMA_QPN_NONE);
 	}
 }
 
-static int next_mapped(struct vrdma_cq *cq, struct ibv_wc *wc)
+static int vrdma_cq_next_mapped(struct vrdma_cq *cq, struct ibv_wc *wc)
 {
 	bool wanted;
 
 	do {
-		struct virtio_rdma_cqe *cqe = cqe_at(cq, cq->head);
+		struct virtio_rdma_cqe *cqe = vrdma_cq_cqe(cq, cq->head);
 
 		if (!cqe)
 			return 0;
-		wanted = read_cqe(cq, cqe, wc);
+		wanted = vrdma_cqe_read(cq, cqe, wc);
 		cqe->status = VIRTIO_RDMA_CQE_EMPTY;
 		cq->head++;
 	} while (!wanted);
 	return 1;
 }
 
-static int next_from_kernel(struct vrdma_cq *cq, struct ibv_wc *wc)
+static int vrdma_cq_next_kernel(struct vrdma_cq *cq, struct ibv_wc *wc)
 {
 	struct vrdma_context *ctx = to_vctx(cq->vcq.cq.context);
 	int ret;
 
 	do {
 		ret = ibv_cmd_poll_cq(&cq->vcq.cq, 1, wc);
-	} while (ret > 0 && !retire(ctx, wc->qp_num, wc->wr_id, &wc->wr_id));
+	} while (ret > 0 &&
+		 !vrdma_wqe_retire(ctx, wc->qp_num, wc->wr_id, &wc->wr_id));
 	return ret;
 }
 
 /*
- * Consume a completion. Returns 1, 0 when there is none, or a negative value.
- * With the lock of the CQ held.
+ * Consume a completion. Returns 1, 0 if there is none, or a negative value on
+ * errors. With the CQ locked.
  */
-int vrdma_next_wc(struct vrdma_cq *cq, struct ibv_wc *wc)
+int vrdma_cq_next(struct vrdma_cq *cq, struct ibv_wc *wc)
 {
-	return cq->map ? next_mapped(cq, wc) : next_from_kernel(cq, wc);
+	return cq->map ? vrdma_cq_next_mapped(cq, wc)
+		       : vrdma_cq_next_kernel(cq, wc);
 }
 
 /*
- * Tell what was consumed. Returns whether to call vrdma_recycle() once the
- * lock of the CQ, which is held, is not.
+ * Tell the kernel how many completions were consumed. With the CQ locked.
+ * Returns whether to call vrdma_cq_recycle() after unlocking it.
  */
-bool vrdma_consumed(struct vrdma_cq *cq)
+bool vrdma_cq_consumed(struct vrdma_cq *cq)
 {
 	if (!cq->map)
 		return false;
@@ -285,7 +287,7 @@ bool vrdma_consumed(struct vrdma_cq *cq)
 }
 
 /* Have the kernel give consumed slots back to the device. */
-int vrdma_recycle(struct vrdma_cq *cq)
+int vrdma_cq_recycle(struct vrdma_cq *cq)
 {
 	struct ibv_wc none;
 
@@ -299,11 +301,11 @@ int vrdma_poll_cq(struct ibv_cq *ibcq, int num, struct ibv_wc *wc)
 	bool recycle;
 
 	pthread_spin_lock(&cq->lock);
-	while (n < num && (ret = vrdma_next_wc(cq, &wc[n])) > 0)
+	while (n < num && (ret = vrdma_cq_next(cq, &wc[n])) > 0)
 		n++;
-	recycle = vrdma_consumed(cq);
+	recycle = vrdma_cq_consumed(cq);
 	pthread_spin_unlock(&cq->lock);
-	if (recycle && vrdma_recycle(cq) < 0)
+	if (recycle && vrdma_cq_recycle(cq) < 0)
 		ret = -1;
 	return ret < 0 && !n ? ret : n;
 }

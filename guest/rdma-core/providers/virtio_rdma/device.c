@@ -7,6 +7,10 @@
 
 #include "vrdma.h"
 
+/* For people who have only the library: strings(1) shows its version. */
+static const char vrdma_version[] __attribute__((used)) =
+	"virtio_rdma provider " VRDMA_VERSION;
+
 static int vrdma_query_device(struct ibv_context *ctx,
 			      const struct ibv_query_device_ex_input *input,
 			      struct ibv_device_attr_ex *attr, size_t attr_size)
@@ -125,7 +129,7 @@ static void vrdma_uninit_device(struct verbs_device *vdev)
 	free(container_of(vdev, struct vrdma_device, vdev));
 }
 
-/* The device's parent is a virtio device, of type 42. */
+/* The device's parent is a virtio device of type 42, 0x2a. */
 static const struct verbs_match_ent vrdma_match[] = {
 	VERBS_MODALIAS_MATCH("virtio:d0000002Av*", NULL),
 	{},

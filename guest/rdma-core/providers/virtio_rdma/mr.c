@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Protection domains and memory regions: all is done by the kernel.
+ * Protection domains and memory regions, by commands of the kernel only.
  */
 #include <errno.h>
 #include <stdlib.h>

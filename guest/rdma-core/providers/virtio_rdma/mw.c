@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Memory windows. The kernel makes them; binding them is a work request.
+ * Memory windows. The kernel allocates them, and a work request binds them.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -36,18 +36,7 @@ int vrdma_dealloc_mw(struct ibv_mw *mw)
 	return ret;
 }
 
-void vrdma_put_bind(struct virtio_rdma_sq_wqe *wqe, const struct ibv_mw *mw,
-		    uint32_t rkey, const struct ibv_mw_bind_info *info)
-{
-	wqe->wr.bind.rkey = htole32(mw->rkey);
-	wqe->wr.bind.new_rkey = htole32(rkey);
-	wqe->wr.bind.lkey = htole32(info->mr ? info->mr->lkey : 0);
-	wqe->wr.bind.access = htole32(info->mw_access_flags);
-	wqe->wr.bind.addr = htole64(info->addr);
-	wqe->wr.bind.length = htole64(info->length);
-}
-
-/* Of type 1: the window has its new key when this returns. */
+/* Only for windows of type 1. mw->rkey has its new value on return. */
 int vrdma_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw,
 		  struct ibv_mw_bind *bind)
 {

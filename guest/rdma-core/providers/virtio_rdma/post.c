@@ -1,101 +1,80 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Posting: WQEs are written to their slots, then a call without work requests
- * makes the kernel hand them to the device.
+ * Posting. WQEs are written to mapped slots; then a post command without work
+ * requests has the kernel submit them to the device.
  */
 #include <errno.h>
 #include <string.h>
 
 #include "vrdma.h"
 
-static struct virtio_rdma_wqe_slot *next_slot(struct vrdma_wq *wq)
+static uint64_t vrdma_wq_next_id(const struct vrdma_qp *qp,
+				 const struct vrdma_wq *wq, uint32_t kind)
 {
-	return (void *)(wq->slots + (wq->head & wq->mask) * wq->slot_size);
-}
-
-bool vrdma_wq_full(struct vrdma_wq *wq)
-{
-	return wq->head - atomic_load_explicit(&wq->tail,
-					       memory_order_acquire) >=
-	       wq->max_wr;
-}
-
-static uint64_t next_id(const struct vrdma_qp *qp, const struct vrdma_wq *wq,
-			uint32_t kind)
-{
-	return (uint64_t)qp->generation << 32 | kind |
+	return (uint64_t)qp->generation << VRDMA_ID_GENERATION_SHIFT | kind |
 	       (wq->head & VRDMA_ID_INDEX);
 }
 
-static void advance(struct vrdma_wq *wq, uint64_t wr_id)
-{
-	wq->wr_id[wq->head & wq->mask] = wr_id;
-	wq->head++;
-}
-
-/* The other end of the barrier is in the kernel. */
-void vrdma_publish(struct vrdma_wq *wq)
-{
-	__atomic_store_n(wq->producer, wq->head, __ATOMIC_RELEASE);
-}
-
-void vrdma_put_sges(struct virtio_rdma_sge *to, const struct ibv_sge *from,
-		    size_t num)
-{
-	size_t i;
-
-	for (i = 0; i < num; i++) {
-		to[i].addr = htole64(from[i].addr);
-		to[i].length = htole32(from[i].length);
-		to[i].lkey = htole32(from[i].lkey);
-	}
-}
-
-void vrdma_put_ud(struct virtio_rdma_sq_wqe *wqe, struct ibv_ah *ah,
-		  uint32_t qpn, uint32_t qkey)
+void vrdma_wqe_put_ud(struct virtio_rdma_sq_wqe *wqe, struct ibv_ah *ah,
+		      uint32_t qpn, uint32_t qkey)
 {
 	wqe->wr.ud.remote_qpn = htole32(qpn);
 	wqe->wr.ud.remote_qkey = htole32(qkey);
 	wqe->wr.ud.av = to_vah(ah)->av;
 }
 
-/* The next send WQE, empty. There must be room for it. */
-struct virtio_rdma_sq_wqe *vrdma_begin_send(struct vrdma_qp *qp)
+void vrdma_wqe_put_bind(struct virtio_rdma_sq_wqe *wqe, const struct ibv_mw *mw,
+			uint32_t rkey, const struct ibv_mw_bind_info *info)
 {
-	return memset(next_slot(&qp->sq)->wqe, 0,
+	wqe->wr.bind.rkey = htole32(mw->rkey);
+	wqe->wr.bind.new_rkey = htole32(rkey);
+	wqe->wr.bind.lkey = htole32(info->mr ? info->mr->lkey : 0);
+	wqe->wr.bind.access = htole32(info->mw_access_flags);
+	wqe->wr.bind.addr = htole64(info->addr);
+	wqe->wr.bind.length = htole64(info->length);
+}
+
+/* The next send WQE, all zero. The queue must not be full. */
+struct virtio_rdma_sq_wqe *vrdma_send_begin(struct vrdma_qp *qp)
+{
+	return memset(vrdma_wq_next_slot(&qp->sq)->wqe, 0,
 		      sizeof(struct virtio_rdma_sq_wqe));
 }
 
-/* It is complete but for what may be filled in still. */
-void vrdma_end_send(struct vrdma_qp *qp, struct virtio_rdma_sq_wqe *wqe,
+/*
+ * Fill in the common part of the WQE and count it as written. Until it is
+ * submitted, the caller may change it.
+ */
+void vrdma_send_end(struct vrdma_qp *qp, struct virtio_rdma_sq_wqe *wqe,
 		    uint32_t opcode, uint32_t flags, uint32_t payload,
 		    uint64_t wr_id)
 {
 	wqe->send_flags = htole32(flags);
 	wqe->opcode = htole32(opcode);
-	wqe->wr_id = htole64(next_id(qp, &qp->sq, 0));
-	next_slot(&qp->sq)->length = sizeof(*wqe) + payload;
-	advance(&qp->sq, wr_id);
+	wqe->wr_id = htole64(vrdma_wq_next_id(qp, &qp->sq, 0));
+	vrdma_wq_next_slot(&qp->sq)->length = sizeof(*wqe) + payload;
+	vrdma_wq_advance(&qp->sq, wr_id);
 }
 
 /*
- * Unlock the send queue, and have the kernel post what is new since it had
- * @first requests.
+ * Unlock the send queue, and submit the WQEs that were written since its head
+ * was @first.
  */
-int vrdma_ring_send(struct vrdma_qp *qp, uint32_t first)
+int vrdma_send_submit(struct vrdma_qp *qp, uint32_t first)
 {
 	struct vrdma_wq *wq = &qp->sq;
 	struct ibv_send_wr *none;
 	bool any = wq->head != first;
 
 	if (any)
-		vrdma_publish(wq);
+		vrdma_wq_publish(wq);
 	pthread_spin_unlock(&wq->lock);
 	return any ? ibv_cmd_post_send(&qp->vqp.qp, NULL, &none) : 0;
 }
 
-static int put_inline(const struct vrdma_qp *qp, const struct ibv_send_wr *wr,
-		      uint8_t *to, uint32_t *len)
+static int vrdma_wqe_put_inline(const struct vrdma_qp *qp,
+				const struct ibv_send_wr *wr, uint8_t *to,
+				uint32_t *len)
 {
 	uint32_t n = 0;
 	int i;
@@ -112,16 +91,18 @@ static int put_inline(const struct vrdma_qp *qp, const struct ibv_send_wr *wr,
 	return 0;
 }
 
-/* The part of a WQE that depends on the opcode. */
-static int put_op(const struct vrdma_qp *qp, const struct ibv_send_wr *wr,
-		  struct virtio_rdma_sq_wqe *wqe)
+/* Fill in the part of a WQE that depends on the opcode. */
+static int vrdma_wqe_put_op(const struct vrdma_qp *qp,
+			    const struct ibv_send_wr *wr,
+			    struct virtio_rdma_sq_wqe *wqe)
 {
 	switch (wr->opcode) {
 	case IBV_WR_SEND:
 	case IBV_WR_SEND_WITH_IMM:
 		if (qp->vqp.qp.qp_type == IBV_QPT_UD)
-			vrdma_put_ud(wqe, wr->wr.ud.ah, wr->wr.ud.remote_qpn,
-				     wr->wr.ud.remote_qkey);
+			vrdma_wqe_put_ud(wqe, wr->wr.ud.ah,
+					 wr->wr.ud.remote_qpn,
+					 wr->wr.ud.remote_qkey);
 		break;
 	case IBV_WR_SEND_WITH_INV:
 	case IBV_WR_LOCAL_INV:
@@ -142,8 +123,8 @@ static int put_op(const struct vrdma_qp *qp, const struct ibv_send_wr *wr,
 		wqe->wr.atomic.rkey = htole32(wr->wr.atomic.rkey);
 		break;
 	case IBV_WR_BIND_MW:
-		vrdma_put_bind(wqe, wr->bind_mw.mw, wr->bind_mw.rkey,
-			       &wr->bind_mw.bind_info);
+		vrdma_wqe_put_bind(wqe, wr->bind_mw.mw, wr->bind_mw.rkey,
+				   &wr->bind_mw.bind_info);
 		break;
 	default:
 		return EOPNOTSUPP;
@@ -165,7 +146,7 @@ static int put_op(const struct vrdma_qp *qp, const struct ibv_send_wr *wr,
 	return 0;
 }
 
-static int put_send(struct vrdma_qp *qp, const struct ibv_send_wr *wr)
+static int vrdma_send_put(struct vrdma_qp *qp, const struct ibv_send_wr *wr)
 {
 	struct virtio_rdma_sq_wqe *wqe;
 	uint32_t len;
@@ -175,20 +156,20 @@ static int put_send(struct vrdma_qp *qp, const struct ibv_send_wr *wr)
 		return EINVAL;
 	if (vrdma_wq_full(&qp->sq))
 		return ENOMEM;
-	wqe = vrdma_begin_send(qp);
-	ret = put_op(qp, wr, wqe);
+	wqe = vrdma_send_begin(qp);
+	ret = vrdma_wqe_put_op(qp, wr, wqe);
 	if (ret)
 		return ret;
 	if (wr->send_flags & IBV_SEND_INLINE) {
-		ret = put_inline(qp, wr, (uint8_t *)(wqe + 1), &len);
+		ret = vrdma_wqe_put_inline(qp, wr, (uint8_t *)(wqe + 1), &len);
 		if (ret)
 			return ret;
 	} else {
-		vrdma_put_sges((void *)(wqe + 1), wr->sg_list, wr->num_sge);
+		vrdma_wqe_put_sges((void *)(wqe + 1), wr->sg_list, wr->num_sge);
 		wqe->num_sge = htole32(wr->num_sge);
 		len = wr->num_sge * sizeof(struct virtio_rdma_sge);
 	}
-	vrdma_end_send(qp, wqe, wr->opcode, wr->send_flags, len, wr->wr_id);
+	vrdma_send_end(qp, wqe, wr->opcode, wr->send_flags, len, wr->wr_id);
 	return 0;
 }
 
@@ -207,13 +188,13 @@ int vrdma_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 	pthread_spin_lock(&qp->sq.lock);
 	head = qp->sq.head;
 	for (; wr; wr = wr->next) {
-		ret = put_send(qp, wr);
+		ret = vrdma_send_put(qp, wr);
 		if (ret) {
 			*bad_wr = wr;
 			break;
 		}
 	}
-	err = vrdma_ring_send(qp, head);
+	err = vrdma_send_submit(qp, head);
 	if (err) {
 		*bad_wr = first;
 		return err;
@@ -221,28 +202,15 @@ int vrdma_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 	return ret;
 }
 
-/* Fill in the next slot, which there must be. */
-void vrdma_put_recv(struct vrdma_wq *wq, const struct ibv_recv_wr *wr,
-		    uint64_t id)
-{
-	struct virtio_rdma_wqe_slot *slot = next_slot(wq);
-	struct virtio_rdma_rq_wqe *wqe = (void *)slot->wqe;
-
-	wqe->num_sge = htole32(wr->num_sge);
-	wqe->wr_id = htole64(id);
-	vrdma_put_sges((void *)(wqe + 1), wr->sg_list, wr->num_sge);
-	slot->length = sizeof(*wqe) +
-		       wr->num_sge * sizeof(struct virtio_rdma_sge);
-}
-
-static int put_recv(struct vrdma_qp *qp, const struct ibv_recv_wr *wr)
+static int vrdma_qp_put_recv(struct vrdma_qp *qp, const struct ibv_recv_wr *wr)
 {
 	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->rq.max_sge)
 		return EINVAL;
 	if (vrdma_wq_full(&qp->rq))
 		return ENOMEM;
-	vrdma_put_recv(&qp->rq, wr, next_id(qp, &qp->rq, VRDMA_ID_RECV));
-	advance(&qp->rq, wr->wr_id);
+	vrdma_recv_put(&qp->rq, wr,
+		       vrdma_wq_next_id(qp, &qp->rq, VRDMA_ID_RECV));
+	vrdma_wq_advance(&qp->rq, wr->wr_id);
 	return 0;
 }
 
@@ -262,7 +230,7 @@ int vrdma_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
 	pthread_spin_lock(&wq->lock);
 	head = wq->head;
 	for (; wr; wr = wr->next) {
-		ret = put_recv(qp, wr);
+		ret = vrdma_qp_put_recv(qp, wr);
 		if (ret) {
 			*bad_wr = wr;
 			break;
@@ -270,7 +238,7 @@ int vrdma_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
 	}
 	head -= wq->head;
 	if (head)
-		vrdma_publish(wq);
+		vrdma_wq_publish(wq);
 	pthread_spin_unlock(&wq->lock);
 
 	if (head)

@@ -9,42 +9,18 @@
 
 #include "vrdma.h"
 
-int vrdma_init_wq(struct vrdma_wq *wq, void *slots, uint32_t count,
-		  uint32_t size, uint32_t *producer, uint32_t max_wr,
-		  uint32_t max_sge)
+static void vrdma_qp_free(struct vrdma_qp *qp)
 {
-	wq->wr_id = calloc(count, sizeof(*wq->wr_id));
-	if (!wq->wr_id)
-		return ENOMEM;
-	pthread_spin_init(&wq->lock, PTHREAD_PROCESS_PRIVATE);
-	wq->slots = slots;
-	wq->slot_size = size;
-	wq->mask = count - 1;
-	wq->producer = producer;
-	wq->max_wr = max_wr;
-	wq->max_sge = max_sge;
-	return 0;
-}
-
-void vrdma_free_wq(struct vrdma_wq *wq)
-{
-	if (wq->wr_id)
-		pthread_spin_destroy(&wq->lock);
-	free(wq->wr_id);
-}
-
-static void free_qp(struct vrdma_qp *qp)
-{
-	vrdma_free_wq(&qp->sq);
-	vrdma_free_wq(&qp->rq);
+	vrdma_wq_free(&qp->sq);
+	vrdma_wq_free(&qp->rq);
 	if (qp->map)
 		munmap(qp->map, qp->map_size);
 	free(qp);
 }
 
-static int map_qp(struct vrdma_qp *qp, struct ibv_context *ctx,
-		  const struct virtio_rdma_create_qp_resp *resp,
-		  const struct ibv_qp_cap *cap)
+static int vrdma_qp_map(struct vrdma_qp *qp, struct ibv_context *ctx,
+			const struct virtio_rdma_create_qp_resp *resp,
+			const struct ibv_qp_cap *cap)
 {
 	struct virtio_rdma_qp_page *page;
 	int ret;
@@ -56,35 +32,35 @@ static int map_qp(struct vrdma_qp *qp, struct ibv_context *ctx,
 	qp->map = page;
 	qp->map_size = resp->mmap_size;
 	qp->max_inline = cap->max_inline_data;
-	ret = vrdma_init_wq(&qp->sq, (uint8_t *)qp->map + resp->sq_offset,
+	ret = vrdma_wq_init(&qp->sq, (uint8_t *)qp->map + resp->sq_offset,
 			    resp->sq_slots, resp->sq_slot_size,
 			    &page->sq_producer, cap->max_send_wr,
 			    cap->max_send_sge);
 	if (ret || qp->srq)
 		return ret;
-	return vrdma_init_wq(&qp->rq, (uint8_t *)qp->map + resp->rq_offset,
+	return vrdma_wq_init(&qp->rq, (uint8_t *)qp->map + resp->rq_offset,
 			     resp->rq_slots, resp->rq_slot_size,
 			     &page->rq_producer, cap->max_recv_wr,
 			     cap->max_recv_sge);
 }
 
-static void set_entry(struct vrdma_context *ctx, struct ibv_qp *ibqp,
-		      struct vrdma_qp *entry)
+static void vrdma_qp_set_entry(struct vrdma_context *ctx, struct ibv_qp *ibqp,
+			       struct vrdma_qp *entry)
 {
-	vrdma_lock_cqs(ibqp);
+	vrdma_qp_lock_cqs(ibqp);
 	ctx->qps[ibqp->qp_num] = entry;
-	vrdma_unlock_cqs(ibqp);
+	vrdma_qp_unlock_cqs(ibqp);
 }
 
-/* The plain command takes no flags, not even an empty set. */
-static int create(struct ibv_context *ctx, struct vrdma_qp *qp,
-		  struct ibv_qp_init_attr_ex *attr,
-		  struct virtio_rdma_create_qp_resp *resp)
+/* The plain command accepts no IBV_QP_INIT_ATTR_CREATE_FLAGS, even with 0. */
+static int vrdma_qp_create_cmd(struct ibv_context *ctx, struct vrdma_qp *qp,
+			       struct ibv_qp_init_attr_ex *attr,
+			       struct virtio_rdma_create_qp_resp *resp)
 {
 	struct ibv_qp_init_attr_ex known = *attr;
 	int ret;
 
-	vrdma_probe_qp_ex(qp);
+	vrdma_qp_ex_probe(qp);
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS &&
 	    attr->create_flags) {
 		struct vrdma_create_qp_flags_resp its = {};
@@ -105,7 +81,7 @@ static int create(struct ibv_context *ctx, struct vrdma_qp *qp,
 		*resp = its.drv_payload;
 	}
 	if (!ret)
-		vrdma_probed_qp_ex(qp);
+		vrdma_qp_ex_probed(qp);
 	attr->cap = known.cap;
 	return ret;
 }
@@ -137,7 +113,7 @@ struct ibv_qp *vrdma_create_qp_ex(struct ibv_context *ibctx,
 	if (attr->srq)
 		qp->srq = to_vsrq(attr->srq);
 	pthread_mutex_lock(&ctx->qp_mutex);
-	ret = create(ibctx, qp, attr, &resp);
+	ret = vrdma_qp_create_cmd(ibctx, qp, attr, &resp);
 	if (ret)
 		goto err_unlock;
 	if (ibqp->qp_num >= ctx->max_qp) {
@@ -149,15 +125,15 @@ struct ibv_qp *vrdma_create_qp_ex(struct ibv_context *ibctx,
 		ret = EOPNOTSUPP;
 		goto err_destroy;
 	}
-	ret = map_qp(qp, ibctx, &resp, &attr->cap);
+	ret = vrdma_qp_map(qp, ibctx, &resp, &attr->cap);
 	if (ret)
 		goto err_destroy;
 	if (extended)
-		vrdma_init_qp_ex(qp);
+		vrdma_qp_ex_init(qp);
 	qp->generation = atomic_fetch_add(&ctx->generation, 1);
 	ibqp->send_cq = attr->send_cq;
 	ibqp->recv_cq = attr->recv_cq;
-	set_entry(ctx, ibqp, qp);
+	vrdma_qp_set_entry(ctx, ibqp, qp);
 	pthread_mutex_unlock(&ctx->qp_mutex);
 	return ibqp;
 
@@ -166,7 +142,7 @@ err_destroy:
 err_unlock:
 	pthread_mutex_unlock(&ctx->qp_mutex);
 err:
-	free_qp(qp);
+	vrdma_qp_free(qp);
 	errno = ret;
 	return NULL;
 }
@@ -191,13 +167,6 @@ struct ibv_qp *vrdma_create_qp(struct ibv_pd *pd,
 	return qp;
 }
 
-static void forget(struct vrdma_wq *wq)
-{
-	pthread_spin_lock(&wq->lock);
-	atomic_store(&wq->tail, wq->head);
-	pthread_spin_unlock(&wq->lock);
-}
-
 int vrdma_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 {
 	struct vrdma_context *ctx = to_vctx(ibqp->context);
@@ -209,15 +178,15 @@ int vrdma_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 	if (ret || !(mask & IBV_QP_STATE) || attr->qp_state != IBV_QPS_RESET)
 		return ret;
 
-	/* What the QP had to do, and completions not yet polled, are gone. */
-	vrdma_lock_cqs(ibqp);
+	/* Drop all work requests, and completions that were not polled. */
+	vrdma_qp_lock_cqs(ibqp);
 	qp->generation = atomic_fetch_add(&ctx->generation, 1);
-	forget(&qp->sq);
+	vrdma_wq_drop(&qp->sq);
 	if (qp->srq)
-		vrdma_clean_cq(qp);
+		vrdma_cq_clean(qp);
 	else
-		forget(&qp->rq);
-	vrdma_unlock_cqs(ibqp);
+		vrdma_wq_drop(&qp->rq);
+	vrdma_qp_unlock_cqs(ibqp);
 	return 0;
 }
 
@@ -235,18 +204,18 @@ int vrdma_destroy_qp(struct ibv_qp *ibqp)
 	struct vrdma_qp *qp = to_vqp(ibqp);
 	int ret;
 
-	/* Once the kernel has destroyed it, its number may be another QP's. */
+	/* Another thread may get the number once the kernel has freed it. */
 	pthread_mutex_lock(&ctx->qp_mutex);
 	ret = ibv_cmd_destroy_qp(ibqp);
 	if (!ret) {
-		vrdma_lock_cqs(ibqp);
+		vrdma_qp_lock_cqs(ibqp);
 		if (qp->srq)
-			vrdma_clean_cq(qp);
+			vrdma_cq_clean(qp);
 		ctx->qps[ibqp->qp_num] = NULL;
-		vrdma_unlock_cqs(ibqp);
+		vrdma_qp_unlock_cqs(ibqp);
 	}
 	pthread_mutex_unlock(&ctx->qp_mutex);
 	if (!ret)
-		free_qp(qp);
+		vrdma_qp_free(qp);
 	return ret;
 }

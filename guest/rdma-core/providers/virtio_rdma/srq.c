@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Shared receive queues. WQEs go to slots like those of a QP, which are free
- * again early; but their ends come in any order, so each has an entry with its
- * wr_id until then.
+ * Shared receive queues. A slot is free again as soon as the device has copied
+ * the WQE, and WQEs complete in any order. So the wr_id of a WQE is not found
+ * by its slot: each WQE has an entry with its wr_id until it completes.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -10,18 +10,18 @@
 
 #include "vrdma.h"
 
-static void free_srq(struct vrdma_srq *srq)
+static void vrdma_srq_free(struct vrdma_srq *srq)
 {
-	vrdma_free_wq(&srq->wq);
+	vrdma_wq_free(&srq->wq);
 	free(srq->unused);
 	if (srq->map)
 		munmap(srq->map, srq->map_size);
 	free(srq);
 }
 
-static int map_srq(struct vrdma_srq *srq,
-		   const struct virtio_rdma_create_srq_resp *resp,
-		   const struct ibv_srq_attr *attr)
+static int vrdma_srq_map(struct vrdma_srq *srq,
+			 const struct virtio_rdma_create_srq_resp *resp,
+			 const struct ibv_srq_attr *attr)
 {
 	struct virtio_rdma_srq_page *page;
 	uint32_t i;
@@ -40,7 +40,7 @@ static int map_srq(struct vrdma_srq *srq,
 	for (i = 0; i < attr->max_wr; i++)
 		srq->unused[i] = i;
 	srq->num_unused = attr->max_wr;
-	return vrdma_init_wq(&srq->wq, (uint8_t *)srq->map + resp->ring_offset,
+	return vrdma_wq_init(&srq->wq, (uint8_t *)srq->map + resp->ring_offset,
 			     resp->slots, resp->slot_size, &page->producer,
 			     attr->max_wr, attr->max_sge);
 }
@@ -61,7 +61,7 @@ struct ibv_srq *vrdma_create_srq(struct ibv_pd *pd,
 				 &resp.ibv_resp, sizeof(resp));
 	if (ret)
 		goto err;
-	ret = map_srq(srq, &resp.drv_payload, &init->attr);
+	ret = vrdma_srq_map(srq, &resp.drv_payload, &init->attr);
 	if (ret) {
 		ibv_cmd_destroy_srq(&srq->srq);
 		goto err;
@@ -70,7 +70,7 @@ struct ibv_srq *vrdma_create_srq(struct ibv_pd *pd,
 	return &srq->srq;
 
 err:
-	free_srq(srq);
+	vrdma_srq_free(srq);
 	errno = ret;
 	return NULL;
 }
@@ -89,28 +89,31 @@ int vrdma_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)
 	return ibv_cmd_query_srq(srq, attr, &cmd, sizeof(cmd));
 }
 
-/* No QP uses it, so no completion of its WQEs is left in any CQ. */
+/* No QP uses the SRQ any more, so no CQ has completions of its WQEs. */
 int vrdma_destroy_srq(struct ibv_srq *ibsrq)
 {
 	int ret = ibv_cmd_destroy_srq(ibsrq);
 
 	if (!ret)
-		free_srq(to_vsrq(ibsrq));
+		vrdma_srq_free(to_vsrq(ibsrq));
 	return ret;
 }
 
-static int put_recv(struct vrdma_srq *srq, const struct ibv_recv_wr *wr)
+static int vrdma_srq_put_recv(struct vrdma_srq *srq,
+			      const struct ibv_recv_wr *wr)
 {
 	struct vrdma_wq *wq = &srq->wq;
 	uint32_t entry;
+	uint64_t id;
 
 	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > wq->max_sge)
 		return EINVAL;
 	if (!srq->num_unused)
 		return ENOMEM;
 	entry = srq->unused[--srq->num_unused];
-	vrdma_put_recv(wq, wr, (uint64_t)srq->generation << 32 |
-		       VRDMA_ID_RECV | VRDMA_ID_SRQ | entry);
+	id = (uint64_t)srq->generation << VRDMA_ID_GENERATION_SHIFT |
+	     VRDMA_ID_RECV | VRDMA_ID_SRQ | entry;
+	vrdma_recv_put(wq, wr, id);
 	wq->wr_id[entry] = wr->wr_id;
 	wq->head++;
 	return 0;
@@ -128,7 +131,7 @@ int vrdma_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr,
 	pthread_spin_lock(&wq->lock);
 	head = wq->head;
 	for (; wr; wr = wr->next) {
-		ret = put_recv(srq, wr);
+		ret = vrdma_srq_put_recv(srq, wr);
 		if (ret) {
 			*bad_wr = wr;
 			break;
@@ -136,7 +139,7 @@ int vrdma_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr,
 	}
 	head -= wq->head;
 	if (head)
-		vrdma_publish(wq);
+		vrdma_wq_publish(wq);
 	pthread_spin_unlock(&wq->lock);
 
 	if (head)
@@ -148,14 +151,18 @@ int vrdma_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr,
 	return ret;
 }
 
-/* The WQE with the device's @id ended. Returns false if it is not known. */
+/*
+ * A WQE has completed: look up the program's wr_id and free the entry. Returns
+ * false if the completion is to be dropped.
+ */
 bool vrdma_srq_retire(struct vrdma_srq *srq, uint64_t id, uint64_t *wr_id)
 {
 	uint32_t entry = id & VRDMA_ID_INDEX;
 	struct vrdma_wq *wq = &srq->wq;
 	bool known;
 
-	if (srq->generation != id >> 32 || entry >= wq->max_wr)
+	if (srq->generation != id >> VRDMA_ID_GENERATION_SHIFT ||
+	    entry >= wq->max_wr)
 		return false;
 	pthread_spin_lock(&wq->lock);
 	known = srq->num_unused < wq->max_wr;

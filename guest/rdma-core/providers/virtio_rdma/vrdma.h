@@ -3,6 +3,15 @@
  * The libibverbs provider of the virtio RDMA adapter.
  *
  * Queues are slots of memory shared with the kernel; see virtio_rdma-abi.h.
+ *
+ * Layers, bottom to top. Calls go down only, within a layer to files further
+ * left; libibverbs reaches all of them by the table of operations in device.c.
+ *
+ *   base     abi.h vrdma.h
+ *   objects  mr.c ah.c
+ *   queues   wq.c srq.c cq.c cq_ex.c
+ *   posting  post.c mw.c post_ex.c
+ *   device   qp.c device.c
  */
 #ifndef VRDMA_H
 #define VRDMA_H
@@ -21,15 +30,19 @@
 #include "linux/virtio_rdma.h"
 
 /*
- * The wr_id of a WQE, as the device sees it, says which slot of which
- * queue of a QP it is: the upper half is the generation of the QP, so that
- * completions from before its reset, or of a QP that had its number, are
- * known; then a bit for receive queues and the lower bits of the WQE's number.
- * For a WQE of an SRQ it is the SRQ's generation and the entry of the WQE.
+ * The wr_id that the device gets is not the program's, but identifies the WQE.
+ * The upper half is the generation of the QP, which a reset changes: it shows
+ * completions from before a reset, or of an earlier QP with the same number.
+ * The lower half is the number of the WQE, with a bit for receive queues. For
+ * a WQE of an SRQ, it is the generation of the SRQ and the entry of the WQE.
  */
 #define VRDMA_ID_RECV (1U << 31)
 #define VRDMA_ID_SRQ (1U << 30)
 #define VRDMA_ID_INDEX (VRDMA_ID_SRQ - 1)
+#define VRDMA_ID_GENERATION_SHIFT 32
+
+/* Replaces the QPN of a completion that is to be dropped. */
+#define VRDMA_QPN_NONE UINT32_MAX
 
 struct vrdma_device {
 	struct verbs_device vdev;
@@ -41,10 +54,10 @@ struct vrdma_context {
 	bool mw;
 	bool flush;
 	bool atomic_write;
-	bool cqe_ex;			/* they are struct virtio_rdma_cqe_ex */
+	bool cqe_ex;			/* CQEs are struct virtio_rdma_cqe_ex */
 	uint32_t max_qp;
-	struct vrdma_qp **qps;		/* entries: by the locks of their CQs */
-	pthread_mutex_t qp_mutex;	/* while numbers of QPs change hands */
+	struct vrdma_qp **qps;		/* an entry is under its CQs' locks */
+	pthread_mutex_t qp_mutex;	/* held to create and destroy QPs */
 	atomic_uint generation;
 };
 
@@ -58,9 +71,9 @@ struct vrdma_cq {
 	uint32_t slot_size;
 	uint32_t mask;			/* number of slots - 1 */
 	uint32_t head;			/* completions consumed */
-	uint32_t recycled;		/* those the kernel was told of */
-	uint32_t slack;			/* that many it need not know */
-	/* extended polling: where it stands */
+	uint32_t recycled;		/* head at the last vrdma_cq_recycle */
+	uint32_t slack;			/* recycle if head is further ahead */
+	/* Extended polling: the current completion */
 	struct ibv_wc wc;
 	uint16_t vlan;			/* 0: none */
 };
@@ -71,11 +84,11 @@ struct vrdma_wq {
 	uint32_t slot_size;
 	uint32_t mask;			/* number of slots - 1 */
 	uint32_t *producer;
-	uint32_t head;			/* WQEs posted */
-	_Atomic(uint32_t) tail;		/* WQEs whose end was polled */
+	uint32_t head;			/* WQEs written */
+	_Atomic(uint32_t) tail;		/* WQEs completed */
 	uint32_t max_wr;
 	uint32_t max_sge;
-	uint64_t *wr_id;		/* by slot, or entry of an SRQ */
+	uint64_t *wr_id;		/* of the slot, or of an SRQ's entry */
 };
 
 struct vrdma_srq {
@@ -84,7 +97,7 @@ struct vrdma_srq {
 	size_t map_size;
 	uint32_t generation;
 	struct vrdma_wq wq;
-	uint32_t *unused;		/* entries without a WQE */
+	uint32_t *unused;		/* a stack of free entries */
 	uint32_t num_unused;
 };
 
@@ -95,12 +108,12 @@ struct vrdma_qp {
 	uint32_t generation;
 	uint32_t max_inline;
 	struct vrdma_wq sq;
-	struct vrdma_wq rq;		/* or else: */
+	struct vrdma_wq rq;		/* without an SRQ */
 	struct vrdma_srq *srq;
-	/* extended posting: from wr_start to wr_complete */
+	/* Extended posting, from wr_start to wr_complete */
 	uint32_t first;
 	int error;
-	bool has_wr_flush;		/* libibverbs knows that member */
+	bool has_wr_flush;		/* libibverbs has this member */
 };
 
 struct vrdma_ah {
@@ -133,28 +146,6 @@ static inline struct vrdma_ah *to_vah(struct ibv_ah *ah)
 	return container_of(ah, struct vrdma_ah, ah);
 }
 
-/* ah.c */
-struct ibv_ah *vrdma_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr);
-int vrdma_destroy_ah(struct ibv_ah *ah);
-
-/* cq.c */
-struct ibv_cq *vrdma_create_cq(struct ibv_context *ctx, int cqe,
-			       struct ibv_comp_channel *channel, int vector);
-int vrdma_next_wc(struct vrdma_cq *cq, struct ibv_wc *wc);
-bool vrdma_consumed(struct vrdma_cq *cq);
-int vrdma_recycle(struct vrdma_cq *cq);
-int vrdma_resize_cq(struct ibv_cq *cq, int cqe);
-int vrdma_destroy_cq(struct ibv_cq *cq);
-int vrdma_poll_cq(struct ibv_cq *cq, int num, struct ibv_wc *wc);
-int vrdma_req_notify_cq(struct ibv_cq *cq, int solicited_only);
-void vrdma_lock_cqs(struct ibv_qp *qp);
-void vrdma_unlock_cqs(struct ibv_qp *qp);
-void vrdma_clean_cq(struct vrdma_qp *qp);
-
-/* cq_ex.c */
-struct ibv_cq_ex *vrdma_create_cq_ex(struct ibv_context *ctx,
-				     struct ibv_cq_init_attr_ex *attr);
-
 /* mr.c */
 struct ibv_pd *vrdma_alloc_pd(struct ibv_context *ctx);
 int vrdma_dealloc_pd(struct ibv_pd *pd);
@@ -164,55 +155,24 @@ int vrdma_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd,
 		   void *addr, size_t length, int access);
 int vrdma_dereg_mr(struct verbs_mr *vmr);
 
-/* mw.c */
-struct ibv_mw *vrdma_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
-int vrdma_dealloc_mw(struct ibv_mw *mw);
-int vrdma_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw,
-		  struct ibv_mw_bind *bind);
-void vrdma_put_bind(struct virtio_rdma_sq_wqe *wqe, const struct ibv_mw *mw,
-		    uint32_t rkey, const struct ibv_mw_bind_info *info);
-
-/* post.c */
-int vrdma_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
-		    struct ibv_send_wr **bad_wr);
-int vrdma_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr,
-		    struct ibv_recv_wr **bad_wr);
-
-bool vrdma_wq_full(struct vrdma_wq *wq);
-void vrdma_publish(struct vrdma_wq *wq);
-void vrdma_put_recv(struct vrdma_wq *wq, const struct ibv_recv_wr *wr,
-		    uint64_t id);
-void vrdma_put_sges(struct virtio_rdma_sge *to, const struct ibv_sge *from,
-		    size_t num);
-void vrdma_put_ud(struct virtio_rdma_sq_wqe *wqe, struct ibv_ah *ah,
-		  uint32_t qpn, uint32_t qkey);
-struct virtio_rdma_sq_wqe *vrdma_begin_send(struct vrdma_qp *qp);
-void vrdma_end_send(struct vrdma_qp *qp, struct virtio_rdma_sq_wqe *wqe,
-		    uint32_t opcode, uint32_t flags, uint32_t payload,
-		    uint64_t wr_id);
-int vrdma_ring_send(struct vrdma_qp *qp, uint32_t first);
-
-/* post_ex.c */
-bool vrdma_qp_ex_can(const struct vrdma_context *ctx, enum ibv_qp_type type,
-		     uint64_t ops);
-/* Around the creation of a QP, whether it will be an extended one or not. */
-void vrdma_probe_qp_ex(struct vrdma_qp *qp);
-void vrdma_probed_qp_ex(struct vrdma_qp *qp);
-void vrdma_init_qp_ex(struct vrdma_qp *qp);
-
-/* qp.c */
-int vrdma_init_wq(struct vrdma_wq *wq, void *slots, uint32_t count,
+/* wq.c */
+int vrdma_wq_init(struct vrdma_wq *wq, void *slots, uint32_t count,
 		  uint32_t size, uint32_t *producer, uint32_t max_wr,
 		  uint32_t max_sge);
-void vrdma_free_wq(struct vrdma_wq *wq);
-struct ibv_qp *vrdma_create_qp_ex(struct ibv_context *ctx,
-				  struct ibv_qp_init_attr_ex *attr);
-struct ibv_qp *vrdma_create_qp(struct ibv_pd *pd,
-			       struct ibv_qp_init_attr *attr);
-int vrdma_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
-int vrdma_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
-		   struct ibv_qp_init_attr *init);
-int vrdma_destroy_qp(struct ibv_qp *qp);
+void vrdma_wq_free(struct vrdma_wq *wq);
+void vrdma_wq_drop(struct vrdma_wq *wq);
+struct virtio_rdma_wqe_slot *vrdma_wq_next_slot(struct vrdma_wq *wq);
+bool vrdma_wq_full(struct vrdma_wq *wq);
+void vrdma_wq_advance(struct vrdma_wq *wq, uint64_t wr_id);
+void vrdma_wq_publish(struct vrdma_wq *wq);
+void vrdma_wqe_put_sges(struct virtio_rdma_sge *to, const struct ibv_sge *from,
+			size_t num);
+void vrdma_recv_put(struct vrdma_wq *wq, const struct ibv_recv_wr *wr,
+		    uint64_t id);
+
+/* ah.c */
+struct ibv_ah *vrdma_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr);
+int vrdma_destroy_ah(struct ibv_ah *ah);
 
 /* srq.c */
 struct ibv_srq *vrdma_create_srq(struct ibv_pd *pd,
@@ -223,5 +183,63 @@ int vrdma_destroy_srq(struct ibv_srq *srq);
 int vrdma_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
 			struct ibv_recv_wr **bad_wr);
 bool vrdma_srq_retire(struct vrdma_srq *srq, uint64_t id, uint64_t *wr_id);
+
+/* cq.c */
+struct ibv_cq *vrdma_create_cq(struct ibv_context *ctx, int cqe,
+			       struct ibv_comp_channel *channel, int vector);
+int vrdma_cq_next(struct vrdma_cq *cq, struct ibv_wc *wc);
+bool vrdma_cq_consumed(struct vrdma_cq *cq);
+int vrdma_cq_recycle(struct vrdma_cq *cq);
+int vrdma_resize_cq(struct ibv_cq *cq, int cqe);
+int vrdma_destroy_cq(struct ibv_cq *cq);
+int vrdma_poll_cq(struct ibv_cq *cq, int num, struct ibv_wc *wc);
+int vrdma_req_notify_cq(struct ibv_cq *cq, int solicited_only);
+void vrdma_qp_lock_cqs(struct ibv_qp *qp);
+void vrdma_qp_unlock_cqs(struct ibv_qp *qp);
+void vrdma_cq_clean(struct vrdma_qp *qp);
+
+/* cq_ex.c */
+struct ibv_cq_ex *vrdma_create_cq_ex(struct ibv_context *ctx,
+				     struct ibv_cq_init_attr_ex *attr);
+
+/* post.c */
+int vrdma_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
+		    struct ibv_send_wr **bad_wr);
+int vrdma_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr,
+		    struct ibv_recv_wr **bad_wr);
+
+void vrdma_wqe_put_ud(struct virtio_rdma_sq_wqe *wqe, struct ibv_ah *ah,
+		      uint32_t qpn, uint32_t qkey);
+void vrdma_wqe_put_bind(struct virtio_rdma_sq_wqe *wqe, const struct ibv_mw *mw,
+			uint32_t rkey, const struct ibv_mw_bind_info *info);
+struct virtio_rdma_sq_wqe *vrdma_send_begin(struct vrdma_qp *qp);
+void vrdma_send_end(struct vrdma_qp *qp, struct virtio_rdma_sq_wqe *wqe,
+		    uint32_t opcode, uint32_t flags, uint32_t payload,
+		    uint64_t wr_id);
+int vrdma_send_submit(struct vrdma_qp *qp, uint32_t first);
+
+/* mw.c */
+struct ibv_mw *vrdma_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
+int vrdma_dealloc_mw(struct ibv_mw *mw);
+int vrdma_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw,
+		  struct ibv_mw_bind *bind);
+
+/* post_ex.c */
+bool vrdma_qp_ex_can(const struct vrdma_context *ctx, enum ibv_qp_type type,
+		     uint64_t ops);
+/* To be called before and after the creation of any QP */
+void vrdma_qp_ex_probe(struct vrdma_qp *qp);
+void vrdma_qp_ex_probed(struct vrdma_qp *qp);
+void vrdma_qp_ex_init(struct vrdma_qp *qp);
+
+/* qp.c */
+struct ibv_qp *vrdma_create_qp_ex(struct ibv_context *ctx,
+				  struct ibv_qp_init_attr_ex *attr);
+struct ibv_qp *vrdma_create_qp(struct ibv_pd *pd,
+			       struct ibv_qp_init_attr *attr);
+int vrdma_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
+int vrdma_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
+		   struct ibv_qp_init_attr *init);
+int vrdma_destroy_qp(struct ibv_qp *qp);
 
 #endif /* VRDMA_H */
