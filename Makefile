@@ -33,16 +33,19 @@ comma := ,
 STANDALONE_OPTIONS := \
 	$(if $(ASAN),-Db_sanitize=address$(comma)undefined -Db_lundef=false)
 FUZZ_TIME ?= 60
+# Names of fuzzers; all of them if empty
+TARGETS ?=
 
 .DEFAULT_GOAL := all
 .PHONY: all demo check check-unit check-qtest check-guest check-migration \
 	check-pyverbs interop check-kernel-users check-scale \
-	check-newer-kernel run-users run-scale run-newer \
+	check-newer-kernel check-fresh run-users run-scale run-newer \
 	unit-tests run-unit run-qtest run-migration \
 	run-guest-migration run-guest \
-	bench bench-migration fuzz lint install qemu qtests guest standalone \
-	packages-build \
-	packages-guest packages-test clean distclean help
+	bench bench-migration bench-turns fuzz fuzz-engine fuzz-device coverage \
+	soak lint graph install qemu qtests guest standalone packages-build \
+	packages-coverage \
+	packages-guest packages-test packages-lint clean distclean help
 
 all: qemu standalone
 
@@ -59,12 +62,21 @@ help:
 	@echo 'make interop       virtio-rdma and rxe on one wire, as a table'
 	@echo 'make check-kernel-users  NVMe-oF, NFS and others over RDMA'
 	@echo "make check-newer-kernel  guests with Debian 13's kernel"
+	@echo 'make check-fresh   demo and all tests on fresh Debian 12 and 13 (root)'
+	@echo '                   (SUITES="bookworm trixie",'
+	@echo '                   COMMANDS="make demo; make check", KEEP=1)'
 	@echo 'make check-scale   many of everything, for a long time'
+	@echo 'make soak          trouble of all kinds amid traffic, for SOAK_TIME'
+	@echo '                   seconds (1200; SOAK_SEED=n: in that order)'
 	@echo 'make check-pyverbs  tests of rdma-core, also on rxe'
 	@echo 'make bench         speed of the engine'
 	@echo 'make bench-migration  what migration of a guest costs'
+	@echo 'make bench-turns   how long a guest can keep QEMU busy'
 	@echo 'make fuzz          run each fuzzer for FUZZ_TIME (60)'
-	@echo 'make lint          style of the sources'
+	@echo '                   (TARGETS="frame rdma-wire": only these)'
+	@echo 'make coverage      which lines unit and device tests reach'
+	@echo 'make lint          style of the sources, direction of calls'
+	@echo 'make graph         which file calls and includes which, and cycles'
 	@echo 'make qemu          only QEMU: $(QEMU:$(CURDIR)/%=%)'
 	@echo 'make guest         only the guest side: kernel, driver, provider'
 	@echo 'make standalone    only the engine and its tests; needs no QEMU'
@@ -80,7 +92,8 @@ help:
 
 # Packages ------------------------------------------------------------------
 
-packages-build packages-guest packages-test: packages-%:
+packages-build packages-coverage packages-guest packages-test \
+		packages-lint: packages-%:
 ifneq ($(PACKAGES),no)
 	@scripts/setup-packages.sh --check $* || \
 		$(STAGE) packages-$* 'packages are installed' \
@@ -116,7 +129,7 @@ standalone: $(B)/tools/meson.py | packages-build
 		scripts/build-standalone.sh $(V_DIR)/standalone '' \
 		$(STANDALONE_OPTIONS)
 
-unit-tests: $(B)/tools/meson.py | packages-build
+unit-tests: $(B)/tools/meson.py | packages-build packages-lint
 	@$(STAGE) unit-tests 'engine and unit tests are built' \
 		scripts/build-standalone.sh $(V_DIR)/standalone \
 		meson-test-prereq $(STANDALONE_OPTIONS)
@@ -177,7 +190,8 @@ run-newer:
 	@$(STAGE) newer! 'guest tests are done' \
 		tests/guest/run check --suite newer
 
-check-kernel-users check-scale check-newer-kernel: qemu | packages-guest packages-test
+check-kernel-users check-scale check-newer-kernel: qemu | \
+		packages-guest packages-test
 	@rm -f $(LOGS)/$(SUITE).log
 	@$(MAKE) -s --no-print-directory run-$(SUITE) || :
 	@$(SUMMARY) $(SUITE)
@@ -189,6 +203,10 @@ check-newer-kernel: SUITE := newer
 interop: qemu | packages-guest packages-test
 	@$(STAGE) interop! 'the two implementations work together' \
 		tests/guest/run interop
+
+soak: qemu | packages-guest packages-test
+	@$(STAGE) soak! 'nothing broke and nothing grew' tests/guest/run soak \
+		--seconds $${SOAK_TIME:-1200} --seed $${SOAK_SEED:-1}
 
 check-unit: unit-tests
 	@rm -f $(LOGS)/unit.log
@@ -223,6 +241,10 @@ check: unit-tests qtests | packages-guest packages-test
 	@$(MAKE) -s --no-print-directory run-guest || :
 	@$(SUMMARY) unit qtest guest
 
+check-fresh:
+	@LOGS=$(LOGS) SUITES='$(SUITES)' COMMANDS='$(COMMANDS)' \
+		PACKAGES='$(PACKAGES)' KEEP='$(KEEP)' scripts/check-fresh.sh
+
 demo: qemu | packages-guest
 	@tests/guest/run demo
 
@@ -234,20 +256,64 @@ bench: standalone
 bench-migration: qemu | packages-guest
 	@tests/guest/run bench-migration
 
-fuzz: $(B)/tools/meson.py | packages-build packages-test
+bench-turns: standalone qtests
+	@$(STAGE) bench-turns! 'measured' scripts/bench-turns.sh
+
+# What begins with rdma- is a target of the device, the others are those of the
+# engine.
+FUZZ_DEVICE := $(filter rdma-%,$(TARGETS))
+FUZZ_ENGINE := $(filter-out rdma-%,$(TARGETS))
+fuzz: $(if $(TARGETS),,fuzz-engine fuzz-device) \
+	$(if $(FUZZ_ENGINE),fuzz-engine) $(if $(FUZZ_DEVICE),fuzz-device)
+
+fuzz-engine: $(B)/tools/meson.py | packages-build packages-test
 	@CC=clang $(STAGE) fuzzers 'fuzzers are built' \
 		scripts/build-standalone.sh $(B)/fuzz '' -Dfuzzing=true \
 		-Db_sanitize=address,undefined -Db_lundef=false
 	@$(STAGE) fuzz! 'no fuzzer found anything' \
-		scripts/run-fuzzers.sh $(B)/fuzz $(FUZZ_TIME)
+		scripts/run-fuzzers.sh $(B)/fuzz $(FUZZ_TIME) $(FUZZ_ENGINE)
 
-lint: $(QEMU_TREE)/VERSION | packages-test
+fuzz-device: $(B)/tools/meson.py $(QEMU_TREE)/VERSION | \
+		packages-build packages-test
+	@FUZZ=1 $(STAGE) fuzz-qemu 'fuzzers of the device are built' \
+		scripts/build-qemu.sh qemu-fuzz-x86_64
+	@$(STAGE) fuzz-device! 'no fuzzer of the device found anything' \
+		scripts/run-device-fuzzers.sh $(B)/qemu-fuzz $(FUZZ_TIME) \
+		$(FUZZ_DEVICE)
+
+# Builds of their own, in which only our files have counters
+COV_UNIT := $(B)/coverage
+COV_QEMU := $(V_DIR)/qemu-coverage
+
+coverage: $(B)/tools/meson.py $(QEMU_TREE)/VERSION | packages-build \
+		packages-coverage packages-guest packages-test
+	@CC=gcc $(STAGE) coverage-engine 'engine is built for gcov' \
+		scripts/build-standalone.sh $(COV_UNIT) meson-test-prereq \
+		-Db_coverage=true
+	@COVERAGE=1 $(STAGE) coverage-qemu 'QEMU is built for gcov' \
+		scripts/build-qemu.sh qemu-system-x86_64
+	@COVERAGE=1 $(STAGE) coverage-qtests 'device tests are built' \
+		scripts/build-qemu.sh \
+		$$($(RUN_TESTS) $(COV_QEMU) $(QTESTS) --list)
+	@find $(COV_UNIT) $(COV_QEMU) -name '*.gcda' -delete
+	@$(STAGE) coverage-unit 'unit tests are done' \
+		$(RUN_TESTS) $(COV_UNIT) || :
+	@$(STAGE) coverage-qtest 'device tests are done' \
+		$(RUN_TESTS) $(COV_QEMU) $(QTESTS) $(QTEST_SHARES) || :
+	@$(STAGE) coverage! 'enough lines are covered' \
+		scripts/coverage.sh $(COV_UNIT) $(COV_QEMU)
+
+lint: $(QEMU_TREE)/VERSION | packages-lint
 	@$(STAGE) lint 'style is right' scripts/lint.sh
+
+graph: | packages-lint
+	@$(PYTHON) scripts/call-graph.py
 
 # Cleaning ------------------------------------------------------------------
 
 clean:
-	rm -rf $(B)/qemu $(B)/standalone $(B)/fuzz $(B)/logs $(B)/results \
+	rm -rf $(B)/qemu $(B)/standalone $(B)/fuzz $(B)/qemu-fuzz \
+		$(B)/coverage $(B)/qemu-coverage $(B)/logs $(B)/results \
 		$(B)/guest/modules $(B)/guest/provider $(B)-asan
 
 distclean: clean

@@ -61,12 +61,12 @@ def deb822_sources(text):
                 yield uri, suite, fields
 
 
-def machine_archive():
-    """(uri, signed-by or None) of the archive this machine installs from."""
+def machine_sources():
+    """(uri, suite, signed-by or None) of each Debian archive that this
+    machine installs from."""
     files = [Path('/etc/apt/sources.list')]
     parts = Path('/etc/apt/sources.list.d')
     files += sorted(parts.glob('*.list')) + sorted(parts.glob('*.sources'))
-    own = codename()
     for path in files:
         if not path.is_file():
             continue
@@ -75,13 +75,39 @@ def machine_archive():
         for uri, suite, options in parse(path.read_text(encoding='utf-8')):
             # Third parties use the suite's name too, but not Debian's key
             signed = options.get('signed-by')
-            if signed and 'debian-archive' not in signed:
-                continue
-            if suite == own:
-                return uri, signed
+            if not signed or 'debian-archive' in signed:
+                yield uri, suite, signed
+
+
+def machine_archive():
+    """(uri, signed-by or None) of the archive this machine installs from."""
+    own = codename()
+    for uri, suite, signed in machine_sources():
+        if suite == own:
+            return uri, signed
     raise FetchError('no Debian archive in /etc/apt: name a directory with '
                      'the sources (./configure --qemu-src or '
                      '--source-cache)')
+
+
+def source_entry(types, uri, suite, signed):
+    """An entry of a .sources file."""
+    return (f'Types: {types}\nURIs: {uri}\nSuites: {suite}\n'
+            'Components: main\n' +
+            (f'Signed-By: {signed}\n' if signed else ''))
+
+
+def sources_for(suite):
+    """A .sources file of this machine's archives, updates and security
+    included, for another Debian; the archive itself comes first."""
+    own = codename()
+    first = machine_archive()
+    wanted = [(*first, suite)]
+    for uri, name, signed in machine_sources():
+        if re.fullmatch(rf'{own}(-updates|-security)', name):
+            wanted.append((uri, signed, suite + name[len(own):]))
+    return '\n'.join(source_entry('deb', uri, name, signed)
+                     for uri, signed, name in wanted)
 
 
 class Apt:
@@ -94,11 +120,8 @@ class Apt:
         for sub in ('parts', 'lists/partial', 'cache/archives/partial'):
             (self.base / sub).mkdir(parents=True, exist_ok=True)
         uri, signed = machine_archive()
-        text = (f'Types: {types}\nURIs: {uri}\nSuites: {suite}\n'
-                'Components: main\n')
-        if signed:
-            text += f'Signed-By: {signed}\n'
-        (parts / 'private.sources').write_text(text, encoding='utf-8')
+        (parts / 'private.sources').write_text(
+            source_entry(types, uri, suite, signed), encoding='utf-8')
         self.options = ['-q']
         for key, value in (('Dir::Etc::SourceList', '/dev/null'),
                            ('Dir::Etc::SourceParts', parts),

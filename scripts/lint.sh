@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# lint.sh: the style of all files that git knows. QEMU's checkpatch.pl judges
-# the C code; the rest is checked here. From the environment: QEMU_TREE,
-# PYTHON.
+# lint.sh: the style of all files that git knows, and the direction of calls
+# and includes, and what clang's analyzer finds. QEMU's checkpatch.pl judges the
+# C code. From the environment: QEMU_TREE, BUILD_DIR, PYTHON.
 set -u
 cd "$(dirname "$0")/.." || exit
 max_lines=800
@@ -23,11 +23,30 @@ of_kind() { # REGEX: the files that match it
     printf '%s\n' "${files[@]}" | grep -E "$1"
 }
 
+shell_scripts() {
+    local name
+    printf '%s\n' "${files[@]}" | grep -vE '\.(c|h|rst|pcap|stream)$' |
+        while read -r name; do
+            case $(head -n 1 "$name" | tr -d '\0') in
+            '#!'*bash | '#!'*/sh) echo "$name" ;;
+            esac
+        done
+}
+
+run() { # TITLE COMMAND...: a checker that prints what it finds, and fails
+    local title=$1
+    shift
+    echo "== $title"
+    "$@" || complain "$title"
+}
+
 echo "== SPDX line within the first three lines"
+of='(\.([ch]|py|sh|build|rst|toml)|Kconfig|Kbuild|Makefile|trace-events)$'
+of+='|\.(conf|list|words)$|^scripts/(stage|pylintrc)$|^configure$|^\.ci/'
 while read -r name; do
     head -n 3 "$name" | grep -q 'SPDX-License-Identifier: .*GPL-2.0' ||
         complain "$name: no SPDX line"
-done < <(of_kind '(\.([ch]|py|sh|build|rst)|Kconfig|Kbuild|Makefile|trace-events)$|\.(conf|list)$|^scripts/stage$|^configure$|^\.ci/')
+done < <(of_kind "$of")
 
 echo "== length, at most $max_lines lines"
 while read -r name; do
@@ -36,28 +55,45 @@ while read -r name; do
 done < <(of_kind '\.([ch]|py|sh|build|rst|md)$')
 
 echo "== blanks at line ends, promises, paths of a machine"
+of='\.([ch]|py|sh|build|rst|md)$|Makefile$|Kconfig$|^configure$|^scripts/'
 while read -r name; do
     found=$(grep -nE '[[:blank:]]+$' "$name") && complain "$name: $found"
     found=$(grep -nwE 'TODO|FIXME|XXX|HACK' "$name") &&
         [ "$name" != scripts/lint.sh ] && complain "$name: $found"
     found=$(grep -nE '(^|[^a-zA-Z0-9_.])/(root|home)/' "$name") &&
         [ "$name" != scripts/lint.sh ] && complain "$name: $found"
-done < <(of_kind '\.([ch]|py|sh|build|rst|md)$|Makefile$|Kconfig$|^configure$|^scripts/')
+done < <(of_kind "$of")
 
-echo "== shell syntax"
-while read -r name; do
-    case $(head -n 1 "$name") in
-    '#!'*bash) bash -n "$name" || complain "$name: bash -n" ;;
-    '#!'*/sh) sh -n "$name" || complain "$name: sh -n" ;;
-    esac
-done < <(printf '%s\n' "${files[@]}" | grep -vE '\.(c|h|rst|pcap|stream)$')
+of='\.(md|rst|sh|build|toml|list|words)$|(^|/)(Makefile|Kconfig)$'
+of+='|^configure$|^\.ci/|^scripts/(stage|pylintrc)$'
+mapfile -t names < <(of_kind "$of")
+run "width of lines" "$PYTHON" scripts/check-width.py "${names[@]}"
 
-echo "== Python syntax"
-of_kind '\.py$' | xargs -d '\n' "$PYTHON" -c '
-import ast, sys
-for name in sys.argv[1:]:
-    ast.parse(open(name, encoding="utf-8").read(), name)
-' || complain "Python syntax"
+mapfile -t names < <(of_kind '\.(c|h|py|sh|md|rst|build|toml|list)$|Makefile$')
+run "spelling" codespell --ignore-words scripts/spelling.words "${names[@]}"
+
+run "calls and includes go down" "$PYTHON" scripts/call-graph.py --check
+
+mapfile -t names < <(shell_scripts)
+run "shellcheck" shellcheck --external-sources "${names[@]}"
+
+mapfile -t names < <(of_kind '\.py$|^tests/guest/run$')
+# Not every machine has what the guests import, and C modules tell no names
+run "pylint" "$PYTHON" -m pylint --rcfile scripts/pylintrc \
+    --disable import-error,no-name-in-module "${names[@]}"
+
+man_pages() { # FILE...: groff succeeds with warnings, too
+    ! groff -man -ww -z -Tutf8 "$@" 2>&1 | grep .
+}
+mapfile -t names < <(of_kind '/man/[^/]*\.[1-8]\.in$')
+run "man pages" man_pages "${names[@]}"
+
+# Without a build it cannot tell how the device and the provider are compiled
+run "clang's analyzer" "$PYTHON" scripts/analyze.py "$BUILD_DIR"
+
+judged() { # WHAT: all that checkpatch prints but its sums is a complaint
+    ! grep -v '^total: 0 errors, 0 warnings' "$out" || complain "$1"
+}
 
 echo "== checkpatch, QEMU's rules"
 checkpatch=$QEMU_TREE/scripts/checkpatch.pl
@@ -66,28 +102,29 @@ if [ ! -f "$checkpatch" ]; then
 else
     # The guest side follows the kernel's style; checkpatch takes every file
     # of standard-headers for an import from Linux
-    of_kind '\.[ch]$' | grep -vE '^(guest|include/standard-headers)/' |
+    of_kind '\.[ch]$' |
+        grep -vE '^(guest|tests/guest/broken|include/standard-headers)/' |
         xargs -d '\n' -n 8 -P "$(nproc)" \
-            perl "$checkpatch" --no-tree --terse --quiet -f > "$out" 2>&1 ||
-        complain "checkpatch"
-    grep -v '^total: 0 errors, 0 warnings' "$out"
+            perl "$checkpatch" --no-tree --terse --quiet -f > "$out" 2>&1
+    judged checkpatch
 fi
 
 echo "== checkpatch, the kernel's rules"
 # U-Boot, which comes with QEMU's source, has the kernel's
 checkpatch=$QEMU_TREE/roms/u-boot/scripts/checkpatch.pl
 judge_guest() { # REGEX OPTIONS...
-    local names=$1
+    local kind=$1
     shift
-    of_kind "$names" |
+    of_kind "$kind" |
         xargs -d '\n' perl "$checkpatch" --no-tree --terse --quiet "$@" -f \
-            > "$out" 2>&1 || complain "checkpatch of $names"
-    grep -v '^total: 0 errors, 0 warnings' "$out"
+            > "$out" 2>&1
+    judged "checkpatch of $kind"
 }
 if [ ! -f "$checkpatch" ]; then
     echo "SKIP: $QEMU_TREE has no U-Boot"
 else
-    judge_guest '^guest/linux/.*\.[ch]$' --strict --ignore MACRO_ARG_REUSE
+    judge_guest '^(guest/linux|tests/guest/broken)/.*\.[ch]$' --strict \
+        --ignore MACRO_ARG_REUSE
     # rdma-core has positive error numbers and its own licence line
     judge_guest '^guest/rdma-core/.*\.[ch]$' \
         --ignore SPDX_LICENSE_TAG,USE_NEGATIVE_ERRNO,LINE_SPACING

@@ -13,13 +13,17 @@ if [ "$1" = --check ]; then
 fi
 list=$(dirname "$0")/packages.list
 
+one_line() {
+    echo "$1" | tr '\n' ' '
+}
+
 wanted=$(awk -v groups=" $* " '
     /^\[.*\]$/ { group = substr($0, 2, length($0) - 2); next }
     /^[a-z0-9]/ { if (index(groups, " " group " ")) print $1 }' "$list")
 
 if ! command -v dpkg-query > /dev/null; then
     [ -n "$check" ] ||
-        echo "Not a Debian system; needed are:" $wanted >&2
+        echo "Not a Debian system; needed are: $(one_line "$wanted")" >&2
     exit 0
 fi
 
@@ -34,10 +38,12 @@ done)
 
 if [ "$(id -u)" != 0 ]; then
     echo "Packages are missing. Install them with:" >&2
-    echo "  sudo apt-get install --no-install-recommends" $missing >&2
+    echo "  sudo apt-get install --no-install-recommends" \
+        "$(one_line "$missing")" >&2
     exit 1
 fi
-echo "installing:" $missing
+echo "installing: $(one_line "$missing")"
 export DEBIAN_FRONTEND=noninteractive
 apt-get update -q
+# shellcheck disable=SC2086 # so many words
 apt-get install -q -y --no-install-recommends $missing

@@ -45,6 +45,9 @@ class Dkms(unittest.TestCase):
         self.assertEqual(
             self.told('echo "$PACKAGE_NAME-$PACKAGE_VERSION"').strip(),
             self.tree.name)
+        version = (TOP / 'VERSION').read_text(encoding='utf-8').strip()
+        self.assertEqual(self.tree.name, f'virtio-rdma-{version}')
+        self.assertEqual((self.tree / 'VERSION').read_text().strip(), version)
 
     def test_module_is_the_one_that_is_built(self):
         built = re.search(r'^obj-m := (\w+)\.o$',
@@ -69,6 +72,22 @@ class Dkms(unittest.TestCase):
             self.assertTrue((self.tree / name).is_file(), name)
         self.assertTrue(
             (self.tree / 'include/linux/virtio_rdma.h').is_file())
+
+    def test_kernels_differ_in_compat_h_only(self):
+        """A macro that Kbuild defines and nobody uses, or the other way
+        round, would choose the wrong branch without a word."""
+        tested = re.findall(r'^ccflags-y .*,(VRDMA_HAVE_\w+)\)$',
+                            (self.tree / 'Kbuild').read_text(), re.M)
+        self.assertGreater(len(tested), 1)
+        used = {path.name: set(re.findall(r'VRDMA_HAVE_\w+',
+                                          path.read_text()))
+                for path in self.tree.glob('*.[ch]')}
+        self.assertEqual({name: macros for name, macros in used.items()
+                          if macros}, {'compat.h': set(tested)})
+        asked = {path.name for path in self.tree.glob('*.[ch]')
+                 if re.search(r'LINUX_VERSION_CODE|KERNEL_VERSION',
+                              path.read_text())}
+        self.assertLessEqual(asked, {'compat.h'})
 
     def test_commands_reach_the_kernel_that_they_are_for(self):
         kernel = self.base / 'kernel'

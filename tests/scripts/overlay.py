@@ -12,6 +12,8 @@ import tap
 
 TOP = Path(__file__).resolve().parent.parent.parent
 
+VERSION_HEADER = 'hw/rdma/virtio-rdma-version.h'
+
 PATCH = '''Why this is needed.
 
 --- a/hw/meson.build
@@ -35,6 +37,7 @@ class Overlay(unittest.TestCase):
                    "subdir('pci')\nsubdir('rtc')\n")
         self.write(self.qemu / 'hw/pci/pci.c', 'pristine\n')
         self.write(self.top / 'qemu/patches/hooks.patch', PATCH)
+        self.write(self.top / 'VERSION', '1.2.3\n')
         self.write(self.top / 'hw/rdma/device.c', 'one\n')
         self.write(self.top / 'tests/unit/engine.c', 'not for QEMU\n')
         shutil.copy(TOP / 'qemu/overlay.py', self.top / 'qemu')
@@ -57,7 +60,8 @@ class Overlay(unittest.TestCase):
 
     def test_copies_patches_and_lays_over(self):
         self.assertEqual(self.run_overlay(),
-                         (0, {'hw/meson.build', 'hw/rdma/device.c'}))
+                         (0, {'hw/meson.build', 'hw/rdma/device.c',
+                              VERSION_HEADER}))
         self.assertEqual(self.text('hw/pci/pci.c'), 'pristine\n')
         self.assertIn("subdir('rdma')", self.text('hw/meson.build'))
         self.assertFalse((self.out / 'tests/unit/engine.c').exists())
@@ -97,7 +101,16 @@ class Overlay(unittest.TestCase):
     def test_patch_whose_condition_fails_is_left_out(self):
         self.write(self.top / 'qemu/patches/hooks.patch',
                    'Only-if: hw/meson.build ^no-such-line\n' + PATCH)
-        self.assertEqual(self.run_overlay(), (0, {'hw/rdma/device.c'}))
+        self.assertEqual(self.run_overlay(),
+                         (0, {'hw/rdma/device.c', VERSION_HEADER}))
+
+    def test_device_gets_the_version(self):
+        self.run_overlay()
+        self.write(self.top / 'VERSION', '1.2.4\n')
+        self.assertEqual(self.run_overlay(), (0, {VERSION_HEADER}))
+        self.assertEqual(self.text(VERSION_HEADER),
+                         '#define VIRTIO_RDMA_VERSION "1.2.4"\n')
+        self.assertEqual(self.text('VERSION'), '10.0.1\n')
 
     def test_never_replaces_a_file_of_qemu(self):
         self.write(self.top / 'hw/pci/pci.c', 'ours\n')

@@ -1,0 +1,106 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""
+analyze.py BUILD: let clang's static analyzer look for bugs in the engine, and
+in the device and the provider if they are built in BUILD (their compilers'
+command lines are needed). Prints what it finds, and fails if that is anything.
+"""
+
+import concurrent.futures
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+# Build directory in BUILD: what is built there, and which files are ours
+BUILT = (
+    ('qemu', 'device',
+     re.compile(r'/(hw/rdma|backends/rdma)/[^/]+\.c$|/virtio-rdma-pci\.c$')),
+    ('guest/rdma-core/build', 'provider',
+     re.compile(r'/providers/virtio_rdma/[^/]+\.c$')),
+)
+WITH_VALUE = ('-I', '-D', '-U', '-include', '-iquote', '-isystem')
+LEAK = re.compile(r"^(\S+?):\d+:\d+: warning: Potential leak of memory "
+                  r"pointed to by '(\w+)'")
+WARNING = re.compile(r'^\S+:\d+:\d+: (warning|error): ')
+
+
+def engine():
+    """The engine's files, which need no build."""
+    flags = subprocess.run(['pkg-config', '--cflags', 'glib-2.0'], text=True,
+                           stdout=subprocess.PIPE, check=True).stdout.split()
+    flags += ['-Iinclude', '-Ibackends/rdma/roce', '-DROCE_HAVE_LIBDEFLATE',
+              '-std=gnu11']
+    for path in sorted(Path('backends/rdma/roce').rglob('*.c')):
+        yield str(path), flags, '.'
+
+
+def front_end(command):
+    """What of a compiler's command line decides what the source means."""
+    words = iter(shlex.split(command))
+    for word in words:
+        if word in WITH_VALUE:
+            yield word
+            yield next(words)
+        elif word.startswith(WITH_VALUE + ('-std=', '-m')):
+            yield word
+
+
+def built(directory, ours):
+    """The files of a build with ninja."""
+    found = subprocess.run(['ninja', '-t', 'compdb'], cwd=directory, text=True,
+                           stdout=subprocess.PIPE, check=True)
+    for entry in json.loads(found.stdout):
+        if ours.search(entry['file']) and ' -c ' in entry['command']:
+            yield (entry['file'], list(front_end(entry['command'])),
+                   entry['directory'])
+
+
+def freed_by_scope(path, name):
+    """Is it freed when it goes out of scope? clang 14 does not know that."""
+    return re.search(r'\bg_auto(free|ptr\(\w+\))[^;]*\b' + name + r'\b',
+                     path.read_text())
+
+
+def analyze(path, flags, directory):
+    """What is wrong with a file, with the way there."""
+    run = subprocess.run(['clang', '--analyze', '--analyzer-output', 'text',
+                          '-w', *flags, path], cwd=directory, text=True,
+                         stderr=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                         check=False)
+    reports = []
+    for line in run.stderr.splitlines():
+        if WARNING.match(line):
+            reports.append([])
+        if reports and not re.match(r'\d+ warnings? generated', line):
+            reports[-1].append(line)
+    for report in reports:
+        leak = LEAK.match(report[0])
+        if not leak or not freed_by_scope(Path(directory, leak[1]), leak[2]):
+            yield '\n'.join(report)
+    if run.returncode and not reports:
+        yield f'{path}: {run.stderr}'
+
+
+def main():
+    build = Path(sys.argv[1]).resolve()
+    jobs = list(engine())
+    for name, what, ours in BUILT:
+        if (build / name / 'build.ninja').is_file():
+            jobs += built(build / name, ours)
+        else:
+            print(f'SKIP: the {what} is not built in {build / name}')
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        found = [report for reports in
+                 pool.map(lambda job: list(analyze(*job)), jobs)
+                 for report in reports]
+    print('\n'.join(found))
+    print(f'{len(jobs)} files, {len(found)} findings')
+    sys.exit(1 if found or not jobs else 0)
+
+
+if __name__ == '__main__':
+    main()

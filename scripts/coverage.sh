@@ -1,0 +1,43 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# coverage.sh STANDALONE QEMU: which lines the tests reached that have run in
+# these builds, made for gcov; for each part a table with the lines they did not
+# reach. Fails if a part has fewer of its lines covered than it should.
+set -u
+standalone=$1 qemu=$2
+top=$(dirname "$standalone")
+src=$top/qemu-src
+found=$(mktemp -d)
+trap 'rm -rf "$found"' EXIT
+failed=0
+
+# Meson's own checks have counters, too, but no sources any more
+gcovr --root . --object-directory "$standalone" \
+    --exclude-directories '.*/meson-private' \
+    --json "$found/standalone.json" "$standalone" || failed=1
+gcovr --root "$src" --object-directory "$qemu" \
+    --exclude-directories '.*/meson-private' --exclude '.*trace-events$' \
+    --json "$found/qemu.json" "$qemu" || failed=1
+
+part() { # TITLE LEAST ROOT JSON OPTION...: its table
+    local title=$1 least=$2 root=$3 json=$4
+    shift 4
+    echo "== $title"
+    gcovr --root "$root" --add-tracefile "$found/$json.json" "$@" \
+        --fail-under-line "$least" || {
+        echo "FAIL $title: less than $least % of the lines"
+        failed=1
+    }
+}
+
+part 'engine, by unit tests and corpora' 95 . standalone \
+    --filter 'backends/rdma/roce/'
+part 'codec of the device, by device tests' 95 "$src" qemu \
+    --filter "$src/hw/rdma/virtio-rdma-codec"
+part 'device, by device tests' 90 "$src" qemu \
+    --filter "$src/hw/rdma/" --filter "$src/hw/virtio/virtio-rdma-pci.c" \
+    --exclude "$src/hw/rdma/virtio-rdma-codec"
+part 'backends, by device tests' 90 "$src" qemu \
+    --filter "$src/backends/rdma/[^/]*\$"
+exit "$failed"

@@ -1,0 +1,108 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the documentation names is there: files, functions, the tree, ..."""
+import fnmatch
+import re
+import unittest
+from pathlib import Path
+
+import tap
+
+TOP = Path(__file__).resolve().parents[2]
+DEVEL = TOP / 'docs/devel'
+SOURCES = ('backends', 'docs', 'guest', 'hw', 'include', 'qemu', 'scripts',
+           'tests')
+# File names of these kinds, perhaps with the front left out or with a word in
+# capitals that stands for any
+FILE = re.compile(r'``([\w./*…-]+\.(?:[chs]|sh|py|rst|patch|stream))``')
+LINK = re.compile(r'\]\(([^)#:]+)(?:#[^)]*)?\)')
+FUNCTION = re.compile(r'``((?:roce|rdma_roce|virtio_rdma|vrdma)_\w+)\(\)')
+EVENT = re.compile(r'``((?:virtio_rdma|rdma_roce|rdma_backend)_\w+)')
+
+
+def all_files():
+    return [path.relative_to(TOP).as_posix() for part in SOURCES
+            for path in (TOP / part).rglob('*') if path.is_file()]
+
+
+def stems(folder):
+    return {path.stem for path in (TOP / folder).glob('*.c')}
+
+
+def picture_of(text, start):
+    """Words of the tree's picture from the line @start to the next entry."""
+    lines = text[text.index(start):].splitlines()[1:]
+    words = []
+    for line in lines:
+        if not line.startswith('     '):
+            break
+        words.append(line.split())
+    return words
+
+
+class Docs(unittest.TestCase):
+    def test_files_that_internals_name_exist(self):
+        files = all_files()
+        for page in sorted(DEVEL.glob('*.rst')):
+            for name in FILE.findall(page.read_text(encoding='utf-8')):
+                pattern = re.sub('^[…-]+|…|[A-Z]{2,}', '*', name)
+                self.assertTrue(
+                    any(fnmatch.fnmatchcase('/' + file, '*/' + pattern)
+                        for file in files), f'{page.name}: no {name}')
+
+    def test_functions_that_internals_name_exist(self):
+        text = ''.join((TOP / file).read_text(encoding='utf-8')
+                       for file in all_files()
+                       if file.endswith(('.c', '.h')))
+        words = set(re.findall(r'\w+', text))
+        for page in sorted(DEVEL.glob('*.rst')):
+            for name in FUNCTION.findall(page.read_text(encoding='utf-8')):
+                self.assertTrue(name in words, f'{page.name}: no {name}()')
+
+    def test_links_of_markdown_lead_to_files(self):
+        for page in TOP.glob('*.md'):
+            for name in LINK.findall(page.read_text(encoding='utf-8')):
+                self.assertTrue((TOP / name).exists(),
+                                f'{page.name}: no {name}')
+
+    def test_trace_events_that_pages_name_exist(self):
+        events = ''.join(
+            (TOP / part / 'trace-events').read_text(encoding='utf-8')
+            for part in ('hw/rdma', 'backends/rdma'))
+        names = set(re.findall(r'^(\w+)\(', events, re.M))
+        for name in EVENT.findall(
+                (DEVEL / 'virtio-rdma-debug.rst').read_text(encoding='utf-8')):
+            self.assertTrue(
+                name in names or name + '_' in ' '.join(names),
+                f'no trace event {name}')
+
+    def test_picture_has_the_files_of_the_engine(self):
+        text = (DEVEL / 'virtio-rdma.rst').read_text(encoding='utf-8')
+        start = text.index('   backends/rdma/roce/  ')
+        found = {}
+        folder = None
+        for words in picture_of(text[start:], '   backends/rdma/roce/  '):
+            if words[0] == '(top)' or words[0].endswith('/'):
+                folder, *words = words
+                found[folder] = set()
+            if folder:
+                found[folder].update(words)
+        self.assertIn('wire/', found)
+        for folder, names in found.items():
+            real = folder.replace('(top)', '')
+            self.assertEqual(names, stems('backends/rdma/roce/' + real),
+                             f'files of {folder}')
+
+    def test_picture_has_the_files_of_the_device(self):
+        text = (DEVEL / 'virtio-rdma.rst').read_text(encoding='utf-8')
+        words = {word for line in picture_of(text, '   hw/rdma/virtio-rdma*.c')
+                 for word in line}
+        for stem in stems('hw/rdma'):
+            name = stem.removeprefix('virtio-rdma').removeprefix('-')
+            self.assertTrue(
+                not name or any(fnmatch.fnmatchcase(name, word)
+                                for word in words), f'no {stem}')
+
+
+if __name__ == '__main__':
+    tap.main()

@@ -1,0 +1,55 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""scripts/check-width.py: what may be wide, and what may not."""
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+import tap
+
+SCRIPT = Path(__file__).resolve().parents[2] / 'scripts/check-width.py'
+
+
+class Width(unittest.TestCase):
+    def setUp(self):
+        self.base = Path(tempfile.mkdtemp(prefix='width-test-'))
+        self.addCleanup(shutil.rmtree, self.base)
+
+    def found(self, name, *lines):
+        """The numbers of the lines that are too long"""
+        path = self.base / name
+        path.write_text('\n'.join(lines) + '\n', encoding='utf-8')
+        done = subprocess.run([sys.executable, SCRIPT, path], text=True,
+                              check=False, stdout=subprocess.PIPE)
+        numbers = [int(line.removeprefix(f'{path}:').split(':')[0])
+                   for line in done.stdout.splitlines()]
+        self.assertEqual(done.returncode, 1 if numbers else 0)
+        return numbers
+
+    def test_prose_has_100_columns(self):
+        for name in ('a.md', 'a.rst'):
+            self.assertEqual(self.found(name, 'é ' * 50, 'é ' * 50 + 'é'),
+                             [2])
+
+    def test_scripts_have_80(self):
+        for name in ('a.sh', 'Makefile', 'meson.build', 'a.toml'):
+            self.assertEqual(self.found(name, 'a ' * 40, 'a ' * 40 + 'a'),
+                             [2])
+
+    def test_rows_and_code_of_markdown_are_free(self):
+        wide = 'a ' * 60
+        self.assertEqual(self.found('a.md', f'| {wide} |', f'    {wide}',
+                                    '```', wide, '```', wide), [6])
+
+    def test_links_are_free(self):
+        link = 'https://' + 'a' * 120
+        for name in ('a.md', 'a.rst', 'a.sh'):
+            self.assertEqual(self.found(name, link, f'# {link}', f'- {link}'),
+                             [])
+
+
+if __name__ == '__main__':
+    tap.main()
