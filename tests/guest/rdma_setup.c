@@ -83,12 +83,18 @@ static enum ibv_mtu mtu_enum(uint32_t bytes)
            IBV_MTU_256;
 }
 
+/* Requests of a queue pair, and the one that looks for the peer. */
+static uint32_t send_room(void)
+{
+    return par.sq_depth + expect_break();
+}
+
 static void make_qp(uint32_t q)
 {
     struct ibv_qp_init_attr init = {
         .send_cq = send_cq, .recv_cq = recv_cq, .qp_type = par.type,
         .cap = {
-            .max_send_wr = par.sq_depth, .max_recv_wr = par.rq_depth,
+            .max_send_wr = send_room(), .max_recv_wr = par.rq_depth,
             .max_send_sge = par.pieces, .max_recv_sge = 1,
             .max_inline_data = par.inlined,
         },
@@ -184,7 +190,7 @@ void set_up(int gid_index)
     if (!pd || !channel) {
         fail("cannot allocate PD or channel: %s", strerror(errno));
     }
-    send_cq = ibv_create_cq(context, par.qps * par.sq_depth, NULL, channel,
+    send_cq = ibv_create_cq(context, par.qps * send_room(), NULL, channel,
                             0);
     recv_cq = ibv_create_cq(context, par.qps * par.rq_depth, NULL, channel,
                             0);

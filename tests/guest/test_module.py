@@ -2,8 +2,11 @@
 """Loading and unloading the stack's kernel module."""
 from lab import driver, kernel
 from lab.dead import DRIVER, break_control_queue, virtio_name
-from lab.paths import LabError
-from lab.runner import Skip
+from lab.pair import functions
+from lab.paths import TOP, LabError
+from lab.programs import build_hold
+from lab.runner import Skip, ends_guests
+from lab.vm import Vm
 
 
 def test_unload_and_load_again(bench):
@@ -68,6 +71,73 @@ def test_a_device_that_needs_a_reset_is_given_up(bench):
     vm.must(f'echo {name} > {DRIVER}/bind')
     stack.wait(vm)
     bench.verify('-s 4096 -n 32 -r 1 -V')
+
+
+@ends_guests
+def test_shutting_down_resets_the_device(bench):
+    if bench.stack == 'rxe':
+        raise Skip('rxe is no device')
+    vm = bench.one
+    path = next(d['path'] for d in vm.qmp('x-query-virtio')
+                if d['name'] == 'virtio-rdma')
+
+    def status():
+        return vm.qmp('x-query-virtio-status', path=path)['status']
+
+    assert 'DRIVER_OK' in str(status()), status()
+    holder = vm.spawn(f'{build_hold()} {bench.device(vm)} 1')
+    holder.wait_for('registered')
+    # Off, but with the state that the kernel has left behind
+    vm.qmp('set-action', shutdown='pause')
+    vm.spawn('poweroff -f')
+    vm.qmp_channel.event('SHUTDOWN', 60)
+    assert 'DRIVER_OK' not in str(status()), status()
+
+
+def test_a_guest_that_needs_bounce_buffers_gets_no_adapter(bench):
+    if bench.stack == 'rxe':
+        raise Skip('rxe takes what the NIC has')
+    vm = Vm('check-bounce', '-netdev', 'user,id=n0', *functions(3),
+            append='swiotlb=force').start()
+    try:
+        vm.wait_ready()
+        vm.must('modprobe ib_uverbs && '
+                f'insmod {bench.stacks[bench.one].module(vm)}')
+        assert 'DMA takes bounce buffers' in vm.must('dmesg')
+        assert not vm.must('ls /sys/class/infiniband').strip()
+    finally:
+        vm.quit()
+
+
+def test_functions_in_ftrace_have_the_prefix(bench):
+    if bench.stack == 'rxe':
+        raise Skip('rxe comes with the kernel')
+    bench.one.must('mountpoint -q /sys/kernel/tracing || '
+                   'mount -t tracefs tracefs /sys/kernel/tracing')
+    shown = bench.one.must('grep -F "[virtio_rdma]" '
+                           '/sys/kernel/tracing/available_filter_functions')
+    names = [line.split()[0] for line in shown.splitlines()]
+    assert 'vrdma_post_send' in names, shown
+    others = [name for name in names if not name.startswith('vrdma_')]
+    assert not others, others
+
+
+def test_device_driver_and_provider_have_one_version(bench):
+    if bench.stack == 'rxe':
+        raise Skip('rxe comes with the kernel')
+    version = (TOP / 'VERSION').read_text().strip()
+    vm = bench.one
+    assert vm.must('cat /sys/module/virtio_rdma/version').strip() == version
+    places = '/machine/peripheral-anon', '/machine/peripheral'
+    devices = [f'{place}/{item["name"]}' for place in places
+               for item in vm.qmp('qom-list', path=place)
+               if item['type'] == 'child<virtio-rdma-pci>']
+    assert devices
+    for device in devices:
+        assert vm.qmp('qom-get', path=f'{device}/virtio-backend',
+                      property='version') == version
+    assert f'virtio_rdma provider {version}\0'.encode() in \
+        driver.provider().read_bytes()
 
 
 def test_the_driver_builds_for_linux_6_12(bench):

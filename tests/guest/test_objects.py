@@ -92,6 +92,10 @@ def test_a_region_for_reading_becomes_one_for_writing(bench):
 
 def test_a_datagram_tells_who_sent_it(bench):
     run_case(bench, 'ah-from-wc')
+
+
+def test_a_process_has_neither_qp_1_nor_privileged_qkeys(bench):
+    run_case(bench, 'rights-of-the-kernel')
     run_case(bench, 'ah-from-wc', 6)
 
 

@@ -9,6 +9,9 @@ vm         one QEMU process with its QMP and agent channels
 pair       two guests on one link
 moving     guests that migrate, and the hub between them
 image      the root of such guests
+hotplug    the adapter comes and goes
+lanes      traffic that goes on until it is told to end
+soak       trouble of all kinds amid traffic
 stack      an RDMA stack inside a guest: virtio-rdma or rxe
 programs   building the lab's own program; running a server with a client
 perftest   the perftest matrix and its output formats

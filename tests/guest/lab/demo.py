@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Two guests exchange RDMA traffic with well-known programs, over
-virtio-rdma and over rxe on the same link, and the figures side by side."""
+virtio-rdma and over rxe on the same link, and the figures side by side, with
+those of TCP on the guests' NICs where a program does the same over TCP."""
 import json
 import re
 import time
 from pathlib import Path
 
-from . import nvme, perftest, storage
+from . import nvme, perftest, storage, tcp
 from .capture import summary
 from .pair import Pair, address
 from .paths import LOGS, RESULTS, LabError
@@ -21,7 +22,7 @@ FACTOR = {'rxe': 1, 'virtio-rdma': 4}
 class Demo:
     def __init__(self, link, only, pcap):
         self.link, self.pcap = link, pcap
-        self.names = [only] if only else ['virtio-rdma', 'rxe']
+        self.names = [only] if only else ['virtio-rdma', 'rxe', tcp.NAME]
         self.began = time.monotonic()
         self.figures = {}
         self.failures = []
@@ -59,7 +60,7 @@ class Demo:
             self.say(f'{stack:12}{row:26} {number(entry["value"]):>9} '
                      f'{unit}')
 
-    def pingpong(self, pair, stacks, row='ibv_rc_pingpong 4 KiB', count=1000):
+    def pingpong(self, pair, stacks, count=1000):
         client, server = stacks
         command = 'ibv_rc_pingpong -c -d {} -g {} -s 4096 -n {}'
         result = exchange(
@@ -158,6 +159,13 @@ class Demo:
                 self.failures.append(f"{name}: {vm.name}'s kernel complains")
                 self.say(vm.complaints())
 
+    def tcp(self, pair):
+        """What comes nearest over TCP: SEND is a message on a stream."""
+        for test in perftest.matrix():
+            if test.tool in ('ib_send_bw', 'ib_send_lat'):
+                self.record(tcp.NAME, test.name, test.unit,
+                            *tcp.run(pair, test.latency, test.size))
+
     def dump(self, index):
         if not self.pcap or index != 1:
             return []
@@ -173,7 +181,10 @@ class Demo:
             self.say(f'both up, Linux {pair.one.kernel.release}')
             for name in self.names:
                 try:
-                    self.phase(pair, name)
+                    if name == tcp.NAME:
+                        self.tcp(pair)
+                    else:
+                        self.phase(pair, name)
                 except LabError as e:
                     self.failures.append(f'{name}: {e}')
                     self.say(f'{name} failed: {e}')
@@ -205,24 +216,26 @@ def number(value):
 def table(figures):
     """The results as plain text."""
     lines = [f'{"test":28}{"unit":>6}{"virtio-rdma":>13}{"rxe":>10}'
-             f'{"ratio":>9}']
+             f'{"ratio":>9}{"virtio-net TCP":>17}']
     lines.append('-' * len(lines[0]))
     for row, cells in figures.items():
         shown, values = [], []
-        for stack in ('virtio-rdma', 'rxe'):
+        for stack in ('virtio-rdma', 'rxe', tcp.NAME):
             cell = cells.get(stack)
             values.append(cell['value'] if cell and cell['ok'] else None)
             shown.append('-' if not cell else
                          number(cell['value']) if cell['ok'] else 'failed')
         unit = next(iter(cells.values()))['unit']
         ratio = '-'
-        if all(values):
-            ours, theirs = values
+        ours, theirs = values[:2]
+        if ours and theirs:
             ratio = f'x{theirs / ours if unit == "us" else ours / theirs:.1f}'
         lines.append(f'{row:28}{unit:>6}{shown[0]:>13}{shown[1]:>10}'
-                     f'{ratio:>9}')
+                     f'{ratio:>9}{shown[2]:>17}')
     lines.append('')
     lines.append('ratio: how many times better than rxe; MB/s and k/s are '
                  'rates (more is better),')
-    lines.append('us are times per message (less is better)')
+    lines.append('us are times per message (less is better). TCP: the same '
+                 'sizes with qperf,')
+    lines.append("over the guests' virtio-net NICs on the same link")
     return '\n'.join(lines)

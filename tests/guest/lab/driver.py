@@ -5,9 +5,11 @@ import shutil
 import subprocess
 
 from . import kernel
-from .paths import MODULES, PROVIDER, STATE, TOP, LabError, say, state_lock
+from .paths import (GUEST_TESTS, MODULES, PROVIDER, STATE, TOP, LabError, say,
+                    state_lock)
 
 DRIVER = TOP / 'guest' / 'linux'
+ABI = TOP / 'include' / 'standard-headers'
 PROVIDER_SCRIPT = TOP / 'guest' / 'rdma-core' / 'build.sh'
 
 
@@ -41,6 +43,21 @@ def module(series):
         target = MODULES / series / 'virtio_rdma.ko'
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(build / 'virtio_rdma.ko', target)
+    return target
+
+
+def broken_device(series):
+    """Build the module that is a device which does wrong."""
+    source = GUEST_TESTS / 'broken'
+    tree = kernel.headers(series)
+    build = STATE / 'broken' / series
+    with state_lock():
+        shutil.copytree(source, build, dirs_exist_ok=True)
+        _run('the broken device', STATE / f'broken-{series}.log',
+             ['make', '-C', str(tree), f'M={build}', f'VRDMA_HEADERS={ABI}',
+              'modules'])
+        target = MODULES / series / 'broken_device.ko'
+        shutil.copyfile(build / 'broken_device.ko', target)
     return target
 
 

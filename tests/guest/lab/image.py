@@ -164,7 +164,7 @@ def _fill(tree, made):
     tree.program(build_verify())
     tree.program(build_hold())
     for path in PROVIDER.glob('*virtio_rdma*'):
-        tree.program(path) if path.suffix == '.so' else tree.file(path)
+        (tree.program if path.suffix == '.so' else tree.file)(path)
     tree.file(MODULES / made.series / 'virtio_rdma.ko')
     for path in (GUEST_TESTS / 'guest').iterdir():
         if path.is_file():

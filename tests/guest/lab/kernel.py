@@ -144,29 +144,41 @@ def _write_info(directory, **info):
         json.dumps({'layout': LAYOUT, **info}, indent=1) + '\n')
 
 
-def _decompress(image, out):
+def _zstd(data):
+    """Python 3.11 cannot do it itself."""
+    if not shutil.which('zstd'):
+        raise LabError('no program zstd, which decompresses the kernel: '
+                       'install the package zstd')
+    return subprocess.run(['zstd', '-dcq'], input=data, capture_output=True,
+                          check=False).stdout
+
+
+COMPRESSIONS = (
+    (b'\xfd7zXZ\x00', lambda data: lzma.LZMADecompressor().decompress(data)),
+    (b'\x28\xb5\x2f\xfd', _zstd),
+    (b'\x1f\x8b\x08', lambda data: zlib.decompressobj(31).decompress(data)))
+
+
+def decompress(image, out):
     """Cut the ELF kernel out of a bzImage: booting it directly (PVH) saves
     the guest the decompression."""
     data = image.read_bytes()
-    kinds = ((b'\xfd7zXZ\x00', lambda d: lzma.LZMADecompressor()
-              .decompress(d)),
-             (b'\x28\xb5\x2f\xfd', lambda d: subprocess.run(
-                 ['zstd', '-dcq'], input=d, capture_output=True,
-                 check=False).stdout),
-             (b'\x1f\x8b\x08', lambda d: zlib.decompressobj(31)
-              .decompress(d)))
-    for magic, decompress in kinds:
+    missing = None
+    for magic, unpacked in COMPRESSIONS:
         at = data.find(magic)
         while at >= 0:
             try:
-                kernel = decompress(data[at:])
-            except (lzma.LZMAError, zlib.error, OSError):
+                kernel = unpacked(data[at:])
+            except (lzma.LZMAError, zlib.error):
                 kernel = b''
+            except LabError as e:
+                # These few bytes may be there by chance
+                missing, kernel = e, b''
             if kernel.startswith(b'\x7fELF'):
                 out.write_bytes(kernel)
                 return
             at = data.find(magic, at + 1)
-    raise LabError(f'no compressed kernel found in {image.name}')
+    raise missing or LabError(f'no compressed kernel found in {image.name}')
 
 
 def _busybox():
@@ -274,8 +286,8 @@ def prepare(series=None):
                 (root / 'lib').symlink_to('usr/lib')
             subprocess.run(['/sbin/depmod', '-b', str(root), release],
                            check=True)
-            _decompress(root / 'boot' / f'vmlinuz-{release}',
-                        root / 'vmlinux')
+            decompress(root / 'boot' / f'vmlinuz-{release}',
+                       root / 'vmlinux')
             _initramfs(root, release, root / 'initramfs.cpio')
             _write_info(root, release=release, version=version,
                         package=package)

@@ -3,7 +3,8 @@
 import argparse
 import os
 
-from . import demo, driver, interop, kernel, migration, pyverbs, workers
+from . import (demo, driver, interop, kernel, migration, pyverbs, soak, tcp,
+               workers)
 from .pair import LINKS
 from .paths import LOGS, LabError, say
 from .stack import STACKS
@@ -52,7 +53,7 @@ def do_vm(args):
 
 
 def do_demo(args):
-    if args.only != 'rxe':
+    if args.only in (None, 'virtio-rdma'):
         driver.prepare()
     return demo.Demo(args.link, args.only, args.pcap).run()
 
@@ -73,6 +74,11 @@ def do_interop(args):
 def do_migration(args):
     driver.prepare()
     return migration.main(args.moves)
+
+
+def do_soak(args):
+    driver.prepare()
+    return soak.main(args.seconds, args.seed)
 
 
 def do_pyverbs(args):
@@ -109,8 +115,9 @@ def parser():
                      help='more QEMU arguments, after --')
     one.set_defaults(do=do_vm)
     show = commands.add_parser(
-        'demo', help='RDMA between two guests, virtio-rdma beside rxe')
-    show.add_argument('--only', choices=STACKS)
+        'demo', help='RDMA between two guests, virtio-rdma beside rxe and '
+                     'TCP')
+    show.add_argument('--only', choices=[*STACKS, tcp.NAME])
     show.add_argument('--link', choices=LINKS, default='stream')
     show.add_argument('--pcap', default=os.environ.get('PCAP') or None,
                       help='record some traffic of each kind here '
@@ -139,6 +146,11 @@ def parser():
         'bench-migration', help='measure what migration costs')
     cost.add_argument('--moves', type=int, default=9)
     cost.set_defaults(do=do_migration)
+    long = commands.add_parser(
+        'soak', help='trouble of all kinds amid traffic, for a long time')
+    long.add_argument('--seconds', type=int, default=1200)
+    long.add_argument('--seed', type=int, default=1)
+    long.set_defaults(do=do_soak)
     suite = commands.add_parser(
         'pyverbs', help="run rdma-core's own tests in a guest")
     suite.add_argument('--stack', choices=[*STACKS, 'both'],

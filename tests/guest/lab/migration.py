@@ -31,7 +31,7 @@ VERIFY = '-k 17 -r 1000000 -T 600 -V -e'
 DOWNTIME_LIMIT = 10         # ms
 
 
-def adapter_time(vm, tags):
+def adapter_time(tags):
     """Seconds that saving and loading the adapter took, summed up."""
     total = 0
     for tag, what in zip(tags, ('save', 'load')):
@@ -137,7 +137,7 @@ def measure(case, moves):
             rams.append(move.ram)
             walls.append(move.total)
             if case.rdma:
-                share = adapter_time(pair.one, (tag, pair.one.tag))
+                share = adapter_time((tag, pair.one.tag))
                 if share is not None:
                     shares.append(share)
             time.sleep(0.5)

@@ -7,6 +7,7 @@ for each guest: source and destination take turns.
 import concurrent.futures
 import os
 import shutil
+import socket
 import subprocess
 import tempfile
 import time
@@ -14,7 +15,7 @@ import time
 from . import image
 from .pair import functions, net_up
 from .paths import LOGS, LabError, qemu_binary
-from .vm import Vm, die_with_parent
+from .vm import Channel, Vm, die_with_parent
 
 # Bytes per second
 UNLIMITED = 100 << 30
@@ -27,26 +28,40 @@ class Hub:
     """A QEMU without a machine: what comes in at one port leaves at the
     others."""
 
-    def __init__(self, tag, directory, ports, objects=()):
+    def __init__(self, tag, directory, ports):
+        qmp, far = socket.socketpair()
         command = [str(qemu_binary()), '-machine', 'none', '-nodefaults',
-                   '-display', 'none']
+                   '-display', 'none',
+                   '-chardev', f'socket,id=qmp,fd={far.fileno()}',
+                   '-mon', 'chardev=qmp,mode=control']
         for i in range(ports):
             command += ['-netdev', f'stream,id=s{i},server=on,'
                         f'addr.type=unix,addr.path={directory}/port{i}',
                         '-netdev', f'hubport,id=h{i},hubid=0,netdev=s{i}']
-        for text in objects:
-            command += ['-object', text]
         self.log = LOGS / f'{tag}-hub.qemu'
+        LOGS.mkdir(parents=True, exist_ok=True)
         with open(self.log, 'wb') as errors:
             self.process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=errors,
-                stderr=errors, preexec_fn=die_with_parent)
+                stderr=errors, pass_fds=(far.fileno(),),
+                preexec_fn=die_with_parent)
+        far.close()
+        self.qmp_channel = Channel(f'{tag}-hub (QMP)', qmp)
         end = time.monotonic() + 20
         while not os.path.exists(f'{directory}/port{ports - 1}'):
             if self.process.poll() is not None or time.monotonic() > end:
                 self.kill()
                 raise LabError(f'no hub:\n{self.log.read_text()}')
             time.sleep(0.02)
+        self.qmp('qmp_capabilities')
+
+    def qmp(self, command, **arguments):
+        """Execute a QMP command, return what it returns."""
+        answer = self.qmp_channel.call(
+            {'execute': command, 'arguments': arguments}, 20)
+        if 'error' in answer:
+            raise LabError(f'hub: {command}: {answer["error"]["desc"]}')
+        return answer['return']
 
     def kill(self):
         self.process.kill()
@@ -74,11 +89,14 @@ def _stamp(event):
 
 class MovingVm(Vm):
     """A guest with its root in memory. @devices: a function from the number
-    of the QEMU process, counted from 0, to QEMU arguments."""
+    of the QEMU process, counted from 0, to QEMU arguments. @connect(number,
+    up): connects a process to the link, or cuts it off."""
 
-    def __init__(self, name, directory, devices, mem='512M', **options):
+    def __init__(self, name, directory, devices, connect=None, mem='512M',
+                 **options):
         super().__init__(name, mem=mem, **options)
         self.make_devices, self.directory = devices, directory
+        self.connect = connect or (lambda number, up: None)
         self.image = image.build()
         self.number = -1
         self.moves = []
@@ -105,6 +123,7 @@ class MovingVm(Vm):
         """Start the destination; self becomes that, the source is
         returned."""
         source = self._hold()
+        self.connect(self.number + 1, False)
         self.start('-incoming', 'defer')
         self.qmp('qmp_capabilities')
         return source
@@ -156,6 +175,7 @@ class MovingVm(Vm):
                     raise LabError(f'{self.name}: the destination ended\n'
                                    f'{self.errors()}')
                 time.sleep(0.02)
+            self.connect(self.number, True)
             stopped = _stamp(old.event('STOP', timeout))
             resumed = _stamp(self.qmp_channel.event('RESUME', timeout))
         except BaseException:
@@ -188,28 +208,40 @@ class MovingVm(Vm):
 
 
 class MovingPair:
-    """Two guests that can migrate, in the place of a Pair."""
+    """Two guests that can migrate, in the place of a Pair. @objects: what
+    object-add is told, for each object that the hub gets at start. @cut:
+    destinations are not on the link before they run. What arrives earlier
+    waits in their sockets until then."""
 
     def __init__(self, tag, rdma=True, smp=1, mem='512M', extra=None,
-                 hub_objects=()):
+                 objects=(), hotplug=False, accel='', cut=False):
         self.tag = tag
         self.directory = tempfile.mkdtemp(prefix='vrdma-')
         self.hub = None
-        self.hub_objects = hub_objects
+        self.objects, self.hotplug = objects, hotplug
         self.vms = []
         for index in (1, 2):
             self.vms.append(MovingVm(
                 f'{tag}-{index}', self.directory,
                 lambda number, i=index: self._devices(i, number, rdma,
                                                       extra),
-                mem=mem, smp=smp))
+                (lambda number, up, i=index: self._connect(i, number, up))
+                if cut else None, mem=mem, smp=smp, accel=accel))
+
+    @staticmethod
+    def _port(index, number):
+        return 2 * (index - 1) + number % 2
+
+    def _connect(self, index, number, up):
+        # Not the socket, which is up as soon as it is connected
+        self.hub.qmp('set_link', name=f'h{self._port(index, number)}', up=up)
 
     def _devices(self, index, number, rdma, extra):
-        port = 2 * (index - 1) + number % 2
+        port = self._port(index, number)
         return ['-netdev', 'stream,id=n0,server=off,addr.type=unix,'
                 f'addr.path={self.directory}/port{port},reconnect-ms=50',
                 *(extra(index) if extra else []),
-                *functions(index, rdma)]
+                *functions(index, rdma, hotplug=self.hotplug)]
 
     @property
     def one(self):
@@ -221,7 +253,9 @@ class MovingPair:
 
     def start(self):
         try:
-            self.hub = Hub(self.tag, self.directory, 4, self.hub_objects)
+            self.hub = Hub(self.tag, self.directory, 4)
+            for arguments in self.objects:
+                self.hub.qmp('object-add', **arguments)
             for vm in self.vms:
                 vm.start()
             for index, vm in enumerate(self.vms, 1):

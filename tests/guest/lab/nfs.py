@@ -12,7 +12,7 @@ FLAGS = 0x2 | 0x400 | 0x2000
 NOBODY = 65534
 
 
-def export(vm, clients, family=4):
+def export(vm, clients):
     """Offer a file system in memory to clients of these addresses."""
     mapped = '\n'.join(
         f'echo "nfsd {client} {FOREVER} {CLIENT}" > auth.unix.ip/channel'

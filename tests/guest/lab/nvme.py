@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """NVMe over RDMA between two guests: a RAM disk of one, a block device of
 the other. Everything goes through configfs and /dev/nvme-fabrics."""
-import time
 
 from .paths import LabError
 

@@ -63,12 +63,12 @@ class Pair:
     to the arguments of object-add for objects that the guests get at start,
     options one to more properties of the adapter. accel is what QEMU's
     accelerator is told besides, such as ',tb-size=64', series that of the
-    guests' kernel.
+    guests' kernel, append more parameters of it.
     """
 
     def __init__(self, tag, link='stream', rdma=True, iommu=False, smp=1,
                  hotplug=False, extra=None, objects=None, options=None,
-                 accel='', series=None):
+                 accel='', series=None, append=''):
         self.tag, self.link = tag, link
         self.objects = objects
         self.directory = tempfile.mkdtemp(prefix='vrdma-')
@@ -83,7 +83,7 @@ class Pair:
                 f'{tag}-{index}', *devices, smp=smp, series=series,
                 machine='q35,kernel-irqchip=split' if iommu else 'q35',
                 accel=accel,
-                append='intel_iommu=on' if iommu else ''))
+                append=f'intel_iommu=on {append}' if iommu else append))
 
     @property
     def one(self):

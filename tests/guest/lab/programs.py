@@ -81,6 +81,17 @@ def build_objects():
     return build('rdma_objects', sorted(GUEST_TESTS.glob('objects/*.[ch]')))
 
 
+def build_posts():
+    return build('rdma_posts', sorted(GUEST_TESTS.glob('posts/*.[ch]')),
+                 '-lrdmacm')
+
+
+def build_hostile():
+    """It takes the place of functions that libibverbs calls."""
+    return build('rdma_hostile', sorted(GUEST_TESTS.glob('hostile/*.[ch]')),
+                 '-rdynamic', '-pthread')
+
+
 def run_case(bench, name, family=4, timeout=60):
     """Run a case of rdma_objects in guest 1: what it says."""
     where = bench.where(bench.one, '-d {} -g {}', family)

@@ -7,7 +7,6 @@ paths to collide and both ends vanish together.
 import ctypes
 import itertools
 import json
-import os
 import queue
 import re
 import shlex
@@ -21,8 +20,17 @@ from . import kernel
 from .paths import (GUEST_TESTS, LOGS, LabError, firmware_dirs, qemu_binary)
 
 BOOT_TIMEOUT = 120
-COMPLAINT = re.compile(r'BUG:|WARNING:|Oops|Call Trace|blocked for more than')
+COMPLAINT = re.compile(r'BUG[: ]|WARNING:|Oops|Call Trace|'
+                       r'blocked for more than|pagealloc: ')
 _PR_SET_PDEATHSIG = 1
+
+
+def host_tsc_khz():
+    """A guest that measures it on a busy machine gets it wrong, and then has
+    a clock that is too fast. 0: let it measure."""
+    with open('/proc/cpuinfo', encoding='ascii') as f:
+        found = re.search(r'^cpu MHz\s*: (\d+)\.(\d{3})', f.read(), re.M)
+    return int(found.group(1) + found.group(2)) if found else 0
 
 
 class GuestGone(LabError):
@@ -159,6 +167,7 @@ class Vm:
         cmdline = ' '.join((
             'console=ttyS0 quiet panic=-1 mitigations=off nokaslr',
             'random.trust_cpu=on no_timer_check tsc=reliable nowatchdog',
+            f'tsc_early_khz={host_tsc_khz()}',
             'audit=0 apparmor=0 selinux=0 cryptomgr.notests',
             'net.ifnames=0',
             f'lab.init={GUEST_TESTS}/guest/init.sh',
@@ -226,6 +235,10 @@ class Vm:
                 said.append(f'--- {path.name}:\n' +
                             '\n'.join(text.splitlines()[-30:]))
         return '\n'.join(said)
+
+    def qemu_said(self):
+        """What QEMU has written: warnings, and what -d asks for."""
+        return (LOGS / f'{self.tag}.qemu').read_text(errors='replace')
 
     # The agent's services.
 

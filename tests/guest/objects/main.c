@@ -31,6 +31,7 @@ static const struct {
     { "mr-rereg-read-only", mr_rereg_read_only },
     { "mr-time", mr_time },
     { "ah-from-wc", ah_from_wc },
+    { "rights-of-the-kernel", rights_of_the_kernel },
     { "mcast-loopback", mcast_loopback },
     { "mcast-block", mcast_block },
     { "mcast-detach", mcast_detach },

@@ -386,7 +386,7 @@ static void run_client(void)
                  IBV_FLUSH_RANGE);
     end();
     wc = next_wc();
-    if (wc.status != IBV_WC_REM_INV_REQ_ERR) {
+    if (wc.status != IBV_WC_REM_ACCESS_ERR) {
         fail("a persistent FLUSH ended with %s",
              ibv_wc_status_str(wc.status));
     }

@@ -8,7 +8,7 @@ GUESTS = {}
 
 def round_trip(bench, family=4, version='4.2'):
     before = bench.resources()
-    nfs.export(bench.two, [address(1, 4), address(1, 6)], family)
+    nfs.export(bench.two, [address(1, 4), address(1, 6)])
     nfs.mount(bench.one, address(2, family), address(1, family), version)
     try:
         for size, mebibytes in storage.SIZES:

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Commands: objects have numbers and nothing else.
+ */
+#include "broken.h"
+
+static u32 broken_free_number(const bool *taken, u32 first, u32 num)
+{
+	while (first < num && taken[first])
+		first++;
+	return first;
+}
+
+static u8 broken_create_cq(struct broken_device *dev, void *rsp)
+{
+	struct virtio_rdma_cqn *cqn = rsp;
+	u32 n = broken_free_number(dev->cqs, 0, BROKEN_CQS);
+
+	if (n == BROKEN_CQS)
+		return VIRTIO_RDMA_S_NOMEM;
+	dev->cqs[n] = true;
+	cqn->cqn = cpu_to_le32(n);
+	return VIRTIO_RDMA_S_OK;
+}
+
+static u8 broken_create_srq(struct broken_device *dev, void *rsp)
+{
+	struct virtio_rdma_srqn *srqn = rsp;
+	u32 n = broken_free_number(dev->srqs, 0, BROKEN_SRQS);
+
+	if (n == BROKEN_SRQS)
+		return VIRTIO_RDMA_S_NOMEM;
+	dev->srqs[n] = true;
+	srqn->srqn = cpu_to_le32(n);
+	return VIRTIO_RDMA_S_OK;
+}
+
+static u8 broken_create_qp(struct broken_device *dev, const void *data,
+			   void *rsp)
+{
+	const struct virtio_rdma_create_qp_req *req = data;
+	struct virtio_rdma_qpn *qpn = rsp;
+	u32 n = req->qp_type == 1 ? 1 : 2;
+
+	while (n < BROKEN_QPS && dev->qps[n].exists)
+		n++;
+	if (n == BROKEN_QPS)
+		return VIRTIO_RDMA_S_NOMEM;
+	dev->qps[n] = (struct broken_qp){
+		.exists = true,
+		.all_signaled = req->sq_sig_type == VIRTIO_RDMA_SIGNAL_ALL_WR,
+		.send_cqn = le32_to_cpu(req->send_cqn),
+		.recv_cqn = le32_to_cpu(req->recv_cqn),
+	};
+	qpn->qpn = cpu_to_le32(n);
+	return VIRTIO_RDMA_S_OK;
+}
+
+static void broken_modify_qp(struct broken_device *dev, const void *data)
+{
+	const struct virtio_rdma_modify_qp_req *req = data;
+	u32 n = le32_to_cpu(req->qpn) % BROKEN_QPS;
+
+	if (le32_to_cpu(req->attr_mask) & 1)
+		dev->qps[n].state = req->attr.qp_state;
+}
+
+static void broken_query_port(void *data)
+{
+	struct virtio_rdma_query_port_rsp *rsp = data;
+
+	rsp->state = 4;
+	rsp->max_mtu = 5;
+	rsp->active_mtu = 5;
+	rsp->phys_mtu = cpu_to_le32(4096);
+	rsp->gid_tbl_len = cpu_to_le32(16);
+	rsp->max_msg_sz = cpu_to_le32(BIT(30));
+	rsp->pkey_tbl_len = cpu_to_le16(1);
+	rsp->active_width = 2;
+	rsp->active_speed = cpu_to_le16(4);
+	rsp->phys_state = 5;
+}
+
+static u32 broken_number(const void *data, u32 num)
+{
+	return le32_to_cpu(*(const __le32 *)data) % num;
+}
+
+static u8 broken_answer(struct broken_device *dev, u8 command, const void *req,
+			void *rsp)
+{
+	struct virtio_rdma_mr_rsp *mr = rsp;
+
+	switch (command) {
+	case VIRTIO_RDMA_CMD_QUERY_PORT:
+		broken_query_port(rsp);
+		break;
+	case VIRTIO_RDMA_CMD_QUERY_PKEY:
+		((struct virtio_rdma_query_pkey_rsp *)rsp)->pkey =
+			cpu_to_le16(0xffff);
+		break;
+	case VIRTIO_RDMA_CMD_CREATE_CQ:
+		return broken_create_cq(dev, rsp);
+	case VIRTIO_RDMA_CMD_DESTROY_CQ:
+		dev->cqs[broken_number(req, BROKEN_CQS)] = false;
+		break;
+	case VIRTIO_RDMA_CMD_CREATE_SRQ:
+		return broken_create_srq(dev, rsp);
+	case VIRTIO_RDMA_CMD_DESTROY_SRQ:
+		dev->srqs[broken_number(req, BROKEN_SRQS)] = false;
+		break;
+	case VIRTIO_RDMA_CMD_CREATE_QP:
+		return broken_create_qp(dev, req, rsp);
+	case VIRTIO_RDMA_CMD_MODIFY_QP:
+		broken_modify_qp(dev, req);
+		break;
+	case VIRTIO_RDMA_CMD_DESTROY_QP:
+		dev->qps[broken_number(req, BROKEN_QPS)].exists = false;
+		break;
+	case VIRTIO_RDMA_CMD_CREATE_PD:
+		((struct virtio_rdma_pdn *)rsp)->pdn =
+			cpu_to_le32(++dev->next_number);
+		break;
+	case VIRTIO_RDMA_CMD_GET_DMA_MR:
+	case VIRTIO_RDMA_CMD_CREATE_MR:
+	case VIRTIO_RDMA_CMD_REG_USER_MR:
+		mr->mrn = cpu_to_le32(++dev->next_number);
+		mr->lkey = cpu_to_le32(dev->next_number << 8);
+		mr->rkey = mr->lkey;
+		break;
+	default:
+		break;
+	}
+	return VIRTIO_RDMA_S_OK;
+}
+
+/* Returns the length of the response. */
+u32 broken_execute(struct broken_device *dev, const struct broken_buf *buf)
+{
+	u8 req[512] = {}, rsp[1024] = {};
+	u32 room = min_t(u32, buf->in_len, sizeof(rsp));
+	u32 i;
+
+	memcpy(req, buf->out, min_t(u32, buf->out_len, sizeof(req)));
+	rsp[0] = broken_answer(dev, req[0], &req[1], &rsp[1]);
+	if (broken_does(dev, BROKEN_STATUS))
+		rsp[0] = broken_random(dev);
+	if (broken_does(dev, BROKEN_RESPONSE)) {
+		for (i = 1; i < room; i += sizeof(u32)) {
+			u32 value = broken_random(dev);
+
+			memcpy(&rsp[i], &value, sizeof(value));
+		}
+	}
+	memcpy(buf->in, rsp, room);
+	if (broken_does(dev, BROKEN_SHORT))
+		return broken_random(dev) % room;
+	return room;
+}

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The device's end of the virtqueues. Without VIRTIO_F_ACCESS_PLATFORM
+ * descriptors have physical addresses.
+ */
+#include <linux/io.h>
+
+#include "broken.h"
+
+static bool broken_is_sane(const struct broken_buf *buf)
+{
+	return buf->out || buf->in;
+}
+
+bool broken_take(struct broken_vq *bvq, struct broken_buf *buf)
+{
+	const struct vring *vring;
+	u32 i, n;
+
+	if (!bvq->vq || !bvq->enabled)
+		return false;
+	vring = virtqueue_get_vring(bvq->vq);
+	if (bvq->avail == le16_to_cpu(READ_ONCE(vring->avail->idx)))
+		return false;
+	virtio_rmb(true);
+	memset(buf, 0, sizeof(*buf));
+	i = le16_to_cpu(vring->avail->ring[bvq->avail++ % vring->num]);
+	buf->head = i;
+	for (n = 0; n < 2; n++) {
+		const struct vring_desc *desc = &vring->desc[i % vring->num];
+		void *data = phys_to_virt(le64_to_cpu(desc->addr));
+
+		if (le16_to_cpu(desc->flags) & VRING_DESC_F_WRITE) {
+			buf->in = data;
+			buf->in_len = le32_to_cpu(desc->len);
+		} else {
+			buf->out = data;
+			buf->out_len = le32_to_cpu(desc->len);
+		}
+		if (!(le16_to_cpu(desc->flags) & VRING_DESC_F_NEXT))
+			break;
+		i = le16_to_cpu(desc->next);
+	}
+	return broken_is_sane(buf);
+}
+
+void broken_return(struct broken_device *dev, struct broken_vq *bvq, u32 head,
+		   u32 len)
+{
+	const struct vring *vring = virtqueue_get_vring(bvq->vq);
+	struct vring_used_elem *elem =
+		&vring->used->ring[bvq->used++ % vring->num];
+
+	if (broken_does(dev, BROKEN_USED_ID))
+		head = broken_random(dev);
+	if (broken_does(dev, BROKEN_USED_IDX))
+		bvq->used += broken_random(dev);
+	elem->id = cpu_to_le32(head);
+	elem->len = cpu_to_le32(len);
+	virtio_wmb(true);
+	WRITE_ONCE(vring->used->idx, cpu_to_le16(bvq->used));
+	local_bh_disable();
+	vring_interrupt(0, bvq->vq);
+	local_bh_enable();
+}
+
+static void broken_change_cqe(struct broken_device *dev, u8 *bytes)
+{
+	u32 n, value;
+
+	for (n = 1 + broken_random(dev) % 4; n; n--) {
+		value = broken_random(dev);
+		memcpy(bytes + broken_random(dev) %
+		       (sizeof(struct virtio_rdma_cqe) - sizeof(value)),
+		       &value, sizeof(value));
+	}
+}
+
+static void broken_push(struct broken_device *dev, u32 cqn,
+			const struct virtio_rdma_cqe *cqe)
+{
+	struct virtio_rdma_cqe copy = *cqe;
+	struct broken_vq *bvq;
+	struct broken_buf buf;
+
+	if (cqn >= BROKEN_CQS)
+		return;
+	bvq = &dev->vqs[VIRTIO_RDMA_CQ_VQ(cqn)];
+	if (!dev->cqs[cqn] || !broken_take(bvq, &buf))
+		return;
+	if (broken_does(dev, BROKEN_CQE))
+		broken_change_cqe(dev, (u8 *)&copy);
+	if (buf.in && buf.in_len >= sizeof(copy)) {
+		memset(buf.in, 0, buf.in_len);
+		memcpy(buf.in, &copy, sizeof(copy));
+	}
+	broken_return(dev, bvq, buf.head, buf.in_len);
+	dev->last = *cqe;
+	dev->last_cqn = cqn;
+}
+
+static void broken_complete(struct broken_device *dev, u32 qpn, bool recv,
+			    __le64 wr_id, u8 opcode, u8 status)
+{
+	struct broken_qp *qp = &dev->qps[qpn];
+	struct virtio_rdma_cqe cqe = {
+		.wr_id = wr_id,
+		.status = status,
+		.opcode = opcode,
+		.qp_num = cpu_to_le32(qpn),
+		.port_num = 1,
+	};
+
+	if (recv)
+		cqe.wc_flags = cpu_to_le32(VIRTIO_RDMA_WC_GRH);
+	broken_push(dev, recv ? qp->recv_cqn : qp->send_cqn, &cqe);
+}
+
+/* A receive, for a message without data or flushed */
+static bool broken_recv(struct broken_device *dev, u32 qpn, u8 status)
+{
+	struct broken_vq *rq = &dev->vqs[VIRTIO_RDMA_RQ_VQ(BROKEN_CQS, qpn)];
+	const struct virtio_rdma_rq_wqe *wqe;
+	struct broken_buf buf;
+	__le64 wr_id;
+
+	if (!broken_take(rq, &buf))
+		return false;
+	wqe = buf.out;
+	wr_id = wqe->wr_id;
+	broken_return(dev, rq, buf.head, 0);
+	broken_complete(dev, qpn, true, wr_id, 128, status);
+	return true;
+}
+
+static u8 broken_opcode(u32 wr)
+{
+	static const u8 opcodes[] = { 1, 1, 0, 0, 2, 3, 4 };
+
+	return wr < ARRAY_SIZE(opcodes) ? opcodes[wr] : 0;
+}
+
+static bool broken_send(struct broken_device *dev, u32 qpn)
+{
+	struct broken_vq *sq = &dev->vqs[VIRTIO_RDMA_SQ_VQ(BROKEN_CQS, qpn)];
+	bool flush = dev->qps[qpn].state == 6;
+	const struct virtio_rdma_sq_wqe *wqe;
+	struct broken_buf buf;
+	__le64 wr_id;
+	u32 opcode;
+	bool tell;
+
+	if (!broken_take(sq, &buf))
+		return false;
+	wqe = buf.out;
+	wr_id = wqe->wr_id;
+	opcode = le32_to_cpu(wqe->opcode);
+	tell = flush || dev->qps[qpn].all_signaled ||
+	       le32_to_cpu(wqe->send_flags) & 2;
+	dev->done++;
+	broken_return(dev, sq, buf.head, 0);
+	if (!flush && (opcode == 2 || opcode == 3))
+		broken_recv(dev, qpn, 0);
+	if (tell)
+		broken_complete(dev, qpn, false, wr_id, broken_opcode(opcode),
+				flush ? 5 : 0);
+	return true;
+}
+
+void broken_flush_qp(struct broken_device *dev, u32 qpn)
+{
+	while (broken_send(dev, qpn))
+		;
+	while (broken_recv(dev, qpn, 5))
+		;
+}
+
+static void broken_run_ctrl(struct broken_device *dev)
+{
+	struct broken_vq *ctrl = &dev->vqs[VIRTIO_RDMA_CTRL_VQ];
+	struct broken_buf buf;
+
+	while (!broken_does(dev, BROKEN_SILENT) && broken_take(ctrl, &buf)) {
+		u32 len = broken_execute(dev, &buf);
+
+		dev->done++;
+		broken_return(dev, ctrl, buf.head, len);
+	}
+}
+
+/* What it does by itself, when nobody asks for anything */
+static void broken_act(struct broken_device *dev)
+{
+	struct broken_vq *events =
+		&dev->vqs[VIRTIO_RDMA_EVENT_VQ(BROKEN_CQS, BROKEN_QPS)];
+	struct broken_buf buf;
+
+	if (broken_does(dev, BROKEN_EVENT) && broken_take(events, &buf)) {
+		struct virtio_rdma_event *event = buf.in;
+
+		event->type = cpu_to_le32(broken_random(dev) % 32);
+		event->id = cpu_to_le32(broken_random(dev) % 32);
+		broken_return(dev, events, buf.head, sizeof(*event));
+	}
+	if (broken_does(dev, BROKEN_TWICE))
+		broken_push(dev, dev->last_cqn, &dev->last);
+	/* Receives of the kernel that no message came for */
+	if (broken_does(dev, BROKEN_CQE))
+		broken_recv(dev, 1 + broken_random(dev) % (BROKEN_QPS - 1), 0);
+}
+
+void broken_run(struct broken_device *dev)
+{
+	u32 qpn;
+
+	if (!dev->num_vqs)
+		return;
+	broken_run_ctrl(dev);
+	for (qpn = 1; qpn < BROKEN_QPS; qpn++) {
+		if (!dev->qps[qpn].exists)
+			continue;
+		if (dev->qps[qpn].state == 6)
+			broken_flush_qp(dev, qpn);
+		else if (dev->qps[qpn].state >= 3)
+			while (broken_send(dev, qpn))
+				;
+	}
+	broken_act(dev);
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Mappings of the device's file: of queues in use, whose memory is overwritten,
+ * and of anything else, which are cut, moved, inherited and outlive the queue.
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "hostile.h"
+
+#define PAGE 4096
+#define NOTES 32
+#define MAX_PAGES 64
+/* The driver's offsets start here, page by page. */
+#define OFFSETS 64
+
+static struct {
+    uint8_t *address;
+    size_t size;
+    off_t offset;
+} notes[NOTES];
+static atomic_uint num_notes;
+
+/* A mapping that libibverbs made: called before any other thread uses it. */
+void maps_note(void *address, size_t size, off_t offset)
+{
+    uint32_t n = num_notes;
+
+    if (n < NOTES) {
+        notes[n].address = address;
+        notes[n].size = size;
+        notes[n].offset = offset;
+        num_notes = n + 1;
+    }
+}
+
+/* volatile: the device and other threads use the memory at the same time */
+static void scribble(struct rng *rng, volatile uint32_t *words, size_t size)
+{
+    for (int i = 0; i < 8; i++) {
+        uint32_t at = rng_below(rng, size / sizeof(*words));
+
+        words[at] = rng_one_in(rng, 2) ? rng_word(rng)
+                                       : words[at] + 1 - rng_below(rng, 3);
+    }
+}
+
+/*
+ * Over the slots, and the counters before them, of a queue. The mapping may be
+ * gone: writing it ends the process, which is one of the ways to end.
+ */
+void maps_scribble(struct rng *rng)
+{
+    uint32_t n = num_notes;
+    uint32_t i;
+
+    if (!n) {
+        return;
+    }
+    i = rng_below(rng, n);
+    /* Half of the time near the start, where the counters are */
+    scribble(rng, (void *)notes[i].address,
+             rng_one_in(rng, 2) ? 64 : notes[i].size);
+}
+
+/* A child that keeps a mapping for some time, without the file */
+static void inherit(struct rng *rng, uint8_t *map, size_t size)
+{
+    pid_t pid = syscall(SYS_fork);
+
+    if (pid == 0) {
+        struct rng own = { .state = rng_next(rng) };
+
+        signal(SIGSEGV, SIG_DFL);
+        for (uint32_t n = rng_below(rng, 200); n; n--) {
+            scribble(&own, (void *)map, size);
+            usleep(500);
+        }
+        _exit(0);
+    }
+    /* Not waited for: some outlive this process. */
+}
+
+static void cut(struct rng *rng, uint8_t *map, uint32_t pages)
+{
+    uint32_t from = rng_below(rng, pages);
+    uint32_t len = 1 + rng_below(rng, pages - from);
+    uint8_t *at = map + (size_t)from * PAGE;
+    void *moved;
+
+    switch (rng_below(rng, 6)) {
+    case 0:
+        munmap(at, (size_t)len * PAGE);
+        break;
+    case 1:
+        mprotect(at, (size_t)len * PAGE, rng_below(rng, 8));
+        break;
+    case 2:
+        /* Longer than before, which must not reach further memory */
+        moved = mremap(at, (size_t)len * PAGE,
+                       (size_t)(1 + rng_below(rng, MAX_PAGES)) * PAGE,
+                       rng_one_in(rng, 4) ? 0 : MREMAP_MAYMOVE);
+        if (moved != MAP_FAILED && rng_one_in(rng, 2)) {
+            munmap(moved, PAGE);
+        }
+        break;
+    case 3:
+        madvise(at, (size_t)len * PAGE, rng_below(rng, 26));
+        break;
+    case 4:
+        mlock(at, (size_t)len * PAGE);
+        break;
+    default:
+        remap_file_pages(at, (size_t)len * PAGE, 0, rng_below(rng, OFFSETS),
+                         0);
+        break;
+    }
+}
+
+/* Map something: a queue's memory once more, or what may not be mapped. */
+void maps_attack(struct rng *rng, int fd)
+{
+    uint32_t n = num_notes;
+    uint32_t pages = 1 + rng_below(rng, rng_one_in(rng, 4) ? MAX_PAGES : 8);
+    off_t offset = (off_t)rng_below(rng, OFFSETS) * PAGE;
+    int flags = rng_one_in(rng, 8) ? MAP_PRIVATE : MAP_SHARED;
+    uint8_t *map;
+
+    if (n && rng_one_in(rng, 2)) {
+        uint32_t i = rng_below(rng, n);
+
+        offset = notes[i].offset;
+        if (!rng_one_in(rng, 4)) {
+            pages = notes[i].size / PAGE;
+        }
+    }
+    if (rng_one_in(rng, 16)) {
+        offset = ((off_t)rng_next(rng) << 20) & ~(off_t)(PAGE - 1);
+    }
+    map = (void *)syscall(SYS_mmap, NULL, (size_t)pages * PAGE,
+                          1 + rng_below(rng, 7), flags, fd, offset);
+    if (map == MAP_FAILED) {
+        return;
+    }
+    atomic_fetch_add(&counts->mappings, 1);
+    if (rng_one_in(rng, 16)) {
+        inherit(rng, map, (size_t)pages * PAGE);
+    }
+    cut(rng, map, pages);
+    if (!rng_one_in(rng, 4)) {
+        munmap(map, (size_t)pages * PAGE);
+    }
+}

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Traffic that goes on until it is told to end, or until an end of it is
+killed: programs that check each byte, in two guests.
+
+All that is asked of a guest is asked in short calls by one thread: a call
+that is under way when a guest migrates gets no answer.
+"""
+import re
+import time
+
+from .paths import LabError
+
+STOP = '/run/lanes-stop'
+
+
+class Lane:
+    """A server in guest 2 and its client in guest 1, on a port of TCP of
+    their own. @options: of rdma_verify, which carries the traffic."""
+
+    def __init__(self, bench, name, port, options, qps):
+        self.bench, self.name, self.port = bench, name, port
+        self.options, self.qps = f'{options} -q {qps}', qps
+        self.jobs = {}          # by guest, of what runs
+        self.results = {}       # by guest, of what has ended
+        self.struck = set()     # guests in which the process was killed
+        self.unready = False    # it had not begun when that happened
+        self.ending = False
+        self.rounds = 0         # all that were verified to their end
+        self.breaks = 0
+
+    def commands(self, seed):
+        """(server's, client's)"""
+        server, client = self.bench.verify_commands(
+            f'-p {self.port} -x {seed} {self.options}')
+        return f'{server} -p {self.port}', client
+
+    def start(self, seed):
+        server, client = self.commands(seed)
+        one, two = self.bench.one, self.bench.two
+        self.jobs = {two: two.spawn(server, self.port)}
+        self.jobs[one] = one.spawn(client)
+        self.results, self.struck = {}, set()
+        self.unready = self.ending = False
+
+    def running(self):
+        return len(self.results) < len(self.jobs)
+
+    def ready(self):
+        """Whether both ends are past their preparations."""
+        return all('round 1 done' in job.peek().out
+                   for job in self.jobs.values())
+
+    def begun(self):
+        """Whether traffic flows."""
+        return self.ready()
+
+    def strike(self, vms):
+        """Kill the processes in some guests; in all, if one could wait for
+        the other for ever."""
+        if not self.struck and not self.ready():
+            self.unready = True
+        for vm in self.jobs if self.unready else vms:
+            if vm not in self.results:
+                self.jobs[vm].kill()
+            self.struck.add(vm)
+
+    def stop(self):
+        """Ask for an end in good order."""
+        self.ending = True
+        if self.bench.one not in self.results and not self.struck:
+            self.jobs[self.bench.one].kill(15)
+
+    def poll(self):
+        """See what has ended; once all has, whether it had to end so."""
+        for vm, job in self.jobs.items():
+            if vm not in self.results:
+                result = job.peek()
+                if result.rc is not None:
+                    self.results[vm] = result
+        if not self.running():
+            self.judge()
+            return
+        if self.results and not self.struck and not self.ending:
+            raise LabError(f'{self.name} ended by itself:\n{self}')
+
+    def judge(self):
+        for vm, result in self.results.items():
+            self.rounds += self.count(result.out) / 2
+            if vm in self.struck:
+                continue
+            broken = 'BROKEN as expected' in result.out
+            if not result.ok or '\nOK: ' not in result.out or \
+                    broken != bool(self.struck):
+                raise LabError(f'{self.name}: a wrong end in {vm.name}\n'
+                               f'{self}')
+            self.breaks += broken
+
+    @staticmethod
+    def count(out):
+        """Rounds that one end has verified."""
+        numbers = re.findall(r'^round (\d+) done$', out, re.M)
+        return int(numbers[-1]) if numbers else 0
+
+    def __str__(self):
+        shown = {vm: self.results.get(vm) or job.peek()
+                 for vm, job in self.jobs.items()}
+        return '\n'.join(f'--- {vm.name}: {str(result)[-2500:]}'
+                         for vm, result in shown.items())
+
+
+class LossyLane(Lane):
+    """The same with services that lose messages: short runs, one after the
+    other."""
+
+    LOOP = ('n={seed}; while [ ! -e {stop}-{port} ]; do n=$((n + 1)); '
+            '{command} || exit 1; done')
+
+    def commands(self, seed):
+        server, client = self.bench.verify_commands(
+            f'-p {self.port} -x $n {self.options}')
+        return tuple(
+            self.LOOP.format(seed=seed, stop=STOP, port=self.port,
+                             command=command)
+            for command in (f'{server} -p {self.port}', client))
+
+    def start(self, seed):
+        for vm in (self.bench.one, self.bench.two):
+            vm.must(f'rm -f {STOP}-{self.port}')
+        super().start(seed)
+
+    def ready(self):
+        """Neither end gets to know when the other dies."""
+        return False
+
+    def begun(self):
+        return True
+
+    def stop(self):
+        self.ending = True
+        self.bench.one.must(f': > {STOP}-{self.port}')
+
+    def poll(self):
+        super().poll()
+        one, two = self.bench.one, self.bench.two
+        if self.running() and self.ending and one in self.results:
+            # The server waits for the next client, which does not come.
+            self.jobs[two].kill()
+            self.results[two] = self.jobs[two].wait(10)
+            self.judge()
+
+    def judge(self):
+        for vm, result in self.results.items():
+            self.rounds += self.count(result.out) / 2
+            if not self.struck and ('FAIL' in result.out or
+                                    vm is self.bench.one and not result.ok):
+                raise LabError(f'{self.name}: a wrong end in {vm.name}\n'
+                               f'{self}')
+
+    @staticmethod
+    def count(out):
+        return len(re.findall(r'^OK: ', out, re.M))
+
+
+class Lanes:
+    """All of them. @seed: a function that gives a number for each start."""
+
+    # Time that broken connections need to be seen, on a busy machine
+    PATIENCE = 120
+
+    def __init__(self, lanes, seed):
+        self.all, self.seed = lanes, seed
+
+    def start(self):
+        """Start those that do not run."""
+        for lane in self.all:
+            if not lane.running():
+                lane.start(self.seed())
+
+    def poll(self):
+        for lane in self.all:
+            if lane.running():
+                lane.poll()
+
+    def watch(self, seconds):
+        """Let time pass. What ends by itself is an error; what was struck
+        starts again."""
+        end = time.monotonic() + seconds
+        while True:
+            self.poll()
+            self.start()
+            if time.monotonic() >= end:
+                return
+            time.sleep(0.3)
+
+    def until(self, done, what):
+        """Wait until it holds for each lane."""
+        end = time.monotonic() + self.PATIENCE
+        while True:
+            self.poll()
+            late = [lane for lane in self.all if not done(lane)]
+            if not late:
+                return
+            if time.monotonic() > end:
+                raise LabError(f'{late[0].name}: {what} after '
+                               f'{self.PATIENCE} s\n{late[0]}')
+            time.sleep(0.3)
+
+    def flow(self):
+        """Wait until all of them carry traffic."""
+        self.until(lambda lane: not lane.struck or not lane.running(),
+                   'still runs')
+        self.start()
+        self.until(lambda lane: lane.begun(), 'does not begin')
+
+    def stop(self):
+        """End all in good order."""
+        for lane in self.all:
+            if lane.running():
+                lane.stop()
+        self.until(lambda lane: not lane.running(), 'still runs')
+
+    def strike(self, vm):
+        """End all that runs in a guest."""
+        for lane in self.all:
+            if lane.running():
+                lane.strike((vm,))
+
+
+def rc(bench, name, port, options, qps):
+    return Lane(bench, name, port,
+                f'-r 0 -k 18 -T 3600 {options}', qps)
+
+
+def lossy(bench, name, port, options, qps):
+    # The clock of a guest on a busy machine may jump by a minute.
+    return LossyLane(bench, name, port, f'-L -r 1 -T 3600 {options}', qps)
+
+
+def mixed(bench):
+    """64 queue pairs of three services, and every operation."""
+    return [
+        rc(bench, 'RC all', 18600, '-s 8192 -n 16 -S 8 -V -e', 16),
+        rc(bench, 'RC small', 18601,
+           '-s 1024 -n 32 -S 8 -V -e -I 256 -G 4', 16),
+        rc(bench, 'RC large', 18602,
+           '-s 65536 -n 4 -m 4096 -V -e -o send,write,read,write_imm', 8),
+        rc(bench, 'RC unready', 18603,
+           '-s 2048 -n 16 -R 2 -V -e -o send,send_imm,write_imm,fadd,cas', 8),
+        lossy(bench, 'UC', 18604,
+              '-t uc -s 8192 -n 64 -R 64 -V -e -o send_imm,write_imm', 8),
+        lossy(bench, 'UD', 18605,
+              '-t ud -s 1024 -n 64 -R 64 -V -e -o send_imm', 8),
+    ]

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""All kinds of trouble, again and again, amid traffic that is checked:
+`make soak`, and once each in `make check-guest`.
+
+A cycle starts the lanes of traffic, does each kind of trouble in an order that
+the seed gives, ends the traffic in good order and looks what is left: that is
+the like point at which memory is compared.
+
+A QEMU that a guest migrates to begins anew. So only guest 1 migrates in the
+first two thirds of the time, and only guest 2 in the last: the memory of the
+other one's QEMU tells of leaks.
+"""
+import collections
+import random
+import statistics
+import time
+
+from . import hotplug, lanes
+from .leaks import kernel_kib, open_files, qemu_kib, resident_kib
+from .moving import MovingPair
+from .pair import address, mac
+from .paths import LOGS, LabError
+from .runner import Bench, port_counters
+
+WARM_UP = 2             # cycles after which memory has to be flat
+LIKE = 3                # cycles whose median is compared, at either end
+GROWTH = 0.05
+# KiB: what a heap keeps of its largest moment. For all but the hub,
+# whose heap is small, 5 % are more.
+SLACK = {'heap': 1024}
+CYCLE = 60              # seconds, at least
+FLAPS = 0.1, 1.5        # seconds
+PAUSES = 0.5, 4         # seconds between events
+
+# Of 10000 frames, each way. Both ports of guest 1 have a filter: what passes
+# between the guests passes one of them.
+LOSS = [{'qom-type': 'filter-lossy', 'id': f'loss{port}',
+         'netdev': f's{port}', 'drop': 100, 'dup': 20, 'reorder': 20,
+         'seed': port} for port in (0, 1)]
+
+# All memory of a guest counts as used from the start. A small buffer for
+# translated code is full soon.
+#
+# Frames that waited for a destination would come to queue pairs that have the
+# number of the ones they were for, but are others.
+GUESTS = {'smp': 2, 'hotplug': True, 'objects': LOSS, 'cut': True,
+          'accel': ',tb-size=32',
+          'extra': lambda index: ['-mem-prealloc', '-d', 'guest_errors']}
+
+
+class Trouble:
+    """What the script does to the guests. Each method is one kind; it is given
+    the guest that may migrate, and returns what to tell."""
+
+    def __init__(self, bench, traffic, dice):
+        self.bench, self.traffic, self.dice = bench, traffic, dice
+
+    def guest(self):
+        return self.dice.choice(self.bench.pair.vms)
+
+    def flap(self, _):
+        """The link goes down for a moment."""
+        vm, seconds = self.guest(), self.dice.uniform(*FLAPS)
+        vm.qmp('set_link', name='n0', up=False)
+        self.traffic.watch(seconds)
+        vm.qmp('set_link', name='n0', up=True)
+        return f'{vm.name} for {seconds:.1f} s'
+
+    def kill(self, _):
+        """A process dies; its peer has to see that, and nobody else."""
+        vm, lane = self.guest(), self.dice.choice(self.traffic.all)
+        if not lane.struck:
+            lane.strike((vm,))
+        return f'{lane.name} in {vm.name}'
+
+    def unplug(self, _):
+        """The adapter goes, with all that is under way, and comes back."""
+        vm = self.guest()
+        self.traffic.flow()
+        hotplug.unplug(self.bench, vm)
+        self.traffic.strike(vm)
+        hotplug.plug(self.bench, vm)
+        self.traffic.flow()
+        return vm.name
+
+    def move(self, mover):
+        """A guest migrates."""
+        move = mover.move()
+        return f'{mover.name}, down for {move.downtime * 1000:.0f} ms'
+
+
+KINDS = ('flap', 'kill', 'unplug', 'move')
+# More of what takes little time
+MIX = ('flap', 'kill', 'flap', 'kill', 'unplug', 'move', 'move')
+
+
+class Memory:
+    """What is in use at the ends of cycles, by the life of what uses it."""
+
+    def __init__(self):
+        self.rows = collections.defaultdict(list)
+        self.newest = {}
+
+    def sample(self, pair):
+        """KiB: slab of each guest, heap and resident memory of each QEMU; and
+        how many files it has open."""
+        self.newest = {('slab', vm.name): kernel_kib(vm) for vm in pair.vms}
+        for name, process in [(vm.name, vm.process) for vm in pair.vms] + \
+                [('hub', pair.hub.process)]:
+            for what, measure in (('heap', qemu_kib), ('RSS', resident_kib),
+                                  ('files', open_files)):
+                self.newest[what, f'{name}, pid {process.pid}'] = \
+                    measure(process.pid)
+        for key, value in self.newest.items():
+            self.rows[key].append(value)
+
+    def last(self):
+        """The last samples, in short."""
+        return ', '.join(
+            f'{kind} ' + ' '.join(
+                f'{value / 1024:.1f}' for (what, _), value in
+                self.newest.items() if what == kind)
+            for kind in ('slab', 'heap', 'RSS'))
+
+    def verdicts(self):
+        """(name, samples, before, after, growth) of what lived for long
+        enough to tell."""
+        for (what, name), row in self.rows.items():
+            if len(row) >= WARM_UP + 2 * LIKE:
+                row = row[WARM_UP:]
+                before = statistics.median(row[:LIKE])
+                after = statistics.median(row[-LIKE:])
+                yield (f'{what} of {name}', len(row), before, after,
+                       after / before - 1)
+
+
+class Soak:
+    """@pair has to be made with GUESTS. tell() is given a line of text for
+    each event."""
+
+    def __init__(self, bench, seed, tell):
+        self.bench, self.tell = bench, tell
+        self.pair = bench.pair
+        for index, vm in enumerate(self.pair.vms, 1):
+            # Neighbours are not looked for on a link that may be down.
+            vm.must(f'ip neigh replace {address(3 - index)} '
+                    f'lladdr {mac(3 - index)} dev eth0 nud permanent')
+        self.dice = random.Random(seed)
+        self.traffic = lanes.Lanes(lanes.mixed(bench),
+                                   lambda: self.dice.randrange(1 << 31))
+        self.trouble = Trouble(bench, self.traffic, self.dice)
+        self.count = collections.Counter()
+        self.memory = Memory()
+        self.began = time.monotonic()
+
+    def passed(self):
+        return time.monotonic() - self.began
+
+    def cycle(self, kinds, mover, seconds=0):
+        """Each kind of trouble once, in any order."""
+        end = self.passed() + seconds
+        self.traffic.flow()
+        for kind in self.dice.sample(kinds, len(kinds)):
+            self.tell(f'{self.passed():7.1f} s  {kind}: '
+                      f'{getattr(self.trouble, kind)(mover)}')
+            self.count[kind] += 1
+            self.traffic.watch(self.dice.uniform(*PAUSES))
+        self.traffic.watch(end - self.passed())
+        self.traffic.flow()
+        self.traffic.stop()
+        self.settle()
+
+    def settle(self):
+        """Nothing but what was caused may be seen now."""
+        self.bench.nothing_left(self.bench.baseline)
+        for vm in self.pair.vms:
+            complaints = vm.complaints()
+            if complaints:
+                raise LabError(f'{vm.name} complains:\n{complaints}')
+            said = vm.qemu_said()
+            if said:
+                raise LabError(f'QEMU of {vm.name} says:\n{said}')
+        if not any(port_counters(vm, self.bench.device(vm))
+                   ['hw_counters/retransmits'] for vm in self.pair.vms):
+            raise LabError('the link has lost nothing')
+        self.memory.sample(self.pair)
+
+    def line(self, number):
+        rounds = sum(lane.rounds for lane in self.traffic.all)
+        return (f'{self.passed():5.0f} s  cycle {number}: '
+                f'{sum(self.count.values())} events, {rounds:.0f} rounds '
+                f'right; MiB: {self.memory.last()}')
+
+    def table(self):
+        rows = ['', f'{"Traffic":14}{"QPs":>5}{"rounds":>9}{"broken":>8}']
+        rows += [f'{lane.name:14}{lane.qps:5}{lane.rounds:9.0f}'
+                 f'{lane.breaks:8}' for lane in self.traffic.all]
+        rows += ['', 'Events: ' + ', '.join(
+            f'{count} {kind}' for kind, count in sorted(self.count.items()))]
+        rows += ['', f'{"Memory, KiB; files":34}{"cycles":>7}{"before":>9}'
+                 f'{"after":>9}{"growth":>9}']
+        rows += [f'{name:34}{count:7}{before:9.0f}{after:9.0f}'
+                 f'{growth * 100:7.1f} %'
+                 for name, count, before, after, growth in
+                 self.memory.verdicts()]
+        return '\n'.join(rows)
+
+
+def main(seconds, seed):
+    """Run for that long; the exit code."""
+    events = LOGS / 'soak.events'
+    print(f'soak: {seconds} s, SOAK_SEED={seed}; events in {events}',
+          flush=True)
+    with MovingPair('soak', **GUESTS) as pair, \
+            open(events, 'w', encoding='ascii', buffering=1) as log:
+        soak = Soak(Bench(pair, 'virtio-rdma'), seed,
+                    lambda text: print(text, file=log))
+        number = 0
+        try:
+            while soak.passed() < seconds:
+                late = soak.passed() > seconds * 2 / 3
+                soak.cycle(MIX, pair.vms[late], CYCLE)
+                number += 1
+                print(soak.line(number), flush=True)
+        except (AssertionError, LabError) as e:
+            print(f'FAILED after {soak.passed():.0f} s, in cycle '
+                  f'{number + 1}:\n{e}')
+            print('\n'.join(vm.errors() for vm in pair.vms))
+            return 1
+        finally:
+            print(soak.table(), flush=True)
+    verdicts = list(soak.memory.verdicts())
+    grown = [name for name, _, before, after, growth in verdicts
+             if growth > GROWTH and
+             after - before > SLACK.get(name.split()[0], 0)]
+    for name in grown:
+        print(f'FAILED: {name} grew by more than {GROWTH * 100:.0f} %')
+    print(f'soak: {"failed" if grown else "passed"}' +
+          ('' if verdicts else '; too short a time to tell of memory'))
+    return 1 if grown else 0

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The driver with a device that does wrong, beside one that does right: it may
+not crash, wait for ever nor keep anything, and has to say what is wrong.
+
+The device is a module of the guest, tests/guest/broken, with a user in the
+kernel that posts work requests to it."""
+import os
+import re
+import time
+
+from lab import driver
+from lab.leaks import Watch
+from lab.runner import Skip
+
+GUESTS = {'smp': 2, 'accel': ',tb-size=32',
+          'append': 'slub_debug=FZP,kmalloc-* page_poison=1 oops=panic '
+                    'sysctl.kernel.hung_task_timeout_secs=30'}
+SECONDS = 120
+ROUNDS = int(os.environ.get('BROKEN_ROUNDS', 1))
+SEED = int(os.environ.get('BROKEN_SEED', 1))
+# Of the parameter faults, as in broken.h
+FAULTS = {name: 1 << bit for bit, name in enumerate((
+    'silent', 'short', 'status', 'response', 'cqe', 'twice', 'used id',
+    'used idx', 'event', 'gone', 'needs reset', 'no vq reset', 'no vqs',
+    'config 0', 'config max', 'config any'))}
+ANYTHING = ('short', 'status', 'response', 'cqe', 'twice', 'used id',
+            'used idx', 'event', 'no vq reset')
+TIMEOUT = '/sys/module/virtio_rdma/parameters/command_timeout'
+# KiB that come and go without a leak
+KERNEL_NOISE = 4096
+
+
+def trial(bench, *faults, after=0, one_in=1, seed=SEED, seconds=2.0):
+    """Have the driver use such a device: (what the kernel said, work requests
+    that completed)."""
+    if bench.stack == 'rxe':
+        raise Skip('rxe is no device')
+    vm = bench.one
+    vm.must(f'echo 1 > {TIMEOUT}')
+    module = driver.broken_device(vm.kernel.series)
+    mask = sum(FAULTS[name] for name in faults)
+    vm.kernel_log()
+    start = len(vm.said)
+    vm.must(f'insmod {module} faults={mask} after={after} one_in={one_in} '
+            f'seed={seed}', 60)
+    time.sleep(seconds)
+    vm.must('rmmod broken_device', 60)
+    vm.must(f'echo 60 > {TIMEOUT}')
+    said = vm.kernel_log()[start:]
+    assert not vm.complaints(), \
+        f'{faults} after {after}, one in {one_in}, seed {seed}:\n{said}'
+    done = re.search(r'(\d+) work requests completed', said)
+    return said, int(done.group(1))
+
+
+def test_a_device_that_does_right(bench):
+    said, done = trial(bench)
+    bench.note(f'{done} work requests')
+    assert done > 100, said
+    assert 'broken device' not in said, said
+
+
+def test_commands_without_a_response(bench):
+    for after in (0, 3, 40):
+        said, _ = trial(bench, 'silent', after=after, seconds=3)
+        assert 'no response to command' in said, said
+
+
+def test_completions_of_nothing(bench):
+    said, _ = trial(bench, 'cqe', after=200, one_in=8)
+    assert re.search(r'broken device: CQ \d+: QP \d+ has no request', said), \
+        said
+
+
+def test_completions_that_come_twice(bench):
+    said, _ = trial(bench, 'twice', after=200)
+    assert re.search(r'broken device: CQ \d+: QP \d+ has no request', said), \
+        said
+
+
+def test_buffers_that_are_not_the_next(bench):
+    for fault in ('used id', 'used idx'):
+        said, _ = trial(bench, fault, after=200, one_in=8)
+        assert 'broken device' in said or 'is not a head' in said or \
+            'out of range' in said, said
+
+
+def test_responses_that_are_wrong(bench):
+    for fault in ('short', 'status', 'response'):
+        for seed in range(SEED, SEED + 2 * ROUNDS):
+            trial(bench, fault, after=seed % 50, one_in=3, seed=seed,
+                  seconds=1)
+
+
+def test_events_of_anything(bench):
+    trial(bench, 'event')
+
+
+def test_a_device_that_vanishes_or_gives_up(bench):
+    for fault in ('gone', 'needs reset'):
+        said, _ = trial(bench, fault, after=300)
+        assert 'needs a reset' in said, said
+
+
+def test_virtqueues_that_are_not_reset(bench):
+    trial(bench, 'no vq reset', after=100, one_in=2)
+
+
+def test_configurations_that_make_no_sense(bench):
+    for fault in ('no vqs', 'config 0', 'config max', 'config any'):
+        trial(bench, fault, seconds=1)
+
+
+def test_anything(bench):
+    """Faults of all kinds, none too often."""
+    trial(bench, *ANYTHING, after=SEED, one_in=50)
+    watch = Watch([bench.one])
+    for seed in range(SEED, SEED + 3 * ROUNDS):
+        trial(bench, *ANYTHING, after=37 * seed % 400, one_in=100,
+              seed=seed, seconds=1)
+    kernel, _ = watch.growth()
+    bench.note(f'kernel grew by {kernel} KiB')
+    assert kernel < KERNEL_NOISE, kernel
+    bench.verify('-s 4096 -n 32 -r 1 -V')

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Processes without rights misuse the device while another one works with it.
+The kernel looks for objects that are used after they were freed, and for bytes
+written outside of them."""
+import os
+import re
+
+from lab.leaks import Watch
+from lab.programs import build_hostile
+from lab.runner import Skip
+
+# A small buffer for translated code: see test_scale.py.
+GUESTS = {'smp': 2, 'accel': ',tb-size=32',
+          'append': 'slub_debug=FZP,kmalloc-* page_poison=1 oops=panic '
+                    'sysctl.kernel.hung_task_timeout_secs=30'}
+SECONDS = 60
+# HOSTILE_SECONDS is longer than CI takes; HOSTILE_SEED repeats a run.
+TIME = int(os.environ.get('HOSTILE_SECONDS', 10))
+SEED = os.environ.get('HOSTILE_SEED', '')
+WARM_UP = 3
+# KiB that come and go without a leak: a process may just have ended.
+KERNEL_NOISE = 4096
+QEMU_NOISE = 24576
+
+
+def attack(bench, seconds):
+    vm = bench.one
+    result = vm.run(f'{build_hostile()} {bench.device(vm)} {seconds} {SEED}',
+                    seconds + 60)
+    for line in result.out.splitlines():
+        bench.note(line)
+    assert result.ok, str(result)
+
+
+def rounds(job):
+    """How many rounds of rdma_verify are done."""
+    now = job.peek()
+    assert now.rc is None, str(now)
+    found = re.findall(r'round (\d+) done', now.out)
+    return int(found[-1]) if found else 0
+
+
+def test_hostile_processes_harm_nobody(bench):
+    if bench.stack == 'rxe':
+        raise Skip('rxe has no queues in memory that processes map')
+    vm = bench.one
+    vm.must('chmod 666 /dev/infiniband/uverbs*')
+    attack(bench, WARM_UP)
+    bench.nothing_left(bench.baseline)
+    watch = Watch([vm])
+    server, client = bench.verify_commands('-s 4096 -n 16 -r 0 -V -q 2')
+    jobs = [bench.two.spawn(server, 18515), vm.spawn(client)]
+    jobs[1].wait_for('round 1 done')
+    before = rounds(jobs[1])
+    attack(bench, TIME)
+    assert rounds(jobs[1]) > before, str(jobs[1].peek())
+    for job in reversed(jobs):
+        job.kill()
+        job.wait(10)
+    bench.nothing_left(bench.baseline)
+    kernel, qemu = watch.growth()
+    bench.note(f'kernel grew by {kernel} KiB, QEMU by {qemu} KiB')
+    assert kernel < KERNEL_NOISE and qemu < QEMU_NOISE, (kernel, qemu)
+    bench.verify('-s 4096 -n 32 -r 1 -V')

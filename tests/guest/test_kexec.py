@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A guest goes on with another kernel, without a reset of the machine."""
+import time
+
+from lab.pair import net_up
+from lab.paths import GUEST_TESTS
+from lab.runner import Skip, ends_guests, port_counters
+from lab.vm import BOOT_TIMEOUT
+
+# MiB of memory that the next kernel fills, out of 2048, and the seconds that
+# it has to stay as it is
+FILLED = 900
+WATCHED = 3
+
+
+def next_kernel(vm):
+    """Have the guest's kernel replaced by a new copy of it."""
+    image = vm.kernel.root / 'boot' / f'vmlinuz-{vm.kernel.release}'
+    vm.spawn(f'{GUEST_TESTS}/guest/kexec.py {image} {vm.kernel.initramfs}')
+    vm.agent.event('ready', BOOT_TIMEOUT)
+
+
+def status(vm):
+    path = next(d['path'] for d in vm.qmp('x-query-virtio')
+                if d['name'] == 'virtio-rdma')
+    return str(vm.qmp('x-query-virtio-status', path=path)['status'])
+
+
+def wait_for_packets(bench, vm, which, number=1000, timeout=60):
+    """Wait until a guest has received or sent some more."""
+    name = f'counters/port_{which}_packets'
+    goal = port_counters(vm, bench.device(vm))[name] + number
+    end = time.monotonic() + timeout
+    while port_counters(vm, bench.device(vm))[name] < goal:
+        assert time.monotonic() < end, f'{vm.name} has no traffic'
+
+
+@ends_guests
+def test_a_peer_cannot_write_to_the_next_kernel(bench):
+    """UC WRITEs need no answer, so the peer goes on with them for ever."""
+    if bench.stack == 'rxe':
+        raise Skip('rxe ends with its kernel')
+    vm, peer = bench.one, bench.two
+    command = 'ib_write_bw -c UC -s 1048576 --run_infinitely -F -d {} -x {}'
+    vm.spawn(bench.where(vm, command), 18515)
+    writer = peer.spawn(bench.where(peer, command) + ' 10.0.0.1')
+    wait_for_packets(bench, vm, 'rcv')
+    assert 'DRIVER_OK' in status(vm), status(vm)
+
+    next_kernel(vm)
+    assert 'DRIVER_OK' not in status(vm), status(vm)
+    # Frames wait for as long as there is no NIC.
+    net_up(vm, 1)
+    wait_for_packets(bench, peer, 'xmit')
+    wrong = vm.must(f'dd if=/dev/zero of=/dev/shm/zeros bs=1M count={FILLED} '
+                    f'status=none && sleep {WATCHED} && '
+                    r"tr -d '\0' < /dev/shm/zeros | wc -c; rm /dev/shm/zeros",
+                    200)
+    assert wrong.strip() == '0', f'{wrong} bytes of {FILLED} MiB have changed'
+    writer.kill()
+    writer.wait(10)
+    bench.stacks[vm].up(vm)
+    bench.verify('-s 4096 -n 32 -r 2 -V')

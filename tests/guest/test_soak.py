@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Each kind of trouble of `make soak`, once."""
+from lab import soak
+from lab.moving import MovingPair
+from lab.runner import Skip
+
+PAIR = MovingPair
+GUESTS = soak.GUESTS
+SECONDS = 60
+
+
+def test_traffic_goes_on_after_trouble_of_each_kind(bench):
+    if bench.stack == 'rxe':
+        raise Skip('rxe is no device')
+    sample = soak.Soak(bench, 1, bench.note)
+    sample.cycle(soak.KINDS, bench.one)
+    bench.note(sample.line(1))
