@@ -163,7 +163,7 @@ static void rx_built(FuzzEnv *env, FuzzInput *in, bool aligned)
     }
     if (info->flags & ROCE_OP_FETH) {
         bth.feth = flags & 0x20 ? fuzz_u32(in) :
-                   1 | (size & 1) << ROCE_FETH_LEVEL_SHIFT;
+                   1u | (size & 1u) << ROCE_FETH_LEVEL_SHIFT;
     }
     if (info->flags & ROCE_OP_ATOMICETH) {
         bth.atomiceth.va = pick_va(in);
