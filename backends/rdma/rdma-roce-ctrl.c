@@ -24,7 +24,7 @@ static int rdma_roce_del_gid(RdmaBackend *rb, uint32_t index)
 
 /* Memory */
 
-static int rdma_roce_create_mr(RdmaBackend *rb, const RdmaMrAttr *attr)
+static int rdma_roce_create_mr(RdmaBackend *rb, RdmaMrAttr *attr)
 {
     return roce_mr_create(rdma_roce_engine(rb), attr);
 }
@@ -42,12 +42,12 @@ static int rdma_roce_destroy_mr(RdmaBackend *rb, uint32_t mrn)
 }
 
 static int rdma_roce_modify_mr(RdmaBackend *rb, uint32_t mask,
-                               const RdmaMrAttr *attr)
+                               RdmaMrAttr *attr)
 {
     return roce_mr_modify(rdma_roce_engine(rb), mask, attr);
 }
 
-static int rdma_roce_create_mw(RdmaBackend *rb, const RdmaMwAttr *attr)
+static int rdma_roce_create_mw(RdmaBackend *rb, RdmaMwAttr *attr)
 {
     return roce_mw_create(rdma_roce_engine(rb), attr);
 }
@@ -87,7 +87,7 @@ static int rdma_roce_destroy_srq(RdmaBackend *rb, uint32_t srqn)
 
 /* Queue pairs */
 
-static int rdma_roce_create_qp(RdmaBackend *rb, const RdmaQpInitAttr *init)
+static int rdma_roce_create_qp(RdmaBackend *rb, RdmaQpInitAttr *init)
 {
     return roce_qp_create(rdma_roce_engine(rb), init);
 }

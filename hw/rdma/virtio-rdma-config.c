@@ -43,7 +43,7 @@ void virtio_rdma_config_update(VirtIORdma *s)
         data.mr_page_sizes = VIRTIO_RDMA_MR_PAGE_SIZES;
     }
     if (virtio_rdma_offers(s, VIRTIO_RDMA_F_CQ_DEEP)) {
-        data.max_cqe_deep = s->conf.max_cqe;
+        data.max_cqe_deep = s->limits.max_cqe_deep;
     }
     if (virtio_rdma_offers(s, VIRTIO_RDMA_F_COUNTERS)) {
         data.num_counters = VIRTIO_RDMA_NUM_COUNTERS;

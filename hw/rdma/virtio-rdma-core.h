@@ -170,6 +170,8 @@ void virtio_rdma_table_scatter(VirtIORdmaTable *t);
 bool virtio_rdma_table_find(VirtIORdmaTable *t, uint32_t *id);
 void virtio_rdma_table_set(VirtIORdmaTable *t, uint32_t id, void *obj);
 void virtio_rdma_table_clear(VirtIORdmaTable *t, uint32_t id);
+/* @id, which is free, is the number to be found next. */
+void virtio_rdma_table_again(VirtIORdmaTable *t, uint32_t id);
 
 /* The object with the number @id, which may be any, or NULL. */
 static inline void *virtio_rdma_table_get(const VirtIORdmaTable *t,

@@ -10,7 +10,7 @@
 
 uint32_t virtio_rdma_cq_max_cqe(VirtIORdma *s)
 {
-    return virtio_rdma_has(s, VIRTIO_RDMA_F_CQ_DEEP) ? s->conf.max_cqe
+    return virtio_rdma_has(s, VIRTIO_RDMA_F_CQ_DEEP) ? s->limits.max_cqe_deep
                                                      : s->limits.max_cqe;
 }
 
@@ -61,6 +61,14 @@ int virtio_rdma_cq_create(VirtIORdma *s, const VirtIORdmaReq *req,
     }
     clear_bit(VIRTIO_RDMA_CQ_VQ(cqn), s->stale_vqs);
     cq = virtio_rdma_cq_add(s, cqn, cqe);
+    ret = s->bc->create_cq ? s->bc->create_cq(s->backend, cqn, cqe) : 0;
+    if (ret) {
+        virtio_rdma_cq_remove(s, cq);
+        if (ret == -EINPROGRESS) {
+            virtio_rdma_table_again(&s->cqs, cqn);
+        }
+        return ret;
+    }
     if (virtio_rdma_has(s, VIRTIO_RDMA_F_CQ_RING_ARM)) {
         cq->arm = VIRTIO_RDMA_ARM_NEXT;
     }
@@ -75,12 +83,17 @@ int virtio_rdma_cq_destroy(VirtIORdma *s, const VirtIORdmaReq *req,
                            VirtIORdmaRsp *rsp)
 {
     VirtIORdmaCq *cq = virtio_rdma_table_get(&s->cqs, req->destroy.id);
+    int ret;
 
     if (!cq) {
         return -ENOENT;
     }
     if (cq->users) {
         return -EBUSY;
+    }
+    ret = s->bc->destroy_cq ? s->bc->destroy_cq(s->backend, cq->cqn) : 0;
+    if (ret) {
+        return ret;
     }
     trace_virtio_rdma_cq_destroy(s, cq->cqn);
     virtio_rdma_vq_abandon(s, VIRTIO_RDMA_CQ_VQ(cq->cqn));
@@ -94,6 +107,7 @@ int virtio_rdma_cq_resize(VirtIORdma *s, const VirtIORdmaReq *req,
     VirtIORdmaCq *cq = virtio_rdma_table_get(&s->cqs, req->resize_cq.cqn);
     uint32_t cqe = req->resize_cq.cqe;
     uint32_t used = req->resize_cq.used;
+    int ret;
 
     if (!cq) {
         return -ENOENT;
@@ -102,6 +116,10 @@ int virtio_rdma_cq_resize(VirtIORdma *s, const VirtIORdmaReq *req,
         !virtio_rdma_check_range("used", used, 0, cqe) ||
         !virtio_rdma_check_range("backlog", cq->n_backlog, 0, cqe - used)) {
         return -EINVAL;
+    }
+    ret = s->bc->resize_cq ? s->bc->resize_cq(s->backend, cq->cqn, cqe) : 0;
+    if (ret) {
+        return ret;
     }
     trace_virtio_rdma_cq_resize(s, cq->cqn, cq->cqe, cqe);
     cq->cqe = cqe;

@@ -117,6 +117,7 @@ static int execute(VirtIORdma *s, const VirtQueueElement *elem, uint8_t *cmd,
     const VirtIORdmaCmdLayout *layout;
     VirtIORdmaReq req;
     size_t room, len;
+    int ret;
 
     len = virtio_rdma_codec_read(elem, buf, sizeof(buf));
     room = iov_size(elem->in_sg, elem->in_num);
@@ -144,8 +145,16 @@ static int execute(VirtIORdma *s, const VirtQueueElement *elem, uint8_t *cmd,
         return -EINVAL;
     }
 
+    if (s->ctrl_pending && memcmp(s->ctrl_pending, buf, sizeof(buf))) {
+        /* The driver has changed it meanwhile: begin anew */
+        virtio_rdma_ctrl_forget(s);
+    }
     virtio_rdma_codec_get_request(*cmd, &buf[1], &req);
-    return commands[*cmd].handler(s, &req, rsp);
+    ret = commands[*cmd].handler(s, &req, rsp);
+    if (ret == -EINPROGRESS && !s->ctrl_pending) {
+        s->ctrl_pending = g_memdup2(buf, sizeof(buf));
+    }
+    return ret;
 }
 
 static void answer(VirtIORdma *s, VirtQueue *vq, const VirtQueueElement *elem,
@@ -169,13 +178,14 @@ static void answer(VirtIORdma *s, VirtQueue *vq, const VirtQueueElement *elem,
  * A turn ends when its budget is used up, and the bottom half goes on, so that
  * others run, too. Entries of page tables and commands are paid from it; a
  * command with more entries goes on in the next turn, which pops it again: so
- * there is nothing of it to be migrated.
+ * there is nothing of it to be migrated. One that the backend is not done with
+ * is popped again when the backend says that it is.
  */
 void virtio_rdma_ctrl_run(VirtIORdma *s)
 {
     VirtQueue *vq = virtio_get_queue(VIRTIO_DEVICE(s), VIRTIO_RDMA_CTRL_VQ);
 
-    if (!virtio_rdma_ring_check(s, vq, &s->ctrl_seen)) {
+    if (s->ctrl_waiting || !virtio_rdma_ring_check(s, vq, &s->ctrl_seen)) {
         return;
     }
     s->ctrl_budget = VIRTIO_RDMA_CTRL_BUDGET;
@@ -192,11 +202,31 @@ void virtio_rdma_ctrl_run(VirtIORdma *s)
         ret = execute(s, elem, &cmd, &rsp);
         if (ret == -EINPROGRESS) {
             virtio_rdma_vq_unpop(s, vq, elem);
-            break;
+            if (virtio_rdma_pages_reading(s)) {
+                break;
+            }
+            s->ctrl_waiting = true;
+            return;
         }
-        virtio_rdma_pages_drop(s);
+        virtio_rdma_ctrl_forget(s);
         virtio_rdma_pay(&s->ctrl_budget, VIRTIO_RDMA_COST_CMD);
         answer(s, vq, elem, cmd, ret, &rsp);
     }
+    qemu_bh_schedule(s->bh);
+}
+
+void virtio_rdma_ctrl_forget(VirtIORdma *s)
+{
+    virtio_rdma_pages_drop(s);
+    g_free(s->ctrl_pending);
+    s->ctrl_pending = NULL;
+    s->ctrl_waiting = false;
+}
+
+void virtio_rdma_ctrl_resume(void *opaque)
+{
+    VirtIORdma *s = opaque;
+
+    s->ctrl_waiting = false;
     qemu_bh_schedule(s->bh);
 }

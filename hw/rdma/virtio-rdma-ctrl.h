@@ -10,5 +10,9 @@
 
 /* Execute the commands that are in the control queue. */
 void virtio_rdma_ctrl_run(VirtIORdma *s);
+/* There is no command in progress any more. */
+void virtio_rdma_ctrl_forget(VirtIORdma *s);
+/* Of RdmaBackendClientOps: ask again for what the command in progress needs. */
+void virtio_rdma_ctrl_resume(void *opaque);
 
 #endif

@@ -77,6 +77,20 @@ static void put_mr(VirtIORdmaRsp *rsp, const VirtIORdmaMr *mr)
     rsp->mr.rkey = mr->rkey;
 }
 
+/*
+ * The backend has returned @ret for the list that @attr has, and that @pages
+ * tells where to find; it does not count any more.
+ */
+static void give_back(VirtIORdma *s, int ret, RdmaMrAttr *attr,
+                      const VirtIORdmaPages *pages)
+{
+    if (ret != -EINPROGRESS) {
+        g_free(attr->pages);
+    } else if (attr->npages) {
+        virtio_rdma_pages_keep(s, pages);
+    }
+}
+
 /* Make a region as @attr says, which gets number, keys, PD and pages here. */
 static int create_mr(VirtIORdma *s, const VirtIORdmaReq *req,
                      VirtIORdmaRsp *rsp, RdmaMrAttr *attr,
@@ -108,18 +122,21 @@ static int create_mr(VirtIORdma *s, const VirtIORdmaReq *req,
         }
     }
     mr = virtio_rdma_mr_add(s, attr->mrn, pd, attr->type);
-    mr->key = attr->lkey;
-    mr->rkey = attr->rkey;
     mr->max_pages = attr->max_pages;
     mr->npages = attr->npages;
-    trace_virtio_rdma_mr_create(s, mr->mrn, mr->type, mr->key, attr->access,
-                                attr->iova, attr->length);
+    trace_virtio_rdma_mr_create(s, mr->mrn, mr->type, attr->lkey,
+                                attr->access, attr->iova, attr->length);
     ret = s->bc->create_mr(s->backend, attr);
     if (ret) {
         virtio_rdma_mr_remove(s, mr);
-        g_free(attr->pages);
+        if (ret == -EINPROGRESS) {
+            virtio_rdma_table_again(&s->mrs, attr->mrn);
+        }
+        give_back(s, ret, attr, pages);
         return ret;
     }
+    mr->key = attr->lkey;
+    mr->rkey = attr->rkey;
     put_mr(rsp, mr);
     return 0;
 }
@@ -264,7 +281,7 @@ int virtio_rdma_mr_rereg(VirtIORdma *s, const VirtIORdmaReq *req,
     ret = s->bc->modify_mr(s->backend, flags, &attr);
     if (ret) {
         s->mr_pages -= attr.npages;
-        g_free(attr.pages);
+        give_back(s, ret, &attr, &pages);
         return ret;
     }
     mr->key = attr.lkey;
@@ -308,7 +325,11 @@ int virtio_rdma_mr_map_sg(VirtIORdma *s, const VirtIORdmaReq *req,
                         p.npages);
     if (ret) {
         s->mr_pages -= p.npages;
-        g_free(pages);
+        if (ret == -EINPROGRESS) {
+            virtio_rdma_pages_keep(s, &p);
+        } else {
+            g_free(pages);
+        }
         return ret;
     }
     /* The backend may use the pending list by now, or has dropped it. */

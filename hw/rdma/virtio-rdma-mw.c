@@ -45,8 +45,12 @@ int virtio_rdma_mw_alloc(VirtIORdma *s, const VirtIORdmaReq *req,
     ret = s->bc->create_mw(s->backend, &attr);
     if (ret) {
         virtio_rdma_mr_remove(s, mw);
+        if (ret == -EINPROGRESS) {
+            virtio_rdma_table_again(&s->mrs, attr.mwn);
+        }
         return ret;
     }
+    mw->rkey = attr.rkey;
     trace_virtio_rdma_mw_alloc(s, attr.mwn, attr.type, attr.rkey);
     rsp->mw.mwn = attr.mwn;
     rsp->mw.rkey = attr.rkey;

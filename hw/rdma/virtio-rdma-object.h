@@ -12,7 +12,9 @@
 /*
  * The handler of a control command checks the request, executes it and fills in
  * the response. It returns 0, or a negative errno and changes nothing. After
- * -EINPROGRESS it is called again in the next turn of the main loop.
+ * -EINPROGRESS it is called again, with the same request: in the next turn of
+ * the main loop if virtio_rdma_pages_reading(), else when the backend says so.
+ * It then comes to the same numbers of objects (virtio_rdma_table_again()).
  */
 typedef int VirtIORdmaHandler(VirtIORdma *s, const VirtIORdmaReq *req,
                               VirtIORdmaRsp *rsp);

@@ -107,6 +107,7 @@ struct VirtIORdmaWalk {
     uint32_t done;                  /* entries of this level that are read */
     uint64_t *tables;               /* of this level, but of the first one */
     uint64_t *entries;              /* of this level */
+    bool taken;                     /* all is read; the backend has the list */
 };
 
 static bool same_list(const VirtIORdmaPages *a, const VirtIORdmaPages *b)
@@ -230,7 +231,7 @@ int virtio_rdma_pages_read_on(VirtIORdma *s, const VirtIORdmaPages *p,
         }
         s->walk = g_steal_pointer(&w);
     }
-    ret = walk_on(s, s->walk, &s->ctrl_budget);
+    ret = s->walk->taken ? 0 : walk_on(s, s->walk, &s->ctrl_budget);
     if (ret == 0) {
         *pages = walk_take(s->walk);
         g_free(s->walk);
@@ -239,6 +240,19 @@ int virtio_rdma_pages_read_on(VirtIORdma *s, const VirtIORdmaPages *p,
         virtio_rdma_pages_drop(s);
     }
     return ret;
+}
+
+bool virtio_rdma_pages_reading(const VirtIORdma *s)
+{
+    return s->walk && !s->walk->taken;
+}
+
+void virtio_rdma_pages_keep(VirtIORdma *s, const VirtIORdmaPages *p)
+{
+    assert(!s->walk);
+    s->walk = g_new(VirtIORdmaWalk, 1);
+    *s->walk = (VirtIORdmaWalk) { .of = *p, .taken = true };
+    s->mr_pages += p->npages;
 }
 
 void virtio_rdma_pages_drop(VirtIORdma *s)

@@ -23,12 +23,22 @@ void virtio_rdma_pd_remove(VirtIORdma *s, VirtIORdmaPd *pd)
 int virtio_rdma_pd_create(VirtIORdma *s, const VirtIORdmaReq *req,
                           VirtIORdmaRsp *rsp)
 {
+    VirtIORdmaPd *pd;
     uint32_t pdn;
+    int ret;
 
     if (!virtio_rdma_table_find(&s->pds, &pdn)) {
         return -ENOMEM;
     }
-    virtio_rdma_pd_add(s, pdn);
+    pd = virtio_rdma_pd_add(s, pdn);
+    ret = s->bc->create_pd ? s->bc->create_pd(s->backend, pdn) : 0;
+    if (ret) {
+        virtio_rdma_pd_remove(s, pd);
+        if (ret == -EINPROGRESS) {
+            virtio_rdma_table_again(&s->pds, pdn);
+        }
+        return ret;
+    }
     rsp->create.id = pdn;
     return 0;
 }
@@ -37,12 +47,17 @@ int virtio_rdma_pd_destroy(VirtIORdma *s, const VirtIORdmaReq *req,
                            VirtIORdmaRsp *rsp)
 {
     VirtIORdmaPd *pd = virtio_rdma_table_get(&s->pds, req->destroy.id);
+    int ret;
 
     if (!pd) {
         return -ENOENT;
     }
     if (pd->users) {
         return -EBUSY;
+    }
+    ret = s->bc->destroy_pd ? s->bc->destroy_pd(s->backend, pd->pdn) : 0;
+    if (ret) {
+        return ret;
     }
     virtio_rdma_pd_remove(s, pd);
     return 0;

@@ -221,11 +221,16 @@ int virtio_rdma_qp_create(VirtIORdma *s, const VirtIORdmaReq *req,
     }
     qp = virtio_rdma_qp_add(s, &init, pd, send_cq, recv_cq, srq);
     virtio_rdma_pay(&s->ctrl_budget, VIRTIO_RDMA_COST_QUEUE);
+    init.wire_qpn = init.qpn;
     ret = s->bc->create_qp(s->backend, &init);
     if (ret) {
         virtio_rdma_qp_remove(s, qp);
+        if (ret == -EINPROGRESS) {
+            virtio_rdma_table_again(&s->qps, init.qpn);
+        }
         return ret;
     }
+    qp->init = init;
     trace_virtio_rdma_qp_create(s, init.qpn, init.qp_type, init.pdn,
                                 init.send_cqn, init.recv_cqn);
     virtio_rdma_qp_set_notifiers(s, init.qpn, true);
@@ -329,6 +334,9 @@ bool virtio_rdma_qp_is_in(VirtIORdma *s, VirtIORdmaQp *qp, RdmaQpState state)
 {
     RdmaQpAttr attr = {};
 
+    if (s->bc->qp_in_state) {
+        return s->bc->qp_in_state(s->backend, qp->init.qpn, state);
+    }
     return s->bc->query_qp(s->backend, qp->init.qpn, &attr) == 0 &&
            attr.qp_state == state;
 }
@@ -342,7 +350,9 @@ void virtio_rdma_qp_fail(VirtIORdma *s, VirtIORdmaQp *qp)
         /* The driver knows: it asked for that, or an event told. */
         return;
     }
-    ret = s->bc->modify_qp(s->backend, qp->init.qpn, RDMA_QP_STATE, &attr);
+    ret = s->bc->fail_qp
+          ? s->bc->fail_qp(s->backend, qp->init.qpn)
+          : s->bc->modify_qp(s->backend, qp->init.qpn, RDMA_QP_STATE, &attr);
     trace_virtio_rdma_qp_fail(s, qp->init.qpn, ret);
     if (ret == 0) {
         virtio_rdma_event_raise(s, RDMA_EVENT_QP_FATAL, qp->init.qpn);

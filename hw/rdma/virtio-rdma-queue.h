@@ -220,6 +220,13 @@ int virtio_rdma_pages_read(VirtIORdma *s, const VirtIORdmaPages *p,
  */
 int virtio_rdma_pages_read_on(VirtIORdma *s, const VirtIORdmaPages *p,
                               uint64_t **pages);
+/* Is there a list that the next turn goes on with? */
+bool virtio_rdma_pages_reading(const VirtIORdma *s);
+/*
+ * The backend has taken the list that was read last, and is not done with the
+ * command: the list counts on, and is NULL when the command comes to read it.
+ */
+void virtio_rdma_pages_keep(VirtIORdma *s, const VirtIORdmaPages *p);
 /* There is no command in progress any more. */
 void virtio_rdma_pages_drop(VirtIORdma *s);
 /*

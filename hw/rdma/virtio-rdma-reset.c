@@ -51,7 +51,7 @@ static void reset(VirtIORdma *s)
     trace_virtio_rdma_reset(s);
     s->bc->reset(s->backend);
     s->ctrl_seen = 0;
-    virtio_rdma_pages_drop(s);
+    virtio_rdma_ctrl_forget(s);
     virtio_rdma_events_reset(s);
     virtio_rdma_objects_reset(s);
     virtio_rdma_counters_set(s, NULL);
@@ -102,7 +102,7 @@ static void queue_reset(VirtIORdma *s, uint32_t n)
 
     if (n == VIRTIO_RDMA_CTRL_VQ) {
         s->ctrl_seen = 0;
-        virtio_rdma_pages_drop(s);
+        virtio_rdma_ctrl_forget(s);
     } else if (is_event_vq(s, n)) {
         virtio_rdma_events_reset_vq(s);
     } else if (n <= s->limits.max_cq) {
@@ -176,7 +176,7 @@ static void unrealize(VirtIORdma *s)
     rdma_backend_detach(s->backend);
     virtio_rdma_backend_put(s);
     migrate_del_blocker(&s->migration_blocker);
-    virtio_rdma_pages_drop(s);
+    virtio_rdma_ctrl_forget(s);
     virtio_rdma_objects_free(s);
     virtio_rdma_events_free(s);
     virtio_rdma_wq_free(s);

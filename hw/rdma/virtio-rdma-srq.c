@@ -83,6 +83,9 @@ int virtio_rdma_srq_create(VirtIORdma *s, const VirtIORdmaReq *req,
     ret = s->bc->create_srq(s->backend, &attr);
     if (ret) {
         virtio_rdma_srq_remove(s, srq);
+        if (ret == -EINPROGRESS) {
+            virtio_rdma_table_again(&s->srqs, attr.srqn);
+        }
         return ret;
     }
     trace_virtio_rdma_srq_create(s, attr.srqn, attr.pdn, attr.max_wr,

@@ -64,3 +64,8 @@ void virtio_rdma_table_clear(VirtIORdmaTable *t, uint32_t id)
     clear_bit(id, t->used);
     t->count--;
 }
+
+void virtio_rdma_table_again(VirtIORdmaTable *t, uint32_t id)
+{
+    t->next = id;
+}

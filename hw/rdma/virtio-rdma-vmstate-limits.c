@@ -40,7 +40,8 @@ typedef struct SavedLimits {
 /* max-cqe has no meaning without F_CQ_DEEP. */
 static uint32_t max_cqe_deep(const VirtIORdma *s)
 {
-    return virtio_rdma_offers(s, VIRTIO_RDMA_F_CQ_DEEP) ? s->conf.max_cqe : 0;
+    return virtio_rdma_offers(s, VIRTIO_RDMA_F_CQ_DEEP)
+           ? s->limits.max_cqe_deep : 0;
 }
 
 static int save_limits(void *opaque)

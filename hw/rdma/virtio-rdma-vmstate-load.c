@@ -59,7 +59,7 @@ int virtio_rdma_saved_counts_post_load(void *opaque, int version_id)
     v->pds = g_new0(SavedPd, v->n_pds);
     v->cqs = g_new0(SavedCq, v->n_cqs);
     for (uint32_t i = 0; i < v->n_cqs; i++) {
-        v->cqs[i].max_cqe = MAX(l->max_cqe, v->dev->conf.max_cqe);
+        v->cqs[i].max_cqe = MAX(l->max_cqe, l->max_cqe_deep);
     }
     v->mrs = g_new0(SavedMr, v->n_mrs);
     v->mws = g_new0(SavedMw, v->n_mws);

@@ -412,8 +412,8 @@ typedef struct RdmaWc {
         uint8_t imm_data[4];        /* network order, opaque */
         uint32_t invalidate_rkey;
     } ex;
-    uint32_t qp_num;
-    uint32_t src_qp;
+    uint32_t qp_num;                /* qpn, also if wire_qpn is another */
+    uint32_t src_qp;                /* on the wire */
     uint32_t wc_flags;
     uint16_t pkey_index;
     uint8_t sl;
@@ -435,6 +435,11 @@ typedef struct RdmaQpCap {
 /* What a QP is created with (IBTA 11.2.5.1). */
 typedef struct RdmaQpInitAttr {
     uint32_t qpn;
+    /*
+     * The number that peers see: @qpn, unless the backend chooses another
+     * (RdmaBackendLimits.host_numbers). The engine does not look at it.
+     */
+    uint32_t wire_qpn;
     uint32_t pdn;
     RdmaQpType qp_type;
     bool sq_sig_all;
@@ -498,8 +503,9 @@ typedef enum RdmaMrType {
 /*
  * The description of a memory region.
  *
- * @lkey and @rkey carry the mrn in their upper 24 bits; @rkey is 0 when no
- * remote access was granted. @pages are DMA addresses of pages of
+ * @lkey and @rkey carry the mrn in their upper 24 bits, unless the backend
+ * chooses them (RdmaBackendLimits.host_numbers); @rkey is 0 when no remote
+ * access was granted. @pages are DMA addresses of pages of
  * 2^@page_shift bytes; byte 0 of the region lies at offset @iova % that size
  * of the first. Whoever builds this has checked that @npages pages cover
  * @length bytes from there exactly and that @iova + @length does not wrap.

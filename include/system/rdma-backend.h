@@ -5,7 +5,8 @@
  * The device model decodes guest requests, owns the handle tables and checks
  * handles, protection domains and limits. The backend moves the data. The
  * class is verbs-shaped; numbers (cqn, pdn, mrn, qpn, GID index) are chosen
- * by the device and are what guest and peers see.
+ * by the device. They are what guest and peers see, unless the backend has
+ * limits.host_numbers: then keys and the QPNs on the wire are its own.
  *
  * Context: everything here is called, and calls back, under the BQL.
  */
@@ -30,7 +31,8 @@ OBJECT_DECLARE_TYPE(RdmaBackend, RdmaBackendClass, RDMA_BACKEND)
 typedef struct RdmaBackendClientOps {
     /*
      * Post @wc on @cqn. Returns false when the CQ is full or in error; the
-     * backend then moves the QPs that use it to ERR.
+     * backend then moves the QPs that use it to ERR. wc->qp_num is the qpn,
+     * wc->src_qp the number on the wire.
      */
     bool (*complete)(void *opaque, uint32_t cqn, const RdmaWc *wc,
                      bool solicited);
@@ -52,6 +54,13 @@ typedef struct RdmaBackendClientOps {
     bool (*pull_srq_recv)(void *opaque, uint32_t srqn, RdmaRecvWr *wr);
     /* Port attributes changed: link state, MTU or MAC. */
     void (*port_changed)(void *opaque);
+    /*
+     * What a method has answered with -EINPROGRESS is done, or has failed: the
+     * method can be asked again. Comes from the main loop, not from within a
+     * method; also in a stopped VM, and also when nobody asks any more. A
+     * backend that never answers so never calls it.
+     */
+    void (*resume)(void *opaque);
     /*
      * Before the outermost rdma_backend_leave(): notify the driver of what was
      * put into virtqueues. The device is still busy.
@@ -90,14 +99,19 @@ typedef struct RdmaBackendLimits {
     uint32_t max_recv_sge;
     uint32_t max_inline_data;       /* bytes */
     uint32_t max_cq;
-    uint32_t max_cqe;
+    uint32_t max_cqe;               /* of a CQ as deep as its virtqueue */
+    uint32_t max_cqe_deep;          /* of any other */
     uint32_t max_mr;
     uint32_t max_pd;
     uint64_t max_mr_size;           /* bytes */
     uint32_t max_rd_atomic;         /* per QP, each direction */
     uint32_t gid_table_len;
     uint8_t atomic_cap;             /* RdmaAtomicCap */
-    uint64_t device_cap_flags;      /* ib_device_cap_flags */
+    /*
+     * ib_device_cap_flags. Without MEM_MGT_EXTENSIONS there are no regions of
+     * RDMA_MR_FAST_REG, no map_mr(), and no REG_MR or LOCAL_INV of a region.
+     */
+    uint64_t device_cap_flags;
     uint32_t max_srq;
     uint32_t max_srq_wr;
     uint32_t max_srq_sge;
@@ -107,6 +121,12 @@ typedef struct RdmaBackendLimits {
     uint32_t max_mcast_grp;
     uint32_t max_mcast_qp_attach;
     uint32_t extensions;            /* RDMA_EXT_* */
+    /*
+     * From the backend: it chooses keys, and the QPNs on the wire, and sets
+     * them in the attributes that an object is made or changed with. The
+     * device offers VIRTIO_RDMA_F_HOST_NUMBERS, and serves no driver without.
+     */
+    bool host_numbers;
 } RdmaBackendLimits;
 
 /* RdmaBackendClass.query_counters; in the order of the guest ABI. */
@@ -129,6 +149,27 @@ struct RdmaBackend {
 /*
  * Methods return 0 or a negative errno unless said otherwise. What they are
  * asked for is done when they return.
+ *
+ * But those that a command of the driver leads to, from add_gid() on to
+ * destroy_qp(), may return -EINPROGRESS and go on by themselves:
+ * - The device then changes nothing, and after RdmaBackendClientOps.resume()
+ *   calls the method again with the same arguments, which gets the result.
+ *   That may take more than one -EINPROGRESS.
+ * - One command at a time is in progress. Posts, runs, callbacks, fail_qp(),
+ *   qp_in_state(), query_port() and query_counters() may come meanwhile.
+ * - What the backend chooses (lkey, rkey, wire_qpn) is preset anew each time
+ *   and is no argument.
+ * - A list of pages is taken over with -EINPROGRESS as it is with 0. The method
+ *   is called again with the pointer NULL and the same npages: a list that is
+ *   there is another one, and so is the command.
+ * - The driver may change a command while it waits. If a method is called with
+ *   other arguments, or another one is, nobody will ask for the result: the
+ *   backend undoes what can be undone, that is an object which was made, and
+ *   begins with what it is asked for now. What cannot be undone stays done, and
+ *   who asks for it later is told so: destroy_mr() of a region that is gone
+ *   already is 0. A finished result for the same arguments is as good as a new
+ *   one, but for page lists.
+ * - reset() and detach() end it; nobody asks for the result.
  */
 struct RdmaBackendClass {
     ObjectClass parent_class;
@@ -152,7 +193,10 @@ struct RdmaBackendClass {
      * put off is done soon, but not in here. Optional.
      */
     void (*idle)(RdmaBackend *rb);
-    /* Device reset: drop all objects and GIDs silently. */
+    /*
+     * Device reset: drop all objects and GIDs silently. On return guest memory
+     * is not touched any more, and all numbers are free.
+     */
     void (*reset)(RdmaBackend *rb);
     /*
      * Until the client says that it is running, and when it is not any more,
@@ -165,9 +209,15 @@ struct RdmaBackendClass {
                    const uint8_t gid[RDMA_GID_LEN], uint16_t vlan);
     int (*del_gid)(RdmaBackend *rb, uint32_t index);
 
-    /* Takes over attr->pages when it returns 0. */
-    int (*create_mr)(RdmaBackend *rb, const RdmaMrAttr *attr);
-    /* Takes over @pages when it returns 0. */
+    /*
+     * Takes over attr->pages when it returns 0. With host_numbers sets
+     * attr->lkey, and attr->rkey if that is not 0.
+     */
+    int (*create_mr)(RdmaBackend *rb, RdmaMrAttr *attr);
+    /*
+     * Takes over @pages when it returns 0. Optional without
+     * MEM_MGT_EXTENSIONS.
+     */
     int (*map_mr)(RdmaBackend *rb, uint32_t mrn, uint64_t iova,
                   uint64_t length, uint64_t *pages, uint32_t npages);
     int (*destroy_mr)(RdmaBackend *rb, uint32_t mrn);
@@ -177,9 +227,24 @@ struct RdmaBackendClass {
      * needs a method that is missing, or a limit that came back as 0.
      */
 
-    /* See roce_mr_modify(). Takes over attr->pages when it returns 0. */
-    int (*modify_mr)(RdmaBackend *rb, uint32_t mask, const RdmaMrAttr *attr);
-    int (*create_mw)(RdmaBackend *rb, const RdmaMwAttr *attr);
+    /*
+     * The device has made these objects, or is about to remove them when
+     * nothing uses them any more. A method that is missing is not called.
+     */
+    int (*create_pd)(RdmaBackend *rb, uint32_t pdn);
+    int (*destroy_pd)(RdmaBackend *rb, uint32_t pdn);
+    /* @cqe: how many completions the driver wants to be able to keep */
+    int (*create_cq)(RdmaBackend *rb, uint32_t cqn, uint32_t cqe);
+    int (*resize_cq)(RdmaBackend *rb, uint32_t cqn, uint32_t cqe);
+    int (*destroy_cq)(RdmaBackend *rb, uint32_t cqn);
+
+    /*
+     * See roce_mr_modify(). Takes over attr->pages, and sets keys, as
+     * create_mr() does.
+     */
+    int (*modify_mr)(RdmaBackend *rb, uint32_t mask, RdmaMrAttr *attr);
+    /* With host_numbers sets attr->rkey. */
+    int (*create_mw)(RdmaBackend *rb, RdmaMwAttr *attr);
     int (*destroy_mw)(RdmaBackend *rb, uint32_t mwn);
 
     /*
@@ -209,7 +274,17 @@ struct RdmaBackendClass {
     /* Fills @values, returns how many; at most RDMA_BACKEND_MAX_COUNTERS. */
     unsigned (*query_counters)(RdmaBackend *rb, uint64_t *values);
 
-    int (*create_qp)(RdmaBackend *rb, const RdmaQpInitAttr *init);
+    /*
+     * The device, not the driver, wants the QP in ERR. 0 if it is, or is about
+     * to be and takes no posts from now on; the device does not ask again.
+     * Optional: without, modify_qp() returns at once.
+     */
+    int (*fail_qp)(RdmaBackend *rb, uint32_t qpn);
+    /* Is it now? Optional: without, query_qp() returns at once. */
+    bool (*qp_in_state)(RdmaBackend *rb, uint32_t qpn, RdmaQpState state);
+
+    /* Mandatory. With host_numbers sets init->wire_qpn. */
+    int (*create_qp)(RdmaBackend *rb, RdmaQpInitAttr *init);
     /*
      * Checks the transition; changes nothing when it fails. Entering RESET
      * retires all WQEs without completions, entering ERR flushes them.

@@ -97,6 +97,8 @@ struct VirtIORdma {
     uint64_t max_mr_pages;
     uint16_t ctrl_seen;             /* for virtio_rdma_ring_check() */
     uint32_t ctrl_budget;           /* entries that this turn may read */
+    uint8_t *ctrl_pending;          /* the command in progress, or NULL */
+    bool ctrl_waiting;              /* for virtio_rdma_ctrl_resume() */
     VirtIORdmaWalk *walk;           /* of the command in progress, or NULL */
 
     VirtIORdmaEvents *events;
