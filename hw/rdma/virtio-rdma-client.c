@@ -171,7 +171,8 @@ bool virtio_rdma_backend_attach(VirtIORdma *s, Error **errp)
                             VIRTIO_RDMA_CAP_BAD_QKEY_CNTR |
                             VIRTIO_RDMA_CAP_SYS_IMAGE_GUID |
                             VIRTIO_RDMA_CAP_RC_RNR_NAK_GEN |
-                            VIRTIO_RDMA_CAP_MEM_MGT_EXTENSIONS,
+                            (conf->mem_mgt
+                             ? VIRTIO_RDMA_CAP_MEM_MGT_EXTENSIONS : 0),
     };
     return rdma_backend_attach(s->backend, &client_ops, s,
                                get_dma_as(VIRTIO_DEVICE(s)), &s->limits,

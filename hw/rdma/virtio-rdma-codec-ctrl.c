@@ -335,7 +335,8 @@ void virtio_rdma_codec_put_response(uint8_t cmd, uint8_t *p,
         PUT32(p, virtio_rdma_map_mr_sg_rsp, npages, rsp->map_mr.npages);
         break;
     case VIRTIO_RDMA_CMD_CREATE_QP:
-        PUT32(p, virtio_rdma_qpn, qpn, rsp->create.id);
+        PUT32(p, virtio_rdma_create_qp_rsp, qpn, rsp->create.id);
+        PUT32(p, virtio_rdma_create_qp_rsp, wire_qpn, rsp->create.wire_qpn);
         break;
     case VIRTIO_RDMA_CMD_QUERY_QP:
         put_qp_attr(p, &rsp->query_qp.attr);
@@ -386,8 +387,11 @@ virtio_rdma_codec_cmds[VIRTIO_RDMA_CMD_MAX + 1] = {
         offsetof(struct virtio_rdma_reg_user_mr_req, page_shift),
         sizeof(struct virtio_rdma_mr_rsp)),
     CMD(DEREG_MR, sizeof(struct virtio_rdma_dereg_mr_req), 0),
-    CMD(CREATE_QP, sizeof(struct virtio_rdma_create_qp_req),
-        sizeof(struct virtio_rdma_qpn)),
+    [VIRTIO_RDMA_CMD_CREATE_QP] = {
+        sizeof(struct virtio_rdma_create_qp_req),
+        sizeof(struct virtio_rdma_qpn),
+        sizeof(struct virtio_rdma_create_qp_rsp)
+    },
     CMD(MODIFY_QP, sizeof(struct virtio_rdma_modify_qp_req), 0),
     CMD(QUERY_QP, sizeof(struct virtio_rdma_query_qp_req),
         sizeof(struct virtio_rdma_qp_attr)),

@@ -121,6 +121,7 @@ typedef union VirtIORdmaRsp {
     /* create_*: the number of the object */
     struct {
         uint32_t id;
+        uint32_t wire_qpn;          /* CREATE_QP */
     } create;
     struct {
         uint32_t mrn;
@@ -164,6 +165,7 @@ typedef struct VirtIORdmaConfigData {
 typedef struct VirtIORdmaCmdLayout {
     uint16_t req_min;               /* what is missing after it is 0 */
     uint16_t rsp_min;               /* with less room the command fails */
+    uint16_t rsp_host;              /* F_HOST_NUMBERS: instead; 0: the same */
 } VirtIORdmaCmdLayout;
 
 /* Bytes in guest memory */
@@ -212,7 +214,7 @@ extern const VirtIORdmaCmdLayout
 /* @buf has VIRTIO_RDMA_REQ_ROOM bytes; what the driver left out is 0. */
 void virtio_rdma_codec_get_request(uint8_t cmd, const uint8_t *buf,
                                    VirtIORdmaReq *req);
-/* Fills @rsp_min bytes of @buf, which is all zeros before. */
+/* Fills the response in @buf, which is all zeros before. */
 void virtio_rdma_codec_put_response(uint8_t cmd, uint8_t *buf,
                                     const VirtIORdmaRsp *rsp);
 

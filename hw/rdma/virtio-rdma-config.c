@@ -25,7 +25,8 @@ void virtio_rdma_config_update(VirtIORdma *s)
     VirtIORdmaConfigData data = {
         .limits = &s->limits,
         .page_size_cap = RDMA_PAGE_SIZE,
-        .max_page_list_len = VIRTIO_RDMA_MAX_PAGE_LIST,
+        .max_page_list_len = virtio_rdma_mem_mgt(s)
+                             ? VIRTIO_RDMA_MAX_PAGE_LIST : 0,
     };
 
     s->bc->query_port(s->backend, &port);

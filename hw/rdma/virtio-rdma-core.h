@@ -35,7 +35,7 @@
 #define VIRTIO_RDMA_MAX_MCAST       16384
 
 /* The last of VIRTIO_RDMA_F_* */
-#define VIRTIO_RDMA_F_MAX           VIRTIO_RDMA_F_ATOMIC_WRITE
+#define VIRTIO_RDMA_F_MAX           VIRTIO_RDMA_F_HOST_NUMBERS
 
 /*
  * Every entry into the device that works on objects or virtqueues is between
@@ -145,6 +145,10 @@ bool virtio_rdma_gid_allowed(void *opaque, const uint8_t gid[RDMA_GID_LEN]);
 
 /* Offer nothing that the attached backend cannot do. */
 void virtio_rdma_features_restrict(VirtIORdma *s);
+/* Are there regions for fast registration? */
+bool virtio_rdma_mem_mgt(const VirtIORdma *s);
+/* Of VirtioDeviceClass: can the driver do with what it has accepted? */
+int virtio_rdma_validate_features(VirtIODevice *vdev);
 /* Tell the backend which of RDMA_EXT_* the driver accepted. */
 void virtio_rdma_extensions_start(VirtIORdma *s);
 

@@ -109,6 +109,15 @@ static bool have_cmd(VirtIORdma *s, uint8_t cmd)
     return true;
 }
 
+/* Bytes of a response besides the status */
+static size_t rsp_size(VirtIORdma *s, uint8_t cmd)
+{
+    const VirtIORdmaCmdLayout *layout = &virtio_rdma_codec_cmds[cmd];
+
+    return layout->rsp_host && virtio_rdma_has(s, VIRTIO_RDMA_F_HOST_NUMBERS)
+           ? layout->rsp_host : layout->rsp_min;
+}
+
 /* Execute the command in @elem. @rsp is filled in if that returns 0. */
 static int execute(VirtIORdma *s, const VirtQueueElement *elem, uint8_t *cmd,
                    VirtIORdmaRsp *rsp)
@@ -137,11 +146,11 @@ static int execute(VirtIORdma *s, const VirtQueueElement *elem, uint8_t *cmd,
         return -ENOTSUP;
     }
     layout = &virtio_rdma_codec_cmds[*cmd];
-    if (len - 1 < layout->req_min || room - 1 < layout->rsp_min) {
+    if (len - 1 < layout->req_min || room - 1 < rsp_size(s, *cmd)) {
         qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: %s has %zu request and "
-                      "%zu response bytes, less than %u or %u\n",
+                      "%zu response bytes, less than %u or %zu\n",
                       cmd_name(*cmd), len - 1, room - 1, layout->req_min,
-                      layout->rsp_min);
+                      rsp_size(s, *cmd));
         return -EINVAL;
     }
 
@@ -166,7 +175,7 @@ static void answer(VirtIORdma *s, VirtQueue *vq, const VirtQueueElement *elem,
     trace_virtio_rdma_ctrl(s, cmd_name(cmd), ret, buf[0]);
     if (!ret) {
         virtio_rdma_codec_put_response(cmd, &buf[1], rsp);
-        len += virtio_rdma_codec_cmds[cmd].rsp_min;
+        len += rsp_size(s, cmd);
     }
     /* A failed command may have room for less than the response. */
     len = virtio_rdma_codec_write(elem, buf, len);

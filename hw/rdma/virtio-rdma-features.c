@@ -3,6 +3,7 @@
  * Feature bits: what the device can offer with its backend.
  */
 #include "qemu/osdep.h"
+#include "qemu/error-report.h"
 #include "virtio-rdma-core.h"
 
 static bool always(const VirtIORdma *s)
@@ -33,7 +34,12 @@ static bool have_rereg(const VirtIORdma *s)
 
 static bool have_reg_pages(const VirtIORdma *s)
 {
-    return s->limits.max_reg_pages;
+    return virtio_rdma_mem_mgt(s) && s->limits.max_reg_pages;
+}
+
+static bool have_host_numbers(const VirtIORdma *s)
+{
+    return s->limits.host_numbers;
 }
 
 static bool have_flush(const VirtIORdma *s)
@@ -74,12 +80,20 @@ static bool (*const possible[VIRTIO_RDMA_F_MAX + 1])(const VirtIORdma *s) = {
     [VIRTIO_RDMA_F_REREG_MR] = have_rereg,
     [VIRTIO_RDMA_F_FLUSH] = have_flush,
     [VIRTIO_RDMA_F_ATOMIC_WRITE] = have_atomic_write,
+    [VIRTIO_RDMA_F_HOST_NUMBERS] = have_host_numbers,
 };
+
+bool virtio_rdma_mem_mgt(const VirtIORdma *s)
+{
+    return s->limits.device_cap_flags & VIRTIO_RDMA_CAP_MEM_MGT_EXTENSIONS;
+}
 
 void virtio_rdma_features_restrict(VirtIORdma *s)
 {
     RdmaBackendLimits *l = &s->limits;
 
+    /* The backend's decision, not the user's */
+    s->rdma_features |= 1ULL << VIRTIO_RDMA_F_HOST_NUMBERS;
     for (unsigned bit = 0; bit <= VIRTIO_RDMA_F_MAX; bit++) {
         if (!possible[bit] || !possible[bit](s)) {
             s->rdma_features &= ~(1ULL << bit);
@@ -97,6 +111,23 @@ void virtio_rdma_features_restrict(VirtIORdma *s)
     if (!virtio_rdma_offers(s, VIRTIO_RDMA_F_MCAST)) {
         l->max_mcast_grp = l->max_mcast_qp_attach = 0;
     }
+}
+
+int virtio_rdma_validate_features(VirtIODevice *vdev)
+{
+    VirtIORdma *s = VIRTIO_RDMA(vdev);
+
+    if (virtio_rdma_offers(s, VIRTIO_RDMA_F_HOST_NUMBERS) &&
+        !virtio_rdma_has(s, VIRTIO_RDMA_F_HOST_NUMBERS)) {
+        warn_report_once("virtio-rdma: the driver in the guest is refused: "
+                         "it does not know F_HOST_NUMBERS, which the backend "
+                         "(%s) needs; install a newer driver, or use the "
+                         "backend %s",
+                         object_get_typename(OBJECT(s->backend)),
+                         TYPE_RDMA_BACKEND_ROCE);
+        return -ENOTSUP;
+    }
+    return 0;
 }
 
 void virtio_rdma_extensions_start(VirtIORdma *s)

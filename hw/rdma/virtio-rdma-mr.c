@@ -159,6 +159,16 @@ int virtio_rdma_mr_get_dma(VirtIORdma *s, const VirtIORdmaReq *req,
     return create_mr(s, req, rsp, &attr, NULL);
 }
 
+static int check_mem_mgt(VirtIORdma *s)
+{
+    if (virtio_rdma_mem_mgt(s)) {
+        return 0;
+    }
+    qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: fast registration without "
+                  "the capability MEM_MGT_EXTENSIONS\n");
+    return -ENOTSUP;
+}
+
 int virtio_rdma_mr_create(VirtIORdma *s, const VirtIORdmaReq *req,
                           VirtIORdmaRsp *rsp)
 {
@@ -166,8 +176,11 @@ int virtio_rdma_mr_create(VirtIORdma *s, const VirtIORdmaReq *req,
         .type = RDMA_MR_FAST_REG,
         .max_pages = req->mr.max_num_sg,
     };
-    int ret = check_access(s, req->mr.access);
+    int ret = check_mem_mgt(s);
 
+    if (!ret) {
+        ret = check_access(s, req->mr.access);
+    }
     if (ret) {
         return ret;
     }
@@ -304,8 +317,11 @@ int virtio_rdma_mr_map_sg(VirtIORdma *s, const VirtIORdmaReq *req,
     VirtIORdmaPages p = req->map_mr.pages;
     uint64_t *pages;
     uint32_t in_use;
-    int ret;
+    int ret = check_mem_mgt(s);
 
+    if (ret) {
+        return ret;
+    }
     if (!mr) {
         return -ENOENT;
     }

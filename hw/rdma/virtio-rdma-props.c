@@ -122,6 +122,7 @@ static const Property virtio_rdma_properties[] = {
     DEFINE_PROP_UINT32("max-mcast-qp-attach", VirtIORdma,
                        conf.max_mcast_qp_attach, 128),
     DEFINE_PROP_STRING("allowed-gids", VirtIORdma, conf.allowed_gids),
+    DEFINE_PROP_BOOL("mem-mgt", VirtIORdma, conf.mem_mgt, true),
     FEATURE("ext-status", EXT_STATUS),
     FEATURE("mac-mtu", MAC_MTU),
     FEATURE("cqe-status-last", CQE_STATUS_LAST),
@@ -150,7 +151,8 @@ const char *virtio_rdma_feature_name(unsigned bit)
             return p->name;
         }
     }
-    return "a feature";
+    return bit == VIRTIO_RDMA_F_HOST_NUMBERS ? "numbers of a host adapter"
+                                             : "a feature";
 }
 
 static const struct {
@@ -181,6 +183,7 @@ static const struct {
     { "gid-table-len", "entries of the GID table (1-256)" },
     { "allowed-gids", "addresses and prefixes that GIDs may be, separated by "
                       "spaces; by default all" },
+    { "mem-mgt", "offer fast registration, which users in the kernel need" },
     { "ext-status", "offer detailed status of control commands" },
     { "mac-mtu", "offer MAC and MTU in configuration space" },
     { "cqe-status-last", "offer completions that can be polled for" },

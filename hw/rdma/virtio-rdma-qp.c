@@ -236,6 +236,7 @@ int virtio_rdma_qp_create(VirtIORdma *s, const VirtIORdmaReq *req,
     virtio_rdma_qp_set_notifiers(s, init.qpn, true);
     virtio_rdma_qp_schedule(s, qp);
     rsp->create.id = init.qpn;
+    rsp->create.wire_qpn = init.wire_qpn;
     return 0;
 }
 

@@ -126,10 +126,15 @@ static RdmaWcStatus get_reg_pages(VirtIORdma *s, const VirtIORdmaQp *qp,
     return RDMA_WC_SUCCESS;
 }
 
-/* Was the feature of @opcode accepted? The backend refuses unknown opcodes. */
+/*
+ * Was the feature of @opcode accepted? The backend refuses unknown opcodes, and
+ * LOCAL_INV of what is no window where no region can be invalidated.
+ */
 static bool opcode_negotiated(VirtIORdma *s, uint32_t opcode)
 {
     switch (opcode) {
+    case RDMA_WR_REG_MR:
+        return virtio_rdma_mem_mgt(s);
     case RDMA_WR_BIND_MW:
         return virtio_rdma_has(s, VIRTIO_RDMA_F_MW);
     case RDMA_WR_FLUSH:

@@ -42,8 +42,10 @@ static bool block_migration(VirtIORdma *s, Error **errp)
         return true;
     }
     error_setg(&s->migration_blocker, "virtio-rdma cannot be migrated: the "
-               "state of its backend (%s) does not migrate",
-               object_get_typename(OBJECT(s->backend)));
+               "state of its backend (%s) stays on this host; with the "
+               "backend %s it can",
+               object_get_typename(OBJECT(s->backend)),
+               TYPE_RDMA_BACKEND_ROCE);
     return migrate_add_blocker(&s->migration_blocker, errp) == 0;
 }
 
@@ -135,6 +137,7 @@ static void virtio_rdma_class_init(ObjectClass *klass, void *data)
     vdc->realize = virtio_rdma_realize;
     vdc->unrealize = virtio_rdma_unrealize;
     vdc->get_features = virtio_rdma_get_features;
+    vdc->validate_features = virtio_rdma_validate_features;
     vdc->get_config = virtio_rdma_get_config;
     vdc->set_status = virtio_rdma_set_status;
     vdc->reset = virtio_rdma_reset;

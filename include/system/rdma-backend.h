@@ -211,7 +211,7 @@ struct RdmaBackendClass {
 
     /*
      * Takes over attr->pages when it returns 0. With host_numbers sets
-     * attr->lkey, and attr->rkey if that is not 0.
+     * attr->lkey and attr->rkey, whatever the access is.
      */
     int (*create_mr)(RdmaBackend *rb, RdmaMrAttr *attr);
     /*
@@ -276,11 +276,14 @@ struct RdmaBackendClass {
 
     /*
      * The device, not the driver, wants the QP in ERR. 0 if it is, or is about
-     * to be and takes no posts from now on; the device does not ask again.
-     * Optional: without, modify_qp() returns at once.
+     * to be; the device does not ask again. Optional: without, modify_qp()
+     * returns at once.
      */
     int (*fail_qp)(RdmaBackend *rb, uint32_t qpn);
-    /* Is it now? Optional: without, query_qp() returns at once. */
+    /*
+     * Is it in this state now, or about to enter ERR? Optional: without,
+     * query_qp() returns at once.
+     */
     bool (*qp_in_state)(RdmaBackend *rb, uint32_t qpn, RdmaQpState state);
 
     /* Mandatory. With host_numbers sets init->wire_qpn. */

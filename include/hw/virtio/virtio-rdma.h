@@ -57,6 +57,7 @@ typedef struct VirtIORdmaConf {
     uint32_t max_mcast_grp;
     uint32_t max_mcast_qp_attach;
     char *allowed_gids;             /* or NULL: all are */
+    bool mem_mgt;
 } VirtIORdmaConf;
 
 /* Objects of one kind by number; numbers are first..end-1. */

@@ -71,6 +71,11 @@ typedef uint64_t __le64;
 #define VIRTIO_RDMA_F_FLUSH		15
 /* ATOMIC_WRITE. */
 #define VIRTIO_RDMA_F_ATOMIC_WRITE	16
+/*
+ * Keys and the QPNs on the wire are a host adapter's. A device that offers it
+ * accepts no driver without.
+ */
+#define VIRTIO_RDMA_F_HOST_NUMBERS	17
 
 #define VIRTIO_RDMA_CQE_EMPTY		0xff
 
@@ -405,6 +410,14 @@ struct virtio_rdma_create_qp_req {
 /* DESTROY_QP request, CREATE_QP response. */
 struct virtio_rdma_qpn {
 	__le32 qpn;
+} VIRTIO_RDMA_ABI;
+
+/* CREATE_QP response with F_HOST_NUMBERS */
+struct virtio_rdma_create_qp_rsp {
+	/* in commands, completions and events, and of the virtqueues */
+	__le32 qpn;
+	/* what users and peers know it by */
+	__le32 wire_qpn;
 } VIRTIO_RDMA_ABI;
 
 struct virtio_rdma_ah_attr {
