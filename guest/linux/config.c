@@ -112,11 +112,15 @@ void vrdma_config_read(struct vrdma_dev *dev)
 					      VIRTIO_RDMA_F_CQ_RING_ARM);
 	dev->cqe_ex = virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_CQE_EX);
 	dev->gid_vlan = virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_GID_VLAN);
+	dev->host_numbers = virtio_has_feature(dev->vdev,
+					       VIRTIO_RDMA_F_HOST_NUMBERS);
 	/*
 	 * Without this feature a mapping takes a command before the work
 	 * request, and nobody may wait for its response where these are posted.
 	 */
-	dev->reg_pages = virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_REG_PAGES);
+	dev->reg_pages = virtio_has_feature(dev->vdev,
+					    VIRTIO_RDMA_F_REG_PAGES) &&
+			 attr->device_cap_flags & IB_DEVICE_MEM_MGT_EXTENSIONS;
 	if (!dev->reg_pages) {
 		attr->device_cap_flags &= ~(u64)IB_DEVICE_MEM_MGT_EXTENSIONS;
 		attr->max_fast_reg_page_list_len = 0;

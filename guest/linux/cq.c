@@ -195,7 +195,7 @@ void vrdma_cq_clean(struct vrdma_cq *cq, struct vrdma_qp *qp)
 	for (i = cq->head; vrdma_cq_before(i, ring->tail); i++) {
 		struct virtio_rdma_cqe *cqe = vrdma_ring_slot(ring, i);
 
-		if (le32_to_cpu(cqe->qp_num) == qp->ibqp.qp_num)
+		if (le32_to_cpu(cqe->qp_num) == qp->qpn)
 			vrdma_cqe_drop(qp, cqe);
 	}
 	vrdma_cq_refill(ring, cq->head);

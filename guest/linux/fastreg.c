@@ -61,7 +61,7 @@ struct ib_mr *vrdma_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type,
 	ret = vrdma_ctrl_ask(dev, VIRTIO_RDMA_CMD_CREATE_MR, &req, &rsp);
 	if (ret)
 		goto err_pages;
-	vrdma_mr_set_keys(mr, &rsp);
+	vrdma_mr_set_keys(dev, mr, &rsp);
 	return &mr->ibmr;
 
 err_pages:

@@ -251,6 +251,7 @@ static const unsigned int vrdma_features[] = {
 	VIRTIO_RDMA_F_REG_PAGES,
 	VIRTIO_RDMA_F_FLUSH,
 	VIRTIO_RDMA_F_ATOMIC_WRITE,
+	VIRTIO_RDMA_F_HOST_NUMBERS,
 };
 
 static struct virtio_driver vrdma_driver = {

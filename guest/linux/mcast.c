@@ -6,10 +6,10 @@
 #include "queue.h"
 
 static void vrdma_mcast_fill(struct virtio_rdma_mcast_req *req,
-			     const struct ib_qp *ibqp, const union ib_gid *gid)
+			     struct ib_qp *ibqp, const union ib_gid *gid)
 {
 	memset(req, 0, sizeof(*req));
-	req->qpn = cpu_to_le32(ibqp->qp_num);
+	req->qpn = cpu_to_le32(to_vqp(ibqp)->qpn);
 	memcpy(req->gid, gid->raw, sizeof(req->gid));
 }
 

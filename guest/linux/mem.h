@@ -39,16 +39,18 @@ static inline struct vrdma_mw *to_vmw(struct ib_mw *ibmw)
 }
 
 /*
- * Both keys of a region have the same value. The device returns an rkey only
- * with remote access, but programs send the key to peers and add the access
- * right later.
+ * Both keys of a region have the same value, unless they are a host adapter's.
+ * The device returns an rkey only with remote access, but programs send the key
+ * to peers and add the access right later.
  */
-static inline void vrdma_mr_set_keys(struct vrdma_mr *mr,
+static inline void vrdma_mr_set_keys(const struct vrdma_dev *dev,
+				     struct vrdma_mr *mr,
 				     const struct virtio_rdma_mr_rsp *rsp)
 {
 	mr->mrn = le32_to_cpu(rsp->mrn);
 	mr->ibmr.lkey = le32_to_cpu(rsp->lkey);
-	mr->ibmr.rkey = mr->ibmr.lkey;
+	mr->ibmr.rkey = dev->host_numbers ? le32_to_cpu(rsp->rkey)
+					  : mr->ibmr.lkey;
 }
 
 /* table.c */

@@ -28,6 +28,8 @@ int vrdma_alloc_ucontext(struct ib_ucontext *ibucontext,
 		resp.flags |= VIRTIO_RDMA_UCTX_FLUSH;
 	if (virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_ATOMIC_WRITE))
 		resp.flags |= VIRTIO_RDMA_UCTX_ATOMIC_WRITE;
+	if (dev->host_numbers)
+		resp.flags |= VIRTIO_RDMA_UCTX_HOST_NUMBERS;
 	if (dev->mapped_cq) {
 		resp.flags |= VIRTIO_RDMA_UCTX_MAPPED_CQ;
 		if (dev->cqe_ex)

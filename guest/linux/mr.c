@@ -9,6 +9,7 @@
 
 struct ib_mr *vrdma_get_dma_mr(struct ib_pd *ibpd, int access)
 {
+	struct vrdma_dev *dev = to_vdev(ibpd->device);
 	struct virtio_rdma_get_dma_mr_req req = {
 		.pdn = cpu_to_le32(to_vpd(ibpd)->pdn),
 		.access = cpu_to_le32(access & VRDMA_ACCESS_MR),
@@ -23,13 +24,12 @@ struct ib_mr *vrdma_get_dma_mr(struct ib_pd *ibpd, int access)
 	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
-	ret = vrdma_ctrl_ask(to_vdev(ibpd->device), VIRTIO_RDMA_CMD_GET_DMA_MR,
-			     &req, &rsp);
+	ret = vrdma_ctrl_ask(dev, VIRTIO_RDMA_CMD_GET_DMA_MR, &req, &rsp);
 	if (ret) {
 		kfree(mr);
 		return ERR_PTR(ret);
 	}
-	vrdma_mr_set_keys(mr, &rsp);
+	vrdma_mr_set_keys(dev, mr, &rsp);
 	return &mr->ibmr;
 }
 
@@ -82,7 +82,7 @@ struct ib_mr *vrdma_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
 	vrdma_table_free(dev, &table);
 	if (ret)
 		goto err_umem;
-	vrdma_mr_set_keys(mr, &rsp);
+	vrdma_mr_set_keys(dev, mr, &rsp);
 	mr->ibmr.iova = virt_addr;
 	mr->ibmr.length = length;
 	mr->access = access;
@@ -126,7 +126,7 @@ static int vrdma_mr_rereg_cmd(struct vrdma_mr *mr, int flags,
 	if (umem)
 		vrdma_table_free(dev, &table);
 	if (!ret)
-		vrdma_mr_set_keys(mr, &rsp);
+		vrdma_mr_set_keys(dev, mr, &rsp);
 	return ret;
 }
 

@@ -24,7 +24,7 @@ static int vrdma_qp_check_caps(struct vrdma_dev *dev,
 static void vrdma_qp_use_vqs(struct vrdma_dev *dev, struct vrdma_qp *qp,
 			     u32 qpn)
 {
-	qp->ibqp.qp_num = qpn;
+	qp->qpn = qpn;
 	qp->sq.ring.vq = dev->vqs[VIRTIO_RDMA_SQ_VQ(dev->num_cq, qpn)];
 	qp->rq.ring.vq = dev->vqs[VIRTIO_RDMA_RQ_VQ(dev->num_cq, qpn)];
 }
@@ -57,7 +57,7 @@ static void vrdma_qp_release_vqs(struct vrdma_dev *dev, struct vrdma_qp *qp)
 	if (reset ||
 	    (vrdma_wq_is_empty(&qp->sq) && vrdma_wq_is_empty(&qp->rq))) {
 		vrdma_buf_put(qp->sq.ring.buf);
-		clear_bit(qp->ibqp.qp_num, dev->qps_busy);
+		clear_bit(qp->qpn, dev->qps_busy);
 	} else {
 		vrdma_buf_keep(dev, qp->sq.ring.buf);
 	}
@@ -85,6 +85,23 @@ static u32 vrdma_qp_find_free(struct vrdma_dev *dev, enum ib_qp_type type)
 }
 
 /*
+ * The RDMA core takes numbers on the wire to have 24 bits, and 0 and 1 to be
+ * those of the SMI and the GSI.
+ */
+static int vrdma_qp_set_num(struct vrdma_dev *dev, struct vrdma_qp *qp,
+			    enum ib_qp_type type,
+			    const struct virtio_rdma_create_qp_rsp *rsp)
+{
+	u32 num = dev->host_numbers ? le32_to_cpu(rsp->wire_qpn) : qp->qpn;
+
+	if (type == IB_QPT_GSI ? num != VRDMA_QPN_GSI
+			       : num < VRDMA_QPN_FIRST || num > VRDMA_QPN_MAX)
+		return -EPROTO;
+	qp->ibqp.qp_num = num;
+	return 0;
+}
+
+/*
  * Have the device create the QP, after its virtqueues have got the right size.
  * Marks the number of the QP as used.
  */
@@ -107,7 +124,8 @@ static int vrdma_qp_create_cmd(struct vrdma_dev *dev, struct vrdma_qp *qp,
 		.recv_cqn = cpu_to_le32(to_vcq(init->recv_cq)->cqn),
 		.max_inline_data = cpu_to_le32(qp->max_inline),
 	};
-	struct virtio_rdma_qpn rsp;
+	struct virtio_rdma_create_qp_rsp rsp;
+	struct virtio_rdma_qpn destroy;
 	u32 wanted, qpn, flags = 0;
 	int ret;
 
@@ -127,26 +145,35 @@ static int vrdma_qp_create_cmd(struct vrdma_dev *dev, struct vrdma_qp *qp,
 	ret = vrdma_qp_prepare_vqs(dev, qp);
 	if (ret)
 		goto err;
-	ret = vrdma_ctrl_ask(dev, VIRTIO_RDMA_CMD_CREATE_QP, &req, &rsp);
+	rsp.wire_qpn = 0;
+	ret = vrdma_ctrl(dev, VIRTIO_RDMA_CMD_CREATE_QP, &req, sizeof(req),
+			 &rsp, dev->host_numbers ? sizeof(rsp)
+						 : sizeof(rsp.qpn));
 	if (ret)
 		goto err;
+	destroy.qpn = rsp.qpn;
 	qpn = le32_to_cpu(rsp.qpn);
-	if (qpn == wanted)
-		return 0;
-
-	/* The device chose another number. */
-	vrdma_qp_release_vqs(dev, qp);
-	if (qpn >= dev->num_qp || test_and_set_bit(qpn, dev->qps_busy)) {
-		/* A number whose slots are kept is free for the device. */
-		if (qpn >= dev->num_qp || !dev->qps[qpn])
-			vrdma_ctrl_do(dev, VIRTIO_RDMA_CMD_DESTROY_QP, &rsp);
-		return -EPROTO;
+	if (qpn != wanted) {
+		/* The device chose another number. */
+		vrdma_qp_release_vqs(dev, qp);
+		if (qpn >= dev->num_qp ||
+		    test_and_set_bit(qpn, dev->qps_busy)) {
+			/* Whose slots are kept is free for the device. */
+			if (qpn >= dev->num_qp || !dev->qps[qpn])
+				vrdma_ctrl_do(dev, VIRTIO_RDMA_CMD_DESTROY_QP,
+					      &destroy);
+			return -EPROTO;
+		}
+		vrdma_qp_use_vqs(dev, qp, qpn);
+		ret = vrdma_qp_prepare_vqs(dev, qp);
+		if (ret)
+			goto err_destroy;
 	}
-	vrdma_qp_use_vqs(dev, qp, qpn);
-	ret = vrdma_qp_prepare_vqs(dev, qp);
+	ret = vrdma_qp_set_num(dev, qp, init->qp_type, &rsp);
 	if (!ret)
 		return 0;
-	vrdma_ctrl_do(dev, VIRTIO_RDMA_CMD_DESTROY_QP, &rsp);
+err_destroy:
+	vrdma_ctrl_do(dev, VIRTIO_RDMA_CMD_DESTROY_QP, &destroy);
 err:
 	vrdma_qp_release_vqs(dev, qp);
 	return ret;
@@ -190,6 +217,7 @@ static int vrdma_qp_respond(struct vrdma_qp *qp, struct ib_udata *udata)
 		.sq_offset = qp->sq.ring.first_page << PAGE_SHIFT,
 		.sq_slots = vrdma_ring_slots(&qp->sq.ring),
 		.sq_slot_size = 1U << qp->sq.ring.shift,
+		.qpn = qp->qpn,
 	};
 	int ret;
 
@@ -249,14 +277,14 @@ static void vrdma_qp_flush_work(struct work_struct *work)
 		return;
 	if (sq || rq)
 		vrdma_broken(dev, "QP %u: work requests are not flushed",
-			     qp->ibqp.qp_num);
+			     qp->qpn);
 	else
 		vrdma_qp_await_flush(qp);
 }
 
 static int vrdma_qp_destroy_cmd(struct vrdma_dev *dev, struct vrdma_qp *qp)
 {
-	struct virtio_rdma_qpn req = { .qpn = cpu_to_le32(qp->ibqp.qp_num) };
+	struct virtio_rdma_qpn req = { .qpn = cpu_to_le32(qp->qpn) };
 
 	return vrdma_ctrl_destroy(dev, VIRTIO_RDMA_CMD_DESTROY_QP, &req,
 				  qp->user);
@@ -320,7 +348,7 @@ int vrdma_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 		if (ret)
 			goto err_destroy;
 	}
-	vrdma_qp_set_entry(dev, ibqp->qp_num, qp);
+	vrdma_qp_set_entry(dev, qp->qpn, qp);
 	vrdma_vqs_unlock(dev);
 	return 0;
 
@@ -369,7 +397,7 @@ int vrdma_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 {
 	struct vrdma_dev *dev = to_vdev(ibqp->device);
 	struct virtio_rdma_modify_qp_req req = {
-		.qpn = cpu_to_le32(ibqp->qp_num),
+		.qpn = cpu_to_le32(to_vqp(ibqp)->qpn),
 		.attr_mask = cpu_to_le32(mask),
 		.attr = {
 			.qp_state = attr->qp_state,
@@ -429,7 +457,7 @@ int vrdma_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		   struct ib_qp_init_attr *init)
 {
 	struct virtio_rdma_query_qp_req req = {
-		.qpn = cpu_to_le32(ibqp->qp_num),
+		.qpn = cpu_to_le32(to_vqp(ibqp)->qpn),
 		.attr_mask = cpu_to_le32(mask),
 	};
 	struct vrdma_qp *qp = to_vqp(ibqp);
@@ -485,7 +513,7 @@ int vrdma_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 {
 	struct vrdma_dev *dev = to_vdev(ibqp->device);
 	struct virtio_rdma_modify_qp_req reset = {
-		.qpn = cpu_to_le32(ibqp->qp_num),
+		.qpn = cpu_to_le32(to_vqp(ibqp)->qpn),
 		.attr_mask = cpu_to_le32(IB_QP_STATE),
 		.attr.qp_state = IB_QPS_RESET,
 	};
@@ -499,7 +527,7 @@ int vrdma_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	ret = vrdma_qp_destroy_cmd(dev, qp);
 	if (!ret) {
 		cancel_delayed_work_sync(&qp->flush_work);
-		vrdma_qp_set_entry(dev, ibqp->qp_num, NULL);
+		vrdma_qp_set_entry(dev, qp->qpn, NULL);
 		vrdma_cq_clean(to_vcq(ibqp->send_cq), qp);
 		vrdma_cq_clean(to_vcq(ibqp->recv_cq), qp);
 		vrdma_mmap_remove(qp->mmap);

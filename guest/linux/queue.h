@@ -64,6 +64,11 @@ struct vrdma_wq {
 
 struct vrdma_qp {
 	struct ib_qp ibqp;
+	/*
+	 * The device's number for it: of its virtqueues, in commands,
+	 * completions and events. ibqp.qp_num is what peers know.
+	 */
+	u32 qpn;
 	struct vrdma_wq sq;
 	struct vrdma_wq rq;
 	u32 max_inline;

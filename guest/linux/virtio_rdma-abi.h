@@ -26,11 +26,16 @@ enum {
 	/* FLUSH and ATOMIC_WRITE work requests are allowed. */
 	VIRTIO_RDMA_UCTX_FLUSH = 1 << 3,
 	VIRTIO_RDMA_UCTX_ATOMIC_WRITE = 1 << 4,
+	/*
+	 * qpn of virtio_rdma_create_qp_resp is valid, and differs from the
+	 * number that the program and its peers know.
+	 */
+	VIRTIO_RDMA_UCTX_HOST_NUMBERS = 1 << 5,
 };
 
 struct virtio_rdma_alloc_ucontext_resp {
 	__u32 flags;
-	__u32 max_qp;			/* QP numbers are below this */
+	__u32 max_qp;			/* QP numbers, or qpns, are below it */
 };
 
 /*
@@ -75,7 +80,11 @@ struct virtio_rdma_create_qp_resp {
 	__u32 rq_offset;
 	__u32 rq_slots;
 	__u32 rq_slot_size;
-	__u32 reserved;
+	/*
+	 * With VIRTIO_RDMA_UCTX_HOST_NUMBERS: completions, in mapped slots and
+	 * of POLL_CQ, name the QP by it.
+	 */
+	__u32 qpn;
 };
 
 struct virtio_rdma_qp_page {

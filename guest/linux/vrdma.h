@@ -37,6 +37,8 @@
 /* QP 0 does not exist, QP 1 is the GSI. */
 #define VRDMA_QPN_GSI		1
 #define VRDMA_QPN_FIRST		2
+/* The highest number of a QP on the wire; above is that of multicasts. */
+#define VRDMA_QPN_MAX		0xfffffe
 /* The driver accepts devices with up to so many of each kind. */
 #define VRDMA_MAX_QUEUES	16384
 #define VRDMA_MAX_COUNTERS	64
@@ -84,6 +86,7 @@ struct vrdma_dev {
 	bool cqe_ex;
 	bool reg_pages;
 	bool gid_vlan;
+	bool host_numbers;		/* keys and QPNs are a host adapter's */
 	u32 num_counters;
 	bool have_mac;
 	u8 mac[ETH_ALEN];
@@ -98,7 +101,7 @@ struct vrdma_dev {
 	unsigned int vq_noio;		/* allocation scope of its holder */
 	struct list_head bufs_kept;	/* until the device is reset */
 	struct vrdma_cq_slot *cqs;
-	struct vrdma_qp **qps;
+	struct vrdma_qp **qps;		/* by qpn */
 	spinlock_t qps_lock;		/* of qps, to use QPs that others own */
 	unsigned long *qps_busy;
 	atomic_t generation;		/* the last one of a work queue */

@@ -73,7 +73,8 @@ static void vrdma_wc_fill(const struct virtio_rdma_cqe_ex *ex,
 
 /*
  * For POLL_CQ the RDMA core reads the number of the QP after this, when another
- * thread may have destroyed the QP. Returns false if it is already.
+ * thread may have destroyed the QP. The provider gets the device's number, as
+ * from mapped CQs. Returns false if the QP is destroyed already.
  */
 static bool vrdma_wc_claim_user(struct vrdma_dev *dev, u32 qpn,
 				struct ib_wc *wc)

@@ -112,11 +112,12 @@ void vrdma_qp_unlock_cqs(struct ibv_qp *qp)
 }
 
 /*
- * A WQE has completed: look up the program's wr_id by @id, the device's.
- * Returns false if the completion is to be dropped.
+ * A WQE of the QP that the device calls @qpn has completed: look up what the
+ * program knows for that and for @id, the device's wr_id. Returns false if the
+ * completion is to be dropped.
  */
 static bool vrdma_wqe_retire(struct vrdma_context *ctx, uint32_t qpn,
-			     uint64_t id, uint64_t *wr_id)
+			     uint64_t id, struct ibv_wc *wc)
 {
 	struct vrdma_qp *qp = qpn < ctx->max_qp ? ctx->qps[qpn] : NULL;
 	uint32_t tail, ahead;
@@ -124,8 +125,9 @@ static bool vrdma_wqe_retire(struct vrdma_context *ctx, uint32_t qpn,
 
 	if (!qp)
 		return false;
+	wc->qp_num = qp->vqp.qp.qp_num;
 	if (id & VRDMA_ID_SRQ)
-		return qp->srq && vrdma_srq_retire(qp->srq, id, wr_id);
+		return qp->srq && vrdma_srq_retire(qp->srq, id, &wc->wr_id);
 	if (qp->generation != id >> VRDMA_ID_GENERATION_SHIFT)
 		return false;
 	wq = (uint32_t)id & VRDMA_ID_RECV ? &qp->rq : &qp->sq;
@@ -133,7 +135,7 @@ static bool vrdma_wqe_retire(struct vrdma_context *ctx, uint32_t qpn,
 	ahead = ((uint32_t)id - tail) & VRDMA_ID_INDEX;
 	if (ahead > wq->mask)
 		return false;
-	*wr_id = wq->wr_id[(uint32_t)id & wq->mask];
+	wc->wr_id = wq->wr_id[(uint32_t)id & wq->mask];
 	/* Unsignaled work requests before it have completed, too. */
 	atomic_store_explicit(&wq->tail, tail + ahead + 1,
 			      memory_order_release);
@@ -167,8 +169,8 @@ static bool vrdma_cqe_read(struct vrdma_cq *cq,
 	struct vrdma_context *ctx = to_vctx(cq->vcq.cq.context);
 	uint32_t flags = le32toh(cqe->wc_flags);
 
-	wc->qp_num = le32toh(cqe->qp_num);
-	if (!vrdma_wqe_retire(ctx, wc->qp_num, le64toh(cqe->wr_id), &wc->wr_id))
+	if (!vrdma_wqe_retire(ctx, le32toh(cqe->qp_num), le64toh(cqe->wr_id),
+			      wc))
 		return false;
 	wc->status = cqe->status;
 	wc->opcode = vrdma_wc_opcode(cqe->opcode);
@@ -225,7 +227,7 @@ void vrdma_cq_clean(struct vrdma_qp *qp)
 		if (!cqe)
 			break;
 		id = le64toh(cqe->wr_id);
-		if (le32toh(cqe->qp_num) != qp->vqp.qp.qp_num ||
+		if (le32toh(cqe->qp_num) != qp->qpn ||
 		    !(id & VRDMA_ID_SRQ))
 			continue;
 		vrdma_srq_retire(qp->srq, id, &wr_id);
@@ -257,7 +259,7 @@ static int vrdma_cq_next_kernel(struct vrdma_cq *cq, struct ibv_wc *wc)
 	do {
 		ret = ibv_cmd_poll_cq(&cq->vcq.cq, 1, wc);
 	} while (ret > 0 &&
-		 !vrdma_wqe_retire(ctx, wc->qp_num, wc->wr_id, &wc->wr_id));
+		 !vrdma_wqe_retire(ctx, wc->qp_num, wc->wr_id, wc));
 	return ret;
 }
 

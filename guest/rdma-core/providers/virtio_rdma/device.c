@@ -102,6 +102,7 @@ static struct verbs_context *vrdma_alloc_context(struct ibv_device *ibdev,
 	ctx->mw = resp.flags & VIRTIO_RDMA_UCTX_MW;
 	ctx->flush = resp.flags & VIRTIO_RDMA_UCTX_FLUSH;
 	ctx->atomic_write = resp.flags & VIRTIO_RDMA_UCTX_ATOMIC_WRITE;
+	ctx->host_numbers = resp.flags & VIRTIO_RDMA_UCTX_HOST_NUMBERS;
 	ctx->cqe_ex = resp.flags & VIRTIO_RDMA_UCTX_CQE_EX;
 	ctx->max_qp = resp.max_qp;
 	ctx->qps = calloc(ctx->max_qp, sizeof(*ctx->qps));

@@ -44,12 +44,11 @@ static int vrdma_qp_map(struct vrdma_qp *qp, struct ibv_context *ctx,
 			     cap->max_recv_sge);
 }
 
-static void vrdma_qp_set_entry(struct vrdma_context *ctx, struct ibv_qp *ibqp,
-			       struct vrdma_qp *entry)
+static void vrdma_qp_set_entry(struct vrdma_context *ctx, struct vrdma_qp *qp)
 {
-	vrdma_qp_lock_cqs(ibqp);
-	ctx->qps[ibqp->qp_num] = entry;
-	vrdma_qp_unlock_cqs(ibqp);
+	vrdma_qp_lock_cqs(&qp->vqp.qp);
+	ctx->qps[qp->qpn] = qp;
+	vrdma_qp_unlock_cqs(&qp->vqp.qp);
 }
 
 /* The plain command accepts no IBV_QP_INIT_ATTR_CREATE_FLAGS, even with 0. */
@@ -116,7 +115,8 @@ struct ibv_qp *vrdma_create_qp_ex(struct ibv_context *ibctx,
 	ret = vrdma_qp_create_cmd(ibctx, qp, attr, &resp);
 	if (ret)
 		goto err_unlock;
-	if (ibqp->qp_num >= ctx->max_qp) {
+	qp->qpn = ctx->host_numbers ? resp.qpn : ibqp->qp_num;
+	if (qp->qpn >= ctx->max_qp) {
 		ret = EPROTO;
 		goto err_destroy;
 	}
@@ -133,7 +133,7 @@ struct ibv_qp *vrdma_create_qp_ex(struct ibv_context *ibctx,
 	qp->generation = atomic_fetch_add(&ctx->generation, 1);
 	ibqp->send_cq = attr->send_cq;
 	ibqp->recv_cq = attr->recv_cq;
-	vrdma_qp_set_entry(ctx, ibqp, qp);
+	vrdma_qp_set_entry(ctx, qp);
 	pthread_mutex_unlock(&ctx->qp_mutex);
 	return ibqp;
 
@@ -211,7 +211,7 @@ int vrdma_destroy_qp(struct ibv_qp *ibqp)
 		vrdma_qp_lock_cqs(ibqp);
 		if (qp->srq)
 			vrdma_cq_clean(qp);
-		ctx->qps[ibqp->qp_num] = NULL;
+		ctx->qps[qp->qpn] = NULL;
 		vrdma_qp_unlock_cqs(ibqp);
 	}
 	pthread_mutex_unlock(&ctx->qp_mutex);

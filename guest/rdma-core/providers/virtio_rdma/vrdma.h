@@ -54,9 +54,11 @@ struct vrdma_context {
 	bool mw;
 	bool flush;
 	bool atomic_write;
+	bool host_numbers;		/* qp_num is not what CQEs have */
 	bool cqe_ex;			/* CQEs are struct virtio_rdma_cqe_ex */
 	uint32_t max_qp;
-	struct vrdma_qp **qps;		/* an entry is under its CQs' locks */
+	/* By qpn; an entry is under its CQs' locks */
+	struct vrdma_qp **qps;
 	pthread_mutex_t qp_mutex;	/* held to create and destroy QPs */
 	atomic_uint generation;
 };
@@ -103,6 +105,7 @@ struct vrdma_srq {
 
 struct vrdma_qp {
 	struct verbs_qp vqp;
+	uint32_t qpn;			/* in CQEs; qp_num is for peers */
 	void *map;
 	size_t map_size;
 	uint32_t generation;
