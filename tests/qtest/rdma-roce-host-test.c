@@ -120,7 +120,7 @@ static void send_datagram(Node *n, const uint8_t dest[4], uint8_t seed)
         .num_sge = 1,
         .sg_list = &sge,
         .wr.ud = {
-            .remote_qpn = n->ud->qpn,
+            .remote_qpn = n->ud->wire_qpn,
             .remote_qkey = QRDMA_QKEY,
             .av = qrdma_av(n->dev, 1),
         },

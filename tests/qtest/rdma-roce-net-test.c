@@ -102,7 +102,7 @@ static void node_post_send(Node *n, Node *to, uint64_t wr_id, uint32_t len)
         .num_sge = 1,
         .sg_list = &sge,
         .wr.ud = {
-            .remote_qpn = to->qp->qpn,
+            .remote_qpn = to->qp->wire_qpn,
             .remote_qkey = QRDMA_QKEY,
             .av = qrdma_av(to->dev, 1),
         },

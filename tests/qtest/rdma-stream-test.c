@@ -41,7 +41,7 @@ static Link *link_new(void)
     Link *l = g_new0(Link, 1);
     QRdmaPath path = { .mtu = RDMA_MTU_4096, .gid_index = 1 };
     QRdma nobody;
-    QRdmaQp far = { .dev = &nobody, .qpn = 7 };
+    QRdmaQp far = { .dev = &nobody, .wire_qpn = 7 };
     QRdmaPd *pd;
     int size = 4000, fds[2];
 

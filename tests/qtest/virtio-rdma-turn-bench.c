@@ -141,7 +141,8 @@ static void new_qps(Flood *f, uint32_t n, RdmaQpType type)
         QRdmaQp *qp = &f->qps[f->nqp];
 
         *qp = (QRdmaQp) { .pd = f->pd, .dev = f->d, .type = type };
-        g_assert_cmpint(qrdma_try_create_qp(f->d, &init, &qp->qpn), ==,
+        g_assert_cmpint(qrdma_try_create_qp_nums(f->d, &init, &qp->qpn,
+                                                 &qp->wire_qpn), ==,
                         VIRTIO_RDMA_S_OK);
         f->nqp++;
         if (type == RDMA_QPT_UD) {

@@ -276,9 +276,10 @@ uint8_t qrdma_resize_cq(QRdmaCq *cq, uint32_t cqe, uint32_t used)
                      NULL, 0);
 }
 
-uint8_t qrdma_try_create_qp(QRdma *d, const RdmaQpInitAttr *init,
-                            uint32_t *qpn)
+uint8_t qrdma_try_create_qp_nums(QRdma *d, const RdmaQpInitAttr *init,
+                                 uint32_t *qpn, uint32_t *wire_qpn)
 {
+    bool host_numbers = d->features & QRDMA_F(VIRTIO_RDMA_F_HOST_NUMBERS);
     struct virtio_rdma_create_qp_req req = {
         .pdn = cpu_to_le32(init->pdn),
         .qp_type = init->qp_type,
@@ -297,12 +298,22 @@ uint8_t qrdma_try_create_qp(QRdma *d, const RdmaQpInitAttr *init,
                                         : 0)),
         .srqn = cpu_to_le32(init->srqn),
     };
-    struct virtio_rdma_qpn rsp = {};
+    struct virtio_rdma_create_qp_rsp rsp = {};
     uint8_t status = qrdma_cmd(d, VIRTIO_RDMA_CMD_CREATE_QP,
-                               &req, sizeof(req), &rsp, sizeof(rsp));
+                               &req, sizeof(req), &rsp,
+                               host_numbers ? sizeof(rsp) : sizeof(rsp.qpn));
 
     *qpn = le32_to_cpu(rsp.qpn);
+    *wire_qpn = host_numbers ? le32_to_cpu(rsp.wire_qpn) : *qpn;
     return status;
+}
+
+uint8_t qrdma_try_create_qp(QRdma *d, const RdmaQpInitAttr *init,
+                            uint32_t *qpn)
+{
+    uint32_t wire_qpn;
+
+    return qrdma_try_create_qp_nums(d, init, qpn, &wire_qpn);
 }
 
 static void wq_init(QRdma *d, QRdmaWq *wq, uint32_t index)
@@ -327,7 +338,8 @@ QRdmaQp *qrdma_create_qp_attr(QRdmaPd *pd, QRdmaCq *send_cq,
     qp->type = init->qp_type;
     qp->send_cq = send_cq;
     qp->recv_cq = recv_cq;
-    g_assert_cmpint(qrdma_try_create_qp(d, &full, &qp->qpn), ==,
+    g_assert_cmpint(qrdma_try_create_qp_nums(d, &full, &qp->qpn,
+                                             &qp->wire_qpn), ==,
                     VIRTIO_RDMA_S_OK);
     if (qp->type == RDMA_QPT_GSI) {
         g_assert_cmpuint(qp->qpn, ==, RDMA_QPN_GSI);

@@ -49,7 +49,7 @@ uint8_t qrdma_modify_rtr(QRdmaQp *qp, QRdmaQp *peer, const QRdmaPath *path,
     if (qp->type == RDMA_QPT_RC || qp->type == RDMA_QPT_UC) {
         attr.ah_attr = qrdma_av(peer->dev, path->gid_index);
         attr.path_mtu = path->mtu;
-        attr.dest_qp_num = peer->qpn;
+        attr.dest_qp_num = peer->wire_qpn;
         attr.rq_psn = rq_psn;
         mask |= RDMA_QP_AV | RDMA_QP_PATH_MTU | RDMA_QP_DEST_QPN |
                 RDMA_QP_RQ_PSN;

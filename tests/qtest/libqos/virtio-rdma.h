@@ -129,7 +129,8 @@ typedef struct QRdmaWq {
 typedef struct QRdmaQp {
     QRdmaPd *pd;
     QRdma *dev;
-    uint32_t qpn;
+    uint32_t qpn;                   /* in commands, CQEs and events */
+    uint32_t wire_qpn;              /* to peers */
     RdmaQpType type;
     QRdmaCq *send_cq;
     QRdmaCq *recv_cq;
@@ -321,6 +322,9 @@ RdmaSge qrdma_sge(QRdmaMr *mr, uint64_t offset, uint32_t length);
 
 uint8_t qrdma_try_create_qp(QRdma *d, const RdmaQpInitAttr *init,
                             uint32_t *qpn);
+/* The same; *@wire_qpn is *@qpn without F_HOST_NUMBERS. */
+uint8_t qrdma_try_create_qp_nums(QRdma *d, const RdmaQpInitAttr *init,
+                                 uint32_t *qpn, uint32_t *wire_qpn);
 QRdmaQp *qrdma_create_qp_attr(QRdmaPd *pd, QRdmaCq *send_cq,
                               QRdmaCq *recv_cq, const RdmaQpInitAttr *init);
 /* A QP of 32 WRs (or as the rings are) of 4 SGEs and 128 bytes inline. */

@@ -17,6 +17,9 @@ QEMU_BUILD_BUG_ON(sizeof(struct virtio_rdma_query_port_rsp) != 161);
 QEMU_BUILD_BUG_ON(sizeof(struct virtio_rdma_map_mr_sg_req) != 32);
 QEMU_BUILD_BUG_ON(sizeof(struct virtio_rdma_reg_user_mr_req) != 52);
 QEMU_BUILD_BUG_ON(sizeof(struct virtio_rdma_create_qp_req) != 66);
+QEMU_BUILD_BUG_ON(sizeof(struct virtio_rdma_qpn) != 4);
+QEMU_BUILD_BUG_ON(sizeof(struct virtio_rdma_create_qp_rsp) != 8);
+QEMU_BUILD_BUG_ON(offsetof(struct virtio_rdma_create_qp_rsp, wire_qpn) != 4);
 QEMU_BUILD_BUG_ON(sizeof(struct virtio_rdma_qp_attr) != 129);
 QEMU_BUILD_BUG_ON(sizeof(struct virtio_rdma_modify_qp_req) != 137);
 QEMU_BUILD_BUG_ON(sizeof(struct virtio_rdma_query_pkey_req) != 6);
@@ -45,7 +48,7 @@ static void test_offered_features(void)
 
     g_assert_true(offered & QRDMA_F(VIRTIO_F_VERSION_1));
     g_assert_true(offered & QRDMA_F(VIRTIO_F_RING_RESET));
-    /* all that the spec names, and nothing else */
+    /* All that the spec names but F_HOST_NUMBERS, and nothing else */
     g_assert_cmphex(offered & 0xffffff, ==,
                     (QRDMA_F(VIRTIO_RDMA_F_ATOMIC_WRITE) << 1) - 1);
 }

@@ -232,7 +232,7 @@ static void loopback(const uint8_t *gid)
     send_to(qp[0], gid, 20);
     qrdma_expect_wc(rcq[1], 1, RDMA_WC_RECV, &wc);
     g_assert_cmpuint(wc.byte_len, ==, 40 + 6);
-    g_assert_cmpuint(wc.src_qp, ==, qp[0]->qpn);
+    g_assert_cmpuint(wc.src_qp, ==, qp[0]->wire_qpn);
     qrdma_expect_none(rcq[0]);
     qrdma_expect_none(rcq[2]);
 

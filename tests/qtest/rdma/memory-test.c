@@ -110,7 +110,7 @@ static void fill_qp(QRdmaPd *pd, QRdmaCq *cq, RdmaSge *list)
     };
     size_t len;
 
-    nobody.qpn = RDMA_24BIT_MASK - 1;
+    nobody.wire_qpn = RDMA_24BIT_MASK - 1;
     assert_ok(qrdma_modify_init(qp, 0));
     assert_ok(qrdma_modify_rtr(qp, &nobody, &path, 0));
     assert_ok(qrdma_modify_rts(qp, &path, 0));

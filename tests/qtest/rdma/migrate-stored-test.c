@@ -92,7 +92,7 @@ static void make_stream(const char *path)
     uint8_t frame[FRAME_MAX], data[LEN];
     QRdmaHost *host;
     QRdma *d, far;
-    QRdmaQp *qp, far_qp = { .dev = &far, .qpn = FAR_QPN };
+    QRdmaQp *qp, far_qp = { .dev = &far, .wire_qpn = FAR_QPN };
     QRdmaPd *pd;
     QRdmaCq *cq;
     QRdmaMr *mr;

@@ -321,7 +321,7 @@ static void send_numbers(Trip *t, uint32_t from, uint32_t to)
         RdmaSendWr wr = net_wr(RDMA_WR_SEND_WITH_IMM, i, &sge);
 
         if (t->p.a.qp->type == RDMA_QPT_UD) {
-            wr.wr.ud.remote_qpn = t->p.b.qp->qpn;
+            wr.wr.ud.remote_qpn = t->p.b.qp->wire_qpn;
             wr.wr.ud.remote_qkey = QRDMA_QKEY;
             wr.wr.ud.av = qrdma_av(t->net.dev[1], 0);
         }

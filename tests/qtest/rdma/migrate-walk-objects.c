@@ -263,7 +263,7 @@ void walk_post_datagrams(Walk *t, int side)
         RdmaSge sge = net_sge(s->end, SRC + from, len);
         RdmaSendWr wr = net_wr(RDMA_WR_SEND_WITH_IMM, number, &sge);
 
-        wr.wr.ud.remote_qpn = to->ud->qpn;
+        wr.wr.ud.remote_qpn = to->ud->wire_qpn;
         wr.wr.ud.remote_qkey = QRDMA_QKEY;
         wr.wr.ud.av = qrdma_av(t->net.dev[!side], 0);
         memcpy(wr.ex.imm_data, &number, sizeof(number));

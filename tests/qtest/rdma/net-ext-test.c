@@ -32,7 +32,7 @@ static void datagram(NetEnd *from, NetEnd *to, uint8_t gid_index, uint8_t sl)
     RdmaSendWr wr = net_wr(RDMA_WR_SEND, 1, &sge);
     RdmaWc wc;
 
-    wr.wr.ud.remote_qpn = to->qp->qpn;
+    wr.wr.ud.remote_qpn = to->qp->wire_qpn;
     wr.wr.ud.remote_qkey = QRDMA_QKEY;
     wr.wr.ud.av = qrdma_av(to->dev, gid_index);
     wr.wr.ud.av.sl = sl;
@@ -56,7 +56,7 @@ static void test_datagrams_tell_where_they_come_from(NetKind kind)
         g_assert_cmpmem(wc.smac, RDMA_MAC_LEN, p.a.dev->mac, RDMA_MAC_LEN);
         g_assert_cmpint(wc.hdr_type, ==, types[i]);
         g_assert_cmpuint(wc.byte_len, ==, GRH_LEN + LEN);
-        g_assert_cmpuint(wc.src_qp, ==, p.a.qp->qpn);
+        g_assert_cmpuint(wc.src_qp, ==, p.a.qp->wire_qpn);
     }
 }
 

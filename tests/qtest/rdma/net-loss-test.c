@@ -270,7 +270,7 @@ static void check_killed_peer(NetKind kind, Stage stage)
     net->dev[1] = NULL;
     qrdma_host_kill(net->host[1]);
     net->host[1] = NULL;
-    p.b.qp = &(QRdmaQp) { .dev = &far, .qpn = 2 };
+    p.b.qp = &(QRdmaQp) { .dev = &far, .wire_qpn = 2 };
     p.b.mr = p.a.mr;
     connect_the_rest(&p, &path, stage);
     if (stage != SENDING && stage != READING) {

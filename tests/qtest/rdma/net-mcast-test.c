@@ -52,7 +52,7 @@ static void expect_at(NetEnd *to, NetEnd *from, uint64_t wr_id, uint8_t seed)
 
     qrdma_expect_wc(to->rcq, wr_id, RDMA_WC_RECV, &wc);
     g_assert_cmpuint(wc.byte_len, ==, GRH_LEN + LEN);
-    g_assert_cmpuint(wc.src_qp, ==, from->qp->qpn);
+    g_assert_cmpuint(wc.src_qp, ==, from->qp->wire_qpn);
     qrdma_mr_check(to->mr, 8192 + GRH_LEN, LEN, seed);
 }
 

@@ -80,7 +80,7 @@ static void post_send(Fan *f, int which, RdmaWrOpcode opcode, unsigned n,
     RdmaSendWr wr = net_wr(opcode, n, &sge);
 
     if (f->from[which]->type == RDMA_QPT_UD) {
-        wr.wr.ud.remote_qpn = f->to[which]->qpn;
+        wr.wr.ud.remote_qpn = f->to[which]->wire_qpn;
         wr.wr.ud.remote_qkey = QRDMA_QKEY;
         wr.wr.ud.av = qrdma_av(f->p.b.dev, n % 2);
     } else if (opcode == RDMA_WR_RDMA_WRITE_WITH_IMM) {

@@ -14,7 +14,7 @@ static RdmaSendWr ud_wr(NetEnd *from, NetEnd *to, uint64_t wr_id,
 {
     RdmaSendWr wr = net_wr(RDMA_WR_SEND, wr_id, sge);
 
-    wr.wr.ud.remote_qpn = to->qp->qpn;
+    wr.wr.ud.remote_qpn = to->qp->wire_qpn;
     wr.wr.ud.remote_qkey = to->qp->type == RDMA_QPT_GSI ? RDMA_GSI_QKEY :
                                                           QRDMA_QKEY;
     wr.wr.ud.av = qrdma_av(to->dev, gid_index);
@@ -39,7 +39,7 @@ static void ud_send(NetPair *p, uint32_t len, uint8_t gid_index, uint8_t seed,
     qrdma_expect_wc(p->a.scq, seed, RDMA_WC_SEND, &wc);
     qrdma_expect_wc(p->b.rcq, 100 + seed, RDMA_WC_RECV, &wc);
     g_assert_cmpuint(wc.byte_len, ==, GRH_LEN + len);
-    g_assert_cmpuint(wc.src_qp, ==, p->a.qp->qpn);
+    g_assert_cmpuint(wc.src_qp, ==, p->a.qp->wire_qpn);
     g_assert_cmpuint(wc.qp_num, ==, p->b.qp->qpn);
     g_assert_cmpuint(wc.port_num, ==, 1);
     g_assert_cmpuint(wc.pkey_index, ==, 0);

@@ -291,6 +291,7 @@ static void test_limits_of_0_take_features_away(void)
         { "'mcast': false", QRDMA_F(VIRTIO_RDMA_F_MCAST) },
         { "'mr-tables': false", QRDMA_F(VIRTIO_RDMA_F_MR_TABLES) },
         { "'reg-pages': false", QRDMA_F(VIRTIO_RDMA_F_REG_PAGES) },
+        { "'mem-mgt': false", QRDMA_F(VIRTIO_RDMA_F_REG_PAGES) },
         { "'rereg-mr': false", QRDMA_F(VIRTIO_RDMA_F_REREG_MR) },
         { "'flush': false", QRDMA_F(VIRTIO_RDMA_F_FLUSH) },
         { "'atomic-write': false", QRDMA_F(VIRTIO_RDMA_F_ATOMIC_WRITE) },
@@ -308,6 +309,7 @@ static void test_limits_of_0_take_features_away(void)
         bool mw = cases[i].feature != QRDMA_F(VIRTIO_RDMA_F_MW);
         bool mcast = cases[i].feature != QRDMA_F(VIRTIO_RDMA_F_MCAST);
         bool tables = cases[i].feature != QRDMA_F(VIRTIO_RDMA_F_MR_TABLES);
+        bool mem_mgt = !strstr(cases[i].prop, "mem-mgt");
         QRdma *d;
 
         host_start();
@@ -327,12 +329,86 @@ static void test_limits_of_0_take_features_away(void)
         g_assert_cmpint(c.max_mcast_qp_attach != 0, ==, mcast);
         g_assert_cmpint(c.max_total_mcast_qp_attach != 0, ==, mcast);
         g_assert_cmpint(c.mr_page_sizes != 0, ==, tables);
+        g_assert_cmpint((le64_to_cpu(c.device_cap_flags) &
+                         VIRTIO_RDMA_CAP_MEM_MGT_EXTENSIONS) != 0, ==,
+                        mem_mgt);
+        g_assert_cmpint(c.max_fast_reg_page_list_len != 0, ==, mem_mgt);
         qrdma_start(d, QRDMA_FEATURES | (all & ~cases[i].feature &
                                          ~QRDMA_F(VIRTIO_RDMA_F_CQE_EX)), 0);
         qrdma_reg_mr(qrdma_alloc_pd(d), 0x1234, 100000, TEST_ACCESS_ALL);
         qrdma_close(d);
         qrdma_host_stop(host);
     }
+}
+
+/* The work request is refused, and the QP connected again. */
+static void expect_wr_refused(TestPair *t, const RdmaSendWr *wr,
+                              RdmaWcStatus status)
+{
+    qrdma_post_send(t->a, wr);
+    qrdma_expect(t->cq_a, wr->wr_id, status);
+    assert_ok(qrdma_modify_qp_state(t->a, RDMA_QPS_RESET));
+    assert_ok(qrdma_modify_qp_state(t->b, RDMA_QPS_RESET));
+    qrdma_connect(t->a, t->b, NULL);
+}
+
+/* As a backend on a host adapter is; regions of other kinds stay. */
+static void test_without_fast_registration(void)
+{
+    struct virtio_rdma_create_mr_req req = {
+        .access = cpu_to_le32(TEST_ACCESS_ALL),
+        .max_num_sg = cpu_to_le32(8),
+    };
+    RdmaSendWr wr = { .wr_id = 3, .send_flags = RDMA_SEND_SIGNALED };
+    struct virtio_rdma_mr_rsp rsp;
+    struct virtio_rdma_config c;
+    QRdmaMr mapped;
+    RdmaSge sge;
+    TestPair t;
+    QRdma *d;
+
+    host_start();
+    qtest_qmp_device_add(host->qts, "virtio-rdma-pci", "rdma",
+                         "{'netdev': 'n0', 'addr': '5', 'max-qp': 8, "
+                         "'max-cq': 4, 'mem-mgt': false}");
+    d = qrdma_open(host, QPCI_DEVFN(5, 0));
+    qrdma_get_config(d, &c);
+    g_assert_cmphex(le64_to_cpu(c.device_cap_flags) &
+                    VIRTIO_RDMA_CAP_MEM_MGT_EXTENSIONS, ==, 0);
+    g_assert_cmpuint(c.max_fast_reg_page_list_len, ==, 0);
+    qrdma_start(d, QRDMA_FEATURES, 0);
+    t = test_pair_on(d, RDMA_QPT_RC, 64, NULL);
+
+    req.pdn = cpu_to_le32(t.pd->pdn);
+    assert_status(qrdma_cmd(d, VIRTIO_RDMA_CMD_CREATE_MR, &req, sizeof(req),
+                            &rsp, sizeof(rsp)), NOTSUPP);
+    mapped = *t.mr_a;
+    assert_status(qrdma_map_mr_sg(&mapped, TEST_IOVA_A, 4096), NOTSUPP);
+    wr.opcode = RDMA_WR_REG_MR;
+    wr.wr.reg.mrn = t.mr_a->mrn;
+    wr.wr.reg.key = t.mr_a->lkey;
+    expect_wr_refused(&t, &wr, RDMA_WC_LOC_QP_OP_ERR);
+    wr.opcode = RDMA_WR_LOCAL_INV;
+    wr.ex.invalidate_rkey = t.mr_a->rkey;
+    expect_wr_refused(&t, &wr, RDMA_WC_MW_BIND_ERR);
+
+    sge = qrdma_sge(t.mr_a, 0, 5000);
+    wr = (RdmaSendWr) {
+        .wr_id = 4,
+        .opcode = RDMA_WR_RDMA_WRITE,
+        .send_flags = RDMA_SEND_SIGNALED,
+        .num_sge = 1,
+        .sg_list = &sge,
+        .wr.rdma = { t.mr_b->iova, t.mr_b->rkey },
+    };
+    qrdma_mr_fill(t.mr_a, 0, 5000, 7);
+    qrdma_post_send(t.a, &wr);
+    qrdma_expect(t.cq_a, 4, RDMA_WC_SUCCESS);
+    qrdma_mr_check(t.mr_b, 0, 5000, 7);
+    g_assert_cmpuint(qrdma_get_dma_mr(t.pd, RDMA_ACCESS_LOCAL_WRITE)->lkey,
+                     !=, 0);
+    qrdma_close(d);
+    qrdma_host_stop(host);
 }
 
 static void test_iommu_platform(void)
@@ -390,6 +466,8 @@ void add_realize_tests(void)
                    test_properties_are_listed);
     qtest_add_func("virtio-rdma/realize/limits-of-0-take-features-away",
                    test_limits_of_0_take_features_away);
+    qtest_add_func("virtio-rdma/realize/without-fast-registration",
+                   test_without_fast_registration);
     qtest_add_func("virtio-rdma/realize/iommu-platform",
                    test_iommu_platform);
     qtest_add_func("virtio-rdma/realize/mac-comes-from-the-paired-nic",

@@ -95,7 +95,7 @@ static void post_send(Pair *p, uint64_t wr_id)
     };
 
     if (p->a->type == RDMA_QPT_UD) {
-        wr.wr.ud.remote_qpn = p->b->qpn;
+        wr.wr.ud.remote_qpn = p->b->wire_qpn;
         wr.wr.ud.remote_qkey = QRDMA_QKEY;
         wr.wr.ud.av = qrdma_av(p->dev, 0);
     }
