@@ -196,6 +196,8 @@ void qrdma_prepare(QRdma *d, uint64_t features, uint16_t ring_size)
     offered = qvirtio_get_features(vdev);
     d->features = features ?: QRDMA_FEATURES;
     g_assert_cmphex(d->features & ~offered, ==, 0);
+    /* On a host adapter no driver is served without. */
+    d->features |= offered & QRDMA_F(VIRTIO_RDMA_F_HOST_NUMBERS);
     qvirtio_set_features(vdev, d->features);
 
     d->ring_size = ring_size ?: QRDMA_RING_SIZE;
