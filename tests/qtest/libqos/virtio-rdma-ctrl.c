@@ -276,10 +276,20 @@ uint8_t qrdma_resize_cq(QRdmaCq *cq, uint32_t cqe, uint32_t used)
                      NULL, 0);
 }
 
+static bool host_numbers(const QRdma *d)
+{
+    return d->features & QRDMA_F(VIRTIO_RDMA_F_HOST_NUMBERS);
+}
+
+size_t qrdma_create_qp_rsp_size(const QRdma *d)
+{
+    return host_numbers(d) ? sizeof(struct virtio_rdma_create_qp_rsp)
+                           : sizeof(struct virtio_rdma_qpn);
+}
+
 uint8_t qrdma_try_create_qp_nums(QRdma *d, const RdmaQpInitAttr *init,
                                  uint32_t *qpn, uint32_t *wire_qpn)
 {
-    bool host_numbers = d->features & QRDMA_F(VIRTIO_RDMA_F_HOST_NUMBERS);
     struct virtio_rdma_create_qp_req req = {
         .pdn = cpu_to_le32(init->pdn),
         .qp_type = init->qp_type,
@@ -301,10 +311,10 @@ uint8_t qrdma_try_create_qp_nums(QRdma *d, const RdmaQpInitAttr *init,
     struct virtio_rdma_create_qp_rsp rsp = {};
     uint8_t status = qrdma_cmd(d, VIRTIO_RDMA_CMD_CREATE_QP,
                                &req, sizeof(req), &rsp,
-                               host_numbers ? sizeof(rsp) : sizeof(rsp.qpn));
+                               qrdma_create_qp_rsp_size(d));
 
     *qpn = le32_to_cpu(rsp.qpn);
-    *wire_qpn = host_numbers ? le32_to_cpu(rsp.wire_qpn) : *qpn;
+    *wire_qpn = host_numbers(d) ? le32_to_cpu(rsp.wire_qpn) : *qpn;
     return status;
 }
 

@@ -320,6 +320,8 @@ void qrdma_mr_fill(QRdmaMr *mr, uint64_t offset, size_t size, uint8_t seed);
 void qrdma_mr_check(QRdmaMr *mr, uint64_t offset, size_t size, uint8_t seed);
 RdmaSge qrdma_sge(QRdmaMr *mr, uint64_t offset, uint32_t length);
 
+/* Bytes of the response to CREATE_QP besides the status, by the features */
+size_t qrdma_create_qp_rsp_size(const QRdma *d);
 uint8_t qrdma_try_create_qp(QRdma *d, const RdmaQpInitAttr *init,
                             uint32_t *qpn);
 /* The same; *@wire_qpn is *@qpn without F_HOST_NUMBERS. */

@@ -47,6 +47,12 @@ static const CommandStep steps[] = {
     { "destroy-pd", VIRTIO_RDMA_CMD_DESTROY_PD, 4, 0 },
 };
 
+static size_t rsp_len(const QRdma *d, int step)
+{
+    return steps[step].cmd == VIRTIO_RDMA_CMD_CREATE_QP
+           ? qrdma_create_qp_rsp_size(d) : steps[step].rsp_len;
+}
+
 /* Objects that the requests name. */
 typedef struct CommandObjects {
     uint64_t page;
@@ -275,7 +281,7 @@ static void run_all(unsigned out_split, unsigned in_split, size_t surplus)
             .req = req,
             .req_len = steps[i].req_len + surplus,
             .rsp = rsp,
-            .rsp_cap = steps[i].rsp_len + surplus,
+            .rsp_cap = rsp_len(d, i) + surplus,
             .out_split = out_split,
             .in_split = in_split,
         };
@@ -285,7 +291,7 @@ static void run_all(unsigned out_split, unsigned in_split, size_t surplus)
         make_request(&o, steps[i].cmd, req);
         memset(req + steps[i].req_len, 0xee, surplus);
         assert_ok(qrdma_cmd_raw(d, &c));
-        g_assert_cmpuint(c.used_len, ==, 1 + steps[i].rsp_len);
+        g_assert_cmpuint(c.used_len, ==, 1 + rsp_len(d, i));
     }
 }
 
@@ -321,10 +327,10 @@ static void test_short_request_has_no_effect(void)
         make_request(&o, steps[i].cmd, req);
         for (size_t len = 0; len < steps[i].req_len; len++) {
             assert_status(qrdma_cmd(d, steps[i].cmd, req, len, rsp,
-                                    steps[i].rsp_len), INVAL);
+                                    rsp_len(d, i)), INVAL);
         }
         assert_ok(qrdma_cmd(d, steps[i].cmd, req, steps[i].req_len, rsp,
-                            steps[i].rsp_len));
+                            rsp_len(d, i)));
     }
 }
 
@@ -340,17 +346,17 @@ static void test_no_room_for_response_has_no_effect(void)
         memset(req, 0, sizeof(req));
         make_request(&o, steps[i].cmd, req);
         /* more often than any table has entries */
-        for (size_t cap = 0; cap < MAX(steps[i].rsp_len, 20); cap++) {
-            size_t room = cap % MAX(steps[i].rsp_len, 1);
+        for (size_t cap = 0; cap < MAX(rsp_len(d, i), 20); cap++) {
+            size_t room = cap % MAX(rsp_len(d, i), 1);
 
-            if (!steps[i].rsp_len) {
+            if (!rsp_len(d, i)) {
                 break;
             }
             assert_status(qrdma_cmd(d, steps[i].cmd, req, steps[i].req_len,
                                     rsp, room), INVAL);
         }
         assert_ok(qrdma_cmd(d, steps[i].cmd, req, steps[i].req_len, rsp,
-                            steps[i].rsp_len));
+                            rsp_len(d, i)));
     }
 }
 
@@ -433,7 +439,7 @@ static void test_no_feature_bit_gives_plain_device(void)
         memset(req, 0, sizeof(req));
         make_request(&o, steps[i].cmd, req);
         g_assert_cmpint(qrdma_cmd(d, steps[i].cmd, req, steps[i].req_len, rsp,
-                                  steps[i].rsp_len), ==,
+                                  rsp_len(d, i)), ==,
                         steps[i].cmd <= VIRTIO_RDMA_CMD_REQ_NOTIFY_CQ
                         ? VIRTIO_RDMA_S_OK : VIRTIO_RDMA_S_ERR);
     }

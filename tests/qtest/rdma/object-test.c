@@ -322,16 +322,17 @@ static void test_sq_sig_type_is_checked(void)
         .send_cqn = cpu_to_le32(cq->cqn),
         .recv_cqn = cpu_to_le32(cq->cqn),
     };
-    struct virtio_rdma_qpn rsp;
+    struct virtio_rdma_create_qp_rsp rsp;
+    size_t size = qrdma_create_qp_rsp_size(d);
 
     for (int sig = 2; sig < 256; sig = sig * 3 + 1) {
         req.sq_sig_type = sig;
         assert_status(qrdma_cmd(d, VIRTIO_RDMA_CMD_CREATE_QP,
-                                &req, sizeof(req), &rsp, sizeof(rsp)), INVAL);
+                                &req, sizeof(req), &rsp, size), INVAL);
     }
     req.sq_sig_type = VIRTIO_RDMA_SIGNAL_ALL_WR;
     assert_ok(qrdma_cmd(d, VIRTIO_RDMA_CMD_CREATE_QP, &req, sizeof(req),
-                        &rsp, sizeof(rsp)));
+                        &rsp, size));
 }
 
 static void test_one_gsi_qp_with_number_1(void)

@@ -320,12 +320,12 @@ static void test_flags_of_create_qp(void)
         .max_recv_sge = cpu_to_le32(UINT32_MAX),
     };
     struct virtio_rdma_create_qp_req req;
-    struct virtio_rdma_qpn rsp;
+    struct virtio_rdma_create_qp_rsp rsp;
     QRdmaQp qp = { .dev = d };
     RdmaQpAttr attr;
 
 #define TRY() qrdma_cmd(d, VIRTIO_RDMA_CMD_CREATE_QP, &req, sizeof(req), \
-                        &rsp, sizeof(rsp))
+                        &rsp, qrdma_create_qp_rsp_size(d))
     for (int bit = 2; bit < 32; bit++) {
         req = good;
         req.flags |= cpu_to_le32(1u << bit);

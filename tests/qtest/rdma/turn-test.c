@@ -327,7 +327,8 @@ static void test_costly_commands_let_others_in(void)
         last_qpn = next_qpn(&s, last_qpn);
         qpn = cpu_to_le32(last_qpn);
         wait[2 * i] = test_enqueue(s.d, VIRTIO_RDMA_CMD_CREATE_QP, &create,
-                                   sizeof(create), sizeof(qpn));
+                                   sizeof(create),
+                                   qrdma_create_qp_rsp_size(s.d));
         wait[2 * i + 1] = test_enqueue(s.d, VIRTIO_RDMA_CMD_DESTROY_QP, &qpn,
                                        sizeof(qpn), 0);
     }
