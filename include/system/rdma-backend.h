@@ -156,7 +156,8 @@ struct RdmaBackend {
  *   calls the method again with the same arguments, which gets the result.
  *   That may take more than one -EINPROGRESS.
  * - One command at a time is in progress. Posts, runs, callbacks, fail_qp(),
- *   qp_in_state(), query_port() and query_counters() may come meanwhile.
+ *   qp_in_state(), query_port() and query_counters() may come meanwhile; a QP
+ *   that cannot take posts has no room.
  * - What the backend chooses (lkey, rkey, wire_qpn) is preset anew each time
  *   and is no argument.
  * - A list of pages is taken over with -EINPROGRESS as it is with 0. The method
