@@ -77,6 +77,12 @@ static inline bool virtio_rdma_offers(const VirtIORdma *s, unsigned bit)
     return s->rdma_features & (1ULL << bit);
 }
 
+/* Are there regions for fast registration? */
+static inline bool virtio_rdma_mem_mgt(const VirtIORdma *s)
+{
+    return s->limits.device_cap_flags & VIRTIO_RDMA_CAP_MEM_MGT_EXTENSIONS;
+}
+
 /* Did the driver accept the feature? */
 static inline bool virtio_rdma_has(VirtIORdma *s, unsigned bit)
 {
@@ -145,8 +151,6 @@ bool virtio_rdma_gid_allowed(void *opaque, const uint8_t gid[RDMA_GID_LEN]);
 
 /* Offer nothing that the attached backend cannot do. */
 void virtio_rdma_features_restrict(VirtIORdma *s);
-/* Are there regions for fast registration? */
-bool virtio_rdma_mem_mgt(const VirtIORdma *s);
 /* Of VirtioDeviceClass: can the driver do with what it has accepted? */
 int virtio_rdma_validate_features(VirtIODevice *vdev);
 /* Tell the backend which of RDMA_EXT_* the driver accepted. */

@@ -83,11 +83,6 @@ static bool (*const possible[VIRTIO_RDMA_F_MAX + 1])(const VirtIORdma *s) = {
     [VIRTIO_RDMA_F_HOST_NUMBERS] = have_host_numbers,
 };
 
-bool virtio_rdma_mem_mgt(const VirtIORdma *s)
-{
-    return s->limits.device_cap_flags & VIRTIO_RDMA_CAP_MEM_MGT_EXTENSIONS;
-}
-
 void virtio_rdma_features_restrict(VirtIORdma *s)
 {
     RdmaBackendLimits *l = &s->limits;
