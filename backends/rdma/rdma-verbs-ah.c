@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Address handles of the host: each datagram of the guest brings its address
+ * along, the host wants an object for it. These are kept as long as there is
+ * room. To make one is a system call that may wait for a neighbour's address.
+ */
+#include "qemu/osdep.h"
+#include "qemu/timer.h"
+#include "rdma-verbs-int.h"
+#include "trace.h"
+
+/* That may be kept; a queue waits only for its own. */
+#define MAX_AHS 1024
+
+/* How long a failure is remembered. */
+#define RETRY_MS 1000
+
+typedef struct AhKey {
+    struct ibv_pd *pd;
+    struct ibv_ah_attr attr;
+} AhKey;
+
+struct VerbsAh {
+    AhKey key;
+    RdmaVerbs *v;
+    struct ibv_ah *ah;
+    unsigned users;                 /* WQEs, the table, and the job */
+    VerbsJob *making;               /* or NULL */
+    int error;
+    int64_t tried;                  /* ms, when it failed */
+    GArray *waiters;                /* of uint32_t: ids of QPs */
+};
+
+typedef struct AhJob {
+    VerbsJob job;
+    VerbsAh *a;                     /* to make */
+    struct ibv_ah *ah;              /* to destroy */
+} AhJob;
+
+static guint ah_hash(gconstpointer p)
+{
+    const uint8_t *bytes = p;
+    guint h = 5381;
+
+    for (size_t i = 0; i < sizeof(AhKey); i++) {
+        h = h * 33 + bytes[i];
+    }
+    return h;
+}
+
+static gboolean ah_equal(gconstpointer a, gconstpointer b)
+{
+    return !memcmp(a, b, sizeof(AhKey));
+}
+
+static int destroy_work(VerbsJob *job)
+{
+    AhJob *j = container_of(job, AhJob, job);
+
+    return -ibv_destroy_ah(j->ah);
+}
+
+static void job_free(VerbsJob *job)
+{
+    g_free(container_of(job, AhJob, job));
+}
+
+static const VerbsJobOps destroy_ops = {
+    .work = destroy_work,
+    .free = job_free,
+};
+
+void verbs_ah_put(VerbsAh *a)
+{
+    if (!a || --a->users) {
+        return;
+    }
+    if (a->ah) {
+        AhJob *j = g_new0(AhJob, 1);
+
+        j->ah = a->ah;
+        verbs_job_start(a->v, &j->job, &destroy_ops);
+    }
+    g_array_free(a->waiters, true);
+    g_free(a);
+}
+
+static int make_work(VerbsJob *job)
+{
+    AhJob *j = container_of(job, AhJob, job);
+
+    j->ah = ibv_create_ah(j->a->key.pd, &j->a->key.attr);
+    return j->ah ? 0 : -(errno ?: EIO);
+}
+
+static void make_undo(VerbsJob *job)
+{
+    ibv_destroy_ah(container_of(job, AhJob, job)->ah);
+}
+
+static void wake_waiters(RdmaVerbs *v, VerbsAh *a)
+{
+    for (guint i = 0; i < a->waiters->len; i++) {
+        VerbsQp *qp = verbs_get(v->qps_by_id,
+                                g_array_index(a->waiters, uint32_t, i));
+
+        if (qp) {
+            v->parent_obj.client_ops->retire(v->parent_obj.client_opaque,
+                                             qp->init.qpn, RDMA_SQ, 0);
+        }
+    }
+    g_array_set_size(a->waiters, 0);
+}
+
+static void make_done(VerbsJob *job)
+{
+    AhJob *j = container_of(job, AhJob, job);
+    VerbsAh *a = j->a;
+
+    trace_rdma_verbs_ah_made(job->v, job->ret);
+    a->ah = job->ret ? NULL : j->ah;
+    a->making = NULL;
+    a->error = job->ret;
+    a->tried = qemu_clock_get_ms(QEMU_CLOCK_REALTIME);
+    wake_waiters(job->v, a);
+    verbs_ah_put(a);
+}
+
+static const VerbsJobOps make_ops = {
+    .work = make_work,
+    .undo = make_undo,
+    .done = make_done,
+    .free = job_free,
+};
+
+static void make(RdmaVerbs *v, VerbsAh *a)
+{
+    AhJob *j = g_new0(AhJob, 1);
+
+    a->making = &j->job;
+    a->users++;
+    j->a = a;
+    verbs_job_start(v, &j->job, &make_ops);
+}
+
+static gboolean is_idle(gpointer key, gpointer value, gpointer opaque)
+{
+    VerbsAh *a = value;
+
+    return a->users == 1;
+}
+
+int verbs_ah_get(RdmaVerbs *v, VerbsQp *qp, const RdmaAv *av, VerbsAh **ah)
+{
+    AhKey key;
+    VerbsAh *a;
+
+    memset(&key, 0, sizeof(key));
+    key.pd = qp->pd;
+    if (verbs_gid_path(v, av, &key.attr)) {
+        return -EINVAL;
+    }
+    a = g_hash_table_lookup(v->ahs, &key);
+    if (!a) {
+        if (g_hash_table_size(v->ahs) >= MAX_AHS) {
+            g_hash_table_foreach_remove(v->ahs, is_idle, NULL);
+        }
+        a = g_new0(VerbsAh, 1);
+        memcpy(&a->key, &key, sizeof(key));
+        a->v = v;
+        a->users = 1;
+        a->waiters = g_array_new(false, false, sizeof(uint32_t));
+        g_hash_table_insert(v->ahs, &a->key, a);
+        make(v, a);
+    } else if (!a->ah && !a->making &&
+               qemu_clock_get_ms(QEMU_CLOCK_REALTIME) - a->tried > RETRY_MS) {
+        make(v, a);
+    }
+    if (a->making) {
+        g_array_append_val(a->waiters, qp->id);
+        return -EAGAIN;
+    }
+    if (!a->ah) {
+        return a->error;
+    }
+    a->users++;
+    *ah = a;
+    return 0;
+}
+
+struct ibv_ah *verbs_ah_host(VerbsAh *a)
+{
+    return a->ah;
+}
+
+static gboolean is_of_pd(gpointer key, gpointer value, gpointer pd)
+{
+    VerbsAh *a = value;
+
+    if (pd && a->key.pd != pd) {
+        return false;
+    }
+    if (a->making) {
+        verbs_job_cancel(a->v, a->making);
+    }
+    return true;
+}
+
+void verbs_ahs_drop(RdmaVerbs *v, struct ibv_pd *pd)
+{
+    g_hash_table_foreach_remove(v->ahs, is_of_pd, pd);
+}
+
+void verbs_ahs_init(RdmaVerbs *v)
+{
+    v->ahs = g_hash_table_new_full(ah_hash, ah_equal, NULL,
+                                   (GDestroyNotify)verbs_ah_put);
+}
+
+void verbs_ahs_free(RdmaVerbs *v)
+{
+    g_hash_table_destroy(v->ahs);
+    v->ahs = NULL;
+}

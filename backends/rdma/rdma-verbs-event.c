@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Asynchronous events of the host's device, told to the guest about its own
+ * objects.
+ */
+#include "qemu/osdep.h"
+#include "qapi/error.h"
+#include "rdma-verbs-int.h"
+#include "trace.h"
+
+/* Events that are read at once. */
+#define EVENT_BUDGET 64
+
+static void tell(RdmaVerbs *v, RdmaEventType type, uint32_t id)
+{
+    const RdmaEvent event = { type, id };
+
+    v->parent_obj.client_ops->event(v->parent_obj.client_opaque, &event);
+}
+
+static void qp_event(RdmaVerbs *v, VerbsQp *qp, enum ibv_event_type type)
+{
+    if (verbs_get(v->qps, qp->init.qpn) != qp || qp->dead) {
+        return;
+    }
+    switch (type) {
+    case IBV_EVENT_QP_FATAL:
+    case IBV_EVENT_QP_REQ_ERR:
+    case IBV_EVENT_QP_ACCESS_ERR:
+        qp->state = RDMA_QPS_ERR;
+        break;
+    default:
+        break;
+    }
+    tell(v, type == IBV_EVENT_QP_LAST_WQE_REACHED
+             ? RDMA_EVENT_LAST_WQE_REACHED : (RdmaEventType)type,
+          qp->init.qpn);
+}
+
+static void cq_event(RdmaVerbs *v, VerbsCq *cq)
+{
+    if (verbs_get(v->cqs, cq->cqn) == cq && !cq->dead) {
+        tell(v, RDMA_EVENT_CQ_ERR, cq->cqn);
+        verbs_cq_fail(v, cq->cqn);
+    }
+}
+
+static void srq_event(RdmaVerbs *v, VerbsSrq *srq, RdmaEventType type)
+{
+    if (verbs_get(v->srqs, srq->srqn) == srq && !srq->dead) {
+        tell(v, type, srq->srqn);
+    }
+}
+
+static void port_event(RdmaVerbs *v)
+{
+    if (verbs_dev_update_port(v)) {
+        v->parent_obj.client_ops->port_changed(v->parent_obj.client_opaque);
+    }
+}
+
+static void handle(RdmaVerbs *v, const struct ibv_async_event *e)
+{
+    trace_rdma_verbs_event(v, e->event_type,
+                           ibv_event_type_str(e->event_type));
+    switch (e->event_type) {
+    case IBV_EVENT_QP_FATAL:
+    case IBV_EVENT_QP_REQ_ERR:
+    case IBV_EVENT_QP_ACCESS_ERR:
+    case IBV_EVENT_COMM_EST:
+    case IBV_EVENT_SQ_DRAINED:
+    case IBV_EVENT_QP_LAST_WQE_REACHED:
+        qp_event(v, e->element.qp->qp_context, e->event_type);
+        break;
+    case IBV_EVENT_CQ_ERR:
+        cq_event(v, e->element.cq->cq_context);
+        break;
+    case IBV_EVENT_SRQ_ERR:
+        srq_event(v, e->element.srq->srq_context, RDMA_EVENT_SRQ_ERR);
+        break;
+    case IBV_EVENT_SRQ_LIMIT_REACHED:
+        srq_event(v, e->element.srq->srq_context,
+                  RDMA_EVENT_SRQ_LIMIT_REACHED);
+        break;
+    case IBV_EVENT_PORT_ACTIVE:
+    case IBV_EVENT_PORT_ERR:
+    case IBV_EVENT_GID_CHANGE:
+    case IBV_EVENT_LID_CHANGE:
+    case IBV_EVENT_CLIENT_REREGISTER:
+        port_event(v);
+        break;
+    case IBV_EVENT_DEVICE_FATAL:
+        port_event(v);
+        verbs_qps_device_gone(v);
+        break;
+    default:
+        break;
+    }
+}
+
+static void async_read(void *opaque)
+{
+    RdmaVerbs *v = opaque;
+    RdmaBackend *rb = &v->parent_obj;
+
+    if (rdma_backend_busy(rb)) {
+        /* In a nested event loop; verbs_events_idle() */
+        v->events_put_off = true;
+        qemu_set_fd_handler(v->dev.ctx->async_fd, NULL, NULL, NULL);
+        return;
+    }
+    rdma_backend_enter(rb);
+    for (int i = 0; i < EVENT_BUDGET; i++) {
+        struct ibv_async_event event;
+
+        if (ibv_get_async_event(v->dev.ctx, &event)) {
+            break;
+        }
+        handle(v, &event);
+        /* The object stays until then */
+        ibv_ack_async_event(&event);
+    }
+    rdma_backend_leave(rb);
+}
+
+void verbs_events_idle(RdmaVerbs *v)
+{
+    if (v->events_put_off) {
+        v->events_put_off = false;
+        qemu_set_fd_handler(v->dev.ctx->async_fd, async_read, NULL, v);
+    }
+}
+
+bool verbs_events_init(RdmaVerbs *v, Error **errp)
+{
+    v->events_put_off = false;
+    if (!g_unix_set_fd_nonblocking(v->dev.ctx->async_fd, true, NULL)) {
+        error_setg_errno(errp, errno, "cannot read events of RDMA device "
+                         "'%s'", v->ibdev);
+        return false;
+    }
+    qemu_set_fd_handler(v->dev.ctx->async_fd, async_read, NULL, v);
+    return true;
+}
+
+void verbs_events_free(RdmaVerbs *v)
+{
+    qemu_set_fd_handler(v->dev.ctx->async_fd, NULL, NULL, NULL);
+}

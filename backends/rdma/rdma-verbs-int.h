@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the files of the host ibverbs backend share.
+ *
+ * Context: everything runs under the BQL, but for what is marked "worker":
+ * the thread of rdma-verbs-job.c calls that without, in the order of the jobs.
+ * So an object that a job uses may be freed by any later job.
+ */
+#ifndef BACKENDS_RDMA_VERBS_INT_H
+#define BACKENDS_RDMA_VERBS_INT_H
+
+#include <infiniband/verbs.h>
+#include "qemu/main-loop.h"
+#include "qemu/queue.h"
+#include "qom/object.h"
+#include "system/rdma-backend.h"
+
+#define TYPE_RDMA_BACKEND_VERBS "rdma-verbs"
+OBJECT_DECLARE_SIMPLE_TYPE(RdmaVerbs, RDMA_BACKEND_VERBS)
+
+typedef struct VerbsAh VerbsAh;
+typedef struct VerbsGid VerbsGid;
+typedef struct VerbsMem VerbsMem;
+typedef struct VerbsJob VerbsJob;
+typedef struct VerbsWorker VerbsWorker;
+
+/* The host's device, while a device model is attached. */
+typedef struct VerbsDev {
+    struct ibv_context *ctx;
+    struct ibv_device_attr attr;
+    RdmaPortAttr port;
+    uint32_t max_inline;            /* bytes */
+} VerbsDev;
+
+typedef struct VerbsPd {
+    uint32_t pdn;
+    struct ibv_pd *pd;
+    bool dead;                      /* a job destroys it */
+} VerbsPd;
+
+typedef struct VerbsCq {
+    uint32_t cqn;
+    struct ibv_cq *cq;
+    bool armed;                     /* an event will come */
+    bool ready;                     /* is in RdmaVerbs.ready_cqs */
+    bool dead;
+    QTAILQ_ENTRY(VerbsCq) next;
+} VerbsCq;
+
+/* A region, or a window: they share their numbers. */
+typedef struct VerbsMr {
+    uint32_t mrn;
+    uint32_t pdn;
+    uint32_t access;
+    uint64_t iova;
+    uint64_t length;
+    uint8_t page_shift;
+    VerbsMem *mem;                  /* of a region of RDMA_MR_USER */
+    struct ibv_mr *mr;
+    struct ibv_mw *mw;
+    bool dead;
+} VerbsMr;
+
+/* A work request that was posted. */
+typedef struct VerbsWqe {
+    uint64_t wr_id;
+    /*
+     * RdmaWcStatus that it completes with if the host says success, or
+     * flushes it
+     */
+    uint8_t status;
+    uint8_t opcode;                 /* RdmaWcOpcode */
+    bool local;                     /* the host does not know it */
+    bool silent;                    /* @local, without a completion */
+    VerbsAh *ah;                    /* in use until it completes, or NULL */
+} VerbsWqe;
+
+/*
+ * A queue of work requests. The host knows each by a wr_id of its own:
+ * @id in the upper half, then its sequence number, or slot of an SRQ, and
+ * bit 0 set for receives.
+ */
+typedef struct VerbsWq {
+    VerbsWqe *wqe;                  /* a ring, or the slots of an SRQ */
+    uint32_t size;                  /* of @wqe: a power of 2 */
+    uint32_t max;                   /* that may be in use */
+    uint32_t count;
+    uint32_t head;                  /* sequence number of the oldest */
+} VerbsWq;
+
+typedef struct VerbsSrq {
+    uint32_t srqn;
+    uint32_t id;
+    struct ibv_srq *srq;
+    VerbsWq rq;
+    uint32_t *free;                 /* stack of slots: rq.max - rq.count */
+    bool blocked;                   /* the device found no room */
+    bool dead;
+} VerbsSrq;
+
+typedef struct VerbsQp {
+    uint32_t id;                    /* see VerbsWq; new after each RESET */
+    RdmaQpInitAttr init;
+    struct ibv_qp *qp;
+    struct ibv_pd *pd;
+    VerbsWq sq;
+    VerbsWq rq;                     /* not used with an SRQ */
+    uint8_t state;                  /* RdmaQpState, as far as is known */
+    /* A job moves it to ERR, or was asked to; cleared by RESET */
+    bool failed;
+    bool failing;                   /* that job is not done */
+    bool dead;                      /* a job destroys it */
+    RdmaAv av;                      /* of the last MODIFY, as the guest's */
+} VerbsQp;
+
+struct RdmaVerbs {
+    RdmaBackend parent_obj;
+
+    /* properties */
+    char *ibdev;
+    uint8_t port_num;
+
+    /* while a device is attached */
+    VerbsDev dev;
+    VerbsWorker *worker;
+    VerbsJob *cmd;                  /* the command in progress, or NULL */
+    bool running;
+    bool events_put_off;            /* while busy one came */
+
+    /* by the device's numbers */
+    GHashTable *pds;
+    GHashTable *cqs;
+    GHashTable *mrs;
+    GHashTable *srqs;
+    GHashTable *qps;
+    VerbsGid *gids;                 /* gid_table_len of them */
+    /* by the host's */
+    GHashTable *qps_by_wire;
+    GHashTable *qps_by_id;
+    GHashTable *srqs_by_id;
+    GHashTable *mws_by_key;         /* rkey >> 8 */
+    GHashTable *mrs_by_key;         /* lkey */
+    GHashTable *ahs;
+    uint32_t next_id;
+
+    struct ibv_comp_channel *channel;
+    QEMUBH *cq_bh;
+    bool cqs_put_off;               /* while busy there was work for it */
+    QTAILQ_HEAD(, VerbsCq) ready_cqs;
+};
+
+static inline void *verbs_get(GHashTable *t, uint32_t id)
+{
+    return g_hash_table_lookup(t, GUINT_TO_POINTER(id));
+}
+
+static inline void verbs_put(GHashTable *t, uint32_t id, void *obj)
+{
+    g_hash_table_insert(t, GUINT_TO_POINTER(id), obj);
+}
+
+/* Forget @obj if it is still the one that has the number. */
+static inline void verbs_drop(GHashTable *t, uint32_t id, const void *obj)
+{
+    if (verbs_get(t, id) == obj) {
+        g_hash_table_remove(t, GUINT_TO_POINTER(id));
+    }
+}
+
+/* rdma-verbs-job.c: work that is done without the BQL */
+
+typedef struct VerbsJobOps {
+    /* Worker: returns 0 or a negative errno, which is job->ret then. */
+    int (*work)(VerbsJob *job);
+    /* Worker: nobody will take what work() has made with success. Optional. */
+    void (*undo)(VerbsJob *job);
+    /* The job has come to its end; also one that nobody asks for. Optional. */
+    void (*done)(VerbsJob *job);
+    /* Behind done() if nobody takes the job, else by who does. */
+    void (*free)(VerbsJob *job);
+} VerbsJobOps;
+
+/* To be embedded at the start of a job. */
+struct VerbsJob {
+    const VerbsJobOps *ops;
+    RdmaVerbs *v;
+    int ret;
+    /* the worker's own */
+    void *key;
+    size_t key_len;
+    bool finished;
+    bool unwanted;
+    bool reported;                  /* done() was called */
+    QSIMPLEQ_ENTRY(VerbsJob) next;
+};
+
+void verbs_worker_start(RdmaVerbs *v);
+/* Waits for all jobs, and tells of each that it is done. */
+void verbs_worker_stop(RdmaVerbs *v);
+/* Wait until nothing is to be done; that may take long. */
+void verbs_worker_drain(RdmaVerbs *v);
+/* Have it done some time, behind the jobs before. */
+void verbs_job_start(RdmaVerbs *v, VerbsJob *job, const VerbsJobOps *ops);
+/*
+ * A command comes, maybe again: is it the one in progress? @key is all that it
+ * was asked for; a region's list of pages is @fresh. Returns the job when that
+ * is done, which is the caller's then. Else NULL, and *@busy tells whether it
+ * is in progress, or is to be begun.
+ */
+VerbsJob *verbs_job_ask(RdmaVerbs *v, const VerbsJobOps *ops, const void *key,
+                        size_t key_len, bool fresh, bool *busy);
+/* Begin the command. Returns -EINPROGRESS. */
+int verbs_job_begin(RdmaVerbs *v, VerbsJob *job, const VerbsJobOps *ops,
+                    const void *key, size_t key_len);
+/*
+ * Nobody wants the result of a job whose done() was not called yet: it is
+ * undone before all jobs that are begun from now on.
+ */
+void verbs_job_cancel(RdmaVerbs *v, VerbsJob *job);
+/* Nobody will ask for the command in progress, if there is one. */
+void verbs_job_abandon(RdmaVerbs *v);
+
+/* rdma-verbs-dev.c: the device and its port */
+
+bool verbs_dev_open(RdmaVerbs *v, Error **errp);
+void verbs_dev_close(RdmaVerbs *v);
+/* Read the port's attributes; false if they are as they were. */
+bool verbs_dev_update_port(RdmaVerbs *v);
+/* What @limits has, but not more than the device can do. */
+void verbs_dev_limit(RdmaVerbs *v, RdmaBackendLimits *limits);
+
+/* rdma-verbs-gid.c: which of the host's GIDs are the guest's */
+
+void verbs_gids_init(RdmaVerbs *v);
+void verbs_gids_free(RdmaVerbs *v);
+void verbs_gids_reset(RdmaVerbs *v);
+int verbs_gid_add(RdmaBackend *rb, uint32_t index,
+                  const uint8_t gid[RDMA_GID_LEN], uint16_t vlan);
+int verbs_gid_del(RdmaBackend *rb, uint32_t index);
+/* The host's index for the guest's; -ENOENT if there is none. */
+int verbs_gid_host_index(RdmaVerbs *v, uint32_t index);
+/* The path @av as the host wants it. 0 or -EINVAL. */
+int verbs_gid_path(RdmaVerbs *v, const RdmaAv *av, struct ibv_ah_attr *ah);
+
+/* rdma-verbs-mem.c: pages of the guest as memory of this process */
+
+/*
+ * Worker: find the memory of @npages pages, and keep it. @write: it will be
+ * written. 0 or a negative errno.
+ */
+int verbs_mem_find(const uint64_t *pages, uint32_t npages, uint8_t page_shift,
+                   bool write, VerbsMem **mem);
+/*
+ * Worker: make it one range of addresses until verbs_mem_unmap(). NULL and
+ * *@ret if that cannot be.
+ */
+void *verbs_mem_map(VerbsMem *mem, int *ret);
+void verbs_mem_unmap(VerbsMem *mem, void *addr);
+void verbs_mem_free(VerbsMem *mem);
+
+/* rdma-verbs-ah.c: address handles of datagrams */
+
+void verbs_ahs_init(RdmaVerbs *v);
+void verbs_ahs_free(RdmaVerbs *v);
+/*
+ * The handle for a datagram of @qp; -EAGAIN while it is made: retire() of the
+ * client then tells the queue to go on. Other errors: it cannot be made.
+ */
+int verbs_ah_get(RdmaVerbs *v, VerbsQp *qp, const RdmaAv *av, VerbsAh **ah);
+void verbs_ah_put(VerbsAh *ah);
+struct ibv_ah *verbs_ah_host(VerbsAh *ah);
+/*
+ * Those of @pd that no WQE uses go, or all if it is NULL; behind the jobs
+ * before.
+ */
+void verbs_ahs_drop(RdmaVerbs *v, struct ibv_pd *pd);
+
+/* rdma-verbs-wq.c: what is posted, and how it completes */
+
+bool verbs_wq_init(VerbsWq *wq, uint32_t max);
+void verbs_wq_free(VerbsWq *wq);
+/* Drop all: their users are gone. */
+void verbs_wq_clear(VerbsWq *wq);
+/* The next one, to be filled in; it counts from verbs_wq_push() on. */
+VerbsWqe *verbs_wq_next(VerbsWq *wq);
+void verbs_wq_push(VerbsWq *wq);
+/* What the host is told as wr_id of the next one. */
+uint64_t verbs_wq_next_wr_id(const VerbsQp *qp, RdmaQueue queue);
+uint64_t verbs_srq_wr_id(const VerbsSrq *srq, uint32_t slot);
+void verbs_qp_new_id(RdmaVerbs *v, VerbsQp *qp);
+/* Complete what is due without the host. */
+void verbs_wq_run_local(RdmaVerbs *v, VerbsQp *qp);
+/* A completion of the host came for whoever it is. */
+void verbs_wq_complete(RdmaVerbs *v, const struct ibv_wc *wc);
+/* Move @qp to ERR, some time; it takes no posts until then. */
+void verbs_qp_fail(RdmaVerbs *v, VerbsQp *qp);
+/* All that use the CQ: it is in error. */
+void verbs_cq_fail(RdmaVerbs *v, uint32_t cqn);
+
+/* rdma-verbs-cq.c: PDs, completion queues */
+
+bool verbs_cqs_init(RdmaVerbs *v, Error **errp);
+void verbs_cqs_free(RdmaVerbs *v);
+/* Forget them all; a job destroys them. */
+void verbs_cqs_reset(RdmaVerbs *v);
+void verbs_cqs_set_running(RdmaVerbs *v, bool running);
+/* Behind the outermost rdma_backend_leave() */
+void verbs_cqs_idle(RdmaVerbs *v);
+/* Look for completions soon. */
+void verbs_cq_schedule(RdmaVerbs *v, VerbsCq *cq);
+void verbs_cq_class_init(RdmaBackendClass *rbc);
+
+/* rdma-verbs-mr.c: regions and windows */
+
+void verbs_mrs_reset(RdmaVerbs *v);
+void verbs_mr_class_init(RdmaBackendClass *rbc);
+
+/* rdma-verbs-srq.c */
+
+void verbs_srqs_reset(RdmaVerbs *v);
+void verbs_srq_class_init(RdmaBackendClass *rbc);
+
+/* rdma-verbs-qp.c: queue pairs and multicast groups */
+
+/* The host's device is broken: they are all in ERR. */
+void verbs_qps_device_gone(RdmaVerbs *v);
+/* They do not touch memory any more when this returns. */
+void verbs_qps_reset(RdmaVerbs *v);
+void verbs_qp_class_init(RdmaBackendClass *rbc);
+
+/* rdma-verbs-post.c: work requests for the host */
+
+void verbs_post_class_init(RdmaBackendClass *rbc);
+
+/* rdma-verbs-event.c: asynchronous events of the host */
+
+bool verbs_events_init(RdmaVerbs *v, Error **errp);
+void verbs_events_free(RdmaVerbs *v);
+/* Behind the outermost rdma_backend_leave() */
+void verbs_events_idle(RdmaVerbs *v);
+
+#endif

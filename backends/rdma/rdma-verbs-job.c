@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The worker of the host ibverbs backend: a thread that does, one after the
+ * other and without the BQL, what may take long.
+ *
+ * One thread, so that jobs are done in the order in which they were begun: a
+ * PD is freed behind what was made in it. The control queue is serial anyway.
+ *
+ * A job that was begun for a command stays until the command asks for it, or
+ * until another command comes, or a reset: then what it has made is undone.
+ */
+#include "qemu/osdep.h"
+#include "qemu/rcu.h"
+#include "qemu/thread.h"
+#include "rdma-verbs-int.h"
+#include "trace.h"
+
+typedef QSIMPLEQ_HEAD(VerbsJobList, VerbsJob) VerbsJobList;
+
+struct VerbsWorker {
+    RdmaVerbs *v;
+    QemuThread thread;
+    QEMUBH *bh;
+    QemuMutex lock;                 /* for what is below */
+    QemuCond cond;
+    QemuCond idle;
+    VerbsJobList todo;
+    VerbsJobList done;
+    bool busy;
+    bool quit;
+};
+
+/*
+ * With the lock held. A job that comes again is only to be undone. What cannot
+ * be undone is done in any case: others may have forgotten the object already.
+ */
+static void run(VerbsWorker *w, VerbsJob *job)
+{
+    bool undo = job->finished;
+
+    if (!undo && job->unwanted && job->ops->undo) {
+        job->ret = -ECANCELED;
+    } else if (!undo) {
+        qemu_mutex_unlock(&w->lock);
+        job->ret = job->ops->work(job);
+        qemu_mutex_lock(&w->lock);
+        undo = job->unwanted && !job->ret && job->ops->undo;
+    }
+    job->finished = true;
+    if (undo) {
+        qemu_mutex_unlock(&w->lock);
+        job->ops->undo(job);
+        qemu_mutex_lock(&w->lock);
+        job->ret = -ECANCELED;
+    }
+}
+
+static void *worker_thread(void *opaque)
+{
+    VerbsWorker *w = opaque;
+
+    rcu_register_thread();
+    qemu_mutex_lock(&w->lock);
+    while (!w->quit || !QSIMPLEQ_EMPTY(&w->todo)) {
+        VerbsJob *job = QSIMPLEQ_FIRST(&w->todo);
+
+        w->busy = job;
+        if (!job) {
+            qemu_cond_broadcast(&w->idle);
+            qemu_cond_wait(&w->cond, &w->lock);
+            continue;
+        }
+        QSIMPLEQ_REMOVE_HEAD(&w->todo, next);
+        run(w, job);
+        QSIMPLEQ_INSERT_TAIL(&w->done, job, next);
+        qemu_bh_schedule(w->bh);
+    }
+    qemu_mutex_unlock(&w->lock);
+    rcu_unregister_thread();
+    return NULL;
+}
+
+static void job_free(VerbsJob *job)
+{
+    g_free(job->key);
+    job->key = NULL;
+    job->ops->free(job);
+}
+
+static void report_done(VerbsWorker *w)
+{
+    RdmaVerbs *v = w->v;
+    VerbsJobList done = QSIMPLEQ_HEAD_INITIALIZER(done);
+    VerbsJob *job;
+    bool resume = false;
+
+    qemu_mutex_lock(&w->lock);
+    QSIMPLEQ_CONCAT(&done, &w->done);
+    qemu_mutex_unlock(&w->lock);
+    while ((job = QSIMPLEQ_FIRST(&done))) {
+        QSIMPLEQ_REMOVE_HEAD(&done, next);
+        if (!job->reported && job->ops->done) {
+            job->ops->done(job);
+        }
+        job->reported = true;
+        if (job == v->cmd) {
+            resume = true;
+        } else {
+            job_free(job);
+        }
+    }
+    if (resume && v->parent_obj.client_ops) {
+        v->parent_obj.client_ops->resume(v->parent_obj.client_opaque);
+    }
+}
+
+static void worker_bh(void *opaque)
+{
+    VerbsWorker *w = opaque;
+    RdmaBackend *rb = RDMA_BACKEND(w->v);
+
+    if (rdma_backend_busy(rb)) {
+        /* In a nested event loop: wait until it is left */
+        qemu_bh_schedule_idle(w->bh);
+        return;
+    }
+    rdma_backend_enter(rb);
+    report_done(w);
+    rdma_backend_leave(rb);
+}
+
+void verbs_worker_start(RdmaVerbs *v)
+{
+    VerbsWorker *w = g_new0(VerbsWorker, 1);
+
+    w->v = v;
+    w->bh = qemu_bh_new(worker_bh, w);
+    qemu_mutex_init(&w->lock);
+    qemu_cond_init(&w->cond);
+    qemu_cond_init(&w->idle);
+    QSIMPLEQ_INIT(&w->todo);
+    QSIMPLEQ_INIT(&w->done);
+    v->worker = w;
+    qemu_thread_create(&w->thread, "rdma-verbs", worker_thread, w,
+                       QEMU_THREAD_JOINABLE);
+}
+
+void verbs_worker_drain(RdmaVerbs *v)
+{
+    VerbsWorker *w = v->worker;
+
+    qemu_mutex_lock(&w->lock);
+    while (w->busy || !QSIMPLEQ_EMPTY(&w->todo)) {
+        qemu_cond_wait(&w->idle, &w->lock);
+    }
+    qemu_mutex_unlock(&w->lock);
+}
+
+void verbs_worker_stop(RdmaVerbs *v)
+{
+    VerbsWorker *w = v->worker;
+
+    verbs_job_abandon(v);
+    /* Some begin others when they are done */
+    do {
+        verbs_worker_drain(v);
+        report_done(w);
+    } while (!QSIMPLEQ_EMPTY(&w->todo));
+    qemu_mutex_lock(&w->lock);
+    w->quit = true;
+    qemu_cond_signal(&w->cond);
+    qemu_mutex_unlock(&w->lock);
+    qemu_thread_join(&w->thread);
+    qemu_bh_delete(w->bh);
+    qemu_cond_destroy(&w->cond);
+    qemu_cond_destroy(&w->idle);
+    qemu_mutex_destroy(&w->lock);
+    g_free(w);
+    v->worker = NULL;
+}
+
+static void enqueue(VerbsWorker *w, VerbsJob *job)
+{
+    QSIMPLEQ_INSERT_TAIL(&w->todo, job, next);
+    qemu_cond_signal(&w->cond);
+}
+
+void verbs_job_start(RdmaVerbs *v, VerbsJob *job, const VerbsJobOps *ops)
+{
+    VerbsWorker *w = v->worker;
+
+    job->ops = ops;
+    job->v = v;
+    qemu_mutex_lock(&w->lock);
+    enqueue(w, job);
+    qemu_mutex_unlock(&w->lock);
+}
+
+int verbs_job_begin(RdmaVerbs *v, VerbsJob *job, const VerbsJobOps *ops,
+                    const void *key, size_t key_len)
+{
+    assert(!v->cmd);
+    job->key = g_memdup2(key, key_len);
+    job->key_len = key_len;
+    v->cmd = job;
+    verbs_job_start(v, job, ops);
+    return -EINPROGRESS;
+}
+
+VerbsJob *verbs_job_ask(RdmaVerbs *v, const VerbsJobOps *ops, const void *key,
+                        size_t key_len, bool fresh, bool *busy)
+{
+    VerbsJob *job = v->cmd;
+
+    *busy = false;
+    if (!job) {
+        return NULL;
+    }
+    if (fresh || job->ops != ops || job->key_len != key_len ||
+        memcmp(job->key, key, key_len)) {
+        verbs_job_abandon(v);
+        return NULL;
+    }
+    if (!job->reported) {
+        *busy = true;
+        return NULL;
+    }
+    v->cmd = NULL;
+    g_free(job->key);
+    job->key = NULL;
+    return job;
+}
+
+void verbs_job_cancel(RdmaVerbs *v, VerbsJob *job)
+{
+    VerbsWorker *w = v->worker;
+    VerbsJob *p;
+
+    qemu_mutex_lock(&w->lock);
+    job->unwanted = true;
+    QSIMPLEQ_FOREACH(p, &w->done, next) {
+        if (p == job && !job->ret && job->ops->undo) {
+            QSIMPLEQ_REMOVE(&w->done, job, VerbsJob, next);
+            enqueue(w, job);
+            break;
+        }
+    }
+    qemu_mutex_unlock(&w->lock);
+}
+
+void verbs_job_abandon(RdmaVerbs *v)
+{
+    VerbsWorker *w = v->worker;
+    VerbsJob *job = v->cmd;
+
+    if (!job) {
+        return;
+    }
+    trace_rdma_verbs_job_abandon(v, job->reported);
+    v->cmd = NULL;
+    if (!job->reported) {
+        verbs_job_cancel(v, job);
+    } else if (!job->ret && job->ops->undo) {
+        qemu_mutex_lock(&w->lock);
+        enqueue(w, job);
+        qemu_mutex_unlock(&w->lock);
+    } else {
+        job_free(job);
+    }
+}

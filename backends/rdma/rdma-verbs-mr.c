@@ -1,0 +1,491 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Memory regions and windows. A region of the guest is one of the host's, at
+ * the guest's own addresses and with the host's keys.
+ */
+#include "qemu/osdep.h"
+#include "qemu/error-report.h"
+#include "rdma-verbs-int.h"
+#include "trace.h"
+
+/* Rights for which the host may write to the pages */
+#define ACCESS_WRITES (RDMA_ACCESS_LOCAL_WRITE | RDMA_ACCESS_REMOTE_WRITE | \
+                       RDMA_ACCESS_REMOTE_ATOMIC | RDMA_ACCESS_MW_BIND)
+
+typedef struct MrJob {
+    VerbsJob job;
+    VerbsMr *mr;                    /* what is made, or destroyed */
+    VerbsMr *old;                   /* what it replaces, or NULL */
+    struct ibv_pd *pd;
+    uint64_t *pages;
+    uint32_t npages;
+    uint8_t page_shift;
+    RdmaMwType mw_type;
+} MrJob;
+
+/* What tells one registration from another, besides the list of pages. */
+typedef struct MrKey {
+    uint32_t pdn;
+    uint32_t type;
+    uint32_t access;
+    uint32_t npages;
+    uint64_t iova;
+    uint64_t length;
+    uint64_t page_shift;
+    uint32_t mrn;                   /* of modify MR */
+    uint32_t mask;
+} MrKey;
+
+static MrKey mr_key(const RdmaMrAttr *attr, uint32_t mask)
+{
+    return (MrKey) {
+        .pdn = attr->pdn,
+        .type = attr->type,
+        .access = attr->access,
+        .npages = attr->npages,
+        .iova = attr->iova,
+        .length = attr->length,
+        .page_shift = attr->page_shift,
+        .mrn = mask ? attr->mrn : 0,
+        .mask = mask,
+    };
+}
+
+static void mr_free(VerbsMr *mr)
+{
+    if (mr) {
+        verbs_mem_free(mr->mem);
+        g_free(mr);
+    }
+}
+
+static void say_why(int ret, uint64_t length)
+{
+    if (ret == -ENOMEM) {
+        warn_report_once("rdma-verbs: cannot register a region of %" PRIu64
+                         " bytes: no memory, or more than QEMU may lock: "
+                         "raise the limit (ulimit -l, LimitMEMLOCK=, libvirt's "
+                         "memtune)", length);
+    }
+}
+
+/* Jobs that make a region */
+
+static int reg(MrJob *j, VerbsMem *mem)
+{
+    VerbsMr *mr = j->mr;
+    uint64_t page_size = 1ull << (j->page_shift ?: RDMA_PAGE_SHIFT);
+    uint8_t *addr;
+    int ret;
+
+    addr = verbs_mem_map(mem, &ret);
+    if (!addr) {
+        return ret ?: -EINVAL;
+    }
+    mr->mr = ibv_reg_mr_iova2(j->pd, addr + (mr->iova & (page_size - 1)),
+                              mr->length, mr->iova, mr->access);
+    ret = mr->mr ? 0 : -(errno ?: EIO);
+    verbs_mem_unmap(mem, addr);
+    say_why(ret, mr->length);
+    return ret;
+}
+
+static int create_work(VerbsJob *job)
+{
+    MrJob *j = container_of(job, MrJob, job);
+    VerbsMr *mr = j->mr;
+    int ret;
+
+    if (!mr->length) {
+        return -EINVAL;
+    }
+    ret = verbs_mem_find(j->pages, j->npages, j->page_shift,
+                         mr->access & ACCESS_WRITES, &mr->mem);
+    return ret ?: reg(j, mr->mem);
+}
+
+static void create_undo(VerbsJob *job)
+{
+    ibv_dereg_mr(container_of(job, MrJob, job)->mr->mr);
+}
+
+static void create_free(VerbsJob *job)
+{
+    MrJob *j = container_of(job, MrJob, job);
+
+    mr_free(j->mr);
+    rdma_backend_free(j->pages, j->npages * sizeof(*j->pages));
+    g_free(j);
+}
+
+static const VerbsJobOps create_ops = {
+    .work = create_work,
+    .undo = create_undo,
+    .free = create_free,
+};
+
+static VerbsMr *mr_new(const RdmaMrAttr *attr)
+{
+    VerbsMr *mr = g_new0(VerbsMr, 1);
+
+    mr->mrn = attr->mrn;
+    mr->pdn = attr->pdn;
+    mr->access = attr->access;
+    mr->iova = attr->iova;
+    mr->length = attr->length;
+    mr->page_shift = attr->page_shift;
+    return mr;
+}
+
+/* @mr is the guest's from now on: put its keys into @attr. */
+static void take_mr(RdmaVerbs *v, VerbsMr *mr, RdmaMrAttr *attr)
+{
+    mr->mrn = attr->mrn;
+    attr->lkey = mr->mr->lkey;
+    attr->rkey = mr->mr->rkey;
+    verbs_put(v->mrs, mr->mrn, mr);
+    verbs_put(v->mrs_by_key, mr->mr->lkey, mr);
+    trace_rdma_verbs_mr(v, mr->mrn, attr->lkey, attr->rkey, mr->length);
+}
+
+/* A number, for the GSI only; it names no memory. */
+static int create_dma_mr(RdmaVerbs *v, RdmaMrAttr *attr)
+{
+    verbs_put(v->mrs, attr->mrn, mr_new(attr));
+    attr->lkey = 0;
+    attr->rkey = 0;
+    return 0;
+}
+
+static int create_mr(RdmaBackend *rb, RdmaMrAttr *attr)
+{
+    RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
+    VerbsPd *pd = verbs_get(v->pds, attr->pdn);
+    const MrKey key = mr_key(attr, 0);
+    VerbsJob *job;
+    MrJob *j;
+    bool busy;
+    int ret;
+
+    if (attr->type == RDMA_MR_DMA) {
+        verbs_job_abandon(v);
+        return create_dma_mr(v, attr);
+    }
+    if (attr->type != RDMA_MR_USER) {
+        return -ENOTSUP;
+    }
+    job = verbs_job_ask(v, &create_ops, &key, sizeof(key), attr->pages, &busy);
+    if (busy) {
+        return -EINPROGRESS;
+    }
+    if (job) {
+        j = container_of(job, MrJob, job);
+        ret = job->ret;
+        if (!ret) {
+            take_mr(v, g_steal_pointer(&j->mr), attr);
+        }
+        create_free(job);
+        return ret;
+    }
+    if (!pd) {
+        return -ENOENT;
+    }
+    j = g_new0(MrJob, 1);
+    j->mr = mr_new(attr);
+    j->pd = pd->pd;
+    j->pages = attr->pages;
+    j->npages = attr->npages;
+    j->page_shift = attr->page_shift;
+    return verbs_job_begin(v, &j->job, &create_ops, &key, sizeof(key));
+}
+
+/* Jobs that destroy a region or a window */
+
+static int destroy_work(VerbsJob *job)
+{
+    VerbsMr *mr = container_of(job, MrJob, job)->mr;
+
+    return mr->mw ? -ibv_dealloc_mw(mr->mw) : mr->mr ? -ibv_dereg_mr(mr->mr)
+                                                     : 0;
+}
+
+static void forget_keys(RdmaVerbs *v, VerbsMr *mr)
+{
+    if (mr->mr) {
+        verbs_drop(v->mrs_by_key, mr->mr->lkey, mr);
+    }
+    if (mr->mw) {
+        verbs_drop(v->mws_by_key, mr->mw->rkey >> 8, mr);
+    }
+}
+
+static void remember_keys(RdmaVerbs *v, VerbsMr *mr)
+{
+    if (mr->mr) {
+        verbs_put(v->mrs_by_key, mr->mr->lkey, mr);
+    }
+    if (mr->mw) {
+        verbs_put(v->mws_by_key, mr->mw->rkey >> 8, mr);
+    }
+}
+
+static void destroy_done(VerbsJob *job)
+{
+    RdmaVerbs *v = job->v;
+    VerbsMr *mr = container_of(job, MrJob, job)->mr;
+
+    if (!job->ret) {
+        verbs_drop(v->mrs, mr->mrn, mr);
+        mr_free(mr);
+    } else if (verbs_get(v->mrs, mr->mrn) == mr) {
+        /* Windows are bound to it */
+        mr->dead = false;
+        remember_keys(v, mr);
+    }
+}
+
+static void destroy_free(VerbsJob *job)
+{
+    g_free(container_of(job, MrJob, job));
+}
+
+static const VerbsJobOps destroy_ops = {
+    .work = destroy_work,
+    .done = destroy_done,
+    .free = destroy_free,
+};
+
+static int destroy_mr(RdmaBackend *rb, uint32_t mrn)
+{
+    RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
+    bool busy;
+    VerbsJob *job = verbs_job_ask(v, &destroy_ops, &mrn, sizeof(mrn), false,
+                                  &busy);
+    VerbsMr *mr = verbs_get(v->mrs, mrn);
+    MrJob *j;
+    int ret;
+
+    if (busy) {
+        return -EINPROGRESS;
+    }
+    if (job) {
+        ret = job->ret;
+        destroy_free(job);
+        return ret;
+    }
+    if (!mr) {
+        return 0;
+    }
+    forget_keys(v, mr);
+    mr->dead = true;
+    j = g_new0(MrJob, 1);
+    j->mr = mr;
+    return verbs_job_begin(v, &j->job, &destroy_ops, &mrn, sizeof(mrn));
+}
+
+/*
+ * Reregistration: few devices can do that, and keys may change anyway, so a
+ * new region takes the place of the old one.
+ */
+
+static int modify_work(VerbsJob *job)
+{
+    MrJob *j = container_of(job, MrJob, job);
+    VerbsMr *mr = j->mr;
+    VerbsMem *mem = j->old->mem;
+    int ret = 0;
+
+    if (j->npages) {
+        ret = verbs_mem_find(j->pages, j->npages, j->page_shift,
+                             mr->access & ACCESS_WRITES, &mr->mem);
+        mem = mr->mem;
+    }
+    if (!ret) {
+        ret = reg(j, mem);
+    }
+    if (!ret) {
+        ret = -ibv_dereg_mr(j->old->mr);
+        if (ret) {
+            /* Windows are bound to it */
+            ibv_dereg_mr(mr->mr);
+            mr->mr = NULL;
+        }
+    }
+    return ret;
+}
+
+static void modify_done(VerbsJob *job)
+{
+    RdmaVerbs *v = job->v;
+    MrJob *j = container_of(job, MrJob, job);
+    VerbsMr *old = g_steal_pointer(&j->old);
+    VerbsMr *now = job->ret ? old : g_steal_pointer(&j->mr);
+    bool known = verbs_get(v->mrs, old->mrn) == old;
+
+    old->dead = false;
+    if (now != old) {
+        if (!now->mem) {
+            now->mem = g_steal_pointer(&old->mem);
+        }
+        mr_free(old);
+    }
+    if (known) {
+        verbs_put(v->mrs, now->mrn, now);
+        remember_keys(v, now);
+    } else {
+        /* A reset came meanwhile */
+        MrJob *d = g_new0(MrJob, 1);
+
+        d->mr = now;
+        verbs_job_start(v, &d->job, &destroy_ops);
+    }
+}
+
+static const VerbsJobOps modify_ops = {
+    .work = modify_work,
+    .done = modify_done,
+    .free = create_free,
+};
+
+static int modify_mr(RdmaBackend *rb, uint32_t mask, RdmaMrAttr *attr)
+{
+    RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
+    const MrKey key = mr_key(attr, mask);
+    VerbsMr *mr = verbs_get(v->mrs, attr->mrn);
+    VerbsPd *pd = verbs_get(v->pds, attr->pdn);
+    VerbsJob *job;
+    MrJob *j;
+    bool busy;
+    int ret;
+
+    job = verbs_job_ask(v, &modify_ops, &key, sizeof(key), attr->pages, &busy);
+    if (busy) {
+        return -EINPROGRESS;
+    }
+    if (job) {
+        ret = job->ret;
+        if (!ret && mr) {
+            attr->lkey = mr->mr->lkey;
+            attr->rkey = mr->mr->rkey;
+        }
+        create_free(job);
+        return ret;
+    }
+    if (!mr || !mr->mr || mr->dead || !pd) {
+        return -ENOENT;
+    }
+    j = g_new0(MrJob, 1);
+    j->mr = mr_new(attr);
+    j->old = mr;
+    j->pd = pd->pd;
+    if (mask & RDMA_REREG_TRANSLATION) {
+        j->pages = attr->pages;
+        j->npages = attr->npages;
+        j->page_shift = attr->page_shift;
+    } else {
+        j->mr->iova = mr->iova;
+        j->mr->length = mr->length;
+        j->page_shift = mr->page_shift;
+    }
+    if (!(mask & RDMA_REREG_ACCESS)) {
+        j->mr->access = mr->access;
+    }
+    j->mr->page_shift = j->page_shift;
+    /* A reset leaves it to the job */
+    mr->dead = true;
+    verbs_drop(v->mrs_by_key, mr->mr->lkey, mr);
+    return verbs_job_begin(v, &j->job, &modify_ops, &key, sizeof(key));
+}
+
+/* Windows */
+
+static int mw_work(VerbsJob *job)
+{
+    MrJob *j = container_of(job, MrJob, job);
+
+    j->mr->mw = ibv_alloc_mw(j->pd, (enum ibv_mw_type)j->mw_type);
+    return j->mr->mw ? 0 : -(errno ?: EIO);
+}
+
+static void mw_undo(VerbsJob *job)
+{
+    ibv_dealloc_mw(container_of(job, MrJob, job)->mr->mw);
+}
+
+static const VerbsJobOps mw_ops = {
+    .work = mw_work,
+    .undo = mw_undo,
+    .free = create_free,
+};
+
+static int create_mw(RdmaBackend *rb, RdmaMwAttr *attr)
+{
+    RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
+    VerbsPd *pd = verbs_get(v->pds, attr->pdn);
+    const uint32_t key[] = { attr->pdn, attr->type };
+    bool busy;
+    VerbsJob *job = verbs_job_ask(v, &mw_ops, key, sizeof(key), false, &busy);
+    MrJob *j;
+    VerbsMr *mr;
+    int ret;
+
+    if (busy) {
+        return -EINPROGRESS;
+    }
+    if (!job) {
+        if (!pd) {
+            return -ENOENT;
+        }
+        j = g_new0(MrJob, 1);
+        j->mr = g_new0(VerbsMr, 1);
+        j->mr->pdn = attr->pdn;
+        j->pd = pd->pd;
+        j->mw_type = attr->type;
+        return verbs_job_begin(v, &j->job, &mw_ops, key, sizeof(key));
+    }
+    j = container_of(job, MrJob, job);
+    ret = job->ret;
+    if (!ret) {
+        mr = g_steal_pointer(&j->mr);
+        mr->mrn = attr->mwn;
+        attr->rkey = mr->mw->rkey;
+        verbs_put(v->mrs, mr->mrn, mr);
+        remember_keys(v, mr);
+    }
+    create_free(job);
+    return ret;
+}
+
+void verbs_mrs_reset(RdmaVerbs *v)
+{
+    GHashTableIter iter;
+    VerbsMr *mr;
+
+    g_hash_table_remove_all(v->mrs_by_key);
+    g_hash_table_remove_all(v->mws_by_key);
+    /* Windows before the regions that they are bound to */
+    for (int mw = 1; mw >= 0; mw--) {
+        g_hash_table_iter_init(&iter, v->mrs);
+        while (g_hash_table_iter_next(&iter, NULL, (void **)&mr)) {
+            if ((mr->mw != NULL) != mw) {
+                continue;
+            }
+            g_hash_table_iter_remove(&iter);
+            if (!mr->dead) {
+                MrJob *j = g_new0(MrJob, 1);
+
+                j->mr = mr;
+                verbs_job_start(v, &j->job, &destroy_ops);
+            }
+        }
+    }
+}
+
+void verbs_mr_class_init(RdmaBackendClass *rbc)
+{
+    rbc->create_mr = create_mr;
+    rbc->modify_mr = modify_mr;
+    rbc->destroy_mr = destroy_mr;
+    rbc->create_mw = create_mw;
+    rbc->destroy_mw = destroy_mr;
+}

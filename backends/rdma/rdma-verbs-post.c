@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Work requests of the guest, posted to the host.
+ */
+#include "qemu/osdep.h"
+#include "rdma-verbs-int.h"
+#include "trace.h"
+
+/* Numbers pass as they are. */
+QEMU_BUILD_BUG_ON((int)RDMA_WR_SEND_WITH_INV != (int)IBV_WR_SEND_WITH_INV);
+QEMU_BUILD_BUG_ON((int)RDMA_SEND_INLINE != (int)IBV_SEND_INLINE);
+QEMU_BUILD_BUG_ON((int)RDMA_WC_WR_FLUSH_ERR != (int)IBV_WC_WR_FLUSH_ERR);
+QEMU_BUILD_BUG_ON((int)RDMA_WC_GENERAL_ERR != (int)IBV_WC_GENERAL_ERR);
+QEMU_BUILD_BUG_ON(sizeof(RdmaSge) != sizeof(struct ibv_sge));
+QEMU_BUILD_BUG_ON(offsetof(RdmaSge, addr) != offsetof(struct ibv_sge, addr));
+QEMU_BUILD_BUG_ON(offsetof(RdmaSge, length) !=
+                  offsetof(struct ibv_sge, length));
+QEMU_BUILD_BUG_ON(offsetof(RdmaSge, lkey) != offsetof(struct ibv_sge, lkey));
+
+static uint32_t wq_room(const VerbsQp *qp, const VerbsWq *wq)
+{
+    return qp->failing || qp->dead ? 0 : wq->max - wq->count;
+}
+
+static uint32_t send_room(RdmaBackend *rb, uint32_t qpn)
+{
+    VerbsQp *qp = verbs_get(RDMA_BACKEND_VERBS(rb)->qps, qpn);
+
+    return qp && qp->state >= RDMA_QPS_RTS ? wq_room(qp, &qp->sq) : 0;
+}
+
+static uint32_t recv_room(RdmaBackend *rb, uint32_t qpn)
+{
+    VerbsQp *qp = verbs_get(RDMA_BACKEND_VERBS(rb)->qps, qpn);
+
+    return qp && qp->state >= RDMA_QPS_INIT ? wq_room(qp, &qp->rq) : 0;
+}
+
+/* Not every device flushes what is posted in ERR. */
+static bool flushes(const VerbsQp *qp)
+{
+    return qp->failed || qp->state == RDMA_QPS_ERR;
+}
+
+static RdmaWcOpcode wc_opcode(uint32_t opcode)
+{
+    switch (opcode) {
+    case RDMA_WR_RDMA_WRITE:
+    case RDMA_WR_RDMA_WRITE_WITH_IMM:
+        return RDMA_WC_RDMA_WRITE;
+    case RDMA_WR_RDMA_READ:
+    case RDMA_WR_RDMA_READ_WITH_INV:
+        return RDMA_WC_RDMA_READ;
+    case RDMA_WR_ATOMIC_CMP_AND_SWP:
+        return RDMA_WC_COMP_SWAP;
+    case RDMA_WR_ATOMIC_FETCH_AND_ADD:
+        return RDMA_WC_FETCH_ADD;
+    case RDMA_WR_LOCAL_INV:
+        return RDMA_WC_LOCAL_INV;
+    case RDMA_WR_BIND_MW:
+        return RDMA_WC_BIND_MW;
+    case RDMA_WR_REG_MR:
+        return RDMA_WC_REG_MR;
+    default:
+        return RDMA_WC_SEND;
+    }
+}
+
+/* Bind a window: both it and the region are named by their keys. */
+
+static RdmaWcStatus fill_bind(RdmaVerbs *v, const RdmaSendWr *wr,
+                              struct ibv_send_wr *h)
+{
+    VerbsMr *mw = verbs_get(v->mws_by_key, wr->wr.bind.rkey >> 8);
+    VerbsMr *mr = verbs_get(v->mrs_by_key, wr->wr.bind.lkey);
+
+    if (!mw || (!mr && wr->wr.bind.length)) {
+        return RDMA_WC_MW_BIND_ERR;
+    }
+    h->bind_mw.mw = mw->mw;
+    h->bind_mw.rkey = wr->wr.bind.new_rkey;
+    h->bind_mw.bind_info = (struct ibv_mw_bind_info) {
+        .mr = mr ? mr->mr : NULL,
+        .addr = wr->wr.bind.addr,
+        .length = wr->wr.bind.length,
+        .mw_access_flags = wr->wr.bind.access,
+    };
+    return RDMA_WC_SUCCESS;
+}
+
+/* A window of type 1 has a verb of its own, which chooses the new key. */
+static int bind_type_1(VerbsQp *qp, const RdmaSendWr *wr,
+                       const struct ibv_send_wr *h)
+{
+    struct ibv_mw *mw = h->bind_mw.mw;
+    struct ibv_mw_bind bind = {
+        .wr_id = h->wr_id,
+        .send_flags = h->send_flags,
+        .bind_info = h->bind_mw.bind_info,
+    };
+
+    if (wr->wr.bind.rkey != mw->rkey ||
+        wr->wr.bind.new_rkey != ibv_inc_rkey(mw->rkey)) {
+        return EINVAL;
+    }
+    return ibv_bind_mw(qp->qp, mw, &bind);
+}
+
+/* What of @wr depends on its opcode. */
+static RdmaWcStatus fill_opcode(RdmaVerbs *v, const RdmaSendWr *wr,
+                                struct ibv_send_wr *h)
+{
+    switch (wr->opcode) {
+    case RDMA_WR_RDMA_WRITE_WITH_IMM:
+        memcpy(&h->imm_data, wr->ex.imm_data, sizeof(h->imm_data));
+        /* fall through */
+    case RDMA_WR_RDMA_WRITE:
+    case RDMA_WR_RDMA_READ:
+        h->wr.rdma.remote_addr = wr->wr.rdma.remote_addr;
+        h->wr.rdma.rkey = wr->wr.rdma.rkey;
+        return RDMA_WC_SUCCESS;
+    case RDMA_WR_SEND:
+        return RDMA_WC_SUCCESS;
+    case RDMA_WR_SEND_WITH_IMM:
+        memcpy(&h->imm_data, wr->ex.imm_data, sizeof(h->imm_data));
+        return RDMA_WC_SUCCESS;
+    case RDMA_WR_SEND_WITH_INV:
+    case RDMA_WR_LOCAL_INV:
+        h->invalidate_rkey = wr->ex.invalidate_rkey;
+        return RDMA_WC_SUCCESS;
+    case RDMA_WR_ATOMIC_CMP_AND_SWP:
+    case RDMA_WR_ATOMIC_FETCH_AND_ADD:
+        h->wr.atomic.remote_addr = wr->wr.atomic.remote_addr;
+        h->wr.atomic.compare_add = wr->wr.atomic.compare_add;
+        h->wr.atomic.swap = wr->wr.atomic.swap;
+        h->wr.atomic.rkey = wr->wr.atomic.rkey;
+        return RDMA_WC_SUCCESS;
+    case RDMA_WR_BIND_MW:
+        return fill_bind(v, wr, h);
+    default:
+        /* Verbs of user space have no such work request */
+        return RDMA_WC_LOC_QP_OP_ERR;
+    }
+}
+
+static RdmaWcStatus fill(RdmaVerbs *v, VerbsQp *qp, const RdmaSendWr *wr,
+                         VerbsAh *ah, struct ibv_send_wr *h,
+                         struct ibv_sge *inline_sge)
+{
+    *h = (struct ibv_send_wr) {
+        .wr_id = verbs_wq_next_wr_id(qp, RDMA_SQ),
+        .opcode = (enum ibv_wr_opcode)wr->opcode,
+        .send_flags = wr->send_flags,
+        .sg_list = (struct ibv_sge *)wr->sg_list,
+        .num_sge = wr->num_sge,
+    };
+    if (wr->status != RDMA_WC_SUCCESS) {
+        return wr->status;
+    }
+    if (wr->send_flags & RDMA_SEND_INLINE) {
+        /* The library copies it before it returns */
+        *inline_sge = (struct ibv_sge) {
+            .addr = (uintptr_t)wr->inline_data,
+            .length = wr->inline_len,
+        };
+        h->sg_list = inline_sge;
+        h->num_sge = wr->inline_len ? 1 : 0;
+    }
+    if (qp->init.qp_type != RDMA_QPT_UD) {
+        return fill_opcode(v, wr, h);
+    }
+    h->wr.ud.ah = verbs_ah_host(ah);
+    h->wr.ud.remote_qpn = wr->wr.ud.remote_qpn;
+    h->wr.ud.remote_qkey = wr->wr.ud.remote_qkey;
+    switch (wr->opcode) {
+    case RDMA_WR_SEND_WITH_IMM:
+        memcpy(&h->imm_data, wr->ex.imm_data, sizeof(h->imm_data));
+        /* fall through */
+    case RDMA_WR_SEND:
+        return RDMA_WC_SUCCESS;
+    default:
+        return RDMA_WC_LOC_QP_OP_ERR;
+    }
+}
+
+static int post_host(VerbsQp *qp, const RdmaSendWr *wr, struct ibv_send_wr *h)
+{
+    struct ibv_send_wr *bad;
+
+    if (wr->opcode == RDMA_WR_BIND_MW &&
+        h->bind_mw.mw->type == IBV_MW_TYPE_1) {
+        return bind_type_1(qp, wr, h);
+    }
+    return ibv_post_send(qp->qp, h, &bad);
+}
+
+/*
+ * The request is bad, but its turn comes when those before it are done: have
+ * the host fail one that names no memory. Returns whether it will.
+ */
+static bool post_poison(VerbsQp *qp, uint64_t wr_id)
+{
+    struct ibv_sge sge = { .length = 1 };
+    struct ibv_send_wr *bad, h = {
+        .wr_id = wr_id,
+        .opcode = IBV_WR_SEND,
+        .send_flags = IBV_SEND_SIGNALED,
+        .sg_list = &sge,
+        .num_sge = 1,
+    };
+
+    return qp->init.qp_type == RDMA_QPT_RC &&
+           ibv_post_send(qp->qp, &h, &bad) == 0;
+}
+
+static void push_local(RdmaVerbs *v, VerbsQp *qp, VerbsWq *wq, VerbsWqe *wqe,
+                       RdmaWcStatus status)
+{
+    wqe->local = true;
+    wqe->status = status;
+    verbs_wq_push(wq);
+    verbs_wq_run_local(v, qp);
+}
+
+static int post_send(RdmaBackend *rb, uint32_t qpn, const RdmaSendWr *wr)
+{
+    RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
+    VerbsQp *qp = verbs_get(v->qps, qpn);
+    VerbsAh *ah = NULL;
+    struct ibv_sge inline_sge;
+    struct ibv_send_wr h;
+    RdmaWcStatus status;
+    VerbsWqe *wqe;
+    int ret = 0;
+
+    if (!qp || !wq_room(qp, &qp->sq)) {
+        return -EAGAIN;
+    }
+    if (qp->init.qp_type == RDMA_QPT_UD && !flushes(qp) &&
+        wr->status == RDMA_WC_SUCCESS) {
+        ret = verbs_ah_get(v, qp, &wr->wr.ud.av, &ah);
+        if (ret == -EAGAIN) {
+            return ret;
+        }
+    }
+    wqe = verbs_wq_next(&qp->sq);
+    wqe->wr_id = wr->wr_id;
+    wqe->opcode = wc_opcode(wr->opcode);
+    wqe->ah = ah;
+    if (flushes(qp)) {
+        push_local(v, qp, &qp->sq, wqe, RDMA_WC_WR_FLUSH_ERR);
+        return 0;
+    }
+    if (ret && ret != -EINVAL) {
+        /* Nobody is there: a datagram is lost then. */
+        wqe->silent = !(wr->send_flags & RDMA_SEND_SIGNALED) &&
+                      !qp->init.sq_sig_all;
+        push_local(v, qp, &qp->sq, wqe, RDMA_WC_SUCCESS);
+        return 0;
+    }
+    status = ret ? RDMA_WC_LOC_QP_OP_ERR : fill(v, qp, wr, ah, &h,
+                                                &inline_sge);
+    if (status == RDMA_WC_SUCCESS) {
+        ret = post_host(qp, wr, &h);
+        if (!ret) {
+            verbs_wq_push(&qp->sq);
+            return 0;
+        }
+        status = wr->opcode == RDMA_WR_BIND_MW ? RDMA_WC_MW_BIND_ERR
+                                               : RDMA_WC_LOC_QP_OP_ERR;
+    }
+    trace_rdma_verbs_bad_send(v, qpn, wr->wr_id, wr->opcode, status, ret);
+    wqe->status = status;
+    if (post_poison(qp, verbs_wq_next_wr_id(qp, RDMA_SQ))) {
+        verbs_wq_push(&qp->sq);
+        return 0;
+    }
+    verbs_qp_fail(v, qp);
+    push_local(v, qp, &qp->sq, wqe, status);
+    return 0;
+}
+
+static int post_recv(RdmaBackend *rb, uint32_t qpn, const RdmaRecvWr *wr)
+{
+    RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
+    VerbsQp *qp = verbs_get(v->qps, qpn);
+    struct ibv_sge poison = { .length = 1 };
+    struct ibv_recv_wr h, *bad;
+    VerbsWqe *wqe;
+
+    if (!qp || !wq_room(qp, &qp->rq)) {
+        return -EAGAIN;
+    }
+    wqe = verbs_wq_next(&qp->rq);
+    wqe->wr_id = wr->wr_id;
+    wqe->opcode = RDMA_WC_RECV;
+    if (flushes(qp)) {
+        push_local(v, qp, &qp->rq, wqe, RDMA_WC_WR_FLUSH_ERR);
+        return 0;
+    }
+    h = (struct ibv_recv_wr) {
+        .wr_id = verbs_wq_next_wr_id(qp, RDMA_RQ),
+        .sg_list = (struct ibv_sge *)wr->sg_list,
+        .num_sge = wr->num_sge,
+    };
+    if (wr->status != RDMA_WC_SUCCESS || ibv_post_recv(qp->qp, &h, &bad)) {
+        /* A message that takes it shall fail: it names no memory. */
+        wqe->status = wr->status ?: RDMA_WC_LOC_QP_OP_ERR;
+        h.sg_list = &poison;
+        h.num_sge = 1;
+        if (ibv_post_recv(qp->qp, &h, &bad)) {
+            verbs_qp_fail(v, qp);
+            push_local(v, qp, &qp->rq, wqe, wqe->status);
+            return 0;
+        }
+    }
+    verbs_wq_push(&qp->rq);
+    return 0;
+}
+
+static void run(RdmaBackend *rb)
+{
+    /* Each was posted when it came */
+}
+
+void verbs_post_class_init(RdmaBackendClass *rbc)
+{
+    rbc->send_room = send_room;
+    rbc->recv_room = recv_room;
+    rbc->post_send = post_send;
+    rbc->post_recv = post_recv;
+    rbc->run = run;
+}

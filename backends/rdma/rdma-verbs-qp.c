@@ -1,0 +1,618 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Queue pairs: a QP of the guest is one of the host's.
+ */
+#include "qemu/osdep.h"
+#include "rdma-verbs-int.h"
+#include "trace.h"
+
+/* Numbers of attributes, states and rights are those of libibverbs. */
+QEMU_BUILD_BUG_ON((int)RDMA_QP_STATE != (int)IBV_QP_STATE);
+QEMU_BUILD_BUG_ON((int)RDMA_QP_DEST_QPN != (int)IBV_QP_DEST_QPN);
+QEMU_BUILD_BUG_ON((int)RDMA_QP_RATE_LIMIT != (int)IBV_QP_RATE_LIMIT);
+QEMU_BUILD_BUG_ON((int)RDMA_QPS_ERR != (int)IBV_QPS_ERR);
+QEMU_BUILD_BUG_ON((int)RDMA_ACCESS_HUGETLB != (int)IBV_ACCESS_HUGETLB);
+
+typedef struct QpJob {
+    VerbsJob job;
+    VerbsQp *qp;
+    struct ibv_pd *pd;
+    struct ibv_cq *send_cq;
+    struct ibv_cq *recv_cq;
+    struct ibv_srq *srq;
+    struct ibv_qp_attr attr;        /* of MODIFY and QUERY */
+    int mask;
+    RdmaAv av;
+    union ibv_gid mcast;
+} QpJob;
+
+static void job_free(VerbsJob *job)
+{
+    g_free(container_of(job, QpJob, job));
+}
+
+static void qp_free(VerbsQp *qp)
+{
+    if (qp) {
+        verbs_wq_free(&qp->sq);
+        verbs_wq_free(&qp->rq);
+        g_free(qp);
+    }
+}
+
+/*
+ * The job of a command that @ops do for a QP, when it is done, or else *@ret
+ * for the command: 0 if it is to be begun.
+ */
+static QpJob *ask(RdmaVerbs *v, const VerbsJobOps *ops, const void *key,
+                  size_t len, int *ret)
+{
+    bool busy;
+    VerbsJob *job = verbs_job_ask(v, ops, key, len, false, &busy);
+
+    *ret = busy ? -EINPROGRESS : 0;
+    return job ? container_of(job, QpJob, job) : NULL;
+}
+
+/* Create */
+
+static enum ibv_qp_type host_type(RdmaQpType type)
+{
+    return type == RDMA_QPT_RC ? IBV_QPT_RC :
+           type == RDMA_QPT_UC ? IBV_QPT_UC : IBV_QPT_UD;
+}
+
+static int create_work(VerbsJob *job)
+{
+    QpJob *j = container_of(job, QpJob, job);
+    const RdmaQpInitAttr *init = &j->qp->init;
+    struct ibv_qp_init_attr_ex host = {
+        .qp_context = j->qp,
+        .send_cq = j->send_cq,
+        .recv_cq = j->recv_cq,
+        .srq = j->srq,
+        .cap = {
+            .max_send_wr = MAX(init->cap.max_send_wr, 1),
+            .max_recv_wr = j->srq ? 0 : MAX(init->cap.max_recv_wr, 1),
+            .max_send_sge = MAX(init->cap.max_send_sge, 1),
+            .max_recv_sge = j->srq ? 0 : MAX(init->cap.max_recv_sge, 1),
+            .max_inline_data = init->cap.max_inline_data,
+        },
+        .qp_type = host_type(init->qp_type),
+        .sq_sig_all = init->sq_sig_all,
+        .comp_mask = IBV_QP_INIT_ATTR_PD,
+        .pd = j->pd,
+    };
+
+    if (init->block_mcast_loopback) {
+        host.comp_mask |= IBV_QP_INIT_ATTR_CREATE_FLAGS;
+        host.create_flags = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB;
+    }
+    j->qp->qp = ibv_create_qp_ex(j->pd->context, &host);
+    return j->qp->qp ? 0 : -(errno ?: EIO);
+}
+
+static void create_undo(VerbsJob *job)
+{
+    ibv_destroy_qp(container_of(job, QpJob, job)->qp->qp);
+}
+
+static void create_free(VerbsJob *job)
+{
+    qp_free(container_of(job, QpJob, job)->qp);
+    job_free(job);
+}
+
+static const VerbsJobOps create_ops = {
+    .work = create_work,
+    .undo = create_undo,
+    .free = create_free,
+};
+
+static int begin_create(RdmaVerbs *v, const RdmaQpInitAttr *init,
+                        const void *key, size_t len)
+{
+    VerbsPd *pd = verbs_get(v->pds, init->pdn);
+    VerbsCq *send_cq = verbs_get(v->cqs, init->send_cqn);
+    VerbsCq *recv_cq = verbs_get(v->cqs, init->recv_cqn);
+    VerbsSrq *srq = init->has_srq ? verbs_get(v->srqs, init->srqn) : NULL;
+    VerbsQp *qp;
+    QpJob *j;
+
+    if (!pd || !send_cq || !recv_cq || (init->has_srq && !srq)) {
+        return -ENOENT;
+    }
+    qp = g_new0(VerbsQp, 1);
+    qp->init = *init;
+    qp->pd = pd->pd;
+    if (!verbs_wq_init(&qp->sq, init->cap.max_send_wr) ||
+        !verbs_wq_init(&qp->rq, init->cap.max_recv_wr)) {
+        qp_free(qp);
+        return -ENOMEM;
+    }
+    j = g_new0(QpJob, 1);
+    j->qp = qp;
+    j->pd = pd->pd;
+    j->send_cq = send_cq->cq;
+    j->recv_cq = recv_cq->cq;
+    j->srq = srq ? srq->srq : NULL;
+    return verbs_job_begin(v, &j->job, &create_ops, key, len);
+}
+
+static int create_qp(RdmaBackend *rb, RdmaQpInitAttr *init)
+{
+    RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
+    const uint32_t key[] = {
+        init->pdn, init->qp_type, init->sq_sig_all, init->send_cqn,
+        init->recv_cqn, init->cap.max_send_wr, init->cap.max_recv_wr,
+        init->cap.max_send_sge, init->cap.max_recv_sge,
+        init->cap.max_inline_data, init->has_srq, init->srqn,
+        init->block_mcast_loopback,
+    };
+    QpJob *j;
+    int ret;
+
+    if (init->qp_type == RDMA_QPT_GSI) {
+        /* The host's own */
+        return -ENOTSUP;
+    }
+    j = ask(v, &create_ops, key, sizeof(key), &ret);
+    if (!j) {
+        return ret ?: begin_create(v, init, key, sizeof(key));
+    }
+    ret = j->job.ret;
+    if (!ret) {
+        VerbsQp *qp = g_steal_pointer(&j->qp);
+
+        qp->init.qpn = init->qpn;
+        qp->init.wire_qpn = qp->qp->qp_num;
+        init->wire_qpn = qp->qp->qp_num;
+        verbs_put(v->qps, init->qpn, qp);
+        verbs_put(v->qps_by_wire, init->wire_qpn, qp);
+        verbs_qp_new_id(v, qp);
+        trace_rdma_verbs_qp_create(v, init->qpn, init->wire_qpn);
+    }
+    create_free(&j->job);
+    return ret;
+}
+
+/* Modify */
+
+/* Only what @mask names is set, so that two can be compared as bytes. */
+static int host_attr(RdmaVerbs *v, uint32_t mask, const RdmaQpAttr *attr,
+                     struct ibv_qp_attr *h)
+{
+    memset(h, 0, sizeof(*h));
+    if (mask & RDMA_QP_STATE) {
+        h->qp_state = (enum ibv_qp_state)attr->qp_state;
+    }
+    if (mask & RDMA_QP_CUR_STATE) {
+        h->cur_qp_state = (enum ibv_qp_state)attr->cur_qp_state;
+    }
+    if (mask & RDMA_QP_EN_SQD_ASYNC_NOTIFY) {
+        h->en_sqd_async_notify = attr->en_sqd_async_notify;
+    }
+    if (mask & RDMA_QP_ACCESS_FLAGS) {
+        h->qp_access_flags = attr->qp_access_flags;
+    }
+    if (mask & RDMA_QP_PKEY_INDEX) {
+        h->pkey_index = attr->pkey_index;
+    }
+    if (mask & RDMA_QP_PORT) {
+        if (attr->port_num != RDMA_PORT_NUM) {
+            return -EINVAL;
+        }
+        h->port_num = v->port_num;
+    }
+    if (mask & RDMA_QP_QKEY) {
+        h->qkey = attr->qkey;
+    }
+    if ((mask & RDMA_QP_AV) && verbs_gid_path(v, &attr->ah_attr,
+                                              &h->ah_attr)) {
+        return -EINVAL;
+    }
+    if (mask & RDMA_QP_PATH_MTU) {
+        h->path_mtu = (enum ibv_mtu)attr->path_mtu;
+    }
+    if (mask & RDMA_QP_TIMEOUT) {
+        h->timeout = attr->timeout;
+    }
+    if (mask & RDMA_QP_RETRY_CNT) {
+        h->retry_cnt = attr->retry_cnt;
+    }
+    if (mask & RDMA_QP_RNR_RETRY) {
+        h->rnr_retry = attr->rnr_retry;
+    }
+    if (mask & RDMA_QP_RQ_PSN) {
+        h->rq_psn = attr->rq_psn;
+    }
+    if (mask & RDMA_QP_MAX_QP_RD_ATOMIC) {
+        h->max_rd_atomic = attr->max_rd_atomic;
+    }
+    if (mask & RDMA_QP_MIN_RNR_TIMER) {
+        h->min_rnr_timer = attr->min_rnr_timer;
+    }
+    if (mask & RDMA_QP_SQ_PSN) {
+        h->sq_psn = attr->sq_psn;
+    }
+    if (mask & RDMA_QP_MAX_DEST_RD_ATOMIC) {
+        h->max_dest_rd_atomic = attr->max_dest_rd_atomic;
+    }
+    if (mask & RDMA_QP_PATH_MIG_STATE) {
+        h->path_mig_state = (enum ibv_mig_state)attr->path_mig_state;
+    }
+    if (mask & RDMA_QP_DEST_QPN) {
+        h->dest_qp_num = attr->dest_qp_num;
+    }
+    if (mask & RDMA_QP_RATE_LIMIT) {
+        h->rate_limit = attr->rate_limit;
+    }
+    return 0;
+}
+
+static int modify_work(VerbsJob *job)
+{
+    QpJob *j = container_of(job, QpJob, job);
+
+    return -ibv_modify_qp(j->qp->qp, &j->attr, j->mask);
+}
+
+static void modify_done(VerbsJob *job)
+{
+    QpJob *j = container_of(job, QpJob, job);
+    VerbsQp *qp = j->qp;
+
+    if (job->ret || qp->dead) {
+        return;
+    }
+    if (j->mask & IBV_QP_AV) {
+        qp->av = j->av;
+    }
+    if (!(j->mask & IBV_QP_STATE)) {
+        return;
+    }
+    trace_rdma_verbs_qp_state(job->v, qp->init.qpn, qp->state,
+                              j->attr.qp_state);
+    if (j->attr.qp_state == IBV_QPS_RESET) {
+        /* Completions of before are nobody's */
+        verbs_wq_clear(&qp->sq);
+        verbs_wq_clear(&qp->rq);
+        verbs_qp_new_id(job->v, qp);
+        qp->failed = qp->failing;
+    }
+    if (!qp->failed || j->attr.qp_state == IBV_QPS_RESET) {
+        qp->state = j->attr.qp_state;
+    }
+    verbs_wq_run_local(job->v, qp);
+}
+
+static const VerbsJobOps modify_ops = {
+    .work = modify_work,
+    .done = modify_done,
+    .free = job_free,
+};
+
+static int modify_qp(RdmaBackend *rb, uint32_t qpn, uint32_t mask,
+                     const RdmaQpAttr *attr)
+{
+    RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
+    VerbsQp *qp = verbs_get(v->qps, qpn);
+    struct {
+        struct ibv_qp_attr attr;
+        uint32_t mask;
+        uint32_t qpn;
+    } key;
+    QpJob *j;
+    int ret;
+
+    memset(&key, 0, sizeof(key));
+    key.mask = mask;
+    key.qpn = qpn;
+    ret = host_attr(v, mask, attr, &key.attr);
+    if (ret) {
+        return ret;
+    }
+    j = ask(v, &modify_ops, &key, sizeof(key), &ret);
+    if (j) {
+        ret = j->job.ret;
+        job_free(&j->job);
+        return ret;
+    }
+    if (ret) {
+        return ret;
+    }
+    if (!qp || qp->dead) {
+        return -ENOENT;
+    }
+    j = g_new0(QpJob, 1);
+    j->qp = qp;
+    j->attr = key.attr;
+    j->mask = mask;
+    if (mask & RDMA_QP_AV) {
+        j->av = attr->ah_attr;
+    }
+    return verbs_job_begin(v, &j->job, &modify_ops, &key, sizeof(key));
+}
+
+static int fail_qp(RdmaBackend *rb, uint32_t qpn)
+{
+    RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
+    VerbsQp *qp = verbs_get(v->qps, qpn);
+
+    if (!qp) {
+        return -ENOENT;
+    }
+    verbs_qp_fail(v, qp);
+    return 0;
+}
+
+static bool qp_in_state(RdmaBackend *rb, uint32_t qpn, RdmaQpState state)
+{
+    VerbsQp *qp = verbs_get(RDMA_BACKEND_VERBS(rb)->qps, qpn);
+
+    return qp && (qp->state == state ||
+                  (state == RDMA_QPS_ERR && qp->failed));
+}
+
+/* Query */
+
+#define QUERY_MASK (IBV_QP_STATE | IBV_QP_CUR_STATE | \
+                    IBV_QP_EN_SQD_ASYNC_NOTIFY | IBV_QP_ACCESS_FLAGS | \
+                    IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY | \
+                    IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_TIMEOUT | \
+                    IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_RQ_PSN | \
+                    IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER | \
+                    IBV_QP_SQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | \
+                    IBV_QP_PATH_MIG_STATE | IBV_QP_DEST_QPN)
+
+static int query_work(VerbsJob *job)
+{
+    QpJob *j = container_of(job, QpJob, job);
+    struct ibv_qp_init_attr init;
+
+    return -ibv_query_qp(j->qp->qp, &j->attr, QUERY_MASK, &init);
+}
+
+static const VerbsJobOps query_ops = {
+    .work = query_work,
+    .free = job_free,
+};
+
+static void guest_attr(const VerbsQp *qp, const struct ibv_qp_attr *h,
+                       RdmaQpAttr *attr)
+{
+    *attr = (RdmaQpAttr) {
+        .qp_state = h->qp_state,
+        .cur_qp_state = h->cur_qp_state,
+        .path_mtu = h->path_mtu,
+        .path_mig_state = h->path_mig_state,
+        .qkey = h->qkey,
+        .rq_psn = h->rq_psn,
+        .sq_psn = h->sq_psn,
+        .dest_qp_num = h->dest_qp_num,
+        .qp_access_flags = h->qp_access_flags,
+        .pkey_index = h->pkey_index,
+        .en_sqd_async_notify = h->en_sqd_async_notify,
+        .sq_draining = h->sq_draining,
+        .max_rd_atomic = h->max_rd_atomic,
+        .max_dest_rd_atomic = h->max_dest_rd_atomic,
+        .min_rnr_timer = h->min_rnr_timer,
+        .port_num = h->port_num ? RDMA_PORT_NUM : 0,
+        .timeout = h->timeout,
+        .retry_cnt = h->retry_cnt,
+        .rnr_retry = h->rnr_retry,
+        .rate_limit = h->rate_limit,
+        /* As the guest's GID table has it, and with its MAC address */
+        .ah_attr = qp->av,
+    };
+}
+
+static int query_qp(RdmaBackend *rb, uint32_t qpn, RdmaQpAttr *attr)
+{
+    RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
+    VerbsQp *qp = verbs_get(v->qps, qpn);
+    int ret;
+    QpJob *j = ask(v, &query_ops, &qpn, sizeof(qpn), &ret);
+
+    if (j) {
+        ret = j->job.ret;
+        if (!ret && qp) {
+            guest_attr(qp, &j->attr, attr);
+            qp->state = j->attr.qp_state;
+        }
+        job_free(&j->job);
+        return ret;
+    }
+    if (ret) {
+        return ret;
+    }
+    if (!qp || qp->dead) {
+        return -ENOENT;
+    }
+    j = g_new0(QpJob, 1);
+    j->qp = qp;
+    return verbs_job_begin(v, &j->job, &query_ops, &qpn, sizeof(qpn));
+}
+
+/* Destroy */
+
+static int destroy_work(VerbsJob *job)
+{
+    return -ibv_destroy_qp(container_of(job, QpJob, job)->qp->qp);
+}
+
+static void forget(RdmaVerbs *v, VerbsQp *qp)
+{
+    verbs_drop(v->qps, qp->init.qpn, qp);
+    verbs_drop(v->qps_by_wire, qp->init.wire_qpn, qp);
+    verbs_drop(v->qps_by_id, qp->id, qp);
+}
+
+static void destroy_done(VerbsJob *job)
+{
+    VerbsQp *qp = container_of(job, QpJob, job)->qp;
+
+    if (!job->ret) {
+        forget(job->v, qp);
+        verbs_wq_clear(&qp->sq);
+        qp_free(qp);
+    } else {
+        /* It is in a multicast group, say */
+        qp->dead = false;
+    }
+}
+
+static const VerbsJobOps destroy_ops = {
+    .work = destroy_work,
+    .done = destroy_done,
+    .free = job_free,
+};
+
+static int destroy_qp(RdmaBackend *rb, uint32_t qpn)
+{
+    RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
+    VerbsQp *qp = verbs_get(v->qps, qpn);
+    int ret;
+    QpJob *j = ask(v, &destroy_ops, &qpn, sizeof(qpn), &ret);
+
+    if (j) {
+        ret = j->job.ret;
+        job_free(&j->job);
+        return ret;
+    }
+    if (ret || !qp) {
+        return ret;
+    }
+    qp->dead = true;
+    j = g_new0(QpJob, 1);
+    j->qp = qp;
+    return verbs_job_begin(v, &j->job, &destroy_ops, &qpn, sizeof(qpn));
+}
+
+/* Multicast groups */
+
+static int attach_work(VerbsJob *job)
+{
+    QpJob *j = container_of(job, QpJob, job);
+
+    return -ibv_attach_mcast(j->qp->qp, &j->mcast, 0);
+}
+
+static int detach_work(VerbsJob *job)
+{
+    QpJob *j = container_of(job, QpJob, job);
+
+    return -ibv_detach_mcast(j->qp->qp, &j->mcast, 0);
+}
+
+static const VerbsJobOps attach_ops = {
+    .work = attach_work,
+    .free = job_free,
+};
+
+static const VerbsJobOps detach_ops = {
+    .work = detach_work,
+    .free = job_free,
+};
+
+static int mcast(RdmaBackend *rb, const VerbsJobOps *ops, uint32_t qpn,
+                 const uint8_t gid[RDMA_GID_LEN])
+{
+    RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
+    VerbsQp *qp = verbs_get(v->qps, qpn);
+    uint8_t key[RDMA_GID_LEN + sizeof(qpn)];
+    QpJob *j;
+    int ret;
+
+    memcpy(key, gid, RDMA_GID_LEN);
+    memcpy(key + RDMA_GID_LEN, &qpn, sizeof(qpn));
+    j = ask(v, ops, key, sizeof(key), &ret);
+    if (j) {
+        ret = j->job.ret;
+        job_free(&j->job);
+        return ret;
+    }
+    if (ret) {
+        return ret;
+    }
+    if (!qp || qp->dead) {
+        return -ENOENT;
+    }
+    j = g_new0(QpJob, 1);
+    j->qp = qp;
+    memcpy(j->mcast.raw, gid, RDMA_GID_LEN);
+    return verbs_job_begin(v, &j->job, ops, key, sizeof(key));
+}
+
+static int attach_mcast(RdmaBackend *rb, uint32_t qpn,
+                        const uint8_t gid[RDMA_GID_LEN])
+{
+    return mcast(rb, &attach_ops, qpn, gid);
+}
+
+static int detach_mcast(RdmaBackend *rb, uint32_t qpn,
+                        const uint8_t gid[RDMA_GID_LEN])
+{
+    return mcast(rb, &detach_ops, qpn, gid);
+}
+
+void verbs_qps_device_gone(RdmaVerbs *v)
+{
+    RdmaBackend *rb = &v->parent_obj;
+    GHashTableIter iter;
+    VerbsQp *qp;
+
+    g_hash_table_iter_init(&iter, v->qps);
+    while (g_hash_table_iter_next(&iter, NULL, (void **)&qp)) {
+        const RdmaEvent event = { RDMA_EVENT_QP_FATAL, qp->init.qpn };
+
+        verbs_qp_fail(v, qp);
+        rb->client_ops->event(rb->client_opaque, &event);
+    }
+}
+
+void verbs_qps_reset(RdmaVerbs *v)
+{
+    struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+    GHashTableIter iter;
+    VerbsQp *qp;
+    bool wait = false;
+
+    g_hash_table_remove_all(v->qps_by_wire);
+    g_hash_table_remove_all(v->qps_by_id);
+    g_hash_table_iter_init(&iter, v->qps);
+    while (g_hash_table_iter_next(&iter, NULL, (void **)&qp)) {
+        QpJob *j;
+
+        g_hash_table_iter_remove(&iter);
+        verbs_wq_clear(&qp->sq);
+        if (qp->dead) {
+            /* A command destroys it, which cannot be watched from here */
+            wait = true;
+            continue;
+        }
+        if (qp->state != RDMA_QPS_RESET) {
+            /* At once: the guest's memory may be another's from now on. */
+            ibv_modify_qp(qp->qp, &attr, IBV_QP_STATE);
+        }
+        j = g_new0(QpJob, 1);
+        j->qp = qp;
+        qp->dead = true;
+        verbs_job_start(v, &j->job, &destroy_ops);
+    }
+    if (wait) {
+        verbs_worker_drain(v);
+    }
+}
+
+void verbs_qp_class_init(RdmaBackendClass *rbc)
+{
+    rbc->create_qp = create_qp;
+    rbc->modify_qp = modify_qp;
+    rbc->fail_qp = fail_qp;
+    rbc->qp_in_state = qp_in_state;
+    rbc->query_qp = query_qp;
+    rbc->destroy_qp = destroy_qp;
+    rbc->attach_mcast = attach_mcast;
+    rbc->detach_mcast = detach_mcast;
+}

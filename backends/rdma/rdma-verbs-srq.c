@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Shared receive queues. Their work requests complete in any order, so each
+ * has a slot, which the host returns with its completion.
+ */
+#include "qemu/osdep.h"
+#include "rdma-verbs-int.h"
+
+typedef struct SrqJob {
+    VerbsJob job;
+    VerbsSrq *srq;
+    struct ibv_pd *pd;
+    RdmaSrqAttr attr;
+} SrqJob;
+
+static void job_free(VerbsJob *job)
+{
+    g_free(container_of(job, SrqJob, job));
+}
+
+static void srq_free(VerbsSrq *srq)
+{
+    if (srq) {
+        verbs_wq_free(&srq->rq);
+        g_free(srq->free);
+        g_free(srq);
+    }
+}
+
+static int create_work(VerbsJob *job)
+{
+    SrqJob *j = container_of(job, SrqJob, job);
+    struct ibv_srq_init_attr init = {
+        .srq_context = j->srq,
+        .attr = {
+            .max_wr = j->attr.max_wr,
+            .max_sge = MAX(j->attr.max_sge, 1),
+            .srq_limit = j->attr.limit,
+        },
+    };
+    struct ibv_srq_attr limit = { .srq_limit = j->attr.limit };
+    int ret;
+
+    j->srq->srq = ibv_create_srq(j->pd, &init);
+    if (!j->srq->srq) {
+        return -(errno ?: EIO);
+    }
+    if (j->attr.limit) {
+        ret = ibv_modify_srq(j->srq->srq, &limit, IBV_SRQ_LIMIT);
+        if (ret) {
+            ibv_destroy_srq(j->srq->srq);
+            return -ret;
+        }
+    }
+    return 0;
+}
+
+static void create_undo(VerbsJob *job)
+{
+    ibv_destroy_srq(container_of(job, SrqJob, job)->srq->srq);
+}
+
+static void create_free(VerbsJob *job)
+{
+    srq_free(container_of(job, SrqJob, job)->srq);
+    job_free(job);
+}
+
+static const VerbsJobOps create_ops = {
+    .work = create_work,
+    .undo = create_undo,
+    .free = create_free,
+};
+
+static VerbsSrq *srq_new(RdmaVerbs *v, uint32_t max_wr)
+{
+    VerbsSrq *srq = g_new0(VerbsSrq, 1);
+
+    srq->id = ++v->next_id;
+    srq->free = g_try_new(uint32_t, max_wr);
+    if (!verbs_wq_init(&srq->rq, max_wr) || !srq->free) {
+        srq_free(srq);
+        return NULL;
+    }
+    for (uint32_t i = 0; i < max_wr; i++) {
+        srq->free[i] = max_wr - 1 - i;
+    }
+    return srq;
+}
+
+static int create_srq(RdmaBackend *rb, const RdmaSrqAttr *attr)
+{
+    RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
+    VerbsPd *pd = verbs_get(v->pds, attr->pdn);
+    const uint32_t key[] = { attr->pdn, attr->max_wr, attr->max_sge,
+                             attr->limit };
+    bool busy;
+    VerbsJob *job = verbs_job_ask(v, &create_ops, key, sizeof(key), false,
+                                  &busy);
+    SrqJob *j;
+    int ret;
+
+    if (busy) {
+        return -EINPROGRESS;
+    }
+    if (job) {
+        j = container_of(job, SrqJob, job);
+        ret = job->ret;
+        if (!ret) {
+            VerbsSrq *srq = g_steal_pointer(&j->srq);
+
+            srq->srqn = attr->srqn;
+            verbs_put(v->srqs, srq->srqn, srq);
+            verbs_put(v->srqs_by_id, srq->id, srq);
+        }
+        create_free(job);
+        return ret;
+    }
+    if (!pd) {
+        return -ENOENT;
+    }
+    j = g_new0(SrqJob, 1);
+    j->srq = srq_new(v, attr->max_wr);
+    if (!j->srq) {
+        g_free(j);
+        return -ENOMEM;
+    }
+    j->pd = pd->pd;
+    j->attr = *attr;
+    return verbs_job_begin(v, &j->job, &create_ops, key, sizeof(key));
+}
+
+static int limit_work(VerbsJob *job)
+{
+    SrqJob *j = container_of(job, SrqJob, job);
+    struct ibv_srq_attr attr = { .srq_limit = j->attr.limit };
+
+    return -ibv_modify_srq(j->srq->srq, &attr, IBV_SRQ_LIMIT);
+}
+
+static const VerbsJobOps limit_ops = {
+    .work = limit_work,
+    .free = job_free,
+};
+
+static int query_work(VerbsJob *job)
+{
+    SrqJob *j = container_of(job, SrqJob, job);
+    struct ibv_srq_attr attr = {};
+    int ret = ibv_query_srq(j->srq->srq, &attr);
+
+    j->attr.limit = attr.srq_limit;
+    return -ret;
+}
+
+static const VerbsJobOps query_ops = {
+    .work = query_work,
+    .free = job_free,
+};
+
+/*
+ * The job of a command that @ops do for an SRQ, when it is done, or else *@ret
+ * for the command.
+ */
+static SrqJob *ask(RdmaVerbs *v, const VerbsJobOps *ops, uint32_t srqn,
+                   uint32_t limit, int *ret)
+{
+    VerbsSrq *srq = verbs_get(v->srqs, srqn);
+    const uint32_t key[] = { srqn, limit };
+    bool busy;
+    VerbsJob *job = verbs_job_ask(v, ops, key, sizeof(key), false, &busy);
+    SrqJob *j;
+
+    if (job) {
+        return container_of(job, SrqJob, job);
+    }
+    if (busy) {
+        *ret = -EINPROGRESS;
+    } else if (!srq || srq->dead) {
+        *ret = -ENOENT;
+    } else {
+        j = g_new0(SrqJob, 1);
+        j->srq = srq;
+        j->attr.limit = limit;
+        *ret = verbs_job_begin(v, &j->job, ops, key, sizeof(key));
+    }
+    return NULL;
+}
+
+static int set_srq_limit(RdmaBackend *rb, uint32_t srqn, uint32_t limit)
+{
+    int ret;
+    SrqJob *j = ask(RDMA_BACKEND_VERBS(rb), &limit_ops, srqn, limit, &ret);
+
+    if (j) {
+        ret = j->job.ret;
+        job_free(&j->job);
+    }
+    return ret;
+}
+
+static int query_srq(RdmaBackend *rb, uint32_t srqn, RdmaSrqAttr *attr)
+{
+    int ret;
+    SrqJob *j = ask(RDMA_BACKEND_VERBS(rb), &query_ops, srqn, 0, &ret);
+
+    if (j) {
+        ret = j->job.ret;
+        attr->srqn = srqn;
+        attr->limit = j->attr.limit;
+        job_free(&j->job);
+    }
+    return ret;
+}
+
+static int destroy_work(VerbsJob *job)
+{
+    return -ibv_destroy_srq(container_of(job, SrqJob, job)->srq->srq);
+}
+
+static void destroy_done(VerbsJob *job)
+{
+    VerbsSrq *srq = container_of(job, SrqJob, job)->srq;
+
+    if (!job->ret) {
+        verbs_drop(job->v->srqs, srq->srqn, srq);
+        verbs_drop(job->v->srqs_by_id, srq->id, srq);
+        srq_free(srq);
+    } else {
+        srq->dead = false;
+    }
+}
+
+static const VerbsJobOps destroy_ops = {
+    .work = destroy_work,
+    .done = destroy_done,
+    .free = job_free,
+};
+
+static int destroy_srq(RdmaBackend *rb, uint32_t srqn)
+{
+    RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
+    int ret;
+    SrqJob *j = ask(v, &destroy_ops, srqn, 0, &ret);
+
+    if (j) {
+        ret = j->job.ret;
+        job_free(&j->job);
+    } else if (ret == -EINPROGRESS) {
+        VerbsSrq *srq = verbs_get(v->srqs, srqn);
+
+        if (srq) {
+            srq->dead = true;
+        }
+    } else if (ret == -ENOENT) {
+        ret = 0;
+    }
+    return ret;
+}
+
+static uint32_t srq_room(RdmaBackend *rb, uint32_t srqn)
+{
+    VerbsSrq *srq = verbs_get(RDMA_BACKEND_VERBS(rb)->srqs, srqn);
+    uint32_t room;
+
+    if (!srq || srq->dead) {
+        return 0;
+    }
+    room = srq->rq.max - srq->rq.count;
+    srq->blocked = !room;
+    return room;
+}
+
+static int post_srq_recv(RdmaBackend *rb, uint32_t srqn, const RdmaRecvWr *wr)
+{
+    VerbsSrq *srq = verbs_get(RDMA_BACKEND_VERBS(rb)->srqs, srqn);
+    struct ibv_sge poison = { .length = 1 };
+    struct ibv_recv_wr host, *bad;
+    uint32_t slot;
+
+    if (!srq || srq->dead || srq->rq.count == srq->rq.max) {
+        return -EINVAL;
+    }
+    slot = srq->free[srq->rq.max - srq->rq.count - 1];
+    srq->rq.wqe[slot] = (VerbsWqe) {
+        .wr_id = wr->wr_id,
+        .status = wr->status,
+        .opcode = RDMA_WC_RECV,
+    };
+    host = (struct ibv_recv_wr) {
+        .wr_id = verbs_srq_wr_id(srq, slot),
+        .sg_list = (struct ibv_sge *)wr->sg_list,
+        .num_sge = wr->num_sge,
+    };
+    if (wr->status != RDMA_WC_SUCCESS || ibv_post_srq_recv(srq->srq, &host,
+                                                           &bad)) {
+        /* A message that takes it shall fail: it names no memory. */
+        srq->rq.wqe[slot].status = wr->status ?: RDMA_WC_LOC_QP_OP_ERR;
+        host.sg_list = &poison;
+        host.num_sge = 1;
+        if (ibv_post_srq_recv(srq->srq, &host, &bad)) {
+            return -EIO;
+        }
+    }
+    srq->rq.count++;
+    return 0;
+}
+
+void verbs_srqs_reset(RdmaVerbs *v)
+{
+    GHashTableIter iter;
+    VerbsSrq *srq;
+
+    g_hash_table_remove_all(v->srqs_by_id);
+    g_hash_table_iter_init(&iter, v->srqs);
+    while (g_hash_table_iter_next(&iter, NULL, (void **)&srq)) {
+        g_hash_table_iter_remove(&iter);
+        if (!srq->dead) {
+            SrqJob *j = g_new0(SrqJob, 1);
+
+            j->srq = srq;
+            verbs_job_start(v, &j->job, &destroy_ops);
+        }
+    }
+}
+
+void verbs_srq_class_init(RdmaBackendClass *rbc)
+{
+    rbc->create_srq = create_srq;
+    rbc->set_srq_limit = set_srq_limit;
+    rbc->query_srq = query_srq;
+    rbc->destroy_srq = destroy_srq;
+    rbc->srq_room = srq_room;
+    rbc->post_srq_recv = post_srq_recv;
+}

@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Work requests that were posted, and how they complete.
+ *
+ * Completions of sends come in order, and only of those that were signalled;
+ * one of them says that all before it are done. Those of receives come one by
+ * one, with an SRQ in any order.
+ *
+ * Some requests the host never sees: those of a QP in ERR, where not every
+ * device flushes what is posted late, and those that it refuses. They complete
+ * when all before them have.
+ */
+#include "qemu/osdep.h"
+#include "rdma-verbs-int.h"
+#include "trace.h"
+
+#define SEQ_MASK 0x7fffffffu
+#define WR_ID_RECV 1u
+
+bool verbs_wq_init(VerbsWq *wq, uint32_t max)
+{
+    *wq = (VerbsWq) { .max = max, .size = pow2ceil(MAX(max, 1)) };
+    wq->wqe = g_try_new0(VerbsWqe, wq->size);
+    return wq->wqe;
+}
+
+static VerbsWqe *wqe_at(VerbsWq *wq, uint32_t seq)
+{
+    return &wq->wqe[seq & (wq->size - 1)];
+}
+
+static void pop(VerbsWq *wq, uint32_t n)
+{
+    while (n--) {
+        VerbsWqe *wqe = wqe_at(wq, wq->head);
+
+        verbs_ah_put(wqe->ah);
+        wqe->ah = NULL;
+        wq->head = (wq->head + 1) & SEQ_MASK;
+        wq->count--;
+    }
+}
+
+void verbs_wq_clear(VerbsWq *wq)
+{
+    pop(wq, wq->count);
+}
+
+void verbs_wq_free(VerbsWq *wq)
+{
+    g_free(wq->wqe);
+    *wq = (VerbsWq) { };
+}
+
+static uint32_t next_seq(const VerbsWq *wq)
+{
+    return (wq->head + wq->count) & SEQ_MASK;
+}
+
+VerbsWqe *verbs_wq_next(VerbsWq *wq)
+{
+    VerbsWqe *wqe = wqe_at(wq, next_seq(wq));
+
+    *wqe = (VerbsWqe) { };
+    return wqe;
+}
+
+void verbs_wq_push(VerbsWq *wq)
+{
+    wq->count++;
+}
+
+uint64_t verbs_wq_next_wr_id(const VerbsQp *qp, RdmaQueue queue)
+{
+    const VerbsWq *wq = queue == RDMA_SQ ? &qp->sq : &qp->rq;
+
+    return (uint64_t)qp->id << 32 | next_seq(wq) << 1 |
+           (queue == RDMA_RQ ? WR_ID_RECV : 0);
+}
+
+uint64_t verbs_srq_wr_id(const VerbsSrq *srq, uint32_t slot)
+{
+    return (uint64_t)srq->id << 32 | slot << 1 | WR_ID_RECV;
+}
+
+void verbs_qp_new_id(RdmaVerbs *v, VerbsQp *qp)
+{
+    verbs_drop(v->qps_by_id, qp->id, qp);
+    qp->id = ++v->next_id;
+    verbs_put(v->qps_by_id, qp->id, qp);
+}
+
+/* Moving a QP to ERR */
+
+typedef struct FailJob {
+    VerbsJob job;
+    VerbsQp *qp;
+} FailJob;
+
+static int fail_work(VerbsJob *job)
+{
+    FailJob *j = container_of(job, FailJob, job);
+    struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+
+    return -ibv_modify_qp(j->qp->qp, &attr, IBV_QP_STATE);
+}
+
+static void fail_done(VerbsJob *job)
+{
+    FailJob *j = container_of(job, FailJob, job);
+    RdmaBackend *rb = &job->v->parent_obj;
+    VerbsQp *qp = j->qp;
+
+    trace_rdma_verbs_qp_failed(job->v, qp->init.qpn, job->ret);
+    qp->failing = false;
+    if (qp->dead) {
+        return;
+    }
+    qp->state = RDMA_QPS_ERR;
+    verbs_wq_run_local(job->v, qp);
+    /* There is room again */
+    rb->client_ops->retire(rb->client_opaque, qp->init.qpn, RDMA_SQ, 0);
+    if (!qp->init.has_srq) {
+        rb->client_ops->retire(rb->client_opaque, qp->init.qpn, RDMA_RQ, 0);
+    }
+}
+
+static void fail_free(VerbsJob *job)
+{
+    g_free(container_of(job, FailJob, job));
+}
+
+static const VerbsJobOps fail_ops = {
+    .work = fail_work,
+    .done = fail_done,
+    .free = fail_free,
+};
+
+void verbs_qp_fail(RdmaVerbs *v, VerbsQp *qp)
+{
+    FailJob *j;
+
+    if (qp->failed || qp->dead) {
+        return;
+    }
+    qp->failed = true;
+    qp->failing = true;
+    j = g_new0(FailJob, 1);
+    j->qp = qp;
+    verbs_job_start(v, &j->job, &fail_ops);
+}
+
+void verbs_cq_fail(RdmaVerbs *v, uint32_t cqn)
+{
+    RdmaBackend *rb = &v->parent_obj;
+    GHashTableIter iter;
+    VerbsQp *qp;
+
+    g_hash_table_iter_init(&iter, v->qps);
+    while (g_hash_table_iter_next(&iter, NULL, (void **)&qp)) {
+        if ((qp->init.send_cqn == cqn || qp->init.recv_cqn == cqn) &&
+            !qp->failed && qp->state != RDMA_QPS_ERR) {
+            const RdmaEvent event = { RDMA_EVENT_QP_FATAL, qp->init.qpn };
+
+            verbs_qp_fail(v, qp);
+            rb->client_ops->event(rb->client_opaque, &event);
+        }
+    }
+}
+
+/* Completions */
+
+static void deliver(RdmaVerbs *v, uint32_t cqn, const RdmaWc *wc)
+{
+    RdmaBackend *rb = &v->parent_obj;
+
+    /* Which receives were solicited, the host does not tell. */
+    if (!rb->client_ops->complete(rb->client_opaque, cqn, wc, true)) {
+        verbs_cq_fail(v, cqn);
+    }
+}
+
+/* The next of @wq, which the host does not know, if it is one. */
+static bool run_one_local(RdmaVerbs *v, VerbsQp *qp, RdmaQueue queue)
+{
+    RdmaBackend *rb = &v->parent_obj;
+    VerbsWq *wq = queue == RDMA_SQ ? &qp->sq : &qp->rq;
+    VerbsWqe wqe;
+    RdmaWc wc;
+
+    if (!wq->count || !wqe_at(wq, wq->head)->local) {
+        return false;
+    }
+    wqe = *wqe_at(wq, wq->head);
+    pop(wq, 1);
+    rb->client_ops->retire(rb->client_opaque, qp->init.qpn, queue, 1);
+    if (!wqe.silent) {
+        wc = (RdmaWc) {
+            .wr_id = wqe.wr_id,
+            .status = wqe.status,
+            .opcode = wqe.opcode,
+            .qp_num = qp->init.qpn,
+            .port_num = RDMA_PORT_NUM,
+        };
+        deliver(v, queue == RDMA_SQ ? qp->init.send_cqn : qp->init.recv_cqn,
+                &wc);
+    }
+    return true;
+}
+
+void verbs_wq_run_local(RdmaVerbs *v, VerbsQp *qp)
+{
+    if (!v->running) {
+        return;
+    }
+    while (run_one_local(v, qp, RDMA_SQ)) {
+        ;
+    }
+    while (run_one_local(v, qp, RDMA_RQ)) {
+        ;
+    }
+}
+
+static uint32_t wc_flags(const struct ibv_wc *host)
+{
+    uint32_t flags = 0;
+
+    if (host->wc_flags & IBV_WC_GRH) {
+        flags |= RDMA_WC_GRH;
+    }
+    if (host->wc_flags & IBV_WC_WITH_IMM) {
+        flags |= RDMA_WC_WITH_IMM;
+    }
+    if (host->wc_flags & IBV_WC_WITH_INV) {
+        flags |= RDMA_WC_WITH_INVALIDATE;
+    }
+    return flags;
+}
+
+/* What the host says of a WR that the guest calls @wqe. */
+static RdmaWc translate(const VerbsQp *qp, const VerbsWqe *wqe,
+                        const struct ibv_wc *host)
+{
+    RdmaWc wc = {
+        .wr_id = wqe->wr_id,
+        .status = (RdmaWcStatus)host->status,
+        .opcode = wqe->opcode,
+        .vendor_err = host->vendor_err,
+        .byte_len = host->byte_len,
+        .qp_num = qp->init.qpn,
+        .src_qp = host->src_qp,
+        .pkey_index = host->pkey_index,
+        .sl = host->sl,
+        .port_num = RDMA_PORT_NUM,
+    };
+
+    if (host->status == IBV_WC_SUCCESS || host->status == IBV_WC_LOC_PROT_ERR) {
+        if (wqe->status != RDMA_WC_SUCCESS) {
+            wc.status = wqe->status;
+        }
+    }
+    if (host->status != IBV_WC_SUCCESS) {
+        return wc;
+    }
+    wc.wc_flags = wc_flags(host);
+    if (wqe->opcode == RDMA_WC_RECV) {
+        wc.opcode = host->opcode == IBV_WC_RECV_RDMA_WITH_IMM
+                    ? RDMA_WC_RECV_RDMA_WITH_IMM : RDMA_WC_RECV;
+    }
+    if (wc.wc_flags & RDMA_WC_WITH_INVALIDATE) {
+        wc.ex.invalidate_rkey = host->invalidated_rkey;
+    } else {
+        memcpy(wc.ex.imm_data, &host->imm_data, sizeof(wc.ex.imm_data));
+    }
+    return wc;
+}
+
+static void saw_error(RdmaVerbs *v, VerbsQp *qp, bool send,
+                      const struct ibv_wc *host, const RdmaWc *wc)
+{
+    if (wc->status == RDMA_WC_SUCCESS) {
+        return;
+    }
+    trace_rdma_verbs_wc_error(v, qp->init.qpn, wc->wr_id, wc->status,
+                              wc->vendor_err);
+    if (host->status == IBV_WC_SUCCESS) {
+        /* Its WQE was bad; the host has not noticed */
+        verbs_qp_fail(v, qp);
+    } else if (qp->init.qp_type == RDMA_QPT_RC || !send) {
+        qp->state = RDMA_QPS_ERR;
+    } else if (qp->state == RDMA_QPS_RTS) {
+        qp->state = RDMA_QPS_SQE;
+    }
+}
+
+static void complete_srq_recv(RdmaVerbs *v, VerbsSrq *srq, uint32_t slot,
+                              const struct ibv_wc *host)
+{
+    RdmaBackend *rb = &v->parent_obj;
+    VerbsQp *qp = verbs_get(v->qps_by_wire, host->qp_num);
+    VerbsWqe wqe;
+    RdmaWc wc;
+
+    if (slot >= srq->rq.max) {
+        return;
+    }
+    wqe = srq->rq.wqe[slot];
+    srq->rq.count--;
+    srq->free[srq->rq.max - srq->rq.count - 1] = slot;
+    if (srq->blocked) {
+        srq->blocked = false;
+        rb->client_ops->srq_room(rb->client_opaque, srq->srqn);
+    }
+    if (!qp || qp->dead) {
+        return;
+    }
+    wc = translate(qp, &wqe, host);
+    saw_error(v, qp, false, host, &wc);
+    deliver(v, qp->init.recv_cqn, &wc);
+}
+
+static void complete_wq(RdmaVerbs *v, VerbsQp *qp, RdmaQueue queue,
+                        uint32_t seq, const struct ibv_wc *host)
+{
+    RdmaBackend *rb = &v->parent_obj;
+    VerbsWq *wq = queue == RDMA_SQ ? &qp->sq : &qp->rq;
+    uint32_t n = ((seq - wq->head) & SEQ_MASK) + 1;
+    VerbsWqe wqe;
+    RdmaWc wc;
+
+    if (qp->dead || n > wq->count) {
+        return;
+    }
+    wqe = *wqe_at(wq, seq);
+    pop(wq, n);
+    rb->client_ops->retire(rb->client_opaque, qp->init.qpn, queue, n);
+    wc = translate(qp, &wqe, host);
+    saw_error(v, qp, queue == RDMA_SQ, host, &wc);
+    deliver(v, queue == RDMA_SQ ? qp->init.send_cqn : qp->init.recv_cqn, &wc);
+    verbs_wq_run_local(v, qp);
+}
+
+void verbs_wq_complete(RdmaVerbs *v, const struct ibv_wc *host)
+{
+    uint32_t id = host->wr_id >> 32;
+    uint32_t low = host->wr_id;
+    VerbsQp *qp = verbs_get(v->qps_by_id, id);
+    VerbsSrq *srq = verbs_get(v->srqs_by_id, id);
+
+    if (srq) {
+        complete_srq_recv(v, srq, low >> 1, host);
+    } else if (qp) {
+        complete_wq(v, qp, low & WR_ID_RECV ? RDMA_RQ : RDMA_SQ, low >> 1,
+                    host);
+    } else {
+        /* Of a QP that was destroyed or reset since */
+        trace_rdma_verbs_wc_stale(v, host->qp_num);
+    }
+}

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The host ibverbs backend: queue pairs, regions and completion queues of the
+ * guest are objects of an RDMA device of the host.
+ *
+ * This file is the object: its properties, and how a device takes, resets and
+ * leaves it.
+ */
+#include "qemu/osdep.h"
+#include "exec/address-spaces.h"
+#include "exec/memory.h"
+#include "exec/ramblock.h"
+#include "hw/boards.h"
+#include "qapi/error.h"
+#include "qapi/visitor.h"
+#include "qom/object_interfaces.h"
+#include "system/hostmem.h"
+#include "system/numa.h"
+#include "rdma-verbs-int.h"
+
+/* The machine's memory */
+
+static bool can_map(MemoryRegion *mr)
+{
+    return mr->ram_block && qemu_ram_is_shared(mr->ram_block) &&
+           mr->ram_block->fd >= 0;
+}
+
+/* Regions are made of pages of it, which have to be mapped once more. */
+static bool check_ram(Error **errp)
+{
+    MachineState *ms = current_machine;
+    bool ok = true;
+
+    if (ms->numa_state && ms->numa_state->num_nodes &&
+        ms->numa_state->nodes[0].node_memdev) {
+        for (int i = 0; i < ms->numa_state->num_nodes; i++) {
+            HostMemoryBackend *m = ms->numa_state->nodes[i].node_memdev;
+
+            ok = ok && (!m || can_map(host_memory_backend_get_memory(m)));
+        }
+    } else {
+        ok = ms->ram && can_map(ms->ram);
+    }
+    if (!ok) {
+        error_setg(errp, "the memory of the machine cannot be mapped by the "
+                   "host's RDMA device page by page: it is not shared");
+        error_append_hint(errp, "Use -object memory-backend-memfd,id=mem,"
+                          "size=...,share=on -machine memory-backend=mem\n");
+    }
+    return ok;
+}
+
+/* Class methods */
+
+static void free_tables(RdmaVerbs *v)
+{
+    g_clear_pointer(&v->pds, g_hash_table_destroy);
+    g_clear_pointer(&v->cqs, g_hash_table_destroy);
+    g_clear_pointer(&v->mrs, g_hash_table_destroy);
+    g_clear_pointer(&v->srqs, g_hash_table_destroy);
+    g_clear_pointer(&v->qps, g_hash_table_destroy);
+    g_clear_pointer(&v->qps_by_wire, g_hash_table_destroy);
+    g_clear_pointer(&v->qps_by_id, g_hash_table_destroy);
+    g_clear_pointer(&v->srqs_by_id, g_hash_table_destroy);
+    g_clear_pointer(&v->mws_by_key, g_hash_table_destroy);
+    g_clear_pointer(&v->mrs_by_key, g_hash_table_destroy);
+}
+
+static void make_tables(RdmaVerbs *v)
+{
+    v->pds = g_hash_table_new(NULL, NULL);
+    v->cqs = g_hash_table_new(NULL, NULL);
+    v->mrs = g_hash_table_new(NULL, NULL);
+    v->srqs = g_hash_table_new(NULL, NULL);
+    v->qps = g_hash_table_new(NULL, NULL);
+    v->qps_by_wire = g_hash_table_new(NULL, NULL);
+    v->qps_by_id = g_hash_table_new(NULL, NULL);
+    v->srqs_by_id = g_hash_table_new(NULL, NULL);
+    v->mws_by_key = g_hash_table_new(NULL, NULL);
+    v->mrs_by_key = g_hash_table_new(NULL, NULL);
+}
+
+static bool verbs_attach(RdmaBackend *rb, Error **errp)
+{
+    RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
+
+    if (rb->dma_as != &address_space_memory) {
+        error_setg(errp, "rdma-verbs cannot be used behind an IOMMU of the "
+                   "guest: use the device without iommu_platform=on");
+        return false;
+    }
+    if (!check_ram(errp) || !verbs_dev_open(v, errp)) {
+        return false;
+    }
+    if (ram_block_discard_disable(true)) {
+        error_setg(errp, "rdma-verbs pins memory of the guest, which a "
+                   "virtio-mem or another device of this machine discards");
+        goto fail_discard;
+    }
+    verbs_dev_limit(v, &rb->limits);
+    if (!verbs_cqs_init(v, errp)) {
+        goto fail_cqs;
+    }
+    if (!verbs_events_init(v, errp)) {
+        goto fail_events;
+    }
+    v->running = false;
+    make_tables(v);
+    verbs_ahs_init(v);
+    verbs_gids_init(v);
+    verbs_worker_start(v);
+    return true;
+
+fail_events:
+    verbs_cqs_free(v);
+fail_cqs:
+    ram_block_discard_disable(false);
+fail_discard:
+    verbs_dev_close(v);
+    return false;
+}
+
+/*
+ * All objects go, in the order in which the host lets them: what stops access
+ * to memory at once, the rest by jobs. New ones may be made meanwhile.
+ */
+static void verbs_reset(RdmaBackend *rb)
+{
+    RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
+
+    verbs_job_abandon(v);
+    verbs_qps_reset(v);
+    verbs_ahs_drop(v, NULL);
+    verbs_srqs_reset(v);
+    verbs_mrs_reset(v);
+    verbs_cqs_reset(v);
+    verbs_gids_reset(v);
+}
+
+static void verbs_detach(RdmaBackend *rb)
+{
+    RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
+
+    v->running = false;
+    verbs_reset(rb);
+    verbs_worker_stop(v);
+    verbs_events_free(v);
+    verbs_cqs_free(v);
+    verbs_gids_free(v);
+    verbs_ahs_free(v);
+    free_tables(v);
+    verbs_dev_close(v);
+    ram_block_discard_disable(false);
+}
+
+static void verbs_idle(RdmaBackend *rb)
+{
+    RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
+
+    verbs_cqs_idle(v);
+    verbs_events_idle(v);
+}
+
+static void verbs_set_running(RdmaBackend *rb, bool running)
+{
+    RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
+
+    v->running = running;
+    verbs_cqs_set_running(v, running);
+}
+
+static void verbs_query_port(RdmaBackend *rb, RdmaPortAttr *attr)
+{
+    *attr = RDMA_BACKEND_VERBS(rb)->dev.port;
+}
+
+/* The object */
+
+static bool may_set(Object *obj, const char *name, Error **errp)
+{
+    if (RDMA_BACKEND(obj)->client_ops) {
+        error_setg(errp, "Property '%s.%s' cannot be set while a device uses "
+                   "the backend", object_get_typename(obj), name);
+        return false;
+    }
+    return true;
+}
+
+static char *get_ibdev(Object *obj, Error **errp)
+{
+    return g_strdup(RDMA_BACKEND_VERBS(obj)->ibdev);
+}
+
+static void set_ibdev(Object *obj, const char *value, Error **errp)
+{
+    RdmaVerbs *v = RDMA_BACKEND_VERBS(obj);
+
+    if (may_set(obj, "ibdev", errp)) {
+        g_free(v->ibdev);
+        v->ibdev = g_strdup(value);
+    }
+}
+
+static void get_port(Object *obj, Visitor *visitor, const char *name,
+                     void *opaque, Error **errp)
+{
+    visit_type_uint8(visitor, name, &RDMA_BACKEND_VERBS(obj)->port_num, errp);
+}
+
+static void set_port(Object *obj, Visitor *visitor, const char *name,
+                     void *opaque, Error **errp)
+{
+    uint8_t port;
+
+    if (may_set(obj, name, errp) &&
+        visit_type_uint8(visitor, name, &port, errp)) {
+        RDMA_BACKEND_VERBS(obj)->port_num = port;
+    }
+}
+
+static void verbs_complete(UserCreatable *uc, Error **errp)
+{
+    if (!RDMA_BACKEND_VERBS(uc)->ibdev) {
+        error_setg(errp, "Parameter 'ibdev' is required");
+    }
+}
+
+static void verbs_init(Object *obj)
+{
+    RDMA_BACKEND_VERBS(obj)->port_num = 1;
+}
+
+static void verbs_finalize(Object *obj)
+{
+    g_free(RDMA_BACKEND_VERBS(obj)->ibdev);
+}
+
+static void verbs_class_init(ObjectClass *oc, void *data)
+{
+    UserCreatableClass *ucc = USER_CREATABLE_CLASS(oc);
+    RdmaBackendClass *rbc = RDMA_BACKEND_CLASS(oc);
+
+    ucc->complete = verbs_complete;
+
+    rbc->attach = verbs_attach;
+    rbc->detach = verbs_detach;
+    rbc->idle = verbs_idle;
+    rbc->reset = verbs_reset;
+    rbc->set_running = verbs_set_running;
+    rbc->query_port = verbs_query_port;
+    rbc->add_gid = verbs_gid_add;
+    rbc->del_gid = verbs_gid_del;
+    verbs_cq_class_init(rbc);
+    verbs_mr_class_init(rbc);
+    verbs_srq_class_init(rbc);
+    verbs_qp_class_init(rbc);
+    verbs_post_class_init(rbc);
+
+    object_class_property_add_str(oc, "ibdev", get_ibdev, set_ibdev);
+    object_class_property_set_description(oc, "ibdev",
+        "name of the host's RDMA device, as rdma link shows it");
+    object_class_property_add(oc, "port", "uint8", get_port, set_port,
+                              NULL, NULL);
+    object_class_property_set_description(oc, "port",
+        "its port (default: 1)");
+}
+
+static const TypeInfo rdma_verbs_info = {
+    .name = TYPE_RDMA_BACKEND_VERBS,
+    .parent = TYPE_RDMA_BACKEND,
+    .instance_size = sizeof(RdmaVerbs),
+    .instance_init = verbs_init,
+    .instance_finalize = verbs_finalize,
+    .class_init = verbs_class_init,
+};
+
+static void rdma_verbs_register_types(void)
+{
+    type_register_static(&rdma_verbs_info);
+}
+
+type_init(rdma_verbs_register_types)
