@@ -221,11 +221,12 @@ void verbs_wq_run_local(RdmaVerbs *v, VerbsQp *qp)
     }
 }
 
-static uint32_t wc_flags(const struct ibv_wc *host)
+static uint32_t wc_flags(const VerbsQp *qp, const struct ibv_wc *host)
 {
     uint32_t flags = 0;
 
-    if (host->wc_flags & IBV_WC_GRH) {
+    /* Some devices say that of all messages; only datagrams keep it. */
+    if (qp->init.qp_type == RDMA_QPT_UD && host->wc_flags & IBV_WC_GRH) {
         flags |= RDMA_WC_GRH;
     }
     if (host->wc_flags & IBV_WC_WITH_IMM) {
@@ -262,7 +263,7 @@ static RdmaWc translate(const VerbsQp *qp, const VerbsWqe *wqe,
     if (host->status != IBV_WC_SUCCESS) {
         return wc;
     }
-    wc.wc_flags = wc_flags(host);
+    wc.wc_flags = wc_flags(qp, host);
     if (wqe->opcode == RDMA_WC_RECV) {
         wc.opcode = host->opcode == IBV_WC_RECV_RDMA_WITH_IMM
                     ? RDMA_WC_RECV_RDMA_WITH_IMM : RDMA_WC_RECV;

@@ -168,6 +168,18 @@ uint8_t qrdma_del_gid(QRdma *d, uint16_t index, uint32_t port)
     return qrdma_cmd(d, VIRTIO_RDMA_CMD_DEL_GID, &req, sizeof(req), NULL, 0);
 }
 
+/* GID @index of the host's RDMA device */
+static void host_gid(int index, uint8_t gid[RDMA_GID_LEN])
+{
+    g_autofree char *path =
+        g_strdup_printf("/sys/class/infiniband/%s/ports/1/gids/%d",
+                        qrdma_ibdev(), index);
+    g_autofree char *text = NULL;
+
+    g_assert(g_file_get_contents(path, &text, NULL, NULL));
+    g_assert_cmpint(inet_pton(AF_INET6, g_strstrip(text), gid), ==, 1);
+}
+
 void qrdma_setup_gids(QRdma *d, uint8_t id)
 {
     const uint8_t gids[2][RDMA_GID_LEN] = {
@@ -178,7 +190,10 @@ void qrdma_setup_gids(QRdma *d, uint8_t id)
     QEMU_BUILD_BUG_ON(sizeof(gids) != sizeof(d->gid));
     memcpy(d->gid, gids, sizeof(gids));
     for (int i = 0; i < ARRAY_SIZE(gids); i++) {
-        g_assert_cmpint(qrdma_add_gid(d, i, gids[i]), ==, VIRTIO_RDMA_S_OK);
+        if (qrdma_ibdev()) {
+            host_gid(i, d->gid[i]);
+        }
+        g_assert_cmpint(qrdma_add_gid(d, i, d->gid[i]), ==, VIRTIO_RDMA_S_OK);
     }
 }
 

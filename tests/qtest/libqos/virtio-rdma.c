@@ -10,14 +10,34 @@
 #include "virtio-rdma.h"
 #include "standard-headers/linux/pci_regs.h"
 
+const char *qrdma_ibdev(void)
+{
+    return g_getenv("RDMA_TEST_IBDEV");
+}
+
+/* What all machines have when tests run on a device of the host */
+static char *verbs_args(void)
+{
+    const char *ibdev = qrdma_ibdev();
+
+    return ibdev ? g_strdup_printf("-object memory-backend-memfd,id=ram,"
+                                   "size=64M,share=on "
+                                   "-machine memory-backend=ram "
+                                   "-object rdma-verbs,id=v0,ibdev=%s "
+                                   "-object rdma-verbs,id=v1,ibdev=%s ",
+                                   ibdev, ibdev)
+                 : g_strdup("");
+}
+
 static QRdmaHost * G_GNUC_PRINTF(2, 0)
 host_vstart(const char *machine, const char *fmt, va_list ap)
 {
     QRdmaHost *host = g_new0(QRdmaHost, 1);
     g_autofree char *args = g_strdup_vprintf(fmt, ap);
+    g_autofree char *verbs = verbs_args();
 
-    host->qts = qtest_initf("-machine %s -nodefaults -m 64 %s", machine,
-                            args);
+    host->qts = qtest_initf("-machine %s -nodefaults -m 64 %s%s", machine,
+                            verbs, args);
     pc_alloc_init(&host->alloc, host->qts, ALLOC_NO_FLAGS);
     host->bus = qpci_new_pc(host->qts, &host->alloc);
     return host;

@@ -181,6 +181,13 @@ typedef struct QRdmaPath {
     bool no_retry;                  /* retry_cnt and rnr_retry are meant */
 } QRdmaPath;
 
+/*
+ * The RDMA device of the host that tests run on, or NULL: on the devices that
+ * they describe. It is named by RDMA_TEST_IBDEV in the environment. Then each
+ * machine has "rdma-verbs" objects for it, "v0" and "v1".
+ */
+const char *qrdma_ibdev(void);
+
 /* virtio-rdma.c: machines and devices */
 QRdmaHost *qrdma_host_start(const char *fmt, ...) G_GNUC_PRINTF(1, 2);
 QRdmaHost *qrdma_host_start_machine(const char *machine, const char *fmt, ...)
@@ -283,7 +290,10 @@ uint8_t qrdma_add_gid_vlan(QRdma *d, uint16_t index, const uint8_t *gid,
 uint8_t qrdma_add_gid_full(QRdma *d, uint16_t index, const uint8_t *gid,
                            uint32_t type, uint32_t port);
 uint8_t qrdma_del_gid(QRdma *d, uint16_t index, uint32_t port);
-/* GID 0 is an IPv6 and GID 1 an IPv4 address, made of @id. */
+/*
+ * GID 0 is an IPv6 and GID 1 an IPv4 address, made of @id; or the host's, with
+ * qrdma_ibdev().
+ */
 void qrdma_setup_gids(QRdma *d, uint8_t id);
 
 uint8_t qrdma_try_alloc_pd(QRdma *d, uint32_t *pdn);

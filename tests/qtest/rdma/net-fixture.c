@@ -10,6 +10,23 @@
 
 static Net *shared[NET_KINDS];
 
+/* All of them are the host's device; what else joins them is not used. */
+static void start_verbs(Net *net, const char *extra)
+{
+    for (int i = 0; i < 2; i++) {
+        net->host[i] = qrdma_host_start(
+            "-device " DEVICE ",rdmadev=v0,addr=4 %s %s",
+            net->kind == NET_HUB ? "-device " DEVICE ",rdmadev=v1,addr=5" : "",
+            extra);
+        net->dev[i] = qrdma_open(net->host[i], QPCI_DEVFN(4, 0));
+        if (net->kind == NET_HUB) {
+            net->host[1] = net->host[0];
+            net->dev[1] = qrdma_open(net->host[0], QPCI_DEVFN(5, 0));
+            break;
+        }
+    }
+}
+
 static void start_hub(Net *net, const char *extra)
 {
     net->host[0] = qrdma_host_start(
@@ -55,7 +72,9 @@ Net *net_new(NetKind kind, const char *extra)
     net->kind = kind;
     net->dir = g_dir_make_tmp("rdma-net-XXXXXX", NULL);
     g_assert_nonnull(net->dir);
-    if (kind == NET_HUB) {
+    if (qrdma_ibdev()) {
+        start_verbs(net, extra);
+    } else if (kind == NET_HUB) {
         start_hub(net, extra);
     } else {
         start_two(net, extra);

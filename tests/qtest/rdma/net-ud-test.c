@@ -224,7 +224,7 @@ static void test_ud_to_nobody(NetKind kind)
 {
     NetPair p = net_pair(kind, RDMA_QPT_UD, NULL);
     const uint32_t qpns[] = {
-        0, 1, p.b.qp->qpn ^ 1, 8, 1000, 0xfffffe, 0xffffff,
+        0, 1, p.b.qp->wire_qpn ^ 1, 8, 1000, 0xfffffe, 0xffffff,
     };
     RdmaSge sge = net_sge(&p.a, 0, 8);
     RdmaSendWr wr = ud_wr(&p.a, &p.b, 1, &sge, 0);
