@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the tests of the double of libibverbs have in common: a program that
+ * uses verbs.
+ */
+#ifndef TESTS_RDMA_FAKE_TEST_H
+#define TESTS_RDMA_FAKE_TEST_H
+
+#include <infiniband/verbs.h>
+#include "fake-client.h"
+
+#define SIZE 16384
+#define DEPTH 8
+
+extern FakeVerbs *fake;
+
+/* One end of a connection with all that it needs. */
+typedef struct End {
+    struct ibv_context *ctx;
+    struct ibv_pd *pd;
+    struct ibv_comp_channel *channel;
+    struct ibv_cq *cq;
+    struct ibv_qp *qp;
+    struct ibv_mr *mr;
+    uint8_t *buf;                   /* SIZE bytes */
+} End;
+
+/* The device, opened once more. */
+struct ibv_context *open_fake(void);
+/* With a QP in RESET. */
+End end_new(enum ibv_qp_type type);
+void end_free(End *e);
+/* Two of them, connected. */
+void pair_new(End *a, End *b, enum ibv_qp_type type);
+/* Nothing is left of anything. */
+void assert_clean(void);
+
+/* One that uses the CQ of @e, and @srq if that is not NULL. */
+struct ibv_qp *new_qp(End *e, enum ibv_qp_type type, struct ibv_srq *srq);
+/* MODIFY_QP with the usual attributes; these return an errno. */
+int to_init(struct ibv_qp *qp);
+int to_rtr(struct ibv_qp *qp, uint32_t dest);
+int to_rts(struct ibv_qp *qp);
+int to_state(struct ibv_qp *qp, enum ibv_qp_state state);
+void bring_up(struct ibv_qp *qp, uint32_t dest);
+
+/* A piece of the end's memory. */
+struct ibv_sge sge_at(End *e, uint32_t offset, uint32_t length);
+int recv_at(End *e, uint64_t wr_id, uint32_t offset, uint32_t length);
+/* A signalled WR; @sge may be NULL. */
+struct ibv_send_wr wr_of(enum ibv_wr_opcode opcode, uint64_t wr_id,
+                         struct ibv_sge *sge);
+int send_wr(End *e, struct ibv_send_wr *wr);
+
+/* The next completion, which has to be there. */
+struct ibv_wc next_wc(End *e);
+void expect_wc(End *e, uint64_t wr_id, enum ibv_wc_status status);
+void expect_nothing(End *e);
+bool readable(int fd);
+/* An event of the CQ is acknowledged, and the next one asked for. */
+void take_cq_event(End *e);
+/* An asynchronous event, which has to be there, and of @type. */
+struct ibv_async_event next_event(struct ibv_context *ctx,
+                                  enum ibv_event_type type);
+
+void add_fake_traffic_tests(void);
+void add_fake_fault_tests(void);
+
+/* A test that has to leave nothing behind. */
+void fake_test_add(const char *name, void (*func)(void));
+
+#endif
