@@ -323,6 +323,7 @@ bool virtio_rdma_wq_run(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaWq *wq,
             wq->count--;
             wq->ndescs -= elem->ndescs;
             virtio_rdma_vq_unpop(s, wq->vq, elem);
+            wq->blocked = true;
             break;
         }
         posted = true;

@@ -302,7 +302,11 @@ struct RdmaBackendClass {
     /* How many WRs the queue would take now; 0 while it may not be used. */
     uint32_t (*send_room)(RdmaBackend *rb, uint32_t qpn);
     uint32_t (*recv_room)(RdmaBackend *rb, uint32_t qpn);
-    /* Call with room only. The WR is copied; bad ones complete with error. */
+    /*
+     * Call with room only. The WR is copied; bad ones complete with error. When
+     * it fails the WR is not taken: retire() of the queue, maybe of 0 WQEs,
+     * asks for it again.
+     */
     int (*post_send)(RdmaBackend *rb, uint32_t qpn, const RdmaSendWr *wr);
     int (*post_recv)(RdmaBackend *rb, uint32_t qpn, const RdmaRecvWr *wr);
     /*

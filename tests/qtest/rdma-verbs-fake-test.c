@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Tests of rdma-verbs over a double of libibverbs: what no adapter of a host
+ * does when it is asked to. The tests are in tests/qtest/rdma.
+ */
+#include "qemu/osdep.h"
+#include "rdma/verbs-test.h"
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    add_verbs_attach_tests();
+    add_verbs_traffic_tests();
+    add_verbs_errno_tests();
+    add_verbs_late_tests();
+    add_verbs_event_tests();
+    return g_test_run();
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * rdma-verbs: a device on it is refused in plain words where the host cannot
+ * serve it, and nothing stays behind.
+ */
+#include "qemu/osdep.h"
+#include "qemu/bswap.h"
+#include "qobject/qdict.h"
+#include "verbs-test.h"
+
+#define FAKE "'ibdev': '" FAKE_IBVERBS_DEVICE "'"
+
+static void test_no_such_device(void)
+{
+    Verbs *v = verbs_host(NULL);
+
+    verbs_refused(v, "'ibdev': 'mlx5_7'", "'mlx5_7'");
+    verbs_refused(v, "'ibdev': 'mlx5_7'", "it has: " FAKE_IBVERBS_DEVICE);
+    fake_verbs_tell(v->fake, "device gone");
+    verbs_refused(v, FAKE, "none");
+    fake_verbs_tell(v->fake, "device back");
+    verbs_plug(v);
+    verbs_free(v);
+}
+
+static void test_no_such_port(void)
+{
+    Verbs *v = verbs_host(NULL);
+
+    verbs_refused(v, FAKE ", 'port': 2", "no port 2");
+    verbs_refused(v, FAKE ", 'port': 0", "no port 0");
+    verbs_free(v);
+}
+
+static void test_infiniband_is_not_roce(void)
+{
+    Verbs *v = verbs_host("link infiniband");
+
+    verbs_refused(v, FAKE, "not RoCE");
+    fake_verbs_tell(v->fake, "link ethernet");
+    verbs_plug(v);
+    verbs_free(v);
+}
+
+static void test_memory_that_is_not_shared(void)
+{
+    Verbs *v = verbs_host_memory(NULL, false);
+
+    verbs_refused(v, FAKE, "not shared");
+    g_assert_cmpint(fake_verbs_calls(v->fake, "open_device"), ==, 0);
+    verbs_free(v);
+}
+
+/* Each verb that an attach needs may fail, with the errno in the message. */
+static void test_verbs_that_fail(void)
+{
+    static const struct {
+        const char *verb;
+        const char *err;
+        const char *text;
+    } bad[] = {
+        { "open_device", "EACCES", "Permission denied" },
+        { "open_device", "EMFILE", "Too many open files" },
+        { "query_device", "EIO", "Input/output error" },
+        { "query_port", "EINVAL", "Invalid argument" },
+        { "create_comp_channel", "ENOMEM", "Cannot allocate memory" },
+    };
+    Verbs *v = verbs_host(NULL);
+
+    for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+        fake_verbs_tell(v->fake, "fail %s %s", bad[i].verb, bad[i].err);
+        verbs_refused(v, FAKE, bad[i].text);
+    }
+    verbs_plug(v);
+    verbs_free(v);
+}
+
+static void test_one_device_for_a_backend(void)
+{
+    Verbs *v = verbs_new(NULL);
+    QDict *rsp = qtest_qmp(v->host->qts, "{'execute': 'device_add', "
+                           "'arguments': {'driver': 'virtio-rdma-pci', "
+                           "'id': 'bad', 'rdmadev': 'r0'}}");
+
+    g_assert_true(qdict_haskey(rsp, "error"));
+    qobject_unref(rsp);
+    g_assert_cmpint(fake_verbs_count(v->fake, "context"), ==, 1);
+    verbs_free(v);
+}
+
+static void test_two_backends_on_one_host_device(void)
+{
+    Verbs *v = verbs_new(NULL);
+
+    qtest_qmp_assert_success(v->host->qts, "{'execute': 'object-add', "
+                             "'arguments': {'qom-type': 'rdma-verbs', "
+                             "'id': 'r1', " FAKE "}}");
+    qtest_qmp_device_add(v->host->qts, "virtio-rdma-pci", "rdma1",
+                         "{'rdmadev': 'r1', 'addr': '5'}");
+    g_assert_cmpint(fake_verbs_count(v->fake, "context"), ==, 2);
+    qpci_unplug_acpi_device_test(v->host->qts, "rdma1", 5);
+    g_assert_cmpint(fake_verbs_count(v->fake, "context"), ==, 1);
+    verbs_free(v);
+}
+
+/* The host's limits are the device's, if they are less than its own. */
+static void test_limits(void)
+{
+    Verbs *v = verbs_new("attr max_mr 7; attr max_cqe 99; attr max_pd 3");
+    struct virtio_rdma_config config;
+
+    qrdma_get_config(v->dev, &config);
+    g_assert_cmpint(le32_to_cpu(config.max_mr), ==, 7);
+    g_assert_cmpint(le32_to_cpu(config.max_cqe), ==, 99);
+    g_assert_cmpint(le32_to_cpu(config.max_pd), ==, 3);
+    verbs_free(v);
+}
+
+static void test_a_driver_without_host_numbers(void)
+{
+    Verbs *v = verbs_new(NULL);
+    QVirtioDevice *vdev = &v->dev->pci->vdev;
+
+    qrdma_reset(v->dev);
+    qvirtio_set_acknowledge(vdev);
+    qvirtio_set_driver(vdev);
+    vdev->bus->set_features(vdev, QRDMA_FEATURES);
+    vdev->bus->set_status(vdev, qrdma_device_status(v->dev) |
+                          VIRTIO_CONFIG_S_FEATURES_OK);
+    g_assert_cmphex(qrdma_device_status(v->dev) &
+                    VIRTIO_CONFIG_S_FEATURES_OK, ==, 0);
+    verbs_restart(v);
+    verbs_free(v);
+}
+
+void add_verbs_attach_tests(void)
+{
+    qtest_add_func("/rdma-verbs/attach/no-such-device", test_no_such_device);
+    qtest_add_func("/rdma-verbs/attach/no-such-port", test_no_such_port);
+    qtest_add_func("/rdma-verbs/attach/infiniband-is-not-roce",
+                   test_infiniband_is_not_roce);
+    qtest_add_func("/rdma-verbs/attach/memory-that-is-not-shared",
+                   test_memory_that_is_not_shared);
+    qtest_add_func("/rdma-verbs/attach/verbs-that-fail",
+                   test_verbs_that_fail);
+    qtest_add_func("/rdma-verbs/attach/one-device-for-a-backend",
+                   test_one_device_for_a_backend);
+    qtest_add_func("/rdma-verbs/attach/two-backends-on-one-host-device",
+                   test_two_backends_on_one_host_device);
+    qtest_add_func("/rdma-verbs/attach/limits-of-the-host", test_limits);
+    qtest_add_func("/rdma-verbs/attach/a-driver-without-host-numbers",
+                   test_a_driver_without_host_numbers);
+}

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * rdma-verbs: events and completions of the host, also at bad moments: for
+ * objects that are about to go, have gone, or never were.
+ */
+#include "qemu/osdep.h"
+#include "qemu/bswap.h"
+#include "verbs-test.h"
+
+/* A QP that nobody may have */
+#define STRANGER 0x7777
+
+static void test_qp_events(void)
+{
+    static const struct {
+        const char *name;
+        RdmaEventType type;
+    } events[] = {
+        { "COMM_EST", RDMA_EVENT_COMM_EST },
+        { "QP_REQ_ERR", RDMA_EVENT_QP_REQ_ERR },
+        { "QP_ACCESS_ERR", RDMA_EVENT_QP_ACCESS_ERR },
+        { "QP_FATAL", RDMA_EVENT_QP_FATAL },
+    };
+    Verbs *v = verbs_new(NULL);
+    VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
+
+    for (size_t i = 0; i < ARRAY_SIZE(events); i++) {
+        fake_verbs_tell(v->fake, "event %s 0x%x", events[i].name,
+                        qrdma_wire_qpn(p.b));
+        qrdma_expect_event(v->dev, events[i].type, p.b->qpn);
+    }
+    verbs_free(v);
+}
+
+static void test_cq_and_srq_events(void)
+{
+    Verbs *v = verbs_new(NULL);
+    QRdmaPd *pd = qrdma_alloc_pd(v->dev);
+    QRdmaSrq *srq = qrdma_create_srq(pd, 8, 1);
+    QRdmaCq *cq = qrdma_create_cq(v->dev, 8);
+
+    fake_verbs_tell(v->fake, "event SRQ_LIMIT_REACHED 0x%x",
+                    fake_verbs_newest(v->fake, "srq"));
+    qrdma_expect_event(v->dev, RDMA_EVENT_SRQ_LIMIT_REACHED, srq->srqn);
+    fake_verbs_tell(v->fake, "event SRQ_ERR 0x%x",
+                    fake_verbs_newest(v->fake, "srq"));
+    qrdma_expect_event(v->dev, RDMA_EVENT_SRQ_ERR, srq->srqn);
+    fake_verbs_tell(v->fake, "event CQ_ERR 0x%x",
+                    fake_verbs_newest(v->fake, "cq"));
+    qrdma_expect_event(v->dev, RDMA_EVENT_CQ_ERR, cq->cqn);
+    verbs_free(v);
+}
+
+static uint8_t port_state(Verbs *v)
+{
+    struct virtio_rdma_query_port_rsp port;
+
+    assert_ok(qrdma_query_port(v->dev, 1, &port));
+    return port.state;
+}
+
+static void test_port(void)
+{
+    Verbs *v = verbs_new(NULL);
+    VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
+
+    g_assert_cmpint(port_state(v), ==, RDMA_PORT_ACTIVE);
+    for (int i = 0; i < 3; i++) {
+        verbs_check_works(&p, 2 * i + 1);
+        fake_verbs_tell(v->fake, "port down");
+        qrdma_expect_event(v->dev, RDMA_EVENT_PORT_ERR, 1);
+        g_assert_cmpint(port_state(v), ==, RDMA_PORT_DOWN);
+        /* work waits for the port */
+        verbs_post_recv(&p, 2 * i + 2);
+        verbs_post_send(&p, 2 * i + 2);
+        qrdma_expect_none(p.cq_a);
+        fake_verbs_tell(v->fake, "port up");
+        qrdma_expect_event(v->dev, RDMA_EVENT_PORT_ACTIVE, 1);
+        g_assert_cmpint(port_state(v), ==, RDMA_PORT_ACTIVE);
+        qrdma_expect(p.cq_a, 2 * i + 2, RDMA_WC_SUCCESS);
+        qrdma_expect(p.cq_b, 2 * i + 2, RDMA_WC_SUCCESS);
+    }
+    verbs_free(v);
+}
+
+/* The host's device tells of a QP that the guest destroys. */
+static void test_event_of_a_qp_that_goes(void)
+{
+    Verbs *v = verbs_new(NULL);
+    VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
+    struct virtio_rdma_qpn req = { .qpn = cpu_to_le32(p.b->qpn) };
+    VerbsWaiting w;
+
+    fake_verbs_tell(v->fake, "delay destroy_qp");
+    w = verbs_send_cmd(v, VIRTIO_RDMA_CMD_DESTROY_QP, &req, sizeof(req), 0);
+    fake_verbs_tell(v->fake, "await destroy_qp");
+    fake_verbs_tell(v->fake, "event QP_FATAL 0x%x", qrdma_wire_qpn(p.b));
+    fake_verbs_tell(v->fake, "release");
+    g_assert_cmpint(verbs_await_status(&w), ==, VIRTIO_RDMA_S_OK);
+    verbs_await_count(v, "qp", 1);
+    verbs_free(v);
+}
+
+/* Completions of QPs that have gone, and of none that ever was. */
+static void test_completions_of_nobody(void)
+{
+    Verbs *v = verbs_new(NULL);
+    VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
+    uint32_t gone = qrdma_wire_qpn(p.b);
+    uint32_t cq = fake_verbs_newest(v->fake, "cq");
+
+    assert_ok(qrdma_destroy_qp(p.b));
+    for (int i = 0; i < 3; i++) {
+        fake_verbs_tell(v->fake, "wc 0x%x qp_num=0x%x wr_id=%d opcode=128",
+                        cq, gone, i);
+        fake_verbs_tell(v->fake, "wc 0x%x qp_num=0x%x wr_id=%d "
+                        "status=WR_FLUSH_ERR", cq, gone, i);
+        fake_verbs_tell(v->fake, "wc 0x%x qp_num=0x%x wr_id=%d", cq,
+                        STRANGER, i);
+    }
+    qrdma_expect_none(p.cq_b);
+    verbs_free(v);
+}
+
+/* A completion of a QP that has posted nothing. */
+static void test_completion_of_nothing(void)
+{
+    Verbs *v = verbs_new(NULL);
+    VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
+    uint32_t cq = fake_verbs_newest(v->fake, "cq");
+
+    fake_verbs_tell(v->fake, "wc 0x%x qp_num=0x%x wr_id=0xffffffffffffffff",
+                    cq, qrdma_wire_qpn(p.b));
+    fake_verbs_tell(v->fake, "wc 0x%x qp_num=0x%x wr_id=12345 opcode=128",
+                    cq, qrdma_wire_qpn(p.b));
+    qrdma_expect_none(p.cq_b);
+    verbs_check_works(&p, 1);
+    verbs_free(v);
+}
+
+/*
+ * The guest destroys a QP while its completions wait in the host's CQ, and
+ * makes another one, which may get the same number.
+ */
+static void test_completions_outlive_their_qp(void)
+{
+    Verbs *v = verbs_new("auto off");
+    VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
+    QRdmaQp *again;
+
+    for (int i = 1; i <= 10; i++) {
+        verbs_post_send(&p, i);
+    }
+    qtest_qmp_assert_success(v->host->qts, "{'execute': 'stop'}");
+    fake_verbs_tell(v->fake, "complete 0x%x send count 10",
+                    qrdma_wire_qpn(p.a));
+    qtest_qmp_assert_success(v->host->qts, "{'execute': 'cont'}");
+    assert_ok(qrdma_destroy_qp(p.a));
+    again = qrdma_create_qp(p.pd, p.cq_a, p.cq_a, RDMA_QPT_RC);
+    g_assert_cmpint(again->sq.retired, ==, 0);
+    verbs_free(v);
+}
+
+/* While the VM stands still nothing is written to its memory. */
+static void test_completions_wait_for_the_vm(void)
+{
+    Verbs *v = verbs_new("auto off");
+    VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
+    RdmaWc wc;
+
+    verbs_post_send(&p, 1);
+    qtest_qmp_assert_success(v->host->qts, "{'execute': 'stop'}");
+    fake_verbs_tell(v->fake, "complete 0x%x send", qrdma_wire_qpn(p.a));
+    qrdma_settle(v->dev);
+    g_assert_false(qrdma_poll_cq(p.cq_a, &wc));
+    qtest_qmp_assert_success(v->host->qts, "{'execute': 'cont'}");
+    qrdma_expect(p.cq_a, 1, RDMA_WC_SUCCESS);
+    verbs_free(v);
+}
+
+/*
+ * The host's device goes away: QPs are in error and say so, commands fail, the
+ * guest may reset and unplug its device.
+ */
+static void test_device_gone(void)
+{
+    Verbs *v = verbs_new(NULL);
+    VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
+    RdmaEvent event;
+    uint32_t pdn;
+    int fatal = 0;
+
+    verbs_check_works(&p, 1);
+    verbs_post_recv(&p, 2);
+    fake_verbs_tell(v->fake, "device gone");
+    while (fatal < 2) {
+        qrdma_wait_until(v->dev, qrdma_poll_event(v->dev, &event));
+        fatal += event.type == RDMA_EVENT_QP_FATAL;
+    }
+    /* what was posted is flushed, without the host */
+    qrdma_expect(p.cq_b, 2, RDMA_WC_WR_FLUSH_ERR);
+    g_assert_cmpint(qrdma_try_alloc_pd(v->dev, &pdn), !=,
+                    VIRTIO_RDMA_S_OK);
+    qrdma_reset(v->dev);
+    qtest_qmp_assert_success(v->host->qts, "{'execute': 'query-status'}");
+    verbs_unplug(v);
+    fake_verbs_tell(v->fake, "device back");
+    verbs_plug(v);
+    p = verbs_pair(v, RDMA_QPT_RC);
+    verbs_check_works(&p, 3);
+    verbs_free(v);
+}
+
+/* It comes back before the guest resets its device. */
+static void test_device_gone_and_back(void)
+{
+    Verbs *v = verbs_new(NULL);
+    VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
+
+    verbs_check_works(&p, 1);
+    fake_verbs_tell(v->fake, "device gone");
+    fake_verbs_tell(v->fake, "device back");
+    verbs_restart(v);
+    p = verbs_pair(v, RDMA_QPT_RC);
+    verbs_check_works(&p, 2);
+    verbs_free(v);
+}
+
+/* A QP of the host falls into error by itself; the guest learns it. */
+static void test_cq_overrun_of_the_host(void)
+{
+    Verbs *v = verbs_new(NULL);
+    VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
+
+    fake_verbs_tell(v->fake, "event CQ_ERR 0x%x",
+                    fake_verbs_newest(v->fake, "cq"));
+    qrdma_expect_event(v->dev, RDMA_EVENT_CQ_ERR, p.cq_b->cqn);
+    qrdma_expect_event(v->dev, RDMA_EVENT_QP_FATAL, p.b->qpn);
+    verbs_restart(v);
+    verbs_free(v);
+}
+
+void add_verbs_event_tests(void)
+{
+    qtest_add_func("/rdma-verbs/event/qp", test_qp_events);
+    qtest_add_func("/rdma-verbs/event/cq-and-srq", test_cq_and_srq_events);
+    qtest_add_func("/rdma-verbs/event/port", test_port);
+    qtest_add_func("/rdma-verbs/event/of-a-qp-that-goes",
+                   test_event_of_a_qp_that_goes);
+    qtest_add_func("/rdma-verbs/event/completions-of-nobody",
+                   test_completions_of_nobody);
+    qtest_add_func("/rdma-verbs/event/completion-of-nothing",
+                   test_completion_of_nothing);
+    qtest_add_func("/rdma-verbs/event/completions-outlive-their-qp",
+                   test_completions_outlive_their_qp);
+    qtest_add_func("/rdma-verbs/event/completions-wait-for-the-vm",
+                   test_completions_wait_for_the_vm);
+    qtest_add_func("/rdma-verbs/event/cq-overrun-of-the-host",
+                   test_cq_overrun_of_the_host);
+    qtest_add_func("/rdma-verbs/event/device-gone", test_device_gone);
+    qtest_add_func("/rdma-verbs/event/device-gone-and-back",
+                   test_device_gone_and_back);
+}

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A QEMU with rdma-verbs over the double of libibverbs.
+ */
+#include "qemu/osdep.h"
+#include "qemu/bswap.h"
+#include "qobject/qdict.h"
+#include "verbs-test.h"
+
+/* Those of qrdma_setup_gids(1) */
+#define GIDS "gid 0 fe80::5054:ff:fe12:3401; gid 1 10.0.0.1; "
+#define MESSAGE 5000
+#define FROM 100
+#define TO 20000
+
+Verbs *verbs_host_memory(const char *script, bool shared)
+{
+    g_autofree char *all = g_strdup_printf(GIDS "%s", script ?: "");
+    Verbs *v = g_new0(Verbs, 1);
+
+    v->fake = fake_verbs_new(all);
+    v->host = qrdma_host_start_machine(
+        "pc,memory-backend=mem", "-object memory-backend-memfd,id=mem,"
+        "size=64M,share=%s -object rdma-verbs,id=r0,ibdev="
+        FAKE_IBVERBS_DEVICE, shared ? "on" : "off");
+    fake_verbs_started(v->fake);
+    return v;
+}
+
+Verbs *verbs_host(const char *script)
+{
+    return verbs_host_memory(script, true);
+}
+
+Verbs *verbs_new(const char *script)
+{
+    Verbs *v = verbs_host(script);
+
+    verbs_plug(v);
+    return v;
+}
+
+void verbs_plug(Verbs *v)
+{
+    qtest_qmp_device_add(v->host->qts, "virtio-rdma-pci", "rdma0",
+                         "{'rdmadev': 'r0', 'addr': '4', 'max-qp': 16, "
+                         "'max-cq': 8, 'max-srq': 4, 'max-mw': 8}");
+    v->dev = qrdma_open(v->host, QPCI_DEVFN(VERBS_SLOT, 0));
+    verbs_restart(v);
+}
+
+void verbs_restart(Verbs *v)
+{
+    qrdma_start(v->dev, VERBS_FEATURES, 0);
+    qrdma_add_event_buffers(v->dev, 32);
+    qrdma_setup_gids(v->dev, 1);
+}
+
+void verbs_unplug(Verbs *v)
+{
+    qpci_unplug_acpi_device_test(v->host->qts, "rdma0", VERBS_SLOT);
+    qrdma_close(v->dev);
+    v->dev = NULL;
+}
+
+void verbs_free(Verbs *v)
+{
+    if (v->dev) {
+        verbs_unplug(v);
+    }
+    verbs_await_clean(v);
+    g_assert_cmpint(fake_verbs_count(v->fake, "context"), ==, 0);
+    qrdma_host_stop(v->host);
+    fake_verbs_free(v->fake);
+    g_free(v);
+}
+
+void verbs_refused(Verbs *v, const char *props, const char *text)
+{
+    g_autofree char *add = g_strdup_printf(
+        "{'execute': 'object-add', 'arguments': {'qom-type': 'rdma-verbs', "
+        "'id': 'r1'%s%s}}", *props ? ", " : "", props);
+    QDict *rsp;
+    const char *desc;
+
+    qtest_qmp_assert_success(v->host->qts, add, NULL);
+    rsp = qtest_qmp(v->host->qts, "{'execute': 'device_add', 'arguments': "
+                    "{'driver': 'virtio-rdma-pci', 'id': 'bad', "
+                    "'rdmadev': 'r1'}}");
+    g_assert_true(qdict_haskey(rsp, "error"));
+    desc = qdict_get_str(qdict_get_qdict(rsp, "error"), "desc");
+    g_test_message("%s", desc);
+    if (!strstr(desc, text)) {
+        g_error("\"%s\" does not speak of \"%s\"", desc, text);
+    }
+    qobject_unref(rsp);
+    verbs_await_clean(v);
+    g_assert_cmpint(fake_verbs_count(v->fake, "context"), ==, 0);
+    qtest_qmp_assert_success(v->host->qts, "{'execute': 'object-del', "
+                             "'arguments': {'id': 'r1'}}");
+}
+
+void verbs_await_count(Verbs *v, const char *kind, unsigned count)
+{
+    g_autofree char *objects = NULL;
+    gint64 end = g_get_monotonic_time() + 20 * G_USEC_PER_SEC;
+
+    while (fake_verbs_count(v->fake, kind) != count) {
+        if (g_get_monotonic_time() > end) {
+            objects = fake_verbs_ask(v->fake, "objects");
+            g_error("%s=%u does not come true:\n%s", kind, count, objects);
+        }
+        g_usleep(1000);
+    }
+}
+
+void verbs_await_clean(Verbs *v)
+{
+    static const char *kinds[] = {
+        "mcast", "qp", "srq", "ah", "mw", "mr", "cq", "pd",
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+        verbs_await_count(v, kinds[i], 0);
+    }
+}
+
+VerbsPair verbs_pair(Verbs *v, RdmaQpType type)
+{
+    QRdma *d = v->dev;
+    VerbsPair p = { .v = v, .pd = qrdma_alloc_pd(d) };
+
+    p.cq_a = qrdma_create_cq(d, 64);
+    p.cq_b = qrdma_create_cq(d, 64);
+    p.a = qrdma_create_qp(p.pd, p.cq_a, p.cq_a, type);
+    p.b = qrdma_create_qp(p.pd, p.cq_b, p.cq_b, type);
+    p.mr_a = qrdma_reg_mr(p.pd, VERBS_IOVA_A, VERBS_MR_SIZE,
+                          VERBS_ACCESS_ALL);
+    p.mr_b = qrdma_reg_mr(p.pd, VERBS_IOVA_B, VERBS_MR_SIZE,
+                          VERBS_ACCESS_ALL);
+    if (type == RDMA_QPT_UD) {
+        qrdma_start_ud(p.a, QRDMA_QKEY);
+        qrdma_start_ud(p.b, QRDMA_QKEY);
+    } else {
+        qrdma_connect(p.a, p.b, NULL);
+    }
+    return p;
+}
+
+static uint32_t header_of(VerbsPair *p)
+{
+    return p->a->type == RDMA_QPT_UD ? 40 : 0;
+}
+
+static uint32_t length_of(VerbsPair *p)
+{
+    return p->a->type == RDMA_QPT_UD ? 1000 : MESSAGE;
+}
+
+void verbs_post_recv(VerbsPair *p, uint8_t seed)
+{
+    RdmaSge sge = qrdma_sge(p->mr_b, TO, header_of(p) + length_of(p));
+    RdmaRecvWr wr = { .wr_id = seed, .sg_list = &sge, .num_sge = 1 };
+
+    qrdma_post_recv(p->b, &wr);
+}
+
+void verbs_post_send(VerbsPair *p, uint8_t seed)
+{
+    RdmaSge sge = qrdma_sge(p->mr_a, FROM, length_of(p));
+    RdmaSendWr wr = {
+        .wr_id = seed,
+        .opcode = RDMA_WR_SEND,
+        .send_flags = RDMA_SEND_SIGNALED,
+        .sg_list = &sge,
+        .num_sge = 1,
+    };
+
+    if (p->a->type == RDMA_QPT_UD) {
+        wr.wr.ud.remote_qpn = qrdma_wire_qpn(p->b);
+        wr.wr.ud.remote_qkey = QRDMA_QKEY;
+        wr.wr.ud.av = qrdma_av(p->v->dev, 0);
+    }
+    qrdma_mr_fill(p->mr_a, FROM, length_of(p), seed);
+    qrdma_post_send(p->a, &wr);
+}
+
+void verbs_check_works(VerbsPair *p, uint8_t seed)
+{
+    verbs_post_recv(p, seed);
+    verbs_post_send(p, seed);
+    qrdma_expect(p->cq_a, seed, RDMA_WC_SUCCESS);
+    qrdma_expect(p->cq_b, seed, RDMA_WC_SUCCESS);
+    qrdma_mr_check(p->mr_b, TO + header_of(p), length_of(p), seed);
+}
+
+VerbsWaiting verbs_send_cmd(Verbs *v, uint8_t cmd, const void *req,
+                            size_t len, size_t rsp_len)
+{
+    QRdma *d = v->dev;
+    QRdmaRing *ring = qrdma_ring(d, VIRTIO_RDMA_CTRL_VQ);
+    uint64_t mem = qrdma_alloc(d, 4096);
+    VerbsWaiting w = { v, mem + 2048 };
+    QRdmaDesc desc[2] = {
+        { mem, 1 + len }, { w.rsp, 1 + rsp_len, true },
+    };
+
+    qtest_writeb(d->host->qts, mem, cmd);
+    qtest_writeb(d->host->qts, w.rsp, 0xff);
+    qrdma_write(d, mem + 1, req, len);
+    qrdma_ring_add(ring, desc, 2);
+    qrdma_ring_kick(ring);
+    return w;
+}
+
+uint8_t verbs_status(const VerbsWaiting *w)
+{
+    return qtest_readb(w->v->host->qts, w->rsp);
+}
+
+uint8_t verbs_await_status(const VerbsWaiting *w)
+{
+    QRdmaRing *ring = qrdma_ring(w->v->dev, VIRTIO_RDMA_CTRL_VQ);
+    uint16_t head;
+    uint32_t len;
+
+    qrdma_wait_until(w->v->dev, qrdma_ring_get(ring, &head, &len));
+    g_assert_cmpint(verbs_status(w), !=, 0xff);
+    return verbs_status(w);
+}
+
+struct virtio_rdma_reg_user_mr_req verbs_reg_mr_req(QRdmaPd *pd)
+{
+    uint64_t table, *pages;
+
+    qrdma_alloc_pages(pd->dev, 1, &pages, &table);
+    return (struct virtio_rdma_reg_user_mr_req) {
+        .pdn = cpu_to_le32(pd->pdn),
+        .access = cpu_to_le32(RDMA_ACCESS_LOCAL_WRITE),
+        .length = cpu_to_le64(4096),
+        .pages = cpu_to_le64(qrdma_dma(pd->dev, table)),
+        .npages = cpu_to_le32(1),
+        .levels = cpu_to_le32(1),
+    };
+}

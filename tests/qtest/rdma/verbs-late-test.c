@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * rdma-verbs: answers of the host that come late, and what happens meanwhile.
+ */
+#include "qemu/osdep.h"
+#include "qemu/bswap.h"
+#include <sys/wait.h>
+#include "verbs-test.h"
+
+/* REG_USER_MR, which the host has begun. */
+static VerbsWaiting late_reg_mr(Verbs *v, QRdmaPd *pd)
+{
+    struct virtio_rdma_reg_user_mr_req req = verbs_reg_mr_req(pd);
+    VerbsWaiting w;
+
+    fake_verbs_tell(v->fake, "delay reg_mr_iova2");
+    w = verbs_send_cmd(v, VIRTIO_RDMA_CMD_REG_USER_MR, &req, sizeof(req),
+                       sizeof(struct virtio_rdma_mr_rsp));
+    fake_verbs_tell(v->fake, "await reg_mr_iova2");
+    return w;
+}
+
+/* The guest runs, and so does its traffic, while the host takes its time. */
+static void test_traffic_goes_on(void)
+{
+    Verbs *v = verbs_new(NULL);
+    VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
+    VerbsWaiting w = late_reg_mr(v, p.pd);
+
+    for (int i = 0; i < 10; i++) {
+        verbs_check_works(&p, i + 1);
+    }
+    g_assert_cmphex(verbs_status(&w), ==, 0xff);
+    fake_verbs_tell(v->fake, "release");
+    g_assert_cmpint(verbs_await_status(&w), ==, VIRTIO_RDMA_S_OK);
+    verbs_free(v);
+}
+
+static void test_failure(void)
+{
+    Verbs *v = verbs_new(NULL);
+    VerbsWaiting w = late_reg_mr(v, qrdma_alloc_pd(v->dev));
+
+    fake_verbs_tell(v->fake, "fail reg_mr_iova2 ENOMEM");
+    fake_verbs_tell(v->fake, "release");
+    g_assert_cmpint(verbs_await_status(&w), ==, VIRTIO_RDMA_S_NOMEM);
+    g_assert_cmpint(fake_verbs_count(v->fake, "mr"), ==, 0);
+    verbs_free(v);
+}
+
+/* A reset does not wait for the host, and what comes then goes again. */
+static void test_reset(void)
+{
+    Verbs *v = verbs_new(NULL);
+    VerbsPair p;
+
+    for (int i = 0; i < 3; i++) {
+        late_reg_mr(v, qrdma_alloc_pd(v->dev));
+        qrdma_reset(v->dev);
+        fake_verbs_tell(v->fake, "release");
+        verbs_await_clean(v);
+        verbs_restart(v);
+        p = verbs_pair(v, RDMA_QPT_RC);
+        verbs_check_works(&p, i + 1);
+        verbs_restart(v);
+    }
+    verbs_free(v);
+}
+
+/* The driver is back before the host has answered. */
+static void test_reset_and_new_objects(void)
+{
+    Verbs *v = verbs_new(NULL);
+    uint32_t pdn;
+
+    late_reg_mr(v, qrdma_alloc_pd(v->dev));
+    qrdma_start(v->dev, VERBS_FEATURES, 0);
+    {
+        VerbsWaiting w = verbs_send_cmd(v, VIRTIO_RDMA_CMD_CREATE_PD, NULL,
+                                        0, sizeof(struct virtio_rdma_pdn));
+
+        fake_verbs_tell(v->fake, "release");
+        g_assert_cmpint(verbs_await_status(&w), ==, VIRTIO_RDMA_S_OK);
+    }
+    assert_ok(qrdma_try_alloc_pd(v->dev, &pdn));
+    verbs_await_count(v, "mr", 0);
+    verbs_await_count(v, "pd", 2);
+    verbs_free(v);
+}
+
+/* The request changes in guest memory while the host works on it. */
+static void test_guest_changes_the_request(void)
+{
+    Verbs *v = verbs_new(NULL);
+    QRdmaPd *pd = qrdma_alloc_pd(v->dev);
+    VerbsWaiting w = late_reg_mr(v, pd);
+    uint64_t req = w.rsp - 2048 + 1;
+    uint64_t iova = cpu_to_le64(0x5000);
+    g_autofree char *objects = NULL;
+
+    qrdma_write(v->dev, req + offsetof(struct virtio_rdma_reg_user_mr_req,
+                                       virt_addr), &iova, sizeof(iova));
+    fake_verbs_tell(v->fake, "release");
+    g_assert_cmpint(verbs_await_status(&w), ==, VIRTIO_RDMA_S_OK);
+    verbs_await_count(v, "mr", 1);
+    objects = fake_verbs_ask(v->fake, "objects");
+    g_assert_nonnull(strstr(objects, "iova=0x5000 "));
+    verbs_free(v);
+}
+
+/* It becomes another command altogether. */
+static void test_guest_changes_the_command(void)
+{
+    Verbs *v = verbs_new(NULL);
+    QRdmaPd *pd = qrdma_alloc_pd(v->dev);
+    VerbsWaiting w = late_reg_mr(v, pd);
+
+    qtest_writeb(v->host->qts, w.rsp - 2048, VIRTIO_RDMA_CMD_CREATE_PD);
+    fake_verbs_tell(v->fake, "release");
+    verbs_await_status(&w);
+    verbs_await_count(v, "mr", 0);
+    verbs_restart(v);
+    verbs_await_clean(v);
+    verbs_free(v);
+}
+
+static gpointer release_soon(gpointer opaque)
+{
+    FakeVerbs *fake = opaque;
+
+    /* Whether the main loop waits by then or not: it has to go on */
+    g_usleep(100 * 1000);
+    fake_verbs_tell(fake, "release");
+    return NULL;
+}
+
+/* Unplugging waits for the host, which may not lose track of memory. */
+static void test_unplug(void)
+{
+    Verbs *v = verbs_new(NULL);
+    GThread *thread;
+
+    late_reg_mr(v, qrdma_alloc_pd(v->dev));
+    thread = g_thread_new("release", release_soon, v->fake);
+    verbs_unplug(v);
+    g_thread_join(thread);
+    verbs_await_clean(v);
+    verbs_plug(v);
+    {
+        VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
+
+        verbs_check_works(&p, 1);
+    }
+    verbs_free(v);
+}
+
+/* QEMU ends while the host works. */
+static void test_quit(void)
+{
+    Verbs *v = verbs_new(NULL);
+
+    late_reg_mr(v, qrdma_alloc_pd(v->dev));
+    g_assert_cmpint(kill(qtest_pid(v->host->qts), SIGTERM), ==, 0);
+    fake_verbs_free(v->fake);
+    /* asserts that it ends well */
+    qrdma_host_stop(v->host);
+    g_free(v);
+}
+
+/* A reset while the host destroys a QP: others may have its memory soon. */
+static void test_reset_while_a_qp_goes(void)
+{
+    Verbs *v = verbs_new(NULL);
+    VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
+    struct virtio_rdma_qpn req = { .qpn = cpu_to_le32(p.a->qpn) };
+    GThread *thread;
+
+    fake_verbs_tell(v->fake, "delay destroy_qp");
+    verbs_send_cmd(v, VIRTIO_RDMA_CMD_DESTROY_QP, &req, sizeof(req), 0);
+    fake_verbs_tell(v->fake, "await destroy_qp");
+    thread = g_thread_new("release", release_soon, v->fake);
+    qrdma_reset(v->dev);
+    g_thread_join(thread);
+    verbs_await_clean(v);
+    verbs_restart(v);
+    p = verbs_pair(v, RDMA_QPT_RC);
+    verbs_check_works(&p, 1);
+    verbs_free(v);
+}
+
+void add_verbs_late_tests(void)
+{
+    qtest_add_func("/rdma-verbs/late/traffic-goes-on", test_traffic_goes_on);
+    qtest_add_func("/rdma-verbs/late/failure", test_failure);
+    qtest_add_func("/rdma-verbs/late/reset", test_reset);
+    qtest_add_func("/rdma-verbs/late/reset-and-new-objects",
+                   test_reset_and_new_objects);
+    qtest_add_func("/rdma-verbs/late/guest-changes-the-request",
+                   test_guest_changes_the_request);
+    qtest_add_func("/rdma-verbs/late/guest-changes-the-command",
+                   test_guest_changes_the_command);
+    qtest_add_func("/rdma-verbs/late/unplug", test_unplug);
+    qtest_add_func("/rdma-verbs/late/quit", test_quit);
+    qtest_add_func("/rdma-verbs/late/reset-while-a-qp-goes",
+                   test_reset_while_a_qp_goes);
+}

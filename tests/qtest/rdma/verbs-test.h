@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the tests of rdma-verbs over the double of libibverbs have in common.
+ */
+#ifndef TESTS_RDMA_VERBS_TEST_H
+#define TESTS_RDMA_VERBS_TEST_H
+
+#include "libqos/virtio-rdma.h"
+#include "fake-client.h"
+
+#define assert_status(call, want) \
+    g_assert_cmpint((call), ==, VIRTIO_RDMA_S_##want)
+#define assert_ok(call) assert_status(call, OK)
+
+#define VERBS_MR_SIZE (64 * 1024)
+#define VERBS_IOVA_A 0x7f1234560000ull
+#define VERBS_IOVA_B 0x10000ull
+#define VERBS_ACCESS_ALL (RDMA_ACCESS_LOCAL_WRITE | RDMA_ACCESS_REMOTE)
+#define VERBS_SLOT 4
+#define VERBS_FEATURES (QRDMA_FEATURES | QRDMA_F(VIRTIO_RDMA_F_EVENTS) | \
+                        QRDMA_F(VIRTIO_RDMA_F_SRQ) | \
+                        QRDMA_F(VIRTIO_RDMA_F_MW) | \
+                        QRDMA_F(VIRTIO_RDMA_F_MCAST))
+
+/* A QEMU with the double, and a device on it. */
+typedef struct Verbs {
+    FakeVerbs *fake;
+    QRdmaHost *host;
+    QRdma *dev;                     /* NULL: not plugged in */
+} Verbs;
+
+/* The usual GIDs, then @script (NULL: nothing); no device. */
+Verbs *verbs_host(const char *script);
+/* The same with memory that is shared, or not. */
+Verbs *verbs_host_memory(const char *script, bool shared);
+/* With a device that was started. */
+Verbs *verbs_new(const char *script);
+void verbs_free(Verbs *v);
+
+/* Plug in a device and start it. */
+void verbs_plug(Verbs *v);
+void verbs_unplug(Verbs *v);
+/*
+ * Plugging in one on a backend with @props ("'port': 2") fails with a message
+ * that has @text in it, and leaves nothing behind.
+ */
+void verbs_refused(Verbs *v, const char *props, const char *text);
+/* Reset the device and start it again. */
+void verbs_restart(Verbs *v);
+/* Wait until the host has so many objects of a kind. */
+void verbs_await_count(Verbs *v, const char *kind, unsigned count);
+/* Until no object is left; the context stays as long as the device. */
+void verbs_await_clean(Verbs *v);
+
+/* Two connected QPs of the device. */
+typedef struct VerbsPair {
+    Verbs *v;
+    QRdmaPd *pd;
+    QRdmaCq *cq_a;                  /* both queues of a */
+    QRdmaCq *cq_b;
+    QRdmaQp *a;
+    QRdmaQp *b;
+    QRdmaMr *mr_a;                  /* of scattered pages */
+    QRdmaMr *mr_b;
+} VerbsPair;
+
+VerbsPair verbs_pair(Verbs *v, RdmaQpType type);
+/* A message of @len bytes, made of @seed, goes from a to b. */
+void verbs_check_works(VerbsPair *p, uint8_t seed);
+/* Post these; @seed is the wr_id. */
+void verbs_post_recv(VerbsPair *p, uint8_t seed);
+void verbs_post_send(VerbsPair *p, uint8_t seed);
+
+/* A command that waits in the control queue. */
+typedef struct VerbsWaiting {
+    Verbs *v;
+    uint64_t rsp;                   /* guest address of the status */
+} VerbsWaiting;
+
+/* Send a command, and do not wait for its answer. */
+VerbsWaiting verbs_send_cmd(Verbs *v, uint8_t cmd, const void *req,
+                            size_t len, size_t rsp_len);
+/* 0xff: there is no answer yet */
+uint8_t verbs_status(const VerbsWaiting *w);
+uint8_t verbs_await_status(const VerbsWaiting *w);
+/* The request REG_USER_MR of one page. */
+struct virtio_rdma_reg_user_mr_req verbs_reg_mr_req(QRdmaPd *pd);
+
+void add_verbs_attach_tests(void);
+void add_verbs_errno_tests(void);
+void add_verbs_event_tests(void);
+void add_verbs_late_tests(void);
+void add_verbs_traffic_tests(void);
+
+#endif

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * rdma-verbs: work requests go to the host and completions come back, also
+ * where the host refuses them.
+ */
+#include "qemu/osdep.h"
+#include "verbs-test.h"
+
+static void check_messages(RdmaQpType type)
+{
+    Verbs *v = verbs_new(NULL);
+    VerbsPair p = verbs_pair(v, type);
+
+    for (int i = 0; i < 100; i++) {
+        verbs_check_works(&p, i + 1);
+    }
+    verbs_free(v);
+}
+
+static void test_rc(void)
+{
+    check_messages(RDMA_QPT_RC);
+}
+
+static void test_uc(void)
+{
+    check_messages(RDMA_QPT_UC);
+}
+
+static void test_ud(void)
+{
+    check_messages(RDMA_QPT_UD);
+}
+
+/* Numbers are the host's, and far from the guest's. */
+static void test_numbers(void)
+{
+    Verbs *v = verbs_new(NULL);
+    VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
+    RdmaWc wc;
+
+    g_assert_cmphex(qrdma_wire_qpn(p.a), >, 0x1000);
+    g_assert_cmphex(p.mr_a->lkey, !=, p.mr_a->rkey);
+    g_assert_cmphex(p.mr_a->lkey >> 24, ==, 0x5a);
+    g_assert_cmphex(p.mr_a->rkey >> 24, ==, 0xa5);
+    verbs_post_recv(&p, 1);
+    verbs_post_send(&p, 2);
+    qrdma_wait_cq(p.cq_b, &wc);
+    /* the local one by the device's number */
+    g_assert_cmphex(wc.qp_num, ==, p.b->qpn);
+    verbs_free(v);
+}
+
+static RdmaSendWr rdma_wr(VerbsPair *p, RdmaWrOpcode opcode, RdmaSge *sge,
+                          uint64_t offset)
+{
+    return (RdmaSendWr) {
+        .wr_id = 7,
+        .opcode = opcode,
+        .send_flags = RDMA_SEND_SIGNALED,
+        .sg_list = sge,
+        .num_sge = 1,
+        .wr.rdma = { VERBS_IOVA_B + offset, p->mr_b->rkey },
+    };
+}
+
+static void test_write_and_read(void)
+{
+    Verbs *v = verbs_new(NULL);
+    VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
+    RdmaSge sge = qrdma_sge(p.mr_a, 4000, 10000);
+    RdmaSendWr wr = rdma_wr(&p, RDMA_WR_RDMA_WRITE, &sge, 3);
+
+    qrdma_mr_fill(p.mr_a, 4000, 10000, 5);
+    qrdma_post_send(p.a, &wr);
+    qrdma_expect(p.cq_a, 7, RDMA_WC_SUCCESS);
+    qrdma_mr_check(p.mr_b, 3, 10000, 5);
+
+    qrdma_mr_fill(p.mr_b, 3, 10000, 6);
+    wr.opcode = RDMA_WR_RDMA_READ;
+    qrdma_post_send(p.a, &wr);
+    qrdma_expect(p.cq_a, 7, RDMA_WC_SUCCESS);
+    qrdma_mr_check(p.mr_a, 4000, 10000, 6);
+    verbs_free(v);
+}
+
+/* Errors of the host's completions are the guest's. */
+static void test_status_of_completions(void)
+{
+    static const struct {
+        const char *name;
+        RdmaWcStatus status;
+    } errors[] = {
+        { "LOC_LEN_ERR", RDMA_WC_LOC_LEN_ERR },
+        { "LOC_QP_OP_ERR", RDMA_WC_LOC_QP_OP_ERR },
+        { "LOC_PROT_ERR", RDMA_WC_LOC_PROT_ERR },
+        { "WR_FLUSH_ERR", RDMA_WC_WR_FLUSH_ERR },
+        { "MW_BIND_ERR", RDMA_WC_MW_BIND_ERR },
+        { "REM_INV_REQ_ERR", RDMA_WC_REM_INV_REQ_ERR },
+        { "REM_ACCESS_ERR", RDMA_WC_REM_ACCESS_ERR },
+        { "REM_OP_ERR", RDMA_WC_REM_OP_ERR },
+        { "RETRY_EXC_ERR", RDMA_WC_RETRY_EXC_ERR },
+        { "RNR_RETRY_EXC_ERR", RDMA_WC_RNR_RETRY_EXC_ERR },
+        { "GENERAL_ERR", RDMA_WC_GENERAL_ERR },
+    };
+    Verbs *v = verbs_new("auto off");
+
+    for (size_t i = 0; i < ARRAY_SIZE(errors); i++) {
+        VerbsPair p;
+
+        verbs_restart(v);
+        p = verbs_pair(v, RDMA_QPT_RC);
+        verbs_post_send(&p, 1);
+        verbs_post_send(&p, 2);
+        verbs_post_send(&p, 3);
+        fake_verbs_tell(v->fake, "complete 0x%x send", qrdma_wire_qpn(p.a));
+        fake_verbs_tell(v->fake, "complete 0x%x send %s",
+                        qrdma_wire_qpn(p.a), errors[i].name);
+        qrdma_expect(p.cq_a, 1, RDMA_WC_SUCCESS);
+        qrdma_expect(p.cq_a, 2, errors[i].status);
+        qrdma_expect(p.cq_a, 3, RDMA_WC_WR_FLUSH_ERR);
+        qrdma_expect_none(p.cq_a);
+    }
+    verbs_free(v);
+}
+
+/*
+ * A WR that the host does not take fails in its turn: what was posted before
+ * ends first, and all behind it is flushed.
+ */
+static void test_host_refuses_a_send(void)
+{
+    Verbs *v = verbs_new("auto off");
+    VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
+    RdmaWc wc;
+
+    verbs_post_recv(&p, 1);
+    verbs_post_send(&p, 1);
+    fake_verbs_tell(v->fake, "fail post_send ENOMEM");
+    verbs_post_send(&p, 2);
+    verbs_post_send(&p, 3);
+    fake_verbs_tell(v->fake, "auto on");
+    qrdma_expect(p.cq_a, 1, RDMA_WC_SUCCESS);
+    qrdma_wait_cq(p.cq_a, &wc);
+    g_assert_cmpint(wc.wr_id, ==, 2);
+    g_assert_cmpint(wc.status, !=, RDMA_WC_SUCCESS);
+    g_assert_cmpint(wc.status, !=, RDMA_WC_WR_FLUSH_ERR);
+    qrdma_expect(p.cq_a, 3, RDMA_WC_WR_FLUSH_ERR);
+    qrdma_expect_none(p.cq_a);
+    verbs_free(v);
+}
+
+/* The message that takes a bad WR ends the QP, not one before it. */
+static void test_host_refuses_a_recv(void)
+{
+    Verbs *v = verbs_new(NULL);
+    VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
+    RdmaWc wc;
+
+    verbs_post_recv(&p, 1);
+    fake_verbs_tell(v->fake, "fail post_recv ENOMEM");
+    verbs_post_recv(&p, 2);
+    verbs_post_recv(&p, 3);
+    verbs_post_send(&p, 1);
+    qrdma_expect(p.cq_b, 1, RDMA_WC_SUCCESS);
+    qrdma_expect_none(p.cq_b);
+    verbs_post_send(&p, 2);
+    qrdma_wait_cq(p.cq_b, &wc);
+    g_assert_cmpint(wc.wr_id, ==, 2);
+    g_assert_cmpint(wc.status, !=, RDMA_WC_SUCCESS);
+    g_assert_cmpint(wc.status, !=, RDMA_WC_WR_FLUSH_ERR);
+    qrdma_expect(p.cq_b, 3, RDMA_WC_WR_FLUSH_ERR);
+    qrdma_expect_none(p.cq_b);
+    verbs_free(v);
+}
+
+/* Not even a substitute for the bad WR: the QP is in error at once. */
+static void test_host_refuses_all_posts(void)
+{
+    Verbs *v = verbs_new(NULL);
+    VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
+    RdmaWc wc;
+
+    verbs_post_recv(&p, 1);
+    fake_verbs_tell(v->fake, "fail post_recv EINVAL times 0");
+    fake_verbs_tell(v->fake, "fail post_send EINVAL times 0");
+    verbs_post_recv(&p, 2);
+    verbs_post_recv(&p, 3);
+    for (int i = 1; i <= 3; i++) {
+        qrdma_wait_cq(p.cq_b, &wc);
+        g_assert_cmpint(wc.wr_id, ==, i);
+        g_assert_cmpint(wc.status, !=, RDMA_WC_SUCCESS);
+    }
+    verbs_post_send(&p, 4);
+    verbs_post_send(&p, 5);
+    for (int i = 4; i <= 5; i++) {
+        qrdma_wait_cq(p.cq_a, &wc);
+        g_assert_cmpint(wc.wr_id, ==, i);
+        g_assert_cmpint(wc.status, !=, RDMA_WC_SUCCESS);
+    }
+    verbs_free(v);
+}
+
+/* An address handle is made when it is needed, and may fail to be. */
+static void test_host_refuses_an_address(void)
+{
+    Verbs *v = verbs_new(NULL);
+    VerbsPair p = verbs_pair(v, RDMA_QPT_UD);
+    RdmaWc wc;
+
+    fake_verbs_tell(v->fake, "fail create_ah ENOMEM");
+    verbs_post_send(&p, 1);
+    qrdma_wait_cq(p.cq_a, &wc);
+    g_assert_cmpint(wc.wr_id, ==, 1);
+    g_assert_cmpint(wc.status, !=, RDMA_WC_SUCCESS);
+    qrdma_expect_none(p.cq_a);
+    verbs_free(v);
+}
+
+/* Datagrams behind one whose address is late keep their order. */
+static void test_late_address(void)
+{
+    Verbs *v = verbs_new("delay create_ah");
+    VerbsPair p = verbs_pair(v, RDMA_QPT_UD);
+
+    verbs_post_recv(&p, 1);
+    verbs_post_recv(&p, 2);
+    verbs_post_send(&p, 1);
+    verbs_post_send(&p, 2);
+    fake_verbs_tell(v->fake, "await create_ah");
+    qrdma_expect_none(p.cq_a);
+    fake_verbs_tell(v->fake, "release");
+    for (int i = 1; i <= 2; i++) {
+        qrdma_expect(p.cq_a, i, RDMA_WC_SUCCESS);
+        qrdma_expect(p.cq_b, i, RDMA_WC_SUCCESS);
+    }
+    verbs_free(v);
+}
+
+/* A CQ that cannot be read any more is in error, and so are its QPs. */
+static void test_poll_fails(void)
+{
+    Verbs *v = verbs_new(NULL);
+    VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
+    RdmaQpAttr attr;
+
+    verbs_check_works(&p, 1);
+    fake_verbs_tell(v->fake, "fail poll_cq EIO");
+    verbs_post_recv(&p, 2);
+    verbs_post_send(&p, 2);
+    qrdma_settle(v->dev);
+    assert_ok(qrdma_query_qp(p.a, &attr));
+    assert_ok(qrdma_query_qp(p.b, &attr));
+    verbs_restart(v);
+    p = verbs_pair(v, RDMA_QPT_RC);
+    verbs_check_works(&p, 3);
+    verbs_free(v);
+}
+
+void add_verbs_traffic_tests(void)
+{
+    qtest_add_func("/rdma-verbs/traffic/rc", test_rc);
+    qtest_add_func("/rdma-verbs/traffic/uc", test_uc);
+    qtest_add_func("/rdma-verbs/traffic/ud", test_ud);
+    qtest_add_func("/rdma-verbs/traffic/numbers-are-the-hosts",
+                   test_numbers);
+    qtest_add_func("/rdma-verbs/traffic/write-and-read",
+                   test_write_and_read);
+    qtest_add_func("/rdma-verbs/traffic/status-of-completions",
+                   test_status_of_completions);
+    qtest_add_func("/rdma-verbs/traffic/host-refuses-a-send",
+                   test_host_refuses_a_send);
+    qtest_add_func("/rdma-verbs/traffic/host-refuses-a-recv",
+                   test_host_refuses_a_recv);
+    qtest_add_func("/rdma-verbs/traffic/host-refuses-all-posts",
+                   test_host_refuses_all_posts);
+    qtest_add_func("/rdma-verbs/traffic/host-refuses-an-address",
+                   test_host_refuses_an_address);
+    qtest_add_func("/rdma-verbs/traffic/late-address", test_late_address);
+    qtest_add_func("/rdma-verbs/traffic/poll-fails", test_poll_fails);
+}
