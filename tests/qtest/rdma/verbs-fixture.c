@@ -161,11 +161,15 @@ void verbs_post_recv(VerbsPair *p, uint8_t seed)
 {
     RdmaSge sge = qrdma_sge(p->mr_b, TO, header_of(p) + length_of(p));
     RdmaRecvWr wr = { .wr_id = seed, .sg_list = &sge, .num_sge = 1 };
+    unsigned calls;
 
+    calls = fake_verbs_calls(p->v->fake, "post_recv");
     qrdma_post_recv(p->b, &wr);
+    qrdma_wait_until(p->v->dev,
+                     fake_verbs_calls(p->v->fake, "post_recv") > calls);
 }
 
-void verbs_post_send(VerbsPair *p, uint8_t seed)
+void verbs_offer_send(VerbsPair *p, uint8_t seed)
 {
     RdmaSge sge = qrdma_sge(p->mr_a, FROM, length_of(p));
     RdmaSendWr wr = {
@@ -177,7 +181,7 @@ void verbs_post_send(VerbsPair *p, uint8_t seed)
     };
 
     if (p->a->type == RDMA_QPT_UD) {
-        wr.wr.ud.remote_qpn = qrdma_wire_qpn(p->b);
+        wr.wr.ud.remote_qpn = p->b->wire_qpn;
         wr.wr.ud.remote_qkey = QRDMA_QKEY;
         wr.wr.ud.av = qrdma_av(p->v->dev, 0);
     }
@@ -185,10 +189,19 @@ void verbs_post_send(VerbsPair *p, uint8_t seed)
     qrdma_post_send(p->a, &wr);
 }
 
+void verbs_post_send(VerbsPair *p, uint8_t seed)
+{
+    unsigned calls = fake_verbs_calls(p->v->fake, "post_send");
+
+    verbs_offer_send(p, seed);
+    qrdma_wait_until(p->v->dev,
+                     fake_verbs_calls(p->v->fake, "post_send") > calls);
+}
+
 void verbs_check_works(VerbsPair *p, uint8_t seed)
 {
     verbs_post_recv(p, seed);
-    verbs_post_send(p, seed);
+    verbs_offer_send(p, seed);
     qrdma_expect(p->cq_a, seed, RDMA_WC_SUCCESS);
     qrdma_expect(p->cq_b, seed, RDMA_WC_SUCCESS);
     qrdma_mr_check(p->mr_b, TO + header_of(p), length_of(p), seed);

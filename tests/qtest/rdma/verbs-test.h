@@ -67,9 +67,11 @@ typedef struct VerbsPair {
 VerbsPair verbs_pair(Verbs *v, RdmaQpType type);
 /* A message of @len bytes, made of @seed, goes from a to b. */
 void verbs_check_works(VerbsPair *p, uint8_t seed);
-/* Post these; @seed is the wr_id. */
+/* Post these, and wait until the host has them; @seed is the wr_id. */
 void verbs_post_recv(VerbsPair *p, uint8_t seed);
 void verbs_post_send(VerbsPair *p, uint8_t seed);
+/* Only post it. */
+void verbs_offer_send(VerbsPair *p, uint8_t seed);
 
 /* A command that waits in the control queue. */
 typedef struct VerbsWaiting {
