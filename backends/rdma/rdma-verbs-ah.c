@@ -57,7 +57,7 @@ static int destroy_work(VerbsJob *job)
 {
     AhJob *j = container_of(job, AhJob, job);
 
-    return -ibv_destroy_ah(j->ah);
+    return verbs_dev_destroyed(job->v, ibv_destroy_ah(j->ah));
 }
 
 static void job_free(VerbsJob *job)

@@ -231,7 +231,9 @@ static int cq_create(RdmaBackend *rb, uint32_t cqn, uint32_t cqe)
 
 static int destroy_work(VerbsJob *job)
 {
-    return -ibv_destroy_cq(container_of(job, CqJob, job)->cq->cq);
+    CqJob *j = container_of(job, CqJob, job);
+
+    return verbs_dev_destroyed(job->v, ibv_destroy_cq(j->cq->cq));
 }
 
 static void destroy_done(VerbsJob *job)
@@ -395,7 +397,9 @@ static int pd_create(RdmaBackend *rb, uint32_t pdn)
 
 static int pd_destroy_work(VerbsJob *job)
 {
-    return -ibv_dealloc_pd(container_of(job, PdJob, job)->pd->pd);
+    PdJob *j = container_of(job, PdJob, job);
+
+    return verbs_dev_destroyed(job->v, ibv_dealloc_pd(j->pd->pd));
 }
 
 static void pd_destroy_done(VerbsJob *job)

@@ -184,6 +184,11 @@ bool verbs_dev_open(RdmaVerbs *v, Error **errp)
     return false;
 }
 
+int verbs_dev_destroyed(RdmaVerbs *v, int err)
+{
+    return qatomic_read(&v->dev.gone) ? 0 : -err;
+}
+
 void verbs_dev_close(RdmaVerbs *v)
 {
     ibv_close_device(v->dev.ctx);

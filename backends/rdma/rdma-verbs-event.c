@@ -90,6 +90,7 @@ static void handle(RdmaVerbs *v, const struct ibv_async_event *e)
         port_event(v);
         break;
     case IBV_EVENT_DEVICE_FATAL:
+        qatomic_set(&v->dev.gone, true);
         port_event(v);
         verbs_qps_device_gone(v);
         break;

@@ -30,6 +30,7 @@ typedef struct VerbsDev {
     struct ibv_device_attr attr;
     RdmaPortAttr port;
     uint32_t max_inline;            /* bytes */
+    bool gone;                      /* DEVICE_FATAL; the worker reads it */
 } VerbsDev;
 
 typedef struct VerbsPd {
@@ -224,6 +225,11 @@ void verbs_job_abandon(RdmaVerbs *v);
 
 bool verbs_dev_open(RdmaVerbs *v, Error **errp);
 void verbs_dev_close(RdmaVerbs *v);
+/*
+ * What destroying an object of the host is to be taken for, if it returned
+ * @err: a device that is gone has no objects. 0 or a negative errno.
+ */
+int verbs_dev_destroyed(RdmaVerbs *v, int err);
 /* Read the port's attributes; false if they are as they were. */
 bool verbs_dev_update_port(RdmaVerbs *v);
 /* What @limits has, but not more than the device can do. */
@@ -294,6 +300,8 @@ void verbs_wq_run_local(RdmaVerbs *v, VerbsQp *qp);
 void verbs_wq_complete(RdmaVerbs *v, const struct ibv_wc *wc);
 /* Move @qp to ERR, some time; it takes no posts until then. */
 void verbs_qp_fail(RdmaVerbs *v, VerbsQp *qp);
+/* The host will complete nothing any more: flush all. */
+void verbs_wq_flush(RdmaVerbs *v, VerbsQp *qp);
 /* All that use the CQ: it is in error. */
 void verbs_cq_fail(RdmaVerbs *v, uint32_t cqn);
 

@@ -205,8 +205,8 @@ static int destroy_work(VerbsJob *job)
 {
     VerbsMr *mr = container_of(job, MrJob, job)->mr;
 
-    return mr->mw ? -ibv_dealloc_mw(mr->mw) : mr->mr ? -ibv_dereg_mr(mr->mr)
-                                                     : 0;
+    return verbs_dev_destroyed(job->v, mr->mw ? ibv_dealloc_mw(mr->mw) :
+                                       mr->mr ? ibv_dereg_mr(mr->mr) : 0);
 }
 
 static void forget_keys(RdmaVerbs *v, VerbsMr *mr)

@@ -438,7 +438,9 @@ static int query_qp(RdmaBackend *rb, uint32_t qpn, RdmaQpAttr *attr)
 
 static int destroy_work(VerbsJob *job)
 {
-    return -ibv_destroy_qp(container_of(job, QpJob, job)->qp->qp);
+    QpJob *j = container_of(job, QpJob, job);
+
+    return verbs_dev_destroyed(job->v, ibv_destroy_qp(j->qp->qp));
 }
 
 static void forget(RdmaVerbs *v, VerbsQp *qp)
@@ -502,7 +504,8 @@ static int detach_work(VerbsJob *job)
 {
     QpJob *j = container_of(job, QpJob, job);
 
-    return -ibv_detach_mcast(j->qp->qp, &j->mcast, 0);
+    return verbs_dev_destroyed(job->v,
+                               ibv_detach_mcast(j->qp->qp, &j->mcast, 0));
 }
 
 static const VerbsJobOps attach_ops = {
@@ -567,6 +570,7 @@ void verbs_qps_device_gone(RdmaVerbs *v)
         const RdmaEvent event = { RDMA_EVENT_QP_FATAL, qp->init.qpn };
 
         verbs_qp_fail(v, qp);
+        verbs_wq_flush(v, qp);
         rb->client_ops->event(rb->client_opaque, &event);
     }
 }

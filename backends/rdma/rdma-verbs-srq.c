@@ -215,7 +215,9 @@ static int query_srq(RdmaBackend *rb, uint32_t srqn, RdmaSrqAttr *attr)
 
 static int destroy_work(VerbsJob *job)
 {
-    return -ibv_destroy_srq(container_of(job, SrqJob, job)->srq->srq);
+    SrqJob *j = container_of(job, SrqJob, job);
+
+    return verbs_dev_destroyed(job->v, ibv_destroy_srq(j->srq->srq));
 }
 
 static void destroy_done(VerbsJob *job)

@@ -221,6 +221,25 @@ void verbs_wq_run_local(RdmaVerbs *v, VerbsQp *qp)
     }
 }
 
+static void flush_queue(VerbsWq *wq)
+{
+    for (uint32_t i = 0; i < wq->count; i++) {
+        VerbsWqe *wqe = wqe_at(wq, wq->head + i);
+
+        if (!wqe->local) {
+            wqe->local = true;
+            wqe->status = RDMA_WC_WR_FLUSH_ERR;
+        }
+    }
+}
+
+void verbs_wq_flush(RdmaVerbs *v, VerbsQp *qp)
+{
+    flush_queue(&qp->sq);
+    flush_queue(&qp->rq);
+    verbs_wq_run_local(v, qp);
+}
+
 static uint32_t wc_flags(const VerbsQp *qp, const struct ibv_wc *host)
 {
     uint32_t flags = 0;

@@ -125,10 +125,8 @@ fail_discard:
  * All objects go, in the order in which the host lets them: what stops access
  * to memory at once, the rest by jobs. New ones may be made meanwhile.
  */
-static void verbs_reset(RdmaBackend *rb)
+static void drop_objects(RdmaVerbs *v)
 {
-    RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
-
     verbs_job_abandon(v);
     verbs_qps_reset(v);
     verbs_ahs_drop(v, NULL);
@@ -138,12 +136,55 @@ static void verbs_reset(RdmaBackend *rb)
     verbs_gids_reset(v);
 }
 
+/* Replace a device that is gone by the same one, if that is back. */
+static bool replace_device(RdmaVerbs *v)
+{
+    struct ibv_comp_channel *channel = v->channel;
+    VerbsDev old = v->dev;
+    QEMUBH *bh = v->cq_bh;
+
+    if (!verbs_dev_open(v, NULL)) {
+        goto fail;
+    }
+    if (!verbs_cqs_init(v, NULL)) {
+        verbs_dev_close(v);
+        goto fail;
+    }
+    qemu_set_fd_handler(channel->fd, NULL, NULL, NULL);
+    qemu_set_fd_handler(old.ctx->async_fd, NULL, NULL, NULL);
+    ibv_destroy_comp_channel(channel);
+    qemu_bh_delete(bh);
+    ibv_close_device(old.ctx);
+    return verbs_events_init(v, NULL);
+
+fail:
+    v->dev = old;
+    v->channel = channel;
+    v->cq_bh = bh;
+    return false;
+}
+
+static void verbs_reset(RdmaBackend *rb)
+{
+    RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
+
+    drop_objects(v);
+    if (v->dev.gone) {
+        /* Jobs use the old one */
+        verbs_worker_stop(v);
+        if (!replace_device(v)) {
+            v->dev.gone = true;
+        }
+        verbs_worker_start(v);
+    }
+}
+
 static void verbs_detach(RdmaBackend *rb)
 {
     RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
 
     v->running = false;
-    verbs_reset(rb);
+    drop_objects(v);
     verbs_worker_stop(v);
     verbs_events_free(v);
     verbs_cqs_free(v);

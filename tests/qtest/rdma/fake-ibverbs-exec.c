@@ -495,7 +495,7 @@ void fake_run(void)
         for (GList *l = all; l; l = l->next) {
             FakeQp *qp = l->data;
 
-            if (qp->attr.qp_state == IBV_QPS_ERR &&
+            if (!qp->obj.dropped && qp->attr.qp_state == IBV_QPS_ERR &&
                 !g_queue_is_empty(&qp->rq)) {
                 fake_qp_error(qp);
             }

@@ -195,6 +195,86 @@ static void test_completions_wait_for_the_vm(void)
     verbs_free(v);
 }
 
+/*
+ * The host's device goes away: QPs are in error and say so, commands fail, the
+ * guest may reset and unplug its device.
+ */
+static void test_device_gone(void)
+{
+    Verbs *v = verbs_new(NULL);
+    VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
+    RdmaEvent event;
+    uint32_t pdn;
+    int fatal = 0;
+
+    verbs_check_works(&p, 1);
+    verbs_post_recv(&p, 2);
+    fake_verbs_tell(v->fake, "device gone");
+    while (fatal < 2) {
+        qrdma_wait_until(v->dev, qrdma_poll_event(v->dev, &event));
+        fatal += event.type == RDMA_EVENT_QP_FATAL;
+    }
+    /* what was posted is flushed, without the host */
+    qrdma_expect(p.cq_b, 2, RDMA_WC_WR_FLUSH_ERR);
+    g_assert_cmpint(qrdma_try_alloc_pd(v->dev, &pdn), !=,
+                    VIRTIO_RDMA_S_OK);
+    /* a driver can clean up */
+    assert_ok(qrdma_destroy_qp(p.a));
+    assert_ok(qrdma_dereg_mr(p.mr_a));
+    assert_ok(qrdma_destroy_cq(p.cq_a));
+    qrdma_reset(v->dev);
+    verbs_unplug(v);
+    fake_verbs_tell(v->fake, "device back");
+    verbs_plug(v);
+    p = verbs_pair(v, RDMA_QPT_RC);
+    verbs_check_works(&p, 3);
+    verbs_free(v);
+}
+
+/* The first reset after the device has come back makes it work again. */
+static void test_device_gone_and_back(void)
+{
+    Verbs *v = verbs_new(NULL);
+    RdmaEvent event;
+
+    for (int i = 0; i < 3; i++) {
+        VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
+
+        verbs_check_works(&p, i + 1);
+        fake_verbs_tell(v->fake, "device gone");
+        do {
+            qrdma_wait_until(v->dev, qrdma_poll_event(v->dev, &event));
+        } while (event.type != RDMA_EVENT_QP_FATAL);
+        if (i) {
+            /* too early */
+            qrdma_reset(v->dev);
+        }
+        fake_verbs_tell(v->fake, "device back");
+        verbs_restart(v);
+        g_assert_cmpint(fake_verbs_count(v->fake, "context"), ==, 1);
+    }
+    verbs_free(v);
+}
+
+/* It goes in the middle of a command. */
+static void test_device_gone_amid_a_command(void)
+{
+    Verbs *v = verbs_new(NULL);
+    QRdmaPd *pd = qrdma_alloc_pd(v->dev);
+    struct virtio_rdma_reg_user_mr_req req = verbs_reg_mr_req(pd);
+    VerbsWaiting w;
+
+    fake_verbs_tell(v->fake, "delay reg_mr_iova2");
+    w = verbs_send_cmd(v, VIRTIO_RDMA_CMD_REG_USER_MR, &req, sizeof(req),
+                       sizeof(struct virtio_rdma_mr_rsp));
+    fake_verbs_tell(v->fake, "await reg_mr_iova2");
+    fake_verbs_tell(v->fake, "device gone");
+    fake_verbs_tell(v->fake, "release");
+    g_assert_cmpint(verbs_await_status(&w), ==, VIRTIO_RDMA_S_ERR);
+    fake_verbs_tell(v->fake, "device back");
+    verbs_free(v);
+}
+
 /* A QP of the host falls into error by itself; the guest learns it. */
 static void test_cq_overrun_of_the_host(void)
 {
@@ -226,4 +306,9 @@ void add_verbs_event_tests(void)
                    test_completions_wait_for_the_vm);
     qtest_add_func("/rdma-verbs/event/cq-overrun-of-the-host",
                    test_cq_overrun_of_the_host);
+    qtest_add_func("/rdma-verbs/event/device-gone", test_device_gone);
+    qtest_add_func("/rdma-verbs/event/device-gone-and-back",
+                   test_device_gone_and_back);
+    qtest_add_func("/rdma-verbs/event/device-gone-amid-a-command",
+                   test_device_gone_amid_a_command);
 }
