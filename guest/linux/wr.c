@@ -302,6 +302,23 @@ static int vrdma_wqe_fill_send(struct vrdma_qp *qp, const struct ib_send_wr *wr,
 	return sizeof(*wqe) + len;
 }
 
+/*
+ * Requests complete after the device has returned their buffers. Without room
+ * for what has completed, the device is broken: what is posted from now on is
+ * flushed when it is dead, as users who drain the queue need that.
+ */
+static bool vrdma_wq_make_room(struct vrdma_wq *wq)
+{
+	/* Those of an SRQ come back as soon as the device has a copy. */
+	if (wq->unused || wq->posted - wq->completed >= wq->max_wr)
+		return false;
+	vrdma_broken(vrdma_wq_dev(wq), "%u of %u buffers are of completed requests",
+		     wq->max_wr - (wq->posted - wq->completed), wq->max_wr);
+	wq->flushing = true;
+	wq->ring.tail = wq->completed;
+	return true;
+}
+
 static int vrdma_post_one_send(struct vrdma_qp *qp, const struct ib_send_wr *wr)
 {
 	struct vrdma_ring *ring = &qp->sq.ring;
@@ -316,7 +333,8 @@ static int vrdma_post_one_send(struct vrdma_qp *qp, const struct ib_send_wr *wr)
 
 	if (vrdma_wq_in_flight(&qp->sq) >= qp->sq.max_wr) {
 		vrdma_wq_reap(&qp->sq);
-		if (vrdma_wq_in_flight(&qp->sq) >= qp->sq.max_wr)
+		if (vrdma_wq_in_flight(&qp->sq) >= qp->sq.max_wr &&
+		    !vrdma_wq_make_room(&qp->sq))
 			return -ENOMEM;
 	}
 	if (vrdma_requests_full(&qp->sq))
@@ -381,7 +399,8 @@ static int vrdma_post_one_recv(struct vrdma_wq *wq, const struct ib_recv_wr *wr)
 		return -EINVAL;
 	if (wq->posted - ring->tail >= wq->max_wr) {
 		vrdma_wq_reap(wq);
-		if (wq->posted - ring->tail >= wq->max_wr)
+		if (wq->posted - ring->tail >= wq->max_wr &&
+		    !vrdma_wq_make_room(wq))
 			return -ENOMEM;
 	}
 	if (vrdma_requests_full(wq))

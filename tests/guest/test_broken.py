@@ -21,8 +21,8 @@ SEED = int(os.environ.get('BROKEN_SEED', 1))
 # Of the parameter faults, as in broken.h
 FAULTS = {name: 1 << bit for bit, name in enumerate((
     'silent', 'short', 'status', 'response', 'cqe', 'twice', 'used id',
-    'used idx', 'event', 'gone', 'needs reset', 'no vq reset', 'no vqs',
-    'config 0', 'config max', 'config any'))}
+    'used idx', 'event', 'gone', 'needs reset', 'no vq reset', 'keep',
+    'no vqs', 'config 0', 'config max', 'config any'))}
 ANYTHING = ('short', 'status', 'response', 'cqe', 'twice', 'used id',
             'used idx', 'event', 'no vq reset')
 TIMEOUT = '/sys/module/virtio_rdma/parameters/command_timeout'
@@ -83,6 +83,12 @@ def test_buffers_that_are_not_the_next(bench):
         said, _ = trial(bench, fault, after=200, one_in=8)
         assert 'broken device' in said or 'is not a head' in said or \
             'out of range' in said, said
+
+
+def test_buffers_of_completed_requests_that_are_kept(bench):
+    said, _ = trial(bench, 'keep', after=200)
+    assert re.search(r'broken device: \d+ of \d+ buffers are of completed',
+                     said), said
 
 
 def test_responses_that_are_wrong(bench):

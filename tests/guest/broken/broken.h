@@ -39,6 +39,7 @@ enum broken_fault {
 	BROKEN_GONE,		/* unplugged: registers read as ones */
 	BROKEN_NEEDS_RESET,	/* and says so */
 	BROKEN_NO_VQ_RESET,	/* virtqueues are not reset */
+	BROKEN_KEEP,		/* buffers of work requests are not returned */
 	/* At once, without waiting for the parameter after */
 	BROKEN_NO_VQS,		/* has no virtqueues */
 	BROKEN_CONFIG_0,

@@ -116,6 +116,13 @@ static void broken_complete(struct broken_device *dev, u32 qpn, bool recv,
 	broken_push(dev, recv ? qp->recv_cqn : qp->send_cqn, &cqe);
 }
 
+static void broken_return_wqe(struct broken_device *dev, struct broken_vq *wq,
+			      u32 head)
+{
+	if (!broken_does(dev, BROKEN_KEEP))
+		broken_return(dev, wq, head, 0);
+}
+
 /* A receive, for a message without data or flushed */
 static bool broken_recv(struct broken_device *dev, u32 qpn, u8 status)
 {
@@ -128,7 +135,7 @@ static bool broken_recv(struct broken_device *dev, u32 qpn, u8 status)
 		return false;
 	wqe = buf.out;
 	wr_id = wqe->wr_id;
-	broken_return(dev, rq, buf.head, 0);
+	broken_return_wqe(dev, rq, buf.head);
 	broken_complete(dev, qpn, true, wr_id, 128, status);
 	return true;
 }
@@ -158,7 +165,7 @@ static bool broken_send(struct broken_device *dev, u32 qpn)
 	tell = flush || dev->qps[qpn].all_signaled ||
 	       le32_to_cpu(wqe->send_flags) & 2;
 	dev->done++;
-	broken_return(dev, sq, buf.head, 0);
+	broken_return_wqe(dev, sq, buf.head);
 	if (!flush && (opcode == 2 || opcode == 3))
 		broken_recv(dev, qpn, 0);
 	if (tell)
