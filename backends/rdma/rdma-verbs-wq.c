@@ -251,7 +251,13 @@ static uint32_t wc_flags(const VerbsQp *qp, const struct ibv_wc *host)
     if (host->wc_flags & IBV_WC_WITH_IMM) {
         flags |= RDMA_WC_WITH_IMM;
     }
-    if (host->wc_flags & IBV_WC_WITH_INV) {
+    /*
+     * rxe sets the bit of the kernel's numbering, which in user space is
+     * IBV_WC_IP_CSUM_OK and on connected QPs has no meaning.
+     */
+    if (host->wc_flags & IBV_WC_WITH_INV ||
+        (qp->init.qp_type == RDMA_QPT_RC &&
+         host->wc_flags & IBV_WC_IP_CSUM_OK)) {
         flags |= RDMA_WC_WITH_INVALIDATE;
     }
     return flags;
