@@ -186,12 +186,18 @@ static RdmaWcStatus fill(RdmaVerbs *v, VerbsQp *qp, const RdmaSendWr *wr,
 static int post_host(VerbsQp *qp, const RdmaSendWr *wr, struct ibv_send_wr *h)
 {
     struct ibv_send_wr *bad;
+    int ret;
 
     if (wr->opcode == RDMA_WR_BIND_MW &&
         h->bind_mw.mw->type == IBV_MW_TYPE_1) {
         return bind_type_1(qp, wr, h);
     }
-    return ibv_post_send(qp->qp, h, &bad);
+    ret = ibv_post_send(qp->qp, h, &bad);
+    if (!ret && wr->opcode == RDMA_WR_BIND_MW) {
+        /* Who posts keeps account: the next bind names it by this key */
+        h->bind_mw.mw->rkey = wr->wr.bind.new_rkey;
+    }
+    return ret;
 }
 
 /*
