@@ -42,6 +42,15 @@ static uint16_t netdev_vlan(uint32_t ifindex)
     return RDMA_NO_VLAN;
 }
 
+static bool is_gid(const RdmaVerbs *v, const struct ibv_gid_entry *e,
+                   const uint8_t gid[RDMA_GID_LEN], uint16_t vlan)
+{
+    return e->port_num == v->port_num &&
+           e->gid_type == IBV_GID_TYPE_ROCE_V2 &&
+           !memcmp(e->gid.raw, gid, RDMA_GID_LEN) &&
+           netdev_vlan(e->ndev_ifindex) == vlan && e->gid_index <= UINT8_MAX;
+}
+
 static int find_host_gid(RdmaVerbs *v, const uint8_t gid[RDMA_GID_LEN],
                          uint16_t vlan)
 {
@@ -53,13 +62,8 @@ static int find_host_gid(RdmaVerbs *v, const uint8_t gid[RDMA_GID_LEN],
         return n;
     }
     for (ssize_t i = 0; i < n; i++) {
-        const struct ibv_gid_entry *e = &entries[i];
-
-        if (e->port_num == v->port_num &&
-            e->gid_type == IBV_GID_TYPE_ROCE_V2 &&
-            !memcmp(e->gid.raw, gid, RDMA_GID_LEN) &&
-            netdev_vlan(e->ndev_ifindex) == vlan && e->gid_index <= UINT8_MAX) {
-            return e->gid_index;
+        if (is_gid(v, &entries[i], gid, vlan)) {
+            return entries[i].gid_index;
         }
     }
     return -EPERM;

@@ -101,9 +101,9 @@ static int bind_type_1(VerbsQp *qp, const RdmaSendWr *wr,
 
     if (wr->wr.bind.rkey != mw->rkey ||
         wr->wr.bind.new_rkey != ibv_inc_rkey(mw->rkey)) {
-        return EINVAL;
+        return -EINVAL;
     }
-    return ibv_bind_mw(qp->qp, mw, &bind);
+    return -ibv_bind_mw(qp->qp, mw, &bind);
 }
 
 /* What of @wr depends on its opcode. */
@@ -192,7 +192,7 @@ static int post_host(VerbsQp *qp, const RdmaSendWr *wr, struct ibv_send_wr *h)
         h->bind_mw.mw->type == IBV_MW_TYPE_1) {
         return bind_type_1(qp, wr, h);
     }
-    ret = ibv_post_send(qp->qp, h, &bad);
+    ret = -ibv_post_send(qp->qp, h, &bad);
     if (!ret && wr->opcode == RDMA_WR_BIND_MW) {
         /* Who posts keeps account: the next bind names it by this key */
         h->bind_mw.mw->rkey = wr->wr.bind.new_rkey;
@@ -257,7 +257,7 @@ static int post_send(RdmaBackend *rb, uint32_t qpn, const RdmaSendWr *wr)
         push_local(v, qp, &qp->sq, wqe, RDMA_WC_WR_FLUSH_ERR);
         return 0;
     }
-    if (ret && ret != -EINVAL) {
+    if (ret && ret != -EINVAL && ret != -ENOMEM) {
         /* Nobody is there: a datagram is lost then. */
         wqe->silent = !(wr->send_flags & RDMA_SEND_SIGNALED) &&
                       !qp->init.sq_sig_all;
