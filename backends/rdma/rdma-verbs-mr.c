@@ -204,11 +204,9 @@ static int create_mr(RdmaBackend *rb, RdmaMrAttr *attr)
 static int destroy_work(VerbsJob *job)
 {
     VerbsMr *mr = container_of(job, MrJob, job)->mr;
-    int ret = mr->mw ? ibv_dealloc_mw(mr->mw) :
-              mr->mr ? ibv_dereg_mr(mr->mr) : 0;
 
-    /* It exists, so windows are bound to it; rxe has no better word */
-    return verbs_dev_destroyed(job->v, ret == EINVAL ? EBUSY : ret);
+    return verbs_dev_destroyed(job->v, mr->mw ? ibv_dealloc_mw(mr->mw) :
+                                       mr->mr ? ibv_dereg_mr(mr->mr) : 0);
 }
 
 static void forget_keys(RdmaVerbs *v, VerbsMr *mr)

@@ -7,27 +7,18 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include "fake-client.h"
+#include "fake-ibverbs-dir.h"
 
 #define LIBRARY_PATH "LD_LIBRARY_PATH"
 
-/* The double is built in the folder "rdma" beside the test programs. */
-static char *library_dir(void)
-{
-    g_autofree char *self = g_file_read_link("/proc/self/exe", NULL);
-    g_autofree char *dir = g_path_get_dirname(self);
-
-    return g_build_filename(dir, "rdma", NULL);
-}
-
 FakeVerbs *fake_verbs_new(const char *script)
 {
-    g_autofree char *library = library_dir();
     FakeVerbs *f = g_new0(FakeVerbs, 1);
 
     f->dir = g_dir_make_tmp("fake-ibverbs-XXXXXX", NULL);
     g_assert_nonnull(f->dir);
     f->path = g_build_filename(f->dir, "socket", NULL);
-    g_setenv(LIBRARY_PATH, library, true);
+    g_setenv(LIBRARY_PATH, FAKE_IBVERBS_DIR, true);
     g_setenv(FAKE_IBVERBS_SOCKET, f->path, true);
     if (script) {
         g_setenv(FAKE_IBVERBS_SCRIPT, script, true);
