@@ -102,11 +102,17 @@ def listed(cmd, env, cwd, timeout):
     return [path for path in output.splitlines() if path.startswith('/')]
 
 
-def shares(cmd, env, cwd, timeout, size):
-    """Parts of a program's tests that run on their own; [None] for all."""
-    paths = listed(cmd, env, cwd, timeout) if size else []
-    if len(paths) <= size:
+def shares(cmd, env, cwd, timeout, size, wanted):
+    """Parts of a program's tests that run on their own: of those that match,
+    if there is something to match; [None] for all."""
+    paths = listed(cmd, env, cwd, timeout) if size or wanted else []
+    if wanted:
+        paths = [path for path in paths if wanted.search(path)]
+        size = size or len(paths)
+    elif len(paths) <= size:
         return [None]
+    if not paths:
+        return []
     count = -(-len(paths) // size)
     return [paths[i * len(paths) // count:(i + 1) * len(paths) // count]
             for i in range(count)]
@@ -155,6 +161,9 @@ def main():
     parser.add_argument('--share', type=int, default=0,
                         help='split programs into runs of so many tests at '
                              'most')
+    parser.add_argument('--paths', type=re.compile,
+                        help='regular expression for paths of tests in GLib '
+                             'programs')
     parser.add_argument('--timeout', type=float, default=0,
                         help='seconds a program may take at least')
     args = parser.parse_args()
@@ -173,7 +182,7 @@ def main():
         for name, cmd, env, timeout in chosen:
             how = (cmd, environment(build, env), build,
                    max(timeout, args.timeout))
-            for share in shares(*how, args.share):
+            for share in shares(*how, args.share, args.paths):
                 runs[pool.submit(run_all, *how, share)] = name, cmd
         for done in concurrent.futures.as_completed(runs):
             name, cmd = runs[done]
