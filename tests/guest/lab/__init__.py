@@ -5,6 +5,7 @@ paths      where things are
 packages   Debian packages, fetched and unpacked without being installed
 kernel     guest kernels: vmlinux, modules, initramfs, header prefixes
 driver     building the guest's driver and provider
+agent      commands in a guest, and what they say
 vm         one QEMU process with its QMP and agent channels
 pair       two guests on one link
 moving     guests that migrate, and the hub between them

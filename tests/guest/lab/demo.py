@@ -8,12 +8,12 @@ import time
 from pathlib import Path
 
 from . import nvme, perftest, storage, tcp
+from .agent import Result
 from .capture import summary
 from .pair import Pair, address
 from .paths import LOGS, RESULTS, LabError
 from .programs import cm_exchange, exchange
 from .stack import STACKS
-from .vm import Result
 
 # virtio-rdma runs more iterations than rxe for the same time spent.
 FACTOR = {'rxe': 1, 'virtio-rdma': 4}

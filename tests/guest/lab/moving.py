@@ -13,9 +13,10 @@ import tempfile
 import time
 
 from . import image
+from .agent import Channel
 from .pair import functions, net_up
 from .paths import LOGS, LabError, qemu_binary
-from .vm import Channel, Vm, die_with_parent
+from .vm import Vm, die_with_parent
 
 # Bytes per second
 UNLIMITED = 100 << 30

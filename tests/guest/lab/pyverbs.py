@@ -14,11 +14,12 @@ import time
 from collections import Counter
 from pathlib import Path
 
+from .agent import GuestGone
 from .packages import Apt, unpack
 from .pair import functions, net_up
 from .paths import GUEST_TESTS, LOGS, RESULTS, STATE, LabError, say
 from .stack import STACKS
-from .vm import GuestGone, Vm
+from .vm import Vm
 
 INSTALLED = Path('/usr/share/doc/rdma-core/tests')
 TESTS = STATE / 'pyverbs' / 'tests'

@@ -14,11 +14,11 @@ import re
 import time
 import traceback
 
+from .agent import GuestGone
 from .pair import Pair, address
 from .paths import LabError
 from .programs import build_verify, exchange
 from .stack import STACKS
-from .vm import GuestGone
 
 
 # Half a second: a guest may have to wait that long for a busy machine.

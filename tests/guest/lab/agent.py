@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The host's end of a guest's agent (guest/agent.py): commands that run in
+the guest, and what they say."""
+import itertools
+import json
+import queue
+import re
+import socket
+import threading
+import time
+
+from .paths import LabError
+
+BOOT_TIMEOUT = 120
+COMPLAINT = re.compile(r'BUG[: ]|WARNING:|Oops|Call Trace|'
+                       r'blocked for more than|pagealloc: ')
+
+
+class GuestGone(LabError):
+    """The guest went away while something was asked of it."""
+
+
+class Channel:
+    """JSON lines over a socket; answers are matched to requests by id."""
+
+    def __init__(self, name, sock):
+        self.name = name
+        self.sock = sock
+        self.numbers = itertools.count(1)
+        self.pending = {}
+        self.events = queue.Queue()
+        self.lock = threading.Lock()
+        self.closed = False
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self):
+        try:
+            with self.sock.makefile('r', encoding='utf-8') as lines:
+                for line in lines:
+                    self._dispatch(json.loads(line))
+        except (OSError, ValueError):
+            pass
+        with self.lock:
+            self.closed = True
+            waiting = list(self.pending.values())
+        for answers in waiting:
+            answers.put(None)
+        self.events.put(None)
+
+    def _dispatch(self, message):
+        with self.lock:
+            answers = self.pending.get(message.get('id'))
+        if answers:
+            answers.put(message)
+        else:
+            self.events.put(message)
+
+    def call(self, request, timeout):
+        """Send a request, wait for its answer."""
+        number = next(self.numbers)
+        answers = queue.Queue()
+        with self.lock:
+            if self.closed:
+                raise GuestGone(f'{self.name}: guest is gone')
+            self.pending[number] = answers
+            data = (json.dumps({**request, 'id': number}) + '\n').encode()
+            try:
+                self.sock.sendall(data)
+            except OSError as e:
+                raise GuestGone(f'{self.name}: guest is gone') from e
+        try:
+            answer = answers.get(timeout=timeout)
+        except queue.Empty:
+            raise LabError(f'{self.name}: no answer in {timeout:.0f} s to '
+                           f'{str(request)[:200]}') from None
+        finally:
+            with self.lock:
+                del self.pending[number]
+        if answer is None:
+            raise GuestGone(f'{self.name}: guest went away')
+        return answer
+
+    def event(self, name, timeout):
+        """Wait for an event; others that arrive meanwhile are dropped."""
+        end = time.monotonic() + timeout
+        while True:
+            try:
+                message = self.events.get(
+                    timeout=max(0.01, end - time.monotonic()))
+            except queue.Empty:
+                raise LabError(f'{self.name}: no event {name} in '
+                               f'{timeout:.0f} s') from None
+            if message is None:
+                raise GuestGone(f'{self.name}: guest went away')
+            if message.get('event') == name:
+                return message
+
+
+class Result:
+    """What became of a command: rc is None when it had to be killed."""
+
+    def __init__(self, cmd, rc, out, seconds=0.0):
+        self.cmd = cmd
+        self.rc = rc
+        self.out = out
+        self.seconds = seconds
+
+    @property
+    def ok(self):
+        return self.rc == 0
+
+    def __str__(self):
+        how = 'timed out' if self.rc is None else f'exit code {self.rc}'
+        return f'$ {self.cmd}\n{self.out.rstrip()}\n[{how}]'
+
+
+class Guest:
+    """What the lab asks of a guest, whatever machine it runs on. `agent` is
+    the Channel to it once the guest has been started."""
+
+    def __init__(self, name):
+        self.name = name
+        self.agent = None
+        self.said = ''      # by the guest's kernel, as far as asked for
+        self.forgiven = []
+
+    def connect(self):
+        """Be ready for the agent: the socket that it is to talk to."""
+        near, far = socket.socketpair()
+        self.agent = Channel(self.name, near)
+        return far
+
+    def hears(self, timeout=BOOT_TIMEOUT):
+        """Wait for the agent; seconds that the guest has been up."""
+        return self.agent.event('ready', timeout)['uptime']
+
+    def _ask(self, limit, **request):
+        answer = self.agent.call(request, limit)
+        if 'error' in answer:
+            raise LabError(f'{self.name}: {request["op"]}: '
+                           f'{answer["error"]}')
+        return answer
+
+    def run(self, cmd, timeout=60):
+        """Run a shell command to its end."""
+        start = time.monotonic()
+        answer = self._ask(timeout + 30, op='run', cmd=cmd, timeout=timeout)
+        return Result(cmd, answer['rc'], answer['out'],
+                      time.monotonic() - start)
+
+    def must(self, cmd, timeout=60):
+        """The output of a command that has to succeed."""
+        result = self.run(cmd, timeout)
+        if not result.ok:
+            raise LabError(f'{self.name}: {result}')
+        return result.out
+
+    def spawn(self, cmd, port=None, wait=60):
+        """Start a command; with a port, return once it listens there."""
+        answer = self._ask(wait + 30, op='start', cmd=cmd, port=port,
+                           wait=wait)
+        return Job(self, cmd, answer['job'])
+
+    def forgive(self, pattern):
+        """Overlook what matches in the kernel's log from now on: a fault of
+        Linux that is known."""
+        self.forgiven.append(pattern)
+
+    def complaints(self):
+        """What the guest's kernel complains about, or ''."""
+        try:
+            log = self.kernel_log()
+        except LabError:
+            return ''
+        for pattern in self.forgiven:
+            log = re.sub(pattern, '', log, flags=re.S)
+        found = COMPLAINT.search(log)
+        return log[max(0, found.start() - 300):][:3000] if found else ''
+
+    def read(self, path):
+        return self._ask(30, op='read', path=path)['text']
+
+    def names(self, path):
+        """What is in a directory."""
+        return self._ask(30, op='list', path=path)['names']
+
+    def kernel_log(self):
+        """All that the guest's kernel has said."""
+        self.said += self._ask(30, op='log')['text']
+        return self.said
+
+
+class Job:
+    """A command running in a guest."""
+
+    def __init__(self, vm, cmd, number):
+        self.vm, self.cmd, self.number = vm, cmd, number
+        self.began = time.monotonic()
+
+    def wait(self, timeout=60):
+        answer = self.vm._ask(timeout + 30, op='wait', job=self.number,
+                              timeout=timeout)
+        return Result(self.cmd, answer['rc'], answer['out'],
+                      time.monotonic() - self.began)
+
+    def peek(self):
+        answer = self.vm._ask(30, op='peek', job=self.number)
+        return Result(self.cmd, answer['rc'], answer['out'],
+                      time.monotonic() - self.began)
+
+    def wait_for(self, text, timeout=30):
+        """Wait until it has said something."""
+        end = time.monotonic() + timeout
+        while text not in (now := self.peek()).out:
+            if now.rc is not None or time.monotonic() > end:
+                raise LabError(f'{self.vm.name}: no "{text}" from\n{now}')
+            time.sleep(0.1)
+
+    def alive(self):
+        return self.peek().rc is None
+
+    def kill(self, number=9):
+        self.vm._ask(30, op='kill', job=self.number, signal=number)
