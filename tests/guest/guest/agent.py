@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The host's hand inside a lab guest.
 
-Speaks JSON, one object per line, on the virtio-serial port "lab.agent".
-Each request carries an "id" that its answer repeats; requests are served
-concurrently, so answers may come in any order. The control channel does not
-depend on the network under test.
+Speaks JSON, one object per line, on the virtio-serial port "lab.agent", or
+on the terminal that is its argument. Each request carries an "id" that its
+answer repeats; requests are served concurrently, so answers may come in any
+order. The control channel does not depend on the network under test.
 
   run    cmd, timeout            -> rc, out          (rc null: timed out)
   start  cmd, port, wait         -> job              (waits for the TCP port)
@@ -26,8 +26,10 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import threading
 import time
+import tty
 
 PORT_NAME = 'lab.agent'
 OUTPUT_MAX = 400000
@@ -117,7 +119,9 @@ class KernelLog:
 
 class Agent:
     def __init__(self, path):
-        self.file = os.open(path, os.O_RDWR)
+        self.file = os.open(path, os.O_RDWR | os.O_NOCTTY)
+        if os.isatty(self.file):
+            tty.setraw(self.file)
         self.kernel_log = KernelLog()
         self.lock = threading.Lock()
         self.jobs = {}
@@ -200,4 +204,4 @@ class Agent:
 
 
 if __name__ == '__main__':
-    Agent(find_port()).loop()
+    Agent(sys.argv[1] if len(sys.argv) > 1 else find_port()).loop()

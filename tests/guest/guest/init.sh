@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # Process 1 of a lab guest, on an overlay of the host's root or on a root of
-# its own: mounts what programs expect, then runs the agent until it ends.
+# its own (uml.sh goes before it in User-mode Linux): mounts what programs
+# expect, then runs the agent until it ends.
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export HOME=/root TERM=dumb LC_ALL=C
 
@@ -17,8 +18,9 @@ if [ -n "$modules" ]; then
     release=$(uname -r)
     mkdir -p "/lib/modules/$release"
     mount --bind "$modules" "/lib/modules/$release"
-    mount -t 9p -o trans=virtio,version=9p2000.L,msize=512000,cache=none \
-        labout /out
+    [ -n "$(arg logs)" ] ||
+        mount -t 9p -o trans=virtio,version=9p2000.L,msize=512000,cache=none \
+            labout /out
 fi
 modprobe -q configfs && mount -t configfs configfs /sys/kernel/config
 hostname "$(arg name)"
@@ -28,7 +30,8 @@ ulimit -c 0
 # Addresses are usable at once: nobody else is on the link.
 sysctl -qw net.ipv6.conf.default.accept_dad=0 \
     net.ipv6.conf.default.accept_ra=0
-modprobe virtio_console
-/usr/bin/python3 -E -s "$(dirname "$0")/agent.py"
+agent=$(arg agent)
+[ -n "$agent" ] || modprobe virtio_console
+/usr/bin/python3 -E -s "$(dirname "$0")/agent.py" ${agent:+"$agent"}
 echo "lab: agent ended with $?" > /dev/console
 busybox poweroff -f

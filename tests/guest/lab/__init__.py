@@ -7,6 +7,7 @@ kernel     guest kernels: vmlinux, modules, initramfs, header prefixes
 driver     building the guest's driver and provider
 agent      commands in a guest, and what they say
 vm         one QEMU process with its QMP and agent channels
+uml        User-mode Linux: a host with rxe
 pair       two guests on one link
 moving     guests that migrate, and the hub between them
 image      the root of such guests

@@ -89,7 +89,7 @@ def _fetch_module():
     return module
 
 
-def _sources():
+def sources():
     """Places to ask for a kernel, one after the other: (Apt, what to call
     it)."""
     yield Apt(), "the machine's own sources"
@@ -106,7 +106,7 @@ def _sources():
 
 def _candidates(series, meta, prefix):
     """(Apt, package, version) of a series, best first."""
-    for apt, where in _sources():
+    for apt, where in sources():
         seen = False
         for record in apt.records(meta):
             real = _first_dependency(record, prefix)
@@ -131,7 +131,7 @@ def _header_set(apt, package, version):
     return release, wanted
 
 
-def _read_info(directory):
+def read_info(directory):
     try:
         info = json.loads((directory / 'info.json').read_text())
     except (OSError, ValueError):
@@ -139,7 +139,7 @@ def _read_info(directory):
     return info if info.get('layout') == LAYOUT else None
 
 
-def _write_info(directory, **info):
+def write_info(directory, **info):
     (directory / 'info.json').write_text(
         json.dumps({'layout': LAYOUT, **info}, indent=1) + '\n')
 
@@ -266,7 +266,7 @@ def prepare(series=None):
     with state_lock():
         series = series or DEFAULT or machine_series()
         root = KERNELS / series
-        info = _read_info(root)
+        info = read_info(root)
         if info:
             return Kernel(series, info)
         say(f'guest kernel {series}: fetching')
@@ -289,9 +289,9 @@ def prepare(series=None):
             decompress(root / 'boot' / f'vmlinuz-{release}',
                        root / 'vmlinux')
             _initramfs(root, release, root / 'initramfs.cpio')
-            _write_info(root, release=release, version=version,
+            write_info(root, release=release, version=version,
                         package=package)
-            return Kernel(series, _read_info(root))
+            return Kernel(series, read_info(root))
     raise LabError(f'no Debian kernel {series} could be fetched')
 
 
@@ -321,10 +321,10 @@ def headers(series):
     """A directory that `make -C DIR M=...` builds modules against."""
     with state_lock():
         prefix = HEADERS / series
-        info = _read_info(prefix)
+        info = read_info(prefix)
         if info:
             return Path(info['tree'])
-        kernel = _read_info(KERNELS / series)
+        kernel = read_info(KERNELS / series)
         for apt, package, version in _candidates(
                 series, 'linux-headers-amd64', 'linux-headers-'):
             # The guest kernel's own version, once there is one.
@@ -338,7 +338,7 @@ def headers(series):
             shutil.rmtree(prefix, ignore_errors=True)
             unpack(debs, prefix)
             tree = _relocate(prefix, release)
-            _write_info(prefix, release=release, version=version,
+            write_info(prefix, release=release, version=version,
                         tree=str(tree))
             return tree
     raise LabError(f'no Debian kernel headers {series} could be fetched')

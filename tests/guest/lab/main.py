@@ -4,7 +4,7 @@ import argparse
 import os
 
 from . import (demo, driver, interop, kernel, migration, pyverbs, soak, tcp,
-               workers)
+               uml, workers)
 from .pair import LINKS
 from .paths import LOGS, LabError, say
 from .stack import STACKS
@@ -87,6 +87,11 @@ def do_pyverbs(args):
     return pyverbs.main(args.stack, args.cm, args.pattern)
 
 
+def do_uml(args):
+    print(uml.prepare(args.series).program)
+    return 0
+
+
 def parser():
     top = argparse.ArgumentParser(
         prog='tests/guest/run',
@@ -161,6 +166,10 @@ def parser():
     suite.add_argument('pattern', nargs='?', default='',
                        help='regular expression of test names to run')
     suite.set_defaults(do=do_pyverbs)
+    user_mode = commands.add_parser(
+        'uml', help='make the host of nested guests, User-mode Linux')
+    user_mode.add_argument('series', nargs='?')
+    user_mode.set_defaults(do=do_uml)
     return top
 
 

@@ -130,8 +130,9 @@ class Pair:
 
 
 def net_up(vm, index, device='eth0'):
-    """Load the NIC's driver and give it the guest's addresses."""
-    vm.must(f'modprobe virtio_net && '
+    """Load the NIC's driver, if it needs one, and give it the guest's
+    addresses."""
+    vm.must(f'{{ [ -e /sys/class/net/{device} ] || modprobe virtio_net; }} && '
             f'ip link set {device} mtu {MTU} up && '
             f'ip addr add {address(index)}/24 dev {device} && '
             f'ip addr add {address(index, 6)}/64 dev {device} nodad')

@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""User-mode Linux: a kernel of its own with rxe, as a process of this machine.
+
+Programs run in it at the machine's own speed, their system calls do not. So
+it is the host for guests that are to have a host with an RDMA device: QEMU in
+it emulates once, where a guest in a lab guest would be emulated twice.
+
+The kernel is made from Debian's package of the kernel's source, at about the
+version that other guests run, with tests/guest/uml/config.
+"""
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+
+from . import kernel
+from .agent import Guest
+from .kernel import read_info, write_info
+from .packages import unpack
+from .paths import GUEST_TESTS, LOGS, STATE, LabError, say, state_lock
+from .vm import die_with_parent
+
+CONFIG = GUEST_TESTS / 'uml' / 'config'
+KERNELS = STATE / 'uml'
+
+# Of the source, what no User-mode Linux is made from is not unpacked, as far
+# as it is large.
+NOT_NEEDED = [f'--exclude=*/{directory}/*.[chS]' for directory in (
+    'drivers/gpu', 'drivers/media', 'drivers/net/ethernet', 'sound',
+    'drivers/net/wireless', 'drivers/staging', 'tools/testing',
+    'arch/[a-tv-wy-z]*')] + ['--exclude=*/boot/dts/*']
+
+SO_SNDBUFFORCE = 32     # socket(7); Python does not name it
+WIRE_BYTES = 16 << 20
+
+# Serial lines for what runs inside, besides the agent's
+LINES = 4
+
+
+def _run(command, log, **options):
+    with open(log, 'a', encoding='utf-8') as out:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=out,
+                              stderr=out, check=False, **options)
+    if done.returncode != 0:
+        tail = '\n'.join(log.read_text(errors='replace').splitlines()[-20:])
+        raise LabError(f'no User-mode Linux: {command[0]} failed, see '
+                       f'{log}:\n{tail}')
+
+
+def _source(series, directory, log):
+    """Unpack a source package: (version, tree)."""
+    package = f'linux-source-{series}'
+    for apt, _ in kernel.sources():
+        for record in apt.records(package):
+            deb = apt.fetch(package, record['Version'])
+            if deb is None:
+                continue
+            unpack([deb], directory)
+            ball = next(directory.glob('usr/src/linux-source-*.tar.*'))
+            _run(['tar', '-xf', str(ball), '-C', str(directory), *NOT_NEEDED],
+                 log)
+            ball.unlink()
+            return record['Version'], directory / package
+    raise LabError(f'no package {package}')
+
+
+def _configure(tree, log):
+    make = ['make', '-C', str(tree), 'ARCH=um']
+    _run([*make, f'KCONFIG_ALLCONFIG={CONFIG}', 'allnoconfig'], log)
+    got = (tree / '.config').read_text().splitlines()
+    lost = [line for line in CONFIG.read_text().splitlines()
+            if line.startswith('CONFIG_') and line not in got]
+    if lost:
+        raise LabError(f'Linux knows no {", ".join(lost)}')
+    return make
+
+
+def _build(series, root, log):
+    with tempfile.TemporaryDirectory(dir=KERNELS) as temp:
+        version, tree = _source(series, KERNELS / temp, log)
+        make = _configure(tree, log)
+        say(f'User-mode Linux {version}: building, which takes some minutes')
+        _run([*make, f'-j{os.cpu_count()}', 'linux'], log)
+        release = (tree / 'include' / 'config' / 'kernel.release'
+                   ).read_text().strip()
+        # modprobe finds that all there is is there
+        modules = root / 'lib' / 'modules' / release
+        modules.mkdir(parents=True)
+        for name in ('modules.builtin', 'modules.builtin.modinfo'):
+            shutil.copy(tree / name, modules)
+        (modules / 'modules.order').touch()
+        subprocess.run(['/sbin/depmod', '-b', str(root), release],
+                       check=True)
+        shutil.copy(tree / 'linux', root / 'linux')
+    write_info(root, release=release, version=version,
+               config=CONFIG.read_text())
+
+
+class Kernel:
+    """User-mode Linux, made."""
+
+    def __init__(self, series, info):
+        self.series, self.release = series, info['release']
+        self.root = KERNELS / series
+        self.program = self.root / 'linux'
+        self.modules = self.root / 'lib' / 'modules' / self.release
+
+
+def prepare(series=None):
+    """Make the kernel of a series; instant when it is there."""
+    series = series or kernel.DEFAULT or kernel.machine_series()
+    root = KERNELS / series
+    with state_lock():
+        info = read_info(root)
+        if not info or info['config'] != CONFIG.read_text():
+            missing = [name for name in ('flex', 'bison', 'bc', 'make')
+                       if not shutil.which(name)]
+            if missing:
+                raise LabError('no User-mode Linux without the packages ' +
+                               ' '.join(missing))
+            shutil.rmtree(root, ignore_errors=True)
+            root.mkdir(parents=True)
+            log = STATE / f'uml-{series}.log'
+            log.unlink(missing_ok=True)
+            _build(series, root, log)
+            info = read_info(root)
+    return Kernel(series, info)
+
+
+def wire():
+    """Both ends of a wire, sockets on which each datagram is a frame. Such a
+    pair has no limit on their number, only on what they take."""
+    ends = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    for end in ends:
+        try:    # more than users may have, if permitted
+            end.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, WIRE_BYTES)
+        except PermissionError:
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, WIRE_BYTES)
+    return ends
+
+
+class Uml(Guest):
+    """A User-mode Linux that has not been started yet. @link: its end of a
+    wire, a file descriptor."""
+
+    def __init__(self, name, link, mac, mtu, mem='3G', series=None):
+        super().__init__(name)
+        self.kernel = prepare(series)
+        self.link, self.mac, self.mtu, self.mem = link, mac, mtu, mem
+        self.process = None
+        self.lines = []     # (device inside, socket outside), to be taken
+        self.log = LOGS / f'{name}.console'
+        self.out = LOGS / name
+        self.directory = None
+
+    def _command(self, fds):
+        # vec=0: else a wire that takes nothing for half a second, as a peer
+        # on a busy machine does, ends in a BUG() of the vector driver.
+        lines = [f'ssl{i}=fd:{fd}' for i, fd in enumerate(fds)]
+        return [
+            str(self.kernel.program), f'mem={self.mem}', *lines,
+            'root=/dev/root', 'rootfstype=hostfs', 'rootflags=/', 'ro',
+            f'init={GUEST_TESTS}/guest/uml.sh',
+            'con=null', 'con0=null,fd:1', f'uml_dir={self.directory}',
+            f'umid={self.name}', 'quiet', 'panic=-1',
+            f'vec0:transport=fd,fd={self.link},mac={self.mac},'
+            f'mtu={self.mtu},vec=0',
+            f'lab.modules={self.kernel.modules}', f'lab.name={self.name}',
+            f'lab.logs={LOGS}', 'lab.agent=/dev/ttyS0']
+
+    def start(self):
+        """Returns at once, see wait_ready()."""
+        self.out.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile('/proc/cpuinfo', self.out / 'cpuinfo')
+        self.directory = tempfile.mkdtemp(prefix='vrdma-uml-')
+        far = [self.connect()]
+        for i in range(1, LINES + 1):
+            near, there = socket.socketpair()
+            self.lines.append((f'/dev/ttyS{i}', near))
+            far.append(there)
+        fds = [end.fileno() for end in far]
+        with open(self.log, 'wb') as console:
+            # Its processes are this machine's, in one group with it.
+            self.process = subprocess.Popen(
+                self._command(fds), stdin=subprocess.DEVNULL, stdout=console,
+                stderr=console, pass_fds=[*fds, self.link],
+                start_new_session=True, preexec_fn=die_with_parent)
+        for end in far:
+            end.close()
+        return self
+
+    def wait_ready(self):
+        """Wait until the agent answers; seconds that it has been up."""
+        try:
+            return self.hears()
+        except LabError as e:
+            self.kill()
+            raise LabError(f'{e}\n{self.errors()}') from e
+
+    def errors(self):
+        """The last words of its console."""
+        text = self.log.read_text(errors='replace').splitlines()[-30:]
+        return '\n'.join([f'--- {self.log.name}:', *text])
+
+    def line(self):
+        """Take a serial line: (device inside, socket outside)."""
+        return self.lines.pop(0)
+
+    def alive(self):
+        return self.process is not None and self.process.poll() is None
+
+    def kill(self):
+        """End it and all that runs in it at once."""
+        if self.process:
+            try:
+                os.killpg(self.process.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            self.process.wait()
+        if self.directory:
+            shutil.rmtree(self.directory, ignore_errors=True)
