@@ -3,8 +3,8 @@
 import argparse
 import os
 
-from . import (demo, driver, interop, kernel, migration, pyverbs, soak, tcp,
-               uml, workers)
+from . import (demo, driver, interop, kernel, migration, pyverbs, qtests,
+               soak, tcp, uml, workers)
 from .pair import LINKS
 from .paths import LOGS, LabError, say
 from .stack import STACKS
@@ -87,6 +87,13 @@ def do_pyverbs(args):
     return pyverbs.main(args.stack, args.cm, args.pattern)
 
 
+def do_qtest(args):
+    if args.stack != 'rxe':
+        driver.prepare()
+    return qtests.main(args.stack, args.programs, args.paths, args.timeout,
+                       args.ibdev)
+
+
 def do_uml(args):
     print(uml.prepare(args.series).program)
     return 0
@@ -166,6 +173,19 @@ def parser():
     suite.add_argument('pattern', nargs='?', default='',
                        help='regular expression of test names to run')
     suite.set_defaults(do=do_pyverbs)
+    device = commands.add_parser(
+        'qtest', help="run the device's tests in a guest that has an RDMA "
+                      'device')
+    device.add_argument('--stack', choices=STACKS, default='rxe',
+                        help="the guest's device")
+    device.add_argument('--programs', default='rdma-net',
+                        help='regular expression of programs to run')
+    device.add_argument('--paths', default='',
+                        help='regular expression of tests to run')
+    device.add_argument('--no-ibdev', dest='ibdev', action='store_false',
+                        help='let them use what they use on this machine')
+    device.add_argument('--timeout', type=int, default=3000)
+    device.set_defaults(do=do_qtest)
     user_mode = commands.add_parser(
         'uml', help='make the host of nested guests, User-mode Linux')
     user_mode.add_argument('series', nargs='?')
