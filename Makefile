@@ -39,7 +39,8 @@ TARGETS ?=
 .DEFAULT_GOAL := all
 .PHONY: all demo check check-unit check-qtest check-guest check-migration \
 	check-pyverbs interop check-kernel-users check-scale \
-	check-newer-kernel check-fresh run-users run-scale run-newer \
+	check-newer-kernel check-verbs check-fresh run-users run-scale \
+	run-newer run-verbs \
 	unit-tests run-unit run-qtest run-migration \
 	run-guest-migration run-guest \
 	bench bench-migration bench-turns fuzz fuzz-engine fuzz-device coverage \
@@ -61,6 +62,7 @@ help:
 	@echo 'make check-guest   tests in real guests (SERIES=6.12: on that kernel)'
 	@echo 'make interop       virtio-rdma and rxe on one wire, as a table'
 	@echo 'make check-kernel-users  NVMe-oF, NFS and others over RDMA'
+	@echo 'make check-verbs   a host with an RDMA device and its nested guests'
 	@echo "make check-newer-kernel  guests with Debian 13's kernel"
 	@echo 'make check-fresh   demo and all tests on fresh Debian 12 and 13 (root)'
 	@echo '                   (SUITES="bookworm trixie",'
@@ -190,7 +192,11 @@ run-newer:
 	@$(STAGE) newer! 'guest tests are done' \
 		tests/guest/run check --suite newer
 
-check-kernel-users check-scale check-newer-kernel: qemu | \
+run-verbs:
+	@$(STAGE) verbs! 'nested guests are done' \
+		tests/guest/run check --suite verbs
+
+check-kernel-users check-scale check-newer-kernel check-verbs: qemu | \
 		packages-guest packages-test
 	@rm -f $(LOGS)/$(SUITE).log
 	@$(MAKE) -s --no-print-directory run-$(SUITE) || :
@@ -199,6 +205,7 @@ check-kernel-users check-scale check-newer-kernel: qemu | \
 check-kernel-users: SUITE := users
 check-scale: SUITE := scale
 check-newer-kernel: SUITE := newer
+check-verbs: SUITE := verbs
 
 interop: qemu | packages-guest packages-test
 	@$(STAGE) interop! 'the two implementations work together' \

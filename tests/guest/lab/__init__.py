@@ -8,6 +8,7 @@ driver     building the guest's driver and provider
 agent      commands in a guest, and what they say
 vm         one QEMU process with its QMP and agent channels
 uml        User-mode Linux: a host with rxe
+nested     a guest of User-mode Linux, with a peer of its host
 qtests     the device's tests in a host with an RDMA device
 pair       two guests on one link
 moving     guests that migrate, and the hub between them

@@ -11,7 +11,7 @@ from .stack import STACKS
 from .vm import Vm
 
 # Directories of tests below tests/guest.
-SUITES = ('users', 'newer')
+SUITES = ('users', 'newer', 'verbs')
 
 
 def do_setup(args):

@@ -41,6 +41,7 @@ class Vm(Guest):
         self.smp, self.mem = smp, mem
         self.machine, self.accel, self.append = machine, accel, append
         self.process = self.qmp_channel = None
+        self.fds = []       # more that QEMU inherits
         self.tag = name     # of the files that its QEMU writes
         self.log = LOGS / f'{name}.console'
         self.out = LOGS / name
@@ -101,7 +102,8 @@ class Vm(Guest):
             # from there.
             self.process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=errors,
-                stderr=errors, pass_fds=fds, preexec_fn=die_with_parent)
+                stderr=errors, pass_fds=[*fds, *self.fds],
+                preexec_fn=die_with_parent)
         agent_far.close()
         qmp_far.close()
         self.qmp_channel = Channel(f'{self.name} (QMP)', qmp)

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A guest whose QEMU runs in User-mode Linux, which is its host."""
+import shlex
+
+from . import image
+from .agent import Channel
+from .pair import MTU, address, functions, mac, net_up
+from .paths import LOGS
+from .stack import Rxe
+from .uml import Uml, wire
+from .vm import Vm
+
+# Guest RAM that the host may map once more
+RAM = '512M'
+SHARED_RAM = ('-object', f'memory-backend-memfd,id=ram,size={RAM},share=on')
+
+
+class Process:
+    """A command in the host, with what subprocess has for processes of this
+    machine."""
+
+    def __init__(self, host, command):
+        self.host = host
+        self.job = host.spawn(command)
+
+    def poll(self):
+        """The exit code; None while it runs."""
+        return self.job.peek().rc if self.host.alive() else -9
+
+    def kill(self):
+        if self.host.alive():
+            self.job.kill()
+
+    def wait(self, timeout=60):
+        if self.host.alive():
+            self.job.wait(timeout)
+
+
+class Nested(Vm):
+    """A guest of a guest, with its root in memory. Otherwise it is a Vm like
+    any other: files of this machine are at the same place in the host."""
+
+    def __init__(self, host, name, *devices, **options):
+        super().__init__(name, *SHARED_RAM, *devices, mem=RAM,
+                         machine='q35,memory-backend=ram', **options)
+        self.host = host
+        self.image = image.build(self.kernel.series)
+
+    def _root(self):
+        return self.image, '', []
+
+    def _line(self):
+        """(what QEMU calls one of the host's lines, its near end)."""
+        device, near = self.host.line()
+        self.host.must(f'stty -F {device} raw -echo')
+        return f'serial,path={device}', near
+
+    def start(self):
+        self.out.mkdir(parents=True, exist_ok=True)
+        self.log.unlink(missing_ok=True)
+        agent, near = self._line()
+        self.agent = Channel(self.name, near)
+        qmp, near = self._line()
+        self.qmp_channel = Channel(f'{self.name} (QMP)', near)
+        command = shlex.join(self._command(agent, qmp))
+        (LOGS / f'{self.tag}.cmdline').write_text(command + '\n')
+        self.process = Process(
+            self.host, f'exec {command} > {LOGS}/{self.tag}.qemu 2>&1')
+        return self
+
+
+class NestedPair:
+    """A nested guest and a peer of its host: in the place of guests 1 and 2
+    of a Pair. @devices: a function from the host, once it is up, to the
+    QEMU arguments that make the nested guest's netdev and adapter."""
+
+    def __init__(self, tag, devices, rdma=True, series=None):
+        self.tag, self.devices = tag, devices
+        self.link = wire()
+        near, far = (end.fileno() for end in self.link)
+        self.peer = Vm(f'{tag}-2', '-netdev',
+                       f'dgram,id=n0,local.type=fd,local.str={far}',
+                       *functions(2, rdma), series=series)
+        self.peer.fds.append(far)
+        self.host = Uml(f'{tag}-host', near, mac(1), MTU, series=series)
+        self.nested = Nested(self.host, f'{tag}-1', series=series)
+
+    @property
+    def vms(self):
+        return [self.nested, self.peer]
+
+    def start(self):
+        try:
+            self.peer.start()
+            self.host.start()
+            self.host.wait_ready()
+            net_up(self.host, 1)
+            self.nested.devices += self.devices(self.host)
+            self.nested.start()
+            self.peer.wait_ready()
+            net_up(self.peer, 2)
+            self.nested.wait_ready()
+            net_up(self.nested, 1)
+            self.nested.must(ROUTES.format(
+                peer=address(2), peer6=address(2, 6), mac=mac(2)))
+        except BaseException:
+            self.kill()
+            raise
+        return self
+
+    def kill(self):
+        self.host.kill()
+        self.peer.kill()
+        for end in self.link:
+            end.close()
+
+    def __enter__(self):
+        return self.start()
+
+    def __exit__(self, *exc):
+        self.kill()
+
+
+# A way to the peer for TCP: the nested guest's second NIC is behind the host's
+# address. No packet leaves by its first one, so it has to know the peer's MAC.
+WAY_OUT = ('-netdev', 'user,id=n1', '-device',
+           'virtio-net-pci,netdev=n1,addr=7,romfile=')
+ROUTES = '''
+ip link set eth1 up && ip addr add 10.0.2.15/24 dev eth1 &&
+ip route add {peer} via 10.0.2.2 dev eth1 &&
+ip neigh replace {peer} lladdr {mac} dev eth0 nud permanent &&
+ip neigh replace {peer6} lladdr {mac} dev eth0 nud permanent
+'''
+
+
+def on_rxe(host):
+    """The host's rxe by rdma-verbs. The NIC beside it is there for its
+    addresses, which have to be the host's."""
+    stack = Rxe()
+    stack.up(host)
+    return ['-object', f'rdma-verbs,id=r0,ibdev={stack.device}',
+            '-netdev', 'user,id=n0,restrict=on', *functions(1, rdma=False),
+            '-device', 'virtio-rdma-pci,rdmadev=r0,addr=4.1', *WAY_OUT]
