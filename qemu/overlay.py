@@ -21,7 +21,8 @@ from pathlib import Path
 
 # The parts of this project's tree that belong in QEMU's tree. The others
 # (unit tests, fuzzers, guest side) are built on their own.
-OVERLAY_DIRS = ('backends', 'configs', 'docs', 'hw', 'include', 'tests/qtest')
+OVERLAY_DIRS = ('backends', 'configs', 'docs', 'hw', 'include', 'qapi',
+                'tests/qtest')
 IGNORED = re.compile(r'(~|\.orig|\.rej|\.sw[a-p]|\.pyc)$|^\.|^__pycache__$')
 MANIFEST = '.virtio-rdma-overlay.json'
 # Made of this project's VERSION; QEMU has a VERSION of its own.
