@@ -164,11 +164,6 @@ typedef struct CqJob {
     uint32_t cqe;
 } CqJob;
 
-static void cq_job_free(VerbsJob *job)
-{
-    g_free(container_of(job, CqJob, job));
-}
-
 static int create_work(VerbsJob *job)
 {
     CqJob *j = container_of(job, CqJob, job);
@@ -183,7 +178,15 @@ static void create_undo(VerbsJob *job)
     ibv_destroy_cq(container_of(job, CqJob, job)->cq->cq);
 }
 
-/* The CQ is the job's until somebody takes it. */
+static void create_take(VerbsJob *job, void *cqn)
+{
+    VerbsCq *cq = g_steal_pointer(&container_of(job, CqJob, job)->cq);
+
+    cq->cqn = *(uint32_t *)cqn;
+    verbs_put(job->v->cqs, cq->cqn, cq);
+    verbs_cq_schedule(job->v, cq);
+}
+
 static void create_free(VerbsJob *job)
 {
     CqJob *j = container_of(job, CqJob, job);
@@ -195,38 +198,23 @@ static void create_free(VerbsJob *job)
 static const VerbsJobOps create_ops = {
     .work = create_work,
     .undo = create_undo,
+    .take = create_take,
     .free = create_free,
 };
 
 static int cq_create(RdmaBackend *rb, uint32_t cqn, uint32_t cqe)
 {
     RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
-    bool busy;
-    VerbsJob *job = verbs_job_ask(v, &create_ops, &cqe, sizeof(cqe), false,
-                                  &busy);
     CqJob *j;
     int ret;
 
-    if (busy) {
-        return -EINPROGRESS;
+    if (verbs_job_ask(v, &create_ops, &cqe, sizeof(cqe), &cqn, &ret)) {
+        return ret;
     }
-    if (!job) {
-        j = g_new0(CqJob, 1);
-        j->cq = g_new0(VerbsCq, 1);
-        j->cqe = cqe;
-        return verbs_job_begin(v, &j->job, &create_ops, &cqe, sizeof(cqe));
-    }
-    j = container_of(job, CqJob, job);
-    ret = job->ret;
-    if (!ret) {
-        VerbsCq *cq = g_steal_pointer(&j->cq);
-
-        cq->cqn = cqn;
-        verbs_put(v->cqs, cqn, cq);
-        verbs_cq_schedule(v, cq);
-    }
-    create_free(job);
-    return ret;
+    j = g_new0(CqJob, 1);
+    j->cq = g_new0(VerbsCq, 1);
+    j->cqe = cqe;
+    return verbs_job_begin(v, &j->job, &create_ops, &cqe, sizeof(cqe));
 }
 
 static int destroy_work(VerbsJob *job)
@@ -252,25 +240,16 @@ static void destroy_done(VerbsJob *job)
 static const VerbsJobOps destroy_ops = {
     .work = destroy_work,
     .done = destroy_done,
-    .free = cq_job_free,
 };
 
 static int cq_destroy(RdmaBackend *rb, uint32_t cqn)
 {
     RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
-    bool busy;
-    VerbsJob *job = verbs_job_ask(v, &destroy_ops, &cqn, sizeof(cqn), false,
-                                  &busy);
     VerbsCq *cq = verbs_get(v->cqs, cqn);
     CqJob *j;
     int ret;
 
-    if (busy) {
-        return -EINPROGRESS;
-    }
-    if (job) {
-        ret = job->ret;
-        cq_job_free(job);
+    if (verbs_job_ask(v, &destroy_ops, &cqn, sizeof(cqn), NULL, &ret)) {
         return ret;
     }
     if (!cq) {
@@ -297,26 +276,17 @@ static int resize_work(VerbsJob *job)
 
 static const VerbsJobOps resize_ops = {
     .work = resize_work,
-    .free = cq_job_free,
 };
 
 static int cq_resize(RdmaBackend *rb, uint32_t cqn, uint32_t cqe)
 {
     RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
     const uint32_t key[] = { cqn, cqe };
-    bool busy;
-    VerbsJob *job = verbs_job_ask(v, &resize_ops, key, sizeof(key), false,
-                                  &busy);
     VerbsCq *cq = verbs_get(v->cqs, cqn);
     CqJob *j;
     int ret;
 
-    if (busy) {
-        return -EINPROGRESS;
-    }
-    if (job) {
-        ret = job->ret;
-        cq_job_free(job);
+    if (verbs_job_ask(v, &resize_ops, key, sizeof(key), NULL, &ret)) {
         return ret;
     }
     if (!cq) {
@@ -335,11 +305,6 @@ typedef struct PdJob {
     VerbsPd *pd;
 } PdJob;
 
-static void pd_job_free(VerbsJob *job)
-{
-    g_free(container_of(job, PdJob, job));
-}
-
 static int pd_create_work(VerbsJob *job)
 {
     PdJob *j = container_of(job, PdJob, job);
@@ -353,6 +318,14 @@ static void pd_create_undo(VerbsJob *job)
     ibv_dealloc_pd(container_of(job, PdJob, job)->pd->pd);
 }
 
+static void pd_create_take(VerbsJob *job, void *pdn)
+{
+    VerbsPd *pd = g_steal_pointer(&container_of(job, PdJob, job)->pd);
+
+    pd->pdn = *(uint32_t *)pdn;
+    verbs_put(job->v->pds, pd->pdn, pd);
+}
+
 static void pd_create_free(VerbsJob *job)
 {
     PdJob *j = container_of(job, PdJob, job);
@@ -364,35 +337,22 @@ static void pd_create_free(VerbsJob *job)
 static const VerbsJobOps pd_create_ops = {
     .work = pd_create_work,
     .undo = pd_create_undo,
+    .take = pd_create_take,
     .free = pd_create_free,
 };
 
 static int pd_create(RdmaBackend *rb, uint32_t pdn)
 {
     RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
-    bool busy;
-    VerbsJob *job = verbs_job_ask(v, &pd_create_ops, "", 0, false, &busy);
     PdJob *j;
     int ret;
 
-    if (busy) {
-        return -EINPROGRESS;
+    if (verbs_job_ask(v, &pd_create_ops, "", 0, &pdn, &ret)) {
+        return ret;
     }
-    if (!job) {
-        j = g_new0(PdJob, 1);
-        j->pd = g_new0(VerbsPd, 1);
-        return verbs_job_begin(v, &j->job, &pd_create_ops, "", 0);
-    }
-    j = container_of(job, PdJob, job);
-    ret = job->ret;
-    if (!ret) {
-        VerbsPd *pd = g_steal_pointer(&j->pd);
-
-        pd->pdn = pdn;
-        verbs_put(v->pds, pdn, pd);
-    }
-    pd_create_free(job);
-    return ret;
+    j = g_new0(PdJob, 1);
+    j->pd = g_new0(VerbsPd, 1);
+    return verbs_job_begin(v, &j->job, &pd_create_ops, "", 0);
 }
 
 static int pd_destroy_work(VerbsJob *job)
@@ -417,25 +377,16 @@ static void pd_destroy_done(VerbsJob *job)
 static const VerbsJobOps pd_destroy_ops = {
     .work = pd_destroy_work,
     .done = pd_destroy_done,
-    .free = pd_job_free,
 };
 
 static int pd_destroy(RdmaBackend *rb, uint32_t pdn)
 {
     RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
-    bool busy;
-    VerbsJob *job = verbs_job_ask(v, &pd_destroy_ops, &pdn, sizeof(pdn),
-                                  false, &busy);
     VerbsPd *pd = verbs_get(v->pds, pdn);
     PdJob *j;
     int ret;
 
-    if (busy) {
-        return -EINPROGRESS;
-    }
-    if (job) {
-        ret = job->ret;
-        pd_job_free(job);
+    if (verbs_job_ask(v, &pd_destroy_ops, &pdn, sizeof(pdn), NULL, &ret)) {
         return ret;
     }
     if (!pd) {

@@ -177,7 +177,12 @@ typedef struct VerbsJobOps {
     void (*undo)(VerbsJob *job);
     /* The job has come to its end; also one that nobody asks for. Optional. */
     void (*done)(VerbsJob *job);
-    /* Behind done() if nobody takes the job, else by who does. */
+    /*
+     * The command that asked for it gets what work() has made with success,
+     * as @out of verbs_job_ask(). Optional.
+     */
+    void (*take)(VerbsJob *job, void *out);
+    /* At the end, with what nobody has taken; NULL is g_free(). */
     void (*free)(VerbsJob *job);
 } VerbsJobOps;
 
@@ -203,13 +208,13 @@ void verbs_worker_drain(RdmaVerbs *v);
 /* Have it done some time, behind the jobs before. */
 void verbs_job_start(RdmaVerbs *v, VerbsJob *job, const VerbsJobOps *ops);
 /*
- * A command comes, maybe again: is it the one in progress? @key is all that it
- * was asked for; a region's list of pages is @fresh. Returns the job when that
- * is done, which is the caller's then. Else NULL, and *@busy tells whether it
- * is in progress, or is to be begun.
+ * A command comes, maybe again; @key is all that it asks for. True if it is in
+ * progress or has come to its end, with *@ret as its result: -EINPROGRESS, or
+ * what work() returned, and with success @out is what take() was given. False
+ * if it is to be begun: what was in progress is abandoned.
  */
-VerbsJob *verbs_job_ask(RdmaVerbs *v, const VerbsJobOps *ops, const void *key,
-                        size_t key_len, bool fresh, bool *busy);
+bool verbs_job_ask(RdmaVerbs *v, const VerbsJobOps *ops, const void *key,
+                   size_t key_len, void *out, int *ret);
 /* Begin the command. Returns -EINPROGRESS. */
 int verbs_job_begin(RdmaVerbs *v, VerbsJob *job, const VerbsJobOps *ops,
                     const void *key, size_t key_len);

@@ -84,7 +84,11 @@ static void job_free(VerbsJob *job)
 {
     g_free(job->key);
     job->key = NULL;
-    job->ops->free(job);
+    if (job->ops->free) {
+        job->ops->free(job);
+    } else {
+        g_free(job);
+    }
 }
 
 static void report_done(VerbsWorker *w)
@@ -207,28 +211,30 @@ int verbs_job_begin(RdmaVerbs *v, VerbsJob *job, const VerbsJobOps *ops,
     return -EINPROGRESS;
 }
 
-VerbsJob *verbs_job_ask(RdmaVerbs *v, const VerbsJobOps *ops, const void *key,
-                        size_t key_len, bool fresh, bool *busy)
+bool verbs_job_ask(RdmaVerbs *v, const VerbsJobOps *ops, const void *key,
+                   size_t key_len, void *out, int *ret)
 {
     VerbsJob *job = v->cmd;
 
-    *busy = false;
     if (!job) {
-        return NULL;
+        return false;
     }
-    if (fresh || job->ops != ops || job->key_len != key_len ||
+    if (job->ops != ops || job->key_len != key_len ||
         memcmp(job->key, key, key_len)) {
         verbs_job_abandon(v);
-        return NULL;
+        return false;
     }
     if (!job->reported) {
-        *busy = true;
-        return NULL;
+        *ret = -EINPROGRESS;
+        return true;
     }
     v->cmd = NULL;
-    g_free(job->key);
-    job->key = NULL;
-    return job;
+    *ret = job->ret;
+    if (!job->ret && ops->take) {
+        ops->take(job, out);
+    }
+    job_free(job);
+    return true;
 }
 
 void verbs_job_cancel(RdmaVerbs *v, VerbsJob *job)

@@ -109,6 +109,21 @@ static void create_undo(VerbsJob *job)
     ibv_dereg_mr(container_of(job, MrJob, job)->mr->mr);
 }
 
+/* The region is the guest's from now on: put its keys into the attributes. */
+static void create_take(VerbsJob *job, void *out)
+{
+    RdmaVerbs *v = job->v;
+    VerbsMr *mr = g_steal_pointer(&container_of(job, MrJob, job)->mr);
+    RdmaMrAttr *attr = out;
+
+    mr->mrn = attr->mrn;
+    attr->lkey = mr->mr->lkey;
+    attr->rkey = mr->mr->rkey;
+    verbs_put(v->mrs, mr->mrn, mr);
+    verbs_put(v->mrs_by_key, mr->mr->lkey, mr);
+    trace_rdma_verbs_mr(v, mr->mrn, attr->lkey, attr->rkey, mr->length);
+}
+
 static void create_free(VerbsJob *job)
 {
     MrJob *j = container_of(job, MrJob, job);
@@ -121,6 +136,7 @@ static void create_free(VerbsJob *job)
 static const VerbsJobOps create_ops = {
     .work = create_work,
     .undo = create_undo,
+    .take = create_take,
     .free = create_free,
 };
 
@@ -137,17 +153,6 @@ static VerbsMr *mr_new(const RdmaMrAttr *attr)
     return mr;
 }
 
-/* @mr is the guest's from now on: put its keys into @attr. */
-static void take_mr(RdmaVerbs *v, VerbsMr *mr, RdmaMrAttr *attr)
-{
-    mr->mrn = attr->mrn;
-    attr->lkey = mr->mr->lkey;
-    attr->rkey = mr->mr->rkey;
-    verbs_put(v->mrs, mr->mrn, mr);
-    verbs_put(v->mrs_by_key, mr->mr->lkey, mr);
-    trace_rdma_verbs_mr(v, mr->mrn, attr->lkey, attr->rkey, mr->length);
-}
-
 /* A number, for the GSI only; it names no memory. */
 static int create_dma_mr(RdmaVerbs *v, RdmaMrAttr *attr)
 {
@@ -162,29 +167,19 @@ static int create_mr(RdmaBackend *rb, RdmaMrAttr *attr)
     RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
     VerbsPd *pd = verbs_get(v->pds, attr->pdn);
     const MrKey key = mr_key(attr, 0);
-    VerbsJob *job;
     MrJob *j;
-    bool busy;
     int ret;
 
-    if (attr->type == RDMA_MR_DMA) {
+    if (attr->type == RDMA_MR_DMA || attr->pages) {
         verbs_job_abandon(v);
+    }
+    if (attr->type == RDMA_MR_DMA) {
         return create_dma_mr(v, attr);
     }
     if (attr->type != RDMA_MR_USER) {
         return -ENOTSUP;
     }
-    job = verbs_job_ask(v, &create_ops, &key, sizeof(key), attr->pages, &busy);
-    if (busy) {
-        return -EINPROGRESS;
-    }
-    if (job) {
-        j = container_of(job, MrJob, job);
-        ret = job->ret;
-        if (!ret) {
-            take_mr(v, g_steal_pointer(&j->mr), attr);
-        }
-        create_free(job);
+    if (verbs_job_ask(v, &create_ops, &key, sizeof(key), attr, &ret)) {
         return ret;
     }
     if (!pd) {
@@ -244,33 +239,19 @@ static void destroy_done(VerbsJob *job)
     }
 }
 
-static void destroy_free(VerbsJob *job)
-{
-    g_free(container_of(job, MrJob, job));
-}
-
 static const VerbsJobOps destroy_ops = {
     .work = destroy_work,
     .done = destroy_done,
-    .free = destroy_free,
 };
 
 static int destroy_mr(RdmaBackend *rb, uint32_t mrn)
 {
     RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
-    bool busy;
-    VerbsJob *job = verbs_job_ask(v, &destroy_ops, &mrn, sizeof(mrn), false,
-                                  &busy);
     VerbsMr *mr = verbs_get(v->mrs, mrn);
     MrJob *j;
     int ret;
 
-    if (busy) {
-        return -EINPROGRESS;
-    }
-    if (job) {
-        ret = job->ret;
-        destroy_free(job);
+    if (verbs_job_ask(v, &destroy_ops, &mrn, sizeof(mrn), NULL, &ret)) {
         return ret;
     }
     if (!mr) {
@@ -341,9 +322,21 @@ static void modify_done(VerbsJob *job)
     }
 }
 
+static void modify_take(VerbsJob *job, void *out)
+{
+    RdmaMrAttr *attr = out;
+    VerbsMr *mr = verbs_get(job->v->mrs, attr->mrn);
+
+    if (mr) {
+        attr->lkey = mr->mr->lkey;
+        attr->rkey = mr->mr->rkey;
+    }
+}
+
 static const VerbsJobOps modify_ops = {
     .work = modify_work,
     .done = modify_done,
+    .take = modify_take,
     .free = create_free,
 };
 
@@ -353,22 +346,13 @@ static int modify_mr(RdmaBackend *rb, uint32_t mask, RdmaMrAttr *attr)
     const MrKey key = mr_key(attr, mask);
     VerbsMr *mr = verbs_get(v->mrs, attr->mrn);
     VerbsPd *pd = verbs_get(v->pds, attr->pdn);
-    VerbsJob *job;
     MrJob *j;
-    bool busy;
     int ret;
 
-    job = verbs_job_ask(v, &modify_ops, &key, sizeof(key), attr->pages, &busy);
-    if (busy) {
-        return -EINPROGRESS;
+    if (attr->pages) {
+        verbs_job_abandon(v);
     }
-    if (job) {
-        ret = job->ret;
-        if (!ret && mr) {
-            attr->lkey = mr->mr->lkey;
-            attr->rkey = mr->mr->rkey;
-        }
-        create_free(job);
+    if (verbs_job_ask(v, &modify_ops, &key, sizeof(key), attr, &ret)) {
         return ret;
     }
     if (!mr || !mr->mr || mr->dead || !pd) {
@@ -412,9 +396,21 @@ static void mw_undo(VerbsJob *job)
     ibv_dealloc_mw(container_of(job, MrJob, job)->mr->mw);
 }
 
+static void mw_take(VerbsJob *job, void *out)
+{
+    VerbsMr *mr = g_steal_pointer(&container_of(job, MrJob, job)->mr);
+    RdmaMwAttr *attr = out;
+
+    mr->mrn = attr->mwn;
+    attr->rkey = mr->mw->rkey;
+    verbs_put(job->v->mrs, mr->mrn, mr);
+    remember_keys(job->v, mr);
+}
+
 static const VerbsJobOps mw_ops = {
     .work = mw_work,
     .undo = mw_undo,
+    .take = mw_take,
     .free = create_free,
 };
 
@@ -423,37 +419,21 @@ static int create_mw(RdmaBackend *rb, RdmaMwAttr *attr)
     RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
     VerbsPd *pd = verbs_get(v->pds, attr->pdn);
     const uint32_t key[] = { attr->pdn, attr->type };
-    bool busy;
-    VerbsJob *job = verbs_job_ask(v, &mw_ops, key, sizeof(key), false, &busy);
     MrJob *j;
-    VerbsMr *mr;
     int ret;
 
-    if (busy) {
-        return -EINPROGRESS;
+    if (verbs_job_ask(v, &mw_ops, key, sizeof(key), attr, &ret)) {
+        return ret;
     }
-    if (!job) {
-        if (!pd) {
-            return -ENOENT;
-        }
-        j = g_new0(MrJob, 1);
-        j->mr = g_new0(VerbsMr, 1);
-        j->mr->pdn = attr->pdn;
-        j->pd = pd->pd;
-        j->mw_type = attr->type;
-        return verbs_job_begin(v, &j->job, &mw_ops, key, sizeof(key));
+    if (!pd) {
+        return -ENOENT;
     }
-    j = container_of(job, MrJob, job);
-    ret = job->ret;
-    if (!ret) {
-        mr = g_steal_pointer(&j->mr);
-        mr->mrn = attr->mwn;
-        attr->rkey = mr->mw->rkey;
-        verbs_put(v->mrs, mr->mrn, mr);
-        remember_keys(v, mr);
-    }
-    create_free(job);
-    return ret;
+    j = g_new0(MrJob, 1);
+    j->mr = g_new0(VerbsMr, 1);
+    j->mr->pdn = attr->pdn;
+    j->pd = pd->pd;
+    j->mw_type = attr->type;
+    return verbs_job_begin(v, &j->job, &mw_ops, key, sizeof(key));
 }
 
 void verbs_mrs_reset(RdmaVerbs *v)

@@ -26,11 +26,6 @@ typedef struct QpJob {
     union ibv_gid mcast;
 } QpJob;
 
-static void job_free(VerbsJob *job)
-{
-    g_free(container_of(job, QpJob, job));
-}
-
 static void qp_free(VerbsQp *qp)
 {
     if (qp) {
@@ -38,20 +33,6 @@ static void qp_free(VerbsQp *qp)
         verbs_wq_free(&qp->rq);
         g_free(qp);
     }
-}
-
-/*
- * The job of a command that @ops do for a QP, when it is done, or else *@ret
- * for the command: 0 if it is to be begun.
- */
-static QpJob *ask(RdmaVerbs *v, const VerbsJobOps *ops, const void *key,
-                  size_t len, int *ret)
-{
-    bool busy;
-    VerbsJob *job = verbs_job_ask(v, ops, key, len, false, &busy);
-
-    *ret = busy ? -EINPROGRESS : 0;
-    return job ? container_of(job, QpJob, job) : NULL;
 }
 
 /* Create */
@@ -97,15 +78,33 @@ static void create_undo(VerbsJob *job)
     ibv_destroy_qp(container_of(job, QpJob, job)->qp->qp);
 }
 
+static void create_take(VerbsJob *job, void *out)
+{
+    RdmaVerbs *v = job->v;
+    VerbsQp *qp = g_steal_pointer(&container_of(job, QpJob, job)->qp);
+    RdmaQpInitAttr *init = out;
+
+    qp->init.qpn = init->qpn;
+    qp->init.wire_qpn = qp->qp->qp_num;
+    init->wire_qpn = qp->qp->qp_num;
+    verbs_put(v->qps, init->qpn, qp);
+    verbs_put(v->qps_by_wire, init->wire_qpn, qp);
+    verbs_qp_new_id(v, qp);
+    trace_rdma_verbs_qp_create(v, init->qpn, init->wire_qpn);
+}
+
 static void create_free(VerbsJob *job)
 {
-    qp_free(container_of(job, QpJob, job)->qp);
-    job_free(job);
+    QpJob *j = container_of(job, QpJob, job);
+
+    qp_free(j->qp);
+    g_free(j);
 }
 
 static const VerbsJobOps create_ops = {
     .work = create_work,
     .undo = create_undo,
+    .take = create_take,
     .free = create_free,
 };
 
@@ -149,31 +148,16 @@ static int create_qp(RdmaBackend *rb, RdmaQpInitAttr *init)
         init->cap.max_inline_data, init->has_srq, init->srqn,
         init->block_mcast_loopback,
     };
-    QpJob *j;
     int ret;
 
     if (init->qp_type == RDMA_QPT_GSI) {
         /* The host's own */
         return -ENOTSUP;
     }
-    j = ask(v, &create_ops, key, sizeof(key), &ret);
-    if (!j) {
-        return ret ?: begin_create(v, init, key, sizeof(key));
+    if (verbs_job_ask(v, &create_ops, key, sizeof(key), init, &ret)) {
+        return ret;
     }
-    ret = j->job.ret;
-    if (!ret) {
-        VerbsQp *qp = g_steal_pointer(&j->qp);
-
-        qp->init.qpn = init->qpn;
-        qp->init.wire_qpn = qp->qp->qp_num;
-        init->wire_qpn = qp->qp->qp_num;
-        verbs_put(v->qps, init->qpn, qp);
-        verbs_put(v->qps_by_wire, init->wire_qpn, qp);
-        verbs_qp_new_id(v, qp);
-        trace_rdma_verbs_qp_create(v, init->qpn, init->wire_qpn);
-    }
-    create_free(&j->job);
-    return ret;
+    return begin_create(v, init, key, sizeof(key));
 }
 
 /* Modify */
@@ -289,7 +273,6 @@ static void modify_done(VerbsJob *job)
 static const VerbsJobOps modify_ops = {
     .work = modify_work,
     .done = modify_done,
-    .free = job_free,
 };
 
 static int modify_qp(RdmaBackend *rb, uint32_t qpn, uint32_t mask,
@@ -312,13 +295,7 @@ static int modify_qp(RdmaBackend *rb, uint32_t qpn, uint32_t mask,
     if (ret) {
         return ret;
     }
-    j = ask(v, &modify_ops, &key, sizeof(key), &ret);
-    if (j) {
-        ret = j->job.ret;
-        job_free(&j->job);
-        return ret;
-    }
-    if (ret) {
+    if (verbs_job_ask(v, &modify_ops, &key, sizeof(key), NULL, &ret)) {
         return ret;
     }
     if (!qp || qp->dead) {
@@ -373,11 +350,6 @@ static int query_work(VerbsJob *job)
     return -ibv_query_qp(j->qp->qp, &j->attr, QUERY_MASK, &init);
 }
 
-static const VerbsJobOps query_ops = {
-    .work = query_work,
-    .free = job_free,
-};
-
 static void guest_attr(const VerbsQp *qp, const struct ibv_qp_attr *h,
                        RdmaQpAttr *attr)
 {
@@ -407,23 +379,27 @@ static void guest_attr(const VerbsQp *qp, const struct ibv_qp_attr *h,
     };
 }
 
+static void query_take(VerbsJob *job, void *attr)
+{
+    QpJob *j = container_of(job, QpJob, job);
+
+    guest_attr(j->qp, &j->attr, attr);
+    j->qp->state = j->attr.qp_state;
+}
+
+static const VerbsJobOps query_ops = {
+    .work = query_work,
+    .take = query_take,
+};
+
 static int query_qp(RdmaBackend *rb, uint32_t qpn, RdmaQpAttr *attr)
 {
     RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
     VerbsQp *qp = verbs_get(v->qps, qpn);
+    QpJob *j;
     int ret;
-    QpJob *j = ask(v, &query_ops, &qpn, sizeof(qpn), &ret);
 
-    if (j) {
-        ret = j->job.ret;
-        if (!ret && qp) {
-            guest_attr(qp, &j->attr, attr);
-            qp->state = j->attr.qp_state;
-        }
-        job_free(&j->job);
-        return ret;
-    }
-    if (ret) {
+    if (verbs_job_ask(v, &query_ops, &qpn, sizeof(qpn), attr, &ret)) {
         return ret;
     }
     if (!qp || qp->dead) {
@@ -467,23 +443,20 @@ static void destroy_done(VerbsJob *job)
 static const VerbsJobOps destroy_ops = {
     .work = destroy_work,
     .done = destroy_done,
-    .free = job_free,
 };
 
 static int destroy_qp(RdmaBackend *rb, uint32_t qpn)
 {
     RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
     VerbsQp *qp = verbs_get(v->qps, qpn);
+    QpJob *j;
     int ret;
-    QpJob *j = ask(v, &destroy_ops, &qpn, sizeof(qpn), &ret);
 
-    if (j) {
-        ret = j->job.ret;
-        job_free(&j->job);
+    if (verbs_job_ask(v, &destroy_ops, &qpn, sizeof(qpn), NULL, &ret)) {
         return ret;
     }
-    if (ret || !qp) {
-        return ret;
+    if (!qp) {
+        return 0;
     }
     qp->dead = true;
     j = g_new0(QpJob, 1);
@@ -510,12 +483,10 @@ static int detach_work(VerbsJob *job)
 
 static const VerbsJobOps attach_ops = {
     .work = attach_work,
-    .free = job_free,
 };
 
 static const VerbsJobOps detach_ops = {
     .work = detach_work,
-    .free = job_free,
 };
 
 static int mcast(RdmaBackend *rb, const VerbsJobOps *ops, uint32_t qpn,
@@ -529,13 +500,7 @@ static int mcast(RdmaBackend *rb, const VerbsJobOps *ops, uint32_t qpn,
 
     memcpy(key, gid, RDMA_GID_LEN);
     memcpy(key + RDMA_GID_LEN, &qpn, sizeof(qpn));
-    j = ask(v, ops, key, sizeof(key), &ret);
-    if (j) {
-        ret = j->job.ret;
-        job_free(&j->job);
-        return ret;
-    }
-    if (ret) {
+    if (verbs_job_ask(v, ops, key, sizeof(key), NULL, &ret)) {
         return ret;
     }
     if (!qp || qp->dead) {

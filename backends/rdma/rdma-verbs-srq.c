@@ -13,11 +13,6 @@ typedef struct SrqJob {
     RdmaSrqAttr attr;
 } SrqJob;
 
-static void job_free(VerbsJob *job)
-{
-    g_free(container_of(job, SrqJob, job));
-}
-
 static void srq_free(VerbsSrq *srq)
 {
     if (srq) {
@@ -60,15 +55,27 @@ static void create_undo(VerbsJob *job)
     ibv_destroy_srq(container_of(job, SrqJob, job)->srq->srq);
 }
 
+static void create_take(VerbsJob *job, void *srqn)
+{
+    VerbsSrq *srq = g_steal_pointer(&container_of(job, SrqJob, job)->srq);
+
+    srq->srqn = *(uint32_t *)srqn;
+    verbs_put(job->v->srqs, srq->srqn, srq);
+    verbs_put(job->v->srqs_by_id, srq->id, srq);
+}
+
 static void create_free(VerbsJob *job)
 {
-    srq_free(container_of(job, SrqJob, job)->srq);
-    job_free(job);
+    SrqJob *j = container_of(job, SrqJob, job);
+
+    srq_free(j->srq);
+    g_free(j);
 }
 
 static const VerbsJobOps create_ops = {
     .work = create_work,
     .undo = create_undo,
+    .take = create_take,
     .free = create_free,
 };
 
@@ -94,26 +101,11 @@ static int create_srq(RdmaBackend *rb, const RdmaSrqAttr *attr)
     VerbsPd *pd = verbs_get(v->pds, attr->pdn);
     const uint32_t key[] = { attr->pdn, attr->max_wr, attr->max_sge,
                              attr->limit };
-    bool busy;
-    VerbsJob *job = verbs_job_ask(v, &create_ops, key, sizeof(key), false,
-                                  &busy);
+    uint32_t srqn = attr->srqn;
     SrqJob *j;
     int ret;
 
-    if (busy) {
-        return -EINPROGRESS;
-    }
-    if (job) {
-        j = container_of(job, SrqJob, job);
-        ret = job->ret;
-        if (!ret) {
-            VerbsSrq *srq = g_steal_pointer(&j->srq);
-
-            srq->srqn = attr->srqn;
-            verbs_put(v->srqs, srq->srqn, srq);
-            verbs_put(v->srqs_by_id, srq->id, srq);
-        }
-        create_free(job);
+    if (verbs_job_ask(v, &create_ops, key, sizeof(key), &srqn, &ret)) {
         return ret;
     }
     if (!pd) {
@@ -140,7 +132,6 @@ static int limit_work(VerbsJob *job)
 
 static const VerbsJobOps limit_ops = {
     .work = limit_work,
-    .free = job_free,
 };
 
 static int query_work(VerbsJob *job)
@@ -153,64 +144,50 @@ static int query_work(VerbsJob *job)
     return -ret;
 }
 
+static void query_take(VerbsJob *job, void *out)
+{
+    SrqJob *j = container_of(job, SrqJob, job);
+    RdmaSrqAttr *attr = out;
+
+    attr->srqn = j->srq->srqn;
+    attr->limit = j->attr.limit;
+}
+
 static const VerbsJobOps query_ops = {
     .work = query_work,
-    .free = job_free,
+    .take = query_take,
 };
 
-/*
- * The job of a command that @ops do for an SRQ, when it is done, or else *@ret
- * for the command.
- */
-static SrqJob *ask(RdmaVerbs *v, const VerbsJobOps *ops, uint32_t srqn,
-                   uint32_t limit, int *ret)
+/* The command that @ops do for an SRQ. */
+static int command(RdmaBackend *rb, const VerbsJobOps *ops, uint32_t srqn,
+                   uint32_t limit, RdmaSrqAttr *out)
 {
+    RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
     VerbsSrq *srq = verbs_get(v->srqs, srqn);
     const uint32_t key[] = { srqn, limit };
-    bool busy;
-    VerbsJob *job = verbs_job_ask(v, ops, key, sizeof(key), false, &busy);
     SrqJob *j;
+    int ret;
 
-    if (job) {
-        return container_of(job, SrqJob, job);
+    if (verbs_job_ask(v, ops, key, sizeof(key), out, &ret)) {
+        return ret;
     }
-    if (busy) {
-        *ret = -EINPROGRESS;
-    } else if (!srq || srq->dead) {
-        *ret = -ENOENT;
-    } else {
-        j = g_new0(SrqJob, 1);
-        j->srq = srq;
-        j->attr.limit = limit;
-        *ret = verbs_job_begin(v, &j->job, ops, key, sizeof(key));
+    if (!srq || srq->dead) {
+        return -ENOENT;
     }
-    return NULL;
+    j = g_new0(SrqJob, 1);
+    j->srq = srq;
+    j->attr.limit = limit;
+    return verbs_job_begin(v, &j->job, ops, key, sizeof(key));
 }
 
 static int set_srq_limit(RdmaBackend *rb, uint32_t srqn, uint32_t limit)
 {
-    int ret;
-    SrqJob *j = ask(RDMA_BACKEND_VERBS(rb), &limit_ops, srqn, limit, &ret);
-
-    if (j) {
-        ret = j->job.ret;
-        job_free(&j->job);
-    }
-    return ret;
+    return command(rb, &limit_ops, srqn, limit, NULL);
 }
 
 static int query_srq(RdmaBackend *rb, uint32_t srqn, RdmaSrqAttr *attr)
 {
-    int ret;
-    SrqJob *j = ask(RDMA_BACKEND_VERBS(rb), &query_ops, srqn, 0, &ret);
-
-    if (j) {
-        ret = j->job.ret;
-        attr->srqn = srqn;
-        attr->limit = j->attr.limit;
-        job_free(&j->job);
-    }
-    return ret;
+    return command(rb, &query_ops, srqn, 0, attr);
 }
 
 static int destroy_work(VerbsJob *job)
@@ -236,28 +213,17 @@ static void destroy_done(VerbsJob *job)
 static const VerbsJobOps destroy_ops = {
     .work = destroy_work,
     .done = destroy_done,
-    .free = job_free,
 };
 
 static int destroy_srq(RdmaBackend *rb, uint32_t srqn)
 {
-    RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
-    int ret;
-    SrqJob *j = ask(v, &destroy_ops, srqn, 0, &ret);
+    VerbsSrq *srq = verbs_get(RDMA_BACKEND_VERBS(rb)->srqs, srqn);
+    int ret = command(rb, &destroy_ops, srqn, 0, NULL);
 
-    if (j) {
-        ret = j->job.ret;
-        job_free(&j->job);
-    } else if (ret == -EINPROGRESS) {
-        VerbsSrq *srq = verbs_get(v->srqs, srqn);
-
-        if (srq) {
-            srq->dead = true;
-        }
-    } else if (ret == -ENOENT) {
-        ret = 0;
+    if (ret == -EINPROGRESS && srq) {
+        srq->dead = true;
     }
-    return ret;
+    return ret == -ENOENT ? 0 : ret;
 }
 
 static uint32_t srq_room(RdmaBackend *rb, uint32_t srqn)
