@@ -21,7 +21,8 @@
 #define MR_SIZE 8192
 
 typedef struct Port {
-    int listener;
+    uint16_t tcp_port;
+    int listener;                   /* -1: nobody can connect */
     int fd;                         /* -1: not connected */
     QRdmaHost *host;
     QRdma *dev;
@@ -34,39 +35,50 @@ typedef struct Port {
 } Port;
 
 /* Short segments and a short queue: a few frames fill the connection. */
-static uint16_t port_listen(Port *p)
+static void port_listen(Port *p)
 {
     struct sockaddr_in addr = {
         .sin_family = AF_INET,
+        .sin_port = htons(p->tcp_port),
         .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
     };
     socklen_t len = sizeof(addr);
-    int bytes = 4096, segment = 1000;
+    int bytes = 4096, segment = 1000, reuse = 1;
 
-    p->listener = socket(AF_INET, SOCK_STREAM, 0);
+    /* QEMU, which is begun later, shall not have it, too */
+    p->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     g_assert_cmpint(p->listener, >=, 0);
     g_assert_cmpint(setsockopt(p->listener, SOL_SOCKET, SO_RCVBUF, &bytes,
                                sizeof(bytes)), ==, 0);
     g_assert_cmpint(setsockopt(p->listener, IPPROTO_TCP, TCP_MAXSEG, &segment,
                                sizeof(segment)), ==, 0);
+    g_assert_cmpint(setsockopt(p->listener, SOL_SOCKET, SO_REUSEADDR, &reuse,
+                               sizeof(reuse)), ==, 0);
     g_assert_cmpint(bind(p->listener, (struct sockaddr *)&addr, len), ==, 0);
     g_assert_cmpint(listen(p->listener, 1), ==, 0);
     g_assert_cmpint(getsockname(p->listener, (struct sockaddr *)&addr, &len),
                     ==, 0);
-    return ntohs(addr.sin_port);
+    p->tcp_port = ntohs(addr.sin_port);
 }
 
 static void port_accept(Port *p)
 {
-    GPollFD pfd = { .fd = p->listener, .events = G_IO_IN };
+    GPollFD pfd = { .events = G_IO_IN };
 
+    if (p->listener < 0) {
+        port_listen(p);
+    }
+    pfd.fd = p->listener;
     g_assert_cmpint(g_poll(&pfd, 1, SOON_MS), ==, 1);
     p->fd = accept(p->listener, NULL, NULL);
     g_assert_cmpint(p->fd, >=, 0);
 }
 
+/* Nobody listens, or the port could be up again before that is seen. */
 static void port_disconnect(Port *p)
 {
+    close(p->listener);
+    p->listener = -1;
     close(p->fd);
     p->fd = -1;
 }
@@ -85,12 +97,12 @@ static bool port_is_up(Port *p)
 
 static void port_start(Port *p, const char *netdev, const char *nic)
 {
-    uint16_t tcp_port = port_listen(p);
     QRdmaPd *pd;
 
+    port_listen(p);
     p->max_len = 4096;
     p->host = qrdma_host_start("-netdev %s%u,id=n0 %s -device " DEVICE,
-                               netdev, tcp_port, nic);
+                               netdev, p->tcp_port, nic);
     p->dev = qrdma_open(p->host, QPCI_DEVFN(RDMA_SLOT, 0));
     qrdma_start(p->dev, 0, 0);
     qrdma_setup_gids(p->dev, 1);
@@ -110,7 +122,9 @@ static void port_stop(Port *p)
     if (p->fd >= 0) {
         close(p->fd);
     }
-    close(p->listener);
+    if (p->listener >= 0) {
+        close(p->listener);
+    }
 }
 
 /* A datagram to nobody; each is shorter than the one before. */
