@@ -84,10 +84,13 @@ static void handle(RdmaVerbs *v, const struct ibv_async_event *e)
         break;
     case IBV_EVENT_PORT_ACTIVE:
     case IBV_EVENT_PORT_ERR:
-    case IBV_EVENT_GID_CHANGE:
     case IBV_EVENT_LID_CHANGE:
     case IBV_EVENT_CLIENT_REREGISTER:
         port_event(v);
+        break;
+    case IBV_EVENT_GID_CHANGE:
+        port_event(v);
+        verbs_gids_changed(v);
         break;
     case IBV_EVENT_DEVICE_FATAL:
         qatomic_set(&v->dev.gone, true);

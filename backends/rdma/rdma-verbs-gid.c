@@ -1,112 +1,533 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The GIDs of the host ibverbs backend: an address of the guest has to be one
- * of the host's port, for the host's device sends with its own.
+ * of the host's port, for the host's device sends with its own. Either it is
+ * there already, or it is added to the port's net device.
+ *
+ * The host's table is read by jobs, for that may be one system call for each
+ * of its entries. When the host says that it has changed, all GIDs of the
+ * guest are looked up again.
  */
 #include "qemu/osdep.h"
 #include <net/if.h>
+#include "qapi/error.h"
+#include "qapi/qapi-events-rdma.h"
+#include "qemu/bswap.h"
 #include "qemu/error-report.h"
+#include "qemu/timer.h"
+#include "system/system.h"
 #include "rdma-verbs-int.h"
 #include "trace.h"
 
 #define MAX_HOST_GIDS 1024
 
+/*
+ * How long the host may take to make an address a GID, and to forget it, and
+ * how often to look.
+ */
+#define APPEAR_MS 2000
+#define VANISH_MS 250
+#define LOOK_US 2000
+
+/* No GID of the host's */
+#define NOT_THERE (-1)
+
+/* What a GID is known by; no padding. */
+typedef struct GidKey {
+    uint8_t gid[RDMA_GID_LEN];
+    uint32_t index;                 /* in the guest's table */
+    uint32_t vlan;
+} GidKey;
+
 struct VerbsGid {
     bool used;
-    uint8_t gid[RDMA_GID_LEN];
-    uint16_t vlan;
-    uint32_t host_index;
+    GidKey key;
+    int host_index;                 /* or NOT_THERE */
+    char netdev[IF_NAMESIZE];       /* of the host */
+    uint32_t added_to;              /* ifindex, if its address was added */
 };
 
-/* The VLAN of a net device, or RDMA_NO_VLAN. */
-static uint16_t netdev_vlan(uint32_t ifindex)
+/* A GID of the host's port. */
+typedef struct HostGid {
+    uint8_t gid[RDMA_GID_LEN];
+    uint16_t vlan;
+    uint8_t index;
+    char netdev[IF_NAMESIZE];
+} HostGid;
+
+typedef struct HostGids {
+    char *vlans;                    /* see verbs_vlans_read() */
+    char netdev[IF_NAMESIZE];       /* the port's own; empty: it has none */
+    unsigned n;
+    HostGid at[];
+} HostGids;
+
+/* The host's table */
+
+static void host_gids_free(HostGids *t)
 {
-    g_autofree char *all = NULL;
-    char name[IF_NAMESIZE];
-    char *line, *save = NULL;
-
-    if (!if_indextoname(ifindex, name) ||
-        !g_file_get_contents("/proc/net/vlan/config", &all, NULL, NULL)) {
-        return RDMA_NO_VLAN;
+    if (t) {
+        g_free(t->vlans);
+        g_free(t);
     }
-    /* Lines are "name | id | name of the device below" */
-    for (line = strtok_r(all, "\n", &save); line;
-         line = strtok_r(NULL, "\n", &save)) {
-        g_auto(GStrv) field = g_strsplit(line, "|", 3);
-
-        if (g_strv_length(field) == 3 &&
-            !strcmp(g_strstrip(field[0]), name)) {
-            return atoi(field[1]);
-        }
-    }
-    return RDMA_NO_VLAN;
 }
 
-static bool is_gid(const RdmaVerbs *v, const struct ibv_gid_entry *e,
-                   const uint8_t gid[RDMA_GID_LEN], uint16_t vlan)
-{
-    return e->port_num == v->port_num &&
-           e->gid_type == IBV_GID_TYPE_ROCE_V2 &&
-           !memcmp(e->gid.raw, gid, RDMA_GID_LEN) &&
-           netdev_vlan(e->ndev_ifindex) == vlan && e->gid_index <= UINT8_MAX;
-}
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(HostGids, host_gids_free)
 
-static int find_host_gid(RdmaVerbs *v, const uint8_t gid[RDMA_GID_LEN],
-                         uint16_t vlan)
+/* Worker: RoCEv2 GIDs of the port. NULL and *@ret if that cannot be. */
+static HostGids *host_gids_read(RdmaVerbs *v, int *ret)
 {
     g_autofree struct ibv_gid_entry *entries =
         g_new0(struct ibv_gid_entry, MAX_HOST_GIDS);
     ssize_t n = ibv_query_gid_table(v->dev.ctx, entries, MAX_HOST_GIDS, 0);
+    HostGids *t;
 
     if (n < 0) {
-        return n;
+        *ret = n;
+        return NULL;
     }
+    t = g_malloc0(sizeof(*t) + n * sizeof(t->at[0]));
+    t->vlans = verbs_vlans_read();
     for (ssize_t i = 0; i < n; i++) {
-        if (is_gid(v, &entries[i], gid, vlan)) {
-            return entries[i].gid_index;
+        struct ibv_gid_entry *e = &entries[i];
+        HostGid *g = &t->at[t->n];
+
+        if (e->port_num != v->port_num ||
+            e->gid_type != IBV_GID_TYPE_ROCE_V2 ||
+            e->gid_index > UINT8_MAX) {
+            continue;
+        }
+        if (!if_indextoname(e->ndev_ifindex, g->netdev)) {
+            *g->netdev = '\0';
+        }
+        memcpy(g->gid, e->gid.raw, RDMA_GID_LEN);
+        g->index = e->gid_index;
+        g->vlan = verbs_vlan_of(t->vlans, g->netdev);
+        if (!*t->netdev && g->vlan == RDMA_NO_VLAN) {
+            memcpy(t->netdev, g->netdev, IF_NAMESIZE);
+        }
+        t->n++;
+    }
+    return t;
+}
+
+static const HostGid *host_gids_find(const HostGids *t, const GidKey *key)
+{
+    for (unsigned i = 0; i < t->n; i++) {
+        if (!memcmp(t->at[i].gid, key->gid, RDMA_GID_LEN) &&
+            t->at[i].vlan == key->vlan) {
+            return &t->at[i];
         }
     }
+    return NULL;
+}
+
+/* What management learns */
+
+static void tell_status(RdmaVerbs *v, const GidKey *key, const char *netdev,
+                        bool status)
+{
+    g_autofree char *id = object_get_canonical_path(OBJECT(v));
+
+    trace_rdma_verbs_gid_status(v, key->index, netdev, status);
+    qapi_event_send_rdma_gid_status_changed(
+        id, key->index, netdev, status, ldq_le_p(key->gid),
+        ldq_le_p(key->gid + 8), key->vlan != RDMA_NO_VLAN, key->vlan);
+}
+
+/* Jobs: take the address of a GID away */
+
+typedef struct DelJob {
+    VerbsJob job;
+    GidKey key;
+    uint32_t ifindex;
+} DelJob;
+
+static int del_work(VerbsJob *job)
+{
+    DelJob *j = container_of(job, DelJob, job);
+    int64_t end = qemu_clock_get_ms(QEMU_CLOCK_REALTIME) + VANISH_MS;
+    int ret = verbs_netlink_del(j->ifindex, j->key.gid);
+    bool there = !ret;
+
+    /* Whoever looks for it next shall not find what is about to go */
+    while (there && qemu_clock_get_ms(QEMU_CLOCK_REALTIME) < end) {
+        int err;
+        g_autoptr(HostGids) table = host_gids_read(job->v, &err);
+
+        there = table && host_gids_find(table, &j->key);
+        if (there) {
+            g_usleep(LOOK_US);
+        }
+    }
+    return ret;
+}
+
+static void del_done(VerbsJob *job)
+{
+    DelJob *j = container_of(job, DelJob, job);
+    char text[INET6_ADDRSTRLEN];
+
+    /* It may be gone already, alone or with its net device */
+    if (job->ret && job->ret != -EADDRNOTAVAIL && job->ret != -ENODEV) {
+        inet_ntop(AF_INET6, j->key.gid, text, sizeof(text));
+        warn_report("rdma-verbs: GID %s cannot be taken from the host's net "
+                    "device again: %s", text, strerror(-job->ret));
+    }
+}
+
+static const VerbsJobOps del_ops = {
+    .work = del_work,
+    .done = del_done,
+};
+
+/* The guest's table */
+
+static bool is_same_gid(const GidKey *a, const GidKey *b)
+{
+    return a->vlan == b->vlan && !memcmp(a->gid, b->gid, RDMA_GID_LEN);
+}
+
+/* Another entry may have the same GID, and then needs its address. */
+static bool hand_over(RdmaVerbs *v, const VerbsGid *g)
+{
+    for (uint32_t i = 0; i < v->parent_obj.limits.gid_table_len; i++) {
+        VerbsGid *other = &v->gids[i];
+
+        if (other->used && is_same_gid(&other->key, &g->key)) {
+            other->added_to = g->added_to;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool gid_drop(RdmaVerbs *v, VerbsGid *g)
+{
+    if (!g->used) {
+        return false;
+    }
+    g->used = false;
+    if (g->added_to && !hand_over(v, g)) {
+        DelJob *j = g_new0(DelJob, 1);
+
+        j->key = g->key;
+        j->ifindex = g->added_to;
+        verbs_job_start(v, &j->job, &del_ops);
+    }
+    return true;
+}
+
+/* Jobs: look all of them up again */
+
+typedef struct LookJob {
+    VerbsJob job;
+    HostGids *table;
+} LookJob;
+
+static int look_work(VerbsJob *job)
+{
+    LookJob *j = container_of(job, LookJob, job);
+    int ret = 0;
+
+    j->table = host_gids_read(job->v, &ret);
+    return ret;
+}
+
+/* Returns whether the host's device knows it otherwise than before. */
+static bool look_up_again(RdmaVerbs *v, VerbsGid *g, const HostGids *table)
+{
+    const HostGid *h = host_gids_find(table, &g->key);
+    int index = h ? h->index : NOT_THERE;
+    bool changed = index != g->host_index;
+    bool appears = g->host_index == NOT_THERE;
+
+    g->host_index = index;
+    if (h) {
+        memcpy(g->netdev, h->netdev, IF_NAMESIZE);
+    }
+    if (changed && (!h || appears)) {
+        tell_status(v, &g->key, g->netdev, h);
+    }
+    return changed;
+}
+
+static void look_done(VerbsJob *job)
+{
+    LookJob *j = container_of(job, LookJob, job);
+    const RdmaEvent event = { RDMA_EVENT_GID_CHANGE, RDMA_PORT_NUM };
+    RdmaVerbs *v = job->v;
+    bool changed = false;
+
+    v->gids_looking = false;
+    v->gids_looked++;
+    if (v->gids_look_again) {
+        verbs_gids_changed(v);
+    }
+    if (job->ret) {
+        return;
+    }
+    for (uint32_t i = 0; i < v->parent_obj.limits.gid_table_len; i++) {
+        if (v->gids[i].used) {
+            changed |= look_up_again(v, &v->gids[i], j->table);
+        }
+    }
+    if (changed) {
+        /* They hold on to entries of the host's table */
+        verbs_ahs_drop(v, NULL);
+    }
+    if (v->gid_refused && v->parent_obj.client_ops) {
+        v->gid_refused = false;
+        v->parent_obj.client_ops->event(v->parent_obj.client_opaque, &event);
+    }
+}
+
+static void look_free(VerbsJob *job)
+{
+    LookJob *j = container_of(job, LookJob, job);
+
+    host_gids_free(j->table);
+    g_free(j);
+}
+
+static const VerbsJobOps look_ops = {
+    .work = look_work,
+    .done = look_done,
+    .free = look_free,
+};
+
+void verbs_gids_changed(RdmaVerbs *v)
+{
+    v->gids_look_again = v->gids_looking;
+    if (!v->gids_looking) {
+        LookJob *j = g_new0(LookJob, 1);
+
+        v->gids_looking = true;
+        verbs_job_start(v, &j->job, &look_ops);
+    }
+}
+
+/* Jobs: a GID of the guest */
+
+typedef struct AddJob {
+    VerbsJob job;
+    GidKey key;
+    bool may_add;                   /* gid-mode=add */
+    unsigned looked;                /* RdmaVerbs.gids_looked before */
+    int host_index;
+    char netdev[IF_NAMESIZE];
+    uint32_t added_to;
+    Error *err;                     /* why not; maybe NULL */
+} AddJob;
+
+static int take_host_gid(AddJob *j, const HostGid *h)
+{
+    j->host_index = h->index;
+    memcpy(j->netdev, h->netdev, IF_NAMESIZE);
+    return 0;
+}
+
+static void take_back(AddJob *j)
+{
+    if (j->added_to) {
+        verbs_netlink_del(j->added_to, j->key.gid);
+        j->added_to = 0;
+    }
+}
+
+/* Worker: its address is on the net device; the GID has yet to appear. */
+static int await_gid(AddJob *j)
+{
+    int64_t end = qemu_clock_get_ms(QEMU_CLOCK_REALTIME) + APPEAR_MS;
+    int ret = 0;
+
+    while (!qatomic_read(&j->job.unwanted)) {
+        g_autoptr(HostGids) table = host_gids_read(j->job.v, &ret);
+        const HostGid *h = table ? host_gids_find(table, &j->key) : NULL;
+
+        if (!table) {
+            return ret;
+        }
+        if (h) {
+            return take_host_gid(j, h);
+        }
+        if (qemu_clock_get_ms(QEMU_CLOCK_REALTIME) > end) {
+            error_setg(&j->err, "the address was added to the host's net "
+                       "device %s, but did not become a GID of RoCEv2 of port "
+                       "%u of '%s'", j->netdev, j->job.v->port_num,
+                       j->job.v->ibdev);
+            return -ETIMEDOUT;
+        }
+        g_usleep(LOOK_US);
+    }
+    return -ECANCELED;
+}
+
+static int add_address(AddJob *j, const HostGids *table)
+{
+    uint32_t ifindex = if_nametoindex(table->netdev);
+    int ret;
+
+    if (!ifindex) {
+        error_setg(&j->err, "port %u of '%s' has no net device in QEMU's "
+                   "network namespace", j->job.v->port_num, j->job.v->ibdev);
+        return -EPERM;
+    }
+    if (j->key.vlan != RDMA_NO_VLAN) {
+        ifindex = verbs_vlan_ifindex(table->vlans, table->netdev,
+                                     j->key.vlan);
+        if (!ifindex || !if_indextoname(ifindex, j->netdev)) {
+            error_setg(&j->err, "the host's net device %s has no VLAN device "
+                       "for VLAN %u: add one with ip link add link %s ... "
+                       "type vlan id %u", table->netdev, j->key.vlan,
+                       table->netdev, j->key.vlan);
+            return -EPERM;
+        }
+    }
+    ret = verbs_netlink_add(ifindex, j->key.gid, &j->err);
+    if (ret && ret != -EEXIST) {
+        return ret;
+    }
+    /* Whoever was there first is the one who takes it away */
+    j->added_to = ret ? 0 : ifindex;
+    ret = await_gid(j);
+    if (ret) {
+        take_back(j);
+    }
+    return ret;
+}
+
+static int add_work(VerbsJob *job)
+{
+    AddJob *j = container_of(job, AddJob, job);
+    int ret = 0;
+    g_autoptr(HostGids) table = host_gids_read(job->v, &ret);
+    const HostGid *h = table ? host_gids_find(table, &j->key) : NULL;
+
+    if (!table) {
+        return ret;
+    }
+    if (h) {
+        return take_host_gid(j, h);
+    }
+    memcpy(j->netdev, table->netdev, IF_NAMESIZE);
+    if (j->may_add) {
+        return add_address(j, table);
+    }
+    error_setg(&j->err, "it is not one of RoCEv2 on port %u of '%s': give the "
+               "host's net device %s the address of the guest, or use "
+               "gid-mode=add", job->v->port_num, job->v->ibdev, j->netdev);
     return -EPERM;
 }
+
+static void add_undo(VerbsJob *job)
+{
+    take_back(container_of(job, AddJob, job));
+}
+
+static void add_done(VerbsJob *job)
+{
+    AddJob *j = container_of(job, AddJob, job);
+    RdmaVerbs *v = job->v;
+    char text[INET6_ADDRSTRLEN];
+
+    trace_rdma_verbs_gid_add(v, j->key.index, j->netdev, j->added_to,
+                             job->ret ?: j->host_index);
+    if (!job->ret || job->ret == -ECANCELED) {
+        return;
+    }
+    v->gid_refused = true;
+    tell_status(v, &j->key, j->netdev, false);
+    if (j->err) {
+        inet_ntop(AF_INET6, j->key.gid, text, sizeof(text));
+        warn_report_once_cond(&v->gid_warned, "rdma-verbs: the guest's GID %s "
+                              "(VLAN %u) is refused: %s", text, j->key.vlan,
+                              error_get_pretty(j->err));
+    }
+}
+
+static void add_take(VerbsJob *job, void *unused)
+{
+    AddJob *j = container_of(job, AddJob, job);
+    RdmaVerbs *v = job->v;
+    VerbsGid *g = &v->gids[j->key.index];
+
+    if (g->used && is_same_gid(&g->key, &j->key) && !j->added_to) {
+        j->added_to = g->added_to;
+        g->added_to = 0;
+    }
+    if (gid_drop(v, g)) {
+        verbs_ahs_drop(v, NULL);
+    }
+    *g = (VerbsGid) {
+        .used = true,
+        .key = j->key,
+        .host_index = j->host_index,
+        .added_to = j->added_to,
+    };
+    memcpy(g->netdev, j->netdev, IF_NAMESIZE);
+    tell_status(v, &g->key, g->netdev, true);
+    if (j->looked != v->gids_looked) {
+        /* What the job saw may be older than what the others know */
+        verbs_gids_changed(v);
+    }
+}
+
+static void add_free(VerbsJob *job)
+{
+    AddJob *j = container_of(job, AddJob, job);
+
+    error_free(j->err);
+    g_free(j);
+}
+
+static const VerbsJobOps add_ops = {
+    .work = add_work,
+    .undo = add_undo,
+    .done = add_done,
+    .take = add_take,
+    .free = add_free,
+};
 
 int verbs_gid_add(RdmaBackend *rb, uint32_t index,
                   const uint8_t gid[RDMA_GID_LEN], uint16_t vlan)
 {
     RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
-    VerbsGid *g = &v->gids[index];
-    char text[INET6_ADDRSTRLEN];
-    int ret = find_host_gid(v, gid, vlan);
+    GidKey key = { .index = index, .vlan = vlan };
+    AddJob *j;
+    int ret;
 
-    inet_ntop(AF_INET6, gid, text, sizeof(text));
-    trace_rdma_verbs_gid_add(v, index, text, vlan, ret);
-    if (ret < 0) {
-        if (ret == -EPERM) {
-            warn_report_once("rdma-verbs: the guest's GID %s (VLAN %u) is not "
-                             "one of RoCEv2 on port %u of '%s': give the "
-                             "host's net device the address of the guest",
-                             text, vlan, v->port_num, v->ibdev);
-        }
+    memcpy(key.gid, gid, RDMA_GID_LEN);
+    if (verbs_job_ask(v, &add_ops, &key, sizeof(key), NULL, &ret)) {
         return ret;
     }
-    *g = (VerbsGid) { .used = true, .vlan = vlan, .host_index = ret };
-    memcpy(g->gid, gid, RDMA_GID_LEN);
-    return 0;
+    j = g_new0(AddJob, 1);
+    j->key = key;
+    j->may_add = v->gid_mode == RDMA_GID_MODE_ADD;
+    j->looked = v->gids_looked;
+    return verbs_job_begin(v, &j->job, &add_ops, &key, sizeof(key));
 }
 
 int verbs_gid_del(RdmaBackend *rb, uint32_t index)
 {
     RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
+    VerbsGid *g = &v->gids[index];
 
-    if (!v->gids[index].used) {
+    verbs_job_abandon(v);
+    if (!gid_drop(v, g)) {
         return -ENOENT;
     }
-    v->gids[index].used = false;
+    verbs_ahs_drop(v, NULL);
+    tell_status(v, &g->key, g->netdev, false);
     return 0;
 }
 
+/* What queue pairs need */
+
 int verbs_gid_host_index(RdmaVerbs *v, uint32_t index)
 {
-    if (index >= v->parent_obj.limits.gid_table_len || !v->gids[index].used) {
+    if (index >= v->parent_obj.limits.gid_table_len ||
+        !v->gids[index].used || v->gids[index].host_index == NOT_THERE) {
         return -ENOENT;
     }
     return v->gids[index].host_index;
@@ -131,18 +552,43 @@ int verbs_gid_path(RdmaVerbs *v, const RdmaAv *av, struct ibv_ah_attr *ah)
     return 0;
 }
 
+/* The life of the table */
+
+/* The process ends while the device exists: no address stays behind. */
+static void at_exit(Notifier *n, void *opaque)
+{
+    RdmaVerbs *v = container_of(n, RdmaVerbs, gids_exit);
+
+    verbs_job_abandon(v);
+    for (uint32_t i = 0; i < v->parent_obj.limits.gid_table_len; i++) {
+        gid_drop(v, &v->gids[i]);
+    }
+    verbs_worker_drain(v);
+}
+
 void verbs_gids_init(RdmaVerbs *v)
 {
     v->gids = g_new0(VerbsGid, v->parent_obj.limits.gid_table_len);
+    v->gids_looking = v->gids_look_again = false;
+    v->gid_refused = v->gid_warned = false;
+    v->gids_exit.notify = at_exit;
+    qemu_add_exit_notifier(&v->gids_exit);
 }
 
 void verbs_gids_free(RdmaVerbs *v)
 {
+    qemu_remove_exit_notifier(&v->gids_exit);
     g_free(v->gids);
     v->gids = NULL;
 }
 
 void verbs_gids_reset(RdmaVerbs *v)
 {
-    memset(v->gids, 0, v->parent_obj.limits.gid_table_len * sizeof(*v->gids));
+    for (uint32_t i = 0; i < v->parent_obj.limits.gid_table_len; i++) {
+        if (gid_drop(v, &v->gids[i])) {
+            tell_status(v, &v->gids[i].key, v->gids[i].netdev, false);
+        }
+    }
+    v->gid_refused = false;
+    v->gids_look_again = false;
 }

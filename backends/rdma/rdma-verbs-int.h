@@ -10,6 +10,7 @@
 #define BACKENDS_RDMA_VERBS_INT_H
 
 #include <infiniband/verbs.h>
+#include "qapi/qapi-types-qom.h"
 #include "qemu/main-loop.h"
 #include "qemu/queue.h"
 #include "qom/object.h"
@@ -120,6 +121,7 @@ struct RdmaVerbs {
     /* properties */
     char *ibdev;
     uint8_t port_num;
+    RdmaGidMode gid_mode;
 
     /* while a device is attached */
     VerbsDev dev;
@@ -135,6 +137,12 @@ struct RdmaVerbs {
     GHashTable *srqs;
     GHashTable *qps;
     VerbsGid *gids;                 /* gid_table_len of them */
+    bool gids_looking;              /* a job looks all of them up */
+    bool gids_look_again;           /* and is late */
+    unsigned gids_looked;           /* how often */
+    bool gid_refused;               /* one, since the driver was told */
+    bool gid_warned;
+    Notifier gids_exit;
     /* by the host's */
     GHashTable *qps_by_wire;
     GHashTable *qps_by_id;
@@ -195,7 +203,7 @@ struct VerbsJob {
     void *key;
     size_t key_len;
     bool finished;
-    bool unwanted;
+    bool unwanted;                  /* work() may read it, and give up */
     bool reported;                  /* done() was called */
     QSIMPLEQ_ENTRY(VerbsJob) next;
 };
@@ -240,15 +248,37 @@ bool verbs_dev_update_port(RdmaVerbs *v);
 /* What @limits has, but not more than the device can do. */
 void verbs_dev_limit(RdmaVerbs *v, RdmaBackendLimits *limits);
 
+/* rdma-verbs-netlink.c: net devices of the host; all but the check: worker */
+
+/*
+ * Add the address that @gid is to a net device. 0, -EEXIST if it was there
+ * before (without an error), or another negative errno.
+ */
+int verbs_netlink_add(uint32_t ifindex, const uint8_t gid[RDMA_GID_LEN],
+                      Error **errp);
+/* Take it away. 0 or a negative errno; -EADDRNOTAVAIL: it was not there. */
+int verbs_netlink_del(uint32_t ifindex, const uint8_t gid[RDMA_GID_LEN]);
+/* May this process do that? */
+bool verbs_netlink_check(Error **errp);
+/* The VLANs of the host, for the functions below. NULL: none. Free it. */
+char *verbs_vlans_read(void);
+/* The VLAN of a net device, or RDMA_NO_VLAN. */
+uint16_t verbs_vlan_of(const char *vlans, const char *netdev);
+/* The net device of a VLAN on top of @netdev, or 0. */
+uint32_t verbs_vlan_ifindex(const char *vlans, const char *netdev,
+                            uint16_t vlan);
+
 /* rdma-verbs-gid.c: which of the host's GIDs are the guest's */
 
 void verbs_gids_init(RdmaVerbs *v);
 void verbs_gids_free(RdmaVerbs *v);
 void verbs_gids_reset(RdmaVerbs *v);
+/* The host's table has changed. */
+void verbs_gids_changed(RdmaVerbs *v);
 int verbs_gid_add(RdmaBackend *rb, uint32_t index,
                   const uint8_t gid[RDMA_GID_LEN], uint16_t vlan);
 int verbs_gid_del(RdmaBackend *rb, uint32_t index);
-/* The host's index for the guest's; -ENOENT if there is none. */
+/* The host's index for the guest's; -ENOENT if there is none now. */
 int verbs_gid_host_index(RdmaVerbs *v, uint32_t index);
 /* The path @av as the host wants it. 0 or -EINVAL. */
 int verbs_gid_path(RdmaVerbs *v, const RdmaAv *av, struct ibv_ah_attr *ah);

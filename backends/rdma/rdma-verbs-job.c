@@ -243,7 +243,7 @@ void verbs_job_cancel(RdmaVerbs *v, VerbsJob *job)
     VerbsJob *p;
 
     qemu_mutex_lock(&w->lock);
-    job->unwanted = true;
+    qatomic_set(&job->unwanted, true);
     QSIMPLEQ_FOREACH(p, &w->done, next) {
         if (p == job && !job->ret && job->ops->undo) {
             QSIMPLEQ_REMOVE(&w->done, job, VerbsJob, next);

@@ -90,6 +90,9 @@ static bool verbs_attach(RdmaBackend *rb, Error **errp)
                    "guest: use the device without iommu_platform=on");
         return false;
     }
+    if (v->gid_mode == RDMA_GID_MODE_ADD && !verbs_netlink_check(errp)) {
+        return false;
+    }
     if (!check_ram(errp) || !verbs_dev_open(v, errp)) {
         return false;
     }
@@ -260,6 +263,18 @@ static void set_port(Object *obj, Visitor *visitor, const char *name,
     }
 }
 
+static int get_gid_mode(Object *obj, Error **errp)
+{
+    return RDMA_BACKEND_VERBS(obj)->gid_mode;
+}
+
+static void set_gid_mode(Object *obj, int value, Error **errp)
+{
+    if (may_set(obj, "gid-mode", errp)) {
+        RDMA_BACKEND_VERBS(obj)->gid_mode = value;
+    }
+}
+
 static void verbs_complete(UserCreatable *uc, Error **errp)
 {
     if (!RDMA_BACKEND_VERBS(uc)->ibdev) {
@@ -305,6 +320,12 @@ static void verbs_class_init(ObjectClass *oc, void *data)
                               NULL, NULL);
     object_class_property_set_description(oc, "port",
         "its port (default: 1)");
+    object_class_property_add_enum(oc, "gid-mode", "RdmaGidMode",
+                                   &RdmaGidMode_lookup, get_gid_mode,
+                                   set_gid_mode);
+    object_class_property_set_description(oc, "gid-mode",
+        "what to do for the guest's GIDs: match them with those of the host, "
+        "or add them (default: match)");
 }
 
 static const TypeInfo rdma_verbs_info = {

@@ -52,6 +52,7 @@ static VirtIORdmaEventOf event_of(RdmaEventType type)
         return VIRTIO_RDMA_EVENT_OF_SRQ;
     case RDMA_EVENT_PORT_ACTIVE:
     case RDMA_EVENT_PORT_ERR:
+    case RDMA_EVENT_GID_CHANGE:
         return VIRTIO_RDMA_EVENT_OF_PORT;
     default:
         return VIRTIO_RDMA_EVENT_OF_NONE;
