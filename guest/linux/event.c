@@ -77,6 +77,12 @@ static void vrdma_event_dispatch(struct vrdma_dev *dev, u32 type, u32 id)
 		if (dev->registered)
 			schedule_work(&dev->port_work);
 		break;
+	case VIRTIO_RDMA_EVENT_GID_CHANGE:
+		/* The RDMA core forgets a GID that the device refuses. */
+		WRITE_ONCE(dev->rescan, true);
+		if (dev->registered)
+			schedule_work(&dev->port_work);
+		break;
 	default:
 		break;
 	}

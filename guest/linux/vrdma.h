@@ -119,7 +119,7 @@ struct vrdma_dev {
 	bool dead;			/* fatal_work has run: flush */
 	unsigned long broken;		/* bit 0: vrdma_broken() was called */
 	bool port_active;
-	bool rescan;			/* the GIDs, since the NIC is new */
+	bool rescan;			/* the GIDs: NIC is new, or one refused */
 	bool registered;
 };
 
