@@ -497,6 +497,9 @@ int verbs_gid_add(RdmaBackend *rb, uint32_t index,
     AddJob *j;
     int ret;
 
+    if (rdma_gid_is_multicast(gid)) {
+        return -EINVAL;
+    }
     memcpy(key.gid, gid, RDMA_GID_LEN);
     if (verbs_job_ask(v, &add_ops, &key, sizeof(key), NULL, &ret)) {
         return ret;

@@ -51,6 +51,22 @@ static bool check_ram(Error **errp)
     return ok;
 }
 
+/* The guest says which addresses the host's net device gets. */
+static bool check_gid_mode(RdmaVerbs *v, Error **errp)
+{
+    if (v->gid_mode != RDMA_GID_MODE_ADD) {
+        return true;
+    }
+    if (v->parent_obj.limits.any_gid) {
+        error_setg(errp, "gid-mode=add would let the guest give the host any "
+                   "address");
+        error_append_hint(errp, "List those of the guest with allowed-gids= "
+                          "of the device.\n");
+        return false;
+    }
+    return verbs_netlink_check(errp);
+}
+
 /* Class methods */
 
 static void free_tables(RdmaVerbs *v)
@@ -90,10 +106,8 @@ static bool verbs_attach(RdmaBackend *rb, Error **errp)
                    "guest: use the device without iommu_platform=on");
         return false;
     }
-    if (v->gid_mode == RDMA_GID_MODE_ADD && !verbs_netlink_check(errp)) {
-        return false;
-    }
-    if (!check_ram(errp) || !verbs_dev_open(v, errp)) {
+    if (!check_gid_mode(v, errp) || !check_ram(errp) ||
+        !verbs_dev_open(v, errp)) {
         return false;
     }
     if (ram_block_discard_disable(true)) {

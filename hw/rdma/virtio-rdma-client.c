@@ -166,6 +166,7 @@ bool virtio_rdma_backend_attach(VirtIORdma *s, Error **errp)
         .max_mcast_grp = conf->max_mcast_grp,
         .max_mcast_qp_attach = conf->max_mcast_qp_attach,
         .extensions = RDMA_EXT_FLUSH | RDMA_EXT_ATOMIC_WRITE,
+        .any_gid = !conf->allowed_gids,
         .atomic_cap = RDMA_ATOMIC_GLOB,
         .device_cap_flags = VIRTIO_RDMA_CAP_BAD_PKEY_CNTR |
                             VIRTIO_RDMA_CAP_BAD_QKEY_CNTR |

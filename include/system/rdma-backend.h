@@ -121,6 +121,7 @@ typedef struct RdmaBackendLimits {
     uint32_t max_mcast_grp;
     uint32_t max_mcast_qp_attach;
     uint32_t extensions;            /* RDMA_EXT_* */
+    bool any_gid;                   /* the user sets no limits to GIDs */
     /*
      * From the backend: it chooses keys, and the QPNs on the wire, and sets
      * them in the attributes that an object is made or changed with. The

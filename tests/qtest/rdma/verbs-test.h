@@ -91,6 +91,7 @@ struct virtio_rdma_reg_user_mr_req verbs_reg_mr_req(QRdmaPd *pd);
 void add_verbs_attach_tests(void);
 void add_verbs_errno_tests(void);
 void add_verbs_event_tests(void);
+void add_verbs_gid_tests(void);
 void add_verbs_late_tests(void);
 void add_verbs_traffic_tests(void);
 
