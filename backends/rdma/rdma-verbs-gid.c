@@ -9,7 +9,6 @@
  * guest are looked up again.
  */
 #include "qemu/osdep.h"
-#include <net/if.h>
 #include "qapi/error.h"
 #include "qapi/qapi-events-rdma.h"
 #include "qemu/bswap.h"
@@ -28,24 +27,6 @@
 #define APPEAR_MS 2000
 #define VANISH_MS 250
 #define LOOK_US 2000
-
-/* No GID of the host's */
-#define NOT_THERE (-1)
-
-/* What a GID is known by; no padding. */
-typedef struct GidKey {
-    uint8_t gid[RDMA_GID_LEN];
-    uint32_t index;                 /* in the guest's table */
-    uint32_t vlan;
-} GidKey;
-
-struct VerbsGid {
-    bool used;
-    GidKey key;
-    int host_index;                 /* or NOT_THERE */
-    char netdev[IF_NAMESIZE];       /* of the host */
-    uint32_t added_to;              /* ifindex, if its address was added */
-};
 
 /* A GID of the host's port. */
 typedef struct HostGid {
@@ -74,6 +55,25 @@ static void host_gids_free(HostGids *t)
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HostGids, host_gids_free)
 
+static void host_gids_append(HostGids *t, const struct ibv_gid_entry *e)
+{
+    HostGid *g = &t->at[t->n];
+
+    if (e->gid_type != IBV_GID_TYPE_ROCE_V2 || e->gid_index > UINT8_MAX) {
+        return;
+    }
+    if (!if_indextoname(e->ndev_ifindex, g->netdev)) {
+        *g->netdev = '\0';
+    }
+    memcpy(g->gid, e->gid.raw, RDMA_GID_LEN);
+    g->index = e->gid_index;
+    g->vlan = verbs_vlan_of(t->vlans, g->netdev);
+    if (!*t->netdev && g->vlan == RDMA_NO_VLAN) {
+        memcpy(t->netdev, g->netdev, IF_NAMESIZE);
+    }
+    t->n++;
+}
+
 /* Worker: RoCEv2 GIDs of the port. NULL and *@ret if that cannot be. */
 static HostGids *host_gids_read(RdmaVerbs *v, int *ret)
 {
@@ -89,29 +89,14 @@ static HostGids *host_gids_read(RdmaVerbs *v, int *ret)
     t = g_malloc0(sizeof(*t) + n * sizeof(t->at[0]));
     t->vlans = verbs_vlans_read();
     for (ssize_t i = 0; i < n; i++) {
-        struct ibv_gid_entry *e = &entries[i];
-        HostGid *g = &t->at[t->n];
-
-        if (e->port_num != v->port_num ||
-            e->gid_type != IBV_GID_TYPE_ROCE_V2 ||
-            e->gid_index > UINT8_MAX) {
-            continue;
+        if (entries[i].port_num == v->port_num) {
+            host_gids_append(t, &entries[i]);
         }
-        if (!if_indextoname(e->ndev_ifindex, g->netdev)) {
-            *g->netdev = '\0';
-        }
-        memcpy(g->gid, e->gid.raw, RDMA_GID_LEN);
-        g->index = e->gid_index;
-        g->vlan = verbs_vlan_of(t->vlans, g->netdev);
-        if (!*t->netdev && g->vlan == RDMA_NO_VLAN) {
-            memcpy(t->netdev, g->netdev, IF_NAMESIZE);
-        }
-        t->n++;
     }
     return t;
 }
 
-static const HostGid *host_gids_find(const HostGids *t, const GidKey *key)
+static const HostGid *host_gids_find(const HostGids *t, const VerbsGidKey *key)
 {
     for (unsigned i = 0; i < t->n; i++) {
         if (!memcmp(t->at[i].gid, key->gid, RDMA_GID_LEN) &&
@@ -124,8 +109,8 @@ static const HostGid *host_gids_find(const HostGids *t, const GidKey *key)
 
 /* What management learns */
 
-static void tell_status(RdmaVerbs *v, const GidKey *key, const char *netdev,
-                        bool status)
+static void tell_status(RdmaVerbs *v, const VerbsGidKey *key,
+                        const char *netdev, bool status)
 {
     g_autofree char *id = object_get_canonical_path(OBJECT(v));
 
@@ -139,7 +124,7 @@ static void tell_status(RdmaVerbs *v, const GidKey *key, const char *netdev,
 
 typedef struct DelJob {
     VerbsJob job;
-    GidKey key;
+    VerbsGidKey key;
     uint32_t ifindex;
 } DelJob;
 
@@ -183,7 +168,7 @@ static const VerbsJobOps del_ops = {
 
 /* The guest's table */
 
-static bool is_same_gid(const GidKey *a, const GidKey *b)
+static bool is_same_gid(const VerbsGidKey *a, const VerbsGidKey *b)
 {
     return a->vlan == b->vlan && !memcmp(a->gid, b->gid, RDMA_GID_LEN);
 }
@@ -238,9 +223,9 @@ static int look_work(VerbsJob *job)
 static bool look_up_again(RdmaVerbs *v, VerbsGid *g, const HostGids *table)
 {
     const HostGid *h = host_gids_find(table, &g->key);
-    int index = h ? h->index : NOT_THERE;
+    int index = h ? h->index : VERBS_NO_GID;
     bool changed = index != g->host_index;
-    bool appears = g->host_index == NOT_THERE;
+    bool appears = g->host_index == VERBS_NO_GID;
 
     g->host_index = index;
     if (h) {
@@ -311,7 +296,7 @@ void verbs_gids_changed(RdmaVerbs *v)
 
 typedef struct AddJob {
     VerbsJob job;
-    GidKey key;
+    VerbsGidKey key;
     bool may_add;                   /* gid-mode=add */
     unsigned looked;                /* RdmaVerbs.gids_looked before */
     int host_index;
@@ -493,7 +478,7 @@ int verbs_gid_add(RdmaBackend *rb, uint32_t index,
                   const uint8_t gid[RDMA_GID_LEN], uint16_t vlan)
 {
     RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
-    GidKey key = { .index = index, .vlan = vlan };
+    VerbsGidKey key = { .index = index, .vlan = vlan };
     AddJob *j;
     int ret;
 
@@ -522,36 +507,6 @@ int verbs_gid_del(RdmaBackend *rb, uint32_t index)
     }
     verbs_ahs_drop(v, NULL);
     tell_status(v, &g->key, g->netdev, false);
-    return 0;
-}
-
-/* What queue pairs need */
-
-int verbs_gid_host_index(RdmaVerbs *v, uint32_t index)
-{
-    if (index >= v->parent_obj.limits.gid_table_len ||
-        !v->gids[index].used || v->gids[index].host_index == NOT_THERE) {
-        return -ENOENT;
-    }
-    return v->gids[index].host_index;
-}
-
-int verbs_gid_path(RdmaVerbs *v, const RdmaAv *av, struct ibv_ah_attr *ah)
-{
-    int index = verbs_gid_host_index(v, av->sgid_index);
-
-    if (index < 0 || av->port_num != RDMA_PORT_NUM) {
-        return -EINVAL;
-    }
-    ah->grh.flow_label = av->flow_label;
-    ah->grh.sgid_index = index;
-    ah->grh.hop_limit = av->hop_limit;
-    ah->grh.traffic_class = av->traffic_class;
-    memcpy(ah->grh.dgid.raw, av->dgid, RDMA_GID_LEN);
-    ah->sl = av->sl;
-    ah->static_rate = av->static_rate;
-    ah->is_global = 1;
-    ah->port_num = v->port_num;
     return 0;
 }
 

@@ -10,6 +10,7 @@
 #define BACKENDS_RDMA_VERBS_INT_H
 
 #include <infiniband/verbs.h>
+#include <net/if.h>
 #include "qapi/qapi-types-qom.h"
 #include "qemu/main-loop.h"
 #include "qemu/queue.h"
@@ -20,7 +21,6 @@
 OBJECT_DECLARE_SIMPLE_TYPE(RdmaVerbs, RDMA_BACKEND_VERBS)
 
 typedef struct VerbsAh VerbsAh;
-typedef struct VerbsGid VerbsGid;
 typedef struct VerbsMem VerbsMem;
 typedef struct VerbsJob VerbsJob;
 typedef struct VerbsWorker VerbsWorker;
@@ -114,6 +114,23 @@ typedef struct VerbsQp {
     bool dead;                      /* a job destroys it */
     RdmaAv av;                      /* of the last MODIFY, as the guest's */
 } VerbsQp;
+
+/* What a GID is known by; no padding. */
+typedef struct VerbsGidKey {
+    uint8_t gid[RDMA_GID_LEN];
+    uint32_t index;                 /* in the guest's table */
+    uint32_t vlan;
+} VerbsGidKey;
+
+#define VERBS_NO_GID (-1)
+
+typedef struct VerbsGid {
+    bool used;
+    VerbsGidKey key;
+    int host_index;                 /* VERBS_NO_GID: the host has lost it */
+    char netdev[IF_NAMESIZE];       /* of the host */
+    uint32_t added_to;              /* ifindex, if its address was added */
+} VerbsGid;
 
 struct RdmaVerbs {
     RdmaBackend parent_obj;
@@ -278,6 +295,9 @@ void verbs_gids_changed(RdmaVerbs *v);
 int verbs_gid_add(RdmaBackend *rb, uint32_t index,
                   const uint8_t gid[RDMA_GID_LEN], uint16_t vlan);
 int verbs_gid_del(RdmaBackend *rb, uint32_t index);
+
+/* rdma-verbs-path.c: paths as the host wants them */
+
 /* The host's index for the guest's; -ENOENT if there is none now. */
 int verbs_gid_host_index(RdmaVerbs *v, uint32_t index);
 /* The path @av as the host wants it. 0 or -EINVAL. */

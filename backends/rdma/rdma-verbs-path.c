@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Paths of the host ibverbs backend: the guest's index of a GID is not that of
+ * the host.
+ */
+#include "qemu/osdep.h"
+#include "rdma-verbs-int.h"
+
+int verbs_gid_host_index(RdmaVerbs *v, uint32_t index)
+{
+    if (index >= v->parent_obj.limits.gid_table_len ||
+        !v->gids[index].used || v->gids[index].host_index == VERBS_NO_GID) {
+        return -ENOENT;
+    }
+    return v->gids[index].host_index;
+}
+
+int verbs_gid_path(RdmaVerbs *v, const RdmaAv *av, struct ibv_ah_attr *ah)
+{
+    int index = verbs_gid_host_index(v, av->sgid_index);
+
+    if (index < 0 || av->port_num != RDMA_PORT_NUM) {
+        return -EINVAL;
+    }
+    ah->grh.flow_label = av->flow_label;
+    ah->grh.sgid_index = index;
+    ah->grh.hop_limit = av->hop_limit;
+    ah->grh.traffic_class = av->traffic_class;
+    memcpy(ah->grh.dgid.raw, av->dgid, RDMA_GID_LEN);
+    ah->sl = av->sl;
+    ah->static_rate = av->static_rate;
+    ah->is_global = 1;
+    ah->port_num = v->port_num;
+    return 0;
+}
