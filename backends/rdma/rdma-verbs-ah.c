@@ -60,14 +60,8 @@ static int destroy_work(VerbsJob *job)
     return verbs_dev_destroyed(job->v, ibv_destroy_ah(j->ah));
 }
 
-static void job_free(VerbsJob *job)
-{
-    g_free(container_of(job, AhJob, job));
-}
-
 static const VerbsJobOps destroy_ops = {
     .work = destroy_work,
-    .free = job_free,
 };
 
 void verbs_ah_put(VerbsAh *a)
@@ -130,7 +124,6 @@ static const VerbsJobOps make_ops = {
     .work = make_work,
     .undo = make_undo,
     .done = make_done,
-    .free = job_free,
 };
 
 static void make(RdmaVerbs *v, VerbsAh *a)

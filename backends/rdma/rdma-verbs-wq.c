@@ -125,15 +125,9 @@ static void fail_done(VerbsJob *job)
     }
 }
 
-static void fail_free(VerbsJob *job)
-{
-    g_free(container_of(job, FailJob, job));
-}
-
 static const VerbsJobOps fail_ops = {
     .work = fail_work,
     .done = fail_done,
-    .free = fail_free,
 };
 
 void verbs_qp_fail(RdmaVerbs *v, VerbsQp *qp)
