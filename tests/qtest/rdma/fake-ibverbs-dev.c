@@ -171,6 +171,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *dev)
     }
     if (!err) {
         ctx->v.sz = sizeof(ctx->v);
+        ctx->v.create_qp_ex = fake_create_qp_ex;
         ctx->v.query_port = query_port;
         ctx->v.query_device_ex = query_device_ex;
         ctx->v.get_srq_num = fake_get_srq_num;

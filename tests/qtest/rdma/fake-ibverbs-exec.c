@@ -189,29 +189,84 @@ static bool has_imm(enum ibv_wr_opcode opcode)
            opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
 }
 
-/* The GRH of a datagram; with IPv4 its header is in the last 20 bytes. */
+/*
+ * The GRH of a datagram is its IP header (IBTA annex A17); that of IPv4 is in
+ * the last 20 bytes.
+ */
 static void make_grh(uint8_t grh[GRH_LEN], const FakeSend *send,
                      uint32_t length)
 {
     const union ibv_gid *sgid = &fake.gid[send->ah.grh.sgid_index].gid;
     const union ibv_gid *dgid = &send->ah.grh.dgid;
+    /* UDP, BTH, DETH, immediate data, padding, ICRC */
+    uint16_t payload = 8 + 12 + 8 + (has_imm(send->wr.opcode) ? 4 : 0) +
+                       ROUND_UP(length, 4) + 4;
 
     memset(grh, 0, GRH_LEN);
     if (!sgid->global.subnet_prefix && sgid->raw[10] == 0xff) {
         grh[20] = 0x45;
-        stw_be_p(grh + 22, length + 20);
+        grh[21] = send->ah.grh.traffic_class;
+        stw_be_p(grh + 22, 20 + payload);
         grh[28] = send->ah.grh.hop_limit;
         grh[29] = IPPROTO_UDP;
         memcpy(grh + 32, sgid->raw + 12, 4);
         memcpy(grh + 36, dgid->raw + 12, 4);
         return;
     }
-    grh[0] = 0x60;
-    stw_be_p(grh + 4, length);
+    stl_be_p(grh, 6u << 28 | send->ah.grh.traffic_class << 20 |
+                  send->ah.grh.flow_label);
+    stw_be_p(grh + 4, payload);
     grh[6] = IPPROTO_UDP;
     grh[7] = send->ah.grh.hop_limit;
     memcpy(grh + 8, sgid, sizeof(*sgid));
     memcpy(grh + 24, dgid, sizeof(*dgid));
+}
+
+/* @peer does not do what @qp wants, which gets @status. */
+static int refuse(FakeQp *qp, FakeQp *peer, enum ibv_wc_status status)
+{
+    if (qp->ibv.qp_type == IBV_QPT_UC) {
+        return IBV_WC_SUCCESS;
+    }
+    fake_event(status == IBV_WC_REM_ACCESS_ERR ? IBV_EVENT_QP_ACCESS_ERR
+                                               : IBV_EVENT_QP_REQ_ERR,
+               peer->ibv.context, &peer->obj);
+    fake_qp_error(peer);
+    return status;
+}
+
+/*
+ * Memory of @peer, or NULL: then *@status is what the sender gets. A right
+ * that the QP does not give makes the request an invalid one (9.7.4.1.4).
+ */
+static uint8_t *remote(FakeQp *qp, FakeQp *peer, uint32_t rkey, uint64_t addr,
+                       uint64_t len, int access, int *status)
+{
+    uint8_t *at;
+
+    if (!(peer->attr.qp_access_flags & access)) {
+        *status = refuse(qp, peer, IBV_WC_REM_INV_REQ_ERR);
+        return NULL;
+    }
+    at = fake_remote(peer, rkey, addr, len, access);
+    if (!at) {
+        *status = refuse(qp, peer, IBV_WC_REM_ACCESS_ERR);
+    }
+    return at;
+}
+
+/* A datagram that does not fit is dropped (IBTA 9.9.3, class D). */
+static bool fits(FakeQp *peer, uint32_t length)
+{
+    GQueue *rq = peer->ibv.srq ? &FAKE(FakeSrq, peer->ibv.srq)->wrs
+                               : &peer->rq;
+    FakeRecv *recv = g_queue_peek_head(rq);
+    uint64_t room = 0;
+
+    for (unsigned i = 0; recv && i < recv->num_sge; i++) {
+        room += recv->sge[i].length;
+    }
+    return !recv || room >= length;
 }
 
 /*
@@ -239,6 +294,9 @@ static int receive(FakeQp *qp, FakeQp *peer, const FakeSend *send,
         .solicited = send->wr.send_flags & IBV_SEND_SOLICITED,
     };
 
+    if (ud && !fits(peer, cqe.wc.byte_len)) {
+        return IBV_WC_SUCCESS;
+    }
     recv = peer->ibv.srq ? fake_srq_take(FAKE(FakeSrq, peer->ibv.srq))
                          : g_queue_pop_head(&peer->rq);
     if (!recv) {
@@ -269,22 +327,15 @@ static int receive(FakeQp *qp, FakeQp *peer, const FakeSend *send,
         cqe.wc.imm_data = send->wr.imm_data;
     }
     if (send->wr.opcode == IBV_WR_SEND_WITH_INV) {
-        fake_invalidate(peer, send->wr.invalidate_rkey);
+        if (!fake_invalidate(peer, send->wr.invalidate_rkey)) {
+            recv_failed(peer, recv, IBV_WC_LOC_ACCESS_ERR);
+            return refuse(qp, peer, IBV_WC_REM_ACCESS_ERR);
+        }
         cqe.wc.invalidated_rkey = send->wr.invalidate_rkey;
         cqe.wc.wc_flags |= IBV_WC_WITH_INV;
     }
     recv_done(peer, recv, &cqe);
     return IBV_WC_SUCCESS;
-}
-
-static int refuse(FakeQp *qp, FakeQp *peer)
-{
-    if (qp->ibv.qp_type == IBV_QPT_UC) {
-        return IBV_WC_SUCCESS;
-    }
-    fake_event(IBV_EVENT_QP_ACCESS_ERR, peer->ibv.context, &peer->obj);
-    fake_qp_error(peer);
-    return IBV_WC_REM_ACCESS_ERR;
 }
 
 static int atomic(FakeQp *qp, FakeQp *peer, const FakeSend *send,
@@ -294,19 +345,19 @@ static int atomic(FakeQp *qp, FakeQp *peer, const FakeSend *send,
     uint64_t old, new;
     g_autoptr(GArray) from = g_array_new(false, false, sizeof(FakeIov));
     FakeIov piece = { (uint8_t *)&old, sizeof(old) };
+    int status;
     uint8_t *at;
 
     if (iov_length(result) != sizeof(old)) {
         return IBV_WC_LOC_LEN_ERR;
     }
     if (wr->wr.atomic.remote_addr % sizeof(old)) {
-        fake_qp_error(peer);
-        return IBV_WC_REM_INV_REQ_ERR;
+        return refuse(qp, peer, IBV_WC_REM_INV_REQ_ERR);
     }
-    at = fake_remote(peer, wr->wr.atomic.rkey, wr->wr.atomic.remote_addr,
-                     sizeof(old), IBV_ACCESS_REMOTE_ATOMIC);
+    at = remote(qp, peer, wr->wr.atomic.rkey, wr->wr.atomic.remote_addr,
+                sizeof(old), IBV_ACCESS_REMOTE_ATOMIC, &status);
     if (!at) {
-        return refuse(qp, peer);
+        return status;
     }
     memcpy(&old, at, sizeof(old));
     new = wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD ?
@@ -329,25 +380,26 @@ static int rdma(FakeQp *qp, FakeQp *peer, const FakeSend *send,
 {
     bool read = send->wr.opcode == IBV_WR_RDMA_READ;
     bool imm = has_imm(send->wr.opcode);
-    g_autoptr(GArray) remote = g_array_new(false, false, sizeof(FakeIov));
+    g_autoptr(GArray) there = g_array_new(false, false, sizeof(FakeIov));
     FakeIov piece = { .len = iov_length(local) };
+    int status;
 
     if (imm && nothing_posted(peer)) {
         return qp->ibv.qp_type == IBV_QPT_RC ? WAITS : IBV_WC_SUCCESS;
     }
     if (piece.len) {
-        piece.at = fake_remote(peer, send->wr.wr.rdma.rkey,
-                               send->wr.wr.rdma.remote_addr, piece.len,
-                               read ? IBV_ACCESS_REMOTE_READ
-                                    : IBV_ACCESS_REMOTE_WRITE);
+        piece.at = remote(qp, peer, send->wr.wr.rdma.rkey,
+                          send->wr.wr.rdma.remote_addr, piece.len,
+                          read ? IBV_ACCESS_REMOTE_READ
+                               : IBV_ACCESS_REMOTE_WRITE, &status);
         if (!piece.at) {
-            return refuse(qp, peer);
+            return status;
         }
-        g_array_append_val(remote, piece);
+        g_array_append_val(there, piece);
         if (read) {
-            copy(local, 0, remote);
+            copy(local, 0, there);
         } else {
-            copy(remote, 0, local);
+            copy(there, 0, local);
         }
     }
     return imm ? receive(qp, peer, send, NULL, piece.len) : IBV_WC_SUCCESS;
@@ -396,9 +448,10 @@ static int datagram(FakeQp *qp, const FakeSend *send, const GArray *local)
     FakeQp *peer;
 
     if (length > 128u << fake.port.active_mtu) {
-        return IBV_WC_LOC_LEN_ERR;
+        /* Not sent, and nothing else (IBTA 9.8.3.1), as rxe does */
+        return IBV_WC_SUCCESS;
     }
-    if (dgid->raw[0] != 0xff) {
+    if (!fake_is_multicast(dgid)) {
         peer = fake_find(FAKE_QP, send->wr.wr.ud.remote_qpn);
         if (peer && fake_is_local(dgid) && takes_datagram(qp, peer, send)) {
             receive(qp, peer, send, local, length);
@@ -408,8 +461,8 @@ static int datagram(FakeQp *qp, const FakeSend *send, const GArray *local)
     all = fake_all(FAKE_QP);
     for (GList *l = all; l; l = l->next) {
         peer = l->data;
-        if (peer != qp && !peer->obj.dropped && fake_in_group(peer, dgid) &&
-            takes_datagram(qp, peer, send)) {
+        if (!(peer == qp && qp->deaf) && !peer->obj.dropped &&
+            fake_in_group(peer, dgid) && takes_datagram(qp, peer, send)) {
             receive(qp, peer, send, local, length);
         }
     }

@@ -152,6 +152,7 @@ struct FakeQp {
     FakeSlots send;
     FakeSlots recv;
     GArray *groups;                 /* of union ibv_gid */
+    bool deaf;                      /* to its own multicast messages */
 };
 
 typedef struct FakeState {
@@ -263,6 +264,11 @@ void fake_event(enum ibv_event_type type, struct ibv_context *context,
 /* No events of @obj any more; waits until those read are acknowledged. */
 void fake_event_flush(struct ibv_context *context, FakeObj *obj);
 
+/* fake-ibverbs-qp.c */
+
+struct ibv_qp *fake_create_qp_ex(struct ibv_context *context,
+                                 struct ibv_qp_init_attr_ex *init);
+
 /* fake-ibverbs-mem.c */
 
 /* Regions and windows are found by their keys. */
@@ -304,6 +310,7 @@ int fake_get_srq_num(struct ibv_srq *srq, uint32_t *srq_num);
 FakeRecv *fake_srq_take(FakeSrq *srq);
 int fake_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
                        struct ibv_recv_wr **bad_wr);
+bool fake_is_multicast(const union ibv_gid *gid);
 bool fake_in_group(FakeQp *qp, const union ibv_gid *gid);
 /* NULL if there are too many SGEs */
 FakeRecv *fake_recv_new(const struct ibv_recv_wr *wr, uint32_t max_sge);

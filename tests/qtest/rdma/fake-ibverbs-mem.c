@@ -337,9 +337,6 @@ uint8_t *fake_remote(FakeQp *qp, uint32_t rkey, uint64_t addr, uint64_t len,
     FakeMr *mr = fake_find(FAKE_MR, (rkey - RKEY(0)) >> 8);
     FakeMw *mw;
 
-    if (!(qp->attr.qp_access_flags & access)) {
-        return NULL;
-    }
     if (mr && mr->ibv.rkey == rkey) {
         if (mr->ibv.pd != qp->ibv.pd || (mr->access & access) != access ||
             !inside(addr, len, mr->iova, mr->ibv.length)) {

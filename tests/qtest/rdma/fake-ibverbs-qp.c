@@ -187,6 +187,28 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *ibv_pd,
                         init->qp_type);
 }
 
+/* Called for what ibv_create_qp() cannot say. */
+struct ibv_qp *fake_create_qp_ex(struct ibv_context *context,
+                                 struct ibv_qp_init_attr_ex *init)
+{
+    struct ibv_qp *qp;
+
+    if ((init->comp_mask & ~(IBV_QP_INIT_ATTR_PD |
+                             IBV_QP_INIT_ATTR_CREATE_FLAGS)) ||
+        ((init->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) &&
+         (init->create_flags & ~IBV_QP_CREATE_BLOCK_SELF_MCAST_LB))) {
+        errno = EOPNOTSUPP;
+        return NULL;
+    }
+    qp = ibv_create_qp(init->pd, (struct ibv_qp_init_attr *)init);
+    if (qp) {
+        FAKE(FakeQp, qp)->deaf =
+            init->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS &&
+            init->create_flags & IBV_QP_CREATE_BLOCK_SELF_MCAST_LB;
+    }
+    return qp;
+}
+
 int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 {
     int err = fake_begin("modify_qp");

@@ -5,7 +5,7 @@
 #include "qemu/osdep.h"
 #include "fake-ibverbs-int.h"
 
-#define LOG_LINES 10000
+#define LOG_LINES 1000
 
 typedef struct Rule {
     int err;

@@ -53,6 +53,25 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *ibv_pd,
                         init->attr.max_wr);
 }
 
+/* Told once; also at once, if there are too few when it is armed. */
+static void check_limit(FakeSrq *srq)
+{
+    if (srq->wrs.length < srq->attr.srq_limit) {
+        srq->attr.srq_limit = 0;
+        fake_event(IBV_EVENT_SRQ_LIMIT_REACHED, srq->ibv.context, &srq->obj);
+    }
+}
+
+FakeRecv *fake_srq_take(FakeSrq *srq)
+{
+    FakeRecv *recv = g_queue_pop_head(&srq->wrs);
+
+    if (recv) {
+        check_limit(srq);
+    }
+    return recv;
+}
+
 int ibv_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, int mask)
 {
     int err = fake_begin("modify_srq");
@@ -76,6 +95,7 @@ int ibv_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, int mask)
         srq->attr.max_wr = max_wr;
         if (mask & IBV_SRQ_LIMIT) {
             srq->attr.srq_limit = attr->srq_limit;
+            check_limit(srq);
         }
     }
     return fake_end("modify_srq", err, "srq=0x%x mask=%d max_wr=%u limit=%u",
@@ -120,17 +140,6 @@ int ibv_destroy_srq(struct ibv_srq *ibv)
         fake_free(srq);
     }
     return fake_end("destroy_srq", err, "srq=0x%x", number);
-}
-
-FakeRecv *fake_srq_take(FakeSrq *srq)
-{
-    FakeRecv *recv = g_queue_pop_head(&srq->wrs);
-
-    if (recv && srq->wrs.length < srq->attr.srq_limit) {
-        srq->attr.srq_limit = 0;
-        fake_event(IBV_EVENT_SRQ_LIMIT_REACHED, srq->ibv.context, &srq->obj);
-    }
-    return recv;
 }
 
 int fake_post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr,
@@ -220,6 +229,16 @@ static int find_group(FakeQp *qp, const union ibv_gid *gid)
     return -1;
 }
 
+/* Of IPv6, or of IPv4 in the form that GIDs have it */
+bool fake_is_multicast(const union ibv_gid *gid)
+{
+    static const uint8_t mapped[12] = { [10] = 0xff, 0xff };
+
+    return gid->raw[0] == 0xff ||
+           (!memcmp(gid->raw, mapped, sizeof(mapped)) &&
+            gid->raw[12] >> 4 == 0xe);
+}
+
 bool fake_in_group(FakeQp *qp, const union ibv_gid *gid)
 {
     return find_group(qp, gid) >= 0;
@@ -233,7 +252,7 @@ int ibv_attach_mcast(struct ibv_qp *ibv, const union ibv_gid *gid,
 
     fake_check(qp, FAKE_QP);
     err = fake_alive(ibv->context, err);
-    if (!err && (ibv->qp_type != IBV_QPT_UD || gid->raw[0] != 0xff)) {
+    if (!err && (ibv->qp_type != IBV_QPT_UD || !fake_is_multicast(gid))) {
         err = EINVAL;
     }
     if (!err && fake_full(FAKE_MCAST, fake.attr.max_total_mcast_qp_attach)) {

@@ -269,11 +269,11 @@ static void test_srq(void)
     bring_up(a.qp, b.qp->qp_num);
     bring_up(b.qp, a.qp->qp_num);
     g_assert_cmpint(recv_at(&b, 1, 0, 0), ==, EINVAL);
-    g_assert_cmpint(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT), ==, 0);
     for (recv.wr_id = 0; recv.wr_id < DEPTH; recv.wr_id++) {
         g_assert_cmpint(ibv_post_srq_recv(srq, &recv, &bad), ==, 0);
     }
     g_assert_cmpint(ibv_post_srq_recv(srq, &recv, &bad), ==, ENOMEM);
+    g_assert_cmpint(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT), ==, 0);
     for (int i = 0; i < DEPTH - 1; i++) {
         g_assert_false(readable(b.ctx->async_fd));
         wr = wr_of(IBV_WR_SEND, i, NULL);
@@ -286,6 +286,11 @@ static void test_srq(void)
     ibv_ack_async_event(&event);
     g_assert_cmpint(ibv_query_srq(srq, &attr), ==, 0);
     g_assert_cmpint(attr.srq_limit, ==, 0);
+    /* there is one left */
+    attr.srq_limit = 2;
+    g_assert_cmpint(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT), ==, 0);
+    event = next_event(b.ctx, IBV_EVENT_SRQ_LIMIT_REACHED);
+    ibv_ack_async_event(&event);
 
     g_assert_cmpint(ibv_destroy_srq(srq), ==, EBUSY);
     g_assert_cmpint(to_state(b.qp, IBV_QPS_ERR), ==, 0);
