@@ -168,7 +168,7 @@ uint8_t qrdma_del_gid(QRdma *d, uint16_t index, uint32_t port)
     return qrdma_cmd(d, VIRTIO_RDMA_CMD_DEL_GID, &req, sizeof(req), NULL, 0);
 }
 
-/* GID @index of the host's RDMA device */
+/* GID @index of the host's RDMA device; a double has none in sysfs. */
 static void host_gid(int index, uint8_t gid[RDMA_GID_LEN])
 {
     g_autofree char *path =
@@ -176,7 +176,9 @@ static void host_gid(int index, uint8_t gid[RDMA_GID_LEN])
                         qrdma_ibdev(), index);
     g_autofree char *text = NULL;
 
-    g_assert(g_file_get_contents(path, &text, NULL, NULL));
+    if (!g_file_get_contents(path, &text, NULL, NULL)) {
+        return;
+    }
     g_assert_cmpint(inet_pton(AF_INET6, g_strstrip(text), gid), ==, 1);
 }
 

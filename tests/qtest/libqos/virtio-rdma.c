@@ -12,7 +12,7 @@
 
 const char *qrdma_ibdev(void)
 {
-    return g_getenv("RDMA_TEST_IBDEV");
+    return g_getenv(QRDMA_IBDEV);
 }
 
 /* What all machines have when tests run on a device of the host */

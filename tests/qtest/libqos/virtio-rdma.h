@@ -181,10 +181,12 @@ typedef struct QRdmaPath {
     bool no_retry;                  /* retry_cnt and rnr_retry are meant */
 } QRdmaPath;
 
+/* In the environment: the name of an RDMA device of the host */
+#define QRDMA_IBDEV "RDMA_TEST_IBDEV"
 /*
  * The RDMA device of the host that tests run on, or NULL: on the devices that
- * they describe. It is named by RDMA_TEST_IBDEV in the environment. Then each
- * machine has "rdma-verbs" objects for it, "v0" and "v1".
+ * they describe. Then each machine has "rdma-verbs" objects for it,
+ * "v0" and "v1".
  */
 const char *qrdma_ibdev(void);
 
@@ -292,7 +294,7 @@ uint8_t qrdma_add_gid_full(QRdma *d, uint16_t index, const uint8_t *gid,
 uint8_t qrdma_del_gid(QRdma *d, uint16_t index, uint32_t port);
 /*
  * GID 0 is an IPv6 and GID 1 an IPv4 address, made of @id; or the host's, with
- * qrdma_ibdev().
+ * qrdma_ibdev(), if sysfs has them.
  */
 void qrdma_setup_gids(QRdma *d, uint8_t id);
 

@@ -9,6 +9,7 @@
 #define DEVICE "virtio-rdma-pci,max-qp=8,max-cq=6,max-mr=32,max-pd=8"
 
 static Net *shared[NET_KINDS];
+static bool (*wanted)(NetKind kind, const char *name);
 
 /* All of them are the host's device; what else joins them is not used. */
 static void start_verbs(Net *net, const char *extra)
@@ -233,14 +234,23 @@ static void run_case(const void *data)
     c->func(c->kind);
 }
 
+void net_choose(bool (*choose)(NetKind kind, const char *name))
+{
+    wanted = choose;
+}
+
 static void add_case(NetKind kind, const char *name,
                      void (*func)(NetKind kind))
 {
     static const char *const kinds[NET_KINDS] = { "hub", "stream", "dgram" };
     g_autofree char *path = g_strdup_printf("virtio-rdma-net/%s/%s",
                                             kinds[kind], name);
-    NetCase *c = g_new(NetCase, 1);
+    NetCase *c;
 
+    if (wanted && !wanted(kind, name)) {
+        return;
+    }
+    c = g_new(NetCase, 1);
     *c = (NetCase) { kind, func };
     qtest_add_data_func_full(path, c, run_case, g_free);
 }

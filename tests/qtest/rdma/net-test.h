@@ -75,6 +75,8 @@ RdmaSendWr net_rdma_wr(RdmaWrOpcode opcode, uint64_t wr_id,
                        const RdmaSge *sge, NetEnd *to,
                        uint64_t remote_offset);
 
+/* From now on register only tests for which @choose is true. */
+void net_choose(bool (*choose)(NetKind kind, const char *name));
 /* Register @func for each kind of link. */
 void net_add_test(const char *name, void (*func)(NetKind kind));
 /* For the one in which both devices are in one QEMU. */

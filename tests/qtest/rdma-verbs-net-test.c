@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The tests of two virtio-rdma devices that are joined, where rdma-verbs and
+ * the double of libibverbs join them: a guest sees no other behaviour than
+ * with rdma-roce. The tests are in tests/qtest/rdma.
+ */
+#include "qemu/osdep.h"
+#include "rdma/fake-ibverbs.h"
+#include "rdma/net-test.h"
+#include "fake-ibverbs-dir.h"
+
+/* What asks for more than an adapter of the host gives. */
+static const struct {
+    const char *tests;              /* a regular expression */
+    const char *why;
+} left_out[] = {
+    { "^mr/(fast|a-valid-mr|reg-mr|(send|read)-with-invalidate)",
+      "verbs of user space register no memory by a work request" },
+    { "what-nobody-told-of$",
+      "the host cannot ask for WQEs that the driver told nobody of" },
+    { "^cqe-ex/datagrams", "completions of the host have no MAC, no VLAN" },
+    { "^vlan/", "a VLAN is a net device of the host" },
+    { "^gsi/", "QP 1 is the host's" },
+    { "^ud/wrong-qkey|^counters/", "the host counts for all its users" },
+    { "^ud/from-empty-gid-entry",
+      "the host does not see such a WQE: it ends in ERR, not in SQE" },
+    { "^life/peer-is-kept-out|^error/broken-device",
+      "what the host has goes on until the device is reset" },
+    { "^change/gid-goes-away", "the GID is still the host's" },
+};
+
+/* Both devices are in one process, as the double is. */
+static bool choose(NetKind kind, const char *name)
+{
+    if (kind != NET_HUB) {
+        return false;
+    }
+    for (int i = 0; i < ARRAY_SIZE(left_out); i++) {
+        if (g_regex_match_simple(left_out[i].tests, name, 0, 0)) {
+            g_test_message("without %s: %s", name, left_out[i].why);
+            return false;
+        }
+    }
+    return true;
+}
+
+int main(int argc, char **argv)
+{
+    int ret;
+
+    g_test_init(&argc, &argv, NULL);
+    g_setenv("LD_LIBRARY_PATH", FAKE_IBVERBS_DIR, true);
+    /* Those of qrdma_setup_gids() for both devices */
+    g_setenv(FAKE_IBVERBS_SCRIPT, "gid 0 fe80::5054:ff:fe12:3401; "
+             "gid 1 10.0.0.1; gid 2 fe80::5054:ff:fe12:3402; gid 3 10.0.0.2",
+             true);
+    g_setenv(QRDMA_IBDEV, FAKE_IBVERBS_DEVICE, true);
+    net_choose(choose);
+    add_net_rc_tests();
+    add_net_mr_tests();
+    add_net_mr_table_tests();
+    add_net_mw_tests();
+    add_net_srq_tests();
+    add_net_mcast_tests();
+    add_net_error_tests();
+    add_net_ud_tests();
+    add_net_ext_tests();
+    add_net_life_tests();
+    add_net_many_tests();
+    ret = g_test_run();
+    net_shared_quit();
+    return ret;
+}
