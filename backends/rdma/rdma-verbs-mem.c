@@ -8,34 +8,54 @@
  * guest's RAM. The registration pins the pages, so the mapping is only needed
  * while it is made.
  *
+ * The kernel has a lock for the address space, which page faults of all other
+ * threads need, the one that holds the BQL among them. So nothing here maps or
+ * unmaps much in one call.
+ *
  * Context: worker, but for verbs_mem_free().
  */
 #include "qemu/osdep.h"
+#include <linux/capability.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include "exec/address-spaces.h"
 #include "exec/memory.h"
 #include "exec/ramblock.h"
+#include "qemu/atomic.h"
 #include "qemu/error-report.h"
+#include "qemu/host-utils.h"
 #include "qemu/rcu.h"
 #include "rdma-verbs-int.h"
 
 /* Pages that are looked up in one section of RCU. */
 #define FIND_SLICE 1024
+/* Mappings that are removed by one call */
+#define UNMAP_SLICE 128
+/*
+ * Mappings that are left to the rest of QEMU. It has some hundreds, and most
+ * code of it ends the process if it cannot have another one.
+ */
+#define MAPS_RESERVED 4096
+/* vm.max_map_count, if the host does not tell */
+#define MAPS_DEFAULT 65530
 
 /* Memory that lies together in RAM of one block. */
 typedef struct VerbsRun {
     RAMBlock *rb;
     uint8_t *host;
     uint64_t len;
-    uint64_t fd_offset;
-    uint64_t page_size;             /* of the file */
-    int fd;                         /* -1: it cannot be mapped again */
 } VerbsRun;
 
 struct VerbsMem {
-    GArray *runs;                   /* of VerbsRun */
+    VerbsRun *runs;
+    size_t nruns;
+    size_t room;                    /* in @runs */
     GPtrArray *regions;             /* of MemoryRegion; a reference each */
     uint64_t len;
 };
+
+/* What all of QEMU's workers have mapped for this */
+static size_t maps_used;
 
 static void keep_region(VerbsMem *m, MemoryRegion *mr)
 {
@@ -48,32 +68,30 @@ static void keep_region(VerbsMem *m, MemoryRegion *mr)
     g_ptr_array_add(m->regions, mr);
 }
 
-static void add_run(VerbsMem *m, MemoryRegion *mr, hwaddr offset, uint64_t len)
+static int add_run(VerbsMem *m, MemoryRegion *mr, hwaddr offset, uint64_t len)
 {
-    RAMBlock *rb = mr->ram_block;
     uint8_t *host = (uint8_t *)memory_region_get_ram_ptr(mr) + offset;
-    VerbsRun *last = m->runs->len ? &g_array_index(m->runs, VerbsRun,
-                                                   m->runs->len - 1) : NULL;
-    VerbsRun run = {
-        .rb = rb,
-        .host = host,
-        .len = len,
-        .fd = -1,
-        .page_size = qemu_ram_pagesize(rb),
-    };
+    VerbsRun *last = m->nruns ? &m->runs[m->nruns - 1] : NULL;
 
-    m->len += len;
-    if (last && last->rb == rb && last->host + last->len == host) {
+    if (last && last->rb == mr->ram_block && last->host + last->len == host) {
         last->len += len;
-        return;
+        m->len += len;
+        return 0;
+    }
+    if (m->nruns == m->room) {
+        size_t room = m->room ? m->room * 2 : 16;
+        VerbsRun *runs = g_try_renew(VerbsRun, m->runs, room);
+
+        if (!runs) {
+            return -ENOMEM;
+        }
+        m->runs = runs;
+        m->room = room;
     }
     keep_region(m, mr);
-    if (qemu_ram_is_shared(rb) && rb->fd >= 0) {
-        run.fd = rb->fd;
-        run.fd_offset = rb->fd_offset +
-                        (host - (uint8_t *)qemu_ram_get_host_addr(rb));
-    }
-    g_array_append_val(m->runs, run);
+    m->runs[m->nruns++] = (VerbsRun) { mr->ram_block, host, len };
+    m->len += len;
+    return 0;
 }
 
 /* @len bytes at @addr */
@@ -84,12 +102,16 @@ static int find(VerbsMem *m, hwaddr addr, hwaddr len, bool write)
         MemoryRegion *mr = address_space_translate(&address_space_memory, addr,
                                                    &offset, &n, write,
                                                    MEMTXATTRS_UNSPECIFIED);
+        int ret;
 
         if (!n || !memory_access_is_direct(mr, write,
                                            MEMTXATTRS_UNSPECIFIED)) {
             return -EFAULT;
         }
-        add_run(m, mr, offset, n);
+        ret = add_run(m, mr, offset, n);
+        if (ret) {
+            return ret;
+        }
         addr += n;
         len -= n;
     }
@@ -104,7 +126,6 @@ int verbs_mem_find(const uint64_t *pages, uint32_t npages, uint8_t page_shift,
     uint32_t i = 0;
     int ret = 0;
 
-    m->runs = g_array_new(false, false, sizeof(VerbsRun));
     m->regions = g_ptr_array_new();
     while (i < npages && !ret) {
         uint32_t end = MIN(npages, i + FIND_SLICE);
@@ -118,68 +139,148 @@ int verbs_mem_find(const uint64_t *pages, uint32_t npages, uint8_t page_shift,
     return ret;
 }
 
+static size_t max_maps(void)
+{
+    g_autofree char *text = NULL;
+    uint64_t max = MAPS_DEFAULT;
+
+    if (g_file_get_contents("/proc/sys/vm/max_map_count", &text, NULL, NULL)) {
+        max = g_ascii_strtoull(text, NULL, 10);
+    }
+    return max > MAPS_RESERVED ? max - MAPS_RESERVED : 0;
+}
+
+static void release_maps(const VerbsMem *m)
+{
+    qatomic_sub(&maps_used, m->nruns);
+}
+
+/* To be given back with release_maps(), if it succeeds. */
+static int reserve_maps(const VerbsMem *m)
+{
+    if (qatomic_fetch_add(&maps_used, m->nruns) + m->nruns <= max_maps()) {
+        return 0;
+    }
+    release_maps(m);
+    warn_report_once("rdma-verbs: a region of the guest of %" PRIu64 " bytes "
+                     "lies in %zu parts, more than this process may map: "
+                     "allow the host more, for example with "
+                     "\"sysctl -w vm.max_map_count=%" PRIu64 "\", or use "
+                     "huge pages in the guest", m->len, m->nruns,
+                     pow2ceil(m->nruns + MAPS_RESERVED));
+    return -ENOMEM;
+}
+
 static int map_run(uint8_t *at, const VerbsRun *run)
 {
-    if (run->fd < 0) {
+    RAMBlock *rb = run->rb;
+    uint64_t page_size = qemu_ram_pagesize(rb);
+    uint64_t offset;
+
+    if (!qemu_ram_is_shared(rb) || rb->fd < 0) {
         warn_report_once("rdma-verbs: a region of the guest is not contiguous "
-                         "in RAM that cannot be mapped again: use -object "
-                         "memory-backend-memfd,share=on for all memory");
+                         "in RAM that cannot be mapped again (%s): use "
+                         "-object memory-backend-memfd,share=on for all "
+                         "memory", rb->idstr);
         return -EINVAL;
     }
-    if ((run->fd_offset | run->len) & (run->page_size - 1)) {
+    offset = rb->fd_offset + (run->host - (uint8_t *)
+                              qemu_ram_get_host_addr(rb));
+    if (((uintptr_t)at | offset | run->len) & (page_size - 1)) {
         warn_report_once("rdma-verbs: a region of the guest is scattered in "
                          "parts of huge pages of %" PRIu64 " bytes, which "
                          "cannot be mapped again: use memory of smaller pages",
-                         run->page_size);
+                         page_size);
         return -EINVAL;
     }
     if (mmap(at, run->len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
-             run->fd, run->fd_offset) == MAP_FAILED) {
+             rb->fd, offset) == MAP_FAILED) {
         return -errno;
     }
     return 0;
 }
 
+/* Addresses for it, as its largest pages need them; NULL: there are none. */
+static uint8_t *reserve(const VerbsMem *m)
+{
+    uint64_t align = qemu_real_host_page_size();
+    uint8_t *all, *addr;
+    size_t before, behind;
+
+    for (size_t i = 0; i < m->nruns; i++) {
+        align = MAX(align, qemu_ram_pagesize(m->runs[i].rb));
+    }
+    all = mmap(NULL, m->len + align, PROT_NONE,
+               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (all == MAP_FAILED) {
+        return NULL;
+    }
+    addr = (uint8_t *)ROUND_UP((uintptr_t)all, align);
+    before = addr - all;
+    behind = align - before;
+    if (before) {
+        munmap(all, before);
+    }
+    if (behind) {
+        munmap(addr + m->len, behind);
+    }
+    return addr;
+}
+
+/* The first @n runs are mapped at @addr, the rest is only reserved. */
+static void unmap(const VerbsMem *m, uint8_t *addr, size_t n)
+{
+    uint8_t *at = addr, *end = addr;
+
+    for (size_t i = 0; i < n; i++) {
+        end += m->runs[i].len;
+        if (i % UNMAP_SLICE == UNMAP_SLICE - 1) {
+            munmap(at, end - at);
+            at = end;
+        }
+    }
+    if (at < addr + m->len) {
+        munmap(at, addr + m->len - at);
+    }
+}
+
 void *verbs_mem_map(VerbsMem *m, int *ret)
 {
     uint8_t *addr, *at;
+    size_t i;
 
     *ret = 0;
-    if (m->runs->len == 1) {
-        return g_array_index(m->runs, VerbsRun, 0).host;
+    if (m->nruns == 1) {
+        return m->runs[0].host;
     }
-    addr = mmap(NULL, m->len, PROT_NONE,
-                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (addr == MAP_FAILED) {
-        *ret = -errno;
+    *ret = reserve_maps(m);
+    if (*ret) {
+        return NULL;
+    }
+    addr = reserve(m);
+    if (!addr) {
+        *ret = -ENOMEM;
+        release_maps(m);
         return NULL;
     }
     at = addr;
-    for (guint i = 0; i < m->runs->len; i++) {
-        const VerbsRun *run = &g_array_index(m->runs, VerbsRun, i);
-
-        *ret = map_run(at, run);
+    for (i = 0; i < m->nruns; i++) {
+        *ret = map_run(at, &m->runs[i]);
         if (*ret) {
-            break;
+            unmap(m, addr, i);
+            release_maps(m);
+            return NULL;
         }
-        at += run->len;
-    }
-    if (*ret == -ENOMEM) {
-        warn_report_once("rdma-verbs: a region of the guest lies in %u parts, "
-                         "more than this process may map: raise the sysctl "
-                         "vm.max_map_count of the host", m->runs->len);
-    }
-    if (*ret) {
-        munmap(addr, m->len);
-        return NULL;
+        at += m->runs[i].len;
     }
     return addr;
 }
 
 void verbs_mem_unmap(VerbsMem *m, void *addr)
 {
-    if (m->runs->len > 1) {
-        munmap(addr, m->len);
+    if (m->nruns > 1) {
+        unmap(m, addr, m->nruns);
+        release_maps(m);
     }
 }
 
@@ -192,6 +293,30 @@ void verbs_mem_free(VerbsMem *m)
         memory_region_unref(g_ptr_array_index(m->regions, i));
     }
     g_ptr_array_free(m->regions, true);
-    g_array_free(m->runs, true);
+    rdma_backend_free(m->runs, m->nruns * sizeof(*m->runs));
     g_free(m);
+}
+
+/* The kernel's CAP_IPC_LOCK: no limit of locked memory applies */
+static bool may_lock_all(void)
+{
+    struct __user_cap_header_struct head = {
+        .version = _LINUX_CAPABILITY_VERSION_3,
+    };
+    struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {};
+
+    return !syscall(SYS_capget, &head, data) &&
+           (data[CAP_TO_INDEX(CAP_IPC_LOCK)].effective &
+            CAP_TO_MASK(CAP_IPC_LOCK));
+}
+
+uint64_t verbs_mem_lock_limit(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_MEMLOCK, &limit) || limit.rlim_cur == RLIM_INFINITY ||
+        may_lock_all()) {
+        return UINT64_MAX;
+    }
+    return limit.rlim_cur;
 }
