@@ -57,6 +57,7 @@ typedef struct VerbsMr {
     uint64_t iova;
     uint64_t length;
     uint8_t page_shift;
+    uint64_t pinned;                /* bytes; the worker's own */
     VerbsMem *mem;                  /* of a region of RDMA_MR_USER */
     struct ibv_mr *mr;
     struct ibv_mw *mw;
@@ -139,11 +140,13 @@ struct RdmaVerbs {
     char *ibdev;
     uint8_t port_num;
     RdmaGidMode gid_mode;
+    uint64_t max_memory;            /* bytes; 0: no limit */
 
     /* while a device is attached */
     VerbsDev dev;
     VerbsWorker *worker;
     VerbsJob *cmd;                  /* the command in progress, or NULL */
+    uint64_t pinned;                /* bytes of all regions; the worker's own */
     bool running;
     bool events_put_off;            /* while busy one came */
 
@@ -318,6 +321,8 @@ int verbs_mem_find(const uint64_t *pages, uint32_t npages, uint8_t page_shift,
 void *verbs_mem_map(VerbsMem *mem, int *ret);
 void verbs_mem_unmap(VerbsMem *mem, void *addr);
 void verbs_mem_free(VerbsMem *mem);
+/* Bytes that this process may have registered; UINT64_MAX: there is no limit */
+uint64_t verbs_mem_lock_limit(void);
 
 /* rdma-verbs-ah.c: address handles of datagrams */
 
@@ -375,6 +380,8 @@ void verbs_cq_class_init(RdmaBackendClass *rbc);
 
 /* rdma-verbs-mr.c: regions and windows */
 
+/* Warn of limits that are below what the guest could register. */
+void verbs_mrs_check_limits(RdmaVerbs *v, uint64_t ram_size);
 void verbs_mrs_reset(RdmaVerbs *v);
 void verbs_mr_class_init(RdmaBackendClass *rbc);
 

@@ -61,11 +61,65 @@ static void mr_free(VerbsMr *mr)
 
 static void say_why(int ret, uint64_t length)
 {
-    if (ret == -ENOMEM) {
-        warn_report_once("rdma-verbs: cannot register a region of %" PRIu64
-                         " bytes: no memory, or more than QEMU may lock: "
-                         "raise the limit (ulimit -l, LimitMEMLOCK=, libvirt's "
-                         "memtune)", length);
+    uint64_t limit = verbs_mem_lock_limit();
+
+    if (ret == -ENOMEM && limit != UINT64_MAX) {
+        warn_report_once("rdma-verbs: the host does not register a region of "
+                         "%" PRIu64 " bytes: no memory, or more than QEMU may "
+                         "lock, which is %" PRIu64 " bytes: raise the limit "
+                         "(ulimit -l, LimitMEMLOCK= of systemd, memtune of "
+                         "libvirt), or give QEMU CAP_IPC_LOCK", length, limit);
+    } else if (ret == -ENOMEM) {
+        warn_report_once("rdma-verbs: the host does not register a region of "
+                         "%" PRIu64 " bytes: its memory, or its RDMA device's "
+                         "room for regions, is used up", length);
+    } else if (ret == -EFAULT || ret == -EOPNOTSUPP) {
+        warn_report_once("rdma-verbs: the host does not pin the memory of the "
+                         "machine: %s: use -object memory-backend-memfd,"
+                         "share=on, or a file on tmpfs or hugetlbfs",
+                         strerror(-ret));
+    }
+}
+
+/*
+ * What the host's kernel counts for a region: all of its pages, as often as
+ * they are registered.
+ */
+static uint64_t pinned_bytes(const VerbsMr *mr)
+{
+    return ROUND_UP((mr->iova & (RDMA_PAGE_SIZE - 1)) + mr->length,
+                    RDMA_PAGE_SIZE);
+}
+
+/* Is there room for @bytes more? */
+static bool may_pin(const RdmaVerbs *v, uint64_t bytes)
+{
+    if (!v->max_memory || (bytes <= v->max_memory &&
+                           v->pinned <= v->max_memory - bytes)) {
+        return true;
+    }
+    warn_report_once("rdma-verbs: the guest has %" PRIu64 " bytes registered, "
+                     "and is refused %" PRIu64 " more: property max-memory "
+                     "allows %" PRIu64, v->pinned, bytes, v->max_memory);
+    return false;
+}
+
+static void unpin(RdmaVerbs *v, VerbsMr *mr)
+{
+    v->pinned -= mr->pinned;
+    mr->pinned = 0;
+}
+
+void verbs_mrs_check_limits(RdmaVerbs *v, uint64_t ram_size)
+{
+    uint64_t want = v->max_memory ? MIN(v->max_memory, ram_size) : ram_size;
+    uint64_t limit = verbs_mem_lock_limit();
+
+    if (limit < want) {
+        warn_report("rdma-verbs: the guest may register %" PRIu64 " bytes, but "
+                    "QEMU may lock only %" PRIu64 ": raise the limit (ulimit "
+                    "-l, LimitMEMLOCK= of systemd, memtune of libvirt), or "
+                    "set property max-memory", want, limit);
     }
 }
 
@@ -73,11 +127,16 @@ static void say_why(int ret, uint64_t length)
 
 static int reg(MrJob *j, VerbsMem *mem)
 {
+    RdmaVerbs *v = j->job.v;
     VerbsMr *mr = j->mr;
     uint64_t page_size = 1ull << (j->page_shift ?: RDMA_PAGE_SHIFT);
+    uint64_t bytes = pinned_bytes(mr);
     uint8_t *addr;
     int ret;
 
+    if (!may_pin(v, bytes)) {
+        return -ENOMEM;
+    }
     addr = verbs_mem_map(mem, &ret);
     if (!addr) {
         return ret ?: -EINVAL;
@@ -86,7 +145,12 @@ static int reg(MrJob *j, VerbsMem *mem)
                               mr->length, mr->iova, mr->access);
     ret = mr->mr ? 0 : -(errno ?: EIO);
     verbs_mem_unmap(mem, addr);
-    say_why(ret, mr->length);
+    if (ret) {
+        say_why(ret, mr->length);
+    } else {
+        mr->pinned = bytes;
+        v->pinned += bytes;
+    }
     return ret;
 }
 
@@ -106,7 +170,11 @@ static int create_work(VerbsJob *job)
 
 static void create_undo(VerbsJob *job)
 {
-    ibv_dereg_mr(container_of(job, MrJob, job)->mr->mr);
+    VerbsMr *mr = container_of(job, MrJob, job)->mr;
+
+    if (!ibv_dereg_mr(mr->mr)) {
+        unpin(job->v, mr);
+    }
 }
 
 /* The region is the guest's from now on: put its keys into the attributes. */
@@ -199,9 +267,13 @@ static int create_mr(RdmaBackend *rb, RdmaMrAttr *attr)
 static int destroy_work(VerbsJob *job)
 {
     VerbsMr *mr = container_of(job, MrJob, job)->mr;
+    int ret = verbs_dev_destroyed(job->v, mr->mw ? ibv_dealloc_mw(mr->mw) :
+                                          mr->mr ? ibv_dereg_mr(mr->mr) : 0);
 
-    return verbs_dev_destroyed(job->v, mr->mw ? ibv_dealloc_mw(mr->mw) :
-                                       mr->mr ? ibv_dereg_mr(mr->mr) : 0);
+    if (!ret) {
+        unpin(job->v, mr);
+    }
+    return ret;
 }
 
 static void forget_keys(RdmaVerbs *v, VerbsMr *mr)
@@ -236,6 +308,9 @@ static void destroy_done(VerbsJob *job)
         /* Windows are bound to it */
         mr->dead = false;
         remember_keys(v, mr);
+    } else {
+        /* Behind a reset: now it is only the host's */
+        mr_free(mr);
     }
 }
 
@@ -286,10 +361,11 @@ static int modify_work(VerbsJob *job)
     }
     if (!ret) {
         ret = -ibv_dereg_mr(j->old->mr);
-        if (ret) {
-            /* Windows are bound to it */
-            ibv_dereg_mr(mr->mr);
-            mr->mr = NULL;
+        /* Windows may be bound to it */
+        if (ret && !ibv_dereg_mr(mr->mr)) {
+            unpin(job->v, mr);
+        } else if (!ret) {
+            unpin(job->v, j->old);
         }
     }
     return ret;

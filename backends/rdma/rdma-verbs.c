@@ -126,7 +126,9 @@ static bool verbs_attach(RdmaBackend *rb, Error **errp)
     make_tables(v);
     verbs_ahs_init(v);
     verbs_gids_init(v);
+    v->pinned = 0;
     verbs_worker_start(v);
+    verbs_mrs_check_limits(v, current_machine->ram_size);
     return true;
 
 fail_events:
@@ -289,6 +291,23 @@ static void set_gid_mode(Object *obj, int value, Error **errp)
     }
 }
 
+static void get_max_memory(Object *obj, Visitor *visitor, const char *name,
+                           void *opaque, Error **errp)
+{
+    visit_type_size(visitor, name, &RDMA_BACKEND_VERBS(obj)->max_memory, errp);
+}
+
+static void set_max_memory(Object *obj, Visitor *visitor, const char *name,
+                           void *opaque, Error **errp)
+{
+    uint64_t max;
+
+    if (may_set(obj, name, errp) &&
+        visit_type_size(visitor, name, &max, errp)) {
+        RDMA_BACKEND_VERBS(obj)->max_memory = max;
+    }
+}
+
 static void verbs_complete(UserCreatable *uc, Error **errp)
 {
     if (!RDMA_BACKEND_VERBS(uc)->ibdev) {
@@ -340,6 +359,11 @@ static void verbs_class_init(ObjectClass *oc, void *data)
     object_class_property_set_description(oc, "gid-mode",
         "what to do for the guest's GIDs: match them with those of the host, "
         "or add them (default: match)");
+    object_class_property_add(oc, "max-memory", "size", get_max_memory,
+                              set_max_memory, NULL, NULL);
+    object_class_property_set_description(oc, "max-memory",
+        "bytes of memory that the guest may have registered at a time "
+        "(default: 0, no limit)");
 }
 
 static const TypeInfo rdma_verbs_info = {

@@ -13,7 +13,8 @@
 #define FROM 100
 #define TO 20000
 
-Verbs *verbs_host_memory(const char *script, bool shared)
+Verbs *verbs_host_with(const char *script, const char *memory,
+                       const char *options)
 {
     g_autofree char *all = g_strdup_printf(GIDS "%s", script ?: "");
     Verbs *v = g_new0(Verbs, 1);
@@ -21,10 +22,15 @@ Verbs *verbs_host_memory(const char *script, bool shared)
     v->fake = fake_verbs_new(all);
     v->host = qrdma_host_start_machine(
         "pc,memory-backend=mem", "-object memory-backend-memfd,id=mem,"
-        "size=64M,share=%s -object rdma-verbs,id=r0,ibdev="
-        FAKE_IBVERBS_DEVICE, shared ? "on" : "off");
+        "size=64M,%s -object rdma-verbs,id=r0,ibdev="
+        FAKE_IBVERBS_DEVICE " %s", memory, options);
     fake_verbs_started(v->fake);
     return v;
+}
+
+Verbs *verbs_host_memory(const char *script, bool shared)
+{
+    return verbs_host_with(script, shared ? "share=on" : "share=off", "");
 }
 
 Verbs *verbs_host(const char *script)

@@ -33,6 +33,9 @@ typedef struct Verbs {
 Verbs *verbs_host(const char *script);
 /* The same with memory that is shared, or not. */
 Verbs *verbs_host_memory(const char *script, bool shared);
+/* With options for the memory backend, and others for QEMU. */
+Verbs *verbs_host_with(const char *script, const char *memory,
+                       const char *options);
 /* With a device that was started. */
 Verbs *verbs_new(const char *script);
 void verbs_free(Verbs *v);
@@ -93,6 +96,7 @@ void add_verbs_errno_tests(void);
 void add_verbs_event_tests(void);
 void add_verbs_gid_tests(void);
 void add_verbs_late_tests(void);
+void add_verbs_mem_tests(void);
 void add_verbs_traffic_tests(void);
 
 #endif

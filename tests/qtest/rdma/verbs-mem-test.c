@@ -1,0 +1,482 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * rdma-verbs: which memory can be registered, how much of it, and what else
+ * of the machine wants it.
+ */
+#include "qemu/osdep.h"
+#include "qemu/bswap.h"
+#include "qemu/units.h"
+#include "qobject/qdict.h"
+#include "verbs-test.h"
+
+#define PAGE RDMA_PAGE_SIZE
+#define IOVA 0x40000000ull
+
+#define DIMM_OPTIONS "-m slots=2,maxmem=1G " \
+                     "-object memory-backend-memfd,id=m1,size=128M,share="
+/* Behind the 4 GiB that devices and RAM below share */
+#define DIMM_ADDR (4 * GiB)
+#define DIMM_SLOT_PORT 0xa00
+#define DIMM_FLAGS_PORT 0xa14
+#define DIMM_EJECT 8
+
+/* Regions of pages that a test chooses */
+
+static uint8_t try_reg(QRdmaPd *pd, const uint64_t *pages, uint32_t npages,
+                       uint64_t offset, uint64_t length, QRdmaMr *mr)
+{
+    QRdma *d = pd->dev;
+    uint64_t table = qrdma_alloc(d, npages * sizeof(uint64_t));
+    struct virtio_rdma_reg_user_mr_req req = {
+        .pdn = cpu_to_le32(pd->pdn),
+        .access = cpu_to_le32(VERBS_ACCESS_ALL),
+        .start = cpu_to_le64(IOVA + offset),
+        .virt_addr = cpu_to_le64(IOVA + offset),
+        .length = cpu_to_le64(length),
+        .pages = cpu_to_le64(table),
+        .npages = cpu_to_le32(npages),
+    };
+    struct virtio_rdma_mr_rsp rsp;
+    uint8_t status;
+
+    /* Host and guest are little endian */
+    qrdma_write(d, table, pages, npages * sizeof(uint64_t));
+    status = qrdma_cmd(d, VIRTIO_RDMA_CMD_REG_USER_MR, &req, sizeof(req),
+                       &rsp, sizeof(rsp));
+    if (status == VIRTIO_RDMA_S_OK) {
+        *mr = (QRdmaMr) {
+            .pd = pd,
+            .mrn = le32_to_cpu(rsp.mrn),
+            .lkey = le32_to_cpu(rsp.lkey),
+            .rkey = le32_to_cpu(rsp.rkey),
+            .iova = IOVA + offset,
+            .length = length,
+            .npages = npages,
+            .pages = qrdma_own(d, npages * sizeof(uint64_t)),
+        };
+        memcpy(mr->pages, pages, npages * sizeof(uint64_t));
+    }
+    return status;
+}
+
+static uint8_t try_pages(QRdmaPd *pd, const uint64_t *pages, uint32_t npages,
+                         QRdmaMr *mr)
+{
+    return try_reg(pd, pages, npages, 0, npages * PAGE, mr);
+}
+
+/* A message passes through both pages of a region. */
+static void check_mr(VerbsPair *p, QRdmaMr *mr, uint8_t seed)
+{
+    RdmaSge from = qrdma_sge(mr, PAGE - 100, 200);
+    RdmaSge to = qrdma_sge(p->mr_b, 0, 200);
+    RdmaRecvWr recv = { .wr_id = seed, .sg_list = &to, .num_sge = 1 };
+    RdmaSendWr send = {
+        .wr_id = seed,
+        .opcode = RDMA_WR_SEND,
+        .send_flags = RDMA_SEND_SIGNALED,
+        .sg_list = &from,
+        .num_sge = 1,
+    };
+
+    qrdma_mr_fill(mr, PAGE - 100, 200, seed);
+    qrdma_post_recv(p->b, &recv);
+    qrdma_post_send(p->a, &send);
+    qrdma_expect(p->cq_a, seed, RDMA_WC_SUCCESS);
+    qrdma_expect(p->cq_b, seed, RDMA_WC_SUCCESS);
+    qrdma_mr_check(p->mr_b, 0, 200, seed);
+}
+
+/* How many mappings QEMU has. */
+static unsigned count_maps(Verbs *v)
+{
+    g_autofree char *path = g_strdup_printf("/proc/%d/maps",
+                                            qtest_pid(v->host->qts));
+    g_autofree char *text = NULL;
+    unsigned n = 0;
+
+    g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
+    for (char *at = text; (at = strchr(at, '\n')); at++) {
+        n++;
+    }
+    return n;
+}
+
+/* The property max-memory */
+
+static bool set_max_memory(Verbs *v, uint64_t max)
+{
+    QDict *rsp = qtest_qmp(v->host->qts, "{'execute': 'qom-set', "
+                           "'arguments': {'path': '/objects/r0', 'property': "
+                           "'max-memory', 'value': %" PRIu64 "}}", max);
+    bool ok = qdict_haskey(rsp, "return");
+
+    qobject_unref(rsp);
+    return ok;
+}
+
+static Verbs *limited(uint64_t max)
+{
+    Verbs *v = verbs_host(NULL);
+
+    g_assert_true(set_max_memory(v, max));
+    verbs_plug(v);
+    return v;
+}
+
+static void test_max_memory(void)
+{
+    Verbs *v = limited(4 * PAGE);
+    QRdmaPd *pd = qrdma_alloc_pd(v->dev);
+    uint64_t mem = qrdma_alloc(v->dev, 8 * PAGE);
+    const uint64_t pages[] = {
+        mem, mem + PAGE, mem + 3 * PAGE, mem + 2 * PAGE, mem + 6 * PAGE,
+    };
+    QRdmaMr a, b, c;
+
+    g_assert_false(set_max_memory(v, 0));
+    assert_status(try_pages(pd, pages, 5, &a), NOMEM);
+    g_assert_cmpint(fake_verbs_calls(v->fake, "reg_mr_iova2"), ==, 0);
+    assert_ok(try_pages(pd, pages, 4, &a));
+    assert_status(try_pages(pd, pages, 1, &b), NOMEM);
+    assert_ok(qrdma_dereg_mr(&a));
+
+    /* Whole pages count, as often as they are registered */
+    assert_ok(try_reg(pd, pages, 2, PAGE / 2, PAGE, &a));
+    assert_ok(try_reg(pd, pages, 1, 0, 1, &b));
+    assert_status(try_pages(pd, pages, 2, &c), NOMEM);
+    assert_ok(try_pages(pd, pages, 1, &c));
+    assert_ok(qrdma_dereg_mr(&a));
+    assert_ok(try_pages(pd, pages, 2, &a));
+
+    /* All is free again behind a reset */
+    verbs_restart(v);
+    pd = qrdma_alloc_pd(v->dev);
+    assert_ok(try_pages(pd, pages, 4, &a));
+    verbs_unplug(v);
+    g_assert_true(set_max_memory(v, PAGE));
+    verbs_plug(v);
+    pd = qrdma_alloc_pd(v->dev);
+    assert_status(try_pages(pd, pages, 2, &a), NOMEM);
+    assert_ok(try_pages(pd, pages, 1, &a));
+    verbs_free(v);
+}
+
+/* What the host refuses does not count, what it keeps does. */
+static void test_max_memory_and_errors(void)
+{
+    Verbs *v = limited(2 * PAGE);
+    QRdmaPd *pd = qrdma_alloc_pd(v->dev);
+    uint64_t mem = qrdma_alloc(v->dev, 2 * PAGE);
+    const uint64_t pages[] = { mem + PAGE, mem };
+    QRdmaMr a, b;
+
+    for (int i = 0; i < 3; i++) {
+        fake_verbs_tell(v->fake, "fail reg_mr_iova2 ENOMEM");
+        assert_status(try_pages(pd, pages, 2, &a), NOMEM);
+    }
+    assert_ok(try_pages(pd, pages, 2, &a));
+    fake_verbs_tell(v->fake, "fail dereg_mr EBUSY");
+    assert_status(qrdma_dereg_mr(&a), BUSY);
+    assert_status(try_pages(pd, pages, 1, &b), NOMEM);
+    assert_ok(qrdma_dereg_mr(&a));
+    assert_ok(try_pages(pd, pages, 2, &a));
+    verbs_free(v);
+}
+
+/* Regions in many parts */
+
+/*
+ * @n pages that are no neighbours: all of the even ones, then all of the odd
+ * ones, of as many as there are, again and again.
+ */
+static uint64_t *scatter(QRdma *d, uint32_t n)
+{
+    enum { HAVE = 512 };
+    uint64_t mem = qrdma_alloc(d, HAVE * PAGE);
+    uint64_t *pages = g_new(uint64_t, n);
+
+    for (uint32_t i = 0; i < n; i++) {
+        pages[i] = mem + (i * 2 % HAVE + i * 2 / HAVE % 2) * PAGE;
+    }
+    return pages;
+}
+
+static uint64_t host_max_maps(void)
+{
+    g_autofree char *text = NULL;
+
+    g_assert_true(g_file_get_contents("/proc/sys/vm/max_map_count", &text,
+                                      NULL, NULL));
+    return g_ascii_strtoull(text, NULL, 10);
+}
+
+/* QEMU itself needs some, so that the last ones are not tried. */
+static void test_more_parts_than_the_host_maps(void)
+{
+    uint64_t max = host_max_maps();
+    g_autofree uint64_t *pages = NULL;
+    VerbsPair p;
+    QRdmaMr mr;
+    Verbs *v;
+
+    if (max > 200000) {
+        g_test_skip("vm.max_map_count is high");
+        return;
+    }
+    v = verbs_new(NULL);
+    p = verbs_pair(v, RDMA_QPT_RC);
+    pages = scatter(v->dev, max);
+    assert_status(try_pages(p.pd, pages, max - 3000, &mr), NOMEM);
+    assert_status(try_pages(p.pd, pages, max, &mr), NOMEM);
+    verbs_check_works(&p, 1);
+    assert_ok(try_pages(p.pd, pages, 1000, &mr));
+    check_mr(&p, &mr, 2);
+    verbs_free(v);
+}
+
+/* The double keeps the pages by mappings of its own while it has a region. */
+static void test_mappings_are_given_back(void)
+{
+    Verbs *v = verbs_new(NULL);
+    VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
+    g_autofree uint64_t *pages = scatter(v->dev, 3000);
+    unsigned before = count_maps(v);
+    QRdmaMr mr;
+
+    for (int i = 0; i < 30; i++) {
+        assert_ok(try_pages(p.pd, pages, 100 * i + 2, &mr));
+        check_mr(&p, &mr, i + 1);
+        assert_ok(qrdma_dereg_mr(&mr));
+        fake_verbs_tell(v->fake, "fail reg_mr_iova2 EINVAL");
+        assert_status(try_pages(p.pd, pages, 100 * i + 2, &mr), INVAL);
+    }
+    g_assert_cmpint(ABS((int)(count_maps(v) - before)), <, 50);
+    verbs_free(v);
+}
+
+/* DIMMs */
+
+static Verbs *with_dimm(const char *share)
+{
+    g_autofree char *options = g_strdup_printf(DIMM_OPTIONS "%s", share);
+    Verbs *v = verbs_host_with(NULL, "share=on", options);
+    QDict *rsp;
+
+    qtest_qmp_device_add(v->host->qts, "pc-dimm", "dimm0",
+                         "{'memdev': 'm1'}");
+    rsp = qtest_qmp(v->host->qts, "{'execute': 'qom-get', 'arguments': "
+                    "{'path': '/machine/peripheral/dimm0', "
+                    "'property': 'addr'}}");
+    g_assert_cmphex(qdict_get_int(rsp, "return"), ==, DIMM_ADDR);
+    qobject_unref(rsp);
+    verbs_plug(v);
+    return v;
+}
+
+/* As the guest's ACPI does it. */
+static void eject_dimm(Verbs *v)
+{
+    qtest_qmp_device_del_send(v->host->qts, "dimm0");
+    qtest_outl(v->host->qts, DIMM_SLOT_PORT, 0);
+    qtest_outb(v->host->qts, DIMM_FLAGS_PORT, DIMM_EJECT);
+    qtest_qmp_eventwait(v->host->qts, "DEVICE_DELETED");
+    qtest_qmp_assert_success(v->host->qts, "{'execute': 'object-del', "
+                             "'arguments': {'id': 'm1'}}");
+}
+
+/* It has lost its name; nothing else is of that size. */
+static bool has_dimm_ram(Verbs *v)
+{
+    g_autofree char *blocks = qtest_hmp(v->host->qts, "info ramblock");
+
+    return strstr(blocks, "0x0000000008000000");
+}
+
+static void test_dimm(void)
+{
+    Verbs *v = with_dimm("on");
+    VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
+    uint64_t mem = qrdma_alloc(v->dev, PAGE);
+    const uint64_t pages[] = { DIMM_ADDR + 3 * PAGE, DIMM_ADDR, mem };
+    QRdmaMr mr;
+
+    assert_ok(try_pages(p.pd, pages, 3, &mr));
+    check_mr(&p, &mr, 1);
+    assert_ok(qrdma_dereg_mr(&mr));
+    verbs_free(v);
+}
+
+/* It can be registered as it is, but not in another order. */
+static void test_dimm_that_is_not_shared(void)
+{
+    Verbs *v = with_dimm("off");
+    VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
+    uint64_t mem = qrdma_alloc(v->dev, PAGE);
+    const uint64_t good[] = { DIMM_ADDR + PAGE, DIMM_ADDR + 2 * PAGE };
+    const uint64_t bad[] = { mem, DIMM_ADDR + PAGE, DIMM_ADDR };
+    unsigned maps;
+    QRdmaMr mr;
+
+    /* The double does not keep private pages, QEMU's RAM stays anyway */
+    assert_ok(try_pages(p.pd, good, 2, &mr));
+    check_mr(&p, &mr, 1);
+    assert_ok(qrdma_dereg_mr(&mr));
+    maps = count_maps(v);
+    /* The second part of three fails, or the first of two */
+    for (int i = 0; i < 100; i++) {
+        assert_status(try_pages(p.pd, bad, 3, &mr), INVAL);
+        assert_status(try_pages(p.pd, bad + 1, 2, &mr), INVAL);
+    }
+    g_assert_cmpint(ABS((int)(count_maps(v) - maps)), <, 50);
+    verbs_check_works(&p, 1);
+    verbs_free(v);
+}
+
+/* The host reaches the memory of a region as long as there is the region. */
+static void test_dimm_goes_under_a_region(void)
+{
+    const uint64_t pages[] = { DIMM_ADDR + PAGE, DIMM_ADDR };
+    Verbs *v = with_dimm("on");
+    VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
+    RdmaSge sge;
+    QRdmaMr mr;
+
+    assert_ok(try_pages(p.pd, pages, 2, &mr));
+    check_mr(&p, &mr, 1);
+    qrdma_mr_fill(&mr, 0, 2 * PAGE, 77);
+    g_assert_true(has_dimm_ram(v));
+    eject_dimm(v);
+    g_assert_true(has_dimm_ram(v));
+    sge = qrdma_sge(&mr, 0, 2 * PAGE);
+    {
+        RdmaSge to = qrdma_sge(p.mr_b, 0, 2 * PAGE);
+        RdmaRecvWr recv = { .wr_id = 2, .sg_list = &to, .num_sge = 1 };
+        RdmaSendWr send = {
+            .wr_id = 2, .opcode = RDMA_WR_SEND, .sg_list = &sge, .num_sge = 1,
+        };
+
+        qrdma_post_recv(p.b, &recv);
+        qrdma_post_send(p.a, &send);
+        qrdma_expect(p.cq_b, 2, RDMA_WC_SUCCESS);
+    }
+    qrdma_mr_check(p.mr_b, 0, 2 * PAGE, 77);
+    /* Nothing new can be registered there */
+    {
+        QRdmaMr other;
+
+        g_assert_cmpint(try_pages(p.pd, pages, 2, &other), !=,
+                        VIRTIO_RDMA_S_OK);
+    }
+    assert_ok(qrdma_dereg_mr(&mr));
+    qrdma_wait_until(v->dev, !has_dimm_ram(v));
+    verbs_free(v);
+}
+
+/* The same, and a reset or the end of the device gives it up. */
+static void test_dimm_is_given_up(void)
+{
+    const uint64_t pages[] = { DIMM_ADDR + PAGE, DIMM_ADDR };
+
+    for (int unplug = 0; unplug < 2; unplug++) {
+        Verbs *v = with_dimm("on");
+        QRdmaPd *pd = qrdma_alloc_pd(v->dev);
+        QRdmaMr mr;
+
+        assert_ok(try_pages(pd, pages, 2, &mr));
+        assert_ok(try_pages(pd, pages, 2, &mr));
+        eject_dimm(v);
+        g_assert_true(has_dimm_ram(v));
+        if (unplug) {
+            verbs_unplug(v);
+        } else {
+            qrdma_reset(v->dev);
+        }
+        qrdma_wait_until(v->dev, !has_dimm_ram(v));
+        verbs_free(v);
+    }
+}
+
+/* Huge pages of the host */
+
+static void test_huge_pages(void)
+{
+    enum { HUGE = 2 * MiB };
+    uint64_t pages[2 * HUGE / PAGE];
+    g_autofree char *text = NULL;
+    QRdmaMr mr;
+    unsigned calls;
+    QRdmaPd *pd;
+    Verbs *v;
+
+    if (!g_file_get_contents("/sys/kernel/mm/hugepages/hugepages-2048kB/"
+                             "free_hugepages", &text, NULL, NULL) ||
+        atoi(text) < 32) {
+        g_test_skip("the machine has no 32 free huge pages of 2 MiB");
+        return;
+    }
+    v = verbs_host_with(NULL, "share=on,hugetlb=on,hugetlbsize=2M", "");
+    verbs_plug(v);
+    pd = qrdma_alloc_pd(v->dev);
+    /* Contiguous */
+    for (int i = 0; i < HUGE / PAGE; i++) {
+        pages[i] = 32 * MiB + i * PAGE;
+    }
+    assert_ok(try_pages(pd, pages, HUGE / PAGE, &mr));
+    assert_ok(qrdma_dereg_mr(&mr));
+    /* Two whole ones, the other way round */
+    for (int i = 0; i < 2 * HUGE / PAGE; i++) {
+        pages[i] = (i < HUGE / PAGE ? 36 : 30) * MiB + i * PAGE;
+    }
+    calls = fake_verbs_calls(v->fake, "reg_mr_iova2");
+    /* The host is asked, but the double cannot keep them */
+    try_pages(pd, pages, 2 * HUGE / PAGE, &mr);
+    g_assert_cmpint(fake_verbs_calls(v->fake, "reg_mr_iova2"), ==, calls + 1);
+    /* Parts of them cannot be mapped */
+    assert_status(try_pages(pd, pages + HUGE / PAGE - 1, 2, &mr), INVAL);
+    g_assert_cmpint(fake_verbs_calls(v->fake, "reg_mr_iova2"), ==, calls + 1);
+    verbs_free(v);
+}
+
+/* What takes memory from the guest */
+
+static void test_virtio_mem(void)
+{
+    static const char *options = DIMM_OPTIONS "on "
+        "-device virtio-mem-pci,id=vm0,memdev=m1,requested-size=0";
+    Verbs *v = verbs_host_with(NULL, "share=on", options);
+    QDict *rsp;
+
+    verbs_refused(v, "'ibdev': '" FAKE_IBVERBS_DEVICE "'", "virtio-mem");
+    verbs_free(v);
+
+    v = verbs_host_with(NULL, "share=on", DIMM_OPTIONS "on");
+    verbs_plug(v);
+    rsp = qtest_qmp(v->host->qts, "{'execute': 'device_add', 'arguments': "
+                    "{'driver': 'virtio-mem-pci', 'id': 'vm0', "
+                    "'memdev': 'm1'}}");
+    g_assert_true(qdict_haskey(rsp, "error"));
+    g_test_message("%s", qdict_get_str(qdict_get_qdict(rsp, "error"),
+                                       "desc"));
+    qobject_unref(rsp);
+    verbs_free(v);
+}
+
+void add_verbs_mem_tests(void)
+{
+    qtest_add_func("/rdma-verbs/mem/max-memory", test_max_memory);
+    qtest_add_func("/rdma-verbs/mem/max-memory-and-errors",
+                   test_max_memory_and_errors);
+    qtest_add_func("/rdma-verbs/mem/more-parts-than-the-host-maps",
+                   test_more_parts_than_the_host_maps);
+    qtest_add_func("/rdma-verbs/mem/mappings-are-given-back",
+                   test_mappings_are_given_back);
+    qtest_add_func("/rdma-verbs/mem/dimm", test_dimm);
+    qtest_add_func("/rdma-verbs/mem/dimm-that-is-not-shared",
+                   test_dimm_that_is_not_shared);
+    qtest_add_func("/rdma-verbs/mem/dimm-goes-under-a-region",
+                   test_dimm_goes_under_a_region);
+    qtest_add_func("/rdma-verbs/mem/dimm-is-given-up", test_dimm_is_given_up);
+    qtest_add_func("/rdma-verbs/mem/huge-pages", test_huge_pages);
+    qtest_add_func("/rdma-verbs/mem/virtio-mem", test_virtio_mem);
+}
