@@ -282,6 +282,7 @@ static int receive(FakeQp *qp, FakeQp *peer, const FakeSend *send,
     uint8_t grh[GRH_LEN];
     FakeIov grh_piece = { grh, GRH_LEN };
     enum ibv_wc_status status;
+    struct ibv_pd *pd;
     FakeRecv *recv;
     FakeCqe cqe = {
         .wc = {
@@ -302,7 +303,9 @@ static int receive(FakeQp *qp, FakeQp *peer, const FakeSend *send,
     if (!recv) {
         return qp->ibv.qp_type == IBV_QPT_RC ? WAITS : IBV_WC_SUCCESS;
     }
-    status = data ? fake_local(peer, recv->sge, recv->num_sge, true, to)
+    /* Those of an SRQ name regions of its PD (IBTA 10.2.9) */
+    pd = peer->ibv.srq ? peer->ibv.srq->pd : peer->ibv.pd;
+    status = data ? fake_local(pd, recv->sge, recv->num_sge, true, to)
                   : IBV_WC_SUCCESS;
     if (status == IBV_WC_SUCCESS && data &&
         cqe.wc.byte_len > iov_length(to)) {
@@ -448,7 +451,7 @@ static int datagram(FakeQp *qp, const FakeSend *send, const GArray *local)
     FakeQp *peer;
 
     if (length > 128u << fake.port.active_mtu) {
-        /* Not sent, and nothing else (IBTA 9.8.3.1), as rxe does */
+        /* Not sent, and nothing else (IBTA C10-93.1.1) */
         return IBV_WC_SUCCESS;
     }
     if (!fake_is_multicast(dgid)) {
@@ -494,10 +497,14 @@ static int execute(FakeQp *qp, const FakeSend *send, uint32_t *length)
 
         g_array_append_val(local, piece);
     } else {
-        status = fake_local(qp, send->sge, send->wr.num_sge, fetches, local);
+        status = fake_local(qp->ibv.pd, send->sge, send->wr.num_sge, fetches,
+                            local);
     }
     if (status == IBV_WC_SUCCESS) {
         *length = iov_length(local);
+        if (iov_length(local) > fake.port.max_msg_sz) {
+            return IBV_WC_LOC_LEN_ERR;
+        }
         status = qp->ibv.qp_type == IBV_QPT_UD ? datagram(qp, send, local)
                                                : connected(qp, send, local);
     }

@@ -278,10 +278,11 @@ typedef struct FakeIov {
 } FakeIov;
 
 /*
- * Memory that @num_sge entries name. IBV_WC_SUCCESS and pieces in @iov, or
- * what is wrong with them.
+enum ibv_wc_status fake_local(struct ibv_pd *pd,
+                              const struct ibv_sge *sge, unsigned num_sge,
+                              bool write, GArray *iov);
  */
-enum ibv_wc_status fake_local(FakeQp *qp, const struct ibv_sge *sge,
+enum ibv_wc_status fake_local(struct ibv_pd *pd, const struct ibv_sge *sge,
                               unsigned num_sge, bool write, GArray *iov);
 /* @len bytes at @addr for a peer of @qp that has @rkey and wants @access. */
 uint8_t *fake_remote(FakeQp *qp, uint32_t rkey, uint64_t addr, uint64_t len,

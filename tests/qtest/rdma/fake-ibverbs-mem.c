@@ -293,7 +293,7 @@ static bool inside(uint64_t addr, uint64_t len, uint64_t start, uint64_t size)
     return addr >= start && len <= size && addr - start <= size - len;
 }
 
-enum ibv_wc_status fake_local(FakeQp *qp, const struct ibv_sge *sge,
+enum ibv_wc_status fake_local(struct ibv_pd *pd, const struct ibv_sge *sge,
                               unsigned num_sge, bool write, GArray *iov)
 {
     for (unsigned i = 0; i < num_sge; i++) {
@@ -303,7 +303,7 @@ enum ibv_wc_status fake_local(FakeQp *qp, const struct ibv_sge *sge,
         if (!sge[i].length) {
             continue;
         }
-        if (!mr || mr->ibv.lkey != sge[i].lkey || mr->ibv.pd != qp->ibv.pd ||
+        if (!mr || mr->ibv.lkey != sge[i].lkey || mr->ibv.pd != pd ||
             !inside(sge[i].addr, sge[i].length, mr->iova, mr->ibv.length) ||
             (write && !(mr->access & IBV_ACCESS_LOCAL_WRITE))) {
             return IBV_WC_LOC_PROT_ERR;
