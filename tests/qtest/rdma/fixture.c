@@ -18,11 +18,11 @@ static QRdma *device_get(void)
         host = qrdma_host_start(
             /* frames that go out have a place to go to */
             "-netdev hubport,id=n0,hubid=0 -netdev hubport,id=n1,hubid=0 "
-            "-device virtio-rdma-pci,id=rdma0,netdev=n0,addr=%d,"
+            "-device virtio-rdma-pci,id=rdma0,%s,addr=%d,"
             "max-qp=%d,max-cq=%d,max-mr=%d,max-pd=%d,gid-table-len=%d,"
             "max-mw=%d,max-srq=%d,max-srq-wr=%d,max-mcast-grp=%d,"
-            "max-mcast-qp-attach=%d,"
-            "mac=" TEST_MAC,
+            "max-mcast-qp-attach=%d",
+            qrdma_ibdev() ? "rdmadev=v0" : "netdev=n0,mac=" TEST_MAC,
             TEST_SLOT, TEST_MAX_QP, TEST_MAX_CQ, TEST_MAX_MR, TEST_MAX_PD,
             TEST_GIDS, TEST_MAX_MW, TEST_MAX_SRQ, TEST_MAX_SRQ_WR,
             TEST_MAX_MCAST_GRP, TEST_MAX_MCAST_QPS);
@@ -42,8 +42,13 @@ QRdma *test_device(void)
 QRdma *test_device_with(uint64_t features)
 {
     QRdma *d = device_get();
+    QVirtioDevice *vdev = &d->pci->vdev;
 
-    qrdma_start(d, QRDMA_FEATURES | features, 0);
+    features |= QRDMA_FEATURES;
+    if (qrdma_ibdev()) {
+        features &= qvirtio_get_features(vdev);
+    }
+    qrdma_start(d, features, 0);
     return d;
 }
 
