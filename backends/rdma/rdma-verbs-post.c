@@ -66,6 +66,36 @@ static RdmaWcOpcode wc_opcode(uint32_t opcode)
     }
 }
 
+/* Not every library of the host looks at that. */
+static bool has_opcode(RdmaQpType type, uint32_t opcode)
+{
+    switch (opcode) {
+    case RDMA_WR_SEND:
+    case RDMA_WR_SEND_WITH_IMM:
+        return true;
+    case RDMA_WR_RDMA_WRITE:
+    case RDMA_WR_RDMA_WRITE_WITH_IMM:
+    case RDMA_WR_LOCAL_INV:
+    case RDMA_WR_BIND_MW:
+        return type == RDMA_QPT_RC || type == RDMA_QPT_UC;
+    case RDMA_WR_RDMA_READ:
+    case RDMA_WR_ATOMIC_CMP_AND_SWP:
+    case RDMA_WR_ATOMIC_FETCH_AND_ADD:
+    case RDMA_WR_SEND_WITH_INV:
+        return type == RDMA_QPT_RC;
+    default:
+        /* Verbs of user space have no such work request */
+        return false;
+    }
+}
+
+static bool sends_data(uint32_t opcode)
+{
+    RdmaWcOpcode op = wc_opcode(opcode);
+
+    return op == RDMA_WC_SEND || op == RDMA_WC_RDMA_WRITE;
+}
+
 /* Bind a window: both it and the region are named by their keys. */
 
 static RdmaWcStatus fill_bind(RdmaVerbs *v, const RdmaSendWr *wr,
@@ -88,7 +118,10 @@ static RdmaWcStatus fill_bind(RdmaVerbs *v, const RdmaSendWr *wr,
     return RDMA_WC_SUCCESS;
 }
 
-/* A window of type 1 has a verb of its own, which chooses the new key. */
+/*
+ * A window of type 1 has a verb of its own, which makes the new key of the one
+ * that it takes for the last. After a bind that failed the guest knows better.
+ */
 static int bind_type_1(VerbsQp *qp, const RdmaSendWr *wr,
                        const struct ibv_send_wr *h)
 {
@@ -98,12 +131,18 @@ static int bind_type_1(VerbsQp *qp, const RdmaSendWr *wr,
         .send_flags = h->send_flags,
         .bind_info = h->bind_mw.bind_info,
     };
+    uint32_t was = mw->rkey;
+    int ret;
 
-    if (wr->wr.bind.rkey != mw->rkey ||
-        wr->wr.bind.new_rkey != ibv_inc_rkey(mw->rkey)) {
+    if (wr->wr.bind.new_rkey != ibv_inc_rkey(wr->wr.bind.rkey)) {
         return -EINVAL;
     }
-    return -ibv_bind_mw(qp->qp, mw, &bind);
+    mw->rkey = wr->wr.bind.rkey;
+    ret = -ibv_bind_mw(qp->qp, mw, &bind);
+    if (ret) {
+        mw->rkey = was;
+    }
+    return ret;
 }
 
 /* What of @wr depends on its opcode. */
@@ -138,8 +177,7 @@ static RdmaWcStatus fill_opcode(RdmaVerbs *v, const RdmaSendWr *wr,
     case RDMA_WR_BIND_MW:
         return fill_bind(v, wr, h);
     default:
-        /* Verbs of user space have no such work request */
-        return RDMA_WC_LOC_QP_OP_ERR;
+        g_assert_not_reached();
     }
 }
 
@@ -157,7 +195,13 @@ static RdmaWcStatus fill(RdmaVerbs *v, VerbsQp *qp, const RdmaSendWr *wr,
     if (wr->status != RDMA_WC_SUCCESS) {
         return wr->status;
     }
+    if (!has_opcode(qp->init.qp_type, wr->opcode)) {
+        return RDMA_WC_LOC_QP_OP_ERR;
+    }
     if (wr->send_flags & RDMA_SEND_INLINE) {
+        if (!sends_data(wr->opcode)) {
+            return RDMA_WC_LOC_QP_OP_ERR;
+        }
         /* The library copies it before it returns */
         *inline_sge = (struct ibv_sge) {
             .addr = (uintptr_t)wr->inline_data,
@@ -172,15 +216,8 @@ static RdmaWcStatus fill(RdmaVerbs *v, VerbsQp *qp, const RdmaSendWr *wr,
     h->wr.ud.ah = verbs_ah_host(ah);
     h->wr.ud.remote_qpn = wr->wr.ud.remote_qpn;
     h->wr.ud.remote_qkey = wr->wr.ud.remote_qkey;
-    switch (wr->opcode) {
-    case RDMA_WR_SEND_WITH_IMM:
-        memcpy(&h->imm_data, wr->ex.imm_data, sizeof(h->imm_data));
-        /* fall through */
-    case RDMA_WR_SEND:
-        return RDMA_WC_SUCCESS;
-    default:
-        return RDMA_WC_LOC_QP_OP_ERR;
-    }
+    memcpy(&h->imm_data, wr->ex.imm_data, sizeof(h->imm_data));
+    return RDMA_WC_SUCCESS;
 }
 
 static int post_host(VerbsQp *qp, const RdmaSendWr *wr, struct ibv_send_wr *h)
@@ -215,7 +252,7 @@ static bool post_poison(VerbsQp *qp, uint64_t wr_id)
         .num_sge = 1,
     };
 
-    return qp->init.qp_type == RDMA_QPT_RC &&
+    return qp->init.qp_type != RDMA_QPT_UD &&
            ibv_post_send(qp->qp, &h, &bad) == 0;
 }
 

@@ -164,12 +164,15 @@ void verbs_cq_fail(RdmaVerbs *v, uint32_t cqn)
 
 /* Completions */
 
-static void deliver(RdmaVerbs *v, uint32_t cqn, const RdmaWc *wc)
+static void deliver(RdmaVerbs *v, const VerbsQp *qp, RdmaQueue queue,
+                    const RdmaWc *wc)
 {
     RdmaBackend *rb = &v->parent_obj;
+    uint32_t cqn = queue == RDMA_SQ ? qp->init.send_cqn : qp->init.recv_cqn;
 
     /* Which receives were solicited, the host does not tell. */
-    if (!rb->client_ops->complete(rb->client_opaque, cqn, wc, true)) {
+    if (!rb->client_ops->complete(rb->client_opaque, cqn, wc,
+                                  queue == RDMA_RQ)) {
         verbs_cq_fail(v, cqn);
     }
 }
@@ -196,8 +199,7 @@ static bool run_one_local(RdmaVerbs *v, VerbsQp *qp, RdmaQueue queue)
             .qp_num = qp->init.qpn,
             .port_num = RDMA_PORT_NUM,
         };
-        deliver(v, queue == RDMA_SQ ? qp->init.send_cqn : qp->init.recv_cqn,
-                &wc);
+        deliver(v, qp, queue, &wc);
     }
     return true;
 }
@@ -336,7 +338,7 @@ static void complete_srq_recv(RdmaVerbs *v, VerbsSrq *srq, uint32_t slot,
     }
     wc = translate(qp, &wqe, host);
     saw_error(v, qp, false, host, &wc);
-    deliver(v, qp->init.recv_cqn, &wc);
+    deliver(v, qp, RDMA_RQ, &wc);
 }
 
 static void complete_wq(RdmaVerbs *v, VerbsQp *qp, RdmaQueue queue,
@@ -356,7 +358,7 @@ static void complete_wq(RdmaVerbs *v, VerbsQp *qp, RdmaQueue queue,
     rb->client_ops->retire(rb->client_opaque, qp->init.qpn, queue, n);
     wc = translate(qp, &wqe, host);
     saw_error(v, qp, queue == RDMA_SQ, host, &wc);
-    deliver(v, queue == RDMA_SQ ? qp->init.send_cqn : qp->init.recv_cqn, &wc);
+    deliver(v, qp, queue, &wc);
     verbs_wq_run_local(v, qp);
 }
 

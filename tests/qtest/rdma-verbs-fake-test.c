@@ -16,5 +16,6 @@ int main(int argc, char **argv)
     add_verbs_event_tests();
     add_verbs_gid_tests();
     add_verbs_mem_tests();
+    add_verbs_wqe_tests();
     return g_test_run();
 }

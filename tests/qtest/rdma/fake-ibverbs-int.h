@@ -278,9 +278,8 @@ typedef struct FakeIov {
 } FakeIov;
 
 /*
-enum ibv_wc_status fake_local(struct ibv_pd *pd,
-                              const struct ibv_sge *sge, unsigned num_sge,
-                              bool write, GArray *iov);
+ * Memory of @pd that @num_sge entries name. IBV_WC_SUCCESS and pieces in
+ * @iov, or what is wrong with them.
  */
 enum ibv_wc_status fake_local(struct ibv_pd *pd, const struct ibv_sge *sge,
                               unsigned num_sge, bool write, GArray *iov);

@@ -98,5 +98,6 @@ void add_verbs_gid_tests(void);
 void add_verbs_late_tests(void);
 void add_verbs_mem_tests(void);
 void add_verbs_traffic_tests(void);
+void add_verbs_wqe_tests(void);
 
 #endif
