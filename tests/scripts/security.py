@@ -11,8 +11,9 @@ TOP = Path(__file__).resolve().parents[2]
 PAGE = TOP / 'SECURITY.md'
 # Where tests of a kind are
 FOLDERS = {'': 'tests/qtest', 'net': 'tests/qtest',
-           'migration': 'tests/qtest', 'unit': 'tests/unit'}
-NAME = re.compile(r'`(?:(net|migration|unit|guest):)?([\w./*-]+)`')
+           'migration': 'tests/qtest', 'verbs': 'tests/qtest',
+           'unit': 'tests/unit'}
+NAME = re.compile(r'`(?:(net|migration|verbs|unit|guest):)?([\w./*-]+)`')
 STRING = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 
 
