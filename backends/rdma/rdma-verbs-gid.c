@@ -24,7 +24,7 @@
  * How long the host may take to make an address a GID, and to forget it, and
  * how often to look.
  */
-#define APPEAR_MS 2000
+#define APPEAR_MS 5000
 #define VANISH_MS 250
 #define LOOK_US 2000
 

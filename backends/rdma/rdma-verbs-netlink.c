@@ -94,6 +94,14 @@ static bool is_address(const struct sockaddr *sa,
                    RDMA_GID_LEN);
 }
 
+/* An IPv4 address may have a label, "eth0:1" for instance. */
+static bool is_of_netdev(const char *name, const char *netdev)
+{
+    size_t len = strlen(netdev);
+
+    return !strncmp(name, netdev, len) && (!name[len] || name[len] == ':');
+}
+
 /*
  * With any length of prefix: an IPv4 address with another one is another
  * address to the kernel, but the same GID.
@@ -106,7 +114,8 @@ static bool have_address(const char *netdev, const uint8_t gid[RDMA_GID_LEN])
         return false;
     }
     for (a = all; a; a = a->ifa_next) {
-        if (!strcmp(a->ifa_name, netdev) && is_address(a->ifa_addr, gid)) {
+        if (is_of_netdev(a->ifa_name, netdev) &&
+            is_address(a->ifa_addr, gid)) {
             break;
         }
     }
