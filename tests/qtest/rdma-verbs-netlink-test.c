@@ -67,6 +67,10 @@ static bool namespace_ready(void)
 {
     static bool done;
 
+    if (qrdma_ibdev()) {
+        g_test_skip("RDMA_TEST_IBDEV: the double is not used");
+        return false;
+    }
     if (!done) {
         done = !unshare((geteuid() ? CLONE_NEWUSER : 0) | CLONE_NEWNET);
     }
@@ -401,9 +405,164 @@ static void test_no_permission(void)
     verbs_free(v);
 }
 
+/* Where the host has an RDMA device */
+
+#define NET_IPV4 "10.78.0."
+#define NET_IPV6 "fd00:78::"
+
+typedef struct Host {
+    QRdmaHost *qemu;
+    QRdma *dev[2];
+} Host;
+
+/* Two devices, with addresses that end in 1 and 2. */
+static Host on_host_start(void)
+{
+    Host h;
+
+    h.qemu = qrdma_host_start(
+        "-object rdma-verbs,id=a0,ibdev=%s,gid-mode=add "
+        "-object rdma-verbs,id=a1,ibdev=%s,gid-mode=add "
+        "-device virtio-rdma-pci,rdmadev=a0,addr=4,"
+        "allowed-gids='" NET_IPV4 "0/24 " NET_IPV6 "/64' "
+        "-device virtio-rdma-pci,rdmadev=a1,addr=5,"
+        "allowed-gids='" NET_IPV4 "0/24 " NET_IPV6 "/64'",
+        qrdma_ibdev(), qrdma_ibdev());
+    for (int i = 0; i < 2; i++) {
+        h.dev[i] = qrdma_open(h.qemu, QPCI_DEVFN(4 + i, 0));
+        qrdma_start(h.dev[i],
+                    QRDMA_FEATURES | QRDMA_F(VIRTIO_RDMA_F_GID_VLAN), 0);
+    }
+    return h;
+}
+
+static void on_host_addresses(Host *h, unsigned n)
+{
+    for (int i = 1; i <= 2; i++) {
+        g_autofree char *v4 = g_strdup_printf(NET_IPV4 "%d", i);
+        g_autofree char *v6 = g_strdup_printf(NET_IPV6 "%d", i);
+
+        await_addresses(h->dev[0], v4, n);
+        await_addresses(h->dev[0], v6, n);
+    }
+}
+
+static void on_host_add(Host *h)
+{
+    for (int i = 0; i < 2; i++) {
+        QRdma *d = h->dev[i];
+        g_autofree char *v4 = g_strdup_printf(NET_IPV4 "%d", i + 1);
+        g_autofree char *v6 = g_strdup_printf(NET_IPV6 "%d", i + 1);
+
+        gid_of(v6, d->gid[0]);
+        gid_of(v4, d->gid[1]);
+        assert_ok(qrdma_add_gid(d, 0, d->gid[0]));
+        assert_ok(qrdma_add_gid(d, 1, d->gid[1]));
+    }
+    on_host_addresses(h, 1);
+}
+
+/* A message from the first device to the second one by these GIDs. */
+static void on_host_send(Host *h, uint8_t gid_index)
+{
+    enum { LEN = 5000 };
+    QRdmaPath path = { .gid_index = gid_index };
+    RdmaRecvWr recv_wr = { .wr_id = 1, .num_sge = 1 };
+    RdmaSendWr send_wr = {
+        .wr_id = 2,
+        .opcode = RDMA_WR_SEND,
+        .send_flags = RDMA_SEND_SIGNALED,
+        .num_sge = 1,
+    };
+    QRdmaCq *cq[2];
+    QRdmaQp *qp[2];
+    QRdmaMr *mr[2];
+    RdmaSge sge[2];
+
+    for (int i = 0; i < 2; i++) {
+        QRdmaPd *pd = qrdma_alloc_pd(h->dev[i]);
+
+        cq[i] = qrdma_create_cq(h->dev[i], 8);
+        qp[i] = qrdma_create_qp(pd, cq[i], cq[i], RDMA_QPT_RC);
+        mr[i] = qrdma_reg_mr(pd, VERBS_IOVA_A, VERBS_MR_SIZE,
+                             VERBS_ACCESS_ALL);
+        sge[i] = qrdma_sge(mr[i], 100, LEN);
+    }
+    qrdma_connect(qp[0], qp[1], &path);
+    recv_wr.sg_list = &sge[1];
+    send_wr.sg_list = &sge[0];
+    qrdma_mr_fill(mr[0], 100, LEN, gid_index + 1);
+    qrdma_post_recv(qp[1], &recv_wr);
+    qrdma_post_send(qp[0], &send_wr);
+    qrdma_expect(cq[0], 2, RDMA_WC_SUCCESS);
+    qrdma_expect(cq[1], 1, RDMA_WC_SUCCESS);
+    qrdma_mr_check(mr[1], 100, LEN, gid_index + 1);
+}
+
+static void test_on_host(void)
+{
+    Host h;
+
+    if (!qrdma_ibdev()) {
+        g_test_skip("RDMA_TEST_IBDEV does not name a device of the host");
+        return;
+    }
+    h = on_host_start();
+    on_host_add(&h);
+    on_host_send(&h, 0);
+    on_host_send(&h, 1);
+    for (int i = 0; i < 2; i++) {
+        qrdma_start(h.dev[i], 0, 0);
+    }
+    on_host_addresses(&h, 0);
+    /* The same again; now the machine goes while they are in use */
+    on_host_add(&h);
+    on_host_send(&h, 1);
+    qrdma_close(h.dev[0]);
+    qrdma_close(h.dev[1]);
+    qrdma_host_stop(h.qemu);
+    on_host_addresses(&h, 0);
+}
+
+/* A VLAN's GID wants a net device of that VLAN on top of the port's. */
+static void test_on_host_vlan(void)
+{
+    g_autofree char *add = NULL;
+    uint8_t gid[RDMA_GID_LEN];
+    QDict *rsp;
+    Host h;
+
+    if (!qrdma_ibdev()) {
+        g_test_skip("RDMA_TEST_IBDEV does not name a device of the host");
+        return;
+    }
+    h = on_host_start();
+    gid_of(NET_IPV4 "7", gid);
+    assert_status(qrdma_add_gid_vlan(h.dev[0], 3, gid, 7), PERM);
+    rsp = qtest_qmp_eventwait_ref(h.qemu->qts, "RDMA_GID_STATUS_CHANGED");
+    add = g_strdup_printf("ip link add link %s name vlan7 up type vlan id 7",
+                          qdict_get_str(qdict_get_qdict(rsp, "data"),
+                                        "netdev"));
+    qobject_unref(rsp);
+    if (system(add)) {
+        g_test_skip("no VLAN device can be made");
+    } else {
+        assert_ok(qrdma_add_gid_vlan(h.dev[0], 3, gid, 7));
+        g_assert_cmpint(count_addresses(NET_IPV4 "7"), ==, 1);
+        assert_ok(qrdma_del_gid(h.dev[0], 3, 1));
+        await_addresses(h.dev[0], NET_IPV4 "7", 0);
+        g_assert_cmpint(system("ip link del vlan7"), ==, 0);
+    }
+    qrdma_close(h.dev[0]);
+    qrdma_close(h.dev[1]);
+    qrdma_host_stop(h.qemu);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
+    qtest_add_func("/rdma-verbs-netlink/on-a-host/traffic", test_on_host);
+    qtest_add_func("/rdma-verbs-netlink/on-a-host/vlan", test_on_host_vlan);
     qtest_add_func("/rdma-verbs-netlink/comes-and-goes", test_comes_and_goes);
     qtest_add_func("/rdma-verbs-netlink/another-gid-takes-its-place",
                    test_another_gid_takes_its_place);
