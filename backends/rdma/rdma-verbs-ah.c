@@ -64,6 +64,12 @@ static const VerbsJobOps destroy_ops = {
     .work = destroy_work,
 };
 
+VerbsAh *verbs_ah_hold(VerbsAh *a)
+{
+    a->users++;
+    return a;
+}
+
 void verbs_ah_put(VerbsAh *a)
 {
     if (!a || --a->users) {
@@ -79,12 +85,33 @@ void verbs_ah_put(VerbsAh *a)
     g_free(a);
 }
 
+/*
+ * What the host's kernel says of an address that it has no route or neighbour
+ * for, or not now: -EHOSTUNREACH. The rest is wrong, or missing here.
+ */
+static int make_error(int err)
+{
+    switch (err) {
+    case EHOSTUNREACH:
+    case ENETUNREACH:
+    case EHOSTDOWN:
+    case ENETDOWN:
+    case ETIMEDOUT:
+    case ENODATA:
+    case EAGAIN:
+    case EINTR:
+        return -EHOSTUNREACH;
+    default:
+        return -(err ?: EIO);
+    }
+}
+
 static int make_work(VerbsJob *job)
 {
     AhJob *j = container_of(job, AhJob, job);
 
     j->ah = ibv_create_ah(j->a->key.pd, &j->a->key.attr);
-    return j->ah ? 0 : -(errno ?: EIO);
+    return j->ah ? 0 : make_error(errno);
 }
 
 static void make_undo(VerbsJob *job)
@@ -176,8 +203,7 @@ int verbs_ah_get(RdmaVerbs *v, VerbsQp *qp, const RdmaAv *av, VerbsAh **ah)
     if (!a->ah) {
         return a->error;
     }
-    a->users++;
-    *ah = a;
+    *ah = verbs_ah_hold(a);
     return 0;
 }
 

@@ -74,7 +74,7 @@ typedef struct VerbsWqe {
     uint8_t status;
     uint8_t opcode;                 /* RdmaWcOpcode */
     bool local;                     /* the host does not know it */
-    bool silent;                    /* @local, without a completion */
+    bool quiet;                     /* it has no completion if it succeeds */
     VerbsAh *ah;                    /* in use until it completes, or NULL */
 } VerbsWqe;
 
@@ -112,8 +112,17 @@ typedef struct VerbsQp {
     /* A job moves it to ERR, or was asked to; cleared by RESET */
     bool failed;
     bool failing;                   /* that job is not done */
+    /* In SQE, as the guest sees it; the host's is in RTS */
+    bool sqe;
+    /*
+     * The host has the WQEs of the send queue up to @mark, it is not to be
+     * known whether they are done, and local ones are behind.
+     */
+    bool mark_wanted;
+    uint32_t mark;
     bool dead;                      /* a job destroys it */
     RdmaAv av;                      /* of the last MODIFY, as the guest's */
+    uint32_t qkey;
 } VerbsQp;
 
 /* What a GID is known by; no padding. */
@@ -330,9 +339,11 @@ void verbs_ahs_init(RdmaVerbs *v);
 void verbs_ahs_free(RdmaVerbs *v);
 /*
  * The handle for a datagram of @qp; -EAGAIN while it is made: retire() of the
- * client then tells the queue to go on. Other errors: it cannot be made.
+ * client then tells the queue to go on. -EHOSTUNREACH: nobody is there. Other
+ * errors: it cannot be made.
  */
 int verbs_ah_get(RdmaVerbs *v, VerbsQp *qp, const RdmaAv *av, VerbsAh **ah);
+VerbsAh *verbs_ah_hold(VerbsAh *ah);
 void verbs_ah_put(VerbsAh *ah);
 struct ibv_ah *verbs_ah_host(VerbsAh *ah);
 /*
@@ -350,6 +361,15 @@ void verbs_wq_clear(VerbsWq *wq);
 /* The next one, to be filled in; it counts from verbs_wq_push() on. */
 VerbsWqe *verbs_wq_next(VerbsWq *wq);
 void verbs_wq_push(VerbsWq *wq);
+/* It counts, but the host does not know it: it completes in its turn. */
+void verbs_wq_push_local(RdmaVerbs *v, VerbsQp *qp, RdmaQueue queue,
+                         RdmaWcStatus status);
+/* The one that was pushed last, if there is one */
+VerbsWqe *verbs_wq_newest(VerbsWq *wq);
+/* May nobody be told when the host is done with it? */
+bool verbs_wq_ends_quiet(VerbsWq *wq);
+/* The send queue is empty, as after a RESET. */
+void verbs_wq_clear_sq(VerbsQp *qp);
 /* What the host is told as wr_id of the next one. */
 uint64_t verbs_wq_next_wr_id(const VerbsQp *qp, RdmaQueue queue);
 uint64_t verbs_srq_wr_id(const VerbsSrq *srq, uint32_t slot);

@@ -17,6 +17,8 @@ QEMU_BUILD_BUG_ON(offsetof(RdmaSge, length) !=
                   offsetof(struct ibv_sge, length));
 QEMU_BUILD_BUG_ON(offsetof(RdmaSge, lkey) != offsetof(struct ibv_sge, lkey));
 
+#define QKEY_OWN 0x80000000u
+
 static uint32_t wq_room(const VerbsQp *qp, const VerbsWq *wq)
 {
     return qp->failing || qp->dead ? 0 : wq->max - wq->count;
@@ -215,7 +217,9 @@ static RdmaWcStatus fill(RdmaVerbs *v, VerbsQp *qp, const RdmaSendWr *wr,
     }
     h->wr.ud.ah = verbs_ah_host(ah);
     h->wr.ud.remote_qpn = wr->wr.ud.remote_qpn;
-    h->wr.ud.remote_qkey = wr->wr.ud.remote_qkey;
+    /* IBTA 10.2.5: the QP's own. rxe does not know of that. */
+    h->wr.ud.remote_qkey = wr->wr.ud.remote_qkey & QKEY_OWN
+                           ? qp->qkey : wr->wr.ud.remote_qkey;
     memcpy(&h->imm_data, wr->ex.imm_data, sizeof(h->imm_data));
     return RDMA_WC_SUCCESS;
 }
@@ -256,13 +260,50 @@ static bool post_poison(VerbsQp *qp, uint64_t wr_id)
            ibv_post_send(qp->qp, &h, &bad) == 0;
 }
 
-static void push_local(RdmaVerbs *v, VerbsQp *qp, VerbsWq *wq, VerbsWqe *wqe,
-                       RdmaWcStatus status)
+/*
+ * Nobody is there, so the datagram is lost. But its completion says that those
+ * before it are done: where the host would not tell, it does so of an empty
+ * datagram, to the address of the last of them but to no QP there.
+ */
+static void post_lost(RdmaVerbs *v, VerbsQp *qp, VerbsWqe *wqe)
 {
-    wqe->local = true;
+    struct ibv_send_wr *bad, h = {
+        .wr_id = verbs_wq_next_wr_id(qp, RDMA_SQ),
+        .opcode = IBV_WR_SEND,
+        .send_flags = IBV_SEND_SIGNALED,
+    };
+
+    if (!wqe->quiet && verbs_wq_ends_quiet(&qp->sq)) {
+        h.wr.ud.ah = verbs_ah_host(verbs_wq_newest(&qp->sq)->ah);
+        if (ibv_post_send(qp->qp, &h, &bad) == 0) {
+            wqe->ah = verbs_ah_hold(verbs_wq_newest(&qp->sq)->ah);
+            verbs_wq_push(&qp->sq);
+            return;
+        }
+    }
+    verbs_wq_push_local(v, qp, RDMA_SQ, RDMA_WC_SUCCESS);
+}
+
+/*
+ * What to do with a request that is bad: an unreliable QP goes to SQE (IBTA
+ * 10.3.1), in which it still receives. Where it would not be known when those
+ * before it are done, it goes to ERR.
+ */
+static void post_bad(RdmaVerbs *v, VerbsQp *qp, VerbsWqe *wqe,
+                     RdmaWcStatus status)
+{
+    if (qp->init.qp_type != RDMA_QPT_RC && !verbs_wq_ends_quiet(&qp->sq)) {
+        qp->sqe = true;
+        verbs_wq_push_local(v, qp, RDMA_SQ, status);
+        return;
+    }
     wqe->status = status;
-    verbs_wq_push(wq);
-    verbs_wq_run_local(v, qp);
+    if (post_poison(qp, verbs_wq_next_wr_id(qp, RDMA_SQ))) {
+        verbs_wq_push(&qp->sq);
+        return;
+    }
+    verbs_qp_fail(v, qp);
+    verbs_wq_push_local(v, qp, RDMA_SQ, status);
 }
 
 static int post_send(RdmaBackend *rb, uint32_t qpn, const RdmaSendWr *wr)
@@ -274,12 +315,14 @@ static int post_send(RdmaBackend *rb, uint32_t qpn, const RdmaSendWr *wr)
     struct ibv_send_wr h;
     RdmaWcStatus status;
     VerbsWqe *wqe;
+    bool flushed;
     int ret = 0;
 
     if (!qp || !wq_room(qp, &qp->sq)) {
         return -EAGAIN;
     }
-    if (qp->init.qp_type == RDMA_QPT_UD && !flushes(qp) &&
+    flushed = flushes(qp) || qp->sqe;
+    if (qp->init.qp_type == RDMA_QPT_UD && !flushed &&
         wr->status == RDMA_WC_SUCCESS) {
         ret = verbs_ah_get(v, qp, &wr->wr.ud.av, &ah);
         if (ret == -EAGAIN) {
@@ -290,15 +333,14 @@ static int post_send(RdmaBackend *rb, uint32_t qpn, const RdmaSendWr *wr)
     wqe->wr_id = wr->wr_id;
     wqe->opcode = wc_opcode(wr->opcode);
     wqe->ah = ah;
-    if (flushes(qp)) {
-        push_local(v, qp, &qp->sq, wqe, RDMA_WC_WR_FLUSH_ERR);
+    wqe->quiet = !(wr->send_flags & RDMA_SEND_SIGNALED) &&
+                 !qp->init.sq_sig_all;
+    if (flushed) {
+        verbs_wq_push_local(v, qp, RDMA_SQ, RDMA_WC_WR_FLUSH_ERR);
         return 0;
     }
-    if (ret && ret != -EINVAL && ret != -ENOMEM) {
-        /* Nobody is there: a datagram is lost then. */
-        wqe->silent = !(wr->send_flags & RDMA_SEND_SIGNALED) &&
-                      !qp->init.sq_sig_all;
-        push_local(v, qp, &qp->sq, wqe, RDMA_WC_SUCCESS);
+    if (ret == -EHOSTUNREACH) {
+        post_lost(v, qp, wqe);
         return 0;
     }
     status = ret ? RDMA_WC_LOC_QP_OP_ERR : fill(v, qp, wr, ah, &h,
@@ -313,13 +355,7 @@ static int post_send(RdmaBackend *rb, uint32_t qpn, const RdmaSendWr *wr)
                                                : RDMA_WC_LOC_QP_OP_ERR;
     }
     trace_rdma_verbs_bad_send(v, qpn, wr->wr_id, wr->opcode, status, ret);
-    wqe->status = status;
-    if (post_poison(qp, verbs_wq_next_wr_id(qp, RDMA_SQ))) {
-        verbs_wq_push(&qp->sq);
-        return 0;
-    }
-    verbs_qp_fail(v, qp);
-    push_local(v, qp, &qp->sq, wqe, status);
+    post_bad(v, qp, wqe, status);
     return 0;
 }
 
@@ -338,7 +374,7 @@ static int post_recv(RdmaBackend *rb, uint32_t qpn, const RdmaRecvWr *wr)
     wqe->wr_id = wr->wr_id;
     wqe->opcode = RDMA_WC_RECV;
     if (flushes(qp)) {
-        push_local(v, qp, &qp->rq, wqe, RDMA_WC_WR_FLUSH_ERR);
+        verbs_wq_push_local(v, qp, RDMA_RQ, RDMA_WC_WR_FLUSH_ERR);
         return 0;
     }
     h = (struct ibv_recv_wr) {
@@ -353,7 +389,7 @@ static int post_recv(RdmaBackend *rb, uint32_t qpn, const RdmaRecvWr *wr)
         h.num_sge = 1;
         if (ibv_post_recv(qp->qp, &h, &bad)) {
             verbs_qp_fail(v, qp);
-            push_local(v, qp, &qp->rq, wqe, wqe->status);
+            verbs_wq_push_local(v, qp, RDMA_RQ, wqe->status);
             return 0;
         }
     }

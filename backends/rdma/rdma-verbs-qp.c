@@ -22,6 +22,7 @@ typedef struct QpJob {
     struct ibv_srq *srq;
     struct ibv_qp_attr attr;        /* of MODIFY and QUERY */
     int mask;
+    bool sqe;                       /* the MODIFY comes in VerbsQp.sqe */
     RdmaAv av;
     union ibv_gid mcast;
 } QpJob;
@@ -252,6 +253,9 @@ static void modify_done(VerbsJob *job)
     if (j->mask & IBV_QP_AV) {
         qp->av = j->av;
     }
+    if (j->mask & IBV_QP_QKEY) {
+        qp->qkey = j->attr.qkey;
+    }
     if (!(j->mask & IBV_QP_STATE)) {
         return;
     }
@@ -259,15 +263,35 @@ static void modify_done(VerbsJob *job)
                               j->attr.qp_state);
     if (j->attr.qp_state == IBV_QPS_RESET) {
         /* Completions of before are nobody's */
-        verbs_wq_clear(&qp->sq);
+        verbs_wq_clear_sq(qp);
         verbs_wq_clear(&qp->rq);
         verbs_qp_new_id(job->v, qp);
         qp->failed = qp->failing;
+    }
+    if (j->sqe || j->attr.qp_state == IBV_QPS_ERR) {
+        qp->sqe = false;
     }
     if (!qp->failed || j->attr.qp_state == IBV_QPS_RESET) {
         qp->state = j->attr.qp_state;
     }
     verbs_wq_run_local(job->v, qp);
+}
+
+/* From SQE, which the host knows nothing of: its QP is in RTS. */
+static bool leave_sqe(QpJob *j)
+{
+    if (j->mask & IBV_QP_STATE && j->attr.qp_state != IBV_QPS_RTS &&
+        j->attr.qp_state != IBV_QPS_ERR && j->attr.qp_state != IBV_QPS_RESET) {
+        return false;
+    }
+    if (j->mask & IBV_QP_CUR_STATE) {
+        if (j->attr.cur_qp_state != IBV_QPS_SQE) {
+            return false;
+        }
+        j->attr.cur_qp_state = IBV_QPS_RTS;
+    }
+    j->sqe = j->mask & IBV_QP_STATE;
+    return true;
 }
 
 static const VerbsJobOps modify_ops = {
@@ -307,6 +331,10 @@ static int modify_qp(RdmaBackend *rb, uint32_t qpn, uint32_t mask,
     j->mask = mask;
     if (mask & RDMA_QP_AV) {
         j->av = attr->ah_attr;
+    }
+    if (qp->sqe && !leave_sqe(j)) {
+        g_free(j);
+        return -EINVAL;
     }
     return verbs_job_begin(v, &j->job, &modify_ops, &key, sizeof(key));
 }
@@ -377,14 +405,19 @@ static void guest_attr(const VerbsQp *qp, const struct ibv_qp_attr *h,
         /* As the guest's GID table has it, and with its MAC address */
         .ah_attr = qp->av,
     };
+    if (qp->sqe && h->qp_state == IBV_QPS_RTS) {
+        attr->qp_state = RDMA_QPS_SQE;
+        attr->cur_qp_state = RDMA_QPS_SQE;
+    }
 }
 
-static void query_take(VerbsJob *job, void *attr)
+static void query_take(VerbsJob *job, void *out)
 {
     QpJob *j = container_of(job, QpJob, job);
+    RdmaQpAttr *attr = out;
 
     guest_attr(j->qp, &j->attr, attr);
-    j->qp->state = j->attr.qp_state;
+    j->qp->state = attr->qp_state;
 }
 
 static const VerbsJobOps query_ops = {

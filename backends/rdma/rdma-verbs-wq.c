@@ -8,14 +8,16 @@
  *
  * Some requests the host never sees: those of a QP in ERR, where not every
  * device flushes what is posted late, and those that it refuses. They complete
- * when all before them have.
+ * when all before them have. If those were not signalled, nobody tells: the QP
+ * goes to ERR, where the host flushes what it is given behind them.
  */
 #include "qemu/osdep.h"
 #include "rdma-verbs-int.h"
 #include "trace.h"
 
-#define SEQ_MASK 0x7fffffffu
+#define SEQ_MASK 0x3fffffffu
 #define WR_ID_RECV 1u
+#define WR_ID_MARK (1u << 31)
 
 bool verbs_wq_init(VerbsWq *wq, uint32_t max)
 {
@@ -68,6 +70,41 @@ VerbsWqe *verbs_wq_next(VerbsWq *wq)
 void verbs_wq_push(VerbsWq *wq)
 {
     wq->count++;
+}
+
+VerbsWqe *verbs_wq_newest(VerbsWq *wq)
+{
+    return wqe_at(wq, next_seq(wq) - 1);
+}
+
+bool verbs_wq_ends_quiet(VerbsWq *wq)
+{
+    const VerbsWqe *wqe = verbs_wq_newest(wq);
+
+    return wq->count && !wqe->local && wqe->quiet;
+}
+
+void verbs_wq_push_local(RdmaVerbs *v, VerbsQp *qp, RdmaQueue queue,
+                         RdmaWcStatus status)
+{
+    VerbsWq *wq = queue == RDMA_SQ ? &qp->sq : &qp->rq;
+    VerbsWqe *wqe = wqe_at(wq, next_seq(wq));
+
+    if (queue == RDMA_SQ && verbs_wq_ends_quiet(wq)) {
+        qp->mark_wanted = true;
+        qp->mark = (next_seq(wq) - 1) & SEQ_MASK;
+    }
+    wqe->local = true;
+    wqe->status = status;
+    verbs_wq_push(wq);
+    verbs_wq_run_local(v, qp);
+}
+
+void verbs_wq_clear_sq(VerbsQp *qp)
+{
+    verbs_wq_clear(&qp->sq);
+    qp->mark_wanted = false;
+    qp->sqe = false;
 }
 
 uint64_t verbs_wq_next_wr_id(const VerbsQp *qp, RdmaQueue queue)
@@ -191,7 +228,10 @@ static bool run_one_local(RdmaVerbs *v, VerbsQp *qp, RdmaQueue queue)
     wqe = *wqe_at(wq, wq->head);
     pop(wq, 1);
     rb->client_ops->retire(rb->client_opaque, qp->init.qpn, queue, 1);
-    if (!wqe.silent) {
+    if (queue == RDMA_SQ && wqe.status != RDMA_WC_SUCCESS && qp->sqe) {
+        qp->state = RDMA_QPS_SQE;
+    }
+    if (!wqe.quiet || wqe.status != RDMA_WC_SUCCESS) {
         wc = (RdmaWc) {
             .wr_id = wqe.wr_id,
             .status = wqe.status,
@@ -204,19 +244,6 @@ static bool run_one_local(RdmaVerbs *v, VerbsQp *qp, RdmaQueue queue)
     return true;
 }
 
-void verbs_wq_run_local(RdmaVerbs *v, VerbsQp *qp)
-{
-    if (!v->running) {
-        return;
-    }
-    while (run_one_local(v, qp, RDMA_SQ)) {
-        ;
-    }
-    while (run_one_local(v, qp, RDMA_RQ)) {
-        ;
-    }
-}
-
 static void flush_queue(VerbsWq *wq)
 {
     for (uint32_t i = 0; i < wq->count; i++) {
@@ -226,6 +253,58 @@ static void flush_queue(VerbsWq *wq)
             wqe->local = true;
             wqe->status = RDMA_WC_WR_FLUSH_ERR;
         }
+    }
+}
+
+/* How many of the oldest there are up to this one; 0 if it is gone. */
+static uint32_t count_to(const VerbsWq *wq, uint32_t seq)
+{
+    uint32_t n = ((seq - wq->head) & SEQ_MASK) + 1;
+
+    return n <= wq->count ? n : 0;
+}
+
+/*
+ * The QP is in ERR: have the host flush a request behind those of which it may
+ * say nothing. verbs_wq_complete() gets to know of it.
+ */
+static void post_mark(VerbsQp *qp)
+{
+    struct ibv_sge sge = { .length = 1 };
+    struct ibv_send_wr *bad, h = {
+        .wr_id = (uint64_t)qp->id << 32 | WR_ID_MARK | qp->mark << 1,
+        .opcode = IBV_WR_SEND,
+        .send_flags = IBV_SEND_SIGNALED,
+        .sg_list = &sge,
+        .num_sge = 1,
+    };
+    VerbsWqe *wqe = wqe_at(&qp->sq, qp->mark);
+
+    qp->mark_wanted = false;
+    if (!count_to(&qp->sq, qp->mark) || wqe->local) {
+        return;
+    }
+    if (qp->init.qp_type == RDMA_QPT_UD) {
+        h.wr.ud.ah = verbs_ah_host(wqe->ah);
+    }
+    if (ibv_post_send(qp->qp, &h, &bad)) {
+        flush_queue(&qp->sq);
+    }
+}
+
+void verbs_wq_run_local(RdmaVerbs *v, VerbsQp *qp)
+{
+    if (!v->running) {
+        return;
+    }
+    if (qp->mark_wanted && qp->state == RDMA_QPS_ERR && !qp->failing) {
+        post_mark(qp);
+    }
+    while (run_one_local(v, qp, RDMA_SQ)) {
+        ;
+    }
+    while (run_one_local(v, qp, RDMA_RQ)) {
+        ;
     }
 }
 
@@ -341,21 +420,41 @@ static void complete_srq_recv(RdmaVerbs *v, VerbsSrq *srq, uint32_t slot,
     deliver(v, qp, RDMA_RQ, &wc);
 }
 
+static void retire_to(RdmaVerbs *v, VerbsQp *qp, RdmaQueue queue, uint32_t n)
+{
+    RdmaBackend *rb = &v->parent_obj;
+
+    pop(queue == RDMA_SQ ? &qp->sq : &qp->rq, n);
+    rb->client_ops->retire(rb->client_opaque, qp->init.qpn, queue, n);
+}
+
+/* The host is done with all up to this one. */
+static void complete_mark(RdmaVerbs *v, VerbsQp *qp, uint32_t seq)
+{
+    uint32_t n = count_to(&qp->sq, seq);
+
+    if (qp->dead) {
+        return;
+    }
+    if (n) {
+        retire_to(v, qp, RDMA_SQ, n);
+    }
+    verbs_wq_run_local(v, qp);
+}
+
 static void complete_wq(RdmaVerbs *v, VerbsQp *qp, RdmaQueue queue,
                         uint32_t seq, const struct ibv_wc *host)
 {
-    RdmaBackend *rb = &v->parent_obj;
     VerbsWq *wq = queue == RDMA_SQ ? &qp->sq : &qp->rq;
-    uint32_t n = ((seq - wq->head) & SEQ_MASK) + 1;
+    uint32_t n = count_to(wq, seq);
     VerbsWqe wqe;
     RdmaWc wc;
 
-    if (qp->dead || n > wq->count) {
+    if (qp->dead || !n) {
         return;
     }
     wqe = *wqe_at(wq, seq);
-    pop(wq, n);
-    rb->client_ops->retire(rb->client_opaque, qp->init.qpn, queue, n);
+    retire_to(v, qp, queue, n);
     wc = translate(qp, &wqe, host);
     saw_error(v, qp, queue == RDMA_SQ, host, &wc);
     deliver(v, qp, queue, &wc);
@@ -371,6 +470,8 @@ void verbs_wq_complete(RdmaVerbs *v, const struct ibv_wc *host)
 
     if (srq) {
         complete_srq_recv(v, srq, low >> 1, host);
+    } else if (qp && low & WR_ID_MARK) {
+        complete_mark(v, qp, (low & ~WR_ID_MARK) >> 1);
     } else if (qp) {
         complete_wq(v, qp, low & WR_ID_RECV ? RDMA_RQ : RDMA_SQ, low >> 1,
                     host);

@@ -113,7 +113,11 @@ int virtio_rdma_cq_resize(VirtIORdma *s, const VirtIORdmaReq *req,
         return -ENOENT;
     }
     if (!virtio_rdma_check_range("cqe", cqe, 1, virtio_rdma_cq_max_cqe(s)) ||
-        !virtio_rdma_check_range("used", used, 0, cqe) ||
+        !virtio_rdma_check_range("used", used, 0, cqe)) {
+        return -EINVAL;
+    }
+    /* What has come since it was begun is too late to be an obstacle */
+    if (!s->ctrl_pending &&
         !virtio_rdma_check_range("backlog", cq->n_backlog, 0, cqe - used)) {
         return -EINVAL;
     }

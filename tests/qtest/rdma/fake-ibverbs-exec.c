@@ -431,16 +431,11 @@ static int connected(FakeQp *qp, const FakeSend *send, const GArray *local)
     }
 }
 
-static bool takes_datagram(FakeQp *qp, FakeQp *peer, const FakeSend *send)
+static bool takes_datagram(FakeQp *peer, const FakeSend *send)
 {
-    uint32_t qkey = send->wr.wr.ud.remote_qkey;
-
-    /* With the most significant bit it is the QP's own (IBTA 10.2.5) */
-    if (qkey & 0x80000000) {
-        qkey = qp->attr.qkey;
-    }
+    /* As on rxe, bit 31 of the Q_Key has no meaning here (IBTA 10.2.5) */
     return peer->ibv.qp_type == IBV_QPT_UD && receives(peer) &&
-           peer->attr.qkey == qkey;
+           peer->attr.qkey == send->wr.wr.ud.remote_qkey;
 }
 
 static int datagram(FakeQp *qp, const FakeSend *send, const GArray *local)
@@ -456,7 +451,7 @@ static int datagram(FakeQp *qp, const FakeSend *send, const GArray *local)
     }
     if (!fake_is_multicast(dgid)) {
         peer = fake_find(FAKE_QP, send->wr.wr.ud.remote_qpn);
-        if (peer && fake_is_local(dgid) && takes_datagram(qp, peer, send)) {
+        if (peer && fake_is_local(dgid) && takes_datagram(peer, send)) {
             receive(qp, peer, send, local, length);
         }
         return IBV_WC_SUCCESS;
@@ -465,7 +460,7 @@ static int datagram(FakeQp *qp, const FakeSend *send, const GArray *local)
     for (GList *l = all; l; l = l->next) {
         peer = l->data;
         if (!(peer == qp && qp->deaf) && !peer->obj.dropped &&
-            fake_in_group(peer, dgid) && takes_datagram(qp, peer, send)) {
+            fake_in_group(peer, dgid) && takes_datagram(peer, send)) {
             receive(qp, peer, send, local, length);
         }
     }

@@ -218,9 +218,17 @@ static void check_refused_address(const char *err, RdmaWcStatus status)
 
 static void test_host_refuses_an_address(void)
 {
-    check_refused_address("EHOSTUNREACH", RDMA_WC_SUCCESS);
-    check_refused_address("ETIMEDOUT", RDMA_WC_SUCCESS);
-    check_refused_address("EINVAL", RDMA_WC_LOC_QP_OP_ERR);
+    static const char *lost[] = {
+        "EHOSTUNREACH", "ENETUNREACH", "ETIMEDOUT", "ENODATA", "EAGAIN",
+    };
+    static const char *bad[] = { "EINVAL", "ENOMEM", "EIO", "EPERM" };
+
+    for (size_t i = 0; i < ARRAY_SIZE(lost); i++) {
+        check_refused_address(lost[i], RDMA_WC_SUCCESS);
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+        check_refused_address(bad[i], RDMA_WC_LOC_QP_OP_ERR);
+    }
 }
 
 /* Datagrams behind one whose address is late keep their order. */

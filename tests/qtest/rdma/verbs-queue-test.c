@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * rdma-verbs: queues in which some requests are the backend's business alone,
+ * and CQs that change while the host takes its time.
+ */
+#include "qemu/osdep.h"
+#include "qemu/bswap.h"
+#include "verbs-test.h"
+
+#define LEN 100
+
+/* Post a SEND from a to b of some bytes. */
+static void post(VerbsPair *p, uint64_t wr_id, bool signaled,
+                 uint8_t gid_index)
+{
+    RdmaSge sge = qrdma_sge(p->mr_a, 0, LEN);
+    RdmaSendWr wr = {
+        .wr_id = wr_id,
+        .opcode = RDMA_WR_SEND,
+        .send_flags = signaled ? RDMA_SEND_SIGNALED : 0,
+        .sg_list = &sge,
+        .num_sge = 1,
+    };
+
+    if (p->a->type == RDMA_QPT_UD) {
+        wr.wr.ud.remote_qpn = p->b->wire_qpn;
+        wr.wr.ud.remote_qkey = QRDMA_QKEY;
+        wr.wr.ud.av = qrdma_av(p->v->dev, gid_index);
+    }
+    qrdma_post_send(p->a, &wr);
+}
+
+/* Post it, and wait until the host has executed it. */
+static void post_quietly(VerbsPair *p, uint64_t wr_id)
+{
+    verbs_post_recv(p, wr_id);
+    post(p, wr_id, false, 0);
+    qrdma_expect(p->cq_b, wr_id, RDMA_WC_SUCCESS);
+}
+
+static void check_state(QRdmaQp *qp, RdmaQpState state)
+{
+    RdmaQpAttr attr;
+
+    assert_ok(qrdma_query_qp(qp, &attr));
+    g_assert_cmpint(attr.qp_state, ==, state);
+}
+
+static void expect_bad(QRdmaCq *cq, uint64_t wr_id)
+{
+    RdmaWc wc;
+
+    qrdma_wait_cq(cq, &wc);
+    g_assert_cmpint(wc.wr_id, ==, wr_id);
+    g_assert_cmpint(wc.status, !=, RDMA_WC_SUCCESS);
+    g_assert_cmpint(wc.status, !=, RDMA_WC_WR_FLUSH_ERR);
+}
+
+/* In SQE a QP flushes sends and goes on receiving, until it is in RTS. */
+static void check_sqe(VerbsPair *p)
+{
+    VerbsPair back = *p;
+    RdmaQpAttr attr = {
+        .qp_state = RDMA_QPS_RTS,
+        .cur_qp_state = RDMA_QPS_SQE,
+    };
+
+    post(p, 2, true, 0);
+    post(p, 3, false, 0);
+    qrdma_expect(p->cq_a, 2, RDMA_WC_WR_FLUSH_ERR);
+    qrdma_expect(p->cq_a, 3, RDMA_WC_WR_FLUSH_ERR);
+    check_state(p->a, RDMA_QPS_SQE);
+    /* It cannot be drained */
+    assert_status(qrdma_modify_qp_state(p->a, RDMA_QPS_SQD), INVAL);
+
+    back.a = p->b;
+    back.b = p->a;
+    back.cq_a = p->cq_b;
+    back.cq_b = p->cq_a;
+    back.mr_a = p->mr_b;
+    back.mr_b = p->mr_a;
+    verbs_check_works(&back, 4);
+
+    assert_ok(qrdma_modify_qp(p->a, RDMA_QP_STATE | RDMA_QP_CUR_STATE,
+                              &attr));
+    check_state(p->a, RDMA_QPS_RTS);
+    verbs_check_works(p, 5);
+    attr.cur_qp_state = RDMA_QPS_SQE;
+    assert_status(qrdma_modify_qp(p->a, RDMA_QP_STATE | RDMA_QP_CUR_STATE,
+                                  &attr), INVAL);
+}
+
+/* IBTA 10.3.1: a datagram that cannot be sent does not end its QP. */
+static void test_bad_datagram(void)
+{
+    Verbs *v = verbs_new(NULL);
+    VerbsPair p = verbs_pair(v, RDMA_QPT_UD);
+
+    for (int i = 0; i < 3; i++) {
+        post(&p, 1, true, 9);
+        expect_bad(p.cq_a, 1);
+        check_state(p.a, RDMA_QPS_SQE);
+        check_sqe(&p);
+    }
+    verbs_free(v);
+}
+
+static void test_bad_send_of_uc(void)
+{
+    Verbs *v = verbs_new("auto off");
+    VerbsPair p = verbs_pair(v, RDMA_QPT_UC);
+
+    verbs_post_recv(&p, 1);
+    verbs_post_send(&p, 1);
+    fake_verbs_tell(v->fake, "fail post_send ENOMEM");
+    verbs_post_send(&p, 2);
+    /* What was posted before it comes first */
+    qrdma_expect_none(p.cq_a);
+    fake_verbs_tell(v->fake, "auto on");
+    qrdma_expect(p.cq_a, 1, RDMA_WC_SUCCESS);
+    expect_bad(p.cq_a, 2);
+    qrdma_expect(p.cq_b, 1, RDMA_WC_SUCCESS);
+    check_sqe(&p);
+    verbs_free(v);
+}
+
+/* RESET and ERR are ways out of SQE, too. */
+static void test_sqe_ends(void)
+{
+    Verbs *v = verbs_new(NULL);
+    VerbsPair p = verbs_pair(v, RDMA_QPT_UD);
+
+    post(&p, 1, true, 9);
+    expect_bad(p.cq_a, 1);
+    assert_ok(qrdma_modify_qp_state(p.a, RDMA_QPS_ERR));
+    check_state(p.a, RDMA_QPS_ERR);
+    assert_ok(qrdma_modify_qp_state(p.a, RDMA_QPS_RESET));
+    qrdma_start_ud(p.a, QRDMA_QKEY);
+    post(&p, 1, true, 9);
+    expect_bad(p.cq_a, 1);
+    assert_ok(qrdma_modify_qp_state(p.a, RDMA_QPS_RESET));
+    qrdma_start_ud(p.a, QRDMA_QKEY);
+    check_state(p.a, RDMA_QPS_RTS);
+    verbs_check_works(&p, 2);
+    verbs_free(v);
+}
+
+/*
+ * Where the requests before were not signalled, nobody tells that they are
+ * done. What comes behind completes all the same, and only that.
+ */
+static void check_bad_behind_quiet(RdmaQpType type)
+{
+    Verbs *v = verbs_new(NULL);
+    VerbsPair p = verbs_pair(v, type);
+
+    post_quietly(&p, 1);
+    post_quietly(&p, 2);
+    fake_verbs_tell(v->fake, "fail post_send ENOMEM");
+    post(&p, 3, true, 0);
+    post(&p, 4, false, 0);
+    expect_bad(p.cq_a, 3);
+    qrdma_expect(p.cq_a, 4, RDMA_WC_WR_FLUSH_ERR);
+    qrdma_expect_none(p.cq_a);
+    check_state(p.a, type == RDMA_QPT_UC ? RDMA_QPS_SQE : RDMA_QPS_ERR);
+    verbs_free(v);
+}
+
+static void test_bad_behind_quiet(void)
+{
+    check_bad_behind_quiet(RDMA_QPT_UD);
+    check_bad_behind_quiet(RDMA_QPT_UC);
+    check_bad_behind_quiet(RDMA_QPT_RC);
+}
+
+/* What ib_drain_sq() does: the last request behind the end of the QP. */
+static void check_drain(RdmaQpType type)
+{
+    Verbs *v = verbs_new(NULL);
+    VerbsPair p = verbs_pair(v, type);
+
+    for (int i = 1; i <= 3; i++) {
+        post_quietly(&p, i);
+    }
+    assert_ok(qrdma_modify_qp_state(p.a, RDMA_QPS_ERR));
+    post(&p, 7, true, 0);
+    qrdma_expect(p.cq_a, 7, RDMA_WC_WR_FLUSH_ERR);
+    post(&p, 8, true, 0);
+    qrdma_expect(p.cq_a, 8, RDMA_WC_WR_FLUSH_ERR);
+    qrdma_expect_none(p.cq_a);
+    verbs_free(v);
+}
+
+static void test_drain(void)
+{
+    check_drain(RDMA_QPT_RC);
+    check_drain(RDMA_QPT_UC);
+    check_drain(RDMA_QPT_UD);
+}
+
+/* The same while the host has not executed them: each is flushed, once. */
+static void test_drain_what_waits(void)
+{
+    Verbs *v = verbs_new("auto off");
+    VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
+
+    post(&p, 1, false, 0);
+    post(&p, 2, false, 0);
+    assert_ok(qrdma_modify_qp_state(p.a, RDMA_QPS_ERR));
+    post(&p, 7, true, 0);
+    qrdma_expect(p.cq_a, 1, RDMA_WC_WR_FLUSH_ERR);
+    qrdma_expect(p.cq_a, 2, RDMA_WC_WR_FLUSH_ERR);
+    qrdma_expect(p.cq_a, 7, RDMA_WC_WR_FLUSH_ERR);
+    qrdma_expect_none(p.cq_a);
+    verbs_free(v);
+}
+
+/* The host takes nothing in ERR: what may not be done has failed. */
+static void test_drain_that_the_host_refuses(void)
+{
+    Verbs *v = verbs_new(NULL);
+    VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
+
+    post_quietly(&p, 1);
+    assert_ok(qrdma_modify_qp_state(p.a, RDMA_QPS_ERR));
+    fake_verbs_tell(v->fake, "fail post_send EINVAL times 0");
+    post(&p, 7, true, 0);
+    qrdma_expect(p.cq_a, 1, RDMA_WC_WR_FLUSH_ERR);
+    qrdma_expect(p.cq_a, 7, RDMA_WC_WR_FLUSH_ERR);
+    verbs_free(v);
+}
+
+/* A lost datagram completes in its turn, whatever was before it. */
+static void test_lost_behind_quiet(void)
+{
+    static const uint8_t nobody[RDMA_GID_LEN] = {
+        [10] = 0xff, 0xff, 10, 0, 0, 77,
+    };
+    Verbs *v = verbs_new(NULL);
+    VerbsPair p = verbs_pair(v, RDMA_QPT_UD);
+    RdmaSendWr wr = {
+        .wr_id = 2,
+        .opcode = RDMA_WR_SEND,
+        .send_flags = RDMA_SEND_SIGNALED,
+        .wr.ud = {
+            .remote_qpn = p.b->wire_qpn,
+            .remote_qkey = QRDMA_QKEY,
+            .av = qrdma_av(v->dev, 1),
+        },
+    };
+
+    memcpy(wr.wr.ud.av.dgid, nobody, RDMA_GID_LEN);
+    post_quietly(&p, 1);
+    verbs_post_recv(&p, 9);
+    fake_verbs_tell(v->fake, "fail create_ah EHOSTUNREACH times 0");
+    qrdma_post_send(p.a, &wr);
+    qrdma_expect(p.cq_a, 2, RDMA_WC_SUCCESS);
+    wr.send_flags = 0;
+    qrdma_post_send(p.a, &wr);
+    qrdma_expect_none(p.cq_a);
+    qrdma_expect_none(p.cq_b);
+    check_state(p.a, RDMA_QPS_RTS);
+    verbs_free(v);
+}
+
+/* IBTA 10.2.5: the Q_Key of a request with bit 31 is that of its QP. */
+static void test_qkey_of_the_qp(void)
+{
+    Verbs *v = verbs_new(NULL);
+    VerbsPair p = verbs_pair(v, RDMA_QPT_UD);
+    RdmaSge sge = qrdma_sge(p.mr_a, 0, LEN);
+    RdmaSendWr wr = {
+        .wr_id = 1,
+        .opcode = RDMA_WR_SEND,
+        .send_flags = RDMA_SEND_SIGNALED,
+        .sg_list = &sge,
+        .num_sge = 1,
+        .wr.ud = {
+            .remote_qpn = p.b->wire_qpn,
+            .remote_qkey = 0x80000000 | 77,
+            .av = qrdma_av(v->dev, 0),
+        },
+    };
+
+    verbs_post_recv(&p, 1);
+    qrdma_post_send(p.a, &wr);
+    qrdma_expect(p.cq_b, 1, RDMA_WC_SUCCESS);
+    verbs_free(v);
+}
+
+/* Completions that come while the host resizes a CQ do not spoil it. */
+static void test_completions_during_resize(void)
+{
+    Verbs *v = verbs_new(NULL);
+    QRdmaPd *pd;
+    QRdmaCq *cq;
+    QRdmaQp *qp;
+    VerbsWaiting w;
+    struct virtio_rdma_resize_cq_req req = {
+        .cqe = cpu_to_le32(8),
+        .used = cpu_to_le32(8),
+    };
+
+    qrdma_start(v->dev, VERBS_FEATURES | QRDMA_F(VIRTIO_RDMA_F_CQ_DEEP), 0);
+    qrdma_setup_gids(v->dev, 1);
+    pd = qrdma_alloc_pd(v->dev);
+    cq = qrdma_create_cq(v->dev, 8);
+    qp = qrdma_create_qp(pd, cq, cq, RDMA_QPT_RC);
+    qrdma_connect(qp, qp, NULL);
+    req.cqn = cpu_to_le32(cq->cqn);
+    fake_verbs_tell(v->fake, "delay resize_cq");
+    w = verbs_send_cmd(v, VIRTIO_RDMA_CMD_RESIZE_CQ, &req, sizeof(req), 0);
+    fake_verbs_tell(v->fake, "await resize_cq");
+    /* 8 buffers and more: they are the backlog */
+    for (int i = 0; i < 10; i++) {
+        RdmaSendWr wr = {
+            .wr_id = i,
+            .opcode = RDMA_WR_RDMA_WRITE,
+            .send_flags = RDMA_SEND_SIGNALED,
+        };
+
+        qrdma_post_send(qp, &wr);
+    }
+    qrdma_wait_until(v->dev, qrdma_reap(&qp->sq) == 10);
+    g_assert_cmphex(verbs_status(&w), ==, 0xff);
+    fake_verbs_tell(v->fake, "release");
+    g_assert_cmpint(verbs_await_status(&w), ==, VIRTIO_RDMA_S_OK);
+    for (int i = 0; i < 10; i++) {
+        qrdma_expect(cq, i, RDMA_WC_SUCCESS);
+    }
+    verbs_free(v);
+}
+
+void add_verbs_queue_tests(void)
+{
+    qtest_add_func("/rdma-verbs/queue/bad-datagram", test_bad_datagram);
+    qtest_add_func("/rdma-verbs/queue/bad-send-of-uc", test_bad_send_of_uc);
+    qtest_add_func("/rdma-verbs/queue/sqe-ends", test_sqe_ends);
+    qtest_add_func("/rdma-verbs/queue/bad-behind-quiet",
+                   test_bad_behind_quiet);
+    qtest_add_func("/rdma-verbs/queue/drain", test_drain);
+    qtest_add_func("/rdma-verbs/queue/drain-what-waits",
+                   test_drain_what_waits);
+    qtest_add_func("/rdma-verbs/queue/drain-that-the-host-refuses",
+                   test_drain_that_the_host_refuses);
+    qtest_add_func("/rdma-verbs/queue/lost-behind-quiet",
+                   test_lost_behind_quiet);
+    qtest_add_func("/rdma-verbs/queue/qkey-of-the-qp", test_qkey_of_the_qp);
+    qtest_add_func("/rdma-verbs/queue/completions-during-resize",
+                   test_completions_during_resize);
+}
