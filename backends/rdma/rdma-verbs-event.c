@@ -42,6 +42,7 @@ static void cq_event(RdmaVerbs *v, VerbsCq *cq)
     if (verbs_get(v->cqs, cq->cqn) == cq && !cq->dead) {
         tell(v, RDMA_EVENT_CQ_ERR, cq->cqn);
         verbs_cq_fail(v, cq->cqn);
+        verbs_gsi_cq_failed(v, cq->cqn);
     }
 }
 

@@ -21,7 +21,9 @@
 OBJECT_DECLARE_SIMPLE_TYPE(RdmaVerbs, RDMA_BACKEND_VERBS)
 
 typedef struct VerbsAh VerbsAh;
+typedef struct VerbsGsi VerbsGsi;
 typedef struct VerbsMem VerbsMem;
+typedef struct VerbsUmad VerbsUmad;
 typedef struct VerbsJob VerbsJob;
 typedef struct VerbsWorker VerbsWorker;
 
@@ -58,6 +60,7 @@ typedef struct VerbsMr {
     uint64_t length;
     uint8_t page_shift;
     uint64_t pinned;                /* bytes; the worker's own */
+    uint32_t dma_key;               /* lkey of GET_DMA_MR, else 0 */
     VerbsMem *mem;                  /* of a region of RDMA_MR_USER */
     struct ibv_mr *mr;
     struct ibv_mw *mw;
@@ -150,6 +153,7 @@ struct RdmaVerbs {
     uint8_t port_num;
     RdmaGidMode gid_mode;
     uint64_t max_memory;            /* bytes; 0: no limit */
+    bool cm;
 
     /* while a device is attached */
     VerbsDev dev;
@@ -164,7 +168,9 @@ struct RdmaVerbs {
     GHashTable *cqs;
     GHashTable *mrs;
     GHashTable *srqs;
-    GHashTable *qps;
+    GHashTable *qps;                /* but for QP 1 */
+    VerbsGsi *gsi;                  /* QP 1, or NULL */
+    char *gsi_refused;              /* why it was, when last asked for */
     VerbsGid *gids;                 /* gid_table_len of them */
     bool gids_looking;              /* a job looks all of them up */
     bool gids_look_again;           /* and is late */
@@ -315,6 +321,13 @@ int verbs_gid_host_index(RdmaVerbs *v, uint32_t index);
 /* The path @av as the host wants it. 0 or -EINVAL. */
 int verbs_gid_path(RdmaVerbs *v, const RdmaAv *av, struct ibv_ah_attr *ah);
 
+/*
+ * The guest's GID that is the host's @host_index, and its VLAN; false if there
+ * is none.
+ */
+bool verbs_gid_of_host(RdmaVerbs *v, uint32_t host_index,
+                       uint8_t gid[RDMA_GID_LEN], uint16_t *vlan);
+
 /* rdma-verbs-mem.c: pages of the guest as memory of this process */
 
 /*
@@ -417,6 +430,65 @@ void verbs_qps_device_gone(RdmaVerbs *v);
 /* They do not touch memory any more when this returns. */
 void verbs_qps_reset(RdmaVerbs *v);
 void verbs_qp_class_init(RdmaBackendClass *rbc);
+
+/* rdma-verbs-umad.c: MADs of the connection manager */
+
+#define VERBS_MAD_LEN 256           /* IBTA 13.4.2 */
+/* The fields of the header that say whose it is (IBTA 13.4.2, 16.7). */
+#define RDMA_MAD_CLASS_CM 7
+#define RDMA_MAD_CM_VERSION 2
+#define RDMA_MAD_METHOD_SEND 3
+
+/* A MAD and its address: where to, or where from. */
+typedef struct VerbsMad {
+    uint8_t gid[RDMA_GID_LEN];      /* of the other side */
+    uint32_t qpn;                   /* of the other side */
+    uint32_t qkey;                  /* sent */
+    uint32_t flow_label;
+    uint8_t gid_index;              /* of the host's port */
+    uint8_t hop_limit;
+    uint8_t traffic_class;
+    uint8_t sl;
+    uint8_t data[VERBS_MAD_LEN];
+} VerbsMad;
+
+/* Worker: take the MADs of a host's port. NULL and @errp if it has a user. */
+VerbsUmad *verbs_umad_open(const char *ibdev, uint8_t port_num, Error **errp);
+/* Worker */
+void verbs_umad_close(VerbsUmad *u);
+/* Readable when there is a MAD. */
+int verbs_umad_fd(const VerbsUmad *u);
+/* Worker: send one, which may wait for a neighbour's address. */
+int verbs_umad_send(VerbsUmad *u, const VerbsMad *mad);
+/*
+ * The next one. -EAGAIN: there is none, -EBADMSG: it is not for us, others: no
+ * more will come.
+ */
+int verbs_umad_recv(VerbsUmad *u, VerbsMad *mad);
+
+/* rdma-verbs-mad.c: what passes through QP 1 */
+
+uint32_t verbs_gsi_room(RdmaVerbs *v, RdmaQueue queue);
+int verbs_gsi_post_send(RdmaVerbs *v, const RdmaSendWr *wr);
+int verbs_gsi_post_recv(RdmaVerbs *v, const RdmaRecvWr *wr);
+/* Its CQ or the device is in error: to ERR, with an event. */
+void verbs_gsi_cq_failed(RdmaVerbs *v, uint32_t cqn);
+void verbs_gsi_device_gone(RdmaVerbs *v);
+void verbs_gsi_set_running(RdmaVerbs *v, bool running);
+/* Behind the outermost rdma_backend_leave() */
+void verbs_gsi_idle(RdmaVerbs *v);
+
+/* rdma-verbs-gsi.c: QP 1 */
+
+/* What the methods of the class do for it; creating and destroying are jobs. */
+int verbs_gsi_create(RdmaVerbs *v, RdmaQpInitAttr *init);
+int verbs_gsi_modify(RdmaVerbs *v, uint32_t mask, const RdmaQpAttr *attr);
+int verbs_gsi_query(RdmaVerbs *v, RdmaQpAttr *attr);
+int verbs_gsi_destroy(RdmaVerbs *v);
+/* To ERR */
+int verbs_gsi_fail(RdmaVerbs *v);
+bool verbs_gsi_in_state(RdmaVerbs *v, RdmaQpState state);
+void verbs_gsi_reset(RdmaVerbs *v);
 
 /* rdma-verbs-post.c: work requests for the host */
 

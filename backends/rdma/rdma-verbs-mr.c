@@ -221,11 +221,13 @@ static VerbsMr *mr_new(const RdmaMrAttr *attr)
     return mr;
 }
 
-/* A number, for the GSI only; it names no memory. */
+/* For QP 1 only, which the host does not know: the key is the device's. */
 static int create_dma_mr(RdmaVerbs *v, RdmaMrAttr *attr)
 {
-    verbs_put(v->mrs, attr->mrn, mr_new(attr));
-    attr->lkey = 0;
+    VerbsMr *mr = mr_new(attr);
+
+    mr->dma_key = attr->lkey;
+    verbs_put(v->mrs, attr->mrn, mr);
     attr->rkey = 0;
     return 0;
 }

@@ -15,6 +15,21 @@ int verbs_gid_host_index(RdmaVerbs *v, uint32_t index)
     return v->gids[index].host_index;
 }
 
+bool verbs_gid_of_host(RdmaVerbs *v, uint32_t host_index,
+                       uint8_t gid[RDMA_GID_LEN], uint16_t *vlan)
+{
+    for (uint32_t i = 0; i < v->parent_obj.limits.gid_table_len; i++) {
+        const VerbsGid *g = &v->gids[i];
+
+        if (g->used && g->host_index == host_index) {
+            memcpy(gid, g->key.gid, RDMA_GID_LEN);
+            *vlan = g->key.vlan;
+            return true;
+        }
+    }
+    return false;
+}
+
 int verbs_gid_path(RdmaVerbs *v, const RdmaAv *av, struct ibv_ah_attr *ah)
 {
     int index = verbs_gid_host_index(v, av->sgid_index);

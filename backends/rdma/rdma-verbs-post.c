@@ -26,15 +26,23 @@ static uint32_t wq_room(const VerbsQp *qp, const VerbsWq *wq)
 
 static uint32_t send_room(RdmaBackend *rb, uint32_t qpn)
 {
-    VerbsQp *qp = verbs_get(RDMA_BACKEND_VERBS(rb)->qps, qpn);
+    RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
+    VerbsQp *qp = verbs_get(v->qps, qpn);
 
+    if (qpn == RDMA_QPN_GSI) {
+        return verbs_gsi_room(v, RDMA_SQ);
+    }
     return qp && qp->state >= RDMA_QPS_RTS ? wq_room(qp, &qp->sq) : 0;
 }
 
 static uint32_t recv_room(RdmaBackend *rb, uint32_t qpn)
 {
-    VerbsQp *qp = verbs_get(RDMA_BACKEND_VERBS(rb)->qps, qpn);
+    RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
+    VerbsQp *qp = verbs_get(v->qps, qpn);
 
+    if (qpn == RDMA_QPN_GSI) {
+        return verbs_gsi_room(v, RDMA_RQ);
+    }
     return qp && qp->state >= RDMA_QPS_INIT ? wq_room(qp, &qp->rq) : 0;
 }
 
@@ -318,6 +326,9 @@ static int post_send(RdmaBackend *rb, uint32_t qpn, const RdmaSendWr *wr)
     bool flushed;
     int ret = 0;
 
+    if (qpn == RDMA_QPN_GSI) {
+        return verbs_gsi_post_send(v, wr);
+    }
     if (!qp || !wq_room(qp, &qp->sq)) {
         return -EAGAIN;
     }
@@ -367,6 +378,9 @@ static int post_recv(RdmaBackend *rb, uint32_t qpn, const RdmaRecvWr *wr)
     struct ibv_recv_wr h, *bad;
     VerbsWqe *wqe;
 
+    if (qpn == RDMA_QPN_GSI) {
+        return verbs_gsi_post_recv(v, wr);
+    }
     if (!qp || !wq_room(qp, &qp->rq)) {
         return -EAGAIN;
     }

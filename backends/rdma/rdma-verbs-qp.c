@@ -152,8 +152,7 @@ static int create_qp(RdmaBackend *rb, RdmaQpInitAttr *init)
     int ret;
 
     if (init->qp_type == RDMA_QPT_GSI) {
-        /* The host's own */
-        return -ENOTSUP;
+        return verbs_gsi_create(v, init);
     }
     if (verbs_job_ask(v, &create_ops, key, sizeof(key), init, &ret)) {
         return ret;
@@ -312,6 +311,9 @@ static int modify_qp(RdmaBackend *rb, uint32_t qpn, uint32_t mask,
     QpJob *j;
     int ret;
 
+    if (qpn == RDMA_QPN_GSI) {
+        return verbs_gsi_modify(v, mask, attr);
+    }
     memset(&key, 0, sizeof(key));
     key.mask = mask;
     key.qpn = qpn;
@@ -344,6 +346,9 @@ static int fail_qp(RdmaBackend *rb, uint32_t qpn)
     RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
     VerbsQp *qp = verbs_get(v->qps, qpn);
 
+    if (qpn == RDMA_QPN_GSI) {
+        return verbs_gsi_fail(v);
+    }
     if (!qp) {
         return -ENOENT;
     }
@@ -353,8 +358,12 @@ static int fail_qp(RdmaBackend *rb, uint32_t qpn)
 
 static bool qp_in_state(RdmaBackend *rb, uint32_t qpn, RdmaQpState state)
 {
-    VerbsQp *qp = verbs_get(RDMA_BACKEND_VERBS(rb)->qps, qpn);
+    RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
+    VerbsQp *qp = verbs_get(v->qps, qpn);
 
+    if (qpn == RDMA_QPN_GSI) {
+        return verbs_gsi_in_state(v, state);
+    }
     return qp && (qp->state == state ||
                   (state == RDMA_QPS_ERR && qp->failed));
 }
@@ -432,6 +441,9 @@ static int query_qp(RdmaBackend *rb, uint32_t qpn, RdmaQpAttr *attr)
     QpJob *j;
     int ret;
 
+    if (qpn == RDMA_QPN_GSI) {
+        return verbs_gsi_query(v, attr);
+    }
     if (verbs_job_ask(v, &query_ops, &qpn, sizeof(qpn), attr, &ret)) {
         return ret;
     }
@@ -485,6 +497,9 @@ static int destroy_qp(RdmaBackend *rb, uint32_t qpn)
     QpJob *j;
     int ret;
 
+    if (qpn == RDMA_QPN_GSI) {
+        return verbs_gsi_destroy(v);
+    }
     if (verbs_job_ask(v, &destroy_ops, &qpn, sizeof(qpn), NULL, &ret)) {
         return ret;
     }
@@ -571,6 +586,7 @@ void verbs_qps_device_gone(RdmaVerbs *v)
         verbs_wq_flush(v, qp);
         rb->client_ops->event(rb->client_opaque, &event);
     }
+    verbs_gsi_device_gone(v);
 }
 
 void verbs_qps_reset(RdmaVerbs *v)
@@ -580,6 +596,7 @@ void verbs_qps_reset(RdmaVerbs *v)
     VerbsQp *qp;
     bool wait = false;
 
+    verbs_gsi_reset(v);
     g_hash_table_remove_all(v->qps_by_wire);
     g_hash_table_remove_all(v->qps_by_id);
     g_hash_table_iter_init(&iter, v->qps);

@@ -211,6 +211,7 @@ static void verbs_detach(RdmaBackend *rb)
     verbs_ahs_free(v);
     free_tables(v);
     verbs_dev_close(v);
+    g_clear_pointer(&v->gsi_refused, g_free);
     ram_block_discard_disable(false);
 }
 
@@ -220,6 +221,7 @@ static void verbs_idle(RdmaBackend *rb)
 
     verbs_cqs_idle(v);
     verbs_events_idle(v);
+    verbs_gsi_idle(v);
 }
 
 static void verbs_set_running(RdmaBackend *rb, bool running)
@@ -228,6 +230,7 @@ static void verbs_set_running(RdmaBackend *rb, bool running)
 
     v->running = running;
     verbs_cqs_set_running(v, running);
+    verbs_gsi_set_running(v, running);
 }
 
 static void verbs_query_port(RdmaBackend *rb, RdmaPortAttr *attr)
@@ -308,6 +311,18 @@ static void set_max_memory(Object *obj, Visitor *visitor, const char *name,
     }
 }
 
+static bool get_cm(Object *obj, Error **errp)
+{
+    return RDMA_BACKEND_VERBS(obj)->cm;
+}
+
+static void set_cm(Object *obj, bool value, Error **errp)
+{
+    if (may_set(obj, "cm", errp)) {
+        RDMA_BACKEND_VERBS(obj)->cm = value;
+    }
+}
+
 static void verbs_complete(UserCreatable *uc, Error **errp)
 {
     if (!RDMA_BACKEND_VERBS(uc)->ibdev) {
@@ -318,6 +333,7 @@ static void verbs_complete(UserCreatable *uc, Error **errp)
 static void verbs_init(Object *obj)
 {
     RDMA_BACKEND_VERBS(obj)->port_num = 1;
+    RDMA_BACKEND_VERBS(obj)->cm = true;
 }
 
 static void verbs_finalize(Object *obj)
@@ -364,6 +380,10 @@ static void verbs_class_init(ObjectClass *oc, void *data)
     object_class_property_set_description(oc, "max-memory",
         "bytes of memory that the guest may have registered at a time "
         "(default: 0, no limit)");
+    object_class_property_add_bool(oc, "cm", get_cm, set_cm);
+    object_class_property_set_description(oc, "cm",
+        "take the MADs of the connection manager from the host if it does not "
+        "use them: the guest then has QP 1 and RDMA CM (default: on)");
 }
 
 static const TypeInfo rdma_verbs_info = {

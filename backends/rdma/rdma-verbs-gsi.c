@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * QP 1, for the connection manager of the guest.
+ *
+ * No QP of the host is behind it, for the host's kernel has QP 1 of its port.
+ */
+#include "qemu/osdep.h"
+#include "qapi/error.h"
+#include "qemu/error-report.h"
+#include "rdma-verbs-gsi.h"
+#include "trace.h"
+
+/* Create and destroy */
+
+typedef struct GsiJob {
+    VerbsJob job;
+    VerbsGsi *g;                    /* NULL: there is nothing to do */
+    Error *err;
+} GsiJob;
+
+static int create_work(VerbsJob *job)
+{
+    GsiJob *j = container_of(job, GsiJob, job);
+
+    j->g->umad = verbs_umad_open(job->v->ibdev, job->v->port_num, &j->err);
+    return j->g->umad ? 0 : -ENOTSUP;
+}
+
+static void create_undo(VerbsJob *job)
+{
+    verbs_umad_close(container_of(job, GsiJob, job)->g->umad);
+}
+
+static void create_done(VerbsJob *job)
+{
+    GsiJob *j = container_of(job, GsiJob, job);
+    RdmaVerbs *v = job->v;
+
+    if (!j->err) {
+        g_clear_pointer(&v->gsi_refused, g_free);
+    } else if (g_strcmp0(v->gsi_refused, error_get_pretty(j->err))) {
+        /* Once, while that does not change: the guest may ask often */
+        g_free(v->gsi_refused);
+        v->gsi_refused = g_strdup(error_get_pretty(j->err));
+        warn_report("rdma-verbs: the guest has no RDMA CM: %s",
+                    v->gsi_refused);
+    }
+}
+
+static void create_take(VerbsJob *job, void *out)
+{
+    VerbsGsi *g = g_steal_pointer(&container_of(job, GsiJob, job)->g);
+    const RdmaQpInitAttr *init = out;
+
+    g->init = *init;
+    g->attr.port_num = RDMA_PORT_NUM;
+    job->v->gsi = g;
+    verbs_gsi_listen(job->v, g, true);
+    trace_rdma_verbs_qp_create(job->v, RDMA_QPN_GSI, RDMA_QPN_GSI);
+}
+
+static void create_free(VerbsJob *job)
+{
+    GsiJob *j = container_of(job, GsiJob, job);
+
+    error_free(j->err);
+    g_free(j->g);
+    g_free(j);
+}
+
+static const VerbsJobOps create_ops = {
+    .work = create_work,
+    .undo = create_undo,
+    .done = create_done,
+    .take = create_take,
+    .free = create_free,
+};
+
+int verbs_gsi_create(RdmaVerbs *v, RdmaQpInitAttr *init)
+{
+    GsiJob *j;
+    int ret;
+
+    if (!v->cm) {
+        return -ENOTSUP;
+    }
+    if (verbs_job_ask(v, &create_ops, "", 0, init, &ret)) {
+        return ret;
+    }
+    j = g_new0(GsiJob, 1);
+    j->g = g_new0(VerbsGsi, 1);
+    return verbs_job_begin(v, &j->job, &create_ops, "", 0);
+}
+
+static int destroy_work(VerbsJob *job)
+{
+    GsiJob *j = container_of(job, GsiJob, job);
+
+    if (j->g) {
+        verbs_umad_close(j->g->umad);
+    }
+    return 0;
+}
+
+static void destroy_done(VerbsJob *job)
+{
+    VerbsGsi *g = container_of(job, GsiJob, job)->g;
+
+    if (g && job->v->gsi == g) {
+        job->v->gsi = NULL;
+    }
+    g_free(g);
+}
+
+static const VerbsJobOps destroy_ops = {
+    .work = destroy_work,
+    .done = destroy_done,
+};
+
+/* From now on nothing comes in. */
+static GsiJob *destroy_job(RdmaVerbs *v)
+{
+    GsiJob *j = g_new0(GsiJob, 1);
+
+    if (v->gsi && !v->gsi->dead) {
+        j->g = v->gsi;
+        j->g->dead = true;
+        verbs_gsi_drop_wqes(j->g);
+        verbs_gsi_listen(v, j->g, false);
+    }
+    return j;
+}
+
+int verbs_gsi_destroy(RdmaVerbs *v)
+{
+    int ret;
+
+    if (verbs_job_ask(v, &destroy_ops, "", 0, NULL, &ret)) {
+        return ret;
+    }
+    return verbs_job_begin(v, &destroy_job(v)->job, &destroy_ops, "", 0);
+}
+
+void verbs_gsi_reset(RdmaVerbs *v)
+{
+    if (v->gsi) {
+        verbs_job_start(v, &destroy_job(v)->job, &destroy_ops);
+        v->gsi = NULL;
+    }
+}
+
+/* State and attributes */
+
+/*
+ * What each transition must and may bring (IBTA 11.2.5.2, table 91). SQD is
+ * left out: a MAD that was posted has been sent.
+ */
+typedef struct Transition {
+    uint8_t from;
+    uint8_t to;
+    uint32_t required;
+    uint32_t optional;
+} Transition;
+
+static const Transition transitions[] = {
+    { RDMA_QPS_RESET, RDMA_QPS_INIT,
+      RDMA_QP_PKEY_INDEX | RDMA_QP_QKEY, RDMA_QP_PORT },
+    { RDMA_QPS_INIT, RDMA_QPS_INIT, 0, RDMA_QP_PKEY_INDEX | RDMA_QP_QKEY },
+    { RDMA_QPS_INIT, RDMA_QPS_RTR, 0, RDMA_QP_PKEY_INDEX | RDMA_QP_QKEY },
+    { RDMA_QPS_RTR, RDMA_QPS_RTS,
+      RDMA_QP_SQ_PSN, RDMA_QP_CUR_STATE | RDMA_QP_QKEY },
+    { RDMA_QPS_RTS, RDMA_QPS_RTS, 0, RDMA_QP_CUR_STATE | RDMA_QP_QKEY },
+    { RDMA_QPS_SQE, RDMA_QPS_RTS, 0, RDMA_QP_CUR_STATE | RDMA_QP_QKEY },
+};
+
+static bool may_change(const VerbsGsi *g, RdmaQpState to, uint32_t mask)
+{
+    uint8_t from = g->attr.qp_state;
+
+    if (to == RDMA_QPS_RESET || (to == RDMA_QPS_ERR &&
+                                 from != RDMA_QPS_RESET)) {
+        return !(mask & ~RDMA_QP_STATE);
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(transitions); i++) {
+        const Transition *t = &transitions[i];
+
+        if (t->from == from && t->to == to) {
+            return (mask & t->required) == t->required &&
+                   !(mask & ~(RDMA_QP_STATE | t->required | t->optional));
+        }
+    }
+    return false;
+}
+
+int verbs_gsi_modify(RdmaVerbs *v, uint32_t mask, const RdmaQpAttr *attr)
+{
+    VerbsGsi *g = v->gsi;
+    RdmaQpState to;
+
+    if (!g || g->dead) {
+        return -ENOENT;
+    }
+    to = mask & RDMA_QP_STATE ? attr->qp_state : g->attr.qp_state;
+    if (!may_change(g, to, mask) ||
+        ((mask & RDMA_QP_CUR_STATE) && attr->cur_qp_state != g->attr.qp_state) ||
+        ((mask & RDMA_QP_PKEY_INDEX) && attr->pkey_index != 0) ||
+        ((mask & RDMA_QP_PORT) && attr->port_num != RDMA_PORT_NUM) ||
+        ((mask & RDMA_QP_SQ_PSN) && attr->sq_psn > 0xffffff)) {
+        return -EINVAL;
+    }
+    if (mask & RDMA_QP_QKEY) {
+        g->attr.qkey = attr->qkey;
+    }
+    if (mask & RDMA_QP_SQ_PSN) {
+        g->attr.sq_psn = attr->sq_psn;
+    }
+    if (to == RDMA_QPS_ERR) {
+        verbs_gsi_enter_err(v, g);
+    } else if (to == RDMA_QPS_RESET) {
+        RdmaBackend *rb = &v->parent_obj;
+        uint32_t nsend = g_queue_get_length(&g->sends);
+        uint32_t nrecv = g_queue_get_length(&g->recvs);
+
+        verbs_gsi_set_state(v, g, to);
+        verbs_gsi_drop_wqes(g);
+        rb->client_ops->retire(rb->client_opaque, RDMA_QPN_GSI, RDMA_SQ,
+                               nsend);
+        rb->client_ops->retire(rb->client_opaque, RDMA_QPN_GSI, RDMA_RQ,
+                               nrecv);
+    } else {
+        verbs_gsi_set_state(v, g, to);
+    }
+    return 0;
+}
+
+int verbs_gsi_query(RdmaVerbs *v, RdmaQpAttr *attr)
+{
+    VerbsGsi *g = v->gsi;
+
+    if (!g || g->dead) {
+        return -ENOENT;
+    }
+    *attr = g->attr;
+    attr->cur_qp_state = attr->qp_state;
+    return 0;
+}
+
+int verbs_gsi_fail(RdmaVerbs *v)
+{
+    if (!v->gsi || v->gsi->dead) {
+        return -ENOENT;
+    }
+    verbs_gsi_enter_err(v, v->gsi);
+    return 0;
+}
+
+bool verbs_gsi_in_state(RdmaVerbs *v, RdmaQpState state)
+{
+    return v->gsi && v->gsi->attr.qp_state == state;
+}

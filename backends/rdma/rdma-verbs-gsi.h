@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * QP 1, between what commands make of it (rdma-verbs-gsi.c) and the MADs that
+ * pass through it (rdma-verbs-mad.c).
+ */
+#ifndef BACKENDS_RDMA_VERBS_GSI_H
+#define BACKENDS_RDMA_VERBS_GSI_H
+
+#include "rdma-verbs-int.h"
+
+struct VerbsGsi {
+    RdmaQpInitAttr init;
+    RdmaQpAttr attr;                /* what MODIFY has set, and the state */
+    VerbsUmad *umad;
+    GQueue sends;                   /* work requests, oldest first */
+    uint32_t ndone;                 /* of them, for which the job is done */
+    uint32_t epoch;                 /* another one after each RESET */
+    GQueue recvs;
+    bool put_off;                   /* while busy a MAD came */
+    bool dead;                      /* a job closes it */
+};
+
+/* rdma-verbs-mad.c */
+
+/* Whether MADs are taken from the host. */
+void verbs_gsi_listen(RdmaVerbs *v, VerbsGsi *g, bool on);
+void verbs_gsi_set_state(RdmaVerbs *v, VerbsGsi *g, RdmaQpState state);
+/* To ERR, where receives are flushed */
+void verbs_gsi_enter_err(RdmaVerbs *v, VerbsGsi *g);
+/* All that was posted, without completions */
+void verbs_gsi_drop_wqes(VerbsGsi *g);
+
+#endif
