@@ -143,10 +143,12 @@ def wire():
 
 class Uml(Guest):
     """A User-mode Linux that has not been started yet. @link: its end of a
-    wire, a file descriptor."""
+    wire, a file descriptor. @append: more parameters of the kernel."""
 
-    def __init__(self, name, link, mac, mtu, mem='3G', series=None):
+    def __init__(self, name, link, mac, mtu, mem='3G', series=None,
+                 append=''):
         super().__init__(name)
+        self.append = append
         self.kernel = prepare(series)
         self.link, self.mac, self.mtu, self.mem = link, mac, mtu, mem
         self.process = None
@@ -168,7 +170,7 @@ class Uml(Guest):
             f'vec0:transport=fd,fd={self.link},mac={self.mac},'
             f'mtu={self.mtu},vec=0',
             f'lab.modules={self.kernel.modules}', f'lab.name={self.name}',
-            f'lab.logs={LOGS}', 'lab.agent=/dev/ttyS0']
+            f'lab.logs={LOGS}', 'lab.agent=/dev/ttyS0', *self.append.split()]
 
     def start(self):
         """Returns at once, see wait_ready()."""
