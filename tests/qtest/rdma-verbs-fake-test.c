@@ -17,6 +17,7 @@ int main(int argc, char **argv)
     add_verbs_event_tests();
     add_verbs_gid_tests();
     add_verbs_mem_tests();
+    add_verbs_address_tests();
     add_verbs_wqe_tests();
     return g_test_run();
 }

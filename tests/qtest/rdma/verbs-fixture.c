@@ -83,16 +83,23 @@ void verbs_free(Verbs *v)
 
 void verbs_refused(Verbs *v, const char *props, const char *text)
 {
+    verbs_refused_with(v, props, "'addr': '5'", text);
+}
+
+void verbs_refused_with(Verbs *v, const char *props, const char *device,
+                        const char *text)
+{
     g_autofree char *add = g_strdup_printf(
         "{'execute': 'object-add', 'arguments': {'qom-type': 'rdma-verbs', "
         "'id': 'r1'%s%s}}", *props ? ", " : "", props);
+    g_autofree char *plug = g_strdup_printf(
+        "{'execute': 'device_add', 'arguments': {'driver': "
+        "'virtio-rdma-pci', 'id': 'bad', 'rdmadev': 'r1', %s}}", device);
     QDict *rsp;
     const char *desc;
 
     qtest_qmp_assert_success(v->host->qts, add, NULL);
-    rsp = qtest_qmp(v->host->qts, "{'execute': 'device_add', 'arguments': "
-                    "{'driver': 'virtio-rdma-pci', 'id': 'bad', "
-                    "'rdmadev': 'r1'}}");
+    rsp = qtest_qmp(v->host->qts, plug, NULL);
     g_assert_true(qdict_haskey(rsp, "error"));
     desc = qdict_get_str(qdict_get_qdict(rsp, "error"), "desc");
     g_test_message("%s", desc);

@@ -48,6 +48,9 @@ void verbs_unplug(Verbs *v);
  * that has @text in it, and leaves nothing behind.
  */
 void verbs_refused(Verbs *v, const char *props, const char *text);
+/* The same with a device of such properties. */
+void verbs_refused_with(Verbs *v, const char *props, const char *device,
+                        const char *text);
 /* Reset the device and start it again. */
 void verbs_restart(Verbs *v);
 /* Wait until the host has so many objects of a kind. */
@@ -91,6 +94,7 @@ uint8_t verbs_await_status(const VerbsWaiting *w);
 /* The request REG_USER_MR of one page. */
 struct virtio_rdma_reg_user_mr_req verbs_reg_mr_req(QRdmaPd *pd);
 
+void add_verbs_address_tests(void);
 void add_verbs_attach_tests(void);
 void add_verbs_errno_tests(void);
 void add_verbs_event_tests(void);
