@@ -132,7 +132,12 @@ int verbs_mem_find(const uint64_t *pages, uint32_t npages, uint8_t page_shift,
 
         RCU_READ_LOCK_GUARD();
         while (i < end && !ret) {
-            ret = find(m, pages[i++], size, write);
+            uint32_t first = i++;
+
+            while (i < end && pages[i] == pages[i - 1] + size) {
+                i++;
+            }
+            ret = find(m, pages[first], (i - first) * size, write);
         }
     }
     *mem = m;
