@@ -22,12 +22,18 @@
 
 /* Regions of pages that a test chooses */
 
-static uint8_t try_reg(QRdmaPd *pd, const uint64_t *pages, uint32_t npages,
-                       uint64_t offset, uint64_t length, QRdmaMr *mr)
+static struct virtio_rdma_reg_user_mr_req
+make_req(QRdmaPd *pd, const uint64_t *pages, uint32_t npages, uint64_t offset,
+         uint64_t length)
 {
-    QRdma *d = pd->dev;
-    uint64_t table = qrdma_alloc(d, npages * sizeof(uint64_t));
-    struct virtio_rdma_reg_user_mr_req req = {
+    uint64_t table = qrdma_alloc(pd->dev, npages * sizeof(uint64_t));
+    g_autofree uint64_t *le = g_new(uint64_t, npages);
+
+    for (uint32_t i = 0; i < npages; i++) {
+        le[i] = cpu_to_le64(pages[i]);
+    }
+    qrdma_write(pd->dev, table, le, npages * sizeof(uint64_t));
+    return (struct virtio_rdma_reg_user_mr_req) {
         .pdn = cpu_to_le32(pd->pdn),
         .access = cpu_to_le32(VERBS_ACCESS_ALL),
         .start = cpu_to_le64(IOVA + offset),
@@ -36,25 +42,57 @@ static uint8_t try_reg(QRdmaPd *pd, const uint64_t *pages, uint32_t npages,
         .pages = cpu_to_le64(table),
         .npages = cpu_to_le32(npages),
     };
-    struct virtio_rdma_mr_rsp rsp;
-    uint8_t status;
+}
 
-    /* Host and guest are little endian */
-    qrdma_write(d, table, pages, npages * sizeof(uint64_t));
-    status = qrdma_cmd(d, VIRTIO_RDMA_CMD_REG_USER_MR, &req, sizeof(req),
-                       &rsp, sizeof(rsp));
+static QRdmaMr made(QRdmaPd *pd, const struct virtio_rdma_mr_rsp *rsp,
+                    const uint64_t *pages, uint32_t npages, uint64_t offset,
+                    uint64_t length)
+{
+    QRdmaMr mr = {
+        .pd = pd,
+        .mrn = le32_to_cpu(rsp->mrn),
+        .lkey = le32_to_cpu(rsp->lkey),
+        .rkey = le32_to_cpu(rsp->rkey),
+        .iova = IOVA + offset,
+        .length = length,
+        .npages = npages,
+        .pages = qrdma_own(pd->dev, npages * sizeof(uint64_t)),
+    };
+
+    memcpy(mr.pages, pages, npages * sizeof(uint64_t));
+    return mr;
+}
+
+static uint8_t try_reg(QRdmaPd *pd, const uint64_t *pages, uint32_t npages,
+                       uint64_t offset, uint64_t length, QRdmaMr *mr)
+{
+    struct virtio_rdma_reg_user_mr_req req =
+        make_req(pd, pages, npages, offset, length);
+    struct virtio_rdma_mr_rsp rsp;
+    uint8_t status = qrdma_cmd(pd->dev, VIRTIO_RDMA_CMD_REG_USER_MR, &req,
+                               sizeof(req), &rsp, sizeof(rsp));
+
     if (status == VIRTIO_RDMA_S_OK) {
-        *mr = (QRdmaMr) {
-            .pd = pd,
-            .mrn = le32_to_cpu(rsp.mrn),
-            .lkey = le32_to_cpu(rsp.lkey),
-            .rkey = le32_to_cpu(rsp.rkey),
-            .iova = IOVA + offset,
-            .length = length,
-            .npages = npages,
-            .pages = qrdma_own(d, npages * sizeof(uint64_t)),
-        };
-        memcpy(mr->pages, pages, npages * sizeof(uint64_t));
+        *mr = made(pd, &rsp, pages, npages, offset, length);
+    }
+    return status;
+}
+
+/* Register @mr again, with these pages if @flags say so. */
+static uint8_t try_rereg(QRdmaMr *mr, uint32_t flags, const uint64_t *pages,
+                         uint32_t npages)
+{
+    struct virtio_rdma_rereg_mr_req req = {
+        .mrn = cpu_to_le32(mr->mrn),
+        .flags = cpu_to_le32(flags),
+        .mr = make_req(mr->pd, pages, npages, 0, npages * PAGE),
+    };
+    struct virtio_rdma_mr_rsp rsp;
+    uint8_t status = qrdma_cmd(mr->pd->dev, VIRTIO_RDMA_CMD_REREG_MR, &req,
+                               sizeof(req), &rsp, sizeof(rsp));
+
+    if (status == VIRTIO_RDMA_S_OK) {
+        *mr = made(mr->pd, &rsp, pages, npages, 0, npages * PAGE);
     }
     return status;
 }
@@ -181,6 +219,59 @@ static void test_max_memory_and_errors(void)
     assert_status(try_pages(pd, pages, 1, &b), NOMEM);
     assert_ok(qrdma_dereg_mr(&a));
     assert_ok(try_pages(pd, pages, 2, &a));
+    verbs_free(v);
+}
+
+/* Registration anew */
+
+/*
+ * What fails leaves the region as it was, with its keys; meanwhile, and only
+ * then, both count.
+ */
+static void test_reregistration(void)
+{
+    Verbs *v = limited(40 * PAGE);
+    uint64_t mem;
+    VerbsPair p;
+    QRdmaMr mr;
+
+    qrdma_start(v->dev, VERBS_FEATURES | QRDMA_F(VIRTIO_RDMA_F_REREG_MR), 0);
+    qrdma_setup_gids(v->dev, 1);
+    p = verbs_pair(v, RDMA_QPT_RC);
+    mem = qrdma_alloc(v->dev, 6 * PAGE);
+    {
+        const uint64_t a[] = { mem + PAGE, mem };
+        const uint64_t b[] = { mem + 5 * PAGE, mem + 2 * PAGE };
+        const uint64_t many[] = { mem, mem, mem, mem, mem, mem, mem, mem };
+        const uint64_t bad[] = { mem, 1ull << 40 };
+
+        /* The pair has 32 pages */
+        assert_ok(try_pages(p.pd, a, 2, &mr));
+        check_mr(&p, &mr, 1);
+        for (int i = 0; i < 10; i++) {
+            assert_status(try_rereg(&mr, VIRTIO_RDMA_REREG_TRANSLATION, many,
+                                    8), NOMEM);
+            check_mr(&p, &mr, 2);
+            fake_verbs_tell(v->fake, "fail reg_mr_iova2 EINVAL");
+            assert_status(try_rereg(&mr, VIRTIO_RDMA_REREG_TRANSLATION, b, 2),
+                          INVAL);
+            check_mr(&p, &mr, 3);
+            fake_verbs_tell(v->fake, "fail dereg_mr EBUSY");
+            assert_status(try_rereg(&mr, VIRTIO_RDMA_REREG_TRANSLATION, b, 2),
+                          BUSY);
+            check_mr(&p, &mr, 4);
+            g_assert_cmpint(try_rereg(&mr, VIRTIO_RDMA_REREG_TRANSLATION, bad,
+                                      2), !=, VIRTIO_RDMA_S_OK);
+            assert_ok(try_rereg(&mr, VIRTIO_RDMA_REREG_TRANSLATION, b, 2));
+            check_mr(&p, &mr, 5);
+            /* The same pages, which QEMU has to know */
+            assert_ok(try_rereg(&mr, VIRTIO_RDMA_REREG_ACCESS, b, 2));
+            check_mr(&p, &mr, 6);
+            assert_ok(try_rereg(&mr, VIRTIO_RDMA_REREG_TRANSLATION, a, 2));
+            check_mr(&p, &mr, 7);
+        }
+        g_assert_cmpint(fake_verbs_count(v->fake, "mr"), ==, 3);
+    }
     verbs_free(v);
 }
 
@@ -462,11 +553,59 @@ static void test_virtio_mem(void)
     verbs_free(v);
 }
 
+/* The guest gives the page at @addr to the balloon. */
+static void inflate(Verbs *v, QVirtioPCIDevice *balloon, QVirtQueue *vq,
+                    uint64_t addr)
+{
+    uint64_t list = guest_alloc(&v->host->alloc, PAGE);
+    uint32_t head;
+
+    qtest_writel(v->host->qts, list, addr / PAGE);
+    head = qvirtqueue_add(v->host->qts, vq, list, 4, false, false);
+    qvirtqueue_kick(v->host->qts, &balloon->vdev, vq, head);
+    qvirtio_wait_used_elem(v->host->qts, &balloon->vdev, vq, head, NULL,
+                           20 * G_USEC_PER_SEC);
+    guest_free(&v->host->alloc, list);
+}
+
+/* It takes pages only while there is no device that may have pinned them. */
+static void test_balloon(void)
+{
+    Verbs *v = verbs_host_with(NULL, "share=on",
+                               "-device virtio-balloon-pci,addr=7,"
+                               "disable-legacy=on");
+    QTestState *qts = v->host->qts;
+    QPCIAddress slot = { .devfn = QPCI_DEVFN(7, 0) };
+    uint64_t page = guest_alloc(&v->host->alloc, PAGE);
+    QVirtioPCIDevice *balloon;
+    QVirtQueue *vq;
+
+    verbs_plug(v);
+    balloon = virtio_pci_new(v->host->bus, &slot);
+    qvirtio_pci_device_enable(balloon);
+    qvirtio_start_device(&balloon->vdev);
+    qvirtio_set_features(&balloon->vdev, QRDMA_F(VIRTIO_F_VERSION_1));
+    vq = qvirtqueue_setup(&balloon->vdev, &v->host->alloc, 0);
+    qvirtio_set_driver_ok(&balloon->vdev);
+
+    qtest_writel(qts, page, 0x12345678);
+    inflate(v, balloon, vq, page);
+    g_assert_cmphex(qtest_readl(qts, page), ==, 0x12345678);
+    verbs_unplug(v);
+    inflate(v, balloon, vq, page);
+    g_assert_cmphex(qtest_readl(qts, page), ==, 0);
+    qvirtqueue_cleanup(balloon->vdev.bus, vq, &v->host->alloc);
+    qvirtio_pci_destructor(&balloon->obj);
+    g_free(balloon);
+    verbs_free(v);
+}
+
 void add_verbs_mem_tests(void)
 {
     qtest_add_func("/rdma-verbs/mem/max-memory", test_max_memory);
     qtest_add_func("/rdma-verbs/mem/max-memory-and-errors",
                    test_max_memory_and_errors);
+    qtest_add_func("/rdma-verbs/mem/reregistration", test_reregistration);
     qtest_add_func("/rdma-verbs/mem/more-parts-than-the-host-maps",
                    test_more_parts_than_the_host_maps);
     qtest_add_func("/rdma-verbs/mem/mappings-are-given-back",
@@ -479,4 +618,5 @@ void add_verbs_mem_tests(void)
     qtest_add_func("/rdma-verbs/mem/dimm-is-given-up", test_dimm_is_given_up);
     qtest_add_func("/rdma-verbs/mem/huge-pages", test_huge_pages);
     qtest_add_func("/rdma-verbs/mem/virtio-mem", test_virtio_mem);
+    qtest_add_func("/rdma-verbs/mem/balloon", test_balloon);
 }
