@@ -43,7 +43,8 @@ TARGETS ?=
 	run-newer run-verbs \
 	unit-tests run-unit run-qtest run-migration \
 	run-guest-migration run-guest \
-	bench bench-migration bench-turns fuzz fuzz-engine fuzz-device coverage \
+	bench bench-migration bench-turns bench-verbs-mr fuzz fuzz-engine \
+	fuzz-device coverage \
 	soak lint graph install qemu qtests guest standalone packages-build \
 	packages-coverage \
 	packages-guest packages-test packages-lint clean distclean help
@@ -74,6 +75,7 @@ help:
 	@echo 'make bench         speed of the engine'
 	@echo 'make bench-migration  what migration of a guest costs'
 	@echo 'make bench-turns   how long a guest can keep QEMU busy'
+	@echo 'make bench-verbs-mr  1 GiB registered on a host adapter'
 	@echo 'make fuzz          run each fuzzer for FUZZ_TIME (60)'
 	@echo '                   (TARGETS="frame rdma-wire": only these)'
 	@echo 'make coverage      which lines unit and device tests reach'
@@ -265,6 +267,12 @@ bench-migration: qemu | packages-guest
 
 bench-turns: standalone qtests
 	@$(STAGE) bench-turns! 'measured' scripts/bench-turns.sh
+
+bench-verbs-mr: standalone qtests | packages-guest
+	@echo 'Over a double of libibverbs'
+	@scripts/bench-verbs-mr.sh
+	@echo 'Over rxe in User-mode Linux'
+	@tests/guest/run bench-verbs-mr
 
 # What begins with rdma- is a target of the device, the others are those of the
 # engine.

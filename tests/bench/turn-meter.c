@@ -4,7 +4,9 @@
  * holds the BQL. Preloaded, it stands between QEMU and ppoll() of libc, counts
  * the CPU time of the thread that QEMU started with, and keeps the longest in
  * the file that TURN_METER names. CPU time, since on a busy machine any turn
- * may take long by the clock.
+ * may take long by the clock. Behind it is the longest with waits for locks,
+ * those of the kernel, too: by the clock, without what the thread has waited
+ * for a processor, if the kernel tells.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -20,16 +22,37 @@
 typedef int Ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
                   const sigset_t *mask);
 
-/* In the file; the reader sets it to 0. */
+#define CLOCKS 2
+
+/* In the file, ns by each clock; the reader sets them to 0. */
 static volatile uint64_t *longest;
-static uint64_t since;
+static uint64_t since[CLOCKS];
+static int schedstat = -1;          /* of the thread */
 
-static uint64_t cpu_time(void)
+static uint64_t now(clockid_t id)
 {
-    struct timespec now;
+    struct timespec at;
 
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return now.tv_sec * UINT64_C(1000000000) + now.tv_nsec;
+    clock_gettime(id, &at);
+    return at.tv_sec * UINT64_C(1000000000) + at.tv_nsec;
+}
+
+/* ns that the thread was ready to run and did not */
+static uint64_t waited(void)
+{
+    char text[64] = "";
+    char *end;
+
+    if (schedstat < 0 || pread(schedstat, text, sizeof(text) - 1, 0) <= 0) {
+        return 0;
+    }
+    strtoull(text, &end, 10);
+    return strtoull(end, NULL, 10);
+}
+
+static uint64_t read_clock(int i)
+{
+    return i ? now(CLOCK_MONOTONIC) - waited() : now(CLOCK_THREAD_CPUTIME_ID);
 }
 
 static __attribute__((constructor)) void start(void)
@@ -41,11 +64,12 @@ static __attribute__((constructor)) void start(void)
     if (fd < 0) {
         return;
     }
-    map = mmap(NULL, sizeof(*longest), PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+    map = mmap(NULL, CLOCKS * sizeof(*longest), PROT_READ | PROT_WRITE, MAP_SHARED, fd,
                0);
     close(fd);
     if (map != MAP_FAILED) {
         longest = map;
+        schedstat = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
     }
 }
 
@@ -59,12 +83,16 @@ int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
     if (!real) {
         real = (Ppoll *)dlsym(RTLD_NEXT, "ppoll");
     }
-    if (main_thread && since && cpu_time() - since > *longest) {
-        *longest = cpu_time() - since;
+    for (int i = 0; main_thread && i < CLOCKS && since[i]; i++) {
+        uint64_t turn = read_clock(i) - since[i];
+
+        if (turn > longest[i]) {
+            longest[i] = turn;
+        }
     }
     ret = real(fds, n, timeout, mask);
-    if (main_thread) {
-        since = cpu_time();
+    for (int i = 0; main_thread && i < CLOCKS; i++) {
+        since[i] = read_clock(i);
     }
     return ret;
 }

@@ -3,8 +3,8 @@
 import argparse
 import os
 
-from . import (demo, driver, interop, kernel, migration, pyverbs, qtests,
-               soak, tcp, uml, workers)
+from . import (demo, driver, interop, kernel, migration, mrbench, pyverbs,
+               qtests, soak, tcp, uml, workers)
 from .pair import LINKS
 from .paths import LOGS, LabError, say
 from .stack import STACKS
@@ -92,6 +92,10 @@ def do_qtest(args):
         driver.prepare()
     return qtests.main(args.stack, args.programs, args.paths, args.timeout,
                        args.ibdev)
+
+
+def do_bench_verbs_mr(args):
+    return mrbench.main(args.mib)
 
 
 def do_uml(args):
@@ -186,6 +190,11 @@ def parser():
                         help='let them use what they use on this machine')
     device.add_argument('--timeout', type=int, default=3000)
     device.set_defaults(do=do_qtest)
+    register = commands.add_parser(
+        'bench-verbs-mr', help='measure what registration of memory costs '
+                               'with rdma-verbs')
+    register.add_argument('--mib', type=int, default=1024)
+    register.set_defaults(do=do_bench_verbs_mr)
     user_mode = commands.add_parser(
         'uml', help='make the host of nested guests, User-mode Linux')
     user_mode.add_argument('series', nargs='?')

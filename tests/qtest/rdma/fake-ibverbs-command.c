@@ -380,6 +380,12 @@ static const char *do_memlock(Words *w)
     return next_number(w, &fake.memlock) ? NULL : "BYTES are missing";
 }
 
+static const char *do_keep(Words *w)
+{
+    fake.keeps_nothing = next_is(w, "off");
+    return fake.keeps_nothing || next_is(w, "on") ? NULL : "on or off";
+}
+
 static const char *do_device(Words *w)
 {
     if (next_is(w, "gone")) {
@@ -492,7 +498,7 @@ void fake_command(const char *line, GString *out)
         { "link", do_link }, { "mtu", do_mtu }, { "attr", do_attr },
         { "memlock", do_memlock }, { "device", do_device },
         { "count", do_count }, { "objects", do_objects },
-        { "calls", do_calls }, { "log", do_log },
+        { "calls", do_calls }, { "log", do_log }, { "keep", do_keep },
     };
     g_auto(GStrv) words = g_strsplit(line, " ", -1);
     Words w = { words, out };

@@ -161,6 +161,7 @@ typedef struct FakeState {
     struct ibv_gid_entry gid[FAKE_IBVERBS_GIDS];
     bool gone;                      /* the device */
     bool hands_off;                 /* "auto off" */
+    bool keeps_nothing;             /* "keep off" */
     uint64_t memlock;               /* bytes */
     uint64_t locked;
     unsigned count[FAKE_KINDS];

@@ -105,7 +105,7 @@ static int pin(FakeMr *mr, uint8_t *addr, size_t length, bool write)
     int err;
 
     mr->base = addr;
-    if (!length) {
+    if (!length || fake.keeps_nothing) {
         return 0;
     }
     err = find_maps(start, end, write, maps);

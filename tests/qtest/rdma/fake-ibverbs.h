@@ -32,6 +32,8 @@
  *   mtu 256...4096        of the port
  *   attr NAME VALUE       a limit of ibv_device_attr, such as max_qp
  *   memlock BYTES         so much may be registered
+ *   keep on|off           whether regions keep their pages (on); without, they
+ *                         can be measured, but not used
  *   device gone           DEVICE_FATAL; from then on verbs fail with EIO, and
  *                         the device is not listed
  *   device back           it is listed; open contexts stay dead

@@ -1,0 +1,30 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# bench-verbs-mr.sh: 1 GiB registered by rdma-verbs: how long it takes, and how
+# long QEMU's main loop works in one turn meanwhile. It raises vm.max_map_count
+# while it runs, if it may.
+# From the environment: V_DIR (build directory); MR_BENCH_MIB (1024); and
+# MR_BENCH_IBDEV, this machine's RDMA device, to have the host alone beside it:
+# without, a double of libibverbs that takes no time.
+set -eu
+dir=$(mktemp -d)
+maps=/proc/sys/vm/max_map_count
+before=$(cat "$maps")
+trap 'rm -rf "$dir"; [ "$(cat "$maps")" = "$before" ] || echo "$before" > "$maps"' \
+    EXIT
+
+export MR_BENCH_MIB=${MR_BENCH_MIB:-1024}
+want=$((MR_BENCH_MIB * 256 + 8192))
+[ "$before" -ge "$want" ] || echo "$want" 2> /dev/null > "$maps" ||
+    echo "no regions in 4 KiB parts: not allowed to raise vm.max_map_count"
+
+cd "$V_DIR/qemu"
+preload="LD_PRELOAD=$V_DIR/standalone/tests/bench/libturn-meter.so"
+TURN_METER=$dir/meter \
+    QTEST_QEMU_BINARY="env $preload ./qemu-system-x86_64" \
+    tests/qtest/rdma-verbs-mr-bench > "$dir/log" 2>&1 || {
+    cat "$dir/log"
+    exit 1
+}
+sed -n '/^# ms;/,$s/^# //p' "$dir/log"
