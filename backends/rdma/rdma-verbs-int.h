@@ -109,6 +109,7 @@ typedef struct VerbsQp {
     RdmaQpInitAttr init;
     struct ibv_qp *qp;
     struct ibv_pd *pd;
+    GArray *groups;                 /* worker; of union ibv_gid */
     VerbsWq sq;
     VerbsWq rq;                     /* not used with an SRQ */
     uint8_t state;                  /* RdmaQpState, as far as is known */
@@ -185,6 +186,7 @@ struct RdmaVerbs {
     GHashTable *mws_by_key;         /* rkey >> 8 */
     GHashTable *mrs_by_key;         /* lkey */
     GHashTable *ahs;
+    GHashTable *groups;             /* worker; how many QPs are in each */
     uint32_t next_id;
 
     struct ibv_comp_channel *channel;
@@ -423,7 +425,7 @@ void verbs_mr_class_init(RdmaBackendClass *rbc);
 void verbs_srqs_reset(RdmaVerbs *v);
 void verbs_srq_class_init(RdmaBackendClass *rbc);
 
-/* rdma-verbs-qp.c: queue pairs and multicast groups */
+/* rdma-verbs-qp.c: queue pairs */
 
 /* The host's device is broken: they are all in ERR. */
 void verbs_qps_device_gone(RdmaVerbs *v);
@@ -489,6 +491,13 @@ int verbs_gsi_destroy(RdmaVerbs *v);
 int verbs_gsi_fail(RdmaVerbs *v);
 bool verbs_gsi_in_state(RdmaVerbs *v, RdmaQpState state);
 void verbs_gsi_reset(RdmaVerbs *v);
+/* rdma-verbs-mcast.c: multicast groups */
+
+void verbs_mcast_init(RdmaVerbs *v);
+void verbs_mcast_free(RdmaVerbs *v);
+/* Worker: the QP is about to be destroyed. 0 or a negative errno. */
+int verbs_mcast_leave_all(RdmaVerbs *v, VerbsQp *qp);
+void verbs_mcast_class_init(RdmaBackendClass *rbc);
 
 /* rdma-verbs-post.c: work requests for the host */
 

@@ -24,7 +24,6 @@ typedef struct QpJob {
     int mask;
     bool sqe;                       /* the MODIFY comes in VerbsQp.sqe */
     RdmaAv av;
-    union ibv_gid mcast;
 } QpJob;
 
 static void qp_free(VerbsQp *qp)
@@ -32,6 +31,7 @@ static void qp_free(VerbsQp *qp)
     if (qp) {
         verbs_wq_free(&qp->sq);
         verbs_wq_free(&qp->rq);
+        g_array_free(qp->groups, true);
         g_free(qp);
     }
 }
@@ -124,6 +124,7 @@ static int begin_create(RdmaVerbs *v, const RdmaQpInitAttr *init,
     }
     qp = g_new0(VerbsQp, 1);
     qp->init = *init;
+    qp->groups = g_array_new(false, false, sizeof(union ibv_gid));
     qp->pd = pd->pd;
     if (!verbs_wq_init(&qp->sq, init->cap.max_send_wr) ||
         !verbs_wq_init(&qp->rq, init->cap.max_recv_wr)) {
@@ -461,7 +462,8 @@ static int destroy_work(VerbsJob *job)
 {
     QpJob *j = container_of(job, QpJob, job);
 
-    return verbs_dev_destroyed(job->v, ibv_destroy_qp(j->qp->qp));
+    return verbs_mcast_leave_all(job->v, j->qp) ?:
+           verbs_dev_destroyed(job->v, ibv_destroy_qp(j->qp->qp));
 }
 
 static void forget(RdmaVerbs *v, VerbsQp *qp)
@@ -480,7 +482,6 @@ static void destroy_done(VerbsJob *job)
         verbs_wq_clear(&qp->sq);
         qp_free(qp);
     } else {
-        /* It is in a multicast group, say */
         qp->dead = false;
     }
 }
@@ -510,66 +511,6 @@ static int destroy_qp(RdmaBackend *rb, uint32_t qpn)
     j = g_new0(QpJob, 1);
     j->qp = qp;
     return verbs_job_begin(v, &j->job, &destroy_ops, &qpn, sizeof(qpn));
-}
-
-/* Multicast groups */
-
-static int attach_work(VerbsJob *job)
-{
-    QpJob *j = container_of(job, QpJob, job);
-
-    return -ibv_attach_mcast(j->qp->qp, &j->mcast, 0);
-}
-
-static int detach_work(VerbsJob *job)
-{
-    QpJob *j = container_of(job, QpJob, job);
-
-    return verbs_dev_destroyed(job->v,
-                               ibv_detach_mcast(j->qp->qp, &j->mcast, 0));
-}
-
-static const VerbsJobOps attach_ops = {
-    .work = attach_work,
-};
-
-static const VerbsJobOps detach_ops = {
-    .work = detach_work,
-};
-
-static int mcast(RdmaBackend *rb, const VerbsJobOps *ops, uint32_t qpn,
-                 const uint8_t gid[RDMA_GID_LEN])
-{
-    RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
-    VerbsQp *qp = verbs_get(v->qps, qpn);
-    uint8_t key[RDMA_GID_LEN + sizeof(qpn)];
-    QpJob *j;
-    int ret;
-
-    memcpy(key, gid, RDMA_GID_LEN);
-    memcpy(key + RDMA_GID_LEN, &qpn, sizeof(qpn));
-    if (verbs_job_ask(v, ops, key, sizeof(key), NULL, &ret)) {
-        return ret;
-    }
-    if (!qp || qp->dead) {
-        return -ENOENT;
-    }
-    j = g_new0(QpJob, 1);
-    j->qp = qp;
-    memcpy(j->mcast.raw, gid, RDMA_GID_LEN);
-    return verbs_job_begin(v, &j->job, ops, key, sizeof(key));
-}
-
-static int attach_mcast(RdmaBackend *rb, uint32_t qpn,
-                        const uint8_t gid[RDMA_GID_LEN])
-{
-    return mcast(rb, &attach_ops, qpn, gid);
-}
-
-static int detach_mcast(RdmaBackend *rb, uint32_t qpn,
-                        const uint8_t gid[RDMA_GID_LEN])
-{
-    return mcast(rb, &detach_ops, qpn, gid);
 }
 
 void verbs_qps_device_gone(RdmaVerbs *v)
@@ -632,6 +573,4 @@ void verbs_qp_class_init(RdmaBackendClass *rbc)
     rbc->qp_in_state = qp_in_state;
     rbc->query_qp = query_qp;
     rbc->destroy_qp = destroy_qp;
-    rbc->attach_mcast = attach_mcast;
-    rbc->detach_mcast = detach_mcast;
 }

@@ -125,6 +125,7 @@ static bool verbs_attach(RdmaBackend *rb, Error **errp)
     v->running = false;
     make_tables(v);
     verbs_ahs_init(v);
+    verbs_mcast_init(v);
     verbs_gids_init(v);
     v->pinned = 0;
     verbs_worker_start(v);
@@ -209,6 +210,7 @@ static void verbs_detach(RdmaBackend *rb)
     verbs_cqs_free(v);
     verbs_gids_free(v);
     verbs_ahs_free(v);
+    verbs_mcast_free(v);
     free_tables(v);
     verbs_dev_close(v);
     g_clear_pointer(&v->gsi_refused, g_free);
@@ -360,6 +362,7 @@ static void verbs_class_init(ObjectClass *oc, void *data)
     verbs_mr_class_init(rbc);
     verbs_srq_class_init(rbc);
     verbs_qp_class_init(rbc);
+    verbs_mcast_class_init(rbc);
     verbs_post_class_init(rbc);
 
     object_class_property_add_str(oc, "ibdev", get_ibdev, set_ibdev);

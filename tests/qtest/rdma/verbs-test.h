@@ -101,6 +101,7 @@ void add_verbs_event_tests(void);
 void add_verbs_gid_tests(void);
 void add_verbs_late_tests(void);
 void add_verbs_mem_tests(void);
+void add_verbs_mcast_tests(void);
 void add_verbs_queue_tests(void);
 void add_verbs_traffic_tests(void);
 void add_verbs_wqe_tests(void);

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Multicast groups of queue pairs. The host destroys no QP that is in one, and
+ * has so many groups for all that use its device: a guest gets as many as the
+ * limits of its adapter say.
+ *
+ * The worker alone knows who is in which group: attach, detach and destroy are
+ * jobs, which it does one after the other.
+ */
+#include "qemu/osdep.h"
+#include "rdma-verbs-int.h"
+
+typedef struct McastJob {
+    VerbsJob job;
+    VerbsQp *qp;
+    union ibv_gid gid;
+} McastJob;
+
+/* Worker */
+
+static int find(const VerbsQp *qp, const union ibv_gid *gid)
+{
+    for (guint i = 0; i < qp->groups->len; i++) {
+        if (!memcmp(&g_array_index(qp->groups, union ibv_gid, i), gid,
+                    sizeof(*gid))) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static unsigned members(RdmaVerbs *v, const union ibv_gid *gid)
+{
+    return GPOINTER_TO_UINT(g_hash_table_lookup(v->groups, gid));
+}
+
+static void set_members(RdmaVerbs *v, const union ibv_gid *gid, unsigned n)
+{
+    if (n) {
+        g_hash_table_replace(v->groups, g_memdup2(gid, sizeof(*gid)),
+                             GUINT_TO_POINTER(n));
+    } else {
+        g_hash_table_remove(v->groups, gid);
+    }
+}
+
+static int attach_work(VerbsJob *job)
+{
+    McastJob *j = container_of(job, McastJob, job);
+    const RdmaBackendLimits *l = &job->v->parent_obj.limits;
+    unsigned n = members(job->v, &j->gid);
+    int ret;
+
+    if (find(j->qp, &j->gid) >= 0) {
+        return -EINVAL;
+    }
+    if (n ? n >= l->max_mcast_qp_attach
+          : g_hash_table_size(job->v->groups) >= l->max_mcast_grp) {
+        return -ENOMEM;
+    }
+    ret = -ibv_attach_mcast(j->qp->qp, &j->gid, 0);
+    if (!ret) {
+        g_array_append_val(j->qp->groups, j->gid);
+        set_members(job->v, &j->gid, n + 1);
+    }
+    return ret;
+}
+
+static int leave(RdmaVerbs *v, VerbsQp *qp, int i)
+{
+    union ibv_gid gid = g_array_index(qp->groups, union ibv_gid, i);
+    int ret = verbs_dev_destroyed(v, ibv_detach_mcast(qp->qp, &gid, 0));
+
+    if (!ret) {
+        g_array_remove_index_fast(qp->groups, i);
+        set_members(v, &gid, members(v, &gid) - 1);
+    }
+    return ret;
+}
+
+static int detach_work(VerbsJob *job)
+{
+    McastJob *j = container_of(job, McastJob, job);
+    int i = find(j->qp, &j->gid);
+
+    return i < 0 ? -EINVAL : leave(job->v, j->qp, i);
+}
+
+static void attach_undo(VerbsJob *job)
+{
+    detach_work(job);
+}
+
+static const VerbsJobOps attach_ops = {
+    .work = attach_work,
+    .undo = attach_undo,
+};
+
+static const VerbsJobOps detach_ops = {
+    .work = detach_work,
+};
+
+int verbs_mcast_leave_all(RdmaVerbs *v, VerbsQp *qp)
+{
+    int ret = 0;
+
+    while (!ret && qp->groups->len) {
+        ret = leave(v, qp, qp->groups->len - 1);
+    }
+    return ret;
+}
+
+/* The commands */
+
+static int mcast(RdmaBackend *rb, const VerbsJobOps *ops, uint32_t qpn,
+                 const uint8_t gid[RDMA_GID_LEN])
+{
+    RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
+    VerbsQp *qp = verbs_get(v->qps, qpn);
+    uint8_t key[RDMA_GID_LEN + sizeof(qpn)];
+    McastJob *j;
+    int ret;
+
+    memcpy(key, gid, RDMA_GID_LEN);
+    memcpy(key + RDMA_GID_LEN, &qpn, sizeof(qpn));
+    if (verbs_job_ask(v, ops, key, sizeof(key), NULL, &ret)) {
+        return ret;
+    }
+    if (!qp || qp->dead) {
+        return -ENOENT;
+    }
+    j = g_new0(McastJob, 1);
+    j->qp = qp;
+    memcpy(j->gid.raw, gid, RDMA_GID_LEN);
+    return verbs_job_begin(v, &j->job, ops, key, sizeof(key));
+}
+
+static int attach_mcast(RdmaBackend *rb, uint32_t qpn,
+                        const uint8_t gid[RDMA_GID_LEN])
+{
+    return mcast(rb, &attach_ops, qpn, gid);
+}
+
+static int detach_mcast(RdmaBackend *rb, uint32_t qpn,
+                        const uint8_t gid[RDMA_GID_LEN])
+{
+    return mcast(rb, &detach_ops, qpn, gid);
+}
+
+static guint gid_hash(gconstpointer p)
+{
+    const union ibv_gid *gid = p;
+    guint h = 5381;
+
+    for (int i = 0; i < RDMA_GID_LEN; i++) {
+        h = h * 33 + gid->raw[i];
+    }
+    return h;
+}
+
+static gboolean gid_equal(gconstpointer a, gconstpointer b)
+{
+    return !memcmp(a, b, sizeof(union ibv_gid));
+}
+
+void verbs_mcast_init(RdmaVerbs *v)
+{
+    v->groups = g_hash_table_new_full(gid_hash, gid_equal, g_free, NULL);
+}
+
+void verbs_mcast_free(RdmaVerbs *v)
+{
+    g_hash_table_destroy(v->groups);
+    v->groups = NULL;
+}
+
+void verbs_mcast_class_init(RdmaBackendClass *rbc)
+{
+    rbc->attach_mcast = attach_mcast;
+    rbc->detach_mcast = detach_mcast;
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * rdma-verbs: multicast groups, of which a host has so many for all guests.
+ */
+#include "qemu/osdep.h"
+#include "verbs-test.h"
+
+static const uint8_t groups[3][RDMA_GID_LEN] = {
+    { 0xff, 0x0e, [15] = 1 },
+    { 0xff, 0x0e, [15] = 2 },
+    { 0xff, 0x0e, [15] = 3 },
+};
+
+static void test_qp_that_goes(void)
+{
+    Verbs *v = verbs_new(NULL);
+    VerbsPair p = verbs_pair(v, RDMA_QPT_UD);
+
+    for (int i = 0; i < 3; i++) {
+        assert_ok(qrdma_attach_mcast(p.a, groups[i]));
+        assert_ok(qrdma_attach_mcast(p.b, groups[i]));
+    }
+    verbs_await_count(v, "mcast", 6);
+    assert_ok(qrdma_detach_mcast(p.a, groups[1]));
+    assert_ok(qrdma_destroy_qp(p.a));
+    verbs_await_count(v, "mcast", 3);
+    qrdma_reset(v->dev);
+    verbs_await_clean(v);
+    verbs_restart(v);
+    verbs_free(v);
+}
+
+static void test_once(void)
+{
+    Verbs *v = verbs_new(NULL);
+    VerbsPair p = verbs_pair(v, RDMA_QPT_UD);
+
+    assert_status(qrdma_detach_mcast(p.a, groups[0]), INVAL);
+    assert_ok(qrdma_attach_mcast(p.a, groups[0]));
+    assert_status(qrdma_attach_mcast(p.a, groups[0]), INVAL);
+    assert_status(qrdma_detach_mcast(p.b, groups[0]), INVAL);
+    assert_ok(qrdma_detach_mcast(p.a, groups[0]));
+    assert_status(qrdma_detach_mcast(p.a, groups[0]), INVAL);
+    verbs_free(v);
+}
+
+/* What the limits allow is counted here, whatever the host would give. */
+static void test_limits(void)
+{
+    Verbs *v = verbs_new("attr max_mcast_grp 2; attr max_mcast_qp_attach 1");
+    VerbsPair p;
+
+    fake_verbs_tell(v->fake, "attr max_mcast_grp 100");
+    fake_verbs_tell(v->fake, "attr max_mcast_qp_attach 100");
+    p = verbs_pair(v, RDMA_QPT_UD);
+    assert_ok(qrdma_attach_mcast(p.a, groups[0]));
+    assert_status(qrdma_attach_mcast(p.b, groups[0]), NOMEM);
+    assert_ok(qrdma_attach_mcast(p.b, groups[1]));
+    assert_status(qrdma_attach_mcast(p.b, groups[2]), NOMEM);
+    assert_ok(qrdma_destroy_qp(p.a));
+    assert_ok(qrdma_attach_mcast(p.b, groups[2]));
+    assert_status(qrdma_attach_mcast(p.b, groups[0]), NOMEM);
+    verbs_free(v);
+}
+
+/* One that the host does not let go is not forgotten. */
+static void test_host_refuses(void)
+{
+    Verbs *v = verbs_new(NULL);
+    VerbsPair p = verbs_pair(v, RDMA_QPT_UD);
+
+    fake_verbs_tell(v->fake, "fail attach_mcast ENOMEM");
+    assert_status(qrdma_attach_mcast(p.a, groups[0]), NOMEM);
+    assert_ok(qrdma_attach_mcast(p.a, groups[0]));
+    fake_verbs_tell(v->fake, "fail detach_mcast EBUSY");
+    assert_status(qrdma_destroy_qp(p.a), BUSY);
+    verbs_await_count(v, "mcast", 1);
+    assert_ok(qrdma_destroy_qp(p.a));
+    verbs_await_count(v, "mcast", 0);
+    verbs_free(v);
+}
+
+void add_verbs_mcast_tests(void)
+{
+    qtest_add_func("/rdma-verbs/mcast/qp-that-goes", test_qp_that_goes);
+    qtest_add_func("/rdma-verbs/mcast/once", test_once);
+    qtest_add_func("/rdma-verbs/mcast/limits", test_limits);
+    qtest_add_func("/rdma-verbs/mcast/host-refuses", test_host_refuses);
+}
