@@ -20,5 +20,8 @@ int main(int argc, char **argv)
     add_verbs_mem_tests();
     add_verbs_address_tests();
     add_verbs_wqe_tests();
+#ifdef HAVE_FAKE_IBUMAD
+    add_verbs_gsi_tests();
+#endif
     return g_test_run();
 }

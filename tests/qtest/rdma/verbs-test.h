@@ -99,6 +99,7 @@ void add_verbs_attach_tests(void);
 void add_verbs_errno_tests(void);
 void add_verbs_event_tests(void);
 void add_verbs_gid_tests(void);
+void add_verbs_gsi_tests(void);
 void add_verbs_late_tests(void);
 void add_verbs_mem_tests(void);
 void add_verbs_mcast_tests(void);

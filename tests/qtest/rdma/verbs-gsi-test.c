@@ -1,0 +1,677 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * rdma-verbs: QP 1 of the guest, over a double of libibumad.
+ */
+#include "qemu/osdep.h"
+#include <glib/gstdio.h>
+#include <infiniband/umad.h>
+#include <linux/sockios.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include "qemu/bswap.h"
+#include "fake-ibumad.h"
+#include "verbs-test.h"
+
+#define GRH_LEN 40
+#define MAD_LEN 256
+#define BUFFER_LEN (GRH_LEN + MAD_LEN)
+#define DEPTH 32
+
+/* What libibumad sends and receives. */
+typedef struct Packet {
+    struct ib_user_mad head;
+    uint8_t mad[MAD_LEN];
+} Packet;
+
+/* A guest with QP 1, and the port of its host. */
+typedef struct Gsi {
+    char *dir;
+    int listener;
+    int fd;                         /* the opened port */
+    Verbs *v;
+    QRdmaPd *pd;
+    QRdmaCq *cq;                    /* of both queues */
+    QRdmaQp *qp;
+    QRdmaMr *mr;                    /* of all memory */
+    uint64_t mem;                   /* a buffer of the guest, two pages */
+} Gsi;
+
+static char *path_of(const Gsi *g, const char *name)
+{
+    return g_build_filename(g->dir, name, NULL);
+}
+
+/* From now on @function fails, or with 0 does not. */
+static void script(const Gsi *g, const char *function, int err)
+{
+    g_autofree char *path = path_of(g, function);
+    g_autofree char *text = g_strdup_printf("%d", err);
+
+    g_assert_true(g_file_set_contents(path, text, -1, NULL));
+}
+
+static Gsi *gsi_host(void)
+{
+    Gsi *g = g_new0(Gsi, 1);
+    struct sockaddr_un addr = { .sun_family = AF_UNIX };
+    g_autofree char *path = NULL;
+
+    g->fd = -1;
+    g->dir = g_dir_make_tmp("fake-ibumad-XXXXXX", NULL);
+    path = path_of(g, FAKE_IBUMAD_PORT);
+    g_strlcpy(addr.sun_path, path, sizeof(addr.sun_path));
+    g->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    g_assert_cmpint(bind(g->listener, (struct sockaddr *)&addr, sizeof(addr)),
+                    ==, 0);
+    g_assert_cmpint(listen(g->listener, 4), ==, 0);
+    g_setenv(FAKE_IBUMAD_DIR, g->dir, true);
+    g->v = verbs_host(NULL);
+    g_unsetenv(FAKE_IBUMAD_DIR);
+    return g;
+}
+
+static void accept_port(Gsi *g)
+{
+    if (g->fd >= 0) {
+        close(g->fd);
+    }
+    g->fd = accept4(g->listener, NULL, NULL, SOCK_CLOEXEC);
+    g_assert_cmpint(g->fd, >=, 0);
+}
+
+/* What CREATE_QP of QP 1 answers. */
+static uint8_t try_create(Gsi *g)
+{
+    const RdmaQpInitAttr init = {
+        .pdn = g->pd->pdn,
+        .qp_type = RDMA_QPT_GSI,
+        .send_cqn = g->cq->cqn,
+        .recv_cqn = g->cq->cqn,
+        .cap = { DEPTH, DEPTH, 2, 2, 0 },
+    };
+    uint32_t qpn;
+
+    return qrdma_try_create_qp(g->v->dev, &init, &qpn);
+}
+
+static void objects(Gsi *g)
+{
+    g->pd = qrdma_alloc_pd(g->v->dev);
+    g->cq = qrdma_create_cq(g->v->dev, 64);
+    g->mr = qrdma_get_dma_mr(g->pd, RDMA_ACCESS_LOCAL_WRITE);
+    g->mem = qrdma_alloc(g->v->dev, 8192);
+}
+
+static void create(Gsi *g)
+{
+    g->qp = qrdma_create_qp(g->pd, g->cq, g->cq, RDMA_QPT_GSI);
+    g_assert_cmpuint(g->qp->qpn, ==, RDMA_QPN_GSI);
+    g_assert_cmpuint(g->qp->wire_qpn, ==, RDMA_QPN_GSI);
+    accept_port(g);
+}
+
+/* QP 1 in RTS */
+static Gsi *gsi_new(void)
+{
+    Gsi *g = gsi_host();
+
+    verbs_plug(g->v);
+    objects(g);
+    create(g);
+    qrdma_start_ud(g->qp, RDMA_GSI_QKEY);
+    return g;
+}
+
+static void gsi_free(Gsi *g)
+{
+    static const char *names[] = { FAKE_IBUMAD_PORT, "register2", "send" };
+
+    verbs_free(g->v);
+    close(g->fd);
+    close(g->listener);
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+        g_autofree char *path = path_of(g, names[i]);
+
+        g_unlink(path);
+    }
+    g_rmdir(g->dir);
+    g_free(g->dir);
+    g_free(g);
+}
+
+/* A MAD of the connection manager. */
+static void fill_mad(uint8_t mad[MAD_LEN], uint8_t seed)
+{
+    for (int i = 0; i < MAD_LEN; i++) {
+        mad[i] = i * 7 + seed;
+    }
+    mad[0] = 1;
+    mad[1] = 7;
+    mad[2] = 2;
+    mad[3] = 3;
+    stw_be_p(mad + 16, 0x10);
+}
+
+/* Post one, made of @seed with byte @at changed to @value. */
+static void post_send(Gsi *g, uint8_t gid_index, uint8_t seed, int at,
+                      uint8_t value)
+{
+    uint8_t mad[MAD_LEN];
+    RdmaSge sge[2] = {
+        { qrdma_dma(g->v->dev, g->mem), 24, g->mr->lkey },
+        { qrdma_dma(g->v->dev, g->mem) + 24, MAD_LEN - 24, g->mr->lkey },
+    };
+    RdmaSendWr wr = {
+        .wr_id = seed,
+        .opcode = RDMA_WR_SEND,
+        .send_flags = RDMA_SEND_SIGNALED,
+        .sg_list = sge,
+        .num_sge = 2,
+        .wr.ud = {
+            .remote_qpn = RDMA_QPN_GSI,
+            .remote_qkey = RDMA_GSI_QKEY,
+            .av = qrdma_av(g->v->dev, gid_index),
+        },
+    };
+
+    fill_mad(mad, seed);
+    mad[at] = value;
+    qrdma_write(g->v->dev, g->mem, mad, MAD_LEN);
+    qrdma_post_send(g->qp, &wr);
+}
+
+static void post_good(Gsi *g, uint8_t gid_index, uint8_t seed)
+{
+    post_send(g, gid_index, seed, 0, 1);
+}
+
+static RdmaRecvWr recv_wr(Gsi *g, uint64_t wr_id, RdmaSge *sge, uint32_t len)
+{
+    *sge = (RdmaSge) { qrdma_dma(g->v->dev, g->mem) + 4096, len, g->mr->lkey };
+    return (RdmaRecvWr) { .wr_id = wr_id, .sg_list = sge, .num_sge = 1 };
+}
+
+static void post_recv(Gsi *g, uint64_t wr_id, uint32_t len)
+{
+    RdmaSge sge;
+    RdmaRecvWr wr = recv_wr(g, wr_id, &sge, len);
+
+    qrdma_post_recv(g->qp, &wr);
+}
+
+/* The next MAD that the host gets is the one of @seed. */
+static Packet expect_sent(Gsi *g, uint8_t seed)
+{
+    uint8_t mad[MAD_LEN];
+    Packet p = {};
+
+    g_assert_cmpint(recv(g->fd, &p, sizeof(p), 0), ==, sizeof(p));
+    fill_mad(mad, seed);
+    g_assert_cmpmem(p.mad, MAD_LEN, mad, MAD_LEN);
+    return p;
+}
+
+static void expect_send(Gsi *g, uint8_t seed, RdmaWcStatus status)
+{
+    qrdma_expect(g->cq, seed, status);
+}
+
+/* A MAD comes to the host's GID @gid_index, from @source. */
+static void arrive(Gsi *g, uint8_t seed, uint8_t gid_index, const char *source)
+{
+    Packet p = {
+        .head.agent_id = 5,
+        .head.addr = {
+            .qpn = cpu_to_be32(1),
+            .grh_present = 1,
+            .gid_index = gid_index,
+            .hop_limit = 63,
+            .traffic_class = 0x20,
+            .flow_label = cpu_to_be32(0x54321),
+        },
+    };
+    int unread;
+
+    g_assert_cmpint(inet_pton(AF_INET6, source, p.head.addr.gid), ==, 1);
+    fill_mad(p.mad, seed);
+    g_assert_cmpint(send(g->fd, &p, sizeof(p), MSG_NOSIGNAL), ==, sizeof(p));
+    qrdma_wait_until(g->v->dev, !ioctl(g->fd, SIOCOUTQ, &unread) && !unread);
+}
+
+static void expect_received(Gsi *g, uint64_t wr_id, uint8_t seed,
+                            uint8_t grh[GRH_LEN])
+{
+    uint8_t buf[BUFFER_LEN], mad[MAD_LEN];
+    RdmaWc wc;
+
+    qrdma_expect_wc(g->cq, wr_id, RDMA_WC_RECV, &wc);
+    g_assert_cmpuint(wc.byte_len, ==, BUFFER_LEN);
+    g_assert_cmpuint(wc.qp_num, ==, RDMA_QPN_GSI);
+    g_assert_cmpuint(wc.src_qp, ==, 1);
+    g_assert_cmphex(wc.wc_flags, ==, RDMA_WC_GRH);
+    qrdma_read(g->v->dev, g->mem + 4096, buf, sizeof(buf));
+    fill_mad(mad, seed);
+    g_assert_cmpmem(buf + GRH_LEN, MAD_LEN, mad, MAD_LEN);
+    memcpy(grh, buf, GRH_LEN);
+}
+
+static void check_works(Gsi *g, uint8_t seed)
+{
+    uint8_t grh[GRH_LEN];
+
+    post_good(g, 1, seed);
+    expect_send(g, seed, RDMA_WC_SUCCESS);
+    expect_sent(g, seed);
+    post_recv(g, seed, BUFFER_LEN);
+    arrive(g, seed, 1, "::ffff:10.0.0.9");
+    expect_received(g, seed, seed, grh);
+}
+
+/* Whose they are is told by the host's number of the GID. */
+static void test_both_ways(void)
+{
+    Gsi *g = gsi_new();
+    QRdma *d = g->v->dev;
+
+    for (uint8_t index = 0; index < 2; index++) {
+        Packet p;
+
+        post_good(g, index, 30 + index);
+        expect_send(g, 30 + index, RDMA_WC_SUCCESS);
+        p = expect_sent(g, 30 + index);
+        g_assert_cmpuint(be32_to_cpu(p.head.addr.qpn), ==, 1);
+        g_assert_cmphex(be32_to_cpu(p.head.addr.qkey), ==, 0x80010000);
+        g_assert_cmpuint(p.head.addr.grh_present, ==, 1);
+        g_assert_cmpuint(p.head.addr.gid_index, ==, index);
+        g_assert_cmpmem(p.head.addr.gid, 16, d->gid[index], 16);
+        g_assert_cmpuint(p.head.addr.hop_limit, ==, 64);
+        g_assert_cmphex(p.head.addr.traffic_class, ==, 0x20);
+        g_assert_cmphex(be32_to_cpu(p.head.addr.flow_label), ==, 0x12345);
+        g_assert_cmpuint(p.head.timeout_ms, ==, 0);
+    }
+    gsi_free(g);
+}
+
+static void test_grh(void)
+{
+    static const uint8_t ipv4[20] = {
+        0x45, 0x20, 0x01, 0x34, 0, 0, 0x40, 0, 63, 17, 0x26, 0x90,
+        10, 0, 0, 9, 10, 0, 0, 1,
+    };
+    static const uint8_t none[20];
+    Gsi *g = gsi_new();
+    uint8_t grh[GRH_LEN], source[16];
+
+    post_recv(g, 1, BUFFER_LEN);
+    arrive(g, 40, 1, "::ffff:10.0.0.9");
+    expect_received(g, 1, 40, grh);
+    g_assert_cmpmem(grh, 20, none, 20);
+    g_assert_cmpmem(grh + 20, 20, ipv4, 20);
+
+    post_recv(g, 2, BUFFER_LEN);
+    arrive(g, 41, 0, "fe80::9");
+    expect_received(g, 2, 41, grh);
+    inet_pton(AF_INET6, "fe80::9", source);
+    g_assert_cmphex(ldl_be_p(grh), ==, 0x62054321);
+    g_assert_cmpuint(lduw_be_p(grh + 4), ==, 288);
+    g_assert_cmpuint(grh[6], ==, 17);
+    g_assert_cmpuint(grh[7], ==, 63);
+    g_assert_cmpmem(grh + 8, 16, source, 16);
+    g_assert_cmpmem(grh + 24, 16, g->v->dev->gid[0], 16);
+    gsi_free(g);
+}
+
+static void check_rest_works(Verbs *v)
+{
+    VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
+
+    verbs_check_works(&p, 1);
+}
+
+/* Then the guest has no QP 1, and all else; it may ask again. */
+static void test_refused(void)
+{
+    Gsi *g = gsi_host();
+
+    script(g, "register2", EINVAL);
+    verbs_plug(g->v);
+    objects(g);
+    for (int i = 0; i < 3; i++) {
+        g_assert_cmpint(try_create(g), ==, VIRTIO_RDMA_S_NOTSUPP);
+        accept_port(g);
+    }
+    check_rest_works(g->v);
+    script(g, "register2", 0);
+    verbs_restart(g->v);
+    objects(g);
+    create(g);
+    qrdma_start_ud(g->qp, RDMA_GSI_QKEY);
+    check_works(g, 1);
+    gsi_free(g);
+}
+
+static void test_no_device(void)
+{
+    Gsi *g = gsi_host();
+    g_autofree char *path = path_of(g, FAKE_IBUMAD_PORT);
+
+    g_unlink(path);
+    verbs_plug(g->v);
+    objects(g);
+    g_assert_cmpint(try_create(g), ==, VIRTIO_RDMA_S_NOTSUPP);
+    check_rest_works(g->v);
+    gsi_free(g);
+}
+
+static void test_cm_off(void)
+{
+    Gsi *g = gsi_host();
+    struct pollfd poll_fd = { .fd = g->listener, .events = POLLIN };
+
+    qtest_qmp_assert_success(g->v->host->qts, "{'execute': 'qom-set', "
+                             "'arguments': {'path': '/objects/r0', "
+                             "'property': 'cm', 'value': false}}");
+    verbs_plug(g->v);
+    objects(g);
+    g_assert_cmpint(try_create(g), ==, VIRTIO_RDMA_S_NOTSUPP);
+    g_assert_cmpint(poll(&poll_fd, 1, 0), ==, 0);
+    check_rest_works(g->v);
+    gsi_free(g);
+}
+
+/* What else the guest sends is lost, and says nothing. */
+static void test_only_cm(void)
+{
+    static const struct {
+        int at;
+        uint8_t value;
+    } bad[] = {
+        { 1, 1 },       /* SubnMgt */
+        { 1, 3 },       /* SubnAdm */
+        { 1, 4 },       /* PerfMgt */
+        { 1, 0x81 },    /* SubnMgt, directed route */
+        { 2, 1 },       /* version */
+        { 3, 1 },       /* Get */
+        { 3, 0x81 },    /* GetResp */
+        { 3, 0x83 },
+    };
+    Gsi *g = gsi_new();
+    RdmaSge sge = { qrdma_dma(g->v->dev, g->mem), MAD_LEN, g->mr->lkey };
+    RdmaSendWr wr = {
+        .wr_id = 77,
+        .opcode = RDMA_WR_SEND,
+        .send_flags = RDMA_SEND_SIGNALED,
+        .sg_list = &sge,
+        .num_sge = 1,
+        .wr.ud = {
+            .remote_qpn = 2,
+            .remote_qkey = RDMA_GSI_QKEY,
+            .av = qrdma_av(g->v->dev, 1),
+        },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+        post_send(g, 1, i, bad[i].at, bad[i].value);
+        expect_send(g, i, RDMA_WC_SUCCESS);
+    }
+    /* To another QP, too long, too short, to a group */
+    qrdma_post_send(g->qp, &wr);
+    expect_send(g, 77, RDMA_WC_SUCCESS);
+    wr.wr.ud.remote_qpn = RDMA_QPN_GSI;
+    sge.length = MAD_LEN + 1;
+    qrdma_post_send(g->qp, &wr);
+    expect_send(g, 77, RDMA_WC_SUCCESS);
+    sge.length = MAD_LEN - 1;
+    qrdma_post_send(g->qp, &wr);
+    expect_send(g, 77, RDMA_WC_SUCCESS);
+    sge.length = MAD_LEN;
+    memset(wr.wr.ud.av.dgid, 0xff, 2);
+    qrdma_post_send(g->qp, &wr);
+    expect_send(g, 77, RDMA_WC_SUCCESS);
+    check_works(g, 99);
+    gsi_free(g);
+}
+
+/* A send WR that fails, behind one that does not and before another. */
+static void check_bad_send(Gsi *g, const RdmaSendWr *wr, RdmaWcStatus status)
+{
+    const RdmaQpAttr rts = { .qp_state = RDMA_QPS_RTS };
+    RdmaQpAttr attr;
+
+    post_good(g, 1, 1);
+    expect_sent(g, 1);
+    qrdma_post_send(g->qp, wr);
+    expect_send(g, 1, RDMA_WC_SUCCESS);
+    expect_send(g, wr->wr_id, status);
+    post_good(g, 1, 3);
+    expect_send(g, 3, RDMA_WC_WR_FLUSH_ERR);
+    assert_ok(qrdma_query_qp(g->qp, &attr));
+    g_assert_cmpint(attr.qp_state, ==, RDMA_QPS_SQE);
+    assert_ok(qrdma_modify_qp(g->qp, RDMA_QP_STATE, &rts));
+    check_works(g, 4);
+}
+
+static void test_bad_memory(void)
+{
+    Gsi *g = gsi_new();
+    QRdma *d = g->v->dev;
+    QRdmaMr *user = qrdma_reg_mr(g->pd, 0, VERBS_MR_SIZE, VERBS_ACCESS_ALL);
+    QRdmaMr *other = qrdma_get_dma_mr(qrdma_alloc_pd(d),
+                                      RDMA_ACCESS_LOCAL_WRITE);
+    QRdmaMr *read_only = qrdma_get_dma_mr(g->pd, 0);
+    const uint64_t mem = qrdma_dma(d, g->mem);
+    RdmaSge sge;
+    RdmaSendWr wr = {
+        .wr_id = 2,
+        .opcode = RDMA_WR_SEND,
+        .sg_list = &sge,
+        .num_sge = 1,
+        .wr.ud = { RDMA_QPN_GSI, RDMA_GSI_QKEY, qrdma_av(d, 1) },
+    };
+    RdmaRecvWr recv = { .wr_id = 5, .sg_list = &sge, .num_sge = 1 };
+    const RdmaSge bad[] = {
+        { 0xfee00000, MAD_LEN, g->mr->lkey },       /* registers */
+        { 1ull << 46, MAD_LEN, g->mr->lkey },       /* nothing */
+        { UINT64_MAX - 8, MAD_LEN, g->mr->lkey },
+        { mem, MAD_LEN, g->mr->lkey ^ 1 },
+        { mem, MAD_LEN, 0 },
+        { mem, MAD_LEN, UINT32_MAX },
+        { mem, MAD_LEN, user->lkey },
+        { mem, MAD_LEN, other->lkey },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+        sge = bad[i];
+        check_bad_send(g, &wr, RDMA_WC_LOC_PROT_ERR);
+    }
+    sge = (RdmaSge) { mem, MAD_LEN, read_only->lkey };
+    wr.opcode = RDMA_WR_RDMA_WRITE;
+    check_bad_send(g, &wr, RDMA_WC_LOC_QP_OP_ERR);
+    wr.opcode = RDMA_WR_SEND;
+    wr.wr.ud.av.sgid_index = 9;
+    check_bad_send(g, &wr, RDMA_WC_LOC_QP_OP_ERR);
+
+    /* A receive moves the QP to ERR */
+    sge = (RdmaSge) { mem, BUFFER_LEN, read_only->lkey };
+    qrdma_post_recv(g->qp, &recv);
+    post_recv(g, 6, BUFFER_LEN);
+    arrive(g, 7, 1, "::ffff:10.0.0.9");
+    qrdma_expect(g->cq, 5, RDMA_WC_LOC_PROT_ERR);
+    qrdma_expect(g->cq, 6, RDMA_WC_WR_FLUSH_ERR);
+    post_recv(g, 8, BUFFER_LEN);
+    qrdma_expect(g->cq, 8, RDMA_WC_WR_FLUSH_ERR);
+    post_good(g, 1, 9);
+    expect_send(g, 9, RDMA_WC_WR_FLUSH_ERR);
+    assert_ok(qrdma_modify_qp_state(g->qp, RDMA_QPS_RESET));
+    qrdma_start_ud(g->qp, RDMA_GSI_QKEY);
+    check_works(g, 10);
+    gsi_free(g);
+}
+
+/* As datagrams are, which nobody answers. */
+static void test_lost(void)
+{
+    Gsi *g = gsi_new();
+
+    script(g, "send", ENETUNREACH);
+    post_good(g, 1, 1);
+    expect_send(g, 1, RDMA_WC_SUCCESS);
+    script(g, "send", 0);
+    check_works(g, 2);
+    gsi_free(g);
+}
+
+static void test_dropped(void)
+{
+    Gsi *g = gsi_new();
+    uint8_t grh[GRH_LEN];
+
+    /* No buffer, one that is too short, a GID that the guest does not have */
+    arrive(g, 1, 1, "::ffff:10.0.0.9");
+    post_recv(g, 1, BUFFER_LEN - 1);
+    arrive(g, 2, 1, "::ffff:10.0.0.9");
+    qrdma_expect_none(g->cq);
+    assert_ok(qrdma_modify_qp_state(g->qp, RDMA_QPS_RESET));
+    qrdma_start_ud(g->qp, RDMA_GSI_QKEY);
+    post_recv(g, 3, BUFFER_LEN);
+    arrive(g, 3, 7, "::ffff:10.0.0.9");
+    qrdma_expect_none(g->cq);
+    arrive(g, 4, 1, "::ffff:10.0.0.9");
+    expect_received(g, 3, 4, grh);
+    gsi_free(g);
+}
+
+static void test_stopped(void)
+{
+    Gsi *g = gsi_new();
+    uint8_t grh[GRH_LEN];
+
+    post_recv(g, 1, BUFFER_LEN);
+    qrdma_settle(g->v->dev);
+    qtest_qmp_assert_success(g->v->host->qts, "{'execute': 'stop'}");
+    arrive(g, 1, 1, "::ffff:10.0.0.9");
+    qtest_qmp_assert_success(g->v->host->qts, "{'execute': 'cont'}");
+    qrdma_expect_none(g->cq);
+    arrive(g, 2, 1, "::ffff:10.0.0.9");
+    expect_received(g, 1, 2, grh);
+    gsi_free(g);
+}
+
+/* The port is, behind what was sent. */
+static void expect_closed(Gsi *g)
+{
+    Packet p;
+    ssize_t n;
+
+    do {
+        n = recv(g->fd, &p, sizeof(p), 0);
+    } while (n > 0);
+    g_assert_cmpint(n, ==, 0);
+}
+
+/* Also when it is in use. */
+static void test_given_back(void)
+{
+    Gsi *g = gsi_new();
+    RdmaWc wc;
+
+    post_recv(g, 1, BUFFER_LEN);
+    post_good(g, 1, 1);
+    assert_ok(qrdma_destroy_qp(g->qp));
+    expect_closed(g);
+    while (qrdma_poll_cq(g->cq, &wc)) {
+        ;
+    }
+    create(g);
+    qrdma_start_ud(g->qp, RDMA_GSI_QKEY);
+    check_works(g, 1);
+    post_recv(g, 2, BUFFER_LEN);
+    post_good(g, 1, 2);
+    verbs_restart(g->v);
+    expect_closed(g);
+    objects(g);
+    create(g);
+    qrdma_start_ud(g->qp, RDMA_GSI_QKEY);
+    check_works(g, 2);
+    post_good(g, 1, 3);
+    verbs_unplug(g->v);
+    expect_closed(g);
+    gsi_free(g);
+}
+
+static void test_device_gone(void)
+{
+    Gsi *g = gsi_new();
+    RdmaQpAttr attr;
+
+    post_recv(g, 1, BUFFER_LEN);
+    qrdma_settle(g->v->dev);
+    shutdown(g->fd, SHUT_RDWR);
+    qrdma_expect_event(g->v->dev, RDMA_EVENT_QP_FATAL, RDMA_QPN_GSI);
+    qrdma_expect(g->cq, 1, RDMA_WC_WR_FLUSH_ERR);
+    assert_ok(qrdma_query_qp(g->qp, &attr));
+    g_assert_cmpint(attr.qp_state, ==, RDMA_QPS_ERR);
+    assert_ok(qrdma_destroy_qp(g->qp));
+    create(g);
+    qrdma_start_ud(g->qp, RDMA_GSI_QKEY);
+    check_works(g, 2);
+    gsi_free(g);
+}
+
+static void test_states(void)
+{
+    static const uint32_t all = RDMA_QP_STATE | RDMA_QP_PKEY_INDEX |
+                                RDMA_QP_QKEY;
+    Gsi *g = gsi_host();
+    RdmaQpAttr attr = { .qp_state = RDMA_QPS_INIT, .qkey = RDMA_GSI_QKEY };
+
+    verbs_plug(g->v);
+    objects(g);
+    create(g);
+    assert_status(qrdma_modify_qp(g->qp, RDMA_QP_STATE, &attr), INVAL);
+    attr.pkey_index = 1;
+    assert_status(qrdma_modify_qp(g->qp, all, &attr), INVAL);
+    attr.pkey_index = 0;
+    assert_status(qrdma_modify_qp(g->qp, all | RDMA_QP_ACCESS_FLAGS, &attr),
+                  INVAL);
+    assert_ok(qrdma_modify_qp(g->qp, all, &attr));
+    attr.qp_state = RDMA_QPS_RTS;
+    assert_status(qrdma_modify_qp(g->qp, RDMA_QP_STATE | RDMA_QP_SQ_PSN,
+                                  &attr), INVAL);
+    attr.qp_state = RDMA_QPS_RTR;
+    assert_ok(qrdma_modify_qp(g->qp, RDMA_QP_STATE, &attr));
+    attr.qp_state = RDMA_QPS_RTS;
+    assert_status(qrdma_modify_qp(g->qp, RDMA_QP_STATE, &attr), INVAL);
+    assert_ok(qrdma_modify_qp(g->qp, RDMA_QP_STATE | RDMA_QP_SQ_PSN, &attr));
+    attr.cur_qp_state = RDMA_QPS_SQE;
+    assert_status(qrdma_modify_qp(g->qp, RDMA_QP_STATE | RDMA_QP_CUR_STATE,
+                                  &attr), INVAL);
+    assert_status(qrdma_modify_qp_state(g->qp, RDMA_QPS_SQD), INVAL);
+    check_works(g, 1);
+    post_recv(g, 2, BUFFER_LEN);
+    assert_ok(qrdma_modify_qp_state(g->qp, RDMA_QPS_ERR));
+    qrdma_expect(g->cq, 2, RDMA_WC_WR_FLUSH_ERR);
+    gsi_free(g);
+}
+
+void add_verbs_gsi_tests(void)
+{
+    qtest_add_func("/rdma-verbs/gsi/mads-pass-both-ways", test_both_ways);
+    qtest_add_func("/rdma-verbs/gsi/header-of-a-mad-that-came", test_grh);
+    qtest_add_func("/rdma-verbs/gsi/class-that-the-host-has", test_refused);
+    qtest_add_func("/rdma-verbs/gsi/host-without-a-device-for-mads",
+                   test_no_device);
+    qtest_add_func("/rdma-verbs/gsi/cm-off", test_cm_off);
+    qtest_add_func("/rdma-verbs/gsi/nothing-but-mads-of-the-connection-"
+                   "manager", test_only_cm);
+    qtest_add_func("/rdma-verbs/gsi/bad-memory", test_bad_memory);
+    qtest_add_func("/rdma-verbs/gsi/mad-that-is-not-sent-is-lost", test_lost);
+    qtest_add_func("/rdma-verbs/gsi/mad-that-finds-no-buffer", test_dropped);
+    qtest_add_func("/rdma-verbs/gsi/stopped-guest-gets-nothing",
+                   test_stopped);
+    qtest_add_func("/rdma-verbs/gsi/is-given-back", test_given_back);
+    qtest_add_func("/rdma-verbs/gsi/device-goes-away", test_device_gone);
+    qtest_add_func("/rdma-verbs/gsi/states", test_states);
+}
