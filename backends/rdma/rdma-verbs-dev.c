@@ -80,8 +80,6 @@ bool verbs_dev_update_port(RdmaVerbs *v)
             .active_mtu = attr.active_mtu,
             .phys_mtu = rdma_mtu_bytes(attr.active_mtu),
             .max_msg_sz = attr.max_msg_sz,
-            .bad_pkey_cntr = attr.bad_pkey_cntr,
-            .qkey_viol_cntr = attr.qkey_viol_cntr,
             .active_width = attr.active_width,
             .active_speed = attr.active_speed,
         };

@@ -21,6 +21,7 @@
 OBJECT_DECLARE_SIMPLE_TYPE(RdmaVerbs, RDMA_BACKEND_VERBS)
 
 typedef struct VerbsAh VerbsAh;
+typedef struct VerbsCounters VerbsCounters;
 typedef struct VerbsGsi VerbsGsi;
 typedef struct VerbsMem VerbsMem;
 typedef struct VerbsUmad VerbsUmad;
@@ -186,6 +187,7 @@ struct RdmaVerbs {
     GHashTable *mws_by_key;         /* rkey >> 8 */
     GHashTable *mrs_by_key;         /* lkey */
     GHashTable *ahs;
+    VerbsCounters *counters;
     GHashTable *groups;             /* worker; how many QPs are in each */
     uint32_t next_id;
 
@@ -491,6 +493,16 @@ int verbs_gsi_destroy(RdmaVerbs *v);
 int verbs_gsi_fail(RdmaVerbs *v);
 bool verbs_gsi_in_state(RdmaVerbs *v, RdmaQpState state);
 void verbs_gsi_reset(RdmaVerbs *v);
+/* rdma-verbs-counters.c: what the host's port counts */
+
+void verbs_counters_init(RdmaVerbs *v);
+void verbs_counters_free(RdmaVerbs *v);
+/* They begin anew. */
+void verbs_counters_reset(RdmaVerbs *v);
+/* As they were when the driver asked last. */
+void verbs_counters_of_port(RdmaVerbs *v, RdmaPortAttr *attr);
+void verbs_counters_class_init(RdmaBackendClass *rbc);
+
 /* rdma-verbs-mcast.c: multicast groups */
 
 void verbs_mcast_init(RdmaVerbs *v);

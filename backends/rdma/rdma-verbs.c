@@ -125,10 +125,12 @@ static bool verbs_attach(RdmaBackend *rb, Error **errp)
     v->running = false;
     make_tables(v);
     verbs_ahs_init(v);
+    verbs_counters_init(v);
     verbs_mcast_init(v);
     verbs_gids_init(v);
     v->pinned = 0;
     verbs_worker_start(v);
+    verbs_counters_reset(v);
     verbs_mrs_check_limits(v, current_machine->ram_size);
     return true;
 
@@ -197,6 +199,7 @@ static void verbs_reset(RdmaBackend *rb)
         }
         verbs_worker_start(v);
     }
+    verbs_counters_reset(v);
 }
 
 static void verbs_detach(RdmaBackend *rb)
@@ -210,6 +213,7 @@ static void verbs_detach(RdmaBackend *rb)
     verbs_cqs_free(v);
     verbs_gids_free(v);
     verbs_ahs_free(v);
+    verbs_counters_free(v);
     verbs_mcast_free(v);
     free_tables(v);
     verbs_dev_close(v);
@@ -237,7 +241,10 @@ static void verbs_set_running(RdmaBackend *rb, bool running)
 
 static void verbs_query_port(RdmaBackend *rb, RdmaPortAttr *attr)
 {
-    *attr = RDMA_BACKEND_VERBS(rb)->dev.port;
+    RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
+
+    *attr = v->dev.port;
+    verbs_counters_of_port(v, attr);
 }
 
 /* The object */
@@ -362,6 +369,7 @@ static void verbs_class_init(ObjectClass *oc, void *data)
     verbs_mr_class_init(rbc);
     verbs_srq_class_init(rbc);
     verbs_qp_class_init(rbc);
+    verbs_counters_class_init(rbc);
     verbs_mcast_class_init(rbc);
     verbs_post_class_init(rbc);
 

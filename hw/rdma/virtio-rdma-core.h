@@ -163,6 +163,12 @@ void virtio_rdma_config_update(VirtIORdma *s);
 
 /* virtio-rdma-counters.c: counters, VIRTIO_RDMA_NUM_COUNTERS of them */
 
+/*
+ * The driver asks for them, or for those of the port. 0 or a negative errno,
+ * -EINPROGRESS among them.
+ */
+int virtio_rdma_counters_update(VirtIORdma *s);
+/* As they were updated last. */
 void virtio_rdma_counters_get(VirtIORdma *s, uint64_t *values);
 /* Count on from @values, or from 0 if it is NULL. */
 void virtio_rdma_counters_set(VirtIORdma *s, const uint64_t *values);

@@ -18,6 +18,11 @@ static void read_backend(VirtIORdma *s, uint64_t *values)
     memcpy(values, all, VIRTIO_RDMA_NUM_COUNTERS * sizeof(*values));
 }
 
+int virtio_rdma_counters_update(VirtIORdma *s)
+{
+    return s->bc->update_counters ? s->bc->update_counters(s->backend) : 0;
+}
+
 void virtio_rdma_counters_get(VirtIORdma *s, uint64_t *values)
 {
     read_backend(s, values);

@@ -28,9 +28,14 @@ int virtio_rdma_port_query(VirtIORdma *s, const VirtIORdmaReq *req,
                            VirtIORdmaRsp *rsp)
 {
     RdmaPortAttr *attr = &rsp->port.attr;
+    int ret;
 
     if (!check_port(req->query_port.port)) {
         return -EINVAL;
+    }
+    ret = virtio_rdma_counters_update(s);
+    if (ret) {
+        return ret;
     }
     s->bc->query_port(s->backend, attr);
     rsp->port.gid_tbl_len = s->limits.gid_table_len;
@@ -104,9 +109,14 @@ int virtio_rdma_gid_del(VirtIORdma *s, const VirtIORdmaReq *req,
 int virtio_rdma_counters_query(VirtIORdma *s, const VirtIORdmaReq *req,
                                VirtIORdmaRsp *rsp)
 {
+    int ret;
+
     if (!check_port(req->query_port.port)) {
         return -EINVAL;
     }
-    virtio_rdma_counters_get(s, rsp->counters);
-    return 0;
+    ret = virtio_rdma_counters_update(s);
+    if (!ret) {
+        virtio_rdma_counters_get(s, rsp->counters);
+    }
+    return ret;
 }

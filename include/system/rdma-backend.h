@@ -273,6 +273,12 @@ struct RdmaBackendClass {
     int (*detach_mcast)(RdmaBackend *rb, uint32_t qpn,
                         const uint8_t gid[RDMA_GID_LEN]);
 
+    /*
+     * The driver asks for counters, or for the port's attributes: what
+     * query_counters() and query_port() count shall be as it is now. Optional
+     * where it always is.
+     */
+    int (*update_counters)(RdmaBackend *rb);
     /* Fills @values, returns how many; at most RDMA_BACKEND_MAX_COUNTERS. */
     unsigned (*query_counters)(RdmaBackend *rb, uint64_t *values);
 

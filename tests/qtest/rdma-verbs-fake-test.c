@@ -10,6 +10,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     add_verbs_attach_tests();
+    add_verbs_counters_tests();
     add_verbs_mcast_tests();
     add_verbs_queue_tests();
     add_verbs_traffic_tests();

@@ -338,6 +338,29 @@ static const char *do_mtu(Words *w)
     return NULL;
 }
 
+static const char *do_violations(Words *w)
+{
+    uint64_t pkey, qkey;
+
+    if (!next_number(w, &pkey) || !next_number(w, &qkey)) {
+        return "P_KEY and Q_KEY are numbers";
+    }
+    fake.port.bad_pkey_cntr = pkey;
+    fake.port.qkey_viol_cntr = qkey;
+    return NULL;
+}
+
+static const char *do_sysfs(Words *w)
+{
+    const char *path = next(w);
+
+    if (!path) {
+        return "DIRECTORY is missing";
+    }
+    fake_device_set_sysfs(path);
+    return NULL;
+}
+
 static const char *do_attr(Words *w)
 {
 #define ATTR(name) { #name, &fake.attr.name }
@@ -496,6 +519,7 @@ void fake_command(const char *line, GString *out)
         { "complete", do_complete }, { "wc", do_wc },
         { "event", do_event }, { "gid", do_gid }, { "port", do_port },
         { "link", do_link }, { "mtu", do_mtu }, { "attr", do_attr },
+        { "violations", do_violations }, { "sysfs", do_sysfs },
         { "memlock", do_memlock }, { "device", do_device },
         { "count", do_count }, { "objects", do_objects },
         { "calls", do_calls }, { "log", do_log }, { "keep", do_keep },

@@ -15,6 +15,11 @@ static struct ibv_device device = {
     .ibdev_path = "/sys/class/infiniband/" FAKE_IBVERBS_DEVICE,
 };
 
+void fake_device_set_sysfs(const char *path)
+{
+    g_strlcpy(device.ibdev_path, path, sizeof(device.ibdev_path));
+}
+
 void fake_device_init(void)
 {
     fake.live = g_hash_table_new(NULL, NULL);

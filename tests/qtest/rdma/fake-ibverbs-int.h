@@ -198,6 +198,7 @@ void fake_changed(void);
 /* fake-ibverbs-dev.c */
 
 void fake_device_init(void);
+void fake_device_set_sysfs(const char *path);
 void fake_device_gone(void);
 /* Is it an address of the port? */
 bool fake_is_local(const union ibv_gid *gid);

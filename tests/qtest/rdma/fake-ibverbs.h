@@ -31,6 +31,9 @@
  *   link ethernet|infiniband
  *   mtu 256...4096        of the port
  *   attr NAME VALUE       a limit of ibv_device_attr, such as max_qp
+ *   violations P_KEY Q_KEY
+ *                         how many of each the port has seen
+ *   sysfs DIRECTORY       where ibdev_path of the device leads
  *   memlock BYTES         so much may be registered
  *   keep on|off           whether regions keep their pages (on); without, they
  *                         can be measured, but not used

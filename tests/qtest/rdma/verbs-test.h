@@ -102,6 +102,7 @@ void add_verbs_gid_tests(void);
 void add_verbs_gsi_tests(void);
 void add_verbs_late_tests(void);
 void add_verbs_mem_tests(void);
+void add_verbs_counters_tests(void);
 void add_verbs_mcast_tests(void);
 void add_verbs_queue_tests(void);
 void add_verbs_traffic_tests(void);

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Counters of the host's port, from sysfs and from its attributes. A device
+ * may have to ask its firmware for them, so a job reads them when the driver
+ * asks. They count what all users of the port do, since the guest's last
+ * reset.
+ */
+#include "qemu/osdep.h"
+#include "qemu/cutils.h"
+#include "standard-headers/linux/virtio_rdma.h"
+#include "rdma-verbs-int.h"
+
+QEMU_BUILD_BUG_ON(VIRTIO_RDMA_NUM_COUNTERS > RDMA_BACKEND_MAX_COUNTERS);
+
+/* IBTA 16.1.3.5: data is counted in units of four octets */
+#define PMA_DATA_UNIT 4
+
+#define NAMES(...) (const char *const[]) { __VA_ARGS__, NULL }
+
+/*
+ * Names differ from driver to driver: the first file that is there counts.
+ * In hw_counters they are those of rxe, mlx5, bnxt_re and virtio-rdma.
+ */
+static const struct {
+    uint8_t counter;
+    const char *const *hw;          /* files in hw_counters, or NULL */
+    const char *pma;                /* file in counters, or NULL */
+    uint8_t unit;                   /* of @pma; 0: one */
+} sources[] = {
+    { VIRTIO_RDMA_TX_PACKETS, NAMES("sent_pkts", "tx_pkts", "tx_packets"),
+      "port_xmit_packets" },
+    { VIRTIO_RDMA_TX_BYTES, NAMES("tx_bytes"),
+      "port_xmit_data", PMA_DATA_UNIT },
+    { VIRTIO_RDMA_RX_PACKETS, NAMES("rcvd_pkts", "rx_pkts", "rx_packets"),
+      "port_rcv_packets" },
+    { VIRTIO_RDMA_RX_BYTES, NAMES("rx_bytes"),
+      "port_rcv_data", PMA_DATA_UNIT },
+    { VIRTIO_RDMA_LOOPBACK_PACKETS, NAMES("loopback_packets") },
+    { VIRTIO_RDMA_RX_ICRC_ERRORS, NAMES("rx_icrc_encapsulated",
+                                        "rx_icrc_errors") },
+    { VIRTIO_RDMA_RX_MALFORMED, NAMES("rx_malformed"), "port_rcv_errors" },
+    { VIRTIO_RDMA_RX_DROPPED, NAMES("rx_dropped") },
+    { VIRTIO_RDMA_RX_DUPLICATES, NAMES("duplicate_request",
+                                       "rx_duplicates") },
+    { VIRTIO_RDMA_RX_OUT_OF_SEQUENCE, NAMES("out_of_seq_request",
+                                            "out_of_sequence",
+                                            "rx_out_of_sequence") },
+    { VIRTIO_RDMA_RETRANSMITS, NAMES("completer_retry_err", "to_retransmits",
+                                     "retransmits") },
+    { VIRTIO_RDMA_TIMEOUTS, NAMES("local_ack_timeout_err", "timeouts") },
+    { VIRTIO_RDMA_RNR_NAKS_SENT, NAMES("send_rnr_err", "out_of_buffer",
+                                       "rnr_naks_sent") },
+    { VIRTIO_RDMA_RNR_NAKS_RECEIVED, NAMES("rcvd_rnr_err",
+                                           "rnr_nak_retry_err",
+                                           "rnr_naks_rcvd",
+                                           "rnr_naks_received") },
+    { VIRTIO_RDMA_NAKS_SENT, NAMES("naks_sent") },
+    { VIRTIO_RDMA_NAKS_RECEIVED, NAMES("rcvd_seq_err", "packet_seq_err",
+                                       "seq_err_naks_rcvd",
+                                       "naks_received") },
+    { VIRTIO_RDMA_TX_MCAST_PACKETS, NAMES("tx_mcast_packets"),
+      "multicast_xmit_packets" },
+    { VIRTIO_RDMA_RX_MCAST_PACKETS, NAMES("rx_mcast_packets"),
+      "multicast_rcv_packets" },
+};
+
+struct VerbsCounters {
+    uint64_t base[VIRTIO_RDMA_NUM_COUNTERS];    /* at the last reset */
+    uint64_t value[VIRTIO_RDMA_NUM_COUNTERS];   /* since then */
+};
+
+typedef struct CountersJob {
+    VerbsJob job;
+    uint64_t value[VIRTIO_RDMA_NUM_COUNTERS];
+} CountersJob;
+
+/* Worker */
+
+static bool read_file(RdmaVerbs *v, const char *dir, const char *name,
+                      uint64_t *value)
+{
+    g_autofree char *path = g_strdup_printf(
+        "%s/ports/%u/%s/%s", v->dev.ctx->device->ibdev_path, v->port_num, dir,
+        name);
+    g_autofree char *text = NULL;
+
+    return g_file_get_contents(path, &text, NULL, NULL) &&
+           qemu_strtou64(g_strstrip(text), NULL, 0, value) == 0;
+}
+
+static uint64_t read_counter(RdmaVerbs *v, size_t i)
+{
+    uint64_t value = 0;
+
+    for (int n = 0; sources[i].hw[n]; n++) {
+        if (read_file(v, "hw_counters", sources[i].hw[n], &value)) {
+            return value;
+        }
+    }
+    if (sources[i].pma &&
+        read_file(v, "counters", sources[i].pma, &value)) {
+        return value * MAX(sources[i].unit, 1);
+    }
+    return 0;
+}
+
+static int work(VerbsJob *job)
+{
+    CountersJob *j = container_of(job, CountersJob, job);
+    RdmaVerbs *v = job->v;
+    struct ibv_port_attr attr = {};
+
+    for (size_t i = 0; i < ARRAY_SIZE(sources); i++) {
+        j->value[sources[i].counter] = read_counter(v, i);
+    }
+    if (ibv_query_port(v->dev.ctx, v->port_num, &attr) == 0) {
+        j->value[VIRTIO_RDMA_BAD_PKEY] = attr.bad_pkey_cntr;
+        j->value[VIRTIO_RDMA_BAD_QKEY] = attr.qkey_viol_cntr;
+    }
+    return 0;
+}
+
+/* The driver asks */
+
+static void take(VerbsJob *job, void *out)
+{
+    CountersJob *j = container_of(job, CountersJob, job);
+    VerbsCounters *c = job->v->counters;
+
+    for (int i = 0; i < VIRTIO_RDMA_NUM_COUNTERS; i++) {
+        /* The host may have set it back */
+        c->value[i] = j->value[i] - MIN(c->base[i], j->value[i]);
+    }
+}
+
+static const VerbsJobOps update_ops = {
+    .work = work,
+    .take = take,
+};
+
+static int update_counters(RdmaBackend *rb)
+{
+    RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
+    CountersJob *j;
+    int ret;
+
+    if (verbs_job_ask(v, &update_ops, "", 0, NULL, &ret)) {
+        return ret;
+    }
+    j = g_new0(CountersJob, 1);
+    return verbs_job_begin(v, &j->job, &update_ops, "", 0);
+}
+
+static unsigned query_counters(RdmaBackend *rb, uint64_t *values)
+{
+    const VerbsCounters *c = RDMA_BACKEND_VERBS(rb)->counters;
+
+    memcpy(values, c->value, sizeof(c->value));
+    return VIRTIO_RDMA_NUM_COUNTERS;
+}
+
+void verbs_counters_of_port(RdmaVerbs *v, RdmaPortAttr *attr)
+{
+    const VerbsCounters *c = v->counters;
+
+    /* 16 bits wide (IBTA 14.2.5.6) */
+    attr->bad_pkey_cntr = MIN(c->value[VIRTIO_RDMA_BAD_PKEY], UINT16_MAX);
+    attr->qkey_viol_cntr = MIN(c->value[VIRTIO_RDMA_BAD_QKEY], UINT16_MAX);
+}
+
+/* Reset */
+
+static void base_done(VerbsJob *job)
+{
+    CountersJob *j = container_of(job, CountersJob, job);
+
+    memcpy(job->v->counters->base, j->value, sizeof(j->value));
+}
+
+static const VerbsJobOps base_ops = {
+    .work = work,
+    .done = base_done,
+};
+
+void verbs_counters_reset(RdmaVerbs *v)
+{
+    CountersJob *j = g_new0(CountersJob, 1);
+
+    memset(v->counters->value, 0, sizeof(v->counters->value));
+    /* Before the next update, which is a job behind it */
+    verbs_job_start(v, &j->job, &base_ops);
+}
+
+void verbs_counters_init(RdmaVerbs *v)
+{
+    v->counters = g_new0(VerbsCounters, 1);
+}
+
+void verbs_counters_free(RdmaVerbs *v)
+{
+    g_free(v->counters);
+    v->counters = NULL;
+}
+
+void verbs_counters_class_init(RdmaBackendClass *rbc)
+{
+    rbc->update_counters = update_counters;
+    rbc->query_counters = query_counters;
+}
