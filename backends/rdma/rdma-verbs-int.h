@@ -66,6 +66,7 @@ typedef struct VerbsMr {
     struct ibv_mr *mr;
     struct ibv_mw *mw;
     bool dead;
+    struct VerbsMr *next;           /* that a job puts in its place */
 } VerbsMr;
 
 /* A work request that was posted. */
@@ -346,6 +347,8 @@ int verbs_mem_find(const uint64_t *pages, uint32_t npages, uint8_t page_shift,
  */
 void *verbs_mem_map(VerbsMem *mem, int *ret);
 void verbs_mem_unmap(VerbsMem *mem, void *addr);
+/* May it only be read? Then it was found without @write. */
+bool verbs_mem_is_read_only(const VerbsMem *mem);
 void verbs_mem_free(VerbsMem *mem);
 /* Bytes that this process may have registered; UINT64_MAX: there is no limit */
 uint64_t verbs_mem_lock_limit(void);

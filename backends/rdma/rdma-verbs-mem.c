@@ -52,6 +52,7 @@ struct VerbsMem {
     size_t room;                    /* in @runs */
     GPtrArray *regions;             /* of MemoryRegion; a reference each */
     uint64_t len;
+    bool read_only;                 /* some of it is ROM */
 };
 
 /* What all of QEMU's workers have mapped for this */
@@ -108,6 +109,8 @@ static int find(VerbsMem *m, hwaddr addr, hwaddr len, bool write)
                                            MEMTXATTRS_UNSPECIFIED)) {
             return -EFAULT;
         }
+        m->read_only |= !memory_access_is_direct(mr, true,
+                                                 MEMTXATTRS_UNSPECIFIED);
         ret = add_run(m, mr, offset, n);
         if (ret) {
             return ret;
@@ -287,6 +290,11 @@ void verbs_mem_unmap(VerbsMem *m, void *addr)
         unmap(m, addr, m->nruns);
         release_maps(m);
     }
+}
+
+bool verbs_mem_is_read_only(const VerbsMem *m)
+{
+    return m->read_only;
 }
 
 void verbs_mem_free(VerbsMem *m)

@@ -266,16 +266,20 @@ static int create_mr(RdmaBackend *rb, RdmaMrAttr *attr)
 
 /* Jobs that destroy a region or a window */
 
-static int destroy_work(VerbsJob *job)
+static int destroy_host(RdmaVerbs *v, VerbsMr *mr)
 {
-    VerbsMr *mr = container_of(job, MrJob, job)->mr;
-    int ret = verbs_dev_destroyed(job->v, mr->mw ? ibv_dealloc_mw(mr->mw) :
-                                          mr->mr ? ibv_dereg_mr(mr->mr) : 0);
+    int ret = verbs_dev_destroyed(v, mr->mw ? ibv_dealloc_mw(mr->mw) :
+                                     mr->mr ? ibv_dereg_mr(mr->mr) : 0);
 
     if (!ret) {
-        unpin(job->v, mr);
+        unpin(v, mr);
     }
     return ret;
+}
+
+static int destroy_work(VerbsJob *job)
+{
+    return destroy_host(job->v, container_of(job, MrJob, job)->mr);
 }
 
 static void forget_keys(RdmaVerbs *v, VerbsMr *mr)
@@ -357,6 +361,8 @@ static int modify_work(VerbsJob *job)
         ret = verbs_mem_find(j->pages, j->npages, j->page_shift,
                              mr->access & ACCESS_WRITES, &mr->mem);
         mem = mr->mem;
+    } else if ((mr->access & ACCESS_WRITES) && verbs_mem_is_read_only(mem)) {
+        ret = -EFAULT;
     }
     if (!ret) {
         ret = reg(j, mem);
@@ -369,6 +375,8 @@ static int modify_work(VerbsJob *job)
         } else if (!ret) {
             unpin(job->v, j->old);
         }
+        /* Only one is left, for modified_destroy_work() */
+        *(ret ? &mr->mr : &j->old->mr) = NULL;
     }
     return ret;
 }
@@ -378,27 +386,47 @@ static void modify_done(VerbsJob *job)
     RdmaVerbs *v = job->v;
     MrJob *j = container_of(job, MrJob, job);
     VerbsMr *old = g_steal_pointer(&j->old);
-    VerbsMr *now = job->ret ? old : g_steal_pointer(&j->mr);
-    bool known = verbs_get(v->mrs, old->mrn) == old;
+    VerbsMr *made = g_steal_pointer(&j->mr);
 
+    if (verbs_get(v->mrs, old->mrn) != old) {
+        /* A reset came meanwhile, and left both to a job of its own */
+        return;
+    }
+    old->next = NULL;
     old->dead = false;
-    if (now != old) {
-        if (!now->mem) {
-            now->mem = g_steal_pointer(&old->mem);
-        }
-        mr_free(old);
+    if (job->ret) {
+        mr_free(made);
+        remember_keys(v, old);
+        return;
     }
-    if (known) {
-        verbs_put(v->mrs, now->mrn, now);
-        remember_keys(v, now);
-    } else {
-        /* A reset came meanwhile */
-        MrJob *d = g_new0(MrJob, 1);
-
-        d->mr = now;
-        verbs_job_start(v, &d->job, &destroy_ops);
+    if (!made->mem) {
+        made->mem = g_steal_pointer(&old->mem);
     }
+    mr_free(old);
+    verbs_put(v->mrs, made->mrn, made);
+    remember_keys(v, made);
 }
+
+/* What modify_work() has left, behind a reset */
+static int modified_destroy_work(VerbsJob *job)
+{
+    VerbsMr *mr = container_of(job, MrJob, job)->mr;
+
+    return destroy_host(job->v, mr->mr ? mr : mr->next);
+}
+
+static void modified_destroy_done(VerbsJob *job)
+{
+    VerbsMr *mr = container_of(job, MrJob, job)->mr;
+
+    mr_free(mr->next);
+    mr_free(mr);
+}
+
+static const VerbsJobOps modified_destroy_ops = {
+    .work = modified_destroy_work,
+    .done = modified_destroy_done,
+};
 
 static void modify_take(VerbsJob *job, void *out)
 {
@@ -453,8 +481,8 @@ static int modify_mr(RdmaBackend *rb, uint32_t mask, RdmaMrAttr *attr)
         j->mr->access = mr->access;
     }
     j->mr->page_shift = j->page_shift;
-    /* A reset leaves it to the job */
     mr->dead = true;
+    mr->next = j->mr;
     verbs_drop(v->mrs_by_key, mr->mr->lkey, mr);
     return verbs_job_begin(v, &j->job, &modify_ops, &key, sizeof(key));
 }
@@ -529,11 +557,13 @@ void verbs_mrs_reset(RdmaVerbs *v)
                 continue;
             }
             g_hash_table_iter_remove(&iter);
-            if (!mr->dead) {
+            /* Else a command destroys it */
+            if (!mr->dead || mr->next) {
                 MrJob *j = g_new0(MrJob, 1);
 
                 j->mr = mr;
-                verbs_job_start(v, &j->job, &destroy_ops);
+                verbs_job_start(v, &j->job, mr->next ? &modified_destroy_ops
+                                                     : &destroy_ops);
             }
         }
     }

@@ -24,5 +24,6 @@ int main(int argc, char **argv)
 #ifdef HAVE_FAKE_IBUMAD
     add_verbs_gsi_tests();
 #endif
+    add_verbs_mr_tests();
     return g_test_run();
 }

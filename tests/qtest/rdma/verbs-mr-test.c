@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * rdma-verbs: regions that are registered again, of memory that is ROM or
+ * none at all.
+ */
+#include "qemu/osdep.h"
+#include "qemu/bswap.h"
+#include "verbs-test.h"
+
+/* Where a PC has its firmware, and nothing */
+#define ROM 0xfffff000ull
+#define NOTHING 0xd0000000ull
+#define IOVA 0x5000ull
+#define READABLE RDMA_ACCESS_REMOTE_READ
+#define WRITABLE (RDMA_ACCESS_LOCAL_WRITE | RDMA_ACCESS_REMOTE_WRITE)
+
+static Verbs *verbs_rereg(void)
+{
+    Verbs *v = verbs_new(NULL);
+
+    qrdma_start(v->dev, VERBS_FEATURES | QRDMA_F(VIRTIO_RDMA_F_REREG_MR), 0);
+    qrdma_setup_gids(v->dev, 1);
+    return v;
+}
+
+static struct virtio_rdma_reg_user_mr_req region(QRdmaPd *pd, uint64_t page,
+                                                 uint32_t access)
+{
+    uint64_t table = qrdma_alloc(pd->dev, 4096);
+    uint64_t le = cpu_to_le64(page);
+
+    qrdma_write(pd->dev, table, &le, sizeof(le));
+    return (struct virtio_rdma_reg_user_mr_req) {
+        .pdn = cpu_to_le32(pd->pdn),
+        .access = cpu_to_le32(access),
+        .start = cpu_to_le64(IOVA),
+        .virt_addr = cpu_to_le64(IOVA),
+        .length = cpu_to_le64(4096),
+        .pages = cpu_to_le64(table),
+        .npages = cpu_to_le32(1),
+        .levels = cpu_to_le32(1),
+    };
+}
+
+static uint8_t reg(QRdmaPd *pd, uint64_t page, uint32_t access, QRdmaMr *mr)
+{
+    struct virtio_rdma_reg_user_mr_req req = region(pd, page, access);
+    struct virtio_rdma_mr_rsp rsp = {};
+    uint8_t status = qrdma_cmd(pd->dev, VIRTIO_RDMA_CMD_REG_USER_MR, &req,
+                               sizeof(req), &rsp, sizeof(rsp));
+
+    *mr = (QRdmaMr) {
+        .pd = pd,
+        .mrn = le32_to_cpu(rsp.mrn),
+        .lkey = le32_to_cpu(rsp.lkey),
+        .rkey = le32_to_cpu(rsp.rkey),
+        .iova = IOVA,
+        .length = 4096,
+    };
+    return status;
+}
+
+static uint8_t rereg(QRdmaMr *mr, uint32_t flags, uint64_t page,
+                     uint32_t access)
+{
+    struct virtio_rdma_rereg_mr_req req = {
+        .mrn = cpu_to_le32(mr->mrn),
+        .flags = cpu_to_le32(flags),
+        .mr = region(mr->pd, page, access),
+    };
+    struct virtio_rdma_mr_rsp rsp;
+    uint8_t status = qrdma_cmd(mr->pd->dev, VIRTIO_RDMA_CMD_REREG_MR, &req,
+                               sizeof(req), &rsp, sizeof(rsp));
+
+    if (status == VIRTIO_RDMA_S_OK) {
+        mr->lkey = le32_to_cpu(rsp.lkey);
+        mr->rkey = le32_to_cpu(rsp.rkey);
+    }
+    return status;
+}
+
+/* a reads the first bytes of @mr, which is of b's side. */
+static void check_read(VerbsPair *p, QRdmaMr *mr, uint64_t page)
+{
+    RdmaSge sge = qrdma_sge(p->mr_a, 0, 16);
+    RdmaSendWr wr = {
+        .wr_id = 7,
+        .opcode = RDMA_WR_RDMA_READ,
+        .send_flags = RDMA_SEND_SIGNALED,
+        .sg_list = &sge,
+        .num_sge = 1,
+    };
+    uint8_t got[16], want[16];
+
+    wr.wr.rdma.remote_addr = mr->iova;
+    wr.wr.rdma.rkey = mr->rkey;
+    qrdma_post_send(p->a, &wr);
+    qrdma_expect(p->cq_a, 7, RDMA_WC_SUCCESS);
+    qrdma_mr_read(p->mr_a, 0, got, sizeof(got));
+    qrdma_read(p->v->dev, page, want, sizeof(want));
+    g_assert_cmpmem(got, sizeof(got), want, sizeof(want));
+}
+
+/* ROM can be read by a peer, and written by nobody, whatever is asked. */
+static void test_rom(void)
+{
+    Verbs *v = verbs_rereg();
+    VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
+    uint64_t ram = qrdma_alloc(v->dev, 4096);
+    QRdmaMr mr;
+
+    assert_status(reg(p.pd, ROM, WRITABLE, &mr), INVAL);
+    assert_ok(reg(p.pd, ROM, READABLE, &mr));
+    check_read(&p, &mr, ROM);
+    assert_status(rereg(&mr, VIRTIO_RDMA_REREG_ACCESS, 0, WRITABLE), INVAL);
+    assert_status(rereg(&mr, VIRTIO_RDMA_REREG_ACCESS |
+                        VIRTIO_RDMA_REREG_TRANSLATION, ROM, WRITABLE), INVAL);
+    /* it is as it was */
+    check_read(&p, &mr, ROM);
+    assert_ok(rereg(&mr, VIRTIO_RDMA_REREG_ACCESS |
+                    VIRTIO_RDMA_REREG_TRANSLATION, ram,
+                    READABLE | WRITABLE));
+    check_read(&p, &mr, ram);
+    assert_status(rereg(&mr, VIRTIO_RDMA_REREG_TRANSLATION, ROM, 0), INVAL);
+    assert_ok(rereg(&mr, VIRTIO_RDMA_REREG_ACCESS, 0, READABLE));
+    assert_ok(rereg(&mr, VIRTIO_RDMA_REREG_TRANSLATION, ROM, 0));
+    check_read(&p, &mr, ROM);
+    assert_ok(qrdma_dereg_mr(&mr));
+    verbs_free(v);
+}
+
+static void test_no_memory_there(void)
+{
+    static const uint64_t bad[] = {
+        NOTHING, 0xfee00000, 1ull << 40, 0xfffffffffffff000,
+    };
+    Verbs *v = verbs_rereg();
+    VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
+    uint64_t ram = qrdma_alloc(v->dev, 4096);
+    unsigned count = fake_verbs_count(v->fake, "mr");
+    QRdmaMr mr, more;
+
+    assert_ok(reg(p.pd, ram, READABLE, &mr));
+    for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+        g_assert_cmpint(reg(p.pd, bad[i], READABLE, &more), !=,
+                        VIRTIO_RDMA_S_OK);
+        g_assert_cmpint(rereg(&mr, VIRTIO_RDMA_REREG_TRANSLATION, bad[i], 0),
+                        !=, VIRTIO_RDMA_S_OK);
+        check_read(&p, &mr, ram);
+        g_assert_cmpint(fake_verbs_count(v->fake, "mr"), ==, count + 1);
+    }
+    verbs_free(v);
+}
+
+/* What the host refuses leaves the region as it was. */
+static void test_host_refuses_to_register_again(void)
+{
+    static const char *const verbs[] = { "reg_mr_iova2", "dereg_mr" };
+    Verbs *v = verbs_rereg();
+    VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
+    uint64_t ram = qrdma_alloc(v->dev, 8192);
+    unsigned count = fake_verbs_count(v->fake, "mr");
+    QRdmaMr mr;
+
+    qrdma_write(v->dev, ram + 4096, "another one", 12);
+    assert_ok(reg(p.pd, ram, READABLE, &mr));
+    for (size_t i = 0; i < ARRAY_SIZE(verbs); i++) {
+        fake_verbs_tell(v->fake, "fail %s ENOMEM", verbs[i]);
+        assert_status(rereg(&mr, VIRTIO_RDMA_REREG_TRANSLATION, ram + 4096,
+                            0), NOMEM);
+        check_read(&p, &mr, ram);
+        g_assert_cmpint(fake_verbs_count(v->fake, "mr"), ==, count + 1);
+    }
+    assert_ok(rereg(&mr, VIRTIO_RDMA_REREG_TRANSLATION, ram + 4096, 0));
+    check_read(&p, &mr, ram + 4096);
+    g_assert_cmpint(fake_verbs_count(v->fake, "mr"), ==, count + 1);
+    verbs_free(v);
+}
+
+/* A reset comes while the host registers it again. */
+static void test_reset_while_registered_again(void)
+{
+    Verbs *v = verbs_rereg();
+    QRdmaPd *pd = qrdma_alloc_pd(v->dev);
+    uint64_t ram = qrdma_alloc(v->dev, 4096);
+    struct virtio_rdma_rereg_mr_req req = {
+        .flags = cpu_to_le32(VIRTIO_RDMA_REREG_ACCESS),
+    };
+    QRdmaMr mr;
+
+    assert_ok(reg(pd, ram, READABLE, &mr));
+    req.mrn = cpu_to_le32(mr.mrn);
+    fake_verbs_tell(v->fake, "delay reg_mr_iova2");
+    verbs_send_cmd(v, VIRTIO_RDMA_CMD_REREG_MR, &req, sizeof(req),
+                   sizeof(struct virtio_rdma_mr_rsp));
+    fake_verbs_tell(v->fake, "await reg_mr_iova2");
+    qrdma_reset(v->dev);
+    fake_verbs_tell(v->fake, "release");
+    verbs_await_clean(v);
+    verbs_restart(v);
+    verbs_free(v);
+}
+
+void add_verbs_mr_tests(void)
+{
+    qtest_add_func("/rdma-verbs/mr/rom", test_rom);
+    qtest_add_func("/rdma-verbs/mr/no-memory-there", test_no_memory_there);
+    qtest_add_func("/rdma-verbs/mr/host-refuses-to-register-again",
+                   test_host_refuses_to_register_again);
+    qtest_add_func("/rdma-verbs/mr/reset-while-registered-again",
+                   test_reset_while_registered_again);
+}
