@@ -25,5 +25,6 @@ int main(int argc, char **argv)
     add_verbs_gsi_tests();
 #endif
     add_verbs_mr_tests();
+    add_verbs_cq_tests();
     return g_test_run();
 }

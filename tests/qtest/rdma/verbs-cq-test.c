@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * rdma-verbs: completion queues and shared receive queues, in what traffic
+ * alone does not bring about.
+ */
+#include "qemu/osdep.h"
+#include "qemu/bswap.h"
+#include "verbs-test.h"
+
+#define DEEP QRDMA_F(VIRTIO_RDMA_F_CQ_DEEP)
+/* More than are polled in one turn of the main loop */
+#define MANY 1200
+
+static uint32_t depth(Verbs *v)
+{
+    g_autofree char *all = fake_verbs_ask(v->fake, "objects");
+    g_autofree char *key = g_strdup_printf("cq number=0x%x ",
+                                           fake_verbs_newest(v->fake, "cq"));
+    const char *at = strstr(all, key);
+
+    g_assert_nonnull(at);
+    return g_ascii_strtoull(strstr(at, "cqe=") + 4, NULL, 10);
+}
+
+static void test_resize(void)
+{
+    Verbs *v = verbs_new(NULL);
+    QRdmaCq *cq;
+
+    qrdma_start(v->dev, VERBS_FEATURES | DEEP, 0);
+    cq = qrdma_create_cq(v->dev, 16);
+    g_assert_cmpint(depth(v), ==, 16);
+    assert_ok(qrdma_resize_cq(cq, 100, 0));
+    g_assert_cmpint(depth(v), ==, 100);
+    fake_verbs_tell(v->fake, "fail resize_cq ENOMEM");
+    assert_status(qrdma_resize_cq(cq, 200, 0), NOMEM);
+    /* One that a device cannot change may be deep enough */
+    fake_verbs_tell(v->fake, "fail resize_cq EOPNOTSUPP times 2");
+    assert_ok(qrdma_resize_cq(cq, 50, 0));
+    assert_status(qrdma_resize_cq(cq, 200, 0), NOTSUPP);
+    g_assert_cmpint(depth(v), ==, 100);
+    verbs_free(v);
+}
+
+/* More completions at once than a turn takes: the rest comes in the next. */
+static void test_many_at_once(void)
+{
+    Verbs *v = verbs_new("auto off");
+    uint32_t cq;
+    VerbsPair p;
+    RdmaWc wc;
+
+    qrdma_start(v->dev, VERBS_FEATURES | DEEP, 0);
+    qrdma_setup_gids(v->dev, 1);
+    p.pd = qrdma_alloc_pd(v->dev);
+    p.cq_a = qrdma_create_cq(v->dev, 2 * MANY);
+    cq = fake_verbs_newest(v->fake, "cq");
+    p.a = qrdma_create_qp(p.pd, p.cq_a, p.cq_a, RDMA_QPT_RC);
+    qrdma_connect(p.a, p.a, NULL);
+    /* Each of them is nobody's but the last: what was posted is behind */
+    for (int i = 0; i < MANY; i++) {
+        fake_verbs_tell(v->fake, "wc 0x%x wr_id=%d", cq, i);
+    }
+    qrdma_post_send(p.a, &(RdmaSendWr) {
+        .wr_id = 99, .opcode = RDMA_WR_SEND, .send_flags = RDMA_SEND_SIGNALED,
+    });
+    qrdma_wait_until(v->dev, fake_verbs_calls(v->fake, "post_send") > 0);
+    fake_verbs_tell(v->fake, "complete 0x%x send", p.a->wire_qpn);
+    qrdma_wait_cq(p.cq_a, &wc);
+    g_assert_cmpint(wc.wr_id, ==, 99);
+    qrdma_expect_none(p.cq_a);
+    verbs_free(v);
+}
+
+/* While the VM stands still completions stay with the host. */
+static void test_stopped_vm(void)
+{
+    Verbs *v = verbs_new(NULL);
+    VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
+    unsigned calls;
+
+    verbs_post_recv(&p, 1);
+    verbs_post_recv(&p, 2);
+    qtest_qmp_assert_success(v->host->qts, "{'execute': 'stop'}");
+    calls = fake_verbs_calls(v->fake, "poll_cq");
+    fake_verbs_tell(v->fake, "complete 0x%x recv", p.b->wire_qpn);
+    qrdma_settle(v->dev);
+    g_assert_cmpint(fake_verbs_calls(v->fake, "poll_cq"), ==, calls);
+    qrdma_expect_none(p.cq_b);
+    qtest_qmp_assert_success(v->host->qts, "{'execute': 'cont'}");
+    qrdma_expect(p.cq_b, 1, RDMA_WC_SUCCESS);
+    verbs_offer_send(&p, 2);
+    qrdma_expect(p.cq_b, 2, RDMA_WC_SUCCESS);
+    verbs_free(v);
+}
+
+/* Shared receive queues */
+
+static uint8_t create_srq(QRdmaPd *pd, uint32_t limit)
+{
+    RdmaSrqAttr attr = {
+        .pdn = pd->pdn, .max_wr = 8, .max_sge = 1, .limit = limit,
+    };
+    uint32_t srqn;
+
+    return qrdma_try_create_srq(pd->dev, &attr, &srqn);
+}
+
+/* Either it has the limit that it was to have, or it is not there. */
+static void test_srq_limit_that_fails(void)
+{
+    Verbs *v = verbs_new(NULL);
+    QRdmaPd *pd = qrdma_alloc_pd(v->dev);
+
+    fake_verbs_tell(v->fake, "fail modify_srq EINVAL");
+    assert_status(create_srq(pd, 3), INVAL);
+    g_assert_cmpint(fake_verbs_count(v->fake, "srq"), ==, 0);
+    assert_ok(create_srq(pd, 3));
+    verbs_free(v);
+}
+
+/* The guest resets its device while an SRQ is made. */
+static void test_srq_is_late(void)
+{
+    Verbs *v = verbs_new("delay create_srq");
+    QRdmaPd *pd = qrdma_alloc_pd(v->dev);
+    struct virtio_rdma_create_srq_req req = {
+        .pdn = cpu_to_le32(pd->pdn),
+        .max_wr = cpu_to_le32(8),
+        .max_sge = cpu_to_le32(1),
+    };
+
+    verbs_send_cmd(v, VIRTIO_RDMA_CMD_CREATE_SRQ, &req, sizeof(req),
+                   sizeof(struct virtio_rdma_srqn));
+    fake_verbs_tell(v->fake, "await create_srq");
+    qrdma_reset(v->dev);
+    fake_verbs_tell(v->fake, "release");
+    verbs_await_clean(v);
+    verbs_restart(v);
+    verbs_free(v);
+}
+
+typedef struct Shared {
+    VerbsPair p;
+    QRdmaSrq *srq;
+} Shared;
+
+/* b receives from an SRQ. */
+static Shared shared_new(Verbs *v)
+{
+    Shared s = { .p = verbs_pair(v, RDMA_QPT_RC) };
+    RdmaQpInitAttr init = {
+        .qp_type = RDMA_QPT_RC,
+        .has_srq = true,
+        .cap = { .max_send_wr = 4, .max_send_sge = 1 },
+    };
+
+    s.srq = qrdma_create_srq(s.p.pd, 4, 1);
+    init.srqn = s.srq->srqn;
+    s.p.b = qrdma_create_qp_attr(s.p.pd, s.p.cq_b, s.p.cq_b, &init);
+    assert_ok(qrdma_modify_qp_state(s.p.a, RDMA_QPS_RESET));
+    qrdma_connect(s.p.a, s.p.b, NULL);
+    return s;
+}
+
+static void post_srq(Shared *s, uint64_t wr_id)
+{
+    RdmaSge sge = qrdma_sge(s->p.mr_b, 0, 8192);
+
+    qrdma_post_srq_recv(s->srq, &(RdmaRecvWr) {
+        .wr_id = wr_id, .num_sge = 1, .sg_list = &sge,
+    });
+}
+
+/* A message that takes a receive which the host refused fails. */
+static void test_host_refuses_a_receive_of_an_srq(void)
+{
+    Verbs *v = verbs_new(NULL);
+    Shared s = shared_new(v);
+    RdmaWc wc;
+
+    post_srq(&s, 1);
+    qrdma_wait_until(v->dev, fake_verbs_calls(v->fake, "post_srq_recv") == 1);
+    fake_verbs_tell(v->fake, "fail post_srq_recv ENOMEM");
+    post_srq(&s, 2);
+    qrdma_wait_until(v->dev, fake_verbs_calls(v->fake, "post_srq_recv") == 3);
+    verbs_offer_send(&s.p, 1);
+    qrdma_expect(s.p.cq_b, 1, RDMA_WC_SUCCESS);
+    qrdma_expect(s.p.cq_a, 1, RDMA_WC_SUCCESS);
+    verbs_offer_send(&s.p, 2);
+    qrdma_wait_cq(s.p.cq_b, &wc);
+    g_assert_cmpint(wc.wr_id, ==, 2);
+    g_assert_cmpint(wc.status, ==, RDMA_WC_LOC_QP_OP_ERR);
+    qrdma_wait_cq(s.p.cq_a, &wc);
+    g_assert_cmpint(wc.status, ==, RDMA_WC_REM_OP_ERR);
+    verbs_free(v);
+}
+
+/* Nothing can be posted: the device goes on, and so do others. */
+static void test_host_refuses_all_receives_of_an_srq(void)
+{
+    Verbs *v = verbs_new(NULL);
+    Shared s = shared_new(v);
+    VerbsPair p;
+
+    fake_verbs_tell(v->fake, "fail post_srq_recv EINVAL times 0");
+    post_srq(&s, 1);
+    qrdma_wait_until(v->dev, fake_verbs_calls(v->fake, "post_srq_recv") >= 2);
+    fake_verbs_tell(v->fake, "forget post_srq_recv");
+    p = verbs_pair(v, RDMA_QPT_RC);
+    verbs_check_works(&p, 3);
+    verbs_free(v);
+}
+
+void add_verbs_cq_tests(void)
+{
+    qtest_add_func("/rdma-verbs/cq/resize", test_resize);
+    qtest_add_func("/rdma-verbs/cq/many-at-once", test_many_at_once);
+    qtest_add_func("/rdma-verbs/cq/stopped-vm", test_stopped_vm);
+    qtest_add_func("/rdma-verbs/srq/limit-that-fails",
+                   test_srq_limit_that_fails);
+    qtest_add_func("/rdma-verbs/srq/late-and-reset", test_srq_is_late);
+    qtest_add_func("/rdma-verbs/srq/host-refuses-a-receive",
+                   test_host_refuses_a_receive_of_an_srq);
+    qtest_add_func("/rdma-verbs/srq/host-refuses-all-receives",
+                   test_host_refuses_all_receives_of_an_srq);
+}
