@@ -422,6 +422,7 @@ void verbs_cq_class_init(RdmaBackendClass *rbc);
 
 /* Warn of limits that are below what the guest could register. */
 void verbs_mrs_check_limits(RdmaVerbs *v, uint64_t ram_size);
+void verbs_mws_reset(RdmaVerbs *v);
 void verbs_mrs_reset(RdmaVerbs *v);
 void verbs_mr_class_init(RdmaBackendClass *rbc);
 

@@ -542,31 +542,38 @@ static int create_mw(RdmaBackend *rb, RdmaMwAttr *attr)
     return verbs_job_begin(v, &j->job, &mw_ops, key, sizeof(key));
 }
 
-void verbs_mrs_reset(RdmaVerbs *v)
+static void reset_kind(RdmaVerbs *v, bool windows)
 {
     GHashTableIter iter;
     VerbsMr *mr;
 
-    g_hash_table_remove_all(v->mrs_by_key);
-    g_hash_table_remove_all(v->mws_by_key);
-    /* Windows before the regions that they are bound to */
-    for (int mw = 1; mw >= 0; mw--) {
-        g_hash_table_iter_init(&iter, v->mrs);
-        while (g_hash_table_iter_next(&iter, NULL, (void **)&mr)) {
-            if ((mr->mw != NULL) != mw) {
-                continue;
-            }
-            g_hash_table_iter_remove(&iter);
-            /* Else a command destroys it */
-            if (!mr->dead || mr->next) {
-                MrJob *j = g_new0(MrJob, 1);
+    g_hash_table_iter_init(&iter, v->mrs);
+    while (g_hash_table_iter_next(&iter, NULL, (void **)&mr)) {
+        if ((mr->mw != NULL) != windows) {
+            continue;
+        }
+        g_hash_table_iter_remove(&iter);
+        /* Else a command destroys it */
+        if (!mr->dead || mr->next) {
+            MrJob *j = g_new0(MrJob, 1);
 
-                j->mr = mr;
-                verbs_job_start(v, &j->job, mr->next ? &modified_destroy_ops
-                                                     : &destroy_ops);
-            }
+            j->mr = mr;
+            verbs_job_start(v, &j->job, mr->next ? &modified_destroy_ops
+                                                 : &destroy_ops);
         }
     }
+}
+
+void verbs_mws_reset(RdmaVerbs *v)
+{
+    g_hash_table_remove_all(v->mws_by_key);
+    reset_kind(v, true);
+}
+
+void verbs_mrs_reset(RdmaVerbs *v)
+{
+    g_hash_table_remove_all(v->mrs_by_key);
+    reset_kind(v, false);
 }
 
 void verbs_mr_class_init(RdmaBackendClass *rbc)

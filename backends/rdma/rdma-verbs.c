@@ -150,6 +150,11 @@ fail_discard:
 static void drop_objects(RdmaVerbs *v)
 {
     verbs_job_abandon(v);
+    /*
+     * Windows before the queue pairs and the regions that they are bound to:
+     * rxe waits 50 s for the window of a QP that is destroyed.
+     */
+    verbs_mws_reset(v);
     verbs_qps_reset(v);
     verbs_ahs_drop(v, NULL);
     verbs_srqs_reset(v);

@@ -67,6 +67,23 @@ static void test_reset(void)
     verbs_free(v);
 }
 
+/* A host may wait for the windows of a queue pair that it destroys. */
+static void test_reset_frees_windows_first(void)
+{
+    Verbs *v = verbs_new(NULL);
+    VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
+    QRdmaMw mw;
+
+    assert_ok(qrdma_alloc_mw(p.pd, RDMA_MW_TYPE_2, &mw));
+    fake_verbs_tell(v->fake, "delay destroy_qp");
+    qrdma_reset(v->dev);
+    fake_verbs_tell(v->fake, "await destroy_qp");
+    g_assert_cmpint(fake_verbs_count(v->fake, "mw"), ==, 0);
+    fake_verbs_tell(v->fake, "release");
+    verbs_await_clean(v);
+    verbs_free(v);
+}
+
 /* The driver is back before the host has answered. */
 static void test_reset_and_new_objects(void)
 {
@@ -193,6 +210,8 @@ void add_verbs_late_tests(void)
     qtest_add_func("/rdma-verbs/late/traffic-goes-on", test_traffic_goes_on);
     qtest_add_func("/rdma-verbs/late/failure", test_failure);
     qtest_add_func("/rdma-verbs/late/reset", test_reset);
+    qtest_add_func("/rdma-verbs/late/reset-frees-windows-first",
+                   test_reset_frees_windows_first);
     qtest_add_func("/rdma-verbs/late/reset-and-new-objects",
                    test_reset_and_new_objects);
     qtest_add_func("/rdma-verbs/late/guest-changes-the-request",
