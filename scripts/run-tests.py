@@ -102,12 +102,14 @@ def listed(cmd, env, cwd, timeout):
     return [path for path in output.splitlines() if path.startswith('/')]
 
 
-def shares(cmd, env, cwd, timeout, size, wanted):
+def shares(cmd, env, cwd, timeout, size, wanted, but=None):
     """Parts of a program's tests that run on their own: of those that match,
     if there is something to match; [None] for all."""
-    paths = listed(cmd, env, cwd, timeout) if size or wanted else []
-    if wanted:
-        paths = [path for path in paths if wanted.search(path)]
+    paths = listed(cmd, env, cwd, timeout) if size or wanted or but else []
+    if wanted or but:
+        paths = [path for path in paths
+                 if (not wanted or wanted.search(path)) and
+                 not (but and but.search(path))]
         size = size or len(paths)
     elif len(paths) <= size:
         return [None]
@@ -164,6 +166,8 @@ def main():
     parser.add_argument('--paths', type=re.compile,
                         help='regular expression for paths of tests in GLib '
                              'programs')
+    parser.add_argument('--but', type=re.compile,
+                        help='and for paths of tests that are not to run')
     parser.add_argument('--timeout', type=float, default=0,
                         help='seconds a program may take at least')
     args = parser.parse_args()
@@ -182,7 +186,8 @@ def main():
         for name, cmd, env, timeout in chosen:
             how = (cmd, environment(build, env), build,
                    max(timeout, args.timeout))
-            for share in shares(*how, args.share, args.paths):
+            for share in shares(*how, args.share, args.paths,
+                                args.but):
                 runs[pool.submit(run_all, *how, share)] = name, cmd
         for done in concurrent.futures.as_completed(runs):
             name, cmd = runs[done]

@@ -149,6 +149,27 @@ class Results(unittest.TestCase):
         self.assertEqual(status, 1)
         self.assertIn('victim: only 1 of 2 tests ran', out)
 
+    def chosen(self, *options):
+        """Which tests of such a program run."""
+        status, out = self.run_program(
+            self.SHARED.replace('one $test', 'echo "ok 1 /$test"'), *options)
+        return status, ''.join(sorted(re.findall(
+            r'^ok \d+ - victim: (.*)$', out, re.M)))
+
+    def test_paths_choose_tests(self):
+        self.assertEqual(self.chosen('--paths', '[bcd]'), (0, 'bcd'))
+        self.assertEqual(self.chosen('--paths', '[bcd]', '--share', '2'),
+                         (0, 'bcd'))
+
+    def test_paths_may_be_left_out(self):
+        self.assertEqual(self.chosen('--but', '[bcd]', '--share', '2'),
+                         (0, 'ae'))
+        self.assertEqual(self.chosen('--paths', '[abc]', '--but', 'b'),
+                         (0, 'ac'))
+
+    def test_paths_of_no_test_fail(self):
+        self.assertEqual(self.chosen('--paths', 'x'), (1, ''))
+
     def test_no_program_at_all_fails(self):
         self.assertEqual(self.run_shell()[0], 1)
 
