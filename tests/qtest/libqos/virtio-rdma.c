@@ -15,6 +15,14 @@ const char *qrdma_ibdev(void)
     return g_getenv(QRDMA_IBDEV);
 }
 
+int64_t qrdma_patience(void)
+{
+    const char *seconds = g_getenv("RDMA_TEST_WAIT");
+
+    return (seconds ? g_ascii_strtoll(seconds, NULL, 10) : 20) *
+           G_USEC_PER_SEC;
+}
+
 /* What all machines have when tests run on a device of the host */
 static char *verbs_args(void)
 {

@@ -237,9 +237,15 @@ void qrdma_settle(QRdma *d);
 /* Let @ns of the machine's virtual time pass, timers in order. */
 void qrdma_clock_step(QRdma *d, int64_t ns);
 
+/*
+ * For how long a test waits for what has to come, in microseconds: 20 seconds,
+ * or as many as RDMA_TEST_WAIT in the environment says.
+ */
+int64_t qrdma_patience(void);
+
 /* Wait for @cond, asserting that it comes true; @d is kept going. */
 #define qrdma_wait_until(d, cond) do { \
-    gint64 qrdma_end_ = g_get_monotonic_time() + 20 * G_USEC_PER_SEC; \
+    gint64 qrdma_end_ = g_get_monotonic_time() + qrdma_patience(); \
     while (!(cond)) { \
         g_assert_cmpint(g_get_monotonic_time(), <, qrdma_end_); \
         g_usleep(50); \
