@@ -40,13 +40,13 @@ TARGETS ?=
 .PHONY: all demo check check-unit check-qtest check-guest check-migration \
 	check-pyverbs interop check-kernel-users check-scale \
 	check-newer-kernel check-verbs check-fresh run-users run-scale \
-	run-newer run-verbs \
+	run-newer run-verbs run-verbs-rxe \
 	unit-tests run-unit run-qtest run-migration \
 	run-guest-migration run-guest \
 	bench bench-migration bench-turns bench-verbs-mr fuzz fuzz-engine \
 	fuzz-device coverage \
-	soak lint graph install qemu qtests guest standalone packages-build \
-	packages-coverage \
+	soak lint graph install qemu qtests guest uml standalone \
+	packages-build packages-coverage \
 	packages-guest packages-test packages-lint clean distclean help
 
 all: qemu standalone
@@ -64,6 +64,7 @@ help:
 	@echo 'make interop       virtio-rdma and rxe on one wire, as a table'
 	@echo 'make check-kernel-users  NVMe-oF, NFS and others over RDMA'
 	@echo 'make check-verbs   a host with an RDMA device and its nested guests'
+	@echo 'make uml           only the kernel of that host, User-mode Linux'
 	@echo "make check-newer-kernel  guests with Debian 13's kernel"
 	@echo 'make check-fresh   demo and all tests on fresh Debian 12 and 13 (root)'
 	@echo '                   (SUITES="bookworm trixie",'
@@ -141,6 +142,9 @@ unit-tests: $(B)/tools/meson.py | packages-build packages-lint
 guest: | packages-build packages-guest
 	@$(STAGE) guest-side 'guest side is built' tests/guest/run setup
 
+uml: | packages-guest
+	@$(STAGE) uml 'User-mode Linux is ready' tests/guest/run uml $(SERIES)
+
 install: qemu
 	@scripts/build-qemu.sh trace/trace-events-all > /dev/null
 	@$(STAGE) install 'installed in $(PREFIX)' \
@@ -198,7 +202,11 @@ run-verbs:
 	@$(STAGE) verbs! 'nested guests are done' \
 		tests/guest/run check --suite verbs
 
-check-kernel-users check-scale check-newer-kernel check-verbs: qemu | \
+run-verbs-rxe:
+	@$(STAGE) verbs-rxe! 'device tests on rxe are done' \
+		tests/guest/run qtest --stack rxe
+
+check-kernel-users check-scale check-newer-kernel: qemu | \
 		packages-guest packages-test
 	@rm -f $(LOGS)/$(SUITE).log
 	@$(MAKE) -s --no-print-directory run-$(SUITE) || :
@@ -207,7 +215,12 @@ check-kernel-users check-scale check-newer-kernel check-verbs: qemu | \
 check-kernel-users: SUITE := users
 check-scale: SUITE := scale
 check-newer-kernel: SUITE := newer
-check-verbs: SUITE := verbs
+
+check-verbs: qtests uml | packages-guest packages-test
+	@rm -f $(LOGS)/verbs-rxe.log $(LOGS)/verbs.log
+	@$(MAKE) -s --no-print-directory run-verbs-rxe || :
+	@$(MAKE) -s --no-print-directory run-verbs || :
+	@$(SUMMARY) verbs-rxe verbs
 
 interop: qemu | packages-guest packages-test
 	@$(STAGE) interop! 'the two implementations work together' \
@@ -233,7 +246,7 @@ check-migration: qtests | packages-guest packages-test
 	@$(MAKE) -s --no-print-directory run-guest-migration || :
 	@$(SUMMARY) migration guest-migration
 
-check-guest: qemu | packages-guest packages-test
+check-guest: qtests uml | packages-guest packages-test
 	@rm -f $(LOGS)/guest.log
 	@$(MAKE) -s --no-print-directory run-guest || :
 	@$(SUMMARY) guest
@@ -243,7 +256,7 @@ check-guest: qemu | packages-guest packages-test
 check-pyverbs: qemu | packages-guest packages-test
 	@tests/guest/run pyverbs --stack both
 
-check: unit-tests qtests | packages-guest packages-test
+check: unit-tests qtests uml | packages-guest packages-test
 	@rm -f $(LOGS)/unit.log $(LOGS)/qtest.log $(LOGS)/guest.log
 	@$(MAKE) -s --no-print-directory run-unit || :
 	@$(MAKE) -s --no-print-directory run-qtest || :

@@ -10,6 +10,7 @@ vm         one QEMU process with its QMP and agent channels
 uml        User-mode Linux: a host with rxe
 nested     a guest of User-mode Linux, with a peer of its host
 qtests     the device's tests in a host with an RDMA device
+cannot     which of these cannot pass there, and why
 pair       two guests on one link
 moving     guests that migrate, and the hub between them
 image      the root of such guests

@@ -182,7 +182,7 @@ def parser():
                       'device')
     device.add_argument('--stack', choices=STACKS, default='rxe',
                         help="the guest's device")
-    device.add_argument('--programs', default='rdma-net',
+    device.add_argument('--programs', default=qtests.PROGRAMS,
                         help='regular expression of programs to run')
     device.add_argument('--paths', default='',
                         help='regular expression of tests to run')

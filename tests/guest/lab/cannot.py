@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The device's tests that cannot pass on an RDMA device of the host, by
+reason: what tests/guest/verbs/cannot.toml says, and what came of each."""
+import re
+import tomllib
+
+from .paths import GUEST_TESTS, LabError
+
+TABLE = GUEST_TESTS / 'verbs' / 'cannot.toml'
+RESULT = re.compile(r'(ok|not ok) \d+ - (.*?)( # SKIP .*)?$')
+
+
+class Entry:
+    """Tests that fail for one reason."""
+
+    def __init__(self, row):
+        self.row = dict(row)
+        try:
+            self.kind, self.reason = row['kind'], row['reason']
+            self.paths = re.compile(f'({"|".join(row["paths"])})$')
+        except (KeyError, re.error) as e:
+            raise LabError(f'{TABLE}: {row}: {e}') from e
+        self.run = row.get('run', True)
+        self.sometimes = row.get('sometimes', False)
+        self.used = False
+
+
+class Cannot:
+    """The part of the table that is about one stack, if any."""
+
+    def __init__(self, stack, text=None):
+        table = tomllib.loads(TABLE.read_text() if text is None else text)
+        self.kinds = table['kinds']
+        self.entries = [Entry(row) for row in table['cannot']
+                        if stack and stack in row.get('on', [stack])]
+        wrong = [entry.row for entry in self.entries
+                 if entry.kind not in self.kinds]
+        if wrong:
+            raise LabError(f'{TABLE}: no such kind: {wrong}')
+        self.counts = dict.fromkeys(self.kinds, 0)
+
+    def regex(self, run=None):
+        """For all paths that it has something about, or those that are to
+        run."""
+        return '|'.join(entry.paths.pattern for entry in self.entries
+                        if run in (None, entry.run))
+
+    def left_out(self):
+        """Lines for what is not to run."""
+        lines = []
+        for entry in self.entries:
+            if not entry.run:
+                entry.used = True
+                self.counts[entry.kind] += 1
+                lines.append(f'ok 0 - {entry.paths.pattern} # SKIP '
+                             f'{entry.kind}: {entry.reason}')
+        return lines
+
+    def find(self, title):
+        """The entry for a test of this title, "program: path" or "program:
+        path: what went wrong"."""
+        path = title.split(': ')[1] if ': ' in title else title
+        return next((entry for entry in self.entries
+                     if entry.paths.search(path)), None)
+
+    def judge(self, line):
+        """A line of TAP as it is, or as it has to be called by the table."""
+        found = RESULT.match(line)
+        if not found:
+            return line
+        state, title, skip = found.groups()
+        entry = self.find(title)
+        if not entry:
+            return line
+        entry.used = True
+        if state == 'not ok':
+            self.counts[entry.kind] += 1
+            title = ': '.join(title.split(': ')[:2])
+            return f'ok 0 - {title} # SKIP {entry.kind}: {entry.reason}'
+        if skip or entry.sometimes:
+            return line
+        return f'not ok 0 - {title}: passes, which {TABLE.name} rules out'
+
+    def unused(self):
+        """Lines for entries that no test matched, after a run of all."""
+        return [f'not ok 0 - {TABLE.name} has no test {entry.paths.pattern}'
+                for entry in self.entries if not entry.used]
+
+    def summary(self):
+        return ', '.join(f'{kind} {count}'
+                         for kind, count in self.counts.items() if count)
