@@ -9,7 +9,10 @@
 #include "rdma-verbs-int.h"
 #include "trace.h"
 
-/* That may be kept; a queue waits only for its own. */
+/*
+ * That there may be at once. Those that no request uses make room for others;
+ * without one a queue waits.
+ */
 #define MAX_AHS 1024
 
 /* How long a failure is remembered. */
@@ -53,6 +56,20 @@ static gboolean ah_equal(gconstpointer a, gconstpointer b)
     return !memcmp(a, b, sizeof(AhKey));
 }
 
+static void wake(RdmaVerbs *v, GArray *waiters)
+{
+    for (guint i = 0; i < waiters->len; i++) {
+        VerbsQp *qp = verbs_get(v->qps_by_id,
+                                g_array_index(waiters, uint32_t, i));
+
+        if (qp) {
+            v->parent_obj.client_ops->retire(v->parent_obj.client_opaque,
+                                             qp->init.qpn, RDMA_SQ, 0);
+        }
+    }
+    g_array_set_size(waiters, 0);
+}
+
 static int destroy_work(VerbsJob *job)
 {
     AhJob *j = container_of(job, AhJob, job);
@@ -64,15 +81,30 @@ static const VerbsJobOps destroy_ops = {
     .work = destroy_work,
 };
 
+/* Only the table uses it */
+static bool is_idle(const VerbsAh *a)
+{
+    return a->users == 1;
+}
+
 VerbsAh *verbs_ah_hold(VerbsAh *a)
 {
+    a->v->idle_ahs -= is_idle(a);
     a->users++;
     return a;
 }
 
 void verbs_ah_put(VerbsAh *a)
 {
-    if (!a || --a->users) {
+    if (!a) {
+        return;
+    }
+    a->v->idle_ahs -= is_idle(a);
+    if (--a->users) {
+        a->v->idle_ahs += is_idle(a);
+        if (is_idle(a)) {
+            wake(a->v, a->v->ah_waiters);
+        }
         return;
     }
     if (a->ah) {
@@ -119,20 +151,6 @@ static void make_undo(VerbsJob *job)
     ibv_destroy_ah(container_of(job, AhJob, job)->ah);
 }
 
-static void wake_waiters(RdmaVerbs *v, VerbsAh *a)
-{
-    for (guint i = 0; i < a->waiters->len; i++) {
-        VerbsQp *qp = verbs_get(v->qps_by_id,
-                                g_array_index(a->waiters, uint32_t, i));
-
-        if (qp) {
-            v->parent_obj.client_ops->retire(v->parent_obj.client_opaque,
-                                             qp->init.qpn, RDMA_SQ, 0);
-        }
-    }
-    g_array_set_size(a->waiters, 0);
-}
-
 static void make_done(VerbsJob *job)
 {
     AhJob *j = container_of(job, AhJob, job);
@@ -143,7 +161,7 @@ static void make_done(VerbsJob *job)
     a->making = NULL;
     a->error = job->ret;
     a->tried = qemu_clock_get_ms(QEMU_CLOCK_REALTIME);
-    wake_waiters(job->v, a);
+    wake(job->v, a->waiters);
     verbs_ah_put(a);
 }
 
@@ -158,16 +176,24 @@ static void make(RdmaVerbs *v, VerbsAh *a)
     AhJob *j = g_new0(AhJob, 1);
 
     a->making = &j->job;
-    a->users++;
-    j->a = a;
+    j->a = verbs_ah_hold(a);
     verbs_job_start(v, &j->job, &make_ops);
 }
 
-static gboolean is_idle(gpointer key, gpointer value, gpointer opaque)
+static gboolean may_go(gpointer key, gpointer value, gpointer opaque)
 {
-    VerbsAh *a = value;
+    return is_idle(value);
+}
 
-    return a->users == 1;
+/* Is there room for one more? */
+static bool have_room(RdmaVerbs *v)
+{
+    unsigned max = MIN(MAX_AHS, MAX(v->dev.attr.max_ah, 1));
+
+    if (g_hash_table_size(v->ahs) >= max && v->idle_ahs) {
+        g_hash_table_foreach_remove(v->ahs, may_go, NULL);
+    }
+    return g_hash_table_size(v->ahs) < max;
 }
 
 int verbs_ah_get(RdmaVerbs *v, VerbsQp *qp, const RdmaAv *av, VerbsAh **ah)
@@ -182,13 +208,15 @@ int verbs_ah_get(RdmaVerbs *v, VerbsQp *qp, const RdmaAv *av, VerbsAh **ah)
     }
     a = g_hash_table_lookup(v->ahs, &key);
     if (!a) {
-        if (g_hash_table_size(v->ahs) >= MAX_AHS) {
-            g_hash_table_foreach_remove(v->ahs, is_idle, NULL);
+        if (!have_room(v)) {
+            g_array_append_val(v->ah_waiters, qp->id);
+            return -EAGAIN;
         }
         a = g_new0(VerbsAh, 1);
         memcpy(&a->key, &key, sizeof(key));
         a->v = v;
         a->users = 1;
+        v->idle_ahs++;
         a->waiters = g_array_new(false, false, sizeof(uint32_t));
         g_hash_table_insert(v->ahs, &a->key, a);
         make(v, a);
@@ -234,10 +262,14 @@ void verbs_ahs_init(RdmaVerbs *v)
 {
     v->ahs = g_hash_table_new_full(ah_hash, ah_equal, NULL,
                                    (GDestroyNotify)verbs_ah_put);
+    v->ah_waiters = g_array_new(false, false, sizeof(uint32_t));
+    v->idle_ahs = 0;
 }
 
 void verbs_ahs_free(RdmaVerbs *v)
 {
     g_hash_table_destroy(v->ahs);
     v->ahs = NULL;
+    g_array_free(v->ah_waiters, true);
+    v->ah_waiters = NULL;
 }

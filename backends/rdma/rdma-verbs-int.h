@@ -188,6 +188,8 @@ struct RdmaVerbs {
     GHashTable *mws_by_key;         /* rkey >> 8 */
     GHashTable *mrs_by_key;         /* lkey */
     GHashTable *ahs;
+    GArray *ah_waiters;             /* ids of QPs that wait for room there */
+    unsigned idle_ahs;              /* that no request uses, at most */
     VerbsCounters *counters;
     GHashTable *groups;             /* worker; how many QPs are in each */
     uint32_t next_id;

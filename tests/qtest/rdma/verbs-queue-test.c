@@ -263,6 +263,38 @@ static void test_lost_behind_quiet(void)
     verbs_free(v);
 }
 
+/* There are not more address handles than may be: queues wait for one. */
+static void test_many_addresses(void)
+{
+    Verbs *v = verbs_new("auto off; attr max_ah 2");
+    VerbsPair p = verbs_pair(v, RDMA_QPT_UD);
+    RdmaSendWr wr = {
+        .opcode = RDMA_WR_SEND,
+        .send_flags = RDMA_SEND_SIGNALED,
+        .wr.ud = {
+            .remote_qpn = p.b->wire_qpn,
+            .remote_qkey = QRDMA_QKEY,
+            .av = qrdma_av(v->dev, 0),
+        },
+    };
+
+    for (int i = 0; i < 6; i++) {
+        wr.wr_id = i;
+        wr.wr.ud.av.dgid[15] = i;
+        qrdma_post_send(p.a, &wr);
+    }
+    qrdma_wait_until(v->dev, fake_verbs_calls(v->fake, "post_send") == 2);
+    qrdma_settle(v->dev);
+    g_assert_cmpuint(fake_verbs_calls(v->fake, "post_send"), ==, 2);
+    g_assert_cmpuint(fake_verbs_count(v->fake, "ah"), ==, 2);
+    fake_verbs_tell(v->fake, "auto on");
+    for (int i = 0; i < 6; i++) {
+        qrdma_expect(p.cq_a, i, RDMA_WC_SUCCESS);
+    }
+    g_assert_cmpuint(fake_verbs_count(v->fake, "ah"), <=, 2);
+    verbs_free(v);
+}
+
 /* IBTA 10.2.5: the Q_Key of a request with bit 31 is that of its QP. */
 static void test_qkey_of_the_qp(void)
 {
@@ -345,6 +377,7 @@ void add_verbs_queue_tests(void)
                    test_drain_that_the_host_refuses);
     qtest_add_func("/rdma-verbs/queue/lost-behind-quiet",
                    test_lost_behind_quiet);
+    qtest_add_func("/rdma-verbs/queue/many-addresses", test_many_addresses);
     qtest_add_func("/rdma-verbs/queue/qkey-of-the-qp", test_qkey_of_the_qp);
     qtest_add_func("/rdma-verbs/queue/completions-during-resize",
                    test_completions_during_resize);
