@@ -164,6 +164,11 @@ static void test_counters(NetKind kind)
     uint64_t frame = 14 + 40 + 8 + 12 + 8 + LEN + 4;
     RdmaWc wc;
 
+    if (p.a.dev->features & QRDMA_F(VIRTIO_RDMA_F_HOST_NUMBERS)) {
+        g_test_skip("both devices have the counters of one port of the host, "
+                    "which may have no bytes");
+        return;
+    }
     g_assert_cmpuint(qrdma_config_read(p.a.dev,
                                        offsetof(struct virtio_rdma_config,
                                                 num_counters), 4),

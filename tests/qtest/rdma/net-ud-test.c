@@ -205,6 +205,11 @@ static void test_ud_finds_what_nobody_told_of(NetKind kind)
     uint8_t wqe[QRDMA_WQE_ROOM];
     RdmaWc wc;
 
+    if (p.b.dev->features & QRDMA_F(VIRTIO_RDMA_F_HOST_NUMBERS)) {
+        g_test_skip("an adapter of the host takes messages when they come, "
+                    "and has the receives that it was told of");
+        return;
+    }
     for (int i = 0; i < 3; i++) {
         RdmaSendWr wr = ud_wr(&p.a, &p.b, i, &src, 0);
         size_t len = qrdma_encode_recv(&(RdmaRecvWr) {
