@@ -11,9 +11,11 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -41,13 +43,13 @@ static uint64_t now(clockid_t id)
 static uint64_t waited(void)
 {
     char text[64] = "";
-    char *end;
+    uint64_t ran, ready;
 
-    if (schedstat < 0 || pread(schedstat, text, sizeof(text) - 1, 0) <= 0) {
+    if (schedstat < 0 || pread(schedstat, text, sizeof(text) - 1, 0) <= 0 ||
+        sscanf(text, "%" SCNu64 " %" SCNu64, &ran, &ready) != 2) {
         return 0;
     }
-    strtoull(text, &end, 10);
-    return strtoull(end, NULL, 10);
+    return ready;
 }
 
 static uint64_t read_clock(int i)
@@ -64,8 +66,8 @@ static __attribute__((constructor)) void start(void)
     if (fd < 0) {
         return;
     }
-    map = mmap(NULL, CLOCKS * sizeof(*longest), PROT_READ | PROT_WRITE, MAP_SHARED, fd,
-               0);
+    map = mmap(NULL, CLOCKS * sizeof(*longest), PROT_READ | PROT_WRITE,
+               MAP_SHARED, fd, 0);
     close(fd);
     if (map != MAP_FAILED) {
         longest = map;
