@@ -202,7 +202,8 @@ int verbs_gsi_modify(RdmaVerbs *v, uint32_t mask, const RdmaQpAttr *attr)
     }
     to = mask & RDMA_QP_STATE ? attr->qp_state : g->attr.qp_state;
     if (!may_change(g, to, mask) ||
-        ((mask & RDMA_QP_CUR_STATE) && attr->cur_qp_state != g->attr.qp_state) ||
+        ((mask & RDMA_QP_CUR_STATE) &&
+         attr->cur_qp_state != g->attr.qp_state) ||
         ((mask & RDMA_QP_PKEY_INDEX) && attr->pkey_index != 0) ||
         ((mask & RDMA_QP_PORT) && attr->port_num != RDMA_PORT_NUM) ||
         ((mask & RDMA_QP_SQ_PSN) && attr->sq_psn > 0xffffff)) {

@@ -69,13 +69,12 @@ int umad_status(void *umad)
 int umad_register2(int port_fd, struct umad_reg_attr *attr,
                    uint32_t *agent_id)
 {
-    if (attr->mgmt_class != 7 || attr->mgmt_class_version != 2 ||
-        attr->flags || attr->rmpp_version || attr->method_mask[1] ||
-        attr->method_mask[0] != 1 << 3) {
-        return EPROTO;
-    }
+    bool good = attr->mgmt_class == 7 && attr->mgmt_class_version == 2 &&
+        !attr->flags && !attr->rmpp_version && !attr->method_mask[1] &&
+        attr->method_mask[0] == 1 << 3;
+
     *agent_id = 5;
-    return scripted("register2");
+    return good ? scripted("register2") : EPROTO;
 }
 
 int umad_send(int portid, int agentid, void *umad, int length, int timeout_ms,
