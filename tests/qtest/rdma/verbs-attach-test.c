@@ -51,6 +51,80 @@ static void test_memory_that_is_not_shared(void)
     verbs_free(v);
 }
 
+/* Memory of NUMA nodes is the machine's, too. */
+static void check_nodes(bool shared)
+{
+    g_autofree char *args = g_strdup_printf(
+        "-object memory-backend-memfd,id=m0,size=32M,share=on "
+        "-object memory-backend-memfd,id=m1,size=32M,share=%s "
+        "-numa node,memdev=m0 -numa node,memdev=m1 "
+        "-object rdma-verbs,id=r0,ibdev=" FAKE_IBVERBS_DEVICE,
+        shared ? "on" : "off");
+    Verbs *v = g_new0(Verbs, 1);
+
+    v->fake = fake_verbs_new(VERBS_GIDS);
+    v->host = qrdma_host_start("%s", args);
+    fake_verbs_started(v->fake);
+    if (shared) {
+        VerbsPair p;
+
+        verbs_plug(v);
+        p = verbs_pair(v, RDMA_QPT_RC);
+        verbs_check_works(&p, 1);
+    } else {
+        verbs_refused(v, FAKE, "not shared");
+    }
+    verbs_free(v);
+}
+
+static void test_numa_nodes(void)
+{
+    check_nodes(true);
+    check_nodes(false);
+}
+
+static void test_iommu_of_the_guest(void)
+{
+    Verbs *v = verbs_host(NULL);
+
+    verbs_refused_with(v, FAKE, "'iommu_platform': true", "IOMMU");
+    verbs_free(v);
+}
+
+static void check_property(Verbs *v, const char *name, const char *value,
+                           bool ok)
+{
+    g_autofree char *set = g_strdup_printf(
+        "{'execute': 'qom-set', 'arguments': {'path': '/objects/r0', "
+        "'property': '%s', 'value': %s}}", name, value);
+    QDict *rsp = qtest_qmp(v->host->qts, set, NULL);
+
+    g_assert_cmpint(qdict_haskey(rsp, "error"), ==, !ok);
+    qobject_unref(rsp);
+    rsp = qtest_qmp(v->host->qts, "{'execute': 'qom-get', 'arguments': "
+                    "{'path': '/objects/r0', 'property': %s}}", name);
+    g_assert_true(qdict_haskey(rsp, "return"));
+    qobject_unref(rsp);
+}
+
+static void test_properties_stay_while_in_use(void)
+{
+    static const char *const props[][2] = {
+        { "ibdev", "'" FAKE_IBVERBS_DEVICE "'" }, { "port", "1" },
+        { "gid-mode", "'match'" }, { "max-memory", "0" },
+    };
+    Verbs *v = verbs_host(NULL);
+
+    for (size_t i = 0; i < ARRAY_SIZE(props); i++) {
+        check_property(v, props[i][0], props[i][1], true);
+    }
+    verbs_plug(v);
+    for (size_t i = 0; i < ARRAY_SIZE(props); i++) {
+        check_property(v, props[i][0], props[i][1], false);
+    }
+    verbs_free(v);
+}
+
 /* Each verb that an attach needs may fail, with the errno in the message. */
 static void test_verbs_that_fail(void)
 {
@@ -141,6 +215,11 @@ void add_verbs_attach_tests(void)
                    test_infiniband_is_not_roce);
     qtest_add_func("/rdma-verbs/attach/memory-that-is-not-shared",
                    test_memory_that_is_not_shared);
+    qtest_add_func("/rdma-verbs/attach/numa-nodes", test_numa_nodes);
+    qtest_add_func("/rdma-verbs/attach/iommu-of-the-guest",
+                   test_iommu_of_the_guest);
+    qtest_add_func("/rdma-verbs/attach/properties-stay-while-in-use",
+                   test_properties_stay_while_in_use);
     qtest_add_func("/rdma-verbs/attach/verbs-that-fail",
                    test_verbs_that_fail);
     qtest_add_func("/rdma-verbs/attach/one-device-for-a-backend",

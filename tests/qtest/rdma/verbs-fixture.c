@@ -7,8 +7,6 @@
 #include "qobject/qdict.h"
 #include "verbs-test.h"
 
-/* Those of qrdma_setup_gids(1) */
-#define GIDS "gid 0 fe80::5054:ff:fe12:3401; gid 1 10.0.0.1; "
 #define MESSAGE 5000
 #define FROM 100
 #define TO 20000
@@ -16,7 +14,7 @@
 Verbs *verbs_host_with(const char *script, const char *memory,
                        const char *options)
 {
-    g_autofree char *all = g_strdup_printf(GIDS "%s", script ?: "");
+    g_autofree char *all = g_strdup_printf(VERBS_GIDS "%s", script ?: "");
     Verbs *v = g_new0(Verbs, 1);
 
     v->fake = fake_verbs_new(all);

@@ -17,6 +17,8 @@
 #define VERBS_IOVA_B 0x10000ull
 #define VERBS_ACCESS_ALL (RDMA_ACCESS_LOCAL_WRITE | RDMA_ACCESS_REMOTE)
 #define VERBS_SLOT 4
+/* Those of qrdma_setup_gids(1), for the double */
+#define VERBS_GIDS "gid 0 fe80::5054:ff:fe12:3401; gid 1 10.0.0.1; "
 #define VERBS_FEATURES (QRDMA_FEATURES | QRDMA_F(VIRTIO_RDMA_F_EVENTS) | \
                         QRDMA_F(VIRTIO_RDMA_F_SRQ) | \
                         QRDMA_F(VIRTIO_RDMA_F_MW) | \
