@@ -11,8 +11,11 @@ set -eu
 dir=$(mktemp -d)
 maps=/proc/sys/vm/max_map_count
 before=$(cat "$maps")
-trap 'rm -rf "$dir"; [ "$(cat "$maps")" = "$before" ] || echo "$before" > "$maps"' \
-    EXIT
+tidy() {
+    rm -rf "$dir"
+    [ "$(cat "$maps")" = "$before" ] || echo "$before" > "$maps"
+}
+trap tidy EXIT
 
 export MR_BENCH_MIB=${MR_BENCH_MIB:-1024}
 want=$((MR_BENCH_MIB * 256 + 8192))
