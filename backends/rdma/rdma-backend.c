@@ -95,11 +95,22 @@ static bool rdma_backend_can_be_deleted(UserCreatable *uc)
     return !RDMA_BACKEND(uc)->client_ops;
 }
 
+static char *rdma_backend_get_info(Object *obj, Error **errp)
+{
+    RdmaBackend *rb = RDMA_BACKEND(obj);
+
+    return rb->client_ops ? RDMA_BACKEND_GET_CLASS(rb)->info_str(rb)
+                          : g_strdup("no device uses it");
+}
+
 static void rdma_backend_class_init(ObjectClass *oc, void *data)
 {
     UserCreatableClass *ucc = USER_CREATABLE_CLASS(oc);
 
     ucc->can_be_deleted = rdma_backend_can_be_deleted;
+    object_class_property_add_str(oc, "info", rdma_backend_get_info, NULL);
+    object_class_property_set_description(oc, "info",
+        "what it is connected to, and what of that is in use");
 }
 
 static const TypeInfo rdma_backend_info = {

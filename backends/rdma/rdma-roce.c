@@ -621,6 +621,15 @@ static void rdma_roce_set_running(RdmaBackend *rb, bool running)
     }
 }
 
+static char *rdma_roce_info_str(RdmaBackend *rb)
+{
+    RdmaRoce *r = RDMA_BACKEND_ROCE(rb);
+
+    return g_strdup_printf("netdev %s, " MAC_FMT ", %s", r->netdev_id,
+                           MAC_ARG(r->port.mac.a),
+                           r->port.link_up ? "up" : "down");
+}
+
 static void rdma_roce_query_port(RdmaBackend *rb, RdmaPortAttr *attr)
 {
     RdmaRoce *r = RDMA_BACKEND_ROCE(rb);
@@ -748,6 +757,7 @@ static void rdma_roce_class_init(ObjectClass *oc, void *data)
     rbc->idle = rdma_roce_idle;
     rbc->reset = rdma_roce_reset;
     rbc->set_running = rdma_roce_set_running;
+    rbc->info_str = rdma_roce_info_str;
     rbc->query_port = rdma_roce_query_port;
     rbc->run = rdma_roce_run_now;
     rdma_roce_ctrl_class_init(rbc);

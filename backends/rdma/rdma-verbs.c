@@ -244,6 +244,20 @@ static void verbs_set_running(RdmaBackend *rb, bool running)
     verbs_gsi_set_running(v, running);
 }
 
+static char *verbs_info_str(RdmaBackend *rb)
+{
+    RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
+    const char *state = v->dev.gone ? "gone" :
+                        v->dev.port.state == RDMA_PORT_ACTIVE ? "up" : "down";
+
+    return g_strdup_printf("%s port %u, %s; QPs %u, CQs %u, SRQs %u, "
+                           "MRs and MWs %u", v->ibdev, v->port_num, state,
+                           g_hash_table_size(v->qps),
+                           g_hash_table_size(v->cqs),
+                           g_hash_table_size(v->srqs),
+                           g_hash_table_size(v->mrs));
+}
+
 static void verbs_query_port(RdmaBackend *rb, RdmaPortAttr *attr)
 {
     RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
@@ -367,6 +381,7 @@ static void verbs_class_init(ObjectClass *oc, void *data)
     rbc->idle = verbs_idle;
     rbc->reset = verbs_reset;
     rbc->set_running = verbs_set_running;
+    rbc->info_str = verbs_info_str;
     rbc->query_port = verbs_query_port;
     rbc->add_gid = verbs_gid_add;
     rbc->del_gid = verbs_gid_del;

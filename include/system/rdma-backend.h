@@ -206,6 +206,13 @@ struct RdmaBackendClass {
      */
     void (*set_running)(RdmaBackend *rb, bool running);
 
+    /*
+     * A line for people: what the backend is connected to, and what of that is
+     * in use. Property "info" of the object, while a device uses it. The caller
+     * frees it.
+     */
+    char *(*info_str)(RdmaBackend *rb);
+
     void (*query_port)(RdmaBackend *rb, RdmaPortAttr *attr);
     int (*add_gid)(RdmaBackend *rb, uint32_t index,
                    const uint8_t gid[RDMA_GID_LEN], uint16_t vlan);

@@ -190,6 +190,31 @@ static void test_limits(void)
     verbs_free(v);
 }
 
+static char *get_info(Verbs *v)
+{
+    QDict *rsp = qtest_qmp(v->host->qts, "{'execute': 'qom-get', 'arguments': "
+                           "{'path': '/objects/r0', 'property': 'info'}}");
+    char *info = g_strdup(qdict_get_str(rsp, "return"));
+
+    qobject_unref(rsp);
+    return info;
+}
+
+static void test_info(void)
+{
+    Verbs *v = verbs_new(NULL);
+    g_autofree char *none = get_info(v);
+    g_autofree char *one = NULL;
+
+    g_assert_cmpstr(none, ==, FAKE_IBVERBS_DEVICE " port 1, up; QPs 0, CQs 0, "
+                    "SRQs 0, MRs and MWs 0");
+    qrdma_create_cq(v->dev, 4);
+    one = get_info(v);
+    g_assert_cmpstr(one, ==, FAKE_IBVERBS_DEVICE " port 1, up; QPs 0, CQs 1, "
+                    "SRQs 0, MRs and MWs 0");
+    verbs_free(v);
+}
+
 static void test_a_driver_without_host_numbers(void)
 {
     Verbs *v = verbs_new(NULL);
@@ -227,6 +252,7 @@ void add_verbs_attach_tests(void)
     qtest_add_func("/rdma-verbs/attach/two-backends-on-one-host-device",
                    test_two_backends_on_one_host_device);
     qtest_add_func("/rdma-verbs/attach/limits-of-the-host", test_limits);
+    qtest_add_func("/rdma-verbs/attach/info", test_info);
     qtest_add_func("/rdma-verbs/attach/a-driver-without-host-numbers",
                    test_a_driver_without_host_numbers);
 }
