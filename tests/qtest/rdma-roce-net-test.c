@@ -700,6 +700,30 @@ static void assert_error(QTestState *qts, const char *want, const char *fmt,
     qobject_unref(response);
 }
 
+static void check_info(QTestState *qts, const char *want)
+{
+    QDict *rsp = qtest_qmp(qts, "{'execute': 'qom-get', 'arguments': "
+                           "{'path': '/objects/r0', 'property': 'info'}}");
+
+    g_assert_cmpstr(qdict_get_str(rsp, "return"), ==, want);
+    qobject_unref(rsp);
+}
+
+static void test_info(void)
+{
+    QTestState *qts;
+    Node n = {};
+
+    node_start(&n, 1, NULL, "-netdev hubport,id=h0,hubid=0 "
+               "-object rdma-roce,id=r0,netdev=h0,mac=52:54:00:01:02:03");
+    qts = node_qts(&n);
+    check_info(qts, "no device uses it");
+    qtest_qmp_device_add(qts, "virtio-rdma-pci", "d1", "{'rdmadev': 'r0', "
+                         "'addr': '6', 'max-qp': 4, 'max-cq': 4}");
+    check_info(qts, "netdev h0, 52:54:00:01:02:03, up");
+    node_stop(&n);
+}
+
 static void test_refusals_say_why(void)
 {
     QTestState *qts;
@@ -773,6 +797,7 @@ int main(int argc, char **argv)
                    test_stopped_vm_takes_no_frames);
     qtest_add_func("/rdma-roce-net/filter-dump-sees-both-directions",
                    test_filter_dump_sees_both_directions);
+    qtest_add_func("/rdma-roce-net/info", test_info);
     qtest_add_func("/rdma-roce-net/refusals-say-why", test_refusals_say_why);
     return g_test_run();
 }
