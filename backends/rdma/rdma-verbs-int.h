@@ -14,6 +14,7 @@
 #include "qapi/qapi-types-qom.h"
 #include "qemu/main-loop.h"
 #include "qemu/queue.h"
+#include "qemu/thread.h"
 #include "qom/object.h"
 #include "system/rdma-backend.h"
 
@@ -109,7 +110,14 @@ typedef struct VerbsSrq {
 typedef struct VerbsQp {
     uint32_t id;                    /* see VerbsWq; new after each RESET */
     RdmaQpInitAttr init;
-    struct ibv_qp *qp;
+    /*
+     * For MODIFY and destroy: who holds the BQL may want a QP stopped that the
+     * worker has jobs for.
+     */
+    QemuMutex lock;
+    struct ibv_qp *qp;              /* NULL: destroyed */
+    uint8_t host_state;             /* that the last MODIFY brought it to */
+    unsigned stops;                 /* how often it was stopped */
     struct ibv_pd *pd;
     GArray *groups;                 /* worker; of union ibv_gid */
     VerbsWq sq;
@@ -437,7 +445,9 @@ void verbs_srq_class_init(RdmaBackendClass *rbc);
 
 /* The host's device is broken: they are all in ERR. */
 void verbs_qps_device_gone(RdmaVerbs *v);
-/* They do not touch memory any more when this returns. */
+/* They are in ERR, and touch no memory any more, when this returns. */
+void verbs_qps_stop(RdmaVerbs *v);
+/* The same, and jobs destroy them. */
 void verbs_qps_reset(RdmaVerbs *v);
 void verbs_qp_class_init(RdmaBackendClass *rbc);
 

@@ -3,6 +3,7 @@
  * Queue pairs: a QP of the guest is one of the host's.
  */
 #include "qemu/osdep.h"
+#include "qemu/lockable.h"
 #include "rdma-verbs-int.h"
 #include "trace.h"
 
@@ -22,6 +23,7 @@ typedef struct QpJob {
     struct ibv_srq *srq;
     struct ibv_qp_attr attr;        /* of MODIFY and QUERY */
     int mask;
+    unsigned stops;                 /* VerbsQp.stops when it was begun */
     bool sqe;                       /* the MODIFY comes in VerbsQp.sqe */
     RdmaAv av;
 } QpJob;
@@ -31,6 +33,7 @@ static void qp_free(VerbsQp *qp)
     if (qp) {
         verbs_wq_free(&qp->sq);
         verbs_wq_free(&qp->rq);
+        qemu_mutex_destroy(&qp->lock);
         g_array_free(qp->groups, true);
         g_free(qp);
     }
@@ -125,6 +128,7 @@ static int begin_create(RdmaVerbs *v, const RdmaQpInitAttr *init,
     qp = g_new0(VerbsQp, 1);
     qp->init = *init;
     qp->groups = g_array_new(false, false, sizeof(union ibv_gid));
+    qemu_mutex_init(&qp->lock);
     qp->pd = pd->pd;
     if (!verbs_wq_init(&qp->sq, init->cap.max_send_wr) ||
         !verbs_wq_init(&qp->rq, init->cap.max_recv_wr)) {
@@ -238,8 +242,19 @@ static int host_attr(RdmaVerbs *v, uint32_t mask, const RdmaQpAttr *attr,
 static int modify_work(VerbsJob *job)
 {
     QpJob *j = container_of(job, QpJob, job);
+    VerbsQp *qp = j->qp;
+    int ret;
 
-    return -ibv_modify_qp(j->qp->qp, &j->attr, j->mask);
+    QEMU_LOCK_GUARD(&qp->lock);
+    if (j->stops != qp->stops) {
+        /* It was begun before, and would bring the QP back */
+        return -EINVAL;
+    }
+    ret = -ibv_modify_qp(qp->qp, &j->attr, j->mask);
+    if (!ret && (j->mask & IBV_QP_STATE)) {
+        qp->host_state = j->attr.qp_state;
+    }
+    return ret;
 }
 
 static void modify_done(VerbsJob *job)
@@ -256,7 +271,8 @@ static void modify_done(VerbsJob *job)
     if (j->mask & IBV_QP_QKEY) {
         qp->qkey = j->attr.qkey;
     }
-    if (!(j->mask & IBV_QP_STATE)) {
+    if (!(j->mask & IBV_QP_STATE) ||
+        (j->stops != qp->stops && j->attr.qp_state != IBV_QPS_RESET)) {
         return;
     }
     trace_rdma_verbs_qp_state(job->v, qp->init.qpn, qp->state,
@@ -332,6 +348,7 @@ static int modify_qp(RdmaBackend *rb, uint32_t qpn, uint32_t mask,
     j->qp = qp;
     j->attr = key.attr;
     j->mask = mask;
+    j->stops = qp->stops;
     if (mask & RDMA_QP_AV) {
         j->av = attr->ah_attr;
     }
@@ -460,10 +477,15 @@ static int query_qp(RdmaBackend *rb, uint32_t qpn, RdmaQpAttr *attr)
 
 static int destroy_work(VerbsJob *job)
 {
-    QpJob *j = container_of(job, QpJob, job);
+    VerbsQp *qp = container_of(job, QpJob, job)->qp;
+    int ret = verbs_mcast_leave_all(job->v, qp);
 
-    return verbs_mcast_leave_all(job->v, j->qp) ?:
-           verbs_dev_destroyed(job->v, ibv_destroy_qp(j->qp->qp));
+    QEMU_LOCK_GUARD(&qp->lock);
+    ret = ret ?: verbs_dev_destroyed(job->v, ibv_destroy_qp(qp->qp));
+    if (!ret) {
+        qp->qp = NULL;
+    }
+    return ret;
 }
 
 static void forget(RdmaVerbs *v, VerbsQp *qp)
@@ -481,9 +503,11 @@ static void destroy_done(VerbsJob *job)
         forget(job->v, qp);
         verbs_wq_clear(&qp->sq);
         qp_free(qp);
-    } else {
+    } else if (verbs_get(job->v->qps, qp->init.qpn) == qp) {
         qp->dead = false;
+        verbs_wq_run_local(job->v, qp);
     }
+    /* Else a reset came before: it is only the host's, which may name it */
 }
 
 static const VerbsJobOps destroy_ops = {
@@ -530,38 +554,55 @@ void verbs_qps_device_gone(RdmaVerbs *v)
     verbs_gsi_device_gone(v);
 }
 
-void verbs_qps_reset(RdmaVerbs *v)
+static void stop(VerbsQp *qp)
 {
     struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+
+    QEMU_LOCK_GUARD(&qp->lock);
+    /* What was begun and comes later does not bring it back */
+    qp->stops++;
+    if (qp->qp && qp->host_state != IBV_QPS_RESET &&
+        qp->host_state != IBV_QPS_ERR) {
+        ibv_modify_qp(qp->qp, &attr, IBV_QP_STATE);
+        qp->host_state = IBV_QPS_ERR;
+        qp->state = RDMA_QPS_ERR;
+        qp->sqe = false;
+    }
+}
+
+void verbs_qps_stop(RdmaVerbs *v)
+{
     GHashTableIter iter;
     VerbsQp *qp;
-    bool wait = false;
+
+    g_hash_table_iter_init(&iter, v->qps);
+    while (g_hash_table_iter_next(&iter, NULL, (void **)&qp)) {
+        stop(qp);
+    }
+}
+
+void verbs_qps_reset(RdmaVerbs *v)
+{
+    GHashTableIter iter;
+    VerbsQp *qp;
 
     verbs_gsi_reset(v);
+    /* All before the first is destroyed, which would slow the host down */
+    verbs_qps_stop(v);
     g_hash_table_remove_all(v->qps_by_wire);
     g_hash_table_remove_all(v->qps_by_id);
     g_hash_table_iter_init(&iter, v->qps);
     while (g_hash_table_iter_next(&iter, NULL, (void **)&qp)) {
-        QpJob *j;
-
         g_hash_table_iter_remove(&iter);
         verbs_wq_clear(&qp->sq);
-        if (qp->dead) {
-            /* A command destroys it, which cannot be watched from here */
-            wait = true;
-            continue;
+        /* Else a command destroys it */
+        if (!qp->dead) {
+            QpJob *j = g_new0(QpJob, 1);
+
+            j->qp = qp;
+            qp->dead = true;
+            verbs_job_start(v, &j->job, &destroy_ops);
         }
-        if (qp->state != RDMA_QPS_RESET) {
-            /* At once: the guest's memory may be another's from now on. */
-            ibv_modify_qp(qp->qp, &attr, IBV_QP_STATE);
-        }
-        j = g_new0(QpJob, 1);
-        j->qp = qp;
-        qp->dead = true;
-        verbs_job_start(v, &j->job, &destroy_ops);
-    }
-    if (wait) {
-        verbs_worker_drain(v);
     }
 }
 

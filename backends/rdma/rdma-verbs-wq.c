@@ -294,7 +294,7 @@ static void post_mark(VerbsQp *qp)
 
 void verbs_wq_run_local(RdmaVerbs *v, VerbsQp *qp)
 {
-    if (!v->running) {
+    if (!v->running || qp->dead) {
         return;
     }
     if (qp->mark_wanted && qp->state == RDMA_QPS_ERR && !qp->failing) {

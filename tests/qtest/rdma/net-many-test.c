@@ -236,9 +236,35 @@ static void test_gid_goes_away_under_a_connection(NetKind kind)
     g_assert_cmpint(wc.status, !=, RDMA_WC_SUCCESS);
 }
 
+/* All that a device may have, connected. Memory is safe behind its reset. */
+static void test_reset_of_all_qps(NetKind kind)
+{
+    NetPair p = net_pair(kind, RDMA_QPT_RC, &(QRdmaPath) { .timeout = 8 });
+    RdmaSge sge = net_sge(&p.a, 0, 3000);
+    RdmaSendWr wr = net_rdma_wr(RDMA_WR_RDMA_WRITE, 1, &sge, &p.b, 4000);
+
+    for (unsigned n = 1; n < p.b.dev->max_qp - 2; n++) {
+        QRdmaQp *a = qrdma_create_qp(p.a.pd, p.a.scq, p.a.rcq, RDMA_QPT_RC);
+        QRdmaQp *b = qrdma_create_qp(p.b.pd, p.b.scq, p.b.rcq, RDMA_QPT_RC);
+
+        qrdma_connect(a, b, NULL);
+    }
+    qrdma_mr_fill(p.a.mr, 0, 3000, 1);
+    qrdma_post_send(p.a.qp, &wr);
+    qrdma_expect(p.a.scq, 1, RDMA_WC_SUCCESS);
+    qvirtio_reset(&p.b.dev->pci->vdev);
+    qrdma_mr_fill(p.a.mr, 0, 3000, 2);
+    qrdma_post_send(p.a.qp, &wr);
+    qrdma_settle(p.a.dev);
+    net_clock_step(p.net, 100 * QRDMA_MS);
+    qrdma_settle(p.b.dev);
+    qrdma_mr_check(p.b.mr, 4000, 3000, 1);
+}
+
 void add_net_many_tests(void)
 {
     net_add_test("many/qps-share-a-cq", test_many_qps_share_a_cq);
+    net_add_test("many/reset-of-all-qps", test_reset_of_all_qps);
     net_add_test("many/more-wqes-than-the-qp-takes",
                  test_more_wqes_than_the_qp_takes);
     net_add_test("change/max-dest-rd-atomic-under-reads",
