@@ -43,8 +43,8 @@ TARGETS ?=
 	run-newer run-verbs run-verbs-rxe \
 	unit-tests run-unit run-qtest run-migration \
 	run-guest-migration run-guest \
-	bench bench-migration bench-turns bench-verbs-mr fuzz fuzz-engine \
-	fuzz-device coverage \
+	bench bench-migration bench-turns bench-verbs bench-verbs-mr \
+	fuzz fuzz-engine fuzz-device coverage \
 	soak lint graph install qemu qtests guest uml standalone \
 	packages-build packages-coverage \
 	packages-guest packages-test packages-lint clean distclean help
@@ -76,6 +76,7 @@ help:
 	@echo 'make bench         speed of the engine'
 	@echo 'make bench-migration  what migration of a guest costs'
 	@echo 'make bench-turns   how long a guest can keep QEMU busy'
+	@echo 'make bench-verbs   rdma-verbs in a guest beside its host'
 	@echo 'make bench-verbs-mr  1 GiB registered on a host adapter'
 	@echo 'make fuzz          run each fuzzer for FUZZ_TIME (60)'
 	@echo '                   (TARGETS="frame rdma-wire": only these)'
@@ -282,6 +283,9 @@ bench-migration: qemu | packages-guest
 
 bench-turns: standalone qtests
 	@$(STAGE) bench-turns! 'measured' scripts/bench-turns.sh
+
+bench-verbs: qemu uml | packages-guest
+	@tests/guest/run bench-verbs
 
 bench-verbs-mr: standalone qtests | packages-guest
 	@echo 'Over a double of libibverbs'

@@ -4,7 +4,7 @@ import argparse
 import os
 
 from . import (demo, driver, interop, kernel, migration, mrbench, pyverbs,
-               qtests, soak, tcp, uml, workers)
+               qtests, soak, tcp, uml, verbsbench, workers)
 from .pair import LINKS
 from .paths import LOGS, LabError, say
 from .stack import STACKS
@@ -96,6 +96,11 @@ def do_qtest(args):
 
 def do_bench_verbs_mr(args):
     return mrbench.main(args.mib)
+
+
+def do_bench_verbs(args):
+    driver.prepare()
+    return verbsbench.main(args.rounds)
 
 
 def do_uml(args):
@@ -195,6 +200,11 @@ def parser():
                                'with rdma-verbs')
     register.add_argument('--mib', type=int, default=1024)
     register.set_defaults(do=do_bench_verbs_mr)
+    speed = commands.add_parser(
+        'bench-verbs', help='measure rdma-verbs in a nested guest beside its '
+                            'host')
+    speed.add_argument('--rounds', type=int, default=verbsbench.ROUNDS)
+    speed.set_defaults(do=do_bench_verbs)
     user_mode = commands.add_parser(
         'uml', help='make the host of nested guests, User-mode Linux')
     user_mode.add_argument('series', nargs='?')
