@@ -244,6 +244,11 @@ static void verbs_set_running(RdmaBackend *rb, bool running)
     verbs_gsi_set_running(v, running);
 }
 
+static void verbs_stop_dma(RdmaBackend *rb)
+{
+    verbs_qps_stop(RDMA_BACKEND_VERBS(rb));
+}
+
 static char *verbs_info_str(RdmaBackend *rb)
 {
     RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
@@ -381,6 +386,7 @@ static void verbs_class_init(ObjectClass *oc, void *data)
     rbc->idle = verbs_idle;
     rbc->reset = verbs_reset;
     rbc->set_running = verbs_set_running;
+    rbc->stop_dma = verbs_stop_dma;
     rbc->info_str = verbs_info_str;
     rbc->query_port = verbs_query_port;
     rbc->add_gid = verbs_gid_add;

@@ -122,6 +122,9 @@ bool virtio_rdma_running_update(VirtIORdma *s, uint8_t status)
     s->running = running;
     trace_virtio_rdma_running(s, running);
     s->bc->set_running(s->backend, running);
+    if (!running && vdev->vm_running && s->bc->stop_dma) {
+        s->bc->stop_dma(s->backend);
+    }
     return true;
 }
 

@@ -203,8 +203,17 @@ struct RdmaBackendClass {
     /*
      * Until the client says that it is running, and when it is not any more,
      * guest memory is not touched: the VM may be stopped, or the driver gone.
+     * With host_numbers that is so for what the backend itself writes; what
+     * peers do to registered memory goes on in the host's device.
      */
     void (*set_running)(RdmaBackend *rb, bool running);
+    /*
+     * Behind set_running(false), and not because the VM is stopped: the driver
+     * is gone, or may not use the function any more. On return nobody touches
+     * guest memory. QPs may enter ERR for it, without an event. Optional where
+     * set_running() does as much.
+     */
+    void (*stop_dma)(RdmaBackend *rb);
 
     /*
      * A line for people: what the backend is connected to, and what of that is

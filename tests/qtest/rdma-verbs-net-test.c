@@ -24,8 +24,6 @@ static const struct {
     { "^ud/wrong-qkey|^counters/", "the host counts for all its users" },
     { "^ud/from-empty-gid-entry",
       "the host does not see such a WQE: it ends in ERR, not in SQE" },
-    { "^life/peer-is-kept-out|^error/broken-device",
-      "what the host has goes on until the device is reset" },
     { "^change/gid-goes-away", "the GID is still the host's" },
 };
 

@@ -307,7 +307,10 @@ static void test_broken_device_takes_no_frames(NetKind kind)
     qrdma_post_send(p.a.qp, &wr);
     qrdma_settle(p.a.dev);
     qrdma_settle(p.b.dev);
-    qrdma_expect_none(p.a.scq);
+    if (!qrdma_ibdev()) {
+        /* A host's QP is in ERR, so that the peer may give up by now */
+        qrdma_expect_none(p.a.scq);
+    }
     check_memory(&p);
 
     /* A reset heals it */

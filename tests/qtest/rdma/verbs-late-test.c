@@ -205,8 +205,74 @@ static void test_reset_while_a_qp_goes(void)
     verbs_free(v);
 }
 
+/* A pair for which the host looks for an address, and does nothing else. */
+static VerbsPair busy_pair(Verbs *v)
+{
+    VerbsPair p = verbs_pair(v, RDMA_QPT_UD);
+
+    fake_verbs_tell(v->fake, "delay create_ah");
+    verbs_offer_send(&p, 1);
+    fake_verbs_tell(v->fake, "await create_ah");
+    return p;
+}
+
+/*
+ * The host has not come to destroying a QP yet: a reset stops it, and does not
+ * wait.
+ */
+static void test_reset_before_a_qp_goes(void)
+{
+    Verbs *v = verbs_new(NULL);
+    VerbsPair p = busy_pair(v);
+    struct virtio_rdma_qpn req = { .qpn = cpu_to_le32(p.b->qpn) };
+    unsigned destroyed = fake_verbs_calls(v->fake, "destroy_qp");
+    unsigned modified = fake_verbs_calls(v->fake, "modify_qp");
+
+    verbs_send_cmd(v, VIRTIO_RDMA_CMD_DESTROY_QP, &req, sizeof(req), 0);
+    qrdma_settle(v->dev);
+    qrdma_reset(v->dev);
+    g_assert_cmpuint(fake_verbs_calls(v->fake, "modify_qp"), ==,
+                     modified + 2);
+    g_assert_cmpuint(fake_verbs_calls(v->fake, "destroy_qp"), ==, destroyed);
+    fake_verbs_tell(v->fake, "release");
+    verbs_await_clean(v);
+    g_assert_cmpuint(fake_verbs_calls(v->fake, "destroy_qp"), ==,
+                     destroyed + 2);
+    verbs_free(v);
+}
+
+/* What was begun before the QP was stopped does not bring it back. */
+static void test_modify_behind_a_stop(void)
+{
+    Verbs *v = verbs_new(NULL);
+    QVirtioDevice *vdev = &v->dev->pci->vdev;
+    VerbsPair p = busy_pair(v);
+    uint8_t status = qrdma_device_status(v->dev);
+    struct virtio_rdma_modify_qp_req req = {
+        .qpn = cpu_to_le32(p.b->qpn),
+        .attr_mask = cpu_to_le32(RDMA_QP_STATE),
+        .attr.qp_state = RDMA_QPS_RESET,
+    };
+    VerbsWaiting w;
+    RdmaQpAttr attr;
+
+    w = verbs_send_cmd(v, VIRTIO_RDMA_CMD_MODIFY_QP, &req, sizeof(req), 0);
+    qrdma_settle(v->dev);
+    vdev->bus->set_status(vdev, status & ~VIRTIO_CONFIG_S_DRIVER_OK);
+    fake_verbs_tell(v->fake, "release");
+    vdev->bus->set_status(vdev, status);
+    g_assert_cmpint(verbs_await_status(&w), !=, VIRTIO_RDMA_S_OK);
+    assert_ok(qrdma_query_qp(p.b, &attr));
+    g_assert_cmpint(attr.qp_state, ==, RDMA_QPS_ERR);
+    verbs_free(v);
+}
+
 void add_verbs_late_tests(void)
 {
+    qtest_add_func("/rdma-verbs/late/reset-before-a-qp-goes",
+                   test_reset_before_a_qp_goes);
+    qtest_add_func("/rdma-verbs/late/modify-behind-a-stop",
+                   test_modify_behind_a_stop);
     qtest_add_func("/rdma-verbs/late/traffic-goes-on", test_traffic_goes_on);
     qtest_add_func("/rdma-verbs/late/failure", test_failure);
     qtest_add_func("/rdma-verbs/late/reset", test_reset);
