@@ -104,6 +104,17 @@ static bool may_pin(const RdmaVerbs *v, uint64_t bytes)
     return false;
 }
 
+/*
+ * Of a region that the host has made nothing can be wrong but windows that are
+ * bound to it, which not every driver calls EBUSY.
+ */
+static int dereg(struct ibv_mr *mr)
+{
+    int err = ibv_dereg_mr(mr);
+
+    return err == EINVAL ? EBUSY : err;
+}
+
 static void unpin(RdmaVerbs *v, VerbsMr *mr)
 {
     v->pinned -= mr->pinned;
@@ -269,7 +280,7 @@ static int create_mr(RdmaBackend *rb, RdmaMrAttr *attr)
 static int destroy_host(RdmaVerbs *v, VerbsMr *mr)
 {
     int ret = verbs_dev_destroyed(v, mr->mw ? ibv_dealloc_mw(mr->mw) :
-                                     mr->mr ? ibv_dereg_mr(mr->mr) : 0);
+                                     mr->mr ? dereg(mr->mr) : 0);
 
     if (!ret) {
         unpin(v, mr);
@@ -368,7 +379,7 @@ static int modify_work(VerbsJob *job)
         ret = reg(j, mem);
     }
     if (!ret) {
-        ret = -ibv_dereg_mr(j->old->mr);
+        ret = -dereg(j->old->mr);
         /* Windows may be bound to it */
         if (ret && !ibv_dereg_mr(mr->mr)) {
             unpin(job->v, mr);

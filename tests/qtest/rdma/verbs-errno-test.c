@@ -142,6 +142,7 @@ typedef struct Try {
     uint8_t (*command)(Objects *o);
     const char *kind;               /* of the object that it makes */
     int made;                       /* objects more when it succeeds */
+    bool busy;                      /* EINVAL says that it is in use */
 } Try;
 
 /* In an order in which each can succeed in the end. */
@@ -159,7 +160,7 @@ static const Try tries[] = {
     { "attach_mcast", attach_mcast, "mcast", 1 },
     { "detach_mcast", detach_mcast, "mcast", -1 },
     { "dealloc_mw", dealloc_mw, "mw", -1 },
-    { "dereg_mr", dereg_mr, "mr", -1 },
+    { "dereg_mr", dereg_mr, "mr", -1, .busy = true },
     { "destroy_qp", destroy_qp, "qp", -1 },
     { "destroy_srq", destroy_srq, "srq", -1 },
     { "destroy_cq", destroy_cq, "cq", -1 },
@@ -209,12 +210,15 @@ static void test_errno_is_status(void)
 
         for (size_t j = 0; j < ARRAY_SIZE(errors); j++) {
             g_autofree char *now = NULL;
-            uint8_t status;
+            uint8_t status, want = errors[j].status;
 
+            if (t->busy && g_str_equal(errors[j].name, "EINVAL")) {
+                want = VIRTIO_RDMA_S_BUSY;
+            }
             fake_verbs_tell(v->fake, "fail %s %s", t->verb, errors[j].name);
             status = t->command(&o);
             g_test_message("%s %s: %u", t->verb, errors[j].name, status);
-            g_assert_cmpint(status, ==, errors[j].status);
+            g_assert_cmpint(status, ==, want);
             now = fake_verbs_ask(v->fake, "count");
             g_assert_cmpstr(now, ==, all);
         }
