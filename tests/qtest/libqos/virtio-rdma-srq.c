@@ -90,6 +90,7 @@ void qrdma_post_srq_recv(QRdmaSrq *srq, const RdmaRecvWr *wr)
     size_t len = qrdma_encode_recv(wr, wqe);
 
     qrdma_post_wqe(srq->dev, &srq->wq, wqe, len, 0, true);
+    qrdma_hand_over(srq->dev);
 }
 
 uint8_t qrdma_alloc_mw(QRdmaPd *pd, RdmaMwType type, QRdmaMw *mw)

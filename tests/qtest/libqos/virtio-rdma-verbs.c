@@ -318,12 +318,23 @@ void qrdma_post_send(QRdmaQp *qp, const RdmaSendWr *wr)
     qrdma_post_raw(qp, &qp->sq, wqe, len, 0, true);
 }
 
+void qrdma_hand_over(QRdma *d)
+{
+    if (d->features & QRDMA_F(VIRTIO_RDMA_F_HOST_NUMBERS)) {
+        /* the kick, the queue's turn, and what it may leave to another */
+        for (int i = 0; i < 4; i++) {
+            qtest_readb(d->host->qts, 0);
+        }
+    }
+}
+
 void qrdma_post_recv(QRdmaQp *qp, const RdmaRecvWr *wr)
 {
     uint8_t wqe[QRDMA_WQE_ROOM];
     size_t len = qrdma_encode_recv(wr, wqe);
 
     qrdma_post_raw(qp, &qp->rq, wqe, len, 0, true);
+    qrdma_hand_over(qp->dev);
 }
 
 void qrdma_refill_cq(QRdmaCq *cq, unsigned n)

@@ -398,7 +398,13 @@ RdmaAv qrdma_av(QRdma *to, uint8_t gid_index);
 
 size_t qrdma_encode_send(QRdmaQp *qp, const RdmaSendWr *wr, uint8_t *wqe);
 size_t qrdma_encode_recv(const RdmaRecvWr *wr, uint8_t *wqe);
-/* Post and kick. */
+/*
+ * Let the host's device have the receives that were posted: one that has
+ * numbers of its own takes messages when they come, and knows of no receives
+ * but those that it was told of.
+ */
+void qrdma_hand_over(QRdma *d);
+/* Post and kick. Receives are handed over, too. */
 void qrdma_post_send(QRdmaQp *qp, const RdmaSendWr *wr);
 void qrdma_post_recv(QRdmaQp *qp, const RdmaRecvWr *wr);
 /* Any bytes as a WQE, in descriptors of @split bytes (0: one). */
