@@ -15,13 +15,14 @@ SAMPLE = ('/hub/(rc/(send|write|read|atomics|inline)|uc/operations|'
 
 
 def test_pingpong_with_a_peer_of_the_host(bench):
-    bench.exchange('ibv_rc_pingpong -e -n 20', 'ibv_rc_pingpong -e -n 20')
+    bench.exchange('ibv_rc_pingpong -e -n 20', 'ibv_rc_pingpong -e -n 20',
+                   timeout=180)
 
 
 def test_the_device_passes_its_own_tests_there(bench):
     host = bench.pair.host
     tests = qtests.Selection(qtests.PROGRAMS, SAMPLE)
-    lines = qtests.run(host, tests, 150, **{qtests.IBDEV: Rxe().find(host)})
+    lines = qtests.run(host, tests, 600, **{qtests.IBDEV: Rxe().find(host)})
     failed = [line for line in lines if line.startswith('not ok')]
     assert not failed, '\n'.join(lines)
     bench.note(f'{sum(line.startswith("ok") for line in lines)} of them')
