@@ -711,16 +711,14 @@ static void check_info(QTestState *qts, const char *want)
 
 static void test_info(void)
 {
-    QTestState *qts;
     Node n = {};
 
     node_start(&n, 1, NULL, "-netdev hubport,id=h0,hubid=0 "
                "-object rdma-roce,id=r0,netdev=h0,mac=52:54:00:01:02:03");
-    qts = node_qts(&n);
-    check_info(qts, "no device uses it");
-    qtest_qmp_device_add(qts, "virtio-rdma-pci", "d1", "{'rdmadev': 'r0', "
-                         "'addr': '6', 'max-qp': 4, 'max-cq': 4}");
-    check_info(qts, "netdev h0, 52:54:00:01:02:03, up");
+    check_info(node_qts(&n), "no device uses it");
+    qtest_qmp_device_add(node_qts(&n), "virtio-rdma-pci", "d1",
+                         "{'rdmadev': 'r0', 'addr': '6'}");
+    check_info(node_qts(&n), "netdev h0, 52:54:00:01:02:03, up");
     node_stop(&n);
 }
 
@@ -735,7 +733,6 @@ static void test_refusals_say_why(void)
     assert_error(qts, "netdev 'later' not found",
                  "{'execute': 'device_add', 'arguments': {'driver': "
                  "'virtio-rdma-pci', 'rdmadev': 'r0', 'addr': '6'}}");
-    /* Once it is there, all is well. */
     qtest_qmp_assert_success(qts, "{'execute': 'netdev_add', 'arguments': "
                              "{'type': 'hubport', 'id': 'later', "
                              "'hubid': 0}}");
