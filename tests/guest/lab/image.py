@@ -22,8 +22,9 @@ PROGRAMS = '''bash sh busybox cat chmod cmp cp cut date dd dmesg echo env
  false grep head hostname ip kill ls ln mkdir modprobe insmod rmmod lsmod
  mount umount printf ps rdma rm rmdir sed seq sha256sum sleep stdbuf sysctl
  tail test timeout touch true uname wc ibv_devinfo ibv_rc_pingpong
- ib_write_bw ib_send_bw ib_read_bw ib_write_lat ib_send_lat ib_read_lat rping
- ucmatose python3 dirname sync'''.split()
+  ibv_uc_pingpong ibv_ud_pingpong ib_write_bw ib_send_bw ib_read_bw
+  ib_write_lat ib_send_lat ib_read_lat rping ucmatose python3 dirname
+  sync'''.split()
 
 MODULE_NAMES = '''virtio_pci virtio_net virtio_console virtio_rng ib_uverbs
  rdma_ucm ib_umad rdma_cm configfs nvmet nvmet_rdma nvme_rdma nvme_fabrics

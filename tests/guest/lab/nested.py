@@ -73,15 +73,17 @@ class NestedPair:
     """A nested guest and a peer of its host: in the place of guests 1 and 2
     of a Pair. @devices: a function from the host, once it is up, to the
     QEMU arguments that make the nested guest's netdev and adapter.
-    @host_append: more parameters of the host's kernel."""
+    @peer_rdma: whether the peer has virtio-rdma. @host_append: more
+    parameters of the host's kernel."""
 
-    def __init__(self, tag, devices, rdma=True, series=None, host_append=''):
+    def __init__(self, tag, devices, rdma=True, series=None, peer_rdma=True,
+                 host_append=''):
         self.tag, self.devices = tag, devices
         self.link = wire()
         near, far = (end.fileno() for end in self.link)
         self.peer = Vm(f'{tag}-2', '-netdev',
                        f'dgram,id=n0,local.type=fd,local.str={far}',
-                       *functions(2, rdma), series=series)
+                       *functions(2, rdma and peer_rdma), series=series)
         self.peer.fds.append(far)
         self.host = Uml(f'{tag}-host', near, mac(1), MTU, series=series,
                         append=host_append)

@@ -3,6 +3,7 @@
 virtio-rdma with an engine of its own."""
 from lab.nested import NestedPair, on_rxe
 from lab.pair import address
+from lab.paths import qemu_binary
 
 PAIR = NestedPair
 GUESTS = {'devices': on_rxe}
@@ -24,3 +25,20 @@ def test_no_rdma_cm_where_the_host_has_its_own(bench):
     assert its.rc not in (0, None), str(its)
     assert 'Invalid argument' in its.out, str(its)
     assert 'its module ib_cm has them' in bench.one.qemu_said()
+
+
+def test_an_iwarp_device_of_the_host_is_refused(bench):
+    host = bench.pair.host
+    host.must('rdma link add siw0 type siw netdev eth0')
+    try:
+        its = host.run(
+            f'{qemu_binary()} -accel qtest -machine q35,memory-backend=ram '
+            '-m 64 -nodefaults -display none '
+            '-object memory-backend-memfd,id=ram,size=64M,share=on '
+            '-object rdma-verbs,id=r0,ibdev=siw0 '
+            '-device virtio-rdma-pci,rdmadev=r0')
+    finally:
+        host.must('rdma link del siw0')
+    assert its.rc == 1, str(its)
+    assert "RDMA device 'siw0' is not RoCE" in its.out, str(its)
+    assert 'it is iWARP' in its.out, str(its)
