@@ -15,7 +15,6 @@ mount -t overlay -o lowerdir=/,upperdir=/mnt/up,workdir=/mnt/wk overlay $root
 mount -t proc proc $root/proc
 mount -t sysfs sys $root/sys
 mount -t devtmpfs dev $root/dev
-mount -t tmpfs tmpfs $root/tmp
 mkdir -p "$root$logs" $root/out
 mount -t hostfs -o "$logs" logs "$root$logs"
 mount --bind "$root$logs/$(arg name)" $root/out

@@ -90,14 +90,14 @@ def _stamp(event):
 
 class MovingVm(Vm):
     """A guest with its root in memory. @devices: a function from the number
-    of the QEMU process, counted from 0, to QEMU arguments. @connect(number,
+    of the QEMU process, counted from 0, to QEMU arguments. @attach(number,
     up): connects a process to the link, or cuts it off."""
 
-    def __init__(self, name, directory, devices, connect=None, mem='512M',
+    def __init__(self, name, directory, devices, attach=None, mem='512M',
                  **options):
         super().__init__(name, mem=mem, **options)
         self.make_devices, self.directory = devices, directory
-        self.connect = connect or (lambda number, up: None)
+        self.attach = attach or (lambda number, up: None)
         self.image = image.build()
         self.number = -1
         self.moves = []
@@ -124,7 +124,7 @@ class MovingVm(Vm):
         """Start the destination; self becomes that, the source is
         returned."""
         source = self._hold()
-        self.connect(self.number + 1, False)
+        self.attach(self.number + 1, False)
         self.start('-incoming', 'defer')
         self.qmp('qmp_capabilities')
         return source
@@ -176,7 +176,7 @@ class MovingVm(Vm):
                     raise LabError(f'{self.name}: the destination ended\n'
                                    f'{self.errors()}')
                 time.sleep(0.02)
-            self.connect(self.number, True)
+            self.attach(self.number, True)
             stopped = _stamp(old.event('STOP', timeout))
             resumed = _stamp(self.qmp_channel.event('RESUME', timeout))
         except BaseException:
