@@ -249,7 +249,6 @@ check-migration: qtests | packages-guest packages-test
 
 check-guest: qtests | packages-guest packages-test
 	@rm -f $(LOGS)/guest.log
-	@$(MAKE) -s --no-print-directory uml || :
 	@$(MAKE) -s --no-print-directory run-guest || :
 	@$(SUMMARY) guest
 
@@ -260,7 +259,6 @@ check-pyverbs: qemu | packages-guest packages-test
 
 check: unit-tests qtests | packages-guest packages-test
 	@rm -f $(LOGS)/unit.log $(LOGS)/qtest.log $(LOGS)/guest.log
-	@$(MAKE) -s --no-print-directory uml || :
 	@$(MAKE) -s --no-print-directory run-unit || :
 	@$(MAKE) -s --no-print-directory run-qtest || :
 	@$(MAKE) -s --no-print-directory run-guest || :
