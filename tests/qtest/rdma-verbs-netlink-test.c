@@ -11,7 +11,6 @@
 #include "qemu/sockets.h"
 #include <ifaddrs.h>
 #include <net/if.h>
-#include <sched.h>
 #include <sys/ioctl.h>
 #include "qobject/qdict.h"
 #include "rdma/verbs-test.h"
@@ -59,31 +58,6 @@ static unsigned count_addresses(const char *text)
 #define await_addresses(d, text, n) \
     qrdma_wait_until((d), count_addresses(text) == (n))
 
-/* A network namespace of its own for this process and its QEMUs. */
-static bool namespace_ready(void)
-{
-    static bool done;
-
-    if (!done) {
-        done = !unshare((geteuid() ? CLONE_NEWUSER : 0) | CLONE_NEWNET);
-    }
-    if (!done) {
-        g_test_skip("no network namespace of its own");
-    }
-    return done;
-}
-
-/* A QEMU with the double, whose GIDs have "lo" for a net device. */
-static Verbs *host_new(void)
-{
-    Verbs *v = verbs_host(NULL);
-
-    qtest_qmp_assert_success(v->host->qts, "{'execute': 'qom-set', "
-                             "'arguments': {'path': '/objects/r0', "
-                             "'property': 'gid-mode', 'value': 'add'}}");
-    return v;
-}
-
 static void start(Verbs *v)
 {
     qrdma_start(v->dev, VERBS_FEATURES | QRDMA_F(VIRTIO_RDMA_F_GID_VLAN), 0);
@@ -92,7 +66,7 @@ static void start(Verbs *v)
 
 static Verbs *device_new(void)
 {
-    Verbs *v = host_new();
+    Verbs *v = verbs_host_adding(NULL);
 
     qtest_qmp_device_add(v->host->qts, "virtio-rdma-pci", "rdma0",
                          "{'rdmadev': 'r0', 'addr': '4', "
@@ -152,7 +126,7 @@ static void test_host_keeps_its_own(void)
     unsigned looks;
     Verbs *v;
 
-    if (!namespace_ready()) {
+    if (!verbs_own_network()) {
         return;
     }
     set_address("lo:1", "10.66.0.9");
@@ -178,7 +152,7 @@ static void test_exit_amid_another_one(void)
     Verbs *v;
     VerbsWaiting w;
 
-    if (!namespace_ready()) {
+    if (!verbs_own_network()) {
         return;
     }
     v = device_new();
@@ -201,7 +175,7 @@ static void test_command_changes(void)
     VerbsWaiting w;
     uint8_t other[RDMA_GID_LEN];
 
-    if (!namespace_ready()) {
+    if (!verbs_own_network()) {
         return;
     }
     v = device_new();

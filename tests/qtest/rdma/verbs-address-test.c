@@ -8,7 +8,6 @@
 #include "qemu/osdep.h"
 #include <ifaddrs.h>
 #include <net/if.h>
-#include <sched.h>
 #include <sys/ioctl.h>
 #include "qemu/bswap.h"
 #include "verbs-test.h"
@@ -49,34 +48,6 @@ static void await(Verbs *v, const uint8_t gid[RDMA_GID_LEN], bool there)
     qrdma_wait_until(v->dev, have(gid) == there);
 }
 
-static bool have_namespace(void)
-{
-    static bool done;
-
-    if (!done &&
-        unshare((geteuid() ? CLONE_NEWUSER : 0) | CLONE_NEWNET)) {
-        g_test_skip("no network namespace of its own");
-        return false;
-    }
-    done = true;
-    return true;
-}
-
-/* NULL if that cannot be tried here. */
-static Verbs *host_new(const char *script)
-{
-    Verbs *v;
-
-    if (!have_namespace()) {
-        return NULL;
-    }
-    v = verbs_host(script);
-    qtest_qmp_assert_success(v->host->qts, "{'execute': 'qom-set', "
-                             "'arguments': {'path': '/objects/r0', "
-                             "'property': 'gid-mode', 'value': 'add'}}");
-    return v;
-}
-
 static void start(Verbs *v)
 {
     qrdma_start(v->dev, VERBS_FEATURES | QRDMA_F(VIRTIO_RDMA_F_GID_VLAN), 0);
@@ -84,9 +55,10 @@ static void start(Verbs *v)
     qrdma_setup_gids(v->dev, 1);
 }
 
+/* NULL if that cannot be tried here. */
 static Verbs *verbs_adding(const char *script)
 {
-    Verbs *v = host_new(script);
+    Verbs *v = verbs_own_network() ? verbs_host_adding(script) : NULL;
 
     if (v) {
         qtest_qmp_device_add(v->host->qts, "virtio-rdma-pci", "rdma0",
@@ -315,13 +287,13 @@ static void test_needs_permission(void)
         g_strdup_printf("setpriv --bounding-set -net_admin %s", qemu);
     Verbs *v;
 
-    if (!have_namespace() ||
+    if (!verbs_own_network() ||
         system("setpriv --bounding-set -net_admin true")) {
         g_test_skip("no setpriv, or it may not drop CAP_NET_ADMIN");
         return;
     }
     g_setenv("QTEST_QEMU_BINARY", less, true);
-    v = host_new(NULL);
+    v = verbs_host_adding(NULL);
     g_setenv("QTEST_QEMU_BINARY", was, true);
     verbs_refused_with(v, "'ibdev': '" FAKE_IBVERBS_DEVICE "', "
                        "'gid-mode': 'add'", "'allowed-gids': '" ALLOWED "'",

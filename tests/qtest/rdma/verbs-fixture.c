@@ -3,6 +3,7 @@
  * A QEMU with rdma-verbs over the double of libibverbs.
  */
 #include "qemu/osdep.h"
+#include <sched.h>
 #include "qemu/bswap.h"
 #include "qobject/qdict.h"
 #include "verbs-test.h"
@@ -34,6 +35,29 @@ Verbs *verbs_host_memory(const char *script, bool shared)
 Verbs *verbs_host(const char *script)
 {
     return verbs_host_memory(script, true);
+}
+
+bool verbs_own_network(void)
+{
+    static bool done;
+
+    if (!done) {
+        done = !unshare((geteuid() ? CLONE_NEWUSER : 0) | CLONE_NEWNET);
+    }
+    if (!done) {
+        g_test_skip("no network namespace of its own");
+    }
+    return done;
+}
+
+Verbs *verbs_host_adding(const char *script)
+{
+    Verbs *v = verbs_host(script);
+
+    qtest_qmp_assert_success(v->host->qts, "{'execute': 'qom-set', "
+                             "'arguments': {'path': '/objects/r0', "
+                             "'property': 'gid-mode', 'value': 'add'}}");
+    return v;
 }
 
 Verbs *verbs_new(const char *script)

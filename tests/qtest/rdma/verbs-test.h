@@ -38,6 +38,13 @@ Verbs *verbs_host_memory(const char *script, bool shared);
 /* With options for the memory backend, and others for QEMU. */
 Verbs *verbs_host_with(const char *script, const char *memory,
                        const char *options);
+/*
+ * A network namespace of its own for this process and its QEMUs, whose "lo"
+ * may be given addresses. False, and the test is skipped, if it cannot be had.
+ */
+bool verbs_own_network(void);
+/* Like verbs_host(), with gid-mode=add. */
+Verbs *verbs_host_adding(const char *script);
 /* With a device that was started. */
 Verbs *verbs_new(const char *script);
 void verbs_free(Verbs *v);
