@@ -17,7 +17,11 @@ class Entry:
         self.row = dict(row)
         try:
             self.kind, self.reason = row['kind'], row['reason']
-            self.paths = re.compile(f'({"|".join(row["paths"])})$')
+            tails = f'({"|".join(row["paths"])})$'
+            self.paths = re.compile(tails)
+            # How the two devices of the test are joined
+            link = row.get('link', 'hub')
+            self.tried = f'/{link}{tails}' if link else tails
         except (KeyError, re.error) as e:
             raise LabError(f'{TABLE}: {row}: {e}') from e
         self.run = row.get('run', True)
@@ -39,11 +43,14 @@ class Cannot:
             raise LabError(f'{TABLE}: no such kind: {wrong}')
         self.counts = dict.fromkeys(self.kinds, 0)
 
-    def regex(self, run=None):
-        """For all paths that it has something about, or those that are to
-        run."""
-        return '|'.join(entry.paths.pattern for entry in self.entries
-                        if run in (None, entry.run))
+    def regex(self):
+        """For all paths that it has something about."""
+        return '|'.join(entry.paths.pattern for entry in self.entries)
+
+    def regex_tried(self):
+        """For those that are to run: on one link, for a test that fails takes
+        its time and a QEMU of its own."""
+        return '|'.join(entry.tried for entry in self.entries if entry.run)
 
     def left_out(self):
         """Lines for what is not to run."""

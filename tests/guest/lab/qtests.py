@@ -100,7 +100,7 @@ class Qtests:
         env = {IBDEV: self.stack.device} if self.ibdev else {}
         lines = run(self.vm, Selection(programs, paths, self.cannot.regex()),
                     timeout, **env)
-        listed = self.cannot.regex(run=True)
+        listed = self.cannot.regex_tried()
         if listed:
             both = f'^(?=.*({listed}))(?=.*({paths}))'
             lines += [self.cannot.judge(line) for line in
