@@ -163,6 +163,18 @@ static void get_create_qp(const uint8_t *p, VirtIORdmaReq *req)
     };
     req->create_qp.flags = GET32(p, virtio_rdma_create_qp_req, flags);
     req->create_qp.srqn = GET32(p, virtio_rdma_create_qp_req, srqn);
+    req->create_qp.direct = (VirtIORdmaDirectQp) {
+        .pages = {
+            .table = GET64(p, virtio_rdma_create_qp_req, queue_pages),
+            .npages = GET32(p, virtio_rdma_create_qp_req, queue_npages),
+            .levels = GET8(p, virtio_rdma_create_qp_req, queue_levels),
+        },
+        .sq_depth_shift = GET8(p, virtio_rdma_create_qp_req, sq_depth_shift),
+        .sq_slot_shift = GET8(p, virtio_rdma_create_qp_req, sq_slot_shift),
+        .rq_depth_shift = GET8(p, virtio_rdma_create_qp_req, rq_depth_shift),
+        .rq_slot_shift = GET8(p, virtio_rdma_create_qp_req, rq_slot_shift),
+        .doorbell = GET16(p, virtio_rdma_create_qp_req, doorbell),
+    };
 }
 
 static void get_add_gid(const uint8_t *p, VirtIORdmaReq *req)

@@ -50,8 +50,8 @@ void virtio_rdma_codec_write_cqe(const VirtQueueElement *elem,
     iov_from_buf(elem->in_sg, elem->in_num, at, cqe + at, 1);
 }
 
-/* Reading other memory would take long, and reach other devices. */
-static bool read_ram(AddressSpace *as, uint64_t addr, void *buf, size_t len)
+bool virtio_rdma_codec_read_ram(AddressSpace *as, uint64_t addr, void *buf,
+                                size_t len)
 {
     RCU_READ_LOCK_GUARD();
 
@@ -76,7 +76,7 @@ static bool read_ram(AddressSpace *as, uint64_t addr, void *buf, size_t len)
 bool virtio_rdma_codec_read_addrs(AddressSpace *as, uint64_t addr, uint32_t n,
                                   uint64_t *addrs)
 {
-    if (!read_ram(as, addr, addrs, n * sizeof(*addrs))) {
+    if (!virtio_rdma_codec_read_ram(as, addr, addrs, n * sizeof(*addrs))) {
         qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: page table at 0x%"
                       PRIx64 " is not RAM\n", addr);
         return false;
@@ -84,5 +84,41 @@ bool virtio_rdma_codec_read_addrs(AddressSpace *as, uint64_t addr, uint32_t n,
     for (uint32_t i = 0; i < n; i++) {
         addrs[i] = le64_to_cpu(addrs[i]);
     }
+    return true;
+}
+
+/* Is there a word of RAM? Then it is in one piece. */
+static bool is_word(AddressSpace *as, uint64_t addr, bool is_write)
+{
+    hwaddr len = sizeof(uint32_t);
+    hwaddr at;
+    MemoryRegion *mr = address_space_translate(as, addr, &at, &len, is_write,
+                                               MEMTXATTRS_UNSPECIFIED);
+
+    return len == sizeof(uint32_t) && addr % sizeof(uint32_t) == 0 &&
+           memory_access_is_direct(mr, is_write, MEMTXATTRS_UNSPECIFIED);
+}
+
+bool virtio_rdma_codec_load_word(AddressSpace *as, uint64_t addr,
+                                 uint32_t *value)
+{
+    RCU_READ_LOCK_GUARD();
+    if (!is_word(as, addr, false)) {
+        return false;
+    }
+    *value = address_space_ldl_le(as, addr, MEMTXATTRS_UNSPECIFIED, NULL);
+    /* Pairs with the driver's release: what it wrote before is there. */
+    smp_rmb();
+    return true;
+}
+
+bool virtio_rdma_codec_store_word(AddressSpace *as, uint64_t addr,
+                                  uint32_t value)
+{
+    RCU_READ_LOCK_GUARD();
+    if (!is_word(as, addr, true)) {
+        return false;
+    }
+    address_space_stl_le(as, addr, value, MEMTXATTRS_UNSPECIFIED, NULL);
     return true;
 }

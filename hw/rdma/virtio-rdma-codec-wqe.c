@@ -122,6 +122,11 @@ void virtio_rdma_codec_get_send(const uint8_t *p, bool ud, RdmaSendWr *wr,
     }
 }
 
+uint32_t virtio_rdma_codec_get_slot(const uint8_t *buf)
+{
+    return GET32(buf, virtio_rdma_direct_slot, length);
+}
+
 void virtio_rdma_codec_get_recv(const uint8_t *p, RdmaRecvWr *wr)
 {
     wr->wr_id = GET64(p, virtio_rdma_rq_wqe, wr_id);

@@ -34,6 +34,17 @@ typedef struct VirtIORdmaPages {
     uint32_t levels;                /* of tables; 0: a list */
 } VirtIORdmaPages;
 
+/* Where the driver has the queues of a direct QP, unchecked. */
+typedef struct VirtIORdmaDirectQp {
+    VirtIORdmaPages pages;
+    /* log2 of the number of slots, and of the bytes of each */
+    uint8_t sq_depth_shift;
+    uint8_t sq_slot_shift;
+    uint8_t rq_depth_shift;
+    uint8_t rq_slot_shift;
+    uint16_t doorbell;              /* page of doorbells */
+} VirtIORdmaDirectQp;
+
 /* A control request: each command has one of the members. */
 typedef union VirtIORdmaReq {
     struct {
@@ -79,6 +90,7 @@ typedef union VirtIORdmaReq {
         RdmaQpCap cap;
         uint32_t flags;             /* VIRTIO_RDMA_QP_* */
         uint32_t srqn;
+        VirtIORdmaDirectQp direct;
     } create_qp;
     /* MODIFY_QP and QUERY_QP */
     struct {
@@ -177,6 +189,11 @@ typedef struct VirtIORdmaCmdLayout {
 #define VIRTIO_RDMA_SEND_WQE_SIZE sizeof(struct virtio_rdma_sq_wqe)
 #define VIRTIO_RDMA_RECV_WQE_SIZE sizeof(struct virtio_rdma_rq_wqe)
 #define VIRTIO_RDMA_SGE_SIZE      sizeof(struct virtio_rdma_sge)
+/* What is in front of a WQE in a slot of a direct queue: its length */
+#define VIRTIO_RDMA_SLOT_SIZE     sizeof(struct virtio_rdma_direct_slot)
+/* Words of the first page of a direct QP */
+#define VIRTIO_RDMA_DIRECT_AT(field) \
+    offsetof(struct virtio_rdma_direct_page, field)
 
 /* virtio-rdma-codec-mem.c: guest memory, which is touched nowhere else */
 
@@ -199,6 +216,18 @@ void virtio_rdma_codec_write_cqe(const VirtQueueElement *elem,
 /* Read @n addresses at DMA address @addr. False if it is not memory. */
 bool virtio_rdma_codec_read_addrs(AddressSpace *as, uint64_t addr, uint32_t n,
                                   uint64_t *addrs);
+
+/*
+ * Copy @len bytes of RAM at DMA address @addr. False if it is something else,
+ * which would take long, and reach other devices.
+ */
+bool virtio_rdma_codec_read_ram(AddressSpace *as, uint64_t addr, void *buf,
+                                size_t len);
+/* A 32-bit word in RAM, at an aligned address. */
+bool virtio_rdma_codec_load_word(AddressSpace *as, uint64_t addr,
+                                 uint32_t *value);
+bool virtio_rdma_codec_store_word(AddressSpace *as, uint64_t addr,
+                                  uint32_t value);
 
 /* virtio-rdma-codec.c: configuration space */
 
@@ -227,6 +256,8 @@ void virtio_rdma_codec_put_response(uint8_t cmd, uint8_t *buf,
  */
 void virtio_rdma_codec_get_send(const uint8_t *buf, bool ud, RdmaSendWr *wr,
                                 VirtIORdmaPages *pages);
+/* The length that a slot of a direct queue names, in bytes */
+uint32_t virtio_rdma_codec_get_slot(const uint8_t *buf);
 void virtio_rdma_codec_get_recv(const uint8_t *buf, RdmaRecvWr *wr);
 void virtio_rdma_codec_get_sges(const uint8_t *buf, uint32_t n, RdmaSge *sge);
 

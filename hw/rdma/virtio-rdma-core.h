@@ -33,9 +33,16 @@
 #define VIRTIO_RDMA_MAX_SRQ         1021
 #define VIRTIO_RDMA_MAX_SRQ_WR      (1u << 16)
 #define VIRTIO_RDMA_MAX_MCAST       16384
+/* Slots of a direct queue, and pages that those of a QP lie in */
+#define VIRTIO_RDMA_MAX_DEPTH_SHIFT 15
+#define VIRTIO_RDMA_MAX_DEPTH       (1u << VIRTIO_RDMA_MAX_DEPTH_SHIFT)
+#define VIRTIO_RDMA_MAX_SLOT_SHIFT  13
+#define VIRTIO_RDMA_MAX_DIRECT_PAGES \
+    (1 + 2 * (VIRTIO_RDMA_MAX_DEPTH << (VIRTIO_RDMA_MAX_SLOT_SHIFT - \
+                                        RDMA_PAGE_SHIFT)))
 
 /* The last of VIRTIO_RDMA_F_* */
-#define VIRTIO_RDMA_F_MAX           VIRTIO_RDMA_F_HOST_NUMBERS
+#define VIRTIO_RDMA_F_MAX           VIRTIO_RDMA_F_DIRECT_QP
 
 /*
  * Every entry into the device that works on objects or virtqueues is between
@@ -108,6 +115,8 @@ static inline bool virtio_rdma_has(VirtIORdma *s, unsigned bit)
 /* A buffer of a virtqueue, and each of its descriptors */
 #define VIRTIO_RDMA_COST_BUFFER     24
 #define VIRTIO_RDMA_COST_DESC       8
+/* A slot of a direct queue */
+#define VIRTIO_RDMA_COST_SLOT       16
 /* A control command, and one that makes or frees a queue */
 #define VIRTIO_RDMA_COST_CMD        256
 #define VIRTIO_RDMA_COST_QUEUE      2048

@@ -53,6 +53,11 @@ static bool have_atomic_write(const VirtIORdma *s)
            (s->limits.extensions & RDMA_EXT_ATOMIC_WRITE);
 }
 
+static bool have_doorbells(const VirtIORdma *s)
+{
+    return s->doorbells;
+}
+
 static bool have_counters(const VirtIORdma *s)
 {
     return s->bc->query_counters;
@@ -81,6 +86,7 @@ static bool (*const possible[VIRTIO_RDMA_F_MAX + 1])(const VirtIORdma *s) = {
     [VIRTIO_RDMA_F_FLUSH] = have_flush,
     [VIRTIO_RDMA_F_ATOMIC_WRITE] = have_atomic_write,
     [VIRTIO_RDMA_F_HOST_NUMBERS] = have_host_numbers,
+    [VIRTIO_RDMA_F_DIRECT_QP] = have_doorbells,
 };
 
 void virtio_rdma_features_restrict(VirtIORdma *s)

@@ -60,8 +60,12 @@ static void deassign_notifiers(VirtIORdma *s, unsigned long first,
 static int assign_qp_notifiers(VirtIORdma *s, uint32_t qpn)
 {
     VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, qpn);
-    int ret = assign_notifier(s, VIRTIO_RDMA_SQ_VQ(s->limits.max_cq, qpn));
+    int ret;
 
+    if (qp->pages) {
+        return 0;
+    }
+    ret = assign_notifier(s, VIRTIO_RDMA_SQ_VQ(s->limits.max_cq, qpn));
     if (ret >= 0 && !qp->srq) {
         ret = assign_notifier(s, VIRTIO_RDMA_RQ_VQ(s->limits.max_cq, qpn));
     }

@@ -140,6 +140,7 @@ static const Property virtio_rdma_properties[] = {
     FEATURE("rereg-mr", REREG_MR),
     FEATURE("flush", FLUSH),
     FEATURE("atomic-write", ATOMIC_WRITE),
+    FEATURE("direct-qp", DIRECT_QP),
 };
 
 const char *virtio_rdma_feature_name(unsigned bit)
@@ -201,6 +202,7 @@ static const struct {
     { "rereg-mr", "offer to change memory regions" },
     { "flush", "offer FLUSH, for global visibility" },
     { "atomic-write", "offer ATOMIC WRITE" },
+    { "direct-qp", "offer queue pairs that processes use without the kernel" },
 };
 
 static char *get_version(Object *obj, Error **errp)

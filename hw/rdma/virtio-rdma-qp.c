@@ -80,16 +80,24 @@ void virtio_rdma_qp_remove(VirtIORdma *s, VirtIORdmaQp *qp)
         qp->srq->users--;
     }
     virtio_rdma_wq_forget(s, &qp->sq);
+    virtio_rdma_direct_stop(s, qp);
+    g_free(qp->sq.inflight);
+    g_free(qp->rq.inflight);
     g_free(qp);
 }
 
 static int check_qpn(VirtIORdma *s, uint32_t qpn, const VirtIORdmaReq *req)
 {
     const RdmaQpCap *cap = &req->create_qp.cap;
-    int sq = virtio_rdma_vq_check(s, sq_vq(s, qpn), cap->max_send_wr);
-    int rq = req->create_qp.flags & VIRTIO_RDMA_QP_SRQ
-             ? 0
-             : virtio_rdma_vq_check(s, rq_vq(s, qpn), cap->max_recv_wr);
+    int sq, rq;
+
+    if (req->create_qp.flags & VIRTIO_RDMA_QP_DIRECT) {
+        return 0;
+    }
+    sq = virtio_rdma_vq_check(s, sq_vq(s, qpn), cap->max_send_wr);
+    rq = req->create_qp.flags & VIRTIO_RDMA_QP_SRQ
+         ? 0
+         : virtio_rdma_vq_check(s, rq_vq(s, qpn), cap->max_recv_wr);
 
     return sq == -ENOMEM ? sq : rq ? rq : sq;
 }
@@ -119,13 +127,16 @@ static int check_flags(VirtIORdma *s, const VirtIORdmaReq *req,
 
     if (!virtio_rdma_check_flags("flags", flags,
                                  VIRTIO_RDMA_QP_SRQ |
-                                 VIRTIO_RDMA_QP_BLOCK_MCAST_LOOPBACK)) {
+                                 VIRTIO_RDMA_QP_BLOCK_MCAST_LOOPBACK |
+                                 VIRTIO_RDMA_QP_DIRECT)) {
         return -EINVAL;
     }
     if (((flags & VIRTIO_RDMA_QP_SRQ) &&
          !virtio_rdma_has(s, VIRTIO_RDMA_F_SRQ)) ||
         ((flags & VIRTIO_RDMA_QP_BLOCK_MCAST_LOOPBACK) &&
-         !virtio_rdma_has(s, VIRTIO_RDMA_F_MCAST))) {
+         !virtio_rdma_has(s, VIRTIO_RDMA_F_MCAST)) ||
+        ((flags & VIRTIO_RDMA_QP_DIRECT) &&
+         !virtio_rdma_has(s, VIRTIO_RDMA_F_DIRECT_QP))) {
         return -ENOTSUP;
     }
     if ((flags & VIRTIO_RDMA_QP_BLOCK_MCAST_LOOPBACK) &&
@@ -158,6 +169,37 @@ static bool check_cap(VirtIORdma *s, const RdmaQpCap *cap)
                                    l->max_recv_sge) &&
            virtio_rdma_check_range("max_inline_data", cap->max_inline_data, 0,
                                    l->max_inline_data);
+}
+
+/* Add a QP, with what the driver says of its queues. */
+static int add_qp(VirtIORdma *s, const VirtIORdmaReq *req,
+                  const RdmaQpInitAttr *init, VirtIORdmaPd *pd,
+                  VirtIORdmaCq *send_cq, VirtIORdmaCq *recv_cq,
+                  VirtIORdmaSrq *srq, VirtIORdmaQp **qp)
+{
+    VirtIORdmaDirectQp direct = req->create_qp.direct;
+    uint64_t *pages = NULL;
+    int ret;
+
+    if (!(req->create_qp.flags & VIRTIO_RDMA_QP_DIRECT)) {
+        *qp = virtio_rdma_qp_add(s, init, pd, send_cq, recv_cq, srq);
+        clear_bit(sq_vq(s, init->qpn), s->stale_vqs);
+        if (!srq) {
+            clear_bit(rq_vq(s, init->qpn), s->stale_vqs);
+        }
+        return 0;
+    }
+    ret = virtio_rdma_direct_check(s, init, &direct);
+    if (ret) {
+        return ret;
+    }
+    ret = virtio_rdma_pages_read_on(s, &direct.pages, &pages);
+    if (ret) {
+        return ret;
+    }
+    *qp = virtio_rdma_qp_add(s, init, pd, send_cq, recv_cq, srq);
+    virtio_rdma_direct_start(s, *qp, &direct, pages);
+    return 0;
 }
 
 int virtio_rdma_qp_create(VirtIORdma *s, const VirtIORdmaReq *req,
@@ -215,11 +257,10 @@ int virtio_rdma_qp_create(VirtIORdma *s, const VirtIORdmaReq *req,
     if (ret) {
         return ret;
     }
-    clear_bit(sq_vq(s, init.qpn), s->stale_vqs);
-    if (!srq) {
-        clear_bit(rq_vq(s, init.qpn), s->stale_vqs);
+    ret = add_qp(s, req, &init, pd, send_cq, recv_cq, srq, &qp);
+    if (ret) {
+        return ret;
     }
-    qp = virtio_rdma_qp_add(s, &init, pd, send_cq, recv_cq, srq);
     virtio_rdma_pay(&s->ctrl_budget, VIRTIO_RDMA_COST_QUEUE);
     init.wire_qpn = init.qpn;
     ret = s->bc->create_qp(s->backend, &init);
@@ -233,7 +274,9 @@ int virtio_rdma_qp_create(VirtIORdma *s, const VirtIORdmaReq *req,
     qp->init = init;
     trace_virtio_rdma_qp_create(s, init.qpn, init.qp_type, init.pdn,
                                 init.send_cqn, init.recv_cqn);
-    virtio_rdma_qp_set_notifiers(s, init.qpn, true);
+    if (!qp->pages) {
+        virtio_rdma_qp_set_notifiers(s, init.qpn, true);
+    }
     virtio_rdma_qp_schedule(s, qp);
     rsp->create.id = init.qpn;
     rsp->create.wire_qpn = init.wire_qpn;
@@ -276,6 +319,7 @@ int virtio_rdma_qp_modify(VirtIORdma *s, const VirtIORdmaReq *req,
                                 mask & RDMA_QP_STATE ? attr->qp_state : -1);
     if ((mask & RDMA_QP_STATE) && attr->qp_state == RDMA_QPS_RESET) {
         drain(s, qp);
+        qp->broken = false;
         /* The driver removes only the completions that it has been given. */
         virtio_rdma_cq_forget_qp(s, qp->send_cq, qp->init.qpn);
         virtio_rdma_cq_forget_qp(s, qp->recv_cq, qp->init.qpn);
@@ -322,9 +366,11 @@ int virtio_rdma_qp_destroy(VirtIORdma *s, const VirtIORdmaReq *req,
         virtio_rdma_pay(&s->ctrl_budget, s->mrs.end / 8);
     }
     drain(s, qp);
-    virtio_rdma_vq_abandon(s, sq_vq(s, qpn));
-    if (!qp->srq) {
-        virtio_rdma_vq_abandon(s, rq_vq(s, qpn));
+    if (qp->sq.vq) {
+        virtio_rdma_vq_abandon(s, sq_vq(s, qpn));
+        if (!qp->srq) {
+            virtio_rdma_vq_abandon(s, rq_vq(s, qpn));
+        }
     }
     virtio_rdma_qp_remove(s, qp);
     virtio_rdma_qp_set_notifiers(s, qpn, false);
@@ -383,7 +429,7 @@ VirtIORdmaQp *virtio_rdma_qp_of_vq(VirtIORdma *s, uint32_t n,
         return NULL;
     }
     qp = virtio_rdma_table_get(&s->qps, (n - first) / 2);
-    if (!qp || ((n - first) % 2 && qp->srq)) {
+    if (!qp || qp->pages || ((n - first) % 2 && qp->srq)) {
         return NULL;
     }
     *wq = (n - first) % 2 ? &qp->rq : &qp->sq;

@@ -80,9 +80,22 @@ typedef struct VirtIORdmaInflight {
     uint32_t mrn;                   /* the region that gets the pages */
 } VirtIORdmaInflight;
 
+/* The slots of a direct queue, in memory of the driver */
+typedef struct VirtIORdmaSlots {
+    const uint64_t *pages;          /* NULL: the queue is a virtqueue */
+    uint64_t producer;              /* where the driver counts WQEs */
+    uint64_t awake;                 /* where the device says that it looks */
+    uint32_t depth;                 /* power of 2 */
+    uint32_t slot_shift;
+    uint32_t taken;                 /* WQEs, free-running as the producer */
+    uint32_t seen;                  /* the producer when it was read last */
+    bool is_awake;
+} VirtIORdmaSlots;
+
 /* An SQ or RQ. WQEs are copied when they are popped. */
 typedef struct VirtIORdmaWq {
-    VirtQueue *vq;
+    VirtQueue *vq;                  /* or NULL */
+    VirtIORdmaSlots slots;
     RdmaQueue kind;
     uint32_t max_sge;
     uint32_t max_inline;
@@ -92,7 +105,8 @@ typedef struct VirtIORdmaWq {
     uint32_t stale;                 /* at the backend, the ring was reset */
     bool blocked;                   /* the backend had no room for more */
     uint16_t seen;                  /* for virtio_rdma_ring_check() */
-    VirtIORdmaInflight inflight[VIRTQUEUE_MAX_SIZE];
+    uint32_t inflight_room;         /* power of 2, or 0 */
+    VirtIORdmaInflight *inflight;
 } VirtIORdmaWq;
 
 struct VirtIORdmaQp {
@@ -103,6 +117,9 @@ struct VirtIORdmaQp {
     VirtIORdmaSrq *srq;             /* or NULL; then @rq is not used */
     VirtIORdmaWq sq;
     VirtIORdmaWq rq;
+    VirtIORdmaDirectQp direct;      /* without pages: it has virtqueues */
+    uint64_t *pages;                /* of the memory of a direct QP, or NULL */
+    bool broken;                    /* its driver counts wrongly */
     bool scheduled;                 /* is in VirtIORdma.sched_qps */
     QTAILQ_ENTRY(VirtIORdmaQp) next;
 };
@@ -235,6 +252,36 @@ void virtio_rdma_pages_drop(VirtIORdma *s);
  */
 void virtio_rdma_pages_pass(VirtIORdma *s, const VirtIORdmaInflight *inflight);
 
+/* virtio-rdma-slots.c: work queues without a virtqueue */
+
+/* Can a direct QP with these capabilities have such queues? 0 or -EINVAL. */
+int virtio_rdma_direct_check(VirtIORdma *s, const RdmaQpInitAttr *init,
+                             VirtIORdmaDirectQp *direct);
+/* Have the queues of @qp lie in @pages, which it frees in the end. */
+void virtio_rdma_direct_start(VirtIORdma *s, VirtIORdmaQp *qp,
+                              const VirtIORdmaDirectQp *direct,
+                              uint64_t *pages);
+void virtio_rdma_direct_stop(VirtIORdma *s, VirtIORdmaQp *qp);
+static inline bool virtio_rdma_is_direct(const VirtIORdmaWq *wq)
+{
+    return wq->slots.pages;
+}
+/*
+ * Copy the next WQE to @wqe, or the first @room bytes of it, and tell how long
+ * it is in guest memory. False if there is none. A driver that counts wrongly
+ * breaks the QP: *@bad is set.
+ */
+bool virtio_rdma_slots_take(VirtIORdma *s, VirtIORdmaSlots *slots,
+                            uint8_t *wqe, size_t room, size_t *len, bool *bad);
+/* Undo the last virtio_rdma_slots_take(). */
+void virtio_rdma_slots_untake(VirtIORdmaSlots *slots);
+/* The driver need ring no doorbell, for the device will look by itself. */
+void virtio_rdma_slots_wake(VirtIORdma *s, VirtIORdmaSlots *slots);
+/* It has to. Returns false if there are WQEs already. */
+bool virtio_rdma_slots_sleep(VirtIORdma *s, VirtIORdmaSlots *slots);
+/* Drop what is there; the driver may have counted anything. */
+void virtio_rdma_slots_drain(VirtIORdma *s, VirtIORdmaSlots *slots);
+
 /* virtio-rdma-wq.c: work queues */
 
 void virtio_rdma_wq_init(VirtIORdma *s);
@@ -257,6 +304,10 @@ bool virtio_rdma_srq_pull(VirtIORdma *s, VirtIORdmaSrq *srq, RdmaRecvWr *wr);
  * virtqueue must know what is in flight, but it does not migrate that.
  */
 void virtio_rdma_wq_restore_order(VirtIORdma *s, VirtIORdmaWq *wq);
+/* The @i-th oldest WQE that the backend has. */
+VirtIORdmaInflight *virtio_rdma_wq_inflight(const VirtIORdmaWq *wq, uint32_t i);
+/* Add one as the newest. */
+void virtio_rdma_wq_push(VirtIORdmaWq *wq, const VirtIORdmaInflight *inflight);
 /* The backend is done with @count more WQEs, oldest first. */
 void virtio_rdma_wq_retire(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaWq *wq,
                            uint32_t count);

@@ -17,7 +17,11 @@ static bool run_qp(VirtIORdma *s, VirtIORdmaQp *qp, uint32_t *budget)
     if (!qp->srq) {
         posted = virtio_rdma_wq_run(s, qp, &qp->rq, budget);
     }
-    return virtio_rdma_wq_run(s, qp, &qp->sq, budget) || posted;
+    posted |= virtio_rdma_wq_run(s, qp, &qp->sq, budget);
+    if (qp->broken) {
+        virtio_rdma_qp_fail(s, qp);
+    }
+    return posted;
 }
 
 /* Write the backlog of @cq. If the CQ fails in that, so do its QPs. */
@@ -280,4 +284,17 @@ void virtio_rdma_handle_srq(VirtIODevice *vdev, VirtQueue *vq)
     virtio_rdma_enter(s);
     run_backend(s, virtio_rdma_srq_run(s, srq, kick_budget(s)));
     virtio_rdma_leave(s);
+}
+
+void virtio_rdma_doorbell(VirtIORdma *s, uint32_t page, uint32_t qpn)
+{
+    VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, qpn);
+
+    /* A process that rings for a QP of another one has no effect. */
+    if (!qp || !qp->pages || qp->direct.doorbell != page ||
+        !virtio_rdma_active(s)) {
+        return;
+    }
+    trace_virtio_rdma_doorbell(s, page, qpn);
+    virtio_rdma_qp_schedule(s, qp);
 }

@@ -24,7 +24,16 @@ bool virtio_rdma_saved_valid_wq(void *opaque, int version_id)
 {
     const SavedWq *v = opaque;
 
-    return v->count <= VIRTQUEUE_MAX_SIZE && v->stale <= VIRTQUEUE_MAX_SIZE;
+    return v->count <= VIRTIO_RDMA_MAX_DEPTH &&
+           v->stale <= VIRTIO_RDMA_MAX_DEPTH;
+}
+
+bool virtio_rdma_saved_valid_direct(void *opaque, int version_id)
+{
+    const SavedQp *v = opaque;
+    uint32_t npages = v->direct.queues.pages.npages;
+
+    return npages && npages <= VIRTIO_RDMA_MAX_DIRECT_PAGES;
 }
 
 /* Check the counts before memory is allocated for the records. */
@@ -228,24 +237,55 @@ static bool load_srq(VirtIORdma *s, const SavedSrq *v)
 static bool load_wq(VirtIORdma *s, const Record *r, VirtIORdmaWq *wq,
                     const SavedWq *v)
 {
+    uint32_t depth = wq->vq ? VIRTQUEUE_MAX_SIZE : wq->slots.depth;
+
+    if (!check_max(r, "WQEs in flight", v->count, depth)) {
+        return false;
+    }
     for (uint32_t i = 0; i < v->count; i++) {
         const VirtIORdmaInflight *inflight = &v->inflight[i];
+        uint32_t max = wq->vq ? VIRTQUEUE_MAX_SIZE : 0;
 
-        if (!check_max(r, "index", inflight->index, VIRTQUEUE_MAX_SIZE - 1) ||
-            !check(r, inflight->ndescs != 0, "ndescs", inflight->ndescs,
-                   "more") ||
-            !check_max(r, "ndescs", inflight->ndescs, VIRTQUEUE_MAX_SIZE) ||
+        if (!check_max(r, "index", inflight->index, max) ||
+            !check(r, !wq->vq || inflight->ndescs != 0, "ndescs",
+                   inflight->ndescs, "more") ||
+            !check_max(r, "ndescs", inflight->ndescs, max) ||
             !check_max(r, "npages", inflight->npages,
                        wq->kind == RDMA_SQ ? s->max_mr_pages - s->mr_pages
                                            : 0)) {
             return false;
         }
         s->mr_pages += inflight->npages;
-        wq->inflight[i] = *inflight;
-        wq->count++;
-        wq->ndescs += inflight->ndescs;
+        virtio_rdma_wq_push(wq, inflight);
     }
     wq->stale = v->stale;
+    return true;
+}
+
+/* Pages of guest memory are looked at when they are used. */
+static bool load_direct(VirtIORdma *s, const Record *r, VirtIORdmaQp *qp,
+                        SavedDirect *v)
+{
+    VirtIORdmaDirectQp direct = v->queues;
+
+    if (!check(r, virtio_rdma_direct_check(s, &qp->init, &direct) == 0,
+               "pages of its queues", direct.pages.npages, "as many as they "
+               "have") ||
+        !check_max(r, "pages of its queues", direct.pages.npages,
+                   s->max_mr_pages - s->mr_pages)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < direct.pages.npages; i++) {
+        if (!check(r, v->pages[i] % RDMA_PAGE_SIZE == 0, "address of a page",
+                   v->pages[i], "aligned")) {
+            return false;
+        }
+    }
+    s->mr_pages += direct.pages.npages;
+    virtio_rdma_direct_start(s, qp, &direct, g_steal_pointer(&v->pages));
+    qp->sq.slots.taken = qp->sq.slots.seen = v->sq_taken;
+    qp->rq.slots.taken = qp->rq.slots.seen = v->rq_taken;
+    qp->broken = v->broken;
     return true;
 }
 
@@ -279,7 +319,7 @@ static bool check_srq(const Record *r, const SavedQp *v,
            check_max(r, "rq.stale", v->rq.stale, 0);
 }
 
-static bool load_qp(VirtIORdma *s, const SavedQp *v)
+static bool load_qp(VirtIORdma *s, SavedQp *v)
 {
     const Record r = { "QP", v->qpn };
     VirtIORdmaPd *pd = virtio_rdma_table_get(&s->pds, v->pdn);
@@ -315,6 +355,9 @@ static bool load_qp(VirtIORdma *s, const SavedQp *v)
         return false;
     }
     qp = virtio_rdma_qp_add(s, &init, pd, send_cq, recv_cq, srq);
+    if (v->direct.pages && !load_direct(s, &r, qp, &v->direct)) {
+        return false;
+    }
     return load_wq(s, &r, &qp->sq, &v->sq) && load_wq(s, &r, &qp->rq, &v->rq);
 }
 
@@ -513,11 +556,15 @@ static bool check_features(VirtIORdma *s)
 /* What is in flight came from the ring, which is loaded after the objects. */
 static bool check_ring(VirtIORdma *s, const Record *r, const VirtIORdmaWq *wq)
 {
-    int n = virtio_get_queue_index(wq->vq);
-    uint32_t size = virtio_queue_get_num(VIRTIO_DEVICE(s), n);
+    uint32_t size;
 
+    if (!wq->vq) {
+        return true;
+    }
+    size = virtio_queue_get_num(VIRTIO_DEVICE(s),
+                                virtio_get_queue_index(wq->vq));
     for (uint32_t i = 0; i < wq->count; i++) {
-        uint16_t index = wq->inflight[i].index;
+        uint16_t index = virtio_rdma_wq_inflight(wq, i)->index;
 
         if (!check(r, index < size, "index", index, "less than its ring")) {
             return false;

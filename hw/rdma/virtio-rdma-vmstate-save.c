@@ -15,6 +15,7 @@ void virtio_rdma_saved_free(VirtIORdma *s)
     for (uint32_t i = 0; v->qps && i < v->n_qps; i++) {
         g_free(v->qps[i].sq.inflight);
         g_free(v->qps[i].rq.inflight);
+        g_free(v->qps[i].direct.pages);
     }
     for (uint32_t i = 0; v->cqs && i < v->n_cqs; i++) {
         g_free(v->cqs[i].backlog);
@@ -66,7 +67,7 @@ static void save_wq(SavedWq *v, const VirtIORdmaWq *wq)
     v->count = wq->count;
     v->inflight = g_new(VirtIORdmaInflight, wq->count);
     for (uint32_t i = 0; i < wq->count; i++) {
-        v->inflight[i] = wq->inflight[(wq->head + i) % VIRTQUEUE_MAX_SIZE];
+        v->inflight[i] = *virtio_rdma_wq_inflight(wq, i);
     }
 }
 
@@ -84,6 +85,16 @@ static void save_qp(SavedQp *v, const VirtIORdmaQp *qp)
     v->cap = qp->init.cap;
     save_wq(&v->sq, &qp->sq);
     save_wq(&v->rq, &qp->rq);
+    if (qp->pages) {
+        v->direct = (SavedDirect) {
+            .queues = qp->direct,
+            .pages = g_memdup2(qp->pages, qp->direct.pages.npages *
+                                          sizeof(*qp->pages)),
+            .sq_taken = qp->sq.slots.taken,
+            .rq_taken = qp->rq.slots.taken,
+            .broken = qp->broken,
+        };
+    }
 }
 
 static void save_mrs(VirtIORdmaSaved *v, VirtIORdma *s)

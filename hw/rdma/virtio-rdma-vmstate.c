@@ -195,6 +195,35 @@ static const VMStateDescription vmstate_wq = {
     },
 };
 
+static bool qp_is_direct(void *opaque)
+{
+    return ((SavedQp *)opaque)->direct.pages;
+}
+
+static const VMStateDescription vmstate_direct = {
+    .name = "virtio-rdma/qp/direct",
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .needed = qp_is_direct,
+    .fields = (const VMStateField[]) {
+        VMSTATE_UINT8(direct.queues.sq_depth_shift, SavedQp),
+        VMSTATE_UINT8(direct.queues.sq_slot_shift, SavedQp),
+        VMSTATE_UINT8(direct.queues.rq_depth_shift, SavedQp),
+        VMSTATE_UINT8(direct.queues.rq_slot_shift, SavedQp),
+        VMSTATE_UINT16(direct.queues.doorbell, SavedQp),
+        VMSTATE_UINT32(direct.queues.pages.npages, SavedQp),
+        VMSTATE_VALIDATE("no more pages than queues have",
+                         virtio_rdma_saved_valid_direct),
+        VMSTATE_VARRAY_UINT32_ALLOC(direct.pages, SavedQp,
+                                    direct.queues.pages.npages, 1,
+                                    vmstate_info_uint64, uint64_t),
+        VMSTATE_UINT32(direct.sq_taken, SavedQp),
+        VMSTATE_UINT32(direct.rq_taken, SavedQp),
+        VMSTATE_BOOL(direct.broken, SavedQp),
+        VMSTATE_END_OF_LIST()
+    },
+};
+
 static const VMStateDescription vmstate_qp = {
     .name = "virtio-rdma/qp",
     .version_id = 1,
@@ -218,6 +247,10 @@ static const VMStateDescription vmstate_qp = {
         VMSTATE_STRUCT(sq, SavedQp, 1, vmstate_wq, SavedWq),
         VMSTATE_STRUCT(rq, SavedQp, 1, vmstate_wq, SavedWq),
         VMSTATE_END_OF_LIST()
+    },
+    .subsections = (const VMStateDescription * const []) {
+        &vmstate_direct,
+        NULL
     },
 };
 

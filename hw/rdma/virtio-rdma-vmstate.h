@@ -59,6 +59,15 @@ typedef struct SavedWq {
     VirtIORdmaInflight *inflight;
 } SavedWq;
 
+/* The queues of a direct QP */
+typedef struct SavedDirect {
+    VirtIORdmaDirectQp queues;      /* but for the address of the list */
+    uint64_t *pages;
+    uint32_t sq_taken;
+    uint32_t rq_taken;
+    bool broken;
+} SavedDirect;
+
 typedef struct SavedQp {
     uint32_t qpn;
     uint32_t pdn;
@@ -72,6 +81,7 @@ typedef struct SavedQp {
     RdmaQpCap cap;
     SavedWq sq;
     SavedWq rq;
+    SavedDirect direct;             /* if it has pages */
 } SavedQp;
 
 struct VirtIORdmaSaved {
@@ -125,6 +135,7 @@ void virtio_rdma_saved_free(VirtIORdma *s);
 
 int virtio_rdma_saved_pre_load(void *opaque);
 bool virtio_rdma_saved_valid_wq(void *opaque, int version_id);
+bool virtio_rdma_saved_valid_direct(void *opaque, int version_id);
 bool virtio_rdma_saved_valid_cq(void *opaque, int version_id);
 int virtio_rdma_saved_counts_post_load(void *opaque, int version_id);
 int virtio_rdma_saved_objects_post_load(void *opaque, int version_id);

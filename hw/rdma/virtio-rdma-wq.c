@@ -12,8 +12,8 @@
 #include "trace.h"
 #include "virtio-rdma-queue.h"
 
-#define INFLIGHT_MASK (VIRTQUEUE_MAX_SIZE - 1)
-QEMU_BUILD_BUG_ON(VIRTQUEUE_MAX_SIZE & INFLIGHT_MASK);
+/* WQEs in flight that a queue has room for at first */
+#define MIN_INFLIGHT_ROOM 16
 
 /* Buffers for one WQE, allocated once. */
 struct VirtIORdmaScratch {
@@ -22,17 +22,45 @@ struct VirtIORdmaScratch {
     RdmaSge *sge;
 };
 
-static void inflight_push(VirtIORdmaWq *wq, const VirtQueueElement *elem)
+/* A WQE that the next post is about: it is in the scratch buffer. */
+typedef struct Taken {
+    size_t len;                     /* bytes in guest memory */
+    uint32_t cost;
+    VirtQueueElement *elem;         /* or NULL: it comes from a slot */
+} Taken;
+
+VirtIORdmaInflight *virtio_rdma_wq_inflight(const VirtIORdmaWq *wq, uint32_t i)
 {
-    wq->inflight[(wq->head + wq->count) & INFLIGHT_MASK] =
-        (VirtIORdmaInflight) { elem->index, elem->ndescs };
+    return &wq->inflight[(wq->head + i) & (wq->inflight_room - 1)];
+}
+
+static void inflight_grow(VirtIORdmaWq *wq)
+{
+    uint32_t room = MAX(2 * wq->inflight_room, MIN_INFLIGHT_ROOM);
+    VirtIORdmaInflight *more = g_new(VirtIORdmaInflight, room);
+
+    for (uint32_t i = 0; i < wq->count; i++) {
+        more[i] = *virtio_rdma_wq_inflight(wq, i);
+    }
+    g_free(wq->inflight);
+    wq->inflight = more;
+    wq->inflight_room = room;
+    wq->head = 0;
+}
+
+void virtio_rdma_wq_push(VirtIORdmaWq *wq, const VirtIORdmaInflight *inflight)
+{
+    if (wq->count == wq->inflight_room) {
+        inflight_grow(wq);
+    }
     wq->count++;
-    wq->ndescs += elem->ndescs;
+    wq->ndescs += inflight->ndescs;
+    *virtio_rdma_wq_inflight(wq, wq->count - 1) = *inflight;
 }
 
 static VirtIORdmaInflight *inflight_newest(VirtIORdmaWq *wq)
 {
-    return &wq->inflight[(wq->head + wq->count - 1) & INFLIGHT_MASK];
+    return virtio_rdma_wq_inflight(wq, wq->count - 1);
 }
 
 /*
@@ -62,6 +90,13 @@ static VirtQueueElement *wq_pop(VirtIORdma *s, VirtIORdmaWq *wq)
     return g_steal_pointer(&elem);
 }
 
+static void pad(VirtIORdma *s, size_t n, size_t fixed)
+{
+    if (n < fixed) {
+        memset(s->scratch->wqe + n, 0, fixed - n);
+    }
+}
+
 /*
  * Copy the WQE of @elem to the scratch buffer, or as much of it as fits, and at
  * least @fixed bytes. Returns the length of the WQE in guest memory.
@@ -70,13 +105,51 @@ static size_t copy_wqe(VirtIORdma *s, const VirtQueueElement *elem,
                        size_t fixed)
 {
     VirtIORdmaScratch *sc = s->scratch;
-    size_t len = iov_size(elem->out_sg, elem->out_num);
-    size_t n = virtio_rdma_codec_read(elem, sc->wqe, sc->wqe_room);
 
-    if (n < fixed) {
-        memset(sc->wqe + n, 0, fixed - n);
+    pad(s, virtio_rdma_codec_read(elem, sc->wqe, sc->wqe_room), fixed);
+    return iov_size(elem->out_sg, elem->out_num);
+}
+
+/* Take the next WQE of @wq, of at least @fixed bytes. False if there is none */
+static bool wq_take(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaWq *wq,
+                    size_t fixed, Taken *t)
+{
+    VirtIORdmaScratch *sc = s->scratch;
+    VirtIORdmaInflight inflight = {};
+
+    if (virtio_rdma_is_direct(wq)) {
+        t->elem = NULL;
+        t->cost = VIRTIO_RDMA_COST_SLOT;
+        if (qp->broken ||
+            !virtio_rdma_slots_take(s, &wq->slots, sc->wqe, sc->wqe_room,
+                                    &t->len, &qp->broken)) {
+            return false;
+        }
+        pad(s, t->len, fixed);
+    } else {
+        t->elem = wq_pop(s, wq);
+        if (!t->elem) {
+            return false;
+        }
+        t->cost = virtio_rdma_elem_cost(t->elem);
+        t->len = copy_wqe(s, t->elem, fixed);
+        inflight.index = t->elem->index;
+        inflight.ndescs = t->elem->ndescs;
+        virtio_rdma_vq_unmap(s, t->elem);
     }
-    return len;
+    virtio_rdma_wq_push(wq, &inflight);
+    return true;
+}
+
+static void wq_untake(VirtIORdma *s, VirtIORdmaWq *wq, Taken *t)
+{
+    wq->ndescs -= inflight_newest(wq)->ndescs;
+    wq->count--;
+    if (t->elem) {
+        virtio_rdma_vq_unpop(s, wq->vq, t->elem);
+    } else {
+        virtio_rdma_slots_untake(&wq->slots);
+    }
 }
 
 static bool get_sge_list(VirtIORdma *s, uint32_t max_sge, uint32_t num_sge,
@@ -194,12 +267,11 @@ static RdmaWcStatus decode_send(VirtIORdma *s, VirtIORdmaQp *qp,
     return RDMA_WC_SUCCESS;
 }
 
-static int post_send(VirtIORdma *s, VirtIORdmaQp *qp,
-                     const VirtQueueElement *elem, uint32_t *budget)
+static int post_send(VirtIORdma *s, VirtIORdmaQp *qp, size_t len,
+                     uint32_t *budget)
 {
     RdmaSendWr wr = {};
     VirtIORdmaInflight *inflight = inflight_newest(&qp->sq);
-    size_t len = copy_wqe(s, elem, VIRTIO_RDMA_SEND_WQE_SIZE);
     int ret;
 
     wr.status = decode_send(s, qp, len, &wr, inflight, budget);
@@ -221,12 +293,10 @@ static int post_send(VirtIORdma *s, VirtIORdmaQp *qp,
     return ret;
 }
 
-static void decode_recv(VirtIORdma *s, const VirtQueueElement *elem,
-                        uint32_t max_sge, const char *kind, uint32_t id,
-                        RdmaRecvWr *wr)
+static void decode_recv(VirtIORdma *s, size_t len, uint32_t max_sge,
+                        const char *kind, uint32_t id, RdmaRecvWr *wr)
 {
     size_t fixed = VIRTIO_RDMA_RECV_WQE_SIZE;
-    size_t len = copy_wqe(s, elem, fixed);
 
     virtio_rdma_codec_get_recv(s->scratch->wqe, wr);
     if (len < fixed || !get_sge_list(s, max_sge, wr->num_sge, fixed, len)) {
@@ -240,10 +310,10 @@ static void decode_recv(VirtIORdma *s, const VirtQueueElement *elem,
     }
 }
 
-static void take_recv(VirtIORdma *s, VirtIORdmaQp *qp,
-                      const VirtQueueElement *elem, RdmaRecvWr *wr)
+static void take_recv(VirtIORdma *s, VirtIORdmaQp *qp, size_t len,
+                      RdmaRecvWr *wr)
 {
-    decode_recv(s, elem, qp->rq.max_sge, "QP", qp->init.qpn, wr);
+    decode_recv(s, len, qp->rq.max_sge, "QP", qp->init.qpn, wr);
     trace_virtio_rdma_wq_post(s, qp->init.qpn, RDMA_RQ, wr->wr_id,
                               wr->status);
 }
@@ -251,16 +321,16 @@ static void take_recv(VirtIORdma *s, VirtIORdmaQp *qp,
 static void take_srq_recv(VirtIORdma *s, VirtIORdmaSrq *srq,
                           const VirtQueueElement *elem, RdmaRecvWr *wr)
 {
-    decode_recv(s, elem, srq->attr.max_sge, "SRQ", srq->attr.srqn, wr);
+    decode_recv(s, copy_wqe(s, elem, VIRTIO_RDMA_RECV_WQE_SIZE),
+                srq->attr.max_sge, "SRQ", srq->attr.srqn, wr);
     trace_virtio_rdma_srq_post(s, srq->attr.srqn, wr->wr_id, wr->status);
 }
 
-static int post_recv(VirtIORdma *s, VirtIORdmaQp *qp,
-                     const VirtQueueElement *elem)
+static int post_recv(VirtIORdma *s, VirtIORdmaQp *qp, size_t len)
 {
     RdmaRecvWr wr = {};
 
-    take_recv(s, qp, elem, &wr);
+    take_recv(s, qp, len, &wr);
     return s->bc->post_recv(s->backend, qp->init.qpn, &wr);
 }
 
@@ -273,13 +343,47 @@ static int post_srq_recv(VirtIORdma *s, VirtIORdmaSrq *srq,
     return s->bc->post_srq_recv(s->backend, srq->attr.srqn, &wr);
 }
 
+static uint32_t wq_depth(const VirtIORdmaWq *wq)
+{
+    return virtio_rdma_is_direct(wq) ? wq->slots.depth : VIRTQUEUE_MAX_SIZE;
+}
+
 static uint32_t wq_room(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaWq *wq)
 {
     uint32_t room = wq->kind == RDMA_SQ
                     ? s->bc->send_room(s->backend, qp->init.qpn)
                     : s->bc->recv_room(s->backend, qp->init.qpn);
 
-    return MIN(room, VIRTQUEUE_MAX_SIZE - wq->count);
+    return MIN(room, wq_depth(wq) - wq->count);
+}
+
+static size_t wqe_fixed(const VirtIORdmaWq *wq)
+{
+    return wq->kind == RDMA_SQ ? VIRTIO_RDMA_SEND_WQE_SIZE
+                               : VIRTIO_RDMA_RECV_WQE_SIZE;
+}
+
+/* May the device look for WQEs? */
+static bool wq_look(VirtIORdma *s, VirtIORdmaWq *wq)
+{
+    if (!virtio_rdma_is_direct(wq)) {
+        return virtio_rdma_ring_check(s, wq->vq, &wq->seen);
+    }
+    virtio_rdma_slots_wake(s, &wq->slots);
+    return true;
+}
+
+/*
+ * There were no more WQEs. While some come the device looks once more by
+ * itself, so that who posts in a row has to notify it once.
+ */
+static void wq_empty(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaWq *wq,
+                     bool posted)
+{
+    if (virtio_rdma_is_direct(wq) && !qp->broken &&
+        (posted || !virtio_rdma_slots_sleep(s, &wq->slots))) {
+        virtio_rdma_qp_schedule(s, qp);
+    }
 }
 
 bool virtio_rdma_wq_run(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaWq *wq,
@@ -291,11 +395,11 @@ bool virtio_rdma_wq_run(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaWq *wq,
     bool posted = false;
 
     wq->blocked = false;
-    if (!virtio_rdma_ring_check(s, wq->vq, &wq->seen)) {
+    if (!wq_look(s, wq)) {
         return false;
     }
     for (;;) {
-        g_autofree VirtQueueElement *elem = NULL;
+        Taken t;
         int ret;
 
         if (room == 0) {
@@ -309,21 +413,20 @@ bool virtio_rdma_wq_run(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaWq *wq,
             virtio_rdma_qp_schedule(s, qp);
             break;
         }
-        elem = wq_pop(s, wq);
-        if (!elem) {
+        /* In flight before it is posted, which may retire it */
+        if (!wq_take(s, qp, wq, wqe_fixed(wq), &t)) {
+            wq_empty(s, qp, wq, posted);
             break;
         }
-        virtio_rdma_pay(&left, virtio_rdma_elem_cost(elem));
-        /* Before posting, which may retire it. */
-        inflight_push(wq, elem);
-        ret = wq->kind == RDMA_SQ ? post_send(s, qp, elem, &left)
-                                  : post_recv(s, qp, elem);
-        virtio_rdma_vq_unmap(s, elem);
+        virtio_rdma_pay(&left, t.cost);
+        ret = wq->kind == RDMA_SQ ? post_send(s, qp, t.len, &left)
+                                  : post_recv(s, qp, t.len);
         if (ret) {
-            wq->count--;
-            wq->ndescs -= elem->ndescs;
-            virtio_rdma_vq_unpop(s, wq->vq, elem);
+            wq_untake(s, wq, &t);
             wq->blocked = true;
+        }
+        g_free(t.elem);
+        if (ret) {
             break;
         }
         posted = true;
@@ -335,11 +438,14 @@ bool virtio_rdma_wq_run(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaWq *wq,
 
 void virtio_rdma_wq_restore_order(VirtIORdma *s, VirtIORdmaWq *wq)
 {
-    bool same = virtqueue_rewind(wq->vq, wq->ndescs);
+    bool same;
 
+    if (virtio_rdma_is_direct(wq)) {
+        return;
+    }
+    same = virtqueue_rewind(wq->vq, wq->ndescs);
     for (uint32_t i = 0; same && i < wq->count; i++) {
-        const VirtIORdmaInflight *inflight =
-            &wq->inflight[(wq->head + i) & INFLIGHT_MASK];
+        const VirtIORdmaInflight *inflight = virtio_rdma_wq_inflight(wq, i);
         g_autofree VirtQueueElement *elem =
             virtqueue_pop(wq->vq, sizeof(VirtQueueElement));
 
@@ -362,19 +468,23 @@ static void push_oldest(VirtIORdma *s, VirtIORdmaWq *wq, uint32_t count)
     RCU_READ_LOCK_GUARD();
 
     for (uint32_t i = 0; i < count; i++) {
-        const VirtIORdmaInflight *inflight =
-            &wq->inflight[(wq->head + i) & INFLIGHT_MASK];
+        const VirtIORdmaInflight *inflight = virtio_rdma_wq_inflight(wq, i);
         VirtQueueElement elem = {
             .index = inflight->index,
             .ndescs = inflight->ndescs,
         };
 
         virtio_rdma_pages_pass(s, inflight);
-        virtqueue_fill(wq->vq, &elem, 0, i);
+        if (wq->vq) {
+            virtqueue_fill(wq->vq, &elem, 0, i);
+        }
         wq->ndescs -= inflight->ndescs;
     }
-    virtqueue_flush(wq->vq, count);
-    wq->head = (wq->head + count) & INFLIGHT_MASK;
+    if (wq->vq) {
+        virtqueue_flush(wq->vq, count);
+        virtio_rdma_vq_notify(s, wq->vq);
+    }
+    wq->head = (wq->head + count) & (wq->inflight_room - 1);
     wq->count -= count;
 }
 
@@ -388,7 +498,6 @@ void virtio_rdma_wq_retire(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaWq *wq,
     count = MIN(count - stale, wq->count);
     if (count) {
         push_oldest(s, wq, count);
-        virtio_rdma_vq_notify(s, wq->vq);
     }
     if (wq->blocked) {
         virtio_rdma_qp_schedule(s, qp);
@@ -405,7 +514,11 @@ void virtio_rdma_wq_drain(VirtIORdma *s, VirtIORdmaWq *wq)
     if (n) {
         push_oldest(s, wq, n);
     }
-    virtio_rdma_ring_drain_after(s, wq->vq, n);
+    if (virtio_rdma_is_direct(wq)) {
+        virtio_rdma_slots_drain(s, &wq->slots);
+    } else {
+        virtio_rdma_ring_drain_after(s, wq->vq, n);
+    }
 }
 
 bool virtio_rdma_wq_forget(VirtIORdma *s, VirtIORdmaWq *wq)
@@ -413,8 +526,7 @@ bool virtio_rdma_wq_forget(VirtIORdma *s, VirtIORdmaWq *wq)
     bool lost = wq->count != 0;
 
     for (uint32_t i = 0; i < wq->count; i++) {
-        virtio_rdma_pages_pass(s, &wq->inflight[(wq->head + i) &
-                                                INFLIGHT_MASK]);
+        virtio_rdma_pages_pass(s, virtio_rdma_wq_inflight(wq, i));
     }
     wq->stale += wq->count;
     wq->count = 0;
@@ -493,20 +605,23 @@ bool virtio_rdma_srq_run(VirtIORdma *s, VirtIORdmaSrq *srq, uint32_t *budget)
 bool virtio_rdma_rq_pull(VirtIORdma *s, VirtIORdmaQp *qp, RdmaRecvWr *wr)
 {
     VirtIORdmaWq *wq = &qp->rq;
-    g_autofree VirtQueueElement *elem = NULL;
+    Taken t;
 
-    if (wq->count == VIRTQUEUE_MAX_SIZE ||
-        !virtio_rdma_ring_check(s, wq->vq, &wq->seen)) {
+    if (wq->count >= wq_depth(wq) ||
+        (wq->vq && !virtio_rdma_ring_check(s, wq->vq, &wq->seen))) {
         return false;
     }
-    elem = wq_pop(s, wq);
-    if (!elem) {
+    if (!wq_take(s, qp, wq, wqe_fixed(wq), &t)) {
+        if (qp->broken) {
+            virtio_rdma_qp_schedule(s, qp);
+        }
         return false;
     }
-    inflight_push(wq, elem);
-    virtio_rdma_charge_elem(s, elem);
-    take_recv(s, qp, elem, wr);
-    virtio_rdma_vq_unmap(s, elem);
+    if (t.elem) {
+        virtio_rdma_charge_elem(s, t.elem);
+    }
+    take_recv(s, qp, t.len, wr);
+    g_free(t.elem);
     return true;
 }
 

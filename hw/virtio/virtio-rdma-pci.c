@@ -18,10 +18,20 @@ struct VirtIORdmaPCI {
     VirtIOPCIProxy parent_obj;
     VirtIORdma vdev;
     PCIConfigWriteFunc *virtio_config_write;
+    MemoryRegion doorbells;
 };
 
 /* One vector per CQ, but not more than guests are ready to allocate. */
 #define MAX_DEFAULT_CQ_VECTORS 256
+
+/*
+ * Doorbells have a BAR of their own, which processes can map page by page, and
+ * drivers find it by virtio's shared memory capability. (The notification
+ * region has one place for each virtqueue, and the kernel's own among them.)
+ * BAR 2 is that of modern-pio-notify.
+ */
+#define DOORBELL_BAR 2
+#define DOORBELL_PAGES 256
 
 static const Property virtio_rdma_pci_properties[] = {
     DEFINE_PROP_BIT("ioeventfd", VirtIOPCIProxy, flags,
@@ -54,6 +64,47 @@ static void virtio_rdma_pci_config_write(PCIDevice *pci_dev, uint32_t address,
     }
 }
 
+static uint64_t doorbell_read(void *opaque, hwaddr addr, unsigned size)
+{
+    return 0;
+}
+
+static void doorbell_write(void *opaque, hwaddr addr, uint64_t value,
+                           unsigned size)
+{
+    VirtIORdmaPCI *dev = opaque;
+
+    virtio_rdma_doorbell(&dev->vdev, addr / VIRTIO_RDMA_DOORBELL_SIZE, value);
+}
+
+static const MemoryRegionOps doorbell_ops = {
+    .read = doorbell_read,
+    .write = doorbell_write,
+    .endianness = DEVICE_LITTLE_ENDIAN,
+    .valid = { .min_access_size = 4, .max_access_size = 4 },
+};
+
+static bool wants_doorbells(const VirtIOPCIProxy *vpci_dev,
+                            const VirtIORdma *s)
+{
+    return (s->rdma_features & (1ULL << VIRTIO_RDMA_F_DIRECT_QP)) &&
+           !(vpci_dev->flags & VIRTIO_PCI_FLAG_MODERN_PIO_NOTIFY);
+}
+
+static void add_doorbells(VirtIORdmaPCI *dev)
+{
+    VirtIOPCIProxy *vpci_dev = VIRTIO_PCI(dev);
+    uint64_t size = DOORBELL_PAGES * VIRTIO_RDMA_DOORBELL_SIZE;
+
+    memory_region_init_io(&dev->doorbells, OBJECT(dev), &doorbell_ops, dev,
+                          "virtio-rdma-doorbells", size);
+    pci_register_bar(&vpci_dev->pci_dev, DOORBELL_BAR,
+                     PCI_BASE_ADDRESS_SPACE_MEMORY, &dev->doorbells);
+    virtio_pci_add_shm_cap(vpci_dev, DOORBELL_BAR, 0, size,
+                           VIRTIO_RDMA_SHM_DOORBELLS);
+    dev->vdev.doorbells = DOORBELL_PAGES;
+}
+
 static void virtio_rdma_pci_realize(VirtIOPCIProxy *vpci_dev, Error **errp)
 {
     VirtIORdmaPCI *dev = VIRTIO_RDMA_PCI(vpci_dev);
@@ -67,6 +118,9 @@ static void virtio_rdma_pci_realize(VirtIOPCIProxy *vpci_dev, Error **errp)
     }
 
     virtio_pci_force_virtio_1(vpci_dev);
+    if (wants_doorbells(vpci_dev, &dev->vdev)) {
+        add_doorbells(dev);
+    }
     if (!qdev_realize(DEVICE(&dev->vdev), BUS(&vpci_dev->bus), errp)) {
         return;
     }

@@ -76,6 +76,7 @@ struct VirtIORdma {
     VirtIORdmaConf conf;
     /* 1 << VIRTIO_RDMA_F_*: wanted; from realize on: offered */
     uint64_t rdma_features;
+    uint32_t doorbells;             /* pages of them that the transport has */
     VirtIORdmaGids *allowed_gids;   /* of conf.allowed_gids */
     uint32_t n_allowed_gids;
 
@@ -139,5 +140,11 @@ struct VirtIORdma {
 
     uint8_t *config;
 };
+
+/*
+ * The driver has written @value to page @page of the doorbells: the queues of a
+ * direct QP, whose number it is, have work. For the transport.
+ */
+void virtio_rdma_doorbell(VirtIORdma *s, uint32_t page, uint32_t value);
 
 #endif

@@ -76,6 +76,11 @@ typedef uint64_t __le64;
  * accepts no driver without.
  */
 #define VIRTIO_RDMA_F_HOST_NUMBERS	17
+/*
+ * The queues of a QP may lie in memory that CREATE_QP names, which the device
+ * reads by itself, instead of virtqueues.
+ */
+#define VIRTIO_RDMA_F_DIRECT_QP		18
 
 #define VIRTIO_RDMA_CQE_EMPTY		0xff
 
@@ -396,12 +401,23 @@ struct virtio_rdma_create_qp_req {
 	__le32 max_inline_data;
 	__le32 flags;
 	__le32 srqn;
-	__u8 reserved[24];
+	/* with VIRTIO_RDMA_QP_DIRECT: the memory of its queues, as a page list */
+	__le64 queue_pages;
+	__le32 queue_npages;
+	__u8 queue_levels;
+	__u8 sq_depth_shift;		/* log2 of the number of slots */
+	__u8 sq_slot_shift;		/* log2 of the bytes of a slot */
+	__u8 rq_depth_shift;
+	__u8 rq_slot_shift;
+	__u8 reserved0;
+	__le16 doorbell;		/* number of its doorbell page */
+	__u8 reserved[4];
 } VIRTIO_RDMA_ABI;
 
 /* flags of CREATE_QP */
 #define VIRTIO_RDMA_QP_SRQ			(1 << 0) /* with F_SRQ */
 #define VIRTIO_RDMA_QP_BLOCK_MCAST_LOOPBACK	(1 << 1) /* with F_MCAST */
+#define VIRTIO_RDMA_QP_DIRECT			(1 << 2) /* with F_DIRECT_QP */
 
 /* sq_sig_type */
 #define VIRTIO_RDMA_SIGNAL_ALL_WR	0
@@ -606,6 +622,32 @@ struct virtio_rdma_rq_wqe {
 	__le32 num_sge;
 	__le64 wr_id;
 } VIRTIO_RDMA_ABI;
+
+/*
+ * With VIRTIO_RDMA_QP_DIRECT: the first page of a QP's queues. Behind it are
+ * the slots of the send queue, and from the next page on those of the receive
+ * queue. Producers are free-running: the n-th WQE is in slot n % depth.
+ */
+struct virtio_rdma_direct_page {
+	__le32 sq_producer;		/* by the driver */
+	__u8 reserved0[60];
+	/* by the device: not 0 if it looks at the queue without a doorbell */
+	__le32 sq_awake;
+	__u8 reserved1[60];
+	__le32 rq_producer;
+	__u8 reserved2[60];
+	__le32 rq_awake;
+	__u8 reserved3[60];
+} VIRTIO_RDMA_ABI;
+
+/* A slot of a direct queue */
+struct virtio_rdma_direct_slot {
+	__le32 length;			/* bytes of the WQE behind it */
+} VIRTIO_RDMA_ABI;
+
+/* The shared memory region (virtio 1.2, 2.10) that has the doorbell pages */
+#define VIRTIO_RDMA_SHM_DOORBELLS	0
+#define VIRTIO_RDMA_DOORBELL_SIZE	4096
 
 /* wc_flags */
 #define VIRTIO_RDMA_WC_GRH		(1 << 0)

@@ -304,10 +304,10 @@ size_t qrdma_create_qp_rsp_size(const QRdma *d)
                            : sizeof(struct virtio_rdma_qpn);
 }
 
-uint8_t qrdma_try_create_qp_nums(QRdma *d, const RdmaQpInitAttr *init,
-                                 uint32_t *qpn, uint32_t *wire_qpn)
+static void encode_create_qp(const RdmaQpInitAttr *init,
+                             struct virtio_rdma_create_qp_req *req)
 {
-    struct virtio_rdma_create_qp_req req = {
+    *req = (struct virtio_rdma_create_qp_req) {
         .pdn = cpu_to_le32(init->pdn),
         .qp_type = init->qp_type,
         .sq_sig_type = init->sq_sig_all ? VIRTIO_RDMA_SIGNAL_ALL_WR :
@@ -325,14 +325,28 @@ uint8_t qrdma_try_create_qp_nums(QRdma *d, const RdmaQpInitAttr *init,
                                         : 0)),
         .srqn = cpu_to_le32(init->srqn),
     };
+}
+
+static uint8_t send_create_qp(QRdma *d,
+                              const struct virtio_rdma_create_qp_req *req,
+                              uint32_t *qpn, uint32_t *wire_qpn)
+{
     struct virtio_rdma_create_qp_rsp rsp = {};
-    uint8_t status = qrdma_cmd(d, VIRTIO_RDMA_CMD_CREATE_QP,
-                               &req, sizeof(req), &rsp,
-                               qrdma_create_qp_rsp_size(d));
+    uint8_t status = qrdma_cmd(d, VIRTIO_RDMA_CMD_CREATE_QP, req, sizeof(*req),
+                               &rsp, qrdma_create_qp_rsp_size(d));
 
     *qpn = le32_to_cpu(rsp.qpn);
     *wire_qpn = host_numbers(d) ? le32_to_cpu(rsp.wire_qpn) : *qpn;
     return status;
+}
+
+uint8_t qrdma_try_create_qp_nums(QRdma *d, const RdmaQpInitAttr *init,
+                                 uint32_t *qpn, uint32_t *wire_qpn)
+{
+    struct virtio_rdma_create_qp_req req;
+
+    encode_create_qp(init, &req);
+    return send_create_qp(d, &req, qpn, wire_qpn);
 }
 
 uint8_t qrdma_try_create_qp(QRdma *d, const RdmaQpInitAttr *init,
@@ -356,6 +370,8 @@ QRdmaQp *qrdma_create_qp_attr(QRdmaPd *pd, QRdmaCq *send_cq,
     QRdma *d = pd->dev;
     QRdmaQp *qp = qrdma_own(d, sizeof(*qp));
     RdmaQpInitAttr full = *init;
+    bool direct = d->features & QRDMA_F(VIRTIO_RDMA_F_DIRECT_QP);
+    struct virtio_rdma_create_qp_req req;
 
     full.pdn = pd->pdn;
     full.send_cqn = send_cq->cqn;
@@ -365,14 +381,21 @@ QRdmaQp *qrdma_create_qp_attr(QRdmaPd *pd, QRdmaCq *send_cq,
     qp->type = init->qp_type;
     qp->send_cq = send_cq;
     qp->recv_cq = recv_cq;
-    g_assert_cmpint(qrdma_try_create_qp_nums(d, &full, &qp->qpn,
-                                             &qp->wire_qpn), ==,
+    encode_create_qp(&full, &req);
+    if (direct) {
+        qrdma_direct_init(qp, full.has_srq, &req);
+    }
+    g_assert_cmpint(send_create_qp(d, &req, &qp->qpn, &qp->wire_qpn), ==,
                     VIRTIO_RDMA_S_OK);
     if (qp->type == RDMA_QPT_GSI) {
         g_assert_cmpuint(qp->qpn, ==, RDMA_QPN_GSI);
     } else {
         g_assert_cmpuint(qp->qpn, >=, 2);
         g_assert_cmpuint(qp->qpn, <, d->max_qp);
+    }
+    if (direct) {
+        qp->sq.qpn = qp->rq.qpn = qp->qpn;
+        return qp;
     }
     wq_init(d, &qp->sq, VIRTIO_RDMA_SQ_VQ(d->max_cq, qp->qpn));
     wq_init(d, &qp->rq, VIRTIO_RDMA_RQ_VQ(d->max_cq, qp->qpn));
@@ -541,7 +564,7 @@ uint8_t qrdma_destroy_qp(QRdmaQp *qp)
     uint8_t status = qrdma_cmd(qp->dev, VIRTIO_RDMA_CMD_DESTROY_QP,
                                &req, sizeof(req), NULL, 0);
 
-    if (status == VIRTIO_RDMA_S_OK) {
+    if (status == VIRTIO_RDMA_S_OK && qp->sq.ring) {
         qrdma_ring_renew(qp->sq.ring);
         qrdma_ring_renew(qp->rq.ring);
     }

@@ -252,6 +252,12 @@ uint32_t qrdma_reap(QRdmaWq *wq)
     uint32_t len;
     uint32_t n = 0;
 
+    if (!wq->ring) {
+        /* Slots are free as soon as they were read. */
+        n = wq->posted - wq->retired;
+        wq->retired = wq->posted;
+        return n;
+    }
     while (qrdma_ring_get(wq->ring, &head, &len)) {
         g_assert_cmpuint(len, ==, 0);
         n++;
@@ -269,6 +275,13 @@ void qrdma_post_wqe(QRdma *d, QRdmaWq *wq, const void *wqe, size_t len,
     uint64_t buf;
 
     g_assert_cmpuint(len, <=, QRDMA_WQE_ROOM);
+    if (!wq->ring) {
+        qrdma_direct_post(d, wq, wqe, len);
+        if (kick && !qrdma_direct_awake(d, wq)) {
+            qrdma_doorbell(d, QRDMA_DIRECT_DOORBELL, wq->qpn);
+        }
+        return;
+    }
     if (wq->ring->nfree < n) {
         qrdma_wait_until(d, qrdma_reap(wq) && wq->ring->nfree >= n);
     }

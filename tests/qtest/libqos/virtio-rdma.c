@@ -226,6 +226,9 @@ void qrdma_prepare(QRdma *d, uint64_t features, uint16_t ring_size)
     g_assert_cmphex(d->features & ~offered, ==, 0);
     /* On a host adapter no driver is served without. */
     d->features |= offered & QRDMA_F(VIRTIO_RDMA_F_HOST_NUMBERS);
+    if (d->direct) {
+        d->features |= offered & QRDMA_F(VIRTIO_RDMA_F_DIRECT_QP);
+    }
     qvirtio_set_features(vdev, d->features);
 
     d->ring_size = ring_size ?: QRDMA_RING_SIZE;

@@ -77,6 +77,9 @@ struct QRdma {
     /* what to add to a guest address for the device, behind an IOMMU */
     uint64_t dma_offset;
     bool hasty;                     /* do not wait for commands' answers */
+    bool direct;                    /* QPs have direct queues, if offered */
+    QPCIBar doorbells;              /* when it was needed once */
+    bool has_doorbells;
     uint16_t ring_size;
     uint32_t max_cq;
     uint32_t max_qp;
@@ -120,8 +123,10 @@ typedef struct QRdmaCq {
 } QRdmaCq;
 
 typedef struct QRdmaWq {
-    QRdmaRing *ring;
-    uint64_t buf;                   /* a WQE buffer per descriptor */
+    QRdmaRing *ring;                /* NULL: it is a direct queue */
+    uint64_t buf;                   /* a WQE buffer per descriptor, or slots */
+    uint64_t counters;              /* of a direct queue: the producer */
+    uint32_t qpn;
     uint32_t posted;
     uint32_t retired;
 } QRdmaWq;
@@ -278,6 +283,23 @@ void qrdma_ring_set_avail_idx(QRdmaRing *r, uint16_t idx);
 bool qrdma_ring_wants_kick(QRdmaRing *r, uint16_t old);
 /* Was an interrupt sent for the ring since the last call? */
 bool qrdma_ring_irq(QRdmaRing *r);
+
+/* virtio-rdma-direct.c: direct queues, those of page 1 of the doorbells */
+
+/* Slots of each queue, and their bytes */
+#define QRDMA_DIRECT_DEPTH_SHIFT 6
+#define QRDMA_DIRECT_SLOT_SHIFT 11
+#define QRDMA_DIRECT_DOORBELL 1
+/* Guest memory for the queues of @qp, which @req then describes. */
+void qrdma_direct_init(QRdmaQp *qp, bool has_srq,
+                       struct virtio_rdma_create_qp_req *req);
+/* Write the next slot, and say that there is one more. */
+void qrdma_direct_post(QRdma *d, QRdmaWq *wq, const void *wqe, size_t len);
+/* Is the device looking at the queue by itself? */
+bool qrdma_direct_awake(QRdma *d, const QRdmaWq *wq);
+void qrdma_direct_set_producer(QRdma *d, const QRdmaWq *wq, uint32_t value);
+/* Write to a page of doorbells. */
+void qrdma_doorbell(QRdma *d, uint32_t page, uint32_t value);
 
 /* virtio-rdma-ctrl.c: control commands */
 uint8_t qrdma_cmd_raw(QRdma *d, QRdmaCmd *c);

@@ -15,6 +15,15 @@
 #define BACKLOG 100
 #define WR_ID 0x1122334455660000ull
 
+/* Work queues are virtqueues, whose rings these tests look at. */
+static Trip *trip_of_rings(void)
+{
+    Trip *t = trip_new(NULL);
+
+    t->net.dev[0]->direct = false;
+    return t;
+}
+
 static void post_writes(QRdmaQp *qp, uint64_t first, unsigned n)
 {
     for (unsigned i = 0; i < n; i++) {
@@ -64,7 +73,7 @@ static QRdmaQp *make_backlog(Trip *t, uint32_t failed[2])
 
 static void test_backlog(void)
 {
-    Trip *t = trip_new(NULL);
+    Trip *t = trip_of_rings();
     uint32_t failed[2];
     QRdmaQp *qp = make_backlog(t, failed);
     QRdmaCq *cq = qp->send_cq;
@@ -117,7 +126,7 @@ static void test_backlog(void)
 
 static void test_spoilt(void)
 {
-    Trip *t = trip_new(NULL);
+    Trip *t = trip_of_rings();
     uint32_t bad[2];
     QRdmaQp *qp = make_backlog(t, bad);
     const uint32_t cqn = qp->send_cq->cqn;
@@ -150,7 +159,7 @@ static void test_spoilt(void)
 /* Returning what the source had popped must not lead out of the ring. */
 static void test_spoilt_rings(void)
 {
-    Trip *t = trip_new(NULL);
+    Trip *t = trip_of_rings();
     /* stale, count; index and ndescs of the first one; npages and so on */
     const uint32_t first[] = { 0, 13, 0 << 16 | 1, 0 };
     const TripSpoilt cases[] = {
@@ -178,7 +187,7 @@ static void test_spoilt_rings(void)
  */
 static void test_qps_that_fail_after_arrival(void)
 {
-    Trip *t = trip_new(NULL);
+    Trip *t = trip_of_rings();
     QRdmaQp *qp[3];
     QRdmaPd *pd;
     QRdmaCq *cq;
@@ -234,7 +243,7 @@ static void test_rings_of_all_kinds(void)
     uint8_t wqe[QRDMA_WQE_ROOM];
 
     for (int i = 0; i < ARRAY_SIZE(features); i++) {
-        Trip *t = trip_new(NULL);
+        Trip *t = trip_of_rings();
         QRdmaQp *a, *b;
         RdmaWc wc;
 

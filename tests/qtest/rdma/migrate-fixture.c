@@ -79,6 +79,7 @@ void trip_hot_plug(Trip *t, int side)
         "'addr': '4', 'max-qp': 8, 'max-cq': 6, 'max-mr': 32, 'max-pd': 8, "
         "'mac': %s}}", mac);
     t->net.dev[side] = qrdma_open(t->net.host[side], QPCI_DEVFN(4, 0));
+    t->net.dev[side]->direct = side == 0;
     wait_connected(t, t->net.host[side]->qts);
 }
 
@@ -119,6 +120,8 @@ Trip *trip_new(const char *lossy)
         wait_connected(t, t->net.host[i]->qts);
         check_no_blocker(t->net.host[i]->qts);
     }
+    /* One side has direct queues, the other one virtqueues. */
+    t->net.dev[0]->direct = true;
     return t;
 }
 

@@ -449,8 +449,39 @@ static void test_names_in_wqes(void)
     trip_free(t);
 }
 
+static void test_spoilt_direct_queues(void)
+{
+    Trip *t = trip_new(NULL);
+    /* log2 of depth and slot of each queue; page of doorbells; then pages */
+    const uint32_t shifts = QRDMA_DIRECT_DEPTH_SHIFT << 24 |
+                            QRDMA_DIRECT_SLOT_SHIFT << 16 |
+                            QRDMA_DIRECT_DEPTH_SHIFT << 8 |
+                            QRDMA_DIRECT_SLOT_SHIFT;
+    const uint32_t page = QRDMA_DIRECT_DOORBELL << 16;
+    const TripSpoilt cases[] = {
+        { "depth", { shifts, page }, 2, 0, shifts + (1 << 24),
+          "pages of its queues=65, which must be" },
+        { "depth", { shifts, page }, 2, 0, shifts | 0xff000000,
+          "pages of its queues=65, which must be" },
+        { "slots", { shifts, page }, 2, 0, shifts - (5 << 16),
+          "pages of its queues=65, which must be" },
+        { "slots", { shifts, page }, 2, 0, shifts | 0xff,
+          "pages of its queues=65, which must be" },
+        { "page of doorbells", { shifts, page }, 2, 1, 0xffff0000,
+          "pages of its queues=65, which must be" },
+        { "more pages", { shifts, page }, 2, 1, page | 0xffff,
+          "no more pages than queues have" },
+    };
+
+    trip_connect(t);
+    trip_refuse_spoilt(t, 0, cases, ARRAY_SIZE(cases));
+    trip_free(t);
+}
+
 void add_migrate_objects_tests(void)
 {
+    qtest_add_func("virtio-rdma-migration/spoilt-direct-queues",
+                   test_spoilt_direct_queues);
     qtest_add_func("virtio-rdma-migration/names-in-wqes", test_names_in_wqes);
     qtest_add_func("virtio-rdma-migration/objects", test_objects);
     qtest_add_func("virtio-rdma-migration/spoilt-objects",

@@ -463,6 +463,7 @@ static void test_refuse(void)
         { "max-mcast-qp-attach=1", "max-mcast-qp-attach=128" },
         { "srq=off", "srq=on, but this device has srq=off" },
         { "mw=off", "mw=on, but this device has mw=off" },
+        { "direct-qp=off", "uses direct-qp" },
     };
     Trip *t = trip_new(NULL);
 

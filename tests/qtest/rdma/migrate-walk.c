@@ -220,6 +220,7 @@ Walk *walk_new(uint32_t seed)
         g_assert_cmpint(t->image[i], >=, 0);
         g_unlink(image);
         t->net.dev[i] = qrdma_open(t->net.host[i], QPCI_DEVFN(4, 0));
+        t->net.dev[i]->direct = g_rand_boolean(t->rng);
     }
     t->p = net_pair_new_with(&t->net, RDMA_QPT_RC, WALK_FEATURES);
     walk_make_objects(t);

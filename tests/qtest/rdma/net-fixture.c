@@ -11,21 +11,27 @@
 static Net *shared[NET_KINDS];
 static bool (*wanted)(NetKind kind, const char *name);
 
+static bool one_host(const Net *net)
+{
+    return net->kind == NET_HUB || net->kind == NET_DIRECT;
+}
+
 /* All of them are the host's device; what else joins them is not used. */
 static void start_verbs(Net *net, const char *extra)
 {
     for (int i = 0; i < 2; i++) {
         net->host[i] = qrdma_host_start(
             "-device " DEVICE ",rdmadev=v0,addr=4 %s %s",
-            net->kind == NET_HUB ? "-device " DEVICE ",rdmadev=v1,addr=5" : "",
+            one_host(net) ? "-device " DEVICE ",rdmadev=v1,addr=5" : "",
             extra);
         net->dev[i] = qrdma_open(net->host[i], QPCI_DEVFN(4, 0));
-        if (net->kind == NET_HUB) {
+        if (one_host(net)) {
             net->host[1] = net->host[0];
             net->dev[1] = qrdma_open(net->host[0], QPCI_DEVFN(5, 0));
             break;
         }
     }
+    net->dev[0]->direct = net->dev[1]->direct = net->kind == NET_DIRECT;
 }
 
 static void start_hub(Net *net, const char *extra)
@@ -38,6 +44,8 @@ static void start_hub(Net *net, const char *extra)
     net->host[1] = net->host[0];
     net->dev[0] = qrdma_open(net->host[0], QPCI_DEVFN(4, 0));
     net->dev[1] = qrdma_open(net->host[1], QPCI_DEVFN(5, 0));
+    net->dev[0]->direct = net->dev[1]->direct =
+        net->kind == NET_DIRECT;
 }
 
 static void start_two(Net *net, const char *extra)
@@ -75,7 +83,7 @@ Net *net_new(NetKind kind, const char *extra)
     g_assert_nonnull(net->dir);
     if (qrdma_ibdev()) {
         start_verbs(net, extra);
-    } else if (kind == NET_HUB) {
+    } else if (one_host(net)) {
         start_hub(net, extra);
     } else {
         start_two(net, extra);
@@ -93,7 +101,7 @@ void net_free(Net *net)
         }
     }
     for (int i = 0; i < 2; i++) {
-        if (net->host[i] && !(i && net->kind == NET_HUB)) {
+        if (net->host[i] && !(i && one_host(net))) {
             qrdma_host_stop(net->host[i]);
         }
     }
@@ -242,7 +250,9 @@ void net_choose(bool (*choose)(NetKind kind, const char *name))
 static void add_case(NetKind kind, const char *name,
                      void (*func)(NetKind kind))
 {
-    static const char *const kinds[NET_KINDS] = { "hub", "stream", "dgram" };
+    static const char *const kinds[NET_KINDS] = {
+        "hub", "direct", "stream", "dgram",
+    };
     g_autofree char *path = g_strdup_printf("virtio-rdma-net/%s/%s",
                                             kinds[kind], name);
     NetCase *c;
@@ -268,6 +278,7 @@ void net_add_test(const char *name, void (*func)(NetKind kind))
 void net_add_test_of_one_host(const char *name, void (*func)(NetKind kind))
 {
     add_case(NET_HUB, name, func);
+    add_case(NET_DIRECT, name, func);
 }
 
 void net_add_test_of_two_hosts(const char *name, void (*func)(NetKind kind))

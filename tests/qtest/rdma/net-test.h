@@ -14,6 +14,7 @@
 /* Ways to join two devices. */
 typedef enum NetKind {
     NET_HUB,                        /* in one QEMU */
+    NET_DIRECT,                     /* the same, QPs have direct queues */
     NET_STREAM,                     /* two QEMUs on a Unix stream socket */
     NET_DGRAM,                      /* two QEMUs on Unix datagram sockets */
     NET_KINDS,

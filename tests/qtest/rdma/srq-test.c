@@ -326,7 +326,10 @@ static void test_flags_of_create_qp(void)
 
 #define TRY() qrdma_cmd(d, VIRTIO_RDMA_CMD_CREATE_QP, &req, sizeof(req), \
                         &rsp, qrdma_create_qp_rsp_size(d))
-    for (int bit = 2; bit < 32; bit++) {
+    req = good;
+    req.flags |= cpu_to_le32(VIRTIO_RDMA_QP_DIRECT);
+    assert_status(TRY(), NOTSUPP);
+    for (int bit = 3; bit < 32; bit++) {
         req = good;
         req.flags |= cpu_to_le32(1u << bit);
         assert_status(TRY(), INVAL);

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Direct queues: slots in memory of the driver, which a process may map, and a
+ * page of counters in front of them.
+ *
+ * The number of WQEs taken is the device's own. What the driver says that it
+ * has written is checked when it is read, and a slot is copied before it is
+ * looked at.
+ */
+#include "qemu/osdep.h"
+#include "qemu/log.h"
+#include "virtio-rdma-queue.h"
+
+#define MIN_SLOT_SHIFT 5
+#define PAGE_SHIFT RDMA_PAGE_SHIFT
+
+static uint64_t slots_pages(uint8_t depth_shift, uint8_t slot_shift)
+{
+    return DIV_ROUND_UP(1ull << (depth_shift + slot_shift), RDMA_PAGE_SIZE);
+}
+
+static bool check_queue(const char *name, uint32_t max_wr, size_t wqe_len,
+                        uint8_t depth_shift, uint8_t slot_shift)
+{
+    g_autofree char *depth = g_strdup_printf("%s_depth_shift", name);
+    g_autofree char *slot = g_strdup_printf("%s_slot_shift", name);
+    g_autofree char *wr = g_strdup_printf("slots of the %s", name);
+    g_autofree char *len = g_strdup_printf("bytes of a slot of the %s", name);
+
+    return virtio_rdma_check_range(depth, depth_shift, 0,
+                                   VIRTIO_RDMA_MAX_DEPTH_SHIFT) &&
+           virtio_rdma_check_range(slot, slot_shift, MIN_SLOT_SHIFT,
+                                   VIRTIO_RDMA_MAX_SLOT_SHIFT) &&
+           virtio_rdma_check_range(wr, 1ull << depth_shift, max_wr,
+                                   UINT32_MAX) &&
+           virtio_rdma_check_range(len, 1ull << slot_shift, wqe_len,
+                                   UINT32_MAX);
+}
+
+int virtio_rdma_direct_check(VirtIORdma *s, const RdmaQpInitAttr *init,
+                             VirtIORdmaDirectQp *direct)
+{
+    const RdmaQpCap *cap = &init->cap;
+    uint64_t npages;
+
+    if (!check_queue("sq", cap->max_send_wr,
+                     VIRTIO_RDMA_SLOT_SIZE + VIRTIO_RDMA_SEND_WQE_SIZE +
+                     MAX(cap->max_send_sge * VIRTIO_RDMA_SGE_SIZE,
+                         cap->max_inline_data),
+                     direct->sq_depth_shift, direct->sq_slot_shift) ||
+        (!init->has_srq &&
+         !check_queue("rq", cap->max_recv_wr,
+                      VIRTIO_RDMA_SLOT_SIZE + VIRTIO_RDMA_RECV_WQE_SIZE +
+                      cap->max_recv_sge * VIRTIO_RDMA_SGE_SIZE,
+                      direct->rq_depth_shift, direct->rq_slot_shift)) ||
+        !virtio_rdma_check_range("doorbell", direct->doorbell, 0,
+                                 s->doorbells - 1)) {
+        return -EINVAL;
+    }
+    npages = 1 + slots_pages(direct->sq_depth_shift, direct->sq_slot_shift);
+    if (!init->has_srq) {
+        npages += slots_pages(direct->rq_depth_shift, direct->rq_slot_shift);
+    }
+    direct->pages.length = npages << PAGE_SHIFT;
+    if (!virtio_rdma_check_range("queue_npages", direct->pages.npages, npages,
+                                 npages)) {
+        return -EINVAL;
+    }
+    return virtio_rdma_pages_check(s, &direct->pages);
+}
+
+static void start(VirtIORdmaSlots *slots, const uint64_t *pages,
+                  uint8_t depth_shift, uint8_t slot_shift)
+{
+    slots->pages = pages;
+    slots->depth = 1u << depth_shift;
+    slots->slot_shift = slot_shift;
+}
+
+void virtio_rdma_direct_start(VirtIORdma *s, VirtIORdmaQp *qp,
+                              const VirtIORdmaDirectQp *direct,
+                              uint64_t *pages)
+{
+    uint64_t first = pages[0];
+
+    qp->pages = pages;
+    qp->direct = *direct;
+    start(&qp->sq.slots, pages + 1, direct->sq_depth_shift,
+          direct->sq_slot_shift);
+    qp->sq.slots.producer = first + VIRTIO_RDMA_DIRECT_AT(sq_producer);
+    qp->sq.slots.awake = first + VIRTIO_RDMA_DIRECT_AT(sq_awake);
+    qp->sq.vq = NULL;
+    qp->rq.vq = NULL;
+    if (qp->srq) {
+        return;
+    }
+    start(&qp->rq.slots, pages + 1 + slots_pages(direct->sq_depth_shift,
+                                                 direct->sq_slot_shift),
+          direct->rq_depth_shift, direct->rq_slot_shift);
+    qp->rq.slots.producer = first + VIRTIO_RDMA_DIRECT_AT(rq_producer);
+    qp->rq.slots.awake = first + VIRTIO_RDMA_DIRECT_AT(rq_awake);
+}
+
+void virtio_rdma_direct_stop(VirtIORdma *s, VirtIORdmaQp *qp)
+{
+    if (qp->pages) {
+        s->mr_pages -= qp->direct.pages.npages;
+        rdma_backend_free(qp->pages, qp->direct.pages.npages *
+                                     sizeof(*qp->pages));
+        qp->pages = NULL;
+    }
+}
+
+/* Copy from a slot: it lies in one page, or begins with one. */
+static bool read_slot(VirtIORdma *s, const VirtIORdmaSlots *slots, uint32_t at,
+                      void *buf, size_t len)
+{
+    uint64_t offset = ((uint64_t)(slots->taken & (slots->depth - 1)) <<
+                       slots->slot_shift) + at;
+
+    while (len) {
+        uint64_t in_page = offset & (RDMA_PAGE_SIZE - 1);
+        size_t part = MIN(len, RDMA_PAGE_SIZE - in_page);
+
+        if (!virtio_rdma_codec_read_ram(VIRTIO_DEVICE(s)->dma_as,
+                                        slots->pages[offset >> PAGE_SHIFT] +
+                                        in_page, buf, part)) {
+            return false;
+        }
+        buf += part;
+        offset += part;
+        len -= part;
+    }
+    return true;
+}
+
+static bool look(VirtIORdma *s, VirtIORdmaSlots *slots, bool *bad)
+{
+    uint32_t producer;
+
+    if (slots->seen != slots->taken) {
+        return true;
+    }
+    if (!virtio_rdma_codec_load_word(VIRTIO_DEVICE(s)->dma_as, slots->producer,
+                                     &producer)) {
+        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: the counters of a direct "
+                      "queue are not in RAM any more\n");
+        *bad = true;
+    } else if (producer - slots->taken > slots->depth) {
+        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: the producer of a direct "
+                      "queue moves from %u to %u, but it has %u slots\n",
+                      slots->taken, producer, slots->depth);
+        *bad = true;
+    } else {
+        slots->seen = producer;
+    }
+    return slots->seen != slots->taken;
+}
+
+bool virtio_rdma_slots_take(VirtIORdma *s, VirtIORdmaSlots *slots,
+                            uint8_t *wqe, size_t room, size_t *len, bool *bad)
+{
+    uint32_t most = (1u << slots->slot_shift) - VIRTIO_RDMA_SLOT_SIZE;
+    uint8_t head[VIRTIO_RDMA_SLOT_SIZE];
+
+    if (!look(s, slots, bad)) {
+        return false;
+    }
+    /* A WQE without any bytes completes with an error. */
+    *len = 0;
+    if (read_slot(s, slots, 0, head, sizeof(head))) {
+        uint32_t said = virtio_rdma_codec_get_slot(head);
+
+        if (said <= most && read_slot(s, slots, sizeof(head), wqe,
+                                      MIN(said, room))) {
+            *len = said;
+        }
+    }
+    slots->taken++;
+    return true;
+}
+
+void virtio_rdma_slots_untake(VirtIORdmaSlots *slots)
+{
+    slots->taken--;
+}
+
+static void set_awake(VirtIORdma *s, VirtIORdmaSlots *slots, bool awake)
+{
+    slots->is_awake = awake;
+    virtio_rdma_codec_store_word(VIRTIO_DEVICE(s)->dma_as, slots->awake, awake);
+}
+
+void virtio_rdma_slots_wake(VirtIORdma *s, VirtIORdmaSlots *slots)
+{
+    if (!slots->is_awake) {
+        set_awake(s, slots, true);
+    }
+}
+
+bool virtio_rdma_slots_sleep(VirtIORdma *s, VirtIORdmaSlots *slots)
+{
+    bool bad = false;
+
+    if (slots->is_awake) {
+        set_awake(s, slots, false);
+        /*
+         * Pairs with the driver's barrier between the producer and reading
+         * @awake: either it rings, or the producer is seen here.
+         */
+        smp_mb();
+    }
+    return !look(s, slots, &bad);
+}
+
+void virtio_rdma_slots_drain(VirtIORdma *s, VirtIORdmaSlots *slots)
+{
+    uint32_t producer;
+
+    if (virtio_rdma_codec_load_word(VIRTIO_DEVICE(s)->dma_as, slots->producer,
+                                    &producer)) {
+        slots->taken = slots->seen = producer;
+    }
+}

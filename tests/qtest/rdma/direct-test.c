@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * virtio-rdma: queue pairs whose queues the device reads in memory, and what
+ * a process that has them mapped can write there.
+ */
+#include "qemu/osdep.h"
+#include "qemu/bswap.h"
+#include "hw/pci/pci_regs.h"
+#include "rdma-test.h"
+#include "standard-headers/linux/virtio_pci.h"
+
+#define DIRECT QRDMA_F(VIRTIO_RDMA_F_DIRECT_QP)
+#define EVENTS QRDMA_F(VIRTIO_RDMA_F_EVENTS)
+#define DEPTH (1u << QRDMA_DIRECT_DEPTH_SHIFT)
+#define SLOT (1u << QRDMA_DIRECT_SLOT_SHIFT)
+
+static TestPair direct_pair(void)
+{
+    TestPair t = test_pair_on(test_device_with(DIRECT | EVENTS), RDMA_QPT_RC,
+                              64, NULL);
+
+    qrdma_add_event_buffers(t.dev, 8);
+    return t;
+}
+
+static RdmaQpState state_of(QRdmaQp *qp)
+{
+    RdmaQpAttr attr;
+
+    assert_ok(qrdma_query_qp(qp, &attr));
+    return attr.qp_state;
+}
+
+/* A WRITE as a process writes it to the next slot, without a doorbell. */
+static void put_write(TestPair *t, uint64_t wr_id)
+{
+    RdmaSge sge = qrdma_sge(t->mr_a, 0, 64);
+    RdmaSendWr wr = {
+        .wr_id = wr_id,
+        .opcode = RDMA_WR_RDMA_WRITE,
+        .send_flags = RDMA_SEND_SIGNALED,
+        .sg_list = &sge,
+        .num_sge = 1,
+        .wr.rdma = { t->mr_b->iova, t->mr_b->rkey },
+    };
+    uint8_t wqe[QRDMA_WQE_ROOM];
+
+    qrdma_direct_post(t->dev, &t->a->sq, wqe,
+                      qrdma_encode_send(t->a, &wr, wqe));
+}
+
+static void ring(QRdmaQp *qp)
+{
+    qrdma_doorbell(qp->dev, QRDMA_DIRECT_DOORBELL, qp->qpn);
+}
+
+/* Both QPs from RESET on; what they had is dropped. */
+static void restart(TestPair *t)
+{
+    RdmaWc wc;
+
+    assert_ok(qrdma_modify_qp_state(t->a, RDMA_QPS_RESET));
+    assert_ok(qrdma_modify_qp_state(t->b, RDMA_QPS_RESET));
+    while (qrdma_poll_cq(t->cq_a, &wc) || qrdma_poll_cq(t->cq_b, &wc)) {
+        /* what is left of before */
+    }
+    qrdma_connect(t->a, t->b, NULL);
+}
+
+static void expect_works(TestPair *t)
+{
+    put_write(t, 0x600d);
+    ring(t->a);
+    qrdma_expect(t->cq_a, 0x600d, RDMA_WC_SUCCESS);
+}
+
+/* Nothing of the device polls an idle queue. */
+static void test_idle_queue_needs_a_doorbell(void)
+{
+    TestPair t = direct_pair();
+
+    qrdma_settle(t.dev);
+    g_assert_false(qrdma_direct_awake(t.dev, &t.a->sq));
+    put_write(&t, 1);
+    qrdma_expect_none(t.cq_a);
+    ring(t.a);
+    qrdma_expect(t.cq_a, 1, RDMA_WC_SUCCESS);
+    qrdma_settle(t.dev);
+    g_assert_false(qrdma_direct_awake(t.dev, &t.a->sq));
+}
+
+static void test_one_doorbell_for_many(void)
+{
+    TestPair t = direct_pair();
+
+    for (unsigned round = 0; round < 5; round++) {
+        for (unsigned i = 0; i < 20; i++) {
+            put_write(&t, i);
+        }
+        ring(t.a);
+        for (unsigned i = 0; i < 20; i++) {
+            qrdma_expect(t.cq_a, i, RDMA_WC_SUCCESS);
+        }
+    }
+}
+
+/* What waits for the QP to be ready is taken when it is. */
+static void test_posts_wait_for_the_state(void)
+{
+    TestPair t = direct_pair();
+
+    assert_ok(qrdma_modify_qp_state(t.a, RDMA_QPS_RESET));
+    assert_ok(qrdma_modify_qp_state(t.b, RDMA_QPS_RESET));
+    put_write(&t, 7);
+    ring(t.a);
+    qrdma_expect_none(t.cq_a);
+    /* the one that has something to send comes last */
+    qrdma_connect(t.b, t.a, NULL);
+    qrdma_expect(t.cq_a, 7, RDMA_WC_SUCCESS);
+}
+
+/* A machine that stands still takes no doorbells, and looks afterwards. */
+static void test_posts_to_a_stopped_machine(void)
+{
+    TestPair t = direct_pair();
+    QTestState *qts = t.dev->host->qts;
+
+    qtest_qmp_assert_success(qts, "{'execute': 'stop'}");
+    qtest_qmp_eventwait(qts, "STOP");
+    put_write(&t, 3);
+    ring(t.a);
+    qrdma_expect_none(t.cq_a);
+    qtest_qmp_assert_success(qts, "{'execute': 'cont'}");
+    qtest_qmp_eventwait(qts, "RESUME");
+    qrdma_expect(t.cq_a, 3, RDMA_WC_SUCCESS);
+}
+
+/* A producer that jumps costs its own QP, and nobody else. */
+static void test_jump_of_the_producer(void)
+{
+    const uint32_t jumps[] = { DEPTH + 1, -1, INT32_MAX, 0x80000000 };
+    TestPair t = direct_pair();
+    uint32_t posted;
+
+    for (int i = 0; i < ARRAY_SIZE(jumps); i++) {
+        expect_works(&t);
+        posted = t.a->sq.posted;
+        qrdma_direct_set_producer(t.dev, &t.a->sq, posted + jumps[i]);
+        ring(t.a);
+        qrdma_expect_event(t.dev, RDMA_EVENT_QP_FATAL, t.a->qpn);
+        g_assert_cmpint(state_of(t.a), ==, RDMA_QPS_ERR);
+        g_assert_cmpint(state_of(t.b), !=, RDMA_QPS_ERR);
+        /* Once is enough. */
+        ring(t.a);
+        qrdma_expect_no_event(t.dev);
+        g_assert_cmphex(qrdma_device_status(t.dev) &
+                        VIRTIO_CONFIG_S_NEEDS_RESET, ==, 0);
+        /* After RESET the counter is what the process says. */
+        qrdma_direct_set_producer(t.dev, &t.a->sq, posted);
+        restart(&t);
+    }
+    expect_works(&t);
+}
+
+static void test_jump_of_receives(void)
+{
+    TestPair t = direct_pair();
+    RdmaSge sge = qrdma_sge(t.mr_a, 0, 64);
+
+    qrdma_direct_set_producer(t.dev, &t.b->rq, 2 * DEPTH);
+    qrdma_post_send(t.a, &(RdmaSendWr) {
+        .wr_id = 1,
+        .opcode = RDMA_WR_SEND,
+        .send_flags = RDMA_SEND_SIGNALED,
+        .sg_list = &sge,
+        .num_sge = 1,
+    });
+    /* The message finds no receive, but a QP that is broken. */
+    qrdma_expect_event(t.dev, RDMA_EVENT_QP_FATAL, t.b->qpn);
+    g_assert_cmpint(state_of(t.b), ==, RDMA_QPS_ERR);
+}
+
+/* The length in a slot says nothing good: an error of that WQE. */
+static void test_bad_lengths(void)
+{
+    const uint32_t lengths[] = {
+        0, 1, VIRTIO_RDMA_CQE_EMPTY, SLOT - 3, SLOT, 0x7fffffff, UINT32_MAX,
+    };
+    TestPair t = direct_pair();
+
+    for (int i = 0; i < ARRAY_SIZE(lengths); i++) {
+        uint32_t at = t.a->sq.posted % DEPTH;
+        uint32_t le = cpu_to_le32(lengths[i]);
+        RdmaWc wc;
+
+        put_write(&t, 0xbad);
+        if (lengths[i] == VIRTIO_RDMA_CQE_EMPTY) {
+            /* This one is good: more than what its SGEs take is ignored. */
+            qrdma_write(t.dev, t.a->sq.buf + at * SLOT, &le, sizeof(le));
+            ring(t.a);
+            qrdma_expect(t.cq_a, 0xbad, RDMA_WC_SUCCESS);
+            continue;
+        }
+        qrdma_write(t.dev, t.a->sq.buf + at * SLOT, &le, sizeof(le));
+        ring(t.a);
+        qrdma_wait_cq(t.cq_a, &wc);
+        g_assert_cmpint(wc.status, ==, RDMA_WC_LOC_QP_OP_ERR);
+        restart(&t);
+    }
+    expect_works(&t);
+}
+
+static void test_slot_is_read_once(void)
+{
+    QRdmaPath path = { .min_rnr_timer = 12 };
+    TestPair t = test_pair_on(test_device_with(DIRECT), RDMA_QPT_RC, 64,
+                              &path);
+    RdmaSge from = qrdma_sge(t.mr_a, 0, 64);
+    RdmaSge to = qrdma_sge(t.mr_b, 0, 64);
+    RdmaWc wc;
+
+    qrdma_mr_fill(t.mr_a, 0, 64, 3);
+    qrdma_post_send(t.a, &(RdmaSendWr) {
+        .wr_id = 0x600d,
+        .opcode = RDMA_WR_SEND,
+        .send_flags = RDMA_SEND_SIGNALED,
+        .sg_list = &from,
+        .num_sge = 1,
+    });
+    /* it waits for a receive */
+    qrdma_expect_none(t.cq_a);
+    qtest_memset(t.dev->host->qts, t.a->sq.buf, 0xff, DEPTH * SLOT);
+    qrdma_post_recv(t.b, &(RdmaRecvWr) { 1, .sg_list = &to, .num_sge = 1 });
+    qrdma_settle(t.dev);
+    qtest_memset(t.dev->host->qts, t.b->rq.buf, 0xff, DEPTH * SLOT);
+    /* RNR timer code 12: 0.64 ms */
+    qrdma_clock_step(t.dev, 10 * QRDMA_MS);
+    qrdma_expect_wc(t.cq_a, 0x600d, RDMA_WC_SEND, &wc);
+    qrdma_expect_wc(t.cq_b, 1, RDMA_WC_RECV, &wc);
+    qrdma_mr_check(t.mr_b, 0, 64, 3);
+}
+
+static void test_foreign_doorbells(void)
+{
+    const uint32_t numbers[] = { 0, 1, TEST_MAX_QP, 0x10000, UINT32_MAX };
+    TestPair t = direct_pair();
+
+    put_write(&t, 1);
+    /* The page of another process, and the kernel's */
+    qrdma_doorbell(t.dev, QRDMA_DIRECT_DOORBELL + 1, t.a->qpn);
+    qrdma_doorbell(t.dev, 0, t.a->qpn);
+    for (int i = 0; i < ARRAY_SIZE(numbers); i++) {
+        qrdma_doorbell(t.dev, QRDMA_DIRECT_DOORBELL, numbers[i]);
+    }
+    qrdma_expect_none(t.cq_a);
+    ring(t.a);
+    qrdma_expect(t.cq_a, 1, RDMA_WC_SUCCESS);
+}
+
+static void test_doorbell_after_destroy(void)
+{
+    TestPair t = direct_pair();
+
+    put_write(&t, 1);
+    assert_ok(qrdma_destroy_qp(t.a));
+    ring(t.a);
+    qrdma_expect_none(t.cq_a);
+    g_assert_cmphex(qrdma_device_status(t.dev) & VIRTIO_CONFIG_S_NEEDS_RESET,
+                    ==, 0);
+}
+
+/* A storm rings for nothing; commands and others' work go on. */
+static void test_storm_of_doorbells(void)
+{
+    TestPair t = direct_pair();
+
+    for (int i = 0; i < 2000; i++) {
+        ring(t.b);
+    }
+    expect_works(&t);
+    g_assert_cmpint(state_of(t.b), ==, RDMA_QPS_RTS);
+}
+
+/* Fields of CREATE_QP that make no sense */
+
+typedef struct Create {
+    QRdma *d;
+    QRdmaQp qp;
+    struct virtio_rdma_create_qp_req req;
+} Create;
+
+static Create create_new(uint64_t features)
+{
+    Create c = { .d = test_device_with(features) };
+    QRdmaPd *pd = qrdma_alloc_pd(c.d);
+    QRdmaCq *cq = qrdma_create_cq(c.d, 8);
+
+    c.qp.dev = c.d;
+    c.req = (struct virtio_rdma_create_qp_req) {
+        .pdn = cpu_to_le32(pd->pdn),
+        .qp_type = RDMA_QPT_RC,
+        .send_cqn = cpu_to_le32(cq->cqn),
+        .recv_cqn = cpu_to_le32(cq->cqn),
+        .max_send_wr = cpu_to_le32(32),
+        .max_recv_wr = cpu_to_le32(32),
+        .max_send_sge = cpu_to_le32(4),
+        .max_recv_sge = cpu_to_le32(4),
+        .max_inline_data = cpu_to_le32(128),
+    };
+    qrdma_direct_init(&c.qp, false, &c.req);
+    return c;
+}
+
+static uint8_t create(Create *c)
+{
+    struct virtio_rdma_qpn rsp;
+
+    return qrdma_cmd(c->d, VIRTIO_RDMA_CMD_CREATE_QP, &c->req, sizeof(c->req),
+                     &rsp, sizeof(rsp));
+}
+
+#define CHECK(field, value, want) do { \
+        Create bad_ = c; \
+        bad_.req.field = (value); \
+        assert_status(create(&bad_), want); \
+    } while (0)
+
+static void test_rules_of_create(void)
+{
+    Create c = create_new(DIRECT);
+    uint32_t npages = le32_to_cpu(c.req.queue_npages);
+
+    CHECK(sq_depth_shift, 16, INVAL);
+    CHECK(sq_depth_shift, 0xff, INVAL);
+    CHECK(rq_depth_shift, 16, INVAL);
+    /* fewer slots than work requests */
+    CHECK(sq_depth_shift, 4, INVAL);
+    CHECK(rq_depth_shift, 4, INVAL);
+    /* a slot in which the longest WQE has no room */
+    CHECK(sq_slot_shift, 7, INVAL);
+    CHECK(rq_slot_shift, 6, INVAL);
+    CHECK(sq_slot_shift, 14, INVAL);
+    CHECK(rq_slot_shift, 0xff, INVAL);
+    CHECK(queue_npages, cpu_to_le32(npages - 1), INVAL);
+    CHECK(queue_npages, cpu_to_le32(npages + 1), INVAL);
+    CHECK(queue_npages, 0, INVAL);
+    CHECK(queue_npages, UINT32_MAX, INVAL);
+    CHECK(queue_levels, 4, INVAL);
+    CHECK(queue_pages, cpu_to_le64(le64_to_cpu(c.req.queue_pages) + 1),
+          INVAL);
+    CHECK(queue_pages, UINT64_MAX, INVAL);
+    CHECK(doorbell, cpu_to_le16(0xffff), INVAL);
+    assert_ok(create(&c));
+}
+
+static void test_feature_is_needed(void)
+{
+    Create c = create_new(0);
+
+    assert_status(create(&c), NOTSUPP);
+    c.req.flags = 0;
+    assert_ok(create(&c));
+}
+
+/* With modern-pio-notify the BAR of the doorbells is the ports' of that. */
+static void test_not_without_doorbells(void)
+{
+    QRdmaHost *host = qrdma_host_start(
+        "-netdev hubport,id=n0,hubid=0 "
+        "-device virtio-rdma-pci,netdev=n0,addr=4,modern-pio-notify=on");
+    QPCIDevice *dev = qpci_device_find(host->bus, QPCI_DEVFN(4, 0));
+    uint8_t cap = 0;
+
+    g_assert_nonnull(dev);
+    g_assert_cmphex(qpci_config_readl(dev, PCI_BASE_ADDRESS_2) &
+                    PCI_BASE_ADDRESS_SPACE, ==, PCI_BASE_ADDRESS_SPACE_IO);
+    while ((cap = qpci_find_capability(dev, PCI_CAP_ID_VNDR, cap))) {
+        g_assert_cmpuint(qpci_config_readb(dev, cap +
+                             offsetof(struct virtio_pci_cap, cfg_type)), !=,
+                         VIRTIO_PCI_CAP_SHARED_MEMORY_CFG);
+    }
+    g_free(dev);
+    qrdma_host_stop(host);
+}
+
+/* Lists of pages take no memory that is not given back. */
+static void test_pages_are_given_back(void)
+{
+    Create c = create_new(DIRECT);
+    struct virtio_rdma_qpn qpn;
+
+    for (int i = 0; i < 3000; i++) {
+        assert_ok(qrdma_cmd(c.d, VIRTIO_RDMA_CMD_CREATE_QP, &c.req,
+                            sizeof(c.req), &qpn, sizeof(qpn)));
+        assert_ok(qrdma_cmd(c.d, VIRTIO_RDMA_CMD_DESTROY_QP, &qpn,
+                            sizeof(qpn), NULL, 0));
+    }
+}
+
+/* Pages that are no memory: that QP breaks, or its WQEs have an error. */
+static void test_queues_that_are_no_memory(void)
+{
+    TestPair t = direct_pair();
+    uint64_t none = cpu_to_le64(0xfee00000);
+    QRdmaQp *qp;
+    RdmaWc wc;
+
+    for (int page = 0; page < 2; page++) {
+        Create c = { .d = t.dev };
+        RdmaQpAttr attr = { .qp_state = RDMA_QPS_INIT, .port_num = 1 };
+
+        qp = qrdma_own(t.dev, sizeof(*qp));
+        *qp = *t.a;
+        c.req = (struct virtio_rdma_create_qp_req) {
+            .pdn = cpu_to_le32(t.pd->pdn),
+            .qp_type = RDMA_QPT_RC,
+            .send_cqn = cpu_to_le32(t.cq_a->cqn),
+            .recv_cqn = cpu_to_le32(t.cq_a->cqn),
+            .max_send_wr = cpu_to_le32(4),
+            .max_recv_wr = cpu_to_le32(4),
+        };
+        qrdma_direct_init(qp, false, &c.req);
+        qrdma_write(t.dev, le64_to_cpu(c.req.queue_pages) + page * 8, &none,
+                    sizeof(none));
+        if (page) {
+            /* the first page of the receives, too */
+            qrdma_write(t.dev, le64_to_cpu(c.req.queue_pages) +
+                        (1 + DEPTH * SLOT / 4096) * 8, &none, sizeof(none));
+        }
+        qp->sq.posted = qp->rq.posted = 0;
+        {
+            struct virtio_rdma_qpn rsp;
+
+            assert_ok(qrdma_cmd(t.dev, VIRTIO_RDMA_CMD_CREATE_QP, &c.req,
+                                sizeof(c.req), &rsp, sizeof(rsp)));
+            qp->qpn = le32_to_cpu(rsp.qpn);
+        }
+        assert_ok(qrdma_modify_qp(qp, RDMA_QP_STATE | RDMA_QP_PORT |
+                                  RDMA_QP_PKEY_INDEX | RDMA_QP_ACCESS_FLAGS,
+                                  &attr));
+        if (page) {
+            qrdma_direct_set_producer(t.dev, &qp->rq, 1);
+        }
+        ring(qp);
+        if (page) {
+            assert_ok(qrdma_modify_qp_state(qp, RDMA_QPS_ERR));
+            qrdma_wait_cq(t.cq_a, &wc);
+            g_assert_cmpint(wc.status, !=, RDMA_WC_SUCCESS);
+        } else {
+            qrdma_expect_event(t.dev, RDMA_EVENT_QP_FATAL, qp->qpn);
+        }
+        expect_works(&t);
+        assert_ok(qrdma_destroy_qp(qp));
+    }
+}
+
+void add_direct_tests(void)
+{
+    if (qrdma_ibdev()) {
+        return; /* what they do with QPs is the same there */
+    }
+    qtest_add_func("virtio-rdma/direct/idle-queue-needs-a-doorbell",
+                   test_idle_queue_needs_a_doorbell);
+    qtest_add_func("virtio-rdma/direct/one-doorbell-for-many",
+                   test_one_doorbell_for_many);
+    qtest_add_func("virtio-rdma/direct/posts-wait-for-the-state",
+                   test_posts_wait_for_the_state);
+    qtest_add_func("virtio-rdma/direct/posts-to-a-stopped-machine",
+                   test_posts_to_a_stopped_machine);
+    qtest_add_func("virtio-rdma/direct/jump-of-the-producer",
+                   test_jump_of_the_producer);
+    qtest_add_func("virtio-rdma/direct/jump-of-receives",
+                   test_jump_of_receives);
+    qtest_add_func("virtio-rdma/direct/bad-lengths", test_bad_lengths);
+    qtest_add_func("virtio-rdma/direct/slot-is-read-once",
+                   test_slot_is_read_once);
+    qtest_add_func("virtio-rdma/direct/foreign-doorbells",
+                   test_foreign_doorbells);
+    qtest_add_func("virtio-rdma/direct/doorbell-after-destroy",
+                   test_doorbell_after_destroy);
+    qtest_add_func("virtio-rdma/direct/storm-of-doorbells",
+                   test_storm_of_doorbells);
+    qtest_add_func("virtio-rdma/direct/rules-of-create",
+                   test_rules_of_create);
+    qtest_add_func("virtio-rdma/direct/feature-is-needed",
+                   test_feature_is_needed);
+    qtest_add_func("virtio-rdma/direct/not-without-doorbells",
+                   test_not_without_doorbells);
+    qtest_add_func("virtio-rdma/direct/pages-are-given-back",
+                   test_pages_are_given_back);
+    qtest_add_func("virtio-rdma/direct/queues-that-are-no-memory",
+                   test_queues_that_are_no_memory);
+}
