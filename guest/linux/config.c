@@ -27,6 +27,21 @@ static void vrdma_config_bytes(struct vrdma_dev *dev, size_t offset, void *buf,
 		dev->vdev->config->get(dev->vdev, offset++, to++, 1);
 }
 
+/* Without doorbells QPs have virtqueues. */
+static void vrdma_config_doorbells(struct vrdma_dev *dev)
+{
+	struct virtio_shm_region shm;
+
+	if (!virtio_get_shm_region(dev->vdev, &shm, VIRTIO_RDMA_SHM_DOORBELLS) ||
+	    shm.len < VIRTIO_RDMA_DOORBELL_SIZE)
+		return;
+	dev->doorbells = ioremap(shm.addr, VIRTIO_RDMA_DOORBELL_SIZE);
+	dev->doorbells_phys = shm.addr;
+	dev->num_doorbells = min_t(u64, shm.len / VIRTIO_RDMA_DOORBELL_SIZE,
+				   U16_MAX + 1);
+	ida_init(&dev->doorbells_used);
+}
+
 void vrdma_config_read(struct vrdma_dev *dev)
 {
 	struct ib_device_attr *attr = &dev->attr;
@@ -125,7 +140,15 @@ void vrdma_config_read(struct vrdma_dev *dev)
 		attr->device_cap_flags &= ~(u64)IB_DEVICE_MEM_MGT_EXTENSIONS;
 		attr->max_fast_reg_page_list_len = 0;
 	}
+	if (virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_DIRECT_QP))
+		vrdma_config_doorbells(dev);
 	if (virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_COUNTERS) &&
 	    config_u32(dev, num_counters) <= VRDMA_MAX_COUNTERS)
 		dev->num_counters = config_u32(dev, num_counters);
+}
+
+void vrdma_config_free(struct vrdma_dev *dev)
+{
+	if (dev->doorbells)
+		iounmap(dev->doorbells);
 }

@@ -39,6 +39,7 @@ void vrdma_counters_init(struct vrdma_dev *dev);
 
 /* config.c */
 void vrdma_config_read(struct vrdma_dev *dev);
+void vrdma_config_free(struct vrdma_dev *dev);
 
 /* vqs.c */
 int vrdma_vqs_init(struct vrdma_dev *dev);

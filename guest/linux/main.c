@@ -187,6 +187,7 @@ err_vqs:
 	cancel_work_sync(&dev->fatal_work);
 	vrdma_vqs_free(dev);
 err_dealloc:
+	vrdma_config_free(dev);
 	ib_dealloc_device(&dev->ibdev);
 	return ret;
 }
@@ -206,6 +207,7 @@ static void vrdma_remove(struct virtio_device *vdev)
 	cancel_work_sync(&dev->port_work);
 	cancel_work_sync(&dev->fatal_work);
 	vrdma_vqs_free(dev);
+	vrdma_config_free(dev);
 	ib_dealloc_device(&dev->ibdev);
 }
 
@@ -252,6 +254,7 @@ static const unsigned int vrdma_features[] = {
 	VIRTIO_RDMA_F_FLUSH,
 	VIRTIO_RDMA_F_ATOMIC_WRITE,
 	VIRTIO_RDMA_F_HOST_NUMBERS,
+	VIRTIO_RDMA_F_DIRECT_QP,
 };
 
 static struct virtio_driver vrdma_driver = {

@@ -49,9 +49,15 @@ static int vrdma_qp_prepare_vqs(struct vrdma_dev *dev, struct vrdma_qp *qp)
  */
 static void vrdma_qp_release_vqs(struct vrdma_dev *dev, struct vrdma_qp *qp)
 {
-	bool reset = !vrdma_vq_reset(dev, qp->sq.ring.vq) &&
-		      !vrdma_vq_reset(dev, qp->rq.ring.vq);
+	bool reset;
 
+	if (qp->direct) {
+		vrdma_direct_free(dev, qp);
+		clear_bit(qp->qpn, dev->qps_busy);
+		return;
+	}
+	reset = !vrdma_vq_reset(dev, qp->sq.ring.vq) &&
+		!vrdma_vq_reset(dev, qp->rq.ring.vq);
 	vrdma_requests_free(&qp->sq);
 	vrdma_requests_free(&qp->rq);
 	if (reset ||
@@ -101,14 +107,13 @@ static int vrdma_qp_set_num(struct vrdma_dev *dev, struct vrdma_qp *qp,
 	return 0;
 }
 
-/*
- * Have the device create the QP, after its virtqueues have got the right size.
- * Marks the number of the QP as used.
- */
-static int vrdma_qp_create_cmd(struct vrdma_dev *dev, struct vrdma_qp *qp,
-			       const struct ib_qp_init_attr *init)
+static void vrdma_qp_fill_req(struct vrdma_qp *qp,
+			      const struct ib_qp_init_attr *init,
+			      struct virtio_rdma_create_qp_req *req)
 {
-	struct virtio_rdma_create_qp_req req = {
+	u32 flags = 0;
+
+	*req = (struct virtio_rdma_create_qp_req){
 		.pdn = cpu_to_le32(to_vpd(qp->ibqp.pd)->pdn),
 		.qp_type = init->qp_type,
 		.sq_sig_type = init->sq_sig_type == IB_SIGNAL_ALL_WR ?
@@ -124,19 +129,77 @@ static int vrdma_qp_create_cmd(struct vrdma_dev *dev, struct vrdma_qp *qp,
 		.recv_cqn = cpu_to_le32(to_vcq(init->recv_cq)->cqn),
 		.max_inline_data = cpu_to_le32(qp->max_inline),
 	};
-	struct virtio_rdma_create_qp_rsp rsp;
-	struct virtio_rdma_qpn destroy;
-	u32 wanted, qpn, flags = 0;
-	int ret;
-
 	if (init->srq) {
 		flags |= VIRTIO_RDMA_QP_SRQ;
-		req.srqn = cpu_to_le32(to_vsrq(init->srq)->srqn);
+		req->srqn = cpu_to_le32(to_vsrq(init->srq)->srqn);
 	}
 	if (init->create_flags & IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK)
 		flags |= VIRTIO_RDMA_QP_BLOCK_MCAST_LOOPBACK;
-	req.flags = cpu_to_le32(flags);
+	req->flags = cpu_to_le32(flags);
+}
 
+/* The memory of its queues is about to be freed: the device has to let go. */
+static void vrdma_qp_is_kept(struct vrdma_dev *dev, const struct vrdma_qp *qp)
+{
+	vrdma_broken(dev, "QP %u, which it has made, cannot be destroyed",
+		     qp->qpn);
+	vrdma_wait_stopped(dev);
+}
+
+/*
+ * Have the device create a QP that has no virtqueues, with whichever number it
+ * chooses. Marks the number as used.
+ */
+static int vrdma_qp_create_direct(struct vrdma_dev *dev, struct vrdma_qp *qp,
+				  const struct ib_qp_init_attr *init,
+				  u32 doorbell)
+{
+	struct virtio_rdma_create_qp_req req;
+	struct virtio_rdma_create_qp_rsp rsp = {};
+	struct virtio_rdma_qpn destroy;
+	int ret;
+
+	vrdma_qp_fill_req(qp, init, &req);
+	req.flags |= cpu_to_le32(VIRTIO_RDMA_QP_DIRECT);
+	qp->sq.ring.shift = vrdma_send_slot_shift(&init->cap);
+	qp->rq.ring.shift = vrdma_recv_slot_shift(init->cap.max_recv_sge);
+	ret = vrdma_direct_init(dev, qp, &init->cap, doorbell, &req);
+	if (ret)
+		return ret;
+	ret = vrdma_direct_create_cmd(dev, qp, &req, &rsp);
+	if (ret)
+		goto err;
+	destroy.qpn = rsp.qpn;
+	qp->qpn = le32_to_cpu(rsp.qpn);
+	ret = -EPROTO;
+	if (qp->qpn >= dev->num_qp || test_and_set_bit(qp->qpn, dev->qps_busy))
+		goto err_destroy;
+	ret = vrdma_qp_set_num(dev, qp, init->qp_type, &rsp);
+	if (!ret)
+		return 0;
+	clear_bit(qp->qpn, dev->qps_busy);
+err_destroy:
+	if (vrdma_ctrl_do(dev, VIRTIO_RDMA_CMD_DESTROY_QP, &destroy))
+		vrdma_qp_is_kept(dev, qp);
+err:
+	vrdma_direct_free(dev, qp);
+	return ret;
+}
+
+/*
+ * Have the device create the QP, after its virtqueues have got the right size.
+ * Marks the number of the QP as used.
+ */
+static int vrdma_qp_create_cmd(struct vrdma_dev *dev, struct vrdma_qp *qp,
+			       const struct ib_qp_init_attr *init)
+{
+	struct virtio_rdma_create_qp_req req;
+	struct virtio_rdma_create_qp_rsp rsp;
+	struct virtio_rdma_qpn destroy;
+	u32 wanted, qpn;
+	int ret;
+
+	vrdma_qp_fill_req(qp, init, &req);
 	wanted = vrdma_qp_find_free(dev, init->qp_type);
 	if (wanted >= dev->num_qp)
 		return -ENOMEM;
@@ -218,6 +281,7 @@ static int vrdma_qp_respond(struct vrdma_qp *qp, struct ib_udata *udata)
 		.sq_slots = vrdma_ring_slots(&qp->sq.ring),
 		.sq_slot_size = 1U << qp->sq.ring.shift,
 		.qpn = qp->qpn,
+		.flags = qp->direct ? VIRTIO_RDMA_QP_RESP_DIRECT : 0,
 	};
 	int ret;
 
@@ -337,10 +401,14 @@ int vrdma_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	qp->flush_seen[1] = -1;
 
 	vrdma_vqs_lock(dev);
-	ret = vrdma_qp_create_cmd(dev, qp, init);
+	if (qp->user && dev->doorbells)
+		ret = vrdma_qp_create_direct(dev, qp, init,
+					     vrdma_doorbell(udata));
+	else
+		ret = vrdma_qp_create_cmd(dev, qp, init);
 	if (ret)
 		goto err_unlock;
-	ret = vrdma_qp_alloc_slots(dev, qp, &init->cap);
+	ret = qp->direct ? 0 : vrdma_qp_alloc_slots(dev, qp, &init->cap);
 	if (ret)
 		goto err_destroy;
 	if (qp->user) {
@@ -353,7 +421,8 @@ int vrdma_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	return 0;
 
 err_destroy:
-	vrdma_qp_destroy_cmd(dev, qp);
+	if (vrdma_qp_destroy_cmd(dev, qp) && qp->direct)
+		vrdma_qp_is_kept(dev, qp);
 	vrdma_qp_release_vqs(dev, qp);
 err_unlock:
 	vrdma_vqs_unlock(dev);

@@ -75,6 +75,7 @@ struct vrdma_qp {
 	enum ib_qp_state state;
 	enum ib_sig_type sig_type;
 	bool user;
+	struct vrdma_direct *direct;	/* its memory; NULL: it has virtqueues */
 	struct delayed_work flush_work;	/* see vrdma_qp_flush_work() */
 	u32 flush_seen[2];		/* completed requests, then */
 	struct vrdma_mmap_entry *mmap;
@@ -126,6 +127,16 @@ bool vrdma_request_is_of(const struct vrdma_wq *wq, u64 id);
 const struct vrdma_request *vrdma_request_take(struct vrdma_wq *wq, u64 id);
 const struct vrdma_request *vrdma_request_oldest(struct vrdma_wq *wq,
 						 u32 returned);
+
+/* direct.c */
+int vrdma_direct_ring(struct vrdma_qp *qp);
+int vrdma_direct_init(struct vrdma_dev *dev, struct vrdma_qp *qp,
+		      const struct ib_qp_cap *cap, u32 doorbell,
+		      struct virtio_rdma_create_qp_req *req);
+void vrdma_direct_free(struct vrdma_dev *dev, struct vrdma_qp *qp);
+int vrdma_direct_create_cmd(struct vrdma_dev *dev, struct vrdma_qp *qp,
+			    struct virtio_rdma_create_qp_req *req,
+			    struct virtio_rdma_create_qp_rsp *rsp);
 
 /* wr.c */
 u32 vrdma_send_slot_shift(const struct ib_qp_cap *cap);

@@ -45,11 +45,14 @@ struct vrdma_ring {
 
 struct vrdma_ucontext {
 	struct ib_ucontext ibucontext;
+	u32 doorbell;			/* number of its page; 0: none */
+	struct vrdma_mmap_entry *mmap;	/* of that page */
 };
 
 struct vrdma_mmap_entry {
 	struct rdma_user_mmap_entry rdma;
-	struct vrdma_buf *buf;
+	struct vrdma_buf *buf;		/* NULL: a page of doorbells */
+	unsigned long pfn;
 };
 
 /* ring.c */
@@ -87,6 +90,7 @@ int vrdma_alloc_ucontext(struct ib_ucontext *ibucontext,
 			 struct ib_udata *udata);
 void vrdma_dealloc_ucontext(struct ib_ucontext *ibucontext);
 void vrdma_disassociate_ucontext(struct ib_ucontext *ibucontext);
+u32 vrdma_doorbell(struct ib_udata *udata);
 struct vrdma_mmap_entry *vrdma_mmap_insert(struct ib_udata *udata,
 					   struct vrdma_buf *buf);
 void vrdma_mmap_remove(struct vrdma_mmap_entry *entry);

@@ -31,12 +31,18 @@ enum {
 	 * number that the program and its peers know.
 	 */
 	VIRTIO_RDMA_UCTX_HOST_NUMBERS = 1 << 5,
+	/* The process can map a page of doorbells, at doorbell_offset. */
+	VIRTIO_RDMA_UCTX_DOORBELL = 1 << 6,
 };
 
 struct virtio_rdma_alloc_ucontext_resp {
 	__u32 flags;
 	__u32 max_qp;			/* QP numbers, or qpns, are below it */
+	__aligned_u64 doorbell_offset;
 };
+
+/* The length of that mapping, in bytes */
+#define VIRTIO_RDMA_DOORBELL_MAP 4096
 
 /*
  * The mapping starts with a page, struct virtio_rdma_cq_page, and has the slots
@@ -85,12 +91,29 @@ struct virtio_rdma_create_qp_resp {
 	 * of POLL_CQ, name the QP by it.
 	 */
 	__u32 qpn;
+	__u32 flags;
+	__u32 reserved;
+};
+
+/*
+ * virtio_rdma_create_qp_resp.flags: the device reads the slots by itself. Once
+ * the producer is raised, and behind a full barrier, the process reads whether
+ * the queue is awake. If it is not, it writes the device's number of the QP, in
+ * little-endian, to the page of doorbells, or calls POST_SEND or POST_RECV
+ * where it has none.
+ */
+enum {
+	VIRTIO_RDMA_QP_RESP_DIRECT = 1 << 0,
 };
 
 struct virtio_rdma_qp_page {
 	__u32 sq_producer;
-	__u32 reserved[31];
+	__u32 reserved0[15];
+	__u32 sq_awake;			/* of direct queues */
+	__u32 reserved1[15];
 	__u32 rq_producer;
+	__u32 reserved2[15];
+	__u32 rq_awake;
 };
 
 struct virtio_rdma_wqe_slot {

@@ -11,7 +11,7 @@
  *   command  ctrl.h ctrl.c
  *   ring     ring.h ring.c mmap.c
  *   memory   mem.h table.c fastreg.c mr.c mw.c
- *   queue    queue.h event.c request.c wr.c wc.c flush.c cq.c
+ *   queue    queue.h event.c request.c direct.c wr.c wc.c flush.c cq.c
  *            srq.c qp.c mcast.c
  *   device   device.h pd.c port.c netdev.c counters.c config.c vqs.c fatal.c
  *   driver   main.c
@@ -20,6 +20,7 @@
 #define VRDMA_H
 
 #include <linux/completion.h>
+#include <linux/idr.h>
 #include <linux/mutex.h>
 #include <linux/netdevice.h>
 #include <linux/notifier.h>
@@ -90,6 +91,11 @@ struct vrdma_dev {
 	u32 num_counters;
 	bool have_mac;
 	u8 mac[ETH_ALEN];
+	/* Doorbells of direct queues, see direct.c; the first is the kernel's */
+	void __iomem *doorbells;	/* NULL: there are none */
+	u64 doorbells_phys;
+	u32 num_doorbells;
+	struct ida doorbells_used;
 
 	struct vrdma_ctrl ctrl;
 	struct vrdma_events events;

@@ -364,8 +364,10 @@ int vrdma_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 		struct virtio_rdma_qp_page *page = vrdma_user_page(qp);
 
 		*bad_wr = wr;
-		return wr ? -EINVAL
-			  : vrdma_wq_submit_user(&qp->sq, &page->sq_producer);
+		if (wr)
+			return -EINVAL;
+		return qp->direct ? vrdma_direct_ring(qp) :
+		       vrdma_wq_submit_user(&qp->sq, &page->sq_producer);
 	}
 
 	spin_lock_irqsave(&ring->lock, flags);
@@ -462,8 +464,10 @@ int vrdma_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 		struct virtio_rdma_qp_page *page = vrdma_user_page(qp);
 
 		*bad_wr = wr;
-		return wr ? -EINVAL
-			  : vrdma_wq_submit_user(&qp->rq, &page->rq_producer);
+		if (wr)
+			return -EINVAL;
+		return qp->direct ? vrdma_direct_ring(qp) :
+		       vrdma_wq_submit_user(&qp->rq, &page->rq_producer);
 	}
 	return vrdma_wq_post_recv(&qp->rq, wr, bad_wr);
 }

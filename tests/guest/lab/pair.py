@@ -38,6 +38,13 @@ def netdev(link, index, directory):
     raise LabError(f'no link type {link}: have {", ".join(LINKS)}')
 
 
+def queues():
+    """Properties of an adapter, with QUEUES=virtqueue in the environment: its
+    queue pairs then have no other queues."""
+    virtqueue = os.environ.get('QUEUES') == 'virtqueue'
+    return ('direct-qp=off',) if virtqueue else ()
+
+
 def functions(index, rdma=True, iommu=False, hotplug=False, options=''):
     """NIC and adapter: two functions of one slot, or, to be unplugged
     alone, the adapter in a port of its own."""
@@ -50,9 +57,10 @@ def functions(index, rdma=True, iommu=False, hotplug=False, options=''):
         devices += ['-device', 'pcie-root-port,id=rp0,chassis=1,addr=6']
         place = 'id=rdma0,bus=rp0,addr=0'
     if rdma:
+        more = ','.join(filter(None, (*queues(), options)))
         devices += ['-device',
                     f'virtio-rdma-pci,netdev=n0,{place}{platform}'
-                    f'{options and ","}{options}']
+                    f'{more and ","}{more}']
     return devices
 
 

@@ -4,6 +4,7 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "vrdma.h"
 
@@ -41,6 +42,8 @@ static void vrdma_free_context(struct ibv_context *ibctx)
 {
 	struct vrdma_context *ctx = to_vctx(ibctx);
 
+	if (ctx->doorbell)
+		munmap(ctx->doorbell, VIRTIO_RDMA_DOORBELL_MAP);
 	verbs_uninit_context(&ctx->vctx);
 	pthread_mutex_destroy(&ctx->qp_mutex);
 	free(ctx->qps);
@@ -83,6 +86,16 @@ static const struct verbs_context_ops vrdma_ctx_ops = {
 	.resize_cq = vrdma_resize_cq,
 };
 
+/* Without the page, the kernel rings for the process. */
+static void vrdma_map_doorbell(struct vrdma_context *ctx, int cmd_fd,
+			       uint64_t offset)
+{
+	void *map = mmap(NULL, VIRTIO_RDMA_DOORBELL_MAP, PROT_WRITE, MAP_SHARED,
+			 cmd_fd, offset);
+
+	ctx->doorbell = map == MAP_FAILED ? NULL : map;
+}
+
 static struct verbs_context *vrdma_alloc_context(struct ibv_device *ibdev,
 						 int cmd_fd,
 						 void *private_data)
@@ -108,6 +121,8 @@ static struct verbs_context *vrdma_alloc_context(struct ibv_device *ibdev,
 	ctx->qps = calloc(ctx->max_qp, sizeof(*ctx->qps));
 	if (!ctx->qps)
 		goto err;
+	if (resp.flags & VIRTIO_RDMA_UCTX_DOORBELL)
+		vrdma_map_doorbell(ctx, cmd_fd, resp.doorbell_offset);
 	pthread_mutex_init(&ctx->qp_mutex, NULL);
 	verbs_set_ops(&ctx->vctx, &vrdma_ctx_ops);
 	return &ctx->vctx;

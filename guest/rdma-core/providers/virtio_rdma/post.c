@@ -69,7 +69,9 @@ int vrdma_send_submit(struct vrdma_qp *qp, uint32_t first)
 	if (any)
 		vrdma_wq_publish(wq);
 	pthread_spin_unlock(&wq->lock);
-	return any ? ibv_cmd_post_send(&qp->vqp.qp, NULL, &none) : 0;
+	if (!any || vrdma_wq_rung(wq, qp->vqp.qp.context, qp->qpn))
+		return 0;
+	return ibv_cmd_post_send(&qp->vqp.qp, NULL, &none);
 }
 
 static int vrdma_wqe_put_inline(const struct vrdma_qp *qp,
@@ -241,7 +243,7 @@ int vrdma_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
 		vrdma_wq_publish(wq);
 	pthread_spin_unlock(&wq->lock);
 
-	if (head)
+	if (head && !vrdma_wq_rung(wq, ibqp->context, qp->qpn))
 		err = ibv_cmd_post_recv(ibqp, NULL, &none);
 	if (err) {
 		*bad_wr = first;

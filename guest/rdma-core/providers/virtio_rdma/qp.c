@@ -36,6 +36,10 @@ static int vrdma_qp_map(struct vrdma_qp *qp, struct ibv_context *ctx,
 			    resp->sq_slots, resp->sq_slot_size,
 			    &page->sq_producer, cap->max_send_wr,
 			    cap->max_send_sge);
+	if (resp->flags & VIRTIO_RDMA_QP_RESP_DIRECT) {
+		qp->sq.awake = &page->sq_awake;
+		qp->rq.awake = &page->rq_awake;
+	}
 	if (ret || qp->srq)
 		return ret;
 	return vrdma_wq_init(&qp->rq, (uint8_t *)qp->map + resp->rq_offset,

@@ -56,6 +56,7 @@ struct vrdma_context {
 	bool atomic_write;
 	bool host_numbers;		/* qp_num is not what CQEs have */
 	bool cqe_ex;			/* CQEs are struct virtio_rdma_cqe_ex */
+	uint32_t *doorbell;		/* of direct QPs; NULL: the kernel's */
 	uint32_t max_qp;
 	/* By qpn; an entry is under its CQs' locks */
 	struct vrdma_qp **qps;
@@ -86,6 +87,7 @@ struct vrdma_wq {
 	uint32_t slot_size;
 	uint32_t mask;			/* number of slots - 1 */
 	uint32_t *producer;
+	const uint32_t *awake;		/* of direct queues, else NULL */
 	uint32_t head;			/* WQEs written */
 	_Atomic(uint32_t) tail;		/* WQEs completed */
 	uint32_t max_wr;
@@ -168,6 +170,8 @@ struct virtio_rdma_wqe_slot *vrdma_wq_next_slot(struct vrdma_wq *wq);
 bool vrdma_wq_full(struct vrdma_wq *wq);
 void vrdma_wq_advance(struct vrdma_wq *wq, uint64_t wr_id);
 void vrdma_wq_publish(struct vrdma_wq *wq);
+bool vrdma_wq_rung(const struct vrdma_wq *wq, struct ibv_context *ctx,
+		   uint32_t qpn);
 void vrdma_wqe_put_sges(struct virtio_rdma_sge *to, const struct ibv_sge *from,
 			size_t num);
 void vrdma_recv_put(struct vrdma_wq *wq, const struct ibv_recv_wr *wr,

@@ -56,10 +56,34 @@ void vrdma_wq_advance(struct vrdma_wq *wq, uint64_t wr_id)
 	wq->head++;
 }
 
-/* Pairs with the acquire in the kernel, which then reads the WQEs. */
+/*
+ * Pairs with the acquire in the kernel, or in the device, which then reads the
+ * WQEs.
+ */
 void vrdma_wq_publish(struct vrdma_wq *wq)
 {
 	__atomic_store_n(wq->producer, wq->head, __ATOMIC_RELEASE);
+}
+
+/*
+ * Does the device know of the WQEs that were published? False: the kernel has
+ * to submit them, or to ring.
+ */
+bool vrdma_wq_rung(const struct vrdma_wq *wq, struct ibv_context *ctx,
+		   uint32_t qpn)
+{
+	uint32_t *doorbell = to_vctx(ctx)->doorbell;
+
+	if (!wq->awake)
+		return false;
+	/* Either the device sees the producer, or it is not awake here. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (__atomic_load_n(wq->awake, __ATOMIC_RELAXED))
+		return true;
+	if (!doorbell)
+		return false;
+	__atomic_store_n(doorbell, htole32(qpn), __ATOMIC_RELAXED);
+	return true;
 }
 
 void vrdma_wqe_put_sges(struct virtio_rdma_sge *to, const struct ibv_sge *from,
