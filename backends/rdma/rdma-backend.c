@@ -4,6 +4,7 @@
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
+#include "qemu/log.h"
 #include "qom/object_interfaces.h"
 #include "system/rdma-backend.h"
 #include "trace.h"
@@ -80,6 +81,45 @@ void rdma_backend_leave(RdmaBackend *rb)
         rb->client_ops->idle(rb->client_opaque);
     }
     object_unref(OBJECT(rb));
+}
+
+static const char *state_name(uint8_t state)
+{
+    return state <= RDMA_QPS_ERR ? rdma_qp_state_name(state) : "?";
+}
+
+void rdma_backend_qp_refused(RdmaBackend *rb, uint32_t qpn,
+                             const RdmaQpRefusal *r)
+{
+    static const char *const why[] = {
+        [RDMA_QP_REFUSED_RANGE] = "is out of range",
+        [RDMA_QP_REFUSED_MISSING] = "is missing in attr_mask",
+        [RDMA_QP_REFUSED_EXTRA] = "is not allowed in attr_mask",
+    };
+    const char *from = state_name(r->from);
+    const char *to = state_name(r->to);
+    const char *text = r->why ?: why[r->type];
+    g_autofree char *value = NULL;
+
+    trace_rdma_backend_qp_refused(rb, qpn, from, to, r->attr, text, r->value,
+                                  r->min, r->max);
+    switch (r->type) {
+    case RDMA_QP_REFUSED_RANGE:
+        value = g_strdup_printf("is %" PRIu64 ", not %" PRIu64 " to %" PRIu64,
+                                r->value, r->min, r->max);
+        break;
+    case RDMA_QP_REFUSED_MISSING:
+    case RDMA_QP_REFUSED_EXTRA:
+        value = g_strdup_printf("%s 0x%" PRIx64 ": 0x%" PRIx64 " is required, "
+                                "0x%" PRIx64 " allowed", text, r->value,
+                                r->min, r->max);
+        break;
+    case RDMA_QP_REFUSED_VALUE:
+        value = g_strdup_printf("0x%" PRIx64 " %s", r->value, text);
+        break;
+    }
+    qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: QP %u: MODIFY_QP from %s to "
+                  "%s: %s %s\n", qpn, from, to, r->attr, value);
 }
 
 RdmaBackend *rdma_backend_new_roce(Object *owner, const char *netdev_id,

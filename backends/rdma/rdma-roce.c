@@ -205,6 +205,9 @@ static void roce_op_trace(void *opaque, const RoceTrace *t)
     case ROCE_TRACE_CQ_FAILED:
         trace_rdma_roce_cq_failed(opaque, t->value, t->qpn);
         break;
+    case ROCE_TRACE_QP_REFUSED:
+        rdma_backend_qp_refused(opaque, t->qpn, t->refusal);
+        break;
     }
 }
 

@@ -151,44 +151,24 @@ void verbs_gsi_reset(RdmaVerbs *v)
 
 /* State and attributes */
 
-/*
- * What each transition must and may bring (IBTA 11.2.5.2, table 91). SQD is
- * left out: a MAD that was posted has been sent.
- */
-typedef struct Transition {
-    uint8_t from;
-    uint8_t to;
-    uint32_t required;
-    uint32_t optional;
-} Transition;
-
-static const Transition transitions[] = {
-    { RDMA_QPS_RESET, RDMA_QPS_INIT,
-      RDMA_QP_PKEY_INDEX | RDMA_QP_QKEY, RDMA_QP_PORT },
-    { RDMA_QPS_INIT, RDMA_QPS_INIT, 0, RDMA_QP_PKEY_INDEX | RDMA_QP_QKEY },
-    { RDMA_QPS_INIT, RDMA_QPS_RTR, 0, RDMA_QP_PKEY_INDEX | RDMA_QP_QKEY },
-    { RDMA_QPS_RTR, RDMA_QPS_RTS,
-      RDMA_QP_SQ_PSN, RDMA_QP_CUR_STATE | RDMA_QP_QKEY },
-    { RDMA_QPS_RTS, RDMA_QPS_RTS, 0, RDMA_QP_CUR_STATE | RDMA_QP_QKEY },
-    { RDMA_QPS_SQE, RDMA_QPS_RTS, 0, RDMA_QP_CUR_STATE | RDMA_QP_QKEY },
-};
-
-static bool may_change(const VerbsGsi *g, RdmaQpState to, uint32_t mask)
+/* SQD is left out: a MAD that was posted has been sent. Nothing paces MADs. */
+static bool may_modify(RdmaVerbs *v, const VerbsGsi *g, uint8_t to,
+                       uint32_t mask, const RdmaQpAttr *attr)
 {
     uint8_t from = g->attr.qp_state;
+    const RdmaQpLimits limits = {};
+    RdmaQpRefusal r = { .from = from, .to = to };
 
-    if (to == RDMA_QPS_RESET || (to == RDMA_QPS_ERR &&
-                                 from != RDMA_QPS_RESET)) {
-        return !(mask & ~RDMA_QP_STATE);
+    if (to == RDMA_QPS_SQD) {
+        rdma_qp_refuse(&r, "qp_state", to, "is not for QP 1");
+    } else if (mask & RDMA_QP_RATE_LIMIT) {
+        rdma_qp_refuse(&r, "rate_limit", attr->rate_limit,
+                       "is not for QP 1");
+    } else if (rdma_qp_check_transition(RDMA_QPT_GSI, from, to, mask, &r) &&
+               rdma_qp_check_values(&limits, from, mask, attr, &r)) {
+        return true;
     }
-    for (size_t i = 0; i < ARRAY_SIZE(transitions); i++) {
-        const Transition *t = &transitions[i];
-
-        if (t->from == from && t->to == to) {
-            return (mask & t->required) == t->required &&
-                   !(mask & ~(RDMA_QP_STATE | t->required | t->optional));
-        }
-    }
+    rdma_backend_qp_refused(&v->parent_obj, RDMA_QPN_GSI, &r);
     return false;
 }
 
@@ -201,19 +181,14 @@ int verbs_gsi_modify(RdmaVerbs *v, uint32_t mask, const RdmaQpAttr *attr)
         return -ENOENT;
     }
     to = mask & RDMA_QP_STATE ? attr->qp_state : g->attr.qp_state;
-    if (!may_change(g, to, mask) ||
-        ((mask & RDMA_QP_CUR_STATE) &&
-         attr->cur_qp_state != g->attr.qp_state) ||
-        ((mask & RDMA_QP_PKEY_INDEX) && attr->pkey_index != 0) ||
-        ((mask & RDMA_QP_PORT) && attr->port_num != RDMA_PORT_NUM) ||
-        ((mask & RDMA_QP_SQ_PSN) && attr->sq_psn > 0xffffff)) {
+    if (!may_modify(v, g, to, mask, attr)) {
         return -EINVAL;
     }
     if (mask & RDMA_QP_QKEY) {
         g->attr.qkey = attr->qkey;
     }
     if (mask & RDMA_QP_SQ_PSN) {
-        g->attr.sq_psn = attr->sq_psn;
+        g->attr.sq_psn = attr->sq_psn & RDMA_24BIT_MASK;
     }
     if (to == RDMA_QPS_ERR) {
         verbs_gsi_enter_err(v, g);

@@ -25,7 +25,7 @@ typedef struct QpJob {
     int mask;
     unsigned stops;                 /* VerbsQp.stops when it was begun */
     bool sqe;                       /* the MODIFY comes in VerbsQp.sqe */
-    RdmaAv av;
+    RdmaQpAttr guest;               /* the MODIFY as the guest asked for it */
 } QpJob;
 
 static void qp_free(VerbsQp *qp)
@@ -239,6 +239,37 @@ static int host_attr(RdmaVerbs *v, uint32_t mask, const RdmaQpAttr *attr,
     return 0;
 }
 
+/* What the host has against it is only known as an errno: guess the reason. */
+static void refused(RdmaVerbs *v, const VerbsQp *qp, uint32_t mask,
+                    const RdmaQpAttr *attr, int ret)
+{
+    const RdmaQpLimits limits = {
+        .max_rd_atomic = v->parent_obj.limits.max_rd_atomic,
+        .path_mtu = v->dev.port.active_mtu,
+    };
+    uint8_t from = qp->sqe ? RDMA_QPS_SQE : qp->state;
+    RdmaQpRefusal r = {
+        .from = from,
+        .to = mask & RDMA_QP_STATE ? attr->qp_state : from,
+    };
+    g_autofree char *why = NULL;
+
+    if (rdma_qp_check_transition(qp->init.qp_type, r.from, r.to, mask, &r) &&
+        rdma_qp_check_values(&limits, from, mask, attr, &r)) {
+        if ((mask & RDMA_QP_AV) &&
+            verbs_gid_host_index(v, attr->ah_attr.sgid_index) < 0) {
+            rdma_qp_refuse(&r, "ah_attr.grh.sgid_index",
+                           attr->ah_attr.sgid_index,
+                           "is no entry of the GID table");
+        } else {
+            why = g_strdup_printf("is refused by the host's device: %s",
+                                  strerror(-ret));
+            rdma_qp_refuse(&r, "attr_mask", mask, why);
+        }
+    }
+    rdma_backend_qp_refused(&v->parent_obj, qp->init.qpn, &r);
+}
+
 static int modify_work(VerbsJob *job)
 {
     QpJob *j = container_of(job, QpJob, job);
@@ -262,11 +293,14 @@ static void modify_done(VerbsJob *job)
     QpJob *j = container_of(job, QpJob, job);
     VerbsQp *qp = j->qp;
 
+    if (job->ret && j->stops == qp->stops) {
+        refused(job->v, qp, j->mask, &j->guest, job->ret);
+    }
     if (job->ret || qp->dead) {
         return;
     }
     if (j->mask & IBV_QP_AV) {
-        qp->av = j->av;
+        qp->av = j->guest.ah_attr;
     }
     if (j->mask & IBV_QP_QKEY) {
         qp->qkey = j->attr.qkey;
@@ -336,6 +370,9 @@ static int modify_qp(RdmaBackend *rb, uint32_t qpn, uint32_t mask,
     key.qpn = qpn;
     ret = host_attr(v, mask, attr, &key.attr);
     if (ret) {
+        if (qp) {
+            refused(v, qp, mask, attr, ret);
+        }
         return ret;
     }
     if (verbs_job_ask(v, &modify_ops, &key, sizeof(key), NULL, &ret)) {
@@ -349,10 +386,9 @@ static int modify_qp(RdmaBackend *rb, uint32_t qpn, uint32_t mask,
     j->attr = key.attr;
     j->mask = mask;
     j->stops = qp->stops;
-    if (mask & RDMA_QP_AV) {
-        j->av = attr->ah_attr;
-    }
+    j->guest = *attr;
     if (qp->sqe && !leave_sqe(j)) {
+        refused(v, qp, mask, attr, -EINVAL);
         g_free(j);
         return -EINVAL;
     }

@@ -291,6 +291,28 @@ static void drain(VirtIORdma *s, VirtIORdmaQp *qp)
     }
 }
 
+/* What can be told without the state of the QP */
+static int check_modify(VirtIORdma *s, const VirtIORdmaQp *qp, uint32_t mask,
+                        const RdmaQpAttr *attr)
+{
+    RdmaQpRefusal r = {
+        .from = RDMA_QPS_UNKNOWN,
+        .to = RDMA_QPS_UNKNOWN,
+    };
+    uint32_t unsupported = mask & QP_ATTR_UNSUPPORTED;
+    uint32_t bad = unsupported ?: mask & ~QP_ATTR_MASK;
+
+    if (bad) {
+        rdma_qp_refuse(&r, rdma_qp_attr_name(bad & -bad), mask,
+                       "is not supported in attr_mask");
+    } else if (!(mask & RDMA_QP_STATE) ||
+               rdma_qp_check_state(attr->qp_state, &r)) {
+        return 0;
+    }
+    rdma_backend_qp_refused(s->backend, qp->init.qpn, &r);
+    return unsupported ? -ENOTSUP : -EINVAL;
+}
+
 int virtio_rdma_qp_modify(VirtIORdma *s, const VirtIORdmaReq *req,
                           VirtIORdmaRsp *rsp)
 {
@@ -302,14 +324,9 @@ int virtio_rdma_qp_modify(VirtIORdma *s, const VirtIORdmaReq *req,
     if (!qp) {
         return -ENOENT;
     }
-    if (mask & QP_ATTR_UNSUPPORTED) {
-        return -ENOTSUP;
-    }
-    if (!virtio_rdma_check_flags("attr_mask", mask, QP_ATTR_MASK) ||
-        ((mask & RDMA_QP_STATE) &&
-         !virtio_rdma_check_range("qp_state", attr->qp_state, RDMA_QPS_RESET,
-                                  RDMA_QPS_ERR))) {
-        return -EINVAL;
+    ret = check_modify(s, qp, mask, attr);
+    if (ret) {
+        return ret;
     }
     ret = s->bc->modify_qp(s->backend, qp->init.qpn, mask, attr);
     if (ret) {

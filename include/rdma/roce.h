@@ -35,6 +35,7 @@
 
 #include <stddef.h>
 #include <sys/uio.h>
+#include "rdma/qp-check.h"
 #include "rdma/verbs.h"
 
 /* UDP destination port of RoCEv2 (IANA; IBTA A17.9.2). */
@@ -82,6 +83,8 @@ typedef enum RoceTraceType {
     ROCE_TRACE_RX_DROP,
     /* CQ @value takes no completions any more; that of the QP was the first. */
     ROCE_TRACE_CQ_FAILED,
+    /* roce_qp_modify() fails: @refusal. */
+    ROCE_TRACE_QP_REFUSED,
 } RoceTraceType;
 
 typedef struct RoceTrace {
@@ -91,6 +94,7 @@ typedef struct RoceTrace {
     uint32_t value;
     uint32_t old;
     const char *why;                /* a constant text */
+    const RdmaQpRefusal *refusal;
 } RoceTrace;
 
 /*
@@ -312,11 +316,11 @@ int roce_mw_destroy(RoceEngine *e, uint32_t mwn);
 /*
  * Queue pairs. roce_qp_modify() checks the transition and its attributes
  * against IBTA 11.2.5.2 (table 91) for the QP's type and changes nothing
- * when it fails (-EINVAL). Entering RESET retires every WQE without a
- * completion; entering ERR flushes: a few WQEs at once, and the others when
- * roce_poll_tx() is called. roce_qp_destroy() drops the WQEs without retiring
- * them. Errors of roce_qp_create(): -EINVAL (type, qpn, depths, SRQ), -EEXIST,
- * -ENOMEM.
+ * when it fails (-EINVAL); RoceOps.trace is told why. Entering RESET retires
+ * every WQE without a completion; entering ERR flushes: a few WQEs at once, and
+ * the others when roce_poll_tx() is called. roce_qp_destroy() drops the WQEs
+ * without retiring them. Errors of roce_qp_create(): -EINVAL (type, qpn,
+ * depths, SRQ), -EEXIST, -ENOMEM.
  */
 int roce_qp_create(RoceEngine *e, const RdmaQpInitAttr *init);
 int roce_qp_modify(RoceEngine *e, uint32_t qpn, uint32_t attr_mask,

@@ -34,6 +34,14 @@
 /* A PSN, a QPN and an MSN have 24 bits (IBTA 9.2). */
 #define RDMA_24BIT_MASK 0xffffffu
 
+/* A flow label has 20 bits (RFC 8200, 3; IBTA 8.3.3). */
+#define RDMA_FLOW_LABEL_MASK 0xfffffu
+
+/* Attributes of QPs with 5 and with 3 bits (IBTA 9.7.5.2.8, 11.2.5.2). */
+#define RDMA_MAX_TIMEOUT    31
+#define RDMA_RNR_TIMER_MASK 0x1fu
+#define RDMA_MAX_RETRIES    7
+
 /* QPN 0 is the SMI, QPN 1 the GSI (IBTA 3.5.4); 0xffffff is multicast. */
 #define RDMA_QPN_SMI   0u
 #define RDMA_QPN_GSI   1u

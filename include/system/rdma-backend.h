@@ -15,6 +15,7 @@
 
 #include "hw/qdev-core.h"
 #include "qom/object.h"
+#include "rdma/qp-check.h"
 #include "rdma/verbs.h"
 
 #define TYPE_RDMA_BACKEND "rdma-backend"
@@ -313,8 +314,9 @@ struct RdmaBackendClass {
     /* Mandatory. With host_numbers sets init->wire_qpn. */
     int (*create_qp)(RdmaBackend *rb, RdmaQpInitAttr *init);
     /*
-     * Checks the transition; changes nothing when it fails. Entering RESET
-     * retires all WQEs without completions, entering ERR flushes them.
+     * Checks the transition; changes nothing when it fails, and tells
+     * rdma_backend_qp_refused() why. Entering RESET retires all WQEs without
+     * completions, entering ERR flushes them.
      */
     int (*modify_qp)(RdmaBackend *rb, uint32_t qpn, uint32_t attr_mask,
                      const RdmaQpAttr *attr);
@@ -372,6 +374,13 @@ static inline bool rdma_backend_busy(const RdmaBackend *rb)
 {
     return rb->busy != 0;
 }
+
+/*
+ * A MODIFY_QP of the driver fails: tell those who look for the reason, by
+ * QEMU's log of guest errors and a trace event.
+ */
+void rdma_backend_qp_refused(RdmaBackend *rb, uint32_t qpn,
+                             const RdmaQpRefusal *refusal);
 
 /*
  * g_free(), but the pages of large memory, of @size bytes or more, are given

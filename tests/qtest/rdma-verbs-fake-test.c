@@ -24,6 +24,7 @@ int main(int argc, char **argv)
 #ifdef HAVE_FAKE_IBUMAD
     add_verbs_gsi_tests();
 #endif
+    add_verbs_modify_tests();
     add_verbs_mr_tests();
     add_verbs_cq_tests();
     return g_test_run();

@@ -146,6 +146,9 @@ static void node_trace(void *opaque, const RoceTrace *trace)
 {
     LinkNode *n = opaque;
 
+    if (trace->refusal) {
+        n->refusal = *trace->refusal;
+    }
     if (n->traces) {
         g_array_append_vals(n->traces, trace, 1);
     }

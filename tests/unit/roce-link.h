@@ -59,6 +59,7 @@ struct LinkNode {
     GQueue wcs;                     /* of LinkWc */
     GArray *events;                 /* of RdmaEvent */
     GArray *traces;                 /* of RoceTrace; NULL: not recorded */
+    RdmaQpRefusal refusal;          /* the last one that was traced */
     uint32_t retired[LINK_MAX_QP][2];
     uint32_t completed;             /* calls of complete() */
     uint32_t srq_rooms;             /* calls of srq_room() */

@@ -2,6 +2,7 @@
 /*
  * What the engine tells those who look for the reason of something.
  */
+#include <errno.h>
 #include <string.h>
 #include "roce-link.h"
 
@@ -177,6 +178,38 @@ static void test_blocked_wire(void)
     pair_free(&p);
 }
 
+static void test_refused_attribute_is_named(void)
+{
+    LinkPair p = pair_of(link_spec());
+    const RdmaQpRefusal *r = &p.a->refusal;
+    RdmaQpAttr attr = { .qp_state = RDMA_QPS_RTS, .rate_limit = 1 };
+
+    g_assert_cmpint(roce_qp_modify(p.a->e, p.aq, RDMA_QP_STATE |
+                                   RDMA_QP_QKEY, &attr), ==, -EINVAL);
+    g_assert_cmpuint(next(p.a, ROCE_TRACE_QP_REFUSED).qpn, ==, p.aq);
+    g_assert_cmpint(r->type, ==, RDMA_QP_REFUSED_EXTRA);
+    g_assert_cmpint(r->from, ==, RDMA_QPS_RTS);
+    g_assert_cmpint(r->to, ==, RDMA_QPS_RTS);
+    g_assert_cmpstr(r->attr, ==, "qkey");
+    g_assert_cmphex(r->value, ==, RDMA_QP_STATE | RDMA_QP_QKEY);
+    g_assert_cmphex(r->min, ==, 0);
+
+    attr.min_rnr_timer = 32;
+    g_assert_cmpint(roce_qp_modify(p.a->e, p.aq, RDMA_QP_MIN_RNR_TIMER,
+                                   &attr), ==, -EINVAL);
+    next(p.a, ROCE_TRACE_QP_REFUSED);
+    g_assert_cmpint(r->type, ==, RDMA_QP_REFUSED_RANGE);
+    g_assert_cmpstr(r->attr, ==, "min_rnr_timer");
+    g_assert_cmpuint(r->value, ==, 32);
+    g_assert_cmpuint(r->min, ==, 0);
+    g_assert_cmpuint(r->max, ==, 31);
+
+    g_assert_cmpint(roce_qp_modify(p.a->e, p.aq, RDMA_QP_RATE_LIMIT, &attr),
+                    ==, 0);
+    g_assert_cmpuint(p.a->traces->len, ==, 0);
+    pair_free(&p);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -191,5 +224,7 @@ int main(int argc, char **argv)
     g_test_add_func("/roce/trace/failed-cq-is-traced-once",
                     test_failed_cq_is_traced_once);
     g_test_add_func("/roce/trace/blocked-wire", test_blocked_wire);
+    g_test_add_func("/roce/trace/refused-attribute-is-named",
+                    test_refused_attribute_is_named);
     return g_test_run();
 }

@@ -1,201 +1,46 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Modify QP: which transitions there are, which attributes each must and may
- * bring, and what values they may have (IBTA 11.2.5.2, table 91).
+ * Modify QP. Which transitions there are, and what they may bring, is in
+ * core/qp-check.c.
  */
 #include <glib.h>
+#include "rdma/qp-check.h"
 #include "roce-int.h"
-
-#define NUM_STATES (RDMA_QPS_ERR + 1)
-
-/* The service types that the table tells apart. */
-typedef enum QpService {
-    SVC_RC,
-    SVC_UC,
-    SVC_UD,
-    SVC_GSI,
-    NUM_SERVICES,
-} QpService;
-
-typedef struct Transition {
-    bool valid;
-    uint32_t required[NUM_SERVICES];
-    uint32_t optional[NUM_SERVICES];
-} Transition;
 
 #define A(name) RDMA_QP_##name
 
-/* Optional attributes whose sets recur. */
-#define CONNECTED_RTS (A(CUR_STATE) | A(ACCESS_FLAGS) | \
-                       A(PATH_MIG_STATE) | A(RATE_LIMIT))
-#define DATAGRAM_RTS  (A(CUR_STATE) | A(QKEY) | A(RATE_LIMIT))
-#define TO_RTS { \
-        [SVC_RC] = CONNECTED_RTS | A(MIN_RNR_TIMER), \
-        [SVC_UC] = CONNECTED_RTS, \
-        [SVC_UD] = DATAGRAM_RTS, \
-        [SVC_GSI] = DATAGRAM_RTS, \
-    }
-
-/*
- * The alternate path is left out throughout: automatic path migration is an
- * optional feature (IBTA 17.2.8) that this engine does not have.
- */
-static const Transition transitions[NUM_STATES][NUM_STATES] = {
-    [RDMA_QPS_RESET] = {
-        [RDMA_QPS_INIT] = {
-            .valid = true,
-            .required = {
-                [SVC_RC] = A(PKEY_INDEX) | A(PORT) | A(ACCESS_FLAGS),
-                [SVC_UC] = A(PKEY_INDEX) | A(PORT) | A(ACCESS_FLAGS),
-                [SVC_UD] = A(PKEY_INDEX) | A(PORT) | A(QKEY),
-                [SVC_GSI] = A(PKEY_INDEX) | A(QKEY),
-            },
-            .optional = {
-                [SVC_GSI] = A(PORT),
-            },
-        },
-    },
-    [RDMA_QPS_INIT] = {
-        [RDMA_QPS_INIT] = {
-            .valid = true,
-            .optional = {
-                [SVC_RC] = A(PKEY_INDEX) | A(PORT) | A(ACCESS_FLAGS),
-                [SVC_UC] = A(PKEY_INDEX) | A(PORT) | A(ACCESS_FLAGS),
-                [SVC_UD] = A(PKEY_INDEX) | A(PORT) | A(QKEY),
-                [SVC_GSI] = A(PKEY_INDEX) | A(QKEY),
-            },
-        },
-        [RDMA_QPS_RTR] = {
-            .valid = true,
-            .required = {
-                [SVC_RC] = A(AV) | A(PATH_MTU) | A(DEST_QPN) | A(RQ_PSN) |
-                           A(MAX_DEST_RD_ATOMIC) | A(MIN_RNR_TIMER),
-                [SVC_UC] = A(AV) | A(PATH_MTU) | A(DEST_QPN) | A(RQ_PSN),
-            },
-            .optional = {
-                [SVC_RC] = A(PKEY_INDEX) | A(ACCESS_FLAGS),
-                [SVC_UC] = A(PKEY_INDEX) | A(ACCESS_FLAGS),
-                [SVC_UD] = A(PKEY_INDEX) | A(QKEY),
-                [SVC_GSI] = A(PKEY_INDEX) | A(QKEY),
-            },
-        },
-    },
-    [RDMA_QPS_RTR] = {
-        [RDMA_QPS_RTS] = {
-            .valid = true,
-            .required = {
-                [SVC_RC] = A(SQ_PSN) | A(TIMEOUT) | A(RETRY_CNT) |
-                           A(RNR_RETRY) | A(MAX_QP_RD_ATOMIC),
-                [SVC_UC] = A(SQ_PSN),
-                [SVC_UD] = A(SQ_PSN),
-                [SVC_GSI] = A(SQ_PSN),
-            },
-            .optional = TO_RTS,
-        },
-    },
-    [RDMA_QPS_RTS] = {
-        [RDMA_QPS_RTS] = { .valid = true, .optional = TO_RTS },
-        [RDMA_QPS_SQD] = {
-            .valid = true,
-            .optional = {
-                [SVC_RC] = A(EN_SQD_ASYNC_NOTIFY),
-                [SVC_UC] = A(EN_SQD_ASYNC_NOTIFY),
-                [SVC_UD] = A(EN_SQD_ASYNC_NOTIFY),
-                [SVC_GSI] = A(EN_SQD_ASYNC_NOTIFY),
-            },
-        },
-    },
-    [RDMA_QPS_SQD] = {
-        [RDMA_QPS_RTS] = { .valid = true, .optional = TO_RTS },
-        [RDMA_QPS_SQD] = {
-            .valid = true,
-            .optional = {
-                [SVC_RC] = A(PORT) | A(AV) | A(TIMEOUT) | A(RETRY_CNT) |
-                           A(RNR_RETRY) | A(MAX_QP_RD_ATOMIC) |
-                           A(MAX_DEST_RD_ATOMIC) | A(ACCESS_FLAGS) |
-                           A(PKEY_INDEX) | A(MIN_RNR_TIMER) |
-                           A(PATH_MIG_STATE),
-                [SVC_UC] = A(AV) | A(ACCESS_FLAGS) | A(PKEY_INDEX) |
-                           A(PATH_MIG_STATE),
-                [SVC_UD] = A(PKEY_INDEX) | A(QKEY),
-                [SVC_GSI] = A(PKEY_INDEX) | A(QKEY),
-            },
-        },
-    },
-    [RDMA_QPS_SQE] = {
-        [RDMA_QPS_RTS] = {
-            .valid = true,
-            .optional = {
-                [SVC_UC] = A(CUR_STATE) | A(ACCESS_FLAGS),
-                [SVC_UD] = A(CUR_STATE) | A(QKEY),
-                [SVC_GSI] = A(CUR_STATE) | A(QKEY),
-            },
-        },
-    },
-};
-
-static QpService qp_service(const RoceQp *qp)
-{
-    switch (qp->init.qp_type) {
-    case RDMA_QPT_RC:
-        return SVC_RC;
-    case RDMA_QPT_UC:
-        return SVC_UC;
-    case RDMA_QPT_GSI:
-        return SVC_GSI;
-    default:
-        return SVC_UD;
-    }
-}
-
-static bool transition_ok(const RoceQp *qp, uint8_t from, uint8_t to,
-                          uint32_t mask)
-{
-    QpService svc = qp_service(qp);
-    const Transition *t;
-
-    mask &= ~A(STATE);
-    if (to == RDMA_QPS_RESET || to == RDMA_QPS_ERR) {
-        /* From everywhere, but a QP in RESET has nothing that could fail */
-        return !mask && !(from == RDMA_QPS_RESET && to == RDMA_QPS_ERR);
-    }
-    t = &transitions[from][to];
-    return t->valid && (mask & t->required[svc]) == t->required[svc] &&
-           !(mask & ~(t->required[svc] | t->optional[svc]));
-}
-
-static bool path_ok(const RoceQp *qp, const RdmaAv *av)
+static bool path_ok(const RoceQp *qp, const RdmaAv *av, RdmaQpRefusal *r)
 {
     RocePath path;
 
-    return av->port_num == RDMA_PORT_NUM && av->flow_label <= 0xfffff &&
-           roce_path_init(qp->e, av, qp->init.qpn, 0, &path) &&
-           !roce_gid_is_zero(av->dgid) && !rdma_gid_is_multicast(av->dgid);
+    if (av->sgid_index >= qp->e->config.gid_table_len ||
+        !qp->e->gid_valid[av->sgid_index]) {
+        return rdma_qp_refuse(r, "ah_attr.grh.sgid_index", av->sgid_index,
+                              "is no entry of the GID table");
+    }
+    return roce_path_init(qp->e, av, qp->init.qpn, 0, &path) ||
+           rdma_qp_refuse(r, "ah_attr.grh.dgid", av->sgid_index,
+                          "and the entry sgid_index of the GID table are an "
+                          "IPv4 and an IPv6 address");
 }
 
-static bool values_ok(const RoceQp *qp, uint32_t mask, const RdmaQpAttr *attr)
+static bool may_modify(const RoceQp *qp, uint8_t to, uint32_t mask,
+                       const RdmaQpAttr *attr)
 {
-    const RoceConfig *config = &qp->e->config;
+    const RdmaQpLimits limits = {
+        .max_rd_atomic = qp->e->config.max_rd_atomic,
+        .path_mtu = roce_port_mtu(qp->e),
+    };
+    uint8_t from = qp->s.attr.qp_state;
+    RdmaQpRefusal r = { .from = from, .to = to };
 
-    return !((mask & A(CUR_STATE) &&
-              attr->cur_qp_state != qp->s.attr.qp_state) ||
-             (mask & A(PKEY_INDEX) && attr->pkey_index != 0) ||
-             (mask & A(PORT) && attr->port_num != RDMA_PORT_NUM) ||
-             (mask & A(PATH_MIG_STATE) &&
-              attr->path_mig_state != RDMA_MIG_MIGRATED) ||
-             (mask & A(PATH_MTU) &&
-              (attr->path_mtu < RDMA_MTU_256 ||
-               attr->path_mtu > roce_port_mtu(qp->e))) ||
-             (mask & A(DEST_QPN) && attr->dest_qp_num > RDMA_24BIT_MASK) ||
-             (mask & A(TIMEOUT) && attr->timeout > 31) ||
-             (mask & A(RETRY_CNT) && attr->retry_cnt > 7) ||
-             (mask & A(RNR_RETRY) && attr->rnr_retry > 7) ||
-             (mask & A(MIN_RNR_TIMER) && attr->min_rnr_timer > 31) ||
-             (mask & A(MAX_QP_RD_ATOMIC) &&
-              attr->max_rd_atomic > config->max_rd_atomic) ||
-             (mask & A(MAX_DEST_RD_ATOMIC) &&
-              attr->max_dest_rd_atomic > config->max_rd_atomic) ||
-             (mask & A(AV) && !path_ok(qp, &attr->ah_attr)));
+    if (rdma_qp_check_transition(qp->init.qp_type, from, to, mask, &r) &&
+        rdma_qp_check_values(&limits, from, mask, attr, &r) &&
+        (!(mask & A(AV)) || path_ok(qp, &attr->ah_attr, &r))) {
+        return true;
+    }
+    roce_trace_refused(qp, &r);
+    return false;
 }
 
 /* Take over what @mask selects; everything is checked. */
@@ -294,8 +139,7 @@ int roce_qp_modify(RoceEngine *e, uint32_t qpn, uint32_t attr_mask,
     }
     from = qp->s.attr.qp_state;
     to = attr_mask & A(STATE) ? attr->qp_state : from;
-    if (to >= NUM_STATES || !transition_ok(qp, from, to, attr_mask) ||
-        !values_ok(qp, attr_mask, attr)) {
+    if (!may_modify(qp, to, attr_mask, attr)) {
         return -EINVAL;
     }
 

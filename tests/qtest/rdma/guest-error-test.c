@@ -17,7 +17,7 @@ typedef struct Log {
     size_t seen;
 } Log;
 
-static Log log_start(void)
+static Log log_start_with(const char *options)
 {
     Log l = {};
     int fd = g_file_open_tmp("rdma-log-XXXXXX", &l.path, NULL);
@@ -25,12 +25,18 @@ static Log log_start(void)
     g_assert_cmpint(fd, >=, 0);
     close(fd);
     l.host = qrdma_host_start(
-        "-d guest_errors -D %s -netdev hubport,id=n0,hubid=0 "
+        "%s -D %s -netdev hubport,id=n0,hubid=0 "
         "-device virtio-rdma-pci,netdev=n0,addr=%d,max-qp=8,max-cq=4,"
-        "max-sge=4,allowed-gids='fe80::/10 10.0.0.0/8'", l.path, SLOT);
+        "max-sge=4,allowed-gids='fe80::/10 10.0.0.0/8'", options, l.path,
+        SLOT);
     l.dev = qrdma_open(l.host, QPCI_DEVFN(SLOT, 0));
     qrdma_start(l.dev, QRDMA_FEATURES | QRDMA_F(VIRTIO_RDMA_F_SRQ), 0);
     return l;
+}
+
+static Log log_start(void)
+{
+    return log_start_with("-d guest_errors");
 }
 
 /* What was logged since the last call is @text. */
@@ -62,7 +68,6 @@ static void test_values_of_commands(void)
     Log l = log_start();
     QRdmaPd *pd = qrdma_alloc_pd(l.dev);
     QRdmaCq *cq = qrdma_create_cq(l.dev, 16);
-    QRdmaQp *qp = qrdma_create_qp(pd, cq, cq, RDMA_QPT_RC);
     RdmaQpInitAttr init = {
         .pdn = pd->pdn,
         .qp_type = RDMA_QPT_RC,
@@ -88,10 +93,135 @@ static void test_values_of_commands(void)
     expect_log(&l, "max_send_sge is 5, not 0 to 4");
     assert_status(qrdma_try_create_srq(l.dev, &srq, &n), INVAL);
     expect_log(&l, "limit is 17, not 0 to 16");
-    assert_status(qrdma_modify_qp(qp, RDMA_QP_STATE, &(RdmaQpAttr) {
-        .qp_state = 7,
+    log_stop(&l);
+}
+
+/* @mask beside the state; @text: what is wrong from INIT on. */
+static void check_refused(Log *l, QRdmaQp *qp, uint32_t mask,
+                          const RdmaQpAttr *attr, uint8_t status,
+                          const char *text)
+{
+    g_autofree char *line = g_strdup_printf("QP %u: MODIFY_QP %s", qp->qpn,
+                                            text);
+
+    g_test_message("%s", text);
+    g_assert_cmpint(qrdma_modify_qp(qp, RDMA_QP_STATE | mask, attr), ==,
+                    status);
+    expect_log(l, line);
+}
+
+#define RTR_MASK (RDMA_QP_AV | RDMA_QP_PATH_MTU | RDMA_QP_DEST_QPN | \
+                  RDMA_QP_RQ_PSN | RDMA_QP_MAX_DEST_RD_ATOMIC | \
+                  RDMA_QP_MIN_RNR_TIMER)
+#define RTS_MASK (RDMA_QP_SQ_PSN | RDMA_QP_TIMEOUT | RDMA_QP_RETRY_CNT | \
+                  RDMA_QP_RNR_RETRY | RDMA_QP_MAX_QP_RD_ATOMIC)
+
+static RdmaQpAttr good_attr(Log *l, QRdmaQp *qp, RdmaQpState to)
+{
+    return (RdmaQpAttr) {
+        .qp_state = to,
+        .path_mtu = RDMA_MTU_1024,
+        .dest_qp_num = qp->qpn,
+        .port_num = 1,
+        .max_rd_atomic = 2,
+        .max_dest_rd_atomic = 2,
+        .min_rnr_timer = 12,
+        .timeout = 14,
+        .retry_cnt = 7,
+        .rnr_retry = 7,
+        .ah_attr = qrdma_av(l->dev, 0),
+    };
+}
+
+/* MODIFY_QP says which attribute it is, its value and the limit. */
+static void test_refused_modify_qp(void)
+{
+    Log l = log_start();
+    QRdmaPd *pd = qrdma_alloc_pd(l.dev);
+    QRdmaCq *cq = qrdma_create_cq(l.dev, 16);
+    QRdmaQp *qp = qrdma_create_qp(pd, cq, cq, RDMA_QPT_RC);
+    const uint32_t init = RDMA_QP_PKEY_INDEX | RDMA_QP_PORT |
+                          RDMA_QP_ACCESS_FLAGS;
+    RdmaQpAttr attr;
+
+    qrdma_setup_gids(l.dev, 1);
+#define REFUSED(to, mask, field, bad, status, text) do { \
+    attr = good_attr(&l, qp, to); \
+    attr.field = (bad); \
+    check_refused(&l, qp, mask, &attr, VIRTIO_RDMA_S_##status, text); \
+} while (0)
+#define TO_INIT(field, bad, text) \
+    REFUSED(RDMA_QPS_INIT, init, field, bad, INVAL, \
+            "from RESET to INIT: " text)
+#define TO_RTR(field, bad, text) \
+    REFUSED(RDMA_QPS_RTR, RTR_MASK, field, bad, INVAL, \
+            "from INIT to RTR: " text)
+#define TO_RTS(field, bad, text) \
+    REFUSED(RDMA_QPS_RTS, RTS_MASK, field, bad, INVAL, \
+            "from RTR to RTS: " text)
+
+    REFUSED(7, 0, qp_state, 7, INVAL, "from ? to ?: qp_state is 7, not 0 to 6");
+    REFUSED(RDMA_QPS_INIT, RDMA_QP_ALT_PATH, alt_timeout, 0, NOTSUPP,
+            "from ? to ?: alt_ah_attr 0x4001 is not supported in attr_mask");
+    REFUSED(RDMA_QPS_INIT, 1u << 31, qkey, 0, INVAL,
+            "from ? to ?: attr_mask 0x80000001 is not supported in attr_mask");
+    REFUSED(RDMA_QPS_RTR, RTR_MASK, qkey, 0, INVAL,
+            "from RESET to RTR: qp_state 0x2 cannot follow");
+    REFUSED(RDMA_QPS_INIT, RDMA_QP_PORT, qkey, 0, INVAL,
+            "from RESET to INIT: qp_access_flags is missing in attr_mask "
+            "0x21: 0x38 is required, 0x39 allowed");
+    REFUSED(RDMA_QPS_INIT, init | RDMA_QP_QKEY, qkey, 0, INVAL,
+            "from RESET to INIT: qkey is not allowed in attr_mask 0x79: 0x38 "
+            "is required, 0x39 allowed");
+    TO_INIT(port_num, 2, "port_num is 2, not 1 to 1");
+    TO_INIT(pkey_index, 1, "pkey_index is 1, not 0 to 0");
+    attr = good_attr(&l, qp, RDMA_QPS_INIT);
+    assert_ok(qrdma_modify_qp(qp, RDMA_QP_STATE | init, &attr));
+    TO_RTR(path_mtu, 6, "path_mtu is 6, not 1 to 5");
+    TO_RTR(max_dest_rd_atomic, 17,
+           "max_dest_rd_atomic is 17, not 0 to 16");
+    TO_RTR(ah_attr.port_num, 0, "ah_attr.port_num is 0, not 1 to 1");
+    TO_RTR(ah_attr.sgid_index, 9, "ah_attr.grh.sgid_index 0x9 is no entry of "
+           "the GID table");
+    TO_RTR(ah_attr.sgid_index, 1, "ah_attr.grh.dgid 0x1 and the entry "
+           "sgid_index of the GID table are an IPv4 and an IPv6 address");
+    TO_RTR(ah_attr.dgid[0], 0xff,
+           "ah_attr.grh.dgid 0xff is a multicast address");
+    attr = good_attr(&l, qp, RDMA_QPS_RTR);
+    assert_ok(qrdma_modify_qp(qp, RDMA_QP_STATE | RTR_MASK, &attr));
+    TO_RTS(timeout, 32, "timeout is 32, not 0 to 31");
+    TO_RTS(max_rd_atomic, 17, "max_rd_atomic is 17, not 0 to 16");
+    attr = good_attr(&l, qp, RDMA_QPS_RTS);
+    attr.cur_qp_state = RDMA_QPS_SQD;
+    check_refused(&l, qp, RTS_MASK | RDMA_QP_CUR_STATE, &attr,
+                  VIRTIO_RDMA_S_INVAL,
+                  "from RTR to RTS: cur_qp_state is 4, not 2 to 2");
+#undef TO_RTS
+#undef TO_RTR
+#undef TO_INIT
+#undef REFUSED
+    log_stop(&l);
+}
+
+static void test_refused_modify_qp_is_traced(void)
+{
+    Log l = log_start_with("-trace rdma_backend_qp_refused");
+    QRdmaPd *pd = qrdma_alloc_pd(l.dev);
+    QRdmaCq *cq = qrdma_create_cq(l.dev, 16);
+    QRdmaQp *qp = qrdma_create_qp(pd, cq, cq, RDMA_QPT_UD);
+    g_autofree char *text = g_strdup_printf(
+        "QP %u: MODIFY_QP from RESET to INIT: port_num is out of range: 0x2, "
+        "not 0x1 to 0x1\n", qp->qpn);
+    g_autofree char *all = NULL;
+
+    assert_status(qrdma_modify_qp(qp, RDMA_QP_STATE | RDMA_QP_PKEY_INDEX |
+                                  RDMA_QP_PORT | RDMA_QP_QKEY, &(RdmaQpAttr) {
+        .qp_state = RDMA_QPS_INIT,
+        .port_num = 2,
     }), INVAL);
-    expect_log(&l, "qp_state is 7, not 0 to 6");
+    g_assert_true(g_file_get_contents(l.path, &all, NULL, NULL));
+    g_assert_true(g_str_has_prefix(all, "rdma_backend_qp_refused backend 0x"));
+    g_assert_true(g_str_has_suffix(all, text));
     log_stop(&l);
 }
 
@@ -154,6 +284,10 @@ void add_guest_error_tests(void)
 {
     qtest_add_func("virtio-rdma/guest-error/page-list-in-registers",
                    test_page_list_in_registers);
+    qtest_add_func("virtio-rdma/guest-error/refused-modify-qp",
+                   test_refused_modify_qp);
+    qtest_add_func("virtio-rdma/guest-error/refused-modify-qp-is-traced",
+                   test_refused_modify_qp_is_traced);
     qtest_add_func("virtio-rdma/guest-error/values-of-commands",
                    test_values_of_commands);
     qtest_add_func("virtio-rdma/guest-error/values-of-a-wqe",

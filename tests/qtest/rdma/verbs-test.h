@@ -115,6 +115,7 @@ void add_verbs_counters_tests(void);
 void add_verbs_mcast_tests(void);
 void add_verbs_queue_tests(void);
 void add_verbs_cq_tests(void);
+void add_verbs_modify_tests(void);
 void add_verbs_mr_tests(void);
 void add_verbs_traffic_tests(void);
 void add_verbs_wqe_tests(void);

@@ -321,6 +321,7 @@ bool roce_path_init(const RoceEngine *e, const RdmaAv *av, uint32_t sqpn,
 /* trace.c */
 void roce_trace_qp(const RoceQp *qp, RoceTraceType type, uint32_t psn,
                    uint32_t value);
+void roce_trace_refused(const RoceQp *qp, const RdmaQpRefusal *refusal);
 /* A packet is dropped, for which another counter stands; @bth may be NULL. */
 void roce_trace_drop(const RoceEngine *e, const RoceBth *bth,
                      const char *why);

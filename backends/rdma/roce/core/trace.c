@@ -23,6 +23,15 @@ void roce_trace_qp(const RoceQp *qp, RoceTraceType type, uint32_t psn,
     });
 }
 
+void roce_trace_refused(const RoceQp *qp, const RdmaQpRefusal *refusal)
+{
+    trace(qp->e, (RoceTrace) {
+        .type = ROCE_TRACE_QP_REFUSED,
+        .qpn = qp->init.qpn,
+        .refusal = refusal,
+    });
+}
+
 void roce_trace_drop(const RoceEngine *e, const RoceBth *bth, const char *why)
 {
     trace(e, (RoceTrace) {
