@@ -33,7 +33,9 @@ static void get_ud(const uint8_t *p, RdmaSendWr *wr)
     const uint8_t *avp = AT(p, virtio_rdma_sq_wqe, wr.ud.av);
     uint32_t label = GET32(avp, virtio_rdma_av, sl_tclass_flowlabel);
 
-    wr->wr.ud.remote_qpn = GET32(p, virtio_rdma_sq_wqe, wr.ud.remote_qpn);
+    /* As with MODIFY_QP: no more bits than there are on the wire */
+    wr->wr.ud.remote_qpn = GET32(p, virtio_rdma_sq_wqe, wr.ud.remote_qpn) &
+                           RDMA_24BIT_MASK;
     wr->wr.ud.remote_qkey = GET32(p, virtio_rdma_sq_wqe, wr.ud.remote_qkey);
     GET_BYTES(av->dgid, avp, virtio_rdma_av, dgid);
     GET_BYTES(av->dmac, avp, virtio_rdma_av, dmac);

@@ -313,28 +313,47 @@ static int check_modify(VirtIORdma *s, const VirtIORdmaQp *qp, uint32_t mask,
     return unsupported ? -ENOTSUP : -EINVAL;
 }
 
+/*
+ * Programs are used to devices that look at no more bits than a field has on
+ * the wire. A number of retries that is too large becomes the largest, as with
+ * RDMA CM: cut off, it could become none.
+ */
+static RdmaQpAttr narrowed(const RdmaQpAttr *attr)
+{
+    RdmaQpAttr a = *attr;
+
+    a.rq_psn &= RDMA_24BIT_MASK;
+    a.sq_psn &= RDMA_24BIT_MASK;
+    a.dest_qp_num &= RDMA_24BIT_MASK;
+    a.ah_attr.flow_label &= RDMA_FLOW_LABEL_MASK;
+    a.min_rnr_timer &= RDMA_RNR_TIMER_MASK;
+    a.retry_cnt = MIN(a.retry_cnt, RDMA_MAX_RETRIES);
+    a.rnr_retry = MIN(a.rnr_retry, RDMA_MAX_RETRIES);
+    return a;
+}
+
 int virtio_rdma_qp_modify(VirtIORdma *s, const VirtIORdmaReq *req,
                           VirtIORdmaRsp *rsp)
 {
     VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, req->qp.qpn);
     uint32_t mask = req->qp.attr_mask;
-    const RdmaQpAttr *attr = &req->qp.attr;
+    const RdmaQpAttr attr = narrowed(&req->qp.attr);
     int ret;
 
     if (!qp) {
         return -ENOENT;
     }
-    ret = check_modify(s, qp, mask, attr);
+    ret = check_modify(s, qp, mask, &attr);
     if (ret) {
         return ret;
     }
-    ret = s->bc->modify_qp(s->backend, qp->init.qpn, mask, attr);
+    ret = s->bc->modify_qp(s->backend, qp->init.qpn, mask, &attr);
     if (ret) {
         return ret;
     }
     trace_virtio_rdma_qp_modify(s, qp->init.qpn, mask,
-                                mask & RDMA_QP_STATE ? attr->qp_state : -1);
-    if ((mask & RDMA_QP_STATE) && attr->qp_state == RDMA_QPS_RESET) {
+                                mask & RDMA_QP_STATE ? attr.qp_state : -1);
+    if ((mask & RDMA_QP_STATE) && attr.qp_state == RDMA_QPS_RESET) {
         drain(s, qp);
         qp->broken = false;
         /* The driver removes only the completions that it has been given. */

@@ -74,9 +74,23 @@ static bool transition_ok(enum ibv_qp_type type, enum ibv_qp_state from,
     return false;
 }
 
+/* Others cut it off, complain in the kernel's log, or do as told. */
+static bool too_wide(const struct ibv_qp_attr *attr, int mask)
+{
+    return ((mask & IBV_QP_AV) && attr->ah_attr.grh.flow_label >> 20) ||
+           ((mask & IBV_QP_DEST_QPN) && attr->dest_qp_num >> 24) ||
+           ((mask & IBV_QP_RQ_PSN) && attr->rq_psn >> 24) ||
+           ((mask & IBV_QP_SQ_PSN) && attr->sq_psn >> 24) ||
+           ((mask & IBV_QP_TIMEOUT) && attr->timeout > 31) ||
+           ((mask & IBV_QP_MIN_RNR_TIMER) && attr->min_rnr_timer > 31) ||
+           ((mask & IBV_QP_RETRY_CNT) && attr->retry_cnt > 7) ||
+           ((mask & IBV_QP_RNR_RETRY) && attr->rnr_retry > 7);
+}
+
 static int check_attr(const struct ibv_qp_attr *attr, int mask)
 {
-    if (((mask & IBV_QP_PORT) && attr->port_num != 1) ||
+    if (too_wide(attr, mask) ||
+        ((mask & IBV_QP_PORT) && attr->port_num != 1) ||
         ((mask & IBV_QP_PKEY_INDEX) && attr->pkey_index) ||
         ((mask & IBV_QP_PATH_MTU) &&
          (attr->path_mtu < IBV_MTU_256 ||

@@ -244,6 +244,21 @@ static void test_ud_to_nobody(NetKind kind)
     qrdma_expect_none(p.b.rcq);
 }
 
+/* A QPN has 24 bits: what is above them does not get to the wire. */
+static void test_ud_to_a_wide_qpn(NetKind kind)
+{
+    NetPair p = net_pair(kind, RDMA_QPT_UD, NULL);
+    RdmaSge sge = net_sge(&p.a, 0, 8);
+    RdmaSendWr wr = ud_wr(&p.a, &p.b, 1, &sge, 0);
+    RdmaWc wc;
+
+    net_post_recv(&p.b, 2, 0, 100);
+    wr.wr.ud.remote_qpn |= 0xab000000;
+    qrdma_post_send(p.a.qp, &wr);
+    qrdma_expect_wc(p.a.scq, 1, RDMA_WC_SEND, &wc);
+    qrdma_expect_wc(p.b.rcq, 2, RDMA_WC_RECV, &wc);
+}
+
 static void test_ud_from_empty_gid_entry_fails(NetKind kind)
 {
     NetPair p = net_pair(kind, RDMA_QPT_UD, NULL);
@@ -362,6 +377,7 @@ void add_net_ud_tests(void)
     net_add_test("ud/finds-what-nobody-told-of",
                  test_ud_finds_what_nobody_told_of);
     net_add_test("ud/to-nobody", test_ud_to_nobody);
+    net_add_test("ud/to-a-wide-qpn", test_ud_to_a_wide_qpn);
     net_add_test("ud/from-empty-gid-entry-fails",
                  test_ud_from_empty_gid_entry_fails);
     net_add_test("ud/receive-buffer-too-small",

@@ -427,7 +427,6 @@ static void test_values_out_of_range(void)
     TO_RTR(path_mtu, 0);
     TO_RTR(path_mtu, 6);
     TO_RTR(path_mtu, 255);
-    TO_RTR(min_rnr_timer, 32);
     TO_RTR(max_dest_rd_atomic, le32_to_cpu(c.max_qp_rd_atom) + 1);
     TO_RTR(max_dest_rd_atomic, 255);
     TO_RTR(ah_attr.sgid_index, 2);
@@ -436,8 +435,6 @@ static void test_values_out_of_range(void)
     bring_to(rc, RDMA_QPS_RTR);
     TO_RTS(timeout, 32);
     TO_RTS(timeout, 255);
-    TO_RTS(retry_cnt, 8);
-    TO_RTS(rnr_retry, 8);
     TO_RTS(max_rd_atomic, le32_to_cpu(c.max_qp_init_rd_atom) + 1);
     TO_RTS(max_rd_atomic, 255);
     bring_to(rc, RDMA_QPS_RTS);
@@ -445,6 +442,39 @@ static void test_values_out_of_range(void)
 #undef TO_RTR
 #undef TO_INIT
 #undef TRY
+}
+
+/* UCX asks for flow label 0xffffffff, others for a random PSN of 32 bits. */
+static void test_wide_values_are_cut(void)
+{
+    const uint32_t to_rtr = transitions[2].rc.required;
+    Qps q = qps_new();
+    QRdmaQp *rc = q.qp[0];
+    RdmaQpAttr attr = good_attr(rc, RDMA_QPS_INIT, RDMA_QPS_RTR);
+    RdmaQpAttr got;
+
+    bring_to(rc, RDMA_QPS_INIT);
+    attr.ah_attr.flow_label = UINT32_MAX;
+    attr.rq_psn = 0xab123456;
+    attr.dest_qp_num = 0xcd000000 | rc->qpn;
+    attr.min_rnr_timer = 0xe0 | 12;
+    assert_ok(qrdma_modify_qp(rc, RDMA_QP_STATE | to_rtr, &attr));
+
+    attr = good_attr(rc, RDMA_QPS_RTR, RDMA_QPS_RTS);
+    attr.sq_psn = 0xff654321;
+    attr.retry_cnt = 8;
+    attr.rnr_retry = 255;
+    assert_ok(qrdma_modify_qp(rc, RDMA_QP_STATE | transitions[3].rc.required,
+                              &attr));
+
+    assert_ok(qrdma_query_qp(rc, &got));
+    g_assert_cmphex(got.ah_attr.flow_label, ==, 0xfffff);
+    g_assert_cmphex(got.rq_psn, ==, 0x123456);
+    g_assert_cmphex(got.sq_psn, ==, 0x654321);
+    g_assert_cmphex(got.dest_qp_num, ==, rc->qpn);
+    g_assert_cmpint(got.min_rnr_timer, ==, 12);
+    g_assert_cmpint(got.retry_cnt, ==, 7);
+    g_assert_cmpint(got.rnr_retry, ==, 7);
 }
 
 static void test_numbers_without_qp(void)
@@ -512,6 +542,8 @@ void add_qp_tests(void)
                    test_attributes_come_back);
     qtest_add_func("virtio-rdma/qp/values-out-of-range",
                    test_values_out_of_range);
+    qtest_add_func("virtio-rdma/qp/wide-values-are-cut",
+                   test_wide_values_are_cut);
     qtest_add_func("virtio-rdma/qp/numbers-without-qp",
                    test_numbers_without_qp);
     qtest_add_func("virtio-rdma/qp/alternate-path-is-refused",

@@ -12,6 +12,9 @@
 #define RTR (RDMA_QP_STATE | RDMA_QP_AV | RDMA_QP_PATH_MTU | \
              RDMA_QP_DEST_QPN | RDMA_QP_RQ_PSN | \
              RDMA_QP_MAX_DEST_RD_ATOMIC | RDMA_QP_MIN_RNR_TIMER)
+#define RTS (RDMA_QP_STATE | RDMA_QP_SQ_PSN | RDMA_QP_TIMEOUT | \
+             RDMA_QP_RETRY_CNT | RDMA_QP_RNR_RETRY | RDMA_QP_MAX_QP_RD_ATOMIC)
+
 static RdmaQpAttr good_attr(const QRdmaQp *qp, RdmaQpState to)
 {
     return (RdmaQpAttr) {
@@ -32,6 +35,38 @@ static QRdmaQp *new_qp(Verbs *v)
     QRdmaCq *cq = qrdma_create_cq(v->dev, 16);
 
     return qrdma_create_qp(qrdma_alloc_pd(v->dev), cq, cq, RDMA_QPT_RC);
+}
+
+/* The double refuses bits that the wire does not have. */
+static void test_wide_values_are_cut(void)
+{
+    Verbs *v = verbs_new(NULL);
+    QRdmaQp *qp = new_qp(v);
+    RdmaQpAttr attr = good_attr(qp, RDMA_QPS_INIT);
+    RdmaQpAttr got;
+
+    assert_ok(qrdma_modify_qp(qp, INIT, &attr));
+    attr.qp_state = RDMA_QPS_RTR;
+    attr.ah_attr.flow_label = UINT32_MAX;
+    attr.rq_psn = 0xab123456;
+    attr.dest_qp_num |= 0xcd000000;
+    attr.min_rnr_timer |= 0xe0;
+    assert_ok(qrdma_modify_qp(qp, RTR, &attr));
+    attr.qp_state = RDMA_QPS_RTS;
+    attr.sq_psn = 0xff654321;
+    attr.retry_cnt = 8;
+    attr.rnr_retry = 255;
+    assert_ok(qrdma_modify_qp(qp, RTS, &attr));
+
+    assert_ok(qrdma_query_qp(qp, &got));
+    g_assert_cmphex(got.ah_attr.flow_label, ==, 0xfffff);
+    g_assert_cmphex(got.rq_psn, ==, 0x123456);
+    g_assert_cmphex(got.sq_psn, ==, 0x654321);
+    g_assert_cmphex(got.dest_qp_num, ==, qp->wire_qpn);
+    g_assert_cmpint(got.min_rnr_timer, ==, 12);
+    g_assert_cmpint(got.retry_cnt, ==, 7);
+    g_assert_cmpint(got.rnr_retry, ==, 7);
+    verbs_free(v);
 }
 
 typedef struct Log {
@@ -104,5 +139,7 @@ static void test_refused(void)
 
 void add_verbs_modify_tests(void)
 {
+    qtest_add_func("/rdma-verbs/modify/wide-values-are-cut",
+                   test_wide_values_are_cut);
     qtest_add_func("/rdma-verbs/modify/refused", test_refused);
 }
