@@ -97,14 +97,12 @@ static int vrdma_srq_destroy_cmd(struct vrdma_dev *dev, struct vrdma_srq *srq)
 }
 
 /* Have the device create the SRQ, after resizing its virtqueue. */
-static int vrdma_srq_create_cmd(struct vrdma_dev *dev, struct vrdma_srq *srq,
-				u32 limit)
+static int vrdma_srq_create_cmd(struct vrdma_dev *dev, struct vrdma_srq *srq)
 {
 	struct virtio_rdma_create_srq_req req = {
 		.pdn = cpu_to_le32(to_vpd(srq->ibsrq.pd)->pdn),
 		.max_wr = cpu_to_le32(srq->wq.max_wr),
 		.max_sge = cpu_to_le32(srq->wq.max_sge),
-		.limit = cpu_to_le32(limit),
 	};
 	struct virtio_rdma_srqn rsp;
 	u32 wanted, srqn;
@@ -256,9 +254,9 @@ static int vrdma_create_srq(struct ib_srq *ibsrq,
 
 	if (init->srq_type != IB_SRQT_BASIC)
 		return -EOPNOTSUPP;
+	/* ibv_create_srq(3): its limit is irrelevant, so it may be anything. */
 	if (!attr->max_wr || attr->max_wr > dev->attr.max_srq_wr ||
-	    attr->max_sge > dev->attr.max_srq_sge ||
-	    attr->srq_limit > attr->max_wr)
+	    attr->max_sge > dev->attr.max_srq_sge)
 		return -EINVAL;
 
 	spin_lock_init(&srq->wq.ring.lock);
@@ -269,7 +267,7 @@ static int vrdma_create_srq(struct ib_srq *ibsrq,
 	srq->wq.max_sge = attr->max_sge;
 
 	vrdma_vqs_lock(dev);
-	ret = vrdma_srq_create_cmd(dev, srq, attr->srq_limit);
+	ret = vrdma_srq_create_cmd(dev, srq);
 	if (ret)
 		goto err_unlock;
 	ret = vrdma_srq_alloc_slots(dev, srq);

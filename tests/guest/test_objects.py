@@ -6,6 +6,20 @@ from lab.programs import run_case
 SECONDS = 25
 
 
+def test_a_queue_pair_takes_wide_values(bench):
+    run_case(bench, 'values-wide')
+
+
+def test_a_queue_pair_refuses_values_and_the_kernel_is_silent(bench):
+    bench.one.must('dmesg --clear')
+    run_case(bench, 'values-refused')
+    assert 'rdma' not in bench.one.must('dmesg')
+
+
+def test_values_without_a_meaning_are_ignored(bench):
+    run_case(bench, 'values-ignored')
+
+
 def test_an_srq_serves_several_queue_pairs(bench):
     run_case(bench, 'srq-shared')
 

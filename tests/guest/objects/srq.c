@@ -16,10 +16,10 @@ struct shared {
     struct memory in, out;
 };
 
-static struct shared new_shared(uint32_t limit)
+static struct shared new_shared(void)
 {
     struct ibv_srq_init_attr init = {
-        .attr = { .max_wr = WRS, .max_sge = 2, .srq_limit = limit },
+        .attr = { .max_wr = WRS, .max_sge = 2 },
     };
     struct shared s;
 
@@ -145,7 +145,7 @@ static void exchange(struct shared *s, struct pair *p, int first, int end)
 /* Each message takes one buffer, whatever queue pair it comes to. */
 void srq_shared(char **args)
 {
-    struct shared s = new_shared(0);
+    struct shared s = new_shared();
     struct pair p[2] = { new_pair(s.srq), new_pair(s.srq) };
     bool seen[WRS] = { false };
     int n, at, round;
@@ -174,7 +174,7 @@ void srq_shared(char **args)
 /* It holds max_wr work requests, until their completions are polled. */
 void srq_full(char **args)
 {
-    struct shared s = new_shared(0);
+    struct shared s = new_shared();
     struct pair p = new_pair(s.srq);
     int at;
 
@@ -206,7 +206,7 @@ static void check_limit(struct shared *s, uint32_t limit)
 /* The limit is reached once, when fewer are left. */
 void srq_limit(char **args)
 {
-    struct shared s = new_shared(0);
+    struct shared s = new_shared();
     struct pair p = new_pair(s.srq);
     struct ibv_srq_attr attr = { .srq_limit = 7 };
     int n;
@@ -240,7 +240,7 @@ void srq_limit(char **args)
 /* Its messages not yet polled go with a queue pair, and their buffers back. */
 static void lose_qp(bool destroy)
 {
-    struct shared s = new_shared(0);
+    struct shared s = new_shared();
     struct pair p = new_pair(s.srq);
     int n;
 
@@ -279,7 +279,7 @@ void srq_reset_qp(char **args)
 /* A queue pair in error says that it takes no more, and leaves the rest. */
 void srq_last_wqe(char **args)
 {
-    struct shared s = new_shared(0);
+    struct shared s = new_shared();
     struct pair p = new_pair(s.srq), other = new_pair(s.srq);
 
     (void)args;
@@ -295,7 +295,7 @@ void srq_last_wqe(char **args)
 
 void srq_in_use(char **args)
 {
-    struct shared s = new_shared(0);
+    struct shared s = new_shared();
     struct pair p = new_pair(s.srq);
 
     (void)args;
@@ -308,7 +308,7 @@ void srq_in_use(char **args)
 
 void srq_datagrams(char **args)
 {
-    struct shared s = new_shared(0);
+    struct shared s = new_shared();
     struct ibv_cq *acq = new_cq(WRS), *bcq = new_cq(WRS);
     struct ibv_qp *a = new_qp(IBV_QPT_UD, acq, NULL, 0);
     struct ibv_qp *b = new_qp(IBV_QPT_UD, bcq, s.srq, 0);

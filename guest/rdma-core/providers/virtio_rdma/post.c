@@ -34,6 +34,10 @@ void vrdma_wqe_put_bind(struct virtio_rdma_sq_wqe *wqe, const struct ibv_mw *mw,
 	wqe->wr.bind.length = htole64(info->length);
 }
 
+/* What is no flag of a send work request has no effect, as elsewhere. */
+#define SEND_FLAGS (IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | \
+		    IBV_SEND_INLINE | IBV_SEND_IP_CSUM)
+
 /* The next send WQE, all zero. The queue must not be full. */
 struct virtio_rdma_sq_wqe *vrdma_send_begin(struct vrdma_qp *qp)
 {
@@ -49,7 +53,7 @@ void vrdma_send_end(struct vrdma_qp *qp, struct virtio_rdma_sq_wqe *wqe,
 		    uint32_t opcode, uint32_t flags, uint32_t payload,
 		    uint64_t wr_id)
 {
-	wqe->send_flags = htole32(flags);
+	wqe->send_flags = htole32(flags & SEND_FLAGS);
 	wqe->opcode = htole32(opcode);
 	wqe->wr_id = htole64(vrdma_wq_next_id(qp, &qp->sq, 0));
 	vrdma_wq_next_slot(&qp->sq)->length = sizeof(*wqe) + payload;
