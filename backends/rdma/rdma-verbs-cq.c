@@ -123,8 +123,8 @@ static void channel_read(void *opaque)
             break;
         }
         cq = context;
-        /* Of one that a job is about to destroy: it is in no table */
-        if (verbs_get(v->cqs, cq->cqn) == cq && !cq->dead) {
+        /* Else a job is about to destroy it; the event keeps it until then */
+        if (verbs_get_cq(v, cq->cqn) == cq) {
             cq->armed = false;
             queue_ready(v, cq);
         }
@@ -255,6 +255,9 @@ static int cq_destroy(RdmaBackend *rb, uint32_t cqn)
     if (!cq) {
         return 0;
     }
+    if (cq->dead) {
+        return verbs_job_await_others(v);
+    }
     unready(v, cq);
     cq->dead = true;
     j = g_new0(CqJob, 1);
@@ -282,7 +285,7 @@ static int cq_resize(RdmaBackend *rb, uint32_t cqn, uint32_t cqe)
 {
     RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
     const uint32_t key[] = { cqn, cqe };
-    VerbsCq *cq = verbs_get(v->cqs, cqn);
+    VerbsCq *cq = verbs_get_cq(v, cqn);
     CqJob *j;
     int ret;
 
@@ -391,6 +394,9 @@ static int pd_destroy(RdmaBackend *rb, uint32_t pdn)
     }
     if (!pd) {
         return 0;
+    }
+    if (pd->dead) {
+        return verbs_job_await_others(v);
     }
     verbs_ahs_drop(v, pd->pd);
     pd->dead = true;

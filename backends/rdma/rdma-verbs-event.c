@@ -39,7 +39,7 @@ static void qp_event(RdmaVerbs *v, VerbsQp *qp, enum ibv_event_type type)
 
 static void cq_event(RdmaVerbs *v, VerbsCq *cq)
 {
-    if (verbs_get(v->cqs, cq->cqn) == cq && !cq->dead) {
+    if (verbs_get_cq(v, cq->cqn) == cq) {
         tell(v, RDMA_EVENT_CQ_ERR, cq->cqn);
         verbs_cq_fail(v, cq->cqn);
         verbs_gsi_cq_failed(v, cq->cqn);
@@ -48,7 +48,7 @@ static void cq_event(RdmaVerbs *v, VerbsCq *cq)
 
 static void srq_event(RdmaVerbs *v, VerbsSrq *srq, RdmaEventType type)
 {
-    if (verbs_get(v->srqs, srq->srqn) == srq && !srq->dead) {
+    if (verbs_get_srq(v, srq->srqn) == srq) {
         tell(v, type, srq->srqn);
     }
 }

@@ -218,6 +218,29 @@ static inline void verbs_put(GHashTable *t, uint32_t id, void *obj)
     g_hash_table_insert(t, GUINT_TO_POINTER(id), obj);
 }
 
+/* Those that no job is about to destroy, or NULL */
+
+static inline VerbsPd *verbs_get_pd(RdmaVerbs *v, uint32_t pdn)
+{
+    VerbsPd *pd = verbs_get(v->pds, pdn);
+
+    return pd && !pd->dead ? pd : NULL;
+}
+
+static inline VerbsCq *verbs_get_cq(RdmaVerbs *v, uint32_t cqn)
+{
+    VerbsCq *cq = verbs_get(v->cqs, cqn);
+
+    return cq && !cq->dead ? cq : NULL;
+}
+
+static inline VerbsSrq *verbs_get_srq(RdmaVerbs *v, uint32_t srqn)
+{
+    VerbsSrq *srq = verbs_get(v->srqs, srqn);
+
+    return srq && !srq->dead ? srq : NULL;
+}
+
 /* Forget @obj if it is still the one that has the number. */
 static inline void verbs_drop(GHashTable *t, uint32_t id, const void *obj)
 {
@@ -276,6 +299,12 @@ bool verbs_job_ask(RdmaVerbs *v, const VerbsJobOps *ops, const void *key,
 /* Begin the command. Returns -EINPROGRESS. */
 int verbs_job_begin(RdmaVerbs *v, VerbsJob *job, const VerbsJobOps *ops,
                     const void *key, size_t key_len);
+/*
+ * The command is about an object that a job of another one, which was given up,
+ * is about to destroy or to change. Returns -EINPROGRESS; when the command is
+ * asked for again, that job is done.
+ */
+int verbs_job_await_others(RdmaVerbs *v);
 /*
  * Nobody wants the result of a job whose done() was not called yet: it is
  * undone before all jobs that are begun from now on.

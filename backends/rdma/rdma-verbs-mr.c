@@ -246,7 +246,7 @@ static int create_dma_mr(RdmaVerbs *v, RdmaMrAttr *attr)
 static int create_mr(RdmaBackend *rb, RdmaMrAttr *attr)
 {
     RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
-    VerbsPd *pd = verbs_get(v->pds, attr->pdn);
+    VerbsPd *pd = verbs_get_pd(v, attr->pdn);
     const MrKey key = mr_key(attr, 0);
     MrJob *j;
     int ret;
@@ -348,6 +348,9 @@ static int destroy_mr(RdmaBackend *rb, uint32_t mrn)
     }
     if (!mr) {
         return 0;
+    }
+    if (mr->dead) {
+        return verbs_job_await_others(v);
     }
     forget_keys(v, mr);
     mr->dead = true;
@@ -462,7 +465,7 @@ static int modify_mr(RdmaBackend *rb, uint32_t mask, RdmaMrAttr *attr)
     RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
     const MrKey key = mr_key(attr, mask);
     VerbsMr *mr = verbs_get(v->mrs, attr->mrn);
-    VerbsPd *pd = verbs_get(v->pds, attr->pdn);
+    VerbsPd *pd = verbs_get_pd(v, attr->pdn);
     MrJob *j;
     int ret;
 
@@ -534,7 +537,7 @@ static const VerbsJobOps mw_ops = {
 static int create_mw(RdmaBackend *rb, RdmaMwAttr *attr)
 {
     RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
-    VerbsPd *pd = verbs_get(v->pds, attr->pdn);
+    VerbsPd *pd = verbs_get_pd(v, attr->pdn);
     const uint32_t key[] = { attr->pdn, attr->type };
     MrJob *j;
     int ret;

@@ -115,10 +115,10 @@ static const VerbsJobOps create_ops = {
 static int begin_create(RdmaVerbs *v, const RdmaQpInitAttr *init,
                         const void *key, size_t len)
 {
-    VerbsPd *pd = verbs_get(v->pds, init->pdn);
-    VerbsCq *send_cq = verbs_get(v->cqs, init->send_cqn);
-    VerbsCq *recv_cq = verbs_get(v->cqs, init->recv_cqn);
-    VerbsSrq *srq = init->has_srq ? verbs_get(v->srqs, init->srqn) : NULL;
+    VerbsPd *pd = verbs_get_pd(v, init->pdn);
+    VerbsCq *send_cq = verbs_get_cq(v, init->send_cqn);
+    VerbsCq *recv_cq = verbs_get_cq(v, init->recv_cqn);
+    VerbsSrq *srq = init->has_srq ? verbs_get_srq(v, init->srqn) : NULL;
     VerbsQp *qp;
     QpJob *j;
 
@@ -566,6 +566,9 @@ static int destroy_qp(RdmaBackend *rb, uint32_t qpn)
     }
     if (!qp) {
         return 0;
+    }
+    if (qp->dead) {
+        return verbs_job_await_others(v);
     }
     qp->dead = true;
     j = g_new0(QpJob, 1);

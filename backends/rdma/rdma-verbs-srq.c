@@ -98,7 +98,7 @@ static VerbsSrq *srq_new(RdmaVerbs *v, uint32_t max_wr)
 static int create_srq(RdmaBackend *rb, const RdmaSrqAttr *attr)
 {
     RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
-    VerbsPd *pd = verbs_get(v->pds, attr->pdn);
+    VerbsPd *pd = verbs_get_pd(v, attr->pdn);
     const uint32_t key[] = { attr->pdn, attr->max_wr, attr->max_sge,
                              attr->limit };
     uint32_t srqn = attr->srqn;
@@ -158,12 +158,12 @@ static const VerbsJobOps query_ops = {
     .take = query_take,
 };
 
-/* The command that @ops do for an SRQ. */
+/* The command that @ops do for an SRQ: set its limit, or query it. */
 static int command(RdmaBackend *rb, const VerbsJobOps *ops, uint32_t srqn,
                    uint32_t limit, RdmaSrqAttr *out)
 {
     RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
-    VerbsSrq *srq = verbs_get(v->srqs, srqn);
+    VerbsSrq *srq = verbs_get_srq(v, srqn);
     const uint32_t key[] = { srqn, limit };
     SrqJob *j;
     int ret;
@@ -171,7 +171,7 @@ static int command(RdmaBackend *rb, const VerbsJobOps *ops, uint32_t srqn,
     if (verbs_job_ask(v, ops, key, sizeof(key), out, &ret)) {
         return ret;
     }
-    if (!srq || srq->dead) {
+    if (!srq) {
         return -ENOENT;
     }
     j = g_new0(SrqJob, 1);
@@ -217,21 +217,32 @@ static const VerbsJobOps destroy_ops = {
 
 static int destroy_srq(RdmaBackend *rb, uint32_t srqn)
 {
-    VerbsSrq *srq = verbs_get(RDMA_BACKEND_VERBS(rb)->srqs, srqn);
-    int ret = command(rb, &destroy_ops, srqn, 0, NULL);
+    RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
+    VerbsSrq *srq = verbs_get(v->srqs, srqn);
+    SrqJob *j;
+    int ret;
 
-    if (ret == -EINPROGRESS && srq) {
-        srq->dead = true;
+    if (verbs_job_ask(v, &destroy_ops, &srqn, sizeof(srqn), NULL, &ret)) {
+        return ret;
     }
-    return ret == -ENOENT ? 0 : ret;
+    if (!srq) {
+        return 0;
+    }
+    if (srq->dead) {
+        return verbs_job_await_others(v);
+    }
+    srq->dead = true;
+    j = g_new0(SrqJob, 1);
+    j->srq = srq;
+    return verbs_job_begin(v, &j->job, &destroy_ops, &srqn, sizeof(srqn));
 }
 
 static uint32_t srq_room(RdmaBackend *rb, uint32_t srqn)
 {
-    VerbsSrq *srq = verbs_get(RDMA_BACKEND_VERBS(rb)->srqs, srqn);
+    VerbsSrq *srq = verbs_get_srq(RDMA_BACKEND_VERBS(rb), srqn);
     uint32_t room;
 
-    if (!srq || srq->dead) {
+    if (!srq) {
         return 0;
     }
     room = srq->rq.max - srq->rq.count;
@@ -241,12 +252,12 @@ static uint32_t srq_room(RdmaBackend *rb, uint32_t srqn)
 
 static int post_srq_recv(RdmaBackend *rb, uint32_t srqn, const RdmaRecvWr *wr)
 {
-    VerbsSrq *srq = verbs_get(RDMA_BACKEND_VERBS(rb)->srqs, srqn);
+    VerbsSrq *srq = verbs_get_srq(RDMA_BACKEND_VERBS(rb), srqn);
     struct ibv_sge poison = { .length = 1 };
     struct ibv_recv_wr host, *bad;
     uint32_t slot;
 
-    if (!srq || srq->dead || srq->rq.count == srq->rq.max) {
+    if (!srq || srq->rq.count == srq->rq.max) {
         return -EINVAL;
     }
     slot = srq->free[srq->rq.max - srq->rq.count - 1];

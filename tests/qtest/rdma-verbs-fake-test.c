@@ -16,6 +16,7 @@ int main(int argc, char **argv)
     add_verbs_traffic_tests();
     add_verbs_errno_tests();
     add_verbs_late_tests();
+    add_verbs_again_tests();
     add_verbs_event_tests();
     add_verbs_gid_tests();
     add_verbs_mem_tests();

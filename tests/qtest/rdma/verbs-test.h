@@ -104,6 +104,7 @@ uint8_t verbs_await_status(const VerbsWaiting *w);
 struct virtio_rdma_reg_user_mr_req verbs_reg_mr_req(QRdmaPd *pd);
 
 void add_verbs_address_tests(void);
+void add_verbs_again_tests(void);
 void add_verbs_attach_tests(void);
 void add_verbs_errno_tests(void);
 void add_verbs_event_tests(void);

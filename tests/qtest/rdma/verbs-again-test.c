@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * rdma-verbs: the driver resets its control queue while the host destroys an
+ * object, and sends commands about the same object. The double ends QEMU when
+ * an object is used that was destroyed.
+ */
+#include "qemu/osdep.h"
+#include "qemu/bswap.h"
+#include "verbs-test.h"
+
+/* Longer than any response of these */
+#define RSP_ROOM 256
+
+typedef struct Objects {
+    Verbs *v;
+    VerbsPair p;
+    QRdmaSrq *srq;
+    QRdmaMw mw;
+    QRdmaCq *cq;                    /* that nothing uses, like @pd */
+    QRdmaPd *pd;
+} Objects;
+
+static Objects objects_new(void)
+{
+    Objects o = { .v = verbs_new(NULL) };
+
+    qrdma_start(o.v->dev, VERBS_FEATURES | QRDMA_F(VIRTIO_RDMA_F_REREG_MR) |
+                QRDMA_F(VIRTIO_RDMA_F_CQ_DEEP), 0);
+    qrdma_setup_gids(o.v->dev, 1);
+    o.p = verbs_pair(o.v, RDMA_QPT_RC);
+    o.srq = qrdma_create_srq(o.p.pd, 4, 1);
+    assert_ok(qrdma_alloc_mw(o.p.pd, RDMA_MW_TYPE_2, &o.mw));
+    o.cq = qrdma_create_cq(o.v->dev, 16);
+    o.pd = qrdma_alloc_pd(o.v->dev);
+    return o;
+}
+
+static void objects_free(Objects *o)
+{
+    verbs_restart(o->v);
+    verbs_free(o->v);
+}
+
+/* Send it on a control queue that was just reset. */
+static VerbsWaiting send_anew(Objects *o, uint8_t cmd, const void *req,
+                              size_t len)
+{
+    qrdma_ring_renew(qrdma_ring(o->v->dev, VIRTIO_RDMA_CTRL_VQ));
+    return verbs_send_cmd(o->v, cmd, req, len, RSP_ROOM);
+}
+
+static VerbsWaiting send_number(Objects *o, uint8_t cmd, uint32_t number)
+{
+    const uint32_t le = cpu_to_le32(number);
+
+    return send_anew(o, cmd, &le, sizeof(le));
+}
+
+/* A command that destroys @number, which the host does not get done. */
+static void begin(Objects *o, uint8_t cmd, const char *verb, uint32_t number)
+{
+    fake_verbs_tell(o->v->fake, "delay %s", verb);
+    send_number(o, cmd, number);
+    fake_verbs_tell(o->v->fake, "await %s", verb);
+}
+
+/* The host goes on, but not before all commands have come. */
+static uint8_t end(Objects *o, VerbsWaiting w)
+{
+    qrdma_settle(o->v->dev);
+    fake_verbs_tell(o->v->fake, "release");
+    return verbs_await_status(&w);
+}
+
+/* Another command comes between two that destroy the same object. */
+static void check_destroyed_twice(bool refused)
+{
+    Objects o = objects_new();
+    const struct virtio_rdma_query_port_req query = { .port = 1 };
+    const struct {
+        uint8_t cmd;
+        const char *verb;
+        const char *kind;
+        uint32_t number;
+    } all[] = {
+        { VIRTIO_RDMA_CMD_DESTROY_QP, "destroy_qp", "qp", o.p.a->qpn },
+        { VIRTIO_RDMA_CMD_DESTROY_SRQ, "destroy_srq", "srq", o.srq->srqn },
+        { VIRTIO_RDMA_CMD_DEALLOC_MW, "dealloc_mw", "mw", o.mw.mwn },
+        { VIRTIO_RDMA_CMD_DEREG_MR, "dereg_mr", "mr", o.p.mr_a->mrn },
+        { VIRTIO_RDMA_CMD_DESTROY_CQ, "destroy_cq", "cq", o.cq->cqn },
+        { VIRTIO_RDMA_CMD_DESTROY_PD, "dealloc_pd", "pd", o.pd->pdn },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
+        unsigned count = fake_verbs_count(o.v->fake, all[i].kind);
+        VerbsWaiting w;
+
+        begin(&o, all[i].cmd, all[i].verb, all[i].number);
+        if (refused) {
+            fake_verbs_tell(o.v->fake, "fail %s EBUSY", all[i].verb);
+        }
+        send_anew(&o, VIRTIO_RDMA_CMD_QUERY_PORT, &query, sizeof(query));
+        qrdma_settle(o.v->dev);
+        w = send_number(&o, all[i].cmd, all[i].number);
+        qrdma_settle(o.v->dev);
+        g_assert_cmphex(verbs_status(&w), ==, 0xff);
+        g_assert_cmpint(end(&o, w), ==, VIRTIO_RDMA_S_OK);
+        g_assert_cmpint(fake_verbs_count(o.v->fake, all[i].kind), ==,
+                        count - 1);
+    }
+    objects_free(&o);
+}
+
+static void test_destroyed_twice(void)
+{
+    check_destroyed_twice(false);
+}
+
+/* The host refuses the first time. */
+static void test_destroyed_at_last(void)
+{
+    check_destroyed_twice(true);
+}
+
+static void test_cq_that_goes(void)
+{
+    Objects o = objects_new();
+    struct virtio_rdma_resize_cq_req resize = {
+        .cqn = cpu_to_le32(o.cq->cqn),
+        .cqe = cpu_to_le32(32),
+    };
+    struct virtio_rdma_create_qp_req create = {
+        .pdn = cpu_to_le32(o.p.pd->pdn),
+        .qp_type = RDMA_QPT_RC,
+        .sq_sig_type = VIRTIO_RDMA_SIGNAL_REQ_WR,
+        .send_cqn = cpu_to_le32(o.cq->cqn),
+        .recv_cqn = cpu_to_le32(o.cq->cqn),
+    };
+    VerbsWaiting w;
+
+    begin(&o, VIRTIO_RDMA_CMD_DESTROY_CQ, "destroy_cq", o.cq->cqn);
+    send_anew(&o, VIRTIO_RDMA_CMD_RESIZE_CQ, &resize, sizeof(resize));
+    qrdma_settle(o.v->dev);
+    w = send_anew(&o, VIRTIO_RDMA_CMD_CREATE_QP, &create, sizeof(create));
+    g_assert_cmpint(end(&o, w), ==, VIRTIO_RDMA_S_NOENT);
+    objects_free(&o);
+}
+
+static void test_pd_that_goes(void)
+{
+    Objects o = objects_new();
+    struct virtio_rdma_alloc_mw_req mw = {
+        .pdn = cpu_to_le32(o.pd->pdn),
+        .type = cpu_to_le32(RDMA_MW_TYPE_2),
+    };
+    struct virtio_rdma_create_srq_req srq = {
+        .pdn = cpu_to_le32(o.pd->pdn),
+        .max_wr = cpu_to_le32(4),
+        .max_sge = cpu_to_le32(1),
+    };
+    struct virtio_rdma_reg_user_mr_req mr = verbs_reg_mr_req(o.pd);
+    VerbsWaiting w;
+
+    begin(&o, VIRTIO_RDMA_CMD_DESTROY_PD, "dealloc_pd", o.pd->pdn);
+    send_anew(&o, VIRTIO_RDMA_CMD_ALLOC_MW, &mw, sizeof(mw));
+    qrdma_settle(o.v->dev);
+    send_anew(&o, VIRTIO_RDMA_CMD_CREATE_SRQ, &srq, sizeof(srq));
+    qrdma_settle(o.v->dev);
+    w = send_anew(&o, VIRTIO_RDMA_CMD_REG_USER_MR, &mr, sizeof(mr));
+    g_assert_cmpint(end(&o, w), ==, VIRTIO_RDMA_S_NOENT);
+    objects_free(&o);
+}
+
+static void test_srq_that_goes(void)
+{
+    Objects o = objects_new();
+    struct virtio_rdma_create_qp_req create = {
+        .pdn = cpu_to_le32(o.p.pd->pdn),
+        .qp_type = RDMA_QPT_RC,
+        .sq_sig_type = VIRTIO_RDMA_SIGNAL_REQ_WR,
+        .send_cqn = cpu_to_le32(o.cq->cqn),
+        .recv_cqn = cpu_to_le32(o.cq->cqn),
+        .flags = cpu_to_le32(VIRTIO_RDMA_QP_SRQ),
+        .srqn = cpu_to_le32(o.srq->srqn),
+    };
+    VerbsWaiting w;
+
+    begin(&o, VIRTIO_RDMA_CMD_DESTROY_SRQ, "destroy_srq", o.srq->srqn);
+    w = send_anew(&o, VIRTIO_RDMA_CMD_CREATE_QP, &create, sizeof(create));
+    g_assert_cmpint(end(&o, w), ==, VIRTIO_RDMA_S_NOENT);
+    objects_free(&o);
+}
+
+/* A region is destroyed while the host registers it again. */
+static void test_region_that_changes(void)
+{
+    Objects o = objects_new();
+    struct virtio_rdma_rereg_mr_req rereg = {
+        .mrn = cpu_to_le32(o.p.mr_a->mrn),
+        .flags = cpu_to_le32(VIRTIO_RDMA_REREG_ACCESS),
+    };
+    unsigned count = fake_verbs_count(o.v->fake, "mr");
+    VerbsWaiting w;
+
+    fake_verbs_tell(o.v->fake, "delay reg_mr_iova2");
+    send_anew(&o, VIRTIO_RDMA_CMD_REREG_MR, &rereg, sizeof(rereg));
+    fake_verbs_tell(o.v->fake, "await reg_mr_iova2");
+    w = send_number(&o, VIRTIO_RDMA_CMD_DEREG_MR, o.p.mr_a->mrn);
+    g_assert_cmpint(end(&o, w), ==, VIRTIO_RDMA_S_OK);
+    verbs_await_count(o.v, "mr", count - 1);
+    objects_free(&o);
+}
+
+void add_verbs_again_tests(void)
+{
+    qtest_add_func("/rdma-verbs/again/destroyed-twice", test_destroyed_twice);
+    qtest_add_func("/rdma-verbs/again/destroyed-at-last",
+                   test_destroyed_at_last);
+    qtest_add_func("/rdma-verbs/again/cq-that-goes", test_cq_that_goes);
+    qtest_add_func("/rdma-verbs/again/pd-that-goes", test_pd_that_goes);
+    qtest_add_func("/rdma-verbs/again/srq-that-goes", test_srq_that_goes);
+    qtest_add_func("/rdma-verbs/again/region-that-changes",
+                   test_region_that_changes);
+}
