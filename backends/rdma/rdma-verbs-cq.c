@@ -41,6 +41,14 @@ static void unready(RdmaVerbs *v, VerbsCq *cq)
     }
 }
 
+/* Nothing will come of it any more. */
+static bool broken(RdmaVerbs *v, VerbsCq *cq)
+{
+    trace_rdma_verbs_cq_broken(v, cq->cqn);
+    verbs_cq_fail(v, cq->cqn);
+    return false;
+}
+
 /*
  * One batch. False when the CQ is empty, and armed: it is looked at once more
  * then, as a completion may have come before that.
@@ -51,9 +59,7 @@ static bool poll_cq(RdmaVerbs *v, VerbsCq *cq, uint32_t *budget)
     int n = ibv_poll_cq(cq->cq, POLL_BATCH, wc);
 
     if (n < 0) {
-        trace_rdma_verbs_cq_broken(v, cq->cqn);
-        verbs_cq_fail(v, cq->cqn);
-        return false;
+        return broken(v, cq);
     }
     for (int i = 0; i < n; i++) {
         verbs_wq_complete(v, &wc[i]);
@@ -65,7 +71,10 @@ static bool poll_cq(RdmaVerbs *v, VerbsCq *cq, uint32_t *budget)
     if (cq->armed) {
         return false;
     }
-    cq->armed = ibv_req_notify_cq(cq->cq, 0) == 0;
+    if (ibv_req_notify_cq(cq->cq, 0)) {
+        return broken(v, cq);
+    }
+    cq->armed = true;
     return true;
 }
 

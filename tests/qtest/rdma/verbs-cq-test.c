@@ -94,6 +94,26 @@ static void test_stopped_vm(void)
     verbs_free(v);
 }
 
+/* The host cannot tell of completions any more; the machine goes on. */
+static void test_host_does_not_arm(void)
+{
+    Verbs *v = verbs_new(NULL);
+    VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
+
+    verbs_check_works(&p, 1);
+    fake_verbs_tell(v->fake, "fail req_notify_cq EIO times 0");
+    verbs_post_recv(&p, 2);
+    verbs_offer_send(&p, 2);
+    qrdma_expect(p.cq_a, 2, RDMA_WC_SUCCESS);
+    qrdma_expect(p.cq_b, 2, RDMA_WC_SUCCESS);
+    qrdma_expect_event(v->dev, RDMA_EVENT_QP_FATAL, p.b->qpn);
+    fake_verbs_tell(v->fake, "forget req_notify_cq");
+    verbs_restart(v);
+    p = verbs_pair(v, RDMA_QPT_RC);
+    verbs_check_works(&p, 3);
+    verbs_free(v);
+}
+
 /* Shared receive queues */
 
 static uint8_t create_srq(QRdmaPd *pd, uint32_t limit)
@@ -217,6 +237,8 @@ void add_verbs_cq_tests(void)
     qtest_add_func("/rdma-verbs/cq/resize", test_resize);
     qtest_add_func("/rdma-verbs/cq/many-at-once", test_many_at_once);
     qtest_add_func("/rdma-verbs/cq/stopped-vm", test_stopped_vm);
+    qtest_add_func("/rdma-verbs/cq/host-does-not-arm",
+                   test_host_does_not_arm);
     qtest_add_func("/rdma-verbs/srq/limit-that-fails",
                    test_srq_limit_that_fails);
     qtest_add_func("/rdma-verbs/srq/late-and-reset", test_srq_is_late);
