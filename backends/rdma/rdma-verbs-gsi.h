@@ -14,7 +14,8 @@ struct VerbsGsi {
     VerbsUmad *umad;
     GQueue sends;                   /* work requests, oldest first */
     uint32_t ndone;                 /* of them, for which the job is done */
-    uint32_t epoch;                 /* another one after each RESET */
+    /* Another one after each RESET; the worker reads it */
+    uint32_t epoch;
     GQueue recvs;
     bool put_off;                   /* while busy a MAD came */
     bool dead;                      /* a job closes it */

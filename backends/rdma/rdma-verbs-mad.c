@@ -185,7 +185,11 @@ static int send_work(VerbsJob *job)
 {
     SendJob *j = container_of(job, SendJob, job);
 
-    return j->sends ? verbs_umad_send(j->g->umad, &j->mad) : 0;
+    /* Each may take a second, which whoever closes QP 1 would wait for */
+    if (!j->sends || qatomic_read(&j->g->epoch) != j->epoch) {
+        return 0;
+    }
+    return verbs_umad_send(j->g->umad, &j->mad);
 }
 
 static void send_done(VerbsJob *job)
@@ -488,7 +492,7 @@ void verbs_gsi_drop_wqes(VerbsGsi *g)
     g_queue_clear_full(&g->sends, g_free);
     g_queue_clear_full(&g->recvs, g_free);
     g->ndone = 0;
-    g->epoch++;
+    qatomic_set(&g->epoch, g->epoch + 1);
 }
 
 uint32_t verbs_gsi_room(RdmaVerbs *v, RdmaQueue queue)

@@ -656,6 +656,28 @@ static void test_states(void)
     gsi_free(g);
 }
 
+/* The host has not come to sending them when the driver resets the device. */
+static void test_reset_before_they_are_sent(void)
+{
+    Gsi *g = gsi_new();
+    struct virtio_rdma_reg_user_mr_req req = verbs_reg_mr_req(g->pd);
+    uint8_t byte;
+
+    fake_verbs_tell(g->v->fake, "delay reg_mr_iova2");
+    verbs_send_cmd(g->v, VIRTIO_RDMA_CMD_REG_USER_MR, &req, sizeof(req),
+                   sizeof(struct virtio_rdma_mr_rsp));
+    fake_verbs_tell(g->v->fake, "await reg_mr_iova2");
+    for (int i = 0; i < 3; i++) {
+        post_good(g, 0, i);
+    }
+    qrdma_settle(g->v->dev);
+    qrdma_reset(g->v->dev);
+    fake_verbs_tell(g->v->fake, "release");
+    /* the end, and nothing before */
+    g_assert_cmpint(recv(g->fd, &byte, 1, 0), ==, 0);
+    gsi_free(g);
+}
+
 void add_verbs_gsi_tests(void)
 {
     qtest_add_func("/rdma-verbs/gsi/mads-pass-both-ways", test_both_ways);
@@ -674,4 +696,6 @@ void add_verbs_gsi_tests(void)
     qtest_add_func("/rdma-verbs/gsi/is-given-back", test_given_back);
     qtest_add_func("/rdma-verbs/gsi/device-goes-away", test_device_gone);
     qtest_add_func("/rdma-verbs/gsi/states", test_states);
+    qtest_add_func("/rdma-verbs/gsi/reset-before-they-are-sent",
+                   test_reset_before_they_are_sent);
 }
