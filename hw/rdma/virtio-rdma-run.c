@@ -110,8 +110,10 @@ static void restore_order(VirtIORdma *s)
 bool virtio_rdma_running_update(VirtIORdma *s, uint8_t status)
 {
     VirtIODevice *vdev = VIRTIO_DEVICE(s);
-    bool running = vdev->vm_running && !virtio_device_disabled(vdev) &&
-                   (status & VIRTIO_CONFIG_S_DRIVER_OK);
+    bool ready = !virtio_device_disabled(vdev) &&
+                 (status & VIRTIO_CONFIG_S_DRIVER_OK);
+    bool running = vdev->vm_running && ready;
+    bool changed;
 
     if (vdev->vm_running && s->port_put_off) {
         virtio_rdma_port_changed(s);
@@ -119,17 +121,24 @@ bool virtio_rdma_running_update(VirtIORdma *s, uint8_t status)
     if (running && s->restore_order) {
         restore_order(s);
         running = !vdev->broken;
+        ready = running;
     }
-    if (running == s->running) {
-        return false;
+    changed = running != s->running;
+    if (changed) {
+        s->running = running;
+        trace_virtio_rdma_running(s, running);
+        s->bc->set_running(s->backend, running);
     }
-    s->running = running;
-    trace_virtio_rdma_running(s, running);
-    s->bc->set_running(s->backend, running);
-    if (!running && vdev->vm_running && s->bc->stop_dma) {
-        s->bc->stop_dma(s->backend);
+    if (running) {
+        s->may_dma = true;
+    } else if (!ready && s->may_dma) {
+        /* Maybe not before the VM has been stopped for a while */
+        s->may_dma = false;
+        if (s->bc->stop_dma) {
+            s->bc->stop_dma(s->backend);
+        }
     }
-    return true;
+    return changed;
 }
 
 static void run_scheduled(VirtIORdma *s)

@@ -209,10 +209,10 @@ struct RdmaBackendClass {
      */
     void (*set_running)(RdmaBackend *rb, bool running);
     /*
-     * Behind set_running(false), and not because the VM is stopped: the driver
-     * is gone, or may not use the function any more. On return nobody touches
-     * guest memory. QPs may enter ERR for it, without an event. Optional where
-     * set_running() does as much.
+     * Behind set_running(false), and not because the VM is stopped, which it
+     * may be: the driver is gone, or may not use the function any more. On
+     * return nobody touches guest memory. QPs may enter ERR for it, without an
+     * event. Optional where set_running() does as much.
      */
     void (*stop_dma)(RdmaBackend *rb);
 

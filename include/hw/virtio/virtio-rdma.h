@@ -115,6 +115,7 @@ struct VirtIORdma {
     uint32_t next_flush;            /* the CQ to begin with */
     uint32_t kick_budget;           /* left for doorbells of this turn */
     bool running;                   /* as told to the backend */
+    bool may_dma;                   /* was running since stop_dma() */
     bool restore_order;             /* see virtio_rdma_wq_restore_order() */
     bool port_put_off;              /* the port changed in a stopped VM */
     /*

@@ -5,6 +5,7 @@
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
 #include <sys/wait.h>
+#include "standard-headers/linux/pci_regs.h"
 #include "verbs-test.h"
 
 /* REG_USER_MR, which the host has begun. */
@@ -267,6 +268,29 @@ static void test_modify_behind_a_stop(void)
     verbs_free(v);
 }
 
+/* The driver gives up bus mastering while the machine is stopped. */
+static void test_bus_master_off_in_a_stopped_vm(void)
+{
+    Verbs *v = verbs_new(NULL);
+    QPCIDevice *pdev = v->dev->pci->pdev;
+    uint16_t cmd = qpci_config_readw(pdev, PCI_COMMAND);
+    VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
+    unsigned modified = fake_verbs_calls(v->fake, "modify_qp");
+
+    verbs_check_works(&p, 1);
+    qtest_qmp_assert_success(v->host->qts, "{'execute': 'stop'}");
+    g_assert_cmpuint(fake_verbs_calls(v->fake, "modify_qp"), ==, modified);
+    qpci_config_writew(pdev, PCI_COMMAND, cmd & ~PCI_COMMAND_MASTER);
+    g_assert_cmpuint(fake_verbs_calls(v->fake, "modify_qp"), ==,
+                     modified + 2);
+    qtest_qmp_assert_success(v->host->qts, "{'execute': 'cont'}");
+    qpci_config_writew(pdev, PCI_COMMAND, cmd);
+    verbs_restart(v);
+    p = verbs_pair(v, RDMA_QPT_RC);
+    verbs_check_works(&p, 2);
+    verbs_free(v);
+}
+
 void add_verbs_late_tests(void)
 {
     qtest_add_func("/rdma-verbs/late/reset-before-a-qp-goes",
@@ -288,4 +312,6 @@ void add_verbs_late_tests(void)
     qtest_add_func("/rdma-verbs/late/quit", test_quit);
     qtest_add_func("/rdma-verbs/late/reset-while-a-qp-goes",
                    test_reset_while_a_qp_goes);
+    qtest_add_func("/rdma-verbs/late/bus-master-off-in-a-stopped-vm",
+                   test_bus_master_off_in_a_stopped_vm);
 }
