@@ -24,6 +24,7 @@ typedef struct QpJob {
     struct ibv_qp_attr attr;        /* of MODIFY and QUERY */
     int mask;
     unsigned stops;                 /* VerbsQp.stops when it was begun */
+    uint8_t state;                  /* VerbsQp.state likewise */
     bool sqe;                       /* the MODIFY comes in VerbsQp.sqe */
     RdmaQpAttr guest;               /* the MODIFY as the guest asked for it */
 } QpJob;
@@ -288,6 +289,12 @@ static int modify_work(VerbsJob *job)
     return ret;
 }
 
+/* Has the host told of an error that its answer to @j may not know of? */
+static bool has_erred(const QpJob *j)
+{
+    return j->qp->state == RDMA_QPS_ERR && j->state != RDMA_QPS_ERR;
+}
+
 static void modify_done(VerbsJob *job)
 {
     QpJob *j = container_of(job, QpJob, job);
@@ -321,7 +328,8 @@ static void modify_done(VerbsJob *job)
     if (j->sqe || j->attr.qp_state == IBV_QPS_ERR) {
         qp->sqe = false;
     }
-    if (!qp->failed || j->attr.qp_state == IBV_QPS_RESET) {
+    if (j->attr.qp_state == IBV_QPS_RESET ||
+        !(qp->failed || has_erred(j))) {
         qp->state = j->attr.qp_state;
     }
     verbs_wq_run_local(job->v, qp);
@@ -387,6 +395,7 @@ static int modify_qp(RdmaBackend *rb, uint32_t qpn, uint32_t mask,
     j->mask = mask;
     j->stops = qp->stops;
     j->guest = *attr;
+    j->state = qp->state;
     if (qp->sqe && !leave_sqe(j)) {
         refused(v, qp, mask, attr, -EINVAL);
         g_free(j);
@@ -480,6 +489,10 @@ static void query_take(VerbsJob *job, void *out)
     RdmaQpAttr *attr = out;
 
     guest_attr(j->qp, &j->attr, attr);
+    if (j->qp->failed || has_erred(j)) {
+        attr->qp_state = RDMA_QPS_ERR;
+        attr->cur_qp_state = RDMA_QPS_ERR;
+    }
     j->qp->state = attr->qp_state;
 }
 
@@ -506,6 +519,7 @@ static int query_qp(RdmaBackend *rb, uint32_t qpn, RdmaQpAttr *attr)
     }
     j = g_new0(QpJob, 1);
     j->qp = qp;
+    j->state = qp->state;
     return verbs_job_begin(v, &j->job, &query_ops, &qpn, sizeof(qpn));
 }
 

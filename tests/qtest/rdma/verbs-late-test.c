@@ -291,6 +291,62 @@ static void test_bus_master_off_in_a_stopped_vm(void)
     verbs_free(v);
 }
 
+/* What is posted to an RC QP is flushed without the host. */
+static void check_flushes(VerbsPair *p)
+{
+    unsigned posted = fake_verbs_calls(p->v->fake, "post_send");
+
+    verbs_offer_send(p, 9);
+    qrdma_expect(p->cq_a, 9, RDMA_WC_WR_FLUSH_ERR);
+    g_assert_cmpuint(fake_verbs_calls(p->v->fake, "post_send"), ==, posted);
+}
+
+/* The host's QP enters ERR behind its answer, which is late. */
+static void test_error_amid_a_query(void)
+{
+    Verbs *v = verbs_new(NULL);
+    VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
+    struct virtio_rdma_query_qp_req req = { .qpn = cpu_to_le32(p.a->qpn) };
+    struct virtio_rdma_qp_attr rsp;
+    VerbsWaiting w;
+
+    fake_verbs_tell(v->fake, "delay query_qp");
+    w = verbs_send_cmd(v, VIRTIO_RDMA_CMD_QUERY_QP, &req, sizeof(req),
+                       sizeof(rsp));
+    fake_verbs_tell(v->fake, "await query_qp");
+    fake_verbs_tell(v->fake, "event QP_FATAL 0x%x", p.a->wire_qpn);
+    qrdma_expect_event(v->dev, RDMA_EVENT_QP_FATAL, p.a->qpn);
+    fake_verbs_tell(v->fake, "release");
+    g_assert_cmpint(verbs_await_status(&w), ==, VIRTIO_RDMA_S_OK);
+    qrdma_read(v->dev, w.rsp + 1, &rsp, sizeof(rsp));
+    g_assert_cmpint(rsp.qp_state, ==, RDMA_QPS_ERR);
+    g_assert_cmpint(rsp.cur_qp_state, ==, RDMA_QPS_ERR);
+    check_flushes(&p);
+    verbs_free(v);
+}
+
+static void test_error_amid_a_modify(void)
+{
+    Verbs *v = verbs_new(NULL);
+    VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
+    struct virtio_rdma_modify_qp_req req = {
+        .qpn = cpu_to_le32(p.a->qpn),
+        .attr_mask = cpu_to_le32(RDMA_QP_STATE),
+        .attr.qp_state = RDMA_QPS_RTS,
+    };
+    VerbsWaiting w;
+
+    fake_verbs_tell(v->fake, "delay modify_qp");
+    w = verbs_send_cmd(v, VIRTIO_RDMA_CMD_MODIFY_QP, &req, sizeof(req), 0);
+    fake_verbs_tell(v->fake, "await modify_qp");
+    fake_verbs_tell(v->fake, "event QP_FATAL 0x%x", p.a->wire_qpn);
+    qrdma_expect_event(v->dev, RDMA_EVENT_QP_FATAL, p.a->qpn);
+    fake_verbs_tell(v->fake, "release");
+    g_assert_cmpint(verbs_await_status(&w), ==, VIRTIO_RDMA_S_OK);
+    check_flushes(&p);
+    verbs_free(v);
+}
+
 void add_verbs_late_tests(void)
 {
     qtest_add_func("/rdma-verbs/late/reset-before-a-qp-goes",
@@ -314,4 +370,8 @@ void add_verbs_late_tests(void)
                    test_reset_while_a_qp_goes);
     qtest_add_func("/rdma-verbs/late/bus-master-off-in-a-stopped-vm",
                    test_bus_master_off_in_a_stopped_vm);
+    qtest_add_func("/rdma-verbs/late/error-amid-a-query",
+                   test_error_amid_a_query);
+    qtest_add_func("/rdma-verbs/late/error-amid-a-modify",
+                   test_error_amid_a_modify);
 }
