@@ -437,8 +437,9 @@ static void add_take(VerbsJob *job, void *unused)
     RdmaVerbs *v = job->v;
     VerbsGid *g = &v->gids[j->key.index];
 
-    if (g->used && is_same_gid(&g->key, &j->key) && !j->added_to) {
-        j->added_to = g->added_to;
+    if (g->used && is_same_gid(&g->key, &j->key)) {
+        /* If the host has taken it away meanwhile, it was added once more */
+        j->added_to = j->added_to ?: g->added_to;
         g->added_to = 0;
     }
     if (gid_drop(v, g)) {

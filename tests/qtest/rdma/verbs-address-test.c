@@ -117,22 +117,31 @@ static void test_comes_and_goes(void)
     verbs_free(v);
 }
 
-/* What the host has of its own stays its own. */
-static void test_was_there_before(void)
+/* "lo" has no IPv4 address but this one. */
+static void set_ipv4(const uint8_t address[4])
 {
     struct ifreq ifr = { .ifr_name = "lo" };
     struct sockaddr_in *sin = (struct sockaddr_in *)&ifr.ifr_addr;
+    int fd = socket(AF_INET, SOCK_DGRAM, 0);
+
+    sin->sin_family = AF_INET;
+    memcpy(&sin->sin_addr, address, 4);
+    g_assert_cmpint(ioctl(fd, SIOCSIFADDR, &ifr), ==, 0);
+    close(fd);
+}
+
+static const uint8_t no_ipv4[4];
+
+/* What the host has of its own stays its own. */
+static void test_was_there_before(void)
+{
     Verbs *v = verbs_adding(NULL);
     VerbsWaiting w;
-    int fd;
 
     if (!v) {
         return;
     }
-    fd = socket(AF_INET, SOCK_DGRAM, 0);
-    sin->sin_family = AF_INET;
-    memcpy(&sin->sin_addr, gid_v4 + IPV4_AT, 4);
-    g_assert_cmpint(ioctl(fd, SIOCSIFADDR, &ifr), ==, 0);
+    set_ipv4(gid_v4 + IPV4_AT);
     /* The GID comes later */
     w = send_add(v, ENTRY, gid_v4);
     qrdma_settle(v->dev);
@@ -142,9 +151,30 @@ static void test_was_there_before(void)
     assert_ok(qrdma_del_gid(v->dev, ENTRY, 1));
     verbs_free(v);
     g_assert_true(have(gid_v4));
-    memset(&sin->sin_addr, 0, 4);
-    g_assert_cmpint(ioctl(fd, SIOCSIFADDR, &ifr), ==, 0);
-    close(fd);
+    set_ipv4(no_ipv4);
+}
+
+/* The host takes it away, and the guest asks for it once more. */
+static void test_added_again(void)
+{
+    Verbs *v = verbs_adding(NULL);
+
+    if (!v) {
+        return;
+    }
+    for (int i = 0; i < 2; i++) {
+        add(v, ENTRY, gid_v4, 2, "10.7.0.1");
+        /* Jobs behind it are done */
+        assert_ok(qrdma_add_gid(v->dev, ENTRY, gid_v4));
+        g_assert_true(have(gid_v4));
+        if (!i) {
+            set_ipv4(no_ipv4);
+            fake_verbs_tell(v->fake, "gid 2 none");
+        }
+    }
+    assert_ok(qrdma_del_gid(v->dev, ENTRY, 1));
+    await(v, gid_v4, false);
+    verbs_free(v);
 }
 
 static void test_two_entries(void)
@@ -307,6 +337,7 @@ void add_verbs_address_tests(void)
                    test_comes_and_goes);
     qtest_add_func("/rdma-verbs/address/was-there-before",
                    test_was_there_before);
+    qtest_add_func("/rdma-verbs/address/added-again", test_added_again);
     qtest_add_func("/rdma-verbs/address/two-entries", test_two_entries);
     qtest_add_func("/rdma-verbs/address/replaced-reset-and-unplugged",
                    test_replaced_reset_and_unplugged);
