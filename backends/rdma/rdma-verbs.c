@@ -182,6 +182,8 @@ static bool replace_device(RdmaVerbs *v)
     ibv_destroy_comp_channel(channel);
     qemu_bh_delete(bh);
     ibv_close_device(old.ctx);
+    /* Also what could not be given back while it went */
+    v->pinned = 0;
     return verbs_events_init(v, NULL);
 
 fail:

@@ -222,6 +222,35 @@ static void test_max_memory_and_errors(void)
     verbs_free(v);
 }
 
+/* The host's device goes away, and takes with it what it did not give back. */
+static void test_max_memory_and_device_gone(void)
+{
+    Verbs *v = limited(2 * PAGE);
+    QRdmaPd *pd = qrdma_alloc_pd(v->dev);
+    struct virtio_rdma_reg_user_mr_req req = verbs_reg_mr_req(pd);
+    uint64_t mem = qrdma_alloc(v->dev, 2 * PAGE);
+    const uint64_t pages[] = { mem + PAGE, mem };
+    QRdmaMr mr;
+
+    fake_verbs_tell(v->fake, "delay reg_mr_iova2");
+    verbs_send_cmd(v, VIRTIO_RDMA_CMD_REG_USER_MR, &req, sizeof(req),
+                   sizeof(struct virtio_rdma_mr_rsp));
+    fake_verbs_tell(v->fake, "await reg_mr_iova2");
+    qrdma_reset(v->dev);
+    fake_verbs_tell(v->fake, "fail dereg_mr EIO");
+    fake_verbs_tell(v->fake, "release");
+    verbs_restart(v);
+    pd = qrdma_alloc_pd(v->dev);
+    assert_status(try_pages(pd, pages, 2, &mr), NOMEM);
+    fake_verbs_tell(v->fake, "device gone");
+    qrdma_expect_event(v->dev, RDMA_EVENT_PORT_ERR, 1);
+    fake_verbs_tell(v->fake, "device back");
+    verbs_restart(v);
+    pd = qrdma_alloc_pd(v->dev);
+    assert_ok(try_pages(pd, pages, 2, &mr));
+    verbs_free(v);
+}
+
 /* Registration anew */
 
 /*
@@ -605,6 +634,8 @@ void add_verbs_mem_tests(void)
     qtest_add_func("/rdma-verbs/mem/max-memory", test_max_memory);
     qtest_add_func("/rdma-verbs/mem/max-memory-and-errors",
                    test_max_memory_and_errors);
+    qtest_add_func("/rdma-verbs/mem/max-memory-and-device-gone",
+                   test_max_memory_and_device_gone);
     qtest_add_func("/rdma-verbs/mem/reregistration", test_reregistration);
     qtest_add_func("/rdma-verbs/mem/more-parts-than-the-host-maps",
                    test_more_parts_than_the_host_maps);
