@@ -81,6 +81,7 @@ typedef struct VerbsWqe {
     uint8_t opcode;                 /* RdmaWcOpcode */
     bool local;                     /* the host does not know it */
     bool quiet;                     /* it has no completion if it succeeds */
+    bool posted;                    /* only with an SRQ: the slot is in use */
     VerbsAh *ah;                    /* in use until it completes, or NULL */
 } VerbsWqe;
 

@@ -281,6 +281,7 @@ static int post_srq_recv(RdmaBackend *rb, uint32_t srqn, const RdmaRecvWr *wr)
             return -EIO;
         }
     }
+    srq->rq.wqe[slot].posted = true;
     srq->rq.count++;
     return 0;
 }

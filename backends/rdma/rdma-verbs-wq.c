@@ -402,10 +402,11 @@ static void complete_srq_recv(RdmaVerbs *v, VerbsSrq *srq, uint32_t slot,
     VerbsWqe wqe;
     RdmaWc wc;
 
-    if (slot >= srq->rq.max) {
+    if (slot >= srq->rq.max || !srq->rq.wqe[slot].posted) {
         return;
     }
     wqe = srq->rq.wqe[slot];
+    srq->rq.wqe[slot].posted = false;
     srq->rq.count--;
     srq->free[srq->rq.max - srq->rq.count - 1] = slot;
     if (srq->blocked) {

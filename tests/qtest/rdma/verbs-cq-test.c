@@ -232,6 +232,30 @@ static void test_host_refuses_all_receives_of_an_srq(void)
     verbs_free(v);
 }
 
+/* The host completes a receive twice. */
+static void test_receive_of_an_srq_completes_twice(void)
+{
+    Verbs *v = verbs_new(NULL);
+    Shared s = shared_new(v);
+    uint32_t cq = fake_verbs_newest(v->fake, "cq");
+    g_autofree char *log = NULL;
+    const char *wr_id;
+
+    post_srq(&s, 1);
+    qrdma_wait_until(v->dev, fake_verbs_calls(v->fake, "post_srq_recv") == 1);
+    log = fake_verbs_ask(v->fake, "log");
+    wr_id = strstr(strstr(log, "post_srq_recv ok"), "wr_id=");
+    verbs_offer_send(&s.p, 1);
+    qrdma_expect(s.p.cq_b, 1, RDMA_WC_SUCCESS);
+    fake_verbs_tell(v->fake, "wc 0x%x qp_num=0x%x opcode=128 %.*s", cq,
+                    s.p.b->wire_qpn, (int)strcspn(wr_id, "\n"), wr_id);
+    qrdma_expect_none(s.p.cq_b);
+    post_srq(&s, 2);
+    verbs_offer_send(&s.p, 2);
+    qrdma_expect(s.p.cq_b, 2, RDMA_WC_SUCCESS);
+    verbs_free(v);
+}
+
 void add_verbs_cq_tests(void)
 {
     qtest_add_func("/rdma-verbs/cq/resize", test_resize);
@@ -246,4 +270,6 @@ void add_verbs_cq_tests(void)
                    test_host_refuses_a_receive_of_an_srq);
     qtest_add_func("/rdma-verbs/srq/host-refuses-all-receives",
                    test_host_refuses_all_receives_of_an_srq);
+    qtest_add_func("/rdma-verbs/srq/receive-completes-twice",
+                   test_receive_of_an_srq_completes_twice);
 }
