@@ -91,16 +91,19 @@ static void job_free(VerbsJob *job)
     }
 }
 
-static void report_done(VerbsWorker *w)
+/* Returns whether there was one. */
+static bool report_done(VerbsWorker *w)
 {
     RdmaVerbs *v = w->v;
     VerbsJobList done = QSIMPLEQ_HEAD_INITIALIZER(done);
     VerbsJob *job;
     bool resume = false;
+    bool any;
 
     qemu_mutex_lock(&w->lock);
     QSIMPLEQ_CONCAT(&done, &w->done);
     qemu_mutex_unlock(&w->lock);
+    any = !QSIMPLEQ_EMPTY(&done);
     while ((job = QSIMPLEQ_FIRST(&done))) {
         QSIMPLEQ_REMOVE_HEAD(&done, next);
         if (!job->reported && job->ops->done) {
@@ -116,6 +119,7 @@ static void report_done(VerbsWorker *w)
     if (resume && v->parent_obj.client_ops) {
         v->parent_obj.client_ops->resume(v->parent_obj.client_opaque);
     }
+    return any;
 }
 
 static void worker_bh(void *opaque)
@@ -168,8 +172,7 @@ void verbs_worker_stop(RdmaVerbs *v)
     /* Some begin others when they are done */
     do {
         verbs_worker_drain(v);
-        report_done(w);
-    } while (!QSIMPLEQ_EMPTY(&w->todo));
+    } while (report_done(w));
     qemu_mutex_lock(&w->lock);
     w->quit = true;
     qemu_cond_signal(&w->cond);
@@ -235,7 +238,7 @@ bool verbs_job_ask(RdmaVerbs *v, const VerbsJobOps *ops, const void *key,
         return false;
     }
     if (job->ops != ops || job->key_len != key_len ||
-        memcmp(job->key, key, key_len)) {
+        (key_len && memcmp(job->key, key, key_len))) {
         verbs_job_abandon(v);
         return false;
     }
