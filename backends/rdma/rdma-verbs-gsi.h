@@ -14,6 +14,7 @@ struct VerbsGsi {
     VerbsUmad *umad;
     GQueue sends;                   /* work requests, oldest first */
     uint32_t ndone;                 /* of them, for which the job is done */
+    uint32_t njobs;                 /* not done, also those of before a RESET */
     /* Another one after each RESET; the worker reads it */
     uint32_t epoch;
     GQueue recvs;

@@ -195,6 +195,7 @@ static int send_work(VerbsJob *job)
 static void send_done(VerbsJob *job)
 {
     SendJob *j = container_of(job, SendJob, job);
+    RdmaBackend *rb = &job->v->parent_obj;
     VerbsGsi *g = j->g;
 
     if (j->sends) {
@@ -202,9 +203,16 @@ static void send_done(VerbsJob *job)
         trace_rdma_verbs_gsi_sent(job->v, lduw_be_p(j->mad.data + 16),
                                   job->ret);
     }
-    if (!g->dead && g->epoch == j->epoch) {
+    g->njobs--;
+    if (g->dead) {
+        return;
+    }
+    if (g->epoch == j->epoch) {
         g->ndone++;
         complete_sends(job->v, g);
+    } else {
+        /* There is room again */
+        rb->client_ops->retire(rb->client_opaque, RDMA_QPN_GSI, RDMA_SQ, 0);
     }
 }
 
@@ -296,6 +304,7 @@ int verbs_gsi_post_send(RdmaVerbs *v, const RdmaSendWr *wr)
         verbs_gsi_set_state(v, g, RDMA_QPS_SQE);
     }
     g_queue_push_tail(&g->sends, s);
+    g->njobs++;
     /* Also what is not sent: completions are in order */
     verbs_job_start(v, &j->job, &send_ops);
     return 0;
@@ -504,7 +513,8 @@ uint32_t verbs_gsi_room(RdmaVerbs *v, RdmaQueue queue)
     }
     if (queue == RDMA_SQ) {
         return g->attr.qp_state < RDMA_QPS_RTS ? 0 :
-               g->init.cap.max_send_wr - g_queue_get_length(&g->sends);
+               g->init.cap.max_send_wr -
+               MAX(g->njobs, g_queue_get_length(&g->sends));
     }
     return g->attr.qp_state < RDMA_QPS_INIT ? 0 :
            g->init.cap.max_recv_wr - g_queue_get_length(&g->recvs);

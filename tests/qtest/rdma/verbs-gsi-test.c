@@ -678,6 +678,33 @@ static void test_reset_before_they_are_sent(void)
     gsi_free(g);
 }
 
+/* What was posted before a RESET takes room until the host has come to it. */
+static void test_room_behind_a_reset(void)
+{
+    Gsi *g = gsi_new();
+    VerbsPair p = verbs_pair(g->v, RDMA_QPT_UD);
+    uint8_t mad[MAD_LEN];
+
+    fake_verbs_tell(g->v->fake, "delay create_ah");
+    verbs_offer_send(&p, 1);
+    fake_verbs_tell(g->v->fake, "await create_ah");
+    for (int i = 0; i < DEPTH; i++) {
+        post_good(g, 0, i);
+    }
+    qrdma_settle(g->v->dev);
+    assert_ok(qrdma_modify_qp_state(g->qp, RDMA_QPS_RESET));
+    qrdma_start_ud(g->qp, RDMA_GSI_QKEY);
+    post_good(g, 0, 100);
+    qrdma_settle(g->v->dev);
+    /* It has not been read */
+    fill_mad(mad, 101);
+    qrdma_write(g->v->dev, g->mem, mad, MAD_LEN);
+    fake_verbs_tell(g->v->fake, "release");
+    expect_sent(g, 101);
+    expect_send(g, 100, RDMA_WC_SUCCESS);
+    gsi_free(g);
+}
+
 void add_verbs_gsi_tests(void)
 {
     qtest_add_func("/rdma-verbs/gsi/mads-pass-both-ways", test_both_ways);
@@ -698,4 +725,6 @@ void add_verbs_gsi_tests(void)
     qtest_add_func("/rdma-verbs/gsi/states", test_states);
     qtest_add_func("/rdma-verbs/gsi/reset-before-they-are-sent",
                    test_reset_before_they_are_sent);
+    qtest_add_func("/rdma-verbs/gsi/room-behind-a-reset",
+                   test_room_behind_a_reset);
 }
