@@ -70,6 +70,18 @@ static void wake(RdmaVerbs *v, GArray *waiters)
     g_array_set_size(waiters, 0);
 }
 
+/* A queue that the guest kicks asks again and again: once is enough. */
+static int await(VerbsQp *qp, GArray *waiters)
+{
+    for (guint i = 0; i < waiters->len; i++) {
+        if (g_array_index(waiters, uint32_t, i) == qp->id) {
+            return -EAGAIN;
+        }
+    }
+    g_array_append_val(waiters, qp->id);
+    return -EAGAIN;
+}
+
 static int destroy_work(VerbsJob *job)
 {
     AhJob *j = container_of(job, AhJob, job);
@@ -209,8 +221,7 @@ int verbs_ah_get(RdmaVerbs *v, VerbsQp *qp, const RdmaAv *av, VerbsAh **ah)
     a = g_hash_table_lookup(v->ahs, &key);
     if (!a) {
         if (!have_room(v)) {
-            g_array_append_val(v->ah_waiters, qp->id);
-            return -EAGAIN;
+            return await(qp, v->ah_waiters);
         }
         a = g_new0(VerbsAh, 1);
         memcpy(&a->key, &key, sizeof(key));
@@ -225,8 +236,7 @@ int verbs_ah_get(RdmaVerbs *v, VerbsQp *qp, const RdmaAv *av, VerbsAh **ah)
         make(v, a);
     }
     if (a->making) {
-        g_array_append_val(a->waiters, qp->id);
-        return -EAGAIN;
+        return await(qp, a->waiters);
     }
     if (!a->ah) {
         return a->error;
