@@ -104,6 +104,8 @@ typedef struct VerbsSrq {
     struct ibv_srq *srq;
     VerbsWq rq;
     uint32_t *free;                 /* stack of slots: rq.max - rq.count */
+    /* That it was made with: the host does not know, and may tell too early */
+    uint32_t limit;
     bool blocked;                   /* the device found no room */
     bool dead;
 } VerbsSrq;

@@ -30,24 +30,11 @@ static int create_work(VerbsJob *job)
         .attr = {
             .max_wr = j->attr.max_wr,
             .max_sge = MAX(j->attr.max_sge, 1),
-            .srq_limit = j->attr.limit,
         },
     };
-    struct ibv_srq_attr limit = { .srq_limit = j->attr.limit };
-    int ret;
 
     j->srq->srq = ibv_create_srq(j->pd, &init);
-    if (!j->srq->srq) {
-        return -(errno ?: EIO);
-    }
-    if (j->attr.limit) {
-        ret = ibv_modify_srq(j->srq->srq, &limit, IBV_SRQ_LIMIT);
-        if (ret) {
-            ibv_destroy_srq(j->srq->srq);
-            return -ret;
-        }
-    }
-    return 0;
+    return j->srq->srq ? 0 : -(errno ?: EIO);
 }
 
 static void create_undo(VerbsJob *job)
@@ -117,6 +104,7 @@ static int create_srq(RdmaBackend *rb, const RdmaSrqAttr *attr)
         g_free(j);
         return -ENOMEM;
     }
+    j->srq->limit = attr->limit;
     j->pd = pd->pd;
     j->attr = *attr;
     return verbs_job_begin(v, &j->job, &create_ops, key, sizeof(key));
@@ -130,8 +118,18 @@ static int limit_work(VerbsJob *job)
     return -ibv_modify_srq(j->srq->srq, &attr, IBV_SRQ_LIMIT);
 }
 
+static void limit_done(VerbsJob *job)
+{
+    SrqJob *j = container_of(job, SrqJob, job);
+
+    if (!job->ret) {
+        j->srq->limit = 0;
+    }
+}
+
 static const VerbsJobOps limit_ops = {
     .work = limit_work,
+    .done = limit_done,
 };
 
 static int query_work(VerbsJob *job)
@@ -150,7 +148,7 @@ static void query_take(VerbsJob *job, void *out)
     RdmaSrqAttr *attr = out;
 
     attr->srqn = j->srq->srqn;
-    attr->limit = j->attr.limit;
+    attr->limit = j->srq->limit ?: j->attr.limit;
 }
 
 static const VerbsJobOps query_ops = {

@@ -409,6 +409,12 @@ static void complete_srq_recv(RdmaVerbs *v, VerbsSrq *srq, uint32_t slot,
     srq->rq.wqe[slot].posted = false;
     srq->rq.count--;
     srq->free[srq->rq.max - srq->rq.count - 1] = slot;
+    if (srq->rq.count < srq->limit) {
+        const RdmaEvent event = { RDMA_EVENT_SRQ_LIMIT_REACHED, srq->srqn };
+
+        srq->limit = 0;
+        rb->client_ops->event(rb->client_opaque, &event);
+    }
     if (srq->blocked) {
         srq->blocked = false;
         rb->client_ops->srq_room(rb->client_opaque, srq->srqn);

@@ -24,7 +24,8 @@ uint8_t qrdma_try_create_srq(QRdma *d, const RdmaSrqAttr *attr,
     return status;
 }
 
-QRdmaSrq *qrdma_create_srq(QRdmaPd *pd, uint32_t max_wr, uint32_t max_sge)
+QRdmaSrq *qrdma_create_srq_limit(QRdmaPd *pd, uint32_t max_wr,
+                                 uint32_t max_sge, uint32_t limit)
 {
     QRdma *d = pd->dev;
     QRdmaSrq *srq = qrdma_own(d, sizeof(*srq));
@@ -32,6 +33,7 @@ QRdmaSrq *qrdma_create_srq(QRdmaPd *pd, uint32_t max_wr, uint32_t max_sge)
         .pdn = pd->pdn,
         .max_wr = max_wr,
         .max_sge = max_sge,
+        .limit = limit,
     };
 
     srq->dev = d;
@@ -43,6 +45,11 @@ QRdmaSrq *qrdma_create_srq(QRdmaPd *pd, uint32_t max_wr, uint32_t max_sge)
     srq->wq.buf = qrdma_alloc(d, (uint64_t)srq->wq.ring->pci.vq.size *
                                  QRDMA_WQE_ROOM);
     return srq;
+}
+
+QRdmaSrq *qrdma_create_srq(QRdmaPd *pd, uint32_t max_wr, uint32_t max_sge)
+{
+    return qrdma_create_srq_limit(pd, max_wr, max_sge, 0);
 }
 
 uint8_t qrdma_modify_srq(QRdmaSrq *srq, uint32_t limit)

@@ -382,6 +382,8 @@ uint8_t qrdma_destroy_qp(QRdmaQp *qp);
 uint8_t qrdma_try_create_srq(QRdma *d, const RdmaSrqAttr *attr,
                              uint32_t *srqn);
 QRdmaSrq *qrdma_create_srq(QRdmaPd *pd, uint32_t max_wr, uint32_t max_sge);
+QRdmaSrq *qrdma_create_srq_limit(QRdmaPd *pd, uint32_t max_wr,
+                                 uint32_t max_sge, uint32_t limit);
 uint8_t qrdma_modify_srq(QRdmaSrq *srq, uint32_t limit);
 uint8_t qrdma_query_srq(QRdmaSrq *srq, RdmaSrqAttr *attr);
 /* On success resets the ring likewise. */

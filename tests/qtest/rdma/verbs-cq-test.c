@@ -116,29 +116,6 @@ static void test_host_does_not_arm(void)
 
 /* Shared receive queues */
 
-static uint8_t create_srq(QRdmaPd *pd, uint32_t limit)
-{
-    RdmaSrqAttr attr = {
-        .pdn = pd->pdn, .max_wr = 8, .max_sge = 1, .limit = limit,
-    };
-    uint32_t srqn;
-
-    return qrdma_try_create_srq(pd->dev, &attr, &srqn);
-}
-
-/* Either it has the limit that it was to have, or it is not there. */
-static void test_srq_limit_that_fails(void)
-{
-    Verbs *v = verbs_new(NULL);
-    QRdmaPd *pd = qrdma_alloc_pd(v->dev);
-
-    fake_verbs_tell(v->fake, "fail modify_srq EINVAL");
-    assert_status(create_srq(pd, 3), INVAL);
-    g_assert_cmpint(fake_verbs_count(v->fake, "srq"), ==, 0);
-    assert_ok(create_srq(pd, 3));
-    verbs_free(v);
-}
-
 /* The guest resets its device while an SRQ is made. */
 static void test_srq_is_late(void)
 {
@@ -165,8 +142,8 @@ typedef struct Shared {
     QRdmaSrq *srq;
 } Shared;
 
-/* b receives from an SRQ. */
-static Shared shared_new(Verbs *v)
+/* b receives from an SRQ of four, with this limit. */
+static Shared shared_limit(Verbs *v, uint32_t limit)
 {
     Shared s = { .p = verbs_pair(v, RDMA_QPT_RC) };
     RdmaQpInitAttr init = {
@@ -175,12 +152,17 @@ static Shared shared_new(Verbs *v)
         .cap = { .max_send_wr = 4, .max_send_sge = 1 },
     };
 
-    s.srq = qrdma_create_srq(s.p.pd, 4, 1);
+    s.srq = qrdma_create_srq_limit(s.p.pd, 4, 1, limit);
     init.srqn = s.srq->srqn;
     s.p.b = qrdma_create_qp_attr(s.p.pd, s.p.cq_b, s.p.cq_b, &init);
     assert_ok(qrdma_modify_qp_state(s.p.a, RDMA_QPS_RESET));
     qrdma_connect(s.p.a, s.p.b, NULL);
     return s;
+}
+
+static Shared shared_new(Verbs *v)
+{
+    return shared_limit(v, 0);
 }
 
 static void post_srq(Shared *s, uint64_t wr_id)
@@ -190,6 +172,66 @@ static void post_srq(Shared *s, uint64_t wr_id)
     qrdma_post_srq_recv(s->srq, &(RdmaRecvWr) {
         .wr_id = wr_id, .num_sge = 1, .sg_list = &sge,
     });
+}
+
+static uint32_t limit_of(Shared *s)
+{
+    RdmaSrqAttr attr;
+
+    assert_ok(qrdma_query_srq(s->srq, &attr));
+    return attr.limit;
+}
+
+/*
+ * An SRQ is empty when it is made. What the host tells at once of one with a
+ * limit says nothing to the guest, which is told when messages take receives.
+ */
+static void test_srq_made_with_a_limit(void)
+{
+    Verbs *v = verbs_new(NULL);
+    Shared s = shared_limit(v, 3);
+
+    for (int i = 1; i <= 4; i++) {
+        post_srq(&s, i);
+    }
+    qrdma_wait_until(v->dev, fake_verbs_calls(v->fake, "post_srq_recv") == 4);
+    verbs_offer_send(&s.p, 1);
+    qrdma_expect(s.p.cq_b, 1, RDMA_WC_SUCCESS);
+    qrdma_expect_no_event(v->dev);
+    g_assert_cmpuint(limit_of(&s), ==, 3);
+    verbs_offer_send(&s.p, 2);
+    qrdma_expect(s.p.cq_b, 2, RDMA_WC_SUCCESS);
+    qrdma_expect_event(v->dev, RDMA_EVENT_SRQ_LIMIT_REACHED, s.srq->srqn);
+    g_assert_cmpuint(limit_of(&s), ==, 0);
+    verbs_offer_send(&s.p, 3);
+    qrdma_expect(s.p.cq_b, 3, RDMA_WC_SUCCESS);
+    qrdma_expect_no_event(v->dev);
+    verbs_free(v);
+}
+
+/* The limit that it is made with is good until another one is set. */
+static void test_srq_gets_another_limit(void)
+{
+    Verbs *v = verbs_new(NULL);
+    Shared s = shared_limit(v, 3);
+
+    for (int i = 1; i <= 4; i++) {
+        post_srq(&s, i);
+    }
+    qrdma_wait_until(v->dev, fake_verbs_calls(v->fake, "post_srq_recv") == 4);
+    fake_verbs_tell(v->fake, "fail modify_srq EINVAL");
+    assert_status(qrdma_modify_srq(s.srq, 2), INVAL);
+    g_assert_cmpuint(limit_of(&s), ==, 3);
+    assert_ok(qrdma_modify_srq(s.srq, 2));
+    g_assert_cmpuint(limit_of(&s), ==, 2);
+    for (int i = 1; i <= 2; i++) {
+        verbs_offer_send(&s.p, i);
+        qrdma_expect(s.p.cq_b, i, RDMA_WC_SUCCESS);
+    }
+    qrdma_expect_no_event(v->dev);
+    verbs_offer_send(&s.p, 3);
+    qrdma_expect_event(v->dev, RDMA_EVENT_SRQ_LIMIT_REACHED, s.srq->srqn);
+    verbs_free(v);
 }
 
 /* A message that takes a receive which the host refused fails. */
@@ -263,8 +305,10 @@ void add_verbs_cq_tests(void)
     qtest_add_func("/rdma-verbs/cq/stopped-vm", test_stopped_vm);
     qtest_add_func("/rdma-verbs/cq/host-does-not-arm",
                    test_host_does_not_arm);
-    qtest_add_func("/rdma-verbs/srq/limit-that-fails",
-                   test_srq_limit_that_fails);
+    qtest_add_func("/rdma-verbs/srq/made-with-a-limit",
+                   test_srq_made_with_a_limit);
+    qtest_add_func("/rdma-verbs/srq/gets-another-limit",
+                   test_srq_gets_another_limit);
     qtest_add_func("/rdma-verbs/srq/late-and-reset", test_srq_is_late);
     qtest_add_func("/rdma-verbs/srq/host-refuses-a-receive",
                    test_host_refuses_a_receive_of_an_srq);
