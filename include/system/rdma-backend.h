@@ -25,9 +25,9 @@ OBJECT_DECLARE_TYPE(RdmaBackend, RdmaBackendClass, RDMA_BACKEND)
 /*
  * What a device model offers its backend. All are mandatory, those of SRQs
  * where limits.max_srq is not 0. They may be called from within any class
- * method but not while the VM is stopped. A callback must not call a class
- * method of the backend, but port_changed() may call query_port(), and any
- * charge(); it may schedule a bottom half.
+ * method, but while the VM is stopped only where that is said below. A callback
+ * must not call a class method of the backend, but port_changed() may call
+ * query_port(), and any charge(); it may schedule a bottom half.
  */
 typedef struct RdmaBackendClientOps {
     /*
@@ -37,10 +37,16 @@ typedef struct RdmaBackendClientOps {
      */
     bool (*complete)(void *opaque, uint32_t cqn, const RdmaWc *wc,
                      bool solicited);
-    /* @count more WQEs, oldest first, are done with. Before complete(). */
+    /*
+     * @count more WQEs, oldest first, are done with. Before complete(). With a
+     * @count of 0 also in a stopped VM.
+     */
     void (*retire)(void *opaque, uint32_t qpn, RdmaQueue queue,
                    uint32_t count);
-    /* An asynchronous event of a QP, an SRQ or the port. */
+    /*
+     * An asynchronous event of a QP, a CQ, an SRQ or the port. Also in a
+     * stopped VM: the driver is told when that goes on.
+     */
     void (*event)(void *opaque, const RdmaEvent *event);
     /* A message took a WQE of an SRQ that was full: there is room. */
     void (*srq_room)(void *opaque, uint32_t srqn);
@@ -53,7 +59,10 @@ typedef struct RdmaBackendClientOps {
      */
     bool (*pull_recv)(void *opaque, uint32_t qpn, RdmaRecvWr *wr);
     bool (*pull_srq_recv)(void *opaque, uint32_t srqn, RdmaRecvWr *wr);
-    /* Port attributes changed: link state, MTU or MAC. */
+    /*
+     * Port attributes changed: link state, MTU or MAC. Also in a stopped VM,
+     * likewise.
+     */
     void (*port_changed)(void *opaque);
     /*
      * What a method has answered with -EINPROGRESS is done, or has failed: the

@@ -195,6 +195,56 @@ static void test_completions_wait_for_the_vm(void)
     verbs_free(v);
 }
 
+/* Events neither: the driver is told of them when it runs again. */
+static void test_events_wait_for_the_vm(void)
+{
+    Verbs *v = verbs_new(NULL);
+    VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
+    QRdmaSrq *srq = qrdma_create_srq(p.pd, 8, 1);
+    RdmaEvent event;
+
+    verbs_post_recv(&p, 1);
+    qtest_qmp_assert_success(v->host->qts, "{'execute': 'stop'}");
+    fake_verbs_tell(v->fake, "event SRQ_LIMIT_REACHED 0x%x",
+                    fake_verbs_newest(v->fake, "srq"));
+    fake_verbs_tell(v->fake, "event CQ_ERR 0x%x",
+                    fake_verbs_newest(v->fake, "cq"));
+    qrdma_settle(v->dev);
+    g_assert_false(qrdma_poll_event(v->dev, &event));
+    qrdma_expect_none(p.cq_b);
+    qtest_qmp_assert_success(v->host->qts, "{'execute': 'cont'}");
+    qrdma_expect_event(v->dev, RDMA_EVENT_SRQ_LIMIT_REACHED, srq->srqn);
+    qrdma_expect_event(v->dev, RDMA_EVENT_CQ_ERR, p.cq_b->cqn);
+    qrdma_expect_event(v->dev, RDMA_EVENT_QP_FATAL, p.b->qpn);
+    qrdma_expect(p.cq_b, 1, RDMA_WC_WR_FLUSH_ERR);
+    verbs_free(v);
+}
+
+/* The host's device goes away while the machine is stopped. */
+static void test_device_gone_in_a_stopped_vm(void)
+{
+    Verbs *v = verbs_new(NULL);
+    VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
+    RdmaEvent event;
+
+    verbs_post_recv(&p, 1);
+    qtest_qmp_assert_success(v->host->qts, "{'execute': 'stop'}");
+    fake_verbs_tell(v->fake, "device gone");
+    qrdma_settle(v->dev);
+    g_assert_false(qrdma_poll_event(v->dev, &event));
+    qrdma_expect_none(p.cq_b);
+    qtest_qmp_assert_success(v->host->qts, "{'execute': 'cont'}");
+    do {
+        qrdma_wait_until(v->dev, qrdma_poll_event(v->dev, &event));
+    } while (event.type != RDMA_EVENT_QP_FATAL);
+    qrdma_expect(p.cq_b, 1, RDMA_WC_WR_FLUSH_ERR);
+    fake_verbs_tell(v->fake, "device back");
+    verbs_restart(v);
+    p = verbs_pair(v, RDMA_QPT_RC);
+    verbs_check_works(&p, 2);
+    verbs_free(v);
+}
+
 /*
  * The host's device goes away: QPs are in error and say so, commands fail, the
  * guest may reset and unplug its device.
@@ -304,6 +354,10 @@ void add_verbs_event_tests(void)
                    test_completions_outlive_their_qp);
     qtest_add_func("/rdma-verbs/event/completions-wait-for-the-vm",
                    test_completions_wait_for_the_vm);
+    qtest_add_func("/rdma-verbs/event/events-wait-for-the-vm",
+                   test_events_wait_for_the_vm);
+    qtest_add_func("/rdma-verbs/event/device-gone-in-a-stopped-vm",
+                   test_device_gone_in_a_stopped_vm);
     qtest_add_func("/rdma-verbs/event/cq-overrun-of-the-host",
                    test_cq_overrun_of_the_host);
     qtest_add_func("/rdma-verbs/event/device-gone", test_device_gone);
