@@ -66,6 +66,7 @@ typedef struct VerbsMr {
     VerbsMem *mem;                  /* of a region of RDMA_MR_USER */
     struct ibv_mr *mr;
     struct ibv_mw *mw;
+    uint32_t bound;                 /* lkey of the region of its last bind */
     bool dead;
     struct VerbsMr *next;           /* that a job puts in its place */
 } VerbsMr;

@@ -114,13 +114,22 @@ static RdmaWcStatus fill_bind(RdmaVerbs *v, const RdmaSendWr *wr,
     VerbsMr *mw = verbs_get(v->mws_by_key, wr->wr.bind.rkey >> 8);
     VerbsMr *mr = verbs_get(v->mrs_by_key, wr->wr.bind.lkey);
 
-    if (!mw || (!mr && wr->wr.bind.length)) {
+    if (!mw) {
         return RDMA_WC_MW_BIND_ERR;
     }
+    if (!mr && !wr->wr.bind.length) {
+        /* Not every library can do without: the one that it is bound to */
+        mr = verbs_get(v->mrs_by_key, mw->bound);
+    }
+    /* Who posts chooses the last 8 bits of the key; the table has the others */
+    if (!mr || (wr->wr.bind.rkey ^ wr->wr.bind.new_rkey) >> 8) {
+        return RDMA_WC_MW_BIND_ERR;
+    }
+    mw->bound = mr->mr->lkey;
     h->bind_mw.mw = mw->mw;
     h->bind_mw.rkey = wr->wr.bind.new_rkey;
     h->bind_mw.bind_info = (struct ibv_mw_bind_info) {
-        .mr = mr ? mr->mr : NULL,
+        .mr = mr->mr,
         .addr = wr->wr.bind.addr,
         .length = wr->wr.bind.length,
         .mw_access_flags = wr->wr.bind.access,

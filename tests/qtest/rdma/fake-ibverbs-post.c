@@ -56,6 +56,8 @@ static int check_send(FakeQp *qp, const struct ibv_send_wr *wr)
     }
     if (wr->opcode == IBV_WR_BIND_MW) {
         fake_check(FAKE(FakeMw, wr->bind_mw.mw), FAKE_MW);
+        /* rxe's library reads its key, also where there is no length */
+        fake_check(FAKE(FakeMr, wr->bind_mw.bind_info.mr), FAKE_MR);
     }
     for (int i = 0; i < wr->num_sge; i++) {
         length += wr->sg_list[i].length;

@@ -148,6 +148,66 @@ static void test_window_after_a_bind_that_was_refused(void)
     verbs_free(v);
 }
 
+/* Only the last 8 bits of a window's key are the guest's. */
+static void test_key_of_another_window(void)
+{
+    Verbs *v = verbs_new(NULL);
+    VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
+    QRdmaMr *mr = qrdma_reg_mr(p.pd, WINDOWED, 4096, VERBS_ACCESS_ALL |
+                               RDMA_ACCESS_MW_BIND);
+    RdmaSendWr wr;
+    QRdmaMw mw;
+
+    assert_ok(qrdma_alloc_mw(p.pd, RDMA_MW_TYPE_2, &mw));
+    wr = bind_wr(&mw, mr);
+    wr.wr.bind.new_rkey += 0x100;
+    qrdma_post_send(p.a, &wr);
+    qrdma_expect(p.cq_a, 0xb1, RDMA_WC_MW_BIND_ERR);
+    assert_ok(qrdma_modify_qp_state(p.a, RDMA_QPS_RESET));
+    assert_ok(qrdma_modify_qp_state(p.b, RDMA_QPS_RESET));
+    qrdma_connect(p.a, p.b, NULL);
+    assert_ok(qrdma_dealloc_mw(&mw));
+    wr = bind_wr(&mw, mr);
+    qrdma_post_send(p.a, &wr);
+    qrdma_expect(p.cq_a, 0xb1, RDMA_WC_MW_BIND_ERR);
+    verbs_free(v);
+}
+
+/* It is named by a bind that has no length, and needs none. */
+static void test_unbind_without_a_region(void)
+{
+    Verbs *v = verbs_new(NULL);
+
+    for (RdmaMwType type = RDMA_MW_TYPE_1; type <= RDMA_MW_TYPE_2; type++) {
+        VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
+        QRdmaMr *mr = qrdma_reg_mr(p.pd, WINDOWED, 4096, VERBS_ACCESS_ALL |
+                                   RDMA_ACCESS_MW_BIND);
+        RdmaSendWr wr;
+        QRdmaMw mw;
+
+        assert_ok(qrdma_alloc_mw(p.pd, type, &mw));
+        wr = bind_wr(&mw, mr);
+        qrdma_post_send(p.a, &wr);
+        qrdma_expect(p.cq_a, 0xb1, RDMA_WC_SUCCESS);
+        mw.rkey = wr.wr.bind.new_rkey;
+        wr = bind_wr(&mw, mr);
+        wr.wr.bind.lkey = 0;
+        wr.wr.bind.addr = 0;
+        wr.wr.bind.length = 0;
+        qrdma_post_send(p.a, &wr);
+        qrdma_expect(p.cq_a, 0xb1, RDMA_WC_SUCCESS);
+        assert_ok(qrdma_dereg_mr(mr));
+        /* Now it is bound to nothing that there is */
+        mw.rkey = wr.wr.bind.new_rkey;
+        wr.wr.bind.rkey = mw.rkey;
+        wr.wr.bind.new_rkey = (mw.rkey & ~0xffu) | ((mw.rkey + 1) & 0xff);
+        qrdma_post_send(p.a, &wr);
+        qrdma_expect(p.cq_a, 0xb1, RDMA_WC_MW_BIND_ERR);
+        verbs_restart(v);
+    }
+    verbs_free(v);
+}
+
 /*
  * The host does not tell which receives were solicited, so that all are taken
  * for such; but no sends.
@@ -175,6 +235,10 @@ void add_verbs_wqe_tests(void)
                    test_inline_data_is_only_sent);
     qtest_add_func("/rdma-verbs/wqe/window-after-a-bind-that-failed",
                    test_window_after_a_bind_that_failed);
+    qtest_add_func("/rdma-verbs/wqe/key-of-another-window",
+                   test_key_of_another_window);
+    qtest_add_func("/rdma-verbs/wqe/unbind-without-a-region",
+                   test_unbind_without_a_region);
     qtest_add_func("/rdma-verbs/wqe/window-after-a-bind-that-was-refused",
                    test_window_after_a_bind_that_was_refused);
     qtest_add_func("/rdma-verbs/wqe/sends-are-not-solicited",
