@@ -195,6 +195,10 @@ static int host_attr(RdmaVerbs *v, uint32_t mask, const RdmaQpAttr *attr,
         h->port_num = v->port_num;
     }
     if (mask & RDMA_QP_QKEY) {
+        if (attr->qkey == RDMA_GSI_QKEY) {
+            /* Its datagrams would be MADs of any class to the peer's QP 1 */
+            return -EPERM;
+        }
         h->qkey = attr->qkey;
     }
     if ((mask & RDMA_QP_AV) && verbs_gid_path(v, &attr->ah_attr,
@@ -262,6 +266,8 @@ static void refused(RdmaVerbs *v, const VerbsQp *qp, uint32_t mask,
             rdma_qp_refuse(&r, "ah_attr.grh.sgid_index",
                            attr->ah_attr.sgid_index,
                            "is no entry of the GID table");
+        } else if ((mask & RDMA_QP_QKEY) && attr->qkey == RDMA_GSI_QKEY) {
+            rdma_qp_refuse(&r, "qkey", attr->qkey, "is for QP 1 only");
         } else {
             why = g_strdup_printf("is refused by the host's device: %s",
                                   strerror(-ret));

@@ -678,6 +678,27 @@ static void test_reset_before_they_are_sent(void)
     gsi_free(g);
 }
 
+/* A QP without this check could send MADs that QP 1 may not. */
+static void test_qkey_of_qp_1(void)
+{
+    Gsi *g = gsi_new();
+    QRdmaQp *qp = qrdma_create_qp(g->pd, g->cq, g->cq, RDMA_QPT_UD);
+    RdmaQpAttr attr = {
+        .qp_state = RDMA_QPS_INIT,
+        .port_num = 1,
+        .qkey = RDMA_GSI_QKEY,
+    };
+    const uint32_t mask = RDMA_QP_STATE | RDMA_QP_PKEY_INDEX | RDMA_QP_PORT |
+                          RDMA_QP_QKEY;
+
+    assert_status(qrdma_modify_qp(qp, mask, &attr), PERM);
+    attr.qkey = QRDMA_QKEY;
+    assert_ok(qrdma_modify_qp(qp, mask, &attr));
+    attr.qkey = RDMA_GSI_QKEY;
+    assert_status(qrdma_modify_qp(qp, RDMA_QP_QKEY, &attr), PERM);
+    gsi_free(g);
+}
+
 /* What was posted before a RESET takes room until the host has come to it. */
 static void test_room_behind_a_reset(void)
 {
@@ -725,6 +746,7 @@ void add_verbs_gsi_tests(void)
     qtest_add_func("/rdma-verbs/gsi/states", test_states);
     qtest_add_func("/rdma-verbs/gsi/reset-before-they-are-sent",
                    test_reset_before_they_are_sent);
+    qtest_add_func("/rdma-verbs/gsi/qkey-of-qp-1", test_qkey_of_qp_1);
     qtest_add_func("/rdma-verbs/gsi/room-behind-a-reset",
                    test_room_behind_a_reset);
 }
