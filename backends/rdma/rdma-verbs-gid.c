@@ -518,6 +518,10 @@ static void at_exit(Notifier *n, void *opaque)
 {
     RdmaVerbs *v = container_of(n, RdmaVerbs, gids_exit);
 
+    if (v->gid_mode != RDMA_GID_MODE_ADD) {
+        /* Nothing to wait for the host for */
+        return;
+    }
     verbs_job_abandon(v);
     for (uint32_t i = 0; i < v->parent_obj.limits.gid_table_len; i++) {
         gid_drop(v, &v->gids[i]);
