@@ -104,6 +104,10 @@ def test_a_region_for_reading_becomes_one_for_writing(bench):
     run_case(bench, 'mr-rereg-read-only')
 
 
+def test_objects_keep_what_a_program_hangs_on_them(bench):
+    run_case(bench, 'contexts')
+
+
 def test_a_datagram_tells_who_sent_it(bench):
     run_case(bench, 'ah-from-wc')
 
