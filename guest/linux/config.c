@@ -27,18 +27,30 @@ static void vrdma_config_bytes(struct vrdma_dev *dev, size_t offset, void *buf,
 		dev->vdev->config->get(dev->vdev, offset++, to++, 1);
 }
 
-/* Without doorbells QPs have virtqueues. */
+/*
+ * Without doorbells QPs have virtqueues. So they do where the pages that a
+ * process maps are not those of the device, or its counters and lengths are not
+ * in little-endian.
+ */
 static void vrdma_config_doorbells(struct vrdma_dev *dev)
 {
 	struct virtio_shm_region shm;
+	u32 num;
 
-	if (!virtio_get_shm_region(dev->vdev, &shm, VIRTIO_RDMA_SHM_DOORBELLS) ||
-	    shm.len < VIRTIO_RDMA_DOORBELL_SIZE)
+	if (!PAGE_ALIGNED(VIRTIO_RDMA_DOORBELL_SIZE) ||
+	    IS_ENABLED(CONFIG_CPU_BIG_ENDIAN) ||
+	    !virtio_get_shm_region(dev->vdev, &shm, VIRTIO_RDMA_SHM_DOORBELLS))
 		return;
-	dev->doorbells = ioremap(shm.addr, VIRTIO_RDMA_DOORBELL_SIZE);
+	num = min_t(u64, shm.len / VIRTIO_RDMA_DOORBELL_SIZE,
+		    VRDMA_MAX_DOORBELLS);
+	if (!num)
+		return;
+	/* All of them: the kernel rings for processes, by their pages. */
+	dev->doorbells = ioremap(shm.addr, num * VIRTIO_RDMA_DOORBELL_SIZE);
+	if (!dev->doorbells)
+		return;
 	dev->doorbells_phys = shm.addr;
-	dev->num_doorbells = min_t(u64, shm.len / VIRTIO_RDMA_DOORBELL_SIZE,
-				   U16_MAX + 1);
+	dev->num_doorbells = num;
 	ida_init(&dev->doorbells_used);
 }
 

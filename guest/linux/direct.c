@@ -16,17 +16,21 @@
 
 struct vrdma_direct {
 	struct vrdma_buf *buf;
+	void __iomem *doorbell;
 	dma_addr_t dma[];		/* of its pages */
 };
 
-/* Post by a command: for processes that have no page of doorbells */
+/*
+ * Post by a command: for processes that have no page of doorbells, could not
+ * map it, or do not know of it
+ */
 int vrdma_direct_ring(struct vrdma_qp *qp)
 {
 	struct vrdma_dev *dev = to_vdev(qp->ibqp.device);
 
 	if (vrdma_is_dead(dev))
 		return -EIO;
-	writel(qp->qpn, dev->doorbells);
+	writel(qp->qpn, qp->direct->doorbell);
 	return 0;
 }
 
@@ -103,6 +107,8 @@ int vrdma_direct_init(struct vrdma_dev *dev, struct vrdma_qp *qp,
 	if (rq_slots)
 		vrdma_ring_init(&qp->rq.ring, direct->buf, 1 + sq_pages,
 				rq_slots, rq_shift);
+	direct->doorbell = dev->doorbells +
+			   doorbell * VIRTIO_RDMA_DOORBELL_SIZE;
 	qp->direct = direct;
 	req->queue_npages = cpu_to_le32(npages);
 	req->sq_depth_shift = ilog2(sq_slots);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * User contexts, and the memory that a process maps: the slots of its queues.
- * The pages are counted by references, so a mapping may outlive its queue; the
- * device has returned the pages by then.
+ * User contexts, and what a process maps: the slots of its queues, and a page
+ * of doorbells. Pages of slots are counted by references, so a mapping may
+ * outlive its queue; the device has let go of them by then.
  */
 #include <linux/slab.h>
 #include <rdma/uverbs_ioctl.h>
@@ -20,8 +20,8 @@ static struct vrdma_ucontext *to_vucontext(struct ib_ucontext *ibucontext)
 }
 
 /*
- * A page of doorbells for a process, if there is one left that can be mapped
- * alone. Otherwise the process has the kernel ring.
+ * A page of doorbells for a process, if there is one left. Otherwise it has the
+ * kernel ring.
  */
 static int vrdma_doorbell_alloc(struct vrdma_dev *dev,
 				struct vrdma_ucontext *ucontext,
@@ -30,7 +30,7 @@ static int vrdma_doorbell_alloc(struct vrdma_dev *dev,
 	struct vrdma_mmap_entry *entry;
 	int page, ret;
 
-	if (!PAGE_ALIGNED(VIRTIO_RDMA_DOORBELL_SIZE) || dev->num_doorbells < 2)
+	if (dev->num_doorbells < 2)
 		return 0;
 	page = ida_alloc_range(&dev->doorbells_used, 1, dev->num_doorbells - 1,
 			       GFP_KERNEL_ACCOUNT);

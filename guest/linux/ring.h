@@ -30,11 +30,12 @@ struct vrdma_buf {
 
 /*
  * A virtqueue with its slots. The counters are free-running, and the n-th
- * buffer is slot n & mask: the device takes and returns buffers in order.
+ * buffer is slot n & mask: the device takes and returns buffers in order. Of a
+ * direct queue it has only the slots, see direct.c.
  */
 struct vrdma_ring {
 	spinlock_t lock;		/* of the virtqueue and the counters */
-	struct virtqueue *vq;
+	struct virtqueue *vq;		/* NULL: of a direct queue */
 	struct vrdma_buf *buf;
 	u32 first_page;			/* of the slots in buf */
 	u32 shift;			/* log2 of the slot size */

@@ -74,8 +74,9 @@ struct virtio_rdma_cq_page {
  * with an SRQ has no receive slots.
  *
  * The process writes the n-th WQE to slot n % slots, raises the producer and
- * calls POST_SEND or POST_RECV without work requests. At most as many WQEs as
- * there are slots may be outstanding.
+ * calls POST_SEND or POST_RECV without work requests, which may be left out with
+ * VIRTIO_RDMA_QP_RESP_DIRECT. At most as many WQEs as there are slots may be
+ * outstanding.
  */
 struct virtio_rdma_create_qp_resp {
 	__aligned_u64 mmap_offset;
@@ -99,8 +100,7 @@ struct virtio_rdma_create_qp_resp {
  * virtio_rdma_create_qp_resp.flags: the device reads the slots by itself. Once
  * the producer is raised, and behind a full barrier, the process reads whether
  * the queue is awake. If it is not, it writes the device's number of the QP, in
- * little-endian, to the page of doorbells, or calls POST_SEND or POST_RECV
- * where it has none.
+ * little-endian, to the page of doorbells, or calls POST_SEND or POST_RECV.
  */
 enum {
 	VIRTIO_RDMA_QP_RESP_DIRECT = 1 << 0,

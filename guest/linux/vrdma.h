@@ -43,6 +43,7 @@
 /* The driver accepts devices with up to so many of each kind. */
 #define VRDMA_MAX_QUEUES	16384
 #define VRDMA_MAX_COUNTERS	64
+#define VRDMA_MAX_DOORBELLS	1024
 /* An address vector has 8 bits for the index. */
 #define VRDMA_MAX_GIDS		256
 #define VRDMA_PAGE_SHIFT	12

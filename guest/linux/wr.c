@@ -3,9 +3,9 @@
  * Posting work requests.
  *
  * The kernel's work requests are written to their slots here. A process writes
- * WQEs to mapped slots itself, and then calls the driver with an empty list of
- * work requests, as a doorbell. It controls the number of WQEs, and the length
- * and contents of each, but not the addresses that the device gets. The device
+ * WQEs to mapped slots itself, and then rings a doorbell, or calls the driver
+ * with an empty list of work requests as one. It controls the number of WQEs,
+ * and the length and contents of each, but not where the slots are. The device
  * reads a WQE once and checks it against the PD of the QP, so a process can do
  * no harm with it: REG_MR needs a region for fast registration, which no PD of
  * a process has, and a window gives access only to regions of the process.

@@ -77,6 +77,11 @@ def build_hold():
     return build('hold_region', [GUEST_TESTS / 'hold_region.c'])
 
 
+def build_old_provider():
+    return build('no_doorbells.so', [GUEST_TESTS / 'no_doorbells.c'],
+                 '-shared', '-fPIC', '-ldl')
+
+
 def build_objects():
     return build('rdma_objects', sorted(GUEST_TESTS.glob('objects/*.[ch]')))
 

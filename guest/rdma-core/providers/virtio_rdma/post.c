@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Posting. WQEs are written to mapped slots; then a post command without work
- * requests has the kernel submit them to the device.
+ * Posting. WQEs are written to mapped slots, which the device reads by itself,
+ * or a post command without work requests has the kernel submit to it.
  */
 #include <errno.h>
 #include <string.h>
