@@ -14,9 +14,21 @@
 #define TABLE_ENTRIES (1u << INDEX_BITS)
 #define MAX_LEVELS 3
 
+int virtio_rdma_pages_check_num(const VirtIORdmaPages *p, uint64_t npages)
+{
+    if (!virtio_rdma_check_range("npages", p->npages, npages, npages) ||
+        !virtio_rdma_check_range("levels", p->levels, 0, MAX_LEVELS) ||
+        (p->levels &&
+         !virtio_rdma_check_range("npages", p->npages, 1,
+                                  1u << (p->levels * INDEX_BITS)))) {
+        return -EINVAL;
+    }
+    return 0;
+}
+
 int virtio_rdma_pages_check(VirtIORdma *s, VirtIORdmaPages *p)
 {
-    uint64_t page_size, offset, npages;
+    uint64_t page_size, offset;
 
     if (!p->page_shift) {
         p->page_shift = RDMA_PAGE_SHIFT;
@@ -34,15 +46,8 @@ int virtio_rdma_pages_check(VirtIORdma *s, VirtIORdmaPages *p)
         return -EINVAL;
     }
     /* No overflow: max_mr_size is at most 2^44. */
-    npages = DIV_ROUND_UP(offset + p->length, page_size);
-    if (!virtio_rdma_check_range("npages", p->npages, npages, npages) ||
-        !virtio_rdma_check_range("levels", p->levels, 0, MAX_LEVELS) ||
-        (p->levels &&
-         !virtio_rdma_check_range("npages", p->npages, 1,
-                                  1u << (p->levels * INDEX_BITS)))) {
-        return -EINVAL;
-    }
-    return 0;
+    return virtio_rdma_pages_check_num(p, DIV_ROUND_UP(offset + p->length,
+                                                       page_size));
 }
 
 static int charge(VirtIORdma *s, uint32_t npages)

@@ -224,6 +224,8 @@ void virtio_rdma_cq_forget_qp(VirtIORdma *s, VirtIORdmaCq *cq, uint32_t qpn);
 
 /* Is it a list that a region can have? Fills in the default of @page_shift. */
 int virtio_rdma_pages_check(VirtIORdma *s, VirtIORdmaPages *p);
+/* Does it have @npages, and levels for so many? 0 or -EINVAL. */
+int virtio_rdma_pages_check_num(const VirtIORdmaPages *p, uint64_t npages);
 /*
  * Read a list that was checked into *@pages, to be freed by g_free(). It counts
  * in s->mr_pages from then on; -ENOMEM if all regions together have too many.

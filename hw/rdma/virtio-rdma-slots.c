@@ -61,12 +61,10 @@ int virtio_rdma_direct_check(VirtIORdma *s, const RdmaQpInitAttr *init,
     if (!init->has_srq) {
         npages += slots_pages(direct->rq_depth_shift, direct->rq_slot_shift);
     }
+    /* It is no region: the limit of their lengths has nothing to do with it. */
+    direct->pages.page_shift = PAGE_SHIFT;
     direct->pages.length = npages << PAGE_SHIFT;
-    if (!virtio_rdma_check_range("queue_npages", direct->pages.npages, npages,
-                                 npages)) {
-        return -EINVAL;
-    }
-    return virtio_rdma_pages_check(s, &direct->pages);
+    return virtio_rdma_pages_check_num(&direct->pages, npages);
 }
 
 static void start(VirtIORdmaSlots *slots, const uint64_t *pages,

@@ -289,9 +289,9 @@ typedef struct Create {
     struct virtio_rdma_create_qp_req req;
 } Create;
 
-static Create create_new(uint64_t features)
+static Create create_on(QRdma *d)
 {
-    Create c = { .d = test_device_with(features) };
+    Create c = { .d = d };
     QRdmaPd *pd = qrdma_alloc_pd(c.d);
     QRdmaCq *cq = qrdma_create_cq(c.d, 8);
 
@@ -309,6 +309,11 @@ static Create create_new(uint64_t features)
     };
     qrdma_direct_init(&c.qp, false, &c.req);
     return c;
+}
+
+static Create create_new(uint64_t features)
+{
+    return create_on(test_device_with(features));
 }
 
 static uint8_t create(Create *c)
@@ -351,6 +356,22 @@ static void test_rules_of_create(void)
     CHECK(queue_pages, UINT64_MAX, INVAL);
     CHECK(doorbell, cpu_to_le16(0xffff), INVAL);
     assert_ok(create(&c));
+}
+
+/* The memory of queues is no region, and may be longer than those. */
+static void test_queues_longer_than_regions(void)
+{
+    QRdmaHost *host = qrdma_host_start(
+        "-netdev hubport,id=n0,hubid=0 "
+        "-device virtio-rdma-pci,netdev=n0,addr=4,max-mr-size=4096");
+    QRdma *d = qrdma_open(host, QPCI_DEVFN(4, 0));
+    Create c;
+
+    qrdma_start(d, QRDMA_FEATURES | DIRECT, 0);
+    c = create_on(d);
+    assert_ok(create(&c));
+    qrdma_close(d);
+    qrdma_host_stop(host);
 }
 
 static void test_feature_is_needed(void)
@@ -482,6 +503,8 @@ void add_direct_tests(void)
                    test_storm_of_doorbells);
     qtest_add_func("virtio-rdma/direct/rules-of-create",
                    test_rules_of_create);
+    qtest_add_func("virtio-rdma/direct/queues-longer-than-regions",
+                   test_queues_longer_than_regions);
     qtest_add_func("virtio-rdma/direct/feature-is-needed",
                    test_feature_is_needed);
     qtest_add_func("virtio-rdma/direct/not-without-doorbells",
