@@ -279,8 +279,8 @@ bool virtio_rdma_slots_take(VirtIORdma *s, VirtIORdmaSlots *slots,
 void virtio_rdma_slots_untake(VirtIORdmaSlots *slots);
 /* The driver need ring no doorbell, for the device will look by itself. */
 void virtio_rdma_slots_wake(VirtIORdma *s, VirtIORdmaSlots *slots);
-/* It has to. Returns false if there are WQEs already. */
-bool virtio_rdma_slots_sleep(VirtIORdma *s, VirtIORdmaSlots *slots);
+/* It has to. Returns false if there are WQEs already; *@bad: as above. */
+bool virtio_rdma_slots_sleep(VirtIORdma *s, VirtIORdmaSlots *slots, bool *bad);
 /* Drop what is there; the driver may have counted anything. */
 void virtio_rdma_slots_drain(VirtIORdma *s, VirtIORdmaSlots *slots);
 

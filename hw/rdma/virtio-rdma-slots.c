@@ -196,10 +196,8 @@ void virtio_rdma_slots_wake(VirtIORdma *s, VirtIORdmaSlots *slots)
     }
 }
 
-bool virtio_rdma_slots_sleep(VirtIORdma *s, VirtIORdmaSlots *slots)
+bool virtio_rdma_slots_sleep(VirtIORdma *s, VirtIORdmaSlots *slots, bool *bad)
 {
-    bool bad = false;
-
     if (slots->is_awake) {
         set_awake(s, slots, false);
         /*
@@ -208,7 +206,7 @@ bool virtio_rdma_slots_sleep(VirtIORdma *s, VirtIORdmaSlots *slots)
          */
         smp_mb();
     }
-    return !look(s, slots, &bad);
+    return !look(s, slots, bad);
 }
 
 void virtio_rdma_slots_drain(VirtIORdma *s, VirtIORdmaSlots *slots)

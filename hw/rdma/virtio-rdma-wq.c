@@ -381,7 +381,7 @@ static void wq_empty(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaWq *wq,
                      bool posted)
 {
     if (virtio_rdma_is_direct(wq) && !qp->broken &&
-        (posted || !virtio_rdma_slots_sleep(s, &wq->slots))) {
+        (posted || !virtio_rdma_slots_sleep(s, &wq->slots, &qp->broken))) {
         virtio_rdma_qp_schedule(s, qp);
     }
 }
