@@ -517,6 +517,18 @@ int virtio_rdma_saved_post_load(void *opaque, int version_id)
     return complete ? 0 : -EINVAL;
 }
 
+static uint32_t count_direct(VirtIORdma *s)
+{
+    uint32_t count = 0;
+
+    for (uint32_t n = s->qps.first; n < s->qps.end; n++) {
+        const VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, n);
+
+        count += qp && qp->pages;
+    }
+    return count;
+}
+
 /* No object without its feature; the features are loaded after the objects. */
 static bool check_features(VirtIORdma *s)
 {
@@ -528,6 +540,7 @@ static bool check_features(VirtIORdma *s)
         { "events", virtio_rdma_events_count(s), VIRTIO_RDMA_F_EVENTS },
         { "shared receive queues", s->srqs.count, VIRTIO_RDMA_F_SRQ },
         { "memory windows", s->n_mws, VIRTIO_RDMA_F_MW },
+        { "direct queue pairs", count_direct(s), VIRTIO_RDMA_F_DIRECT_QP },
     };
 
     for (int i = 0; i < ARRAY_SIZE(objects); i++) {

@@ -478,10 +478,30 @@ static void test_spoilt_direct_queues(void)
     trip_free(t);
 }
 
+/* A device that has direct queues, for a driver that knows of none */
+static void test_direct_queues_without_the_feature(void)
+{
+    Trip *t = trip_new(NULL);
+    /* "virtio/64bit_features", its version, and what the driver accepted */
+    TripSpoilt it = { "features", { 0x75726573, 1 }, 4, 3, 0,
+                      "did not accept direct-qp" };
+    uint64_t features;
+
+    trip_connect(t);
+    features = t->net.dev[0]->features;
+    it.find[2] = features >> 32;
+    it.find[3] = features;
+    it.by = (uint32_t)features & ~(1u << VIRTIO_RDMA_F_DIRECT_QP);
+    trip_refuse_spoilt(t, 0, &it, 1);
+    trip_free(t);
+}
+
 void add_migrate_objects_tests(void)
 {
     qtest_add_func("virtio-rdma-migration/spoilt-direct-queues",
                    test_spoilt_direct_queues);
+    qtest_add_func("virtio-rdma-migration/direct-queues-without-the-feature",
+                   test_direct_queues_without_the_feature);
     qtest_add_func("virtio-rdma-migration/names-in-wqes", test_names_in_wqes);
     qtest_add_func("virtio-rdma-migration/objects", test_objects);
     qtest_add_func("virtio-rdma-migration/spoilt-objects",
