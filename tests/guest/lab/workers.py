@@ -150,4 +150,6 @@ class Check:
         print(f'# guest: {counts["ok"]} passed, {counts["not ok"]} failed, '
               f'{counts["skip"]} skipped in '
               f'{time.monotonic() - began:.0f} s')
-        return 1 if counts['not ok'] else 0
+        if not sum(counts.values()):
+            print('# no test has such a name')
+        return 1 if counts['not ok'] or not sum(counts.values()) else 0
