@@ -20,6 +20,10 @@ IBDEV = 'RDMA_TEST_IBDEV'
 # Tests that will fail need not wait for long.
 IMPATIENT = {'RDMA_TEST_WAIT': '3'}
 PROGRAMS = 'virtio-rdma-net-test'
+# Tests that take little time on any device
+SAMPLE = ('/hub/(rc/(send|write|read|atomics|inline)|uc/operations|'
+          'mw/each-operation|srq/two-qps-share|mr-table/large-pages|'
+          'rereg/translation|error/recovery|ud/inline)$')
 
 
 def resources(vm):
@@ -66,6 +70,14 @@ def run(vm, tests, timeout, **env):
     return lines
 
 
+def run_sample(bench, vm, device):
+    """A test: the sample passes on a device of @vm, and leaves nothing."""
+    lines = run(vm, Selection(PROGRAMS, SAMPLE), 600, **{IBDEV: device})
+    assert not any(line.startswith('not ok') for line in lines), \
+        '\n'.join(lines)
+    bench.note(f'{sum(f"{PROGRAMS}: " in line for line in lines)} of them')
+
+
 class Qtests:
     """A host with an RDMA stack. @ibdev: whether tests use its device; else
     they run as on this machine."""
@@ -78,7 +90,7 @@ class Qtests:
             self.link = wire()     # nobody takes what is sent
             self.vm = Uml(name, self.link[0].fileno(), mac(1), MTU)
         else:
-            self.vm = Vm(name, *NETDEV, *functions(1), smp=2)
+            self.vm = Vm(name, *NETDEV, *functions(1))
 
     def __enter__(self):
         try:
