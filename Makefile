@@ -40,7 +40,7 @@ TARGETS ?=
 .PHONY: all demo check check-unit check-qtest check-guest check-migration \
 	check-pyverbs interop check-kernel-users check-scale \
 	check-newer-kernel check-verbs check-fresh run-users run-scale \
-	run-newer run-verbs run-verbs-rxe \
+	run-newer run-verbs run-verbs-rxe run-verbs-own \
 	unit-tests run-unit run-qtest run-migration \
 	run-guest-migration run-guest \
 	bench bench-migration bench-turns bench-verbs bench-verbs-mr \
@@ -207,6 +207,11 @@ run-verbs-rxe:
 	@$(STAGE) verbs-rxe! 'device tests on rxe are done' \
 		tests/guest/run qtest --stack rxe
 
+# The device as the host's device, on one link: each test takes a second
+run-verbs-own:
+	@$(STAGE) verbs-own! 'device tests on its like are done' \
+		tests/guest/run qtest --stack virtio-rdma --paths /hub/
+
 check-kernel-users check-scale check-newer-kernel: qemu | \
 		packages-guest packages-test
 	@rm -f $(LOGS)/$(SUITE).log
@@ -218,10 +223,11 @@ check-scale: SUITE := scale
 check-newer-kernel: SUITE := newer
 
 check-verbs: qtests uml | packages-guest packages-test
-	@rm -f $(LOGS)/verbs-rxe.log $(LOGS)/verbs.log
+	@rm -f $(LOGS)/verbs-rxe.log $(LOGS)/verbs-own.log $(LOGS)/verbs.log
 	@$(MAKE) -s --no-print-directory run-verbs-rxe || :
+	@$(MAKE) -s --no-print-directory run-verbs-own || :
 	@$(MAKE) -s --no-print-directory run-verbs || :
-	@$(SUMMARY) verbs-rxe verbs
+	@$(SUMMARY) verbs-rxe verbs-own verbs
 
 interop: qemu | packages-guest packages-test
 	@$(STAGE) interop! 'the two implementations work together' \
