@@ -7,8 +7,8 @@ from lab.ucx import programs
 
 SECONDS = 20
 
-# UCX asks for 4096 receives, more than max_qp_wr. rxe needs the other one, too,
-# with addresses of IPv4.
+# UCX asks for 4096 receives, more than max_qp_wr. With addresses of IPv4 rxe
+# needs the other one, too.
 SETTINGS = 'UCX_UD_VERBS_RX_QUEUE_LEN=512 UCX_UD_VERBS_ETH_DGID_CHECK=n'
 
 

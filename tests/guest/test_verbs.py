@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Some of the device's tests in a guest that is a host to them, with rdma-verbs
+"""Some of the device's tests in a guest that is a host to them, by rdma-verbs
 on a device of this guest. `make check-verbs` runs all of them."""
 from lab.qtests import run_sample
 from lab.runner import Skip

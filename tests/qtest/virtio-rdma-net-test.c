@@ -9,7 +9,8 @@
 /* On a host's device, where tests take long, some tell enough. */
 static bool choose(NetKind kind, const char *name)
 {
-    return !qrdma_ibdev() || kind != NET_DIRECT || g_str_has_prefix(name, "rc/");
+    return !qrdma_ibdev() || kind != NET_DIRECT ||
+           g_str_has_prefix(name, "rc/");
 }
 
 int main(int argc, char **argv)
