@@ -163,10 +163,10 @@ void to_state(struct ibv_qp *qp, enum ibv_qp_state state)
     modify(qp, &attr, IBV_QP_STATE);
 }
 
-static void ready(struct ibv_qp *qp, struct ibv_qp *peer)
+struct ibv_qp_attr path_to(const struct ibv_qp *peer, enum ibv_qp_state state)
 {
-    struct ibv_qp_attr attr = {
-        .qp_state = IBV_QPS_RTR,
+    return (struct ibv_qp_attr) {
+        .qp_state = state,
         .path_mtu = IBV_MTU_1024,
         .dest_qp_num = peer->qp_num,
         .rq_psn = 0x123,
@@ -187,6 +187,11 @@ static void ready(struct ibv_qp *qp, struct ibv_qp *peer)
             },
         },
     };
+}
+
+static void ready(struct ibv_qp *qp, struct ibv_qp *peer)
+{
+    struct ibv_qp_attr attr = path_to(peer, IBV_QPS_RTR);
 
     modify(qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
            IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |

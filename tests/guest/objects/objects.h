@@ -53,6 +53,8 @@ struct ibv_qp *new_qp(enum ibv_qp_type type, struct ibv_cq *cq,
 void to_state(struct ibv_qp *qp, enum ibv_qp_state state);
 /* From RESET, or from any state, to RTS. */
 void connect_rc(struct ibv_qp *a, struct ibv_qp *b);
+/* Attributes of the way to @peer, all that a transition may need */
+struct ibv_qp_attr path_to(const struct ibv_qp *peer, enum ibv_qp_state state);
 void start_ud(struct ibv_qp *qp);
 /* RC; the receives of b come from srq if that is given. */
 struct pair new_pair(struct ibv_srq *srq);

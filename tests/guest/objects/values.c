@@ -18,30 +18,11 @@
 static struct ibv_qp_attr attr_for(const struct ibv_qp *peer,
                                    enum ibv_qp_state state)
 {
-    return (struct ibv_qp_attr) {
-        .qp_state = state,
-        .port_num = 1,
-        .qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
-        .path_mtu = IBV_MTU_1024,
-        .dest_qp_num = peer->qp_num,
-        .rq_psn = 0x123,
-        .sq_psn = 0x123,
-        .max_dest_rd_atomic = 1,
-        .max_rd_atomic = 1,
-        .min_rnr_timer = 12,
-        .timeout = 17,
-        .retry_cnt = 7,
-        .rnr_retry = 7,
-        .ah_attr = {
-            .is_global = 1,
-            .port_num = 1,
-            .grh = {
-                .dgid = dev.gid,
-                .sgid_index = dev.gid_index,
-                .hop_limit = 64,
-            },
-        },
-    };
+    struct ibv_qp_attr attr = path_to(peer, state);
+
+    attr.port_num = 1;
+    attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
+    return attr;
 }
 
 static void modify(struct ibv_qp *qp, struct ibv_qp_attr attr, int mask)
