@@ -12,6 +12,7 @@ import time
 from lab import nvme, storage
 from lab.moving import MovingPair
 from lab.pair import address
+from lab.programs import wait_listening
 from lab.runner import Skip
 
 PAIR = MovingPair
@@ -246,10 +247,9 @@ def pings(job):
 def rping_while(bench, move):
     """rping compares what comes back; it runs until it is told to end."""
     require_device(bench)
-    server = bench.two.spawn(f'exec rping -s -a {address(2)} -V -S 10000')
-    bench.two.must('for i in $(seq 50); do rdma resource show cm_id | '
-                   'grep -q "state LISTEN" && exit 0; sleep 0.1; done; '
-                   'exit 1')
+    serve = f'rping -s -a {address(2)} -V -S 10000'
+    server = bench.two.spawn(f'exec {serve}')
+    wait_listening(bench.two, serve)
     client = bench.one.spawn(
         f'stdbuf -oL rping -c -a {address(2)} -V -v -S 10000 2>&1 | '
         'stdbuf -oL cut -c 1-40')

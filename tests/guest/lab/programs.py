@@ -37,14 +37,19 @@ def exchange(server_vm, client_vm, server_cmd, client_cmd, port=PORT,
     return Exchange(client, server)
 
 
-LISTENING = ('for i in $(seq 100); do rdma resource show cm_id | '
-             'grep -q "state LISTEN" && exit 0; sleep 0.1; done; exit 1')
+def wait_listening(vm, command):
+    """Wait for a program that RDMA CM connects to: for its own listener,
+    while that of the program before it may still go away."""
+    name = os.path.basename(command.split()[0])[:15]
+    vm.must('for i in $(seq 100); do rdma resource show cm_id | '
+            f'grep -q "state LISTEN .*comm {name} " && exit 0; sleep 0.1; '
+            'done; exit 1')
 
 
 def cm_exchange(server_vm, client_vm, server_cmd, client_cmd, timeout=30):
     """The same for a server that waits for connections of RDMA CM."""
     job = server_vm.spawn(server_cmd)
-    server_vm.must(LISTENING)
+    wait_listening(server_vm, server_cmd)
     client = client_vm.run(client_cmd, timeout)
     return Exchange(client, job.wait(15 if client.ok else 1))
 
