@@ -130,6 +130,7 @@ typedef struct VerbsQp {
     /* A job moves it to ERR, or was asked to; cleared by RESET */
     bool failed;
     bool failing;                   /* that job is not done */
+    unsigned erring;                /* commands to do so that are not done */
     /* In SQE, as the guest sees it; the host's is in RTS */
     bool sqe;
     /*
@@ -441,6 +442,8 @@ void verbs_qp_new_id(RdmaVerbs *v, VerbsQp *qp);
 void verbs_wq_run_local(RdmaVerbs *v, VerbsQp *qp);
 /* A completion of the host came for whoever it is. */
 void verbs_wq_complete(RdmaVerbs *v, const struct ibv_wc *wc);
+/* The device may post, which it has to be told. */
+void verbs_wq_room_again(RdmaVerbs *v, const VerbsQp *qp);
 /* Move @qp to ERR, some time; it takes no posts until then. */
 void verbs_qp_fail(RdmaVerbs *v, VerbsQp *qp);
 /* The host will complete nothing any more: flush all. */

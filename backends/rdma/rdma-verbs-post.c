@@ -19,9 +19,13 @@ QEMU_BUILD_BUG_ON(offsetof(RdmaSge, lkey) != offsetof(struct ibv_sge, lkey));
 
 #define QKEY_OWN 0x80000000u
 
+/*
+ * None while a job moves the QP to ERR: the host may be there already, and not
+ * every device flushes what comes then.
+ */
 static uint32_t wq_room(const VerbsQp *qp, const VerbsWq *wq)
 {
-    return qp->failing || qp->dead ? 0 : wq->max - wq->count;
+    return qp->failing || qp->erring || qp->dead ? 0 : wq->max - wq->count;
 }
 
 static uint32_t send_room(RdmaBackend *rb, uint32_t qpn)
@@ -46,7 +50,7 @@ static uint32_t recv_room(RdmaBackend *rb, uint32_t qpn)
     return qp && qp->state >= RDMA_QPS_INIT ? wq_room(qp, &qp->rq) : 0;
 }
 
-/* Not every device flushes what is posted in ERR. */
+/* As with wq_room(), nothing for the host */
 static bool flushes(const VerbsQp *qp)
 {
     return qp->failed || qp->state == RDMA_QPS_ERR;

@@ -301,7 +301,12 @@ static bool has_erred(const QpJob *j)
     return j->qp->state == RDMA_QPS_ERR && j->state != RDMA_QPS_ERR;
 }
 
-static void modify_done(VerbsJob *job)
+static bool to_err(const QpJob *j)
+{
+    return (j->mask & IBV_QP_STATE) && j->attr.qp_state == IBV_QPS_ERR;
+}
+
+static void modified(VerbsJob *job)
 {
     QpJob *j = container_of(job, QpJob, job);
     VerbsQp *qp = j->qp;
@@ -339,6 +344,20 @@ static void modify_done(VerbsJob *job)
         qp->state = j->attr.qp_state;
     }
     verbs_wq_run_local(job->v, qp);
+}
+
+static void modify_done(VerbsJob *job)
+{
+    QpJob *j = container_of(job, QpJob, job);
+    VerbsQp *qp = j->qp;
+
+    modified(job);
+    if (to_err(j)) {
+        qp->erring--;
+        if (!qp->dead) {
+            verbs_wq_room_again(job->v, qp);
+        }
+    }
 }
 
 /* From SQE, which the host knows nothing of: its QP is in RTS. */
@@ -406,6 +425,9 @@ static int modify_qp(RdmaBackend *rb, uint32_t qpn, uint32_t mask,
         refused(v, qp, mask, attr, -EINVAL);
         g_free(j);
         return -EINVAL;
+    }
+    if (to_err(j)) {
+        qp->erring++;
     }
     return verbs_job_begin(v, &j->job, &modify_ops, &key, sizeof(key));
 }

@@ -142,10 +142,19 @@ static int fail_work(VerbsJob *job)
     return -ibv_modify_qp(j->qp->qp, &attr, IBV_QP_STATE);
 }
 
+void verbs_wq_room_again(RdmaVerbs *v, const VerbsQp *qp)
+{
+    RdmaBackend *rb = &v->parent_obj;
+
+    rb->client_ops->retire(rb->client_opaque, qp->init.qpn, RDMA_SQ, 0);
+    if (!qp->init.has_srq) {
+        rb->client_ops->retire(rb->client_opaque, qp->init.qpn, RDMA_RQ, 0);
+    }
+}
+
 static void fail_done(VerbsJob *job)
 {
     FailJob *j = container_of(job, FailJob, job);
-    RdmaBackend *rb = &job->v->parent_obj;
     VerbsQp *qp = j->qp;
 
     trace_rdma_verbs_qp_failed(job->v, qp->init.qpn, job->ret);
@@ -155,11 +164,7 @@ static void fail_done(VerbsJob *job)
     }
     qp->state = RDMA_QPS_ERR;
     verbs_wq_run_local(job->v, qp);
-    /* There is room again */
-    rb->client_ops->retire(rb->client_opaque, qp->init.qpn, RDMA_SQ, 0);
-    if (!qp->init.has_srq) {
-        rb->client_ops->retire(rb->client_opaque, qp->init.qpn, RDMA_RQ, 0);
-    }
+    verbs_wq_room_again(job->v, qp);
 }
 
 static const VerbsJobOps fail_ops = {

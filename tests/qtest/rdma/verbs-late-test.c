@@ -347,6 +347,46 @@ static void test_error_amid_a_modify(void)
     verbs_free(v);
 }
 
+/*
+ * The host may be in ERR before it has said so, and a device that does not
+ * flush what is posted then must not get it.
+ */
+static void test_posted_on_the_way_to_err(void)
+{
+    Verbs *v = verbs_new(NULL);
+    VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
+    unsigned recvs = fake_verbs_calls(v->fake, "post_recv");
+    unsigned sends = fake_verbs_calls(v->fake, "post_send");
+    const struct virtio_rdma_modify_qp_req req = {
+        .qpn = cpu_to_le32(p.a->qpn),
+        .attr_mask = cpu_to_le32(RDMA_QP_STATE),
+        .attr.qp_state = RDMA_QPS_ERR,
+    };
+    const RdmaRecvWr wr = { .wr_id = 1 };
+    unsigned flushed = 0;
+    VerbsWaiting w;
+    RdmaWc wc;
+
+    fake_verbs_tell(v->fake, "delay modify_qp");
+    w = verbs_send_cmd(v, VIRTIO_RDMA_CMD_MODIFY_QP, &req, sizeof(req), 0);
+    fake_verbs_tell(v->fake, "await modify_qp");
+    qrdma_post_recv(p.a, &wr);
+    verbs_offer_send(&p, 2);
+    qrdma_settle(v->dev);
+    fake_verbs_tell(v->fake, "release");
+    g_assert_cmpint(verbs_await_status(&w), ==, VIRTIO_RDMA_S_OK);
+    /* In any order */
+    for (int i = 0; i < 2; i++) {
+        qrdma_wait_cq(p.cq_a, &wc);
+        g_assert_cmpint(wc.status, ==, RDMA_WC_WR_FLUSH_ERR);
+        flushed |= 1 << wc.wr_id;
+    }
+    g_assert_cmphex(flushed, ==, 1 << 1 | 1 << 2);
+    g_assert_cmpuint(fake_verbs_calls(v->fake, "post_recv"), ==, recvs);
+    g_assert_cmpuint(fake_verbs_calls(v->fake, "post_send"), ==, sends);
+    verbs_free(v);
+}
+
 void add_verbs_late_tests(void)
 {
     qtest_add_func("/rdma-verbs/late/reset-before-a-qp-goes",
@@ -374,4 +414,6 @@ void add_verbs_late_tests(void)
                    test_error_amid_a_query);
     qtest_add_func("/rdma-verbs/late/error-amid-a-modify",
                    test_error_amid_a_modify);
+    qtest_add_func("/rdma-verbs/late/posted-on-the-way-to-err",
+                   test_posted_on_the_way_to_err);
 }
