@@ -53,13 +53,9 @@ static bool have_atomic_write(const VirtIORdma *s)
            (s->limits.extensions & RDMA_EXT_ATOMIC_WRITE);
 }
 
-/*
- * Not with queue pairs of a host adapter: when RDMA CM disconnects them, a
- * program may wait for its flushed receives for ever.
- */
 static bool have_doorbells(const VirtIORdma *s)
 {
-    return s->doorbells && !s->limits.host_numbers;
+    return s->doorbells;
 }
 
 static bool have_counters(const VirtIORdma *s)

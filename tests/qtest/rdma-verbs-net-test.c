@@ -30,7 +30,7 @@ static const struct {
 /* Both devices are in one process, as the double is. */
 static bool choose(NetKind kind, const char *name)
 {
-    if (kind != NET_HUB) {
+    if (kind != NET_HUB && kind != NET_DIRECT) {
         return false;
     }
     for (int i = 0; i < ARRAY_SIZE(left_out); i++) {

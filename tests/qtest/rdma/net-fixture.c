@@ -31,6 +31,7 @@ static void start_verbs(Net *net, const char *extra)
             break;
         }
     }
+    net->dev[0]->direct = net->dev[1]->direct = net->kind == NET_DIRECT;
 }
 
 static void start_hub(Net *net, const char *extra)
@@ -258,9 +259,6 @@ static void add_case(NetKind kind, const char *name,
 
     if (wanted && !wanted(kind, name)) {
         return;
-    }
-    if (qrdma_ibdev() && kind == NET_DIRECT) {
-        return; /* not offered there */
     }
     if (qrdma_ibdev() && kind == NET_DGRAM) {
         return; /* two hosts on it are what they are with NET_STREAM */
