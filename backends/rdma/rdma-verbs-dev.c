@@ -208,6 +208,7 @@ void verbs_dev_limit(RdmaVerbs *v, RdmaBackendLimits *l)
     /* QP 0 and 1 are not the host's */
     l->max_qp = at_most(l->max_qp, a->max_qp);
     l->max_qp_wr = at_most(l->max_qp_wr, a->max_qp_wr);
+    l->max_qp_wr_direct = at_most(l->max_qp_wr_direct, a->max_qp_wr);
     l->max_send_sge = at_most(l->max_send_sge, a->max_sge);
     l->max_recv_sge = at_most(l->max_recv_sge, a->max_sge);
     l->max_inline_data = MIN(l->max_inline_data, v->dev.max_inline);

@@ -145,6 +145,7 @@ bool virtio_rdma_backend_attach(VirtIORdma *s, Error **errp)
     s->limits = (RdmaBackendLimits) {
         .max_qp = conf->max_qp,
         .max_qp_wr = conf->queue_size,
+        .max_qp_wr_direct = conf->max_qp_wr,
         .max_send_sge = conf->max_sge,
         .max_recv_sge = conf->max_sge,
         .max_inline_data = conf->max_inline,

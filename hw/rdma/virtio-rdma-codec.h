@@ -169,6 +169,7 @@ typedef struct VirtIORdmaConfigData {
     uint16_t mtu;                   /* bytes; 0 with mac unknown */
     /* 0: the feature is not offered */
     uint32_t max_cqe_deep;
+    uint32_t max_qp_wr_direct;
     uint32_t num_counters;
     uint64_t mr_page_sizes;         /* bit n: pages of 2^n bytes */
 } VirtIORdmaConfigData;

@@ -46,6 +46,9 @@ void virtio_rdma_config_update(VirtIORdma *s)
     if (virtio_rdma_offers(s, VIRTIO_RDMA_F_CQ_DEEP)) {
         data.max_cqe_deep = s->limits.max_cqe_deep;
     }
+    if (virtio_rdma_offers(s, VIRTIO_RDMA_F_DIRECT_QP)) {
+        data.max_qp_wr_direct = s->limits.max_qp_wr_direct;
+    }
     if (virtio_rdma_offers(s, VIRTIO_RDMA_F_COUNTERS)) {
         data.num_counters = VIRTIO_RDMA_NUM_COUNTERS;
     }

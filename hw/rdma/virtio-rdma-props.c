@@ -54,6 +54,8 @@ bool virtio_rdma_conf_check(VirtIORdma *s, Error **errp)
                           (uint64_t)UINT32_MAX << RDMA_PAGE_SHIFT, errp) ||
         !check_range_prop("queue-size", conf->queue_size, 2,
                           VIRTQUEUE_MAX_SIZE, errp) ||
+        !check_range_prop("max-qp-wr", conf->max_qp_wr, 1,
+                          VIRTIO_RDMA_MAX_DEPTH, errp) ||
         !check_range_prop("max-sge", conf->max_sge, 1, VIRTIO_RDMA_MAX_SGE,
                           errp) ||
         !check_range_prop("max-inline", conf->max_inline, 0,
@@ -110,6 +112,8 @@ static const Property virtio_rdma_properties[] = {
     DEFINE_PROP_UINT64("max-mr-pages", VirtIORdma, conf.max_mr_pages, 0),
     DEFINE_PROP_UINT32("queue-size", VirtIORdma, conf.queue_size,
                        VIRTQUEUE_MAX_SIZE),
+    DEFINE_PROP_UINT32("max-qp-wr", VirtIORdma, conf.max_qp_wr,
+                       VIRTIO_RDMA_MAX_DEPTH),
     DEFINE_PROP_UINT32("max-sge", VirtIORdma, conf.max_sge, 32),
     DEFINE_PROP_UINT32("max-inline", VirtIORdma, conf.max_inline, 512),
     DEFINE_PROP_UINT32("max-rd-atomic", VirtIORdma, conf.max_rd_atomic, 16),
@@ -171,7 +175,8 @@ static const struct {
     { "max-mr-size", "bytes of the largest memory region" },
     { "max-mr-pages", "entries of the page lists of all memory regions; "
                       "0: by the size of RAM" },
-    { "queue-size", "depth of work and completion queues (2-1024)" },
+    { "queue-size", "entries of a virtqueue (2-1024)" },
+    { "max-qp-wr", "depth of work queues with direct-qp (1-32768)" },
     { "max-sge", "scatter/gather elements of a work request (1-256)" },
     { "max-inline", "bytes of inline data of a work request (0-4096)" },
     { "max-rd-atomic", "READs and atomics in flight per QP (1-128)" },

@@ -155,14 +155,15 @@ static int check_flags(VirtIORdma *s, const VirtIORdmaReq *req,
     return 0;
 }
 
-static bool check_cap(VirtIORdma *s, const RdmaQpCap *cap)
+static bool check_cap(VirtIORdma *s, const RdmaQpCap *cap, bool direct)
 {
     const RdmaBackendLimits *l = &s->limits;
+    uint32_t max_wr = direct ? l->max_qp_wr_direct : l->max_qp_wr;
 
     return virtio_rdma_check_range("max_send_wr", cap->max_send_wr, 0,
-                                   l->max_qp_wr) &&
+                                   max_wr) &&
            virtio_rdma_check_range("max_recv_wr", cap->max_recv_wr, 0,
-                                   l->max_qp_wr) &&
+                                   max_wr) &&
            virtio_rdma_check_range("max_send_sge", cap->max_send_sge, 0,
                                    l->max_send_sge) &&
            virtio_rdma_check_range("max_recv_sge", cap->max_recv_sge, 0,
@@ -250,7 +251,8 @@ int virtio_rdma_qp_create(VirtIORdma *s, const VirtIORdmaReq *req,
     if (!virtio_rdma_check_range("sq_sig_type", req->create_qp.sq_sig_type,
                                  VIRTIO_RDMA_SIGNAL_ALL_WR,
                                  VIRTIO_RDMA_SIGNAL_REQ_WR) ||
-        !check_cap(s, &init.cap)) {
+        !check_cap(s, &init.cap,
+                   req->create_qp.flags & VIRTIO_RDMA_QP_DIRECT)) {
         return -EINVAL;
     }
     ret = find_qpn(s, req, &init.qpn);

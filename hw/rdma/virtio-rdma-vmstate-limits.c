@@ -44,6 +44,12 @@ static uint32_t max_cqe_deep(const VirtIORdma *s)
            ? s->limits.max_cqe_deep : 0;
 }
 
+/* Neither has max-qp-wr without F_DIRECT_QP. */
+typedef struct SavedDirectLimits {
+    VirtIORdma *parent;
+    uint32_t max_qp_wr;
+} SavedDirectLimits;
+
 static int save_limits(void *opaque)
 {
     SavedLimits *v = opaque;
@@ -195,6 +201,50 @@ static const VMStateDescription vmstate_limits = {
     },
 };
 
+static bool direct_needed(void *opaque)
+{
+    return virtio_rdma_offers(opaque, VIRTIO_RDMA_F_DIRECT_QP);
+}
+
+static int save_direct_limits(void *opaque)
+{
+    SavedDirectLimits *v = opaque;
+
+    v->max_qp_wr = v->parent->limits.max_qp_wr_direct;
+    return 0;
+}
+
+static int direct_limits_post_load(void *opaque, int version_id)
+{
+    const SavedDirectLimits *v = opaque;
+
+    return !direct_needed(v->parent) ||
+           check_limit("max-qp-wr", v->max_qp_wr,
+                       v->parent->limits.max_qp_wr_direct) ? 0 : -EINVAL;
+}
+
+static const VMStateDescription vmstate_direct_limits = {
+    .name = "virtio-rdma/direct-limits",
+    .pre_save = save_direct_limits,
+    .post_load = direct_limits_post_load,
+    .fields = (const VMStateField[]) {
+        VMSTATE_UINT32(max_qp_wr, SavedDirectLimits),
+        VMSTATE_END_OF_LIST()
+    },
+};
+
+static const VMStateDescription vmstate_early_direct = {
+    .name = "virtio-rdma-early/direct",
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .needed = direct_needed,
+    .fields = (const VMStateField[]) {
+        VMSTATE_WITH_TMP(VirtIORdma, SavedDirectLimits,
+                         vmstate_direct_limits),
+        VMSTATE_END_OF_LIST()
+    },
+};
+
 static const VMStateDescription vmstate_early = {
     .name = "virtio-rdma-early",
     .version_id = 1,
@@ -203,6 +253,10 @@ static const VMStateDescription vmstate_early = {
     .fields = (const VMStateField[]) {
         VMSTATE_WITH_TMP(VirtIORdma, SavedLimits, vmstate_limits),
         VMSTATE_END_OF_LIST()
+    },
+    .subsections = (const VMStateDescription * const []) {
+        &vmstate_early_direct,
+        NULL
     },
 };
 

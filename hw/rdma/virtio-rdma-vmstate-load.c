@@ -290,12 +290,13 @@ static bool load_direct(VirtIORdma *s, const Record *r, VirtIORdmaQp *qp,
 }
 
 static bool check_cap(const VirtIORdma *s, const Record *r,
-                      const RdmaQpCap *cap)
+                      const RdmaQpCap *cap, bool direct)
 {
     const RdmaBackendLimits *l = &s->limits;
+    uint32_t max_wr = direct ? l->max_qp_wr_direct : l->max_qp_wr;
 
-    return check_max(r, "max_send_wr", cap->max_send_wr, l->max_qp_wr) &&
-           check_max(r, "max_recv_wr", cap->max_recv_wr, l->max_qp_wr) &&
+    return check_max(r, "max_send_wr", cap->max_send_wr, max_wr) &&
+           check_max(r, "max_recv_wr", cap->max_recv_wr, max_wr) &&
            check_max(r, "max_send_sge", cap->max_send_sge,
                      l->max_send_sge) &&
            check_max(r, "max_recv_sge", cap->max_recv_sge,
@@ -348,7 +349,7 @@ static bool load_qp(VirtIORdma *s, SavedQp *v)
         !check(&r, v->type >= RDMA_QPT_GSI && v->type <= RDMA_QPT_UD &&
                    (v->type == RDMA_QPT_GSI) == (v->qpn == RDMA_QPN_GSI),
                "type", v->type, "one of its number") ||
-        !check_cap(s, &r, &v->cap) || !check_srq(&r, v, srq) ||
+        !check_cap(s, &r, &v->cap, v->direct.pages) || !check_srq(&r, v, srq) ||
         !check(&r, !v->block_mcast_loopback || v->type == RDMA_QPT_UD,
                "block_mcast_loopback", v->block_mcast_loopback,
                "0 but for UD")) {

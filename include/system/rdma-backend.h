@@ -104,7 +104,8 @@ typedef struct RdmaBackendClientOps {
 /* What the device model wants, or what a backend allows at most. */
 typedef struct RdmaBackendLimits {
     uint32_t max_qp;
-    uint32_t max_qp_wr;
+    uint32_t max_qp_wr;             /* of a QP with virtqueues */
+    uint32_t max_qp_wr_direct;      /* of any other */
     uint32_t max_send_sge;
     uint32_t max_recv_sge;
     uint32_t max_inline_data;       /* bytes */

@@ -46,6 +46,7 @@ typedef struct VirtIORdmaConf {
     uint64_t max_mr_size;           /* bytes */
     uint64_t max_mr_pages;          /* 0: by the size of RAM */
     uint32_t queue_size;
+    uint32_t max_qp_wr;             /* of direct queues */
     uint32_t max_sge;
     uint32_t max_inline;            /* bytes */
     uint32_t max_rd_atomic;

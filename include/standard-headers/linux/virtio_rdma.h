@@ -156,7 +156,9 @@ struct virtio_rdma_config {
 	__le32 num_counters;
 	/* with VIRTIO_RDMA_F_MR_TABLES: bit n is for pages of 2^n bytes */
 	__le64 mr_page_sizes;
-	__u8 reserved[472];
+	/* with VIRTIO_RDMA_F_DIRECT_QP: instead of max_qp_wr, of direct QPs */
+	__le32 max_qp_wr_direct;
+	__u8 reserved[468];
 } VIRTIO_RDMA_ABI;
 
 /* Control commands. */

@@ -13,6 +13,8 @@
 #define EVENTS QRDMA_F(VIRTIO_RDMA_F_EVENTS)
 #define DEPTH (1u << QRDMA_DIRECT_DEPTH_SHIFT)
 #define SLOT (1u << QRDMA_DIRECT_SLOT_SHIFT)
+#define RECV_SLOT_SHIFT 5
+#define RECV_SLOT (1u << RECV_SLOT_SHIFT)
 
 static TestPair direct_pair(void)
 {
@@ -374,6 +376,97 @@ static void test_queues_longer_than_regions(void)
     qrdma_host_stop(host);
 }
 
+/* A receive queue of @depth slots, as small as they may be, of @c. */
+static void deepen_rq(Create *c, uint8_t depth_shift)
+{
+    uint32_t npages = 1 + DEPTH * SLOT / 4096 +
+                      (RECV_SLOT << depth_shift) / 4096;
+    uint64_t mem = qrdma_alloc(c->d, npages * 4096);
+    g_autofree uint64_t *list = g_new(uint64_t, npages);
+    uint64_t at = qrdma_alloc(c->d, npages * sizeof(*list));
+
+    for (uint32_t i = 0; i < npages; i++) {
+        list[i] = cpu_to_le64(qrdma_dma(c->d, mem + i * 4096ull));
+    }
+    qrdma_write(c->d, at, list, npages * sizeof(*list));
+    c->qp.sq.counters = mem;
+    c->qp.rq.counters = mem + offsetof(struct virtio_rdma_direct_page,
+                                       rq_producer);
+    c->qp.rq.buf = mem + 4096 + DEPTH * SLOT;
+    c->req.queue_pages = cpu_to_le64(qrdma_dma(c->d, at));
+    c->req.queue_npages = cpu_to_le32(npages);
+    c->req.rq_depth_shift = depth_shift;
+    c->req.rq_slot_shift = RECV_SLOT_SHIFT;
+    c->req.max_recv_wr = cpu_to_le32(1u << depth_shift);
+    c->req.max_recv_sge = cpu_to_le32(1);
+}
+
+/* Receives without memory, their numbers as wr_id. */
+static void fill_rq(Create *c, uint32_t count)
+{
+    g_autofree uint8_t *slots = g_malloc0(count * RECV_SLOT);
+
+    for (uint32_t i = 0; i < count; i++) {
+        stl_le_p(slots + i * RECV_SLOT,
+                 sizeof(struct virtio_rdma_rq_wqe));
+        stq_le_p(slots + i * RECV_SLOT +
+                 sizeof(struct virtio_rdma_direct_slot) +
+                 offsetof(struct virtio_rdma_rq_wqe, wr_id), i);
+    }
+    qrdma_write(c->d, c->qp.rq.buf, slots, count * RECV_SLOT);
+    qrdma_direct_set_producer(c->d, &c->qp.rq, count);
+    ring(&c->qp);
+}
+
+/* Virtqueues have 1024 entries. */
+static void test_deeper_than_a_virtqueue(void)
+{
+    const uint8_t shift = 12;
+    Create c = create_new(DIRECT | QRDMA_F(VIRTIO_RDMA_F_CQ_DEEP));
+    QRdmaCq *cq = qrdma_create_cq(c.d, 1u << shift);
+    RdmaQpAttr attr = { .qp_state = RDMA_QPS_INIT, .port_num = 1 };
+    struct virtio_rdma_qpn rsp;
+
+    deepen_rq(&c, shift);
+    c.req.recv_cqn = cpu_to_le32(cq->cqn);
+    assert_ok(qrdma_cmd(c.d, VIRTIO_RDMA_CMD_CREATE_QP, &c.req, sizeof(c.req),
+                        &rsp, sizeof(rsp)));
+    c.qp.qpn = le32_to_cpu(rsp.qpn);
+    assert_ok(qrdma_modify_qp(&c.qp, RDMA_QP_STATE | RDMA_QP_PORT |
+                              RDMA_QP_PKEY_INDEX | RDMA_QP_ACCESS_FLAGS,
+                              &attr));
+    fill_rq(&c, 1u << shift);
+    qrdma_expect_none(cq);
+    assert_ok(qrdma_modify_qp_state(&c.qp, RDMA_QPS_ERR));
+    for (uint32_t i = 0; i < 1u << shift; i++) {
+        qrdma_expect(cq, i, RDMA_WC_WR_FLUSH_ERR);
+    }
+    qrdma_expect_none(cq);
+}
+
+static void test_depth_has_a_limit(void)
+{
+    QRdmaHost *host = qrdma_host_start(
+        "-netdev hubport,id=n0,hubid=0 "
+        "-device virtio-rdma-pci,netdev=n0,addr=4,max-qp-wr=2000");
+    QRdma *d = qrdma_open(host, QPCI_DEVFN(4, 0));
+    Create c;
+
+    g_assert_cmpuint(qrdma_config_read(d, offsetof(struct virtio_rdma_config,
+                                                   max_qp_wr_direct), 4),
+                     ==, 2000);
+    qrdma_start(d, QRDMA_FEATURES | DIRECT, 0);
+    c = create_on(d);
+    deepen_rq(&c, 12);
+    assert_status(create(&c), INVAL);
+    CHECK(max_recv_wr, cpu_to_le32(2001), INVAL);
+    c.req.max_recv_wr = cpu_to_le32(2000);
+    CHECK(max_send_wr, cpu_to_le32(2001), INVAL);
+    assert_ok(create(&c));
+    qrdma_close(d);
+    qrdma_host_stop(host);
+}
+
 static void test_feature_is_needed(void)
 {
     Create c = create_new(0);
@@ -505,6 +598,10 @@ void add_direct_tests(void)
                    test_rules_of_create);
     qtest_add_func("virtio-rdma/direct/queues-longer-than-regions",
                    test_queues_longer_than_regions);
+    qtest_add_func("virtio-rdma/direct/deeper-than-a-virtqueue",
+                   test_deeper_than_a_virtqueue);
+    qtest_add_func("virtio-rdma/direct/depth-has-a-limit",
+                   test_depth_has_a_limit);
     qtest_add_func("virtio-rdma/direct/feature-is-needed",
                    test_feature_is_needed);
     qtest_add_func("virtio-rdma/direct/not-without-doorbells",
