@@ -45,10 +45,12 @@ static void vrdma_config_doorbells(struct vrdma_dev *dev)
 		    VRDMA_MAX_DOORBELLS);
 	if (!num)
 		return;
-	/* All of them: the kernel rings for processes, by their pages. */
+	/* The kernel's, and all others: it rings for processes, by theirs. */
 	dev->doorbells = ioremap(shm.addr, num * VIRTIO_RDMA_DOORBELL_SIZE);
 	if (!dev->doorbells)
 		return;
+	dev->attr.max_qp_wr = min_t(u32, config_u32(dev, max_qp_wr_direct),
+				    VRDMA_DIRECT_DEPTH_MAX);
 	dev->doorbells_phys = shm.addr;
 	dev->num_doorbells = num;
 	ida_init(&dev->doorbells_used);

@@ -2,7 +2,8 @@
 /*
  * Queue pairs whose queues the device reads in memory. A process maps the
  * slots, the page of counters in front of them, and a page of doorbells, and
- * then needs the kernel neither to post nor to poll.
+ * then needs the kernel neither to post nor to poll. The kernel's own queue
+ * pairs are of the same kind.
  *
  * The device knows the pages of a QP until it is destroyed. It checks what a
  * process counts; a doorbell of one process has no effect on QPs of another.
@@ -32,6 +33,32 @@ int vrdma_direct_ring(struct vrdma_qp *qp)
 		return -EIO;
 	writel(qp->qpn, qp->direct->doorbell);
 	return 0;
+}
+
+/* Fill in the head of the next slot, whose WQE has @len bytes. */
+void vrdma_direct_put(struct vrdma_wq *wq, u32 len)
+{
+	struct virtio_rdma_direct_slot *slot =
+		vrdma_ring_slot(&wq->ring, wq->ring.head++);
+
+	slot->length = cpu_to_le32(len);
+}
+
+/*
+ * Have the device see the slots that were put. Returns whether it is to be
+ * notified. With the ring's lock held.
+ */
+bool vrdma_direct_publish(struct vrdma_wq *wq)
+{
+	virt_store_release(wq->bell.producer, cpu_to_le32(wq->ring.head));
+	/* Pairs with the device's barrier before it looks for the last time. */
+	virt_mb();
+	return !READ_ONCE(*wq->bell.awake);
+}
+
+void vrdma_direct_notify(struct vrdma_wq *wq)
+{
+	writel(wq->bell.qpn, wq->bell.page);
 }
 
 static void vrdma_direct_unmap(struct vrdma_dev *dev,
@@ -157,4 +184,24 @@ int vrdma_direct_create_cmd(struct vrdma_dev *dev, struct vrdma_qp *qp,
 			 dev->host_numbers ? sizeof(*rsp) : sizeof(rsp->qpn));
 	dma_free_coherent(dev->dma_dev, npages * sizeof(*list), list, dma);
 	return ret;
+}
+
+/* The kernel is about to post to a QP that the device has created. */
+void vrdma_direct_start(struct vrdma_qp *qp)
+{
+	struct virtio_rdma_direct_page *page =
+		page_address(qp->direct->buf->pages[0]);
+	const struct vrdma_bell bell = {
+		.page = qp->direct->doorbell,
+		.qpn = qp->qpn,
+	};
+
+	qp->sq.bell = bell;
+	qp->sq.bell.producer = &page->sq_producer;
+	qp->sq.bell.awake = &page->sq_awake;
+	if (qp->ibqp.srq)
+		return;
+	qp->rq.bell = bell;
+	qp->rq.bell.producer = &page->rq_producer;
+	qp->rq.bell.awake = &page->rq_awake;
 }

@@ -53,6 +53,8 @@ static void vrdma_qp_release_vqs(struct vrdma_dev *dev, struct vrdma_qp *qp)
 
 	if (qp->direct) {
 		vrdma_direct_free(dev, qp);
+		vrdma_requests_free(&qp->sq);
+		vrdma_requests_free(&qp->rq);
 		clear_bit(qp->qpn, dev->qps_busy);
 		return;
 	}
@@ -175,8 +177,11 @@ static int vrdma_qp_create_direct(struct vrdma_dev *dev, struct vrdma_qp *qp,
 	if (qp->qpn >= dev->num_qp || test_and_set_bit(qp->qpn, dev->qps_busy))
 		goto err_destroy;
 	ret = vrdma_qp_set_num(dev, qp, init->qp_type, &rsp);
-	if (!ret)
+	if (!ret) {
+		if (!qp->user)
+			vrdma_direct_start(qp);
 		return 0;
+	}
 	clear_bit(qp->qpn, dev->qps_busy);
 err_destroy:
 	if (vrdma_ctrl_do(dev, VIRTIO_RDMA_CMD_DESTROY_QP, &destroy))
@@ -264,12 +269,18 @@ static int vrdma_qp_alloc_slots(struct vrdma_dev *dev, struct vrdma_qp *qp,
 		vrdma_ring_init(&qp->rq.ring, buf, first + sq_pages, rq_slots,
 				rq_shift);
 	vrdma_buf_put(buf);
-	if (qp->user)
-		return 0;
-	if (vrdma_requests_init(dev, &qp->sq, sq_slots) ||
-	    (rq_slots && vrdma_requests_init(dev, &qp->rq, rq_slots)))
-		return -ENOMEM;
 	return 0;
+}
+
+/* The kernel's requests, one for each slot */
+static int vrdma_qp_alloc_requests(struct vrdma_dev *dev, struct vrdma_qp *qp)
+{
+	if (vrdma_requests_init(dev, &qp->sq, vrdma_ring_slots(&qp->sq.ring)))
+		return -ENOMEM;
+	if (qp->ibqp.srq)
+		return 0;
+	return vrdma_requests_init(dev, &qp->rq,
+				   vrdma_ring_slots(&qp->rq.ring));
 }
 
 static int vrdma_qp_respond(struct vrdma_qp *qp, struct ib_udata *udata)
@@ -388,6 +399,8 @@ int vrdma_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 
 	spin_lock_init(&qp->sq.ring.lock);
 	spin_lock_init(&qp->rq.ring.lock);
+	qp->sq.dev = dev;
+	qp->rq.dev = dev;
 	qp->user = !!udata;
 	qp->state = IB_QPS_RESET;
 	qp->sig_type = init->sq_sig_type;
@@ -401,21 +414,19 @@ int vrdma_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	qp->flush_seen[1] = -1;
 
 	vrdma_vqs_lock(dev);
-	if (qp->user && dev->doorbells)
-		ret = vrdma_qp_create_direct(dev, qp, init,
-					     vrdma_doorbell(udata));
+	if (dev->doorbells)
+		ret = vrdma_qp_create_direct(dev, qp, init, qp->user ?
+					     vrdma_doorbell(udata) : 0);
 	else
 		ret = vrdma_qp_create_cmd(dev, qp, init);
 	if (ret)
 		goto err_unlock;
 	ret = qp->direct ? 0 : vrdma_qp_alloc_slots(dev, qp, &init->cap);
+	if (!ret)
+		ret = qp->user ? vrdma_qp_respond(qp, udata)
+			       : vrdma_qp_alloc_requests(dev, qp);
 	if (ret)
 		goto err_destroy;
-	if (qp->user) {
-		ret = vrdma_qp_respond(qp, udata);
-		if (ret)
-			goto err_destroy;
-	}
 	vrdma_qp_set_entry(dev, qp->qpn, qp);
 	vrdma_vqs_unlock(dev);
 	return 0;

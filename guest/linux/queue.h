@@ -47,8 +47,18 @@ struct vrdma_request {
 	bool busy;			/* of an SRQ: posted */
 };
 
+/* What the kernel needs to post to a direct queue */
+struct vrdma_bell {
+	__le32 *producer;		/* NULL: it has a virtqueue */
+	const __le32 *awake;
+	void __iomem *page;
+	u32 qpn;
+};
+
 struct vrdma_wq {
+	struct vrdma_dev *dev;
 	struct vrdma_ring ring;
+	struct vrdma_bell bell;
 	bool flushing;			/* the device is dead: see flush.c */
 	u32 max_wr;
 	u32 max_sge;
@@ -130,6 +140,9 @@ const struct vrdma_request *vrdma_request_oldest(struct vrdma_wq *wq,
 
 /* direct.c */
 int vrdma_direct_ring(struct vrdma_qp *qp);
+void vrdma_direct_put(struct vrdma_wq *wq, u32 len);
+bool vrdma_direct_publish(struct vrdma_wq *wq);
+void vrdma_direct_notify(struct vrdma_wq *wq);
 int vrdma_direct_init(struct vrdma_dev *dev, struct vrdma_qp *qp,
 		      const struct ib_qp_cap *cap, u32 doorbell,
 		      struct virtio_rdma_create_qp_req *req);
@@ -137,6 +150,7 @@ void vrdma_direct_free(struct vrdma_dev *dev, struct vrdma_qp *qp);
 int vrdma_direct_create_cmd(struct vrdma_dev *dev, struct vrdma_qp *qp,
 			    struct virtio_rdma_create_qp_req *req,
 			    struct virtio_rdma_create_qp_rsp *rsp);
+void vrdma_direct_start(struct vrdma_qp *qp);
 
 /* wr.c */
 u32 vrdma_send_slot_shift(const struct ib_qp_cap *cap);

@@ -260,6 +260,7 @@ static int vrdma_create_srq(struct ib_srq *ibsrq,
 		return -EINVAL;
 
 	spin_lock_init(&srq->wq.ring.lock);
+	srq->wq.dev = dev;
 	INIT_DELAYED_WORK(&srq->submit_work, vrdma_srq_submit_work);
 	srq->retry_jiffies = RETRY_JIFFIES;
 	srq->user = !!udata;

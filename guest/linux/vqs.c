@@ -107,7 +107,9 @@ int vrdma_vqs_init(struct vrdma_dev *dev)
 	if (!dev->cq_deep)
 		dev->attr.max_cqe = min_t(u32, dev->attr.max_cqe,
 					  dev->ring_max);
-	dev->attr.max_qp_wr = min_t(u32, dev->attr.max_qp_wr, dev->ring_max);
+	if (!dev->doorbells)
+		dev->attr.max_qp_wr = min_t(u32, dev->attr.max_qp_wr,
+					    dev->ring_max);
 	dev->attr.max_cq = dev->num_cq;
 	dev->attr.max_qp = dev->num_qp - VRDMA_QPN_FIRST;
 	ret = vrdma_srqs_init(dev);

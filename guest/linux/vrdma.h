@@ -44,6 +44,8 @@
 #define VRDMA_MAX_QUEUES	16384
 #define VRDMA_MAX_COUNTERS	64
 #define VRDMA_MAX_DOORBELLS	1024
+/* The size of a mapping has 32 bits, and a slot takes up to a page. */
+#define VRDMA_DIRECT_DEPTH_MAX	32768
 /* An address vector has 8 bits for the index. */
 #define VRDMA_MAX_GIDS		256
 #define VRDMA_PAGE_SHIFT	12

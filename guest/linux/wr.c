@@ -42,11 +42,24 @@ u32 vrdma_recv_slot_shift(u32 max_sge)
 				RECV_SLOT_MIN);
 }
 
-/* Take all returned buffers. With the ring's lock held. */
+static bool vrdma_wq_is_direct(const struct vrdma_wq *wq)
+{
+	return wq->bell.producer;
+}
+
+/*
+ * Take all returned buffers. A direct queue has none: its slots are free when
+ * their requests have completed. With the ring's lock held.
+ */
 void vrdma_wq_reap(struct vrdma_wq *wq)
 {
-	while (!wq->flushing && vrdma_ring_reap(&wq->ring))
-		;
+	if (wq->flushing)
+		return;
+	if (vrdma_wq_is_direct(wq))
+		wq->ring.tail = wq->completed;
+	else
+		while (vrdma_ring_reap(&wq->ring))
+			;
 }
 
 bool vrdma_wq_is_empty(struct vrdma_wq *wq)
@@ -58,18 +71,32 @@ bool vrdma_wq_is_empty(struct vrdma_wq *wq)
 	return wq->ring.head == wq->ring.tail;
 }
 
-static struct vrdma_dev *vrdma_wq_dev(const struct vrdma_wq *wq)
-{
-	return wq->ring.vq->vdev->priv;
-}
-
 /* Add the next slot, with @len bytes of a WQE, as a buffer. */
 static int vrdma_wq_submit_slot(struct vrdma_wq *wq, u32 len)
 {
-	if (!wq->flushing)
+	if (wq->flushing)
+		wq->ring.head++;
+	else if (vrdma_wq_is_direct(wq))
+		vrdma_direct_put(wq, len);
+	else
 		return vrdma_ring_add(&wq->ring, SLOT_HEADER, len, false);
-	wq->ring.head++;
 	return 0;
+}
+
+/* Returns whether vrdma_wq_notify() is due. With the ring's lock held. */
+static bool vrdma_wq_kick_prepare(struct vrdma_wq *wq)
+{
+	if (!vrdma_wq_is_direct(wq))
+		return virtqueue_kick_prepare(wq->ring.vq);
+	return !wq->flushing && vrdma_direct_publish(wq);
+}
+
+static void vrdma_wq_notify(struct vrdma_wq *wq)
+{
+	if (vrdma_wq_is_direct(wq))
+		vrdma_direct_notify(wq);
+	else
+		virtqueue_notify(wq->ring.vq);
 }
 
 /*
@@ -78,8 +105,8 @@ static int vrdma_wq_submit_slot(struct vrdma_wq *wq, u32 len)
  */
 static void vrdma_wq_flush_if_dead(struct vrdma_wq *wq)
 {
-	if (READ_ONCE(vrdma_wq_dev(wq)->dead))
-		vrdma_fatal(vrdma_wq_dev(wq));
+	if (READ_ONCE(wq->dev->dead))
+		vrdma_fatal(wq->dev);
 }
 
 static u32 vrdma_wq_in_flight(const struct vrdma_wq *wq)
@@ -115,7 +142,7 @@ static int vrdma_wq_submit_slots(struct vrdma_wq *wq, const u32 *producer)
 			vrdma_wq_reap(wq);
 		if (!ring->vq->num_free && !wq->flushing)
 			return virtqueue_is_broken(ring->vq) ||
-			       vrdma_is_dead(vrdma_wq_dev(wq)) ? -EIO : -EAGAIN;
+			       vrdma_is_dead(wq->dev) ? -EIO : -EAGAIN;
 		/* The device reports a WQE of the wrong length as an error. */
 		ret = vrdma_wq_submit_slot(wq, clamp(len, 1U, room));
 	}
@@ -129,7 +156,7 @@ int vrdma_wq_submit(struct vrdma_wq *wq, const u32 *producer)
 	bool notify;
 	int ret;
 
-	if (vrdma_is_dead(vrdma_wq_dev(wq)))
+	if (vrdma_is_dead(wq->dev))
 		return -EIO;
 	spin_lock_irqsave(&ring->lock, flags);
 	vrdma_wq_reap(wq);
@@ -312,7 +339,7 @@ static bool vrdma_wq_make_room(struct vrdma_wq *wq)
 	/* Those of an SRQ come back as soon as the device has a copy. */
 	if (wq->unused || wq->posted - wq->completed >= wq->max_wr)
 		return false;
-	vrdma_broken(vrdma_wq_dev(wq), "%u of %u buffers are of completed requests",
+	vrdma_broken(wq->dev, "%u of %u buffers are of completed requests",
 		     wq->max_wr - (wq->posted - wq->completed), wq->max_wr);
 	wq->flushing = true;
 	wq->ring.tail = wq->completed;
@@ -382,10 +409,10 @@ int vrdma_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 	if (ret)
 		*bad_wr = wr;
 	vrdma_wq_flush_if_dead(&qp->sq);
-	notify = virtqueue_kick_prepare(ring->vq);
+	notify = vrdma_wq_kick_prepare(&qp->sq);
 	spin_unlock_irqrestore(&ring->lock, flags);
 	if (notify)
-		virtqueue_notify(ring->vq);
+		vrdma_wq_notify(&qp->sq);
 	return ret;
 }
 
@@ -395,7 +422,7 @@ static int vrdma_post_one_recv(struct vrdma_wq *wq, const struct ib_recv_wr *wr)
 	struct vrdma_request request = { .wr_id = wr->wr_id };
 	struct virtio_rdma_wqe_slot *slot;
 	struct virtio_rdma_rq_wqe *wqe;
-	int i, ret;
+	int i, len, ret;
 
 	if (wr->num_sge < 0 || wr->num_sge > wq->max_sge)
 		return -EINVAL;
@@ -414,10 +441,14 @@ static int vrdma_post_one_recv(struct vrdma_wq *wq, const struct ib_recv_wr *wr)
 	wqe->num_sge = cpu_to_le32(wr->num_sge);
 	wqe->wr_id = vrdma_request_prepare(wq, &request);
 	vrdma_wqe_fill_sges((void *)(wqe + 1), wr->sg_list, wr->num_sge);
-	slot->length = sizeof(*wqe) +
-		       wr->num_sge * sizeof(struct virtio_rdma_sge);
+	len = sizeof(*wqe) + wr->num_sge * sizeof(struct virtio_rdma_sge);
 	wq->posted++;
-	ret = vrdma_wq_submit_slots(wq, &wq->posted);
+	if (vrdma_wq_is_direct(wq)) {
+		ret = vrdma_wq_submit_slot(wq, len);
+	} else {
+		slot->length = len;
+		ret = vrdma_wq_submit_slots(wq, &wq->posted);
+	}
 	/* Receives posted before this one stay in their slots. */
 	if (ret && ret != -EAGAIN) {
 		wq->posted--;
@@ -444,10 +475,10 @@ int vrdma_wq_post_recv(struct vrdma_wq *wq, const struct ib_recv_wr *wr,
 	if (ret)
 		*bad_wr = wr;
 	vrdma_wq_flush_if_dead(wq);
-	notify = virtqueue_kick_prepare(ring->vq);
+	notify = vrdma_wq_kick_prepare(wq);
 	spin_unlock_irqrestore(&ring->lock, flags);
 	if (notify)
-		virtqueue_notify(ring->vq);
+		vrdma_wq_notify(wq);
 	return ret;
 }
 
