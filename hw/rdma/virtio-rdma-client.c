@@ -125,6 +125,15 @@ bool virtio_rdma_backend_get(VirtIORdma *s, Error **errp)
     return true;
 }
 
+/* Those beyond max-vq-qp can only have direct queues. */
+static uint32_t wanted_qps(const VirtIORdma *s)
+{
+    bool direct = s->doorbells && virtio_rdma_offers(s,
+                                                     VIRTIO_RDMA_F_DIRECT_QP);
+
+    return direct ? s->conf.max_qp : MIN(s->conf.max_qp, s->conf.max_vq_qp);
+}
+
 /* What vdev->dma_as is set to, but only after realize. */
 static AddressSpace *get_dma_as(VirtIODevice *vdev)
 {
@@ -143,7 +152,7 @@ bool virtio_rdma_backend_attach(VirtIORdma *s, Error **errp)
     const VirtIORdmaConf *conf = &s->conf;
 
     s->limits = (RdmaBackendLimits) {
-        .max_qp = conf->max_qp,
+        .max_qp = wanted_qps(s),
         .max_qp_wr = conf->queue_size,
         .max_qp_wr_direct = conf->max_qp_wr,
         .max_send_sge = conf->max_sge,
@@ -176,7 +185,11 @@ bool virtio_rdma_backend_attach(VirtIORdma *s, Error **errp)
                             (conf->mem_mgt
                              ? VIRTIO_RDMA_CAP_MEM_MGT_EXTENSIONS : 0),
     };
-    return rdma_backend_attach(s->backend, &client_ops, s,
-                               get_dma_as(VIRTIO_DEVICE(s)), &s->limits,
-                               errp);
+    if (!rdma_backend_attach(s->backend, &client_ops, s,
+                             get_dma_as(VIRTIO_DEVICE(s)), &s->limits,
+                             errp)) {
+        return false;
+    }
+    s->max_vq_qp = MIN(s->limits.max_qp, conf->max_vq_qp);
+    return true;
 }

@@ -31,7 +31,7 @@ void virtio_rdma_codec_put_config(uint8_t *p, const VirtIORdmaConfigData *data)
     PUT32(p, virtio_rdma_config, hw_ver, HW_VERSION);
     PUT64(p, virtio_rdma_config, max_mr_size, l->max_mr_size);
     PUT64(p, virtio_rdma_config, page_size_cap, data->page_size_cap);
-    PUT32(p, virtio_rdma_config, max_qp, l->max_qp);
+    PUT32(p, virtio_rdma_config, max_qp, data->max_vq_qp);
     PUT32(p, virtio_rdma_config, max_qp_wr, l->max_qp_wr);
     PUT64(p, virtio_rdma_config, device_cap_flags, l->device_cap_flags);
     PUT32(p, virtio_rdma_config, max_send_sge, l->max_send_sge);
@@ -63,6 +63,7 @@ void virtio_rdma_codec_put_config(uint8_t *p, const VirtIORdmaConfigData *data)
     PUT32(p, virtio_rdma_config, max_srq_sge, l->max_srq_sge);
     PUT32(p, virtio_rdma_config, max_cqe_deep, data->max_cqe_deep);
     PUT32(p, virtio_rdma_config, max_qp_wr_direct, data->max_qp_wr_direct);
+    PUT32(p, virtio_rdma_config, max_qp_direct, data->max_qp_direct);
     PUT32(p, virtio_rdma_config, num_counters, data->num_counters);
     PUT64(p, virtio_rdma_config, mr_page_sizes, data->mr_page_sizes);
 }

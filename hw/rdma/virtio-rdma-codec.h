@@ -165,11 +165,13 @@ typedef struct VirtIORdmaConfigData {
     const RdmaBackendLimits *limits;
     uint64_t page_size_cap;
     uint32_t max_page_list_len;
+    uint32_t max_vq_qp;
     uint8_t mac[RDMA_MAC_LEN];
     uint16_t mtu;                   /* bytes; 0 with mac unknown */
     /* 0: the feature is not offered */
     uint32_t max_cqe_deep;
     uint32_t max_qp_wr_direct;
+    uint32_t max_qp_direct;
     uint32_t num_counters;
     uint64_t mr_page_sizes;         /* bit n: pages of 2^n bytes */
 } VirtIORdmaConfigData;

@@ -320,7 +320,7 @@ void virtio_rdma_events_init(VirtIORdma *s)
     if (virtio_rdma_offers(s, VIRTIO_RDMA_F_EVENTS)) {
         e->vq = virtio_get_queue(VIRTIO_DEVICE(s),
                                  VIRTIO_RDMA_EVENT_VQ(s->limits.max_cq,
-                                                      s->limits.max_qp));
+                                                      s->max_vq_qp));
     }
     s->events = e;
     virtio_rdma_port_check(s);

@@ -74,6 +74,9 @@ static int assign_qp_notifiers(VirtIORdma *s, uint32_t qpn)
 
 void virtio_rdma_qp_set_notifiers(VirtIORdma *s, uint32_t qpn, bool assign)
 {
+    if (qpn >= s->max_vq_qp) {
+        return;
+    }
     if (!assign) {
         deassign_notifiers(s, VIRTIO_RDMA_SQ_VQ(s->limits.max_cq, qpn),
                            VIRTIO_RDMA_RQ_VQ(s->limits.max_cq, qpn) + 1);

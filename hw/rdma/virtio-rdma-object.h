@@ -72,6 +72,8 @@ VirtIORdmaHandler virtio_rdma_mw_dealloc;
 VirtIORdmaQp *virtio_rdma_qp_add(VirtIORdma *s, const RdmaQpInitAttr *init,
                                  VirtIORdmaPd *pd, VirtIORdmaCq *send_cq,
                                  VirtIORdmaCq *recv_cq, VirtIORdmaSrq *srq);
+/* The new @qp has virtqueues, those of its number. */
+void virtio_rdma_qp_use_vqs(VirtIORdma *s, VirtIORdmaQp *qp);
 void virtio_rdma_qp_remove(VirtIORdma *s, VirtIORdmaQp *qp);
 /* The QP that has a work queue at virtqueue @n, or NULL. */
 VirtIORdmaQp *virtio_rdma_qp_of_vq(VirtIORdma *s, uint32_t n,

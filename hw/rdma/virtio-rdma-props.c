@@ -26,7 +26,8 @@ static uint64_t count_queues(VirtIORdma *s, uint32_t *srqs)
     const VirtIORdmaConf *conf = &s->conf;
 
     *srqs = virtio_rdma_offers(s, VIRTIO_RDMA_F_SRQ) ? conf->max_srq : 0;
-    return VIRTIO_RDMA_NUM_VQS((uint64_t)conf->max_cq, conf->max_qp) +
+    return VIRTIO_RDMA_NUM_VQS((uint64_t)conf->max_cq,
+                               MIN(conf->max_qp, conf->max_vq_qp)) +
            (*srqs || virtio_rdma_offers(s, VIRTIO_RDMA_F_EVENTS)) + *srqs;
 }
 
@@ -40,6 +41,8 @@ bool virtio_rdma_conf_check(VirtIORdma *s, Error **errp)
                           errp) ||
         !check_range_prop("max-qp", conf->max_qp, 1, VIRTIO_RDMA_MAX_QP,
                           errp) ||
+        !check_range_prop("max-vq-qp", conf->max_vq_qp, 1,
+                          VIRTIO_RDMA_MAX_QP, errp) ||
         !check_range_prop("max-mr", conf->max_mr, 1, VIRTIO_RDMA_MAX_MR,
                           errp) ||
         !check_range_prop("max-mw", conf->max_mw, 0,
@@ -82,10 +85,10 @@ bool virtio_rdma_conf_check(VirtIORdma *s, Error **errp)
     }
     queues = count_queues(s, &srqs);
     if (queues > VIRTIO_QUEUE_MAX) {
-        error_setg(errp, "max-cq=%u, max-qp=%u and max-srq=%u need %" PRIu64
-                   " virtqueues (1 + max-cq + 2 * max-qp, one for events and "
-                   "max-srq), but a device has at most %d",
-                   conf->max_cq, conf->max_qp, srqs, queues,
+        error_setg(errp, "max-cq=%u, max-vq-qp=%u and max-srq=%u need %" PRIu64
+                   " virtqueues (1 + max-cq + 2 * max-vq-qp, one for events "
+                   "and max-srq), but a device has at most %d", conf->max_cq,
+                   MIN(conf->max_qp, conf->max_vq_qp), srqs, queues,
                    VIRTIO_QUEUE_MAX);
         return false;
     }
@@ -102,8 +105,9 @@ static const Property virtio_rdma_properties[] = {
                      RdmaBackend *),
     DEFINE_PROP_MACADDR("mac", VirtIORdma, conf.mac),
     DEFINE_PROP_UINT64("sys-image-guid", VirtIORdma, conf.sys_image_guid, 0),
-    DEFINE_PROP_UINT32("max-qp", VirtIORdma, conf.max_qp,
-                       VIRTIO_RDMA_DEFAULT_MAX_QP),
+    DEFINE_PROP_UINT32("max-qp", VirtIORdma, conf.max_qp, 4096),
+    DEFINE_PROP_UINT32("max-vq-qp", VirtIORdma, conf.max_vq_qp,
+                       VIRTIO_RDMA_DEFAULT_MAX_VQ_QP),
     DEFINE_PROP_UINT32("max-cq", VirtIORdma, conf.max_cq,
                        VIRTIO_RDMA_DEFAULT_MAX_CQ),
     DEFINE_PROP_UINT32("max-mr", VirtIORdma, conf.max_mr, 65536),
@@ -169,6 +173,8 @@ static const struct {
     { "mac", "MAC address of the port (with netdev; by default the NIC's)" },
     { "sys-image-guid", "system image GUID; 0: made from the MAC address" },
     { "max-qp", "queue pairs, with the reserved two (1-16384)" },
+    { "max-vq-qp", "queue pairs that may have virtqueues: without direct-qp "
+                   "all, and at most 511" },
     { "max-cq", "completion queues (1-16384)" },
     { "max-mr", "memory regions" },
     { "max-pd", "protection domains" },

@@ -29,14 +29,24 @@ static uint32_t rq_vq(VirtIORdma *s, uint32_t qpn)
     return VIRTIO_RDMA_RQ_VQ(s->limits.max_cq, qpn);
 }
 
-static void init_wq(VirtIORdma *s, VirtIORdmaWq *wq, RdmaQueue kind,
-                    uint32_t vq, uint32_t max_sge, uint32_t max_inline)
+static void init_wq(VirtIORdmaWq *wq, RdmaQueue kind, uint32_t max_sge,
+                    uint32_t max_inline)
 {
-    wq->vq = virtio_get_queue(VIRTIO_DEVICE(s), vq);
-    wq->seen = virtio_queue_get_last_avail_idx(VIRTIO_DEVICE(s), vq);
     wq->kind = kind;
     wq->max_sge = max_sge;
     wq->max_inline = max_inline;
+}
+
+static void use_vq(VirtIORdma *s, VirtIORdmaWq *wq, uint32_t vq)
+{
+    wq->vq = virtio_get_queue(VIRTIO_DEVICE(s), vq);
+    wq->seen = virtio_queue_get_last_avail_idx(VIRTIO_DEVICE(s), vq);
+}
+
+void virtio_rdma_qp_use_vqs(VirtIORdma *s, VirtIORdmaQp *qp)
+{
+    use_vq(s, &qp->sq, sq_vq(s, qp->init.qpn));
+    use_vq(s, &qp->rq, rq_vq(s, qp->init.qpn));
 }
 
 VirtIORdmaQp *virtio_rdma_qp_add(VirtIORdma *s, const RdmaQpInitAttr *init,
@@ -56,10 +66,9 @@ VirtIORdmaQp *virtio_rdma_qp_add(VirtIORdma *s, const RdmaQpInitAttr *init,
     pd->users++;
     send_cq->users++;
     recv_cq->users++;
-    init_wq(s, &qp->sq, RDMA_SQ, sq_vq(s, init->qpn),
-            init->cap.max_send_sge, init->cap.max_inline_data);
-    init_wq(s, &qp->rq, RDMA_RQ, rq_vq(s, init->qpn),
-            init->cap.max_recv_sge, 0);
+    init_wq(&qp->sq, RDMA_SQ, init->cap.max_send_sge,
+            init->cap.max_inline_data);
+    init_wq(&qp->rq, RDMA_RQ, init->cap.max_recv_sge, 0);
     virtio_rdma_table_set(&s->qps, init->qpn, qp);
     return qp;
 }
@@ -104,12 +113,15 @@ static int check_qpn(VirtIORdma *s, uint32_t qpn, const VirtIORdmaReq *req)
 
 static int find_qpn(VirtIORdma *s, const VirtIORdmaReq *req, uint32_t *qpn)
 {
+    uint32_t end = req->create_qp.flags & VIRTIO_RDMA_QP_DIRECT
+                   ? s->qps.end : s->max_vq_qp;
+
     if (req->create_qp.qp_type != RDMA_QPT_GSI) {
-        return virtio_rdma_vq_find_id(s, &s->qps, RDMA_QPN_GSI + 1,
-                                      s->qps.end, check_qpn, req, qpn);
+        return virtio_rdma_vq_find_id(s, &s->qps, RDMA_QPN_GSI + 1, end,
+                                      check_qpn, req, qpn);
     }
     *qpn = RDMA_QPN_GSI;
-    if (RDMA_QPN_GSI >= s->qps.end) {
+    if (RDMA_QPN_GSI >= end) {
         return -ENOMEM;
     }
     if (virtio_rdma_table_get(&s->qps, RDMA_QPN_GSI)) {
@@ -184,6 +196,7 @@ static int add_qp(VirtIORdma *s, const VirtIORdmaReq *req,
 
     if (!(req->create_qp.flags & VIRTIO_RDMA_QP_DIRECT)) {
         *qp = virtio_rdma_qp_add(s, init, pd, send_cq, recv_cq, srq);
+        virtio_rdma_qp_use_vqs(s, *qp);
         clear_bit(sq_vq(s, init->qpn), s->stale_vqs);
         if (!srq) {
             clear_bit(rq_vq(s, init->qpn), s->stale_vqs);
@@ -466,10 +479,14 @@ VirtIORdmaQp *virtio_rdma_qp_of_vq(VirtIORdma *s, uint32_t n,
     if (n < first) {
         return NULL;
     }
-    qp = virtio_rdma_table_get(&s->qps, (n - first) / 2);
-    if (!qp || qp->pages || ((n - first) % 2 && qp->srq)) {
+    n -= first;
+    if (n / 2 >= s->max_vq_qp) {
         return NULL;
     }
-    *wq = (n - first) % 2 ? &qp->rq : &qp->sq;
+    qp = virtio_rdma_table_get(&s->qps, n / 2);
+    if (!qp || qp->pages || (n % 2 && qp->srq)) {
+        return NULL;
+    }
+    *wq = n % 2 ? &qp->rq : &qp->sq;
     return qp;
 }

@@ -135,7 +135,7 @@ static inline VirtIORdmaMr *virtio_rdma_mr_get(VirtIORdma *s, uint32_t mrn)
 /* The virtqueue of an SRQ */
 static inline uint32_t virtio_rdma_srq_vq(const VirtIORdma *s, uint32_t srqn)
 {
-    return VIRTIO_RDMA_SRQ_VQ(s->limits.max_cq, s->limits.max_qp, srqn);
+    return VIRTIO_RDMA_SRQ_VQ(s->limits.max_cq, s->max_vq_qp, srqn);
 }
 
 /* virtio-rdma-sched.c: the bottom half */

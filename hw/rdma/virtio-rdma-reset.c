@@ -77,7 +77,7 @@ void virtio_rdma_reset(VirtIODevice *vdev)
 
 static bool is_event_vq(VirtIORdma *s, uint32_t n)
 {
-    return n == VIRTIO_RDMA_EVENT_VQ(s->limits.max_cq, s->limits.max_qp);
+    return n == VIRTIO_RDMA_EVENT_VQ(s->limits.max_cq, s->max_vq_qp);
 }
 
 static void reset_wq(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaWq *wq)

@@ -87,8 +87,6 @@ void virtio_rdma_direct_start(VirtIORdma *s, VirtIORdmaQp *qp,
           direct->sq_slot_shift);
     qp->sq.slots.producer = first + VIRTIO_RDMA_DIRECT_AT(sq_producer);
     qp->sq.slots.awake = first + VIRTIO_RDMA_DIRECT_AT(sq_awake);
-    qp->sq.vq = NULL;
-    qp->rq.vq = NULL;
     if (qp->srq) {
         return;
     }

@@ -44,9 +44,10 @@ static uint32_t max_cqe_deep(const VirtIORdma *s)
            ? s->limits.max_cqe_deep : 0;
 }
 
-/* Neither has max-qp-wr without F_DIRECT_QP. */
+/* They have no meaning without F_DIRECT_QP. */
 typedef struct SavedDirectLimits {
     VirtIORdma *parent;
+    uint32_t max_qp;
     uint32_t max_qp_wr;
 } SavedDirectLimits;
 
@@ -59,7 +60,7 @@ static int save_limits(void *opaque)
     *v = (SavedLimits) {
         .parent = s,
         .features = VIRTIO_DEVICE(s)->guest_features,
-        .max_qp = l->max_qp,
+        .max_qp = s->max_vq_qp,
         .max_qp_wr = l->max_qp_wr,
         .max_send_sge = l->max_send_sge,
         .max_recv_sge = l->max_recv_sge,
@@ -119,7 +120,7 @@ static bool check_limits(VirtIORdma *s, const SavedLimits *v)
     const RdmaBackendLimits *l = &s->limits;
 
     return check_limit("max-cq", v->max_cq, l->max_cq) &&
-           check_limit("max-qp", v->max_qp, l->max_qp) &&
+           check_limit("max-vq-qp", v->max_qp, s->max_vq_qp) &&
            check_limit("max-mr", v->max_mr, l->max_mr) &&
            check_limit("max-pd", v->max_pd, l->max_pd) &&
            check_limit("max-mr-size", v->max_mr_size, l->max_mr_size) &&
@@ -210,6 +211,7 @@ static int save_direct_limits(void *opaque)
 {
     SavedDirectLimits *v = opaque;
 
+    v->max_qp = v->parent->limits.max_qp;
     v->max_qp_wr = v->parent->limits.max_qp_wr_direct;
     return 0;
 }
@@ -217,10 +219,12 @@ static int save_direct_limits(void *opaque)
 static int direct_limits_post_load(void *opaque, int version_id)
 {
     const SavedDirectLimits *v = opaque;
+    const RdmaBackendLimits *l = &v->parent->limits;
 
     return !direct_needed(v->parent) ||
-           check_limit("max-qp-wr", v->max_qp_wr,
-                       v->parent->limits.max_qp_wr_direct) ? 0 : -EINVAL;
+           (check_limit("max-qp", v->max_qp, l->max_qp) &&
+            check_limit("max-qp-wr", v->max_qp_wr, l->max_qp_wr_direct))
+           ? 0 : -EINVAL;
 }
 
 static const VMStateDescription vmstate_direct_limits = {
@@ -228,6 +232,7 @@ static const VMStateDescription vmstate_direct_limits = {
     .pre_save = save_direct_limits,
     .post_load = direct_limits_post_load,
     .fields = (const VMStateField[]) {
+        VMSTATE_UINT32(max_qp, SavedDirectLimits),
         VMSTATE_UINT32(max_qp_wr, SavedDirectLimits),
         VMSTATE_END_OF_LIST()
     },

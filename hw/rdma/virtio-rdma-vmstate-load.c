@@ -355,8 +355,14 @@ static bool load_qp(VirtIORdma *s, SavedQp *v)
                "0 but for UD")) {
         return false;
     }
+    if (!v->direct.pages &&
+        !check_max(&r, "qpn, with virtqueues", v->qpn, s->max_vq_qp - 1)) {
+        return false;
+    }
     qp = virtio_rdma_qp_add(s, &init, pd, send_cq, recv_cq, srq);
-    if (v->direct.pages && !load_direct(s, &r, qp, &v->direct)) {
+    if (!v->direct.pages) {
+        virtio_rdma_qp_use_vqs(s, qp);
+    } else if (!load_direct(s, &r, qp, &v->direct)) {
         return false;
     }
     return load_wq(s, &r, &qp->sq, &v->sq) && load_wq(s, &r, &qp->rq, &v->rq);

@@ -58,7 +58,7 @@ static void add_queues(VirtIORdma *s)
     for (uint32_t n = 0; n < s->limits.max_cq; n++) {
         virtio_add_queue(vdev, size, virtio_rdma_handle_cq);
     }
-    for (uint32_t n = 0; n < s->limits.max_qp; n++) {
+    for (uint32_t n = 0; n < s->max_vq_qp; n++) {
         virtio_add_queue(vdev, size, virtio_rdma_handle_wq);
         virtio_add_queue(vdev, size, virtio_rdma_handle_wq);
     }

@@ -18,7 +18,7 @@
 OBJECT_DECLARE_SIMPLE_TYPE(VirtIORdma, VIRTIO_RDMA)
 
 #define VIRTIO_RDMA_DEFAULT_MAX_CQ 128
-#define VIRTIO_RDMA_DEFAULT_MAX_QP 128
+#define VIRTIO_RDMA_DEFAULT_MAX_VQ_QP 128
 
 /* The GIDs whose first @bits bits are those of @gid. */
 typedef struct VirtIORdmaGids {
@@ -40,6 +40,7 @@ typedef struct VirtIORdmaConf {
     MACAddr mac;
     uint64_t sys_image_guid;
     uint32_t max_qp;
+    uint32_t max_vq_qp;             /* of them with virtqueues */
     uint32_t max_cq;
     uint32_t max_mr;
     uint32_t max_pd;
@@ -85,6 +86,7 @@ struct VirtIORdma {
     RdmaBackendClass *bc;
     bool own_backend;
     RdmaBackendLimits limits;       /* of device and backend together */
+    uint32_t max_vq_qp;             /* only QPs below it may have virtqueues */
     QEMUBH *bh;
     QEMUBH *turn;                   /* the next turn of the main loop begins */
     Error *migration_blocker;

@@ -158,7 +158,9 @@ struct virtio_rdma_config {
 	__le64 mr_page_sizes;
 	/* with VIRTIO_RDMA_F_DIRECT_QP: instead of max_qp_wr, of direct QPs */
 	__le32 max_qp_wr_direct;
-	__u8 reserved[468];
+	/* and of the number of all QPs: those from max_qp on must be direct */
+	__le32 max_qp_direct;
+	__u8 reserved[464];
 } VIRTIO_RDMA_ABI;
 
 /* Control commands. */

@@ -391,7 +391,7 @@ QRdmaQp *qrdma_create_qp_attr(QRdmaPd *pd, QRdmaCq *send_cq,
         g_assert_cmpuint(qp->qpn, ==, RDMA_QPN_GSI);
     } else {
         g_assert_cmpuint(qp->qpn, >=, 2);
-        g_assert_cmpuint(qp->qpn, <, d->max_qp);
+        g_assert_cmpuint(qp->qpn, <, direct ? d->max_qp_direct : d->max_qp);
     }
     if (direct) {
         qp->sq.qpn = qp->rq.qpn = qp->qpn;

@@ -234,6 +234,8 @@ void qrdma_prepare(QRdma *d, uint64_t features, uint16_t ring_size)
     d->ring_size = ring_size ?: QRDMA_RING_SIZE;
     d->max_qp = qrdma_config_read(d, offsetof(struct virtio_rdma_config,
                                               max_qp), 4);
+    d->max_qp_direct = qrdma_config_read(
+        d, offsetof(struct virtio_rdma_config, max_qp_direct), 4);
     d->max_cq = qrdma_config_read(d, offsetof(struct virtio_rdma_config,
                                               max_cq), 4);
     if (d->features & QRDMA_F(VIRTIO_RDMA_F_MAC_MTU)) {

@@ -82,7 +82,8 @@ struct QRdma {
     bool has_doorbells;
     uint16_t ring_size;
     uint32_t max_cq;
-    uint32_t max_qp;
+    uint32_t max_qp;                /* that have virtqueues */
+    uint32_t max_qp_direct;
     uint32_t max_srq;               /* 0 without F_SRQ */
     uint32_t cqe_size;              /* bytes, by the features */
     uint32_t n_rings;

@@ -92,7 +92,7 @@ static void test_values(void)
 {
     QRdma *d = test_device();
     struct virtio_rdma_config c;
-    static const uint8_t zero[468];
+    static const uint8_t zero[464];
     static const uint8_t guid[8] = {
         0x52 ^ 2, 0x54, 0x00, 0xff, 0xfe, 0x12, 0x34, 0x01,
     };
@@ -109,6 +109,7 @@ static void test_values(void)
     g_assert_cmpuint(le32_to_cpu(c.max_pd), ==, TEST_MAX_PD);
     g_assert_cmpuint(le32_to_cpu(c.max_qp_wr), ==, 1024);
     g_assert_cmpuint(le32_to_cpu(c.max_qp_wr_direct), ==, 32768);
+    g_assert_cmpuint(le32_to_cpu(c.max_qp_direct), ==, TEST_MAX_QP);
     g_assert_cmpuint(le32_to_cpu(c.max_cqe), ==, 1024);
     g_assert_cmpuint(le32_to_cpu(c.max_send_sge), >=, 4);
     g_assert_cmpuint(le32_to_cpu(c.max_recv_sge), >=, 4);

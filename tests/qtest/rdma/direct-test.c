@@ -467,6 +467,55 @@ static void test_depth_has_a_limit(void)
     qrdma_host_stop(host);
 }
 
+/* There are more numbers than those that have virtqueues. */
+static void test_more_than_there_are_virtqueues_for(void)
+{
+    QRdmaHost *host = qrdma_host_start(
+        "-netdev hubport,id=n0,hubid=0 "
+        "-device virtio-rdma-pci,netdev=n0,addr=4,max-qp=300,max-vq-qp=4");
+    QRdma *d = qrdma_open(host, QPCI_DEVFN(4, 0));
+    bool seen[300] = {};
+    TestPair t;
+    Create c;
+
+    g_assert_cmpuint(qrdma_config_read(d, offsetof(struct virtio_rdma_config,
+                                                   max_qp), 4), ==, 4);
+    g_assert_cmpuint(qrdma_config_read(d, offsetof(struct virtio_rdma_config,
+                                                   max_qp_direct), 4),
+                     ==, 300);
+    d->direct = true;
+    qrdma_start(d, QRDMA_FEATURES | DIRECT, 0);
+    t = test_pair_on(d, RDMA_QPT_RC, 64, NULL);
+    seen[t.a->qpn] = seen[t.b->qpn] = true;
+    expect_works(&t);
+    c = create_on(d);
+    for (int i = 4; i < 300; i++) {
+        struct virtio_rdma_qpn rsp;
+
+        assert_ok(qrdma_cmd(d, VIRTIO_RDMA_CMD_CREATE_QP, &c.req,
+                            sizeof(c.req), &rsp, sizeof(rsp)));
+        g_assert_cmpuint(le32_to_cpu(rsp.qpn), <, 300);
+        g_assert_false(seen[le32_to_cpu(rsp.qpn)]);
+        seen[le32_to_cpu(rsp.qpn)] = true;
+    }
+    assert_status(create(&c), NOMEM);
+    /* A notification of a virtqueue behind those of QPs is no QP's. */
+    qrdma_ring_kick(qrdma_ring(d, VIRTIO_RDMA_SQ_VQ(d->max_cq, 4)));
+    expect_works(&t);
+    c.req.flags = 0;
+    assert_status(create(&c), NOMEM);
+    qrdma_reset(d);
+    d->direct = false;
+    qrdma_start(d, QRDMA_FEATURES, 0);
+    t = test_pair_on(d, RDMA_QPT_RC, 64, NULL);
+    g_assert_cmpuint(MAX(t.a->qpn, t.b->qpn), ==, 3);
+    c = create_on(d);
+    c.req.flags = 0;
+    assert_status(create(&c), NOMEM);
+    qrdma_close(d);
+    qrdma_host_stop(host);
+}
+
 static void test_feature_is_needed(void)
 {
     Create c = create_new(0);
@@ -602,6 +651,8 @@ void add_direct_tests(void)
                    test_deeper_than_a_virtqueue);
     qtest_add_func("virtio-rdma/direct/depth-has-a-limit",
                    test_depth_has_a_limit);
+    qtest_add_func("virtio-rdma/direct/more-than-there-are-virtqueues-for",
+                   test_more_than_there_are_virtqueues_for);
     qtest_add_func("virtio-rdma/direct/feature-is-needed",
                    test_feature_is_needed);
     qtest_add_func("virtio-rdma/direct/not-without-doorbells",

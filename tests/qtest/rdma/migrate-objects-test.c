@@ -478,6 +478,20 @@ static void test_spoilt_direct_queues(void)
     trip_free(t);
 }
 
+static void test_spoilt_number_without_virtqueues(void)
+{
+    Trip *t = trip_new(NULL);
+    TripSpoilt it = { "qpn", {}, 2, 0, 7,
+                      "QP 7 in the migration stream has qpn, with "
+                      "virtqueues=7, but at most 6 is possible", .copies = 1 };
+
+    trip_connect(t);
+    it.find[0] = t->p.b.qp->qpn;
+    it.find[1] = t->p.b.qp->pd->pdn;
+    trip_refuse_spoilt(t, 1, &it, 1);
+    trip_free(t);
+}
+
 /* A device that has direct queues, for a driver that knows of none */
 static void test_direct_queues_without_the_feature(void)
 {
@@ -500,6 +514,8 @@ void add_migrate_objects_tests(void)
 {
     qtest_add_func("virtio-rdma-migration/spoilt-direct-queues",
                    test_spoilt_direct_queues);
+    qtest_add_func("virtio-rdma-migration/spoilt-number-without-virtqueues",
+                   test_spoilt_number_without_virtqueues);
     qtest_add_func("virtio-rdma-migration/direct-queues-without-the-feature",
                    test_direct_queues_without_the_feature);
     qtest_add_func("virtio-rdma-migration/names-in-wqes", test_names_in_wqes);

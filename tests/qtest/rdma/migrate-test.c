@@ -455,6 +455,8 @@ static void test_refuse(void)
         { "max-inline=256", "max-inline=512" },
         { "max-cqe=1000", "max-cqe=32768" },
         { "max-qp-wr=1024", "max-qp-wr=32768" },
+        { "max-qp=9", "max-qp=8" },
+        { "max-vq-qp=6", "max-vq-qp=7" },
         { "ext-status=off", "uses ext-status" },
         { "mac-mtu=off", "uses mac-mtu" },
         { "max-srq=32", "max-srq=64" },
@@ -510,7 +512,6 @@ static void test_differences(void)
 {
     static const char *const devices[] = {
         MIGRATE_DEVICE ",cq-deep=off,max-cqe=1000",
-        MIGRATE_DEVICE ",direct-qp=off,max-qp-wr=10",
         MIGRATE_DEVICE ",events=off,counters=off,rereg-mr=off,mcast=off",
         MIGRATE_DEVICE,
     };

@@ -70,6 +70,7 @@ static void test_values_out_of_range(void)
         const char *values[6];
     } bad[] = {
         { "max-qp", { "0", "16385", "4294967295" } },
+        { "max-vq-qp", { "0", "16385", "4294967295" } },
         { "max-cq", { "0", "16385", "4294967295" } },
         { "max-mr", { "0", "16777215", "4294967295" } },
         { "max-pd", { "0", "4294967295" } },
@@ -133,15 +134,16 @@ static void test_number_of_queues_is_limited(void)
 {
     host_start();
     /* 1 + N + 2 M + 1 + S queues, of which QEMU has 1024 */
-    expect_refusal("'netdev': 'n0', 'max-qp': 512, 'max-cq': 16", "max-qp");
+    expect_refusal("'netdev': 'n0', 'max-vq-qp': 512, 'max-cq': 16",
+                   "max-vq-qp");
     expect_refusal("'netdev': 'n0', 'max-qp': 8, 'max-cq': 1008", "max-cq");
     expect_refusal("'netdev': 'n0', 'max-qp': 8, 'max-srq': 1000", "max-srq");
-    expect_refusal("'netdev': 'n0', 'max-qp': 16384, 'max-cq': 16384",
+    expect_refusal("'netdev': 'n0', 'max-vq-qp': 16384, 'max-cq': 16384",
                    "1024");
-    expect_refusal("'netdev': 'n0', 'max-qp': 500, 'max-cq': 23, "
+    expect_refusal("'netdev': 'n0', 'max-vq-qp': 500, 'max-cq': 23, "
                    "'max-srq': 0", "1025");
     qtest_qmp_device_add(host->qts, "virtio-rdma-pci", "good",
-                         "{'netdev': 'n0', 'max-qp': 468, 'max-cq': 22}");
+                         "{'netdev': 'n0', 'max-vq-qp': 468, 'max-cq': 22}");
     qrdma_host_stop(host);
 }
 
@@ -150,7 +152,7 @@ static void test_refused_device_leaves_the_netdev_free(void)
     host_start();
     for (int i = 0; i < 3; i++) {
         expect_refusal("'netdev': 'n0', 'queue-size': 3", "queue-size");
-        expect_refusal("'netdev': 'n0', 'max-qp': 512", "max-qp");
+        expect_refusal("'netdev': 'n0', 'max-vq-qp': 512", "max-vq-qp");
         expect_refusal("'netdev': 'n0', 'rdmadev': 'r0'", "rdmadev");
     }
     qtest_qmp_device_add(host->qts, "virtio-rdma-pci", "good",
@@ -179,7 +181,8 @@ static void test_smallest_and_largest_device(void)
     qrdma_close(d);
 
     qtest_qmp_device_add(host->qts, "virtio-rdma-pci", "large",
-                         "{'netdev': 'n2', 'addr': '6', 'max-qp': 256, "
+                         "{'netdev': 'n2', 'addr': '6', 'max-qp': 16384, "
+                         "'max-vq-qp': 256, "
                          "'max-cq': 511, 'queue-size': 1024, "
                          "'events': false, 'srq': false, "
                          "'gid-table-len': 256}");
