@@ -51,6 +51,8 @@ static void vrdma_config_doorbells(struct vrdma_dev *dev)
 		return;
 	dev->attr.max_qp_wr = min_t(u32, config_u32(dev, max_qp_wr_direct),
 				    VRDMA_DIRECT_DEPTH_MAX);
+	dev->num_qp = min(config_u32(dev, max_qp_direct), VRDMA_MAX_QUEUES);
+	dev->num_qp = max(dev->num_qp, dev->num_vq_qp);
 	dev->doorbells_phys = shm.addr;
 	dev->num_doorbells = num;
 	ida_init(&dev->doorbells_used);
@@ -122,7 +124,8 @@ void vrdma_config_read(struct vrdma_dev *dev)
 	attr->local_ca_ack_delay = config_get(dev, local_ca_ack_delay);
 
 	dev->num_cq = config_u32(dev, max_cq);
-	dev->num_qp = config_u32(dev, max_qp);
+	dev->num_vq_qp = config_u32(dev, max_qp);
+	dev->num_qp = dev->num_vq_qp;
 	dev->max_inline = min(config_u32(dev, max_inline_data), sge_room);
 	if (virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_MAC_MTU)) {
 		vrdma_config_bytes(dev,

@@ -71,7 +71,7 @@ static int vrdma_srq_use_vq(struct vrdma_dev *dev, struct vrdma_srq *srq,
 	srq->srqn = srqn;
 	set_bit(srqn, dev->srqs_busy);
 	srq->wq.ring.vq = dev->vqs[VIRTIO_RDMA_SRQ_VQ(dev->num_cq,
-						      dev->num_qp, srqn)];
+						      dev->num_vq_qp, srqn)];
 	return vrdma_vq_prepare(dev, srq->wq.ring.vq,
 				min(srq->wq.max_wr, dev->ring_max));
 }

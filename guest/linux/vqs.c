@@ -9,7 +9,7 @@
 /* The number of virtqueues */
 static u32 vrdma_vqs_count(const struct vrdma_dev *dev)
 {
-	u32 n = VIRTIO_RDMA_NUM_VQS(dev->num_cq, dev->num_qp);
+	u32 n = VIRTIO_RDMA_NUM_VQS(dev->num_cq, dev->num_vq_qp);
 
 	if (!virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_EVENTS))
 		return n;
@@ -18,7 +18,7 @@ static u32 vrdma_vqs_count(const struct vrdma_dev *dev)
 
 static bool vrdma_vq_is_event(const struct vrdma_dev *dev, u32 i)
 {
-	return i == VIRTIO_RDMA_EVENT_VQ(dev->num_cq, dev->num_qp);
+	return i == VIRTIO_RDMA_EVENT_VQ(dev->num_cq, dev->num_vq_qp);
 }
 
 /* Work queues need no callback, so they take no interrupt vector. */
@@ -32,7 +32,7 @@ static struct vrdma_vq_info vrdma_vq_role(const struct vrdma_dev *dev, u32 i)
 		return (struct vrdma_vq_info){ "cq", vrdma_cq_callback };
 	if (vrdma_vq_is_event(dev, i))
 		return (struct vrdma_vq_info){ "events", vrdma_event_callback };
-	if (i > VIRTIO_RDMA_EVENT_VQ(dev->num_cq, dev->num_qp))
+	if (i > VIRTIO_RDMA_EVENT_VQ(dev->num_cq, dev->num_vq_qp))
 		return (struct vrdma_vq_info){ "srq", NULL };
 	return (struct vrdma_vq_info){ (i - first_sq) % 2 ? "rq" : "sq", NULL };
 }
@@ -59,11 +59,12 @@ int vrdma_vqs_init(struct vrdma_dev *dev)
 	int ret;
 
 	if (!dev->num_cq || dev->num_cq > VRDMA_MAX_QUEUES ||
-	    dev->num_qp < VRDMA_QPN_FIRST || dev->num_qp > VRDMA_MAX_QUEUES ||
+	    dev->num_vq_qp < VRDMA_QPN_FIRST ||
+	    dev->num_vq_qp > VRDMA_MAX_QUEUES ||
 	    dev->num_srq > VRDMA_MAX_QUEUES) {
 		dev_err(&dev->vdev->dev,
 			"%u CQs, %u QPs and %u SRQs: at least 1, %u and 0, at most %u of each\n",
-			dev->num_cq, dev->num_qp, dev->num_srq,
+			dev->num_cq, dev->num_vq_qp, dev->num_srq,
 			VRDMA_QPN_FIRST, VRDMA_MAX_QUEUES);
 		return -EINVAL;
 	}

@@ -81,6 +81,7 @@ struct vrdma_dev {
 	u32 max_inline;
 	u32 num_cq;
 	u32 num_qp;			/* with QP 0 and 1 */
+	u32 num_vq_qp;			/* those below it have virtqueues */
 	u32 num_srq;
 	u64 mr_page_sizes;		/* that user regions may have */
 	bool ring_reset;
