@@ -50,6 +50,7 @@ void vrdma_direct_put(struct vrdma_wq *wq, u32 len)
  */
 bool vrdma_direct_publish(struct vrdma_wq *wq)
 {
+	/* The device reads slots behind the count. */
 	virt_store_release(wq->bell.producer, cpu_to_le32(wq->ring.head));
 	/* Pairs with the device's barrier before it looks for the last time. */
 	virt_mb();
