@@ -43,7 +43,7 @@ TARGETS ?=
 	run-newer run-verbs run-verbs-rxe run-verbs-own \
 	unit-tests run-unit run-qtest run-migration \
 	run-guest-migration run-guest \
-	bench bench-migration bench-turns bench-verbs bench-verbs-mr \
+	bench bench-migration bench-turns bench-verbs bench-verbs-mr bench-qps \
 	fuzz fuzz-engine fuzz-device coverage \
 	soak lint graph install qemu qtests guest uml standalone \
 	packages-build packages-coverage \
@@ -76,6 +76,7 @@ help:
 	@echo 'make bench         speed of the engine'
 	@echo 'make bench-migration  what migration of a guest costs'
 	@echo 'make bench-turns   how long a guest can keep QEMU busy'
+	@echo 'make bench-qps     what many queue pairs cost'
 	@echo 'make bench-verbs   rdma-verbs in a guest beside its host'
 	@echo 'make bench-verbs-mr  1 GiB registered on a host adapter'
 	@echo 'make fuzz          run each fuzzer for FUZZ_TIME (60)'
@@ -287,6 +288,9 @@ bench-migration: qemu | packages-guest
 
 bench-turns: standalone qtests
 	@$(STAGE) bench-turns! 'measured' scripts/bench-turns.sh
+
+bench-qps: qemu | packages-guest packages-test
+	@tests/guest/run bench-qps
 
 bench-verbs: qemu uml | packages-guest
 	@tests/guest/run bench-verbs

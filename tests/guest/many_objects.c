@@ -10,47 +10,20 @@
  * MOST bounds the number of memory regions.
  */
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
-#include <infiniband/verbs.h>
+#include "self_qp.h"
 
 /* What the guest's kernel may have for itself. */
 #define SLACK       16
 #define REGION      4096u
 #define MESSAGE     512u
-#define ACCESS      (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
-#define LIMIT       60.0
 
 static struct ibv_context *context;
 static struct ibv_device_attr limits;
-static union ibv_gid gid;
-static int gid_index = 1;
 static unsigned most = 65536;
-
-static void __attribute__((noreturn, format(printf, 1, 2)))
-fail(const char *fmt, ...)
-{
-    va_list args;
-
-    printf("FAIL: ");
-    va_start(args, fmt);
-    vprintf(fmt, args);
-    va_end(args);
-    printf("\n");
-    exit(1);
-}
-
-static double seconds(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec + t.tv_nsec / 1e9;
-}
 
 /* As many as the device promises, but for a few that others may have. */
 static void judge(const char *what, unsigned n, unsigned promised)
@@ -70,65 +43,6 @@ static void *many(unsigned n, size_t size)
         fail("out of memory");
     }
     return p;
-}
-
-static void wait_for(struct ibv_cq *cq, unsigned n)
-{
-    double end = seconds() + LIMIT;
-    struct ibv_wc wc;
-    int got;
-
-    while (n) {
-        got = ibv_poll_cq(cq, 1, &wc);
-        if (got < 0) {
-            fail("ibv_poll_cq: %d", got);
-        }
-        if (got && wc.status != IBV_WC_SUCCESS) {
-            fail("completion of 0x%llx: %s", (unsigned long long)wc.wr_id,
-                 ibv_wc_status_str(wc.status));
-        }
-        if (!got && seconds() > end) {
-            fail("%u completions are missing", n);
-        }
-        n -= got;
-    }
-}
-
-static void modify(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
-{
-    int ret = ibv_modify_qp(qp, attr, mask);
-
-    if (ret) {
-        fail("ibv_modify_qp to %d: %s", attr->qp_state, strerror(ret));
-    }
-}
-
-/* Make a queue pair its own peer. */
-static void connect_to_itself(struct ibv_qp *qp)
-{
-    struct ibv_qp_attr attr = {
-        .qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = ACCESS,
-    };
-
-    modify(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-           IBV_QP_ACCESS_FLAGS);
-    attr = (struct ibv_qp_attr) {
-        .qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024,
-        .dest_qp_num = qp->qp_num, .min_rnr_timer = 12,
-        .ah_attr = {
-            .is_global = 1, .port_num = 1,
-            .grh = { .dgid = gid, .sgid_index = gid_index, .hop_limit = 1 },
-        },
-    };
-    modify(qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
-           IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-           IBV_QP_MIN_RNR_TIMER);
-    attr = (struct ibv_qp_attr) {
-        .qp_state = IBV_QPS_RTS, .timeout = 17, .retry_cnt = 7,
-        .rnr_retry = 7,
-    };
-    modify(qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-           IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
 }
 
 static struct ibv_qp *make_qp(struct ibv_pd *pd, struct ibv_cq *cq)
@@ -185,18 +99,18 @@ static void queues(struct ibv_pd *pd)
     for (i = 0; i < nqp * MESSAGE; i++) {
         from[i] = (i * 2654435761u) >> 24;
     }
-    mr = ibv_reg_mr(pd, from, max_qp * MESSAGE * 2ul, ACCESS);
+    mr = ibv_reg_mr(pd, from, max_qp * MESSAGE * 2ul, SELF_ACCESS);
     if (!mr) {
         fail("ibv_reg_mr: %s", strerror(errno));
     }
     for (i = 0; i < nqp; i++) {
-        connect_to_itself(qp[i]);
+        self_connect(qp[i]);
     }
     for (i = 0; i < nqp; i++) {
         post_message(qp[i], mr, from + i * MESSAGE, to + i * MESSAGE);
     }
     for (i = 0; i < nqp; i++) {
-        wait_for(cq[i % ncq], 2);
+        self_wait(cq[i % ncq], 2);
     }
     if (memcmp(from, to, nqp * MESSAGE)) {
         fail("what the queue pairs have delivered is not what was sent");
@@ -232,9 +146,9 @@ static void regions(struct ibv_pd *pd)
     if (!qp || posix_memalign((void **)&at, REGION, REGION)) {
         fail("no queue pair");
     }
-    connect_to_itself(qp);
+    self_connect(qp);
     while (n <= promised && n < most &&
-           (mr[n] = ibv_reg_mr(pd, at, REGION, ACCESS))) {
+           (mr[n] = ibv_reg_mr(pd, at, REGION, SELF_ACCESS))) {
         n++;
     }
     judge("MR", n, most < promised ? most : promised);
@@ -242,7 +156,7 @@ static void regions(struct ibv_pd *pd)
         memset(at, i * 7 + 1, MESSAGE);
         memset(at + MESSAGE, 0, MESSAGE);
         post_message(qp, mr[i], at, at + MESSAGE);
-        wait_for(cq, 2);
+        self_wait(cq, 2);
         if (memcmp(at, at + MESSAGE, MESSAGE)) {
             fail("region %u has not got its message", i);
         }
@@ -271,7 +185,8 @@ static void domains(void)
     }
     judge("PD", n, promised);
     for (i = 0; i < n; i++) {
-        struct ibv_mr *mr = ibv_reg_mr(pd[i], memory, sizeof(memory), ACCESS);
+        struct ibv_mr *mr = ibv_reg_mr(pd[i], memory, sizeof(memory),
+                                       SELF_ACCESS);
 
         if (!mr) {
             fail("domain %u takes no region: %s", i, strerror(errno));
@@ -291,27 +206,10 @@ static void domains(void)
     free(pd);
 }
 
-static void open_device(const char *name)
-{
-    struct ibv_device **list = ibv_get_device_list(NULL);
-    int i;
-
-    for (i = 0; list && list[i]; i++) {
-        if (!strcmp(ibv_get_device_name(list[i]), name)) {
-            context = ibv_open_device(list[i]);
-        }
-    }
-    if (!context || ibv_query_device(context, &limits) ||
-        ibv_query_gid(context, 1, gid_index, &gid)) {
-        fail("no device %s", name);
-    }
-    ibv_free_device_list(list);
-}
-
 int main(int argc, char **argv)
 {
     const char *name = "";
-    int rounds = 2, opt, i;
+    int gid_index = 1, rounds = 2, opt, i;
 
     while ((opt = getopt(argc, argv, "d:g:m:r:")) != -1) {
         switch (opt) {
@@ -331,7 +229,10 @@ int main(int argc, char **argv)
             return 2;
         }
     }
-    open_device(name);
+    context = self_open(name, gid_index);
+    if (ibv_query_device(context, &limits)) {
+        fail("ibv_query_device fails");
+    }
     for (i = 1; i <= rounds; i++) {
         struct ibv_pd *pd;
         double began = seconds();

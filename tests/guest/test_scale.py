@@ -39,7 +39,8 @@ def test_one_hundred_queue_pairs_deliver_intact(bench):
 
 
 def test_as_many_objects_as_the_device_has(bench):
-    binary = build('many_objects', [GUEST_TESTS / 'many_objects.c'])
+    binary = build('many_objects', [GUEST_TESTS / name for name in (
+        'many_objects.c', 'self_qp.c', 'self_qp.h')])
     before = bench.resources()
     most = '' if FULL else '-m 2000'
     watch = None

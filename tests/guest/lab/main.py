@@ -4,7 +4,7 @@ import argparse
 import os
 
 from . import (demo, driver, interop, kernel, migration, mrbench, pyverbs,
-               qtests, soak, tcp, uml, verbsbench, workers)
+               qpbench, qtests, soak, tcp, uml, verbsbench, workers)
 from .pair import LINKS
 from .paths import LOGS, LabError, say
 from .stack import STACKS
@@ -101,6 +101,11 @@ def do_bench_verbs_mr(args):
 def do_bench_verbs(args):
     driver.prepare()
     return verbsbench.main(args.rounds)
+
+
+def do_bench_qps(args):
+    driver.prepare()
+    return qpbench.main(args.counts or qpbench.COUNTS, args.rounds)
 
 
 def do_uml(args):
@@ -205,6 +210,12 @@ def parser():
                             'host')
     speed.add_argument('--rounds', type=int, default=verbsbench.ROUNDS)
     speed.set_defaults(do=do_bench_verbs)
+    qps = commands.add_parser(
+        'bench-qps', help='measure rate, latency and memory with many queue '
+                          'pairs')
+    qps.add_argument('counts', type=int, nargs='*')
+    qps.add_argument('--rounds', type=int, default=qpbench.ROUNDS)
+    qps.set_defaults(do=do_bench_qps)
     user_mode = commands.add_parser(
         'uml', help='make the host of nested guests, User-mode Linux')
     user_mode.add_argument('series', nargs='?')

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What many queue pairs cost: `make bench-qps`.
+
+A program of a guest writes 64 bytes at a time on 1, 16, 128... queue pairs in
+turn, each its own peer, and has the rate and the latency; QEMU's memory and
+the kernel's with so many idle queue pairs are looked at from outside.
+"""
+import re
+import statistics
+import time
+
+from .leaks import kernel_kib, resident_kib
+from .pair import Pair
+from .paths import GUEST_TESTS, LabError
+from .programs import build
+from .stack import VirtioRdma
+
+COUNTS = (1, 16, 128, 1024, 4000)
+ROUNDS = 3
+TIMEOUT = 300
+SOURCES = ('qp_rates.c', 'self_qp.c', 'self_qp.h')
+GO = '/tmp/go'
+
+
+class Program:
+    """qp_rates, which waits for a line wherever memory is measured."""
+
+    def __init__(self, vm, stack, counts):
+        self.vm = vm
+        self.pid = vm.process.pid
+        binary = build('qp_rates', [GUEST_TESTS / name for name in SOURCES])
+        vm.must(f'rm -f {GO}; mkfifo {GO}')
+        self.job = vm.spawn(f'exec {binary} -d {stack.device} -g '
+                            f'{stack.gid(4)} {" ".join(map(str, counts))} '
+                            f'<>{GO}')
+        self.seen = 0
+
+    def _await(self, pattern):
+        end = time.monotonic() + TIMEOUT
+        while time.monotonic() < end:
+            said = self.job.peek().out
+            found = re.compile(pattern).search(said, self.seen)
+            if found:
+                self.seen = found.end()
+                return found
+            if 'FAIL' in said:
+                break
+            time.sleep(0.1)
+        raise LabError(f'qp_rates has not said {pattern}:\n{said}')
+
+    def _memory(self):
+        return resident_kib(self.pid), kernel_kib(self.vm)
+
+    def _go(self):
+        self.vm.must(f'echo > {GO}')
+
+    def measure(self, count):
+        """(messages/s, us, KiB of QEMU, of the kernel) with so many."""
+        self._await('none\n')
+        before = self._memory()
+        self._go()
+        self._await('idle\n')
+        after = self._memory()
+        self._go()
+        found = self._await(rf'qps {count} rate (\d+) latency ([\d.]+)\n')
+        return (int(found.group(1)), float(found.group(2)),
+                (after[0] - before[0]) / count, (after[1] - before[1]) / count)
+
+
+def main(counts=COUNTS, rounds=ROUNDS):
+    """Print the table; the exit code."""
+    with Pair('bench-qps') as pair:
+        stack = VirtioRdma()
+        stack.up(pair.one)
+        program = Program(pair.one, stack, [1, *counts] * rounds)
+        found = {count: [] for count in counts}
+        for _ in range(rounds):
+            # What the first has made QEMU allocate is not counted.
+            program.measure(1)
+            for count in counts:
+                found[count].append(program.measure(count))
+        complaints = pair.one.complaints()
+    rows = {count: [statistics.median(v) for v in zip(*values)]
+            for count, values in found.items()}
+    first = rows[counts[0]]
+    print(f'{"QPs":>5}{"writes/s":>11}{"of first":>9}{"us":>8}{"of first":>9}'
+          f'{"QEMU KiB/QP":>13}{"guest slab KiB/QP":>19}')
+    for count, (rate, latency, qemu, kernel) in rows.items():
+        print(f'{count:5}{rate:11.0f}{rate / first[0]:9.2f}{latency:8.1f}'
+              f'{latency / first[1]:9.2f}{qemu:13.1f}{kernel:19.1f}')
+    if complaints:
+        print(complaints)
+    return 1 if complaints else 0
