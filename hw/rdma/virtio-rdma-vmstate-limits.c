@@ -44,7 +44,7 @@ static uint32_t max_cqe_deep(const VirtIORdma *s)
            ? s->limits.max_cqe_deep : 0;
 }
 
-/* They have no meaning without F_DIRECT_QP. */
+/* Without direct-qp they are not in the stream. */
 typedef struct SavedDirectLimits {
     VirtIORdma *parent;
     uint32_t max_qp;
@@ -219,12 +219,10 @@ static int save_direct_limits(void *opaque)
 static int direct_limits_post_load(void *opaque, int version_id)
 {
     const SavedDirectLimits *v = opaque;
-    const RdmaBackendLimits *l = &v->parent->limits;
 
-    return !direct_needed(v->parent) ||
-           (check_limit("max-qp", v->max_qp, l->max_qp) &&
-            check_limit("max-qp-wr", v->max_qp_wr, l->max_qp_wr_direct))
-           ? 0 : -EINVAL;
+    v->parent->source_max_qp = v->max_qp;
+    v->parent->source_max_qp_wr = v->max_qp_wr;
+    return 0;
 }
 
 static const VMStateDescription vmstate_direct_limits = {
@@ -250,11 +248,38 @@ static const VMStateDescription vmstate_early_direct = {
     },
 };
 
+static int early_pre_load(void *opaque)
+{
+    VirtIORdma *s = opaque;
+
+    s->source_max_qp = 0;
+    s->source_max_qp_wr = 0;
+    return 0;
+}
+
+/*
+ * The guest has seen whether there is a BAR of doorbells, and the numbers of
+ * QPs depend on it: both ends have it, or none.
+ */
+static int early_post_load(void *opaque, int version_id)
+{
+    VirtIORdma *s = opaque;
+    bool direct = direct_needed(s);
+
+    return check_offer("direct-qp", "max-qp", s->source_max_qp,
+                       direct ? s->limits.max_qp : 0) &&
+           (!direct || check_limit("max-qp-wr", s->source_max_qp_wr,
+                                   s->limits.max_qp_wr_direct))
+           ? 0 : -EINVAL;
+}
+
 static const VMStateDescription vmstate_early = {
     .name = "virtio-rdma-early",
     .version_id = 1,
     .minimum_version_id = 1,
     .early_setup = true,
+    .pre_load = early_pre_load,
+    .post_load = early_post_load,
     .fields = (const VMStateField[]) {
         VMSTATE_WITH_TMP(VirtIORdma, SavedLimits, vmstate_limits),
         VMSTATE_END_OF_LIST()

@@ -109,6 +109,8 @@ struct VirtIORdma {
     VirtIORdmaEvents *events;
     VirtIORdmaScratch *scratch;
     VirtIORdmaSaved *saved;
+    uint32_t source_max_qp;         /* of a migration, with direct-qp; or 0 */
+    uint32_t source_max_qp_wr;
 
     /* What the bottom half shall look at */
     QTAILQ_HEAD(, VirtIORdmaQp) sched_qps;

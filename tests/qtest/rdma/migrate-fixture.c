@@ -76,8 +76,8 @@ void trip_hot_plug(Trip *t, int side)
     qtest_qmp_assert_success(t->net.host[side]->qts,
         "{'execute': 'device_add', 'arguments': {"
         "'driver': 'virtio-rdma-pci', 'id': 'plugged', 'netdev': 'n0', "
-        "'addr': '4', 'max-qp': 8, 'max-vq-qp': 7, 'max-cq': 6, 'max-mr': 32, 'max-pd': 8, "
-        "'mac': %s}}", mac);
+        "'addr': '4', 'max-qp': 8, 'max-vq-qp': 7, 'max-cq': 6, "
+        "'max-mr': 32, 'max-pd': 8, 'mac': %s}}", mac);
     t->net.dev[side] = qrdma_open(t->net.host[side], QPCI_DEVFN(4, 0));
     t->net.dev[side]->direct = side == 0;
     wait_connected(t, t->net.host[side]->qts);
@@ -92,6 +92,11 @@ static void check_no_blocker(QTestState *qts)
 }
 
 Trip *trip_new(const char *lossy)
+{
+    return trip_new_with(lossy, MIGRATE_DEVICE);
+}
+
+Trip *trip_new_with(const char *lossy, const char *device)
 {
     g_autoptr(GString) ports = g_string_new(NULL);
     Trip *t = g_new0(Trip, 1);
@@ -113,7 +118,8 @@ Trip *trip_new(const char *lossy)
     }
     t->hub = qtest_initf("-machine none -nodefaults %s", ports->str);
     for (int i = 0; i < 2; i++) {
-        g_autofree char *args = host_args(t, i, MIGRATE_DEVICE);
+        g_autofree char *args = host_args(t, i, i == 0 ? device
+                                                      : MIGRATE_DEVICE);
 
         t->net.host[i] = qrdma_host_start("%s", args);
         t->net.dev[i] = qrdma_open(t->net.host[i], QPCI_DEVFN(4, 0));

@@ -493,6 +493,7 @@ static void test_refuse_features(void)
     Trip *t = trip_new(NULL);
 
     G_STATIC_ASSERT(ARRAY_SIZE(features) == VIRTIO_RDMA_F_ATOMIC_WRITE + 1);
+    t->net.dev[0]->direct = false;
     t->p = net_pair_new_with(&t->net, RDMA_QPT_RC,
                              QRDMA_F(ARRAY_SIZE(features)) - 1);
     qrdma_connect(t->p.a.qp, t->p.b.qp, &path);
@@ -504,6 +505,19 @@ static void test_refuse_features(void)
 
         refuse(t, i, device, text);
     }
+    /* And this one even if it does not: there is a BAR of it. */
+    refuse(t, ARRAY_SIZE(features), MIGRATE_DEVICE ",direct-qp=off",
+           "direct-qp=on, but this device has direct-qp=off");
+    trip_free(t);
+}
+
+static void test_refuse_direct_queues_of_the_destination(void)
+{
+    Trip *t = trip_new_with(NULL, MIGRATE_DEVICE ",direct-qp=off");
+
+    trip_connect(t);
+    refuse(t, 0, MIGRATE_DEVICE,
+           "direct-qp=off or max-qp=0, but this device has direct-qp=on");
     trip_free(t);
 }
 
@@ -562,6 +576,8 @@ void add_migrate_tests(void)
     qtest_add_func("virtio-rdma-migration/datagrams", test_ud);
     qtest_add_func("virtio-rdma-migration/refuse", test_refuse);
     qtest_add_func("virtio-rdma-migration/refuse-a-gid", test_refuse_a_gid);
+    qtest_add_func("virtio-rdma-migration/refuse-direct-queues",
+                   test_refuse_direct_queues_of_the_destination);
     qtest_add_func("virtio-rdma-migration/refuse-features",
                    test_refuse_features);
 }

@@ -25,6 +25,8 @@ typedef struct Trip {
 
 /* @lossy: options of filter-lossy for each port of the hub, or NULL. */
 Trip *trip_new(const char *lossy);
+/* The same with another device on side 0. */
+Trip *trip_new_with(const char *lossy, const char *device);
 void trip_free(Trip *t);
 /* The side's device is plugged into a machine that had none. */
 void trip_hot_plug(Trip *t, int side);
