@@ -48,6 +48,7 @@ typedef struct VerbsCq {
     uint32_t cqn;
     struct ibv_cq *cq;
     bool armed;                     /* an event will come */
+    bool failed;                    /* and with it the QPs of that time */
     bool ready;                     /* is in RdmaVerbs.ready_cqs */
     bool dead;
     QTAILQ_ENTRY(VerbsCq) next;

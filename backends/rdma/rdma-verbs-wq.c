@@ -186,27 +186,38 @@ void verbs_qp_fail(RdmaVerbs *v, VerbsQp *qp)
     verbs_job_start(v, &j->job, &fail_ops);
 }
 
-void verbs_cq_fail(RdmaVerbs *v, uint32_t cqn)
+static void fail_with_event(RdmaVerbs *v, VerbsQp *qp)
 {
     RdmaBackend *rb = &v->parent_obj;
+    const RdmaEvent event = { RDMA_EVENT_QP_FATAL, qp->init.qpn };
+
+    if (!qp->failed && qp->state != RDMA_QPS_ERR) {
+        verbs_qp_fail(v, qp);
+        rb->client_ops->event(rb->client_opaque, &event);
+    }
+}
+
+void verbs_cq_fail(RdmaVerbs *v, uint32_t cqn)
+{
+    VerbsCq *cq = verbs_get_cq(v, cqn);
     GHashTableIter iter;
     VerbsQp *qp;
 
+    if (!cq || cq->failed) {
+        return;
+    }
+    cq->failed = true;
     g_hash_table_iter_init(&iter, v->qps);
     while (g_hash_table_iter_next(&iter, NULL, (void **)&qp)) {
-        if ((qp->init.send_cqn == cqn || qp->init.recv_cqn == cqn) &&
-            !qp->failed && qp->state != RDMA_QPS_ERR) {
-            const RdmaEvent event = { RDMA_EVENT_QP_FATAL, qp->init.qpn };
-
-            verbs_qp_fail(v, qp);
-            rb->client_ops->event(rb->client_opaque, &event);
+        if (qp->init.send_cqn == cqn || qp->init.recv_cqn == cqn) {
+            fail_with_event(v, qp);
         }
     }
 }
 
 /* Completions */
 
-static void deliver(RdmaVerbs *v, const VerbsQp *qp, RdmaQueue queue,
+static void deliver(RdmaVerbs *v, VerbsQp *qp, RdmaQueue queue,
                     const RdmaWc *wc)
 {
     RdmaBackend *rb = &v->parent_obj;
@@ -216,6 +227,8 @@ static void deliver(RdmaVerbs *v, const VerbsQp *qp, RdmaQueue queue,
     if (!rb->client_ops->complete(rb->client_opaque, cqn, wc,
                                   queue == RDMA_RQ)) {
         verbs_cq_fail(v, cqn);
+        /* It may be newer than the failure */
+        fail_with_event(v, qp);
     }
 }
 

@@ -16,13 +16,14 @@ static bool virtio_rdma_complete(void *opaque, uint32_t cqn, const RdmaWc *wc,
 {
     VirtIORdma *s = opaque;
     VirtIORdmaCq *cq = virtio_rdma_table_get(&s->cqs, cqn);
-    bool ok;
+    bool was_good, ok;
 
     if (!cq) {
         return false;
     }
+    was_good = !cq->error;
     ok = virtio_rdma_cq_complete(s, cq, wc, solicited);
-    if (!ok) {
+    if (!ok && was_good) {
         /* The QPs are about to enter ERR, where WQEs are flushed. */
         virtio_rdma_cq_schedule_qps(s, cq);
     }
