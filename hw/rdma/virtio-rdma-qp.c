@@ -484,7 +484,7 @@ VirtIORdmaQp *virtio_rdma_qp_of_vq(VirtIORdma *s, uint32_t n,
         return NULL;
     }
     qp = virtio_rdma_table_get(&s->qps, n / 2);
-    if (!qp || qp->pages || (n % 2 && qp->srq)) {
+    if (!qp || !qp->sq.vq || (n % 2 && qp->srq)) {
         return NULL;
     }
     *wq = n % 2 ? &qp->rq : &qp->sq;

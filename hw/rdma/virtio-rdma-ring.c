@@ -152,7 +152,8 @@ int virtio_rdma_vq_find_id(VirtIORdma *s, VirtIORdmaTable *t,
                            VirtIORdmaCheckId *check,
                            const VirtIORdmaReq *req, uint32_t *id)
 {
-    uint32_t next = t->next >= first && t->next < end ? t->next : first;
+    uint32_t next = t->next < end ? MAX(t->next, first)
+                                  : first + (t->next - first) % (end - first);
     bool full = true;
     int ret = -ENOMEM;
 

@@ -516,6 +516,31 @@ static void test_more_than_there_are_virtqueues_for(void)
     qrdma_host_stop(host);
 }
 
+/* Peers see them: those of a guest say nothing about another one's. */
+static void test_first_number_with_virtqueues_is_any(void)
+{
+    QRdmaHost *host = qrdma_host_start(
+        "-netdev hubport,id=n0,hubid=0 "
+        "-device virtio-rdma-pci,netdev=n0,addr=4,max-qp=16384");
+    QRdma *d = qrdma_open(host, QPCI_DEVFN(4, 0));
+    uint32_t first = 0;
+    bool differs = false;
+
+    for (int i = 0; i < 10; i++) {
+        QRdmaCq *cq;
+        QRdmaQp *qp;
+
+        qrdma_start(d, QRDMA_FEATURES, 0);
+        cq = qrdma_create_cq(d, 8);
+        qp = qrdma_create_qp(qrdma_alloc_pd(d), cq, cq, RDMA_QPT_RC);
+        first = first ?: qp->qpn;
+        differs |= qp->qpn != first;
+    }
+    g_assert_true(differs);
+    qrdma_close(d);
+    qrdma_host_stop(host);
+}
+
 static void test_feature_is_needed(void)
 {
     Create c = create_new(0);
@@ -653,6 +678,8 @@ void add_direct_tests(void)
                    test_depth_has_a_limit);
     qtest_add_func("virtio-rdma/direct/more-than-there-are-virtqueues-for",
                    test_more_than_there_are_virtqueues_for);
+    qtest_add_func("virtio-rdma/direct/first-number-with-virtqueues-is-any",
+                   test_first_number_with_virtqueues_is_any);
     qtest_add_func("virtio-rdma/direct/feature-is-needed",
                    test_feature_is_needed);
     qtest_add_func("virtio-rdma/direct/not-without-doorbells",
