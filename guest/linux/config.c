@@ -35,7 +35,7 @@ static void vrdma_config_bytes(struct vrdma_dev *dev, size_t offset, void *buf,
 static void vrdma_config_doorbells(struct vrdma_dev *dev)
 {
 	struct virtio_shm_region shm;
-	u32 num;
+	u32 num, depth;
 
 	if (!PAGE_ALIGNED(VIRTIO_RDMA_DOORBELL_SIZE) ||
 	    IS_ENABLED(CONFIG_CPU_BIG_ENDIAN) ||
@@ -43,14 +43,15 @@ static void vrdma_config_doorbells(struct vrdma_dev *dev)
 		return;
 	num = min_t(u64, shm.len / VIRTIO_RDMA_DOORBELL_SIZE,
 		    VRDMA_MAX_DOORBELLS);
-	if (!num)
+	depth = min_t(u32, config_u32(dev, max_qp_wr_direct),
+		      VRDMA_DIRECT_DEPTH_MAX);
+	if (!num || depth < VRDMA_DEPTH_MIN)
 		return;
 	/* The kernel's, and all others: it rings for processes, by theirs. */
 	dev->doorbells = ioremap(shm.addr, num * VIRTIO_RDMA_DOORBELL_SIZE);
 	if (!dev->doorbells)
 		return;
-	dev->attr.max_qp_wr = min_t(u32, config_u32(dev, max_qp_wr_direct),
-				    VRDMA_DIRECT_DEPTH_MAX);
+	dev->attr.max_qp_wr = depth;
 	dev->num_qp = min(config_u32(dev, max_qp_direct), VRDMA_MAX_QUEUES);
 	dev->num_qp = max(dev->num_qp, dev->num_vq_qp);
 	dev->doorbells_phys = shm.addr;

@@ -34,6 +34,7 @@
 #define VIRTIO_RDMA_MAX_SRQ_WR      (1u << 16)
 #define VIRTIO_RDMA_MAX_MCAST       16384
 /* Slots of a direct queue, and pages that those of a QP lie in */
+#define VIRTIO_RDMA_MIN_DEPTH       4   /* that each driver can have */
 #define VIRTIO_RDMA_MAX_DEPTH_SHIFT 15
 #define VIRTIO_RDMA_MAX_DEPTH       (1u << VIRTIO_RDMA_MAX_DEPTH_SHIFT)
 #define VIRTIO_RDMA_MAX_SLOT_SHIFT  13

@@ -57,7 +57,8 @@ bool virtio_rdma_conf_check(VirtIORdma *s, Error **errp)
                           (uint64_t)UINT32_MAX << RDMA_PAGE_SHIFT, errp) ||
         !check_range_prop("queue-size", conf->queue_size, 2,
                           VIRTQUEUE_MAX_SIZE, errp) ||
-        !check_range_prop("max-qp-wr", conf->max_qp_wr, 1,
+        !check_range_prop("max-qp-wr", conf->max_qp_wr,
+                          VIRTIO_RDMA_MIN_DEPTH,
                           VIRTIO_RDMA_MAX_DEPTH, errp) ||
         !check_range_prop("max-sge", conf->max_sge, 1, VIRTIO_RDMA_MAX_SGE,
                           errp) ||
@@ -182,7 +183,7 @@ static const struct {
     { "max-mr-pages", "entries of the page lists of all memory regions; "
                       "0: by the size of RAM" },
     { "queue-size", "entries of a virtqueue (2-1024)" },
-    { "max-qp-wr", "depth of work queues with direct-qp (1-32768)" },
+    { "max-qp-wr", "depth of work queues with direct-qp (4-32768)" },
     { "max-sge", "scatter/gather elements of a work request (1-256)" },
     { "max-inline", "bytes of inline data of a work request (0-4096)" },
     { "max-rd-atomic", "READs and atomics in flight per QP (1-128)" },
@@ -213,7 +214,8 @@ static const struct {
     { "rereg-mr", "offer to change memory regions" },
     { "flush", "offer FLUSH, for global visibility" },
     { "atomic-write", "offer ATOMIC WRITE" },
-    { "direct-qp", "offer queue pairs that processes use without the kernel" },
+    { "direct-qp", "offer queue pairs without virtqueues: more of them, "
+                   "deeper, and for processes without the kernel" },
 };
 
 static char *get_version(Object *obj, Error **errp)
