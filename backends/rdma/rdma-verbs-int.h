@@ -174,6 +174,7 @@ struct RdmaVerbs {
 
     /* while a device is attached */
     VerbsDev dev;
+    uint32_t n_wr;                  /* that the queue pairs may have */
     VerbsWorker *worker;
     VerbsJob *cmd;                  /* the command in progress, or NULL */
     uint64_t pinned;                /* bytes of all regions; the worker's own */

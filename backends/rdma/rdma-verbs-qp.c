@@ -3,6 +3,7 @@
  * Queue pairs: a QP of the guest is one of the host's.
  */
 #include "qemu/osdep.h"
+#include "qemu/log.h"
 #include "qemu/lockable.h"
 #include "rdma-verbs-int.h"
 #include "trace.h"
@@ -29,9 +30,22 @@ typedef struct QpJob {
     RdmaQpAttr guest;               /* the MODIFY as the guest asked for it */
 } QpJob;
 
-static void qp_free(VerbsQp *qp)
+/*
+ * Work requests that all queue pairs may have at a time, up to 256 each of all
+ * that there may be: QEMU has some 40 bytes for each, and the host's driver
+ * what it needs.
+ */
+#define MAX_WR (4u << 20)
+
+static uint32_t wr_of(const RdmaQpInitAttr *init)
+{
+    return init->cap.max_send_wr + init->cap.max_recv_wr;
+}
+
+static void qp_free(RdmaVerbs *v, VerbsQp *qp)
 {
     if (qp) {
+        v->n_wr -= wr_of(&qp->init);
         verbs_wq_free(&qp->sq);
         verbs_wq_free(&qp->rq);
         qemu_mutex_destroy(&qp->lock);
@@ -102,7 +116,7 @@ static void create_free(VerbsJob *job)
 {
     QpJob *j = container_of(job, QpJob, job);
 
-    qp_free(j->qp);
+    qp_free(job->v, j->qp);
     g_free(j);
 }
 
@@ -126,6 +140,14 @@ static int begin_create(RdmaVerbs *v, const RdmaQpInitAttr *init,
     if (!pd || !send_cq || !recv_cq || (init->has_srq && !srq)) {
         return -ENOENT;
     }
+    if (wr_of(init) > MAX_WR - v->n_wr) {
+        qemu_log_mask(LOG_GUEST_ERROR, "rdma-verbs: the guest's queue pairs "
+                      "have %u work requests, and one with %u more is "
+                      "refused: they may have %u in all\n", v->n_wr,
+                      wr_of(init), MAX_WR);
+        return -ENOMEM;
+    }
+    v->n_wr += wr_of(init);
     qp = g_new0(VerbsQp, 1);
     qp->init = *init;
     qp->groups = g_array_new(false, false, sizeof(union ibv_gid));
@@ -133,7 +155,7 @@ static int begin_create(RdmaVerbs *v, const RdmaQpInitAttr *init,
     qp->pd = pd->pd;
     if (!verbs_wq_init(&qp->sq, init->cap.max_send_wr) ||
         !verbs_wq_init(&qp->rq, init->cap.max_recv_wr)) {
-        qp_free(qp);
+        qp_free(v, qp);
         return -ENOMEM;
     }
     j = g_new0(QpJob, 1);
@@ -580,10 +602,11 @@ static void destroy_done(VerbsJob *job)
     if (!job->ret) {
         forget(job->v, qp);
         verbs_wq_clear(&qp->sq);
-        qp_free(qp);
+        qp_free(job->v, qp);
     } else if (verbs_get(job->v->qps, qp->init.qpn) == qp) {
         qp->dead = false;
         verbs_wq_run_local(job->v, qp);
+        verbs_wq_room_again(job->v, qp);
     }
     /* Else a reset came before: it is only the host's, which may name it */
 }

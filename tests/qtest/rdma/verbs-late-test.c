@@ -387,6 +387,48 @@ static void test_posted_on_the_way_to_err(void)
     verbs_free(v);
 }
 
+/* Afterwards the device looks by itself: a direct queue is not rung again. */
+static void check_posted_after(VerbsPair *p, VerbsWaiting *w, uint8_t status)
+{
+    unsigned sends = fake_verbs_calls(p->v->fake, "post_send");
+
+    verbs_offer_send(p, 3);
+    qrdma_settle(p->v->dev);
+    g_assert_cmpuint(fake_verbs_calls(p->v->fake, "post_send"), ==, sends);
+    fake_verbs_tell(p->v->fake, "release");
+    g_assert_cmpint(verbs_await_status(w), ==, status);
+    qrdma_wait_until(p->v->dev,
+                     fake_verbs_calls(p->v->fake, "post_send") > sends);
+}
+
+static void test_posted_amid_a_command_that_fails(void)
+{
+    Verbs *v = verbs_new(NULL);
+    VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
+    const struct virtio_rdma_modify_qp_req modify = {
+        .qpn = cpu_to_le32(p.a->qpn),
+        .attr_mask = cpu_to_le32(RDMA_QP_STATE),
+        .attr.qp_state = RDMA_QPS_ERR,
+    };
+    const struct virtio_rdma_qpn destroy = { .qpn = cpu_to_le32(p.a->qpn) };
+    VerbsWaiting w;
+
+    fake_verbs_tell(v->fake, "fail modify_qp EBUSY");
+    fake_verbs_tell(v->fake, "delay modify_qp");
+    w = verbs_send_cmd(v, VIRTIO_RDMA_CMD_MODIFY_QP, &modify, sizeof(modify),
+                       0);
+    fake_verbs_tell(v->fake, "await modify_qp");
+    check_posted_after(&p, &w, VIRTIO_RDMA_S_BUSY);
+
+    fake_verbs_tell(v->fake, "fail destroy_qp EBUSY");
+    fake_verbs_tell(v->fake, "delay destroy_qp");
+    w = verbs_send_cmd(v, VIRTIO_RDMA_CMD_DESTROY_QP, &destroy,
+                       sizeof(destroy), 0);
+    fake_verbs_tell(v->fake, "await destroy_qp");
+    check_posted_after(&p, &w, VIRTIO_RDMA_S_BUSY);
+    verbs_free(v);
+}
+
 void add_verbs_late_tests(void)
 {
     qtest_add_func("/rdma-verbs/late/reset-before-a-qp-goes",
@@ -416,4 +458,6 @@ void add_verbs_late_tests(void)
                    test_error_amid_a_modify);
     qtest_add_func("/rdma-verbs/late/posted-on-the-way-to-err",
                    test_posted_on_the_way_to_err);
+    qtest_add_func("/rdma-verbs/late/posted-amid-a-command-that-fails",
+                   test_posted_amid_a_command_that_fails);
 }

@@ -363,8 +363,72 @@ static void test_completions_during_resize(void)
     verbs_free(v);
 }
 
+/* As deep as there are, of slots that are all in one page: cheap to have. */
+static struct virtio_rdma_create_qp_req deep_qp(QRdma *d)
+{
+    const uint32_t npages = 1 + (128 + 32) * 32768 / 4096;
+    g_autofree uint64_t *list = g_new(uint64_t, npages);
+    uint64_t at = qrdma_alloc(d, npages * sizeof(*list));
+    uint64_t page = qrdma_dma(d, qrdma_alloc(d, 4096));
+    QRdmaPd *pd = qrdma_alloc_pd(d);
+    QRdmaCq *cq = qrdma_create_cq(d, 8);
+
+    for (uint32_t i = 0; i < npages; i++) {
+        list[i] = cpu_to_le64(page);
+    }
+    qrdma_write(d, at, list, npages * sizeof(*list));
+    return (struct virtio_rdma_create_qp_req) {
+        .pdn = cpu_to_le32(pd->pdn),
+        .qp_type = RDMA_QPT_RC,
+        .send_cqn = cpu_to_le32(cq->cqn),
+        .recv_cqn = cpu_to_le32(cq->cqn),
+        .max_send_wr = cpu_to_le32(32768),
+        .max_recv_wr = cpu_to_le32(32768),
+        .max_send_sge = cpu_to_le32(1),
+        .max_recv_sge = cpu_to_le32(1),
+        .flags = cpu_to_le32(VIRTIO_RDMA_QP_DIRECT),
+        .queue_pages = cpu_to_le64(qrdma_dma(d, at)),
+        .queue_npages = cpu_to_le32(npages),
+        .sq_depth_shift = 15,
+        .sq_slot_shift = 7,
+        .rq_depth_shift = 15,
+        .rq_slot_shift = 5,
+    };
+}
+
+/* QEMU and the host have memory for each, whether it is posted or not. */
+static void test_work_requests_are_limited(void)
+{
+    Verbs *v = verbs_host("attr max_qp_wr 32768; attr max_qp 200");
+    struct virtio_rdma_create_qp_req req;
+    struct virtio_rdma_create_qp_rsp rsp[65];
+
+    qtest_qmp_device_add(v->host->qts, "virtio-rdma-pci", "rdma0",
+                         "{'rdmadev': 'r0', 'addr': '4', 'max-qp': 100}");
+    v->dev = qrdma_open(v->host, QPCI_DEVFN(VERBS_SLOT, 0));
+    v->dev->direct = true;
+    verbs_restart(v);
+    req = deep_qp(v->dev);
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < 64; i++) {
+            assert_ok(qrdma_cmd(v->dev, VIRTIO_RDMA_CMD_CREATE_QP, &req,
+                                sizeof(req), &rsp[i], sizeof(rsp[i])));
+        }
+        assert_status(qrdma_cmd(v->dev, VIRTIO_RDMA_CMD_CREATE_QP, &req,
+                                sizeof(req), &rsp[64], sizeof(rsp[64])),
+                      NOMEM);
+        for (int i = 0; i < 64; i++) {
+            assert_ok(qrdma_cmd(v->dev, VIRTIO_RDMA_CMD_DESTROY_QP, &rsp[i],
+                                sizeof(struct virtio_rdma_qpn), NULL, 0));
+        }
+    }
+    verbs_free(v);
+}
+
 void add_verbs_queue_tests(void)
 {
+    qtest_add_func("/rdma-verbs/queue/work-requests-are-limited",
+                   test_work_requests_are_limited);
     qtest_add_func("/rdma-verbs/queue/bad-datagram", test_bad_datagram);
     qtest_add_func("/rdma-verbs/queue/bad-send-of-uc", test_bad_send_of_uc);
     qtest_add_func("/rdma-verbs/queue/sqe-ends", test_sqe_ends);
