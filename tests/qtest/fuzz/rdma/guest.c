@@ -181,6 +181,9 @@ static void enable_function(FuzzFunction *f)
         return;
     }
     fuzz_store(config + PCI_BASE_ADDRESS_1, f->bar + FUZZ_MSIX, 4);
+    if (f == &fuzz_guest.rdma) {
+        fuzz_store(config + PCI_BASE_ADDRESS_2, FUZZ_DOORBELLS, 4);
+    }
     fuzz_store(config + PCI_BASE_ADDRESS_4, f->bar, 4);
     fuzz_store(config + PCI_BASE_ADDRESS_5, 0, 4);
     fuzz_store(config + PCI_COMMAND,

@@ -20,6 +20,7 @@
 #define FUZZ_RINGS      0x100000ull /* a page each */
 #define FUZZ_BUFFERS    0x200000ull /* of what is in the rings */
 #define FUZZ_TABLES     0x300000ull /* lists of pages */
+#define FUZZ_QUEUES     0x380000ull /* direct ones, and their pages' lists */
 #define FUZZ_DATA       0x400000ull /* regions that are registered */
 #define FUZZ_MEM_END    0x500000ull
 /* The same for the guest's addresses in regions. */
@@ -28,6 +29,7 @@
 
 #define FUZZ_ECAM       0xb0000000ull
 #define FUZZ_RDMA_BAR   0xe0000000ull
+#define FUZZ_DOORBELLS  0xe0100000ull
 #define FUZZ_BLK_BAR    0xe1000000ull
 #define FUZZ_IOMMU_BAR  0xe2000000ull
 /* Tables of MSI-X vectors: so much behind the other BAR */
@@ -60,7 +62,7 @@ typedef struct FuzzConfig {
     const char *name;
     const char *props;              /* of the device */
     bool iommu;                     /* all is behind a virtio-iommu */
-    bool packed;
+    bool direct;                    /* QPs have direct queues */
 } FuzzConfig;
 
 typedef struct FuzzRing {
@@ -101,6 +103,7 @@ typedef struct FuzzGuest {
     uint64_t features;
     bool packed;
     uint32_t qpn[FUZZ_QPS];
+    uint32_t posted[FUZZ_QPS][2];   /* to direct queues: sends, receives */
     uint32_t cqn[2];
     uint32_t key[FUZZ_KEYS];        /* by the number of the region */
     uint32_t all;                   /* key of a region with all rights */
@@ -160,6 +163,14 @@ void fuzz_op_raw_command(FuzzIn *in);
 void fuzz_op_send(FuzzIn *in);
 void fuzz_op_recv(FuzzIn *in);
 void fuzz_op_refill(FuzzIn *in);
+
+/* direct.c: direct queues, by the place of their QP */
+void fuzz_direct_describe(unsigned place, bool has_srq,
+                          struct virtio_rdma_create_qp_req *req);
+void fuzz_direct_post(unsigned place, bool recv, const void *wqe, size_t len);
+void fuzz_direct_ring(unsigned place);
+void fuzz_op_counter(FuzzIn *in);
+void fuzz_op_doorbell(FuzzIn *in);
 
 /* ops.c: registers, configuration, memory, time */
 void fuzz_op_ring(FuzzIn *in);

@@ -30,6 +30,18 @@ static const FuzzOp all_ops[] = {
     OP(frame), OP(frame), OP(nested), OP(command),
 };
 
+/* The attacker is a process, too: direct queues. Places are those of above. */
+static const FuzzOp direct_ops[] = {
+    OP(command), OP(send), OP(recv), OP(frame),
+    OP(connect), OP(refill), OP(kick), OP(time),
+    OP(ring), OP(register), OP(pci), OP(vector),
+    OP(queue_reset), OP(restart), OP(flr), OP(memory),
+    OP(tear), OP(link), OP(plug), OP(migrate),
+    OP(mutate), OP(raw_command), OP(raw_frame), OP(iommu),
+    OP(nested), OP(send), OP(counter), OP(recv),
+    OP(counter), OP(doorbell), OP(nested), OP(counter),
+};
+
 /* The peer is the attacker; the guest is an honest one. */
 static const FuzzOp wire_ops[] = {
     OP(frame), OP(frame), OP(frame), OP(raw_frame),
@@ -53,6 +65,8 @@ static const Target targets[] = {
     { { "rdma-packed", ",packed=on" }, all_ops, ARRAY_SIZE(all_ops) },
     { { "rdma-iommu", ",iommu_platform=on,in_order=on", true }, all_ops,
       ARRAY_SIZE(all_ops) },
+    { { "rdma-direct", "", .direct = true }, direct_ops,
+      ARRAY_SIZE(direct_ops) },
     { { "rdma-wire", "" }, wire_ops, ARRAY_SIZE(wire_ops) },
     { { "rdma-stream", "" }, stream_ops, ARRAY_SIZE(stream_ops) },
 };

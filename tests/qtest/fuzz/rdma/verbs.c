@@ -182,6 +182,31 @@ static void post_recv(FuzzRing *r, const RdmaRecvWr *wr)
     fuzz_ring_put(r, &desc, 1);
 }
 
+static bool is_direct(void)
+{
+    return fuzz_guest.config->direct;
+}
+
+static void post_recv_to(unsigned place, const RdmaRecvWr *wr)
+{
+    uint8_t wqe[FUZZ_BUF_SIZE];
+
+    if (is_direct()) {
+        fuzz_direct_post(place, true, wqe, qrdma_encode_recv(wr, wqe));
+    } else {
+        post_recv(fuzz_rq(place), wr);
+    }
+}
+
+static void kick_wq(unsigned place, const FuzzRing *r)
+{
+    if (is_direct()) {
+        fuzz_direct_ring(place);
+    } else {
+        fuzz_kick(&fuzz_guest.rdma, r->index);
+    }
+}
+
 static FuzzRing *srq_ring(uint32_t srqn)
 {
     FuzzGuest *g = &fuzz_guest;
@@ -309,6 +334,9 @@ static uint32_t create_qp(bool checked, unsigned place)
                                                       : 0),
     };
 
+    if (is_direct()) {
+        fuzz_direct_describe(place, place == FUZZ_QP_SRQ_FAR, &req);
+    }
     return create(checked, VIRTIO_RDMA_CMD_CREATE_QP, &req, sizeof(req));
 }
 
@@ -345,17 +373,19 @@ void fuzz_bring_up(bool checked)
     for (unsigned i = 0; i < FUZZ_QPS; i++) {
         RdmaSge sge = { FUZZ_IOVA + 0x1000 * i, 4096, g->all };
         RdmaRecvWr wr = { .wr_id = i, .num_sge = 1, .sg_list = &sge };
-        FuzzRing *r;
 
         g->qpn[i] = create_qp(checked, i);
-        r = i == FUZZ_QP_SRQ_FAR ? srq_ring(0) : fuzz_rq(i);
         for (int n = 0; n < QP_RECVS; n++) {
-            post_recv(r, &wr);
+            if (i == FUZZ_QP_SRQ_FAR) {
+                post_recv(srq_ring(0), &wr);
+            } else {
+                post_recv_to(i, &wr);
+            }
         }
     }
     for (unsigned i = 0; i < FUZZ_QPS; i++) {
         connect_qp(checked, i, i > FUZZ_QP_B && i & 1);
-        fuzz_kick(&g->rdma, fuzz_rq(i)->index);
+        kick_wq(i, fuzz_rq(i));
     }
     fuzz_kick(&g->rdma, srq_ring(0)->index);
 }
@@ -685,11 +715,15 @@ void fuzz_op_send(FuzzIn *in)
         desc[0].len = len / 2;
         desc[1] = (QRdmaDesc) { buf + len / 2, len - len / 2, false };
     }
-    fuzz_write(buf, wqe, MIN(len, FUZZ_BUF_SIZE));
-    fuzz_ring_put(r, desc, sel & 0x20 ? 2 : 1);
+    if (is_direct()) {
+        fuzz_direct_post(place, false, wqe, len);
+    } else {
+        fuzz_write(buf, wqe, MIN(len, FUZZ_BUF_SIZE));
+        fuzz_ring_put(r, desc, sel & 0x20 ? 2 : 1);
+    }
     /* Several with one doorbell, sometimes */
     if (!(sel & 0x80)) {
-        fuzz_kick(&g->rdma, r->index);
+        kick_wq(place, r);
     }
 }
 
@@ -701,13 +735,21 @@ void fuzz_op_recv(FuzzIn *in)
     RdmaRecvWr wr = {
         .wr_id = sel, .num_sge = sel >> 4 & 3, .sg_list = sge,
     };
-    FuzzRing *r = place >= FUZZ_QP_SRQ_FAR ? srq_ring(place & 1)
-                                           : fuzz_rq(place);
+    bool shared = place >= FUZZ_QP_SRQ_FAR;
 
     pick_sges(in, sge, wr.num_sge);
-    post_recv(r, &wr);
-    if (!(sel & 0x80)) {
-        fuzz_kick(&fuzz_guest.rdma, r->index);
+    if (shared) {
+        post_recv(srq_ring(place & 1), &wr);
+    } else {
+        post_recv_to(place, &wr);
+    }
+    if (sel & 0x80) {
+        return;
+    }
+    if (shared) {
+        fuzz_kick(&fuzz_guest.rdma, srq_ring(place & 1)->index);
+    } else {
+        kick_wq(place, fuzz_rq(place));
     }
 }
 
@@ -731,13 +773,17 @@ void fuzz_send_messages(unsigned n, uint64_t wr_id)
     for (unsigned i = 0; i < n; i++) {
         QRdmaDesc desc = { fuzz_ring_buffer(sq), 0, false };
 
-        post_recv(fuzz_rq(FUZZ_QP_B), &recv);
+        post_recv_to(FUZZ_QP_B, &recv);
         desc.len = qrdma_encode_send(&qp, &send, wqe);
+        if (is_direct()) {
+            fuzz_direct_post(FUZZ_QP_A, false, wqe, desc.len);
+            continue;
+        }
         fuzz_write(desc.addr, wqe, desc.len);
         fuzz_ring_put(sq, &desc, 1);
     }
-    fuzz_kick(&g->rdma, fuzz_rq(FUZZ_QP_B)->index);
-    fuzz_kick(&g->rdma, sq->index);
+    kick_wq(FUZZ_QP_B, fuzz_rq(FUZZ_QP_B));
+    kick_wq(FUZZ_QP_A, sq);
 }
 
 void fuzz_op_refill(FuzzIn *in)
