@@ -37,6 +37,13 @@ class Apt:
                 records.append(fields)
         return records
 
+    def simulate(self, packages):
+        """What apt says it would do to install these anew, without what
+        they only recommend."""
+        return self._run('apt-get', '--simulate', '--reinstall',
+                         '--no-install-recommends', 'install',
+                         *packages).stdout
+
     def fetch(self, package, version):
         """The .deb of exactly this version in the package cache, or None
         when the archive does not have it."""

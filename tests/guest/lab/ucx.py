@@ -1,37 +1,31 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""UCX of Debian, unpacked where the guests find it: a user of libibverbs that
-was written for adapters."""
-from .packages import Apt, fetch_set, unpack
-from .paths import STATE, LabError, state_lock
-from .runner import Skip
+"""UCX of Debian: a user of libibverbs that was written for adapters."""
+import re
 
-PACKAGES = ('libucx0', 'ucx-utils')
+from . import unpacked
+from .pair import address
+from .programs import PORT, exchange
 
+PACKAGES = ('ucx-utils', 'libucx0')
 
-def _fetch(apt):
-    """The packages, both of one version."""
-    versions = [{r['Version'] for r in apt.records(p)} for p in PACKAGES]
-    for record in apt.records(PACKAGES[0]):
-        version = record['Version']
-        if version in versions[1]:
-            debs = fetch_set(apt, [(p, version) for p in PACKAGES])
-            if debs:
-                return debs
-    return None
+# With addresses of IPv4 every device but mlx5 needs this.
+SETTINGS = ('UCX_UD_VERBS_ETH_DGID_CHECK=n',)
 
 
-def programs():
-    """What to put before the name of a program of UCX."""
-    root = STATE / 'ucx'
-    with state_lock():
-        if not (root / 'usr' / 'bin' / 'ucx_perftest').exists():
-            debs = _fetch(Apt())
-            if not debs:
-                raise Skip(f'no packages {" and ".join(PACKAGES)} to be had')
-            unpack(debs, root)
-    found = sorted(root.glob('usr/lib/*/libucp.so.*'))
-    if not found:
-        raise LabError(f'no libucp below {root}')
-    libraries = found[0].parent
-    return (f'LD_LIBRARY_PATH={libraries} UCX_MODULE_DIR={libraries}/ucx '
-            f'PATH={root}/usr/bin:$PATH')
+def perftest(bench, options, settings='', count=100):
+    """Run ucx_perftest with its client in guest 1 and its server in guest 2;
+    both have to succeed."""
+    inside = unpacked.inside(unpacked.tree('ucx', PACKAGES))
+
+    def command(vm, peer):
+        device = f'{bench.device(vm)}:1'
+        return (f'{" ".join(SETTINGS)} UCX_NET_DEVICES={device} '
+                f'UCX_IB_GID_INDEX={bench.gid(vm)} {settings} {inside} '
+                f'ucx_perftest -f -p {PORT} -n {count} -w 10 '
+                f'{options.format(device=device)} {peer}')
+    result = exchange(bench.two, bench.one, command(bench.two, ''),
+                      command(bench.one, address(2)), PORT)
+    assert result.ok, str(result)
+    for text in (result.client.out, result.server.out):
+        assert 'ERROR' not in text, str(result)
+    assert re.search(rf'^ *{count} +\d', result.client.out, re.M), str(result)
