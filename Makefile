@@ -39,8 +39,9 @@ TARGETS ?=
 .DEFAULT_GOAL := all
 .PHONY: all demo check check-unit check-qtest check-guest check-migration \
 	check-pyverbs interop check-kernel-users check-scale \
-	check-newer-kernel check-verbs check-fresh run-users run-scale \
-	run-newer run-verbs run-verbs-rxe run-verbs-own \
+	check-newer-kernel check-verbs check-applications check-fresh \
+	run-users run-scale run-newer run-applications \
+	run-verbs run-verbs-rxe run-verbs-own \
 	unit-tests run-unit run-qtest run-migration \
 	run-guest-migration run-guest \
 	bench bench-migration bench-turns bench-verbs bench-verbs-mr bench-qps \
@@ -63,6 +64,7 @@ help:
 	@echo 'make check-guest   tests in real guests (SERIES=6.12: on that kernel)'
 	@echo 'make interop       virtio-rdma and rxe on one wire, as a table'
 	@echo 'make check-kernel-users  NVMe-oF, NFS and others over RDMA'
+	@echo 'make check-applications  Open MPI and other users of verbs'
 	@echo 'make check-verbs   a host with an RDMA device and its nested guests'
 	@echo 'make uml           only the kernel of that host, User-mode Linux'
 	@echo "make check-newer-kernel  guests with Debian 13's kernel"
@@ -200,6 +202,10 @@ run-newer:
 	@$(STAGE) newer! 'guest tests are done' \
 		tests/guest/run check --suite newer
 
+run-applications:
+	@$(STAGE) applications! 'guest tests are done' \
+		tests/guest/run check --suite applications
+
 run-verbs:
 	@$(STAGE) verbs! 'nested guests are done' \
 		tests/guest/run check --suite verbs
@@ -213,7 +219,7 @@ run-verbs-own:
 	@$(STAGE) verbs-own! 'device tests on its like are done' \
 		tests/guest/run qtest --stack virtio-rdma --paths /hub/
 
-check-kernel-users check-scale check-newer-kernel: qemu | \
+check-kernel-users check-scale check-newer-kernel check-applications: qemu | \
 		packages-guest packages-test
 	@rm -f $(LOGS)/$(SUITE).log
 	@$(MAKE) -s --no-print-directory run-$(SUITE) || :
@@ -222,6 +228,7 @@ check-kernel-users check-scale check-newer-kernel: qemu | \
 check-kernel-users: SUITE := users
 check-scale: SUITE := scale
 check-newer-kernel: SUITE := newer
+check-applications: SUITE := applications
 
 check-verbs: qtests uml | packages-guest packages-test
 	@rm -f $(LOGS)/verbs-rxe.log $(LOGS)/verbs-own.log $(LOGS)/verbs.log

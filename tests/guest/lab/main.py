@@ -11,7 +11,7 @@ from .stack import STACKS
 from .vm import Vm
 
 # Directories of tests below tests/guest.
-SUITES = ('users', 'newer', 'verbs')
+SUITES = ('users', 'newer', 'verbs', 'applications')
 
 
 def do_setup(args):
