@@ -46,10 +46,12 @@ def wait_listening(vm, command):
             'done; exit 1')
 
 
-def cm_exchange(server_vm, client_vm, server_cmd, client_cmd, timeout=30):
-    """The same for a server that waits for connections of RDMA CM."""
+def cm_exchange(server_vm, client_vm, server_cmd, client_cmd, timeout=30,
+                listener=None):
+    """The same for a server that waits for connections of RDMA CM. The
+    listener is the program that does, if its command begins with another."""
     job = server_vm.spawn(server_cmd)
-    wait_listening(server_vm, server_cmd)
+    wait_listening(server_vm, listener or server_cmd)
     client = client_vm.run(client_cmd, timeout)
     return Exchange(client, job.wait(15 if client.ok else 1))
 
