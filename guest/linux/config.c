@@ -116,7 +116,9 @@ void vrdma_config_read(struct vrdma_dev *dev)
 	attr->max_qp_rd_atom = config_int(dev, max_qp_rd_atom);
 	attr->max_res_rd_atom = config_int(dev, max_res_rd_atom);
 	attr->max_qp_init_rd_atom = config_int(dev, max_qp_init_rd_atom);
-	attr->atomic_cap = config_get(dev, atomic_cap);
+	/* UCX 1.13 takes IB_ATOMIC_GLOB, which is more, for none at all. */
+	attr->atomic_cap = min_t(u8, config_get(dev, atomic_cap),
+				 IB_ATOMIC_HCA);
 	attr->max_ah = config_int(dev, max_ah);
 	attr->max_fast_reg_page_list_len =
 		min_t(u32, config_u32(dev, max_fast_reg_page_list_len),

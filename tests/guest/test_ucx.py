@@ -11,6 +11,11 @@ def test_rc_connects(bench):
         perftest(bench, f'-x rc_verbs -d {{device}} -t {test}')
 
 
+def test_rc_has_atomics(bench):
+    for test in 'fadd', 'cswap':
+        perftest(bench, f'-x rc_verbs -d {{device}} -t {test} -s 8')
+
+
 def test_ud_connects(bench):
     perftest(bench, '-x ud_verbs -d {device} -t am_lat -D bcopy '
              '-s 512')
