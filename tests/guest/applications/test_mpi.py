@@ -3,9 +3,6 @@
 each byte that they get with what it has to be."""
 from lab import mpi
 
-# UCX has a queue pair for each two ranks, and one-sided operations others.
-GUESTS = {'options': lambda index: 'max-qp=380,max-cq=190'}
-
 LARGE = 'ring:262144:2 alltoall:65536:2 allreduce:262144:2'
 SMALL = 'ring:4096:1 alltoall:4096:2 allreduce:16384:2'
 
