@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Two ends of librpma: the client writes to its server's memory, flushes,
  * reads it back and says so. Both compare each byte.
