@@ -162,28 +162,23 @@ void vrdma_direct_free(struct vrdma_dev *dev, struct vrdma_qp *qp)
 	qp->direct = NULL;
 }
 
-/* CREATE_QP, with the pages as a list that exists during the command only */
+/* CREATE_QP, with a table of the pages that exists during the command only */
 int vrdma_direct_create_cmd(struct vrdma_dev *dev, struct vrdma_qp *qp,
 			    struct virtio_rdma_create_qp_req *req,
 			    struct virtio_rdma_create_qp_rsp *rsp)
 {
-	struct vrdma_direct *direct = qp->direct;
-	u32 npages = direct->buf->npages;
-	dma_addr_t dma;
-	__le64 *list;
-	u32 i;
+	struct vrdma_table table;
 	int ret;
 
-	list = dma_alloc_coherent(dev->dma_dev, npages * sizeof(*list), &dma,
-				  GFP_KERNEL | __GFP_NOWARN);
-	if (!list)
-		return -ENOMEM;
-	for (i = 0; i < npages; i++)
-		list[i] = cpu_to_le64(direct->dma[i]);
-	req->queue_pages = cpu_to_le64(dma);
+	ret = vrdma_table_init_list(dev, &table, qp->direct->dma,
+				    qp->direct->buf->npages);
+	if (ret)
+		return ret;
+	req->queue_pages = cpu_to_le64(table.pages);
+	req->queue_levels = table.levels;
 	ret = vrdma_ctrl(dev, VIRTIO_RDMA_CMD_CREATE_QP, req, sizeof(*req), rsp,
 			 dev->host_numbers ? sizeof(*rsp) : sizeof(rsp->qpn));
-	dma_free_coherent(dev->dma_dev, npages * sizeof(*list), list, dma);
+	vrdma_table_free(dev, &table);
 	return ret;
 }
 

@@ -67,6 +67,8 @@ struct vrdma_table {
 u64 vrdma_table_max_size(const struct vrdma_dev *dev);
 int vrdma_table_init(struct vrdma_dev *dev, struct vrdma_table *table,
 		     struct ib_umem *umem, u64 iova);
+int vrdma_table_init_list(struct vrdma_dev *dev, struct vrdma_table *table,
+			  const dma_addr_t *list, u32 npages);
 void vrdma_table_free(struct vrdma_dev *dev, struct vrdma_table *table);
 
 /* fastreg.c */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The page table of a user region. The device copies it, so it exists during
- * one command only.
+ * The page table of a user region, or of the queues of a queue pair. The device
+ * copies it, so it exists during one command only.
  */
 #include <linux/dma-mapping.h>
 #include <linux/log2.h>
@@ -12,6 +12,12 @@
 
 #define ENTRIES (VRDMA_PAGE_SIZE / sizeof(__le64))
 #define MAX_LEVELS 3
+
+/* Where the pages are: in a region, or in a list */
+struct vrdma_table_source {
+	struct ib_umem *umem;
+	const dma_addr_t *list;		/* if there is no region */
+};
 
 /* A page of the tree; it is mapped for DMA when all its entries are set. */
 struct vrdma_table_node {
@@ -86,6 +92,31 @@ static void vrdma_table_set_entry(struct vrdma_table_node *nodes, u32 i,
 	nodes[i / ENTRIES].entries[i % ENTRIES] = cpu_to_le64(addr);
 }
 
+static void vrdma_table_set_leaf(struct vrdma_table *table, u32 i, u64 addr)
+{
+	if (table->flat)
+		table->flat[i] = cpu_to_le64(addr);
+	else
+		vrdma_table_set_entry(table->nodes, i, addr);
+}
+
+static void vrdma_table_set_leaves(struct vrdma_table *table,
+				   const struct vrdma_table_source *source)
+{
+	struct ib_block_iter iter;
+	u32 i = 0;
+
+	if (source->list) {
+		for (; i < table->npages; i++)
+			vrdma_table_set_leaf(table, i, source->list[i]);
+		return;
+	}
+	rdma_umem_for_each_dma_block(source->umem, &iter,
+				     1UL << table->page_shift)
+		vrdma_table_set_leaf(table, i++,
+				     rdma_block_iter_dma_address(&iter));
+}
+
 static u32 vrdma_table_count_nodes(u32 count)
 {
 	u32 nodes = 0;
@@ -100,10 +131,9 @@ static u32 vrdma_table_count_nodes(u32 count)
 /* Build the tree from its lowest level, the list of pages, up to the root. */
 static int vrdma_table_make_tree(struct vrdma_dev *dev,
 				 struct vrdma_table *table,
-				 struct ib_umem *umem)
+				 const struct vrdma_table_source *source)
 {
 	struct vrdma_table_node *nodes, *below = NULL;
-	unsigned long page_size = 1UL << table->page_shift;
 	u32 count = table->npages;
 	int ret;
 
@@ -119,18 +149,11 @@ static int vrdma_table_make_tree(struct vrdma_dev *dev,
 		ret = vrdma_table_alloc_nodes(nodes, count);
 		if (ret)
 			goto err;
-		if (!below) {
-			struct ib_block_iter iter;
-
-			rdma_umem_for_each_dma_block(umem, &iter, page_size) {
-				u64 addr = rdma_block_iter_dma_address(&iter);
-
-				vrdma_table_set_entry(nodes, i++, addr);
-			}
-		} else {
+		if (!below)
+			vrdma_table_set_leaves(table, source);
+		else
 			for (; i < count; i++)
 				vrdma_table_set_entry(nodes, i, below[i].dma);
-		}
 		ret = vrdma_table_map_nodes(dev, nodes, count);
 		if (ret)
 			goto err;
@@ -150,11 +173,8 @@ err:
 
 static int vrdma_table_make_flat(struct vrdma_dev *dev,
 				 struct vrdma_table *table,
-				 struct ib_umem *umem)
+				 const struct vrdma_table_source *source)
 {
-	struct ib_block_iter iter;
-	u32 i = 0;
-
 	if (table->npages > VRDMA_MAX_TABLE_PAGES)
 		return -EINVAL;
 	table->flat = dma_alloc_coherent(dev->dma_dev,
@@ -163,10 +183,16 @@ static int vrdma_table_make_flat(struct vrdma_dev *dev,
 					 GFP_KERNEL | __GFP_NOWARN);
 	if (!table->flat)
 		return -ENOMEM;
-	rdma_umem_for_each_dma_block(umem, &iter, 1UL << table->page_shift)
-		table->flat[i++] =
-			cpu_to_le64(rdma_block_iter_dma_address(&iter));
+	vrdma_table_set_leaves(table, source);
 	return 0;
+}
+
+static int vrdma_table_make(struct vrdma_dev *dev, struct vrdma_table *table,
+			    const struct vrdma_table_source *source)
+{
+	if (virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_MR_TABLES))
+		return vrdma_table_make_tree(dev, table, source);
+	return vrdma_table_make_flat(dev, table, source);
 }
 
 /*
@@ -176,6 +202,7 @@ static int vrdma_table_make_flat(struct vrdma_dev *dev,
 int vrdma_table_init(struct vrdma_dev *dev, struct vrdma_table *table,
 		     struct ib_umem *umem, u64 iova)
 {
+	const struct vrdma_table_source source = { .umem = umem };
 	unsigned long page_size;
 
 	memset(table, 0, sizeof(*table));
@@ -184,9 +211,19 @@ int vrdma_table_init(struct vrdma_dev *dev, struct vrdma_table *table,
 		return -EINVAL;
 	table->page_shift = ilog2(page_size);
 	table->npages = ib_umem_num_dma_blocks(umem, page_size);
-	if (virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_MR_TABLES))
-		return vrdma_table_make_tree(dev, table, umem);
-	return vrdma_table_make_flat(dev, table, umem);
+	return vrdma_table_make(dev, table, &source);
+}
+
+/* Build the table of these pages, of the smallest size. */
+int vrdma_table_init_list(struct vrdma_dev *dev, struct vrdma_table *table,
+			  const dma_addr_t *list, u32 npages)
+{
+	const struct vrdma_table_source source = { .list = list };
+
+	memset(table, 0, sizeof(*table));
+	table->page_shift = VRDMA_PAGE_SHIFT;
+	table->npages = npages;
+	return vrdma_table_make(dev, table, &source);
 }
 
 void vrdma_table_free(struct vrdma_dev *dev, struct vrdma_table *table)
