@@ -129,10 +129,8 @@ bool virtio_rdma_backend_get(VirtIORdma *s, Error **errp)
 /* Those beyond max-vq-qp can only have direct queues. */
 static uint32_t wanted_qps(const VirtIORdma *s)
 {
-    bool direct = s->doorbells && virtio_rdma_offers(s,
-                                                     VIRTIO_RDMA_F_DIRECT_QP);
-
-    return direct ? s->conf.max_qp : MIN(s->conf.max_qp, s->conf.max_vq_qp);
+    return virtio_rdma_may_be_direct(s)
+           ? s->conf.max_qp : MIN(s->conf.max_qp, s->conf.max_vq_qp);
 }
 
 /* What vdev->dma_as is set to, but only after realize. */

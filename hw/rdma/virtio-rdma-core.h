@@ -85,6 +85,12 @@ static inline bool virtio_rdma_offers(const VirtIORdma *s, unsigned bit)
     return s->rdma_features & (1ULL << bit);
 }
 
+/* Before realize: may there be queue pairs without virtqueues? */
+static inline bool virtio_rdma_may_be_direct(const VirtIORdma *s)
+{
+    return s->doorbells && virtio_rdma_offers(s, VIRTIO_RDMA_F_DIRECT_QP);
+}
+
 /* Are there regions for fast registration? */
 static inline bool virtio_rdma_mem_mgt(const VirtIORdma *s)
 {

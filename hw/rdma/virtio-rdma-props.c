@@ -9,6 +9,8 @@
 #include "virtio-rdma-core.h"
 #include "virtio-rdma-version.h"
 
+#define DEFAULT_MAX_QP 4096
+
 static bool check_range_prop(const char *name, uint64_t value, uint64_t min,
                              uint64_t max, Error **errp)
 {
@@ -76,6 +78,14 @@ bool virtio_rdma_conf_check(VirtIORdma *s, Error **errp)
                           VIRTIO_RDMA_MAX_GIDS, errp)) {
         return false;
     }
+    if (!virtio_rdma_may_be_direct(s) && conf->max_qp > conf->max_vq_qp &&
+        conf->max_qp != DEFAULT_MAX_QP) {
+        error_setg(errp, "max-qp=%u exceeds max-vq-qp=%u, but without "
+                   "direct-qp, or with modern-pio-notify, all queue pairs "
+                   "have virtqueues: set max-vq-qp, too", conf->max_qp,
+                   conf->max_vq_qp);
+        return false;
+    }
     if (!is_power_of_2(conf->queue_size)) {
         error_setg(errp, "queue-size=%u is not a power of 2",
                    conf->queue_size);
@@ -106,7 +116,8 @@ static const Property virtio_rdma_properties[] = {
                      RdmaBackend *),
     DEFINE_PROP_MACADDR("mac", VirtIORdma, conf.mac),
     DEFINE_PROP_UINT64("sys-image-guid", VirtIORdma, conf.sys_image_guid, 0),
-    DEFINE_PROP_UINT32("max-qp", VirtIORdma, conf.max_qp, 4096),
+    DEFINE_PROP_UINT32("max-qp", VirtIORdma, conf.max_qp,
+                       DEFAULT_MAX_QP),
     DEFINE_PROP_UINT32("max-vq-qp", VirtIORdma, conf.max_vq_qp,
                        VIRTIO_RDMA_DEFAULT_MAX_VQ_QP),
     DEFINE_PROP_UINT32("max-cq", VirtIORdma, conf.max_cq,

@@ -142,6 +142,11 @@ static void test_number_of_queues_is_limited(void)
                    "1024");
     expect_refusal("'netdev': 'n0', 'max-vq-qp': 500, 'max-cq': 23, "
                    "'max-srq': 0", "1025");
+    /* Without direct queues each queue pair needs two of them. */
+    expect_refusal("'netdev': 'n0', 'direct-qp': false, 'max-qp': 129",
+                   "max-vq-qp");
+    expect_refusal("'netdev': 'n0', 'modern-pio-notify': true, 'max-qp': 129",
+                   "max-vq-qp");
     qtest_qmp_device_add(host->qts, "virtio-rdma-pci", "good",
                          "{'netdev': 'n0', 'max-vq-qp': 468, 'max-cq': 22}");
     qrdma_host_stop(host);
