@@ -466,7 +466,7 @@ static void test_refuse(void)
         { "max-mcast-qp-attach=1", "max-mcast-qp-attach=128" },
         { "srq=off", "srq=on, but this device has srq=off" },
         { "mw=off", "mw=on, but this device has mw=off" },
-        { "direct-qp=off", "uses direct-qp" },
+        { "direct-qp=off,max-qp=7", "uses direct-qp" },
     };
     Trip *t = trip_new(NULL);
 
@@ -506,14 +506,14 @@ static void test_refuse_features(void)
         refuse(t, i, device, text);
     }
     /* And this one even if it does not: there is a BAR of it. */
-    refuse(t, ARRAY_SIZE(features), MIGRATE_DEVICE ",direct-qp=off",
+    refuse(t, ARRAY_SIZE(features), MIGRATE_DEVICE ",direct-qp=off,max-qp=7",
            "direct-qp=on, but this device has direct-qp=off");
     trip_free(t);
 }
 
 static void test_refuse_direct_queues_of_the_destination(void)
 {
-    Trip *t = trip_new_with(NULL, MIGRATE_DEVICE ",direct-qp=off");
+    Trip *t = trip_new_with(NULL, MIGRATE_DEVICE ",direct-qp=off,max-qp=7");
 
     trip_connect(t);
     refuse(t, 0, MIGRATE_DEVICE,
