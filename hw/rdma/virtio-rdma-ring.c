@@ -152,11 +152,15 @@ int virtio_rdma_vq_find_id(VirtIORdma *s, VirtIORdmaTable *t,
                            VirtIORdmaCheckId *check,
                            const VirtIORdmaReq *req, uint32_t *id)
 {
-    uint32_t next = t->next < end ? MAX(t->next, first)
-                                  : first + (t->next - first) % (end - first);
     bool full = true;
     int ret = -ENOMEM;
+    uint32_t next;
 
+    if (first >= end) {
+        return ret;
+    }
+    next = t->next < end ? MAX(t->next, first)
+                         : first + (t->next - first) % (end - first);
     for (uint32_t i = first; i < end; i++) {
         uint32_t n = next++;
 

@@ -516,6 +516,27 @@ static void test_more_than_there_are_virtqueues_for(void)
     qrdma_host_stop(host);
 }
 
+/* None but the reserved numbers has virtqueues. */
+static void test_no_number_with_virtqueues(void)
+{
+    for (int max = 1; max <= 2; max++) {
+        QRdmaHost *host = qrdma_host_start(
+            "-netdev hubport,id=n0,hubid=0 "
+            "-device virtio-rdma-pci,netdev=n0,addr=4,max-vq-qp=%d", max);
+        QRdma *d = qrdma_open(host, QPCI_DEVFN(4, 0));
+        Create c;
+
+        qrdma_start(d, QRDMA_FEATURES | DIRECT, 0);
+        c = create_on(d);
+        c.req.flags = 0;
+        assert_status(create(&c), NOMEM);
+        c = create_on(d);
+        assert_ok(create(&c));
+        qrdma_close(d);
+        qrdma_host_stop(host);
+    }
+}
+
 /* Peers see them: those of a guest say nothing about another one's. */
 static void test_first_number_with_virtqueues_is_any(void)
 {
@@ -678,6 +699,8 @@ void add_direct_tests(void)
                    test_depth_has_a_limit);
     qtest_add_func("virtio-rdma/direct/more-than-there-are-virtqueues-for",
                    test_more_than_there_are_virtqueues_for);
+    qtest_add_func("virtio-rdma/direct/no-number-with-virtqueues",
+                   test_no_number_with_virtqueues);
     qtest_add_func("virtio-rdma/direct/first-number-with-virtqueues-is-any",
                    test_first_number_with_virtqueues_is_any);
     qtest_add_func("virtio-rdma/direct/feature-is-needed",
