@@ -509,8 +509,6 @@ static int vrdma_cq_alloc_slots(struct vrdma_cq_slot *slot, bool mapped)
 							CQE_SLOT_SHIFT));
 	if (!buf)
 		return -ENOMEM;
-	/* If the reset for the last CQ failed: this time it did not. */
-	vrdma_buf_put(ring->buf);
 	vrdma_ring_init(ring, buf, mapped, slots, CQE_SLOT_SHIFT);
 	vrdma_buf_put(buf);
 	for (i = 0; i < slots; i++) {
@@ -529,6 +527,21 @@ static void vrdma_cq_free_slots(struct vrdma_dev *dev,
 		return;
 	vrdma_buf_put(slot->ring.buf);
 	slot->ring.buf = NULL;
+}
+
+static int vrdma_cq_prepare_vq(struct vrdma_dev *dev,
+			       struct vrdma_cq_slot *slot, u32 depth)
+{
+	/*
+	 * If the reset for the last CQ failed, it has to succeed now: a resize
+	 * to the size that the ring has would do without one.
+	 */
+	if (dev->ring_reset && slot->ring.buf) {
+		vrdma_cq_free_slots(dev, slot);
+		if (slot->ring.buf)
+			return -EIO;
+	}
+	return vrdma_vq_prepare(dev, slot->ring.vq, depth);
 }
 
 /* A completion vector is a CPU: the interrupt is bound to it. */
@@ -605,7 +618,7 @@ int vrdma_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		ret = -ENOMEM;
 		goto err_unlock;
 	}
-	ret = vrdma_vq_prepare(dev, slot->ring.vq, depth);
+	ret = vrdma_cq_prepare_vq(dev, slot, depth);
 	if (ret)
 		goto err_park;
 	ret = vrdma_ctrl_ask(dev, VIRTIO_RDMA_CMD_CREATE_CQ, &req, &rsp);
@@ -623,7 +636,7 @@ int vrdma_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 			goto err_unlock;
 		}
 		slot = &dev->cqs[cq->cqn];
-		ret = vrdma_vq_prepare(dev, slot->ring.vq, depth);
+		ret = vrdma_cq_prepare_vq(dev, slot, depth);
 		if (ret)
 			goto err_destroy;
 	}
