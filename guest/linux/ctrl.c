@@ -331,15 +331,15 @@ out:
 	return ret;
 }
 
-/* What to return for a command that destroys, and returned @ret */
-int vrdma_ctrl_destroyed(struct vrdma_dev *dev, enum virtio_rdma_cmd command,
-			 int ret, bool user)
+/* What to return for a command that ends the use of an object: @ret or 0 */
+int vrdma_ctrl_ended(struct vrdma_dev *dev, enum virtio_rdma_cmd command,
+		     int ret, bool user)
 {
 	if (!ret || ret == -EIO)
 		return 0;
 	if (user)
 		return ret;
-	vrdma_broken(dev, "command %u to destroy is refused: error %d",
+	vrdma_broken(dev, "command %u to end the use of an object is refused: error %d",
 		     command, ret);
 	vrdma_wait_stopped(dev);
 	return 0;

@@ -37,9 +37,8 @@ int vrdma_ctrl(struct vrdma_dev *dev, enum virtio_rdma_cmd command,
  * it is broken.
  */
 #define vrdma_ctrl_destroy(dev, command, req, user) \
-	vrdma_ctrl_destroyed(dev, command, vrdma_ctrl_do(dev, command, req), \
-			     user)
-int vrdma_ctrl_destroyed(struct vrdma_dev *dev, enum virtio_rdma_cmd command,
-			 int ret, bool user);
+	vrdma_ctrl_ended(dev, command, vrdma_ctrl_do(dev, command, req), user)
+int vrdma_ctrl_ended(struct vrdma_dev *dev, enum virtio_rdma_cmd command,
+		     int ret, bool user);
 
 #endif /* VRDMA_CTRL_H */

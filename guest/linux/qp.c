@@ -516,8 +516,9 @@ int vrdma_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	 * Users drain a QP after they have moved it to the error state, and a
 	 * dead device flushes, so this must not fail.
 	 */
-	if (ret == -EIO && mask & IB_QP_STATE && attr->qp_state == IB_QPS_ERR)
-		ret = 0;
+	if (mask & IB_QP_STATE && attr->qp_state == IB_QPS_ERR)
+		ret = vrdma_ctrl_ended(dev, VIRTIO_RDMA_CMD_MODIFY_QP, ret,
+				       qp->user || mask != IB_QP_STATE);
 	if (ret || !(mask & IB_QP_STATE))
 		return ret;
 
