@@ -21,6 +21,9 @@ static void vrdma_qp_event(struct vrdma_dev *dev, u32 qpn,
 
 	if (!qp || !qp->ibqp.event_handler)
 		return;
+	/* Users in the kernel expect none while they still create the QP. */
+	if (!qp->user && READ_ONCE(qp->state) == IB_QPS_RESET)
+		return;
 	event->element.qp = &qp->ibqp;
 	qp->ibqp.event_handler(event, qp->ibqp.qp_context);
 }
