@@ -424,6 +424,48 @@ static int vrdma_cq_take_events(struct vrdma_cq *cq)
 	return events;
 }
 
+static struct vrdma_cq_slot *vrdma_cq_slot(struct vrdma_cq *cq)
+{
+	return &vrdma_cq_dev(cq)->cqs[cq->cqn];
+}
+
+/*
+ * Call the completion handler, under the lock of the slot. The RDMA core's
+ * handler queues work that is in the CQ, and the core waits for that work
+ * before it destroys the CQ: once the last queue pair is gone, nothing may
+ * queue it any more.
+ */
+static void vrdma_cq_handle(struct vrdma_cq *cq)
+{
+	if (!cq->ibcq.uobject && !cq->num_wqs)
+		cq->notify_missed = true;
+	else if (cq->ibcq.comp_handler)
+		cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
+}
+
+/* A queue pair has @cq from now on, for one of its queues. */
+void vrdma_cq_attach(struct vrdma_cq *cq)
+{
+	struct vrdma_cq_slot *slot = vrdma_cq_slot(cq);
+
+	spin_lock_irq(&slot->lock);
+	cq->num_wqs++;
+	if (cq->notify_missed) {
+		cq->notify_missed = false;
+		vrdma_cq_handle(cq);
+	}
+	spin_unlock_irq(&slot->lock);
+}
+
+void vrdma_cq_detach(struct vrdma_cq *cq)
+{
+	struct vrdma_cq_slot *slot = vrdma_cq_slot(cq);
+
+	spin_lock_irq(&slot->lock);
+	cq->num_wqs--;
+	spin_unlock_irq(&slot->lock);
+}
+
 void vrdma_cq_callback(struct virtqueue *vq)
 {
 	struct vrdma_dev *dev = vq->vdev->priv;
@@ -435,10 +477,8 @@ void vrdma_cq_callback(struct virtqueue *vq)
 
 	spin_lock_irqsave(&slot->lock, flags);
 	cq = slot->cq;
-	for (events = cq ? vrdma_cq_take_events(cq) : 0; events; events--) {
-		if (cq->ibcq.comp_handler)
-			cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
-	}
+	for (events = cq ? vrdma_cq_take_events(cq) : 0; events; events--)
+		vrdma_cq_handle(cq);
 	spin_unlock_irqrestore(&slot->lock, flags);
 }
 
@@ -456,9 +496,8 @@ void vrdma_cqs_wake(struct vrdma_dev *dev)
 
 		spin_lock_irq(&slot->lock);
 		cq = slot->cq;
-		if (cq && !cq->ibcq.uobject &&
-		    READ_ONCE(cq->notify_requested) && cq->ibcq.comp_handler)
-			cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
+		if (cq && !cq->ibcq.uobject && READ_ONCE(cq->notify_requested))
+			vrdma_cq_handle(cq);
 		spin_unlock_irq(&slot->lock);
 	}
 }

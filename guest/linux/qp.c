@@ -427,6 +427,8 @@ int vrdma_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 			       : vrdma_qp_alloc_requests(dev, qp);
 	if (ret)
 		goto err_destroy;
+	vrdma_cq_attach(to_vcq(init->send_cq));
+	vrdma_cq_attach(to_vcq(init->recv_cq));
 	vrdma_qp_set_entry(dev, qp->qpn, qp);
 	vrdma_vqs_unlock(dev);
 	return 0;
@@ -611,6 +613,8 @@ int vrdma_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 		vrdma_qp_set_entry(dev, qp->qpn, NULL);
 		vrdma_cq_clean(to_vcq(ibqp->send_cq), qp);
 		vrdma_cq_clean(to_vcq(ibqp->recv_cq), qp);
+		vrdma_cq_detach(to_vcq(ibqp->send_cq));
+		vrdma_cq_detach(to_vcq(ibqp->recv_cq));
 		vrdma_mmap_remove(qp->mmap);
 		vrdma_qp_release_vqs(dev, qp);
 	}

@@ -33,6 +33,9 @@ struct vrdma_cq {
 	u32 rearm_at;			/* completions at that request */
 	struct mutex notify_lock;	/* of requests by processes */
 	bool notify_requested;		/* at least once: has a handler */
+	/* Of the kernel's CQs, under the lock of the slot */
+	u32 num_wqs;			/* whose requests complete in it */
+	bool notify_missed;		/* there was none then */
 	struct work_struct arm_work;	/* arms the kernel's CQs by a command */
 	bool mapped;			/* a process polls it in memory */
 	bool full_size;			/* as deep as its virtqueue */
@@ -183,6 +186,8 @@ int vrdma_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
 void vrdma_cq_callback(struct virtqueue *vq);
 bool vrdma_cq_is_empty(struct vrdma_cq *cq);
 void vrdma_cq_clean(struct vrdma_cq *cq, struct vrdma_qp *qp);
+void vrdma_cq_attach(struct vrdma_cq *cq);
+void vrdma_cq_detach(struct vrdma_cq *cq);
 void vrdma_cqs_wake(struct vrdma_dev *dev);
 void vrdma_cqs_free(struct vrdma_dev *dev);
 
