@@ -90,6 +90,58 @@ static void test_lists_and_inline_data_share_memory(void)
     link_pair_free(&p);
 }
 
+#define BURST_LEN 24
+
+/* A send of @i: a list of two parts, or inline data */
+static void post_in_parts(LinkPair *p, unsigned i, const uint8_t *data)
+{
+    RdmaSge sges[2] = {
+        link_sge(p->amr, 32 * i, BURST_LEN / 2),
+        link_sge(p->amr, 32 * i + BURST_LEN / 2, BURST_LEN / 2),
+    };
+    RdmaSendWr wr = link_wr(RDMA_WR_SEND, i, sges);
+
+    wr.num_sge = 2;
+    if (i % 3 == 1) {
+        wr.num_sge = 0;
+        wr.send_flags |= RDMA_SEND_INLINE;
+        wr.inline_data = data;
+        wr.inline_len = BURST_LEN;
+    }
+    link_post(p->a, p->aq, &wr);
+}
+
+/* Rings double, wherever in them the oldest WQE is. */
+static void test_bursts_that_grow(void)
+{
+    static const unsigned bursts[] = { 1, 2, 1, 3, 5, 4, 9, 17, 33 };
+    LinkQpSpec spec = link_spec();
+    uint8_t want[BURST_LEN], got[BURST_LEN];
+    unsigned at = 0;
+    LinkPair p;
+
+    spec.cap.max_send_wr = spec.cap.max_recv_wr = 64;
+    spec.cap.max_send_sge = 2;
+    spec.cap.max_inline_data = BURST_LEN;
+    p = link_pair(&spec);
+    for (unsigned b = 0; b < G_N_ELEMENTS(bursts); b++) {
+        for (unsigned i = at; i < at + bursts[b]; i++) {
+            link_read(p.amr, 32 * i, want, sizeof(want));
+            link_pair_recv(&p, i, 32 * i, sizeof(got));
+            post_in_parts(&p, i, want);
+        }
+        g_assert_true(link_run(p.l, LINK_FOREVER));
+        for (unsigned end = at + bursts[b]; at < end; at++) {
+            link_expect(p.a, at, RDMA_WC_SUCCESS);
+            link_expect(p.b, at, RDMA_WC_SUCCESS);
+            link_read(p.amr, 32 * at, want, sizeof(want));
+            link_read(p.bmr, 32 * at, got, sizeof(got));
+            g_assert_cmpmem(got, sizeof(got), want, sizeof(want));
+        }
+    }
+    link_pair_free(&p);
+}
+
 /* There is no QP then, nor anything left of it (with LeakSanitizer). */
 static void refuse(uint32_t max_send_sge, uint32_t max_recv_sge, bool has_srq)
 {
@@ -153,17 +205,41 @@ static void test_no_memory_in_an_import(void)
     link_free(l);
 }
 
+/* There is memory for one list, not for more: requests go one at a time. */
+static void test_no_memory_to_grow(void)
+{
+    LinkQpSpec spec = link_spec();
+    RdmaSendWr wr;
+    RdmaSge sge;
+    LinkPair p;
+
+    spec.cap.max_send_wr = 8;
+    spec.cap.max_send_sge = (1u << 30) / sizeof(sge);
+    p = link_pair(&spec);
+    sge = link_sge(p.amr, 0, 8);
+    for (unsigned i = 0; i < 3; i++) {
+        link_pair_recv(&p, i, 0, 8);
+        wr = link_wr(RDMA_WR_SEND, i, &sge);
+        link_post(p.a, p.aq, &wr);
+        g_assert_cmpint(roce_post_send(p.a->e, p.aq, &wr), ==, -ENOSPC);
+        g_assert_true(link_run(p.l, LINK_FOREVER));
+        link_expect(p.a, i, RDMA_WC_SUCCESS);
+        link_expect(p.b, i, RDMA_WC_SUCCESS);
+    }
+    link_pair_free(&p);
+}
+
 /* ASan, if it is there, whose allocator has a limit of its own */
 void __asan_init(void) __attribute__((weak));
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
-    return "allocator_may_return_null=1";
+    return "allocator_may_return_null=1:max_allocation_size_mb=2048";
 }
 
 static void limit_memory(void)
 {
-    const struct rlimit limit = { 1ull << 36, RLIM_INFINITY };
+    const struct rlimit limit = { 1ull << 32, RLIM_INFINITY };
 
     if (!__asan_init) {
         g_assert_cmpint(setrlimit(RLIMIT_AS, &limit), ==, 0);
@@ -177,7 +253,9 @@ int main(int argc, char **argv)
     g_test_add_func("/roce/depth/is-bounded", test_depth_is_bounded);
     g_test_add_func("/roce/depth/lists-and-inline-data-share-memory",
                     test_lists_and_inline_data_share_memory);
+    g_test_add_func("/roce/depth/bursts-that-grow", test_bursts_that_grow);
     g_test_add_func("/roce/depth/no-memory", test_no_memory);
+    g_test_add_func("/roce/depth/no-memory-to-grow", test_no_memory_to_grow);
     g_test_add_func("/roce/depth/no-memory-in-an-import",
                     test_no_memory_in_an_import);
     return g_test_run();

@@ -186,10 +186,11 @@ int roce_post_send(RoceEngine *e, uint32_t qpn, const RdmaSendWr *wr)
     if (!qp) {
         return -ENOENT;
     }
-    if (!roce_send_room(e, qpn)) {
+    index = qp->s.sq.prod;
+    if (!roce_send_room(e, qpn) ||
+        !roce_sq_reserve(qp, index - qp->s.sq.cons + 1)) {
         return -ENOSPC;
     }
-    index = qp->s.sq.prod;
     wqe = roce_swqe(qp, index);
     *wqe = (RoceSendWqe) {
         .wr_id = wr->wr_id,
@@ -211,10 +212,11 @@ int roce_post_recv(RoceEngine *e, uint32_t qpn, const RdmaRecvWr *wr)
     if (!qp) {
         return -ENOENT;
     }
-    if (!roce_recv_room(e, qpn)) {
+    index = qp->s.rq.prod;
+    if (!roce_recv_room(e, qpn) ||
+        !roce_rq_reserve(qp, index - qp->s.rq.cons + 1)) {
         return -ENOSPC;
     }
-    index = qp->s.rq.prod;
     roce_recv_fill(roce_rwqe(qp, index), roce_rsges(qp, index),
                    qp->init.cap.max_recv_sge, wr);
     qp->s.rq.prod++;

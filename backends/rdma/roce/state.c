@@ -287,7 +287,7 @@ static void export_resources(const RoceQp *qp, RoceQpImage *image)
     uint32_t size = qp->res_mask + 1;
     uint32_t n = 0, i;
 
-    while (n < size &&
+    while (qp->resources && n < size &&
            qp->resources[(prod - n - 1) & qp->res_mask].type !=
            ROCE_RES_NONE) {
         n++;
@@ -399,6 +399,7 @@ int roce_import_qp(RoceEngine *e, const RoceQpImage *image,
     qp->recv_cq->failed |= image->recv_cq_failed;
     import_send(qp, image);
     import_recv(qp, image);
+    roce_resp_reserve(qp, image->n_res);
     for (i = 0; i < image->n_res; i++) {
         qp->resources[(qp->s.resp.res_prod - image->n_res + i) &
                       qp->res_mask] = image->res[i];

@@ -73,16 +73,18 @@ typedef struct RoceQp {
     RdmaQpInitAttr init;
     RoceQpState s;
 
+    /* Rings, which grow as they are used: see queue/rings.c */
     RoceSendWqe *swqes;
     RdmaSge *ssges;                 /* ssges_each for each: its list, */
     uint32_t ssges_each;            /* or the room of its inline data */
     uint64_t **spages;              /* of REG_MR: npages, or NULL */
-    uint32_t sq_mask;
+    uint32_t sq_size;               /* places, a power of 2 */
     RoceRecvWqe *rwqes;
     RdmaSge *rsges;
-    uint32_t rq_mask;
-    RoceResource *resources;        /* at least config.max_rd_atomic */
-    uint32_t res_mask;
+    uint32_t rsges_each;
+    uint32_t rq_size;
+    RoceResource *resources;        /* NULL before the first one */
+    uint32_t res_mask;              /* places: config.max_rd_atomic or more */
 
     RoceCq *send_cq;
     RoceCq *recv_cq;
@@ -178,12 +180,12 @@ static inline uint32_t psn_off(uint32_t psn, uint32_t base)
 
 static inline RoceSendWqe *roce_swqe(const RoceQp *qp, uint32_t index)
 {
-    return &qp->swqes[index & qp->sq_mask];
+    return &qp->swqes[index & (qp->sq_size - 1)];
 }
 
 static inline RdmaSge *roce_ssges(const RoceQp *qp, uint32_t index)
 {
-    return qp->ssges + (size_t)(index & qp->sq_mask) * qp->ssges_each;
+    return qp->ssges + (size_t)(index & (qp->sq_size - 1)) * qp->ssges_each;
 }
 
 static inline uint8_t *roce_sinline(const RoceQp *qp, uint32_t index)
@@ -193,18 +195,17 @@ static inline uint8_t *roce_sinline(const RoceQp *qp, uint32_t index)
 
 static inline uint64_t **roce_spages(const RoceQp *qp, uint32_t index)
 {
-    return &qp->spages[index & qp->sq_mask];
+    return &qp->spages[index & (qp->sq_size - 1)];
 }
 
 static inline RoceRecvWqe *roce_rwqe(const RoceQp *qp, uint32_t index)
 {
-    return &qp->rwqes[index & qp->rq_mask];
+    return &qp->rwqes[index & (qp->rq_size - 1)];
 }
 
 static inline RdmaSge *roce_rsges(const RoceQp *qp, uint32_t index)
 {
-    return qp->rsges + (size_t)(index & qp->rq_mask) *
-                       qp->init.cap.max_recv_sge;
+    return qp->rsges + (size_t)(index & (qp->rq_size - 1)) * qp->rsges_each;
 }
 
 static inline bool roce_is_ud(const RoceQp *qp)

@@ -31,51 +31,33 @@ static uint32_t sges_of_bytes(uint32_t n)
     return n ? (n - 1) / sizeof(RdmaSge) + 1 : 0;
 }
 
-static bool create_sq(RoceQp *qp, uint32_t n)
+static void init_sq(RoceQp *qp)
 {
     const RdmaQpCap *cap = &qp->init.cap;
-    uint32_t size = roce_ring_size(MAX(n, MIN(cap->max_send_wr,
-                                              ROCE_SQ_DEPTH)));
 
     qp->ssges_each = MAX(MAX(1, cap->max_send_sge),
                          sges_of_bytes(cap->max_inline_data));
-    qp->sq_mask = size - 1;
-    qp->swqes = g_try_new0(RoceSendWqe, size);
-    qp->ssges = g_try_new0(RdmaSge, (gsize)size * qp->ssges_each);
-    qp->spages = g_try_new0(uint64_t *, size);
-    return qp->swqes && qp->ssges && qp->spages;
 }
 
 /* An SRQ's WQEs come to a ring of one place, with as many elements. */
-static bool create_rq(RoceQp *qp, uint32_t n)
+static void init_rq(RoceQp *qp)
 {
     RdmaQpCap *cap = &qp->init.cap;
-    uint32_t max_sge = cap->max_recv_sge;
-    uint32_t size = roce_ring_size(MAX(n, MIN(cap->max_recv_wr,
-                                              ROCE_RQ_DEPTH)));
 
     qp->recv_pdn = qp->init.pdn;
+    qp->rsges_each = MAX(1, cap->max_recv_sge);
     if (qp->init.has_srq) {
         qp->srq = roce_srq_find(qp->e, qp->init.srqn);
         qp->recv_pdn = qp->srq->attr.pdn;
         cap->max_recv_wr = 0;
         cap->max_recv_sge = 0;
-        max_sge = qp->srq->attr.max_sge;
-        size = 1;
+        qp->rsges_each = MAX(1, qp->srq->attr.max_sge);
     }
-    qp->rq_mask = size - 1;
-    qp->rwqes = g_try_new0(RoceRecvWqe, size);
-    qp->rsges = g_try_new0(RdmaSge, (gsize)size * MAX(1, max_sge));
-    return qp->rwqes && qp->rsges;
 }
 
-static void free_queues(RoceQp *qp)
+static void free_qp(RoceQp *qp)
 {
-    g_free(qp->swqes);
-    g_free(qp->ssges);
-    g_free(qp->spages);
-    g_free(qp->rwqes);
-    g_free(qp->rsges);
+    roce_rings_free(qp);
     g_free(qp->resources);
     g_free(qp);
 }
@@ -126,9 +108,11 @@ int roce_qp_create_for(RoceEngine *e, const RdmaQpInitAttr *init,
     qp->link.data = qp;
 
     qp->res_mask = roce_ring_size(e->config.max_rd_atomic) - 1;
-    qp->resources = g_try_new0(RoceResource, qp->res_mask + 1);
-    if (!qp->resources || !create_sq(qp, n_send) || !create_rq(qp, n_recv)) {
-        free_queues(qp);
+    init_sq(qp);
+    init_rq(qp);
+    if (!roce_sq_reserve(qp, MAX(1, n_send)) ||
+        !roce_rq_reserve(qp, MAX(1, n_recv))) {
+        free_qp(qp);
         return -ENOMEM;
     }
 
@@ -146,7 +130,7 @@ static void free_pages(RoceQp *qp)
 {
     uint32_t i;
 
-    for (i = 0; i <= qp->sq_mask; i++) {
+    for (i = 0; i < qp->sq_size; i++) {
         g_clear_pointer(&qp->spages[i], g_free);
     }
 }
@@ -159,7 +143,7 @@ void roce_qp_clear(RoceQp *qp)
     memset(&qp->s, 0, sizeof(qp->s));
     sq->ack_deadline = ROCE_NO_DEADLINE;
     sq->rnr_deadline = ROCE_NO_DEADLINE;
-    memset(qp->resources, 0, (qp->res_mask + 1) * sizeof(RoceResource));
+    g_clear_pointer(&qp->resources, g_free);
     memset(&qp->send_cursor, 0, sizeof(qp->send_cursor));
     memset(&qp->read_cursor, 0, sizeof(qp->read_cursor));
     memset(&qp->recv_cursor, 0, sizeof(qp->recv_cursor));
@@ -189,7 +173,7 @@ void roce_qp_free(RoceQp *qp)
     }
     e->qps[qp->init.qpn] = NULL;
     free_pages(qp);
-    free_queues(qp);
+    free_qp(qp);
 }
 
 int roce_qp_destroy(RoceEngine *e, uint32_t qpn)

@@ -78,6 +78,16 @@ void roce_qp_free(RoceQp *qp);
 /* Set the QP back to what it was when it was created. */
 void roce_qp_clear(RoceQp *qp);
 
+/* rings.c */
+/*
+ * Have places for @n send or receive WQEs, those that there are included. False
+ * without the memory for that; a QP has one place of each at least, so WQEs
+ * wait for those before them.
+ */
+bool roce_sq_reserve(RoceQp *qp, uint32_t n);
+bool roce_rq_reserve(RoceQp *qp, uint32_t n);
+void roce_rings_free(RoceQp *qp);
+
 /* complete.c */
 /* Complete and retire the oldest send WQE with @status. */
 void roce_sq_complete(RoceQp *qp, RdmaWcStatus status);

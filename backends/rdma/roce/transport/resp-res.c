@@ -12,6 +12,13 @@ static RoceResource *resource(const RoceQp *qp, uint32_t index)
     return &qp->resources[index & qp->res_mask];
 }
 
+void roce_resp_reserve(RoceQp *qp, uint32_t n)
+{
+    if (n && !qp->resources) {
+        qp->resources = g_new0(RoceResource, qp->res_mask + 1);
+    }
+}
+
 bool roce_resp_pending(const RoceQp *qp)
 {
     const RoceRespState *resp = &qp->s.resp;
@@ -43,8 +50,13 @@ RoceResource *roce_resp_next(RoceQp *qp)
 void roce_resp_find_last(RoceQp *qp)
 {
     const RoceRespState *resp = &qp->s.resp;
-    const RoceResource *r = resource(qp, resp->res_prod - 1);
+    const RoceResource *r;
 
+    if (!qp->resources) {
+        qp->last_explicit = false;
+        return;
+    }
+    r = resource(qp, resp->res_prod - 1);
     qp->last_explicit = r->type != ROCE_RES_NONE &&
                    psn_add(r->psn, r->npsn) == resp->epsn;
 }
@@ -59,14 +71,17 @@ static bool resource_free(const RoceQp *qp)
 {
     uint32_t n = qp->s.attr.max_dest_rd_atomic;
 
-    return n && !resource(qp, qp->s.resp.res_prod - n)->first;
+    return n && (!qp->resources ||
+                 !resource(qp, qp->s.resp.res_prod - n)->first);
 }
 
 static RoceResource *resource_take(RoceQp *qp)
 {
     RoceRespState *resp = &qp->s.resp;
-    RoceResource *r = resource(qp, resp->res_prod);
+    RoceResource *r;
 
+    roce_resp_reserve(qp, 1);
+    r = resource(qp, resp->res_prod);
     resp->res_prod++;
     if (resp->res_prod - resp->res_out > qp->res_mask + 1) {
         resp->res_out++;
@@ -265,7 +280,7 @@ static RoceResource *resource_find(const RoceQp *qp, uint32_t psn,
     uint32_t prod = qp->s.resp.res_prod;
     uint32_t i;
 
-    for (i = 1; i <= qp->s.attr.max_dest_rd_atomic; i++) {
+    for (i = 1; qp->resources && i <= qp->s.attr.max_dest_rd_atomic; i++) {
         RoceResource *r = resource(qp, prod - i);
 
         if (r->type != ROCE_RES_NONE && psn_off(psn, r->psn) < r->npsn) {

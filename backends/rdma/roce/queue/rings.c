@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The rings in which a QP has its WQEs. Most QPs use little of the depth that
+ * they are created with, so a ring begins with one place, and doubles.
+ */
+#include <glib.h>
+#include "queue/queue.h"
+
+/* When one place is not enough any more */
+#define SECOND_SIZE 4
+
+/* How many places a ring of @size gets for @n WQEs. */
+static uint32_t places(uint32_t size, uint32_t n)
+{
+    if (n <= size) {
+        return size;
+    }
+    return size ? roce_ring_size(MAX(n, SECOND_SIZE)) : roce_ring_size(n);
+}
+
+static bool grow_sq(RoceQp *qp, uint32_t size)
+{
+    const RoceSqState *sq = &qp->s.sq;
+    RoceSendWqe *wqes = g_try_malloc0_n(size, sizeof(*wqes));
+    RdmaSge *sges = g_try_malloc0_n(size, qp->ssges_each * sizeof(*sges));
+    uint64_t **pages = g_try_malloc0_n(size, sizeof(*pages));
+    uint32_t i;
+
+    if (!wqes || !sges || !pages) {
+        g_free(wqes);
+        g_free(sges);
+        g_free(pages);
+        return false;
+    }
+    for (i = sq->cons; i != sq->prod; i++) {
+        uint32_t to = i & (size - 1);
+
+        wqes[to] = *roce_swqe(qp, i);
+        memcpy(&sges[(size_t)to * qp->ssges_each], roce_ssges(qp, i),
+               qp->ssges_each * sizeof(*sges));
+        pages[to] = *roce_spages(qp, i);
+    }
+    g_free(qp->swqes);
+    g_free(qp->ssges);
+    g_free(qp->spages);
+    qp->swqes = wqes;
+    qp->ssges = sges;
+    qp->spages = pages;
+    qp->sq_size = size;
+    return true;
+}
+
+static bool grow_rq(RoceQp *qp, uint32_t size)
+{
+    const RoceRqState *rq = &qp->s.rq;
+    RoceRecvWqe *wqes = g_try_malloc0_n(size, sizeof(*wqes));
+    RdmaSge *sges = g_try_malloc0_n(size, qp->rsges_each * sizeof(*sges));
+    uint32_t i;
+
+    if (!wqes || !sges) {
+        g_free(wqes);
+        g_free(sges);
+        return false;
+    }
+    for (i = rq->cons; i != rq->prod; i++) {
+        uint32_t to = i & (size - 1);
+
+        wqes[to] = *roce_rwqe(qp, i);
+        memcpy(&sges[(size_t)to * qp->rsges_each], roce_rsges(qp, i),
+               qp->rsges_each * sizeof(*sges));
+    }
+    g_free(qp->rwqes);
+    g_free(qp->rsges);
+    qp->rwqes = wqes;
+    qp->rsges = sges;
+    qp->rq_size = size;
+    return true;
+}
+
+bool roce_sq_reserve(RoceQp *qp, uint32_t n)
+{
+    uint32_t size = places(qp->sq_size, n);
+
+    return size == qp->sq_size || grow_sq(qp, size);
+}
+
+bool roce_rq_reserve(RoceQp *qp, uint32_t n)
+{
+    uint32_t size = places(qp->rq_size, n);
+
+    return size == qp->rq_size || grow_rq(qp, size);
+}
+
+void roce_rings_free(RoceQp *qp)
+{
+    g_free(qp->swqes);
+    g_free(qp->ssges);
+    g_free(qp->spages);
+    g_free(qp->rwqes);
+    g_free(qp->rsges);
+}
