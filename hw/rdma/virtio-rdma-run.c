@@ -295,9 +295,14 @@ void virtio_rdma_handle_srq(VirtIODevice *vdev, VirtQueue *vq)
     virtio_rdma_leave(s);
 }
 
+/*
+ * The first sends at once, as the main loop may sleep; receives, and sends that
+ * follow, are its work, beside the vCPU.
+ */
 void virtio_rdma_doorbell(VirtIORdma *s, uint32_t page, uint32_t qpn)
 {
     VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, qpn);
+    bool posted = false;
 
     /* A process that rings for a QP of another one has no effect. */
     if (!qp || !qp->pages || qp->direct.doorbell != page ||
@@ -305,5 +310,13 @@ void virtio_rdma_doorbell(VirtIORdma *s, uint32_t page, uint32_t qpn)
         return;
     }
     trace_virtio_rdma_doorbell(s, page, qpn);
-    virtio_rdma_qp_schedule(s, qp);
+    if (!virtio_rdma_busy(s) && s->kick_budget) {
+        virtio_rdma_enter(s);
+        posted = virtio_rdma_wq_run(s, qp, &qp->sq, kick_budget(s));
+        run_backend(s, posted);
+        virtio_rdma_leave(s);
+    }
+    if (!posted || qp->broken) {
+        virtio_rdma_qp_schedule(s, qp);
+    }
 }
