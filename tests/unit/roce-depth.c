@@ -10,6 +10,7 @@
 
 #define MAX_WR 1000
 #define NUM_WRS 2500
+#define MIB 1048576ull
 
 /*
  * However many WRs the consumer may post, the engine takes some at a time: its
@@ -205,7 +206,10 @@ static void test_no_memory_in_an_import(void)
     link_free(l);
 }
 
-/* There is memory for one list, not for more: requests go one at a time. */
+/*
+ * There is memory for one list, also while the QP moves, but not for more:
+ * requests go one at a time.
+ */
 static void test_no_memory_to_grow(void)
 {
     LinkQpSpec spec = link_spec();
@@ -214,7 +218,7 @@ static void test_no_memory_to_grow(void)
     LinkPair p;
 
     spec.cap.max_send_wr = 8;
-    spec.cap.max_send_sge = (1u << 30) / sizeof(sge);
+    spec.cap.max_send_sge = 256 * MIB / sizeof(sge);
     p = link_pair(&spec);
     sge = link_sge(p.amr, 0, 8);
     for (unsigned i = 0; i < 3; i++) {
@@ -234,12 +238,12 @@ void __asan_init(void) __attribute__((weak));
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
-    return "allocator_may_return_null=1:max_allocation_size_mb=2048";
+    return "allocator_may_return_null=1:max_allocation_size_mb=512";
 }
 
 static void limit_memory(void)
 {
-    const struct rlimit limit = { 1ull << 32, RLIM_INFINITY };
+    const struct rlimit limit = { 1400 * MIB, RLIM_INFINITY };
 
     if (!__asan_init) {
         g_assert_cmpint(setrlimit(RLIMIT_AS, &limit), ==, 0);

@@ -9,8 +9,8 @@
 static const RdmaQpCap no_limit = {
     .max_send_wr = 1 << 20,
     .max_recv_wr = 1 << 20,
-    .max_send_sge = 1 << 16,
-    .max_recv_sge = 1 << 16,
+    .max_send_sge = 1 << 28,
+    .max_recv_sge = 1 << 28,
     .max_inline_data = 1 << 20,
 };
 
