@@ -424,11 +424,6 @@ static int vrdma_cq_take_events(struct vrdma_cq *cq)
 	return events;
 }
 
-static struct vrdma_cq_slot *vrdma_cq_slot(struct vrdma_cq *cq)
-{
-	return &vrdma_cq_dev(cq)->cqs[cq->cqn];
-}
-
 /*
  * Call the completion handler, under the lock of the slot. The RDMA core's
  * handler queues work that is in the CQ, and the core waits for that work
@@ -446,7 +441,7 @@ static void vrdma_cq_handle(struct vrdma_cq *cq)
 /* A queue pair has @cq from now on, for one of its queues. */
 void vrdma_cq_attach(struct vrdma_cq *cq)
 {
-	struct vrdma_cq_slot *slot = vrdma_cq_slot(cq);
+	struct vrdma_cq_slot *slot = &vrdma_cq_dev(cq)->cqs[cq->cqn];
 
 	spin_lock_irq(&slot->lock);
 	cq->num_wqs++;
@@ -459,7 +454,7 @@ void vrdma_cq_attach(struct vrdma_cq *cq)
 
 void vrdma_cq_detach(struct vrdma_cq *cq)
 {
-	struct vrdma_cq_slot *slot = vrdma_cq_slot(cq);
+	struct vrdma_cq_slot *slot = &vrdma_cq_dev(cq)->cqs[cq->cqn];
 
 	spin_lock_irq(&slot->lock);
 	cq->num_wqs--;
