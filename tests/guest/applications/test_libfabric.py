@@ -28,8 +28,8 @@ RELIABLE = 'FI_OFI_RXM_CM_PROGRESS_INTERVAL=200000'
 
 def pingpong(bench, endpoint, sizes, provider='verbs', count=20, environ=''):
     """Ping-pong of each size, data checked."""
-    command = (f'{environ} {tool("fi_pingpong")} -p "{provider}" -e {endpoint} -c '
-               f'-I {count}')
+    command = (f'{environ} {tool("fi_pingpong")} -p "{provider}" '
+               f'-e {endpoint} -c -I {count}')
     for size in sizes:
         result = exchange(bench.two, bench.one, f'{command} -S {size}',
                           f'{command} -S {size} {address(2)}', PORT)
