@@ -297,7 +297,8 @@ void virtio_rdma_handle_srq(VirtIODevice *vdev, VirtQueue *vq)
 
 /*
  * The first sends at once, as the main loop may sleep; receives, and sends that
- * follow, are its work, beside the vCPU.
+ * follow, are its work, beside the vCPU. Sends go before receives so, which is
+ * right only if the backend pulls these.
  */
 void virtio_rdma_doorbell(VirtIORdma *s, uint32_t page, uint32_t qpn)
 {
@@ -310,7 +311,7 @@ void virtio_rdma_doorbell(VirtIORdma *s, uint32_t page, uint32_t qpn)
         return;
     }
     trace_virtio_rdma_doorbell(s, page, qpn);
-    if (!virtio_rdma_busy(s) && s->kick_budget) {
+    if (s->limits.pulls_recv && !virtio_rdma_busy(s) && s->kick_budget) {
         virtio_rdma_enter(s);
         posted = virtio_rdma_wq_run(s, qp, &qp->sq, kick_budget(s));
         run_backend(s, posted);

@@ -139,6 +139,12 @@ typedef struct RdmaBackendLimits {
      * device offers VIRTIO_RDMA_F_HOST_NUMBERS, and serves no driver without.
      */
     bool host_numbers;
+    /*
+     * From the backend: a message that needs a receive pulls it from the
+     * client. Without, receives have to be posted before the sends that the
+     * driver posted after them.
+     */
+    bool pulls_recv;
 } RdmaBackendLimits;
 
 /* RdmaBackendClass.query_counters; in the order of the guest ABI. */
