@@ -399,7 +399,9 @@ int roce_import_qp(RoceEngine *e, const RoceQpImage *image,
     qp->recv_cq->failed |= image->recv_cq_failed;
     import_send(qp, image);
     import_recv(qp, image);
-    roce_resp_reserve(qp, image->n_res);
+    if (image->n_res) {
+        roce_resp_reserve(qp);
+    }
     for (i = 0; i < image->n_res; i++) {
         qp->resources[(qp->s.resp.res_prod - image->n_res + i) &
                       qp->res_mask] = image->res[i];

@@ -12,9 +12,9 @@ static RoceResource *resource(const RoceQp *qp, uint32_t index)
     return &qp->resources[index & qp->res_mask];
 }
 
-void roce_resp_reserve(RoceQp *qp, uint32_t n)
+void roce_resp_reserve(RoceQp *qp)
 {
-    if (n && !qp->resources) {
+    if (!qp->resources) {
         qp->resources = g_new0(RoceResource, qp->res_mask + 1);
     }
 }
@@ -80,7 +80,7 @@ static RoceResource *resource_take(RoceQp *qp)
     RoceRespState *resp = &qp->s.resp;
     RoceResource *r;
 
-    roce_resp_reserve(qp, 1);
+    roce_resp_reserve(qp);
     r = resource(qp, resp->res_prod);
     resp->res_prod++;
     if (resp->res_prod - resp->res_out > qp->res_mask + 1) {

@@ -65,8 +65,8 @@ bool roce_resp_flush(RoceQp *qp, const RoceBth *bth, uint8_t *syndrome);
  * f.); what is no duplicate of a resource is dropped.
  */
 void roce_resp_replay(RoceQp *qp, const RocePacket *pkt);
-/* Have memory for the resources of @qp, unless @n, what it needs, is 0. */
-void roce_resp_reserve(RoceQp *qp, uint32_t n);
+/* Have memory for the resources of @qp. */
+void roce_resp_reserve(RoceQp *qp);
 /* Is the response of a resource not complete? */
 bool roce_resp_pending(const RoceQp *qp);
 /* Go on to the oldest resource of that kind; NULL if there is none. */
