@@ -81,6 +81,11 @@ typedef uint64_t __le64;
  * reads by itself, instead of virtqueues.
  */
 #define VIRTIO_RDMA_F_DIRECT_QP		18
+/*
+ * The same for CQs. They are armed in that memory, and virtqueues at the places
+ * of CQs can tell which ones have completions.
+ */
+#define VIRTIO_RDMA_F_DIRECT_CQ		19
 
 #define VIRTIO_RDMA_CQE_EMPTY		0xff
 
@@ -160,7 +165,11 @@ struct virtio_rdma_config {
 	__le32 max_qp_wr_direct;
 	/* and of the number of all QPs: those from max_qp on must be direct */
 	__le32 max_qp_direct;
-	__u8 reserved[464];
+	/* with VIRTIO_RDMA_F_DIRECT_CQ: the number of all CQs */
+	__le32 max_cq_direct;
+	/* and the largest depth of a direct one */
+	__le32 max_cqe_direct;
+	__u8 reserved[456];
 } VIRTIO_RDMA_ABI;
 
 /* Control commands. */
@@ -243,13 +252,35 @@ struct virtio_rdma_cqn {
 
 struct virtio_rdma_create_cq_req {
 	__le32 cqe;
+	/* with F_DIRECT_CQ; only cqe is mandatory */
+	__le32 flags;
+	__le32 eqn;			/* VIRTIO_RDMA_EQN_NONE: no events */
+	/* with VIRTIO_RDMA_CQ_DIRECT: its memory, as a page list */
+	__le64 queue_pages;
+	__le32 queue_npages;
+	__u8 queue_levels;
+	__u8 depth_shift;		/* log2 of the number of slots */
+	__u8 reserved[6];
 } VIRTIO_RDMA_ABI;
+
+/* flags of CREATE_CQ, with F_DIRECT_CQ */
+#define VIRTIO_RDMA_CQ_DIRECT		(1 << 0)
+/* It is no CQ but an event queue: its buffers are struct virtio_rdma_cqn. */
+#define VIRTIO_RDMA_CQ_EVENTS		(1 << 1)
+
+#define VIRTIO_RDMA_EQN_NONE		0xffffffffu
 
 struct virtio_rdma_resize_cq_req {
 	__le32 cqn;
 	__le32 cqe;
 	/* completions in the virtqueue that are not consumed */
 	__le32 used;
+	/* of a direct CQ: its new memory */
+	__le64 queue_pages;
+	__le32 queue_npages;
+	__u8 queue_levels;
+	__u8 depth_shift;
+	__u8 reserved[2];
 } VIRTIO_RDMA_ABI;
 
 /* DESTROY_PD request, CREATE_PD response. */
@@ -694,6 +725,30 @@ struct virtio_rdma_cqe_ex {
 	__le16 vlan;
 	__u8 hdr_type;
 	__u8 reserved;
+} VIRTIO_RDMA_ABI;
+
+/*
+ * With VIRTIO_RDMA_CQ_DIRECT: the first page of a CQ's memory, written by the
+ * driver. The slots are behind it.
+ */
+struct virtio_rdma_direct_cq_page {
+	__le32 consumer;		/* CQEs consumed, free-running */
+	__u8 reserved0[60];
+	/*
+	 * VIRTIO_RDMA_NOTIFY_* in the low bits, and above them a number that
+	 * differs from that of the last request
+	 */
+	__le32 arm;
+	__u8 reserved1[60];
+} VIRTIO_RDMA_ABI;
+
+#define VIRTIO_RDMA_ARM_SHIFT		2
+
+/* A slot of a direct CQ: the n-th CQE is in slot n % depth, n from 0 on. */
+struct virtio_rdma_direct_cqe {
+	struct virtio_rdma_cqe_ex ex;
+	__u8 reserved[12];
+	__le32 number;			/* n + 1, written after the rest */
 } VIRTIO_RDMA_ABI;
 
 /* What the driver's buffers in the event virtqueue are filled with. */
