@@ -78,7 +78,7 @@ static const RdmaBackendClientOps client_ops = {
     .pull_srq_recv = virtio_rdma_pull_srq_recv,
     .port_changed = virtio_rdma_port_changed,
     .resume = virtio_rdma_ctrl_resume,
-    .flush = virtio_rdma_vqs_flush,
+    .flush = virtio_rdma_eqs_flush,
     .idle = virtio_rdma_idle,
     .gid_allowed = virtio_rdma_gid_allowed,
     .loaded_qp = virtio_rdma_loaded_qp,
@@ -133,6 +133,13 @@ static uint32_t wanted_qps(const VirtIORdma *s)
            ? s->conf.max_qp : MIN(s->conf.max_qp, s->conf.max_vq_qp);
 }
 
+/* Likewise with max-vq-cq. */
+static uint32_t wanted_cqs(const VirtIORdma *s)
+{
+    return virtio_rdma_offers(s, VIRTIO_RDMA_F_DIRECT_CQ)
+           ? s->conf.max_cq : MIN(s->conf.max_cq, s->conf.max_vq_cq);
+}
+
 /* What vdev->dma_as is set to, but only after realize. */
 static AddressSpace *get_dma_as(VirtIODevice *vdev)
 {
@@ -157,7 +164,7 @@ bool virtio_rdma_backend_attach(VirtIORdma *s, Error **errp)
         .max_send_sge = conf->max_sge,
         .max_recv_sge = conf->max_sge,
         .max_inline_data = conf->max_inline,
-        .max_cq = conf->max_cq,
+        .max_cq = wanted_cqs(s),
         .max_cqe = conf->queue_size,
         .max_cqe_deep = conf->max_cqe,
         .max_mr = conf->max_mr,
@@ -190,5 +197,6 @@ bool virtio_rdma_backend_attach(VirtIORdma *s, Error **errp)
         return false;
     }
     s->max_vq_qp = MIN(s->limits.max_qp, conf->max_vq_qp);
+    s->max_vq_cq = MIN(s->limits.max_cq, conf->max_vq_cq);
     return true;
 }

@@ -145,6 +145,21 @@ static void get_user_mr(const uint8_t *p, VirtIORdmaReq *req)
     };
 }
 
+static void get_create_cq(const uint8_t *p, VirtIORdmaReq *req)
+{
+    req->create_cq.cqe = GET32(p, virtio_rdma_create_cq_req, cqe);
+    req->create_cq.flags = GET32(p, virtio_rdma_create_cq_req, flags);
+    req->create_cq.eqn = GET32(p, virtio_rdma_create_cq_req, eqn);
+    req->create_cq.direct = (VirtIORdmaDirectCq) {
+        .pages = {
+            .table = GET64(p, virtio_rdma_create_cq_req, queue_pages),
+            .npages = GET32(p, virtio_rdma_create_cq_req, queue_npages),
+            .levels = GET8(p, virtio_rdma_create_cq_req, queue_levels),
+        },
+        .depth_shift = GET8(p, virtio_rdma_create_cq_req, depth_shift),
+    };
+}
+
 static void get_create_qp(const uint8_t *p, VirtIORdmaReq *req)
 {
     req->create_qp.pdn = GET32(p, virtio_rdma_create_qp_req, pdn);
@@ -195,7 +210,7 @@ void virtio_rdma_codec_get_request(uint8_t cmd, const uint8_t *p,
         req->query_port.port = GET8(p, virtio_rdma_query_port_req, port);
         break;
     case VIRTIO_RDMA_CMD_CREATE_CQ:
-        req->create_cq.cqe = GET32(p, virtio_rdma_create_cq_req, cqe);
+        get_create_cq(p, req);
         break;
     case VIRTIO_RDMA_CMD_DESTROY_CQ:
         req->destroy.id = GET32(p, virtio_rdma_cqn, cqn);
@@ -294,6 +309,14 @@ void virtio_rdma_codec_get_request(uint8_t cmd, const uint8_t *p,
         req->resize_cq.cqn = GET32(p, virtio_rdma_resize_cq_req, cqn);
         req->resize_cq.cqe = GET32(p, virtio_rdma_resize_cq_req, cqe);
         req->resize_cq.used = GET32(p, virtio_rdma_resize_cq_req, used);
+        req->resize_cq.direct = (VirtIORdmaDirectCq) {
+            .pages = {
+                .table = GET64(p, virtio_rdma_resize_cq_req, queue_pages),
+                .npages = GET32(p, virtio_rdma_resize_cq_req, queue_npages),
+                .levels = GET8(p, virtio_rdma_resize_cq_req, queue_levels),
+            },
+            .depth_shift = GET8(p, virtio_rdma_resize_cq_req, depth_shift),
+        };
         break;
     case VIRTIO_RDMA_CMD_QUERY_COUNTERS:
         req->query_port.port = GET8(p, virtio_rdma_query_counters_req, port);
@@ -384,7 +407,7 @@ const VirtIORdmaCmdLayout
 virtio_rdma_codec_cmds[VIRTIO_RDMA_CMD_MAX + 1] = {
     CMD(QUERY_PORT, sizeof(struct virtio_rdma_query_port_req),
         sizeof(struct virtio_rdma_query_port_rsp)),
-    CMD(CREATE_CQ, sizeof(struct virtio_rdma_create_cq_req),
+    CMD(CREATE_CQ, offsetof(struct virtio_rdma_create_cq_req, flags),
         sizeof(struct virtio_rdma_cqn)),
     CMD(DESTROY_CQ, sizeof(struct virtio_rdma_cqn), 0),
     CMD(CREATE_PD, 0, sizeof(struct virtio_rdma_pdn)),
@@ -422,7 +445,7 @@ virtio_rdma_codec_cmds[VIRTIO_RDMA_CMD_MAX + 1] = {
     CMD(ALLOC_MW, sizeof(struct virtio_rdma_alloc_mw_req),
         sizeof(struct virtio_rdma_alloc_mw_rsp)),
     CMD(DEALLOC_MW, sizeof(struct virtio_rdma_dealloc_mw_req), 0),
-    CMD(RESIZE_CQ, sizeof(struct virtio_rdma_resize_cq_req), 0),
+    CMD(RESIZE_CQ, offsetof(struct virtio_rdma_resize_cq_req, queue_pages), 0),
     CMD(ATTACH_MCAST, sizeof(struct virtio_rdma_mcast_req), 0),
     CMD(DETACH_MCAST, sizeof(struct virtio_rdma_mcast_req), 0),
     CMD(QUERY_COUNTERS, sizeof(struct virtio_rdma_query_counters_req),

@@ -87,15 +87,15 @@ bool virtio_rdma_codec_read_addrs(AddressSpace *as, uint64_t addr, uint32_t n,
     return true;
 }
 
-/* Is there a word of RAM? Then it is in one piece. */
-static bool is_word(AddressSpace *as, uint64_t addr, bool is_write)
+/* Are there @size bytes of RAM in one piece, aligned to words? */
+static bool is_ram(AddressSpace *as, uint64_t addr, hwaddr size, bool is_write)
 {
-    hwaddr len = sizeof(uint32_t);
+    hwaddr len = size;
     hwaddr at;
     MemoryRegion *mr = address_space_translate(as, addr, &at, &len, is_write,
                                                MEMTXATTRS_UNSPECIFIED);
 
-    return len == sizeof(uint32_t) && addr % sizeof(uint32_t) == 0 &&
+    return len == size && addr % sizeof(uint32_t) == 0 &&
            memory_access_is_direct(mr, is_write, MEMTXATTRS_UNSPECIFIED);
 }
 
@@ -103,7 +103,7 @@ bool virtio_rdma_codec_load_word(AddressSpace *as, uint64_t addr,
                                  uint32_t *value)
 {
     RCU_READ_LOCK_GUARD();
-    if (!is_word(as, addr, false)) {
+    if (!is_ram(as, addr, sizeof(*value), false)) {
         return false;
     }
     *value = address_space_ldl_le(as, addr, MEMTXATTRS_UNSPECIFIED, NULL);
@@ -116,9 +116,26 @@ bool virtio_rdma_codec_store_word(AddressSpace *as, uint64_t addr,
                                   uint32_t value)
 {
     RCU_READ_LOCK_GUARD();
-    if (!is_word(as, addr, true)) {
+    if (!is_ram(as, addr, sizeof(value), true)) {
         return false;
     }
     address_space_stl_le(as, addr, value, MEMTXATTRS_UNSPECIFIED, NULL);
+    return true;
+}
+
+bool virtio_rdma_codec_write_slot(AddressSpace *as, uint64_t addr,
+                                  const uint8_t *cqe, uint32_t number)
+{
+    RCU_READ_LOCK_GUARD();
+    if (!is_ram(as, addr, sizeof(struct virtio_rdma_direct_cqe), true)) {
+        return false;
+    }
+    address_space_write(as, addr, MEMTXATTRS_UNSPECIFIED, cqe,
+                        VIRTIO_RDMA_CQE_ROOM);
+    /* Pairs with the driver's acquire of the number. */
+    smp_wmb();
+    address_space_stl_le(as, addr + offsetof(struct virtio_rdma_direct_cqe,
+                                             number),
+                         number, MEMTXATTRS_UNSPECIFIED, NULL);
     return true;
 }

@@ -181,6 +181,11 @@ void virtio_rdma_codec_put_cqe(uint8_t *p, const RdmaWc *wc, bool ex)
     }
 }
 
+void virtio_rdma_codec_put_cqn(uint8_t *p, uint32_t cqn)
+{
+    PUT32(p, virtio_rdma_cqn, cqn, cqn);
+}
+
 void virtio_rdma_codec_put_event(uint8_t *p, const RdmaEvent *event)
 {
     PUT32(p, virtio_rdma_event, type, event->type);

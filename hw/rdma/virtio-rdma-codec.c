@@ -37,7 +37,7 @@ void virtio_rdma_codec_put_config(uint8_t *p, const VirtIORdmaConfigData *data)
     PUT32(p, virtio_rdma_config, max_send_sge, l->max_send_sge);
     PUT32(p, virtio_rdma_config, max_recv_sge, l->max_recv_sge);
     PUT32(p, virtio_rdma_config, max_sge_rd, l->max_send_sge);
-    PUT32(p, virtio_rdma_config, max_cq, l->max_cq);
+    PUT32(p, virtio_rdma_config, max_cq, data->max_vq_cq);
     PUT32(p, virtio_rdma_config, max_cqe, l->max_cqe);
     PUT32(p, virtio_rdma_config, max_mr, l->max_mr);
     PUT32(p, virtio_rdma_config, max_pd, l->max_pd);
@@ -64,6 +64,8 @@ void virtio_rdma_codec_put_config(uint8_t *p, const VirtIORdmaConfigData *data)
     PUT32(p, virtio_rdma_config, max_cqe_deep, data->max_cqe_deep);
     PUT32(p, virtio_rdma_config, max_qp_wr_direct, data->max_qp_wr_direct);
     PUT32(p, virtio_rdma_config, max_qp_direct, data->max_qp_direct);
+    PUT32(p, virtio_rdma_config, max_cq_direct, data->max_cq_direct);
+    PUT32(p, virtio_rdma_config, max_cqe_direct, data->max_cqe_direct);
     PUT32(p, virtio_rdma_config, num_counters, data->num_counters);
     PUT64(p, virtio_rdma_config, mr_page_sizes, data->mr_page_sizes);
 }

@@ -45,6 +45,12 @@ typedef struct VirtIORdmaDirectQp {
     uint16_t doorbell;              /* page of doorbells */
 } VirtIORdmaDirectQp;
 
+/* Where the driver has a direct CQ, unchecked. */
+typedef struct VirtIORdmaDirectCq {
+    VirtIORdmaPages pages;
+    uint8_t depth_shift;            /* log2 of the number of slots */
+} VirtIORdmaDirectCq;
+
 /* A control request: each command has one of the members. */
 typedef union VirtIORdmaReq {
     struct {
@@ -52,6 +58,9 @@ typedef union VirtIORdmaReq {
     } query_port;
     struct {
         uint32_t cqe;
+        uint32_t flags;             /* VIRTIO_RDMA_CQ_* */
+        uint32_t eqn;
+        VirtIORdmaDirectCq direct;
     } create_cq;
     /* destroy_*, dereg_mr: the number of the object */
     struct {
@@ -118,6 +127,7 @@ typedef union VirtIORdmaReq {
         uint32_t cqn;
         uint32_t cqe;
         uint32_t used;
+        VirtIORdmaDirectCq direct;
     } resize_cq;
 } VirtIORdmaReq;
 
@@ -166,12 +176,15 @@ typedef struct VirtIORdmaConfigData {
     uint64_t page_size_cap;
     uint32_t max_page_list_len;
     uint32_t max_vq_qp;
+    uint32_t max_vq_cq;
     uint8_t mac[RDMA_MAC_LEN];
     uint16_t mtu;                   /* bytes; 0 with mac unknown */
     /* 0: the feature is not offered */
     uint32_t max_cqe_deep;
     uint32_t max_qp_wr_direct;
     uint32_t max_qp_direct;
+    uint32_t max_cq_direct;
+    uint32_t max_cqe_direct;
     uint32_t num_counters;
     uint64_t mr_page_sizes;         /* bit n: pages of 2^n bytes */
 } VirtIORdmaConfigData;
@@ -188,6 +201,7 @@ typedef struct VirtIORdmaCmdLayout {
 #define VIRTIO_RDMA_CQE_SIZE      sizeof(struct virtio_rdma_cqe)
 #define VIRTIO_RDMA_CQE_EX_SIZE   sizeof(struct virtio_rdma_cqe_ex)
 #define VIRTIO_RDMA_EVENT_SIZE    sizeof(struct virtio_rdma_event)
+#define VIRTIO_RDMA_CQN_SIZE      sizeof(struct virtio_rdma_cqn)
 /* WQEs without their SGEs or inline data */
 #define VIRTIO_RDMA_SEND_WQE_SIZE sizeof(struct virtio_rdma_sq_wqe)
 #define VIRTIO_RDMA_RECV_WQE_SIZE sizeof(struct virtio_rdma_rq_wqe)
@@ -197,6 +211,11 @@ typedef struct VirtIORdmaCmdLayout {
 /* Words of the first page of a direct QP */
 #define VIRTIO_RDMA_DIRECT_AT(field) \
     offsetof(struct virtio_rdma_direct_page, field)
+
+/* Words of the first page of a direct CQ, and the size of its slots */
+#define VIRTIO_RDMA_DIRECT_CQ_AT(field) \
+    offsetof(struct virtio_rdma_direct_cq_page, field)
+#define VIRTIO_RDMA_CQE_SLOT_SHIFT 6
 
 /* virtio-rdma-codec-mem.c: guest memory, which is touched nowhere else */
 
@@ -231,6 +250,12 @@ bool virtio_rdma_codec_load_word(AddressSpace *as, uint64_t addr,
                                  uint32_t *value);
 bool virtio_rdma_codec_store_word(AddressSpace *as, uint64_t addr,
                                   uint32_t value);
+/*
+ * Write a CQE of VIRTIO_RDMA_CQE_ROOM bytes to a slot of a direct CQ, and last
+ * the number that shows that it is there. False if it is not RAM.
+ */
+bool virtio_rdma_codec_write_slot(AddressSpace *as, uint64_t addr,
+                                  const uint8_t *cqe, uint32_t number);
 
 /* virtio-rdma-codec.c: configuration space */
 
@@ -266,6 +291,8 @@ void virtio_rdma_codec_get_sges(const uint8_t *buf, uint32_t n, RdmaSge *sge);
 
 /* Fills VIRTIO_RDMA_CQE_SIZE bytes, or VIRTIO_RDMA_CQE_EX_SIZE with @ex. */
 void virtio_rdma_codec_put_cqe(uint8_t *buf, const RdmaWc *wc, bool ex);
+/* Fills VIRTIO_RDMA_CQN_SIZE bytes. */
+void virtio_rdma_codec_put_cqn(uint8_t *buf, uint32_t cqn);
 /* Fills VIRTIO_RDMA_EVENT_SIZE bytes. */
 void virtio_rdma_codec_put_event(uint8_t *buf, const RdmaEvent *event);
 

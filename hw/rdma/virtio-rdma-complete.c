@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Completions: written to a buffer of the driver, or added to the backlog of
- * their CQ while there is none.
+ * Completions: written to a slot or a buffer of the driver, or added to the
+ * backlog of their CQ while there is no buffer.
  */
 #include "qemu/osdep.h"
 #include "qemu/iov.h"
@@ -217,6 +217,25 @@ bool virtio_rdma_cq_flush(VirtIORdma *s, VirtIORdmaCq *cq, uint32_t *budget)
     return true;
 }
 
+static void completed(VirtIORdma *s, const VirtIORdmaCq *cq,
+                           const RdmaWc *wc)
+{
+    trace_virtio_rdma_cq_complete(s, cq->cqn, wc->qp_num, wc->wr_id,
+                                  wc->status, wc->opcode, wc->byte_len);
+}
+
+static bool complete_direct(VirtIORdma *s, VirtIORdmaCq *cq, const RdmaWc *wc,
+                            const VirtIORdmaCqe *cqe)
+{
+    if (!virtio_rdma_direct_cq_write(s, cq, cqe->bytes)) {
+        virtio_rdma_cq_enter_error(s, cq);
+        return false;
+    }
+    completed(s, cq, wc);
+    virtio_rdma_eq_completed(s, cq, cqe->solicited);
+    return true;
+}
+
 bool virtio_rdma_cq_complete(VirtIORdma *s, VirtIORdmaCq *cq,
                              const RdmaWc *wc, bool solicited)
 {
@@ -235,12 +254,14 @@ bool virtio_rdma_cq_complete(VirtIORdma *s, VirtIORdmaCq *cq,
     }
     virtio_rdma_codec_put_cqe(cqe.bytes, wc,
                               virtio_rdma_has(s, VIRTIO_RDMA_F_CQE_EX));
+    if (cq->pages) {
+        return complete_direct(s, cq, wc, &cqe);
+    }
     if (!cq->n_backlog) {
         result = push_cqe(s, cq, &cqe, &budget);
     }
     if (result == PUSHED) {
-        trace_virtio_rdma_cq_complete(s, cq->cqn, wc->qp_num, wc->wr_id,
-                                      wc->status, wc->opcode, wc->byte_len);
+        completed(s, cq, wc);
         if (fires(s, cq, cqe.solicited)) {
             interrupt(s, cq);
         }

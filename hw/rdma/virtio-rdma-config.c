@@ -26,6 +26,7 @@ void virtio_rdma_config_update(VirtIORdma *s)
         .limits = &s->limits,
         .page_size_cap = RDMA_PAGE_SIZE,
         .max_vq_qp = s->max_vq_qp,
+        .max_vq_cq = s->max_vq_cq,
         .max_page_list_len = virtio_rdma_mem_mgt(s)
                              ? VIRTIO_RDMA_MAX_PAGE_LIST : 0,
     };
@@ -50,6 +51,10 @@ void virtio_rdma_config_update(VirtIORdma *s)
     if (virtio_rdma_offers(s, VIRTIO_RDMA_F_DIRECT_QP)) {
         data.max_qp_wr_direct = s->limits.max_qp_wr_direct;
         data.max_qp_direct = s->limits.max_qp;
+    }
+    if (virtio_rdma_offers(s, VIRTIO_RDMA_F_DIRECT_CQ)) {
+        data.max_cq_direct = s->limits.max_cq;
+        data.max_cqe_direct = s->limits.max_cqe_deep;
     }
     if (virtio_rdma_offers(s, VIRTIO_RDMA_F_COUNTERS)) {
         data.num_counters = VIRTIO_RDMA_NUM_COUNTERS;

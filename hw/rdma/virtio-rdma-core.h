@@ -29,7 +29,8 @@
 #define VIRTIO_RDMA_MAX_PAGE_LIST   1024
 /* Pages that other regions may have: bit n is for 2^n bytes. */
 #define VIRTIO_RDMA_MR_PAGE_SIZES   0x7ffff000ull
-#define VIRTIO_RDMA_MAX_CQE         (1u << 20)
+#define VIRTIO_RDMA_MAX_CQE         (1u << VIRTIO_RDMA_MAX_CQE_SHIFT)
+#define VIRTIO_RDMA_MAX_CQE_SHIFT   20
 #define VIRTIO_RDMA_MAX_SRQ         1021
 #define VIRTIO_RDMA_MAX_SRQ_WR      (1u << 16)
 #define VIRTIO_RDMA_MAX_MCAST       16384
@@ -41,9 +42,13 @@
 #define VIRTIO_RDMA_MAX_DIRECT_PAGES \
     (1 + 2 * (VIRTIO_RDMA_MAX_DEPTH << (VIRTIO_RDMA_MAX_SLOT_SHIFT - \
                                         RDMA_PAGE_SHIFT)))
+/* Those of a direct CQ: one of counters, and slots of 2^6 bytes */
+#define VIRTIO_RDMA_MAX_DIRECT_CQ_PAGES \
+    (1 + (VIRTIO_RDMA_MAX_CQE >> (RDMA_PAGE_SHIFT - \
+                                  VIRTIO_RDMA_CQE_SLOT_SHIFT)))
 
 /* The last of VIRTIO_RDMA_F_* */
-#define VIRTIO_RDMA_F_MAX           VIRTIO_RDMA_F_DIRECT_QP
+#define VIRTIO_RDMA_F_MAX           VIRTIO_RDMA_F_DIRECT_CQ
 
 /*
  * Every entry into the device that works on objects or virtqueues is between
@@ -223,8 +228,8 @@ void virtio_rdma_charge_elem(VirtIORdma *s, const VirtQueueElement *elem);
  * is left: the message may go to any address.
  */
 void virtio_rdma_vq_notify(VirtIORdma *s, VirtQueue *vq);
-/* Of RdmaBackendClientOps: send these notifications */
-void virtio_rdma_vqs_flush(void *opaque);
+/* Send these notifications. */
+void virtio_rdma_vqs_flush(VirtIORdma *s);
 /* Undo the last virtqueue_pop(), unlike virtqueue_unpop() of any chain. */
 void virtio_rdma_vq_unpop(VirtIORdma *s, VirtQueue *vq,
                           VirtQueueElement *elem);

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Completion queues of a virtio-rdma device: the objects and their commands.
+ * Completion queues of a virtio-rdma device, and event queues, which share
+ * their numbers and commands: the objects.
  * What becomes of a completion is in virtio-rdma-complete.c.
  */
 #include "qemu/osdep.h"
 #include "qemu/bitops.h"
+#include "qemu/log.h"
 #include "trace.h"
 #include "virtio-rdma-object.h"
 
-uint32_t virtio_rdma_cq_max_cqe(VirtIORdma *s)
+uint32_t virtio_rdma_cq_max_cqe(VirtIORdma *s, bool direct)
 {
-    return virtio_rdma_has(s, VIRTIO_RDMA_F_CQ_DEEP) ? s->limits.max_cqe_deep
-                                                     : s->limits.max_cqe;
+    return direct || virtio_rdma_has(s, VIRTIO_RDMA_F_CQ_DEEP)
+           ? s->limits.max_cqe_deep : s->limits.max_cqe;
 }
 
 VirtIORdmaCq *virtio_rdma_cq_add(VirtIORdma *s, uint32_t cqn, uint32_t cqe)
@@ -20,48 +22,141 @@ VirtIORdmaCq *virtio_rdma_cq_add(VirtIORdma *s, uint32_t cqn, uint32_t cqe)
 
     cq->cqn = cqn;
     cq->cqe = cqe;
-    cq->vq = virtio_get_queue(VIRTIO_DEVICE(s), VIRTIO_RDMA_CQ_VQ(cqn));
-    cq->seen = virtio_queue_get_last_avail_idx(VIRTIO_DEVICE(s),
-                                               VIRTIO_RDMA_CQ_VQ(cqn));
+    QTAILQ_INIT(&cq->events);
     virtio_rdma_table_set(&s->cqs, cqn, cq);
     return cq;
+}
+
+void virtio_rdma_cq_use_vq(VirtIORdma *s, VirtIORdmaCq *cq)
+{
+    uint32_t n = VIRTIO_RDMA_CQ_VQ(cq->cqn);
+
+    cq->vq = virtio_get_queue(VIRTIO_DEVICE(s), n);
+    cq->seen = virtio_queue_get_last_avail_idx(VIRTIO_DEVICE(s), n);
 }
 
 void virtio_rdma_cq_remove(VirtIORdma *s, VirtIORdmaCq *cq)
 {
     virtio_rdma_table_clear(&s->cqs, cq->cqn);
     virtio_rdma_events_forget(s, VIRTIO_RDMA_EVENT_OF_CQ, cq->cqn);
+    virtio_rdma_eq_detach(s, cq);
+    virtio_rdma_direct_cq_stop(s, cq);
     g_free(cq->backlog);
     g_free(cq);
 }
 
+static uint32_t flags_of(VirtIORdma *s, const VirtIORdmaReq *req)
+{
+    return virtio_rdma_has(s, VIRTIO_RDMA_F_DIRECT_CQ) ? req->create_cq.flags
+                                                       : 0;
+}
+
 static int check_cqn(VirtIORdma *s, uint32_t cqn, const VirtIORdmaReq *req)
 {
-    uint32_t size = virtio_rdma_has(s, VIRTIO_RDMA_F_CQ_DEEP)
-                    ? 0 : req->create_cq.cqe;
+    bool deep = virtio_rdma_has(s, VIRTIO_RDMA_F_CQ_DEEP) &&
+                !(flags_of(s, req) & VIRTIO_RDMA_CQ_EVENTS);
 
-    return virtio_rdma_vq_check(s, VIRTIO_RDMA_CQ_VQ(cqn), size);
+    if (flags_of(s, req) & VIRTIO_RDMA_CQ_DIRECT) {
+        return 0;
+    }
+    return virtio_rdma_vq_check(s, VIRTIO_RDMA_CQ_VQ(cqn),
+                                deep ? 0 : req->create_cq.cqe);
+}
+
+/* Without the feature these fields have no meaning. */
+static int check_flags(VirtIORdma *s, const VirtIORdmaReq *req,
+                       VirtIORdmaCq **eq)
+{
+    uint32_t flags = flags_of(s, req);
+    uint32_t eqn = req->create_cq.eqn;
+
+    if (!virtio_rdma_check_flags("flags", flags, VIRTIO_RDMA_CQ_DIRECT |
+                                                 VIRTIO_RDMA_CQ_EVENTS)) {
+        return -EINVAL;
+    }
+    if ((flags & VIRTIO_RDMA_CQ_DIRECT) && (flags & VIRTIO_RDMA_CQ_EVENTS)) {
+        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: an event queue has a "
+                      "virtqueue, it cannot be direct\n");
+        return -EINVAL;
+    }
+    if ((flags & VIRTIO_RDMA_CQ_DIRECT) && eqn != VIRTIO_RDMA_EQN_NONE) {
+        *eq = virtio_rdma_eq_get(s, eqn);
+        if (!*eq) {
+            return -ENOENT;
+        }
+    }
+    return 0;
+}
+
+static uint32_t max_cqe(VirtIORdma *s, uint32_t flags)
+{
+    if (flags & VIRTIO_RDMA_CQ_EVENTS) {
+        return VIRTQUEUE_MAX_SIZE;
+    }
+    return virtio_rdma_cq_max_cqe(s, flags & VIRTIO_RDMA_CQ_DIRECT);
+}
+
+static int add_cq(VirtIORdma *s, const VirtIORdmaReq *req, uint32_t cqn,
+                  VirtIORdmaCq *eq, VirtIORdmaCq **cq)
+{
+    uint32_t cqe = req->create_cq.cqe;
+    VirtIORdmaDirectCq direct = req->create_cq.direct;
+    uint64_t *pages = NULL;
+    int ret;
+
+    if (!(flags_of(s, req) & VIRTIO_RDMA_CQ_DIRECT)) {
+        *cq = virtio_rdma_cq_add(s, cqn, cqe);
+        virtio_rdma_cq_use_vq(s, *cq);
+        clear_bit(VIRTIO_RDMA_CQ_VQ(cqn), s->stale_vqs);
+        return 0;
+    }
+    ret = virtio_rdma_direct_cq_check(cqe, &direct);
+    if (ret) {
+        return ret;
+    }
+    ret = virtio_rdma_pages_read_on(s, &direct.pages, &pages);
+    if (ret) {
+        return ret;
+    }
+    *cq = virtio_rdma_cq_add(s, cqn, cqe);
+    virtio_rdma_direct_cq_start(s, *cq, &direct, pages);
+    if (eq) {
+        virtio_rdma_eq_attach(*cq, eq);
+    }
+    return 0;
 }
 
 int virtio_rdma_cq_create(VirtIORdma *s, const VirtIORdmaReq *req,
                           VirtIORdmaRsp *rsp)
 {
     uint32_t cqe = req->create_cq.cqe;
+    uint32_t flags = flags_of(s, req);
+    VirtIORdmaCq *eq = NULL;
     VirtIORdmaCq *cq;
     uint32_t cqn;
     int ret;
 
-    if (!virtio_rdma_check_range("cqe", cqe, 1, virtio_rdma_cq_max_cqe(s))) {
+    ret = check_flags(s, req, &eq);
+    if (ret) {
+        return ret;
+    }
+    if (!virtio_rdma_check_range("cqe", cqe, 1, max_cqe(s, flags))) {
         return -EINVAL;
     }
-    ret = virtio_rdma_vq_find_id(s, &s->cqs, s->cqs.first, s->cqs.end,
+    ret = virtio_rdma_vq_find_id(s, &s->cqs, s->cqs.first,
+                                 flags & VIRTIO_RDMA_CQ_DIRECT ? s->cqs.end
+                                                               : s->max_vq_cq,
                                  check_cqn, req, &cqn);
     if (ret) {
         return ret;
     }
-    clear_bit(VIRTIO_RDMA_CQ_VQ(cqn), s->stale_vqs);
-    cq = virtio_rdma_cq_add(s, cqn, cqe);
-    ret = s->bc->create_cq ? s->bc->create_cq(s->backend, cqn, cqe) : 0;
+    ret = add_cq(s, req, cqn, eq, &cq);
+    if (ret) {
+        return ret;
+    }
+    cq->is_eq = flags & VIRTIO_RDMA_CQ_EVENTS;
+    ret = s->bc->create_cq && !cq->is_eq
+          ? s->bc->create_cq(s->backend, cqn, cqe) : 0;
     if (ret) {
         virtio_rdma_cq_remove(s, cq);
         if (ret == -EINPROGRESS) {
@@ -69,12 +164,14 @@ int virtio_rdma_cq_create(VirtIORdma *s, const VirtIORdmaReq *req,
         }
         return ret;
     }
-    if (virtio_rdma_has(s, VIRTIO_RDMA_F_CQ_RING_ARM)) {
+    if (virtio_rdma_has(s, VIRTIO_RDMA_F_CQ_RING_ARM) && !cq->pages) {
         cq->arm = VIRTIO_RDMA_ARM_NEXT;
     }
     trace_virtio_rdma_cq_create(s, cqn, cqe);
-    /* Buffers are popped when there is a completion, not when they come. */
-    virtio_queue_set_notification(cq->vq, 0);
+    if (cq->vq) {
+        /* Buffers are popped when one is needed, not when they come. */
+        virtio_queue_set_notification(cq->vq, 0);
+    }
     rsp->create.id = cqn;
     return 0;
 }
@@ -91,20 +188,61 @@ int virtio_rdma_cq_destroy(VirtIORdma *s, const VirtIORdmaReq *req,
     if (cq->users) {
         return -EBUSY;
     }
-    ret = s->bc->destroy_cq ? s->bc->destroy_cq(s->backend, cq->cqn) : 0;
+    ret = s->bc->destroy_cq && !cq->is_eq
+          ? s->bc->destroy_cq(s->backend, cq->cqn) : 0;
     if (ret) {
         return ret;
     }
     trace_virtio_rdma_cq_destroy(s, cq->cqn);
-    virtio_rdma_vq_abandon(s, VIRTIO_RDMA_CQ_VQ(cq->cqn));
+    if (cq->vq) {
+        virtio_rdma_vq_abandon(s, VIRTIO_RDMA_CQ_VQ(cq->cqn));
+    }
     virtio_rdma_cq_remove(s, cq);
+    return 0;
+}
+
+static void resized(VirtIORdma *s, VirtIORdmaCq *cq, uint32_t cqe)
+{
+    trace_virtio_rdma_cq_resize(s, cq->cqn, cq->cqe, cqe);
+    cq->cqe = cqe;
+}
+
+/* Its new memory is read before the backend is asked, which cannot fail. */
+static int resize_direct(VirtIORdma *s, VirtIORdmaCq *cq,
+                         const VirtIORdmaReq *req)
+{
+    VirtIORdmaDirectCq direct = req->resize_cq.direct;
+    uint32_t cqe = req->resize_cq.cqe;
+    uint64_t *pages = NULL;
+    uint32_t unconsumed;
+    int ret = virtio_rdma_direct_cq_check(cqe, &direct);
+
+    if (ret) {
+        return ret;
+    }
+    ret = virtio_rdma_pages_read_on(s, &direct.pages, &pages);
+    if (ret) {
+        return ret;
+    }
+    if (!virtio_rdma_direct_cq_count(s, cq, &unconsumed) ||
+        !virtio_rdma_check_range("CQEs that are not consumed", unconsumed, 0,
+                                 cqe)) {
+        ret = -EINVAL;
+    } else if (s->bc->resize_cq) {
+        ret = s->bc->resize_cq(s->backend, cq->cqn, cqe);
+    }
+    if (ret) {
+        virtio_rdma_pages_free(s, pages, direct.pages.npages);
+        return ret;
+    }
+    virtio_rdma_direct_cq_start(s, cq, &direct, pages);
     return 0;
 }
 
 int virtio_rdma_cq_resize(VirtIORdma *s, const VirtIORdmaReq *req,
                           VirtIORdmaRsp *rsp)
 {
-    VirtIORdmaCq *cq = virtio_rdma_table_get(&s->cqs, req->resize_cq.cqn);
+    VirtIORdmaCq *cq = virtio_rdma_cq_get(s, req->resize_cq.cqn);
     uint32_t cqe = req->resize_cq.cqe;
     uint32_t used = req->resize_cq.used;
     int ret;
@@ -112,8 +250,18 @@ int virtio_rdma_cq_resize(VirtIORdma *s, const VirtIORdmaReq *req,
     if (!cq) {
         return -ENOENT;
     }
-    if (!virtio_rdma_check_range("cqe", cqe, 1, virtio_rdma_cq_max_cqe(s)) ||
-        !virtio_rdma_check_range("used", used, 0, cqe)) {
+    if (!virtio_rdma_check_range("cqe", cqe, 1,
+                                 virtio_rdma_cq_max_cqe(s, cq->pages))) {
+        return -EINVAL;
+    }
+    if (cq->pages) {
+        ret = resize_direct(s, cq, req);
+        if (ret == 0) {
+            resized(s, cq, cqe);
+        }
+        return ret;
+    }
+    if (!virtio_rdma_check_range("used", used, 0, cqe)) {
         return -EINVAL;
     }
     /* What has come since it was begun is too late to be an obstacle */
@@ -125,20 +273,24 @@ int virtio_rdma_cq_resize(VirtIORdma *s, const VirtIORdmaReq *req,
     if (ret) {
         return ret;
     }
-    trace_virtio_rdma_cq_resize(s, cq->cqn, cq->cqe, cqe);
-    cq->cqe = cqe;
+    resized(s, cq, cqe);
     return 0;
 }
 
 int virtio_rdma_cq_req_notify(VirtIORdma *s, const VirtIORdmaReq *req,
                               VirtIORdmaRsp *rsp)
 {
-    VirtIORdmaCq *cq = virtio_rdma_table_get(&s->cqs, req->notify.cqn);
+    VirtIORdmaCq *cq = virtio_rdma_cq_get(s, req->notify.cqn);
     uint32_t flags = req->notify.flags;
     VirtIORdmaArm arm;
 
     if (!cq) {
         return -ENOENT;
+    }
+    if (cq->pages) {
+        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: CQ %u is a direct one, "
+                      "which is armed in memory\n", cq->cqn);
+        return -EINVAL;
     }
     if (!flags ||
         !virtio_rdma_check_flags("flags", flags,

@@ -319,7 +319,7 @@ void virtio_rdma_events_init(VirtIORdma *s)
     e->by_key = g_hash_table_new(g_int64_hash, g_int64_equal);
     if (virtio_rdma_offers(s, VIRTIO_RDMA_F_EVENTS)) {
         e->vq = virtio_get_queue(VIRTIO_DEVICE(s),
-                                 VIRTIO_RDMA_EVENT_VQ(s->limits.max_cq,
+                                 VIRTIO_RDMA_EVENT_VQ(s->max_vq_cq,
                                                       s->max_vq_qp));
     }
     s->events = e;

@@ -87,6 +87,7 @@ static bool (*const possible[VIRTIO_RDMA_F_MAX + 1])(const VirtIORdma *s) = {
     [VIRTIO_RDMA_F_ATOMIC_WRITE] = have_atomic_write,
     [VIRTIO_RDMA_F_HOST_NUMBERS] = have_host_numbers,
     [VIRTIO_RDMA_F_DIRECT_QP] = have_doorbells,
+    [VIRTIO_RDMA_F_DIRECT_CQ] = always,
 };
 
 void virtio_rdma_features_restrict(VirtIORdma *s)

@@ -65,9 +65,9 @@ static int assign_qp_notifiers(VirtIORdma *s, uint32_t qpn)
     if (qp->pages) {
         return 0;
     }
-    ret = assign_notifier(s, VIRTIO_RDMA_SQ_VQ(s->limits.max_cq, qpn));
+    ret = assign_notifier(s, VIRTIO_RDMA_SQ_VQ(s->max_vq_cq, qpn));
     if (ret >= 0 && !qp->srq) {
-        ret = assign_notifier(s, VIRTIO_RDMA_RQ_VQ(s->limits.max_cq, qpn));
+        ret = assign_notifier(s, VIRTIO_RDMA_RQ_VQ(s->max_vq_cq, qpn));
     }
     return ret;
 }
@@ -78,8 +78,8 @@ void virtio_rdma_qp_set_notifiers(VirtIORdma *s, uint32_t qpn, bool assign)
         return;
     }
     if (!assign) {
-        deassign_notifiers(s, VIRTIO_RDMA_SQ_VQ(s->limits.max_cq, qpn),
-                           VIRTIO_RDMA_RQ_VQ(s->limits.max_cq, qpn) + 1);
+        deassign_notifiers(s, VIRTIO_RDMA_SQ_VQ(s->max_vq_cq, qpn),
+                           VIRTIO_RDMA_RQ_VQ(s->max_vq_cq, qpn) + 1);
         return;
     }
     if (!s->ioeventfd) {

@@ -17,6 +17,7 @@ static void scatter(VirtIORdma *s)
 void virtio_rdma_objects_init(VirtIORdma *s)
 {
     QTAILQ_INIT(&s->sched_qps);
+    QTAILQ_INIT(&s->completed_cqs);
     virtio_rdma_table_init(&s->pds, 1, s->limits.max_pd + 1);
     virtio_rdma_table_init(&s->cqs, 0, s->limits.max_cq);
     QTAILQ_INIT(&s->sched_srqs);
@@ -25,6 +26,17 @@ void virtio_rdma_objects_init(VirtIORdma *s)
     virtio_rdma_table_init(&s->srqs, 0, s->limits.max_srq);
     virtio_rdma_table_init(&s->qps, RDMA_QPN_GSI, s->limits.max_qp);
     scatter(s);
+}
+
+static void remove_cqs(VirtIORdma *s, bool eqs)
+{
+    for (uint32_t n = s->cqs.first; n < s->cqs.end && s->cqs.count; n++) {
+        VirtIORdmaCq *cq = virtio_rdma_table_get(&s->cqs, n);
+
+        if (cq && cq->is_eq == eqs) {
+            virtio_rdma_cq_remove(s, cq);
+        }
+    }
 }
 
 void virtio_rdma_objects_reset(VirtIORdma *s)
@@ -52,13 +64,8 @@ void virtio_rdma_objects_reset(VirtIORdma *s)
             virtio_rdma_srq_set_notifier(s, n, false);
         }
     }
-    for (uint32_t n = s->cqs.first; n < s->cqs.end && s->cqs.count; n++) {
-        VirtIORdmaCq *cq = virtio_rdma_table_get(&s->cqs, n);
-
-        if (cq) {
-            virtio_rdma_cq_remove(s, cq);
-        }
-    }
+    remove_cqs(s, false);
+    remove_cqs(s, true);
     for (uint32_t n = s->pds.first; n < s->pds.end && s->pds.count; n++) {
         VirtIORdmaPd *pd = virtio_rdma_table_get(&s->pds, n);
 

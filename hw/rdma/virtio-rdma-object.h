@@ -34,11 +34,13 @@ void virtio_rdma_pd_remove(VirtIORdma *s, VirtIORdmaPd *pd);
 VirtIORdmaHandler virtio_rdma_pd_create;
 VirtIORdmaHandler virtio_rdma_pd_destroy;
 
-/* virtio-rdma-cq.c: completion queues */
+/* virtio-rdma-cq.c: completion queues, and event queues */
 
 /* The largest depth that a CQ may have. */
-uint32_t virtio_rdma_cq_max_cqe(VirtIORdma *s);
+uint32_t virtio_rdma_cq_max_cqe(VirtIORdma *s, bool direct);
 VirtIORdmaCq *virtio_rdma_cq_add(VirtIORdma *s, uint32_t cqn, uint32_t cqe);
+/* The new @cq has a virtqueue, that of its number. */
+void virtio_rdma_cq_use_vq(VirtIORdma *s, VirtIORdmaCq *cq);
 void virtio_rdma_cq_remove(VirtIORdma *s, VirtIORdmaCq *cq);
 VirtIORdmaHandler virtio_rdma_cq_create;
 VirtIORdmaHandler virtio_rdma_cq_destroy;

@@ -247,6 +247,12 @@ int virtio_rdma_pages_read_on(VirtIORdma *s, const VirtIORdmaPages *p,
     return ret;
 }
 
+void virtio_rdma_pages_free(VirtIORdma *s, uint64_t *pages, uint32_t npages)
+{
+    s->mr_pages -= npages;
+    rdma_backend_free(pages, npages * sizeof(*pages));
+}
+
 bool virtio_rdma_pages_reading(const VirtIORdma *s)
 {
     return s->walk && !s->walk->taken;

@@ -10,6 +10,7 @@
 #include "virtio-rdma-version.h"
 
 #define DEFAULT_MAX_QP 4096
+#define DEFAULT_MAX_CQ 8192
 
 static bool check_range_prop(const char *name, uint64_t value, uint64_t min,
                              uint64_t max, Error **errp)
@@ -28,7 +29,7 @@ static uint64_t count_queues(VirtIORdma *s, uint32_t *srqs)
     const VirtIORdmaConf *conf = &s->conf;
 
     *srqs = virtio_rdma_offers(s, VIRTIO_RDMA_F_SRQ) ? conf->max_srq : 0;
-    return VIRTIO_RDMA_NUM_VQS((uint64_t)conf->max_cq,
+    return VIRTIO_RDMA_NUM_VQS((uint64_t)MIN(conf->max_cq, conf->max_vq_cq),
                                MIN(conf->max_qp, conf->max_vq_qp)) +
            (*srqs || virtio_rdma_offers(s, VIRTIO_RDMA_F_EVENTS)) + *srqs;
 }
@@ -41,6 +42,8 @@ bool virtio_rdma_conf_check(VirtIORdma *s, Error **errp)
 
     if (!check_range_prop("max-cq", conf->max_cq, 1, VIRTIO_RDMA_MAX_CQ,
                           errp) ||
+        !check_range_prop("max-vq-cq", conf->max_vq_cq, 1,
+                          VIRTIO_RDMA_MAX_CQ, errp) ||
         !check_range_prop("max-qp", conf->max_qp, 1, VIRTIO_RDMA_MAX_QP,
                           errp) ||
         !check_range_prop("max-vq-qp", conf->max_vq_qp, 1,
@@ -86,6 +89,13 @@ bool virtio_rdma_conf_check(VirtIORdma *s, Error **errp)
                    conf->max_vq_qp);
         return false;
     }
+    if (!virtio_rdma_offers(s, VIRTIO_RDMA_F_DIRECT_CQ) &&
+        conf->max_cq > conf->max_vq_cq && conf->max_cq != DEFAULT_MAX_CQ) {
+        error_setg(errp, "max-cq=%u exceeds max-vq-cq=%u, but without "
+                   "direct-cq all completion queues have virtqueues: set "
+                   "max-vq-cq, too", conf->max_cq, conf->max_vq_cq);
+        return false;
+    }
     if (!is_power_of_2(conf->queue_size)) {
         error_setg(errp, "queue-size=%u is not a power of 2",
                    conf->queue_size);
@@ -96,9 +106,10 @@ bool virtio_rdma_conf_check(VirtIORdma *s, Error **errp)
     }
     queues = count_queues(s, &srqs);
     if (queues > VIRTIO_QUEUE_MAX) {
-        error_setg(errp, "max-cq=%u, max-vq-qp=%u and max-srq=%u need %" PRIu64
-                   " virtqueues (1 + max-cq + 2 * max-vq-qp, one for events "
-                   "and max-srq), but a device has at most %d", conf->max_cq,
+        error_setg(errp, "max-vq-cq=%u, max-vq-qp=%u and max-srq=%u need %"
+                   PRIu64 " virtqueues (1 + max-vq-cq + 2 * max-vq-qp, one "
+                   "for events and max-srq), but a device has at most %d",
+                   MIN(conf->max_cq, conf->max_vq_cq),
                    MIN(conf->max_qp, conf->max_vq_qp), srqs, queues,
                    VIRTIO_QUEUE_MAX);
         return false;
@@ -121,7 +132,9 @@ static const Property virtio_rdma_properties[] = {
     DEFINE_PROP_UINT32("max-vq-qp", VirtIORdma, conf.max_vq_qp,
                        VIRTIO_RDMA_DEFAULT_MAX_VQ_QP),
     DEFINE_PROP_UINT32("max-cq", VirtIORdma, conf.max_cq,
-                       VIRTIO_RDMA_DEFAULT_MAX_CQ),
+                       DEFAULT_MAX_CQ),
+    DEFINE_PROP_UINT32("max-vq-cq", VirtIORdma, conf.max_vq_cq,
+                       VIRTIO_RDMA_DEFAULT_MAX_VQ_CQ),
     DEFINE_PROP_UINT32("max-mr", VirtIORdma, conf.max_mr, 65536),
     DEFINE_PROP_UINT32("max-pd", VirtIORdma, conf.max_pd, 1024),
     DEFINE_PROP_SIZE("max-mr-size", VirtIORdma, conf.max_mr_size, 1 * TiB),
@@ -161,6 +174,7 @@ static const Property virtio_rdma_properties[] = {
     FEATURE("flush", FLUSH),
     FEATURE("atomic-write", ATOMIC_WRITE),
     FEATURE("direct-qp", DIRECT_QP),
+    FEATURE("direct-cq", DIRECT_CQ),
 };
 
 const char *virtio_rdma_feature_name(unsigned bit)
@@ -187,7 +201,10 @@ static const struct {
     { "max-qp", "queue pairs, with the reserved two (1-16384)" },
     { "max-vq-qp", "queue pairs that may have virtqueues: without direct-qp "
                    "all, and at most 511" },
-    { "max-cq", "completion queues (1-16384)" },
+    { "max-cq", "completion queues, and event queues with direct-cq "
+                "(1-16384)" },
+    { "max-vq-cq", "completion or event queues that may have virtqueues: "
+                   "without direct-cq all" },
     { "max-mr", "memory regions" },
     { "max-pd", "protection domains" },
     { "max-mr-size", "bytes of the largest memory region" },
@@ -198,7 +215,8 @@ static const struct {
     { "max-sge", "scatter/gather elements of a work request (1-256)" },
     { "max-inline", "bytes of inline data of a work request (0-4096)" },
     { "max-rd-atomic", "READs and atomics in flight per QP (1-128)" },
-    { "max-cqe", "depth of completion queues with cq-deep (1-1048576)" },
+    { "max-cqe", "depth of completion queues with direct-cq or cq-deep "
+                 "(1-1048576)" },
     { "max-srq", "shared receive queues (0-1021)" },
     { "max-srq-wr", "depth of shared receive queues (1-65536)" },
     { "max-mw", "memory windows, besides the regions" },
@@ -227,6 +245,8 @@ static const struct {
     { "atomic-write", "offer ATOMIC WRITE" },
     { "direct-qp", "offer queue pairs without virtqueues: more of them, "
                    "deeper, and for processes without the kernel" },
+    { "direct-cq", "offer completion queues without virtqueues, which "
+                   "processes poll and arm without the kernel" },
 };
 
 static char *get_version(Object *obj, Error **errp)

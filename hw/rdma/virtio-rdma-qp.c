@@ -21,12 +21,12 @@
 
 static uint32_t sq_vq(VirtIORdma *s, uint32_t qpn)
 {
-    return VIRTIO_RDMA_SQ_VQ(s->limits.max_cq, qpn);
+    return VIRTIO_RDMA_SQ_VQ(s->max_vq_cq, qpn);
 }
 
 static uint32_t rq_vq(VirtIORdma *s, uint32_t qpn)
 {
-    return VIRTIO_RDMA_RQ_VQ(s->limits.max_cq, qpn);
+    return VIRTIO_RDMA_RQ_VQ(s->max_vq_cq, qpn);
 }
 
 static void init_wq(VirtIORdmaWq *wq, RdmaQueue kind, uint32_t max_sge,
@@ -220,10 +220,8 @@ int virtio_rdma_qp_create(VirtIORdma *s, const VirtIORdmaReq *req,
                           VirtIORdmaRsp *rsp)
 {
     VirtIORdmaPd *pd = virtio_rdma_table_get(&s->pds, req->create_qp.pdn);
-    VirtIORdmaCq *send_cq = virtio_rdma_table_get(&s->cqs,
-                                                  req->create_qp.send_cqn);
-    VirtIORdmaCq *recv_cq = virtio_rdma_table_get(&s->cqs,
-                                                  req->create_qp.recv_cqn);
+    VirtIORdmaCq *send_cq = virtio_rdma_cq_get(s, req->create_qp.send_cqn);
+    VirtIORdmaCq *recv_cq = virtio_rdma_cq_get(s, req->create_qp.recv_cqn);
     RdmaQpInitAttr init = {
         .pdn = req->create_qp.pdn,
         .qp_type = req->create_qp.qp_type,
@@ -473,7 +471,7 @@ void virtio_rdma_cq_fail(VirtIORdma *s, VirtIORdmaCq *cq)
 VirtIORdmaQp *virtio_rdma_qp_of_vq(VirtIORdma *s, uint32_t n,
                                    VirtIORdmaWq **wq)
 {
-    uint32_t first = VIRTIO_RDMA_SQ_VQ(s->limits.max_cq, 0);
+    uint32_t first = VIRTIO_RDMA_SQ_VQ(s->max_vq_cq, 0);
     VirtIORdmaQp *qp;
 
     if (n < first) {

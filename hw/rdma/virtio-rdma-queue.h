@@ -27,21 +27,38 @@ typedef struct VirtIORdmaCqe {
     uint8_t bytes[VIRTIO_RDMA_CQE_ROOM]; /* as the driver will see it */
 } VirtIORdmaCqe;
 
-typedef struct VirtIORdmaCq {
+/* A CQ, or an event queue: they share their numbers. */
+struct VirtIORdmaCq {
     uint32_t cqn;
     uint32_t cqe;
-    uint32_t users;                 /* queues of QPs */
+    uint32_t users;                 /* queues of QPs; CQs of an event queue */
+    bool is_eq;
     /* VirtIORdmaArm; NONE after an interrupt, but with F_CQ_RING_ARM */
     uint8_t arm;
     bool error;
     uint16_t seen;                  /* for virtio_rdma_ring_check() */
-    VirtQueue *vq;
+    VirtQueue *vq;                  /* NULL: it is a direct CQ */
     /* F_CQ_DEEP: a ring of @backlog_room, at most @cqe of them in use */
     uint32_t n_backlog;
     uint32_t backlog_head;
     uint32_t backlog_room;
     VirtIORdmaCqe *backlog;
-} VirtIORdmaCq;
+    /* Of a direct CQ: its memory, and CQEs, free-running */
+    uint64_t *pages;
+    uint32_t npages;
+    uint8_t depth_shift;
+    uint32_t produced;
+    uint32_t consumed;              /* the consumer when it was read last */
+    uint32_t fired;                 /* the request that raised an event last */
+    VirtIORdmaCq *eq;               /* or NULL: it raises no events */
+    bool completed;                 /* is in VirtIORdma.completed_cqs */
+    bool solicited;                 /* one of these completions */
+    bool event_waits;               /* is in eq->events */
+    QTAILQ_ENTRY(VirtIORdmaCq) next_completed;
+    QTAILQ_ENTRY(VirtIORdmaCq) next_event;
+    /* Of an event queue: the CQs whose events find no buffer */
+    QTAILQ_HEAD(, VirtIORdmaCq) events;
+};
 
 /* A memory region or a window: they share their numbers. */
 typedef struct VirtIORdmaMr {
@@ -124,6 +141,33 @@ struct VirtIORdmaQp {
     QTAILQ_ENTRY(VirtIORdmaQp) next;
 };
 
+/* The CQ @cqn; NULL if there is none, or it is an event queue. */
+static inline VirtIORdmaCq *virtio_rdma_cq_get(VirtIORdma *s, uint32_t cqn)
+{
+    VirtIORdmaCq *cq = virtio_rdma_table_get(&s->cqs, cqn);
+
+    return cq && !cq->is_eq ? cq : NULL;
+}
+
+/* The event queue @eqn, or NULL */
+static inline VirtIORdmaCq *virtio_rdma_eq_get(VirtIORdma *s, uint32_t eqn)
+{
+    VirtIORdmaCq *eq = virtio_rdma_table_get(&s->cqs, eqn);
+
+    return eq && eq->is_eq ? eq : NULL;
+}
+
+/* The CQ or event queue at virtqueue @n, or NULL. */
+static inline VirtIORdmaCq *virtio_rdma_cq_of_vq(VirtIORdma *s, uint32_t n)
+{
+    VirtIORdmaCq *cq = n >= VIRTIO_RDMA_CQ_VQ(0) && n <= s->max_vq_cq
+                       ? virtio_rdma_table_get(&s->cqs,
+                                               n - VIRTIO_RDMA_CQ_VQ(0))
+                       : NULL;
+
+    return cq && cq->vq ? cq : NULL;
+}
+
 /* The region @mrn; NULL if there is none, or it is a window. */
 static inline VirtIORdmaMr *virtio_rdma_mr_get(VirtIORdma *s, uint32_t mrn)
 {
@@ -135,7 +179,7 @@ static inline VirtIORdmaMr *virtio_rdma_mr_get(VirtIORdma *s, uint32_t mrn)
 /* The virtqueue of an SRQ */
 static inline uint32_t virtio_rdma_srq_vq(const VirtIORdma *s, uint32_t srqn)
 {
-    return VIRTIO_RDMA_SRQ_VQ(s->limits.max_cq, s->max_vq_qp, srqn);
+    return VIRTIO_RDMA_SRQ_VQ(s->max_vq_cq, s->max_vq_qp, srqn);
 }
 
 /* virtio-rdma-sched.c: the bottom half */
@@ -198,6 +242,45 @@ void virtio_rdma_port_load(VirtIORdma *s, bool active);
 void virtio_rdma_backend_event(void *opaque, const RdmaEvent *event);
 void virtio_rdma_port_changed(void *opaque);
 
+/* virtio-rdma-direct-cq.c: completion queues without a virtqueue */
+
+/* Can a direct CQ of depth @cqe have this memory? 0 or -EINVAL. */
+int virtio_rdma_direct_cq_check(uint32_t cqe, VirtIORdmaDirectCq *direct);
+/* Have @cq lie in @pages, which it frees in the end, from now on. */
+void virtio_rdma_direct_cq_start(VirtIORdma *s, VirtIORdmaCq *cq,
+                                 const VirtIORdmaDirectCq *direct,
+                                 uint64_t *pages);
+void virtio_rdma_direct_cq_stop(VirtIORdma *s, VirtIORdmaCq *cq);
+/* Count the CQEs that are not consumed. False: the driver counts wrongly. */
+bool virtio_rdma_direct_cq_count(VirtIORdma *s, VirtIORdmaCq *cq,
+                                 uint32_t *unconsumed);
+/* Write a CQE. False if there is no room, or the driver counts wrongly. */
+bool virtio_rdma_direct_cq_write(VirtIORdma *s, VirtIORdmaCq *cq,
+                                 const uint8_t *cqe);
+/*
+ * Does the driver want an event for what was written, @solicited or not? It has
+ * that then. Behind a full barrier.
+ */
+bool virtio_rdma_direct_cq_fires(VirtIORdma *s, VirtIORdmaCq *cq,
+                                 bool solicited);
+
+/* virtio-rdma-eq.c: event queues */
+
+/* Have the events of the new @cq go to @eq. */
+void virtio_rdma_eq_attach(VirtIORdmaCq *cq, VirtIORdmaCq *eq);
+/* No event of @cq is pending any more, and there are no new ones. */
+void virtio_rdma_eq_detach(VirtIORdma *s, VirtIORdmaCq *cq);
+/* Raise no events any more, but one that tells so. */
+void virtio_rdma_eq_fail(VirtIORdma *s, VirtIORdmaCq *eq);
+/* @cq has an event for its event queue. */
+void virtio_rdma_eq_add(VirtIORdmaCq *cq);
+/* Write pending events while there are buffers. */
+void virtio_rdma_eq_run(VirtIORdma *s, VirtIORdmaCq *eq);
+/* A CQE was written to @cq: it may raise an event when the backend is left. */
+void virtio_rdma_eq_completed(VirtIORdma *s, VirtIORdmaCq *cq, bool solicited);
+/* Of RdmaBackendClientOps: raise these events, and notify the driver. */
+void virtio_rdma_eqs_flush(void *opaque);
+
 /* virtio-rdma-complete.c: completions */
 
 /* Write a completion. False if the CQ is in error, or enters it. */
@@ -239,6 +322,8 @@ int virtio_rdma_pages_read(VirtIORdma *s, const VirtIORdmaPages *p,
  */
 int virtio_rdma_pages_read_on(VirtIORdma *s, const VirtIORdmaPages *p,
                               uint64_t **pages);
+/* Free a list that was read: its pages do not count any more. */
+void virtio_rdma_pages_free(VirtIORdma *s, uint64_t *pages, uint32_t npages);
 /* Is there a list that the next turn goes on with? */
 bool virtio_rdma_pages_reading(const VirtIORdma *s);
 /*

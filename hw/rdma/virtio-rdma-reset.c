@@ -77,7 +77,7 @@ void virtio_rdma_reset(VirtIODevice *vdev)
 
 static bool is_event_vq(VirtIORdma *s, uint32_t n)
 {
-    return n == VIRTIO_RDMA_EVENT_VQ(s->limits.max_cq, s->max_vq_qp);
+    return n == VIRTIO_RDMA_EVENT_VQ(s->max_vq_cq, s->max_vq_qp);
 }
 
 static void reset_wq(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaWq *wq)
@@ -98,15 +98,13 @@ static void queue_reset(VirtIORdma *s, uint32_t n)
     VirtIORdmaWq *wq = NULL;
     VirtIORdmaQp *qp = virtio_rdma_qp_of_vq(s, n, &wq);
     VirtIORdmaSrq *srq = virtio_rdma_srq_of_vq(s, n);
-    VirtIORdmaCq *cq = NULL;
+    VirtIORdmaCq *cq = virtio_rdma_cq_of_vq(s, n);
 
     if (n == VIRTIO_RDMA_CTRL_VQ) {
         s->ctrl_seen = 0;
         virtio_rdma_ctrl_forget(s);
     } else if (is_event_vq(s, n)) {
         virtio_rdma_events_reset_vq(s);
-    } else if (n <= s->limits.max_cq) {
-        cq = virtio_rdma_table_get(&s->cqs, n - VIRTIO_RDMA_CQ_VQ(0));
     }
     if (n < VIRTIO_QUEUE_MAX) {
         clear_bit(n, s->stale_vqs);
@@ -119,10 +117,15 @@ static void queue_reset(VirtIORdma *s, uint32_t n)
         cq->seen = 0;
     }
     if (cq && cq->users) {
-        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: virtqueue of CQ %u was "
-                      "reset while %u queues use the CQ\n", cq->cqn,
+        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: virtqueue of %s %u was "
+                      "reset while %u queues use it\n",
+                      cq->is_eq ? "event queue" : "CQ", cq->cqn,
                       cq->users);
-        virtio_rdma_cq_fail(s, cq);
+        if (cq->is_eq) {
+            virtio_rdma_eq_fail(s, cq);
+        } else {
+            virtio_rdma_cq_fail(s, cq);
+        }
     }
 }
 
@@ -151,7 +154,7 @@ void virtio_rdma_queue_enable(VirtIODevice *vdev, uint32_t n)
 
     if (qp) {
         virtio_rdma_qp_schedule(s, qp);
-    } else if (n >= VIRTIO_RDMA_CQ_VQ(0) && n <= s->limits.max_cq) {
+    } else if (virtio_rdma_cq_of_vq(s, n)) {
         virtio_rdma_cqs_schedule(s);
     } else if (is_event_vq(s, n)) {
         virtio_rdma_events_run(s);

@@ -85,9 +85,8 @@ void virtio_rdma_vq_notify(VirtIORdma *s, VirtQueue *vq)
     s->notify = true;
 }
 
-void virtio_rdma_vqs_flush(void *opaque)
+void virtio_rdma_vqs_flush(VirtIORdma *s)
 {
-    VirtIORdma *s = opaque;
     VirtIODevice *vdev = VIRTIO_DEVICE(s);
 
     if (!s->notify) {

@@ -24,10 +24,17 @@ static bool run_qp(VirtIORdma *s, VirtIORdmaQp *qp, uint32_t *budget)
     return posted;
 }
 
-/* Write the backlog of @cq. If the CQ fails in that, so do its QPs. */
+/*
+ * Write the backlog of @cq, or events. If a CQ fails in that, so do its QPs.
+ */
 static void flush_cq(VirtIORdma *s, VirtIORdmaCq *cq, uint32_t *budget)
 {
-    if (!cq->error && !virtio_rdma_cq_flush(s, cq, budget)) {
+    if (cq->error || !cq->vq) {
+        return;
+    }
+    if (cq->is_eq) {
+        virtio_rdma_eq_run(s, cq);
+    } else if (!virtio_rdma_cq_flush(s, cq, budget)) {
         virtio_rdma_cq_fail(s, cq);
     }
 }
@@ -238,11 +245,10 @@ void virtio_rdma_handle_ctrl(VirtIODevice *vdev, VirtQueue *vq)
 void virtio_rdma_handle_cq(VirtIODevice *vdev, VirtQueue *vq)
 {
     VirtIORdma *s = VIRTIO_RDMA(vdev);
-    VirtIORdmaCq *cq = virtio_rdma_table_get(&s->cqs,
-                                             virtio_get_queue_index(vq) -
-                                             VIRTIO_RDMA_CQ_VQ(0));
+    VirtIORdmaCq *cq = virtio_rdma_cq_of_vq(s, virtio_get_queue_index(vq));
 
-    if (!cq || !cq->n_backlog || !virtio_rdma_active(s)) {
+    if (!cq || !virtio_rdma_active(s) ||
+        (cq->is_eq ? QTAILQ_EMPTY(&cq->events) : !cq->n_backlog)) {
         return;
     }
     if (virtio_rdma_busy(s) || !s->kick_budget) {

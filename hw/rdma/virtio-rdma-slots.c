@@ -100,9 +100,7 @@ void virtio_rdma_direct_start(VirtIORdma *s, VirtIORdmaQp *qp,
 void virtio_rdma_direct_stop(VirtIORdma *s, VirtIORdmaQp *qp)
 {
     if (qp->pages) {
-        s->mr_pages -= qp->direct.pages.npages;
-        rdma_backend_free(qp->pages, qp->direct.pages.npages *
-                                     sizeof(*qp->pages));
+        virtio_rdma_pages_free(s, qp->pages, qp->direct.pages.npages);
         qp->pages = NULL;
     }
 }

@@ -44,13 +44,6 @@ static uint32_t max_cqe_deep(const VirtIORdma *s)
            ? s->limits.max_cqe_deep : 0;
 }
 
-/* Without direct-qp they are not in the stream. */
-typedef struct SavedDirectLimits {
-    VirtIORdma *parent;
-    uint32_t max_qp;
-    uint32_t max_qp_wr;
-} SavedDirectLimits;
-
 static int save_limits(void *opaque)
 {
     SavedLimits *v = opaque;
@@ -65,7 +58,7 @@ static int save_limits(void *opaque)
         .max_send_sge = l->max_send_sge,
         .max_recv_sge = l->max_recv_sge,
         .max_inline_data = l->max_inline_data,
-        .max_cq = l->max_cq,
+        .max_cq = s->max_vq_cq,
         .max_cqe = l->max_cqe,
         .max_mr = l->max_mr,
         .max_pd = l->max_pd,
@@ -119,7 +112,7 @@ static bool check_limits(VirtIORdma *s, const SavedLimits *v)
 {
     const RdmaBackendLimits *l = &s->limits;
 
-    return check_limit("max-cq", v->max_cq, l->max_cq) &&
+    return check_limit("max-vq-cq", v->max_cq, s->max_vq_cq) &&
            check_limit("max-vq-qp", v->max_qp, s->max_vq_qp) &&
            check_limit("max-mr", v->max_mr, l->max_mr) &&
            check_limit("max-pd", v->max_pd, l->max_pd) &&
@@ -202,48 +195,60 @@ static const VMStateDescription vmstate_limits = {
     },
 };
 
-static bool direct_needed(void *opaque)
+static bool has_direct_qp(void *opaque)
 {
     return virtio_rdma_offers(opaque, VIRTIO_RDMA_F_DIRECT_QP);
 }
 
-static int save_direct_limits(void *opaque)
+static bool has_direct_cq(void *opaque)
 {
-    SavedDirectLimits *v = opaque;
-
-    v->max_qp = v->parent->limits.max_qp;
-    v->max_qp_wr = v->parent->limits.max_qp_wr_direct;
-    return 0;
+    return virtio_rdma_offers(opaque, VIRTIO_RDMA_F_DIRECT_CQ);
 }
 
-static int direct_limits_post_load(void *opaque, int version_id)
+static VirtIORdmaDirectLimits direct_limits(VirtIORdma *s)
 {
-    const SavedDirectLimits *v = opaque;
+    VirtIORdmaDirectLimits limits = {};
 
-    v->parent->source_max_qp = v->max_qp;
-    v->parent->source_max_qp_wr = v->max_qp_wr;
-    return 0;
+    if (has_direct_qp(s)) {
+        limits.max_qp = s->limits.max_qp;
+        limits.max_qp_wr = s->limits.max_qp_wr_direct;
+    }
+    if (has_direct_cq(s)) {
+        limits.max_cq = s->limits.max_cq;
+        limits.max_cqe = s->limits.max_cqe_deep;
+    }
+    return limits;
 }
 
-static const VMStateDescription vmstate_direct_limits = {
-    .name = "virtio-rdma/direct-limits",
-    .pre_save = save_direct_limits,
-    .post_load = direct_limits_post_load,
-    .fields = (const VMStateField[]) {
-        VMSTATE_UINT32(max_qp, SavedDirectLimits),
-        VMSTATE_UINT32(max_qp_wr, SavedDirectLimits),
-        VMSTATE_END_OF_LIST()
-    },
-};
+static int early_pre_save(void *opaque)
+{
+    VirtIORdma *s = opaque;
+
+    s->source = direct_limits(s);
+    return 0;
+}
 
 static const VMStateDescription vmstate_early_direct = {
     .name = "virtio-rdma-early/direct",
     .version_id = 1,
     .minimum_version_id = 1,
-    .needed = direct_needed,
+    .needed = has_direct_qp,
     .fields = (const VMStateField[]) {
-        VMSTATE_WITH_TMP(VirtIORdma, SavedDirectLimits,
-                         vmstate_direct_limits),
+        VMSTATE_UINT32(source.max_qp, VirtIORdma),
+        VMSTATE_UINT32(source.max_qp_wr, VirtIORdma),
+        VMSTATE_END_OF_LIST()
+    },
+};
+
+/* No subsection's name may begin with that of another one. */
+static const VMStateDescription vmstate_early_direct_cq = {
+    .name = "virtio-rdma-early/cqs",
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .needed = has_direct_cq,
+    .fields = (const VMStateField[]) {
+        VMSTATE_UINT32(source.max_cq, VirtIORdma),
+        VMSTATE_UINT32(source.max_cqe, VirtIORdma),
         VMSTATE_END_OF_LIST()
     },
 };
@@ -252,24 +257,23 @@ static int early_pre_load(void *opaque)
 {
     VirtIORdma *s = opaque;
 
-    s->source_max_qp = 0;
-    s->source_max_qp_wr = 0;
+    s->source = (VirtIORdmaDirectLimits) {};
     return 0;
 }
 
 /*
  * The guest has seen whether there is a BAR of doorbells, and the numbers of
- * QPs depend on it: both ends have it, or none.
+ * objects depend on it: both ends have these features, or none.
  */
 static int early_post_load(void *opaque, int version_id)
 {
     VirtIORdma *s = opaque;
-    bool direct = direct_needed(s);
+    VirtIORdmaDirectLimits ours = direct_limits(s);
 
-    return check_offer("direct-qp", "max-qp", s->source_max_qp,
-                       direct ? s->limits.max_qp : 0) &&
-           (!direct || check_limit("max-qp-wr", s->source_max_qp_wr,
-                                   s->limits.max_qp_wr_direct))
+    return check_offer("direct-qp", "max-qp", s->source.max_qp, ours.max_qp) &&
+           check_limit("max-qp-wr", s->source.max_qp_wr, ours.max_qp_wr) &&
+           check_offer("direct-cq", "max-cq", s->source.max_cq, ours.max_cq) &&
+           check_limit("max-cqe", s->source.max_cqe, ours.max_cqe)
            ? 0 : -EINVAL;
 }
 
@@ -278,6 +282,7 @@ static const VMStateDescription vmstate_early = {
     .version_id = 1,
     .minimum_version_id = 1,
     .early_setup = true,
+    .pre_save = early_pre_save,
     .pre_load = early_pre_load,
     .post_load = early_post_load,
     .fields = (const VMStateField[]) {
@@ -286,6 +291,7 @@ static const VMStateDescription vmstate_early = {
     },
     .subsections = (const VMStateDescription * const []) {
         &vmstate_early_direct,
+        &vmstate_early_direct_cq,
         NULL
     },
 };

@@ -36,6 +36,13 @@ bool virtio_rdma_saved_valid_direct(void *opaque, int version_id)
     return npages && npages <= VIRTIO_RDMA_MAX_DIRECT_PAGES;
 }
 
+bool virtio_rdma_saved_valid_direct_cq(void *opaque, int version_id)
+{
+    const SavedCq *v = opaque;
+
+    return v->npages && v->npages <= VIRTIO_RDMA_MAX_DIRECT_CQ_PAGES;
+}
+
 /* Check the counts before memory is allocated for the records. */
 int virtio_rdma_saved_counts_post_load(void *opaque, int version_id)
 {
@@ -136,7 +143,71 @@ bool virtio_rdma_saved_valid_cq(void *opaque, int version_id)
            check_max(&r, "n_backlog", v->n_backlog, v->cqe);
 }
 
-static bool load_cq(VirtIORdma *s, const SavedCq *v)
+/* Pages of guest memory are looked at when they are used. */
+static bool check_pages(const Record *r, const VirtIORdma *s,
+                        const uint64_t *pages, uint32_t npages)
+{
+    if (!check_max(r, "pages of its queues", npages,
+                   s->max_mr_pages - s->mr_pages)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < npages; i++) {
+        if (!check(r, pages[i] % RDMA_PAGE_SIZE == 0, "address of a page",
+                   pages[i], "aligned")) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool load_direct_cq(VirtIORdma *s, const Record *r, VirtIORdmaCq *cq,
+                           SavedCq *v)
+{
+    VirtIORdmaDirectCq direct = {
+        .pages.npages = v->npages,
+        .depth_shift = v->depth_shift,
+    };
+
+    if (!check(r, virtio_rdma_direct_cq_check(v->cqe, &direct) == 0,
+               "pages", v->npages, "as many as it has") ||
+        !check_max(r, "arm", v->arm, VIRTIO_RDMA_ARM_NONE) ||
+        !check_max(r, "n_backlog", v->n_backlog, 0) ||
+        !check_max(r, "CQEs that are not consumed",
+                   v->produced - v->consumed, 1u << v->depth_shift) ||
+        !check_pages(r, s, v->pages, v->npages)) {
+        return false;
+    }
+    s->mr_pages += v->npages;
+    virtio_rdma_direct_cq_start(s, cq, &direct, g_steal_pointer(&v->pages));
+    cq->produced = v->produced;
+    cq->consumed = v->consumed;
+    cq->fired = v->fired;
+    return true;
+}
+
+/* When all event queues are there */
+static bool load_eq(VirtIORdma *s, const SavedCq *v)
+{
+    const Record r = { "CQ", v->cqn };
+    VirtIORdmaCq *cq = virtio_rdma_table_get(&s->cqs, v->cqn);
+    VirtIORdmaCq *eq = virtio_rdma_eq_get(s, v->eqn);
+
+    if (!cq->pages || v->eqn == VIRTIO_RDMA_EQN_NONE) {
+        return check_max(&r, "event_waits", v->event_waits, 0);
+    }
+    if (!check(&r, eq, "eqn", v->eqn, "an event queue") ||
+        !check(&r, !v->event_waits || !eq->error, "event_waits", 1,
+               "0 of an event queue in error")) {
+        return false;
+    }
+    virtio_rdma_eq_attach(cq, eq);
+    if (v->event_waits) {
+        virtio_rdma_eq_add(cq);
+    }
+    return true;
+}
+
+static bool load_cq(VirtIORdma *s, SavedCq *v)
 {
     const Record r = { "CQ", v->cqn };
     VirtIORdmaCq *cq;
@@ -148,9 +219,22 @@ static bool load_cq(VirtIORdma *s, const SavedCq *v)
                "0 in error")) {
         return false;
     }
+    if (!v->pages &&
+        !check_max(&r, "cqn, with a virtqueue", v->cqn, s->max_vq_cq - 1)) {
+        return false;
+    }
     cq = virtio_rdma_cq_add(s, v->cqn, v->cqe);
     cq->arm = v->arm;
     cq->error = v->error;
+    cq->is_eq = v->is_eq;
+    if (v->pages) {
+        return check(&r, !v->is_eq, "events", v->is_eq, "0 if direct") &&
+               load_direct_cq(s, &r, cq, v);
+    }
+    virtio_rdma_cq_use_vq(s, cq);
+    if (v->is_eq) {
+        return check_max(&r, "n_backlog", v->n_backlog, 0);
+    }
     for (uint32_t i = 0; i < v->n_backlog; i++) {
         virtio_rdma_cq_backlog_add(cq, &v->backlog[i]);
     }
@@ -262,7 +346,6 @@ static bool load_wq(VirtIORdma *s, const Record *r, VirtIORdmaWq *wq,
     return true;
 }
 
-/* Pages of guest memory are looked at when they are used. */
 static bool load_direct(VirtIORdma *s, const Record *r, VirtIORdmaQp *qp,
                         SavedDirect *v)
 {
@@ -271,15 +354,8 @@ static bool load_direct(VirtIORdma *s, const Record *r, VirtIORdmaQp *qp,
     if (!check(r, virtio_rdma_direct_check(s, &qp->init, &direct) == 0,
                "pages of its queues", direct.pages.npages, "as many as they "
                "have") ||
-        !check_max(r, "pages of its queues", direct.pages.npages,
-                   s->max_mr_pages - s->mr_pages)) {
+        !check_pages(r, s, v->pages, direct.pages.npages)) {
         return false;
-    }
-    for (uint32_t i = 0; i < direct.pages.npages; i++) {
-        if (!check(r, v->pages[i] % RDMA_PAGE_SIZE == 0, "address of a page",
-                   v->pages[i], "aligned")) {
-            return false;
-        }
     }
     s->mr_pages += direct.pages.npages;
     virtio_rdma_direct_start(s, qp, &direct, g_steal_pointer(&v->pages));
@@ -324,8 +400,8 @@ static bool load_qp(VirtIORdma *s, SavedQp *v)
 {
     const Record r = { "QP", v->qpn };
     VirtIORdmaPd *pd = virtio_rdma_table_get(&s->pds, v->pdn);
-    VirtIORdmaCq *send_cq = virtio_rdma_table_get(&s->cqs, v->send_cqn);
-    VirtIORdmaCq *recv_cq = virtio_rdma_table_get(&s->cqs, v->recv_cqn);
+    VirtIORdmaCq *send_cq = virtio_rdma_cq_get(s, v->send_cqn);
+    VirtIORdmaCq *recv_cq = virtio_rdma_cq_get(s, v->recv_cqn);
     VirtIORdmaSrq *srq = v->has_srq
                          ? virtio_rdma_table_get(&s->srqs, v->srqn) : NULL;
     RdmaQpInitAttr init = {
@@ -410,6 +486,7 @@ int virtio_rdma_saved_objects_post_load(void *opaque, int version_id)
     virtio_rdma_objects_reset(s);
     LOAD_ALL(s, v, pds, n_pds, load_pd);
     LOAD_ALL(s, v, cqs, n_cqs, load_cq);
+    LOAD_ALL(s, v, cqs, n_cqs, load_eq);
     LOAD_ALL(s, v, mrs, n_mrs, load_mr);
     LOAD_ALL(s, v, mws, n_mws, load_mw);
     LOAD_ALL(s, v, srqs, n_srqs, load_srq);
@@ -524,6 +601,18 @@ int virtio_rdma_saved_post_load(void *opaque, int version_id)
     return complete ? 0 : -EINVAL;
 }
 
+static uint32_t count_direct_cqs(VirtIORdma *s)
+{
+    uint32_t count = 0;
+
+    for (uint32_t n = s->cqs.first; n < s->cqs.end; n++) {
+        const VirtIORdmaCq *cq = virtio_rdma_table_get(&s->cqs, n);
+
+        count += cq && (cq->pages || cq->is_eq);
+    }
+    return count;
+}
+
 static uint32_t count_direct(VirtIORdma *s)
 {
     uint32_t count = 0;
@@ -548,6 +637,8 @@ static bool check_features(VirtIORdma *s)
         { "shared receive queues", s->srqs.count, VIRTIO_RDMA_F_SRQ },
         { "memory windows", s->n_mws, VIRTIO_RDMA_F_MW },
         { "direct queue pairs", count_direct(s), VIRTIO_RDMA_F_DIRECT_QP },
+        { "direct completion queues or event queues", count_direct_cqs(s),
+          VIRTIO_RDMA_F_DIRECT_CQ },
     };
 
     for (int i = 0; i < ARRAY_SIZE(objects); i++) {
@@ -563,7 +654,7 @@ static bool check_features(VirtIORdma *s)
         const Record r = { "CQ", n };
 
         if (cq && (!check_max(&r, "cqe", cq->cqe,
-                              virtio_rdma_cq_max_cqe(s)) ||
+                              virtio_rdma_cq_max_cqe(s, cq->pages)) ||
                    !check_max(&r, "n_backlog", cq->n_backlog,
                               virtio_rdma_has(s, VIRTIO_RDMA_F_CQ_DEEP)
                               ? cq->cqe : 0))) {

@@ -19,6 +19,7 @@ void virtio_rdma_saved_free(VirtIORdma *s)
     }
     for (uint32_t i = 0; v->cqs && i < v->n_cqs; i++) {
         g_free(v->cqs[i].backlog);
+        g_free(v->cqs[i].pages);
     }
     g_free(v->qps);
     g_free(v->srqs);
@@ -44,6 +45,17 @@ static void save_cq(SavedCq *v, VirtIORdmaCq *cq)
     v->backlog = g_new(VirtIORdmaCqe, cq->n_backlog);
     for (uint32_t i = 0; i < cq->n_backlog; i++) {
         v->backlog[i] = *virtio_rdma_cq_backlog_at(cq, i);
+    }
+    v->is_eq = cq->is_eq;
+    if (cq->pages) {
+        v->depth_shift = cq->depth_shift;
+        v->npages = cq->npages;
+        v->pages = g_memdup2(cq->pages, cq->npages * sizeof(*cq->pages));
+        v->produced = cq->produced;
+        v->consumed = cq->consumed;
+        v->fired = cq->fired;
+        v->eqn = cq->eq ? cq->eq->cqn : VIRTIO_RDMA_EQN_NONE;
+        v->event_waits = cq->event_waits;
     }
 }
 

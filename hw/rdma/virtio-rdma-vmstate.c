@@ -87,6 +87,48 @@ static const VMStateDescription vmstate_event = {
     },
 };
 
+static bool cq_is_direct(void *opaque)
+{
+    return ((SavedCq *)opaque)->pages;
+}
+
+static const VMStateDescription vmstate_direct_cq = {
+    .name = "virtio-rdma/cq/direct",
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .needed = cq_is_direct,
+    .fields = (const VMStateField[]) {
+        VMSTATE_UINT8(depth_shift, SavedCq),
+        VMSTATE_UINT32(npages, SavedCq),
+        VMSTATE_VALIDATE("no more pages than a CQ has",
+                         virtio_rdma_saved_valid_direct_cq),
+        VMSTATE_VARRAY_UINT32_ALLOC(pages, SavedCq, npages, 1,
+                                    vmstate_info_uint64, uint64_t),
+        VMSTATE_UINT32(produced, SavedCq),
+        VMSTATE_UINT32(consumed, SavedCq),
+        VMSTATE_UINT32(fired, SavedCq),
+        VMSTATE_UINT32(eqn, SavedCq),
+        VMSTATE_BOOL(event_waits, SavedCq),
+        VMSTATE_END_OF_LIST()
+    },
+};
+
+static bool cq_is_eq(void *opaque)
+{
+    return ((SavedCq *)opaque)->is_eq;
+}
+
+static const VMStateDescription vmstate_eq = {
+    .name = "virtio-rdma/cq/events",
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .needed = cq_is_eq,
+    .fields = (const VMStateField[]) {
+        VMSTATE_BOOL(is_eq, SavedCq),
+        VMSTATE_END_OF_LIST()
+    },
+};
+
 static const VMStateDescription vmstate_cq = {
     .name = "virtio-rdma/cq",
     .version_id = 1,
@@ -109,6 +151,11 @@ static const VMStateDescription vmstate_cq = {
             .offset = offsetof(SavedCq, backlog),
         },
         VMSTATE_END_OF_LIST()
+    },
+    .subsections = (const VMStateDescription * const []) {
+        &vmstate_direct_cq,
+        &vmstate_eq,
+        NULL
     },
 };
 

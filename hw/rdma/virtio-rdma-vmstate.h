@@ -20,6 +20,16 @@ typedef struct SavedCq {
     uint32_t n_backlog;
     VirtIORdmaCqe *backlog;
     uint32_t max_cqe;               /* of the device, not in the stream */
+    bool is_eq;
+    /* Of a direct CQ */
+    uint8_t depth_shift;
+    uint32_t npages;
+    uint64_t *pages;
+    uint32_t produced;
+    uint32_t consumed;
+    uint32_t fired;
+    uint32_t eqn;                   /* or VIRTIO_RDMA_EQN_NONE */
+    bool event_waits;
 } SavedCq;
 
 typedef struct SavedEvent {
@@ -137,6 +147,7 @@ int virtio_rdma_saved_pre_load(void *opaque);
 bool virtio_rdma_saved_valid_wq(void *opaque, int version_id);
 bool virtio_rdma_saved_valid_direct(void *opaque, int version_id);
 bool virtio_rdma_saved_valid_cq(void *opaque, int version_id);
+bool virtio_rdma_saved_valid_direct_cq(void *opaque, int version_id);
 int virtio_rdma_saved_counts_post_load(void *opaque, int version_id);
 int virtio_rdma_saved_objects_post_load(void *opaque, int version_id);
 int virtio_rdma_saved_post_load(void *opaque, int version_id);

@@ -55,7 +55,7 @@ static void add_queues(VirtIORdma *s)
     uint32_t size = s->conf.queue_size;
 
     virtio_add_queue(vdev, size, virtio_rdma_handle_ctrl);
-    for (uint32_t n = 0; n < s->limits.max_cq; n++) {
+    for (uint32_t n = 0; n < s->max_vq_cq; n++) {
         virtio_add_queue(vdev, size, virtio_rdma_handle_cq);
     }
     for (uint32_t n = 0; n < s->max_vq_qp; n++) {

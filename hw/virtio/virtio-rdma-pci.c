@@ -110,7 +110,9 @@ static void virtio_rdma_pci_realize(VirtIOPCIProxy *vpci_dev, Error **errp)
     VirtIORdmaPCI *dev = VIRTIO_RDMA_PCI(vpci_dev);
 
     if (vpci_dev->nvectors == DEV_NVECTORS_UNSPECIFIED) {
-        vpci_dev->nvectors = MIN(dev->vdev.conf.max_cq,
+        const VirtIORdmaConf *conf = &dev->vdev.conf;
+
+        vpci_dev->nvectors = MIN(MIN(conf->max_cq, conf->max_vq_cq),
                                  MAX_DEFAULT_CQ_VECTORS)
                              + 1 /* control queue */
                              + 1 /* events */

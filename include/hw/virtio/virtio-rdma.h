@@ -17,7 +17,7 @@
 #define TYPE_VIRTIO_RDMA "virtio-rdma-device"
 OBJECT_DECLARE_SIMPLE_TYPE(VirtIORdma, VIRTIO_RDMA)
 
-#define VIRTIO_RDMA_DEFAULT_MAX_CQ 128
+#define VIRTIO_RDMA_DEFAULT_MAX_VQ_CQ 128
 #define VIRTIO_RDMA_DEFAULT_MAX_VQ_QP 128
 
 /* The GIDs whose first @bits bits are those of @gid. */
@@ -27,6 +27,7 @@ typedef struct VirtIORdmaGids {
 } VirtIORdmaGids;
 
 typedef struct VirtIORdmaEvents VirtIORdmaEvents;
+typedef struct VirtIORdmaCq VirtIORdmaCq;
 typedef struct VirtIORdmaQp VirtIORdmaQp;
 typedef struct VirtIORdmaSrq VirtIORdmaSrq;
 typedef struct VirtIORdmaScratch VirtIORdmaScratch;
@@ -42,6 +43,7 @@ typedef struct VirtIORdmaConf {
     uint32_t max_qp;
     uint32_t max_vq_qp;             /* of them with virtqueues */
     uint32_t max_cq;
+    uint32_t max_vq_cq;             /* of them with virtqueues */
     uint32_t max_mr;
     uint32_t max_pd;
     uint64_t max_mr_size;           /* bytes */
@@ -52,7 +54,7 @@ typedef struct VirtIORdmaConf {
     uint32_t max_inline;            /* bytes */
     uint32_t max_rd_atomic;
     uint32_t gid_table_len;
-    uint32_t max_cqe;               /* with F_CQ_DEEP */
+    uint32_t max_cqe;               /* of direct ones, or with F_CQ_DEEP */
     uint32_t max_srq;
     uint32_t max_srq_wr;
     uint32_t max_mw;
@@ -61,6 +63,14 @@ typedef struct VirtIORdmaConf {
     char *allowed_gids;             /* or NULL: all are */
     bool mem_mgt;
 } VirtIORdmaConf;
+
+/* Of the source of a migration; 0: the feature is off there */
+typedef struct VirtIORdmaDirectLimits {
+    uint32_t max_qp;                /* direct-qp */
+    uint32_t max_qp_wr;
+    uint32_t max_cq;                /* direct-cq */
+    uint32_t max_cqe;
+} VirtIORdmaDirectLimits;
 
 /* Objects of one kind by number; numbers are first..end-1. */
 typedef struct VirtIORdmaTable {
@@ -86,7 +96,9 @@ struct VirtIORdma {
     RdmaBackendClass *bc;
     bool own_backend;
     RdmaBackendLimits limits;       /* of device and backend together */
-    uint32_t max_vq_qp;             /* only QPs below it may have virtqueues */
+    /* Only those with numbers below may have virtqueues */
+    uint32_t max_vq_qp;
+    uint32_t max_vq_cq;
     QEMUBH *bh;
     QEMUBH *turn;                   /* the next turn of the main loop begins */
     Error *migration_blocker;
@@ -109,12 +121,13 @@ struct VirtIORdma {
     VirtIORdmaEvents *events;
     VirtIORdmaScratch *scratch;
     VirtIORdmaSaved *saved;
-    uint32_t source_max_qp;         /* of a migration, with direct-qp; or 0 */
-    uint32_t source_max_qp_wr;
+    VirtIORdmaDirectLimits source;
 
     /* What the bottom half shall look at */
     QTAILQ_HEAD(, VirtIORdmaQp) sched_qps;
     QTAILQ_HEAD(, VirtIORdmaSrq) sched_srqs;
+    /* Direct CQs that were written to since they were last looked at */
+    QTAILQ_HEAD(, VirtIORdmaCq) completed_cqs;
     bool sched_all;
     bool sched_cqs;                 /* their backlogs */
     uint32_t next_flush;            /* the CQ to begin with */

@@ -230,8 +230,9 @@ uint8_t qrdma_try_create_cq(QRdma *d, uint32_t cqe, uint32_t *cqn)
 {
     struct virtio_rdma_create_cq_req req = { .cqe = cpu_to_le32(cqe) };
     struct virtio_rdma_cqn rsp = {};
-    uint8_t status = qrdma_cmd(d, VIRTIO_RDMA_CMD_CREATE_CQ,
-                               &req, sizeof(req), &rsp, sizeof(rsp));
+    uint8_t status = qrdma_cmd(d, VIRTIO_RDMA_CMD_CREATE_CQ, &req,
+                               offsetof(struct virtio_rdma_create_cq_req,
+                                        flags), &rsp, sizeof(rsp));
 
     *cqn = le32_to_cpu(rsp.cqn);
     return status;
@@ -239,8 +240,12 @@ uint8_t qrdma_try_create_cq(QRdma *d, uint32_t cqe, uint32_t *cqn)
 
 QRdmaCq *qrdma_create_cq(QRdma *d, uint32_t cqe)
 {
-    QRdmaCq *cq = qrdma_own(d, sizeof(*cq));
+    QRdmaCq *cq;
 
+    if (d->features & QRDMA_F(VIRTIO_RDMA_F_DIRECT_CQ)) {
+        return qrdma_create_direct_cq(d, cqe, NULL);
+    }
+    cq = qrdma_own(d, sizeof(*cq));
     cq->dev = d;
     cq->cqe = cqe;
     g_assert_cmpint(qrdma_try_create_cq(d, cqe, &cq->cqn), ==,
@@ -264,7 +269,7 @@ uint8_t qrdma_destroy_cq(QRdmaCq *cq)
     uint8_t status = qrdma_cmd(cq->dev, VIRTIO_RDMA_CMD_DESTROY_CQ,
                                &req, sizeof(req), NULL, 0);
 
-    if (status == VIRTIO_RDMA_S_OK) {
+    if (status == VIRTIO_RDMA_S_OK && cq->ring) {
         qrdma_ring_renew(cq->ring);
     }
     return status;
@@ -289,7 +294,8 @@ uint8_t qrdma_resize_cq(QRdmaCq *cq, uint32_t cqe, uint32_t used)
         .used = cpu_to_le32(used),
     };
 
-    return qrdma_cmd(cq->dev, VIRTIO_RDMA_CMD_RESIZE_CQ, &req, sizeof(req),
+    return qrdma_cmd(cq->dev, VIRTIO_RDMA_CMD_RESIZE_CQ, &req,
+                     offsetof(struct virtio_rdma_resize_cq_req, queue_pages),
                      NULL, 0);
 }
 

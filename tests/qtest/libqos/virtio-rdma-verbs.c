@@ -383,10 +383,9 @@ static void decode_cqe_ex(const struct virtio_rdma_cqe_ex *cqe, RdmaWc *wc)
     g_assert_cmpuint(cqe->reserved, ==, 0);
 }
 
-bool qrdma_poll_cq(QRdmaCq *cq, RdmaWc *wc)
+/* The next CQE of a virtqueue; false if there is none. */
+static bool get_cqe(QRdmaCq *cq, struct virtio_rdma_cqe_ex *cqe)
 {
-    struct virtio_rdma_cqe_ex cqe_ex = {};
-    struct virtio_rdma_cqe cqe;
     uint32_t size = cq->dev->cqe_size;
     uint16_t head;
     uint32_t len;
@@ -395,7 +394,28 @@ bool qrdma_poll_cq(QRdmaCq *cq, RdmaWc *wc)
         return false;
     }
     g_assert_cmpuint(len, ==, size);
-    qrdma_read(cq->dev, cq->buf + head * size, &cqe_ex, size);
+    qrdma_read(cq->dev, cq->buf + head * size, cqe, size);
+    if (!cq->no_refill) {
+        qrdma_refill_cq(cq, 1);
+    }
+    return true;
+}
+
+bool qrdma_cq_has_cqe(QRdmaCq *cq)
+{
+    return cq->ring ? qrdma_ring_used_idx(cq->ring) != cq->ring->used_idx
+                    : qrdma_direct_cq_has_cqe(cq);
+}
+
+bool qrdma_poll_cq(QRdmaCq *cq, RdmaWc *wc)
+{
+    struct virtio_rdma_cqe_ex cqe_ex = {};
+    struct virtio_rdma_cqe cqe;
+
+    if (!(cq->ring ? get_cqe(cq, &cqe_ex)
+                   : qrdma_direct_cq_get(cq, &cqe_ex))) {
+        return false;
+    }
     cqe = cqe_ex.cqe;
     *wc = (RdmaWc) {
         .wr_id = le64_to_cpu(cqe.wr_id),
@@ -416,9 +436,6 @@ bool qrdma_poll_cq(QRdmaCq *cq, RdmaWc *wc)
         memcpy(wc->ex.imm_data, cqe.ex.imm_data, sizeof(cqe.ex.imm_data));
     }
     decode_cqe_ex(&cqe_ex, wc);
-    if (!cq->no_refill) {
-        qrdma_refill_cq(cq, 1);
-    }
     return true;
 }
 

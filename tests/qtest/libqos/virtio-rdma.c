@@ -227,7 +227,8 @@ void qrdma_prepare(QRdma *d, uint64_t features, uint16_t ring_size)
     /* On a host adapter no driver is served without. */
     d->features |= offered & QRDMA_F(VIRTIO_RDMA_F_HOST_NUMBERS);
     if (d->direct) {
-        d->features |= offered & QRDMA_F(VIRTIO_RDMA_F_DIRECT_QP);
+        d->features |= offered & (QRDMA_F(VIRTIO_RDMA_F_DIRECT_QP) |
+                                  QRDMA_F(VIRTIO_RDMA_F_DIRECT_CQ));
     }
     qvirtio_set_features(vdev, d->features);
 
@@ -238,6 +239,8 @@ void qrdma_prepare(QRdma *d, uint64_t features, uint16_t ring_size)
         d, offsetof(struct virtio_rdma_config, max_qp_direct), 4);
     d->max_cq = qrdma_config_read(d, offsetof(struct virtio_rdma_config,
                                               max_cq), 4);
+    d->max_cq_direct = qrdma_config_read(
+        d, offsetof(struct virtio_rdma_config, max_cq_direct), 4);
     if (d->features & QRDMA_F(VIRTIO_RDMA_F_MAC_MTU)) {
         for (int i = 0; i < RDMA_MAC_LEN; i++) {
             d->mac[i] = qrdma_config_read(

@@ -77,13 +77,14 @@ struct QRdma {
     /* what to add to a guest address for the device, behind an IOMMU */
     uint64_t dma_offset;
     bool hasty;                     /* do not wait for commands' answers */
-    bool direct;                    /* QPs have direct queues, if offered */
+    bool direct;                    /* QPs and CQs are direct, if offered */
     QPCIBar doorbells;              /* when it was needed once */
     bool has_doorbells;
     uint16_t ring_size;
-    uint32_t max_cq;
+    uint32_t max_cq;                /* that have virtqueues */
     uint32_t max_qp;                /* that have virtqueues */
     uint32_t max_qp_direct;
+    uint32_t max_cq_direct;
     uint32_t max_srq;               /* 0 without F_SRQ */
     uint32_t cqe_size;              /* bytes, by the features */
     uint32_t n_rings;
@@ -114,13 +115,27 @@ typedef struct QRdmaMr {
     uint64_t table;                 /* guest address of the page table */
 } QRdmaMr;
 
-typedef struct QRdmaCq {
+/* An event queue */
+typedef struct QRdmaEq {
     QRdma *dev;
     QRdmaRing *ring;
+    uint32_t eqn;
+    uint64_t buf;                   /* an event per descriptor */
+} QRdmaEq;
+
+typedef struct QRdmaCq {
+    QRdma *dev;
+    QRdmaRing *ring;                /* NULL: it is a direct CQ */
     uint32_t cqn;
     uint32_t cqe;
-    uint64_t buf;                   /* a CQE buffer per descriptor */
-    bool no_refill;                 /* polled buffers stay away */
+    uint64_t buf;                   /* a CQE buffer per descriptor, or slots */
+    bool no_refill;                 /* polled buffers or slots stay away */
+    /* Of a direct CQ */
+    QRdmaEq *eq;                    /* or NULL */
+    uint64_t counters;              /* the page of them */
+    uint32_t depth;
+    uint32_t consumed;
+    uint32_t arm;
 } QRdmaCq;
 
 typedef struct QRdmaWq {
@@ -302,6 +317,33 @@ void qrdma_direct_set_producer(QRdma *d, const QRdmaWq *wq, uint32_t value);
 /* Write to a page of doorbells. */
 void qrdma_doorbell(QRdma *d, uint32_t page, uint32_t value);
 
+/* virtio-rdma-direct-cq.c: direct CQs and event queues */
+
+/*
+ * Zeroed guest memory for a direct CQ, at *@mem; returns the address of a list
+ * of its *@npages.
+ */
+uint64_t qrdma_direct_cq_alloc(QRdma *d, uint8_t depth_shift,
+                               uint32_t *npages, uint64_t *mem);
+/* Guest memory for @cq, as deep as it says, which @req then describes. */
+void qrdma_direct_cq_init(QRdmaCq *cq, struct virtio_rdma_create_cq_req *req);
+QRdmaCq *qrdma_create_direct_cq(QRdma *d, uint32_t cqe, QRdmaEq *eq);
+/* What is not consumed moves to the new memory. */
+uint8_t qrdma_resize_direct_cq(QRdmaCq *cq, uint32_t cqe);
+bool qrdma_direct_cq_has_cqe(QRdmaCq *cq);
+/* The next CQE as it is in memory; false if there is none. */
+bool qrdma_direct_cq_get(QRdmaCq *cq, struct virtio_rdma_cqe_ex *cqe);
+void qrdma_direct_cq_set_consumer(QRdmaCq *cq, uint32_t value);
+/* VIRTIO_RDMA_NOTIFY_* */
+void qrdma_arm_direct_cq(QRdmaCq *cq, uint32_t flags);
+
+uint8_t qrdma_try_create_eq(QRdma *d, uint32_t cqe, uint32_t *eqn);
+QRdmaEq *qrdma_create_eq(QRdma *d, uint32_t buffers);
+void qrdma_refill_eq(QRdmaEq *eq, uint32_t n);
+/* Which CQ has an event? False if none has. Its buffer stays away. */
+bool qrdma_eq_get(QRdmaEq *eq, uint32_t *cqn);
+uint8_t qrdma_destroy_eq(QRdmaEq *eq);
+
 /* virtio-rdma-ctrl.c: control commands */
 uint8_t qrdma_cmd_raw(QRdma *d, QRdmaCmd *c);
 /* A command as drivers send it; asserts that a good answer is complete. */
@@ -332,7 +374,10 @@ QRdmaPd *qrdma_alloc_pd(QRdma *d);
 uint8_t qrdma_dealloc_pd(QRdmaPd *pd);
 
 uint8_t qrdma_try_create_cq(QRdma *d, uint32_t cqe, uint32_t *cqn);
-/* Creates the CQ and fills its ring with @cqe buffers, or as it is big. */
+/*
+ * Creates the CQ, a direct one if that was negotiated; else it fills its ring
+ * with @cqe buffers, or as it is big.
+ */
 QRdmaCq *qrdma_create_cq(QRdma *d, uint32_t cqe);
 /* On success resets the ring, where it can be, and sets it up again. */
 uint8_t qrdma_destroy_cq(QRdmaCq *cq);
@@ -442,6 +487,7 @@ void qrdma_post_reg_pages(QRdmaQp *qp, const RdmaSendWr *wr, uint64_t list);
 /* Take back used WQE buffers; asserts order and length 0. */
 uint32_t qrdma_reap(QRdmaWq *wq);
 
+bool qrdma_cq_has_cqe(QRdmaCq *cq);
 /* One completion, if there is one; its buffer goes back to the ring. */
 bool qrdma_poll_cq(QRdmaCq *cq, RdmaWc *wc);
 /* Wait for the next completion. */

@@ -50,7 +50,7 @@ static void test_offered_features(void)
     g_assert_true(offered & QRDMA_F(VIRTIO_F_RING_RESET));
     /* All that the spec names but F_HOST_NUMBERS, and nothing else */
     g_assert_cmphex(offered & 0xffffff, ==,
-                    ((QRDMA_F(VIRTIO_RDMA_F_DIRECT_QP) << 1) - 1) &
+                    ((QRDMA_F(VIRTIO_RDMA_F_DIRECT_CQ) << 1) - 1) &
                     ~QRDMA_F(VIRTIO_RDMA_F_HOST_NUMBERS));
 }
 
@@ -92,7 +92,7 @@ static void test_values(void)
 {
     QRdma *d = test_device();
     struct virtio_rdma_config c;
-    static const uint8_t zero[464];
+    static const uint8_t zero[456];
     static const uint8_t guid[8] = {
         0x52 ^ 2, 0x54, 0x00, 0xff, 0xfe, 0x12, 0x34, 0x01,
     };
@@ -111,6 +111,8 @@ static void test_values(void)
     g_assert_cmpuint(le32_to_cpu(c.max_qp_wr_direct), ==, 32768);
     g_assert_cmpuint(le32_to_cpu(c.max_qp_direct), ==, TEST_MAX_QP);
     g_assert_cmpuint(le32_to_cpu(c.max_cqe), ==, 1024);
+    g_assert_cmpuint(le32_to_cpu(c.max_cqe_direct), ==, 32768);
+    g_assert_cmpuint(le32_to_cpu(c.max_cq_direct), ==, TEST_MAX_CQ);
     g_assert_cmpuint(le32_to_cpu(c.max_send_sge), >=, 4);
     g_assert_cmpuint(le32_to_cpu(c.max_recv_sge), >=, 4);
     g_assert_cmpuint(le32_to_cpu(c.max_sge_rd), >=, 1);

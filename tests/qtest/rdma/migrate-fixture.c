@@ -76,7 +76,8 @@ void trip_hot_plug(Trip *t, int side)
     qtest_qmp_assert_success(t->net.host[side]->qts,
         "{'execute': 'device_add', 'arguments': {"
         "'driver': 'virtio-rdma-pci', 'id': 'plugged', 'netdev': 'n0', "
-        "'addr': '4', 'max-qp': 8, 'max-vq-qp': 7, 'max-cq': 6, "
+        "'addr': '4', 'max-qp': 8, 'max-vq-qp': 7, 'max-cq': 7, "
+        "'max-vq-cq': 6, "
         "'max-mr': 32, 'max-pd': 8, 'mac': %s}}", mac);
     t->net.dev[side] = qrdma_open(t->net.host[side], QPCI_DEVFN(4, 0));
     t->net.dev[side]->direct = side == 0;

@@ -457,6 +457,8 @@ static void test_refuse(void)
         { "max-qp-wr=1024", "max-qp-wr=32768" },
         { "max-qp=9", "max-qp=8" },
         { "max-vq-qp=6", "max-vq-qp=7" },
+        { "max-cq=8", "max-cq=7" },
+        { "max-vq-cq=5", "max-vq-cq=6" },
         { "ext-status=off", "uses ext-status" },
         { "mac-mtu=off", "uses mac-mtu" },
         { "max-srq=32", "max-srq=64" },
@@ -467,6 +469,7 @@ static void test_refuse(void)
         { "srq=off", "srq=on, but this device has srq=off" },
         { "mw=off", "mw=on, but this device has mw=off" },
         { "direct-qp=off,max-qp=7", "uses direct-qp" },
+        { "direct-cq=off,max-cq=6", "uses direct-cq" },
     };
     Trip *t = trip_new(NULL);
 
@@ -508,6 +511,9 @@ static void test_refuse_features(void)
     /* And this one even if it does not: there is a BAR of it. */
     refuse(t, ARRAY_SIZE(features), MIGRATE_DEVICE ",direct-qp=off,max-qp=7",
            "direct-qp=on, but this device has direct-qp=off");
+    refuse(t, ARRAY_SIZE(features) + 1, MIGRATE_DEVICE
+           ",direct-cq=off,max-cq=6",
+           "direct-cq=on, but this device has direct-cq=off");
     trip_free(t);
 }
 
@@ -525,7 +531,7 @@ static void test_refuse_direct_queues_of_the_destination(void)
 static void test_differences(void)
 {
     static const char *const devices[] = {
-        MIGRATE_DEVICE ",cq-deep=off,max-cqe=1000",
+        MIGRATE_DEVICE ",cq-deep=off",
         MIGRATE_DEVICE ",events=off,counters=off,rereg-mr=off,mcast=off",
         MIGRATE_DEVICE,
     };

@@ -76,6 +76,7 @@ void add_alloc_tests(void);
 void add_bringup_tests(void);
 void add_config_tests(void);
 void add_ctrl_tests(void);
+void add_direct_cq_tests(void);
 void add_direct_tests(void);
 void add_object_tests(void);
 void add_mcast_tests(void);

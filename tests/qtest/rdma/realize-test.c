@@ -72,6 +72,7 @@ static void test_values_out_of_range(void)
         { "max-qp", { "0", "16385", "4294967295" } },
         { "max-vq-qp", { "0", "16385", "4294967295" } },
         { "max-cq", { "0", "16385", "4294967295" } },
+        { "max-vq-cq", { "0", "16385", "4294967295" } },
         { "max-mr", { "0", "16777215", "4294967295" } },
         { "max-pd", { "0", "4294967295" } },
         { "max-mr-size", { "0", "4095", "18446744073709551615" } },
@@ -136,13 +137,16 @@ static void test_number_of_queues_is_limited(void)
     /* 1 + N + 2 M + 1 + S queues, of which QEMU has 1024 */
     expect_refusal("'netdev': 'n0', 'max-vq-qp': 512, 'max-cq': 16",
                    "max-vq-qp");
-    expect_refusal("'netdev': 'n0', 'max-qp': 8, 'max-cq': 1008", "max-cq");
+    expect_refusal("'netdev': 'n0', 'max-qp': 8, 'max-vq-cq': 1008",
+                   "max-vq-cq");
     expect_refusal("'netdev': 'n0', 'max-qp': 8, 'max-srq': 1000", "max-srq");
     expect_refusal("'netdev': 'n0', 'max-vq-qp': 16384, 'max-cq': 16384",
                    "1024");
     expect_refusal("'netdev': 'n0', 'max-vq-qp': 500, 'max-cq': 23, "
                    "'max-srq': 0", "1025");
-    /* Without direct queues each queue pair needs two of them. */
+    /* Without direct queues each queue pair needs two of them, a CQ one. */
+    expect_refusal("'netdev': 'n0', 'direct-cq': false, 'max-cq': 129",
+                   "max-vq-cq");
     expect_refusal("'netdev': 'n0', 'direct-qp': false, 'max-qp': 129",
                    "max-vq-qp");
     expect_refusal("'netdev': 'n0', 'modern-pio-notify': true, 'max-qp': 129",
@@ -188,7 +192,8 @@ static void test_smallest_and_largest_device(void)
     qtest_qmp_device_add(host->qts, "virtio-rdma-pci", "large",
                          "{'netdev': 'n2', 'addr': '6', 'max-qp': 16384, "
                          "'max-vq-qp': 256, "
-                         "'max-cq': 511, 'queue-size': 1024, "
+                         "'max-cq': 16384, 'max-vq-cq': 511, "
+                         "'queue-size': 1024, "
                          "'events': false, 'srq': false, "
                          "'gid-table-len': 256}");
     d = qrdma_open(host, QPCI_DEVFN(6, 0));

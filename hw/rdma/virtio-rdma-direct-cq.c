@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Direct CQs: slots for CQEs in memory of the driver, which a process may map,
+ * behind a page of counters.
+ *
+ * The number of CQEs written is the device's own. What the driver says that it
+ * has consumed is checked when it is read, and read only when there would be no
+ * room otherwise.
+ */
+#include "qemu/osdep.h"
+#include "qemu/log.h"
+#include "virtio-rdma-queue.h"
+
+#define PAGE_SHIFT RDMA_PAGE_SHIFT
+#define SLOT_SHIFT VIRTIO_RDMA_CQE_SLOT_SHIFT
+
+QEMU_BUILD_BUG_ON(sizeof(struct virtio_rdma_direct_cqe) != 1 << SLOT_SHIFT);
+
+int virtio_rdma_direct_cq_check(uint32_t cqe, VirtIORdmaDirectCq *direct)
+{
+    uint64_t npages;
+
+    if (!virtio_rdma_check_range("depth_shift", direct->depth_shift, 0,
+                                 VIRTIO_RDMA_MAX_CQE_SHIFT) ||
+        !virtio_rdma_check_range("slots", 1ull << direct->depth_shift, cqe,
+                                 UINT32_MAX)) {
+        return -EINVAL;
+    }
+    npages = 1 + DIV_ROUND_UP(1ull << (direct->depth_shift + SLOT_SHIFT),
+                              RDMA_PAGE_SIZE);
+    /* It is no region: the limit of their lengths has nothing to do with it. */
+    direct->pages.page_shift = PAGE_SHIFT;
+    direct->pages.length = npages << PAGE_SHIFT;
+    return virtio_rdma_pages_check_num(&direct->pages, npages);
+}
+
+void virtio_rdma_direct_cq_start(VirtIORdma *s, VirtIORdmaCq *cq,
+                                 const VirtIORdmaDirectCq *direct,
+                                 uint64_t *pages)
+{
+    virtio_rdma_direct_cq_stop(s, cq);
+    cq->pages = pages;
+    cq->npages = direct->pages.npages;
+    cq->depth_shift = direct->depth_shift;
+}
+
+void virtio_rdma_direct_cq_stop(VirtIORdma *s, VirtIORdmaCq *cq)
+{
+    if (cq->pages) {
+        virtio_rdma_pages_free(s, cq->pages, cq->npages);
+        cq->pages = NULL;
+    }
+}
+
+bool virtio_rdma_direct_cq_count(VirtIORdma *s, VirtIORdmaCq *cq,
+                                 uint32_t *unconsumed)
+{
+    uint32_t depth = 1u << cq->depth_shift;
+    uint32_t consumed;
+
+    if (!virtio_rdma_codec_load_word(VIRTIO_DEVICE(s)->dma_as,
+                                     cq->pages[0] +
+                                     VIRTIO_RDMA_DIRECT_CQ_AT(consumer),
+                                     &consumed)) {
+        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: the counters of CQ %u "
+                      "are not in RAM any more\n", cq->cqn);
+        return false;
+    }
+    if (cq->produced - consumed > depth) {
+        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: the consumer of CQ %u is "
+                      "%u, but there were %u CQEs, and there are %u slots\n",
+                      cq->cqn, consumed, cq->produced, depth);
+        return false;
+    }
+    cq->consumed = consumed;
+    *unconsumed = cq->produced - consumed;
+    return true;
+}
+
+bool virtio_rdma_direct_cq_write(VirtIORdma *s, VirtIORdmaCq *cq,
+                                 const uint8_t *cqe)
+{
+    uint32_t depth = 1u << cq->depth_shift;
+    uint32_t unconsumed = cq->produced - cq->consumed;
+    uint64_t offset = (uint64_t)(cq->produced & (depth - 1)) << SLOT_SHIFT;
+
+    if (unconsumed >= depth &&
+        !virtio_rdma_direct_cq_count(s, cq, &unconsumed)) {
+        return false;
+    }
+    if (unconsumed >= depth) {
+        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: CQ %u overruns: its %u "
+                      "slots have CQEs that are not consumed\n", cq->cqn,
+                      depth);
+        return false;
+    }
+    if (!virtio_rdma_codec_write_slot(VIRTIO_DEVICE(s)->dma_as,
+                                      cq->pages[1 + (offset >> PAGE_SHIFT)] +
+                                      (offset & (RDMA_PAGE_SIZE - 1)), cqe,
+                                      cq->produced + 1)) {
+        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: a slot of CQ %u is not "
+                      "in RAM any more\n", cq->cqn);
+        return false;
+    }
+    cq->produced++;
+    return true;
+}
+
+bool virtio_rdma_direct_cq_fires(VirtIORdma *s, VirtIORdmaCq *cq,
+                                 bool solicited)
+{
+    uint32_t arm;
+
+    if (!virtio_rdma_codec_load_word(VIRTIO_DEVICE(s)->dma_as,
+                                     cq->pages[0] +
+                                     VIRTIO_RDMA_DIRECT_CQ_AT(arm), &arm) ||
+        arm == cq->fired) {
+        return false;
+    }
+    if (!(arm & VIRTIO_RDMA_NOTIFY_NEXT_COMPLETION) &&
+        !(solicited && (arm & VIRTIO_RDMA_NOTIFY_SOLICITED))) {
+        return false;
+    }
+    cq->fired = arm;
+    return true;
+}

@@ -1,0 +1,623 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Direct CQs and event queues: what drivers rely on, and what a process may
+ * write to their memory.
+ */
+#include "qemu/osdep.h"
+#include "qemu/bswap.h"
+#include "rdma-test.h"
+
+#define DIRECT QRDMA_F(VIRTIO_RDMA_F_DIRECT_CQ)
+#define DEEP QRDMA_F(VIRTIO_RDMA_F_CQ_DEEP)
+#define EVENTS QRDMA_F(VIRTIO_RDMA_F_EVENTS)
+#define NEXT VIRTIO_RDMA_NOTIFY_NEXT_COMPLETION
+#define SOLICITED VIRTIO_RDMA_NOTIFY_SOLICITED
+#define DEPTH 8
+/* The local APIC, where no RAM is */
+#define NO_RAM 0xfee00000ull
+
+/* A QP that writes to itself, and its CQ */
+typedef struct Loop {
+    QRdma *d;
+    QRdmaPd *pd;
+    QRdmaCq *cq;
+    QRdmaQp *qp;
+} Loop;
+
+static Loop loop_on(QRdma *d, QRdmaCq *cq)
+{
+    Loop l = { .d = d, .cq = cq, .pd = qrdma_alloc_pd(d) };
+
+    qrdma_setup_gids(d, 1);
+    l.qp = qrdma_create_qp(l.pd, cq, cq, RDMA_QPT_RC);
+    qrdma_connect(l.qp, l.qp, NULL);
+    return l;
+}
+
+static Loop loop_new(void)
+{
+    QRdma *d = test_device_with(DIRECT | DEEP | EVENTS);
+
+    qrdma_add_event_buffers(d, 8);
+    return loop_on(d, qrdma_create_direct_cq(d, DEPTH, NULL));
+}
+
+static Loop loop_with_events(uint32_t buffers)
+{
+    QRdma *d = test_device_with(DIRECT | DEEP | EVENTS);
+    QRdmaEq *eq = qrdma_create_eq(d, buffers);
+
+    qrdma_add_event_buffers(d, 8);
+    return loop_on(d, qrdma_create_direct_cq(d, DEPTH, eq));
+}
+
+static RdmaQpState state_of(QRdmaQp *qp)
+{
+    RdmaQpAttr attr;
+
+    assert_ok(qrdma_query_qp(qp, &attr));
+    return attr.qp_state;
+}
+
+static void post(Loop *l, uint64_t wr_id, uint32_t flags)
+{
+    RdmaSendWr wr = {
+        .wr_id = wr_id,
+        .opcode = RDMA_WR_SEND,
+        .send_flags = RDMA_SEND_SIGNALED | flags,
+    };
+
+    qrdma_post_send(l->qp, &wr);
+}
+
+/* A SEND to itself has two completions, of which the receive's is solicited. */
+static void send_solicited(Loop *l, uint64_t wr_id)
+{
+    qrdma_post_recv(l->qp, &(RdmaRecvWr) { .wr_id = wr_id });
+    post(l, wr_id, RDMA_SEND_SOLICITED);
+}
+
+/* One completion each */
+static void write_n(Loop *l, unsigned n)
+{
+    RdmaSendWr wr = {
+        .opcode = RDMA_WR_RDMA_WRITE,
+        .send_flags = RDMA_SEND_SIGNALED,
+    };
+
+    for (unsigned i = 0; i < n; i++) {
+        wr.wr_id = i;
+        qrdma_post_send(l->qp, &wr);
+    }
+    qrdma_settle(l->d);
+    qrdma_reap(&l->qp->sq);
+}
+
+static void expect_writes(Loop *l, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        qrdma_expect(l->cq, i, RDMA_WC_SUCCESS);
+    }
+}
+
+static void expect_event(QRdmaCq *cq)
+{
+    uint32_t cqn;
+
+    qrdma_wait_until(cq->dev, qrdma_eq_get(cq->eq, &cqn));
+    g_assert_cmpuint(cqn, ==, cq->cqn);
+    g_assert_true(qrdma_ring_irq(cq->eq->ring));
+    qrdma_refill_eq(cq->eq, 1);
+}
+
+static void expect_no_event(QRdmaEq *eq)
+{
+    uint32_t cqn;
+
+    qrdma_settle(eq->dev);
+    g_assert_false(qrdma_eq_get(eq, &cqn));
+    g_assert_false(qrdma_ring_irq(eq->ring));
+}
+
+/* The CQ is in error, and its QP learns of it. */
+static void expect_end(Loop *l)
+{
+    qrdma_expect_event(l->d, RDMA_EVENT_CQ_ERR, l->cq->cqn);
+    qrdma_expect_event(l->d, RDMA_EVENT_QP_FATAL, l->qp->qpn);
+    qrdma_expect_no_event(l->d);
+    g_assert_cmpint(state_of(l->qp), ==, RDMA_QPS_ERR);
+}
+
+static void test_rounds(void)
+{
+    Loop l = loop_new();
+
+    for (int i = 0; i < 5; i++) {
+        write_n(&l, DEPTH - 1);
+        expect_writes(&l, DEPTH - 1);
+        qrdma_expect_none(l.cq);
+    }
+    qrdma_expect_no_event(l.d);
+}
+
+static void test_full(void)
+{
+    Loop l = loop_new();
+
+    write_n(&l, DEPTH);
+    qrdma_expect_no_event(l.d);
+    expect_writes(&l, DEPTH);
+}
+
+static void test_overrun(void)
+{
+    Loop l = loop_new();
+
+    write_n(&l, DEPTH);
+    write_n(&l, 1);
+    expect_end(&l);
+    /* What was there before can be read. */
+    expect_writes(&l, DEPTH);
+    qrdma_expect_none(l.cq);
+}
+
+static void test_consumer_that_nobody_believes(void)
+{
+    static const uint32_t jumps[] = { 1, 1000, 0x80000000, -1u, -1000u };
+
+    for (int i = 0; i < ARRAY_SIZE(jumps); i++) {
+        Loop l = loop_new();
+
+        l.cq->no_refill = true;
+        write_n(&l, DEPTH);
+        qrdma_direct_cq_set_consumer(l.cq, DEPTH + jumps[i]);
+        write_n(&l, 1);
+        if (-jumps[i] > 0 && -jumps[i] < DEPTH) {
+            /* One slot behind is a consumer as any other. */
+            qrdma_expect_no_event(l.d);
+        } else {
+            expect_end(&l);
+        }
+    }
+}
+
+static void test_slots_in_no_ram(void)
+{
+    QRdma *d = test_device_with(DIRECT | EVENTS);
+    QRdmaCq cq = { .dev = d, .cqe = DEPTH };
+    struct virtio_rdma_create_cq_req req = { .cqe = cpu_to_le32(DEPTH) };
+    struct virtio_rdma_cqn rsp;
+    uint64_t pages[2] = { cpu_to_le64(NO_RAM), cpu_to_le64(NO_RAM + 4096) };
+    Loop l;
+
+    qrdma_add_event_buffers(d, 8);
+    qrdma_direct_cq_init(&cq, &req);
+    qrdma_write(d, le64_to_cpu(req.queue_pages), pages, sizeof(pages));
+    assert_ok(qrdma_cmd(d, VIRTIO_RDMA_CMD_CREATE_CQ, &req, sizeof(req), &rsp,
+                        sizeof(rsp)));
+    cq.cqn = le32_to_cpu(rsp.cqn);
+    l = loop_on(d, &cq);
+    write_n(&l, 1);
+    expect_end(&l);
+}
+
+static void test_counters_in_no_ram(void)
+{
+    QRdma *d = test_device_with(DIRECT | EVENTS);
+    QRdmaCq cq = { .dev = d, .cqe = DEPTH, .eq = qrdma_create_eq(d, 1) };
+    struct virtio_rdma_create_cq_req req = { .cqe = cpu_to_le32(DEPTH) };
+    struct virtio_rdma_cqn rsp;
+    uint64_t page = cpu_to_le64(NO_RAM);
+    Loop l;
+
+    qrdma_add_event_buffers(d, 8);
+    qrdma_direct_cq_init(&cq, &req);
+    qrdma_write(d, le64_to_cpu(req.queue_pages), &page, sizeof(page));
+    assert_ok(qrdma_cmd(d, VIRTIO_RDMA_CMD_CREATE_CQ, &req, sizeof(req), &rsp,
+                        sizeof(rsp)));
+    cq.cqn = le32_to_cpu(rsp.cqn);
+    l = loop_on(d, &cq);
+    write_n(&l, DEPTH);
+    qrdma_expect_no_event(d);
+    expect_no_event(cq.eq);
+    write_n(&l, 1);
+    expect_end(&l);
+}
+
+static void test_one_event_for_a_request(void)
+{
+    Loop l = loop_with_events(4);
+
+    write_n(&l, 1);
+    expect_no_event(l.cq->eq);
+    qrdma_arm_direct_cq(l.cq, NEXT);
+    expect_no_event(l.cq->eq);
+    write_n(&l, 1);
+    expect_event(l.cq);
+    write_n(&l, 1);
+    expect_no_event(l.cq->eq);
+    /* Two requests before a completion are one. */
+    qrdma_arm_direct_cq(l.cq, NEXT);
+    qrdma_arm_direct_cq(l.cq, NEXT);
+    write_n(&l, 1);
+    expect_event(l.cq);
+    write_n(&l, 1);
+    expect_no_event(l.cq->eq);
+}
+
+static void test_solicited_events(void)
+{
+    Loop l = loop_with_events(4);
+
+    qrdma_arm_direct_cq(l.cq, SOLICITED);
+    write_n(&l, 1);
+    expect_no_event(l.cq->eq);
+    send_solicited(&l, 1);
+    expect_event(l.cq);
+    send_solicited(&l, 2);
+    expect_no_event(l.cq->eq);
+    /* No request at all, but a new number */
+    qrdma_arm_direct_cq(l.cq, 0);
+    write_n(&l, 1);
+    expect_no_event(l.cq->eq);
+}
+
+static void test_error_is_solicited(void)
+{
+    Loop l = loop_with_events(4);
+
+    qrdma_arm_direct_cq(l.cq, SOLICITED);
+    qrdma_post_recv(l.qp, &(RdmaRecvWr) { .wr_id = 1 });
+    qrdma_settle(l.d);
+    assert_ok(qrdma_modify_qp_state(l.qp, RDMA_QPS_ERR));
+    expect_event(l.cq);
+    qrdma_expect(l.cq, 1, RDMA_WC_WR_FLUSH_ERR);
+}
+
+static void test_cq_without_event_queue(void)
+{
+    Loop l = loop_new();
+
+    qrdma_arm_direct_cq(l.cq, NEXT);
+    write_n(&l, 1);
+    expect_writes(&l, 1);
+}
+
+/* Two CQs raise more events than there are buffers. */
+static void test_events_wait_for_buffers(void)
+{
+    Loop l = loop_with_events(0);
+    Loop m = loop_on(l.d, qrdma_create_direct_cq(l.d, DEPTH, l.cq->eq));
+    uint32_t cqn;
+
+    for (int i = 0; i < 3; i++) {
+        qrdma_arm_direct_cq(l.cq, NEXT);
+        write_n(&l, 1);
+        qrdma_arm_direct_cq(m.cq, NEXT);
+        write_n(&m, 1);
+    }
+    g_assert_false(qrdma_eq_get(l.cq->eq, &cqn));
+    qrdma_refill_eq(l.cq->eq, 1);
+    expect_event(l.cq);
+    expect_event(m.cq);
+    expect_no_event(l.cq->eq);
+}
+
+static void test_destroyed_cq_has_no_event(void)
+{
+    Loop l = loop_with_events(0);
+    QRdmaEq *eq = l.cq->eq;
+
+    qrdma_arm_direct_cq(l.cq, NEXT);
+    write_n(&l, 1);
+    assert_status(qrdma_destroy_eq(eq), BUSY);
+    assert_ok(qrdma_destroy_qp(l.qp));
+    assert_ok(qrdma_destroy_cq(l.cq));
+    qrdma_refill_eq(eq, 1);
+    expect_no_event(eq);
+    assert_ok(qrdma_destroy_eq(eq));
+}
+
+static void test_short_event_buffer(void)
+{
+    Loop l = loop_with_events(0);
+    QRdmaEq *eq = l.cq->eq;
+    QRdmaDesc desc = { eq->buf, 3, true };
+
+    qrdma_arm_direct_cq(l.cq, NEXT);
+    qrdma_ring_add(eq->ring, &desc, 1);
+    write_n(&l, 1);
+    qrdma_expect_event(l.d, RDMA_EVENT_CQ_ERR, eq->eqn);
+    qrdma_expect_no_event(l.d);
+    /* Its CQs live on, but nobody is told. */
+    qrdma_arm_direct_cq(l.cq, NEXT);
+    write_n(&l, 1);
+    expect_no_event(eq);
+    qrdma_expect(l.cq, 0, RDMA_WC_SUCCESS);
+    qrdma_expect(l.cq, 0, RDMA_WC_SUCCESS);
+    qrdma_expect_no_event(l.d);
+}
+
+static void test_reset_of_virtqueues(void)
+{
+    Loop l = loop_with_events(4);
+    QRdmaEq *eq = l.cq->eq;
+
+    /* This one has nothing to do with the CQ. */
+    g_assert_cmpuint(l.cq->cqn, <, l.d->max_cq);
+    qrdma_ring_reset(qrdma_ring(l.d, VIRTIO_RDMA_CQ_VQ(l.cq->cqn)));
+    qrdma_expect_no_event(l.d);
+    write_n(&l, 1);
+    expect_writes(&l, 1);
+    qrdma_ring_reset(eq->ring);
+    qrdma_expect_event(l.d, RDMA_EVENT_CQ_ERR, eq->eqn);
+    qrdma_expect_no_event(l.d);
+    qrdma_arm_direct_cq(l.cq, NEXT);
+    write_n(&l, 1);
+    expect_writes(&l, 1);
+    g_assert_cmpint(state_of(l.qp), ==, RDMA_QPS_RTS);
+}
+
+/* It is a CQ for DESTROY_CQ alone. */
+static void test_event_queue_is_no_cq(void)
+{
+    QRdma *d = test_device_with(DIRECT | DEEP);
+    QRdmaEq *eq = qrdma_create_eq(d, 1);
+    QRdmaCq *cq = qrdma_create_direct_cq(d, DEPTH, eq);
+    QRdmaCq fake = { .dev = d, .cqn = eq->eqn };
+    RdmaQpInitAttr init = {
+        .pdn = qrdma_alloc_pd(d)->pdn,
+        .qp_type = RDMA_QPT_RC,
+        .send_cqn = cq->cqn,
+        .recv_cqn = eq->eqn,
+        .cap = { 4, 4, 1, 1, 0 },
+    };
+    uint32_t qpn;
+
+    assert_status(qrdma_try_create_qp(d, &init, &qpn), NOENT);
+    init.send_cqn = eq->eqn;
+    init.recv_cqn = cq->cqn;
+    assert_status(qrdma_try_create_qp(d, &init, &qpn), NOENT);
+    init.send_cqn = cq->cqn;
+    assert_ok(qrdma_try_create_qp(d, &init, &qpn));
+    assert_status(qrdma_req_notify_cq(&fake, NEXT), NOENT);
+    assert_status(qrdma_resize_cq(&fake, 4, 0), NOENT);
+    assert_status(qrdma_req_notify_cq(cq, NEXT), INVAL);
+    fake.cqn = cq->cqn;
+    assert_status(qrdma_destroy_cq(&fake), BUSY);
+}
+
+typedef struct Create {
+    QRdmaCq cq;
+    struct virtio_rdma_create_cq_req req;
+} Create;
+
+static Create create_new(uint64_t features)
+{
+    QRdma *d = test_device_with(features);
+    Create c = {
+        .cq = { .dev = d, .cqe = DEPTH },
+        .req = { .cqe = cpu_to_le32(DEPTH) },
+    };
+
+    if (features & DIRECT) {
+        c.cq.eq = qrdma_create_eq(d, 1);
+    }
+    qrdma_direct_cq_init(&c.cq, &c.req);
+    return c;
+}
+
+static uint8_t create(Create *c)
+{
+    struct virtio_rdma_cqn rsp;
+
+    return qrdma_cmd(c->cq.dev, VIRTIO_RDMA_CMD_CREATE_CQ, &c->req,
+                     sizeof(c->req), &rsp, sizeof(rsp));
+}
+
+#define CHECK(field, value, want) do { \
+        Create bad_ = c; \
+        bad_.req.field = (value); \
+        assert_status(create(&bad_), want); \
+    } while (0)
+
+static void test_rules_of_create(void)
+{
+    Create c = create_new(DIRECT);
+    uint32_t npages = le32_to_cpu(c.req.queue_npages);
+
+    CHECK(cqe, 0, INVAL);
+    CHECK(cqe, cpu_to_le32(32769), INVAL);
+    /* fewer slots than CQEs */
+    CHECK(cqe, cpu_to_le32(DEPTH + 1), INVAL);
+    CHECK(depth_shift, 2, INVAL);
+    CHECK(depth_shift, 21, INVAL);
+    CHECK(depth_shift, 0xff, INVAL);
+    CHECK(queue_npages, 0, INVAL);
+    CHECK(queue_npages, cpu_to_le32(npages - 1), INVAL);
+    CHECK(queue_npages, cpu_to_le32(npages + 1), INVAL);
+    CHECK(queue_levels, 4, INVAL);
+    CHECK(queue_pages, cpu_to_le64(NO_RAM), INVAL);
+    CHECK(flags, cpu_to_le32(VIRTIO_RDMA_CQ_DIRECT | VIRTIO_RDMA_CQ_EVENTS),
+          INVAL);
+    CHECK(flags, cpu_to_le32(VIRTIO_RDMA_CQ_DIRECT | 4), INVAL);
+    CHECK(eqn, cpu_to_le32(c.cq.eq->eqn + 1), NOENT);
+    CHECK(eqn, cpu_to_le32(-2u), NOENT);
+    CHECK(eqn, cpu_to_le32(VIRTIO_RDMA_EQN_NONE), OK);
+    assert_ok(create(&c));
+    c.req.flags = cpu_to_le32(VIRTIO_RDMA_CQ_EVENTS);
+    CHECK(cqe, cpu_to_le32(1025), INVAL);
+    CHECK(cqe, cpu_to_le32(QRDMA_RING_SIZE + 1), INVAL);
+    CHECK(cqe, cpu_to_le32(QRDMA_RING_SIZE), OK);
+}
+
+/* Without it these fields have no meaning. */
+static void test_feature_is_needed(void)
+{
+    Create c = create_new(0);
+
+    assert_ok(create(&c));
+    g_assert_cmpuint(qrdma_config_read(c.cq.dev,
+                                       offsetof(struct virtio_rdma_config,
+                                                max_cq), 4), ==, TEST_MAX_CQ);
+}
+
+static void test_resize(void)
+{
+    Loop l = loop_new();
+
+    write_n(&l, 5);
+    assert_ok(qrdma_resize_direct_cq(l.cq, 4 * DEPTH));
+    write_n(&l, 4 * DEPTH - 5);
+    qrdma_expect_no_event(l.d);
+    expect_writes(&l, 5);
+    assert_status(qrdma_resize_direct_cq(l.cq, 4 * DEPTH - 6), INVAL);
+    expect_writes(&l, 4 * DEPTH - 6);
+    assert_ok(qrdma_resize_direct_cq(l.cq, 2));
+    write_n(&l, 1);
+    qrdma_expect(l.cq, 4 * DEPTH - 6, RDMA_WC_SUCCESS);
+    expect_writes(&l, 1);
+    qrdma_expect_none(l.cq);
+    write_n(&l, 2);
+    write_n(&l, 1);
+    expect_end(&l);
+}
+
+static void test_resize_keeps_requests(void)
+{
+    Loop l = loop_with_events(4);
+
+    qrdma_arm_direct_cq(l.cq, NEXT);
+    assert_ok(qrdma_resize_direct_cq(l.cq, 2 * DEPTH));
+    write_n(&l, 1);
+    expect_event(l.cq);
+    assert_ok(qrdma_resize_direct_cq(l.cq, DEPTH));
+    write_n(&l, 1);
+    expect_no_event(l.cq->eq);
+}
+
+static void test_rules_of_resize(void)
+{
+    Loop l = loop_new();
+    struct virtio_rdma_resize_cq_req req = {
+        .cqn = cpu_to_le32(l.cq->cqn),
+        .cqe = cpu_to_le32(DEPTH),
+        .depth_shift = 3,
+    };
+    uint32_t npages;
+    uint64_t mem;
+
+#define RESIZE(field, value) ({ \
+        struct virtio_rdma_resize_cq_req r_ = req; \
+        r_.field = (value); \
+        qrdma_cmd(l.d, VIRTIO_RDMA_CMD_RESIZE_CQ, &r_, sizeof(r_), NULL, 0); \
+    })
+    req.queue_pages = cpu_to_le64(qrdma_direct_cq_alloc(l.d, 3, &npages,
+                                                        &mem));
+    req.queue_npages = cpu_to_le32(npages);
+    assert_status(RESIZE(cqn, cpu_to_le32(99)), NOENT);
+    assert_status(RESIZE(cqe, 0), INVAL);
+    assert_status(RESIZE(cqe, cpu_to_le32(DEPTH + 1)), INVAL);
+    assert_status(RESIZE(cqe, cpu_to_le32(32769)), INVAL);
+    assert_status(RESIZE(depth_shift, 21), INVAL);
+    assert_status(RESIZE(queue_npages, cpu_to_le32(npages + 1)), INVAL);
+    assert_status(RESIZE(queue_pages, cpu_to_le64(NO_RAM)), INVAL);
+    write_n(&l, DEPTH);
+    expect_writes(&l, DEPTH);
+    qrdma_expect_no_event(l.d);
+}
+
+static void test_deeper_than_a_virtqueue(void)
+{
+    QRdma *d = test_device_with(DIRECT);
+    Loop l = loop_on(d, qrdma_create_direct_cq(d, 32768, NULL));
+
+    for (int i = 0; i < 100; i++) {
+        write_n(&l, 30);
+    }
+    for (int i = 0; i < 100; i++) {
+        expect_writes(&l, 30);
+    }
+}
+
+static void test_more_than_there_are_virtqueues_for(void)
+{
+    QRdmaHost *host = qrdma_host_start(
+        "-netdev hubport,id=n0,hubid=0 "
+        "-device virtio-rdma-pci,netdev=n0,addr=%d,max-qp=8,max-cq=9,"
+        "max-vq-cq=2", TEST_SLOT);
+    QRdma *d = qrdma_open(host, QPCI_DEVFN(TEST_SLOT, 0));
+    QRdmaEq *eq;
+    uint32_t cqn;
+
+    qrdma_start(d, QRDMA_FEATURES | DIRECT, 0);
+    g_assert_cmpuint(d->max_cq, ==, 2);
+    g_assert_cmpuint(d->max_cq_direct, ==, 9);
+    eq = qrdma_create_eq(d, 4);
+    for (int i = 0; i < 8; i++) {
+        Loop l = loop_on(d, qrdma_create_direct_cq(d, DEPTH, eq));
+
+        qrdma_arm_direct_cq(l.cq, NEXT);
+        write_n(&l, 3);
+        expect_event(l.cq);
+        expect_writes(&l, 3);
+        assert_ok(qrdma_destroy_qp(l.qp));
+    }
+    /* The numbers with virtqueues are used up, too. */
+    assert_status(qrdma_try_create_cq(d, 1, &cqn), NOMEM);
+    qrdma_close(d);
+    qrdma_host_stop(host);
+}
+
+static void test_reset_forgets_requests(void)
+{
+    Loop l = loop_with_events(0);
+
+    qrdma_arm_direct_cq(l.cq, NEXT);
+    write_n(&l, 1);
+    l = loop_with_events(4);
+    write_n(&l, 1);
+    expect_no_event(l.cq->eq);
+    expect_writes(&l, 1);
+}
+
+void add_direct_cq_tests(void)
+{
+    static const struct {
+        const char *name;
+        void (*run)(void);
+    } tests[] = {
+        { "rounds", test_rounds },
+        { "full", test_full },
+        { "overrun", test_overrun },
+        { "consumer-that-nobody-believes",
+          test_consumer_that_nobody_believes },
+        { "slots-in-no-ram", test_slots_in_no_ram },
+        { "counters-in-no-ram", test_counters_in_no_ram },
+        { "one-event-for-a-request", test_one_event_for_a_request },
+        { "solicited-events", test_solicited_events },
+        { "error-is-solicited", test_error_is_solicited },
+        { "cq-without-event-queue", test_cq_without_event_queue },
+        { "events-wait-for-buffers", test_events_wait_for_buffers },
+        { "destroyed-cq-has-no-event", test_destroyed_cq_has_no_event },
+        { "short-event-buffer", test_short_event_buffer },
+        { "reset-of-virtqueues", test_reset_of_virtqueues },
+        { "event-queue-is-no-cq", test_event_queue_is_no_cq },
+        { "rules-of-create", test_rules_of_create },
+        { "feature-is-needed", test_feature_is_needed },
+        { "resize", test_resize },
+        { "resize-keeps-requests", test_resize_keeps_requests },
+        { "rules-of-resize", test_rules_of_resize },
+        { "deeper-than-a-virtqueue", test_deeper_than_a_virtqueue },
+        { "more-than-there-are-virtqueues-for",
+          test_more_than_there_are_virtqueues_for },
+        { "reset-forgets-requests", test_reset_forgets_requests },
+    };
+
+    for (int i = 0; i < ARRAY_SIZE(tests); i++) {
+        g_autofree char *path = g_strdup_printf("virtio-rdma/direct-cq/%s",
+                                                tests[i].name);
+
+        qtest_add_func(path, tests[i].run);
+    }
+}
