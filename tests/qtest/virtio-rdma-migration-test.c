@@ -10,6 +10,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     add_migrate_tests();
     add_migrate_backlog_tests();
+    add_migrate_direct_tests();
     add_migrate_objects_tests();
     add_migrate_points_tests();
     add_migrate_stored_tests();

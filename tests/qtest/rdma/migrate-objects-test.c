@@ -449,75 +449,8 @@ static void test_names_in_wqes(void)
     trip_free(t);
 }
 
-static void test_spoilt_direct_queues(void)
-{
-    Trip *t = trip_new(NULL);
-    /* log2 of depth and slot of each queue; page of doorbells; then pages */
-    const uint32_t shifts = QRDMA_DIRECT_DEPTH_SHIFT << 24 |
-                            QRDMA_DIRECT_SLOT_SHIFT << 16 |
-                            QRDMA_DIRECT_DEPTH_SHIFT << 8 |
-                            QRDMA_DIRECT_SLOT_SHIFT;
-    const uint32_t page = QRDMA_DIRECT_DOORBELL << 16;
-    const TripSpoilt cases[] = {
-        { "depth", { shifts, page }, 2, 0, shifts + (1 << 24),
-          "pages of its queues=65, which must be" },
-        { "depth", { shifts, page }, 2, 0, shifts | 0xff000000,
-          "pages of its queues=65, which must be" },
-        { "slots", { shifts, page }, 2, 0, shifts - (5 << 16),
-          "pages of its queues=65, which must be" },
-        { "slots", { shifts, page }, 2, 0, shifts | 0xff,
-          "pages of its queues=65, which must be" },
-        { "page of doorbells", { shifts, page }, 2, 1, 0xffff0000,
-          "pages of its queues=65, which must be" },
-        { "more pages", { shifts, page }, 2, 1, page | 0xffff,
-          "no more pages than queues have" },
-    };
-
-    trip_connect(t);
-    trip_refuse_spoilt(t, 0, cases, ARRAY_SIZE(cases));
-    trip_free(t);
-}
-
-static void test_spoilt_number_without_virtqueues(void)
-{
-    Trip *t = trip_new(NULL);
-    TripSpoilt it = { "qpn", {}, 2, 0, 7,
-                      "QP 7 in the migration stream has qpn, with "
-                      "virtqueues=7, but at most 6 is possible", .copies = 1 };
-
-    trip_connect(t);
-    it.find[0] = t->p.b.qp->qpn;
-    it.find[1] = t->p.b.qp->pd->pdn;
-    trip_refuse_spoilt(t, 1, &it, 1);
-    trip_free(t);
-}
-
-/* A device that has direct queues, for a driver that knows of none */
-static void test_direct_queues_without_the_feature(void)
-{
-    Trip *t = trip_new(NULL);
-    /* "virtio/64bit_features", its version, and what the driver accepted */
-    TripSpoilt it = { "features", { 0x75726573, 1 }, 4, 3, 0,
-                      "did not accept direct-qp" };
-    uint64_t features;
-
-    trip_connect(t);
-    features = t->net.dev[0]->features;
-    it.find[2] = features >> 32;
-    it.find[3] = features;
-    it.by = (uint32_t)features & ~(1u << VIRTIO_RDMA_F_DIRECT_QP);
-    trip_refuse_spoilt(t, 0, &it, 1);
-    trip_free(t);
-}
-
 void add_migrate_objects_tests(void)
 {
-    qtest_add_func("virtio-rdma-migration/spoilt-direct-queues",
-                   test_spoilt_direct_queues);
-    qtest_add_func("virtio-rdma-migration/spoilt-number-without-virtqueues",
-                   test_spoilt_number_without_virtqueues);
-    qtest_add_func("virtio-rdma-migration/direct-queues-without-the-feature",
-                   test_direct_queues_without_the_feature);
     qtest_add_func("virtio-rdma-migration/names-in-wqes", test_names_in_wqes);
     qtest_add_func("virtio-rdma-migration/objects", test_objects);
     qtest_add_func("virtio-rdma-migration/spoilt-objects",

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Migration of direct queues, and of event queues.
+ */
+#include "qemu/osdep.h"
+#include "migrate-test.h"
+
+#define NEXT VIRTIO_RDMA_NOTIFY_NEXT_COMPLETION
+#define DEPTH 32
+#define DEPTH_SHIFT 5
+
+/* A QP of side 0 that writes to itself, and its CQ */
+static QRdmaQp *loop_new(Trip *t, QRdmaEq *eq)
+{
+    QRdmaPd *pd = t->p.a.pd;
+    QRdmaCq *cq = qrdma_create_direct_cq(pd->dev, DEPTH, eq);
+    QRdmaQp *qp = qrdma_create_qp(pd, cq, cq, RDMA_QPT_RC);
+
+    qrdma_connect(qp, qp, NULL);
+    return qp;
+}
+
+static void write_n(QRdmaQp *qp, uint64_t first, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        qrdma_post_send(qp, &(RdmaSendWr) {
+            .wr_id = first + i,
+            .opcode = RDMA_WR_RDMA_WRITE,
+            .send_flags = RDMA_SEND_SIGNALED,
+        });
+    }
+    qrdma_settle(qp->dev);
+    qrdma_reap(&qp->sq);
+}
+
+static void expect_event(QRdmaCq *cq)
+{
+    uint32_t cqn;
+
+    qrdma_wait_until(cq->dev, qrdma_eq_get(cq->eq, &cqn));
+    g_assert_cmpuint(cqn, ==, cq->cqn);
+}
+
+static void expect_no_event(QRdmaEq *eq)
+{
+    uint32_t cqn;
+
+    qrdma_settle(eq->dev);
+    g_assert_false(qrdma_eq_get(eq, &cqn));
+}
+
+/* One CQ has an event that waits, one had its own, one is armed. */
+static void test_event_queues(void)
+{
+    Trip *t = trip_new(NULL);
+    QRdmaQp *waits, *had, *armed;
+    QRdmaEq *eq;
+
+    trip_connect(t);
+    eq = qrdma_create_eq(t->net.dev[0], 0);
+    had = loop_new(t, eq);
+    waits = loop_new(t, eq);
+    armed = loop_new(t, eq);
+
+    qrdma_arm_direct_cq(had->send_cq, NEXT);
+    write_n(had, 0, 3);
+    qrdma_refill_eq(eq, 1);
+    expect_event(had->send_cq);
+    qrdma_arm_direct_cq(waits->send_cq, NEXT);
+    write_n(waits, 0, 1);
+    qrdma_arm_direct_cq(armed->send_cq, NEXT);
+
+    for (int i = 0; i < 2; i++) {
+        trip_move(t, 0, NULL);
+    }
+    expect_no_event(eq);
+    write_n(had, 3, 1);
+    write_n(armed, 0, 1);
+    qrdma_refill_eq(eq, 4);
+    expect_event(waits->send_cq);
+    expect_event(armed->send_cq);
+    expect_no_event(eq);
+    for (int i = 0; i < 4; i++) {
+        qrdma_expect(had->send_cq, i, RDMA_WC_SUCCESS);
+    }
+    assert_status(qrdma_destroy_eq(eq), BUSY);
+    trip_free(t);
+}
+
+/* The device goes on with its own counts, whatever is in memory by then. */
+static void test_counts_of_a_cq(void)
+{
+    Trip *t = trip_new(NULL);
+    QRdmaQp *qp;
+
+    t->p = net_pair_new_with(&t->net, RDMA_QPT_RC,
+                             QRDMA_F(VIRTIO_RDMA_F_EVENTS));
+    qrdma_add_event_buffers(t->net.dev[0], 4);
+    qp = loop_new(t, NULL);
+    qp->send_cq->no_refill = true;
+    write_n(qp, 0, DEPTH - 1);
+    for (int i = 0; i < 5; i++) {
+        qrdma_expect(qp->send_cq, i, RDMA_WC_SUCCESS);
+    }
+    qrdma_direct_cq_set_consumer(qp->send_cq, 5);
+    trip_move_by_file(t, 0);
+    write_n(qp, DEPTH - 1, 6);
+    qrdma_expect_no_event(qp->dev);
+    for (int i = 5; i < DEPTH + 5; i++) {
+        qrdma_expect(qp->send_cq, i, RDMA_WC_SUCCESS);
+    }
+    write_n(qp, 0, 1);
+    qrdma_expect_event(qp->dev, RDMA_EVENT_CQ_ERR, qp->send_cq->cqn);
+    qrdma_expect_event(qp->dev, RDMA_EVENT_QP_FATAL, qp->qpn);
+    trip_free(t);
+}
+
+static void test_spoilt_direct_cqs(void)
+{
+    Trip *t = trip_new(NULL);
+    /* log2 of the depth, and the number of pages */
+    const uint32_t shift = DEPTH_SHIFT << 24;
+    /* what was produced, consumed and fired; the event queue */
+    enum { PRODUCED = 11, CONSUMED = 0, FIRED = 1 << 2 | NEXT };
+    TripSpoilt cases[] = {
+        { "depth", { 1, shift }, 2, 1, shift - (1 << 24),
+          "has pages=2, which must be as many" },
+        { "depth", { 1, shift }, 2, 1, 0xff000000,
+          "has pages=2, which must be as many" },
+        { "more pages", { 1, shift }, 2, 1, shift | 0xffffff,
+          "no more pages than a CQ has" },
+        { "produced", { PRODUCED, CONSUMED, FIRED }, 4, 0, DEPTH + 1,
+          "CQEs that are not consumed=33, but at most 32 is" },
+        { "consumed", { PRODUCED, CONSUMED, FIRED }, 4, 1, PRODUCED + 1,
+          "CQEs that are not consumed=4294967295, but" },
+        { "event queue", { PRODUCED, CONSUMED, FIRED }, 4, 3, 99,
+          "has eqn=99, which must be an event queue" },
+        { "event queue", { PRODUCED, CONSUMED, FIRED }, 4, 3, 0,
+          "has eqn=0, which must be an event queue" },
+    };
+    QRdmaQp *qp;
+    QRdmaEq *eq;
+
+    trip_connect(t);
+    eq = qrdma_create_eq(t->net.dev[0], 1);
+    qp = loop_new(t, eq);
+    qrdma_arm_direct_cq(qp->send_cq, NEXT);
+    write_n(qp, 0, PRODUCED);
+    expect_event(qp->send_cq);
+    for (int i = 0; i < ARRAY_SIZE(cases); i++) {
+        if (cases[i].words == 4) {
+            cases[i].find[3] = eq->eqn;
+        }
+    }
+    trip_refuse_spoilt(t, 0, cases, ARRAY_SIZE(cases));
+    trip_free(t);
+}
+
+static void test_spoilt_direct_queues(void)
+{
+    Trip *t = trip_new(NULL);
+    /* log2 of depth and slot of each queue; page of doorbells; then pages */
+    const uint32_t shifts = QRDMA_DIRECT_DEPTH_SHIFT << 24 |
+                            QRDMA_DIRECT_SLOT_SHIFT << 16 |
+                            QRDMA_DIRECT_DEPTH_SHIFT << 8 |
+                            QRDMA_DIRECT_SLOT_SHIFT;
+    const uint32_t page = QRDMA_DIRECT_DOORBELL << 16;
+    const TripSpoilt cases[] = {
+        { "depth", { shifts, page }, 2, 0, shifts + (1 << 24),
+          "pages of its queues=65, which must be" },
+        { "depth", { shifts, page }, 2, 0, shifts | 0xff000000,
+          "pages of its queues=65, which must be" },
+        { "slots", { shifts, page }, 2, 0, shifts - (5 << 16),
+          "pages of its queues=65, which must be" },
+        { "slots", { shifts, page }, 2, 0, shifts | 0xff,
+          "pages of its queues=65, which must be" },
+        { "page of doorbells", { shifts, page }, 2, 1, 0xffff0000,
+          "pages of its queues=65, which must be" },
+        { "more pages", { shifts, page }, 2, 1, page | 0xffff,
+          "no more pages than queues have" },
+    };
+
+    trip_connect(t);
+    trip_refuse_spoilt(t, 0, cases, ARRAY_SIZE(cases));
+    trip_free(t);
+}
+
+static void test_spoilt_number_without_virtqueues(void)
+{
+    Trip *t = trip_new(NULL);
+    TripSpoilt cases[] = {
+        { "qpn", {}, 2, 0, 7, "QP 7 in the migration stream has qpn, with "
+          "virtqueues=7, but at most 6 is possible", .copies = 1 },
+        { "cqn", {}, 2, 0, 6, "CQ 6 in the migration stream has cqn, with a "
+          "virtqueue=6, but at most 5 is possible" },
+    };
+
+    trip_connect(t);
+    cases[0].find[0] = t->p.b.qp->qpn;
+    cases[0].find[1] = t->p.b.qp->pd->pdn;
+    cases[1].find[0] = t->p.b.rcq->cqn;
+    cases[1].find[1] = t->p.b.rcq->cqe;
+    trip_refuse_spoilt(t, 1, cases, ARRAY_SIZE(cases));
+    trip_free(t);
+}
+
+/* A device that has direct queues, for a driver that knows of none */
+static void test_direct_queues_without_the_feature(void)
+{
+    Trip *t = trip_new(NULL);
+    /* "virtio/64bit_features", its version, and what the driver accepted */
+    TripSpoilt cases[] = {
+        { "features", { 0x75726573, 1 }, 4, 3, 1u << VIRTIO_RDMA_F_DIRECT_QP,
+          "did not accept direct-qp" },
+        { "features", { 0x75726573, 1 }, 4, 3, 1u << VIRTIO_RDMA_F_DIRECT_CQ,
+          "did not accept direct-cq" },
+    };
+
+    trip_connect(t);
+    for (int i = 0; i < ARRAY_SIZE(cases); i++) {
+        uint64_t features = t->net.dev[0]->features;
+
+        cases[i].find[2] = features >> 32;
+        cases[i].find[3] = features;
+        cases[i].by = (uint32_t)features & ~cases[i].by;
+    }
+    trip_refuse_spoilt(t, 0, cases, ARRAY_SIZE(cases));
+    trip_free(t);
+}
+
+void add_migrate_direct_tests(void)
+{
+    qtest_add_func("virtio-rdma-migration/event-queues", test_event_queues);
+    qtest_add_func("virtio-rdma-migration/counts-of-a-cq",
+                   test_counts_of_a_cq);
+    qtest_add_func("virtio-rdma-migration/spoilt-direct-cqs",
+                   test_spoilt_direct_cqs);
+    qtest_add_func("virtio-rdma-migration/spoilt-direct-queues",
+                   test_spoilt_direct_queues);
+    qtest_add_func("virtio-rdma-migration/spoilt-number-without-virtqueues",
+                   test_spoilt_number_without_virtqueues);
+    qtest_add_func("virtio-rdma-migration/direct-queues-without-the-feature",
+                   test_direct_queues_without_the_feature);
+}
