@@ -40,9 +40,9 @@ def netdev(link, index, directory):
 
 def queues():
     """Properties of an adapter, with QUEUES=virtqueue in the environment: its
-    queue pairs then have no other queues."""
+    queue pairs and CQs then have no other queues."""
     virtqueue = os.environ.get('QUEUES') == 'virtqueue'
-    return ('direct-qp=off',) if virtqueue else ()
+    return ('direct-qp=off', 'direct-cq=off') if virtqueue else ()
 
 
 def functions(index, rdma=True, iommu=False, hotplug=False, options=''):

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Fuzzers of the virtio-rdma device: direct queues. Their counters, slots and
- * doorbells are a process's, which may write there whatever it likes.
+ * Fuzzers of the virtio-rdma device: direct queues and CQs. Their counters,
+ * slots and doorbells are a process's, which may write there whatever it likes.
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -15,6 +15,13 @@
 #define QP_SIZE (4096 + 2 * QUEUE_SIZE)
 #define QP_PAGES (QP_SIZE / 4096)
 #define LISTS (FUZZ_QUEUES + FUZZ_QPS * QP_SIZE)
+
+/* Room for CQs of two sizes, each with its list */
+#define CQS (LISTS + FUZZ_QPS * 4096)
+#define CQ_SHIFT 7
+#define CQ_PAGES 6
+#define CQ_SIZE (CQ_PAGES * 4096)
+#define CQ_COUNTER(field) offsetof(struct virtio_rdma_direct_cq_page, field)
 
 #define COUNTER(field) offsetof(struct virtio_rdma_direct_page, field)
 
@@ -115,4 +122,103 @@ void fuzz_op_doorbell(FuzzIn *in)
 
     ring(page, sel & 0x40 ? in_u16(in) % 4096 : 0, value,
          1u << (sel & 0x80 ? in_u8(in) % 4 : 2));
+}
+
+static uint64_t cq_page(unsigned place)
+{
+    return CQS + place * CQ_SIZE;
+}
+
+/* Its list is in the last page. */
+static uint32_t list_cq(unsigned place, uint8_t shift)
+{
+    uint32_t npages = 1 + DIV_ROUND_UP(64u << shift, 4096);
+    uint64_t list = cq_page(place) + (CQ_PAGES - 1) * 4096;
+
+    QEMU_BUILD_BUG_ON(CQS + 2 * CQ_SIZE > FUZZ_DATA);
+    g_assert_cmpuint(npages, <, CQ_PAGES);
+    for (unsigned i = 0; i < npages; i++) {
+        fuzz_store(list + 8 * i, cq_page(place) + i * 4096, 8);
+    }
+    return npages;
+}
+
+void fuzz_direct_describe_cq(unsigned place,
+                             struct virtio_rdma_create_cq_req *req)
+{
+    static const uint8_t zeroes[CQ_SIZE];
+
+    fuzz_write(cq_page(place), zeroes, sizeof(zeroes));
+    fuzz_guest.arms[place] = 0;
+    req->flags = cpu_to_le32(VIRTIO_RDMA_CQ_DIRECT);
+    req->eqn = cpu_to_le32(fuzz_guest.eqn);
+    req->queue_npages = cpu_to_le32(list_cq(place, CQ_SHIFT));
+    req->queue_pages = cpu_to_le64(cq_page(place) + (CQ_PAGES - 1) * 4096);
+    req->depth_shift = CQ_SHIFT;
+}
+
+uint64_t fuzz_direct_cqe(unsigned place)
+{
+    return cq_page(place) + 4096;
+}
+
+static void arm(unsigned place, uint32_t value)
+{
+    fuzz_store(cq_page(place) + CQ_COUNTER(arm), value, 4);
+}
+
+static void arm_next(unsigned place, uint32_t flags)
+{
+    arm(place, ++fuzz_guest.arms[place] << VIRTIO_RDMA_ARM_SHIFT | flags);
+}
+
+void fuzz_direct_arm(unsigned place)
+{
+    arm_next(place, VIRTIO_RDMA_NOTIFY_NEXT_COMPLETION);
+}
+
+static void resize(unsigned place, uint8_t shift, uint32_t cqe)
+{
+    struct virtio_rdma_resize_cq_req req = {
+        .cqn = cpu_to_le32(fuzz_guest.cqn[place]),
+        .cqe = cpu_to_le32(cqe),
+        .queue_pages = cpu_to_le64(cq_page(place) + (CQ_PAGES - 1) * 4096),
+        .queue_npages = cpu_to_le32(list_cq(place, shift)),
+        .depth_shift = shift,
+    };
+
+    fuzz_command(VIRTIO_RDMA_CMD_RESIZE_CQ, &req, sizeof(req), NULL, 0);
+}
+
+/* The consumer goes anywhere, the CQ is armed, or changes its size. */
+void fuzz_op_cq(FuzzIn *in)
+{
+    uint8_t sel = in_u8(in);
+    unsigned place = sel & 1;
+    uint64_t consumer = cq_page(place) + CQ_COUNTER(consumer);
+    uint32_t value;
+
+    switch (sel >> 1 & 3) {
+    case 0:
+        value = sel & 0x10 ? in_u32(in) : fuzz_load(consumer, 4) + in_u8(in);
+        fuzz_store(consumer, value, 4);
+        break;
+    case 1:
+        if (sel & 0x10) {
+            arm(place, in_u32(in));
+        } else {
+            arm_next(place, sel >> 6);
+        }
+        break;
+    case 2:
+        resize(place, sel >> 3 & 7, 1 + in_u8(in) % 160);
+        break;
+    case 3:
+        fuzz_store(fuzz_direct_cqe(place) + in_u16(in) % 0x2000, in_u64(in),
+                   8);
+        break;
+    }
+    if (sel & 0x20) {
+        fuzz_send_messages(1 + (sel >> 6), sel);
+    }
 }

@@ -243,7 +243,8 @@ void fuzz_op_nested(FuzzIn *in)
     };
     uint8_t sel = in_u8(in);
     uint64_t addr = effects[sel & 7].addr;
-    uint32_t data = effects[sel & 7].data, cqn = g->cqn[sel >> 3 & 1];
+    uint32_t data = effects[sel & 7].data;
+    uint32_t cqn = g->config->direct ? g->eqn : g->cqn[sel >> 3 & 1];
     FuzzRing *cq = &g->ring[VIRTIO_RDMA_CQ_VQ(cqn) % FUZZ_MAX_VQS];
     uint64_t entry = g->rdma.bar + FUZZ_MSIX + cq->index % 8 *
                                                PCI_MSIX_ENTRY_SIZE;
@@ -269,8 +270,12 @@ void fuzz_op_nested(FuzzIn *in)
             fuzz_store(ring + 0x800 + 4 + 2 * FUZZ_RING_SIZE,
                        fuzz_load(ring + 0xa00 + 2, 2), 2);
         }
-        fuzz_command(VIRTIO_RDMA_CMD_REQ_NOTIFY_CQ, &req, sizeof(req), NULL,
-                     0);
+        if (g->config->direct) {
+            fuzz_direct_arm(sel >> 3 & 1);
+        } else {
+            fuzz_command(VIRTIO_RDMA_CMD_REQ_NOTIFY_CQ, &req, sizeof(req),
+                         NULL, 0);
+        }
     }
     fuzz_send_messages(1 + (sel >> 5), data);
 }

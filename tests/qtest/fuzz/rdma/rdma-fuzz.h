@@ -62,7 +62,7 @@ typedef struct FuzzConfig {
     const char *name;
     const char *props;              /* of the device */
     bool iommu;                     /* all is behind a virtio-iommu */
-    bool direct;                    /* QPs have direct queues */
+    bool direct;                    /* QPs and CQs are direct */
 } FuzzConfig;
 
 typedef struct FuzzRing {
@@ -105,6 +105,8 @@ typedef struct FuzzGuest {
     uint32_t qpn[FUZZ_QPS];
     uint32_t posted[FUZZ_QPS][2];   /* to direct queues: sends, receives */
     uint32_t cqn[2];
+    uint32_t eqn;                   /* of direct CQs */
+    uint32_t arms[2];               /* requests of direct CQs */
     uint32_t key[FUZZ_KEYS];        /* by the number of the region */
     uint32_t all;                   /* key of a region with all rights */
     uint8_t gid[2][RDMA_GID_LEN];
@@ -171,6 +173,13 @@ void fuzz_direct_post(unsigned place, bool recv, const void *wqe, size_t len);
 void fuzz_direct_ring(unsigned place);
 void fuzz_op_counter(FuzzIn *in);
 void fuzz_op_doorbell(FuzzIn *in);
+/* CQ 0 or 1: where its first CQE is */
+void fuzz_direct_describe_cq(unsigned place,
+                             struct virtio_rdma_create_cq_req *req);
+uint64_t fuzz_direct_cqe(unsigned place);
+/* The next completion raises an event. */
+void fuzz_direct_arm(unsigned place);
+void fuzz_op_cq(FuzzIn *in);
 
 /* ops.c: registers, configuration, memory, time */
 void fuzz_op_ring(FuzzIn *in);

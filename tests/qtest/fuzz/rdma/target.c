@@ -39,7 +39,7 @@ static const FuzzOp direct_ops[] = {
     OP(tear), OP(link), OP(plug), OP(migrate),
     OP(mutate), OP(raw_command), OP(raw_frame), OP(iommu),
     OP(nested), OP(send), OP(counter), OP(recv),
-    OP(counter), OP(doorbell), OP(nested), OP(counter),
+    OP(counter), OP(doorbell), OP(nested), OP(cq),
 };
 
 /* The peer is the attacker; the guest is an honest one. */
@@ -81,8 +81,9 @@ static void renew(void)
     fuzz_plug();
     fuzz_machine_reset();
     fuzz_bring_up(true);
-    cqe = FUZZ_BUFFERS + VIRTIO_RDMA_CQ_VQ(g->cqn[0]) *
-                         FUZZ_RING_SIZE * FUZZ_BUF_SIZE;
+    cqe = g->config->direct ? fuzz_direct_cqe(0)
+                            : FUZZ_BUFFERS + VIRTIO_RDMA_CQ_VQ(g->cqn[0]) *
+                                             FUZZ_RING_SIZE * FUZZ_BUF_SIZE;
     fuzz_send_messages(1, PROBE_ID);
     g_assert_cmphex(fuzz_load(cqe, 8), ==, PROBE_ID);
     g_assert_cmpint(fuzz_load(cqe + offsetof(struct virtio_rdma_cqe, status),

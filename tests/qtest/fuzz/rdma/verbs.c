@@ -312,6 +312,33 @@ static void create_memory(bool checked)
     create(false, VIRTIO_RDMA_CMD_CREATE_MR, &fast, sizeof(fast));
 }
 
+static void create_cqs(bool checked)
+{
+    FuzzGuest *g = &fuzz_guest;
+    struct virtio_rdma_create_cq_req eq = {
+        .cqe = cpu_to_le32(4),
+        .flags = cpu_to_le32(VIRTIO_RDMA_CQ_EVENTS),
+    };
+
+    if (is_direct()) {
+        g->eqn = create(checked, VIRTIO_RDMA_CMD_CREATE_CQ, &eq, sizeof(eq));
+        refill(ring(VIRTIO_RDMA_CQ_VQ(g->eqn)), FUZZ_RING_SIZE / 4);
+    }
+    for (int i = 0; i < 2; i++) {
+        struct virtio_rdma_create_cq_req cq = { .cqe = cpu_to_le32(100) };
+
+        if (is_direct()) {
+            fuzz_direct_describe_cq(i, &cq);
+        }
+        g->cqn[i] = create(checked, VIRTIO_RDMA_CMD_CREATE_CQ, &cq,
+                           sizeof(cq));
+        if (!is_direct()) {
+            /* Few, so that an input soon comes to the buffers it adds */
+            refill(ring(VIRTIO_RDMA_CQ_VQ(g->cqn[i])), FUZZ_RING_SIZE / 4);
+        }
+    }
+}
+
 static uint32_t create_qp(bool checked, unsigned place)
 {
     static const uint8_t types[FUZZ_QPS] = {
@@ -342,7 +369,6 @@ static uint32_t create_qp(bool checked, unsigned place)
 
 void fuzz_bring_up(bool checked)
 {
-    struct virtio_rdma_create_cq_req cq = { .cqe = cpu_to_le32(100) };
     struct virtio_rdma_create_srq_req srq = {
         .pdn = cpu_to_le32(PDN),
         .max_wr = cpu_to_le32(16),
@@ -361,12 +387,7 @@ void fuzz_bring_up(bool checked)
     negotiate(checked);
     set_addresses(checked);
     create(checked, VIRTIO_RDMA_CMD_CREATE_PD, NULL, 0);
-    for (int i = 0; i < 2; i++) {
-        g->cqn[i] = create(checked, VIRTIO_RDMA_CMD_CREATE_CQ, &cq,
-                           sizeof(cq));
-        /* Few, so that an input soon comes to the buffers it adds */
-        refill(ring(VIRTIO_RDMA_CQ_VQ(g->cqn[i])), FUZZ_RING_SIZE / 4);
-    }
+    create_cqs(checked);
     refill(ring(VIRTIO_RDMA_EVENT_VQ(g->max_cq, g->max_qp)), FUZZ_RING_SIZE);
     create_memory(checked);
     create(checked, VIRTIO_RDMA_CMD_CREATE_SRQ, &srq, sizeof(srq));
@@ -791,7 +812,9 @@ void fuzz_op_refill(FuzzIn *in)
     FuzzGuest *g = &fuzz_guest;
     uint8_t sel = in_u8(in);
     FuzzRing *r = sel & 0x80 ? ring(VIRTIO_RDMA_EVENT_VQ(g->max_cq, g->max_qp))
-                             : ring(VIRTIO_RDMA_CQ_VQ(g->cqn[sel & 1]));
+                             : ring(VIRTIO_RDMA_CQ_VQ(is_direct()
+                                                      ? g->eqn
+                                                      : g->cqn[sel & 1]));
 
     refill(r, 1 + (sel >> 1 & 15));
     fuzz_kick(&g->rdma, r->index);
