@@ -8,18 +8,10 @@
  * The device knows the pages of a QP until it is destroyed. It checks what a
  * process counts; a doorbell of one process has no effect on QPs of another.
  */
-#include <linux/dma-mapping.h>
 #include <linux/io.h>
 #include <linux/log2.h>
-#include <linux/slab.h>
 
 #include "queue.h"
-
-struct vrdma_direct {
-	struct vrdma_buf *buf;
-	void __iomem *doorbell;
-	dma_addr_t dma[];		/* of its pages */
-};
 
 /*
  * Post by a command: for processes that have no page of doorbells, could not
@@ -31,7 +23,7 @@ int vrdma_direct_ring(struct vrdma_qp *qp)
 
 	if (vrdma_is_dead(dev))
 		return -EIO;
-	writel(qp->qpn, qp->direct->doorbell);
+	writel(qp->qpn, qp->doorbell);
 	return 0;
 }
 
@@ -62,52 +54,6 @@ void vrdma_direct_notify(struct vrdma_wq *wq)
 	writel(wq->bell.qpn, wq->bell.page);
 }
 
-static void vrdma_direct_unmap(struct vrdma_dev *dev,
-			       struct vrdma_direct *direct, u32 count)
-{
-	while (count--)
-		dma_unmap_page(dev->dma_dev, direct->dma[count], PAGE_SIZE,
-			       DMA_BIDIRECTIONAL);
-}
-
-static int vrdma_direct_map(struct vrdma_dev *dev, struct vrdma_direct *direct)
-{
-	u32 i;
-
-	for (i = 0; i < direct->buf->npages; i++) {
-		direct->dma[i] = dma_map_page(dev->dma_dev,
-					      direct->buf->pages[i], 0,
-					      PAGE_SIZE, DMA_BIDIRECTIONAL);
-		if (dma_mapping_error(dev->dma_dev, direct->dma[i])) {
-			vrdma_direct_unmap(dev, direct, i);
-			return -ENOMEM;
-		}
-	}
-	return 0;
-}
-
-static struct vrdma_direct *vrdma_direct_alloc(struct vrdma_dev *dev,
-					       u32 npages)
-{
-	struct vrdma_direct *direct;
-
-	direct = kvzalloc(struct_size(direct, dma, npages), GFP_KERNEL_ACCOUNT);
-	if (!direct)
-		return ERR_PTR(-ENOMEM);
-	direct->buf = vrdma_buf_alloc(npages);
-	if (!direct->buf)
-		goto err;
-	if (vrdma_direct_map(dev, direct))
-		goto err_buf;
-	return direct;
-
-err_buf:
-	vrdma_buf_put(direct->buf);
-err:
-	kvfree(direct);
-	return ERR_PTR(-ENOMEM);
-}
-
 static u32 vrdma_direct_depth(u32 max_wr)
 {
 	return roundup_pow_of_two(max_t(u32, max_wr, VRDMA_DEPTH_MIN));
@@ -127,17 +73,16 @@ int vrdma_direct_init(struct vrdma_dev *dev, struct vrdma_qp *qp,
 	u32 rq_shift = qp->rq.ring.shift;
 	u32 sq_pages = vrdma_ring_pages(sq_slots, sq_shift);
 	u32 npages = 1 + sq_pages + vrdma_ring_pages(rq_slots, rq_shift);
-	struct vrdma_direct *direct = vrdma_direct_alloc(dev, npages);
+	struct vrdma_area *area = vrdma_area_alloc(dev, npages);
 
-	if (IS_ERR(direct))
-		return PTR_ERR(direct);
-	vrdma_ring_init(&qp->sq.ring, direct->buf, 1, sq_slots, sq_shift);
+	if (IS_ERR(area))
+		return PTR_ERR(area);
+	vrdma_ring_init(&qp->sq.ring, area->buf, 1, sq_slots, sq_shift);
 	if (rq_slots)
-		vrdma_ring_init(&qp->rq.ring, direct->buf, 1 + sq_pages,
+		vrdma_ring_init(&qp->rq.ring, area->buf, 1 + sq_pages,
 				rq_slots, rq_shift);
-	direct->doorbell = dev->doorbells +
-			   doorbell * VIRTIO_RDMA_DOORBELL_SIZE;
-	qp->direct = direct;
+	qp->doorbell = dev->doorbells + doorbell * VIRTIO_RDMA_DOORBELL_SIZE;
+	qp->direct = area;
 	req->queue_npages = cpu_to_le32(npages);
 	req->sq_depth_shift = ilog2(sq_slots);
 	req->sq_slot_shift = sq_shift;
@@ -150,16 +95,10 @@ int vrdma_direct_init(struct vrdma_dev *dev, struct vrdma_qp *qp,
 /* The device does not have the QP any more, or never had. */
 void vrdma_direct_free(struct vrdma_dev *dev, struct vrdma_qp *qp)
 {
-	struct vrdma_direct *direct = qp->direct;
-
-	if (vrdma_is_dead(dev))
-		vrdma_wait_stopped(dev);
-	vrdma_direct_unmap(dev, direct, direct->buf->npages);
+	vrdma_area_free(dev, qp->direct);
+	qp->direct = NULL;
 	vrdma_buf_put(qp->sq.ring.buf);
 	vrdma_buf_put(qp->rq.ring.buf);
-	vrdma_buf_put(direct->buf);
-	kvfree(direct);
-	qp->direct = NULL;
 }
 
 /* CREATE_QP, with a table of the pages that exists during the command only */
@@ -170,8 +109,7 @@ int vrdma_direct_create_cmd(struct vrdma_dev *dev, struct vrdma_qp *qp,
 	struct vrdma_table table;
 	int ret;
 
-	ret = vrdma_table_init_list(dev, &table, qp->direct->dma,
-				    qp->direct->buf->npages);
+	ret = vrdma_area_table(dev, qp->direct, &table);
 	if (ret)
 		return ret;
 	req->queue_pages = cpu_to_le64(table.pages);
@@ -188,7 +126,7 @@ void vrdma_direct_start(struct vrdma_qp *qp)
 	struct virtio_rdma_direct_page *page =
 		page_address(qp->direct->buf->pages[0]);
 	const struct vrdma_bell bell = {
-		.page = qp->direct->doorbell,
+		.page = qp->doorbell,
 		.qpn = qp->qpn,
 	};
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Memory regions and windows.
+ * Memory regions and windows, and the memory of direct queues.
  */
 #ifndef VRDMA_MEM_H
 #define VRDMA_MEM_H
@@ -8,6 +8,12 @@
 #include <rdma/ib_umem.h>
 
 #include "ring.h"
+
+/* Memory of a direct queue: a page of counters, and slots */
+struct vrdma_area {
+	struct vrdma_buf *buf;
+	dma_addr_t dma[];		/* of its pages */
+};
 
 struct vrdma_mr {
 	struct ib_mr ibmr;
@@ -70,6 +76,12 @@ int vrdma_table_init(struct vrdma_dev *dev, struct vrdma_table *table,
 int vrdma_table_init_list(struct vrdma_dev *dev, struct vrdma_table *table,
 			  const dma_addr_t *list, u32 npages);
 void vrdma_table_free(struct vrdma_dev *dev, struct vrdma_table *table);
+
+/* area.c */
+struct vrdma_area *vrdma_area_alloc(struct vrdma_dev *dev, u32 npages);
+void vrdma_area_free(struct vrdma_dev *dev, struct vrdma_area *area);
+int vrdma_area_table(struct vrdma_dev *dev, const struct vrdma_area *area,
+		     struct vrdma_table *table);
 
 /* fastreg.c */
 struct ib_mr *vrdma_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type,

@@ -88,7 +88,8 @@ struct vrdma_qp {
 	enum ib_qp_state state;
 	enum ib_sig_type sig_type;
 	bool user;
-	struct vrdma_direct *direct;	/* its memory; NULL: it has virtqueues */
+	struct vrdma_area *direct;	/* its memory; NULL: it has virtqueues */
+	void __iomem *doorbell;		/* of its memory */
 	struct delayed_work flush_work;	/* see vrdma_qp_flush_work() */
 	u32 flush_seen[2];		/* completed requests, then */
 	struct vrdma_mmap_entry *mmap;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The page table of a user region, or of the queues of a queue pair. The device
- * copies it, so it exists during one command only.
+ * The page table of a user region, or of a direct queue. The device copies it,
+ * so it exists during one command only.
  */
 #include <linux/dma-mapping.h>
 #include <linux/log2.h>
