@@ -13,6 +13,10 @@
 #define VRDMA_RETRY_US_MIN	20
 #define VRDMA_RETRY_US_MAX	200
 
+/* A slot for a completion */
+#define CQE_SLOT_SHIFT		6
+#define CQE_SLOT_SIZE		BIT(CQE_SLOT_SHIFT)
+
 /* A completion virtqueue, and the CQ that uses it, if any */
 struct vrdma_cq_slot {
 	spinlock_t lock;		/* of cq */
@@ -22,7 +26,7 @@ struct vrdma_cq_slot {
 
 struct vrdma_cq {
 	struct ib_cq ibcq;
-	struct vrdma_ring *ring;
+	struct vrdma_ring *ring;	/* with the lock of all that follows */
 	u32 cqn;
 	u32 head;			/* completions consumed by the kernel */
 	/* Arming, VIRTIO_RDMA_NOTIFY_*, under the ring's lock */
@@ -33,7 +37,8 @@ struct vrdma_cq {
 	u32 rearm_at;			/* completions at that request */
 	struct mutex notify_lock;	/* of requests by processes */
 	bool notify_requested;		/* at least once: has a handler */
-	/* Of the kernel's CQs, under the lock of the slot */
+	spinlock_t *handler_lock;	/* that its handler is called under */
+	/* Of the kernel's CQs, under that lock */
 	u32 num_wqs;			/* whose requests complete in it */
 	bool notify_missed;		/* there was none then */
 	struct work_struct arm_work;	/* arms the kernel's CQs by a command */
@@ -121,6 +126,23 @@ static inline struct vrdma_srq *to_vsrq(struct ib_srq *ibsrq)
 	return container_of(ibsrq, struct vrdma_srq, ibsrq);
 }
 
+static inline struct vrdma_dev *vrdma_cq_dev(const struct vrdma_cq *cq)
+{
+	return to_vdev(cq->ibcq.device);
+}
+
+/* A process's CQ is not armed in atomic context. */
+static inline bool vrdma_cq_is_user(const struct vrdma_cq *cq)
+{
+	return cq->ibcq.uobject;
+}
+
+/* handler.c */
+void vrdma_cq_handle(struct vrdma_cq *cq);
+void vrdma_cq_wake(struct vrdma_cq *cq);
+void vrdma_cq_attach(struct vrdma_cq *cq);
+void vrdma_cq_detach(struct vrdma_cq *cq);
+
 /* event.c */
 void vrdma_event_callback(struct virtqueue *vq);
 void vrdma_events_lock(struct vrdma_dev *dev);
@@ -177,6 +199,21 @@ void vrdma_cqe_drop(struct vrdma_qp *qp, struct virtio_rdma_cqe *cqe);
 /* flush.c */
 int vrdma_flush_cq(struct vrdma_cq *cq, int num, struct ib_wc *wc);
 
+/* cq_vq.c */
+bool vrdma_cq_vq_has_cqe(struct vrdma_cq *cq);
+int vrdma_cq_vq_poll(struct vrdma_cq *cq, int num, struct ib_wc *wc, bool dead);
+void vrdma_cq_vq_clean(struct vrdma_cq *cq, struct vrdma_qp *qp);
+int vrdma_cq_vq_notify(struct vrdma_cq *cq, u32 arm,
+		       enum ib_cq_notify_flags flags);
+void vrdma_cq_callback(struct virtqueue *vq);
+void vrdma_cq_vqs_wake(struct vrdma_dev *dev);
+int vrdma_cq_vq_create(struct vrdma_cq *cq, int vector, struct ib_udata *udata);
+void vrdma_cq_vq_free(struct vrdma_cq *cq);
+int vrdma_cq_vq_resize(struct vrdma_cq *cq, u32 cqe);
+int vrdma_cq_vqs_alloc(struct vrdma_dev *dev);
+void vrdma_cq_vqs_init(struct vrdma_dev *dev);
+void vrdma_cq_vqs_free(struct vrdma_dev *dev);
+
 /* cq.c */
 int vrdma_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		    struct vrdma_create_cq_arg *arg);
@@ -184,12 +221,11 @@ int vrdma_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata);
 int vrdma_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
 int vrdma_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc);
 int vrdma_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
-void vrdma_cq_callback(struct virtqueue *vq);
 bool vrdma_cq_is_empty(struct vrdma_cq *cq);
 void vrdma_cq_clean(struct vrdma_cq *cq, struct vrdma_qp *qp);
-void vrdma_cq_attach(struct vrdma_cq *cq);
-void vrdma_cq_detach(struct vrdma_cq *cq);
 void vrdma_cqs_wake(struct vrdma_dev *dev);
+int vrdma_cqs_alloc(struct vrdma_dev *dev);
+void vrdma_cqs_init(struct vrdma_dev *dev);
 void vrdma_cqs_free(struct vrdma_dev *dev);
 
 /* srq.c */

@@ -170,6 +170,14 @@ int vrdma_vq_reset(struct vrdma_dev *dev, struct virtqueue *vq)
 	return ret == -ENOMEM ? 0 : ret;
 }
 
+/* A completion vector is a CPU: the interrupt is bound to it. */
+void vrdma_vq_set_vector(struct virtqueue *vq, int vector)
+{
+	unsigned int cpu = cpumask_local_spread(vector, NUMA_NO_NODE);
+
+	virtqueue_set_affinity(vq, cpumask_of(cpu));
+}
+
 /* The size of slots is a power of two, so none crosses a page. */
 u32 vrdma_ring_pages(u32 slots, u32 shift)
 {

@@ -66,6 +66,7 @@ void vrdma_bufs_free(struct vrdma_dev *dev);
 void vrdma_vq_empty(struct virtqueue *vq);
 int vrdma_vq_prepare(struct vrdma_dev *dev, struct virtqueue *vq, u32 depth);
 int vrdma_vq_reset(struct vrdma_dev *dev, struct virtqueue *vq);
+void vrdma_vq_set_vector(struct virtqueue *vq, int vector);
 u32 vrdma_ring_pages(u32 slots, u32 shift);
 void vrdma_ring_init(struct vrdma_ring *ring, struct vrdma_buf *buf,
 		     u32 first_page, u32 slots, u32 shift);

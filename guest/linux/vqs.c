@@ -71,7 +71,6 @@ int vrdma_vqs_init(struct vrdma_dev *dev)
 	n = vrdma_vqs_count(dev);
 
 	dev->vqs = kvcalloc(n, sizeof(*dev->vqs), GFP_KERNEL);
-	dev->cqs = kvcalloc(dev->num_cq, sizeof(*dev->cqs), GFP_KERNEL);
 	dev->qps = kvcalloc(dev->num_qp, sizeof(*dev->qps), GFP_KERNEL);
 	dev->qps_busy = bitmap_zalloc(dev->num_qp, GFP_KERNEL);
 	/* Processes that map their CQs do not poll by POLL_CQ. */
@@ -79,11 +78,12 @@ int vrdma_vqs_init(struct vrdma_dev *dev)
 		dev->qp_numbers = kvcalloc(dev->num_qp,
 					   sizeof(*dev->qp_numbers),
 					   GFP_KERNEL);
-	if (!dev->vqs || !dev->cqs || !dev->qps || !dev->qps_busy ||
-	    (!dev->mapped_cq && !dev->qp_numbers)) {
+	ret = vrdma_cqs_alloc(dev);
+	if (!dev->vqs || !dev->qps || !dev->qps_busy ||
+	    (!dev->mapped_cq && !dev->qp_numbers))
 		ret = -ENOMEM;
+	if (ret)
 		goto err;
-	}
 	for (i = 0; dev->qp_numbers && i < dev->num_qp; i++)
 		dev->qp_numbers[i].qp_num = i;
 	ret = vrdma_vqs_find(dev, n);
@@ -100,11 +100,7 @@ int vrdma_vqs_init(struct vrdma_dev *dev)
 				min(dev->ring_max,
 				    virtqueue_get_vring_size(dev->vqs[i]));
 	}
-	for (i = 0; i < dev->num_cq; i++) {
-		spin_lock_init(&dev->cqs[i].lock);
-		spin_lock_init(&dev->cqs[i].ring.lock);
-		dev->cqs[i].ring.vq = dev->vqs[VIRTIO_RDMA_CQ_VQ(i)];
-	}
+	vrdma_cqs_init(dev);
 	if (!dev->cq_deep)
 		dev->attr.max_cqe = min_t(u32, dev->attr.max_cqe,
 					  dev->ring_max);
@@ -121,7 +117,7 @@ err:
 	kvfree(dev->qp_numbers);
 	bitmap_free(dev->qps_busy);
 	kvfree(dev->qps);
-	kvfree(dev->cqs);
+	vrdma_cqs_free(dev);
 	kvfree(dev->vqs);
 	return ret;
 }

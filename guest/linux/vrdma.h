@@ -11,8 +11,8 @@
  *   command  ctrl.h ctrl.c
  *   ring     ring.h ring.c mmap.c
  *   memory   mem.h table.c area.c fastreg.c mr.c mw.c
- *   queue    queue.h event.c request.c direct.c wr.c wc.c flush.c cq.c
- *            srq.c qp.c mcast.c
+ *   queue    queue.h handler.c event.c request.c direct.c wr.c wc.c flush.c
+ *            cq_vq.c cq.c srq.c qp.c mcast.c
  *   device   device.h pd.c port.c netdev.c counters.c config.c vqs.c fatal.c
  *   driver   main.c
  */
