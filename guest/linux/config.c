@@ -59,6 +59,24 @@ static void vrdma_config_doorbells(struct vrdma_dev *dev)
 	ida_init(&dev->doorbells_used);
 }
 
+/* Without event queues CQs have virtqueues, as where QPs have them. */
+static void vrdma_config_direct_cqs(struct vrdma_dev *dev)
+{
+	u32 num = min(config_u32(dev, max_cq_direct), VRDMA_MAX_QUEUES);
+	u32 depth = min_t(u32, config_u32(dev, max_cqe_direct),
+			  VRDMA_CQ_DEPTH_MAX);
+	u32 eqs = min3(num_online_cpus(), dev->num_cq, VRDMA_MAX_EQS);
+
+	if (!PAGE_ALIGNED(VRDMA_PAGE_SIZE) ||
+	    IS_ENABLED(CONFIG_CPU_BIG_ENDIAN) || !eqs || num <= eqs ||
+	    depth < VRDMA_DEPTH_MIN)
+		return;
+	dev->direct_cq = true;
+	dev->num_eqs = eqs;
+	dev->num_direct_cq = num;
+	dev->attr.max_cqe = depth;
+}
+
 void vrdma_config_read(struct vrdma_dev *dev)
 {
 	struct ib_device_attr *attr = &dev->attr;
@@ -162,6 +180,8 @@ void vrdma_config_read(struct vrdma_dev *dev)
 	}
 	if (virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_DIRECT_QP))
 		vrdma_config_doorbells(dev);
+	if (virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_DIRECT_CQ))
+		vrdma_config_direct_cqs(dev);
 	if (virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_COUNTERS) &&
 	    config_u32(dev, num_counters) <= VRDMA_MAX_COUNTERS)
 		dev->num_counters = config_u32(dev, num_counters);

@@ -8,13 +8,25 @@ int vrdma_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc)
 {
 	/* Pairs with the release in fatal.c, after the last completion. */
 	bool dead = smp_load_acquire(&to_vdev(ibcq->device)->dead);
+	struct vrdma_cq *cq = to_vcq(ibcq);
+	int n;
 
-	return vrdma_cq_vq_poll(to_vcq(ibcq), num, wc, dead);
+	if (!cq->direct)
+		return vrdma_cq_vq_poll(cq, num, wc, dead);
+	if (!vrdma_cq_is_user(cq))
+		return vrdma_cq_direct_poll(cq, num, wc, dead);
+	if (cq->mapped)
+		return 0;
+	mutex_lock(&cq->notify_lock);
+	n = vrdma_cq_direct_poll(cq, num, wc, dead);
+	mutex_unlock(&cq->notify_lock);
+	return n;
 }
 
 static bool vrdma_cq_has_cqe(struct vrdma_cq *cq)
 {
-	return vrdma_cq_vq_has_cqe(cq);
+	return cq->direct ? vrdma_cq_direct_has_cqe(cq)
+			  : vrdma_cq_vq_has_cqe(cq);
 }
 
 /* For users in the kernel, who may not have polled for long */
@@ -33,8 +45,18 @@ bool vrdma_cq_is_empty(struct vrdma_cq *cq)
 void vrdma_cq_clean(struct vrdma_cq *cq, struct vrdma_qp *qp)
 {
 	/* The process drops them itself. */
-	if (!cq->mapped)
+	if (cq->mapped)
+		return;
+	if (!cq->direct) {
 		vrdma_cq_vq_clean(cq, qp);
+		return;
+	}
+	/* Not while they move to other memory */
+	if (vrdma_cq_is_user(cq))
+		mutex_lock(&cq->notify_lock);
+	vrdma_cq_direct_clean(cq, qp);
+	if (vrdma_cq_is_user(cq))
+		mutex_unlock(&cq->notify_lock);
 }
 
 /*
@@ -61,11 +83,15 @@ static int vrdma_cq_notify(struct vrdma_cq *cq, enum ib_cq_notify_flags flags)
 		  VIRTIO_RDMA_NOTIFY_SOLICITED :
 		  VIRTIO_RDMA_NOTIFY_NEXT_COMPLETION;
 
+	/* The process arms it in memory. */
+	if (cq->direct && cq->mapped)
+		return -EINVAL;
 	WRITE_ONCE(cq->notify_requested, true);
 	/* Pairs with the release in fatal.c, after the last completion. */
 	if (smp_load_acquire(&vrdma_cq_dev(cq)->dead))
 		return vrdma_cq_notify_dead(cq, flags);
-	return vrdma_cq_vq_notify(cq, arm, flags);
+	return cq->direct ? vrdma_cq_direct_notify(cq, arm, flags)
+			  : vrdma_cq_vq_notify(cq, arm, flags);
 }
 
 int vrdma_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
@@ -87,7 +113,30 @@ int vrdma_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
  */
 void vrdma_cqs_wake(struct vrdma_dev *dev)
 {
-	vrdma_cq_vqs_wake(dev);
+	if (dev->direct_cq)
+		vrdma_eqs_wake(dev);
+	else
+		vrdma_cq_vqs_wake(dev);
+}
+
+/* What the process knows of; older ones send nothing. */
+static int vrdma_cq_get_request(struct ib_udata *udata,
+				struct virtio_rdma_create_cq_cmd *cmd)
+{
+	int ret;
+
+	memset(cmd, 0, sizeof(*cmd));
+	if (!udata || !udata->inlen)
+		return 0;
+	ret = ib_copy_from_udata(cmd, udata, min(sizeof(*cmd), udata->inlen));
+	if (ret)
+		return ret;
+	if (cmd->flags & ~VIRTIO_RDMA_CQ_CMD_DIRECT || cmd->reserved ||
+	    (udata->inlen > sizeof(*cmd) &&
+	     !ib_is_udata_cleared(udata, sizeof(*cmd),
+				  udata->inlen - sizeof(*cmd))))
+		return -EINVAL;
+	return 0;
 }
 
 int vrdma_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
@@ -95,6 +144,7 @@ int vrdma_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 {
 	struct ib_udata *udata = vrdma_create_cq_udata(arg);
 	struct vrdma_dev *dev = to_vdev(ibcq->device);
+	struct virtio_rdma_create_cq_cmd cmd;
 	struct vrdma_cq *cq = to_vcq(ibcq);
 	int ret;
 
@@ -102,10 +152,17 @@ int vrdma_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		return -EOPNOTSUPP;
 	if (attr->cqe < 1 || attr->cqe > dev->attr.max_cqe)
 		return -EINVAL;
+	ret = vrdma_cq_get_request(udata, &cmd);
+	if (ret)
+		return ret;
 	mutex_init(&cq->notify_lock);
 	ibcq->cqe = attr->cqe;
 	vrdma_vqs_lock(dev);
-	ret = vrdma_cq_vq_create(cq, attr->comp_vector, udata);
+	if (dev->direct_cq)
+		ret = vrdma_cq_direct_create(cq, attr->comp_vector, cmd.flags &
+					     VIRTIO_RDMA_CQ_CMD_DIRECT, udata);
+	else
+		ret = vrdma_cq_vq_create(cq, attr->comp_vector, udata);
 	vrdma_vqs_unlock(dev);
 	return ret;
 }
@@ -120,7 +177,9 @@ int vrdma_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	vrdma_vqs_lock(dev);
 	ret = vrdma_ctrl_destroy(dev, VIRTIO_RDMA_CMD_DESTROY_CQ, &req,
 				 udata);
-	if (!ret)
+	if (!ret && cq->direct)
+		vrdma_cq_direct_free(cq);
+	else if (!ret)
 		vrdma_cq_vq_free(cq);
 	vrdma_vqs_unlock(dev);
 	return ret;
@@ -129,27 +188,33 @@ int vrdma_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 int vrdma_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata)
 {
 	struct vrdma_dev *dev = to_vdev(ibcq->device);
+	struct vrdma_cq *cq = to_vcq(ibcq);
 
 	if (!dev->cq_deep)
 		return -EOPNOTSUPP;
 	if (cqe < 1 || cqe > dev->attr.max_cqe)
 		return -EINVAL;
-	return vrdma_cq_vq_resize(to_vcq(ibcq), cqe);
+	return cq->direct ? vrdma_cq_direct_resize(cq, cqe, udata)
+			  : vrdma_cq_vq_resize(cq, cqe);
 }
 
 int vrdma_cqs_alloc(struct vrdma_dev *dev)
 {
-	return vrdma_cq_vqs_alloc(dev);
+	return dev->direct_cq ? vrdma_eqs_alloc(dev) : vrdma_cq_vqs_alloc(dev);
 }
 
 /* The device's virtqueues are known. */
 void vrdma_cqs_init(struct vrdma_dev *dev)
 {
-	vrdma_cq_vqs_init(dev);
+	if (dev->direct_cq)
+		vrdma_eqs_init(dev);
+	else
+		vrdma_cq_vqs_init(dev);
 }
 
 /* After a device reset. */
 void vrdma_cqs_free(struct vrdma_dev *dev)
 {
+	vrdma_eqs_free(dev);
 	vrdma_cq_vqs_free(dev);
 }

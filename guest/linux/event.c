@@ -28,11 +28,21 @@ static void vrdma_qp_event(struct vrdma_dev *dev, u32 qpn,
 	qp->ibqp.event_handler(event, qp->ibqp.qp_context);
 }
 
+static struct vrdma_cq *vrdma_event_find_cq(struct vrdma_dev *dev, u32 cqn)
+{
+	if (dev->direct_cq)
+		return vrdma_eqs_find_cq(dev, cqn);
+	return cqn < dev->num_cq ? dev->cqs[cqn].cq : NULL;
+}
+
 static void vrdma_cq_event(struct vrdma_dev *dev, u32 cqn,
 			   struct ib_event *event)
 {
-	struct vrdma_cq *cq = cqn < dev->num_cq ? dev->cqs[cqn].cq : NULL;
+	struct vrdma_cq *cq = vrdma_event_find_cq(dev, cqn);
 
+	/* What an event queue ends by, the driver does not do. */
+	if (cqn < dev->num_eqs)
+		vrdma_broken(dev, "event queue %u has ended", cqn);
 	if (!cq || !cq->ibcq.event_handler)
 		return;
 	event->element.cq = &cq->ibcq;

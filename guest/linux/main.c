@@ -81,7 +81,8 @@ static void vrdma_ibdev_init(struct vrdma_dev *dev)
 	ibdev->node_type = RDMA_NODE_IB_CA;
 	strscpy(ibdev->node_desc, "virtio-rdma", sizeof(ibdev->node_desc));
 	ibdev->phys_port_cnt = 1;
-	ibdev->num_comp_vectors = min(num_possible_cpus(), dev->num_cq);
+	ibdev->num_comp_vectors = dev->direct_cq ? dev->num_eqs :
+				  min(num_possible_cpus(), dev->num_cq);
 	ibdev->dev.parent = &dev->vdev->dev;
 	if (dev->attr.sys_image_guid)
 		ibdev->node_guid = dev->attr.sys_image_guid;
@@ -166,6 +167,9 @@ static int vrdma_probe(struct virtio_device *vdev)
 	if (ret)
 		goto err_vqs;
 	ret = vrdma_events_start(dev);
+	if (ret)
+		goto err_vqs;
+	ret = vrdma_eqs_start(dev);
 	if (ret)
 		goto err_vqs;
 
@@ -255,6 +259,7 @@ static const unsigned int vrdma_features[] = {
 	VIRTIO_RDMA_F_ATOMIC_WRITE,
 	VIRTIO_RDMA_F_HOST_NUMBERS,
 	VIRTIO_RDMA_F_DIRECT_QP,
+	VIRTIO_RDMA_F_DIRECT_CQ,
 };
 
 static struct virtio_driver vrdma_driver = {

@@ -86,7 +86,7 @@ int vrdma_alloc_ucontext(struct ib_ucontext *ibucontext,
 		resp.flags |= VIRTIO_RDMA_UCTX_ATOMIC_WRITE;
 	if (dev->host_numbers)
 		resp.flags |= VIRTIO_RDMA_UCTX_HOST_NUMBERS;
-	if (dev->mapped_cq) {
+	if (dev->mapped_cq || dev->direct_cq) {
 		resp.flags |= VIRTIO_RDMA_UCTX_MAPPED_CQ;
 		if (dev->cqe_ex)
 			resp.flags |= VIRTIO_RDMA_UCTX_CQE_EX;

@@ -389,6 +389,13 @@ int vrdma_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	default:
 		return -EOPNOTSUPP;
 	}
+	/*
+	 * Providers that poll their CQs by POLL_CQ crash when they destroy a QP
+	 * with an SRQ.
+	 */
+	if (init->srq && udata && to_vcq(init->recv_cq)->direct &&
+	    !to_vcq(init->recv_cq)->mapped)
+		return -EOPNOTSUPP;
 	if (init->srq) {
 		init->cap.max_recv_wr = 0;
 		init->cap.max_recv_sge = 0;

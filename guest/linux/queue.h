@@ -24,18 +24,30 @@ struct vrdma_cq_slot {
 	struct vrdma_ring ring;
 };
 
+/* An event queue, and the direct CQs whose events go there */
+struct vrdma_eq {
+	spinlock_t lock;		/* of all, but additions to cqs */
+	struct vrdma_ring ring;		/* slots are struct virtio_rdma_cqn */
+	struct xarray cqs;		/* by cqn */
+};
+
 struct vrdma_cq {
 	struct ib_cq ibcq;
 	struct vrdma_ring *ring;	/* with the lock of all that follows */
 	u32 cqn;
 	u32 head;			/* completions consumed by the kernel */
-	/* Arming, VIRTIO_RDMA_NOTIFY_*, under the ring's lock */
-	u32 armed;			/* 0: not armed */
+	u32 armed;			/* VIRTIO_RDMA_NOTIFY_*; 0: not armed */
+	/* Of direct CQs */
+	struct vrdma_area *direct;	/* NULL: it has a virtqueue */
+	struct vrdma_ring slots;	/* ring */
+	struct vrdma_eq *eq;
+	u32 events;			/* so far, at most one of a request */
+	/* Of others */
 	u32 device_flags;		/* of the last REQ_NOTIFY_CQ command */
 	u32 armed_at;			/* completions when it was armed */
 	bool rearm;			/* arm again after the interrupt */
 	u32 rearm_at;			/* completions at that request */
-	struct mutex notify_lock;	/* of requests by processes */
+	struct mutex notify_lock;	/* of commands by processes */
 	bool notify_requested;		/* at least once: has a handler */
 	spinlock_t *handler_lock;	/* that its handler is called under */
 	/* Of the kernel's CQs, under that lock */
@@ -137,11 +149,29 @@ static inline bool vrdma_cq_is_user(const struct vrdma_cq *cq)
 	return cq->ibcq.uobject;
 }
 
+/* The counters of a direct CQ; the process that maps it may write to them. */
+static inline struct virtio_rdma_direct_cq_page *
+vrdma_cq_page(const struct vrdma_cq *cq)
+{
+	return page_address(cq->direct->buf->pages[0]);
+}
+
 /* handler.c */
 void vrdma_cq_handle(struct vrdma_cq *cq);
 void vrdma_cq_wake(struct vrdma_cq *cq);
 void vrdma_cq_attach(struct vrdma_cq *cq);
 void vrdma_cq_detach(struct vrdma_cq *cq);
+
+/* eq.c */
+int vrdma_eqs_alloc(struct vrdma_dev *dev);
+void vrdma_eqs_init(struct vrdma_dev *dev);
+int vrdma_eqs_start(struct vrdma_dev *dev);
+void vrdma_eqs_free(struct vrdma_dev *dev);
+void vrdma_eq_callback(struct virtqueue *vq);
+struct vrdma_cq *vrdma_eqs_find_cq(struct vrdma_dev *dev, u32 cqn);
+int vrdma_eq_add(struct vrdma_eq *eq, struct vrdma_cq *cq);
+void vrdma_eq_remove(struct vrdma_eq *eq, struct vrdma_cq *cq);
+void vrdma_eqs_wake(struct vrdma_dev *dev);
 
 /* event.c */
 void vrdma_event_callback(struct virtqueue *vq);
@@ -213,6 +243,19 @@ int vrdma_cq_vq_resize(struct vrdma_cq *cq, u32 cqe);
 int vrdma_cq_vqs_alloc(struct vrdma_dev *dev);
 void vrdma_cq_vqs_init(struct vrdma_dev *dev);
 void vrdma_cq_vqs_free(struct vrdma_dev *dev);
+
+/* cq_direct.c */
+bool vrdma_cq_direct_has_cqe(struct vrdma_cq *cq);
+int vrdma_cq_direct_poll(struct vrdma_cq *cq, int num, struct ib_wc *wc,
+			 bool dead);
+void vrdma_cq_direct_clean(struct vrdma_cq *cq, struct vrdma_qp *qp);
+int vrdma_cq_direct_notify(struct vrdma_cq *cq, u32 arm,
+			   enum ib_cq_notify_flags flags);
+int vrdma_cq_direct_create(struct vrdma_cq *cq, u32 vector, bool mapped,
+			   struct ib_udata *udata);
+void vrdma_cq_direct_free(struct vrdma_cq *cq);
+int vrdma_cq_direct_resize(struct vrdma_cq *cq, u32 cqe,
+			   struct ib_udata *udata);
 
 /* cq.c */
 int vrdma_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,

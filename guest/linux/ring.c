@@ -213,12 +213,14 @@ int vrdma_ring_add(struct vrdma_ring *ring, u32 offset, u32 len, bool in)
 	return ret;
 }
 
-/* Take the oldest buffer off the used ring, if it is there. */
-bool vrdma_ring_reap(struct vrdma_ring *ring)
+/*
+ * Take the oldest buffer off the used ring, if it is there, and the number of
+ * bytes that the device wrote to it.
+ */
+bool vrdma_ring_take(struct vrdma_ring *ring, unsigned int *len)
 {
-	unsigned int len;
 	struct vrdma_dev *dev = ring->vq->vdev->priv;
-	void *slot = virtqueue_get_buf(ring->vq, &len);
+	void *slot = virtqueue_get_buf(ring->vq, len);
 
 	if (slot && slot == vrdma_ring_slot(ring, ring->tail)) {
 		ring->tail++;

@@ -71,7 +71,14 @@ u32 vrdma_ring_pages(u32 slots, u32 shift);
 void vrdma_ring_init(struct vrdma_ring *ring, struct vrdma_buf *buf,
 		     u32 first_page, u32 slots, u32 shift);
 int vrdma_ring_add(struct vrdma_ring *ring, u32 offset, u32 len, bool in);
-bool vrdma_ring_reap(struct vrdma_ring *ring);
+bool vrdma_ring_take(struct vrdma_ring *ring, unsigned int *len);
+
+static inline bool vrdma_ring_reap(struct vrdma_ring *ring)
+{
+	unsigned int len;
+
+	return vrdma_ring_take(ring, &len);
+}
 
 static inline u32 vrdma_ring_slots(const struct vrdma_ring *ring)
 {

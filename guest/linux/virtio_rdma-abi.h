@@ -45,6 +45,21 @@ struct virtio_rdma_alloc_ucontext_resp {
 #define VIRTIO_RDMA_DOORBELL_MAP 4096
 
 /*
+ * Of CREATE_CQ, and not mandatory: what the process knows of. What is behind it
+ * has to be 0.
+ */
+struct virtio_rdma_create_cq_cmd {
+	__u32 flags;
+	__u32 reserved;			/* 0 */
+};
+
+/* virtio_rdma_create_cq_cmd.flags */
+enum {
+	/* VIRTIO_RDMA_CQ_RESP_DIRECT; it calls POLL_CQ for other direct CQs. */
+	VIRTIO_RDMA_CQ_CMD_DIRECT = 1 << 0,
+};
+
+/*
  * The mapping starts with a page, struct virtio_rdma_cq_page, and has the slots
  * at ring_offset. mmap_size is 0 if there is no mapping.
  *
@@ -61,11 +76,28 @@ struct virtio_rdma_create_cq_resp {
 	__u32 slots;			/* power of two */
 	__u32 slot_size;		/* bytes, power of two */
 	__u32 slack;
-	__u32 reserved;
+	__u32 flags;
+};
+
+/*
+ * virtio_rdma_create_cq_resp.flags: the n-th completion, from 0 on, is there
+ * when the last 4 bytes of its slot are n + 1, in little-endian; nothing is to
+ * be written to slots. The process arms the CQ by itself: it counts its requests
+ * in the upper 30 bits of @arm, and has VIRTIO_RDMA_NOTIFY_* in the others.
+ * Behind that and a full barrier it looks for completions. It calls neither
+ * POLL_CQ nor REQ_NOTIFY_CQ.
+ *
+ * The response of RESIZE_CQ is the same structure, of a new mapping that goes on
+ * where the one before was. The process writes to neither during the command.
+ */
+enum {
+	VIRTIO_RDMA_CQ_RESP_DIRECT = 1 << 0,
 };
 
 struct virtio_rdma_cq_page {
 	__u32 consumer;
+	__u32 reserved[15];
+	__u32 arm;
 };
 
 /*

@@ -28,8 +28,11 @@ static struct vrdma_vq_info vrdma_vq_role(const struct vrdma_dev *dev, u32 i)
 
 	if (i == VIRTIO_RDMA_CTRL_VQ)
 		return (struct vrdma_vq_info){ "control", vrdma_ctrl_callback };
+	if (i < VIRTIO_RDMA_CQ_VQ(dev->num_eqs))
+		return (struct vrdma_vq_info){ "eq", vrdma_eq_callback };
 	if (i < first_sq)
-		return (struct vrdma_vq_info){ "cq", vrdma_cq_callback };
+		return (struct vrdma_vq_info){ "cq", dev->direct_cq ?
+					       NULL : vrdma_cq_callback };
 	if (vrdma_vq_is_event(dev, i))
 		return (struct vrdma_vq_info){ "events", vrdma_event_callback };
 	if (i > VIRTIO_RDMA_EVENT_VQ(dev->num_cq, dev->num_vq_qp))
@@ -74,13 +77,13 @@ int vrdma_vqs_init(struct vrdma_dev *dev)
 	dev->qps = kvcalloc(dev->num_qp, sizeof(*dev->qps), GFP_KERNEL);
 	dev->qps_busy = bitmap_zalloc(dev->num_qp, GFP_KERNEL);
 	/* Processes that map their CQs do not poll by POLL_CQ. */
-	if (!dev->mapped_cq)
+	if (!dev->mapped_cq || dev->direct_cq)
 		dev->qp_numbers = kvcalloc(dev->num_qp,
 					   sizeof(*dev->qp_numbers),
 					   GFP_KERNEL);
 	ret = vrdma_cqs_alloc(dev);
 	if (!dev->vqs || !dev->qps || !dev->qps_busy ||
-	    (!dev->mapped_cq && !dev->qp_numbers))
+	    ((!dev->mapped_cq || dev->direct_cq) && !dev->qp_numbers))
 		ret = -ENOMEM;
 	if (ret)
 		goto err;
@@ -101,13 +104,14 @@ int vrdma_vqs_init(struct vrdma_dev *dev)
 				    virtqueue_get_vring_size(dev->vqs[i]));
 	}
 	vrdma_cqs_init(dev);
-	if (!dev->cq_deep)
+	if (!dev->cq_deep && !dev->direct_cq)
 		dev->attr.max_cqe = min_t(u32, dev->attr.max_cqe,
 					  dev->ring_max);
 	if (!dev->doorbells)
 		dev->attr.max_qp_wr = min_t(u32, dev->attr.max_qp_wr,
 					    dev->ring_max);
-	dev->attr.max_cq = dev->num_cq;
+	dev->attr.max_cq = dev->direct_cq ? dev->num_direct_cq - dev->num_eqs
+					  : dev->num_cq;
 	dev->attr.max_qp = dev->num_qp - VRDMA_QPN_FIRST;
 	ret = vrdma_srqs_init(dev);
 	if (!ret)
@@ -130,6 +134,9 @@ void vrdma_vqs_free(struct vrdma_dev *dev)
 	vrdma_ctrl_free(dev);
 	for (i = 1; i < vrdma_vqs_count(dev); i++)
 		vrdma_vq_empty(dev->vqs[i]);
+	/* The kernel warns if an interrupt is freed with its hint. */
+	for (i = 0; i < dev->num_eqs; i++)
+		virtqueue_set_affinity(dev->vqs[VIRTIO_RDMA_CQ_VQ(i)], NULL);
 	dev->vdev->config->del_vqs(dev->vdev);
 	vrdma_bufs_free(dev);
 	vrdma_cqs_free(dev);

@@ -11,8 +11,8 @@
  *   command  ctrl.h ctrl.c
  *   ring     ring.h ring.c mmap.c
  *   memory   mem.h table.c area.c fastreg.c mr.c mw.c
- *   queue    queue.h handler.c event.c request.c direct.c wr.c wc.c flush.c
- *            cq_vq.c cq.c srq.c qp.c mcast.c
+ *   queue    queue.h handler.c eq.c event.c request.c direct.c wr.c wc.c
+ *            flush.c cq_vq.c cq_direct.c cq.c srq.c qp.c mcast.c
  *   device   device.h pd.c port.c netdev.c counters.c config.c vqs.c fatal.c
  *   driver   main.c
  */
@@ -28,6 +28,7 @@
 #include <linux/virtio.h>
 #include <linux/virtio_config.h>
 #include <linux/workqueue.h>
+#include <linux/xarray.h>
 #include <rdma/ib_verbs.h>
 #include <linux/virtio_rdma.h>
 
@@ -46,6 +47,9 @@
 #define VRDMA_MAX_DOORBELLS	1024
 /* The size of a mapping has 32 bits, and a slot takes up to a page. */
 #define VRDMA_DIRECT_DEPTH_MAX	32768
+#define VRDMA_CQ_DEPTH_MAX	BIT(20)
+/* More CPUs share them. */
+#define VRDMA_MAX_EQS		32
 /* An address vector has 8 bits for the index. */
 #define VRDMA_MAX_GIDS		256
 #define VRDMA_PAGE_SHIFT	12
@@ -79,13 +83,15 @@ struct vrdma_dev {
 	struct device *dma_dev;
 	struct ib_device_attr attr;
 	u32 max_inline;
-	u32 num_cq;
+	u32 num_cq;			/* those below it may have virtqueues */
+	u32 num_direct_cq;		/* all, with event queues */
 	u32 num_qp;			/* with QP 0 and 1 */
 	u32 num_vq_qp;			/* those below it have virtqueues */
 	u32 num_srq;
 	u64 mr_page_sizes;		/* that user regions may have */
 	bool ring_reset;
 	bool mapped_cq;
+	bool direct_cq;			/* no CQ has a virtqueue */
 	bool cq_deep;
 	bool cq_ring_arm;
 	bool cqe_ex;
@@ -110,7 +116,9 @@ struct vrdma_dev {
 	struct mutex vq_lock;
 	unsigned int vq_noio;		/* allocation scope of its holder */
 	struct list_head bufs_kept;	/* until the device is reset */
-	struct vrdma_cq_slot *cqs;
+	struct vrdma_cq_slot *cqs;	/* NULL: direct_cq */
+	struct vrdma_eq *eqs;		/* by number */
+	u32 num_eqs;			/* 0: not direct_cq */
 	struct vrdma_qp **qps;		/* by qpn */
 	spinlock_t qps_lock;		/* of qps, to use QPs that others own */
 	unsigned long *qps_busy;

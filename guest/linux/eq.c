@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Event queues, which tell what direct CQs have completions.
+ *
+ * There is one for each CPU, with a virtqueue and an interrupt of its own, and
+ * CQs share it. Its buffers come back with the numbers of CQs. As handlers are
+ * called under its lock, and a CQ leaves it under this lock once the events
+ * before are handled, a CQ that is destroyed has no handler running, and the
+ * next one with its number gets none of its events.
+ */
+#include <linux/log2.h>
+#include <linux/slab.h>
+
+#include "queue.h"
+
+/* Events that find no buffer wait in the device. */
+#define EQ_BUFS 128
+#define EQ_BUF_SHIFT ilog2(sizeof(struct virtio_rdma_cqn))
+
+int vrdma_eqs_alloc(struct vrdma_dev *dev)
+{
+	u32 i;
+
+	dev->eqs = kcalloc(dev->num_eqs, sizeof(*dev->eqs), GFP_KERNEL);
+	if (!dev->eqs)
+		return -ENOMEM;
+	for (i = 0; i < dev->num_eqs; i++) {
+		spin_lock_init(&dev->eqs[i].lock);
+		xa_init_flags(&dev->eqs[i].cqs, XA_FLAGS_LOCK_IRQ);
+	}
+	return 0;
+}
+
+/* The device's virtqueues are known: those of the first CQs are of these. */
+void vrdma_eqs_init(struct vrdma_dev *dev)
+{
+	u32 i;
+
+	for (i = 0; i < dev->num_eqs; i++)
+		dev->eqs[i].ring.vq = dev->vqs[VIRTIO_RDMA_CQ_VQ(i)];
+}
+
+/* After a device reset. */
+void vrdma_eqs_free(struct vrdma_dev *dev)
+{
+	u32 i;
+
+	for (i = 0; dev->eqs && i < dev->num_eqs; i++) {
+		vrdma_buf_put(dev->eqs[i].ring.buf);
+		xa_destroy(&dev->eqs[i].cqs);
+	}
+	kfree(dev->eqs);
+}
+
+/*
+ * May an event call the handler? A request has one event at most, and requests
+ * are counted where the device reads them. A flag would not do: an event may be
+ * handled when there is another request already, which has one to come.
+ */
+static bool vrdma_eq_take_event(struct vrdma_cq *cq)
+{
+	u32 requests;
+	bool due;
+
+	spin_lock(&cq->ring->lock);
+	requests = le32_to_cpu(READ_ONCE(vrdma_cq_page(cq)->arm)) >>
+		   VIRTIO_RDMA_ARM_SHIFT;
+	due = (requests - cq->events) << VIRTIO_RDMA_ARM_SHIFT;
+	if (due) {
+		cq->events++;
+		cq->armed = 0;
+	}
+	spin_unlock(&cq->ring->lock);
+	return due;
+}
+
+/* Add all buffers that the device does not have. With the lock held. */
+static void vrdma_eq_fill(struct vrdma_eq *eq)
+{
+	struct vrdma_ring *ring = &eq->ring;
+	u32 head = ring->head;
+
+	while (ring->head - ring->tail < vrdma_ring_slots(ring) &&
+	       !vrdma_ring_add(ring, 0, sizeof(struct virtio_rdma_cqn), true))
+		;
+	if (ring->head != head)
+		virtqueue_kick(ring->vq);
+}
+
+/*
+ * Handle the events that have come. Buffers go back when all are handled, so
+ * this has an end whatever the device does. With the lock held.
+ */
+static void vrdma_eq_drain(struct vrdma_eq *eq)
+{
+	struct vrdma_ring *ring = &eq->ring;
+	const struct virtio_rdma_cqn *event;
+	struct vrdma_cq *cq;
+	unsigned int len;
+
+	if (!ring->buf)
+		return;
+	while (vrdma_ring_take(ring, &len)) {
+		if (len != sizeof(*event)) {
+			vrdma_broken(ring->vq->vdev->priv,
+				     "virtqueue %u: an event of %u bytes",
+				     ring->vq->index, len);
+			return;
+		}
+		event = vrdma_ring_slot(ring, ring->tail - 1);
+		cq = xa_load(&eq->cqs, le32_to_cpu(READ_ONCE(event->cqn)));
+		if (cq && vrdma_eq_take_event(cq))
+			vrdma_cq_handle(cq);
+	}
+	vrdma_eq_fill(eq);
+}
+
+void vrdma_eq_callback(struct virtqueue *vq)
+{
+	struct vrdma_dev *dev = vq->vdev->priv;
+	struct vrdma_eq *eq = &dev->eqs[vq->index - VIRTIO_RDMA_CQ_VQ(0)];
+	unsigned long flags;
+
+	spin_lock_irqsave(&eq->lock, flags);
+	vrdma_eq_drain(eq);
+	spin_unlock_irqrestore(&eq->lock, flags);
+}
+
+/* After a reset the device takes the numbers from 0 on. */
+static int vrdma_eq_create(struct vrdma_dev *dev, u32 eqn)
+{
+	u32 depth = min_t(u32, EQ_BUFS, dev->ring_max);
+	struct virtio_rdma_create_cq_req req = {
+		.cqe = cpu_to_le32(depth),
+		.flags = cpu_to_le32(VIRTIO_RDMA_CQ_EVENTS),
+		.eqn = cpu_to_le32(VIRTIO_RDMA_EQN_NONE),
+	};
+	struct vrdma_eq *eq = &dev->eqs[eqn];
+	struct virtqueue *vq = eq->ring.vq;
+	struct virtio_rdma_cqn rsp;
+	struct vrdma_buf *buf;
+	u32 slots;
+	int ret;
+
+	ret = vrdma_vq_prepare(dev, vq, depth);
+	if (ret)
+		return ret;
+	ret = vrdma_ctrl_ask(dev, VIRTIO_RDMA_CMD_CREATE_CQ, &req, &rsp);
+	if (ret)
+		return ret;
+	if (le32_to_cpu(rsp.cqn) != eqn)
+		return -EPROTO;
+	slots = virtqueue_get_vring_size(vq);
+	buf = vrdma_buf_alloc(vrdma_ring_pages(slots, EQ_BUF_SHIFT));
+	if (!buf)
+		return -ENOMEM;
+	vrdma_vq_set_vector(vq, eqn);
+	spin_lock_irq(&eq->lock);
+	vrdma_ring_init(&eq->ring, buf, 0, slots, EQ_BUF_SHIFT);
+	vrdma_eq_fill(eq);
+	spin_unlock_irq(&eq->lock);
+	vrdma_buf_put(buf);
+	return 0;
+}
+
+/* Create the event queues. On failure the device is to be reset. */
+int vrdma_eqs_start(struct vrdma_dev *dev)
+{
+	int ret = 0;
+	u32 i;
+
+	vrdma_vqs_lock(dev);
+	for (i = 0; i < dev->num_eqs && !ret; i++)
+		ret = vrdma_eq_create(dev, i);
+	vrdma_vqs_unlock(dev);
+	if (ret)
+		dev_err(&dev->vdev->dev, "no event queue: error %d\n", ret);
+	return ret;
+}
+
+/*
+ * The direct CQ with this number, or NULL: none is destroyed meanwhile, as the
+ * caller holds either vq_lock or the lock of events.
+ */
+struct vrdma_cq *vrdma_eqs_find_cq(struct vrdma_dev *dev, u32 cqn)
+{
+	struct vrdma_cq *cq = NULL;
+	u32 i;
+
+	for (i = 0; i < dev->num_eqs && !cq; i++)
+		cq = xa_load(&dev->eqs[i].cqs, cqn);
+	return cq;
+}
+
+/* From now on the handler of a CQ, which has its number, is called. */
+int vrdma_eq_add(struct vrdma_eq *eq, struct vrdma_cq *cq)
+{
+	lockdep_assert_held(&vrdma_cq_dev(cq)->vq_lock);
+
+	return xa_insert_irq(&eq->cqs, cq->cqn, cq, GFP_KERNEL);
+}
+
+/*
+ * The device has destroyed the CQ: its last events are in the virtqueue. With
+ * the lock of events held.
+ */
+void vrdma_eq_remove(struct vrdma_eq *eq, struct vrdma_cq *cq)
+{
+	lockdep_assert_held(&vrdma_cq_dev(cq)->vq_lock);
+
+	spin_lock(&eq->lock);
+	vrdma_eq_drain(eq);
+	xa_erase(&eq->cqs, cq->cqn);
+	spin_unlock(&eq->lock);
+}
+
+/* With a dead device */
+void vrdma_eqs_wake(struct vrdma_dev *dev)
+{
+	struct vrdma_cq *cq;
+	unsigned long cqn;
+	u32 i;
+
+	for (i = 0; i < dev->num_eqs; i++) {
+		spin_lock_irq(&dev->eqs[i].lock);
+		xa_for_each(&dev->eqs[i].cqs, cqn, cq)
+			vrdma_cq_wake(cq);
+		spin_unlock_irq(&dev->eqs[i].lock);
+	}
+}
