@@ -12,6 +12,8 @@
 DECLARE_DRV_CMD(vrdma_get_context, IB_USER_VERBS_CMD_GET_CONTEXT,
 		empty, virtio_rdma_alloc_ucontext_resp);
 DECLARE_DRV_CMD(vrdma_create_cq, IB_USER_VERBS_CMD_CREATE_CQ,
+		virtio_rdma_create_cq_cmd, virtio_rdma_create_cq_resp);
+DECLARE_DRV_CMD(vrdma_resize_cq, IB_USER_VERBS_CMD_RESIZE_CQ,
 		empty, virtio_rdma_create_cq_resp);
 DECLARE_DRV_CMD(vrdma_create_qp, IB_USER_VERBS_CMD_CREATE_QP,
 		empty, virtio_rdma_create_qp_resp);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Completion queues. The status byte of a mapped slot shows whether it has a
- * completion. The kernel is called to arm a CQ, and sometimes to give consumed
- * slots back to the device.
+ * Completion queues. A direct one takes the kernel only to sleep: its slots have
+ * the numbers of their completions. Otherwise the status byte of a mapped slot
+ * shows whether it has a completion, and the kernel is called to arm a CQ, and
+ * sometimes to give consumed slots back to the device.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,19 +15,20 @@
 static int vrdma_cq_map(struct vrdma_cq *cq,
 			const struct virtio_rdma_create_cq_resp *resp)
 {
-	cq->map = mmap(NULL, resp->mmap_size, PROT_READ | PROT_WRITE,
-		       MAP_SHARED, cq->vcq.cq.context->cmd_fd,
-		       resp->mmap_offset);
-	if (cq->map == MAP_FAILED) {
-		cq->map = NULL;
+	void *map = mmap(NULL, resp->mmap_size, PROT_READ | PROT_WRITE,
+			 MAP_SHARED, cq->vcq.cq.context->cmd_fd,
+			 resp->mmap_offset);
+
+	if (map == MAP_FAILED)
 		return errno;
-	}
+	cq->map = map;
 	cq->map_size = resp->mmap_size;
 	cq->page = cq->map;
 	cq->slots = (uint8_t *)cq->map + resp->ring_offset;
 	cq->slot_size = resp->slot_size;
 	cq->mask = resp->slots - 1;
 	cq->slack = resp->slack;
+	cq->direct = resp->flags & VIRTIO_RDMA_CQ_RESP_DIRECT;
 	return 0;
 }
 
@@ -34,7 +36,9 @@ struct ibv_cq *vrdma_create_cq(struct ibv_context *ctx, int cqe,
 			       struct ibv_comp_channel *channel, int vector)
 {
 	struct vrdma_create_cq_resp resp = {};
-	struct ibv_create_cq cmd;
+	struct vrdma_create_cq cmd = {
+		.flags = VIRTIO_RDMA_CQ_CMD_DIRECT,
+	};
 	struct vrdma_cq *cq;
 	int ret;
 
@@ -42,8 +46,10 @@ struct ibv_cq *vrdma_create_cq(struct ibv_context *ctx, int cqe,
 	if (!cq)
 		return NULL;
 	pthread_spin_init(&cq->lock, PTHREAD_PROCESS_PRIVATE);
-	ret = ibv_cmd_create_cq(ctx, cqe, channel, vector, &cq->vcq.cq, &cmd,
-				sizeof(cmd), &resp.ibv_resp, sizeof(resp));
+	pthread_spin_init(&cq->arm_lock, PTHREAD_PROCESS_PRIVATE);
+	ret = ibv_cmd_create_cq(ctx, cqe, channel, vector, &cq->vcq.cq,
+				&cmd.ibv_cmd, sizeof(cmd), &resp.ibv_resp,
+				sizeof(resp));
 	if (ret)
 		goto err;
 	if (resp.mmap_size) {
@@ -57,19 +63,51 @@ struct ibv_cq *vrdma_create_cq(struct ibv_context *ctx, int cqe,
 	return &cq->vcq.cq;
 
 err:
+	pthread_spin_destroy(&cq->arm_lock);
 	pthread_spin_destroy(&cq->lock);
 	free(cq);
 	errno = ret;
 	return NULL;
 }
 
+/*
+ * The kernel moves a direct CQ to other memory, with what is not consumed. With
+ * the CQ locked.
+ */
+static int vrdma_cq_move(struct vrdma_cq *cq, int cqe)
+{
+	struct vrdma_resize_cq_resp resp = {};
+	size_t old_size = cq->map_size;
+	struct ibv_resize_cq cmd;
+	void *old = cq->map;
+	int ret;
+
+	ret = ibv_cmd_resize_cq(&cq->vcq.cq, cqe, &cmd, sizeof(cmd),
+				&resp.ibv_resp, sizeof(resp));
+	if (ret)
+		return ret;
+	ret = vrdma_cq_map(cq, &resp.drv_payload);
+	if (!ret)
+		munmap(old, old_size);
+	return ret;
+}
+
 int vrdma_resize_cq(struct ibv_cq *ibcq, int cqe)
 {
 	struct ib_uverbs_resize_cq_resp resp;
+	struct vrdma_cq *cq = to_vcq(ibcq);
 	struct ibv_resize_cq cmd;
+	int ret;
 
-	return ibv_cmd_resize_cq(ibcq, cqe, &cmd, sizeof(cmd), &resp,
-				 sizeof(resp));
+	if (!cq->direct)
+		return ibv_cmd_resize_cq(ibcq, cqe, &cmd, sizeof(cmd), &resp,
+					 sizeof(resp));
+	pthread_spin_lock(&cq->lock);
+	pthread_spin_lock(&cq->arm_lock);
+	ret = vrdma_cq_move(cq, cqe);
+	pthread_spin_unlock(&cq->arm_lock);
+	pthread_spin_unlock(&cq->lock);
+	return ret;
 }
 
 int vrdma_destroy_cq(struct ibv_cq *ibcq)
@@ -81,6 +119,7 @@ int vrdma_destroy_cq(struct ibv_cq *ibcq)
 		return ret;
 	if (cq->map)
 		munmap(cq->map, cq->map_size);
+	pthread_spin_destroy(&cq->arm_lock);
 	pthread_spin_destroy(&cq->lock);
 	free(cq);
 	return 0;
@@ -198,6 +237,20 @@ static bool vrdma_cqe_read(struct vrdma_cq *cq,
 	return true;
 }
 
+static bool vrdma_cq_direct_has(const struct virtio_rdma_cqe *cqe, uint32_t n)
+{
+	const struct virtio_rdma_direct_cqe *slot = (const void *)cqe;
+
+	return le32toh(__atomic_load_n(&slot->number, __ATOMIC_ACQUIRE)) ==
+	       n + 1;
+}
+
+static bool vrdma_cq_status_has(const struct virtio_rdma_cqe *cqe)
+{
+	return __atomic_load_n(&cqe->status, __ATOMIC_ACQUIRE) !=
+	       VIRTIO_RDMA_CQE_EMPTY;
+}
+
 /* The n-th completion, or NULL if there is none yet. */
 static struct virtio_rdma_cqe *vrdma_cq_cqe(const struct vrdma_cq *cq,
 					    uint32_t n)
@@ -205,10 +258,8 @@ static struct virtio_rdma_cqe *vrdma_cq_cqe(const struct vrdma_cq *cq,
 	struct virtio_rdma_cqe *cqe =
 		(void *)(cq->slots + (n & cq->mask) * cq->slot_size);
 
-	if (__atomic_load_n(&cqe->status, __ATOMIC_ACQUIRE) ==
-	    VIRTIO_RDMA_CQE_EMPTY)
-		return NULL;
-	return cqe;
+	return (cq->direct ? vrdma_cq_direct_has(cqe, n)
+			   : vrdma_cq_status_has(cqe)) ? cqe : NULL;
 }
 
 /*
@@ -222,6 +273,8 @@ void vrdma_cq_clean(struct vrdma_qp *qp)
 	uint64_t id, wr_id;
 	uint32_t n;
 
+	if (!cq->map)
+		return;
 	for (n = cq->head; n - cq->head <= cq->mask; n++) {
 		cqe = vrdma_cq_cqe(cq, n);
 		if (!cqe)
@@ -245,7 +298,8 @@ static int vrdma_cq_next_mapped(struct vrdma_cq *cq, struct ibv_wc *wc)
 		if (!cqe)
 			return 0;
 		wanted = vrdma_cqe_read(cq, cqe, wc);
-		cqe->status = VIRTIO_RDMA_CQE_EMPTY;
+		if (!cq->direct)
+			cqe->status = VIRTIO_RDMA_CQE_EMPTY;
 		cq->head++;
 	} while (!wanted);
 	return 1;
@@ -274,18 +328,19 @@ int vrdma_cq_next(struct vrdma_cq *cq, struct ibv_wc *wc)
 }
 
 /*
- * Tell the kernel how many completions were consumed. With the CQ locked.
+ * Tell the kernel, or the device, how many completions were consumed. With the
+ * CQ locked.
  * Returns whether to call vrdma_cq_recycle() after unlocking it.
  */
 bool vrdma_cq_consumed(struct vrdma_cq *cq)
 {
-	if (!cq->map)
+	if (!cq->map || (cq->direct && cq->head == cq->recycled))
 		return false;
 	__atomic_store_n(&cq->page->consumer, cq->head, __ATOMIC_RELEASE);
-	if (cq->head - cq->recycled <= cq->slack)
+	if (!cq->direct && cq->head - cq->recycled <= cq->slack)
 		return false;
 	cq->recycled = cq->head;
-	return true;
+	return !cq->direct;
 }
 
 /* Have the kernel give consumed slots back to the device. */
@@ -314,5 +369,30 @@ int vrdma_poll_cq(struct ibv_cq *ibcq, int num, struct ibv_wc *wc)
 
 int vrdma_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 {
-	return ibv_cmd_req_notify_cq(ibcq, solicited_only);
+	struct vrdma_cq *cq = to_vcq(ibcq);
+
+	if (!cq->direct)
+		return ibv_cmd_req_notify_cq(ibcq, solicited_only);
+	pthread_spin_lock(&cq->arm_lock);
+	/* A request for any completion that had no event is still one. */
+	cq->armed_next |= !solicited_only;
+	cq->arm = ((cq->arm >> VIRTIO_RDMA_ARM_SHIFT) + 1)
+		  << VIRTIO_RDMA_ARM_SHIFT;
+	cq->arm |= cq->armed_next ? VIRTIO_RDMA_NOTIFY_NEXT_COMPLETION
+				  : VIRTIO_RDMA_NOTIFY_SOLICITED;
+	__atomic_store_n(&cq->page->arm, htole32(cq->arm), __ATOMIC_RELAXED);
+	/* The device looks at this behind a barrier, too, or it is polled. */
+	atomic_thread_fence(memory_order_seq_cst);
+	pthread_spin_unlock(&cq->arm_lock);
+	return 0;
+}
+
+/* The program has taken an event of the CQ. */
+void vrdma_cq_event(struct ibv_cq *ibcq)
+{
+	struct vrdma_cq *cq = to_vcq(ibcq);
+
+	pthread_spin_lock(&cq->arm_lock);
+	cq->armed_next = false;
+	pthread_spin_unlock(&cq->arm_lock);
 }

@@ -55,6 +55,7 @@ static const struct verbs_context_ops vrdma_ctx_ops = {
 	.alloc_pd = vrdma_alloc_pd,
 	.attach_mcast = ibv_cmd_attach_mcast,
 	.bind_mw = vrdma_bind_mw,
+	.cq_event = vrdma_cq_event,
 	.create_ah = vrdma_create_ah,
 	.create_cq = vrdma_create_cq,
 	.create_cq_ex = vrdma_create_cq_ex,

@@ -74,8 +74,14 @@ struct vrdma_cq {
 	uint32_t slot_size;
 	uint32_t mask;			/* number of slots - 1 */
 	uint32_t head;			/* completions consumed */
-	uint32_t recycled;		/* head at the last vrdma_cq_recycle */
+	uint32_t recycled;		/* head when the kernel was told */
 	uint32_t slack;			/* recycle if head is further ahead */
+	/* The device numbers completions, and is told of nothing else. */
+	bool direct;
+	/* A program may arm a CQ that it is polling. */
+	pthread_spinlock_t arm_lock;	/* of the next two */
+	uint32_t arm;			/* the last request, as in the page */
+	bool armed_next;		/* for any completion, and no event */
 	/* Extended polling: the current completion */
 	struct ibv_wc wc;
 	uint16_t vlan;			/* 0: none */
@@ -201,6 +207,7 @@ int vrdma_resize_cq(struct ibv_cq *cq, int cqe);
 int vrdma_destroy_cq(struct ibv_cq *cq);
 int vrdma_poll_cq(struct ibv_cq *cq, int num, struct ibv_wc *wc);
 int vrdma_req_notify_cq(struct ibv_cq *cq, int solicited_only);
+void vrdma_cq_event(struct ibv_cq *cq);
 void vrdma_qp_lock_cqs(struct ibv_qp *qp);
 void vrdma_qp_unlock_cqs(struct ibv_qp *qp);
 void vrdma_cq_clean(struct vrdma_qp *qp);
