@@ -30,7 +30,8 @@ TIMEOUT = '/sys/module/virtio_rdma/parameters/command_timeout'
 KERNEL_NOISE = 4096
 
 
-def trial(bench, *faults, after=0, one_in=1, seed=SEED, seconds=2.0):
+def trial(bench, *faults, after=0, one_in=1, seed=SEED, seconds=2.0,
+          direct=False):
     """Have the driver use such a device: (what the kernel said, work requests
     that completed)."""
     if bench.stack == 'rxe':
@@ -42,7 +43,7 @@ def trial(bench, *faults, after=0, one_in=1, seed=SEED, seconds=2.0):
     vm.kernel_log()
     start = len(vm.said)
     vm.must(f'insmod {module} faults={mask} after={after} one_in={one_in} '
-            f'seed={seed}', 60)
+            f'seed={seed} direct={int(direct)}', 60)
     time.sleep(seconds)
     vm.must('rmmod broken_device', 60)
     vm.must(f'echo 60 > {TIMEOUT}')
@@ -58,6 +59,34 @@ def test_a_device_that_does_right(bench):
     bench.note(f'{done} work requests')
     assert done > 100, said
     assert 'broken device' not in said, said
+
+
+def test_direct_completion_queues_of_a_device_that_does_right(bench):
+    said, done = trial(bench, direct=True)
+    bench.note(f'{done} work requests')
+    assert done > 100, said
+    assert 'broken device' not in said, said
+
+
+def test_direct_completion_queues_with_anything_in_them(bench):
+    for fault in ('cqe', 'twice'):
+        said, _ = trial(bench, fault, after=200, one_in=8, direct=True)
+        assert re.search(r'broken device: CQ \d+: QP \d+ has no request',
+                         said), said
+
+
+def test_event_queues_with_anything_in_them(bench):
+    """Events of CQs that did not ask for them, or do not exist, are ignored;
+    their size has to be right."""
+    said, done = trial(bench, 'event', direct=True, one_in=2, after=100)
+    bench.note(f'{done} work requests')
+    said, _ = trial(bench, 'event', 'short', after=200, direct=True, one_in=2)
+    assert 'broken device' in said, said
+    for fault in ('used id', 'used idx', 'response', 'status', 'silent',
+                  'gone', 'needs reset', 'no vq reset'):
+        for seed in range(SEED, SEED + 2 * ROUNDS):
+            trial(bench, fault, after=17 * seed % 300, one_in=8, seed=seed,
+                  seconds=1, direct=True)
 
 
 def test_commands_without_a_response(bench):
@@ -122,10 +151,11 @@ def test_configurations_that_make_no_sense(bench):
 def test_anything(bench):
     """Faults of all kinds, none too often."""
     trial(bench, *ANYTHING, after=SEED, one_in=50)
+    trial(bench, *ANYTHING, after=SEED, one_in=50, direct=True)
     watch = Watch([bench.one])
     for seed in range(SEED, SEED + 3 * ROUNDS):
         trial(bench, *ANYTHING, after=37 * seed % 400, one_in=100,
-              seed=seed, seconds=1)
+              seed=seed, seconds=1, direct=seed % 2)
     kernel, _ = watch.growth()
     bench.note(f'kernel grew by {kernel} KiB')
     assert kernel < KERNEL_NOISE, kernel

@@ -18,6 +18,9 @@
 #include <linux/virtio_rdma.h>
 
 #define BROKEN_CQS 16
+/* With direct ones, and how deep these are */
+#define BROKEN_ALL_CQS 64
+#define BROKEN_DIRECT_CQE 2048
 #define BROKEN_QPS 16
 #define BROKEN_SRQS 4
 #define BROKEN_VQS (VIRTIO_RDMA_NUM_VQS(BROKEN_CQS, BROKEN_QPS) + 1 + \
@@ -47,11 +50,28 @@ enum broken_fault {
 	BROKEN_CONFIG_ANY,
 };
 
+#define BROKEN_CQES_PER_PAGE \
+	(PAGE_SIZE / sizeof(struct virtio_rdma_direct_cqe))
+
 struct broken_vq {
 	struct virtqueue *vq;
 	bool enabled;
 	u16 avail;		/* the next entry to take */
 	u16 used;		/* the next entry to write */
+};
+
+struct broken_cq {
+	bool exists;
+	bool events;		/* it is an event queue */
+	/* Of a direct CQ */
+	struct virtio_rdma_direct_cq_page *page; /* NULL: it is none */
+	struct virtio_rdma_direct_cqe
+		*slots[BROKEN_DIRECT_CQE / BROKEN_CQES_PER_PAGE];
+	u32 mask;
+	u32 produced;
+	u32 eqn;
+	u32 arm;		/* of the last event */
+	bool pending;		/* an event that found no buffer */
 };
 
 struct broken_qp {
@@ -70,7 +90,7 @@ struct broken_device {
 	struct broken_vq vqs[BROKEN_VQS];
 	u32 num_vqs;
 	struct broken_qp qps[BROKEN_QPS];
-	bool cqs[BROKEN_CQS];
+	struct broken_cq cqs[BROKEN_ALL_CQS];
 	bool srqs[BROKEN_SRQS];
 	u32 next_number;	/* of PDs and MRs */
 	u32 done;		/* commands and work requests */

@@ -2,6 +2,8 @@
 /*
  * Commands: objects have numbers and nothing else.
  */
+#include <linux/io.h>
+
 #include "broken.h"
 
 static u32 broken_free_number(const bool *taken, u32 first, u32 num)
@@ -11,15 +13,67 @@ static u32 broken_free_number(const bool *taken, u32 first, u32 num)
 	return first;
 }
 
-static u8 broken_create_cq(struct broken_device *dev, void *rsp)
+/* One table has all that fits here. */
+static bool broken_map_cq(struct broken_cq *cq, __le64 addr, u32 pages,
+			  u8 levels, u8 depth_shift)
 {
-	struct virtio_rdma_cqn *cqn = rsp;
-	u32 n = broken_free_number(dev->cqs, 0, BROKEN_CQS);
+	const __le64 *table = phys_to_virt(le64_to_cpu(addr));
+	u32 n;
 
-	if (n == BROKEN_CQS)
+	pages--;
+	if (!pages || pages > ARRAY_SIZE(cq->slots) || levels != 1 ||
+	    DIV_ROUND_UP(BIT(depth_shift), BROKEN_CQES_PER_PAGE) != pages)
+		return false;
+	cq->page = phys_to_virt(le64_to_cpu(table[0]));
+	for (n = 0; n < pages; n++)
+		cq->slots[n] = phys_to_virt(le64_to_cpu(table[1 + n]));
+	cq->mask = BIT(depth_shift) - 1;
+	return true;
+}
+
+static u8 broken_create_cq(struct broken_device *dev, const void *data,
+			   void *rsp)
+{
+	const struct virtio_rdma_create_cq_req *req = data;
+	u32 flags = le32_to_cpu(req->flags);
+	u32 most = flags & VIRTIO_RDMA_CQ_DIRECT ? BROKEN_ALL_CQS : BROKEN_CQS;
+	struct virtio_rdma_cqn *cqn = rsp;
+	struct broken_cq *cq;
+	u32 n;
+
+	for (n = 0; n < most && dev->cqs[n].exists; n++)
+		;
+	if (n == most)
 		return VIRTIO_RDMA_S_NOMEM;
-	dev->cqs[n] = true;
+	cq = &dev->cqs[n];
+	*cq = (struct broken_cq){
+		.exists = true,
+		.events = flags & VIRTIO_RDMA_CQ_EVENTS,
+		.eqn = le32_to_cpu(req->eqn),
+	};
+	if (flags & VIRTIO_RDMA_CQ_DIRECT &&
+	    !broken_map_cq(cq, req->queue_pages, le32_to_cpu(req->queue_npages),
+			   req->queue_levels, req->depth_shift)) {
+		cq->exists = false;
+		return VIRTIO_RDMA_S_INVAL;
+	}
 	cqn->cqn = cpu_to_le32(n);
+	return VIRTIO_RDMA_S_OK;
+}
+
+static u8 broken_resize_cq(struct broken_device *dev, const void *data)
+{
+	const struct virtio_rdma_resize_cq_req *req = data;
+	u32 n = le32_to_cpu(req->cqn) % BROKEN_ALL_CQS;
+	struct broken_cq *cq = &dev->cqs[n];
+
+	if (!cq->exists || !cq->page)
+		return VIRTIO_RDMA_S_NOTSUPP;
+	if (cq->produced - le32_to_cpu(cq->page->consumer) >
+	    le32_to_cpu(req->cqe) ||
+	    !broken_map_cq(cq, req->queue_pages, le32_to_cpu(req->queue_npages),
+			   req->queue_levels, req->depth_shift))
+		return VIRTIO_RDMA_S_INVAL;
 	return VIRTIO_RDMA_S_OK;
 }
 
@@ -100,9 +154,11 @@ static u8 broken_answer(struct broken_device *dev, u8 command, const void *req,
 			cpu_to_le16(0xffff);
 		break;
 	case VIRTIO_RDMA_CMD_CREATE_CQ:
-		return broken_create_cq(dev, rsp);
+		return broken_create_cq(dev, req, rsp);
+	case VIRTIO_RDMA_CMD_RESIZE_CQ:
+		return broken_resize_cq(dev, req);
 	case VIRTIO_RDMA_CMD_DESTROY_CQ:
-		dev->cqs[broken_number(req, BROKEN_CQS)] = false;
+		dev->cqs[broken_number(req, BROKEN_ALL_CQS)].exists = false;
 		break;
 	case VIRTIO_RDMA_CMD_CREATE_SRQ:
 		return broken_create_srq(dev, rsp);

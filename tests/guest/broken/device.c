@@ -25,6 +25,10 @@ MODULE_PARM_DESC(one_in, "It does wrong in one of so many cases");
 static ulong seed = 1;
 module_param(seed, ulong, 0444);
 
+static bool direct;
+module_param(direct, bool, 0444);
+MODULE_PARM_DESC(direct, "CQs are direct");
+
 static struct broken_device *the_device;
 
 u32 broken_random(struct broken_device *dev)
@@ -71,6 +75,8 @@ static void broken_fill_config(struct virtio_rdma_config *config)
 	config->max_cq = cpu_to_le32(BROKEN_CQS);
 	config->max_cqe = cpu_to_le32(BROKEN_RING);
 	config->max_cqe_deep = cpu_to_le32(65536);
+	config->max_cq_direct = cpu_to_le32(BROKEN_ALL_CQS);
+	config->max_cqe_direct = cpu_to_le32(BROKEN_DIRECT_CQE);
 	config->max_mr = cpu_to_le32(1024);
 	config->max_pd = cpu_to_le32(1024);
 	config->max_qp_rd_atom = cpu_to_le32(16);
@@ -259,7 +265,8 @@ static u64 broken_get_features(struct virtio_device *vdev)
 	       BIT_ULL(VIRTIO_RDMA_F_CQE_EX) |
 	       BIT_ULL(VIRTIO_RDMA_F_COUNTERS) |
 	       BIT_ULL(VIRTIO_RDMA_F_MR_TABLES) |
-	       BIT_ULL(VIRTIO_RDMA_F_REG_PAGES);
+	       BIT_ULL(VIRTIO_RDMA_F_REG_PAGES) |
+	       (direct ? BIT_ULL(VIRTIO_RDMA_F_DIRECT_CQ) : 0);
 }
 
 static int broken_finalize_features(struct virtio_device *vdev)

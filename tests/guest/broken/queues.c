@@ -76,6 +76,61 @@ static void broken_change_cqe(struct broken_device *dev, u8 *bytes)
 	}
 }
 
+static bool broken_raise(struct broken_device *dev, u32 eqn, u32 cqn)
+{
+	struct broken_vq *bvq = &dev->vqs[VIRTIO_RDMA_CQ_VQ(eqn % BROKEN_CQS)];
+	struct virtio_rdma_cqn event = { .cqn = cpu_to_le32(cqn) };
+	struct broken_buf buf;
+
+	if (eqn >= BROKEN_CQS || !dev->cqs[eqn].events)
+		return true;
+	if (!broken_take(bvq, &buf))
+		return false;
+	if (buf.in && buf.in_len >= sizeof(event))
+		memcpy(buf.in, &event, sizeof(event));
+	broken_return(dev, bvq, buf.head, broken_does(dev, BROKEN_SHORT) ?
+		      broken_random(dev) % 8 : sizeof(event));
+	return true;
+}
+
+static void broken_push_direct(struct broken_device *dev, u32 cqn,
+			       const struct virtio_rdma_cqe *cqe)
+{
+	struct broken_cq *cq = &dev->cqs[cqn];
+	u32 at = cq->produced & cq->mask;
+	struct virtio_rdma_direct_cqe *slot =
+		&cq->slots[at / BROKEN_CQES_PER_PAGE][at % BROKEN_CQES_PER_PAGE];
+	u32 arm;
+
+	/* No overruns: who overruns a CQ is not what is tested. */
+	if (cq->produced - le32_to_cpu(READ_ONCE(cq->page->consumer)) >
+	    cq->mask)
+		return;
+	slot->ex.cqe = *cqe;
+	/* Pairs with the driver's acquire. */
+	smp_store_release(&slot->number, cpu_to_le32(++cq->produced));
+	/* Pairs with the driver's barrier when it has armed. */
+	smp_mb();
+	arm = le32_to_cpu(READ_ONCE(cq->page->arm));
+	if (arm == cq->arm || !(arm & VIRTIO_RDMA_NOTIFY_NEXT_COMPLETION))
+		return;
+	cq->arm = arm;
+	cq->pending = !broken_raise(dev, cq->eqn, cqn);
+}
+
+/* Events that waited for a buffer */
+static void broken_raise_pending(struct broken_device *dev)
+{
+	u32 cqn;
+
+	for (cqn = 0; cqn < BROKEN_ALL_CQS; cqn++) {
+		struct broken_cq *cq = &dev->cqs[cqn];
+
+		if (cq->exists && cq->pending)
+			cq->pending = !broken_raise(dev, cq->eqn, cqn);
+	}
+}
+
 static void broken_push(struct broken_device *dev, u32 cqn,
 			const struct virtio_rdma_cqe *cqe)
 {
@@ -83,10 +138,21 @@ static void broken_push(struct broken_device *dev, u32 cqn,
 	struct broken_vq *bvq;
 	struct broken_buf buf;
 
+	if (cqn >= BROKEN_ALL_CQS || !dev->cqs[cqn].exists ||
+	    dev->cqs[cqn].events)
+		return;
+	if (dev->cqs[cqn].page) {
+		if (broken_does(dev, BROKEN_CQE))
+			broken_change_cqe(dev, (u8 *)&copy);
+		broken_push_direct(dev, cqn, &copy);
+		dev->last = *cqe;
+		dev->last_cqn = cqn;
+		return;
+	}
 	if (cqn >= BROKEN_CQS)
 		return;
 	bvq = &dev->vqs[VIRTIO_RDMA_CQ_VQ(cqn)];
-	if (!dev->cqs[cqn] || !broken_take(bvq, &buf))
+	if (!broken_take(bvq, &buf))
 		return;
 	if (broken_does(dev, BROKEN_CQE))
 		broken_change_cqe(dev, (u8 *)&copy);
@@ -209,6 +275,10 @@ static void broken_act(struct broken_device *dev)
 		event->id = cpu_to_le32(broken_random(dev) % 32);
 		broken_return(dev, events, buf.head, sizeof(*event));
 	}
+	if (broken_does(dev, BROKEN_EVENT))
+		broken_raise(dev, broken_random(dev) % BROKEN_CQS,
+			     broken_random(dev));
+	broken_raise_pending(dev);
 	if (broken_does(dev, BROKEN_TWICE))
 		broken_push(dev, dev->last_cqn, &dev->last);
 	/* Receives of the kernel that no message came for */
