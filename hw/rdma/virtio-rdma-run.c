@@ -309,7 +309,7 @@ void virtio_rdma_handle_srq(VirtIODevice *vdev, VirtQueue *vq)
 void virtio_rdma_doorbell(VirtIORdma *s, uint32_t page, uint32_t qpn)
 {
     VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, qpn);
-    bool posted = false;
+    bool posted;
 
     /* A process that rings for a QP of another one has no effect. */
     if (!qp || !qp->pages || qp->direct.doorbell != page ||
@@ -317,13 +317,16 @@ void virtio_rdma_doorbell(VirtIORdma *s, uint32_t page, uint32_t qpn)
         return;
     }
     trace_virtio_rdma_doorbell(s, page, qpn);
-    if (s->limits.pulls_recv && !virtio_rdma_busy(s) && s->kick_budget) {
-        virtio_rdma_enter(s);
-        posted = virtio_rdma_wq_run(s, qp, &qp->sq, kick_budget(s));
-        run_backend(s, posted);
-        virtio_rdma_leave(s);
+    if (!s->limits.pulls_recv || virtio_rdma_busy(s) || !s->kick_budget) {
+        virtio_rdma_qp_schedule(s, qp);
+        return;
     }
+    virtio_rdma_enter(s);
+    posted = virtio_rdma_wq_run(s, qp, &qp->sq, kick_budget(s));
     if (!posted || qp->broken) {
         virtio_rdma_qp_schedule(s, qp);
     }
+    run_backend(s, posted);
+    /* What it writes may be the end of the QP, and of the device. */
+    virtio_rdma_leave(s);
 }

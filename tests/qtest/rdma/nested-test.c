@@ -95,12 +95,12 @@ static void nested_free(Nested *n)
     qrdma_host_stop(n->host);
 }
 
-/* Interrupts of @cq write @data to @addr from now on, once it is armed. */
-static void aim_interrupt(Nested *n, QRdmaCq *cq, uint64_t addr,
-                          uint32_t data)
+/* Interrupts of @ring write @data to @addr from now on. */
+static void aim_ring(Nested *n, const QRdmaRing *ring, uint64_t addr,
+                     uint32_t data)
 {
     QPCIDevice *pdev = n->t.dev->pci->pdev;
-    uint64_t off = pdev->msix_table_off + cq->ring->pci.msix_entry * 16;
+    uint64_t off = pdev->msix_table_off + ring->pci.msix_entry * 16;
 
     qpci_io_writel(pdev, pdev->msix_table_bar, off + PCI_MSIX_ENTRY_LOWER_ADDR,
                    addr);
@@ -108,6 +108,13 @@ static void aim_interrupt(Nested *n, QRdmaCq *cq, uint64_t addr,
                    addr >> 32);
     qpci_io_writel(pdev, pdev->msix_table_bar, off + PCI_MSIX_ENTRY_DATA,
                    data);
+}
+
+/* The same for those of @cq, which is armed. */
+static void aim_interrupt(Nested *n, QRdmaCq *cq, uint64_t addr,
+                          uint32_t data)
+{
+    aim_ring(n, cq->ring, addr, data);
     assert_ok(qrdma_req_notify_cq(cq, VIRTIO_RDMA_NOTIFY_NEXT_COMPLETION));
 }
 
@@ -165,6 +172,57 @@ static void test_interrupt_resets_the_function(void)
                       n.device_exp + PCI_EXP_DEVCTL,
                       PCI_EXP_DEVCTL_BCR_FLR);
         send_some(&n, 1, 8);
+        check_reset(&n);
+        nested_free(&n);
+    }
+}
+
+/* The work begins in the doorbell, and its end comes there, too. */
+static void test_interrupt_in_a_doorbell_resets_the_function(void)
+{
+    Nested n = nested_new_with("", QRDMA_F(VIRTIO_RDMA_F_DIRECT_QP));
+
+    aim_interrupt(&n, n.t.cq_a, n.device_exp + PCI_EXP_DEVCTL,
+                  PCI_EXP_DEVCTL_BCR_FLR);
+    send_some(&n, 1, 1);
+    check_reset(&n);
+    nested_free(&n);
+}
+
+/* A QP that writes to itself, with a direct CQ that has events */
+static QRdmaQp *direct_loop(Nested *n, QRdmaEq *eq)
+{
+    QRdmaCq *cq = qrdma_create_direct_cq(n->t.dev, 64, eq);
+    QRdmaQp *qp = qrdma_create_qp(n->t.pd, cq, cq, RDMA_QPT_RC);
+
+    qrdma_connect(qp, qp, NULL);
+    qrdma_arm_direct_cq(cq, VIRTIO_RDMA_NOTIFY_NEXT_COMPLETION);
+    return qp;
+}
+
+static void write_some(QRdmaQp *qp, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        qrdma_post_send(qp, &(RdmaSendWr) {
+            .opcode = RDMA_WR_RDMA_WRITE,
+            .send_flags = RDMA_SEND_SIGNALED,
+        });
+    }
+    qrdma_settle(qp->dev);
+}
+
+static void test_events_reset_the_function(void)
+{
+    for (int direct = 0; direct < 2; direct++) {
+        Nested n = nested_new_with("", QRDMA_F(VIRTIO_RDMA_F_DIRECT_CQ) |
+                                   (direct ? QRDMA_F(VIRTIO_RDMA_F_DIRECT_QP)
+                                           : 0));
+        QRdmaEq *eq = qrdma_create_eq(n.t.dev, 2);
+        QRdmaQp *qp = direct_loop(&n, eq);
+
+        aim_ring(&n, eq->ring, n.device_exp + PCI_EXP_DEVCTL,
+                 PCI_EXP_DEVCTL_BCR_FLR);
+        write_some(qp, 3);
         check_reset(&n);
         nested_free(&n);
     }
@@ -338,6 +396,11 @@ void add_nested_tests(void)
                    test_interrupt_at_a_frame_unplugs_the_device);
     qtest_add_func("/virtio-rdma/nested/interrupt-resets-the-function",
                    test_interrupt_resets_the_function);
+    qtest_add_func("/virtio-rdma/nested/"
+                   "interrupt-in-a-doorbell-resets-the-function",
+                   test_interrupt_in_a_doorbell_resets_the_function);
+    qtest_add_func("/virtio-rdma/nested/events-reset-the-function",
+                   test_events_reset_the_function);
     qtest_add_func("/virtio-rdma/nested/completion-resets-the-function",
                    test_completion_resets_the_function);
     qtest_add_func("/virtio-rdma/nested/interrupt-unplugs-the-device",
