@@ -11,6 +11,15 @@
 #include "qemu/cutils.h"
 #include "virtio-rdma-device.h"
 
+static void schedule_qp(VirtIORdma *s, uint32_t qpn)
+{
+    VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, qpn);
+
+    if (qp && qp->pages) {
+        virtio_rdma_qp_schedule(s, qp);
+    }
+}
+
 static bool virtio_rdma_complete(void *opaque, uint32_t cqn, const RdmaWc *wc,
                                  bool solicited)
 {
@@ -20,6 +29,10 @@ static bool virtio_rdma_complete(void *opaque, uint32_t cqn, const RdmaWc *wc,
 
     if (!cq) {
         return false;
+    }
+    if (wc->status != RDMA_WC_SUCCESS) {
+        /* The QP may have entered ERR, where receives are flushed. */
+        schedule_qp(s, wc->qp_num);
     }
     was_good = !cq->error;
     ok = virtio_rdma_cq_complete(s, cq, wc, solicited);

@@ -83,7 +83,6 @@ VirtIORdmaQp *virtio_rdma_qp_of_vq(VirtIORdma *s, uint32_t n,
 /* Put all QPs that use @cq, or @qp alone, into ERR. */
 void virtio_rdma_cq_fail(VirtIORdma *s, VirtIORdmaCq *cq);
 void virtio_rdma_qp_fail(VirtIORdma *s, VirtIORdmaQp *qp);
-bool virtio_rdma_qp_is_in(VirtIORdma *s, VirtIORdmaQp *qp, RdmaQpState state);
 VirtIORdmaHandler virtio_rdma_qp_create;
 VirtIORdmaHandler virtio_rdma_qp_modify;
 VirtIORdmaHandler virtio_rdma_qp_query;

@@ -426,17 +426,6 @@ int virtio_rdma_qp_destroy(VirtIORdma *s, const VirtIORdmaReq *req,
     return 0;
 }
 
-bool virtio_rdma_qp_is_in(VirtIORdma *s, VirtIORdmaQp *qp, RdmaQpState state)
-{
-    RdmaQpAttr attr = {};
-
-    if (s->bc->qp_in_state) {
-        return s->bc->qp_in_state(s->backend, qp->init.qpn, state);
-    }
-    return s->bc->query_qp(s->backend, qp->init.qpn, &attr) == 0 &&
-           attr.qp_state == state;
-}
-
 void virtio_rdma_qp_fail(VirtIORdma *s, VirtIORdmaQp *qp)
 {
     const RdmaQpAttr attr = { .qp_state = RDMA_QPS_ERR };

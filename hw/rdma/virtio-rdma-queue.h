@@ -371,6 +371,7 @@ void virtio_rdma_slots_drain(VirtIORdma *s, VirtIORdmaSlots *slots);
 
 /* virtio-rdma-wq.c: work queues */
 
+bool virtio_rdma_qp_is_in(VirtIORdma *s, VirtIORdmaQp *qp, RdmaQpState state);
 void virtio_rdma_wq_init(VirtIORdma *s);
 void virtio_rdma_wq_free(VirtIORdma *s);
 /*

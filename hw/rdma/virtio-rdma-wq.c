@@ -373,6 +373,27 @@ static bool wq_look(VirtIORdma *s, VirtIORdmaWq *wq)
     return true;
 }
 
+bool virtio_rdma_qp_is_in(VirtIORdma *s, VirtIORdmaQp *qp, RdmaQpState state)
+{
+    RdmaQpAttr attr = {};
+
+    if (s->bc->qp_in_state) {
+        return s->bc->qp_in_state(s->backend, qp->init.qpn, state);
+    }
+    return s->bc->query_qp(s->backend, qp->init.qpn, &attr) == 0 &&
+           attr.qp_state == state;
+}
+
+/*
+ * Does the backend ask for WQEs when it needs them? Then nobody has to ring for
+ * them. In ERR it needs none, but they are to be flushed.
+ */
+static bool is_pulled(VirtIORdma *s, VirtIORdmaQp *qp, const VirtIORdmaWq *wq)
+{
+    return wq->kind == RDMA_RQ && s->limits.pulls_recv &&
+           !virtio_rdma_qp_is_in(s, qp, RDMA_QPS_ERR);
+}
+
 /*
  * There were no more WQEs. While some come the device looks once more by
  * itself, so that who posts in a row has to notify it once.
@@ -380,7 +401,7 @@ static bool wq_look(VirtIORdma *s, VirtIORdmaWq *wq)
 static void wq_empty(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaWq *wq,
                      bool posted)
 {
-    if (virtio_rdma_is_direct(wq) && !qp->broken &&
+    if (virtio_rdma_is_direct(wq) && !qp->broken && !is_pulled(s, qp, wq) &&
         (posted || !virtio_rdma_slots_sleep(s, &wq->slots, &qp->broken))) {
         virtio_rdma_qp_schedule(s, qp);
     }

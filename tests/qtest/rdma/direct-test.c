@@ -233,6 +233,7 @@ static void test_slot_is_read_once(void)
     qrdma_expect_none(t.cq_a);
     qtest_memset(t.dev->host->qts, t.a->sq.buf, 0xff, DEPTH * SLOT);
     qrdma_post_recv(t.b, &(RdmaRecvWr) { 1, .sg_list = &to, .num_sge = 1 });
+    ring(t.b);
     qrdma_settle(t.dev);
     qtest_memset(t.dev->host->qts, t.b->rq.buf, 0xff, DEPTH * SLOT);
     /* RNR timer code 12: 0.64 ms */
@@ -663,52 +664,134 @@ static void test_queues_that_are_no_memory(void)
     }
 }
 
+static void put_recv(QRdmaQp *qp, uint64_t wr_id)
+{
+    RdmaRecvWr wr = { .wr_id = wr_id };
+    uint8_t wqe[QRDMA_WQE_ROOM];
+
+    qrdma_direct_post(qp->dev, &qp->rq, wqe, qrdma_encode_recv(&wr, wqe));
+}
+
+/* Both have four receives, which nobody has rung for. */
+static TestPair pair_with_receives(void)
+{
+    TestPair t = direct_pair();
+
+    for (int i = 0; i < 2; i++) {
+        QRdmaQp *qp = i ? t.b : t.a;
+
+        g_assert_true(qrdma_direct_awake(t.dev, &qp->rq));
+        for (uint64_t id = 1; id <= 4; id++) {
+            put_recv(qp, id);
+        }
+    }
+    qrdma_settle(t.dev);
+    return t;
+}
+
+/* The engine asks for receives when messages come. */
+static void test_receives_need_no_doorbell(void)
+{
+    TestPair t = pair_with_receives();
+    RdmaSendWr wr = { .opcode = RDMA_WR_SEND };
+
+    for (int i = 1; i <= 4; i++) {
+        wr.wr_id = i;
+        wr.send_flags = RDMA_SEND_SIGNALED;
+        qrdma_post_send(t.a, &wr);
+        qrdma_expect(t.cq_a, i, RDMA_WC_SUCCESS);
+        qrdma_expect(t.cq_b, i, RDMA_WC_SUCCESS);
+    }
+    g_assert_true(qrdma_direct_awake(t.dev, &t.b->rq));
+}
+
+/* Nobody asks for those any more when the QP has failed by itself. */
+static void test_receives_are_flushed_without_a_doorbell(void)
+{
+    static const struct {
+        uint32_t lkey, rkey;
+        bool fails_a, fails_b;
+    } cases[] = {
+        { 0xbad00, 0, true, false },
+        { 0, 0xbad00, true, true },
+    };
+
+    for (int i = 0; i < ARRAY_SIZE(cases); i++) {
+        TestPair t = pair_with_receives();
+        RdmaSge sge = qrdma_sge(t.mr_a, 0, 64);
+        RdmaSendWr wr = {
+            .opcode = RDMA_WR_RDMA_WRITE,
+            .sg_list = &sge,
+            .num_sge = 1,
+            .wr.rdma = { t.mr_b->iova, cases[i].rkey ?: t.mr_b->rkey },
+        };
+        RdmaWc wc;
+
+        sge.lkey = cases[i].lkey ?: sge.lkey;
+        qrdma_post_send(t.a, &wr);
+        qrdma_wait_cq(t.cq_a, &wc);
+        g_assert_cmpint(wc.status, ==, cases[i].rkey ? RDMA_WC_REM_ACCESS_ERR
+                                                     : RDMA_WC_LOC_PROT_ERR);
+        for (uint64_t id = 1; id <= 4; id++) {
+            if (cases[i].fails_a) {
+                qrdma_expect(t.cq_a, id, RDMA_WC_WR_FLUSH_ERR);
+            }
+            if (cases[i].fails_b) {
+                qrdma_expect(t.cq_b, id, RDMA_WC_WR_FLUSH_ERR);
+            }
+        }
+        qrdma_settle(t.dev);
+        g_assert_false(qrdma_direct_awake(t.dev, &t.a->rq));
+        g_assert_cmpint(qrdma_direct_awake(t.dev, &t.b->rq), ==,
+                        !cases[i].fails_b);
+        put_recv(t.a, 5);
+        ring(t.a);
+        qrdma_expect(t.cq_a, 5, RDMA_WC_WR_FLUSH_ERR);
+    }
+}
+
 void add_direct_tests(void)
 {
+    static const struct {
+        const char *name;
+        void (*run)(void);
+    } tests[] = {
+        { "idle-queue-needs-a-doorbell", test_idle_queue_needs_a_doorbell },
+        { "receives-need-no-doorbell", test_receives_need_no_doorbell },
+        { "receives-are-flushed-without-a-doorbell",
+          test_receives_are_flushed_without_a_doorbell },
+        { "one-doorbell-for-many", test_one_doorbell_for_many },
+        { "posts-wait-for-the-state", test_posts_wait_for_the_state },
+        { "posts-to-a-stopped-machine", test_posts_to_a_stopped_machine },
+        { "jump-of-the-producer", test_jump_of_the_producer },
+        { "jump-of-receives", test_jump_of_receives },
+        { "bad-lengths", test_bad_lengths },
+        { "slot-is-read-once", test_slot_is_read_once },
+        { "foreign-doorbells", test_foreign_doorbells },
+        { "doorbell-after-destroy", test_doorbell_after_destroy },
+        { "storm-of-doorbells", test_storm_of_doorbells },
+        { "rules-of-create", test_rules_of_create },
+        { "queues-longer-than-regions", test_queues_longer_than_regions },
+        { "deeper-than-a-virtqueue", test_deeper_than_a_virtqueue },
+        { "depth-has-a-limit", test_depth_has_a_limit },
+        { "more-than-there-are-virtqueues-for",
+          test_more_than_there_are_virtqueues_for },
+        { "no-number-with-virtqueues", test_no_number_with_virtqueues },
+        { "first-number-with-virtqueues-is-any",
+          test_first_number_with_virtqueues_is_any },
+        { "feature-is-needed", test_feature_is_needed },
+        { "not-without-doorbells", test_not_without_doorbells },
+        { "pages-are-given-back", test_pages_are_given_back },
+        { "queues-that-are-no-memory", test_queues_that_are_no_memory },
+    };
+
     if (qrdma_ibdev()) {
         return; /* what they do with QPs is the same there */
     }
-    qtest_add_func("virtio-rdma/direct/idle-queue-needs-a-doorbell",
-                   test_idle_queue_needs_a_doorbell);
-    qtest_add_func("virtio-rdma/direct/one-doorbell-for-many",
-                   test_one_doorbell_for_many);
-    qtest_add_func("virtio-rdma/direct/posts-wait-for-the-state",
-                   test_posts_wait_for_the_state);
-    qtest_add_func("virtio-rdma/direct/posts-to-a-stopped-machine",
-                   test_posts_to_a_stopped_machine);
-    qtest_add_func("virtio-rdma/direct/jump-of-the-producer",
-                   test_jump_of_the_producer);
-    qtest_add_func("virtio-rdma/direct/jump-of-receives",
-                   test_jump_of_receives);
-    qtest_add_func("virtio-rdma/direct/bad-lengths", test_bad_lengths);
-    qtest_add_func("virtio-rdma/direct/slot-is-read-once",
-                   test_slot_is_read_once);
-    qtest_add_func("virtio-rdma/direct/foreign-doorbells",
-                   test_foreign_doorbells);
-    qtest_add_func("virtio-rdma/direct/doorbell-after-destroy",
-                   test_doorbell_after_destroy);
-    qtest_add_func("virtio-rdma/direct/storm-of-doorbells",
-                   test_storm_of_doorbells);
-    qtest_add_func("virtio-rdma/direct/rules-of-create",
-                   test_rules_of_create);
-    qtest_add_func("virtio-rdma/direct/queues-longer-than-regions",
-                   test_queues_longer_than_regions);
-    qtest_add_func("virtio-rdma/direct/deeper-than-a-virtqueue",
-                   test_deeper_than_a_virtqueue);
-    qtest_add_func("virtio-rdma/direct/depth-has-a-limit",
-                   test_depth_has_a_limit);
-    qtest_add_func("virtio-rdma/direct/more-than-there-are-virtqueues-for",
-                   test_more_than_there_are_virtqueues_for);
-    qtest_add_func("virtio-rdma/direct/no-number-with-virtqueues",
-                   test_no_number_with_virtqueues);
-    qtest_add_func("virtio-rdma/direct/first-number-with-virtqueues-is-any",
-                   test_first_number_with_virtqueues_is_any);
-    qtest_add_func("virtio-rdma/direct/feature-is-needed",
-                   test_feature_is_needed);
-    qtest_add_func("virtio-rdma/direct/not-without-doorbells",
-                   test_not_without_doorbells);
-    qtest_add_func("virtio-rdma/direct/pages-are-given-back",
-                   test_pages_are_given_back);
-    qtest_add_func("virtio-rdma/direct/queues-that-are-no-memory",
-                   test_queues_that_are_no_memory);
+    for (int i = 0; i < ARRAY_SIZE(tests); i++) {
+        g_autofree char *path = g_strdup_printf("virtio-rdma/direct/%s",
+                                                tests[i].name);
+
+        qtest_add_func(path, tests[i].run);
+    }
 }
