@@ -48,7 +48,8 @@ def test_hostile_processes_harm_nobody(bench):
     attack(bench, WARM_UP)
     bench.nothing_left(bench.baseline)
     watch = Watch([vm])
-    server, client = bench.verify_commands('-s 4096 -n 16 -r 0 -V -q 2')
+    server, client = bench.verify_commands('-s 4096 -n 16 -r 0 -V -q 2 '
+                                           f'-T {TIME + 60}')
     jobs = [bench.two.spawn(server, 18515), vm.spawn(client)]
     jobs[1].wait_for('round 1 done')
     before = rounds(jobs[1])

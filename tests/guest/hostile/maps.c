@@ -15,6 +15,8 @@
 #include "hostile.h"
 
 #define PAGE 4096
+/* Bytes at the start of a mapping that have its counters */
+#define COUNTERS 256
 #define NOTES 32
 #define MAX_PAGES 64
 /* The driver's offsets start here, page by page. */
@@ -66,7 +68,7 @@ void maps_scribble(struct rng *rng)
     i = rng_below(rng, n);
     /* Half of the time near the start, where the counters are */
     scribble(rng, (void *)notes[i].address,
-             rng_one_in(rng, 2) ? 64 : notes[i].size);
+             rng_one_in(rng, 2) ? COUNTERS : notes[i].size);
 }
 
 /* A child that keeps a mapping for some time, without the file */

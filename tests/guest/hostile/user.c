@@ -14,6 +14,7 @@
 
 struct objects {
     struct ibv_pd *pd;
+    struct ibv_comp_channel *channel; /* of events that nobody reads */
     struct ibv_cq *cq;
     struct ibv_srq *srq;
     struct ibv_qp *qp;
@@ -68,7 +69,10 @@ static bool create(struct rng *rng, struct ibv_context *context,
 
     o->pd = ibv_alloc_pd(context);
     o->buffer = malloc(BUFFER);
-    o->cq = ibv_create_cq(context, DEPTH, NULL, NULL, 0);
+    if (rng_one_in(rng, 2)) {
+        o->channel = ibv_create_comp_channel(context);
+    }
+    o->cq = ibv_create_cq(context, DEPTH, NULL, o->channel, 0);
     if (!o->pd || !o->buffer || !o->cq) {
         return false;
     }
@@ -117,7 +121,7 @@ static void post(struct rng *rng, struct objects *o)
     }
     ibv_post_send(o->qp, &send, &bad_send);
     ibv_poll_cq(o->cq, DEPTH, wc);
-    if (rng_one_in(rng, 8)) {
+    if (o->channel || rng_one_in(rng, 8)) {
         ibv_req_notify_cq(o->cq, rng_one_in(rng, 2));
     }
     if (rng_one_in(rng, 32)) {
@@ -142,6 +146,9 @@ static void destroy(struct objects *o)
     }
     if (o->cq) {
         ibv_destroy_cq(o->cq);
+    }
+    if (o->channel) {
+        ibv_destroy_comp_channel(o->channel);
     }
     if (o->pd) {
         ibv_dealloc_pd(o->pd);
