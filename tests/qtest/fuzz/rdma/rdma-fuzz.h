@@ -26,6 +26,11 @@
 /* The same for the guest's addresses in regions. */
 #define FUZZ_IOVA       0x10000ull
 #define FUZZ_MR_SIZE    0x20000ull
+#define FUZZ_PAGES      (FUZZ_MR_SIZE / 4096)
+
+#define FUZZ_PDN        1
+#define FUZZ_ACCESS_ALL (RDMA_ACCESS_LOCAL_WRITE | RDMA_ACCESS_REMOTE | \
+                         RDMA_ACCESS_MW_BIND | RDMA_ACCESS_FLUSH_GLOBAL)
 
 #define FUZZ_ECAM       0xb0000000ull
 #define FUZZ_RDMA_BAR   0xe0000000ull
@@ -149,19 +154,26 @@ FuzzRing *fuzz_rq(unsigned place);
 void fuzz_iommu_attach(void);
 void fuzz_op_iommu(FuzzIn *in);
 
-/* verbs.c: the device comes up; commands and work requests of the input */
-/* Asserts that all goes well, if @checked. */
-void fuzz_bring_up(bool checked);
+/* command.c: control commands of the input */
 /* Returns the status, 0xff if there was no answer. */
 uint8_t fuzz_command(uint8_t cmd, const void *req, size_t len, void *rsp,
                      size_t rsp_len);
+RdmaAv fuzz_av_to(bool far, uint8_t gid_index);
+/* By state: what a QP needs to enter it. */
+const uint32_t *fuzz_masks_of(unsigned place);
 uint32_t fuzz_pick_key(FuzzIn *in);
 uint64_t fuzz_pick_va(FuzzIn *in);
+uint32_t fuzz_pick_access(FuzzIn *in);
+struct virtio_rdma_reg_user_mr_req fuzz_pick_mr(FuzzIn *in);
+void fuzz_op_command(FuzzIn *in);
+void fuzz_op_raw_command(FuzzIn *in);
+
+/* verbs.c: the device comes up; work requests of the input */
+/* Asserts that all goes well, if @checked. */
+void fuzz_bring_up(bool checked);
 /* From FUZZ_QP_A to FUZZ_QP_B, with completions of both. */
 void fuzz_send_messages(unsigned n, uint64_t wr_id);
 void fuzz_op_connect(FuzzIn *in);
-void fuzz_op_command(FuzzIn *in);
-void fuzz_op_raw_command(FuzzIn *in);
 void fuzz_op_send(FuzzIn *in);
 void fuzz_op_recv(FuzzIn *in);
 void fuzz_op_refill(FuzzIn *in);
