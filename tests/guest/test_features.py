@@ -3,9 +3,9 @@
 import time
 
 from lab import pyverbs
-from lab.pair import address
+from lab.pair import address, queues
 from lab.paths import GUEST_TESTS
-from lab.programs import build_objects, cm_exchange
+from lab.programs import build_no_syscalls, build_objects, cm_exchange
 from lab.runner import Skip
 
 CHECK = GUEST_TESTS / 'guest' / 'verbs_check.py'
@@ -29,6 +29,16 @@ def only_ours(bench):
 def test_events_of_queue_pairs(bench):
     only_ours(bench)
     check(bench, 'qp_events')
+
+
+def test_posting_polling_and_arming_take_no_system_call(bench):
+    only_ours(bench)
+    if queues():
+        raise Skip('with virtqueues each of them takes one')
+    vm = bench.one
+    result = vm.run(f'{build_no_syscalls()} '
+                    f'{bench.where(vm, "{} {}")}', 60)
+    assert result.ok, str(result)
 
 
 def test_no_event_after_destroy(bench):

@@ -89,6 +89,11 @@ def build_old_provider():
                  '-shared', '-fPIC', '-ldl')
 
 
+def build_no_syscalls():
+    return build('no_syscalls', [GUEST_TESTS / name for name in (
+        'no_syscalls.c', 'self_qp.c', 'self_qp.h')])
+
+
 def build_objects():
     return build('rdma_objects', sorted(GUEST_TESTS.glob('objects/*.[ch]')))
 
