@@ -153,6 +153,16 @@ static uint32_t wanted_cqs(const VirtIORdma *s)
            ? s->conf.max_cq : MIN(s->conf.max_cq, s->conf.max_vq_cq);
 }
 
+/* Likewise with max-vq-srq. */
+static uint32_t wanted_srqs(const VirtIORdma *s)
+{
+    if (!virtio_rdma_offers(s, VIRTIO_RDMA_F_SRQ)) {
+        return 0;
+    }
+    return virtio_rdma_may_be_direct_srq(s)
+           ? s->conf.max_srq : MIN(s->conf.max_srq, s->conf.max_vq_srq);
+}
+
 /* What vdev->dma_as is set to, but only after realize. */
 static AddressSpace *get_dma_as(VirtIODevice *vdev)
 {
@@ -185,8 +195,7 @@ bool virtio_rdma_backend_attach(VirtIORdma *s, Error **errp)
         .max_mr_size = conf->max_mr_size,
         .max_rd_atomic = conf->max_rd_atomic,
         .gid_table_len = conf->gid_table_len,
-        .max_srq = virtio_rdma_offers(s, VIRTIO_RDMA_F_SRQ) ? conf->max_srq
-                                                            : 0,
+        .max_srq = wanted_srqs(s),
         .max_srq_wr = conf->max_srq_wr,
         .max_srq_sge = conf->max_sge,
         .max_mw = virtio_rdma_offers(s, VIRTIO_RDMA_F_MW) ? conf->max_mw : 0,
@@ -211,5 +220,6 @@ bool virtio_rdma_backend_attach(VirtIORdma *s, Error **errp)
     }
     s->max_vq_qp = MIN(s->limits.max_qp, conf->max_vq_qp);
     s->max_vq_cq = MIN(s->limits.max_cq, conf->max_vq_cq);
+    s->max_vq_srq = MIN(s->limits.max_srq, conf->max_vq_srq);
     return true;
 }

@@ -192,6 +192,27 @@ static void get_create_qp(const uint8_t *p, VirtIORdmaReq *req)
     };
 }
 
+static void get_create_srq(const uint8_t *p, VirtIORdmaReq *req)
+{
+    req->create_srq.attr = (RdmaSrqAttr) {
+        .pdn = GET32(p, virtio_rdma_create_srq_req, pdn),
+        .max_wr = GET32(p, virtio_rdma_create_srq_req, max_wr),
+        .max_sge = GET32(p, virtio_rdma_create_srq_req, max_sge),
+        .limit = GET32(p, virtio_rdma_create_srq_req, limit),
+    };
+    req->create_srq.flags = GET32(p, virtio_rdma_create_srq_req, flags);
+    req->create_srq.direct = (VirtIORdmaDirectSrq) {
+        .pages = {
+            .table = GET64(p, virtio_rdma_create_srq_req, queue_pages),
+            .npages = GET32(p, virtio_rdma_create_srq_req, queue_npages),
+            .levels = GET8(p, virtio_rdma_create_srq_req, queue_levels),
+        },
+        .depth_shift = GET8(p, virtio_rdma_create_srq_req, depth_shift),
+        .slot_shift = GET8(p, virtio_rdma_create_srq_req, slot_shift),
+        .doorbell = GET16(p, virtio_rdma_create_srq_req, doorbell),
+    };
+}
+
 static void get_add_gid(const uint8_t *p, VirtIORdmaReq *req)
 {
     GET_BYTES(req->gid.gid, p, virtio_rdma_add_gid_req, gid);
@@ -278,10 +299,7 @@ void virtio_rdma_codec_get_request(uint8_t cmd, const uint8_t *p,
         req->notify.flags = GET32(p, virtio_rdma_req_notify_cq_req, flags);
         break;
     case VIRTIO_RDMA_CMD_CREATE_SRQ:
-        req->srq.pdn = GET32(p, virtio_rdma_create_srq_req, pdn);
-        req->srq.max_wr = GET32(p, virtio_rdma_create_srq_req, max_wr);
-        req->srq.max_sge = GET32(p, virtio_rdma_create_srq_req, max_sge);
-        req->srq.limit = GET32(p, virtio_rdma_create_srq_req, limit);
+        get_create_srq(p, req);
         break;
     case VIRTIO_RDMA_CMD_MODIFY_SRQ:
         req->srq.srqn = GET32(p, virtio_rdma_modify_srq_req, srqn);
@@ -436,7 +454,7 @@ virtio_rdma_codec_cmds[VIRTIO_RDMA_CMD_MAX + 1] = {
     CMD(ADD_GID, offsetof(struct virtio_rdma_add_gid_req, vlan), 0),
     CMD(DEL_GID, sizeof(struct virtio_rdma_del_gid_req), 0),
     CMD(REQ_NOTIFY_CQ, sizeof(struct virtio_rdma_req_notify_cq_req), 0),
-    CMD(CREATE_SRQ, sizeof(struct virtio_rdma_create_srq_req),
+    CMD(CREATE_SRQ, offsetof(struct virtio_rdma_create_srq_req, flags),
         sizeof(struct virtio_rdma_srqn)),
     CMD(MODIFY_SRQ, sizeof(struct virtio_rdma_modify_srq_req), 0),
     CMD(QUERY_SRQ, sizeof(struct virtio_rdma_srqn),

@@ -51,6 +51,15 @@ typedef struct VirtIORdmaDirectCq {
     uint8_t depth_shift;            /* log2 of the number of slots */
 } VirtIORdmaDirectCq;
 
+/* Where the driver has a direct SRQ, unchecked. */
+typedef struct VirtIORdmaDirectSrq {
+    VirtIORdmaPages pages;
+    /* log2 of the number of slots, and of the bytes of each */
+    uint8_t depth_shift;
+    uint8_t slot_shift;
+    uint16_t doorbell;              /* page of doorbells */
+} VirtIORdmaDirectSrq;
+
 /* A control request: each command has one of the members. */
 typedef union VirtIORdmaReq {
     struct {
@@ -84,8 +93,16 @@ typedef union VirtIORdmaReq {
         uint32_t pdn;
         uint32_t type;
     } alloc_mw;
-    /* CREATE_SRQ and MODIFY_SRQ */
-    RdmaSrqAttr srq;
+    struct {
+        RdmaSrqAttr attr;
+        uint32_t flags;             /* VIRTIO_RDMA_SRQ_* */
+        VirtIORdmaDirectSrq direct;
+    } create_srq;
+    /* MODIFY_SRQ and QUERY_SRQ */
+    struct {
+        uint32_t srqn;
+        uint32_t limit;
+    } srq;
     struct {
         uint32_t qpn;
         uint8_t gid[RDMA_GID_LEN];
@@ -177,6 +194,7 @@ typedef struct VirtIORdmaConfigData {
     uint32_t max_page_list_len;
     uint32_t max_vq_qp;
     uint32_t max_vq_cq;
+    uint32_t max_vq_srq;
     uint8_t mac[RDMA_MAC_LEN];
     uint16_t mtu;                   /* bytes; 0 with mac unknown */
     /* 0: the feature is not offered */
@@ -185,6 +203,7 @@ typedef struct VirtIORdmaConfigData {
     uint32_t max_qp_direct;
     uint32_t max_cq_direct;
     uint32_t max_cqe_direct;
+    uint32_t max_srq_direct;
     uint32_t num_counters;
     uint64_t mr_page_sizes;         /* bit n: pages of 2^n bytes */
 } VirtIORdmaConfigData;
@@ -211,6 +230,10 @@ typedef struct VirtIORdmaCmdLayout {
 /* Words of the first page of a direct QP */
 #define VIRTIO_RDMA_DIRECT_AT(field) \
     offsetof(struct virtio_rdma_direct_page, field)
+
+/* Words of the first page of a direct SRQ */
+#define VIRTIO_RDMA_DIRECT_SRQ_AT(field) \
+    offsetof(struct virtio_rdma_direct_srq_page, field)
 
 /* Words of the first page of a direct CQ, and the size of its slots */
 #define VIRTIO_RDMA_DIRECT_CQ_AT(field) \

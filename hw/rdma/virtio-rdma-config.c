@@ -27,6 +27,7 @@ void virtio_rdma_config_update(VirtIORdma *s)
         .page_size_cap = RDMA_PAGE_SIZE,
         .max_vq_qp = s->max_vq_qp,
         .max_vq_cq = s->max_vq_cq,
+        .max_vq_srq = s->max_vq_srq,
         .max_page_list_len = virtio_rdma_mem_mgt(s)
                              ? VIRTIO_RDMA_MAX_PAGE_LIST : 0,
     };
@@ -55,6 +56,9 @@ void virtio_rdma_config_update(VirtIORdma *s)
     if (virtio_rdma_offers(s, VIRTIO_RDMA_F_DIRECT_CQ)) {
         data.max_cq_direct = s->limits.max_cq;
         data.max_cqe_direct = s->limits.max_cqe_deep;
+    }
+    if (virtio_rdma_offers(s, VIRTIO_RDMA_F_DIRECT_SRQ)) {
+        data.max_srq_direct = s->limits.max_srq;
     }
     if (virtio_rdma_offers(s, VIRTIO_RDMA_F_COUNTERS)) {
         data.num_counters = VIRTIO_RDMA_NUM_COUNTERS;

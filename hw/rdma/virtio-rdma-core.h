@@ -31,7 +31,7 @@
 #define VIRTIO_RDMA_MR_PAGE_SIZES   0x7ffff000ull
 #define VIRTIO_RDMA_MAX_CQE         (1u << VIRTIO_RDMA_MAX_CQE_SHIFT)
 #define VIRTIO_RDMA_MAX_CQE_SHIFT   20
-#define VIRTIO_RDMA_MAX_SRQ         1021
+#define VIRTIO_RDMA_MAX_SRQ         16384
 #define VIRTIO_RDMA_MAX_SRQ_WR      (1u << 16)
 #define VIRTIO_RDMA_MAX_MCAST       16384
 /* Slots of a direct queue, and pages that those of a QP lie in */
@@ -47,8 +47,14 @@
     (1 + (VIRTIO_RDMA_MAX_CQE >> (RDMA_PAGE_SHIFT - \
                                   VIRTIO_RDMA_CQE_SLOT_SHIFT)))
 
+/* Those of a direct SRQ, whose depth has a limit of its own */
+#define VIRTIO_RDMA_MAX_SRQ_DEPTH_SHIFT 16
+#define VIRTIO_RDMA_MAX_DIRECT_SRQ_PAGES \
+    (1 + (1u << (VIRTIO_RDMA_MAX_SRQ_DEPTH_SHIFT + \
+                 VIRTIO_RDMA_MAX_SLOT_SHIFT - RDMA_PAGE_SHIFT)))
+
 /* The last of VIRTIO_RDMA_F_* */
-#define VIRTIO_RDMA_F_MAX           VIRTIO_RDMA_F_DIRECT_CQ
+#define VIRTIO_RDMA_F_MAX           VIRTIO_RDMA_F_DIRECT_SRQ
 
 /*
  * Every entry into the device that works on objects or virtqueues is between
@@ -94,6 +100,12 @@ static inline bool virtio_rdma_offers(const VirtIORdma *s, unsigned bit)
 static inline bool virtio_rdma_may_be_direct(const VirtIORdma *s)
 {
     return s->doorbells && virtio_rdma_offers(s, VIRTIO_RDMA_F_DIRECT_QP);
+}
+
+/* Likewise SRQs */
+static inline bool virtio_rdma_may_be_direct_srq(const VirtIORdma *s)
+{
+    return s->doorbells && virtio_rdma_offers(s, VIRTIO_RDMA_F_DIRECT_SRQ);
 }
 
 /* Are there regions for fast registration? */

@@ -58,6 +58,12 @@ static bool have_doorbells(const VirtIORdma *s)
     return s->doorbells;
 }
 
+static bool have_direct_srqs(const VirtIORdma *s)
+{
+    return have_srqs(s) && have_doorbells(s) &&
+           virtio_rdma_offers(s, VIRTIO_RDMA_F_SRQ);
+}
+
 static bool have_counters(const VirtIORdma *s)
 {
     return s->bc->query_counters;
@@ -88,6 +94,7 @@ static bool (*const possible[VIRTIO_RDMA_F_MAX + 1])(const VirtIORdma *s) = {
     [VIRTIO_RDMA_F_HOST_NUMBERS] = have_host_numbers,
     [VIRTIO_RDMA_F_DIRECT_QP] = have_doorbells,
     [VIRTIO_RDMA_F_DIRECT_CQ] = always,
+    [VIRTIO_RDMA_F_DIRECT_SRQ] = have_direct_srqs,
 };
 
 void virtio_rdma_features_restrict(VirtIORdma *s)
@@ -103,6 +110,7 @@ void virtio_rdma_features_restrict(VirtIORdma *s)
     }
     if (!virtio_rdma_offers(s, VIRTIO_RDMA_F_SRQ)) {
         l->max_srq = l->max_srq_wr = l->max_srq_sge = 0;
+        s->max_vq_srq = 0;
     }
     if (virtio_rdma_offers(s, VIRTIO_RDMA_F_MW)) {
         l->device_cap_flags |= VIRTIO_RDMA_CAP_MEM_WINDOW |

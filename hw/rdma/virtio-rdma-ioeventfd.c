@@ -93,13 +93,23 @@ void virtio_rdma_qp_set_notifiers(VirtIORdma *s, uint32_t qpn, bool assign)
     memory_region_transaction_commit();
 }
 
+static int assign_srq_notifier(VirtIORdma *s, uint32_t srqn)
+{
+    VirtIORdmaSrq *srq = virtio_rdma_table_get(&s->srqs, srqn);
+
+    return srq->vq ? assign_notifier(s, virtio_rdma_srq_vq(s, srqn)) : 0;
+}
+
 void virtio_rdma_srq_set_notifier(VirtIORdma *s, uint32_t srqn, bool assign)
 {
     uint32_t n = virtio_rdma_srq_vq(s, srqn);
 
+    if (srqn >= s->max_vq_srq) {
+        return;
+    }
     if (!assign) {
         deassign_notifiers(s, n, n + 1);
-    } else if (s->ioeventfd && assign_notifier(s, n) < 0) {
+    } else if (s->ioeventfd && assign_srq_notifier(s, srqn) < 0) {
         s->ioeventfd = false;
     }
 }
@@ -118,7 +128,7 @@ int virtio_rdma_ioeventfd_start(VirtIODevice *vdev)
     }
     for (uint32_t n = s->srqs.first; n < s->srqs.end && ret >= 0; n++) {
         if (virtio_rdma_table_get(&s->srqs, n)) {
-            ret = assign_notifier(s, virtio_rdma_srq_vq(s, n));
+            ret = assign_srq_notifier(s, n);
         }
     }
     memory_region_transaction_commit();

@@ -93,9 +93,11 @@ VirtIORdmaHandler virtio_rdma_qp_destroy;
 VirtIORdmaSrq *virtio_rdma_srq_add(VirtIORdma *s, const RdmaSrqAttr *attr,
                                    VirtIORdmaPd *pd);
 void virtio_rdma_srq_remove(VirtIORdma *s, VirtIORdmaSrq *srq);
+/* The new @srq has a virtqueue, that of its number. */
+void virtio_rdma_srq_use_vq(VirtIORdma *s, VirtIORdmaSrq *srq);
 /* The SRQ at virtqueue @n, or NULL. */
 VirtIORdmaSrq *virtio_rdma_srq_of_vq(VirtIORdma *s, uint32_t n);
-/* Its virtqueue was reset: it enters the error state, and its QPs enter ERR. */
+/* It enters the error state, and its QPs enter ERR. */
 void virtio_rdma_srq_fail(VirtIORdma *s, VirtIORdmaSrq *srq);
 VirtIORdmaHandler virtio_rdma_srq_create;
 VirtIORdmaHandler virtio_rdma_srq_modify;

@@ -11,6 +11,7 @@
 
 #define DEFAULT_MAX_QP 4096
 #define DEFAULT_MAX_CQ 8192
+#define DEFAULT_MAX_SRQ 1024
 
 static bool check_range_prop(const char *name, uint64_t value, uint64_t min,
                              uint64_t max, Error **errp)
@@ -28,7 +29,8 @@ static uint64_t count_queues(VirtIORdma *s, uint32_t *srqs)
 {
     const VirtIORdmaConf *conf = &s->conf;
 
-    *srqs = virtio_rdma_offers(s, VIRTIO_RDMA_F_SRQ) ? conf->max_srq : 0;
+    *srqs = virtio_rdma_offers(s, VIRTIO_RDMA_F_SRQ)
+            ? MIN(conf->max_srq, conf->max_vq_srq) : 0;
     return VIRTIO_RDMA_NUM_VQS((uint64_t)MIN(conf->max_cq, conf->max_vq_cq),
                                MIN(conf->max_qp, conf->max_vq_qp)) +
            (*srqs || virtio_rdma_offers(s, VIRTIO_RDMA_F_EVENTS)) + *srqs;
@@ -75,6 +77,8 @@ bool virtio_rdma_conf_check(VirtIORdma *s, Error **errp)
                           errp) ||
         !check_range_prop("max-srq", conf->max_srq, 0, VIRTIO_RDMA_MAX_SRQ,
                           errp) ||
+        !check_range_prop("max-vq-srq", conf->max_vq_srq, 0,
+                          VIRTIO_RDMA_MAX_SRQ, errp) ||
         !check_range_prop("max-srq-wr", conf->max_srq_wr, 1,
                           VIRTIO_RDMA_MAX_SRQ_WR, errp) ||
         !check_range_prop("gid-table-len", conf->gid_table_len, 1,
@@ -96,6 +100,15 @@ bool virtio_rdma_conf_check(VirtIORdma *s, Error **errp)
                    "max-vq-cq, too", conf->max_cq, conf->max_vq_cq);
         return false;
     }
+    if (virtio_rdma_offers(s, VIRTIO_RDMA_F_SRQ) &&
+        !virtio_rdma_may_be_direct_srq(s) &&
+        conf->max_srq > conf->max_vq_srq && conf->max_srq != DEFAULT_MAX_SRQ) {
+        error_setg(errp, "max-srq=%u exceeds max-vq-srq=%u, but without "
+                   "direct-srq and direct-qp, or with modern-pio-notify, all "
+                   "shared receive queues have virtqueues: set max-vq-srq, "
+                   "too", conf->max_srq, conf->max_vq_srq);
+        return false;
+    }
     if (!is_power_of_2(conf->queue_size)) {
         error_setg(errp, "queue-size=%u is not a power of 2",
                    conf->queue_size);
@@ -106,9 +119,9 @@ bool virtio_rdma_conf_check(VirtIORdma *s, Error **errp)
     }
     queues = count_queues(s, &srqs);
     if (queues > VIRTIO_QUEUE_MAX) {
-        error_setg(errp, "max-vq-cq=%u, max-vq-qp=%u and max-srq=%u need %"
-                   PRIu64 " virtqueues (1 + max-vq-cq + 2 * max-vq-qp, one "
-                   "for events and max-srq), but a device has at most %d",
+        error_setg(errp, "max-vq-cq=%u, max-vq-qp=%u and max-vq-srq=%u need "
+                   "%" PRIu64 " virtqueues (1 + max-vq-cq + 2 * max-vq-qp, "
+                   "one for events and max-vq-srq), but a device has at most %d",
                    MIN(conf->max_cq, conf->max_vq_cq),
                    MIN(conf->max_qp, conf->max_vq_qp), srqs, queues,
                    VIRTIO_QUEUE_MAX);
@@ -148,7 +161,10 @@ static const Property virtio_rdma_properties[] = {
     DEFINE_PROP_UINT32("max-rd-atomic", VirtIORdma, conf.max_rd_atomic, 16),
     DEFINE_PROP_UINT32("gid-table-len", VirtIORdma, conf.gid_table_len, 128),
     DEFINE_PROP_UINT32("max-cqe", VirtIORdma, conf.max_cqe, 32768),
-    DEFINE_PROP_UINT32("max-srq", VirtIORdma, conf.max_srq, 64),
+    DEFINE_PROP_UINT32("max-srq", VirtIORdma, conf.max_srq,
+                       DEFAULT_MAX_SRQ),
+    DEFINE_PROP_UINT32("max-vq-srq", VirtIORdma, conf.max_vq_srq,
+                       VIRTIO_RDMA_DEFAULT_MAX_VQ_SRQ),
     DEFINE_PROP_UINT32("max-srq-wr", VirtIORdma, conf.max_srq_wr, 16384),
     DEFINE_PROP_UINT32("max-mw", VirtIORdma, conf.max_mw, 16384),
     DEFINE_PROP_UINT32("max-mcast-grp", VirtIORdma, conf.max_mcast_grp, 128),
@@ -175,6 +191,7 @@ static const Property virtio_rdma_properties[] = {
     FEATURE("atomic-write", ATOMIC_WRITE),
     FEATURE("direct-qp", DIRECT_QP),
     FEATURE("direct-cq", DIRECT_CQ),
+    FEATURE("direct-srq", DIRECT_SRQ),
 };
 
 const char *virtio_rdma_feature_name(unsigned bit)
@@ -217,7 +234,9 @@ static const struct {
     { "max-rd-atomic", "READs and atomics in flight per QP (1-128)" },
     { "max-cqe", "depth of completion queues with direct-cq or cq-deep "
                  "(1-1048576)" },
-    { "max-srq", "shared receive queues (0-1021)" },
+    { "max-srq", "shared receive queues (0-16384)" },
+    { "max-vq-srq", "shared receive queues that may have virtqueues: without "
+                    "direct-srq all" },
     { "max-srq-wr", "depth of shared receive queues (1-65536)" },
     { "max-mw", "memory windows, besides the regions" },
     { "max-mcast-grp", "multicast groups (0-16384)" },
@@ -247,6 +266,8 @@ static const struct {
                    "deeper, and for processes without the kernel" },
     { "direct-cq", "offer completion queues without virtqueues, which "
                    "processes poll and arm without the kernel" },
+    { "direct-srq", "offer shared receive queues without virtqueues, with "
+                    "direct-qp" },
 };
 
 static char *get_version(Object *obj, Error **errp)

@@ -74,17 +74,6 @@ typedef struct VirtIORdmaMr {
     VirtIORdmaPd *pd;
 } VirtIORdmaMr;
 
-struct VirtIORdmaSrq {
-    RdmaSrqAttr attr;               /* the limit is the backend's */
-    VirtIORdmaPd *pd;
-    uint32_t users;                 /* QPs */
-    bool error;
-    bool scheduled;                 /* is in VirtIORdma.sched_srqs */
-    uint16_t seen;                  /* for virtio_rdma_ring_check() */
-    VirtQueue *vq;
-    QTAILQ_ENTRY(VirtIORdmaSrq) next;
-};
-
 /*
  * What the device remembers of a WQE until the backend is done with it: for
  * the used ring, index and number of descriptors of the virtqueue element; the
@@ -125,6 +114,21 @@ typedef struct VirtIORdmaWq {
     uint32_t inflight_room;         /* power of 2, or 0 */
     VirtIORdmaInflight *inflight;
 } VirtIORdmaWq;
+
+struct VirtIORdmaSrq {
+    RdmaSrqAttr attr;               /* the limit is the backend's */
+    VirtIORdmaPd *pd;
+    uint32_t users;                 /* QPs */
+    bool error;
+    bool scheduled;                 /* is in VirtIORdma.sched_srqs */
+    uint16_t seen;                  /* for virtio_rdma_ring_check() */
+    VirtQueue *vq;                  /* NULL: it is a direct SRQ */
+    VirtIORdmaSlots slots;
+    VirtIORdmaDirectSrq direct;     /* of a direct SRQ */
+    uint64_t *pages;                /* of its memory, or NULL */
+    bool broken;                    /* its driver counts wrongly */
+    QTAILQ_ENTRY(VirtIORdmaSrq) next;
+};
 
 struct VirtIORdmaQp {
     RdmaQpInitAttr init;
@@ -349,6 +353,13 @@ void virtio_rdma_direct_start(VirtIORdma *s, VirtIORdmaQp *qp,
                               const VirtIORdmaDirectQp *direct,
                               uint64_t *pages);
 void virtio_rdma_direct_stop(VirtIORdma *s, VirtIORdmaQp *qp);
+/* The same for an SRQ */
+int virtio_rdma_direct_srq_check(VirtIORdma *s, const RdmaSrqAttr *attr,
+                                 VirtIORdmaDirectSrq *direct);
+void virtio_rdma_direct_srq_start(VirtIORdma *s, VirtIORdmaSrq *srq,
+                                  const VirtIORdmaDirectSrq *direct,
+                                  uint64_t *pages);
+void virtio_rdma_direct_srq_stop(VirtIORdma *s, VirtIORdmaSrq *srq);
 static inline bool virtio_rdma_is_direct(const VirtIORdmaWq *wq)
 {
     return wq->slots.pages;
@@ -356,7 +367,7 @@ static inline bool virtio_rdma_is_direct(const VirtIORdmaWq *wq)
 /*
  * Copy the next WQE to @wqe, or the first @room bytes of it, and tell how long
  * it is in guest memory. False if there is none. A driver that counts wrongly
- * breaks the QP: *@bad is set.
+ * breaks the QP, or the SRQ: *@bad is set.
  */
 bool virtio_rdma_slots_take(VirtIORdma *s, VirtIORdmaSlots *slots,
                             uint8_t *wqe, size_t room, size_t *len, bool *bad);
@@ -380,6 +391,7 @@ void virtio_rdma_wq_free(VirtIORdma *s);
  */
 bool virtio_rdma_wq_run(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaWq *wq,
                         uint32_t *budget);
+/* The same of an SRQ; one that breaks has yet to fail. */
 bool virtio_rdma_srq_run(VirtIORdma *s, VirtIORdmaSrq *srq, uint32_t *budget);
 /*
  * Pop the next WQE of a receive queue for the backend, which takes *@wr for

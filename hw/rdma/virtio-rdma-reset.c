@@ -112,6 +112,10 @@ static void queue_reset(VirtIORdma *s, uint32_t n)
     if (qp) {
         reset_wq(s, qp, wq);
     } else if (srq) {
+        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: virtqueue of SRQ %u was "
+                      "reset before the SRQ was destroyed\n",
+                      srq->attr.srqn);
+        srq->seen = 0;
         virtio_rdma_srq_fail(s, srq);
     } else if (cq) {
         cq->seen = 0;

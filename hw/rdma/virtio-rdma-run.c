@@ -148,6 +148,16 @@ bool virtio_rdma_running_update(VirtIORdma *s, uint8_t status)
     return changed;
 }
 
+static bool run_srq(VirtIORdma *s, VirtIORdmaSrq *srq, uint32_t *budget)
+{
+    bool posted = virtio_rdma_srq_run(s, srq, budget);
+
+    if (srq->broken) {
+        virtio_rdma_srq_fail(s, srq);
+    }
+    return posted;
+}
+
 static void run_scheduled(VirtIORdma *s)
 {
     VirtIORdmaSrq *srq, *last_srq;
@@ -186,7 +196,7 @@ static void run_scheduled(VirtIORdma *s)
         more = srq != last_srq;
         QTAILQ_REMOVE(&s->sched_srqs, srq, next);
         srq->scheduled = false;
-        posted |= virtio_rdma_srq_run(s, srq, &budget);
+        posted |= run_srq(s, srq, &budget);
     }
     last_qp = QTAILQ_LAST(&s->sched_qps);
     for (bool more = last_qp; more && budget;) {
@@ -284,21 +294,32 @@ void virtio_rdma_handle_event(VirtIODevice *vdev, VirtQueue *vq)
     virtio_rdma_events_run(VIRTIO_RDMA(vdev));
 }
 
-void virtio_rdma_handle_srq(VirtIODevice *vdev, VirtQueue *vq)
+/* The driver says that there are WQEs. */
+static void kick_srq(VirtIORdma *s, VirtIORdmaSrq *srq)
 {
-    VirtIORdma *s = VIRTIO_RDMA(vdev);
-    VirtIORdmaSrq *srq = virtio_rdma_srq_of_vq(s, virtio_get_queue_index(vq));
+    bool posted;
 
-    if (!srq || !virtio_rdma_active(s)) {
-        return;
-    }
     if (virtio_rdma_busy(s) || !s->kick_budget) {
         virtio_rdma_srq_schedule(s, srq);
         return;
     }
     virtio_rdma_enter(s);
-    run_backend(s, virtio_rdma_srq_run(s, srq, kick_budget(s)));
+    posted = virtio_rdma_srq_run(s, srq, kick_budget(s));
+    if (srq->broken) {
+        virtio_rdma_srq_schedule(s, srq);
+    }
+    run_backend(s, posted);
     virtio_rdma_leave(s);
+}
+
+void virtio_rdma_handle_srq(VirtIODevice *vdev, VirtQueue *vq)
+{
+    VirtIORdma *s = VIRTIO_RDMA(vdev);
+    VirtIORdmaSrq *srq = virtio_rdma_srq_of_vq(s, virtio_get_queue_index(vq));
+
+    if (srq && virtio_rdma_active(s)) {
+        kick_srq(s, srq);
+    }
 }
 
 /*
@@ -306,17 +327,10 @@ void virtio_rdma_handle_srq(VirtIODevice *vdev, VirtQueue *vq)
  * follow, are its work, beside the vCPU. Sends go before receives so, which is
  * right only if the backend pulls these.
  */
-void virtio_rdma_doorbell(VirtIORdma *s, uint32_t page, uint32_t qpn)
+static void kick_direct_qp(VirtIORdma *s, VirtIORdmaQp *qp)
 {
-    VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, qpn);
     bool posted;
 
-    /* A process that rings for a QP of another one has no effect. */
-    if (!qp || !qp->pages || qp->direct.doorbell != page ||
-        !virtio_rdma_active(s)) {
-        return;
-    }
-    trace_virtio_rdma_doorbell(s, page, qpn);
     if (!s->limits.pulls_recv || virtio_rdma_busy(s) || !s->kick_budget) {
         virtio_rdma_qp_schedule(s, qp);
         return;
@@ -329,4 +343,26 @@ void virtio_rdma_doorbell(VirtIORdma *s, uint32_t page, uint32_t qpn)
     run_backend(s, posted);
     /* What it writes may be the end of the QP, and of the device. */
     virtio_rdma_leave(s);
+}
+
+void virtio_rdma_doorbell(VirtIORdma *s, uint32_t page, uint32_t value)
+{
+    bool is_srq = value & VIRTIO_RDMA_DOORBELL_SRQ;
+    VirtIORdmaQp *qp = is_srq ? NULL : virtio_rdma_table_get(&s->qps, value);
+    VirtIORdmaSrq *srq = is_srq
+                         ? virtio_rdma_table_get(&s->srqs, value &
+                                                 ~VIRTIO_RDMA_DOORBELL_SRQ)
+                         : NULL;
+
+    if (!virtio_rdma_active(s)) {
+        return;
+    }
+    /* A process that rings for a queue of another one has no effect. */
+    if (qp && qp->pages && qp->direct.doorbell == page) {
+        trace_virtio_rdma_doorbell(s, page, value);
+        kick_direct_qp(s, qp);
+    } else if (srq && srq->pages && srq->direct.doorbell == page) {
+        trace_virtio_rdma_doorbell(s, page, value);
+        kick_srq(s, srq);
+    }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Direct queues: slots in memory of the driver, which a process may map, and a
- * page of counters in front of them.
+ * Direct work queues and SRQs: slots in memory of the driver, which a process
+ * may map, and a page of counters in front of them.
  *
  * The number of WQEs taken is the device's own. What the driver says that it
  * has written is checked when it is read, and a slot is copied before it is
@@ -20,7 +20,8 @@ static uint64_t slots_pages(uint8_t depth_shift, uint8_t slot_shift)
 }
 
 static bool check_queue(const char *name, uint32_t max_wr, size_t wqe_len,
-                        uint8_t depth_shift, uint8_t slot_shift)
+                        uint8_t depth_shift, uint8_t max_depth_shift,
+                        uint8_t slot_shift)
 {
     g_autofree char *depth = g_strdup_printf("%s_depth_shift", name);
     g_autofree char *slot = g_strdup_printf("%s_slot_shift", name);
@@ -28,7 +29,7 @@ static bool check_queue(const char *name, uint32_t max_wr, size_t wqe_len,
     g_autofree char *len = g_strdup_printf("bytes of a slot of the %s", name);
 
     return virtio_rdma_check_range(depth, depth_shift, 0,
-                                   VIRTIO_RDMA_MAX_DEPTH_SHIFT) &&
+                                   max_depth_shift) &&
            virtio_rdma_check_range(slot, slot_shift, MIN_SLOT_SHIFT,
                                    VIRTIO_RDMA_MAX_SLOT_SHIFT) &&
            virtio_rdma_check_range(wr, 1ull << depth_shift, max_wr,
@@ -37,34 +38,71 @@ static bool check_queue(const char *name, uint32_t max_wr, size_t wqe_len,
                                    UINT32_MAX);
 }
 
+static bool check_sq(const RdmaQpCap *cap, const VirtIORdmaDirectQp *direct)
+{
+    return check_queue("sq", cap->max_send_wr,
+                       VIRTIO_RDMA_SLOT_SIZE + VIRTIO_RDMA_SEND_WQE_SIZE +
+                       MAX(cap->max_send_sge * VIRTIO_RDMA_SGE_SIZE,
+                           cap->max_inline_data),
+                       direct->sq_depth_shift, VIRTIO_RDMA_MAX_DEPTH_SHIFT,
+                       direct->sq_slot_shift);
+}
+
+static bool check_recvs(const char *name, uint32_t max_wr, uint32_t max_sge,
+                        uint8_t depth_shift, uint8_t max_depth_shift,
+                        uint8_t slot_shift)
+{
+    return check_queue(name, max_wr,
+                       VIRTIO_RDMA_SLOT_SIZE + VIRTIO_RDMA_RECV_WQE_SIZE +
+                       max_sge * VIRTIO_RDMA_SGE_SIZE,
+                       depth_shift, max_depth_shift, slot_shift);
+}
+
+static bool check_doorbell(const VirtIORdma *s, uint16_t doorbell)
+{
+    return virtio_rdma_check_range("doorbell", doorbell, 0, s->doorbells - 1);
+}
+
+/* It is no region: the limit of their lengths has nothing to do with it. */
+static int check_pages(VirtIORdmaPages *pages, uint64_t npages)
+{
+    pages->page_shift = PAGE_SHIFT;
+    pages->length = npages << PAGE_SHIFT;
+    return virtio_rdma_pages_check_num(pages, npages);
+}
+
 int virtio_rdma_direct_check(VirtIORdma *s, const RdmaQpInitAttr *init,
                              VirtIORdmaDirectQp *direct)
 {
     const RdmaQpCap *cap = &init->cap;
     uint64_t npages;
 
-    if (!check_queue("sq", cap->max_send_wr,
-                     VIRTIO_RDMA_SLOT_SIZE + VIRTIO_RDMA_SEND_WQE_SIZE +
-                     MAX(cap->max_send_sge * VIRTIO_RDMA_SGE_SIZE,
-                         cap->max_inline_data),
-                     direct->sq_depth_shift, direct->sq_slot_shift) ||
+    if (!check_sq(cap, direct) ||
         (!init->has_srq &&
-         !check_queue("rq", cap->max_recv_wr,
-                      VIRTIO_RDMA_SLOT_SIZE + VIRTIO_RDMA_RECV_WQE_SIZE +
-                      cap->max_recv_sge * VIRTIO_RDMA_SGE_SIZE,
-                      direct->rq_depth_shift, direct->rq_slot_shift)) ||
-        !virtio_rdma_check_range("doorbell", direct->doorbell, 0,
-                                 s->doorbells - 1)) {
+         !check_recvs("rq", cap->max_recv_wr, cap->max_recv_sge,
+                      direct->rq_depth_shift, VIRTIO_RDMA_MAX_DEPTH_SHIFT,
+                      direct->rq_slot_shift)) ||
+        !check_doorbell(s, direct->doorbell)) {
         return -EINVAL;
     }
     npages = 1 + slots_pages(direct->sq_depth_shift, direct->sq_slot_shift);
     if (!init->has_srq) {
         npages += slots_pages(direct->rq_depth_shift, direct->rq_slot_shift);
     }
-    /* It is no region: the limit of their lengths has nothing to do with it. */
-    direct->pages.page_shift = PAGE_SHIFT;
-    direct->pages.length = npages << PAGE_SHIFT;
-    return virtio_rdma_pages_check_num(&direct->pages, npages);
+    return check_pages(&direct->pages, npages);
+}
+
+int virtio_rdma_direct_srq_check(VirtIORdma *s, const RdmaSrqAttr *attr,
+                                 VirtIORdmaDirectSrq *direct)
+{
+    if (!check_recvs("srq", attr->max_wr, attr->max_sge, direct->depth_shift,
+                     VIRTIO_RDMA_MAX_SRQ_DEPTH_SHIFT, direct->slot_shift) ||
+        !check_doorbell(s, direct->doorbell)) {
+        return -EINVAL;
+    }
+    return check_pages(&direct->pages,
+                       1 + slots_pages(direct->depth_shift,
+                                       direct->slot_shift));
 }
 
 static void start(VirtIORdmaSlots *slots, const uint64_t *pages,
@@ -102,6 +140,25 @@ void virtio_rdma_direct_stop(VirtIORdma *s, VirtIORdmaQp *qp)
     if (qp->pages) {
         virtio_rdma_pages_free(s, qp->pages, qp->direct.pages.npages);
         qp->pages = NULL;
+    }
+}
+
+void virtio_rdma_direct_srq_start(VirtIORdma *s, VirtIORdmaSrq *srq,
+                                  const VirtIORdmaDirectSrq *direct,
+                                  uint64_t *pages)
+{
+    srq->pages = pages;
+    srq->direct = *direct;
+    start(&srq->slots, pages + 1, direct->depth_shift, direct->slot_shift);
+    srq->slots.producer = pages[0] + VIRTIO_RDMA_DIRECT_SRQ_AT(producer);
+    srq->slots.awake = pages[0] + VIRTIO_RDMA_DIRECT_SRQ_AT(awake);
+}
+
+void virtio_rdma_direct_srq_stop(VirtIORdma *s, VirtIORdmaSrq *srq)
+{
+    if (srq->pages) {
+        virtio_rdma_pages_free(s, srq->pages, srq->direct.pages.npages);
+        srq->pages = NULL;
     }
 }
 

@@ -5,7 +5,6 @@
  */
 #include "qemu/osdep.h"
 #include "qemu/bitops.h"
-#include "qemu/log.h"
 #include "trace.h"
 #include "virtio-rdma-object.h"
 
@@ -15,22 +14,30 @@ VirtIORdmaSrq *virtio_rdma_srq_of_vq(VirtIORdma *s, uint32_t n)
 {
     uint32_t first = virtio_rdma_srq_vq(s, 0);
 
-    return n < first ? NULL : virtio_rdma_table_get(&s->srqs, n - first);
+    VirtIORdmaSrq *srq = n < first
+                         ? NULL : virtio_rdma_table_get(&s->srqs, n - first);
+
+    return srq && srq->vq ? srq : NULL;
 }
 
 VirtIORdmaSrq *virtio_rdma_srq_add(VirtIORdma *s, const RdmaSrqAttr *attr,
                                    VirtIORdmaPd *pd)
 {
     VirtIORdmaSrq *srq = g_new0(VirtIORdmaSrq, 1);
-    uint32_t n = virtio_rdma_srq_vq(s, attr->srqn);
 
     srq->attr = *attr;
     srq->pd = pd;
     pd->users++;
-    srq->vq = virtio_get_queue(VIRTIO_DEVICE(s), n);
-    srq->seen = virtio_queue_get_last_avail_idx(VIRTIO_DEVICE(s), n);
     virtio_rdma_table_set(&s->srqs, attr->srqn, srq);
     return srq;
+}
+
+void virtio_rdma_srq_use_vq(VirtIORdma *s, VirtIORdmaSrq *srq)
+{
+    uint32_t n = virtio_rdma_srq_vq(s, srq->attr.srqn);
+
+    srq->vq = virtio_get_queue(VIRTIO_DEVICE(s), n);
+    srq->seen = virtio_queue_get_last_avail_idx(VIRTIO_DEVICE(s), n);
 }
 
 void virtio_rdma_srq_remove(VirtIORdma *s, VirtIORdmaSrq *srq)
@@ -41,7 +48,15 @@ void virtio_rdma_srq_remove(VirtIORdma *s, VirtIORdmaSrq *srq)
         QTAILQ_REMOVE(&s->sched_srqs, srq, next);
     }
     srq->pd->users--;
+    virtio_rdma_direct_srq_stop(s, srq);
     g_free(srq);
+}
+
+/* Without the feature these fields have no meaning. */
+static uint32_t flags_of(VirtIORdma *s, const VirtIORdmaReq *req)
+{
+    return virtio_rdma_has(s, VIRTIO_RDMA_F_DIRECT_SRQ) ? req->create_srq.flags
+                                                        : 0;
 }
 
 /*
@@ -50,14 +65,47 @@ void virtio_rdma_srq_remove(VirtIORdma *s, VirtIORdmaSrq *srq)
  */
 static int check_srqn(VirtIORdma *s, uint32_t srqn, const VirtIORdmaReq *req)
 {
+    if (flags_of(s, req) & VIRTIO_RDMA_SRQ_DIRECT) {
+        return 0;
+    }
     return virtio_rdma_vq_check(s, virtio_rdma_srq_vq(s, srqn),
-                                MIN(req->srq.max_wr, SRQ_RING_MIN));
+                                MIN(req->create_srq.attr.max_wr,
+                                    SRQ_RING_MIN));
+}
+
+/* Add an SRQ, with what the driver says of its queue. */
+static int add_srq(VirtIORdma *s, const VirtIORdmaReq *req,
+                   const RdmaSrqAttr *attr, VirtIORdmaPd *pd,
+                   VirtIORdmaSrq **srq)
+{
+    VirtIORdmaDirectSrq direct = req->create_srq.direct;
+    uint64_t *pages = NULL;
+    int ret;
+
+    if (!(flags_of(s, req) & VIRTIO_RDMA_SRQ_DIRECT)) {
+        *srq = virtio_rdma_srq_add(s, attr, pd);
+        virtio_rdma_srq_use_vq(s, *srq);
+        clear_bit(virtio_rdma_srq_vq(s, attr->srqn), s->stale_vqs);
+        return 0;
+    }
+    ret = virtio_rdma_direct_srq_check(s, attr, &direct);
+    if (ret) {
+        return ret;
+    }
+    ret = virtio_rdma_pages_read_on(s, &direct.pages, &pages);
+    if (ret) {
+        return ret;
+    }
+    *srq = virtio_rdma_srq_add(s, attr, pd);
+    virtio_rdma_direct_srq_start(s, *srq, &direct, pages);
+    return 0;
 }
 
 int virtio_rdma_srq_create(VirtIORdma *s, const VirtIORdmaReq *req,
                            VirtIORdmaRsp *rsp)
 {
-    RdmaSrqAttr attr = req->srq;
+    uint32_t flags = flags_of(s, req);
+    RdmaSrqAttr attr = req->create_srq.attr;
     VirtIORdmaPd *pd = virtio_rdma_table_get(&s->pds, attr.pdn);
     VirtIORdmaSrq *srq;
     int ret;
@@ -65,20 +113,25 @@ int virtio_rdma_srq_create(VirtIORdma *s, const VirtIORdmaReq *req,
     if (!pd) {
         return -ENOENT;
     }
-    if (!virtio_rdma_check_range("max_wr", attr.max_wr, 1,
+    if (!virtio_rdma_check_flags("flags", flags, VIRTIO_RDMA_SRQ_DIRECT) ||
+        !virtio_rdma_check_range("max_wr", attr.max_wr, 1,
                                  s->limits.max_srq_wr) ||
         !virtio_rdma_check_range("max_sge", attr.max_sge, 0,
                                  s->limits.max_srq_sge) ||
         !virtio_rdma_check_range("limit", attr.limit, 0, attr.max_wr)) {
         return -EINVAL;
     }
-    ret = virtio_rdma_vq_find_id(s, &s->srqs, s->srqs.first, s->srqs.end,
+    ret = virtio_rdma_vq_find_id(s, &s->srqs, s->srqs.first,
+                                 flags & VIRTIO_RDMA_SRQ_DIRECT
+                                 ? s->srqs.end : s->max_vq_srq,
                                  check_srqn, req, &attr.srqn);
     if (ret) {
         return ret;
     }
-    clear_bit(virtio_rdma_srq_vq(s, attr.srqn), s->stale_vqs);
-    srq = virtio_rdma_srq_add(s, &attr, pd);
+    ret = add_srq(s, req, &attr, pd, &srq);
+    if (ret) {
+        return ret;
+    }
     virtio_rdma_pay(&s->ctrl_budget, VIRTIO_RDMA_COST_QUEUE);
     ret = s->bc->create_srq(s->backend, &attr);
     if (ret) {
@@ -149,19 +202,18 @@ int virtio_rdma_srq_destroy(VirtIORdma *s, const VirtIORdmaReq *req,
     }
     trace_virtio_rdma_srq_destroy(s, srqn);
     virtio_rdma_pay(&s->ctrl_budget, VIRTIO_RDMA_COST_QUEUE);
-    virtio_rdma_ring_drain(s, srq->vq);
-    virtio_rdma_vq_abandon(s, virtio_rdma_srq_vq(s, srqn));
+    if (srq->vq) {
+        virtio_rdma_ring_drain(s, srq->vq);
+        virtio_rdma_vq_abandon(s, virtio_rdma_srq_vq(s, srqn));
+    }
     virtio_rdma_srq_remove(s, srq);
     virtio_rdma_srq_set_notifier(s, srqn, false);
     return 0;
 }
 
-/* WQEs that the driver had put into the virtqueue are lost. */
+/* WQEs that the driver had put into its queue are lost. */
 void virtio_rdma_srq_fail(VirtIORdma *s, VirtIORdmaSrq *srq)
 {
-    qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: virtqueue of SRQ %u was "
-                  "reset before the SRQ was destroyed\n", srq->attr.srqn);
-    srq->seen = 0;
     if (srq->error) {
         return;
     }

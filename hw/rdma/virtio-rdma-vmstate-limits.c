@@ -67,7 +67,7 @@ static int save_limits(void *opaque)
         .gid_table_len = l->gid_table_len,
         .atomic_cap = l->atomic_cap,
         .device_cap_flags = l->device_cap_flags,
-        .max_srq = l->max_srq,
+        .max_srq = s->max_vq_srq,
         .max_srq_wr = l->max_srq_wr,
         .max_srq_sge = l->max_srq_sge,
         .max_mw = l->max_mw,
@@ -129,7 +129,7 @@ static bool check_limits(VirtIORdma *s, const SavedLimits *v)
                        l->max_rd_atomic) &&
            check_limit("gid-table-len", v->gid_table_len,
                        l->gid_table_len) &&
-           check_offer("srq", "max-srq", v->max_srq, l->max_srq) &&
+           check_offer("srq", "max-vq-srq", v->max_srq, s->max_vq_srq) &&
            check_limit("max-srq-wr", v->max_srq_wr, l->max_srq_wr) &&
            check_limit("max-sge", v->max_srq_sge, l->max_srq_sge) &&
            check_offer("mw", "max-mw", v->max_mw, l->max_mw) &&
@@ -205,6 +205,11 @@ static bool has_direct_cq(void *opaque)
     return virtio_rdma_offers(opaque, VIRTIO_RDMA_F_DIRECT_CQ);
 }
 
+static bool has_direct_srq(void *opaque)
+{
+    return virtio_rdma_offers(opaque, VIRTIO_RDMA_F_DIRECT_SRQ);
+}
+
 static VirtIORdmaDirectLimits direct_limits(VirtIORdma *s)
 {
     VirtIORdmaDirectLimits limits = {};
@@ -216,6 +221,9 @@ static VirtIORdmaDirectLimits direct_limits(VirtIORdma *s)
     if (has_direct_cq(s)) {
         limits.max_cq = s->limits.max_cq;
         limits.max_cqe = s->limits.max_cqe_deep;
+    }
+    if (has_direct_srq(s)) {
+        limits.max_srq = s->limits.max_srq;
     }
     return limits;
 }
@@ -253,6 +261,17 @@ static const VMStateDescription vmstate_early_direct_cq = {
     },
 };
 
+static const VMStateDescription vmstate_early_direct_srq = {
+    .name = "virtio-rdma-early/srqs",
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .needed = has_direct_srq,
+    .fields = (const VMStateField[]) {
+        VMSTATE_UINT32(source.max_srq, VirtIORdma),
+        VMSTATE_END_OF_LIST()
+    },
+};
+
 static int early_pre_load(void *opaque)
 {
     VirtIORdma *s = opaque;
@@ -273,7 +292,9 @@ static int early_post_load(void *opaque, int version_id)
     return check_offer("direct-qp", "max-qp", s->source.max_qp, ours.max_qp) &&
            check_limit("max-qp-wr", s->source.max_qp_wr, ours.max_qp_wr) &&
            check_offer("direct-cq", "max-cq", s->source.max_cq, ours.max_cq) &&
-           check_limit("max-cqe", s->source.max_cqe, ours.max_cqe)
+           check_limit("max-cqe", s->source.max_cqe, ours.max_cqe) &&
+           check_offer("direct-srq", "max-srq", s->source.max_srq,
+                       ours.max_srq)
            ? 0 : -EINVAL;
 }
 
@@ -292,6 +313,7 @@ static const VMStateDescription vmstate_early = {
     .subsections = (const VMStateDescription * const []) {
         &vmstate_early_direct,
         &vmstate_early_direct_cq,
+        &vmstate_early_direct_srq,
         NULL
     },
 };

@@ -43,6 +43,14 @@ bool virtio_rdma_saved_valid_direct_cq(void *opaque, int version_id)
     return v->npages && v->npages <= VIRTIO_RDMA_MAX_DIRECT_CQ_PAGES;
 }
 
+bool virtio_rdma_saved_valid_direct_srq(void *opaque, int version_id)
+{
+    const SavedSrq *v = opaque;
+    uint32_t npages = v->direct.queue.pages.npages;
+
+    return npages && npages <= VIRTIO_RDMA_MAX_DIRECT_SRQ_PAGES;
+}
+
 /* Check the counts before memory is allocated for the records. */
 int virtio_rdma_saved_counts_post_load(void *opaque, int version_id)
 {
@@ -296,7 +304,25 @@ static bool load_mw(VirtIORdma *s, const SavedMw *v)
     return true;
 }
 
-static bool load_srq(VirtIORdma *s, const SavedSrq *v)
+static bool load_direct_srq(VirtIORdma *s, const Record *r, VirtIORdmaSrq *srq,
+                            SavedDirectSrq *v)
+{
+    VirtIORdmaDirectSrq direct = v->queue;
+
+    if (!check(r, virtio_rdma_direct_srq_check(s, &srq->attr, &direct) == 0,
+               "pages of its queue", direct.pages.npages, "as many as it "
+               "has") ||
+        !check_pages(r, s, v->pages, direct.pages.npages)) {
+        return false;
+    }
+    s->mr_pages += direct.pages.npages;
+    virtio_rdma_direct_srq_start(s, srq, &direct, g_steal_pointer(&v->pages));
+    srq->slots.taken = srq->slots.seen = v->taken;
+    srq->broken = v->broken;
+    return true;
+}
+
+static bool load_srq(VirtIORdma *s, SavedSrq *v)
 {
     const Record r = { "SRQ", v->srqn };
     VirtIORdmaPd *pd = virtio_rdma_table_get(&s->pds, v->pdn);
@@ -306,6 +332,7 @@ static bool load_srq(VirtIORdma *s, const SavedSrq *v)
         .max_wr = v->max_wr,
         .max_sge = v->max_sge,
     };
+    VirtIORdmaSrq *srq;
 
     if (!check_id(&r, &s->srqs) ||
         !check(&r, pd, "pdn", v->pdn, "a PD") ||
@@ -314,7 +341,17 @@ static bool load_srq(VirtIORdma *s, const SavedSrq *v)
         !check_max(&r, "max_sge", v->max_sge, s->limits.max_srq_sge)) {
         return false;
     }
-    virtio_rdma_srq_add(s, &attr, pd)->error = v->error;
+    if (!v->direct.pages &&
+        !check(&r, v->srqn < s->max_vq_srq, "srqn", v->srqn, "one with a "
+               "virtqueue")) {
+        return false;
+    }
+    srq = virtio_rdma_srq_add(s, &attr, pd);
+    srq->error = v->error;
+    if (v->direct.pages) {
+        return load_direct_srq(s, &r, srq, &v->direct);
+    }
+    virtio_rdma_srq_use_vq(s, srq);
     return true;
 }
 
@@ -625,6 +662,18 @@ static uint32_t count_direct(VirtIORdma *s)
     return count;
 }
 
+static uint32_t count_direct_srqs(VirtIORdma *s)
+{
+    uint32_t count = 0;
+
+    for (uint32_t n = s->srqs.first; n < s->srqs.end; n++) {
+        const VirtIORdmaSrq *srq = virtio_rdma_table_get(&s->srqs, n);
+
+        count += srq && srq->pages;
+    }
+    return count;
+}
+
 /* No object without its feature; the features are loaded after the objects. */
 static bool check_features(VirtIORdma *s)
 {
@@ -639,6 +688,8 @@ static bool check_features(VirtIORdma *s)
         { "direct queue pairs", count_direct(s), VIRTIO_RDMA_F_DIRECT_QP },
         { "direct completion queues or event queues", count_direct_cqs(s),
           VIRTIO_RDMA_F_DIRECT_CQ },
+        { "direct shared receive queues", count_direct_srqs(s),
+          VIRTIO_RDMA_F_DIRECT_SRQ },
     };
 
     for (int i = 0; i < ARRAY_SIZE(objects); i++) {

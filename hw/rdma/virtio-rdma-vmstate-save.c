@@ -21,6 +21,9 @@ void virtio_rdma_saved_free(VirtIORdma *s)
         g_free(v->cqs[i].backlog);
         g_free(v->cqs[i].pages);
     }
+    for (uint32_t i = 0; v->srqs && i < v->n_srqs; i++) {
+        g_free(v->srqs[i].direct.pages);
+    }
     g_free(v->qps);
     g_free(v->srqs);
     g_free(v->mws);
@@ -109,6 +112,24 @@ static void save_qp(SavedQp *v, const VirtIORdmaQp *qp)
     }
 }
 
+static void save_srq(SavedSrq *v, const VirtIORdmaSrq *srq)
+{
+    v->srqn = srq->attr.srqn;
+    v->pdn = srq->attr.pdn;
+    v->max_wr = srq->attr.max_wr;
+    v->max_sge = srq->attr.max_sge;
+    v->error = srq->error;
+    if (srq->pages) {
+        v->direct = (SavedDirectSrq) {
+            .queue = srq->direct,
+            .pages = g_memdup2(srq->pages, srq->direct.pages.npages *
+                                           sizeof(*srq->pages)),
+            .taken = srq->slots.taken,
+            .broken = srq->broken,
+        };
+    }
+}
+
 static void save_mrs(VirtIORdmaSaved *v, VirtIORdma *s)
 {
     v->mrs = g_new0(SavedMr, s->mrs.count - s->n_mws);
@@ -174,13 +195,7 @@ int virtio_rdma_saved_pre_save(void *opaque)
         VirtIORdmaSrq *srq = virtio_rdma_table_get(&s->srqs, n);
 
         if (srq) {
-            v->srqs[v->n_srqs++] = (SavedSrq) {
-                .srqn = srq->attr.srqn,
-                .pdn = srq->attr.pdn,
-                .max_wr = srq->attr.max_wr,
-                .max_sge = srq->attr.max_sge,
-                .error = srq->error,
-            };
+            save_srq(&v->srqs[v->n_srqs++], srq);
         }
     }
     v->qps = g_new0(SavedQp, s->qps.count);

@@ -189,6 +189,32 @@ static const VMStateDescription vmstate_mw = {
     },
 };
 
+static bool srq_is_direct(void *opaque)
+{
+    return ((SavedSrq *)opaque)->direct.pages;
+}
+
+static const VMStateDescription vmstate_direct_srq = {
+    .name = "virtio-rdma/srq/direct",
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .needed = srq_is_direct,
+    .fields = (const VMStateField[]) {
+        VMSTATE_UINT8(direct.queue.depth_shift, SavedSrq),
+        VMSTATE_UINT8(direct.queue.slot_shift, SavedSrq),
+        VMSTATE_UINT16(direct.queue.doorbell, SavedSrq),
+        VMSTATE_UINT32(direct.queue.pages.npages, SavedSrq),
+        VMSTATE_VALIDATE("no more pages than an SRQ has",
+                         virtio_rdma_saved_valid_direct_srq),
+        VMSTATE_VARRAY_UINT32_ALLOC(direct.pages, SavedSrq,
+                                    direct.queue.pages.npages, 1,
+                                    vmstate_info_uint64, uint64_t),
+        VMSTATE_UINT32(direct.taken, SavedSrq),
+        VMSTATE_BOOL(direct.broken, SavedSrq),
+        VMSTATE_END_OF_LIST()
+    },
+};
+
 static const VMStateDescription vmstate_srq = {
     .name = "virtio-rdma/srq",
     .version_id = 1,
@@ -200,6 +226,10 @@ static const VMStateDescription vmstate_srq = {
         VMSTATE_UINT32(max_sge, SavedSrq),
         VMSTATE_BOOL(error, SavedSrq),
         VMSTATE_END_OF_LIST()
+    },
+    .subsections = (const VMStateDescription * const []) {
+        &vmstate_direct_srq,
+        NULL
     },
 };
 

@@ -55,12 +55,21 @@ typedef struct SavedMw {
     uint32_t rkey;
 } SavedMw;
 
+/* The queue of a direct SRQ */
+typedef struct SavedDirectSrq {
+    VirtIORdmaDirectSrq queue;      /* but for the address of the list */
+    uint64_t *pages;
+    uint32_t taken;
+    bool broken;
+} SavedDirectSrq;
+
 typedef struct SavedSrq {
     uint32_t srqn;
     uint32_t pdn;
     uint32_t max_wr;
     uint32_t max_sge;
     bool error;
+    SavedDirectSrq direct;          /* if it has pages */
 } SavedSrq;
 
 typedef struct SavedWq {
@@ -148,6 +157,7 @@ bool virtio_rdma_saved_valid_wq(void *opaque, int version_id);
 bool virtio_rdma_saved_valid_direct(void *opaque, int version_id);
 bool virtio_rdma_saved_valid_cq(void *opaque, int version_id);
 bool virtio_rdma_saved_valid_direct_cq(void *opaque, int version_id);
+bool virtio_rdma_saved_valid_direct_srq(void *opaque, int version_id);
 int virtio_rdma_saved_counts_post_load(void *opaque, int version_id);
 int virtio_rdma_saved_objects_post_load(void *opaque, int version_id);
 int virtio_rdma_saved_post_load(void *opaque, int version_id);

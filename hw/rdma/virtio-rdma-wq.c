@@ -3,7 +3,7 @@
  * Work queues: the way of a WQE from the guest's ring to the backend.
  *
  * WQEs of SRQs are copied to the backend, and the buffers go back at once:
- * nothing of the virtqueue waits for a message.
+ * nothing of the virtqueue, or of the slots, waits for a message.
  */
 #include "qemu/osdep.h"
 #include "qemu/iov.h"
@@ -110,22 +110,32 @@ static size_t copy_wqe(VirtIORdma *s, const VirtQueueElement *elem,
     return iov_size(elem->out_sg, elem->out_num);
 }
 
+/* Take the next WQE of a direct queue, padded to @fixed bytes. */
+static bool take_slot(VirtIORdma *s, VirtIORdmaSlots *slots, size_t fixed,
+                      Taken *t, bool *broken)
+{
+    VirtIORdmaScratch *sc = s->scratch;
+
+    t->elem = NULL;
+    t->cost = VIRTIO_RDMA_COST_SLOT;
+    if (*broken || !virtio_rdma_slots_take(s, slots, sc->wqe, sc->wqe_room,
+                                           &t->len, broken)) {
+        return false;
+    }
+    pad(s, t->len, fixed);
+    return true;
+}
+
 /* Take the next WQE of @wq, of at least @fixed bytes. False if there is none */
 static bool wq_take(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaWq *wq,
                     size_t fixed, Taken *t)
 {
-    VirtIORdmaScratch *sc = s->scratch;
     VirtIORdmaInflight inflight = {};
 
     if (virtio_rdma_is_direct(wq)) {
-        t->elem = NULL;
-        t->cost = VIRTIO_RDMA_COST_SLOT;
-        if (qp->broken ||
-            !virtio_rdma_slots_take(s, &wq->slots, sc->wqe, sc->wqe_room,
-                                    &t->len, &qp->broken)) {
+        if (!take_slot(s, &wq->slots, fixed, t, &qp->broken)) {
             return false;
         }
-        pad(s, t->len, fixed);
     } else {
         t->elem = wq_pop(s, wq);
         if (!t->elem) {
@@ -318,11 +328,10 @@ static void take_recv(VirtIORdma *s, VirtIORdmaQp *qp, size_t len,
                               wr->status);
 }
 
-static void take_srq_recv(VirtIORdma *s, VirtIORdmaSrq *srq,
-                          const VirtQueueElement *elem, RdmaRecvWr *wr)
+static void take_srq_recv(VirtIORdma *s, VirtIORdmaSrq *srq, size_t len,
+                          RdmaRecvWr *wr)
 {
-    decode_recv(s, copy_wqe(s, elem, VIRTIO_RDMA_RECV_WQE_SIZE),
-                srq->attr.max_sge, "SRQ", srq->attr.srqn, wr);
+    decode_recv(s, len, srq->attr.max_sge, "SRQ", srq->attr.srqn, wr);
     trace_virtio_rdma_srq_post(s, srq->attr.srqn, wr->wr_id, wr->status);
 }
 
@@ -334,12 +343,11 @@ static int post_recv(VirtIORdma *s, VirtIORdmaQp *qp, size_t len)
     return s->bc->post_recv(s->backend, qp->init.qpn, &wr);
 }
 
-static int post_srq_recv(VirtIORdma *s, VirtIORdmaSrq *srq,
-                         const VirtQueueElement *elem)
+static int post_srq_recv(VirtIORdma *s, VirtIORdmaSrq *srq, size_t len)
 {
     RdmaRecvWr wr = {};
 
-    take_srq_recv(s, srq, elem, &wr);
+    take_srq_recv(s, srq, len, &wr);
     return s->bc->post_srq_recv(s->backend, srq->attr.srqn, &wr);
 }
 
@@ -579,6 +587,61 @@ void virtio_rdma_wq_free(VirtIORdma *s)
     s->scratch = NULL;
 }
 
+/* May the device look for WQEs of @srq? */
+static bool srq_look(VirtIORdma *s, VirtIORdmaSrq *srq)
+{
+    if (srq->error || srq->broken) {
+        return false;
+    }
+    return !srq->vq || virtio_rdma_ring_check(s, srq->vq, &srq->seen);
+}
+
+static bool srq_take(VirtIORdma *s, VirtIORdmaSrq *srq, Taken *t)
+{
+    if (!srq->vq) {
+        return take_slot(s, &srq->slots, VIRTIO_RDMA_RECV_WQE_SIZE, t,
+                         &srq->broken);
+    }
+    t->elem = virtqueue_pop(srq->vq, sizeof(VirtQueueElement));
+    if (!t->elem) {
+        return false;
+    }
+    t->cost = virtio_rdma_elem_cost(t->elem);
+    t->len = copy_wqe(s, t->elem, VIRTIO_RDMA_RECV_WQE_SIZE);
+    return true;
+}
+
+/* The backend has the WQE: a slot is free by now, a buffer is from here on. */
+static void srq_taken(VirtIORdma *s, VirtIORdmaSrq *srq, Taken *t)
+{
+    if (t->elem) {
+        virtqueue_push(srq->vq, t->elem, 0);
+        virtio_rdma_vq_notify(s, srq->vq);
+        g_free(t->elem);
+    }
+}
+
+/* Without room it does not take it; who rings has the device try again. */
+static void srq_untake(VirtIORdma *s, VirtIORdmaSrq *srq, Taken *t)
+{
+    if (t->elem) {
+        virtio_rdma_vq_unpop(s, srq->vq, t->elem);
+        g_free(t->elem);
+    } else {
+        virtio_rdma_slots_untake(&srq->slots);
+        virtio_rdma_slots_sleep(s, &srq->slots, &srq->broken);
+    }
+}
+
+/* As wq_empty(). An SRQ is pulled for its limit, too. */
+static void srq_empty(VirtIORdma *s, VirtIORdmaSrq *srq, bool posted)
+{
+    if (!srq->vq && !srq->broken && !s->limits.pulls_recv &&
+        (posted || !virtio_rdma_slots_sleep(s, &srq->slots, &srq->broken))) {
+        virtio_rdma_srq_schedule(s, srq);
+    }
+}
+
 bool virtio_rdma_srq_run(VirtIORdma *s, VirtIORdmaSrq *srq, uint32_t *budget)
 {
     uint32_t slice = MIN(*budget, VIRTIO_RDMA_QUEUE_BUDGET);
@@ -586,11 +649,14 @@ bool virtio_rdma_srq_run(VirtIORdma *s, VirtIORdmaSrq *srq, uint32_t *budget)
     uint32_t room = 0;
     bool posted = false;
 
-    if (srq->error || !virtio_rdma_ring_check(s, srq->vq, &srq->seen)) {
+    if (!srq_look(s, srq)) {
         return false;
     }
+    if (!srq->vq) {
+        virtio_rdma_slots_wake(s, &srq->slots);
+    }
     for (;;) {
-        g_autofree VirtQueueElement *elem = NULL;
+        Taken t;
 
         if (room == 0) {
             /* The backend calls srq_room() of its client when it has room. */
@@ -603,23 +669,20 @@ bool virtio_rdma_srq_run(VirtIORdma *s, VirtIORdmaSrq *srq, uint32_t *budget)
             virtio_rdma_srq_schedule(s, srq);
             break;
         }
-        elem = virtqueue_pop(srq->vq, sizeof(VirtQueueElement));
-        if (!elem) {
+        if (!srq_take(s, srq, &t)) {
+            srq_empty(s, srq, posted);
             break;
         }
-        virtio_rdma_pay(&left, virtio_rdma_elem_cost(elem));
-        if (post_srq_recv(s, srq, elem)) {
-            virtio_rdma_vq_unpop(s, srq->vq, elem);
+        virtio_rdma_pay(&left, t.cost);
+        if (post_srq_recv(s, srq, t.len)) {
+            srq_untake(s, srq, &t);
             break;
         }
-        virtqueue_push(srq->vq, elem, 0);
+        srq_taken(s, srq, &t);
         posted = true;
         room--;
     }
     *budget -= slice - left;
-    if (posted) {
-        virtio_rdma_vq_notify(s, srq->vq);
-    }
     return posted;
 }
 
@@ -648,18 +711,21 @@ bool virtio_rdma_rq_pull(VirtIORdma *s, VirtIORdmaQp *qp, RdmaRecvWr *wr)
 
 bool virtio_rdma_srq_pull(VirtIORdma *s, VirtIORdmaSrq *srq, RdmaRecvWr *wr)
 {
-    g_autofree VirtQueueElement *elem = NULL;
+    Taken t;
 
-    if (srq->error || !virtio_rdma_ring_check(s, srq->vq, &srq->seen)) {
+    if (!srq_look(s, srq)) {
         return false;
     }
-    elem = virtqueue_pop(srq->vq, sizeof(VirtQueueElement));
-    if (!elem) {
+    if (!srq_take(s, srq, &t)) {
+        if (srq->broken) {
+            virtio_rdma_srq_schedule(s, srq);
+        }
         return false;
     }
-    virtio_rdma_charge_elem(s, elem);
-    take_srq_recv(s, srq, elem, wr);
-    virtqueue_push(srq->vq, elem, 0);
-    virtio_rdma_vq_notify(s, srq->vq);
+    if (t.elem) {
+        virtio_rdma_charge_elem(s, t.elem);
+    }
+    take_srq_recv(s, srq, t.len, wr);
+    srq_taken(s, srq, &t);
     return true;
 }

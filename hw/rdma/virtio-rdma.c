@@ -66,10 +66,10 @@ static void add_queues(VirtIORdma *s)
      * QEMU takes the first virtqueue without a size for the end of all: there
      * cannot be those of SRQs without the one for events.
      */
-    if (virtio_rdma_offers(s, VIRTIO_RDMA_F_EVENTS) || s->limits.max_srq) {
+    if (virtio_rdma_offers(s, VIRTIO_RDMA_F_EVENTS) || s->max_vq_srq) {
         virtio_add_queue(vdev, size, virtio_rdma_handle_event);
     }
-    for (uint32_t n = 0; n < s->limits.max_srq; n++) {
+    for (uint32_t n = 0; n < s->max_vq_srq; n++) {
         virtio_add_queue(vdev, size, virtio_rdma_handle_srq);
     }
 }

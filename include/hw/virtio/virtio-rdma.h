@@ -19,6 +19,7 @@ OBJECT_DECLARE_SIMPLE_TYPE(VirtIORdma, VIRTIO_RDMA)
 
 #define VIRTIO_RDMA_DEFAULT_MAX_VQ_CQ 128
 #define VIRTIO_RDMA_DEFAULT_MAX_VQ_QP 128
+#define VIRTIO_RDMA_DEFAULT_MAX_VQ_SRQ 64
 
 /* The GIDs whose first @bits bits are those of @gid. */
 typedef struct VirtIORdmaGids {
@@ -56,6 +57,7 @@ typedef struct VirtIORdmaConf {
     uint32_t gid_table_len;
     uint32_t max_cqe;               /* of direct ones, or with F_CQ_DEEP */
     uint32_t max_srq;
+    uint32_t max_vq_srq;            /* of them with virtqueues */
     uint32_t max_srq_wr;
     uint32_t max_mw;
     uint32_t max_mcast_grp;
@@ -70,6 +72,7 @@ typedef struct VirtIORdmaDirectLimits {
     uint32_t max_qp_wr;
     uint32_t max_cq;                /* direct-cq */
     uint32_t max_cqe;
+    uint32_t max_srq;               /* direct-srq */
 } VirtIORdmaDirectLimits;
 
 /* Objects of one kind by number; numbers are first..end-1. */
@@ -99,6 +102,7 @@ struct VirtIORdma {
     /* Only those with numbers below may have virtqueues */
     uint32_t max_vq_qp;
     uint32_t max_vq_cq;
+    uint32_t max_vq_srq;
     QEMUBH *bh;
     QEMUBH *turn;                   /* the next turn of the main loop begins */
     Error *migration_blocker;
@@ -162,7 +166,7 @@ struct VirtIORdma {
 
 /*
  * The driver has written @value to page @page of the doorbells: the queues of a
- * direct QP, whose number it is, have work. For the transport.
+ * direct QP, or a direct SRQ, whose number it is, have work. For the transport.
  */
 void virtio_rdma_doorbell(VirtIORdma *s, uint32_t page, uint32_t value);
 

@@ -86,6 +86,8 @@ typedef uint64_t __le64;
  * of CQs can tell which ones have completions.
  */
 #define VIRTIO_RDMA_F_DIRECT_CQ		19
+/* The same for SRQs. */
+#define VIRTIO_RDMA_F_DIRECT_SRQ	20
 
 #define VIRTIO_RDMA_CQE_EMPTY		0xff
 
@@ -169,7 +171,9 @@ struct virtio_rdma_config {
 	__le32 max_cq_direct;
 	/* and the largest depth of a direct one */
 	__le32 max_cqe_direct;
-	__u8 reserved[456];
+	/* with VIRTIO_RDMA_F_DIRECT_SRQ: the number of all SRQs */
+	__le32 max_srq_direct;
+	__u8 reserved[452];
 } VIRTIO_RDMA_ABI;
 
 /* Control commands. */
@@ -370,7 +374,21 @@ struct virtio_rdma_create_srq_req {
 	__le32 max_wr;
 	__le32 max_sge;
 	__le32 limit;
+	/* with F_DIRECT_SRQ; only limit and before are mandatory */
+	__le32 flags;
+	/* with VIRTIO_RDMA_SRQ_DIRECT: its memory, as a page list */
+	__le64 queue_pages;
+	__le32 queue_npages;
+	__u8 queue_levels;
+	__u8 depth_shift;		/* log2 of the number of slots */
+	__u8 slot_shift;		/* log2 of the bytes of a slot */
+	__u8 reserved0;
+	__le16 doorbell;		/* number of its doorbell page */
+	__u8 reserved[6];
 } VIRTIO_RDMA_ABI;
+
+/* flags of CREATE_SRQ, with F_DIRECT_SRQ */
+#define VIRTIO_RDMA_SRQ_DIRECT		(1 << 0)
 
 /* DESTROY_SRQ and QUERY_SRQ request, CREATE_SRQ response. */
 struct virtio_rdma_srqn {
@@ -675,6 +693,17 @@ struct virtio_rdma_direct_page {
 	__u8 reserved3[60];
 } VIRTIO_RDMA_ABI;
 
+/*
+ * With VIRTIO_RDMA_SRQ_DIRECT: the first page of an SRQ. The slots are behind
+ * it.
+ */
+struct virtio_rdma_direct_srq_page {
+	__le32 producer;		/* by the driver */
+	__u8 reserved0[60];
+	__le32 awake;			/* by the device */
+	__u8 reserved1[60];
+} VIRTIO_RDMA_ABI;
+
 /* A slot of a direct queue */
 struct virtio_rdma_direct_slot {
 	__le32 length;			/* bytes of the WQE behind it */
@@ -683,6 +712,8 @@ struct virtio_rdma_direct_slot {
 /* The shared memory region (virtio 1.2, 2.10) that has the doorbell pages */
 #define VIRTIO_RDMA_SHM_DOORBELLS	0
 #define VIRTIO_RDMA_DOORBELL_SIZE	4096
+/* What is written there is the number of an SRQ, not of a QP. */
+#define VIRTIO_RDMA_DOORBELL_SRQ	0x80000000u
 
 /* wc_flags */
 #define VIRTIO_RDMA_WC_GRH		(1 << 0)

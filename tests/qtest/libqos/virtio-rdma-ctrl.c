@@ -400,7 +400,7 @@ QRdmaQp *qrdma_create_qp_attr(QRdmaPd *pd, QRdmaCq *send_cq,
         g_assert_cmpuint(qp->qpn, <, direct ? d->max_qp_direct : d->max_qp);
     }
     if (direct) {
-        qp->sq.qpn = qp->rq.qpn = qp->qpn;
+        qp->sq.bell = qp->rq.bell = qp->qpn;
         return qp;
     }
     wq_init(d, &qp->sq, VIRTIO_RDMA_SQ_VQ(d->max_cq, qp->qpn));

@@ -21,17 +21,8 @@ static void write_word(QRdma *d, uint64_t addr, uint32_t value)
 uint64_t qrdma_direct_cq_alloc(QRdma *d, uint8_t depth_shift,
                                uint32_t *npages, uint64_t *mem)
 {
-    uint64_t list;
-
     *npages = 1 + DIV_ROUND_UP((uint64_t)SLOT << depth_shift, 4096);
-    *mem = qrdma_alloc(d, *npages * 4096ull);
-    list = qrdma_alloc(d, *npages * sizeof(uint64_t));
-    for (uint32_t i = 0; i < *npages; i++) {
-        uint64_t page = cpu_to_le64(qrdma_dma(d, *mem + i * 4096ull));
-
-        qrdma_write(d, list + i * sizeof(page), &page, sizeof(page));
-    }
-    return qrdma_dma(d, list);
+    return qrdma_direct_alloc(d, *npages, mem);
 }
 
 static void use_memory(QRdmaCq *cq, uint8_t depth_shift, uint64_t mem)

@@ -4,6 +4,7 @@
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
+#include "qemu/host-utils.h"
 #include "virtio-rdma.h"
 
 #define DEPTH (1u << QRDMA_DIRECT_DEPTH_SHIFT)
@@ -11,19 +12,28 @@
 #define QUEUE_PAGES (DEPTH * SLOT / 4096)
 #define DOORBELL_BAR 2
 
-void qrdma_direct_init(QRdmaQp *qp, bool has_srq,
-                       struct virtio_rdma_create_qp_req *req)
+uint64_t qrdma_direct_alloc(QRdma *d, uint32_t npages, uint64_t *mem)
 {
-    QRdma *d = qp->dev;
-    uint32_t npages = 1 + QUEUE_PAGES * (has_srq ? 1 : 2);
-    uint64_t mem = qrdma_alloc(d, (uint64_t)npages * 4096);
     uint64_t list = qrdma_alloc(d, npages * sizeof(uint64_t));
 
+    *mem = qrdma_alloc(d, npages * 4096ull);
     for (uint32_t i = 0; i < npages; i++) {
-        uint64_t page = cpu_to_le64(qrdma_dma(d, mem + i * 4096ull));
+        uint64_t page = cpu_to_le64(qrdma_dma(d, *mem + i * 4096ull));
 
         qrdma_write(d, list + i * sizeof(page), &page, sizeof(page));
     }
+    return qrdma_dma(d, list);
+}
+
+void qrdma_direct_init(QRdmaQp *qp, bool has_srq,
+                       struct virtio_rdma_create_qp_req *req)
+{
+    uint32_t npages = 1 + QUEUE_PAGES * (has_srq ? 1 : 2);
+    uint64_t mem;
+
+    req->queue_pages = cpu_to_le64(qrdma_direct_alloc(qp->dev, npages, &mem));
+    qp->sq.depth = qp->rq.depth = DEPTH;
+    qp->sq.slot = qp->rq.slot = SLOT;
     qp->sq.counters = mem + offsetof(struct virtio_rdma_direct_page,
                                      sq_producer);
     qp->sq.buf = mem + 4096;
@@ -31,11 +41,32 @@ void qrdma_direct_init(QRdmaQp *qp, bool has_srq,
                                      rq_producer);
     qp->rq.buf = qp->sq.buf + QUEUE_PAGES * 4096ull;
     req->flags |= cpu_to_le32(VIRTIO_RDMA_QP_DIRECT);
-    req->queue_pages = cpu_to_le64(qrdma_dma(d, list));
     req->queue_npages = cpu_to_le32(npages);
     req->sq_depth_shift = req->rq_depth_shift = QRDMA_DIRECT_DEPTH_SHIFT;
     req->sq_slot_shift = req->rq_slot_shift = QRDMA_DIRECT_SLOT_SHIFT;
     req->doorbell = cpu_to_le16(QRDMA_DIRECT_DOORBELL);
+}
+
+void qrdma_direct_srq_init(QRdmaSrq *srq,
+                           struct virtio_rdma_create_srq_req *req)
+{
+    uint32_t len = sizeof(struct virtio_rdma_direct_slot) +
+                   sizeof(struct virtio_rdma_rq_wqe) +
+                   le32_to_cpu(req->max_sge) * sizeof(struct virtio_rdma_sge);
+    QRdmaWq *wq = &srq->wq;
+    uint32_t npages;
+
+    wq->depth = MAX(DEPTH, pow2ceil(le32_to_cpu(req->max_wr)));
+    wq->slot = MAX(32, pow2ceil(len));
+    npages = 1 + DIV_ROUND_UP((uint64_t)wq->depth * wq->slot, 4096);
+    req->flags = cpu_to_le32(VIRTIO_RDMA_SRQ_DIRECT);
+    req->queue_pages = cpu_to_le64(qrdma_direct_alloc(srq->dev, npages,
+                                                      &wq->counters));
+    req->queue_npages = cpu_to_le32(npages);
+    req->depth_shift = ctz32(wq->depth);
+    req->slot_shift = ctz32(wq->slot);
+    req->doorbell = cpu_to_le16(QRDMA_DIRECT_DOORBELL);
+    wq->buf = wq->counters + 4096;
 }
 
 void qrdma_doorbell(QRdma *d, uint32_t page, uint32_t value)
@@ -63,9 +94,10 @@ void qrdma_direct_set_producer(QRdma *d, const QRdmaWq *wq, uint32_t value)
 
 void qrdma_direct_post(QRdma *d, QRdmaWq *wq, const void *wqe, size_t len)
 {
-    uint64_t slot = wq->buf + (wq->posted % DEPTH) * (uint64_t)SLOT;
+    uint64_t slot = wq->buf + (wq->posted % wq->depth) * (uint64_t)wq->slot;
     uint32_t le = cpu_to_le32(len);
 
+    g_assert_cmpuint(sizeof(le) + len, <=, wq->slot);
     qrdma_write(d, slot, &le, sizeof(le));
     qrdma_write(d, slot + sizeof(le), wqe, len);
     qrdma_direct_set_producer(d, wq, ++wq->posted);

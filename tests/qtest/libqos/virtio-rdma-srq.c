@@ -7,21 +7,34 @@
 #include "qemu/bswap.h"
 #include "virtio-rdma.h"
 
-uint8_t qrdma_try_create_srq(QRdma *d, const RdmaSrqAttr *attr,
-                             uint32_t *srqn)
+static struct virtio_rdma_create_srq_req encode(const RdmaSrqAttr *attr)
 {
-    struct virtio_rdma_create_srq_req req = {
+    return (struct virtio_rdma_create_srq_req) {
         .pdn = cpu_to_le32(attr->pdn),
         .max_wr = cpu_to_le32(attr->max_wr),
         .max_sge = cpu_to_le32(attr->max_sge),
         .limit = cpu_to_le32(attr->limit),
     };
+}
+
+static uint8_t send_create(QRdma *d,
+                           const struct virtio_rdma_create_srq_req *req,
+                           uint32_t *srqn)
+{
     struct virtio_rdma_srqn rsp = {};
     uint8_t status = qrdma_cmd(d, VIRTIO_RDMA_CMD_CREATE_SRQ,
-                               &req, sizeof(req), &rsp, sizeof(rsp));
+                               req, sizeof(*req), &rsp, sizeof(rsp));
 
     *srqn = le32_to_cpu(rsp.srqn);
     return status;
+}
+
+uint8_t qrdma_try_create_srq(QRdma *d, const RdmaSrqAttr *attr,
+                             uint32_t *srqn)
+{
+    const struct virtio_rdma_create_srq_req req = encode(attr);
+
+    return send_create(d, &req, srqn);
 }
 
 QRdmaSrq *qrdma_create_srq_limit(QRdmaPd *pd, uint32_t max_wr,
@@ -36,10 +49,19 @@ QRdmaSrq *qrdma_create_srq_limit(QRdmaPd *pd, uint32_t max_wr,
         .limit = limit,
     };
 
+    struct virtio_rdma_create_srq_req req = encode(&attr);
+    bool direct = d->features & QRDMA_F(VIRTIO_RDMA_F_DIRECT_SRQ);
+
     srq->dev = d;
-    g_assert_cmpint(qrdma_try_create_srq(d, &attr, &srq->srqn), ==,
-                    VIRTIO_RDMA_S_OK);
-    g_assert_cmpuint(srq->srqn, <, d->max_srq);
+    if (direct) {
+        qrdma_direct_srq_init(srq, &req);
+    }
+    g_assert_cmpint(send_create(d, &req, &srq->srqn), ==, VIRTIO_RDMA_S_OK);
+    g_assert_cmpuint(srq->srqn, <, direct ? d->max_srq_direct : d->max_srq);
+    if (direct) {
+        srq->wq.bell = VIRTIO_RDMA_DOORBELL_SRQ | srq->srqn;
+        return srq;
+    }
     srq->wq.ring = qrdma_ring(d, VIRTIO_RDMA_SRQ_VQ(d->max_cq, d->max_qp,
                                                     srq->srqn));
     srq->wq.buf = qrdma_alloc(d, (uint64_t)srq->wq.ring->pci.vq.size *
@@ -85,7 +107,7 @@ uint8_t qrdma_destroy_srq(QRdmaSrq *srq)
     uint8_t status = qrdma_cmd(srq->dev, VIRTIO_RDMA_CMD_DESTROY_SRQ,
                                &req, sizeof(req), NULL, 0);
 
-    if (status == VIRTIO_RDMA_S_OK) {
+    if (status == VIRTIO_RDMA_S_OK && srq->wq.ring) {
         qrdma_ring_renew(srq->wq.ring);
     }
     return status;

@@ -278,7 +278,7 @@ void qrdma_post_wqe(QRdma *d, QRdmaWq *wq, const void *wqe, size_t len,
     if (!wq->ring) {
         qrdma_direct_post(d, wq, wqe, len);
         if (kick && !qrdma_direct_awake(d, wq)) {
-            qrdma_doorbell(d, QRDMA_DIRECT_DOORBELL, wq->qpn);
+            qrdma_doorbell(d, QRDMA_DIRECT_DOORBELL, wq->bell);
         }
         return;
     }

@@ -229,6 +229,9 @@ void qrdma_prepare(QRdma *d, uint64_t features, uint16_t ring_size)
     if (d->direct) {
         d->features |= offered & (QRDMA_F(VIRTIO_RDMA_F_DIRECT_QP) |
                                   QRDMA_F(VIRTIO_RDMA_F_DIRECT_CQ));
+        if (d->features & QRDMA_F(VIRTIO_RDMA_F_SRQ)) {
+            d->features |= offered & QRDMA_F(VIRTIO_RDMA_F_DIRECT_SRQ);
+        }
     }
     qvirtio_set_features(vdev, d->features);
 
@@ -248,6 +251,8 @@ void qrdma_prepare(QRdma *d, uint64_t features, uint16_t ring_size)
         }
     }
 
+    d->max_srq_direct = qrdma_config_read(
+        d, offsetof(struct virtio_rdma_config, max_srq_direct), 4);
     d->max_srq = 0;
     if (d->features & QRDMA_F(VIRTIO_RDMA_F_SRQ)) {
         d->max_srq = qrdma_config_read(d, offsetof(struct virtio_rdma_config,

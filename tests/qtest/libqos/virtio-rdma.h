@@ -77,7 +77,7 @@ struct QRdma {
     /* what to add to a guest address for the device, behind an IOMMU */
     uint64_t dma_offset;
     bool hasty;                     /* do not wait for commands' answers */
-    bool direct;                    /* QPs and CQs are direct, if offered */
+    bool direct;                    /* queues are direct, if offered */
     QPCIBar doorbells;              /* when it was needed once */
     bool has_doorbells;
     uint16_t ring_size;
@@ -85,7 +85,8 @@ struct QRdma {
     uint32_t max_qp;                /* that have virtqueues */
     uint32_t max_qp_direct;
     uint32_t max_cq_direct;
-    uint32_t max_srq;               /* 0 without F_SRQ */
+    uint32_t max_srq;               /* that have virtqueues; 0: no F_SRQ */
+    uint32_t max_srq_direct;
     uint32_t cqe_size;              /* bytes, by the features */
     uint32_t n_rings;
     QRdmaRing *rings;
@@ -141,8 +142,11 @@ typedef struct QRdmaCq {
 typedef struct QRdmaWq {
     QRdmaRing *ring;                /* NULL: it is a direct queue */
     uint64_t buf;                   /* a WQE buffer per descriptor, or slots */
-    uint64_t counters;              /* of a direct queue: the producer */
-    uint32_t qpn;
+    /* Of a direct queue: where the producer is, slots, and bytes of each */
+    uint64_t counters;
+    uint32_t depth;
+    uint32_t slot;
+    uint32_t bell;                  /* what rings for it */
     uint32_t posted;
     uint32_t retired;
 } QRdmaWq;
@@ -306,9 +310,17 @@ bool qrdma_ring_irq(QRdmaRing *r);
 #define QRDMA_DIRECT_DEPTH_SHIFT 6
 #define QRDMA_DIRECT_SLOT_SHIFT 11
 #define QRDMA_DIRECT_DOORBELL 1
+/*
+ * Zeroed guest memory for a direct queue of @npages, at *@mem; returns the
+ * address of the list of its pages.
+ */
+uint64_t qrdma_direct_alloc(QRdma *d, uint32_t npages, uint64_t *mem);
 /* Guest memory for the queues of @qp, which @req then describes. */
 void qrdma_direct_init(QRdmaQp *qp, bool has_srq,
                        struct virtio_rdma_create_qp_req *req);
+/* The same for @srq, at least as deep as QPs have them */
+void qrdma_direct_srq_init(QRdmaSrq *srq,
+                           struct virtio_rdma_create_srq_req *req);
 /* Write the next slot, and say that there is one more. */
 void qrdma_direct_post(QRdma *d, QRdmaWq *wq, const void *wqe, size_t len);
 /* Is the device looking at the queue by itself? */
@@ -425,8 +437,10 @@ uint8_t qrdma_query_qp(QRdmaQp *qp, RdmaQpAttr *attr);
 uint8_t qrdma_destroy_qp(QRdmaQp *qp);
 
 /* virtio-rdma-srq.c: shared receive queues, windows, multicast groups */
+/* Of an SRQ with a virtqueue */
 uint8_t qrdma_try_create_srq(QRdma *d, const RdmaSrqAttr *attr,
                              uint32_t *srqn);
+/* A direct one, if that was negotiated */
 QRdmaSrq *qrdma_create_srq(QRdmaPd *pd, uint32_t max_wr, uint32_t max_sge);
 QRdmaSrq *qrdma_create_srq_limit(QRdmaPd *pd, uint32_t max_wr,
                                  uint32_t max_sge, uint32_t limit);

@@ -50,7 +50,7 @@ static void test_offered_features(void)
     g_assert_true(offered & QRDMA_F(VIRTIO_F_RING_RESET));
     /* All that the spec names but F_HOST_NUMBERS, and nothing else */
     g_assert_cmphex(offered & 0xffffff, ==,
-                    ((QRDMA_F(VIRTIO_RDMA_F_DIRECT_CQ) << 1) - 1) &
+                    ((QRDMA_F(VIRTIO_RDMA_F_DIRECT_SRQ) << 1) - 1) &
                     ~QRDMA_F(VIRTIO_RDMA_F_HOST_NUMBERS));
 }
 
@@ -92,7 +92,7 @@ static void test_values(void)
 {
     QRdma *d = test_device();
     struct virtio_rdma_config c;
-    static const uint8_t zero[456];
+    static const uint8_t zero[452];
     static const uint8_t guid[8] = {
         0x52 ^ 2, 0x54, 0x00, 0xff, 0xfe, 0x12, 0x34, 0x01,
     };
@@ -129,6 +129,7 @@ static void test_values(void)
     g_assert_cmpuint(le32_to_cpu(c.max_total_mcast_qp_attach), ==,
                      TEST_MAX_MCAST_GRP * TEST_MAX_MCAST_QPS);
     g_assert_cmpuint(le32_to_cpu(c.max_srq), ==, TEST_MAX_SRQ);
+    g_assert_cmpuint(le32_to_cpu(c.max_srq_direct), ==, TEST_MAX_SRQ);
     g_assert_cmpuint(le32_to_cpu(c.max_srq_wr), ==, TEST_MAX_SRQ_WR);
     g_assert_cmpuint(le32_to_cpu(c.max_srq_sge), >=, 4);
     g_assert_cmpuint(le32_to_cpu(c.max_fast_reg_page_list_len), >=, 1);

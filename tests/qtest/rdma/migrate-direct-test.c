@@ -185,6 +185,129 @@ static void test_spoilt_direct_queues(void)
     trip_free(t);
 }
 
+/* A direct SRQ of side 0, and a QP there that receives from it */
+static QRdmaSrq *srq_new(Trip *t, uint32_t max_wr, QRdmaQp **from)
+{
+    QRdmaPd *pd = t->p.a.pd;
+    QRdmaSrq *srq = qrdma_create_srq(pd, max_wr, 2);
+    RdmaQpInitAttr init = {
+        .qp_type = RDMA_QPT_RC,
+        .has_srq = true,
+        .srqn = srq->srqn,
+        .cap = { .max_send_wr = 8, .max_send_sge = 1 },
+    };
+    QRdmaQp *to = qrdma_create_qp_attr(pd, t->p.a.scq, t->p.a.rcq, &init);
+
+    *from = qrdma_create_qp(pd, t->p.a.scq, t->p.a.scq, RDMA_QPT_RC);
+    qrdma_connect(*from, to, NULL);
+    return srq;
+}
+
+static void connect_with_srqs(Trip *t)
+{
+    t->p = net_pair_new_with(&t->net, RDMA_QPT_RC,
+                             QRDMA_F(VIRTIO_RDMA_F_SRQ) |
+                             QRDMA_F(VIRTIO_RDMA_F_EVENTS));
+    qrdma_add_event_buffers(t->net.dev[0], 8);
+}
+
+/* The next slot, which nobody is told of */
+static void put_recv(QRdmaSrq *srq, uint64_t wr_id)
+{
+    uint8_t wqe[QRDMA_WQE_ROOM];
+
+    qrdma_direct_post(srq->dev, &srq->wq, wqe,
+                      qrdma_encode_recv(&(RdmaRecvWr) { .wr_id = wr_id },
+                                        wqe));
+}
+
+static void send_to_srq(Trip *t, QRdmaQp *from, uint64_t wr_id)
+{
+    qrdma_post_send(from, &(RdmaSendWr) {
+        .wr_id = wr_id,
+        .opcode = RDMA_WR_SEND,
+        .send_flags = RDMA_SEND_SIGNALED,
+    });
+    qrdma_expect(t->p.a.scq, wr_id, RDMA_WC_SUCCESS);
+    qrdma_expect(t->p.a.rcq, wr_id, RDMA_WC_SUCCESS);
+}
+
+/* Some are copied, and some are in slots; the limit counts both. */
+static void test_slots_of_an_srq(void)
+{
+    enum { WR = 4, ALL = 12, LIMIT = 3 };
+    Trip *t = trip_new(NULL);
+    QRdma *d;
+    QRdmaQp *from;
+    QRdmaSrq *srq;
+
+    connect_with_srqs(t);
+    d = t->net.dev[0];
+    srq = srq_new(t, WR, &from);
+    for (int i = 0; i < ALL; i++) {
+        put_recv(srq, i);
+    }
+    qrdma_doorbell(d, QRDMA_DIRECT_DOORBELL, srq->wq.bell);
+    send_to_srq(t, from, 0);
+    assert_ok(qrdma_modify_srq(srq, LIMIT));
+    for (int i = 0; i < 2; i++) {
+        trip_move(t, 0, NULL);
+        qrdma_expect_no_event(d);
+        g_assert_true(qrdma_direct_awake(d, &srq->wq));
+    }
+    for (int i = 1; i < ALL - LIMIT; i++) {
+        send_to_srq(t, from, i);
+    }
+    qrdma_expect_no_event(d);
+    send_to_srq(t, from, ALL - LIMIT);
+    qrdma_expect_event(d, RDMA_EVENT_SRQ_LIMIT_REACHED, srq->srqn);
+    for (int i = ALL - LIMIT + 1; i < ALL; i++) {
+        send_to_srq(t, from, i);
+    }
+    /* The device goes on with its own count. */
+    trip_move(t, 0, NULL);
+    qrdma_direct_set_producer(d, &srq->wq, ALL - 1);
+    qrdma_doorbell(d, QRDMA_DIRECT_DOORBELL, srq->wq.bell);
+    qrdma_expect_event(d, RDMA_EVENT_SRQ_ERR, srq->srqn);
+    /* In error it moves, too. */
+    trip_move(t, 0, NULL);
+    put_recv(srq, ALL);
+    qrdma_doorbell(d, QRDMA_DIRECT_DOORBELL, srq->wq.bell);
+    trip_free(t);
+}
+
+static void test_spoilt_direct_srqs(void)
+{
+    Trip *t = trip_new(NULL);
+    /* log2 of depth and slot, page of doorbells; then pages and addresses */
+    const uint32_t queue = QRDMA_DIRECT_DEPTH_SHIFT << 24 | 6 << 16 |
+                           QRDMA_DIRECT_DOORBELL;
+    TripSpoilt cases[] = {
+        { "depth", { queue, 2 }, 2, 0, queue + (1 << 24),
+          "pages of its queue=2, which must be" },
+        { "depth", { queue, 2 }, 2, 0, queue | 0xff000000,
+          "pages of its queue=2, which must be" },
+        { "fewer slots than receives", { queue, 2 }, 2, 0,
+          queue - (2 << 24), "pages of its queue=2, which must be" },
+        { "slots", { queue, 2 }, 2, 0, queue | 0xff0000,
+          "pages of its queue=2, which must be" },
+        { "page of doorbells", { queue, 2 }, 2, 0, queue | 0xffff,
+          "pages of its queue=2, which must be" },
+        { "no pages", { queue, 2 }, 2, 1, 0,
+          "no more pages than an SRQ has" },
+        { "more pages", { queue, 2 }, 2, 1, UINT32_MAX,
+          "no more pages than an SRQ has" },
+    };
+    QRdmaQp *from;
+    QRdmaSrq *srq;
+
+    connect_with_srqs(t);
+    srq = srq_new(t, 32, &from);
+    g_assert_cmpuint(srq->wq.slot, ==, 64);
+    trip_refuse_spoilt(t, 0, cases, ARRAY_SIZE(cases));
+    trip_free(t);
+}
+
 static void test_spoilt_number_without_virtqueues(void)
 {
     Trip *t = trip_new(NULL);
@@ -214,9 +337,13 @@ static void test_direct_queues_without_the_feature(void)
           "did not accept direct-qp" },
         { "features", { 0x75726573, 1 }, 4, 3, 1u << VIRTIO_RDMA_F_DIRECT_CQ,
           "did not accept direct-cq" },
+        { "features", { 0x75726573, 1 }, 4, 3,
+          1u << VIRTIO_RDMA_F_DIRECT_SRQ, "did not accept direct-srq" },
     };
+    QRdmaQp *from;
 
-    trip_connect(t);
+    connect_with_srqs(t);
+    srq_new(t, 8, &from);
     for (int i = 0; i < ARRAY_SIZE(cases); i++) {
         uint64_t features = t->net.dev[0]->features;
 
@@ -235,6 +362,10 @@ void add_migrate_direct_tests(void)
                    test_counts_of_a_cq);
     qtest_add_func("virtio-rdma-migration/spoilt-direct-cqs",
                    test_spoilt_direct_cqs);
+    qtest_add_func("virtio-rdma-migration/slots-of-an-srq",
+                   test_slots_of_an_srq);
+    qtest_add_func("virtio-rdma-migration/spoilt-direct-srqs",
+                   test_spoilt_direct_srqs);
     qtest_add_func("virtio-rdma-migration/spoilt-direct-queues",
                    test_spoilt_direct_queues);
     qtest_add_func("virtio-rdma-migration/spoilt-number-without-virtqueues",

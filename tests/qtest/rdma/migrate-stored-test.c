@@ -19,7 +19,7 @@
     "max-mw=32,max-mcast-grp=8,max-mcast-qp-attach=8,max-mr-size=64G," \
     "queue-size=128,max-sge=8,max-inline=128,max-rd-atomic=8," \
     "gid-table-len=8,max-cqe=1000,max-srq-wr=128,direct-qp=off," \
-    "direct-cq=off"
+    "direct-cq=off,direct-srq=off"
 #define MACHINE "pc-i440fx-10.0,acpi=off,suppress-vmdesc=on"
 
 #define MTU 1024

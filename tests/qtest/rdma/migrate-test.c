@@ -461,7 +461,8 @@ static void test_refuse(void)
         { "max-vq-cq=5", "max-vq-cq=6" },
         { "ext-status=off", "uses ext-status" },
         { "mac-mtu=off", "uses mac-mtu" },
-        { "max-srq=32", "max-srq=64" },
+        { "max-srq=1000", "max-srq=1024" },
+        { "max-vq-srq=32", "max-vq-srq=64" },
         { "max-srq-wr=1024", "max-srq-wr=16384" },
         { "max-mw=100", "max-mw=16384" },
         { "max-mcast-grp=1", "max-mcast-grp=128" },
@@ -514,6 +515,8 @@ static void test_refuse_features(void)
     refuse(t, ARRAY_SIZE(features) + 1, MIGRATE_DEVICE
            ",direct-cq=off,max-cq=6",
            "direct-cq=on, but this device has direct-cq=off");
+    refuse(t, ARRAY_SIZE(features) + 2, MIGRATE_DEVICE ",direct-srq=off",
+           "direct-srq=on, but this device has direct-srq=off");
     trip_free(t);
 }
 

@@ -290,15 +290,27 @@ static void test_last_wqe_event(NetKind kind)
     qrdma_expect_no_event(f.p.b.dev);
 }
 
+/* What a driver must not do to the queue of an SRQ that is in use */
+static void spoil(QRdmaSrq *srq)
+{
+    if (srq->wq.ring) {
+        qrdma_ring_reset(srq->wq.ring);
+        return;
+    }
+    qrdma_direct_set_producer(srq->dev, &srq->wq,
+                              srq->wq.posted + srq->wq.depth + 1);
+    qrdma_doorbell(srq->dev, QRDMA_DIRECT_DOORBELL, srq->wq.bell);
+}
+
 /* The SRQ is in error, and each of its QPs, which take no more of it. */
-static void test_reset_ring_is_an_event(NetKind kind)
+static void test_spoilt_queue_is_an_event(NetKind kind)
 {
     Fan f = fan_new(kind, RDMA_QPT_RC, 8);
     QRdma *d = f.p.b.dev;
     RdmaEvent event;
     unsigned fatal = 0, last = 0;
 
-    qrdma_ring_reset(f.srq->wq.ring);
+    spoil(f.srq);
     qrdma_expect_event(d, RDMA_EVENT_SRQ_ERR, f.srq->srqn);
     for (int i = 0; i < 4; i++) {
         qrdma_wait_until(d, qrdma_poll_event(d, &event));
@@ -332,5 +344,6 @@ void add_net_srq_tests(void)
     net_add_test("srq/limit-counts-what-nobody-told-of",
                  test_limit_counts_what_nobody_told_of);
     net_add_test("srq/last-wqe-event", test_last_wqe_event);
-    net_add_test("srq/reset-ring-is-an-event", test_reset_ring_is_an_event);
+    net_add_test("srq/spoilt-queue-is-an-event",
+                 test_spoilt_queue_is_an_event);
 }

@@ -77,6 +77,7 @@ void add_bringup_tests(void);
 void add_config_tests(void);
 void add_ctrl_tests(void);
 void add_direct_cq_tests(void);
+void add_direct_srq_tests(void);
 void add_direct_tests(void);
 void add_object_tests(void);
 void add_mcast_tests(void);

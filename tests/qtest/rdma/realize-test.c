@@ -83,7 +83,8 @@ static void test_values_out_of_range(void)
         { "max-rd-atomic", { "0", "256", "4294967295" } },
         { "max-inline", { "4294967295" } },
         { "max-cqe", { "0", "1048577", "4294967295" } },
-        { "max-srq", { "1022", "4294967295" } },
+        { "max-srq", { "16385", "4294967295" } },
+        { "max-vq-srq", { "16385", "4294967295" } },
         { "max-srq-wr", { "0", "65537", "4294967295" } },
         { "max-mw", { "16711679", "16777215", "4294967295" } },
         { "max-mcast-grp", { "16385", "4294967295" } },
@@ -139,12 +140,17 @@ static void test_number_of_queues_is_limited(void)
                    "max-vq-qp");
     expect_refusal("'netdev': 'n0', 'max-qp': 8, 'max-vq-cq': 1008",
                    "max-vq-cq");
-    expect_refusal("'netdev': 'n0', 'max-qp': 8, 'max-srq': 1000", "max-srq");
+    expect_refusal("'netdev': 'n0', 'max-qp': 8, 'max-vq-srq': 1000",
+                   "max-vq-srq");
     expect_refusal("'netdev': 'n0', 'max-vq-qp': 16384, 'max-cq': 16384",
                    "1024");
     expect_refusal("'netdev': 'n0', 'max-vq-qp': 500, 'max-cq': 23, "
                    "'max-srq': 0", "1025");
-    /* Without direct queues each queue pair needs two of them, a CQ one. */
+    /* Without direct queues all need them. */
+    expect_refusal("'netdev': 'n0', 'direct-srq': false, 'max-srq': 65",
+                   "max-vq-srq");
+    expect_refusal("'netdev': 'n0', 'direct-qp': false, 'max-srq': 65",
+                   "max-vq-srq");
     expect_refusal("'netdev': 'n0', 'direct-cq': false, 'max-cq': 129",
                    "max-vq-cq");
     expect_refusal("'netdev': 'n0', 'direct-qp': false, 'max-qp': 129",

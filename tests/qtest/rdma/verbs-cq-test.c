@@ -298,6 +298,41 @@ static void test_receive_of_an_srq_completes_twice(void)
     verbs_free(v);
 }
 
+/* Nobody asks for receives: the device takes them when it is rung for. */
+static void test_direct_srq(void)
+{
+    Verbs *v = verbs_new(NULL);
+    Shared s;
+
+    v->dev->direct = true;
+    verbs_restart(v);
+    s = shared_new(v);
+    qrdma_settle(v->dev);
+    for (int i = 1; i <= 100; i++) {
+        if (i % 3) {
+            qrdma_settle(v->dev);
+            g_assert_false(qrdma_direct_awake(v->dev, &s.srq->wq));
+        }
+        post_srq(&s, i);
+        qrdma_wait_until(v->dev,
+                         fake_verbs_calls(v->fake, "post_srq_recv") == i);
+        verbs_offer_send(&s.p, i);
+        qrdma_expect(s.p.cq_b, i, RDMA_WC_SUCCESS);
+        qrdma_expect(s.p.cq_a, i, RDMA_WC_SUCCESS);
+    }
+    /* The host refuses one, and is asked again when somebody rings. */
+    fake_verbs_tell(v->fake, "fail post_srq_recv EINVAL times 0");
+    post_srq(&s, 101);
+    qrdma_settle(v->dev);
+    g_assert_false(qrdma_direct_awake(v->dev, &s.srq->wq));
+    fake_verbs_tell(v->fake, "forget post_srq_recv");
+    qrdma_doorbell(v->dev, QRDMA_DIRECT_DOORBELL, s.srq->wq.bell);
+    qrdma_settle(v->dev);
+    verbs_offer_send(&s.p, 101);
+    qrdma_expect(s.p.cq_b, 101, RDMA_WC_SUCCESS);
+    verbs_free(v);
+}
+
 void add_verbs_cq_tests(void)
 {
     qtest_add_func("/rdma-verbs/cq/resize", test_resize);
@@ -314,6 +349,7 @@ void add_verbs_cq_tests(void)
                    test_host_refuses_a_receive_of_an_srq);
     qtest_add_func("/rdma-verbs/srq/host-refuses-all-receives",
                    test_host_refuses_all_receives_of_an_srq);
+    qtest_add_func("/rdma-verbs/srq/direct", test_direct_srq);
     qtest_add_func("/rdma-verbs/srq/receive-completes-twice",
                    test_receive_of_an_srq_completes_twice);
 }
