@@ -77,6 +77,17 @@ static void vrdma_config_direct_cqs(struct vrdma_dev *dev)
 	dev->attr.max_cqe = depth;
 }
 
+/* As QPs have no virtqueues then, SRQs need none. */
+static void vrdma_config_direct_srqs(struct vrdma_dev *dev)
+{
+	u32 num = min(config_u32(dev, max_srq_direct), VRDMA_MAX_QUEUES);
+
+	if (!dev->doorbells || num < dev->num_vq_srq)
+		return;
+	dev->direct_srq = true;
+	dev->num_srq = num;
+}
+
 void vrdma_config_read(struct vrdma_dev *dev)
 {
 	struct ib_device_attr *attr = &dev->attr;
@@ -118,7 +129,8 @@ void vrdma_config_read(struct vrdma_dev *dev)
 			config_int(dev, max_total_mcast_qp_attach);
 	}
 	if (virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_SRQ)) {
-		dev->num_srq = config_u32(dev, max_srq);
+		dev->num_vq_srq = config_u32(dev, max_srq);
+		dev->num_srq = dev->num_vq_srq;
 		attr->max_srq_wr = config_int(dev, max_srq_wr);
 		attr->max_srq_sge = min(config_u32(dev, max_srq_sge), max_sge);
 	}
@@ -182,6 +194,9 @@ void vrdma_config_read(struct vrdma_dev *dev)
 		vrdma_config_doorbells(dev);
 	if (virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_DIRECT_CQ))
 		vrdma_config_direct_cqs(dev);
+	if (virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_SRQ) &&
+	    virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_DIRECT_SRQ))
+		vrdma_config_direct_srqs(dev);
 	if (virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_COUNTERS) &&
 	    config_u32(dev, num_counters) <= VRDMA_MAX_COUNTERS)
 		dev->num_counters = config_u32(dev, num_counters);

@@ -17,13 +17,11 @@
  * Post by a command: for processes that have no page of doorbells, could not
  * map it, or do not know of it
  */
-int vrdma_direct_ring(struct vrdma_qp *qp)
+int vrdma_direct_ring(struct vrdma_dev *dev, void __iomem *doorbell, u32 number)
 {
-	struct vrdma_dev *dev = to_vdev(qp->ibqp.device);
-
 	if (vrdma_is_dead(dev))
 		return -EIO;
-	writel(qp->qpn, qp->doorbell);
+	writel(number, doorbell);
 	return 0;
 }
 
@@ -51,7 +49,7 @@ bool vrdma_direct_publish(struct vrdma_wq *wq)
 
 void vrdma_direct_notify(struct vrdma_wq *wq)
 {
-	writel(wq->bell.qpn, wq->bell.page);
+	writel(wq->bell.number, wq->bell.page);
 }
 
 static u32 vrdma_direct_depth(u32 max_wr)
@@ -127,7 +125,7 @@ void vrdma_direct_start(struct vrdma_qp *qp)
 		page_address(qp->direct->buf->pages[0]);
 	const struct vrdma_bell bell = {
 		.page = qp->doorbell,
-		.qpn = qp->qpn,
+		.number = qp->qpn,
 	};
 
 	qp->sq.bell = bell;

@@ -260,6 +260,7 @@ static const unsigned int vrdma_features[] = {
 	VIRTIO_RDMA_F_HOST_NUMBERS,
 	VIRTIO_RDMA_F_DIRECT_QP,
 	VIRTIO_RDMA_F_DIRECT_CQ,
+	VIRTIO_RDMA_F_DIRECT_SRQ,
 };
 
 static struct virtio_driver vrdma_driver = {

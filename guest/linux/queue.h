@@ -72,7 +72,7 @@ struct vrdma_bell {
 	__le32 *producer;		/* NULL: it has a virtqueue */
 	const __le32 *awake;
 	void __iomem *page;
-	u32 qpn;
+	u32 number;			/* what rings for it */
 };
 
 struct vrdma_wq {
@@ -120,6 +120,8 @@ struct vrdma_srq {
 	unsigned int retry_jiffies;	/* of submit_work */
 	u32 srqn;
 	bool user;
+	struct vrdma_area *direct;	/* its memory; NULL: it has a virtqueue */
+	void __iomem *doorbell;		/* of its memory */
 	struct vrdma_mmap_entry *mmap;
 };
 
@@ -195,7 +197,8 @@ const struct vrdma_request *vrdma_request_oldest(struct vrdma_wq *wq,
 						 u32 returned);
 
 /* direct.c */
-int vrdma_direct_ring(struct vrdma_qp *qp);
+int vrdma_direct_ring(struct vrdma_dev *dev, void __iomem *doorbell,
+		      u32 number);
 void vrdma_direct_put(struct vrdma_wq *wq, u32 len);
 bool vrdma_direct_publish(struct vrdma_wq *wq);
 void vrdma_direct_notify(struct vrdma_wq *wq);
@@ -270,6 +273,11 @@ void vrdma_cqs_wake(struct vrdma_dev *dev);
 int vrdma_cqs_alloc(struct vrdma_dev *dev);
 void vrdma_cqs_init(struct vrdma_dev *dev);
 void vrdma_cqs_free(struct vrdma_dev *dev);
+
+/* srq_direct.c */
+int vrdma_srq_direct_ring(struct vrdma_srq *srq);
+int vrdma_srq_direct_create(struct vrdma_srq *srq, struct ib_udata *udata);
+void vrdma_srq_direct_free(struct vrdma_srq *srq);
 
 /* srq.c */
 extern const struct ib_device_ops vrdma_srq_ops;

@@ -36,7 +36,7 @@ int vrdma_requests_init(struct vrdma_dev *dev, struct vrdma_wq *wq, u32 slots)
 
 int vrdma_requests_init_shared(struct vrdma_dev *dev, struct vrdma_wq *wq)
 {
-	u32 n = SRQ_ENTRIES_PER_WR * wq->max_wr;
+	u32 n = min_t(u32, SRQ_ENTRIES_PER_WR * wq->max_wr, VRDMA_SRQ_DEPTH_MAX);
 
 	wq->unused = kvcalloc(n, sizeof(*wq->unused), GFP_KERNEL);
 	if (!wq->unused || vrdma_requests_init(dev, wq, n))

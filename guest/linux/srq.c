@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Shared receive queues.
+ * Shared receive queues, of which those in srq_direct.c have no virtqueue.
  *
  * The device copies WQEs from the virtqueue as long as it has fewer than the
  * SRQ's depth. So buffers return long before messages arrive, and an SRQ may
@@ -88,12 +88,14 @@ static void vrdma_srq_release_vq(struct vrdma_dev *dev, struct vrdma_srq *srq)
 	clear_bit(srq->srqn, dev->srqs_busy);
 }
 
-static int vrdma_srq_destroy_cmd(struct vrdma_dev *dev, struct vrdma_srq *srq)
+/* @user: it may be in use, and then stays. */
+static int vrdma_srq_destroy_cmd(struct vrdma_dev *dev, struct vrdma_srq *srq,
+				 bool user)
 {
 	struct virtio_rdma_srqn req = { .srqn = cpu_to_le32(srq->srqn) };
 
 	return vrdma_ctrl_destroy(dev, VIRTIO_RDMA_CMD_DESTROY_SRQ, &req,
-				  srq->user);
+				  user);
 }
 
 /* Have the device create the SRQ, after resizing its virtqueue. */
@@ -132,10 +134,19 @@ static int vrdma_srq_create_cmd(struct vrdma_dev *dev, struct vrdma_srq *srq)
 	ret = vrdma_srq_use_vq(dev, srq, srqn);
 	if (!ret)
 		return 0;
-	vrdma_srq_destroy_cmd(dev, srq);
+	vrdma_srq_destroy_cmd(dev, srq, false);
 err:
 	vrdma_srq_release_vq(dev, srq);
 	return ret;
+}
+
+/* The device does not have the SRQ any more, or never had. */
+static void vrdma_srq_release(struct vrdma_dev *dev, struct vrdma_srq *srq)
+{
+	if (srq->direct)
+		vrdma_srq_direct_free(srq);
+	else
+		vrdma_srq_release_vq(dev, srq);
 }
 
 /* The slots of a user SRQ follow a page with its counter. */
@@ -160,6 +171,21 @@ static int vrdma_srq_alloc_slots(struct vrdma_dev *dev, struct vrdma_srq *srq)
 	}
 	vrdma_buf_put(buf);
 	return srq->user ? 0 : vrdma_requests_init_shared(dev, &srq->wq);
+}
+
+static int vrdma_srq_create_vq(struct vrdma_dev *dev, struct vrdma_srq *srq)
+{
+	int ret;
+
+	ret = vrdma_srq_create_cmd(dev, srq);
+	if (ret)
+		return ret;
+	ret = vrdma_srq_alloc_slots(dev, srq);
+	if (ret) {
+		vrdma_srq_destroy_cmd(dev, srq, false);
+		vrdma_srq_release_vq(dev, srq);
+	}
+	return ret;
 }
 
 /* Submit the WQEs in slots. Returns -EAGAIN if some found no room. */
@@ -227,6 +253,8 @@ static int vrdma_srq_respond(struct vrdma_srq *srq, struct ib_udata *udata)
 		.ring_offset = ring->first_page << PAGE_SHIFT,
 		.slots = vrdma_ring_slots(ring),
 		.slot_size = 1U << ring->shift,
+		.srqn = srq->srqn,
+		.flags = srq->direct ? VIRTIO_RDMA_SRQ_RESP_DIRECT : 0,
 	};
 	int ret;
 
@@ -268,12 +296,10 @@ static int vrdma_create_srq(struct ib_srq *ibsrq,
 	srq->wq.max_sge = attr->max_sge;
 
 	vrdma_vqs_lock(dev);
-	ret = vrdma_srq_create_cmd(dev, srq);
+	ret = dev->direct_srq ? vrdma_srq_direct_create(srq, udata)
+			      : vrdma_srq_create_vq(dev, srq);
 	if (ret)
 		goto err_unlock;
-	ret = vrdma_srq_alloc_slots(dev, srq);
-	if (ret)
-		goto err_destroy;
 	if (srq->user) {
 		ret = vrdma_srq_respond(srq, udata);
 		if (ret)
@@ -285,8 +311,8 @@ static int vrdma_create_srq(struct ib_srq *ibsrq,
 	return 0;
 
 err_destroy:
-	vrdma_srq_destroy_cmd(dev, srq);
-	vrdma_srq_release_vq(dev, srq);
+	vrdma_srq_destroy_cmd(dev, srq, false);
+	vrdma_srq_release(dev, srq);
 err_unlock:
 	vrdma_vqs_unlock(dev);
 	return ret;
@@ -309,8 +335,8 @@ static int vrdma_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
 		return 0;
 	if (attr->srq_limit > srq->wq.max_wr)
 		return -EINVAL;
-	/* The limit counts only WQEs that the device has. */
-	ret = vrdma_srq_submit_all(srq);
+	/* The limit counts only WQEs that the device has, or finds in slots. */
+	ret = srq->direct ? 0 : vrdma_srq_submit_all(srq);
 	if (ret)
 		return ret;
 	return vrdma_ctrl_do(to_vdev(ibsrq->device),
@@ -342,12 +368,12 @@ static int vrdma_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 	int ret;
 
 	vrdma_vqs_lock(dev);
-	ret = vrdma_srq_destroy_cmd(dev, srq);
+	ret = vrdma_srq_destroy_cmd(dev, srq, srq->user);
 	if (!ret) {
 		vrdma_srq_set_entry(dev, srq->srqn, NULL);
 		cancel_delayed_work_sync(&srq->submit_work);
 		vrdma_mmap_remove(srq->mmap);
-		vrdma_srq_release_vq(dev, srq);
+		vrdma_srq_release(dev, srq);
 	}
 	vrdma_vqs_unlock(dev);
 	return ret;
@@ -362,10 +388,14 @@ static int vrdma_post_srq_recv(struct ib_srq *ibsrq,
 
 	if (srq->user) {
 		*bad_wr = wr;
-		return wr ? -EINVAL : vrdma_srq_submit_all(srq);
+		if (wr)
+			return -EINVAL;
+		return srq->direct ? vrdma_srq_direct_ring(srq)
+				   : vrdma_srq_submit_all(srq);
 	}
 	ret = vrdma_wq_post_recv(&srq->wq, wr, bad_wr);
-	if (READ_ONCE(srq->wq.posted) != READ_ONCE(srq->wq.ring.head))
+	if (!srq->direct &&
+	    READ_ONCE(srq->wq.posted) != READ_ONCE(srq->wq.ring.head))
 		vrdma_srq_submit_later(srq);
 	return ret;
 }

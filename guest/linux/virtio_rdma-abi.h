@@ -165,10 +165,24 @@ struct virtio_rdma_create_srq_resp {
 	__u32 ring_offset;
 	__u32 slots;			/* power of two */
 	__u32 slot_size;		/* bytes, power of two */
+	__u32 srqn;			/* with VIRTIO_RDMA_SRQ_RESP_DIRECT */
+	__u32 flags;
+};
+
+/*
+ * virtio_rdma_create_srq_resp.flags: as VIRTIO_RDMA_QP_RESP_DIRECT. A slot is
+ * free when WQEs without a completion are fewer than slots; the process writes
+ * VIRTIO_RDMA_DOORBELL_SRQ | @srqn to its page of doorbells, or calls
+ * POST_SRQ_RECV.
+ */
+enum {
+	VIRTIO_RDMA_SRQ_RESP_DIRECT = 1 << 0,
 };
 
 struct virtio_rdma_srq_page {
 	__u32 producer;
+	__u32 reserved[15];
+	__u32 awake;			/* of direct SRQs */
 };
 
 struct virtio_rdma_create_ah_resp {

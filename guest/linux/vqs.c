@@ -13,7 +13,7 @@ static u32 vrdma_vqs_count(const struct vrdma_dev *dev)
 
 	if (!virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_EVENTS))
 		return n;
-	return n + 1 + dev->num_srq;
+	return n + 1 + dev->num_vq_srq;
 }
 
 static bool vrdma_vq_is_event(const struct vrdma_dev *dev, u32 i)
@@ -64,10 +64,10 @@ int vrdma_vqs_init(struct vrdma_dev *dev)
 	if (!dev->num_cq || dev->num_cq > VRDMA_MAX_QUEUES ||
 	    dev->num_vq_qp < VRDMA_QPN_FIRST ||
 	    dev->num_vq_qp > VRDMA_MAX_QUEUES ||
-	    dev->num_srq > VRDMA_MAX_QUEUES) {
+	    dev->num_vq_srq > VRDMA_MAX_QUEUES) {
 		dev_err(&dev->vdev->dev,
 			"%u CQs, %u QPs and %u SRQs: at least 1, %u and 0, at most %u of each\n",
-			dev->num_cq, dev->num_vq_qp, dev->num_srq,
+			dev->num_cq, dev->num_vq_qp, dev->num_vq_srq,
 			VRDMA_QPN_FIRST, VRDMA_MAX_QUEUES);
 		return -EINVAL;
 	}

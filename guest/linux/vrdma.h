@@ -12,7 +12,7 @@
  *   ring     ring.h ring.c mmap.c
  *   memory   mem.h table.c area.c fastreg.c mr.c mw.c
  *   queue    queue.h handler.c eq.c event.c request.c direct.c wr.c wc.c
- *            flush.c cq_vq.c cq_direct.c cq.c srq.c qp.c mcast.c
+ *            flush.c cq_vq.c cq_direct.c cq.c srq_direct.c srq.c qp.c mcast.c
  *   device   device.h pd.c port.c netdev.c counters.c config.c vqs.c fatal.c
  *   driver   main.c
  */
@@ -87,11 +87,13 @@ struct vrdma_dev {
 	u32 num_direct_cq;		/* all, with event queues */
 	u32 num_qp;			/* with QP 0 and 1 */
 	u32 num_vq_qp;			/* those below it have virtqueues */
-	u32 num_srq;
+	u32 num_srq;			/* all */
+	u32 num_vq_srq;			/* those below it may have virtqueues */
 	u64 mr_page_sizes;		/* that user regions may have */
 	bool ring_reset;
 	bool mapped_cq;
 	bool direct_cq;			/* no CQ has a virtqueue */
+	bool direct_srq;		/* no SRQ has one */
 	bool cq_deep;
 	bool cq_ring_arm;
 	bool cqe_ex;

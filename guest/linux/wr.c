@@ -49,14 +49,15 @@ static bool vrdma_wq_is_direct(const struct vrdma_wq *wq)
 
 /*
  * Take all returned buffers. A direct queue has none: its slots are free when
- * their requests have completed. With the ring's lock held.
+ * their requests have completed. Those of an SRQ complete in any order, and have
+ * as many slots as entries, so these count. With the ring's lock held.
  */
 void vrdma_wq_reap(struct vrdma_wq *wq)
 {
 	if (wq->flushing)
 		return;
 	if (vrdma_wq_is_direct(wq))
-		wq->ring.tail = wq->completed;
+		wq->ring.tail = wq->unused ? wq->posted : wq->completed;
 	else
 		while (vrdma_ring_reap(&wq->ring))
 			;
@@ -189,6 +190,11 @@ static int vrdma_wq_submit_user(struct vrdma_wq *wq, const u32 *producer)
 static struct virtio_rdma_qp_page *vrdma_user_page(struct vrdma_qp *qp)
 {
 	return page_address(qp->sq.ring.buf->pages[0]);
+}
+
+static int vrdma_qp_ring(struct vrdma_qp *qp)
+{
+	return vrdma_direct_ring(qp->sq.dev, qp->doorbell, qp->qpn);
 }
 
 static void vrdma_wqe_fill_av(struct virtio_rdma_sq_wqe *wqe,
@@ -393,7 +399,7 @@ int vrdma_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 		*bad_wr = wr;
 		if (wr)
 			return -EINVAL;
-		return qp->direct ? vrdma_direct_ring(qp) :
+		return qp->direct ? vrdma_qp_ring(qp) :
 		       vrdma_wq_submit_user(&qp->sq, &page->sq_producer);
 	}
 
@@ -497,7 +503,7 @@ int vrdma_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 		*bad_wr = wr;
 		if (wr)
 			return -EINVAL;
-		return qp->direct ? vrdma_direct_ring(qp) :
+		return qp->direct ? vrdma_qp_ring(qp) :
 		       vrdma_wq_submit_user(&qp->rq, &page->rq_producer);
 	}
 	return vrdma_wq_post_recv(&qp->rq, wr, bad_wr);
