@@ -31,6 +31,9 @@ static int vrdma_srq_map(struct vrdma_srq *srq,
 	if (page == MAP_FAILED)
 		return errno;
 	srq->map = page;
+	if (resp->flags & VIRTIO_RDMA_SRQ_RESP_DIRECT)
+		srq->wq.awake = &page->awake;
+	srq->bell = VIRTIO_RDMA_DOORBELL_SRQ | resp->srqn;
 	srq->map_size = resp->mmap_size;
 	if (attr->max_wr > resp->slots)
 		return EPROTO;
@@ -142,7 +145,7 @@ int vrdma_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr,
 		vrdma_wq_publish(wq);
 	pthread_spin_unlock(&wq->lock);
 
-	if (head)
+	if (head && !vrdma_wq_rung(wq, ibsrq->context, srq->bell))
 		err = ibv_cmd_post_srq_recv(ibsrq, NULL, &none);
 	if (err) {
 		*bad_wr = first;

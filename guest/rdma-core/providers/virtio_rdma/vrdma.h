@@ -56,7 +56,7 @@ struct vrdma_context {
 	bool atomic_write;
 	bool host_numbers;		/* qp_num is not what CQEs have */
 	bool cqe_ex;			/* CQEs are struct virtio_rdma_cqe_ex */
-	uint32_t *doorbell;		/* of direct QPs; NULL: the kernel's */
+	uint32_t *doorbell;		/* of direct queues; NULL: the kernel's */
 	uint32_t max_qp;
 	/* By qpn; an entry is under its CQs' locks */
 	struct vrdma_qp **qps;
@@ -106,6 +106,7 @@ struct vrdma_srq {
 	void *map;
 	size_t map_size;
 	uint32_t generation;
+	uint32_t bell;			/* what rings for it */
 	struct vrdma_wq wq;
 	uint32_t *unused;		/* a stack of free entries */
 	uint32_t num_unused;
@@ -177,7 +178,7 @@ bool vrdma_wq_full(struct vrdma_wq *wq);
 void vrdma_wq_advance(struct vrdma_wq *wq, uint64_t wr_id);
 void vrdma_wq_publish(struct vrdma_wq *wq);
 bool vrdma_wq_rung(const struct vrdma_wq *wq, struct ibv_context *ctx,
-		   uint32_t qpn);
+		   uint32_t bell);
 void vrdma_wqe_put_sges(struct virtio_rdma_sge *to, const struct ibv_sge *from,
 			size_t num);
 void vrdma_recv_put(struct vrdma_wq *wq, const struct ibv_recv_wr *wr,

@@ -70,7 +70,7 @@ void vrdma_wq_publish(struct vrdma_wq *wq)
  * to submit them, or to ring.
  */
 bool vrdma_wq_rung(const struct vrdma_wq *wq, struct ibv_context *ctx,
-		   uint32_t qpn)
+		   uint32_t bell)
 {
 	uint32_t *doorbell = to_vctx(ctx)->doorbell;
 
@@ -82,7 +82,7 @@ bool vrdma_wq_rung(const struct vrdma_wq *wq, struct ibv_context *ctx,
 		return true;
 	if (!doorbell)
 		return false;
-	__atomic_store_n(doorbell, htole32(qpn), __ATOMIC_RELAXED);
+	__atomic_store_n(doorbell, htole32(bell), __ATOMIC_RELAXED);
 	return true;
 }
 
