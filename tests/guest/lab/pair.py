@@ -42,7 +42,8 @@ def queues():
     """Properties of an adapter, with QUEUES=virtqueue in the environment: its
     queue pairs and CQs then have no other queues."""
     virtqueue = os.environ.get('QUEUES') == 'virtqueue'
-    return ('direct-qp=off', 'direct-cq=off') if virtqueue else ()
+    return ('direct-qp=off', 'direct-cq=off',
+            'direct-srq=off') if virtqueue else ()
 
 
 def functions(index, rdma=True, iommu=False, hotplug=False, options=''):
