@@ -26,9 +26,7 @@ typedef uint64_t __le64;
 
 #define VIRTIO_RDMA_ABI __attribute__((packed))
 
-/*
- * Feature bits. A driver that accepts none of them gets the plain device.
- */
+/* Feature bits. A driver that accepts none of them gets the plain device. */
 /* The control status tells why a command failed. */
 #define VIRTIO_RDMA_F_EXT_STATUS	0
 /* mac and mtu in configuration space are valid. */
@@ -389,7 +387,6 @@ struct virtio_rdma_create_srq_req {
 
 /* flags of CREATE_SRQ, with F_DIRECT_SRQ */
 #define VIRTIO_RDMA_SRQ_DIRECT		(1 << 0)
-
 /* DESTROY_SRQ and QUERY_SRQ request, CREATE_SRQ response. */
 struct virtio_rdma_srqn {
 	__le32 srqn;
@@ -693,10 +690,7 @@ struct virtio_rdma_direct_page {
 	__u8 reserved3[60];
 } VIRTIO_RDMA_ABI;
 
-/*
- * With VIRTIO_RDMA_SRQ_DIRECT: the first page of an SRQ. The slots are behind
- * it.
- */
+/* With VIRTIO_RDMA_SRQ_DIRECT: the first page of an SRQ, before the slots */
 struct virtio_rdma_direct_srq_page {
 	__le32 producer;		/* by the driver */
 	__u8 reserved0[60];
@@ -758,10 +752,7 @@ struct virtio_rdma_cqe_ex {
 	__u8 reserved;
 } VIRTIO_RDMA_ABI;
 
-/*
- * With VIRTIO_RDMA_CQ_DIRECT: the first page of a CQ's memory, written by the
- * driver. The slots are behind it.
- */
+/* With VIRTIO_RDMA_CQ_DIRECT: of a CQ, likewise; written by the driver */
 struct virtio_rdma_direct_cq_page {
 	__le32 consumer;		/* CQEs consumed, free-running */
 	__u8 reserved0[60];
