@@ -11,7 +11,8 @@
 
 #define DEFAULT_MAX_QP 4096
 #define DEFAULT_MAX_CQ 8192
-#define DEFAULT_MAX_SRQ 1024
+/* Their copies of receives may take more of QEMU's memory than all else. */
+#define DEFAULT_MAX_SRQ 64
 
 static bool check_range_prop(const char *name, uint64_t value, uint64_t min,
                              uint64_t max, Error **errp)

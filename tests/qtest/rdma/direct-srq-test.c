@@ -488,7 +488,7 @@ static void test_no_virtqueues(void)
 
     qrdma_start(d, QRDMA_FEATURES | DIRECT, 0);
     g_assert_cmpuint(d->max_srq, ==, 0);
-    g_assert_cmpuint(d->max_srq_direct, ==, 1024);
+    g_assert_cmpuint(d->max_srq_direct, ==, 64);
     qrdma_setup_gids(d, 1);
     pd = qrdma_alloc_pd(d);
     attr.pdn = pd->pdn;

@@ -461,7 +461,7 @@ static void test_refuse(void)
         { "max-vq-cq=5", "max-vq-cq=6" },
         { "ext-status=off", "uses ext-status" },
         { "mac-mtu=off", "uses mac-mtu" },
-        { "max-srq=1000", "max-srq=1024" },
+        { "max-srq=65", "max-srq=64" },
         { "max-vq-srq=32", "max-vq-srq=64" },
         { "max-srq-wr=1024", "max-srq-wr=16384" },
         { "max-mw=100", "max-mw=16384" },

@@ -140,8 +140,8 @@ static void test_number_of_queues_is_limited(void)
                    "max-vq-qp");
     expect_refusal("'netdev': 'n0', 'max-qp': 8, 'max-vq-cq': 1008",
                    "max-vq-cq");
-    expect_refusal("'netdev': 'n0', 'max-qp': 8, 'max-vq-srq': 1000",
-                   "max-vq-srq");
+    expect_refusal("'netdev': 'n0', 'max-qp': 8, 'max-srq': 1000, "
+                   "'max-vq-srq': 1000", "max-vq-srq");
     expect_refusal("'netdev': 'n0', 'max-vq-qp': 16384, 'max-cq': 16384",
                    "1024");
     expect_refusal("'netdev': 'n0', 'max-vq-qp': 500, 'max-cq': 23, "
