@@ -20,6 +20,13 @@ QEMU_BUILD_BUG_ON(VIRTIO_RDMA_REREG_ACCESS != RDMA_REREG_ACCESS);
 QEMU_BUILD_BUG_ON(VIRTIO_RDMA_MW_TYPE_1 != RDMA_MW_TYPE_1);
 QEMU_BUILD_BUG_ON(VIRTIO_RDMA_MW_TYPE_2 != RDMA_MW_TYPE_2);
 
+/* The page list of a direct queue, whichever command brings it */
+#define GET_QUEUE_PAGES(p, type) ((VirtIORdmaPages) {   \
+        .table = GET64(p, type, queue_pages),           \
+        .npages = GET32(p, type, queue_npages),         \
+        .levels = GET8(p, type, queue_levels),          \
+    })
+
 static void get_ah_attr(const uint8_t *p, RdmaAv *av)
 {
     GET_BYTES(av->dgid, p, virtio_rdma_ah_attr, dgid);
@@ -151,11 +158,7 @@ static void get_create_cq(const uint8_t *p, VirtIORdmaReq *req)
     req->create_cq.flags = GET32(p, virtio_rdma_create_cq_req, flags);
     req->create_cq.eqn = GET32(p, virtio_rdma_create_cq_req, eqn);
     req->create_cq.direct = (VirtIORdmaDirectCq) {
-        .pages = {
-            .table = GET64(p, virtio_rdma_create_cq_req, queue_pages),
-            .npages = GET32(p, virtio_rdma_create_cq_req, queue_npages),
-            .levels = GET8(p, virtio_rdma_create_cq_req, queue_levels),
-        },
+        .pages = GET_QUEUE_PAGES(p, virtio_rdma_create_cq_req),
         .depth_shift = GET8(p, virtio_rdma_create_cq_req, depth_shift),
     };
 }
@@ -179,11 +182,7 @@ static void get_create_qp(const uint8_t *p, VirtIORdmaReq *req)
     req->create_qp.flags = GET32(p, virtio_rdma_create_qp_req, flags);
     req->create_qp.srqn = GET32(p, virtio_rdma_create_qp_req, srqn);
     req->create_qp.direct = (VirtIORdmaDirectQp) {
-        .pages = {
-            .table = GET64(p, virtio_rdma_create_qp_req, queue_pages),
-            .npages = GET32(p, virtio_rdma_create_qp_req, queue_npages),
-            .levels = GET8(p, virtio_rdma_create_qp_req, queue_levels),
-        },
+        .pages = GET_QUEUE_PAGES(p, virtio_rdma_create_qp_req),
         .sq_depth_shift = GET8(p, virtio_rdma_create_qp_req, sq_depth_shift),
         .sq_slot_shift = GET8(p, virtio_rdma_create_qp_req, sq_slot_shift),
         .rq_depth_shift = GET8(p, virtio_rdma_create_qp_req, rq_depth_shift),
@@ -202,11 +201,7 @@ static void get_create_srq(const uint8_t *p, VirtIORdmaReq *req)
     };
     req->create_srq.flags = GET32(p, virtio_rdma_create_srq_req, flags);
     req->create_srq.direct = (VirtIORdmaDirectSrq) {
-        .pages = {
-            .table = GET64(p, virtio_rdma_create_srq_req, queue_pages),
-            .npages = GET32(p, virtio_rdma_create_srq_req, queue_npages),
-            .levels = GET8(p, virtio_rdma_create_srq_req, queue_levels),
-        },
+        .pages = GET_QUEUE_PAGES(p, virtio_rdma_create_srq_req),
         .depth_shift = GET8(p, virtio_rdma_create_srq_req, depth_shift),
         .slot_shift = GET8(p, virtio_rdma_create_srq_req, slot_shift),
         .doorbell = GET16(p, virtio_rdma_create_srq_req, doorbell),
@@ -328,11 +323,7 @@ void virtio_rdma_codec_get_request(uint8_t cmd, const uint8_t *p,
         req->resize_cq.cqe = GET32(p, virtio_rdma_resize_cq_req, cqe);
         req->resize_cq.used = GET32(p, virtio_rdma_resize_cq_req, used);
         req->resize_cq.direct = (VirtIORdmaDirectCq) {
-            .pages = {
-                .table = GET64(p, virtio_rdma_resize_cq_req, queue_pages),
-                .npages = GET32(p, virtio_rdma_resize_cq_req, queue_npages),
-                .levels = GET8(p, virtio_rdma_resize_cq_req, queue_levels),
-            },
+            .pages = GET_QUEUE_PAGES(p, virtio_rdma_resize_cq_req),
             .depth_shift = GET8(p, virtio_rdma_resize_cq_req, depth_shift),
         };
         break;
