@@ -207,7 +207,7 @@ static void resized(VirtIORdma *s, VirtIORdmaCq *cq, uint32_t cqe)
     cq->cqe = cqe;
 }
 
-/* Its new memory is read before the backend is asked, which cannot fail. */
+/* Its new memory is read before the backend is asked: nothing fails behind. */
 static int resize_direct(VirtIORdma *s, VirtIORdmaCq *cq,
                          const VirtIORdmaReq *req)
 {
