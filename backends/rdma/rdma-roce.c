@@ -169,9 +169,12 @@ static void roce_op_wake(void *opaque)
 {
     RdmaRoce *r = opaque;
 
-    /* Whoever has called the engine looks at r->woken afterwards. */
     if (r->in_engine) {
+        /* Whoever has called the engine looks at r->woken afterwards. */
         r->woken = true;
+    } else if (rdma_backend_busy(RDMA_BACKEND(r))) {
+        /* Unless it runs before the device leaves the backend */
+        r->run_put_off = true;
     } else {
         qemu_bh_schedule(r->bh);
     }
@@ -329,7 +332,7 @@ static void roce_run(RdmaRoce *r)
             qemu_bh_schedule(r->bh);
             return;
         }
-        qemu_bh_schedule_idle(r->turn);
+        r->run_put_off = false;
         rdma_backend_enter(rb);
         roce_run_engine(r);
         rdma_backend_leave(rb);
@@ -448,13 +451,13 @@ static bool roce_net_receive(void *opaque, const struct iovec *iov,
      * Respond to the first frame at once, and to those that follow in the same
      * turn of the main loop together.
      */
-    qemu_bh_schedule_idle(r->turn);
     if (!r->ran_on_rx) {
         r->ran_on_rx = true;
         roce_run(r);
     } else if (r->woken) {
         qemu_bh_schedule(r->bh);
     }
+    qemu_bh_schedule_idle(r->turn);
     rdma_backend_leave(rb);
     return true;
 }

@@ -18,8 +18,6 @@
 bool virtio_rdma_running_update(VirtIORdma *s, uint8_t status);
 /* The bottom half */
 void virtio_rdma_bh(void *opaque);
-/* The next turn of the main loop begins. */
-void virtio_rdma_turn_bh(void *opaque);
 /* The handlers of the virtqueues */
 void virtio_rdma_handle_ctrl(VirtIODevice *vdev, VirtQueue *vq);
 void virtio_rdma_handle_cq(VirtIODevice *vdev, VirtQueue *vq);

@@ -142,6 +142,7 @@ struct VirtIORdmaQp {
     uint64_t *pages;                /* of the memory of a direct QP, or NULL */
     bool broken;                    /* its driver counts wrongly */
     bool scheduled;                 /* is in VirtIORdma.sched_qps */
+    int64_t rung_at;                /* the last doorbell, in host time */
     QTAILQ_ENTRY(VirtIORdmaQp) next;
 };
 
@@ -387,10 +388,12 @@ void virtio_rdma_wq_init(VirtIORdma *s);
 void virtio_rdma_wq_free(VirtIORdma *s);
 /*
  * Hand WQEs to the backend while there is budget; the queue is scheduled if
- * there may be more. Returns whether the backend was given any.
+ * there may be more. A direct queue that had some is looked at once more if it
+ * is to @linger, so that who posts in a row has to ring once. Returns whether
+ * the backend was given any.
  */
 bool virtio_rdma_wq_run(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaWq *wq,
-                        uint32_t *budget);
+                        bool linger, uint32_t *budget);
 /* The same of an SRQ; one that breaks has yet to fail. */
 bool virtio_rdma_srq_run(VirtIORdma *s, VirtIORdmaSrq *srq, uint32_t *budget);
 /*

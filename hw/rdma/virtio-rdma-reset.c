@@ -190,8 +190,6 @@ static void unrealize(VirtIORdma *s)
     virtio_rdma_saved_free(s);
     qemu_bh_delete(s->bh);
     s->bh = NULL;
-    qemu_bh_delete(s->turn);
-    s->turn = NULL;
     for (int n = virtio_get_num_queues(vdev) - 1; n >= 0; n--) {
         virtio_del_queue(vdev, n);
     }

@@ -6,8 +6,15 @@
 #include "qemu/osdep.h"
 #include "qemu/log.h"
 #include "qemu/main-loop.h"
+#include "qemu/timer.h"
 #include "trace.h"
 #include "virtio-rdma-device.h"
+
+/*
+ * Doorbells of a queue that follow each other so fast are those of one who
+ * posts in a row. Answers of peers take longer, but for those in this guest.
+ */
+#define RING_IN_A_ROW_NS (25 * SCALE_US)
 
 static bool run_qp(VirtIORdma *s, VirtIORdmaQp *qp, uint32_t *budget)
 {
@@ -15,9 +22,9 @@ static bool run_qp(VirtIORdma *s, VirtIORdmaQp *qp, uint32_t *budget)
 
     /* Before sends: a message may be for a QP of this device. */
     if (!qp->srq) {
-        posted = virtio_rdma_wq_run(s, qp, &qp->rq, budget);
+        posted = virtio_rdma_wq_run(s, qp, &qp->rq, true, budget);
     }
-    posted |= virtio_rdma_wq_run(s, qp, &qp->sq, budget);
+    posted |= virtio_rdma_wq_run(s, qp, &qp->sq, true, budget);
     if (qp->broken) {
         virtio_rdma_qp_fail(s, qp);
     }
@@ -63,24 +70,6 @@ static void flush_cqs(VirtIORdma *s)
         }
     }
     s->next_flush = n;
-}
-
-/*
- * What doorbells may have done at once in this turn of the main loop. The
- * bottom half that ends the turn is an idle one: it may run with the next
- * event, and does not make the main loop poll.
- */
-static uint32_t *kick_budget(VirtIORdma *s)
-{
-    qemu_bh_schedule_idle(s->turn);
-    return &s->kick_budget;
-}
-
-void virtio_rdma_turn_bh(void *opaque)
-{
-    VirtIORdma *s = opaque;
-
-    s->kick_budget = VIRTIO_RDMA_KICK_BUDGET;
 }
 
 /* Let the backend work on what was posted. */
@@ -219,6 +208,8 @@ void virtio_rdma_bh(void *opaque)
     if (s->unrealize_put_off) {
         return;
     }
+    /* Who has used up the budget of a turn has scheduled this. */
+    s->kick_budget = VIRTIO_RDMA_KICK_BUDGET;
     if (virtio_rdma_busy(s)) {
         /* Another device waits in an event loop of its own */
         s->bh_put_off = true;
@@ -266,7 +257,7 @@ void virtio_rdma_handle_cq(VirtIODevice *vdev, VirtQueue *vq)
         return;
     }
     virtio_rdma_enter(s);
-    flush_cq(s, cq, kick_budget(s));
+    flush_cq(s, cq, &s->kick_budget);
     virtio_rdma_leave(s);
 }
 
@@ -285,7 +276,7 @@ void virtio_rdma_handle_wq(VirtIODevice *vdev, VirtQueue *vq)
         return;
     }
     virtio_rdma_enter(s);
-    run_backend(s, virtio_rdma_wq_run(s, qp, wq, kick_budget(s)));
+    run_backend(s, virtio_rdma_wq_run(s, qp, wq, true, &s->kick_budget));
     virtio_rdma_leave(s);
 }
 
@@ -304,7 +295,7 @@ static void kick_srq(VirtIORdma *s, VirtIORdmaSrq *srq)
         return;
     }
     virtio_rdma_enter(s);
-    posted = virtio_rdma_srq_run(s, srq, kick_budget(s));
+    posted = virtio_rdma_srq_run(s, srq, &s->kick_budget);
     if (srq->broken) {
         virtio_rdma_srq_schedule(s, srq);
     }
@@ -323,9 +314,22 @@ void virtio_rdma_handle_srq(VirtIODevice *vdev, VirtQueue *vq)
 }
 
 /*
+ * Does who rings for @qp post in a row? Either there are sends under way, or it
+ * rang a moment ago.
+ */
+static bool rings_in_a_row(VirtIORdmaQp *qp)
+{
+    int64_t now = get_clock();
+    int64_t before = qp->rung_at;
+
+    qp->rung_at = now;
+    return qp->sq.count || now - before < RING_IN_A_ROW_NS;
+}
+
+/*
  * The first sends at once, as the main loop may sleep; receives, and sends that
- * follow, are its work, beside the vCPU. Sends go before receives so, which is
- * right only if the backend pulls these.
+ * follow in a row, are its work, beside the vCPU. Sends go before receives so,
+ * which is right only if the backend pulls these.
  */
 static void kick_direct_qp(VirtIORdma *s, VirtIORdmaQp *qp)
 {
@@ -336,7 +340,8 @@ static void kick_direct_qp(VirtIORdma *s, VirtIORdmaQp *qp)
         return;
     }
     virtio_rdma_enter(s);
-    posted = virtio_rdma_wq_run(s, qp, &qp->sq, kick_budget(s));
+    posted = virtio_rdma_wq_run(s, qp, &qp->sq, rings_in_a_row(qp),
+                                &s->kick_budget);
     if (!posted || qp->broken) {
         virtio_rdma_qp_schedule(s, qp);
     }

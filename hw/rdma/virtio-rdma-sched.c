@@ -6,13 +6,26 @@
 #include "qemu/main-loop.h"
 #include "virtio-rdma-queue.h"
 
+/*
+ * When the device is left: what it has to send goes first, and a vCPU that rings
+ * wakes the main loop once at most.
+ */
+static void schedule(VirtIORdma *s)
+{
+    if (virtio_rdma_busy(s)) {
+        s->bh_put_off = true;
+    } else {
+        qemu_bh_schedule(s->bh);
+    }
+}
+
 void virtio_rdma_qp_schedule(VirtIORdma *s, VirtIORdmaQp *qp)
 {
     if (!qp->scheduled) {
         qp->scheduled = true;
         QTAILQ_INSERT_TAIL(&s->sched_qps, qp, next);
     }
-    qemu_bh_schedule(s->bh);
+    schedule(s);
 }
 
 void virtio_rdma_cq_schedule_qps(VirtIORdma *s, VirtIORdmaCq *cq)
@@ -32,17 +45,17 @@ void virtio_rdma_srq_schedule(VirtIORdma *s, VirtIORdmaSrq *srq)
         srq->scheduled = true;
         QTAILQ_INSERT_TAIL(&s->sched_srqs, srq, next);
     }
-    qemu_bh_schedule(s->bh);
+    schedule(s);
 }
 
 void virtio_rdma_cqs_schedule(VirtIORdma *s)
 {
     s->sched_cqs = true;
-    qemu_bh_schedule(s->bh);
+    schedule(s);
 }
 
 void virtio_rdma_all_schedule(VirtIORdma *s)
 {
     s->sched_all = true;
-    qemu_bh_schedule(s->bh);
+    schedule(s);
 }

@@ -402,21 +402,18 @@ static bool is_pulled(VirtIORdma *s, VirtIORdmaQp *qp, const VirtIORdmaWq *wq)
            !virtio_rdma_qp_is_in(s, qp, RDMA_QPS_ERR);
 }
 
-/*
- * There were no more WQEs. While some come the device looks once more by
- * itself, so that who posts in a row has to notify it once.
- */
+/* There were no more WQEs: sleep, or look @again. */
 static void wq_empty(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaWq *wq,
-                     bool posted)
+                     bool again)
 {
     if (virtio_rdma_is_direct(wq) && !qp->broken && !is_pulled(s, qp, wq) &&
-        (posted || !virtio_rdma_slots_sleep(s, &wq->slots, &qp->broken))) {
+        (again || !virtio_rdma_slots_sleep(s, &wq->slots, &qp->broken))) {
         virtio_rdma_qp_schedule(s, qp);
     }
 }
 
 bool virtio_rdma_wq_run(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaWq *wq,
-                        uint32_t *budget)
+                        bool linger, uint32_t *budget)
 {
     uint32_t slice = MIN(*budget, VIRTIO_RDMA_QUEUE_BUDGET);
     uint32_t left = slice;
@@ -444,7 +441,7 @@ bool virtio_rdma_wq_run(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaWq *wq,
         }
         /* In flight before it is posted, which may retire it */
         if (!wq_take(s, qp, wq, wqe_fixed(wq), &t)) {
-            wq_empty(s, qp, wq, posted);
+            wq_empty(s, qp, wq, posted && linger);
             break;
         }
         virtio_rdma_pay(&left, t.cost);

@@ -107,8 +107,7 @@ static void virtio_rdma_realize(DeviceState *dev, Error **errp)
     virtio_rdma_objects_init(s);
     virtio_rdma_wq_init(s);
     s->bh = virtio_bh_new_guarded(dev, virtio_rdma_bh, s);
-    s->turn = qemu_bh_new(virtio_rdma_turn_bh, s);
-    virtio_rdma_turn_bh(s);
+    s->kick_budget = VIRTIO_RDMA_KICK_BUDGET;
     virtio_rdma_config_update(s);
     virtio_rdma_counters_set(s, NULL);
     virtio_rdma_limits_register(s);

@@ -104,7 +104,6 @@ struct VirtIORdma {
     uint32_t max_vq_cq;
     uint32_t max_vq_srq;
     QEMUBH *bh;
-    QEMUBH *turn;                   /* the next turn of the main loop begins */
     Error *migration_blocker;
 
     VirtIORdmaTable pds;
@@ -135,7 +134,7 @@ struct VirtIORdma {
     bool sched_all;
     bool sched_cqs;                 /* their backlogs */
     uint32_t next_flush;            /* the CQ to begin with */
-    uint32_t kick_budget;           /* left for doorbells of this turn */
+    uint32_t kick_budget;           /* left for doorbells until it runs */
     bool running;                   /* as told to the backend */
     bool may_dma;                   /* was running since stop_dma() */
     bool restore_order;             /* see virtio_rdma_wq_restore_order() */
