@@ -86,6 +86,11 @@ typedef uint64_t __le64;
 #define VIRTIO_RDMA_F_DIRECT_CQ		19
 /* The same for SRQs. */
 #define VIRTIO_RDMA_F_DIRECT_SRQ	20
+/*
+ * A page of doorbells may have a shadow in memory, where a driver marks QPs
+ * while the device looks at it.
+ */
+#define VIRTIO_RDMA_F_SHADOW_DOORBELL	21
 
 #define VIRTIO_RDMA_CQE_EMPTY		0xff
 
@@ -211,6 +216,8 @@ enum virtio_rdma_cmd {
 	VIRTIO_RDMA_CMD_QUERY_COUNTERS = 28,
 	/* with F_REREG_MR */
 	VIRTIO_RDMA_CMD_REREG_MR = 29,
+	/* with F_SHADOW_DOORBELL */
+	VIRTIO_RDMA_CMD_SET_SHADOW = 30,
 };
 
 /* Control status; without F_EXT_STATUS every failure reads 1. */
@@ -708,6 +715,33 @@ struct virtio_rdma_direct_slot {
 #define VIRTIO_RDMA_DOORBELL_SIZE	4096
 /* What is written there is the number of an SRQ, not of a QP. */
 #define VIRTIO_RDMA_DOORBELL_SRQ	0x80000000u
+
+/* With F_SHADOW_DOORBELL: give a page of doorbells a shadow, or none. */
+struct virtio_rdma_set_shadow_req {
+	__le16 doorbell;		/* number of the page */
+	__le16 flags;
+	__le32 reserved;
+	__le64 addr;			/* of the shadow */
+} VIRTIO_RDMA_ABI;
+
+/* flags of SET_SHADOW */
+#define VIRTIO_RDMA_SHADOW_ON		(1 << 0)
+
+/*
+ * The shadow of a page of doorbells, aligned to its size. QP n is bit n % 32 of
+ * marked[n / 32]; word w of these is bit w % 32 of summary[w / 32].
+ */
+#define VIRTIO_RDMA_SHADOW_WORDS	512
+
+struct virtio_rdma_shadow_page {
+	/* by the device: not 0 if it looks at the shadow without a doorbell */
+	__le32 awake;
+	__u8 reserved0[60];
+	/* set by the driver, cleared by the device, both by atomic operations */
+	__le32 summary[VIRTIO_RDMA_SHADOW_WORDS / 32];
+	__u8 reserved1[1920];
+	__le32 marked[VIRTIO_RDMA_SHADOW_WORDS];
+} VIRTIO_RDMA_ABI;
 
 /* wc_flags */
 #define VIRTIO_RDMA_WC_GRH		(1 << 0)
