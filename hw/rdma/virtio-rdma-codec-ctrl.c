@@ -330,6 +330,12 @@ void virtio_rdma_codec_get_request(uint8_t cmd, const uint8_t *p,
     case VIRTIO_RDMA_CMD_QUERY_COUNTERS:
         req->query_port.port = GET8(p, virtio_rdma_query_counters_req, port);
         break;
+    case VIRTIO_RDMA_CMD_SET_SHADOW:
+        req->set_shadow.doorbell = GET16(p, virtio_rdma_set_shadow_req,
+                                         doorbell);
+        req->set_shadow.flags = GET16(p, virtio_rdma_set_shadow_req, flags);
+        req->set_shadow.addr = GET64(p, virtio_rdma_set_shadow_req, addr);
+        break;
     }
 }
 
@@ -461,4 +467,5 @@ virtio_rdma_codec_cmds[VIRTIO_RDMA_CMD_MAX + 1] = {
         VIRTIO_RDMA_NUM_COUNTERS * sizeof(uint64_t)),
     CMD(REREG_MR, offsetof(struct virtio_rdma_rereg_mr_req, mr.page_shift),
         sizeof(struct virtio_rdma_mr_rsp)),
+    CMD(SET_SHADOW, sizeof(struct virtio_rdma_set_shadow_req), 0),
 };

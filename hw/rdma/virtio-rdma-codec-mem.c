@@ -123,6 +123,49 @@ bool virtio_rdma_codec_store_word(AddressSpace *as, uint64_t addr,
     return true;
 }
 
+/* To be unmapped. NULL if it is no word in RAM. */
+static uint32_t *map_word(AddressSpace *as, uint64_t addr)
+{
+    hwaddr len = sizeof(uint32_t);
+
+    RCU_READ_LOCK_GUARD();
+    /* Elsewhere it would be a bounce buffer. */
+    return is_ram(as, addr, len, true)
+           ? address_space_map(as, addr, &len, true, MEMTXATTRS_UNSPECIFIED)
+           : NULL;
+}
+
+static void unmap_word(AddressSpace *as, uint32_t *word)
+{
+    address_space_unmap(as, word, sizeof(*word), true, sizeof(*word));
+}
+
+bool virtio_rdma_codec_take_bits(AddressSpace *as, uint64_t addr,
+                                 uint32_t *bits)
+{
+    uint32_t *word = map_word(as, addr);
+
+    if (!word) {
+        return false;
+    }
+    /* Pairs with the driver's release: what it wrote before is there. */
+    *bits = le32_to_cpu(qatomic_xchg(word, 0));
+    unmap_word(as, word);
+    return true;
+}
+
+bool virtio_rdma_codec_set_bits(AddressSpace *as, uint64_t addr, uint32_t bits)
+{
+    uint32_t *word = map_word(as, addr);
+
+    if (!word) {
+        return false;
+    }
+    qatomic_or(word, cpu_to_le32(bits));
+    unmap_word(as, word);
+    return true;
+}
+
 bool virtio_rdma_codec_write_slot(AddressSpace *as, uint64_t addr,
                                   const uint8_t *cqe, uint32_t number)
 {

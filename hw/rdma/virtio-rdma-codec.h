@@ -15,7 +15,7 @@
 #include "system/rdma-backend.h"
 #include "standard-headers/linux/virtio_rdma.h"
 
-#define VIRTIO_RDMA_CMD_MAX VIRTIO_RDMA_CMD_REREG_MR
+#define VIRTIO_RDMA_CMD_MAX VIRTIO_RDMA_CMD_SET_SHADOW
 
 /* Room for any request, response or completion, in bytes. */
 #define VIRTIO_RDMA_REQ_ROOM 256
@@ -107,6 +107,11 @@ typedef union VirtIORdmaReq {
         uint32_t qpn;
         uint8_t gid[RDMA_GID_LEN];
     } mcast;
+    struct {
+        uint16_t doorbell;
+        uint16_t flags;             /* VIRTIO_RDMA_SHADOW_* */
+        uint64_t addr;
+    } set_shadow;
     struct {
         uint32_t pdn;
         uint8_t qp_type;
@@ -235,6 +240,10 @@ typedef struct VirtIORdmaCmdLayout {
 #define VIRTIO_RDMA_DIRECT_SRQ_AT(field) \
     offsetof(struct virtio_rdma_direct_srq_page, field)
 
+/* Words of the shadow of a page of doorbells */
+#define VIRTIO_RDMA_SHADOW_AT(field) \
+    offsetof(struct virtio_rdma_shadow_page, field)
+
 /* Words of the first page of a direct CQ, and the size of its slots */
 #define VIRTIO_RDMA_DIRECT_CQ_AT(field) \
     offsetof(struct virtio_rdma_direct_cq_page, field)
@@ -273,6 +282,11 @@ bool virtio_rdma_codec_load_word(AddressSpace *as, uint64_t addr,
                                  uint32_t *value);
 bool virtio_rdma_codec_store_word(AddressSpace *as, uint64_t addr,
                                   uint32_t value);
+/* Likewise: take all bits of it, or set more of them, by an atomic operation. */
+bool virtio_rdma_codec_take_bits(AddressSpace *as, uint64_t addr,
+                                 uint32_t *bits);
+bool virtio_rdma_codec_set_bits(AddressSpace *as, uint64_t addr,
+                                uint32_t bits);
 /*
  * Write a CQE of VIRTIO_RDMA_CQE_ROOM bytes to a slot of a direct CQ, and last
  * the number that shows that it is there. False if it is not RAM.

@@ -54,7 +54,7 @@
                  VIRTIO_RDMA_MAX_SLOT_SHIFT - RDMA_PAGE_SHIFT)))
 
 /* The last of VIRTIO_RDMA_F_* */
-#define VIRTIO_RDMA_F_MAX           VIRTIO_RDMA_F_DIRECT_SRQ
+#define VIRTIO_RDMA_F_MAX           VIRTIO_RDMA_F_SHADOW_DOORBELL
 
 /*
  * Every entry into the device that works on objects or virtqueues is between
@@ -139,8 +139,9 @@ static inline bool virtio_rdma_has(VirtIORdma *s, unsigned bit)
 /* A buffer of a virtqueue, and each of its descriptors */
 #define VIRTIO_RDMA_COST_BUFFER     24
 #define VIRTIO_RDMA_COST_DESC       8
-/* A slot of a direct queue */
+/* A slot of a direct queue, and to look at queues that may have none */
 #define VIRTIO_RDMA_COST_SLOT       16
+#define VIRTIO_RDMA_COST_LOOK       8
 /* A control command, and one that makes or frees a queue */
 #define VIRTIO_RDMA_COST_CMD        256
 #define VIRTIO_RDMA_COST_QUEUE      2048

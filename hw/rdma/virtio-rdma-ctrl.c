@@ -50,6 +50,7 @@ static const Command commands[VIRTIO_RDMA_CMD_MAX + 1] = {
     CMD_OF(REREG_MR, REREG_MR, virtio_rdma_mr_rereg),
     CMD_OF(CQ_DEEP, RESIZE_CQ, virtio_rdma_cq_resize),
     CMD_OF(COUNTERS, QUERY_COUNTERS, virtio_rdma_counters_query),
+    CMD_OF(SHADOW_DOORBELL, SET_SHADOW, virtio_rdma_doorbell_set_shadow),
 };
 
 static uint8_t status_of(VirtIORdma *s, int ret)

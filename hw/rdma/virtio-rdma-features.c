@@ -64,6 +64,11 @@ static bool have_direct_srqs(const VirtIORdma *s)
            virtio_rdma_offers(s, VIRTIO_RDMA_F_SRQ);
 }
 
+static bool have_shadows(const VirtIORdma *s)
+{
+    return have_doorbells(s) && virtio_rdma_offers(s, VIRTIO_RDMA_F_DIRECT_QP);
+}
+
 static bool have_counters(const VirtIORdma *s)
 {
     return s->bc->query_counters;
@@ -95,6 +100,7 @@ static bool (*const possible[VIRTIO_RDMA_F_MAX + 1])(const VirtIORdma *s) = {
     [VIRTIO_RDMA_F_DIRECT_QP] = have_doorbells,
     [VIRTIO_RDMA_F_DIRECT_CQ] = always,
     [VIRTIO_RDMA_F_DIRECT_SRQ] = have_direct_srqs,
+    [VIRTIO_RDMA_F_SHADOW_DOORBELL] = have_shadows,
 };
 
 void virtio_rdma_features_restrict(VirtIORdma *s)

@@ -18,6 +18,7 @@ void virtio_rdma_objects_init(VirtIORdma *s)
 {
     QTAILQ_INIT(&s->sched_qps);
     QTAILQ_INIT(&s->completed_cqs);
+    virtio_rdma_shadows_init(s);
     virtio_rdma_table_init(&s->pds, 1, s->limits.max_pd + 1);
     virtio_rdma_table_init(&s->cqs, 0, s->limits.max_cq);
     QTAILQ_INIT(&s->sched_srqs);
@@ -41,6 +42,7 @@ static void remove_cqs(VirtIORdma *s, bool eqs)
 
 void virtio_rdma_objects_reset(VirtIORdma *s)
 {
+    virtio_rdma_shadows_reset(s);
     for (uint32_t n = s->qps.first; n < s->qps.end && s->qps.count; n++) {
         VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, n);
 
@@ -89,4 +91,5 @@ void virtio_rdma_objects_free(VirtIORdma *s)
     virtio_rdma_table_free(&s->mrs);
     virtio_rdma_table_free(&s->cqs);
     virtio_rdma_table_free(&s->pds);
+    virtio_rdma_shadows_free(s);
 }

@@ -109,6 +109,10 @@ VirtIORdmaHandler virtio_rdma_srq_destroy;
 VirtIORdmaHandler virtio_rdma_mcast_attach;
 VirtIORdmaHandler virtio_rdma_mcast_detach;
 
+/* virtio-rdma-doorbell.c: pages of doorbells */
+
+VirtIORdmaHandler virtio_rdma_doorbell_set_shadow;
+
 /* virtio-rdma-object.c: all objects */
 
 void virtio_rdma_objects_init(VirtIORdma *s);

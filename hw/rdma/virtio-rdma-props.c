@@ -193,6 +193,7 @@ static const Property virtio_rdma_properties[] = {
     FEATURE("direct-qp", DIRECT_QP),
     FEATURE("direct-cq", DIRECT_CQ),
     FEATURE("direct-srq", DIRECT_SRQ),
+    FEATURE("shadow-doorbell", SHADOW_DOORBELL),
 };
 
 const char *virtio_rdma_feature_name(unsigned bit)
@@ -269,6 +270,8 @@ static const struct {
                    "processes poll and arm without the kernel" },
     { "direct-srq", "offer shared receive queues without virtqueues, with "
                     "direct-qp" },
+    { "shadow-doorbell", "offer doorbells in memory, for processes with many "
+                         "queue pairs, with direct-qp" },
 };
 
 static char *get_version(Object *obj, Error **errp)

@@ -130,6 +130,15 @@ struct VirtIORdmaSrq {
     QTAILQ_ENTRY(VirtIORdmaSrq) next;
 };
 
+/* The shadow of a page of doorbells */
+struct VirtIORdmaShadow {
+    uint64_t addr;
+    bool is_on;                     /* there is one */
+    bool is_awake;                  /* is in VirtIORdma.awake_shadows */
+    int64_t rung_at;                /* the last doorbell, in host time */
+    QTAILQ_ENTRY(VirtIORdmaShadow) next;
+};
+
 struct VirtIORdmaQp {
     RdmaQpInitAttr init;
     VirtIORdmaPd *pd;
@@ -189,6 +198,11 @@ static inline uint32_t virtio_rdma_srq_vq(const VirtIORdma *s, uint32_t srqn)
 
 /* virtio-rdma-sched.c: the bottom half */
 
+/*
+ * Run it when the device is left: what there is to send goes first, and a vCPU
+ * that rings wakes the main loop once at most.
+ */
+void virtio_rdma_bh_schedule(VirtIORdma *s);
 /* Have it look at the queues of @qp, or of @srq. */
 void virtio_rdma_qp_schedule(VirtIORdma *s, VirtIORdmaQp *qp);
 void virtio_rdma_srq_schedule(VirtIORdma *s, VirtIORdmaSrq *srq);
@@ -381,6 +395,23 @@ bool virtio_rdma_slots_sleep(VirtIORdma *s, VirtIORdmaSlots *slots, bool *bad);
 /* Drop what is there; the driver may have counted anything. */
 void virtio_rdma_slots_drain(VirtIORdma *s, VirtIORdmaSlots *slots);
 
+/* virtio-rdma-shadow.c: shadows of pages of doorbells, of s->doorbells pages */
+
+void virtio_rdma_shadows_init(VirtIORdma *s);
+void virtio_rdma_shadows_free(VirtIORdma *s);
+/* No page has one. */
+void virtio_rdma_shadows_reset(VirtIORdma *s);
+/* @page has one at @addr. -EINVAL if that is not RAM: it has none. */
+int virtio_rdma_shadow_set(VirtIORdma *s, uint32_t page, uint64_t addr);
+/* The same after migration, before guest memory may be touched */
+void virtio_rdma_shadow_load(VirtIORdma *s, uint32_t page, uint64_t addr);
+/* @page has none. */
+void virtio_rdma_shadow_drop(VirtIORdma *s, uint32_t page);
+/* The driver need not ring on @page, if there is one: the device will look. */
+void virtio_rdma_shadow_wake(VirtIORdma *s, uint32_t page);
+/* Schedule the QPs that are marked; those without marks fall asleep. */
+void virtio_rdma_shadows_run(VirtIORdma *s, uint32_t *budget);
+
 /* virtio-rdma-wq.c: work queues */
 
 bool virtio_rdma_qp_is_in(VirtIORdma *s, VirtIORdmaQp *qp, RdmaQpState state);
@@ -388,12 +419,12 @@ void virtio_rdma_wq_init(VirtIORdma *s);
 void virtio_rdma_wq_free(VirtIORdma *s);
 /*
  * Hand WQEs to the backend while there is budget; the queue is scheduled if
- * there may be more. A direct queue that had some is looked at once more if it
- * is to @linger, so that who posts in a row has to ring once. Returns whether
- * the backend was given any.
+ * there may be more. A direct queue that had @linger of them is looked at once
+ * more, so that who posts in a row has to ring once. Returns whether the backend
+ * was given any.
  */
 bool virtio_rdma_wq_run(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaWq *wq,
-                        bool linger, uint32_t *budget);
+                        uint32_t linger, uint32_t *budget);
 /* The same of an SRQ; one that breaks has yet to fail. */
 bool virtio_rdma_srq_run(VirtIORdma *s, VirtIORdmaSrq *srq, uint32_t *budget);
 /*

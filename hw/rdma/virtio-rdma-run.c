@@ -11,10 +11,19 @@
 #include "virtio-rdma-device.h"
 
 /*
- * Doorbells of a queue that follow each other so fast are those of one who
- * posts in a row. Answers of peers take longer, but for those in this guest.
+ * Doorbells that follow each other so fast are those of one who posts in a row.
+ * Answers of peers take longer, but for those in this guest.
  */
 #define RING_IN_A_ROW_NS (25 * SCALE_US)
+
+/*
+ * How many sends in one turn make it worth while to look at @qp in the next one.
+ * With one at a time it is left to the shadow, which is for all QPs.
+ */
+static uint32_t linger(VirtIORdma *s, const VirtIORdmaQp *qp)
+{
+    return qp->pages && s->shadows[qp->direct.doorbell].is_awake ? 2 : 1;
+}
 
 static bool run_qp(VirtIORdma *s, VirtIORdmaQp *qp, uint32_t *budget)
 {
@@ -22,9 +31,9 @@ static bool run_qp(VirtIORdma *s, VirtIORdmaQp *qp, uint32_t *budget)
 
     /* Before sends: a message may be for a QP of this device. */
     if (!qp->srq) {
-        posted = virtio_rdma_wq_run(s, qp, &qp->rq, true, budget);
+        posted = virtio_rdma_wq_run(s, qp, &qp->rq, 1, budget);
     }
-    posted |= virtio_rdma_wq_run(s, qp, &qp->sq, true, budget);
+    posted |= virtio_rdma_wq_run(s, qp, &qp->sq, linger(s, qp), budget);
     if (qp->broken) {
         virtio_rdma_qp_fail(s, qp);
     }
@@ -174,6 +183,7 @@ static void run_scheduled(VirtIORdma *s)
         }
     }
     virtio_rdma_ctrl_run(s);
+    virtio_rdma_shadows_run(s, &budget);
 
     /*
      * What is scheduled from here on waits for the next run, and so does what
@@ -193,6 +203,7 @@ static void run_scheduled(VirtIORdma *s)
         more = qp != last_qp;
         QTAILQ_REMOVE(&s->sched_qps, qp, next);
         qp->scheduled = false;
+        virtio_rdma_pay(&budget, VIRTIO_RDMA_COST_LOOK);
         posted |= run_qp(s, qp, &budget);
     }
     if (!QTAILQ_EMPTY(&s->sched_srqs) || !QTAILQ_EMPTY(&s->sched_qps)) {
@@ -276,7 +287,7 @@ void virtio_rdma_handle_wq(VirtIODevice *vdev, VirtQueue *vq)
         return;
     }
     virtio_rdma_enter(s);
-    run_backend(s, virtio_rdma_wq_run(s, qp, wq, true, &s->kick_budget));
+    run_backend(s, virtio_rdma_wq_run(s, qp, wq, 1, &s->kick_budget));
     virtio_rdma_leave(s);
 }
 
@@ -313,17 +324,14 @@ void virtio_rdma_handle_srq(VirtIODevice *vdev, VirtQueue *vq)
     }
 }
 
-/*
- * Does who rings for @qp post in a row? Either there are sends under way, or it
- * rang a moment ago.
- */
-static bool rings_in_a_row(VirtIORdmaQp *qp)
+/* It is rung now: was it a moment ago? */
+static bool in_a_row(int64_t *rung_at)
 {
     int64_t now = get_clock();
-    int64_t before = qp->rung_at;
+    int64_t before = *rung_at;
 
-    qp->rung_at = now;
-    return qp->sq.count || now - before < RING_IN_A_ROW_NS;
+    *rung_at = now;
+    return now - before < RING_IN_A_ROW_NS;
 }
 
 /*
@@ -340,8 +348,12 @@ static void kick_direct_qp(VirtIORdma *s, VirtIORdmaQp *qp)
         return;
     }
     virtio_rdma_enter(s);
-    posted = virtio_rdma_wq_run(s, qp, &qp->sq, rings_in_a_row(qp),
-                                &s->kick_budget);
+    if (in_a_row(&s->shadows[qp->direct.doorbell].rung_at)) {
+        virtio_rdma_shadow_wake(s, qp->direct.doorbell);
+    }
+    posted = virtio_rdma_wq_run(s, qp, &qp->sq,
+                                in_a_row(&qp->rung_at) || qp->sq.count
+                                ? 1 : UINT32_MAX, &s->kick_budget);
     if (!posted || qp->broken) {
         virtio_rdma_qp_schedule(s, qp);
     }

@@ -6,11 +6,7 @@
 #include "qemu/main-loop.h"
 #include "virtio-rdma-queue.h"
 
-/*
- * When the device is left: what it has to send goes first, and a vCPU that rings
- * wakes the main loop once at most.
- */
-static void schedule(VirtIORdma *s)
+void virtio_rdma_bh_schedule(VirtIORdma *s)
 {
     if (virtio_rdma_busy(s)) {
         s->bh_put_off = true;
@@ -25,7 +21,7 @@ void virtio_rdma_qp_schedule(VirtIORdma *s, VirtIORdmaQp *qp)
         qp->scheduled = true;
         QTAILQ_INSERT_TAIL(&s->sched_qps, qp, next);
     }
-    schedule(s);
+    virtio_rdma_bh_schedule(s);
 }
 
 void virtio_rdma_cq_schedule_qps(VirtIORdma *s, VirtIORdmaCq *cq)
@@ -45,17 +41,17 @@ void virtio_rdma_srq_schedule(VirtIORdma *s, VirtIORdmaSrq *srq)
         srq->scheduled = true;
         QTAILQ_INSERT_TAIL(&s->sched_srqs, srq, next);
     }
-    schedule(s);
+    virtio_rdma_bh_schedule(s);
 }
 
 void virtio_rdma_cqs_schedule(VirtIORdma *s)
 {
     s->sched_cqs = true;
-    schedule(s);
+    virtio_rdma_bh_schedule(s);
 }
 
 void virtio_rdma_all_schedule(VirtIORdma *s)
 {
     s->sched_all = true;
-    schedule(s);
+    virtio_rdma_bh_schedule(s);
 }

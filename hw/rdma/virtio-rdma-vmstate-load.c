@@ -508,6 +508,34 @@ static bool load_next(VirtIORdmaTable *t, const char *field, uint32_t next)
     return ok;
 }
 
+bool virtio_rdma_saved_valid_shadows(void *opaque, int version_id)
+{
+    const VirtIORdmaSaved *v = opaque;
+
+    return v->n_shadows <= v->dev->doorbells;
+}
+
+int virtio_rdma_saved_shadows_post_load(void *opaque, int version_id)
+{
+    const VirtIORdmaSaved *v = opaque;
+    VirtIORdma *s = v->dev;
+
+    for (uint32_t i = 0; i < v->n_shadows; i++) {
+        uint32_t page = v->shadows[i].doorbell;
+        uint64_t addr = v->shadows[i].addr;
+        const Record r = { "shadow of doorbells", page };
+
+        if (!check(&r, page < s->doorbells && !s->shadows[page].is_on,
+                   "doorbell", page, "a page without another shadow") ||
+            !check(&r, addr % RDMA_PAGE_SIZE == 0, "addr", addr,
+                   "that of a page")) {
+            return -EINVAL;
+        }
+        virtio_rdma_shadow_load(s, page, addr);
+    }
+    return 0;
+}
+
 #define LOAD_ALL(s, v, what, n, load)                                   \
     for (uint32_t i_ = 0; i_ < (v)->n; i_++) {                          \
         if (!load(s, &(v)->what[i_])) {                                 \
@@ -690,6 +718,8 @@ static bool check_features(VirtIORdma *s)
           VIRTIO_RDMA_F_DIRECT_CQ },
         { "direct shared receive queues", count_direct_srqs(s),
           VIRTIO_RDMA_F_DIRECT_SRQ },
+        { "shadows of doorbells", !QTAILQ_EMPTY(&s->awake_shadows),
+          VIRTIO_RDMA_F_SHADOW_DOORBELL },
     };
 
     for (int i = 0; i < ARRAY_SIZE(objects); i++) {

@@ -24,6 +24,7 @@ void virtio_rdma_saved_free(VirtIORdma *s)
     for (uint32_t i = 0; v->srqs && i < v->n_srqs; i++) {
         g_free(v->srqs[i].direct.pages);
     }
+    g_free(v->shadows);
     g_free(v->qps);
     g_free(v->srqs);
     g_free(v->mws);
@@ -213,6 +214,15 @@ int virtio_rdma_saved_pre_save(void *opaque)
         }
     }
     save_events(v, s);
+    v->shadows = g_new0(SavedShadow, s->doorbells);
+    for (uint32_t page = 0; page < s->doorbells; page++) {
+        if (s->shadows[page].is_on) {
+            v->shadows[v->n_shadows++] = (SavedShadow) {
+                .doorbell = page,
+                .addr = s->shadows[page].addr,
+            };
+        }
+    }
     virtio_rdma_counters_get(s, v->counters);
     return 0;
 }

@@ -379,6 +379,49 @@ static const VMStateDescription vmstate_objects = {
     },
 };
 
+static const VMStateDescription vmstate_shadow = {
+    .name = "virtio-rdma/shadow",
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .fields = (const VMStateField[]) {
+        VMSTATE_UINT32(doorbell, SavedShadow),
+        VMSTATE_UINT64(addr, SavedShadow),
+        VMSTATE_END_OF_LIST()
+    },
+};
+
+static const VMStateDescription vmstate_shadow_list = {
+    .name = "virtio-rdma/shadows",
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .post_load = virtio_rdma_saved_shadows_post_load,
+    .fields = (const VMStateField[]) {
+        VMSTATE_UINT32(n_shadows, VirtIORdmaSaved),
+        VMSTATE_VALIDATE("no more shadows than pages of doorbells",
+                         virtio_rdma_saved_valid_shadows),
+        RECORDS(shadows, n_shadows, vmstate_shadow, VirtIORdmaSaved,
+                SavedShadow, VMS_ALLOC),
+        VMSTATE_END_OF_LIST()
+    },
+};
+
+static bool has_shadows(void *opaque)
+{
+    return VIRTIO_RDMA(opaque)->saved->n_shadows;
+}
+
+static const VMStateDescription vmstate_shadows = {
+    .name = "virtio-rdma-device/shadows",
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .needed = has_shadows,
+    .fields = (const VMStateField[]) {
+        VMSTATE_STRUCT_POINTER(saved, VirtIORdma, vmstate_shadow_list,
+                               VirtIORdmaSaved),
+        VMSTATE_END_OF_LIST()
+    },
+};
+
 const VMStateDescription vmstate_virtio_rdma_device = {
     .name = "virtio-rdma-device",
     .version_id = 1,
@@ -396,6 +439,7 @@ const VMStateDescription vmstate_virtio_rdma_device = {
     },
     .subsections = (const VMStateDescription * const []) {
         &vmstate_backend,
+        &vmstate_shadows,
         NULL
     },
 };

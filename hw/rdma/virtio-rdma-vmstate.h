@@ -103,6 +103,11 @@ typedef struct SavedQp {
     SavedDirect direct;             /* if it has pages */
 } SavedQp;
 
+typedef struct SavedShadow {
+    uint32_t doorbell;
+    uint64_t addr;
+} SavedShadow;
+
 struct VirtIORdmaSaved {
     VirtIORdma *dev;
     uint32_t n_pds;
@@ -126,6 +131,8 @@ struct VirtIORdmaSaved {
     uint32_t *stale_vqs;
     uint32_t n_events;
     SavedEvent *events;
+    uint32_t n_shadows;
+    SavedShadow *shadows;
     bool port_active;
     uint64_t counters[VIRTIO_RDMA_NUM_COUNTERS];
     /* Loading: the objects that the backend has come to */
@@ -158,6 +165,8 @@ bool virtio_rdma_saved_valid_direct(void *opaque, int version_id);
 bool virtio_rdma_saved_valid_cq(void *opaque, int version_id);
 bool virtio_rdma_saved_valid_direct_cq(void *opaque, int version_id);
 bool virtio_rdma_saved_valid_direct_srq(void *opaque, int version_id);
+bool virtio_rdma_saved_valid_shadows(void *opaque, int version_id);
+int virtio_rdma_saved_shadows_post_load(void *opaque, int version_id);
 int virtio_rdma_saved_counts_post_load(void *opaque, int version_id);
 int virtio_rdma_saved_objects_post_load(void *opaque, int version_id);
 int virtio_rdma_saved_post_load(void *opaque, int version_id);

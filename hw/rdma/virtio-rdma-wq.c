@@ -413,12 +413,12 @@ static void wq_empty(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaWq *wq,
 }
 
 bool virtio_rdma_wq_run(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaWq *wq,
-                        bool linger, uint32_t *budget)
+                        uint32_t linger, uint32_t *budget)
 {
     uint32_t slice = MIN(*budget, VIRTIO_RDMA_QUEUE_BUDGET);
     uint32_t left = slice;
     uint32_t room = 0;
-    bool posted = false;
+    uint32_t posted = 0;
 
     wq->blocked = false;
     if (!wq_look(s, wq)) {
@@ -441,7 +441,7 @@ bool virtio_rdma_wq_run(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaWq *wq,
         }
         /* In flight before it is posted, which may retire it */
         if (!wq_take(s, qp, wq, wqe_fixed(wq), &t)) {
-            wq_empty(s, qp, wq, posted && linger);
+            wq_empty(s, qp, wq, posted >= linger);
             break;
         }
         virtio_rdma_pay(&left, t.cost);
@@ -455,7 +455,7 @@ bool virtio_rdma_wq_run(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaWq *wq,
         if (ret) {
             break;
         }
-        posted = true;
+        posted++;
         room--;
     }
     *budget -= slice - left;

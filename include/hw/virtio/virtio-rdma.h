@@ -31,6 +31,7 @@ typedef struct VirtIORdmaEvents VirtIORdmaEvents;
 typedef struct VirtIORdmaCq VirtIORdmaCq;
 typedef struct VirtIORdmaQp VirtIORdmaQp;
 typedef struct VirtIORdmaSrq VirtIORdmaSrq;
+typedef struct VirtIORdmaShadow VirtIORdmaShadow;
 typedef struct VirtIORdmaScratch VirtIORdmaScratch;
 typedef struct VirtIORdmaWalk VirtIORdmaWalk;
 typedef struct VirtIORdmaSaved VirtIORdmaSaved;
@@ -131,6 +132,8 @@ struct VirtIORdma {
     QTAILQ_HEAD(, VirtIORdmaSrq) sched_srqs;
     /* Direct CQs that were written to since they were last looked at */
     QTAILQ_HEAD(, VirtIORdmaCq) completed_cqs;
+    VirtIORdmaShadow *shadows;      /* one for each page of doorbells */
+    QTAILQ_HEAD(, VirtIORdmaShadow) awake_shadows;
     bool sched_all;
     bool sched_cqs;                 /* their backlogs */
     uint32_t next_flush;            /* the CQ to begin with */

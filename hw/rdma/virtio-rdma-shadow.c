@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Shadows of pages of doorbells: while one is awake, the bottom half looks there
+ * for QPs that have work, and a driver that marks a QP need not ring for it.
+ *
+ * Nothing in a shadow is trusted. A mark has a QP looked at, if the page of
+ * doorbells is the QP's own; that is paid for as any look.
+ */
+#include "qemu/osdep.h"
+#include "qemu/log.h"
+#include "virtio-rdma-queue.h"
+
+#define WORD_BITS 32
+#define SUMMARY_WORDS (VIRTIO_RDMA_SHADOW_WORDS / WORD_BITS)
+
+/* To take a word, and to look up the QP of a bit */
+#define COST_WORD 4
+#define COST_BIT 1
+
+QEMU_BUILD_BUG_ON(VIRTIO_RDMA_MAX_QP > VIRTIO_RDMA_SHADOW_WORDS * WORD_BITS);
+QEMU_BUILD_BUG_ON(sizeof(struct virtio_rdma_shadow_page) > RDMA_PAGE_SIZE);
+
+void virtio_rdma_shadows_init(VirtIORdma *s)
+{
+    QTAILQ_INIT(&s->awake_shadows);
+    s->shadows = g_new0(VirtIORdmaShadow, s->doorbells);
+}
+
+void virtio_rdma_shadows_free(VirtIORdma *s)
+{
+    g_free(s->shadows);
+    s->shadows = NULL;
+}
+
+static uint32_t page_of(VirtIORdma *s, const VirtIORdmaShadow *shadow)
+{
+    return shadow - s->shadows;
+}
+
+static void fall_asleep(VirtIORdma *s, VirtIORdmaShadow *shadow)
+{
+    if (shadow->is_awake) {
+        shadow->is_awake = false;
+        QTAILQ_REMOVE(&s->awake_shadows, shadow, next);
+    }
+}
+
+void virtio_rdma_shadow_drop(VirtIORdma *s, uint32_t page)
+{
+    fall_asleep(s, &s->shadows[page]);
+    s->shadows[page].is_on = false;
+}
+
+void virtio_rdma_shadows_reset(VirtIORdma *s)
+{
+    for (uint32_t page = 0; page < s->doorbells; page++) {
+        virtio_rdma_shadow_drop(s, page);
+    }
+}
+
+/* The driver has taken the memory away. */
+static void lose(VirtIORdma *s, VirtIORdmaShadow *shadow)
+{
+    qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: the shadow of page %u of the "
+                  "doorbells is not in RAM\n", page_of(s, shadow));
+    virtio_rdma_shadow_drop(s, page_of(s, shadow));
+}
+
+static bool store_awake(VirtIORdma *s, VirtIORdmaShadow *shadow, bool awake)
+{
+    return virtio_rdma_codec_store_word(VIRTIO_DEVICE(s)->dma_as,
+                                        shadow->addr +
+                                        VIRTIO_RDMA_SHADOW_AT(awake), awake);
+}
+
+int virtio_rdma_shadow_set(VirtIORdma *s, uint32_t page, uint64_t addr)
+{
+    VirtIORdmaShadow *shadow = &s->shadows[page];
+
+    virtio_rdma_shadow_drop(s, page);
+    shadow->addr = addr;
+    if (!store_awake(s, shadow, false)) {
+        lose(s, shadow);
+        return -EINVAL;
+    }
+    shadow->is_on = true;
+    return 0;
+}
+
+void virtio_rdma_shadow_load(VirtIORdma *s, uint32_t page, uint64_t addr)
+{
+    VirtIORdmaShadow *shadow = &s->shadows[page];
+
+    shadow->addr = addr;
+    shadow->is_on = true;
+    shadow->is_awake = true;
+    QTAILQ_INSERT_TAIL(&s->awake_shadows, shadow, next);
+}
+
+void virtio_rdma_shadow_wake(VirtIORdma *s, uint32_t page)
+{
+    VirtIORdmaShadow *shadow = &s->shadows[page];
+
+    if (!shadow->is_on || shadow->is_awake) {
+        return;
+    }
+    if (!store_awake(s, shadow, true)) {
+        lose(s, shadow);
+        return;
+    }
+    shadow->is_awake = true;
+    QTAILQ_INSERT_TAIL(&s->awake_shadows, shadow, next);
+    virtio_rdma_bh_schedule(s);
+}
+
+/* Schedule the QPs that are marked in @word. False: it is not RAM. */
+static bool take_marks(VirtIORdma *s, VirtIORdmaShadow *shadow, uint32_t word,
+                       uint32_t *budget, bool *found)
+{
+    uint32_t bits;
+
+    if (!virtio_rdma_codec_take_bits(VIRTIO_DEVICE(s)->dma_as,
+                                     shadow->addr +
+                                     VIRTIO_RDMA_SHADOW_AT(marked[word]),
+                                     &bits)) {
+        return false;
+    }
+    for (; bits; bits &= bits - 1) {
+        uint32_t qpn = word * WORD_BITS + ctz32(bits);
+        VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, qpn);
+
+        virtio_rdma_pay(budget, COST_BIT);
+        if (qp && qp->pages && qp->direct.doorbell == page_of(s, shadow)) {
+            *found = true;
+            virtio_rdma_qp_schedule(s, qp);
+        }
+    }
+    return true;
+}
+
+/* The same for the words that @n, a word of the summary, has bits of. */
+static bool take_words(VirtIORdma *s, VirtIORdmaShadow *shadow, uint32_t n,
+                       uint32_t *budget, bool *found)
+{
+    AddressSpace *as = VIRTIO_DEVICE(s)->dma_as;
+    uint64_t addr = shadow->addr + VIRTIO_RDMA_SHADOW_AT(summary[n]);
+    uint32_t bits;
+
+    if (!virtio_rdma_codec_take_bits(as, addr, &bits)) {
+        return false;
+    }
+    for (; bits; bits &= bits - 1) {
+        if (!*budget) {
+            /* The next turn goes on with them. */
+            *found = true;
+            return virtio_rdma_codec_set_bits(as, addr, bits);
+        }
+        virtio_rdma_pay(budget, COST_WORD);
+        if (!take_marks(s, shadow, n * WORD_BITS + ctz32(bits), budget,
+                        found)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Schedule what is marked. False: it is not RAM. */
+static bool look(VirtIORdma *s, VirtIORdmaShadow *shadow, uint32_t *budget,
+                 bool *found)
+{
+    uint32_t summary[SUMMARY_WORDS];
+
+    if (!virtio_rdma_codec_read_ram(VIRTIO_DEVICE(s)->dma_as, shadow->addr +
+                                    VIRTIO_RDMA_SHADOW_AT(summary), summary,
+                                    sizeof(summary))) {
+        return false;
+    }
+    for (uint32_t n = 0; n < SUMMARY_WORDS; n++) {
+        if (summary[n] && !take_words(s, shadow, n, budget, found)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Look at @shadow, and have it sleep if there was nothing. */
+static bool run(VirtIORdma *s, VirtIORdmaShadow *shadow, uint32_t *budget)
+{
+    bool found = false;
+
+    if (!look(s, shadow, budget, &found)) {
+        return false;
+    }
+    if (found) {
+        return true;
+    }
+    if (!store_awake(s, shadow, false)) {
+        return false;
+    }
+    /*
+     * Pairs with the driver's barrier between the marks and reading @awake:
+     * either it rings, or they are seen here.
+     */
+    smp_mb();
+    if (!look(s, shadow, budget, &found)) {
+        return false;
+    }
+    if (found) {
+        return store_awake(s, shadow, true);
+    }
+    fall_asleep(s, shadow);
+    return true;
+}
+
+void virtio_rdma_shadows_run(VirtIORdma *s, uint32_t *budget)
+{
+    VirtIORdmaShadow *shadow, *next;
+
+    QTAILQ_FOREACH_SAFE(shadow, &s->awake_shadows, next, next) {
+        if (*budget && !run(s, shadow, budget)) {
+            lose(s, shadow);
+        }
+    }
+    shadow = QTAILQ_FIRST(&s->awake_shadows);
+    if (shadow) {
+        /* The next turn begins with another one. */
+        QTAILQ_REMOVE(&s->awake_shadows, shadow, next);
+        QTAILQ_INSERT_TAIL(&s->awake_shadows, shadow, next);
+        virtio_rdma_bh_schedule(s);
+    }
+}
