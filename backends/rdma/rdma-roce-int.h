@@ -58,6 +58,9 @@ static inline uint32_t rdma_roce_max_mrn(const RdmaBackend *rb)
 /* rdma-roce-ctrl.c: objects and work requests */
 void rdma_roce_ctrl_class_init(RdmaBackendClass *rbc);
 
+/* rdma-roce-ops.c: @opaque is the backend. */
+extern const RoceOps rdma_roce_ops;
+
 /* rdma-roce-vmstate.c */
 extern const VMStateDescription vmstate_rdma_roce;
 

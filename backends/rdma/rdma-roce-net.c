@@ -129,6 +129,15 @@ bool rdma_roce_net_send(RdmaRoceNet *net, const struct iovec *iov, int iovcnt)
     return qemu_sendv_packet_async(nc, out, n, roce_net_sent) != 0;
 }
 
+void rdma_roce_net_cork(RdmaRoceNet *net, bool cork)
+{
+    NetClientState *nc = roce_net_client(net);
+
+    if (nc) {
+        qemu_net_cork(nc, cork);
+    }
+}
+
 /* The net client */
 
 static ssize_t roce_nic_receive_iov(NetClientState *nc,

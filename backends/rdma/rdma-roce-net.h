@@ -65,5 +65,7 @@ void rdma_roce_net_port(RdmaRoceNet *net, RdmaRoceNetPort *port);
  */
 bool rdma_roce_net_send(RdmaRoceNet *net, const struct iovec *iov,
                         int iovcnt);
+/* What is sent until it is uncorked may go out together then. */
+void rdma_roce_net_cork(RdmaRoceNet *net, bool cork);
 
 #endif /* BACKENDS_RDMA_ROCE_NET_H */

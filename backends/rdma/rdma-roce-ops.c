@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the engine calls: guest memory by the DMA API, and the device, which it
+ * tells of completions and events.
+ */
+#include "qemu/osdep.h"
+#include "qemu/atomic.h"
+#include "qemu/bswap.h"
+#include "qemu/main-loop.h"
+#include "qemu/rcu.h"
+#include "system/dma.h"
+#include "system/rdma-backend.h"
+#include "rdma/roce.h"
+#include "rdma-roce-int.h"
+#include "trace.h"
+
+static void *roce_op_map(void *opaque, uint64_t addr, uint64_t *len,
+                         bool write)
+{
+    RdmaRoce *r = opaque;
+    AddressSpace *as = r->parent_obj.dma_as;
+    hwaddr plen = *len;
+    hwaddr offset;
+    MemoryRegion *mr;
+
+    RCU_READ_LOCK_GUARD();
+
+    /*
+     * Not dma_memory_map(): where there is no RAM that reads or writes a bounce
+     * buffer. Registers may act when they are read, and may be those of this
+     * very device, in the middle of the engine.
+     */
+    mr = address_space_translate(as, addr, &offset, &plen, write,
+                                 MEMTXATTRS_UNSPECIFIED);
+    if (!plen || !memory_access_is_direct(mr, write, MEMTXATTRS_UNSPECIFIED)) {
+        return NULL;
+    }
+    /* Until dma_memory_unmap() */
+    memory_region_ref(mr);
+    *len = plen;
+    return (uint8_t *)memory_region_get_ram_ptr(mr) + offset;
+}
+
+static void roce_op_unmap(void *opaque, void *host, uint64_t len, bool write,
+                          uint64_t access_len)
+{
+    RdmaRoce *r = opaque;
+
+    dma_memory_unmap(r->parent_obj.dma_as, host, len,
+                     write ? DMA_DIRECTION_FROM_DEVICE
+                           : DMA_DIRECTION_TO_DEVICE,
+                     access_len);
+}
+
+static bool roce_op_atomic(void *opaque, uint64_t addr, uint32_t opcode,
+                           uint64_t compare_add, uint64_t swap, uint64_t *old)
+{
+    uint64_t len = sizeof(uint64_t);
+    uint64_t seen, want, new;
+    uint64_t *p;
+    bool done = false;
+
+    p = roce_op_map(opaque, addr, &len, true);
+    if (!p) {
+        return false;
+    }
+    if (len == sizeof(uint64_t) && QEMU_PTR_IS_ALIGNED(p, sizeof(*p))) {
+        if (opcode == RDMA_WR_ATOMIC_FETCH_AND_ADD) {
+            seen = qatomic_read__nocheck(p);
+            do {
+                want = seen;
+                new = cpu_to_le64(le64_to_cpu(want) + compare_add);
+                seen = qatomic_cmpxchg__nocheck(p, want, new);
+            } while (seen != want);
+        } else if (opcode == RDMA_WR_ATOMIC_WRITE) {
+            seen = qatomic_xchg__nocheck(p, cpu_to_le64(compare_add));
+        } else {
+            seen = qatomic_cmpxchg__nocheck(p, cpu_to_le64(compare_add),
+                                            cpu_to_le64(swap));
+        }
+        *old = le64_to_cpu(seen);
+        done = true;
+    }
+    roce_op_unmap(opaque, p, len, true, done ? len : 0);
+    return done;
+}
+
+static void roce_op_retire(void *opaque, uint32_t qpn, RdmaQueue queue,
+                           uint32_t count)
+{
+    RdmaBackend *rb = opaque;
+
+    rb->client_ops->retire(rb->client_opaque, qpn, queue, count);
+}
+
+static bool roce_op_complete(void *opaque, uint32_t cqn, const RdmaWc *wc,
+                             bool solicited)
+{
+    RdmaBackend *rb = opaque;
+
+    return rb->client_ops->complete(rb->client_opaque, cqn, wc, solicited);
+}
+
+static void roce_op_event(void *opaque, const RdmaEvent *event)
+{
+    RdmaBackend *rb = opaque;
+
+    rb->client_ops->event(rb->client_opaque, event);
+}
+
+static void roce_op_srq_room(void *opaque, uint32_t srqn)
+{
+    RdmaBackend *rb = opaque;
+
+    rb->client_ops->srq_room(rb->client_opaque, srqn);
+}
+
+static bool roce_op_pull_recv(void *opaque, uint32_t qpn, RdmaRecvWr *wr)
+{
+    RdmaBackend *rb = opaque;
+
+    return rb->client_ops->pull_recv(rb->client_opaque, qpn, wr);
+}
+
+static bool roce_op_pull_srq_recv(void *opaque, uint32_t srqn, RdmaRecvWr *wr)
+{
+    RdmaBackend *rb = opaque;
+
+    return rb->client_ops->pull_srq_recv(rb->client_opaque, srqn, wr);
+}
+
+static void roce_op_wake(void *opaque)
+{
+    RdmaRoce *r = opaque;
+
+    if (r->in_engine) {
+        /* Whoever has called the engine looks at r->woken afterwards. */
+        r->woken = true;
+    } else if (rdma_backend_busy(RDMA_BACKEND(r))) {
+        /* Unless it runs before the device leaves the backend */
+        r->run_put_off = true;
+    } else {
+        qemu_bh_schedule(r->bh);
+    }
+}
+
+static void roce_op_trace(void *opaque, const RoceTrace *t)
+{
+    switch (t->type) {
+    case ROCE_TRACE_QP_STATE:
+        trace_rdma_roce_qp_state(opaque, t->qpn, rdma_qp_state_name(t->old),
+                                 rdma_qp_state_name(t->value));
+        break;
+    case ROCE_TRACE_TX_WAIT:
+        trace_rdma_roce_qp_waits(opaque, t->qpn);
+        break;
+    case ROCE_TRACE_NAK_SENT:
+        trace_rdma_roce_nak_sent(opaque, t->qpn, t->psn, t->value);
+        break;
+    case ROCE_TRACE_NAK_RECEIVED:
+        trace_rdma_roce_nak_received(opaque, t->qpn, t->psn, t->value);
+        break;
+    case ROCE_TRACE_TIMEOUT:
+        trace_rdma_roce_timeout(opaque, t->qpn, t->psn, t->value);
+        break;
+    case ROCE_TRACE_RETRANSMIT:
+        trace_rdma_roce_retransmit(opaque, t->qpn, t->psn, t->value);
+        break;
+    case ROCE_TRACE_RX_DROP:
+        trace_rdma_roce_rx_drop(opaque, t->qpn, t->psn, t->why);
+        break;
+    case ROCE_TRACE_CQ_FAILED:
+        trace_rdma_roce_cq_failed(opaque, t->value, t->qpn);
+        break;
+    case ROCE_TRACE_QP_REFUSED:
+        rdma_backend_qp_refused(opaque, t->qpn, t->refusal);
+        break;
+    }
+}
+
+static void roce_op_free_pages(void *opaque, uint64_t *pages, uint32_t npages)
+{
+    rdma_backend_free(pages, npages * sizeof(*pages));
+}
+
+const RoceOps rdma_roce_ops = {
+    .map = roce_op_map,
+    .unmap = roce_op_unmap,
+    .atomic = roce_op_atomic,
+    .retire = roce_op_retire,
+    .complete = roce_op_complete,
+    .event = roce_op_event,
+    .srq_room = roce_op_srq_room,
+    .pull_recv = roce_op_pull_recv,
+    .pull_srq_recv = roce_op_pull_srq_recv,
+    .wake = roce_op_wake,
+    .trace = roce_op_trace,
+    .free_pages = roce_op_free_pages,
+};
