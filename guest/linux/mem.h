@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Memory regions and windows, and the memory of direct queues.
+ * Memory regions and windows, the memory of direct queues, and user contexts.
  */
 #ifndef VRDMA_MEM_H
 #define VRDMA_MEM_H
@@ -82,6 +82,13 @@ struct vrdma_area *vrdma_area_alloc(struct vrdma_dev *dev, u32 npages);
 void vrdma_area_free(struct vrdma_dev *dev, struct vrdma_area *area);
 int vrdma_area_table(struct vrdma_dev *dev, const struct vrdma_area *area,
 		     struct vrdma_table *table);
+
+/* ucontext.c */
+int vrdma_alloc_ucontext(struct ib_ucontext *ibucontext,
+			 struct ib_udata *udata);
+void vrdma_dealloc_ucontext(struct ib_ucontext *ibucontext);
+void vrdma_disassociate_ucontext(struct ib_ucontext *ibucontext);
+u32 vrdma_doorbell(struct ib_udata *udata);
 
 /* fastreg.c */
 struct ib_mr *vrdma_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type,

@@ -95,11 +95,6 @@ static inline void *vrdma_ring_slot(const struct vrdma_ring *ring, u32 n)
 }
 
 /* mmap.c */
-int vrdma_alloc_ucontext(struct ib_ucontext *ibucontext,
-			 struct ib_udata *udata);
-void vrdma_dealloc_ucontext(struct ib_ucontext *ibucontext);
-void vrdma_disassociate_ucontext(struct ib_ucontext *ibucontext);
-u32 vrdma_doorbell(struct ib_udata *udata);
 struct vrdma_mmap_entry *vrdma_mmap_insert(struct ib_udata *udata,
 					   struct vrdma_buf *buf);
 void vrdma_mmap_remove(struct vrdma_mmap_entry *entry);

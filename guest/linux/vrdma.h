@@ -10,7 +10,7 @@
  *   base     virtio_rdma-abi.h compat.h vrdma.h
  *   command  ctrl.h ctrl.c
  *   ring     ring.h ring.c mmap.c
- *   memory   mem.h table.c area.c fastreg.c mr.c mw.c
+ *   memory   mem.h table.c area.c ucontext.c fastreg.c mr.c mw.c
  *   queue    queue.h handler.c eq.c event.c request.c direct.c wr.c wc.c
  *            flush.c cq_vq.c cq_direct.c cq.c srq_direct.c srq.c qp.c mcast.c
  *   device   device.h pd.c port.c netdev.c counters.c config.c vqs.c fatal.c
