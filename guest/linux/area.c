@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Memory of direct queues. The device knows its pages as long as the queue
- * exists, and a process may map them.
+ * Memory of direct queues, and of shadows of doorbells. The device knows its
+ * pages as long as these exist, and a process may map them.
  */
 #include <linux/dma-mapping.h>
 #include <linux/slab.h>
@@ -53,7 +53,7 @@ err:
 	return ERR_PTR(-ENOMEM);
 }
 
-/* The device does not have the queue any more, or never had. */
+/* The device does not know the pages any more, or never did. */
 void vrdma_area_free(struct vrdma_dev *dev, struct vrdma_area *area)
 {
 	if (vrdma_is_dead(dev))

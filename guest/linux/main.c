@@ -261,6 +261,7 @@ static const unsigned int vrdma_features[] = {
 	VIRTIO_RDMA_F_DIRECT_QP,
 	VIRTIO_RDMA_F_DIRECT_CQ,
 	VIRTIO_RDMA_F_DIRECT_SRQ,
+	VIRTIO_RDMA_F_SHADOW_DOORBELL,
 };
 
 static struct virtio_driver vrdma_driver = {

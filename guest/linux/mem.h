@@ -9,7 +9,10 @@
 
 #include "ring.h"
 
-/* Memory of a direct queue: a page of counters, and slots */
+/*
+ * Memory of a direct queue: a page of counters, and slots. Or the shadow of a
+ * page of doorbells
+ */
 struct vrdma_area {
 	struct vrdma_buf *buf;
 	dma_addr_t dma[];		/* of its pages */

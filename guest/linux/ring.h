@@ -48,6 +48,8 @@ struct vrdma_ucontext {
 	struct ib_ucontext ibucontext;
 	u32 doorbell;			/* number of its page; 0: none */
 	struct vrdma_mmap_entry *mmap;	/* of that page */
+	struct vrdma_area *shadow;	/* of that page; NULL: none */
+	struct vrdma_mmap_entry *shadow_mmap;
 };
 
 struct vrdma_mmap_entry {

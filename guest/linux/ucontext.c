@@ -1,11 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * User contexts. Each has a page of doorbells, as long as there are any.
+ * User contexts. Each has a page of doorbells, as long as there are any, and a
+ * shadow of it: memory in which the process marks QPs in place of ringing.
  */
 #include <linux/slab.h>
 #include <rdma/uverbs_ioctl.h>
 
 #include "mem.h"
+
+/* What the process sees is what the device sees, with a bit for each QP. */
+static_assert(sizeof(struct virtio_rdma_doorbell_shadow) ==
+	      sizeof(struct virtio_rdma_shadow_page));
+static_assert(offsetof(struct virtio_rdma_doorbell_shadow, summary) ==
+	      offsetof(struct virtio_rdma_shadow_page, summary));
+static_assert(offsetof(struct virtio_rdma_doorbell_shadow, marked) ==
+	      offsetof(struct virtio_rdma_shadow_page, marked));
+static_assert(sizeof(struct virtio_rdma_shadow_page) ==
+	      VIRTIO_RDMA_SHADOW_MAP);
+static_assert(VIRTIO_RDMA_SHADOW_WORDS * 32 >= VRDMA_MAX_QUEUES);
 
 static struct vrdma_ucontext *to_vucontext(struct ib_ucontext *ibucontext)
 {
@@ -61,6 +73,82 @@ static void vrdma_doorbell_free(struct vrdma_dev *dev,
 		ida_free(&dev->doorbells_used, ucontext->doorbell);
 }
 
+static int vrdma_shadow_set(struct vrdma_dev *dev, u32 doorbell,
+			    const struct vrdma_area *area)
+{
+	struct virtio_rdma_set_shadow_req req = {
+		.doorbell = cpu_to_le16(doorbell),
+		.flags = cpu_to_le16(VIRTIO_RDMA_SHADOW_ON),
+		.addr = cpu_to_le64(area->dma[0]),
+	};
+
+	return vrdma_ctrl_do(dev, VIRTIO_RDMA_CMD_SET_SHADOW, &req);
+}
+
+/* A device that does not let go of the memory is broken. */
+static void vrdma_shadow_clear(struct vrdma_dev *dev, u32 doorbell)
+{
+	struct virtio_rdma_set_shadow_req req = {
+		.doorbell = cpu_to_le16(doorbell),
+	};
+
+	vrdma_ctrl_destroy(dev, VIRTIO_RDMA_CMD_SET_SHADOW, &req, false);
+}
+
+/*
+ * A shadow of the context's page of doorbells, and its mapping, if the device
+ * has shadows and the provider knows them
+ */
+static int vrdma_shadow_alloc(struct vrdma_dev *dev,
+			      struct vrdma_ucontext *ucontext,
+			      struct ib_udata *udata,
+			      struct virtio_rdma_alloc_ucontext_resp *resp)
+{
+	struct vrdma_mmap_entry *entry;
+	struct vrdma_area *area;
+	int ret;
+
+	if (!ucontext->doorbell ||
+	    udata->outlen < offsetofend(typeof(*resp), shadow_offset) ||
+	    !virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_SHADOW_DOORBELL))
+		return 0;
+	area = vrdma_area_alloc(dev, 1);
+	if (IS_ERR(area))
+		return PTR_ERR(area);
+	entry = vrdma_mmap_insert(udata, area->buf);
+	if (IS_ERR(entry)) {
+		ret = PTR_ERR(entry);
+		goto err;
+	}
+	ret = vrdma_shadow_set(dev, ucontext->doorbell, area);
+	if (ret) {
+		vrdma_mmap_remove(entry);
+		/* Whom the device refuses a shadow rings without. */
+		if (ret != -ENOMEM)
+			ret = 0;
+		goto err;
+	}
+	ucontext->shadow = area;
+	ucontext->shadow_mmap = entry;
+	resp->flags |= VIRTIO_RDMA_UCTX_SHADOW;
+	resp->shadow_offset = rdma_user_mmap_get_offset(&entry->rdma);
+	return 0;
+
+err:
+	vrdma_area_free(dev, area);
+	return ret;
+}
+
+static void vrdma_shadow_free(struct vrdma_dev *dev,
+			      struct vrdma_ucontext *ucontext)
+{
+	if (!ucontext->shadow)
+		return;
+	vrdma_mmap_remove(ucontext->shadow_mmap);
+	vrdma_shadow_clear(dev, ucontext->doorbell);
+	vrdma_area_free(dev, ucontext->shadow);
+}
+
 int vrdma_alloc_ucontext(struct ib_ucontext *ibucontext,
 			 struct ib_udata *udata)
 {
@@ -87,16 +175,26 @@ int vrdma_alloc_ucontext(struct ib_ucontext *ibucontext,
 	ret = vrdma_doorbell_alloc(dev, ucontext, &resp);
 	if (ret)
 		return ret;
-	ret = vrdma_respond(udata, &resp, sizeof(resp));
+	ret = vrdma_shadow_alloc(dev, ucontext, udata, &resp);
 	if (ret)
-		vrdma_doorbell_free(dev, ucontext);
+		goto err_doorbell;
+	ret = vrdma_respond(udata, &resp, sizeof(resp));
+	if (!ret)
+		return 0;
+	vrdma_shadow_free(dev, ucontext);
+err_doorbell:
+	vrdma_doorbell_free(dev, ucontext);
 	return ret;
 }
 
 void vrdma_dealloc_ucontext(struct ib_ucontext *ibucontext)
 {
-	vrdma_doorbell_free(to_vdev(ibucontext->device),
-			    to_vucontext(ibucontext));
+	struct vrdma_dev *dev = to_vdev(ibucontext->device);
+	struct vrdma_ucontext *ucontext = to_vucontext(ibucontext);
+
+	/* The next process with this page must not have this one's shadow. */
+	vrdma_shadow_free(dev, ucontext);
+	vrdma_doorbell_free(dev, ucontext);
 }
 
 /* With this op the RDMA core can remove the device while files are open. */

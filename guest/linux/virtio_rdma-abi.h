@@ -33,16 +33,38 @@ enum {
 	VIRTIO_RDMA_UCTX_HOST_NUMBERS = 1 << 5,
 	/* The process can map a page of doorbells, at doorbell_offset. */
 	VIRTIO_RDMA_UCTX_DOORBELL = 1 << 6,
+	/*
+	 * It can map a shadow of that page, struct virtio_rdma_doorbell_shadow,
+	 * at shadow_offset.
+	 */
+	VIRTIO_RDMA_UCTX_SHADOW = 1 << 7,
 };
 
 struct virtio_rdma_alloc_ucontext_resp {
 	__u32 flags;
 	__u32 max_qp;			/* QP numbers, or qpns, are below it */
 	__aligned_u64 doorbell_offset;
+	__aligned_u64 shadow_offset;
 };
 
-/* The length of that mapping, in bytes */
+/* The lengths of these mappings, in bytes */
 #define VIRTIO_RDMA_DOORBELL_MAP 4096
+#define VIRTIO_RDMA_SHADOW_MAP 4096
+
+/*
+ * In place of the number n of a QP in the page of doorbells, a process may set
+ * bit n % 32 of marked[n / 32] and then, for that word w, bit w % 32 of
+ * summary[w / 32], if the shadow is awake both before and, behind a full
+ * barrier, after that. All are in little-endian, and bits are set by atomic
+ * operations, the second with release ordering. There are none for SRQs.
+ */
+struct virtio_rdma_doorbell_shadow {
+	__u32 awake;
+	__u32 reserved0[15];
+	__u32 summary[16];
+	__u32 reserved1[480];
+	__u32 marked[512];
+};
 
 /*
  * Of CREATE_CQ, and not mandatory: what the process knows of. What is behind it
