@@ -42,6 +42,8 @@ static void vrdma_free_context(struct ibv_context *ibctx)
 {
 	struct vrdma_context *ctx = to_vctx(ibctx);
 
+	if (ctx->shadow)
+		munmap(ctx->shadow, VIRTIO_RDMA_SHADOW_MAP);
 	if (ctx->doorbell)
 		munmap(ctx->doorbell, VIRTIO_RDMA_DOORBELL_MAP);
 	verbs_uninit_context(&ctx->vctx);
@@ -97,6 +99,16 @@ static void vrdma_map_doorbell(struct vrdma_context *ctx, int cmd_fd,
 	ctx->doorbell = map == MAP_FAILED ? NULL : map;
 }
 
+/* Without the shadow, each queue that is not awake is rung for. */
+static void vrdma_map_shadow(struct vrdma_context *ctx, int cmd_fd,
+			     uint64_t offset)
+{
+	void *map = mmap(NULL, VIRTIO_RDMA_SHADOW_MAP, PROT_READ | PROT_WRITE,
+			 MAP_SHARED, cmd_fd, offset);
+
+	ctx->shadow = map == MAP_FAILED ? NULL : map;
+}
+
 static struct verbs_context *vrdma_alloc_context(struct ibv_device *ibdev,
 						 int cmd_fd,
 						 void *private_data)
@@ -124,6 +136,8 @@ static struct verbs_context *vrdma_alloc_context(struct ibv_device *ibdev,
 		goto err;
 	if (resp.flags & VIRTIO_RDMA_UCTX_DOORBELL)
 		vrdma_map_doorbell(ctx, cmd_fd, resp.doorbell_offset);
+	if (resp.flags & VIRTIO_RDMA_UCTX_SHADOW)
+		vrdma_map_shadow(ctx, cmd_fd, resp.shadow_offset);
 	pthread_mutex_init(&ctx->qp_mutex, NULL);
 	verbs_set_ops(&ctx->vctx, &vrdma_ctx_ops);
 	return &ctx->vctx;

@@ -57,6 +57,7 @@ struct vrdma_context {
 	bool host_numbers;		/* qp_num is not what CQEs have */
 	bool cqe_ex;			/* CQEs are struct virtio_rdma_cqe_ex */
 	uint32_t *doorbell;		/* of direct queues; NULL: the kernel's */
+	struct virtio_rdma_doorbell_shadow *shadow;	/* NULL: none */
 	uint32_t max_qp;
 	/* By qpn; an entry is under its CQs' locks */
 	struct vrdma_qp **qps;

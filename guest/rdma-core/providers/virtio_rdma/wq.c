@@ -66,13 +66,43 @@ void vrdma_wq_publish(struct vrdma_wq *wq)
 }
 
 /*
+ * Mark a QP in the shadow of the doorbells. Returns false if the device does
+ * not look there: the QP is to be rung for.
+ */
+static bool vrdma_shadow_mark(struct virtio_rdma_doorbell_shadow *shadow,
+			      uint32_t qpn)
+{
+	uint32_t word = qpn / 32;
+
+	if (!__atomic_load_n(&shadow->awake, __ATOMIC_RELAXED))
+		return false;
+	__atomic_fetch_or(&shadow->marked[word], htole32(1U << qpn % 32),
+			  __ATOMIC_RELAXED);
+	/* Who sees this bit sees the other one. */
+	__atomic_fetch_or(&shadow->summary[word / 32],
+			  htole32(1U << word % 32), __ATOMIC_RELEASE);
+	/* Either the device sees the bits, or it is not awake here. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	return __atomic_load_n(&shadow->awake, __ATOMIC_RELAXED);
+}
+
+/* Ring for a QP or an SRQ. SRQs have no bits in the shadow. */
+static void vrdma_ring(const struct vrdma_context *ctx, uint32_t bell)
+{
+	if (ctx->shadow && !(bell & VIRTIO_RDMA_DOORBELL_SRQ) &&
+	    vrdma_shadow_mark(ctx->shadow, bell))
+		return;
+	__atomic_store_n(ctx->doorbell, htole32(bell), __ATOMIC_RELAXED);
+}
+
+/*
  * Does the device know of the WQEs that were published? False: the kernel has
  * to submit them, or to ring.
  */
 bool vrdma_wq_rung(const struct vrdma_wq *wq, struct ibv_context *ctx,
 		   uint32_t bell)
 {
-	uint32_t *doorbell = to_vctx(ctx)->doorbell;
+	const struct vrdma_context *vctx = to_vctx(ctx);
 
 	if (!wq->awake)
 		return false;
@@ -80,9 +110,9 @@ bool vrdma_wq_rung(const struct vrdma_wq *wq, struct ibv_context *ctx,
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (__atomic_load_n(wq->awake, __ATOMIC_RELAXED))
 		return true;
-	if (!doorbell)
+	if (!vctx->doorbell)
 		return false;
-	__atomic_store_n(doorbell, htole32(bell), __ATOMIC_RELAXED);
+	vrdma_ring(vctx, bell);
 	return true;
 }
 
