@@ -126,11 +126,12 @@ static inline bool virtio_rdma_has(VirtIORdma *s, unsigned bit)
  * is done costs as many as take about as long to read. Work that is over budget
  * is left to the bottom half. The backend has a budget of its own.
  *
- * Per turn: the control queue; doorbells; and in the bottom half the WQEs of
- * what is scheduled, and the backlogs of CQs
+ * Per turn: the control queue; doorbells; and in the bottom half marks in
+ * shadows, the WQEs of what is scheduled, and the backlogs of CQs
  */
 #define VIRTIO_RDMA_CTRL_BUDGET     (32 * 1024)
 #define VIRTIO_RDMA_KICK_BUDGET     (16 * 1024)
+#define VIRTIO_RDMA_MARK_BUDGET     (8 * 1024)
 #define VIRTIO_RDMA_WQ_BUDGET       (16 * 1024)
 #define VIRTIO_RDMA_CQ_BUDGET       (16 * 1024)
 /* Of one work queue or CQ at a time, so that they take turns */

@@ -401,7 +401,7 @@ void virtio_rdma_shadows_init(VirtIORdma *s);
 void virtio_rdma_shadows_free(VirtIORdma *s);
 /* No page has one. */
 void virtio_rdma_shadows_reset(VirtIORdma *s);
-/* @page has one at @addr. -EINVAL if that is not RAM: it has none. */
+/* @page has one at @addr. -EINVAL if that is not RAM: nothing changes. */
 int virtio_rdma_shadow_set(VirtIORdma *s, uint32_t page, uint64_t addr);
 /* The same after migration, before guest memory may be touched */
 void virtio_rdma_shadow_load(VirtIORdma *s, uint32_t page, uint64_t addr);

@@ -160,6 +160,7 @@ static void run_scheduled(VirtIORdma *s)
 {
     VirtIORdmaSrq *srq, *last_srq;
     VirtIORdmaQp *qp, *last_qp;
+    uint32_t mark_budget = VIRTIO_RDMA_MARK_BUDGET;
     uint32_t budget = VIRTIO_RDMA_WQ_BUDGET;
     bool posted = false;
 
@@ -183,7 +184,7 @@ static void run_scheduled(VirtIORdma *s)
         }
     }
     virtio_rdma_ctrl_run(s);
-    virtio_rdma_shadows_run(s, &budget);
+    virtio_rdma_shadows_run(s, &mark_budget);
 
     /*
      * What is scheduled from here on waits for the next run, and so does what

@@ -66,23 +66,29 @@ static void lose(VirtIORdma *s, VirtIORdmaShadow *shadow)
     virtio_rdma_shadow_drop(s, page_of(s, shadow));
 }
 
+static bool store_awake_at(VirtIORdma *s, uint64_t addr, bool awake)
+{
+    return virtio_rdma_codec_store_word(VIRTIO_DEVICE(s)->dma_as, addr +
+                                        VIRTIO_RDMA_SHADOW_AT(awake), awake);
+}
+
 static bool store_awake(VirtIORdma *s, VirtIORdmaShadow *shadow, bool awake)
 {
-    return virtio_rdma_codec_store_word(VIRTIO_DEVICE(s)->dma_as,
-                                        shadow->addr +
-                                        VIRTIO_RDMA_SHADOW_AT(awake), awake);
+    return store_awake_at(s, shadow->addr, awake);
 }
 
 int virtio_rdma_shadow_set(VirtIORdma *s, uint32_t page, uint64_t addr)
 {
     VirtIORdmaShadow *shadow = &s->shadows[page];
 
-    virtio_rdma_shadow_drop(s, page);
-    shadow->addr = addr;
-    if (!store_awake(s, shadow, false)) {
-        lose(s, shadow);
+    if (!store_awake_at(s, addr, false)) {
+        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: 0x%" PRIx64 ", the shadow "
+                      "of page %u of the doorbells, is not in RAM\n", addr,
+                      page);
         return -EINVAL;
     }
+    virtio_rdma_shadow_drop(s, page);
+    shadow->addr = addr;
     shadow->is_on = true;
     return 0;
 }
