@@ -69,14 +69,44 @@ void qrdma_direct_srq_init(QRdmaSrq *srq,
     wq->buf = wq->counters + 4096;
 }
 
-void qrdma_doorbell(QRdma *d, uint32_t page, uint32_t value)
+static void map_doorbells(QRdma *d)
 {
     if (!d->has_doorbells) {
         d->doorbells = qpci_iomap(d->pci->pdev, DOORBELL_BAR, NULL);
         d->has_doorbells = true;
     }
+}
+
+void qrdma_doorbell(QRdma *d, uint32_t page, uint32_t value)
+{
+    map_doorbells(d);
     qpci_io_writel(d->pci->pdev, d->doorbells,
                    page * VIRTIO_RDMA_DOORBELL_SIZE, value);
+}
+
+void qrdma_doorbell_in_a_row(QRdma *d, uint32_t page, uint32_t value,
+                             unsigned n)
+{
+    g_autofree uint32_t *le = g_new(uint32_t, n);
+
+    for (unsigned i = 0; i < n; i++) {
+        le[i] = cpu_to_le32(value);
+    }
+    map_doorbells(d);
+    qpci_memwrite(d->pci->pdev, d->doorbells, page * VIRTIO_RDMA_DOORBELL_SIZE,
+                  le, n * sizeof(*le));
+}
+
+uint8_t qrdma_set_shadow(QRdma *d, uint16_t page, uint64_t addr)
+{
+    struct virtio_rdma_set_shadow_req req = {
+        .doorbell = cpu_to_le16(page),
+        .flags = cpu_to_le16(addr ? VIRTIO_RDMA_SHADOW_ON : 0),
+        .addr = cpu_to_le64(addr ? qrdma_dma(d, addr) : 0),
+    };
+
+    return qrdma_cmd(d, VIRTIO_RDMA_CMD_SET_SHADOW, &req, sizeof(req), NULL,
+                     0);
 }
 
 bool qrdma_direct_awake(QRdma *d, const QRdmaWq *wq)

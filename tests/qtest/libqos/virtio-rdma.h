@@ -328,6 +328,11 @@ bool qrdma_direct_awake(QRdma *d, const QRdmaWq *wq);
 void qrdma_direct_set_producer(QRdma *d, const QRdmaWq *wq, uint32_t value);
 /* Write to a page of doorbells. */
 void qrdma_doorbell(QRdma *d, uint32_t page, uint32_t value);
+/* The same @n times, and nothing of the device in between. */
+void qrdma_doorbell_in_a_row(QRdma *d, uint32_t page, uint32_t value,
+                             unsigned n);
+/* Its shadow is at guest address @addr; 0: it has none. */
+uint8_t qrdma_set_shadow(QRdma *d, uint16_t page, uint64_t addr);
 
 /* virtio-rdma-direct-cq.c: direct CQs and event queues */
 

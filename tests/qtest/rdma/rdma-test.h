@@ -92,6 +92,7 @@ void add_guest_error_tests(void);
 void add_packed_tests(void);
 void add_reset_tests(void);
 void add_ring_tests(void);
+void add_shadow_tests(void);
 void add_srq_tests(void);
 void add_wqe_tests(void);
 void add_notify_tests(void);
