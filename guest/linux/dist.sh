@@ -8,7 +8,7 @@ set -eu
 dest=$1
 here=$(cd "$(dirname "$0")" && pwd)
 top=$here/../..
-abi=$top/include/standard-headers/linux/virtio_rdma.h
+abi=$top/include/standard-headers/linux
 
 put() {
     cmp -s "$1" "$2" || cp "$1" "$2"
@@ -19,7 +19,9 @@ for file in "$here"/*.c "$here"/*.h "$here/Kbuild" "$here/Makefile" \
             "$top/VERSION"; do
     put "$file" "$dest/${file##*/}"
 done
-put "$abi" "$dest/include/linux/virtio_rdma.h"
+for file in virtio_rdma.h virtio_rdma_direct.h; do
+    put "$abi/$file" "$dest/include/linux/$file"
+done
 
 conf=$(mktemp)
 trap 'rm -f "$conf"' EXIT

@@ -34,8 +34,9 @@ mkdir -p "$provider/linux" "$provider/man"
     put "$here/providers/virtio_rdma/$file" "$provider/$file"
 done
 put "$top/VERSION" "$provider/VERSION"
-put "$top/include/standard-headers/linux/virtio_rdma.h" \
-    "$provider/linux/virtio_rdma.h"
+for file in virtio_rdma.h virtio_rdma_direct.h; do
+    put "$top/include/standard-headers/linux/$file" "$provider/linux/$file"
+done
 put "$top/guest/linux/virtio_rdma-abi.h" \
     "$src/kernel-headers/rdma/virtio_rdma-abi.h"
 
