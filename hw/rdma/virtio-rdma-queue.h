@@ -420,8 +420,8 @@ void virtio_rdma_wq_free(VirtIORdma *s);
 /*
  * Hand WQEs to the backend while there is budget; the queue is scheduled if
  * there may be more. A direct queue that had @linger of them is looked at once
- * more, so that who posts in a row has to ring once. Returns whether the backend
- * was given any.
+ * more, so that who posts in a row has to ring once. Returns whether the
+ * backend was given any.
  */
 bool virtio_rdma_wq_run(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaWq *wq,
                         uint32_t linger, uint32_t *budget);

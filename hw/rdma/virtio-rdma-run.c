@@ -17,7 +17,7 @@
 #define RING_IN_A_ROW_NS (25 * SCALE_US)
 
 /*
- * How many sends in one turn make it worth while to look at @qp in the next one.
+ * How many sends in one turn make it worth while to look at @qp in the next.
  * With one at a time it is left to the shadow, which is for all QPs.
  */
 static uint32_t linger(VirtIORdma *s, const VirtIORdmaQp *qp)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Shadows of pages of doorbells: while one is awake, the bottom half looks there
- * for QPs that have work, and a driver that marks a QP need not ring for it.
+ * Shadows of pages of doorbells: while one is awake, the bottom half looks
+ * there for QPs that have work, and a driver that marks a QP need not ring.
  *
  * Nothing in a shadow is trusted. A mark has a QP looked at, if the page of
  * doorbells is the QP's own; that is paid for as any look.
