@@ -394,8 +394,8 @@ static void test_awake_by_the_driver(void)
 }
 
 /*
- * All marks there can be are more than a turn's. Those whose mark is found first
- * do not wait for the rest of them: one has the summary sent.
+ * All marks there can be are more than a turn's. Those whose mark is found
+ * first do not wait for the rest of them: one has the summary sent.
  */
 static void test_storm_of_marks(void)
 {
