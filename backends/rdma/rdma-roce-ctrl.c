@@ -92,10 +92,23 @@ static int rdma_roce_create_qp(RdmaBackend *rb, RdmaQpInitAttr *init)
     return roce_qp_create(rdma_roce_engine(rb), init);
 }
 
+/*
+ * A QP is about to go. Its owner may have been told of messages that only the
+ * next turn would acknowledge; their sender would try again in vain.
+ */
+static void respond(RdmaBackend *rb)
+{
+    RDMA_BACKEND_GET_CLASS(rb)->run(rb);
+}
+
 static int rdma_roce_modify_qp(RdmaBackend *rb, uint32_t qpn,
                                uint32_t attr_mask, const RdmaQpAttr *attr)
 {
     RCU_READ_LOCK_GUARD();
+    if ((attr_mask & RDMA_QP_STATE) && (attr->qp_state == RDMA_QPS_RESET ||
+                                        attr->qp_state == RDMA_QPS_ERR)) {
+        respond(rb);
+    }
     return roce_qp_modify(rdma_roce_engine(rb), qpn, attr_mask, attr);
 }
 
@@ -106,6 +119,7 @@ static int rdma_roce_query_qp(RdmaBackend *rb, uint32_t qpn, RdmaQpAttr *attr)
 
 static int rdma_roce_destroy_qp(RdmaBackend *rb, uint32_t qpn)
 {
+    respond(rb);
     return roce_qp_destroy(rdma_roce_engine(rb), qpn);
 }
 
