@@ -23,6 +23,10 @@ int64_t qrdma_patience(void)
            G_USEC_PER_SEC;
 }
 
+/* Register of i440FX: 32 KiB of legacy memory */
+#define PAM1 0x5a
+#define PAM1_RAM 0x33
+
 /* What all machines have when tests run on a device of the host */
 static char *verbs_args(void)
 {
@@ -92,6 +96,15 @@ void qrdma_host_kill(QRdmaHost *host)
     qtest_kill_qemu(host->qts);
     qtest_quit(host->qts);
     qrdma_host_free(host);
+}
+
+void qrdma_host_set_legacy_ram(QRdmaHost *host, bool is_ram)
+{
+    QPCIDevice *bridge = qpci_device_find(host->bus, QPCI_DEVFN(0, 0));
+
+    g_assert_nonnull(bridge);
+    qpci_config_writeb(bridge, PAM1, is_ram ? PAM1_RAM : 0);
+    g_free(bridge);
 }
 
 QRdma *qrdma_open(QRdmaHost *host, int devfn)
@@ -228,7 +241,8 @@ void qrdma_prepare(QRdma *d, uint64_t features, uint16_t ring_size)
     d->features |= offered & QRDMA_F(VIRTIO_RDMA_F_HOST_NUMBERS);
     if (d->direct) {
         d->features |= offered & (QRDMA_F(VIRTIO_RDMA_F_DIRECT_QP) |
-                                  QRDMA_F(VIRTIO_RDMA_F_DIRECT_CQ));
+                                  QRDMA_F(VIRTIO_RDMA_F_DIRECT_CQ) |
+                                  QRDMA_F(VIRTIO_RDMA_F_SHADOW_DOORBELL));
         if (d->features & QRDMA_F(VIRTIO_RDMA_F_SRQ)) {
             d->features |= offered & QRDMA_F(VIRTIO_RDMA_F_DIRECT_SRQ);
         }

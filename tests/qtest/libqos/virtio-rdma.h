@@ -223,6 +223,13 @@ void qrdma_host_stop(QRdmaHost *host);
 /* End the process at once, without a word to its devices. */
 void qrdma_host_kill(QRdmaHost *host);
 
+/*
+ * Memory of a PC that is RAM or is not, as the host bridge says: not, unless it
+ * is told.
+ */
+#define QRDMA_LEGACY_ADDR 0xc0000
+void qrdma_host_set_legacy_ram(QRdmaHost *host, bool is_ram);
+
 /* Find the device at @devfn, enable it and MSI-X; does not start it. */
 QRdma *qrdma_open(QRdmaHost *host, int devfn);
 void qrdma_close(QRdma *d);

@@ -6,6 +6,7 @@
 #include "migrate-test.h"
 
 #define PAGE QRDMA_DIRECT_DOORBELL
+#define LAST_PAGE 255
 #define AT(field) offsetof(struct virtio_rdma_shadow_page, field)
 #define IN_A_ROW 32
 
@@ -29,40 +30,142 @@ static void set_bit_at(QRdma *d, uint64_t words, uint32_t n)
                  qtest_readl(d->host->qts, at) | 1u << n % 32);
 }
 
-static void test_shadow(void)
+static void mark(QRdmaQp *qp, uint64_t shadow)
 {
-    Trip *t = trip_new(NULL);
-    uint64_t shadow = connect_with_shadow(t);
+    set_bit_at(qp->dev, shadow + AT(marked), qp->qpn);
+    set_bit_at(qp->dev, shadow + AT(summary), qp->qpn / 32);
+}
+
+static bool is_marked(QRdmaQp *qp, uint64_t shadow)
+{
+    return qtest_readl(qp->dev->host->qts, shadow + AT(marked) +
+                       qp->qpn / 32 * 4) & 1u << qp->qpn % 32;
+}
+
+/* The QP of the pair rings, for another one. */
+static void ring_in_a_row(Trip *t)
+{
+    qrdma_doorbell_in_a_row(t->net.dev[0], PAGE, t->p.a.qp->qpn, IN_A_ROW);
+}
+
+/* A QP of side 0 that writes to itself */
+static QRdmaQp *loop_new(Trip *t)
+{
     QRdmaQp *qp = qrdma_create_qp(t->p.a.pd, t->p.a.scq, t->p.a.rcq,
                                   RDMA_QPT_RC);
 
     qrdma_connect(qp, qp, NULL);
-    for (uint64_t i = 0; i < 2; i++) {
-        QRdma *d = t->net.dev[0];
-        uint8_t wqe[QRDMA_WQE_ROOM];
+    return qp;
+}
 
+/* To the next slot, without a doorbell */
+static void put_write(QRdmaQp *qp, uint64_t wr_id)
+{
+    uint8_t wqe[QRDMA_WQE_ROOM];
+
+    qrdma_direct_post(qp->dev, &qp->sq, wqe,
+                      qrdma_encode_send(qp, &(RdmaSendWr) {
+        .wr_id = wr_id,
+        .opcode = RDMA_WR_RDMA_WRITE,
+        .send_flags = RDMA_SEND_SIGNALED,
+    }, wqe));
+}
+
+static void test_shadow(void)
+{
+    Trip *t = trip_new(NULL);
+    uint64_t shadow = connect_with_shadow(t);
+    QRdma *d = t->net.dev[0];
+    QRdmaQp *qp = loop_new(t);
+
+    for (uint64_t i = 0; i < 2; i++) {
         /* As if it was at work when it was saved */
         qtest_writel(d->host->qts, shadow + AT(awake), 1);
         trip_move(t, 0, NULL);
-        d = t->net.dev[0];
         qrdma_wait_until(d, !qtest_readl(d->host->qts, shadow + AT(awake)));
 
-        qrdma_direct_post(d, &qp->sq, wqe,
-                          qrdma_encode_send(qp, &(RdmaSendWr) {
-            .wr_id = i,
-            .opcode = RDMA_WR_RDMA_WRITE,
-            .send_flags = RDMA_SEND_SIGNALED,
-        }, wqe));
-        set_bit_at(d, shadow + AT(marked), qp->qpn);
-        set_bit_at(d, shadow + AT(summary), qp->qpn / 32);
+        put_write(qp, i);
+        mark(qp, shadow);
         qrdma_expect_none(qp->send_cq);
-        /* Another one rings. */
-        qrdma_wait_until(d, (qrdma_doorbell_in_a_row(d, PAGE, t->p.a.qp->qpn,
-                                                     IN_A_ROW),
-                             !qtest_readl(d->host->qts, shadow + AT(summary) +
-                                          qp->qpn / 1024 * 4)));
+        qrdma_wait_until(d, (ring_in_a_row(t), !is_marked(qp, shadow)));
         qrdma_expect(qp->send_cq, i, RDMA_WC_SUCCESS);
     }
+    trip_free(t);
+}
+
+/* The driver may have seen it awake: the destination looks, without a ring. */
+static void test_marks_of_the_source(void)
+{
+    Trip *t = trip_new(NULL);
+    uint64_t shadow = connect_with_shadow(t);
+    QRdma *d = t->net.dev[0];
+    QRdmaQp *qp = loop_new(t);
+
+    for (int i = 0; i < 2; i++) {
+        put_write(qp, i);
+        mark(qp, shadow);
+        qrdma_expect_none(qp->send_cq);
+        if (i) {
+            trip_move_by_file(t, 0);
+        } else {
+            trip_move(t, 0, NULL);
+        }
+        qrdma_expect(qp->send_cq, i, RDMA_WC_SUCCESS);
+        qrdma_wait_until(d, !is_marked(qp, shadow));
+    }
+    /* One that was taken away does not move. */
+    assert_ok(qrdma_set_shadow(d, PAGE, 0));
+    mark(qp, shadow);
+    trip_move(t, 0, NULL);
+    ring_in_a_row(t);
+    qrdma_settle(d);
+    g_assert_true(is_marked(qp, shadow));
+    trip_free(t);
+}
+
+/*
+ * An address that is no RAM on the destination, where the device looks at once,
+ * costs the shadow and nothing else. It does not come back with the memory.
+ */
+static void test_shadow_in_no_ram(void)
+{
+    Trip *t = trip_new(NULL);
+    uint64_t shadow = connect_with_shadow(t);
+    TripSpoilt it = { "address", { 1, PAGE, 0, shadow }, 4, 3,
+                      QRDMA_LEGACY_ADDR };
+    QRdma *d = t->net.dev[0];
+    QRdmaQp *qp = loop_new(t);
+
+    put_write(qp, 1);
+    trip_move_spoilt(t, 0, &it, 1);
+    qrdma_expect(qp->send_cq, 1, RDMA_WC_SUCCESS);
+    qrdma_host_set_legacy_ram(t->net.host[0], true);
+    qtest_memset(d->host->qts, QRDMA_LEGACY_ADDR, 0, 4096);
+    mark(qp, QRDMA_LEGACY_ADDR);
+    ring_in_a_row(t);
+    qrdma_settle(d);
+    g_assert_true(is_marked(qp, QRDMA_LEGACY_ADDR));
+    put_write(qp, 2);
+    qrdma_doorbell(d, PAGE, qp->qpn);
+    qrdma_expect(qp->send_cq, 2, RDMA_WC_SUCCESS);
+    trip_free(t);
+}
+
+/* Two records that are of the same page */
+static void test_spoilt_shadows(void)
+{
+    Trip *t = trip_new(NULL);
+    uint64_t shadow = connect_with_shadow(t);
+    const TripSpoilt cases[] = {
+        { "page", { 2, PAGE, 0, shadow }, 4, 1, LAST_PAGE,
+          "has doorbell=255, which must be a page without another shadow" },
+        { "number", { 2, PAGE, 0, shadow }, 4, 0, UINT32_MAX,
+          "no more shadows than pages of doorbells" },
+    };
+
+    assert_ok(qrdma_set_shadow(t->net.dev[0], LAST_PAGE,
+                               qrdma_alloc(t->net.dev[0], 4096)));
+    trip_refuse_spoilt(t, 0, cases, ARRAY_SIZE(cases));
     trip_free(t);
 }
 
@@ -92,5 +195,11 @@ static void test_spoilt_shadow(void)
 void add_migrate_shadow_tests(void)
 {
     qtest_add_func("virtio-rdma-migration/shadow", test_shadow);
+    qtest_add_func("virtio-rdma-migration/shadow-marks-of-the-source",
+                   test_marks_of_the_source);
+    qtest_add_func("virtio-rdma-migration/shadow-in-no-ram",
+                   test_shadow_in_no_ram);
     qtest_add_func("virtio-rdma-migration/spoilt-shadow", test_spoilt_shadow);
+    qtest_add_func("virtio-rdma-migration/spoilt-shadows",
+                   test_spoilt_shadows);
 }

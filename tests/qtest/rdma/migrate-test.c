@@ -471,6 +471,7 @@ static void test_refuse(void)
         { "mw=off", "mw=on, but this device has mw=off" },
         { "direct-qp=off,max-qp=7", "uses direct-qp" },
         { "direct-cq=off,max-cq=6", "uses direct-cq" },
+        { "shadow-doorbell=off", "uses shadow-doorbell" },
     };
     Trip *t = trip_new(NULL);
 

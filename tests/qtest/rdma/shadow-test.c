@@ -205,6 +205,16 @@ static void ring_in_a_row(Bench *b)
     qrdma_doorbell_in_a_row(b->d, PAGE, b->idle->qpn, IN_A_ROW);
 }
 
+/* The mark of @qpn is taken then, and others may not be. */
+static void wake_for(Bench *b, uint32_t qpn)
+{
+    uint64_t at = b->shadow + AT(marked[qpn / 32]);
+
+    qrdma_wait_until(b->d, (ring_in_a_row(b),
+                            !(qtest_readl(b->d->host->qts, at) &
+                              1u << qpn % 32)));
+}
+
 /* All marks are taken then. */
 static void wake(Bench *b)
 {
@@ -323,7 +333,7 @@ static void test_looks_again_while_it_is_awake(void)
     }
     put_write(b.qp[QPS - 1], QPS - 1);
     mark(&b, b.qp[0]->qpn);
-    wake(&b);
+    wake_for(&b, b.qp[0]->qpn);
     for (int i = 0; i < QPS; i++) {
         qrdma_expect(b.cq, i, RDMA_WC_SUCCESS);
         if (i < QPS - 1) {
@@ -591,24 +601,7 @@ static void test_reset_forgets_it(void)
     expect_works(&b);
 }
 
-/*
- * Legacy memory of a PC is RAM or is not, as the host bridge says: register
- * PAM1 is about 32 KiB of it.
- */
-#define PAM1 0x5a
-#define PAM1_RAM 0x33
-#define PAM1_ADDR 0xc0000
-
-static void set_pam(QRdma *d, uint8_t value)
-{
-    QPCIDevice *bridge = qpci_device_find(d->host->bus, QPCI_DEVFN(0, 0));
-
-    g_assert_nonnull(bridge);
-    qpci_config_writeb(bridge, PAM1, value);
-    g_free(bridge);
-}
-
-/* It goes while it is asleep, or between its marks and the look at them. */
+/* The queue pairs go on by doorbells. */
 static void test_memory_goes_away(void)
 {
     g_autofree char *path = NULL;
@@ -628,15 +621,15 @@ static void test_memory_goes_away(void)
     close(fd);
     qrdma_start(d, QRDMA_FEATURES | FEATURES | SHADOW, 0);
     b = bench_on(d);
-    set_pam(d, PAM1_RAM);
-    qtest_memset(host->qts, PAM1_ADDR, 0, 4096);
-    b.shadow = PAM1_ADDR;
+    qrdma_host_set_legacy_ram(host, true);
+    qtest_memset(host->qts, QRDMA_LEGACY_ADDR, 0, 4096);
+    b.shadow = QRDMA_LEGACY_ADDR;
     assert_ok(qrdma_set_shadow(d, PAGE, b.shadow));
     expect_works(&b);
 
     put_write(b.qp[0], 1);
     mark(&b, b.qp[0]->qpn);
-    set_pam(d, 0);
+    qrdma_host_set_legacy_ram(host, false);
     ring_in_a_row(&b);
     ring_in_a_row(&b);
     qrdma_expect_none(b.cq);
@@ -645,7 +638,7 @@ static void test_memory_goes_away(void)
     ring(b.qp[0]);
     qrdma_expect(b.cq, 1, RDMA_WC_SUCCESS);
     /* It does not come back with the memory. */
-    set_pam(d, PAM1_RAM);
+    qrdma_host_set_legacy_ram(host, true);
     put_write(b.qp[0], 2);
     ring_in_a_row(&b);
     qrdma_expect_none(b.cq);
