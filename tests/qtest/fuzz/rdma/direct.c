@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Fuzzers of the virtio-rdma device: direct queues and CQs. Their counters,
- * slots and doorbells are a process's, which may write there whatever it likes.
+ * slots, doorbells and the shadows of these are a process's, which may write
+ * there whatever it likes.
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -21,6 +22,8 @@
 #define CQ_SHIFT 7
 #define CQ_PAGES 6
 #define CQ_SIZE (CQ_PAGES * 4096)
+/* A shadow for each page of doorbells that QPs are rung by */
+#define SHADOWS (CQS + 2 * CQ_SIZE)
 #define CQ_COUNTER(field) offsetof(struct virtio_rdma_direct_cq_page, field)
 
 #define COUNTER(field) offsetof(struct virtio_rdma_direct_page, field)
@@ -135,7 +138,7 @@ static uint32_t list_cq(unsigned place, uint8_t shift)
     uint32_t npages = 1 + DIV_ROUND_UP(64u << shift, 4096);
     uint64_t list = cq_page(place) + (CQ_PAGES - 1) * 4096;
 
-    QEMU_BUILD_BUG_ON(CQS + 2 * CQ_SIZE > FUZZ_DATA);
+    QEMU_BUILD_BUG_ON(SHADOWS + FUZZ_QPS * 4096 > FUZZ_DATA);
     g_assert_cmpuint(npages, <, CQ_PAGES);
     for (unsigned i = 0; i < npages; i++) {
         fuzz_store(list + 8 * i, cq_page(place) + i * 4096, 8);
@@ -220,5 +223,77 @@ void fuzz_op_cq(FuzzIn *in)
     }
     if (sel & 0x20) {
         fuzz_send_messages(1 + (sel >> 6), sel);
+    }
+}
+
+static uint64_t shadow_of(unsigned place)
+{
+    return SHADOWS + place * 4096;
+}
+
+static void set_shadow(unsigned place, FuzzIn *in)
+{
+    uint8_t sel = in_u8(in);
+    struct virtio_rdma_set_shadow_req req = {
+        .doorbell = cpu_to_le16(sel & 1 ? in_u16(in) % 300 : place),
+        .flags = cpu_to_le16(sel & 2 ? in_u16(in) : VIRTIO_RDMA_SHADOW_ON),
+        .addr = cpu_to_le64(sel & 4 ? in_u64(in) & -4096 : shadow_of(place)),
+    };
+
+    if (sel & 8) {
+        /* Memory that other things have, too */
+        req.addr = cpu_to_le64(FUZZ_RINGS + in_u16(in) % 1024 * 4096ull);
+    }
+    fuzz_command(VIRTIO_RDMA_CMD_SET_SHADOW, &req, sizeof(req), NULL, 0);
+}
+
+static void mark(unsigned place, uint32_t qpn)
+{
+    uint64_t word = shadow_of(place) +
+        offsetof(struct virtio_rdma_shadow_page, marked[qpn / 32]);
+    uint64_t summary = shadow_of(place) +
+        offsetof(struct virtio_rdma_shadow_page, summary[qpn / 1024]);
+
+    fuzz_store(word, fuzz_load(word, 4) | 1u << qpn % 32, 4);
+    fuzz_store(summary, fuzz_load(summary, 4) | 1u << qpn / 32 % 32, 4);
+}
+
+/* Once it was rung in a row, it looks for marks. */
+static void wake(unsigned place)
+{
+    for (int i = 0; i < 3; i++) {
+        fuzz_store(FUZZ_DOORBELLS + place * VIRTIO_RDMA_DOORBELL_SIZE,
+                   fuzz_guest.qpn[place], 4);
+    }
+    fuzz_settle();
+}
+
+/* A page gets a shadow, or what is written there changes, and it is rung. */
+void fuzz_op_shadow(FuzzIn *in)
+{
+    uint8_t sel = in_u8(in);
+    unsigned place = (sel & 0x7) % FUZZ_QPS;
+    uint64_t shadow = shadow_of(place);
+
+    switch (sel >> 3 & 3) {
+    case 0:
+        set_shadow(place, in);
+        break;
+    case 1:
+        mark(place, sel & 0x20 ? in_u16(in) % (VIRTIO_RDMA_SHADOW_WORDS * 32)
+                               : fuzz_guest.qpn[in_u8(in) % FUZZ_QPS] %
+                                 (VIRTIO_RDMA_SHADOW_WORDS * 32));
+        break;
+    case 2:
+        fuzz_store(shadow + in_u16(in) % (4096 - 8), in_u64(in), 8);
+        break;
+    case 3:
+        for (unsigned i = 8; i < 4096; i += 8) {
+            fuzz_store(shadow + i, sel & 0x20 ? ~0ull : in_u8(in), 8);
+        }
+        break;
+    }
+    if (!(sel & 0x80)) {
+        wake(place);
     }
 }

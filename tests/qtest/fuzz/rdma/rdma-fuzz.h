@@ -192,6 +192,7 @@ uint64_t fuzz_direct_cqe(unsigned place);
 /* The next completion raises an event. */
 void fuzz_direct_arm(unsigned place);
 void fuzz_op_cq(FuzzIn *in);
+void fuzz_op_shadow(FuzzIn *in);
 
 /* ops.c: registers, configuration, memory, time */
 void fuzz_op_ring(FuzzIn *in);

@@ -39,7 +39,7 @@ static const FuzzOp direct_ops[] = {
     OP(tear), OP(link), OP(plug), OP(migrate),
     OP(mutate), OP(raw_command), OP(raw_frame), OP(iommu),
     OP(nested), OP(send), OP(counter), OP(recv),
-    OP(counter), OP(doorbell), OP(nested), OP(cq),
+    OP(counter), OP(doorbell), OP(shadow), OP(cq),
 };
 
 /* The peer is the attacker; the guest is an honest one. */
