@@ -237,7 +237,13 @@ void *mmap(void *address, size_t size, int prot, int flags, int fd,
     void *map = (void *)syscall(SYS_mmap, address, size, prot, flags, fd,
                                 offset);
 
-    if (fd == device_fd && fd >= 0 && map != MAP_FAILED) {
+    /*
+     * What is mapped while the device is opened is its page of doorbells, and
+     * their shadow.
+     */
+    bool opening = device_fd < 0 && (flags & MAP_SHARED);
+
+    if ((fd == device_fd || opening) && fd >= 0 && map != MAP_FAILED) {
         maps_note(map, size, offset);
     }
     return map;

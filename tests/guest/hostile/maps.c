@@ -15,7 +15,7 @@
 #include "hostile.h"
 
 #define PAGE 4096
-/* Bytes at the start of a mapping that have its counters */
+/* Bytes at the start of a mapping that have its counters, or a summary */
 #define COUNTERS 256
 #define NOTES 32
 #define MAX_PAGES 64
@@ -54,8 +54,9 @@ static void scribble(struct rng *rng, volatile uint32_t *words, size_t size)
 }
 
 /*
- * Over the slots, and the counters before them, of a queue. The mapping may be
- * gone: writing it ends the process, which is one of the ways to end.
+ * Over the slots, and the counters before them, of a queue, and over doorbells
+ * and their shadow. The mapping may be gone: writing it ends the process, which
+ * is one of the ways to end.
  */
 void maps_scribble(struct rng *rng)
 {
