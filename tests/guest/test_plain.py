@@ -8,7 +8,8 @@ from lab.runner import Skip
 FEATURES = ('ext-status', 'mac-mtu', 'cqe-status-last', 'events', 'srq', 'mw',
             'cq-deep', 'cq-ring-arm', 'mcast', 'cqe-ex', 'gid-vlan',
             'counters', 'mr-tables', 'reg-pages', 'rereg-mr', 'flush',
-            'atomic-write', 'direct-qp')
+            'atomic-write', 'direct-qp', 'direct-cq', 'direct-srq',
+            'shadow-doorbell')
 # With that of numbers of a host adapter, which no property turns off
 BITS = len(FEATURES) + 1
 PLAIN = ','.join(f'{name}=off' for name in FEATURES)
