@@ -159,6 +159,11 @@ typedef struct RoceOps {
      */
     bool (*pull_srq_recv)(void *opaque, uint32_t srqn, RdmaRecvWr *wr);
     /*
+     * Does the next frame to this MAC address go where nothing can spoil it?
+     * Then its ICRC is left out: the field is 0. May be NULL.
+     */
+    bool (*unchecked)(void *opaque, const uint8_t mac[RDMA_MAC_LEN]);
+    /*
      * There is something to transmit, or the next deadline changed, since
      * the engine last ran dry. The owner shall call roce_poll_tx() and
      * roce_next_deadline() soon, but not from inside this callback.
@@ -223,6 +228,7 @@ typedef struct RoceTxFrame {
     struct iovec iov[ROCE_TX_MAX_IOV];
     unsigned iovcnt;
     size_t size;                    /* bytes in all */
+    bool checked;                   /* the ICRC is there */
     /* private to the engine */
     uint8_t hdr[ROCE_MAX_HDR];
     uint8_t trailer[ROCE_MAX_TRAILER];
@@ -397,6 +403,12 @@ bool roce_is_ours(const RoceEngine *e, const uint8_t *frame, size_t len);
  * ends in a counter, or in what IBTA 9.9 prescribes.
  */
 void roce_rx(RoceEngine *e, const uint8_t *frame, size_t len, int64_t now);
+/*
+ * Likewise with a frame that is not checked by its ICRC, and of which
+ * roce_is_ours() was not asked. It may change meanwhile.
+ */
+void roce_rx_unchecked(RoceEngine *e, const uint8_t *frame, size_t len,
+                       int64_t now);
 
 /*
  * Get the next frame to transmit, or false if there is none now. Frames to

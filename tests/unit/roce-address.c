@@ -114,6 +114,36 @@ static void test_unicast_to_own_mac_only(void)
     link_pair_free(&u.p);
 }
 
+/* Without an ICRC a frame is for the same ports and GIDs as with one. */
+static void test_unchecked_to_own_addresses_only(void)
+{
+    Ud u = ud_new();
+    RoceEngine *e = u.p.b->e;
+    uint8_t frame[ROCE_MAX_FRAME];
+    size_t len = make_frame(&u.path, &u.bth, frame);
+
+    memset(frame + len - ROCE_ICRC_LEN, 0, ROCE_ICRC_LEN);
+    link_pair_recv(&u.p, 7, 0, 100);
+    roce_rx(e, frame, len, 0);
+    g_assert_cmpuint(roce_stats(e)->rx_icrc_errors, ==, 1);
+    g_assert_cmpuint(link_wcs(u.p.b), ==, 0);
+    roce_rx_unchecked(e, frame, len, 0);
+    g_assert_cmpuint(roce_stats(e)->rx_icrc_errors, ==, 1);
+    link_expect(u.p.b, 7, RDMA_WC_SUCCESS);
+
+    link_pair_recv(&u.p, 8, 0, 100);
+    u.path.dgid[15] ^= 0x40;
+    len = make_frame(&u.path, &u.bth, frame);
+    roce_rx_unchecked(e, frame, len, 0);
+    u.path.dgid[15] ^= 0x40;
+    u.path.dmac[5] ^= 0x40;
+    len = make_frame(&u.path, &u.bth, frame);
+    roce_rx_unchecked(e, frame, len, 0);
+    g_assert_cmpuint(roce_stats(e)->rx_dropped, ==, 2);
+    g_assert_cmpuint(link_wcs(u.p.b), ==, 0);
+    link_pair_free(&u.p);
+}
+
 static void test_mac_that_changes(void)
 {
     Ud u = ud_new();
@@ -360,6 +390,8 @@ int main(int argc, char **argv)
     g_test_add_func("/roce/address/unicast-to-own-mac-only",
                     test_unicast_to_own_mac_only);
     g_test_add_func("/roce/address/mac-that-changes", test_mac_that_changes);
+    g_test_add_func("/roce/address/unchecked-to-own-addresses-only",
+                    test_unchecked_to_own_addresses_only);
     g_test_add_func("/roce/address/mac-of-the-nic", test_mac_of_the_nic);
     g_test_add_func("/roce/address/multicast-to-multicast-mac-only",
                     test_multicast_to_multicast_mac_only);

@@ -154,7 +154,18 @@ void roce_deliver(RoceEngine *e, const RocePacket *pkt, int64_t now)
     roce_cq_fail_qps(e);
 }
 
-void roce_rx(RoceEngine *e, const uint8_t *frame, size_t len, int64_t now)
+/* One of the port's GIDs, or a group that it has joined? */
+static bool is_own(const RoceEngine *e, const uint8_t dgid[RDMA_GID_LEN],
+                   uint16_t vlan)
+{
+    if (g_hash_table_size(e->mcast) && rdma_gid_is_multicast(dgid)) {
+        return roce_mcast_find(e, dgid, vlan) != NULL;
+    }
+    return roce_gid_is_own(e, dgid, vlan);
+}
+
+static void rx(RoceEngine *e, const uint8_t *frame, size_t len, bool checked,
+               int64_t now)
 {
     RocePacket pkt;
 
@@ -169,7 +180,7 @@ void roce_rx(RoceEngine *e, const uint8_t *frame, size_t len, int64_t now)
         roce_trace_drop(e, NULL, "malformed");
         return;
     }
-    if (!roce_icrc_ok(&pkt)) {
+    if (checked && !roce_icrc_ok(&pkt)) {
         e->stats.rx_icrc_errors++;
         roce_trace_drop(e, &pkt.bth, "wrong ICRC");
         return;
@@ -178,11 +189,26 @@ void roce_rx(RoceEngine *e, const uint8_t *frame, size_t len, int64_t now)
         roce_rx_drop(e, &pkt.bth, "to another MAC address");
         return;
     }
+    if (!checked && !is_own(e, pkt.path.dgid, pkt.path.vlan)) {
+        roce_rx_drop(e, &pkt.bth, "to another GID");
+        return;
+    }
     if (pkt.bth.dqpn == RDMA_QPN_MCAST) {
         rx_multicast(e, &pkt);
     } else {
         roce_deliver(e, &pkt, now);
     }
+}
+
+void roce_rx(RoceEngine *e, const uint8_t *frame, size_t len, int64_t now)
+{
+    rx(e, frame, len, true, now);
+}
+
+void roce_rx_unchecked(RoceEngine *e, const uint8_t *frame, size_t len,
+                       int64_t now)
+{
+    rx(e, frame, len, false, now);
 }
 
 bool roce_is_ours(const RoceEngine *e, const uint8_t *frame, size_t len)
@@ -193,8 +219,5 @@ bool roce_is_ours(const RoceEngine *e, const uint8_t *frame, size_t len)
     if (!roce_peek(frame, len, dgid, &vlan) || !to_port(e, frame, dgid)) {
         return false;
     }
-    if (g_hash_table_size(e->mcast) && rdma_gid_is_multicast(dgid)) {
-        return roce_mcast_find(e, dgid, vlan) != NULL;
-    }
-    return roce_gid_is_own(e, dgid, vlan);
+    return is_own(e, dgid, vlan);
 }

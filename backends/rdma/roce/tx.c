@@ -147,7 +147,7 @@ bool roce_poll_tx(RoceEngine *e, int64_t now, RoceTxFrame *frame)
             loop_back(e, &tx, now);
         }
         if (to_wire) {
-            roce_frame_trailer(&tx);
+            roce_frame_trailer(e, &tx);
             roce_cq_fail_qps(e);
             e->work += ROCE_COST_PACKET + tx.len;
             e->stats.tx_frames++;

@@ -96,15 +96,22 @@ void roce_frame_headers(RoceTx *tx)
     frame->size += frame->iov[0].iov_len;
 }
 
-void roce_frame_trailer(RoceTx *tx)
+void roce_frame_trailer(RoceEngine *e, RoceTx *tx)
 {
     RoceTxFrame *frame = tx->frame;
     struct iovec *last = &frame->iov[frame->iovcnt];
 
     last->iov_base = frame->trailer;
-    last->iov_len = roce_icrc_trailer(frame->hdr, frame->iov[0].iov_len,
-                                      tx->path->is_ipv4, frame->iov + 1,
-                                      frame->iovcnt - 1, frame->trailer);
+    frame->checked = !e->ops.unchecked ||
+                     !e->ops.unchecked(e->opaque, tx->path->dmac);
+    if (frame->checked) {
+        last->iov_len = roce_icrc_trailer(frame->hdr, frame->iov[0].iov_len,
+                                          tx->path->is_ipv4, frame->iov + 1,
+                                          frame->iovcnt - 1, frame->trailer);
+    } else {
+        last->iov_len = roce_pad(tx->len) + ROCE_ICRC_LEN;
+        memset(frame->trailer, 0, last->iov_len);
+    }
     frame->iovcnt++;
     frame->size += last->iov_len;
 }

@@ -140,7 +140,7 @@ void roce_frame_copy(RoceTxFrame *frame, const void *data, uint32_t len);
 void roce_frame_unmap(RoceEngine *e, RoceTxFrame *frame);
 /* Put the headers in front, and then pad and ICRC behind. */
 void roce_frame_headers(RoceTx *tx);
-void roce_frame_trailer(RoceTx *tx);
+void roce_frame_trailer(RoceEngine *e, RoceTx *tx);
 
 /*
  * Begin an empty packet; undo removes what was put into one whose remaining
