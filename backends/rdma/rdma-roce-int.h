@@ -10,6 +10,7 @@
 #include "qom/object.h"
 #include "rdma/roce.h"
 #include "rdma-roce-net.h"
+#include "rdma-roce-shm.h"
 #include "system/rdma-backend.h"
 
 OBJECT_DECLARE_SIMPLE_TYPE(RdmaRoce, RDMA_BACKEND_ROCE)
@@ -21,10 +22,13 @@ struct RdmaRoce {
     char *netdev_id;
     uint32_t mtu;
     MACAddr mac;
+    char *shm_dir;                  /* NULL: none */
+    bool shm_icrc;
 
     /* while a device is attached */
     RoceEngine *engine;
     RdmaRoceNet *net;
+    RdmaRoceShm *shm;               /* NULL: none */
     RdmaRoceNetPort port;
     QEMUBH *bh;
     QEMUBH *turn;                   /* the next turn begins */
@@ -33,9 +37,10 @@ struct RdmaRoce {
     bool running;                   /* the VM is */
     bool in_engine;                 /* do not call into the engine */
     bool woken;                     /* wake() was called while in_engine */
-    /* While busy there was a call to run, a sent frame, a changed netdev */
+    bool net_blocked;               /* a frame waits in the netdev's queue */
+    bool shm_blocked;               /* a frame waits for room in a ring */
+    /* While busy there was a call to run, a changed netdev */
     bool run_put_off;
-    bool sent_put_off;
     bool changed_put_off;
     bool ran_on_rx;                 /* in this turn of the main loop */
     uint64_t work_before;           /* roce_work() when this turn began */

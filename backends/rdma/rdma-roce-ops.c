@@ -129,6 +129,13 @@ static bool roce_op_pull_srq_recv(void *opaque, uint32_t srqn, RdmaRecvWr *wr)
     return rb->client_ops->pull_srq_recv(rb->client_opaque, srqn, wr);
 }
 
+static bool roce_op_unchecked(void *opaque, const uint8_t mac[RDMA_MAC_LEN])
+{
+    RdmaRoce *r = opaque;
+
+    return r->shm && !r->shm_icrc && rdma_roce_shm_reaches(r->shm, mac);
+}
+
 static void roce_op_wake(void *opaque)
 {
     RdmaRoce *r = opaque;
@@ -193,6 +200,7 @@ const RoceOps rdma_roce_ops = {
     .srq_room = roce_op_srq_room,
     .pull_recv = roce_op_pull_recv,
     .pull_srq_recv = roce_op_pull_srq_recv,
+    .unchecked = roce_op_unchecked,
     .wake = roce_op_wake,
     .trace = roce_op_trace,
     .free_pages = roce_op_free_pages,

@@ -72,6 +72,52 @@ static void roce_rx_deferred(RdmaRoce *r, int64_t now)
     }
 }
 
+/* Frames that come by memory; what is left comes in the next turn. */
+static bool roce_shm_receive(void *opaque, const uint8_t *frame, size_t size,
+                             bool checked)
+{
+    RdmaRoce *r = opaque;
+
+    if (!checked) {
+        roce_rx_unchecked(r->engine, frame, size, roce_now());
+    } else if (roce_is_ours(r->engine, frame, MIN(size, ROCE_PEEK_LEN))) {
+        roce_rx(r->engine, frame, size, roce_now());
+    }
+    /* The other half is for what is sent. */
+    return roce_turn_work(r) < ROCE_TURN_BUDGET / 2;
+}
+
+/*
+ * Send the frame in r->tx. False: it had to be queued, and nothing can be sent
+ * until it is sent.
+ */
+static bool roce_send(RdmaRoce *r)
+{
+    if (r->shm) {
+        switch (rdma_roce_shm_send(r->shm, r->tx.iov, r->tx.iovcnt,
+                                   r->tx.size, r->tx.checked)) {
+        case ROCE_SHM_SENT:
+            return true;
+        case ROCE_SHM_WAIT:
+            r->shm_blocked = true;
+            return false;
+        case ROCE_SHM_NOT_THERE:
+            break;
+        }
+        if (!r->tx.checked) {
+            /* The peer is gone since the frame was begun: it was for it. */
+            return true;
+        }
+    }
+    r->net_blocked = !rdma_roce_net_send(r->net, r->tx.iov, r->tx.iovcnt);
+    return !r->net_blocked;
+}
+
+static void roce_update_blocked(RdmaRoce *r)
+{
+    roce_set_tx_blocked(r->engine, r->net_blocked || r->shm_blocked);
+}
+
 /*
  * The timer is only set to an earlier time. Acknowledgements postpone deadlines
  * all the time; to wake up once without need costs less than to set the timer
@@ -93,6 +139,7 @@ static void roce_arm_timer(RdmaRoce *r, int64_t now)
 
 static void roce_run_engine(RdmaRoce *r)
 {
+    bool shm_done = true;
     int64_t now;
 
     RCU_READ_LOCK_GUARD();
@@ -101,24 +148,23 @@ static void roce_run_engine(RdmaRoce *r)
     if (roce_next_deadline(r->engine) <= now) {
         roce_expire(r->engine, now);
     }
+    roce_update_blocked(r);
     rdma_roce_net_cork(r->net, true);
     do {
         roce_rx_deferred(r, now);
+        if (r->shm && roce_turn_work(r) < ROCE_TURN_BUDGET) {
+            shm_done = rdma_roce_shm_receive(r->shm);
+        }
         r->woken = false;
         while (roce_turn_work(r) < ROCE_TURN_BUDGET &&
                roce_poll_tx(r->engine, now, &r->tx)) {
-            bool sent = rdma_roce_net_send(r->net, r->tx.iov, r->tx.iovcnt);
+            bool sent = roce_send(r);
 
             roce_tx_done(r->engine, &r->tx);
-            if (r->sent_put_off) {
-                /* The netdev has sent what was queued before */
-                r->sent_put_off = false;
-                roce_set_tx_blocked(r->engine, false);
-            }
             if (!sent) {
-                /* Until the netdev says that it is sent */
+                /* Until netdev or receiver say that it is sent */
                 trace_rdma_roce_tx_blocked(r);
-                roce_set_tx_blocked(r->engine, true);
+                roce_update_blocked(r);
             }
             if (!g_queue_is_empty(&r->deferred)) {
                 break;
@@ -127,9 +173,12 @@ static void roce_run_engine(RdmaRoce *r)
     } while (roce_turn_work(r) < ROCE_TURN_BUDGET &&
              !g_queue_is_empty(&r->deferred));
     rdma_roce_net_cork(r->net, false);
+    if (r->shm) {
+        rdma_roce_shm_flush(r->shm);
+    }
     r->in_engine = false;
     /* The rest in the next turn */
-    if (r->woken || roce_turn_work(r) >= ROCE_TURN_BUDGET) {
+    if (r->woken || !shm_done || roce_turn_work(r) >= ROCE_TURN_BUDGET) {
         qemu_bh_schedule(r->bh);
     }
     roce_arm_timer(r, now);
@@ -275,27 +324,77 @@ static bool roce_net_receive(void *opaque, const struct iovec *iov,
     return true;
 }
 
+/* Go on with what was blocked. */
+static void roce_run_soon(RdmaRoce *r)
+{
+    if (rdma_backend_busy(RDMA_BACKEND(r))) {
+        r->run_put_off = true;
+    } else {
+        qemu_bh_schedule(r->bh);
+    }
+}
+
 static void roce_net_sent(void *opaque)
 {
     RdmaRoce *r = opaque;
 
-    if (rdma_backend_busy(RDMA_BACKEND(r))) {
-        r->sent_put_off = true;
+    r->net_blocked = false;
+    roce_run_soon(r);
+}
+
+/* What memory brings */
+
+static void roce_shm_ready(void *opaque)
+{
+    RdmaRoce *r = opaque;
+
+    qemu_bh_schedule_idle(r->turn);
+    roce_run_unless_busy(r);
+}
+
+static void roce_shm_sent(void *opaque)
+{
+    RdmaRoce *r = opaque;
+
+    r->shm_blocked = false;
+    roce_run_soon(r);
+}
+
+static const RdmaRoceShmOps roce_shm_ops = {
+    .ready = roce_shm_ready,
+    .receive = roce_shm_receive,
+    .sent = roce_shm_sent,
+};
+
+/* Others find the port by its addresses while its VM runs. */
+static void roce_update_shm(RdmaRoce *r)
+{
+    if (!r->shm) {
         return;
     }
-    roce_set_tx_blocked(r->engine, false);
-    qemu_bh_schedule(r->bh);
+    if (r->running && r->port.link_up) {
+        rdma_roce_shm_open(r->shm, &r->port.mac, &r->port.nic_mac);
+    } else {
+        rdma_roce_shm_close(r->shm);
+    }
+    /* A frame that waited for room is gone. */
+    r->shm_blocked = false;
 }
 
 static bool roce_update_port(RdmaRoce *r)
 {
     RdmaRoceNetPort old = r->port;
+    bool moved = false;
 
     rdma_roce_net_port(r->net, &r->port);
     if (memcmp(&old.mac, &r->port.mac, sizeof(old.mac)) ||
         memcmp(&old.nic_mac, &r->port.nic_mac, sizeof(old.nic_mac))) {
         roce_set_mac(r->engine, r->port.mac.a);
         roce_set_nic_mac(r->engine, r->port.nic_mac.a);
+        moved = true;
+    }
+    if (moved || old.link_up != r->port.link_up) {
+        roce_update_shm(r);
     }
     if (old.link_up == r->port.link_up && old.mtu == r->port.mtu &&
         !memcmp(&old.mac, &r->port.mac, sizeof(old.mac))) {
@@ -323,7 +422,7 @@ static void roce_net_changed(void *opaque)
         return;
     }
     /* Frames that the netdev had queued may have been dropped. */
-    roce_set_tx_blocked(r->engine, false);
+    r->net_blocked = false;
     qemu_bh_schedule(r->bh);
     rdma_backend_enter(rb);
     rb->client_ops->port_changed(rb->client_opaque);
@@ -372,12 +471,17 @@ static bool rdma_roce_attach(RdmaBackend *rb, Error **errp)
         .max_mcast_qp_attach = rb->limits.max_mcast_qp_attach,
     };
     r->engine = roce_new(&config, &rdma_roce_ops, r);
+    if (r->shm_dir) {
+        r->shm = rdma_roce_shm_new(r->shm_dir, &roce_shm_ops, r);
+    }
     r->bh = qemu_bh_new(roce_bh, r);
     r->turn = qemu_bh_new(roce_turn_bh, r);
     r->timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, roce_timer, r);
     r->armed = ROCE_NO_DEADLINE;
     r->running = false;
     r->in_engine = false;
+    r->net_blocked = false;
+    r->shm_blocked = false;
     r->ran_on_rx = false;
     r->port = (RdmaRoceNetPort) { };
     roce_update_port(r);
@@ -388,6 +492,8 @@ static void rdma_roce_detach(RdmaBackend *rb)
 {
     RdmaRoce *r = RDMA_BACKEND_ROCE(rb);
 
+    rdma_roce_shm_free(r->shm);
+    r->shm = NULL;
     rdma_roce_net_free(r->net);
     r->net = NULL;
     qemu_bh_delete(r->bh);
@@ -405,10 +511,6 @@ static void rdma_roce_idle(RdmaBackend *rb)
 {
     RdmaRoce *r = RDMA_BACKEND_ROCE(rb);
 
-    if (r->sent_put_off) {
-        r->sent_put_off = false;
-        roce_net_sent(r);
-    }
     if (r->run_put_off) {
         r->run_put_off = false;
         qemu_bh_schedule(r->bh);
@@ -439,6 +541,7 @@ static void rdma_roce_set_running(RdmaBackend *rb, bool running)
     } else {
         roce_drop_deferred(r);
     }
+    roce_update_shm(r);
 }
 
 static char *rdma_roce_info_str(RdmaBackend *rb)
@@ -546,6 +649,46 @@ static void rdma_roce_set_mac(Object *obj, const char *value, Error **errp)
     RDMA_BACKEND_ROCE(obj)->mac = mac;
 }
 
+static char *rdma_roce_get_shm_dir(Object *obj, Error **errp)
+{
+    return g_strdup(RDMA_BACKEND_ROCE(obj)->shm_dir);
+}
+
+static void rdma_roce_set_shm_dir(Object *obj, const char *value,
+                                  Error **errp)
+{
+    RdmaRoce *r = RDMA_BACKEND_ROCE(obj);
+
+    if (rdma_roce_may_set(obj, "shm-dir", errp) &&
+        rdma_roce_shm_check_dir(value, errp)) {
+        g_free(r->shm_dir);
+        /* QEMU may change to another directory. */
+        r->shm_dir = g_canonicalize_filename(value, NULL);
+    }
+}
+
+static bool rdma_roce_get_shm_icrc(Object *obj, Error **errp)
+{
+    return RDMA_BACKEND_ROCE(obj)->shm_icrc;
+}
+
+static void rdma_roce_set_shm_icrc(Object *obj, bool value, Error **errp)
+{
+    if (rdma_roce_may_set(obj, "shm-icrc", errp)) {
+        RDMA_BACKEND_ROCE(obj)->shm_icrc = value;
+    }
+}
+
+static void rdma_roce_get_shm_frames(Object *obj, Visitor *v, const char *name,
+                                     void *opaque, Error **errp)
+{
+    uint64_t (*get)(const RdmaRoceShm *) = opaque;
+    RdmaRoce *r = RDMA_BACKEND_ROCE(obj);
+    uint64_t value = r->shm ? get(r->shm) : 0;
+
+    visit_type_uint64(v, name, &value, errp);
+}
+
 static void rdma_roce_complete(UserCreatable *uc, Error **errp)
 {
     /* The netdev is looked up when a device attaches: it may come later. */
@@ -562,6 +705,7 @@ static void rdma_roce_init(Object *obj)
 static void rdma_roce_finalize(Object *obj)
 {
     g_free(RDMA_BACKEND_ROCE(obj)->netdev_id);
+    g_free(RDMA_BACKEND_ROCE(obj)->shm_dir);
 }
 
 static void rdma_roce_class_init(ObjectClass *oc, void *data)
@@ -594,6 +738,24 @@ static void rdma_roce_class_init(ObjectClass *oc, void *data)
                                   rdma_roce_set_mac);
     object_class_property_set_description(oc, "mac",
         "MAC address of the port, by default the paired NIC's");
+    object_class_property_add_str(oc, "shm-dir", rdma_roce_get_shm_dir,
+                                  rdma_roce_set_shm_dir);
+    object_class_property_set_description(oc, "shm-dir",
+        "directory where ports of this host meet, to send by shared memory");
+    object_class_property_add_bool(oc, "shm-icrc", rdma_roce_get_shm_icrc,
+                                   rdma_roce_set_shm_icrc);
+    object_class_property_set_description(oc, "shm-icrc",
+        "make an ICRC for frames that are sent by shared memory, too");
+    object_class_property_add(oc, "shm-tx-frames", "uint64",
+                              rdma_roce_get_shm_frames, NULL, NULL,
+                              rdma_roce_shm_tx_frames);
+    object_class_property_set_description(oc, "shm-tx-frames",
+        "frames sent by shared memory");
+    object_class_property_add(oc, "shm-rx-frames", "uint64",
+                              rdma_roce_get_shm_frames, NULL, NULL,
+                              rdma_roce_shm_rx_frames);
+    object_class_property_set_description(oc, "shm-rx-frames",
+        "frames received by shared memory");
 }
 
 static const TypeInfo rdma_roce_info = {

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Frames by shared memory (rdma-roce,shm-dir=...): ports that find each other
+ * and part again. What else has tests is in rdma/shm-*.c.
+ */
+#include "qemu/osdep.h"
+#include <glib/gstdio.h>
+#include "qobject/qdict.h"
+#include "rdma/shm-test.h"
+
+static void test_two_ports(void)
+{
+    ShmNode a, b;
+
+    shm_node_start(&a, 1, "");
+    shm_node_start(&b, 2, "");
+    shm_reach(&a, &b);
+    shm_reach(&b, &a);
+    for (int i = 0; i < 100; i++) {
+        shm_exchange(&a, &b);
+        shm_exchange(&b, &a);
+    }
+    shm_node_stop(&a);
+    shm_node_stop(&b);
+}
+
+static void test_icrc(void)
+{
+    ShmNode a, b;
+
+    shm_node_start(&a, 1, ",shm-icrc=on");
+    shm_node_start(&b, 2, ",shm-icrc=on");
+    shm_reach(&a, &b);
+    shm_exchange(&a, &b);
+    shm_node_stop(&a);
+    shm_node_stop(&b);
+}
+
+static void test_peer_ends_and_returns(void)
+{
+    ShmNode a, b;
+
+    shm_node_start(&a, 1, "");
+    shm_node_start(&b, 2, "");
+    shm_reach(&a, &b);
+    shm_node_stop(&b);
+    shm_node_start(&b, 2, NULL);
+    shm_expect_netdev(&a, &b);
+    shm_node_stop(&b);
+    shm_node_start(&b, 2, "");
+    shm_reach(&a, &b);
+    shm_exchange(&a, &b);
+    shm_node_stop(&a);
+    shm_node_stop(&b);
+}
+
+static void test_stopped_vm_is_not_there(void)
+{
+    g_autofree char *path = shm_node_path(2);
+    ShmNode a, b;
+
+    shm_node_start(&a, 1, "");
+    shm_node_start(&b, 2, "");
+    shm_reach(&a, &b);
+    g_assert_true(g_file_test(path, G_FILE_TEST_EXISTS));
+    qtest_qmp_assert_success(b.host->qts, "{'execute': 'stop'}");
+    g_assert_false(g_file_test(path, G_FILE_TEST_EXISTS));
+    shm_expect_netdev(&a, &b);
+    qtest_qmp_assert_success(b.host->qts, "{'execute': 'cont'}");
+    shm_reach(&a, &b);
+    shm_exchange(&a, &b);
+    shm_node_stop(&a);
+    shm_node_stop(&b);
+    g_assert_false(g_file_test(path, G_FILE_TEST_EXISTS));
+}
+
+static void test_killed_peer_is_replaced(void)
+{
+    g_autofree char *path = shm_node_path(2);
+    ShmNode a, b;
+
+    shm_node_start(&a, 1, "");
+    /* Somebody who has left a socket behind */
+    close(shm_listen_as(2));
+    shm_node_start(&b, 2, "");
+    shm_reach(&a, &b);
+    shm_exchange(&a, &b);
+    shm_node_stop(&a);
+    shm_node_stop(&b);
+    g_assert_false(g_file_test(path, G_FILE_TEST_EXISTS));
+}
+
+/* A guest may give its NIC the address of another one's. */
+static void test_name_of_another_port(void)
+{
+    g_autofree char *path = shm_node_path(2);
+    ShmNode a, b, c;
+
+    shm_node_start(&a, 1, "");
+    shm_node_start(&b, 2, "");
+    shm_node_start(&c, 2, "");
+    shm_reach(&a, &b);
+    shm_exchange(&a, &b);
+    shm_node_stop(&c);
+    g_assert_true(g_file_test(path, G_FILE_TEST_EXISTS));
+    shm_exchange(&a, &b);
+    shm_node_stop(&a);
+    shm_node_stop(&b);
+}
+
+/* Ports that were looked for in vain leave room for others. */
+static void test_many_addresses(void)
+{
+    ShmNode a, b;
+    RdmaAv av;
+
+    shm_node_start(&a, 1, "");
+    shm_node_start(&b, 2, "");
+    av = qrdma_av(b.dev, 1);
+    for (int i = 0; i < 2 * SHM_MAX_PEERS; i++) {
+        av.dmac[4] = 1 + i;
+        shm_post_send_av(&a, &b, &av);
+        shm_drain_wire(&a);
+    }
+    shm_reach(&a, &b);
+    shm_exchange(&a, &b);
+    shm_node_stop(&a);
+    shm_node_stop(&b);
+}
+
+static void test_bad_directories(void)
+{
+    g_autofree char *longer = g_strdup_printf("%s/%0100d", shm_dir, 0);
+    QRdmaHost *host = qrdma_host_start("-netdev hubport,id=n0,hubid=0");
+    static const char add[] =
+        "{'execute': 'object-add', 'arguments': {'qom-type': 'rdma-roce',"
+        " 'id': 'r0', 'netdev': 'n0', 'shm-dir': %s}}";
+    const char *const dirs[] = { longer, "/proc/no-such-directory",
+                                 "/dev/null" };
+
+    for (int i = 0; i < ARRAY_SIZE(dirs); i++) {
+        QDict *rsp = qtest_qmp(host->qts, add, dirs[i]);
+
+        g_assert_true(qdict_haskey(rsp, "error"));
+        qobject_unref(rsp);
+    }
+    qrdma_host_stop(host);
+}
+
+int main(int argc, char **argv)
+{
+    int ret;
+
+    g_test_init(&argc, &argv, NULL);
+    shm_dir = g_dir_make_tmp("rdma-shm-XXXXXX", NULL);
+    g_assert_nonnull(shm_dir);
+    qtest_add_func("/rdma-roce-shm/two-ports", test_two_ports);
+    qtest_add_func("/rdma-roce-shm/icrc", test_icrc);
+    qtest_add_func("/rdma-roce-shm/peer-ends-and-returns",
+                   test_peer_ends_and_returns);
+    qtest_add_func("/rdma-roce-shm/stopped-vm-is-not-there",
+                   test_stopped_vm_is_not_there);
+    qtest_add_func("/rdma-roce-shm/killed-peer-is-replaced",
+                   test_killed_peer_is_replaced);
+    qtest_add_func("/rdma-roce-shm/name-of-another-port",
+                   test_name_of_another_port);
+    qtest_add_func("/rdma-roce-shm/many-addresses", test_many_addresses);
+    qtest_add_func("/rdma-roce-shm/bad-directories", test_bad_directories);
+    shm_sender_tests();
+    shm_receiver_tests();
+    ret = g_test_run();
+    g_rmdir(shm_dir);
+    g_free(shm_dir);
+    return ret;
+}

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A port that sends to a receiver that breaks the rules: the test.
+ */
+#include "qemu/osdep.h"
+#include <sys/mman.h>
+#include "qemu/bswap.h"
+#include "qemu/memfd.h"
+#include "shm-test.h"
+
+/* Send datagrams until @n connects to where the test listens. */
+static int accept_from(int listener, ShmNode *n, ShmNode *to)
+{
+    gint64 end = g_get_monotonic_time() + SOON_MS * 1000;
+    GPollFD pfd = { .fd = listener, .events = G_IO_IN };
+    int fd;
+
+    do {
+        g_assert_cmpint(g_get_monotonic_time(), <, end);
+        shm_post_send(n, to);
+        shm_drain_wire(n);
+    } while (g_poll(&pfd, 1, 10) == 0);
+    fd = accept(listener, NULL, NULL);
+    g_assert_cmpint(fd, >=, 0);
+    return fd;
+}
+
+static void welcome_with(int fd, const void *data, size_t len, int memory)
+{
+    char control[CMSG_SPACE(sizeof(int))] = { };
+    struct iovec iov = { .iov_base = (void *)data, .iov_len = len };
+    struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+    if (memory >= 0) {
+        struct cmsghdr *cmsg;
+
+        msg.msg_control = control;
+        msg.msg_controllen = sizeof(control);
+        cmsg = CMSG_FIRSTHDR(&msg);
+        cmsg->cmsg_level = SOL_SOCKET;
+        cmsg->cmsg_type = SCM_RIGHTS;
+        cmsg->cmsg_len = CMSG_LEN(sizeof(memory));
+        memcpy(CMSG_DATA(cmsg), &memory, sizeof(memory));
+    }
+    g_assert_cmpint(sendmsg(fd, &msg, 0), ==, len);
+}
+
+static unsigned open_files(ShmNode *n)
+{
+    g_autofree char *path = g_strdup_printf("/proc/%d/fd",
+                                            (int)qtest_pid(n->host->qts));
+    g_autoptr(GDir) files = g_dir_open(path, 0, NULL);
+    unsigned count = 0;
+
+    g_assert_nonnull(files);
+    while (g_dir_read_name(files)) {
+        count++;
+    }
+    return count;
+}
+
+static int make_memory(size_t size, unsigned seals)
+{
+    int fd = memfd_create("test", MFD_ALLOW_SEALING | MFD_CLOEXEC);
+
+    g_assert_cmpint(fd, >=, 0);
+    g_assert_cmpint(ftruncate(fd, size), ==, 0);
+    g_assert_cmpint(fcntl(fd, F_ADD_SEALS, seals), ==, 0);
+    return fd;
+}
+
+static ShmRing receiver_new(int listener, ShmNode *n, ShmNode *to)
+{
+    ShmRing r = {
+        .fd = accept_from(listener, n, to),
+        .memory = make_memory(SHM_RING_DATA + SHM_RING_SIZE, F_SEAL_SHRINK),
+    };
+
+    shm_ring_map(&r, SHM_RING_DATA + SHM_RING_SIZE);
+    welcome_with(r.fd, &shm_welcome, sizeof(shm_welcome), r.memory);
+    return r;
+}
+
+static void test_bad_welcomes(void)
+{
+    ShmWelcome bad_magic = shm_welcome, bad_version = shm_welcome;
+    int plain[2], listener, memory;
+    ShmNode a, b;
+
+    shm_node_start(&a, 1, "");
+    shm_node_start(&b, 2, NULL);
+    listener = shm_listen_as(2);
+    bad_magic.magic[0]++;
+    bad_version.version = cpu_to_le32(2);
+    g_assert_cmpint(pipe(plain), ==, 0);
+    memory = make_memory(SHM_RING_DATA + SHM_RING_SIZE, F_SEAL_SHRINK);
+
+#define CASE(data, len, fd_) do {                                           \
+        int fd = accept_from(listener, &a, &b);                             \
+        welcome_with(fd, data, len, fd_);                                   \
+        shm_assert_cut_off(fd);                                             \
+        close(fd);                                                          \
+        shm_expect_netdev(&a, &b);                                          \
+    } while (0)
+
+    CASE(&bad_magic, sizeof(bad_magic), memory);
+    CASE(&bad_version, sizeof(bad_version), memory);
+    CASE(&shm_welcome, sizeof(shm_welcome) - 1, memory);
+    CASE(&shm_welcome, sizeof(shm_welcome), -1);
+    CASE(&shm_welcome, sizeof(shm_welcome), plain[0]);
+    close(memory);
+    memory = make_memory(SHM_RING_DATA + SHM_RING_SIZE, 0);
+    CASE(&shm_welcome, sizeof(shm_welcome), memory);
+    close(memory);
+    memory = make_memory(SHM_RING_DATA + 100000, F_SEAL_SHRINK);
+    CASE(&shm_welcome, sizeof(shm_welcome), memory);
+    close(memory);
+    memory = make_memory(100, F_SEAL_SHRINK);
+    CASE(&shm_welcome, sizeof(shm_welcome), memory);
+#undef CASE
+    close(memory);
+    close(plain[0]);
+    close(plain[1]);
+    close(listener);
+    shm_node_stop(&a);
+    shm_node_stop(&b);
+}
+
+/* Descriptors that nobody asked for are not open afterwards. */
+static void test_too_many_descriptors(void)
+{
+    int fds[16], listener, fd;
+    char control[CMSG_SPACE(sizeof(fds))] = { };
+    struct iovec iov = {
+        .iov_base = (void *)&shm_welcome, .iov_len = sizeof(shm_welcome),
+    };
+    struct msghdr msg = {
+        .msg_iov = &iov, .msg_iovlen = 1,
+        .msg_control = control, .msg_controllen = sizeof(control),
+    };
+    struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
+    unsigned before;
+    ShmNode a, b;
+
+    shm_node_start(&a, 1, "");
+    shm_node_start(&b, 2, NULL);
+    listener = shm_listen_as(2);
+    fd = accept_from(listener, &a, &b);
+    before = open_files(&a);
+    for (int i = 0; i < ARRAY_SIZE(fds); i++) {
+        fds[i] = make_memory(100, 0);
+    }
+    cmsg->cmsg_level = SOL_SOCKET;
+    cmsg->cmsg_type = SCM_RIGHTS;
+    cmsg->cmsg_len = CMSG_LEN(sizeof(fds));
+    memcpy(CMSG_DATA(cmsg), fds, sizeof(fds));
+    g_assert_cmpint(sendmsg(fd, &msg, 0), ==, sizeof(shm_welcome));
+    shm_assert_cut_off(fd);
+    g_assert_cmpuint(open_files(&a), ==, before - 1);
+    for (int i = 0; i < ARRAY_SIZE(fds); i++) {
+        close(fds[i]);
+    }
+    close(fd);
+    close(listener);
+    shm_node_stop(&a);
+    shm_node_stop(&b);
+}
+
+static void test_receiver_that_reads_nothing(void)
+{
+    int listener;
+    ShmNode a, b;
+    ShmRing r;
+
+    shm_node_start(&a, 1, "");
+    shm_node_start(&b, 2, NULL);
+    listener = shm_listen_as(2);
+    r = receiver_new(listener, &a, &b);
+    shm_reach(&a, &b);
+    /* Until the ring is full, and then for a while */
+    shm_expect_netdev(&a, &b);
+    shm_assert_cut_off(r.fd);
+    g_assert_cmpuint(shm_frames(&a, "shm-tx-frames"), >, 900);
+    shm_ring_free(&r);
+    close(listener);
+    shm_node_stop(&a);
+    shm_node_stop(&b);
+}
+
+static void test_receiver_that_makes_room_late(void)
+{
+    uint32_t record = ROUND_UP(SHM_RECORD_LEN + SHM_LEN + 96, 64);
+    uint32_t head, written = 0;
+    int listener;
+    ShmNode a, b;
+
+    shm_node_start(&a, 1, "");
+    shm_node_start(&b, 2, NULL);
+    listener = shm_listen_as(2);
+    /* On a busy machine the test may be too late, and is cut off. */
+    for (int tries = 0; tries < 20 && !written; tries++) {
+        ShmRing r = receiver_new(listener, &a, &b);
+
+        shm_reach(&a, &b);
+        while (!ldl_le_p(r.mem + SHM_RING_WAITS)) {
+            shm_post_send(&a, &b);
+        }
+        head = ldl_le_p(r.mem + SHM_RING_HEAD);
+        stl_le_p(r.mem + SHM_RING_TAIL, head);
+        shm_ring_wake(&r);
+        for (int i = 0; i < 10; i++) {
+            shm_post_send(&a, &b);
+            shm_drain_wire(&a);
+        }
+        written = ldl_le_p(r.mem + SHM_RING_HEAD) - head;
+        shm_ring_free(&r);
+    }
+    /* With what was left at the ring's end */
+    g_assert_cmpuint(written, >=, 11 * record);
+    g_assert_cmpuint(written, <, 12 * record);
+    close(listener);
+    shm_node_stop(&a);
+    shm_node_stop(&b);
+}
+
+static void test_receiver_with_a_bad_tail(void)
+{
+    static const uint32_t tails[] = { 32, 0x80000000, 0xffffffc0 };
+    int listener;
+    ShmNode a, b;
+
+    shm_node_start(&a, 1, "");
+    shm_node_start(&b, 2, NULL);
+    listener = shm_listen_as(2);
+    for (int i = 0; i < ARRAY_SIZE(tails); i++) {
+        ShmRing r = receiver_new(listener, &a, &b);
+
+        stl_le_p(r.mem + SHM_RING_TAIL, tails[i]);
+        shm_reach(&a, &b);
+        shm_expect_netdev(&a, &b);
+        shm_assert_cut_off(r.fd);
+        shm_ring_free(&r);
+    }
+    close(listener);
+    shm_node_stop(&a);
+    shm_node_stop(&b);
+}
+
+void shm_receiver_tests(void)
+{
+    qtest_add_func("/rdma-roce-shm/receiver/bad-welcomes", test_bad_welcomes);
+    qtest_add_func("/rdma-roce-shm/receiver/too-many-descriptors",
+                   test_too_many_descriptors);
+    qtest_add_func("/rdma-roce-shm/receiver/reads-nothing",
+                   test_receiver_that_reads_nothing);
+    qtest_add_func("/rdma-roce-shm/receiver/makes-room-late",
+                   test_receiver_that_makes_room_late);
+    qtest_add_func("/rdma-roce-shm/receiver/bad-tail",
+                   test_receiver_with_a_bad_tail);
+}

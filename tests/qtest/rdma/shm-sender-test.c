@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A port that receives from a sender that breaks the rules: the test.
+ */
+#include "qemu/osdep.h"
+#include <sys/mman.h>
+#include "qemu/bswap.h"
+#include "shm-test.h"
+
+static int connect_to(int id)
+{
+    struct sockaddr_un un = shm_address_of(id);
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+    g_assert_cmpint(connect(fd, (struct sockaddr *)&un, sizeof(un)), ==, 0);
+    return fd;
+}
+
+static ShmRing sender_new(int id)
+{
+    ShmRing r = { .fd = connect_to(id) };
+    char control[CMSG_SPACE(sizeof(int))];
+    ShmWelcome got;
+    struct iovec iov = { .iov_base = &got, .iov_len = sizeof(got) };
+    struct msghdr msg = {
+        .msg_iov = &iov, .msg_iovlen = 1,
+        .msg_control = control, .msg_controllen = sizeof(control),
+    };
+    struct stat st;
+
+    g_assert_cmpint(recvmsg(r.fd, &msg, MSG_CMSG_CLOEXEC), ==, sizeof(got));
+    g_assert_cmpmem(&got, sizeof(got), &shm_welcome, sizeof(shm_welcome));
+    g_assert_nonnull(CMSG_FIRSTHDR(&msg));
+    memcpy(&r.memory, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(r.memory));
+    g_assert_cmpint(fstat(r.memory, &st), ==, 0);
+    g_assert_cmpint(st.st_size, ==, SHM_RING_DATA + SHM_RING_SIZE);
+    shm_ring_map(&r, st.st_size);
+    return r;
+}
+
+/* Write a record that takes @room bytes, and say that it is there. */
+static void ring_write(ShmRing *r, uint32_t size, uint32_t flags,
+                       const void *data, size_t len, uint32_t room)
+{
+    uint8_t *record = r->mem + SHM_RING_DATA + r->pos % SHM_RING_SIZE;
+
+    stl_le_p(record, size);
+    stl_le_p(record + 4, flags);
+    memcpy(record + SHM_RECORD_LEN, data, len);
+    r->pos += room;
+    __atomic_store_n((uint32_t *)(r->mem + SHM_RING_HEAD), cpu_to_le32(r->pos),
+                     __ATOMIC_SEQ_CST);
+    shm_ring_wake(r);
+}
+
+static uint32_t record_len(size_t len)
+{
+    return ROUND_UP(SHM_RECORD_LEN + len, 64);
+}
+
+static void ring_frame(ShmRing *r, uint32_t flags, const void *frame,
+                       size_t len)
+{
+    ring_write(r, len, flags, frame, len, record_len(len));
+}
+
+static void ring_await_read(ShmRing *r)
+{
+    gint64 end = g_get_monotonic_time() + SOON_MS * 1000;
+
+    while (ldl_le_p(r->mem + SHM_RING_TAIL) != r->pos) {
+        g_assert_cmpint(g_get_monotonic_time(), <, end);
+        g_usleep(100);
+    }
+}
+
+/* A datagram for @to with its ICRC, by way of a port without memory. */
+static size_t catch_frame(ShmNode *to, uint8_t frame[FRAME_MAX])
+{
+    ShmNode other;
+    size_t size;
+
+    shm_node_start(&other, 3, NULL);
+    shm_post_send(&other, to);
+    size = wire_recv(&other.wire, frame, SOON_MS);
+    g_assert_cmpuint(size, >, SHM_LEN);
+    shm_node_stop(&other);
+    return size;
+}
+
+static void test_frames_of_a_sender(void)
+{
+    uint8_t frame[FRAME_MAX];
+    size_t size;
+    ShmNode a;
+    ShmRing r;
+
+    shm_node_start(&a, 1, "");
+    size = catch_frame(&a, frame);
+    r = sender_new(1);
+    /* With an ICRC, and past the end of the ring some times */
+    for (int i = 0; i < 3000; i++) {
+        uint32_t offset = r.pos % SHM_RING_SIZE;
+
+        if (SHM_RING_SIZE - offset < record_len(size)) {
+            stl_le_p(r.mem + SHM_RING_DATA + offset, SHM_RECORD_SKIP);
+            r.pos += SHM_RING_SIZE - offset;
+        }
+        shm_post_recv(&a);
+        ring_frame(&r, SHM_RECORD_CHECKED, frame, size);
+        shm_expect_recv(&a);
+    }
+    /* A wrong ICRC counts if there is one. */
+    frame[size - 1] ^= 1;
+    ring_frame(&r, SHM_RECORD_CHECKED, frame, size);
+    shm_post_recv(&a);
+    ring_frame(&r, 0, frame, size);
+    shm_expect_recv(&a);
+    g_assert_cmpuint(shm_icrc_errors(&a), ==, 1);
+    shm_ring_free(&r);
+    shm_node_stop(&a);
+}
+
+typedef struct BadRecord {
+    const char *name;
+    uint32_t size;
+    uint32_t room;                  /* what the head says */
+} BadRecord;
+
+static void test_bad_records(void)
+{
+    static const BadRecord cases[] = {
+        { "no bytes", 0, 64 },
+        { "more than the head says", 57, 64 },
+        { "longer than a frame", 8000, 8064 },
+        { "longest", UINT32_MAX - 1, 64 },
+        { "nothing behind a skip", SHM_RECORD_SKIP, 64 },
+        { "a head amid a record", 50, 32 },
+        { "more than the ring has", 50, SHM_RING_SIZE + 64 },
+    };
+    static const uint8_t zeroes[64];
+    uint8_t frame[FRAME_MAX];
+    size_t size;
+    ShmNode a;
+    ShmRing r;
+
+    shm_node_start(&a, 1, "");
+    size = catch_frame(&a, frame);
+    for (int i = 0; i < ARRAY_SIZE(cases); i++) {
+        g_test_message("%s", cases[i].name);
+        r = sender_new(1);
+        ring_write(&r, cases[i].size, 0, zeroes, 50, cases[i].room);
+        shm_assert_cut_off(r.fd);
+        shm_ring_free(&r);
+    }
+    /* Near the end: one that goes past it, and a skip to another skip */
+    for (int i = 0; i < 2; i++) {
+        r = sender_new(1);
+        while (r.pos < SHM_RING_SIZE - 128) {
+            ring_frame(&r, 0, zeroes, 50);
+            if (r.pos % 65536 == 0) {
+                ring_await_read(&r);
+            }
+        }
+        ring_await_read(&r);
+        if (i) {
+            stl_le_p(r.mem + SHM_RING_DATA, SHM_RECORD_SKIP);
+            ring_write(&r, SHM_RECORD_SKIP, 0, zeroes, 50, 4096);
+        } else {
+            ring_write(&r, 500, 0, zeroes, 50, 512);
+        }
+        shm_assert_cut_off(r.fd);
+        shm_ring_free(&r);
+    }
+
+    /* Frames that are nonsense cost nobody anything. */
+    r = sender_new(1);
+    ring_frame(&r, 0, zeroes, 1);
+    ring_frame(&r, 0, zeroes, 50);
+    for (size_t i = 0; i < size; i += 7) {
+        frame[i] ^= 0x55;
+        ring_frame(&r, 0, frame, size);
+        ring_frame(&r, 0, frame, i + 1);
+        frame[i] ^= 0x55;
+        ring_await_read(&r);
+    }
+    shm_post_recv(&a);
+    ring_frame(&r, 0, frame, size);
+    shm_expect_recv(&a);
+    shm_ring_free(&r);
+    shm_node_stop(&a);
+}
+
+static void test_memory_cannot_shrink(void)
+{
+    ShmNode a;
+    ShmRing r;
+
+    shm_node_start(&a, 1, "");
+    r = sender_new(1);
+    g_assert_cmpint(ftruncate(r.memory, 0), ==, -1);
+    g_assert_cmpint(ftruncate(r.memory, SHM_RING_DATA), ==, -1);
+    shm_ring_free(&r);
+    shm_node_stop(&a);
+}
+
+/*
+ * Of a ring full of short frames, which are nonsense, QEMU reads a part, and
+ * does other work before it reads on.
+ */
+static void test_flood(void)
+{
+    uint64_t all = SHM_RING_SIZE / record_len(50);
+    uint64_t seen = 0;
+    ShmNode a;
+    ShmRing r;
+
+    shm_node_start(&a, 1, "");
+    r = sender_new(1);
+    for (uint32_t pos = 0; pos < SHM_RING_SIZE; pos += record_len(50)) {
+        stl_le_p(r.mem + SHM_RING_DATA + pos, 50);
+    }
+    for (int i = 0; i < 1000 && !(seen % all); i++) {
+        r.pos += SHM_RING_SIZE;
+        __atomic_store_n((uint32_t *)(r.mem + SHM_RING_HEAD),
+                         cpu_to_le32(r.pos), __ATOMIC_SEQ_CST);
+        shm_ring_wake(&r);
+        seen = shm_frames(&a, "shm-rx-frames");
+        ring_await_read(&r);
+    }
+    g_assert_cmpuint(seen % all, !=, 0);
+    shm_ring_free(&r);
+    shm_node_stop(&a);
+}
+
+static void test_too_many_senders(void)
+{
+    uint8_t frame[FRAME_MAX];
+    ShmRing r[SHM_MAX_PEERS];
+    ShmWelcome got;
+    bool welcomed;
+    size_t size;
+    ShmNode a;
+    int fd;
+
+    shm_node_start(&a, 1, "");
+    size = catch_frame(&a, frame);
+    for (int i = 0; i < SHM_MAX_PEERS; i++) {
+        r[i] = sender_new(1);
+    }
+    fd = connect_to(1);
+    shm_assert_cut_off(fd);
+    close(fd);
+    for (int i = 0; i < SHM_MAX_PEERS; i++) {
+        shm_post_recv(&a);
+        ring_frame(&r[i], 0, frame, size);
+        shm_expect_recv(&a);
+    }
+    /* What was written before the end is received. */
+    shm_post_recv(&a);
+    ring_frame(&r[0], 0, frame, size);
+    shm_ring_free(&r[0]);
+    shm_expect_recv(&a);
+    do {
+        fd = connect_to(1);
+        welcomed = recv(fd, &got, sizeof(got), 0) == sizeof(got);
+        close(fd);
+    } while (!welcomed);
+    for (int i = 1; i < SHM_MAX_PEERS; i++) {
+        shm_ring_free(&r[i]);
+    }
+    shm_node_stop(&a);
+}
+
+void shm_sender_tests(void)
+{
+    qtest_add_func("/rdma-roce-shm/sender/frames", test_frames_of_a_sender);
+    qtest_add_func("/rdma-roce-shm/sender/bad-records", test_bad_records);
+    qtest_add_func("/rdma-roce-shm/sender/memory-cannot-shrink",
+                   test_memory_cannot_shrink);
+    qtest_add_func("/rdma-roce-shm/sender/flood", test_flood);
+    qtest_add_func("/rdma-roce-shm/sender/too-many", test_too_many_senders);
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Machines whose ports send by shared memory (rdma-roce,shm-dir=...). The test
+ * holds the far end of each netdev, where other frames come out, and may be the
+ * other end of a ring.
+ */
+#ifndef TESTS_RDMA_SHM_TEST_H
+#define TESTS_RDMA_SHM_TEST_H
+
+#include <sys/un.h>
+#include "libqos/virtio-rdma.h"
+#include "rdma/wire.h"
+
+#define SHM_LEN 1000                /* bytes of a datagram */
+
+/* The ring, as docs/specs/virtio-rdma-shm.rst has it */
+#define SHM_RING_HEAD 0
+#define SHM_RING_WAITS 64
+#define SHM_RING_TAIL 128
+#define SHM_RING_DATA 4096
+#define SHM_RING_SIZE (1u << 20)
+#define SHM_RECORD_LEN 8
+#define SHM_RECORD_SKIP UINT32_MAX
+#define SHM_RECORD_CHECKED 1
+#define SHM_MAX_PEERS 64
+
+typedef struct ShmWelcome {
+    char magic[8];
+    uint32_t version;
+} ShmWelcome;
+
+extern const ShmWelcome shm_welcome;
+
+/* A machine with one port. */
+typedef struct ShmNode {
+    Wire wire;
+    QRdmaHost *host;
+    QRdma *dev;
+    QRdmaMr *mr;
+    QRdmaCq *scq, *rcq;
+    QRdmaQp *qp;
+} ShmNode;
+
+/* One end of a ring, held by the test. */
+typedef struct ShmRing {
+    int fd;                         /* socket */
+    int memory;
+    uint8_t *mem;
+    uint32_t pos;
+} ShmRing;
+
+/* Where ports meet */
+extern char *shm_dir;
+
+/* @options: more of rdma-roce; NULL: without shared memory */
+void shm_node_start(ShmNode *n, int id, const char *options);
+void shm_node_stop(ShmNode *n);
+/* The socket of port @id */
+char *shm_node_path(int id);
+struct sockaddr_un shm_address_of(int id);
+/* Take the place of port @id. */
+int shm_listen_as(int id);
+
+/* The property shm-tx-frames or shm-rx-frames */
+uint64_t shm_frames(ShmNode *n, const char *which);
+uint64_t shm_icrc_errors(ShmNode *n);
+/* Send a datagram to @to, or to whom @av says. */
+void shm_post_send(ShmNode *n, ShmNode *to);
+void shm_post_send_av(ShmNode *n, ShmNode *to, const RdmaAv *av);
+void shm_post_recv(ShmNode *n);
+void shm_expect_recv(ShmNode *n);
+void shm_drain_wire(ShmNode *n);
+/* Send datagrams until one goes by memory. */
+void shm_reach(ShmNode *n, ShmNode *to);
+/* Send datagrams until one takes the netdev. */
+void shm_expect_netdev(ShmNode *n, ShmNode *to);
+/* Have one datagram arrive by memory. */
+void shm_exchange(ShmNode *n, ShmNode *to);
+
+void shm_ring_map(ShmRing *r, size_t size);
+void shm_ring_free(ShmRing *r);
+void shm_ring_wake(ShmRing *r);
+/* Wait until the other side closes the connection. */
+void shm_assert_cut_off(int fd);
+
+/* Register the tests. */
+void shm_sender_tests(void);
+void shm_receiver_tests(void);
+
+#endif
