@@ -14,7 +14,7 @@ import time
 
 from . import image
 from .agent import Channel
-from .pair import functions, net_up
+from .pair import backend, functions, net_up
 from .paths import LOGS, LabError, qemu_binary
 from .vm import Vm, die_with_parent
 
@@ -212,14 +212,15 @@ class MovingPair:
     """Two guests that can migrate, in the place of a Pair. @objects: what
     object-add is told, for each object that the hub gets at start. @cut:
     destinations are not on the link before they run. What arrives earlier
-    waits in their sockets until then."""
+    waits in their sockets until then. @shm: every other QEMU of a guest sends
+    by shared memory."""
 
     def __init__(self, tag, rdma=True, smp=1, mem='512M', extra=None,
-                 objects=(), hotplug=False, accel='', cut=False):
+                 objects=(), hotplug=False, accel='', cut=False, shm=False):
         self.tag = tag
         self.directory = tempfile.mkdtemp(prefix='vrdma-')
         self.hub = None
-        self.objects, self.hotplug = objects, hotplug
+        self.objects, self.hotplug, self.shm = objects, hotplug, shm
         self.vms = []
         for index in (1, 2):
             self.vms.append(MovingVm(
@@ -237,12 +238,18 @@ class MovingPair:
         # Not the socket, which is up as soon as it is connected
         self.hub.qmp('set_link', name=f'h{self._port(index, number)}', up=up)
 
+    def _backend(self, number):
+        if self.shm and number % 2:
+            return 'rdmadev=r0', ['-object', 'rdma-roce,id=r0,netdev=n0']
+        return backend('shm' if self.shm else '', self.directory)
+
     def _devices(self, index, number, rdma, extra):
         port = self._port(index, number)
         return ['-netdev', 'stream,id=n0,server=off,addr.type=unix,'
                 f'addr.path={self.directory}/port{port},reconnect-ms=50',
                 *(extra(index) if extra else []),
-                *functions(index, rdma, hotplug=self.hotplug)]
+                *functions(index, rdma, hotplug=self.hotplug,
+                           where=self._backend(number))]
 
     @property
     def one(self):

@@ -14,7 +14,8 @@ from .paths import LabError
 from .vm import Vm
 
 MTU = 9000
-LINKS = ('stream', 'dgram')
+# shm: what is of RDMA goes by shared memory, the rest by a stream
+LINKS = ('stream', 'dgram', 'shm')
 
 
 def mac(index):
@@ -27,7 +28,7 @@ def address(index, family=4):
 
 def netdev(link, index, directory):
     """The netdev of guest 1 or 2; guest 1 has to be started first."""
-    if link == 'stream':
+    if link in ('stream', 'shm'):
         server = 'on' if index == 1 else 'off'
         return ['-netdev', f'stream,id=n0,server={server},'
                 f'addr.type=unix,addr.path={directory}/link']
@@ -46,9 +47,25 @@ def queues():
             'direct-srq=off') if virtqueue else ()
 
 
-def functions(index, rdma=True, iommu=False, hotplug=False, options=''):
+def backend(link, directory):
+    """(the adapter's backend, arguments that make it). WIRE=shm in the
+    environment: by shared memory on every link."""
+    if link == 'shm' or os.environ.get('WIRE') == 'shm':
+        return 'rdmadev=r0', ['-object', 'rdma-roce,id=r0,netdev=n0,'
+                              f'shm-dir={directory}']
+    return 'netdev=n0', []
+
+
+def by_memory(vm):
+    """(sent, received): frames that took shared memory."""
+    return tuple(vm.qmp('qom-get', path='/objects/r0',
+                        property=f'shm-{way}-frames') for way in ('tx', 'rx'))
+
+
+def functions(index, rdma=True, iommu=False, hotplug=False, options='',
+              where=('netdev=n0', [])):
     """NIC and adapter: two functions of one slot, or, to be unplugged
-    alone, the adapter in a port of its own."""
+    alone, the adapter in a port of its own. where is what backend() says."""
     platform = ',iommu_platform=on,disable-legacy=on' if iommu else ''
     devices = ['-device',
                'virtio-net-pci,netdev=n0,addr=4.0,multifunction=on,'
@@ -59,8 +76,9 @@ def functions(index, rdma=True, iommu=False, hotplug=False, options=''):
         place = 'id=rdma0,bus=rp0,addr=0'
     if rdma:
         more = ','.join(filter(None, (*queues(), options)))
-        devices += ['-device',
-                    f'virtio-rdma-pci,netdev=n0,{place}{platform}'
+        attached, made = where
+        devices += [*made, '-device',
+                    f'virtio-rdma-pci,{attached},{place}{platform}'
                     f'{more and ","}{more}']
     return devices
 
@@ -87,7 +105,8 @@ class Pair:
             devices += netdev(link, index, self.directory)
             devices += extra(index) if extra else []
             devices += functions(index, rdma, iommu, hotplug,
-                                 options(index) if options else '')
+                                 options(index) if options else '',
+                                 backend(link, self.directory))
             self.vms.append(Vm(
                 f'{tag}-{index}', *devices, smp=smp, series=series,
                 machine='q35,kernel-irqchip=split' if iommu else 'q35',
@@ -107,7 +126,7 @@ class Pair:
         try:
             self.one.start()
             end = time.monotonic() + 20
-            while self.link == 'stream' and \
+            while self.link != 'dgram' and \
                     not os.path.exists(f'{self.directory}/link'):
                 if not self.one.alive() or time.monotonic() > end:
                     raise LabError('QEMU did not come up\n' +

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Guests that send by shared memory migrate to QEMUs that do not, and back,
+while each byte is verified. MOVES in the environment says how often, as in
+test_migration.py."""
+import os
+import re
+import time
+
+from lab.moving import MovingPair
+from lab.pair import by_memory
+from lab.runner import Skip
+
+PAIR = MovingPair
+GUESTS = {'smp': 2, 'shm': True}
+SECONDS = 30
+MOVES = 10 if os.environ.get('MOVES') else 2
+PATIENCE = '-k 19'      # see test_migration.py
+
+
+def both_ways(bench):
+    """Frames by memory since the guests' QEMUs were started."""
+    return sum(sum(by_memory(vm)) for vm in bench.pair.vms)
+
+
+def verify_while(bench, move, options):
+    if bench.stack == 'rxe':
+        raise Skip('rxe sends by its netdev')
+    server, client = bench.verify_commands(
+        f'{PATIENCE} -r 1000000 -T 600 -V {options}')
+    jobs = bench.two.spawn(server, 18515), bench.one.spawn(f'exec {client}')
+    time.sleep(1)
+    assert both_ways(bench) > 100
+    for i in range(MOVES):
+        move(bench)
+        for job in jobs:
+            assert job.alive(), f'ended at move {i}: {job.peek()}'
+        before = both_ways(bench)
+        time.sleep(1.5)
+        came = both_ways(bench) - before
+        # Every other move leads away from shared memory.
+        assert came > 100 if i % 2 else not came, f'move {i}: {came} frames'
+    jobs[1].kill(15)
+    for job in reversed(jobs):
+        result = job.wait(60)
+        assert result.ok and '\nOK: ' in '\n' + result.out, str(result)
+        assert int(re.search(r'(\d+) rounds', result.out)[1]) >= 2
+
+
+def test_one_guest_moves_to_a_netdev_and_back(bench):
+    verify_while(bench, lambda bench: bench.one.move(),
+                 '-s 16384 -n 64 -q 4 -e')
+
+
+def test_both_guests_move_to_a_netdev_and_back(bench):
+    verify_while(bench, lambda bench: bench.pair.move_both(),
+                 '-s 16384 -n 64 -q 2 -e')
