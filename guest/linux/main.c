@@ -136,6 +136,16 @@ static int vrdma_validate(struct virtio_device *vdev)
 	return 0;
 }
 
+/* Peers must not write to memory that the next kernel has. */
+static void vrdma_shutdown(struct device *device)
+{
+	struct virtio_device *vdev = dev_to_virtio(device);
+
+	virtio_break_device(vdev);
+	virtio_synchronize_cbs(vdev);
+	virtio_reset_device(vdev);
+}
+
 static int vrdma_probe(struct virtio_device *vdev)
 {
 	struct vrdma_dev *dev;
@@ -157,6 +167,10 @@ static int vrdma_probe(struct virtio_device *vdev)
 	INIT_WORK(&dev->port_work, vrdma_port_work);
 	INIT_WORK(&dev->fatal_work, vrdma_fatal_work);
 	init_completion(&dev->stopped);
+
+	/* The virtio core does the same in kernels whose bus has a shutdown. */
+	if (!vdev->dev.bus->shutdown)
+		vdev->dev.driver->shutdown = vrdma_shutdown;
 
 	vrdma_config_read(dev);
 	ret = vrdma_vqs_init(dev);
