@@ -81,7 +81,9 @@ class Vm(Guest):
             '-initrd', str(initramfs), '-append', cmdline, *root,
             '-device', 'virtio-rng-pci,addr=a',
             '-chardev', f'{agent},id=agent',
-            '-device', 'virtio-serial-pci,addr=b',
+            # By default it has 64 virtqueues, and so many descriptors that
+            # each turn of the main loop polls.
+            '-device', 'virtio-serial-pci,max_ports=2,addr=b',
             '-device', 'virtserialport,chardev=agent,name=lab.agent',
             '-chardev', f'{qmp},id=qmp',
             '-mon', 'chardev=qmp,mode=control']
