@@ -15,7 +15,7 @@
 /* Bytes between slots; odd, so that slots start at any alignment. */
 #define GUARD       61
 #define POISON      0xa5
-#define MAX_QPS     128
+#define MAX_QPS     1024
 #define MAX_PIECES  4
 #define QKEY        0x11223344
 

@@ -113,12 +113,14 @@ class Case:
 
 SMALL = '-s 16384 -n 64'
 MANY = '-s 4096 -n 32 -q 64'
+MOST = '-s 1024 -n 4 -q 1024 -S 4 -R 8'
 
 CASES = (
     Case('no adapter', rdma=False),
     Case('adapter idle'),
     Case('1 QP', options=SMALL),
     Case('64 QPs', options=MANY),
+    Case('1024 QPs', options=MOST),
     Case('1 QP, 1 GiB', options=SMALL, region=1024),
 )
 
@@ -161,12 +163,15 @@ def measure(case, moves):
 
 
 def summary(rows):
-    without, idle, one, many, large = (rows[case.name] for case in CASES)
-    extra = many['downtime'] - without['downtime']
-    print(f'64 busy QPs: {extra:+.1f} ms of downtime (at most 10 ms wanted)')
-    print(f'State: {(many["state"] - idle["state"]) / 64:.0f} B for each of '
-          f'them with what is posted, '
-          f'{large["state"] - one["state"]} B for 1 GiB of MRs')
+    without, idle, one, many, most, large = (rows[case.name]
+                                             for case in CASES)
+    for count, row, wanted in (64, many, 10), (1024, most, 30):
+        extra = row['downtime'] - without['downtime']
+        print(f'{count} busy QPs: {extra:+.1f} ms of downtime (at most '
+              f'{wanted} ms wanted), '
+              f'{(row["state"] - idle["state"]) / count:.0f} B of state for '
+              'each with what is posted')
+    print(f'1 GiB of MRs: {large["state"] - one["state"]} B of state')
 
 
 def main(moves):
