@@ -44,7 +44,8 @@ TARGETS ?=
 	run-verbs run-verbs-rxe run-verbs-own \
 	unit-tests run-unit run-qtest run-migration \
 	run-guest-migration run-guest \
-	bench bench-migration bench-turns bench-verbs bench-verbs-mr bench-qps \
+	bench bench-migration bench-turns bench-verbs bench-verbs-mr \
+	bench-qps bench-applications \
 	fuzz fuzz-engine fuzz-device coverage \
 	soak lint graph install qemu qtests guest uml standalone \
 	packages-build packages-coverage \
@@ -79,6 +80,7 @@ help:
 	@echo 'make bench-migration  what migration of a guest costs'
 	@echo 'make bench-turns   how long a guest can keep QEMU busy'
 	@echo 'make bench-qps     what many queue pairs cost'
+	@echo 'make bench-applications  UCX, MPI, libfabric, fio beside rxe'
 	@echo 'make bench-verbs   rdma-verbs in a guest beside its host'
 	@echo 'make bench-verbs-mr  1 GiB registered on a host adapter'
 	@echo 'make fuzz          run each fuzzer for FUZZ_TIME (60)'
@@ -298,6 +300,9 @@ bench-turns: standalone qtests
 
 bench-qps: qemu | packages-guest packages-test
 	@tests/guest/run bench-qps
+
+bench-applications: qemu | packages-guest packages-test
+	@tests/guest/run bench-applications
 
 bench-verbs: qemu uml | packages-guest
 	@tests/guest/run bench-verbs

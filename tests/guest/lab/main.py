@@ -3,8 +3,8 @@
 import argparse
 import os
 
-from . import (demo, driver, interop, kernel, migration, mrbench, pyverbs,
-               qpbench, qtests, soak, tcp, uml, verbsbench, workers)
+from . import (appbench, demo, driver, interop, kernel, migration, mrbench,
+               pyverbs, qpbench, qtests, soak, tcp, uml, verbsbench, workers)
 from .pair import LINKS
 from .paths import LOGS, LabError, say
 from .stack import STACKS
@@ -106,6 +106,11 @@ def do_bench_verbs(args):
 def do_bench_qps(args):
     driver.prepare()
     return qpbench.main(args.counts or qpbench.COUNTS, args.rounds)
+
+
+def do_bench_applications(args):
+    driver.prepare()
+    return appbench.main(args.rounds, args.pattern)
 
 
 def do_uml(args):
@@ -216,6 +221,12 @@ def parser():
     qps.add_argument('counts', type=int, nargs='*')
     qps.add_argument('--rounds', type=int, default=qpbench.ROUNDS)
     qps.set_defaults(do=do_bench_qps)
+    programs = commands.add_parser(
+        'bench-applications', help='measure applications beside rxe')
+    programs.add_argument('--rounds', type=int, default=appbench.ROUNDS)
+    programs.add_argument('pattern', nargs='?', default='',
+                          help='regular expression of rows to measure')
+    programs.set_defaults(do=do_bench_applications)
     user_mode = commands.add_parser(
         'uml', help='make the host of nested guests, User-mode Linux')
     user_mode.add_argument('series', nargs='?')

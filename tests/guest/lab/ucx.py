@@ -14,7 +14,7 @@ SETTINGS = ('UCX_UD_VERBS_ETH_DGID_CHECK=n',)
 
 def perftest(bench, options, settings='', count=100):
     """Run ucx_perftest with its client in guest 1 and its server in guest 2;
-    both have to succeed."""
+    both have to succeed. The result of the client."""
     inside = unpacked.inside(unpacked.tree('ucx', PACKAGES))
 
     def command(vm, peer):
@@ -29,3 +29,4 @@ def perftest(bench, options, settings='', count=100):
     for text in (result.client.out, result.server.out):
         assert 'ERROR' not in text, str(result)
     assert re.search(rf'^ *{count} +\d', result.client.out, re.M), str(result)
+    return result.client
