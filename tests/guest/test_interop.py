@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Guest 2 runs the kernel's rxe on the same wire."""
 from lab import interop
-from lab.programs import cm_exchange
+from lab.programs import perftest_cm_exchange
 
 SECOND = 'rxe'
 SECONDS = 35
@@ -67,4 +67,4 @@ def test_programs_both_ways(bench):
 def test_connection_manager(bench):
     bench.exchange('ib_send_bw -R -s 4096 -n 100',
                    'ib_send_bw -R -s 4096 -n 100', form='-F -d {} -x {}',
-                   how=cm_exchange)
+                   how=perftest_cm_exchange)

@@ -3,7 +3,7 @@
 import re
 
 from lab.pair import address
-from lab.programs import cm_exchange, exchange
+from lab.programs import cm_exchange, exchange, perftest_cm_exchange
 from lab.runner import ACK_TIMEOUT
 
 SECONDS = 30
@@ -118,7 +118,8 @@ def test_ib_atomic_bw_both_kinds(bench):
 
 
 def test_ib_send_bw_through_the_connection_manager(bench):
-    perftest(bench, 'ib_send_bw', '-R -s 4096 -n 100', cm_exchange)
+    perftest(bench, 'ib_send_bw', '-R -s 4096 -n 100',
+             perftest_cm_exchange)
 
 
 def test_rping(bench):

@@ -56,6 +56,17 @@ def cm_exchange(server_vm, client_vm, server_cmd, client_cmd, timeout=30,
     return Exchange(client, job.wait(15 if client.ok else 1))
 
 
+def perftest_cm_exchange(*args, **kwargs):
+    """The same for perftest's option -R. Its two sides agree to connect
+    before the server listens: where that is late, the client is rejected for
+    an unknown service ID, and may crash as it tries again."""
+    for _ in range(5):
+        result = cm_exchange(*args, **kwargs)
+        if 'RDMA_CM_EVENT_REJECTED; error: 8' not in result.client.out:
+            break
+    return result
+
+
 def build(name, sources, *options):
     """Compile a program against the machine's libibverbs, or what options
     say; guests share the machine's root, so they can run it."""
