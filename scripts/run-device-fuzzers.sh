@@ -9,8 +9,8 @@
 # arguments of libFuzzer, for example an input.
 set -u
 here=$(realpath "$(dirname "$0")/..")
-all=(rdma-split rdma-packed rdma-iommu rdma-direct rdma-wire rdma-stream
-    rdma-generic)
+all=(rdma-split rdma-packed rdma-iommu rdma-direct rdma-wire rdma-shm
+    rdma-stream rdma-generic)
 
 # QEMU leaks what it allocates once. The quarantine is as large as the guest.
 export ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=32
@@ -27,6 +27,7 @@ fuzz() { # BUILD TARGET ARGUMENT...
     shift 2
     [ "$target" != rdma-generic ] || target=generic-fuzz
     truncate -s 64K "$build/blank.bin"
+    rm -rf "$build"/shm.*
     (cd "$build" && exec ./qemu-fuzz-x86_64 "--fuzz-target=$target" \
         -timeout=20 -max_len=1024 -len_control=0 -print_funcs=0 "$@" 2>&1)
 }

@@ -10,10 +10,10 @@
 
 static void send_frame(const uint8_t *frame, size_t len)
 {
-    ssize_t ret = send(fuzz_guest.wire, frame, len, MSG_DONTWAIT);
-
-    (void)ret;
-    fuzz_settle();
+    if (!fuzz_shm_deliver(frame, len)) {
+        (void)!send(fuzz_guest.wire, frame, len, MSG_DONTWAIT);
+        fuzz_settle();
+    }
     fuzz_drain_wire();
 }
 

@@ -19,9 +19,10 @@
 #include "standard-headers/linux/virtio_ring.h"
 
 #define DEVICE \
-    "virtio-rdma-pci,id=rdma0,bus=rp0,netdev=n0,max-qp=8,max-cq=4," \
+    "virtio-rdma-pci,id=rdma0,bus=rp0,max-qp=8,max-cq=4," \
     "max-srq=2,max-mr=24,max-mw=16,max-pd=4,max-mcast-grp=4," \
-    "gid-table-len=4,max-srq-wr=64,max-cqe=200,mac=52:54:00:12:34:01"
+    "gid-table-len=4,max-srq-wr=64,max-cqe=200"
+#define PORT "netdev=n0,mac=52:54:00:12:34:01"
 #define MCH_PCIEXBAR 0x60
 #define BIOS_SIZE 65536
 #define PORT_WINDOW 0xe000
@@ -62,14 +63,28 @@ uint64_t in_u64(FuzzIn *in)
     return (uint64_t)in_u32(in) << 32 | low;
 }
 
+static char *device_params(void)
+{
+    const FuzzConfig *config = fuzz_guest.config;
+
+    return g_strconcat(DEVICE, config->shm ? ",rdmadev=r0" : "," PORT,
+                       config->props, NULL);
+}
+
 GString *fuzz_cmdline(FuzzTarget *t)
 {
     const FuzzConfig *config = t->opaque;
     GString *s = g_string_new(TARGET_NAME);
+    g_autofree char *backend = NULL, *device = NULL;
     int bios, fds[2];
 
     /* The beginning of a Target */
     fuzz_guest.config = config;
+    device = device_params();
+    if (config->shm) {
+        backend = g_strdup_printf("-object rdma-roce,id=r0," PORT ",shm-dir=%s",
+                                  fuzz_shm_dir());
+    }
     bios = memfd_create("bios", 0);
     g_assert_cmpint(ftruncate(bios, BIOS_SIZE), ==, 0);
     g_assert_cmpint(socketpair(AF_UNIX, SOCK_DGRAM, 0, fds), ==, 0);
@@ -84,11 +99,11 @@ GString *fuzz_cmdline(FuzzTarget *t)
         " -device virtio-blk-pci,id=blk0,drive=b0,addr=5"
         " %s"
         " -device pcie-root-port,id=rp0,addr=4,chassis=1"
-        " -device " DEVICE "%s"
+        " %s -device %s"
         " %s",
         bios, fds[1],
         config->iommu ? "-device virtio-iommu-pci,id=iommu0,addr=6" : "",
-        config->props, getenv("FUZZ_ARGS") ?: "");
+        backend ?: "", device, getenv("FUZZ_ARGS") ?: "");
     return s;
 }
 
@@ -114,8 +129,7 @@ void fuzz_find_devices(void)
 
 void fuzz_plug(void)
 {
-    g_autofree char *params = g_strconcat(DEVICE, fuzz_guest.config->props,
-                                          NULL);
+    g_autofree char *params = device_params();
     QDict *opts;
 
     qmp_set_link("n0", true, &error_abort);

@@ -68,6 +68,7 @@ typedef struct FuzzConfig {
     const char *props;              /* of the device */
     bool iommu;                     /* all is behind a virtio-iommu */
     bool direct;                    /* QPs and CQs are direct */
+    bool shm;                       /* the peer is on this host */
 } FuzzConfig;
 
 typedef struct FuzzRing {
@@ -119,6 +120,7 @@ typedef struct FuzzGuest {
     uint8_t mac[RDMA_MAC_LEN];
     uint8_t far_mac[RDMA_MAC_LEN];
     int wire;                       /* the netdev's far end */
+    uint8_t by_memory;              /* frames take a ring; 0: the wire */
     unsigned tears;                 /* reads that find other bytes each time */
     uint32_t tear_at;
     uint8_t tear_by;
@@ -217,6 +219,25 @@ void __real_fuzz_dma_read_cb(size_t addr, size_t len, MemoryRegion *mr);
 void fuzz_op_frame(FuzzIn *in);
 void fuzz_op_raw_frame(FuzzIn *in);
 void fuzz_drain_wire(void);
+
+/* shm.c: the other side of shared memory */
+/* The directory where ports meet, which is made. */
+const char *fuzz_shm_dir(void);
+/* End all connections. */
+void fuzz_shm_leave(void);
+/* False: the frame is for the wire. */
+bool fuzz_shm_deliver(const uint8_t *frame, size_t len);
+void fuzz_op_shm_connect(FuzzIn *in);
+void fuzz_op_shm_frame(FuzzIn *in);
+void fuzz_op_shm_fill(FuzzIn *in);
+void fuzz_op_shm_record(FuzzIn *in);
+void fuzz_op_shm_store(FuzzIn *in);
+void fuzz_op_shm_message(FuzzIn *in);
+void fuzz_op_shm_close(FuzzIn *in);
+void fuzz_op_shm_listen(FuzzIn *in);
+void fuzz_op_shm_accept(FuzzIn *in);
+void fuzz_op_shm_tail(FuzzIn *in);
+void fuzz_op_shm_scribble(FuzzIn *in);
 
 /* stream.c: migration */
 void fuzz_op_migrate(FuzzIn *in);

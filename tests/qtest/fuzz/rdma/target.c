@@ -48,6 +48,15 @@ static const FuzzOp wire_ops[] = {
     OP(recv), OP(send), OP(refill), OP(time),
 };
 
+/* So is who has the other side of shared memory. */
+static const FuzzOp shm_ops[] = {
+    OP(shm_connect), OP(shm_frame), OP(shm_record), OP(shm_store),
+    OP(shm_fill), OP(shm_message), OP(shm_close), OP(shm_listen),
+    OP(shm_accept), OP(shm_tail), OP(shm_scribble), OP(send),
+    OP(recv), OP(refill), OP(time), OP(frame),
+    OP(connect), OP(restart), OP(migrate), OP(link),
+};
+
 /* The stream is the attacker's, made of a device amid traffic. */
 static const FuzzOp stream_ops[] = {
     OP(mutate), OP(migrate), OP(send), OP(recv),
@@ -68,6 +77,7 @@ static const Target targets[] = {
     { { "rdma-direct", "", .direct = true }, direct_ops,
       ARRAY_SIZE(direct_ops) },
     { { "rdma-wire", "" }, wire_ops, ARRAY_SIZE(wire_ops) },
+    { { "rdma-shm", "", .shm = true }, shm_ops, ARRAY_SIZE(shm_ops) },
     { { "rdma-stream", "" }, stream_ops, ARRAY_SIZE(stream_ops) },
 };
 
@@ -78,6 +88,7 @@ static void renew(void)
     uint64_t cqe;
 
     g->tears = 0;
+    fuzz_shm_leave();
     fuzz_plug();
     fuzz_machine_reset();
     fuzz_bring_up(true);
