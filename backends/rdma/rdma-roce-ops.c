@@ -122,6 +122,20 @@ static bool roce_op_pull_recv(void *opaque, uint32_t qpn, RdmaRecvWr *wr)
     return rb->client_ops->pull_recv(rb->client_opaque, qpn, wr);
 }
 
+static uint32_t roce_op_recv_count(void *opaque, uint32_t qpn)
+{
+    RdmaBackend *rb = opaque;
+
+    return rb->client_ops->recv_count(rb->client_opaque, qpn);
+}
+
+static void roce_op_recv_watch(void *opaque, uint32_t qpn)
+{
+    RdmaBackend *rb = opaque;
+
+    rb->client_ops->recv_watch(rb->client_opaque, qpn);
+}
+
 static bool roce_op_pull_srq_recv(void *opaque, uint32_t srqn, RdmaRecvWr *wr)
 {
     RdmaBackend *rb = opaque;
@@ -200,6 +214,8 @@ const RoceOps rdma_roce_ops = {
     .srq_room = roce_op_srq_room,
     .pull_recv = roce_op_pull_recv,
     .pull_srq_recv = roce_op_pull_srq_recv,
+    .recv_count = roce_op_recv_count,
+    .recv_watch = roce_op_recv_watch,
     .unchecked = roce_op_unchecked,
     .wake = roce_op_wake,
     .trace = roce_op_trace,

@@ -73,6 +73,24 @@ static bool virtio_rdma_pull_recv(void *opaque, uint32_t qpn, RdmaRecvWr *wr)
     return qp && virtio_rdma_active(s) && virtio_rdma_rq_pull(s, qp, wr);
 }
 
+static uint32_t virtio_rdma_recv_count(void *opaque, uint32_t qpn)
+{
+    VirtIORdma *s = opaque;
+    VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, qpn);
+
+    return qp && virtio_rdma_active(s) ? virtio_rdma_rq_count(s, qp) : 0;
+}
+
+static void virtio_rdma_recv_watch(void *opaque, uint32_t qpn)
+{
+    VirtIORdma *s = opaque;
+    VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, qpn);
+
+    if (qp && virtio_rdma_active(s)) {
+        virtio_rdma_rq_watch(s, qp);
+    }
+}
+
 static bool virtio_rdma_pull_srq_recv(void *opaque, uint32_t srqn,
                                       RdmaRecvWr *wr)
 {
@@ -89,6 +107,8 @@ static const RdmaBackendClientOps client_ops = {
     .srq_room = virtio_rdma_srq_room,
     .pull_recv = virtio_rdma_pull_recv,
     .pull_srq_recv = virtio_rdma_pull_srq_recv,
+    .recv_count = virtio_rdma_recv_count,
+    .recv_watch = virtio_rdma_recv_watch,
     .port_changed = virtio_rdma_port_changed,
     .resume = virtio_rdma_ctrl_resume,
     .flush = virtio_rdma_eqs_flush,

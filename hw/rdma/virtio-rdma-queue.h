@@ -386,6 +386,8 @@ static inline bool virtio_rdma_is_direct(const VirtIORdmaWq *wq)
  */
 bool virtio_rdma_slots_take(VirtIORdma *s, VirtIORdmaSlots *slots,
                             uint8_t *wqe, size_t room, size_t *len, bool *bad);
+/* WQEs that are there, by what the driver says; 0 if that is nonsense. */
+uint32_t virtio_rdma_slots_count(VirtIORdma *s, const VirtIORdmaSlots *slots);
 /* Undo the last virtio_rdma_slots_take(). */
 void virtio_rdma_slots_untake(VirtIORdmaSlots *slots);
 /* The driver need ring no doorbell, for the device will look by itself. */
@@ -433,6 +435,10 @@ bool virtio_rdma_srq_run(VirtIORdma *s, VirtIORdmaSrq *srq, uint32_t *budget);
  */
 bool virtio_rdma_rq_pull(VirtIORdma *s, VirtIORdmaQp *qp, RdmaRecvWr *wr);
 bool virtio_rdma_srq_pull(VirtIORdma *s, VirtIORdmaSrq *srq, RdmaRecvWr *wr);
+/* WQEs that can be pulled; there may be more in a virtqueue. */
+uint32_t virtio_rdma_rq_count(VirtIORdma *s, VirtIORdmaQp *qp);
+/* Have the driver ring for the next WQE, or run the queue if it is there. */
+void virtio_rdma_rq_watch(VirtIORdma *s, VirtIORdmaQp *qp);
 /*
  * After migration, when guest memory may be touched: for in-order use the
  * virtqueue must know what is in flight, but it does not migrate that.

@@ -231,6 +231,18 @@ bool virtio_rdma_slots_take(VirtIORdma *s, VirtIORdmaSlots *slots,
     return true;
 }
 
+uint32_t virtio_rdma_slots_count(VirtIORdma *s, const VirtIORdmaSlots *slots)
+{
+    uint32_t producer;
+
+    if (!virtio_rdma_codec_load_word(VIRTIO_DEVICE(s)->dma_as, slots->producer,
+                                     &producer) ||
+        producer - slots->taken > slots->depth) {
+        return 0;
+    }
+    return producer - slots->taken;
+}
+
 void virtio_rdma_slots_untake(VirtIORdmaSlots *slots)
 {
     slots->taken--;

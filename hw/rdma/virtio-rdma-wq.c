@@ -706,6 +706,29 @@ bool virtio_rdma_rq_pull(VirtIORdma *s, VirtIORdmaQp *qp, RdmaRecvWr *wr)
     return true;
 }
 
+uint32_t virtio_rdma_rq_count(VirtIORdma *s, VirtIORdmaQp *qp)
+{
+    VirtIORdmaWq *wq = &qp->rq;
+
+    if (!virtio_rdma_is_direct(wq)) {
+        return !virtio_queue_empty(wq->vq);
+    }
+    return MIN(virtio_rdma_slots_count(s, &wq->slots),
+               wq_depth(wq) - wq->count);
+}
+
+void virtio_rdma_rq_watch(VirtIORdma *s, VirtIORdmaQp *qp)
+{
+    VirtIORdmaWq *wq = &qp->rq;
+
+    /* Of a virtqueue the device is always told. */
+    if (!virtio_rdma_is_direct(wq)
+        ? !virtio_queue_empty(wq->vq)
+        : !virtio_rdma_slots_sleep(s, &wq->slots, &qp->broken) || qp->broken) {
+        virtio_rdma_qp_schedule(s, qp);
+    }
+}
+
 bool virtio_rdma_srq_pull(VirtIORdma *s, VirtIORdmaSrq *srq, RdmaRecvWr *wr)
 {
     Taken t;

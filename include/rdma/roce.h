@@ -154,6 +154,18 @@ typedef struct RoceOps {
      */
     bool (*pull_recv)(void *opaque, uint32_t qpn, RdmaRecvWr *wr);
     /*
+     * How many WQEs the consumer of QP @qpn, which has no SRQ, has posted
+     * that the engine has not got; may be fewer than there are. NULL: peers
+     * are told of no credits (IBTA 9.7.7.2).
+     */
+    uint32_t (*recv_count)(void *opaque, uint32_t qpn);
+    /*
+     * Peers wait for a receive WQE of QP @qpn. The owner shall call
+     * roce_post_recv() soon with the next that is posted, or with one that is
+     * there already. Not NULL if recv_count is not.
+     */
+    void (*recv_watch)(void *opaque, uint32_t qpn);
+    /*
      * Likewise for SRQ @srqn, which is empty, or has fewer WQEs than its
      * limit. May be NULL.
      */

@@ -60,6 +60,15 @@ typedef struct RdmaBackendClientOps {
     bool (*pull_recv)(void *opaque, uint32_t qpn, RdmaRecvWr *wr);
     bool (*pull_srq_recv)(void *opaque, uint32_t srqn, RdmaRecvWr *wr);
     /*
+     * WQEs of QP @qpn, which has no SRQ, that can be pulled; there may be more.
+     */
+    uint32_t (*recv_count)(void *opaque, uint32_t qpn);
+    /*
+     * A peer waits until QP @qpn has a receive WQE: post the next one, or one
+     * that can be pulled by now, without being asked.
+     */
+    void (*recv_watch)(void *opaque, uint32_t qpn);
+    /*
      * Port attributes changed: link state, MTU or MAC. Also in a stopped VM,
      * likewise.
      */

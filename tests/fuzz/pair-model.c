@@ -321,6 +321,25 @@ static bool model_pull_recv(void *opaque, uint32_t qpn, RdmaRecvWr *wr)
     return pull(p, false, slot, wr);
 }
 
+static uint32_t model_recv_count(void *opaque, uint32_t qpn)
+{
+    PairNode *p = pair_of(opaque);
+    unsigned slot = slot_of(qpn);
+
+    MUST(p->qp[slot].exists && !pair_uses_srq(slot));
+    p->work++;
+    return p->unseen[slot];
+}
+
+static void model_recv_watch(void *opaque, uint32_t qpn)
+{
+    PairNode *p = pair_of(opaque);
+    unsigned slot = slot_of(qpn);
+
+    MUST(p->qp[slot].exists && !pair_uses_srq(slot));
+    p->work++;
+}
+
 static bool model_pull_srq_recv(void *opaque, uint32_t srqn, RdmaRecvWr *wr)
 {
     PairNode *p = pair_of(opaque);
@@ -539,6 +558,8 @@ void pair_new(uint32_t seed)
     ops.srq_room = model_srq_room;
     ops.pull_recv = model_pull_recv;
     ops.pull_srq_recv = model_pull_srq_recv;
+    ops.recv_count = model_recv_count;
+    ops.recv_watch = model_recv_watch;
     memset(&pair, 0, sizeof(pair));
     pair.strict = true;
     pair.l = link_new(seed);

@@ -142,6 +142,26 @@ static bool node_pull_srq_recv(void *opaque, uint32_t srqn, RdmaRecvWr *wr)
     return pull(opaque, true, 0, wr);
 }
 
+static uint32_t node_recv_count(void *opaque, uint32_t qpn)
+{
+    LinkNode *n = opaque;
+    uint32_t count = 0;
+
+    for (GList *l = n->unseen.head; l; l = l->next) {
+        const LinkUnseen *u = l->data;
+
+        count += !u->srq && u->qpn == qpn;
+    }
+    return count;
+}
+
+static void node_recv_watch(void *opaque, uint32_t qpn)
+{
+    LinkNode *n = opaque;
+
+    n->watched[qpn]++;
+}
+
 static void node_trace(void *opaque, const RoceTrace *trace)
 {
     LinkNode *n = opaque;
@@ -171,6 +191,8 @@ const RoceOps link_ops = {
     .srq_room = node_srq_room,
     .pull_recv = node_pull_recv,
     .pull_srq_recv = node_pull_srq_recv,
+    .recv_count = node_recv_count,
+    .recv_watch = node_recv_watch,
     .wake = node_wake,
     .trace = node_trace,
 };
@@ -354,30 +376,35 @@ static void transmit(RoceLink *l, unsigned from, const RoceTxFrame *frame)
     }
 }
 
-void link_pump(RoceLink *l)
+static void pump(RoceLink *l, unsigned from)
 {
     static RoceTxFrame frame;
-    unsigned i;
+    LinkNode *n = &l->node[from];
 
+    while (!n->stopped) {
+        n->woken = false;
+        while (roce_poll_tx(n->e, l->now, &frame)) {
+            transmit(l, from, &frame);
+            roce_tx_done(n->e, &frame);
+            link_step(l);
+        }
+        g_assert_cmpint(n->maps, ==, 0);
+        if (!n->woken) {
+            break;
+        }
+    }
+}
+
+void link_pump(RoceLink *l)
+{
     if (l->hold) {
         return;
     }
-    for (i = 0; i < 2; i++) {
-        LinkNode *n = &l->node[i];
-
-        if (n->stopped) {
-            continue;
-        }
-        do {
-            n->woken = false;
-            while (roce_poll_tx(n->e, l->now, &frame)) {
-                transmit(l, i, &frame);
-                roce_tx_done(n->e, &frame);
-                link_step(l);
-            }
-            g_assert_cmpint(n->maps, ==, 0);
-        } while (n->woken);
-    }
+    do {
+        pump(l, 0);
+        pump(l, 1);
+        /* The first may have moved since. */
+    } while (l->node[0].woken && !l->node[0].stopped);
 }
 
 static int64_t next_time(RoceLink *l)

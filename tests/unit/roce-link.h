@@ -64,6 +64,7 @@ struct LinkNode {
     uint32_t completed;             /* calls of complete() */
     uint32_t srq_rooms;             /* calls of srq_room() */
     GQueue unseen;                  /* of LinkUnseen, by age */
+    uint32_t watched[LINK_MAX_QP];  /* calls of recv_watch() */
     LinkUnseen pulled;              /* what the last one became */
     uint64_t cq_room[2 * LINK_MAX_QP];
     uint64_t hole;                  /* this page cannot be mapped */

@@ -216,7 +216,7 @@ static void test_rnr_timer_is_honoured(void)
         g_assert_cmpuint(sent, ==, 4);
 
         /* More work and a buffer do not make it speak before its time */
-        link_pair_recv(&p, 50, 4096, 3000);
+        link_unseen_recv(p.b, p.bq, 50, link_sge(p.bmr, 4096, 3000));
         link_pair_post(&p, RDMA_WR_RDMA_WRITE, 3, 0, 10);
         g_assert_false(link_run(p.l, nak_seen + rnr_us[code] * 1000 - 1 -
                                      p.l->now));

@@ -224,5 +224,6 @@ int roce_post_recv(RoceEngine *e, uint32_t qpn, const RdmaRecvWr *wr)
     if (qp->s.attr.qp_state == RDMA_QPS_ERR) {
         roce_qp_schedule(qp);
     }
+    roce_credit_posted(qp);
     return 0;
 }

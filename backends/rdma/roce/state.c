@@ -398,6 +398,9 @@ int roce_import_qp(RoceEngine *e, const RoceQpImage *image,
     qp->send_cq->failed |= image->send_cq_failed;
     qp->recv_cq->failed |= image->recv_cq_failed;
     import_send(qp, image);
+    if (qp->init.qp_type == RDMA_QPT_RC) {
+        roce_credit_import(qp);
+    }
     import_recv(qp, image);
     if (image->n_res) {
         roce_resp_reserve(qp);

@@ -696,13 +696,39 @@ static void test_receives_need_no_doorbell(void)
     RdmaSendWr wr = { .opcode = RDMA_WR_SEND };
 
     for (int i = 1; i <= 4; i++) {
+        g_assert_true(qrdma_direct_awake(t.dev, &t.b->rq));
         wr.wr_id = i;
         wr.send_flags = RDMA_SEND_SIGNALED;
         qrdma_post_send(t.a, &wr);
         qrdma_expect(t.cq_a, i, RDMA_WC_SUCCESS);
         qrdma_expect(t.cq_b, i, RDMA_WC_SUCCESS);
     }
-    g_assert_true(qrdma_direct_awake(t.dev, &t.b->rq));
+}
+
+/* Its peer may wait for it. */
+static void test_receive_after_the_last_one_is_rung_for(void)
+{
+    TestPair t = pair_with_receives();
+    RdmaSendWr wr = {
+        .opcode = RDMA_WR_SEND,
+        .send_flags = RDMA_SEND_SIGNALED,
+    };
+
+    for (int i = 1; i <= 5; i++) {
+        wr.wr_id = i;
+        qrdma_post_send(t.a, &wr);
+    }
+    for (int i = 1; i <= 4; i++) {
+        qrdma_expect(t.cq_a, i, RDMA_WC_SUCCESS);
+        qrdma_expect(t.cq_b, i, RDMA_WC_SUCCESS);
+    }
+    g_assert_false(qrdma_direct_awake(t.dev, &t.b->rq));
+    put_recv(t.b, 5);
+    qrdma_settle(t.dev);
+    qrdma_expect_none(t.cq_b);
+    ring(t.b);
+    qrdma_expect(t.cq_b, 5, RDMA_WC_SUCCESS);
+    qrdma_expect(t.cq_a, 5, RDMA_WC_SUCCESS);
 }
 
 /* Nobody asks for those any more when the QP has failed by itself. */
@@ -758,6 +784,8 @@ void add_direct_tests(void)
     } tests[] = {
         { "idle-queue-needs-a-doorbell", test_idle_queue_needs_a_doorbell },
         { "receives-need-no-doorbell", test_receives_need_no_doorbell },
+        { "receive-after-the-last-one-is-rung-for",
+          test_receive_after_the_last_one_is_rung_for },
         { "receives-are-flushed-without-a-doorbell",
           test_receives_are_flushed_without_a_doorbell },
         { "one-doorbell-for-many", test_one_doorbell_for_many },

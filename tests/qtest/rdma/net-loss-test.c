@@ -55,31 +55,74 @@ static void test_rnr_is_waited_for(NetKind kind)
     /* long, and still not given up: rnr_retry 7 is endless */
     pass_time(p.net, 20 * RNR_NS);
     qrdma_expect_none(p.a.scq);
+    /* A receive ends it: no time passes from here on. */
     net_post_recv(&p.b, 2, 0, 3000);
-    qrdma_settle(p.b.dev);
-    qrdma_expect_none(p.a.scq);
-    pass_time(p.net, 2 * RNR_NS);
     qrdma_expect_wc(p.b.rcq, 2, RDMA_WC_RECV, &wc);
     qrdma_expect_wc(p.a.scq, 1, RDMA_WC_SEND, &wc);
     qrdma_mr_check(p.b.mr, 0, 3000, 0x33);
     qrdma_expect_none(p.b.rcq);
 }
 
-static void test_rnr_timer_is_honoured(NetKind kind)
+static NetPair pair_with_counters(NetKind kind)
 {
     QRdmaPath path = { .min_rnr_timer = RNR_CODE, .timeout = 20 };
-    NetPair p = net_pair(kind, RDMA_QPT_RC, &path);
+    NetPair p = net_pair_new_with(net_shared(kind), RDMA_QPT_RC,
+                                  QRDMA_F(VIRTIO_RDMA_F_COUNTERS));
+
+    qrdma_connect(p.a.qp, p.b.qp, &path);
+    return p;
+}
+
+static uint64_t naks_received(NetPair *p)
+{
+    uint64_t count[VIRTIO_RDMA_NUM_COUNTERS];
+
+    qrdma_settle(p->b.dev);
+    qrdma_settle(p->a.dev);
+    assert_ok(qrdma_query_counters(p->a.dev, 1, count));
+    return count[VIRTIO_RDMA_RNR_NAKS_RECEIVED];
+}
+
+static void test_rnr_timer_is_honoured(NetKind kind)
+{
+    NetPair p = pair_with_counters(kind);
     RdmaSendWr wr = net_wr(RDMA_WR_SEND, 1, NULL);
-    RdmaWc wc;
 
     qrdma_post_send(p.a.qp, &wr);
-    qrdma_expect_none(p.a.scq);
-    net_post_recv(&p.b, 2, 0, 0);
+    qrdma_wait_until(p.a.dev, naks_received(&p) == 1);
     net_clock_step(p.net, RNR_NS - 1000);
-    qrdma_expect_none(p.b.rcq);
+    g_assert_cmpuint(naks_received(&p), ==, 1);
     pass_time(p.net, RNR_NS);
-    qrdma_expect_wc(p.b.rcq, 2, RDMA_WC_RECV, &wc);
-    qrdma_expect_wc(p.a.scq, 1, RDMA_WC_SEND, &wc);
+    g_assert_cmpuint(naks_received(&p), >, 1);
+}
+
+/*
+ * The ACK of the first message says that there are no more receives. So the
+ * others wait for theirs, and no RNR NAK is needed. No time passes.
+ */
+static void test_slow_receiver_costs_no_nak(NetKind kind)
+{
+    NetPair p = pair_with_counters(kind);
+    RdmaWc wc;
+
+    net_post_recv(&p.b, 0, 0, 0);
+    for (int i = 0; i < 10; i++) {
+        RdmaSendWr wr = net_wr(RDMA_WR_SEND, i, NULL);
+
+        if (i == 1) {
+            qrdma_expect_wc(p.a.scq, 0, RDMA_WC_SEND, &wc);
+        }
+        qrdma_post_send(p.a.qp, &wr);
+    }
+    qrdma_expect_wc(p.b.rcq, 0, RDMA_WC_RECV, &wc);
+    for (int i = 1; i < 10; i++) {
+        qrdma_settle(p.a.dev);
+        qrdma_expect_none(p.a.scq);
+        net_post_recv(&p.b, i, 0, 0);
+        qrdma_expect_wc(p.b.rcq, i, RDMA_WC_RECV, &wc);
+        qrdma_expect_wc(p.a.scq, i, RDMA_WC_SEND, &wc);
+    }
+    g_assert_cmpuint(naks_received(&p), ==, 0);
 }
 
 static void test_rnr_retry_runs_out(NetKind kind)
@@ -382,6 +425,8 @@ void add_net_loss_tests(void)
 {
     net_add_test("loss/rnr-is-waited-for", test_rnr_is_waited_for);
     net_add_test("loss/rnr-timer-is-honoured", test_rnr_timer_is_honoured);
+    net_add_test("loss/slow-receiver-costs-no-nak",
+                 test_slow_receiver_costs_no_nak);
     net_add_test("loss/rnr-retry-runs-out", test_rnr_retry_runs_out);
     net_add_test("loss/retries-run-out", test_retries_run_out);
     net_add_test("loss/timeout-0-is-endless", test_timeout_0_is_endless);

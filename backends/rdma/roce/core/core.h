@@ -49,6 +49,8 @@
 #define ROCE_FLUSH_SLICE 32
 /* rnr_retry of a QP that never gives up (IBTA 9.9.2.1). */
 #define ROCE_RNR_ENDLESS 7
+/* The peer has not told how many receive WQEs it has. */
+#define ROCE_CREDITS_UNLIMITED UINT32_MAX
 
 typedef struct RoceMr RoceMr;       /* mem/mem.h */
 typedef struct RoceCq RoceCq;       /* queue/queue.h */
@@ -111,6 +113,17 @@ typedef struct RoceQp {
     bool last_explicit;             /* the last request needed a response, */
                                     /* not an ACK */
     uint32_t quantum;               /* bytes left of this turn */
+
+    /* transport/credit.c, requester */
+    uint32_t credits;               /* messages that may be started, of those */
+                                    /* that take a receive WQE of the peer */
+    uint32_t takers;                /* of those: started and not done */
+    bool credit_wait;               /* until the peer tells of credits */
+    bool credits_come;              /* it does so as soon as there are some */
+    uint32_t msn;                   /* in the peer's last AETH */
+    int64_t credit_deadline;        /* ns, or ROCE_NO_DEADLINE */
+    /* responder */
+    bool starved;                   /* told the peer that there is no WQE */
 
     uint32_t timer_slot;            /* in e->timers, from 1; 0: none */
     int64_t timer_key;              /* at or before its first deadline */
@@ -274,6 +287,14 @@ static inline bool roce_flush_ok(uint32_t type, uint32_t level)
 {
     return type && !(type & ~(RDMA_FLUSH_GLOBAL | RDMA_FLUSH_PERSISTENT)) &&
            level <= RDMA_FLUSH_MR;
+}
+
+/* It takes a receive WQE of the peer. */
+static inline bool roce_opcode_takes_recv(uint32_t opcode)
+{
+    return opcode == RDMA_WR_SEND || opcode == RDMA_WR_SEND_WITH_IMM ||
+           opcode == RDMA_WR_SEND_WITH_INV ||
+           opcode == RDMA_WR_RDMA_WRITE_WITH_IMM;
 }
 
 /* It changes MRs or windows and sends nothing. */

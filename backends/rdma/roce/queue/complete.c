@@ -115,6 +115,9 @@ static void stop_sending(RoceQp *qp)
     sq->sent = sq->end;
     sq->rd_atomic = 0;
     sq->rd_psns = 0;
+    qp->takers = 0;
+    qp->credit_wait = false;
+    qp->credit_deadline = ROCE_NO_DEADLINE;
 }
 
 void roce_sq_fail(RoceQp *qp, RdmaWcStatus status)

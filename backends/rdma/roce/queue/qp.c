@@ -154,6 +154,13 @@ void roce_qp_clear(RoceQp *qp)
     qp->last_explicit = false;
     qp->paused = false;
     qp->rate = 0;
+    qp->credits = ROCE_CREDITS_UNLIMITED;
+    qp->takers = 0;
+    qp->credit_wait = false;
+    qp->msn = 0;
+    qp->credits_come = true;
+    qp->credit_deadline = ROCE_NO_DEADLINE;
+    qp->starved = false;
     roce_qp_unschedule(qp);
     roce_timer_remove(qp);
 }

@@ -6,9 +6,6 @@
 #include <glib.h>
 #include "transport/transport.h"
 
-/* The unit of the local ACK timeout (IBTA 9.7.6.1.3). */
-#define TIMEOUT_UNIT_NS 4096
-
 /* RNR NAK timer codes in units of 10 us (IBTA table 45). */
 static const uint32_t rnr_delay[32] = {
     65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192,
@@ -44,7 +41,7 @@ void roce_req_start_timer(RoceQp *qp, int64_t now)
         sq->ack_deadline = ROCE_NO_DEADLINE;
         return;
     }
-    sq->ack_deadline = now + ((int64_t)TIMEOUT_UNIT_NS << qp->s.attr.timeout);
+    sq->ack_deadline = now + roce_timeout_ns(qp->s.attr.timeout);
     roce_timer_arm(qp, sq->ack_deadline);
 }
 
@@ -98,6 +95,7 @@ static void ack_up_to(RoceQp *qp, uint32_t psn, int64_t now)
         }
         sq->una = psn_add(wqe->first_psn, wqe->npsn);
         wqe->done = true;
+        qp->takers -= roce_opcode_takes_recv(wqe->opcode);
         if (sq->una == psn) {
             break;
         }
@@ -162,6 +160,13 @@ static void receiver_not_ready(RoceQp *qp, unsigned code, int64_t now)
     roce_timer_arm(qp, sq->rnr_deadline);
 }
 
+void roce_req_end_rnr_wait(RoceQp *qp)
+{
+    qp->s.sq.rnr_deadline = ROCE_NO_DEADLINE;
+    qp->s.sq.rnr_wait = false;
+    roce_qp_schedule(qp);
+}
+
 static void rx_nak(RoceQp *qp, const RoceBth *bth, int64_t now)
 {
     switch (bth->aeth.syndrome) {
@@ -201,9 +206,11 @@ static void rx_ack(RoceQp *qp, const RoceBth *bth, int64_t now)
         if (sq->una != psn_add(bth->psn, 1)) {
             sequence_error(qp, now);
         }
+        roce_credit_told(qp, bth, now);
         return;
     }
 
+    qp->msn = bth->aeth.msn;
     if (type == ROCE_AETH_RNR_NAK) {
         qp->e->stats.rnr_naks_received++;
     } else {
@@ -331,6 +338,9 @@ static void rx_response(RoceQp *qp, const RocePacket *pkt, int64_t now)
     } else {
         rx_read_response(qp, oldest_wqe(qp), pkt, now);
     }
+    if (pkt->info->flags & ROCE_OP_AETH) {
+        roce_credit_told(qp, &pkt->bth, now);
+    }
 }
 
 void roce_req_rx(RoceQp *qp, const RocePacket *pkt, int64_t now)
@@ -340,6 +350,10 @@ void roce_req_rx(RoceQp *qp, const RocePacket *pkt, int64_t now)
     /* Duplicates and late packets (IBTA 9.7.5.1.2) */
     if (psn_off(pkt->bth.psn, sq->una) >= psn_off(sq->sent, sq->una)) {
         qp->e->stats.rx_duplicates++;
+        if ((pkt->info->flags & ROCE_OP_ACK) &&
+            !(pkt->bth.aeth.syndrome & ~ROCE_AETH_VALUE_MASK)) {
+            roce_credit_told_again(qp, &pkt->bth, now);
+        }
         return;
     }
     if (pkt->info->flags & ROCE_OP_ACK) {
@@ -354,10 +368,9 @@ void roce_req_expire(RoceQp *qp, int64_t now)
     RoceSqState *sq = &qp->s.sq;
 
     if (sq->rnr_deadline <= now) {
-        sq->rnr_deadline = ROCE_NO_DEADLINE;
-        sq->rnr_wait = false;
-        roce_qp_schedule(qp);
+        roce_req_end_rnr_wait(qp);
     }
+    roce_credit_expire(qp, now);
     if (sq->ack_deadline <= now) {
         sq->ack_deadline = ROCE_NO_DEADLINE;
         if (sq->una == sq->sent) {

@@ -76,10 +76,12 @@ static RdmaWcStatus check_memory(const RoceQp *qp, const RoceSendWqe *wqe)
  * of their neighbours; a fence makes them and others wait for earlier READs,
  * ATOMICs (IBTA 10.8.3.3), FLUSHes and ATOMIC WRITEs.
  */
-static bool start_wqe(RoceQp *qp, RoceSendWqe *wqe)
+static bool start_wqe(RoceQp *qp, RoceSendWqe *wqe, int64_t now)
 {
     RoceSqState *sq = &qp->s.sq;
     bool rd_atomic = roce_opcode_needs_response(wqe->opcode);
+    bool takes_recv = qp->init.qp_type == RDMA_QPT_RC &&
+                      roce_opcode_takes_recv(wqe->opcode);
     RdmaWcStatus status = wqe->status;
     uint32_t npsn;
 
@@ -110,6 +112,9 @@ static bool start_wqe(RoceQp *qp, RoceSendWqe *wqe)
     }
 
     npsn = roce_npsn(qp, wqe->length);
+    if (takes_recv && !roce_credit_allows(qp, now)) {
+        return false;
+    }
     if (psn_off(sq->end, sq->una) > ROCE_PSN_RANGE - npsn) {
         return false;
     }
@@ -120,6 +125,9 @@ static bool start_wqe(RoceQp *qp, RoceSendWqe *wqe)
         sq->rd_atomic++;
         sq->rd_psns += npsn;
     }
+    if (takes_recv) {
+        roce_credit_take(qp);
+    }
     wqe->first_psn = sq->end;
     wqe->npsn = npsn;
     sq->end = psn_add(sq->end, npsn);
@@ -128,14 +136,14 @@ static bool start_wqe(RoceQp *qp, RoceSendWqe *wqe)
 }
 
 /* The WQE to send the next packet of, started and without error; or NULL. */
-static RoceSendWqe *next_wqe(RoceQp *qp)
+static RoceSendWqe *next_wqe(RoceQp *qp, int64_t now)
 {
     RoceSqState *sq = &qp->s.sq;
     RoceSendWqe *wqe;
 
     while (sq->cur != sq->prod) {
         wqe = roce_swqe(qp, sq->cur);
-        if (sq->cur == sq->started && !start_wqe(qp, wqe)) {
+        if (sq->cur == sq->started && !start_wqe(qp, wqe, now)) {
             return NULL;
         }
         if (wqe->status != RDMA_WC_SUCCESS) {
@@ -326,7 +334,7 @@ bool roce_req_tx(RoceQp *qp, int64_t now, RoceTx *tx)
          qp->s.attr.qp_state != RDMA_QPS_SQD) || sq->rnr_wait) {
         return false;
     }
-    wqe = next_wqe(qp);
+    wqe = next_wqe(qp, now);
     if (!wqe || !window_open(qp, wqe)) {
         return false;
     }

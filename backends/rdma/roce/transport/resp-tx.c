@@ -7,8 +7,6 @@
 #include <glib.h>
 #include "transport/transport.h"
 
-#define ACK_SYNDROME (ROCE_AETH_ACK | ROCE_AETH_NO_CREDITS)
-
 void roce_resp_ack(RoceQp *qp)
 {
     RoceRespState *resp = &qp->s.resp;
@@ -121,7 +119,7 @@ static bool build_read_response(RoceQp *qp, RoceResource *r, RoceTx *tx)
     tx->len = n;
     tx->bth.psn = r->reply_psn;
     if (first || last) {
-        tx->bth.aeth.syndrome = ACK_SYNDROME;
+        tx->bth.aeth.syndrome = roce_credit_syndrome(qp);
         tx->bth.aeth.msn = r->msn;
     }
     r->reply_off += n;
@@ -133,11 +131,11 @@ static bool build_read_response(RoceQp *qp, RoceResource *r, RoceTx *tx)
     return true;
 }
 
-static void build_atomic_response(RoceResource *r, RoceTx *tx)
+static void build_atomic_response(RoceQp *qp, RoceResource *r, RoceTx *tx)
 {
     tx->bth.opcode = ROCE_ATOMIC_ACKNOWLEDGE;
     tx->bth.psn = r->psn;
-    tx->bth.aeth.syndrome = ACK_SYNDROME;
+    tx->bth.aeth.syndrome = roce_credit_syndrome(qp);
     tx->bth.aeth.msn = r->msn;
     tx->bth.atomic_ack = r->result;
     r->pending = false;
@@ -145,11 +143,11 @@ static void build_atomic_response(RoceResource *r, RoceTx *tx)
 }
 
 /* Of a FLUSH or ATOMIC WRITE: a READ response without data (A19). */
-static void build_placement_response(RoceResource *r, RoceTx *tx)
+static void build_placement_response(RoceQp *qp, RoceResource *r, RoceTx *tx)
 {
     tx->bth.opcode = ROCE_READ_RESP_ONLY;
     tx->bth.psn = r->psn;
-    tx->bth.aeth.syndrome = ACK_SYNDROME;
+    tx->bth.aeth.syndrome = roce_credit_syndrome(qp);
     tx->bth.aeth.msn = r->msn;
     r->pending = false;
     r->first = false;
@@ -158,18 +156,20 @@ static void build_placement_response(RoceResource *r, RoceTx *tx)
 static void build_ack(RoceQp *qp, RoceTx *tx)
 {
     RoceRespState *resp = &qp->s.resp;
+    bool not_ready = false;
 
     tx->bth.opcode = ROCE_ACKNOWLEDGE;
     tx->bth.aeth.msn = resp->msn;
     if (resp->ack_kind == ROCE_ACK_POSITIVE) {
         tx->bth.psn = roce_resp_last_acked(qp);
-        tx->bth.aeth.syndrome = ACK_SYNDROME;
+        tx->bth.aeth.syndrome = roce_credit_syndrome(qp);
     } else {
         tx->bth.psn = resp->ack_psn;
         tx->bth.aeth.syndrome = resp->ack_syndrome;
         if ((resp->ack_syndrome & ROCE_AETH_TYPE_MASK) ==
             ROCE_AETH_RNR_NAK) {
             qp->e->stats.rnr_naks_sent++;
+            not_ready = true;
         } else {
             qp->e->stats.naks_sent++;
         }
@@ -178,6 +178,9 @@ static void build_ack(RoceQp *qp, RoceTx *tx)
     }
     resp->ack_kind = ROCE_ACK_NONE;
     resp->closing = false;
+    if (not_ready) {
+        roce_credit_starve(qp);
+    }
 }
 
 bool roce_resp_tx(RoceQp *qp, RoceTx *tx)
@@ -190,11 +193,11 @@ bool roce_resp_tx(RoceQp *qp, RoceTx *tx)
     while ((r = roce_resp_next(qp))) {
         switch (r->type) {
         case ROCE_RES_ATOMIC:
-            build_atomic_response(r, tx);
+            build_atomic_response(qp, r, tx);
             return true;
         case ROCE_RES_ATOMIC_WRITE:
         case ROCE_RES_FLUSH:
-            build_placement_response(r, tx);
+            build_placement_response(qp, r, tx);
             return true;
         default:
             if (build_read_response(qp, r, tx)) {

@@ -24,6 +24,33 @@ void roce_req_seek(RoceQp *qp, uint32_t psn);
 /* Start the ACK timer if anything is unacknowledged. */
 void roce_req_start_timer(RoceQp *qp, int64_t now);
 
+/* The receiver is ready before the time that it asked for. */
+void roce_req_end_rnr_wait(RoceQp *qp);
+/* The local ACK timeout of a code that is not 0, ns (IBTA 9.7.6.1.3). */
+static inline int64_t roce_timeout_ns(uint8_t code)
+{
+    return INT64_C(4096) << code;
+}
+
+/* credit.c: end-to-end flow control of RC */
+/* The syndrome of an ACK that is sent now. */
+uint8_t roce_credit_syndrome(RoceQp *qp);
+/* The peer is told that there is no receive WQE. */
+void roce_credit_starve(RoceQp *qp);
+/* A receive was posted. */
+void roce_credit_posted(RoceQp *qp);
+/* May a message that takes a receive WQE of the peer be started? */
+bool roce_credit_allows(RoceQp *qp, int64_t now);
+/* It is started. */
+void roce_credit_take(RoceQp *qp);
+/* The peer has acknowledged by @bth; what that completes is done. */
+void roce_credit_told(RoceQp *qp, const RoceBth *bth, int64_t now);
+/* Likewise with what was acknowledged before. */
+void roce_credit_told_again(RoceQp *qp, const RoceBth *bth, int64_t now);
+void roce_credit_expire(RoceQp *qp, int64_t now);
+/* Count what was on its way when @qp was exported. */
+void roce_credit_import(RoceQp *qp);
+
 /* resp-rx.c: RC and UC */
 void roce_resp_rx(RoceQp *qp, const RocePacket *pkt);
 

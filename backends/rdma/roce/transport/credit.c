@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * End-to-end flow control of RC (IBTA 9.7.7.2): ACKs tell how many receive WQEs
+ * there are, and a requester does not start more messages that need one.
+ *
+ * A responder like this one sends another ACK when a receive is posted behind
+ * one without credits, and a requester waits for that, as long as for a lost
+ * ACK. If none came, the responder may be of another kind: from then on the
+ * requester starts one message without credits, as IBTA 9.7.7.2.5 has it, which
+ * is refused with an RNR NAK if it comes too early.
+ *
+ * Nothing of this migrates. A requester that was not told of credits has as
+ * many as it wants.
+ */
+#include <glib.h>
+#include "transport/transport.h"
+
+/* Of a QP without an ACK timeout, ns */
+#define DEFAULT_WAIT_NS INT64_C(100000000)
+
+/* Credits by code (IBTA table 46); the last code says that they are not used */
+static const uint16_t credits_of[ROCE_AETH_NO_CREDITS] = {
+    0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192,
+    256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288,
+    16384, 24576, 32768,
+};
+
+/* The code of @n, or of the next smaller number. */
+static uint8_t code_of(uint32_t n)
+{
+    uint8_t code = ROCE_AETH_NO_CREDITS - 1;
+
+    while (credits_of[code] > n) {
+        code--;
+    }
+    return code;
+}
+
+/* What a responder tells */
+
+/* Messages of a QP with an SRQ take WQEs that others may take before. */
+static bool has_credits(const RoceQp *qp)
+{
+    return !qp->srq && qp->init.cap.max_recv_wr && qp->e->ops.recv_count;
+}
+
+static uint32_t posted(RoceQp *qp)
+{
+    RoceEngine *e = qp->e;
+
+    return qp->s.rq.prod - qp->s.rq.cons +
+           e->ops.recv_count(e->opaque, qp->init.qpn);
+}
+
+void roce_credit_starve(RoceQp *qp)
+{
+    RoceEngine *e = qp->e;
+
+    if (!has_credits(qp)) {
+        return;
+    }
+    if (qp->s.rq.cons != qp->s.rq.prod) {
+        /* One came between an RNR NAK and its sending */
+        roce_resp_ack(qp);
+    } else if (!qp->starved) {
+        qp->starved = true;
+        e->ops.recv_watch(e->opaque, qp->init.qpn);
+    }
+}
+
+uint8_t roce_credit_syndrome(RoceQp *qp)
+{
+    uint8_t code;
+
+    if (!has_credits(qp)) {
+        return ROCE_AETH_ACK | ROCE_AETH_NO_CREDITS;
+    }
+    code = code_of(posted(qp));
+    if (!code) {
+        roce_credit_starve(qp);
+    }
+    return ROCE_AETH_ACK | code;
+}
+
+void roce_credit_posted(RoceQp *qp)
+{
+    if (!qp->starved) {
+        return;
+    }
+    qp->starved = false;
+    switch (qp->s.attr.qp_state) {
+    case RDMA_QPS_RTR:
+    case RDMA_QPS_RTS:
+    case RDMA_QPS_SQD:
+        roce_resp_ack(qp);
+        break;
+    default:
+        break;
+    }
+}
+
+/* What a requester makes of it */
+
+static bool is_idle(const RoceQp *qp)
+{
+    return qp->s.sq.una == qp->s.sq.end;
+}
+
+void roce_credit_take(RoceQp *qp)
+{
+    qp->takers++;
+    if (qp->credits && qp->credits != ROCE_CREDITS_UNLIMITED) {
+        qp->credits--;
+    }
+}
+
+static void go_on(RoceQp *qp)
+{
+    qp->credit_wait = false;
+    qp->credit_deadline = ROCE_NO_DEADLINE;
+    roce_qp_schedule(qp);
+}
+
+/* The ACK of what is on its way may bring credits; so there is none. */
+static void wait_if_idle(RoceQp *qp, int64_t now)
+{
+    uint8_t timeout = qp->s.attr.timeout;
+
+    if (!is_idle(qp)) {
+        return;
+    }
+    if (!qp->credits_come) {
+        go_on(qp);
+    } else if (qp->credit_deadline == ROCE_NO_DEADLINE) {
+        qp->credit_deadline = now + (timeout ? roce_timeout_ns(timeout)
+                                             : DEFAULT_WAIT_NS);
+        roce_timer_arm(qp, qp->credit_deadline);
+    }
+}
+
+bool roce_credit_allows(RoceQp *qp, int64_t now)
+{
+    if (qp->credits || (!qp->credits_come && is_idle(qp))) {
+        return true;
+    }
+    qp->credit_wait = true;
+    wait_if_idle(qp, now);
+    return false;
+}
+
+void roce_credit_told(RoceQp *qp, const RoceBth *bth, int64_t now)
+{
+    uint8_t code = bth->aeth.syndrome & ROCE_AETH_VALUE_MASK;
+    uint32_t n;
+
+    qp->msn = bth->aeth.msn;
+    if (code == ROCE_AETH_NO_CREDITS) {
+        qp->credits = ROCE_CREDITS_UNLIMITED;
+    } else {
+        /* Messages on their way will take some of them */
+        n = credits_of[code];
+        qp->credits = n > qp->takers ? n - qp->takers : 0;
+    }
+    if (qp->credit_wait && qp->credits) {
+        go_on(qp);
+    } else if (qp->credit_wait) {
+        wait_if_idle(qp, now);
+    }
+}
+
+void roce_credit_told_again(RoceQp *qp, const RoceBth *bth, int64_t now)
+{
+    uint8_t code = bth->aeth.syndrome & ROCE_AETH_VALUE_MASK;
+
+    /* An old one may tell of receives that are used up. */
+    if (code == ROCE_AETH_NO_CREDITS || !code || bth->aeth.msn != qp->msn) {
+        return;
+    }
+    qp->credits_come = true;
+    if (qp->s.sq.rnr_wait) {
+        roce_req_end_rnr_wait(qp);
+    }
+    roce_credit_told(qp, bth, now);
+}
+
+void roce_credit_expire(RoceQp *qp, int64_t now)
+{
+    if (qp->credit_deadline <= now) {
+        qp->credits_come = false;
+        go_on(qp);
+    }
+}
+
+void roce_credit_import(RoceQp *qp)
+{
+    const RoceSqState *sq = &qp->s.sq;
+    uint32_t index;
+
+    for (index = sq->cons; index != sq->started; index++) {
+        const RoceSendWqe *wqe = roce_swqe(qp, index);
+
+        qp->takers += !wqe->done && roce_opcode_takes_recv(wqe->opcode);
+    }
+}

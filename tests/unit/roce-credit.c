@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * End-to-end credits: a requester starts no more messages than its peer has
+ * receives for (IBTA 9.7.7.2).
+ */
+#include "roce-link.h"
+#include "../../backends/rdma/roce/wire/wire.h"
+
+#define LEN 100
+
+/* What goes over the wire, and what of it is lost. */
+typedef struct Log {
+    unsigned sends;                 /* packets of SENDs and WRITEs */
+    unsigned acks;                  /* positive ones */
+    uint8_t syndrome;               /* of the last of them */
+    bool lose_acks;
+} Log;
+
+static bool log_frame(RoceLink *l, unsigned from, const uint8_t *frame,
+                      size_t len, void *opaque)
+{
+    Log *log = opaque;
+    RocePacket pkt;
+
+    g_assert_cmpint(roce_parse(frame, len, &pkt), ==, ROCE_PARSE_OK);
+    if (!(pkt.info->flags & ROCE_OP_ACK)) {
+        log->sends++;
+        return true;
+    }
+    if (pkt.bth.aeth.syndrome & ~ROCE_AETH_VALUE_MASK) {
+        return true;
+    }
+    log->acks++;
+    log->syndrome = pkt.bth.aeth.syndrome;
+    return !log->lose_acks;
+}
+
+static LinkPair logged_pair(const LinkQpSpec *spec, Log *log)
+{
+    LinkPair p = link_pair(spec);
+
+    *log = (Log) { };
+    p.l->filter = log_frame;
+    p.l->filter_opaque = log;
+    return p;
+}
+
+static void send_to(LinkPair *p, uint64_t wr_id)
+{
+    link_pair_post(p, RDMA_WR_SEND, wr_id, 0, LEN);
+}
+
+static void recv_at(LinkPair *p, uint64_t wr_id)
+{
+    link_pair_recv(p, wr_id, 0, LEN);
+}
+
+/* As if the consumer had posted it without telling. */
+static void unseen_at(LinkPair *p, uint64_t wr_id)
+{
+    link_unseen_recv(p->b, p->bq, wr_id, link_sge(p->bmr, 0, LEN));
+}
+
+static void expect(LinkPair *p, uint64_t wr_id)
+{
+    link_expect(p->a, wr_id, RDMA_WC_SUCCESS);
+    link_expect(p->b, wr_id, RDMA_WC_SUCCESS);
+}
+
+/* The first message: its ACK tells what is left. */
+static void first_message(LinkPair *p)
+{
+    recv_at(p, 0);
+    send_to(p, 0);
+    link_run(p->l, LINK_MS);
+    expect(p, 0);
+}
+
+static void assert_no_naks(LinkPair *p)
+{
+    g_assert_cmpuint(roce_stats(p->b->e)->rnr_naks_sent, ==, 0);
+    g_assert_cmpuint(roce_stats(p->a->e)->retransmits, ==, 0);
+    g_assert_cmpuint(roce_stats(p->a->e)->timeouts, ==, 0);
+}
+
+static void test_slow_receiver_costs_no_nak(void)
+{
+    LinkQpSpec spec = link_spec();
+    LinkPair p;
+    Log log;
+
+    p = logged_pair(&spec, &log);
+    first_message(&p);
+    g_assert_cmpuint(log.syndrome, ==, ROCE_AETH_ACK);
+    g_assert_cmpuint(p.b->watched[p.bq], >=, 1);
+    for (int i = 1; i <= 20; i++) {
+        send_to(&p, i);
+    }
+    for (int i = 1; i <= 20; i++) {
+        /* Less than a lost ACK takes */
+        link_run(p.l, 10 * LINK_MS);
+        g_assert_cmpuint(link_wcs(p.a), ==, 0);
+        recv_at(&p, i);
+        link_run(p.l, 10 * LINK_MS);
+        expect(&p, i);
+    }
+    g_assert_cmpuint(log.sends, ==, 21);
+    assert_no_naks(&p);
+    link_pair_free(&p);
+}
+
+/* Those that the owner holds count, too, and codes are rounded down. */
+static void test_credits_are_what_is_posted(void)
+{
+    static const struct {
+        unsigned posted, credits;
+    } cases[] = {
+        { 1, 1 }, { 2, 2 }, { 3, 3 }, { 4, 4 }, { 5, 4 }, { 6, 6 }, { 7, 6 },
+        { 8, 8 }, { 11, 8 }, { 12, 12 }, { 17, 16 }, { 31, 24 },
+    };
+
+    for (unsigned c = 0; c < G_N_ELEMENTS(cases); c++) {
+        LinkQpSpec spec = link_spec();
+        LinkPair p;
+        Log log;
+
+        p = logged_pair(&spec, &log);
+        recv_at(&p, 0);
+        for (unsigned i = 1; i <= cases[c].posted; i++) {
+            if (i % 2) {
+                unseen_at(&p, i);
+            } else {
+                recv_at(&p, i);
+            }
+        }
+        send_to(&p, 0);
+        link_run(p.l, LINK_MS);
+        for (unsigned i = 1; i <= 40; i++) {
+            send_to(&p, i);
+        }
+        log.sends = 0;
+        link_pump(p.l);
+        g_assert_cmpuint(log.sends, ==, cases[c].credits);
+        /* All of them are used in the end. */
+        link_run(p.l, LINK_MS);
+        g_assert_cmpuint(log.sends, ==, cases[c].posted);
+        assert_no_naks(&p);
+        link_pair_free(&p);
+    }
+}
+
+static void test_others_need_no_credits(void)
+{
+    LinkQpSpec spec = link_spec();
+    LinkPair p;
+    Log log;
+
+    p = logged_pair(&spec, &log);
+    first_message(&p);
+    for (int i = 1; i <= 10; i++) {
+        link_pair_post(&p, RDMA_WR_RDMA_WRITE, i, 0, LEN);
+        link_pair_post(&p, RDMA_WR_RDMA_READ, 100 + i, 0, LEN);
+    }
+    link_run(p.l, LINK_MS);
+    for (int i = 1; i <= 10; i++) {
+        link_expect(p.a, i, RDMA_WC_SUCCESS);
+        link_expect(p.a, 100 + i, RDMA_WC_SUCCESS);
+    }
+    /* A WRITE with immediate data does, in its turn. */
+    link_pair_post(&p, RDMA_WR_RDMA_WRITE_WITH_IMM, 200, 0, LEN);
+    link_pair_post(&p, RDMA_WR_RDMA_WRITE, 201, 0, LEN);
+    link_run(p.l, LINK_MS);
+    g_assert_cmpuint(link_wcs(p.a), ==, 0);
+    recv_at(&p, 200);
+    link_run(p.l, LINK_MS);
+    link_expect(p.a, 200, RDMA_WC_SUCCESS);
+    link_expect(p.a, 201, RDMA_WC_SUCCESS);
+    assert_no_naks(&p);
+    link_pair_free(&p);
+}
+
+/* Before the first ACK a requester knows of no limit. */
+static void test_receive_ends_rnr_wait(void)
+{
+    LinkQpSpec spec = link_spec();
+    LinkPair p;
+    Log log;
+
+    spec.min_rnr_timer = 0;         /* 655 ms */
+    p = logged_pair(&spec, &log);
+    send_to(&p, 1);
+    link_run(p.l, LINK_MS);
+    g_assert_cmpuint(roce_stats(p.b->e)->rnr_naks_sent, ==, 1);
+    recv_at(&p, 1);
+    link_run(p.l, LINK_MS);
+    expect(&p, 1);
+    g_assert_cmpuint(roce_stats(p.b->e)->rnr_naks_sent, ==, 1);
+    link_pair_free(&p);
+}
+
+/* A receive that comes before the RNR NAK of it is sent */
+static void test_receive_before_rnr_nak_is_sent(void)
+{
+    LinkQpSpec spec = link_spec();
+    LinkPair p;
+    Log log;
+
+    spec.min_rnr_timer = 0;
+    p = logged_pair(&spec, &log);
+    send_to(&p, 1);
+    link_pump(p.l);
+    p.l->hold = true;
+    link_run(p.l, LINK_DELAY);
+    recv_at(&p, 1);
+    p.l->hold = false;
+    link_run(p.l, LINK_MS);
+    expect(&p, 1);
+    g_assert_cmpuint(roce_stats(p.b->e)->rnr_naks_sent, ==, 1);
+    link_pair_free(&p);
+}
+
+static void test_lost_credits_are_waited_for_as_lost_acks(void)
+{
+    LinkQpSpec spec = link_spec();
+    LinkPair p;
+    Log log;
+
+    p = logged_pair(&spec, &log);
+    first_message(&p);
+    send_to(&p, 1);
+    link_run(p.l, LINK_MS);
+    log.lose_acks = true;
+    recv_at(&p, 1);
+    link_run(p.l, LINK_MS);
+    log.lose_acks = false;
+    g_assert_cmpuint(log.sends, ==, 1);
+    link_run(p.l, 60 * LINK_MS);
+    g_assert_cmpuint(log.sends, ==, 1);
+    link_run(p.l, 10 * LINK_MS);
+    expect(&p, 1);
+    assert_no_naks(&p);
+    link_pair_free(&p);
+}
+
+/* One that has credits, but does not tell of new ones */
+static void test_silent_responder_is_asked(void)
+{
+    LinkQpSpec spec = link_spec();
+    LinkPair p;
+    Log log;
+
+    spec.timeout = 0;
+    spec.min_rnr_timer = 1;
+    p = logged_pair(&spec, &log);
+    first_message(&p);
+    for (int i = 1; i <= 10; i++) {
+        unseen_at(&p, i);
+        send_to(&p, i);
+        link_run(p.l, 50 * LINK_MS);
+        g_assert_cmpuint(link_wcs(p.a), ==, i > 1);
+        link_run(p.l, 60 * LINK_MS);
+        expect(&p, i);
+    }
+    /* It need not be ready. */
+    send_to(&p, 11);
+    link_run(p.l, LINK_MS);
+    g_assert_cmpuint(roce_stats(p.b->e)->rnr_naks_sent, >, 0);
+    unseen_at(&p, 11);
+    link_run(p.l, LINK_MS);
+    expect(&p, 11);
+    /* If it tells once, it is believed to do so. */
+    recv_at(&p, 12);
+    link_run(p.l, LINK_MS);
+    send_to(&p, 12);
+    send_to(&p, 13);
+    link_run(p.l, LINK_MS);
+    expect(&p, 12);
+    log.sends = 0;
+    link_run(p.l, LINK_MS);
+    g_assert_cmpuint(log.sends, ==, 0);
+    link_pair_free(&p);
+}
+
+static void test_shared_receives_are_no_credits(void)
+{
+    LinkQpSpec spec = link_spec();
+    LinkPair p = { .l = link_new(1), .aq = spec.qpn[0], .bq = spec.qpn[1] };
+    Log log = { };
+
+    p.a = &p.l->node[0];
+    p.b = &p.l->node[1];
+    p.l->filter = log_frame;
+    p.l->filter_opaque = &log;
+    spec.srq[1] = true;
+    link_srq(p.b, 8, LINK_PDN);
+    link_connect(p.l, &spec);
+    p.amr = link_mr(p.a, LINK_PAIR_MEM, LINK_ALL_ACCESS);
+    p.bmr = link_mr(p.b, LINK_PAIR_MEM, LINK_ALL_ACCESS);
+    link_post_srq(p.b, 1, link_sge(p.bmr, 0, LEN));
+    send_to(&p, 1);
+    link_run(p.l, LINK_MS);
+    expect(&p, 1);
+    g_assert_cmpuint(log.syndrome, ==, ROCE_AETH_ACK | ROCE_AETH_NO_CREDITS);
+    send_to(&p, 2);
+    send_to(&p, 3);
+    log.sends = 0;
+    link_pump(p.l);
+    g_assert_cmpuint(log.sends, ==, 2);
+    g_assert_cmpuint(p.b->watched[p.bq], ==, 0);
+    link_pair_free(&p);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/roce/credit/slow-receiver-costs-no-nak",
+                    test_slow_receiver_costs_no_nak);
+    g_test_add_func("/roce/credit/credits-are-what-is-posted",
+                    test_credits_are_what_is_posted);
+    g_test_add_func("/roce/credit/others-need-no-credits",
+                    test_others_need_no_credits);
+    g_test_add_func("/roce/credit/receive-ends-rnr-wait",
+                    test_receive_ends_rnr_wait);
+    g_test_add_func("/roce/credit/receive-before-rnr-nak-is-sent",
+                    test_receive_before_rnr_nak_is_sent);
+    g_test_add_func("/roce/credit/lost-credits-are-waited-for-as-lost-acks",
+                    test_lost_credits_are_waited_for_as_lost_acks);
+    g_test_add_func("/roce/credit/silent-responder-is-asked",
+                    test_silent_responder_is_asked);
+    g_test_add_func("/roce/credit/shared-receives-are-no-credits",
+                    test_shared_receives_are_no_credits);
+    return g_test_run();
+}
