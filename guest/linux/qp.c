@@ -2,7 +2,11 @@
 /*
  * Queue pairs.
  */
+#include <linux/etherdevice.h>
 #include <linux/random.h>
+#include <net/arp.h>
+#include <net/ipv6.h>
+#include <rdma/ib_cache.h>
 #include <rdma/uverbs_ioctl.h>
 
 #include "queue.h"
@@ -481,6 +485,34 @@ static void vrdma_ah_attr_get(struct rdma_ah_attr *to,
 	memcpy(to->roce.dmac, from->dmac, sizeof(from->dmac));
 }
 
+/*
+ * Set the MAC address of an IPv4 peer on the NIC's own network, if the kernel
+ * knows it.
+ */
+static void vrdma_neigh_mac(const struct rdma_ah_attr *ah, u8 mac[ETH_ALEN])
+{
+	const struct ib_global_route *grh = rdma_ah_read_grh(ah);
+	struct net_device *netdev;
+	struct neighbour *neigh;
+	__be32 ip;
+
+	if (!grh->sgid_attr ||
+	    !ipv6_addr_v4mapped((const struct in6_addr *)grh->dgid.raw))
+		return;
+	memcpy(&ip, grh->dgid.raw + 12, sizeof(ip));
+
+	rcu_read_lock();
+	netdev = rdma_read_gid_attr_ndev_rcu(grh->sgid_attr);
+	neigh = IS_ERR_OR_NULL(netdev) ? NULL :
+		neigh_lookup(&arp_tbl, &ip, netdev);
+	if (neigh) {
+		if (READ_ONCE(neigh->nud_state) & NUD_VALID)
+			neigh_ha_snapshot(mac, neigh, netdev);
+		neigh_release(neigh);
+	}
+	rcu_read_unlock();
+}
+
 int vrdma_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		    struct ib_udata *udata)
 {
@@ -519,6 +551,9 @@ int vrdma_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		if (attr->ah_attr.type != RDMA_AH_ATTR_TYPE_ROCE)
 			return -EINVAL;
 		vrdma_ah_attr_put(&req.attr.ah_attr, &attr->ah_attr);
+		/* SMC leaves it out where it finds no GID of RoCE v1. */
+		if (is_zero_ether_addr(req.attr.ah_attr.dmac))
+			vrdma_neigh_mac(&attr->ah_attr, req.attr.ah_attr.dmac);
 	}
 	ret = vrdma_ctrl_do(dev, VIRTIO_RDMA_CMD_MODIFY_QP, &req);
 	/*
