@@ -547,6 +547,10 @@ int vrdma_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 
 	if (mask & ~(IB_QP_ATTR_STANDARD_BITS | IB_QP_RATE_LIMIT))
 		return -EOPNOTSUPP;
+	/* No device allows it: a refusal does not mean that this one fails. */
+	if (mask & IB_QP_STATE && attr->qp_state == IB_QPS_ERR &&
+	    READ_ONCE(qp->state) == IB_QPS_RESET)
+		return -EINVAL;
 	if (mask & IB_QP_AV) {
 		if (attr->ah_attr.type != RDMA_AH_ATTR_TYPE_ROCE)
 			return -EINVAL;
