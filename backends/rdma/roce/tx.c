@@ -34,14 +34,14 @@ static bool qp_tx(RoceQp *qp, int64_t now, RoceTx *tx)
     }
     if (roce_pace_pauses(qp, now)) {
         roce_pace_wait(qp);
-        return roce_resp_has_ack(qp) && roce_resp_tx(qp, tx);
+        return roce_resp_has_ack(qp) && roce_resp_tx(qp, now, tx);
     }
     if (roce_resp_has_ack(qp) || qp->resp_turn) {
         qp->resp_turn = false;
-        return roce_resp_tx(qp, tx) || roce_req_tx(qp, now, tx);
+        return roce_resp_tx(qp, now, tx) || roce_req_tx(qp, now, tx);
     }
     qp->resp_turn = true;
-    return roce_req_tx(qp, now, tx) || roce_resp_tx(qp, tx);
+    return roce_req_tx(qp, now, tx) || roce_resp_tx(qp, now, tx);
 }
 
 /* The turn of @qp is over. */

@@ -122,8 +122,12 @@ typedef struct RoceQp {
     bool credits_come;              /* it does so as soon as there are some */
     uint32_t msn;                   /* in the peer's last AETH */
     int64_t credit_deadline;        /* ns, or ROCE_NO_DEADLINE */
+    bool refused;                   /* when it was idle and had none */
     /* responder */
-    bool starved;                   /* told the peer that there is no WQE */
+    uint32_t taken;                 /* WQEs, since the last ACK with credits */
+    bool starved;                   /* the owner is to tell of the next WQE */
+    int64_t starved_deadline;       /* ns, or ROCE_NO_DEADLINE: see whether */
+                                    /* there is one */
 
     uint32_t timer_slot;            /* in e->timers, from 1; 0: none */
     int64_t timer_key;              /* at or before its first deadline */

@@ -14,7 +14,7 @@ int64_t roce_qp_deadline(const RoceQp *qp)
 {
     int64_t when = MIN(qp->s.sq.ack_deadline, qp->s.sq.rnr_deadline);
 
-    when = MIN(when, qp->credit_deadline);
+    when = MIN(when, MIN(qp->credit_deadline, qp->starved_deadline));
     return qp->paused ? MIN(when, qp->s.sq.send_at) : when;
 }
 

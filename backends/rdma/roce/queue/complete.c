@@ -118,6 +118,7 @@ static void stop_sending(RoceQp *qp)
     qp->takers = 0;
     qp->credit_wait = false;
     qp->credit_deadline = ROCE_NO_DEADLINE;
+    qp->starved_deadline = ROCE_NO_DEADLINE;
 }
 
 void roce_sq_fail(RoceQp *qp, RdmaWcStatus status)
@@ -143,6 +144,7 @@ void roce_rq_complete(RoceQp *qp, RdmaWc *wc, bool solicited)
     wc->qp_num = qp->init.qpn;
     wc->port_num = RDMA_PORT_NUM;
     rq->cons++;
+    qp->taken++;
     e->work += ROCE_COST_COMPLETION;
     if (!qp->srq) {
         e->ops.retire(e->opaque, qp->init.qpn, RDMA_RQ, 1);

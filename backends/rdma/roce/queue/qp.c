@@ -160,7 +160,10 @@ void roce_qp_clear(RoceQp *qp)
     qp->msn = 0;
     qp->credits_come = true;
     qp->credit_deadline = ROCE_NO_DEADLINE;
+    qp->refused = false;
+    qp->taken = 0;
     qp->starved = false;
+    qp->starved_deadline = ROCE_NO_DEADLINE;
     roce_qp_unschedule(qp);
     roce_timer_remove(qp);
 }

@@ -4,10 +4,15 @@
  * there are, and a requester does not start more messages that need one.
  *
  * A responder like this one sends another ACK when a receive is posted behind
- * one without credits, and a requester waits for that, as long as for a lost
- * ACK. If none came, the responder may be of another kind: from then on the
- * requester starts one message without credits, as IBTA 9.7.7.2.5 has it, which
- * is refused with an RNR NAK if it comes too early.
+ * one without credits. A requester that has more to send waits for that, as long
+ * as for a lost ACK. If none came, the responder may be of another kind: from
+ * then on the requester starts one message without credits, as IBTA 9.7.7.2.5
+ * has it, which is refused with an RNR NAK if it comes too early.
+ *
+ * Who takes turns with its peer often has a single receive, which is posted
+ * again before the next message is sent to it. So a requester that has been idle
+ * starts one message, too, until that was refused, and the responder leaves such
+ * a peer alone for a while, or until it answers.
  *
  * Nothing of this migrates. A requester that was not told of credits has as
  * many as it wants.
@@ -17,6 +22,8 @@
 
 /* Of a QP without an ACK timeout, ns */
 #define DEFAULT_WAIT_NS INT64_C(100000000)
+/* Before a responder that had a single receive has the next one told of */
+#define TURN_NS 2000000
 
 /* Credits by code (IBTA table 46); the last code says that they are not used */
 static const uint16_t credits_of[ROCE_AETH_NO_CREDITS] = {
@@ -52,23 +59,41 @@ static uint32_t posted(RoceQp *qp)
            e->ops.recv_count(e->opaque, qp->init.qpn);
 }
 
-void roce_credit_starve(RoceQp *qp)
+static void watch(RoceQp *qp)
 {
-    RoceEngine *e = qp->e;
+    qp->starved = true;
+    qp->starved_deadline = ROCE_NO_DEADLINE;
+    qp->e->ops.recv_watch(qp->e->opaque, qp->init.qpn);
+}
 
+void roce_credit_not_ready(RoceQp *qp)
+{
     if (!has_credits(qp)) {
         return;
     }
     if (qp->s.rq.cons != qp->s.rq.prod) {
-        /* One came between an RNR NAK and its sending */
+        /* One came between the RNR NAK and its sending */
         roce_resp_ack(qp);
     } else if (!qp->starved) {
-        qp->starved = true;
-        e->ops.recv_watch(e->opaque, qp->init.qpn);
+        watch(qp);
     }
 }
 
-uint8_t roce_credit_syndrome(RoceQp *qp)
+/* The peer is told that there is no receive. */
+static void starve(RoceQp *qp, int64_t now)
+{
+    if (qp->starved || qp->starved_deadline != ROCE_NO_DEADLINE) {
+        return;
+    }
+    if (qp->taken > 1) {
+        watch(qp);
+    } else {
+        qp->starved_deadline = now + TURN_NS;
+        roce_timer_arm(qp, qp->starved_deadline);
+    }
+}
+
+uint8_t roce_credit_syndrome(RoceQp *qp, int64_t now)
 {
     uint8_t code;
 
@@ -77,25 +102,54 @@ uint8_t roce_credit_syndrome(RoceQp *qp)
     }
     code = code_of(posted(qp));
     if (!code) {
-        roce_credit_starve(qp);
+        starve(qp, now);
+    } else {
+        qp->taken = 0;
+        qp->starved_deadline = ROCE_NO_DEADLINE;
     }
     return ROCE_AETH_ACK | code;
 }
 
-void roce_credit_posted(RoceQp *qp)
+static bool responds(const RoceQp *qp)
 {
-    if (!qp->starved) {
-        return;
-    }
-    qp->starved = false;
     switch (qp->s.attr.qp_state) {
     case RDMA_QPS_RTR:
     case RDMA_QPS_RTS:
     case RDMA_QPS_SQD:
-        roce_resp_ack(qp);
-        break;
+        return true;
     default:
-        break;
+        return false;
+    }
+}
+
+void roce_credit_answer(RoceQp *qp)
+{
+    if (qp->starved_deadline != ROCE_NO_DEADLINE && posted(qp)) {
+        qp->starved_deadline = ROCE_NO_DEADLINE;
+        qp->taken = 0;
+    }
+}
+
+void roce_credit_posted(RoceQp *qp)
+{
+    if (qp->starved) {
+        qp->starved = false;
+        if (responds(qp)) {
+            roce_resp_ack(qp);
+        }
+    }
+}
+
+static void look_again(RoceQp *qp)
+{
+    qp->starved_deadline = ROCE_NO_DEADLINE;
+    if (!responds(qp)) {
+        return;
+    }
+    if (posted(qp)) {
+        roce_resp_ack(qp);
+    } else {
+        watch(qp);
     }
 }
 
@@ -140,7 +194,9 @@ static void wait_if_idle(RoceQp *qp, int64_t now)
 
 bool roce_credit_allows(RoceQp *qp, int64_t now)
 {
-    if (qp->credits || (!qp->credits_come && is_idle(qp))) {
+    if (qp->credits ||
+        (is_idle(qp) && (!qp->credits_come ||
+                         (!qp->credit_wait && !qp->refused)))) {
         return true;
     }
     qp->credit_wait = true;
@@ -179,12 +235,23 @@ void roce_credit_told_again(RoceQp *qp, const RoceBth *bth, int64_t now)
     qp->credits_come = true;
     if (qp->s.sq.rnr_wait) {
         roce_req_end_rnr_wait(qp);
+    } else if (!qp->credit_wait) {
+        /* The receiver is ahead. */
+        qp->refused = false;
     }
     roce_credit_told(qp, bth, now);
 }
 
+void roce_credit_refused(RoceQp *qp)
+{
+    qp->refused = true;
+}
+
 void roce_credit_expire(RoceQp *qp, int64_t now)
 {
+    if (qp->starved_deadline <= now) {
+        look_again(qp);
+    }
     if (qp->credit_deadline <= now) {
         qp->credits_come = false;
         go_on(qp);

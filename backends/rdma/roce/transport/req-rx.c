@@ -146,6 +146,7 @@ static void receiver_not_ready(RoceQp *qp, unsigned code, int64_t now)
     if (sq->rnr_wait) {
         return;
     }
+    roce_credit_refused(qp);
     if (qp->s.attr.rnr_retry != ROCE_RNR_ENDLESS) {
         if (!sq->rnr_retries) {
             roce_sq_fail(qp, RDMA_WC_RNR_RETRY_EXC_ERR);

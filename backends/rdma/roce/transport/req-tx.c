@@ -128,6 +128,7 @@ static bool start_wqe(RoceQp *qp, RoceSendWqe *wqe, int64_t now)
     if (takes_recv) {
         roce_credit_take(qp);
     }
+    roce_credit_answer(qp);
     wqe->first_psn = sq->end;
     wqe->npsn = npsn;
     sq->end = psn_add(sq->end, npsn);

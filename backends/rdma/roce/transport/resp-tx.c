@@ -79,7 +79,8 @@ bool roce_resp_has_ack(const RoceQp *qp)
 }
 
 /* The next packet of a READ response; false if its memory has gone. */
-static bool build_read_response(RoceQp *qp, RoceResource *r, RoceTx *tx)
+static bool build_read_response(RoceQp *qp, int64_t now, RoceResource *r,
+                                RoceTx *tx)
 {
     uint32_t n = MIN(qp->mtu, r->reply_len - r->reply_off);
     bool first = r->reply_off == 0;
@@ -119,7 +120,7 @@ static bool build_read_response(RoceQp *qp, RoceResource *r, RoceTx *tx)
     tx->len = n;
     tx->bth.psn = r->reply_psn;
     if (first || last) {
-        tx->bth.aeth.syndrome = roce_credit_syndrome(qp);
+        tx->bth.aeth.syndrome = roce_credit_syndrome(qp, now);
         tx->bth.aeth.msn = r->msn;
     }
     r->reply_off += n;
@@ -131,11 +132,12 @@ static bool build_read_response(RoceQp *qp, RoceResource *r, RoceTx *tx)
     return true;
 }
 
-static void build_atomic_response(RoceQp *qp, RoceResource *r, RoceTx *tx)
+static void build_atomic_response(RoceQp *qp, int64_t now, RoceResource *r,
+                                  RoceTx *tx)
 {
     tx->bth.opcode = ROCE_ATOMIC_ACKNOWLEDGE;
     tx->bth.psn = r->psn;
-    tx->bth.aeth.syndrome = roce_credit_syndrome(qp);
+    tx->bth.aeth.syndrome = roce_credit_syndrome(qp, now);
     tx->bth.aeth.msn = r->msn;
     tx->bth.atomic_ack = r->result;
     r->pending = false;
@@ -143,17 +145,18 @@ static void build_atomic_response(RoceQp *qp, RoceResource *r, RoceTx *tx)
 }
 
 /* Of a FLUSH or ATOMIC WRITE: a READ response without data (A19). */
-static void build_placement_response(RoceQp *qp, RoceResource *r, RoceTx *tx)
+static void build_placement_response(RoceQp *qp, int64_t now,
+                                     RoceResource *r, RoceTx *tx)
 {
     tx->bth.opcode = ROCE_READ_RESP_ONLY;
     tx->bth.psn = r->psn;
-    tx->bth.aeth.syndrome = roce_credit_syndrome(qp);
+    tx->bth.aeth.syndrome = roce_credit_syndrome(qp, now);
     tx->bth.aeth.msn = r->msn;
     r->pending = false;
     r->first = false;
 }
 
-static void build_ack(RoceQp *qp, RoceTx *tx)
+static void build_ack(RoceQp *qp, int64_t now, RoceTx *tx)
 {
     RoceRespState *resp = &qp->s.resp;
     bool not_ready = false;
@@ -162,7 +165,7 @@ static void build_ack(RoceQp *qp, RoceTx *tx)
     tx->bth.aeth.msn = resp->msn;
     if (resp->ack_kind == ROCE_ACK_POSITIVE) {
         tx->bth.psn = roce_resp_last_acked(qp);
-        tx->bth.aeth.syndrome = roce_credit_syndrome(qp);
+        tx->bth.aeth.syndrome = roce_credit_syndrome(qp, now);
     } else {
         tx->bth.psn = resp->ack_psn;
         tx->bth.aeth.syndrome = resp->ack_syndrome;
@@ -179,11 +182,11 @@ static void build_ack(RoceQp *qp, RoceTx *tx)
     resp->ack_kind = ROCE_ACK_NONE;
     resp->closing = false;
     if (not_ready) {
-        roce_credit_starve(qp);
+        roce_credit_not_ready(qp);
     }
 }
 
-bool roce_resp_tx(RoceQp *qp, RoceTx *tx)
+bool roce_resp_tx(RoceQp *qp, int64_t now, RoceTx *tx)
 {
     RoceResource *r;
 
@@ -193,14 +196,14 @@ bool roce_resp_tx(RoceQp *qp, RoceTx *tx)
     while ((r = roce_resp_next(qp))) {
         switch (r->type) {
         case ROCE_RES_ATOMIC:
-            build_atomic_response(qp, r, tx);
+            build_atomic_response(qp, now, r, tx);
             return true;
         case ROCE_RES_ATOMIC_WRITE:
         case ROCE_RES_FLUSH:
-            build_placement_response(qp, r, tx);
+            build_placement_response(qp, now, r, tx);
             return true;
         default:
-            if (build_read_response(qp, r, tx)) {
+            if (build_read_response(qp, now, r, tx)) {
                 return true;
             }
             break;
@@ -209,6 +212,6 @@ bool roce_resp_tx(RoceQp *qp, RoceTx *tx)
     if (qp->s.resp.ack_kind == ROCE_ACK_NONE) {
         return false;
     }
-    build_ack(qp, tx);
+    build_ack(qp, now, tx);
     return true;
 }

@@ -34,9 +34,11 @@ static inline int64_t roce_timeout_ns(uint8_t code)
 
 /* credit.c: end-to-end flow control of RC */
 /* The syndrome of an ACK that is sent now. */
-uint8_t roce_credit_syndrome(RoceQp *qp);
-/* The peer is told that there is no receive WQE. */
-void roce_credit_starve(RoceQp *qp);
+uint8_t roce_credit_syndrome(RoceQp *qp, int64_t now);
+/* An RNR NAK is sent. */
+void roce_credit_not_ready(RoceQp *qp);
+/* @qp sends a request, which may be the answer to what took its receive. */
+void roce_credit_answer(RoceQp *qp);
 /* A receive was posted. */
 void roce_credit_posted(RoceQp *qp);
 /* May a message that takes a receive WQE of the peer be started? */
@@ -47,6 +49,8 @@ void roce_credit_take(RoceQp *qp);
 void roce_credit_told(RoceQp *qp, const RoceBth *bth, int64_t now);
 /* Likewise with what was acknowledged before. */
 void roce_credit_told_again(RoceQp *qp, const RoceBth *bth, int64_t now);
+/* The peer has sent an RNR NAK. */
+void roce_credit_refused(RoceQp *qp);
 void roce_credit_expire(RoceQp *qp, int64_t now);
 /* Count what was on its way when @qp was exported. */
 void roce_credit_import(RoceQp *qp);
@@ -69,7 +73,7 @@ void roce_resp_fatal(RoceQp *qp, uint8_t syndrome, uint32_t psn);
 void roce_resp_fatal_event(RoceQp *qp, uint8_t syndrome, uint32_t psn);
 /* Is an ACK or NAK the next thing to send? */
 bool roce_resp_has_ack(const RoceQp *qp);
-bool roce_resp_tx(RoceQp *qp, RoceTx *tx);
+bool roce_resp_tx(RoceQp *qp, int64_t now, RoceTx *tx);
 
 /* The MR that the peer of @qp may access so, see roce_mr_remote(). */
 static inline RoceMr *roce_resp_mr(const RoceQp *qp, uint32_t rkey,
