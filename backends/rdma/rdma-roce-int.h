@@ -66,6 +66,9 @@ void rdma_roce_ctrl_class_init(RdmaBackendClass *rbc);
 /* rdma-roce-ops.c: @opaque is the backend. */
 extern const RoceOps rdma_roce_ops;
 
+/* rdma-roce-props.c */
+void rdma_roce_add_properties(ObjectClass *oc);
+
 /* rdma-roce-vmstate.c */
 extern const VMStateDescription vmstate_rdma_roce;
 

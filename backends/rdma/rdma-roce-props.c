@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The properties of an rdma-roce object.
+ */
+#include "qemu/osdep.h"
+#include "qapi/error.h"
+#include "qapi/visitor.h"
+#include "net/util.h"
+#include "rdma-roce-int.h"
+
+static bool rdma_roce_may_set(Object *obj, const char *name, Error **errp)
+{
+    if (RDMA_BACKEND(obj)->client_ops) {
+        error_setg(errp, "Property '%s.%s' cannot be set while a device uses "
+                   "the backend", object_get_typename(obj), name);
+        return false;
+    }
+    return true;
+}
+
+static char *rdma_roce_get_netdev(Object *obj, Error **errp)
+{
+    return g_strdup(RDMA_BACKEND_ROCE(obj)->netdev_id);
+}
+
+static void rdma_roce_set_netdev(Object *obj, const char *value, Error **errp)
+{
+    RdmaRoce *r = RDMA_BACKEND_ROCE(obj);
+
+    if (rdma_roce_may_set(obj, "netdev", errp)) {
+        g_free(r->netdev_id);
+        r->netdev_id = g_strdup(value);
+    }
+}
+
+static void rdma_roce_get_mtu(Object *obj, Visitor *v, const char *name,
+                              void *opaque, Error **errp)
+{
+    visit_type_uint32(v, name, &RDMA_BACKEND_ROCE(obj)->mtu, errp);
+}
+
+static void rdma_roce_set_mtu(Object *obj, Visitor *v, const char *name,
+                              void *opaque, Error **errp)
+{
+    uint32_t mtu;
+
+    if (!rdma_roce_may_set(obj, name, errp) ||
+        !visit_type_uint32(v, name, &mtu, errp)) {
+        return;
+    }
+    if (mtu && (mtu < RDMA_ROCE_MTU_MIN || mtu > RDMA_ROCE_MTU_MAX)) {
+        error_setg(errp, "Property '%s.%s' is %u, and must be 0 or in the "
+                   "range %u to %u", object_get_typename(obj), name, mtu,
+                   RDMA_ROCE_MTU_MIN, RDMA_ROCE_MTU_MAX);
+        return;
+    }
+    RDMA_BACKEND_ROCE(obj)->mtu = mtu;
+}
+
+static char *rdma_roce_get_mac(Object *obj, Error **errp)
+{
+    return qemu_mac_strdup_printf(RDMA_BACKEND_ROCE(obj)->mac.a);
+}
+
+static void rdma_roce_set_mac(Object *obj, const char *value, Error **errp)
+{
+    MACAddr mac;
+
+    if (!rdma_roce_may_set(obj, "mac", errp)) {
+        return;
+    }
+    if (net_parse_macaddr(mac.a, value) < 0 || (mac.a[0] & 1)) {
+        error_setg(errp, "Property '%s.mac' takes a unicast MAC address, not "
+                   "'%s'", object_get_typename(obj), value);
+        return;
+    }
+    RDMA_BACKEND_ROCE(obj)->mac = mac;
+}
+
+static char *rdma_roce_get_shm_dir(Object *obj, Error **errp)
+{
+    return g_strdup(RDMA_BACKEND_ROCE(obj)->shm_dir);
+}
+
+static void rdma_roce_set_shm_dir(Object *obj, const char *value,
+                                  Error **errp)
+{
+    RdmaRoce *r = RDMA_BACKEND_ROCE(obj);
+
+    if (rdma_roce_may_set(obj, "shm-dir", errp) &&
+        rdma_roce_shm_check_dir(value, errp)) {
+        g_free(r->shm_dir);
+        /* QEMU may change to another directory. */
+        r->shm_dir = g_canonicalize_filename(value, NULL);
+    }
+}
+
+static bool rdma_roce_get_shm_icrc(Object *obj, Error **errp)
+{
+    return RDMA_BACKEND_ROCE(obj)->shm_icrc;
+}
+
+static void rdma_roce_set_shm_icrc(Object *obj, bool value, Error **errp)
+{
+    if (rdma_roce_may_set(obj, "shm-icrc", errp)) {
+        RDMA_BACKEND_ROCE(obj)->shm_icrc = value;
+    }
+}
+
+static void rdma_roce_get_shm_frames(Object *obj, Visitor *v, const char *name,
+                                     void *opaque, Error **errp)
+{
+    uint64_t (*get)(const RdmaRoceShm *) = opaque;
+    RdmaRoce *r = RDMA_BACKEND_ROCE(obj);
+    uint64_t value = r->shm ? get(r->shm) : 0;
+
+    visit_type_uint64(v, name, &value, errp);
+}
+
+void rdma_roce_add_properties(ObjectClass *oc)
+{
+    object_class_property_add_str(oc, "netdev", rdma_roce_get_netdev,
+                                  rdma_roce_set_netdev);
+    object_class_property_set_description(oc, "netdev",
+        "ID of the netdev that carries the RoCEv2 frames");
+    object_class_property_add(oc, "mtu", "uint32", rdma_roce_get_mtu,
+                              rdma_roce_set_mtu, NULL, NULL);
+    object_class_property_set_description(oc, "mtu",
+        "MTU of the link in bytes of IP packet, 0: as NIC or netdev say");
+    object_class_property_add_str(oc, "mac", rdma_roce_get_mac,
+                                  rdma_roce_set_mac);
+    object_class_property_set_description(oc, "mac",
+        "MAC address of the port, by default the paired NIC's");
+    object_class_property_add_str(oc, "shm-dir", rdma_roce_get_shm_dir,
+                                  rdma_roce_set_shm_dir);
+    object_class_property_set_description(oc, "shm-dir",
+        "directory where ports of this host meet, to send by shared memory");
+    object_class_property_add_bool(oc, "shm-icrc", rdma_roce_get_shm_icrc,
+                                   rdma_roce_set_shm_icrc);
+    object_class_property_set_description(oc, "shm-icrc",
+        "make an ICRC for frames that are sent by shared memory, too");
+    object_class_property_add(oc, "shm-tx-frames", "uint64",
+                              rdma_roce_get_shm_frames, NULL, NULL,
+                              rdma_roce_shm_tx_frames);
+    object_class_property_set_description(oc, "shm-tx-frames",
+        "frames sent by shared memory");
+    object_class_property_add(oc, "shm-rx-frames", "uint64",
+                              rdma_roce_get_shm_frames, NULL, NULL,
+                              rdma_roce_shm_rx_frames);
+    object_class_property_set_description(oc, "shm-rx-frames",
+        "frames received by shared memory");
+}
