@@ -231,6 +231,13 @@ typedef struct RoceStats {
     uint64_t rx_mcast_frames;
 } RoceStats;
 
+/* What there was of congestion since roce_new() or roce_reset(); frames. */
+typedef struct RoceEcnStats {
+    uint64_t marked;                /* received with a mark (CE) */
+    uint64_t cnps_sent;
+    uint64_t cnps_received;
+} RoceEcnStats;
+
 /*
  * A frame on its way out: an Ethernet frame without FCS, in @iovcnt pieces.
  * The pieces point into guest memory and into the RoceTxFrame itself, which
@@ -287,6 +294,15 @@ const RoceStats *roce_stats(const RoceEngine *e);
  * is invalid. Not changed by roce_reset().
  */
 void roce_set_extensions(RoceEngine *e, uint32_t extensions);
+
+/*
+ * DCQCN: frames of RC and UC QPs ask for marks in place of losses (ECT(0), RFC
+ * 3168), and QPs whose peers tell of marks by CNPs (IBTA A17.9) send more
+ * slowly, at first at most at @line_rate, in kb/s. 0, at first: CNPs have no
+ * effect, and who gets marks sends CNPs anyway. Not changed by roce_reset().
+ */
+void roce_set_dcqcn(RoceEngine *e, uint32_t line_rate);
+const RoceEcnStats *roce_ecn_stats(const RoceEngine *e);
 
 /*
  * GID table. Entries are RoCE v2 GIDs: IPv6 addresses, or IPv4 addresses

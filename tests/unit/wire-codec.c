@@ -56,6 +56,8 @@ static const RoceBth bth_full = {
     .se = true,
     .migreq = true,
     .ack_req = true,
+    .fecn = true,
+    .becn = true,
     .pkey = 0x8123,
     .dqpn = 0xfedcba,
     .psn = 0xabcdef,
@@ -223,14 +225,17 @@ static void test_opcode_table(void)
         n++;
         f = info->flags;
         g_assert_cmphex(info->transport, ==, op & 0xe0);
-        g_assert_true((f & (ROCE_OP_REQUEST | ROCE_OP_RESPONSE)) != 0);
-        g_assert_true(!(f & ROCE_OP_REQUEST) != !(f & ROCE_OP_RESPONSE));
+        g_assert_cmpint(!!(f & ROCE_OP_REQUEST) + !!(f & ROCE_OP_RESPONSE) +
+                        !!(f & ROCE_OP_CNP), ==, 1);
         f &= ROCE_OP_STARTS | ROCE_OP_ENDS | ROCE_OP_MIDDLE;
         g_assert_true(f && !(f & (f - 1)));
         g_assert_cmpuint(info->hdr_len % 4, ==, 0);
     }
-    /* RC 0x00..0x14, 0x16, 0x17, 0x1c, 0x1d; UC 0x20..0x2b; UD 0x64, 0x65 */
-    g_assert_cmpuint(n, ==, 25 + 12 + 2);
+    /*
+     * RC 0x00..0x14, 0x16, 0x17, 0x1c, 0x1d; UC 0x20..0x2b; UD 0x64, 0x65;
+     * CNP 0x81
+     */
+    g_assert_cmpuint(n, ==, 25 + 12 + 2 + 1);
 
     /* Longest and oddest */
     g_assert_cmpuint(roce_opcodes[0x0b].hdr_len, ==, 12 + 16 + 4);
@@ -239,8 +244,9 @@ static void test_opcode_table(void)
     g_assert_cmpuint(roce_opcodes[0x65].hdr_len, ==, 12 + 8 + 4);
     g_assert_cmpuint(roce_opcodes[0x1c].hdr_len, ==, 12 + 4 + 16);
     g_assert_cmpuint(roce_opcodes[0x1d].hdr_len, ==, 12 + 16);
+    g_assert_cmpuint(roce_opcodes[0x81].hdr_len, ==, 12 + 16);
 
-    /* Reserved, RD, XRC, CNP, vendor */
+    /* Reserved, RD, XRC, vendor */
     g_assert_null(roce_opcode_info(0x15));
     g_assert_null(roce_opcode_info(0x18));
     g_assert_null(roce_opcode_info(0x3c));
@@ -249,7 +255,8 @@ static void test_opcode_table(void)
     g_assert_null(roce_opcode_info(0x31));
     g_assert_null(roce_opcode_info(0x44));
     g_assert_null(roce_opcode_info(0x60));
-    g_assert_null(roce_opcode_info(0x81));
+    g_assert_null(roce_opcode_info(0x80));
+    g_assert_null(roce_opcode_info(0x82));
     g_assert_null(roce_opcode_info(0xa4));
     g_assert_null(roce_opcode_info(0xff));
 }

@@ -160,7 +160,7 @@ static const Case cases[] = {
     { "opcode-uc-read", true, SEND_ONLY, 64,
       { { BTH6, 1, 0x2c } }, .want = MALFORMED },
     { "opcode-cnp", true, SEND_ONLY, 16,
-      { { BTH6, 1, 0x81 } }, .want = MALFORMED },
+      { { BTH6, 1, 0x82 } }, .want = MALFORMED },
     { "opcode-255", true, SEND_ONLY, 64,
       { { BTH6, 1, 0xff } }, .want = MALFORMED },
     { "no-room-for-reth", false, SEND_ONLY, 12,

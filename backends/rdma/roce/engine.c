@@ -60,6 +60,7 @@ void roce_reset(RoceEngine *e)
     memset(e->gids, 0, e->config.gid_table_len * sizeof(RoceGid));
     memset(e->vlans, 0, sizeof(e->vlans));
     memset(&e->stats, 0, sizeof(e->stats));
+    memset(&e->ecn, 0, sizeof(e->ecn));
     e->gid_serial++;
     e->out = false;
     e->out_completes = false;
@@ -101,6 +102,25 @@ void roce_set_nic_mac(RoceEngine *e, const uint8_t mac[RDMA_MAC_LEN])
 void roce_set_extensions(RoceEngine *e, uint32_t extensions)
 {
     e->extensions = extensions;
+}
+
+void roce_set_dcqcn(RoceEngine *e, uint32_t line_rate)
+{
+    uint32_t i;
+
+    e->dcqcn_line = line_rate;
+    /* Paths say whether marks are heeded. */
+    e->gid_serial++;
+    for (i = 0; i < e->config.max_qp; i++) {
+        if (e->qps[i]) {
+            roce_dcqcn_end(e->qps[i]);
+        }
+    }
+}
+
+const RoceEcnStats *roce_ecn_stats(const RoceEngine *e)
+{
+    return &e->ecn;
 }
 
 void roce_set_link_mtu(RoceEngine *e, uint32_t mtu)

@@ -121,6 +121,23 @@ static void rx_multicast(RoceEngine *e, const RocePacket *pkt)
     copy_to_group(e, group, pkt, NULL);
 }
 
+static void deliver_connected(RoceQp *qp, const RocePacket *pkt, bool request,
+                              int64_t now)
+{
+    if (pkt->info->flags & ROCE_OP_CNP) {
+        roce_cnp_rx(qp, pkt, now);
+        return;
+    }
+    if ((pkt->path.traffic_class & ROCE_ECN_MASK) == ROCE_ECN_CE) {
+        roce_cnp_marked(qp, now);
+    }
+    if (request) {
+        roce_resp_rx(qp, pkt);
+    } else {
+        roce_req_rx(qp, pkt, now);
+    }
+}
+
 void roce_deliver(RoceEngine *e, const RocePacket *pkt, int64_t now)
 {
     RoceQp *qp = roce_qp_find(e, pkt->bth.dqpn);
@@ -131,7 +148,8 @@ void roce_deliver(RoceEngine *e, const RocePacket *pkt, int64_t now)
         roce_rx_drop(e, &pkt->bth, "no such QP");
         return;
     }
-    if (pkt->info->transport != qp_transport(qp)) {
+    if (pkt->info->transport != qp_transport(qp) &&
+        (roce_is_ud(qp) || !(pkt->info->flags & ROCE_OP_CNP))) {
         roce_rx_drop(e, &pkt->bth, "QP is of another type");
         return;
     }
@@ -146,10 +164,8 @@ void roce_deliver(RoceEngine *e, const RocePacket *pkt, int64_t now)
         roce_ud_rx(qp, pkt);
     } else if (!from_peer(qp, &pkt->path)) {
         roce_rx_drop(e, &pkt->bth, "not from the QP's peer");
-    } else if (request) {
-        roce_resp_rx(qp, pkt);
     } else {
-        roce_req_rx(qp, pkt, now);
+        deliver_connected(qp, pkt, request, now);
     }
     roce_cq_fail_qps(e);
 }

@@ -32,6 +32,9 @@ static bool qp_tx(RoceQp *qp, int64_t now, RoceTx *tx)
     if (tx->waits) {
         return false;
     }
+    if (roce_cnp_tx(qp, tx)) {
+        return true;
+    }
     if (roce_pace_pauses(qp, now)) {
         roce_pace_wait(qp);
         return roce_resp_has_ack(qp) && roce_resp_tx(qp, now, tx);

@@ -55,6 +55,7 @@
 typedef struct RoceMr RoceMr;       /* mem/mem.h */
 typedef struct RoceCq RoceCq;       /* queue/queue.h */
 typedef struct RoceSrq RoceSrq;
+typedef struct RoceDcqcn RoceDcqcn; /* queue/dcqcn.c */
 
 /* A GID, and the VLAN it belongs to. */
 typedef struct RoceGid {
@@ -114,6 +115,10 @@ typedef struct RoceQp {
                                     /* not an ACK */
     uint32_t quantum;               /* bytes left of this turn */
 
+    RoceDcqcn *dcqcn;               /* NULL: it met no congestion */
+    int64_t cnp_at;                 /* ns, when the next CNP may be sent */
+    bool cnp_owed;
+
     /* transport/credit.c, requester */
     uint32_t credits;               /* messages that may be started, of those */
                                     /* that take a receive WQE of the peer */
@@ -143,6 +148,7 @@ struct RoceEngine {
     uint32_t link_mtu;
     bool link_up;
     uint32_t extensions;            /* RDMA_EXT_* */
+    uint32_t dcqcn_line;            /* kb/s of the line; 0: no DCQCN */
 
     RoceGid *gids;
     bool *gid_valid;
@@ -176,6 +182,7 @@ struct RoceEngine {
     bool out_completes;             /* it is the last of an unreliable WQE */
 
     RoceStats stats;
+    RoceEcnStats ecn;
     uint8_t gather[ROCE_MAX_PAYLOAD];
 };
 

@@ -33,18 +33,30 @@ static const uint32_t static_rates[] = {
     [20] = GBPS(50),
 };
 
+/* The lower one; 0: there is none. */
+static uint32_t lower(uint32_t a, uint32_t b)
+{
+    return a && b ? MIN(a, b) : a | b;
+}
+
 uint32_t roce_pace_rate(const RoceQp *qp, const RdmaAv *av)
 {
     uint32_t limit = qp->s.attr.rate_limit;
     uint32_t rate = av->static_rate < G_N_ELEMENTS(static_rates) ?
                     static_rates[av->static_rate] : 0;
 
-    return limit && rate ? MIN(limit, rate) : limit | rate;
+    return lower(limit, rate);
+}
+
+void roce_pace_follow(RoceQp *qp)
+{
+    qp->rate = lower(roce_pace_rate(qp, &qp->s.attr.ah_attr),
+                     roce_dcqcn_rate(qp));
 }
 
 void roce_pace_update(RoceQp *qp)
 {
-    qp->rate = roce_pace_rate(qp, &qp->s.attr.ah_attr);
+    roce_pace_follow(qp);
     qp->s.sq.send_at = 0;
     if (qp->paused) {
         qp->paused = false;
@@ -64,6 +76,9 @@ void roce_pace_sent(RoceQp *qp, const RoceTx *tx, int64_t now)
                 tx->len + ROCE_ICRC_LEN);
     qp->s.sq.send_at = MAX(qp->s.sq.send_at, now - BURST_NS) +
                        bits * 1000000 / tx->rate;
+    if (qp->dcqcn) {
+        roce_dcqcn_sent(qp, bits / 8, now);
+    }
 }
 
 void roce_pace_wait(RoceQp *qp)

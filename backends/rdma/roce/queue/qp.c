@@ -59,6 +59,7 @@ static void free_qp(RoceQp *qp)
 {
     roce_rings_free(qp);
     g_free(qp->resources);
+    g_free(qp->dcqcn);
     g_free(qp);
 }
 
@@ -153,6 +154,9 @@ void roce_qp_clear(RoceQp *qp)
     qp->resp_turn = false;
     qp->last_explicit = false;
     qp->paused = false;
+    g_clear_pointer(&qp->dcqcn, g_free);
+    qp->cnp_at = 0;
+    qp->cnp_owed = false;
     qp->rate = 0;
     qp->credits = ROCE_CREDITS_UNLIMITED;
     qp->takers = 0;
@@ -223,6 +227,10 @@ void roce_qp_refresh_path(RoceQp *qp)
     qp->path_serial = e->gid_serial;
     qp->path_ok = roce_path_init(e, &qp->s.attr.ah_attr, qp->init.qpn,
                                  qp->s.attr.dest_qp_num, &qp->path);
+    if (e->dcqcn_line) {
+        qp->path.traffic_class &= ~ROCE_ECN_MASK;
+        qp->path.traffic_class |= ROCE_ECN_ECT0;
+    }
     qp->path_local = qp->path_ok &&
                      roce_gid_is_own(e, qp->path.dgid, qp->path.vlan);
 }

@@ -137,11 +137,23 @@ bool roce_srq_pull(RoceEngine *e, RoceSrq *srq, uint32_t n);
 bool roce_srq_take(RoceQp *qp);
 void roce_srq_free(RoceSrq *srq);
 
+/* dcqcn.c */
+/* The peer tells of congestion. */
+void roce_dcqcn_cut(RoceQp *qp, int64_t now);
+/* @qp, which has a rate of DCQCN, has sent @bytes. */
+void roce_dcqcn_sent(RoceQp *qp, uint32_t bytes, int64_t now);
+/* kb/s; 0: that of the line */
+uint32_t roce_dcqcn_rate(const RoceQp *qp);
+/* Send at the rate of the line again. */
+void roce_dcqcn_end(RoceQp *qp);
+
 /* pace.c */
 /* kb/s that @qp may send at on the path of @av; 0: no limit. */
 uint32_t roce_pace_rate(const RoceQp *qp, const RdmaAv *av);
 /* The rate limit or the path of @qp changed. */
 void roce_pace_update(RoceQp *qp);
+/* The rate that DCQCN gives @qp has changed. */
+void roce_pace_follow(RoceQp *qp);
 /* @tx, which has a rate, is sent. */
 void roce_pace_sent(RoceQp *qp, const RoceTx *tx, int64_t now);
 static inline bool roce_pace_pauses(const RoceQp *qp, int64_t now)

@@ -32,6 +32,13 @@ static inline int64_t roce_timeout_ns(uint8_t code)
     return INT64_C(4096) << code;
 }
 
+/* cnp.c: congestion notification; RC and UC */
+/* A packet came with a mark. */
+void roce_cnp_marked(RoceQp *qp, int64_t now);
+/* Send a CNP if one is owed. */
+bool roce_cnp_tx(RoceQp *qp, RoceTx *tx);
+void roce_cnp_rx(RoceQp *qp, const RocePacket *pkt, int64_t now);
+
 /* credit.c: end-to-end flow control of RC */
 /* The syndrome of an ACK that is sent now. */
 uint8_t roce_credit_syndrome(RoceQp *qp, int64_t now);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The table of BTH opcodes (IBTA Vol 1 Release 1.4, 9.2.1; Annex A19).
+ * The table of BTH opcodes (IBTA Vol 1 Release 1.4, 9.2.1; Annexes A17, A19).
  */
 #include "wire/wire.h"
 
@@ -78,4 +78,11 @@ const RoceOpcodeInfo roce_opcodes[256] = {
 
     OP(UD, SEND_ONLY, SEND | ONLY | DETH),
     OP(UD, SEND_ONLY_IMM, SEND | ONLY | DETH | IMM),
+
+    [ROCE_CNP_OPCODE] = {
+        .flags = ROCE_OP_CNP | ONLY,
+        .transport = ROCE_CNP,
+        .hdr_len = ROCE_BTH_LEN + ROCE_CNP_LEN,
+        .name = "CNP",
+    },
 };

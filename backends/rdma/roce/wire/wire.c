@@ -25,6 +25,8 @@
 #define BTH_PAD_SHIFT 4
 #define BTH_TVER_MASK 0x0f
 #define BTH_ACK_REQ 0x80
+#define BTH_FECN 0x80
+#define BTH_BECN 0x40
 
 static inline uint16_t get16(const uint8_t *p)
 {
@@ -196,6 +198,8 @@ static void parse_bth(const uint8_t *p, const RoceOpcodeInfo *info,
     bth->migreq = p[1] & BTH_MIGREQ;
     bth->pad = p[1] >> BTH_PAD_SHIFT & 3;
     bth->pkey = get16(p + 2);
+    bth->fecn = p[4] & BTH_FECN;
+    bth->becn = p[4] & BTH_BECN;
     bth->dqpn = get24(p + 5);
     bth->ack_req = p[8] & BTH_ACK_REQ;
     bth->psn = get24(p + 9);
@@ -349,6 +353,7 @@ static uint8_t *build_bth(uint8_t *p, const RoceBth *bth,
            pad << BTH_PAD_SHIFT;
     put16(p + 2, bth->pkey);
     put32(p + 4, bth->dqpn & RDMA_24BIT_MASK);
+    p[4] = (bth->fecn ? BTH_FECN : 0) | (bth->becn ? BTH_BECN : 0);
     put32(p + 8, bth->psn & RDMA_24BIT_MASK);
     p[8] = bth->ack_req ? BTH_ACK_REQ : 0;
     p += ROCE_BTH_LEN;
@@ -391,6 +396,10 @@ static uint8_t *build_bth(uint8_t *p, const RoceBth *bth,
     if (info->flags & ROCE_OP_IETH) {
         put32(p, bth->ieth);
         p += ROCE_IETH_LEN;
+    }
+    if (info->flags & ROCE_OP_CNP) {
+        memset(p, 0, ROCE_CNP_LEN);
+        p += ROCE_CNP_LEN;
     }
     return p;
 }

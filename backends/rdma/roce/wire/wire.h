@@ -35,13 +35,19 @@
 #define ROCE_IMM_LEN        4
 #define ROCE_IETH_LEN       4
 #define ROCE_FETH_LEN       4
+/* Behind the BTH of a CNP: reserved, 0 (A17.9.3). */
+#define ROCE_CNP_LEN        16
 
 /* The upper three bits of an opcode select the transport. */
 typedef enum RoceTransport {
     ROCE_RC = 0x00,
     ROCE_UC = 0x20,
     ROCE_UD = 0x60,
+    ROCE_CNP = 0x80,
 } RoceTransport;
+
+/* Congestion notification packet (A17.9.3) */
+#define ROCE_CNP_OPCODE (ROCE_CNP | 1)
 
 /* The lower five bits, the same in every transport that has the operation. */
 typedef enum RoceOperation {
@@ -105,6 +111,7 @@ enum {
 
     ROCE_OP_FLUSH = 1u << 20,
     ROCE_OP_ATOMIC_WRITE = 1u << 21,
+    ROCE_OP_CNP = 1u << 22,
 };
 
 #define ROCE_OP_REQUEST  (ROCE_OP_SEND | ROCE_OP_WRITE | ROCE_OP_READ_REQ | \
@@ -165,6 +172,11 @@ static inline const RoceOpcodeInfo *roce_opcode_info(uint8_t opcode)
 #define ROCE_NAK_REMOTE_OP      (ROCE_AETH_NAK | 3)
 #define ROCE_NAK_INVALID_RD     (ROCE_AETH_NAK | 4)
 
+/* ECN, in the low bits of traffic class and TOS (RFC 3168) */
+#define ROCE_ECN_MASK 3
+#define ROCE_ECN_ECT0 2             /* the sender heeds marks */
+#define ROCE_ECN_CE   3             /* congestion experienced: a mark */
+
 /* FETH: placement types in bits 3:0, selectivity level in bits 5:4 (A19). */
 #define ROCE_FETH_TYPE_MASK   0x0f
 #define ROCE_FETH_LEVEL_SHIFT 4
@@ -194,6 +206,8 @@ typedef struct RoceBth {
     bool se;                        /* solicited event */
     bool migreq;
     bool ack_req;
+    bool fecn;                      /* it met congestion */
+    bool becn;                      /* what goes the other way did */
     uint8_t pad;                    /* 0..3; roce_build() makes its own */
     uint16_t pkey;
     uint32_t dqpn;

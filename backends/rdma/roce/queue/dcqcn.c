@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * DCQCN, the reaction point: how fast a QP sends whose packets meet congestion
+ * (Zhu et al., "Congestion Control for Large-Scale RDMA Deployments", SIGCOMM
+ * 2015, 3.2). CNPs cut the rate, time and bytes without any let it grow again.
+ *
+ * There are no timers: what time has done is worked out when the QP sends. A
+ * QP that is back at the rate of the line has no state, and is not paced.
+ */
+#include <glib.h>
+#include "queue/queue.h"
+
+/* The paper's figures; rates as fractions of the line's. */
+#define ALPHA_ONE       (1u << 16)
+#define ALPHA_SHIFT     8           /* g is 1/256 */
+#define ALPHA_NS        55000
+#define INCREASE_NS     55000
+#define INCREASE_BYTES  (10u << 20)
+#define FAST_STAGES     5
+#define ADDITIVE_PART   1000
+#define HYPER_PART      100
+#define MIN_PART        1000
+/* By then nothing is left of alpha. */
+#define ALPHA_GONE_NS   (4000 * (int64_t)ALPHA_NS)
+
+struct RoceDcqcn {
+    uint32_t rate;                  /* kb/s */
+    uint32_t target;                /* kb/s, that it goes to */
+    uint32_t alpha;                 /* of ALPHA_ONE: how congested it is */
+    int64_t alpha_at;               /* ns, when it is next less */
+    int64_t increase_at;            /* ns */
+    uint32_t bytes;                 /* since the last increase by bytes */
+    uint32_t time_stage;            /* increases since the last cut */
+    uint32_t byte_stage;
+};
+
+static void restart_clocks(RoceDcqcn *d, int64_t now)
+{
+    d->alpha_at = now + ALPHA_NS;
+    d->increase_at = now + INCREASE_NS;
+    d->bytes = 0;
+    d->time_stage = 0;
+    d->byte_stage = 0;
+}
+
+static void increase(RoceDcqcn *d, uint32_t line)
+{
+    uint32_t fewer = MIN(d->time_stage, d->byte_stage);
+
+    if (fewer > FAST_STAGES) {
+        d->target += (fewer - FAST_STAGES) * MAX(1, line / HYPER_PART);
+    } else if (MAX(d->time_stage, d->byte_stage) > FAST_STAGES) {
+        d->target += MAX(1, line / ADDITIVE_PART);
+    }
+    d->target = MIN(d->target, line);
+    /* Rounded up, or it would never arrive */
+    d->rate += (d->target - d->rate + 1) / 2;
+}
+
+static void pass_time(RoceDcqcn *d, uint32_t line, int64_t now)
+{
+    if (now - d->alpha_at > ALPHA_GONE_NS) {
+        d->alpha = 0;
+        d->alpha_at = now + ALPHA_NS;
+    }
+    for (; d->alpha_at <= now; d->alpha_at += ALPHA_NS) {
+        d->alpha -= d->alpha >> ALPHA_SHIFT;
+    }
+    for (; d->increase_at <= now && d->rate < line;
+         d->increase_at += INCREASE_NS) {
+        d->time_stage++;
+        increase(d, line);
+    }
+}
+
+void roce_dcqcn_cut(RoceQp *qp, int64_t now)
+{
+    uint32_t line = qp->e->dcqcn_line;
+    RoceDcqcn *d = qp->dcqcn;
+
+    if (!line) {
+        return;
+    }
+    if (!d) {
+        d = qp->dcqcn = g_new0(RoceDcqcn, 1);
+        d->rate = line;
+        d->alpha = ALPHA_ONE;
+    } else {
+        pass_time(d, line, now);
+    }
+    d->target = d->rate;
+    d->rate -= (uint64_t)d->rate * d->alpha / (2 * ALPHA_ONE);
+    d->rate = MAX(d->rate, MAX(1, line / MIN_PART));
+    d->alpha += (ALPHA_ONE - d->alpha) >> ALPHA_SHIFT;
+    restart_clocks(d, now);
+    /* What it could have sent before is no reason for a burst. */
+    qp->s.sq.send_at = MAX(qp->s.sq.send_at, now);
+    roce_pace_follow(qp);
+}
+
+void roce_dcqcn_sent(RoceQp *qp, uint32_t bytes, int64_t now)
+{
+    uint32_t line = qp->e->dcqcn_line;
+    RoceDcqcn *d = qp->dcqcn;
+    uint32_t before = d->rate;
+
+    pass_time(d, line, now);
+    d->bytes += bytes;
+    if (d->bytes >= INCREASE_BYTES) {
+        d->bytes = 0;
+        d->byte_stage++;
+        increase(d, line);
+    }
+    if (d->rate >= line) {
+        roce_dcqcn_end(qp);
+    } else if (d->rate != before) {
+        roce_pace_follow(qp);
+    }
+}
+
+uint32_t roce_dcqcn_rate(const RoceQp *qp)
+{
+    return qp->dcqcn ? qp->dcqcn->rate : 0;
+}
+
+void roce_dcqcn_end(RoceQp *qp)
+{
+    if (qp->dcqcn) {
+        g_clear_pointer(&qp->dcqcn, g_free);
+        roce_pace_follow(qp);
+    }
+}

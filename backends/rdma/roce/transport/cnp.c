@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Congestion notification (IBTA A17.9): whoever receives packets that a switch
+ * has marked tells their sender by CNPs, and a sender that gets these slows
+ * down, if it has been told to (queue/dcqcn.c).
+ */
+#include <glib.h>
+#include "transport/transport.h"
+
+/* At most one CNP in this time for each QP, ns */
+#define CNP_INTERVAL_NS 50000
+
+static bool sends_cnps(const RoceQp *qp)
+{
+    switch (qp->s.attr.qp_state) {
+    case RDMA_QPS_RTR:
+    case RDMA_QPS_RTS:
+    case RDMA_QPS_SQD:
+    case RDMA_QPS_SQE:
+        return true;
+    default:
+        return false;
+    }
+}
+
+void roce_cnp_marked(RoceQp *qp, int64_t now)
+{
+    qp->e->ecn.marked++;
+    if (now >= qp->cnp_at) {
+        qp->cnp_at = now + CNP_INTERVAL_NS;
+        qp->cnp_owed = true;
+        roce_qp_schedule(qp);
+    }
+}
+
+bool roce_cnp_tx(RoceQp *qp, RoceTx *tx)
+{
+    if (!qp->cnp_owed) {
+        return false;
+    }
+    qp->cnp_owed = false;
+    if (!sends_cnps(qp)) {
+        return false;
+    }
+    tx->bth.opcode = ROCE_CNP_OPCODE;
+    tx->bth.becn = true;
+    qp->e->ecn.cnps_sent++;
+    return true;
+}
+
+void roce_cnp_rx(RoceQp *qp, const RocePacket *pkt, int64_t now)
+{
+    if (!pkt->bth.becn) {
+        roce_rx_drop(qp->e, &pkt->bth, "CNP without BECN");
+        return;
+    }
+    qp->e->ecn.cnps_received++;
+    roce_dcqcn_cut(qp, now);
+}
