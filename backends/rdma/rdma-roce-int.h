@@ -22,6 +22,7 @@ struct RdmaRoce {
     char *netdev_id;
     uint32_t mtu;
     MACAddr mac;
+    uint32_t dcqcn_rate;            /* Mbit/s; 0: no DCQCN */
     char *shm_dir;                  /* NULL: none */
     bool shm_icrc;
 

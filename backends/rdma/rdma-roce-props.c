@@ -8,6 +8,9 @@
 #include "net/util.h"
 #include "rdma-roce-int.h"
 
+/* Mbit/s */
+#define DCQCN_RATE_MAX 4000000
+
 static bool rdma_roce_may_set(Object *obj, const char *name, Error **errp)
 {
     if (RDMA_BACKEND(obj)->client_ops) {
@@ -77,6 +80,44 @@ static void rdma_roce_set_mac(Object *obj, const char *value, Error **errp)
     RDMA_BACKEND_ROCE(obj)->mac = mac;
 }
 
+static void rdma_roce_get_dcqcn(Object *obj, Visitor *v, const char *name,
+                                void *opaque, Error **errp)
+{
+    visit_type_uint32(v, name, &RDMA_BACKEND_ROCE(obj)->dcqcn_rate, errp);
+}
+
+static void rdma_roce_set_dcqcn(Object *obj, Visitor *v, const char *name,
+                                void *opaque, Error **errp)
+{
+    uint32_t rate;
+
+    if (!rdma_roce_may_set(obj, name, errp) ||
+        !visit_type_uint32(v, name, &rate, errp)) {
+        return;
+    }
+    if (rate > DCQCN_RATE_MAX) {
+        error_setg(errp, "Property '%s.%s' is %u Mbit/s, and must be at most "
+                   "%u", object_get_typename(obj), name, rate,
+                   DCQCN_RATE_MAX);
+        return;
+    }
+    RDMA_BACKEND_ROCE(obj)->dcqcn_rate = rate;
+}
+
+/* @opaque: offset of the counter */
+static void rdma_roce_get_ecn(Object *obj, Visitor *v, const char *name,
+                              void *opaque, Error **errp)
+{
+    RdmaRoce *r = RDMA_BACKEND_ROCE(obj);
+    uint64_t value = 0;
+
+    if (r->engine) {
+        memcpy(&value, (const uint8_t *)roce_ecn_stats(r->engine) +
+                       (uintptr_t)opaque, sizeof(value));
+    }
+    visit_type_uint64(v, name, &value, errp);
+}
+
 static char *rdma_roce_get_shm_dir(Object *obj, Error **errp)
 {
     return g_strdup(RDMA_BACKEND_ROCE(obj)->shm_dir);
@@ -131,6 +172,26 @@ void rdma_roce_add_properties(ObjectClass *oc)
                                   rdma_roce_set_mac);
     object_class_property_set_description(oc, "mac",
         "MAC address of the port, by default the paired NIC's");
+    object_class_property_add(oc, "dcqcn-rate", "uint32", rdma_roce_get_dcqcn,
+                              rdma_roce_set_dcqcn, NULL, NULL);
+    object_class_property_set_description(oc, "dcqcn-rate",
+        "rate of the line in Mbit/s, for DCQCN; 0: queue pairs do not slow "
+        "down for marks");
+    object_class_property_add(oc, "ecn-marked", "uint64", rdma_roce_get_ecn,
+                              NULL, NULL,
+                              (void *)offsetof(RoceEcnStats, marked));
+    object_class_property_set_description(oc, "ecn-marked",
+        "frames received with a mark of ECN");
+    object_class_property_add(oc, "cnps-sent", "uint64", rdma_roce_get_ecn,
+                              NULL, NULL,
+                              (void *)offsetof(RoceEcnStats, cnps_sent));
+    object_class_property_set_description(oc, "cnps-sent",
+        "congestion notifications sent");
+    object_class_property_add(oc, "cnps-received", "uint64",
+                              rdma_roce_get_ecn, NULL, NULL,
+                              (void *)offsetof(RoceEcnStats, cnps_received));
+    object_class_property_set_description(oc, "cnps-received",
+        "congestion notifications received");
     object_class_property_add_str(oc, "shm-dir", rdma_roce_get_shm_dir,
                                   rdma_roce_set_shm_dir);
     object_class_property_set_description(oc, "shm-dir",

@@ -469,6 +469,7 @@ static bool rdma_roce_attach(RdmaBackend *rb, Error **errp)
         .max_mcast_qp_attach = rb->limits.max_mcast_qp_attach,
     };
     r->engine = roce_new(&config, &rdma_roce_ops, r);
+    roce_set_dcqcn(r->engine, r->dcqcn_rate * 1000);
     if (r->shm_dir) {
         r->shm = rdma_roce_shm_new(r->shm_dir, &roce_shm_ops, r);
     }

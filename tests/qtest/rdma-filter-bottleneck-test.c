@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * filter-bottleneck delays, drops and marks frames as told, in virtual time. A
+ * hub joins the netdev it sits on with another; the test holds both far ends.
+ */
+#include "qemu/osdep.h"
+#include "qemu/bswap.h"
+#include "qobject/qdict.h"
+#include "libqos/virtio-rdma.h"
+#include "rdma/wire.h"
+
+#define MS 1000000ll
+#define FRAMES 20
+/* A frame of make_udp(), bytes */
+#define SIZE 90
+#define TOS 15                      /* in the frame */
+
+typedef struct Link {
+    Wire in, out;
+    QTestState *qts;
+} Link;
+
+static Link link_new(const char *options)
+{
+    Link l = { };
+
+    wire_open(&l.in);
+    wire_open(&l.out);
+    l.qts = qtest_initf("-machine pc -nodefaults "
+                        "-netdev %s,id=in -netdev %s,id=out "
+                        "-netdev hubport,id=h0,hubid=0,netdev=in "
+                        "-netdev hubport,id=h1,hubid=0,netdev=out "
+                        "-object filter-bottleneck,id=f0,netdev=in,%s",
+                        l.in.netdev, l.out.netdev, options);
+    return l;
+}
+
+static void link_free(Link *l)
+{
+    qtest_quit(l->qts);
+    wire_close(&l->in);
+    wire_close(&l->out);
+}
+
+static uint64_t get(QTestState *qts, const char *object, const char *property)
+{
+    g_autofree char *path = g_strdup_printf("/objects/%s", object);
+    QDict *rsp = qtest_qmp(qts, "{'execute': 'qom-get', 'arguments': "
+                           "{'path': %s, 'property': %s}}", path, property);
+    uint64_t value = qdict_get_int(rsp, "return");
+
+    qobject_unref(rsp);
+    return value;
+}
+
+/* Send frames at once, all of them with this TOS. */
+static void send_frames(Link *l, unsigned n, uint8_t tos)
+{
+    uint8_t frame[FRAME_MAX];
+
+    for (unsigned i = 0; i < n; i++) {
+        g_assert_cmpuint(make_udp(frame, i), ==, SIZE);
+        frame[TOS] = tos;
+        wire_send(&l->in, frame, SIZE);
+        /* Sockets hold few frames: let QEMU keep up */
+        qtest_qmp_assert_success(l->qts, "{'execute': 'query-status'}");
+    }
+}
+
+/* How many frames are there by now; @marked: how many of them have marks. */
+static unsigned frames_there(Link *l, unsigned *marked)
+{
+    uint8_t frame[FRAME_MAX];
+    unsigned n = 0;
+
+    *marked = 0;
+    qtest_qmp_assert_success(l->qts, "{'execute': 'query-status'}");
+    while (wire_recv(&l->out, frame, 0)) {
+        n++;
+        *marked += (frame[TOS] & 3) == 3;
+        if ((frame[TOS] & 3) == 3) {
+            uint32_t sum = 0;
+
+            for (int i = 14; i < 34; i += 2) {
+                sum += lduw_be_p(frame + i);
+            }
+            g_assert_cmphex((sum & 0xffff) + (sum >> 16), ==, 0xffff);
+        }
+    }
+    return n;
+}
+
+static void test_delay(void)
+{
+    Link l = link_new("delay=5000");
+    unsigned marked;
+
+    send_frames(&l, FRAMES, 2);
+    qtest_clock_step(l.qts, 5 * MS - 1);
+    g_assert_cmpuint(frames_there(&l, &marked), ==, 0);
+    qtest_clock_step(l.qts, 1);
+    g_assert_cmpuint(frames_there(&l, &marked), ==, FRAMES);
+    g_assert_cmpuint(marked, ==, 0);
+    link_free(&l);
+}
+
+/* 720 kbit/s: a millisecond for each frame */
+static void test_rate(void)
+{
+    Link l = link_new("rate=720");
+    unsigned marked;
+
+    send_frames(&l, FRAMES, 0);
+    for (int i = 0; i < FRAMES; i++) {
+        qtest_clock_step(l.qts, MS - 1);
+        g_assert_cmpuint(frames_there(&l, &marked), ==, 0);
+        qtest_clock_step(l.qts, 1);
+        g_assert_cmpuint(frames_there(&l, &marked), ==, 1);
+    }
+    g_assert_cmpuint(get(l.qts, "f0", "dropped"), ==, 0);
+    link_free(&l);
+}
+
+static void test_room(void)
+{
+    Link l = link_new("rate=720,room=450");
+    unsigned marked;
+
+    send_frames(&l, FRAMES, 0);
+    qtest_clock_step(l.qts, FRAMES * MS);
+    g_assert_cmpuint(frames_there(&l, &marked), ==, 5);
+    g_assert_cmpuint(get(l.qts, "f0", "dropped"), ==, FRAMES - 5);
+    link_free(&l);
+}
+
+static void test_mark(void)
+{
+    Link l = link_new("rate=720,mark=450");
+    unsigned marked;
+
+    /* ECT(0), ECT(1), and from one that does not heed marks */
+    for (uint8_t ecn = 0; ecn < 3; ecn++) {
+        send_frames(&l, FRAMES, 0xb8 | ecn);
+        qtest_clock_step(l.qts, FRAMES * MS);
+        g_assert_cmpuint(frames_there(&l, &marked), ==, FRAMES);
+        g_assert_cmpuint(marked, ==, ecn ? FRAMES - 6 : 0);
+    }
+    g_assert_cmpuint(get(l.qts, "f0", "marked"), ==, 2 * (FRAMES - 6));
+    link_free(&l);
+}
+
+/* What waits comes at once when the filter is turned off, or is gone. */
+static void test_off(void)
+{
+    Link l = link_new("delay=1000000");
+    unsigned marked;
+
+    send_frames(&l, FRAMES, 0);
+    qtest_qmp_assert_success(l.qts, "{'execute': 'qom-set', 'arguments': "
+                             "{'path': '/objects/f0', 'property': 'status', "
+                             "'value': 'off'}}");
+    g_assert_cmpuint(frames_there(&l, &marked), ==, FRAMES);
+    send_frames(&l, 1, 0);
+    g_assert_cmpuint(frames_there(&l, &marked), ==, 1);
+    qtest_qmp_assert_success(l.qts, "{'execute': 'qom-set', 'arguments': "
+                             "{'path': '/objects/f0', 'property': 'status', "
+                             "'value': 'on'}}");
+    send_frames(&l, FRAMES, 0);
+    qtest_qmp_assert_success(l.qts, "{'execute': 'object-del', 'arguments': "
+                             "{'id': 'f0'}}");
+    qtest_clock_step(l.qts, 2000 * MS);
+    send_frames(&l, 1, 0);
+    g_assert_cmpuint(frames_there(&l, &marked), >=, 1);
+    link_free(&l);
+}
+
+typedef struct Port {
+    QRdma *dev;
+    QRdmaMr *mr;
+    QRdmaCq *cq;
+    QRdmaQp *qp;
+} Port;
+
+static Port port_start(QRdmaHost *host, int slot)
+{
+    Port p = { .dev = qrdma_open(host, QPCI_DEVFN(slot, 0)) };
+    QRdmaPd *pd;
+
+    qrdma_start(p.dev, QRDMA_FEATURES, 0);
+    qrdma_setup_gids(p.dev, slot);
+    pd = qrdma_alloc_pd(p.dev);
+    p.mr = qrdma_reg_mr(pd, 0x100000, 128 * 1024, RDMA_ACCESS_LOCAL_WRITE |
+                        RDMA_ACCESS_REMOTE);
+    p.cq = qrdma_create_cq(p.dev, 40);
+    p.qp = qrdma_create_qp(pd, p.cq, p.cq, RDMA_QPT_RC);
+    return p;
+}
+
+/* Milliseconds that it takes to write 20 times 64 KiB through a slow link. */
+static int write_all(const char *roce, uint64_t *marked, uint64_t *cnps)
+{
+    QRdmaHost *host = qrdma_host_start(
+        "-netdev hubport,id=n0,hubid=0 -netdev hubport,id=n1,hubid=0 "
+        "-object rdma-roce,id=r0,netdev=n0,mac=52:54:00:00:00:04%s "
+        "-object rdma-roce,id=r1,netdev=n1,mac=52:54:00:00:00:05%s "
+        "-object filter-bottleneck,id=f0,netdev=n0,rate=1000000,delay=20,"
+        "room=200000,mark=50000 "
+        "-device virtio-rdma-pci,rdmadev=r0,addr=4 "
+        "-device virtio-rdma-pci,rdmadev=r1,addr=5", roce, roce);
+    Port a = port_start(host, 4), b = port_start(host, 5);
+    QRdmaPath path = { .timeout = 14 };
+    RdmaSge sge = qrdma_sge(a.mr, 0, 65536);
+    int ms = 0;
+
+    qrdma_connect(a.qp, b.qp, &path);
+    for (int i = 0; i < 20; i++) {
+        RdmaSendWr wr = {
+            .wr_id = i,
+            .opcode = RDMA_WR_RDMA_WRITE,
+            .send_flags = RDMA_SEND_SIGNALED,
+            .num_sge = 1,
+            .sg_list = &sge,
+            .wr.rdma = { b.mr->iova, b.mr->rkey },
+        };
+
+        qrdma_post_send(a.qp, &wr);
+    }
+    for (int i = 0; i < 20; i++) {
+        RdmaWc wc;
+
+        for (; !qrdma_cq_has_cqe(a.cq); ms++) {
+            g_assert_cmpint(ms, <, 10000);
+            for (int step = 0; step < 50; step++) {
+                qrdma_clock_step(a.dev, MS / 50);
+            }
+        }
+        qrdma_expect_wc(a.cq, i, RDMA_WC_RDMA_WRITE, &wc);
+    }
+    *marked = get(host->qts, "r1", "ecn-marked");
+    g_assert_cmpuint(*marked, ==, get(host->qts, "f0", "marked"));
+    *cnps = get(host->qts, "r0", "cnps-received");
+    g_assert_cmpuint(*cnps, ==, get(host->qts, "r1", "cnps-sent"));
+    qrdma_close(a.dev);
+    qrdma_close(b.dev);
+    qrdma_host_stop(host);
+    return ms;
+}
+
+/* Ports that ask for marks get them, and who is told of them slows down. */
+static void test_dcqcn(void)
+{
+    uint64_t marked, cnps;
+    int fast, slow;
+
+    fast = write_all("", &marked, &cnps);
+    g_assert_cmpuint(marked, ==, 0);
+    g_assert_cmpuint(cnps, ==, 0);
+    slow = write_all(",dcqcn-rate=1000", &marked, &cnps);
+    g_assert_cmpuint(marked, >, 0);
+    g_assert_cmpuint(cnps, >, 0);
+    g_test_message("%d ms, with DCQCN %d ms, %" PRIu64 " CNPs", fast, slow,
+                   cnps);
+    /* 1.3 MB at 1 Gbit/s */
+    g_assert_cmpint(fast, >=, 10);
+    g_assert_cmpint(slow, >=, 10);
+}
+
+static void test_bad_rate(void)
+{
+    QTestState *qts = qtest_init("-machine pc -nodefaults "
+                                 "-netdev hubport,id=n0,hubid=0");
+    QDict *rsp = qtest_qmp(qts, "{'execute': 'object-add', 'arguments': "
+                           "{'qom-type': 'rdma-roce', 'id': 'r0', "
+                           "'netdev': 'n0', 'dcqcn-rate': 5000000}}");
+
+    qmp_expect_error_and_unref(rsp, "GenericError");
+    qtest_quit(qts);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    qtest_add_func("/rdma-filter-bottleneck/delay", test_delay);
+    qtest_add_func("/rdma-filter-bottleneck/rate", test_rate);
+    qtest_add_func("/rdma-filter-bottleneck/room", test_room);
+    qtest_add_func("/rdma-filter-bottleneck/mark", test_mark);
+    qtest_add_func("/rdma-filter-bottleneck/off", test_off);
+    qtest_add_func("/rdma-filter-bottleneck/dcqcn", test_dcqcn);
+    qtest_add_func("/rdma-filter-bottleneck/bad-rate", test_bad_rate);
+    return g_test_run();
+}
