@@ -33,6 +33,7 @@ int main(int argc, char **argv)
     add_direct_cq_tests();
     add_direct_srq_tests();
     add_direct_tests();
+    add_direct_recv_tests();
     add_shadow_tests();
     add_notify_tests();
     add_cq_tests();

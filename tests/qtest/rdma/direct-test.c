@@ -664,118 +664,6 @@ static void test_queues_that_are_no_memory(void)
     }
 }
 
-static void put_recv(QRdmaQp *qp, uint64_t wr_id)
-{
-    RdmaRecvWr wr = { .wr_id = wr_id };
-    uint8_t wqe[QRDMA_WQE_ROOM];
-
-    qrdma_direct_post(qp->dev, &qp->rq, wqe, qrdma_encode_recv(&wr, wqe));
-}
-
-/* Both have four receives, which nobody has rung for. */
-static TestPair pair_with_receives(void)
-{
-    TestPair t = direct_pair();
-
-    for (int i = 0; i < 2; i++) {
-        QRdmaQp *qp = i ? t.b : t.a;
-
-        g_assert_true(qrdma_direct_awake(t.dev, &qp->rq));
-        for (uint64_t id = 1; id <= 4; id++) {
-            put_recv(qp, id);
-        }
-    }
-    qrdma_settle(t.dev);
-    return t;
-}
-
-/* The engine asks for receives when messages come. */
-static void test_receives_need_no_doorbell(void)
-{
-    TestPair t = pair_with_receives();
-    RdmaSendWr wr = { .opcode = RDMA_WR_SEND };
-
-    for (int i = 1; i <= 4; i++) {
-        g_assert_true(qrdma_direct_awake(t.dev, &t.b->rq));
-        wr.wr_id = i;
-        wr.send_flags = RDMA_SEND_SIGNALED;
-        qrdma_post_send(t.a, &wr);
-        qrdma_expect(t.cq_a, i, RDMA_WC_SUCCESS);
-        qrdma_expect(t.cq_b, i, RDMA_WC_SUCCESS);
-    }
-}
-
-/* Its peer may wait for it. */
-static void test_receive_after_the_last_one_is_rung_for(void)
-{
-    TestPair t = pair_with_receives();
-    RdmaSendWr wr = {
-        .opcode = RDMA_WR_SEND,
-        .send_flags = RDMA_SEND_SIGNALED,
-    };
-
-    for (int i = 1; i <= 5; i++) {
-        wr.wr_id = i;
-        qrdma_post_send(t.a, &wr);
-    }
-    for (int i = 1; i <= 4; i++) {
-        qrdma_expect(t.cq_a, i, RDMA_WC_SUCCESS);
-        qrdma_expect(t.cq_b, i, RDMA_WC_SUCCESS);
-    }
-    g_assert_false(qrdma_direct_awake(t.dev, &t.b->rq));
-    put_recv(t.b, 5);
-    qrdma_settle(t.dev);
-    qrdma_expect_none(t.cq_b);
-    ring(t.b);
-    qrdma_expect(t.cq_b, 5, RDMA_WC_SUCCESS);
-    qrdma_expect(t.cq_a, 5, RDMA_WC_SUCCESS);
-}
-
-/* Nobody asks for those any more when the QP has failed by itself. */
-static void test_receives_are_flushed_without_a_doorbell(void)
-{
-    static const struct {
-        uint32_t lkey, rkey;
-        bool fails_a, fails_b;
-    } cases[] = {
-        { 0xbad00, 0, true, false },
-        { 0, 0xbad00, true, true },
-    };
-
-    for (int i = 0; i < ARRAY_SIZE(cases); i++) {
-        TestPair t = pair_with_receives();
-        RdmaSge sge = qrdma_sge(t.mr_a, 0, 64);
-        RdmaSendWr wr = {
-            .opcode = RDMA_WR_RDMA_WRITE,
-            .sg_list = &sge,
-            .num_sge = 1,
-            .wr.rdma = { t.mr_b->iova, cases[i].rkey ?: t.mr_b->rkey },
-        };
-        RdmaWc wc;
-
-        sge.lkey = cases[i].lkey ?: sge.lkey;
-        qrdma_post_send(t.a, &wr);
-        qrdma_wait_cq(t.cq_a, &wc);
-        g_assert_cmpint(wc.status, ==, cases[i].rkey ? RDMA_WC_REM_ACCESS_ERR
-                                                     : RDMA_WC_LOC_PROT_ERR);
-        for (uint64_t id = 1; id <= 4; id++) {
-            if (cases[i].fails_a) {
-                qrdma_expect(t.cq_a, id, RDMA_WC_WR_FLUSH_ERR);
-            }
-            if (cases[i].fails_b) {
-                qrdma_expect(t.cq_b, id, RDMA_WC_WR_FLUSH_ERR);
-            }
-        }
-        qrdma_settle(t.dev);
-        g_assert_false(qrdma_direct_awake(t.dev, &t.a->rq));
-        g_assert_cmpint(qrdma_direct_awake(t.dev, &t.b->rq), ==,
-                        !cases[i].fails_b);
-        put_recv(t.a, 5);
-        ring(t.a);
-        qrdma_expect(t.cq_a, 5, RDMA_WC_WR_FLUSH_ERR);
-    }
-}
-
 void add_direct_tests(void)
 {
     static const struct {
@@ -783,11 +671,6 @@ void add_direct_tests(void)
         void (*run)(void);
     } tests[] = {
         { "idle-queue-needs-a-doorbell", test_idle_queue_needs_a_doorbell },
-        { "receives-need-no-doorbell", test_receives_need_no_doorbell },
-        { "receive-after-the-last-one-is-rung-for",
-          test_receive_after_the_last_one_is_rung_for },
-        { "receives-are-flushed-without-a-doorbell",
-          test_receives_are_flushed_without_a_doorbell },
         { "one-doorbell-for-many", test_one_doorbell_for_many },
         { "posts-wait-for-the-state", test_posts_wait_for_the_state },
         { "posts-to-a-stopped-machine", test_posts_to_a_stopped_machine },

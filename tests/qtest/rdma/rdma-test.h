@@ -79,6 +79,7 @@ void add_ctrl_tests(void);
 void add_direct_cq_tests(void);
 void add_direct_srq_tests(void);
 void add_direct_tests(void);
+void add_direct_recv_tests(void);
 void add_object_tests(void);
 void add_mcast_tests(void);
 void add_memory_tests(void);
