@@ -9,7 +9,8 @@ set -eu
 build=$(realpath "$1") target=$2 limit=${3:-90000}
 here=$(realpath "$(dirname "$0")/..")
 case $target in
-rdma-wire | rdma-shm | rdma-stream | rdma-generic) packed=$target sources=("$target") ;;
+rdma-wire | rdma-shm | rdma-stream | rdma-generic)
+    packed=$target sources=("$target") ;;
 *) packed=rdma-all sources=(rdma-split rdma-packed rdma-iommu rdma-direct) ;;
 esac
 archive=$here/tests/fuzz/corpus/$packed.tar.xz

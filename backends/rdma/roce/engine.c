@@ -114,6 +114,7 @@ void roce_set_dcqcn(RoceEngine *e, uint32_t line_rate)
     for (i = 0; i < e->config.max_qp; i++) {
         if (e->qps[i]) {
             roce_dcqcn_end(e->qps[i]);
+            roce_pace_follow(e->qps[i]);
         }
     }
 }

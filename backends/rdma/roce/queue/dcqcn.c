@@ -95,14 +95,12 @@ void roce_dcqcn_cut(RoceQp *qp, int64_t now)
     restart_clocks(d, now);
     /* What it could have sent before is no reason for a burst. */
     qp->s.sq.send_at = MAX(qp->s.sq.send_at, now);
-    roce_pace_follow(qp);
 }
 
 void roce_dcqcn_sent(RoceQp *qp, uint32_t bytes, int64_t now)
 {
     uint32_t line = qp->e->dcqcn_line;
     RoceDcqcn *d = qp->dcqcn;
-    uint32_t before = d->rate;
 
     pass_time(d, line, now);
     d->bytes += bytes;
@@ -113,8 +111,6 @@ void roce_dcqcn_sent(RoceQp *qp, uint32_t bytes, int64_t now)
     }
     if (d->rate >= line) {
         roce_dcqcn_end(qp);
-    } else if (d->rate != before) {
-        roce_pace_follow(qp);
     }
 }
 
@@ -125,8 +121,5 @@ uint32_t roce_dcqcn_rate(const RoceQp *qp)
 
 void roce_dcqcn_end(RoceQp *qp)
 {
-    if (qp->dcqcn) {
-        g_clear_pointer(&qp->dcqcn, g_free);
-        roce_pace_follow(qp);
-    }
+    g_clear_pointer(&qp->dcqcn, g_free);
 }

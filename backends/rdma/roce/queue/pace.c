@@ -78,6 +78,7 @@ void roce_pace_sent(RoceQp *qp, const RoceTx *tx, int64_t now)
                        bits * 1000000 / tx->rate;
     if (qp->dcqcn) {
         roce_dcqcn_sent(qp, bits / 8, now);
+        roce_pace_follow(qp);
     }
 }
 

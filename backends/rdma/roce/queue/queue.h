@@ -137,7 +137,7 @@ bool roce_srq_pull(RoceEngine *e, RoceSrq *srq, uint32_t n);
 bool roce_srq_take(RoceQp *qp);
 void roce_srq_free(RoceSrq *srq);
 
-/* dcqcn.c */
+/* dcqcn.c: what changes the rate; roce_pace_follow() has it take effect */
 /* The peer tells of congestion. */
 void roce_dcqcn_cut(RoceQp *qp, int64_t now);
 /* @qp, which has a rate of DCQCN, has sent @bytes. */

@@ -4,15 +4,15 @@
  * there are, and a requester does not start more messages that need one.
  *
  * A responder like this one sends another ACK when a receive is posted behind
- * one without credits. A requester that has more to send waits for that, as long
- * as for a lost ACK. If none came, the responder may be of another kind: from
- * then on the requester starts one message without credits, as IBTA 9.7.7.2.5
- * has it, which is refused with an RNR NAK if it comes too early.
+ * one without credits. A requester that has more to send waits for that, as
+ * long as for a lost ACK. If none came, the responder may be of another kind:
+ * from then on the requester starts one message without credits, as IBTA
+ * 9.7.7.2.5 has it, which is refused with an RNR NAK if it comes too early.
  *
  * Who takes turns with its peer often has a single receive, which is posted
- * again before the next message is sent to it. So a requester that has been idle
- * starts one message, too, until that was refused, and the responder leaves such
- * a peer alone for a while, or until it answers.
+ * again before the next message is sent to it. So a requester that has been
+ * idle starts one message, too, until that was refused, and the responder
+ * leaves such a peer alone for a while, or until it answers.
  *
  * Nothing of this migrates. A requester that was not told of credits has as
  * many as it wants.

@@ -161,13 +161,6 @@ static void receiver_not_ready(RoceQp *qp, unsigned code, int64_t now)
     roce_timer_arm(qp, sq->rnr_deadline);
 }
 
-void roce_req_end_rnr_wait(RoceQp *qp)
-{
-    qp->s.sq.rnr_deadline = ROCE_NO_DEADLINE;
-    qp->s.sq.rnr_wait = false;
-    roce_qp_schedule(qp);
-}
-
 static void rx_nak(RoceQp *qp, const RoceBth *bth, int64_t now)
 {
     switch (bth->aeth.syndrome) {

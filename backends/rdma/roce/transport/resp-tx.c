@@ -7,17 +7,6 @@
 #include <glib.h>
 #include "transport/transport.h"
 
-void roce_resp_ack(RoceQp *qp)
-{
-    RoceRespState *resp = &qp->s.resp;
-
-    /* A NAK of epsn acknowledges the same packets */
-    if (resp->ack_kind == ROCE_ACK_NONE) {
-        resp->ack_kind = ROCE_ACK_POSITIVE;
-    }
-    roce_qp_schedule(qp);
-}
-
 void roce_resp_nak(RoceQp *qp, uint8_t syndrome, uint32_t psn)
 {
     RoceRespState *resp = &qp->s.resp;

@@ -24,8 +24,14 @@ void roce_req_seek(RoceQp *qp, uint32_t psn);
 /* Start the ACK timer if anything is unacknowledged. */
 void roce_req_start_timer(RoceQp *qp, int64_t now);
 
-/* The receiver is ready before the time that it asked for. */
-void roce_req_end_rnr_wait(RoceQp *qp);
+/* The receiver is ready. */
+static inline void roce_req_end_rnr_wait(RoceQp *qp)
+{
+    qp->s.sq.rnr_deadline = ROCE_NO_DEADLINE;
+    qp->s.sq.rnr_wait = false;
+    roce_qp_schedule(qp);
+}
+
 /* The local ACK timeout of a code that is not 0, ns (IBTA 9.7.6.1.3). */
 static inline int64_t roce_timeout_ns(uint8_t code)
 {
@@ -38,6 +44,16 @@ void roce_cnp_marked(RoceQp *qp, int64_t now);
 /* Send a CNP if one is owed. */
 bool roce_cnp_tx(RoceQp *qp, RoceTx *tx);
 void roce_cnp_rx(RoceQp *qp, const RocePacket *pkt, int64_t now);
+
+/* Owe an ACK of everything up to epsn - 1. */
+static inline void roce_resp_ack(RoceQp *qp)
+{
+    /* A NAK of epsn acknowledges the same packets */
+    if (qp->s.resp.ack_kind == ROCE_ACK_NONE) {
+        qp->s.resp.ack_kind = ROCE_ACK_POSITIVE;
+    }
+    roce_qp_schedule(qp);
+}
 
 /* credit.c: end-to-end flow control of RC */
 /* The syndrome of an ACK that is sent now. */
@@ -66,8 +82,6 @@ void roce_credit_import(RoceQp *qp);
 void roce_resp_rx(RoceQp *qp, const RocePacket *pkt);
 
 /* resp-tx.c: what a responder sends */
-/* Owe an ACK of everything up to epsn - 1. */
-void roce_resp_ack(RoceQp *qp);
 /* Owe a NAK; what comes before @psn comes again is dropped. */
 void roce_resp_nak(RoceQp *qp, uint8_t syndrome, uint32_t psn);
 /*
