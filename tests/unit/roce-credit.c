@@ -123,6 +123,27 @@ static void test_slow_receiver_costs_no_naks(void)
     link_pair_free(&p);
 }
 
+/* A queue of sends to a single receive goes on as that is posted. */
+static void test_single_receive_is_told_of_at_once(void)
+{
+    LinkQpSpec spec = link_spec();
+    LinkPair p;
+    Log log;
+
+    p = logged_pair(&spec, &log);
+    first_message(&p);
+    for (int i = 1; i <= 20; i++) {
+        send_to(&p, i);
+    }
+    link_run(p.l, 5 * LINK_MS);
+    for (int i = 1; i <= 20; i++) {
+        recv_at(&p, i);
+        link_run(p.l, LINK_MS / 10);
+        expect(&p, i);
+    }
+    link_pair_free(&p);
+}
+
 /* Each side has one receive, which it posts again before it answers. */
 static void test_turns_need_no_more_acks(void)
 {
@@ -357,6 +378,8 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/roce/credit/slow-receiver-costs-no-naks",
                     test_slow_receiver_costs_no_naks);
+    g_test_add_func("/roce/credit/single-receive-is-told-of-at-once",
+                    test_single_receive_is_told_of_at_once);
     g_test_add_func("/roce/credit/turns-need-no-more-acks",
                     test_turns_need_no_more_acks);
     g_test_add_func("/roce/credit/credits-are-what-is-posted",

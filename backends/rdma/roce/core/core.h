@@ -130,7 +130,8 @@ typedef struct RoceQp {
     bool refused;                   /* when it was idle and had none */
     /* responder */
     uint32_t taken;                 /* WQEs, since the last ACK with credits */
-    bool starved;                   /* the owner is to tell of the next WQE */
+    uint8_t eager;                  /* tell at once of the next WQE */
+    bool starved;                   /* the owner is to tell of it */
     int64_t starved_deadline;       /* ns, or ROCE_NO_DEADLINE: see whether */
                                     /* there is one */
 

@@ -166,6 +166,7 @@ void roce_qp_clear(RoceQp *qp)
     qp->credit_deadline = ROCE_NO_DEADLINE;
     qp->refused = false;
     qp->taken = 0;
+    qp->eager = 0;
     qp->starved = false;
     qp->starved_deadline = ROCE_NO_DEADLINE;
     roce_qp_unschedule(qp);

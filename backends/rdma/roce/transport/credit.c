@@ -12,7 +12,8 @@
  * Who takes turns with its peer often has a single receive, which is posted
  * again before the next message is sent to it. So a requester that has been
  * idle starts one message, too, until that was refused, and the responder
- * leaves such a peer alone for a while, or until it answers.
+ * leaves such a peer alone for a while, or until it answers, unless it had to
+ * wait before.
  *
  * Nothing of this migrates. A requester that was not told of credits has as
  * many as it wants.
@@ -24,6 +25,8 @@
 #define DEFAULT_WAIT_NS INT64_C(100000000)
 /* Before a responder that had a single receive has the next one told of */
 #define TURN_NS 2000000
+/* A peer that had to wait for that is told at once, for so many answers. */
+#define EAGER_TURNS 8
 
 /* Credits by code (IBTA table 46); the last code says that they are not used */
 static const uint16_t credits_of[ROCE_AETH_NO_CREDITS] = {
@@ -71,6 +74,7 @@ void roce_credit_not_ready(RoceQp *qp)
     if (!has_credits(qp)) {
         return;
     }
+    qp->eager = EAGER_TURNS;
     if (qp->s.rq.cons != qp->s.rq.prod) {
         /* One came between the RNR NAK and its sending */
         roce_resp_ack(qp);
@@ -85,7 +89,7 @@ static void starve(RoceQp *qp, int64_t now)
     if (qp->starved || qp->starved_deadline != ROCE_NO_DEADLINE) {
         return;
     }
-    if (qp->taken > 1) {
+    if (qp->taken > 1 || qp->eager) {
         watch(qp);
     } else {
         qp->starved_deadline = now + TURN_NS;
@@ -124,6 +128,9 @@ static bool responds(const RoceQp *qp)
 
 void roce_credit_answer(RoceQp *qp)
 {
+    if (qp->eager) {
+        qp->eager--;
+    }
     if (qp->starved_deadline != ROCE_NO_DEADLINE && posted(qp)) {
         qp->starved_deadline = ROCE_NO_DEADLINE;
         qp->taken = 0;
@@ -146,6 +153,7 @@ static void look_again(RoceQp *qp)
     if (!responds(qp)) {
         return;
     }
+    qp->eager = EAGER_TURNS;
     if (posted(qp)) {
         roce_resp_ack(qp);
     } else {
