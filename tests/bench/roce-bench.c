@@ -18,7 +18,8 @@
 #include "../../backends/rdma/roce/wire/wire.h"
 
 #define REGION (4u << 20)
-#define QPN 17
+#define QPN 17                      /* the first */
+#define MAX_QPS 4096
 #define PDN 1
 #define CQN 1
 #define KEY 0x100
@@ -37,7 +38,8 @@ typedef struct Cell {
     uint32_t opcode;
     RdmaMtu mtu;
     uint32_t size;                  /* bytes of a message */
-    unsigned depth;                 /* messages under way */
+    unsigned depth;                 /* messages under way, of each QP */
+    unsigned qps;
 } Cell;
 
 static Peer peers[2];
@@ -111,11 +113,11 @@ static void must(int ret, const char *what)
     }
 }
 
-static void connect_qp(unsigned self, RdmaMtu mtu)
+static void connect_qp(unsigned self, uint32_t qpn, RdmaMtu mtu)
 {
     RoceEngine *e = peers[self].engine;
     RdmaQpInitAttr init = {
-        .qpn = QPN,
+        .qpn = qpn,
         .pdn = PDN,
         .qp_type = RDMA_QPT_RC,
         .send_cqn = CQN,
@@ -127,7 +129,7 @@ static void connect_qp(unsigned self, RdmaMtu mtu)
         .port_num = 1,
         .qp_access_flags = RDMA_ACCESS_REMOTE | RDMA_ACCESS_LOCAL_WRITE,
         .path_mtu = mtu,
-        .dest_qp_num = QPN,
+        .dest_qp_num = qpn,
         .max_rd_atomic = 16,
         .max_dest_rd_atomic = 16,
         .timeout = 14,
@@ -143,22 +145,22 @@ static void connect_qp(unsigned self, RdmaMtu mtu)
     };
 
     must(roce_qp_create(e, &init), "QP");
-    must(roce_qp_modify(e, QPN, RDMA_QP_STATE | RDMA_QP_PKEY_INDEX |
+    must(roce_qp_modify(e, qpn, RDMA_QP_STATE | RDMA_QP_PKEY_INDEX |
                         RDMA_QP_PORT | RDMA_QP_ACCESS_FLAGS, &attr),
          "INIT");
     attr.qp_state = RDMA_QPS_RTR;
-    must(roce_qp_modify(e, QPN, RDMA_QP_STATE | RDMA_QP_AV |
+    must(roce_qp_modify(e, qpn, RDMA_QP_STATE | RDMA_QP_AV |
                         RDMA_QP_PATH_MTU | RDMA_QP_DEST_QPN |
                         RDMA_QP_RQ_PSN | RDMA_QP_MAX_DEST_RD_ATOMIC |
                         RDMA_QP_MIN_RNR_TIMER, &attr), "RTR");
     attr.qp_state = RDMA_QPS_RTS;
-    must(roce_qp_modify(e, QPN, RDMA_QP_STATE | RDMA_QP_TIMEOUT |
+    must(roce_qp_modify(e, qpn, RDMA_QP_STATE | RDMA_QP_TIMEOUT |
                         RDMA_QP_RETRY_CNT | RDMA_QP_RNR_RETRY |
                         RDMA_QP_SQ_PSN | RDMA_QP_MAX_QP_RD_ATOMIC,
                         &attr), "RTS");
 }
 
-static void set_up(RdmaMtu mtu)
+static void set_up(const Cell *c)
 {
     static const RoceOps ops = {
         .map = bench_map,
@@ -170,7 +172,7 @@ static void set_up(RdmaMtu mtu)
         .wake = bench_wake,
     };
     RoceConfig config = {
-        .max_qp = 64, .max_mr = 16, .gid_table_len = 4, .max_rd_atomic = 16,
+        .max_qp = QPN + MAX_QPS, .max_mr = 16, .gid_table_len = 4, .max_rd_atomic = 16,
     };
     unsigned i, j;
 
@@ -203,7 +205,9 @@ static void set_up(RdmaMtu mtu)
         roce_set_link(p->engine, true);
         must(roce_add_gid(p->engine, 0, gid, RDMA_NO_VLAN), "GID");
         must(roce_mr_create(p->engine, &mr), "MR");
-        connect_qp(i, mtu);
+        for (j = 0; j < c->qps; j++) {
+            connect_qp(i, QPN + j, c->mtu);
+        }
     }
 }
 
@@ -243,8 +247,10 @@ static void post_recv(const Cell *c, uint64_t n)
     must(roce_post_recv(peers[1].engine, QPN, &wr), "post");
 }
 
+/* QPs take turns, with all that one has under way. */
 static void post_send(const Cell *c, uint64_t n)
 {
+    uint32_t qpn = QPN + n / c->depth % c->qps;
     RdmaSge sge = { n * c->size % REGION, c->size, KEY };
     RdmaSendWr wr = {
         .wr_id = n,
@@ -255,7 +261,7 @@ static void post_send(const Cell *c, uint64_t n)
         .wr.rdma = { sge.addr, KEY },
     };
 
-    must(roce_post_send(peers[0].engine, QPN, &wr), "post");
+    must(roce_post_send(peers[0].engine, qpn, &wr), "post");
 }
 
 /* Move @count messages; returns the time it took. */
@@ -270,6 +276,7 @@ static int64_t run_engine(const Cell *c, uint64_t count)
     }
     start = clock_ns();
     while (peers[0].sent < target) {
+        unsigned room;
         bool moved;
 
         virtual_now += 1000;
@@ -278,7 +285,10 @@ static int64_t run_engine(const Cell *c, uint64_t count)
                 post_recv(c, recvs++);
             }
         }
-        while (posted < target && posted - peers[0].sent < c->depth) {
+        /* Of several QPs all are done before the next turn. */
+        room = c->qps == 1 ? c->depth - (posted - peers[0].sent) :
+               posted == peers[0].sent ? c->depth * c->qps : 0;
+        while (posted < target && room--) {
             post_send(c, posted++);
         }
         moved = carry(0);
@@ -346,17 +356,26 @@ static double median(double *v, unsigned n)
     return v[n / 2];
 }
 
+/* Messages that take about half a round. */
+static uint64_t messages_of_round(const Cell *c)
+{
+    uint64_t count = (uint64_t)c->depth * c->qps;
+
+    while (run_engine(c, count) < opt_ms * INT64_C(500000)) {
+        count *= 2;
+    }
+    return count;
+}
+
 static void run_cell(const Cell *c)
 {
     double engine[MAX_ROUNDS], limit[MAX_ROUNDS], ratio[MAX_ROUNDS];
     double ns, floor_ns;
-    uint64_t count = 64;
+    uint64_t count;
     unsigned i;
 
-    set_up(c->mtu);
-    while (run_engine(c, count) < opt_ms * INT64_C(500000)) {
-        count *= 2;
-    }
+    set_up(c);
+    count = messages_of_round(c);
     for (i = 0; i < opt_rounds; i++) {
         engine[i] = (double)run_engine(c, count) / count;
         limit[i] = (double)run_floor(c, count) / count;
@@ -371,6 +390,34 @@ static void run_cell(const Cell *c)
            c->size * 1e3 / ns, c->size * 1e3 / floor_ns,
            median(ratio, opt_rounds), 1e9 / ns, ns);
     fflush(stdout);
+}
+
+/* Short messages over many QPs, which no cache holds. */
+static void run_many(void)
+{
+    static const unsigned counts[] = { 1, 16, 128, 1024, MAX_QPS };
+    double one = 0;
+
+    printf("\n%-10s %5s %8s %6s %12s %10s\n", "operation", "QPs", "bytes",
+           "depth", "messages/s", "of one QP");
+    for (unsigned n = 0; n < G_N_ELEMENTS(counts); n++) {
+        Cell c = { "WRITE", RDMA_WR_RDMA_WRITE, RDMA_MTU_4096, 64, 16,
+                   counts[n] };
+        double ns[MAX_ROUNDS], each;
+        uint64_t count;
+
+        set_up(&c);
+        count = messages_of_round(&c);
+        for (unsigned i = 0; i < opt_rounds; i++) {
+            ns[i] = (double)run_engine(&c, count) / count;
+        }
+        tear_down();
+        each = median(ns, opt_rounds);
+        one = n ? one : each;
+        printf("%-10s %5u %8u %6u %12.0f %10.2f\n", c.name, c.qps, c.size,
+               c.depth, 1e9 / each, one / each);
+        fflush(stdout);
+    }
 }
 
 int main(int argc, char **argv)
@@ -424,14 +471,17 @@ int main(int argc, char **argv)
             for (size = 0; size < G_N_ELEMENTS(sizes); size++) {
                 Cell c = {
                     operations[op].name, operations[op].opcode, mtus[mtu],
-                    sizes[size], sizes[size] > 65536 ? 4 : DEPTH,
+                    sizes[size], sizes[size] > 65536 ? 4 : DEPTH, 1,
                 };
 
                 run_cell(&c);
             }
         }
         run_cell(&(Cell) { operations[op].name, operations[op].opcode,
-                           RDMA_MTU_4096, 64, 1 });
+                           RDMA_MTU_4096, 64, 1, 1 });
+    }
+    if (!only) {
+        run_many();
     }
     g_free(peers[0].mem);
     g_free(peers[1].mem);

@@ -28,7 +28,7 @@
 /* A peer that had to wait for that is told at once, for so many answers. */
 #define EAGER_TURNS 8
 
-/* Credits by code (IBTA table 46); the last code says that they are not used */
+/* Credits by code; the last code says that they are not used. */
 static const uint16_t credits_of[ROCE_AETH_NO_CREDITS] = {
     0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192,
     256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288,
