@@ -110,6 +110,7 @@ typedef struct VirtIORdmaWq {
     uint32_t ndescs;                /* of inflight[]; the ring has as many */
     uint32_t stale;                 /* at the backend, the ring was reset */
     bool blocked;                   /* the backend had no room for more */
+    bool watched;                   /* RQ: the backend waits for the next WQE */
     uint16_t seen;                  /* for virtio_rdma_ring_check() */
     uint32_t inflight_room;         /* power of 2, or 0 */
     VirtIORdmaInflight *inflight;

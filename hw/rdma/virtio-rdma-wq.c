@@ -398,7 +398,7 @@ bool virtio_rdma_qp_is_in(VirtIORdma *s, VirtIORdmaQp *qp, RdmaQpState state)
  */
 static bool is_pulled(VirtIORdma *s, VirtIORdmaQp *qp, const VirtIORdmaWq *wq)
 {
-    return wq->kind == RDMA_RQ && s->limits.pulls_recv &&
+    return wq->kind == RDMA_RQ && s->limits.pulls_recv && !wq->watched &&
            !virtio_rdma_qp_is_in(s, qp, RDMA_QPS_ERR);
 }
 
@@ -455,6 +455,7 @@ bool virtio_rdma_wq_run(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaWq *wq,
         if (ret) {
             break;
         }
+        wq->watched = false;
         posted++;
         room--;
     }
@@ -540,6 +541,7 @@ void virtio_rdma_wq_drain(VirtIORdma *s, VirtIORdmaWq *wq)
     if (n) {
         push_oldest(s, wq, n);
     }
+    wq->watched = false;
     if (virtio_rdma_is_direct(wq)) {
         virtio_rdma_slots_drain(s, &wq->slots);
     } else {
@@ -559,6 +561,7 @@ bool virtio_rdma_wq_forget(VirtIORdma *s, VirtIORdmaWq *wq)
     wq->ndescs = 0;
     wq->head = 0;
     wq->seen = 0;
+    wq->watched = false;
     return lost;
 }
 
@@ -701,6 +704,7 @@ bool virtio_rdma_rq_pull(VirtIORdma *s, VirtIORdmaQp *qp, RdmaRecvWr *wr)
     if (t.elem) {
         virtio_rdma_charge_elem(s, t.elem);
     }
+    wq->watched = false;
     take_recv(s, qp, t.len, wr);
     g_free(t.elem);
     return true;
@@ -721,6 +725,7 @@ void virtio_rdma_rq_watch(VirtIORdma *s, VirtIORdmaQp *qp)
 {
     VirtIORdmaWq *wq = &qp->rq;
 
+    wq->watched = true;
     /* Of a virtqueue the device is always told. */
     if (!virtio_rdma_is_direct(wq)
         ? !virtio_queue_empty(wq->vq)

@@ -162,7 +162,8 @@ typedef struct RoceOps {
     /*
      * Peers wait for a receive WQE of QP @qpn. The owner shall call
      * roce_post_recv() soon with the next that is posted, or with one that is
-     * there already. Not NULL if recv_count is not.
+     * there already. A pull_recv() that succeeds ends this. Not NULL if
+     * recv_count is not.
      */
     void (*recv_watch)(void *opaque, uint32_t qpn);
     /*

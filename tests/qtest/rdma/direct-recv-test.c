@@ -72,12 +72,48 @@ static void test_receive_after_the_last_one_is_rung_for(void)
         qrdma_expect(t.cq_b, i, RDMA_WC_SUCCESS);
     }
     g_assert_false(qrdma_direct_awake(t.dev, &t.b->rq));
+    /* Also when the device has looked at the QP since */
+    qrdma_post_send(t.b, &(RdmaSendWr) {
+        .wr_id = 100,
+        .opcode = RDMA_WR_RDMA_WRITE,
+        .send_flags = RDMA_SEND_SIGNALED,
+        .wr.rdma = { t.mr_a->iova, t.mr_a->rkey },
+    });
+    qrdma_expect(t.cq_b, 100, RDMA_WC_SUCCESS);
+    ring(t.b);
+    qrdma_settle(t.dev);
+    g_assert_false(qrdma_direct_awake(t.dev, &t.b->rq));
     put_recv(t.b, 5);
     qrdma_settle(t.dev);
     qrdma_expect_none(t.cq_b);
     ring(t.b);
     qrdma_expect(t.cq_b, 5, RDMA_WC_SUCCESS);
     qrdma_expect(t.cq_a, 5, RDMA_WC_SUCCESS);
+}
+
+/* Nobody waits any more. */
+static void test_receives_need_no_doorbell_again(void)
+{
+    TestPair t = pair_with_receives();
+    RdmaSendWr wr = {
+        .opcode = RDMA_WR_SEND,
+        .send_flags = RDMA_SEND_SIGNALED,
+    };
+
+    for (int i = 1; i <= 5; i++) {
+        wr.wr_id = i;
+        qrdma_post_send(t.a, &wr);
+    }
+    for (int i = 5; i <= 7; i++) {
+        put_recv(t.b, i);
+    }
+    ring(t.b);
+    for (int i = 1; i <= 5; i++) {
+        qrdma_expect(t.cq_a, i, RDMA_WC_SUCCESS);
+        qrdma_expect(t.cq_b, i, RDMA_WC_SUCCESS);
+    }
+    qrdma_settle(t.dev);
+    g_assert_true(qrdma_direct_awake(t.dev, &t.b->rq));
 }
 
 /* Nobody asks for those any more when the QP has failed by itself. */
@@ -134,6 +170,8 @@ void add_direct_recv_tests(void)
                    test_receives_need_no_doorbell);
     qtest_add_func("virtio-rdma/direct/receive-after-the-last-one-is-rung-for",
                    test_receive_after_the_last_one_is_rung_for);
+    qtest_add_func("virtio-rdma/direct/receives-need-no-doorbell-again",
+                   test_receives_need_no_doorbell_again);
     qtest_add_func("virtio-rdma/direct/receives-are-flushed-without-a-doorbell",
                    test_receives_are_flushed_without_a_doorbell);
 }

@@ -25,6 +25,8 @@ bool roce_recv_pull(RoceQp *qp)
     roce_recv_fill(roce_rwqe(qp, index), roce_rsges(qp, index),
                    qp->init.cap.max_recv_sge, &wr);
     qp->s.rq.prod++;
+    /* Who waits for a receive gets the ACK of this message. */
+    qp->starved = false;
     return true;
 }
 
