@@ -172,7 +172,8 @@ static void set_up(const Cell *c)
         .wake = bench_wake,
     };
     RoceConfig config = {
-        .max_qp = QPN + MAX_QPS, .max_mr = 16, .gid_table_len = 4, .max_rd_atomic = 16,
+        .max_qp = QPN + MAX_QPS, .max_mr = 16, .gid_table_len = 4,
+        .max_rd_atomic = 16,
     };
     unsigned i, j;
 
