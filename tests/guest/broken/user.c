@@ -72,18 +72,16 @@ static int broken_user_create(struct broken_user *user)
 	return PTR_ERR(user->qp);
 }
 
-/* To a state that may post, directly: there is no peer. */
-static int broken_user_connect(struct broken_user *user)
+/* Directly: there is no peer. Returns the state that it has come to. */
+static enum ib_qp_state broken_user_connect(struct broken_user *user)
 {
 	const struct ib_device_ops *ops = &user->ibdev->ops;
-	struct ib_qp_attr attr = {};
-	int state, ret = 0;
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_INIT };
 
-	for (state = IB_QPS_INIT; state <= IB_QPS_RTS && !ret; state++) {
-		attr.qp_state = state;
-		ret = ops->modify_qp(user->qp, &attr, IB_QP_STATE, NULL);
-	}
-	return ret;
+	while (attr.qp_state <= IB_QPS_RTS &&
+	       !ops->modify_qp(user->qp, &attr, IB_QP_STATE, NULL))
+		attr.qp_state++;
+	return attr.qp_state - 1;
 }
 
 static struct ib_cqe *broken_user_next(struct broken_user *user, int i)
@@ -119,19 +117,23 @@ static void broken_user_post(struct broken_user *user, int i)
 
 static void broken_user_round(struct broken_user *user)
 {
+	enum ib_qp_state state;
 	int n, i;
 
 	if (broken_user_create(user))
 		return;
 	memset(user->wrs, 0, sizeof(user->wrs));
-	if (!broken_user_connect(user)) {
+	state = broken_user_connect(user);
+	if (state == IB_QPS_RTS) {
 		for (n = 0; n < 20 && !kthread_should_stop(); n++) {
 			for (i = 0; i < DEPTH; i++)
 				broken_user_post(user, i);
 			usleep_range(1000, 2000);
 		}
 	}
-	ib_drain_qp(user->qp);
+	/* The RDMA core warns of one that cannot be drained in this state. */
+	if (state != IB_QPS_RESET)
+		ib_drain_qp(user->qp);
 	ib_destroy_qp(user->qp);
 	ib_free_cq(user->cq);
 }
