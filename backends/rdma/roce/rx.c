@@ -17,20 +17,6 @@ static RoceTransport qp_transport(const RoceQp *qp)
     }
 }
 
-static bool state_receives(const RoceQp *qp, bool request)
-{
-    switch (qp->s.attr.qp_state) {
-    case RDMA_QPS_RTR:
-        return request;
-    case RDMA_QPS_RTS:
-    case RDMA_QPS_SQD:
-    case RDMA_QPS_SQE:
-        return true;
-    default:
-        return false;
-    }
-}
-
 /* A connected QP takes packets from its peer only (IBTA 9.6.1.2). */
 static bool from_peer(RoceQp *qp, const RocePath *path)
 {
@@ -81,7 +67,7 @@ static void copy_to_group(RoceEngine *e, const RoceMcast *group,
         RoceQp *qp = group->qps->pdata[i];
 
         e->work += ROCE_COST_LOOK;
-        if (!(blocked && qp == from) && state_receives(qp, true)) {
+        if (!(blocked && qp == from) && roce_state_receives(qp, true)) {
             e->work += ROCE_COST_PACKET + pkt->payload_len;
             roce_ud_rx(qp, pkt);
         }
@@ -153,7 +139,7 @@ void roce_deliver(RoceEngine *e, const RocePacket *pkt, int64_t now)
         roce_rx_drop(e, &pkt->bth, "QP is of another type");
         return;
     }
-    if (!state_receives(qp, request)) {
+    if (!roce_state_receives(qp, request)) {
         roce_rx_drop(e, &pkt->bth, "QP receives nothing in its state");
         return;
     }

@@ -238,6 +238,21 @@ static inline bool roce_is_ud(const RoceQp *qp)
     return qp->init.qp_type == RDMA_QPT_UD || qp->init.qp_type == RDMA_QPT_GSI;
 }
 
+/* Does a QP in its state take requests, or responses? */
+static inline bool roce_state_receives(const RoceQp *qp, bool request)
+{
+    switch (qp->s.attr.qp_state) {
+    case RDMA_QPS_RTR:
+        return request;
+    case RDMA_QPS_RTS:
+    case RDMA_QPS_SQD:
+    case RDMA_QPS_SQE:
+        return true;
+    default:
+        return false;
+    }
+}
+
 /* Places of a ring for @n WQEs: a power of 2. */
 static inline uint32_t roce_ring_size(uint32_t n)
 {

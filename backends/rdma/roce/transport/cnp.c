@@ -10,19 +10,6 @@
 /* At most one CNP in this time for each QP, ns */
 #define CNP_INTERVAL_NS 50000
 
-static bool sends_cnps(const RoceQp *qp)
-{
-    switch (qp->s.attr.qp_state) {
-    case RDMA_QPS_RTR:
-    case RDMA_QPS_RTS:
-    case RDMA_QPS_SQD:
-    case RDMA_QPS_SQE:
-        return true;
-    default:
-        return false;
-    }
-}
-
 void roce_cnp_marked(RoceQp *qp, int64_t now)
 {
     qp->e->ecn.marked++;
@@ -39,7 +26,7 @@ bool roce_cnp_tx(RoceQp *qp, RoceTx *tx)
         return false;
     }
     qp->cnp_owed = false;
-    if (!sends_cnps(qp)) {
+    if (!roce_state_receives(qp, true)) {
         return false;
     }
     tx->bth.opcode = ROCE_CNP_OPCODE;
