@@ -54,10 +54,9 @@ static void test_receives_need_no_doorbell(void)
     }
 }
 
-/* Its peer may wait for it. */
-static void test_receive_after_the_last_one_is_rung_for(void)
+/* One more than there are receives */
+static void post_five_sends(TestPair *t)
 {
-    TestPair t = pair_with_receives();
     RdmaSendWr wr = {
         .opcode = RDMA_WR_SEND,
         .send_flags = RDMA_SEND_SIGNALED,
@@ -65,8 +64,16 @@ static void test_receive_after_the_last_one_is_rung_for(void)
 
     for (int i = 1; i <= 5; i++) {
         wr.wr_id = i;
-        qrdma_post_send(t.a, &wr);
+        qrdma_post_send(t->a, &wr);
     }
+}
+
+/* Its peer may wait for it. */
+static void test_receive_after_the_last_one_is_rung_for(void)
+{
+    TestPair t = pair_with_receives();
+
+    post_five_sends(&t);
     for (int i = 1; i <= 4; i++) {
         qrdma_expect(t.cq_a, i, RDMA_WC_SUCCESS);
         qrdma_expect(t.cq_b, i, RDMA_WC_SUCCESS);
@@ -95,15 +102,8 @@ static void test_receive_after_the_last_one_is_rung_for(void)
 static void test_receives_need_no_doorbell_again(void)
 {
     TestPair t = pair_with_receives();
-    RdmaSendWr wr = {
-        .opcode = RDMA_WR_SEND,
-        .send_flags = RDMA_SEND_SIGNALED,
-    };
 
-    for (int i = 1; i <= 5; i++) {
-        wr.wr_id = i;
-        qrdma_post_send(t.a, &wr);
-    }
+    post_five_sends(&t);
     for (int i = 5; i <= 7; i++) {
         put_recv(t.b, i);
     }
