@@ -87,26 +87,53 @@ bool virtio_rdma_codec_read_addrs(AddressSpace *as, uint64_t addr, uint32_t n,
     return true;
 }
 
-/* Are there @size bytes of RAM in one piece, aligned to words? */
-static bool is_ram(AddressSpace *as, uint64_t addr, hwaddr size, bool is_write)
+/*
+ * The host's address of @len bytes of RAM in one piece, for as long as RCU is
+ * locked. NULL if it is something else: no access may have effects.
+ */
+static void *ram_at(AddressSpace *as, uint64_t addr, hwaddr len, bool is_write,
+                    MemoryRegion **mr)
 {
-    hwaddr len = size;
+    hwaddr part = len;
     hwaddr at;
-    MemoryRegion *mr = address_space_translate(as, addr, &at, &len, is_write,
-                                               MEMTXATTRS_UNSPECIFIED);
 
-    return len == size && addr % sizeof(uint32_t) == 0 &&
-           memory_access_is_direct(mr, is_write, MEMTXATTRS_UNSPECIFIED);
+    *mr = address_space_translate(as, addr, &at, &part, is_write,
+                                  MEMTXATTRS_UNSPECIFIED);
+    if (part != len ||
+        !memory_access_is_direct(*mr, is_write, MEMTXATTRS_UNSPECIFIED)) {
+        return NULL;
+    }
+    return (uint8_t *)memory_region_get_ram_ptr(*mr) + at;
+}
+
+static uint32_t *word_at(AddressSpace *as, uint64_t addr, bool is_write,
+                         MemoryRegion **mr)
+{
+    uint32_t *word = ram_at(as, addr, sizeof(*word), is_write, mr);
+
+    return QEMU_PTR_IS_ALIGNED(word, sizeof(*word)) ? word : NULL;
+}
+
+/* Migration and TCG have to know. */
+static void written(AddressSpace *as, MemoryRegion *mr, void *mem, hwaddr len)
+{
+    /* Which is what this has been mapped by, if it had been */
+    memory_region_ref(mr);
+    address_space_unmap(as, mem, len, true, len);
 }
 
 bool virtio_rdma_codec_load_word(AddressSpace *as, uint64_t addr,
                                  uint32_t *value)
 {
+    MemoryRegion *mr;
+    uint32_t *word;
+
     RCU_READ_LOCK_GUARD();
-    if (!is_ram(as, addr, sizeof(*value), false)) {
+    word = word_at(as, addr, false, &mr);
+    if (!word) {
         return false;
     }
-    *value = address_space_ldl_le(as, addr, MEMTXATTRS_UNSPECIFIED, NULL);
+    *value = le32_to_cpu(qatomic_read(word));
     /* Pairs with the driver's release: what it wrote before is there. */
     smp_rmb();
     return true;
@@ -115,70 +142,67 @@ bool virtio_rdma_codec_load_word(AddressSpace *as, uint64_t addr,
 bool virtio_rdma_codec_store_word(AddressSpace *as, uint64_t addr,
                                   uint32_t value)
 {
+    MemoryRegion *mr;
+    uint32_t *word;
+
     RCU_READ_LOCK_GUARD();
-    if (!is_ram(as, addr, sizeof(value), true)) {
+    word = word_at(as, addr, true, &mr);
+    if (!word) {
         return false;
     }
-    address_space_stl_le(as, addr, value, MEMTXATTRS_UNSPECIFIED, NULL);
+    qatomic_set(word, cpu_to_le32(value));
+    written(as, mr, word, sizeof(*word));
     return true;
-}
-
-/* To be unmapped. NULL if it is no word in RAM. */
-static uint32_t *map_word(AddressSpace *as, uint64_t addr)
-{
-    hwaddr len = sizeof(uint32_t);
-
-    RCU_READ_LOCK_GUARD();
-    /* Elsewhere it would be a bounce buffer. */
-    return is_ram(as, addr, len, true)
-           ? address_space_map(as, addr, &len, true, MEMTXATTRS_UNSPECIFIED)
-           : NULL;
-}
-
-static void unmap_word(AddressSpace *as, uint32_t *word)
-{
-    address_space_unmap(as, word, sizeof(*word), true, sizeof(*word));
 }
 
 bool virtio_rdma_codec_take_bits(AddressSpace *as, uint64_t addr,
                                  uint32_t *bits)
 {
-    uint32_t *word = map_word(as, addr);
+    MemoryRegion *mr;
+    uint32_t *word;
 
+    RCU_READ_LOCK_GUARD();
+    word = word_at(as, addr, true, &mr);
     if (!word) {
         return false;
     }
     /* Pairs with the driver's release: what it wrote before is there. */
     *bits = le32_to_cpu(qatomic_xchg(word, 0));
-    unmap_word(as, word);
+    written(as, mr, word, sizeof(*word));
     return true;
 }
 
 bool virtio_rdma_codec_set_bits(AddressSpace *as, uint64_t addr, uint32_t bits)
 {
-    uint32_t *word = map_word(as, addr);
+    MemoryRegion *mr;
+    uint32_t *word;
 
+    RCU_READ_LOCK_GUARD();
+    word = word_at(as, addr, true, &mr);
     if (!word) {
         return false;
     }
     qatomic_or(word, cpu_to_le32(bits));
-    unmap_word(as, word);
+    written(as, mr, word, sizeof(*word));
     return true;
 }
 
 bool virtio_rdma_codec_write_slot(AddressSpace *as, uint64_t addr,
                                   const uint8_t *cqe, uint32_t number)
 {
+    size_t size = sizeof(struct virtio_rdma_direct_cqe);
+    size_t at = offsetof(struct virtio_rdma_direct_cqe, number);
+    MemoryRegion *mr;
+    uint8_t *slot;
+
     RCU_READ_LOCK_GUARD();
-    if (!is_ram(as, addr, sizeof(struct virtio_rdma_direct_cqe), true)) {
+    slot = ram_at(as, addr, size, true, &mr);
+    if (!slot || !QEMU_PTR_IS_ALIGNED(slot, sizeof(number))) {
         return false;
     }
-    address_space_write(as, addr, MEMTXATTRS_UNSPECIFIED, cqe,
-                        VIRTIO_RDMA_CQE_ROOM);
+    memcpy(slot, cqe, VIRTIO_RDMA_CQE_ROOM);
     /* Pairs with the driver's acquire of the number. */
-    smp_wmb();
-    address_space_stl_le(as, addr + offsetof(struct virtio_rdma_direct_cqe,
-                                             number),
-                         number, MEMTXATTRS_UNSPECIFIED, NULL);
+    qatomic_store_release((uint32_t *)(slot + at), cpu_to_le32(number));
+    written(as, mr, slot, size);
     return true;
 }
