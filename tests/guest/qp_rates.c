@@ -116,7 +116,7 @@ static void measure(unsigned n, unsigned count)
 int main(int argc, char **argv)
 {
     const char *name = "";
-    int gid_index = 1, count = 40000, opt;
+    int gid_index = 1, count = 400000, opt;
 
     while ((opt = getopt(argc, argv, "d:g:n:")) != -1) {
         switch (opt) {
