@@ -12,7 +12,8 @@ nested     a guest of User-mode Linux, with a peer of its host
 qtests     the device's tests in a host with an RDMA device
 cannot     which of these cannot pass there, and why
 pair       two guests on one link
-moving     guests that migrate, and the hub between them
+hub        the network of guests that are more than two
+moving     guests that migrate
 image      the root of such guests
 hotplug    the adapter comes and goes
 lanes      traffic that goes on until it is told to end

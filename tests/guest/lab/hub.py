@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The network of guests that are more than two, or that come and go."""
+import os
+import socket
+import subprocess
+import time
+
+from .agent import Channel
+from .paths import LOGS, LabError, qemu_binary
+from .vm import die_with_parent
+
+
+class Hub:
+    """A QEMU without a machine: what comes in at one port leaves at the
+    others."""
+
+    def __init__(self, tag, directory, ports):
+        qmp, far = socket.socketpair()
+        command = [str(qemu_binary()), '-machine', 'none', '-nodefaults',
+                   '-display', 'none',
+                   '-chardev', f'socket,id=qmp,fd={far.fileno()}',
+                   '-mon', 'chardev=qmp,mode=control']
+        for i in range(ports):
+            command += ['-netdev', f'stream,id=s{i},server=on,'
+                        f'addr.type=unix,addr.path={directory}/port{i}',
+                        '-netdev', f'hubport,id=h{i},hubid=0,netdev=s{i}']
+        self.log = LOGS / f'{tag}-hub.qemu'
+        LOGS.mkdir(parents=True, exist_ok=True)
+        with open(self.log, 'wb') as errors:
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=errors,
+                stderr=errors, pass_fds=(far.fileno(),),
+                preexec_fn=die_with_parent)
+        far.close()
+        self.qmp_channel = Channel(f'{tag}-hub (QMP)', qmp)
+        end = time.monotonic() + 20
+        while not os.path.exists(f'{directory}/port{ports - 1}'):
+            if self.process.poll() is not None or time.monotonic() > end:
+                self.kill()
+                raise LabError(f'no hub:\n{self.log.read_text()}')
+            time.sleep(0.02)
+        self.qmp('qmp_capabilities')
+
+    def qmp(self, command, **arguments):
+        """Execute a QMP command, return what it returns."""
+        answer = self.qmp_channel.call(
+            {'execute': command, 'arguments': arguments}, 20)
+        if 'error' in answer:
+            raise LabError(f'hub: {command}: {answer["error"]["desc"]}')
+        return answer['return']
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
