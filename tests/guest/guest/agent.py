@@ -10,7 +10,12 @@ order. The control channel does not depend on the network under test.
   start  cmd, port, wait         -> job              (waits for the TCP port)
   wait   job, timeout            -> rc, out
   peek   job                     -> rc, out          (does not wait)
+  follow job, at, timeout        -> data, rc         (what it has said from
+                                                      byte `at` on, as Latin-1;
+                                                      rc when that is all: then
+                                                      the job is forgotten)
   kill   job, signal             -> (nothing)
+  listens port                   -> yes              (TCP or RDMA CM)
   read   path                    -> text
   list   path                    -> names
   log    (nothing)               -> text  (of the kernel since the last time)
@@ -33,6 +38,7 @@ import tty
 
 PORT_NAME = 'lab.agent'
 OUTPUT_MAX = 400000
+CHUNK = 65536
 
 
 def find_port():
@@ -60,6 +66,14 @@ def listening(port):
     return False
 
 
+def cm_listening(port):
+    """Whether a program waits for connections of RDMA CM on the port."""
+    shown = subprocess.run(['rdma', 'resource', 'show', 'cm_id'],
+                           capture_output=True, text=True, check=False)
+    return any('state LISTEN' in line and f':{port} ' in line + ' '
+               for line in shown.stdout.splitlines())
+
+
 class Job:
     """A shell command in a process group of its own."""
 
@@ -82,6 +96,21 @@ class Job:
             f.seek(max(0, size - OUTPUT_MAX))
             out = f.read().decode(errors='replace')
         return {'rc': self.process.poll(), 'out': out}
+
+    def follow(self, at, timeout):
+        """What it has said from a position on, once there is any, and
+        whether it has ended and there is no more."""
+        end = time.monotonic() + timeout
+        with open(self.path, 'rb') as f:
+            while True:
+                rc = self.process.poll()
+                f.seek(at)
+                data = f.read(CHUNK)
+                if data or rc is not None or time.monotonic() > end:
+                    break
+                time.sleep(0.05)
+        return {'data': data.decode('latin-1'),
+                'rc': rc if len(data) < CHUNK else None}
 
     def wait(self, timeout):
         """The result; a job that outlives the time is killed and reports
@@ -163,6 +192,15 @@ class Agent:
 
     def op_peek(self, job):
         return self.jobs[job].result()
+
+    def op_follow(self, job, at, timeout=5):
+        answer = self.jobs[job].follow(at, timeout)
+        if answer['rc'] is not None:
+            os.unlink(self.jobs.pop(job).path)
+        return answer
+
+    def op_listens(self, port):
+        return {'yes': listening(port) or cm_listening(port)}
 
     def op_kill(self, job, signal=9):
         self.jobs[job].signal(signal)

@@ -180,6 +180,10 @@ class Guest:
     def read(self, path):
         return self._ask(30, op='read', path=path)['text']
 
+    def listens(self, port):
+        """Whether a program waits for connections, of TCP or of RDMA CM."""
+        return self._ask(30, op='listens', port=port)['yes']
+
     def names(self, path):
         """What is in a directory."""
         return self._ask(30, op='list', path=path)['names']
@@ -215,6 +219,13 @@ class Job:
             if now.rc is not None or time.monotonic() > end:
                 raise LabError(f'{self.vm.name}: no "{text}" from\n{now}')
             time.sleep(0.1)
+
+    def follow(self, at, timeout=5):
+        """(what it has said from byte `at` on, exit code when that is all);
+        waits until there is one or the other."""
+        answer = self.vm._ask(timeout + 30, op='follow', job=self.number,
+                              at=at, timeout=timeout)
+        return answer['data'].encode('latin-1'), answer['rc']
 
     def alive(self):
         return self.peek().rc is None

@@ -14,7 +14,7 @@ class Hub:
     """A QEMU without a machine: what comes in at one port leaves at the
     others."""
 
-    def __init__(self, tag, directory, ports):
+    def __init__(self, tag, directory, ports, logs=LOGS):
         qmp, far = socket.socketpair()
         command = [str(qemu_binary()), '-machine', 'none', '-nodefaults',
                    '-display', 'none',
@@ -24,8 +24,8 @@ class Hub:
             command += ['-netdev', f'stream,id=s{i},server=on,'
                         f'addr.type=unix,addr.path={directory}/port{i}',
                         '-netdev', f'hubport,id=h{i},hubid=0,netdev=s{i}']
-        self.log = LOGS / f'{tag}-hub.qemu'
-        LOGS.mkdir(parents=True, exist_ok=True)
+        self.log = logs / f'{tag}-hub.qemu'
+        logs.mkdir(parents=True, exist_ok=True)
         with open(self.log, 'wb') as errors:
             self.process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=errors,

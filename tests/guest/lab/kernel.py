@@ -261,14 +261,23 @@ def _headers_exist(apt, image, version):
     return len(wanted) > 1 and fetch_set(apt, wanted) is not None
 
 
+def prepared(series):
+    """The kernel of a series if it has been made ready, or None."""
+    info = read_info(KERNELS / series)
+    return Kernel(series, info) if info else None
+
+
 def prepare(series=None):
     """Fetch and unpack the kernel of a series; instant when it is there."""
+    series = series or DEFAULT or machine_series()
+    made = prepared(series)
+    if made:
+        return made
     with state_lock():
-        series = series or DEFAULT or machine_series()
         root = KERNELS / series
-        info = read_info(root)
-        if info:
-            return Kernel(series, info)
+        made = prepared(series)    # by somebody else meanwhile
+        if made:
+            return made
         say(f'guest kernel {series}: fetching')
         for apt, package, version in _candidates(series, 'linux-image-amd64',
                                                  'linux-image-'):
@@ -291,7 +300,7 @@ def prepare(series=None):
             _initramfs(root, release, root / 'initramfs.cpio')
             write_info(root, release=release, version=version,
                         package=package)
-            return Kernel(series, read_info(root))
+            return prepared(series)
     raise LabError(f'no Debian kernel {series} could be fetched')
 
 
