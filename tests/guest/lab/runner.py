@@ -4,10 +4,11 @@
 A test file may say in GUESTS how its pair of guests is made (arguments of
 pair.Pair, or of what PAIR names instead), in SECOND which stack guest 2
 uses if not the one under test, and in SECONDS about how long it takes if that
-is long. Each function test_* gets a Bench. One pair serves all tests of a
-file, and of other files that want the same guests; it is booted again when a
-test has ended a guest or left it in a bad way. A test fails by an exception,
-and skips by raising Skip.
+is long. Each function test_* gets a Bench, or what BENCH makes of the pair and
+the name of the stack instead. One pair serves all tests of a file, and of
+other files that want the same guests; it is booted again when a test has ended
+a guest or left it in a bad way. A test fails by an exception, and skips by
+raising Skip.
 """
 import importlib.util
 import re
@@ -170,6 +171,7 @@ class Tests:
         self.make = getattr(module, 'PAIR', Pair)
         self.options = getattr(module, 'GUESTS', {})
         self.second = getattr(module, 'SECOND', None)
+        self.bench = getattr(module, 'BENCH', Bench)
         self.alone = alone
         self.seconds = getattr(module, 'SECONDS', 10)
         self.tests = []
@@ -182,7 +184,7 @@ class Tests:
 
     def guests(self):
         """What decides whether tests of two files can share a pair."""
-        return (self.make, self.options, self.second,
+        return (self.make, self.options, self.second, self.bench,
                 self.tag if self.alone else '')
 
 
@@ -209,7 +211,7 @@ class Runner:
         pair = tests.make(f'check-{tests.tag}', rdma=self.stack != 'rxe',
                           **tests.options).start()
         try:
-            self.bench = Bench(pair, self.stack, tests.second)
+            self.bench = tests.bench(pair, self.stack, tests.second)
         except BaseException:
             pair.kill()
             raise
