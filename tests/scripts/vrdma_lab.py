@@ -1,0 +1,158 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What of vrdma-lab needs no guests: places of labs, what impair takes."""
+import ast
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+from unittest import mock
+
+import tap
+
+TOP = Path(__file__).resolve().parents[2]
+TOOL = TOP / 'tools' / 'lab'
+MACHINERY = TOP / 'tests' / 'guest'
+
+sys.dont_write_bytecode = True
+sys.path[:0] = [str(TOOL), str(MACHINERY)]
+
+from lab.paths import LabError    # noqa: E402
+from vrdma_lab import cli, network, place    # noqa: E402
+
+# All of the tests' machinery that has to be installed with the command
+NEEDED = {'agent', 'hub', 'kernel', 'packages', 'pair', 'paths', 'stack',
+          'vm'}
+
+
+class Places(unittest.TestCase):
+    def setUp(self):
+        self.base = tempfile.mkdtemp(prefix='lab-')
+        self.addCleanup(shutil.rmtree, self.base)
+        patch = mock.patch.dict(os.environ, XDG_RUNTIME_DIR=self.base)
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def test_a_place_is_taken_once_and_free_again(self):
+        one, other = place.Place('a'), place.Place('b')
+        held = one.take()
+        self.assertIsNotNone(held)
+        self.assertIsNone(place.Place('a').take())
+        self.assertTrue(one.taken())
+        also = other.take()
+        self.assertEqual([p.name for p in place.all_taken()], ['a', 'b'])
+        one.leave()
+        os.close(held)
+        self.assertEqual([p.name for p in place.all_taken()], ['b'])
+        other.leave()
+        os.close(also)
+        self.assertEqual(os.listdir(place.base()), [])
+
+    def test_what_a_crash_left_is_removed(self):
+        one = place.Place('a')
+        os.close(one.take())
+        (one.directory / 'port0').touch()
+        self.assertFalse(one.taken())
+        self.assertEqual(os.listdir(place.base()), [])
+        os.close(one.take())
+        (one.directory / 'port0').touch()
+        held = one.take()
+        self.assertEqual(os.listdir(one.directory), [])
+        os.close(held)
+
+    def test_names_that_are_no_file_names_are_refused(self):
+        for name in ('', '../a', 'a/b', '.a', 'a' * 17, 'a,b'):
+            with self.assertRaises(LabError, msg=name):
+                place.Place(name)
+
+    def test_directories_that_sockets_cannot_be_in_are_refused(self):
+        for name in ('x' * 80, 'a,b'):
+            path = Path(self.base, name)
+            path.mkdir()
+            with mock.patch.dict(os.environ, XDG_RUNTIME_DIR=str(path)):
+                with self.assertRaisesRegex(LabError, 'TMPDIR'):
+                    place.base()
+
+    def test_a_link_of_somebody_else_is_refused(self):
+        os.symlink('/usr', Path(self.base, 'vrdma-lab'))
+        with self.assertRaisesRegex(LabError, 'somebody else'):
+            place.Place('a').take()
+
+
+class Impairments(unittest.TestCase):
+    def test_each_goes_to_its_filter_in_its_unit(self):
+        self.assertEqual(
+            network.parse('loss=1%,dup=0.25%,delay=1.5ms,seed=7'),
+            {'filter-lossy': {'drop': 100, 'dup': 25, 'seed': 7},
+             'filter-bottleneck': {'delay': 1500}})
+        self.assertEqual(
+            network.parse('rate=10gbit,delay=2s,reorder=100%,corrupt=0%'),
+            {'filter-lossy': {'reorder': 10000, 'corrupt': 0},
+             'filter-bottleneck': {'rate': 10000000, 'delay': 2000000}})
+
+    def test_what_is_wrong_is_named(self):
+        for spec in ('loss=1', 'loss=101%', 'loss=0.004%', 'loss=-1%',
+                     'delay=1', 'delay=1m', 'delay=0us', 'delay=9999s',
+                     'rate=5kb', 'lost=1%', 'seed=x', ''):
+            with self.assertRaisesRegex(LabError, 'impair ' + spec):
+                network.parse(spec)
+
+
+class Arguments(unittest.TestCase):
+    def test_guests_are_numbers_and_ranges(self):
+        self.assertEqual(cli.numbers('3,1-2,2'), [1, 2, 3])
+        for text in ('', 'a', '1,', '-1', '1-'):
+            with self.assertRaises(cli.argparse.ArgumentTypeError, msg=text):
+                cli.numbers(text)
+
+
+def lab_modules(path):
+    """The modules of `lab` that a file imports."""
+    found = set()
+    inside = path.parent.name == 'lab'
+    for node in ast.walk(ast.parse(path.read_text(encoding='utf-8'))):
+        if not isinstance(node, ast.ImportFrom):
+            continue
+        module = node.module or ''
+        if node.level == 1 and inside:
+            found.update([module] if module else
+                         [alias.name for alias in node.names])
+        elif node.level == 0 and module.split('.')[0] == 'lab':
+            found.update([module[4:]] if module[4:] else
+                         [alias.name for alias in node.names])
+    return found
+
+
+class Installed(unittest.TestCase):
+    def test_it_needs_these_modules_of_the_tests_alone(self):
+        found, todo = set(), set()
+        for path in (TOOL / 'vrdma_lab').glob('*.py'):
+            todo |= lab_modules(path)
+        while todo:
+            module = todo.pop()
+            found.add(module)
+            todo |= lab_modules(MACHINERY / 'lab' / f'{module}.py') - found
+        self.assertEqual(found, NEEDED)
+
+    def test_it_runs_with_these_beside_it(self):
+        with tempfile.TemporaryDirectory(prefix='lab-') as base:
+            where = Path(base, 'vrdma-lab')
+            shutil.copytree(TOOL, where, ignore=shutil.ignore_patterns(
+                '__pycache__'))
+            (where / 'lab').mkdir()
+            for name in ('__init__', *NEEDED):
+                shutil.copy(MACHINERY / 'lab' / f'{name}.py', where / 'lab')
+            done = subprocess.run(
+                [str(where / 'vrdma-lab'), 'status'], text=True,
+                env={**os.environ, 'XDG_RUNTIME_DIR': base},
+                capture_output=True, check=False)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertEqual(done.stderr,
+                             'vrdma-lab: no lab is up: vrdma-lab up 2\n')
+
+
+if __name__ == '__main__':
+    tap.main()

@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""vrdma-lab: guests with an RDMA adapter each on one network, for programs
+of users.
+
+place     the directory of a lab that is up, and who keeps it
+plan      what a lab is to be, and whether all that it needs is there
+guests    one guest, as booted for a lab
+network   the hub between them: captures, and links that are bad on purpose
+keeper    the process in the background that a lab belongs to
+session   commands and shells in guests, on behalf of a client
+client    a connection to the keeper, and what it says on a terminal
+cli       the command line
+
+A lab is up as long as its keeper runs: guests and hub end when it does.
+Machinery that the project's own tests use as well is in the package `lab`
+(tests/guest/lab).
+"""

@@ -1,0 +1,311 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The command line of vrdma-lab."""
+import argparse
+import json
+import os
+import re
+import signal
+import socket
+import sys
+import time
+
+from lab.paths import LabError, say
+from lab.stack import STACKS
+
+from . import client
+from .keeper import keep
+from .network import EXAMPLE, parse
+from .place import Place, all_taken
+from .plan import ACCELERATORS, WIRES, Plan, check
+from .session import CANNOT, Wire
+
+DOWN_TIMEOUT = 30
+
+
+def numbers(text):
+    """Guests such as 1,2 or 1-3."""
+    found = []
+    for part in text.split(','):
+        match = re.fullmatch(r'(\d+)(?:-(\d+))?', part)
+        if not match:
+            raise argparse.ArgumentTypeError(
+                f'"{text}" names no guests: take 2, 1,3 or 1-3')
+        first = int(match.group(1))
+        found += range(first, int(match.group(2) or first) + 1)
+    return sorted(set(found))
+
+
+def listener(text):
+    match = re.fullmatch(r'(\d+):(\d+)', text)
+    if not match:
+        raise argparse.ArgumentTypeError(
+            f'"{text}" is no guest and port, such as 2:18515')
+    return [int(match.group(1)), int(match.group(2))]
+
+
+def variable(text):
+    if not re.match(r'[A-Za-z_]\w*=', text):
+        raise argparse.ArgumentTypeError(f'"{text}" is not NAME=VALUE')
+    return text
+
+
+def plural(count, noun):
+    return f'{count} {noun}{"" if count == 1 else "s"}'
+
+
+def show(status):
+    """A lab that is up, for people."""
+    title = f'{status["lab"]}: {plural(len(status["guests"]), "guest")}, ' \
+        f'Linux {status["kernel"]}, {status["stack"]}'
+    if status['wire'] == 'shm':
+        title += ' by shared memory'
+    print(title)
+    for guest in status['guests']:
+        number = str(guest['guest'])
+        line = f'  {number:>2}  {guest["name"]:8} {guest["ipv4"]:10} ' \
+            f'{guest["ipv6"]:9} {guest["device"]} GID {guest["gid"]}'
+        if guest['fate']:
+            line += f'  GONE: {guest["fate"]}'
+        if number in status['impaired']:
+            line += f'  impaired: {status["impaired"][number]}'
+        print(line)
+    print(f'  shared: {" ".join(status["shares"]) or "nothing"}')
+    print(f'  logs: {status["logs"]}')
+    if status['capture']:
+        print(f'  capturing to {status["capture"]}')
+    if not status['network']:
+        print('  THE NETWORK IS GONE: vrdma-lab down, and up again')
+
+
+def wait_up(place, near, pid):
+    """Wait for what a keeper says when it has booted its guests."""
+    try:
+        answer = next(Wire(near).messages(), None)
+    except KeyboardInterrupt:
+        os.kill(pid, signal.SIGTERM)
+        os.waitpid(pid, 0)
+        raise
+    if answer is None:
+        os.waitpid(pid, 0)
+        raise LabError('the keeper of the lab ended before it was up')
+    if 'error' in answer:
+        os.waitpid(pid, 0)
+        raise LabError(f'the lab "{place.name}" did not come up: '
+                       f'{answer["error"]}')
+
+
+def do_up(args):
+    shares = args.share
+    if shares is None:
+        here = os.getcwd()
+        shares = [] if here == '/' else [here]
+    plan = check(Plan(
+        args.guests, args.stack, args.wire, args.kernel, args.accel,
+        args.smp, args.mem, [s for s in shares if s],
+        args.logs and os.path.abspath(args.logs), args.qemu))
+    place = Place(args.name)
+    began = time.monotonic()
+    held = place.take()
+    if held is None:
+        raise LabError(f'the lab "{place.name}" is up already: use it, end '
+                       'it with "vrdma-lab down", or have another beside it '
+                       'with --name')
+    near, far = socket.socketpair()
+    pid = os.fork()
+    if pid == 0:
+        near.close()
+        try:
+            keep(place, plan, Wire(far))
+        finally:
+            os._exit(0)
+    far.close()
+    os.close(held)
+    wait_up(place, near, pid)
+    show(client.ask(place, 'status'))
+    say(f'vrdma-lab: up after {time.monotonic() - began:.1f} s')
+    return 0
+
+
+def do_status(args):
+    places = [Place(args.name)] if args.named else all_taken()
+    if not places:
+        raise LabError('no lab is up: vrdma-lab up 2')
+    found = [client.ask(place, 'status') for place in places]
+    if args.json:
+        print(json.dumps(found, indent=1))
+    else:
+        for status in found:
+            show(status)
+    gone = [g for s in found for g in s['guests'] if g['fate']]
+    return 1 if gone or not all(s['network'] for s in found) else 0
+
+
+def do_run(args):
+    return client.run(
+        Place(args.name), guests=args.guests or [], words=args.words,
+        directory=args.directory or os.getcwd(), env=args.env,
+        timeout=args.timeout, after=args.after)
+
+
+def do_shell(args):
+    return client.shell(Place(args.name), args.guest, os.getcwd())
+
+
+def do_console(args):
+    status = client.ask(Place(args.name), 'status')
+    found = [g for g in status['guests'] if g['guest'] == args.guest]
+    if not found:
+        raise LabError(f'no guest {args.guest}: there are 1 to '
+                       f'{len(status["guests"])}')
+    with open(found[0]['console'], encoding='utf-8',
+              errors='replace') as console:
+        while True:
+            sys.stdout.write(console.read())
+            sys.stdout.flush()
+            if not args.follow:
+                return 0
+            time.sleep(0.2)
+
+
+def do_pcap(args):
+    path = None if args.file == 'off' else os.path.abspath(args.file)
+    say('vrdma-lab: ' + client.ask(Place(args.name), 'pcap',
+                                   file=path)['done'])
+    return 0
+
+
+def do_impair(args):
+    if args.spec != 'off':
+        parse(args.spec)
+    say('vrdma-lab: ' + client.ask(Place(args.name), 'impair',
+                                   guests=args.guests or [],
+                                   spec=args.spec)['done'])
+    return 0
+
+
+def do_down(args):
+    place = Place(args.name)
+    wire = client.connect(place)
+    wire.sock.settimeout(DOWN_TIMEOUT)
+    wire.send(op='down', logs=args.logs and os.path.abspath(args.logs))
+    # The end of the connection is that of the keeper.
+    try:
+        line = wire.lines.readline()
+    except TimeoutError as e:
+        raise LabError(f'the lab "{place.name}" does not end; what its '
+                       f'keeper said is in {place.keeper_log}') from e
+    if line:
+        raise LabError(json.loads(line)['error'])
+    return 0
+
+
+def add_up(commands):
+    up = commands.add_parser(
+        'up', help='boot guests on one network',
+        description='Boot guests on one network. Each has the root of this '
+                    'machine, where it can write as it likes: that stays in '
+                    'its memory. Shared directories are written for real.')
+    up.add_argument('guests', type=int, nargs='?', default=2,
+                    help='how many (default: 2)')
+    up.add_argument('--stack', choices=STACKS, default='virtio-rdma',
+                    help='rxe: the software RDMA of Linux, to compare')
+    up.add_argument('--wire', choices=WIRES, default='net',
+                    help='shm: RDMA by shared memory, beside the network')
+    up.add_argument('--kernel', metavar='SERIES', default='',
+                    help='such as 6.12 (default: that of this machine)')
+    up.add_argument('--accel', choices=ACCELERATORS, default='tcg')
+    up.add_argument('--smp', type=int, default=1, metavar='N',
+                    help='processors of each guest')
+    up.add_argument('--mem', default='2G', help='memory of each guest')
+    up.add_argument('--share', action='append', metavar='DIR',
+                    help='a directory that guests may write to, at the same '
+                         'path (default: this one; "": none)')
+    up.add_argument('--logs', metavar='DIR',
+                    help='where consoles and the like are to stay')
+    up.add_argument('--qemu', action='append', default=[], metavar='ARGUMENT',
+                    help='one more argument of each QEMU')
+    up.set_defaults(do=do_up)
+
+
+def add_run(commands):
+    run = commands.add_parser(
+        'run', help='run a command in guests',
+        description='Run a command in guests, in the directory where this '
+                    'command is run. The exit code is the first that is not '
+                    '0, 124 when the time was up, 125 when the guest could '
+                    'not run it. The environment has VRDMA_GUEST, '
+                    'VRDMA_GUESTS, VRDMA_ADDRESS, VRDMA_DEVICE and VRDMA_GID '
+                    '(the index of the GID for IPv4).')
+    run.add_argument('-g', '--guests', type=numbers, metavar='1,2',
+                     help='in these guests (default: in all)')
+    run.add_argument('-t', '--timeout', type=float, default=0,
+                     metavar='SECONDS', help='kill what takes longer')
+    run.add_argument('-e', '--env', type=variable, action='append',
+                     default=[], metavar='NAME=VALUE')
+    run.add_argument('-C', '--directory', metavar='DIR',
+                     help='run it there')
+    run.add_argument('--after', type=listener, metavar='GUEST:PORT',
+                     help='wait until a program listens on that port, of '
+                          'TCP or of RDMA CM')
+    run.add_argument('words', nargs='+', metavar='COMMAND',
+                     help='program and arguments, after --; for a shell '
+                          "sh -c '...'")
+    run.set_defaults(do=do_run)
+
+
+def parser():
+    top = argparse.ArgumentParser(
+        prog='vrdma-lab',
+        description='Guests with an RDMA adapter each on one network, for '
+                    'programs that use RDMA.')
+    top.add_argument('--name', help='of the lab (default: "default", or '
+                                    '$VRDMA_LAB)')
+    commands = top.add_subparsers(dest='command', required=True)
+    add_up(commands)
+    add_run(commands)
+    shell = commands.add_parser('shell', help='a shell in a guest')
+    shell.add_argument('guest', type=int)
+    shell.set_defaults(do=do_shell)
+    console = commands.add_parser(
+        'console', help="what a guest's kernel has said")
+    console.add_argument('-f', '--follow', action='store_true',
+                         help='go on until interrupted')
+    console.add_argument('guest', type=int)
+    console.set_defaults(do=do_console)
+    pcap = commands.add_parser(
+        'pcap', help='capture all frames to a file, from now on')
+    pcap.add_argument('file', help='or "off", which ends it')
+    pcap.set_defaults(do=do_pcap)
+    impair = commands.add_parser(
+        'impair', help='make the network bad',
+        description='From now on, frames on the way to guests are lost, '
+                    'late, and so on. There are loss, dup, reorder and '
+                    'corrupt (a percentage), delay (us, ms, s), rate (kbit, '
+                    'mbit, gbit) and seed (a number).')
+    impair.add_argument('-g', '--guests', type=numbers, metavar='1,2',
+                        help='on the way to these (default: to all)')
+    impair.add_argument('spec', help=EXAMPLE)
+    impair.set_defaults(do=do_impair)
+    status = commands.add_parser(
+        'status', help='labs that are up; fails if a guest is gone')
+    status.add_argument('--json', action='store_true')
+    status.set_defaults(do=do_status)
+    down = commands.add_parser('down', help='end all guests')
+    down.add_argument('--logs', metavar='DIR', help='keep the logs here')
+    down.set_defaults(do=do_down)
+    return top
+
+
+def main(argv=None):
+    args = parser().parse_args(argv)
+    args.named = bool(args.name)
+    args.name = args.name or os.environ.get('VRDMA_LAB') or 'default'
+    try:
+        return args.do(args)
+    except LabError as e:
+        say(f'vrdma-lab: {e}')
+        return CANNOT if args.command == 'run' else 1
+    except BrokenPipeError:
+        return 1
+    except KeyboardInterrupt:
+        return 130

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""One guest of a lab."""
+import re
+import shlex
+import signal
+import socket
+import threading
+
+from lab.agent import BOOT_TIMEOUT, COMPLAINT
+from lab.pair import address, backend, functions, net_up
+from lab.paths import LabError
+from lab.stack import STACKS
+from lab.vm import Vm
+
+PANIC = re.compile(r'Kernel panic - not syncing: (.*?)\s*$', re.M)
+# Not cached: what a command on the host writes, the guests' next one reads.
+MOUNT = 'trans=virtio,version=9p2000.L,msize=512000,cache=mmap'
+
+
+def hostname(index):
+    return f'guest{index}'
+
+
+class LabGuest(Vm):
+    """Its name is that of its host; guests of other labs may have the same."""
+
+    def __init__(self, index, plan, network, logs):
+        self.index, self.plan = index, plan
+        self.tty, tty = socket.socketpair()
+        netdev, inherited = network.netdev(index)
+        super().__init__(
+            hostname(index), *netdev, *functions(
+                index, plan.stack == 'virtio-rdma',
+                where=backend(plan.wire, network.directory)),
+            '-chardev', f'socket,id=tty,fd={tty.fileno()}',
+            '-device', 'virtconsole,chardev=tty', *plan.qemu,
+            series=plan.series, smp=plan.smp, mem=plan.memory, logs=logs,
+            append='lab.logs=none')
+        self.fds = [tty.fileno(), *inherited]
+        self.tty_far = tty
+        self.its = STACKS[plan.stack]()
+        self.in_shell = threading.Lock()
+        self.log_lock = threading.Lock()
+        self.fate = None        # how it ended
+        self.watcher = None     # the thread that waits for that
+
+    def _root(self):
+        initramfs, append, arguments = super()._root()
+        # Without the directory that tests write to
+        arguments = arguments[:4]
+        for number, path in enumerate(self.plan.shares):
+            escaped = path.replace(',', ',,')
+            arguments += [
+                '-fsdev', f'local,id=share{number},path={escaped},'
+                'security_model=none,multidevs=remap',
+                '-device', f'virtio-9p-pci,fsdev=share{number},'
+                f'mount_tag=share{number}']
+        return initramfs, append, arguments
+
+    def _accelerator(self):
+        return 'kvm' if self.plan.accelerator == 'kvm' \
+            else super()._accelerator()
+
+    def _clock(self):
+        return '' if self.plan.accelerator == 'kvm' else super()._clock()
+
+    def start(self):
+        super().start()
+        self.tty_far.close()
+        self.watcher = threading.Thread(target=self._watch, daemon=True)
+        self.watcher.start()
+        return self
+
+    def _watch(self):
+        code = self.process.wait()
+        if code < 0:
+            self.fate = f'QEMU was killed by {signal.Signals(-code).name}'
+        elif code:
+            self.fate = f'QEMU ended with exit code {code}'
+        else:
+            console = self.log.read_text(errors='replace')
+            panic = PANIC.search(console)
+            self.fate = f'its kernel panicked: {panic.group(1)}' if panic \
+                else 'it was switched off'
+
+    def hears(self, timeout=BOOT_TIMEOUT):
+        # All boot at once, on as many processors as there are.
+        return super().hears(timeout * (1 + self.plan.guests // 2))
+
+    def bring_up(self):
+        """Wait until it has booted, and make it what programs expect."""
+        self.wait_ready()
+        hosts = ''.join(f'{address(i)} {hostname(i)}\n'
+                        f'{address(i, 6)} {hostname(i)}-6\n'
+                        for i in range(1, self.plan.guests + 1))
+        commands = [f'printf %s {shlex.quote(hosts)} >> /etc/hosts']
+        for number, path in enumerate(self.plan.shares):
+            path = shlex.quote(path)
+            commands.append(f'mkdir -p {path} && mount -t 9p -o {MOUNT} '
+                            f'share{number} {path}')
+        self.must(' && '.join(commands))
+        net_up(self, self.index)
+        self.its.up(self)
+        self.new_complaints()
+
+    def new_complaints(self):
+        """What its kernel has complained of since this was asked last."""
+        with self.log_lock:
+            before = len(self.said)
+            try:
+                log = self.kernel_log()[before:]
+            except LabError:
+                return ''
+        found = COMPLAINT.search(log)
+        return log[max(0, found.start() - 300):][:3000] if found else ''
+
+    def environment(self):
+        """What programs in it can know of the lab."""
+        return {'VRDMA_GUEST': str(self.index),
+                'VRDMA_GUESTS': str(self.plan.guests),
+                'VRDMA_DEVICE': self.its.device,
+                'VRDMA_GID': str(self.its.gid(4)),
+                'VRDMA_ADDRESS': address(self.index)}
+
+    def command(self, words, directory, extra=()):
+        """A command for the guest's shell. @extra: NAME=VALUE."""
+        values = dict(self.environment())
+        values.update(item.split('=', 1) for item in extra)
+        exports = ' '.join(f'{name}={shlex.quote(value)}'
+                           for name, value in values.items())
+        lost = shlex.quote(f'vrdma-lab: guest {self.index} has no directory '
+                           f'{directory}: boot with up --share {directory}')
+        return (f'export {exports}; cd {shlex.quote(directory)} 2>/dev/null '
+                f'|| {{ echo {lost}; exit 125; }}; exec {shlex.join(words)}')
+
+    def describe(self):
+        """What status tells of it."""
+        return {'guest': self.index, 'name': self.name, 'fate': self.fate,
+                'ipv4': address(self.index), 'ipv6': address(self.index, 6),
+                'device': self.its.device, 'gid': self.its.index.get(4),
+                'console': str(self.log), 'pid': self.process.pid}

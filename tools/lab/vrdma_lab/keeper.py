@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The process in the background that a lab belongs to.
+
+It boots the guests, serves clients on a socket in the lab's directory, one
+request each, and takes all with it when it ends, however it does.
+"""
+import os
+import shutil
+import signal
+import socket
+import threading
+import time
+import traceback
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+
+from lab.paths import LabError
+
+from .guests import LabGuest
+from .network import Network
+from .session import Run, Shell, Wire
+
+
+class Keeper:
+    def __init__(self, place, plan):
+        self.place, self.plan = place, plan
+        self.logs = Path(plan.logs) if plan.logs else place.directory / 'logs'
+        self.began = time.time()
+        self.network = None
+        self.guests = {}        # by number
+        self.stop = threading.Event()
+        self.lock = threading.Lock()    # of the network
+
+    def boot(self):
+        """Returns when all guests can be used."""
+        directory = str(self.place.directory)
+        self.logs.mkdir(parents=True, exist_ok=True)
+        self.network = Network(self.plan, directory, self.logs)
+        for index in range(1, self.plan.guests + 1):
+            guest = LabGuest(index, self.plan, self.network, self.logs)
+            self.guests[index] = guest
+            guest.start()
+        self.network.booted(self.guests)
+        with ThreadPoolExecutor(len(self.guests)) as pool:
+            ends = [pool.submit(guest.bring_up)
+                    for guest in self.guests.values()]
+            try:
+                for end in as_completed(ends):
+                    end.result()
+            except BaseException:
+                # Nobody is to wait for the others.
+                self.end()
+                raise
+
+    def end(self):
+        for guest in self.guests.values():
+            guest.kill()
+        if self.network:
+            self.network.kill()
+
+    # What clients ask for.
+
+    def chosen(self, numbers):
+        """The guests of these numbers, all if there are none."""
+        for number in numbers:
+            if number not in self.guests:
+                raise LabError(f'no guest {number}: there are 1 to '
+                               f'{len(self.guests)}')
+        return [self.guests[n] for n in numbers or self.guests]
+
+    def do_status(self, wire, _):
+        with self.lock:
+            network = self.network
+            wire.send(lab=self.place.name, began=self.began,
+                      stack=self.plan.stack, wire=self.plan.wire,
+                      kernel=self.guests[1].kernel.release,
+                      shares=self.plan.shares, logs=str(self.logs),
+                      capture=network.capture, impaired=network.impaired,
+                      network=network.alive(),
+                      processes=[os.getpid(), *network.processes(),
+                                 *(g.process.pid for g in
+                                   self.guests.values())],
+                      guests=[g.describe() for g in self.guests.values()])
+
+    def do_run(self, wire, request):
+        guests = self.chosen(request['guests'])
+        if request['after']:
+            self.chosen(request['after'][:1])
+        wire.send(guests=[g.index for g in guests], shares=self.plan.shares)
+        Run(wire, guests, request).run(self.guests)
+
+    def do_shell(self, wire, request):
+        guest = self.chosen([request['guest']])[0]
+        if not guest.in_shell.acquire(blocking=False):
+            raise LabError(f'guest {guest.index} has a shell already: it has '
+                           'one terminal for that')
+        try:
+            Shell(wire, guest, request).run()
+        finally:
+            guest.in_shell.release()
+
+    def do_pcap(self, wire, request):
+        with self.lock:
+            if request['file']:
+                self.network.start_capture(request['file'])
+                wire.send(done=f'capturing all frames to {request["file"]}')
+            else:
+                path, size = self.network.end_capture()
+                wire.send(done=f'{path}: {size} bytes')
+
+    def do_impair(self, wire, request):
+        guests = [g for g in self.chosen(request['guests']) if not g.fate]
+        with self.lock:
+            for guest in guests:
+                self.network.impair(guest.index, request['spec'])
+        wire.send(done=', '.join(f'to guest {g.index}: {request["spec"]}'
+                                 for g in guests))
+
+    def do_down(self, _, request):
+        if request['logs']:
+            shutil.copytree(self.logs, request['logs'], dirs_exist_ok=True)
+        self.stop.set()
+        # The client waits for the end of this connection, and so of us.
+        threading.Event().wait()
+
+    def _serve(self, sock):
+        wire = Wire(sock)
+        try:
+            request = next(wire.messages(), None)
+            if request:
+                getattr(self, 'do_' + request['op'])(wire, request)
+        except (LabError, OSError) as e:
+            wire.send(error=str(e))
+        except Exception as e:    # the client gets to see it, too
+            traceback.print_exc()
+            wire.send(error=f'{type(e).__name__}: {e}; see '
+                            f'{self.place.keeper_log}')
+        finally:
+            try:
+                sock.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+            sock.close()
+
+    def _accept(self, listener):
+        while True:
+            sock = listener.accept()[0]
+            threading.Thread(target=self._serve, daemon=True,
+                             args=(sock,)).start()
+
+    def serve(self):
+        """Returns when the lab is to go down."""
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(self.place.control))
+            listener.listen(64)
+            threading.Thread(target=self._accept, daemon=True,
+                             args=(listener,)).start()
+            self.stop.wait()
+
+
+def keep(place, plan, report):
+    """The keeper's process, from its beginning to its end. @report is a Wire
+    to who started it: what goes wrong before the lab is up."""
+    os.setsid()
+    os.chdir('/')
+    null = os.open(os.devnull, os.O_RDONLY)
+    log = os.open(place.keeper_log, os.O_WRONLY | os.O_CREAT, 0o600)
+    for fd, to in ((null, 0), (log, 1), (log, 2)):
+        os.dup2(fd, to)
+    keeper = Keeper(place, plan)
+
+    def stop(*_):
+        keeper.stop.set()
+        if not place.control.exists():
+            raise LabError('interrupted')
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, stop)
+    try:
+        keeper.boot()
+        report.send(up=True)
+        report.sock.close()
+        keeper.serve()
+    except Exception as e:
+        if not isinstance(e, LabError):
+            traceback.print_exc()
+        report.send(error=str(e) or type(e).__name__)
+    finally:
+        keeper.end()
+        place.leave()

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a lab is to be, and whether all that it needs is there."""
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lab import kernel
+from lab.paths import (MODULES, PROVIDER, LabError, firmware_dirs,
+                       provider_dir, qemu_binary)
+
+MOST = 64
+WIRES = ('net', 'shm')
+ACCELERATORS = ('tcg', 'kvm')
+
+
+@dataclass
+class Plan:
+    guests: int
+    stack: str = 'virtio-rdma'
+    wire: str = 'net'
+    series: str = ''
+    accelerator: str = 'tcg'
+    smp: int = 1
+    memory: str = '2G'
+    shares: list = field(default_factory=list)      # directories
+    logs: str = ''                                  # a directory
+    qemu: list = field(default_factory=list)        # more arguments
+
+
+def share(path):
+    """A directory of the caller that guests may write to."""
+    real = Path(path).resolve()
+    if not real.is_dir():
+        raise LabError(f'--share {path}: no such directory')
+    if str(real) == '/':
+        raise LabError('--share /: guests must not write everywhere; name '
+                       'the directory with your program')
+    return str(real)
+
+
+def choose_kernel(series):
+    """The series of the guests' kernel, which has been made ready."""
+    series = series or kernel.DEFAULT or kernel.machine_series()
+    if not kernel.prepared(series):
+        raise LabError(f'no guest kernel {series} has been made ready: run '
+                       f'"make guest" for that of this machine, or '
+                       f'"tests/guest/run setup {series}", in the source '
+                       'tree of virtio-rdma')
+    return series
+
+
+def check(plan):
+    """Complete a plan; an error says what is missing, and what makes it."""
+    if not 1 <= plan.guests <= MOST:
+        raise LabError(f'{plan.guests} guests: a lab has 1 to {MOST}')
+    qemu_binary()
+    firmware_dirs()
+    plan.series = choose_kernel(plan.series)
+    if plan.stack == 'virtio-rdma':
+        module = MODULES / plan.series / 'virtio_rdma.ko'
+        if not module.exists() or \
+                not list(PROVIDER.glob('libvirtio_rdma-rdmav*.so')):
+            raise LabError(f'no driver for Linux {plan.series}, or no '
+                           'provider: run "make guest", or "tests/guest/run '
+                           f'setup {plan.series}", in the source tree of '
+                           'virtio-rdma')
+        provider_dir()
+    elif plan.wire == 'shm':
+        raise LabError('--wire shm is for virtio-rdma: rxe sends by its NIC')
+    if plan.accelerator == 'kvm' and not os.access('/dev/kvm',
+                                                   os.R_OK | os.W_OK):
+        raise LabError('--accel kvm: /dev/kvm is not there, or not for you; '
+                       'take --accel tcg, or join the group kvm')
+    plan.shares = list(dict.fromkeys(map(share, plan.shares)))
+    return plan

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Commands and shells in guests, each on behalf of a client.
+
+A client that goes away ends what it has begun.
+"""
+import json
+import select
+import signal
+import threading
+import time
+
+from lab.agent import GuestGone
+from lab.paths import LabError
+
+TIMED_OUT = 124         # as timeout(1) has it
+CANNOT = 125
+GRACE = 5               # seconds from SIGTERM to SIGKILL
+TTY = 'hvc0'            # in guests, for shells
+
+
+class Wire:
+    """JSON lines to and from a client."""
+
+    def __init__(self, sock):
+        self.sock = sock
+        self.lines = sock.makefile('r', encoding='utf-8')
+        self.lock = threading.Lock()
+
+    def send(self, **message):
+        """Tells nothing to a client that is gone: see messages()."""
+        data = (json.dumps(message) + '\n').encode()
+        with self.lock:
+            try:
+                self.sock.sendall(data)
+            except OSError:
+                pass
+
+    def messages(self):
+        """What the client says, until it is gone."""
+        try:
+            for line in self.lines:
+                yield json.loads(line)
+        except (OSError, ValueError):
+            pass
+
+
+class Run:
+    """A command in some guests at once."""
+
+    def __init__(self, wire, guests, request):
+        self.wire, self.guests, self.request = wire, guests, request
+        self.deadline = None
+        if request['timeout']:
+            self.deadline = time.monotonic() + request['timeout']
+        self.jobs = {}
+        self.over = False       # the client is gone
+
+    def left(self, most):
+        """Seconds to wait for something, 0 if the time is up."""
+        if self.deadline is None:
+            return most
+        return max(0, min(most, self.deadline - time.monotonic()))
+
+    def _listen(self):
+        """Do what the client says meanwhile."""
+        for message in self.wire.messages():
+            self._signal(message['signal'])
+        self.over = True
+        self._signal(signal.SIGTERM)
+        end = time.monotonic() + GRACE
+        while self.jobs and time.monotonic() < end:
+            time.sleep(0.1)
+        self._signal(signal.SIGKILL)
+
+    def _signal(self, number):
+        for job in list(self.jobs.values()):
+            try:
+                job.kill(int(number))
+            except (LabError, KeyError):
+                pass
+
+    def _wait_for_listener(self, guest, port):
+        while not guest.listens(port):
+            if self.over or not self.left(1):
+                return False
+            time.sleep(0.2)
+        return True
+
+    def _follow(self, guest, job):
+        at, killed = 0, False
+        while True:
+            data, rc = job.follow(at, self.left(2))
+            at += len(data)
+            if data:
+                self.wire.send(guest=guest.index, data=data.decode('latin-1'))
+            if rc is not None:
+                return TIMED_OUT if killed else rc
+            if not killed and not self.left(1):
+                killed = True
+                job.kill(signal.SIGKILL)
+
+    def _one(self, guest, lab):
+        """(exit code, what went wrong if that was not the command)"""
+        after = self.request['after']
+        if after and not self._wait_for_listener(lab[after[0]], after[1]):
+            return TIMED_OUT, (f'nothing listens on port {after[1]} of '
+                               f'guest {after[0]}')
+        job = guest.spawn(guest.command(
+            self.request['words'], self.request['directory'],
+            self.request['env']))
+        self.jobs[guest.index] = job
+        if self.over:
+            self._signal(signal.SIGKILL)
+        try:
+            rc = self._follow(guest, job)
+        finally:
+            del self.jobs[guest.index]
+        if rc == TIMED_OUT and self.deadline and not self.left(1):
+            return rc, f'no end after {self.request["timeout"]:g} s: killed'
+        return (128 - rc if rc < 0 else rc), ''
+
+    def _run(self, guest, lab, ends):
+        began = time.monotonic()
+        try:
+            rc, why = self._one(guest, lab)
+        except (LabError, KeyError) as e:
+            rc, why = CANNOT, str(e)
+            if isinstance(e, GuestGone):
+                # Its QEMU may still be about to end.
+                guest.watcher.join(5)
+            if guest.fate:
+                why = f'{guest.fate}\n{guest.errors()}'
+        ends[guest.index] = {'rc': rc, 'why': why.rstrip(),
+                             'seconds': time.monotonic() - began,
+                             'kernel': guest.new_complaints()}
+
+    def run(self, lab):
+        """@lab: all guests by number."""
+        threading.Thread(target=self._listen, daemon=True).start()
+        ends = {}
+        threads = [threading.Thread(target=self._run, daemon=True,
+                                    args=(guest, lab, ends))
+                   for guest in self.guests]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.wire.send(ends=ends)
+
+
+class Shell:
+    """A shell on the second terminal of a guest."""
+
+    def __init__(self, wire, guest, request):
+        self.wire, self.guest = wire, guest
+        self.tty = guest.tty
+        self.command = guest.command(
+            ['env', f'TERM={request["term"]}',
+             f'PS1={guest.name}:\\w\\$ ', 'bash', '--norc', '-i'],
+            request['directory'])
+        self.size = request['size']
+        self.ready = threading.Event()
+        self.ended = threading.Event()
+
+    def _listen(self, job):
+        for message in self.wire.messages():
+            # What comes before the shell is there the terminal may drop.
+            self.ready.wait()
+            if 'data' in message:
+                self.tty.sendall(message['data'].encode('latin-1'))
+            if 'size' in message:
+                self.guest.run(self._resize(message['size']))
+        if not self.ended.is_set():
+            try:
+                job.kill(signal.SIGHUP)
+                time.sleep(1)
+                job.kill(signal.SIGKILL)
+            except (LabError, KeyError):
+                pass
+
+    @staticmethod
+    def _resize(size):
+        rows, columns = map(int, size)
+        return f'stty -F /dev/{TTY} rows {rows} cols {columns}'
+
+    def _show(self):
+        """Pass on what the guest says, until some time after the end."""
+        while True:
+            ready = select.select([self.tty], [], [], 0.2)[0]
+            data = self.tty.recv(65536) if ready else b''
+            if data:
+                self.ready.set()
+                self.wire.send(data=data.decode('latin-1'))
+            elif ready or self.ended.is_set():
+                return
+
+    def run(self):
+        # A job leads a session: the terminal that it opens is its own.
+        job = self.guest.spawn(
+            f'exec < /dev/{TTY} > /dev/{TTY} 2>&1; '
+            f'{self._resize(self.size)} sane; {self.command}')
+        threading.Thread(target=self._listen, daemon=True,
+                         args=(job,)).start()
+        show = threading.Thread(target=self._show, daemon=True)
+        show.start()
+        rc, why = None, ''
+        try:
+            while rc is None:
+                rc = job.follow(0)[1]
+        except LabError as e:
+            self.guest.watcher.join(5)
+            rc, why = CANNOT, f'{self.guest.fate or e}\n' + \
+                self.guest.errors()
+        self.ended.set()
+        self.ready.set()
+        show.join(10)
+        self.wire.send(end=128 - rc if rc < 0 else rc, why=why.rstrip())
