@@ -37,7 +37,7 @@ FUZZ_TIME ?= 60
 TARGETS ?=
 
 .DEFAULT_GOAL := all
-.PHONY: all demo check check-unit check-qtest check-guest check-migration \
+.PHONY: all demo lab check check-unit check-qtest check-guest check-migration \
 	check-pyverbs interop check-kernel-users check-scale \
 	check-newer-kernel check-verbs check-applications check-fresh \
 	run-users run-scale run-newer run-applications \
@@ -57,6 +57,8 @@ help:
 	@echo 'make               QEMU with virtio-rdma, and the engine'
 	@echo 'make demo          two Debian guests exchange RDMA traffic'
 	@echo '                   (PCAP=file keeps the frames)'
+	@echo 'make lab           what tools/lab/vrdma-lab needs: guests for programs'
+	@echo '                   of yours'
 	@echo 'make check         all tests; ends with "N passed, N failed, ..."'
 	@echo 'make check-unit    tests of the engine'
 	@echo 'make check-qtest   tests of the device, without a guest'
@@ -286,6 +288,9 @@ check-fresh:
 
 demo: qemu | packages-guest
 	@tests/guest/run demo
+
+lab: qemu guest
+	@echo 'Next: tools/lab/vrdma-lab up 2'
 
 bench: standalone
 	@$(STAGE) bench! 'measured' \

@@ -11,7 +11,7 @@ import tap
 TOP = Path(__file__).resolve().parents[2]
 DEVEL = TOP / 'docs/devel'
 SOURCES = ('backends', 'docs', 'guest', 'hw', 'include', 'qemu', 'scripts',
-           'tests')
+           'tests', 'tools')
 # File names of these kinds, perhaps with the front left out or with a word in
 # capitals that stands for any
 FILE = re.compile(r'``([\w./*…-]+\.(?:[chs]|sh|py|rst|patch|stream))``')

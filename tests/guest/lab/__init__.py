@@ -28,6 +28,7 @@ pyverbs    rdma-core's own tests on either stack
 storage    data that goes to another guest's disk and comes back
 nvme, nfs, iser, srp  kernel users of RDMA: both ends of each
 scsi       the disk of the kernel's SCSI target
+userlab    the command vrdma-lab, as users call it
 leaks      memory that a guest's kernel and its QEMU use
 runner     the tests of `make check-guest`, and suites that CI does not run
 """

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The command vrdma-lab, as users call it, in the place of a Pair and of a
+Bench. Its labs are in a directory of their own."""
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from . import kernel
+from .paths import BUILD, TOP, LabError, qemu_binary
+
+COMMAND = TOP / 'tools' / 'lab' / 'vrdma-lab'
+PAGE = TOP / 'docs' / 'system' / 'devices' / 'virtio-rdma-lab.rst'
+
+
+class Done:
+    """What a call of the command came to."""
+
+    def __init__(self, words, done):
+        self.words, self.rc = words, done.returncode
+        self.out, self.err = done.stdout, done.stderr
+
+    def __str__(self):
+        return f'$ vrdma-lab {" ".join(self.words)}\n{self.out}{self.err}' \
+            f'[exit code {self.rc}]'
+
+
+class UserLab:
+    """A lab of some guests, or of none. The directory `work` is where the
+    command is called, and so what the guests share."""
+
+    def __init__(self, tag, rdma=True, guests=3):
+        self.tag, self.guests = tag, guests
+        self.stack = 'virtio-rdma' if rdma else 'rxe'
+        self.vms = []       # none that the tests hold themselves
+        # Short, as sockets are in it
+        self.home = Path(tempfile.mkdtemp(prefix='vrdma-'))
+        self.work = self.home / 'work'
+        self.work.mkdir()
+        self.environment = {
+            **os.environ, 'XDG_RUNTIME_DIR': str(self.home),
+            'BUILD_DIR': str(BUILD), 'QEMU': str(qemu_binary()),
+            'PATH': f'{COMMAND.parent}:{os.environ["PATH"]}'}
+        self.environment.pop('VRDMA_LAB', None)
+        if kernel.DEFAULT:
+            self.environment['GUEST_SERIES'] = kernel.DEFAULT
+
+    def begin(self, *words, **options):
+        """Start the command: the process."""
+        return subprocess.Popen(
+            [str(COMMAND), *words], cwd=self.work, text=True,
+            env=self.environment, stdin=options.pop('stdin', None) or
+            subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, **options)
+
+    def call(self, *words, text='', timeout=500, check=True):
+        """Run the command to its end, and require success."""
+        done = Done(words, subprocess.run(
+            [str(COMMAND), *words], cwd=self.work, text=True, input=text,
+            env=self.environment, capture_output=True, timeout=timeout,
+            check=False))
+        if check and done.rc != 0:
+            raise LabError(str(done))
+        return done
+
+    def fails(self, *words, **options):
+        """Run the command, and require that it fails."""
+        done = self.call(*words, check=False, **options)
+        assert done.rc != 0, str(done)
+        return done
+
+    def status(self):
+        """Of the only lab; None if there is none."""
+        done = self.call('status', '--json', check=False)
+        return json.loads(done.out)[0] if done.out else None
+
+    def start(self):
+        if self.guests:
+            self.call('up', str(self.guests), '--stack', self.stack)
+        return self
+
+    def kill(self):
+        if self.status():
+            self.call('down', check=False)
+        shutil.rmtree(self.home, ignore_errors=True)
+
+
+class UserBench:
+    """What tests of the command get."""
+
+    def __init__(self, pair, stack, _):
+        self.lab = self.pair = pair
+        self.stack = stack
+        self.notes = []
+        self.baseline = None
+
+    def healthy(self):
+        status = self.lab.status()
+        if not self.lab.guests:
+            return not status
+        return bool(status) and not any(g['fate'] for g in status['guests'])
+
+    def nothing_left(self, _):
+        """Guests run nothing that a test has begun."""
+        if self.lab.guests:
+            self.lab.call('run', '--', 'sh', '-c', '! pgrep -x sleep')
+
+
+def all_end(pids, seconds=20):
+    """The processes of these that have not ended after some time. A zombie
+    has ended."""
+    left = []
+    for _ in range(seconds * 10):
+        left = [pid for pid in pids if _runs(pid)]
+        if not left:
+            break
+        time.sleep(0.1)
+    return left
+
+
+def _runs(pid):
+    try:
+        stat = Path(f'/proc/{pid}/stat').read_text(encoding='ascii')
+    except OSError:
+        return False
+    return stat.rpartition(')')[2].split()[0] != 'Z'
+
+
+def listing(name):
+    """The text of a file that the page shows."""
+    text = PAGE.read_text(encoding='utf-8')
+    found = re.search(rf'^\.\. code-block:: \S+\n   :caption: '
+                      rf'{re.escape(name)}\n\n((?:   .*\n|\n)+)', text, re.M)
+    if not found:
+        raise LabError(f'{PAGE.name} shows no file {name}')
+    lines = found.group(1).rstrip('\n').split('\n')
+    return '\n'.join(line[3:] for line in lines) + '\n'

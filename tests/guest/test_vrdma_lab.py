@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The command vrdma-lab, with three guests."""
+import os
+import signal
+import subprocess
+import time
+
+from lab.capture import summary
+from lab.pair import address
+from lab.runner import Skip, ends_guests
+from lab.userlab import UserBench, UserLab, all_end
+
+PAIR, BENCH = UserLab, UserBench
+SECONDS = 40
+REFUSED = 'Connection refused'
+
+
+def knock(guest, seconds=30):
+    """A command that ends when a guest has answered: nobody listens on the
+    port, and a refusal is as good an answer as any."""
+    return ['timeout', str(seconds), 'bash', '-c',
+            f'exec 3<>/dev/tcp/{guest}/7']
+
+
+def test_up_again_is_refused_and_says_what_to_do(bench):
+    done = bench.lab.fails('up', '2')
+    assert 'is up already' in done.err and '--name' in done.err, str(done)
+
+
+def test_each_guest_runs_the_command_where_it_was_called(bench):
+    done = bench.lab.call('run', '--', 'sh', '-c',
+                          'echo $VRDMA_GUEST of $VRDMA_GUESTS: '
+                          '$(hostname), $VRDMA_ADDRESS, $PWD')
+    expected = [f'[{i}] {i} of 3: guest{i}, {address(i)}, {bench.lab.work}'
+                for i in (1, 2, 3)]
+    assert sorted(done.out.splitlines()) == expected, str(done)
+
+
+def test_guests_see_the_adapter_and_its_gid(bench):
+    script = 'ibv_devinfo -d $VRDMA_DEVICE | grep -q PORT_ACTIVE && cat ' \
+        '/sys/class/infiniband/$VRDMA_DEVICE/ports/1/gids/$VRDMA_GID'
+    done = bench.lab.call('run', '-g', '3', '--', 'sh', '-c', script)
+    assert done.out.strip().endswith(':ffff:0a00:0003'), str(done)
+
+
+def test_the_first_exit_code_that_is_not_0_is_handed_back(bench):
+    done = bench.lab.fails('run', '--', 'sh', '-c',
+                           'exit $((VRDMA_GUEST == 1 ? 0 : VRDMA_GUEST + 4))')
+    assert done.rc == 6, str(done)
+    for text in ('guest 2: exit code 6', 'guest 3: exit code 7'):
+        assert text in done.err, str(done)
+    assert 'guest 1' not in done.err, str(done)
+
+
+def test_chosen_guests_alone_run_the_command(bench):
+    done = bench.lab.call('run', '-g', '1,3', '--', 'true')
+    assert done.out == '', str(done)
+    done = bench.lab.call('run', '-g', '1,3', '--', 'hostname')
+    assert sorted(done.out.split('\n')) == ['', '[1] guest1', '[3] guest3']
+    done = bench.lab.fails('run', '-g', '4', '--', 'hostname')
+    assert 'no guest 4' in done.err and done.rc == 125, str(done)
+
+
+def test_output_arrives_as_it_is_written(bench):
+    process = bench.lab.begin('run', '-g', '2', '--', 'sh', '-c',
+                              'echo first; until [ -e go ]; do sleep 0.2; '
+                              'done; printf "\\303\\244 and no end of line"')
+    assert process.stdout.readline() == 'first\n'
+    (bench.lab.work / 'go').touch()
+    out, err = process.communicate(timeout=60)
+    assert (out, process.returncode) == ('ä and no end of line', 0), err
+
+
+def test_the_directory_is_shared_both_ways(bench):
+    lab = bench.lab
+    lab.call('run', '--', 'sh', '-c', 'echo guest > from-$VRDMA_GUEST')
+    for i in (1, 2, 3):
+        text = (lab.work / f'from-{i}').read_text(encoding='ascii')
+        assert text == 'guest\n', text
+        (lab.work / f'from-{i}').write_text(f'host to {i}\n',
+                                            encoding='ascii')
+    done = lab.call('run', '-g', '2', '--', 'cat', 'from-1', 'from-2')
+    assert done.out == 'host to 1\nhost to 2\n', str(done)
+
+
+def test_what_is_written_elsewhere_stays_in_the_guest(bench):
+    name = f'/usr/local/vrdma-lab-test-{os.getpid()}'
+    bench.lab.call('run', '-g', '1', '--', 'touch', name)
+    assert not os.path.exists(name)
+    done = bench.lab.call('run', '-g', '1', '-C', '/usr/local', '--',
+                          'ls', name)
+    assert 'stays in them' in done.err, str(done)
+
+
+def test_a_command_that_takes_too_long_is_killed_and_told_of(bench):
+    done = bench.lab.fails('run', '-g', '2', '-t', '1', '--', 'sleep', '600')
+    assert done.rc == 124 and 'no end after 1 s' in done.err, str(done)
+    bench.lab.call('run', '-g', '2', '--', 'sh', '-c', '! pgrep -x sleep')
+
+
+def test_a_caller_that_is_killed_takes_its_command_along(bench):
+    process = bench.lab.begin('run', '-g', '2', '--', 'sh', '-c',
+                              'echo began; exec sleep 600')
+    assert process.stdout.readline() == 'began\n'
+    process.kill()
+    process.communicate()
+    bench.lab.call('run', '-g', '2', '-t', '60', '--', 'sh', '-c',
+                   'while pgrep -x sleep; do :; done')
+
+
+def test_a_server_and_a_client_that_waits_for_it(bench):
+    command = 'ib_write_bw -F -d $VRDMA_DEVICE -x $VRDMA_GID -n 200'
+    server = bench.lab.begin('run', '-t', '60', '-g', '2', '--', 'sh', '-c',
+                             command)
+    done = bench.lab.call('run', '-t', '60', '-g', '3', '--after', '2:18515',
+                          '--', 'sh', '-c', f'{command} guest2')
+    assert 'BW average' in done.out, str(done)
+    out, err = server.communicate(timeout=60)
+    assert server.returncode == 0, out + err
+
+
+def test_a_shell_takes_input_and_hands_its_exit_code_back(bench):
+    done = bench.lab.call('shell', '2', text='echo $((6 * 7))\nexit 5\n',
+                          check=False)
+    assert done.rc == 5 and '42' in done.out, str(done)
+
+
+def test_a_shell_whose_caller_is_killed_ends(bench):
+    process = bench.lab.begin('shell', '2', stdin=subprocess.PIPE)
+    said = ''
+    while '# ' not in said:
+        said += process.stdout.read(1)
+    process.kill()
+    process.communicate()
+    bench.lab.call('run', '-g', '2', '-t', '60', '--', 'sh', '-c',
+                   'while pgrep -t hvc0; do :; done')
+    done = bench.lab.call('shell', '2', text='exit 0\n')
+    assert 'exit' in done.out, str(done)
+
+
+def test_a_capture_has_roce_frames_of_all_guests(bench):
+    lab, file = bench.lab, bench.lab.work / 'wire.pcap'
+    lab.call('pcap', str(file))
+    try:
+        for server, client in ((1, 2), (2, 3)):
+            process = lab.begin('run', '-t', '60', '-g', str(server), '--',
+                                'rping', '-s', '-C', '2')
+            lab.call('run', '-t', '60', '-g', str(client), '--after',
+                     f'{server}:7174', '--', 'rping', '-c', '-C', '2', '-a',
+                     address(server))
+            process.communicate(timeout=60)
+    finally:
+        done = lab.call('pcap', 'off')
+    assert f'{file}: {file.stat().st_size} bytes' in done.err, str(done)
+    lines, malformed = summary(file)
+    if malformed is None:
+        raise Skip(lines[0])
+    text = '\n'.join(lines)
+    assert malformed == 0, text
+    # 2 pairs, 2 pings, one READ and one WRITE for each; the odd frame may be
+    # repeated, but not all
+    for kind in ('RC RDMA Read Request', 'RC RDMA Write Only'):
+        count = [int(line.split()[0]) for line in lines
+                 if line.split(maxsplit=1)[1:] == [kind]]
+        assert count and 4 <= count[0] < 8, f'not 4 of {kind} in\n{text}'
+
+
+def test_frames_are_lost_on_the_way_to_a_guest_until_told_otherwise(bench):
+    lab = bench.lab
+    lab.call('impair', '-g', '2', 'loss=100%')
+    done = lab.fails('run', '-g', '1', '--', *knock('guest2', 2))
+    assert done.rc == 124, str(done)
+    assert REFUSED in lab.call('run', '-g', '1', '--', *knock('guest3'),
+                               check=False).out
+    assert 'impaired: loss=100%' in lab.call('status').out
+    lab.call('impair', 'off')
+    done = lab.call('run', '-g', '1', '--', *knock('guest2'), check=False)
+    assert REFUSED in done.out, str(done)
+    assert 'impaired' not in lab.call('status').out
+
+
+def test_frames_are_late(bench):
+    bench.lab.call('impair', 'delay=300ms,rate=1gbit')
+    try:
+        began = time.monotonic()
+        done = bench.lab.call('run', '-g', '1', '--', *knock('guest2'),
+                              check=False)
+        took = time.monotonic() - began
+    finally:
+        bench.lab.call('impair', 'off')
+    assert REFUSED in done.out and took > 0.6, f'{took} s, {done}'
+
+
+def test_a_lab_of_another_name_is_beside_the_first(bench):
+    lab = bench.lab
+    other = ('--name', 'other')
+    lab.call(*other, 'up', '1', '--share', '')
+    try:
+        lab.call('run', '-g', '1', '--', 'touch', 'mine')
+        done = lab.call(*other, 'run', '--', 'sh', '-c',
+                        'echo $VRDMA_GUESTS; touch not-mine')
+        assert done.out == '1\n' and 'stays in them' in done.err, str(done)
+        found = lab.call('status').out
+        assert 'default: 3 guests' in found and 'other: 1 guest,' in found
+    finally:
+        lab.call(*other, 'down')
+    assert (lab.work / 'mine').exists()
+    assert not (lab.work / 'not-mine').exists()
+    assert 'other' not in lab.call('status').out
+
+
+@ends_guests
+def test_guests_that_end_are_reported_and_down_ends_the_others(bench):
+    lab = bench.lab
+    status = lab.status()
+    done = lab.fails('run', '-g', '3', '--', 'sh', '-c',
+                     'echo c > /proc/sysrq-trigger; sleep 60')
+    assert done.rc == 125, str(done)
+    for text in ('guest 3: its kernel panicked: sysrq triggered crash',
+                 '--- guest3.console:', 'sysrq_handle_crash'):
+        assert text in done.err, str(done)
+    os.kill(status['guests'][1]['pid'], signal.SIGKILL)
+    done = lab.fails('run', '--', 'hostname')
+    assert done.rc == 125 and done.out == '[1] guest1\n', str(done)
+    assert 'guest 2: QEMU was killed by SIGKILL' in done.err, str(done)
+    assert lab.fails('status').out.count('GONE') == 2
+    lab.call('down', '--logs', 'logs')
+    left = all_end(status['processes'])
+    assert not left, f'these processes are still there: {left}'
+    assert (lab.work / 'logs' / 'guest3.console').stat().st_size
+    assert not os.listdir(lab.home / 'vrdma-lab')
+    for words in (['status'], ['run', '--', 'true'], ['down']):
+        assert 'vrdma-lab up' in lab.fails(*words).err
