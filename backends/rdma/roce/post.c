@@ -177,6 +177,24 @@ static void take_pages(RoceQp *qp, uint32_t index, const RdmaSendWr *wr,
     }
 }
 
+/*
+ * What roce_post_send() does not set in any case. The address vectors of QPs
+ * that use none stay as they were allocated. Compilers make short clears
+ * stores, and one of the whole a loop that takes longer than the rest.
+ */
+static void clear_send(const RoceQp *qp, RoceSendWqe *wqe)
+{
+    uint8_t *p = (uint8_t *)wqe;
+
+    memset(p + offsetof(RoceSendWqe, remote_addr), 0,
+           offsetof(RoceSendWqe, status) - offsetof(RoceSendWqe, remote_addr));
+    memset(p + offsetof(RoceSendWqe, num_sge), 0,
+           offsetof(RoceSendWqe, av) - offsetof(RoceSendWqe, num_sge));
+    if (roce_is_ud(qp)) {
+        memset(&wqe->av, 0, sizeof(wqe->av));
+    }
+}
+
 int roce_post_send(RoceEngine *e, uint32_t qpn, const RdmaSendWr *wr)
 {
     RoceQp *qp = roce_qp_find(e, qpn);
@@ -192,11 +210,10 @@ int roce_post_send(RoceEngine *e, uint32_t qpn, const RdmaSendWr *wr)
         return -ENOSPC;
     }
     wqe = roce_swqe(qp, index);
-    *wqe = (RoceSendWqe) {
-        .wr_id = wr->wr_id,
-        .opcode = wr->opcode,
-        .send_flags = wr->send_flags,
-    };
+    clear_send(qp, wqe);
+    wqe->wr_id = wr->wr_id;
+    wqe->opcode = wr->opcode;
+    wqe->send_flags = wr->send_flags;
     wqe->status = take_send(qp, index, wr, wqe);
     take_pages(qp, index, wr, wqe);
     qp->s.sq.prod++;

@@ -169,7 +169,7 @@ static bool is_own(const RoceEngine *e, const uint8_t dgid[RDMA_GID_LEN],
 static void rx(RoceEngine *e, const uint8_t *frame, size_t len, bool checked,
                int64_t now)
 {
-    RocePacket pkt;
+    ROCE_UNINITIALIZED RocePacket pkt;
 
     e->stats.rx_frames++;
     e->stats.rx_bytes += len;

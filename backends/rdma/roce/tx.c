@@ -106,10 +106,11 @@ static void loop_back(RoceEngine *e, RoceTx *tx, int64_t now)
 bool roce_poll_tx(RoceEngine *e, int64_t now, RoceTxFrame *frame)
 {
     uint64_t end = e->work + ROCE_WORK_BUDGET;
-    RoceTx tx = { .frame = frame };
+    ROCE_UNINITIALIZED RoceTx tx;
     bool to_wire, to_self;
     RoceQp *qp;
 
+    tx.frame = frame;
     /* The owner calls until there is nothing more: no need to wake it */
     e->woken = true;
     e->resume_at = ROCE_NO_DEADLINE;

@@ -52,6 +52,16 @@
 /* The peer has not told how many receive WQEs it has. */
 #define ROCE_CREDITS_UNLIMITED UINT32_MAX
 
+/*
+ * A variable that is set before it is read, and too large to be cleared for
+ * each packet, as -ftrivial-auto-var-init has it.
+ */
+#if g_macro__has_attribute(uninitialized)
+#define ROCE_UNINITIALIZED __attribute__((uninitialized))
+#else
+#define ROCE_UNINITIALIZED
+#endif
+
 typedef struct RoceMr RoceMr;       /* mem/mem.h */
 typedef struct RoceCq RoceCq;       /* queue/queue.h */
 typedef struct RoceSrq RoceSrq;

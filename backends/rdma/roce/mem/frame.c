@@ -124,10 +124,13 @@ bool roce_tx_must_wait(const RoceEngine *e, const RoceTx *tx)
 void roce_tx_begin(RoceTx *tx, uint32_t dqpn)
 {
     roce_frame_begin(tx->frame);
-    tx->bth = (RoceBth) {
-        .pkey = RDMA_DEFAULT_PKEY,
-        .dqpn = dqpn,
-    };
+    tx->bth.se = false;
+    tx->bth.migreq = false;
+    tx->bth.ack_req = false;
+    tx->bth.fecn = false;
+    tx->bth.becn = false;
+    tx->bth.pkey = RDMA_DEFAULT_PKEY;
+    tx->bth.dqpn = dqpn;
     tx->len = 0;
 }
 

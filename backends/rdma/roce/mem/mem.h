@@ -143,8 +143,9 @@ void roce_frame_headers(RoceTx *tx);
 void roce_frame_trailer(RoceEngine *e, RoceTx *tx);
 
 /*
- * Begin an empty packet; undo removes what was put into one whose remaining
- * parts are missing, since the QP may have something else to send.
+ * Begin an empty packet, of whose BTH opcode and PSN are missing, and what the
+ * opcode's extended headers have; undo removes what was put into one whose
+ * remaining parts are missing, since the QP may have something else to send.
  */
 void roce_tx_begin(RoceTx *tx, uint32_t dqpn);
 void roce_tx_undo(RoceEngine *e, RoceTx *tx);
