@@ -177,7 +177,7 @@ static void rx(RoceEngine *e, const uint8_t *frame, size_t len, bool checked,
         roce_rx_drop(e, NULL, "link is down");
         return;
     }
-    if (roce_parse(frame, len, &pkt) != ROCE_PARSE_OK) {
+    if (roce_parse_flow(frame, len, &pkt, e->flows) != ROCE_PARSE_OK) {
         e->stats.rx_malformed++;
         roce_trace_drop(e, NULL, "malformed");
         return;

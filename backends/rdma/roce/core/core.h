@@ -194,6 +194,7 @@ struct RoceEngine {
 
     RoceStats stats;
     RoceEcnStats ecn;
+    RoceFlow flows[ROCE_FLOWS];     /* of frames that came in */
     uint8_t gather[ROCE_MAX_PAYLOAD];
 };
 

@@ -254,18 +254,17 @@ static void parse_bth(const uint8_t *p, const RoceOpcodeInfo *info,
     }
 }
 
-RoceParse roce_parse(const uint8_t *frame, size_t len, RocePacket *pkt)
+/*
+ * Ethernet to UDP header, of a frame of *@len bytes; sets path, l3 and
+ * bth_start of @pkt, and *@len to what is between BTH and ICRC.
+ */
+static RoceParse parse_path(size_t *len, RocePacket *pkt)
 {
-    const uint8_t *udp, *bth, *hdr = pkt->hdr;
+    const uint8_t *udp, *hdr = pkt->hdr;
     size_t l2_len, udp_len;
-    unsigned pad;
     bool ok;
 
-    if (len < ROCE_ETH_LEN) {
-        return ROCE_PARSE_NOT_ROCE;
-    }
-    memcpy(pkt->hdr, frame, MIN(len, sizeof(pkt->hdr)));
-    if (!roce_peek(hdr, len, pkt->path.dgid, &pkt->path.vlan)) {
+    if (!roce_peek(hdr, *len, pkt->path.dgid, &pkt->path.vlan)) {
         return ROCE_PARSE_NOT_ROCE;
     }
     memcpy(pkt->path.dmac, hdr, RDMA_MAC_LEN);
@@ -275,28 +274,37 @@ RoceParse roce_parse(const uint8_t *frame, size_t len, RocePacket *pkt)
                     hdr[ROCE_ETH_LEN] >> (TCI_PCP_SHIFT - 8);
     pkt->l3 = hdr + l2_len;
     pkt->path.is_ipv4 = get16(pkt->l3 - 2) == ETHERTYPE_IPV4;
-    len -= l2_len;
+    *len -= l2_len;
 
     if (pkt->path.is_ipv4) {
-        ok = parse_ipv4(pkt->l3, &len, &pkt->path);
+        ok = parse_ipv4(pkt->l3, len, &pkt->path);
         udp = pkt->l3 + ROCE_IPV4_LEN;
     } else {
-        ok = parse_ipv6(pkt->l3, &len, &pkt->path);
+        ok = parse_ipv6(pkt->l3, len, &pkt->path);
         udp = pkt->l3 + ROCE_IPV6_LEN;
     }
-    if (!ok || len < ROCE_UDP_LEN) {
+    if (!ok || *len < ROCE_UDP_LEN) {
         return ROCE_PARSE_MALFORMED;
     }
 
     udp_len = get16(udp + 4);
-    if (udp_len != len || len - ROCE_UDP_LEN < ROCE_BTH_LEN + ROCE_ICRC_LEN) {
+    if (udp_len != *len ||
+        *len - ROCE_UDP_LEN < ROCE_BTH_LEN + ROCE_ICRC_LEN) {
         return ROCE_PARSE_MALFORMED;
     }
     pkt->path.udp_sport = get16(udp);
-    len -= ROCE_UDP_LEN + ROCE_ICRC_LEN;
+    *len -= ROCE_UDP_LEN + ROCE_ICRC_LEN;
+    pkt->bth_start = udp + ROCE_UDP_LEN;
+    return ROCE_PARSE_OK;
+}
 
-    bth = udp + ROCE_UDP_LEN;
-    pkt->bth_start = bth;
+/* @len: from the BTH to the ICRC, at least a BTH. */
+static RoceParse parse_transport(const uint8_t *frame, size_t len,
+                                 RocePacket *pkt)
+{
+    const uint8_t *bth = pkt->bth_start;
+    unsigned pad;
+
     pkt->info = roce_opcode_info(bth[0]);
     if (!pkt->info || (bth[1] & BTH_TVER_MASK) ||
         len < pkt->info->hdr_len) {
@@ -310,9 +318,94 @@ RoceParse roce_parse(const uint8_t *frame, size_t len, RocePacket *pkt)
         (len && !(pkt->info->flags & ROCE_OP_PAYLOAD))) {
         return ROCE_PARSE_MALFORMED;
     }
-    pkt->payload = frame + (bth - hdr) + pkt->info->hdr_len;
+    pkt->payload = frame + (bth - pkt->hdr) + pkt->info->hdr_len;
     pkt->payload_len = len - pad;
     return ROCE_PARSE_OK;
+}
+
+/* The longest headers are shorter, and this length costs no call. */
+#define COPY_LEN 112
+G_STATIC_ASSERT(ROCE_L4_MAX + ROCE_BTH_LEN + ROCE_ATOMICETH_LEN <= COPY_LEN &&
+                COPY_LEN <= ROCE_MAX_HDR);
+
+static void copy_headers(const uint8_t *frame, size_t len, RocePacket *pkt)
+{
+    if (len >= COPY_LEN) {
+        memcpy(pkt->hdr, frame, COPY_LEN);
+    } else {
+        memcpy(pkt->hdr, frame, len);
+    }
+}
+
+RoceParse roce_parse(const uint8_t *frame, size_t len, RocePacket *pkt)
+{
+    RoceParse result;
+
+    if (len < ROCE_ETH_LEN) {
+        return ROCE_PARSE_NOT_ROCE;
+    }
+    copy_headers(frame, len, pkt);
+    pkt->flow = NULL;
+    result = parse_path(&len, pkt);
+    return result == ROCE_PARSE_OK ? parse_transport(frame, len, pkt) : result;
+}
+
+/* Does @hdr begin as the frames of @flow do? */
+static bool flow_has(const RoceFlow *flow, const uint8_t *hdr)
+{
+    uint64_t diff = 0, a, b;
+    size_t i, end = flow->len - sizeof(a);
+
+    for (i = 0; i < end; i += sizeof(a)) {
+        memcpy(&a, hdr + i, sizeof(a));
+        memcpy(&b, flow->hdr + i, sizeof(b));
+        diff |= a ^ b;
+    }
+    memcpy(&a, hdr + end, sizeof(a));
+    memcpy(&b, flow->hdr + end, sizeof(b));
+    return (diff | (a ^ b)) == 0;
+}
+
+/* The low byte of the UDP source port, in frames of IPv4 without a tag */
+#define SPORT_LOW (ROCE_ETH_LEN + ROCE_IPV4_LEN + 1)
+
+RoceParse roce_parse_flow(const uint8_t *frame, size_t len, RocePacket *pkt,
+                          RoceFlow flows[ROCE_FLOWS])
+{
+    RoceParse result;
+    size_t udp_len;
+    RoceFlow *flow;
+
+    /* Shorter ones have nothing to gain */
+    if (len < ROCE_PEEK_LEN) {
+        return roce_parse(frame, len, pkt);
+    }
+    copy_headers(frame, len, pkt);
+    /* A RETH or an AETH makes frames of the same flow longer */
+    flow = &flows[(len >> 4 ^ len >> 2 ^ pkt->hdr[SPORT_LOW]) &
+                  (ROCE_FLOWS - 1)];
+    if (flow->len && len > flow->len && flow_has(flow, pkt->hdr)) {
+        pkt->bth_start = pkt->hdr + flow->len;
+        udp_len = get16(pkt->bth_start - 4);
+        if (udp_len - ROCE_UDP_LEN <= len - flow->len) {
+            pkt->flow = flow;
+            pkt->path = flow->path;
+            pkt->l3 = pkt->hdr + roce_l2_len(pkt->hdr);
+            return parse_transport(frame, udp_len - ROCE_UDP_LEN -
+                                   ROCE_ICRC_LEN, pkt);
+        }
+    }
+
+    pkt->flow = NULL;
+    result = parse_path(&len, pkt);
+    if (result != ROCE_PARSE_OK) {
+        return result;
+    }
+    flow->len = pkt->bth_start - pkt->hdr;
+    memcpy(flow->hdr, pkt->hdr, sizeof(flow->hdr));
+    flow->seen = 0;
+    flow->path = pkt->path;
+    return parse_transport(frame, len, pkt);
 }
 
 static uint8_t *build_ipv4(uint8_t *p, const RocePath *path, size_t udp_len)

@@ -151,6 +151,9 @@ static inline const RoceOpcodeInfo *roce_opcode_info(uint8_t opcode)
 #define ROCE_IPV6_LEN   40
 #define ROCE_UDP_LEN    8
 #define ROCE_ICRC_LEN   4
+/* All that is in front of a BTH, at most. */
+#define ROCE_L4_MAX     (ROCE_ETH_LEN + ROCE_VLAN_LEN + ROCE_IPV6_LEN + \
+                         ROCE_UDP_LEN)
 /* What a UD receiver finds before the payload (IBTA 11.4.1.2). */
 #define ROCE_GRH_LEN    40
 
@@ -239,6 +242,21 @@ typedef struct RoceBth {
 } RoceBth;
 
 /*
+ * What the frames of a flow begin with, as long as they are of one length:
+ * what was found out about it needs no work in the next one.
+ */
+typedef struct RoceFlow {
+    uint8_t hdr[ROCE_L4_MAX];       /* Ethernet to UDP */
+    uint8_t len;                    /* bytes of hdr; 0: nothing is known */
+    uint8_t seen;                   /* frames, before icrc_diff is known */
+    uint32_t icrc_diff;             /* see roce_icrc_ok() */
+    RocePath path;
+} RoceFlow;
+
+/* Flows that are known at a time; a power of 2 */
+#define ROCE_FLOWS 16
+
+/*
  * A parsed frame. The frame may lie in a guest's memory, where it changes at
  * any time: headers are read in a copy, which l3 and bth_start point into.
  */
@@ -248,6 +266,7 @@ typedef struct RocePacket {
     const RoceOpcodeInfo *info;     /* of bth.opcode */
     const uint8_t *l3;              /* IP header */
     const uint8_t *bth_start;       /* BTH as it stands on the wire */
+    RoceFlow *flow;                 /* it is of, or NULL */
     const uint8_t *payload;         /* in the frame, never NULL */
     uint32_t payload_len;           /* bytes, without pad and ICRC */
     uint8_t hdr[ROCE_MAX_HDR];
@@ -275,6 +294,13 @@ typedef enum RoceParse {
  * UDP checksum is not looked at: the ICRC covers what it would.
  */
 RoceParse roce_parse(const uint8_t *frame, size_t len, RocePacket *pkt);
+
+/*
+ * Likewise, and with the same result, but faster for frames that begin as one
+ * before them did. @flows belongs to the caller, and is all zero at first.
+ */
+RoceParse roce_parse_flow(const uint8_t *frame, size_t len, RocePacket *pkt,
+                          RoceFlow flows[ROCE_FLOWS]);
 
 /*
  * Is this the beginning of a RoCEv2 frame? Sets @dgid and *@vlan if so. The
