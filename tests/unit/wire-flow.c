@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Frames of a flow that is known are taken apart, and checked, as if it were
- * not.
+ * not; and those of a path are built as if each was the first one.
  */
 #include <glib.h>
 #include "../../backends/rdma/roce/wire/wire.h"
@@ -45,6 +45,7 @@ static const uint8_t opcodes[] = {
 
 static const uint16_t sizes[] = { 0, 1, 64, 67, 1024, 4095, 4096 };
 
+/* What one frame may be, but for its contents */
 typedef struct Kind {
     const RocePath *path;
     uint8_t opcode;
@@ -65,10 +66,9 @@ static Kind make_kind(void)
     return k;
 }
 
-/* A frame with random contents at @frame. Returns its length. */
-static size_t make(const Kind *k, uint8_t frame[ROCE_MAX_FRAME])
+static RoceBth make_bth(const Kind *k)
 {
-    RoceBth bth = {
+    return (RoceBth) {
         .opcode = k->opcode,
         .se = g_test_rand_bit(),
         .ack_req = g_test_rand_bit(),
@@ -78,7 +78,15 @@ static size_t make(const Kind *k, uint8_t frame[ROCE_MAX_FRAME])
         .psn = g_test_rand_int_range(0, 1 << 24),
         .reth.va = g_test_rand_int(),
         .aeth.msn = g_test_rand_int_range(0, 1 << 24),
+        .atomiceth.swap_add = g_test_rand_int(),
+        .ieth = g_test_rand_int(),
     };
+}
+
+/* A frame with random contents at @frame. Returns its length. */
+static size_t make(const Kind *k, uint8_t frame[ROCE_MAX_FRAME])
+{
+    RoceBth bth = make_bth(k);
     size_t hdr_len = roce_build(frame, k->path, &bth, k->size), i;
     struct iovec iov = { frame + hdr_len, k->size };
 
@@ -200,6 +208,39 @@ static void test_a_flipped_bit_in_a_known_flow_does_not_pass(void)
     }
 }
 
+static void test_the_next_frame_of_a_path_is_built_alike(void)
+{
+    static const uint8_t payload[ROCE_MAX_PAYLOAD] = { 1, 2, 3, [99] = 4 };
+    RoceTemplate t[G_N_ELEMENTS(paths)] = { 0 };
+    Kind k = make_kind();
+    unsigned i;
+
+    for (i = 0; i < ROUNDS; i++) {
+        uint8_t a[ROCE_MAX_HDR], b[ROCE_MAX_HDR];
+        uint8_t a_end[ROCE_MAX_TRAILER], b_end[ROCE_MAX_TRAILER];
+        size_t a_len, b_len, cut;
+        RoceTemplate *of_path;
+        struct iovec iov[2];
+        RoceBth bth;
+
+        if (g_test_rand_int_range(0, 3) == 0) {
+            k = make_kind();
+        }
+        cut = k.size / 3;
+        iov[0] = (struct iovec) { (void *)payload, cut };
+        iov[1] = (struct iovec) { (void *)(payload + cut), k.size - cut };
+        of_path = &t[k.path - paths];
+        bth = make_bth(&k);
+
+        a_len = roce_build(a, k.path, &bth, k.size);
+        b_len = roce_build_next(b, of_path, k.path, &bth, k.size);
+        g_assert_cmpmem(a, a_len, b, b_len);
+        a_len = roce_icrc_trailer(a, a_len, k.path->is_ipv4, iov, 2, a_end);
+        b_len = roce_icrc_trailer_next(b, b_len, of_path, iov, 2, b_end);
+        g_assert_cmpmem(a_end, a_len, b_end, b_len);
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -207,5 +248,7 @@ int main(int argc, char **argv)
                     test_frames_of_known_flows_are_parsed_alike);
     g_test_add_func("/wire/flow/a-flipped-bit-in-a-known-flow-does-not-pass",
                     test_a_flipped_bit_in_a_known_flow_does_not_pass);
+    g_test_add_func("/wire/flow/the-next-frame-of-a-path-is-built-alike",
+                    test_the_next_frame_of_a_path_is_built_alike);
     return g_test_run();
 }

@@ -24,6 +24,7 @@ static bool qp_tx(RoceQp *qp, int64_t now, RoceTx *tx)
 
     roce_qp_refresh_path(qp);
     tx->path = &qp->path;
+    tx->template = &qp->template;
     tx->routed = qp->path_ok;
     tx->local = qp->path_local;
     tx->rate = qp->rate;

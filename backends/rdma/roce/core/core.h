@@ -106,6 +106,7 @@ typedef struct RoceQp {
 
     /* derived from s.attr, the GID table and the link */
     RocePath path;
+    RoceTemplate template;          /* of its frames */
     uint32_t path_serial;           /* of the GID table it was made from */
     bool path_ok;
     bool path_local;

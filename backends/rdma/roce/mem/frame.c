@@ -91,8 +91,10 @@ void roce_frame_headers(RoceTx *tx)
     RoceTxFrame *frame = tx->frame;
 
     frame->iov[0].iov_base = frame->hdr;
-    frame->iov[0].iov_len = roce_build(frame->hdr, tx->path, &tx->bth,
-                                       tx->len);
+    frame->iov[0].iov_len =
+        tx->template ? roce_build_next(frame->hdr, tx->template, tx->path,
+                                       &tx->bth, tx->len)
+                     : roce_build(frame->hdr, tx->path, &tx->bth, tx->len);
     frame->size += frame->iov[0].iov_len;
 }
 
@@ -100,14 +102,21 @@ void roce_frame_trailer(RoceEngine *e, RoceTx *tx)
 {
     RoceTxFrame *frame = tx->frame;
     struct iovec *last = &frame->iov[frame->iovcnt];
+    const struct iovec *payload = frame->iov + 1;
+    size_t hdr_len = frame->iov[0].iov_len;
+    unsigned n = frame->iovcnt - 1;
 
     last->iov_base = frame->trailer;
     frame->checked = !e->ops.unchecked ||
                      !e->ops.unchecked(e->opaque, tx->path->dmac);
-    if (frame->checked) {
-        last->iov_len = roce_icrc_trailer(frame->hdr, frame->iov[0].iov_len,
-                                          tx->path->is_ipv4, frame->iov + 1,
-                                          frame->iovcnt - 1, frame->trailer);
+    if (frame->checked && tx->template) {
+        last->iov_len = roce_icrc_trailer_next(frame->hdr, hdr_len,
+                                               tx->template, payload, n,
+                                               frame->trailer);
+    } else if (frame->checked) {
+        last->iov_len = roce_icrc_trailer(frame->hdr, hdr_len,
+                                          tx->path->is_ipv4, payload, n,
+                                          frame->trailer);
     } else {
         last->iov_len = roce_pad(tx->len) + ROCE_ICRC_LEN;
         memset(frame->trailer, 0, last->iov_len);

@@ -53,6 +53,7 @@ typedef struct RoceTx {
     RoceBth bth;
     const RocePath *path;
     RocePath ud_path;
+    RoceTemplate *template;         /* of @path, or NULL */
     bool routed;                    /* @path can be used */
     bool local;                     /* and leads back to this engine */
     const RoceQp *mcast;            /* sender of a multicast, or NULL */

@@ -228,6 +228,7 @@ void roce_qp_refresh_path(RoceQp *qp)
     qp->path_serial = e->gid_serial;
     qp->path_ok = roce_path_init(e, &qp->s.attr.ah_attr, qp->init.qpn,
                                  qp->s.attr.dest_qp_num, &qp->path);
+    qp->template.len = 0;
     if (e->dcqcn_line) {
         qp->path.traffic_class &= ~ROCE_ECN_MASK;
         qp->path.traffic_class |= ROCE_ECN_ECT0;

@@ -42,6 +42,7 @@ static RdmaWcStatus route_datagram(RoceQp *qp, const RoceSendWqe *wqe,
         return RDMA_WC_LOC_QP_OP_ERR;
     }
     tx->path = &tx->ud_path;
+    tx->template = NULL;
     tx->routed = true;
     if (rdma_gid_is_multicast(tx->ud_path.dgid)) {
         tx->local = false;

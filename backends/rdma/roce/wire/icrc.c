@@ -19,7 +19,6 @@
  * this length, since a call of the CRC function costs more than the copy.
  */
 #define COPY_MAX 192
-
 uint32_t roce_icrc_add(uint32_t crc, const void *buf, size_t len)
 {
 #ifdef ROCE_HAVE_LIBDEFLATE
@@ -29,24 +28,11 @@ uint32_t roce_icrc_add(uint32_t crc, const void *buf, size_t len)
 #endif
 }
 
-/* The CRC of headers from the IP header on, and of what follows them. */
-static uint32_t icrc_from_l3(const uint8_t *l3, size_t hdr_len,
-                             const uint8_t *data, size_t len, bool is_ipv4)
+/* Set what routers may change in the headers from the IP header on. */
+static void mask_l3(uint8_t *ip, bool is_ipv4)
 {
-    uint8_t buf[LRH_LEN + COPY_MAX];
-    uint8_t *ip = buf + LRH_LEN;
     uint8_t *udp = ip + (is_ipv4 ? ROCE_IPV4_LEN : ROCE_IPV6_LEN);
-    uint8_t *bth = udp + ROCE_UDP_LEN;
-    size_t copied = hdr_len;
-    uint32_t crc;
 
-    memset(buf, 0xff, LRH_LEN);
-    memcpy(ip, l3, hdr_len);
-    if (len <= COPY_MAX - hdr_len) {
-        memcpy(ip + hdr_len, data, len);
-        copied += len;
-        len = 0;
-    }
     if (is_ipv4) {
         ip[1] = 0xff;                   /* TOS */
         ip[8] = 0xff;                   /* TTL */
@@ -57,7 +43,27 @@ static uint32_t icrc_from_l3(const uint8_t *l3, size_t hdr_len,
         ip[7] = 0xff;                   /* hop limit */
     }
     memset(udp + 6, 0xff, 2);           /* checksum */
-    bth[4] = 0xff;                      /* FECN, BECN, reserved */
+}
+
+/* The CRC of headers from the IP header on, and of what follows them. */
+static uint32_t icrc_from_l3(const uint8_t *l3, size_t hdr_len,
+                             const uint8_t *data, size_t len, bool is_ipv4)
+{
+    uint8_t buf[LRH_LEN + COPY_MAX];
+    uint8_t *ip = buf + LRH_LEN;
+    uint8_t *udp = ip + (is_ipv4 ? ROCE_IPV4_LEN : ROCE_IPV6_LEN);
+    size_t copied = hdr_len;
+    uint32_t crc;
+
+    memset(buf, 0xff, LRH_LEN);
+    memcpy(ip, l3, hdr_len);
+    if (len <= COPY_MAX - hdr_len) {
+        memcpy(ip + hdr_len, data, len);
+        copied += len;
+        len = 0;
+    }
+    mask_l3(ip, is_ipv4);
+    udp[ROCE_UDP_LEN + 4] = 0xff;       /* FECN, BECN, reserved */
     crc = roce_icrc_add(0, buf, LRH_LEN + copied);
     return roce_icrc_add(crc, data, len);
 }
@@ -85,6 +91,42 @@ size_t roce_icrc_trailer(const uint8_t *hdr, size_t hdr_len, bool is_ipv4,
     size_t payload_len = 0;
     unsigned i, pad;
 
+    for (i = 0; i < iovcnt; i++) {
+        crc = roce_icrc_add(crc, iov[i].iov_base, iov[i].iov_len);
+        payload_len += iov[i].iov_len;
+    }
+    pad = roce_pad(payload_len);
+    memset(trailer, 0, pad);
+    crc = roce_icrc_add(crc, trailer, pad);
+    roce_icrc_store(trailer + pad, crc);
+    return pad + ROCE_ICRC_LEN;
+}
+
+static uint32_t icrc_of_template(const RoceTemplate *t)
+{
+    uint8_t buf[LRH_LEN + ROCE_L4_MAX];
+    size_t l2_len = roce_l2_len(t->hdr);
+
+    memset(buf, 0xff, LRH_LEN);
+    memcpy(buf + LRH_LEN, t->hdr + l2_len, t->len - l2_len);
+    mask_l3(buf + LRH_LEN, buf[LRH_LEN] >> 4 == 4);
+    return roce_icrc_add(0, buf, LRH_LEN + t->len - l2_len);
+}
+
+size_t roce_icrc_trailer_next(const uint8_t *hdr, size_t hdr_len,
+                              RoceTemplate *t, const struct iovec *iov,
+                              unsigned iovcnt,
+                              uint8_t trailer[ROCE_MAX_TRAILER])
+{
+    size_t payload_len = 0;
+    unsigned i, pad;
+    uint32_t crc;
+
+    if (!t->icrc_known) {
+        t->icrc = icrc_of_template(t);
+        t->icrc_known = true;
+    }
+    crc = roce_icrc_bth(t->icrc, hdr + t->len, hdr_len - t->len);
     for (i = 0; i < iovcnt; i++) {
         crc = roce_icrc_add(crc, iov[i].iov_base, iov[i].iov_len);
         payload_len += iov[i].iov_len;

@@ -441,14 +441,15 @@ static uint8_t *build_ipv6(uint8_t *p, const RocePath *path, size_t udp_len)
 static uint8_t *build_bth(uint8_t *p, const RoceBth *bth,
                           const RoceOpcodeInfo *info, unsigned pad)
 {
-    p[0] = bth->opcode;
-    p[1] = (bth->se ? BTH_SE : 0) | (bth->migreq ? BTH_MIGREQ : 0) |
-           pad << BTH_PAD_SHIFT;
-    put16(p + 2, bth->pkey);
-    put32(p + 4, bth->dqpn & RDMA_24BIT_MASK);
-    p[4] = (bth->fecn ? BTH_FECN : 0) | (bth->becn ? BTH_BECN : 0);
-    put32(p + 8, bth->psn & RDMA_24BIT_MASK);
-    p[8] = bth->ack_req ? BTH_ACK_REQ : 0;
+    uint32_t flags = (bth->se ? BTH_SE : 0) | (bth->migreq ? BTH_MIGREQ : 0) |
+                     pad << BTH_PAD_SHIFT;
+    uint32_t congestion = (bth->fecn ? BTH_FECN : 0) |
+                          (bth->becn ? BTH_BECN : 0);
+    uint32_t ack_req = bth->ack_req ? BTH_ACK_REQ : 0;
+
+    put32(p, (uint32_t)bth->opcode << 24 | flags << 16 | bth->pkey);
+    put32(p + 4, congestion << 24 | (bth->dqpn & RDMA_24BIT_MASK));
+    put32(p + 8, ack_req << 24 | (bth->psn & RDMA_24BIT_MASK));
     p += ROCE_BTH_LEN;
 
     if (info->flags & ROCE_OP_FETH) {
@@ -497,18 +498,12 @@ static uint8_t *build_bth(uint8_t *p, const RoceBth *bth,
     return p;
 }
 
-size_t roce_build(uint8_t *hdr, const RocePath *path, const RoceBth *bth,
-                  size_t payload_len)
+/* Ethernet to UDP header */
+static uint8_t *build_path(uint8_t *p, const RocePath *path, size_t udp_len)
 {
-    const RoceOpcodeInfo *info = &roce_opcodes[bth->opcode];
-    unsigned pad = roce_pad(payload_len);
-    size_t udp_len = ROCE_UDP_LEN + info->hdr_len + payload_len + pad +
-                     ROCE_ICRC_LEN;
-    uint8_t *p = hdr;
-
     memcpy(p, path->dmac, RDMA_MAC_LEN);
     memcpy(p + 6, path->smac, RDMA_MAC_LEN);
-    p += 12;
+    p += 2 * RDMA_MAC_LEN;
     if (path->vlan != RDMA_NO_VLAN) {
         put16(p, ETHERTYPE_VLAN);
         put16(p + 2, path->pcp << TCI_PCP_SHIFT | path->vlan);
@@ -524,9 +519,38 @@ size_t roce_build(uint8_t *hdr, const RocePath *path, const RoceBth *bth,
     put16(p + 2, ROCE_UDP_PORT);
     put16(p + 4, udp_len);
     put16(p + 6, 0);
-    p += ROCE_UDP_LEN;
+    return p + ROCE_UDP_LEN;
+}
 
-    p = build_bth(p, bth, info, pad);
+static size_t udp_len_of(const RoceBth *bth, size_t payload_len)
+{
+    return ROCE_UDP_LEN + roce_opcodes[bth->opcode].hdr_len + payload_len +
+           roce_pad(payload_len) + ROCE_ICRC_LEN;
+}
+
+size_t roce_build(uint8_t *hdr, const RocePath *path, const RoceBth *bth,
+                  size_t payload_len)
+{
+    uint8_t *p = build_path(hdr, path, udp_len_of(bth, payload_len));
+
+    p = build_bth(p, bth, &roce_opcodes[bth->opcode], roce_pad(payload_len));
+    return p - hdr;
+}
+
+size_t roce_build_next(uint8_t *hdr, RoceTemplate *t, const RocePath *path,
+                       const RoceBth *bth, size_t payload_len)
+{
+    size_t udp_len = udp_len_of(bth, payload_len);
+    uint8_t *p;
+
+    if (!t->len || get16(t->hdr + t->len - 4) != udp_len) {
+        t->len = build_path(t->hdr, path, udp_len) - t->hdr;
+        t->icrc_known = false;
+    }
+    /* A length that is constant costs no call */
+    memcpy(hdr, t->hdr, sizeof(t->hdr));
+    p = build_bth(hdr + t->len, bth, &roce_opcodes[bth->opcode],
+                  roce_pad(payload_len));
     return p - hdr;
 }
 

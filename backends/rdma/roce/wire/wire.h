@@ -253,6 +253,17 @@ typedef struct RoceFlow {
     RocePath path;
 } RoceFlow;
 
+/*
+ * What the last frame that was built for a path begins with; the next one
+ * begins with the same if it has the same length.
+ */
+typedef struct RoceTemplate {
+    uint8_t hdr[ROCE_L4_MAX];       /* Ethernet to UDP */
+    uint8_t len;                    /* bytes of hdr; 0: there was none */
+    bool icrc_known;
+    uint32_t icrc;                  /* up to the BTH */
+} RoceTemplate;
+
 /* Flows that are known at a time; a power of 2 */
 #define ROCE_FLOWS 16
 
@@ -342,6 +353,13 @@ size_t roce_build(uint8_t *hdr, const RocePath *path, const RoceBth *bth,
                   size_t payload_len);
 
 /*
+ * Likewise, and with the same result, but faster if the last frame had the same
+ * length. @t is of @path, and all zero when that is new.
+ */
+size_t roce_build_next(uint8_t *hdr, RoceTemplate *t, const RocePath *path,
+                       const RoceBth *bth, size_t payload_len);
+
+/*
  * The 40 bytes in front of a received UD payload: the IPv6 header, or the
  * IPv4 header in the last 20 bytes behind zeroes (Annex A17.4.5.1).
  */
@@ -374,6 +392,9 @@ uint16_t roce_udp_sport(uint32_t flow_label, uint32_t sqpn, uint32_t dqpn);
 uint32_t roce_icrc_start(const uint8_t *hdr, size_t hdr_len, bool is_ipv4);
 uint32_t roce_icrc_add(uint32_t crc, const void *buf, size_t len);
 
+/* icrc-bth.c: go on over a BTH and its extended headers, @len bytes. */
+uint32_t roce_icrc_bth(uint32_t crc, const uint8_t *bth, size_t len);
+
 /* Write @crc as it stands behind the pad. */
 void roce_icrc_store(uint8_t dest[ROCE_ICRC_LEN], uint32_t crc);
 
@@ -385,6 +406,12 @@ void roce_icrc_store(uint8_t dest[ROCE_ICRC_LEN], uint32_t crc);
 size_t roce_icrc_trailer(const uint8_t *hdr, size_t hdr_len, bool is_ipv4,
                          const struct iovec *iov, unsigned iovcnt,
                          uint8_t trailer[ROCE_MAX_TRAILER]);
+
+/* Likewise, of what roce_build_next() wrote, with the same @t. */
+size_t roce_icrc_trailer_next(const uint8_t *hdr, size_t hdr_len,
+                              RoceTemplate *t, const struct iovec *iov,
+                              unsigned iovcnt,
+                              uint8_t trailer[ROCE_MAX_TRAILER]);
 
 /* Is the ICRC of a parsed frame right? */
 bool roce_icrc_ok(const RocePacket *pkt);
