@@ -17,7 +17,9 @@ static bool qp_tx(RoceQp *qp, int64_t now, RoceTx *tx)
     tx->mcast = NULL;
     tx->waits = false;
 
-    roce_qp_flush(qp, &slice);
+    if (roce_qp_flushes(qp)) {
+        roce_qp_flush(qp, &slice);
+    }
     if (roce_is_ud(qp)) {
         return roce_ud_tx(qp, now, tx);
     }
@@ -33,7 +35,7 @@ static bool qp_tx(RoceQp *qp, int64_t now, RoceTx *tx)
     if (tx->waits) {
         return false;
     }
-    if (roce_cnp_tx(qp, tx)) {
+    if (qp->cnp_owed && roce_cnp_tx(qp, tx)) {
         return true;
     }
     if (roce_pace_pauses(qp, now)) {
@@ -116,7 +118,7 @@ bool roce_poll_tx(RoceEngine *e, int64_t now, RoceTxFrame *frame)
     e->woken = true;
     e->resume_at = ROCE_NO_DEADLINE;
     e->flush_room = ROCE_FLUSH_SLICE;
-    while (!g_queue_is_empty(&e->active)) {
+    while (e->active.head) {
         if (e->work >= end) {
             /* The deadline of now brings the owner back at once */
             e->resume_at = now;

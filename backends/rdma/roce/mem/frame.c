@@ -8,13 +8,6 @@
 /* The first piece is for the headers, the last one for the trailer. */
 #define MAX_PIECES (ROCE_TX_MAX_IOV - 1)
 
-void roce_frame_begin(RoceTxFrame *frame)
-{
-    frame->iovcnt = 1;
-    frame->size = 0;
-    frame->nmaps = 0;
-}
-
 void roce_frame_unmap(RoceEngine *e, RoceTxFrame *frame)
 {
     while (frame->nmaps) {
@@ -123,24 +116,6 @@ void roce_frame_trailer(RoceEngine *e, RoceTx *tx)
     }
     frame->iovcnt++;
     frame->size += last->iov_len;
-}
-
-bool roce_tx_must_wait(const RoceEngine *e, const RoceTx *tx)
-{
-    return e->tx_blocked && tx->routed && !tx->local && e->link_up;
-}
-
-void roce_tx_begin(RoceTx *tx, uint32_t dqpn)
-{
-    roce_frame_begin(tx->frame);
-    tx->bth.se = false;
-    tx->bth.migreq = false;
-    tx->bth.ack_req = false;
-    tx->bth.fecn = false;
-    tx->bth.becn = false;
-    tx->bth.pkey = RDMA_DEFAULT_PKEY;
-    tx->bth.dqpn = dqpn;
-    tx->len = 0;
 }
 
 void roce_tx_undo(RoceEngine *e, RoceTx *tx)

@@ -132,7 +132,6 @@ bool roce_sg_gather(RoceEngine *e, RoceSgCursor *c, const RoceSgList *list,
                     uint32_t off, uint32_t len, RoceTxFrame *frame);
 
 /* frame.c */
-void roce_frame_begin(RoceTxFrame *frame);
 /* Append @len bytes of a checked range of @mr; false if not mappable. */
 bool roce_frame_map(RoceEngine *e, RoceTxFrame *frame, const RoceMr *mr,
                     uint64_t addr, uint32_t len);
@@ -148,9 +147,25 @@ void roce_frame_trailer(RoceEngine *e, RoceTx *tx);
  * opcode's extended headers have; undo removes what was put into one whose
  * remaining parts are missing, since the QP may have something else to send.
  */
-void roce_tx_begin(RoceTx *tx, uint32_t dqpn);
+static inline void roce_tx_begin(RoceTx *tx, uint32_t dqpn)
+{
+    tx->frame->iovcnt = 1;
+    tx->frame->size = 0;
+    tx->frame->nmaps = 0;
+    tx->bth.se = false;
+    tx->bth.migreq = false;
+    tx->bth.ack_req = false;
+    tx->bth.fecn = false;
+    tx->bth.becn = false;
+    tx->bth.pkey = RDMA_DEFAULT_PKEY;
+    tx->bth.dqpn = dqpn;
+    tx->len = 0;
+}
 void roce_tx_undo(RoceEngine *e, RoceTx *tx);
 /* Would the packet go out, and cannot? */
-bool roce_tx_must_wait(const RoceEngine *e, const RoceTx *tx);
+static inline bool roce_tx_must_wait(const RoceEngine *e, const RoceTx *tx)
+{
+    return e->tx_blocked && tx->routed && !tx->local && e->link_up;
+}
 
 #endif /* ROCE_MEM_H */

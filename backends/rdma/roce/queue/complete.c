@@ -159,31 +159,12 @@ void roce_rq_fail(RoceQp *qp, RdmaWcStatus status)
     roce_rq_complete(qp, &wc, false);
 }
 
-/* Are there WQEs that can only be flushed? */
-static bool flushes_rq(const RoceQp *qp)
-{
-    return qp->s.attr.qp_state == RDMA_QPS_ERR &&
-           qp->s.rq.cons != qp->s.rq.prod;
-}
-
-static bool flushes_sq(const RoceQp *qp)
-{
-    return (qp->s.attr.qp_state == RDMA_QPS_ERR ||
-            qp->s.attr.qp_state == RDMA_QPS_SQE) &&
-           qp->s.sq.cons != qp->s.sq.prod;
-}
-
-bool roce_qp_flushes(const RoceQp *qp)
-{
-    return flushes_sq(qp) || flushes_rq(qp);
-}
-
 void roce_qp_flush(RoceQp *qp, uint32_t *room)
 {
-    for (; *room && flushes_sq(qp); --*room) {
+    for (; *room && roce_sq_flushes(qp); --*room) {
         roce_sq_complete(qp, RDMA_WC_WR_FLUSH_ERR);
     }
-    for (; *room && flushes_rq(qp); --*room) {
+    for (; *room && roce_rq_flushes(qp); --*room) {
         roce_rq_fail(qp, RDMA_WC_WR_FLUSH_ERR);
     }
     if (roce_qp_flushes(qp)) {
@@ -216,7 +197,7 @@ void roce_qp_enter_err(RoceQp *qp)
     stop_sending(qp);
     if (qp->srq) {
         /* It takes no more of them than the one it has (IBTA 10.2.9.5) */
-        if (flushes_rq(qp)) {
+        if (roce_rq_flushes(qp)) {
             roce_rq_fail(qp, RDMA_WC_WR_FLUSH_ERR);
         }
         roce_qp_event(qp, RDMA_EVENT_LAST_WQE_REACHED);
@@ -236,7 +217,7 @@ void roce_req_check_drained(RoceQp *qp)
     }
 }
 
-void roce_cq_fail_qps(RoceEngine *e)
+void roce_cq_fail_marked(RoceEngine *e)
 {
     uint32_t i;
 

@@ -218,13 +218,10 @@ int roce_qp_query(RoceEngine *e, uint32_t qpn, RdmaQpAttr *attr)
     return 0;
 }
 
-void roce_qp_refresh_path(RoceQp *qp)
+void roce_qp_find_path(RoceQp *qp)
 {
     RoceEngine *e = qp->e;
 
-    if (qp->path_serial == e->gid_serial) {
-        return;
-    }
     qp->path_serial = e->gid_serial;
     qp->path_ok = roce_path_init(e, &qp->s.attr.ah_attr, qp->init.qpn,
                                  qp->s.attr.dest_qp_num, &qp->path);

@@ -73,7 +73,14 @@ static inline RoceSgList roce_recv_sgl(const RoceQp *qp, uint32_t index)
  */
 int roce_qp_create_for(RoceEngine *e, const RdmaQpInitAttr *init,
                        uint32_t n_send, uint32_t n_recv);
-void roce_qp_refresh_path(RoceQp *qp);
+/* Find the path of @qp again if something on it has changed. */
+void roce_qp_find_path(RoceQp *qp);
+static inline void roce_qp_refresh_path(RoceQp *qp)
+{
+    if (G_UNLIKELY(qp->path_serial != qp->e->gid_serial)) {
+        roce_qp_find_path(qp);
+    }
+}
 void roce_qp_free(RoceQp *qp);
 /* Set the QP back to what it was when it was created. */
 void roce_qp_clear(RoceQp *qp);
@@ -99,7 +106,21 @@ void roce_sq_fail(RoceQp *qp, RdmaWcStatus status);
 void roce_rq_complete(RoceQp *qp, RdmaWc *wc, bool solicited);
 void roce_rq_fail(RoceQp *qp, RdmaWcStatus status);
 /* Are there WQEs that can only be flushed, as the state is SQE or ERR? */
-bool roce_qp_flushes(const RoceQp *qp);
+static inline bool roce_sq_flushes(const RoceQp *qp)
+{
+    return (qp->s.attr.qp_state == RDMA_QPS_ERR ||
+            qp->s.attr.qp_state == RDMA_QPS_SQE) &&
+           qp->s.sq.cons != qp->s.sq.prod;
+}
+static inline bool roce_rq_flushes(const RoceQp *qp)
+{
+    return qp->s.attr.qp_state == RDMA_QPS_ERR &&
+           qp->s.rq.cons != qp->s.rq.prod;
+}
+static inline bool roce_qp_flushes(const RoceQp *qp)
+{
+    return roce_sq_flushes(qp) || roce_rq_flushes(qp);
+}
 /*
  * Flush up to *@room of them, and count *@room down. Those that are left wait
  * for roce_poll_tx().
@@ -114,7 +135,13 @@ void roce_qp_event(RoceQp *qp, RdmaEventType type);
  * Move the QPs of failed CQs to ERR. Whatever API function may complete a WQE
  * calls this last.
  */
-void roce_cq_fail_qps(RoceEngine *e);
+void roce_cq_fail_marked(RoceEngine *e);
+static inline void roce_cq_fail_qps(RoceEngine *e)
+{
+    if (G_UNLIKELY(e->cq_failed)) {
+        roce_cq_fail_marked(e);
+    }
+}
 
 /* rq.c */
 /*

@@ -22,9 +22,6 @@ void roce_cnp_marked(RoceQp *qp, int64_t now)
 
 bool roce_cnp_tx(RoceQp *qp, RoceTx *tx)
 {
-    if (!qp->cnp_owed) {
-        return false;
-    }
     qp->cnp_owed = false;
     if (!roce_state_receives(qp, true)) {
         return false;

@@ -62,11 +62,6 @@ static bool can_respond(const RoceQp *qp)
     }
 }
 
-bool roce_resp_has_ack(const RoceQp *qp)
-{
-    return qp->s.resp.ack_kind != ROCE_ACK_NONE && !roce_resp_pending(qp);
-}
-
 /* The next packet of a READ response; false if its memory has gone. */
 static bool build_read_response(RoceQp *qp, int64_t now, RoceResource *r,
                                 RoceTx *tx)

@@ -41,7 +41,7 @@ static inline int64_t roce_timeout_ns(uint8_t code)
 /* cnp.c: congestion notification; RC and UC */
 /* A packet came with a mark. */
 void roce_cnp_marked(RoceQp *qp, int64_t now);
-/* Send a CNP if one is owed. */
+/* Send the CNP that is owed, unless the QP has left the state for it. */
 bool roce_cnp_tx(RoceQp *qp, RoceTx *tx);
 void roce_cnp_rx(RoceQp *qp, const RocePacket *pkt, int64_t now);
 
@@ -92,8 +92,6 @@ void roce_resp_nak(RoceQp *qp, uint8_t syndrome, uint32_t psn);
  */
 void roce_resp_fatal(RoceQp *qp, uint8_t syndrome, uint32_t psn);
 void roce_resp_fatal_event(RoceQp *qp, uint8_t syndrome, uint32_t psn);
-/* Is an ACK or NAK the next thing to send? */
-bool roce_resp_has_ack(const RoceQp *qp);
 bool roce_resp_tx(RoceQp *qp, int64_t now, RoceTx *tx);
 
 /* The MR that the peer of @qp may access so, see roce_mr_remote(). */
@@ -121,6 +119,11 @@ void roce_resp_replay(RoceQp *qp, const RocePacket *pkt);
 void roce_resp_reserve(RoceQp *qp);
 /* Is the response of a resource not complete? */
 bool roce_resp_pending(const RoceQp *qp);
+/* Is an ACK or NAK the next thing to send? */
+static inline bool roce_resp_has_ack(const RoceQp *qp)
+{
+    return qp->s.resp.ack_kind != ROCE_ACK_NONE && !roce_resp_pending(qp);
+}
 /* Go on to the oldest resource of that kind; NULL if there is none. */
 RoceResource *roce_resp_next(RoceQp *qp);
 /* Send the end of the response to the last request again. */
