@@ -46,16 +46,20 @@ static inline uint32_t step(uint32_t state, uint32_t word)
            table[6][state >> 24 & 15] ^ table[7][state >> 28];
 }
 
-uint32_t roce_icrc_bth(uint32_t crc, const uint8_t *bth, size_t len)
+uint32_t roce_icrc_bth(uint32_t crc, const uint8_t *bth)
 {
-    uint32_t state = ~crc;
+    crc = step(~crc, get32_le(bth));
+    /* FECN, BECN, reserved */
+    return ~step(crc, get32_le(bth + 4) | 0xff);
+}
+
+uint32_t roce_icrc_words(uint32_t crc, const uint8_t *p, size_t len)
+{
     size_t i;
 
-    state = step(state, get32_le(bth));
-    /* FECN, BECN, reserved */
-    state = step(state, get32_le(bth + 4) | 0xff);
-    for (i = 8; i < len; i += 4) {
-        state = step(state, get32_le(bth + i));
+    crc = ~crc;
+    for (i = 0; i < len; i += 4) {
+        crc = step(crc, get32_le(p + i));
     }
-    return ~state;
+    return ~crc;
 }

@@ -102,7 +102,8 @@ size_t roce_icrc_trailer(const uint8_t *hdr, size_t hdr_len, bool is_ipv4,
     return pad + ROCE_ICRC_LEN;
 }
 
-static uint32_t icrc_of_template(const RoceTemplate *t)
+/* What comes before the BTH has not been in an ICRC yet. */
+static void template_icrc(RoceTemplate *t)
 {
     uint8_t buf[LRH_LEN + ROCE_L4_MAX];
     size_t l2_len = roce_l2_len(t->hdr);
@@ -110,7 +111,28 @@ static uint32_t icrc_of_template(const RoceTemplate *t)
     memset(buf, 0xff, LRH_LEN);
     memcpy(buf + LRH_LEN, t->hdr + l2_len, t->len - l2_len);
     mask_l3(buf + LRH_LEN, buf[LRH_LEN] >> 4 == 4);
-    return roce_icrc_add(0, buf, LRH_LEN + t->len - l2_len);
+    t->icrc = roce_icrc_add(0, buf, LRH_LEN + t->len - l2_len);
+    t->icrc_known = true;
+}
+
+/* The ICRC of headers that begin like @t. */
+static uint32_t icrc_of_headers(const uint8_t *hdr, size_t hdr_len,
+                                RoceTemplate *t)
+{
+    const uint8_t *p = hdr + t->len;
+    bool known = t->icrc_known;
+    uint64_t bth;
+
+    memcpy(&bth, p, sizeof(bth));
+    if (!known) {
+        template_icrc(t);
+    }
+    if (!known || t->bth != bth) {
+        t->bth = bth;
+        t->icrc_bth = roce_icrc_bth(t->icrc, p);
+    }
+    return roce_icrc_words(t->icrc_bth, p + sizeof(bth),
+                           hdr_len - t->len - sizeof(bth));
 }
 
 size_t roce_icrc_trailer_next(const uint8_t *hdr, size_t hdr_len,
@@ -122,11 +144,7 @@ size_t roce_icrc_trailer_next(const uint8_t *hdr, size_t hdr_len,
     unsigned i, pad;
     uint32_t crc;
 
-    if (!t->icrc_known) {
-        t->icrc = icrc_of_template(t);
-        t->icrc_known = true;
-    }
-    crc = roce_icrc_bth(t->icrc, hdr + t->len, hdr_len - t->len);
+    crc = icrc_of_headers(hdr, hdr_len, t);
     for (i = 0; i < iovcnt; i++) {
         crc = roce_icrc_add(crc, iov[i].iov_base, iov[i].iov_len);
         payload_len += iov[i].iov_len;

@@ -189,6 +189,12 @@ static bool parse_ipv6(const uint8_t *ip, size_t *len, RocePath *path)
     return true;
 }
 
+/* Has it extended headers? */
+static bool is_extended(const RoceOpcodeInfo *info)
+{
+    return info->hdr_len != ROCE_BTH_LEN;
+}
+
 /* @p has info->hdr_len bytes. */
 static void parse_bth(const uint8_t *p, const RoceOpcodeInfo *info,
                       RoceBth *bth)
@@ -214,6 +220,9 @@ static void parse_bth(const uint8_t *p, const RoceOpcodeInfo *info,
     bth->ieth = 0;
     bth->feth = 0;
 
+    if (!is_extended(info)) {
+        return;
+    }
     if (info->flags & ROCE_OP_FETH) {
         bth->feth = get32(p);
         p += ROCE_FETH_LEN;
@@ -447,11 +456,16 @@ static uint8_t *build_bth(uint8_t *p, const RoceBth *bth,
                           (bth->becn ? BTH_BECN : 0);
     uint32_t ack_req = bth->ack_req ? BTH_ACK_REQ : 0;
 
-    put32(p, (uint32_t)bth->opcode << 24 | flags << 16 | bth->pkey);
-    put32(p + 4, congestion << 24 | (bth->dqpn & RDMA_24BIT_MASK));
+    /* The ICRC reads these 8 bytes again, as they are written */
+    put64(p, (uint64_t)((uint32_t)bth->opcode << 24 | flags << 16 |
+                        bth->pkey) << 32 |
+             congestion << 24 | (bth->dqpn & RDMA_24BIT_MASK));
     put32(p + 8, ack_req << 24 | (bth->psn & RDMA_24BIT_MASK));
     p += ROCE_BTH_LEN;
 
+    if (!is_extended(info)) {
+        return p;
+    }
     if (info->flags & ROCE_OP_FETH) {
         put32(p, bth->feth);
         p += ROCE_FETH_LEN;

@@ -262,6 +262,9 @@ typedef struct RoceTemplate {
     uint8_t len;                    /* bytes of hdr; 0: there was none */
     bool icrc_known;
     uint32_t icrc;                  /* up to the BTH */
+    /* and with the first half of that, which seldom changes, either */
+    uint64_t bth;                   /* as it stands there */
+    uint32_t icrc_bth;
 } RoceTemplate;
 
 /* Flows that are known at a time; a power of 2 */
@@ -392,8 +395,10 @@ uint16_t roce_udp_sport(uint32_t flow_label, uint32_t sqpn, uint32_t dqpn);
 uint32_t roce_icrc_start(const uint8_t *hdr, size_t hdr_len, bool is_ipv4);
 uint32_t roce_icrc_add(uint32_t crc, const void *buf, size_t len);
 
-/* icrc-bth.c: go on over a BTH and its extended headers, @len bytes. */
-uint32_t roce_icrc_bth(uint32_t crc, const uint8_t *bth, size_t len);
+/* icrc-bth.c: go on over the first 8 bytes of a BTH. */
+uint32_t roce_icrc_bth(uint32_t crc, const uint8_t *bth);
+/* And over the others and the extended headers, @len bytes in words. */
+uint32_t roce_icrc_words(uint32_t crc, const uint8_t *p, size_t len);
 
 /* Write @crc as it stands behind the pad. */
 void roce_icrc_store(uint8_t dest[ROCE_ICRC_LEN], uint32_t crc);
