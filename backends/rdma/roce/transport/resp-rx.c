@@ -105,21 +105,25 @@ static Verdict rx_send(RoceQp *qp, const RocePacket *pkt)
     return ACCEPTED;
 }
 
-static Verdict begin_write(RoceQp *qp, const RocePacket *pkt)
+/* Sets @mr to the region that the WRITE is for, and @va to where it begins. */
+static Verdict begin_write(RoceQp *qp, const RocePacket *pkt,
+                           const RoceMr **mr, uint64_t *va)
 {
     RoceRespState *resp = &qp->s.resp;
     const RoceBth *bth = &pkt->bth;
-    uint64_t va = bth->reth.va;
 
     if (!(qp->s.attr.qp_access_flags & RDMA_ACCESS_REMOTE_WRITE) ||
         bth->reth.len > ROCE_MAX_MSG) {
         return INVALID;
     }
     /* The key of an empty WRITE does not count (IBTA 9.7.4.1.5) */
-    if (bth->reth.len &&
-        !roce_resp_mr(qp, bth->reth.rkey, RDMA_ACCESS_REMOTE_WRITE, &va,
-                        bth->reth.len)) {
-        return NO_ACCESS;
+    if (bth->reth.len) {
+        *va = bth->reth.va;
+        *mr = roce_resp_mr(qp, bth->reth.rkey, RDMA_ACCESS_REMOTE_WRITE, va,
+                           bth->reth.len);
+        if (!*mr) {
+            return NO_ACCESS;
+        }
     }
     resp->offset = 0;
     resp->write_va = bth->reth.va;
@@ -134,16 +138,16 @@ static Verdict rx_write(RoceQp *qp, const RocePacket *pkt)
     RoceRespState *resp = &qp->s.resp;
     uint32_t flags = pkt->info->flags;
     uint32_t len = pkt->payload_len;
-    const RoceMr *mr;
+    const RoceMr *mr = NULL;
     Verdict verdict;
     uint32_t left;
-    uint64_t va;
+    uint64_t va = 0;
 
     if (!length_ok(qp, pkt)) {
         return INVALID;
     }
     if (flags & ROCE_OP_STARTS) {
-        verdict = begin_write(qp, pkt);
+        verdict = begin_write(qp, pkt, &mr, &va);
         if (verdict != ACCEPTED) {
             return verdict;
         }
@@ -161,9 +165,11 @@ static Verdict rx_write(RoceQp *qp, const RocePacket *pkt)
         }
     }
     if (len) {
-        va = resp->write_va + resp->offset;
-        mr = roce_resp_mr(qp, resp->write_rkey, RDMA_ACCESS_REMOTE_WRITE,
-                            &va, len);
+        if (!mr) {
+            va = resp->write_va + resp->offset;
+            mr = roce_resp_mr(qp, resp->write_rkey, RDMA_ACCESS_REMOTE_WRITE,
+                              &va, len);
+        }
         if (!mr) {
             return NO_ACCESS;
         }
