@@ -6,8 +6,7 @@
 #include <glib.h>
 #include "mem/mem.h"
 
-/* Put @c on byte @off of the list; false if that is behind its end. */
-static bool sg_seek(RoceSgCursor *c, const RoceSgList *list, uint32_t off)
+static bool sg_walk(RoceSgCursor *c, const RoceSgList *list, uint32_t off)
 {
     uint32_t left;
 
@@ -29,9 +28,19 @@ static bool sg_seek(RoceSgCursor *c, const RoceSgList *list, uint32_t off)
     return true;
 }
 
+/*
+ * Put @c on byte @off of the list; false if that is behind its end. It is there
+ * already when packets come in order.
+ */
+static inline bool sg_seek(RoceSgCursor *c, const RoceSgList *list,
+                           uint32_t off)
+{
+    return (c->index == list->index && c->off == off) || sg_walk(c, list, off);
+}
+
 /* The next piece of at most @len bytes; NULL at the end of the list. */
-static const RdmaSge *sg_piece(RoceSgCursor *c, const RoceSgList *list,
-                               uint32_t *len)
+static inline const RdmaSge *sg_piece(RoceSgCursor *c, const RoceSgList *list,
+                                      uint32_t *len)
 {
     while (c->sge < list->n && c->sge_off == list->sges[c->sge].length) {
         c->sge++;
