@@ -42,6 +42,10 @@ static bool qp_tx(RoceQp *qp, int64_t now, RoceTx *tx)
         roce_pace_wait(qp);
         return roce_resp_has_ack(qp) && roce_resp_tx(qp, now, tx);
     }
+    if (roce_resp_is_idle(qp)) {
+        qp->resp_turn = true;
+        return roce_req_tx(qp, now, tx);
+    }
     if (roce_resp_has_ack(qp) || qp->resp_turn) {
         qp->resp_turn = false;
         return roce_resp_tx(qp, now, tx) || roce_req_tx(qp, now, tx);

@@ -119,6 +119,12 @@ void roce_resp_replay(RoceQp *qp, const RocePacket *pkt);
 void roce_resp_reserve(RoceQp *qp);
 /* Is the response of a resource not complete? */
 bool roce_resp_pending(const RoceQp *qp);
+/* Is there neither a response nor an ACK that may be due? */
+static inline bool roce_resp_is_idle(const RoceQp *qp)
+{
+    return qp->s.resp.ack_kind == ROCE_ACK_NONE &&
+           qp->s.resp.res_out == qp->s.resp.res_prod;
+}
 /* Is an ACK or NAK the next thing to send? */
 static inline bool roce_resp_has_ack(const RoceQp *qp)
 {
