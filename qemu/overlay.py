@@ -70,14 +70,21 @@ def patched_files(pristine, patches):
     file's end.
     """
     patches = list(applicable(pristine, patches))
-    names = []
+    names, new = [], set()
     for patch in patches:
-        for line in patch.read_text().splitlines():
+        lines = patch.read_text().splitlines()
+        for before, line in zip(lines, lines[1:]):
             if line.startswith('+++ b/'):
                 names.append(line[len('+++ b/'):].split('\t')[0])
+                if before == '--- /dev/null':
+                    new.add(names[-1])
     result = {}
     with tempfile.TemporaryDirectory(prefix='overlay-') as tmp:
         for name in dict.fromkeys(names):
+            if name in new:
+                if (pristine / name).exists():
+                    die(f'a patch adds {name}, which QEMU has')
+                continue
             if not (pristine / name).is_file():
                 die(f'a patch names {name}, which QEMU does not have')
             copy = Path(tmp, name)

@@ -24,6 +24,14 @@ PATCH = '''Why this is needed.
  subdir('rtc')
 '''
 
+NEW_FILE = '''Why this is needed.
+
+--- /dev/null
++++ b/hw/pci/new.c
+@@ -0,0 +1 @@
++new
+'''
+
 
 class Overlay(unittest.TestCase):
     def setUp(self):
@@ -103,6 +111,20 @@ class Overlay(unittest.TestCase):
                    'Only-if: hw/meson.build ^no-such-line\n' + PATCH)
         self.assertEqual(self.run_overlay(),
                          (0, {'hw/rdma/device.c', VERSION_HEADER}))
+
+    def test_patch_may_add_a_file(self):
+        self.write(self.top / 'qemu/patches/new.patch', NEW_FILE)
+        self.assertEqual(self.run_overlay()[0], 0)
+        self.assertEqual(self.text('hw/pci/new.c'), 'new\n')
+        (self.top / 'qemu/patches/new.patch').unlink()
+        self.assertEqual(self.run_overlay(), (0, {'hw/pci/new.c'}))
+        self.assertFalse((self.out / 'hw/pci/new.c').exists())
+
+    def test_patch_that_adds_a_file_of_qemu_is_refused(self):
+        self.write(self.top / 'qemu/patches/new.patch', NEW_FILE)
+        self.write(self.qemu / 'hw/pci/new.c', 'of QEMU\n')
+        self.assertEqual(self.run_overlay()[0], 1)
+        self.assertIn('which QEMU has', self.message)
 
     def test_device_gets_the_version(self):
         self.run_overlay()
