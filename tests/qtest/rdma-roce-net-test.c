@@ -7,10 +7,8 @@
 #include "qemu/bswap.h"
 #include "qobject/qdict.h"
 #include "libqos/virtio-rdma.h"
-#include "libqos/virtio.h"
+#include "rdma/nic.h"
 #include "rdma/wire.h"
-#include "standard-headers/linux/virtio_config.h"
-#include "standard-headers/linux/virtio_net.h"
 
 #define assert_ok(call) g_assert_cmpint((call), ==, VIRTIO_RDMA_S_OK)
 
@@ -33,19 +31,6 @@ typedef struct Node {
     QRdmaCq *rcq;
     QRdmaQp *qp;
 } Node;
-
-/* A virtio-net NIC that does nothing but receive. */
-typedef struct Nic {
-    QRdmaHost *host;
-    QVirtioPCIDevice *pci;
-    QVirtQueue *rx;
-    uint64_t buf;
-    unsigned taken;
-} Nic;
-
-#define NIC_BUFS 16
-#define NIC_BUF_SIZE 2048
-#define NIC_HDR sizeof(struct virtio_net_hdr_v1)
 
 /* Take the device in use and make a QP. */
 static void node_setup(Node *n, int id)
@@ -163,61 +148,6 @@ static void node_assert_port(Node *n, bool up, RdmaMtu mtu)
     g_assert_cmpint(port.active_mtu, ==, mtu);
 }
 
-static void nic_start(Nic *nic, QRdmaHost *host)
-{
-    QPCIAddress addr = { .devfn = QPCI_DEVFN(NIC_SLOT, 0) };
-    QVirtioDevice *vdev;
-
-    *nic = (Nic) { .host = host };
-    nic->pci = virtio_pci_new(host->bus, &addr);
-    g_assert_nonnull(nic->pci);
-    vdev = &nic->pci->vdev;
-    qvirtio_pci_device_enable(nic->pci);
-    qvirtio_start_device(vdev);
-    qvirtio_set_features(vdev, 1ull << VIRTIO_F_VERSION_1);
-    nic->rx = qvirtqueue_setup(vdev, &host->alloc, 0);
-    qvirtio_set_driver_ok(vdev);
-    nic->buf = guest_alloc(&host->alloc, NIC_BUFS * NIC_BUF_SIZE);
-    for (int i = 0; i < NIC_BUFS; i++) {
-        uint32_t head = qvirtqueue_add(host->qts, nic->rx,
-                                       nic->buf + i * NIC_BUF_SIZE,
-                                       NIC_BUF_SIZE, true, false);
-
-        qvirtqueue_kick(host->qts, vdev, nic->rx, head);
-    }
-}
-
-/* The size of the next frame that the NIC got, or 0. */
-static size_t nic_recv(Nic *nic, uint8_t *frame)
-{
-    gint64 end = g_get_monotonic_time() + SOON_MS * 1000;
-    uint32_t id, len;
-
-    g_assert_cmpuint(nic->taken, <, NIC_BUFS);
-    while (!qvirtqueue_get_buf(nic->host->qts, nic->rx, &id, &len)) {
-        if (g_get_monotonic_time() > end) {
-            return 0;
-        }
-        g_usleep(100);
-    }
-    nic->taken++;
-    g_assert_cmpuint(len, >, NIC_HDR);
-    qtest_memread(nic->host->qts, nic->buf + id * NIC_BUF_SIZE + NIC_HDR,
-                  frame, len - NIC_HDR);
-    return len - NIC_HDR;
-}
-
-static void nic_stop(Nic *nic)
-{
-    QVirtioDevice *vdev = &nic->pci->vdev;
-
-    qvirtio_reset(vdev);
-    qvirtqueue_cleanup(vdev->bus, nic->rx, &nic->host->alloc);
-    qvirtio_pci_device_disable(nic->pci);
-    qvirtio_pci_destructor(&nic->pci->obj);
-    g_free(nic->pci);
-}
-
 static void set_link(Node *n, const char *name, bool up)
 {
     qtest_qmp_assert_success(node_qts(n), "{'execute': 'set_link', "
@@ -250,7 +180,7 @@ static void test_shared(void)
 
     node_start(&a, 1, ",host_mtu=9000", "");
     node_start(&b, 2, "", "");
-    nic_start(&nic, a.host);
+    nic_start(&nic, a.host, NIC_SLOT);
 
     size = make_udp(udp, 1);
     wire_send(&a.wire, udp, size);
@@ -285,7 +215,7 @@ static void test_which_frames_are_claimed(void)
 
     node_start(&a, 1, ",host_mtu=9000", "");
     node_start(&b, 2, "", "");
-    nic_start(&nic, a.host);
+    nic_start(&nic, a.host, NIC_SLOT);
     size = node_catch(&b, &a, 500, frame);
 
     memcpy(other, frame, size);
