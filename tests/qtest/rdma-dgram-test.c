@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Netdevs that are datagram sockets: many frames go out, and come in, by one
+ * system call. Their order, and what becomes of them when the socket is full or
+ * refuses one. The test holds the other end, and decides what the system calls
+ * do.
+ */
+#include "qemu/osdep.h"
+#include <glib/gstdio.h>
+#include <sys/wait.h>
+#include "qemu/bswap.h"
+#include "qemu/atomic.h"
+#include "libqos/virtio-rdma.h"
+#include "rdma/net-calls.h"
+#include "rdma/nic.h"
+#include "rdma/wire.h"
+
+#define assert_ok(call) g_assert_cmpint((call), ==, VIRTIO_RDMA_S_OK)
+
+#define DEVICE "virtio-rdma-pci,max-qp=4,max-cq=4,max-mr=8,max-pd=4," \
+               "netdev=n0,addr=4"
+#define NIC "virtio-net-pci,netdev=n0,addr=3,mac=52:54:00:aa:bb:01"
+#define NIC_SLOT 3
+#define RDMA_SLOT 4
+
+/* Frames of one message, fewer than a Unix socket's queue has room for */
+#define BATCH 8
+#define PAYLOAD 256
+/* More than it has room for */
+#define MANY 30
+#define ROUNDS 10
+#define FIRST_PSN 5
+
+/* Ethernet, IPv4, UDP; then the BTH, with the PSN at its end */
+#define BTH (14 + 20 + 8)
+
+typedef struct Node {
+    Wire wire;                      /* of a dgram netdev */
+    int fd;                         /* the test's end */
+    QRdmaHost *host;
+    QRdma *dev;
+    QRdmaMr *mr;
+    QRdmaCq *cq;
+    QRdmaQp *qp;
+    uint32_t psn;                   /* the next on the wire */
+} Node;
+
+static NetCalls *calls;
+
+/* A machine with one port on @netdev; @args: what else it has. */
+static void node_start(Node *n, int id, RdmaQpType type, const char *netdev,
+                       const char *args)
+{
+    QRdmaPd *pd;
+
+    n->host = qrdma_host_start("-netdev %s,id=n0 %s -device " DEVICE, netdev,
+                               args);
+    n->dev = qrdma_open(n->host, QPCI_DEVFN(RDMA_SLOT, 0));
+    qrdma_start(n->dev, 0, 0);
+    qrdma_setup_gids(n->dev, id);
+    pd = qrdma_alloc_pd(n->dev);
+    n->mr = qrdma_reg_mr(pd, 0x100000, MANY * PAYLOAD,
+                         RDMA_ACCESS_LOCAL_WRITE | RDMA_ACCESS_REMOTE_WRITE);
+    n->cq = qrdma_create_cq(n->dev, 64);
+    n->qp = qrdma_create_qp(pd, n->cq, n->cq, type);
+    n->psn = FIRST_PSN;
+}
+
+/* With a Unix socket, as "dgram" has it */
+static void node_start_dgram(Node *n, int id, RdmaQpType type,
+                             const char *args)
+{
+    wire_open(&n->wire);
+    n->fd = n->wire.fd;
+    node_start(n, id, type, n->wire.netdev, args);
+}
+
+static int udp_socket(struct sockaddr_in *addr)
+{
+    socklen_t len = sizeof(*addr);
+    int reuse = 1, fd = socket(AF_INET, SOCK_DGRAM, 0);
+
+    *addr = (struct sockaddr_in) {
+        .sin_family = AF_INET,
+        .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+    };
+    g_assert_cmpint(fd, >=, 0);
+    g_assert_cmpint(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &reuse,
+                               sizeof(reuse)), ==, 0);
+    g_assert_cmpint(bind(fd, (struct sockaddr *)addr, len), ==, 0);
+    g_assert_cmpint(getsockname(fd, (struct sockaddr *)addr, &len), ==, 0);
+    return fd;
+}
+
+/* With a UDP socket, as "socket" has it */
+static void node_start_udp(Node *n, int id, RdmaQpType type)
+{
+    g_autofree char *netdev = NULL;
+    struct sockaddr_in here, there;
+    int other = udp_socket(&there);
+
+    n->fd = udp_socket(&here);
+    netdev = g_strdup_printf("socket,udp=127.0.0.1:%u,localaddr=127.0.0.1:%u",
+                             ntohs(here.sin_port), ntohs(there.sin_port));
+    node_start(n, id, type, netdev, "");
+    close(other);
+}
+
+static void node_stop(Node *n)
+{
+    qrdma_close(n->dev);
+    qrdma_host_stop(n->host);
+    if (n->wire.dir) {
+        wire_close(&n->wire);
+    } else {
+        close(n->fd);
+    }
+}
+
+/* To a peer that is not there */
+static void node_to_nobody(Node *n)
+{
+    QRdmaPath path = { .mtu = RDMA_MTU_256, .gid_index = 1 };
+    QRdma nobody = *n->dev;
+    QRdmaQp far = { .dev = &nobody, .wire_qpn = 7 };
+
+    for (int i = 0; i < 2; i++) {
+        nobody.gid[i][RDMA_GID_LEN - 1] ^= 0x40;
+    }
+    nobody.mac[RDMA_MAC_LEN - 1] ^= 0x40;
+    assert_ok(qrdma_modify_init(n->qp, 0));
+    assert_ok(qrdma_modify_rtr(n->qp, &far, &path, 1));
+    assert_ok(qrdma_modify_rts(n->qp, &path, FIRST_PSN));
+}
+
+/* One message; its frames are sent together. */
+static void node_post(Node *n, uint64_t wr_id, unsigned frames)
+{
+    RdmaSge sge = qrdma_sge(n->mr, 0, frames * PAYLOAD);
+    RdmaSendWr wr = {
+        .wr_id = wr_id,
+        .opcode = RDMA_WR_RDMA_WRITE,
+        .send_flags = RDMA_SEND_SIGNALED,
+        .num_sge = 1,
+        .sg_list = &sge,
+        .wr.rdma = { n->mr->iova, n->mr->rkey },
+    };
+
+    qrdma_post_send(n->qp, &wr);
+}
+
+static size_t node_recv(Node *n, uint8_t frame[FRAME_MAX], int timeout_ms)
+{
+    Wire wire = { .fd = n->fd };
+
+    return wire_recv(&wire, frame, timeout_ms);
+}
+
+static uint32_t psn_of(const uint8_t *frame)
+{
+    return ldl_be_p(frame + BTH + 8) & 0xffffff;
+}
+
+/* The next frames, but for the one with PSN @lost. */
+static void node_expect(Node *n, unsigned count, uint32_t lost)
+{
+    uint8_t frame[FRAME_MAX];
+
+    for (unsigned i = 0; i < count; i++, n->psn++) {
+        if (n->psn != lost) {
+            g_assert_cmpuint(node_recv(n, frame, SOON_MS), >, PAYLOAD);
+            g_assert_cmpuint(psn_of(frame), ==, n->psn);
+        }
+    }
+    g_assert_cmpuint(node_recv(n, frame, NEVER_MS), ==, 0);
+}
+
+/* Nothing of it runs until it goes on. */
+static void node_freeze(Node *n)
+{
+    pid_t pid = qtest_pid(n->host->qts);
+    int status;
+
+    g_assert_cmpint(kill(pid, SIGSTOP), ==, 0);
+    g_assert_cmpint(waitpid(pid, &status, WUNTRACED), ==, pid);
+    g_assert_true(WIFSTOPPED(status));
+}
+
+static void node_thaw(Node *n)
+{
+    g_assert_cmpint(kill(qtest_pid(n->host->qts), SIGCONT), ==, 0);
+}
+
+/* Sending */
+
+static void check_one_call(Node *n)
+{
+    node_to_nobody(n);
+    for (int i = 0; i < ROUNDS; i++) {
+        net_calls_reset(0, 0);
+        node_post(n, i, BATCH);
+        node_expect(n, BATCH, 0);
+        qrdma_expect(n->cq, i, RDMA_WC_SUCCESS);
+        g_assert_cmpuint(qatomic_read(&calls->sends), ==, 1);
+        g_assert_cmpuint(qatomic_read(&calls->frames_sent), ==, BATCH);
+    }
+    node_stop(n);
+}
+
+static void test_a_message_is_sent_by_one_call(void)
+{
+    Node n = {}, udp = {};
+
+    calls = net_calls_begin();
+    node_start_dgram(&n, 1, RDMA_QPT_UC, "");
+    check_one_call(&n);
+    node_start_udp(&udp, 1, RDMA_QPT_UC);
+    check_one_call(&udp);
+    net_calls_end();
+}
+
+/* The socket takes some of a message only until they are read. */
+static void test_order_while_the_peer_does_not_read(void)
+{
+    Node n = {};
+
+    node_start_dgram(&n, 1, RDMA_QPT_UC, "");
+    node_to_nobody(&n);
+    for (int i = 0; i < ROUNDS; i++) {
+        node_post(&n, 2 * i, MANY);
+        node_post(&n, 2 * i + 1, MANY);
+        qrdma_settle(n.dev);
+        node_expect(&n, 2 * MANY, 0);
+        qrdma_expect(n.cq, 2 * i, RDMA_WC_SUCCESS);
+        qrdma_expect(n.cq, 2 * i + 1, RDMA_WC_SUCCESS);
+    }
+    node_stop(&n);
+}
+
+/* QEMU drops the frame that waits in the netdev's queue, and no other. */
+static void test_stop_while_the_peer_does_not_read(void)
+{
+    uint8_t frame[FRAME_MAX];
+    uint32_t psn = FIRST_PSN;
+    unsigned lost = 0;
+    Node n = {};
+
+    node_start_dgram(&n, 1, RDMA_QPT_UC, "");
+    node_to_nobody(&n);
+    for (int i = 0; i < ROUNDS; i++) {
+        node_post(&n, 2 * i, MANY);
+        node_post(&n, 2 * i + 1, MANY);
+        qrdma_settle(n.dev);
+        qtest_qmp_assert_success(n.host->qts, "{'execute': 'stop'}");
+        qtest_qmp_assert_success(n.host->qts, "{'execute': 'cont'}");
+        while (node_recv(&n, frame, NEVER_MS)) {
+            g_assert_cmpuint(psn_of(frame), >=, psn);
+            lost += psn_of(frame) - psn;
+            psn = psn_of(frame) + 1;
+        }
+        qrdma_expect(n.cq, 2 * i, RDMA_WC_SUCCESS);
+        qrdma_expect(n.cq, 2 * i + 1, RDMA_WC_SUCCESS);
+    }
+    lost += FIRST_PSN + ROUNDS * 2 * MANY - psn;
+    g_assert_cmpuint(lost, <=, ROUNDS);
+    node_stop(&n);
+}
+
+/* The first, one in the middle, the last one; after it, nothing fails. */
+static const unsigned where[] = { 0, 3, BATCH - 1, BATCH };
+
+static void test_full_amid_a_batch(void)
+{
+    Node n = {};
+
+    calls = net_calls_begin();
+    node_start_dgram(&n, 1, RDMA_QPT_UC, "");
+    node_to_nobody(&n);
+    for (int i = 0; i < ARRAY_SIZE(where); i++) {
+        net_calls_reset(where[i], EAGAIN);
+        node_post(&n, i, BATCH);
+        node_expect(&n, BATCH, 0);
+        qrdma_expect(n.cq, i, RDMA_WC_SUCCESS);
+    }
+    node_stop(&n);
+    net_calls_end();
+}
+
+/* That frame is lost, and none beside it. */
+static void test_error_amid_a_batch(void)
+{
+    static const int errors[] = { EMSGSIZE, ECONNREFUSED, ENOBUFS, EPERM };
+    Node n = {};
+
+    calls = net_calls_begin();
+    node_start_dgram(&n, 1, RDMA_QPT_UC, "");
+    node_to_nobody(&n);
+    for (int i = 0; i < ARRAY_SIZE(where); i++) {
+        for (int j = 0; j < ARRAY_SIZE(errors); j++) {
+            net_calls_reset(where[i], errors[j]);
+            node_post(&n, 10 * i + j, BATCH);
+            node_expect(&n, BATCH, where[i] < BATCH ? n.psn + where[i] : 0);
+            qrdma_expect(n.cq, 10 * i + j, RDMA_WC_SUCCESS);
+        }
+    }
+    node_stop(&n);
+    net_calls_end();
+}
+
+/* Frames to nobody are lost; who comes later gets those that are sent then. */
+static void test_peer_that_is_away(void)
+{
+    Node n = {};
+
+    node_start_dgram(&n, 1, RDMA_QPT_UC, "");
+    node_to_nobody(&n);
+    close(n.fd);
+    for (int i = 0; i < 2; i++) {
+        /* The socket's file without a socket, and then not even that */
+        node_post(&n, i, MANY);
+        qrdma_expect(n.cq, i, RDMA_WC_SUCCESS);
+        n.psn += MANY;
+        g_unlink(n.wire.from.sun_path);
+    }
+    n.fd = n.wire.fd = socket(AF_UNIX, SOCK_DGRAM, 0);
+    g_assert_cmpint(bind(n.fd, (struct sockaddr *)&n.wire.from,
+                         sizeof(n.wire.from)), ==, 0);
+    node_post(&n, 2, MANY);
+    node_expect(&n, MANY, 0);
+    qrdma_expect(n.cq, 2, RDMA_WC_SUCCESS);
+    node_stop(&n);
+}
+
+/* Receiving */
+
+static void nic_expect(Nic *nic, int first, int last)
+{
+    uint8_t want[FRAME_MAX], got[FRAME_MAX];
+
+    for (int i = first; i <= last; i++) {
+        size_t size = make_udp(want, i);
+
+        g_assert_cmpmem(want, size, got, nic_recv(nic, got));
+    }
+}
+
+/* Tagged @first to @last */
+static void send_udp(Node *n, int first, int last)
+{
+    uint8_t frame[FRAME_MAX];
+
+    for (int i = first; i <= last; i++) {
+        wire_send(&n->wire, frame, make_udp(frame, i));
+    }
+}
+
+/*
+ * What a NIC has no buffers for waits in order, and while some of it does, no
+ * more is read.
+ */
+static void test_nic_without_buffers(void)
+{
+    Node n = {};
+    Nic nic;
+
+    calls = net_calls_begin();
+    node_start_dgram(&n, 1, RDMA_QPT_RC, "-device " NIC);
+    nic_start(&nic, n.host, NIC_SLOT);
+    for (int i = 1; i <= NIC_BUFS; i++) {
+        send_udp(&n, i, i);
+        nic_expect(&nic, i, i);
+    }
+    node_freeze(&n);
+    net_calls_reset(0, 0);
+    send_udp(&n, 17, 24);
+    node_thaw(&n);
+    qrdma_wait_until(n.dev, qatomic_read(&calls->frames_received) == 8);
+    send_udp(&n, 25, 27);
+    for (int i = 17; i <= 23; i++) {
+        nic_add_buffer(&nic);
+        nic_expect(&nic, i, i);
+        qrdma_settle(n.dev);
+        g_assert_cmpuint(qatomic_read(&calls->frames_received), ==, 8);
+    }
+    for (int i = 24; i <= 27; i++) {
+        nic_add_buffer(&nic);
+        nic_expect(&nic, i, i);
+    }
+    nic_stop(&nic);
+    node_stop(&n);
+    net_calls_end();
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    qtest_add_func("/rdma-dgram/a-message-is-sent-by-one-call",
+                   test_a_message_is_sent_by_one_call);
+    qtest_add_func("/rdma-dgram/order-while-the-peer-does-not-read",
+                   test_order_while_the_peer_does_not_read);
+    qtest_add_func("/rdma-dgram/stop-while-the-peer-does-not-read",
+                   test_stop_while_the_peer_does_not_read);
+    qtest_add_func("/rdma-dgram/full-amid-a-batch", test_full_amid_a_batch);
+    qtest_add_func("/rdma-dgram/error-amid-a-batch", test_error_amid_a_batch);
+    qtest_add_func("/rdma-dgram/peer-that-is-away", test_peer_that_is_away);
+    qtest_add_func("/rdma-dgram/nic-without-buffers",
+                   test_nic_without_buffers);
+    return g_test_run();
+}
