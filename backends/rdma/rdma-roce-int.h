@@ -44,6 +44,9 @@ struct RdmaRoce {
     bool run_put_off;
     bool changed_put_off;
     bool ran_on_rx;                 /* in this turn of the main loop */
+    bool rx_corked;                 /* the netdev has more frames, maybe */
+    bool rx_entered;                /* rdma_backend_enter() for them */
+    int64_t rx_time;                /* when they came in */
     uint64_t work_before;           /* roce_work() when this turn began */
     GQueue deferred;                /* of GByteArray */
     RoceTxFrame tx;

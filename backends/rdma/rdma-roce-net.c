@@ -150,6 +150,13 @@ static ssize_t roce_nic_receive_iov(NetClientState *nc,
     return iov_size(iov, iovcnt);
 }
 
+static void roce_nic_cork(NetClientState *nc, bool cork)
+{
+    RdmaRoceNet *net = qemu_get_nic_opaque(nc);
+
+    net->ops->cork(net->opaque, cork);
+}
+
 static void roce_nic_link_status_changed(NetClientState *nc)
 {
     roce_net_changed(qemu_get_nic_opaque(nc));
@@ -170,6 +177,7 @@ static NetClientInfo roce_nic_info = {
     .type = NET_CLIENT_DRIVER_NIC,
     .size = sizeof(NICState),
     .receive_iov = roce_nic_receive_iov,
+    .cork = roce_nic_cork,
     .link_status_changed = roce_nic_link_status_changed,
     .cleanup = roce_nic_cleanup,
 };
@@ -207,7 +215,8 @@ static ssize_t filter_rdma_roce_receive_iov(NetFilterState *nf,
                                             int iovcnt,
                                             NetPacketSent *sent_cb)
 {
-    FilterRdmaRoce *f = FILTER_RDMA_ROCE(nf);
+    /* No cast that is checked, for each frame */
+    FilterRdmaRoce *f = container_of(nf, FilterRdmaRoce, parent_obj);
     size_t offset = 0;
     ssize_t ret;
 
@@ -228,6 +237,15 @@ static ssize_t filter_rdma_roce_receive_iov(NetFilterState *nf,
         return 0;
     }
     return iov_size(iov, iovcnt);
+}
+
+static void filter_rdma_roce_cork(NetFilterState *nf, bool cork)
+{
+    RdmaRoceNet *net = container_of(nf, FilterRdmaRoce, parent_obj)->net;
+
+    if (net) {
+        net->ops->cork(net->opaque, cork);
+    }
 }
 
 /* Also called when the netdev is removed: that removes its filters. */
@@ -255,6 +273,7 @@ static void filter_rdma_roce_class_init(ObjectClass *oc, void *data)
 
     nfc->cleanup = filter_rdma_roce_cleanup;
     nfc->receive_iov = filter_rdma_roce_receive_iov;
+    nfc->cork = filter_rdma_roce_cork;
 }
 
 static const TypeInfo filter_rdma_roce_info = {

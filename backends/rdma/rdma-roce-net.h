@@ -28,6 +28,11 @@ typedef struct RdmaRoceNetOps {
      */
     bool (*receive)(void *opaque, const struct iovec *iov, int iovcnt,
                     size_t offset);
+    /*
+     * Frames that come in from now on, until @cork is false, came together and
+     * are best answered together. Not across turns of the main loop.
+     */
+    void (*cork)(void *opaque, bool cork);
     /* The frame that rdma_roce_net_send() had to queue is gone. */
     void (*sent)(void *opaque);
     /* What rdma_roce_net_port() tells may have changed. */

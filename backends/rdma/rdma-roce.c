@@ -20,7 +20,7 @@
 /*
  * What the engine does in one turn of the main loop (roce_work()): in all, and
  * with frames of the netdev. A stream brings a buffer full of short frames at
- * most, which is less, unless they are multicasts.
+ * most, a datagram socket 32 frames, which is less, unless they are multicasts.
  */
 #define ROCE_TURN_BUDGET (384 * 1024)
 #define ROCE_RX_BUDGET (1536 * 1024)
@@ -244,15 +244,63 @@ static void roce_timer(void *opaque)
 
 /* What the netdev calls */
 
+/*
+ * Frames that come together enter the backend once. False: it is busy with
+ * something else, maybe with one of these frames.
+ */
+static bool roce_rx_enter(RdmaRoce *r)
+{
+    RdmaBackend *rb = &r->parent_obj;
+
+    if (r->rx_entered) {
+        return !r->in_engine && rb->busy == 1;
+    }
+    if (rdma_backend_busy(rb)) {
+        return false;
+    }
+    rdma_backend_enter(rb);
+    r->rx_entered = true;
+    r->rx_time = roce_now();
+    r->woken = false;
+    return true;
+}
+
+/*
+ * Respond to the frames that came first at once, and to those that follow in
+ * the same turn of the main loop together.
+ */
+static void roce_rx_leave(RdmaRoce *r)
+{
+    if (!r->ran_on_rx) {
+        r->ran_on_rx = true;
+        roce_run(r);
+    } else if (r->woken) {
+        qemu_bh_schedule(r->bh);
+    }
+    qemu_bh_schedule_idle(r->turn);
+    r->rx_entered = false;
+    rdma_backend_leave(&r->parent_obj);
+}
+
+static void roce_net_cork(void *opaque, bool cork)
+{
+    RdmaRoce *r = opaque;
+
+    r->rx_corked = cork;
+    if (!cork && r->rx_entered) {
+        roce_rx_leave(r);
+    }
+}
+
 static bool roce_net_receive(void *opaque, const struct iovec *iov,
                              int iovcnt, size_t offset)
 {
     RdmaRoce *r = opaque;
-    RdmaBackend *rb = RDMA_BACKEND(r);
     uint8_t head[ROCE_PEEK_LEN];
     const uint8_t *frame;
     size_t size = iov_size(iov, iovcnt);
     size_t peek;
+    bool over;
 
     if (!r->engine || size <= offset) {
         return false;
@@ -274,13 +322,14 @@ static bool roce_net_receive(void *opaque, const struct iovec *iov,
         return true;
     }
 
-    if (rdma_backend_busy(rb) || roce_turn_work(r) >= ROCE_RX_BUDGET ||
-        !g_queue_is_empty(&r->deferred)) {
+    over = roce_turn_work(r) >= ROCE_RX_BUDGET ||
+           !g_queue_is_empty(&r->deferred);
+    if (over || !roce_rx_enter(r)) {
         /*
          * A receiver in this QEMU sent it while the netdev delivered ours, or
          * it is the next turn's.
          */
-        if (rdma_backend_busy(rb)) {
+        if (rdma_backend_busy(&r->parent_obj)) {
             r->run_put_off = true;
         } else {
             qemu_bh_schedule(r->bh);
@@ -299,26 +348,14 @@ static bool roce_net_receive(void *opaque, const struct iovec *iov,
         iov_to_buf(iov, iovcnt, offset, r->rx_buf, size);
         frame = r->rx_buf;
     }
-    rdma_backend_enter(rb);
     WITH_RCU_READ_LOCK_GUARD() {
         r->in_engine = true;
-        r->woken = false;
-        roce_rx(r->engine, frame, size, roce_now());
+        roce_rx(r->engine, frame, size, r->rx_time);
         r->in_engine = false;
     }
-
-    /*
-     * Respond to the first frame at once, and to those that follow in the same
-     * turn of the main loop together.
-     */
-    if (!r->ran_on_rx) {
-        r->ran_on_rx = true;
-        roce_run(r);
-    } else if (r->woken) {
-        qemu_bh_schedule(r->bh);
+    if (!r->rx_corked) {
+        roce_rx_leave(r);
     }
-    qemu_bh_schedule_idle(r->turn);
-    rdma_backend_leave(rb);
     return true;
 }
 
@@ -429,6 +466,7 @@ static void roce_net_changed(void *opaque)
 
 static const RdmaRoceNetOps roce_net_ops = {
     .receive = roce_net_receive,
+    .cork = roce_net_cork,
     .sent = roce_net_sent,
     .changed = roce_net_changed,
 };
@@ -482,6 +520,7 @@ static bool rdma_roce_attach(RdmaBackend *rb, Error **errp)
     r->net_blocked = false;
     r->shm_blocked = false;
     r->ran_on_rx = false;
+    r->rx_corked = false;
     r->port = (RdmaRoceNetPort) { };
     roce_update_port(r);
     return true;

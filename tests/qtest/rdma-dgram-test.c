@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Netdevs that are datagram sockets: many frames go out, and come in, by one
- * system call. Their order, and what becomes of them when the socket is full or
- * refuses one. The test holds the other end, and decides what the system calls
- * do.
+ * system call. Their order, what becomes of them when the socket is full or
+ * refuses one, and that what came together is answered together. The test holds
+ * the other end, and decides what the system calls do.
  */
 #include "qemu/osdep.h"
 #include <glib/gstdio.h>
@@ -31,8 +31,9 @@
 #define ROUNDS 10
 #define FIRST_PSN 5
 
-/* Ethernet, IPv4, UDP; then the BTH, with the PSN at its end */
+/* Ethernet, IPv4, UDP; then the BTH: opcode, and the PSN at its end */
 #define BTH (14 + 20 + 8)
+#define RC_ACK 0x11
 
 typedef struct Node {
     Wire wire;                      /* of a dgram netdev */
@@ -43,6 +44,7 @@ typedef struct Node {
     QRdmaCq *cq;
     QRdmaQp *qp;
     uint32_t psn;                   /* the next on the wire */
+    uint32_t rkey;                  /* of who gets the messages */
 } Node;
 
 static NetCalls *calls;
@@ -143,7 +145,7 @@ static void node_post(Node *n, uint64_t wr_id, unsigned frames)
         .send_flags = RDMA_SEND_SIGNALED,
         .num_sge = 1,
         .sg_list = &sge,
-        .wr.rdma = { n->mr->iova, n->mr->rkey },
+        .wr.rdma = { n->mr->iova, n->rkey },
     };
 
     qrdma_post_send(n->qp, &wr);
@@ -333,6 +335,118 @@ static void test_peer_that_is_away(void)
 
 /* Receiving */
 
+/* Messages of @from, of a frame each, in a buffer of all they are. */
+static void catch_messages(Node *from, uint8_t frames[BATCH][FRAME_MAX],
+                           size_t sizes[BATCH])
+{
+    for (int i = 0; i < BATCH; i++) {
+        node_post(from, i, 1);
+        sizes[i] = node_recv(from, frames[i], SOON_MS);
+        g_assert_cmpuint(sizes[i], >, PAYLOAD);
+    }
+}
+
+/* One acknowledgement says it all. */
+static void assert_one_ack(const uint8_t *frame)
+{
+    g_assert_cmphex(frame[BTH], ==, RC_ACK);
+    g_assert_cmpuint(psn_of(frame), ==, FIRST_PSN + BATCH - 1);
+}
+
+static void connect_nodes(Node *from, Node *to)
+{
+    QRdmaPath path = {
+        .mtu = RDMA_MTU_256,
+        .gid_index = 1,
+        .psn_a = FIRST_PSN,
+        .psn_b = FIRST_PSN,
+        .access = RDMA_ACCESS_REMOTE_WRITE,
+    };
+
+    qrdma_connect(from->qp, to->qp, &path);
+    from->rkey = to->mr->rkey;
+}
+
+static void check_dgrams_together(const char *nic)
+{
+    uint8_t frames[BATCH][FRAME_MAX], ack[FRAME_MAX];
+    size_t sizes[BATCH];
+    Node a = {}, b = {};
+
+    node_start_dgram(&b, 2, RDMA_QPT_RC, "");
+    calls = net_calls_begin();
+    node_start_dgram(&a, 1, RDMA_QPT_RC, nic);
+    connect_nodes(&b, &a);
+    catch_messages(&b, frames, sizes);
+    node_freeze(&a);
+    net_calls_reset(0, 0);
+    for (int i = 0; i < BATCH; i++) {
+        wire_send(&a.wire, frames[i], sizes[i]);
+    }
+    node_thaw(&a);
+    g_assert_cmpuint(node_recv(&a, ack, SOON_MS), >, 0);
+    g_assert_cmpuint(qatomic_read(&calls->recvs), ==, 1);
+    g_assert_cmpuint(qatomic_read(&calls->frames_received), ==, BATCH);
+    assert_one_ack(ack);
+    g_assert_cmpuint(node_recv(&a, ack, NEVER_MS), ==, 0);
+    node_stop(&a);
+    net_calls_end();
+    node_stop(&b);
+}
+
+static void test_what_one_call_brings_is_answered_together(void)
+{
+    check_dgrams_together("");
+    check_dgrams_together("-device " NIC ",host_mtu=9000");
+}
+
+static void check_read_together(const char *type, const char *fd_arg,
+                                const char *nic)
+{
+    uint8_t frames[BATCH][FRAME_MAX], ack[FRAME_MAX + 4];
+    g_autoptr(GByteArray) all = g_byte_array_new();
+    g_autofree char *netdev = NULL;
+    GPollFD pfd = { .events = G_IO_IN };
+    size_t sizes[BATCH];
+    Node a = {}, b = {};
+    ssize_t got;
+    int fds[2];
+
+    node_start_dgram(&b, 2, RDMA_QPT_RC, "");
+    g_assert_cmpint(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), ==, 0);
+    netdev = g_strdup_printf("%s,%s%d", type, fd_arg, fds[1]);
+    a.fd = pfd.fd = fds[0];
+    node_start(&a, 1, RDMA_QPT_RC, netdev, nic);
+    close(fds[1]);
+    connect_nodes(&b, &a);
+    catch_messages(&b, frames, sizes);
+    for (int i = 0; i < BATCH; i++) {
+        uint32_t len = cpu_to_be32(sizes[i]);
+
+        g_byte_array_append(all, (uint8_t *)&len, sizeof(len));
+        g_byte_array_append(all, frames[i], sizes[i]);
+    }
+    g_assert_cmpint(send(a.fd, all->data, all->len, 0), ==, all->len);
+    g_assert_cmpint(g_poll(&pfd, 1, SOON_MS), ==, 1);
+    got = recv(a.fd, ack, sizeof(ack), 0);
+    /* and nothing behind it */
+    g_assert_cmpint(got, ==, 4 + ldl_be_p(ack));
+    assert_one_ack(ack + 4);
+    g_assert_cmpint(g_poll(&pfd, 1, NEVER_MS), ==, 0);
+    node_stop(&a);
+    node_stop(&b);
+}
+
+static void test_what_one_read_brings_is_answered_together(void)
+{
+    static const char stream[] = "stream,server=off,addr.type=fd";
+
+    check_read_together(stream, "addr.str=", "");
+    check_read_together(stream, "addr.str=",
+                        "-device " NIC ",host_mtu=9000");
+    check_read_together("socket", "fd=", "");
+}
+
 static void nic_expect(Nic *nic, int first, int last)
 {
     uint8_t want[FRAME_MAX], got[FRAME_MAX];
@@ -403,6 +517,10 @@ int main(int argc, char **argv)
     qtest_add_func("/rdma-dgram/full-amid-a-batch", test_full_amid_a_batch);
     qtest_add_func("/rdma-dgram/error-amid-a-batch", test_error_amid_a_batch);
     qtest_add_func("/rdma-dgram/peer-that-is-away", test_peer_that_is_away);
+    qtest_add_func("/rdma-dgram/what-one-call-brings-is-answered-together",
+                   test_what_one_call_brings_is_answered_together);
+    qtest_add_func("/rdma-dgram/what-one-read-brings-is-answered-together",
+                   test_what_one_read_brings_is_answered_together);
     qtest_add_func("/rdma-dgram/nic-without-buffers",
                    test_nic_without_buffers);
     return g_test_run();
