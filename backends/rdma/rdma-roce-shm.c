@@ -3,10 +3,8 @@
  * Frames by shared memory: the ports of a host find each other.
  */
 #include "qemu/osdep.h"
-#include <sys/un.h>
 #include "net/util.h"
 #include "qapi/error.h"
-#include "qemu/bswap.h"
 #include "qemu/error-report.h"
 #include "qemu/iov.h"
 #include "qemu/main-loop.h"
@@ -15,25 +13,13 @@
 #include "rdma/roce.h"
 #include "rdma-roce-shm.h"
 #include "rdma-roce-shm-ring.h"
+#include "rdma-roce-shm-socket.h"
 #include "trace.h"
 
 /* Frames that are written before a receiver that sleeps is woken */
 #define WAKE_AFTER 8
 /* Bytes of records received at once, whatever the engine makes of them */
 #define RECEIVE_MAX (128 * 1024)
-/* Wake-ups that are taken off a socket at once; mostly there is one */
-#define DRAIN_MAX 16
-
-/* What a receiver sends first, with the descriptor of the ring's memory */
-typedef struct Welcome {
-    char magic[8];
-    uint32_t version;
-} Welcome;
-
-static const Welcome welcome = {
-    .magic = { 'V', 'R', 'D', 'M', 'A', 'S', 'H', 'M' },
-    .version = const_le32(1),
-};
 
 /* A port that frames are sent to, or that could not be reached. */
 typedef struct Outbox {
@@ -76,27 +62,10 @@ struct RdmaRoceShm {
     uint64_t tx_frames, rx_frames;
 };
 
-static char *socket_path(const char *dir, const uint8_t *mac)
-{
-    return g_strdup_printf("%s/" MAC_FMT, dir, mac[0], mac[1], mac[2], mac[3],
-                           mac[4], mac[5]);
-}
-
-static void set_address(struct sockaddr_un *un, const char *path)
-{
-    *un = (struct sockaddr_un) { .sun_family = AF_UNIX };
-    g_strlcpy(un->sun_path, path, sizeof(un->sun_path));
-}
-
-static int new_socket(void)
-{
-    return socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-}
-
 bool rdma_roce_shm_check_dir(const char *dir, Error **errp)
 {
     static const uint8_t mac[6];
-    g_autofree char *path = socket_path(dir, mac);
+    g_autofree char *path = rdma_roce_shm_socket_path(dir, mac);
     struct sockaddr_un un;
 
     if (strlen(path) >= sizeof(un.sun_path)) {
@@ -111,25 +80,6 @@ bool rdma_roce_shm_check_dir(const char *dir, Error **errp)
         return false;
     }
     return true;
-}
-
-static void wake(int fd)
-{
-    /* With a full socket it is woken already, and its end comes by itself. */
-    (void)!send(fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
-}
-
-/* Take wake-ups off a socket; false: the other side has ended. */
-static bool drain(int fd)
-{
-    char buf[16];
-    ssize_t len;
-    int n = 0;
-
-    do {
-        len = recv(fd, buf, sizeof(buf), MSG_DONTWAIT);
-    } while (len > 0 && ++n < DRAIN_MAX);
-    return len > 0 || (len < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
 static void close_socket(int *fd)
@@ -197,41 +147,9 @@ static void outbox_timer(void *opaque)
     outbox_fail(ob, ob->ring.header ? "has no room" : "has no welcome");
 }
 
-/* The descriptor that comes with a welcome, or -1. */
-static int receive_welcome(int fd)
-{
-    char control[CMSG_SPACE(sizeof(int))] QEMU_ALIGNED(8);
-    Welcome got;
-    struct iovec iov = { .iov_base = &got, .iov_len = sizeof(got) };
-    struct msghdr msg = {
-        .msg_iov = &iov,
-        .msg_iovlen = 1,
-        .msg_control = control,
-        /* No room for a second one, which would be open then */
-        .msg_controllen = CMSG_LEN(sizeof(int)),
-    };
-    ssize_t len = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    struct cmsghdr *cmsg = len < 0 ? NULL : CMSG_FIRSTHDR(&msg);
-    int memory = -1;
-
-    if (cmsg && cmsg->cmsg_level == SOL_SOCKET &&
-        cmsg->cmsg_type == SCM_RIGHTS &&
-        cmsg->cmsg_len == CMSG_LEN(sizeof(int))) {
-        memcpy(&memory, CMSG_DATA(cmsg), sizeof(memory));
-    }
-    if (len != sizeof(got) || (msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) ||
-        memcmp(&got, &welcome, sizeof(got))) {
-        if (memory >= 0) {
-            close(memory);
-        }
-        return -1;
-    }
-    return memory;
-}
-
 static void outbox_welcomed(Outbox *ob)
 {
-    int memory = receive_welcome(ob->fd);
+    int memory = rdma_roce_shm_receive_welcome(ob->fd);
     int ret;
 
     if (memory < 0) {
@@ -265,7 +183,7 @@ static RoceShmPut outbox_put(Outbox *ob, const struct iovec *iov, int iovcnt,
     if (ob->unwoken == WAKE_AFTER) {
         outbox_unlist(ob);
         if (rdma_roce_shm_sleeps(&ob->ring)) {
-            wake(ob->fd);
+            rdma_roce_shm_wake(ob->fd);
         }
     }
     return ret;
@@ -317,7 +235,7 @@ static void outbox_readable(void *opaque)
 
     if (!ob->ring.header) {
         outbox_welcomed(ob);
-    } else if (!drain(ob->fd)) {
+    } else if (!rdma_roce_shm_drain(ob->fd)) {
         outbox_fail(ob, "has ended");
     } else {
         outbox_retry(ob);
@@ -326,11 +244,11 @@ static void outbox_readable(void *opaque)
 
 static void outbox_connect(Outbox *ob)
 {
-    g_autofree char *path = socket_path(ob->shm->dir, ob->mac.a);
+    g_autofree char *path = rdma_roce_shm_socket_path(ob->shm->dir, ob->mac.a);
     struct sockaddr_un un;
 
-    set_address(&un, path);
-    ob->fd = new_socket();
+    rdma_roce_shm_set_address(&un, path);
+    ob->fd = rdma_roce_shm_new_socket();
     if (ob->fd < 0 ||
         connect(ob->fd, (struct sockaddr *)&un, sizeof(un)) < 0) {
         outbox_leave(ob);
@@ -463,7 +381,7 @@ void rdma_roce_shm_flush(RdmaRoceShm *shm)
     while ((ob = QSIMPLEQ_FIRST(&shm->to_wake))) {
         outbox_unlist(ob);
         if (rdma_roce_shm_sleeps(&ob->ring)) {
-            wake(ob->fd);
+            rdma_roce_shm_wake(ob->fd);
         }
     }
 }
@@ -484,7 +402,7 @@ static void inbox_readable(void *opaque)
     Inbox *ib = opaque;
     RdmaRoceShm *shm = ib->shm;
 
-    if (!drain(ib->fd)) {
+    if (!rdma_roce_shm_drain(ib->fd)) {
         /* What it has written is read first. */
         close_socket(&ib->fd);
     }
@@ -519,7 +437,7 @@ static int inbox_receive(Inbox *ib, uint32_t *budget)
         }
         *budget -= MIN(*budget, batch);
         if (batch && rdma_roce_shm_give_room(&ib->ring) && ib->fd >= 0) {
-            wake(ib->fd);
+            rdma_roce_shm_wake(ib->fd);
         }
         if (!more) {
             return -EAGAIN;
@@ -557,28 +475,6 @@ bool rdma_roce_shm_receive(RdmaRoceShm *shm)
     return true;
 }
 
-static bool send_welcome(int fd, int memory)
-{
-    char control[CMSG_SPACE(sizeof(int))] QEMU_ALIGNED(8) = { };
-    struct iovec iov = {
-        .iov_base = (void *)&welcome,
-        .iov_len = sizeof(welcome),
-    };
-    struct msghdr msg = {
-        .msg_iov = &iov,
-        .msg_iovlen = 1,
-        .msg_control = control,
-        .msg_controllen = sizeof(control),
-    };
-    struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
-
-    cmsg->cmsg_level = SOL_SOCKET;
-    cmsg->cmsg_type = SCM_RIGHTS;
-    cmsg->cmsg_len = CMSG_LEN(sizeof(memory));
-    memcpy(CMSG_DATA(cmsg), &memory, sizeof(memory));
-    return sendmsg(fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof(welcome);
-}
-
 static void shm_accept(void *opaque)
 {
     RdmaRoceShm *shm = opaque;
@@ -604,7 +500,7 @@ static void shm_accept(void *opaque)
     ib->shm = shm;
     ib->fd = fd;
     memory = rdma_roce_shm_ring_create(&ib->ring);
-    ok = memory >= 0 && send_welcome(fd, memory);
+    ok = memory >= 0 && rdma_roce_shm_send_welcome(fd, memory);
     if (memory >= 0) {
         close(memory);
     }
@@ -659,10 +555,10 @@ static void shm_warn(RdmaRoceShm *shm, const char *path, const char *why)
 static bool take_path(RdmaRoceShm *shm, const char *path)
 {
     struct sockaddr_un un;
-    int fd = new_socket();
+    int fd = rdma_roce_shm_new_socket();
     bool used;
 
-    set_address(&un, path);
+    rdma_roce_shm_set_address(&un, path);
     used = fd >= 0 && (connect(fd, (struct sockaddr *)&un, sizeof(un)) == 0 ||
                        errno == EAGAIN);
     close_socket(&fd);
@@ -682,8 +578,8 @@ static int listen_at(RdmaRoceShm *shm, const char *path)
     if (!take_path(shm, path)) {
         return -1;
     }
-    set_address(&un, path);
-    fd = new_socket();
+    rdma_roce_shm_set_address(&un, path);
+    fd = rdma_roce_shm_new_socket();
     if (fd < 0 || bind(fd, (struct sockaddr *)&un, sizeof(un)) < 0 ||
         listen(fd, ROCE_SHM_MAX_PEERS) < 0) {
         shm_warn(shm, path, strerror(errno));
@@ -698,14 +594,14 @@ void rdma_roce_shm_open(RdmaRoceShm *shm, const MACAddr *mac,
     struct stat st;
 
     rdma_roce_shm_close(shm);
-    shm->path = socket_path(shm->dir, mac->a);
+    shm->path = rdma_roce_shm_socket_path(shm->dir, mac->a);
     shm->fd = listen_at(shm, shm->path);
     if (shm->fd < 0) {
         return;
     }
     shm->ino = stat(shm->path, &st) < 0 ? 0 : st.st_ino;
     if (memcmp(mac, nic_mac, sizeof(*mac))) {
-        shm->nic_path = socket_path(shm->dir, nic_mac->a);
+        shm->nic_path = rdma_roce_shm_socket_path(shm->dir, nic_mac->a);
         if (take_path(shm, shm->nic_path) &&
             link(shm->path, shm->nic_path) < 0) {
             shm_warn(shm, shm->nic_path, strerror(errno));

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The sockets by which ports of a host meet, see rdma-roce-shm.h.
+ */
+#include "qemu/osdep.h"
+#include "net/net.h"
+#include "qemu/bswap.h"
+#include "rdma-roce-shm-socket.h"
+
+/* Wake-ups that are taken off a socket at once; mostly there is one */
+#define DRAIN_MAX 16
+
+/* What a receiver sends first, with the descriptor of the ring's memory */
+typedef struct Welcome {
+    char magic[8];
+    uint32_t version;
+} Welcome;
+
+static const Welcome welcome = {
+    .magic = { 'V', 'R', 'D', 'M', 'A', 'S', 'H', 'M' },
+    .version = const_le32(1),
+};
+
+char *rdma_roce_shm_socket_path(const char *dir, const uint8_t *mac)
+{
+    return g_strdup_printf("%s/" MAC_FMT, dir, mac[0], mac[1], mac[2], mac[3],
+                           mac[4], mac[5]);
+}
+
+void rdma_roce_shm_set_address(struct sockaddr_un *un, const char *path)
+{
+    *un = (struct sockaddr_un) { .sun_family = AF_UNIX };
+    g_strlcpy(un->sun_path, path, sizeof(un->sun_path));
+}
+
+int rdma_roce_shm_new_socket(void)
+{
+    return socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+}
+
+int rdma_roce_shm_receive_welcome(int fd)
+{
+    char control[CMSG_SPACE(sizeof(int))] QEMU_ALIGNED(8);
+    Welcome got;
+    struct iovec iov = { .iov_base = &got, .iov_len = sizeof(got) };
+    struct msghdr msg = {
+        .msg_iov = &iov,
+        .msg_iovlen = 1,
+        .msg_control = control,
+        /* No room for a second one, which would be open then */
+        .msg_controllen = CMSG_LEN(sizeof(int)),
+    };
+    ssize_t len = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    struct cmsghdr *cmsg = len < 0 ? NULL : CMSG_FIRSTHDR(&msg);
+    int memory = -1;
+
+    if (cmsg && cmsg->cmsg_level == SOL_SOCKET &&
+        cmsg->cmsg_type == SCM_RIGHTS &&
+        cmsg->cmsg_len == CMSG_LEN(sizeof(int))) {
+        memcpy(&memory, CMSG_DATA(cmsg), sizeof(memory));
+    }
+    if (len != sizeof(got) || (msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) ||
+        memcmp(&got, &welcome, sizeof(got))) {
+        if (memory >= 0) {
+            close(memory);
+        }
+        return -1;
+    }
+    return memory;
+}
+
+bool rdma_roce_shm_send_welcome(int fd, int memory)
+{
+    char control[CMSG_SPACE(sizeof(int))] QEMU_ALIGNED(8) = { };
+    struct iovec iov = {
+        .iov_base = (void *)&welcome,
+        .iov_len = sizeof(welcome),
+    };
+    struct msghdr msg = {
+        .msg_iov = &iov,
+        .msg_iovlen = 1,
+        .msg_control = control,
+        .msg_controllen = sizeof(control),
+    };
+    struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
+
+    cmsg->cmsg_level = SOL_SOCKET;
+    cmsg->cmsg_type = SCM_RIGHTS;
+    cmsg->cmsg_len = CMSG_LEN(sizeof(memory));
+    memcpy(CMSG_DATA(cmsg), &memory, sizeof(memory));
+    return sendmsg(fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof(welcome);
+}
+
+void rdma_roce_shm_wake(int fd)
+{
+    /* With a full socket it is woken already, and its end comes by itself. */
+    (void)!send(fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+bool rdma_roce_shm_drain(int fd)
+{
+    char buf[16];
+    ssize_t len;
+    int n = 0;
+
+    do {
+        len = recv(fd, buf, sizeof(buf), MSG_DONTWAIT);
+    } while (len > 0 && ++n < DRAIN_MAX);
+    return len > 0 || (len < 0 && (errno == EAGAIN || errno == EINTR));
+}
