@@ -5,12 +5,13 @@
 #include "qemu/osdep.h"
 #include "qapi/error.h"
 #include "qemu/log.h"
+#include "qemu/main-loop.h"
 #include "qom/object_interfaces.h"
 #include "system/rdma-backend.h"
 #include "trace.h"
 
 bool rdma_backend_attach(RdmaBackend *rb, const RdmaBackendClientOps *ops,
-                         void *opaque, AddressSpace *dma_as,
+                         void *opaque, AddressSpace *dma_as, AioContext *ctx,
                          RdmaBackendLimits *limits, Error **errp)
 {
     RdmaBackendClass *rbc = RDMA_BACKEND_GET_CLASS(rb);
@@ -21,7 +22,14 @@ bool rdma_backend_attach(RdmaBackend *rb, const RdmaBackendClientOps *ops,
                    "device", name ? name : object_get_typename(OBJECT(rb)));
         return false;
     }
+    if (ctx && !rbc->retry) {
+        error_setg(errp, "RDMA backend '%s' (%s) does not work in an iothread: "
+                   "leave iothread out", name ? name : "",
+                   object_get_typename(OBJECT(rb)));
+        return false;
+    }
 
+    rb->ctx = ctx;
     rb->client_ops = ops;
     rb->client_opaque = opaque;
     rb->dma_as = dma_as;
@@ -51,11 +59,73 @@ void rdma_backend_detach(RdmaBackend *rb)
     rb->guard = NULL;
 }
 
-void rdma_backend_enter(RdmaBackend *rb)
+/* A thread is known by the address of its own. */
+static __thread char self;
+
+/* The lock is held. */
+static void entered(RdmaBackend *rb)
 {
-    if (rb->busy++ == 0 && rb->guard) {
+    if (rb->busy++) {
+        return;
+    }
+    qatomic_set(&rb->owner, &self);
+    /* It is the BQL's; without that nothing comes back by registers. */
+    if (rb->guard && bql_locked()) {
         rb->guard_was = rb->guard->engaged_in_io;
         rb->guard->engaged_in_io = true;
+    }
+}
+
+void rdma_backend_enter(RdmaBackend *rb)
+{
+    if (rb->ctx) {
+        qemu_rec_mutex_lock(&rb->lock);
+    }
+    entered(rb);
+}
+
+bool rdma_backend_enter_if_free(RdmaBackend *rb)
+{
+    if (rb->ctx && qemu_rec_mutex_trylock(&rb->lock)) {
+        return false;
+    }
+    entered(rb);
+    return true;
+}
+
+bool rdma_backend_try_enter(RdmaBackend *rb)
+{
+    if (rb->ctx && qemu_rec_mutex_trylock(&rb->lock)) {
+        /* Pairs with rdma_backend_leave(): either it sees this, or it left. */
+        qatomic_set_mb(&rb->contended, true);
+        if (qemu_rec_mutex_trylock(&rb->lock)) {
+            return false;
+        }
+    }
+    entered(rb);
+    return true;
+}
+
+bool rdma_backend_busy(const RdmaBackend *rb)
+{
+    return qatomic_read(&rb->owner) == &self;
+}
+
+static void unlock(RdmaBackend *rb)
+{
+    if (!rb->ctx) {
+        return;
+    }
+    qemu_rec_mutex_unlock(&rb->lock);
+    if (!bql_locked()) {
+        return;
+    }
+    /* Pairs with rdma_backend_try_enter() */
+    smp_mb();
+    if (qatomic_read(&rb->contended) && rb->client_ops) {
+        qatomic_set(&rb->contended, false);
+        RDMA_BACKEND_GET_CLASS(rb)->retry(rb);
+        rb->client_ops->retry(rb->client_opaque);
     }
 }
 
@@ -68,10 +138,14 @@ void rdma_backend_leave(RdmaBackend *rb)
         rb->client_ops->flush(rb->client_opaque);
     }
     if (--rb->busy) {
+        if (rb->ctx) {
+            qemu_rec_mutex_unlock(&rb->lock);
+        }
         return;
     }
+    qatomic_set(&rb->owner, NULL);
     object_ref(OBJECT(rb));
-    if (rb->guard) {
+    if (rb->guard && bql_locked()) {
         rb->guard->engaged_in_io = rb->guard_was;
     }
     if (rbc->idle) {
@@ -80,6 +154,7 @@ void rdma_backend_leave(RdmaBackend *rb)
     if (rb->client_ops) {
         rb->client_ops->idle(rb->client_opaque);
     }
+    unlock(rb);
     object_unref(OBJECT(rb));
 }
 
@@ -153,11 +228,23 @@ static void rdma_backend_class_init(ObjectClass *oc, void *data)
         "what it is connected to, and what of that is in use");
 }
 
+static void rdma_backend_init(Object *obj)
+{
+    qemu_rec_mutex_init(&RDMA_BACKEND(obj)->lock);
+}
+
+static void rdma_backend_finalize(Object *obj)
+{
+    qemu_rec_mutex_destroy(&RDMA_BACKEND(obj)->lock);
+}
+
 static const TypeInfo rdma_backend_info = {
     .name = TYPE_RDMA_BACKEND,
     .parent = TYPE_OBJECT,
     .abstract = true,
     .instance_size = sizeof(RdmaBackend),
+    .instance_init = rdma_backend_init,
+    .instance_finalize = rdma_backend_finalize,
     .class_size = sizeof(RdmaBackendClass),
     .class_init = rdma_backend_class_init,
     .interfaces = (InterfaceInfo[]) {

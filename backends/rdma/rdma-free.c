@@ -23,6 +23,7 @@ typedef struct Garbage {
     QSIMPLEQ_ENTRY(Garbage) next;
 } Garbage;
 
+/* The main loop's */
 static QSIMPLEQ_HEAD(, Garbage) garbage = QSIMPLEQ_HEAD_INITIALIZER(garbage);
 
 static void free_slice(void *opaque)
@@ -47,6 +48,16 @@ static void free_slice(void *opaque)
     }
 }
 
+static void add(void *opaque)
+{
+    Garbage *g = opaque;
+
+    if (QSIMPLEQ_EMPTY(&garbage)) {
+        aio_bh_schedule_oneshot(qemu_get_aio_context(), free_slice, NULL);
+    }
+    QSIMPLEQ_INSERT_TAIL(&garbage, g, next);
+}
+
 void rdma_backend_free(void *mem, size_t size)
 {
     size_t page = qemu_real_host_page_size();
@@ -56,12 +67,13 @@ void rdma_backend_free(void *mem, size_t size)
         g_free(mem);
         return;
     }
-    if (QSIMPLEQ_EMPTY(&garbage)) {
-        aio_bh_schedule_oneshot(qemu_get_aio_context(), free_slice, NULL);
-    }
     g = g_new(Garbage, 1);
     g->mem = mem;
     g->at = ROUND_UP((uintptr_t)mem, page);
     g->end = ROUND_DOWN((uintptr_t)mem + size, page);
-    QSIMPLEQ_INSERT_TAIL(&garbage, g, next);
+    if (bql_locked()) {
+        add(g);
+    } else {
+        aio_bh_schedule_oneshot(qemu_get_aio_context(), add, g);
+    }
 }

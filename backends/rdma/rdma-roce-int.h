@@ -9,6 +9,7 @@
 #include "migration/vmstate.h"
 #include "qom/object.h"
 #include "rdma/roce.h"
+#include "rdma-roce-frames.h"
 #include "rdma-roce-net.h"
 #include "rdma-roce-shm.h"
 #include "system/rdma-backend.h"
@@ -38,7 +39,7 @@ struct RdmaRoce {
     bool running;                   /* the VM is */
     bool in_engine;                 /* do not call into the engine */
     bool woken;                     /* wake() was called while in_engine */
-    bool net_blocked;               /* a frame waits in the netdev's queue */
+    bool net_blocked;               /* no frame more for the netdev */
     bool shm_blocked;               /* a frame waits for room in a ring */
     /* While busy there was a call to run, a changed netdev */
     bool run_put_off;
@@ -48,7 +49,10 @@ struct RdmaRoce {
     bool rx_entered;                /* rdma_backend_enter() for them */
     int64_t rx_time;                /* when they came in */
     uint64_t work_before;           /* roce_work() when this turn began */
-    GQueue deferred;                /* of GByteArray */
+    RdmaRoceFrames deferred;        /* received, for the engine */
+    RdmaRoceFrames leaving;         /* with an iothread: for the netdev */
+    QEMUBH *net_bh;                 /* likewise: sends them */
+    bool net_waits;                 /* likewise: for the netdev's queue */
     RoceTxFrame tx;
     uint8_t rx_buf[ROCE_MAX_FRAME];
 };

@@ -37,6 +37,7 @@ typedef struct Outbox {
     int64_t patience;               /* ms, of ROCE_SHM_PATIENCE_MS, ... */
     int64_t patience_at;            /* ... at this time */
     QEMUTimer *timer;               /* then it is cut off */
+    bool gone;                      /* an event may still be on its way */
 } Outbox;
 
 /* A port that frames come from. */
@@ -44,10 +45,12 @@ typedef struct Inbox {
     RdmaRoceShm *shm;
     int fd;                         /* -1: it has ended */
     RoceShmRing ring;
+    bool gone;                      /* an event may still be on its way */
 } Inbox;
 
 struct RdmaRoceShm {
     char *dir;
+    AioContext *ctx;                /* of an iothread, or NULL */
     const RdmaRoceShmOps *ops;
     void *opaque;
     int fd;                         /* listens; -1: closed */
@@ -82,12 +85,35 @@ bool rdma_roce_shm_check_dir(const char *dir, Error **errp)
     return true;
 }
 
-static void close_socket(int *fd)
+static void set_handler(RdmaRoceShm *shm, int fd, IOHandler *readable,
+                        void *opaque)
+{
+    if (shm->ctx) {
+        aio_set_fd_handler(shm->ctx, fd, readable, NULL, NULL, NULL, opaque);
+    } else {
+        qemu_set_fd_handler(fd, readable, NULL, opaque);
+    }
+}
+
+static void close_socket(RdmaRoceShm *shm, int *fd)
 {
     if (*fd >= 0) {
-        qemu_set_fd_handler(*fd, NULL, NULL, NULL);
+        set_handler(shm, *fd, NULL, NULL);
         close(*fd);
         *fd = -1;
+    }
+}
+
+/*
+ * Events of what goes away may be on their way in the iothread. They are over
+ * when that comes to this.
+ */
+static void free_later(RdmaRoceShm *shm, QEMUBHFunc *free_it, void *opaque)
+{
+    if (shm->ctx) {
+        aio_bh_schedule_oneshot(shm->ctx, free_it, opaque);
+    } else {
+        free_it(opaque);
     }
 }
 
@@ -112,7 +138,7 @@ static bool outbox_leave(Outbox *ob)
     bool was_queued = ob->queued_len;
 
     outbox_unlist(ob);
-    close_socket(&ob->fd);
+    close_socket(ob->shm, &ob->fd);
     rdma_roce_shm_ring_close(&ob->ring);
     timer_del(ob->timer);
     ob->queued_len = 0;
@@ -130,21 +156,37 @@ static void outbox_fail(Outbox *ob, const char *why)
     }
 }
 
-static void outbox_free(void *opaque)
+static void outbox_free_it(void *opaque)
 {
     Outbox *ob = opaque;
 
-    outbox_leave(ob);
     timer_free(ob->timer);
     g_free(ob->queued);
     g_free(ob);
 }
 
-static void outbox_timer(void *opaque)
+static void outbox_free(void *opaque)
 {
     Outbox *ob = opaque;
 
-    outbox_fail(ob, ob->ring.header ? "has no room" : "has no welcome");
+    outbox_leave(ob);
+    ob->gone = true;
+    free_later(ob->shm, outbox_free_it, ob);
+}
+
+static void outbox_timer(void *opaque)
+{
+    Outbox *ob = opaque;
+    RdmaRoceShm *shm = ob->shm;
+
+    if (!shm->ops->enter(shm->opaque)) {
+        timer_mod(ob->timer, now_ms() + 1);
+        return;
+    }
+    if (!ob->gone && ob->fd >= 0 && !timer_pending(ob->timer)) {
+        outbox_fail(ob, ob->ring.header ? "has no room" : "has no welcome");
+    }
+    shm->ops->leave(shm->opaque);
 }
 
 static void outbox_welcomed(Outbox *ob)
@@ -232,14 +274,21 @@ static void outbox_retry(Outbox *ob)
 static void outbox_readable(void *opaque)
 {
     Outbox *ob = opaque;
+    RdmaRoceShm *shm = ob->shm;
 
-    if (!ob->ring.header) {
+    if (!shm->ops->enter(shm->opaque)) {
+        return;
+    }
+    if (ob->gone || ob->fd < 0) {
+        /* It was left meanwhile. */
+    } else if (!ob->ring.header) {
         outbox_welcomed(ob);
     } else if (!rdma_roce_shm_drain(ob->fd)) {
         outbox_fail(ob, "has ended");
     } else {
         outbox_retry(ob);
     }
+    shm->ops->leave(shm->opaque);
 }
 
 static void outbox_connect(Outbox *ob)
@@ -254,7 +303,7 @@ static void outbox_connect(Outbox *ob)
         outbox_leave(ob);
         return;
     }
-    qemu_set_fd_handler(ob->fd, outbox_readable, NULL, ob);
+    set_handler(ob->shm, ob->fd, outbox_readable, ob);
     timer_mod(ob->timer, now_ms() + ROCE_SHM_RETRY_MS);
 }
 
@@ -265,7 +314,9 @@ static Outbox *outbox_new(RdmaRoceShm *shm, const uint8_t *mac)
     ob->shm = shm;
     ob->fd = -1;
     memcpy(ob->mac.a, mac, sizeof(ob->mac.a));
-    ob->timer = timer_new_ms(QEMU_CLOCK_REALTIME, outbox_timer, ob);
+    ob->timer = shm->ctx ? aio_timer_new(shm->ctx, QEMU_CLOCK_REALTIME,
+                                         SCALE_MS, outbox_timer, ob)
+                         : timer_new_ms(QEMU_CLOCK_REALTIME, outbox_timer, ob);
     g_hash_table_add(shm->outboxes, ob);
     return ob;
 }
@@ -392,9 +443,10 @@ static void inbox_free(void *opaque)
 {
     Inbox *ib = opaque;
 
-    close_socket(&ib->fd);
+    close_socket(ib->shm, &ib->fd);
     rdma_roce_shm_ring_close(&ib->ring);
-    g_free(ib);
+    ib->gone = true;
+    free_later(ib->shm, g_free, ib);
 }
 
 static void inbox_readable(void *opaque)
@@ -402,12 +454,18 @@ static void inbox_readable(void *opaque)
     Inbox *ib = opaque;
     RdmaRoceShm *shm = ib->shm;
 
-    if (!rdma_roce_shm_drain(ib->fd)) {
-        /* What it has written is read first. */
-        close_socket(&ib->fd);
+    if (!shm->ops->enter(shm->opaque)) {
+        return;
     }
-    rdma_roce_shm_awake(&ib->ring);
-    shm->ops->ready(shm->opaque);
+    if (!ib->gone) {
+        if (ib->fd >= 0 && !rdma_roce_shm_drain(ib->fd)) {
+            /* What it has written is read first. */
+            close_socket(shm, &ib->fd);
+        }
+        rdma_roce_shm_awake(&ib->ring);
+        shm->ops->ready(shm->opaque);
+    }
+    shm->ops->leave(shm->opaque);
 }
 
 /*
@@ -475,9 +533,8 @@ bool rdma_roce_shm_receive(RdmaRoceShm *shm)
     return true;
 }
 
-static void shm_accept(void *opaque)
+static void accept_one(RdmaRoceShm *shm)
 {
-    RdmaRoceShm *shm = opaque;
     int fd = accept4(shm->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     Inbox *ib;
     int memory;
@@ -488,7 +545,7 @@ static void shm_accept(void *opaque)
             warn_report("rdma-roce: cannot accept at '%s': %s; no more ports "
                         "of this host can send by memory", shm->path,
                         strerror(errno));
-            qemu_set_fd_handler(shm->fd, NULL, NULL, NULL);
+            set_handler(shm, shm->fd, NULL, NULL);
         }
         return;
     }
@@ -510,17 +567,31 @@ static void shm_accept(void *opaque)
         return;
     }
     g_ptr_array_add(shm->inboxes, ib);
-    qemu_set_fd_handler(fd, inbox_readable, NULL, ib);
+    set_handler(shm, fd, inbox_readable, ib);
+}
+
+static void shm_accept(void *opaque)
+{
+    RdmaRoceShm *shm = opaque;
+
+    if (!shm->ops->enter(shm->opaque)) {
+        return;
+    }
+    if (shm->fd >= 0) {
+        accept_one(shm);
+    }
+    shm->ops->leave(shm->opaque);
 }
 
 /* The whole */
 
-RdmaRoceShm *rdma_roce_shm_new(const char *dir, const RdmaRoceShmOps *ops,
-                               void *opaque)
+RdmaRoceShm *rdma_roce_shm_new(const char *dir, AioContext *ctx,
+                               const RdmaRoceShmOps *ops, void *opaque)
 {
     RdmaRoceShm *shm = g_new0(RdmaRoceShm, 1);
 
     shm->dir = g_strdup(dir);
+    shm->ctx = ctx;
     shm->ops = ops;
     shm->opaque = opaque;
     shm->fd = -1;
@@ -561,7 +632,7 @@ static bool take_path(RdmaRoceShm *shm, const char *path)
     rdma_roce_shm_set_address(&un, path);
     used = fd >= 0 && (connect(fd, (struct sockaddr *)&un, sizeof(un)) == 0 ||
                        errno == EAGAIN);
-    close_socket(&fd);
+    close_socket(shm, &fd);
     if (used) {
         shm_warn(shm, path, "another port is there");
         return false;
@@ -583,7 +654,7 @@ static int listen_at(RdmaRoceShm *shm, const char *path)
     if (fd < 0 || bind(fd, (struct sockaddr *)&un, sizeof(un)) < 0 ||
         listen(fd, ROCE_SHM_MAX_PEERS) < 0) {
         shm_warn(shm, path, strerror(errno));
-        close_socket(&fd);
+        close_socket(shm, &fd);
     }
     return fd;
 }
@@ -607,7 +678,7 @@ void rdma_roce_shm_open(RdmaRoceShm *shm, const MACAddr *mac,
             shm_warn(shm, shm->nic_path, strerror(errno));
         }
     }
-    qemu_set_fd_handler(shm->fd, shm_accept, NULL, shm);
+    set_handler(shm, shm->fd, shm_accept, shm);
     trace_rdma_roce_shm_listens(shm, shm->path);
 }
 
@@ -627,7 +698,7 @@ void rdma_roce_shm_close(RdmaRoceShm *shm)
 {
     remove_path(shm, &shm->nic_path);
     remove_path(shm, &shm->path);
-    close_socket(&shm->fd);
+    close_socket(shm, &shm->fd);
     shm->ino = 0;
     shm->last = NULL;
     g_hash_table_remove_all(shm->outboxes);

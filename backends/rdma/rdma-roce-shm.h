@@ -12,7 +12,8 @@
  * peer may on a network. A port does not trust it, nor whoever it sends to: who
  * breaks the rules is cut off.
  *
- * Context: everything here is called, and calls back, under the BQL.
+ * Context: everything here is called between RdmaRoceShmOps.enter() and
+ * leave(), or as these do, and calls back so.
  */
 #ifndef BACKENDS_RDMA_ROCE_SHM_H
 #define BACKENDS_RDMA_ROCE_SHM_H
@@ -33,6 +34,12 @@
 typedef struct RdmaRoceShm RdmaRoceShm;
 
 typedef struct RdmaRoceShmOps {
+    /*
+     * What comes by events is between these two; if enter() fails, the event
+     * comes again.
+     */
+    bool (*enter)(void *opaque);
+    void (*leave)(void *opaque);
     /* There are frames: call rdma_roce_shm_receive(), but not from here. */
     void (*ready)(void *opaque);
     /*
@@ -54,9 +61,16 @@ typedef enum RdmaRoceShmSent {
 /* Can sockets have paths in @dir? */
 bool rdma_roce_shm_check_dir(const char *dir, Error **errp);
 
-/* @dir is copied. No memory is shared before rdma_roce_shm_open(). */
-RdmaRoceShm *rdma_roce_shm_new(const char *dir, const RdmaRoceShmOps *ops,
-                               void *opaque);
+/*
+ * @dir is copied. No memory is shared before rdma_roce_shm_open(). Events come
+ * in @ctx, that of an iothread, or if it is NULL in the main loop.
+ */
+RdmaRoceShm *rdma_roce_shm_new(const char *dir, AioContext *ctx,
+                               const RdmaRoceShmOps *ops, void *opaque);
+/*
+ * With an iothread: after rdma_roce_shm_close(), when what had begun in @ctx
+ * then has ended.
+ */
 void rdma_roce_shm_free(RdmaRoceShm *shm);
 
 /*

@@ -6,6 +6,7 @@
  * timer, bottom halves, and what the netdev brings.
  */
 #include "qemu/osdep.h"
+#include "block/aio-wait.h"
 #include "qapi/error.h"
 #include "qemu/iov.h"
 #include "qemu/main-loop.h"
@@ -27,6 +28,8 @@
 
 /* Frames that came in while the engine was busy; more are dropped. */
 #define ROCE_MAX_DEFERRED 1024
+/* Frames that wait until the main loop sends them; more wait in the engine. */
+#define ROCE_MAX_LEAVING 256
 
 #define ROCE_MAX_RD_ATOMIC 16
 #define ROCE_MAX_GIDS 256
@@ -45,15 +48,6 @@ static int64_t roce_now(void)
 
 /* Work */
 
-static void roce_drop_deferred(RdmaRoce *r)
-{
-    GByteArray *frame;
-
-    while ((frame = g_queue_pop_head(&r->deferred))) {
-        g_byte_array_unref(frame);
-    }
-}
-
 static uint64_t roce_turn_work(const RdmaRoce *r)
 {
     return roce_work(r->engine) - r->work_before;
@@ -64,7 +58,7 @@ static void roce_rx_deferred(RdmaRoce *r, int64_t now)
     GByteArray *frame;
 
     while (roce_turn_work(r) < ROCE_TURN_BUDGET &&
-           (frame = g_queue_pop_head(&r->deferred))) {
+           (frame = rdma_roce_frames_take(&r->deferred))) {
         roce_rx(r->engine, frame->data, frame->len, now);
         g_byte_array_unref(frame);
     }
@@ -107,8 +101,34 @@ static bool roce_send(RdmaRoce *r)
             return true;
         }
     }
-    r->net_blocked = !rdma_roce_net_send(r->net, r->tx.iov, r->tx.iovcnt);
+    if (r->net_bh) {
+        r->net_blocked = !rdma_roce_frames_put(&r->leaving, r->tx.iov,
+                                               r->tx.iovcnt, 0);
+        qemu_bh_schedule(r->net_bh);
+    } else {
+        r->net_blocked = !rdma_roce_net_send(r->net, r->tx.iov, r->tx.iovcnt);
+    }
     return !r->net_blocked;
+}
+
+/* In the main loop: send what the iothread has left. */
+static void roce_net_bh(void *opaque)
+{
+    RdmaRoce *r = opaque;
+    bool was_full = rdma_roce_frames_full(&r->leaving);
+    GByteArray *frame;
+
+    rdma_roce_net_cork(r->net, true);
+    while (!r->net_waits && (frame = rdma_roce_frames_take(&r->leaving))) {
+        struct iovec iov = { .iov_base = frame->data, .iov_len = frame->len };
+
+        r->net_waits = !rdma_roce_net_send(r->net, &iov, 1);
+        g_byte_array_unref(frame);
+    }
+    rdma_roce_net_cork(r->net, false);
+    if (was_full) {
+        qemu_bh_schedule(r->bh);
+    }
 }
 
 static void roce_update_blocked(RdmaRoce *r)
@@ -142,12 +162,17 @@ static void roce_run_engine(RdmaRoce *r)
 
     RCU_READ_LOCK_GUARD();
     r->in_engine = true;
+    if (r->net_bh) {
+        r->net_blocked = rdma_roce_frames_full(&r->leaving);
+    }
     now = roce_now();
     if (roce_next_deadline(r->engine) <= now) {
         roce_expire(r->engine, now);
     }
     roce_update_blocked(r);
-    rdma_roce_net_cork(r->net, true);
+    if (!r->net_bh) {
+        rdma_roce_net_cork(r->net, true);
+    }
     do {
         roce_rx_deferred(r, now);
         if (r->shm && roce_turn_work(r) < ROCE_TURN_BUDGET) {
@@ -164,13 +189,15 @@ static void roce_run_engine(RdmaRoce *r)
                 trace_rdma_roce_tx_blocked(r);
                 roce_update_blocked(r);
             }
-            if (!g_queue_is_empty(&r->deferred)) {
+            if (!rdma_roce_frames_empty(&r->deferred)) {
                 break;
             }
         }
     } while (roce_turn_work(r) < ROCE_TURN_BUDGET &&
-             !g_queue_is_empty(&r->deferred));
-    rdma_roce_net_cork(r->net, false);
+             !rdma_roce_frames_empty(&r->deferred));
+    if (!r->net_bh) {
+        rdma_roce_net_cork(r->net, false);
+    }
     if (r->shm) {
         rdma_roce_shm_flush(r->shm);
     }
@@ -199,14 +226,32 @@ static void roce_run(RdmaRoce *r)
     }
 }
 
-/* From an event of the main loop, which may be a nested one. */
-static void roce_run_unless_busy(RdmaRoce *r)
+static bool roce_try_enter(RdmaRoce *r)
+{
+    RdmaBackend *rb = RDMA_BACKEND(r);
+
+    if (!rdma_backend_try_enter(rb)) {
+        return false;
+    }
+    if (!r->bh) {
+        /* It was on its way when the device left. */
+        rdma_backend_leave(rb);
+        return false;
+    }
+    return true;
+}
+
+/*
+ * From an event of the backend's loop, which may be a nested one. False: there
+ * will be another one.
+ */
+static bool roce_enter_event(RdmaRoce *r)
 {
     if (rdma_backend_busy(RDMA_BACKEND(r))) {
         r->run_put_off = true;
-    } else {
-        roce_run(r);
+        return false;
     }
+    return roce_try_enter(r);
 }
 
 static void roce_begin_turn(RdmaRoce *r)
@@ -219,10 +264,18 @@ static void roce_bh(void *opaque)
 {
     RdmaRoce *r = opaque;
 
+    if (!roce_enter_event(r)) {
+        return;
+    }
     roce_begin_turn(r);
     /* It would begin this turn once more */
     qemu_bh_cancel(r->turn);
-    roce_run_unless_busy(r);
+    if (!timer_pending(r->timer)) {
+        /* It fired while somebody else was here */
+        r->armed = ROCE_NO_DEADLINE;
+    }
+    roce_run(r);
+    rdma_backend_leave(RDMA_BACKEND(r));
 }
 
 /*
@@ -231,15 +284,23 @@ static void roce_bh(void *opaque)
  */
 static void roce_turn_bh(void *opaque)
 {
-    roce_begin_turn(opaque);
+    RdmaRoce *r = opaque;
+
+    if (roce_enter_event(r)) {
+        roce_begin_turn(r);
+        rdma_backend_leave(RDMA_BACKEND(r));
+    }
 }
 
 static void roce_timer(void *opaque)
 {
     RdmaRoce *r = opaque;
 
-    r->armed = ROCE_NO_DEADLINE;
-    roce_run_unless_busy(r);
+    if (roce_enter_event(r)) {
+        r->armed = ROCE_NO_DEADLINE;
+        roce_run(r);
+        rdma_backend_leave(RDMA_BACKEND(r));
+    }
 }
 
 /* What the netdev calls */
@@ -289,6 +350,9 @@ static void roce_net_cork(void *opaque, bool cork)
     r->rx_corked = cork;
     if (!cork && r->rx_entered) {
         roce_rx_leave(r);
+    } else if (!cork && r->bh && r->parent_obj.ctx &&
+               !rdma_roce_frames_empty(&r->deferred)) {
+        qemu_bh_schedule(r->bh);
     }
 }
 
@@ -322,24 +386,25 @@ static bool roce_net_receive(void *opaque, const struct iovec *iov,
         return true;
     }
 
+    if (r->parent_obj.ctx) {
+        rdma_roce_frames_put(&r->deferred, iov, iovcnt, offset);
+        if (!r->rx_corked) {
+            qemu_bh_schedule(r->bh);
+        }
+        return true;
+    }
     over = roce_turn_work(r) >= ROCE_RX_BUDGET ||
-           !g_queue_is_empty(&r->deferred);
+           !rdma_roce_frames_empty(&r->deferred);
     if (over || !roce_rx_enter(r)) {
         /*
          * A receiver in this QEMU sent it while the netdev delivered ours, or
          * it is the next turn's.
          */
+        rdma_roce_frames_put(&r->deferred, iov, iovcnt, offset);
         if (rdma_backend_busy(&r->parent_obj)) {
             r->run_put_off = true;
         } else {
             qemu_bh_schedule(r->bh);
-        }
-        if (g_queue_get_length(&r->deferred) < ROCE_MAX_DEFERRED) {
-            GByteArray *copy = g_byte_array_sized_new(size);
-
-            g_byte_array_set_size(copy, size);
-            iov_to_buf(iov, iovcnt, offset, copy->data, size);
-            g_queue_push_tail(&r->deferred, copy);
         }
         return true;
     }
@@ -373,6 +438,11 @@ static void roce_net_sent(void *opaque)
 {
     RdmaRoce *r = opaque;
 
+    if (r->net_bh) {
+        r->net_waits = false;
+        qemu_bh_schedule(r->net_bh);
+        return;
+    }
     r->net_blocked = false;
     roce_run_soon(r);
 }
@@ -384,7 +454,22 @@ static void roce_shm_ready(void *opaque)
     RdmaRoce *r = opaque;
 
     qemu_bh_schedule_idle(r->turn);
-    roce_run_unless_busy(r);
+    if (RDMA_BACKEND(r)->busy > 1) {
+        /* In a nested event loop */
+        r->run_put_off = true;
+    } else {
+        roce_run(r);
+    }
+}
+
+static bool roce_shm_enter(void *opaque)
+{
+    return roce_try_enter(opaque);
+}
+
+static void roce_shm_leave(void *opaque)
+{
+    rdma_backend_leave(opaque);
 }
 
 static void roce_shm_sent(void *opaque)
@@ -396,6 +481,8 @@ static void roce_shm_sent(void *opaque)
 }
 
 static const RdmaRoceShmOps roce_shm_ops = {
+    .enter = roce_shm_enter,
+    .leave = roce_shm_leave,
     .ready = roce_shm_ready,
     .receive = roce_shm_receive,
     .sent = roce_shm_sent,
@@ -446,21 +533,22 @@ static void roce_net_changed(void *opaque)
     RdmaRoce *r = opaque;
     RdmaBackend *rb = RDMA_BACKEND(r);
 
-    if (!r->engine || !r->net) {
+    if (!r->engine || !r->net || !r->bh) {
         return;
     }
     if (rdma_backend_busy(rb)) {
         r->changed_put_off = true;
         return;
     }
-    if (!roce_update_port(r)) {
-        return;
-    }
-    /* Frames that the netdev had queued may have been dropped. */
-    r->net_blocked = false;
-    qemu_bh_schedule(r->bh);
     rdma_backend_enter(rb);
-    rb->client_ops->port_changed(rb->client_opaque);
+    if (roce_update_port(r)) {
+        /* Frames that the netdev had queued may have been dropped. */
+        r->net_blocked = false;
+        r->net_waits = false;
+        qemu_bh_schedule(r->net_bh ?: r->bh);
+        qemu_bh_schedule(r->bh);
+        rb->client_ops->port_changed(rb->client_opaque);
+    }
     rdma_backend_leave(rb);
 }
 
@@ -509,15 +597,26 @@ static bool rdma_roce_attach(RdmaBackend *rb, Error **errp)
     r->engine = roce_new(&config, &rdma_roce_ops, r);
     roce_set_dcqcn(r->engine, r->dcqcn_rate * 1000);
     if (r->shm_dir) {
-        r->shm = rdma_roce_shm_new(r->shm_dir, &roce_shm_ops, r);
+        r->shm = rdma_roce_shm_new(r->shm_dir, rb->ctx, &roce_shm_ops, r);
     }
-    r->bh = qemu_bh_new(roce_bh, r);
-    r->turn = qemu_bh_new(roce_turn_bh, r);
-    r->timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, roce_timer, r);
+    rdma_roce_frames_init(&r->deferred, ROCE_MAX_DEFERRED);
+    rdma_roce_frames_init(&r->leaving, ROCE_MAX_LEAVING);
+    if (rb->ctx) {
+        r->bh = aio_bh_new(rb->ctx, roce_bh, r);
+        r->turn = aio_bh_new(rb->ctx, roce_turn_bh, r);
+        r->timer = aio_timer_new(rb->ctx, QEMU_CLOCK_VIRTUAL, SCALE_NS,
+                                 roce_timer, r);
+        r->net_bh = qemu_bh_new(roce_net_bh, r);
+    } else {
+        r->bh = qemu_bh_new(roce_bh, r);
+        r->turn = qemu_bh_new(roce_turn_bh, r);
+        r->timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, roce_timer, r);
+    }
     r->armed = ROCE_NO_DEADLINE;
     r->running = false;
     r->in_engine = false;
     r->net_blocked = false;
+    r->net_waits = false;
     r->shm_blocked = false;
     r->ran_on_rx = false;
     r->rx_corked = false;
@@ -526,23 +625,53 @@ static bool rdma_roce_attach(RdmaBackend *rb, Error **errp)
     return true;
 }
 
+static void roce_nothing(void *opaque)
+{
+}
+
 static void rdma_roce_detach(RdmaBackend *rb)
 {
     RdmaRoce *r = RDMA_BACKEND_ROCE(rb);
 
-    rdma_roce_shm_free(r->shm);
-    r->shm = NULL;
-    rdma_roce_net_free(r->net);
-    r->net = NULL;
+    if (rb->ctx) {
+        qemu_rec_mutex_lock(&rb->lock);
+    }
+    r->running = false;
+    r->run_put_off = false;
     qemu_bh_delete(r->bh);
     r->bh = NULL;
     qemu_bh_delete(r->turn);
     r->turn = NULL;
+    timer_del(r->timer);
+    if (r->shm) {
+        rdma_roce_shm_close(r->shm);
+    }
+    if (rb->ctx) {
+        qemu_bh_delete(r->net_bh);
+        r->net_bh = NULL;
+        qemu_rec_mutex_unlock(&rb->lock);
+        /* What has begun there ends. */
+        aio_wait_bh_oneshot(rb->ctx, roce_nothing, NULL);
+    }
+    rdma_roce_shm_free(r->shm);
+    r->shm = NULL;
+    rdma_roce_net_free(r->net);
+    r->net = NULL;
     timer_free(r->timer);
     r->timer = NULL;
     roce_free(r->engine);
     r->engine = NULL;
-    roce_drop_deferred(r);
+    rdma_roce_frames_destroy(&r->deferred);
+    rdma_roce_frames_destroy(&r->leaving);
+}
+
+static void rdma_roce_retry(RdmaBackend *rb)
+{
+    RdmaRoce *r = RDMA_BACKEND_ROCE(rb);
+
+    if (r->bh) {
+        qemu_bh_schedule(r->bh);
+    }
 }
 
 static void rdma_roce_idle(RdmaBackend *rb)
@@ -565,7 +694,7 @@ static void rdma_roce_reset(RdmaBackend *rb)
 
     roce_reset(r->engine);
     roce_set_extensions(r->engine, 0);
-    roce_drop_deferred(r);
+    rdma_roce_frames_drop(&r->deferred);
 }
 
 static void rdma_roce_set_running(RdmaBackend *rb, bool running)
@@ -577,7 +706,7 @@ static void rdma_roce_set_running(RdmaBackend *rb, bool running)
         roce_resume(r->engine, roce_now());
         qemu_bh_schedule(r->bh);
     } else {
-        roce_drop_deferred(r);
+        rdma_roce_frames_drop(&r->deferred);
     }
     roce_update_shm(r);
 }
@@ -626,11 +755,6 @@ static void rdma_roce_complete(UserCreatable *uc, Error **errp)
     }
 }
 
-static void rdma_roce_init(Object *obj)
-{
-    g_queue_init(&RDMA_BACKEND_ROCE(obj)->deferred);
-}
-
 static void rdma_roce_finalize(Object *obj)
 {
     g_free(RDMA_BACKEND_ROCE(obj)->netdev_id);
@@ -648,6 +772,7 @@ static void rdma_roce_class_init(ObjectClass *oc, void *data)
     rbc->attach = rdma_roce_attach;
     rbc->detach = rdma_roce_detach;
     rbc->idle = rdma_roce_idle;
+    rbc->retry = rdma_roce_retry;
     rbc->reset = rdma_roce_reset;
     rbc->set_running = rdma_roce_set_running;
     rbc->info_str = rdma_roce_info_str;
@@ -662,7 +787,6 @@ static const TypeInfo rdma_roce_info = {
     .name = TYPE_RDMA_BACKEND_ROCE,
     .parent = TYPE_RDMA_BACKEND,
     .instance_size = sizeof(RdmaRoce),
-    .instance_init = rdma_roce_init,
     .instance_finalize = rdma_roce_finalize,
     .class_init = rdma_roce_class_init,
 };

@@ -29,3 +29,12 @@ bool virtio_rdma_check_flags(const char *field, uint64_t value,
                   known);
     return false;
 }
+
+bool virtio_rdma_check_may_have_vq(VirtIORdma *s, const char *kind)
+{
+    if (s->ctx) {
+        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: a %s has to be direct: "
+                      "the device works in an iothread\n", kind);
+    }
+    return !s->ctx;
+}

@@ -113,6 +113,7 @@ static const RdmaBackendClientOps client_ops = {
     .resume = virtio_rdma_ctrl_resume,
     .flush = virtio_rdma_eqs_flush,
     .idle = virtio_rdma_idle,
+    .retry = virtio_rdma_retry,
     .gid_allowed = virtio_rdma_gid_allowed,
     .loaded_qp = virtio_rdma_loaded_qp,
     .loaded_mr = virtio_rdma_loaded_mr,
@@ -196,6 +197,31 @@ static AddressSpace *get_dma_as(VirtIODevice *vdev)
     return &address_space_memory;
 }
 
+/*
+ * The iothread may not wait for the BQL, which virtqueues may lead to (their
+ * rings may be anywhere), and what an IOMMU has to do.
+ */
+static bool get_ctx(VirtIORdma *s, Error **errp)
+{
+    s->ctx = NULL;
+    if (!s->conf.iothread) {
+        return true;
+    }
+    if (!virtio_rdma_may_be_direct(s) ||
+        !virtio_rdma_offers(s, VIRTIO_RDMA_F_DIRECT_CQ)) {
+        error_setg(errp, "iothread needs direct-qp=on and direct-cq=on, and no "
+                   "modern-pio-notify: it does not serve virtqueues");
+        return false;
+    }
+    if (get_dma_as(VIRTIO_DEVICE(s)) != &address_space_memory) {
+        error_setg(errp, "iothread does not go with iommu_platform=on: leave "
+                   "one of them out");
+        return false;
+    }
+    s->ctx = iothread_get_aio_context(s->conf.iothread);
+    return true;
+}
+
 bool virtio_rdma_backend_attach(VirtIORdma *s, Error **errp)
 {
     const VirtIORdmaConf *conf = &s->conf;
@@ -233,8 +259,9 @@ bool virtio_rdma_backend_attach(VirtIORdma *s, Error **errp)
                             (conf->mem_mgt
                              ? VIRTIO_RDMA_CAP_MEM_MGT_EXTENSIONS : 0),
     };
-    if (!rdma_backend_attach(s->backend, &client_ops, s,
-                             get_dma_as(VIRTIO_DEVICE(s)), &s->limits,
+    if (!get_ctx(s, errp) ||
+        !rdma_backend_attach(s->backend, &client_ops, s,
+                             get_dma_as(VIRTIO_DEVICE(s)), s->ctx, &s->limits,
                              errp)) {
         return false;
     }

@@ -4,15 +4,17 @@
  * is its limits, features, configuration space, counters, the tables that
  * objects will lie in, and virtqueues as such.
  *
- * Context of all layers: everything runs under the BQL. Guest memory is
- * touched only while the transport's reentrancy guard is engaged
- * (virtio_rdma_enter()), so that a buffer that lies in the device's own
- * registers cannot call it again.
+ * Context of all layers: everything runs under the BQL, or in the device's
+ * iothread, between virtio_rdma_enter() and virtio_rdma_leave(). Under the BQL
+ * the transport's reentrancy guard is engaged meanwhile, so that a buffer that
+ * lies in the device's own registers cannot call it again. The iothread does
+ * the work of direct queues only, and touches nothing but RAM.
  */
 #ifndef HW_RDMA_VIRTIO_RDMA_CORE_H
 #define HW_RDMA_VIRTIO_RDMA_CORE_H
 
 #include "hw/virtio/virtio-rdma.h"
+#include "qemu/main-loop.h"
 #include "virtio-rdma-codec.h"
 
 /* The limits that properties are checked against. */
@@ -78,6 +80,15 @@ static inline void virtio_rdma_leave(VirtIORdma *s)
 static inline bool virtio_rdma_busy(const VirtIORdma *s)
 {
     return s->backend && rdma_backend_busy(s->backend);
+}
+
+/*
+ * May this thread use virtqueues, and interrupt? The iothread leaves that to
+ * the main loop's bottom half.
+ */
+static inline bool virtio_rdma_may_use_vqs(const VirtIORdma *s)
+{
+    return !s->ctx || bql_locked();
 }
 
 /* May guest memory be touched and the backend be given work? */
@@ -166,6 +177,8 @@ bool virtio_rdma_check_range(const char *field, uint64_t value, uint64_t min,
 /* Has it no other flags than @known? */
 bool virtio_rdma_check_flags(const char *field, uint64_t value,
                              uint64_t known);
+/* May an object that makes work or completions have a virtqueue for it? */
+bool virtio_rdma_check_may_have_vq(VirtIORdma *s, const char *kind);
 
 /* virtio-rdma-props.c: properties */
 

@@ -105,6 +105,10 @@ static int add_cq(VirtIORdma *s, const VirtIORdmaReq *req, uint32_t cqn,
     int ret;
 
     if (!(flags_of(s, req) & VIRTIO_RDMA_CQ_DIRECT)) {
+        if (!(flags_of(s, req) & VIRTIO_RDMA_CQ_EVENTS) &&
+            !virtio_rdma_check_may_have_vq(s, "CQ")) {
+            return -EINVAL;
+        }
         *cq = virtio_rdma_cq_add(s, cqn, cqe);
         virtio_rdma_cq_use_vq(s, *cq);
         clear_bit(VIRTIO_RDMA_CQ_VQ(cqn), s->stale_vqs);

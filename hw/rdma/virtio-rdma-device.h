@@ -16,8 +16,9 @@
  * return whether it has.
  */
 bool virtio_rdma_running_update(VirtIORdma *s, uint8_t status);
-/* The bottom half */
+/* The bottom half, and with an iothread that one's part of it */
 void virtio_rdma_bh(void *opaque);
+void virtio_rdma_work_bh(void *opaque);
 /* The handlers of the virtqueues */
 void virtio_rdma_handle_ctrl(VirtIODevice *vdev, VirtQueue *vq);
 void virtio_rdma_handle_cq(VirtIODevice *vdev, VirtQueue *vq);
@@ -35,6 +36,8 @@ void virtio_rdma_queue_enable(VirtIODevice *vdev, uint32_t n);
 void virtio_rdma_unrealize(DeviceState *dev);
 /* Of RdmaBackendClientOps: what was put off */
 void virtio_rdma_idle(void *opaque);
+/* Likewise: the iothread could not enter before */
+void virtio_rdma_retry(void *opaque);
 /* Let the backend go. */
 void virtio_rdma_backend_put(VirtIORdma *s);
 

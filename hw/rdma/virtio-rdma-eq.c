@@ -17,6 +17,14 @@ void virtio_rdma_eq_attach(VirtIORdmaCq *cq, VirtIORdmaCq *eq)
     eq->users++;
 }
 
+static void unschedule(VirtIORdma *s, VirtIORdmaCq *eq)
+{
+    if (eq->scheduled) {
+        eq->scheduled = false;
+        QTAILQ_REMOVE(&s->sched_eqs, eq, next_eq);
+    }
+}
+
 static void drop_event(VirtIORdmaCq *cq)
 {
     if (cq->event_waits) {
@@ -31,6 +39,7 @@ void virtio_rdma_eq_detach(VirtIORdma *s, VirtIORdmaCq *cq)
         cq->completed = false;
         QTAILQ_REMOVE(&s->completed_cqs, cq, next_completed);
     }
+    unschedule(s, cq);
     if (cq->eq) {
         drop_event(cq);
         cq->eq->users--;
@@ -140,7 +149,25 @@ static void look_at(VirtIORdma *s, VirtIORdmaCq *cq)
         return;
     }
     virtio_rdma_eq_add(cq);
-    virtio_rdma_eq_run(s, eq);
+    if (virtio_rdma_may_use_vqs(s)) {
+        virtio_rdma_eq_run(s, eq);
+    } else if (!eq->scheduled) {
+        eq->scheduled = true;
+        QTAILQ_INSERT_TAIL(&s->sched_eqs, eq, next_eq);
+        virtio_rdma_bh_schedule(s);
+    }
+}
+
+void virtio_rdma_eqs_run(VirtIORdma *s)
+{
+    VirtIORdmaCq *eq;
+
+    while ((eq = QTAILQ_FIRST(&s->sched_eqs))) {
+        unschedule(s, eq);
+        if (!eq->error) {
+            virtio_rdma_eq_run(s, eq);
+        }
+    }
 }
 
 void virtio_rdma_eqs_flush(void *opaque)
@@ -160,5 +187,7 @@ void virtio_rdma_eqs_flush(void *opaque)
         QTAILQ_REMOVE(&s->completed_cqs, cq, next_completed);
         look_at(s, cq);
     }
-    virtio_rdma_vqs_flush(s);
+    if (virtio_rdma_may_use_vqs(s)) {
+        virtio_rdma_vqs_flush(s);
+    }
 }

@@ -180,7 +180,12 @@ void virtio_rdma_event_raise(VirtIORdma *s, RdmaEventType type, uint32_t id)
         return;
     }
     add_event(s->events, &event);
-    virtio_rdma_events_run(s);
+    if (virtio_rdma_may_use_vqs(s)) {
+        virtio_rdma_events_run(s);
+    } else {
+        s->sched_events = true;
+        virtio_rdma_bh_schedule(s);
+    }
 }
 
 void virtio_rdma_events_forget(VirtIORdma *s, VirtIORdmaEventOf of,

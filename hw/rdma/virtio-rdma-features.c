@@ -143,6 +143,14 @@ int virtio_rdma_validate_features(VirtIODevice *vdev)
                          TYPE_RDMA_BACKEND_ROCE);
         return -ENOTSUP;
     }
+    if (s->ctx && !(virtio_rdma_has(s, VIRTIO_RDMA_F_DIRECT_QP) &&
+                    virtio_rdma_has(s, VIRTIO_RDMA_F_DIRECT_CQ))) {
+        warn_report_once("virtio-rdma: the driver in the guest is refused: it "
+                         "does not know direct queues, and others are not "
+                         "served in an iothread; install a newer driver, or "
+                         "leave iothread out");
+        return -ENOTSUP;
+    }
     return 0;
 }
 

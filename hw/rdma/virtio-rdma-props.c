@@ -139,6 +139,8 @@ static const Property virtio_rdma_properties[] = {
     DEFINE_PROP_STRING("netdev", VirtIORdma, conf.netdev),
     DEFINE_PROP_LINK("rdmadev", VirtIORdma, conf.rdmadev, TYPE_RDMA_BACKEND,
                      RdmaBackend *),
+    DEFINE_PROP_LINK("iothread", VirtIORdma, conf.iothread, TYPE_IOTHREAD,
+                     IOThread *),
     DEFINE_PROP_MACADDR("mac", VirtIORdma, conf.mac),
     DEFINE_PROP_UINT64("sys-image-guid", VirtIORdma, conf.sys_image_guid, 0),
     DEFINE_PROP_UINT32("max-qp", VirtIORdma, conf.max_qp,
@@ -215,6 +217,8 @@ static const struct {
 } property_texts[] = {
     { "netdev", "ID of the netdev for RoCEv2 frames; a NIC may share it" },
     { "rdmadev", "ID of an RDMA backend, instead of netdev" },
+    { "iothread", "ID of the iothread that queues and engine work in; by "
+                  "default the main loop" },
     { "mac", "MAC address of the port (with netdev; by default the NIC's)" },
     { "sys-image-guid", "system image GUID; 0: made from the MAC address" },
     { "max-qp", "queue pairs, with the reserved two (1-16384)" },

@@ -195,6 +195,9 @@ static int add_qp(VirtIORdma *s, const VirtIORdmaReq *req,
     int ret;
 
     if (!(req->create_qp.flags & VIRTIO_RDMA_QP_DIRECT)) {
+        if (!virtio_rdma_check_may_have_vq(s, "QP")) {
+            return -EINVAL;
+        }
         *qp = virtio_rdma_qp_add(s, init, pd, send_cq, recv_cq, srq);
         virtio_rdma_qp_use_vqs(s, *qp);
         clear_bit(sq_vq(s, init->qpn), s->stale_vqs);

@@ -54,6 +54,8 @@ struct VirtIORdmaCq {
     bool completed;                 /* is in VirtIORdma.completed_cqs */
     bool solicited;                 /* one of these completions */
     bool event_waits;               /* is in eq->events */
+    bool scheduled;                 /* an event queue: is in sched_eqs */
+    QTAILQ_ENTRY(VirtIORdmaCq) next_eq;
     QTAILQ_ENTRY(VirtIORdmaCq) next_completed;
     QTAILQ_ENTRY(VirtIORdmaCq) next_event;
     /* Of an event queue: the CQs whose events find no buffer */
@@ -204,9 +206,16 @@ static inline uint32_t virtio_rdma_srq_vq(const VirtIORdma *s, uint32_t srqn)
  * that rings wakes the main loop once at most.
  */
 void virtio_rdma_bh_schedule(VirtIORdma *s);
+/* Likewise its part that is about work queues: with an iothread that one's. */
+void virtio_rdma_work_schedule(VirtIORdma *s);
 /* Have it look at the queues of @qp, or of @srq. */
 void virtio_rdma_qp_schedule(VirtIORdma *s, VirtIORdmaQp *qp);
 void virtio_rdma_srq_schedule(VirtIORdma *s, VirtIORdmaSrq *srq);
+/* The same for who has the BQL, but may not have entered the device. */
+void virtio_rdma_qp_ring(VirtIORdma *s, VirtIORdmaQp *qp);
+void virtio_rdma_srq_ring(VirtIORdma *s, VirtIORdmaSrq *srq);
+/* Schedule what was rung so. */
+void virtio_rdma_take_rung(VirtIORdma *s);
 /* Have it look at the queues of all QPs that use @cq. */
 void virtio_rdma_cq_schedule_qps(VirtIORdma *s, VirtIORdmaCq *cq);
 /* Have it look at the backlogs of all CQs. */
@@ -296,6 +305,8 @@ void virtio_rdma_eq_fail(VirtIORdma *s, VirtIORdmaCq *eq);
 void virtio_rdma_eq_add(VirtIORdmaCq *cq);
 /* Write pending events while there are buffers. */
 void virtio_rdma_eq_run(VirtIORdma *s, VirtIORdmaCq *eq);
+/* The same for those that the iothread has events for. */
+void virtio_rdma_eqs_run(VirtIORdma *s);
 /* A CQE was written to @cq: it may raise an event when the backend is left. */
 void virtio_rdma_eq_completed(VirtIORdma *s, VirtIORdmaCq *cq, bool solicited);
 /* Of RdmaBackendClientOps: raise these events, and notify the driver. */

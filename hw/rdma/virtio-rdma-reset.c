@@ -57,6 +57,11 @@ static void reset(VirtIORdma *s)
     virtio_rdma_counters_set(s, NULL);
     s->sched_all = false;
     s->sched_cqs = false;
+    s->sched_events = false;
+    if (s->ctx) {
+        s->any_rung = false;
+        bitmap_zero(s->rung, s->qps.end + s->srqs.end);
+    }
     qemu_bh_cancel(s->bh);
     s->notify = false;
     bitmap_zero(s->notify_vqs, VIRTIO_QUEUE_MAX);
@@ -70,9 +75,11 @@ void virtio_rdma_reset(VirtIODevice *vdev)
 
     if (virtio_rdma_busy(s)) {
         s->reset_put_off = true;
-    } else {
-        reset(s);
+        return;
     }
+    virtio_rdma_enter(s);
+    reset(s);
+    virtio_rdma_leave(s);
 }
 
 static bool is_event_vq(VirtIORdma *s, uint32_t n)
@@ -180,6 +187,10 @@ static void unrealize(VirtIORdma *s)
     VirtIODevice *vdev = VIRTIO_DEVICE(s);
 
     virtio_rdma_limits_unregister(s);
+    if (s->work_bh) {
+        qemu_bh_delete(s->work_bh);
+        s->work_bh = NULL;
+    }
     rdma_backend_detach(s->backend);
     virtio_rdma_backend_put(s);
     migrate_del_blocker(&s->migration_blocker);
@@ -188,6 +199,8 @@ static void unrealize(VirtIORdma *s)
     virtio_rdma_events_free(s);
     virtio_rdma_wq_free(s);
     virtio_rdma_saved_free(s);
+    g_free(s->rung);
+    s->rung = NULL;
     qemu_bh_delete(s->bh);
     s->bh = NULL;
     for (int n = virtio_get_num_queues(vdev) - 1; n >= 0; n--) {
@@ -265,5 +278,18 @@ void virtio_rdma_idle(void *opaque)
     if (s->bh_put_off) {
         s->bh_put_off = false;
         qemu_bh_schedule(s->bh);
+    }
+    if (s->work_put_off) {
+        s->work_put_off = false;
+        qemu_bh_schedule(s->work_bh);
+    }
+}
+
+void virtio_rdma_retry(void *opaque)
+{
+    VirtIORdma *s = opaque;
+
+    if (s->work_bh) {
+        qemu_bh_schedule(s->work_bh);
     }
 }

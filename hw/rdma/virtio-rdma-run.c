@@ -156,16 +156,19 @@ static bool run_srq(VirtIORdma *s, VirtIORdmaSrq *srq, uint32_t *budget)
     return posted;
 }
 
-static void run_scheduled(VirtIORdma *s)
+/* What is of virtqueues, but for work queues */
+static void run_virtqueues(VirtIORdma *s)
 {
-    VirtIORdmaSrq *srq, *last_srq;
-    VirtIORdmaQp *qp, *last_qp;
-    uint32_t mark_budget = VIRTIO_RDMA_MARK_BUDGET;
-    uint32_t budget = VIRTIO_RDMA_WQ_BUDGET;
-    bool posted = false;
+    VirtIORdmaSrq *srq;
+    VirtIORdmaQp *qp;
 
     if (s->sched_all || s->sched_cqs) {
         flush_cqs(s);
+    }
+    virtio_rdma_eqs_run(s);
+    if (s->sched_events) {
+        s->sched_events = false;
+        virtio_rdma_events_run(s);
     }
     if (s->sched_all) {
         s->sched_all = false;
@@ -184,6 +187,18 @@ static void run_scheduled(VirtIORdma *s)
         }
     }
     virtio_rdma_ctrl_run(s);
+}
+
+/* What is of work queues: with an iothread they have no virtqueues. */
+static void run_queues(VirtIORdma *s)
+{
+    VirtIORdmaSrq *srq, *last_srq;
+    VirtIORdmaQp *qp, *last_qp;
+    uint32_t mark_budget = VIRTIO_RDMA_MARK_BUDGET;
+    uint32_t budget = VIRTIO_RDMA_WQ_BUDGET;
+    bool posted = false;
+
+    virtio_rdma_take_rung(s);
     virtio_rdma_shadows_run(s, &mark_budget);
 
     /*
@@ -208,7 +223,7 @@ static void run_scheduled(VirtIORdma *s)
         posted |= run_qp(s, qp, &budget);
     }
     if (!QTAILQ_EMPTY(&s->sched_srqs) || !QTAILQ_EMPTY(&s->sched_qps)) {
-        qemu_bh_schedule(s->bh);
+        virtio_rdma_work_schedule(s);
     }
     run_backend(s, posted);
 }
@@ -220,8 +235,10 @@ void virtio_rdma_bh(void *opaque)
     if (s->unrealize_put_off) {
         return;
     }
-    /* Who has used up the budget of a turn has scheduled this. */
-    s->kick_budget = VIRTIO_RDMA_KICK_BUDGET;
+    if (!s->ctx) {
+        /* Who has used up the budget of a turn has scheduled this. */
+        s->kick_budget = VIRTIO_RDMA_KICK_BUDGET;
+    }
     if (virtio_rdma_busy(s)) {
         /* Another device waits in an event loop of its own */
         s->bh_put_off = true;
@@ -230,7 +247,24 @@ void virtio_rdma_bh(void *opaque)
     virtio_rdma_enter(s);
     virtio_rdma_running_update(s, VIRTIO_DEVICE(s)->status);
     if (virtio_rdma_active(s)) {
-        run_scheduled(s);
+        run_virtqueues(s);
+        if (!s->ctx) {
+            run_queues(s);
+        }
+    }
+    virtio_rdma_leave(s);
+}
+
+void virtio_rdma_work_bh(void *opaque)
+{
+    VirtIORdma *s = opaque;
+
+    if (!rdma_backend_try_enter(s->backend)) {
+        return;
+    }
+    qatomic_set(&s->kick_budget, VIRTIO_RDMA_KICK_BUDGET);
+    if (s->running && virtio_rdma_active(s)) {
+        run_queues(s);
     }
     virtio_rdma_leave(s);
 }
@@ -297,16 +331,22 @@ void virtio_rdma_handle_event(VirtIODevice *vdev, VirtQueue *vq)
     virtio_rdma_events_run(VIRTIO_RDMA(vdev));
 }
 
+/* Serve a doorbell at once, unless that is the bottom half's? */
+static bool enter_to_kick(VirtIORdma *s)
+{
+    return !virtio_rdma_busy(s) && qatomic_read(&s->kick_budget) &&
+           rdma_backend_enter_if_free(s->backend);
+}
+
 /* The driver says that there are WQEs. */
 static void kick_srq(VirtIORdma *s, VirtIORdmaSrq *srq)
 {
     bool posted;
 
-    if (virtio_rdma_busy(s) || !s->kick_budget) {
-        virtio_rdma_srq_schedule(s, srq);
+    if (!enter_to_kick(s)) {
+        virtio_rdma_srq_ring(s, srq);
         return;
     }
-    virtio_rdma_enter(s);
     posted = virtio_rdma_srq_run(s, srq, &s->kick_budget);
     if (srq->broken) {
         virtio_rdma_srq_schedule(s, srq);
@@ -344,11 +384,10 @@ static void kick_direct_qp(VirtIORdma *s, VirtIORdmaQp *qp)
 {
     bool posted;
 
-    if (!s->limits.pulls_recv || virtio_rdma_busy(s) || !s->kick_budget) {
-        virtio_rdma_qp_schedule(s, qp);
+    if (!s->limits.pulls_recv || !enter_to_kick(s)) {
+        virtio_rdma_qp_ring(s, qp);
         return;
     }
-    virtio_rdma_enter(s);
     if (in_a_row(&s->shadows[qp->direct.doorbell].rung_at)) {
         virtio_rdma_shadow_wake(s, qp->direct.doorbell);
     }

@@ -116,7 +116,7 @@ void virtio_rdma_shadow_wake(VirtIORdma *s, uint32_t page)
     }
     shadow->is_awake = true;
     QTAILQ_INSERT_TAIL(&s->awake_shadows, shadow, next);
-    virtio_rdma_bh_schedule(s);
+    virtio_rdma_work_schedule(s);
 }
 
 /* Schedule the QPs that are marked in @word. False: it is not RAM. */
@@ -232,6 +232,6 @@ void virtio_rdma_shadows_run(VirtIORdma *s, uint32_t *budget)
         /* The next turn begins with another one. */
         QTAILQ_REMOVE(&s->awake_shadows, shadow, next);
         QTAILQ_INSERT_TAIL(&s->awake_shadows, shadow, next);
-        virtio_rdma_bh_schedule(s);
+        virtio_rdma_work_schedule(s);
     }
 }

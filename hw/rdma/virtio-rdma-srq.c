@@ -83,6 +83,9 @@ static int add_srq(VirtIORdma *s, const VirtIORdmaReq *req,
     int ret;
 
     if (!(flags_of(s, req) & VIRTIO_RDMA_SRQ_DIRECT)) {
+        if (!virtio_rdma_check_may_have_vq(s, "SRQ")) {
+            return -EINVAL;
+        }
         *srq = virtio_rdma_srq_add(s, attr, pd);
         virtio_rdma_srq_use_vq(s, *srq);
         clear_bit(virtio_rdma_srq_vq(s, attr->srqn), s->stale_vqs);

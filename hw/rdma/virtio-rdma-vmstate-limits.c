@@ -327,3 +327,25 @@ void virtio_rdma_limits_unregister(VirtIORdma *s)
 {
     vmstate_unregister(VMSTATE_IF(s), &vmstate_early, s);
 }
+
+bool virtio_rdma_saved_suits_iothread(const VirtIORdmaSaved *v)
+{
+    uint32_t virtqueues = 0;
+
+    for (uint32_t i = 0; i < v->n_cqs; i++) {
+        virtqueues += !v->cqs[i].pages && !v->cqs[i].is_eq;
+    }
+    for (uint32_t i = 0; i < v->n_srqs; i++) {
+        virtqueues += !v->srqs[i].direct.pages;
+    }
+    for (uint32_t i = 0; i < v->n_qps; i++) {
+        virtqueues += !v->qps[i].direct.pages;
+    }
+    if (v->dev->ctx && virtqueues) {
+        error_report("virtio-rdma: the guest has %u QPs, CQs and SRQs with "
+                     "virtqueues, which an iothread does not serve: leave "
+                     "iothread out at the destination", virtqueues);
+        return false;
+    }
+    return true;
+}

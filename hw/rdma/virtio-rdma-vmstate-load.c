@@ -548,6 +548,9 @@ int virtio_rdma_saved_objects_post_load(void *opaque, int version_id)
     const VirtIORdmaSaved *v = opaque;
     VirtIORdma *s = v->dev;
 
+    if (!virtio_rdma_saved_suits_iothread(v)) {
+        return -EINVAL;
+    }
     virtio_rdma_objects_reset(s);
     LOAD_ALL(s, v, pds, n_pds, load_pd);
     LOAD_ALL(s, v, cqs, n_cqs, load_cq);

@@ -146,6 +146,8 @@ struct VirtIORdmaSaved {
 
 void virtio_rdma_limits_register(VirtIORdma *s);
 void virtio_rdma_limits_unregister(VirtIORdma *s);
+/* Is all that the guest has there in an iothread, if the device is? */
+bool virtio_rdma_saved_suits_iothread(const VirtIORdmaSaved *v);
 
 /* virtio-rdma-vmstate-save.c: fill the records in, and free them */
 

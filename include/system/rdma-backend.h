@@ -13,7 +13,9 @@
 #ifndef SYSTEM_RDMA_BACKEND_H
 #define SYSTEM_RDMA_BACKEND_H
 
+#include "block/aio.h"
 #include "hw/qdev-core.h"
+#include "qemu/thread.h"
 #include "qom/object.h"
 #include "rdma/qp-check.h"
 #include "rdma/verbs.h"
@@ -90,6 +92,8 @@ typedef struct RdmaBackendClientOps {
      * returns.
      */
     void (*idle)(void *opaque);
+    /* As RdmaBackendClass.retry() */
+    void (*retry)(void *opaque);
     /*
      * A backend that loads its state has come to a GID. False if the guest may
      * not use it.
@@ -169,7 +173,12 @@ struct RdmaBackend {
     MemReentrancyGuard *guard;      /* of the device's transport, or NULL */
     RdmaBackendLimits limits;
 
+    AioContext *ctx;                /* of the iothread, or NULL */
+    QemuRecMutex lock;              /* with an iothread; see below */
+    bool contended;                 /* the iothread wants to enter */
+
     unsigned busy;                  /* rdma_backend_enter() without _leave() */
+    const void *owner;              /* the thread that is busy */
     bool guard_was;                 /* before the outermost of them */
 };
 
@@ -211,7 +220,8 @@ struct RdmaBackendClass {
 
     /*
      * A device takes the backend: rb->client_*, dma_as and limits are set.
-     * The backend lowers rb->limits to what it can do, or fails.
+     * The backend lowers rb->limits to what it can do, or fails. rb->ctx is
+     * not NULL only with @retry.
      */
     bool (*attach)(RdmaBackend *rb, Error **errp);
     /* The device is gone; all objects are dropped silently. */
@@ -221,6 +231,11 @@ struct RdmaBackendClass {
      * put off is done soon, but not in here. Optional.
      */
     void (*idle)(RdmaBackend *rb);
+    /*
+     * rdma_backend_try_enter() has failed before: do now what was to be done.
+     * Backends that know nothing of iothreads have none.
+     */
+    void (*retry)(RdmaBackend *rb);
     /*
      * Device reset: drop all objects and GIDs silently. On return guest memory
      * is not touched any more, and all numbers are free.
@@ -370,11 +385,12 @@ struct RdmaBackendClass {
 
 /*
  * Attach a device model to @rb. @limits are the device's own; on success they
- * come back lowered to what device and backend both can do. Fails when @rb is
- * in use already or refuses.
+ * come back lowered to what device and backend both can do. @ctx is that of the
+ * iothread that the backend works in, or NULL. Fails when @rb is in use already
+ * or refuses.
  */
 bool rdma_backend_attach(RdmaBackend *rb, const RdmaBackendClientOps *ops,
-                         void *opaque, AddressSpace *dma_as,
+                         void *opaque, AddressSpace *dma_as, AioContext *ctx,
                          RdmaBackendLimits *limits, Error **errp);
 void rdma_backend_detach(RdmaBackend *rb);
 
@@ -392,13 +408,29 @@ void rdma_backend_detach(RdmaBackend *rb);
  *
  * Nothing of the device or the backend may be used behind the outermost
  * rdma_backend_leave().
+ *
+ * With an iothread there are two kinds of threads that enter:
+ *
+ * - Those with the BQL, the main loop and vCPUs, wait for the lock, no longer
+ *   than a turn of the iothread takes. They alone change what commands change
+ *   (tables of objects, GIDs, the port), so that they may read that without
+ *   having entered. They alone use virtqueues, netdevs and interrupts.
+ * - The iothread waits for nothing: it enters by rdma_backend_try_enter(), and
+ *   accesses guest memory only where it is RAM, for else it would have to wait
+ *   for the BQL. So whoever has the BQL may wait for the iothread, whatever the
+ *   guest does.
  */
 void rdma_backend_enter(RdmaBackend *rb);
 void rdma_backend_leave(RdmaBackend *rb);
-static inline bool rdma_backend_busy(const RdmaBackend *rb)
-{
-    return rb->busy != 0;
-}
+/*
+ * The same for the iothread, in whose place retry() is called later if it
+ * returns false. Without an iothread it does not fail.
+ */
+bool rdma_backend_try_enter(RdmaBackend *rb);
+/* The same for who has the BQL and another way if it fails. */
+bool rdma_backend_enter_if_free(RdmaBackend *rb);
+/* Has this thread entered? */
+bool rdma_backend_busy(const RdmaBackend *rb);
 
 /*
  * A MODIFY_QP of the driver fails: tell those who look for the reason, by

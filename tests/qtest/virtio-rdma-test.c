@@ -38,6 +38,7 @@ int main(int argc, char **argv)
     add_notify_tests();
     add_cq_tests();
     add_event_tests();
+    add_iothread_tests();
     add_lifecycle_tests();
     add_random_tests();
     add_realize_tests();

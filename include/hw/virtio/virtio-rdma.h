@@ -11,6 +11,7 @@
 #include "hw/virtio/virtio.h"
 #include "net/net.h"
 #include "qom/object.h"
+#include "system/iothread.h"
 #include "standard-headers/linux/virtio_rdma.h"
 #include "system/rdma-backend.h"
 
@@ -40,6 +41,7 @@ typedef struct VirtIORdmaSaved VirtIORdmaSaved;
 typedef struct VirtIORdmaConf {
     char *netdev;
     RdmaBackend *rdmadev;
+    IOThread *iothread;             /* or NULL */
     MACAddr mac;
     uint64_t sys_image_guid;
     uint32_t max_qp;
@@ -105,6 +107,8 @@ struct VirtIORdma {
     uint32_t max_vq_cq;
     uint32_t max_vq_srq;
     QEMUBH *bh;
+    AioContext *ctx;                /* of the iothread, or NULL */
+    QEMUBH *work_bh;                /* likewise: its part of @bh */
     Error *migration_blocker;
 
     VirtIORdmaTable pds;
@@ -136,6 +140,11 @@ struct VirtIORdma {
     QTAILQ_HEAD(, VirtIORdmaShadow) awake_shadows;
     bool sched_all;
     bool sched_cqs;                 /* their backlogs */
+    bool sched_events;
+    QTAILQ_HEAD(, VirtIORdmaCq) sched_eqs;
+    /* Bits of QPs, and behind these of SRQs, whose doorbell was rung */
+    unsigned long *rung;
+    bool any_rung;
     uint32_t next_flush;            /* the CQ to begin with */
     uint32_t kick_budget;           /* left for doorbells until it runs */
     bool running;                   /* as told to the backend */
@@ -151,6 +160,7 @@ struct VirtIORdma {
     Object *transport;              /* that is kept until then */
     bool status_put_off;
     bool bh_put_off;
+    bool work_put_off;
     bool queue_resets_put_off;
     DECLARE_BITMAP(reset_vqs, VIRTIO_QUEUE_MAX);
     bool ioeventfd;                 /* the transport wants host notifiers */

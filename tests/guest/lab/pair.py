@@ -47,6 +47,15 @@ def queues():
             'direct-srq=off') if virtqueue else ()
 
 
+def threads(iommu, options):
+    """(properties of an adapter, arguments), with IOTHREAD=1 in the
+    environment: it then works in an iothread, where it can."""
+    if (os.environ.get('IOTHREAD') != '1' or iommu or queues() or
+            'direct-' in options):
+        return [], []
+    return ['iothread=io0'], ['-object', 'iothread,id=io0']
+
+
 def backend(link, directory):
     """(the adapter's backend, arguments that make it). WIRE=shm in the
     environment: by shared memory on every link."""
@@ -75,9 +84,10 @@ def functions(index, rdma=True, iommu=False, hotplug=False, options='',
         devices += ['-device', 'pcie-root-port,id=rp0,chassis=1,addr=6']
         place = 'id=rdma0,bus=rp0,addr=0'
     if rdma:
-        more = ','.join(filter(None, (*queues(), options)))
+        in_thread, thread = threads(iommu, options)
+        more = ','.join(filter(None, (*queues(), *in_thread, options)))
         attached, made = where
-        devices += [*made, '-device',
+        devices += [*thread, *made, '-device',
                     f'virtio-rdma-pci,{attached},{place}{platform}'
                     f'{more and ","}{more}']
     return devices

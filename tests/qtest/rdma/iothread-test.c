@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * virtio-rdma: devices that work in an iothread.
+ */
+#include "qemu/osdep.h"
+#include "qobject/qdict.h"
+#include "rdma-test.h"
+
+#define FEATURES (QRDMA_F(VIRTIO_RDMA_F_DIRECT_QP) | \
+                  QRDMA_F(VIRTIO_RDMA_F_DIRECT_CQ) | \
+                  QRDMA_F(VIRTIO_RDMA_F_DIRECT_SRQ) | \
+                  QRDMA_F(VIRTIO_RDMA_F_SRQ) | \
+                  QRDMA_F(VIRTIO_RDMA_F_EVENTS))
+#define NEXT VIRTIO_RDMA_NOTIFY_NEXT_COMPLETION
+#define DEPTH 64
+#define LEN 9000                    /* three packets */
+#define AT_ONCE 16
+
+/* Two devices of one machine on a hub; the second one's slot is the next. */
+#define DEVICE(n, more) \
+    "-netdev hubport,id=n" #n ",hubid=0 " \
+    "-object rdma-roce,id=r" #n ",netdev=n" #n more " " \
+    "-device virtio-rdma-pci,id=d" #n ",rdmadev=r" #n ",iothread=io" #n \
+    ",max-qp=8,max-cq=9,max-mr=8,max-pd=4,addr=" #n " "
+
+/* One of them, and what talks to the other one */
+typedef struct End {
+    QRdma *d;
+    QRdmaPd *pd;
+    QRdmaMr *mr;
+    QRdmaEq *eq;
+    QRdmaCq *cq;
+    QRdmaQp *qp;
+} End;
+
+typedef struct Two {
+    QRdmaHost *host;
+    char *dir;                      /* for shared memory, or NULL */
+    End a, b;
+} Two;
+
+static void end_start(End *e)
+{
+    qrdma_start(e->d, QRDMA_FEATURES | FEATURES, 0);
+    qrdma_add_event_buffers(e->d, 8);
+    e->pd = qrdma_alloc_pd(e->d);
+    e->mr = qrdma_reg_mr(e->pd, TEST_IOVA_A, TEST_MR_SIZE, TEST_ACCESS_ALL);
+    e->eq = qrdma_create_eq(e->d, 16);
+    e->cq = qrdma_create_direct_cq(e->d, DEPTH, e->eq);
+    e->qp = qrdma_create_qp(e->pd, e->cq, e->cq, RDMA_QPT_RC);
+}
+
+static void two_connect(Two *t)
+{
+    qrdma_setup_gids(t->a.d, 1);
+    qrdma_setup_gids(t->b.d, 2);
+    qrdma_connect(t->a.qp, t->b.qp, NULL);
+}
+
+static Two *two_start(bool shm)
+{
+    Two *t = g_new0(Two, 1);
+    g_autofree char *how = NULL;
+
+    if (shm) {
+        t->dir = g_dir_make_tmp("rdma-iothread-XXXXXX", NULL);
+        how = g_strdup_printf(",shm-dir=%s", t->dir);
+    }
+    t->host = qrdma_host_start("-object iothread,id=io4 "
+                               "-object iothread,id=io5 "
+                               DEVICE(4, "%s") DEVICE(5, "%s"),
+                               how ?: "", how ?: "");
+    t->a.d = qrdma_open(t->host, QPCI_DEVFN(4, 0));
+    t->b.d = qrdma_open(t->host, QPCI_DEVFN(5, 0));
+    end_start(&t->a);
+    end_start(&t->b);
+    two_connect(t);
+    return t;
+}
+
+static void two_stop(Two *t)
+{
+    qrdma_close(t->a.d);
+    qrdma_close(t->b.d);
+    qrdma_host_stop(t->host);
+    if (t->dir) {
+        g_assert_cmpint(rmdir(t->dir), ==, 0);
+        g_free(t->dir);
+    }
+    g_free(t);
+}
+
+/* A WRITE of LEN bytes at the start of @from to the same place in @to */
+static void put(End *from, End *to, uint64_t wr_id)
+{
+    RdmaSge sge = qrdma_sge(from->mr, 0, LEN);
+
+    qrdma_post_send(from->qp, &(RdmaSendWr) {
+        .wr_id = wr_id,
+        .opcode = RDMA_WR_RDMA_WRITE,
+        .send_flags = RDMA_SEND_SIGNALED,
+        .sg_list = &sge,
+        .num_sge = 1,
+        .wr.rdma = { to->mr->iova, to->mr->rkey },
+    });
+}
+
+static void put_many(Two *t)
+{
+    for (int i = 0; i < AT_ONCE; i++) {
+        put(&t->a, &t->b, i);
+        put(&t->b, &t->a, i);
+    }
+}
+
+static void expect_many(End *e)
+{
+    for (int i = 0; i < AT_ONCE; i++) {
+        qrdma_expect(e->cq, i, RDMA_WC_SUCCESS);
+    }
+}
+
+/* The same when frames may be lost: time has to pass. */
+static void expect_many_later(End *e)
+{
+    gint64 end = g_get_monotonic_time() + qrdma_patience();
+    RdmaWc wc;
+
+    for (int i = 0; i < AT_ONCE; i++) {
+        while (!qrdma_poll_cq(e->cq, &wc)) {
+            g_assert_cmpint(g_get_monotonic_time(), <, end);
+            qrdma_clock_step(e->d, 100 * QRDMA_MS);
+            g_usleep(100);
+        }
+        g_assert_cmpuint(wc.wr_id, ==, i);
+        g_assert_cmpint(wc.status, ==, RDMA_WC_SUCCESS);
+    }
+}
+
+static void check_works(Two *t, uint8_t seed)
+{
+    qrdma_mr_fill(t->a.mr, 0, LEN, seed);
+    put(&t->a, &t->b, seed);
+    qrdma_expect(t->a.cq, seed, RDMA_WC_SUCCESS);
+    qrdma_mr_check(t->b.mr, 0, LEN, seed);
+}
+
+static uint64_t frames_by_memory(Two *t)
+{
+    QDict *rsp = qtest_qmp(t->host->qts, "{'execute': 'qom-get', 'arguments': "
+                           "{'path': '/objects/r4', "
+                           "'property': 'shm-tx-frames'}}");
+    uint64_t n = qdict_get_int(rsp, "return");
+
+    qobject_unref(rsp);
+    return n;
+}
+
+static void check_messages(bool shm)
+{
+    Two *t = two_start(shm);
+
+    for (int i = 1; i < 20; i++) {
+        check_works(t, i);
+        put_many(t);
+        expect_many(&t->a);
+        expect_many(&t->b);
+    }
+    if (shm) {
+        g_assert_cmpuint(frames_by_memory(t), >, 0);
+    }
+    two_stop(t);
+}
+
+static void test_messages_by_the_netdev(void)
+{
+    check_messages(false);
+}
+
+static void test_messages_by_memory(void)
+{
+    check_messages(true);
+}
+
+static void test_events(void)
+{
+    Two *t = two_start(false);
+    uint32_t cqn;
+
+    for (int i = 1; i < 30; i++) {
+        qrdma_arm_direct_cq(t->a.cq, NEXT);
+        check_works(t, i);
+        qrdma_wait_until(t->a.d, qrdma_eq_get(t->a.eq, &cqn));
+        g_assert_cmpuint(cqn, ==, t->a.cq->cqn);
+        qrdma_wait_until(t->a.d, qrdma_ring_irq(t->a.eq->ring));
+        qrdma_refill_eq(t->a.eq, 1);
+    }
+    two_stop(t);
+}
+
+static void test_error_of_the_peer_raises_an_event(void)
+{
+    Two *t = two_start(false);
+    RdmaSge sge = qrdma_sge(t->a.mr, 0, LEN);
+
+    qrdma_post_send(t->a.qp, &(RdmaSendWr) {
+        .opcode = RDMA_WR_RDMA_WRITE,
+        .sg_list = &sge,
+        .num_sge = 1,
+        .wr.rdma = { t->b.mr->iova, t->b.mr->rkey + 1 },
+    });
+    qrdma_expect(t->a.cq, 0, RDMA_WC_REM_ACCESS_ERR);
+    qrdma_expect_event(t->b.d, RDMA_EVENT_QP_ACCESS_ERR, t->b.qp->qpn);
+    two_stop(t);
+}
+
+static void test_reset_amid_traffic(void)
+{
+    Two *t = two_start(false);
+
+    for (int i = 1; i < 20; i++) {
+        put_many(t);
+        end_start(&t->a);
+        end_start(&t->b);
+        two_connect(t);
+        check_works(t, i);
+    }
+    two_stop(t);
+}
+
+static void test_stop_amid_traffic(void)
+{
+    Two *t = two_start(true);
+    QTestState *qts = t->host->qts;
+
+    for (int i = 1; i < 20; i++) {
+        put_many(t);
+        qtest_qmp_assert_success(qts, "{'execute': 'stop'}");
+        qtest_qmp_assert_success(qts, "{'execute': 'cont'}");
+        expect_many_later(&t->a);
+        expect_many_later(&t->b);
+        check_works(t, i);
+    }
+    two_stop(t);
+}
+
+static void test_unplug_amid_traffic(void)
+{
+    Two *t = two_start(true);
+
+    put_many(t);
+    qpci_unplug_acpi_device_test(t->host->qts, "d5", 5);
+    qtest_qmp_assert_success(t->host->qts, "{'execute': 'object-del', "
+                             "'arguments': {'id': 'r5'}}");
+    qtest_qmp_assert_success(t->host->qts, "{'execute': 'object-del', "
+                             "'arguments': {'id': 'io5'}}");
+    two_stop(t);
+}
+
+static void test_virtqueues_of_work_are_refused(void)
+{
+    Two *t = two_start(false);
+    RdmaSrqAttr srq = { .pdn = t->a.pd->pdn, .max_wr = 4, .max_sge = 1 };
+    uint32_t id;
+
+    assert_status(qrdma_try_create_cq(t->a.d, 4, &id), INVAL);
+    assert_status(qrdma_try_create_srq(t->a.d, &srq, &id), INVAL);
+    check_works(t, 1);
+    two_stop(t);
+}
+
+static void test_driver_without_direct_queues_is_refused(void)
+{
+    QRdmaHost *host = qrdma_host_start("-object iothread,id=io4 "
+                                       DEVICE(4, ""));
+    QRdma *d = qrdma_open(host, QPCI_DEVFN(4, 0));
+    QVirtioDevice *vdev = &d->pci->vdev;
+
+    qrdma_reset(d);
+    qvirtio_set_acknowledge(vdev);
+    qvirtio_set_driver(vdev);
+    vdev->bus->set_features(vdev, QRDMA_FEATURES);
+    vdev->bus->set_status(vdev, VIRTIO_CONFIG_S_FEATURES_OK |
+                                vdev->bus->get_status(vdev));
+    g_assert_false(vdev->bus->get_status(vdev) & VIRTIO_CONFIG_S_FEATURES_OK);
+    qrdma_close(d);
+    qrdma_host_stop(host);
+}
+
+static void test_what_does_not_go_together_is_refused(void)
+{
+    static const struct {
+        const char *props;
+        const char *in_message;
+    } bad[] = {
+        { "'direct-qp': 'off'", "direct-qp" },
+        { "'direct-cq': 'off'", "direct-cq" },
+        { "'modern-pio-notify': 'on'", "modern-pio-notify" },
+        { "'iothread': 'r0'", "iothread" },
+        { "'iothread': 'nosuch'", "nosuch" },
+    };
+    QRdmaHost *host = qrdma_host_start("-object iothread,id=io0 "
+                                       "-netdev hubport,id=n0,hubid=0 "
+                                       "-object rdma-roce,id=r0,netdev=n0");
+
+    for (int i = 0; i < ARRAY_SIZE(bad); i++) {
+        g_autofree char *cmd = g_strdup_printf(
+            "{'execute': 'device_add', 'arguments': {"
+            "'driver': 'virtio-rdma-pci', 'rdmadev': 'r0', %s%s}}",
+            strstr(bad[i].props, "'iothread'") ? "" : "'iothread': 'io0', ",
+            bad[i].props);
+        QDict *rsp = qtest_qmp(host->qts, cmd, NULL);
+        const char *desc;
+
+        g_assert_true(qdict_haskey(rsp, "error"));
+        desc = qdict_get_str(qdict_get_qdict(rsp, "error"), "desc");
+        if (!strstr(desc, bad[i].in_message)) {
+            g_error("\"%s\" does not speak of %s", desc, bad[i].in_message);
+        }
+        qobject_unref(rsp);
+    }
+    qrdma_host_stop(host);
+}
+
+void add_iothread_tests(void)
+{
+    static const struct {
+        const char *name;
+        void (*run)(void);
+    } tests[] = {
+        { "messages-by-the-netdev", test_messages_by_the_netdev },
+        { "messages-by-memory", test_messages_by_memory },
+        { "events", test_events },
+        { "error-of-the-peer-raises-an-event",
+          test_error_of_the_peer_raises_an_event },
+        { "reset-amid-traffic", test_reset_amid_traffic },
+        { "stop-amid-traffic", test_stop_amid_traffic },
+        { "unplug-amid-traffic", test_unplug_amid_traffic },
+        { "virtqueues-of-work-are-refused",
+          test_virtqueues_of_work_are_refused },
+        { "driver-without-direct-queues-is-refused",
+          test_driver_without_direct_queues_is_refused },
+        { "what-does-not-go-together-is-refused",
+          test_what_does_not_go_together_is_refused },
+    };
+
+    if (qrdma_ibdev()) {
+        return; /* rdma-verbs refuses it */
+    }
+    for (int i = 0; i < ARRAY_SIZE(tests); i++) {
+        g_autofree char *path = g_strdup_printf("virtio-rdma/iothread/%s",
+                                                tests[i].name);
+
+        qtest_add_func(path, tests[i].run);
+    }
+}
