@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What depends on the kernel's version: Linux 6.1 to 6.12.
+ * What depends on the kernel's version: Linux 6.1 to 7.3.
  *
  * Stable series and distributions backport parts of later kernels, so version
  * numbers tell too little. Kbuild searches the kernel's headers instead, and
- * defines the macros VRDMA_HAVE_*, which are used in this file only.
+ * defines the macros VRDMA_HAVE_*, which are used in this file only. The
+ * versions in comments are those of Linus Torvalds' tree.
  */
 #ifndef VRDMA_COMPAT_H
 #define VRDMA_COMPAT_H
@@ -13,9 +14,15 @@
 #include <linux/slab.h>
 #include <linux/virtio.h>
 #include <linux/virtio_config.h>
+#include <rdma/ib_umem.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/uverbs_ioctl.h>
 #include <linux/virtio_rdma.h>
+
+/* Older kernels have ib_block_iter in ib_verbs.h and ib_umem.h. */
+#ifdef VRDMA_HAVE_ITER
+#include <rdma/iter.h>
+#endif
 
 /*
  * A page table in one piece is one buffer of the page allocator. This is its
@@ -75,6 +82,69 @@ static inline struct ib_udata *vrdma_create_cq_udata(struct ib_udata *udata)
 {
 	return udata;
 }
+#endif
+
+/*
+ * In newer kernels a CQ of a process has its own method, and .create_cq is for
+ * users in the kernel. .resize_user_cq was .resize_cq before, and took an int.
+ */
+#ifdef VRDMA_HAVE_CREATE_USER_CQ
+#define VRDMA_USER_CQ_OP(func)		.create_user_cq = (func),
+#else
+#define VRDMA_USER_CQ_OP(func)
+#endif
+
+#ifdef VRDMA_HAVE_RESIZE_USER_CQ
+#define vrdma_resize_cq_op		resize_user_cq
+#else
+#define vrdma_resize_cq_op		resize_cq
+#endif
+
+#ifdef VRDMA_HAVE_RESIZE_UNSIGNED
+#define vrdma_cqe_num			unsigned int
+#else
+#define vrdma_cqe_num			int
+#endif
+
+/*
+ * Memory of a process by its address. Newer kernels take it in other forms,
+ * too, and have a name for each.
+ */
+static inline struct ib_umem *vrdma_umem_get(struct ib_device *ibdev, u64 start,
+					     u64 length, int access)
+{
+#ifdef VRDMA_HAVE_UMEM_GET_VA
+	return ib_umem_get_va(ibdev, start, length, access);
+#else
+	return ib_umem_get(ibdev, start, length, access);
+#endif
+}
+
+/*
+ * A region may come with a hint where DMA should go since Linux 6.17, if the
+ * driver makes such hints; this one does not.
+ */
+#ifdef VRDMA_HAVE_DMAH
+#define VRDMA_DMAH_PARAM		struct ib_dmah *dmah,
+#else
+#define VRDMA_DMAH_PARAM
+#endif
+
+/*
+ * Since Linux 6.14 the RDMA core dispatches port events when the NIC goes up
+ * or down, unless the driver says that it does so itself. The state of the port
+ * is that of the adapter, too, so vrdma_port_work() does.
+ */
+#ifdef VRDMA_HAVE_PORT_EVENT
+static inline void vrdma_report_port_event(struct ib_device *ibdev,
+					   struct net_device *netdev,
+					   unsigned long event)
+{
+}
+
+#define VRDMA_PORT_EVENT_OP	.report_port_event = vrdma_report_port_event,
+#else
+#define VRDMA_PORT_EVENT_OP
 #endif
 
 /*

@@ -185,7 +185,8 @@ int vrdma_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	return ret;
 }
 
-int vrdma_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata)
+int vrdma_resize_cq(struct ib_cq *ibcq, vrdma_cqe_num cqe,
+		    struct ib_udata *udata)
 {
 	struct vrdma_dev *dev = to_vdev(ibcq->device);
 	struct vrdma_cq *cq = to_vcq(ibcq);

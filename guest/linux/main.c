@@ -57,7 +57,9 @@ static const struct ib_device_ops vrdma_ops = {
 	.reg_user_mr = vrdma_reg_user_mr,
 	.req_notify_cq = vrdma_req_notify_cq,
 	.rereg_user_mr = vrdma_rereg_user_mr,
-	.resize_cq = vrdma_resize_cq,
+	.vrdma_resize_cq_op = vrdma_resize_cq,
+	VRDMA_USER_CQ_OP(vrdma_create_cq)
+	VRDMA_PORT_EVENT_OP
 
 	INIT_RDMA_OBJ_SIZE(ib_ah, vrdma_ah, ibah),
 	INIT_RDMA_OBJ_SIZE(ib_cq, vrdma_cq, ibcq),

@@ -105,7 +105,7 @@ void vrdma_wqe_fill_reg_mr(const struct ib_reg_wr *wr,
 /* mr.c */
 struct ib_mr *vrdma_get_dma_mr(struct ib_pd *ibpd, int access);
 struct ib_mr *vrdma_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
-				u64 virt_addr, int access,
+				u64 virt_addr, int access, VRDMA_DMAH_PARAM
 				struct ib_udata *udata);
 struct ib_mr *vrdma_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 				  u64 length, u64 virt_addr, int access,

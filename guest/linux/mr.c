@@ -52,9 +52,8 @@ static void vrdma_mr_describe(struct virtio_rdma_reg_user_mr_req *req,
 	}
 }
 
-struct ib_mr *vrdma_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
-				u64 virt_addr, int access,
-				struct ib_udata *udata)
+static struct ib_mr *vrdma_mr_register(struct ib_pd *ibpd, u64 start,
+				       u64 length, u64 virt_addr, int access)
 {
 	struct vrdma_dev *dev = to_vdev(ibpd->device);
 	struct virtio_rdma_reg_user_mr_req req = {};
@@ -69,7 +68,7 @@ struct ib_mr *vrdma_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
 	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
-	mr->umem = ib_umem_get(ibpd->device, start, length, access);
+	mr->umem = vrdma_umem_get(ibpd->device, start, length, access);
 	if (IS_ERR(mr->umem)) {
 		ret = PTR_ERR(mr->umem);
 		goto err_mr;
@@ -93,6 +92,13 @@ err_umem:
 err_mr:
 	kfree(mr);
 	return ERR_PTR(ret);
+}
+
+struct ib_mr *vrdma_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
+				u64 virt_addr, int access, VRDMA_DMAH_PARAM
+				struct ib_udata *udata)
+{
+	return vrdma_mr_register(ibpd, start, length, virt_addr, access);
 }
 
 /* Change a region in place. Without @umem it keeps its memory. */
@@ -153,15 +159,15 @@ struct ib_mr *vrdma_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 	if (!(flags & IB_MR_REREG_ACCESS))
 		access = mr->access;
 	if (!virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_REREG_MR))
-		return vrdma_reg_user_mr(ibpd, start, length, virt_addr,
-					 access, udata);
+		return vrdma_mr_register(ibpd, start, length, virt_addr,
+					 access);
 
 	if (!length || length > dev->attr.max_mr_size)
 		return ERR_PTR(-EINVAL);
 	/* Memory that was pinned for reading must be pinned again to write. */
 	if (flags & IB_MR_REREG_TRANS ||
 	    (ib_access_writable(access) && !mr->umem->writable)) {
-		umem = ib_umem_get(ibmr->device, start, length, access);
+		umem = vrdma_umem_get(ibmr->device, start, length, access);
 		if (IS_ERR(umem))
 			return ERR_CAST(umem);
 	}

@@ -12,7 +12,8 @@
 int vrdma_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 		       struct ib_udata *udata)
 {
-	if (udata->inlen || udata->outlen)
+	/* NULL when Linux 7.3 asks for itself */
+	if (udata && (udata->inlen || udata->outlen))
 		return -EINVAL;
 	*attr = to_vdev(ibdev)->attr;
 	return 0;

@@ -263,7 +263,8 @@ int vrdma_cq_direct_resize(struct vrdma_cq *cq, u32 cqe,
 /* cq.c */
 int vrdma_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		    struct vrdma_create_cq_arg *arg);
-int vrdma_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata);
+int vrdma_resize_cq(struct ib_cq *ibcq, vrdma_cqe_num cqe,
+		    struct ib_udata *udata);
 int vrdma_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
 int vrdma_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc);
 int vrdma_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);

@@ -6,7 +6,6 @@
 #include <linux/dma-mapping.h>
 #include <linux/log2.h>
 #include <linux/slab.h>
-#include <rdma/iter.h>
 
 #include "mem.h"
 

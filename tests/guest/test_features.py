@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Events, deep CQs, arming and counters, seen by programs."""
+import re
 import time
 
 from lab import pyverbs
@@ -46,14 +47,18 @@ def test_no_event_after_destroy(bench):
     check(bench, 'no_event_after_destroy')
 
 
-def test_events_of_the_port(bench):
+def test_each_event_of_the_port_comes_once(bench):
     job = bench.one.spawn(
         f'stdbuf -oL ibv_asyncwatch -d {bench.device(bench.one)}')
     try:
         job.wait_for('async event FD')
-        for up, event in ((False, 'PORT_ERR'), (True, 'PORT_ACTIVE')):
-            bench.one.qmp('set_link', name='n0', up=up)
-            job.wait_for(event)
+        for times in (1, 2, 3):
+            for up, event in ((False, 'PORT_ERR'), (True, 'PORT_ACTIVE')):
+                bench.one.qmp('set_link', name='n0', up=up)
+                job.wait_for(event, times=times)
+        # One too many would be between those that came later.
+        events = re.findall('PORT_(?:ERR|ACTIVE)', job.peek().out)
+        assert events == ['PORT_ERR', 'PORT_ACTIVE'] * 3, events
     finally:
         bench.one.qmp('set_link', name='n0', up=True)
         job.kill()

@@ -212,10 +212,10 @@ class Job:
         return Result(self.cmd, answer['rc'], answer['out'],
                       time.monotonic() - self.began)
 
-    def wait_for(self, text, timeout=30):
-        """Wait until it has said something."""
+    def wait_for(self, text, timeout=30, times=1):
+        """Wait until it has said something so often."""
         end = time.monotonic() + timeout
-        while text not in (now := self.peek()).out:
+        while (now := self.peek()).out.count(text) < times:
             if now.rc is not None or time.monotonic() > end:
                 raise LabError(f'{self.vm.name}: no "{text}" from\n{now}')
             time.sleep(0.1)
