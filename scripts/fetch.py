@@ -90,6 +90,16 @@ def machine_archive():
                      '--source-cache)')
 
 
+def archive_of(suite):
+    """(uri, signed-by or None) of the archive that has a suite."""
+    if suite.endswith('-security'):
+        for uri, name, signed in machine_sources():
+            if name == f'{codename()}-security':
+                return uri, signed
+        raise FetchError('no archive of security updates in /etc/apt')
+    return machine_archive()
+
+
 def source_entry(types, uri, suite, signed):
     """An entry of a .sources file."""
     return (f'Types: {types}\nURIs: {uri}\nSuites: {suite}\n'
@@ -119,7 +129,7 @@ class Apt:
         parts = self.base / 'parts'
         for sub in ('parts', 'lists/partial', 'cache/archives/partial'):
             (self.base / sub).mkdir(parents=True, exist_ok=True)
-        uri, signed = machine_archive()
+        uri, signed = archive_of(suite)
         (parts / 'private.sources').write_text(
             source_entry(types, uri, suite, signed), encoding='utf-8')
         self.options = ['-q']

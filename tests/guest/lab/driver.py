@@ -23,22 +23,28 @@ def _run(what, log, command):
         raise LabError(f'{what} does not build, see {log}:\n{tail}')
 
 
+def source(build, log):
+    """Put the driver's source into a directory, as DKMS has it."""
+    _run('the source of the driver', log,
+         [str(DRIVER / 'dist.sh'), str(build)])
+
+
 def module(series):
     """Build virtio_rdma.ko for a series, in a copy of its directory laid
     out as DKMS has it and with DKMS's command; instant when nothing has
     changed."""
     tree = kernel.headers(series)
+    inside = kernel.builder(series)
     build = STATE / 'driver' / series
     log = STATE / f'driver-{series}.log'
     with state_lock():
-        _run('the source of the driver', log,
-             [str(DRIVER / 'dist.sh'), str(build)])
+        source(build, log)
         for old in list(build.glob('*.c')) + list(build.glob('*.h')):
             if not (DRIVER / old.name).exists() and \
                     not old.name.endswith('.mod.c'):
                 old.unlink()
         _run(f'the driver for {series}', log,
-             ['bash', '-euc', 'cd "$1"; kernel_source_dir=$2; '
+             [*inside, 'bash', '-euc', 'cd "$1"; kernel_source_dir=$2; '
               '. ./dkms.conf; ${MAKE[0]}', 'dkms', str(build), str(tree)])
         target = MODULES / series / 'virtio_rdma.ko'
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -48,14 +54,15 @@ def module(series):
 
 def broken_device(series):
     """Build the module that is a device which does wrong."""
-    source = GUEST_TESTS / 'broken'
     tree = kernel.headers(series)
+    inside = kernel.builder(series)
     build = STATE / 'broken' / series
     with state_lock():
-        shutil.copytree(source, build, dirs_exist_ok=True)
+        shutil.copytree(GUEST_TESTS / 'broken', build, dirs_exist_ok=True)
+        shutil.copytree(ABI, build / 'include', dirs_exist_ok=True)
         _run('the broken device', STATE / f'broken-{series}.log',
-             ['make', '-C', str(tree), f'M={build}', f'VRDMA_HEADERS={ABI}',
-              'modules'])
+             [*inside, 'make', '-C', str(tree), f'M={build}',
+              f'VRDMA_HEADERS={build}/include', 'modules'])
         target = MODULES / series / 'broken_device.ko'
         shutil.copyfile(build / 'broken_device.ko', target)
     return target

@@ -4,13 +4,10 @@
 A series is "6.1", "6.12" and so on. Kernel image and headers are taken at
 one and the same version, so that a module built against the headers loads
 into the image. The machine's own index is asked first; a series it does not
-have comes from the next suite or from backports, through private lists.
+have comes from backports or another suite, through private lists.
 Nothing is installed on the machine.
 """
-import contextlib
 import functools
-import importlib.util
-import io
 import json
 import lzma
 import os
@@ -21,9 +18,9 @@ import tempfile
 import zlib
 from pathlib import Path
 
+from . import buildroot, suites
 from .packages import Apt, fetch_set, unpack
-from .paths import (BUILD, HEADERS, KERNELS, TOP, LabError, say,
-                    state_lock)
+from .paths import HEADERS, KERNELS, LabError, say, state_lock
 
 # The series that guests run unless told otherwise: $GUEST_SERIES, or that of
 # the machine's own suite.
@@ -80,55 +77,51 @@ def _first_dependency(record, prefix):
     return None
 
 
-def _fetch_module():
-    """scripts/fetch.py, which knows how to ask other suites privately."""
-    spec = importlib.util.spec_from_file_location(
-        'fetch', TOP / 'scripts' / 'fetch.py')
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def sources():
-    """Places to ask for a kernel, one after the other: (Apt, what to call
-    it)."""
-    yield Apt(), "the machine's own sources"
-    fetch = _fetch_module()
-    for suite in (f'{fetch.codename()}-backports', fetch.SOURCE_SUITE):
-        try:
-            with contextlib.redirect_stdout(io.StringIO()):
-                private = fetch.Apt(BUILD / 'download', suite, 'deb')
-        except fetch.FetchError as e:
-            say(f'  {suite}: {e}')
-            continue
-        yield Apt(private.options), suite
-
-
 def _candidates(series, meta, prefix):
-    """(Apt, package, version) of a series, best first."""
-    for apt, where in sources():
+    """(Apt, suite, package, version) of a series, best first."""
+    for apt, where in suites.sources():
         seen = False
         for record in apt.records(meta):
             real = _first_dependency(record, prefix)
             if real and series_of(record['Version']) == series:
                 seen = True
-                yield apt, *real
+                yield apt, where, *real
         if not seen:
             say(f'  no {meta} {series} in {where}')
 
 
-def _header_set(apt, package, version):
-    """The packages that make a complete header tree."""
-    release = package[len('linux-headers-'):]
+def _needed(apt, package, version, pattern):
+    """(package, version) of this one, and of those that it depends on and
+    whose names are like the pattern."""
     wanted = [(package, version)]
     for record in apt.records(package):
         if record['Version'] != version:
             continue
-        for item in record['Depends'].split(', '):
+        for item in re.split(r', | \| ', record['Depends']):
             name = item.split()[0]
-            if re.match(r'linux-(headers-.*-common|kbuild-)', name):
-                wanted.append((name, version))
-    return release, wanted
+            if not re.match(pattern, name):
+                continue
+            have = [r['Version'] for r in apt.records(name)]
+            wanted.append((name, version if version in have or not have
+                           else have[0]))
+    return wanted
+
+
+def image_set(apt, package, version):
+    """The packages that make a kernel with its modules."""
+    return _needed(apt, package, version, 'linux-(base|binary|modules)-.*'
+                   + re.escape(release_of(package)))
+
+
+def header_set(apt, package, version):
+    """The packages that make a complete header tree."""
+    return _needed(apt, package, version,
+                   'linux-(headers-.*-common|kbuild-)')
+
+
+def release_of(package):
+    """What uname says, of the name of a package."""
+    return re.sub('^linux-(image|headers)-', '', package)
 
 
 def read_info(directory):
@@ -179,6 +172,12 @@ def decompress(image, out):
                 return
             at = data.find(magic, at + 1)
     raise missing or LabError(f'no compressed kernel found in {image.name}')
+
+
+def _vmlinuz(root, release):
+    """It is with the modules from Debian 14 on."""
+    beside = root / 'lib' / 'modules' / release / 'vmlinuz'
+    return beside if beside.exists() else root / 'boot' / f'vmlinuz-{release}'
 
 
 def _busybox():
@@ -256,8 +255,8 @@ class Kernel:
 def _headers_exist(apt, image, version):
     """Fetch the headers that go with an image: one without them is of no
     use."""
-    package = 'linux-headers-' + image[len('linux-image-'):]
-    _, wanted = _header_set(apt, package, version)
+    package = f'linux-headers-{release_of(image)}'
+    wanted = header_set(apt, package, version)
     return len(wanted) > 1 and fetch_set(apt, wanted) is not None
 
 
@@ -279,15 +278,15 @@ def prepare(series=None):
         if made:
             return made
         say(f'guest kernel {series}: fetching')
-        for apt, package, version in _candidates(series, 'linux-image-amd64',
-                                                 'linux-image-'):
+        for apt, _, package, version in _candidates(
+                series, 'linux-image-amd64', 'linux-image-'):
             if not _headers_exist(apt, package, version):
                 continue
-            debs = fetch_set(apt, [(package, version)])
+            debs = fetch_set(apt, image_set(apt, package, version))
             if debs is None:
                 continue
             say(f'guest kernel {series}: taking {package} {version}')
-            release = package[len('linux-image-'):]
+            release = release_of(package)
             shutil.rmtree(root, ignore_errors=True)
             unpack(debs, root)
             # A merged-usr package unpacks below usr/.
@@ -295,8 +294,7 @@ def prepare(series=None):
                 (root / 'lib').symlink_to('usr/lib')
             subprocess.run(['/sbin/depmod', '-b', str(root), release],
                            check=True)
-            decompress(root / 'boot' / f'vmlinuz-{release}',
-                       root / 'vmlinux')
+            decompress(_vmlinuz(root, release), root / 'vmlinux')
             _initramfs(root, release, root / 'initramfs.cpio')
             write_info(root, release=release, version=version,
                         package=package)
@@ -304,7 +302,7 @@ def prepare(series=None):
     raise LabError(f'no Debian kernel {series} could be fetched')
 
 
-def _relocate(prefix, release):
+def relocate(prefix, release):
     """Make an unpacked header tree refer to itself instead of /usr."""
     tree = prefix / 'usr' / 'src' / f'linux-headers-{release}'
     makefile = tree / 'Makefile'
@@ -320,10 +318,30 @@ def _relocate(prefix, release):
                 entry.unlink()
                 entry.symlink_to(f'{prefix}{target}')
     # With the kernel's type information there, kbuild wants pahole to add
-    # the module's; without it kbuild goes on without.
-    if not shutil.which('pahole'):
-        (tree / 'vmlinux').unlink(missing_ok=True)
+    # the module's, which guests can do without.
+    (tree / 'vmlinux').unlink(missing_ok=True)
     return tree
+
+
+def unpack_headers(apt, package, version, prefix):
+    """Make a directory that modules can be built against; None if a package
+    cannot be had."""
+    wanted = header_set(apt, package, version)
+    debs = fetch_set(apt, wanted) if len(wanted) > 2 else None
+    if debs is None:
+        return None
+    shutil.rmtree(prefix, ignore_errors=True)
+    unpack(debs, prefix)
+    return relocate(prefix, release_of(package))
+
+
+def compiler_of(apt, package):
+    """The package with the compiler that headers want."""
+    for record in apt.records(package):
+        found = re.search(r'\bgcc-(\d+)', record['Depends'])
+        if found:
+            return f'gcc-{found[1]}'
+    raise LabError(f'{package} names no compiler')
 
 
 def headers(series):
@@ -334,20 +352,34 @@ def headers(series):
         if info:
             return Path(info['tree'])
         kernel = read_info(KERNELS / series)
-        for apt, package, version in _candidates(
+        for apt, suite, package, version in _candidates(
                 series, 'linux-headers-amd64', 'linux-headers-'):
             # The guest kernel's own version, once there is one.
             if kernel and kernel['version'] != version:
                 continue
-            release, wanted = _header_set(apt, package, version)
-            debs = fetch_set(apt, wanted) if len(wanted) > 2 else None
-            if debs is None:
-                continue
             say(f'kernel headers {series}: taking {package} {version}')
-            shutil.rmtree(prefix, ignore_errors=True)
-            unpack(debs, prefix)
-            tree = _relocate(prefix, release)
-            write_info(prefix, release=release, version=version,
-                        tree=str(tree))
+            tree = unpack_headers(apt, package, version, prefix)
+            if not tree:
+                continue
+            write_info(prefix, release=release_of(package), version=version,
+                       tree=str(tree), suite=suites.base(suite),
+                       compiler=compiler_of(apt, package))
             return tree
     raise LabError(f'no Debian kernel headers {series} could be fetched')
+
+
+def builder(series):
+    """What to put before make to build modules for a series whose headers
+    are there: nothing if they are of this machine's Debian."""
+    info = read_info(HEADERS / series)
+    suite = info.get('suite', suites.machine())
+    if suite == suites.machine():
+        return []
+    return buildroot.inside(buildroot.prepare(suite, info['compiler']))
+
+
+def newest():
+    """The newest series that a suite has, apart from release candidates."""
+    found = {series_of(record['Version']) for apt, _ in suites.sources()
+             for record in apt.records('linux-image-amd64')}
+    return max(found, key=lambda series: [int(n) for n in series.split('.')])

@@ -25,6 +25,11 @@ class Apt:
                               text=True, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, check=False)
 
+    def names(self, prefix):
+        """All packages whose names begin so."""
+        return sorted(self._run('apt-cache', 'pkgnames', prefix).stdout
+                      .split())
+
     def records(self, package):
         """Every known version of a package, newest first: a list of
         dictionaries of the control fields."""
@@ -44,22 +49,41 @@ class Apt:
                          '--no-install-recommends', 'install',
                          *packages).stdout
 
+    @staticmethod
+    def cached(package, version):
+        """The .deb in the package cache, or None."""
+        name = f'{package}_{version.replace(":", "%3a")}_'
+        return next(iter(sorted(DEBS.glob(name + '*.deb'))), None)
+
+    def download(self, packages):
+        """Have apt put these into the package cache; returns what it says
+        when it cannot."""
+        DEBS.mkdir(parents=True, exist_ok=True)
+        got = self._run('apt-get', 'download', '-q', *packages, cwd=DEBS)
+        why = got.stderr.strip().splitlines() or ['no reason given']
+        return why[0] if got.returncode else ''
+
     def fetch(self, package, version):
         """The .deb of exactly this version in the package cache, or None
         when the archive does not have it."""
-        DEBS.mkdir(parents=True, exist_ok=True)
-        name = f'{package}_{version.replace(":", "%3a")}_'
-        have = sorted(DEBS.glob(name + '*.deb'))
-        if have:
-            return have[0]
-        got = self._run('apt-get', 'download', '-q',
-                        f'{package}={version}', cwd=DEBS)
-        have = sorted(DEBS.glob(name + '*.deb'))
-        if got.returncode == 0 and have:
-            return have[0]
-        why = (got.stderr.strip().splitlines() or ['no reason given'])[0]
-        say(f'  {package} {version}: not to be had ({why})')
-        return None
+        deb = self.cached(package, version)
+        if deb:
+            return deb
+        why = self.download([f'{package}={version}'])
+        deb = self.cached(package, version)
+        if not deb or why:
+            say(f'  {package} {version}: not to be had ({why})')
+            return None
+        return deb
+
+
+def fetch_many(apt, wanted):
+    """What fetch_set() does, for so many that apt is better asked once."""
+    missing = [f'{package}={version}' for package, version in wanted
+               if not apt.cached(package, version)]
+    if missing:
+        apt.download(missing)
+    return fetch_set(apt, wanted)
 
 
 def fetch_set(apt, wanted):

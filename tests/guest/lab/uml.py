@@ -15,7 +15,7 @@ import socket
 import subprocess
 import tempfile
 
-from . import kernel
+from . import kernel, suites
 from .agent import Guest
 from .kernel import read_info, write_info
 from .packages import unpack
@@ -52,7 +52,7 @@ def _run(command, log, **options):
 def _source(series, directory, log):
     """Unpack a source package: (version, tree)."""
     package = f'linux-source-{series}'
-    for apt, _ in kernel.sources():
+    for apt, _ in suites.sources():
         for record in apt.records(package):
             deb = apt.fetch(package, record['Version'])
             if deb is None:

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Debian's suites, asked by private lists: nothing of the machine's own
+configuration changes."""
+import contextlib
+import functools
+import importlib.util
+import io
+import re
+
+from .packages import Apt
+from .paths import BUILD, TOP, say
+
+# All that have kernels, older ones first
+SUITES = ('bookworm', 'bookworm-security', 'bookworm-backports', 'trixie',
+          'trixie-security', 'trixie-backports', 'forky', 'sid',
+          'experimental')
+
+
+@functools.cache
+def _fetch_module():
+    """scripts/fetch.py, which knows how to ask other suites privately."""
+    spec = importlib.util.spec_from_file_location(
+        'fetch', TOP / 'scripts' / 'fetch.py')
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@functools.cache
+def apt(suite):
+    """An Apt that knows this suite only, or None."""
+    fetch = _fetch_module()
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            private = fetch.Apt(BUILD / 'download', suite, 'deb')
+    except fetch.FetchError as e:
+        say(f'  {suite}: {e}')
+        return None
+    return Apt(private.options)
+
+
+def machine():
+    """The suite of this machine."""
+    return _fetch_module().codename()
+
+
+def base(suite):
+    """The suite that packages of this one are built for."""
+    if suite == 'experimental':
+        return 'sid'
+    return re.sub('-(backports|security|updates)$', '', suite)
+
+
+def sources():
+    """Places to ask for a kernel, one after the other: (Apt, suite). The
+    first is what the machine installs from."""
+    own = machine()
+    yield Apt(), own
+    yield from ((apt(suite), suite) for suite in
+                (f'{own}-backports', *(s for s in SUITES if
+                                       base(s) != own and
+                                       s != 'experimental'))
+                if apt(suite))
