@@ -39,8 +39,9 @@ TARGETS ?=
 .DEFAULT_GOAL := all
 .PHONY: all demo lab check check-unit check-qtest check-guest check-migration \
 	check-pyverbs interop check-kernel-users check-scale \
-	check-newer-kernel check-verbs check-applications check-fresh \
-	run-users run-scale run-newer run-applications \
+	check-newer-kernel check-kernels check-verbs check-applications \
+	check-fresh run-kernels run-kernels-6.1 run-kernels-6.12 \
+	run-kernels-newest run-users run-scale run-newer run-applications \
 	run-verbs run-verbs-rxe run-verbs-own \
 	unit-tests run-unit run-qtest run-migration \
 	run-guest-migration run-guest \
@@ -71,6 +72,9 @@ help:
 	@echo 'make check-verbs   a host with an RDMA device and its nested guests'
 	@echo 'make uml           only the kernel of that host, User-mode Linux'
 	@echo "make check-newer-kernel  guests with Debian 13's kernel"
+	@echo 'make check-kernels  the driver, built for all kernels of the archive'
+	@echo '                   (HEADERS=regex: for those), and in guests with'
+	@echo '                   6.1, 6.12 and the newest'
 	@echo 'make check-fresh   demo and all tests on fresh Debian 12 and 13 (root)'
 	@echo '                   (SUITES="bookworm trixie",'
 	@echo '                   COMMANDS="make demo; make check", KEEP=1)'
@@ -222,6 +226,26 @@ run-verbs-rxe:
 run-verbs-own:
 	@$(STAGE) verbs-own! 'device tests on its like are done' \
 		tests/guest/run qtest --stack virtio-rdma --paths /hub/
+
+run-kernels:
+	@$(STAGE) kernels! 'the driver is compiled' \
+		tests/guest/run kernels '$(HEADERS)'
+
+# Verbs, RDMA CM, events and a user in the kernel
+KERNEL_TESTS := guest/(programs: (ibv devinfo|ibv rc pingpong (val|with e)|ib \
+	write bw four|rping)|features: (resize cq|each event of the port)|nvme)
+
+run-kernels-6.1 run-kernels-6.12 run-kernels-newest: run-kernels-%:
+	@$(STAGE) kernels-$*! 'guest tests are done' tests/guest/run check \
+		'$(KERNEL_TESTS)' $(if $(JOBS),--jobs $(JOBS)) --series $*
+
+check-kernels: qemu | packages-guest packages-test
+	@rm -f $(LOGS)/kernels.log $(LOGS)/kernels-*.log
+	@$(MAKE) -s --no-print-directory run-kernels || :
+	@$(MAKE) -s --no-print-directory run-kernels-6.1 || :
+	@$(MAKE) -s --no-print-directory run-kernels-6.12 || :
+	@$(MAKE) -s --no-print-directory run-kernels-newest || :
+	@$(SUMMARY) kernels kernels-6.1 kernels-6.12 kernels-newest
 
 check-kernel-users check-scale check-newer-kernel check-applications: qemu | \
 		packages-guest packages-test

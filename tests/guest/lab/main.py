@@ -3,8 +3,9 @@
 import argparse
 import os
 
-from . import (appbench, demo, driver, interop, kernel, migration, mrbench,
-               pyverbs, qpbench, qtests, soak, tcp, uml, verbsbench, workers)
+from . import (appbench, demo, driver, interop, kernel, kernels, migration,
+               mrbench, pyverbs, qpbench, qtests, soak, tcp, uml, verbsbench,
+               workers)
 from .pair import LINKS
 from .paths import LOGS, LabError, say
 from .stack import STACKS
@@ -60,6 +61,8 @@ def do_demo(args):
 
 def do_check(args):
     kernel.DEFAULT = args.series or kernel.DEFAULT
+    if kernel.DEFAULT == 'newest':
+        kernel.DEFAULT = kernel.newest()
     if args.stack != 'rxe':
         driver.prepare()
     return workers.Check(args.stack, args.pattern, args.suite,
@@ -113,6 +116,10 @@ def do_bench_applications(args):
     return appbench.main(args.rounds, args.pattern)
 
 
+def do_kernels(args):
+    return kernels.main(args.pattern)
+
+
 def do_uml(args):
     print(uml.prepare(args.series).program)
     return 0
@@ -158,7 +165,8 @@ def parser():
     check.add_argument('--stack', choices=STACKS, default='virtio-rdma',
                        help='rxe tests the tests')
     check.add_argument('--series',
-                       help='kernel series of the guests (default: '
+                       help='kernel series of the guests, or "newest" for '
+                            'the last one that the archive has (default: '
                             '$GUEST_SERIES)')
     check.add_argument('--suite', choices=SUITES, default='',
                        help='a directory of tests that CI does not run')
@@ -227,6 +235,12 @@ def parser():
     programs.add_argument('pattern', nargs='?', default='',
                           help='regular expression of rows to measure')
     programs.set_defaults(do=do_bench_applications)
+    every = commands.add_parser(
+        'kernels', help='compile the driver for all kernels of the archive')
+    every.add_argument('pattern', nargs='?', default='',
+                       help='regular expression of names of packages, e.g. '
+                            '"6.1.0.*[0-9]-amd64"')
+    every.set_defaults(do=do_kernels)
     user_mode = commands.add_parser(
         'uml', help='make the host of nested guests, User-mode Linux')
     user_mode.add_argument('series', nargs='?')
