@@ -24,8 +24,8 @@ from lab.paths import LabError    # noqa: E402
 from vrdma_lab import cli, network, place    # noqa: E402
 
 # All of the tests' machinery that has to be installed with the command
-NEEDED = {'agent', 'hub', 'kernel', 'packages', 'pair', 'paths', 'stack',
-          'vm'}
+NEEDED = {'agent', 'buildroot', 'hub', 'kernel', 'packages', 'pair', 'paths',
+          'stack', 'suites', 'vm'}
 
 
 class Places(unittest.TestCase):

@@ -10,8 +10,6 @@ what these need. Nothing of the packages runs but what the build runs.
 import os
 import re
 import shutil
-import re
-import shutil
 
 from . import suites
 from .packages import Apt, fetch_many, unpack
