@@ -34,6 +34,17 @@ def die_with_parent():
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
+def end_of(text):
+    """The lines of a log that tell most: what is around a panic, or the last
+    ones."""
+    lines = text.splitlines()
+    for n, line in enumerate(lines):
+        if 'Kernel panic' in line:
+            # An oops comes before it, the stack behind.
+            return lines[max(0, n - 40):n + 30]
+    return lines[-30:]
+
+
 class Vm(Guest):
     """A guest that has not been started yet; see start()."""
 
@@ -141,8 +152,7 @@ class Vm(Guest):
             except OSError:
                 continue
             if text:
-                said.append(f'--- {path.name}:\n' +
-                            '\n'.join(text.splitlines()[-30:]))
+                said.append(f'--- {path.name}:\n' + '\n'.join(end_of(text)))
         return '\n'.join(said)
 
     def qemu_said(self):
