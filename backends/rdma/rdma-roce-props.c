@@ -5,6 +5,7 @@
 #include "qemu/osdep.h"
 #include "qapi/error.h"
 #include "qapi/visitor.h"
+#include "qemu/lockable.h"
 #include "net/util.h"
 #include "rdma-roce-int.h"
 
@@ -111,9 +112,11 @@ static void rdma_roce_get_ecn(Object *obj, Visitor *v, const char *name,
     RdmaRoce *r = RDMA_BACKEND_ROCE(obj);
     uint64_t value = 0;
 
-    if (r->engine) {
-        memcpy(&value, (const uint8_t *)roce_ecn_stats(r->engine) +
-                       (uintptr_t)opaque, sizeof(value));
+    WITH_QEMU_LOCK_GUARD(&RDMA_BACKEND(obj)->lock) {
+        if (r->engine) {
+            memcpy(&value, (const uint8_t *)roce_ecn_stats(r->engine) +
+                           (uintptr_t)opaque, sizeof(value));
+        }
     }
     visit_type_uint64(v, name, &value, errp);
 }
@@ -153,8 +156,11 @@ static void rdma_roce_get_shm_frames(Object *obj, Visitor *v, const char *name,
 {
     uint64_t (*get)(const RdmaRoceShm *) = opaque;
     RdmaRoce *r = RDMA_BACKEND_ROCE(obj);
-    uint64_t value = r->shm ? get(r->shm) : 0;
+    uint64_t value;
 
+    WITH_QEMU_LOCK_GUARD(&RDMA_BACKEND(obj)->lock) {
+        value = r->shm ? get(r->shm) : 0;
+    }
     visit_type_uint64(v, name, &value, errp);
 }
 

@@ -9,6 +9,7 @@
 #include "block/aio-wait.h"
 #include "qapi/error.h"
 #include "qemu/iov.h"
+#include "qemu/lockable.h"
 #include "qemu/main-loop.h"
 #include "qemu/rcu.h"
 #include "qemu/timer.h"
@@ -633,23 +634,21 @@ static void rdma_roce_detach(RdmaBackend *rb)
 {
     RdmaRoce *r = RDMA_BACKEND_ROCE(rb);
 
-    if (rb->ctx) {
-        qemu_rec_mutex_lock(&rb->lock);
-    }
-    r->running = false;
-    r->run_put_off = false;
-    qemu_bh_delete(r->bh);
-    r->bh = NULL;
-    qemu_bh_delete(r->turn);
-    r->turn = NULL;
-    timer_del(r->timer);
-    if (r->shm) {
-        rdma_roce_shm_close(r->shm);
+    WITH_QEMU_LOCK_GUARD(&rb->lock) {
+        r->running = false;
+        r->run_put_off = false;
+        qemu_bh_delete(r->bh);
+        r->bh = NULL;
+        qemu_bh_delete(r->turn);
+        r->turn = NULL;
+        timer_del(r->timer);
+        if (r->shm) {
+            rdma_roce_shm_close(r->shm);
+        }
     }
     if (rb->ctx) {
         qemu_bh_delete(r->net_bh);
         r->net_bh = NULL;
-        qemu_rec_mutex_unlock(&rb->lock);
         /* What has begun there ends. */
         aio_wait_bh_oneshot(rb->ctx, roce_nothing, NULL);
     }

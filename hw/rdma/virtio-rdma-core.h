@@ -59,6 +59,15 @@
 #define VIRTIO_RDMA_F_MAX           VIRTIO_RDMA_F_SHADOW_DOORBELL
 
 /*
+ * May this thread use virtqueues, and interrupt? The iothread leaves that to
+ * the main loop's bottom half.
+ */
+static inline bool virtio_rdma_may_use_vqs(const VirtIORdma *s)
+{
+    return !s->ctx || bql_locked();
+}
+
+/*
  * Every entry into the device that works on objects or virtqueues is between
  * these two, see rdma_backend_enter(). Behind the outermost
  * virtio_rdma_leave() the device may be gone.
@@ -70,7 +79,8 @@ static inline void virtio_rdma_enter(VirtIORdma *s)
 
 static inline void virtio_rdma_leave(VirtIORdma *s)
 {
-    if (unlikely(VIRTIO_DEVICE(s)->broken && s->running)) {
+    if (virtio_rdma_may_use_vqs(s) &&
+        unlikely(VIRTIO_DEVICE(s)->broken && s->running)) {
         qemu_bh_schedule(s->bh);
     }
     rdma_backend_leave(s->backend);
@@ -82,20 +92,15 @@ static inline bool virtio_rdma_busy(const VirtIORdma *s)
     return s->backend && rdma_backend_busy(s->backend);
 }
 
-/*
- * May this thread use virtqueues, and interrupt? The iothread leaves that to
- * the main loop's bottom half.
- */
-static inline bool virtio_rdma_may_use_vqs(const VirtIORdma *s)
-{
-    return !s->ctx || bql_locked();
-}
-
 /* May guest memory be touched and the backend be given work? */
 static inline bool virtio_rdma_active(VirtIORdma *s)
 {
     VirtIODevice *vdev = VIRTIO_DEVICE(s);
 
+    if (!virtio_rdma_may_use_vqs(s)) {
+        /* The others change without the device's lock */
+        return s->running;
+    }
     return vdev->vm_running && (vdev->status & VIRTIO_CONFIG_S_DRIVER_OK) &&
            !virtio_device_disabled(vdev) && !s->reset_put_off &&
            !s->unrealize_put_off;

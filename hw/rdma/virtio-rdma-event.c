@@ -156,7 +156,7 @@ void virtio_rdma_events_run(VirtIORdma *s)
     VirtIORdmaEvent *p;
     bool used = false;
 
-    if (!e->vq || QTAILQ_EMPTY(&e->pending) || !virtio_rdma_active(s)) {
+    if (!e->vq || !virtio_rdma_active(s)) {
         return;
     }
     virtio_rdma_enter(s);

@@ -262,8 +262,8 @@ void virtio_rdma_work_bh(void *opaque)
     if (!rdma_backend_try_enter(s->backend)) {
         return;
     }
-    qatomic_set(&s->kick_budget, VIRTIO_RDMA_KICK_BUDGET);
-    if (s->running && virtio_rdma_active(s)) {
+    s->kick_budget = VIRTIO_RDMA_KICK_BUDGET;
+    if (virtio_rdma_active(s)) {
         run_queues(s);
     }
     virtio_rdma_leave(s);
@@ -294,16 +294,21 @@ void virtio_rdma_handle_cq(VirtIODevice *vdev, VirtQueue *vq)
     VirtIORdma *s = VIRTIO_RDMA(vdev);
     VirtIORdmaCq *cq = virtio_rdma_cq_of_vq(s, virtio_get_queue_index(vq));
 
-    if (!cq || !virtio_rdma_active(s) ||
-        (cq->is_eq ? QTAILQ_EMPTY(&cq->events) : !cq->n_backlog)) {
+    if (!cq || !virtio_rdma_active(s)) {
         return;
     }
-    if (virtio_rdma_busy(s) || !s->kick_budget) {
+    if (virtio_rdma_busy(s)) {
         virtio_rdma_cqs_schedule(s);
         return;
     }
     virtio_rdma_enter(s);
-    flush_cq(s, cq, &s->kick_budget);
+    if (cq->is_eq ? QTAILQ_EMPTY(&cq->events) : !cq->n_backlog) {
+        /* The driver gives buffers before they are needed. */
+    } else if (s->kick_budget) {
+        flush_cq(s, cq, &s->kick_budget);
+    } else {
+        virtio_rdma_cqs_schedule(s);
+    }
     virtio_rdma_leave(s);
 }
 
@@ -334,8 +339,14 @@ void virtio_rdma_handle_event(VirtIODevice *vdev, VirtQueue *vq)
 /* Serve a doorbell at once, unless that is the bottom half's? */
 static bool enter_to_kick(VirtIORdma *s)
 {
-    return !virtio_rdma_busy(s) && qatomic_read(&s->kick_budget) &&
-           rdma_backend_enter_if_free(s->backend);
+    if (virtio_rdma_busy(s) || !rdma_backend_enter_if_free(s->backend)) {
+        return false;
+    }
+    if (s->kick_budget) {
+        return true;
+    }
+    virtio_rdma_leave(s);
+    return false;
 }
 
 /* The driver says that there are WQEs. */
