@@ -38,7 +38,7 @@ TARGETS ?=
 
 .DEFAULT_GOAL := all
 .PHONY: all demo lab check check-unit check-qtest check-guest check-migration \
-	check-pyverbs interop check-kernel-users check-scale \
+	check-threads check-pyverbs interop check-kernel-users check-scale \
 	check-newer-kernel check-kernels check-verbs check-applications \
 	check-fresh run-kernels run-kernels-6.1 run-kernels-6.12 \
 	run-kernels-newest run-users run-scale run-newer run-applications \
@@ -89,6 +89,7 @@ help:
 	@echo 'make bench-applications  UCX, MPI, libfabric, fio beside rxe'
 	@echo 'make bench-verbs   rdma-verbs in a guest beside its host'
 	@echo 'make bench-verbs-mr  1 GiB registered on a host adapter'
+	@echo 'make check-threads tests of iothreads, with ThreadSanitizer'
 	@echo 'make fuzz          run each fuzzer for FUZZ_TIME (60)'
 	@echo '                   (TARGETS="frame rdma-wire": only these)'
 	@echo 'make coverage      which lines unit and device tests reach'
@@ -288,6 +289,18 @@ check-migration: qtests | packages-guest packages-test
 	@$(MAKE) -s --no-print-directory run-migration || :
 	@$(MAKE) -s --no-print-directory run-guest-migration || :
 	@$(SUMMARY) migration guest-migration
+
+check-threads: $(B)/tools/meson.py $(QEMU_TREE)/VERSION | \
+		packages-build packages-test
+	@rm -f $(LOGS)/threads.log
+	@TSAN=1 $(STAGE) tsan-qemu 'QEMU with ThreadSanitizer is built' \
+		scripts/build-qemu.sh qemu-system-x86_64 \
+		tests/qtest/virtio-rdma-test
+	@TSAN_OPTIONS=die_after_fork=0:suppressions=$(CURDIR)/tests/qtest/tsan.supp \
+		$(STAGE) threads 'tests of iothreads are done' \
+		$(RUN_TESTS) $(B)/qemu-tsan --select '^virtio-rdma-test$$' \
+		--paths iothread || :
+	@$(SUMMARY) threads
 
 check-guest: qtests | packages-guest packages-test
 	@rm -f $(LOGS)/guest.log

@@ -5,12 +5,14 @@
 # is due, and have ninja build these targets. From the environment, see the
 # Makefile: B (build directory), V_DIR (that of this variant), QEMU_TREE,
 # PREFIX, ASAN, WERROR, PYTHON, JOBS; FUZZ=1 for the fuzzers of the device, in
-# a directory of their own, with what they need and no more; COVERAGE=1 for one
-# that counts which lines of ours run.
+# a directory of their own, with what they need and no more; TSAN=1 for one with
+# ThreadSanitizer, likewise; COVERAGE=1 for one that counts which lines of ours
+# run.
 set -eu
 cd "$(dirname "$0")/.."
 src=$B/qemu-src out=$V_DIR/qemu${COVERAGE:+-coverage}
 [ -z "${FUZZ:-}" ] || out=$B/qemu-fuzz
+[ -z "${TSAN:-}" ] || out=$B/qemu-tsan
 meson_path=$(cat "$B/tools/meson-path")
 firmware=(/usr/share/seabios /usr/share/qemu /usr/lib/ipxe/qemu)
 mkdir -p "$out"
@@ -31,14 +33,20 @@ options=(
     --disable-docs
     --disable-install-blobs
 )
-if [ -n "${FUZZ:-}" ]; then
+if [ -n "${FUZZ:-}${TSAN:-}" ]; then
     options+=(
         --without-default-devices
-        --with-devices-x86_64=rdma-fuzz
         --disable-tools
         --disable-guest-agent
         --disable-tcg
         --enable-kvm
+    )
+fi
+if [ -n "${TSAN:-}" ]; then
+    options+=(--with-devices-x86_64=rdma-tsan --enable-tsan)
+elif [ -n "${FUZZ:-}" ]; then
+    options+=(
+        --with-devices-x86_64=rdma-fuzz
         --enable-fuzzing
         --enable-asan
         --enable-ubsan
@@ -60,7 +68,7 @@ options+=(
     --prefix="$PREFIX"
     --firmwarepath="$(IFS=:; echo "${firmware[*]}")"
 )
-if [ -z "${FUZZ:-}" ]; then
+if [ -z "${FUZZ:-}${TSAN:-}" ]; then
     [ -z "$WERROR" ] || options+=(--enable-werror)
     [ -z "$ASAN" ] || options+=(--enable-asan --enable-ubsan)
     [ -z "${COVERAGE:-}" ] ||

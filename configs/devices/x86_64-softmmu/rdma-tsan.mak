@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Devices of the QEMU that `make check-threads` builds: what the tests of
+# iothreads have.
+
+CONFIG_I440FX=y
+CONFIG_PCI_DEVICES=n
+CONFIG_VIRTIO=y
+CONFIG_VIRTIO_PCI=y
+CONFIG_VIRTIO_RDMA=y
