@@ -21,7 +21,8 @@ sys.dont_write_bytecode = True
 sys.path[:0] = [str(TOOL), str(MACHINERY)]
 
 from lab.paths import LabError    # noqa: E402
-from vrdma_lab import cli, network, place    # noqa: E402
+from vrdma_lab import cli, client, keeper, network, place    # noqa: E402
+from vrdma_lab.plan import Plan    # noqa: E402
 
 # All of the tests' machinery that has to be installed with the command
 NEEDED = {'agent', 'buildroot', 'hub', 'kernel', 'packages', 'pair', 'paths',
@@ -80,6 +81,18 @@ class Places(unittest.TestCase):
         os.symlink('/usr', Path(self.base, 'vrdma-lab'))
         with self.assertRaisesRegex(LabError, 'somebody else'):
             place.Place('a').take()
+
+    def test_clients_can_connect_when_a_lab_says_that_it_is_up(self):
+        here = place.Place('here')
+        held = here.take()
+        its = keeper.Keeper(here, Plan(1))
+
+        def ready():
+            client.connect(here).sock.close()
+            its.stop.set()
+        its.serve(ready)
+        self.assertTrue(its.stop.is_set())
+        os.close(held)
 
 
 class Impairments(unittest.TestCase):

@@ -143,18 +143,26 @@ class Keeper:
             sock.close()
 
     def _accept(self, listener):
-        while True:
-            sock = listener.accept()[0]
+        while not self.stop.is_set():
+            try:
+                sock = listener.accept()[0]
+            except OSError as e:
+                # Closed at the end; or too many clients for the moment
+                if not self.stop.wait(0.1):
+                    print(f'vrdma-lab: accept: {e}', flush=True)
+                continue
             threading.Thread(target=self._serve, daemon=True,
                              args=(sock,)).start()
 
-    def serve(self):
-        """Returns when the lab is to go down."""
+    def serve(self, ready):
+        """Returns when the lab is to go down. ready() is called when clients
+        can connect."""
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(str(self.place.control))
             listener.listen(64)
             threading.Thread(target=self._accept, daemon=True,
                              args=(listener,)).start()
+            ready()
             self.stop.wait()
 
 
@@ -177,9 +185,11 @@ def keep(place, plan, report):
         signal.signal(number, stop)
     try:
         keeper.boot()
-        report.send(up=True)
-        report.sock.close()
-        keeper.serve()
+
+        def ready():
+            report.send(up=True)
+            report.sock.close()
+        keeper.serve(ready)
     except Exception as e:
         if not isinstance(e, LabError):
             traceback.print_exc()
