@@ -5,7 +5,6 @@
 #include "qemu/osdep.h"
 #include "qapi/error.h"
 #include "qapi/visitor.h"
-#include "qemu/lockable.h"
 #include "net/util.h"
 #include "rdma-roce-int.h"
 
@@ -112,12 +111,12 @@ static void rdma_roce_get_ecn(Object *obj, Visitor *v, const char *name,
     RdmaRoce *r = RDMA_BACKEND_ROCE(obj);
     uint64_t value = 0;
 
-    WITH_QEMU_LOCK_GUARD(&RDMA_BACKEND(obj)->lock) {
-        if (r->engine) {
-            memcpy(&value, (const uint8_t *)roce_ecn_stats(r->engine) +
-                           (uintptr_t)opaque, sizeof(value));
-        }
+    rdma_backend_enter(RDMA_BACKEND(obj));
+    if (r->engine) {
+        memcpy(&value, (const uint8_t *)roce_ecn_stats(r->engine) +
+                       (uintptr_t)opaque, sizeof(value));
     }
+    rdma_backend_leave(RDMA_BACKEND(obj));
     visit_type_uint64(v, name, &value, errp);
 }
 
@@ -158,9 +157,9 @@ static void rdma_roce_get_shm_frames(Object *obj, Visitor *v, const char *name,
     RdmaRoce *r = RDMA_BACKEND_ROCE(obj);
     uint64_t value;
 
-    WITH_QEMU_LOCK_GUARD(&RDMA_BACKEND(obj)->lock) {
-        value = r->shm ? get(r->shm) : 0;
-    }
+    rdma_backend_enter(RDMA_BACKEND(obj));
+    value = r->shm ? get(r->shm) : 0;
+    rdma_backend_leave(RDMA_BACKEND(obj));
     visit_type_uint64(v, name, &value, errp);
 }
 

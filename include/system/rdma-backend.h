@@ -174,7 +174,11 @@ struct RdmaBackend {
     RdmaBackendLimits limits;
 
     AioContext *ctx;                /* of the iothread, or NULL */
-    QemuRecMutex lock;              /* with an iothread; see below */
+    /*
+     * With an iothread, see below. Only rdma_backend_leave() tells it when the
+     * lock is free.
+     */
+    QemuRecMutex lock;
     bool contended;                 /* the iothread wants to enter */
 
     unsigned busy;                  /* rdma_backend_enter() without _leave() */

@@ -182,6 +182,22 @@ static void test_messages_by_memory(void)
     check_messages(true);
 }
 
+/* Whoever has the lock when the iothread comes has to tell it afterwards. */
+static void test_counters_are_read_amid_traffic(void)
+{
+    Two *t = two_start(true);
+
+    for (int i = 1; i < 40; i++) {
+        put_many(t);
+        for (int n = 0; n < 10; n++) {
+            frames_by_memory(t);
+        }
+        expect_many(&t->a);
+        expect_many(&t->b);
+    }
+    two_stop(t);
+}
+
 static void test_events(void)
 {
     Two *t = two_start(false);
@@ -330,6 +346,8 @@ void add_iothread_tests(void)
     } tests[] = {
         { "messages-by-the-netdev", test_messages_by_the_netdev },
         { "messages-by-memory", test_messages_by_memory },
+        { "counters-are-read-amid-traffic",
+          test_counters_are_read_amid_traffic },
         { "events", test_events },
         { "error-of-the-peer-raises-an-event",
           test_error_of_the_peer_raises_an_event },
