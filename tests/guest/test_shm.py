@@ -7,22 +7,54 @@ from lab.runner import Skip
 GUESTS = {'link': 'shm'}
 
 
+ATTEMPTS = 5
+
+
+class Frames:
+    """What has gone by memory since this was made."""
+
+    def __init__(self, bench):
+        self.bench = bench
+        self.before = [by_memory(vm) for vm in bench.pair.vms]
+        self.all_before = self.sent_by_any_way()
+
+    def sent_by_any_way(self):
+        return self.bench.counters()['hw_counters/tx_packets']
+
+    def by_guest(self):
+        """(sent, received) of each."""
+        return [tuple(now - old for now, old in zip(by_memory(vm), before))
+                for vm, before in zip(self.bench.pair.vms, self.before)]
+
+    def sent(self):
+        """By guest 1, by any way."""
+        return self.sent_by_any_way() - self.all_before
+
+
+def meet(bench, family):
+    """The first frames take the netdev, until the ports have met."""
+    frames = Frames(bench)
+    for _ in range(ATTEMPTS):
+        bench.verify('-s 64 -n 16', family)
+        if all(sent and got for sent, got in frames.by_guest()):
+            return
+    raise AssertionError(f'the ports do not meet: {frames.by_guest()}')
+
+
 def verify(bench, options, family=4):
-    """Run rdma_verify: hardly a frame may take the netdev."""
+    """Run rdma_verify: no frame may take the netdev. Where the host gives a
+    guest no time for so long that its port is cut off, once more."""
     if bench.stack == 'rxe':
         raise Skip('rxe sends by its netdev')
-    before = [by_memory(vm) for vm in bench.pair.vms]
-    counted = bench.counters()['hw_counters/tx_packets']
-    bench.verify(options, family)
-    sent, got = (after - old for after, old in
-                 zip(by_memory(bench.one), before[0]))
-    counted = bench.counters()['hw_counters/tx_packets'] - counted
-    # Until the ports have met; then all go one way.
-    assert counted - 300 <= sent <= counted, (sent, counted)
-    far_sent, far_got = (after - old for after, old in
-                         zip(by_memory(bench.two), before[1]))
-    assert (sent, got) == (far_got, far_sent), (sent, got, far_got, far_sent)
-    assert sent > 300, sent
+    for _ in range(ATTEMPTS):
+        meet(bench, family)
+        frames = Frames(bench)
+        bench.verify(options, family)
+        here, there = frames.by_guest()
+        if here[0] == frames.sent():
+            assert here[0] > 300 and here == there[::-1], (here, there)
+            return
+    raise AssertionError(f'{here[0]} of {frames.sent()} by memory')
 
 
 def test_every_operation(bench):
