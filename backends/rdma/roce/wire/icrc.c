@@ -19,6 +19,7 @@
  * this length, since a call of the CRC function costs more than the copy.
  */
 #define COPY_MAX 192
+
 uint32_t roce_icrc_add(uint32_t crc, const void *buf, size_t len)
 {
 #ifdef ROCE_HAVE_LIBDEFLATE
@@ -83,11 +84,10 @@ void roce_icrc_store(uint8_t dest[ROCE_ICRC_LEN], uint32_t crc)
     dest[3] = crc >> 24;
 }
 
-size_t roce_icrc_trailer(const uint8_t *hdr, size_t hdr_len, bool is_ipv4,
-                         const struct iovec *iov, unsigned iovcnt,
-                         uint8_t trailer[ROCE_MAX_TRAILER])
+/* Go on from @crc, which the headers have, to the end of the frame. */
+static size_t make_trailer(uint32_t crc, const struct iovec *iov,
+                           unsigned iovcnt, uint8_t trailer[ROCE_MAX_TRAILER])
 {
-    uint32_t crc = roce_icrc_start(hdr, hdr_len, is_ipv4);
     size_t payload_len = 0;
     unsigned i, pad;
 
@@ -100,6 +100,14 @@ size_t roce_icrc_trailer(const uint8_t *hdr, size_t hdr_len, bool is_ipv4,
     crc = roce_icrc_add(crc, trailer, pad);
     roce_icrc_store(trailer + pad, crc);
     return pad + ROCE_ICRC_LEN;
+}
+
+size_t roce_icrc_trailer(const uint8_t *hdr, size_t hdr_len, bool is_ipv4,
+                         const struct iovec *iov, unsigned iovcnt,
+                         uint8_t trailer[ROCE_MAX_TRAILER])
+{
+    return make_trailer(roce_icrc_start(hdr, hdr_len, is_ipv4), iov, iovcnt,
+                        trailer);
 }
 
 /* What comes before the BTH has not been in an ICRC yet. */
@@ -140,20 +148,8 @@ size_t roce_icrc_trailer_next(const uint8_t *hdr, size_t hdr_len,
                               unsigned iovcnt,
                               uint8_t trailer[ROCE_MAX_TRAILER])
 {
-    size_t payload_len = 0;
-    unsigned i, pad;
-    uint32_t crc;
-
-    crc = icrc_of_headers(hdr, hdr_len, t);
-    for (i = 0; i < iovcnt; i++) {
-        crc = roce_icrc_add(crc, iov[i].iov_base, iov[i].iov_len);
-        payload_len += iov[i].iov_len;
-    }
-    pad = roce_pad(payload_len);
-    memset(trailer, 0, pad);
-    crc = roce_icrc_add(crc, trailer, pad);
-    roce_icrc_store(trailer + pad, crc);
-    return pad + ROCE_ICRC_LEN;
+    return make_trailer(icrc_of_headers(hdr, hdr_len, t), iov, iovcnt,
+                        trailer);
 }
 
 /*
