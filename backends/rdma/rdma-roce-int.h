@@ -77,6 +77,21 @@ extern const RoceOps rdma_roce_ops;
 /* rdma-roce-props.c */
 void rdma_roce_add_properties(ObjectClass *oc);
 
+/* rdma-roce-run.c: when the engine works */
+int64_t rdma_roce_now(void);
+/* Nothing works before, and nothing after what had begun has ended. */
+void rdma_roce_run_begin(RdmaRoce *r);
+/* Not between rdma_backend_enter() and leave(). The memory is closed. */
+void rdma_roce_run_end(RdmaRoce *r);
+/* Let the engine send what it has, as far as the netdev takes it. */
+void rdma_roce_run(RdmaRoce *r);
+/* What the netdev calls, see RdmaRoceNetOps. */
+bool rdma_roce_on_receive(void *opaque, const struct iovec *iov, int iovcnt,
+                          size_t offset);
+void rdma_roce_on_cork(void *opaque, bool cork);
+void rdma_roce_on_sent(void *opaque);
+extern const RdmaRoceShmOps rdma_roce_shm_ops;
+
 /* rdma-roce-vmstate.c */
 extern const VMStateDescription vmstate_rdma_roce;
 

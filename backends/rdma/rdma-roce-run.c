@@ -1,0 +1,531 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * When the engine works: by the virtual clock, a timer, bottom halves, and what
+ * netdev and shared memory bring.
+ */
+#include "qemu/osdep.h"
+#include "block/aio-wait.h"
+#include "qemu/iov.h"
+#include "qemu/lockable.h"
+#include "qemu/main-loop.h"
+#include "qemu/rcu.h"
+#include "qemu/timer.h"
+#include "system/rdma-backend.h"
+#include "rdma/roce.h"
+#include "rdma-roce-int.h"
+#include "trace.h"
+
+/*
+ * What the engine does in one turn of the main loop (roce_work()): in all, and
+ * with frames of the netdev. A stream brings a buffer full of short frames at
+ * most, a datagram socket 32 frames, which is less, unless they are multicasts.
+ */
+#define ROCE_TURN_BUDGET (384 * 1024)
+#define ROCE_RX_BUDGET (1536 * 1024)
+
+/* Frames that came in while the engine was busy; more are dropped. */
+#define ROCE_MAX_DEFERRED 1024
+/* Frames that wait until the main loop sends them; more wait in the engine. */
+#define ROCE_MAX_LEAVING 256
+
+int64_t rdma_roce_now(void)
+{
+    return qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
+}
+
+/* Work */
+
+static uint64_t roce_turn_work(const RdmaRoce *r)
+{
+    return roce_work(r->engine) - r->work_before;
+}
+
+static void roce_rx_deferred(RdmaRoce *r, int64_t now)
+{
+    GByteArray *frame;
+
+    while (roce_turn_work(r) < ROCE_TURN_BUDGET &&
+           (frame = rdma_roce_frames_take(&r->deferred))) {
+        roce_rx(r->engine, frame->data, frame->len, now);
+        g_byte_array_unref(frame);
+    }
+}
+
+/* Frames that come by memory; what is left comes in the next turn. */
+static bool roce_shm_receive(void *opaque, const uint8_t *frame, size_t size,
+                             bool checked)
+{
+    RdmaRoce *r = opaque;
+
+    if (!checked) {
+        roce_rx_unchecked(r->engine, frame, size, rdma_roce_now());
+    } else if (roce_is_ours(r->engine, frame, MIN(size, ROCE_PEEK_LEN))) {
+        roce_rx(r->engine, frame, size, rdma_roce_now());
+    }
+    /* The other half is for what is sent. */
+    return roce_turn_work(r) < ROCE_TURN_BUDGET / 2;
+}
+
+/*
+ * Send the frame in r->tx. False: it had to be queued, and nothing can be sent
+ * until it is sent.
+ */
+static bool roce_send(RdmaRoce *r)
+{
+    if (r->shm) {
+        switch (rdma_roce_shm_send(r->shm, r->tx.iov, r->tx.iovcnt,
+                                   r->tx.size, r->tx.checked)) {
+        case ROCE_SHM_SENT:
+            return true;
+        case ROCE_SHM_WAIT:
+            r->shm_blocked = true;
+            return false;
+        case ROCE_SHM_NOT_THERE:
+            break;
+        }
+        if (!r->tx.checked) {
+            /* The peer is gone since the frame was begun: it was for it. */
+            return true;
+        }
+    }
+    if (r->net_bh) {
+        r->net_blocked = !rdma_roce_frames_put(&r->leaving, r->tx.iov,
+                                               r->tx.iovcnt, 0);
+        qemu_bh_schedule(r->net_bh);
+    } else {
+        r->net_blocked = !rdma_roce_net_send(r->net, r->tx.iov, r->tx.iovcnt);
+    }
+    return !r->net_blocked;
+}
+
+/* In the main loop: send what the iothread has left. */
+static void roce_net_bh(void *opaque)
+{
+    RdmaRoce *r = opaque;
+    bool was_full = rdma_roce_frames_full(&r->leaving);
+    GByteArray *frame;
+
+    rdma_roce_net_cork(r->net, true);
+    while (!r->net_waits && (frame = rdma_roce_frames_take(&r->leaving))) {
+        struct iovec iov = { .iov_base = frame->data, .iov_len = frame->len };
+
+        r->net_waits = !rdma_roce_net_send(r->net, &iov, 1);
+        g_byte_array_unref(frame);
+    }
+    rdma_roce_net_cork(r->net, false);
+    if (was_full) {
+        qemu_bh_schedule(r->bh);
+    }
+}
+
+static void roce_update_blocked(RdmaRoce *r)
+{
+    roce_set_tx_blocked(r->engine, r->net_blocked || r->shm_blocked);
+}
+
+/*
+ * The timer is only set to an earlier time. Acknowledgements postpone deadlines
+ * all the time; to wake up once without need costs less than to set the timer
+ * with each of them. What is due already is left to the bottom half: while the
+ * virtual clock stands still, a timer set to @now would keep the main loop to
+ * itself.
+ */
+static void roce_arm_timer(RdmaRoce *r, int64_t now)
+{
+    int64_t deadline = roce_next_deadline(r->engine);
+
+    if (deadline <= now) {
+        qemu_bh_schedule(r->bh);
+    } else if (deadline < r->armed) {
+        r->armed = deadline;
+        timer_mod_ns(r->timer, deadline);
+    }
+}
+
+static void roce_run_engine(RdmaRoce *r)
+{
+    bool shm_done = true;
+    int64_t now;
+
+    RCU_READ_LOCK_GUARD();
+    r->in_engine = true;
+    if (r->net_bh) {
+        r->net_blocked = rdma_roce_frames_full(&r->leaving);
+    }
+    now = rdma_roce_now();
+    if (roce_next_deadline(r->engine) <= now) {
+        roce_expire(r->engine, now);
+    }
+    roce_update_blocked(r);
+    if (!r->net_bh) {
+        rdma_roce_net_cork(r->net, true);
+    }
+    do {
+        roce_rx_deferred(r, now);
+        if (r->shm && roce_turn_work(r) < ROCE_TURN_BUDGET) {
+            shm_done = rdma_roce_shm_receive(r->shm);
+        }
+        r->woken = false;
+        while (roce_turn_work(r) < ROCE_TURN_BUDGET &&
+               roce_poll_tx(r->engine, now, &r->tx)) {
+            bool sent = roce_send(r);
+
+            roce_tx_done(r->engine, &r->tx);
+            if (!sent) {
+                /* Until netdev or receiver say that it is sent */
+                trace_rdma_roce_tx_blocked(r);
+                roce_update_blocked(r);
+            }
+            if (!rdma_roce_frames_empty(&r->deferred)) {
+                break;
+            }
+        }
+    } while (roce_turn_work(r) < ROCE_TURN_BUDGET &&
+             !rdma_roce_frames_empty(&r->deferred));
+    if (!r->net_bh) {
+        rdma_roce_net_cork(r->net, false);
+    }
+    if (r->shm) {
+        rdma_roce_shm_flush(r->shm);
+    }
+    r->in_engine = false;
+    /* The rest in the next turn */
+    if (r->woken || !shm_done || roce_turn_work(r) >= ROCE_TURN_BUDGET) {
+        qemu_bh_schedule(r->bh);
+    }
+    roce_arm_timer(r, now);
+}
+
+void rdma_roce_run(RdmaRoce *r)
+{
+    RdmaBackend *rb = RDMA_BACKEND(r);
+
+    if (r->running && !r->in_engine) {
+        if (roce_turn_work(r) >= ROCE_TURN_BUDGET) {
+            qemu_bh_schedule(r->bh);
+            return;
+        }
+        r->run_put_off = false;
+        rdma_backend_enter(rb);
+        roce_run_engine(r);
+        rdma_backend_leave(rb);
+    }
+}
+
+static bool roce_try_enter(RdmaRoce *r)
+{
+    RdmaBackend *rb = RDMA_BACKEND(r);
+
+    if (!rdma_backend_try_enter(rb)) {
+        return false;
+    }
+    if (!r->bh) {
+        /* It was on its way when the device left. */
+        rdma_backend_leave(rb);
+        return false;
+    }
+    return true;
+}
+
+/*
+ * From an event of the backend's loop, which may be a nested one. False: there
+ * will be another one.
+ */
+static bool roce_enter_event(RdmaRoce *r)
+{
+    if (rdma_backend_busy(RDMA_BACKEND(r))) {
+        r->run_put_off = true;
+        return false;
+    }
+    return roce_try_enter(r);
+}
+
+static void roce_begin_turn(RdmaRoce *r)
+{
+    r->ran_on_rx = false;
+    r->work_before = roce_work(r->engine);
+}
+
+static void roce_bh(void *opaque)
+{
+    RdmaRoce *r = opaque;
+
+    if (!roce_enter_event(r)) {
+        return;
+    }
+    roce_begin_turn(r);
+    /* It would begin this turn once more */
+    qemu_bh_cancel(r->turn);
+    if (!timer_pending(r->timer)) {
+        /* It fired while somebody else was here */
+        r->armed = ROCE_NO_DEADLINE;
+    }
+    rdma_roce_run(r);
+    rdma_backend_leave(RDMA_BACKEND(r));
+}
+
+/*
+ * The next turn of the main loop begins. As an idle bottom half it may run with
+ * the next event, and does not make the main loop poll.
+ */
+static void roce_turn_bh(void *opaque)
+{
+    RdmaRoce *r = opaque;
+
+    if (roce_enter_event(r)) {
+        roce_begin_turn(r);
+        rdma_backend_leave(RDMA_BACKEND(r));
+    }
+}
+
+static void roce_timer(void *opaque)
+{
+    RdmaRoce *r = opaque;
+
+    if (roce_enter_event(r)) {
+        r->armed = ROCE_NO_DEADLINE;
+        rdma_roce_run(r);
+        rdma_backend_leave(RDMA_BACKEND(r));
+    }
+}
+
+/* What the netdev calls */
+
+/*
+ * Frames that come together enter the backend once. False: it is busy with
+ * something else, maybe with one of these frames.
+ */
+static bool roce_rx_enter(RdmaRoce *r)
+{
+    RdmaBackend *rb = &r->parent_obj;
+
+    if (r->rx_entered) {
+        return !r->in_engine && rb->busy == 1;
+    }
+    if (rdma_backend_busy(rb)) {
+        return false;
+    }
+    rdma_backend_enter(rb);
+    r->rx_entered = true;
+    r->rx_time = rdma_roce_now();
+    r->woken = false;
+    return true;
+}
+
+/*
+ * Respond to the frames that came first at once, and to those that follow in
+ * the same turn of the main loop together.
+ */
+static void roce_rx_leave(RdmaRoce *r)
+{
+    if (!r->ran_on_rx) {
+        r->ran_on_rx = true;
+        rdma_roce_run(r);
+    } else if (r->woken) {
+        qemu_bh_schedule(r->bh);
+    }
+    qemu_bh_schedule_idle(r->turn);
+    r->rx_entered = false;
+    rdma_backend_leave(&r->parent_obj);
+}
+
+void rdma_roce_on_cork(void *opaque, bool cork)
+{
+    RdmaRoce *r = opaque;
+
+    r->rx_corked = cork;
+    if (!cork && r->rx_entered) {
+        roce_rx_leave(r);
+    } else if (!cork && r->bh && r->parent_obj.ctx &&
+               !rdma_roce_frames_empty(&r->deferred)) {
+        qemu_bh_schedule(r->bh);
+    }
+}
+
+bool rdma_roce_on_receive(void *opaque, const struct iovec *iov, int iovcnt,
+                          size_t offset)
+{
+    RdmaRoce *r = opaque;
+    uint8_t head[ROCE_PEEK_LEN];
+    const uint8_t *frame;
+    size_t size = iov_size(iov, iovcnt);
+    size_t peek;
+    bool over;
+
+    if (!r->engine || size <= offset) {
+        return false;
+    }
+    size -= offset;
+    peek = MIN(size, sizeof(head));
+
+    if (iov[0].iov_len >= offset + peek) {
+        frame = (const uint8_t *)iov[0].iov_base + offset;
+    } else {
+        iov_to_buf(iov, iovcnt, offset, head, peek);
+        frame = head;
+    }
+    if (!roce_is_ours(r->engine, frame, peek)) {
+        return false;
+    }
+    trace_rdma_roce_rx(r, size);
+    if (!r->running || size > ROCE_MAX_FRAME) {
+        return true;
+    }
+
+    if (r->parent_obj.ctx) {
+        rdma_roce_frames_put(&r->deferred, iov, iovcnt, offset);
+        if (!r->rx_corked) {
+            qemu_bh_schedule(r->bh);
+        }
+        return true;
+    }
+    over = roce_turn_work(r) >= ROCE_RX_BUDGET ||
+           !rdma_roce_frames_empty(&r->deferred);
+    if (over || !roce_rx_enter(r)) {
+        /*
+         * A receiver in this QEMU sent it while the netdev delivered ours, or
+         * it is the next turn's.
+         */
+        rdma_roce_frames_put(&r->deferred, iov, iovcnt, offset);
+        if (rdma_backend_busy(&r->parent_obj)) {
+            r->run_put_off = true;
+        } else {
+            qemu_bh_schedule(r->bh);
+        }
+        return true;
+    }
+
+    if (iov[0].iov_len < offset + size) {
+        iov_to_buf(iov, iovcnt, offset, r->rx_buf, size);
+        frame = r->rx_buf;
+    }
+    WITH_RCU_READ_LOCK_GUARD() {
+        r->in_engine = true;
+        roce_rx(r->engine, frame, size, r->rx_time);
+        r->in_engine = false;
+    }
+    if (!r->rx_corked) {
+        roce_rx_leave(r);
+    }
+    return true;
+}
+
+/* Go on with what was blocked. */
+static void roce_run_soon(RdmaRoce *r)
+{
+    if (rdma_backend_busy(RDMA_BACKEND(r))) {
+        r->run_put_off = true;
+    } else {
+        qemu_bh_schedule(r->bh);
+    }
+}
+
+void rdma_roce_on_sent(void *opaque)
+{
+    RdmaRoce *r = opaque;
+
+    if (r->net_bh) {
+        r->net_waits = false;
+        qemu_bh_schedule(r->net_bh);
+        return;
+    }
+    r->net_blocked = false;
+    roce_run_soon(r);
+}
+
+/* What memory brings */
+
+static void roce_shm_ready(void *opaque)
+{
+    RdmaRoce *r = opaque;
+
+    qemu_bh_schedule_idle(r->turn);
+    if (RDMA_BACKEND(r)->busy > 1) {
+        /* In a nested event loop */
+        r->run_put_off = true;
+    } else {
+        rdma_roce_run(r);
+    }
+}
+
+static bool roce_shm_enter(void *opaque)
+{
+    return roce_try_enter(opaque);
+}
+
+static void roce_shm_leave(void *opaque)
+{
+    rdma_backend_leave(opaque);
+}
+
+static void roce_shm_sent(void *opaque)
+{
+    RdmaRoce *r = opaque;
+
+    r->shm_blocked = false;
+    roce_run_soon(r);
+}
+
+const RdmaRoceShmOps rdma_roce_shm_ops = {
+    .enter = roce_shm_enter,
+    .leave = roce_shm_leave,
+    .ready = roce_shm_ready,
+    .receive = roce_shm_receive,
+    .sent = roce_shm_sent,
+};
+
+/* Begin and end */
+
+void rdma_roce_run_begin(RdmaRoce *r)
+{
+    AioContext *ctx = r->parent_obj.ctx;
+
+    rdma_roce_frames_init(&r->deferred, ROCE_MAX_DEFERRED);
+    rdma_roce_frames_init(&r->leaving, ROCE_MAX_LEAVING);
+    if (ctx) {
+        r->bh = aio_bh_new(ctx, roce_bh, r);
+        r->turn = aio_bh_new(ctx, roce_turn_bh, r);
+        r->timer = aio_timer_new(ctx, QEMU_CLOCK_VIRTUAL, SCALE_NS,
+                                 roce_timer, r);
+        r->net_bh = qemu_bh_new(roce_net_bh, r);
+    } else {
+        r->bh = qemu_bh_new(roce_bh, r);
+        r->turn = qemu_bh_new(roce_turn_bh, r);
+        r->timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, roce_timer, r);
+    }
+    r->armed = ROCE_NO_DEADLINE;
+    r->in_engine = false;
+    r->net_blocked = false;
+    r->net_waits = false;
+    r->shm_blocked = false;
+    r->ran_on_rx = false;
+    r->rx_corked = false;
+}
+
+static void roce_nothing(void *opaque)
+{
+}
+
+void rdma_roce_run_end(RdmaRoce *r)
+{
+    RdmaBackend *rb = RDMA_BACKEND(r);
+
+    WITH_QEMU_LOCK_GUARD(&rb->lock) {
+        r->run_put_off = false;
+        qemu_bh_delete(r->bh);
+        r->bh = NULL;
+        qemu_bh_delete(r->turn);
+        r->turn = NULL;
+        timer_del(r->timer);
+    }
+    if (rb->ctx) {
+        qemu_bh_delete(r->net_bh);
+        r->net_bh = NULL;
+        /* What has begun there ends. */
+        aio_wait_bh_oneshot(rb->ctx, roce_nothing, NULL);
+    }
+    timer_free(r->timer);
+    r->timer = NULL;
+    rdma_roce_frames_destroy(&r->deferred);
+    rdma_roce_frames_destroy(&r->leaving);
+}
