@@ -13,6 +13,7 @@ void rdma_roce_frames_init(RdmaRoceFrames *f, unsigned max)
     g_queue_init(&f->queue);
     f->max = max;
     f->count = 0;
+    f->was_full = false;
 }
 
 void rdma_roce_frames_destroy(RdmaRoceFrames *f)
@@ -37,6 +38,7 @@ bool rdma_roce_frames_put(RdmaRoceFrames *f, const struct iovec *iov,
     QEMU_LOCK_GUARD(&f->lock);
     g_queue_push_tail(&f->queue, copy);
     qatomic_set(&f->count, f->queue.length);
+    f->was_full |= f->queue.length == f->max;
     return f->queue.length < f->max;
 }
 
@@ -51,6 +53,18 @@ GByteArray *rdma_roce_frames_take(RdmaRoceFrames *f)
     frame = g_queue_pop_head(&f->queue);
     qatomic_set(&f->count, f->queue.length);
     return frame;
+}
+
+bool rdma_roce_frames_room_again(RdmaRoceFrames *f)
+{
+    bool again;
+
+    QEMU_LOCK_GUARD(&f->lock);
+    again = f->was_full && f->queue.length < f->max;
+    if (again) {
+        f->was_full = false;
+    }
+    return again;
 }
 
 void rdma_roce_frames_drop(RdmaRoceFrames *f)

@@ -15,6 +15,7 @@ typedef struct RdmaRoceFrames {
     GQueue queue;                   /* of GByteArray */
     unsigned max;
     unsigned count;
+    bool was_full;
 } RdmaRoceFrames;
 
 /* There is room for @max frames. */
@@ -29,6 +30,11 @@ bool rdma_roce_frames_put(RdmaRoceFrames *f, const struct iovec *iov,
 /* The oldest one, which the caller frees by g_byte_array_unref(), or NULL. */
 GByteArray *rdma_roce_frames_take(RdmaRoceFrames *f);
 void rdma_roce_frames_drop(RdmaRoceFrames *f);
+/*
+ * Is there room again, for who was told that there is none? True once for each
+ * time that it was.
+ */
+bool rdma_roce_frames_room_again(RdmaRoceFrames *f);
 
 /* As it is now, or was a moment ago, if other threads put or take. */
 static inline bool rdma_roce_frames_empty(const RdmaRoceFrames *f)

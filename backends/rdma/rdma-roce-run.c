@@ -102,18 +102,24 @@ static bool roce_send(RdmaRoce *r)
 static void roce_net_bh(void *opaque)
 {
     RdmaRoce *r = opaque;
-    bool was_full = rdma_roce_frames_full(&r->leaving);
+    unsigned left = ROCE_MAX_LEAVING;
     GByteArray *frame;
 
     rdma_roce_net_cork(r->net, true);
-    while (!r->net_waits && (frame = rdma_roce_frames_take(&r->leaving))) {
+    while (left && !r->net_waits &&
+           (frame = rdma_roce_frames_take(&r->leaving))) {
         struct iovec iov = { .iov_base = frame->data, .iov_len = frame->len };
 
         r->net_waits = !rdma_roce_net_send(r->net, &iov, 1);
         g_byte_array_unref(frame);
+        left--;
     }
     rdma_roce_net_cork(r->net, false);
-    if (was_full) {
+    if (!left) {
+        /* The iothread may go on for ever. */
+        qemu_bh_schedule(r->net_bh);
+    }
+    if (rdma_roce_frames_room_again(&r->leaving)) {
         qemu_bh_schedule(r->bh);
     }
 }

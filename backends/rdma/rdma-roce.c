@@ -80,7 +80,9 @@ static void roce_net_changed(void *opaque)
         /* Frames that the netdev had queued may have been dropped. */
         r->net_blocked = false;
         r->net_waits = false;
-        qemu_bh_schedule(r->net_bh ?: r->bh);
+        if (r->net_bh) {
+            qemu_bh_schedule(r->net_bh);
+        }
         qemu_bh_schedule(r->bh);
         rb->client_ops->port_changed(rb->client_opaque);
     }

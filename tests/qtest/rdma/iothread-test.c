@@ -182,6 +182,41 @@ static void test_messages_by_memory(void)
     check_messages(true);
 }
 
+#define PAIRS 5
+
+/*
+ * More frames than may wait for the main loop, in small packets, and no
+ * acknowledgements that would have the engine look again.
+ */
+static void test_many_frames_wait_for_the_main_loop(void)
+{
+    static const QRdmaPath path = { .mtu = RDMA_MTU_256 };
+    Two *t = two_start(false);
+    End a[PAIRS], b[PAIRS];
+
+    for (int i = 0; i < PAIRS; i++) {
+        a[i] = t->a;
+        b[i] = t->b;
+        a[i].qp = qrdma_create_qp(t->a.pd, t->a.cq, t->a.cq, RDMA_QPT_UC);
+        b[i].qp = qrdma_create_qp(t->b.pd, t->b.cq, t->b.cq, RDMA_QPT_UC);
+        qrdma_connect(a[i].qp, b[i].qp, &path);
+    }
+    for (int round = 0; round < 10; round++) {
+        RdmaWc wc;
+
+        for (int n = 0; n < DEPTH / PAIRS; n++) {
+            for (int i = 0; i < PAIRS; i++) {
+                put(&a[i], &b[i], n);
+            }
+        }
+        for (int n = 0; n < DEPTH / PAIRS * PAIRS; n++) {
+            qrdma_wait_cq(t->a.cq, &wc);
+            g_assert_cmpint(wc.status, ==, RDMA_WC_SUCCESS);
+        }
+    }
+    two_stop(t);
+}
+
 /* Whoever has the lock when the iothread comes has to tell it afterwards. */
 static void test_counters_are_read_amid_traffic(void)
 {
@@ -346,6 +381,8 @@ void add_iothread_tests(void)
     } tests[] = {
         { "messages-by-the-netdev", test_messages_by_the_netdev },
         { "messages-by-memory", test_messages_by_memory },
+        { "many-frames-wait-for-the-main-loop",
+          test_many_frames_wait_for_the_main_loop },
         { "counters-are-read-amid-traffic",
           test_counters_are_read_amid_traffic },
         { "events", test_events },
