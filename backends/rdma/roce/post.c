@@ -204,6 +204,7 @@ int roce_post_send(RoceEngine *e, uint32_t qpn, const RdmaSendWr *wr)
     if (!qp) {
         return -ENOENT;
     }
+    roce_qp_prefetch(e, qp);
     index = qp->s.sq.prod;
     if (!roce_send_room(e, qpn) ||
         !roce_sq_reserve(qp, index - qp->s.sq.cons + 1)) {

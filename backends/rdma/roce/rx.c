@@ -134,6 +134,7 @@ void roce_deliver(RoceEngine *e, const RocePacket *pkt, int64_t now)
         roce_rx_drop(e, &pkt->bth, "no such QP");
         return;
     }
+    roce_qp_prefetch(e, qp);
     if (pkt->info->transport != qp_transport(qp) &&
         (roce_is_ud(qp) || !(pkt->info->flags & ROCE_OP_CNP))) {
         roce_rx_drop(e, &pkt->bth, "QP is of another type");

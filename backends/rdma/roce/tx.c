@@ -110,6 +110,17 @@ static void loop_back(RoceEngine *e, RoceTx *tx, int64_t now)
     }
 }
 
+/* Its turn comes soon. The data pointer of the link is in the QP, too. */
+static void prefetch_next(RoceEngine *e)
+{
+    const GList *next = e->active.head->next;
+
+    if (next) {
+        roce_qp_prefetch(e, (const RoceQp *)((const char *)next -
+                                             offsetof(RoceQp, link)));
+    }
+}
+
 bool roce_poll_tx(RoceEngine *e, int64_t now, RoceTxFrame *frame)
 {
     uint64_t end = e->work + ROCE_WORK_BUDGET;
@@ -131,6 +142,7 @@ bool roce_poll_tx(RoceEngine *e, int64_t now, RoceTxFrame *frame)
             return false;
         }
         qp = e->active.head->data;
+        prefetch_next(e);
         e->work += ROCE_COST_LOOK;
         if (!qp_tx(qp, now, &tx)) {
             if (roce_qp_flushes(qp)) {

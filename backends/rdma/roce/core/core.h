@@ -180,6 +180,7 @@ struct RoceEngine {
     bool tx_blocked;
     bool woken;                     /* the owner knows that it must poll */
     int64_t resume_at;              /* of a roce_poll_tx() that stopped early */
+    const RoceQp *warm;             /* see roce_qp_prefetch() */
     bool cq_failed;                 /* roce_cq_fail_qps() has work */
     uint64_t work;                  /* see ROCE_COST_PACKET */
     /* WQEs to flush at once; others wait for roce_poll_tx() */
@@ -202,6 +203,25 @@ struct RoceEngine {
 static inline RoceQp *roce_qp_find(const RoceEngine *e, uint32_t qpn)
 {
     return qpn < e->config.max_qp ? e->qps[qpn] : NULL;
+}
+
+#define ROCE_CACHE_LINE 64
+
+/*
+ * Have the cache fetch a QP's lines side by side, unless it was the last one
+ * for which this was done: with many QPs, the others' lines have replaced them.
+ */
+static inline void roce_qp_prefetch(RoceEngine *e, const RoceQp *qp)
+{
+    const char *at = (const char *)qp;
+
+    if (e->warm == qp) {
+        return;
+    }
+    e->warm = qp;
+    for (size_t i = 0; i < sizeof(*qp); i += ROCE_CACHE_LINE) {
+        __builtin_prefetch(at + i, 1);
+    }
 }
 
 static inline uint32_t psn_add(uint32_t psn, uint32_t n)
