@@ -54,6 +54,7 @@ struct RdmaRoceShm {
     const RdmaRoceShmOps *ops;
     void *opaque;
     int fd;                         /* listens; -1: closed */
+    QEMUTimer *listen_again;        /* does so only then */
     bool warned;
     char *path, *nic_path;          /* of its socket */
     ino_t ino;
@@ -533,6 +534,17 @@ bool rdma_roce_shm_receive(RdmaRoceShm *shm)
     return true;
 }
 
+/* Once: this may go on for long. */
+static void shm_warn(RdmaRoceShm *shm, const char *what, const char *path,
+                     const char *why)
+{
+    if (!shm->warned) {
+        shm->warned = true;
+        warn_report("rdma-roce: cannot %s at '%s': %s; frames of this host "
+                    "take the netdev", what, path, why);
+    }
+}
+
 static void accept_one(RdmaRoceShm *shm)
 {
     int fd = accept4(shm->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -542,10 +554,10 @@ static void accept_one(RdmaRoceShm *shm)
 
     if (fd < 0) {
         if (errno != EAGAIN && errno != ECONNABORTED && errno != EINTR) {
-            warn_report("rdma-roce: cannot accept at '%s': %s; no more ports "
-                        "of this host can send by memory", shm->path,
-                        strerror(errno));
+            /* Out of descriptors or memory, and the event would stay. */
+            shm_warn(shm, "accept", shm->path, strerror(errno));
             set_handler(shm, shm->fd, NULL, NULL);
+            timer_mod(shm->listen_again, now_ms() + ROCE_SHM_RETRY_MS);
         }
         return;
     }
@@ -583,6 +595,20 @@ static void shm_accept(void *opaque)
     shm->ops->leave(shm->opaque);
 }
 
+static void shm_listen_again(void *opaque)
+{
+    RdmaRoceShm *shm = opaque;
+
+    if (!shm->ops->enter(shm->opaque)) {
+        timer_mod(shm->listen_again, now_ms() + ROCE_SHM_RETRY_MS);
+        return;
+    }
+    if (shm->fd >= 0) {
+        set_handler(shm, shm->fd, shm_accept, shm);
+    }
+    shm->ops->leave(shm->opaque);
+}
+
 /* The whole */
 
 RdmaRoceShm *rdma_roce_shm_new(const char *dir, AioContext *ctx,
@@ -595,6 +621,10 @@ RdmaRoceShm *rdma_roce_shm_new(const char *dir, AioContext *ctx,
     shm->ops = ops;
     shm->opaque = opaque;
     shm->fd = -1;
+    shm->listen_again =
+        ctx ? aio_timer_new(ctx, QEMU_CLOCK_REALTIME, SCALE_MS,
+                            shm_listen_again, shm)
+            : timer_new_ms(QEMU_CLOCK_REALTIME, shm_listen_again, shm);
     shm->outboxes = g_hash_table_new_full(outbox_hash, outbox_equal, NULL,
                                           outbox_free);
     QSIMPLEQ_INIT(&shm->to_wake);
@@ -608,17 +638,9 @@ void rdma_roce_shm_free(RdmaRoceShm *shm)
         rdma_roce_shm_close(shm);
         g_hash_table_unref(shm->outboxes);
         g_ptr_array_unref(shm->inboxes);
+        timer_free(shm->listen_again);
         g_free(shm->dir);
         g_free(shm);
-    }
-}
-
-static void shm_warn(RdmaRoceShm *shm, const char *path, const char *why)
-{
-    if (!shm->warned) {
-        shm->warned = true;
-        warn_report("rdma-roce: cannot listen at '%s': %s; frames of this host "
-                    "take the netdev", path, why);
     }
 }
 
@@ -634,7 +656,7 @@ static bool take_path(RdmaRoceShm *shm, const char *path)
                        errno == EAGAIN);
     close_socket(shm, &fd);
     if (used) {
-        shm_warn(shm, path, "another port is there");
+        shm_warn(shm, "listen", path, "another port is there");
         return false;
     }
     unlink(path);
@@ -653,7 +675,7 @@ static int listen_at(RdmaRoceShm *shm, const char *path)
     fd = rdma_roce_shm_new_socket();
     if (fd < 0 || bind(fd, (struct sockaddr *)&un, sizeof(un)) < 0 ||
         listen(fd, ROCE_SHM_MAX_PEERS) < 0) {
-        shm_warn(shm, path, strerror(errno));
+        shm_warn(shm, "listen", path, strerror(errno));
         close_socket(shm, &fd);
     }
     return fd;
@@ -675,7 +697,7 @@ void rdma_roce_shm_open(RdmaRoceShm *shm, const MACAddr *mac,
         shm->nic_path = rdma_roce_shm_socket_path(shm->dir, nic_mac->a);
         if (take_path(shm, shm->nic_path) &&
             link(shm->path, shm->nic_path) < 0) {
-            shm_warn(shm, shm->nic_path, strerror(errno));
+            shm_warn(shm, "listen", shm->nic_path, strerror(errno));
         }
     }
     set_handler(shm, shm->fd, shm_accept, shm);
@@ -698,6 +720,7 @@ void rdma_roce_shm_close(RdmaRoceShm *shm)
 {
     remove_path(shm, &shm->nic_path);
     remove_path(shm, &shm->path);
+    timer_del(shm->listen_again);
     close_socket(shm, &shm->fd);
     shm->ino = 0;
     shm->last = NULL;

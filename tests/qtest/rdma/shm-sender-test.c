@@ -3,7 +3,9 @@
  * A port that receives from a sender that breaks the rules: the test.
  */
 #include "qemu/osdep.h"
+#include <poll.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include "qemu/bswap.h"
 #include "shm-test.h"
 
@@ -272,6 +274,41 @@ static void test_too_many_senders(void)
     shm_node_stop(&a);
 }
 
+static void limit_files(ShmNode *n, rlim_t files)
+{
+    struct rlimit limit;
+    int pid = qtest_pid(n->host->qts);
+
+    g_assert_cmpint(prlimit(pid, RLIMIT_NOFILE, NULL, &limit), ==, 0);
+    limit.rlim_cur = MIN(files, limit.rlim_max);
+    g_assert_cmpint(prlimit(pid, RLIMIT_NOFILE, &limit, NULL), ==, 0);
+}
+
+/* Without a descriptor left the port accepts nobody, until there is one. */
+static void test_no_descriptors_for_a_while(void)
+{
+    struct pollfd fd = { .events = POLLIN };
+    uint8_t frame[FRAME_MAX];
+    size_t size;
+    ShmNode a;
+    ShmRing r;
+
+    shm_node_start(&a, 1, "");
+    size = catch_frame(&a, frame);
+    limit_files(&a, 3);
+    fd.fd = connect_to(1);
+    g_assert_cmpint(poll(&fd, 1, 100), ==, 0);
+    limit_files(&a, 1024);
+    g_assert_cmpint(poll(&fd, 1, SOON_MS), ==, 1);
+    close(fd.fd);
+    r = sender_new(1);
+    shm_post_recv(&a);
+    ring_frame(&r, 0, frame, size);
+    shm_expect_recv(&a);
+    shm_ring_free(&r);
+    shm_node_stop(&a);
+}
+
 void shm_sender_tests(void)
 {
     qtest_add_func("/rdma-roce-shm/sender/frames", test_frames_of_a_sender);
@@ -280,4 +317,6 @@ void shm_sender_tests(void)
                    test_memory_cannot_shrink);
     qtest_add_func("/rdma-roce-shm/sender/flood", test_flood);
     qtest_add_func("/rdma-roce-shm/sender/too-many", test_too_many_senders);
+    qtest_add_func("/rdma-roce-shm/sender/no-descriptors-for-a-while",
+                   test_no_descriptors_for_a_while);
 }
