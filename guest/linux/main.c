@@ -4,6 +4,7 @@
  */
 #include <linux/dma-mapping.h>
 #include <linux/module.h>
+#include <linux/pci.h>
 #include <linux/swiotlb.h>
 #include <linux/virtio_ids.h>
 #include <net/addrconf.h>
@@ -85,7 +86,9 @@ static void vrdma_ibdev_init(struct vrdma_dev *dev)
 	ibdev->phys_port_cnt = 1;
 	ibdev->num_comp_vectors = dev->direct_cq ? dev->num_eqs :
 				  min(num_possible_cpus(), dev->num_cq);
-	ibdev->dev.parent = &dev->vdev->dev;
+	/* What programs read in sysfs of an adapter is its PCI function's. */
+	ibdev->dev.parent = dev_is_pci(dev->dma_dev) ? dev->dma_dev
+						     : &dev->vdev->dev;
 	if (dev->attr.sys_image_guid)
 		ibdev->node_guid = dev->attr.sys_image_guid;
 	else if (dev->have_mac)

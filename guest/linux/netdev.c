@@ -55,12 +55,34 @@ static bool vrdma_netdev_is_ours(struct vrdma_dev *dev,
 	       vrdma_netdev_same_mac(dev, netdev);
 }
 
+/*
+ * Programs look for the NIC of an adapter in the directory "net" of its PCI
+ * function. The link leads to the directory that holds the NIC, not to the NIC
+ * itself, so it stays right when that is renamed, and each network namespace
+ * sees what is its own. The directory exists for as long as the NIC is
+ * registered. With the RTNL held.
+ */
+static void vrdma_netdev_link(struct vrdma_dev *dev,
+			      const struct net_device *netdev)
+{
+	struct device *parent = dev->ibdev.dev.parent;
+
+	if (dev->netdev_linked)
+		sysfs_remove_link(&parent->kobj, "net");
+	dev->netdev_linked = netdev && dev_is_pci(parent) &&
+			     !sysfs_create_link_nowarn(&parent->kobj,
+						       netdev->dev.kobj.parent,
+						       "net");
+}
+
 /* With the RTNL held. */
 static void vrdma_netdev_set(struct vrdma_dev *dev, struct net_device *netdev)
 {
 	mutex_lock(&dev->netdev_lock);
-	if (!ib_device_set_netdev(&dev->ibdev, netdev, VRDMA_PORT))
+	if (!ib_device_set_netdev(&dev->ibdev, netdev, VRDMA_PORT)) {
 		dev->netdev = netdev;
+		vrdma_netdev_link(dev, netdev);
+	}
 	mutex_unlock(&dev->netdev_lock);
 }
 

@@ -132,6 +132,7 @@ struct vrdma_dev {
 	/* The NIC that the adapter belongs to, and the port */
 	struct mutex netdev_lock;
 	struct net_device *netdev;
+	bool netdev_linked;		/* by the PCI function, in sysfs */
 	struct notifier_block netdev_nb;
 	struct work_struct port_work;
 	struct work_struct fatal_work;

@@ -21,7 +21,7 @@ def test_the_plain_device_has_none_of_the_features(bench):
     if bench.stack == 'rxe':
         raise Skip('rxe has no feature bits')
     bits = bench.one.must('cat /sys/class/infiniband/'
-                          f'{bench.device(bench.one)}/device/features')
+                          f'{bench.device(bench.one)}/device/virtio*/features')
     assert re.fullmatch(f'0{{{BITS}}}.*', bits.strip()), bits
 
 

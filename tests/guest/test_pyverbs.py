@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """rdma-core's own tests, but for those of RDMA CM, on the device alone;
 `make check-pyverbs` runs all of them, beside rxe."""
+import re
+
 from lab import pyverbs
+from lab.runner import Skip
 
 GUESTS = {'smp': 2}
 SECONDS = 60
@@ -18,3 +21,17 @@ def test_verbs(bench):
         assert passed >= PASSED, \
             f'only {passed} pass: {pyverbs.summary(results)}'
     assert not bad, '\n'.join(map(str, bad))
+
+
+def test_their_runner_finds_the_nic(bench):
+    """run_tests.py skips what needs an address, unless there is device/net."""
+    if bench.stack == 'rxe':
+        raise Skip('rxe is no PCI function')
+    pyverbs.prepare()
+    vm = bench.one
+    done = vm.run(f'cd {pyverbs.TESTS} && /usr/bin/python3 -B run_tests.py '
+                  f'--dev {bench.device(vm)} --port 1 --gid {bench.gid(vm)} '
+                  '-v test_rdmacm.CMTestCase.test_rdmacm_sync_traffic '
+                  'test_qp.QPTest.test_query_rc_qp', 90)
+    said = done.out
+    assert done.ok and re.search(r'^OK$', said, re.M), str(done)

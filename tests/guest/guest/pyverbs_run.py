@@ -50,8 +50,13 @@ def netdev_of_gid(dev, port, index):
 
 def name_netdev(base):
     """The tests look for the netdev below the RDMA device's PCI function,
-    where ours does not have it: it is a function of its own."""
+    which rxe has not."""
+    original = base.RDMATestCase._get_ip_mac
+
     def get_ip_mac(self, dev, port, index):
+        if os.path.exists(f'/sys/class/infiniband/{dev}/device'):
+            original(self, dev, port, index)
+            return
         name = netdev_of_gid(dev, port, index or 0)
         found = self.get_ip_mac_address(name) if name else (None, None)
         self.args.append([dev, port, index, *found])

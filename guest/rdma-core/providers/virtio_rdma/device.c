@@ -160,8 +160,12 @@ static void vrdma_uninit_device(struct verbs_device *vdev)
 	free(container_of(vdev, struct vrdma_device, vdev));
 }
 
-/* The device's parent is a virtio device of type 42, 0x2a. */
+/*
+ * The device's parent is the PCI function of a virtio device of type 42, 0x2a;
+ * with older drivers, and where virtio is not on PCI, that virtio device.
+ */
 static const struct verbs_match_ent vrdma_match[] = {
+	VERBS_PCI_MATCH(0x1af4, 0x1040 + 0x2a, NULL),
 	VERBS_MODALIAS_MATCH("virtio:d0000002Av*", NULL),
 	{},
 };
