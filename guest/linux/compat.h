@@ -130,6 +130,13 @@ static inline struct ib_umem *vrdma_umem_get(struct ib_device *ibdev, u64 start,
 #define VRDMA_DMAH_PARAM
 #endif
 
+/* .reg_user_mr_dmabuf gets a struct uverbs_attr_bundle since Linux 6.12. */
+#ifdef VRDMA_HAVE_DMABUF_ATTRS
+#define vrdma_reg_dmabuf_arg		uverbs_attr_bundle
+#else
+#define vrdma_reg_dmabuf_arg		ib_udata
+#endif
+
 /*
  * Since Linux 6.14 the RDMA core dispatches port events when the NIC goes up
  * or down, unless the driver says that it does so itself. The state of the port

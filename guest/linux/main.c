@@ -56,6 +56,7 @@ static const struct ib_device_ops vrdma_ops = {
 	.query_port = vrdma_query_port,
 	.query_qp = vrdma_query_qp,
 	.reg_user_mr = vrdma_reg_user_mr,
+	.reg_user_mr_dmabuf = vrdma_reg_user_mr_dmabuf,
 	.req_notify_cq = vrdma_req_notify_cq,
 	.rereg_user_mr = vrdma_rereg_user_mr,
 	.vrdma_resize_cq_op = vrdma_resize_cq,

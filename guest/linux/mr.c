@@ -52,7 +52,8 @@ static void vrdma_mr_describe(struct virtio_rdma_reg_user_mr_req *req,
 	}
 }
 
-static struct ib_mr *vrdma_mr_register(struct ib_pd *ibpd, u64 start,
+/* Takes @umem over, which may be an error pointer. */
+static struct ib_mr *vrdma_mr_register(struct ib_pd *ibpd, struct ib_umem *umem,
 				       u64 length, u64 virt_addr, int access)
 {
 	struct vrdma_dev *dev = to_vdev(ibpd->device);
@@ -62,43 +63,76 @@ static struct ib_mr *vrdma_mr_register(struct ib_pd *ibpd, u64 start,
 	struct vrdma_mr *mr;
 	int ret;
 
-	if (!length || length > dev->attr.max_mr_size)
-		return ERR_PTR(-EINVAL);
-
+	if (IS_ERR(umem))
+		return ERR_CAST(umem);
 	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
-	if (!mr)
-		return ERR_PTR(-ENOMEM);
-	mr->umem = vrdma_umem_get(ibpd->device, start, length, access);
-	if (IS_ERR(mr->umem)) {
-		ret = PTR_ERR(mr->umem);
-		goto err_mr;
-	}
-	ret = vrdma_table_init(dev, &table, mr->umem, virt_addr);
-	if (ret)
+	if (!mr) {
+		ret = -ENOMEM;
 		goto err_umem;
+	}
+	mr->umem = umem;
+	ret = vrdma_table_init(dev, &table, umem, virt_addr);
+	if (ret)
+		goto err_mr;
 	vrdma_mr_describe(&req, ibpd, access, length, virt_addr, &table);
 	ret = vrdma_ctrl_ask(dev, VIRTIO_RDMA_CMD_REG_USER_MR, &req, &rsp);
 	vrdma_table_free(dev, &table);
 	if (ret)
-		goto err_umem;
+		goto err_mr;
 	vrdma_mr_set_keys(dev, mr, &rsp);
 	mr->ibmr.iova = virt_addr;
 	mr->ibmr.length = length;
 	mr->access = access;
 	return &mr->ibmr;
 
-err_umem:
-	ib_umem_release(mr->umem);
 err_mr:
 	kfree(mr);
+err_umem:
+	ib_umem_release(umem);
 	return ERR_PTR(ret);
+}
+
+static bool vrdma_mr_length_ok(const struct vrdma_dev *dev, u64 length)
+{
+	return length && length <= dev->attr.max_mr_size;
+}
+
+static struct ib_mr *vrdma_mr_register_va(struct ib_pd *ibpd, u64 start,
+					  u64 length, u64 virt_addr, int access)
+{
+	if (!vrdma_mr_length_ok(to_vdev(ibpd->device), length))
+		return ERR_PTR(-EINVAL);
+	return vrdma_mr_register(ibpd, vrdma_umem_get(ibpd->device, start,
+						      length, access),
+				 length, virt_addr, access);
 }
 
 struct ib_mr *vrdma_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
 				u64 virt_addr, int access, VRDMA_DMAH_PARAM
 				struct ib_udata *udata)
 {
-	return vrdma_mr_register(ibpd, start, length, virt_addr, access);
+	return vrdma_mr_register_va(ibpd, start, length, virt_addr, access);
+}
+
+/*
+ * The buffer is pinned, as the device has no page faults: its exporter does not
+ * move it while the region exists.
+ */
+struct ib_mr *vrdma_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset,
+				       u64 length, u64 virt_addr, int fd,
+				       int access, VRDMA_DMAH_PARAM
+				       struct vrdma_reg_dmabuf_arg *arg)
+{
+	struct ib_umem_dmabuf *dmabuf;
+
+	if (!vrdma_mr_length_ok(to_vdev(ibpd->device), length))
+		return ERR_PTR(-EINVAL);
+	dmabuf = ib_umem_dmabuf_get_pinned(ibpd->device, offset, length, fd,
+					   access);
+	if (IS_ERR(dmabuf))
+		return ERR_CAST(dmabuf);
+	return vrdma_mr_register(ibpd, &dmabuf->umem, length, virt_addr,
+				 access);
 }
 
 /* Change a region in place. Without @umem it keeps its memory. */
@@ -147,6 +181,7 @@ struct ib_mr *vrdma_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 	struct vrdma_dev *dev = to_vdev(ibmr->device);
 	struct vrdma_mr *mr = to_vmr(ibmr);
 	struct ib_umem *umem = NULL;
+	bool repin;
 	int ret;
 
 	if (flags & ~IB_MR_REREG_SUPPORTED)
@@ -158,15 +193,20 @@ struct ib_mr *vrdma_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 	}
 	if (!(flags & IB_MR_REREG_ACCESS))
 		access = mr->access;
-	if (!virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_REREG_MR))
-		return vrdma_mr_register(ibpd, start, length, virt_addr,
-					 access);
-
-	if (!length || length > dev->attr.max_mr_size)
-		return ERR_PTR(-EINVAL);
 	/* Memory that was pinned for reading must be pinned again to write. */
-	if (flags & IB_MR_REREG_TRANS ||
-	    (ib_access_writable(access) && !mr->umem->writable)) {
+	repin = flags & IB_MR_REREG_TRANS ||
+		(ib_access_writable(access) && !mr->umem->writable) ||
+		!virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_REREG_MR);
+	/* A DMA buffer is not at an address. */
+	if (repin && !(flags & IB_MR_REREG_TRANS) && mr->umem->is_dmabuf)
+		return ERR_PTR(-EOPNOTSUPP);
+	if (!virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_REREG_MR))
+		return vrdma_mr_register_va(ibpd, start, length, virt_addr,
+					    access);
+
+	if (!vrdma_mr_length_ok(dev, length))
+		return ERR_PTR(-EINVAL);
+	if (repin) {
 		umem = vrdma_umem_get(ibmr->device, start, length, access);
 		if (IS_ERR(umem))
 			return ERR_CAST(umem);

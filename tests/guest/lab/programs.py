@@ -105,6 +105,11 @@ def build_no_syscalls():
         'no_syscalls.c', 'self_qp.c', 'self_qp.h')])
 
 
+def build_dma_buffers():
+    return build('dma_buffers', [GUEST_TESTS / name for name in (
+        'dma_buffers.c', 'self_qp.c', 'self_qp.h')])
+
+
 def build_objects():
     return build('rdma_objects', sorted(GUEST_TESTS.glob('objects/*.[ch]')))
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Debian 13's kernel: the driver in guests that run it, and what it knows and
-6.1 does not, FLUSH and ATOMIC WRITE."""
+6.1 does not: FLUSH, ATOMIC WRITE, DMA buffers of memory (udmabuf)."""
 from lab.newer import SERIES, pair
-from lab.programs import build_placement
+from lab.programs import build_dma_buffers, build_placement
 
 PAIR = pair
 
@@ -18,3 +18,8 @@ def test_the_driver_works(bench):
 def test_flush_and_atomic_write(bench):
     command = build_placement()
     bench.exchange(command, command)
+
+
+def test_regions_of_dma_buffers(bench):
+    vm = bench.one
+    vm.must(f'{build_dma_buffers()} {bench.device(vm)} {bench.gid(vm)}', 60)

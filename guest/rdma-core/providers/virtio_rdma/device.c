@@ -83,6 +83,7 @@ static const struct verbs_context_ops vrdma_ctx_ops = {
 	.query_port = vrdma_query_port,
 	.query_qp = vrdma_query_qp,
 	.query_srq = vrdma_query_srq,
+	.reg_dmabuf_mr = vrdma_reg_dmabuf_mr,
 	.reg_mr = vrdma_reg_mr,
 	.req_notify_cq = vrdma_req_notify_cq,
 	.rereg_mr = vrdma_rereg_mr,

@@ -53,6 +53,24 @@ struct ibv_mr *vrdma_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
 	return &vmr->ibv_mr;
 }
 
+struct ibv_mr *vrdma_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset,
+				   size_t length, uint64_t hca_va, int fd,
+				   int access)
+{
+	struct verbs_mr *vmr;
+
+	vmr = calloc(1, sizeof(*vmr));
+	if (!vmr)
+		return NULL;
+	/* The function of rdma-core 44 does not look for the last argument. */
+	if (ibv_cmd_reg_dmabuf_mr(pd, offset, length, hca_va, fd, access, vmr,
+				  NULL)) {
+		free(vmr);
+		return NULL;
+	}
+	return &vmr->ibv_mr;
+}
+
 int vrdma_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd,
 		   void *addr, size_t length, int access)
 {
