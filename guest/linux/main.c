@@ -55,6 +55,7 @@ static const struct ib_device_ops vrdma_ops = {
 	.query_pkey = vrdma_query_pkey,
 	.query_port = vrdma_query_port,
 	.query_qp = vrdma_query_qp,
+	.query_ucontext = vrdma_query_ucontext,
 	.reg_user_mr = vrdma_reg_user_mr,
 	.reg_user_mr_dmabuf = vrdma_reg_user_mr_dmabuf,
 	.req_notify_cq = vrdma_req_notify_cq,
@@ -75,6 +76,7 @@ static void vrdma_ibdev_init(struct vrdma_dev *dev)
 	struct ib_device *ibdev = &dev->ibdev;
 
 	ib_set_device_ops(ibdev, &vrdma_ops);
+	ibdev->driver_def = vrdma_uapi_defs;
 	if (virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_SRQ))
 		ib_set_device_ops(ibdev, &vrdma_srq_ops);
 	if (virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_MW))

@@ -87,8 +87,12 @@ int vrdma_area_table(struct vrdma_dev *dev, const struct vrdma_area *area,
 		     struct vrdma_table *table);
 
 /* ucontext.c */
+extern const struct uapi_definition vrdma_uapi_defs[];
+
 int vrdma_alloc_ucontext(struct ib_ucontext *ibucontext,
 			 struct ib_udata *udata);
+int vrdma_query_ucontext(struct ib_ucontext *ibucontext,
+			 struct uverbs_attr_bundle *attrs);
 void vrdma_dealloc_ucontext(struct ib_ucontext *ibucontext);
 void vrdma_disassociate_ucontext(struct ib_ucontext *ibucontext);
 u32 vrdma_doorbell(struct ib_udata *udata);

@@ -50,6 +50,7 @@ struct vrdma_ucontext {
 	struct vrdma_mmap_entry *mmap;	/* of that page */
 	struct vrdma_area *shadow;	/* of that page; NULL: none */
 	struct vrdma_mmap_entry *shadow_mmap;
+	struct virtio_rdma_alloc_ucontext_resp resp;
 };
 
 struct vrdma_mmap_entry {

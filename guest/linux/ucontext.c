@@ -8,6 +8,9 @@
 
 #include "mem.h"
 
+#define UVERBS_MODULE_NAME virtio_rdma
+#include <rdma/uverbs_named_ioctl.h>
+
 /* What the process sees is what the device sees, with a bit for each QP. */
 static_assert(sizeof(struct virtio_rdma_doorbell_shadow) ==
 	      sizeof(struct virtio_rdma_shadow_page));
@@ -178,6 +181,7 @@ int vrdma_alloc_ucontext(struct ib_ucontext *ibucontext,
 	ret = vrdma_shadow_alloc(dev, ucontext, udata, &resp);
 	if (ret)
 		goto err_doorbell;
+	ucontext->resp = resp;
 	ret = vrdma_respond(udata, &resp, sizeof(resp));
 	if (!ret)
 		return 0;
@@ -185,6 +189,17 @@ int vrdma_alloc_ucontext(struct ib_ucontext *ibucontext,
 err_doorbell:
 	vrdma_doorbell_free(dev, ucontext);
 	return ret;
+}
+
+/* For a process that has the file of another one, and shares its context */
+int vrdma_query_ucontext(struct ib_ucontext *ibucontext,
+			 struct uverbs_attr_bundle *attrs)
+{
+	struct vrdma_ucontext *ucontext = to_vucontext(ibucontext);
+
+	return uverbs_copy_to_struct_or_zero(attrs,
+			VIRTIO_RDMA_ATTR_QUERY_CONTEXT_RESP, &ucontext->resp,
+			sizeof(ucontext->resp));
 }
 
 void vrdma_dealloc_ucontext(struct ib_ucontext *ibucontext)
@@ -211,3 +226,18 @@ u32 vrdma_doorbell(struct ib_udata *udata)
 
 	return ucontext ? ucontext->doorbell : 0;
 }
+
+/* All providers know this much of it, and the size says how much more. */
+#define QUERY_CONTEXT_SIZE \
+	UVERBS_ATTR_STRUCT(struct virtio_rdma_alloc_ucontext_resp, max_qp)
+#define QUERY_CONTEXT_ATTR \
+	UVERBS_ATTR_PTR_OUT(VIRTIO_RDMA_ATTR_QUERY_CONTEXT_RESP, \
+			    QUERY_CONTEXT_SIZE, UA_MANDATORY)
+
+ADD_UVERBS_ATTRIBUTES_SIMPLE(vrdma_query_context, UVERBS_OBJECT_DEVICE,
+			     UVERBS_METHOD_QUERY_CONTEXT, QUERY_CONTEXT_ATTR);
+
+const struct uapi_definition vrdma_uapi_defs[] = {
+	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_DEVICE, &vrdma_query_context),
+	{},
+};

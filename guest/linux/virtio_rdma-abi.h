@@ -12,6 +12,7 @@
 #define VIRTIO_RDMA_ABI_USER_H
 
 #include <linux/types.h>
+#include <rdma/ib_user_ioctl_cmds.h>
 
 #define VIRTIO_RDMA_UABI_VERSION 1
 
@@ -45,6 +46,14 @@ struct virtio_rdma_alloc_ucontext_resp {
 	__u32 max_qp;			/* QP numbers, or qpns, are below it */
 	__aligned_u64 doorbell_offset;
 	__aligned_u64 shadow_offset;
+};
+
+/*
+ * Of the method QUERY_CONTEXT: the response that the context was made with, for
+ * a process that another one has handed the context to
+ */
+enum {
+	VIRTIO_RDMA_ATTR_QUERY_CONTEXT_RESP = 1U << UVERBS_ID_NS_SHIFT,
 };
 
 /* The lengths of these mappings, in bytes */

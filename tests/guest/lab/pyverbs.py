@@ -45,7 +45,6 @@ LACKS = {
     'XRCD': 'extended reliable connections (XRC)',
     'test_odp': 'on-demand paging',
     'test_parent_domain': 'parent domains',
-    'Importing': 'import of a context and its regions',
     'Device memory': 'memory on the device',
     'test_tag_matching': 'tag matching',
     'atomic_write': 'ATOMIC WRITE',

@@ -73,6 +73,8 @@ static const struct verbs_context_ops vrdma_ctx_ops = {
 	.destroy_srq = vrdma_destroy_srq,
 	.detach_mcast = ibv_cmd_detach_mcast,
 	.free_context = vrdma_free_context,
+	.import_mr = vrdma_import_mr,
+	.import_pd = vrdma_import_pd,
 	.modify_qp = vrdma_modify_qp,
 	.modify_srq = vrdma_modify_srq,
 	.poll_cq = vrdma_poll_cq,
@@ -88,6 +90,8 @@ static const struct verbs_context_ops vrdma_ctx_ops = {
 	.req_notify_cq = vrdma_req_notify_cq,
 	.rereg_mr = vrdma_rereg_mr,
 	.resize_cq = vrdma_resize_cq,
+	.unimport_mr = vrdma_unimport_mr,
+	.unimport_pd = vrdma_unimport_pd,
 };
 
 /* Without the page, the kernel rings for the process. */
@@ -110,43 +114,85 @@ static void vrdma_map_shadow(struct vrdma_context *ctx, int cmd_fd,
 	ctx->shadow = map == MAP_FAILED ? NULL : map;
 }
 
+static struct vrdma_context *vrdma_init_context(struct ibv_device *ibdev,
+						int cmd_fd)
+{
+	struct vrdma_context *ctx;
+
+	return verbs_init_and_alloc_context(ibdev, cmd_fd, ctx, vctx,
+					    RDMA_DRIVER_UNKNOWN);
+}
+
+/* Complete a context of which the kernel has told; it is freed on failure. */
+static struct verbs_context *
+vrdma_set_context(struct vrdma_context *ctx, int cmd_fd,
+		  const struct virtio_rdma_alloc_ucontext_resp *resp)
+{
+	ctx->mapped_cq = resp->flags & VIRTIO_RDMA_UCTX_MAPPED_CQ;
+	ctx->mw = resp->flags & VIRTIO_RDMA_UCTX_MW;
+	ctx->flush = resp->flags & VIRTIO_RDMA_UCTX_FLUSH;
+	ctx->atomic_write = resp->flags & VIRTIO_RDMA_UCTX_ATOMIC_WRITE;
+	ctx->host_numbers = resp->flags & VIRTIO_RDMA_UCTX_HOST_NUMBERS;
+	ctx->cqe_ex = resp->flags & VIRTIO_RDMA_UCTX_CQE_EX;
+	ctx->max_qp = resp->max_qp;
+	ctx->qps = calloc(ctx->max_qp, sizeof(*ctx->qps));
+	if (!ctx->qps) {
+		verbs_uninit_context(&ctx->vctx);
+		free(ctx);
+		return NULL;
+	}
+	if (resp->flags & VIRTIO_RDMA_UCTX_DOORBELL)
+		vrdma_map_doorbell(ctx, cmd_fd, resp->doorbell_offset);
+	if (resp->flags & VIRTIO_RDMA_UCTX_SHADOW)
+		vrdma_map_shadow(ctx, cmd_fd, resp->shadow_offset);
+	pthread_mutex_init(&ctx->qp_mutex, NULL);
+	verbs_set_ops(&ctx->vctx, &vrdma_ctx_ops);
+	return &ctx->vctx;
+}
+
 static struct verbs_context *vrdma_alloc_context(struct ibv_device *ibdev,
 						 int cmd_fd,
 						 void *private_data)
 {
 	struct vrdma_get_context_resp resp = {};
-	struct ibv_get_context cmd;
 	struct vrdma_context *ctx;
+	struct ibv_get_context cmd;
 
-	ctx = verbs_init_and_alloc_context(ibdev, cmd_fd, ctx, vctx,
-					   RDMA_DRIVER_UNKNOWN);
+	ctx = vrdma_init_context(ibdev, cmd_fd);
 	if (!ctx)
 		return NULL;
 	if (ibv_cmd_get_context(&ctx->vctx, &cmd, sizeof(cmd), &resp.ibv_resp,
-				sizeof(resp)))
-		goto err;
-	ctx->mapped_cq = resp.flags & VIRTIO_RDMA_UCTX_MAPPED_CQ;
-	ctx->mw = resp.flags & VIRTIO_RDMA_UCTX_MW;
-	ctx->flush = resp.flags & VIRTIO_RDMA_UCTX_FLUSH;
-	ctx->atomic_write = resp.flags & VIRTIO_RDMA_UCTX_ATOMIC_WRITE;
-	ctx->host_numbers = resp.flags & VIRTIO_RDMA_UCTX_HOST_NUMBERS;
-	ctx->cqe_ex = resp.flags & VIRTIO_RDMA_UCTX_CQE_EX;
-	ctx->max_qp = resp.max_qp;
-	ctx->qps = calloc(ctx->max_qp, sizeof(*ctx->qps));
-	if (!ctx->qps)
-		goto err;
-	if (resp.flags & VIRTIO_RDMA_UCTX_DOORBELL)
-		vrdma_map_doorbell(ctx, cmd_fd, resp.doorbell_offset);
-	if (resp.flags & VIRTIO_RDMA_UCTX_SHADOW)
-		vrdma_map_shadow(ctx, cmd_fd, resp.shadow_offset);
-	pthread_mutex_init(&ctx->qp_mutex, NULL);
-	verbs_set_ops(&ctx->vctx, &vrdma_ctx_ops);
-	return &ctx->vctx;
+				sizeof(resp))) {
+		verbs_uninit_context(&ctx->vctx);
+		free(ctx);
+		return NULL;
+	}
+	return vrdma_set_context(ctx, cmd_fd, &resp.drv_payload);
+}
 
-err:
-	verbs_uninit_context(&ctx->vctx);
-	free(ctx);
-	return NULL;
+/*
+ * The context of another process, which has handed its file to this one. What
+ * belongs to the context, such as doorbells, both use; queue pairs and CQs are
+ * of the process that has created them.
+ */
+static struct verbs_context *vrdma_import_context(struct ibv_device *ibdev,
+						  int cmd_fd)
+{
+	struct virtio_rdma_alloc_ucontext_resp resp = {};
+	DECLARE_COMMAND_BUFFER_LINK(attr, UVERBS_OBJECT_DEVICE,
+				    UVERBS_METHOD_QUERY_CONTEXT, 1, NULL);
+	struct vrdma_context *ctx;
+
+	ctx = vrdma_init_context(ibdev, cmd_fd);
+	if (!ctx)
+		return NULL;
+	fill_attr_out_ptr(attr, VIRTIO_RDMA_ATTR_QUERY_CONTEXT_RESP, &resp);
+	if (ibv_cmd_query_context(&ctx->vctx.context, attr)) {
+		verbs_uninit_context(&ctx->vctx);
+		free(ctx);
+		return NULL;
+	}
+	return vrdma_set_context(ctx, cmd_fd, &resp);
 }
 
 static struct verbs_device *vrdma_alloc_device(struct verbs_sysfs_dev *sysfs)
@@ -179,5 +225,6 @@ static const struct verbs_device_ops vrdma_dev_ops = {
 	.alloc_device = vrdma_alloc_device,
 	.uninit_device = vrdma_uninit_device,
 	.alloc_context = vrdma_alloc_context,
+	.import_context = vrdma_import_context,
 };
 PROVIDER_DRIVER(virtio_rdma, vrdma_dev_ops);

@@ -33,6 +33,43 @@ int vrdma_dealloc_pd(struct ibv_pd *pd)
 	return ret;
 }
 
+/* Of another process that shares the context, which stays their owner */
+struct ibv_pd *vrdma_import_pd(struct ibv_context *ctx, uint32_t handle)
+{
+	struct ibv_pd *pd;
+
+	pd = calloc(1, sizeof(*pd));
+	if (!pd)
+		return NULL;
+	pd->context = ctx;
+	pd->handle = handle;
+	return pd;
+}
+
+void vrdma_unimport_pd(struct ibv_pd *pd)
+{
+	free(pd);
+}
+
+struct ibv_mr *vrdma_import_mr(struct ibv_pd *pd, uint32_t handle)
+{
+	struct verbs_mr *vmr;
+
+	vmr = calloc(1, sizeof(*vmr));
+	if (!vmr)
+		return NULL;
+	if (ibv_cmd_query_mr(pd, vmr, handle)) {
+		free(vmr);
+		return NULL;
+	}
+	return &vmr->ibv_mr;
+}
+
+void vrdma_unimport_mr(struct ibv_mr *mr)
+{
+	free(verbs_get_mr(mr));
+}
+
 struct ibv_mr *vrdma_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
 			    uint64_t hca_va, int access)
 {

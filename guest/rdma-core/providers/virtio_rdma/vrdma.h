@@ -162,6 +162,10 @@ static inline struct vrdma_ah *to_vah(struct ibv_ah *ah)
 /* mr.c */
 struct ibv_pd *vrdma_alloc_pd(struct ibv_context *ctx);
 int vrdma_dealloc_pd(struct ibv_pd *pd);
+struct ibv_pd *vrdma_import_pd(struct ibv_context *ctx, uint32_t handle);
+void vrdma_unimport_pd(struct ibv_pd *pd);
+struct ibv_mr *vrdma_import_mr(struct ibv_pd *pd, uint32_t handle);
+void vrdma_unimport_mr(struct ibv_mr *mr);
 struct ibv_mr *vrdma_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
 			    uint64_t hca_va, int access);
 struct ibv_mr *vrdma_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset,
