@@ -35,6 +35,7 @@
 
 #include <stddef.h>
 #include <sys/uio.h>
+#include "rdma/inspect.h"
 #include "rdma/qp-check.h"
 #include "rdma/verbs.h"
 
@@ -411,6 +412,13 @@ int roce_mcast_detach(RoceEngine *e, uint32_t qpn,
  */
 uint32_t roce_send_room(const RoceEngine *e, uint32_t qpn);
 uint32_t roce_recv_room(const RoceEngine *e, uint32_t qpn);
+
+/*
+ * Look at an object, which changes nothing: for people, see rdma/inspect.h.
+ * What the engine knows of a QP is everything. Errors: -ENOENT.
+ */
+int roce_inspect(const RoceEngine *e, RdmaInspect what, uint32_t id,
+                 RdmaInspection *out);
 
 /*
  * Post a WR; it is copied. Call only with room. A WR that cannot be executed

@@ -18,7 +18,7 @@ static void resume_requester(RoceQp *qp, int64_t now)
     if (sq->una == sq->sent || sq->rnr_wait) {
         return;
     }
-    qp->e->stats.retransmits++;
+    roce_qp_count(qp, retransmits);
     roce_trace_qp(qp, ROCE_TRACE_RETRANSMIT, sq->una, sq->retries);
     roce_req_seek(qp, sq->una);
     sq->unrequested = 0;

@@ -146,6 +146,8 @@ typedef struct RoceQp {
     int64_t starved_deadline;       /* ns, or ROCE_NO_DEADLINE: see whether */
                                     /* there is one */
 
+    RdmaQpStats stats;              /* since it was made */
+
     uint32_t timer_slot;            /* in e->timers, from 1; 0: none */
     int64_t timer_key;              /* at or before its first deadline */
 } RoceQp;
@@ -223,6 +225,10 @@ static inline void roce_qp_prefetch(RoceEngine *e, const RoceQp *qp)
         __builtin_prefetch(at + i, 1);
     }
 }
+
+/* Count one of what RoceStats and RdmaQpStats have, for engine and QP. */
+#define roce_qp_count(qp, field) \
+    ((void)((qp)->e->stats.field++, (qp)->stats.field++))
 
 static inline uint32_t psn_add(uint32_t psn, uint32_t n)
 {

@@ -202,19 +202,26 @@ int roce_qp_destroy(RoceEngine *e, uint32_t qpn)
     return 0;
 }
 
+RdmaQpAttr roce_qp_attr(const RoceQp *qp)
+{
+    RdmaQpAttr attr = qp->s.attr;
+
+    attr.cur_qp_state = attr.qp_state;
+    attr.cap = qp->init.cap;
+    attr.sq_psn = qp->s.sq.end;
+    attr.rq_psn = qp->s.resp.epsn;
+    attr.sq_draining = attr.qp_state == RDMA_QPS_SQD && qp->s.sq.draining;
+    return attr;
+}
+
 int roce_qp_query(RoceEngine *e, uint32_t qpn, RdmaQpAttr *attr)
 {
-    RoceQp *qp = roce_qp_find(e, qpn);
+    const RoceQp *qp = roce_qp_find(e, qpn);
 
     if (!qp) {
         return -ENOENT;
     }
-    *attr = qp->s.attr;
-    attr->cur_qp_state = attr->qp_state;
-    attr->cap = qp->init.cap;
-    attr->sq_psn = qp->s.sq.end;
-    attr->rq_psn = qp->s.resp.epsn;
-    attr->sq_draining = attr->qp_state == RDMA_QPS_SQD && qp->s.sq.draining;
+    *attr = roce_qp_attr(qp);
     return 0;
 }
 

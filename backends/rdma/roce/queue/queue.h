@@ -84,6 +84,8 @@ static inline void roce_qp_refresh_path(RoceQp *qp)
 void roce_qp_free(RoceQp *qp);
 /* Set the QP back to what it was when it was created. */
 void roce_qp_clear(RoceQp *qp);
+/* Its attributes as they are now */
+RdmaQpAttr roce_qp_attr(const RoceQp *qp);
 
 /* rings.c */
 /*

@@ -115,7 +115,7 @@ static void retry(RoceQp *qp, int64_t now)
         return;
     }
     sq->retries--;
-    qp->e->stats.retransmits++;
+    roce_qp_count(qp, retransmits);
     roce_trace_qp(qp, ROCE_TRACE_RETRANSMIT, sq->una, sq->retries);
     roce_req_seek(qp, sq->una);
     sq->unrequested = 0;
@@ -206,9 +206,9 @@ static void rx_ack(RoceQp *qp, const RoceBth *bth, int64_t now)
 
     qp->msn = bth->aeth.msn;
     if (type == ROCE_AETH_RNR_NAK) {
-        qp->e->stats.rnr_naks_received++;
+        roce_qp_count(qp, rnr_naks_received);
     } else {
-        qp->e->stats.naks_received++;
+        roce_qp_count(qp, naks_received);
     }
     roce_trace_qp(qp, ROCE_TRACE_NAK_RECEIVED, bth->psn, syndrome);
     ack_up_to(qp, bth->psn, now);
@@ -343,7 +343,7 @@ void roce_req_rx(RoceQp *qp, const RocePacket *pkt, int64_t now)
 
     /* Duplicates and late packets (IBTA 9.7.5.1.2) */
     if (psn_off(pkt->bth.psn, sq->una) >= psn_off(sq->sent, sq->una)) {
-        qp->e->stats.rx_duplicates++;
+        roce_qp_count(qp, rx_duplicates);
         if ((pkt->info->flags & ROCE_OP_ACK) &&
             !(pkt->bth.aeth.syndrome & ~ROCE_AETH_VALUE_MASK)) {
             roce_credit_told_again(qp, &pkt->bth, now);
@@ -370,7 +370,7 @@ void roce_req_expire(RoceQp *qp, int64_t now)
         if (sq->una == sq->sent) {
             return;
         }
-        qp->e->stats.timeouts++;
+        roce_qp_count(qp, timeouts);
         roce_trace_qp(qp, ROCE_TRACE_TIMEOUT, sq->una, sq->retries);
         sq->seq_error_handled = false;
         retry(qp, now);

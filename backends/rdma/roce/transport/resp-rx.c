@@ -296,13 +296,13 @@ static void rx_rc(RoceQp *qp, const RocePacket *pkt)
     if (off == 0) {
         rx_rc_in_order(qp, pkt);
     } else if (off < ROCE_PSN_RANGE) {
-        qp->e->stats.rx_out_of_sequence++;
+        roce_qp_count(qp, rx_out_of_sequence);
         roce_trace_drop(qp->e, &pkt->bth, "not the expected PSN");
         if (!resp->nak_sent) {
             roce_resp_nak(qp, ROCE_NAK_PSN_SEQUENCE, resp->epsn);
         }
     } else {
-        qp->e->stats.rx_duplicates++;
+        roce_qp_count(qp, rx_duplicates);
         if (pkt->info->flags & (ROCE_OP_SEND | ROCE_OP_WRITE)) {
             roce_resp_ack(qp);
         } else {
@@ -325,7 +325,7 @@ static void rx_uc(RoceQp *qp, const RocePacket *pkt)
     Verdict verdict = INVALID;
 
     if (pkt->bth.psn != resp->epsn) {
-        qp->e->stats.rx_out_of_sequence++;
+        roce_qp_count(qp, rx_out_of_sequence);
         resp->epsn = pkt->bth.psn;
         resp->op = 0;
     } else if (flags & ROCE_OP_STARTS) {

@@ -155,10 +155,10 @@ static void build_ack(RoceQp *qp, int64_t now, RoceTx *tx)
         tx->bth.aeth.syndrome = resp->ack_syndrome;
         if ((resp->ack_syndrome & ROCE_AETH_TYPE_MASK) ==
             ROCE_AETH_RNR_NAK) {
-            qp->e->stats.rnr_naks_sent++;
+            roce_qp_count(qp, rnr_naks_sent);
             not_ready = true;
         } else {
-            qp->e->stats.naks_sent++;
+            roce_qp_count(qp, naks_sent);
         }
         roce_trace_qp(qp, ROCE_TRACE_NAK_SENT, resp->ack_psn,
                       resp->ack_syndrome);

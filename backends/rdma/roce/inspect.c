@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A look at the engine's objects from outside.
+ */
+#include <glib.h>
+#include "roce-int.h"
+
+static int inspect_qp(const RoceEngine *e, uint32_t qpn, RdmaQpInspection *out)
+{
+    const RoceQp *qp = roce_qp_find(e, qpn);
+
+    if (!qp) {
+        return -ENOENT;
+    }
+    *out = (RdmaQpInspection) {
+        .known = UINT32_MAX,
+        .attr = roce_qp_attr(qp),
+        .sends = qp->s.sq.prod - qp->s.sq.cons,
+        .recvs = qp->s.rq.prod - qp->s.rq.cons,
+        .has_progress = true,
+        .una_psn = qp->s.sq.una,
+        .next_psn = qp->s.sq.psn,
+        .retries = qp->s.sq.retries,
+        .rnr_retries = qp->s.sq.rnr_retries,
+        .has_stats = true,
+        .stats = qp->stats,
+    };
+    return 0;
+}
+
+static int inspect_srq(const RoceEngine *e, uint32_t srqn,
+                       RdmaSrqInspection *out)
+{
+    const RoceSrq *srq = roce_srq_find(e, srqn);
+
+    if (!srq) {
+        return -ENOENT;
+    }
+    *out = (RdmaSrqInspection) {
+        .recvs = srq->prod - srq->cons,
+        .has_limit = true,
+        .limit = srq->attr.limit,
+    };
+    return 0;
+}
+
+static int inspect_mr(const RoceEngine *e, uint32_t mrn, RdmaMrInspection *out)
+{
+    const RoceMr *mr = roce_mr_find(e, mrn) ?: roce_mw_find(e, mrn);
+
+    if (!mr) {
+        return -ENOENT;
+    }
+    *out = (RdmaMrInspection) {
+        .lkey = mr->attr.lkey,
+        .rkey = mr->attr.rkey,
+        .valid = mr->valid,
+    };
+    if (mr->valid) {
+        out->access = mr->attr.access;
+        out->iova = mr->attr.iova;
+        out->length = mr->attr.length;
+    }
+    return 0;
+}
+
+static int inspect_gid(const RoceEngine *e, uint32_t index,
+                       RdmaGidInspection *out)
+{
+    if (index >= e->config.gid_table_len || !e->gid_valid[index]) {
+        return -ENOENT;
+    }
+    memcpy(out->gid, e->gids[index].gid, RDMA_GID_LEN);
+    out->vlan = e->gids[index].vlan;
+    return 0;
+}
+
+int roce_inspect(const RoceEngine *e, RdmaInspect what, uint32_t id,
+                 RdmaInspection *out)
+{
+    switch (what) {
+    case RDMA_INSPECT_QP:
+        return inspect_qp(e, id, &out->qp);
+    case RDMA_INSPECT_SRQ:
+        return inspect_srq(e, id, &out->srq);
+    case RDMA_INSPECT_MR:
+        return inspect_mr(e, id, &out->mr);
+    case RDMA_INSPECT_GID:
+        return inspect_gid(e, id, &out->gid);
+    }
+    return -EINVAL;
+}
