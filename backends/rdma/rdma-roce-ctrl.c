@@ -157,6 +157,12 @@ static unsigned rdma_roce_query_counters(RdmaBackend *rb, uint64_t *values)
     return VIRTIO_RDMA_NUM_COUNTERS;
 }
 
+static int rdma_roce_inspect(RdmaBackend *rb, RdmaInspect what, uint32_t id,
+                             RdmaInspection *out)
+{
+    return roce_inspect(rdma_roce_engine(rb), what, id, out);
+}
+
 /* Work requests */
 
 static uint32_t rdma_roce_send_room(RdmaBackend *rb, uint32_t qpn)
@@ -221,6 +227,7 @@ void rdma_roce_ctrl_class_init(RdmaBackendClass *rbc)
     rbc->attach_mcast = rdma_roce_attach_mcast;
     rbc->detach_mcast = rdma_roce_detach_mcast;
     rbc->query_counters = rdma_roce_query_counters;
+    rbc->inspect = rdma_roce_inspect;
     rbc->send_room = rdma_roce_send_room;
     rbc->recv_room = rdma_roce_recv_room;
     rbc->post_send = rdma_roce_post_send;

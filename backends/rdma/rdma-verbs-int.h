@@ -143,6 +143,8 @@ typedef struct VerbsQp {
     bool dead;                      /* a job destroys it */
     RdmaAv av;                      /* of the last MODIFY, as the guest's */
     uint32_t qkey;
+    RdmaQpAttr told;                /* what MODIFY has set: those of @known */
+    uint32_t known;
 } VerbsQp;
 
 /* What a GID is known by; no padding. */
@@ -556,6 +558,12 @@ void verbs_counters_reset(RdmaVerbs *v);
 /* As they were when the driver asked last. */
 void verbs_counters_of_port(RdmaVerbs *v, RdmaPortAttr *attr);
 void verbs_counters_class_init(RdmaBackendClass *rbc);
+
+/* rdma-verbs-inspect.c: what people on the host can look at */
+
+/* The guest has set these attributes of @qp. */
+void verbs_qp_note(VerbsQp *qp, uint32_t mask, const RdmaQpAttr *attr);
+void verbs_inspect_class_init(RdmaBackendClass *rbc);
 
 /* rdma-verbs-mcast.c: multicast groups */
 

@@ -339,6 +339,7 @@ static void modified(VerbsJob *job)
     if (job->ret || qp->dead) {
         return;
     }
+    verbs_qp_note(qp, j->mask, &j->guest);
     if (j->mask & IBV_QP_AV) {
         qp->av = j->guest.ah_attr;
     }

@@ -398,6 +398,7 @@ static void verbs_class_init(ObjectClass *oc, void *data)
     verbs_srq_class_init(rbc);
     verbs_qp_class_init(rbc);
     verbs_counters_class_init(rbc);
+    verbs_inspect_class_init(rbc);
     verbs_mcast_class_init(rbc);
     verbs_post_class_init(rbc);
 

@@ -17,6 +17,7 @@
 #include "hw/qdev-core.h"
 #include "qemu/thread.h"
 #include "qom/object.h"
+#include "rdma/inspect.h"
 #include "rdma/qp-check.h"
 #include "rdma/verbs.h"
 
@@ -342,6 +343,17 @@ struct RdmaBackendClass {
     int (*update_counters)(RdmaBackend *rb);
     /* Fills @values, returns how many; at most RDMA_BACKEND_MAX_COUNTERS. */
     unsigned (*query_counters)(RdmaBackend *rb, uint64_t *values);
+
+    /*
+     * For people on the host who look at the device: what is known of an
+     * object, named by @what and @id, without asking anyone who may take long.
+     * Changes nothing, and may come at any time after attach(): amid a command
+     * that is in progress, and in a stopped VM. It comes for one object after
+     * the other, so it should take no longer than a few look-ups. -ENOENT: the
+     * backend has no such object, or is about to destroy it. Mandatory.
+     */
+    int (*inspect)(RdmaBackend *rb, RdmaInspect what, uint32_t id,
+                   RdmaInspection *out);
 
     /*
      * The device, not the driver, wants the QP in ERR. 0 if it is, or is about

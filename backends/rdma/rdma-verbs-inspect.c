@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What is known of objects without asking the host, which may take long. Of a
+ * QP that is what the guest has set, and the state: PSNs are the host's, where
+ * "rdma resource show qp" tells them by the number on the wire.
+ */
+#include "qemu/osdep.h"
+#include "rdma-verbs-gsi.h"
+
+void verbs_qp_note(VerbsQp *qp, uint32_t mask, const RdmaQpAttr *attr)
+{
+    RdmaQpAttr *to = &qp->told;
+
+    if ((mask & RDMA_QP_STATE) && attr->qp_state == RDMA_QPS_RESET) {
+        qp->known = 0;
+        return;
+    }
+    qp->known |= mask;
+#define NOTE(bit, field)                \
+    if (mask & (bit)) {                 \
+        to->field = attr->field;        \
+    }
+    NOTE(RDMA_QP_ACCESS_FLAGS, qp_access_flags)
+    NOTE(RDMA_QP_QKEY, qkey)
+    NOTE(RDMA_QP_AV, ah_attr)
+    NOTE(RDMA_QP_PATH_MTU, path_mtu)
+    NOTE(RDMA_QP_TIMEOUT, timeout)
+    NOTE(RDMA_QP_RETRY_CNT, retry_cnt)
+    NOTE(RDMA_QP_RNR_RETRY, rnr_retry)
+    NOTE(RDMA_QP_MIN_RNR_TIMER, min_rnr_timer)
+    NOTE(RDMA_QP_MAX_QP_RD_ATOMIC, max_rd_atomic)
+    NOTE(RDMA_QP_MAX_DEST_RD_ATOMIC, max_dest_rd_atomic)
+    NOTE(RDMA_QP_DEST_QPN, dest_qp_num)
+    NOTE(RDMA_QP_RATE_LIMIT, rate_limit)
+#undef NOTE
+}
+
+static uint8_t state_of(const VerbsQp *qp)
+{
+    return qp->failed ? RDMA_QPS_ERR : qp->sqe ? RDMA_QPS_SQE : qp->state;
+}
+
+static int inspect_gsi(RdmaVerbs *v, RdmaQpInspection *out)
+{
+    const VerbsGsi *g = v->gsi;
+
+    if (!g || g->dead) {
+        return -ENOENT;
+    }
+    *out = (RdmaQpInspection) {
+        .known = RDMA_QP_STATE | RDMA_QP_QKEY,
+        .attr = g->attr,
+        .sends = g->sends.length,
+        .recvs = g->recvs.length,
+    };
+    return 0;
+}
+
+static int inspect_qp(RdmaVerbs *v, uint32_t qpn, RdmaQpInspection *out)
+{
+    const VerbsQp *qp = verbs_get(v->qps, qpn);
+
+    if (qpn == RDMA_QPN_GSI) {
+        return inspect_gsi(v, out);
+    }
+    if (!qp || qp->dead) {
+        return -ENOENT;
+    }
+    *out = (RdmaQpInspection) {
+        .known = (qp->known & ~(RDMA_QP_SQ_PSN | RDMA_QP_RQ_PSN)) |
+                 RDMA_QP_STATE,
+        .attr = qp->told,
+        .sends = qp->sq.count,
+        .recvs = qp->rq.count,
+    };
+    out->attr.qp_state = state_of(qp);
+    return 0;
+}
+
+static int inspect_srq(RdmaVerbs *v, uint32_t srqn, RdmaSrqInspection *out)
+{
+    const VerbsSrq *srq = verbs_get_srq(v, srqn);
+
+    if (!srq) {
+        return -ENOENT;
+    }
+    *out = (RdmaSrqInspection) { .recvs = srq->rq.count };
+    return 0;
+}
+
+static int inspect_mr(RdmaVerbs *v, uint32_t mrn, RdmaMrInspection *out)
+{
+    const VerbsMr *mr = verbs_get(v->mrs, mrn);
+
+    if (!mr || mr->dead) {
+        return -ENOENT;
+    }
+    if (mr->mw) {
+        /* What it is bound to, the host knows. */
+        *out = (RdmaMrInspection) { .rkey = mr->mw->rkey };
+        return 0;
+    }
+    *out = (RdmaMrInspection) {
+        .lkey = mr->mr ? mr->mr->lkey : mr->dma_key,
+        .rkey = mr->mr ? mr->mr->rkey : 0,
+        .valid = true,
+        .access = mr->access,
+        .iova = mr->iova,
+        .length = mr->length,
+    };
+    return 0;
+}
+
+static int inspect_gid(RdmaVerbs *v, uint32_t index, RdmaGidInspection *out)
+{
+    const VerbsGid *gid;
+
+    if (index >= v->parent_obj.limits.gid_table_len ||
+        !v->gids[index].used) {
+        return -ENOENT;
+    }
+    gid = &v->gids[index];
+    memcpy(out->gid, gid->key.gid, RDMA_GID_LEN);
+    out->vlan = gid->key.vlan;
+    return 0;
+}
+
+static int inspect(RdmaBackend *rb, RdmaInspect what, uint32_t id,
+                   RdmaInspection *out)
+{
+    RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
+
+    switch (what) {
+    case RDMA_INSPECT_QP:
+        return inspect_qp(v, id, &out->qp);
+    case RDMA_INSPECT_SRQ:
+        return inspect_srq(v, id, &out->srq);
+    case RDMA_INSPECT_MR:
+        return inspect_mr(v, id, &out->mr);
+    case RDMA_INSPECT_GID:
+        return inspect_gid(v, id, &out->gid);
+    }
+    return -EINVAL;
+}
+
+void verbs_inspect_class_init(RdmaBackendClass *rbc)
+{
+    rbc->inspect = inspect;
+}
