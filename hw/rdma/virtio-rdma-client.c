@@ -11,11 +11,16 @@
 #include "qemu/cutils.h"
 #include "virtio-rdma-device.h"
 
-static void schedule_qp(VirtIORdma *s, uint32_t qpn)
+static void completed_badly(VirtIORdma *s, const RdmaWc *wc)
 {
-    VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, qpn);
+    VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, wc->qp_num);
 
-    if (qp && qp->pages) {
+    if (!qp) {
+        return;
+    }
+    virtio_rdma_error_completed(s, qp, wc);
+    if (qp->pages) {
+        /* The QP may have entered ERR, where receives are flushed. */
         virtio_rdma_qp_schedule(s, qp);
     }
 }
@@ -31,8 +36,7 @@ static bool virtio_rdma_complete(void *opaque, uint32_t cqn, const RdmaWc *wc,
         return false;
     }
     if (wc->status != RDMA_WC_SUCCESS) {
-        /* The QP may have entered ERR, where receives are flushed. */
-        schedule_qp(s, wc->qp_num);
+        completed_badly(s, wc);
     }
     was_good = !cq->error;
     ok = virtio_rdma_cq_complete(s, cq, wc, solicited);

@@ -106,6 +106,12 @@ static inline bool virtio_rdma_active(VirtIORdma *s)
            !s->unrealize_put_off;
 }
 
+/* The device as its user knows it: the PCI function */
+static inline DeviceState *virtio_rdma_transport(VirtIORdma *s)
+{
+    return qdev_get_parent_bus(DEVICE(s))->parent;
+}
+
 /* Is the feature offered? Before realize: does the user want it to be? */
 static inline bool virtio_rdma_offers(const VirtIORdma *s, unsigned bit)
 {
@@ -294,6 +300,11 @@ int virtio_rdma_vq_find_id(VirtIORdma *s, VirtIORdmaTable *t,
                            uint32_t first, uint32_t end,
                            VirtIORdmaCheckId *check,
                            const VirtIORdmaReq *req, uint32_t *id);
+/*
+ * Count the buffers that are available and were not popped. False if that
+ * cannot be done: the ring is packed, not set up, or not in RAM.
+ */
+bool virtio_rdma_ring_count(VirtIORdma *s, VirtQueue *vq, uint32_t *n);
 /* The owner of virtqueue @n is gone: it must be reset before its next use. */
 void virtio_rdma_vq_abandon(VirtIORdma *s, uint32_t n);
 

@@ -41,6 +41,23 @@ void virtio_rdma_retry(void *opaque);
 /* Let the backend go. */
 void virtio_rdma_backend_put(VirtIORdma *s);
 
+/* virtio-rdma-inspect.c: a look from the host */
+
+/* Which of the objects of a device are wanted. */
+typedef struct VirtIORdmaLook {
+    bool kinds[RDMA_OBJECT_KIND__MAX];
+    bool detail;
+    uint32_t first;
+    uint32_t max;
+} VirtIORdmaLook;
+
+/* The caller frees what is returned. */
+RdmaInfo *virtio_rdma_inspect(VirtIORdma *s, const VirtIORdmaLook *look);
+
+/* virtio-rdma-hmp.c: the same for people */
+
+void virtio_rdma_hmp_init(void);
+
 /* virtio-rdma-client.c: the backend */
 
 /* Find the backend that the properties name, or make one. */

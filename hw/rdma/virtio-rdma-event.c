@@ -218,6 +218,7 @@ void virtio_rdma_backend_event(void *opaque, const RdmaEvent *event)
     if (qp) {
         /* In another state it may take WQEs that it did not take before. */
         virtio_rdma_qp_schedule(s, qp);
+        virtio_rdma_error_event(s, qp, event->type);
     }
     virtio_rdma_event_raise(s, event->type, event->id);
 }

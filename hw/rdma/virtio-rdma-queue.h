@@ -7,6 +7,7 @@
 #ifndef HW_RDMA_VIRTIO_RDMA_QUEUE_H
 #define HW_RDMA_VIRTIO_RDMA_QUEUE_H
 
+#include "qapi/qapi-types-rdma.h"
 #include "virtio-rdma-core.h"
 
 typedef struct VirtIORdmaPd {
@@ -142,6 +143,16 @@ struct VirtIORdmaShadow {
     QTAILQ_ENTRY(VirtIORdmaShadow) next;
 };
 
+/* An error of a QP */
+typedef struct VirtIORdmaQpError {
+    int64_t at;                     /* ns since the Epoch */
+    uint64_t wr_id;
+    uint32_t vendor_err;
+    uint8_t status;                 /* RdmaWcStatus; SUCCESS: an event */
+    uint8_t opcode;                 /* RdmaWcOpcode */
+    uint8_t event;                  /* RdmaEventType */
+} VirtIORdmaQpError;
+
 struct VirtIORdmaQp {
     RdmaQpInitAttr init;
     VirtIORdmaPd *pd;
@@ -155,6 +166,8 @@ struct VirtIORdmaQp {
     bool broken;                    /* its driver counts wrongly */
     bool scheduled;                 /* is in VirtIORdma.sched_qps */
     int64_t rung_at;                /* the last doorbell, in host time */
+    uint64_t n_errors;
+    VirtIORdmaQpError error;        /* the last one */
     QTAILQ_ENTRY(VirtIORdmaQp) next;
 };
 
@@ -231,6 +244,19 @@ void virtio_rdma_ioeventfd_stop(VirtIODevice *vdev);
 /* Give virtqueues of an object host notifiers, or take them away. */
 void virtio_rdma_qp_set_notifiers(VirtIORdma *s, uint32_t qpn, bool assign);
 void virtio_rdma_srq_set_notifier(VirtIORdma *s, uint32_t srqn, bool assign);
+
+/* virtio-rdma-error.c: errors of QPs, for people on the host */
+
+/* A completion of @qp has an error, which may be that it was flushed. */
+void virtio_rdma_error_completed(VirtIORdma *s, VirtIORdmaQp *qp,
+                                 const RdmaWc *wc);
+/* An event of @qp has come, which may be an error. */
+void virtio_rdma_error_event(VirtIORdma *s, VirtIORdmaQp *qp,
+                             RdmaEventType type);
+/* @error as management applications see it; the caller frees it. */
+RdmaQueuePairError *virtio_rdma_error_info(const VirtIORdmaQpError *error);
+/* Tell them of the last one that they have not been told of. */
+void virtio_rdma_error_tell(VirtIORdma *s);
 
 /* virtio-rdma-event.c: asynchronous events */
 

@@ -42,6 +42,25 @@ bool virtio_rdma_ring_check(VirtIORdma *s, VirtQueue *vq, uint16_t *seen)
     return true;
 }
 
+bool virtio_rdma_ring_count(VirtIORdma *s, VirtQueue *vq, uint32_t *n)
+{
+    VirtIODevice *vdev = VIRTIO_DEVICE(s);
+    int index = virtio_get_queue_index(vq);
+    uint16_t idx;
+
+    if (virtio_vdev_has_feature(vdev, VIRTIO_F_RING_PACKED) ||
+        !virtio_queue_ready(vq) ||
+        !virtio_rdma_codec_read_ram(vdev->dma_as,
+                                    virtio_queue_get_avail_addr(vdev, index) +
+                                    offsetof(struct vring_avail, idx),
+                                    &idx, sizeof(idx))) {
+        return false;
+    }
+    idx = le16_to_cpu(idx) - virtio_queue_get_last_avail_idx(vdev, index);
+    *n = idx;
+    return idx <= virtio_queue_get_num(vdev, index);
+}
+
 void virtio_rdma_charge_elem(VirtIORdma *s, const VirtQueueElement *elem)
 {
     unsigned ndescs = elem->out_num + elem->in_num;

@@ -245,6 +245,7 @@ void virtio_rdma_bh(void *opaque)
         return;
     }
     virtio_rdma_enter(s);
+    virtio_rdma_error_tell(s);
     virtio_rdma_running_update(s, VIRTIO_DEVICE(s)->status);
     if (virtio_rdma_active(s)) {
         run_virtqueues(s);

@@ -168,6 +168,7 @@ static const TypeInfo virtio_rdma_info = {
 static void virtio_rdma_register_types(void)
 {
     type_register_static(&virtio_rdma_info);
+    virtio_rdma_hmp_init();
 }
 
 type_init(virtio_rdma_register_types)

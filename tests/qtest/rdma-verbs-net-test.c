@@ -25,6 +25,7 @@ static const struct {
     { "^ud/from-empty-gid-entry",
       "the host does not see such a WQE: it ends in ERR, not in SQE" },
     { "^change/gid-goes-away", "the GID is still the host's" },
+    { "^query/silent-peer", "the host sees to retries, and tells nobody" },
 };
 
 /* Both devices are in one process, as the double is. */
@@ -65,6 +66,7 @@ int main(int argc, char **argv)
     add_net_ext_tests();
     add_net_life_tests();
     add_net_many_tests();
+    add_net_query_tests();
     ret = g_test_run();
     net_shared_quit();
     return ret;

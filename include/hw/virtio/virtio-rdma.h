@@ -126,6 +126,9 @@ struct VirtIORdma {
     bool ctrl_waiting;              /* for virtio_rdma_ctrl_resume() */
     VirtIORdmaWalk *walk;           /* of the command in progress, or NULL */
 
+    uint64_t n_qp_errors;
+    uint32_t error_qpn;             /* of the last one */
+    bool error_untold;              /* of which no event for QMP has told */
     VirtIORdmaEvents *events;
     VirtIORdmaScratch *scratch;
     VirtIORdmaSaved *saved;

@@ -4,6 +4,7 @@
  */
 #include "qemu/osdep.h"
 #include "qobject/qdict.h"
+#include "qobject/qlist.h"
 #include "rdma-test.h"
 
 #define FEATURES (QRDMA_F(VIRTIO_RDMA_F_DIRECT_QP) | \
@@ -233,6 +234,35 @@ static void test_counters_are_read_amid_traffic(void)
     two_stop(t);
 }
 
+/* A look takes the lock, and sees objects that work goes on in. */
+static void test_query_amid_traffic(void)
+{
+    Two *t = two_start(true);
+
+    for (int i = 1; i < 40; i++) {
+        put_many(t);
+        for (int n = 0; n < 5; n++) {
+            QDict *rsp = qtest_qmp(t->host->qts,
+                "{'execute': 'query-rdma', 'arguments': {'device': 'd4', "
+                "'objects': ['pd', 'cq', 'qp', 'mr', 'gid'], "
+                "'detail': true}}");
+            QDict *info = qobject_to(QDict, qlist_peek(
+                qdict_get_qlist(rsp, "return")));
+            QDict *qp = qobject_to(QDict, qlist_peek(
+                qdict_get_qlist(info, "qps")));
+
+            g_assert_cmpint(qdict_get_int(qp, "qpn"), ==, t->a.qp->qpn);
+            g_assert_cmpstr(qdict_get_str(qp, "state"), ==, "rts");
+            g_assert_cmpint(qdict_get_int(qp, "sends") +
+                            qdict_get_int(qp, "sends-waiting"), <=, AT_ONCE);
+            qobject_unref(rsp);
+        }
+        expect_many(&t->a);
+        expect_many(&t->b);
+    }
+    two_stop(t);
+}
+
 static void test_events(void)
 {
     Two *t = two_start(false);
@@ -261,6 +291,8 @@ static void test_error_of_the_peer_raises_an_event(void)
         .wr.rdma = { t->b.mr->iova, t->b.mr->rkey + 1 },
     });
     qrdma_expect(t->a.cq, 0, RDMA_WC_REM_ACCESS_ERR);
+    /* The main loop tells of what the iothread has come to. */
+    qtest_qmp_eventwait(t->host->qts, "RDMA_QP_ERROR");
     qrdma_expect_event(t->b.d, RDMA_EVENT_QP_ACCESS_ERR, t->b.qp->qpn);
     two_stop(t);
 }
@@ -385,6 +417,7 @@ void add_iothread_tests(void)
           test_many_frames_wait_for_the_main_loop },
         { "counters-are-read-amid-traffic",
           test_counters_are_read_amid_traffic },
+        { "query-amid-traffic", test_query_amid_traffic },
         { "events", test_events },
         { "error-of-the-peer-raises-an-event",
           test_error_of_the_peer_raises_an_event },

@@ -21,8 +21,9 @@ static void start_verbs(Net *net, const char *extra)
 {
     for (int i = 0; i < 2; i++) {
         net->host[i] = qrdma_host_start(
-            "-device " DEVICE ",rdmadev=v0,addr=4 %s %s",
-            one_host(net) ? "-device " DEVICE ",rdmadev=v1,addr=5" : "",
+            "-device " DEVICE ",rdmadev=v0,addr=4,id=d0 %s %s",
+            one_host(net) ? "-device " DEVICE
+                            ",rdmadev=v1,addr=5,id=d1" : "",
             extra);
         net->dev[i] = qrdma_open(net->host[i], QPCI_DEVFN(4, 0));
         if (one_host(net)) {
@@ -38,8 +39,10 @@ static void start_hub(Net *net, const char *extra)
 {
     net->host[0] = qrdma_host_start(
         "-netdev hubport,id=n0,hubid=0 -netdev hubport,id=n1,hubid=0 "
-        "-device " DEVICE ",netdev=n0,addr=4,mac=52:54:00:12:34:01 "
-        "-device " DEVICE ",netdev=n1,addr=5,mac=52:54:00:12:34:02 %s",
+        "-device " DEVICE ",netdev=n0,addr=4,id=d0,"
+        "mac=52:54:00:12:34:01 "
+        "-device " DEVICE ",netdev=n1,addr=5,id=d1,"
+        "mac=52:54:00:12:34:02 %s",
         extra);
     net->host[1] = net->host[0];
     net->dev[0] = qrdma_open(net->host[0], QPCI_DEVFN(4, 0));
@@ -65,7 +68,7 @@ static void start_two(Net *net, const char *extra)
                 net->dir, i, net->dir, !i);
         }
         net->host[i] = qrdma_host_start(
-            "-netdev %s -device " DEVICE ",netdev=n0,addr=4,"
+            "-netdev %s -device " DEVICE ",netdev=n0,addr=4,id=d0,"
             "mac=52:54:00:12:34:%02d %s", netdev, i + 1, extra);
         net->dev[i] = qrdma_open(net->host[i], QPCI_DEVFN(4, 0));
     }
