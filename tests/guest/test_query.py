@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What QEMU's monitor tells of the adapter is what the guest sees of it."""
+import json
+import time
+
+from lab.pair import address
+from lab.paths import GUEST_TESTS
+from lab.programs import build
+from lab.runner import Skip
+
+SECONDS = 60
+SOURCES = ('qp_rates.c', 'self_qp.c', 'self_qp.h')
+FEW, MANY = 12, 1000
+TIMEOUT = 120
+GO = '/tmp/go'
+
+
+def only_ours(bench):
+    if bench.stack == 'rxe':
+        raise Skip('QEMU knows nothing of rxe')
+
+
+def query(bench, *objects, **arguments):
+    """What query-rdma says of guest 1's adapter."""
+    found = bench.one.qmp('query-rdma', **arguments,
+                          **({'objects': objects} if objects else {}))
+    assert len(found) == 1, found
+    return found[0]
+
+
+class QueuePairs:
+    """So many, each connected to itself, first idle and then at work."""
+
+    def __init__(self, bench, count, messages):
+        self.vm = bench.one
+        binary = build('qp_rates', [GUEST_TESTS / name for name in SOURCES])
+        self.vm.must(f'rm -f {GO}; mkfifo {GO}')
+        where = bench.where(bench.one, '-d {} -g {}')
+        self.job = self.vm.spawn(
+            f'exec {binary} {where} -n {messages} {count} <>{GO}')
+
+    def __enter__(self):
+        self.job.wait_for('none')
+        self.go()
+        self.job.wait_for('idle', timeout=TIMEOUT)
+        return self
+
+    def go(self):
+        self.vm.must(f'echo > {GO}')
+
+    def __exit__(self, *_):
+        self.job.kill()
+        self.job.wait(10)
+
+
+def resources(bench, kind):
+    """What "rdma resource show" has of guest 1's adapter."""
+    device = bench.device(bench.one)
+    where = f'link {device}/1' if kind == 'qp' else f'dev {device}'
+    return json.loads(bench.one.must(f'rdma -j -d resource show {kind} '
+                                     f'{where}') or '[]')
+
+
+def test_queue_pairs_are_those_that_the_guest_sees(bench):
+    only_ours(bench)
+    with QueuePairs(bench, FEW, 1000):
+        seen = {qp['lqpn']: qp for qp in resources(bench, 'qp')}
+        told = {qp['qpn']: qp for qp in query(bench, 'qp')['qps']}
+        assert seen.keys() == told.keys() and len(told) >= FEW, (seen, told)
+        for number, qp in seen.items():
+            assert qp['type'].lower() == told[number]['type'], (qp, told)
+            assert qp['state'].lower() == told[number]['state'], (qp, told)
+            assert qp['sq-psn'] == told[number]['sq-psn'], (qp, told)
+            if qp['type'] == 'RC':
+                assert qp['rqpn'] == told[number]['dest-qpn'], (qp, told)
+                assert qp['rq-psn'] == told[number]['rq-psn'], (qp, told)
+                one = query(bench, device=name_of(bench), qpn=number)
+                assert 'detail' in one['qps'][0], one
+
+
+def name_of(bench):
+    """What query-rdma takes for guest 1's adapter."""
+    found = query(bench)
+    return found.get('device', found['path'])
+
+
+def test_regions_and_queues_are_those_that_the_guest_sees(bench):
+    only_ours(bench)
+    with QueuePairs(bench, FEW, 1000):
+        told = query(bench, 'pd', 'cq', 'mr', 'srq')
+        regions = {(mr['lkey'], mr['rkey'], mr['length'])
+                   for mr in told['mrs'] if mr['valid']}
+        seen = [mr for mr in resources(bench, 'mr') if 'pid' in mr]
+        assert seen, told
+        for mr in seen:
+            # The tool writes keys in hexadecimal, without a prefix.
+            keys = int(mr['lkey'], 16), int(mr['rkey'], 16)
+            assert (*keys, mr['mrlen']) in regions, (mr, told)
+        # The RDMA core makes PDs and CQs of its own, and lists them.
+        seen = sorted(cq['cqe'] for cq in resources(bench, 'cq'))
+        queues = sorted(cq['cqe'] for cq in told['cqs']
+                        if not cq['event-queue'])
+        assert seen == queues, (seen, queues)
+        assert len(resources(bench, 'pd')) == len(told['pds']), told
+        assert len(resources(bench, 'srq')) == len(told['srqs']), told
+        assert told['count']['qp']['used'] == len(resources(bench, 'qp'))
+
+
+def test_counters_are_those_that_the_guest_sees(bench):
+    only_ours(bench)
+    bench.verify('-q 1 -s 4096 -n 64')
+    device = bench.device(bench.one)
+    seen = json.loads(bench.one.must(
+        f'rdma -j statistic show link {device}/1'))[0]
+    told = query(bench)['counters']
+    assert told['tx-packets'] >= 64, told
+    for name, value in told.items():
+        assert seen[name.replace('-', '_')] == value, (name, seen, told)
+
+
+def test_an_error_is_told_of(bench):
+    only_ours(bench)
+    before = query(bench)
+    # The server is gone amid the work, so nobody answers any more.
+    run = 'exec ib_write_bw -F -s 4096 -D 100 '
+    server = bench.two.spawn(run + bench.where(bench.two, '-d {} -x {}'),
+                             18515)
+    client = bench.one.spawn(run + bench.where(bench.one, '-d {} -x {} ') +
+                             address(2))
+    try:
+        end = time.monotonic() + TIMEOUT
+        sent = before['counters']['tx-packets'] + 100
+        while query(bench)['counters']['tx-packets'] < sent:
+            assert time.monotonic() < end, client.peek().out
+            time.sleep(0.1)
+        server.kill()
+        data = bench.one.qmp_channel.event('RDMA_QP_ERROR', TIMEOUT)['data']
+        assert data['error']['status'] == 'retry-exc-err', data
+        assert data['error']['opcode'] == 'rdma-write', data
+        after = query(bench)
+        assert after['path'] == data['path'], (after, data)
+        assert after['qp-errors'] >= data['qp-errors'] > \
+            before['qp-errors'], (after, data)
+    finally:
+        for job in (server, client):
+            job.kill()
+            job.wait(10)
+
+
+def test_a_thousand_queue_pairs_are_told_of_amid_their_work(bench):
+    only_ours(bench)
+    with QueuePairs(bench, MANY, 40000) as pairs:
+        pairs.go()
+        times = []
+        while len(times) < 20:
+            began = time.monotonic()
+            told = query(bench, 'qp')['qps']
+            took = (time.monotonic() - began) * 1e3
+            if sum(qp['type'] == 'rc' for qp in told) < MANY:
+                break  # They are at their end.
+            assert all(qp['state'] == 'rts' for qp in told), told
+            times.append(took)
+        assert times
+        times.sort()
+        bench.note(f'{len(times)} answers, median '
+                   f'{times[len(times) // 2]:.1f} ms, most {times[-1]:.1f} ms')
+        pairs.job.wait_for('rate', timeout=TIMEOUT)
