@@ -1,0 +1,74 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Fresh Debian systems in directories, for scripts that include this file in
+# the top directory of the tree, as root, in a mount namespace of their own.
+
+# The archives of this machine for another suite, as a .sources file
+sources() { # SUITE
+    "$PYTHON" - "$1" <<'END'
+import sys
+sys.path.insert(0, 'scripts')
+import fetch
+print(fetch.sources_for(sys.argv[1]))
+END
+}
+
+field() { # NAME < .sources
+    sed -n "s/^$1: //p" | head -n 1
+}
+
+# The archive's settings in apt's configuration, other than the lists
+apt_settings() {
+    local names='https?|Check-[A-Za-z-]+|Retries|ForceIPv[46]'
+    apt-config dump | grep -E "^Acquire::($names)(::[A-Za-z:.-]+)? "
+}
+
+make_system() { # SUITE ROOT PACKAGES
+    local suite=$1 root=$2 packages=$3 list uri keyring proxy
+    list=$(sources "$suite")
+    uri=$(field URIs <<< "$list")
+    keyring=$(field Signed-By <<< "$list")
+    proxy=$(apt-config shell p Acquire::http::Proxy)
+    proxy=$(eval "$proxy"; echo "${p:-}")
+    rm -rf --one-file-system "$root"
+    ${proxy:+env http_proxy="$proxy"} debootstrap --variant=minbase \
+        --include="$packages" ${keyring:+--keyring="$keyring"} \
+        "$suite" "$root" "$uri"
+    rm -f "$root/etc/apt/sources.list"
+    echo "$list" > "$root/etc/apt/sources.list.d/debian.sources"
+    apt_settings > "$root/etc/apt/apt.conf.d/90machine" || :
+    [ ! -f "$keyring" ] || [ -e "$root$keyring" ] ||
+        install -D -m 644 "$keyring" "$root$keyring"
+    cp -L /etc/resolv.conf /etc/hosts "$root/etc/"
+    # Services that packages bring are not started
+    printf '#!/bin/sh\nexit 101\n' > "$root/usr/sbin/policy-rc.d"
+    chmod 755 "$root/usr/sbin/policy-rc.d"
+}
+
+enter() { # ROOT COMMAND
+    local root=$1 name keep=()
+    for name in http_proxy https_proxy no_proxy TERM JOBS; do
+        [ -z "${!name:-}" ] || keep+=("$name=${!name}")
+    done
+    mountpoint -q "$root/proc" || {
+        mount -t proc proc "$root/proc"
+        mount -t sysfs -o ro sysfs "$root/sys"
+        mount --rbind /dev "$root/dev"
+        mount -t tmpfs tmpfs "$root/run"
+    }
+    if [ -n "${SOURCE_CACHE:-}" ]; then
+        keep+=(SOURCE_CACHE=/mnt)
+        mountpoint -q "$root/mnt" ||
+            mount --bind -o ro "$SOURCE_CACHE" "$root/mnt"
+    fi
+    env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 \
+        "${keep[@]}" chroot "$root" /bin/bash -c "$2"
+}
+
+release() { # ROOT: undo the mounts, so that it can be removed
+    local at
+    for at in mnt run dev sys proc; do
+        ! mountpoint -q "$1/$at" || umount -R "$1/$at"
+    done
+}
