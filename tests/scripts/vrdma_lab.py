@@ -21,7 +21,8 @@ sys.dont_write_bytecode = True
 sys.path[:0] = [str(TOOL), str(MACHINERY)]
 
 from lab.paths import LabError    # noqa: E402
-from vrdma_lab import cli, client, keeper, network, place    # noqa: E402
+from vrdma_lab import (cli, client, installed, keeper, network,    # noqa: E402
+                       place)
 from vrdma_lab.plan import Plan    # noqa: E402
 
 # All of the tests' machinery that has to be installed with the command
@@ -139,6 +140,49 @@ def lab_modules(path):
     return found
 
 
+class Kernels(unittest.TestCase):
+    def setUp(self):
+        self.root = Path(tempfile.mkdtemp(prefix='lab-'))
+        self.addCleanup(shutil.rmtree, self.root)
+
+    def add(self, release, image='boot/vmlinuz-{}', module=True):
+        modules = self.root / 'lib' / 'modules' / release
+        (modules / 'updates' / 'dkms').mkdir(parents=True)
+        if module:
+            (modules / 'updates' / 'dkms' / 'virtio_rdma.ko.xz').touch()
+        if image:
+            path = self.root / image.format(release)
+            path.parent.mkdir(exist_ok=True)
+            path.touch()
+
+    def choose(self, series='', driver=True):
+        return installed.choose(series, driver, self.root)
+
+    def test_the_newest_with_the_driver_is_taken(self):
+        self.add('6.1.0-9-amd64')
+        self.add('6.1.0-56-amd64')
+        self.add('6.12.1-amd64', module=False)
+        self.add('7.0.1-amd64', image='')
+        self.assertEqual(self.choose(), ('6.1', '6.1.0-56-amd64'))
+        self.assertEqual(self.choose(driver=False),
+                         ('6.12', '6.12.1-amd64'))
+
+    def test_an_image_may_be_with_the_modules(self):
+        self.add('7.1.2+deb14-amd64', image='lib/modules/{}/vmlinuz')
+        self.add('6.12.1-amd64')
+        self.assertEqual(self.choose()[1], '7.1.2+deb14-amd64')
+        self.assertEqual(self.choose('6.12')[1], '6.12.1-amd64')
+
+    def test_what_is_missing_is_told(self):
+        with self.assertRaisesRegex(LabError, 'linux-image-amd64'):
+            self.choose()
+        self.add('6.1.0-56-amd64', module=False)
+        with self.assertRaisesRegex(LabError, 'dkms status'):
+            self.choose()
+        with self.assertRaisesRegex(LabError, 'no kernel 6.12 is installed'):
+            self.choose('6.12')
+
+
 class Installed(unittest.TestCase):
     def test_it_needs_these_modules_of_the_tests_alone(self):
         found, todo = set(), set()
@@ -165,6 +209,25 @@ class Installed(unittest.TestCase):
             self.assertEqual(done.returncode, 1, done.stderr)
             self.assertEqual(done.stderr,
                              'vrdma-lab: no lab is up: vrdma-lab up 2\n')
+
+    def test_it_takes_what_packages_have_if_it_is_one(self):
+        code = ('import sys; sys.path.insert(0, sys.argv[1]); '
+                'from lab.paths import INSTALLED; print(INSTALLED)')
+        with tempfile.TemporaryDirectory(prefix='lab-') as base:
+            (Path(base) / 'lab').mkdir()
+            for name in ('__init__', 'paths'):
+                shutil.copy(MACHINERY / 'lab' / f'{name}.py',
+                            Path(base) / 'lab')
+            shutil.copy(TOP / 'VERSION', base)
+            clean = {name: value for name, value in os.environ.items()
+                     if name != 'BUILD_DIR'}
+            for where, extra, expected in (
+                    (base, {}, True), (str(MACHINERY), {}, False),
+                    (base, {'BUILD_DIR': base}, False)):
+                done = subprocess.run(
+                    [sys.executable, '-B', '-c', code, where], text=True,
+                    env={**clean, **extra}, capture_output=True, check=True)
+                self.assertEqual(done.stdout.strip(), str(expected))
 
 
 if __name__ == '__main__':

@@ -174,7 +174,7 @@ def decompress(image, out):
     raise missing or LabError(f'no compressed kernel found in {image.name}')
 
 
-def _vmlinuz(root, release):
+def vmlinuz(root, release):
     """It is with the modules from Debian 14 on."""
     beside = root / 'lib' / 'modules' / release / 'vmlinuz'
     return beside if beside.exists() else root / 'boot' / f'vmlinuz-{release}'
@@ -243,13 +243,20 @@ def _initramfs(root, release, out):
 class Kernel:
     """A prepared guest kernel."""
 
-    def __init__(self, series, info):
+    def __init__(self, series, release, root=None, made=None):
+        """@root: where its modules are; @made: where what is booted is."""
         self.series = series
-        self.release = info['release']
-        self.root = KERNELS / series
-        self.vmlinux = self.root / 'vmlinux'
-        self.initramfs = self.root / 'initramfs.cpio'
+        self.release = release
+        self.root = root or KERNELS / series
+        self.made = made or self.root
+        self.vmlinux = self.made / 'vmlinux'
+        self.initramfs = self.made / 'initramfs.cpio'
         self.modules = self.root / 'lib' / 'modules' / self.release
+
+    def make(self):
+        """Make what is booted."""
+        decompress(vmlinuz(self.root, self.release), self.vmlinux)
+        _initramfs(self.root, self.release, self.initramfs)
 
 
 def _headers_exist(apt, image, version):
@@ -263,7 +270,7 @@ def _headers_exist(apt, image, version):
 def prepared(series):
     """The kernel of a series if it has been made ready, or None."""
     info = read_info(KERNELS / series)
-    return Kernel(series, info) if info else None
+    return Kernel(series, info['release']) if info else None
 
 
 def prepare(series=None):
@@ -294,8 +301,7 @@ def prepare(series=None):
                 (root / 'lib').symlink_to('usr/lib')
             subprocess.run(['/sbin/depmod', '-b', str(root), release],
                            check=True)
-            decompress(_vmlinuz(root, release), root / 'vmlinux')
-            _initramfs(root, release, root / 'initramfs.cpio')
+            Kernel(series, release).make()
             write_info(root, release=release, version=version,
                         package=package)
             return prepared(series)

@@ -2,17 +2,21 @@
 """Where the lab finds and keeps its files.
 
 The build directory is BUILD_DIR from the environment, or build/ at the top
-of the source tree.
+of the source tree. Files of Debian packages are not built: a file VERSION
+beside this package, and no BUILD_DIR, tells that they are to be used.
 """
 import fcntl
 import glob
 import os
+import shutil
 import sys
 from contextlib import contextmanager
 from pathlib import Path
 
 GUEST_TESTS = Path(__file__).resolve().parent.parent
 TOP = GUEST_TESTS.parent.parent
+INSTALLED = (GUEST_TESTS / 'VERSION').is_file() and \
+    not os.environ.get('BUILD_DIR')
 BUILD = Path(os.environ.get('BUILD_DIR') or TOP / 'build').resolve()
 
 STATE = BUILD / 'guest'
@@ -24,6 +28,7 @@ PROVIDER = STATE / 'provider'
 BIN = STATE / 'bin'
 LOGS = BUILD / 'logs' / 'guest'
 RESULTS = BUILD / 'results'
+INSTALLED_QEMU = 'qemu-system-x86_64-virtio-rdma'
 
 
 class LabError(Exception):
@@ -36,7 +41,13 @@ def say(text):
 
 
 def qemu_binary():
-    """The emulator under test: $QEMU, or the one built here."""
+    """The emulator under test: $QEMU, or the one built here or installed."""
+    if INSTALLED and not os.environ.get('QEMU'):
+        found = shutil.which(INSTALLED_QEMU)
+        if not found:
+            raise LabError(f'no {INSTALLED_QEMU}: install the package '
+                           'qemu-system-x86-virtio-rdma')
+        return Path(found)
     path = Path(os.environ.get('QEMU') or
                 BUILD / 'qemu' / 'qemu-system-x86_64')
     if not os.access(path, os.X_OK):

@@ -49,10 +49,11 @@ class Vm(Guest):
     """A guest that has not been started yet; see start()."""
 
     def __init__(self, name, *devices, series=None, smp=1, mem='2G',
-                 machine='q35', accel='', append='', logs=LOGS):
+                 machine='q35', accel='', append='', logs=LOGS, made=None):
+        """@made: a kernel to take instead of that of a series."""
         super().__init__(name)
         self.devices = list(devices)
-        self.kernel = kernel.prepare(series)
+        self.kernel = made or kernel.prepare(series)
         self.smp, self.mem = smp, mem
         self.machine, self.accel, self.append = machine, accel, append
         self.process = self.qmp_channel = None

@@ -12,6 +12,8 @@ from lab.paths import LabError
 from lab.stack import STACKS
 from lab.vm import Vm
 
+from . import installed
+
 PANIC = re.compile(r'Kernel panic - not syncing: (.*?)\s*$', re.M)
 # Not cached: what a command on the host writes, the guests' next one reads.
 MOUNT = 'trans=virtio,version=9p2000.L,msize=512000,cache=mmap'
@@ -24,7 +26,7 @@ def hostname(index):
 class LabGuest(Vm):
     """Its name is that of its host; guests of other labs may have the same."""
 
-    def __init__(self, index, plan, network, logs):
+    def __init__(self, index, plan, network, logs, kernel=None):
         self.index, self.plan = index, plan
         self.tty, tty = socket.socketpair()
         netdev, inherited = network.netdev(index)
@@ -35,10 +37,12 @@ class LabGuest(Vm):
             '-chardev', f'socket,id=tty,fd={tty.fileno()}',
             '-device', 'virtconsole,chardev=tty', *plan.qemu,
             series=plan.series, smp=plan.smp, mem=plan.memory, logs=logs,
-            append='lab.logs=none')
+            append='lab.logs=none', made=kernel)
         self.fds = [tty.fileno(), *inherited]
         self.tty_far = tty
-        self.its = STACKS[plan.stack]()
+        self.its = installed.Driver() \
+            if kernel and plan.stack == 'virtio-rdma' \
+            else STACKS[plan.stack]()
         self.in_shell = threading.Lock()
         self.log_lock = threading.Lock()
         self.fate = None        # how it ended

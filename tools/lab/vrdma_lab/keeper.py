@@ -16,6 +16,7 @@ from pathlib import Path
 
 from lab.paths import LabError
 
+from . import installed
 from .guests import LabGuest
 from .network import Network
 from .session import Run, Shell, Wire
@@ -35,9 +36,13 @@ class Keeper:
         """Returns when all guests can be used."""
         directory = str(self.place.directory)
         self.logs.mkdir(parents=True, exist_ok=True)
+        kernel = None
+        if self.plan.release:
+            kernel = installed.kernel_of(self.plan, self.place.directory)
         self.network = Network(self.plan, directory, self.logs)
         for index in range(1, self.plan.guests + 1):
-            guest = LabGuest(index, self.plan, self.network, self.logs)
+            guest = LabGuest(index, self.plan, self.network, self.logs,
+                             kernel)
             self.guests[index] = guest
             guest.start()
         self.network.booted(self.guests)

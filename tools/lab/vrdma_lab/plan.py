@@ -5,8 +5,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lab import kernel
-from lab.paths import (MODULES, PROVIDER, LabError, firmware_dirs,
+from lab.paths import (INSTALLED, MODULES, PROVIDER, LabError, firmware_dirs,
                        provider_dir, qemu_binary)
+
+from . import installed
 
 MOST = 64
 WIRES = ('net', 'shm')
@@ -25,6 +27,7 @@ class Plan:
     shares: list = field(default_factory=list)      # directories
     logs: str = ''                                  # a directory
     qemu: list = field(default_factory=list)        # more arguments
+    release: str = ''                               # of an installed kernel
 
 
 def share(path):
@@ -49,21 +52,31 @@ def choose_kernel(series):
     return series
 
 
+def _check_built(plan):
+    """What a source tree has made for guests."""
+    plan.series = choose_kernel(plan.series)
+    if plan.stack != 'virtio-rdma':
+        return
+    module = MODULES / plan.series / 'virtio_rdma.ko'
+    if not module.exists() or \
+            not list(PROVIDER.glob('libvirtio_rdma-rdmav*.so')):
+        raise LabError(f'no driver for Linux {plan.series}, or no provider: '
+                       'run "make guest", or "tests/guest/run setup '
+                       f'{plan.series}", in the source tree of virtio-rdma')
+
+
 def check(plan):
     """Complete a plan; an error says what is missing, and what makes it."""
     if not 1 <= plan.guests <= MOST:
         raise LabError(f'{plan.guests} guests: a lab has 1 to {MOST}')
     qemu_binary()
     firmware_dirs()
-    plan.series = choose_kernel(plan.series)
+    if INSTALLED:
+        plan.series, plan.release = installed.choose(
+            plan.series, plan.stack == 'virtio-rdma')
+    else:
+        _check_built(plan)
     if plan.stack == 'virtio-rdma':
-        module = MODULES / plan.series / 'virtio_rdma.ko'
-        if not module.exists() or \
-                not list(PROVIDER.glob('libvirtio_rdma-rdmav*.so')):
-            raise LabError(f'no driver for Linux {plan.series}, or no '
-                           'provider: run "make guest", or "tests/guest/run '
-                           f'setup {plan.series}", in the source tree of '
-                           'virtio-rdma')
         provider_dir()
     elif plan.wire == 'shm':
         raise LabError('--wire shm is for virtio-rdma: rxe sends by its NIC')

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a lab takes from Debian packages instead of from a source tree: a
+kernel of this machine, with the driver that DKMS has built for it, and the
+provider."""
+import re
+from pathlib import Path
+
+from lab import kernel
+from lab.paths import LabError
+from lab.stack import CORE_MODULES, VirtioRdma
+
+ROOT = Path('/')
+MODULE = 'virtio_rdma'
+
+
+def _order(release):
+    return [int(n) for n in re.findall(r'\d+', release)]
+
+
+def releases(series, driver, root=ROOT):
+    """The kernels that guests can boot, newest first, as uname has them."""
+    found = []
+    for modules in (root / 'lib' / 'modules').glob('*'):
+        release = modules.name
+        if series not in ('', kernel.series_of(release)) or \
+                not kernel.vmlinuz(root, release).exists():
+            continue
+        if not driver or any(modules.rglob(f'{MODULE}.ko*')):
+            found.append(release)
+    return sorted(found, key=_order, reverse=True)
+
+
+def choose(series, driver, root=ROOT):
+    """(series, release) of the kernel for guests. @driver: with ours."""
+    found = releases(series, driver, root)
+    if not found:
+        what = f'kernel {series}'.strip()
+        if releases(series, False, root):
+            raise LabError(
+                f'no {what} for which DKMS has built {MODULE}: "dkms status" '
+                'tells why; are linux-headers-amd64 and virtio-rdma-dkms '
+                'installed?')
+        raise LabError(f'no {what} is installed that guests could boot: '
+                       'install linux-image-amd64')
+    return kernel.series_of(found[0]), found[0]
+
+
+def kernel_of(plan, directory):
+    """The kernel of a plan; what is booted is made in this directory."""
+    chosen = kernel.Kernel(plan.series, plan.release, ROOT, directory)
+    try:
+        chosen.make()
+    except PermissionError as e:
+        raise LabError(f'{e.filename}: {e.strerror}: guests boot it, so you '
+                       'have to be able to read it') from e
+    return chosen
+
+
+class Driver(VirtioRdma):
+    """The driver where DKMS puts it; the provider is in place."""
+
+    def load(self, vm):
+        vm.must(f'modprobe -a {CORE_MODULES} {MODULE}')
