@@ -49,7 +49,8 @@ TARGETS ?=
 	bench-qps bench-applications \
 	fuzz fuzz-engine fuzz-device coverage \
 	soak lint graph install qemu qtests guest uml standalone \
-	packages-build packages-coverage \
+	packages package-parts \
+	packages-build packages-coverage packages-packages \
 	packages-guest packages-test packages-lint clean distclean help
 
 all: qemu standalone
@@ -78,6 +79,7 @@ help:
 	@echo 'make check-fresh   demo and all tests on fresh Debian 12 and 13 (root)'
 	@echo '                   (SUITES="bookworm trixie",'
 	@echo '                   COMMANDS="make demo; make check", KEEP=1)'
+	@echo 'make packages      Debian packages of QEMU, driver, provider, vrdma-lab'
 	@echo 'make check-scale   many of everything, for a long time'
 	@echo 'make soak          trouble of all kinds amid traffic, for SOAK_TIME'
 	@echo '                   seconds (1200; SOAK_SEED=n: in that order)'
@@ -111,7 +113,7 @@ help:
 # Packages ------------------------------------------------------------------
 
 packages-build packages-coverage packages-guest packages-test \
-		packages-lint: packages-%:
+		packages-lint packages-packages: packages-%:
 ifneq ($(PACKAGES),no)
 	@scripts/setup-packages.sh --check $* || \
 		$(STAGE) packages-$* 'packages are installed' \
@@ -162,6 +164,19 @@ install: qemu
 	@scripts/build-qemu.sh trace/trace-events-all > /dev/null
 	@$(STAGE) install 'installed in $(PREFIX)' \
 		$(PYTHON) $(B)/tools/meson.py install -C $(V_DIR)/qemu --no-rebuild
+
+packages: $(B)/tools/meson.py $(QEMU_TREE)/VERSION | \
+		packages-build packages-guest packages-packages
+	@$(STAGE) packages 'packages are in $(B)/packages' \
+		scripts/build-packages.sh
+	@ls $(B)/packages/*.deb
+
+# For debian/rules
+package-parts: $(B)/tools/meson.py $(QEMU_TREE)/VERSION
+	@PACKAGE=$$(cat VERSION) ASAN= V_DIR=$(B) PREFIX=/usr \
+		scripts/build-qemu.sh qemu-system-x86_64
+	@PACKAGE=1 guest/rdma-core/build.sh $(B)/packages/provider \
+		$(B)/packages/rdma-core
 
 # Tests ---------------------------------------------------------------------
 

@@ -7,12 +7,13 @@
 # PREFIX, ASAN, WERROR, PYTHON, JOBS; FUZZ=1 for the fuzzers of the device, in
 # a directory of their own, with what they need and no more; TSAN=1 for one with
 # ThreadSanitizer, likewise; COVERAGE=1 for one that counts which lines of ours
-# run.
+# run; PACKAGE=version for that of the Debian package, which has Debian's paths.
 set -eu
 cd "$(dirname "$0")/.."
 src=$B/qemu-src out=$V_DIR/qemu${COVERAGE:+-coverage}
 [ -z "${FUZZ:-}" ] || out=$B/qemu-fuzz
 [ -z "${TSAN:-}" ] || out=$B/qemu-tsan
+[ -z "${PACKAGE:-}" ] || out=$B/packages/qemu
 meson_path=$(cat "$B/tools/meson-path")
 firmware=(/usr/share/seabios /usr/share/qemu /usr/lib/ipxe/qemu)
 mkdir -p "$out"
@@ -63,6 +64,11 @@ else
         --enable-attr
     )
 fi
+[ -z "${PACKAGE:-}" ] ||
+    options+=(
+        --libexecdir=/usr/lib/qemu
+        --with-pkgversion="virtio-rdma $PACKAGE"
+    )
 options+=(
     --python="$PYTHON"
     --prefix="$PREFIX"

@@ -5,7 +5,8 @@
 # and its man page.
 # The source comes from the directory $SOURCE_CACHE if it is there, else from
 # Debian's archive. Private ABI 34, the one of rdma-core 56, is also that of
-# Debian 12's.
+# Debian 12's. With PACKAGE in the environment, nothing in the provider tells
+# where it was built.
 set -eu
 
 outdir=$1
@@ -53,7 +54,7 @@ fi
 
 if [ ! -f "$build/build.ninja" ]; then
     cmake -S "$src" -B "$build" -GNinja -DNO_PYVERBS=1 -DNO_MAN_PAGES=1 \
-        -DCMAKE_BUILD_TYPE=RelWithDebInfo
+        -DCMAKE_BUILD_TYPE=RelWithDebInfo ${PACKAGE:+-DCMAKE_SKIP_RPATH=1}
 fi
 ninja -C "$build" -j "${JOBS:-2}" lib/libvirtio_rdma-rdmav34.so
 

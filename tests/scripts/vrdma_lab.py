@@ -3,6 +3,7 @@
 """What of vrdma-lab needs no guests: places of labs, what impair takes."""
 import ast
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -193,6 +194,13 @@ class Installed(unittest.TestCase):
             found.add(module)
             todo |= lab_modules(MACHINERY / 'lab' / f'{module}.py') - found
         self.assertEqual(found, NEEDED)
+
+    def test_its_package_has_these(self):
+        rules = TOP / 'packaging' / 'debian' / 'rules'
+        found = re.search(r'^MACHINERY := ((?:.*\\\n)*.*)$',
+                          rules.read_text(encoding='utf-8'), re.M)[1]
+        self.assertEqual(set(found.replace('\\\n', ' ').split()),
+                         NEEDED | {'__init__'})
 
     def test_it_runs_with_these_beside_it(self):
         with tempfile.TemporaryDirectory(prefix='lab-') as base:

@@ -1,0 +1,118 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What can be told of the Debian packages without building them."""
+import re
+import subprocess
+import unittest
+from pathlib import Path
+
+import tap
+
+TOP = Path(__file__).resolve().parents[2]
+DEBIAN = TOP / 'packaging' / 'debian'
+
+
+def stanzas(path):
+    """The fields of each paragraph of a control file."""
+    for text in re.split(r'\n\n+', path.read_text(encoding='utf-8').strip()):
+        yield dict(re.findall(r'^([A-Za-z-]+): *(.*(?:\n[ \t].*)*)', text,
+                              re.M))
+
+
+def depends(fields):
+    found = ', '.join(fields.get(name, '') for name in
+                      ('Depends', 'Recommends'))
+    return set(re.findall(r'(?:^|, |,\n )([a-z0-9.+-]+)', found))
+
+
+class Packages(unittest.TestCase):
+    def setUp(self):
+        self.source, *self.packages = stanzas(DEBIAN / 'control')
+        self.rules = (DEBIAN / 'rules').read_text(encoding='utf-8')
+
+    def test_every_package_is_described(self):
+        self.assertEqual(self.source['Source'], 'virtio-rdma')
+        self.assertEqual(len(self.packages), 4)
+        for fields in self.packages:
+            for name in ('Architecture', 'Depends', 'Description'):
+                self.assertTrue(fields.get(name), fields['Package'])
+            for line in fields['Description'].splitlines():
+                self.assertLessEqual(len(line), 80, line)
+
+    def test_files_beside_control_belong_to_a_package(self):
+        names = {fields['Package'] for fields in self.packages}
+        for path in DEBIAN.glob('*.*'):
+            self.assertIn(path.stem, names)
+        for name in names:
+            self.assertTrue((DEBIAN / f'{name}.install').is_file(), name)
+
+    def test_files_of_the_tree_that_they_name_are_there(self):
+        named = [line for kind in ('manpages', 'dkms')
+                 for path in DEBIAN.glob(f'*.{kind}')
+                 for line in path.read_text(encoding='utf-8').split()]
+        named += re.findall(r'(?:tools|tests)/[\w/.-]+(?=\s)', self.rules)
+        self.assertGreater(len(named), 5)
+        for name in named:
+            self.assertTrue((TOP / name).is_file(), name)
+
+    def test_what_is_built_is_installed_by_one_package(self):
+        """dh_missing would tell only at the end of a build."""
+        taken = [line for path in DEBIAN.glob('*.install')
+                 for line in path.read_text(encoding='utf-8').split()]
+        self.assertEqual(sorted(taken), sorted(set(taken)))
+        self.assertIn('usr/src', taken)
+        self.assertIn('etc/libibverbs.d', taken)
+
+    def test_the_lab_depends_on_the_others_of_its_version(self):
+        lab = {p['Package']: p for p in self.packages}['vrdma-lab']
+        for fields in self.packages:
+            if fields is not lab:
+                self.assertIn(f'{fields["Package"]} (>= ${{source:Version}})',
+                              lab['Depends'])
+
+    def test_firmware_is_that_of_debian(self):
+        """The directories in which QEMU looks for it are those of these."""
+        qemu = {p['Package']: p for p in
+                self.packages}['qemu-system-x86-virtio-rdma']
+        self.assertLessEqual({'seabios', 'qemu-system-data', 'ipxe-qemu'},
+                             depends(qemu))
+
+    def test_versions_are_in_the_file_version_alone(self):
+        version = (TOP / 'VERSION').read_text(encoding='utf-8').strip()
+        self.assertRegex(version, r'^\d+\.\d+\.\d+$')
+        for path in DEBIAN.rglob('*'):
+            if path.is_file():
+                self.assertNotIn(version, path.read_text(encoding='utf-8'),
+                                 path)
+        self.assertFalse((DEBIAN / 'changelog').exists())
+
+    def test_licences_have_their_texts_and_files(self):
+        used, told, globs = set(), set(), []
+        for fields in stanzas(DEBIAN / 'copyright'):
+            lines = fields.get('License', '').splitlines()
+            if 'Files' in fields:
+                used.update(re.split(' or ', lines[0]))
+                globs += fields['Files'].split()
+            elif lines:
+                told.add(lines[0])
+                self.assertGreater(len(lines), 1, lines)
+        self.assertEqual(used, told)
+        for glob in globs:
+            self.assertTrue(list(TOP.glob(glob)), glob)
+
+    def test_files_with_other_licences_are_named(self):
+        """BSD and the note of the kernel: not where others would have it."""
+        globs = {glob for fields in stanzas(DEBIAN / 'copyright')
+                 for glob in fields.get('Files', '').split()}
+        found = subprocess.run(
+            ['grep', '-rlE', 'SPDX-License-Identifier: .*'
+             '(BSD-2-Clause|Linux-syscall-note)',
+             'guest', 'include', 'hw', 'backends', 'qapi', 'tools'],
+            cwd=TOP, text=True, capture_output=True, check=True)
+        for name in found.stdout.split():
+            self.assertTrue(any(glob != '*' and name.startswith(
+                glob.rstrip('*')) for glob in globs), name)
+
+
+if __name__ == '__main__':
+    tap.main()
