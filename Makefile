@@ -49,7 +49,7 @@ TARGETS ?=
 	bench-qps bench-applications \
 	fuzz fuzz-engine fuzz-device coverage \
 	soak lint graph install qemu qtests guest uml standalone \
-	packages package-parts \
+	packages package-parts check-packages run-packages \
 	packages-build packages-coverage packages-packages \
 	packages-guest packages-test packages-lint clean distclean help
 
@@ -80,6 +80,8 @@ help:
 	@echo '                   (SUITES="bookworm trixie",'
 	@echo '                   COMMANDS="make demo; make check", KEEP=1)'
 	@echo 'make packages      Debian packages of QEMU, driver, provider, vrdma-lab'
+	@echo 'make check-packages  these, installed, used and removed on fresh'
+	@echo '                   Debian 12 and 13 (root; SUITES=bookworm, KEEP=1)'
 	@echo 'make check-scale   many of everything, for a long time'
 	@echo 'make soak          trouble of all kinds amid traffic, for SOAK_TIME'
 	@echo '                   seconds (1200; SOAK_SEED=n: in that order)'
@@ -334,6 +336,16 @@ check: unit-tests qtests | packages-guest packages-test
 	@$(MAKE) -s --no-print-directory run-guest || :
 	@$(SUMMARY) unit qtest guest
 
+run-packages:
+	@SUITES='$(SUITES)' PACKAGES='$(PACKAGES)' KEEP='$(KEEP)' \
+		$(STAGE) check-packages! 'packages have been used' \
+		scripts/check-packages.sh
+
+check-packages: packages
+	@rm -f $(LOGS)/check-packages.log
+	@$(MAKE) -s --no-print-directory run-packages || :
+	@$(SUMMARY) check-packages
+
 check-fresh:
 	@LOGS=$(LOGS) SUITES='$(SUITES)' COMMANDS='$(COMMANDS)' \
 		PACKAGES='$(PACKAGES)' KEEP='$(KEEP)' scripts/check-fresh.sh
@@ -425,7 +437,7 @@ graph: | packages-lint
 clean:
 	rm -rf $(B)/qemu $(B)/standalone $(B)/fuzz $(B)/qemu-fuzz \
 		$(B)/coverage $(B)/qemu-coverage $(B)/logs $(B)/results \
-		$(B)/guest/modules $(B)/guest/provider $(B)-asan
+		$(B)/guest/modules $(B)/guest/provider $(B)/packages $(B)-asan
 
 distclean: clean
 	rm -rf $(B) config.mk

@@ -85,7 +85,7 @@ run "pylint" "$PYTHON" -m pylint --rcfile scripts/pylintrc \
 man_pages() { # FILE...: groff succeeds with warnings, too
     ! groff -man -ww -z -Tutf8 "$@" 2>&1 | grep .
 }
-mapfile -t names < <(of_kind '/man/[^/]*\.[1-8]\.in$')
+mapfile -t names < <(of_kind '/man/[^/]*\.[1-8]\.in$|\.1$')
 run "man pages" man_pages "${names[@]}"
 
 # Without a build it cannot tell how the device and the provider are compiled

@@ -1,0 +1,73 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# check-packages.sh: install the packages of $B/packages on a fresh system of
+# each suite of $SUITES, use and remove them (tests/packages/check.py); one
+# stream of TAP. From the environment: B (build directory), PYTHON; and, if
+# set, SUITES, PACKAGES and KEEP.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+SUITES=${SUITES:-bookworm trixie}
+
+[ "$(id -u)" = 0 ] || {
+    echo "check-packages: only root can make and enter the systems:" \
+        "run 'sudo make check-packages'" >&2
+    exit 1
+}
+if [ -z "${FRESH_NAMESPACE:-}" ]; then
+    [ "${PACKAGES:-}" = no ] || scripts/setup-packages.sh fresh
+    FRESH_NAMESPACE=1 exec unshare --mount --pid --fork --kill-child \
+        --mount-proc "$0" "$@"
+fi
+# shellcheck source=scripts/fresh.sh
+. scripts/fresh.sh
+mkdir -p "$B/fresh"
+
+package_names() { # DEB...: as an extended regular expression
+    local deb all=()
+    for deb; do
+        all+=("$(dpkg-deb -f "$deb" Package)")
+    done
+    (IFS='|'; echo "${all[*]}")
+}
+
+# What programs of users are compiled with, and the QEMU that ours is beside
+also='gcc libc6-dev libibverbs-dev librdmacm-dev qemu-system-x86'
+install='DEBIAN_FRONTEND=noninteractive apt-get install -q -y'
+
+bad=0
+for suite in $SUITES; do
+    root=$B/fresh/packages-$suite
+    beside=$root-beside
+    echo "# $suite: making the system in $root"
+    (set -e
+        make_system "$suite" "$root" ca-certificates
+        enter "$root" "apt-get update -q &&
+            $install --no-install-recommends $also"
+        mkdir "$root/debs"
+        cp "$B"/packages/*.deb "$root/debs/"
+        release "$root"
+        # The same with all that the packages need, but without them
+        rm -rf --one-file-system "$beside"
+        cp -a --one-file-system "$root" "$beside"
+        wanted=$(enter "$beside" "$install --simulate /debs/*.deb" |
+            sed -n 's/^Inst \([^ ]*\) .*/\1/p' |
+            grep -vE "^($(package_names "$B"/packages/*.deb))$" | tr '\n' ' ')
+        enter "$beside" "$install $wanted"
+        release "$beside"
+    ) 2>&1 | sed 's/^/# /' || {
+        echo "not ok 1 - $suite: fresh system"
+        bad=1
+        continue
+    }
+    enter "$root" true
+    # What failed is left to be looked at, until the next run. Its processes
+    # and mounts end with this script.
+    if ! "$PYTHON" tests/packages/check.py "$suite" "$root" "$beside"; then
+        bad=1
+        continue
+    fi
+    release "$root"
+    [ -n "${KEEP:-}" ] || rm -rf --one-file-system "$root" "$beside"
+done
+exit "$bad"
