@@ -130,12 +130,15 @@ def test_a_shell_whose_caller_is_killed_ends(bench):
     said = ''
     while '# ' not in said:
         said += process.stdout.read(1)
+    done = bench.lab.call('shell', '2', text='exit 0\n', check=False)
+    assert 'has a shell already' in done.err, str(done)
     process.kill()
     process.communicate()
-    bench.lab.call('run', '-g', '2', '-t', '60', '--', 'sh', '-c',
-                   'while pgrep -t hvc0; do :; done')
+    # At once, while that one ends
     done = bench.lab.call('shell', '2', text='exit 0\n')
     assert 'exit' in done.out, str(done)
+    bench.lab.call('run', '-g', '2', '-t', '60', '--', 'sh', '-c',
+                   'while pgrep -t hvc0; do :; done')
 
 
 def test_a_capture_has_roce_frames_of_all_guests(bench):

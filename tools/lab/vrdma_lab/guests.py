@@ -44,6 +44,7 @@ class LabGuest(Vm):
             if kernel and plan.stack == 'virtio-rdma' \
             else STACKS[plan.stack]()
         self.in_shell = threading.Lock()
+        self.shell = None       # the last one
         self.log_lock = threading.Lock()
         self.fate = None        # how it ended
         self.watcher = None     # the thread that waits for that

@@ -21,6 +21,8 @@ from .guests import LabGuest
 from .network import Network
 from .session import Run, Shell, Wire
 
+SHELL_ENDS = 10     # seconds that this takes at most, once its caller is gone
+
 
 class Keeper:
     def __init__(self, place, plan):
@@ -96,11 +98,14 @@ class Keeper:
 
     def do_shell(self, wire, request):
         guest = self.chosen([request['guest']])[0]
-        if not guest.in_shell.acquire(blocking=False):
+        last = guest.shell
+        ends = last and last.is_ending()
+        if not guest.in_shell.acquire(timeout=SHELL_ENDS if ends else 0):
             raise LabError(f'guest {guest.index} has a shell already: it has '
                            'one terminal for that')
         try:
-            Shell(wire, guest, request).run()
+            guest.shell = Shell(wire, guest, request)
+            guest.shell.run()
         finally:
             guest.in_shell.release()
 

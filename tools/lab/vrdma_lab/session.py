@@ -43,6 +43,15 @@ class Wire:
         except (OSError, ValueError):
             pass
 
+    def is_hung_up(self):
+        """If the client is gone, whether or not messages() told yet."""
+        poll = select.poll()
+        try:
+            poll.register(self.sock, 0)
+        except ValueError:      # closed here
+            return True
+        return bool(poll.poll(0))
+
 
 class Run:
     """A command in some guests at once."""
@@ -161,6 +170,9 @@ class Shell:
         self.size = request['size']
         self.ready = threading.Event()
         self.ended = threading.Event()
+
+    def is_ending(self):
+        return self.ended.is_set() or self.wire.is_hung_up()
 
     def _listen(self, job):
         for message in self.wire.messages():
