@@ -172,21 +172,6 @@ bool virtio_rdma_codec_take_bits(AddressSpace *as, uint64_t addr,
     return true;
 }
 
-bool virtio_rdma_codec_set_bits(AddressSpace *as, uint64_t addr, uint32_t bits)
-{
-    MemoryRegion *mr;
-    uint32_t *word;
-
-    RCU_READ_LOCK_GUARD();
-    word = word_at(as, addr, true, &mr);
-    if (!word) {
-        return false;
-    }
-    qatomic_or(word, cpu_to_le32(bits));
-    written(as, mr, word, sizeof(*word));
-    return true;
-}
-
 bool virtio_rdma_codec_write_slot(AddressSpace *as, uint64_t addr,
                                   const uint8_t *cqe, uint32_t number)
 {

@@ -282,11 +282,9 @@ bool virtio_rdma_codec_load_word(AddressSpace *as, uint64_t addr,
                                  uint32_t *value);
 bool virtio_rdma_codec_store_word(AddressSpace *as, uint64_t addr,
                                   uint32_t value);
-/* Likewise: take all bits of it, or set some, by an atomic operation. */
+/* Likewise: take all bits of it by an atomic operation. */
 bool virtio_rdma_codec_take_bits(AddressSpace *as, uint64_t addr,
                                  uint32_t *bits);
-bool virtio_rdma_codec_set_bits(AddressSpace *as, uint64_t addr,
-                                uint32_t bits);
 /*
  * Write a CQE of VIRTIO_RDMA_CQE_ROOM bytes to a slot of a direct CQ, and last
  * the number that shows that it is there. False if it is not RAM.

@@ -139,6 +139,8 @@ struct VirtIORdmaShadow {
     uint64_t addr;
     bool is_on;                     /* there is one */
     bool is_awake;                  /* is in VirtIORdma.awake_shadows */
+    /* Bits that were taken of the summary, and wait for another turn */
+    uint32_t left[VIRTIO_RDMA_SHADOW_WORDS / 32];
     int64_t rung_at;                /* the last doorbell, in host time */
     QTAILQ_ENTRY(VirtIORdmaShadow) next;
 };

@@ -47,8 +47,11 @@ static void fall_asleep(VirtIORdma *s, VirtIORdmaShadow *shadow)
 
 void virtio_rdma_shadow_drop(VirtIORdma *s, uint32_t page)
 {
-    fall_asleep(s, &s->shadows[page]);
-    s->shadows[page].is_on = false;
+    VirtIORdmaShadow *shadow = &s->shadows[page];
+
+    fall_asleep(s, shadow);
+    shadow->is_on = false;
+    memset(shadow->left, 0, sizeof(shadow->left));
 }
 
 void virtio_rdma_shadows_reset(VirtIORdma *s)
@@ -100,6 +103,8 @@ void virtio_rdma_shadow_load(VirtIORdma *s, uint32_t page, uint64_t addr)
     shadow->addr = addr;
     shadow->is_on = true;
     shadow->is_awake = true;
+    /* Which words were left on the other side is not told. */
+    memset(shadow->left, 0xff, sizeof(shadow->left));
     QTAILQ_INSERT_TAIL(&s->awake_shadows, shadow, next);
 }
 
@@ -144,25 +149,23 @@ static bool take_marks(VirtIORdma *s, VirtIORdmaShadow *shadow, uint32_t word,
     return true;
 }
 
-/* The same for the words that @n, a word of the summary, has bits of. */
+/*
+ * The same for the words of @left[@n]. What is over budget stays there: the
+ * device may not set bits of the summary again, as with TCG and one CPU the
+ * driver's operations there are not atomic towards it.
+ */
 static bool take_words(VirtIORdma *s, VirtIORdmaShadow *shadow, uint32_t n,
                        uint32_t *budget, bool *found)
 {
-    AddressSpace *as = VIRTIO_DEVICE(s)->dma_as;
-    uint64_t addr = shadow->addr + VIRTIO_RDMA_SHADOW_AT(summary[n]);
-    uint32_t bits;
+    uint32_t *left = &shadow->left[n];
 
-    if (!virtio_rdma_codec_take_bits(as, addr, &bits)) {
-        return false;
-    }
-    for (; bits; bits &= bits - 1) {
+    for (; *left; *left &= *left - 1) {
         if (!*budget) {
-            /* The next turn goes on with them. */
             *found = true;
-            return virtio_rdma_codec_set_bits(as, addr, bits);
+            return true;
         }
         virtio_rdma_pay(budget, COST_WORD);
-        if (!take_marks(s, shadow, n * WORD_BITS + ctz32(bits), budget,
+        if (!take_marks(s, shadow, n * WORD_BITS + ctz32(*left), budget,
                         found)) {
             return false;
         }
@@ -174,15 +177,22 @@ static bool take_words(VirtIORdma *s, VirtIORdmaShadow *shadow, uint32_t n,
 static bool look(VirtIORdma *s, VirtIORdmaShadow *shadow, uint32_t *budget,
                  bool *found)
 {
-    uint32_t summary[SUMMARY_WORDS];
+    AddressSpace *as = VIRTIO_DEVICE(s)->dma_as;
+    uint64_t at = shadow->addr + VIRTIO_RDMA_SHADOW_AT(summary);
+    uint32_t summary[SUMMARY_WORDS], bits;
 
-    if (!virtio_rdma_codec_read_ram(VIRTIO_DEVICE(s)->dma_as, shadow->addr +
-                                    VIRTIO_RDMA_SHADOW_AT(summary), summary,
-                                    sizeof(summary))) {
+    if (!virtio_rdma_codec_read_ram(as, at, summary, sizeof(summary))) {
         return false;
     }
     for (uint32_t n = 0; n < SUMMARY_WORDS; n++) {
-        if (summary[n] && !take_words(s, shadow, n, budget, found)) {
+        if (summary[n]) {
+            if (!virtio_rdma_codec_take_bits(as, at + n * sizeof(bits),
+                                             &bits)) {
+                return false;
+            }
+            shadow->left[n] |= bits;
+        }
+        if (!take_words(s, shadow, n, budget, found)) {
             return false;
         }
     }
