@@ -358,7 +358,7 @@ static const VMStateDescription vmstate_qp = {
         VMSTATE_UINT32(image.n_res, SavedQp),
         VMSTATE_VALIDATE("counts", qp_counts_ok),
         VMSTATE_VARRAY_UINT32_ALLOC(image.send, SavedQp, image.n_send, 1,
-                                    vmstate_info_roce_send, RoceSendWqe),
+                                    vmstate_info_roce_send, RoceSendImage),
         VMSTATE_VARRAY_UINT32_ALLOC(image.send_sges, SavedQp,
                                     image.n_send_sges, 1,
                                     vmstate_info_roce_sge, RdmaSge),

@@ -43,13 +43,15 @@ static void get_av(QEMUFile *f, RdmaAv *av)
 static int put_send(QEMUFile *f, void *pv, size_t size,
                     const VMStateField *field, JSONWriter *vmdesc)
 {
-    const RoceSendWqe *wqe = pv;
+    const RoceSendImage *send = pv;
+    const RoceSendWqe *wqe = &send->wqe;
+    const RoceSendArgs *args = &send->args;
 
     qemu_put_be64(f, wqe->wr_id);
     qemu_put_be64(f, wqe->remote_addr);
-    qemu_put_be64(f, wqe->reg_length);
-    qemu_put_be64(f, wqe->compare_add);
-    qemu_put_be64(f, wqe->swap);
+    qemu_put_be64(f, args->reg_length);
+    qemu_put_be64(f, args->compare_add);
+    qemu_put_be64(f, args->swap);
     qemu_put_be32(f, wqe->status);
     qemu_put_be32(f, wqe->opcode);
     qemu_put_be32(f, wqe->send_flags);
@@ -57,18 +59,18 @@ static int put_send(QEMUFile *f, void *pv, size_t size,
     qemu_put_be32(f, wqe->length);
     qemu_put_be32(f, wqe->rkey);
     qemu_put_be32(f, wqe->invalidate_rkey);
-    qemu_put_be32(f, wqe->lkey);
-    qemu_put_be32(f, wqe->remote_qpn);
-    qemu_put_be32(f, wqe->remote_qkey);
-    qemu_put_be32(f, wqe->mrn);
-    qemu_put_be32(f, wqe->access);
+    qemu_put_be32(f, args->lkey);
+    qemu_put_be32(f, args->remote_qpn);
+    qemu_put_be32(f, args->remote_qkey);
+    qemu_put_be32(f, args->mrn);
+    qemu_put_be32(f, args->access);
     qemu_put_be32(f, wqe->npages);
     qemu_put_be32(f, wqe->first_psn);
     qemu_put_be32(f, wqe->npsn);
     qemu_put_buffer(f, wqe->imm, sizeof(wqe->imm));
     qemu_put_byte(f, wqe->is_inline);
     qemu_put_byte(f, wqe->done);
-    put_av(f, &wqe->av);
+    put_av(f, &args->av);
     return 0;
 }
 
@@ -76,13 +78,15 @@ static int put_send(QEMUFile *f, void *pv, size_t size,
 static int get_send(QEMUFile *f, void *pv, size_t size,
                     const VMStateField *field)
 {
-    RoceSendWqe *wqe = pv;
+    RoceSendImage *send = pv;
+    RoceSendWqe *wqe = &send->wqe;
+    RoceSendArgs *args = &send->args;
 
     wqe->wr_id = qemu_get_be64(f);
     wqe->remote_addr = qemu_get_be64(f);
-    wqe->reg_length = qemu_get_be64(f);
-    wqe->compare_add = qemu_get_be64(f);
-    wqe->swap = qemu_get_be64(f);
+    args->reg_length = qemu_get_be64(f);
+    args->compare_add = qemu_get_be64(f);
+    args->swap = qemu_get_be64(f);
     wqe->status = qemu_get_be32(f);
     wqe->opcode = qemu_get_be32(f);
     wqe->send_flags = qemu_get_be32(f);
@@ -90,18 +94,18 @@ static int get_send(QEMUFile *f, void *pv, size_t size,
     wqe->length = qemu_get_be32(f);
     wqe->rkey = qemu_get_be32(f);
     wqe->invalidate_rkey = qemu_get_be32(f);
-    wqe->lkey = qemu_get_be32(f);
-    wqe->remote_qpn = qemu_get_be32(f);
-    wqe->remote_qkey = qemu_get_be32(f);
-    wqe->mrn = qemu_get_be32(f);
-    wqe->access = qemu_get_be32(f);
+    args->lkey = qemu_get_be32(f);
+    args->remote_qpn = qemu_get_be32(f);
+    args->remote_qkey = qemu_get_be32(f);
+    args->mrn = qemu_get_be32(f);
+    args->access = qemu_get_be32(f);
     wqe->npages = qemu_get_be32(f);
     wqe->first_psn = qemu_get_be32(f);
     wqe->npsn = qemu_get_be32(f);
     qemu_get_buffer(f, wqe->imm, sizeof(wqe->imm));
     wqe->is_inline = qemu_get_byte(f);
     wqe->done = qemu_get_byte(f);
-    get_av(f, &wqe->av);
+    get_av(f, &args->av);
     return 0;
 }
 

@@ -44,7 +44,7 @@ extern const VMStateInfo vmstate_info_roce_srqs;
 extern const VMStateInfo vmstate_info_roce_qps;
 
 /* One element of a queue, in an array of them */
-extern const VMStateInfo vmstate_info_roce_send;    /* RoceSendWqe */
+extern const VMStateInfo vmstate_info_roce_send;    /* RoceSendImage */
 extern const VMStateInfo vmstate_info_roce_recv;    /* RoceRecvWqe */
 extern const VMStateInfo vmstate_info_roce_sge;     /* RdmaSge */
 extern const VMStateInfo vmstate_info_roce_res;     /* RoceResource */

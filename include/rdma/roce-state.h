@@ -21,8 +21,9 @@
 #include "rdma/roce.h"
 
 /*
- * A send WQE. Its scatter/gather list and its inline data lie in the arrays
- * of the queue, at the WQE's slot.
+ * A send WQE: a cache line, as queue pairs by the thousand are in no cache. Its
+ * scatter/gather list and its inline data lie in the arrays of the queue, at
+ * the WQE's slot, and so do its RoceSendArgs.
  *
  * It is started when the send cursor reaches it for the first time; then it
  * has its PSNs: one per packet, for a READ one per response (IBTA 9.7.3.1).
@@ -30,9 +31,6 @@
 typedef struct RoceSendWqe {
     uint64_t wr_id;
     uint64_t remote_addr;           /* or the iova of a REG_MR or BIND_MW */
-    uint64_t reg_length;            /* bytes that those map, or to flush */
-    uint64_t compare_add;           /* or what an ATOMIC_WRITE brings */
-    uint64_t swap;
     uint32_t status;                /* RdmaWcStatus; not SUCCESS: is bad */
     uint32_t opcode;
     uint32_t send_flags;
@@ -40,19 +38,26 @@ typedef struct RoceSendWqe {
     uint32_t length;                /* bytes of the message */
     uint32_t rkey;                  /* or the new key of a REG_MR, BIND_MW */
     uint32_t invalidate_rkey;       /* or the old one of a BIND_MW */
-    uint32_t lkey;                  /* BIND_MW: of the region */
-    uint32_t remote_qpn;
-    uint32_t remote_qkey;
-    uint32_t mrn;
-    uint32_t access;                /* FLUSH: its FETH */
     uint32_t npages;                /* REG_MR: pages that it brings */
     uint32_t first_psn;             /* when started */
     uint32_t npsn;                  /* when started; 0: sends nothing */
     uint8_t imm[4];
     uint8_t is_inline;
     uint8_t done;                   /* completes when it is the oldest */
-    RdmaAv av;                      /* UD */
 } RoceSendWqe;
+
+/* What datagrams and the opcodes named here need besides; else it is zero. */
+typedef struct RoceSendArgs {
+    uint64_t reg_length;            /* REG_MR, BIND_MW, FLUSH: bytes */
+    uint64_t compare_add;           /* ATOMICs; what an ATOMIC_WRITE brings */
+    uint64_t swap;                  /* CMP_AND_SWP */
+    uint32_t lkey;                  /* BIND_MW: of the region */
+    uint32_t mrn;                   /* REG_MR */
+    uint32_t access;                /* REG_MR, BIND_MW; FLUSH: its FETH */
+    uint32_t remote_qpn;            /* of a datagram, as the rest */
+    uint32_t remote_qkey;
+    RdmaAv av;
+} RoceSendArgs;
 
 typedef struct RoceRecvWqe {
     uint64_t wr_id;
@@ -158,11 +163,16 @@ typedef struct RoceRespState {
 
 /* @attr holds what modify set; its qp_state is the QP's state. */
 typedef struct RoceQpState {
-    RdmaQpAttr attr;
     RoceSqState sq;
     RoceRqState rq;
     RoceRespState resp;
+    RdmaQpAttr attr;
 } RoceQpState;
+
+typedef struct RoceSendImage {
+    RoceSendWqe wqe;
+    RoceSendArgs args;
+} RoceSendImage;
 
 /*
  * A queue pair with its queues. WQEs are in order, the oldest (cons) first;
@@ -182,7 +192,7 @@ typedef struct RoceQpImage {
     uint32_t n_recv;
     uint32_t n_recv_sges;
     uint32_t n_res;
-    RoceSendWqe *send;
+    RoceSendImage *send;
     RdmaSge *send_sges;
     uint8_t *inline_data;
     uint64_t *pages;

@@ -376,11 +376,11 @@ static void test_refuse_bad_fields(void)
     REFUSE(sq->rnr_wait = 1, "rnr_wait is 1, but there is no rnr_deadline");
 #undef REFUSE
 
-    v.qp.send[0].length++;
+    v.qp.send[0].wqe.length++;
     expect_refusal(&v, &link_config, 4200,
                    "send request 0: length 5001 is not 5000, the sum of its "
                    "SGEs");
-    v.qp.send[0].length--;
+    v.qp.send[0].wqe.length--;
     v.mr.attr.npages--;
     expect_refusal(&v, &link_config, 4200,
                    "npages 32 is not 33, the pages of 4096 bytes that cover "
@@ -409,7 +409,7 @@ static void test_refuse_done_before_begun(void)
     g_assert_cmpint(roce_export_mr(v.p.a->e, v.p.amr->attr.mrn, &v.mr), ==,
                     0);
     expect_refusal(&v, &link_config, 4200, NULL);
-    v.qp.send[1].done = true;
+    v.qp.send[1].wqe.done = true;
     expect_refusal(&v, &link_config, 4200,
                    "send request 1: done is 1, but it was not started");
     victim_free(&v);
@@ -555,8 +555,8 @@ static void mutate_qp(GRand *rand, RoceQpImage *image)
         { &image->s.rq, sizeof(image->s.rq) },
         { &image->s.resp, sizeof(image->s.resp) },
         { &image->send_cq_failed, 2 },
-        { image->send, image->n_send * sizeof(RoceSendWqe) },
-        { image->send, image->n_send * sizeof(RoceSendWqe) },
+        { image->send, image->n_send * sizeof(RoceSendImage) },
+        { image->send, image->n_send * sizeof(RoceSendImage) },
         { image->send_sges, image->n_send_sges * sizeof(RdmaSge) },
         { image->recv, image->n_recv * sizeof(RoceRecvWqe) },
         { image->recv_sges, image->n_recv_sges * sizeof(RdmaSge) },

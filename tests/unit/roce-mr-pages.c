@@ -535,31 +535,31 @@ static void test_refuse_bad_registration(void)
 
     image.n_pages--;
     refuse_qp(&f, &image, "n_pages 5 is not 6, the sum of npages");
-    image.send[0].npages--;
+    image.send[0].wqe.npages--;
     refuse_qp(&f, &image, "send request 0: REG_MR npages 5 is not 6, the "
               "pages of 4096 bytes that cover REG_MR length 20000 from "
               "REG_MR iova 0x7f0020000290");
     image.n_pages++;
     refuse_qp(&f, &image, "n_pages 6 is not 5, the sum of npages");
-    image.send[0].npages++;
+    image.send[0].wqe.npages++;
     page = image.pages[0];
     image.pages[0] = 0x5001;
     refuse_qp(&f, &image, "send request 0: REG_MR pages[0] 0x5001 is not a "
               "multiple of the page size 4096");
     image.pages[0] = page;
-    image.send[0].reg_length += RDMA_PAGE_SIZE;
+    image.send[0].args.reg_length += RDMA_PAGE_SIZE;
     refuse_qp(&f, &image, "send request 0: REG_MR npages 6 is not 7, the "
               "pages of 4096 bytes that cover REG_MR length 24096 from "
               "REG_MR iova 0x7f0020000290");
-    image.send[0].reg_length = UINT64_MAX;
+    image.send[0].args.reg_length = UINT64_MAX;
     refuse_qp(&f, &image, "send request 0: REG_MR length "
               "18446744073709551615 exceeds 18446604435195952495, the limit "
               "from REG_MR iova 0x7f0020000290 on");
-    image.send[0].reg_length = 20000;
-    image.send[0].opcode = RDMA_WR_LOCAL_INV;
+    image.send[0].args.reg_length = 20000;
+    image.send[0].wqe.opcode = RDMA_WR_LOCAL_INV;
     refuse_qp(&f, &image, "send request 0: npages 6 is not 0, but opcode 7 "
               "is not REG_MR");
-    image.send[0].opcode = RDMA_WR_REG_MR;
+    image.send[0].wqe.opcode = RDMA_WR_REG_MR;
     refuse_qp(&f, &image, NULL);
     roce_qp_image_clear(&image);
     f.p.l->hold = false;

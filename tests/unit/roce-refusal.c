@@ -5,7 +5,7 @@
 #include "roce-refusal.h"
 
 static const size_t sizes[] = {
-    [SEND] = sizeof(RoceSendWqe),
+    [SEND] = sizeof(RoceSendImage),
     [SEND_SGE] = sizeof(RdmaSge),
     [RECV] = sizeof(RoceRecvWqe),
     [RES] = sizeof(RoceResource),

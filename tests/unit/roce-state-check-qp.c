@@ -10,7 +10,10 @@
 #define ATTR(field, value) QP(s.attr.field, value)
 #define SQ(field, value) QP(s.sq.field, value)
 #define RESP(field, value) QP(s.resp.field, value)
-#define WQE(index, field, value) FIELD(SEND, index, RoceSendWqe, field, value)
+#define WQE(index, field, value) \
+    FIELD(SEND, index, RoceSendImage, wqe.field, value)
+#define ARGS(index, field, value) \
+    FIELD(SEND, index, RoceSendImage, args.field, value)
 #define WQE_SGE(index, value) FIELD(SEND_SGE, index, RdmaSge, length, value)
 #define READ(field, value) FIELD(RES, 0, RoceResource, field, value)
 #define ATOMIC(field, value) FIELD(RES, 1, RoceResource, field, value)
@@ -154,7 +157,7 @@ static const Refusal send_requests[] = {
       { WQE(6, is_inline, 2) } },
     { "send request 2: invalid boolean 3 in field done", { WQE(2, done, 3) } },
     { "send request 0: remote_qpn 0x1000002 has more than 24 bits",
-      { WQE(0, remote_qpn, 0x1000002) } },
+      { ARGS(0, remote_qpn, 0x1000002) } },
     { "send request 1: length 2000 is not 1999, the sum of its SGEs",
       { WQE_SGE(2, 499) } },
     { "send request 1: length 2147483649 exceeds 2147483648",
@@ -174,16 +177,16 @@ static const Refusal send_requests[] = {
     { "send request 5: length 16 of a FLUSH is not 0",
       { WQE(5, opcode, RDMA_WR_FLUSH) } },
     { "send request 8: reg_length 4294967296 exceeds 4294967295",
-      { WQE(8, reg_length, UINT64_C(1) << 32) } },
+      { ARGS(8, reg_length, UINT64_C(1) << 32) } },
     { "send request 8: access 0x20 of a FLUSH has type 0, not in 1..3, or "
-      "level 2, not in 0..1", { WQE(8, access, 0x20) } },
+      "level 2, not in 0..1", { ARGS(8, access, 0x20) } },
     { "send request 6: npages 2 is not 0, but opcode 7 is not REG_MR",
       { WQE(6, opcode, RDMA_WR_LOCAL_INV) } },
     { "send request 6: npages 2 is not 0, but done is 1",
       { WQE(6, done, 1) } },
     { "send request 6: REG_MR npages 2 is not 3, the pages of 4096 bytes "
       "that cover REG_MR length 8193 from REG_MR iova 0x3000",
-      { WQE(6, reg_length, 8193) } },
+      { ARGS(6, reg_length, 8193) } },
     { "send request 6: REG_MR pages[1] 0x123 is not a multiple of the page "
       "size 4096", { PAGE(1, 0x123) } },
 };
@@ -340,23 +343,24 @@ static const Refusal responders[] = {
 static void try_qp(const Refusal *r)
 {
     static const RdmaQpCap max = { BIG_WR, BIG_WR, 8, 8, 64 };
-    RoceSendWqe send[] = {
-        { .opcode = RDMA_WR_RDMA_READ, .num_sge = 1, .length = 5000,
-          .first_psn = 100, .npsn = 5 },
-        { .opcode = RDMA_WR_RDMA_WRITE, .num_sge = 2, .length = 2000,
-          .first_psn = 105, .npsn = 2 },
-        { .opcode = RDMA_WR_LOCAL_INV, .done = 1 },
-        { .opcode = RDMA_WR_RDMA_WRITE, .num_sge = 1, .length = 3000,
-          .first_psn = 107, .npsn = 3 },
-        { .opcode = RDMA_WR_ATOMIC_CMP_AND_SWP, .num_sge = 1, .length = 8,
-          .first_psn = 110, .npsn = 1 },
-        { .opcode = RDMA_WR_SEND, .is_inline = 1, .length = 16 },
-        { .opcode = RDMA_WR_REG_MR, .npages = 2, .remote_addr = 0x3000,
-          .reg_length = 8192 },
-        { .opcode = RDMA_WR_ATOMIC_WRITE, .num_sge = 1, .length = 8 },
-        { .opcode = RDMA_WR_FLUSH, .access = RDMA_FLUSH_GLOBAL,
-          .reg_length = 100 },
-        { .opcode = 77, .status = RDMA_WC_LOC_QP_OP_ERR },
+    RoceSendImage send[] = {
+        { .wqe.opcode = RDMA_WR_RDMA_READ, .wqe.num_sge = 1,
+          .wqe.length = 5000, .wqe.first_psn = 100, .wqe.npsn = 5 },
+        { .wqe.opcode = RDMA_WR_RDMA_WRITE, .wqe.num_sge = 2,
+          .wqe.length = 2000, .wqe.first_psn = 105, .wqe.npsn = 2 },
+        { .wqe.opcode = RDMA_WR_LOCAL_INV, .wqe.done = 1 },
+        { .wqe.opcode = RDMA_WR_RDMA_WRITE, .wqe.num_sge = 1,
+          .wqe.length = 3000, .wqe.first_psn = 107, .wqe.npsn = 3 },
+        { .wqe.opcode = RDMA_WR_ATOMIC_CMP_AND_SWP, .wqe.num_sge = 1,
+          .wqe.length = 8, .wqe.first_psn = 110, .wqe.npsn = 1 },
+        { .wqe.opcode = RDMA_WR_SEND, .wqe.is_inline = 1, .wqe.length = 16 },
+        { .wqe.opcode = RDMA_WR_REG_MR, .wqe.npages = 2,
+          .wqe.remote_addr = 0x3000, .args.reg_length = 8192 },
+        { .wqe.opcode = RDMA_WR_ATOMIC_WRITE, .wqe.num_sge = 1,
+          .wqe.length = 8 },
+        { .wqe.opcode = RDMA_WR_FLUSH, .args.access = RDMA_FLUSH_GLOBAL,
+          .args.reg_length = 100 },
+        { .wqe.opcode = 77, .wqe.status = RDMA_WC_LOC_QP_OP_ERR },
     };
     RdmaSge send_sges[] = {
         { .length = 5000 }, { .length = 1500 }, { .length = 500 },

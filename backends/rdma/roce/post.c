@@ -6,22 +6,6 @@
 #include <glib.h>
 #include "roce-int.h"
 
-/* 8 bytes from the WR itself need no room in the queue's inline data. */
-static RdmaWcStatus take_value(const RdmaSendWr *wr, RoceSendWqe *wqe)
-{
-    uint64_t value;
-
-    if (wr->num_sge) {
-        return RDMA_WC_LOC_QP_OP_ERR;
-    }
-    if (wr->inline_len != sizeof(value)) {
-        return RDMA_WC_LOC_LEN_ERR;
-    }
-    memcpy(&value, wr->inline_data, sizeof(value));
-    wqe->compare_add = GUINT64_FROM_LE(value);
-    return RDMA_WC_SUCCESS;
-}
-
 /* Copy lists and data to slot @index; sets the length. */
 static RdmaWcStatus take_payload(RoceQp *qp, uint32_t index,
                                  const RdmaSendWr *wr, RoceSendWqe *wqe)
@@ -31,8 +15,10 @@ static RdmaWcStatus take_payload(RoceQp *qp, uint32_t index,
     uint32_t i;
 
     if (wr->send_flags & RDMA_SEND_INLINE) {
-        if (wr->opcode == RDMA_WR_ATOMIC_WRITE) {
-            return take_value(wr, wqe);
+        if (wr->opcode == RDMA_WR_ATOMIC_WRITE && !wr->num_sge) {
+            /* Its value is in the arguments. */
+            return wr->inline_len == sizeof(uint64_t) ? RDMA_WC_SUCCESS
+                                                      : RDMA_WC_LOC_LEN_ERR;
         }
         if (!roce_wr_info[wr->opcode].sends || wr->num_sge) {
             return RDMA_WC_LOC_QP_OP_ERR;
@@ -78,8 +64,6 @@ static void take_operands(const RdmaSendWr *wr, RoceSendWqe *wqe)
     case RDMA_WR_ATOMIC_CMP_AND_SWP:
     case RDMA_WR_ATOMIC_FETCH_AND_ADD:
         wqe->remote_addr = wr->wr.atomic.remote_addr;
-        wqe->compare_add = wr->wr.atomic.compare_add;
-        wqe->swap = wr->wr.atomic.swap;
         wqe->rkey = wr->wr.atomic.rkey;
         break;
     case RDMA_WR_RDMA_WRITE:
@@ -93,24 +77,15 @@ static void take_operands(const RdmaSendWr *wr, RoceSendWqe *wqe)
     case RDMA_WR_FLUSH:
         wqe->remote_addr = wr->wr.flush.remote_addr;
         wqe->rkey = wr->wr.flush.rkey;
-        wqe->reg_length = wr->wr.flush.length;
-        wqe->access = wr->wr.flush.type |
-                      wr->wr.flush.level << ROCE_FETH_LEVEL_SHIFT;
         break;
     case RDMA_WR_REG_MR:
-        wqe->mrn = wr->wr.reg.mrn;
         wqe->rkey = wr->wr.reg.key;
-        wqe->access = wr->wr.reg.access;
         wqe->remote_addr = wr->wr.reg.iova;
-        wqe->reg_length = wr->wr.reg.length;
         break;
     case RDMA_WR_BIND_MW:
         wqe->invalidate_rkey = wr->wr.bind.rkey;
         wqe->rkey = wr->wr.bind.new_rkey;
-        wqe->lkey = wr->wr.bind.lkey;
-        wqe->access = wr->wr.bind.access;
         wqe->remote_addr = wr->wr.bind.addr;
-        wqe->reg_length = wr->wr.bind.length;
         break;
     default:
         break;
@@ -131,9 +106,55 @@ static void take_operands(const RdmaSendWr *wr, RoceSendWqe *wqe)
     }
 }
 
+static void take_args(const RoceQp *qp, const RdmaSendWr *wr,
+                      RoceSendArgs *args)
+{
+    uint64_t value;
+
+    if (roce_is_ud(qp)) {
+        args->remote_qpn = wr->wr.ud.remote_qpn;
+        args->remote_qkey = wr->wr.ud.remote_qkey;
+        args->av = wr->wr.ud.av;
+        return;
+    }
+    switch (wr->opcode) {
+    case RDMA_WR_ATOMIC_CMP_AND_SWP:
+    case RDMA_WR_ATOMIC_FETCH_AND_ADD:
+        args->compare_add = wr->wr.atomic.compare_add;
+        args->swap = wr->wr.atomic.swap;
+        break;
+    case RDMA_WR_ATOMIC_WRITE:
+        if (wr->send_flags & RDMA_SEND_INLINE &&
+            wr->inline_len == sizeof(value)) {
+            memcpy(&value, wr->inline_data, sizeof(value));
+            args->compare_add = GUINT64_FROM_LE(value);
+        }
+        break;
+    case RDMA_WR_FLUSH:
+        args->reg_length = wr->wr.flush.length;
+        args->access = wr->wr.flush.type |
+                       wr->wr.flush.level << ROCE_FETH_LEVEL_SHIFT;
+        break;
+    case RDMA_WR_REG_MR:
+        args->mrn = wr->wr.reg.mrn;
+        args->access = wr->wr.reg.access;
+        args->reg_length = wr->wr.reg.length;
+        break;
+    case RDMA_WR_BIND_MW:
+        args->lkey = wr->wr.bind.lkey;
+        args->access = wr->wr.bind.access;
+        args->reg_length = wr->wr.bind.length;
+        break;
+    default:
+        break;
+    }
+}
+
 static RdmaWcStatus take_send(RoceQp *qp, uint32_t index,
                               const RdmaSendWr *wr, RoceSendWqe *wqe)
 {
+    RoceSendArgs *args;
+
     if (wr->status != RDMA_WC_SUCCESS) {
         return wr->status;
     }
@@ -146,14 +167,16 @@ static RdmaWcStatus take_send(RoceQp *qp, uint32_t index,
         !roce_flush_ok(wr->wr.flush.type, wr->wr.flush.level)) {
         return RDMA_WC_LOC_QP_OP_ERR;
     }
+    if (roce_is_ud(qp) && wr->wr.ud.remote_qpn > RDMA_24BIT_MASK) {
+        return RDMA_WC_LOC_QP_OP_ERR;
+    }
     take_operands(wr, wqe);
-    if (roce_is_ud(qp)) {
-        if (wr->wr.ud.remote_qpn > RDMA_24BIT_MASK) {
-            return RDMA_WC_LOC_QP_OP_ERR;
+    if (roce_is_ud(qp) || roce_wr_info[wr->opcode].has_args) {
+        args = roce_sargs_reserve(qp, index);
+        if (!args) {
+            return RDMA_WC_GENERAL_ERR;
         }
-        wqe->remote_qpn = wr->wr.ud.remote_qpn;
-        wqe->remote_qkey = wr->wr.ud.remote_qkey;
-        wqe->av = wr->wr.ud.av;
+        take_args(qp, wr, args);
     }
     return take_payload(qp, index, wr, wqe);
 }
@@ -177,27 +200,10 @@ static void take_pages(RoceQp *qp, uint32_t index, const RdmaSendWr *wr,
     }
 }
 
-/*
- * What roce_post_send() does not set in any case. The address vectors of QPs
- * that use none stay as they were allocated. Compilers make short clears
- * stores, and one of the whole a loop that takes longer than the rest.
- */
-static void clear_send(const RoceQp *qp, RoceSendWqe *wqe)
-{
-    uint8_t *p = (uint8_t *)wqe;
-
-    memset(p + offsetof(RoceSendWqe, remote_addr), 0,
-           offsetof(RoceSendWqe, status) - offsetof(RoceSendWqe, remote_addr));
-    memset(p + offsetof(RoceSendWqe, num_sge), 0,
-           offsetof(RoceSendWqe, av) - offsetof(RoceSendWqe, num_sge));
-    if (roce_is_ud(qp)) {
-        memset(&wqe->av, 0, sizeof(wqe->av));
-    }
-}
-
 int roce_post_send(RoceEngine *e, uint32_t qpn, const RdmaSendWr *wr)
 {
     RoceQp *qp = roce_qp_find(e, qpn);
+    RoceSendArgs *args;
     RoceSendWqe *wqe;
     uint32_t index;
 
@@ -211,7 +217,11 @@ int roce_post_send(RoceEngine *e, uint32_t qpn, const RdmaSendWr *wr)
         return -ENOSPC;
     }
     wqe = roce_swqe(qp, index);
-    clear_send(qp, wqe);
+    memset(wqe, 0, sizeof(*wqe));
+    args = roce_sargs(qp, index);
+    if (args) {
+        memset(args, 0, sizeof(*args));
+    }
     wqe->wr_id = wr->wr_id;
     wqe->opcode = wr->opcode;
     wqe->send_flags = wr->send_flags;

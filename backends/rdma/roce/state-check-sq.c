@@ -16,7 +16,7 @@ static char *check_opcode(const RoceQpImage *image, const RoceSendWqe *wqe)
 }
 
 /* What the opcode demands of a request that is good. */
-static char *check_operands(const RoceSendWqe *wqe)
+static char *check_operands(const RoceSendWqe *wqe, const RoceSendArgs *args)
 {
     REFUSE_IF(roce_opcode_is_atomic(wqe->opcode) &&
               wqe->length != sizeof(uint64_t),
@@ -30,14 +30,14 @@ static char *check_operands(const RoceSendWqe *wqe)
                   "length %u of an ATOMIC WRITE is not 0 or 8", wqe->length);
     }
     if (wqe->opcode == RDMA_WR_FLUSH) {
-        uint32_t type = wqe->access & ROCE_FETH_TYPE_MASK;
-        uint32_t level = wqe->access >> ROCE_FETH_LEVEL_SHIFT;
+        uint32_t type = args->access & ROCE_FETH_TYPE_MASK;
+        uint32_t level = args->access >> ROCE_FETH_LEVEL_SHIFT;
 
         REFUSE_IF(wqe->length, "length %u of a FLUSH is not 0", wqe->length);
-        REFUSE_ABOVE(wqe, reg_length, UINT32_MAX);
+        REFUSE_ABOVE(args, reg_length, UINT32_MAX);
         REFUSE_IF(!roce_flush_ok(type, level), "access 0x%x of a FLUSH has "
                   "type %u, not in 1..%u, or level %u, not in 0..%u",
-                  wqe->access, type,
+                  args->access, type,
                   RDMA_FLUSH_GLOBAL | RDMA_FLUSH_PERSISTENT, level,
                   RDMA_FLUSH_MR);
     }
@@ -45,16 +45,17 @@ static char *check_operands(const RoceSendWqe *wqe)
 }
 
 /* What can be said of a WQE wherever it is in the queue. */
-static char *check_send_wqe(const RoceQpImage *image, const RoceSendWqe *wqe,
+static char *check_send_wqe(const RoceQpImage *image, const RoceSendImage *send,
                             const RdmaSge *sges)
 {
+    const RoceSendWqe *wqe = &send->wqe;
     uint64_t length = 0;
     uint32_t i;
 
     REFUSE_ABOVE(wqe, status, RDMA_WC_GENERAL_ERR);
     REFUSE_NOT_BOOL(wqe, is_inline);
     REFUSE_NOT_BOOL(wqe, done);
-    REFUSE_NOT_24_BITS(wqe, remote_qpn);
+    REFUSE_NOT_24_BITS(&send->args, remote_qpn);
     if (wqe->is_inline) {
         length = wqe->length;
     }
@@ -66,18 +67,19 @@ static char *check_send_wqe(const RoceQpImage *image, const RoceSendWqe *wqe,
     REFUSE_ABOVE(wqe, length, ROCE_MAX_MSG);
     if (wqe->status == RDMA_WC_SUCCESS) {
         REFUSE_AS(check_opcode(image, wqe));
-        REFUSE_AS(check_operands(wqe));
+        REFUSE_AS(check_operands(wqe, &send->args));
     }
     return NULL;
 }
 
 /* What a REG_MR brings; @pages are as many as it says. */
-static char *check_send_pages(const RoceSendWqe *wqe, const uint64_t *pages)
+static char *check_send_pages(const RoceSendImage *send, const uint64_t *pages)
 {
+    const RoceSendWqe *wqe = &send->wqe;
     const RocePageList list = {
         .prefix = "REG_MR ",
         .iova = wqe->remote_addr,
-        .length = wqe->reg_length,
+        .length = send->args.reg_length,
         .pages = pages,
         .npages = wqe->npages,
         .shift = RDMA_PAGE_SHIFT,
@@ -115,7 +117,7 @@ static char *check_send_wqes(const RoceQpImage *image)
 
     /* First the counts: nothing is looked at that is not there */
     for (i = 0; i < image->n_send; i++) {
-        const RoceSendWqe *wqe = &image->send[i];
+        const RoceSendWqe *wqe = &image->send[i].wqe;
 
         REFUSE_AS(roce_check_nth("send request", i,
                                  check_counts(&image->init.cap, wqe)));
@@ -133,13 +135,13 @@ static char *check_send_wqes(const RoceQpImage *image)
     sges = 0;
     pages = 0;
     for (i = 0; i < image->n_send; i++) {
-        const RoceSendWqe *wqe = &image->send[i];
+        const RoceSendWqe *wqe = &image->send[i].wqe;
 
         REFUSE_AS(roce_check_nth("send request", i,
-                    check_send_wqe(image, wqe, wqe->num_sge ?
+                    check_send_wqe(image, &image->send[i], wqe->num_sge ?
                                    image->send_sges + sges : NULL)));
         REFUSE_AS(roce_check_nth("send request", i,
-                    check_send_pages(wqe, wqe->npages ?
+                    check_send_pages(&image->send[i], wqe->npages ?
                                      image->pages + pages : NULL)));
         sges += wqe->num_sge;
         pages += wqe->npages;
@@ -192,7 +194,7 @@ static char *check_under_way(const RoceQpImage *image)
     uint32_t started = sq->started - sq->cons;
     uint32_t cur = sq->cur - sq->cons;
     uint32_t rd_atomic = 0, rd_psns = 0;
-    uint32_t psn = started ? image->send[0].first_psn : sq->end;
+    uint32_t psn = started ? image->send[0].wqe.first_psn : sq->end;
     uint32_t cur_psn = psn, first_psn;
     uint64_t npsn = 0, given_out;
     uint32_t i;
@@ -203,7 +205,7 @@ static char *check_under_way(const RoceQpImage *image)
               "a queue pair of type %s has no path", started,
               roce_qp_type_name(image->init.qp_type));
     for (i = 0; i < started; i++) {
-        const RoceSendWqe *wqe = &image->send[i];
+        const RoceSendWqe *wqe = &image->send[i].wqe;
         uint32_t next = psn_add(psn, wqe->npsn);
 
         REFUSE_AS(roce_check_nth("send request", i,
@@ -227,7 +229,7 @@ static char *check_under_way(const RoceQpImage *image)
         npsn += wqe->npsn;
     }
     for (; i < image->n_send; i++) {
-        REFUSE_IF(image->send[i].done, "send request %u: done is 1, but it "
+        REFUSE_IF(image->send[i].wqe.done, "send request %u: done is 1, but it "
                   "was not started", i);
     }
     if (cur == started) {
@@ -235,7 +237,7 @@ static char *check_under_way(const RoceQpImage *image)
         REFUSE_IF(sq->cur_pkt, "cur_pkt %u is not 0, but cur is %u, as "
                   "started is", sq->cur_pkt, sq->cur);
     }
-    first_psn = started ? image->send[0].first_psn : sq->una;
+    first_psn = started ? image->send[0].wqe.first_psn : sq->una;
     given_out = psn_off(sq->una, first_psn) + psn_off(sq->end, sq->una);
     REFUSE_IF(npsn != given_out, "npsn of started send requests is %" PRIu64
               " in all, not %" PRIu64 ", the PSNs from %u up to end %u", npsn,

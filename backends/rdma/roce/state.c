@@ -232,15 +232,19 @@ static void export_send(const RoceQp *qp, RoceQpImage *image)
         image->inline_len += inline_size(roce_swqe(qp, i));
         image->n_pages += roce_swqe(qp, i)->npages;
     }
-    image->send = g_new(RoceSendWqe, image->n_send);
+    image->send = g_new0(RoceSendImage, image->n_send);
     image->send_sges = sge = g_new(RdmaSge, image->n_send_sges);
     image->inline_data = data = g_malloc(image->inline_len);
     image->pages = pages = g_new(uint64_t, image->n_pages);
     for (i = sq->cons; i != sq->prod; i++) {
         const RoceSendWqe *wqe = roce_swqe(qp, i);
+        const RoceSendArgs *args = roce_sargs(qp, i);
         uint32_t n = inline_size(wqe);
 
-        image->send[i - sq->cons] = *wqe;
+        image->send[i - sq->cons].wqe = *wqe;
+        if (args) {
+            image->send[i - sq->cons].args = *args;
+        }
         if (wqe->num_sge) {
             memcpy(sge, roce_ssges(qp, i), wqe->num_sge * sizeof(*sge));
             sge += wqe->num_sge;
@@ -340,11 +344,12 @@ static void import_send(RoceQp *qp, const RoceQpImage *image)
     uint32_t i;
 
     for (i = 0; i < image->n_send; i++) {
-        const RoceSendWqe *wqe = &image->send[i];
+        const RoceSendWqe *wqe = &image->send[i].wqe;
         uint32_t index = qp->s.sq.cons + i;
         uint32_t n = inline_size(wqe);
 
         *roce_swqe(qp, index) = *wqe;
+        *roce_sargs(qp, index) = image->send[i].args;
         if (wqe->num_sge) {
             memcpy(roce_ssges(qp, index), sge, wqe->num_sge * sizeof(*sge));
             sge += wqe->num_sge;

@@ -81,76 +81,87 @@ typedef struct RoceSgCursor {
     uint32_t sge_off;
 } RoceSgCursor;
 
+/*
+ * What packets of any kind need is in front of ROCE_QP_COLD, as that is what
+ * roce_qp_prefetch() fetches.
+ */
 typedef struct RoceQp {
     RoceEngine *e;
     RdmaQpInitAttr init;
-    RoceQpState s;
-
-    /* Rings, which grow as they are used: see queue/rings.c */
-    RoceSendWqe *swqes;
-    RdmaSge *ssges;                 /* ssges_each for each: its list, */
-    uint32_t ssges_each;            /* or the room of its inline data */
-    uint64_t **spages;              /* of REG_MR: npages, or NULL */
-    uint32_t sq_size;               /* places, a power of 2 */
-    RoceRecvWqe *rwqes;
-    RdmaSge *rsges;
-    uint32_t rsges_each;
-    uint32_t rq_size;
-    RoceResource *resources;        /* NULL before the first one */
-    uint32_t res_mask;              /* places: config.max_rd_atomic or more */
-
-    RoceCq *send_cq;
-    RoceCq *recv_cq;
-    RoceSrq *srq;                   /* or NULL */
-    uint32_t recv_pdn;              /* PD of what receive WQEs name */
-
-    /* derived from s.attr, the GID table and the link */
-    RocePath path;
-    RoceTemplate template;          /* of its frames */
-    uint32_t path_serial;           /* of the GID table it was made from */
-    bool path_ok;
-    bool path_local;
-    uint32_t mtu;                   /* bytes */
-
-    RoceSgCursor send_cursor;       /* of SENDs and WRITEs */
-    RoceSgCursor read_cursor;       /* of READ responses coming in */
-    RoceSgCursor recv_cursor;
 
     GList link;                     /* in one of e's lists; data is the QP */
     bool active;                    /* it is */
-    bool blocked;                    /* in e->blocked, not e->active */
+    bool blocked;                   /* in e->blocked, not e->active */
     bool paused;                    /* may not send before s.sq.send_at */
-    uint32_t rate;                  /* kb/s, of s.attr; 0: no limit */
     bool resp_turn;                 /* READ responses go before requests */
     bool last_explicit;             /* the last request needed a response, */
                                     /* not an ACK */
-    uint32_t quantum;               /* bytes left of this turn */
-
-    RoceDcqcn *dcqcn;               /* NULL: it met no congestion */
-    int64_t cnp_at;                 /* ns, when the next CNP may be sent */
     bool cnp_owed;
+    uint32_t rate;                  /* kb/s, of s.attr; 0: no limit */
+    uint32_t quantum;               /* bytes left of this turn */
+    uint32_t mtu;                   /* bytes; of s.attr */
+
+    /* Rings, which grow as they are used: see queue/rings.c */
+    RoceSendWqe *swqes;
+    RoceSendArgs *sargs;            /* or NULL */
+    RdmaSge *ssges;                 /* ssges_each for each: its list, */
+    uint32_t ssges_each;            /* or the room of its inline data */
+    uint32_t sq_size;               /* places, a power of 2 */
+    RoceCq *send_cq;
+
+    RoceQpState s;
+
+    RoceSgCursor send_cursor;       /* of SENDs and WRITEs */
+    RoceDcqcn *dcqcn;               /* NULL: it met no congestion */
 
     /* transport/credit.c, requester */
     uint32_t credits;               /* messages that may be started, of those */
                                     /* that take a receive WQE of the peer */
     uint32_t takers;                /* of those: started and not done */
+    int64_t credit_deadline;        /* ns, or ROCE_NO_DEADLINE */
+    uint32_t msn;                   /* in the peer's last AETH */
     bool credit_wait;               /* until the peer tells of credits */
     bool credits_come;              /* it does so as soon as there are some */
-    uint32_t msn;                   /* in the peer's last AETH */
-    int64_t credit_deadline;        /* ns, or ROCE_NO_DEADLINE */
     bool refused;                   /* when it was idle and had none */
     /* responder */
-    uint32_t taken;                 /* WQEs, since the last ACK with credits */
-    uint8_t eager;                  /* tell at once of the next WQE */
     bool starved;                   /* the owner is to tell of it */
+    uint8_t eager;                  /* tell at once of the next WQE */
+    uint32_t taken;                 /* WQEs, since the last ACK with credits */
     int64_t starved_deadline;       /* ns, or ROCE_NO_DEADLINE: see whether */
                                     /* there is one */
 
+    int64_t timer_key;              /* at or before its first deadline */
+    uint32_t timer_slot;            /* in e->timers, from 1; 0: none */
+
+    /* derived from s.attr, the GID table and the link, as path is */
+    uint32_t path_serial;           /* of the GID table it was made from */
+    bool path_ok;
+    bool path_local;
+    RoceTemplate template;          /* of its frames */
+
     RdmaQpStats stats;              /* since it was made */
 
-    uint32_t timer_slot;            /* in e->timers, from 1; 0: none */
-    int64_t timer_key;              /* at or before its first deadline */
+    RocePath path;
+
+    RoceRecvWqe *rwqes;             /* more rings */
+    RdmaSge *rsges;
+    uint32_t rsges_each;
+    uint32_t rq_size;
+    void *swqes_block;              /* has swqes, aligned */
+    uint64_t **spages;              /* of REG_MR: npages, or NULL */
+    RoceResource *resources;        /* NULL before the first one */
+    uint32_t res_mask;              /* places: config.max_rd_atomic or more */
+
+    RoceCq *recv_cq;
+    RoceSrq *srq;                   /* or NULL */
+    uint32_t recv_pdn;              /* PD of what receive WQEs name */
+    RoceSgCursor read_cursor;       /* of READ responses coming in */
+    RoceSgCursor recv_cursor;
+
+    int64_t cnp_at;                 /* ns, when the next CNP may be sent */
 } RoceQp;
+
+#define ROCE_QP_COLD offsetof(RoceQp, path)
 
 struct RoceEngine {
     RoceConfig config;
@@ -221,7 +232,7 @@ static inline void roce_qp_prefetch(RoceEngine *e, const RoceQp *qp)
         return;
     }
     e->warm = qp;
-    for (size_t i = 0; i < sizeof(*qp); i += ROCE_CACHE_LINE) {
+    for (size_t i = 0; i < ROCE_QP_COLD; i += ROCE_CACHE_LINE) {
         __builtin_prefetch(at + i, 1);
     }
 }
@@ -244,6 +255,12 @@ static inline uint32_t psn_off(uint32_t psn, uint32_t base)
 static inline RoceSendWqe *roce_swqe(const RoceQp *qp, uint32_t index)
 {
     return &qp->swqes[index & (qp->sq_size - 1)];
+}
+
+/* NULL if no WQE of the queue has needed them yet. */
+static inline RoceSendArgs *roce_sargs(const RoceQp *qp, uint32_t index)
+{
+    return qp->sargs ? &qp->sargs[index & (qp->sq_size - 1)] : NULL;
 }
 
 static inline RdmaSge *roce_ssges(const RoceQp *qp, uint32_t index)
@@ -428,6 +445,7 @@ typedef struct RoceWrInfo {
     uint32_t qp_types;
     bool sends;                     /* payload leaves: may be inline */
     bool receives;                  /* data comes back into the SGEs */
+    bool has_args;                  /* RoceSendArgs, as datagrams have */
 } RoceWrInfo;
 
 #define ROCE_WR_OPCODES (RDMA_WR_REG_MR + 1)

@@ -15,13 +15,13 @@ const RoceWrInfo roce_wr_info[ROCE_WR_OPCODES] = {
     [RDMA_WR_SEND_WITH_INV] = { T(RC), true },
     [RDMA_WR_RDMA_READ] = { T(RC), false, true },
     [RDMA_WR_RDMA_READ_WITH_INV] = { T(RC), false, true },
-    [RDMA_WR_ATOMIC_CMP_AND_SWP] = { T(RC), false, true },
-    [RDMA_WR_ATOMIC_FETCH_AND_ADD] = { T(RC), false, true },
-    [RDMA_WR_FLUSH] = { T(RC) },
-    [RDMA_WR_ATOMIC_WRITE] = { T(RC), true },
+    [RDMA_WR_ATOMIC_CMP_AND_SWP] = { T(RC), false, true, true },
+    [RDMA_WR_ATOMIC_FETCH_AND_ADD] = { T(RC), false, true, true },
+    [RDMA_WR_FLUSH] = { T(RC), .has_args = true },
+    [RDMA_WR_ATOMIC_WRITE] = { T(RC), true, .has_args = true },
     [RDMA_WR_LOCAL_INV] = { T(RC) | T(UC) },
-    [RDMA_WR_BIND_MW] = { T(RC) | T(UC) },
-    [RDMA_WR_REG_MR] = { T(RC) | T(UC) },
+    [RDMA_WR_BIND_MW] = { T(RC) | T(UC), .has_args = true },
+    [RDMA_WR_REG_MR] = { T(RC) | T(UC), .has_args = true },
 };
 
 #undef T

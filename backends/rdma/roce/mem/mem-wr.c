@@ -25,14 +25,14 @@ static bool access_ok(const RoceEngine *e, uint32_t access)
 }
 
 bool roce_mr_register(RoceEngine *e, uint32_t pdn, RoceSendWqe *wqe,
-                      uint64_t **pages)
+                      const RoceSendArgs *args, uint64_t **pages)
 {
-    RoceMr *mr = roce_mr_find(e, wqe->mrn);
+    RoceMr *mr = roce_mr_find(e, args->mrn);
     RdmaMrAttr *attr;
 
     if (!mr || mr->attr.type != RDMA_MR_FAST_REG ||
         mr->attr.pdn != pdn || mr->valid ||
-        wqe->rkey >> 8 != wqe->mrn || !access_ok(e, wqe->access) ||
+        wqe->rkey >> 8 != args->mrn || !access_ok(e, args->access) ||
         (wqe->npages ? wqe->npages > mr->attr.max_pages : !mr->pending)) {
         return false;
     }
@@ -43,7 +43,7 @@ bool roce_mr_register(RoceEngine *e, uint32_t pdn, RoceSendWqe *wqe,
         attr->pages = g_steal_pointer(pages);
         attr->npages = wqe->npages;
         attr->iova = wqe->remote_addr;
-        attr->length = wqe->reg_length;
+        attr->length = args->reg_length;
         wqe->npages = 0;
     } else {
         attr->pages = g_steal_pointer(&mr->pending_pages);
@@ -51,9 +51,9 @@ bool roce_mr_register(RoceEngine *e, uint32_t pdn, RoceSendWqe *wqe,
         attr->iova = mr->pending_iova;
         attr->length = mr->pending_length;
     }
-    attr->access = wqe->access;
+    attr->access = args->access;
     attr->lkey = wqe->rkey;
-    attr->rkey = wqe->access & (RDMA_ACCESS_REMOTE | RDMA_ACCESS_FLUSH) ?
+    attr->rkey = args->access & (RDMA_ACCESS_REMOTE | RDMA_ACCESS_FLUSH) ?
                  wqe->rkey : 0;
     mr->pending = false;
     mr->valid = true;
@@ -91,14 +91,14 @@ bool roce_mr_invalidate(RoceEngine *e, uint32_t pdn, uint32_t qpn,
  * consumer chooses the key of type 2, so the old one need not match.
  */
 bool roce_mw_bind(RoceEngine *e, uint32_t pdn, uint32_t qpn,
-                  const RoceSendWqe *wqe)
+                  const RoceSendWqe *wqe, const RoceSendArgs *args)
 {
     RoceMr *mw = roce_mw_find(e, wqe->invalidate_rkey >> 8);
-    RoceMr *mr = roce_mr_find(e, wqe->lkey >> 8);
+    RoceMr *mr = roce_mr_find(e, args->lkey >> 8);
     RoceMwBinding b = {
-        .access = wqe->access & ~WINDOW_IGNORED,
+        .access = args->access & ~WINDOW_IGNORED,
         .addr = wqe->remote_addr,
-        .length = wqe->reg_length,
+        .length = args->reg_length,
     };
 
     if (!mw || (mw->mw_type == RDMA_MW_TYPE_1 &&
@@ -116,7 +116,7 @@ bool roce_mw_bind(RoceEngine *e, uint32_t pdn, uint32_t qpn,
         mw->attr.rkey = wqe->rkey;
         return true;
     }
-    if (!roce_mw_region_ok(mr, &b) || mr->attr.lkey != wqe->lkey ||
+    if (!roce_mw_region_ok(mr, &b) || mr->attr.lkey != args->lkey ||
         mr->attr.pdn != pdn) {
         return false;
     }

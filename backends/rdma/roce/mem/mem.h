@@ -108,13 +108,13 @@ void roce_mw_unbind_qp(RoceEngine *e, uint32_t qpn);
  */
 /* REG_MR (IBTA 10.6.5). Takes *@pages if the WQE brings some. */
 bool roce_mr_register(RoceEngine *e, uint32_t pdn, RoceSendWqe *wqe,
-                      uint64_t **pages);
+                      const RoceSendArgs *args, uint64_t **pages);
 /* Invalidation; @remote: by a peer, so that @key is an rkey. */
 bool roce_mr_invalidate(RoceEngine *e, uint32_t pdn, uint32_t qpn,
                         uint32_t key, bool remote);
 /* BIND_MW (IBTA 11.4.1.1). */
 bool roce_mw_bind(RoceEngine *e, uint32_t pdn, uint32_t qpn,
-                  const RoceSendWqe *wqe);
+                  const RoceSendWqe *wqe, const RoceSendArgs *args);
 
 /* sg.c */
 /* Are all SGEs good for @access? */

@@ -112,6 +112,7 @@ int roce_qp_create_for(RoceEngine *e, const RdmaQpInitAttr *init,
     init_sq(qp);
     init_rq(qp);
     if (!roce_sq_reserve(qp, MAX(1, n_send)) ||
+        (n_send && !roce_sargs_reserve(qp, 0)) ||
         !roce_rq_reserve(qp, MAX(1, n_recv))) {
         free_qp(qp);
         return -ENOMEM;

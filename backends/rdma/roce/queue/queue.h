@@ -95,6 +95,11 @@ RdmaQpAttr roce_qp_attr(const RoceQp *qp);
  */
 bool roce_sq_reserve(RoceQp *qp, uint32_t n);
 bool roce_rq_reserve(RoceQp *qp, uint32_t n);
+/*
+ * The RoceSendArgs of slot @index; most QPs need none, so the first time this
+ * makes them for each place. NULL without the memory for that.
+ */
+RoceSendArgs *roce_sargs_reserve(RoceQp *qp, uint32_t index);
 void roce_rings_free(RoceQp *qp);
 
 /* complete.c */

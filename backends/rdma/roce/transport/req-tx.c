@@ -34,16 +34,17 @@ static void fail_in_turn(RoceQp *qp, RoceSendWqe *wqe, RdmaWcStatus status)
 
 static RdmaWcStatus run_local(RoceQp *qp, RoceSendWqe *wqe)
 {
-    uint32_t pdn = qp->init.pdn, qpn = qp->init.qpn;
+    uint32_t pdn = qp->init.pdn, qpn = qp->init.qpn, index = qp->s.sq.cur;
+    const RoceSendArgs *args = roce_sargs(qp, index);
     RoceEngine *e = qp->e;
     bool ok;
 
     switch (wqe->opcode) {
     case RDMA_WR_REG_MR:
-        ok = roce_mr_register(e, pdn, wqe, roce_spages(qp, qp->s.sq.cur));
+        ok = roce_mr_register(e, pdn, wqe, args, roce_spages(qp, index));
         break;
     case RDMA_WR_BIND_MW:
-        ok = roce_mw_bind(e, pdn, qpn, wqe);
+        ok = roce_mw_bind(e, pdn, qpn, wqe, args);
         break;
     default:
         ok = roce_mr_invalidate(e, pdn, qpn, wqe->invalidate_rkey, false);
@@ -246,30 +247,33 @@ static void build_read(RoceQp *qp, const RoceSendWqe *wqe, RoceTx *tx)
     tx->bth.reth.len = wqe->length - off;
 }
 
-static void build_atomic(const RoceSendWqe *wqe, RoceTx *tx)
+static void build_atomic(RoceQp *qp, const RoceSendWqe *wqe, RoceTx *tx)
 {
+    const RoceSendArgs *args = roce_sargs(qp, qp->s.sq.cur);
     bool swap = wqe->opcode == RDMA_WR_ATOMIC_CMP_AND_SWP;
 
     tx->bth.opcode = swap ? ROCE_COMPARE_SWAP : ROCE_FETCH_ADD;
     tx->bth.atomiceth.va = wqe->remote_addr;
     tx->bth.atomiceth.rkey = wqe->rkey;
-    tx->bth.atomiceth.swap_add = swap ? wqe->swap : wqe->compare_add;
-    tx->bth.atomiceth.compare = swap ? wqe->compare_add : 0;
+    tx->bth.atomiceth.swap_add = swap ? args->swap : args->compare_add;
+    tx->bth.atomiceth.compare = swap ? args->compare_add : 0;
 }
 
-static void build_flush(const RoceSendWqe *wqe, RoceTx *tx)
+static void build_flush(RoceQp *qp, const RoceSendWqe *wqe, RoceTx *tx)
 {
+    const RoceSendArgs *args = roce_sargs(qp, qp->s.sq.cur);
+
     tx->bth.opcode = ROCE_FLUSH;
-    tx->bth.feth = wqe->access;
+    tx->bth.feth = args->access;
     tx->bth.reth.va = wqe->remote_addr;
     tx->bth.reth.rkey = wqe->rkey;
-    tx->bth.reth.len = wqe->reg_length;
+    tx->bth.reth.len = args->reg_length;
 }
 
 /* The value lies in the WQE, or in memory; false if that is gone. */
 static bool build_atomic_write(RoceQp *qp, RoceSendWqe *wqe, RoceTx *tx)
 {
-    uint64_t value = GUINT64_TO_LE(wqe->compare_add);
+    uint64_t value = GUINT64_TO_LE(roce_sargs(qp, qp->s.sq.cur)->compare_add);
     RoceSgList list;
 
     tx->bth.opcode = ROCE_ATOMIC_WRITE;
@@ -296,10 +300,10 @@ static bool build(RoceQp *qp, RoceSendWqe *wqe, RoceTx *tx)
         return true;
     case RDMA_WR_ATOMIC_CMP_AND_SWP:
     case RDMA_WR_ATOMIC_FETCH_AND_ADD:
-        build_atomic(wqe, tx);
+        build_atomic(qp, wqe, tx);
         return true;
     case RDMA_WR_FLUSH:
-        build_flush(wqe, tx);
+        build_flush(qp, wqe, tx);
         return true;
     case RDMA_WR_ATOMIC_WRITE:
         return build_atomic_write(qp, wqe, tx);

@@ -32,12 +32,13 @@ static void datagram_out(RoceQp *qp, bool sent)
 static RdmaWcStatus route_datagram(RoceQp *qp, const RoceSendWqe *wqe,
                                    RoceTx *tx)
 {
+    const RoceSendArgs *args = roce_sargs(qp, qp->s.sq.cur);
     RoceEngine *e = qp->e;
 
     if (wqe->status != RDMA_WC_SUCCESS) {
         return wqe->status;
     }
-    if (!roce_path_init(e, &wqe->av, qp->init.qpn, wqe->remote_qpn,
+    if (!roce_path_init(e, &args->av, qp->init.qpn, args->remote_qpn,
                         &tx->ud_path)) {
         return RDMA_WC_LOC_QP_OP_ERR;
     }
@@ -50,7 +51,7 @@ static RdmaWcStatus route_datagram(RoceQp *qp, const RoceSendWqe *wqe,
     } else {
         tx->local = roce_gid_is_own(e, tx->ud_path.dgid, tx->ud_path.vlan);
     }
-    tx->rate = roce_pace_rate(qp, &wqe->av);
+    tx->rate = roce_pace_rate(qp, &args->av);
     return RDMA_WC_SUCCESS;
 }
 
@@ -58,6 +59,7 @@ static RdmaWcStatus build_datagram(RoceQp *qp, const RoceSendWqe *wqe,
                                    RoceTx *tx)
 {
     uint32_t index = qp->s.sq.cur;
+    const RoceSendArgs *args = roce_sargs(qp, index);
     RoceSgList list = roce_send_sgl(qp, index);
     RoceEngine *e = qp->e;
 
@@ -65,11 +67,11 @@ static RdmaWcStatus build_datagram(RoceQp *qp, const RoceSendWqe *wqe,
     tx->bth.opcode = ROCE_UD | (wqe->opcode == RDMA_WR_SEND_WITH_IMM ?
                                 ROCE_SEND_ONLY_IMM : ROCE_SEND_ONLY);
     tx->bth.se = wqe->send_flags & RDMA_SEND_SOLICITED;
-    tx->bth.dqpn = wqe->remote_qpn;
+    tx->bth.dqpn = args->remote_qpn;
     tx->bth.psn = qp->s.sq.end;
     tx->bth.deth.sqpn = qp->init.qpn;
-    tx->bth.deth.qkey = wqe->remote_qkey & RDMA_QKEY_CONTROLLED ?
-                        own_qkey(qp) : wqe->remote_qkey;
+    tx->bth.deth.qkey = args->remote_qkey & RDMA_QKEY_CONTROLLED ?
+                        own_qkey(qp) : args->remote_qkey;
     memcpy(tx->bth.imm, wqe->imm, sizeof(tx->bth.imm));
 
     if (wqe->is_inline) {
