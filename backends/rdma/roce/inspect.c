@@ -5,6 +5,34 @@
 #include <glib.h>
 #include "roce-int.h"
 
+/* The attributes that have a value in this state (IBTA 11.2.5.2). */
+static uint32_t known_attrs(const RoceQp *qp)
+{
+    const RdmaQpAttr *attr = &qp->s.attr;
+    bool connected = attr->path_mtu;
+    uint32_t known = UINT32_MAX;
+
+    if (!connected) {
+        known &= ~(RDMA_QP_AV | RDMA_QP_PATH_MTU | RDMA_QP_DEST_QPN |
+                   RDMA_QP_RQ_PSN);
+    }
+    if (attr->qp_state <= RDMA_QPS_RTR || (!connected && !roce_is_ud(qp))) {
+        known &= ~RDMA_QP_SQ_PSN;
+        connected = false;
+    }
+    if (!connected || qp->init.qp_type != RDMA_QPT_RC) {
+        known &= ~(RDMA_QP_TIMEOUT | RDMA_QP_RETRY_CNT | RDMA_QP_RNR_RETRY |
+                   RDMA_QP_MAX_QP_RD_ATOMIC);
+    }
+    if (!attr->path_mtu || qp->init.qp_type != RDMA_QPT_RC) {
+        known &= ~RDMA_QP_MAX_DEST_RD_ATOMIC;
+    }
+    if (!attr->rate_limit) {
+        known &= ~RDMA_QP_RATE_LIMIT;
+    }
+    return known;
+}
+
 static int inspect_qp(const RoceEngine *e, uint32_t qpn, RdmaQpInspection *out)
 {
     const RoceQp *qp = roce_qp_find(e, qpn);
@@ -13,7 +41,7 @@ static int inspect_qp(const RoceEngine *e, uint32_t qpn, RdmaQpInspection *out)
         return -ENOENT;
     }
     *out = (RdmaQpInspection) {
-        .known = UINT32_MAX,
+        .known = known_attrs(qp),
         .attr = roce_qp_attr(qp),
         .sends = qp->s.sq.prod - qp->s.sq.cons,
         .recvs = qp->s.rq.prod - qp->s.rq.cons,

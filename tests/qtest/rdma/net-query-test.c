@@ -165,6 +165,11 @@ static void test_part_of_a_list(NetKind kind)
 
 static void test_attributes(NetKind kind)
 {
+    static const char *const unset[] = {
+        "dest-qpn", "sq-psn", "rq-psn", "path-mtu", "dgid", "sgid-index",
+        "timeout", "retry-cnt", "rnr-retry", "max-rd-atomic",
+        "max-dest-rd-atomic", "rate-limit",
+    };
     QRdmaPath path = {
         .psn_a = PSN_A, .psn_b = PSN_B, .timeout = 17, .retry_cnt = 5,
         .rnr_retry = 3, .mtu = RDMA_MTU_512,
@@ -187,6 +192,16 @@ static void test_attributes(NetKind kind)
     } else {
         expect_int(qp, "sq-psn", PSN_A);
         expect_int(qp, "rq-psn", PSN_B);
+    }
+    qobject_unref(qp);
+    /* What is not set any more is not told of. */
+    assert_ok(qrdma_modify_qp_state(p.a.qp, RDMA_QPS_RESET));
+    qp = query_qp(&p);
+    detail = qdict_get_qdict(qp, "detail");
+    expect_str(qp, "state", "reset");
+    for (int i = 0; i < ARRAY_SIZE(unset); i++) {
+        g_assert_false(qdict_haskey(qp, unset[i]));
+        g_assert_false(qdict_haskey(detail, unset[i]));
     }
     qobject_unref(qp);
 }
