@@ -26,6 +26,7 @@ static void note(VirtIORdma *s, VirtIORdmaQp *qp,
     qp->error.at = qemu_clock_get_ns(QEMU_CLOCK_HOST);
     qp->n_errors++;
     s->n_qp_errors++;
+    s->last_error = qp->error;
     s->error_qpn = qp->init.qpn;
     s->error_untold = true;
     virtio_rdma_bh_schedule(s);
@@ -114,20 +115,14 @@ void virtio_rdma_error_tell(VirtIORdma *s)
     g_autoptr(RdmaQueuePairError) info = NULL;
     g_autofree char *path = NULL;
     DeviceState *dev;
-    VirtIORdmaQp *qp;
 
     if (!s->error_untold) {
         return;
     }
     s->error_untold = false;
-    qp = virtio_rdma_table_get(&s->qps, s->error_qpn);
-    if (!qp || !qp->n_errors) {
-        /* It is gone, and its number may be another one's. */
-        return;
-    }
     dev = virtio_rdma_transport(s);
     path = object_get_canonical_path(OBJECT(dev));
-    info = virtio_rdma_error_info(&qp->error);
-    qapi_event_send_rdma_qp_error(dev->id, path, qp->init.qpn, info,
+    info = virtio_rdma_error_info(&s->last_error);
+    qapi_event_send_rdma_qp_error(dev->id, path, s->error_qpn, info,
                                   s->n_qp_errors);
 }

@@ -443,6 +443,7 @@ void virtio_rdma_qp_fail(VirtIORdma *s, VirtIORdmaQp *qp)
           : s->bc->modify_qp(s->backend, qp->init.qpn, RDMA_QP_STATE, &attr);
     trace_virtio_rdma_qp_fail(s, qp->init.qpn, ret);
     if (ret == 0) {
+        virtio_rdma_error_event(s, qp, RDMA_EVENT_QP_FATAL);
         virtio_rdma_event_raise(s, RDMA_EVENT_QP_FATAL, qp->init.qpn);
     }
     virtio_rdma_qp_schedule(s, qp);

@@ -145,16 +145,6 @@ struct VirtIORdmaShadow {
     QTAILQ_ENTRY(VirtIORdmaShadow) next;
 };
 
-/* An error of a QP */
-typedef struct VirtIORdmaQpError {
-    int64_t at;                     /* ns since the Epoch */
-    uint64_t wr_id;
-    uint32_t vendor_err;
-    uint8_t status;                 /* RdmaWcStatus; SUCCESS: an event */
-    uint8_t opcode;                 /* RdmaWcOpcode */
-    uint8_t event;                  /* RdmaEventType */
-} VirtIORdmaQpError;
-
 struct VirtIORdmaQp {
     RdmaQpInitAttr init;
     VirtIORdmaPd *pd;

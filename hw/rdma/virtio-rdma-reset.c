@@ -63,6 +63,9 @@ static void reset(VirtIORdma *s)
         bitmap_zero(s->rung, s->qps.end + s->srqs.end);
     }
     qemu_bh_cancel(s->bh);
+    if (s->error_untold) {
+        virtio_rdma_bh_schedule(s);
+    }
     s->notify = false;
     bitmap_zero(s->notify_vqs, VIRTIO_QUEUE_MAX);
     s->queue_resets_put_off = false;

@@ -88,6 +88,16 @@ typedef struct VirtIORdmaTable {
     unsigned long *used;
 } VirtIORdmaTable;
 
+/* An error of a QP */
+typedef struct VirtIORdmaQpError {
+    int64_t at;                     /* ns since the Epoch */
+    uint64_t wr_id;
+    uint32_t vendor_err;
+    uint8_t status;                 /* RdmaWcStatus; SUCCESS: an event */
+    uint8_t opcode;                 /* RdmaWcOpcode */
+    uint8_t event;                  /* RdmaEventType */
+} VirtIORdmaQpError;
+
 struct VirtIORdma {
     VirtIODevice parent_obj;
 
@@ -127,8 +137,9 @@ struct VirtIORdma {
     VirtIORdmaWalk *walk;           /* of the command in progress, or NULL */
 
     uint64_t n_qp_errors;
+    VirtIORdmaQpError last_error;
     uint32_t error_qpn;             /* of the last one */
-    bool error_untold;              /* of which no event for QMP has told */
+    bool error_untold;              /* no event for QMP has told of it */
     VirtIORdmaEvents *events;
     VirtIORdmaScratch *scratch;
     VirtIORdmaSaved *saved;

@@ -6,6 +6,8 @@
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
 #include "hw/pci/pci_regs.h"
+#include "qobject/qdict.h"
+#include "qobject/qlist.h"
 #include "rdma-test.h"
 #include "standard-headers/linux/virtio_pci.h"
 
@@ -137,11 +139,27 @@ static void test_posts_to_a_stopped_machine(void)
     qrdma_expect(t.cq_a, 3, RDMA_WC_SUCCESS);
 }
 
+/* What QEMU's monitor tells of the device's QPs, gone ones included */
+static int64_t qp_errors(QRdma *d)
+{
+    QDict *rsp = qtest_qmp(d->host->qts, "{'execute': 'query-rdma', "
+                           "'arguments': {'objects': []}}");
+    const QListEntry *e;
+    int64_t n = 0;
+
+    QLIST_FOREACH_ENTRY(qdict_get_qlist(rsp, "return"), e) {
+        n += qdict_get_int(qobject_to(QDict, qlist_entry_obj(e)), "qp-errors");
+    }
+    qobject_unref(rsp);
+    return n;
+}
+
 /* A producer that jumps costs its own QP, and nobody else. */
 static void test_jump_of_the_producer(void)
 {
     const uint32_t jumps[] = { DEPTH + 1, -1, INT32_MAX, 0x80000000 };
     TestPair t = direct_pair();
+    int64_t errors = qp_errors(t.dev);
     uint32_t posted;
 
     for (int i = 0; i < ARRAY_SIZE(jumps); i++) {
@@ -155,6 +173,7 @@ static void test_jump_of_the_producer(void)
         /* Once is enough. */
         ring(t.a);
         qrdma_expect_no_event(t.dev);
+        g_assert_cmpint(qp_errors(t.dev), ==, ++errors);
         g_assert_cmphex(qrdma_device_status(t.dev) &
                         VIRTIO_CONFIG_S_NEEDS_RESET, ==, 0);
         /* After RESET the counter is what the process says. */
