@@ -3,13 +3,18 @@
  * qp_rates: writes of 64 bytes on 1, 16, 128... queue pairs in turn, each its
  * own peer: how many there are in a second, and how long one takes alone.
  *
- *   qp_rates -d DEVICE -g GID_INDEX [-n MESSAGES] QPS...
+ *   qp_rates -d DEVICE -g GID_INDEX [-n MESSAGES] [-a ALONE] QPS...
  *
- * For each QPS a line: "qps N rate MESSAGES_PER_SECOND latency MICROSECONDS".
+ * ALONE messages, by default MESSAGES / 10, are each posted when the one
+ * before is done. For each QPS there is a line: "qps N rate MESSAGES_PER_SECOND
+ * latency MICROSECONDS". If no message is done for a minute it says "stuck",
+ * and waits for a line of input before it fails, so that the device can be
+ * looked at.
  * Before and after that it waits for a line of input, with nothing but these
  * queue pairs and with none, so that their memory can be looked at.
  */
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +24,7 @@
 #define MESSAGE 64u
 #define AT_ONCE 128u
 #define DEPTH   64u
+#define PATIENCE 60.0           /* seconds */
 
 static struct ibv_context *context;
 static char memory[2 * MESSAGE];
@@ -34,6 +40,31 @@ static void post(struct ibv_qp *qp, const struct ibv_mr *mr)
 
     if (ibv_post_send(qp, &wr, &bad)) {
         fail("queue pair 0x%x takes no request", qp->qp_num);
+    }
+}
+
+static void pause_here(const char *what)
+{
+    printf("%s\n", what);
+    fflush(stdout);
+    if (getchar() == EOF) {
+        exit(0);
+    }
+}
+
+/* Called often: look at the clock now and then. */
+static void expect_progress(bool is_idle)
+{
+    static unsigned idle;
+    static double since;
+
+    if (!is_idle) {
+        idle = 0;
+    } else if (++idle == 1u << 16) {
+        since = seconds();
+    } else if (idle % (1u << 16) == 0 && seconds() - since > PATIENCE) {
+        pause_here("stuck");
+        fail("no message was done for %.0f s", PATIENCE);
     }
 }
 
@@ -58,21 +89,13 @@ static double run(struct ibv_qp **qps, unsigned n, struct ibv_cq *cq,
                 fail("%s", ibv_wc_status_str(wc[i].status));
             }
         }
+        expect_progress(!got);
         done += got;
     }
     return seconds() - began;
 }
 
-static void pause_here(const char *what)
-{
-    printf("%s\n", what);
-    fflush(stdout);
-    if (getchar() == EOF) {
-        exit(0);
-    }
-}
-
-static void measure(unsigned n, unsigned count)
+static void measure(unsigned n, unsigned count, unsigned alone)
 {
     struct ibv_pd *pd = ibv_alloc_pd(context);
     struct ibv_mr *mr = pd ? ibv_reg_mr(pd, memory, sizeof(memory),
@@ -100,7 +123,7 @@ static void measure(unsigned n, unsigned count)
     pause_here("idle");
     run(qps, n, cq, mr, count / 10, AT_ONCE);
     rate = count / run(qps, n, cq, mr, count, AT_ONCE);
-    latency = run(qps, n, cq, mr, count / 10, 1) / (count / 10) * 1e6;
+    latency = run(qps, n, cq, mr, alone, 1) / alone * 1e6;
     printf("qps %u rate %.0f latency %.1f\n", n, rate, latency);
     for (unsigned i = 0; i < n; i++) {
         if (ibv_destroy_qp(qps[i])) {
@@ -116,9 +139,9 @@ static void measure(unsigned n, unsigned count)
 int main(int argc, char **argv)
 {
     const char *name = "";
-    int gid_index = 1, count = 400000, opt;
+    int gid_index = 1, count = 400000, alone = 0, opt;
 
-    while ((opt = getopt(argc, argv, "d:g:n:")) != -1) {
+    while ((opt = getopt(argc, argv, "d:g:n:a:")) != -1) {
         switch (opt) {
         case 'd':
             name = optarg;
@@ -129,6 +152,9 @@ int main(int argc, char **argv)
         case 'n':
             count = atoi(optarg);
             break;
+        case 'a':
+            alone = atoi(optarg);
+            break;
         default:
             return 2;
         }
@@ -136,7 +162,7 @@ int main(int argc, char **argv)
     context = self_open(name, gid_index);
     for (; optind < argc; optind++) {
         pause_here("none");
-        measure(atoi(argv[optind]), count);
+        measure(atoi(argv[optind]), count, alone ? alone : count / 10);
     }
     return ibv_close_device(context);
 }

@@ -11,7 +11,9 @@ from lab.runner import Skip
 SECONDS = 60
 SOURCES = ('qp_rates.c', 'self_qp.c', 'self_qp.h')
 FEW, MANY = 12, 1000
+MESSAGES = 40000
 TIMEOUT = 120
+RATE_TIMEOUT = 300
 GO = '/tmp/go'
 
 
@@ -32,12 +34,12 @@ class QueuePairs:
     """So many, each connected to itself, first idle and then at work."""
 
     def __init__(self, bench, count, messages):
-        self.vm = bench.one
+        self.bench, self.vm = bench, bench.one
         binary = build('qp_rates', [GUEST_TESTS / name for name in SOURCES])
         self.vm.must(f'rm -f {GO}; mkfifo {GO}')
         where = bench.where(bench.one, '-d {} -g {}')
         self.job = self.vm.spawn(
-            f'exec {binary} {where} -n {messages} {count} <>{GO}')
+            f'exec {binary} {where} -n {messages} -a 100 {count} <>{GO}')
 
     def __enter__(self):
         self.job.wait_for('none')
@@ -47,6 +49,16 @@ class QueuePairs:
 
     def go(self):
         self.vm.must(f'echo > {GO}')
+
+    def rate(self):
+        """Wait for the end. Queue pairs for which there is none have sends
+        that wait."""
+        end = time.monotonic() + RATE_TIMEOUT
+        while 'rate' not in (said := self.job.peek().out):
+            assert 'stuck' not in said and time.monotonic() < end, (
+                said, [qp for qp in query(self.bench, 'qp')['qps']
+                       if qp.get('sends') or qp.get('sends-waiting')])
+            time.sleep(0.1)
 
     def __exit__(self, *_):
         self.job.kill()
@@ -110,9 +122,16 @@ def test_counters_are_those_that_the_guest_sees(bench):
     only_ours(bench)
     bench.verify('-q 1 -s 4096 -n 64')
     device = bench.device(bench.one)
-    seen = json.loads(bench.one.must(
-        f'rdma -j statistic show link {device}/1'))[0]
-    told = query(bench)['counters']
+    # Answers to MADs may still come; and the RDMA core asks for new values
+    # after 10 ms only.
+    for _ in range(5):
+        time.sleep(0.1)
+        before = query(bench)['counters']
+        seen = json.loads(bench.one.must(
+            f'rdma -j statistic show link {device}/1'))[0]
+        told = query(bench)['counters']
+        if told == before:
+            break
     assert told['tx-packets'] >= 64, told
     for name, value in told.items():
         assert seen[name.replace('-', '_')] == value, (name, seen, told)
@@ -134,13 +153,16 @@ def test_an_error_is_told_of(bench):
             assert time.monotonic() < end, client.peek().out
             time.sleep(0.1)
         server.kill()
-        data = bench.one.qmp_channel.event('RDMA_QP_ERROR', TIMEOUT)['data']
+        data = {'qp-errors': 0}
+        while data['qp-errors'] <= before['qp-errors']:
+            # Those before are of other tests.
+            data = bench.one.qmp_channel.event('RDMA_QP_ERROR',
+                                               TIMEOUT)['data']
         assert data['error']['status'] == 'retry-exc-err', data
         assert data['error']['opcode'] == 'rdma-write', data
         after = query(bench)
         assert after['path'] == data['path'], (after, data)
-        assert after['qp-errors'] >= data['qp-errors'] > \
-            before['qp-errors'], (after, data)
+        assert after['qp-errors'] >= data['qp-errors'], (after, data)
     finally:
         for job in (server, client):
             job.kill()
@@ -149,8 +171,7 @@ def test_an_error_is_told_of(bench):
 
 def test_a_thousand_queue_pairs_are_told_of_amid_their_work(bench):
     only_ours(bench)
-    with QueuePairs(bench, MANY, 40000) as pairs:
-        pairs.go()
+    with QueuePairs(bench, MANY, MESSAGES) as pairs:
         times = []
         while len(times) < 20:
             began = time.monotonic()
@@ -159,9 +180,10 @@ def test_a_thousand_queue_pairs_are_told_of_amid_their_work(bench):
             if sum(qp['type'] == 'rc' for qp in told) < MANY:
                 break  # They are at their end.
             assert all(qp['state'] == 'rts' for qp in told), told
+            if not times:
+                pairs.go()
             times.append(took)
-        assert times
         times.sort()
         bench.note(f'{len(times)} answers, median '
                    f'{times[len(times) // 2]:.1f} ms, most {times[-1]:.1f} ms')
-        pairs.job.wait_for('rate', timeout=TIMEOUT)
+        pairs.rate()

@@ -43,7 +43,7 @@ class Program:
             if found:
                 self.seen = found.end()
                 return found
-            if 'FAIL' in said:
+            if 'FAIL' in said or 'stuck' in said:
                 break
             time.sleep(0.1)
         raise LabError(f'qp_rates has not said {pattern}:\n{said}')
