@@ -151,8 +151,8 @@ static bool take_marks(VirtIORdma *s, VirtIORdmaShadow *shadow, uint32_t word,
 
 /*
  * The same for the words of @left[@n]. What is over budget stays there: the
- * device may not set bits of the summary again, as with TCG and one CPU the
- * driver's operations there are not atomic towards it.
+ * device may not set bits of the summary again, as with TCG in a single thread
+ * the driver's operations there are not atomic towards it.
  */
 static bool take_words(VirtIORdma *s, VirtIORdmaShadow *shadow, uint32_t n,
                        uint32_t *budget, bool *found)

@@ -51,7 +51,7 @@ def threads(iommu, options):
     """(properties of an adapter, arguments), with IOTHREAD=1 in the
     environment: it then works in an iothread, where it can."""
     if (os.environ.get('IOTHREAD') != '1' or iommu or queues() or
-            'direct-' in options):
+            'direct-' in options or 'iothread=' in options):
         return [], []
     return ['iothread=io0'], ['-object', 'iothread,id=io0']
 
