@@ -351,7 +351,7 @@ check-fresh:
 		PACKAGES='$(PACKAGES)' KEEP='$(KEEP)' scripts/check-fresh.sh
 
 demo: qemu | packages-guest
-	@tests/guest/run demo
+	@tests/guest/run demo $(if $(SERIES),--series $(SERIES))
 
 lab: qemu guest
 	@echo 'Next: tools/lab/vrdma-lab up 2'

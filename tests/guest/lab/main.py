@@ -53,16 +53,22 @@ def do_vm(args):
         vm.quit()
 
 
+def choose_kernel(series):
+    """That of guests for which nothing else is said."""
+    kernel.DEFAULT = series or kernel.DEFAULT
+    if kernel.DEFAULT == 'newest':
+        kernel.DEFAULT = kernel.newest()
+
+
 def do_demo(args):
+    choose_kernel(args.series)
     if args.only in (None, 'virtio-rdma'):
         driver.prepare()
     return demo.Demo(args.link, args.only, args.pcap).run()
 
 
 def do_check(args):
-    kernel.DEFAULT = args.series or kernel.DEFAULT
-    if kernel.DEFAULT == 'newest':
-        kernel.DEFAULT = kernel.newest()
+    choose_kernel(args.series)
     if args.stack != 'rxe':
         driver.prepare()
     return workers.Check(args.stack, args.pattern, args.suite,
@@ -160,6 +166,7 @@ def parser():
     show.add_argument('--pcap', default=os.environ.get('PCAP') or None,
                       help='record some traffic of each kind here '
                            '(default: $PCAP)')
+    show.add_argument('--series', help='kernel series of the guests')
     show.set_defaults(do=do_demo)
     check = commands.add_parser('check', help='run the guest tests')
     check.add_argument('--stack', choices=STACKS, default='virtio-rdma',
