@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the files of shared memory share: a port, the ports that it sends to
+ * and those that send to it.
+ */
+#ifndef BACKENDS_RDMA_ROCE_SHM_INT_H
+#define BACKENDS_RDMA_ROCE_SHM_INT_H
+
+#include "block/aio.h"
+#include "qemu/queue.h"
+#include "qemu/timer.h"
+#include "rdma-roce-shm.h"
+#include "rdma-roce-shm-ring.h"
+
+typedef struct RoceShmOutbox RoceShmOutbox;
+
+/* A port that frames come from. */
+typedef struct RoceShmInbox {
+    RdmaRoceShm *shm;
+    int fd;                         /* -1: it has ended */
+    RoceShmRing ring;
+    bool gone;                      /* an event may still be on its way */
+} RoceShmInbox;
+
+struct RdmaRoceShm {
+    char *dir;
+    AioContext *ctx;                /* of an iothread, or NULL */
+    const RdmaRoceShmOps *ops;
+    void *opaque;
+    int fd;                         /* listens; -1: closed */
+    QEMUTimer *listen_again;        /* does so only then */
+    bool warned;
+    char *path, *nic_path;          /* of its socket */
+    ino_t ino;
+    GHashTable *outboxes;           /* by MAC address */
+    RoceShmOutbox *last;            /* found last */
+    QSIMPLEQ_HEAD(, RoceShmOutbox) to_wake;
+    GPtrArray *inboxes;
+    unsigned next;                  /* inbox that is looked at first */
+    uint64_t tx_frames, rx_frames;
+};
+
+/* rdma-roce-shm-event.c: sockets and timers, in the iothread or main loop */
+
+/* Milliseconds */
+int64_t rdma_roce_shm_now(void);
+QEMUTimer *rdma_roce_shm_timer_new(RdmaRoceShm *shm, QEMUTimerCB *cb,
+                                   void *opaque);
+/* @readable: NULL for nobody */
+void rdma_roce_shm_set_handler(RdmaRoceShm *shm, int fd, IOHandler *readable,
+                               void *opaque);
+void rdma_roce_shm_close_socket(RdmaRoceShm *shm, int *fd);
+/*
+ * Events of what goes away may be on their way in the iothread. They are over
+ * when that comes to this.
+ */
+void rdma_roce_shm_free_later(RdmaRoceShm *shm, QEMUBHFunc *free_it,
+                              void *opaque);
+
+/* rdma-roce-shm-outbox.c: who frames are sent to */
+
+/* Functions of the hash table */
+guint rdma_roce_shm_outbox_hash(gconstpointer key);
+gboolean rdma_roce_shm_outbox_equal(gconstpointer a, gconstpointer b);
+void rdma_roce_shm_outbox_free(void *opaque);
+
+/* rdma-roce-shm-inbox.c: who frames come from */
+
+/* Takes @fd, of a socket that was accepted. */
+void rdma_roce_shm_inbox_new(RdmaRoceShm *shm, int fd);
+/* Function of the array */
+void rdma_roce_shm_inbox_free(void *opaque);
+
+#endif /* BACKENDS_RDMA_ROCE_SHM_INT_H */
