@@ -20,8 +20,8 @@ FACTOR = {'rxe': 1, 'virtio-rdma': 4}
 
 
 class Demo:
-    def __init__(self, link, only, pcap):
-        self.link, self.pcap = link, pcap
+    def __init__(self, link, only, pcap, prefer=True):
+        self.link, self.pcap, self.prefer = link, pcap, prefer
         self.names = [only] if only else ['virtio-rdma', 'rxe', tcp.NAME]
         self.began = time.monotonic()
         self.figures = {}
@@ -144,8 +144,11 @@ class Demo:
         self.record(name, 'ibv_rc_pingpong 4 KiB', 'us',
                     *self.pingpong(pair, stacks))
         for test in perftest.matrix():
-            self.record(name, test.name, test.unit,
-                        *perftest.run(test, pair, stacks, FACTOR[name]))
+            result, figures = perftest.run(test, pair, stacks, FACTOR[name])
+            self.record(name, test.name, test.unit, result, figures)
+            if test.latency:
+                self.record(name, f'{test.name} p99.9', test.unit, result,
+                            figures and {'value': figures['p999']})
         self.pings(pair, name)
         try:
             self.disk(pair, name)
@@ -179,6 +182,8 @@ class Demo:
         with Pair('demo', self.link, rdma='virtio-rdma' in self.names,
                   extra=self.dump) as pair:
             self.say(f'both up, Linux {pair.one.kernel.release}')
+            if self.prefer:
+                self.say(pair.prefer_main_loops())
             for name in self.names:
                 try:
                     if name == tcp.NAME:

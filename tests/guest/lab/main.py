@@ -3,9 +3,9 @@
 import argparse
 import os
 
-from . import (appbench, demo, driver, interop, kernel, kernels, migration,
-               mrbench, pyverbs, qpbench, qtests, soak, tcp, uml, verbsbench,
-               workers)
+from . import (appbench, demo, driver, guestbench, interop, kernel, kernels,
+               migration, mrbench, pyverbs, qpbench, qtests, soak, tcp, uml,
+               verbsbench, workers)
 from .pair import LINKS
 from .paths import LOGS, LabError, say
 from .stack import STACKS
@@ -64,7 +64,7 @@ def do_demo(args):
     choose_kernel(args.series)
     if args.only in (None, 'virtio-rdma'):
         driver.prepare()
-    return demo.Demo(args.link, args.only, args.pcap).run()
+    return demo.Demo(args.link, args.only, args.pcap, args.prefer).run()
 
 
 def do_check(args):
@@ -117,6 +117,11 @@ def do_bench_qps(args):
     return qpbench.main(args.counts or qpbench.COUNTS, args.rounds)
 
 
+def do_bench_guests(args):
+    driver.prepare()
+    return guestbench.main(args.rounds)
+
+
 def do_bench_applications(args):
     driver.prepare()
     return appbench.main(args.rounds, args.pattern)
@@ -167,6 +172,8 @@ def parser():
                       help='record some traffic of each kind here '
                            '(default: $PCAP)')
     show.add_argument('--series', help='kernel series of the guests')
+    show.add_argument('--same-priority', dest='prefer', action='store_false',
+                      help="leave the priority of QEMU's main loops as it is")
     show.set_defaults(do=do_demo)
     check = commands.add_parser('check', help='run the guest tests')
     check.add_argument('--stack', choices=STACKS, default='virtio-rdma',
@@ -236,6 +243,11 @@ def parser():
     qps.add_argument('counts', type=int, nargs='*')
     qps.add_argument('--rounds', type=int, default=qpbench.ROUNDS)
     qps.set_defaults(do=do_bench_qps)
+    guests = commands.add_parser(
+        'bench-guests', help='measure two guests of one host beside a copy '
+                             'and beside rxe')
+    guests.add_argument('--rounds', type=int, default=guestbench.ROUNDS)
+    guests.set_defaults(do=do_bench_guests)
     programs = commands.add_parser(
         'bench-applications', help='measure applications beside rxe')
     programs.add_argument('--rounds', type=int, default=appbench.ROUNDS)

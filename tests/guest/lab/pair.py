@@ -155,6 +155,12 @@ class Pair:
             raise
         return self
 
+    def prefer_main_loops(self):
+        """See Vm. Returns what there is to say of it."""
+        if all([vm.prefer_main_loop() for vm in self.vms]):
+            return "QEMU's main loops go before vCPUs (SCHED_RR)"
+        return "QEMU's main loops wait for vCPUs: CAP_SYS_NICE is missing"
+
     def kill(self):
         for vm in self.vms:
             vm.kill()

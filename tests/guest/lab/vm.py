@@ -11,6 +11,7 @@ import shlex
 import signal
 import socket
 import subprocess
+from pathlib import Path
 
 from . import kernel
 from .agent import Channel, Guest
@@ -173,6 +174,23 @@ class Vm(Guest):
 
     def hmp(self, line):
         return self.qmp('human-monitor-command', **{'command-line': line})
+
+    def prefer_main_loop(self):
+        """Let QEMU's main loop and its iothreads run as soon as they have
+        something to do, where vCPUs that poll take all processors: what
+        libvirt's emulatorsched and iothreadsched do. False: not permitted."""
+        task = Path(f'/proc/{self.process.pid}/task')
+        for tid in map(int, os.listdir(task)):
+            name = (task / str(tid) / 'comm').read_text().strip()
+            if tid != self.process.pid and not name.startswith('IO '):
+                continue
+            try:
+                os.sched_setscheduler(
+                    tid, os.SCHED_RR | os.SCHED_RESET_ON_FORK,
+                    os.sched_param(1))
+            except PermissionError:
+                return False
+        return True
 
     def alive(self):
         return self.process is not None and self.process.poll() is None
