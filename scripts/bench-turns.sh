@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # bench-turns.sh: floods from a guest, and how long QEMU's main loop works in
-# one turn and a register read waits meanwhile; then the same with -icount.
+# one turn and a register read waits meanwhile; with the device in an iothread;
+# and the first again with -icount.
 # From the environment: V_DIR (build directory).
 set -eu
 dir=$(mktemp -d)
@@ -11,13 +12,14 @@ trap 'rm -rf "$dir"' EXIT
 cd "$V_DIR/qemu"
 preload="LD_PRELOAD=$V_DIR/standalone/tests/bench/libturn-meter.so"
 
-# run TITLE OPTION...: with more options for QEMU
+# run TITLE PROGRAM OPTION...: with more options for QEMU
 run() {
+    local program=$2
     echo "$1"
-    shift
+    shift 2
     TURN_METER=$dir/meter TURN_OPTIONS=$* \
         QTEST_QEMU_BINARY="env $preload ./qemu-system-x86_64" \
-        tests/qtest/virtio-rdma-turn-bench > "$dir/log" 2>&1 || {
+        "tests/qtest/$program" > "$dir/log" 2>&1 || {
         cat "$dir/log"
         exit 1
     }
@@ -26,5 +28,6 @@ run() {
 
 # Firmware that halts: the floods come from outside
 head -c 65536 /dev/zero | tr '\0' '\364' > "$dir/halt"
-run 'qtest'
-run 'TCG, -icount shift=0' -accel tcg -icount shift=0 -bios "$dir/halt"
+run 'qtest' virtio-rdma-turn-bench
+run 'the device in an iothread' virtio-rdma-iothread-bench
+run 'TCG, -icount shift=0' virtio-rdma-turn-bench -accel tcg -icount shift=0 -bios "$dir/halt"

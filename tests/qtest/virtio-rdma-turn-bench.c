@@ -6,8 +6,8 @@
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
-#include <sys/mman.h>
 #include "libqos/virtio-rdma.h"
+#include "rdma/flood-meter.h"
 #include "standard-headers/linux/virtio_ring.h"
 
 #define QUEUE_SIZE 1024
@@ -40,10 +40,6 @@ typedef struct Flood {
     QRdmaQp qps[NQP];
     uint16_t commands;              /* in the control virtqueue */
 } Flood;
-
-static uint64_t *longest_turn;      /* of tests/bench/turn-meter.c */
-static GString *table;
-static double base_turn, base_wait;
 
 /* Rings that are written at once */
 
@@ -645,23 +641,6 @@ static const FloodOps floods[] = {
       at_once },
 };
 
-static void open_meter(void)
-{
-    const char *path = g_getenv("TURN_METER");
-    int fd = path ? open(path, O_RDWR | O_CREAT, 0600) : -1;
-    void *map;
-
-    if (fd < 0) {
-        return;
-    }
-    g_assert_cmpint(ftruncate(fd, sizeof(*longest_turn)), ==, 0);
-    map = mmap(NULL, sizeof(*longest_turn), PROT_READ | PROT_WRITE,
-               MAP_SHARED, fd, 0);
-    close(fd);
-    g_assert(map != MAP_FAILED);
-    longest_turn = map;
-}
-
 static Flood *flood_new(const char *options)
 {
     Flood *f = g_new0(Flood, 1);
@@ -690,48 +669,23 @@ static void flood_free(Flood *f)
 static void flood(gconstpointer data)
 {
     const FloodOps *ops = data;
-    Flood *f = flood_new(g_getenv("TURN_OPTIONS") ?: "");
-    double wait = 0, turn = 0;
-    gint64 start;
+    Flood *f = flood_new(flood_options());
+    FloodMeter m;
 
     ops->prepare(f);
     qrdma_settle(f->d);
-    if (longest_turn) {
-        *longest_turn = 0;
-    }
-    start = g_get_monotonic_time();
-    for (bool begun = false, done = false; !done;) {
-        gint64 before = g_get_monotonic_time();
-
-        if (begun) {
-            qrdma_config_read(f->d, 0, 4);
-            wait = MAX(wait, g_get_monotonic_time() - before);
-            done = ops->done(f);
-        } else {
-            ops->start(f);
-            begun = true;
-        }
-    }
-    if (longest_turn) {
-        turn = *longest_turn / 1e3;
-    }
-    if (ops == floods) {
-        base_turn = turn;
-        base_wait = wait;
-    }
-    g_string_append_printf(table, "# %-36s %9.2f %9.2f %9.1f\n", ops->name,
-                           turn / 1e3, wait / 1e3,
-                           (g_get_monotonic_time() - start) / 1e3);
+    flood_meter_start(&m, ops->name);
+    ops->start(f);
+    do {
+        flood_meter_look(&m, f->d);
+    } while (!ops->done(f));
+    flood_meter_end(&m);
     flood_free(f);
 }
 
 int main(int argc, char **argv)
 {
-    int ret;
-
     g_test_init(&argc, &argv, NULL);
-    open_meter();
-    table = g_string_new(NULL);
     for (int i = 0; i < ARRAY_SIZE(floods); i++) {
         g_autofree char *path = g_strdup_printf("/virtio-rdma/flood/%s",
                                                 floods[i].name);
@@ -739,8 +693,5 @@ int main(int argc, char **argv)
         g_strdelimit(path + strlen("/virtio-rdma/flood/"), " ", '-');
         qtest_add_data_func(path, &floods[i], flood);
     }
-    ret = g_test_run();
-    printf("# %-36s %9s %9s %9s\n%s", "longest, in ms", "turn", "wait", "all",
-           table->str);
-    return ret;
+    return flood_run_all();
 }

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What a guest can do to QEMU's main loop when the device works in an iothread:
+ * floods of direct queues, and how long others wait meanwhile. In "make check"
+ * it shows that each flood comes to its end; "make bench-turns" prints the
+ * times.
+ */
+#include "qemu/osdep.h"
+#include "qemu/bswap.h"
+#include "libqos/virtio-rdma.h"
+#include "rdma/flood-meter.h"
+
+#define NQP 120
+#define DEPTH (1u << QRDMA_DIRECT_DEPTH_SHIFT)
+#define WINDOW (2 * 1024 * 1024u)
+#define MCASTS 48                   /* as many as there are receives */
+#define STORMS 400
+#define FEATURES (QRDMA_FEATURES | \
+                  QRDMA_F(VIRTIO_RDMA_F_EVENTS) | \
+                  QRDMA_F(VIRTIO_RDMA_F_MCAST) | \
+                  QRDMA_F(VIRTIO_RDMA_F_DIRECT_QP) | \
+                  QRDMA_F(VIRTIO_RDMA_F_DIRECT_CQ) | \
+                  QRDMA_F(VIRTIO_RDMA_F_SHADOW_DOORBELL))
+
+typedef struct Flood {
+    QRdmaHost *host;
+    QRdma *d;
+    QRdmaPd *pd;
+    QRdmaMr *mr;                    /* WINDOW bytes */
+    QRdmaCq *cqs[NQP];
+    QRdmaQp *qps[NQP];
+    uint64_t shadow;
+    unsigned rounds;
+} Flood;
+
+/* All queue pairs are their own peers. */
+static void new_qps(Flood *f, RdmaQpType type)
+{
+    QRdmaPath path = { .mtu = RDMA_MTU_4096 };
+
+    for (int i = 0; i < NQP; i++) {
+        f->cqs[i] = qrdma_create_cq(f->d, 2 * DEPTH);
+        f->qps[i] = qrdma_create_qp(f->pd, f->cqs[i], f->cqs[i], type);
+        if (type == RDMA_QPT_UD) {
+            qrdma_start_ud(f->qps[i], QRDMA_QKEY);
+        } else {
+            qrdma_connect(f->qps[i], f->qps[i], &path);
+        }
+    }
+}
+
+/* The same WR @n times in the send queue, without a doorbell. */
+static void prepare_sends(Flood *f, QRdmaQp *qp, const RdmaSendWr *wr,
+                          unsigned n)
+{
+    uint8_t wqe[QRDMA_WQE_ROOM];
+    size_t len = qrdma_encode_send(qp, wr, wqe);
+
+    while (n--) {
+        qrdma_direct_post(f->d, &qp->sq, wqe, len);
+    }
+}
+
+static void prepare_receives(Flood *f, QRdmaQp *qp, unsigned n)
+{
+    RdmaSge sge = qrdma_sge(f->mr, 0, 8192);
+    RdmaRecvWr wr = { .num_sge = 1, .sg_list = &sge };
+    uint8_t wqe[QRDMA_WQE_ROOM];
+    size_t len = qrdma_encode_recv(&wr, wqe);
+
+    while (n--) {
+        qrdma_direct_post(f->d, &qp->rq, wqe, len);
+    }
+}
+
+/* In a VM that is stopped doorbells wait, so that all come in one turn. */
+static void ring_at_once(Flood *f)
+{
+    qtest_qmp_assert_success(f->host->qts, "{'execute': 'stop'}");
+    for (int i = 0; i < NQP; i++) {
+        qrdma_doorbell(f->d, QRDMA_DIRECT_DOORBELL, f->qps[i]->qpn);
+    }
+    qtest_qmp_assert_success(f->host->qts, "{'execute': 'cont'}");
+}
+
+/* Whether each CQ from the first to the @n-th has a completion */
+static bool have_cqes(Flood *f, int n)
+{
+    for (int i = 0; i < n; i++) {
+        if (!qrdma_direct_cq_has_cqe(f->cqs[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The floods: what is there before, how it begins, when it is over */
+
+static void idle_prepare(Flood *f)
+{
+}
+
+static void idle_start(Flood *f)
+{
+}
+
+static bool idle_done(Flood *f)
+{
+    return ++f->rounds == 5000;
+}
+
+static void mcast_prepare(Flood *f)
+{
+    static const uint8_t group[RDMA_GID_LEN] = { 0xff, 0x0e, [15] = 1 };
+    RdmaSge sge = qrdma_sge(f->mr, 0, 4000);
+    RdmaSendWr wr = {
+        .opcode = RDMA_WR_SEND,
+        .num_sge = 1,
+        .sg_list = &sge,
+        .wr.ud = {
+            .remote_qpn = RDMA_QPN_MCAST,
+            .remote_qkey = QRDMA_QKEY,
+            .av = qrdma_av(f->d, 0),
+        },
+    };
+
+    memcpy(wr.wr.ud.av.dgid, group, sizeof(group));
+    new_qps(f, RDMA_QPT_UD);
+    for (int i = 0; i < NQP; i++) {
+        g_assert_cmpint(qrdma_attach_mcast(f->qps[i], group), ==,
+                        VIRTIO_RDMA_S_OK);
+        prepare_receives(f, f->qps[i], MCASTS);
+    }
+    prepare_sends(f, f->qps[0], &wr, MCASTS - 1);
+    wr.send_flags = RDMA_SEND_SIGNALED;
+    prepare_sends(f, f->qps[0], &wr, 1);
+}
+
+static void first_start(Flood *f)
+{
+    qrdma_doorbell(f->d, QRDMA_DIRECT_DOORBELL, f->qps[0]->qpn);
+}
+
+/* Completions of receives begin early: until there are as many as sends */
+static bool mcast_done(Flood *f)
+{
+    RdmaWc wc;
+
+    while (qrdma_poll_cq(f->cqs[NQP - 1], &wc)) {
+        f->rounds++;
+    }
+    return f->rounds == MCASTS;
+}
+
+static void message_prepare(Flood *f, RdmaWrOpcode opcode)
+{
+    RdmaSge sge = qrdma_sge(f->mr, 0, WINDOW);
+    RdmaSendWr wr = {
+        .opcode = opcode,
+        .num_sge = 1,
+        .sg_list = &sge,
+        .wr.rdma = { f->mr->iova, f->mr->rkey },
+    };
+
+    new_qps(f, RDMA_QPT_RC);
+    for (int i = 0; i < NQP; i++) {
+        wr.send_flags = 0;
+        prepare_sends(f, f->qps[i], &wr, 1);
+        wr.send_flags = RDMA_SEND_SIGNALED;
+        prepare_sends(f, f->qps[i], &wr, 1);
+    }
+}
+
+static void write_prepare(Flood *f)
+{
+    message_prepare(f, RDMA_WR_RDMA_WRITE);
+}
+
+static void read_prepare(Flood *f)
+{
+    message_prepare(f, RDMA_WR_RDMA_READ);
+}
+
+static bool all_done(Flood *f)
+{
+    return have_cqes(f, NQP);
+}
+
+/* Full send queues of WRs that do nothing. */
+static void doorbell_prepare(Flood *f)
+{
+    RdmaSendWr wr = { .opcode = RDMA_WR_RDMA_WRITE };
+
+    new_qps(f, RDMA_QPT_RC);
+    for (int i = 0; i < NQP; i++) {
+        wr.send_flags = 0;
+        prepare_sends(f, f->qps[i], &wr, DEPTH - 1);
+        wr.send_flags = RDMA_SEND_SIGNALED;
+        prepare_sends(f, f->qps[i], &wr, 1);
+    }
+}
+
+/* Nothing is sent, and each WQE completes with an error. */
+static void bad_prepare(Flood *f)
+{
+    RdmaSendWr wr = { .opcode = 99 };
+
+    new_qps(f, RDMA_QPT_RC);
+    for (int i = 0; i < NQP; i++) {
+        prepare_sends(f, f->qps[i], &wr, DEPTH);
+    }
+}
+
+static void flush_prepare(Flood *f)
+{
+    new_qps(f, RDMA_QPT_RC);
+    for (int i = 0; i < NQP; i++) {
+        prepare_receives(f, f->qps[i], DEPTH);
+    }
+}
+
+/* Commands, which are the main loop's, and what they have flushed is not. */
+static void flush_start(Flood *f)
+{
+    for (int i = 0; i < NQP; i++) {
+        g_assert_cmpint(qrdma_modify_qp_state(f->qps[i], RDMA_QPS_ERR), ==,
+                        VIRTIO_RDMA_S_OK);
+        qrdma_doorbell(f->d, QRDMA_DIRECT_DOORBELL, f->qps[i]->qpn);
+    }
+}
+
+/* All that can be marked, again and again, with QPs that have nothing. */
+static void marks_prepare(Flood *f)
+{
+    new_qps(f, RDMA_QPT_RC);
+    f->shadow = qrdma_alloc(f->d, 4096);
+    g_assert_cmpint(qrdma_set_shadow(f->d, QRDMA_DIRECT_DOORBELL, f->shadow),
+                    ==, VIRTIO_RDMA_S_OK);
+}
+
+static void mark_all(Flood *f)
+{
+    struct virtio_rdma_shadow_page page;
+
+    memset(&page, 0xff, sizeof(page));
+    qrdma_write(f->d, f->shadow, &page, sizeof(page));
+}
+
+static void marks_start(Flood *f)
+{
+    mark_all(f);
+    /* Doorbells in a row have the device look at the shadow by itself. */
+    qrdma_doorbell_in_a_row(f->d, QRDMA_DIRECT_DOORBELL, f->qps[0]->qpn, 8);
+}
+
+static bool marks_done(Flood *f)
+{
+    mark_all(f);
+    return ++f->rounds == STORMS;
+}
+
+static void reset_start(Flood *f)
+{
+    QVirtioDevice *vdev = &f->d->pci->vdev;
+
+    ring_at_once(f);
+    vdev->bus->set_status(vdev, 0);
+}
+
+typedef struct FloodOps {
+    const char *name;
+    void (*prepare)(Flood *f);
+    void (*start)(Flood *f);
+    bool (*done)(Flood *f);
+} FloodOps;
+
+static const FloodOps floods[] = {
+    { "nothing", idle_prepare, idle_start, idle_done },
+    { "48 multicasts to 120 QPs", mcast_prepare, first_start, mcast_done },
+    { "WRITEs of 2 MiB on 120 QPs", write_prepare, ring_at_once, all_done },
+    { "READs of 2 MiB on 120 QPs", read_prepare, ring_at_once, all_done },
+    { "120 full send queues at once", doorbell_prepare, ring_at_once,
+      all_done },
+    { "120 full send queues of bad WRs", bad_prepare, ring_at_once,
+      all_done },
+    { "120 QPs with 64 receives to ERR", flush_prepare, flush_start,
+      all_done },
+    { "all QPs marked, 400 times", marks_prepare, marks_start, marks_done },
+    { "reset amid WRITEs of 2 MiB", write_prepare, reset_start, idle_done },
+};
+
+static Flood *flood_new(const char *options)
+{
+    Flood *f = g_new0(Flood, 1);
+
+    f->host = qrdma_host_start(
+        "-m 256 -netdev hubport,id=n0,hubid=0 -netdev hubport,id=n1,hubid=0 "
+        "-object iothread,id=io0 "
+        "-device virtio-rdma-pci,netdev=n0,iothread=io0,addr=4 %s", options);
+    f->d = qrdma_open(f->host, QPCI_DEVFN(4, 0));
+    qrdma_start(f->d, FEATURES, 0);
+    qrdma_add_event_buffers(f->d, 8);
+    qrdma_setup_gids(f->d, 1);
+    f->pd = qrdma_alloc_pd(f->d);
+    f->mr = qrdma_reg_mr_at(f->pd, 0, WINDOW,
+                            RDMA_ACCESS_LOCAL_WRITE | RDMA_ACCESS_REMOTE,
+                            qrdma_alloc(f->d, WINDOW));
+    return f;
+}
+
+static void flood_free(Flood *f)
+{
+    qrdma_close(f->d);
+    qrdma_host_stop(f->host);
+    g_free(f);
+}
+
+static void flood(gconstpointer data)
+{
+    const FloodOps *ops = data;
+    Flood *f = flood_new(flood_options());
+    FloodMeter m;
+
+    ops->prepare(f);
+    qrdma_settle(f->d);
+    flood_meter_start(&m, ops->name);
+    ops->start(f);
+    do {
+        flood_meter_look(&m, f->d);
+    } while (!ops->done(f));
+    flood_meter_end(&m);
+    flood_free(f);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    for (int i = 0; i < ARRAY_SIZE(floods); i++) {
+        g_autofree char *path = g_strdup_printf(
+            "/virtio-rdma/flood-iothread/%s", floods[i].name);
+
+        g_strdelimit(path + strlen("/virtio-rdma/flood-iothread/"), " ,",
+                     '-');
+        qtest_add_data_func(path, &floods[i], flood);
+    }
+    return flood_run_all();
+}
