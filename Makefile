@@ -314,7 +314,7 @@ check-threads: $(B)/tools/meson.py $(QEMU_TREE)/VERSION | \
 	@TSAN=1 $(STAGE) tsan-qemu 'QEMU with ThreadSanitizer is built' \
 		scripts/build-qemu.sh qemu-system-x86_64 \
 		tests/qtest/virtio-rdma-test
-	@TSAN_OPTIONS=die_after_fork=0:suppressions=$(CURDIR)/tests/qtest/tsan.supp \
+	@TSAN_OPTIONS=die_after_fork=0:history_size=7:suppressions=$(CURDIR)/tests/qtest/tsan.supp \
 		$(STAGE) threads 'tests of iothreads are done' \
 		$(RUN_TESTS) $(B)/qemu-tsan --select '^virtio-rdma-test$$' \
 		--paths iothread || :
