@@ -14,7 +14,7 @@ PAIR = MovingPair
 GUESTS = {'smp': 2, 'shm': True}
 SECONDS = 30
 MOVES = 10 if os.environ.get('MOVES') else 2
-PATIENCE = '-k 19'      # see test_migration.py
+PATIENCE = '-k 19'      # see lab/travel.py
 
 
 def both_ways(bench):

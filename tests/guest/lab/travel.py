@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What guests do while they migrate, in tests. No program may notice more than
+a pause. MOVES in the environment says how often they move."""
+import os
+import re
+import time
+
+from .pair import address
+from .programs import wait_listening
+from .runner import Skip
+
+MOVES = int(os.environ.get('MOVES') or 2)
+
+# 2.1 s, seven times: the other guests of the machine take their time, too.
+PATIENCE = '-k 19'
+
+
+def require_device(bench):
+    if bench.stack == 'rxe':
+        raise Skip('rxe is no device')
+
+
+def verify_while(bench, move, options, moves=MOVES):
+    require_device(bench)
+    server, client = bench.verify_commands(
+        f'{PATIENCE} -r 1000000 -T 600 -V {options}')
+    jobs = bench.two.spawn(server, 18515), bench.one.spawn(f'exec {client}')
+    time.sleep(1)
+    for i in range(moves):
+        move(bench)
+        for job in jobs:
+            assert job.alive(), f'ended at move {i}: {job.peek()}'
+        time.sleep(0.3)
+    jobs[1].kill(15)
+    for job in reversed(jobs):
+        result = job.wait(60)
+        assert result.ok and '\nOK: ' in '\n' + result.out, str(result)
+        rounds = int(re.search(r'(\d+) rounds', result.out)[1])
+        assert rounds >= 2, str(result)
+
+
+# Programs that say how far they are
+
+def wait_for_more(job, count, than, seconds=60):
+    end = time.monotonic() + seconds
+    while count(job) <= than:
+        assert time.monotonic() < end and job.alive(), \
+            job.peek().out[-2000:]
+        time.sleep(0.05)
+
+
+def travel(bench, move, job, count):
+    """Move again and again. Each time the job has to go on, with more than
+    what may have been under way."""
+    wait_for_more(job, count, 0)
+    for _ in range(MOVES):
+        move(bench)
+        wait_for_more(job, count, count(job) + 1)
+
+
+def rates(job):
+    """How many intervals perftest has told of in which data moved."""
+    return len(re.findall(r'^\s*65536\s+[1-9]\d*\s.*\n', job.peek().out,
+                          re.M))
+
+
+def perftest_while(bench, move, tool):
+    require_device(bench)
+    command = f'exec stdbuf -oL {tool} -F --run_infinitely -D 1 -s 65536 ' \
+        '-u 19 -d {} -x {}'
+    server = bench.two.spawn(bench.where(bench.two, command), 18515)
+    client = bench.one.spawn(
+        f'{bench.where(bench.one, command)} {address(2)} 2>&1')
+    travel(bench, move, client, rates)
+    assert server.alive(), str(server.peek())
+    for job in (client, server):
+        job.kill(15)
+        said = job.wait(20).out
+        assert 'ompletion with error' not in said, said[-2000:]
+
+
+def pings(job):
+    """How many rping has counted, by the last whole line it wrote."""
+    out = job.peek().out
+    numbers = re.findall(r'^ping data: rdma-ping-(\d+):.*\n', out, re.M)
+    return int(numbers[-1]) if numbers else 0
+
+
+def rping_while(bench, move):
+    """rping compares what comes back; it runs until it is told to end."""
+    require_device(bench)
+    serve = f'rping -s -a {address(2)} -V -S 10000'
+    server = bench.two.spawn(f'exec {serve}')
+    wait_listening(bench.two, serve)
+    client = bench.one.spawn(
+        f'stdbuf -oL rping -c -a {address(2)} -V -v -S 10000 2>&1 | '
+        'stdbuf -oL cut -c 1-40')
+    travel(bench, move, client, pings)
+    client.kill(15)
+    for job in (client, server):
+        said = job.wait(20).out
+        assert 'mismatch' not in said and 'completion' not in said, \
+            said[-2000:]
