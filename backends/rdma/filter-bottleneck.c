@@ -17,6 +17,7 @@
 #include "net/eth.h"
 #include "net/filter.h"
 #include "net/net.h"
+#include "system/rdma-series.h"
 #include "trace.h"
 
 #define TYPE_FILTER_BOTTLENECK "filter-bottleneck"
@@ -308,7 +309,7 @@ static const Setting counters[] = {
     { "marked", offsetof(FilterBottleneck, marked), "frames marked" },
 };
 
-static void filter_bottleneck_class_init(ObjectClass *oc, void *data)
+static void filter_bottleneck_class_init(ObjectClass *oc, RdmaClassData data)
 {
     NetFilterClass *nfc = NETFILTER_CLASS(oc);
 

@@ -14,6 +14,7 @@
 #include "qemu/timer.h"
 #include "net/filter.h"
 #include "net/net.h"
+#include "system/rdma-series.h"
 #include "trace.h"
 
 #define TYPE_FILTER_LOSSY "filter-lossy"
@@ -240,7 +241,7 @@ static void filter_lossy_init(Object *obj)
     FILTER_LOSSY(obj)->seed = 1;
 }
 
-static void filter_lossy_class_init(ObjectClass *oc, void *data)
+static void filter_lossy_class_init(ObjectClass *oc, RdmaClassData data)
 {
     NetFilterClass *nfc = NETFILTER_CLASS(oc);
 

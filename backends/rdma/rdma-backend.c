@@ -8,6 +8,7 @@
 #include "qemu/main-loop.h"
 #include "qom/object_interfaces.h"
 #include "system/rdma-backend.h"
+#include "system/rdma-series.h"
 #include "trace.h"
 
 bool rdma_backend_attach(RdmaBackend *rb, const RdmaBackendClientOps *ops,
@@ -218,7 +219,7 @@ static char *rdma_backend_get_info(Object *obj, Error **errp)
                           : g_strdup("no device uses it");
 }
 
-static void rdma_backend_class_init(ObjectClass *oc, void *data)
+static void rdma_backend_class_init(ObjectClass *oc, RdmaClassData data)
 {
     UserCreatableClass *ucc = USER_CREATABLE_CLASS(oc);
 

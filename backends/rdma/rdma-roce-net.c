@@ -17,6 +17,7 @@
 #include "hw/qdev-core.h"
 #include "qom/object_interfaces.h"
 #include "system/rdma-backend.h"
+#include "system/rdma-series.h"
 #include "rdma/roce.h"
 #include "rdma-roce-net.h"
 #include "trace.h"
@@ -267,7 +268,7 @@ static void filter_rdma_roce_cleanup(NetFilterState *nf)
     }
 }
 
-static void filter_rdma_roce_class_init(ObjectClass *oc, void *data)
+static void filter_rdma_roce_class_init(ObjectClass *oc, RdmaClassData data)
 {
     NetFilterClass *nfc = NETFILTER_CLASS(oc);
 

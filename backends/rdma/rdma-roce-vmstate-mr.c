@@ -6,6 +6,7 @@
 #include "migration/qemu-file-types.h"
 #include "qemu/bswap.h"
 #include "qemu/error-report.h"
+#include "system/rdma-vmstate.h"
 #include "rdma/roce-state.h"
 #include "rdma-roce-vmstate.h"
 
@@ -69,7 +70,7 @@ static int put_mr(QEMUFile *f, RdmaBackend *rb, uint32_t mrn)
     int ret = roce_export_mr(rdma_roce_engine(rb), mrn, &image);
 
     if (!ret) {
-        ret = vmstate_save_state(f, &vmstate_mr, &image, NULL);
+        ret = rdma_vmstate_save(f, &vmstate_mr, &image, NULL);
         rdma_roce_put_pages(f, image.attr.pages, image.attr.npages);
         rdma_roce_put_pages(f, image.pending_pages, image.pending_npages);
         roce_mr_image_clear(&image);
@@ -88,7 +89,7 @@ static int get_mr(QEMUFile *f, RdmaBackend *rb)
 {
     RoceMrImage image = {};
     g_autofree char *why = NULL;
-    int ret = vmstate_load_state(f, &vmstate_mr, &image, 1);
+    int ret = rdma_vmstate_load(f, &vmstate_mr, &image);
 
     if (ret) {
         return ret;
@@ -154,7 +155,7 @@ static int put_mw(QEMUFile *f, RdmaBackend *rb, uint32_t mwn)
     int ret = roce_export_mw(rdma_roce_engine(rb), mwn, &image);
 
     if (!ret) {
-        ret = vmstate_save_state(f, &vmstate_mw, &image, NULL);
+        ret = rdma_vmstate_save(f, &vmstate_mw, &image, NULL);
     }
     return ret;
 }
@@ -170,7 +171,7 @@ static int get_mw(QEMUFile *f, RdmaBackend *rb)
 {
     RoceMwImage image = {};
     g_autofree char *why = NULL;
-    int ret = vmstate_load_state(f, &vmstate_mw, &image, 1);
+    int ret = rdma_vmstate_load(f, &vmstate_mw, &image);
 
     if (ret) {
         return ret;

@@ -5,6 +5,7 @@
 #include "qemu/osdep.h"
 #include "migration/qemu-file-types.h"
 #include "qemu/error-report.h"
+#include "system/rdma-vmstate.h"
 #include "rdma/roce-state.h"
 #include "rdma-roce-vmstate.h"
 
@@ -224,7 +225,7 @@ static int put_srq(QEMUFile *f, RdmaBackend *rb, uint32_t srqn)
     int ret = roce_export_srq(rdma_roce_engine(rb), srqn, &saved.image);
 
     if (!ret) {
-        ret = vmstate_save_state(f, &vmstate_srq, &saved, NULL);
+        ret = rdma_vmstate_save(f, &vmstate_srq, &saved, NULL);
         roce_srq_image_clear(&saved.image);
     }
     return ret;
@@ -248,7 +249,7 @@ static int get_srq(QEMUFile *f, RdmaBackend *rb)
     SavedSrq saved = { .rb = rb };
     RoceSrqImage *image = &saved.image;
     g_autofree char *why = NULL;
-    int ret = vmstate_load_state(f, &vmstate_srq, &saved, 1);
+    int ret = rdma_vmstate_load(f, &vmstate_srq, &saved);
 
     if (!ret && !rb->client_ops->loaded_srq(rb->client_opaque,
                                             &image->attr)) {
@@ -381,7 +382,7 @@ static int put_qp(QEMUFile *f, RdmaBackend *rb, uint32_t qpn)
     int ret = roce_export_qp(rdma_roce_engine(rb), qpn, &saved.image);
 
     if (!ret) {
-        ret = vmstate_save_state(f, &vmstate_qp, &saved, NULL);
+        ret = rdma_vmstate_save(f, &vmstate_qp, &saved, NULL);
         rdma_roce_put_pages(f, saved.image.pages, saved.image.n_pages);
         roce_qp_image_clear(&saved.image);
     }
@@ -403,7 +404,7 @@ static int get_qp(QEMUFile *f, RdmaBackend *rb)
     SavedQp saved = { .rb = rb };
     RoceQpImage *image = &saved.image;
     g_autofree char *why = NULL;
-    int ret = vmstate_load_state(f, &vmstate_qp, &saved, 1) ?:
+    int ret = rdma_vmstate_load(f, &vmstate_qp, &saved) ?:
               rdma_roce_get_pages(f, &image->pages, image->n_pages);
 
     if (!ret &&

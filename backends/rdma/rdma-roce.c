@@ -9,6 +9,7 @@
 #include "qemu/main-loop.h"
 #include "qom/object_interfaces.h"
 #include "system/rdma-backend.h"
+#include "system/rdma-series.h"
 #include "rdma/roce.h"
 #include "rdma-roce-int.h"
 #include "trace.h"
@@ -258,7 +259,7 @@ static void rdma_roce_finalize(Object *obj)
     g_free(RDMA_BACKEND_ROCE(obj)->shm_dir);
 }
 
-static void rdma_roce_class_init(ObjectClass *oc, void *data)
+static void rdma_roce_class_init(ObjectClass *oc, RdmaClassData data)
 {
     UserCreatableClass *ucc = USER_CREATABLE_CLASS(oc);
     RdmaBackendClass *rbc = RDMA_BACKEND_CLASS(oc);

@@ -7,11 +7,11 @@
  * Only MADs of the class CM pass: with others a guest could speak for the host.
  */
 #include "qemu/osdep.h"
-#include "exec/memory.h"
 #include "qemu/bswap.h"
 #include "qemu/log.h"
 #include "rdma-verbs-gsi.h"
 #include "system/dma.h"
+#include "system/memory.h"
 #include "trace.h"
 
 /* MADs that are read at once. */

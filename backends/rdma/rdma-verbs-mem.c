@@ -18,13 +18,13 @@
 #include <linux/capability.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include "exec/address-spaces.h"
-#include "exec/memory.h"
-#include "exec/ramblock.h"
 #include "qemu/atomic.h"
 #include "qemu/error-report.h"
 #include "qemu/host-utils.h"
 #include "qemu/rcu.h"
+#include "system/address-spaces.h"
+#include "system/memory.h"
+#include "system/ramblock.h"
 #include "rdma-verbs-int.h"
 
 /* Pages that are looked up in one section of RCU. */

@@ -7,15 +7,16 @@
  * leaves it.
  */
 #include "qemu/osdep.h"
-#include "exec/address-spaces.h"
-#include "exec/memory.h"
-#include "exec/ramblock.h"
 #include "hw/boards.h"
 #include "qapi/error.h"
 #include "qapi/visitor.h"
 #include "qom/object_interfaces.h"
+#include "system/address-spaces.h"
 #include "system/hostmem.h"
+#include "system/memory.h"
 #include "system/numa.h"
+#include "system/ramblock.h"
+#include "system/rdma-series.h"
 #include "rdma-verbs-int.h"
 
 /* The machine's memory */
@@ -376,7 +377,7 @@ static void verbs_finalize(Object *obj)
     g_free(RDMA_BACKEND_VERBS(obj)->ibdev);
 }
 
-static void verbs_class_init(ObjectClass *oc, void *data)
+static void verbs_class_init(ObjectClass *oc, RdmaClassData data)
 {
     UserCreatableClass *ucc = USER_CREATABLE_CLASS(oc);
     RdmaBackendClass *rbc = RDMA_BACKEND_CLASS(oc);

@@ -4,11 +4,11 @@
  * and what it calls back.
  */
 #include "qemu/osdep.h"
-#include "exec/address-spaces.h"
 #include "hw/virtio/virtio-bus.h"
 #include "net/net.h"
 #include "qapi/error.h"
 #include "qemu/cutils.h"
+#include "system/address-spaces.h"
 #include "virtio-rdma-device.h"
 
 static void completed_badly(VirtIORdma *s, const RdmaWc *wc)

@@ -28,8 +28,10 @@ void virtio_rdma_handle_srq(VirtIODevice *vdev, VirtQueue *vq);
 
 /* virtio-rdma-reset.c: what takes objects away */
 
+/* What the class has set_status() return: an int in 10.2, nothing in 10.0 */
+typedef typeof(((VirtioDeviceClass *)0)->set_status(NULL, 0)) VirtIORdmaStatus;
 /* Of VirtioDeviceClass */
-void virtio_rdma_set_status(VirtIODevice *vdev, uint8_t status);
+VirtIORdmaStatus virtio_rdma_set_status(VirtIODevice *vdev, uint8_t status);
 void virtio_rdma_reset(VirtIODevice *vdev);
 void virtio_rdma_queue_reset(VirtIODevice *vdev, uint32_t n);
 void virtio_rdma_queue_enable(VirtIODevice *vdev, uint32_t n);

@@ -7,10 +7,10 @@
  * served by the transport without one.
  */
 #include "qemu/osdep.h"
-#include "exec/memory.h"
 #include "hw/virtio/virtio-bus.h"
 #include "qemu/bitmap.h"
 #include "qemu/main-loop.h"
+#include "system/memory.h"
 #include "virtio-rdma-queue.h"
 
 static VirtioBusState *virtio_rdma_bus(VirtIORdma *s)

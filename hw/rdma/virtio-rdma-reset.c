@@ -26,7 +26,7 @@ static void update_status(VirtIORdma *s, uint8_t status, bool restart)
     }
 }
 
-void virtio_rdma_set_status(VirtIODevice *vdev, uint8_t status)
+static void set_status(VirtIODevice *vdev, uint8_t status)
 {
     VirtIORdma *s = VIRTIO_RDMA(vdev);
 
@@ -44,6 +44,12 @@ void virtio_rdma_set_status(VirtIODevice *vdev, uint8_t status)
     update_status(s, status, (status & ~vdev->status) &
                              VIRTIO_CONFIG_S_DRIVER_OK);
     virtio_rdma_leave(s);
+}
+
+VirtIORdmaStatus virtio_rdma_set_status(VirtIODevice *vdev, uint8_t status)
+{
+    set_status(vdev, status);
+    return (VirtIORdmaStatus)0;
 }
 
 static void reset(VirtIORdma *s)

@@ -6,7 +6,7 @@
  * state of the backend.
  */
 #include "qemu/osdep.h"
-#include "migration/vmstate.h"
+#include "system/rdma-vmstate.h"
 #include "virtio-rdma-vmstate.h"
 
 /* The state of the backend is part of the state of the device. */
@@ -16,8 +16,7 @@ static int get_backend(QEMUFile *f, void *pv, size_t size,
 {
     VirtIORdma *s = pv;
 
-    return vmstate_load_state(f, s->bc->vmsd, s->backend,
-                              s->bc->vmsd->version_id);
+    return rdma_vmstate_load(f, s->bc->vmsd, s->backend);
 }
 
 static int put_backend(QEMUFile *f, void *pv, size_t size,
@@ -25,7 +24,7 @@ static int put_backend(QEMUFile *f, void *pv, size_t size,
 {
     VirtIORdma *s = pv;
 
-    return vmstate_save_state(f, s->bc->vmsd, s->backend, vmdesc);
+    return rdma_vmstate_save(f, s->bc->vmsd, s->backend, vmdesc);
 }
 
 static const VMStateInfo vmstate_info_backend = {

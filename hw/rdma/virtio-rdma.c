@@ -11,6 +11,7 @@
 #include "qemu/main-loop.h"
 #include "qemu/module.h"
 #include "qemu/units.h"
+#include "system/rdma-series.h"
 #include "trace.h"
 #include "virtio-rdma-device.h"
 
@@ -129,7 +130,7 @@ static const VMStateDescription vmstate_virtio_rdma = {
     },
 };
 
-static void virtio_rdma_class_init(ObjectClass *klass, void *data)
+static void virtio_rdma_class_init(ObjectClass *klass, RdmaClassData data)
 {
     DeviceClass *dc = DEVICE_CLASS(klass);
     VirtioDeviceClass *vdc = VIRTIO_DEVICE_CLASS(klass);

@@ -10,6 +10,7 @@
 #include "qapi/error.h"
 #include "qemu/module.h"
 #include "qom/object.h"
+#include "system/rdma-series.h"
 
 #define TYPE_VIRTIO_RDMA_PCI "virtio-rdma-pci"
 OBJECT_DECLARE_SIMPLE_TYPE(VirtIORdmaPCI, VIRTIO_RDMA_PCI)
@@ -130,7 +131,7 @@ static void virtio_rdma_pci_realize(VirtIOPCIProxy *vpci_dev, Error **errp)
     vpci_dev->pci_dev.config_write = virtio_rdma_pci_config_write;
 }
 
-static void virtio_rdma_pci_class_init(ObjectClass *klass, void *data)
+static void virtio_rdma_pci_class_init(ObjectClass *klass, RdmaClassData data)
 {
     DeviceClass *dc = DEVICE_CLASS(klass);
     PCIDeviceClass *pc = PCI_DEVICE_CLASS(klass);

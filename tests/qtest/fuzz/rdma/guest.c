@@ -6,8 +6,6 @@
 #include "qemu/bswap.h"
 #include "qemu/keyval.h"
 #include "qemu/main-loop.h"
-#include "exec/address-spaces.h"
-#include "exec/ramblock.h"
 #include "hw/boards.h"
 #include "hw/pci/pci_regs.h"
 #include "monitor/qdev.h"
@@ -17,6 +15,8 @@
 #include "rdma-fuzz.h"
 #include "standard-headers/linux/virtio_pci.h"
 #include "standard-headers/linux/virtio_ring.h"
+#include "system/address-spaces.h"
+#include "system/ramblock.h"
 
 #define DEVICE \
     "virtio-rdma-pci,id=rdma0,bus=rp0,max-qp=8,max-cq=4," \
