@@ -12,12 +12,29 @@ JOBS ?=
 # PACKAGES=no: do not look whether Debian packages are missing
 PACKAGES ?=
 
+# Series of QEMU: those that have patches. QEMU_SRC, if given, has one.
+DEFAULT_SERIES := 10.0
+KNOWN_SERIES := $(patsubst qemu/patches/%/,%,$(wildcard qemu/patches/*/))
+SRC_SERIES := $(if $(QEMU_SRC),$(shell cut -d. -f1,2 $(QEMU_SRC)/VERSION))
+QEMU_SERIES := $(or $(QEMU_SERIES),$(SRC_SERIES),$(DEFAULT_SERIES))
+ifeq ($(filter $(QEMU_SERIES),$(KNOWN_SERIES)),)
+$(error QEMU $(QEMU_SERIES) is not a series that this tree lies over, \
+	which are: $(KNOWN_SERIES))
+endif
+ifneq ($(QEMU_SERIES),$(or $(SRC_SERIES),$(QEMU_SERIES)))
+$(error QEMU_SERIES is $(QEMU_SERIES), but $(QEMU_SRC) is QEMU $(SRC_SERIES): \
+	set one of them only)
+endif
+
 # What is fetched and the tree laid over QEMU's serve all variants of the
-# build; what is compiled is kept apart.
+# build with one series; what is compiled is kept apart.
 B := $(BUILDDIR)
-V_DIR := $(B)$(if $(ASAN),-asan)
+series_dir = $(B)$(patsubst %,-%,$(filter-out $(DEFAULT_SERIES),$(1)))
+SERIES_DIRS := $(foreach series,$(KNOWN_SERIES),$(call series_dir,$(series)))
+S_DIR := $(call series_dir,$(QEMU_SERIES))
+V_DIR := $(S_DIR)$(if $(ASAN),-asan)
 LOGS := $(V_DIR)/logs
-FETCHED_QEMU := $(B)/src/qemu
+FETCHED_QEMU := $(S_DIR)/src/qemu
 QEMU_TREE := $(or $(QEMU_SRC),$(FETCHED_QEMU))
 QEMU := $(V_DIR)/qemu/qemu-system-x86_64
 
@@ -107,7 +124,8 @@ help:
 	@echo 'make clean         remove what was compiled'
 	@echo 'make distclean     remove what was fetched and configured, too'
 	@echo
-	@echo 'Variables: ASAN=1 (sanitizers, in a directory of their own),'
+	@echo 'Variables: QEMU_SERIES=n.n (one of $(KNOWN_SERIES), each in a directory'
+	@echo '  of its own; $(DEFAULT_SERIES)), ASAN=1 (sanitizers, likewise),'
 	@echo '  V=1 (show all output), JOBS=n, QEMU_SRC=dir, SOURCE_CACHE=dir,'
 	@echo '  BUILDDIR=dir, PREFIX=dir, PYTHON=program, WERROR=1 (warnings are'
 	@echo '  errors), PACKAGES=no (do not look for missing packages).'
@@ -125,7 +143,7 @@ endif
 
 # Sources and tools ---------------------------------------------------------
 
-export B V_DIR QEMU_TREE
+export B S_DIR V_DIR QEMU_TREE QEMU_SERIES
 export SOURCE_CACHE PREFIX ASAN PYTHON JOBS WERROR QEMU
 export BUILD_DIR := $(B)
 
@@ -135,7 +153,7 @@ $(B)/tools/meson.py: | packages-build
 
 $(FETCHED_QEMU)/VERSION: | packages-build
 	@$(STAGE) source 'QEMU is unpacked' \
-		$(FETCH) source qemu 10.0 $(FETCHED_QEMU)
+		$(FETCH) source qemu $(QEMU_SERIES) $(FETCHED_QEMU)
 
 # Builds --------------------------------------------------------------------
 
@@ -316,7 +334,7 @@ check-threads: $(B)/tools/meson.py $(QEMU_TREE)/VERSION | \
 		tests/qtest/virtio-rdma-test
 	@TSAN_OPTIONS=die_after_fork=0:history_size=7:suppressions=$(CURDIR)/tests/qtest/tsan.supp \
 		$(STAGE) threads 'tests of iothreads are done' \
-		$(RUN_TESTS) $(B)/qemu-tsan --select '^virtio-rdma-test$$' \
+		$(RUN_TESTS) $(S_DIR)/qemu-tsan --select '^virtio-rdma-test$$' \
 		--paths iothread || :
 	@$(SUMMARY) threads
 
@@ -405,11 +423,11 @@ fuzz-device: $(B)/tools/meson.py $(QEMU_TREE)/VERSION | \
 	@FUZZ=1 $(STAGE) fuzz-qemu 'fuzzers of the device are built' \
 		scripts/build-qemu.sh qemu-fuzz-x86_64
 	@$(STAGE) fuzz-device! 'no fuzzer of the device found anything' \
-		scripts/run-device-fuzzers.sh $(B)/qemu-fuzz $(FUZZ_TIME) \
+		scripts/run-device-fuzzers.sh $(S_DIR)/qemu-fuzz $(FUZZ_TIME) \
 		$(FUZZ_DEVICE)
 
 # Builds of their own, in which only our files have counters
-COV_UNIT := $(B)/coverage
+COV_UNIT := $(S_DIR)/coverage
 COV_QEMU := $(V_DIR)/qemu-coverage
 
 coverage: $(B)/tools/meson.py $(QEMU_TREE)/VERSION | packages-build \
@@ -438,10 +456,11 @@ graph: | packages-lint
 
 # Cleaning ------------------------------------------------------------------
 
+COMPILED := qemu standalone fuzz qemu-fuzz qemu-tsan coverage qemu-coverage \
+	logs results guest/modules guest/provider packages
+
 clean:
-	rm -rf $(B)/qemu $(B)/standalone $(B)/fuzz $(B)/qemu-fuzz \
-		$(B)/coverage $(B)/qemu-coverage $(B)/logs $(B)/results \
-		$(B)/guest/modules $(B)/guest/provider $(B)/packages $(B)-asan
+	rm -rf $(foreach dir,$(SERIES_DIRS),$(COMPILED:%=$(dir)/%) $(dir)-asan)
 
 distclean: clean
-	rm -rf $(B) config.mk
+	rm -rf $(SERIES_DIRS) config.mk

@@ -3,10 +3,14 @@
 """
 Make a QEMU source tree that contains virtio-rdma.
 
-The result is a copy of a pristine QEMU tree, with the patches of
-qemu/patches applied and the overlay's files laid over it. It is updated in
-place: a file is written only if its contents change, so that ninja rebuilds
-only what depends on it, and what left the overlay leaves the tree.
+The result is a copy of a pristine QEMU tree, with patches applied and the
+overlay's files laid over it. It is updated in place: a file is written only if
+its contents change, so that ninja rebuilds only what depends on it, and what
+left the overlay leaves the tree.
+
+The patches of qemu/patches are for all series of QEMU, those in a directory
+there for the series that it is named for. They are applied in the order of
+their names, wherever they are. QEMU of another series is refused.
 """
 
 import argparse
@@ -50,6 +54,24 @@ def identity(pristine):
         die(f'{pristine} is not a QEMU source tree')
     return [str(pristine), version.read_text().strip(),
             version.stat().st_mtime_ns]
+
+
+def series_patches(directory, version):
+    """The patches for this version of QEMU, in the order of their names."""
+    known = sorted((path.name for path in directory.iterdir()
+                    if path.is_dir()),
+                   key=lambda name: [int(n) for n in name.split('.')])
+    series = '.'.join(version.split('.')[:2])
+    if series not in known:
+        die(f'this is QEMU {version}; the tree lies over QEMU '
+            f'{" and ".join(known)} only')
+    patches = [*directory.glob('*.patch'),
+               *(directory / series).glob('*.patch')]
+    names = [patch.name for patch in patches]
+    for name in names:
+        if names.count(name) > 1:
+            die(f'{name} is there for all series and for {series}')
+    return sorted(patches, key=lambda patch: patch.name)
 
 
 def applicable(pristine, patches):
@@ -132,6 +154,7 @@ def main():
     pristine, out = args.pristine.resolve(), args.out.resolve()
 
     ident = identity(pristine)
+    patches = series_patches(top / 'qemu/patches', ident[1])
     manifest = out / MANIFEST
     try:
         known = json.loads(manifest.read_text())
@@ -151,8 +174,7 @@ def main():
         shutil.rmtree(out / '.git', ignore_errors=True)
         known = {'pristine': ident, 'files': []}
 
-    wanted = patched_files(pristine,
-                           sorted((top / 'qemu/patches').glob('*.patch')))
+    wanted = patched_files(pristine, patches)
     wanted[VERSION_HEADER] = (version_header(top), 0o644)
     for name in overlay_files(top):
         if (pristine / name).exists():

@@ -3,24 +3,25 @@
 #
 # build-qemu.sh TARGET...: lay the tree over QEMU's, configure it where that
 # is due, and have ninja build these targets. From the environment, see the
-# Makefile: B (build directory), V_DIR (that of this variant), QEMU_TREE,
-# PREFIX, ASAN, WERROR, PYTHON, JOBS; FUZZ=1 for the fuzzers of the device, in
-# a directory of their own, with what they need and no more; TSAN=1 for one with
-# ThreadSanitizer, likewise; COVERAGE=1 for one that counts which lines of ours
-# run; PACKAGE=version for that of the Debian package, which has Debian's paths.
+# Makefile: B (build directory), S_DIR (that of the series of QEMU), V_DIR (that
+# of this variant), QEMU_TREE, PREFIX, ASAN, WERROR, PYTHON, JOBS; FUZZ=1 for
+# the fuzzers of the device, in a directory of their own, with what they need
+# and no more; TSAN=1 for one with ThreadSanitizer, likewise; COVERAGE=1 for one
+# that counts which lines of ours run; PACKAGE=version for that of the Debian
+# package, which has Debian's paths.
 set -eu
 cd "$(dirname "$0")/.."
-src=$B/qemu-src out=$V_DIR/qemu${COVERAGE:+-coverage}
-[ -z "${FUZZ:-}" ] || out=$B/qemu-fuzz
-[ -z "${TSAN:-}" ] || out=$B/qemu-tsan
+src=$S_DIR/qemu-src out=$V_DIR/qemu${COVERAGE:+-coverage}
+[ -z "${FUZZ:-}" ] || out=$S_DIR/qemu-fuzz
+[ -z "${TSAN:-}" ] || out=$S_DIR/qemu-tsan
 [ -z "${PACKAGE:-}" ] || out=$B/packages/qemu
 meson_path=$(cat "$B/tools/meson-path")
 firmware=(/usr/share/seabios /usr/share/qemu /usr/lib/ipxe/qemu)
-mkdir -p "$out"
+mkdir -p "$S_DIR" "$out"
 
 # Two at a time in one directory would spoil each other. The tree is shared by
 # all variants, what is compiled is not.
-exec 9> "$B/.lock-overlay"
+exec 9> "$S_DIR/.lock-overlay"
 flock 9
 echo "== overlay"
 "$PYTHON" qemu/overlay.py "$QEMU_TREE" "$src"

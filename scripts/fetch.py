@@ -24,6 +24,8 @@ from pathlib import Path
 
 # Where QEMU 10.0 and rdma-core 56 are: Debian 13
 SOURCE_SUITE = 'trixie'
+# Where later ones are, for some time
+LATER_SUITES = (f'{SOURCE_SUITE}-backports', 'sid')
 
 
 class FetchError(Exception):
@@ -193,7 +195,7 @@ def download_source(name, series, work):
     suites = [SOURCE_SUITE]
     if codename() not in ('', SOURCE_SUITE):
         suites.append(f'{codename()}-backports')
-    for suite in suites:
+    for suite in (*suites, *LATER_SUITES):
         apt = Apt(work, suite, 'deb-src')
         for version in apt.versions(name):
             if not series_of(version, series):

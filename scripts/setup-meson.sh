@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# setup-meson.sh TOOLS WORK: find a meson that QEMU 10.0 accepts, or unpack
+# setup-meson.sh TOOLS WORK: find a meson that QEMU accepts, or unpack
 # Debian's package under TOOLS, which leaves the system alone. Makes
 # TOOLS/meson-path, the directory to put into PYTHONPATH (empty: none
 # needed), and TOOLS/meson.py, which runs it.

@@ -24,6 +24,17 @@ PATCH = '''Why this is needed.
  subdir('rtc')
 '''
 
+# Needs a line before it that another patch has to bring
+PATCH_AFTER = '''Why this is needed.
+
+--- a/hw/meson.build
++++ b/hw/meson.build
+@@ -2,2 +2,3 @@
+ subdir('{}')
++subdir('{}')
+ subdir('rtc')
+'''
+
 NEW_FILE = '''Why this is needed.
 
 --- /dev/null
@@ -45,6 +56,8 @@ class Overlay(unittest.TestCase):
                    "subdir('pci')\nsubdir('rtc')\n")
         self.write(self.qemu / 'hw/pci/pci.c', 'pristine\n')
         self.write(self.top / 'qemu/patches/hooks.patch', PATCH)
+        for series in ('10.0', '10.2'):
+            (self.top / 'qemu/patches' / series).mkdir()
         self.write(self.top / 'VERSION', '1.2.3\n')
         self.write(self.top / 'hw/rdma/device.c', 'one\n')
         self.write(self.top / 'tests/unit/engine.c', 'not for QEMU\n')
@@ -125,6 +138,41 @@ class Overlay(unittest.TestCase):
         self.write(self.qemu / 'hw/pci/new.c', 'of QEMU\n')
         self.assertEqual(self.run_overlay()[0], 1)
         self.assertIn('which QEMU has', self.message)
+
+    def test_patch_of_a_series_is_for_that_series(self):
+        (self.top / 'qemu/patches/hooks.patch').rename(
+            self.top / 'qemu/patches/10.2/hooks.patch')
+        self.run_overlay()
+        self.assertNotIn('rdma', self.text('hw/meson.build'))
+        self.write(self.qemu / 'VERSION', '10.2.2\n')
+        self.assertEqual(self.run_overlay()[0], 0)
+        self.assertIn("subdir('rdma')", self.text('hw/meson.build'))
+
+    def test_patches_apply_in_order_of_their_names_wherever_they_are(self):
+        self.write(self.top / 'qemu/patches/10.0/hooks-2.patch',
+                   PATCH_AFTER.format('rdma', 'two'))
+        self.write(self.top / 'qemu/patches/hooks-3.patch',
+                   PATCH_AFTER.format('two', 'three'))
+        (self.top / 'qemu/patches/hooks.patch').rename(
+            self.top / 'qemu/patches/hooks-1.patch')
+        self.assertEqual(self.run_overlay()[0], 0)
+        self.assertEqual(self.text('hw/meson.build').split(),
+                         [f"subdir('{name}')" for name in
+                          ('pci', 'rdma', 'two', 'three', 'rtc')])
+
+    def test_patch_that_is_there_twice_is_refused(self):
+        self.write(self.top / 'qemu/patches/10.0/hooks.patch', PATCH)
+        self.assertEqual(self.run_overlay()[0], 1)
+        self.assertIn('hooks.patch is there for all series and for 10.0',
+                      self.message)
+
+    def test_other_series_is_refused_with_those_that_are_known(self):
+        for version in ('9.2.4', '10.1.50', '10.10.0', '11.0.0'):
+            self.write(self.qemu / 'VERSION', f'{version}\n')
+            self.assertEqual(self.run_overlay()[0], 1)
+            self.assertIn(f'QEMU {version}', self.message)
+            self.assertIn('10.0 and 10.2', self.message)
+            self.assertFalse(self.out.exists())
 
     def test_device_gets_the_version(self):
         self.run_overlay()
