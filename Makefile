@@ -34,6 +34,7 @@ SERIES_DIRS := $(foreach series,$(KNOWN_SERIES),$(call series_dir,$(series)))
 S_DIR := $(call series_dir,$(QEMU_SERIES))
 V_DIR := $(S_DIR)$(if $(ASAN),-asan)
 LOGS := $(V_DIR)/logs
+SERIES_QEMUS := $(SERIES_DIRS:%=%$(if $(ASAN),-asan)/qemu/qemu-system-x86_64)
 FETCHED_QEMU := $(S_DIR)/src/qemu
 QEMU_TREE := $(or $(QEMU_SRC),$(FETCHED_QEMU))
 QEMU := $(V_DIR)/qemu/qemu-system-x86_64
@@ -56,9 +57,9 @@ TARGETS ?=
 .DEFAULT_GOAL := all
 .PHONY: all demo lab check check-unit check-qtest check-guest check-migration \
 	check-threads check-pyverbs interop check-kernel-users check-scale \
-	check-newer-kernel check-kernels check-verbs check-applications \
+	check-newer-kernel check-kernels check-series check-verbs check-applications \
 	check-fresh run-kernels run-kernels-6.1 run-kernels-6.12 \
-	run-kernels-newest run-users run-scale run-newer run-applications \
+	run-kernels-newest run-users run-scale run-newer run-series run-applications \
 	run-verbs run-verbs-rxe run-verbs-own \
 	unit-tests run-unit run-qtest run-migration \
 	run-guest-migration run-guest \
@@ -93,6 +94,7 @@ help:
 	@echo 'make check-kernels  the driver, built for all kernels of the archive'
 	@echo '                   (HEADERS=regex: for those), and in guests with'
 	@echo '                   6.1, 6.12 and the newest'
+	@echo 'make check-series  guests migrate between QEMU $(KNOWN_SERIES)'
 	@echo 'make check-fresh   demo and all tests on fresh Debian 12 and 13 (root)'
 	@echo '                   (SUITES="bookworm trixie",'
 	@echo '                   COMMANDS="make demo; make check", KEEP=1)'
@@ -247,6 +249,11 @@ run-newer:
 	@$(STAGE) newer! 'guest tests are done' \
 		tests/guest/run check --suite newer
 
+# Between QEMUs of all series, oldest first
+run-series:
+	@QEMUS='$(SERIES_QEMUS)' $(STAGE) series! 'guests have migrated' \
+		tests/guest/run check --suite series
+
 run-applications:
 	@$(STAGE) applications! 'guest tests are done' \
 		tests/guest/run check --suite applications
@@ -289,6 +296,14 @@ check-kernel-users check-scale check-newer-kernel check-applications: qemu | \
 	@rm -f $(LOGS)/$(SUITE).log
 	@$(MAKE) -s --no-print-directory run-$(SUITE) || :
 	@$(SUMMARY) $(SUITE)
+
+check-series: | packages-guest packages-test
+	@for series in $(KNOWN_SERIES); do \
+		$(MAKE) --no-print-directory qemu QEMU_SERIES=$$series || exit; \
+	done
+	@rm -f $(LOGS)/series.log
+	@$(MAKE) -s --no-print-directory run-series || :
+	@$(SUMMARY) series
 
 check-kernel-users: SUITE := users
 check-scale: SUITE := scale

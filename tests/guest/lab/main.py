@@ -12,7 +12,7 @@ from .stack import STACKS
 from .vm import Vm
 
 # Directories of tests below tests/guest.
-SUITES = ('users', 'newer', 'verbs', 'applications')
+SUITES = ('users', 'newer', 'verbs', 'applications', 'series')
 
 
 def do_setup(args):

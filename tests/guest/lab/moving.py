@@ -44,16 +44,23 @@ def _stamp(event):
 class MovingVm(Vm):
     """A guest with its root in memory. @devices: a function from the number
     of the QEMU process, counted from 0, to QEMU arguments. @attach(number,
-    up): connects a process to the link, or cuts it off."""
+    up): connects a process to the link, or cuts it off. @emulators: programs
+    that the processes are, in turn, if not the one under test."""
 
     def __init__(self, name, directory, devices, attach=None, mem='512M',
-                 **options):
+                 emulators=(), **options):
         super().__init__(name, mem=mem, **options)
         self.make_devices, self.directory = devices, directory
         self.attach = attach or (lambda number, up: None)
+        self.emulators = emulators
         self.image = image.build()
         self.number = -1
         self.moves = []
+
+    def _emulator(self):
+        if not self.emulators:
+            return super()._emulator()
+        return self.emulators[self.number % len(self.emulators)]
 
     def _root(self):
         return self.image, '', []
@@ -166,10 +173,11 @@ class MovingPair:
     object-add is told, for each object that the hub gets at start. @cut:
     destinations are not on the link before they run. What arrives earlier
     waits in their sockets until then. @shm: every other QEMU of a guest sends
-    by shared memory."""
+    by shared memory. @machine, @emulators: as of a MovingVm."""
 
     def __init__(self, tag, rdma=True, smp=1, mem='512M', extra=None,
-                 objects=(), hotplug=False, accel='', cut=False, shm=False):
+                 objects=(), hotplug=False, accel='', cut=False, shm=False,
+                 machine='q35', emulators=()):
         self.tag = tag
         self.directory = tempfile.mkdtemp(prefix='vrdma-')
         self.hub = None
@@ -181,7 +189,8 @@ class MovingPair:
                 lambda number, i=index: self._devices(i, number, rdma,
                                                       extra),
                 (lambda number, up, i=index: self._connect(i, number, up))
-                if cut else None, mem=mem, smp=smp, accel=accel))
+                if cut else None, mem=mem, smp=smp, accel=accel,
+                machine=machine, emulators=emulators))
 
     @staticmethod
     def _port(index, number):

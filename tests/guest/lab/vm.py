@@ -64,6 +64,9 @@ class Vm(Guest):
         self.log = logs / f'{name}.console'
         self.out = logs / name
 
+    def _emulator(self):
+        return qemu_binary()
+
     def _root(self):
         """(initramfs, kernel parameters, QEMU arguments) of its root."""
         return (
@@ -92,7 +95,7 @@ class Vm(Guest):
             'net.ifnames=0',
             f'lab.init={GUEST_TESTS}/guest/init.sh',
             f'lab.name={self.name}', append, self.append))
-        command = [str(qemu_binary()), '-name', self.name]
+        command = [str(self._emulator()), '-name', self.name]
         for directory in firmware_dirs():
             command += ['-L', directory]
         command += [
