@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A stream that was stored once must load for ever. It has a device amid
- * traffic: what it goes on to send tells whether its state has come along.
+ * A stream that was stored once must load for ever, also one that a QEMU of
+ * another series has made. It has a device amid traffic: what it goes on to
+ * send tells whether its state has come along.
  *
  * With MIGRATE_STORE=file in the environment a new one is made. It goes
  * beside this file, and the old ones stay.
@@ -20,6 +21,7 @@
     "queue-size=128,max-sge=8,max-inline=128,max-rd-atomic=8," \
     "gid-table-len=8,max-cqe=1000,max-srq-wr=128,direct-qp=off," \
     "direct-cq=off,direct-srq=off"
+/* That of the oldest series, which all know */
 #define MACHINE "pc-i440fx-10.0,acpi=off,suppress-vmdesc=on"
 
 #define MTU 1024
@@ -207,20 +209,34 @@ static void load_stream(const char *path)
     stored_close(&s);
 }
 
-static void test_stored(void)
+/* By the series of QEMU that they were made with */
+static const char *const stored[] = { "10.0", "10.2" };
+
+static void test_stored(const void *opaque)
 {
     /* Its directory, as the compiler was told it */
     g_autofree char *dir = g_path_get_dirname(__FILE__);
-    g_autofree char *path = g_build_filename(dir, "stored-1.stream", NULL);
-    const char *store = g_getenv("MIGRATE_STORE");
+    g_autofree char *path = g_strdup_printf("%s/stored-%s.stream", dir,
+                                            (const char *)opaque);
 
-    if (store) {
-        make_stream(store);
-    }
-    load_stream(store ?: path);
+    load_stream(path);
+}
+
+static void test_store(void)
+{
+    make_stream(g_getenv("MIGRATE_STORE"));
+    load_stream(g_getenv("MIGRATE_STORE"));
 }
 
 void add_migrate_stored_tests(void)
 {
-    qtest_add_func("virtio-rdma-migration/stored", test_stored);
+    for (int i = 0; i < ARRAY_SIZE(stored); i++) {
+        g_autofree char *path = g_strdup_printf(
+            "virtio-rdma-migration/stored/%s", stored[i]);
+
+        qtest_add_data_func(path, stored[i], test_stored);
+    }
+    if (g_getenv("MIGRATE_STORE")) {
+        qtest_add_func("virtio-rdma-migration/stored/new", test_store);
+    }
 }
