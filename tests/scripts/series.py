@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The series of QEMU that the tree lies over: their patches have the form that
 qemu/overlay.py wants, and other series are refused."""
+import os
 import re
 import shutil
 import subprocess
@@ -141,9 +142,12 @@ class Refusal(unittest.TestCase):
 
     def run_in_top(self, *command):
         """(exit status, all that it said)"""
+        # The make that runs this has its own idea of variables.
+        env = {name: value for name, value in os.environ.items()
+               if name in ('PATH', 'HOME', 'LANG')}
         done = subprocess.run(command, cwd=self.top, text=True, check=False,
                               stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT)
+                              stderr=subprocess.STDOUT, env=env)
         return done.returncode, done.stdout
 
     def must_refuse(self, *command):
