@@ -14,9 +14,19 @@ import tap
 
 TOP = Path(__file__).resolve().parent.parent.parent
 PATCHES = TOP / 'qemu/patches'
+PAGE = TOP / 'docs/devel/virtio-rdma-series.rst'
 SERIES = sorted(path.name for path in PATCHES.iterdir() if path.is_dir())
 
 HUNK = re.compile(r'^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@$')
+
+
+def row_of(path, rows):
+    """The row of the page's table that a patch is told of in: its own, or that
+    of the common patch which it completes."""
+    name = path.stem
+    while name and name not in rows:
+        name = name.rpartition('-')[0]
+    return name
 
 
 def patches():
@@ -120,6 +130,21 @@ class Patches(unittest.TestCase):
                 # At the top both trees have files of some names.
                 self.assertTrue('/' not in name or not (TOP / name).exists(),
                                 f'{path}: {name}')
+
+
+    def test_page_tells_where_each_is(self):
+        rows = dict(re.findall(r'^``([\w-]+)`` +((?:all|own|no)\b.*)',
+                               PAGE.read_text(encoding='utf-8'), re.M))
+        for path in patches():
+            self.assertTrue(row_of(path, rows), f'{path} is not told of')
+        for name, cells in rows.items():
+            own = {path.parent.name for path in PATCHES.glob('*/*.patch')
+                   if row_of(path, rows) == name}
+            common = ['all'] if (PATCHES / f'{name}.patch').exists() else []
+            where = [', '.join(common + ['own'] * (series in own)) or 'no'
+                     for series in SERIES]
+            told = re.findall(r'(all, own|all|own|no)(?: +|$)', cells)
+            self.assertEqual(told[:len(SERIES)], where, name)
 
 
 class Refusal(unittest.TestCase):
