@@ -4,23 +4,25 @@ shown. Also what the command says where it cannot boot guests."""
 import os
 import subprocess
 
+from lab.pages import listing
 from lab.paths import TOP
-from lab.userlab import UserBench, UserLab, listing
+from lab.userlab import UserBench, UserLab
 
 GUESTS = {'guests': 0}
 PAIR, BENCH = UserLab, UserBench
 SECONDS = 20
+PAGE = 'virtio-rdma-lab'
 JOB = 'PATH=$PWD/virtio-rdma/tools/lab:$PATH ./test.sh'
 
 
 def test_the_ci_jobs_run_the_program(bench):
     lab = bench.lab
     for name in ('hello.c', 'test.sh'):
-        (lab.work / name).write_text(listing(name), encoding='utf-8')
+        (lab.work / name).write_text(listing(PAGE, name), encoding='utf-8')
     (lab.work / 'test.sh').chmod(0o755)
     os.symlink(TOP, lab.work / 'virtio-rdma')
     for name in ('.github/workflows/rdma.yml', '.gitlab-ci.yml'):
-        assert JOB in listing(name), f'{name} does not run the test'
+        assert JOB in listing(PAGE, name), f'{name} does not run the test'
     done = subprocess.run(
         ['sh', '-ec', JOB], cwd=lab.work, env=lab.environment, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=500,

@@ -22,7 +22,7 @@ TOP = Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(TOP / 'tests' / 'guest'))
 
-from lab.userlab import listing    # noqa: E402
+from lab.pages import listing    # noqa: E402
 
 NAMES = ('qemu-system-x86-virtio-rdma', 'virtio-rdma-dkms',
          'ibverbs-provider-virtio-rdma', 'vrdma-lab')
@@ -176,7 +176,7 @@ def the_program_of_the_page_runs(system, _):
     work = Path(str(system.root) + WORK)
     for name in ('hello.c', 'test.sh'):
         path = work / name
-        path.write_text(listing(name), encoding='utf-8')
+        path.write_text(listing('virtio-rdma-lab', name), encoding='utf-8')
         path.chmod(0o755)
     shown = system.lab('./test.sh')
     require('hello from guest1' in shown and 'hello from guest2' in shown,

@@ -3,7 +3,6 @@
 Bench. Its labs are in a directory of their own."""
 import json
 import os
-import re
 import shutil
 import subprocess
 import tempfile
@@ -14,7 +13,6 @@ from . import kernel
 from .paths import BUILD, TOP, LabError, qemu_binary
 
 COMMAND = TOP / 'tools' / 'lab' / 'vrdma-lab'
-PAGE = TOP / 'docs' / 'system' / 'devices' / 'virtio-rdma-lab.rst'
 
 
 class Done:
@@ -129,14 +127,3 @@ def _runs(pid):
     except OSError:
         return False
     return stat.rpartition(')')[2].split()[0] != 'Z'
-
-
-def listing(name):
-    """The text of a file that the page shows."""
-    text = PAGE.read_text(encoding='utf-8')
-    found = re.search(rf'^\.\. code-block:: \S+\n   :caption: '
-                      rf'{re.escape(name)}\n\n((?:   .*\n|\n)+)', text, re.M)
-    if not found:
-        raise LabError(f'{PAGE.name} shows no file {name}')
-    lines = found.group(1).rstrip('\n').split('\n')
-    return '\n'.join(line[3:] for line in lines) + '\n'
