@@ -57,9 +57,11 @@ TARGETS ?=
 .DEFAULT_GOAL := all
 .PHONY: all demo lab check check-unit check-qtest check-guest check-migration \
 	check-threads check-pyverbs interop check-kernel-users check-scale \
-	check-newer-kernel check-kernels check-series check-verbs check-applications \
-	check-fresh run-kernels run-kernels-6.1 run-kernels-6.12 \
-	run-kernels-newest run-users run-scale run-newer run-series run-applications \
+	check-newer-kernel check-kernels check-series check-verbs \
+	check-applications check-hosts check-fresh \
+	run-kernels run-kernels-6.1 run-kernels-6.12 run-kernels-newest \
+	run-users run-scale run-newer run-series run-applications \
+	run-hosts \
 	run-verbs run-verbs-rxe run-verbs-own \
 	unit-tests run-unit run-qtest run-migration \
 	run-guest-migration run-guest \
@@ -88,6 +90,7 @@ help:
 	@echo 'make interop       virtio-rdma and rxe on one wire, as a table'
 	@echo 'make check-kernel-users  NVMe-oF, NFS and others over RDMA'
 	@echo 'make check-applications  Open MPI and other users of verbs'
+	@echo 'make check-hosts   guests on two hosts, which are network namespaces'
 	@echo 'make check-verbs   a host with an RDMA device and its nested guests'
 	@echo 'make uml           only the kernel of that host, User-mode Linux'
 	@echo "make check-newer-kernel  guests with Debian 13's kernel"
@@ -258,6 +261,10 @@ run-applications:
 	@$(STAGE) applications! 'guest tests are done' \
 		tests/guest/run check --suite applications
 
+run-hosts:
+	@$(STAGE) hosts! 'guests on two hosts are done' \
+		tests/guest/run check --suite hosts
+
 run-verbs:
 	@$(STAGE) verbs! 'nested guests are done' \
 		tests/guest/run check --suite verbs
@@ -291,7 +298,8 @@ check-kernels: qemu | packages-guest packages-test
 	@$(MAKE) -s --no-print-directory run-kernels-newest || :
 	@$(SUMMARY) kernels kernels-6.1 kernels-6.12 kernels-newest
 
-check-kernel-users check-scale check-newer-kernel check-applications: qemu | \
+check-kernel-users check-scale check-newer-kernel check-applications \
+		check-hosts: qemu | \
 		packages-guest packages-test
 	@rm -f $(LOGS)/$(SUITE).log
 	@$(MAKE) -s --no-print-directory run-$(SUITE) || :
@@ -309,6 +317,7 @@ check-kernel-users: SUITE := users
 check-scale: SUITE := scale
 check-newer-kernel: SUITE := newer
 check-applications: SUITE := applications
+check-hosts: SUITE := hosts
 
 check-verbs: qtests uml | packages-guest packages-test
 	@rm -f $(LOGS)/verbs-rxe.log $(LOGS)/verbs-own.log $(LOGS)/verbs.log

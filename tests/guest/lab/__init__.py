@@ -12,10 +12,12 @@ nested     a guest of User-mode Linux, with a peer of its host
 qtests     the device's tests in a host with an RDMA device
 cannot     which of these cannot pass there, and why
 pair       two guests on one link
+hosts      network namespaces as hosts, and guests on them
 hub        the network of guests that are more than two
 moving     guests that migrate
 image      the root of such guests
 hotplug    the adapter comes and goes
+verified   traffic that is verified while something happens
 lanes      traffic that goes on until it is told to end
 soak       trouble of all kinds amid traffic
 stack      an RDMA stack inside a guest: virtio-rdma or rxe

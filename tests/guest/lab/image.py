@@ -22,13 +22,15 @@ PROGRAMS = '''bash sh busybox cat chmod cmp cp cut date dd dmesg echo env
  false grep head hostname ip kill ls ln mkdir modprobe insmod rmmod lsmod
  mount umount printf ps rdma rm rmdir sed seq sha256sum sleep stdbuf sysctl
  tail test timeout touch true uname wc ibv_devinfo ibv_rc_pingpong
-  ibv_uc_pingpong ibv_ud_pingpong ib_write_bw ib_send_bw ib_read_bw
+  ibv_uc_pingpong ibv_ud_pingpong ib_write_bw ib_send_bw ib_read_bw ib_atomic_bw mckey
   ib_write_lat ib_send_lat ib_read_lat rping ucmatose python3 dirname
   sync'''.split()
 
 MODULE_NAMES = '''virtio_pci virtio_net virtio_console virtio_rng ib_uverbs
- rdma_ucm ib_umad rdma_cm configfs nvmet nvmet_rdma nvme_rdma nvme_fabrics
+ rdma_ucm ib_umad rdma_cm rdma_rxe configfs nvmet nvmet_rdma nvme_rdma nvme_fabrics
  null_blk brd'''.split()
+# Of rxe; newer kernels have it built in.
+CHECKSUM = 'crc32_generic'
 
 INIT = r'''#!/bin/bash
 export PATH=/usr/sbin:/usr/bin
@@ -127,7 +129,10 @@ def _python(tree):
 def _modules(tree, made):
     """The modules' closure, where modprobe looks for it."""
     base = tree.root / 'usr' / 'lib' / 'modules' / made.release
-    for source in kernel.module_files(made.root, made.release, MODULE_NAMES):
+    names = list(MODULE_NAMES)
+    if any(made.modules.rglob(f'{CHECKSUM}.ko*')):
+        names.append(CHECKSUM)
+    for source in kernel.module_files(made.root, made.release, names):
         relative = Path(source).resolve().relative_to(
             made.modules.resolve())
         (base / relative).parent.mkdir(parents=True, exist_ok=True)

@@ -12,7 +12,7 @@ from .stack import STACKS
 from .vm import Vm
 
 # Directories of tests below tests/guest.
-SUITES = ('users', 'newer', 'verbs', 'applications', 'series')
+SUITES = ('users', 'newer', 'verbs', 'applications', 'series', 'hosts')
 
 
 def do_setup(args):

@@ -72,13 +72,13 @@ def by_memory(vm):
 
 
 def functions(index, rdma=True, iommu=False, hotplug=False, options='',
-              where=('netdev=n0', [])):
+              where=('netdev=n0', []), mtu=MTU):
     """NIC and adapter: two functions of one slot, or, to be unplugged
     alone, the adapter in a port of its own. where is what backend() says."""
     platform = ',iommu_platform=on,disable-legacy=on' if iommu else ''
     devices = ['-device',
                'virtio-net-pci,netdev=n0,addr=4.0,multifunction=on,'
-               f'mac={mac(index)},host_mtu={MTU},romfile={platform}']
+               f'mac={mac(index)},host_mtu={mtu},romfile={platform}']
     place = 'addr=4.1'
     if hotplug:
         devices += ['-device', 'pcie-root-port,id=rp0,chassis=1,addr=6']
@@ -173,10 +173,10 @@ class Pair:
         self.kill()
 
 
-def net_up(vm, index, device='eth0'):
+def net_up(vm, index, device='eth0', mtu=MTU):
     """Load the NIC's driver, if it needs one, and give it the guest's
     addresses."""
     vm.must(f'{{ [ -e /sys/class/net/{device} ] || modprobe virtio_net; }} && '
-            f'ip link set {device} mtu {MTU} up && '
+            f'ip link set {device} mtu {mtu} up && '
             f'ip addr add {address(index)}/24 dev {device} && '
             f'ip addr add {address(index, 6)}/64 dev {device} nodad')

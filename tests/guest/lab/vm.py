@@ -116,6 +116,10 @@ class Vm(Guest):
             '-mon', 'chardev=qmp,mode=control']
         return command + self.devices
 
+    def _enter(self):
+        """The command that runs QEMU elsewhere, such as in a namespace."""
+        return []
+
     def start(self):
         """Start QEMU; returns at once, see wait_ready()."""
         self.out.mkdir(parents=True, exist_ok=True)
@@ -130,8 +134,8 @@ class Vm(Guest):
             # Only the main thread's death takes QEMU along: start guests
             # from there.
             self.process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=errors,
-                stderr=errors, pass_fds=[*fds, *self.fds],
+                [*self._enter(), *command], stdin=subprocess.DEVNULL,
+                stdout=errors, stderr=errors, pass_fds=[*fds, *self.fds],
                 preexec_fn=die_with_parent)
         agent_far.close()
         qmp_far.close()
