@@ -13,6 +13,7 @@ qtests     the device's tests in a host with an RDMA device
 cannot     which of these cannot pass there, and why
 pair       two guests on one link
 hosts      network namespaces as hosts, and guests on them
+openvswitch  Debian's Open vSwitch on such hosts
 hub        the network of guests that are more than two
 moving     guests that migrate
 image      the root of such guests

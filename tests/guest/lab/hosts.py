@@ -177,11 +177,13 @@ class HostedVm(MovingVm):
 
 class HostedPair:
     """Guest 1 on host 1 and guest 2 on host 2, in the place of a Pair.
-    @underlay: the MTU of the link between the hosts."""
+    @underlay: the MTU of the link between the hosts, @nic: more properties of
+    the guests' NICs."""
 
     def __init__(self, tag, rdma=True, underlay=MTU + OVERHEAD, smp=2,
-                 mem='512M', switch=LinuxBridge):
+                 mem='512M', switch=LinuxBridge, nic=''):
         self.underlay, self.make_switch = underlay, switch
+        self.nic = nic
         self.directory = tempfile.mkdtemp(prefix='vrdma-')
         self.hosts, self.vms = [], []
         self.switch, self.mtu = None, 0
@@ -194,7 +196,7 @@ class HostedPair:
     def _devices(self, index, rdma):
         return ['-netdev', f'tap,id=n0,ifname=tap{index},script=no,'
                 'downscript=no',
-                *functions(index, rdma, mtu=self.mtu)]
+                *functions(index, rdma, mtu=self.mtu, nic=self.nic)]
 
     @property
     def one(self):
