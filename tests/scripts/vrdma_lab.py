@@ -23,7 +23,7 @@ sys.path[:0] = [str(TOOL), str(MACHINERY)]
 
 from lab.paths import LabError    # noqa: E402
 from vrdma_lab import (cli, client, installed, keeper, network,    # noqa: E402
-                       place)
+                       place, plan, taps)
 from vrdma_lab.plan import Plan    # noqa: E402
 
 # All of the tests' machinery that has to be installed with the command
@@ -114,6 +114,54 @@ class Impairments(unittest.TestCase):
                      'rate=5kb', 'lost=1%', 'seed=x', ''):
             with self.assertRaisesRegex(LabError, 'impair ' + spec):
                 network.parse(spec)
+
+
+class Bridges(unittest.TestCase):
+    def judge(self, guests=2, mtu=1450, **options):
+        """A plan, when all interfaces have this MTU."""
+        its = Plan(guests, **options)
+        with mock.patch.object(taps, 'mtu', return_value=mtu):
+            plan.check_network(its)
+        return its
+
+    def test_guests_have_the_numbers_and_the_mtu_of_their_network(self):
+        its = self.judge(bridge='br0', first=3, of=6)
+        self.assertEqual((list(its.numbers), its.of, its.mtu),
+                         ([3, 4], 6, 1450))
+        its = self.judge(taps=['tap1', 'tap2'])
+        self.assertEqual((list(its.numbers), its.of, its.mtu),
+                         ([1, 2], 2, 1450))
+        self.assertEqual(self.judge().mtu, 9000)
+
+    def test_what_does_not_go_together_is_refused(self):
+        for text, options in (
+                ('--wire shm', {'bridge': 'br0', 'wire': 'shm'}),
+                ('--first and --of', {'first': 2}),
+                ('--first and --of', {'of': 4}),
+                ('once for each guest', {'taps': ['tap1']}),
+                ('without --bridge', {'taps': ['a', 'b'], 'bridge': 'br0'}),
+                ('3 to 4 of 3', {'bridge': 'br0', 'first': 3, 'of': 3}),
+                ('at most 254', {'bridge': 'br0', 'first': 254}),
+                ('0 to 1', {'bridge': 'br0', 'first': 0}),
+                ('MTU of 1000', {'bridge': 'br0', 'mtu': 1000})):
+            with self.assertRaisesRegex(LabError, text, msg=options):
+                self.judge(**options)
+
+    def test_interfaces_have_an_mtu_or_are_missing(self):
+        self.assertGreaterEqual(taps.mtu('lo'), 1500)
+        for name in ('no-such-link', 'x' * 16):
+            with self.assertRaisesRegex(LabError, name):
+                taps.mtu(name)
+
+    def test_guests_of_two_labs_have_other_addresses(self):
+        its = Plan(2, bridge='br0')
+        with mock.patch.object(taps, 'on_bridge', return_value=0):
+            one, two = (network.Network(its, '', None) for _ in range(2))
+        macs = {net.mac(i) for net in (one, two) for i in (1, 2)}
+        self.assertEqual(len(macs), 4)
+        for mac in macs:
+            # Of one station, and nobody's by registration
+            self.assertEqual(int(mac[:2], 16) & 3, 2, mac)
 
 
 class Arguments(unittest.TestCase):

@@ -72,14 +72,15 @@ def by_memory(vm):
 
 
 def functions(index, rdma=True, iommu=False, hotplug=False, options='',
-              where=('netdev=n0', []), mtu=MTU, nic=''):
+              where=('netdev=n0', []), mtu=MTU, hardware='', nic=''):
     """NIC and adapter: two functions of one slot, or, to be unplugged
     alone, the adapter in a port of its own. where is what backend() says,
-    nic more properties of the NIC."""
+    hardware the NIC's MAC address if it is not mac(index), nic more of its
+    properties."""
     platform = ',iommu_platform=on,disable-legacy=on' if iommu else ''
     devices = ['-device',
                'virtio-net-pci,netdev=n0,addr=4.0,multifunction=on,'
-               f'mac={mac(index)},host_mtu={mtu},'
+               f'mac={hardware or mac(index)},host_mtu={mtu},'
                f'romfile={platform}{nic and ","}{nic}']
     place = 'addr=4.1'
     if hotplug:

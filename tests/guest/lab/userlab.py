@@ -29,10 +29,12 @@ class Done:
 
 class UserLab:
     """A lab of some guests, or of none. The directory `work` is where the
-    command is called, and so what the guests share."""
+    command is called, and so what the guests share. @host: one of lab.hosts
+    that the command is called on."""
 
-    def __init__(self, tag, rdma=True, guests=3):
+    def __init__(self, tag, rdma=True, guests=3, host=None):
         self.tag, self.guests = tag, guests
+        self.command = [*(host.enter if host else []), str(COMMAND)]
         self.stack = 'virtio-rdma' if rdma else 'rxe'
         self.vms = []       # none that the tests hold themselves
         # Short, as sockets are in it
@@ -50,7 +52,7 @@ class UserLab:
     def begin(self, *words, **options):
         """Start the command: the process."""
         return subprocess.Popen(
-            [str(COMMAND), *words], cwd=self.work, text=True,
+            [*self.command, *words], cwd=self.work, text=True,
             env=self.environment, stdin=options.pop('stdin', None) or
             subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, **options)
@@ -58,7 +60,7 @@ class UserLab:
     def call(self, *words, text='', timeout=500, check=True):
         """Run the command to its end, and require success."""
         done = Done(words, subprocess.run(
-            [str(COMMAND), *words], cwd=self.work, text=True, input=text,
+            [*self.command, *words], cwd=self.work, text=True, input=text,
             env=self.environment, capture_output=True, timeout=timeout,
             check=False))
         if check and done.rc != 0:

@@ -59,6 +59,8 @@ def show(status):
         f'Linux {status["kernel"]}, {status["stack"]}'
     if status['wire'] == 'shm':
         title += ' by shared memory'
+    if status['links']:
+        title += f', on {" ".join(status["links"])}, MTU {status["mtu"]}'
     print(title)
     for guest in status['guests']:
         number = str(guest['guest'])
@@ -102,7 +104,8 @@ def do_up(args):
     plan = check(Plan(
         args.guests, args.stack, args.wire, args.kernel, args.accel,
         args.smp, args.mem, [s for s in shares if s],
-        args.logs and os.path.abspath(args.logs), args.qemu))
+        args.logs and os.path.abspath(args.logs), args.qemu,
+        bridge=args.bridge, taps=args.tap, first=args.first, of=args.of))
     place = Place(args.name)
     began = time.monotonic()
     held = place.take()
@@ -155,8 +158,9 @@ def do_console(args):
     status = client.ask(Place(args.name), 'status')
     found = [g for g in status['guests'] if g['guest'] == args.guest]
     if not found:
-        raise LabError(f'no guest {args.guest}: there are 1 to '
-                       f'{len(status["guests"])}')
+        there = [g['guest'] for g in status['guests']]
+        raise LabError(f'no guest {args.guest}: there are {min(there)} to '
+                       f'{max(there)}')
     with open(found[0]['console'], encoding='utf-8',
               errors='replace') as console:
         while True:
@@ -211,6 +215,16 @@ def add_up(commands):
                     help='rxe: the software RDMA of Linux, to compare')
     up.add_argument('--wire', choices=WIRES, default='net',
                     help='shm: RDMA by shared memory, beside the network')
+    up.add_argument('--bridge', default='',
+                    help='the guests are on a bridge of this machine, in the '
+                         'place of a network of their own (for root)')
+    up.add_argument('--tap', action='append', default=[],
+                    help='or on this tap: once for each guest')
+    up.add_argument('--first', type=int, default=1, metavar='NUMBER',
+                    help='of the first guest, where other labs are on the '
+                         'same network (default: 1)')
+    up.add_argument('--of', type=int, default=0, metavar='N',
+                    help='how many guests all these labs have together')
     up.add_argument('--kernel', metavar='SERIES', default='',
                     help='such as 6.12 (default: that of this machine)')
     up.add_argument('--accel', choices=ACCELERATORS, default='tcg')

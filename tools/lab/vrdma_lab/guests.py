@@ -33,7 +33,8 @@ class LabGuest(Vm):
         super().__init__(
             hostname(index), *netdev, *functions(
                 index, plan.stack == 'virtio-rdma',
-                where=backend(plan.wire, network.directory)),
+                where=backend(plan.wire, network.directory), mtu=plan.mtu,
+                hardware=network.mac(index)),
             '-chardev', f'socket,id=tty,fd={tty.fileno()}',
             '-device', 'virtconsole,chardev=tty', *plan.qemu,
             series=plan.series, smp=plan.smp, mem=plan.memory, logs=logs,
@@ -97,16 +98,31 @@ class LabGuest(Vm):
         self.wait_ready()
         hosts = ''.join(f'{address(i)} {hostname(i)}\n'
                         f'{address(i, 6)} {hostname(i)}-6\n'
-                        for i in range(1, self.plan.guests + 1))
+                        for i in range(1, self.plan.of + 1))
         commands = [f'printf %s {shlex.quote(hosts)} >> /etc/hosts']
         for number, path in enumerate(self.plan.shares):
             path = shlex.quote(path)
             commands.append(f'mkdir -p {path} && mount -t 9p -o {MOUNT} '
                             f'share{number} {path}')
         self.must(' && '.join(commands))
-        net_up(self, self.index)
+        if self.plan.is_bridged:
+            self._be_the_only_one()
+        net_up(self, self.index, mtu=self.plan.mtu)
         self.its.up(self)
         self.new_complaints()
+
+    def _be_the_only_one(self):
+        """Require that no guest of another lab has the address."""
+        asked = self.run(
+            'modprobe virtio_net && ip link set eth0 up && busybox arping '
+            f'-D -q -I eth0 -c 2 -w 2 {address(self.index)}')
+        if asked.rc == 1:
+            raise LabError(f'{address(self.index)} is taken: is guest '
+                           f'{self.index} of another lab on this network? '
+                           'Number the guests of this one from another '
+                           'number on, with --first')
+        if asked.rc:
+            raise LabError(str(asked))
 
     def new_complaints(self):
         """What its kernel has complained of since this was asked last."""
@@ -122,7 +138,7 @@ class LabGuest(Vm):
     def environment(self):
         """What programs in it can know of the lab."""
         return {'VRDMA_GUEST': str(self.index),
-                'VRDMA_GUESTS': str(self.plan.guests),
+                'VRDMA_GUESTS': str(self.plan.of),
                 'VRDMA_DEVICE': self.its.device,
                 'VRDMA_GID': str(self.its.gid(4)),
                 'VRDMA_ADDRESS': address(self.index)}

@@ -42,7 +42,7 @@ class Keeper:
         if self.plan.release:
             kernel = installed.kernel_of(self.plan, self.place.directory)
         self.network = Network(self.plan, directory, self.logs)
-        for index in range(1, self.plan.guests + 1):
+        for index in self.plan.numbers:
             guest = LabGuest(index, self.plan, self.network, self.logs,
                              kernel)
             self.guests[index] = guest
@@ -71,8 +71,8 @@ class Keeper:
         """The guests of these numbers, all if there are none."""
         for number in numbers:
             if number not in self.guests:
-                raise LabError(f'no guest {number}: there are 1 to '
-                               f'{len(self.guests)}')
+                raise LabError(f'no guest {number}: there are '
+                               f'{min(self.guests)} to {max(self.guests)}')
         return [self.guests[n] for n in numbers or self.guests]
 
     def do_status(self, wire, _):
@@ -80,7 +80,8 @@ class Keeper:
             network = self.network
             wire.send(lab=self.place.name, began=self.began,
                       stack=self.plan.stack, wire=self.plan.wire,
-                      kernel=self.guests[1].kernel.release,
+                      links=self.plan.links, mtu=self.plan.mtu,
+                      kernel=self.guests[self.plan.first].kernel.release,
                       shares=self.plan.shares, logs=str(self.logs),
                       capture=network.capture, impaired=network.impaired,
                       network=network.alive(),

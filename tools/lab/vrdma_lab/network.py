@@ -5,7 +5,7 @@ Two guests have a socket between them, as that is fast; others are connected
 by a hub. What is to happen to frames on the way to a guest happens in that
 guest's QEMU, or at its port of the hub. All frames pass each end of a socket,
 and each port of a hub: a dump at one of them has every frame once, as it was
-sent.
+sent. Where guests are on a bridge of the machine, it is the network.
 """
 import os
 import re
@@ -13,7 +13,10 @@ import socket
 
 from lab.agent import GuestGone
 from lab.hub import Hub
+from lab.pair import mac
 from lab.paths import LabError
+
+from . import taps
 
 DUMP = 'dump'
 UNITS = {
@@ -81,8 +84,12 @@ class Network:
     def __init__(self, plan, directory, logs):
         self.plan, self.directory = plan, directory
         self.guests = {}            # by number, with what has their netdevs
-        self.ends = self.hub = None
-        if plan.guests == 2:
+        self.ends, self.taps, self.hub = (), {}, None
+        if plan.is_bridged:
+            self.taps = {number: taps.on_bridge(plan.bridge) if plan.bridge
+                         else taps.named(plan.taps[number - plan.first])
+                         for number in plan.numbers}
+        elif plan.guests == 2:
             self.ends = socket.socketpair()
         else:
             self.hub = Hub('network', directory, plan.guests, logs)
@@ -90,21 +97,34 @@ class Network:
         self.dumping = None         # whose QEMU does that
         self.impaired = {}          # guest: what was asked for
         self.filters = {}           # guest: names of filters
+        # So that those of labs on one network differ
+        self.vendor = bytes((0x52, 0x54, *os.urandom(3)))
 
     def netdev(self, index):
         """(the arguments of a guest's netdev, the descriptors it inherits)"""
         if self.hub:
             return ['-netdev', 'stream,id=n0,server=off,addr.type=unix,'
                     f'addr.path={self.directory}/port{index - 1}'], []
+        if self.taps:
+            tap = self.taps[index]
+            return ['-netdev', f'tap,id=n0,fd={tap}'], [tap]
         end = self.ends[index - 1].fileno()
         return ['-netdev', 'stream,id=n0,server=off,addr.type=fd,'
                 f'addr.str={end}'], [end]
 
+    def mac(self, index):
+        """The address of a guest's NIC."""
+        if not self.plan.is_bridged:
+            return mac(index)
+        return (self.vendor + bytes([index])).hex(':')
+
     def booted(self, guests):
         """Guests have inherited their ends."""
         self.guests = guests
-        for end in self.ends or ():
+        for end in self.ends:
             end.close()
+        for tap in self.taps.values():
+            os.close(tap)
 
     def _before(self, guest):
         """(whose QEMU, netdev, queue) that frames to a guest pass last."""
@@ -125,6 +145,10 @@ class Network:
 
     def start_capture(self, path):
         self._passes_filters('pcap')
+        if self.plan.is_bridged:
+            link = self.plan.bridge or self.plan.taps[0]
+            raise LabError('pcap: the network is not of this lab alone; as '
+                           f'root: tcpdump -i {link} -w {path}')
         if self.capture:
             raise LabError(f'pcap: {self.capture} is being written; '
                            '"vrdma-lab pcap off" ends that')

@@ -5,12 +5,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lab import kernel
+from lab.pair import MTU
 from lab.paths import (INSTALLED, MODULES, PROVIDER, LabError, firmware_dirs,
                        provider_dir, qemu_binary)
 
-from . import installed
+from . import installed, taps
 
 MOST = 64
+LAST = 254              # addresses are 10.0.0.1 and so on
+LEAST_MTU = 1280        # IPv6 has that
 WIRES = ('net', 'shm')
 ACCELERATORS = ('tcg', 'kvm')
 
@@ -28,6 +31,24 @@ class Plan:
     logs: str = ''                                  # a directory
     qemu: list = field(default_factory=list)        # more arguments
     release: str = ''                               # of an installed kernel
+    bridge: str = ''        # of this machine, to be on
+    taps: list = field(default_factory=list)        # or these, one a guest
+    first: int = 1          # the first guest's number
+    of: int = 0             # guests of all labs on one network
+    mtu: int = MTU
+
+    @property
+    def numbers(self):
+        return range(self.first, self.first + self.guests)
+
+    @property
+    def links(self):
+        """Interfaces of this machine that lead to the network."""
+        return [self.bridge] if self.bridge else self.taps
+
+    @property
+    def is_bridged(self):
+        return bool(self.links)
 
 
 def share(path):
@@ -65,10 +86,36 @@ def _check_built(plan):
                        f'{plan.series}", in the source tree of virtio-rdma')
 
 
+def check_network(plan):
+    """What there is to say about a network that other labs are on, too."""
+    last = plan.numbers[-1]
+    if not plan.is_bridged:
+        if plan.first != 1 or plan.of:
+            raise LabError('--first and --of are for guests of several labs '
+                           'on one network: --bridge, --tap')
+    elif plan.wire == 'shm':
+        raise LabError('--wire shm is between guests of one lab, and '
+                       '--bridge leads out of it: take one of them')
+    if plan.taps and (plan.bridge or len(plan.taps) != plan.guests):
+        raise LabError(f'--tap is there {len(plan.taps)} times: once for '
+                       f'each guest, {plan.guests} times, and without '
+                       '--bridge')
+    plan.of = plan.of or last
+    if not 1 <= plan.first <= last <= plan.of <= LAST:
+        raise LabError(f'guests {plan.first} to {last} of {plan.of}: numbers '
+                       f'are 1 to what --of says, at most {LAST}')
+    if plan.is_bridged:
+        plan.mtu = min(map(taps.mtu, plan.links))
+        if plan.mtu < LEAST_MTU:
+            raise LabError(f'{" ".join(plan.links)}: an MTU of {plan.mtu}; '
+                           f'guests need {LEAST_MTU}, for IPv6')
+
+
 def check(plan):
     """Complete a plan; an error says what is missing, and what makes it."""
     if not 1 <= plan.guests <= MOST:
         raise LabError(f'{plan.guests} guests: a lab has 1 to {MOST}')
+    check_network(plan)
     qemu_binary()
     firmware_dirs()
     if INSTALLED:
