@@ -185,5 +185,8 @@ def build(series=None):
     out = STATE / f'root-{made.series}.cpio'
     with tempfile.TemporaryDirectory() as temp:
         _fill(Tree(temp), made)
-        kernel.write_cpio(Path(temp), out)
+        # Others may boot from it, or make it, at the same time.
+        fresh = f'{out}.{os.getpid()}'
+        kernel.write_cpio(Path(temp), fresh)
+    os.replace(fresh, out)
     return out
