@@ -58,10 +58,10 @@ TARGETS ?=
 .PHONY: all demo lab check check-unit check-qtest check-guest check-migration \
 	check-threads check-pyverbs interop check-kernel-users check-scale \
 	check-newer-kernel check-kernels check-series check-verbs \
-	check-applications check-hosts check-fresh \
+	check-applications check-hosts check-libvirt check-fresh \
 	run-kernels run-kernels-6.1 run-kernels-6.12 run-kernels-newest \
 	run-users run-scale run-newer run-series run-applications \
-	run-hosts \
+	run-hosts run-libvirt \
 	run-verbs run-verbs-rxe run-verbs-own \
 	unit-tests run-unit run-qtest run-migration \
 	run-guest-migration run-guest \
@@ -91,6 +91,7 @@ help:
 	@echo 'make check-kernel-users  NVMe-oF, NFS and others over RDMA'
 	@echo 'make check-applications  Open MPI and other users of verbs'
 	@echo 'make check-hosts   guests on two hosts, which are network namespaces'
+	@echo 'make check-libvirt  guests of libvirt, saved, restored, plugged'
 	@echo 'make check-verbs   a host with an RDMA device and its nested guests'
 	@echo 'make uml           only the kernel of that host, User-mode Linux'
 	@echo "make check-newer-kernel  guests with Debian 13's kernel"
@@ -265,6 +266,10 @@ run-hosts:
 	@$(STAGE) hosts! 'guests on two hosts are done' \
 		tests/guest/run check --suite hosts
 
+run-libvirt:
+	@$(STAGE) libvirt! 'guests of libvirt are done' \
+		tests/guest/run check --suite libvirt
+
 run-verbs:
 	@$(STAGE) verbs! 'nested guests are done' \
 		tests/guest/run check --suite verbs
@@ -299,7 +304,7 @@ check-kernels: qemu | packages-guest packages-test
 	@$(SUMMARY) kernels kernels-6.1 kernels-6.12 kernels-newest
 
 check-kernel-users check-scale check-newer-kernel check-applications \
-		check-hosts: qemu | \
+		check-hosts check-libvirt: qemu | \
 		packages-guest packages-test
 	@rm -f $(LOGS)/$(SUITE).log
 	@$(MAKE) -s --no-print-directory run-$(SUITE) || :
@@ -318,6 +323,7 @@ check-scale: SUITE := scale
 check-newer-kernel: SUITE := newer
 check-applications: SUITE := applications
 check-hosts: SUITE := hosts
+check-libvirt: SUITE := libvirt
 
 check-verbs: qtests uml | packages-guest packages-test
 	@rm -f $(LOGS)/verbs-rxe.log $(LOGS)/verbs-own.log $(LOGS)/verbs.log

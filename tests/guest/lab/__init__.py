@@ -32,6 +32,7 @@ storage    data that goes to another guest's disk and comes back
 nvme, nfs, iser, srp  kernel users of RDMA: both ends of each
 scsi       the disk of the kernel's SCSI target
 pages      scripts and programs that pages of docs show
+libvirt    Debian's libvirt in session mode, and its guests
 userlab    the command vrdma-lab, as users call it
 travel     what guests do while they migrate, in tests
 leaks      memory that a guest's kernel and its QEMU use

@@ -12,7 +12,8 @@ from .stack import STACKS
 from .vm import Vm
 
 # Directories of tests below tests/guest.
-SUITES = ('users', 'newer', 'verbs', 'applications', 'series', 'hosts')
+SUITES = ('users', 'newer', 'verbs', 'applications', 'series', 'hosts',
+          'libvirt')
 
 
 def do_setup(args):

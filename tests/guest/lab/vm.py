@@ -46,6 +46,20 @@ def end_of(text):
     return lines[-30:]
 
 
+def clock_parameters():
+    """What a guest's kernel is told about its TSC."""
+    return f'tsc=reliable tsc_early_khz={host_tsc_khz()}'
+
+
+def command_line(name, *more):
+    """The kernel's command line of a lab guest."""
+    return ' '.join((
+        'console=ttyS0 quiet panic=-1 mitigations=off nokaslr',
+        'random.trust_cpu=on no_timer_check nowatchdog',
+        'audit=0 apparmor=0 selinux=0 cryptomgr.notests net.ifnames=0',
+        f'lab.init={GUEST_TESTS}/guest/init.sh', f'lab.name={name}', *more))
+
+
 class Vm(Guest):
     """A guest that has not been started yet; see start()."""
 
@@ -82,19 +96,14 @@ class Vm(Guest):
 
     def _clock(self):
         """Kernel parameters about its TSC."""
-        return f'tsc=reliable tsc_early_khz={host_tsc_khz()}'
+        return clock_parameters()
 
     def _command(self, agent, qmp):
         """What QEMU is started with; of two channels, what there is to say
         of their character devices."""
         initramfs, append, root = self._root()
-        cmdline = ' '.join((
-            'console=ttyS0 quiet panic=-1 mitigations=off nokaslr',
-            'random.trust_cpu=on no_timer_check nowatchdog', self._clock(),
-            'audit=0 apparmor=0 selinux=0 cryptomgr.notests',
-            'net.ifnames=0',
-            f'lab.init={GUEST_TESTS}/guest/init.sh',
-            f'lab.name={self.name}', append, self.append))
+        cmdline = command_line(self.name, self._clock(), append,
+                               self.append)
         command = [str(self._emulator()), '-name', self.name]
         for directory in firmware_dirs():
             command += ['-L', directory]

@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Domains of the page about libvirt, with Debian's libvirt in session mode.
+`make check-libvirt` has more of it."""
+from lab import libvirt
+from lab.verified import verified_traffic
+
+PAIR = libvirt.LibvirtPair
+SECONDS = 30
+
+
+def test_a_domain_is_saved_and_restored_amid_traffic(bench):
+    with verified_traffic(bench, '-s 16384 -n 64 -q 2 -m 4096 -e ' +
+                          libvirt.PATIENCE):
+        bench.one.save_and_restore()
