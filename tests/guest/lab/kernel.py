@@ -205,11 +205,11 @@ def module_files(root, release, names):
 
 
 def write_cpio(tree, out):
-    """Pack a directory as an initramfs."""
+    """Pack a directory as an initramfs, of root whoever makes it."""
     files = '\n'.join(str(p.relative_to(tree))
                       for p in sorted(tree.rglob('*')))
     with open(out, 'wb') as f:
-        subprocess.run(['cpio', '-o', '-H', 'newc', '--quiet'],
+        subprocess.run(['cpio', '-o', '-H', 'newc', '--quiet', '-R', '+0:+0'],
                        input=files.encode(), stdout=f, cwd=tree, check=True)
 
 
