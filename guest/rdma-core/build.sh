@@ -6,7 +6,8 @@
 # The source comes from the directory $SOURCE_CACHE if it is there, else from
 # Debian's archive. Private ABI 34, the one of rdma-core 56, is also that of
 # Debian 12's. With PACKAGE in the environment, nothing in the provider tells
-# where it was built.
+# where it was built. With CROSS_COMPILE, which is what the name of the compiler
+# begins with, such as aarch64-linux-gnu-, it is for another machine.
 set -eu
 
 outdir=$1
@@ -53,8 +54,15 @@ if ! grep -q virtio_rdma "$src/CMakeLists.txt"; then
 fi
 
 if [ ! -f "$build/build.ninja" ]; then
-    cmake -S "$src" -B "$build" -GNinja -DNO_PYVERBS=1 -DNO_MAN_PAGES=1 \
+    set -- -GNinja -DNO_PYVERBS=1 -DNO_MAN_PAGES=1 \
         -DCMAKE_BUILD_TYPE=RelWithDebInfo ${PACKAGE:+-DCMAKE_SKIP_RPATH=1}
+    # The provider calls nothing of libnl, which need not be there for the
+    # other machine.
+    [ -z "${CROSS_COMPILE:-}" ] ||
+        set -- "$@" -DCMAKE_SYSTEM_NAME=Linux \
+            -DCMAKE_SYSTEM_PROCESSOR="${CROSS_COMPILE%%-*}" \
+            -DCMAKE_C_COMPILER="${CROSS_COMPILE}gcc" -DENABLE_RESOLVE_NEIGH=0
+    cmake -S "$src" -B "$build" "$@"
 fi
 ninja -C "$build" -j "${JOBS:-2}" lib/libvirtio_rdma-rdmav34.so
 
