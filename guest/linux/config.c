@@ -152,7 +152,7 @@ void vrdma_config_read(struct vrdma_dev *dev)
 	attr->max_ah = config_int(dev, max_ah);
 	attr->max_fast_reg_page_list_len =
 		min_t(u32, config_u32(dev, max_fast_reg_page_list_len),
-		      VRDMA_MAX_TABLE_PAGES);
+		      VRDMA_MAX_TABLE_PAGES) / VRDMA_PAGES_PER_PAGE;
 	attr->max_pkeys = config_u16(dev, max_pkeys);
 	attr->local_ca_ack_delay = config_get(dev, local_ca_ack_delay);
 

@@ -7,6 +7,9 @@
  * that gave up an operation may map the region again while the request for the
  * last mapping is still in the send queue. So a region has two page lists,
  * which are used in turn.
+ *
+ * Users count in pages of the kernel, or in pages of 4 KiB. Lists have the
+ * latter, which are the device's, and room for as many as the former need.
  */
 #include <linux/dma-mapping.h>
 #include <linux/slab.h>
@@ -29,11 +32,12 @@ struct ib_mr *vrdma_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type,
 			     u32 max_num_sg)
 {
 	struct vrdma_dev *dev = to_vdev(ibpd->device);
+	u32 max_pages = max_num_sg * VRDMA_PAGES_PER_PAGE;
 	/* The broadest access: each REG_MR request chooses its own. */
 	u32 access = IB_ACCESS_LOCAL_WRITE | VRDMA_ACCESS_REMOTE;
 	struct virtio_rdma_create_mr_req req = {
 		.pdn = cpu_to_le32(to_vpd(ibpd)->pdn),
-		.max_num_sg = cpu_to_le32(max_num_sg),
+		.max_num_sg = cpu_to_le32(max_pages),
 	};
 	struct virtio_rdma_mr_rsp rsp;
 	struct vrdma_mr *mr;
@@ -50,7 +54,7 @@ struct ib_mr *vrdma_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type,
 	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
-	mr->max_pages = max_num_sg;
+	mr->max_pages = max_pages;
 	mr->pages = dma_alloc_coherent(dev->dma_dev,
 				       vrdma_page_lists_size(mr),
 				       &mr->pages_dma, GFP_KERNEL);
@@ -96,12 +100,18 @@ int vrdma_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int nents,
 		    unsigned int *offset)
 {
 	struct vrdma_mr *mr = to_vmr(ibmr);
+	u32 page_size = ibmr->page_size;
+	int ret;
 
-	if (!mr->pages || ibmr->page_size != VRDMA_PAGE_SIZE)
+	if (!mr->pages ||
+	    (page_size != VRDMA_PAGE_SIZE && page_size != PAGE_SIZE))
 		return -EINVAL;
 	mr->npages = 0;
 	mr->list = (mr->list + 1) % LISTS;
-	return ib_sg_to_pages(ibmr, sg, nents, offset, vrdma_mr_set_page);
+	ibmr->page_size = VRDMA_PAGE_SIZE;
+	ret = ib_sg_to_pages(ibmr, sg, nents, offset, vrdma_mr_set_page);
+	ibmr->page_size = page_size;
+	return ret;
 }
 
 static u64 vrdma_page_list_dma(const struct vrdma_mr *mr)

@@ -54,6 +54,8 @@
 #define VRDMA_MAX_GIDS		256
 #define VRDMA_PAGE_SHIFT	12
 #define VRDMA_PAGE_SIZE		BIT(VRDMA_PAGE_SHIFT)
+/* So many pages of the device are one of the kernel's. */
+#define VRDMA_PAGES_PER_PAGE	(PAGE_SIZE / VRDMA_PAGE_SIZE)
 
 #define VRDMA_ACCESS_REMOTE	(IB_ACCESS_REMOTE_WRITE | \
 				 IB_ACCESS_REMOTE_READ | \
