@@ -123,10 +123,11 @@ def sources_for(suite):
 
 
 class Apt:
-    """apt with lists and cache of its own, for one suite."""
+    """apt with lists and cache of its own, for one suite; with an
+    architecture, as if on such a machine, with nothing installed."""
 
-    def __init__(self, work, suite, types):
-        self.base = work / 'apt' / f'{suite}-{types}'
+    def __init__(self, work, suite, types, arch=''):
+        self.base = work / 'apt' / '-'.join(filter(None, (suite, types, arch)))
         self.suite, self.types = suite, types
         parts = self.base / 'parts'
         for sub in ('parts', 'lists/partial', 'cache/archives/partial'):
@@ -143,6 +144,12 @@ class Apt:
                            ('Dir::Cache', self.base / 'cache'),
                            ('APT::Sandbox::User', 'root')):
             self.options += ['-o', f'{key}={value}']
+        if arch:
+            status = self.base / 'status'
+            status.write_text('', encoding='utf-8')
+            self.options += ['-o', f'Dir::State::status={status}',
+                             '-o', f'APT::Architecture={arch}',
+                             '-o', f'APT::Architectures::={arch}']
         self.run('apt-get', 'update')
 
     def run(self, tool, *args, cwd=None):

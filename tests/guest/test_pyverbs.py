@@ -29,7 +29,7 @@ def test_their_runner_finds_the_nic(bench):
         raise Skip('rxe is no PCI function')
     pyverbs.prepare()
     vm = bench.one
-    done = vm.run(f'cd {pyverbs.TESTS} && /usr/bin/python3 -B run_tests.py '
+    done = vm.run(f'cd {pyverbs.tests()} && /usr/bin/python3 -B run_tests.py '
                   f'--dev {bench.device(vm)} --port 1 --gid {bench.gid(vm)} '
                   '-v test_rdmacm.CMTestCase.test_rdmacm_sync_traffic '
                   'test_qp.QPTest.test_query_rc_qp', 90)

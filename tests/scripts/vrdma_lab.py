@@ -27,8 +27,8 @@ from vrdma_lab import (cli, client, installed, keeper, network,    # noqa: E402
 from vrdma_lab.plan import Plan    # noqa: E402
 
 # All of the tests' machinery that has to be installed with the command
-NEEDED = {'agent', 'buildroot', 'hub', 'kernel', 'packages', 'pair', 'paths',
-          'stack', 'suites', 'vm'}
+NEEDED = {'agent', 'arch', 'buildroot', 'foreign', 'hub', 'kernel', 'packages',
+          'pair', 'paths', 'stack', 'suites', 'vm'}
 
 
 class Places(unittest.TestCase):

@@ -2,8 +2,10 @@
 """The guest lab: Debian guests on the QEMU built here, driven from the host.
 
 paths      where things are
+arch       architectures of guests
 packages   Debian packages, fetched and unpacked without being installed
 kernel     guest kernels: vmlinux, modules, initramfs, header prefixes
+foreign    the root of guests of another architecture
 driver     building the guest's driver and provider
 agent      commands in a guest, and what they say
 vm         one QEMU process with its QMP and agent channels

@@ -9,6 +9,7 @@ import socket
 import threading
 import time
 
+from .arch import NATIVE
 from .paths import LabError
 
 BOOT_TIMEOUT = 120
@@ -117,6 +118,8 @@ class Result:
 class Guest:
     """What the lab asks of a guest, whatever machine it runs on. `agent` is
     the Channel to it once the guest has been started."""
+
+    arch = NATIVE
 
     def __init__(self, name):
         self.name = name

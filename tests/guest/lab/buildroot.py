@@ -12,6 +12,7 @@ import re
 import shutil
 
 from . import suites
+from .arch import NATIVE
 from .packages import Apt, fetch_many, unpack
 from .paths import STATE, LabError, say, state_lock
 
@@ -44,21 +45,22 @@ def merge_usr(root):
             at.symlink_to(f'usr/{name}')
 
 
-def _fill(root, suite, compiler):
-    apt = suites.apt(suite)
+def fill(root, suite, packages, arch=NATIVE):
+    """Make a root of these packages of a suite and all that they need."""
+    apt = suites.apt(suite, arch)
     if not apt:
         raise LabError(f'no suite {suite} in the archive')
     status = root.with_name(root.name + '.status')
     status.write_text('')
-    bare = Apt([*apt.options, '-o', f'Dir::State::status={status}'])
-    wanted = re.findall(r'^Inst (\S+) \((\S+)',
-                        bare.simulate([compiler, *TOOLS]), re.M)
+    bare = Apt([*apt.options, '-o', f'Dir::State::status={status}'],
+               apt.store)
+    wanted = re.findall(r'^Inst (\S+) \((\S+)', bare.simulate(packages), re.M)
     if not wanted:
-        raise LabError(f'apt cannot find out what {compiler} of {suite} '
+        raise LabError(f'apt cannot find out what {packages[0]} of {suite} '
                        'needs')
     debs = fetch_many(bare, wanted)
     if debs is None:
-        raise LabError(f'{compiler} of {suite} cannot be had')
+        raise LabError(f'{packages[0]} of {suite} cannot be had')
     shutil.rmtree(root, ignore_errors=True)
     unpack(debs, root)
     merge_usr(root)
@@ -76,7 +78,7 @@ def prepare(suite, compiler):
         if not (root / 'ready').exists():
             say(f'{compiler} of {suite}: fetching')
             root.parent.mkdir(parents=True, exist_ok=True)
-            _fill(root, suite, compiler)
+            fill(root, suite, [compiler, *TOOLS])
             (root / 'ready').touch()
     return root
 

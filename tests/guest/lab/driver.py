@@ -5,7 +5,8 @@ import shutil
 import subprocess
 
 from . import kernel
-from .paths import (GUEST_TESTS, MODULES, PROVIDER, STATE, TOP, LabError, say,
+from .arch import NATIVE
+from .paths import (GUEST_TESTS, MODULES, STATE, TOP, LabError, say,
                     state_lock)
 
 DRIVER = TOP / 'guest' / 'linux'
@@ -29,14 +30,14 @@ def source(build, log):
          [str(DRIVER / 'dist.sh'), str(build)])
 
 
-def module(series):
+def module(series, arch=NATIVE):
     """Build virtio_rdma.ko for a series, in a copy of its directory laid
     out as DKMS has it and with DKMS's command; instant when nothing has
     changed."""
-    tree = kernel.headers(series)
-    inside = kernel.builder(series)
-    build = STATE / 'driver' / series
-    log = STATE / f'driver-{series}.log'
+    tree = kernel.headers(series, arch)
+    inside = kernel.builder(series, arch)
+    build = arch.drivers / series
+    log = arch.drivers / f'{series}.log'
     with state_lock():
         source(build, log)
         for old in list(build.glob('*.c')) + list(build.glob('*.h')):
@@ -46,7 +47,7 @@ def module(series):
         _run(f'the driver for {series}', log,
              [*inside, 'bash', '-euc', 'cd "$1"; kernel_source_dir=$2; '
               '. ./dkms.conf; ${MAKE[0]}', 'dkms', str(build), str(tree)])
-        target = MODULES / series / 'virtio_rdma.ko'
+        target = arch.modules / series / 'virtio_rdma.ko'
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(build / 'virtio_rdma.ko', target)
     return target
@@ -68,14 +69,15 @@ def broken_device(series):
     return target
 
 
-def provider():
+def provider(arch=NATIVE):
     """Build the provider."""
     with state_lock():
-        _run('the provider', STATE / 'provider.log',
-             [str(PROVIDER_SCRIPT), str(PROVIDER)])
-    found = sorted(PROVIDER.glob('libvirtio_rdma-rdmav*.so'))
+        _run('the provider', arch.state / 'provider.log',
+             ['env', f'CROSS_COMPILE={arch.cross}', str(PROVIDER_SCRIPT),
+              str(arch.provider)])
+    found = sorted(arch.provider.glob('libvirtio_rdma-rdmav*.so'))
     if not found:
-        raise LabError(f'no provider in {PROVIDER}')
+        raise LabError(f'no provider in {arch.provider}')
     return found[0]
 
 
@@ -91,10 +93,10 @@ def libibverbs():
     return build
 
 
-def prepare(series=None):
+def prepare(series=None, arch=NATIVE):
     """Everything a guest with virtio-rdma needs: (kernel, module,
     provider)."""
-    made = kernel.prepare(series)
-    result = made, module(made.series), provider()
+    made = kernel.prepare(series, arch)
+    result = made, module(made.series, arch), provider(arch)
     say(f'guest: Linux {made.release}, {result[1].name}, {result[2].name}')
     return result

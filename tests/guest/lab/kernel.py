@@ -18,16 +18,17 @@ import tempfile
 import zlib
 from pathlib import Path
 
-from . import buildroot, suites
+from . import buildroot, foreign, suites
+from .arch import NATIVE
 from .packages import Apt, fetch_set, unpack
-from .paths import HEADERS, KERNELS, LabError, say, state_lock
+from .paths import LabError, say, state_lock
 
 # The series that guests run unless told otherwise: $GUEST_SERIES, or that of
 # the machine's own suite.
 DEFAULT = os.environ.get('GUEST_SERIES') or None
 
 # Bumped when what is made from the packages changes shape.
-LAYOUT = 4
+LAYOUT = 5
 
 EARLY_MODULES = ('virtio_pci', '9pnet_virtio', '9p', 'overlay')
 
@@ -40,8 +41,12 @@ die() { echo "lab: $*"; poweroff -f; }
 while read m; do
     insmod "/mods/$m" || echo "lab: insmod $m failed"
 done < /mods/list
-mount -t 9p -o ro,trans=virtio,version=9p2000.L,msize=512000,cache=loose \
-    hostroot /lower || die "cannot mount the host's root"
+share() {
+    mount -t 9p -o ro,trans=virtio,version=9p2000.L,msize=512000,cache=loose \
+        "$1" "$2" || die "cannot mount $1 at $2"
+}
+param() { sed -n "s|.*lab\.$1=\([^ ]*\).*|\1|p" /newroot/proc/cmdline; }
+share hostroot /lower
 mount -t tmpfs -o mode=755 tmpfs /rw
 mkdir -p /rw/up /rw/wk
 mount -t overlay -o lowerdir=/lower,upperdir=/rw/up,workdir=/rw/wk \
@@ -49,8 +54,12 @@ mount -t overlay -o lowerdir=/lower,upperdir=/rw/up,workdir=/rw/wk \
 for d in dev proc sys; do
     mount -o move /$d /newroot/$d
 done
-init=$(sed -n "s|.*lab.init=\([^ ]*\).*|\1|p" /newroot/proc/cmdline)
-exec switch_root /newroot /bin/bash "$init"
+# A root of its own lacks what the lab has made: TAG:PLACE,...
+for at in $(param shares | sed 's/,/ /g'); do
+    mkdir -p "/newroot${at#*:}"
+    share "${at%%:*}" "/newroot${at#*:}"
+done
+exec switch_root /newroot /bin/bash "$(param init)"
 '''
 
 
@@ -77,12 +86,14 @@ def _first_dependency(record, prefix):
     return None
 
 
-def _candidates(series, meta, prefix):
-    """(Apt, suite, package, version) of a series, best first."""
-    for apt, where in suites.sources():
+def _candidates(series, kind, arch):
+    """(Apt, suite, package, version) of a series, best first; the kind is
+    linux-image or linux-headers."""
+    meta = f'{kind}-{arch.name}{arch.flavour}'
+    for apt, where in suites.sources(arch):
         seen = False
         for record in apt.records(meta):
-            real = _first_dependency(record, prefix)
+            real = _first_dependency(record, f'{kind}-')
             if real and series_of(record['Version']) == series:
                 seen = True
                 yield apt, where, *real
@@ -180,8 +191,9 @@ def vmlinuz(root, release):
     return beside if beside.exists() else root / 'boot' / f'vmlinuz-{release}'
 
 
-def _busybox():
-    for path in ('/bin/busybox', '/usr/bin/busybox'):
+def _busybox(arch):
+    root = foreign.root(arch) if arch.foreign else Path('/')
+    for path in (root / 'bin' / 'busybox', root / 'usr' / 'bin' / 'busybox'):
         if os.access(path, os.X_OK):
             return path
     raise LabError('no busybox: install busybox-static')
@@ -213,14 +225,14 @@ def write_cpio(tree, out):
                        input=files.encode(), stdout=f, cwd=tree, check=True)
 
 
-def _initramfs(root, release, out):
+def _initramfs(busybox, root, release, out):
     """Just enough to mount the host's root under an overlay."""
     with tempfile.TemporaryDirectory() as temp:
         tree = Path(temp)
         for name in ('bin', 'dev', 'proc', 'sys', 'lower', 'rw', 'newroot',
                      'mods'):
             (tree / name).mkdir()
-        shutil.copy(_busybox(), tree / 'bin' / 'busybox')
+        shutil.copy(busybox, tree / 'bin' / 'busybox')
         for name in ('sh', 'mount', 'mkdir', 'insmod', 'switch_root', 'sed',
                      'poweroff'):
             (tree / 'bin' / name).symlink_to('busybox')
@@ -243,11 +255,12 @@ def _initramfs(root, release, out):
 class Kernel:
     """A prepared guest kernel."""
 
-    def __init__(self, series, release, root=None, made=None):
+    def __init__(self, series, release, root=None, made=None, arch=NATIVE):
         """@root: where its modules are; @made: where what is booted is."""
         self.series = series
         self.release = release
-        self.root = root or KERNELS / series
+        self.arch = arch
+        self.root = root or arch.kernels / series
         self.made = made or self.root
         self.vmlinux = self.made / 'vmlinux'
         self.initramfs = self.made / 'initramfs.cpio'
@@ -255,8 +268,13 @@ class Kernel:
 
     def make(self):
         """Make what is booted."""
-        decompress(vmlinuz(self.root, self.release), self.vmlinux)
-        _initramfs(self.root, self.release, self.initramfs)
+        image = vmlinuz(self.root, self.release)
+        if self.arch.foreign:
+            shutil.copy(image, self.vmlinux)    # QEMU takes it as it is
+        else:
+            decompress(image, self.vmlinux)
+        _initramfs(_busybox(self.arch), self.root, self.release,
+                   self.initramfs)
 
 
 def _headers_exist(apt, image, version):
@@ -267,32 +285,35 @@ def _headers_exist(apt, image, version):
     return len(wanted) > 1 and fetch_set(apt, wanted) is not None
 
 
-def prepared(series):
+def prepared(series, arch=NATIVE):
     """The kernel of a series if it has been made ready, or None."""
-    info = read_info(KERNELS / series)
-    return Kernel(series, info['release']) if info else None
+    info = read_info(arch.kernels / series)
+    return Kernel(series, info['release'], arch=arch) if info else None
 
 
-def prepare(series=None):
+def prepare(series=None, arch=NATIVE):
     """Fetch and unpack the kernel of a series; instant when it is there."""
-    series = series or DEFAULT or machine_series()
-    made = prepared(series)
+    series = series or arch.series or DEFAULT or machine_series()
+    made = prepared(series, arch)
     if made:
         return made
+    if arch.foreign:
+        foreign.root(arch)
     with state_lock():
-        root = KERNELS / series
-        made = prepared(series)    # by somebody else meanwhile
+        root = arch.kernels / series
+        made = prepared(series, arch)    # by somebody else meanwhile
         if made:
             return made
-        say(f'guest kernel {series}: fetching')
+        say(f'guest kernel {series} {arch.name}: fetching')
         for apt, _, package, version in _candidates(
-                series, 'linux-image-amd64', 'linux-image-'):
+                series, 'linux-image', arch):
             if not _headers_exist(apt, package, version):
                 continue
             debs = fetch_set(apt, image_set(apt, package, version))
             if debs is None:
                 continue
-            say(f'guest kernel {series}: taking {package} {version}')
+            say(f'guest kernel {series} {arch.name}: taking {package} '
+                f'{version}')
             release = release_of(package)
             shutil.rmtree(root, ignore_errors=True)
             unpack(debs, root)
@@ -301,11 +322,12 @@ def prepare(series=None):
                 (root / 'lib').symlink_to('usr/lib')
             subprocess.run(['/sbin/depmod', '-b', str(root), release],
                            check=True)
-            Kernel(series, release).make()
+            Kernel(series, release, arch=arch).make()
             write_info(root, release=release, version=version,
                         package=package)
-            return prepared(series)
-    raise LabError(f'no Debian kernel {series} could be fetched')
+            return prepared(series, arch)
+    raise LabError(f'no Debian kernel {series} for {arch.name}{arch.flavour} '
+                   'could be fetched')
 
 
 def relocate(prefix, release):
@@ -329,13 +351,32 @@ def relocate(prefix, release):
     return tree
 
 
-def unpack_headers(apt, package, version, prefix):
+def _kbuild(suite, package, version):
+    """The files of a package of kbuild, whose programs run here."""
+    apt = suites.apt(suite)
+    if not apt:
+        return None
+    versions = [r['Version'] for r in apt.records(package)]
+    versions.sort(key=lambda v: v != version)
+    return next((debs for v in versions
+                 if (debs := fetch_set(apt, [(package, v)]))), None)
+
+
+def unpack_headers(apt, suite, package, version, prefix, arch):
     """Make a directory that modules can be built against; None if a package
     cannot be had."""
     wanted = header_set(apt, package, version)
-    debs = fetch_set(apt, wanted) if len(wanted) > 2 else None
-    if debs is None:
+    if len(wanted) < 3:
         return None
+    kbuild = []
+    if arch.foreign:
+        own = next(w for w in wanted if w[0].startswith('linux-kbuild-'))
+        wanted.remove(own)
+        kbuild = _kbuild(suite, *own)
+    debs = fetch_set(apt, wanted)
+    if debs is None or kbuild is None:
+        return None
+    debs += kbuild
     shutil.rmtree(prefix, ignore_errors=True)
     unpack(debs, prefix)
     return relocate(prefix, release_of(package))
@@ -350,21 +391,21 @@ def compiler_of(apt, package):
     raise LabError(f'{package} names no compiler')
 
 
-def headers(series):
+def headers(series, arch=NATIVE):
     """A directory that `make -C DIR M=...` builds modules against."""
     with state_lock():
-        prefix = HEADERS / series
+        prefix = arch.headers / series
         info = read_info(prefix)
         if info:
             return Path(info['tree'])
-        kernel = read_info(KERNELS / series)
+        kernel = read_info(arch.kernels / series)
         for apt, suite, package, version in _candidates(
-                series, 'linux-headers-amd64', 'linux-headers-'):
+                series, 'linux-headers', arch):
             # The guest kernel's own version, once there is one.
             if kernel and kernel['version'] != version:
                 continue
             say(f'kernel headers {series}: taking {package} {version}')
-            tree = unpack_headers(apt, package, version, prefix)
+            tree = unpack_headers(apt, suite, package, version, prefix, arch)
             if not tree:
                 continue
             write_info(prefix, release=release_of(package), version=version,
@@ -374,14 +415,18 @@ def headers(series):
     raise LabError(f'no Debian kernel headers {series} could be fetched')
 
 
-def builder(series):
+def builder(series, arch=NATIVE):
     """What to put before make to build modules for a series whose headers
-    are there: nothing if they are of this machine's Debian."""
-    info = read_info(HEADERS / series)
+    are there. If they are of this machine's Debian, so is the compiler."""
+    info = read_info(arch.headers / series)
     suite = info.get('suite', suites.machine())
+    cross = ['env', f'CROSS_COMPILE={arch.cross}'] if arch.foreign else []
     if suite == suites.machine():
-        return []
-    return buildroot.inside(buildroot.prepare(suite, info['compiler']))
+        return cross
+    compiler = info['compiler']
+    if arch.foreign:
+        compiler += '-' + arch.cross.strip('-')
+    return [*buildroot.inside(buildroot.prepare(suite, compiler)), *cross]
 
 
 def newest():

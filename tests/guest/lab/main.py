@@ -6,6 +6,7 @@ import os
 from . import (appbench, demo, driver, guestbench, interop, kernel, kernels,
                migration, mrbench, pyverbs, qpbench, qtests, soak, tcp, uml,
                verbsbench, workers)
+from .arch import ARM64
 from .pair import LINKS
 from .paths import LOGS, LabError, say
 from .stack import STACKS
@@ -13,7 +14,7 @@ from .vm import Vm
 
 # Directories of tests below tests/guest.
 SUITES = ('users', 'newer', 'verbs', 'applications', 'series', 'hosts',
-          'libvirt')
+          'libvirt', 'arm64')
 
 
 def do_setup(args):
@@ -72,6 +73,8 @@ def do_check(args):
     choose_kernel(args.series)
     if args.stack != 'rxe':
         driver.prepare()
+        if args.suite == ARM64.name:
+            driver.prepare(arch=ARM64)
     return workers.Check(args.stack, args.pattern, args.suite,
                          args.jobs).run()
 

@@ -16,8 +16,11 @@ class Apt:
     """apt with the machine's own configuration, or with extra options that
     point it at private lists (see `options`)."""
 
-    def __init__(self, options=()):
+    def __init__(self, options=(), store=DEBS):
+        """@store: where packages are kept; names there have to be of one
+        architecture."""
         self.options = list(options)
+        self.store = store
 
     def _run(self, tool, *args, cwd=None):
         env = dict(os.environ, LC_ALL='C')
@@ -49,17 +52,17 @@ class Apt:
                          '--no-install-recommends', 'install',
                          *packages).stdout
 
-    @staticmethod
-    def cached(package, version):
+    def cached(self, package, version):
         """The .deb in the package cache, or None."""
         name = f'{package}_{version.replace(":", "%3a")}_'
-        return next(iter(sorted(DEBS.glob(name + '*.deb'))), None)
+        return next(iter(sorted(self.store.glob(name + '*.deb'))), None)
 
     def download(self, packages):
         """Have apt put these into the package cache; returns what it says
         when it cannot."""
-        DEBS.mkdir(parents=True, exist_ok=True)
-        got = self._run('apt-get', 'download', '-q', *packages, cwd=DEBS)
+        self.store.mkdir(parents=True, exist_ok=True)
+        got = self._run('apt-get', 'download', '-q', *packages,
+                        cwd=self.store)
         why = got.stderr.strip().splitlines() or ['no reason given']
         return why[0] if got.returncode else ''
 

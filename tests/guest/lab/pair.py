@@ -10,6 +10,7 @@ import shutil
 import tempfile
 import time
 
+from .arch import NATIVE
 from .paths import LabError
 from .vm import Vm
 
@@ -103,12 +104,13 @@ class Pair:
     to the arguments of object-add for objects that the guests get at start,
     options one to more properties of the adapter. accel is what QEMU's
     accelerator is told besides, such as ',tb-size=64', series that of the
-    guests' kernel, append more parameters of it.
+    guests' kernel, append more parameters of it, archs the architectures of
+    the two.
     """
 
     def __init__(self, tag, link='stream', rdma=True, iommu=False, smp=1,
                  hotplug=False, extra=None, objects=None, options=None,
-                 accel='', series=None, append=''):
+                 accel='', series=None, append='', archs=(NATIVE, NATIVE)):
         self.tag, self.link = tag, link
         self.objects = objects
         self.directory = tempfile.mkdtemp(prefix='vrdma-')
@@ -122,8 +124,8 @@ class Pair:
                                  backend(link, self.directory))
             self.vms.append(Vm(
                 f'{tag}-{index}', *devices, smp=smp, series=series,
-                machine='q35,kernel-irqchip=split' if iommu else 'q35',
-                accel=accel,
+                machine='q35,kernel-irqchip=split' if iommu else None,
+                accel=accel, arch=archs[index - 1],
                 append=f'intel_iommu=on {append}' if iommu else append))
 
     @property

@@ -3,8 +3,9 @@
 import os
 import subprocess
 
-from . import driver
-from .paths import BIN, GUEST_TESTS, PROVIDER, LabError
+from . import driver, foreign
+from .arch import NATIVE
+from .paths import GUEST_TESTS, PROVIDER, LabError
 
 PORT = 18515
 
@@ -67,19 +68,27 @@ def perftest_cm_exchange(*args, **kwargs):
     return result
 
 
-def build(name, sources, *options):
-    """Compile a program against the machine's libibverbs, or what options
-    say; guests share the machine's root, so they can run it."""
-    binary = BIN / name
+def _compiler(arch):
+    """It takes the libraries of the root that guests have."""
+    if not arch.foreign:
+        return ['cc']
+    return [f'{arch.cross}gcc', f'--sysroot={foreign.root(arch)}']
+
+
+def build(name, sources, *options, arch=NATIVE):
+    """Compile a program against the guests' libibverbs, or what options
+    say. Guests find it where it is made."""
+    binary = arch.bin / name
     if binary.exists() and binary.stat().st_mtime >= \
             max(s.stat().st_mtime for s in sources):
         return binary
-    BIN.mkdir(parents=True, exist_ok=True)
+    arch.bin.mkdir(parents=True, exist_ok=True)
     # Others may build it at the same time, or run it.
     made = f'{binary}.{os.getpid()}'
     done = subprocess.run(
-        ['cc', '-std=gnu11', '-O2', '-g', '-Wall', '-Wextra', '-Werror',
-         '-o', made] + [str(s) for s in sources if s.suffix == '.c'] +
+        [*_compiler(arch), '-std=gnu11', '-O2', '-g', '-Wall', '-Wextra',
+         '-Werror', '-o', made] +
+        [str(s) for s in sources if s.suffix == '.c'] +
         [*options, '-libverbs'], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise LabError(f'cannot build {name}:\n{done.stderr}')
@@ -87,8 +96,9 @@ def build(name, sources, *options):
     return binary
 
 
-def build_verify():
-    return build('rdma_verify', sorted(GUEST_TESTS.glob('rdma_*.[ch]')))
+def build_verify(arch=NATIVE):
+    return build('rdma_verify', sorted(GUEST_TESTS.glob('rdma_*.[ch]')),
+                 arch=arch)
 
 
 def build_hold():

@@ -14,15 +14,16 @@ import time
 from collections import Counter
 from pathlib import Path
 
+from . import foreign
 from .agent import GuestGone
+from .arch import NATIVE
 from .packages import Apt, unpack
 from .pair import functions, net_up
-from .paths import GUEST_TESTS, LOGS, RESULTS, STATE, LabError, say
+from .paths import GUEST_TESTS, LOGS, RESULTS, LabError, say
 from .stack import STACKS
 from .vm import Vm
 
 INSTALLED = Path('/usr/share/doc/rdma-core/tests')
-TESTS = STATE / 'pyverbs' / 'tests'
 RUNNER = GUEST_TESTS / 'guest' / 'pyverbs_run.py'
 OURS, RXE = 'virtio-rdma', 'rxe'
 TIMEOUT = 900
@@ -65,22 +66,39 @@ def version():
     return done.stdout
 
 
+def tests(arch=NATIVE):
+    """Where they are for guests of an architecture."""
+    return arch.state / 'pyverbs' / 'tests'
+
+
+def _lay_out(source, arch=NATIVE):
+    """Lay the tests out as rdma-core has them."""
+    to = tests(arch)
+    shutil.rmtree(to, ignore_errors=True)
+    to.mkdir(parents=True)
+    for path in source.glob('*.py*'):
+        read = gzip.open if path.suffix == '.gz' else open
+        with read(path, 'rb') as f:
+            (to / path.name.removesuffix('.gz')).write_bytes(f.read())
+
+
+def prepare_foreign(arch):
+    """Bindings and tests are in the root of such guests."""
+    _lay_out(foreign.root(arch) / INSTALLED.relative_to('/'), arch)
+
+
 def prepare():
-    """Lay the tests out as rdma-core has them; (their version)."""
+    """Make the tests ready for the machine's own bindings; their version."""
     wanted, source = version(), INSTALLED
     if not (source / 'run_tests.py').exists():
         # Some machines install no documentation.
         deb = Apt().fetch('rdma-core', wanted)
         if not deb:
             raise LabError(f'no {source}, and no package rdma-core {wanted}')
-        unpack([deb], STATE / 'pyverbs' / 'package')
-        source = STATE / 'pyverbs' / 'package' / INSTALLED.relative_to('/')
-    shutil.rmtree(TESTS, ignore_errors=True)
-    TESTS.mkdir(parents=True)
-    for path in source.glob('*.py*'):
-        read = gzip.open if path.suffix == '.gz' else open
-        with read(path, 'rb') as f:
-            (TESTS / path.name.removesuffix('.gz')).write_bytes(f.read())
+        package = NATIVE.state / 'pyverbs' / 'package'
+        unpack([deb], package)
+        source = package / INSTALLED.relative_to('/')
+    _lay_out(source)
     return wanted
 
 
@@ -103,7 +121,7 @@ def run_in(vm, stack, cm=True, pattern='', log=None):
     notes = vm.out / 'results'
     notes.unlink(missing_ok=True)
     command = ' '.join(map(shlex.quote, (
-        '/usr/bin/python3', '-u', '-B', str(RUNNER), str(TESTS),
+        '/usr/bin/python3', '-u', '-B', str(RUNNER), str(tests(vm.arch)),
         '/out/results', 'CM' if cm else 'NOCM', pattern,
         '--dev', stack.device, '--port', '1', '--gid', str(stack.gid(4)))))
     end = time.monotonic() + TIMEOUT

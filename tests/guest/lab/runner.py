@@ -56,7 +56,8 @@ class Bench:
                        self.two: STACKS[second or stack]()}
         for vm, its in self.stacks.items():
             its.up(vm)
-        self.binary = build_verify()
+        for vm in pair.vms:
+            build_verify(vm.arch)
         self.baseline = self.resources()
         self.notes = []
 
@@ -91,8 +92,10 @@ class Bench:
         server, client = server or self.two, client or self.one
         host = address(self.pair.vms.index(server) + 1)
         form = '-d {} -g {}'
-        return (f'{self.binary} {self.where(server, form, family)}',
-                f'{self.binary} {self.where(client, form, family)} '
+        return (f'{build_verify(server.arch)} '
+                f'{self.where(server, form, family)}',
+                f'{build_verify(client.arch)} '
+                f'{self.where(client, form, family)} '
                 f'-k {ACK_TIMEOUT} {options} {host}')
 
     def verify(self, options, family=4, timeout=60, server=None,

@@ -4,7 +4,7 @@ which GIDs it has."""
 import re
 import time
 
-from .paths import MODULES, PROVIDER, LabError, provider_dir
+from .paths import LabError
 
 CORE_MODULES = 'ib_uverbs rdma_ucm ib_umad'
 IPV4_GID = '0000:0000:0000:0000:0000:ffff:'
@@ -107,20 +107,21 @@ class VirtioRdma(Stack):
 
     @staticmethod
     def module(vm):
-        path = MODULES / vm.kernel.series / 'virtio_rdma.ko'
+        path = vm.arch.modules / vm.kernel.series / 'virtio_rdma.ko'
         if not path.exists():
             raise LabError(f'no {path}: build it with `make guest`')
         return path
 
     def load(self, vm):
         """Put the provider where libibverbs looks, load the driver."""
-        libraries = sorted(PROVIDER.glob('libvirtio_rdma-rdmav*.so'))
+        built = vm.arch.provider
+        libraries = sorted(built.glob('libvirtio_rdma-rdmav*.so'))
         if not libraries:
-            raise LabError(f'no provider in {PROVIDER}: build it with '
+            raise LabError(f'no provider in {built}: build it with '
                            '`make guest`')
-        vm.must(f'cp {libraries[0]} {provider_dir()}/ && '
+        vm.must(f'cp {libraries[0]} {vm.arch.provider_dir()}/ && '
                 'mkdir -p /etc/libibverbs.d && '
-                f'cp {PROVIDER}/virtio_rdma.driver /etc/libibverbs.d/ && '
+                f'cp {built}/virtio_rdma.driver /etc/libibverbs.d/ && '
                 f'modprobe -a {CORE_MODULES} && insmod {self.module(vm)}')
 
     def unload(self, vm):

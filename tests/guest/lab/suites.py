@@ -7,8 +7,9 @@ import importlib.util
 import io
 import re
 
+from .arch import NATIVE
 from .packages import Apt
-from .paths import BUILD, TOP, say
+from .paths import BUILD, DEBS, TOP, say
 
 # All that have kernels, older ones first
 SUITES = ('bookworm', 'bookworm-security', 'bookworm-backports', 'trixie',
@@ -27,16 +28,17 @@ def _fetch_module():
 
 
 @functools.cache
-def apt(suite):
+def apt(suite, arch=NATIVE):
     """An Apt that knows this suite only, or None."""
     fetch = _fetch_module()
     try:
         with contextlib.redirect_stdout(io.StringIO()):
-            private = fetch.Apt(BUILD / 'download', suite, 'deb')
+            private = fetch.Apt(BUILD / 'download', suite, 'deb',
+                                arch.name if arch.foreign else '')
     except fetch.FetchError as e:
         say(f'  {suite}: {e}')
         return None
-    return Apt(private.options)
+    return Apt(private.options, DEBS / arch.name if arch.foreign else DEBS)
 
 
 def machine():
@@ -51,13 +53,13 @@ def base(suite):
     return re.sub('-(backports|security|updates)$', '', suite)
 
 
-def sources():
+def sources(arch=NATIVE):
     """Places to ask for a kernel, one after the other: (Apt, suite). The
     first is what the machine installs from."""
     own = machine()
-    yield Apt(), own
-    yield from ((apt(suite), suite) for suite in
+    yield apt(own, arch) if arch.foreign else Apt(), own
+    yield from ((apt(suite, arch), suite) for suite in
                 (f'{own}-backports', *(s for s in SUITES if
                                        base(s) != own and
                                        s != 'experimental'))
-                if apt(suite))
+                if apt(suite, arch))

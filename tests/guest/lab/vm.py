@@ -13,9 +13,10 @@ import socket
 import subprocess
 from pathlib import Path
 
-from . import kernel
+from . import foreign, kernel
 from .agent import Channel, Guest
-from .paths import (GUEST_TESTS, LOGS, LabError, firmware_dirs, qemu_binary)
+from .arch import NATIVE
+from .paths import GUEST_TESTS, LOGS, STATE, LabError
 
 _PR_SET_PDEATHSIG = 1
 
@@ -51,11 +52,11 @@ def clock_parameters():
     return f'tsc=reliable tsc_early_khz={host_tsc_khz()}'
 
 
-def command_line(name, *more):
+def command_line(name, *more, arch=NATIVE):
     """The kernel's command line of a lab guest."""
     return ' '.join((
-        'console=ttyS0 quiet panic=-1 mitigations=off nokaslr',
-        'random.trust_cpu=on no_timer_check nowatchdog',
+        f'console={arch.console} quiet panic=-1 mitigations=off nokaslr',
+        arch.append, 'nowatchdog',
         'audit=0 apparmor=0 selinux=0 cryptomgr.notests net.ifnames=0',
         f'lab.init={GUEST_TESTS}/guest/init.sh', f'lab.name={name}', *more))
 
@@ -64,13 +65,16 @@ class Vm(Guest):
     """A guest that has not been started yet; see start()."""
 
     def __init__(self, name, *devices, series=None, smp=1, mem='2G',
-                 machine='q35', accel='', append='', logs=LOGS, made=None):
+                 machine=None, accel='', append='', logs=LOGS, made=None,
+                 arch=NATIVE, cpu=None):
         """@made: a kernel to take instead of that of a series."""
         super().__init__(name)
+        self.arch = arch
         self.devices = list(devices)
-        self.kernel = made or kernel.prepare(series)
+        self.kernel = made or kernel.prepare(series, arch)
         self.smp, self.mem = smp, mem
-        self.machine, self.accel, self.append = machine, accel, append
+        self.machine, self.cpu = machine or arch.machine, cpu or arch.model
+        self.accel, self.append = accel, append
         self.process = self.qmp_channel = None
         self.fds = []       # more that QEMU inherits
         self.tag = name     # of the files that its QEMU writes
@@ -79,15 +83,28 @@ class Vm(Guest):
         self.out = logs / name
 
     def _emulator(self):
-        return qemu_binary()
+        return self.arch.qemu_binary()
+
+    @staticmethod
+    def _share(tag, path, addr):
+        """A directory that the guest can mount, and only read."""
+        return ['-fsdev', f'local,id={tag},path={path},security_model=none,'
+                'readonly=on,multidevs=remap',
+                '-device',
+                f'virtio-9p-pci,fsdev={tag},mount_tag={tag},addr={addr}']
 
     def _root(self):
         """(initramfs, kernel parameters, QEMU arguments) of its root."""
+        append = f'lab.modules={self.kernel.modules}'
+        root, shares = '/', []
+        if self.arch.foreign:
+            root = foreign.root(self.arch)
+            append += f' lab.shares=tests:{GUEST_TESTS},state:{STATE}'
+            shares = [*self._share('tests', GUEST_TESTS, 'c'),
+                      *self._share('state', STATE, 'd')]
         return (
-            self.kernel.initramfs, f'lab.modules={self.kernel.modules}',
-            ['-fsdev', 'local,id=root,path=/,security_model=none,'
-             'readonly=on,multidevs=remap',
-             '-device', 'virtio-9p-pci,fsdev=root,mount_tag=hostroot,addr=8',
+            self.kernel.initramfs, append,
+            [*self._share('hostroot', root, '8'), *shares,
              '-fsdev', f'local,id=out,path={self.out},security_model=none',
              '-device', 'virtio-9p-pci,fsdev=out,mount_tag=labout,addr=9'])
 
@@ -96,20 +113,19 @@ class Vm(Guest):
 
     def _clock(self):
         """Kernel parameters about its TSC."""
-        return clock_parameters()
+        return '' if self.arch.foreign else clock_parameters()
 
     def _command(self, agent, qmp):
         """What QEMU is started with; of two channels, what there is to say
         of their character devices."""
         initramfs, append, root = self._root()
         cmdline = command_line(self.name, self._clock(), append,
-                               self.append)
-        command = [str(self._emulator()), '-name', self.name]
-        for directory in firmware_dirs():
-            command += ['-L', directory]
-        command += [
+                               self.append, arch=self.arch)
+        command = [
+            str(self._emulator()), '-name', self.name,
+            *self.arch.firmware(),
             '-M', self.machine, '-accel', self._accelerator(),
-            '-cpu', 'max',
+            '-cpu', self.cpu,
             '-smp', str(self.smp), '-m', self.mem, '-nodefaults',
             '-no-user-config', '-display', 'none', '-no-reboot',
             '-serial', f'file:{self.log}',
