@@ -38,6 +38,7 @@ SERIES_QEMUS := $(SERIES_DIRS:%=%$(if $(ASAN),-asan)/qemu/qemu-system-x86_64)
 FETCHED_QEMU := $(S_DIR)/src/qemu
 QEMU_TREE := $(or $(QEMU_SRC),$(FETCHED_QEMU))
 QEMU := $(V_DIR)/qemu/qemu-system-x86_64
+QEMU_AARCH64 := $(V_DIR)/qemu-aarch64/qemu-system-aarch64
 
 STAGE := scripts/stage $(LOGS)
 FETCH := $(PYTHON) scripts/fetch.py --work $(B)/download
@@ -59,6 +60,7 @@ TARGETS ?=
 	check-threads check-pyverbs interop check-kernel-users check-scale \
 	check-newer-kernel check-kernels check-series check-verbs \
 	check-applications check-hosts check-libvirt check-fresh \
+	check-arm64 run-arm64 qemu-arm64 packages-arm64 \
 	run-kernels run-kernels-6.1 run-kernels-6.12 run-kernels-newest \
 	run-users run-scale run-newer run-series run-applications \
 	run-hosts run-libvirt \
@@ -99,6 +101,7 @@ help:
 	@echo '                   (HEADERS=regex: for those), and in guests with'
 	@echo '                   6.1, 6.12 and the newest'
 	@echo 'make check-series  guests migrate between QEMU $(KNOWN_SERIES)'
+	@echo 'make check-arm64   an arm64 guest and an x86-64 one talk'
 	@echo 'make check-fresh   demo and all tests on fresh Debian 12 and 13 (root)'
 	@echo '                   (SUITES="bookworm trixie",'
 	@echo '                   COMMANDS="make demo; make check", KEEP=1)'
@@ -124,6 +127,7 @@ help:
 	@echo 'make lint          style of the sources, direction of calls'
 	@echo 'make graph         which file calls and includes which, and cycles'
 	@echo 'make qemu          only QEMU: $(QEMU:$(CURDIR)/%=%)'
+	@echo 'make qemu-arm64    QEMU for arm64 guests'
 	@echo 'make guest         only the guest side: kernel, driver, provider'
 	@echo 'make standalone    only the engine and its tests; needs no QEMU'
 	@echo 'make install       install QEMU in $(PREFIX)'
@@ -140,7 +144,7 @@ help:
 # Packages ------------------------------------------------------------------
 
 packages-build packages-coverage packages-guest packages-test \
-		packages-lint packages-packages: packages-%:
+		packages-lint packages-packages packages-arm64: packages-%:
 ifneq ($(PACKAGES),no)
 	@scripts/setup-packages.sh --check $* || \
 		$(STAGE) packages-$* 'packages are installed' \
@@ -150,7 +154,7 @@ endif
 # Sources and tools ---------------------------------------------------------
 
 export B S_DIR V_DIR QEMU_TREE QEMU_SERIES
-export SOURCE_CACHE PREFIX ASAN PYTHON JOBS WERROR QEMU
+export SOURCE_CACHE PREFIX ASAN PYTHON JOBS WERROR QEMU QEMU_AARCH64
 export BUILD_DIR := $(B)
 
 $(B)/tools/meson.py: | packages-build
@@ -166,6 +170,11 @@ $(FETCHED_QEMU)/VERSION: | packages-build
 qemu: $(B)/tools/meson.py $(QEMU_TREE)/VERSION | packages-build packages-guest
 	@$(STAGE) qemu 'QEMU is built' \
 		scripts/build-qemu.sh qemu-system-x86_64
+
+qemu-arm64: $(B)/tools/meson.py $(QEMU_TREE)/VERSION | \
+		packages-build packages-guest packages-arm64
+	@TARGET=aarch64 $(STAGE) qemu-arm64 'QEMU for arm64 guests is built' \
+		scripts/build-qemu.sh qemu-system-aarch64
 
 qtests: qemu
 	@$(STAGE) qtests 'device tests are built' scripts/build-qemu.sh \
@@ -270,6 +279,10 @@ run-libvirt:
 	@$(STAGE) libvirt! 'guests of libvirt are done' \
 		tests/guest/run check --suite libvirt
 
+run-arm64:
+	@$(STAGE) arm64! 'guest tests are done' \
+		tests/guest/run check --suite arm64
+
 run-verbs:
 	@$(STAGE) verbs! 'nested guests are done' \
 		tests/guest/run check --suite verbs
@@ -317,6 +330,11 @@ check-series: | packages-guest packages-test
 	@rm -f $(LOGS)/series.log
 	@$(MAKE) -s --no-print-directory run-series || :
 	@$(SUMMARY) series
+
+check-arm64: qemu qemu-arm64 | packages-guest packages-test
+	@rm -f $(LOGS)/arm64.log
+	@$(MAKE) -s --no-print-directory run-arm64 || :
+	@$(SUMMARY) arm64
 
 check-kernel-users: SUITE := users
 check-scale: SUITE := scale
@@ -487,7 +505,8 @@ graph: | packages-lint
 # Cleaning ------------------------------------------------------------------
 
 COMPILED := qemu standalone fuzz qemu-fuzz qemu-tsan coverage qemu-coverage \
-	logs results guest/modules guest/provider packages
+	logs results guest/modules guest/provider packages qemu-aarch64 \
+	guest/arm64/modules guest/arm64/provider
 
 clean:
 	rm -rf $(foreach dir,$(SERIES_DIRS),$(COMPILED:%=$(dir)/%) $(dir)-asan)

@@ -8,13 +8,16 @@
 # the fuzzers of the device, in a directory of their own, with what they need
 # and no more; TSAN=1 for one with ThreadSanitizer, likewise; COVERAGE=1 for one
 # that counts which lines of ours run; PACKAGE=version for that of the Debian
-# package, which has Debian's paths.
+# package, which has Debian's paths; TARGET=aarch64 for an emulator of such a
+# machine, in a directory of its own.
 set -eu
 cd "$(dirname "$0")/.."
 src=$S_DIR/qemu-src out=$V_DIR/qemu${COVERAGE:+-coverage}
 [ -z "${FUZZ:-}" ] || out=$S_DIR/qemu-fuzz
 [ -z "${TSAN:-}" ] || out=$S_DIR/qemu-tsan
 [ -z "${PACKAGE:-}" ] || out=$B/packages/qemu
+target=${TARGET:-x86_64}
+[ "$target" = x86_64 ] || out+=-$target
 meson_path=$(cat "$B/tools/meson-path")
 firmware=(/usr/share/seabios /usr/share/qemu /usr/lib/ipxe/qemu)
 mkdir -p "$S_DIR" "$out"
@@ -29,7 +32,7 @@ exec 9> "$V_DIR/.lock-qemu"
 flock 9
 
 options=(
-    --target-list=x86_64-softmmu
+    --target-list="$target-softmmu"
     --without-default-features
     --disable-download
     --disable-docs
@@ -65,6 +68,8 @@ else
         --enable-attr
     )
 fi
+# Its machines are described to the guest by device trees
+[ "$target" = x86_64 ] || options+=(--enable-fdt=system)
 [ -z "${PACKAGE:-}" ] ||
     options+=(
         --libexecdir=/usr/lib/qemu

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""An arm64 guest with pages of 16 KiB. Its queues are virtqueues, as a page of
+doorbells, or of a queue, is smaller than what a process can map."""
+import re
+
+from lab import driver, nvme, storage
+from lab.arch import ARM64_16K, NATIVE
+from lab.pair import Pair, address
+from test_programs import pingpong
+from test_verify import *    # pylint: disable=wildcard-import,unused-wildcard-import
+
+# With force_mr the target of NVMe-oF, too, registers memory: in pages of its
+# kernel, where the host does so in pages of 4 KiB.
+GUESTS = {'archs': (ARM64_16K, NATIVE), 'smp': 2,
+          'append': 'ib_core.force_mr=1'}
+
+
+def PAIR(*args, **options):    # pylint: disable=invalid-name
+    driver.prepare(arch=ARM64_16K)
+    return Pair(*args, **options)
+
+
+def test_pages_have_16_kib(bench):
+    assert bench.one.must('getconf PAGESIZE').strip() == '16384'
+
+
+def test_queues_are_virtqueues(bench):
+    """They have 1024 entries at most; direct queues, as the peer has, more."""
+    depths = []
+    for vm in bench.pair.vms:
+        text = vm.must(f'ibv_devinfo -v -d {bench.device(vm)}')
+        depths.append(int(re.search(r'max_qp_wr:\s+(\d+)', text)[1]))
+    assert depths[0] <= 1024 < depths[1], depths
+
+
+def test_ibv_rc_pingpong_validates(bench):
+    pingpong(bench, 'ibv_rc_pingpong')
+
+
+def disk_of(bench, target, host):
+    """A disk of one guest in the other, by NVMe over RDMA."""
+    where = address(bench.pair.vms.index(target) + 1)
+    before = bench.resources()
+    nvme.export(target, where)
+    name = nvme.connect(host, where)
+    storage.blocks(host, f'/dev/{name}n1', target, nvme.DISK,
+                   (('16k', 1), ('64k', 4), ('1M', 8)))
+    nvme.disconnect(host, name)
+    nvme.withdraw(target)
+    bench.nothing_left(before)
+
+
+def test_a_disk_of_the_x86_guest(bench):
+    disk_of(bench, bench.two, bench.one)
+
+
+def test_a_disk_of_the_arm64_guest(bench):
+    disk_of(bench, bench.one, bench.two)

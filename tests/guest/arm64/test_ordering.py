@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Instructions that order accesses to memory, in driver and provider as they
+are compiled for arm64. No guest in TCG on x86 can tell whether an acquire or a
+release is missing, so these are looked for in the code."""
+import re
+import subprocess
+
+from lab import driver, kernel
+from lab.arch import ARM64
+
+BARRIER, ACQUIRE, RELEASE = r'dmb\tish$', r'ldapr|ldar', 'stlr'
+TO_DEVICE = r'dmb\toshst$'
+PROVIDER = {
+    'vrdma_wq_publish': (RELEASE,),             # the producer, after WQEs
+    'vrdma_wq_full': (ACQUIRE,),                # of what has completed
+    'vrdma_wq_rung': (BARRIER,),                # before "awake" is read
+    'vrdma_cq_next': (ACQUIRE,),                # of the number of a CQE
+    'vrdma_cq_consumed': (RELEASE,),            # after the CQE was read
+    'vrdma_req_notify_cq': (BARRIER,),          # after arming
+}
+DRIVER = {
+    'vrdma_direct_publish': (RELEASE, BARRIER),
+    'vrdma_direct_notify': (TO_DEVICE,),
+    'vrdma_direct_ring': (TO_DEVICE,),
+    'vrdma_cq_direct_poll': (ACQUIRE, RELEASE),
+    'vrdma_cq_direct_notify': (BARRIER,),
+}
+
+
+class Nobody:
+    """In the place of a pair of guests, and of a Bench: needs none."""
+
+    baseline = None
+    vms = ()
+
+    def __init__(self, *_, **__):
+        self.pair = self
+        self.notes = []
+
+    def start(self):
+        return self
+
+    def healthy(self):
+        return True
+
+    def nothing_left(self, _):
+        pass
+
+    def kill(self):
+        pass
+
+
+PAIR = BENCH = Nobody
+
+
+def lacking(path, expected):
+    """What is missing in the functions of an object."""
+    code = subprocess.run([f'{ARM64.cross}objdump', '-d', '--no-show-raw-insn',
+                           str(path)], text=True, capture_output=True,
+                          check=True).stdout
+    functions = dict(re.findall(r'^[0-9a-f]+ <(\w+)>:\n((?:.+\n)+)', code,
+                                re.M))
+    return [f'{name}: no {pattern}' for name, patterns in expected.items()
+            for pattern in patterns
+            if not re.search(rf'\t(?:{pattern})', functions.get(name, ''),
+                             re.M)]
+
+
+def test_the_provider_orders_its_accesses(_):
+    missing = lacking(driver.provider(ARM64), PROVIDER)
+    assert not missing, '\n'.join(missing)
+
+
+def test_the_driver_orders_its_accesses(_):
+    made = kernel.prepare(arch=ARM64)
+    missing = lacking(driver.module(made.series, ARM64), DRIVER)
+    assert not missing, '\n'.join(missing)

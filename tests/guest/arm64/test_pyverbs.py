@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""rdma-core's own tests, but for those of RDMA CM, in an arm64 guest."""
+from lab import pyverbs
+from lab.arch import ARM64, NATIVE
+from test_pyverbs import PASSED
+
+GUESTS = {'archs': (ARM64, NATIVE), 'smp': 2}
+
+
+def test_verbs(bench):
+    pyverbs.prepare_foreign(ARM64)
+    results = pyverbs.run_in(bench.one, bench.stacks[bench.one], cm=False)
+    bench.note(pyverbs.summary(results))
+    bad = pyverbs.failures(results)
+    assert pyverbs.counts(results)[0] >= PASSED, \
+        f'only these pass: {pyverbs.summary(results)}'
+    assert not bad, '\n'.join(map(str, bad))
