@@ -32,6 +32,7 @@ struct RdmaRoce {
     RdmaRoceNet *net;
     RdmaRoceShm *shm;               /* NULL: none */
     RdmaRoceNetPort port;
+    bool port_off;                  /* the device wants it down */
     QEMUBH *bh;
     QEMUBH *turn;                   /* the next turn begins */
     QEMUTimer *timer;

@@ -45,6 +45,7 @@ static bool roce_update_port(RdmaRoce *r)
     bool moved = false;
 
     rdma_roce_net_port(r->net, &r->port);
+    r->port.link_up &= !r->port_off;
     if (memcmp(&old.mac, &r->port.mac, sizeof(old.mac)) ||
         memcmp(&old.nic_mac, &r->port.nic_mac, sizeof(old.nic_mac))) {
         roce_set_mac(r->engine, r->port.mac.a);
@@ -140,6 +141,7 @@ static bool rdma_roce_attach(RdmaBackend *rb, Error **errp)
     rdma_roce_run_begin(r);
     r->running = false;
     r->port = (RdmaRoceNetPort) { };
+    r->port_off = false;
     roce_update_port(r);
     return true;
 }
@@ -237,6 +239,14 @@ static void rdma_roce_query_port(RdmaBackend *rb, RdmaPortAttr *attr)
     memcpy(attr->mac, r->port.mac.a, sizeof(attr->mac));
 }
 
+static void rdma_roce_set_port(RdmaBackend *rb, bool up)
+{
+    RdmaRoce *r = RDMA_BACKEND_ROCE(rb);
+
+    r->port_off = !up;
+    roce_net_changed(r);
+}
+
 /* Send at once, not from the bottom half: no delay for the first frame. */
 static void rdma_roce_run_now(RdmaBackend *rb)
 {
@@ -275,6 +285,7 @@ static void rdma_roce_class_init(ObjectClass *oc, RdmaClassData data)
     rbc->set_running = rdma_roce_set_running;
     rbc->info_str = rdma_roce_info_str;
     rbc->query_port = rdma_roce_query_port;
+    rbc->set_port = rdma_roce_set_port;
     rbc->run = rdma_roce_run_now;
     rdma_roce_ctrl_class_init(rbc);
 

@@ -30,7 +30,7 @@ OBJECT_DECLARE_TYPE(RdmaBackend, RdmaBackendClass, RDMA_BACKEND)
  * where limits.max_srq is not 0. They may be called from within any class
  * method, but while the VM is stopped only where that is said below. A callback
  * must not call a class method of the backend, but port_changed() may call
- * query_port(), and any charge(); it may schedule a bottom half.
+ * query_port(), and any charge() and inspect(); it may schedule a bottom half.
  */
 typedef struct RdmaBackendClientOps {
     /*
@@ -269,6 +269,11 @@ struct RdmaBackendClass {
     char *(*info_str)(RdmaBackend *rb);
 
     void (*query_port)(RdmaBackend *rb, RdmaPortAttr *attr);
+    /*
+     * Not @up: the port shall have no link, whatever its network says, and
+     * nothing passes. True after attach(). Optional. Also in a stopped VM.
+     */
+    void (*set_port)(RdmaBackend *rb, bool up);
     int (*add_gid)(RdmaBackend *rb, uint32_t index,
                    const uint8_t gid[RDMA_GID_LEN], uint16_t vlan);
     int (*del_gid)(RdmaBackend *rb, uint32_t index);
