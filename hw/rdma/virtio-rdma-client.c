@@ -39,7 +39,9 @@ static bool virtio_rdma_complete(void *opaque, uint32_t cqn, const RdmaWc *wc,
         completed_badly(s, wc);
     }
     was_good = !cq->error;
-    ok = virtio_rdma_cq_complete(s, cq, wc, solicited);
+    ok = unlikely(s->fault_points & VIRTIO_RDMA_FAULT_AT_COMPLETE)
+         ? virtio_rdma_hold_complete(s, cq, wc, solicited)
+         : virtio_rdma_cq_complete(s, cq, wc, solicited);
     if (!ok && was_good) {
         /* The QPs are about to enter ERR, where WQEs are flushed. */
         virtio_rdma_cq_schedule_qps(s, cq);

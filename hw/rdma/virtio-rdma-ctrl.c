@@ -119,6 +119,19 @@ static size_t rsp_size(VirtIORdma *s, uint8_t cmd)
            ? layout->rsp_host : layout->rsp_min;
 }
 
+static int handle(VirtIORdma *s, uint8_t cmd, const VirtIORdmaReq *req,
+                  VirtIORdmaRsp *rsp)
+{
+    if (unlikely(s->fault_points & VIRTIO_RDMA_FAULT_AT_COMMAND)) {
+        int ret = virtio_rdma_fault_command(s, cmd, s->ctrl_pending, req);
+
+        if (ret) {
+            return ret;
+        }
+    }
+    return commands[cmd].handler(s, req, rsp);
+}
+
 /* Execute the command in @elem. @rsp is filled in if that returns 0. */
 static int execute(VirtIORdma *s, const VirtQueueElement *elem, uint8_t *cmd,
                    VirtIORdmaRsp *rsp)
@@ -160,7 +173,7 @@ static int execute(VirtIORdma *s, const VirtQueueElement *elem, uint8_t *cmd,
         virtio_rdma_ctrl_forget(s);
     }
     virtio_rdma_codec_get_request(*cmd, &buf[1], &req);
-    ret = commands[*cmd].handler(s, &req, rsp);
+    ret = handle(s, *cmd, &req, rsp);
     if (ret == -EINPROGRESS && !s->ctrl_pending) {
         s->ctrl_pending = g_memdup2(buf, sizeof(buf));
     }
@@ -228,6 +241,7 @@ void virtio_rdma_ctrl_run(VirtIORdma *s)
 void virtio_rdma_ctrl_forget(VirtIORdma *s)
 {
     virtio_rdma_pages_drop(s);
+    virtio_rdma_fault_forget_command(s);
     g_free(s->ctrl_pending);
     s->ctrl_pending = NULL;
     s->ctrl_waiting = false;

@@ -56,6 +56,15 @@ typedef struct VirtIORdmaLook {
 /* The caller frees what is returned. */
 RdmaInfo *virtio_rdma_inspect(VirtIORdma *s, const VirtIORdmaLook *look);
 
+/* virtio-rdma-qmp.c: which devices there are */
+
+/* Those that are realized: VirtIORdma, to be freed by g_ptr_array_unref(). */
+GPtrArray *virtio_rdma_find_all(void);
+/* The one with that ID or path; NULL and @errp if there is none. */
+VirtIORdma *virtio_rdma_find(const char *name, Error **errp);
+/* As the user may call it: by its ID, or its path if it has none. */
+char *virtio_rdma_name(VirtIORdma *s);
+
 /* virtio-rdma-hmp.c: the same for people */
 
 void virtio_rdma_hmp_init(void);

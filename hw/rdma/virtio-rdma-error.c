@@ -55,7 +55,7 @@ void virtio_rdma_error_event(VirtIORdma *s, VirtIORdmaQp *qp,
     }
 }
 
-static RdmaCompletionOpcode opcode_info(uint8_t opcode)
+RdmaCompletionOpcode virtio_rdma_error_opcode(uint8_t opcode)
 {
     switch (opcode) {
     case RDMA_WC_RDMA_WRITE:
@@ -104,7 +104,7 @@ RdmaQueuePairError *virtio_rdma_error_info(const VirtIORdmaQpError *error)
     }
     info->source = RDMA_ERROR_SOURCE_COMPLETION;
     info->u.completion.status = MIN(error->status, RDMA_WC_GENERAL_ERR);
-    info->u.completion.opcode = opcode_info(error->opcode);
+    info->u.completion.opcode = virtio_rdma_error_opcode(error->opcode);
     info->u.completion.wr_id = error->wr_id;
     info->u.completion.vendor_err = error->vendor_err;
     return info;

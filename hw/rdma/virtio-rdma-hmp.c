@@ -7,6 +7,7 @@
 #include "monitor/monitor.h"
 #include "qapi/error.h"
 #include "qapi/qapi-commands-rdma.h"
+#include "qapi/qapi-commands-rdma-fault.h"
 #include "qobject/qdict.h"
 #include "virtio-rdma-device.h"
 
@@ -144,6 +145,20 @@ static void print_qp(Monitor *mon, const RdmaQueuePairInfo *qp)
     }
 }
 
+static void print_faults(Monitor *mon, const char *path)
+{
+    g_autoptr(RdmaFaultInfoList) list = qmp_query_rdma_faults(path, NULL);
+
+    for (RdmaFaultInfoList *l = list; l; l = l->next) {
+        const RdmaFaultInfo *info = l->value;
+
+        monitor_printf(mon, "  fault %s: %s, matches %" PRIu64 ", hits %"
+                       PRIu64 "%s\n", info->fault->id,
+                       RdmaFaultKind_str(info->fault->kind), info->matches,
+                       info->hits, info->active ? "" : ", over");
+    }
+}
+
 static void hmp_info_rdma(Monitor *mon, const QDict *qdict)
 {
     const char *device = qdict_get_try_str(qdict, "device");
@@ -167,6 +182,7 @@ static void hmp_info_rdma(Monitor *mon, const QDict *qdict)
         uint32_t n = 0;
 
         print_device(mon, l->value);
+        print_faults(mon, l->value->path);
         for (RdmaQueuePairInfoList *q = l->value->qps; q; q = q->next, n++) {
             print_qp(mon, q->value);
         }

@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * query-rdma of a QEMU that has no RDMA devices
+ * QMP commands about RDMA devices in a QEMU that has none
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
 #include "qapi/qapi-commands-rdma.h"
+#include "qapi/qapi-commands-rdma-fault.h"
+
+static void set_error(const char *device, Error **errp)
+{
+    error_setg(errp, "There is no RDMA device '%s': this QEMU has none",
+               device);
+}
 
 RdmaInfoList *qmp_query_rdma(const char *device, bool has_objects,
                              RdmaObjectKindList *objects, bool has_qpn,
@@ -13,8 +20,25 @@ RdmaInfoList *qmp_query_rdma(const char *device, bool has_objects,
                              uint32_t max, Error **errp)
 {
     if (device) {
-        error_setg(errp, "There is no RDMA device '%s': this QEMU has none",
-                   device);
+        set_error(device, errp);
+    }
+    return NULL;
+}
+
+void qmp_rdma_fault_add(RdmaFault *arg, Error **errp)
+{
+    set_error(arg->device, errp);
+}
+
+void qmp_rdma_fault_remove(const char *device, const char *id, Error **errp)
+{
+    set_error(device, errp);
+}
+
+RdmaFaultInfoList *qmp_query_rdma_faults(const char *device, Error **errp)
+{
+    if (device) {
+        set_error(device, errp);
     }
     return NULL;
 }

@@ -22,7 +22,7 @@ static int add_device(DeviceState *dev, void *opaque)
     return 0;
 }
 
-static GPtrArray *find_devices(void)
+GPtrArray *virtio_rdma_find_all(void)
 {
     GPtrArray *devices = g_ptr_array_new_with_free_func(
         (GDestroyNotify)object_unref);
@@ -32,8 +32,7 @@ static GPtrArray *find_devices(void)
     return devices;
 }
 
-/* As the user may call it: by its ID, or its path if it has none */
-static char *name_of(VirtIORdma *s)
+char *virtio_rdma_name(VirtIORdma *s)
 {
     DeviceState *dev = virtio_rdma_transport(s);
 
@@ -56,7 +55,7 @@ static VirtIORdma *find_device(GPtrArray *devices, const char *name,
 
     for (unsigned i = 0; i < devices->len; i++) {
         VirtIORdma *s = devices->pdata[i];
-        g_autofree char *its_name = name_of(s);
+        g_autofree char *its_name = virtio_rdma_name(s);
 
         if (is_called(s, name)) {
             return s;
@@ -68,11 +67,18 @@ static VirtIORdma *find_device(GPtrArray *devices, const char *name,
     return NULL;
 }
 
+VirtIORdma *virtio_rdma_find(const char *name, Error **errp)
+{
+    g_autoptr(GPtrArray) devices = virtio_rdma_find_all();
+
+    return find_device(devices, name, errp);
+}
+
 static bool look_at_qp(VirtIORdma *s, uint32_t qpn, VirtIORdmaLook *look,
                        Error **errp)
 {
     if (!virtio_rdma_table_get(&s->qps, qpn)) {
-        g_autofree char *name = name_of(s);
+        g_autofree char *name = virtio_rdma_name(s);
 
         error_setg(errp, "RDMA device '%s' has no queue pair %u; those that it "
                    "has are listed with objects: ['qp']", name, qpn);
@@ -93,7 +99,7 @@ RdmaInfoList *qmp_query_rdma(const char *device, bool has_objects,
                              bool has_first, uint32_t first, bool has_max,
                              uint32_t max, Error **errp)
 {
-    g_autoptr(GPtrArray) devices = find_devices();
+    g_autoptr(GPtrArray) devices = virtio_rdma_find_all();
     RdmaInfoList *list = NULL, **end = &list;
     VirtIORdma *only = NULL;
     VirtIORdmaLook look = {

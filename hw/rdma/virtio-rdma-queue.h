@@ -7,7 +7,7 @@
 #ifndef HW_RDMA_VIRTIO_RDMA_QUEUE_H
 #define HW_RDMA_VIRTIO_RDMA_QUEUE_H
 
-#include "qapi/qapi-types-rdma.h"
+#include "qapi/qapi-types-rdma-fault.h"
 #include "virtio-rdma-core.h"
 
 typedef struct VirtIORdmaPd {
@@ -52,6 +52,7 @@ struct VirtIORdmaCq {
     uint32_t consumed;              /* the consumer when it was read last */
     uint32_t fired;                 /* the request that raised an event last */
     VirtIORdmaCq *eq;               /* or NULL: it raises no events */
+    uint32_t n_held;                /* completions that faults hold back */
     bool completed;                 /* is in VirtIORdma.completed_cqs */
     bool solicited;                 /* one of these completions */
     bool event_waits;               /* is in eq->events */
@@ -145,6 +146,89 @@ struct VirtIORdmaShadow {
     QTAILQ_ENTRY(VirtIORdmaShadow) next;
 };
 
+/* The longest ID of a fault, with its end */
+#define VIRTIO_RDMA_FAULT_ID_ROOM 64
+/* Faults of a device */
+#define VIRTIO_RDMA_MAX_FAULTS 64
+/* Completions that faults hold back at a time */
+#define VIRTIO_RDMA_MAX_HELD 16384
+#define VIRTIO_RDMA_FAULT_MAX_DELAY_MS 600000
+#define VIRTIO_RDMA_FAULT_MAX_DURATION_MS 3600000
+/* Any opcode, any command */
+#define VIRTIO_RDMA_FAULT_ANY UINT8_MAX
+/* A probability of 1 */
+#define VIRTIO_RDMA_FAULT_ALWAYS (1ull << 32)
+
+/* What else a fault selects by */
+enum {
+    VIRTIO_RDMA_FAULT_QPN = 1u << 0,
+    VIRTIO_RDMA_FAULT_DGID = 1u << 1,
+    VIRTIO_RDMA_FAULT_DEST_QPN = 1u << 2,
+};
+
+/* Where active faults are looked for: bits of VirtIORdma.fault_points */
+enum {
+    VIRTIO_RDMA_FAULT_AT_SEND = 1u << 0,
+    VIRTIO_RDMA_FAULT_AT_RECV = 1u << 1,
+    VIRTIO_RDMA_FAULT_AT_COMPLETE = 1u << 2,
+    VIRTIO_RDMA_FAULT_AT_COMMAND = 1u << 3,
+};
+
+/* A fault that the user has added; what its kind does not have is 0. */
+typedef struct VirtIORdmaFault {
+    char id[VIRTIO_RDMA_FAULT_ID_ROOM];
+    uint8_t kind;                   /* RdmaFaultKind */
+    /* RdmaWcStatus, or RdmaCommandStatus of a command */
+    uint8_t status;
+    uint8_t opcode;                 /* RdmaWcOpcode, or ANY */
+    uint8_t command;                /* VIRTIO_RDMA_CMD_*, or ANY */
+    uint32_t selects;               /* VIRTIO_RDMA_FAULT_QPN and others */
+    uint32_t qpn;
+    uint32_t dest_qpn;
+    uint8_t dgid[RDMA_GID_LEN];
+    uint64_t after;
+    uint64_t times;                 /* 0: no limit */
+    uint64_t probability;           /* of 2^32 */
+    uint64_t seed;
+    uint64_t random;                /* state of the sequence */
+    uint32_t ms;                    /* delay or duration; 0: none */
+    uint64_t matches;
+    uint64_t hits;
+    QTAILQ_ENTRY(VirtIORdmaFault) next;
+} VirtIORdmaFault;
+
+/* A completion that a fault holds back, and those behind it */
+typedef struct VirtIORdmaHeld {
+    RdmaWc wc;
+    uint32_t cqn;
+    bool solicited;
+    bool reorder;                   /* until another one has come */
+    int64_t until;                  /* in virtual time, at the latest */
+    QTAILQ_ENTRY(VirtIORdmaHeld) next;
+} VirtIORdmaHeld;
+
+struct VirtIORdmaFaults {
+    QTAILQ_HEAD(, VirtIORdmaFault) list;
+    uint32_t count;
+    /* Oldest first; those of one work queue follow each other in time, too */
+    QTAILQ_HEAD(, VirtIORdmaHeld) held;
+    uint32_t n_held;
+    QEMUTimer *timer;               /* something is due */
+    /* In virtual time; 0: nothing, INT64_MAX: without an end */
+    int64_t port_until;
+    int64_t command_until;
+};
+
+/* What faults have done to a QP */
+typedef struct VirtIORdmaQpFault {
+    /* Its sends are held back: it is stuck, or is to enter ERR */
+    bool held_back;
+    bool fatal;
+    const VirtIORdmaFault *stuck;   /* that fault's doing, or NULL */
+    int64_t until;                  /* in virtual time, or INT64_MAX */
+    bool passed;                    /* the next send has met its fault */
+} VirtIORdmaQpFault;
+
 struct VirtIORdmaQp {
     RdmaQpInitAttr init;
     VirtIORdmaPd *pd;
@@ -160,6 +244,7 @@ struct VirtIORdmaQp {
     int64_t rung_at;                /* the last doorbell, in host time */
     uint64_t n_errors;
     VirtIORdmaQpError error;        /* the last one */
+    VirtIORdmaQpFault fault;
     QTAILQ_ENTRY(VirtIORdmaQp) next;
 };
 
@@ -247,6 +332,8 @@ void virtio_rdma_error_event(VirtIORdma *s, VirtIORdmaQp *qp,
                              RdmaEventType type);
 /* @error as management applications see it; the caller frees it. */
 RdmaQueuePairError *virtio_rdma_error_info(const VirtIORdmaQpError *error);
+/* What management applications call what completes with @opcode. */
+RdmaCompletionOpcode virtio_rdma_error_opcode(uint8_t opcode);
 /* Tell them of the last one that they have not been told of. */
 void virtio_rdma_error_tell(VirtIORdma *s);
 
@@ -288,6 +375,55 @@ void virtio_rdma_port_load(VirtIORdma *s, bool active);
 /* Of RdmaBackendClientOps */
 void virtio_rdma_backend_event(void *opaque, const RdmaEvent *event);
 void virtio_rdma_port_changed(void *opaque);
+
+/* virtio-rdma-fault.c: faults that the user wants */
+
+/* Is it one that the device can have? */
+bool virtio_rdma_fault_check(VirtIORdma *s, const VirtIORdmaFault *fault,
+                             Error **errp);
+/* Add a fault that was checked, with what has become of it so far. */
+VirtIORdmaFault *virtio_rdma_fault_add(VirtIORdma *s,
+                                       const VirtIORdmaFault *fault);
+/* The port goes down now, for as long as it says. */
+void virtio_rdma_fault_start(VirtIORdma *s, const VirtIORdmaFault *fault);
+void virtio_rdma_fault_remove(VirtIORdma *s, VirtIORdmaFault *fault);
+/* The fault with that ID, or NULL */
+VirtIORdmaFault *virtio_rdma_fault_find(VirtIORdma *s, const char *id);
+/* May it strike again, or does it go on? */
+bool virtio_rdma_fault_is_active(VirtIORdma *s, const VirtIORdmaFault *fault);
+/* They are there from the first fault on. */
+VirtIORdmaFaults *virtio_rdma_faults_get(VirtIORdma *s);
+void virtio_rdma_faults_free(VirtIORdma *s);
+/* Look at s->fault_points and the timer anew. */
+void virtio_rdma_faults_update(VirtIORdma *s);
+/* Time has passed: the port may come up, and QPs go on. */
+void virtio_rdma_faults_expire(VirtIORdma *s);
+/* The QP enters RESET. */
+void virtio_rdma_fault_forget_qp(VirtIORdmaQp *qp);
+/* It is in ERR: its sends are not held back any more. */
+void virtio_rdma_fault_let_go(VirtIORdmaQp *qp);
+/*
+ * A send that was decoded, with the SGEs of @wr. False if it is to be held
+ * back: then qp->fault says why, and the QP is scheduled. Not in ERR.
+ */
+bool virtio_rdma_fault_send(VirtIORdma *s, VirtIORdmaQp *qp, RdmaSendWr *wr,
+                            RdmaSge *sge);
+/* Likewise a receive; @qp NULL: of an SRQ. It is not held back. */
+void virtio_rdma_fault_recv(VirtIORdma *s, VirtIORdmaQp *qp, RdmaRecvWr *wr,
+                            RdmaSge *sge);
+/* The fault that a completion meets, or NULL */
+VirtIORdmaFault *virtio_rdma_fault_complete(VirtIORdma *s, VirtIORdmaQp *qp,
+                                            const RdmaWc *wc);
+/*
+ * A command is about to be executed, @again: after -EINPROGRESS. 0 if it may
+ * be; or an error of its own, -EINPROGRESS among them.
+ */
+int virtio_rdma_fault_command(VirtIORdma *s, uint8_t cmd, bool again,
+                              const VirtIORdmaReq *req);
+/* There is no command in progress any more. */
+void virtio_rdma_fault_forget_command(VirtIORdma *s);
+/* Is the time of what waits until @until over? */
+bool virtio_rdma_fault_is_due(int64_t until);
 
 /* virtio-rdma-direct-cq.c: completion queues without a virtqueue */
 
@@ -351,6 +487,22 @@ bool virtio_rdma_cq_backlog_add(VirtIORdmaCq *cq, const VirtIORdmaCqe *cqe);
 const VirtIORdmaCqe *virtio_rdma_cq_backlog_at(VirtIORdmaCq *cq, uint32_t i);
 /* Drop the backlog of a QP that was reset or is gone. Paid by the command. */
 void virtio_rdma_cq_forget_qp(VirtIORdma *s, VirtIORdmaCq *cq, uint32_t qpn);
+
+/* virtio-rdma-hold.c: completions that faults change or hold back */
+
+/* As virtio_rdma_cq_complete(), where there may be a fault. */
+bool virtio_rdma_hold_complete(VirtIORdma *s, VirtIORdmaCq *cq,
+                               const RdmaWc *wc, bool solicited);
+/* Hold back one more: for loading. */
+void virtio_rdma_hold_add(VirtIORdma *s, VirtIORdmaCq *cq,
+                          const VirtIORdmaHeld *held);
+/*
+ * Write those that are due. A CQ that has failed in that is returned: the
+ * caller sees to its QPs, and calls again.
+ */
+VirtIORdmaCq *virtio_rdma_hold_run(VirtIORdma *s);
+/* Drop those of a QP that was reset or is gone. */
+void virtio_rdma_hold_forget_qp(VirtIORdma *s, uint32_t qpn);
 
 /* virtio-rdma-pages.c: the page list of a region */
 

@@ -205,6 +205,7 @@ static void unrealize(VirtIORdma *s)
     migrate_del_blocker(&s->migration_blocker);
     virtio_rdma_ctrl_forget(s);
     virtio_rdma_objects_free(s);
+    virtio_rdma_faults_free(s);
     virtio_rdma_events_free(s);
     virtio_rdma_wq_free(s);
     virtio_rdma_saved_free(s);

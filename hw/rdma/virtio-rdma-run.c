@@ -29,6 +29,10 @@ static bool run_qp(VirtIORdma *s, VirtIORdmaQp *qp, uint32_t *budget)
 {
     bool posted = false;
 
+    if (unlikely(qp->fault.fatal)) {
+        qp->fault.fatal = false;
+        virtio_rdma_qp_fail(s, qp);
+    }
     /* Before sends: a message may be for a QP of this device. */
     if (!qp->srq) {
         posted = virtio_rdma_wq_run(s, qp, &qp->rq, 1, budget);
@@ -228,6 +232,21 @@ static void run_queues(VirtIORdma *s)
     run_backend(s, posted);
 }
 
+/* What faults have put off, and is due now */
+static void run_faults(VirtIORdma *s)
+{
+    VirtIORdmaCq *failed;
+
+    while (virtio_rdma_active(s) && (failed = virtio_rdma_hold_run(s))) {
+        virtio_rdma_cq_fail(s, failed);
+    }
+    virtio_rdma_faults_expire(s);
+    if (s->faults->command_until &&
+        virtio_rdma_fault_is_due(s->faults->command_until)) {
+        s->ctrl_waiting = false;
+    }
+}
+
 void virtio_rdma_bh(void *opaque)
 {
     VirtIORdma *s = opaque;
@@ -247,6 +266,9 @@ void virtio_rdma_bh(void *opaque)
     virtio_rdma_enter(s);
     virtio_rdma_error_tell(s);
     virtio_rdma_running_update(s, VIRTIO_DEVICE(s)->status);
+    if (unlikely(s->faults)) {
+        run_faults(s);
+    }
     if (virtio_rdma_active(s)) {
         run_virtqueues(s);
         if (!s->ctx) {

@@ -24,6 +24,7 @@ void virtio_rdma_saved_free(VirtIORdma *s)
     for (uint32_t i = 0; v->srqs && i < v->n_srqs; i++) {
         g_free(v->srqs[i].direct.pages);
     }
+    virtio_rdma_saved_faults_free(v);
     g_free(v->shadows);
     g_free(v->qps);
     g_free(v->srqs);
@@ -223,6 +224,7 @@ int virtio_rdma_saved_pre_save(void *opaque)
             };
         }
     }
+    virtio_rdma_saved_faults_fill(v);
     virtio_rdma_counters_get(s, v->counters);
     return 0;
 }

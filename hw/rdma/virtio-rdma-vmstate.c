@@ -245,17 +245,6 @@ static const VMStateDescription vmstate_inflight = {
     },
 };
 
-/* @more: VMS_ALLOC, or 0 if counts_post_load() has allocated the list */
-#define RECORDS(field_, num, vmsd_, state, type, more) {                \
-    .name = #field_,                                                    \
-    .version_id = 1,                                                    \
-    .vmsd = &(vmsd_),                                                   \
-    .num_offset = offsetof(state, num),                                 \
-    .size = sizeof(type),                                               \
-    .flags = VMS_STRUCT | VMS_VARRAY_UINT32 | VMS_POINTER | (more),     \
-    .offset = offsetof(state, field_),                                  \
-}
-
 static const VMStateDescription vmstate_wq = {
     .name = "virtio-rdma/wq",
     .version_id = 1,
@@ -265,7 +254,7 @@ static const VMStateDescription vmstate_wq = {
         VMSTATE_UINT32(count, SavedWq),
         VMSTATE_VALIDATE("no more WQEs than a queue holds",
                          virtio_rdma_saved_valid_wq),
-        RECORDS(inflight, count, vmstate_inflight, SavedWq,
+        VIRTIO_RDMA_RECORDS(inflight, count, vmstate_inflight, SavedWq,
                 VirtIORdmaInflight, VMS_ALLOC),
         VMSTATE_END_OF_LIST()
     },
@@ -331,7 +320,7 @@ static const VMStateDescription vmstate_qp = {
 };
 
 #define SAVED_LIST(field, num, vmsd, type) \
-    RECORDS(field, num, vmsd, VirtIORdmaSaved, type, 0)
+    VIRTIO_RDMA_RECORDS(field, num, vmsd, VirtIORdmaSaved, type, 0)
 
 static const VMStateDescription vmstate_counts = {
     .name = "virtio-rdma/counts",
@@ -398,7 +387,7 @@ static const VMStateDescription vmstate_shadow_list = {
         VMSTATE_UINT32(n_shadows, VirtIORdmaSaved),
         VMSTATE_VALIDATE("no more shadows than pages of doorbells",
                          virtio_rdma_saved_valid_shadows),
-        RECORDS(shadows, n_shadows, vmstate_shadow, VirtIORdmaSaved,
+        VIRTIO_RDMA_RECORDS(shadows, n_shadows, vmstate_shadow, VirtIORdmaSaved,
                 SavedShadow, VMS_ALLOC),
         VMSTATE_END_OF_LIST()
     },
@@ -439,6 +428,7 @@ const VMStateDescription vmstate_virtio_rdma_device = {
     .subsections = (const VMStateDescription * const []) {
         &vmstate_backend,
         &vmstate_shadows,
+        &vmstate_virtio_rdma_faults,
         NULL
     },
 };

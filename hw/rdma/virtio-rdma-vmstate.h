@@ -8,6 +8,20 @@
 
 #include "virtio-rdma-ctrl.h"
 
+/*
+ * A list of records. @more: VMS_ALLOC, or 0 if who has read their number has
+ * allocated it.
+ */
+#define VIRTIO_RDMA_RECORDS(field_, num, vmsd_, state, type, more) {    \
+    .name = #field_,                                                    \
+    .version_id = 1,                                                    \
+    .vmsd = &(vmsd_),                                                   \
+    .num_offset = offsetof(state, num),                                 \
+    .size = sizeof(type),                                               \
+    .flags = VMS_STRUCT | VMS_VARRAY_UINT32 | VMS_POINTER | (more),     \
+    .offset = offsetof(state, field_),                                  \
+}
+
 typedef struct SavedPd {
     uint32_t pdn;
 } SavedPd;
@@ -108,6 +122,38 @@ typedef struct SavedShadow {
     uint64_t addr;
 } SavedShadow;
 
+/* A completion that is held back */
+typedef struct SavedHeld {
+    uint32_t cqn;
+    bool solicited;
+    bool reorder;
+    int64_t until;
+    uint64_t wr_id;
+    uint8_t status;
+    uint8_t opcode;
+    uint32_t vendor_err;
+    uint32_t byte_len;
+    uint8_t ex[4];
+    uint32_t qp_num;
+    uint32_t src_qp;
+    uint32_t wc_flags;
+    uint16_t pkey_index;
+    uint8_t sl;
+    uint8_t port_num;
+    uint8_t smac[RDMA_MAC_LEN];
+    uint16_t vlan;
+    uint8_t hdr_type;
+} SavedHeld;
+
+/* A QP that has met a fault */
+typedef struct SavedFaultQp {
+    uint32_t qpn;
+    uint32_t stuck;                 /* place of the fault, or UINT32_MAX */
+    bool fatal;
+    bool passed;
+    int64_t until;
+} SavedFaultQp;
+
 struct VirtIORdmaSaved {
     VirtIORdma *dev;
     uint32_t n_pds;
@@ -133,6 +179,14 @@ struct VirtIORdmaSaved {
     SavedEvent *events;
     uint32_t n_shadows;
     SavedShadow *shadows;
+    uint32_t n_faults;
+    VirtIORdmaFault *faults;
+    uint32_t n_fault_qps;
+    SavedFaultQp *fault_qps;
+    uint32_t n_held;
+    SavedHeld *held;
+    int64_t port_until;
+    int64_t command_until;
     bool port_active;
     uint64_t counters[VIRTIO_RDMA_NUM_COUNTERS];
     /* Loading: the objects that the backend has come to */
@@ -148,6 +202,12 @@ void virtio_rdma_limits_register(VirtIORdma *s);
 void virtio_rdma_limits_unregister(VirtIORdma *s);
 /* Is all that the guest has there in an iothread, if the device is? */
 bool virtio_rdma_saved_suits_iothread(const VirtIORdmaSaved *v);
+
+/* virtio-rdma-vmstate-fault.c: faults */
+
+void virtio_rdma_saved_faults_fill(VirtIORdmaSaved *v);
+void virtio_rdma_saved_faults_free(VirtIORdmaSaved *v);
+extern const VMStateDescription vmstate_virtio_rdma_faults;
 
 /* virtio-rdma-vmstate-save.c: fill the records in, and free them */
 

@@ -277,6 +277,47 @@ static RdmaWcStatus decode_send(VirtIORdma *s, VirtIORdmaQp *qp,
     return RDMA_WC_SUCCESS;
 }
 
+bool virtio_rdma_qp_is_in(VirtIORdma *s, VirtIORdmaQp *qp, RdmaQpState state)
+{
+    RdmaQpAttr attr = {};
+
+    if (s->bc->qp_in_state) {
+        return s->bc->qp_in_state(s->backend, qp->init.qpn, state);
+    }
+    return s->bc->query_qp(s->backend, qp->init.qpn, &attr) == 0 &&
+           attr.qp_state == state;
+}
+
+/* May a fault strike what is posted now? In ERR it is flushed anyway. */
+static bool may_fail(VirtIORdma *s, VirtIORdmaQp *qp, RdmaWcStatus status)
+{
+    return status == RDMA_WC_SUCCESS &&
+           !virtio_rdma_qp_is_in(s, qp, RDMA_QPS_ERR);
+}
+
+/* Nobody takes the list that a REG_MR has brought. */
+static void drop_reg_pages(VirtIORdma *s, VirtIORdmaInflight *inflight,
+                           RdmaSendWr *wr)
+{
+    if (inflight->npages) {
+        s->mr_pages -= inflight->npages;
+        inflight->npages = 0;
+        g_free(wr->wr.reg.pages);
+    }
+}
+
+/* Does a fault want the send to stay in its queue? It may change it, too. */
+static bool is_held_back(VirtIORdma *s, VirtIORdmaQp *qp, RdmaSendWr *wr)
+{
+    bool held_back = may_fail(s, qp, wr->status) &&
+                     !virtio_rdma_fault_send(s, qp, wr, s->scratch->sge);
+
+    if (wr->status != RDMA_WC_SUCCESS) {
+        drop_reg_pages(s, inflight_newest(&qp->sq), wr);
+    }
+    return held_back;
+}
+
 static int post_send(VirtIORdma *s, VirtIORdmaQp *qp, size_t len,
                      uint32_t *budget)
 {
@@ -293,12 +334,16 @@ static int post_send(VirtIORdma *s, VirtIORdmaQp *qp, size_t len,
         wr.num_sge = 0;
         wr.send_flags &= ~RDMA_SEND_INLINE;
     }
-    trace_virtio_rdma_wq_post(s, qp->init.qpn, RDMA_SQ, wr.wr_id,
-                              wr.status);
-    ret = s->bc->post_send(s->backend, qp->init.qpn, &wr);
-    if (ret && inflight->npages) {
-        s->mr_pages -= inflight->npages;
-        g_free(wr.wr.reg.pages);
+    if (unlikely(s->fault_points & VIRTIO_RDMA_FAULT_AT_SEND) &&
+        is_held_back(s, qp, &wr)) {
+        ret = -EAGAIN;
+    } else {
+        trace_virtio_rdma_wq_post(s, qp->init.qpn, RDMA_SQ, wr.wr_id,
+                                  wr.status);
+        ret = s->bc->post_send(s->backend, qp->init.qpn, &wr);
+    }
+    if (ret) {
+        drop_reg_pages(s, inflight, &wr);
     }
     return ret;
 }
@@ -333,6 +378,10 @@ static void take_srq_recv(VirtIORdma *s, VirtIORdmaSrq *srq, size_t len,
 {
     decode_recv(s, len, srq->attr.max_sge, "SRQ", srq->attr.srqn, wr);
     trace_virtio_rdma_srq_post(s, srq->attr.srqn, wr->wr_id, wr->status);
+    if (unlikely(s->fault_points & VIRTIO_RDMA_FAULT_AT_RECV) &&
+        wr->status == RDMA_WC_SUCCESS) {
+        virtio_rdma_fault_recv(s, NULL, wr, s->scratch->sge);
+    }
 }
 
 static int post_recv(VirtIORdma *s, VirtIORdmaQp *qp, size_t len)
@@ -340,6 +389,10 @@ static int post_recv(VirtIORdma *s, VirtIORdmaQp *qp, size_t len)
     RdmaRecvWr wr = {};
 
     take_recv(s, qp, len, &wr);
+    if (unlikely(s->fault_points & VIRTIO_RDMA_FAULT_AT_RECV) &&
+        may_fail(s, qp, wr.status)) {
+        virtio_rdma_fault_recv(s, qp, &wr, s->scratch->sge);
+    }
     return s->bc->post_recv(s->backend, qp->init.qpn, &wr);
 }
 
@@ -381,17 +434,6 @@ static bool wq_look(VirtIORdma *s, VirtIORdmaWq *wq)
     return true;
 }
 
-bool virtio_rdma_qp_is_in(VirtIORdma *s, VirtIORdmaQp *qp, RdmaQpState state)
-{
-    RdmaQpAttr attr = {};
-
-    if (s->bc->qp_in_state) {
-        return s->bc->qp_in_state(s->backend, qp->init.qpn, state);
-    }
-    return s->bc->query_qp(s->backend, qp->init.qpn, &attr) == 0 &&
-           attr.qp_state == state;
-}
-
 /*
  * Does the backend ask for WQEs when it needs them? Then nobody has to ring for
  * them. In ERR it needs none, but they are to be flushed.
@@ -421,6 +463,13 @@ bool virtio_rdma_wq_run(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaWq *wq,
     uint32_t posted = 0;
 
     wq->blocked = false;
+    if (unlikely(qp->fault.held_back) && wq->kind == RDMA_SQ) {
+        if (!virtio_rdma_qp_is_in(s, qp, RDMA_QPS_ERR)) {
+            wq->blocked = true;
+            return false;
+        }
+        virtio_rdma_fault_let_go(qp);
+    }
     if (!wq_look(s, wq)) {
         return false;
     }
@@ -706,6 +755,10 @@ bool virtio_rdma_rq_pull(VirtIORdma *s, VirtIORdmaQp *qp, RdmaRecvWr *wr)
     }
     wq->watched = false;
     take_recv(s, qp, t.len, wr);
+    if (unlikely(s->fault_points & VIRTIO_RDMA_FAULT_AT_RECV) &&
+        wr->status == RDMA_WC_SUCCESS) {
+        virtio_rdma_fault_recv(s, qp, wr, s->scratch->sge);
+    }
     g_free(t.elem);
     return true;
 }

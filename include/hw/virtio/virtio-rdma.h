@@ -29,6 +29,7 @@ typedef struct VirtIORdmaGids {
 } VirtIORdmaGids;
 
 typedef struct VirtIORdmaEvents VirtIORdmaEvents;
+typedef struct VirtIORdmaFaults VirtIORdmaFaults;
 typedef struct VirtIORdmaCq VirtIORdmaCq;
 typedef struct VirtIORdmaQp VirtIORdmaQp;
 typedef struct VirtIORdmaSrq VirtIORdmaSrq;
@@ -141,6 +142,8 @@ struct VirtIORdma {
     uint32_t error_qpn;             /* of the last one */
     bool error_untold;              /* no event for QMP has told of it */
     VirtIORdmaEvents *events;
+    uint8_t fault_points;           /* where faults are looked for */
+    VirtIORdmaFaults *faults;       /* or NULL: there were none so far */
     VirtIORdmaScratch *scratch;
     VirtIORdmaSaved *saved;
     VirtIORdmaDirectLimits source;

@@ -1,0 +1,807 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Faults that the user has added, so that programs and drivers of the guest
+ * see errors: which work request, completion or command one strikes.
+ *
+ * Those of a work request change it before the backend gets it, so that it
+ * fails in its turn, with all that follows from that. While no fault is active
+ * the data path looks at VirtIORdma.fault_points only, and at a flag of the QP.
+ */
+#include "qemu/osdep.h"
+#include "net/net.h"
+#include "qapi/error.h"
+#include "qemu/id.h"
+#include "qemu/timer.h"
+#include "trace.h"
+#include "virtio-rdma-queue.h"
+
+#define MAX_NS (VIRTIO_RDMA_FAULT_MAX_DURATION_MS * (int64_t)SCALE_MS)
+
+/* A key of no region: the upper 24 bits are its number, from 1 on. */
+#define NO_KEY 0
+
+QEMU_BUILD_BUG_ON((int)RDMA_COMMAND_QUERY_PORT + 1 !=
+                  (int)VIRTIO_RDMA_CMD_QUERY_PORT);
+QEMU_BUILD_BUG_ON((int)RDMA_COMMAND_RESIZE_CQ + 1 !=
+                  (int)VIRTIO_RDMA_CMD_RESIZE_CQ);
+QEMU_BUILD_BUG_ON((int)RDMA_COMMAND__MAX != VIRTIO_RDMA_CMD_MAX);
+
+/* A work request, or a completion, that may meet a fault */
+typedef struct Work {
+    VirtIORdmaQp *qp;               /* NULL: it is in an SRQ */
+    uint8_t opcode;                 /* RdmaWcOpcode */
+    /* The peer, if it is in the WR or the completion */
+    const RdmaAv *av;
+    bool has_dest_qpn;
+    uint32_t dest_qpn;
+} Work;
+
+/* What a fault may be */
+
+static bool is_about_commands(uint8_t kind)
+{
+    return kind == RDMA_FAULT_KIND_COMMAND_ERROR ||
+           kind == RDMA_FAULT_KIND_COMMAND_DELAY;
+}
+
+static bool is_about_completions(uint8_t kind)
+{
+    return kind == RDMA_FAULT_KIND_CQ_OVERRUN ||
+           kind == RDMA_FAULT_KIND_COMPLETION_DELAY ||
+           kind == RDMA_FAULT_KIND_COMPLETION_REORDER;
+}
+
+static bool is_recv(uint8_t opcode)
+{
+    return opcode == RDMA_WC_RECV || opcode == RDMA_WC_RECV_RDMA_WITH_IMM;
+}
+
+/* Does a request of this opcode name memory by an lkey? */
+static bool has_lkey(uint8_t opcode)
+{
+    switch (opcode) {
+    case RDMA_WC_SEND:
+    case RDMA_WC_RDMA_WRITE:
+    case RDMA_WC_RDMA_READ:
+    case RDMA_WC_COMP_SWAP:
+    case RDMA_WC_FETCH_ADD:
+    case RDMA_WC_ATOMIC_WRITE:
+    case RDMA_WC_RECV:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* And memory of its peer by an rkey? */
+static bool has_rkey(uint8_t opcode)
+{
+    switch (opcode) {
+    case RDMA_WC_RDMA_WRITE:
+    case RDMA_WC_RDMA_READ:
+    case RDMA_WC_COMP_SWAP:
+    case RDMA_WC_FETCH_ADD:
+    case RDMA_WC_ATOMIC_WRITE:
+    case RDMA_WC_FLUSH:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool is_opcode(uint8_t opcode)
+{
+    return has_lkey(opcode) || has_rkey(opcode) || is_recv(opcode) ||
+           opcode == RDMA_WC_BIND_MW || opcode == RDMA_WC_LOCAL_INV ||
+           opcode == RDMA_WC_REG_MR;
+}
+
+/* Does the kind of fault exist for what has this opcode? */
+static bool suits(uint8_t kind, uint8_t opcode)
+{
+    switch (kind) {
+    case RDMA_FAULT_KIND_COMPLETION_ERROR:
+        return opcode != RDMA_WC_RECV_RDMA_WITH_IMM;
+    case RDMA_FAULT_KIND_LOCAL_ACCESS:
+        return has_lkey(opcode);
+    case RDMA_FAULT_KIND_REMOTE_ACCESS:
+        return has_rkey(opcode);
+    case RDMA_FAULT_KIND_QP_FATAL:
+    case RDMA_FAULT_KIND_QP_STUCK:
+        return !is_recv(opcode);
+    default:
+        return true;
+    }
+}
+
+static bool check_work(VirtIORdma *s, const VirtIORdmaFault *f, Error **errp)
+{
+    if (f->opcode != VIRTIO_RDMA_FAULT_ANY &&
+        (!is_opcode(f->opcode) || !suits(f->kind, f->opcode))) {
+        error_setg(errp, "opcode=%s: what completes so cannot have a fault of "
+                   "kind '%s'", is_opcode(f->opcode)
+                   ? RdmaCompletionOpcode_str(
+                         virtio_rdma_error_opcode(f->opcode))
+                   : "unknown", RdmaFaultKind_str(f->kind));
+        return false;
+    }
+    if ((f->selects & VIRTIO_RDMA_FAULT_QPN) && f->qpn >= s->qps.end) {
+        error_setg(errp, "qpn=%u: the device has queue pairs up to %u",
+                   f->qpn, s->qps.end - 1);
+        return false;
+    }
+    if (f->dest_qpn > RDMA_24BIT_MASK) {
+        error_setg(errp, "dest-qpn=%u: the number of a queue pair has 24 bits",
+                   f->dest_qpn);
+        return false;
+    }
+    if (f->kind == RDMA_FAULT_KIND_COMPLETION_ERROR &&
+        (f->status == RDMA_WC_SUCCESS || f->status > RDMA_WC_GENERAL_ERR)) {
+        error_setg(errp, "status has to be that of an error");
+        return false;
+    }
+    return true;
+}
+
+static bool check_command(VirtIORdma *s, const VirtIORdmaFault *f,
+                          Error **errp)
+{
+    if (f->command != VIRTIO_RDMA_FAULT_ANY &&
+        (f->command == 0 || f->command > VIRTIO_RDMA_CMD_MAX)) {
+        error_setg(errp, "command=%u: the last one is %u", f->command,
+                   VIRTIO_RDMA_CMD_MAX);
+        return false;
+    }
+    if ((f->selects & VIRTIO_RDMA_FAULT_QPN) &&
+        f->command != VIRTIO_RDMA_CMD_MODIFY_QP &&
+        f->command != VIRTIO_RDMA_CMD_QUERY_QP &&
+        f->command != VIRTIO_RDMA_CMD_DESTROY_QP) {
+        error_setg(errp, "qpn needs command to be modify-qp, query-qp or "
+                   "destroy-qp: others are not about a queue pair");
+        return false;
+    }
+    if ((f->selects & VIRTIO_RDMA_FAULT_QPN) && f->qpn >= s->qps.end) {
+        error_setg(errp, "qpn=%u: the device has queue pairs up to %u",
+                   f->qpn, s->qps.end - 1);
+        return false;
+    }
+    if (f->kind == RDMA_FAULT_KIND_COMMAND_ERROR &&
+        f->status >= RDMA_COMMAND_STATUS__MAX) {
+        error_setg(errp, "status=%u is none of a command", f->status);
+        return false;
+    }
+    return true;
+}
+
+static bool check_port(VirtIORdma *s, const VirtIORdmaFault *f, Error **errp)
+{
+    if (!s->bc->set_port) {
+        error_setg(errp, "The backend %s cannot take its port down: it is one "
+                   "of the host", object_get_typename(OBJECT(s->backend)));
+        return false;
+    }
+    if (s->faults) {
+        const VirtIORdmaFault *other;
+
+        QTAILQ_FOREACH(other, &s->faults->list, next) {
+            if (other->kind == RDMA_FAULT_KIND_PORT_DOWN) {
+                error_setg(errp, "The device has the fault '%s', which takes "
+                           "the port down: remove it first", other->id);
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+static bool check_time(const VirtIORdmaFault *f, Error **errp)
+{
+    bool has_delay = f->kind == RDMA_FAULT_KIND_COMPLETION_DELAY ||
+                     f->kind == RDMA_FAULT_KIND_COMPLETION_REORDER ||
+                     f->kind == RDMA_FAULT_KIND_COMMAND_DELAY;
+    uint32_t max = has_delay ? VIRTIO_RDMA_FAULT_MAX_DELAY_MS
+                             : VIRTIO_RDMA_FAULT_MAX_DURATION_MS;
+
+    if (f->ms > max || (has_delay && !f->ms)) {
+        error_setg(errp, "%s=%u is out of range: it must be between 1 and %u "
+                   "milliseconds", has_delay ? "delay" : "duration", f->ms,
+                   max);
+        return false;
+    }
+    return true;
+}
+
+bool virtio_rdma_fault_check(VirtIORdma *s, const VirtIORdmaFault *f,
+                             Error **errp)
+{
+    if (!memchr(f->id, 0, sizeof(f->id)) || !id_wellformed(f->id)) {
+        error_setg(errp, "The ID of a fault has 1 to %d letters, digits, '-', "
+                   "'.' and '_', and begins with a letter",
+                   VIRTIO_RDMA_FAULT_ID_ROOM - 1);
+        return false;
+    }
+    if (virtio_rdma_fault_find(s, f->id)) {
+        error_setg(errp, "The device has a fault '%s' already", f->id);
+        return false;
+    }
+    if (s->faults && s->faults->count >= VIRTIO_RDMA_MAX_FAULTS) {
+        error_setg(errp, "The device has %u faults, and there cannot be more",
+                   VIRTIO_RDMA_MAX_FAULTS);
+        return false;
+    }
+    if (f->kind >= RDMA_FAULT_KIND__MAX) {
+        error_setg(errp, "kind=%u is none of a fault", f->kind);
+        return false;
+    }
+    if (!f->probability || f->probability > VIRTIO_RDMA_FAULT_ALWAYS) {
+        error_setg(errp, "probability has to be more than 0 and at most 1; "
+                   "the least is 2^-32");
+        return false;
+    }
+    if (!check_time(f, errp)) {
+        return false;
+    }
+    return f->kind == RDMA_FAULT_KIND_PORT_DOWN ? check_port(s, f, errp) :
+           is_about_commands(f->kind) ? check_command(s, f, errp)
+                                      : check_work(s, f, errp);
+}
+
+/* Which are there */
+
+VirtIORdmaFault *virtio_rdma_fault_find(VirtIORdma *s, const char *id)
+{
+    VirtIORdmaFault *f;
+
+    if (s->faults) {
+        QTAILQ_FOREACH(f, &s->faults->list, next) {
+            if (!strcmp(f->id, id)) {
+                return f;
+            }
+        }
+    }
+    return NULL;
+}
+
+static bool may_strike(const VirtIORdmaFault *f)
+{
+    return !f->times || f->hits < f->times;
+}
+
+static bool has_stuck(VirtIORdma *s, const VirtIORdmaFault *f)
+{
+    for (uint32_t n = s->qps.first; n < s->qps.end && s->qps.count; n++) {
+        const VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, n);
+
+        if (qp && qp->fault.stuck == f) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool virtio_rdma_fault_is_active(VirtIORdma *s, const VirtIORdmaFault *f)
+{
+    if (f->kind == RDMA_FAULT_KIND_PORT_DOWN) {
+        return s->faults->port_until;
+    }
+    return may_strike(f) ||
+           (f->kind == RDMA_FAULT_KIND_QP_STUCK && has_stuck(s, f));
+}
+
+static uint8_t points_of(const VirtIORdmaFault *f)
+{
+    if (f->kind == RDMA_FAULT_KIND_PORT_DOWN || !may_strike(f)) {
+        return 0;
+    }
+    if (is_about_commands(f->kind)) {
+        return VIRTIO_RDMA_FAULT_AT_COMMAND;
+    }
+    if (is_about_completions(f->kind)) {
+        return VIRTIO_RDMA_FAULT_AT_COMPLETE;
+    }
+    return f->opcode == RDMA_WC_RECV ? VIRTIO_RDMA_FAULT_AT_RECV
+                                     : VIRTIO_RDMA_FAULT_AT_SEND;
+}
+
+static void update_points(VirtIORdma *s)
+{
+    const VirtIORdmaFaults *fs = s->faults;
+    const VirtIORdmaFault *f;
+    uint8_t points = 0;
+
+    QTAILQ_FOREACH(f, &fs->list, next) {
+        points |= points_of(f);
+    }
+    if (fs->n_held) {
+        points |= VIRTIO_RDMA_FAULT_AT_COMPLETE;
+    }
+    if (fs->command_until) {
+        points |= VIRTIO_RDMA_FAULT_AT_COMMAND;
+    }
+    s->fault_points = points;
+}
+
+/* Time */
+
+static int64_t now(void)
+{
+    return qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
+}
+
+/* A stream may say anything: what lies too far ahead is due. */
+bool virtio_rdma_fault_is_due(int64_t until)
+{
+    int64_t t = now();
+
+    return until <= t || (until != INT64_MAX && until - t > MAX_NS);
+}
+
+static int64_t end_of(const VirtIORdmaFault *f)
+{
+    return f->ms ? now() + f->ms * (int64_t)SCALE_MS : INT64_MAX;
+}
+
+static void earlier(int64_t *next, int64_t until)
+{
+    if (until && until < *next) {
+        *next = until;
+    }
+}
+
+/* What nobody does while the driver is not there, or the device is broken */
+static void earlier_of_work(VirtIORdma *s, int64_t *next)
+{
+    const VirtIORdmaHeld *held;
+
+    if (!virtio_rdma_fault_is_due(s->faults->command_until)) {
+        earlier(next, s->faults->command_until);
+    }
+    QTAILQ_FOREACH(held, &s->faults->held, next) {
+        earlier(next, held->until);
+    }
+    for (uint32_t n = s->qps.first; n < s->qps.end && s->qps.count; n++) {
+        const VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, n);
+
+        if (qp && qp->fault.stuck) {
+            earlier(next, qp->fault.until);
+        }
+    }
+}
+
+static void update_timer(VirtIORdma *s)
+{
+    VirtIORdmaFaults *fs = s->faults;
+    int64_t next = INT64_MAX;
+
+    earlier(&next, fs->port_until);
+    if (virtio_rdma_active(s)) {
+        earlier_of_work(s, &next);
+    }
+    if (next == INT64_MAX) {
+        timer_del(fs->timer);
+    } else {
+        timer_mod_ns(fs->timer, next);
+    }
+}
+
+void virtio_rdma_faults_update(VirtIORdma *s)
+{
+    if (s->faults) {
+        update_points(s);
+        update_timer(s);
+    }
+}
+
+static void on_timer(void *opaque)
+{
+    virtio_rdma_bh_schedule(opaque);
+}
+
+static void set_port(VirtIORdma *s, int64_t until)
+{
+    if (!s->faults->port_until != !until) {
+        s->bc->set_port(s->backend, !until);
+    }
+    s->faults->port_until = until;
+}
+
+void virtio_rdma_faults_expire(VirtIORdma *s)
+{
+    VirtIORdmaFaults *fs = s->faults;
+
+    if (fs->port_until && virtio_rdma_fault_is_due(fs->port_until)) {
+        set_port(s, 0);
+    }
+    for (uint32_t n = s->qps.first; n < s->qps.end && s->qps.count; n++) {
+        VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, n);
+
+        if (qp && qp->fault.stuck &&
+            virtio_rdma_fault_is_due(qp->fault.until)) {
+            virtio_rdma_fault_let_go(qp);
+            virtio_rdma_qp_schedule(s, qp);
+        }
+    }
+    virtio_rdma_faults_update(s);
+}
+
+/* Added and removed */
+
+VirtIORdmaFaults *virtio_rdma_faults_get(VirtIORdma *s)
+{
+    VirtIORdmaFaults *fs = s->faults;
+
+    if (!fs) {
+        fs = g_new0(VirtIORdmaFaults, 1);
+        QTAILQ_INIT(&fs->list);
+        QTAILQ_INIT(&fs->held);
+        fs->timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, on_timer, s);
+        s->faults = fs;
+    }
+    return fs;
+}
+
+VirtIORdmaFault *virtio_rdma_fault_add(VirtIORdma *s,
+                                       const VirtIORdmaFault *fault)
+{
+    VirtIORdmaFaults *fs = virtio_rdma_faults_get(s);
+    VirtIORdmaFault *f = g_memdup2(fault, sizeof(*fault));
+
+    QTAILQ_INSERT_TAIL(&fs->list, f, next);
+    fs->count++;
+    for (uint32_t n = s->qps.first; n < s->qps.end && s->qps.count; n++) {
+        VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, n);
+
+        /* A send that met another one may meet this one, too. */
+        if (qp && !qp->fault.held_back) {
+            qp->fault.passed = false;
+        }
+    }
+    virtio_rdma_faults_update(s);
+    trace_virtio_rdma_fault_add(s, f->id, RdmaFaultKind_str(f->kind));
+    return f;
+}
+
+void virtio_rdma_fault_start(VirtIORdma *s, const VirtIORdmaFault *f)
+{
+    if (f->kind == RDMA_FAULT_KIND_PORT_DOWN) {
+        set_port(s, end_of(f));
+        virtio_rdma_faults_update(s);
+    }
+}
+
+void virtio_rdma_fault_remove(VirtIORdma *s, VirtIORdmaFault *f)
+{
+    VirtIORdmaFaults *fs = s->faults;
+
+    trace_virtio_rdma_fault_remove(s, f->id, f->matches, f->hits);
+    if (f->kind == RDMA_FAULT_KIND_PORT_DOWN) {
+        set_port(s, 0);
+    }
+    for (uint32_t n = s->qps.first; n < s->qps.end && s->qps.count; n++) {
+        VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, n);
+
+        if (qp && qp->fault.stuck == f) {
+            virtio_rdma_fault_let_go(qp);
+            virtio_rdma_qp_schedule(s, qp);
+        }
+    }
+    QTAILQ_REMOVE(&fs->list, f, next);
+    fs->count--;
+    g_free(f);
+    virtio_rdma_faults_update(s);
+}
+
+void virtio_rdma_fault_let_go(VirtIORdmaQp *qp)
+{
+    qp->fault.held_back = false;
+    qp->fault.fatal = false;
+    qp->fault.stuck = NULL;
+}
+
+void virtio_rdma_fault_forget_qp(VirtIORdmaQp *qp)
+{
+    virtio_rdma_fault_let_go(qp);
+    qp->fault.passed = false;
+}
+
+void virtio_rdma_fault_forget_command(VirtIORdma *s)
+{
+    if (s->faults && s->faults->command_until) {
+        s->faults->command_until = 0;
+        virtio_rdma_faults_update(s);
+    }
+}
+
+void virtio_rdma_faults_free(VirtIORdma *s)
+{
+    VirtIORdmaFaults *fs = s->faults;
+    VirtIORdmaFault *f, *next;
+
+    if (!fs) {
+        return;
+    }
+    QTAILQ_FOREACH_SAFE(f, &fs->list, next, next) {
+        g_free(f);
+    }
+    timer_free(fs->timer);
+    g_free(fs);
+    s->faults = NULL;
+    s->fault_points = 0;
+}
+
+/* Which of them strikes */
+
+/* The next number of the sequence (a linear congruence, its upper half) */
+static uint32_t next_random(uint64_t *state)
+{
+    *state = *state * 6364136223846793005ull + 1442695040888963407ull;
+    return *state >> 32;
+}
+
+/* What matches @f has come: does it strike? */
+static bool strikes(VirtIORdma *s, VirtIORdmaFault *f)
+{
+    f->matches++;
+    if (f->matches <= f->after ||
+        next_random(&f->random) >= f->probability) {
+        return false;
+    }
+    f->hits++;
+    trace_virtio_rdma_fault_hit(s, f->id, RdmaFaultKind_str(f->kind), f->hits);
+    if (!may_strike(f)) {
+        update_points(s);
+    }
+    return true;
+}
+
+static bool is_datagram(const VirtIORdmaQp *qp)
+{
+    return qp->init.qp_type == RDMA_QPT_UD || qp->init.qp_type == RDMA_QPT_GSI;
+}
+
+static bool has_peer(VirtIORdma *s, const VirtIORdmaFault *f, const Work *w)
+{
+    const RdmaAv *av = w->av;
+    bool has_dest_qpn = w->has_dest_qpn;
+    uint32_t dest_qpn = w->dest_qpn;
+    RdmaInspection in;
+
+    if (!(f->selects & (VIRTIO_RDMA_FAULT_DGID |
+                        VIRTIO_RDMA_FAULT_DEST_QPN))) {
+        return true;
+    }
+    if (!w->qp) {
+        return false;
+    }
+    if (!is_datagram(w->qp)) {
+        if (s->bc->inspect(s->backend, RDMA_INSPECT_QP, w->qp->init.qpn,
+                           &in)) {
+            return false;
+        }
+        av = in.qp.known & RDMA_QP_AV ? &in.qp.attr.ah_attr : NULL;
+        has_dest_qpn = in.qp.known & RDMA_QP_DEST_QPN;
+        dest_qpn = in.qp.attr.dest_qp_num;
+    }
+    return (!(f->selects & VIRTIO_RDMA_FAULT_DGID) ||
+            (av && !memcmp(av->dgid, f->dgid, RDMA_GID_LEN))) &&
+           (!(f->selects & VIRTIO_RDMA_FAULT_DEST_QPN) ||
+            (has_dest_qpn && dest_qpn == f->dest_qpn));
+}
+
+static bool matches(VirtIORdma *s, const VirtIORdmaFault *f, const Work *w)
+{
+    return (f->opcode == VIRTIO_RDMA_FAULT_ANY || f->opcode == w->opcode) &&
+           suits(f->kind, w->opcode) &&
+           (!(f->selects & VIRTIO_RDMA_FAULT_QPN) ||
+            (w->qp && w->qp->init.qpn == f->qpn)) &&
+           has_peer(s, f, w);
+}
+
+/* The fault of those at @point that strikes @w, or NULL */
+static VirtIORdmaFault *meet(VirtIORdma *s, uint8_t point, const Work *w)
+{
+    VirtIORdmaFault *f;
+
+    QTAILQ_FOREACH(f, &s->faults->list, next) {
+        if ((points_of(f) & point) && matches(s, f, w) && strikes(s, f)) {
+            return f;
+        }
+    }
+    return NULL;
+}
+
+/* What will complete of a send */
+static uint8_t opcode_of(uint32_t opcode)
+{
+    switch (opcode) {
+    case RDMA_WR_RDMA_WRITE:
+    case RDMA_WR_RDMA_WRITE_WITH_IMM:
+        return RDMA_WC_RDMA_WRITE;
+    case RDMA_WR_RDMA_READ:
+    case RDMA_WR_RDMA_READ_WITH_INV:
+        return RDMA_WC_RDMA_READ;
+    case RDMA_WR_ATOMIC_CMP_AND_SWP:
+        return RDMA_WC_COMP_SWAP;
+    case RDMA_WR_ATOMIC_FETCH_AND_ADD:
+        return RDMA_WC_FETCH_ADD;
+    case RDMA_WR_LOCAL_INV:
+        return RDMA_WC_LOCAL_INV;
+    case RDMA_WR_BIND_MW:
+        return RDMA_WC_BIND_MW;
+    case RDMA_WR_REG_MR:
+        return RDMA_WC_REG_MR;
+    case RDMA_WR_FLUSH:
+        return RDMA_WC_FLUSH;
+    case RDMA_WR_ATOMIC_WRITE:
+        return RDMA_WC_ATOMIC_WRITE;
+    default:
+        return RDMA_WC_SEND;
+    }
+}
+
+static uint32_t *rkey_of(RdmaSendWr *wr)
+{
+    switch (wr->opcode) {
+    case RDMA_WR_ATOMIC_CMP_AND_SWP:
+    case RDMA_WR_ATOMIC_FETCH_AND_ADD:
+        return &wr->wr.atomic.rkey;
+    case RDMA_WR_FLUSH:
+        return &wr->wr.flush.rkey;
+    default:
+        return &wr->wr.rdma.rkey;
+    }
+}
+
+static void hold_back(VirtIORdma *s, VirtIORdmaQp *qp)
+{
+    qp->fault.held_back = true;
+    qp->fault.passed = true;
+    virtio_rdma_qp_schedule(s, qp);
+}
+
+bool virtio_rdma_fault_send(VirtIORdma *s, VirtIORdmaQp *qp, RdmaSendWr *wr,
+                            RdmaSge *sge)
+{
+    bool ud = is_datagram(qp);
+    Work w = {
+        .qp = qp,
+        .opcode = ud ? RDMA_WC_SEND : opcode_of(wr->opcode),
+        .av = ud ? &wr->wr.ud.av : NULL,
+        .has_dest_qpn = ud,
+        .dest_qpn = ud ? wr->wr.ud.remote_qpn : 0,
+    };
+    VirtIORdmaFault *f;
+
+    if (qp->fault.passed) {
+        qp->fault.passed = false;
+        return true;
+    }
+    f = meet(s, VIRTIO_RDMA_FAULT_AT_SEND, &w);
+    if (!f) {
+        return true;
+    }
+    switch (f->kind) {
+    case RDMA_FAULT_KIND_COMPLETION_ERROR:
+        wr->status = f->status;
+        return true;
+    case RDMA_FAULT_KIND_LOCAL_ACCESS:
+        for (uint32_t i = 0; i < wr->num_sge; i++) {
+            sge[i].lkey = NO_KEY;
+        }
+        if (!wr->num_sge) {
+            /* It has its data with it, or none. */
+            wr->status = RDMA_WC_LOC_PROT_ERR;
+        }
+        return true;
+    case RDMA_FAULT_KIND_REMOTE_ACCESS:
+        *rkey_of(wr) = NO_KEY;
+        return true;
+    case RDMA_FAULT_KIND_QP_FATAL:
+        qp->fault.fatal = true;
+        hold_back(s, qp);
+        return false;
+    case RDMA_FAULT_KIND_QP_STUCK:
+        qp->fault.stuck = f;
+        qp->fault.until = end_of(f);
+        hold_back(s, qp);
+        if (f->ms) {
+            timer_mod_anticipate_ns(s->faults->timer, qp->fault.until);
+        }
+        return false;
+    default:
+        return true;
+    }
+}
+
+void virtio_rdma_fault_recv(VirtIORdma *s, VirtIORdmaQp *qp, RdmaRecvWr *wr,
+                            RdmaSge *sge)
+{
+    Work w = { .qp = qp, .opcode = RDMA_WC_RECV };
+    const VirtIORdmaFault *f = meet(s, VIRTIO_RDMA_FAULT_AT_RECV, &w);
+
+    if (!f) {
+        return;
+    }
+    if (f->kind == RDMA_FAULT_KIND_COMPLETION_ERROR || !wr->num_sge) {
+        wr->status = f->kind == RDMA_FAULT_KIND_COMPLETION_ERROR
+                     ? f->status : RDMA_WC_LOC_PROT_ERR;
+        return;
+    }
+    for (uint32_t i = 0; i < wr->num_sge; i++) {
+        sge[i].lkey = NO_KEY;
+    }
+}
+
+VirtIORdmaFault *virtio_rdma_fault_complete(VirtIORdma *s, VirtIORdmaQp *qp,
+                                            const RdmaWc *wc)
+{
+    Work w = {
+        .qp = qp,
+        .opcode = wc->opcode,
+        .has_dest_qpn = is_recv(wc->opcode),
+        .dest_qpn = wc->src_qp,
+    };
+
+    return meet(s, VIRTIO_RDMA_FAULT_AT_COMPLETE, &w);
+}
+
+static bool is_command_of_qp(uint8_t cmd, uint32_t qpn,
+                             const VirtIORdmaReq *req)
+{
+    switch (cmd) {
+    case VIRTIO_RDMA_CMD_MODIFY_QP:
+    case VIRTIO_RDMA_CMD_QUERY_QP:
+        return req->qp.qpn == qpn;
+    case VIRTIO_RDMA_CMD_DESTROY_QP:
+        return req->destroy.id == qpn;
+    default:
+        return false;
+    }
+}
+
+static int errno_of(uint8_t status)
+{
+    static const int errnos[RDMA_COMMAND_STATUS__MAX] = {
+        [RDMA_COMMAND_STATUS_ERR] = EIO,
+        [RDMA_COMMAND_STATUS_INVAL] = EINVAL,
+        [RDMA_COMMAND_STATUS_NOMEM] = ENOMEM,
+        [RDMA_COMMAND_STATUS_BUSY] = EBUSY,
+        [RDMA_COMMAND_STATUS_NOENT] = ENOENT,
+        [RDMA_COMMAND_STATUS_PERM] = EPERM,
+        [RDMA_COMMAND_STATUS_NOTSUPP] = ENOTSUP,
+    };
+
+    return errnos[status];
+}
+
+int virtio_rdma_fault_command(VirtIORdma *s, uint8_t cmd, bool again,
+                              const VirtIORdmaReq *req)
+{
+    VirtIORdmaFaults *fs = s->faults;
+    VirtIORdmaFault *f;
+
+    if (fs->command_until) {
+        if (!virtio_rdma_fault_is_due(fs->command_until)) {
+            return -EINPROGRESS;
+        }
+        fs->command_until = 0;
+        virtio_rdma_faults_update(s);
+        return 0;
+    }
+    QTAILQ_FOREACH(f, &fs->list, next) {
+        if (again || !(points_of(f) & VIRTIO_RDMA_FAULT_AT_COMMAND) ||
+            (f->command != VIRTIO_RDMA_FAULT_ANY && f->command != cmd) ||
+            ((f->selects & VIRTIO_RDMA_FAULT_QPN) &&
+             !is_command_of_qp(cmd, f->qpn, req)) ||
+            !strikes(s, f)) {
+            continue;
+        }
+        if (f->kind == RDMA_FAULT_KIND_COMMAND_ERROR) {
+            return -errno_of(f->status);
+        }
+        fs->command_until = end_of(f);
+        virtio_rdma_faults_update(s);
+        return -EINPROGRESS;
+    }
+    return 0;
+}
