@@ -34,6 +34,7 @@ int main(int argc, char **argv)
     add_net_many_tests();
     add_net_query_tests();
     add_net_fault_tests();
+    add_net_fault_life_tests();
     add_net_loss_tests();
     ret = g_test_run();
     net_shared_quit();

@@ -101,6 +101,7 @@ void add_net_life_tests(void);
 void add_net_many_tests(void);
 void add_net_query_tests(void);
 void add_net_fault_tests(void);
+void add_net_fault_life_tests(void);
 void add_migrate_tests(void);
 void add_migrate_backlog_tests(void);
 void add_migrate_direct_tests(void);
