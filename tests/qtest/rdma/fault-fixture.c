@@ -8,7 +8,7 @@
 #include "qobject/qnum.h"
 #include "fault-test.h"
 
-/* The only one of its machine is d0, and so is the first in slot 4. */
+/* By its slot; the only one of a machine may have no ID. */
 static const char *name_of(QRdma *d)
 {
     return d->pci->pdev->devfn == QPCI_DEVFN(5, 0) ? "d1" : "d0";

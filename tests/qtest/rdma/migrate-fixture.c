@@ -60,7 +60,7 @@ static char *host_args(Trip *t, int side, const char *device)
     g_autofree char *netdev = netdev_args(t, side);
 
     /* The same numbers in each run: tests look for them in the stream */
-    return g_strdup_printf("%s -seed 1 -device %s,netdev=n0,addr=4,"
+    return g_strdup_printf("%s -seed 1 -device %s,id=d0,netdev=n0,addr=4,"
                            "mac=52:54:00:12:34:%02d", netdev, device,
                            side + 1);
 }

@@ -105,6 +105,7 @@ void add_net_fault_life_tests(void);
 void add_migrate_tests(void);
 void add_migrate_backlog_tests(void);
 void add_migrate_direct_tests(void);
+void add_migrate_fault_tests(void);
 void add_migrate_shadow_tests(void);
 void add_migrate_objects_tests(void);
 void add_migrate_points_tests(void);
