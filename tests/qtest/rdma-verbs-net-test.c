@@ -67,6 +67,8 @@ int main(int argc, char **argv)
     add_net_life_tests();
     add_net_many_tests();
     add_net_query_tests();
+    add_net_fault_tests();
+    add_net_fault_life_tests();
     ret = g_test_run();
     net_shared_quit();
     return ret;
