@@ -588,13 +588,20 @@ static bool has_peer(VirtIORdma *s, const VirtIORdmaFault *f, const Work *w)
             (has_dest_qpn && dest_qpn == f->dest_qpn));
 }
 
+/* Who breaks the GSI breaks RDMA CM for all: it has to be named. */
+static bool has_number(const VirtIORdmaFault *f, const Work *w)
+{
+    if (f->selects & VIRTIO_RDMA_FAULT_QPN) {
+        return w->qp && w->qp->init.qpn == f->qpn;
+    }
+    return !w->qp || w->qp->init.qp_type != RDMA_QPT_GSI;
+}
+
 static bool matches(VirtIORdma *s, const VirtIORdmaFault *f, const Work *w)
 {
     return (f->opcode == VIRTIO_RDMA_FAULT_ANY || f->opcode == w->opcode) &&
            suits(f->kind, w->opcode) &&
-           (!(f->selects & VIRTIO_RDMA_FAULT_QPN) ||
-            (w->qp && w->qp->init.qpn == f->qpn)) &&
-           has_peer(s, f, w);
+           has_number(f, w) && has_peer(s, f, w);
 }
 
 /* The fault of those at @point that strikes @w, or NULL */

@@ -550,6 +550,29 @@ static void test_datagrams_by_peer(NetKind kind)
     expect_state(p.a.qp, RDMA_QPS_SQE);
 }
 
+/* QP 1 has to be named, for RDMA CM needs it. */
+static void test_gsi(NetKind kind)
+{
+    NetPair p = net_pair(kind, RDMA_QPT_GSI, NULL);
+    RdmaSge sge = net_sge(&p.a, 0, 8);
+    RdmaSendWr wr = net_wr(RDMA_WR_SEND, 1, &sge);
+
+    fault_remove_all(p.a.dev);
+    fault_add(p.a.dev, "'id': 'f', 'kind': 'completion-error', "
+              "'status': 'general-err'");
+    wr.wr.ud.remote_qkey = RDMA_GSI_QKEY;
+    wr.wr.ud.av = qrdma_av(p.b.dev, 1);
+    wr.wr.ud.remote_qpn = RDMA_QPN_GSI;
+    qrdma_post_send(p.a.qp, &wr);
+    qrdma_expect(p.a.scq, 1, RDMA_WC_SUCCESS);
+    fault_expect(p.a.dev, "f", 0, 0, true);
+    fault_add(p.a.dev, "'id': 'g', 'kind': 'completion-error', "
+              "'status': 'general-err', 'qpn': 1");
+    qrdma_post_send(p.a.qp, &wr);
+    qrdma_expect(p.a.scq, 1, RDMA_WC_GENERAL_ERR);
+    fault_remove_all(p.a.dev);
+}
+
 static void test_times(NetKind kind)
 {
     NetPair p = fault_pair(kind);
@@ -644,6 +667,7 @@ void add_net_fault_tests(void)
     net_add_test("fault/port-down", test_port_down);
     net_add_test("fault/selectors", test_selectors);
     net_add_test("fault/datagrams-by-peer", test_datagrams_by_peer);
+    net_add_test("gsi/faults-of-others", test_gsi);
     net_add_test("fault/times", test_times);
     net_add_test("fault/probability-repeats", test_probability_repeats);
     net_add_test("fault/first-of-several", test_first_of_several);
