@@ -8,9 +8,6 @@
  * the data path looks at VirtIORdma.fault_points only, and at a flag of the QP.
  */
 #include "qemu/osdep.h"
-#include "net/net.h"
-#include "qapi/error.h"
-#include "qemu/id.h"
 #include "qemu/timer.h"
 #include "trace.h"
 #include "virtio-rdma-queue.h"
@@ -19,12 +16,6 @@
 
 /* A key of no region: the upper 24 bits are its number, from 1 on. */
 #define NO_KEY 0
-
-QEMU_BUILD_BUG_ON((int)RDMA_COMMAND_QUERY_PORT + 1 !=
-                  (int)VIRTIO_RDMA_CMD_QUERY_PORT);
-QEMU_BUILD_BUG_ON((int)RDMA_COMMAND_RESIZE_CQ + 1 !=
-                  (int)VIRTIO_RDMA_CMD_RESIZE_CQ);
-QEMU_BUILD_BUG_ON((int)RDMA_COMMAND__MAX != VIRTIO_RDMA_CMD_MAX);
 
 /* A work request, or a completion, that may meet a fault */
 typedef struct Work {
@@ -36,231 +27,12 @@ typedef struct Work {
     uint32_t dest_qpn;
 } Work;
 
-/* What a fault may be */
-
-static bool is_about_commands(uint8_t kind)
-{
-    return kind == RDMA_FAULT_KIND_COMMAND_ERROR ||
-           kind == RDMA_FAULT_KIND_COMMAND_DELAY;
-}
-
-static bool is_about_completions(uint8_t kind)
-{
-    return kind == RDMA_FAULT_KIND_CQ_OVERRUN ||
-           kind == RDMA_FAULT_KIND_COMPLETION_DELAY ||
-           kind == RDMA_FAULT_KIND_COMPLETION_REORDER;
-}
-
 static bool is_recv(uint8_t opcode)
 {
     return opcode == RDMA_WC_RECV || opcode == RDMA_WC_RECV_RDMA_WITH_IMM;
 }
 
-/* Does a request of this opcode name memory by an lkey? */
-static bool has_lkey(uint8_t opcode)
-{
-    switch (opcode) {
-    case RDMA_WC_SEND:
-    case RDMA_WC_RDMA_WRITE:
-    case RDMA_WC_RDMA_READ:
-    case RDMA_WC_COMP_SWAP:
-    case RDMA_WC_FETCH_ADD:
-    case RDMA_WC_ATOMIC_WRITE:
-    case RDMA_WC_RECV:
-        return true;
-    default:
-        return false;
-    }
-}
-
-/* And memory of its peer by an rkey? */
-static bool has_rkey(uint8_t opcode)
-{
-    switch (opcode) {
-    case RDMA_WC_RDMA_WRITE:
-    case RDMA_WC_RDMA_READ:
-    case RDMA_WC_COMP_SWAP:
-    case RDMA_WC_FETCH_ADD:
-    case RDMA_WC_ATOMIC_WRITE:
-    case RDMA_WC_FLUSH:
-        return true;
-    default:
-        return false;
-    }
-}
-
-static bool is_opcode(uint8_t opcode)
-{
-    return has_lkey(opcode) || has_rkey(opcode) || is_recv(opcode) ||
-           opcode == RDMA_WC_BIND_MW || opcode == RDMA_WC_LOCAL_INV ||
-           opcode == RDMA_WC_REG_MR;
-}
-
-/* Does the kind of fault exist for what has this opcode? */
-static bool suits(uint8_t kind, uint8_t opcode)
-{
-    switch (kind) {
-    case RDMA_FAULT_KIND_COMPLETION_ERROR:
-        return opcode != RDMA_WC_RECV_RDMA_WITH_IMM;
-    case RDMA_FAULT_KIND_LOCAL_ACCESS:
-        return has_lkey(opcode);
-    case RDMA_FAULT_KIND_REMOTE_ACCESS:
-        return has_rkey(opcode);
-    case RDMA_FAULT_KIND_QP_FATAL:
-    case RDMA_FAULT_KIND_QP_STUCK:
-        return !is_recv(opcode);
-    default:
-        return true;
-    }
-}
-
-static bool check_work(VirtIORdma *s, const VirtIORdmaFault *f, Error **errp)
-{
-    if (f->opcode != VIRTIO_RDMA_FAULT_ANY &&
-        (!is_opcode(f->opcode) || !suits(f->kind, f->opcode))) {
-        error_setg(errp, "opcode=%s: what completes so cannot have a fault of "
-                   "kind '%s'", is_opcode(f->opcode)
-                   ? RdmaCompletionOpcode_str(
-                         virtio_rdma_error_opcode(f->opcode))
-                   : "unknown", RdmaFaultKind_str(f->kind));
-        return false;
-    }
-    if ((f->selects & VIRTIO_RDMA_FAULT_QPN) && f->qpn >= s->qps.end) {
-        error_setg(errp, "qpn=%u: the device has queue pairs up to %u",
-                   f->qpn, s->qps.end - 1);
-        return false;
-    }
-    if (f->dest_qpn > RDMA_24BIT_MASK) {
-        error_setg(errp, "dest-qpn=%u: the number of a queue pair has 24 bits",
-                   f->dest_qpn);
-        return false;
-    }
-    if (f->kind == RDMA_FAULT_KIND_COMPLETION_ERROR &&
-        (f->status == RDMA_WC_SUCCESS || f->status > RDMA_WC_GENERAL_ERR)) {
-        error_setg(errp, "status has to be that of an error");
-        return false;
-    }
-    return true;
-}
-
-static bool check_command(VirtIORdma *s, const VirtIORdmaFault *f,
-                          Error **errp)
-{
-    if (f->command != VIRTIO_RDMA_FAULT_ANY &&
-        (f->command == 0 || f->command > VIRTIO_RDMA_CMD_MAX)) {
-        error_setg(errp, "command=%u: the last one is %u", f->command,
-                   VIRTIO_RDMA_CMD_MAX);
-        return false;
-    }
-    if ((f->selects & VIRTIO_RDMA_FAULT_QPN) &&
-        f->command != VIRTIO_RDMA_CMD_MODIFY_QP &&
-        f->command != VIRTIO_RDMA_CMD_QUERY_QP &&
-        f->command != VIRTIO_RDMA_CMD_DESTROY_QP) {
-        error_setg(errp, "qpn needs command to be modify-qp, query-qp or "
-                   "destroy-qp: others are not about a queue pair");
-        return false;
-    }
-    if ((f->selects & VIRTIO_RDMA_FAULT_QPN) && f->qpn >= s->qps.end) {
-        error_setg(errp, "qpn=%u: the device has queue pairs up to %u",
-                   f->qpn, s->qps.end - 1);
-        return false;
-    }
-    if (f->kind == RDMA_FAULT_KIND_COMMAND_ERROR &&
-        f->status >= RDMA_COMMAND_STATUS__MAX) {
-        error_setg(errp, "status=%u is none of a command", f->status);
-        return false;
-    }
-    return true;
-}
-
-static bool check_port(VirtIORdma *s, const VirtIORdmaFault *f, Error **errp)
-{
-    if (!s->bc->set_port) {
-        error_setg(errp, "The backend %s cannot take its port down: it is one "
-                   "of the host", object_get_typename(OBJECT(s->backend)));
-        return false;
-    }
-    if (s->faults) {
-        const VirtIORdmaFault *other;
-
-        QTAILQ_FOREACH(other, &s->faults->list, next) {
-            if (other->kind == RDMA_FAULT_KIND_PORT_DOWN) {
-                error_setg(errp, "The device has the fault '%s', which takes "
-                           "the port down: remove it first", other->id);
-                return false;
-            }
-        }
-    }
-    return true;
-}
-
-static bool check_time(const VirtIORdmaFault *f, Error **errp)
-{
-    bool has_delay = f->kind == RDMA_FAULT_KIND_COMPLETION_DELAY ||
-                     f->kind == RDMA_FAULT_KIND_COMPLETION_REORDER ||
-                     f->kind == RDMA_FAULT_KIND_COMMAND_DELAY;
-    uint32_t max = has_delay ? VIRTIO_RDMA_FAULT_MAX_DELAY_MS
-                             : VIRTIO_RDMA_FAULT_MAX_DURATION_MS;
-
-    if (f->ms > max || (has_delay && !f->ms)) {
-        error_setg(errp, "%s=%u is out of range: it must be between 1 and %u "
-                   "milliseconds", has_delay ? "delay" : "duration", f->ms,
-                   max);
-        return false;
-    }
-    return true;
-}
-
-bool virtio_rdma_fault_check(VirtIORdma *s, const VirtIORdmaFault *f,
-                             Error **errp)
-{
-    if (!memchr(f->id, 0, sizeof(f->id)) || !id_wellformed(f->id)) {
-        error_setg(errp, "The ID of a fault has 1 to %d letters, digits, '-', "
-                   "'.' and '_', and begins with a letter",
-                   VIRTIO_RDMA_FAULT_ID_ROOM - 1);
-        return false;
-    }
-    if (virtio_rdma_fault_find(s, f->id)) {
-        error_setg(errp, "The device has a fault '%s' already", f->id);
-        return false;
-    }
-    if (s->faults && s->faults->count >= VIRTIO_RDMA_MAX_FAULTS) {
-        error_setg(errp, "The device has %u faults, and there cannot be more",
-                   VIRTIO_RDMA_MAX_FAULTS);
-        return false;
-    }
-    if (f->kind >= RDMA_FAULT_KIND__MAX) {
-        error_setg(errp, "kind=%u is none of a fault", f->kind);
-        return false;
-    }
-    if (!f->probability || f->probability > VIRTIO_RDMA_FAULT_ALWAYS) {
-        error_setg(errp, "probability has to be more than 0 and at most 1; "
-                   "the least is 2^-32");
-        return false;
-    }
-    if (!check_time(f, errp)) {
-        return false;
-    }
-    return f->kind == RDMA_FAULT_KIND_PORT_DOWN ? check_port(s, f, errp) :
-           is_about_commands(f->kind) ? check_command(s, f, errp)
-                                      : check_work(s, f, errp);
-}
-
 /* Which are there */
-
-VirtIORdmaFault *virtio_rdma_fault_find(VirtIORdma *s, const char *id)
-{
-    VirtIORdmaFault *f;
-
-    if (s->faults) {
-        QTAILQ_FOREACH(f, &s->faults->list, next) {
-            if (!strcmp(f->id, id)) {
-                return f;
-            }
-        }
-    }
-    return NULL;
-}
 
 static bool may_strike(const VirtIORdmaFault *f)
 {
@@ -293,14 +65,18 @@ static uint8_t points_of(const VirtIORdmaFault *f)
     if (f->kind == RDMA_FAULT_KIND_PORT_DOWN || !may_strike(f)) {
         return 0;
     }
-    if (is_about_commands(f->kind)) {
+    if (virtio_rdma_fault_is_of_command(f->kind)) {
         return VIRTIO_RDMA_FAULT_AT_COMMAND;
     }
-    if (is_about_completions(f->kind)) {
+    switch (f->kind) {
+    case RDMA_FAULT_KIND_CQ_OVERRUN:
+    case RDMA_FAULT_KIND_COMPLETION_DELAY:
+    case RDMA_FAULT_KIND_COMPLETION_REORDER:
         return VIRTIO_RDMA_FAULT_AT_COMPLETE;
+    default:
+        return f->opcode == RDMA_WC_RECV ? VIRTIO_RDMA_FAULT_AT_RECV
+                                         : VIRTIO_RDMA_FAULT_AT_SEND;
     }
-    return f->opcode == RDMA_WC_RECV ? VIRTIO_RDMA_FAULT_AT_RECV
-                                     : VIRTIO_RDMA_FAULT_AT_SEND;
 }
 
 static void update_points(VirtIORdma *s)
@@ -600,7 +376,7 @@ static bool has_number(const VirtIORdmaFault *f, const Work *w)
 static bool matches(VirtIORdma *s, const VirtIORdmaFault *f, const Work *w)
 {
     return (f->opcode == VIRTIO_RDMA_FAULT_ANY || f->opcode == w->opcode) &&
-           suits(f->kind, w->opcode) &&
+           virtio_rdma_fault_suits(f->kind, w->opcode) &&
            has_number(f, w) && has_peer(s, f, w);
 }
 

@@ -289,6 +289,19 @@ static inline uint32_t virtio_rdma_srq_vq(const VirtIORdma *s, uint32_t srqn)
     return VIRTIO_RDMA_SRQ_VQ(s->max_vq_cq, s->max_vq_qp, srqn);
 }
 
+/* Is the QP in this state now, or about to enter ERR? */
+static inline bool virtio_rdma_qp_is_in(VirtIORdma *s, VirtIORdmaQp *qp,
+                                        RdmaQpState state)
+{
+    RdmaQpAttr attr = {};
+
+    if (s->bc->qp_in_state) {
+        return s->bc->qp_in_state(s->backend, qp->init.qpn, state);
+    }
+    return s->bc->query_qp(s->backend, qp->init.qpn, &attr) == 0 &&
+           attr.qp_state == state;
+}
+
 /* virtio-rdma-sched.c: the bottom half */
 
 /*
@@ -376,19 +389,30 @@ void virtio_rdma_port_load(VirtIORdma *s, bool active);
 void virtio_rdma_backend_event(void *opaque, const RdmaEvent *event);
 void virtio_rdma_port_changed(void *opaque);
 
-/* virtio-rdma-fault.c: faults that the user wants */
+static inline bool virtio_rdma_fault_is_of_command(uint8_t kind)
+{
+    return kind == RDMA_FAULT_KIND_COMMAND_ERROR ||
+           kind == RDMA_FAULT_KIND_COMMAND_DELAY;
+}
 
+/* virtio-rdma-fault-check.c: what faults may be */
+
+/* Is the kind of fault possible for what completes with @opcode? */
+bool virtio_rdma_fault_suits(uint8_t kind, uint8_t opcode);
+/* The fault with that ID, or NULL */
+VirtIORdmaFault *virtio_rdma_fault_find(VirtIORdma *s, const char *id);
 /* Is it one that the device can have? */
 bool virtio_rdma_fault_check(VirtIORdma *s, const VirtIORdmaFault *fault,
                              Error **errp);
+
+/* virtio-rdma-fault.c: faults that the user wants */
+
 /* Add a fault that was checked, with what has become of it so far. */
 VirtIORdmaFault *virtio_rdma_fault_add(VirtIORdma *s,
                                        const VirtIORdmaFault *fault);
 /* The port goes down now, for as long as it says. */
 void virtio_rdma_fault_start(VirtIORdma *s, const VirtIORdmaFault *fault);
 void virtio_rdma_fault_remove(VirtIORdma *s, VirtIORdmaFault *fault);
-/* The fault with that ID, or NULL */
-VirtIORdmaFault *virtio_rdma_fault_find(VirtIORdma *s, const char *id);
 /* May it strike again, or does it go on? */
 bool virtio_rdma_fault_is_active(VirtIORdma *s, const VirtIORdmaFault *fault);
 /* They are there from the first fault on. */
@@ -598,7 +622,6 @@ void virtio_rdma_shadows_run(VirtIORdma *s, uint32_t *budget);
 
 /* virtio-rdma-wq.c: work queues */
 
-bool virtio_rdma_qp_is_in(VirtIORdma *s, VirtIORdmaQp *qp, RdmaQpState state);
 void virtio_rdma_wq_init(VirtIORdma *s);
 void virtio_rdma_wq_free(VirtIORdma *s);
 /*

@@ -277,17 +277,6 @@ static RdmaWcStatus decode_send(VirtIORdma *s, VirtIORdmaQp *qp,
     return RDMA_WC_SUCCESS;
 }
 
-bool virtio_rdma_qp_is_in(VirtIORdma *s, VirtIORdmaQp *qp, RdmaQpState state)
-{
-    RdmaQpAttr attr = {};
-
-    if (s->bc->qp_in_state) {
-        return s->bc->qp_in_state(s->backend, qp->init.qpn, state);
-    }
-    return s->bc->query_qp(s->backend, qp->init.qpn, &attr) == 0 &&
-           attr.qp_state == state;
-}
-
 /* May a fault strike what is posted now? In ERR it is flushed anyway. */
 static bool may_fail(VirtIORdma *s, VirtIORdmaQp *qp, RdmaWcStatus status)
 {
