@@ -63,7 +63,7 @@ TARGETS ?=
 	check-arm64 run-arm64 qemu-arm64 packages-arm64 \
 	run-kernels run-kernels-6.1 run-kernels-6.12 run-kernels-newest \
 	run-users run-scale run-newer run-series run-applications \
-	run-hosts run-libvirt \
+	run-hosts run-libvirt check-faults run-faults \
 	run-verbs run-verbs-rxe run-verbs-own \
 	unit-tests run-unit run-qtest run-migration \
 	run-guest-migration run-guest \
@@ -94,6 +94,7 @@ help:
 	@echo 'make check-applications  Open MPI and other users of verbs'
 	@echo 'make check-hosts   guests on two hosts, which are network namespaces'
 	@echo 'make check-libvirt  guests of libvirt, saved, restored, plugged'
+	@echo 'make check-faults  real programs on adapters that fail on demand'
 	@echo 'make check-verbs   a host with an RDMA device and its nested guests'
 	@echo 'make uml           only the kernel of that host, User-mode Linux'
 	@echo "make check-newer-kernel  guests with Debian 13's kernel"
@@ -283,6 +284,10 @@ run-arm64:
 	@$(STAGE) arm64! 'guest tests are done' \
 		tests/guest/run check --suite arm64
 
+run-faults:
+	@$(STAGE) faults! 'guest tests are done' \
+		tests/guest/run check --suite faults
+
 run-verbs:
 	@$(STAGE) verbs! 'nested guests are done' \
 		tests/guest/run check --suite verbs
@@ -317,7 +322,7 @@ check-kernels: qemu | packages-guest packages-test
 	@$(SUMMARY) kernels kernels-6.1 kernels-6.12 kernels-newest
 
 check-kernel-users check-scale check-newer-kernel check-applications \
-		check-hosts check-libvirt: qemu | \
+		check-hosts check-libvirt check-faults: qemu | \
 		packages-guest packages-test
 	@rm -f $(LOGS)/$(SUITE).log
 	@$(MAKE) -s --no-print-directory run-$(SUITE) || :
@@ -342,6 +347,7 @@ check-newer-kernel: SUITE := newer
 check-applications: SUITE := applications
 check-hosts: SUITE := hosts
 check-libvirt: SUITE := libvirt
+check-faults: SUITE := faults
 
 check-verbs: qtests uml | packages-guest packages-test
 	@rm -f $(LOGS)/verbs-rxe.log $(LOGS)/verbs-own.log $(LOGS)/verbs.log

@@ -14,7 +14,7 @@ from .vm import Vm
 
 # Directories of tests below tests/guest.
 SUITES = ('users', 'newer', 'verbs', 'applications', 'series', 'hosts',
-          'libvirt', 'arm64')
+          'libvirt', 'arm64', 'faults')
 
 
 def do_setup(args):

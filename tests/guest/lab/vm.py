@@ -195,7 +195,7 @@ class Vm(Guest):
 
     # QEMU's services.
 
-    def qmp(self, command, timeout=60, **arguments):
+    def qmp(self, command, /, timeout=60, **arguments):
         """Execute a QMP command, return what it returns."""
         answer = self.qmp_channel.call(
             {'execute': command, 'arguments': arguments}, timeout)

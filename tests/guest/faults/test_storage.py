@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""NVMe-oF and NFS over RDMA: guest 1 has the data of guest 2, and an adapter
+with faults. Both connect anew, and no byte is lost."""
+from lab import nfs, nvme, storage
+from lab.faults import fault
+from lab.pair import address
+from lab.paths import LabError
+
+SECONDS = 180
+LATE = 400                      # ms
+SIZES = (('64k', 8),)
+
+# What each does to a queue pair that is at work; None: it goes on
+FAULTS = (
+    ('completion-error', {'status': 'retry-exc-err'}, True),
+    ('completion-error', {'opcode': 'recv', 'status': 'loc-len-err'}, True),
+    ('qp-fatal', {}, True),
+    ('qp-stuck', {'duration': LATE}, False),
+    ('completion-delay', {'delay': LATE}, False),
+    ('completion-reorder', {'delay': LATE, 'opcode': 'send'}, False),
+    ('port-down', {'duration': LATE}, False),
+)
+
+
+def strike(bench, work, kind, arguments):
+    """Have it strike amid the work, which has to end well."""
+    try:
+        strike_at(bench, work, kind, arguments)
+    except (LabError, AssertionError) as e:
+        raise LabError(f'{kind} {arguments}: {e}\n' +
+                       bench.one.must('dmesg | tail -30') +
+                       bench.two.must('dmesg | tail -10')) from e
+
+
+def strike_at(bench, work, kind, arguments):
+    if kind == 'port-down':
+        with fault(bench.one, kind, **arguments):
+            work()
+        return
+    with fault(bench.one, kind, after=20, **arguments) as made:
+        work()
+        made.wait()
+
+
+def test_nvme_connects_anew(bench):
+    nvme.export(bench.two, address(2))
+    controller = nvme.connect(bench.one, address(2), 1,
+                              ',reconnect_delay=1,keep_alive_tmo=5')
+    device = f'/dev/{controller}n1'
+    state = f'/sys/class/nvme/{controller}/state'
+
+    def connections():
+        return int(bench.one.must(
+            'dmesg | grep -c "Successfully reconnected" || :'))
+
+    def work():
+        storage.blocks(bench.one, device, bench.two, nvme.DISK, SIZES)
+    try:
+        for kind, arguments, anew in FAULTS:
+            before = connections()
+            strike(bench, work, kind, arguments)
+            bench.one.must(f'for i in $(seq 300); do grep -q live {state} && '
+                           'exit 0; sleep 0.1; done; exit 1', 60)
+            assert (connections() > before) == anew, (
+                kind, arguments, bench.one.must('dmesg | tail -20'))
+            bench.note(f'{kind} {arguments}: ' +
+                       ('connected anew' if anew else 'went on'))
+        work()
+    finally:
+        nvme.disconnect(bench.one, controller)
+        nvme.withdraw(bench.two)
+
+
+def test_nfs_goes_on(bench):
+    nfs.export(bench.two, [address(1, 4), address(1, 6)])
+    nfs.mount(bench.one, address(2), address(1))
+
+    def work():
+        for size, mebibytes in SIZES:
+            wanted = storage.make_data(bench.one, mebibytes)
+            bench.one.must(f'dd if={storage.DATA} of=/mnt/{size} bs={size} '
+                           'oflag=direct conv=fsync status=none', 120)
+            assert storage.checksum(bench.one, f'/mnt/{size}', mebibytes,
+                                    'iflag=direct') == wanted
+            assert storage.checksum(bench.two, f'{nfs.ROOT}/{size}',
+                                    mebibytes) == wanted
+    try:
+        for kind, arguments, _ in FAULTS:
+            start = connected(bench)
+            strike(bench, work, kind, arguments)
+            bench.note(f'{kind} {arguments}: ' +
+                       ('went on' if connected(bench) == start
+                        else 'connected anew'))
+        work()
+    finally:
+        nfs.unmount(bench.one)
+        nfs.withdraw(bench.two)
+    nfs.unload(bench.one)
+    nfs.unload(bench.two)
+
+
+def connected(bench):
+    """The queue pairs of guest 1's connections"""
+    return {(qp['qpn'], qp.get('dest-qpn')) for qp in
+            bench.one.qmp('query-rdma', objects=['qp'])[0]['qps']
+            if qp['type'] == 'rc'}

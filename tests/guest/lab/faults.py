@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Faults of a guest's adapter, which QEMU makes when asked to."""
+import contextlib
+import time
+
+from .paths import LabError
+
+PATIENCE = 30
+
+
+def name(vm):
+    """What rdma-fault-add takes for the guest's adapter."""
+    found = vm.qmp('query-rdma')
+    assert len(found) == 1, found
+    return found[0].get('device', found[0]['path'])
+
+
+class Fault:
+    """One that was added. Dashes of arguments are underscores here."""
+
+    def __init__(self, vm, kind, **arguments):
+        self.vm, self.device, self.id = vm, name(vm), f'test-{kind}'
+        vm.qmp('rdma-fault-add', device=self.device, id=self.id, kind=kind,
+               **{key.replace('_', '-'): value
+                  for key, value in arguments.items()})
+
+    @property
+    def info(self):
+        return next(info for info in
+                    self.vm.qmp('query-rdma-faults', device=self.device)
+                    if info['fault']['id'] == self.id)
+
+    @property
+    def hits(self):
+        return self.info['hits']
+
+    def wait(self, hits=1):
+        """Until it has struck so often."""
+        end = time.monotonic() + PATIENCE
+        while self.hits < hits:
+            if time.monotonic() > end:
+                raise LabError(f'the fault did not strike: {self.info}')
+            time.sleep(0.05)
+
+    def remove(self):
+        self.vm.qmp('rdma-fault-remove', device=self.device, id=self.id)
+
+
+@contextlib.contextmanager
+def fault(vm, kind, **arguments):
+    """A fault that is there meanwhile."""
+    made = Fault(vm, kind, **arguments)
+    try:
+        yield made
+    finally:
+        made.remove()
