@@ -380,13 +380,16 @@ check-migration: qtests | packages-guest packages-test
 	@$(MAKE) -s --no-print-directory run-guest-migration || :
 	@$(SUMMARY) migration guest-migration
 
+# With more history it can name both sides of a race.
+TSAN_RUN := die_after_fork=0:history_size=7
+
 check-threads: $(B)/tools/meson.py $(QEMU_TREE)/VERSION | \
 		packages-build packages-test
 	@rm -f $(LOGS)/threads.log
 	@TSAN=1 $(STAGE) tsan-qemu 'QEMU with ThreadSanitizer is built' \
 		scripts/build-qemu.sh qemu-system-x86_64 \
 		tests/qtest/virtio-rdma-test
-	@TSAN_OPTIONS=die_after_fork=0:history_size=7:suppressions=$(CURDIR)/tests/qtest/tsan.supp \
+	@TSAN_OPTIONS=$(TSAN_RUN):suppressions=$(CURDIR)/tests/qtest/tsan.supp \
 		$(STAGE) threads 'tests of iothreads are done' \
 		$(RUN_TESTS) $(S_DIR)/qemu-tsan --select '^virtio-rdma-test$$' \
 		--paths iothread || :

@@ -30,4 +30,5 @@ run() {
 head -c 65536 /dev/zero | tr '\0' '\364' > "$dir/halt"
 run 'qtest' virtio-rdma-turn-bench
 run 'the device in an iothread' virtio-rdma-iothread-bench
-run 'TCG, -icount shift=0' virtio-rdma-turn-bench -accel tcg -icount shift=0 -bios "$dir/halt"
+run 'TCG, -icount shift=0' virtio-rdma-turn-bench \
+    -accel tcg -icount shift=0 -bios "$dir/halt"
