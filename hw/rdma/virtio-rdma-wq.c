@@ -291,7 +291,7 @@ static void drop_reg_pages(VirtIORdma *s, VirtIORdmaInflight *inflight,
     if (inflight->npages) {
         s->mr_pages -= inflight->npages;
         inflight->npages = 0;
-        g_free(wr->wr.reg.pages);
+        g_clear_pointer(&wr->wr.reg.pages, g_free);
     }
 }
 

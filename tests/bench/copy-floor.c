@@ -115,9 +115,9 @@ static void hop(void)
 int main(int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {
-        size_t size = strtoull(argv[i], NULL, 0);
+        size_t size = 0;
 
-        if (!size || size > COPY_BYTES) {
+        if (sscanf(argv[i], "%zu", &size) != 1 || !size || size > COPY_BYTES) {
             fprintf(stderr, "copy-floor: %s: sizes are 1 to %" PRIu64
                     " bytes\n", argv[i], (uint64_t)COPY_BYTES);
             return 1;
