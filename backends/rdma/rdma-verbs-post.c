@@ -56,30 +56,6 @@ static bool flushes(const VerbsQp *qp)
     return qp->failed || qp->state == RDMA_QPS_ERR;
 }
 
-static RdmaWcOpcode wc_opcode(uint32_t opcode)
-{
-    switch (opcode) {
-    case RDMA_WR_RDMA_WRITE:
-    case RDMA_WR_RDMA_WRITE_WITH_IMM:
-        return RDMA_WC_RDMA_WRITE;
-    case RDMA_WR_RDMA_READ:
-    case RDMA_WR_RDMA_READ_WITH_INV:
-        return RDMA_WC_RDMA_READ;
-    case RDMA_WR_ATOMIC_CMP_AND_SWP:
-        return RDMA_WC_COMP_SWAP;
-    case RDMA_WR_ATOMIC_FETCH_AND_ADD:
-        return RDMA_WC_FETCH_ADD;
-    case RDMA_WR_LOCAL_INV:
-        return RDMA_WC_LOCAL_INV;
-    case RDMA_WR_BIND_MW:
-        return RDMA_WC_BIND_MW;
-    case RDMA_WR_REG_MR:
-        return RDMA_WC_REG_MR;
-    default:
-        return RDMA_WC_SEND;
-    }
-}
-
 /* Not every library of the host looks at that. */
 static bool has_opcode(RdmaQpType type, uint32_t opcode)
 {
@@ -105,7 +81,7 @@ static bool has_opcode(RdmaQpType type, uint32_t opcode)
 
 static bool sends_data(uint32_t opcode)
 {
-    RdmaWcOpcode op = wc_opcode(opcode);
+    RdmaWcOpcode op = rdma_wc_opcode(opcode);
 
     return op == RDMA_WC_SEND || op == RDMA_WC_RDMA_WRITE;
 }
@@ -355,7 +331,7 @@ static int post_send(RdmaBackend *rb, uint32_t qpn, const RdmaSendWr *wr)
     }
     wqe = verbs_wq_next(&qp->sq);
     wqe->wr_id = wr->wr_id;
-    wqe->opcode = wc_opcode(wr->opcode);
+    wqe->opcode = rdma_wc_opcode(wr->opcode);
     wqe->ah = ah;
     wqe->quiet = !(wr->send_flags & RDMA_SEND_SIGNALED) &&
                  !qp->init.sq_sig_all;

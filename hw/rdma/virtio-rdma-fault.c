@@ -393,35 +393,6 @@ static VirtIORdmaFault *meet(VirtIORdma *s, uint8_t point, const Work *w)
     return NULL;
 }
 
-/* What will complete of a send */
-static uint8_t opcode_of(uint32_t opcode)
-{
-    switch (opcode) {
-    case RDMA_WR_RDMA_WRITE:
-    case RDMA_WR_RDMA_WRITE_WITH_IMM:
-        return RDMA_WC_RDMA_WRITE;
-    case RDMA_WR_RDMA_READ:
-    case RDMA_WR_RDMA_READ_WITH_INV:
-        return RDMA_WC_RDMA_READ;
-    case RDMA_WR_ATOMIC_CMP_AND_SWP:
-        return RDMA_WC_COMP_SWAP;
-    case RDMA_WR_ATOMIC_FETCH_AND_ADD:
-        return RDMA_WC_FETCH_ADD;
-    case RDMA_WR_LOCAL_INV:
-        return RDMA_WC_LOCAL_INV;
-    case RDMA_WR_BIND_MW:
-        return RDMA_WC_BIND_MW;
-    case RDMA_WR_REG_MR:
-        return RDMA_WC_REG_MR;
-    case RDMA_WR_FLUSH:
-        return RDMA_WC_FLUSH;
-    case RDMA_WR_ATOMIC_WRITE:
-        return RDMA_WC_ATOMIC_WRITE;
-    default:
-        return RDMA_WC_SEND;
-    }
-}
-
 static uint32_t *rkey_of(RdmaSendWr *wr)
 {
     switch (wr->opcode) {
@@ -448,7 +419,7 @@ bool virtio_rdma_fault_send(VirtIORdma *s, VirtIORdmaQp *qp, RdmaSendWr *wr,
     bool ud = is_datagram(qp);
     Work w = {
         .qp = qp,
-        .opcode = ud ? RDMA_WC_SEND : opcode_of(wr->opcode),
+        .opcode = ud ? RDMA_WC_SEND : rdma_wc_opcode(wr->opcode),
         .av = ud ? &wr->wr.ud.av : NULL,
         .has_dest_qpn = ud,
         .dest_qpn = ud ? wr->wr.ud.remote_qpn : 0,

@@ -544,6 +544,35 @@ enum {
 #define RDMA_REREG_FLAGS (RDMA_REREG_TRANSLATION | RDMA_REREG_PD | \
                           RDMA_REREG_ACCESS)
 
+/* What the completion of a send WR says, by the opcode of the WR */
+static inline RdmaWcOpcode rdma_wc_opcode(uint32_t opcode)
+{
+    switch (opcode) {
+    case RDMA_WR_RDMA_WRITE:
+    case RDMA_WR_RDMA_WRITE_WITH_IMM:
+        return RDMA_WC_RDMA_WRITE;
+    case RDMA_WR_RDMA_READ:
+    case RDMA_WR_RDMA_READ_WITH_INV:
+        return RDMA_WC_RDMA_READ;
+    case RDMA_WR_ATOMIC_CMP_AND_SWP:
+        return RDMA_WC_COMP_SWAP;
+    case RDMA_WR_ATOMIC_FETCH_AND_ADD:
+        return RDMA_WC_FETCH_ADD;
+    case RDMA_WR_FLUSH:
+        return RDMA_WC_FLUSH;
+    case RDMA_WR_ATOMIC_WRITE:
+        return RDMA_WC_ATOMIC_WRITE;
+    case RDMA_WR_LOCAL_INV:
+        return RDMA_WC_LOCAL_INV;
+    case RDMA_WR_REG_MR:
+        return RDMA_WC_REG_MR;
+    case RDMA_WR_BIND_MW:
+        return RDMA_WC_BIND_MW;
+    default:
+        return RDMA_WC_SEND;
+    }
+}
+
 /* Is @gid an IPv4 address, mapped as ::ffff:a.b.c.d (RFC 4291, 2.5.5.2)? */
 static inline bool rdma_gid_is_ipv4(const uint8_t gid[RDMA_GID_LEN])
 {

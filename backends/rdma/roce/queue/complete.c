@@ -20,34 +20,6 @@ static void complete(RoceQp *qp, RoceCq *cq, const RdmaWc *wc, bool solicited)
     }
 }
 
-static RdmaWcOpcode send_wc_opcode(uint32_t opcode)
-{
-    switch (opcode) {
-    case RDMA_WR_RDMA_WRITE:
-    case RDMA_WR_RDMA_WRITE_WITH_IMM:
-        return RDMA_WC_RDMA_WRITE;
-    case RDMA_WR_RDMA_READ:
-    case RDMA_WR_RDMA_READ_WITH_INV:
-        return RDMA_WC_RDMA_READ;
-    case RDMA_WR_ATOMIC_CMP_AND_SWP:
-        return RDMA_WC_COMP_SWAP;
-    case RDMA_WR_ATOMIC_FETCH_AND_ADD:
-        return RDMA_WC_FETCH_ADD;
-    case RDMA_WR_FLUSH:
-        return RDMA_WC_FLUSH;
-    case RDMA_WR_ATOMIC_WRITE:
-        return RDMA_WC_ATOMIC_WRITE;
-    case RDMA_WR_LOCAL_INV:
-        return RDMA_WC_LOCAL_INV;
-    case RDMA_WR_REG_MR:
-        return RDMA_WC_REG_MR;
-    case RDMA_WR_BIND_MW:
-        return RDMA_WC_BIND_MW;
-    default:
-        return RDMA_WC_SEND;
-    }
-}
-
 void roce_sq_complete(RoceQp *qp, RdmaWcStatus status)
 {
     RoceSqState *sq = &qp->s.sq;
@@ -78,7 +50,7 @@ void roce_sq_complete(RoceQp *qp, RdmaWcStatus status)
     wc = (RdmaWc) {
         .wr_id = wqe->wr_id,
         .status = status,
-        .opcode = send_wc_opcode(wqe->opcode),
+        .opcode = rdma_wc_opcode(wqe->opcode),
         .byte_len = wqe->length,
         .qp_num = qp->init.qpn,
         .port_num = RDMA_PORT_NUM,
