@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Guests of one host whose adapters send by shared memory."""
-from lab.pair import address, by_memory
+from lab.pair import address
 from lab.programs import cm_exchange
 from lab.runner import Skip
+from lab.wire import by_memory
 
 GUESTS = {'link': 'shm'}
 

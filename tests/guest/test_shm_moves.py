@@ -7,8 +7,8 @@ import re
 import time
 
 from lab.moving import MovingPair
-from lab.pair import by_memory
 from lab.runner import Skip
+from lab.wire import by_memory
 
 PAIR = MovingPair
 GUESTS = {'smp': 2, 'shm': True}

@@ -10,19 +10,38 @@ from .paths import LOGS, LabError, qemu_binary
 from .vm import die_with_parent
 
 
+def _netdev(name, link, directory, port, far):
+    """One end of a link to a port; the hub's end, or the far one."""
+    path = f'{directory}/port{port}'
+    if link == 'dgram':
+        local, remote = (f'{path}.far', path) if far else \
+            (path, f'{path}.far')
+        return ['-netdev', f'dgram,id={name},'
+                f'local.type=unix,local.path={local},'
+                f'remote.type=unix,remote.path={remote}']
+    server = 'server=off,reconnect-ms=50' if far else 'server=on'
+    return ['-netdev', f'stream,id={name},addr.type=unix,addr.path={path},'
+            f'{server}']
+
+
+def to_hub(link, directory, port):
+    """The netdev of a guest at a port of a hub with such links. It may come
+    back, or another one in its place."""
+    return _netdev('n0', link, directory, port, True)
+
+
 class Hub:
     """A QEMU without a machine: what comes in at one port leaves at the
-    others."""
+    others. @link: stream or dgram."""
 
-    def __init__(self, tag, directory, ports, logs=LOGS):
+    def __init__(self, tag, directory, ports, logs=LOGS, link='stream'):
         qmp, far = socket.socketpair()
         command = [str(qemu_binary()), '-machine', 'none', '-nodefaults',
                    '-display', 'none',
                    '-chardev', f'socket,id=qmp,fd={far.fileno()}',
                    '-mon', 'chardev=qmp,mode=control']
         for i in range(ports):
-            command += ['-netdev', f'stream,id=s{i},server=on,'
-                        f'addr.type=unix,addr.path={directory}/port{i}',
+            command += [*_netdev(f's{i}', link, directory, i, False),
                         '-netdev', f'hubport,id=h{i},hubid=0,netdev=s{i}']
         self.log = logs / f'{tag}-hub.qemu'
         logs.mkdir(parents=True, exist_ok=True)

@@ -5,9 +5,8 @@ import os
 
 from . import (appbench, demo, driver, guestbench, interop, kernel, kernels,
                migration, mrbench, pyverbs, qpbench, qtests, soak, tcp, uml,
-               verbsbench, workers)
+               verbsbench, wire, workers)
 from .arch import ARM64
-from .pair import LINKS
 from .paths import LOGS, LabError, say
 from .stack import STACKS
 from .vm import Vm
@@ -171,7 +170,7 @@ def parser():
         'demo', help='RDMA between two guests, virtio-rdma beside rxe and '
                      'TCP')
     show.add_argument('--only', choices=[*STACKS, tcp.NAME])
-    show.add_argument('--link', choices=LINKS, default='stream')
+    show.add_argument('--link', choices=wire.WIRES, default='stream')
     show.add_argument('--pcap', default=os.environ.get('PCAP') or None,
                       help='record some traffic of each kind here '
                            '(default: $PCAP)')
@@ -274,6 +273,7 @@ def parser():
 def main(argv=None):
     args = parser().parse_args(argv)
     try:
+        wire.chosen()
         return args.do(args)
     except LabError as e:
         say(f'tests/guest/run: {e}')

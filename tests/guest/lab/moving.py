@@ -9,8 +9,8 @@ import shutil
 import tempfile
 import time
 
-from . import image
-from .hub import Hub
+from . import image, wire
+from .hub import Hub, to_hub
 from .pair import backend, functions, net_up
 from .paths import LOGS, LabError
 from .vm import Vm
@@ -178,7 +178,7 @@ class MovingPair:
     def __init__(self, tag, rdma=True, smp=1, mem='512M', extra=None,
                  objects=(), hotplug=False, accel='', cut=False, shm=False,
                  machine='q35', emulators=()):
-        self.tag = tag
+        self.tag, self.link = tag, wire.link()
         self.directory = tempfile.mkdtemp(prefix='vrdma-')
         self.hub = None
         self.objects, self.hotplug, self.shm = objects, hotplug, shm
@@ -207,8 +207,7 @@ class MovingPair:
 
     def _devices(self, index, number, rdma, extra):
         port = self._port(index, number)
-        return ['-netdev', 'stream,id=n0,server=off,addr.type=unix,'
-                f'addr.path={self.directory}/port{port},reconnect-ms=50',
+        return [*to_hub(self.link, self.directory, port),
                 *(extra(index) if extra else []),
                 *functions(index, rdma, hotplug=self.hotplug,
                            where=self._backend(number))]
@@ -223,7 +222,7 @@ class MovingPair:
 
     def start(self):
         try:
-            self.hub = Hub(self.tag, self.directory, 4)
+            self.hub = Hub(self.tag, self.directory, 4, link=self.link)
             for arguments in self.objects:
                 self.hub.qmp('object-add', **arguments)
             for vm in self.vms:

@@ -10,13 +10,12 @@ import shutil
 import tempfile
 import time
 
+from . import wire
 from .arch import NATIVE
 from .paths import LabError
 from .vm import Vm
 
 MTU = 9000
-# shm: what is of RDMA goes by shared memory, the rest by a stream
-LINKS = ('stream', 'dgram', 'shm')
 
 
 def mac(index):
@@ -28,7 +27,8 @@ def address(index, family=4):
 
 
 def netdev(link, index, directory):
-    """The netdev of guest 1 or 2; guest 1 has to be started first."""
+    """The netdev of guest 1 or 2; guest 1 has to be started first. With shm,
+    what is not RDMA goes by a stream."""
     if link in ('stream', 'shm'):
         server = 'on' if index == 1 else 'off'
         return ['-netdev', f'stream,id=n0,server={server},'
@@ -37,7 +37,7 @@ def netdev(link, index, directory):
         return ['-netdev', 'dgram,id=n0,'
                 f'local.type=unix,local.path={directory}/end{index},'
                 f'remote.type=unix,remote.path={directory}/end{3 - index}']
-    raise LabError(f'no link type {link}: have {", ".join(LINKS)}')
+    raise LabError(f'no link type {link}: have {", ".join(wire.WIRES)}')
 
 
 def queues():
@@ -58,18 +58,11 @@ def threads(iommu, options):
 
 
 def backend(link, directory):
-    """(the adapter's backend, arguments that make it). WIRE=shm in the
-    environment: by shared memory on every link."""
-    if link == 'shm' or os.environ.get('WIRE') == 'shm':
+    """(the adapter's backend, arguments that make it)."""
+    if 'shm' in (link, wire.chosen()):
         return 'rdmadev=r0', ['-object', 'rdma-roce,id=r0,netdev=n0,'
                               f'shm-dir={directory}']
     return 'netdev=n0', []
-
-
-def by_memory(vm):
-    """(sent, received): frames that took shared memory."""
-    return tuple(vm.qmp('qom-get', path='/objects/r0',
-                        property=f'shm-{way}-frames') for way in ('tx', 'rx'))
 
 
 def functions(index, rdma=True, iommu=False, hotplug=False, options='',
@@ -100,17 +93,18 @@ def functions(index, rdma=True, iommu=False, hotplug=False, options='',
 class Pair:
     """Two guests; a context manager that ends them.
 
-    extra is a function from guest index to more QEMU arguments, objects one
-    to the arguments of object-add for objects that the guests get at start,
-    options one to more properties of the adapter. accel is what QEMU's
-    accelerator is told besides, such as ',tb-size=64', series that of the
-    guests' kernel, append more parameters of it, archs the architectures of
-    the two.
+    link is one of wire.WIRES. extra is a function from guest index to more
+    QEMU arguments, objects one to the arguments of object-add for objects
+    that the guests get at start, options one to more properties of the
+    adapter. accel is what QEMU's accelerator is told besides, such as
+    ',tb-size=64', series that of the guests' kernel, append more parameters
+    of it, archs the architectures of the two.
     """
 
-    def __init__(self, tag, link='stream', rdma=True, iommu=False, smp=1,
+    def __init__(self, tag, link=None, rdma=True, iommu=False, smp=1,
                  hotplug=False, extra=None, objects=None, options=None,
                  accel='', series=None, append='', archs=(NATIVE, NATIVE)):
+        link = link or wire.link()
         self.tag, self.link = tag, link
         self.objects = objects
         self.directory = tempfile.mkdtemp(prefix='vrdma-')
