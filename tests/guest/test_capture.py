@@ -16,6 +16,7 @@ def dump(index):
 
 
 GUESTS = {'extra': dump}
+ON_NETDEV = True
 
 
 @ends_guests

@@ -11,6 +11,7 @@ def loss(index):
 
 
 GUESTS = {'objects': loss}
+ON_NETDEV = True
 
 
 def test_rc_every_operation(bench):

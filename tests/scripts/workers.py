@@ -6,19 +6,22 @@ and says of which file a failure is. The guests here are made of paper.
 """
 import contextlib
 import io
+import os
 import re
 import shutil
 import sys
 import tempfile
+import types
 import unittest
 from pathlib import Path
+from unittest import mock
 
 import tap
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / 'guest'))
 
-from lab import runner, workers    # noqa: E402
+from lab import main, runner, workers    # noqa: E402
 
 
 class Paper:
@@ -42,12 +45,44 @@ class Paper:
         assert self.left == before, 'something is left'
 
 
+class PaperVm:
+    """A guest whose adapter has shared memory, if an object says so."""
+
+    def __init__(self, has_memory, pid=1):
+        self.process = types.SimpleNamespace(pid=pid)
+        self.objects = ['r0'] if has_memory else []
+        self.frames = 100
+
+    def alive(self):
+        return True
+
+    def qmp(self, command, **arguments):
+        if command == 'qom-list':
+            return [{'name': name} for name in self.objects]
+        assert arguments['path'] == '/objects/r0'
+        return {'shm-tx-frames': self.frames,
+                'shm-rx-frames': 0}[arguments['property']]
+
+    def complaints(self):
+        return ''
+
+
+class PaperWithGuests(Paper):
+    def __init__(self, tag, *_, has_memory=True, **options):
+        super().__init__(tag, **options)
+        self.vms = [PaperVm(has_memory)]
+
+
 def bench(pair, *_):
     return pair
 
 
 class Workers(unittest.TestCase):
     def setUp(self):
+        environment = mock.patch.dict(os.environ)
+        environment.start()
+        self.addCleanup(environment.stop)
+        os.environ.pop('WIRE', None)
         self.base = Path(tempfile.mkdtemp(prefix='workers-test-'))
         self.addCleanup(shutil.rmtree, self.base)
         runner.Pair, runner.Bench = Paper, bench
@@ -125,6 +160,42 @@ class Workers(unittest.TestCase):
             'def test_one(b): first.append(b)\n'
             'def test_two(b): assert b is not first[0]\n')
         self.assertNotIn('not ok', out)
+
+    def test_with_shared_memory_it_tells_who_has_not_used_it(self):
+        runner.Pair = PaperWithGuests
+        files = {
+            'a': 'def test_sends(b): b.vms[0].frames += 7\n'
+                 'def test_idle(b): pass\n'
+                 'def test_moves(b):\n'
+                 '    b.vms[0].process.pid, b.vms[0].frames = 2, 3\n'
+                 'def test_skip(b): raise Skip("no tape")\n',
+            'b': 'GUESTS = {"has_memory": False}\n'
+                 'def test_it(b): pass\n',
+            'c': 'ON_NETDEV = True\n'
+                 'def test_loss(b): b.notes.append("was run")\n'}
+        with mock.patch.dict(os.environ, WIRE='shm'):
+            _, found, out = self.check(**files)
+        self.assertEqual({kind for kind, _ in found}, {'ok'}, out)
+        for line in ('a: sends #.*\n#   7 frames by shared memory',
+                     'a: idle #.*\n#   0 frames by shared memory',
+                     'a: moves #.*\n#   3 frames by shared memory',
+                     'c: loss # SKIP .* no filter of a netdev',
+                     '# by shared memory: 2 tests that passed',
+                     '# 1 sent nothing by it: guest/a 1',
+                     '# 1 had no adapter with it: guest/b 1'):
+            self.assertRegex(out, re.compile(f'{line}$', re.M))
+        with mock.patch.dict(os.environ, WIRE='stream'):
+            out = self.check(**files)[2]
+        self.assertNotIn('memory', out)
+        self.assertIn('was run', out)
+
+    def test_a_wire_that_is_not_there_is_refused(self):
+        said = io.StringIO()
+        with mock.patch.dict(os.environ, WIRE='pigeon'), \
+                contextlib.redirect_stderr(said):
+            self.assertEqual(main.main(['check', 'nothing']), 1)
+        self.assertIn('WIRE=pigeon: there are stream, dgram, shm',
+                      said.getvalue())
 
 
 if __name__ == '__main__':

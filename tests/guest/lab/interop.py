@@ -5,6 +5,7 @@ loss. Every cell of the table has to pass."""
 import re
 import time
 
+from . import wire
 from .pair import MTU, Pair, address
 from .paths import LOGS, LabError
 from .programs import PORT, build_verify, cm_exchange, exchange
@@ -214,6 +215,7 @@ class Interop:
                 Pair('interop', smp=2) as pair:
             sides = self.sides(pair)
             now = before = None
+            memory = wire.Memory(pair.vms)
             for key, run, server, column in todo:
                 if run:
                     if column[0] and not before:
@@ -234,7 +236,10 @@ class Interop:
                     not self.met_loss(sides[0], before):
                 print('FAILED: nothing was lost in the columns with loss')
                 idle = 1
+            by_memory = memory.frames()
         print(self.table())
+        if by_memory is not None:
+            print(f'{by_memory} frames by shared memory')
         ran = [c for c in self.cells.values() if c != '-']
         failed = ran.count('FAIL') + len(todo) - len(self.cells) + idle
         print(f'interop: {len(ran) - ran.count("FAIL")} passed, {failed} '

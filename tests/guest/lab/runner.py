@@ -4,17 +4,19 @@
 A test file may say in GUESTS how its pair of guests is made (arguments of
 pair.Pair, or of what PAIR names instead), in SECOND which stack guest 2
 uses if not the one under test, and in SECONDS about how long it takes if that
-is long. Each function test_* gets a Bench, or what BENCH makes of the pair and
-the name of the stack instead. One pair serves all tests of a file, and of
-other files that want the same guests; it is booted again when a test has ended
-a guest or left it in a bad way. A test fails by an exception, and skips by
-raising Skip.
+is long. ON_NETDEV says that its tests are about frames on the netdev, and not
+by shared memory. Each function test_* gets a Bench, or what BENCH makes of
+the pair and the name of the stack instead. One pair serves all tests of a
+file, and of other files that want the same guests; it is booted again when a
+test has ended a guest or left it in a bad way. A test fails by an exception,
+and skips by raising Skip.
 """
 import importlib.util
 import re
 import time
 import traceback
 
+from . import wire
 from .agent import GuestGone
 from .pair import Pair, address
 from .paths import LabError
@@ -175,6 +177,7 @@ class Tests:
         self.options = getattr(module, 'GUESTS', {})
         self.second = getattr(module, 'SECOND', None)
         self.bench = getattr(module, 'BENCH', Bench)
+        self.on_netdev = getattr(module, 'ON_NETDEV', False)
         self.alone = alone
         self.seconds = getattr(module, 'SECONDS', 10)
         self.tests = []
@@ -192,8 +195,9 @@ class Tests:
 
 
 class Runner:
-    """Runs tests one after the other. tell(kind, name, seconds, detail) is
-    called for each; the kind is that of a line of TAP, or 'skip'."""
+    """Runs tests one after the other. tell(kind, name, seconds, detail,
+    frames) is called for each; the kind is that of a line of TAP, or 'skip',
+    frames what wire.Memory tells, with WIRE=shm."""
 
     def __init__(self, stack, tell):
         self.stack = stack
@@ -220,6 +224,10 @@ class Runner:
             raise
         self.guests = tests.guests()
 
+    def by_memory(self):
+        """Whether frames take shared memory where nothing else is said."""
+        return wire.chosen() == 'shm' and self.stack != 'rxe'
+
     def trouble(self, error):
         """What to tell of a test that failed."""
         detail = str(error) or traceback.format_exc()
@@ -230,11 +238,13 @@ class Runner:
 
     def one(self, tests, name, test):
         start = time.monotonic()
-        detail = ''
+        detail, frames = '', None
         try:
             self.open(tests)
             self.bench.notes = []
+            memory = self.by_memory() and wire.Memory(self.bench.pair.vms)
             test(self.bench)
+            frames = memory.frames() if memory else None
             complaints = [vm.complaints() for vm in self.bench.pair.vms
                           if vm.alive()]
             assert not any(complaints), \
@@ -250,7 +260,7 @@ class Runner:
         if detail:
             self.tell('not ok', name, took, detail)
         else:
-            self.tell('ok', name, took, '\n'.join(self.bench.notes))
+            self.tell('ok', name, took, '\n'.join(self.bench.notes), frames)
         # Whatever went wrong must not spoil the next test.
         if detail or getattr(test, 'ends_guests', False):
             self.close()
@@ -261,7 +271,11 @@ class Runner:
         if self.guests != tests.guests():
             self.close()
         for name, test in tests.tests:
-            self.one(tests, name, test)
+            if tests.on_netdev and self.by_memory():
+                self.tell('skip', name, 0, 'frames by shared memory pass no '
+                          'filter of a netdev')
+            else:
+                self.one(tests, name, test)
         start = time.monotonic()
         try:
             if self.bench:

@@ -4,12 +4,14 @@
 Each worker is a process with a pair of guests, which it keeps while there are
 files left that want such guests.
 """
+import collections
 import multiprocessing
 import os
 import re
 import time
 from multiprocessing.connection import wait
 
+from . import wire
 from .paths import GUEST_TESTS, LOGS
 from .runner import Runner, Tests
 from .vm import die_with_parent
@@ -72,16 +74,34 @@ class Check:
         self.jobs = min(jobs, len(self.todo))
         self.workers = []
         self.counts = {'ok': 0, 'not ok': 0, 'skip': 0}
+        self.memory = []    # (name, frames) of tests that have passed
 
-    def report(self, kind, name, seconds, detail=''):
+    def report(self, kind, name, seconds, detail='', frames=None):
         self.counts[kind] += 1
+        if kind == 'ok':
+            self.memory.append((name, frames))
         number = sum(self.counts.values())
         if kind == 'skip':
             print(f'ok {number} - {name} # SKIP {detail}', flush=True)
             return
         lines = [f'{kind} {number} - {name} # {seconds:.1f} s']
         lines += [f'#   {line}' for line in detail.rstrip().splitlines()]
+        if frames is not None:
+            lines.append(f'#   {frames} frames by shared memory')
         print('\n'.join(lines), flush=True)
+
+    def tell_of_memory(self):
+        """With WIRE=shm: which tests have passed without it."""
+        def files(names):
+            count = collections.Counter(name.split(':')[0] for name in names)
+            return ', '.join(f'{file} {n}' for file, n in
+                             sorted(count.items())) or '-'
+        sent = [name for name, frames in self.memory if frames]
+        idle = [name for name, frames in self.memory if frames == 0]
+        none = [name for name, frames in self.memory if frames is None]
+        print(f'# by shared memory: {len(sent)} tests that passed')
+        print(f'# {len(idle)} sent nothing by it: {files(idle)}')
+        print(f'# {len(none)} had no adapter with it: {files(none)}')
 
     def choose(self, worker):
         """The file that a worker does best now: one for the guests it has,
@@ -147,6 +167,8 @@ class Check:
             raise
         counts = self.counts
         print(f'1..{sum(counts.values())}')
+        if wire.chosen() == 'shm':
+            self.tell_of_memory()
         print(f'# guest: {counts["ok"]} passed, {counts["not ok"]} failed, '
               f'{counts["skip"]} skipped in '
               f'{time.monotonic() - began:.0f} s')
