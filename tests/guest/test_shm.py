@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Guests of one host whose adapters send by shared memory."""
-from lab.pair import address
-from lab.programs import cm_exchange
-from lab.runner import Skip
+import contextlib
+import re
+import time
+
+from lab.pair import address, net_up
+from lab.programs import PORT, cm_exchange
+from lab.runner import Skip, ends_guests
 from lab.wire import by_memory
 
 GUESTS = {'link': 'shm'}
@@ -42,11 +46,15 @@ def meet(bench, family):
     raise AssertionError(f'the ports do not meet: {frames.by_guest()}')
 
 
+def require_memory(bench):
+    if bench.stack == 'rxe':
+        raise Skip('rxe sends by its netdev')
+
+
 def verify(bench, options, family=4):
     """Run rdma_verify: no frame may take the netdev. Where the host gives a
     guest no time for so long that its port is cut off, once more."""
-    if bench.stack == 'rxe':
-        raise Skip('rxe sends by its netdev')
+    require_memory(bench)
     for _ in range(ATTEMPTS):
         meet(bench, family)
         frames = Frames(bench)
@@ -83,3 +91,77 @@ def test_connections_by_rdma_cm(bench):
     result = cm_exchange(bench.two, bench.one, f'rping -s {options}',
                          f'rping -c {options}')
     assert result.ok, str(result)
+
+
+# What is lost
+
+STOPS = 6
+LOSS = {'drop': 100, 'dup': 100, 'reorder': 100}      # of 10000, each way
+
+
+def await_frames(bench, jobs):
+    """Some hundred by memory: how soon depends on the machine's load."""
+    frames, end = Frames(bench), time.monotonic() + 60
+    while sum(sent for sent, _ in frames.by_guest()) < 300:
+        for job in jobs:
+            assert job.alive(), f'ended: {job.peek()}'
+        assert time.monotonic() < end, f'{frames.by_guest()} by memory'
+        time.sleep(0.05)
+
+
+@contextlib.contextmanager
+def lossy_netdev(bench):
+    for seed, vm in enumerate(bench.pair.vms, 1):
+        vm.qmp('object-add', **{'qom-type': 'filter-lossy', 'id': 'loss',
+                                'netdev': 'n0', 'seed': seed, **LOSS})
+    yield
+    for vm in bench.pair.vms:
+        vm.qmp('object-del', id='loss')
+
+
+def verify_while_guests_stop(bench, options):
+    """What waits in the memory of a guest that is stopped is lost, as is what
+    takes the netdev until it goes on."""
+    require_memory(bench)
+    before = bench.counters()['hw_counters/retransmits']
+    server, client = bench.verify_commands(
+        f'-r 1000000 -T 300 -V {options}')
+    jobs = bench.two.spawn(server, PORT), bench.one.spawn(f'exec {client}')
+    for i in range(STOPS):
+        await_frames(bench, jobs)
+        vm = bench.pair.vms[i % 2]
+        vm.qmp('stop')
+        time.sleep(0.2)
+        vm.qmp('cont')
+    await_frames(bench, jobs)
+    jobs[1].kill(15)
+    for job in reversed(jobs):
+        result = job.wait(60)
+        assert result.ok and '\nOK: ' in '\n' + result.out, str(result)
+        assert int(re.search(r'(\d+) rounds', result.out)[1]) >= 1
+    assert bench.counters()['hw_counters/retransmits'] > before, \
+        'nothing was lost'
+
+
+def test_every_operation_while_guests_stop_and_go_on(bench):
+    verify_while_guests_stop(bench, '-s 16384 -n 64 -q 4 -e')
+
+
+def test_every_operation_between_memory_and_a_lossy_netdev(bench):
+    with lossy_netdev(bench):
+        verify_while_guests_stop(bench, '-k 15 -s 16384 -n 64 -q 2 -R 2')
+
+
+@ends_guests
+def test_a_qemu_that_is_killed_breaks_connections_and_comes_back(bench):
+    require_memory(bench)
+    server, client = bench.verify_commands('-s 16384 -n 32 -r 0 -V -q 2')
+    jobs = bench.two.spawn(server, PORT), bench.one.spawn(client)
+    await_frames(bench, jobs)
+    bench.two.kill()
+    result = jobs[1].wait(60)
+    assert result.ok and 'BROKEN as expected' in result.out, str(result)
+    bench.two.start().wait_ready()
+    net_up(bench.two, 2)
+    bench.stacks[bench.two].up(bench.two)
+    verify(bench, '-s 16384 -n 256 -q 2 -V')
