@@ -250,6 +250,27 @@ static uint32_t index_of(uint32_t qp_num)
     return q;
 }
 
+/*
+ * What has put the queue pair into the error state may be in the other queue,
+ * in front of what was flushed there.
+ */
+static void fail_for(struct ibv_wc wc, uint32_t q, bool is_send)
+{
+    struct ibv_wc other;
+
+    while (wc.status == IBV_WC_WR_FLUSH_ERR &&
+           ibv_poll_cq(is_send ? recv_cq : send_cq, 1, &other) > 0) {
+        if (other.qp_num == wc.qp_num && other.status != IBV_WC_SUCCESS &&
+            other.status != IBV_WC_WR_FLUSH_ERR) {
+            wc = other;
+            is_send = !is_send;
+        }
+    }
+    fail("qp %u: %s request %llu: %s (vendor error 0x%x)", q,
+         is_send ? "send" : "receive", (unsigned long long)wc.wr_id,
+         ibv_wc_status_str(wc.status), wc.vendor_err);
+}
+
 /* Whether the completion tells of the break that is expected. */
 static bool broken(const struct ibv_wc *wc, uint32_t q, bool is_send)
 {
@@ -262,9 +283,7 @@ static bool broken(const struct ibv_wc *wc, uint32_t q, bool is_send)
         return false;
     }
     if (!expect_break()) {
-        fail("qp %u: %s request %llu: %s (vendor error 0x%x)", q,
-             is_send ? "send" : "receive", (unsigned long long)wc->wr_id,
-             ibv_wc_status_str(wc->status), wc->vendor_err);
+        fail_for(*wc, q, is_send);
     }
     if (wc->status != IBV_WC_WR_FLUSH_ERR) {
         if (!is_send || pr->why) {
