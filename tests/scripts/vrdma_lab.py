@@ -22,13 +22,13 @@ sys.dont_write_bytecode = True
 sys.path[:0] = [str(TOOL), str(MACHINERY)]
 
 from lab.paths import LabError    # noqa: E402
-from vrdma_lab import (cli, client, installed, keeper, network,    # noqa: E402
-                       place, plan, taps)
+from vrdma_lab import (cli, client, guests, installed, keeper,    # noqa: E402
+                       network, place, plan, taps)
 from vrdma_lab.plan import Plan    # noqa: E402
 
 # All of the tests' machinery that has to be installed with the command
 NEEDED = {'agent', 'arch', 'buildroot', 'foreign', 'hub', 'kernel', 'packages',
-          'pair', 'paths', 'stack', 'suites', 'vm'}
+          'pair', 'paths', 'stack', 'suites', 'vm', 'wire'}
 
 
 class Places(unittest.TestCase):
@@ -230,6 +230,30 @@ class Kernels(unittest.TestCase):
             self.choose()
         with self.assertRaisesRegex(LabError, 'no kernel 6.12 is installed'):
             self.choose('6.12')
+
+
+class Guests(unittest.TestCase):
+    @staticmethod
+    def arguments(**options):
+        """QEMU's, of a guest of a lab of two."""
+        its = Plan(2, **options)
+        with tempfile.TemporaryDirectory(prefix='lab-') as base:
+            net = network.Network(its, base, Path(base))
+            net.directory = 'where'
+            found = guests.LabGuest(1, its, net, Path(base), object()).devices
+        return re.sub(r'fd=\d+|addr.str=\d+', '', ' '.join(found))
+
+    def test_what_tests_are_told_by_the_environment_is_not_for_them(self):
+        with mock.patch.dict(os.environ):
+            for name in ('WIRE', 'IOTHREAD', 'QUEUES'):
+                os.environ.pop(name, None)
+            plain, by_memory = self.arguments(), self.arguments(wire='shm')
+            self.assertNotIn('shm-dir', plain)
+            self.assertIn('shm-dir=where', by_memory)
+            for name, value in (('WIRE', 'shm'), ('IOTHREAD', '1'),
+                                ('QUEUES', 'virtqueue')):
+                with mock.patch.dict(os.environ, {name: value}):
+                    self.assertEqual(self.arguments(), plain, name)
 
 
 class Installed(unittest.TestCase):

@@ -203,7 +203,8 @@ class MovingPair:
     def _backend(self, number):
         if self.shm and number % 2:
             return 'rdmadev=r0', ['-object', 'rdma-roce,id=r0,netdev=n0']
-        return backend('shm' if self.shm else '', self.directory)
+        return backend('shm' if self.shm else wire.way(self.link),
+                       self.directory)
 
     def _devices(self, index, number, rdma, extra):
         port = self._port(index, number)

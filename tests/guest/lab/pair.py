@@ -59,18 +59,20 @@ def threads(iommu, options):
 
 def backend(link, directory):
     """(the adapter's backend, arguments that make it)."""
-    if 'shm' in (link, wire.chosen()):
+    if link == 'shm':
         return 'rdmadev=r0', ['-object', 'rdma-roce,id=r0,netdev=n0,'
                               f'shm-dir={directory}']
     return 'netdev=n0', []
 
 
 def functions(index, rdma=True, iommu=False, hotplug=False, options='',
-              where=('netdev=n0', []), mtu=MTU, hardware='', nic=''):
+              where=('netdev=n0', []), mtu=MTU, hardware='', nic='',
+              environment=True):
     """NIC and adapter: two functions of one slot, or, to be unplugged
     alone, the adapter in a port of its own. where is what backend() says,
     hardware the NIC's MAC address if it is not mac(index), nic more of its
-    properties."""
+    properties. environment: it is for tests, whose adapters are as QUEUES and
+    IOTHREAD say."""
     platform = ',iommu_platform=on,disable-legacy=on' if iommu else ''
     devices = ['-device',
                'virtio-net-pci,netdev=n0,addr=4.0,multifunction=on,'
@@ -81,8 +83,11 @@ def functions(index, rdma=True, iommu=False, hotplug=False, options='',
         devices += ['-device', 'pcie-root-port,id=rp0,chassis=1,addr=6']
         place = 'id=rdma0,bus=rp0,addr=0'
     if rdma:
-        in_thread, thread = threads(iommu, options)
-        more = ','.join(filter(None, (*queues(), *in_thread, options)))
+        chosen, thread = [], []
+        if environment:
+            chosen, thread = threads(iommu, options)
+            chosen = [*queues(), *chosen]
+        more = ','.join(filter(None, (*chosen, options)))
         attached, made = where
         devices += [*thread, *made, '-device',
                     f'virtio-rdma-pci,{attached},{place}{platform}'
@@ -115,7 +120,7 @@ class Pair:
             devices += extra(index) if extra else []
             devices += functions(index, rdma, iommu, hotplug,
                                  options(index) if options else '',
-                                 backend(link, self.directory))
+                                 backend(wire.way(link), self.directory))
             self.vms.append(Vm(
                 f'{tag}-{index}', *devices, smp=smp, series=series,
                 machine='q35,kernel-irqchip=split' if iommu else None,

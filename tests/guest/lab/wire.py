@@ -22,6 +22,11 @@ def link():
     return 'dgram' if chosen() == 'dgram' else 'stream'
 
 
+def way(its_link):
+    """What is RDMA takes memory on any link, if WIRE says so."""
+    return 'shm' if chosen() == 'shm' else its_link
+
+
 def by_memory(vm):
     """(sent, received): frames that took shared memory."""
     return tuple(vm.qmp('qom-get', path='/objects/r0',

@@ -34,7 +34,7 @@ class LabGuest(Vm):
             hostname(index), *netdev, *functions(
                 index, plan.stack == 'virtio-rdma',
                 where=backend(plan.wire, network.directory), mtu=plan.mtu,
-                hardware=network.mac(index)),
+                hardware=network.mac(index), environment=False),
             '-chardev', f'socket,id=tty,fd={tty.fileno()}',
             '-device', 'virtconsole,chardev=tty', *plan.qemu,
             series=plan.series, smp=plan.smp, mem=plan.memory, logs=logs,
