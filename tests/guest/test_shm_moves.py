@@ -8,13 +8,13 @@ import time
 
 from lab.moving import MovingPair
 from lab.runner import Skip
+from lab.travel import PATIENCE, rounds_done, wait_for_more
 from lab.wire import by_memory
 
 PAIR = MovingPair
 GUESTS = {'smp': 2, 'shm': True}
 SECONDS = 30
 MOVES = 10 if os.environ.get('MOVES') else 2
-PATIENCE = '-k 19'      # see lab/travel.py
 
 
 def both_ways(bench):
@@ -51,6 +51,7 @@ def verify_while(bench, move, options):
             assert job.alive(), f'ended at move {i}: {job.peek()}'
         came = both_ways(bench) - before
         assert not came, f'move {i}: {came} frames'
+    wait_for_more(jobs[1], rounds_done, 1)
     jobs[1].kill(15)
     for job in reversed(jobs):
         result = job.wait(60)

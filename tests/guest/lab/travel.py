@@ -20,6 +20,20 @@ def require_device(bench):
         raise Skip('rxe is no device')
 
 
+def wait_for_more(job, count, than, seconds=60):
+    end = time.monotonic() + seconds
+    while count(job) <= than:
+        assert time.monotonic() < end and job.alive(), \
+            job.peek().out[-2000:]
+        time.sleep(0.05)
+
+
+def rounds_done(job):
+    """How many rounds rdma_verify has verified."""
+    numbers = re.findall(r'^round (\d+) done$', job.peek().out, re.M)
+    return int(numbers[-1]) if numbers else 0
+
+
 def verify_while(bench, move, options, moves=MOVES):
     require_device(bench)
     server, client = bench.verify_commands(
@@ -31,6 +45,7 @@ def verify_while(bench, move, options, moves=MOVES):
         for job in jobs:
             assert job.alive(), f'ended at move {i}: {job.peek()}'
         time.sleep(0.3)
+    wait_for_more(jobs[1], rounds_done, 1)
     jobs[1].kill(15)
     for job in reversed(jobs):
         result = job.wait(60)
@@ -40,14 +55,6 @@ def verify_while(bench, move, options, moves=MOVES):
 
 
 # Programs that say how far they are
-
-def wait_for_more(job, count, than, seconds=60):
-    end = time.monotonic() + seconds
-    while count(job) <= than:
-        assert time.monotonic() < end and job.alive(), \
-            job.peek().out[-2000:]
-        time.sleep(0.05)
-
 
 def travel(bench, move, job, count):
     """Move again and again. Each time the job has to go on, with more than

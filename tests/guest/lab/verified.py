@@ -2,11 +2,9 @@
 """Traffic of which each byte is verified while something happens to its
 guests."""
 import re
-import time
 from contextlib import contextmanager
 
-# 2.1 s, seven times: guests have to wait for a busy machine.
-PATIENCE = '-k 19'
+from .travel import PATIENCE, rounds_done, wait_for_more
 
 
 def rounds(job):
@@ -20,10 +18,11 @@ def verified_traffic(bench, options):
     server, client = bench.verify_commands(
         f'{PATIENCE} -r 1000000 -T 600 -V {options}')
     jobs = bench.two.spawn(server, 18515), bench.one.spawn(f'exec {client}')
-    time.sleep(1)
+    wait_for_more(jobs[1], rounds_done, 0)
     yield
     for job in jobs:
         assert job.alive(), f'ended early: {job.peek()}'
+    wait_for_more(jobs[1], rounds_done, 1)
     jobs[1].kill(15)
     for job in reversed(jobs):
         result = job.wait(60)
