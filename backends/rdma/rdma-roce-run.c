@@ -23,8 +23,11 @@
 #define ROCE_TURN_BUDGET (384 * 1024)
 #define ROCE_RX_BUDGET (1536 * 1024)
 
-/* Frames that came in while the engine was busy; more are dropped. */
-#define ROCE_MAX_DEFERRED 1024
+/*
+ * Frames that came in while the engine was busy; more are dropped. A read of a
+ * stream brings 2500 of the shortest.
+ */
+#define ROCE_MAX_DEFERRED 2560
 /* Frames that wait until the main loop sends them; more wait in the engine. */
 #define ROCE_MAX_LEAVING 256
 
