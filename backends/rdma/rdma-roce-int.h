@@ -26,6 +26,7 @@ struct RdmaRoce {
     uint32_t dcqcn_rate;            /* Mbit/s; 0: no DCQCN */
     char *shm_dir;                  /* NULL: none */
     bool shm_icrc;
+    uint32_t shm_poll_max;          /* ns */
 
     /* while a device is attached */
     RoceEngine *engine;
@@ -50,6 +51,7 @@ struct RdmaRoce {
     bool rx_entered;                /* rdma_backend_enter() for them */
     int64_t rx_time;                /* when they came in */
     uint64_t work_before;           /* roce_work() when this turn began */
+    uint64_t shm_rx_end;            /* then it is the turn of what is sent */
     RdmaRoceFrames deferred;        /* received, for the engine */
     RdmaRoceFrames leaving;         /* with an iothread: for the netdev */
     QEMUBH *net_bh;                 /* likewise: sends them */

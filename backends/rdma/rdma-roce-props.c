@@ -10,6 +10,8 @@
 
 /* Mbit/s */
 #define DCQCN_RATE_MAX 4000000
+/* ns; the VM may wait for a port that looks for frames. */
+#define SHM_POLL_LIMIT 50000
 
 static bool rdma_roce_may_set(Object *obj, const char *name, Error **errp)
 {
@@ -150,6 +152,29 @@ static void rdma_roce_set_shm_icrc(Object *obj, bool value, Error **errp)
     }
 }
 
+static void rdma_roce_get_shm_poll(Object *obj, Visitor *v, const char *name,
+                                   void *opaque, Error **errp)
+{
+    visit_type_uint32(v, name, &RDMA_BACKEND_ROCE(obj)->shm_poll_max, errp);
+}
+
+static void rdma_roce_set_shm_poll(Object *obj, Visitor *v, const char *name,
+                                   void *opaque, Error **errp)
+{
+    uint32_t max;
+
+    if (!rdma_roce_may_set(obj, name, errp) ||
+        !visit_type_uint32(v, name, &max, errp)) {
+        return;
+    }
+    if (max > SHM_POLL_LIMIT) {
+        error_setg(errp, "Property '%s.%s' is %u ns, and must be at most %u",
+                   object_get_typename(obj), name, max, SHM_POLL_LIMIT);
+        return;
+    }
+    RDMA_BACKEND_ROCE(obj)->shm_poll_max = max;
+}
+
 static void rdma_roce_get_shm_frames(Object *obj, Visitor *v, const char *name,
                                      void *opaque, Error **errp)
 {
@@ -205,6 +230,12 @@ void rdma_roce_add_properties(ObjectClass *oc)
                                    rdma_roce_set_shm_icrc);
     object_class_property_set_description(oc, "shm-icrc",
         "make an ICRC for frames that are sent by shared memory, too");
+    object_class_property_add(oc, "shm-poll-max-ns", "uint32",
+                              rdma_roce_get_shm_poll, rdma_roce_set_shm_poll,
+                              NULL, NULL);
+    object_class_property_set_description(oc, "shm-poll-max-ns",
+        "how long to look for more frames by shared memory before sleeping, "
+        "if some came soon after each other; 0: not at all");
     object_class_property_add(oc, "shm-tx-frames", "uint64",
                               rdma_roce_get_shm_frames, NULL, NULL,
                               rdma_roce_shm_tx_frames);

@@ -23,6 +23,9 @@
 #define ROCE_TURN_BUDGET (384 * 1024)
 #define ROCE_RX_BUDGET (1536 * 1024)
 
+/* Nor does a turn look for frames that come by memory for longer. */
+#define ROCE_SHM_TURN_NS (50 * SCALE_US)
+
 /*
  * Frames that came in while the engine was busy; more are dropped. A read of a
  * stream brings 2500 of the shortest.
@@ -54,7 +57,7 @@ static void roce_rx_deferred(RdmaRoce *r, int64_t now)
     }
 }
 
-/* Frames that come by memory; what is left comes in the next turn. */
+/* Frames that come by memory; what is left comes after what is sent. */
 static bool roce_shm_receive(void *opaque, const uint8_t *frame, size_t size,
                              bool checked)
 {
@@ -65,8 +68,7 @@ static bool roce_shm_receive(void *opaque, const uint8_t *frame, size_t size,
     } else if (roce_is_ours(r->engine, frame, MIN(size, ROCE_PEEK_LEN))) {
         roce_rx(r->engine, frame, size, rdma_roce_now());
     }
-    /* The other half is for what is sent. */
-    return roce_turn_work(r) < ROCE_TURN_BUDGET / 2;
+    return roce_work(r->engine) < r->shm_rx_end;
 }
 
 /*
@@ -151,10 +153,63 @@ static void roce_arm_timer(RdmaRoce *r, int64_t now)
     }
 }
 
-static void roce_run_engine(RdmaRoce *r)
+/* Send what there is, as far as the turn goes. */
+static void roce_transmit(RdmaRoce *r, int64_t now)
+{
+    r->woken = false;
+    while (roce_turn_work(r) < ROCE_TURN_BUDGET &&
+           roce_poll_tx(r->engine, now, &r->tx)) {
+        bool sent = roce_send(r);
+
+        roce_tx_done(r->engine, &r->tx);
+        if (!sent) {
+            /* Until netdev or receiver say that it is sent */
+            trace_rdma_roce_tx_blocked(r);
+            roce_update_blocked(r);
+        }
+        if (!rdma_roce_frames_empty(&r->deferred)) {
+            break;
+        }
+    }
+}
+
+/*
+ * Returns whether there is more to do, which is the next turn's. @shm_budget:
+ * see rdma_roce_shm_receive().
+ */
+static bool roce_work_through(RdmaRoce *r, int64_t now, uint32_t *shm_budget)
 {
     bool shm_done = true;
+
+    if (!r->net_bh) {
+        rdma_roce_net_cork(r->net, true);
+    }
+    do {
+        roce_rx_deferred(r, now);
+        if (r->shm && roce_turn_work(r) < ROCE_TURN_BUDGET) {
+            /* The other half is for what is sent. */
+            r->shm_rx_end = roce_work(r->engine) + ROCE_TURN_BUDGET / 2;
+            shm_done = rdma_roce_shm_receive(r->shm, shm_budget);
+        }
+        roce_transmit(r, now);
+    } while (roce_turn_work(r) < ROCE_TURN_BUDGET &&
+             ((!shm_done && *shm_budget) ||
+              !rdma_roce_frames_empty(&r->deferred)));
+    if (!r->net_bh) {
+        rdma_roce_net_cork(r->net, false);
+    }
+    if (r->shm) {
+        rdma_roce_shm_flush(r->shm);
+    }
+    return r->woken || !shm_done || roce_turn_work(r) >= ROCE_TURN_BUDGET;
+}
+
+static void roce_run_engine(RdmaRoce *r)
+{
+    int64_t until = get_clock() + ROCE_SHM_TURN_NS;
+    uint32_t shm_budget = ROCE_TURN_BUDGET;
     int64_t now;
+    bool more;
 
     RCU_READ_LOCK_GUARD();
     r->in_engine = true;
@@ -166,40 +221,11 @@ static void roce_run_engine(RdmaRoce *r)
         roce_expire(r->engine, now);
     }
     roce_update_blocked(r);
-    if (!r->net_bh) {
-        rdma_roce_net_cork(r->net, true);
-    }
     do {
-        roce_rx_deferred(r, now);
-        if (r->shm && roce_turn_work(r) < ROCE_TURN_BUDGET) {
-            shm_done = rdma_roce_shm_receive(r->shm);
-        }
-        r->woken = false;
-        while (roce_turn_work(r) < ROCE_TURN_BUDGET &&
-               roce_poll_tx(r->engine, now, &r->tx)) {
-            bool sent = roce_send(r);
-
-            roce_tx_done(r->engine, &r->tx);
-            if (!sent) {
-                /* Until netdev or receiver say that it is sent */
-                trace_rdma_roce_tx_blocked(r);
-                roce_update_blocked(r);
-            }
-            if (!rdma_roce_frames_empty(&r->deferred)) {
-                break;
-            }
-        }
-    } while (roce_turn_work(r) < ROCE_TURN_BUDGET &&
-             !rdma_roce_frames_empty(&r->deferred));
-    if (!r->net_bh) {
-        rdma_roce_net_cork(r->net, false);
-    }
-    if (r->shm) {
-        rdma_roce_shm_flush(r->shm);
-    }
+        more = roce_work_through(r, now, &shm_budget);
+    } while (!more && r->shm && rdma_roce_shm_rest(r->shm, until));
     r->in_engine = false;
-    /* The rest in the next turn */
-    if (r->woken || !shm_done || roce_turn_work(r) >= ROCE_TURN_BUDGET) {
+    if (more) {
         qemu_bh_schedule(r->bh);
     }
     roce_arm_timer(r, now);

@@ -3,12 +3,15 @@
  * Frames by shared memory: who they come from.
  */
 #include "qemu/osdep.h"
+#include "qemu/processor.h"
 #include "rdma-roce-shm-int.h"
 #include "rdma-roce-shm-socket.h"
 #include "trace.h"
 
-/* Bytes of records received at once, whatever the engine makes of them */
-#define RECEIVE_MAX (128 * 1024)
+/* What looking at a frame takes, in bytes copied, whatever is made of it */
+#define COST_LOOK 128
+/* So often looking for frames may be in vain before it ends. */
+#define POLL_MISSES 3
 
 void rdma_roce_shm_inbox_free(void *opaque)
 {
@@ -18,6 +21,14 @@ void rdma_roce_shm_inbox_free(void *opaque)
     rdma_roce_shm_ring_close(&ib->ring);
     ib->gone = true;
     rdma_roce_shm_free_later(ib->shm, g_free, ib);
+}
+
+static void inbox_stay_awake(RoceShmInbox *ib)
+{
+    if (!ib->awake) {
+        ib->awake = true;
+        rdma_roce_shm_awake(&ib->ring);
+    }
 }
 
 static void inbox_readable(void *opaque)
@@ -33,28 +44,30 @@ static void inbox_readable(void *opaque)
             /* What it has written is read first. */
             rdma_roce_shm_close_socket(shm, &ib->fd);
         }
-        rdma_roce_shm_awake(&ib->ring);
+        if (shm->rested_at + shm->poll_max > get_clock()) {
+            /* To look for it would have taken less time than to sleep. */
+            shm->polls_left = POLL_MISSES;
+        }
+        inbox_stay_awake(ib);
         shm->ops->ready(shm->opaque);
     }
     shm->ops->leave(shm->opaque);
 }
 
-/*
- * Returns -EAGAIN if there may be more, 0 if not, or -EPROTO. @budget: bytes of
- * records that may be received.
- */
+/* Returns -EAGAIN if there may be more, 0 if not, or -EPROTO. */
 static int inbox_receive(RoceShmInbox *ib, uint32_t *budget)
 {
     RdmaRoceShm *shm = ib->shm;
     const uint8_t *frame;
     size_t size;
+    uint32_t batch;
     bool checked, more = true;
     int ret = 0;
 
     do {
         uint32_t begin = ib->ring.pos;
-        uint32_t batch = 0;
 
+        batch = 0;
         while (more && batch < ib->ring.size / 4 &&
                (ret = rdma_roce_shm_look(&ib->ring, &frame, &size,
                                          &checked)) > 0) {
@@ -62,34 +75,33 @@ static int inbox_receive(RoceShmInbox *ib, uint32_t *budget)
             more = shm->ops->receive(shm->opaque, frame, size, checked);
             rdma_roce_shm_take(&ib->ring, size);
             batch = ib->ring.pos - begin;
-            more = more && batch < *budget;
+            *budget -= MIN(*budget, size + COST_LOOK);
+            more = more && *budget;
         }
-        *budget -= MIN(*budget, batch);
-        if (batch && rdma_roce_shm_give_room(&ib->ring) && ib->fd >= 0) {
-            rdma_roce_shm_wake(ib->fd);
+        if (batch) {
+            inbox_stay_awake(ib);
+            if (rdma_roce_shm_give_room(&ib->ring) && ib->fd >= 0) {
+                rdma_roce_shm_wake(ib->fd);
+            }
         }
-        if (!more) {
-            return -EAGAIN;
-        }
-        if (ret < 0) {
-            return ret;
-        }
-    } while (ret > 0 || !rdma_roce_shm_sleep(&ib->ring));
-    return 0;
+    } while (more && ret > 0);
+    return more ? ret : -EAGAIN;
 }
 
-bool rdma_roce_shm_receive(RdmaRoceShm *shm)
+bool rdma_roce_shm_receive(RdmaRoceShm *shm, uint32_t *budget)
 {
     unsigned todo = shm->inboxes->len;
-    uint32_t budget = RECEIVE_MAX;
 
+    if (!*budget) {
+        return false;
+    }
     while (todo--) {
         RoceShmInbox *ib;
         int ret;
 
         shm->next = shm->next < shm->inboxes->len ? shm->next : 0;
         ib = shm->inboxes->pdata[shm->next];
-        ret = inbox_receive(ib, &budget);
+        ret = inbox_receive(ib, budget);
         if (ret == -EAGAIN) {
             shm->next++;
             return false;
@@ -102,6 +114,55 @@ bool rdma_roce_shm_receive(RdmaRoceShm *shm)
         }
     }
     return true;
+}
+
+static bool any_frames(const RdmaRoceShm *shm)
+{
+    for (unsigned i = 0; i < shm->inboxes->len; i++) {
+        const RoceShmInbox *ib = shm->inboxes->pdata[i];
+
+        if (rdma_roce_shm_any(&ib->ring)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Look for frames for a while. @until: when the turn has to end. */
+static bool poll_inboxes(RdmaRoceShm *shm, int64_t until)
+{
+    int64_t now = get_clock();
+
+    until = MIN(until, now + shm->poll_max);
+    while (now < until) {
+        if (any_frames(shm)) {
+            shm->polls_left = POLL_MISSES;
+            return true;
+        }
+        cpu_relax();
+        now = get_clock();
+    }
+    shm->polls_left--;
+    return false;
+}
+
+bool rdma_roce_shm_rest(RdmaRoceShm *shm, int64_t until)
+{
+    bool any = false;
+
+    if (shm->polls_left && poll_inboxes(shm, until)) {
+        return true;
+    }
+    for (unsigned i = 0; i < shm->inboxes->len; i++) {
+        RoceShmInbox *ib = shm->inboxes->pdata[i];
+
+        if (ib->awake) {
+            ib->awake = !rdma_roce_shm_sleep(&ib->ring);
+            any |= ib->awake;
+        }
+    }
+    shm->rested_at = get_clock();
+    return any;
 }
 
 void rdma_roce_shm_inbox_new(RdmaRoceShm *shm, int fd)

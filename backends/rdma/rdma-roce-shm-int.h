@@ -19,6 +19,7 @@ typedef struct RoceShmInbox {
     RdmaRoceShm *shm;
     int fd;                         /* -1: it has ended */
     RoceShmRing ring;
+    bool awake;                     /* its sender need not wake the port */
     bool gone;                      /* an event may still be on its way */
 } RoceShmInbox;
 
@@ -37,6 +38,9 @@ struct RdmaRoceShm {
     QSIMPLEQ_HEAD(, RoceShmOutbox) to_wake;
     GPtrArray *inboxes;
     unsigned next;                  /* inbox that is looked at first */
+    int64_t poll_max;               /* ns to look for frames, before ... */
+    int64_t rested_at;              /* ... it sleeps, which was then */
+    unsigned polls_left;            /* unless that was in vain */
     uint64_t tx_frames, rx_frames;
 };
 

@@ -202,6 +202,11 @@ void rdma_roce_shm_take(RoceShmRing *ring, size_t size)
     ring->pos += record_len(size);
 }
 
+bool rdma_roce_shm_any(const RoceShmRing *ring)
+{
+    return le32_to_cpu(qatomic_read(&ring->header->head)) != ring->pos;
+}
+
 bool rdma_roce_shm_give_room(RoceShmRing *ring)
 {
     qatomic_store_release(&ring->header->tail, cpu_to_le32(ring->pos));
@@ -220,7 +225,7 @@ bool rdma_roce_shm_sleep(RoceShmRing *ring)
     qatomic_set(&ring->header->awake, 0);
     /* Before the head is read, see rdma_roce_shm_sleeps(). */
     smp_mb();
-    if (le32_to_cpu(qatomic_read(&ring->header->head)) == ring->pos) {
+    if (!rdma_roce_shm_any(ring)) {
         return true;
     }
     rdma_roce_shm_awake(ring);

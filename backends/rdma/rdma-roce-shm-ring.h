@@ -65,6 +65,8 @@ void rdma_roce_shm_wait_room(RoceShmRing *ring, bool wait);
 int rdma_roce_shm_look(RoceShmRing *ring, const uint8_t **frame, size_t *size,
                        bool *checked);
 void rdma_roce_shm_take(RoceShmRing *ring, size_t size);
+/* Is there anything? */
+bool rdma_roce_shm_any(const RoceShmRing *ring);
 /* Let the sender have the room of what was taken. Does it wait for that? */
 bool rdma_roce_shm_give_room(RoceShmRing *ring);
 /* The sender need not wake the receiver, which is awake. */

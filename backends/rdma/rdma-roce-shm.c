@@ -87,12 +87,14 @@ static void shm_listen_again(void *opaque)
 /* The whole */
 
 RdmaRoceShm *rdma_roce_shm_new(const char *dir, AioContext *ctx,
-                               const RdmaRoceShmOps *ops, void *opaque)
+                               uint32_t poll_max, const RdmaRoceShmOps *ops,
+                               void *opaque)
 {
     RdmaRoceShm *shm = g_new0(RdmaRoceShm, 1);
 
     shm->dir = g_strdup(dir);
     shm->ctx = ctx;
+    shm->poll_max = poll_max;
     shm->ops = ops;
     shm->opaque = opaque;
     shm->fd = -1;

@@ -30,6 +30,8 @@
 #define ROCE_SHM_PATIENCE_MS 100
 /* After so long a port that was not there, or was cut off, is tried again. */
 #define ROCE_SHM_RETRY_MS 500
+/* How long a port looks for frames before it sleeps, by default: a wake-up. */
+#define ROCE_SHM_POLL_MAX_NS 10000
 
 typedef struct RdmaRoceShm RdmaRoceShm;
 
@@ -63,10 +65,12 @@ bool rdma_roce_shm_check_dir(const char *dir, Error **errp);
 
 /*
  * @dir is copied. No memory is shared before rdma_roce_shm_open(). Events come
- * in @ctx, that of an iothread, or if it is NULL in the main loop.
+ * in @ctx, that of an iothread, or if it is NULL in the main loop. @poll_max:
+ * nanoseconds to look for frames before the port sleeps, 0: not at all.
  */
 RdmaRoceShm *rdma_roce_shm_new(const char *dir, AioContext *ctx,
-                               const RdmaRoceShmOps *ops, void *opaque);
+                               uint32_t poll_max, const RdmaRoceShmOps *ops,
+                               void *opaque);
 /*
  * With an iothread: after rdma_roce_shm_close(), when what had begun in @ctx
  * then has ended.
@@ -89,8 +93,17 @@ RdmaRoceShmSent rdma_roce_shm_send(RdmaRoceShm *shm, const struct iovec *iov,
                                    int iovcnt, size_t size, bool checked);
 /* Wake those who have got frames. */
 void rdma_roce_shm_flush(RdmaRoceShm *shm);
-/* Receive what is there. False: there may be more. */
-bool rdma_roce_shm_receive(RdmaRoceShm *shm);
+/*
+ * Receive what is there, as far as @budget goes, in bytes copied, which becomes
+ * less by that. False: there may be more.
+ */
+bool rdma_roce_shm_receive(RdmaRoceShm *shm, uint32_t *budget);
+/*
+ * Nothing is left to do: have senders wake the port from now on. If frames came
+ * soon after each other of late, it looks for more before, for a while that is
+ * over at @until, a time of get_clock(). True: there are some, receive them.
+ */
+bool rdma_roce_shm_rest(RdmaRoceShm *shm, int64_t until);
 
 /* Frames so far, by memory */
 uint64_t rdma_roce_shm_tx_frames(const RdmaRoceShm *shm);

@@ -136,7 +136,8 @@ static bool rdma_roce_attach(RdmaBackend *rb, Error **errp)
     r->engine = roce_new(&config, &rdma_roce_ops, r);
     roce_set_dcqcn(r->engine, r->dcqcn_rate * 1000);
     if (r->shm_dir) {
-        r->shm = rdma_roce_shm_new(r->shm_dir, rb->ctx, &rdma_roce_shm_ops, r);
+        r->shm = rdma_roce_shm_new(r->shm_dir, rb->ctx, r->shm_poll_max,
+                                   &rdma_roce_shm_ops, r);
     }
     rdma_roce_run_begin(r);
     r->running = false;
@@ -269,6 +270,11 @@ static void rdma_roce_finalize(Object *obj)
     g_free(RDMA_BACKEND_ROCE(obj)->shm_dir);
 }
 
+static void rdma_roce_init(Object *obj)
+{
+    RDMA_BACKEND_ROCE(obj)->shm_poll_max = ROCE_SHM_POLL_MAX_NS;
+}
+
 static void rdma_roce_class_init(ObjectClass *oc, RdmaClassData data)
 {
     UserCreatableClass *ucc = USER_CREATABLE_CLASS(oc);
@@ -296,6 +302,7 @@ static const TypeInfo rdma_roce_info = {
     .name = TYPE_RDMA_BACKEND_ROCE,
     .parent = TYPE_RDMA_BACKEND,
     .instance_size = sizeof(RdmaRoce),
+    .instance_init = rdma_roce_init,
     .instance_finalize = rdma_roce_finalize,
     .class_init = rdma_roce_class_init,
 };

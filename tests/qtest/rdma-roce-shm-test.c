@@ -147,6 +147,18 @@ static void test_bad_directories(void)
     qrdma_host_stop(host);
 }
 
+static void test_polling_for_too_long(void)
+{
+    QRdmaHost *host = qrdma_host_start("-netdev hubport,id=n0,hubid=0");
+    QDict *rsp = qtest_qmp(host->qts,
+        "{'execute': 'object-add', 'arguments': {'qom-type': 'rdma-roce',"
+        " 'id': 'r0', 'netdev': 'n0', 'shm-poll-max-ns': 50001}}");
+
+    g_assert_true(qdict_haskey(rsp, "error"));
+    qobject_unref(rsp);
+    qrdma_host_stop(host);
+}
+
 int main(int argc, char **argv)
 {
     int ret;
@@ -166,6 +178,8 @@ int main(int argc, char **argv)
                    test_name_of_another_port);
     qtest_add_func("/rdma-roce-shm/many-addresses", test_many_addresses);
     qtest_add_func("/rdma-roce-shm/bad-directories", test_bad_directories);
+    qtest_add_func("/rdma-roce-shm/polling-for-too-long",
+                   test_polling_for_too_long);
     shm_sender_tests();
     shm_receiver_tests();
     ret = g_test_run();

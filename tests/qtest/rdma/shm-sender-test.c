@@ -235,6 +235,53 @@ static void test_flood(void)
     shm_node_stop(&a);
 }
 
+/*
+ * Who is woken only while it says that it sleeps reads each frame, also one that
+ * comes when it is about to fall asleep.
+ */
+static void sender_wakes_only_who_sleeps(const char *options)
+{
+    ShmNode a;
+    ShmRing r;
+
+    shm_node_start(&a, 1, options);
+    r = sender_new(1);
+    for (uint32_t i = 0; i < 20000; i++) {
+        uint8_t *record = r.mem + SHM_RING_DATA + r.pos % SHM_RING_SIZE;
+        gint64 until = g_get_monotonic_time() + i % 30;
+
+        stl_le_p(record, 50);
+        stl_le_p(record + 4, 0);
+        r.pos += record_len(50);
+        __atomic_store_n((uint32_t *)(r.mem + SHM_RING_HEAD),
+                         cpu_to_le32(r.pos), __ATOMIC_SEQ_CST);
+        if (!__atomic_load_n((uint32_t *)(r.mem + SHM_RING_AWAKE),
+                             __ATOMIC_SEQ_CST)) {
+            shm_ring_wake(&r);
+        }
+        if (i % 7 == 0) {
+            ring_await_read(&r);
+        }
+        while (g_get_monotonic_time() < until) {
+            /* How soon the next one comes decides who is awake. */
+        }
+    }
+    ring_await_read(&r);
+    g_assert_cmpuint(shm_frames(&a, "shm-rx-frames"), ==, 20000);
+    shm_ring_free(&r);
+    shm_node_stop(&a);
+}
+
+static void test_sleeper_is_woken(void)
+{
+    sender_wakes_only_who_sleeps(",shm-poll-max-ns=0");
+}
+
+static void test_polling_receiver(void)
+{
+    sender_wakes_only_who_sleeps(",shm-poll-max-ns=50000");
+}
+
 static void test_too_many_senders(void)
 {
     uint8_t frame[FRAME_MAX];
@@ -316,6 +363,10 @@ void shm_sender_tests(void)
     qtest_add_func("/rdma-roce-shm/sender/memory-cannot-shrink",
                    test_memory_cannot_shrink);
     qtest_add_func("/rdma-roce-shm/sender/flood", test_flood);
+    qtest_add_func("/rdma-roce-shm/sender/wakes-only-who-sleeps",
+                   test_sleeper_is_woken);
+    qtest_add_func("/rdma-roce-shm/sender/wakes-only-who-sleeps-or-polls",
+                   test_polling_receiver);
     qtest_add_func("/rdma-roce-shm/sender/too-many", test_too_many_senders);
     qtest_add_func("/rdma-roce-shm/sender/no-descriptors-for-a-while",
                    test_no_descriptors_for_a_while);

@@ -17,6 +17,7 @@
 #define SHM_RING_HEAD 0
 #define SHM_RING_WAITS 64
 #define SHM_RING_TAIL 128
+#define SHM_RING_AWAKE 192
 #define SHM_RING_DATA 4096
 #define SHM_RING_SIZE (1u << 20)
 #define SHM_RECORD_LEN 8
