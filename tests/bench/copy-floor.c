@@ -5,12 +5,16 @@
  *
  *     copy-floor SIZE...
  *
- * prints "copy SIZE RATE" for each, in bytes/us, and "hop TIME" in us. Both
- * memories are files of memory that are mapped shared, as QEMU maps those of
- * guests; each copy is between the same two places, as a benchmark's are.
+ * prints "copy SIZE RATE" for each, where one process has both memories,
+ * "pass SIZE RATE", where each memory has a process and what is between them is
+ * shared, in bytes/us, and "hop TIME" in us. Memories are files of memory that
+ * are mapped shared, as QEMU maps those of guests; each copy is between the same
+ * places, as a benchmark's are.
  */
 #define _GNU_SOURCE
 #include <inttypes.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -24,6 +28,9 @@
 
 #define COPY_BYTES (1ull << 30)
 #define HOPS 20000
+/* As rdma-roce has it: the ring, and the payload of a frame */
+#define RING_SIZE (1u << 20)
+#define PIECE 4096
 
 static void die(const char *what)
 {
@@ -73,7 +80,77 @@ static void copy(size_t size)
     munmap(to, size);
 }
 
-static void pass(int fd, bool give)
+/* Bytes written and bytes read so far, in front of the ring */
+typedef struct Positions {
+    _Alignas(64) _Atomic uint64_t written;
+    _Alignas(64) _Atomic uint64_t read;
+} Positions;
+
+/* Where there are too few processors for both, the other one has its turn. */
+static void wait_a_little(unsigned *waited)
+{
+    if (++*waited % 1000 == 0) {
+        sched_yield();
+    }
+}
+
+static void copy_in(Positions *at, uint8_t *ring, const uint8_t *from,
+                    size_t size)
+{
+    unsigned waited = 0;
+
+    for (uint64_t pos = 0; pos < COPY_BYTES; pos += PIECE) {
+        while (pos + PIECE - atomic_load(&at->read) > RING_SIZE) {
+            wait_a_little(&waited);
+        }
+        memcpy(ring + pos % RING_SIZE, from + pos % size, PIECE);
+        atomic_store(&at->written, pos + PIECE);
+    }
+}
+
+static void copy_out(Positions *at, const uint8_t *ring, uint8_t *to,
+                     size_t size)
+{
+    unsigned waited = 0;
+
+    for (uint64_t pos = 0; pos < COPY_BYTES; pos += PIECE) {
+        while (atomic_load(&at->written) == pos) {
+            wait_a_little(&waited);
+        }
+        memcpy(to + pos % size, ring + pos % RING_SIZE, PIECE);
+        atomic_store(&at->read, pos + PIECE);
+    }
+}
+
+/* Two processes that do nothing but copy, each on a processor of its own */
+static void pass(size_t size)
+{
+    uint8_t *shared = memory_of_a_guest(PIECE + RING_SIZE);
+    uint8_t *from = memory_of_a_guest(size);
+    uint8_t *to = memory_of_a_guest(size);
+    Positions *at = (Positions *)shared;
+    double began;
+    pid_t other;
+
+    memset(at, 0, sizeof(*at));
+    began = now_us();
+    other = fork();
+    if (other < 0) {
+        die("fork");
+    }
+    if (!other) {
+        copy_out(at, shared + PIECE, to, size);
+        _exit(0);
+    }
+    copy_in(at, shared + PIECE, from, size);
+    waitpid(other, NULL, 0);
+    printf("pass %zu %.0f\n", size, COPY_BYTES / (now_us() - began));
+    munmap(shared, PIECE + RING_SIZE);
+    munmap(from, size);
+    munmap(to, size);
+}
+
+static void give_or_take(int fd, bool give)
 {
     uint64_t one = 1;
 
@@ -98,15 +175,15 @@ static void hop(void)
     }
     if (!other) {
         for (int i = 0; i < HOPS; i++) {
-            pass(there, false);
-            pass(back, true);
+            give_or_take(there, false);
+            give_or_take(back, true);
         }
         _exit(0);
     }
     began = now_us();
     for (int i = 0; i < HOPS; i++) {
-        pass(there, true);
-        pass(back, false);
+        give_or_take(there, true);
+        give_or_take(back, false);
     }
     printf("hop %.2f\n", (now_us() - began) / (2.0 * HOPS));
     waitpid(other, NULL, 0);
@@ -123,6 +200,9 @@ int main(int argc, char **argv)
             return 1;
         }
         copy(size);
+        if (size % PIECE == 0) {
+            pass(size);
+        }
     }
     hop();
     return 0;

@@ -2,9 +2,11 @@
 """What two guests of one host reach, beside what cannot be beaten there and
 beside rxe: `make bench-guests`.
 
-The floor of a rate is a copy of messages of the same size between the
-memories of two guests, that of a latency the way to a process that has to wake
-up: tests/bench/copy-floor.c, in the same run.
+The floor of a rate is a copy of messages of the same size from one process's
+memory to another's, by memory that both share, as two QEMUs are; what one
+process does that has both memories stands beside it. The floor of a latency is
+the way to a process that has to wake up. All by tests/bench/copy-floor.c, in
+the same run.
 """
 import re
 import statistics
@@ -37,14 +39,16 @@ FACTOR = {'rxe': 1, 'virtio-rdma': 8}
 
 
 def floor():
-    """{size: MB/s} of a copy, and us of a hop as that of size 0."""
+    """{('pass' or 'copy', size): MB/s} of two processes and of one, and us of
+    a hop as ('pass', 0)."""
     sizes = sorted({test.size for test in TESTS if not test.latency})
     binary = build('copy-floor', [TOP / 'tests/bench/copy-floor.c'])
     said = subprocess.run([str(binary), *map(str, sizes)], check=True,
                           capture_output=True, text=True).stdout
-    found = {int(size): float(rate) for size, rate in
-             re.findall(r'^copy (\d+) ([\d.]+)$', said, re.M)}
-    return found | {0: float(re.search(r'^hop ([\d.]+)$', said, re.M)[1])}
+    found = {(what, int(size)): float(rate) for what, size, rate in
+             re.findall(r'^(pass|copy) (\d+) ([\d.]+)$', said, re.M)}
+    return found | {('pass', 0): float(re.search(r'^hop ([\d.]+)$', said,
+                                                 re.M)[1])}
 
 
 def threads(in_thread):
@@ -76,12 +80,18 @@ def measure(name, rounds):
     return values, floors
 
 
-def row(test, name, value, bound, peer):
-    """A line: how near the floor, and how far from rxe."""
-    to_floor = bound / value if test.latency else value / bound
+def row(test, name, value, bounds, peer):
+    """A line: how near the floors, and how far from rxe. bounds: of two
+    processes, and of one or None."""
+    def ratio(bound):
+        if bound is None:
+            return f'{"":10}'
+        return f'{bound / value if test.latency else value / bound:10.3f}'
+
     to_peer = peer / value if test.latency else value / peer
-    return (f'{test.name:20}{name:20}{value:10.1f} {test.unit:6}'
-            f'{bound:10.1f}{to_floor:10.3f}{to_peer:9.1f}')
+    return (f'{test.name:20}{name:18}{value:9.1f} {test.unit:6}'
+            f'{bounds[0]:9.1f}{ratio(bounds[0])}{ratio(bounds[1])}'
+            f'{to_peer:9.1f}')
 
 
 def main(rounds=ROUNDS):
@@ -91,16 +101,22 @@ def main(rounds=ROUNDS):
         print(f'{name}: {rounds} rounds', flush=True)
         found[name], more = measure(name, rounds)
         floors += more
-    print(f'\n{"test":20}{"wire":20}{"median":>10} {"":6}{"floor":>10}'
-          f'{"of floor":>10}{"of rxe":>9}')
+    print(f'\n{"test":20}{"wire":18}{"median":>9} {"":6}'
+          f'{"floor":>9}{"of floor":>10}{"of copy":>10}{"of rxe":>9}')
     for test in TESTS:
-        bound = statistics.median(
-            f[0 if test.latency else test.size] for f in floors)
+        bounds = [statistics.median(f[what, size] for f in floors)
+                  if (what, size) in floors[0] else None for what, size in
+                  (('pass', 0 if test.latency else test.size),
+                   ('copy', test.size))]
+        if bounds[0] is None:
+            # A small message is no piece of a ring: what one process copies
+            bounds[0] = bounds[1]
         peer = statistics.median(found[RXE][test])
         for name, values in found.items():
-            print(row(test, name, statistics.median(values[test]), bound,
+            print(row(test, name, statistics.median(values[test]), bounds,
                       peer))
-    print('\nfloor: a copy of messages of that size from one process\'s '
-          'memory to another\'s;\nfor latencies the way to a process that '
-          'has to wake up. Ratios: more is better')
+    print('\nfloor: two processes pass messages of that size from the memory '
+          'of one to that of\nthe other; for latencies the way to a process '
+          'that has to wake up. copy: one process\nthat has both memories. '
+          'Ratios: more is better')
     return 0
