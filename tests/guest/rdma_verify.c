@@ -709,9 +709,7 @@ int main(int argc, char **argv)
         all = run_round();
         if (all) {
             now_round++;
-            if (expect_break()) {
-                printf("round %u done\n", now_round);
-            }
+            printf("round %u done\n", now_round);
         }
     } while (all && now_round != par.rounds && !ended);
     if (!all && !expect_break()) {
