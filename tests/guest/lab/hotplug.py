@@ -2,10 +2,11 @@
 """The adapter of a guest that has it in a port of its own comes and goes."""
 import time
 
+from . import wire
 from .paths import LabError
 
-DEVICE = {'driver': 'virtio-rdma-pci', 'id': 'rdma0', 'netdev': 'n0',
-          'bus': 'rp0', 'addr': '0'}
+DEVICE = {'driver': 'virtio-rdma-pci', 'id': 'rdma0', 'bus': 'rp0',
+          'addr': '0'}
 
 
 def unplug(bench, vm):
@@ -22,6 +23,11 @@ def unplug(bench, vm):
 
 
 def plug(bench, vm):
-    """Returns when the guest can use it."""
-    vm.qmp('device_add', **DEVICE)
+    """Returns when the guest can use it. Its backend and its iothread are
+    those that it had."""
+    objects = wire.objects(vm)
+    how = {'rdmadev': 'r0'} if 'r0' in objects else {'netdev': 'n0'}
+    if 'io0' in objects:
+        how['iothread'] = 'io0'
+    vm.qmp('device_add', **DEVICE, **how)
     bench.stacks[vm].wait(vm)

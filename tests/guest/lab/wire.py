@@ -27,6 +27,11 @@ def way(its_link):
     return 'shm' if chosen() == 'shm' else its_link
 
 
+def objects(vm):
+    """Names of what -object and object-add have made."""
+    return {entry['name'] for entry in vm.qmp('qom-list', path='/objects')}
+
+
 def by_memory(vm):
     """(sent, received): frames that took shared memory."""
     return tuple(vm.qmp('qom-get', path='/objects/r0',
@@ -48,8 +53,7 @@ class Memory:
         for vm in self.vms:
             if not getattr(vm, 'process', None) or not vm.alive():
                 continue
-            if 'r0' in (entry['name'] for entry in
-                        vm.qmp('qom-list', path='/objects')):
+            if 'r0' in objects(vm):
                 found[vm.process.pid] = sum(by_memory(vm))
         return found
 
