@@ -82,21 +82,6 @@ void rdma_roce_shm_outbox_free(void *opaque)
     rdma_roce_shm_free_later(ob->shm, outbox_free_it, ob);
 }
 
-static void outbox_timer(void *opaque)
-{
-    RoceShmOutbox *ob = opaque;
-    RdmaRoceShm *shm = ob->shm;
-
-    if (!shm->ops->enter(shm->opaque)) {
-        timer_mod(ob->timer, rdma_roce_shm_now() + 1);
-        return;
-    }
-    if (!ob->gone && ob->fd >= 0 && !timer_pending(ob->timer)) {
-        outbox_fail(ob, ob->ring.header ? "has no room" : "has no welcome");
-    }
-    shm->ops->leave(shm->opaque);
-}
-
 static void outbox_welcomed(RoceShmOutbox *ob)
 {
     int memory = rdma_roce_shm_receive_welcome(ob->fd);
@@ -177,6 +162,37 @@ static void outbox_retry(RoceShmOutbox *ob)
         outbox_fail(ob, "broke the ring");
         break;
     }
+}
+
+/*
+ * There may be room that nobody has told of yet, where this thread had no time
+ * for as long as the receiver: it is not cut off for that.
+ */
+static void outbox_time_is_up(RoceShmOutbox *ob)
+{
+    if (!ob->ring.header) {
+        outbox_fail(ob, "has no welcome");
+        return;
+    }
+    outbox_retry(ob);
+    if (ob->queued_len) {
+        outbox_fail(ob, "has no room");
+    }
+}
+
+static void outbox_timer(void *opaque)
+{
+    RoceShmOutbox *ob = opaque;
+    RdmaRoceShm *shm = ob->shm;
+
+    if (!shm->ops->enter(shm->opaque)) {
+        timer_mod(ob->timer, rdma_roce_shm_now() + 1);
+        return;
+    }
+    if (!ob->gone && ob->fd >= 0 && !timer_pending(ob->timer)) {
+        outbox_time_is_up(ob);
+    }
+    shm->ops->leave(shm->opaque);
 }
 
 static void outbox_readable(void *opaque)

@@ -187,7 +187,8 @@ static void test_receiver_that_reads_nothing(void)
     shm_node_stop(&b);
 }
 
-static void test_receiver_that_makes_room_late(void)
+/* @tells: it wakes the sender; or that looks when its time is up. */
+static void makes_room_late(bool tells)
 {
     uint32_t record = ROUND_UP(SHM_RECORD_LEN + SHM_LEN + 96, 64);
     uint32_t head, written = 0;
@@ -207,7 +208,9 @@ static void test_receiver_that_makes_room_late(void)
         }
         head = ldl_le_p(r.mem + SHM_RING_HEAD);
         stl_le_p(r.mem + SHM_RING_TAIL, head);
-        shm_ring_wake(&r);
+        if (tells) {
+            shm_ring_wake(&r);
+        }
         for (int i = 0; i < 10; i++) {
             shm_post_send(&a, &b);
             shm_drain_wire(&a);
@@ -221,6 +224,16 @@ static void test_receiver_that_makes_room_late(void)
     close(listener);
     shm_node_stop(&a);
     shm_node_stop(&b);
+}
+
+static void test_receiver_that_makes_room_late(void)
+{
+    makes_room_late(true);
+}
+
+static void test_room_that_nobody_tells_of(void)
+{
+    makes_room_late(false);
 }
 
 static void test_receiver_with_a_bad_tail(void)
@@ -255,6 +268,8 @@ void shm_receiver_tests(void)
                    test_receiver_that_reads_nothing);
     qtest_add_func("/rdma-roce-shm/receiver/makes-room-late",
                    test_receiver_that_makes_room_late);
+    qtest_add_func("/rdma-roce-shm/receiver/room-that-nobody-tells-of",
+                   test_room_that_nobody_tells_of);
     qtest_add_func("/rdma-roce-shm/receiver/bad-tail",
                    test_receiver_with_a_bad_tail);
 }
