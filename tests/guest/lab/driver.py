@@ -6,7 +6,7 @@ import subprocess
 
 from . import kernel
 from .arch import NATIVE
-from .paths import (GUEST_TESTS, MODULES, STATE, TOP, LabError, say,
+from .paths import (GUEST_TESTS, INSTALLED, MODULES, STATE, TOP, LabError, say,
                     state_lock)
 
 DRIVER = TOP / 'guest' / 'linux'
@@ -26,30 +26,40 @@ def _run(what, log, command):
 
 def source(build, log):
     """Put the driver's source into a directory, as DKMS has it."""
+    if INSTALLED:
+        version = (GUEST_TESTS / 'VERSION').read_text(encoding='ascii')
+        shutil.copytree(f'/usr/src/virtio-rdma-{version.strip()}', build,
+                        dirs_exist_ok=True)
+        return
     _run('the source of the driver', log,
          [str(DRIVER / 'dist.sh'), str(build)])
+    for old in list(build.glob('*.c')) + list(build.glob('*.h')):
+        if not (DRIVER / old.name).exists() and \
+                not old.name.endswith('.mod.c'):
+            old.unlink()
+
+
+def compile_module(what, tree, inside, build):
+    """Build virtio_rdma.ko against a header tree, in a copy of its directory
+    laid out as DKMS has it and with DKMS's command; instant when nothing has
+    changed. @inside: what kernel.builder() says; hold the state's lock."""
+    log = build.with_name(f'{build.name}.log')
+    source(build, log)
+    _run(f'the driver for {what}', log,
+         [*inside, 'bash', '-euc', 'cd "$1"; kernel_source_dir=$2; '
+          '. ./dkms.conf; ${MAKE[0]}', 'dkms', str(build), str(tree)])
+    return build / 'virtio_rdma.ko'
 
 
 def module(series, arch=NATIVE):
-    """Build virtio_rdma.ko for a series, in a copy of its directory laid
-    out as DKMS has it and with DKMS's command; instant when nothing has
-    changed."""
+    """Build virtio_rdma.ko for a series."""
     tree = kernel.headers(series, arch)
     inside = kernel.builder(series, arch)
-    build = arch.drivers / series
-    log = arch.drivers / f'{series}.log'
     with state_lock():
-        source(build, log)
-        for old in list(build.glob('*.c')) + list(build.glob('*.h')):
-            if not (DRIVER / old.name).exists() and \
-                    not old.name.endswith('.mod.c'):
-                old.unlink()
-        _run(f'the driver for {series}', log,
-             [*inside, 'bash', '-euc', 'cd "$1"; kernel_source_dir=$2; '
-              '. ./dkms.conf; ${MAKE[0]}', 'dkms', str(build), str(tree)])
+        made = compile_module(series, tree, inside, arch.drivers / series)
         target = arch.modules / series / 'virtio_rdma.ko'
         target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(build / 'virtio_rdma.ko', target)
+        shutil.copyfile(made, target)
     return target
 
 

@@ -32,6 +32,10 @@ LAYOUT = 5
 
 EARLY_MODULES = ('virtio_pci', '9pnet_virtio', '9p', 'overlay')
 
+# What scripts in an initramfs may call
+APPLETS = ('sh', 'cp', 'insmod', 'ln', 'mkdir', 'mount', 'poweroff', 'sed',
+           'sleep', 'switch_root')
+
 INIT = r'''#!/bin/sh
 export PATH=/bin
 mount -t proc proc /proc
@@ -225,29 +229,38 @@ def write_cpio(tree, out):
                        input=files.encode(), stdout=f, cwd=tree, check=True)
 
 
-def _initramfs(busybox, root, release, out):
-    """Just enough to mount the host's root under an overlay."""
+def _early_modules(files, to):
+    """Copy modules for insmod, which takes none that is compressed; their
+    names."""
+    names = []
+    for source in map(Path, files):
+        name = source.name.removesuffix('.xz')
+        data = source.read_bytes()
+        (to / name).write_bytes(lzma.decompress(data) if name != source.name
+                                else data)
+        names.append(name)
+    return names
+
+
+def write_initramfs(out, init, modules, arch=NATIVE, more=None):
+    """An initramfs that runs the script @init. @modules: files for it to
+    insmod, in this order, with the names in /mods/list; @more: {path: file}
+    that it has besides."""
+    busybox = _busybox(arch)
     with tempfile.TemporaryDirectory() as temp:
         tree = Path(temp)
         for name in ('bin', 'dev', 'proc', 'sys', 'lower', 'rw', 'newroot',
                      'mods'):
             (tree / name).mkdir()
         shutil.copy(busybox, tree / 'bin' / 'busybox')
-        for name in ('sh', 'mount', 'mkdir', 'insmod', 'switch_root', 'sed',
-                     'poweroff'):
+        for name in APPLETS:
             (tree / 'bin' / name).symlink_to('busybox')
-        names = []
-        for source in module_files(root, release, EARLY_MODULES):
-            name = os.path.basename(source)
-            if name.endswith('.xz'):
-                name = name[:-3]
-                (tree / 'mods' / name).write_bytes(
-                    lzma.decompress(Path(source).read_bytes()))
-            else:
-                shutil.copy(source, tree / 'mods' / name)
-            names.append(name)
-        (tree / 'mods' / 'list').write_text('\n'.join(names) + '\n')
-        (tree / 'init').write_text(INIT)
+        names = _early_modules(modules, tree / 'mods')
+        (tree / 'mods' / 'list').write_text(''.join(f'{n}\n' for n in names))
+        for path, source in (more or {}).items():
+            (tree / path).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(source, tree / path)
+        (tree / 'init').write_text(init)
         (tree / 'init').chmod(0o755)
         write_cpio(tree, out)
 
@@ -273,8 +286,8 @@ class Kernel:
             shutil.copy(image, self.vmlinux)    # QEMU takes it as it is
         else:
             decompress(image, self.vmlinux)
-        _initramfs(_busybox(self.arch), self.root, self.release,
-                   self.initramfs)
+        write_initramfs(self.initramfs, INIT, module_files(
+            self.root, self.release, EARLY_MODULES), self.arch)
 
 
 def _headers_exist(apt, image, version):
@@ -415,10 +428,10 @@ def headers(series, arch=NATIVE):
     raise LabError(f'no Debian kernel headers {series} could be fetched')
 
 
-def builder(series, arch=NATIVE):
-    """What to put before make to build modules for a series whose headers
-    are there. If they are of this machine's Debian, so is the compiler."""
-    info = read_info(arch.headers / series)
+def building(info, arch=NATIVE):
+    """What to put before make to build modules against headers of which this
+    is the information. If they are of this machine's Debian, so is the
+    compiler."""
     suite = info.get('suite', suites.machine())
     cross = ['env', f'CROSS_COMPILE={arch.cross}'] if arch.foreign else []
     if suite == suites.machine():
@@ -427,6 +440,11 @@ def builder(series, arch=NATIVE):
     if arch.foreign:
         compiler += '-' + arch.cross.strip('-')
     return [*buildroot.inside(buildroot.prepare(suite, compiler)), *cross]
+
+
+def builder(series, arch=NATIVE):
+    """The same for a series whose headers are there."""
+    return building(read_info(arch.headers / series), arch)
 
 
 def newest():
