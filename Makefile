@@ -64,6 +64,7 @@ TARGETS ?=
 	run-kernels run-kernels-6.1 run-kernels-6.12 run-kernels-newest \
 	run-users run-scale run-newer run-series run-applications \
 	run-hosts run-libvirt check-faults run-faults \
+	check-images run-images packages-images \
 	run-verbs run-verbs-rxe run-verbs-own \
 	unit-tests run-unit run-qtest run-migration \
 	run-guest-migration run-guest \
@@ -95,6 +96,8 @@ help:
 	@echo 'make check-hosts   guests on two hosts, which are network namespaces'
 	@echo 'make check-libvirt  guests of libvirt, saved, restored, plugged'
 	@echo 'make check-faults  real programs on adapters that fail on demand'
+	@echo 'make check-images  guests of vrdma-lab from disk images of Debian 12'
+	@echo '                   and 13 that it makes (root, the first time)'
 	@echo 'make check-verbs   a host with an RDMA device and its nested guests'
 	@echo 'make uml           only the kernel of that host, User-mode Linux'
 	@echo "make check-newer-kernel  guests with Debian 13's kernel"
@@ -145,7 +148,8 @@ help:
 # Packages ------------------------------------------------------------------
 
 packages-build packages-coverage packages-guest packages-test \
-		packages-lint packages-packages packages-arm64: packages-%:
+		packages-lint packages-packages packages-arm64 \
+		packages-images: packages-%:
 ifneq ($(PACKAGES),no)
 	@scripts/setup-packages.sh --check $* || \
 		$(STAGE) packages-$* 'packages are installed' \
@@ -288,6 +292,10 @@ run-faults:
 	@$(STAGE) faults! 'guest tests are done' \
 		tests/guest/run check --suite faults
 
+run-images:
+	@$(STAGE) images! 'guests from disk images are done' \
+		tests/guest/run check --suite images
+
 run-verbs:
 	@$(STAGE) verbs! 'nested guests are done' \
 		tests/guest/run check --suite verbs
@@ -322,7 +330,7 @@ check-kernels: qemu | packages-guest packages-test
 	@$(SUMMARY) kernels kernels-6.1 kernels-6.12 kernels-newest
 
 check-kernel-users check-scale check-newer-kernel check-applications \
-		check-hosts check-libvirt check-faults: qemu | \
+		check-hosts check-libvirt check-faults check-images: qemu | \
 		packages-guest packages-test
 	@rm -f $(LOGS)/$(SUITE).log
 	@$(MAKE) -s --no-print-directory run-$(SUITE) || :
@@ -348,6 +356,8 @@ check-applications: SUITE := applications
 check-hosts: SUITE := hosts
 check-libvirt: SUITE := libvirt
 check-faults: SUITE := faults
+check-images: SUITE := images
+check-images: | packages-images
 
 check-verbs: qtests uml | packages-guest packages-test
 	@rm -f $(LOGS)/verbs-rxe.log $(LOGS)/verbs-own.log $(LOGS)/verbs.log

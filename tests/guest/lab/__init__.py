@@ -35,7 +35,11 @@ nvme, nfs, iser, srp  kernel users of RDMA: both ends of each
 scsi       the disk of the kernel's SCSI target
 pages      scripts and programs that pages of docs show
 libvirt    Debian's libvirt in session mode, and its guests
+disks      disk images, and what is in them
+diskboot   guests that boot from these
+diskpackages  packages that such guests are to have
 userlab    the command vrdma-lab, as users call it
+testimages disk images for tests, and labs with them
 travel     what guests do while they migrate, in tests
 leaks      memory that a guest's kernel and its QEMU use
 runner     the tests of `make check-guest`, and suites that CI does not run

@@ -13,7 +13,7 @@ from .vm import Vm
 
 # Directories of tests below tests/guest.
 SUITES = ('users', 'newer', 'verbs', 'applications', 'series', 'hosts',
-          'libvirt', 'arm64', 'faults')
+          'libvirt', 'arm64', 'faults', 'images')
 
 
 def do_setup(args):

@@ -52,6 +52,11 @@ class Apt:
                          '--no-install-recommends', 'install',
                          *packages).stdout
 
+    def refusal(self, packages):
+        """Why apt would not install these."""
+        return self._run('apt-get', '--simulate', 'install',
+                         *packages).stderr.strip()
+
     def cached(self, package, version):
         """The .deb in the package cache, or None."""
         name = f'{package}_{version.replace(":", "%3a")}_'

@@ -3,7 +3,8 @@
 
 The build directory is BUILD_DIR from the environment, or build/ at the top
 of the source tree. Files of Debian packages are not built: a file VERSION
-beside this package, and no BUILD_DIR, tells that they are to be used.
+beside this package, and no BUILD_DIR, tells that they are to be used. What is
+made all the same is in a directory of the user's.
 """
 import fcntl
 import glob
@@ -17,7 +18,10 @@ GUEST_TESTS = Path(__file__).resolve().parent.parent
 TOP = GUEST_TESTS.parent.parent
 INSTALLED = (GUEST_TESTS / 'VERSION').is_file() and \
     not os.environ.get('BUILD_DIR')
-BUILD = Path(os.environ.get('BUILD_DIR') or TOP / 'build').resolve()
+CACHE = Path(os.environ.get('XDG_CACHE_HOME') or
+             os.path.expanduser('~/.cache')) / 'vrdma-lab'
+BUILD = Path(os.environ.get('BUILD_DIR') or
+             (CACHE if INSTALLED else TOP / 'build')).resolve()
 
 STATE = BUILD / 'guest'
 DEBS = STATE / 'debs'

@@ -30,10 +30,10 @@ class Done:
 class UserLab:
     """A lab of some guests, or of none. The directory `work` is where the
     command is called, and so what the guests share. @host: one of lab.hosts
-    that the command is called on."""
+    that the command is called on; @up: more words for up."""
 
-    def __init__(self, tag, rdma=True, guests=3, host=None):
-        self.tag, self.guests = tag, guests
+    def __init__(self, tag, rdma=True, guests=3, host=None, up=()):
+        self.tag, self.guests, self.up = tag, guests, list(up)
         self.command = [*(host.enter if host else []), str(COMMAND)]
         self.stack = 'virtio-rdma' if rdma else 'rxe'
         self.vms = []       # none that the tests hold themselves
@@ -80,7 +80,7 @@ class UserLab:
 
     def start(self):
         if self.guests:
-            self.call('up', str(self.guests), '--stack', self.stack)
+            self.call('up', str(self.guests), '--stack', self.stack, *self.up)
         return self
 
     def kill(self):

@@ -5,7 +5,9 @@ of users.
 place     the directory of a lab that is up, and who keeps it
 plan      what a lab is to be, and whether all that it needs is there
 installed what a lab takes from Debian packages, not from a source tree
+images    disk images that guests boot from, and what these need
 guests    one guest, as booted for a lab
+diskguest one that boots from a disk image
 taps      ends of guests on a bridge of this machine
 network   the hub between them: captures, and links that are bad on purpose
 keeper    the process in the background that a lab belongs to

@@ -12,7 +12,7 @@ import time
 from lab.paths import LabError, say
 from lab.stack import STACKS
 
-from . import client
+from . import client, images
 from .keeper import keep
 from .network import EXAMPLE, parse
 from .place import Place, all_taken
@@ -49,14 +49,25 @@ def variable(text):
     return text
 
 
+def packages(text):
+    """Names of packages, with commas between."""
+    found = text.split(',')
+    for name in found:
+        if not re.fullmatch(r'[a-z0-9][a-z0-9.+-]+', name):
+            raise argparse.ArgumentTypeError(f'"{name}" is no name of a '
+                                             'package')
+    return found
+
+
 def plural(count, noun):
     return f'{count} {noun}{"" if count == 1 else "s"}'
 
 
 def show(status):
     """A lab that is up, for people."""
+    kernels = dict.fromkeys(guest['kernel'] for guest in status['guests'])
     title = f'{status["lab"]}: {plural(len(status["guests"]), "guest")}, ' \
-        f'Linux {status["kernel"]}, {status["stack"]}'
+        f'Linux {", ".join(kernels)}, {status["stack"]}'
     if status['wire'] == 'shm':
         title += ' by shared memory'
     if status['links']:
@@ -66,6 +77,8 @@ def show(status):
         number = str(guest['guest'])
         line = f'  {number:>2}  {guest["name"]:8} {guest["ipv4"]:10} ' \
             f'{guest["ipv6"]:9} {guest["device"]} GID {guest["gid"]}'
+        if guest['image']:
+            line += f'  {os.path.basename(guest["image"])}'
         if guest['fate']:
             line += f'  GONE: {guest["fate"]}'
         if number in status['impaired']:
@@ -102,10 +115,11 @@ def do_up(args):
         here = os.getcwd()
         shares = [] if here == '/' else [here]
     plan = check(Plan(
-        args.guests, args.stack, args.wire, args.kernel, args.accel,
-        args.smp, args.mem, [s for s in shares if s],
-        args.logs and os.path.abspath(args.logs), args.qemu,
-        bridge=args.bridge, taps=args.tap, first=args.first, of=args.of))
+        images.count(args.image, args.guests), args.stack, args.wire,
+        args.kernel, args.accel, args.smp, args.mem,
+        [s for s in shares if s], args.logs and os.path.abspath(args.logs),
+        args.qemu, bridge=args.bridge, taps=args.tap, first=args.first,
+        of=args.of, images=args.image, packages=sum(args.install, [])))
     place = Place(args.name)
     began = time.monotonic()
     held = place.take()
@@ -209,8 +223,16 @@ def add_up(commands):
         description='Boot guests on one network. Each has the root of this '
                     'machine, where it can write as it likes: that stays in '
                     'its memory. Shared directories are written for real.')
-    up.add_argument('guests', type=int, nargs='?', default=2,
+    up.add_argument('guests', type=int, nargs='?',
                     help='how many (default: 2)')
+    up.add_argument('--image', action='append', default=[], metavar='FILE',
+                    help='a disk image of Debian 12 or 13 that the guests '
+                         "boot, in the place of this machine's root: once for "
+                         'all guests, or once for each')
+    up.add_argument('--install', type=packages, action='append', default=[],
+                    metavar='PACKAGE,...',
+                    help='packages of Debian that such guests are to have, '
+                         'if they are not in the image')
     up.add_argument('--stack', choices=STACKS, default='virtio-rdma',
                     help='rxe: the software RDMA of Linux, to compare')
     up.add_argument('--wire', choices=WIRES, default='net',
@@ -226,7 +248,8 @@ def add_up(commands):
     up.add_argument('--of', type=int, default=0, metavar='N',
                     help='how many guests all these labs have together')
     up.add_argument('--kernel', metavar='SERIES', default='',
-                    help='such as 6.12 (default: that of this machine)')
+                    help='such as 6.12 (default: that of this machine, or of '
+                         'the image)')
     up.add_argument('--accel', choices=ACCELERATORS, default='tcg')
     up.add_argument('--smp', type=int, default=1, metavar='N',
                     help='processors of each guest')

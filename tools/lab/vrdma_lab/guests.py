@@ -41,19 +41,26 @@ class LabGuest(Vm):
             append='lab.logs=none', made=kernel)
         self.fds = [tty.fileno(), *inherited]
         self.tty_far = tty
-        self.its = installed.Driver() \
-            if kernel and plan.stack == 'virtio-rdma' \
-            else STACKS[plan.stack]()
+        self.its = self._stack(kernel)
         self.in_shell = threading.Lock()
         self.shell = None       # the last one
         self.log_lock = threading.Lock()
         self.fate = None        # how it ended
         self.watcher = None     # the thread that waits for that
 
+    def _stack(self, kernel):
+        """Its RDMA stack, not loaded."""
+        if kernel and self.plan.stack == 'virtio-rdma':
+            return installed.Driver()
+        return STACKS[self.plan.stack]()
+
     def _root(self):
         initramfs, append, arguments = super()._root()
         # Without the directory that tests write to
-        arguments = arguments[:4]
+        return initramfs, append, arguments[:4] + self._shares()
+
+    def _shares(self):
+        arguments = []
         for number, path in enumerate(self.plan.shares):
             escaped = path.replace(',', ',,')
             arguments += [
@@ -61,7 +68,7 @@ class LabGuest(Vm):
                 'security_model=none,multidevs=remap',
                 '-device', f'virtio-9p-pci,fsdev=share{number},'
                 f'mount_tag=share{number}']
-        return initramfs, append, arguments
+        return arguments
 
     def _accelerator(self):
         return 'kvm' if self.plan.accelerator == 'kvm' \
@@ -159,4 +166,5 @@ class LabGuest(Vm):
         return {'guest': self.index, 'name': self.name, 'fate': self.fate,
                 'ipv4': address(self.index), 'ipv6': address(self.index, 6),
                 'device': self.its.device, 'gid': self.its.index.get(4),
+                'kernel': self.kernel.release, 'image': None,
                 'console': str(self.log), 'pid': self.process.pid}

@@ -14,9 +14,11 @@ import traceback
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
+from lab.kernel import prepared
 from lab.paths import LabError
 
-from . import installed
+from . import images, installed
+from .diskguest import DiskGuest
 from .guests import LabGuest
 from .network import Network
 from .session import Run, Shell, Wire
@@ -41,10 +43,15 @@ class Keeper:
         kernel = None
         if self.plan.release:
             kernel = installed.kernel_of(self.plan, self.place.directory)
+        elif self.plan.sources and self.plan.series:
+            kernel = prepared(self.plan.series)
         self.network = Network(self.plan, directory, self.logs)
-        for index in self.plan.numbers:
-            guest = LabGuest(index, self.plan, self.network, self.logs,
-                             kernel)
+        make, kernels = LabGuest, [kernel] * self.plan.guests
+        if self.plan.sources:
+            make = DiskGuest
+            kernels = images.boots(self.plan, self.place.directory, kernel)
+        for index, its in zip(self.plan.numbers, kernels):
+            guest = make(index, self.plan, self.network, self.logs, its)
             self.guests[index] = guest
             guest.start()
         self.network.booted(self.guests)

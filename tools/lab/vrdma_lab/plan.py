@@ -9,7 +9,7 @@ from lab.pair import MTU
 from lab.paths import (INSTALLED, MODULES, PROVIDER, LabError, firmware_dirs,
                        provider_dir, qemu_binary)
 
-from . import installed, taps
+from . import images, installed, taps
 
 MOST = 64
 LAST = 254              # addresses are 10.0.0.1 and so on
@@ -36,6 +36,9 @@ class Plan:
     first: int = 1          # the first guest's number
     of: int = 0             # guests of all labs on one network
     mtu: int = MTU
+    images: list = field(default_factory=list)      # one, or one a guest
+    packages: list = field(default_factory=list)    # to install in these
+    sources: list = field(default_factory=list)     # one a guest, if any
 
     @property
     def numbers(self):
@@ -71,6 +74,18 @@ def choose_kernel(series):
                        f'"tests/guest/run setup {series}", in the source '
                        'tree of virtio-rdma')
     return series
+
+
+def _check_images(plan):
+    """See to it that all is there that guests need which boot from images."""
+    if INSTALLED:
+        if plan.series:
+            plan.series, plan.release = installed.choose(
+                plan.series, plan.stack == 'virtio-rdma')
+    elif plan.series:
+        _check_built(plan)
+    plan.sources = images.sources(plan, None if INSTALLED
+                                  else choose_kernel(''))
 
 
 def _check_built(plan):
@@ -116,9 +131,14 @@ def check(plan):
     if not 1 <= plan.guests <= MOST:
         raise LabError(f'{plan.guests} guests: a lab has 1 to {MOST}')
     check_network(plan)
+    if plan.packages and not plan.images:
+        raise LabError('--install is for guests that boot from an image: '
+                       'others have what is installed on this machine')
     qemu_binary()
     firmware_dirs()
-    if INSTALLED:
+    if plan.images:
+        pass    # last, as it takes long
+    elif INSTALLED:
         plan.series, plan.release = installed.choose(
             plan.series, plan.stack == 'virtio-rdma')
     else:
@@ -132,4 +152,6 @@ def check(plan):
         raise LabError('--accel kvm: /dev/kvm is not there, or not for you; '
                        'take --accel tcg, or join the group kvm')
     plan.shares = list(dict.fromkeys(map(share, plan.shares)))
+    if plan.images:
+        _check_images(plan)
     return plan

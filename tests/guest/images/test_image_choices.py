@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Labs of other guests from disk images, one after the other."""
+import re
+import subprocess
+
+from lab import driver
+from lab.testimages import ImageLab, image
+from lab.userlab import UserBench, all_end
+
+PAIR, BENCH = ImageLab, UserBench
+SECONDS = 400
+
+
+def up(bench, *words):
+    """Boot guests from the image of Debian 12; the lab's processes."""
+    bench.lab.call('up', '--image', str(image('bookworm')), *words)
+    return bench.lab.status()['processes']
+
+
+def down(bench, processes):
+    """Require that nothing of the lab stays."""
+    bench.lab.call('down')
+    assert not all_end(processes)
+    left = list((bench.lab.home / 'vrdma-lab').iterdir())
+    assert not left, left
+
+
+def test_rxe_in_the_place_of_virtio_rdma(bench):
+    processes = up(bench, '2', '--stack', 'rxe')
+    try:
+        command = 'ib_write_bw -F -d $VRDMA_DEVICE -x $VRDMA_GID -n 100'
+        server = bench.lab.begin('run', '-t', '120', '-g', '1', '--', 'sh',
+                                 '-c', command)
+        done = bench.lab.call('run', '-t', '120', '-g', '2', '--after',
+                              '1:18515', '--', 'sh', '-c',
+                              f'{command} guest1')
+        assert re.search(r'^ 65536 +100 ', done.out, re.M), str(done)
+        assert server.wait(60) == 0
+    finally:
+        down(bench, processes)
+
+
+def test_another_kernel_than_that_of_the_image(bench):
+    driver.prepare('6.12')
+    processes = up(bench, '1', '--kernel', '6.12')
+    try:
+        done = bench.lab.call(
+            'run', '--', 'sh', '-c', '. /etc/os-release; echo $VERSION_ID; '
+            'uname -r; modprobe -v nvme_rdma; lsmod | grep -c ^nvme_rdma; '
+            'ibv_devinfo -d $VRDMA_DEVICE | grep -c PORT_ACTIVE')
+        lines = done.out.splitlines()
+        assert lines[0] == '12' and lines[1].startswith('6.12.'), lines
+        assert lines[-2:] == ['1', '1'], lines
+    finally:
+        down(bench, processes)
+
+
+def refused(bench, path, *texts):
+    done = bench.lab.fails('up', '1', '--image', str(path))
+    for text in (str(path), *texts):
+        assert text in done.err, str(done)
+    assert 'Traceback' not in done.err, str(done)
+    assert not bench.lab.status()
+
+
+def test_a_disk_without_a_system_is_told_of(bench):
+    disk = bench.lab.work / 'empty.raw'
+    with open(disk, 'wb') as f:
+        f.truncate(64 << 20)
+    subprocess.run(['mke2fs', '-q', '-t', 'ext4', str(disk)], check=True)
+    refused(bench, disk, 'no partition has the root of a system',
+            'vda: ext4', 'LVM')
+
+
+def test_a_disk_that_is_damaged_is_told_of(bench):
+    disk = bench.lab.work / 'damaged.qcow2'
+    disk.write_bytes(b'QFI\xfb' + bytes(65536))
+    refused(bench, disk, 'Unsupported qcow2 version')
+
+
+def test_packages_that_do_not_exist_are_told_of(bench):
+    done = bench.lab.fails('up', '1', '--image', str(image('bookworm')),
+                           '--install', 'perftest,no-such-package')
+    assert 'no-such-package' in done.err and 'bookworm' in done.err, str(done)

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""vrdma-lab with guests that boot from disk images: one from one of Debian 12,
+and two from the same of Debian 13."""
+import re
+
+from lab.capture import summary
+from lab.disks import RELEASES
+from lab.runner import Skip
+from lab.testimages import PROGRAMS, ImageLab
+from lab.userlab import UserBench
+
+PAIR, BENCH = ImageLab, UserBench
+GUESTS = {'suites': ('bookworm', 'trixie', 'trixie'),
+          'up': ('--install', ','.join(PROGRAMS))}
+SECONDS = 600
+SERIES = {'bookworm': '6.1', 'trixie': '6.12'}
+
+
+def suites():
+    return enumerate(GUESTS['suites'], 1)
+
+
+def run(bench, guest, script, **options):
+    """A command of a shell in one guest."""
+    return bench.lab.call('run', '-t', '120', '-g', str(guest), '--', 'sh',
+                          '-c', script, **options)
+
+
+def exchange(bench, server, client, port, serve, ask):
+    """Run a server and a client that waits for it; what the client says."""
+    process = bench.lab.begin('run', '-t', '120', '-g', str(server), '--',
+                              'sh', '-c', serve)
+    done = bench.lab.call(
+        'run', '-t', '120', '-g', str(client), '--after', f'{server}:{port}',
+        '--', 'sh', '-c', f'{ask} guest{server}')
+    out, err = process.communicate(timeout=180)
+    assert process.returncode == 0, out + err
+    return done.out
+
+
+def test_each_guest_has_the_system_and_the_kernel_of_its_image(bench):
+    status = bench.lab.status()
+    names = {suite: number for number, suite in RELEASES.items()}
+    for index, suite in suites():
+        out = run(bench, index, '. /etc/os-release; echo $ID $VERSION_ID; '
+                  'uname -r; ps -o comm= -p 1; findmnt -n -o SOURCE /; '
+                  'dpkg -S /boot/vmlinuz-$(uname -r)').out.splitlines()
+        system, release, first, root, package = out
+        assert system == f'debian {names[suite]}', out
+        assert release.startswith(SERIES[suite] + '.'), out
+        assert (first, root) == ('systemd', '/dev/vda1'), out
+        assert package.startswith(f'linux-image-{release}:'), out
+        told = status['guests'][index - 1]
+        assert told['kernel'] == release, told
+        assert told['image'] == str(bench.lab.images[index - 1]), told
+
+
+def test_systemd_has_started_what_the_image_starts(bench):
+    for index, _ in suites():
+        out = run(bench, index, 'systemctl is-active multi-user.target '
+                  'dbus.service; systemctl is-system-running || '
+                  'systemctl --failed --plain --no-legend').out
+        assert out.startswith('active\nactive\n'), out
+        # Its keys come with cloud-init, which has nothing to do here.
+        failed = [line for line in out.splitlines()[3:]
+                  if not line.startswith('ssh')]
+        assert not failed, out
+
+
+def test_ib_write_bw_of_one_image_to_that_of_another(bench):
+    command = 'ib_write_bw -F -d $VRDMA_DEVICE -x $VRDMA_GID -n 200'
+    for server, client in ((1, 2), (3, 1), (2, 3)):
+        out = exchange(bench, server, client, 18515, command, command)
+        assert re.search(r'^ 65536 +200 ', out, re.M), out
+
+
+def test_rping_of_one_image_to_that_of_another(bench):
+    for server, client in ((1, 3), (3, 2)):
+        out = exchange(bench, server, client, 7174, 'rping -s -C 20 -v',
+                       'rping -c -C 20 -v -a')
+        assert out.count('ping data') == 20, out
+
+
+def test_programs_are_those_of_the_images_debian(bench):
+    versions = [run(bench, index, 'ib_write_bw --version; dpkg-query -W '
+                    "-f '${Version}' libibverbs1").out
+                for index, _ in suites()]
+    assert versions[1] == versions[2] != versions[0], versions
+
+
+def test_exit_codes_are_handed_back(bench):
+    done = bench.lab.fails('run', '--', 'sh', '-c',
+                           'exit $((VRDMA_GUEST == 1 ? 0 : VRDMA_GUEST + 4))')
+    assert done.rc == 6 and 'guest 3: exit code 7' in done.err, str(done)
+
+
+def test_what_takes_too_long_is_killed(bench):
+    done = bench.lab.fails('run', '-g', '2', '-t', '1', '--', 'sleep', '600')
+    assert done.rc == 124 and 'no end after 1 s' in done.err, str(done)
+
+
+def test_the_directory_is_shared_both_ways(bench):
+    lab = bench.lab
+    (lab.work / 'from-host').write_text('host\n', encoding='ascii')
+    lab.call('run', '--', 'sh', '-c',
+             'cat from-host > from-$VRDMA_GUEST; pwd >> from-$VRDMA_GUEST')
+    for index, _ in suites():
+        text = (lab.work / f'from-{index}').read_text(encoding='ascii')
+        assert text == f'host\n{lab.work}\n', text
+
+
+def test_the_image_is_never_written(bench):
+    before = [(p.stat().st_mtime_ns, p.stat().st_size)
+              for p in bench.lab.images]
+    run(bench, 2, 'head -c 50M /dev/urandom > /var/lib/mark; sync')
+    run(bench, 3, '[ ! -e /var/lib/mark ]')
+    assert before == [(p.stat().st_mtime_ns, p.stat().st_size)
+                      for p in bench.lab.images]
+
+
+def test_a_shell_has_the_terminal_for_itself(bench):
+    for index in (1, 2):
+        done = bench.lab.call('shell', str(index),
+                              text='echo $((6 * 7)); tty\nexit 5\n',
+                              check=False)
+        assert done.rc == 5 and '42' in done.out and \
+            '/dev/hvc0' in done.out, str(done)
+        assert 'login:' not in done.out, str(done)
+
+
+def test_the_console_has_what_the_kernel_says(bench):
+    mark = 'vrdma-lab test'
+    run(bench, 3, f'echo "<1>{mark}" > /dev/kmsg')
+    done = bench.lab.call('console', '3')
+    assert mark in done.out, str(done)
+
+
+def test_addresses_are_those_of_the_lab_alone(bench):
+    for index, _ in suites():
+        out = run(bench, index, 'ip -o addr show dev eth0 scope global; '
+                  'hostname').out
+        assert len(out.splitlines()) == 3, out
+        for text in (f'10.0.0.{index}/24', f'fd00::{index}/64',
+                     f'guest{index}\n'):
+            assert text in out, out
+
+
+def test_frames_are_captured_and_lost(bench):
+    lab, file = bench.lab, bench.lab.work / 'wire.pcap'
+    lab.call('pcap', str(file))
+    lab.call('impair', 'loss=5%,seed=1')
+    try:
+        out = exchange(bench, 2, 1, 7174, 'rping -s -C 50',
+                       'rping -c -C 50 -v -a')
+        assert out.count('ping data') == 50, out
+    finally:
+        lab.call('impair', 'off')
+        lab.call('pcap', 'off')
+    lines, malformed = summary(file)
+    if malformed is None:
+        raise Skip(lines[0])
+    assert malformed == 0 and 'RC RDMA Write Only' in '\n'.join(lines), lines

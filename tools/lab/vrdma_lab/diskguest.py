@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A guest of a lab that boots from a disk image."""
+from lab.agent import BOOT_TIMEOUT
+from lab.diskboot import PLACE
+from lab.paths import LabError
+from lab.stack import CORE_MODULES, Rxe, VirtioRdma
+
+from .guests import LabGuest
+
+# Seconds for all that the image starts. What takes longer goes on.
+STARTED_BY = 600
+# and for packages to be installed, which takes long where nothing is cached
+INSTALLED_BY = 900
+
+
+def settle(vm):
+    """Wait until udev has given the device the name that it is to keep."""
+    vm.must('udevadm settle -t 30')
+
+
+class DiskRxe(Rxe):
+    def load(self, vm):
+        super().load(vm)
+        settle(vm)
+
+    def is_ours(self, device):
+        return bool(device)     # whatever its name is: there is no other
+
+
+class DiskDriver(VirtioRdma):
+    """Driver and provider that the initramfs has left, unless the image has
+    its own."""
+
+    def load(self, vm):
+        libraries = f'/usr/lib/{vm.arch.cpu}-linux-gnu/libibverbs'
+        vm.must(f'mkdir -p {libraries} /etc/libibverbs.d && '
+                f'cp -n {PLACE}/*.so {libraries}/ && '
+                f'cp -n {PLACE}/*.driver /etc/libibverbs.d/ && '
+                f'modprobe -a {CORE_MODULES} && '
+                "if ! grep -q '^virtio_rdma ' /proc/modules; then "
+                f'if [ -e {PLACE}/virtio_rdma.ko ]; '
+                f'then insmod {PLACE}/virtio_rdma.ko; '
+                'else modprobe virtio_rdma; fi; fi')
+        settle(vm)
+
+
+STACKS = {'virtio-rdma': DiskDriver, 'rxe': DiskRxe}
+
+
+class DiskGuest(LabGuest):
+    def __init__(self, index, plan, network, logs, boot):
+        """@boot: a diskboot.Boot"""
+        self.boot = boot
+        super().__init__(index, plan, network, logs, boot)
+
+    def _stack(self, _):
+        return STACKS[self.plan.stack]()
+
+    def _root(self):
+        arguments = self.boot.disk.drive()
+        if self.boot.modules:
+            arguments += self._share('modules', self.boot.modules, '8')
+        if self.boot.packages:
+            arguments += self._share('packages', self.boot.packages, '9')
+        return (self.boot.initramfs, self.boot.append(self.name),
+                arguments + self._shares())
+
+    def hears(self, timeout=3 * BOOT_TIMEOUT):
+        return super().hears(timeout)
+
+    def wait_ready(self):
+        """Wait until its system has started all that it starts, too."""
+        uptime = super().wait_ready()
+        # Not until systemd can be asked
+        done = self.run(
+            'until [ -S /run/systemd/private ]; do sleep 0.5; done; '
+            'systemctl is-system-running --wait', STARTED_BY)
+        if 'maintenance' in done.out or 'emergency' in done.out:
+            failed = self.run('systemctl --failed --plain --no-legend').out
+            raise LabError(f'{self.name}: its systemd is in emergency mode: '
+                           f'{failed}\n{self.errors()}')
+        if self.boot.packages:
+            self._install()
+        return uptime
+
+    def _install(self):
+        at = f'{PLACE}/packages'
+        self.must(
+            f'mkdir {at} && mount -t 9p '
+            f'-o ro,trans=virtio,version=9p2000.L packages {at} && '
+            'DEBIAN_FRONTEND=noninteractive dpkg --force-unsafe-io '
+            f'--install {at}/*.deb && umount {at}', INSTALLED_BY)
+
+    def describe(self):
+        return {**super().describe(), 'image': str(self.boot.disk.path)}
