@@ -110,6 +110,11 @@ static void print_detail(Monitor *mon, const RdmaQueuePairDetail *d)
     if (d->stats) {
         const RdmaQueuePairStats *s = d->stats;
 
+        monitor_printf(mon, "    packets sent %" PRIu64 " received %" PRIu64
+                       " looped back %" PRIu64 ", bytes sent %" PRIu64
+                       " received %" PRIu64 ", wrong Q_Keys %" PRIu64 "\n",
+                       s->tx_packets, s->rx_packets, s->loopback_packets,
+                       s->tx_bytes, s->rx_bytes, s->bad_qkey);
         monitor_printf(mon, "    retransmits %" PRIu64 ", timeouts %" PRIu64
                        ", naks sent %" PRIu64 " received %" PRIu64
                        ", rnr-naks sent %" PRIu64 " received %" PRIu64

@@ -168,6 +168,11 @@ static RdmaQueuePairStats *stats_info(const RdmaQpStats *stats)
 {
     RdmaQueuePairStats *info = g_new0(RdmaQueuePairStats, 1);
 
+    info->tx_packets = stats->tx_frames;
+    info->tx_bytes = stats->tx_bytes;
+    info->rx_packets = stats->rx_frames;
+    info->rx_bytes = stats->rx_bytes;
+    info->loopback_packets = stats->loopback_frames;
     info->retransmits = stats->retransmits;
     info->timeouts = stats->timeouts;
     info->rnr_naks_sent = stats->rnr_naks_sent;
@@ -176,6 +181,7 @@ static RdmaQueuePairStats *stats_info(const RdmaQpStats *stats)
     info->naks_received = stats->naks_received;
     info->rx_duplicates = stats->rx_duplicates;
     info->rx_out_of_sequence = stats->rx_out_of_sequence;
+    info->bad_qkey = stats->bad_qkey;
     return info;
 }
 

@@ -16,8 +16,17 @@ typedef enum RdmaInspect {
     RDMA_INSPECT_GID,               /* index in the table */
 } RdmaInspect;
 
-/* What went wrong on a QP since it was made, in packets or events. */
+/*
+ * What a QP has done and met since it was made, in packets, bytes of frames or
+ * events. Copies of multicasts that it got are not among what it received: one
+ * frame may have many.
+ */
 typedef struct RdmaQpStats {
+    uint64_t tx_frames;
+    uint64_t tx_bytes;
+    uint64_t rx_frames;
+    uint64_t rx_bytes;
+    uint64_t loopback_frames;       /* that it sent to its own device */
     uint64_t retransmits;           /* how often it went back to send again */
     uint64_t timeouts;
     uint64_t rnr_naks_sent;
@@ -26,6 +35,7 @@ typedef struct RdmaQpStats {
     uint64_t naks_received;
     uint64_t rx_duplicates;
     uint64_t rx_out_of_sequence;
+    uint64_t bad_qkey;
 } RdmaQpStats;
 
 typedef struct RdmaQpInspection {

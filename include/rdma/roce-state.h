@@ -279,5 +279,8 @@ int roce_import_srq(RoceEngine *e, const RoceSrqImage *image,
 int roce_import_qp(RoceEngine *e, const RoceQpImage *image,
                    const RdmaQpCap *max, char **why);
 void roce_import_stats(RoceEngine *e, const RoceStats *stats);
+/* What a QP has counted is not in its image, either: -ENOENT. */
+int roce_export_qp_stats(const RoceEngine *e, uint32_t qpn, RdmaQpStats *stats);
+int roce_import_qp_stats(RoceEngine *e, uint32_t qpn, const RdmaQpStats *stats);
 
 #endif /* RDMA_ROCE_STATE_H */

@@ -94,6 +94,7 @@ static void move_srq(RoceEngine *from, RoceEngine *to, uint32_t srqn)
 static void move_qp(RoceEngine *from, RoceEngine *to, uint32_t qpn)
 {
     RoceQpImage image, copy;
+    RdmaQpStats stats;
     char *why;
     int ret;
 
@@ -103,6 +104,8 @@ static void move_qp(RoceEngine *from, RoceEngine *to, uint32_t qpn)
     ret = roce_import_qp(to, &image, &no_limit, &why);
     g_assert_cmpstr(why, ==, NULL);
     g_assert_cmpint(ret, ==, 0);
+    g_assert_cmpint(roce_export_qp_stats(from, qpn, &stats), ==, 0);
+    g_assert_cmpint(roce_import_qp_stats(to, qpn, &stats), ==, 0);
     g_assert_cmpint(roce_export_qp(to, qpn, &copy), ==, 0);
     g_assert_true(same(&copy.s, &image.s, sizeof(copy.s)));
     g_assert_cmpuint(copy.n_send, ==, image.n_send);

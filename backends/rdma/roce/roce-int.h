@@ -9,11 +9,14 @@
 #include "transport/transport.h"
 
 /* rx.c */
-/* Give a checked packet to the QP it is for. */
-void roce_deliver(RoceEngine *e, const RocePacket *pkt, int64_t now);
+/*
+ * Give a checked packet to the QP it is for. Its frame from the wire had @size
+ * bytes; 0: it is from a QP of this engine.
+ */
+void roce_deliver(RoceEngine *e, const RocePacket *pkt, size_t size,
+                  int64_t now);
 /* Give the QPs of a group their copies of what QP @from sends to it. */
-void roce_deliver_copies(RoceEngine *e, const RocePacket *pkt,
-                         const RoceQp *from);
+void roce_deliver_copies(RoceEngine *e, const RocePacket *pkt, RoceQp *from);
 
 /*
  * state-check-*.c: NULL, or a text for g_free() that says what is wrong with

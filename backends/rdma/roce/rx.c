@@ -76,8 +76,7 @@ static void copy_to_group(RoceEngine *e, const RoceMcast *group,
 }
 
 /* QPs of this port get their copies when it sends. */
-void roce_deliver_copies(RoceEngine *e, const RocePacket *pkt,
-                         const RoceQp *from)
+void roce_deliver_copies(RoceEngine *e, const RocePacket *pkt, RoceQp *from)
 {
     const RoceMcast *group = roce_mcast_find(e, pkt->path.dgid,
                                              pkt->path.vlan);
@@ -85,7 +84,7 @@ void roce_deliver_copies(RoceEngine *e, const RocePacket *pkt,
     if (!group || pkt->bth.dqpn != RDMA_QPN_MCAST) {
         return;
     }
-    e->stats.loopback_frames++;
+    roce_qp_count(from, loopback_frames);
     copy_to_group(e, group, pkt, from);
 }
 
@@ -124,7 +123,17 @@ static void deliver_connected(RoceQp *qp, const RocePacket *pkt, bool request,
     }
 }
 
-void roce_deliver(RoceEngine *e, const RocePacket *pkt, int64_t now)
+/* The engine has counted it, whoever takes it. */
+static void count_rx(RoceQp *qp, size_t size)
+{
+    if (size) {
+        qp->stats.rx_frames++;
+        qp->stats.rx_bytes += size;
+    }
+}
+
+void roce_deliver(RoceEngine *e, const RocePacket *pkt, size_t size,
+                  int64_t now)
 {
     RoceQp *qp = roce_qp_find(e, pkt->bth.dqpn);
     bool request = pkt->info->flags & ROCE_OP_REQUEST;
@@ -148,10 +157,12 @@ void roce_deliver(RoceEngine *e, const RocePacket *pkt, int64_t now)
         return;
     }
     if (roce_is_ud(qp)) {
+        count_rx(qp, size);
         roce_ud_rx(qp, pkt);
     } else if (!from_peer(qp, &pkt->path)) {
         roce_rx_drop(e, &pkt->bth, "not from the QP's peer");
     } else {
+        count_rx(qp, size);
         deliver_connected(qp, pkt, request, now);
     }
     roce_cq_fail_qps(e);
@@ -199,7 +210,7 @@ static void rx(RoceEngine *e, const uint8_t *frame, size_t len, bool checked,
     if (pkt.bth.dqpn == RDMA_QPN_MCAST) {
         rx_multicast(e, &pkt);
     } else {
-        roce_deliver(e, &pkt, now);
+        roce_deliver(e, &pkt, len, now);
     }
 }
 

@@ -11,6 +11,28 @@ void roce_import_stats(RoceEngine *e, const RoceStats *stats)
     e->stats = *stats;
 }
 
+int roce_export_qp_stats(const RoceEngine *e, uint32_t qpn, RdmaQpStats *stats)
+{
+    const RoceQp *qp = roce_qp_find(e, qpn);
+
+    if (!qp) {
+        return -ENOENT;
+    }
+    *stats = qp->stats;
+    return 0;
+}
+
+int roce_import_qp_stats(RoceEngine *e, uint32_t qpn, const RdmaQpStats *stats)
+{
+    RoceQp *qp = roce_qp_find(e, qpn);
+
+    if (!qp) {
+        return -ENOENT;
+    }
+    qp->stats = *stats;
+    return 0;
+}
+
 /* Memory regions */
 
 bool roce_has_mr(const RoceEngine *e, uint32_t mrn)

@@ -76,9 +76,10 @@ static void end_turn(RoceQp *qp, uint32_t len)
     to_tail(qp);
 }
 
-/* Deliver to QPs of this engine. */
-static void loop_back(RoceEngine *e, RoceTx *tx, int64_t now)
+/* Deliver what @qp sends to QPs of this engine. */
+static void loop_back(RoceQp *qp, RoceTx *tx, int64_t now)
 {
+    RoceEngine *e = qp->e;
     RoceTxFrame *frame = tx->frame;
     RocePacket pkt = {
         .path = *tx->path,
@@ -105,8 +106,8 @@ static void loop_back(RoceEngine *e, RoceTx *tx, int64_t now)
     if (tx->mcast) {
         roce_deliver_copies(e, &pkt, tx->mcast);
     } else {
-        e->stats.loopback_frames++;
-        roce_deliver(e, &pkt, now);
+        roce_qp_count(qp, loopback_frames);
+        roce_deliver(e, &pkt, 0, now);
     }
 }
 
@@ -167,14 +168,14 @@ bool roce_poll_tx(RoceEngine *e, int64_t now, RoceTxFrame *frame)
             roce_frame_headers(&tx);
         }
         if (to_self) {
-            loop_back(e, &tx, now);
+            loop_back(qp, &tx, now);
         }
         if (to_wire) {
             roce_frame_trailer(e, &tx);
+            roce_qp_count(qp, tx_frames);
+            roce_qp_add(qp, tx_bytes, frame->size);
             roce_cq_fail_qps(e);
             e->work += ROCE_COST_PACKET + tx.len;
-            e->stats.tx_frames++;
-            e->stats.tx_bytes += frame->size;
             e->stats.tx_mcast_frames += tx.mcast != NULL;
             e->out = true;
             return true;

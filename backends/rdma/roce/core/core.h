@@ -237,9 +237,10 @@ static inline void roce_qp_prefetch(RoceEngine *e, const RoceQp *qp)
     }
 }
 
-/* Count one of what RoceStats and RdmaQpStats have, for engine and QP. */
-#define roce_qp_count(qp, field) \
-    ((void)((qp)->e->stats.field++, (qp)->stats.field++))
+/* Count one or @n of what RoceStats and RdmaQpStats have, for engine and QP. */
+#define roce_qp_add(qp, field, n) \
+    ((void)((qp)->e->stats.field += (n), (qp)->stats.field += (n)))
+#define roce_qp_count(qp, field) roce_qp_add(qp, field, 1)
 
 static inline uint32_t psn_add(uint32_t psn, uint32_t n)
 {

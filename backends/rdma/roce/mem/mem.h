@@ -56,7 +56,7 @@ typedef struct RoceTx {
     RoceTemplate *template;         /* of @path, or NULL */
     bool routed;                    /* @path can be used */
     bool local;                     /* and leads back to this engine */
-    const RoceQp *mcast;            /* sender of a multicast, or NULL */
+    RoceQp *mcast;                  /* sender of a multicast, or NULL */
     bool waits;                     /* no packet: the wire is blocked */
     uint32_t rate;                  /* kb/s it may be sent at; 0: no limit */
     uint32_t len;                   /* bytes of payload */

@@ -165,7 +165,7 @@ void roce_ud_rx(RoceQp *qp, const RocePacket *pkt)
     };
 
     if (pkt->bth.deth.qkey != own_qkey(qp)) {
-        e->stats.bad_qkey++;
+        roce_qp_count(qp, bad_qkey);
         roce_rx_drop(e, &pkt->bth, "wrong Q_Key");
         return;
     }
