@@ -5,7 +5,7 @@
  */
 #include "qemu/osdep.h"
 #include "qemu/rcu.h"
-#include "rdma/roce.h"
+#include "rdma/roce-state.h"
 #include "standard-headers/linux/virtio_rdma.h"
 #include "rdma-roce-int.h"
 
@@ -157,6 +157,61 @@ static unsigned rdma_roce_query_counters(RdmaBackend *rb, uint64_t *values)
     return VIRTIO_RDMA_NUM_COUNTERS;
 }
 
+/* What a QP counts of them */
+static const struct {
+    uint8_t counter;
+    uint8_t offset;                 /* in RdmaQpStats */
+} qp_counters[] = {
+#define COUNTER(name, field) \
+    { VIRTIO_RDMA_##name, offsetof(RdmaQpStats, field) }
+    COUNTER(TX_PACKETS, tx_frames),
+    COUNTER(TX_BYTES, tx_bytes),
+    COUNTER(RX_PACKETS, rx_frames),
+    COUNTER(RX_BYTES, rx_bytes),
+    COUNTER(LOOPBACK_PACKETS, loopback_frames),
+    COUNTER(RX_DUPLICATES, rx_duplicates),
+    COUNTER(RX_OUT_OF_SEQUENCE, rx_out_of_sequence),
+    COUNTER(RETRANSMITS, retransmits),
+    COUNTER(TIMEOUTS, timeouts),
+    COUNTER(RNR_NAKS_SENT, rnr_naks_sent),
+    COUNTER(RNR_NAKS_RECEIVED, rnr_naks_received),
+    COUNTER(NAKS_SENT, naks_sent),
+    COUNTER(NAKS_RECEIVED, naks_received),
+    COUNTER(BAD_QKEY, bad_qkey),
+#undef COUNTER
+};
+
+QEMU_BUILD_BUG_ON(sizeof(RdmaQpStats) !=
+                  ARRAY_SIZE(qp_counters) * sizeof(uint64_t));
+
+static uint64_t *qp_counter(RdmaQpStats *stats, size_t i)
+{
+    return (uint64_t *)((char *)stats + qp_counters[i].offset);
+}
+
+static int rdma_roce_query_qp_counters(RdmaBackend *rb, uint32_t qpn,
+                                       uint64_t *values)
+{
+    RdmaQpStats stats;
+    int ret = roce_export_qp_stats(rdma_roce_engine(rb), qpn, &stats);
+
+    for (size_t i = 0; !ret && i < ARRAY_SIZE(qp_counters); i++) {
+        values[qp_counters[i].counter] += *qp_counter(&stats, i);
+    }
+    return ret;
+}
+
+static int rdma_roce_set_qp_counters(RdmaBackend *rb, uint32_t qpn,
+                                     const uint64_t *values)
+{
+    RdmaQpStats stats;
+
+    for (size_t i = 0; i < ARRAY_SIZE(qp_counters); i++) {
+        *qp_counter(&stats, i) = values[qp_counters[i].counter];
+    }
+    return roce_import_qp_stats(rdma_roce_engine(rb), qpn, &stats);
+}
+
 static int rdma_roce_inspect(RdmaBackend *rb, RdmaInspect what, uint32_t id,
                              RdmaInspection *out)
 {
@@ -227,6 +282,8 @@ void rdma_roce_ctrl_class_init(RdmaBackendClass *rbc)
     rbc->attach_mcast = rdma_roce_attach_mcast;
     rbc->detach_mcast = rdma_roce_detach_mcast;
     rbc->query_counters = rdma_roce_query_counters;
+    rbc->query_qp_counters = rdma_roce_query_qp_counters;
+    rbc->set_qp_counters = rdma_roce_set_qp_counters;
     rbc->inspect = rdma_roce_inspect;
     rbc->send_room = rdma_roce_send_room;
     rbc->recv_room = rdma_roce_recv_room;

@@ -8,6 +8,8 @@
 
 QEMU_BUILD_BUG_ON(sizeof(struct virtio_rdma_modify_qp_req) >
                   VIRTIO_RDMA_REQ_ROOM);
+QEMU_BUILD_BUG_ON(sizeof(struct virtio_rdma_query_qp_counters_req) >
+                  VIRTIO_RDMA_REQ_ROOM);
 QEMU_BUILD_BUG_ON(sizeof(struct virtio_rdma_query_port_rsp) >
                   VIRTIO_RDMA_RSP_ROOM);
 QEMU_BUILD_BUG_ON(VIRTIO_RDMA_NUM_COUNTERS * sizeof(uint64_t) >
@@ -330,6 +332,14 @@ void virtio_rdma_codec_get_request(uint8_t cmd, const uint8_t *p,
     case VIRTIO_RDMA_CMD_QUERY_COUNTERS:
         req->query_port.port = GET8(p, virtio_rdma_query_counters_req, port);
         break;
+    case VIRTIO_RDMA_CMD_QUERY_QP_COUNTERS:
+        req->qp_counters.num_qps =
+            GET32(p, virtio_rdma_query_qp_counters_req, num_qps);
+        for (unsigned i = 0; i < VIRTIO_RDMA_MAX_COUNTER_QPS; i++) {
+            req->qp_counters.qpn[i] =
+                GET32(p, virtio_rdma_query_qp_counters_req, qpn[i]);
+        }
+        break;
     case VIRTIO_RDMA_CMD_SET_SHADOW:
         req->set_shadow.doorbell = GET16(p, virtio_rdma_set_shadow_req,
                                          doorbell);
@@ -409,6 +419,7 @@ void virtio_rdma_codec_put_response(uint8_t cmd, uint8_t *p,
         PUT32(p, virtio_rdma_alloc_mw_rsp, rkey, rsp->mw.rkey);
         break;
     case VIRTIO_RDMA_CMD_QUERY_COUNTERS:
+    case VIRTIO_RDMA_CMD_QUERY_QP_COUNTERS:
         for (unsigned i = 0; i < VIRTIO_RDMA_NUM_COUNTERS; i++) {
             stq_le_p(p + i * sizeof(uint64_t), rsp->counters[i]);
         }
@@ -468,4 +479,7 @@ virtio_rdma_codec_cmds[VIRTIO_RDMA_CMD_MAX + 1] = {
     CMD(REREG_MR, offsetof(struct virtio_rdma_rereg_mr_req, mr.page_shift),
         sizeof(struct virtio_rdma_mr_rsp)),
     CMD(SET_SHADOW, sizeof(struct virtio_rdma_set_shadow_req), 0),
+    CMD(QUERY_QP_COUNTERS,
+        offsetof(struct virtio_rdma_query_qp_counters_req, qpn[1]),
+        VIRTIO_RDMA_NUM_COUNTERS * sizeof(uint64_t)),
 };

@@ -15,7 +15,7 @@
 #include "system/rdma-backend.h"
 #include "standard-headers/linux/virtio_rdma.h"
 
-#define VIRTIO_RDMA_CMD_MAX VIRTIO_RDMA_CMD_SET_SHADOW
+#define VIRTIO_RDMA_CMD_MAX VIRTIO_RDMA_CMD_QUERY_QP_COUNTERS
 
 /* Room for any request, response or completion, in bytes. */
 #define VIRTIO_RDMA_REQ_ROOM 256
@@ -65,6 +65,10 @@ typedef union VirtIORdmaReq {
     struct {
         uint8_t port;
     } query_port;
+    struct {
+        uint32_t num_qps;           /* unchecked */
+        uint32_t qpn[VIRTIO_RDMA_MAX_COUNTER_QPS];
+    } qp_counters;
     struct {
         uint32_t cqe;
         uint32_t flags;             /* VIRTIO_RDMA_CQ_* */

@@ -56,7 +56,7 @@
                  VIRTIO_RDMA_MAX_SLOT_SHIFT - RDMA_PAGE_SHIFT)))
 
 /* The last of VIRTIO_RDMA_F_* */
-#define VIRTIO_RDMA_F_MAX           VIRTIO_RDMA_F_SHADOW_DOORBELL
+#define VIRTIO_RDMA_F_MAX           VIRTIO_RDMA_F_QP_COUNTERS
 
 /*
  * May this thread use virtqueues, and interrupt? The iothread leaves that to

@@ -51,6 +51,7 @@ static const Command commands[VIRTIO_RDMA_CMD_MAX + 1] = {
     CMD_OF(CQ_DEEP, RESIZE_CQ, virtio_rdma_cq_resize),
     CMD_OF(COUNTERS, QUERY_COUNTERS, virtio_rdma_counters_query),
     CMD_OF(SHADOW_DOORBELL, SET_SHADOW, virtio_rdma_doorbell_set_shadow),
+    CMD_OF(QP_COUNTERS, QUERY_QP_COUNTERS, virtio_rdma_qp_counters_query),
 };
 
 static uint8_t status_of(VirtIORdma *s, int ret)

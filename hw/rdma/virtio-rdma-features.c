@@ -74,6 +74,12 @@ static bool have_counters(const VirtIORdma *s)
     return s->bc->query_counters;
 }
 
+static bool have_qp_counters(const VirtIORdma *s)
+{
+    return s->bc->query_qp_counters && have_counters(s) &&
+           virtio_rdma_offers(s, VIRTIO_RDMA_F_COUNTERS);
+}
+
 /*
  * Whether a feature is possible depends on the methods of the backend and on
  * the limits that it set. A feature that is not listed is never offered.
@@ -101,6 +107,7 @@ static bool (*const possible[VIRTIO_RDMA_F_MAX + 1])(const VirtIORdma *s) = {
     [VIRTIO_RDMA_F_DIRECT_CQ] = always,
     [VIRTIO_RDMA_F_DIRECT_SRQ] = have_direct_srqs,
     [VIRTIO_RDMA_F_SHADOW_DOORBELL] = have_shadows,
+    [VIRTIO_RDMA_F_QP_COUNTERS] = have_qp_counters,
 };
 
 void virtio_rdma_features_restrict(VirtIORdma *s)

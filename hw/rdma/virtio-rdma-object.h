@@ -26,6 +26,7 @@ VirtIORdmaHandler virtio_rdma_pkey_query;
 VirtIORdmaHandler virtio_rdma_gid_add;
 VirtIORdmaHandler virtio_rdma_gid_del;
 VirtIORdmaHandler virtio_rdma_counters_query;
+VirtIORdmaHandler virtio_rdma_qp_counters_query;
 
 /* virtio-rdma-pd.c: protection domains */
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The port of a virtio-rdma device: its attributes, GIDs and counters.
+ * The port of a virtio-rdma device: its attributes, GIDs and counters, also of
+ * queue pairs.
  */
 #include "qemu/osdep.h"
 #include "qemu/log.h"
@@ -119,4 +120,28 @@ int virtio_rdma_counters_query(VirtIORdma *s, const VirtIORdmaReq *req,
         virtio_rdma_counters_get(s, rsp->counters);
     }
     return ret;
+}
+
+int virtio_rdma_qp_counters_query(VirtIORdma *s, const VirtIORdmaReq *req,
+                                  VirtIORdmaRsp *rsp)
+{
+    uint32_t n = req->qp_counters.num_qps;
+
+    if (!virtio_rdma_check_range("num_qps", n, 1,
+                                 VIRTIO_RDMA_MAX_COUNTER_QPS)) {
+        return -EINVAL;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t qpn = req->qp_counters.qpn[i];
+
+        if (!virtio_rdma_table_get(&s->qps, qpn)) {
+            qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: counters of queue "
+                          "pair %u, which does not exist\n", qpn);
+            return -ENOENT;
+        }
+        if (s->bc->query_qp_counters(s->backend, qpn, rsp->counters)) {
+            return -ENOENT;
+        }
+    }
+    return 0;
 }

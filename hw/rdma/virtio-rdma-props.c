@@ -196,6 +196,7 @@ static const Property virtio_rdma_properties[] = {
     FEATURE("direct-cq", DIRECT_CQ),
     FEATURE("direct-srq", DIRECT_SRQ),
     FEATURE("shadow-doorbell", SHADOW_DOORBELL),
+    FEATURE("qp-counters", QP_COUNTERS),
 };
 
 const char *virtio_rdma_feature_name(unsigned bit)
@@ -276,6 +277,7 @@ static const struct {
                     "direct-qp" },
     { "shadow-doorbell", "offer doorbells in memory, for processes with many "
                          "queue pairs, with direct-qp" },
+    { "qp-counters", "offer counters of queue pairs, with counters" },
 };
 
 static char *get_version(Object *obj, Error **errp)

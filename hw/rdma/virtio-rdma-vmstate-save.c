@@ -26,6 +26,7 @@ void virtio_rdma_saved_free(VirtIORdma *s)
     }
     virtio_rdma_saved_faults_free(v);
     g_free(v->shadows);
+    g_free(v->qp_counters);
     g_free(v->qps);
     g_free(v->srqs);
     g_free(v->mws);
@@ -224,6 +225,7 @@ int virtio_rdma_saved_pre_save(void *opaque)
             };
         }
     }
+    virtio_rdma_saved_counters_fill(v);
     virtio_rdma_saved_faults_fill(v);
     virtio_rdma_counters_get(s, v->counters);
     return 0;

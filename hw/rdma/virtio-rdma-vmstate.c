@@ -428,6 +428,7 @@ const VMStateDescription vmstate_virtio_rdma_device = {
     .subsections = (const VMStateDescription * const []) {
         &vmstate_backend,
         &vmstate_shadows,
+        &vmstate_virtio_rdma_qp_counters,
         &vmstate_virtio_rdma_faults,
         NULL
     },

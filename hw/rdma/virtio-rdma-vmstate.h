@@ -122,6 +122,11 @@ typedef struct SavedShadow {
     uint64_t addr;
 } SavedShadow;
 
+typedef struct SavedQpCounters {
+    uint32_t qpn;
+    uint64_t values[VIRTIO_RDMA_NUM_COUNTERS];
+} SavedQpCounters;
+
 /* A completion that is held back */
 typedef struct SavedHeld {
     uint32_t cqn;
@@ -179,6 +184,8 @@ struct VirtIORdmaSaved {
     SavedEvent *events;
     uint32_t n_shadows;
     SavedShadow *shadows;
+    uint32_t n_qp_counters;
+    SavedQpCounters *qp_counters;
     uint32_t n_faults;
     VirtIORdmaFault *faults;
     uint32_t n_fault_qps;
@@ -202,6 +209,11 @@ void virtio_rdma_limits_register(VirtIORdma *s);
 void virtio_rdma_limits_unregister(VirtIORdma *s);
 /* Is all that the guest has there in an iothread, if the device is? */
 bool virtio_rdma_saved_suits_iothread(const VirtIORdmaSaved *v);
+
+/* virtio-rdma-vmstate-counters.c: what queue pairs count */
+
+void virtio_rdma_saved_counters_fill(VirtIORdmaSaved *v);
+extern const VMStateDescription vmstate_virtio_rdma_qp_counters;
 
 /* virtio-rdma-vmstate-fault.c: faults */
 

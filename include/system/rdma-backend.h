@@ -292,7 +292,7 @@ struct RdmaBackendClass {
     int (*destroy_mr)(RdmaBackend *rb, uint32_t mrn);
 
     /*
-     * Optional from here to query_counters: the device does not offer what
+     * Optional from here to set_qp_counters: the device does not offer what
      * needs a method that is missing, or a limit that came back as 0.
      */
 
@@ -348,6 +348,14 @@ struct RdmaBackendClass {
     int (*update_counters)(RdmaBackend *rb);
     /* Fills @values, returns how many; at most RDMA_BACKEND_MAX_COUNTERS. */
     unsigned (*query_counters)(RdmaBackend *rb, uint64_t *values);
+    /*
+     * Add to @values what a QP has counted, in the order of the guest ABI; and
+     * set it, after a migration, from such values. -ENOENT: there is no such
+     * QP. Both or none.
+     */
+    int (*query_qp_counters)(RdmaBackend *rb, uint32_t qpn, uint64_t *values);
+    int (*set_qp_counters)(RdmaBackend *rb, uint32_t qpn,
+                           const uint64_t *values);
 
     /*
      * For people on the host who look at the device: what is known of an

@@ -13,6 +13,7 @@ int main(int argc, char **argv)
     add_migrate_direct_tests();
     add_migrate_fault_tests();
     add_migrate_shadow_tests();
+    add_migrate_counters_tests();
     add_migrate_objects_tests();
     add_migrate_points_tests();
     add_migrate_stored_tests();

@@ -35,6 +35,7 @@ int main(int argc, char **argv)
     add_direct_tests();
     add_direct_recv_tests();
     add_shadow_tests();
+    add_qp_counters_tests();
     add_notify_tests();
     add_cq_tests();
     add_event_tests();

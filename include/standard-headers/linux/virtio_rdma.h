@@ -91,6 +91,8 @@ typedef uint64_t __le64;
  * while the device looks at it.
  */
 #define VIRTIO_RDMA_F_SHADOW_DOORBELL	21
+/* QUERY_QP_COUNTERS. Needs F_COUNTERS. */
+#define VIRTIO_RDMA_F_QP_COUNTERS	22
 
 #define VIRTIO_RDMA_CQE_EMPTY		0xff
 
@@ -218,6 +220,8 @@ enum virtio_rdma_cmd {
 	VIRTIO_RDMA_CMD_REREG_MR = 29,
 	/* with F_SHADOW_DOORBELL */
 	VIRTIO_RDMA_CMD_SET_SHADOW = 30,
+	/* with F_QP_COUNTERS */
+	VIRTIO_RDMA_CMD_QUERY_QP_COUNTERS = 31,
 };
 
 /* Control status; without F_EXT_STATUS every failure reads 1. */
@@ -444,6 +448,17 @@ enum virtio_rdma_counter {
 	VIRTIO_RDMA_RX_MCAST_PACKETS,
 	VIRTIO_RDMA_NUM_COUNTERS
 };
+
+/*
+ * QUERY_QP_COUNTERS: the sums of what so many QPs count, in a response like
+ * that of QUERY_COUNTERS.
+ */
+#define VIRTIO_RDMA_MAX_COUNTER_QPS	32
+
+struct virtio_rdma_query_qp_counters_req {
+	__le32 num_qps;
+	__le32 qpn[VIRTIO_RDMA_MAX_COUNTER_QPS];
+} VIRTIO_RDMA_ABI;
 
 struct virtio_rdma_create_qp_req {
 	__le32 pdn;

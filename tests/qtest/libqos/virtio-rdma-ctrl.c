@@ -158,6 +158,25 @@ uint8_t qrdma_query_counters(QRdma *d, uint8_t port, uint64_t *values)
     return status;
 }
 
+uint8_t qrdma_query_qp_counters(QRdma *d, uint32_t n, const uint32_t *qpns,
+                                uint64_t *values)
+{
+    struct virtio_rdma_query_qp_counters_req req = {
+        .num_qps = cpu_to_le32(n),
+    };
+    uint8_t status;
+
+    for (uint32_t i = 0; i < MIN(n, VIRTIO_RDMA_MAX_COUNTER_QPS); i++) {
+        req.qpn[i] = cpu_to_le32(qpns[i]);
+    }
+    status = qrdma_cmd(d, VIRTIO_RDMA_CMD_QUERY_QP_COUNTERS, &req, sizeof(req),
+                       values, VIRTIO_RDMA_NUM_COUNTERS * sizeof(*values));
+    for (int i = 0; i < VIRTIO_RDMA_NUM_COUNTERS; i++) {
+        values[i] = le64_to_cpu(values[i]);
+    }
+    return status;
+}
+
 uint8_t qrdma_del_gid(QRdma *d, uint16_t index, uint32_t port)
 {
     struct virtio_rdma_del_gid_req req = {

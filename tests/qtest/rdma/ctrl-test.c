@@ -36,6 +36,7 @@ static const CommandStep steps[] = {
     { "resize-cq", VIRTIO_RDMA_CMD_RESIZE_CQ, 12, 0 },
     { "attach-mcast", VIRTIO_RDMA_CMD_ATTACH_MCAST, 20, 0 },
     { "query-counters", VIRTIO_RDMA_CMD_QUERY_COUNTERS, 1, 160 },
+    { "query-qp-counters", VIRTIO_RDMA_CMD_QUERY_QP_COUNTERS, 8, 160 },
     { "rereg-mr", VIRTIO_RDMA_CMD_REREG_MR, 52, 12 },
     { "detach-mcast", VIRTIO_RDMA_CMD_DETACH_MCAST, 20, 0 },
     { "dealloc-mw", VIRTIO_RDMA_CMD_DEALLOC_MW, 4, 0 },
@@ -78,6 +79,7 @@ typedef struct CommandObjects {
                           QRDMA_F(VIRTIO_RDMA_F_CQ_DEEP) | \
                           QRDMA_F(VIRTIO_RDMA_F_MCAST) | \
                           QRDMA_F(VIRTIO_RDMA_F_COUNTERS) | \
+                          QRDMA_F(VIRTIO_RDMA_F_QP_COUNTERS) | \
                           QRDMA_F(VIRTIO_RDMA_F_REREG_MR))
 
 /*
@@ -255,6 +257,10 @@ static void make_request(const CommandObjects *o, uint8_t cmd, uint8_t *req)
         break;
     case VIRTIO_RDMA_CMD_QUERY_COUNTERS:
         req[0] = 1;
+        break;
+    case VIRTIO_RDMA_CMD_QUERY_QP_COUNTERS:
+        put32(req, 0, 1);
+        put32(req, 4, o->ud_qpn);
         break;
     case VIRTIO_RDMA_CMD_REREG_MR:
         put32(req, 0, o->user_mrn);

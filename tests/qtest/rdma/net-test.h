@@ -107,6 +107,7 @@ void add_migrate_backlog_tests(void);
 void add_migrate_direct_tests(void);
 void add_migrate_fault_tests(void);
 void add_migrate_shadow_tests(void);
+void add_migrate_counters_tests(void);
 void add_migrate_objects_tests(void);
 void add_migrate_points_tests(void);
 void add_migrate_stored_tests(void);

@@ -94,6 +94,7 @@ void add_packed_tests(void);
 void add_reset_tests(void);
 void add_ring_tests(void);
 void add_shadow_tests(void);
+void add_qp_counters_tests(void);
 void add_srq_tests(void);
 void add_wqe_tests(void);
 void add_notify_tests(void);

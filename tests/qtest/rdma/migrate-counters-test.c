@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Migration of what queue pairs count.
+ */
+#include "qemu/osdep.h"
+#include <glib/gstdio.h>
+#include "migrate-test.h"
+
+#define FEATURES (QRDMA_F(VIRTIO_RDMA_F_COUNTERS) | \
+                  QRDMA_F(VIRTIO_RDMA_F_QP_COUNTERS))
+
+#define WRITES 10
+#define LEN 100
+
+static Trip *trip_with(uint64_t features)
+{
+    Trip *t = trip_new(NULL);
+
+    t->p = net_pair_new_with(&t->net, RDMA_QPT_RC, features);
+    qrdma_connect(t->p.a.qp, t->p.b.qp, NULL);
+    return t;
+}
+
+static void write_once(Trip *t)
+{
+    RdmaSge sge = net_sge(&t->p.a, 0, LEN);
+    RdmaSendWr wr = net_rdma_wr(RDMA_WR_RDMA_WRITE, 1, &sge, &t->p.b, 0);
+
+    qrdma_post_send(t->p.a.qp, &wr);
+    qrdma_expect(t->p.a.scq, 1, RDMA_WC_SUCCESS);
+}
+
+static void get(Trip *t, uint64_t *values)
+{
+    assert_ok(qrdma_query_qp_counters(t->p.a.dev, 1, &t->p.a.qp->qpn,
+                                      values));
+}
+
+/* They go on. On the way, or from there, a frame may be sent again. */
+static void test_qp_counters(void)
+{
+    Trip *t = trip_with(FEATURES);
+    uint64_t before[VIRTIO_RDMA_NUM_COUNTERS];
+    uint64_t after[VIRTIO_RDMA_NUM_COUNTERS];
+
+    for (int i = 1; i <= 2; i++) {
+        for (int n = 0; n < WRITES; n++) {
+            write_once(t);
+        }
+        get(t, before);
+        g_assert_cmpuint(before[VIRTIO_RDMA_TX_PACKETS], >=, i * WRITES);
+        g_assert_cmpuint(before[VIRTIO_RDMA_TX_BYTES], >, i * WRITES * LEN);
+        g_assert_cmpuint(before[VIRTIO_RDMA_RX_PACKETS], >=, i * WRITES);
+        if (i == 1) {
+            trip_move(t, 0, NULL);
+        } else {
+            trip_move_by_file(t, 0);
+        }
+        get(t, after);
+        for (int n = 0; n < VIRTIO_RDMA_NUM_COUNTERS; n++) {
+            g_assert_cmpuint(after[n], >=, before[n]);
+        }
+        g_assert_cmpuint(after[VIRTIO_RDMA_TX_PACKETS], <,
+                         before[VIRTIO_RDMA_TX_PACKETS] + WRITES);
+    }
+    trip_free(t);
+}
+
+static void test_spoilt(void)
+{
+    Trip *t = trip_with(FEATURES);
+    uint32_t qpn = t->p.a.qp->qpn;
+    /* One record: a packet of @qpn, in the high half of the first counter */
+    const TripSpoilt cases[] = {
+        { "number", { 1, qpn, 0, 1 }, 4, 0, 2,
+          "counters of 2 QPs in the migration stream, which has only 1 QPs" },
+        { "all numbers", { 1, qpn, 0, 1 }, 4, 0, UINT32_MAX,
+          "no more counters than queue pairs" },
+        { "QP", { 1, qpn, 0, 1 }, 4, 1, qpn + 1, "which has no such QP" },
+    };
+
+    write_once(t);
+    trip_refuse_spoilt(t, 0, cases, ARRAY_SIZE(cases));
+    trip_free(t);
+}
+
+/* A driver that did not ask for it can go where there is no such thing. */
+static void test_without_the_feature(void)
+{
+    Trip *t = trip_with(QRDMA_F(VIRTIO_RDMA_F_COUNTERS));
+    g_autofree char *path = g_strdup_printf("%s/migrate", t->net.dir);
+    g_autofree char *uri = g_strdup_printf("unix:%s", path);
+    QTestState *to;
+
+    write_once(t);
+    to = trip_start_destination(t, 0, MIGRATE_DEVICE ",qp-counters=off", "");
+    trip_migrate_from(to, uri);
+    trip_migrate_to(t, 0, uri);
+    g_assert_true(trip_migration_done(t->net.host[0]->qts));
+    trip_take_over(t, 0, to);
+    g_unlink(path);
+    write_once(t);
+    trip_free(t);
+}
+
+void add_migrate_counters_tests(void)
+{
+    qtest_add_func("virtio-rdma-migration/qp-counters", test_qp_counters);
+    qtest_add_func("virtio-rdma-migration/qp-counters-spoilt", test_spoilt);
+    qtest_add_func("virtio-rdma-migration/qp-counters-without-the-feature",
+                   test_without_the_feature);
+}

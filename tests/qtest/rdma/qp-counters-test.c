@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * virtio-rdma: what the driver is told of counters of queue pairs.
+ */
+#include "qemu/osdep.h"
+#include "qemu/bswap.h"
+#include "qobject/qdict.h"
+#include "qobject/qlist.h"
+#include "rdma-test.h"
+
+#define FEATURES (QRDMA_F(VIRTIO_RDMA_F_COUNTERS) | \
+                  QRDMA_F(VIRTIO_RDMA_F_QP_COUNTERS))
+#define MAX_QPS VIRTIO_RDMA_MAX_COUNTER_QPS
+
+typedef struct Bench {
+    QRdma *d;
+    QRdmaPd *pd;
+    QRdmaCq *cq;
+    QRdmaQp *qp[2];                 /* each its own peer */
+    QRdmaMr *mr;
+} Bench;
+
+static Bench bench_new(uint64_t features)
+{
+    Bench b = { .d = test_device_with(features) };
+
+    qrdma_setup_gids(b.d, 1);
+    b.pd = qrdma_alloc_pd(b.d);
+    b.cq = qrdma_create_cq(b.d, 32);
+    b.mr = qrdma_reg_mr(b.pd, 0x10000, 4096, RDMA_ACCESS_LOCAL_WRITE |
+                                             RDMA_ACCESS_REMOTE_WRITE);
+    for (int i = 0; i < 2; i++) {
+        b.qp[i] = qrdma_create_qp(b.pd, b.cq, b.cq, RDMA_QPT_RC);
+        qrdma_connect(b.qp[i], b.qp[i], NULL);
+    }
+    return b;
+}
+
+/* QP @i writes to itself: the packet, and its acknowledgement. */
+static void write_once(Bench *b, int i)
+{
+    RdmaSge sge = { .addr = 0x10000, .length = 8, .lkey = b->mr->lkey };
+    RdmaSendWr wr = {
+        .wr_id = i,
+        .opcode = RDMA_WR_RDMA_WRITE,
+        .send_flags = RDMA_SEND_SIGNALED,
+        .num_sge = 1,
+        .sg_list = &sge,
+        .wr.rdma = { .remote_addr = 0x10800, .rkey = b->mr->rkey },
+    };
+
+    qrdma_post_send(b->qp[i], &wr);
+    qrdma_expect(b->cq, i, RDMA_WC_SUCCESS);
+}
+
+static uint64_t loopback(Bench *b, uint32_t n, const uint32_t *qpns)
+{
+    uint64_t values[VIRTIO_RDMA_NUM_COUNTERS];
+
+    assert_ok(qrdma_query_qp_counters(b->d, n, qpns, values));
+    for (int i = 0; i < VIRTIO_RDMA_NUM_COUNTERS; i++) {
+        if (i != VIRTIO_RDMA_LOOPBACK_PACKETS) {
+            g_assert_cmpuint(values[i], ==, 0);
+        }
+    }
+    return values[VIRTIO_RDMA_LOOPBACK_PACKETS];
+}
+
+static void test_each_its_own(void)
+{
+    Bench b = bench_new(FEATURES);
+    const uint32_t one = b.qp[0]->qpn, two = b.qp[1]->qpn;
+
+    write_once(&b, 0);
+    write_once(&b, 1);
+    write_once(&b, 1);
+    g_assert_cmpuint(loopback(&b, 1, &one), ==, 2);
+    g_assert_cmpuint(loopback(&b, 1, &two), ==, 4);
+}
+
+static void test_sums(void)
+{
+    Bench b = bench_new(FEATURES);
+    uint32_t qpns[MAX_QPS];
+    uint64_t all[VIRTIO_RDMA_NUM_COUNTERS];
+
+    write_once(&b, 0);
+    write_once(&b, 1);
+    write_once(&b, 1);
+    for (int i = 0; i < MAX_QPS; i++) {
+        qpns[i] = b.qp[i % 2]->qpn;
+    }
+    g_assert_cmpuint(loopback(&b, 2, qpns), ==, 6);
+    assert_ok(qrdma_query_counters(b.d, 1, all));
+    g_assert_cmpuint(all[VIRTIO_RDMA_LOOPBACK_PACKETS], ==, 6);
+    /* One that is named again counts again. */
+    g_assert_cmpuint(loopback(&b, MAX_QPS, qpns), ==, MAX_QPS / 2 * 6);
+}
+
+/* The host sees the same. */
+static void test_as_query_rdma(void)
+{
+    Bench b = bench_new(FEATURES);
+    const uint32_t qpn = b.qp[0]->qpn;
+    const QListEntry *e;
+    bool found = false;
+    QDict *rsp;
+
+    write_once(&b, 0);
+    rsp = qtest_qmp(b.d->host->qts, "{'execute': 'query-rdma', 'arguments': "
+                    "{'objects': ['qp'], 'detail': true}}");
+    QLIST_FOREACH_ENTRY(qdict_get_qlist(rsp, "return"), e) {
+        QDict *info = qobject_to(QDict, qlist_entry_obj(e));
+        const QListEntry *q;
+
+        QLIST_FOREACH_ENTRY(qdict_get_qlist(info, "qps"), q) {
+            QDict *qp = qobject_to(QDict, qlist_entry_obj(q));
+
+            if (qdict_get_int(qp, "qpn") == qpn) {
+                qp = qdict_get_qdict(qdict_get_qdict(qp, "detail"), "stats");
+                g_assert_cmpint(qdict_get_int(qp, "loopback-packets"), ==,
+                                loopback(&b, 1, &qpn));
+                found = true;
+            }
+        }
+    }
+    g_assert_true(found);
+    qobject_unref(rsp);
+}
+
+/* A QP has what it counts for as long as it exists, and a new one nothing. */
+static void test_life(void)
+{
+    Bench b = bench_new(FEATURES);
+    uint64_t values[VIRTIO_RDMA_NUM_COUNTERS];
+    const uint32_t qpn = b.qp[0]->qpn;
+
+    write_once(&b, 0);
+    assert_ok(qrdma_modify_qp_state(b.qp[0], RDMA_QPS_RESET));
+    g_assert_cmpuint(loopback(&b, 1, &qpn), ==, 2);
+    assert_ok(qrdma_destroy_qp(b.qp[0]));
+    assert_status(qrdma_query_qp_counters(b.d, 1, &qpn, values), NOENT);
+    b.qp[0] = qrdma_create_qp(b.pd, b.cq, b.cq, RDMA_QPT_RC);
+    g_assert_cmpuint(loopback(&b, 1, &b.qp[0]->qpn), ==, 0);
+}
+
+static void test_wrong_numbers(void)
+{
+    Bench b = bench_new(FEATURES);
+    uint64_t values[VIRTIO_RDMA_NUM_COUNTERS];
+    const uint32_t bad[] = { 0, 1, b.qp[1]->qpn + 1, 0xffffff, UINT32_MAX };
+    const uint32_t counts[] = { 0, MAX_QPS + 1, 0x10001, UINT32_MAX };
+    uint32_t qpns[MAX_QPS];
+
+    for (int i = 0; i < ARRAY_SIZE(bad); i++) {
+        for (int at = 0; at < MAX_QPS; at += MAX_QPS - 1) {
+            for (int n = 0; n < MAX_QPS; n++) {
+                qpns[n] = b.qp[0]->qpn;
+            }
+            qpns[at] = bad[i];
+            assert_status(qrdma_query_qp_counters(b.d, MAX_QPS, qpns, values),
+                          NOENT);
+        }
+    }
+    qpns[0] = b.qp[0]->qpn;
+    for (int i = 0; i < ARRAY_SIZE(counts); i++) {
+        assert_status(qrdma_query_qp_counters(b.d, counts[i], qpns, values),
+                      INVAL);
+    }
+}
+
+/* Numbers that a short request leaves out are 0, and there is no QP 0. */
+static void test_short_list(void)
+{
+    Bench b = bench_new(FEATURES);
+    uint64_t values[VIRTIO_RDMA_NUM_COUNTERS];
+    struct virtio_rdma_query_qp_counters_req req = {
+        .num_qps = cpu_to_le32(2),
+        .qpn = { cpu_to_le32(b.qp[0]->qpn), cpu_to_le32(b.qp[1]->qpn) },
+    };
+
+    assert_ok(qrdma_cmd(b.d, VIRTIO_RDMA_CMD_QUERY_QP_COUNTERS, &req, 12,
+                        values, sizeof(values)));
+    assert_status(qrdma_cmd(b.d, VIRTIO_RDMA_CMD_QUERY_QP_COUNTERS, &req, 8,
+                            values, sizeof(values)), NOENT);
+    assert_status(qrdma_cmd(b.d, VIRTIO_RDMA_CMD_QUERY_QP_COUNTERS, &req, 7,
+                            values, sizeof(values)), INVAL);
+    assert_status(qrdma_cmd(b.d, VIRTIO_RDMA_CMD_QUERY_QP_COUNTERS, &req, 12,
+                            values, sizeof(values) - 1), INVAL);
+}
+
+static void test_without_the_feature(void)
+{
+    Bench b = bench_new(QRDMA_F(VIRTIO_RDMA_F_COUNTERS));
+    uint64_t values[VIRTIO_RDMA_NUM_COUNTERS];
+
+    assert_status(qrdma_query_qp_counters(b.d, 1, &b.qp[0]->qpn, values),
+                  NOTSUPP);
+}
+
+static uint64_t offered_with(const char *props)
+{
+    QRdmaHost *host = qrdma_host_start(
+        "-netdev hubport,id=n0,hubid=0 "
+        "-device virtio-rdma-pci,netdev=n0,addr=5,%s", props);
+    QRdma *d = qrdma_open(host, QPCI_DEVFN(5, 0));
+    uint64_t offered = qvirtio_get_features(&d->pci->vdev);
+
+    qrdma_close(d);
+    qrdma_host_stop(host);
+    return offered & FEATURES;
+}
+
+static void test_properties(void)
+{
+    g_assert_cmphex(offered_with("qp-counters=on"), ==, FEATURES);
+    g_assert_cmphex(offered_with("qp-counters=off"), ==,
+                    QRDMA_F(VIRTIO_RDMA_F_COUNTERS));
+    g_assert_cmphex(offered_with("counters=off"), ==, 0);
+}
+
+void add_qp_counters_tests(void)
+{
+    qtest_add_func("virtio-rdma/qp-counters/each-its-own", test_each_its_own);
+    qtest_add_func("virtio-rdma/qp-counters/sums", test_sums);
+    qtest_add_func("virtio-rdma/qp-counters/as-query-rdma",
+                   test_as_query_rdma);
+    qtest_add_func("virtio-rdma/qp-counters/life", test_life);
+    qtest_add_func("virtio-rdma/qp-counters/wrong-numbers",
+                   test_wrong_numbers);
+    qtest_add_func("virtio-rdma/qp-counters/short-list", test_short_list);
+    qtest_add_func("virtio-rdma/qp-counters/without-the-feature",
+                   test_without_the_feature);
+    qtest_add_func("virtio-rdma/qp-counters/properties", test_properties);
+}
