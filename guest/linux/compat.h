@@ -155,6 +155,28 @@ static inline void vrdma_report_port_event(struct ib_device *ibdev,
 #endif
 
 /*
+ * Since Linux 6.15 methods of counters are told the port, and the driver says
+ * how large a counter is, which may have a part of the driver's.
+ */
+#ifdef VRDMA_HAVE_COUNTER_PORT
+#define VRDMA_COUNTER_QP_PARAM		struct ib_qp *ibqp, u32 port
+#else
+#define VRDMA_COUNTER_QP_PARAM		struct ib_qp *ibqp
+#endif
+
+#ifdef VRDMA_HAVE_COUNTER_INIT
+static inline void vrdma_counter_init(struct rdma_counter *counter)
+{
+}
+
+#define VRDMA_COUNTER_INIT_OP						\
+	.counter_init = vrdma_counter_init,				\
+	.size_rdma_counter = sizeof(struct rdma_counter),
+#else
+#define VRDMA_COUNTER_INIT_OP
+#endif
+
+/*
  * virtqueue_resize() takes another callback, @done, since Linux 6.13 and in
  * stable series before. Some kernels return 0 although the ring kept its size.
  */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The device's counters: all of them as hw_counters, and some as the port
- * counters of IBTA 16.1, which performance management (PMA) queries by MAD.
+ * The device's counters: their names, and some of them as the port counters of
+ * IBTA 16.1, which performance management (PMA) queries by MAD.
  */
 #include <rdma/ib_mad.h>
 #include <rdma/ib_pma.h>
@@ -35,13 +35,23 @@ static const struct rdma_stat_desc vrdma_counters[VIRTIO_RDMA_NUM_COUNTERS] = {
 	[VIRTIO_RDMA_RX_MCAST_PACKETS].name = "rx_mcast_packets",
 };
 
+/* Those that the device has for each QP */
+static const u32 vrdma_qp_counters =
+	BIT(VIRTIO_RDMA_TX_PACKETS) | BIT(VIRTIO_RDMA_TX_BYTES) |
+	BIT(VIRTIO_RDMA_RX_PACKETS) | BIT(VIRTIO_RDMA_RX_BYTES) |
+	BIT(VIRTIO_RDMA_LOOPBACK_PACKETS) | BIT(VIRTIO_RDMA_RX_DUPLICATES) |
+	BIT(VIRTIO_RDMA_RX_OUT_OF_SEQUENCE) | BIT(VIRTIO_RDMA_RETRANSMITS) |
+	BIT(VIRTIO_RDMA_TIMEOUTS) | BIT(VIRTIO_RDMA_RNR_NAKS_SENT) |
+	BIT(VIRTIO_RDMA_RNR_NAKS_RECEIVED) | BIT(VIRTIO_RDMA_NAKS_SENT) |
+	BIT(VIRTIO_RDMA_NAKS_RECEIVED) | BIT(VIRTIO_RDMA_BAD_QKEY);
+
 /* The number of counters that both the device has and this driver knows. */
-static u32 vrdma_counters_known(const struct vrdma_dev *dev)
+u32 vrdma_counters_known(const struct vrdma_dev *dev)
 {
 	return min_t(u32, dev->num_counters, ARRAY_SIZE(vrdma_counters));
 }
 
-static int vrdma_counters_query(struct vrdma_dev *dev, u32 port, u64 *to)
+int vrdma_counters_query(struct vrdma_dev *dev, u32 port, u64 *to)
 {
 	struct virtio_rdma_query_counters_req req = { .port = port };
 	__le64 rsp[VRDMA_MAX_COUNTERS];
@@ -57,20 +67,25 @@ static int vrdma_counters_query(struct vrdma_dev *dev, u32 port, u64 *to)
 	return 0;
 }
 
-static struct rdma_hw_stats *vrdma_alloc_hw_port_stats(struct ib_device *ibdev,
-						       u32 port)
+/*
+ * Room for their values. Those of QPs stand at the same places, as the RDMA
+ * core adds them to those of the port; what QPs do not count is not shown.
+ */
+struct rdma_hw_stats *vrdma_counters_alloc(struct vrdma_dev *dev, bool of_qp)
 {
-	return rdma_alloc_hw_stats_struct(vrdma_counters,
-					  vrdma_counters_known(to_vdev(ibdev)),
-					  RDMA_HW_STATS_DEFAULT_LIFESPAN);
-}
+	struct rdma_hw_stats *stats;
+	int i;
 
-static int vrdma_get_hw_stats(struct ib_device *ibdev,
-			      struct rdma_hw_stats *stats, u32 port, int index)
-{
-	int ret = vrdma_counters_query(to_vdev(ibdev), port, stats->value);
-
-	return ret ? ret : stats->num_counters;
+	stats = rdma_alloc_hw_stats_struct(vrdma_counters,
+					   vrdma_counters_known(dev),
+					   RDMA_HW_STATS_DEFAULT_LIFESPAN);
+	if (!stats || !of_qp)
+		return stats;
+	for (i = 0; i < stats->num_counters; i++) {
+		if (!(vrdma_qp_counters & BIT(i)))
+			set_bit(i, stats->is_disabled);
+	}
+	return stats;
 }
 
 static __be32 vrdma_pma_u32(u64 value)
@@ -156,8 +171,6 @@ static int vrdma_process_mad(struct ib_device *ibdev, int flags, u32 port,
 }
 
 static const struct ib_device_ops vrdma_counter_ops = {
-	.alloc_hw_port_stats = vrdma_alloc_hw_port_stats,
-	.get_hw_stats = vrdma_get_hw_stats,
 	.process_mad = vrdma_process_mad,
 };
 

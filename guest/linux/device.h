@@ -35,7 +35,13 @@ void vrdma_netdev_exit(struct vrdma_dev *dev);
 void vrdma_port_work(struct work_struct *work);
 
 /* counters.c */
+u32 vrdma_counters_known(const struct vrdma_dev *dev);
+int vrdma_counters_query(struct vrdma_dev *dev, u32 port, u64 *to);
+struct rdma_hw_stats *vrdma_counters_alloc(struct vrdma_dev *dev, bool of_qp);
 void vrdma_counters_init(struct vrdma_dev *dev);
+
+/* stats.c */
+void vrdma_stats_init(struct vrdma_dev *dev);
 
 /* config.c */
 void vrdma_config_read(struct vrdma_dev *dev);

@@ -84,6 +84,7 @@ static void vrdma_ibdev_init(struct vrdma_dev *dev)
 	if (virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_MCAST))
 		ib_set_device_ops(ibdev, &vrdma_mcast_ops);
 	vrdma_counters_init(dev);
+	vrdma_stats_init(dev);
 	ibdev->node_type = RDMA_NODE_IB_CA;
 	strscpy(ibdev->node_desc, "virtio-rdma", sizeof(ibdev->node_desc));
 	ibdev->phys_port_cnt = 1;
@@ -284,6 +285,7 @@ static const unsigned int vrdma_features[] = {
 	VIRTIO_RDMA_F_DIRECT_CQ,
 	VIRTIO_RDMA_F_DIRECT_SRQ,
 	VIRTIO_RDMA_F_SHADOW_DOORBELL,
+	VIRTIO_RDMA_F_QP_COUNTERS,
 };
 
 static struct virtio_driver vrdma_driver = {

@@ -105,6 +105,7 @@ struct vrdma_qp {
 	enum ib_qp_state state;
 	enum ib_sig_type sig_type;
 	bool user;
+	struct vrdma_binding *binding;	/* to a counter, or NULL */
 	struct vrdma_area *direct;	/* its memory; NULL: it has virtqueues */
 	void __iomem *doorbell;		/* of its memory */
 	struct delayed_work flush_work;	/* see vrdma_qp_flush_work() */

@@ -13,7 +13,8 @@
  *   memory   mem.h table.c area.c ucontext.c fastreg.c mr.c mw.c
  *   queue    queue.h handler.c eq.c event.c request.c direct.c wr.c wc.c
  *            flush.c cq_vq.c cq_direct.c cq.c srq_direct.c srq.c qp.c mcast.c
- *   device   device.h pd.c port.c netdev.c counters.c config.c vqs.c fatal.c
+ *   device   device.h pd.c port.c netdev.c counters.c stats.c config.c
+ *            vqs.c fatal.c
  *   driver   main.c
  */
 #ifndef VRDMA_H
@@ -103,6 +104,11 @@ struct vrdma_dev {
 	bool gid_vlan;
 	bool host_numbers;		/* keys and QPNs are a host adapter's */
 	u32 num_counters;
+	/* Counters of QPs, see stats.c */
+	struct mutex counter_lock;	/* of what is bound to them */
+	struct xarray counters;		/* struct vrdma_counter, by id */
+	u32 next_counter;
+	u64 counted[VIRTIO_RDMA_NUM_COUNTERS]; /* of counters that are gone */
 	bool have_mac;
 	u8 mac[ETH_ALEN];
 	/* Doorbells of direct queues, see direct.c; the first is the kernel's */
