@@ -69,7 +69,7 @@ TARGETS ?=
 	unit-tests run-unit run-qtest run-migration \
 	run-guest-migration run-guest \
 	bench bench-migration bench-turns bench-verbs bench-verbs-mr \
-	bench-qps bench-guests bench-applications \
+	bench-qps bench-query bench-guests bench-applications \
 	fuzz fuzz-engine fuzz-device coverage \
 	soak lint graph install qemu qtests guest uml standalone \
 	packages package-parts check-packages run-packages \
@@ -120,6 +120,7 @@ help:
 	@echo 'make bench-migration  what migration of a guest costs'
 	@echo 'make bench-turns   how long a guest can keep QEMU busy'
 	@echo 'make bench-qps     what many queue pairs cost'
+	@echo 'make bench-query   what a look at 1000 queue pairs costs'
 	@echo 'make bench-guests  two guests of one host beside a copy and rxe'
 	@echo 'make bench-applications  UCX, MPI, libfabric, fio beside rxe'
 	@echo 'make bench-verbs   rdma-verbs in a guest beside its host'
@@ -455,6 +456,9 @@ bench-turns: standalone qtests
 
 bench-qps: qemu | packages-guest packages-test
 	@tests/guest/run bench-qps
+
+bench-query: qemu | packages-guest packages-test
+	@tests/guest/run bench-query
 
 bench-guests: qemu | packages-guest packages-test
 	@tests/guest/run bench-guests

@@ -4,8 +4,8 @@ import argparse
 import os
 
 from . import (appbench, demo, driver, guestbench, interop, kernel, kernels,
-               migration, mrbench, pyverbs, qpbench, qtests, soak, tcp, uml,
-               verbsbench, wire, workers)
+               migration, mrbench, pyverbs, qpbench, qtests, querybench, soak,
+               tcp, uml, verbsbench, wire, workers)
 from .arch import ARM64
 from .paths import LOGS, LabError, say
 from .stack import STACKS
@@ -118,6 +118,11 @@ def do_bench_verbs(args):
 def do_bench_qps(args):
     driver.prepare()
     return qpbench.main(args.counts or qpbench.COUNTS, args.rounds)
+
+
+def do_bench_query(args):
+    driver.prepare()
+    return querybench.main(args.rounds)
 
 
 def do_bench_guests(args):
@@ -246,6 +251,10 @@ def parser():
     qps.add_argument('counts', type=int, nargs='*')
     qps.add_argument('--rounds', type=int, default=qpbench.ROUNDS)
     qps.set_defaults(do=do_bench_qps)
+    look = commands.add_parser(
+        'bench-query', help='measure query-rdma of 1000 queue pairs at work')
+    look.add_argument('--rounds', type=int, default=querybench.ROUNDS)
+    look.set_defaults(do=do_bench_query)
     guests = commands.add_parser(
         'bench-guests', help='measure two guests of one host beside a copy '
                              'and beside rxe')

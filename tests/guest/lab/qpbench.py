@@ -25,14 +25,14 @@ GO = '/tmp/go'
 class Program:
     """qp_rates, which waits for a line wherever memory is measured."""
 
-    def __init__(self, vm, stack, counts):
+    def __init__(self, vm, stack, counts, options=''):
         self.vm = vm
         self.pid = vm.process.pid
         binary = build('qp_rates', [GUEST_TESTS / name for name in SOURCES])
         vm.must(f'rm -f {GO}; mkfifo {GO}')
         self.job = vm.spawn(f'exec {binary} -d {stack.device} -g '
-                            f'{stack.gid(4)} {" ".join(map(str, counts))} '
-                            f'<>{GO}')
+                            f'{stack.gid(4)} {options} '
+                            f'{" ".join(map(str, counts))} <>{GO}')
         self.seen = 0
 
     def _await(self, pattern):
@@ -54,17 +54,26 @@ class Program:
     def _go(self):
         self.vm.must(f'echo > {GO}')
 
-    def measure(self, count):
-        """(messages/s, us, KiB of QEMU, of the kernel) with so many."""
+    def begin(self, count):
+        """Have so many queue pairs, and let them write. KiB of QEMU and of
+        the kernel that each idle one has added."""
         self._await('none\n')
         before = self._memory()
         self._go()
         self._await('idle\n')
         after = self._memory()
         self._go()
+        return [(b - a) / count for a, b in zip(before, after)]
+
+    def end(self, count):
+        """(messages/s, us) when they are done."""
         found = self._await(rf'qps {count} rate (\d+) latency ([\d.]+)\n')
-        return (int(found.group(1)), float(found.group(2)),
-                (after[0] - before[0]) / count, (after[1] - before[1]) / count)
+        return int(found.group(1)), float(found.group(2))
+
+    def measure(self, count):
+        """(messages/s, us, KiB of QEMU, of the kernel) with so many."""
+        memory = self.begin(count)
+        return (*self.end(count), *memory)
 
 
 def main(counts=COUNTS, rounds=ROUNDS):

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a look at 1000 queue pairs costs: `make bench-query`.
+
+A program of a guest writes 64 bytes at a time on all of them, while query-rdma
+lists them now and then. The time is that of a client, from the command to the
+last byte of the answer; the rate is that of the guest.
+"""
+import json
+import os
+import shutil
+import socket
+import statistics
+import tempfile
+import threading
+import time
+
+from .pair import Pair
+from .paths import LabError
+from .qpbench import Program
+from .stack import VirtioRdma
+
+COUNT = 1000
+ROUNDS = 3
+WRITES = 3000000
+# What is done meanwhile: how many questions in a second
+RATES = {'nobody asks': 0, 'one question a second': 1,
+         'ten questions a second': 10}
+# How long there is a look at the clock only, when nobody asks
+NAP = 0.1
+
+
+class Monitor:
+    """A QMP client that does nothing with an answer but to read it."""
+
+    def __init__(self, path):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.connect(path)
+        self.answers = self.sock.makefile('rb')
+        self.answers.readline()
+        self.ask('qmp_capabilities')
+
+    def ask(self, command, **arguments):
+        """(ms, bytes of the answer)"""
+        request = json.dumps({'execute': command, 'arguments': arguments})
+        began = time.monotonic()
+        self.sock.sendall(request.encode() + b'\n')
+        answer = self.answers.readline()
+        took = (time.monotonic() - began) * 1e3
+        if not answer.startswith(b'{"return"'):
+            raise LabError(f'{command}: {answer.decode()}')
+        return took, answer
+
+
+def go_first():
+    """A client that waits for a processor measures the scheduler."""
+    try:
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
+    except PermissionError:
+        return 'the client waits for a processor like others'
+    return 'so does the client'
+
+
+class Asker(threading.Thread):
+    """Asks so often in a second, until it is told to stop."""
+
+    def __init__(self, monitor, per_second):
+        super().__init__()
+        self.monitor, self.per_second = monitor, per_second
+        self.times, self.size = [], 0
+        self.over = threading.Event()
+        self.manner = None
+
+    def run(self):
+        self.manner = go_first()
+        while not self.over.wait(1 / self.per_second if self.per_second
+                                 else NAP):
+            if self.per_second:
+                took, answer = self.monitor.ask('query-rdma', objects=['qp'])
+                # Before its end the program destroys them.
+                if answer.count(b'"rc"') == COUNT:
+                    self.times.append(took)
+                    self.size = len(answer)
+
+    def stop(self):
+        self.over.set()
+        self.join()
+
+
+def measure(program, monitor, per_second):
+    """(writes a second, who asked meanwhile)"""
+    program.begin(COUNT)
+    asker = Asker(monitor, per_second)
+    asker.start()
+    try:
+        rate, _ = program.end(COUNT)
+    finally:
+        asker.stop()
+    return rate, asker
+
+
+def main(rounds=ROUNDS):
+    """Print the table; the exit code."""
+    directory = tempfile.mkdtemp(prefix='vrdma-')
+    path = f'{directory}/qmp'
+    found = {name: [] for name in RATES}
+    try:
+        with Pair('bench-query', extra=lambda index: [
+                '-qmp', f'unix:{path},server=on,wait=off']
+                if index == 1 else []) as pair:
+            first = pair.prefer_main_loops()
+            stack = VirtioRdma()
+            stack.up(pair.one)
+            monitor = Monitor(path)
+            program = Program(pair.one, stack,
+                              [COUNT] * (len(RATES) * rounds),
+                              f'-n {WRITES} -a 100')
+            for _ in range(rounds):
+                for name, per_second in RATES.items():
+                    found[name].append(measure(program, monitor, per_second))
+            complaints = pair.one.complaints()
+    finally:
+        shutil.rmtree(directory)
+    print(f'{first}; {found["nobody asks"][0][1].manner}')
+    print(f'{"":24}{"writes/s":>10}{"of first":>9}{"answers":>9}'
+          f'{"median ms":>11}{"worst ms":>10}')
+    quiet = statistics.median(rate for rate, _ in found['nobody asks'])
+    for name, runs in found.items():
+        rate = statistics.median(rate for rate, _ in runs)
+        times = sorted(ms for _, asker in runs for ms in asker.times)
+        line = f'{name:24}{rate:10.0f}{rate / quiet:9.2f}{len(times):9}'
+        if times:
+            line += f'{statistics.median(times):11.1f}{times[-1]:10.1f}'
+        print(line)
+    size = max(asker.size for runs in found.values() for _, asker in runs)
+    lowest = min(rate for rate, _ in found['nobody asks'])
+    highest = max(rate for rate, _ in found['nobody asks'])
+    print(f'An answer has {size} bytes. Runs in which nobody asks differ by '
+          f'{1 - lowest / highest:.0%}.')
+    if complaints:
+        print(complaints)
+    return 1 if complaints else 0
