@@ -12,6 +12,7 @@ SECONDS = 60
 SOURCES = ('qp_rates.c', 'self_qp.c', 'self_qp.h')
 FEW, MANY = 12, 1000
 MESSAGES = 40000
+FOR_LONG = 100000000
 TIMEOUT = 120
 RATE_TIMEOUT = 300
 GO = '/tmp/go'
@@ -189,3 +190,116 @@ def test_a_thousand_queue_pairs_are_told_of_amid_their_work(bench):
         bench.note(f'{len(times)} answers, median '
                    f'{times[len(times) // 2]:.1f} ms, most {times[-1]:.1f} ms')
         pairs.rate()
+
+
+class Statistic:
+    """Counters that the guest's kernel binds new queue pairs to by their
+    type."""
+
+    def __init__(self, bench):
+        self.bench, self.vm = bench, bench.one
+        self.link = f'link {bench.device(bench.one)}/1'
+
+    def __enter__(self):
+        self.vm.must(f'rdma statistic qp set {self.link} auto type on')
+        return self
+
+    def __exit__(self, *_):
+        self.vm.must(f'rdma statistic qp set {self.link} auto off')
+
+    def shown(self):
+        """Counters with the queue pairs that are bound to each."""
+        return json.loads(self.vm.must(
+            f'rdma -j statistic qp show {self.link}') or '[]')
+
+    def port(self):
+        return json.loads(self.vm.must(
+            f'rdma -j statistic show {self.link}'))[0]
+
+    def told(self, numbers):
+        """What query-rdma has of queue pairs, summed up."""
+        sums = {}
+        for qp in query(self.bench, 'qp', detail=True)['qps']:
+            if qp['qpn'] in numbers:
+                for name, value in qp['detail']['stats'].items():
+                    name = name.replace('-', '_')
+                    sums[name] = sums.get(name, 0) + value
+        return sums
+
+
+def test_counters_of_queue_pairs_are_those_that_the_host_sees(bench):
+    only_ours(bench)
+    run = 'exec ib_write_bw -F -q 4 -s 4096 -D 100 '
+    with Statistic(bench) as statistic:
+        server = bench.two.spawn(run + bench.where(bench.two, '-d {} -x {}'),
+                                 18515)
+        client = bench.one.spawn(
+            run + bench.where(bench.one, '-d {} -x {} ') + address(2))
+        try:
+            end = time.monotonic() + TIMEOUT
+            while not (found := statistic.shown()) or \
+                    found[0]['tx_packets'] < 1000:
+                assert time.monotonic() < end, (found, client.peek().out)
+                time.sleep(0.1)
+            numbers = found[0]['lqpn']
+            assert found[0]['qp-type'] == 'RC' and len(numbers) == 4, found
+            # All of them go on meanwhile.
+            before = statistic.told(numbers)
+            seen = statistic.shown()[0]
+            after = statistic.told(numbers)
+            for name, value in before.items():
+                assert value <= seen[name] <= after[name], (
+                    name, before, seen, after)
+            assert seen['rx_packets'] > 0 and before.keys() <= seen.keys(), \
+                seen
+            assert 'rx_icrc_errors' not in seen, seen
+            # Those of the port are of bound queue pairs, too.
+            before = query(bench)['counters']
+            port = statistic.port()
+            after = query(bench)['counters']
+            for name, value in before.items():
+                seen = port[name.replace('-', '_')]
+                assert value <= seen <= after[name], (name, before, port)
+        finally:
+            for job in (client, server):
+                job.kill()
+                job.wait(10)
+        assert not statistic.shown()
+    same_at_rest(bench, statistic)
+
+
+def same_at_rest(bench, statistic):
+    """Counters of the port, when no packet comes or goes any more."""
+    for _ in range(20):
+        before = query(bench)['counters']
+        port = statistic.port()
+        if query(bench)['counters'] == before:
+            break
+        time.sleep(0.1)
+    for name, value in before.items():
+        assert port[name.replace('-', '_')] == value, (name, before, port)
+
+
+def test_a_queue_pair_counts_while_it_is_bound(bench):
+    only_ours(bench)
+    with QueuePairs(bench, FEW, FOR_LONG) as pairs:
+        statistic = Statistic(bench)
+        vm, link = statistic.vm, statistic.link
+        number = next(qp['lqpn'] for qp in resources(bench, 'qp')
+                      if qp['type'] == 'RC')
+        vm.must(f'rdma statistic qp bind {link} lqpn {number}')
+        pairs.go()
+        end = time.monotonic() + TIMEOUT
+        while not statistic.shown()[0]['loopback_packets']:
+            assert time.monotonic() < end, pairs.job.peek().out
+            time.sleep(0.1)
+        before = statistic.told([number])
+        seen = statistic.shown()
+        after = statistic.told([number])
+        assert [one['lqpn'] for one in seen] == [[number]], seen
+        for name, value in before.items():
+            assert value <= seen[0][name] <= after[name], (name, before, seen)
+        vm.must(f'rdma statistic qp unbind {link} '
+                f'cntn {seen[0]["cntn"]} lqpn {number}')
+        assert not statistic.shown()
+    same_at_rest(bench, statistic)
