@@ -27,6 +27,7 @@ stack      an RDMA stack inside a guest: virtio-rdma or rxe
 programs   building the lab's own program; running a server with a client
 perftest   the perftest matrix and its output formats
 interop    the table of virtio-rdma with rxe
+calls      how many system calls QEMUs make
 capture    what tshark has to say about a capture file
 demo       the comparison that `make demo` shows
 pyverbs    rdma-core's own tests on either stack

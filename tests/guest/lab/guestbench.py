@@ -12,7 +12,7 @@ import re
 import statistics
 import subprocess
 
-from . import perftest
+from . import calls, perftest
 from .pair import Pair
 from .paths import TOP, LabError
 from .programs import build
@@ -35,6 +35,8 @@ TESTS = [perftest.Test('ib_write_bw', 65536, 300),
          perftest.Test('ib_write_bw', 64, 4000),
          perftest.Test('ib_write_lat', 64, 400),
          perftest.Test('ib_send_lat', 64, 400)]
+# What system calls are counted for: some seconds' work
+COUNTED = perftest.Test('ib_write_bw', 65536, 8192)
 FACTOR = {'rxe': 1, 'virtio-rdma': 8}
 
 
@@ -59,6 +61,18 @@ def threads(in_thread):
             'extra': lambda index: ['-object', 'iothread,id=io0']}
 
 
+def told_calls(pair, stacks):
+    """What the QEMUs of one run call the kernel for."""
+    with calls.counted(pair.vms) as counts:
+        _, figures = perftest.run(COUNTED, pair, stacks)
+    if figures is None:
+        return 'failed'
+    return ', '.join(
+        '{}: {:.1f} to send or receive, {:.1f} write()'.format(
+            who, *calls.per_million(count, COUNTED.count * COUNTED.size))
+        for who, count in zip(('sender', 'receiver'), counts))
+
+
 def measure(name, rounds):
     """{test: [value, ...]} of one wire, and the floors of each round."""
     stack, link, in_thread = WIRES[name]
@@ -77,6 +91,9 @@ def measure(name, rounds):
                 if figures is None:
                     raise LabError(f'{name}: {test.name}:\n{result}')
                 values[test].append(figures['value'])
+        if rdma and not calls.refusal():
+            print(f'{name}: calls for 1 MB of {COUNTED.name}: '
+                  f'{told_calls(pair, stacks)}', flush=True)
     return values, floors
 
 
@@ -97,6 +114,7 @@ def row(test, name, value, bounds, peer):
 def main(rounds=ROUNDS):
     """Print the table; the exit code."""
     found, floors = {}, []
+    print(calls.refusal() or 'system calls are counted by perf')
     for name in WIRES:
         print(f'{name}: {rounds} rounds', flush=True)
         found[name], more = measure(name, rounds)

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How many system calls QEMUs make for what they move. perf counts them, as the
+kernel's tracepoints say: that slows them down less than strace would."""
+import shutil
+import signal
+import subprocess
+import time
+from contextlib import contextmanager
+
+EVENT = 'syscalls:sys_enter_'
+# What sends and receives, what wakes other threads, and what waits
+COUNTED = ('sendmsg', 'recvmsg', 'sendto', 'recvfrom', 'write', 'read', 'ppoll')
+
+
+def _start(pid):
+    return subprocess.Popen(
+        ['perf', 'stat', '-x,', '-e',
+         ','.join(EVENT + call for call in COUNTED), '-p', str(pid)],
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+
+def _end(counter):
+    counter.send_signal(signal.SIGINT)
+    said = counter.communicate(timeout=30)[1]
+    fields = [line.split(',') for line in said.splitlines() if EVENT in line]
+    return {line[2].removeprefix(EVENT): int(line[0]) for line in fields}
+
+
+def refusal():
+    """Why calls cannot be counted here, or None."""
+    if not shutil.which('perf'):
+        return 'install linux-perf to have system calls counted'
+    tried = subprocess.run(['perf', 'stat', '-e', EVENT + 'ppoll', 'true'],
+                           capture_output=True, text=True, check=False)
+    if tried.returncode:
+        return 'perf may not count system calls: be root, with tracefs mounted'
+    return None
+
+
+@contextmanager
+def counted(vms):
+    """A list that has, behind it, {call: number} for each of vms."""
+    counters, counts = [_start(vm.process.pid) for vm in vms], []
+    # Until it counts
+    time.sleep(0.5)
+    try:
+        yield counts
+    finally:
+        counts += map(_end, counters)
+
+
+def per_million(counts, sent):
+    """(calls that send or receive, writes) for a million bytes of sent."""
+    moved = sum(counts[call] for call in
+                ('sendmsg', 'recvmsg', 'sendto', 'recvfrom'))
+    return moved / sent * 1e6, counts['write'] / sent * 1e6
