@@ -8,8 +8,8 @@
  * prints "copy SIZE RATE" for each, where one process has both memories,
  * "pass SIZE RATE", where each memory has a process and what is between them is
  * shared, in bytes/us, and "hop TIME" in us. Memories are files of memory that
- * are mapped shared, as QEMU maps those of guests; each copy is between the same
- * places, as a benchmark's are.
+ * are mapped shared, as QEMU maps those of guests; each copy is between the
+ * same places, as a benchmark's are.
  */
 #define _GNU_SOURCE
 #include <inttypes.h>

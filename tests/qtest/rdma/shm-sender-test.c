@@ -236,8 +236,8 @@ static void test_flood(void)
 }
 
 /*
- * Who is woken only while it says that it sleeps reads each frame, also one that
- * comes when it is about to fall asleep.
+ * Who is woken only while it says that it sleeps reads each frame, also one
+ * that comes when it is about to fall asleep.
  */
 static void sender_wakes_only_who_sleeps(const char *options)
 {
