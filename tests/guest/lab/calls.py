@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How many system calls QEMUs make for what they move. perf counts them, as the
-kernel's tracepoints say: that slows them down less than strace would."""
+"""How many system calls QEMUs make for what they move. perf counts them at the
+kernel's tracepoints, which slows them down less than strace would."""
 import shutil
 import signal
 import subprocess
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 EVENT = 'syscalls:sys_enter_'
 # What sends and receives, what wakes other threads, and what waits
-COUNTED = ('sendmsg', 'recvmsg', 'sendto', 'recvfrom', 'write', 'read', 'ppoll')
+COUNTED = ('sendmsg', 'recvmsg', 'sendto', 'recvfrom', 'write', 'ppoll')
 
 
 def _start(pid):
