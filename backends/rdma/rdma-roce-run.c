@@ -223,7 +223,9 @@ static void roce_run_engine(RdmaRoce *r)
     roce_update_blocked(r);
     do {
         more = roce_work_through(r, now, &shm_budget);
-    } while (!more && r->shm && rdma_roce_shm_rest(r->shm, until));
+    } while (!more && r->shm &&
+             rdma_roce_shm_rest(r->shm, roce_waits_for_acks(r->engine),
+                                until));
     r->in_engine = false;
     if (more) {
         qemu_bh_schedule(r->bh);

@@ -12,6 +12,8 @@
 #define COST_LOOK 128
 /* So often looking for frames may be in vain before it ends. */
 #define POLL_MISSES 3
+/* Frames of this size are parts of something long. */
+#define POLL_FRAME_MIN 512
 
 void rdma_roce_shm_inbox_free(void *opaque)
 {
@@ -72,6 +74,7 @@ static int inbox_receive(RoceShmInbox *ib, uint32_t *budget)
                (ret = rdma_roce_shm_look(&ib->ring, &frame, &size,
                                          &checked)) > 0) {
             shm->rx_frames++;
+            shm->rx_size = size;
             more = shm->ops->receive(shm->opaque, frame, size, checked);
             rdma_roce_shm_take(&ib->ring, size);
             batch = ib->ring.pos - begin;
@@ -146,11 +149,23 @@ static bool poll_inboxes(RdmaRoceShm *shm, int64_t until)
     return false;
 }
 
-bool rdma_roce_shm_rest(RdmaRoceShm *shm, int64_t until)
+/*
+ * Is it worth while to look for frames? Behind short ones, such as
+ * acknowledgements, a doorbell is more likely to come, and would have to wait,
+ * unless nothing can be sent.
+ */
+static bool may_poll(const RdmaRoceShm *shm, bool cannot_send)
+{
+    return shm->polls_left &&
+           (shm->rx_size >= POLL_FRAME_MIN ||
+            (cannot_send && shm->tx_size >= POLL_FRAME_MIN));
+}
+
+bool rdma_roce_shm_rest(RdmaRoceShm *shm, bool cannot_send, int64_t until)
 {
     bool any = false;
 
-    if (shm->polls_left && poll_inboxes(shm, until)) {
+    if (may_poll(shm, cannot_send) && poll_inboxes(shm, until)) {
         return true;
     }
     for (unsigned i = 0; i < shm->inboxes->len; i++) {

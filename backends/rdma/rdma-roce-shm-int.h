@@ -42,6 +42,7 @@ struct RdmaRoceShm {
     int64_t rested_at;              /* ... it sleeps, which was then */
     unsigned polls_left;            /* unless that was in vain */
     uint64_t tx_frames, rx_frames;
+    size_t tx_size, rx_size;        /* of the last one */
 };
 
 /* rdma-roce-shm-event.c: sockets and timers, in the iothread or main loop */

@@ -112,6 +112,7 @@ static RoceShmPut outbox_put(RoceShmOutbox *ob, const struct iovec *iov,
         return ret;
     }
     ob->shm->tx_frames++;
+    ob->shm->tx_size = size;
     if (!ob->unwoken++) {
         QSIMPLEQ_INSERT_TAIL(&ob->shm->to_wake, ob, to_wake);
     }

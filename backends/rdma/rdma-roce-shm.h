@@ -101,9 +101,10 @@ bool rdma_roce_shm_receive(RdmaRoceShm *shm, uint32_t *budget);
 /*
  * Nothing is left to do: have senders wake the port from now on. If frames came
  * soon after each other of late, it looks for more before, for a while that is
- * over at @until, a time of get_clock(). True: there are some, receive them.
+ * over at @until, a time of get_clock(). @cannot_send: nothing can be sent until
+ * a frame comes. True: there are some, receive them.
  */
-bool rdma_roce_shm_rest(RdmaRoceShm *shm, int64_t until);
+bool rdma_roce_shm_rest(RdmaRoceShm *shm, bool cannot_send, int64_t until);
 
 /* Frames so far, by memory */
 uint64_t rdma_roce_shm_tx_frames(const RdmaRoceShm *shm);

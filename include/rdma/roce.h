@@ -461,6 +461,11 @@ bool roce_poll_tx(RoceEngine *e, int64_t now, RoceTxFrame *frame);
  * waited for the end of it. Not reset by roce_reset().
  */
 void roce_set_tx_blocked(RoceEngine *e, bool blocked);
+/*
+ * Does a QP have requests that wait until others are acknowledged? As far as it
+ * is known since the last response came in.
+ */
+bool roce_waits_for_acks(const RoceEngine *e);
 void roce_tx_done(RoceEngine *e, RoceTxFrame *frame);
 /*
  * What the engine has done since roce_new(), in bytes copied; what else takes

@@ -66,6 +66,7 @@ void roce_reset(RoceEngine *e)
     e->out_completes = false;
     e->cq_failed = false;
     e->woken = false;
+    e->window_closed = false;
     e->resume_at = ROCE_NO_DEADLINE;
 }
 
@@ -132,6 +133,11 @@ void roce_set_link_mtu(RoceEngine *e, uint32_t mtu)
 void roce_set_link(RoceEngine *e, bool up)
 {
     e->link_up = up;
+}
+
+bool roce_waits_for_acks(const RoceEngine *e)
+{
+    return e->window_closed;
 }
 
 uint64_t roce_work(const RoceEngine *e)

@@ -191,6 +191,7 @@ struct RoceEngine {
     GQueue active;
     GQueue blocked;                  /* those that wait for the wire */
     bool tx_blocked;
+    bool window_closed;             /* of a QP, since the last response */
     bool woken;                     /* the owner knows that it must poll */
     int64_t resume_at;              /* of a roce_poll_tx() that stopped early */
     const RoceQp *warm;             /* see roce_qp_prefetch() */

@@ -350,6 +350,7 @@ void roce_req_rx(RoceQp *qp, const RocePacket *pkt, int64_t now)
         }
         return;
     }
+    qp->e->window_closed = false;
     if (pkt->info->flags & ROCE_OP_ACK) {
         rx_ack(qp, &pkt->bth, now);
     } else {

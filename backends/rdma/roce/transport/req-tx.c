@@ -340,7 +340,11 @@ bool roce_req_tx(RoceQp *qp, int64_t now, RoceTx *tx)
         return false;
     }
     wqe = next_wqe(qp, now);
-    if (!wqe || !window_open(qp, wqe)) {
+    if (!wqe) {
+        return false;
+    }
+    if (!window_open(qp, wqe)) {
+        qp->e->window_closed = true;
         return false;
     }
 
