@@ -99,10 +99,10 @@ void rdma_roce_shm_flush(RdmaRoceShm *shm);
  */
 bool rdma_roce_shm_receive(RdmaRoceShm *shm, uint32_t *budget);
 /*
- * Nothing is left to do: have senders wake the port from now on. If frames came
- * soon after each other of late, it looks for more before, for a while that is
- * over at @until, a time of get_clock(). @cannot_send: nothing can be sent until
- * a frame comes. True: there are some, receive them.
+ * Nothing is left to do: have senders wake the port from now on. If frames
+ * came soon after each other of late, it looks for more before, for a while
+ * that is over at @until, a time of get_clock(). @cannot_send: nothing can be
+ * sent until a frame comes. True: there are some, receive them.
  */
 bool rdma_roce_shm_rest(RdmaRoceShm *shm, bool cannot_send, int64_t until);
 
