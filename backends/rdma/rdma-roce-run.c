@@ -206,7 +206,7 @@ static bool roce_work_through(RdmaRoce *r, int64_t now, uint32_t *shm_budget)
 
 static void roce_run_engine(RdmaRoce *r)
 {
-    int64_t until = get_clock() + ROCE_SHM_TURN_NS;
+    int64_t until = r->shm ? get_clock() + ROCE_SHM_TURN_NS : 0;
     uint32_t shm_budget = ROCE_TURN_BUDGET;
     int64_t now;
     bool more;

@@ -62,14 +62,13 @@ static int inbox_receive(RoceShmInbox *ib, uint32_t *budget)
     RdmaRoceShm *shm = ib->shm;
     const uint8_t *frame;
     size_t size;
-    uint32_t batch;
     bool checked, more = true;
     int ret = 0;
 
     do {
         uint32_t begin = ib->ring.pos;
+        uint32_t batch = 0;
 
-        batch = 0;
         while (more && batch < ib->ring.size / 4 &&
                (ret = rdma_roce_shm_look(&ib->ring, &frame, &size,
                                          &checked)) > 0) {

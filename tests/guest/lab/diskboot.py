@@ -15,17 +15,8 @@ from .paths import GUEST_TESTS, LabError, say, state_lock
 
 PLACE = '/run/vrdma-lab'        # in guests
 LAST_ABI = 56                   # of rdma-core, whose libibverbs has our ABI
-SHARED_MODULES = 'modules'      # tag of a 9p share
 
-INIT = r'''#!/bin/sh
-export PATH=/bin
-mount -t proc proc /proc
-mount -t sysfs sys /sys
-mount -t devtmpfs dev /dev
-die() { echo "lab: $*"; poweroff -f; }
-while read m; do
-    insmod "/mods/$m" || echo "lab: insmod $m failed"
-done < /mods/list
+INIT = kernel.INIT_BEGIN + r'''
 param() { sed -n "s|.*lab\.$1=\([^ ]*\).*|\1|p" /proc/cmdline; }
 root=$(param root)
 for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do

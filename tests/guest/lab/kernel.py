@@ -36,7 +36,8 @@ EARLY_MODULES = ('virtio_pci', '9pnet_virtio', '9p', 'overlay')
 APPLETS = ('sh', 'cp', 'insmod', 'ln', 'mkdir', 'mount', 'poweroff', 'sed',
            'sleep', 'switch_root')
 
-INIT = r'''#!/bin/sh
+# How each of them begins
+INIT_BEGIN = r'''#!/bin/sh
 export PATH=/bin
 mount -t proc proc /proc
 mount -t sysfs sys /sys
@@ -44,7 +45,9 @@ mount -t devtmpfs dev /dev
 die() { echo "lab: $*"; poweroff -f; }
 while read m; do
     insmod "/mods/$m" || echo "lab: insmod $m failed"
-done < /mods/list
+done < /mods/list'''
+
+INIT = INIT_BEGIN + r'''
 share() {
     mount -t 9p -o ro,trans=virtio,version=9p2000.L,msize=512000,cache=loose \
         "$1" "$2" || die "cannot mount $1 at $2"
