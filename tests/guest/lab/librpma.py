@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Debian's librpma between two guests: a program writes, flushes and reads what
+a region of the other guest holds."""
+from . import unpacked
+from .pair import address
+from .paths import GUEST_TESTS, LabError
+from .programs import build, cm_exchange
+
+
+def _command():
+    root = unpacked.tree('librpma', ('librpma0', 'librpma-dev'))
+    found = sorted(root.glob('usr/lib/*/librpma.so'))
+    if not found:
+        raise LabError(f'no librpma below {root}')
+    binary = build('rpma_verify', [GUEST_TESTS / 'rpma' / 'rpma_verify.c'],
+                   f'-I{root}/usr/include', f'-L{found[0].parent}', '-lrpma')
+    return f'{unpacked.inside(root)} {binary}'
+
+
+def verify(bench, port):
+    """The result of rpma_verify: guest 2 listens at @port, guest 1 calls."""
+    command = f'{_command()} {address(2)} {port}'
+    return cm_exchange(bench.two, bench.one, command, f'{command} go',
+                       listener='rpma_verify')
