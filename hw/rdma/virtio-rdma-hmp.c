@@ -126,7 +126,7 @@ static void print_detail(Monitor *mon, const RdmaQueuePairDetail *d)
     }
 }
 
-static void print_qp(Monitor *mon, const RdmaQueuePairInfo *qp)
+static void print_qp(Monitor *mon, const RdmaQueuePairInfo *qp, bool detail)
 {
     monitor_printf(mon, "  qp %u: %s %s", qp->qpn,
                    RdmaQueuePairType_str(qp->type),
@@ -145,7 +145,7 @@ static void print_qp(Monitor *mon, const RdmaQueuePairInfo *qp)
     if (qp->last_error) {
         print_error(mon, qp);
     }
-    if (qp->detail) {
+    if (detail) {
         print_detail(mon, qp->detail);
     }
 }
@@ -175,7 +175,7 @@ static void hmp_info_rdma(Monitor *mon, const QDict *qdict)
     Error *err = NULL;
 
     list = qmp_query_rdma(device, lists, lists ? &gids : NULL, has_qpn,
-                          qdict_get_try_int(qdict, "qpn", 0), false, false,
+                          qdict_get_try_int(qdict, "qpn", 0), lists, lists,
                           false, 0, false, 0, &err);
     if (hmp_handle_error(mon, err)) {
         return;
@@ -189,7 +189,7 @@ static void hmp_info_rdma(Monitor *mon, const QDict *qdict)
         print_device(mon, l->value);
         print_faults(mon, l->value->path);
         for (RdmaQueuePairInfoList *q = l->value->qps; q; q = q->next, n++) {
-            print_qp(mon, q->value);
+            print_qp(mon, q->value, has_qpn);
         }
         if (lists && n < l->value->count->qp->used) {
             monitor_printf(mon, "  and others, which query-rdma lists\n");

@@ -256,6 +256,17 @@ static RdmaQueuePairDetail *detail_info(const VirtIORdmaQp *qp,
     return info;
 }
 
+static void add_waiting(VirtIORdma *s, const VirtIORdmaQp *qp,
+                        RdmaQueuePairInfo *info)
+{
+    info->has_sends_waiting = count_waiting(s, &qp->sq.slots, qp->sq.vq,
+                                            &info->sends_waiting);
+    if (!qp->srq) {
+        info->has_recvs_waiting = count_waiting(s, &qp->rq.slots, qp->rq.vq,
+                                                &info->recvs_waiting);
+    }
+}
+
 static void add_qp(VirtIORdma *s, const void *obj, bool detail, Ends *ends)
 {
     const VirtIORdmaQp *qp = obj;
@@ -283,18 +294,13 @@ static void add_qp(VirtIORdma *s, const void *obj, bool detail, Ends *ends)
     info->has_rq_psn = in.qp.known & RDMA_QP_RQ_PSN;
     info->rq_psn = in.qp.attr.rq_psn;
     info->sends = in.qp.sends;
-    info->has_sends_waiting = count_waiting(s, &qp->sq.slots, qp->sq.vq,
-                                            &info->sends_waiting);
     info->recvs = in.qp.recvs;
-    if (!qp->srq) {
-        info->has_recvs_waiting = count_waiting(s, &qp->rq.slots, qp->rq.vq,
-                                                &info->recvs_waiting);
-    }
     info->errors = qp->n_errors;
     if (qp->n_errors) {
         info->last_error = virtio_rdma_error_info(&qp->error);
     }
     if (detail) {
+        add_waiting(s, qp, info);
         info->detail = detail_info(qp, &in.qp);
     }
     QAPI_LIST_APPEND(ends->qps, info);

@@ -57,7 +57,8 @@ class QueuePairs:
         end = time.monotonic() + RATE_TIMEOUT
         while 'rate' not in (said := self.job.peek().out):
             assert 'stuck' not in said and time.monotonic() < end, (
-                said, [qp for qp in query(self.bench, 'qp')['qps']
+                said, [qp for qp in query(self.bench, 'qp',
+                                              detail=True)['qps']
                        if qp.get('sends') or qp.get('sends-waiting')])
             time.sleep(0.1)
 

@@ -6,7 +6,6 @@ lists them now and then. The time is that of a client, from the command to the
 last byte of the answer; the rate is that of the guest.
 """
 import json
-import os
 import shutil
 import socket
 import statistics
@@ -51,15 +50,6 @@ class Monitor:
         return took, answer
 
 
-def go_first():
-    """A client that waits for a processor measures the scheduler."""
-    try:
-        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
-    except PermissionError:
-        return 'the client waits for a processor like others'
-    return 'so does the client'
-
-
 class Asker(threading.Thread):
     """Asks so often in a second, until it is told to stop."""
 
@@ -68,10 +58,8 @@ class Asker(threading.Thread):
         self.monitor, self.per_second = monitor, per_second
         self.times, self.size = [], 0
         self.over = threading.Event()
-        self.manner = None
 
     def run(self):
-        self.manner = go_first()
         while not self.over.wait(1 / self.per_second if self.per_second
                                  else NAP):
             if self.per_second:
@@ -107,7 +95,6 @@ def main(rounds=ROUNDS):
         with Pair('bench-query', extra=lambda index: [
                 '-qmp', f'unix:{path},server=on,wait=off']
                 if index == 1 else []) as pair:
-            first = pair.prefer_main_loops()
             stack = VirtioRdma()
             stack.up(pair.one)
             monitor = Monitor(path)
@@ -120,7 +107,6 @@ def main(rounds=ROUNDS):
             complaints = pair.one.complaints()
     finally:
         shutil.rmtree(directory)
-    print(f'{first}; {found["nobody asks"][0][1].manner}')
     print(f'{"":24}{"writes/s":>10}{"of first":>9}{"answers":>9}'
           f'{"median ms":>11}{"worst ms":>10}')
     quiet = statistics.median(rate for rate, _ in found['nobody asks'])

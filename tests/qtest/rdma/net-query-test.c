@@ -132,13 +132,20 @@ static void test_objects(NetKind kind)
 static void test_only_what_is_asked_for(NetKind kind)
 {
     NetPair p = net_pair_new(net_shared(kind), RDMA_QPT_RC);
-    QDict *info = query_with(&p, "'objects': ['pd']");
+    QDict *info = query_with(&p, "'objects': ['pd']"), *qp;
 
     g_assert_true(qdict_haskey(info, "pds"));
     g_assert_false(qdict_haskey(info, "qps"));
     qobject_unref(info);
     info = query_with(&p, "'detail': true");
     g_assert_false(qdict_haskey(info, "pds"));
+    qobject_unref(info);
+    info = query_with(&p, "'objects': ['qp']");
+    qp = find(info, "qps", "qpn", p.a.qp->qpn);
+    g_assert_true(qdict_haskey(qp, "sends"));
+    g_assert_false(qdict_haskey(qp, "sends-waiting"));
+    g_assert_false(qdict_haskey(qp, "recvs-waiting"));
+    g_assert_false(qdict_haskey(qp, "detail"));
     qobject_unref(info);
 }
 
