@@ -108,14 +108,15 @@ def main(rounds=ROUNDS):
     finally:
         shutil.rmtree(directory)
     print(f'{"":24}{"writes/s":>10}{"of first":>9}{"answers":>9}'
-          f'{"median ms":>11}{"worst ms":>10}')
+          f'{"median ms":>11}{"95 % ms":>9}{"worst ms":>10}')
     quiet = statistics.median(rate for rate, _ in found['nobody asks'])
     for name, runs in found.items():
         rate = statistics.median(rate for rate, _ in runs)
         times = sorted(ms for _, asker in runs for ms in asker.times)
         line = f'{name:24}{rate:10.0f}{rate / quiet:9.2f}{len(times):9}'
         if times:
-            line += f'{statistics.median(times):11.1f}{times[-1]:10.1f}'
+            line += (f'{statistics.median(times):11.1f}'
+                     f'{times[int(0.95 * len(times))]:9.1f}{times[-1]:10.1f}')
         print(line)
     size = max(asker.size for runs in found.values() for _, asker in runs)
     lowest = min(rate for rate, _ in found['nobody asks'])
