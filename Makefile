@@ -256,50 +256,19 @@ run-guest:
 		$(if $(SERIES),--series $(SERIES))
 
 # Guest tests that take too long for CI
-run-users:
-	@$(STAGE) users! 'guest tests are done' \
-		tests/guest/run check --suite users
+run-users run-newer run-applications run-hosts run-libvirt run-arm64 \
+		run-faults run-images run-verbs: run-%:
+	@$(STAGE) $*! 'guest tests are done' \
+		tests/guest/run check --suite $*
 
 run-scale:
 	@FULL=1 $(STAGE) scale! 'guest tests are done' \
 		tests/guest/run check guest/scale
 
-run-newer:
-	@$(STAGE) newer! 'guest tests are done' \
-		tests/guest/run check --suite newer
-
 # Between QEMUs of all series, oldest first
 run-series:
 	@QEMUS='$(SERIES_QEMUS)' $(STAGE) series! 'guests have migrated' \
 		tests/guest/run check --suite series
-
-run-applications:
-	@$(STAGE) applications! 'guest tests are done' \
-		tests/guest/run check --suite applications
-
-run-hosts:
-	@$(STAGE) hosts! 'guests on two hosts are done' \
-		tests/guest/run check --suite hosts
-
-run-libvirt:
-	@$(STAGE) libvirt! 'guests of libvirt are done' \
-		tests/guest/run check --suite libvirt
-
-run-arm64:
-	@$(STAGE) arm64! 'guest tests are done' \
-		tests/guest/run check --suite arm64
-
-run-faults:
-	@$(STAGE) faults! 'guest tests are done' \
-		tests/guest/run check --suite faults
-
-run-images:
-	@$(STAGE) images! 'guests from disk images are done' \
-		tests/guest/run check --suite images
-
-run-verbs:
-	@$(STAGE) verbs! 'nested guests are done' \
-		tests/guest/run check --suite verbs
 
 run-verbs-rxe:
 	@$(STAGE) verbs-rxe! 'device tests on rxe are done' \
