@@ -4,11 +4,20 @@
  */
 #include "queue.h"
 
+/*
+ * Has the device written the last completion? Pairs with the releases in
+ * fatal.c and event.c, which come after it.
+ */
+static bool vrdma_cq_is_dead(struct vrdma_cq *cq)
+{
+	return smp_load_acquire(&vrdma_cq_dev(cq)->dead) ||
+	       smp_load_acquire(&cq->failed);
+}
+
 int vrdma_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc)
 {
-	/* Pairs with the release in fatal.c, after the last completion. */
-	bool dead = smp_load_acquire(&to_vdev(ibcq->device)->dead);
 	struct vrdma_cq *cq = to_vcq(ibcq);
+	bool dead = vrdma_cq_is_dead(cq);
 	int n;
 
 	if (!cq->direct)
@@ -41,6 +50,19 @@ bool vrdma_cq_is_empty(struct vrdma_cq *cq)
 	return empty;
 }
 
+/*
+ * Before the first queue pair uses a CQ of the kernel. The RDMA core's pool
+ * keeps one that has failed, and gives it to the next connection.
+ */
+int vrdma_cq_renew(struct vrdma_cq *cq)
+{
+	lockdep_assert_held(&vrdma_cq_dev(cq)->vq_lock);
+
+	if (!cq->failed || !cq->direct || cq->num_wqs)
+		return 0;
+	return vrdma_cq_direct_renew(cq);
+}
+
 /* Drop the completions of a QP that was destroyed or reset. */
 void vrdma_cq_clean(struct vrdma_cq *cq, struct vrdma_qp *qp)
 {
@@ -60,8 +82,8 @@ void vrdma_cq_clean(struct vrdma_cq *cq, struct vrdma_qp *qp)
 }
 
 /*
- * A dead device raises no interrupts. Returns whether the CQ has to be polled;
- * later work requests schedule vrdma_fatal_work(), which calls the handler.
+ * A dead device or CQ raises no interrupts. Returns whether it has to be polled;
+ * later work requests schedule a work, which calls the handler.
  */
 static int vrdma_cq_notify_dead(struct vrdma_cq *cq,
 				enum ib_cq_notify_flags flags)
@@ -87,8 +109,7 @@ static int vrdma_cq_notify(struct vrdma_cq *cq, enum ib_cq_notify_flags flags)
 	if (cq->direct && cq->mapped)
 		return -EINVAL;
 	WRITE_ONCE(cq->notify_requested, true);
-	/* Pairs with the release in fatal.c, after the last completion. */
-	if (smp_load_acquire(&vrdma_cq_dev(cq)->dead))
+	if (vrdma_cq_is_dead(cq))
 		return vrdma_cq_notify_dead(cq, flags);
 	return cq->direct ? vrdma_cq_direct_notify(cq, arm, flags)
 			  : vrdma_cq_vq_notify(cq, arm, flags);
@@ -108,7 +129,7 @@ int vrdma_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 }
 
 /*
- * The device is dead: have the kernel's CQs polled. Processes get an
+ * The device, or a CQ, is dead: have the kernel's CQs polled. Processes get an
  * asynchronous event instead.
  */
 void vrdma_cqs_wake(struct vrdma_dev *dev)

@@ -225,10 +225,61 @@ void vrdma_cq_direct_free(struct vrdma_cq *cq)
 	struct vrdma_dev *dev = vrdma_cq_dev(cq);
 
 	vrdma_events_lock(dev);
-	vrdma_eq_remove(cq->eq, cq);
+	vrdma_eq_remove(cq->eq, cq->cqn);
 	vrdma_events_unlock(dev);
 	vrdma_mmap_remove(cq->mmap);
 	vrdma_cq_direct_free_area(dev, cq->direct, &cq->slots);
+}
+
+static void vrdma_cq_direct_clear(struct vrdma_cq *cq)
+{
+	const struct vrdma_buf *buf = cq->direct->buf;
+	unsigned long flags;
+	u32 i;
+
+	spin_lock_irqsave(&cq->ring->lock, flags);
+	for (i = 0; i < buf->npages; i++)
+		clear_page(page_address(buf->pages[i]));
+	cq->head = 0;
+	cq->armed = 0;
+	cq->events = 0;
+	spin_unlock_irqrestore(&cq->ring->lock, flags);
+}
+
+/*
+ * The device gets a new CQ for one of the kernel that has failed, in the same
+ * memory, which it has not written to since. No queue pair uses it.
+ */
+int vrdma_cq_direct_renew(struct vrdma_cq *cq)
+{
+	struct virtio_rdma_cqn old = { .cqn = cpu_to_le32(cq->cqn) }, new;
+	struct vrdma_dev *dev = vrdma_cq_dev(cq);
+	int ret;
+
+	vrdma_cq_direct_clear(cq);
+	ret = vrdma_cq_direct_create_cmd(cq, cq->eq - dev->eqs);
+	new.cqn = cpu_to_le32(cq->cqn);
+	if (!ret) {
+		ret = vrdma_eq_add(cq->eq, cq);
+		if (ret)
+			vrdma_ctrl_destroy(dev, VIRTIO_RDMA_CMD_DESTROY_CQ,
+					   &new, false);
+	}
+	if (ret) {
+		cq->cqn = le32_to_cpu(old.cqn);
+		return ret;
+	}
+	ret = vrdma_ctrl_destroy(dev, VIRTIO_RDMA_CMD_DESTROY_CQ, &old, false);
+	vrdma_events_lock(dev);
+	vrdma_eq_remove(cq->eq, le32_to_cpu(old.cqn));
+	vrdma_events_unlock(dev);
+	if (ret)
+		return ret;
+	WRITE_ONCE(cq->failed, false);
+	if (READ_ONCE(cq->notify_requested))
+		vrdma_cq_direct_notify(cq, VIRTIO_RDMA_NOTIFY_NEXT_COMPLETION,
+				       0);
+	return 0;
 }
 
 static int vrdma_cq_direct_resize_cmd(struct vrdma_cq *cq, u32 cqe,

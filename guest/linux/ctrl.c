@@ -167,6 +167,15 @@ void vrdma_fatal(struct vrdma_dev *dev)
 }
 
 /*
+ * Schedule wake_work: there may be requests to flush of a CQ that has failed.
+ * May be called in atomic context.
+ */
+void vrdma_wake(struct vrdma_dev *dev)
+{
+	schedule_work(&dev->wake_work);
+}
+
+/*
  * The device did what no device may do: reset it, and use it no more. May be
  * called in atomic context.
  */

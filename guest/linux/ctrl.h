@@ -20,6 +20,7 @@ unsigned int vrdma_timeout(void);
 bool vrdma_is_gone(struct vrdma_dev *dev);
 void vrdma_reset(struct vrdma_dev *dev);
 void vrdma_fatal(struct vrdma_dev *dev);
+void vrdma_wake(struct vrdma_dev *dev);
 __printf(2, 3)
 void vrdma_broken(struct vrdma_dev *dev, const char *format, ...);
 void vrdma_wait_stopped(struct vrdma_dev *dev);

@@ -54,5 +54,6 @@ int vrdma_vqs_reset(struct vrdma_dev *dev);
 
 /* fatal.c */
 void vrdma_fatal_work(struct work_struct *work);
+void vrdma_wake_work(struct work_struct *work);
 
 #endif /* VRDMA_DEVICE_H */

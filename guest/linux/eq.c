@@ -201,16 +201,14 @@ int vrdma_eq_add(struct vrdma_eq *eq, struct vrdma_cq *cq)
 }
 
 /*
- * The device has destroyed the CQ: its last events are in the virtqueue. With
- * the lock of events held.
+ * The device has destroyed the CQ with this number: its last events are in the
+ * virtqueue. With vq_lock and the lock of events held.
  */
-void vrdma_eq_remove(struct vrdma_eq *eq, struct vrdma_cq *cq)
+void vrdma_eq_remove(struct vrdma_eq *eq, u32 cqn)
 {
-	lockdep_assert_held(&vrdma_cq_dev(cq)->vq_lock);
-
 	spin_lock(&eq->lock);
 	vrdma_eq_drain(eq);
-	xa_erase(&eq->cqs, cq->cqn);
+	xa_erase(&eq->cqs, cqn);
 	spin_unlock(&eq->lock);
 }
 

@@ -43,6 +43,11 @@ static void vrdma_cq_event(struct vrdma_dev *dev, u32 cqn,
 	/* What an event queue ends by, the driver does not do. */
 	if (cqn < dev->num_eqs)
 		vrdma_broken(dev, "event queue %u has ended", cqn);
+	if (cq && !vrdma_cq_is_user(cq)) {
+		/* Pairs with the acquire in cq.c. */
+		smp_store_release(&cq->failed, true);
+		vrdma_wake(dev);
+	}
 	if (!cq || !cq->ibcq.event_handler)
 		return;
 	event->element.cq = &cq->ibcq;

@@ -49,3 +49,8 @@ void vrdma_fatal_work(struct work_struct *work)
 		vrdma_fatal_enter(dev);
 	vrdma_cqs_wake(dev);
 }
+
+void vrdma_wake_work(struct work_struct *work)
+{
+	vrdma_cqs_wake(container_of(work, struct vrdma_dev, wake_work));
+}

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Completions of a dead device. Kernel users wait for the completions of all
+ * Completions of a dead device or CQ. Kernel users wait for the completions of all
  * work requests before they release the device. So polling a CQ returns, after
  * the completions that the device has written, a flush error for each work
  * request that it has not completed. Requests posted later are flushed, too:
  * to drain a QP, users post one and wait for it.
+ *
+ * With a CQ that has failed the device works on. So only QPs are flushed that
+ * the user has moved to the error state: their memory is not accessed any more.
  */
 #include "queue.h"
 
@@ -16,13 +19,15 @@ static int vrdma_flush_wq(struct vrdma_qp *qp, struct vrdma_wq *wq, bool recv,
 			  int num, struct ib_wc *wc)
 {
 	struct vrdma_ring *ring = &wq->ring;
+	bool dead = READ_ONCE(wq->dev->dead);
 	const struct vrdma_request *request;
 	int n = 0;
 
 	spin_lock(&ring->lock);
 	vrdma_wq_reap(wq);
 	/* From here on tail counts flushed work requests, not used buffers. */
-	wq->flushing = true;
+	if (dead)
+		wq->flushing = true;
 	request = vrdma_request_oldest(wq, ring->tail);
 	if (!wc)
 		n = request ? 1 : 0;
@@ -33,7 +38,7 @@ static int vrdma_flush_wq(struct vrdma_qp *qp, struct vrdma_wq *wq, bool recv,
 		wc[n].opcode = recv ? IB_WC_RECV : IB_WC_SEND;
 		wc[n].qp = &qp->ibqp;
 		wq->completed++;
-		if ((s32)(wq->completed - ring->tail) > 0)
+		if (dead && (s32)(wq->completed - ring->tail) > 0)
 			ring->tail = wq->completed;
 		request = vrdma_request_oldest(wq, ring->tail);
 	}
@@ -59,6 +64,9 @@ int vrdma_flush_cq(struct vrdma_cq *cq, int num, struct ib_wc *wc)
 		struct vrdma_qp *qp = dev->qps[i];
 
 		if (!qp || qp->user)
+			continue;
+		if (!READ_ONCE(dev->dead) &&
+		    READ_ONCE(qp->state) != IB_QPS_ERR)
 			continue;
 		if (qp->ibqp.send_cq == &cq->ibcq)
 			n += vrdma_flush_wq(qp, &qp->sq, false, num - n,

@@ -175,6 +175,7 @@ static int vrdma_probe(struct virtio_device *vdev)
 	mutex_init(&dev->netdev_lock);
 	INIT_WORK(&dev->port_work, vrdma_port_work);
 	INIT_WORK(&dev->fatal_work, vrdma_fatal_work);
+	INIT_WORK(&dev->wake_work, vrdma_wake_work);
 	init_completion(&dev->stopped);
 
 	/* The virtio core does the same in kernels whose bus has a shutdown. */
@@ -212,6 +213,7 @@ err_netdev:
 err_vqs:
 	vrdma_reset(dev);
 	cancel_work_sync(&dev->fatal_work);
+	cancel_work_sync(&dev->wake_work);
 	vrdma_vqs_free(dev);
 err_dealloc:
 	vrdma_config_free(dev);
@@ -233,6 +235,7 @@ static void vrdma_remove(struct virtio_device *vdev)
 	vrdma_reset(dev);
 	cancel_work_sync(&dev->port_work);
 	cancel_work_sync(&dev->fatal_work);
+	cancel_work_sync(&dev->wake_work);
 	vrdma_vqs_free(dev);
 	vrdma_config_free(dev);
 	ib_dealloc_device(&dev->ibdev);

@@ -348,9 +348,9 @@ static void vrdma_qp_flush_work(struct work_struct *work)
 					   flush_work.work);
 	struct vrdma_dev *dev = to_vdev(qp->ibqp.device);
 	bool sq = vrdma_requests_overdue(&qp->sq, &qp->flush_seen[0]) &&
-		  vrdma_cq_is_empty(to_vcq(qp->ibqp.send_cq));
+		  vrdma_cq_is_empty(qp->sq.cq);
 	bool rq = vrdma_requests_overdue(&qp->rq, &qp->flush_seen[1]) &&
-		  vrdma_cq_is_empty(to_vcq(qp->ibqp.recv_cq));
+		  vrdma_cq_is_empty(qp->rq.cq);
 
 	if (READ_ONCE(qp->state) != IB_QPS_ERR || READ_ONCE(dev->dead))
 		return;
@@ -412,6 +412,8 @@ int vrdma_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	spin_lock_init(&qp->rq.ring.lock);
 	qp->sq.dev = dev;
 	qp->rq.dev = dev;
+	qp->sq.cq = to_vcq(init->send_cq);
+	qp->rq.cq = to_vcq(init->recv_cq);
 	qp->user = !!udata;
 	qp->state = IB_QPS_RESET;
 	qp->sig_type = init->sq_sig_type;
@@ -425,6 +427,10 @@ int vrdma_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	qp->flush_seen[1] = -1;
 
 	vrdma_vqs_lock(dev);
+	ret = qp->user ? 0 : vrdma_cq_renew(qp->sq.cq) ?:
+			     vrdma_cq_renew(qp->rq.cq);
+	if (ret)
+		goto err_unlock;
 	if (dev->doorbells)
 		ret = vrdma_qp_create_direct(dev, qp, init, qp->user ?
 					     vrdma_doorbell(udata) : 0);
@@ -571,8 +577,11 @@ int vrdma_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		return ret;
 
 	WRITE_ONCE(qp->state, attr->qp_state);
-	if (attr->qp_state == IB_QPS_ERR && !qp->user)
+	if (attr->qp_state == IB_QPS_ERR && !qp->user) {
 		vrdma_qp_await_flush(qp);
+		/* For the requests of a CQ that has failed */
+		vrdma_wake(dev);
+	}
 	if (attr->qp_state == IB_QPS_RESET) {
 		vrdma_cq_clean(to_vcq(ibqp->send_cq), qp);
 		vrdma_cq_clean(to_vcq(ibqp->recv_cq), qp);

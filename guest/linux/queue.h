@@ -49,6 +49,7 @@ struct vrdma_cq {
 	u32 rearm_at;			/* completions at that request */
 	struct mutex notify_lock;	/* of commands by processes */
 	bool notify_requested;		/* at least once: has a handler */
+	bool failed;			/* a kernel's CQ: takes no completions */
 	spinlock_t *handler_lock;	/* that its handler is called under */
 	/* Of the kernel's CQs, under that lock */
 	u32 num_wqs;			/* whose requests complete in it */
@@ -77,6 +78,7 @@ struct vrdma_bell {
 
 struct vrdma_wq {
 	struct vrdma_dev *dev;
+	struct vrdma_cq *cq;		/* of a queue pair's */
 	struct vrdma_ring ring;
 	struct vrdma_bell bell;
 	bool flushing;			/* the device is dead: see flush.c */
@@ -173,7 +175,7 @@ void vrdma_eqs_free(struct vrdma_dev *dev);
 void vrdma_eq_callback(struct virtqueue *vq);
 struct vrdma_cq *vrdma_eqs_find_cq(struct vrdma_dev *dev, u32 cqn);
 int vrdma_eq_add(struct vrdma_eq *eq, struct vrdma_cq *cq);
-void vrdma_eq_remove(struct vrdma_eq *eq, struct vrdma_cq *cq);
+void vrdma_eq_remove(struct vrdma_eq *eq, u32 cqn);
 void vrdma_eqs_wake(struct vrdma_dev *dev);
 
 /* event.c */
@@ -258,6 +260,7 @@ int vrdma_cq_direct_notify(struct vrdma_cq *cq, u32 arm,
 int vrdma_cq_direct_create(struct vrdma_cq *cq, u32 vector, bool mapped,
 			   struct ib_udata *udata);
 void vrdma_cq_direct_free(struct vrdma_cq *cq);
+int vrdma_cq_direct_renew(struct vrdma_cq *cq);
 int vrdma_cq_direct_resize(struct vrdma_cq *cq, u32 cqe,
 			   struct ib_udata *udata);
 
@@ -270,6 +273,7 @@ int vrdma_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
 int vrdma_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc);
 int vrdma_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
 bool vrdma_cq_is_empty(struct vrdma_cq *cq);
+int vrdma_cq_renew(struct vrdma_cq *cq);
 void vrdma_cq_clean(struct vrdma_cq *cq, struct vrdma_qp *qp);
 void vrdma_cqs_wake(struct vrdma_dev *dev);
 int vrdma_cqs_alloc(struct vrdma_dev *dev);

@@ -144,6 +144,7 @@ struct vrdma_dev {
 	struct notifier_block netdev_nb;
 	struct work_struct port_work;
 	struct work_struct fatal_work;
+	struct work_struct wake_work;	/* has CQs polled that flush */
 	struct completion stopped;	/* the device accesses no memory */
 	bool dead;			/* fatal_work has run: flush */
 	unsigned long broken;		/* bit 0: vrdma_broken() was called */

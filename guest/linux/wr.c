@@ -101,13 +101,15 @@ static void vrdma_wq_notify(struct vrdma_wq *wq)
 }
 
 /*
- * With a dead device, have the CQ polled, for the work requests just posted.
+ * With a dead device or CQ, have it polled, for the work requests just posted.
  * With the ring's lock held, so that a flush that runs before sees them.
  */
 static void vrdma_wq_flush_if_dead(struct vrdma_wq *wq)
 {
 	if (READ_ONCE(wq->dev->dead))
 		vrdma_fatal(wq->dev);
+	else if (wq->cq && READ_ONCE(wq->cq->failed))
+		vrdma_wake(wq->dev);
 }
 
 static u32 vrdma_wq_in_flight(const struct vrdma_wq *wq)

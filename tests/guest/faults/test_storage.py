@@ -3,14 +3,15 @@
 with faults. Both connect anew, and no byte is lost."""
 from lab import nfs, nvme, storage
 from lab.faults import fault
-from lab.pair import address
+from lab.pair import address, queues
 from lab.paths import LabError
 
 SECONDS = 180
 LATE = 400                      # ms
 SIZES = (('64k', 8),)
 
-# What each does to a queue pair that is at work; None: it goes on
+# What each does to a queue pair that is at work: does it connect anew? Only
+# direct completion queues can be had anew.
 FAULTS = (
     ('completion-error', {'status': 'retry-exc-err'}, True),
     ('completion-error', {'opcode': 'recv', 'status': 'loc-len-err'}, True),
@@ -19,7 +20,7 @@ FAULTS = (
     ('completion-delay', {'delay': LATE}, False),
     ('completion-reorder', {'delay': LATE, 'opcode': 'send'}, False),
     ('port-down', {'duration': LATE}, False),
-)
+) + (() if queues() else (('cq-overrun', {}, True),))
 
 
 def strike(bench, work, kind, arguments):
