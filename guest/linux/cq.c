@@ -4,14 +4,14 @@
  */
 #include "queue.h"
 
-/*
- * Has the device written the last completion? Pairs with the releases in
- * fatal.c and event.c, which come after it.
- */
+/* Has the device written the last completion? */
 static bool vrdma_cq_is_dead(struct vrdma_cq *cq)
 {
-	return smp_load_acquire(&vrdma_cq_dev(cq)->dead) ||
-	       smp_load_acquire(&cq->failed);
+	/* Pairs with the release in fatal.c, after the last completion. */
+	if (smp_load_acquire(&vrdma_cq_dev(cq)->dead))
+		return true;
+	/* Pairs with the release in event.c, likewise. */
+	return smp_load_acquire(&cq->failed);
 }
 
 int vrdma_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Debian's librpma between two guests: a program writes, flushes and reads what
-a region of the other guest holds."""
+"""Debian's librpma between two guests: a program writes, flushes and reads
+what a region of the other guest holds."""
 from . import unpacked
 from .pair import address
 from .paths import GUEST_TESTS, LabError
