@@ -12,6 +12,16 @@
 #include "queue.h"
 
 /*
+ * A queue pair in the error state returns buffers of silent requests that it
+ * has not executed, such as the one that the RDMA core drains it with.
+ */
+static const struct vrdma_request *vrdma_flush_oldest(struct vrdma_wq *wq,
+						      bool dead)
+{
+	return vrdma_request_oldest(wq, dead ? wq->ring.tail : wq->completed);
+}
+
+/*
  * Flush at most @num work requests. With @wc NULL returns only whether there
  * are any.
  */
@@ -28,7 +38,7 @@ static int vrdma_flush_wq(struct vrdma_qp *qp, struct vrdma_wq *wq, bool recv,
 	/* From here on tail counts flushed work requests, not used buffers. */
 	if (dead)
 		wq->flushing = true;
-	request = vrdma_request_oldest(wq, ring->tail);
+	request = vrdma_flush_oldest(wq, dead);
 	if (!wc)
 		n = request ? 1 : 0;
 	for (; wc && n < num && request; n++) {
@@ -40,7 +50,7 @@ static int vrdma_flush_wq(struct vrdma_qp *qp, struct vrdma_wq *wq, bool recv,
 		wq->completed++;
 		if (dead && (s32)(wq->completed - ring->tail) > 0)
 			ring->tail = wq->completed;
-		request = vrdma_request_oldest(wq, ring->tail);
+		request = vrdma_flush_oldest(wq, dead);
 	}
 	spin_unlock(&ring->lock);
 	return n;

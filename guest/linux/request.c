@@ -171,8 +171,8 @@ const struct vrdma_request *vrdma_request_take(struct vrdma_wq *wq, u64 id)
 }
 
 /*
- * The oldest request without a completion, on a dead device. The device had
- * executed @returned requests: of these, silent ones are successful.
+ * The oldest request without a completion, where none comes any more. The
+ * device had executed @returned requests: of these, silent ones are successful.
  */
 const struct vrdma_request *vrdma_request_oldest(struct vrdma_wq *wq,
 						 u32 returned)
