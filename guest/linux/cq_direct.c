@@ -269,13 +269,14 @@ int vrdma_cq_direct_renew(struct vrdma_cq *cq)
 		cq->cqn = le32_to_cpu(old.cqn);
 		return ret;
 	}
-	ret = vrdma_ctrl_destroy(dev, VIRTIO_RDMA_CMD_DESTROY_CQ, &old, false);
+	vrdma_ctrl_destroy(dev, VIRTIO_RDMA_CMD_DESTROY_CQ, &old, false);
 	vrdma_events_lock(dev);
 	vrdma_eq_remove(cq->eq, le32_to_cpu(old.cqn));
 	vrdma_events_unlock(dev);
-	if (ret)
-		return ret;
+	/* Whoever polls it may be about to flush. */
+	spin_lock_irq(&cq->ring->lock);
 	WRITE_ONCE(cq->failed, false);
+	spin_unlock_irq(&cq->ring->lock);
 	if (READ_ONCE(cq->notify_requested))
 		vrdma_cq_direct_notify(cq, VIRTIO_RDMA_NOTIFY_NEXT_COMPLETION,
 				       0);

@@ -12,13 +12,13 @@
 #include "queue.h"
 
 /*
- * A queue pair in the error state returns buffers of silent requests that it
- * has not executed, such as the one that the RDMA core drains it with.
+ * With a CQ that has failed, the device returns buffers of silent requests that
+ * it has not executed, such as the one that the RDMA core drains a QP with.
  */
-static const struct vrdma_request *vrdma_flush_oldest(struct vrdma_wq *wq,
-						      bool dead)
+static const struct vrdma_request *vrdma_flush_oldest(struct vrdma_wq *wq)
 {
-	return vrdma_request_oldest(wq, dead ? wq->ring.tail : wq->completed);
+	return vrdma_request_oldest(wq, READ_ONCE(wq->cq->failed) ?
+				    wq->completed : wq->ring.tail);
 }
 
 /*
@@ -34,11 +34,16 @@ static int vrdma_flush_wq(struct vrdma_qp *qp, struct vrdma_wq *wq, bool recv,
 	int n = 0;
 
 	spin_lock(&ring->lock);
+	/* Whoever moves it on from the error state takes the lock after that. */
+	if (!dead && READ_ONCE(qp->state) != IB_QPS_ERR) {
+		spin_unlock(&ring->lock);
+		return 0;
+	}
 	vrdma_wq_reap(wq);
 	/* From here on tail counts flushed work requests, not used buffers. */
 	if (dead)
 		wq->flushing = true;
-	request = vrdma_flush_oldest(wq, dead);
+	request = vrdma_flush_oldest(wq);
 	if (!wc)
 		n = request ? 1 : 0;
 	for (; wc && n < num && request; n++) {
@@ -50,7 +55,7 @@ static int vrdma_flush_wq(struct vrdma_qp *qp, struct vrdma_wq *wq, bool recv,
 		wq->completed++;
 		if (dead && (s32)(wq->completed - ring->tail) > 0)
 			ring->tail = wq->completed;
-		request = vrdma_flush_oldest(wq, dead);
+		request = vrdma_flush_oldest(wq);
 	}
 	spin_unlock(&ring->lock);
 	return n;
@@ -68,15 +73,15 @@ int vrdma_flush_cq(struct vrdma_cq *cq, int num, struct ib_wc *wc)
 	int n = 0;
 	u32 i;
 
+	/* It may have been made anew since the caller looked. */
+	if (!READ_ONCE(dev->dead) && !READ_ONCE(cq->failed))
+		return 0;
 	/* QPs with other CQs may be destroyed meanwhile. */
 	spin_lock_irqsave(&dev->qps_lock, flags);
 	for (i = 0; i < dev->num_qp && n < num; i++) {
 		struct vrdma_qp *qp = dev->qps[i];
 
 		if (!qp || qp->user)
-			continue;
-		if (!READ_ONCE(dev->dead) &&
-		    READ_ONCE(qp->state) != IB_QPS_ERR)
 			continue;
 		if (qp->ibqp.send_cq == &cq->ibcq)
 			n += vrdma_flush_wq(qp, &qp->sq, false, num - n,

@@ -17,9 +17,14 @@ void vrdma_cq_handle(struct vrdma_cq *cq)
 		cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
 }
 
-/* With a dead device, for users in the kernel, who find flushed requests then */
+/*
+ * With a dead device or CQ, for users in the kernel, who find flushed requests
+ * then
+ */
 void vrdma_cq_wake(struct vrdma_cq *cq)
 {
+	if (!READ_ONCE(vrdma_cq_dev(cq)->dead) && !READ_ONCE(cq->failed))
+		return;
 	if (!vrdma_cq_is_user(cq) && READ_ONCE(cq->notify_requested))
 		vrdma_cq_handle(cq);
 }
