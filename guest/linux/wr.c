@@ -345,7 +345,10 @@ static int vrdma_wqe_fill_send(struct vrdma_qp *qp, const struct ib_send_wr *wr,
 static bool vrdma_wq_make_room(struct vrdma_wq *wq)
 {
 	/* Those of an SRQ come back as soon as the device has a copy. */
-	if (wq->unused || READ_ONCE(wq->cq->failed) || wq->posted - wq->completed >= wq->max_wr)
+	if (wq->unused || wq->posted - wq->completed >= wq->max_wr)
+		return false;
+	/* Requests of a CQ that has failed are flushed before that. */
+	if (READ_ONCE(wq->cq->failed))
 		return false;
 	vrdma_broken(wq->dev, "%u of %u buffers are of completed requests",
 		     wq->max_wr - (wq->posted - wq->completed), wq->max_wr);
