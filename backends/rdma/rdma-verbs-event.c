@@ -40,9 +40,7 @@ static void qp_event(RdmaVerbs *v, VerbsQp *qp, enum ibv_event_type type)
 static void cq_event(RdmaVerbs *v, VerbsCq *cq)
 {
     if (verbs_get_cq(v, cq->cqn) == cq) {
-        tell(v, RDMA_EVENT_CQ_ERR, cq->cqn);
         verbs_cq_fail(v, cq->cqn);
-        verbs_gsi_cq_failed(v, cq->cqn);
     }
 }
 

@@ -452,7 +452,7 @@ void verbs_wq_room_again(RdmaVerbs *v, const VerbsQp *qp);
 void verbs_qp_fail(RdmaVerbs *v, VerbsQp *qp);
 /* The host will complete nothing any more: flush all. */
 void verbs_wq_flush(RdmaVerbs *v, VerbsQp *qp);
-/* All that use the CQ: it is in error. */
+/* The CQ is in error, and so is all that uses it; the client is told. */
 void verbs_cq_fail(RdmaVerbs *v, uint32_t cqn);
 
 /* rdma-verbs-cq.c: PDs, completion queues */

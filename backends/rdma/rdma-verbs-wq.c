@@ -199,6 +199,8 @@ static void fail_with_event(RdmaVerbs *v, VerbsQp *qp)
 
 void verbs_cq_fail(RdmaVerbs *v, uint32_t cqn)
 {
+    const RdmaEvent event = { RDMA_EVENT_CQ_ERR, cqn };
+    RdmaBackend *rb = &v->parent_obj;
     VerbsCq *cq = verbs_get_cq(v, cqn);
     GHashTableIter iter;
     VerbsQp *qp;
@@ -207,12 +209,14 @@ void verbs_cq_fail(RdmaVerbs *v, uint32_t cqn)
         return;
     }
     cq->failed = true;
+    rb->client_ops->event(rb->client_opaque, &event);
     g_hash_table_iter_init(&iter, v->qps);
     while (g_hash_table_iter_next(&iter, NULL, (void **)&qp)) {
         if (qp->init.send_cqn == cqn || qp->init.recv_cqn == cqn) {
             fail_with_event(v, qp);
         }
     }
+    verbs_gsi_cq_failed(v, cqn);
 }
 
 /* Completions */

@@ -211,9 +211,17 @@ void virtio_rdma_backend_event(void *opaque, const RdmaEvent *event)
 {
     VirtIORdma *s = opaque;
     VirtIORdmaQp *qp = NULL;
+    VirtIORdmaCq *cq = NULL;
 
     if (event_of(event->type) == VIRTIO_RDMA_EVENT_OF_QP) {
         qp = virtio_rdma_table_get(&s->qps, event->id);
+    } else if (event->type == RDMA_EVENT_CQ_ERR) {
+        cq = virtio_rdma_table_get(&s->cqs, event->id);
+    }
+    if (cq) {
+        /* It raises the event, once; no completion may follow that. */
+        virtio_rdma_cq_enter_error(s, cq);
+        return;
     }
     if (qp) {
         /* In another state it may take WQEs that it did not take before. */

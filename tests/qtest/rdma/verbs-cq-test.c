@@ -106,6 +106,7 @@ static void test_host_does_not_arm(void)
     verbs_offer_send(&p, 2);
     qrdma_expect(p.cq_a, 2, RDMA_WC_SUCCESS);
     qrdma_expect(p.cq_b, 2, RDMA_WC_SUCCESS);
+    qrdma_expect_event(v->dev, RDMA_EVENT_CQ_ERR, p.cq_b->cqn);
     qrdma_expect_event(v->dev, RDMA_EVENT_QP_FATAL, p.b->qpn);
     fake_verbs_tell(v->fake, "forget req_notify_cq");
     verbs_restart(v);

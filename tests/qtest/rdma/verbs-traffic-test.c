@@ -273,17 +273,23 @@ static void test_reset_while_an_address_is_late(void)
 /* A CQ that cannot be read any more is in error, and so are its QPs. */
 static void test_poll_fails(void)
 {
-    Verbs *v = verbs_new(NULL);
+    Verbs *v = verbs_new("auto off");
     VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
     RdmaQpAttr attr;
 
-    verbs_check_works(&p, 1);
-    fake_verbs_tell(v->fake, "fail poll_cq EIO");
+    verbs_post_recv(&p, 1);
     verbs_post_recv(&p, 2);
-    verbs_post_send(&p, 2);
-    qrdma_settle(v->dev);
-    assert_ok(qrdma_query_qp(p.a, &attr));
+    qrdma_wait_until(v->dev, fake_verbs_calls(v->fake, "post_recv") == 2);
+    fake_verbs_tell(v->fake, "fail poll_cq EIO");
+    fake_verbs_tell(v->fake, "complete 0x%x recv", p.b->wire_qpn);
+    qrdma_expect_event(v->dev, RDMA_EVENT_CQ_ERR, p.cq_b->cqn);
+    qrdma_expect_event(v->dev, RDMA_EVENT_QP_FATAL, p.b->qpn);
+    qrdma_expect_none(p.cq_b);
     assert_ok(qrdma_query_qp(p.b, &attr));
+    g_assert_cmpint(attr.qp_state, ==, RDMA_QPS_ERR);
+    assert_ok(qrdma_query_qp(p.a, &attr));
+    g_assert_cmpint(attr.qp_state, ==, RDMA_QPS_RTS);
+    fake_verbs_tell(v->fake, "auto on");
     verbs_restart(v);
     p = verbs_pair(v, RDMA_QPT_RC);
     verbs_check_works(&p, 3);
