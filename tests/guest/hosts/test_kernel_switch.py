@@ -7,7 +7,7 @@ from lab import unpacked
 from lab.openvswitch import DAEMONS, PACKAGES, SCHEMA
 from lab.pages import listing
 from lab.pair import address
-from lab.programs import exchange
+from lab.programs import build_verify, exchange
 from lab.runner import ACK_TIMEOUT, ends_guests
 
 SECONDS = 60
@@ -59,7 +59,7 @@ def test_rxe_on_bridges_of_open_vswitch_in_the_kernel(bench):
     assert 'mtu 8950' in bench.one.must('ip link show br0')
     flows = bench.one.must(inside(f'ovs-appctl -t {CONTROL} dpif/show'))
     assert flows.startswith('system@'), flows
-    commands = [f'{bench.binary} -d rxe0 -g {gid(vm)}'
+    commands = [f'{build_verify(vm.arch)} -d rxe0 -g {gid(vm)}'
                 for vm in bench.pair.vms]
     result = exchange(
         bench.two, bench.one, commands[1],
