@@ -63,17 +63,7 @@ def test_what_the_way_does_not_carry_is_lost_without_a_word(bench):
 
 
 def test_programs_both_ways(bench):
-    """A column of the table of `make interop`."""
-    sides = [interop.Side(vm, bench.stacks[vm], index)
-             for index, vm in enumerate(bench.pair.vms, 1)]
-    for name, run, _ in interop.ROWS:
-        if name.startswith('rdma_verify'):
-            continue    # the other tests
-        for server in (0, 1):
-            cell = interop.Cell(sides[server], sides[1 - server], 4, 4096,
-                                False)
-            result = run(cell)
-            assert result.ok, f'{name}, server {server}:\n{result}'
+    interop.programs_both_ways(bench, 4)
 
 
 def test_a_multicast_group_has_members_on_both_hosts(bench):

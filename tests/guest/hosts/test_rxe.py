@@ -19,16 +19,7 @@ def test_ud_datagrams(bench):
 
 
 def test_programs_both_ways(bench):
-    sides = [interop.Side(vm, bench.stacks[vm], index)
-             for index, vm in enumerate(bench.pair.vms, 1)]
-    for name, run, _ in interop.ROWS:
-        if name.startswith('rdma_verify'):
-            continue    # the other tests
-        for server in (0, 1):
-            cell = interop.Cell(sides[server], sides[1 - server], 4, 4096,
-                                False)
-            result = run(cell)
-            assert result.ok, f'{name}, server {server}:\n{result}'
+    interop.programs_both_ways(bench, 4)
 
 
 def test_the_guest_with_the_adapter_moves_and_comes_back(bench):

@@ -6,7 +6,6 @@ scripts of the page about several hosts make a bridge, which VXLAN makes one
 network with that of the other, and a tap for each guest. A guest migrates from
 one host to the other by TCP over the underlay.
 """
-import concurrent.futures
 import json
 import os
 import shutil
@@ -15,7 +14,7 @@ import tempfile
 import time
 
 from . import unpacked
-from .moving import MovingVm
+from .moving import MovingVm, TwoMovingGuests
 from .pages import listing
 from .pair import MTU, functions, mac, net_up
 from .paths import LabError
@@ -175,7 +174,7 @@ class HostedVm(MovingVm):
                             uri=f'tcp:{self.host.address}:{port}', **options)
 
 
-class HostedPair:
+class HostedPair(TwoMovingGuests):
     """Guest 1 on host 1 and guest 2 on host 2, in the place of a Pair.
     @underlay: the MTU of the link between the hosts, @nic: more properties of
     the guests' NICs."""
@@ -198,14 +197,6 @@ class HostedPair:
                 'downscript=no',
                 *functions(index, rdma, mtu=self.mtu, nic=self.nic)]
 
-    @property
-    def one(self):
-        return self.vms[0]
-
-    @property
-    def two(self):
-        return self.vms[1]
-
     def start(self):
         try:
             make_hosts(self.hosts, self.underlay)
@@ -225,14 +216,6 @@ class HostedPair:
             raise
         return self
 
-    def move_both(self, **options):
-        """Both migrate at the same time, each to the other host."""
-        sources = [vm.prepare_move() for vm in self.vms]
-        with concurrent.futures.ThreadPoolExecutor(2) as pool:
-            ends = [pool.submit(vm.move, source=source, **options)
-                    for vm, source in zip(self.vms, sources)]
-            return [end.result() for end in ends]
-
     def ports(self, index):
         """Where each host's bridge has last heard of a guest."""
         return [self.switch.port_of(host, mac(index)) for host in self.hosts]
@@ -246,12 +229,6 @@ class HostedPair:
             host.end()
         self.hosts.clear()
         shutil.rmtree(self.directory, ignore_errors=True)
-
-    def __enter__(self):
-        return self.start()
-
-    def __exit__(self, *exc):
-        self.kill()
 
 
 def settled(pair, index, wanted, seconds=30):

@@ -135,6 +135,19 @@ COLUMNS = [(lossy, family, mtu) for lossy in (False, True)
            for family in (4, 6) for mtu in NIC_MTU]
 
 
+def programs_both_ways(bench, family):
+    """A column of the table, but for rdma_verify, for a test."""
+    sides = [Side(vm, bench.stacks[vm], index)
+             for index, vm in enumerate(bench.pair.vms, 1)]
+    for name, run, _ in ROWS:
+        if name.startswith('rdma_verify'):
+            continue    # that has tests of its own
+        for server in (0, 1):
+            result = run(Cell(sides[server], sides[1 - server], family, 4096,
+                              False))
+            assert result.ok, f'{name}, server {server}:\n{result}'
+
+
 class Interop:
     def __init__(self, pattern):
         self.pattern = re.compile(pattern or '')

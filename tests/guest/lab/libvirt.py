@@ -18,7 +18,7 @@ from . import image, kernel, unpacked
 from .agent import Channel, Guest
 from .hosts import OVERHEAD, LinuxBridge, make_hosts
 from .pages import listing
-from .pair import MTU, mac, net_up
+from .pair import MTU, TwoGuests, mac, net_up
 from .paths import LOGS, LabError, firmware_dirs, qemu_binary
 from .vm import clock_parameters, command_line, end_of
 
@@ -248,7 +248,7 @@ class Domain(Guest):
         return '\n'.join(said)
 
 
-class LibvirtPair:
+class LibvirtPair(TwoGuests):
     """Two domains, each with a host and a libvirtd of its own, in the place
     of a Pair."""
 
@@ -293,14 +293,6 @@ class LibvirtPair:
             self.kill()
             raise
         return self
-
-    @property
-    def one(self):
-        return self.vms[0]
-
-    @property
-    def two(self):
-        return self.vms[1]
 
     def kill(self):
         for session in self.sessions:

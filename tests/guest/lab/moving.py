@@ -11,7 +11,7 @@ import time
 
 from . import image, wire
 from .hub import Hub, to_hub
-from .pair import backend, functions, net_up
+from .pair import TwoGuests, backend, functions, net_up
 from .paths import LOGS, LabError
 from .vm import Vm
 
@@ -168,7 +168,19 @@ class MovingVm(Vm):
         self.qmp('cont')
 
 
-class MovingPair:
+class TwoMovingGuests(TwoGuests):
+    """The guests are MovingVms."""
+
+    def move_both(self, **options):
+        """Both migrate at the same time."""
+        sources = [vm.prepare_move() for vm in self.vms]
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            ends = [pool.submit(vm.move, source=source, **options)
+                    for vm, source in zip(self.vms, sources)]
+            return [end.result() for end in ends]
+
+
+class MovingPair(TwoMovingGuests):
     """Two guests that can migrate, in the place of a Pair. @objects: what
     object-add is told, for each object that the hub gets at start. @cut:
     destinations are not on the link before they run. What arrives earlier
@@ -213,14 +225,6 @@ class MovingPair:
                 *functions(index, rdma, hotplug=self.hotplug,
                            where=self._backend(number))]
 
-    @property
-    def one(self):
-        return self.vms[0]
-
-    @property
-    def two(self):
-        return self.vms[1]
-
     def start(self):
         try:
             self.hub = Hub(self.tag, self.directory, 4, link=self.link)
@@ -236,23 +240,9 @@ class MovingPair:
             raise
         return self
 
-    def move_both(self, timeout=60, **options):
-        """Both migrate at the same time."""
-        sources = [vm.prepare_move() for vm in self.vms]
-        with concurrent.futures.ThreadPoolExecutor(2) as pool:
-            ends = [pool.submit(vm.move, timeout, source=source, **options)
-                    for vm, source in zip(self.vms, sources)]
-            return [end.result() for end in ends]
-
     def kill(self):
         for vm in self.vms:
             vm.kill()
         if self.hub:
             self.hub.kill()
         shutil.rmtree(self.directory, ignore_errors=True)
-
-    def __enter__(self):
-        return self.start()
-
-    def __exit__(self, *exc):
-        self.kill()

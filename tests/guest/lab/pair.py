@@ -95,8 +95,35 @@ def functions(index, rdma=True, iommu=False, hotplug=False, options='',
     return devices
 
 
-class Pair:
-    """Two guests; a context manager that ends them.
+class TwoGuests:
+    """What has two of them as vms, and methods start() and kill(); a context
+    manager that ends them."""
+
+    vms = ()
+
+    @property
+    def one(self):
+        return self.vms[0]
+
+    @property
+    def two(self):
+        return self.vms[1]
+
+    def start(self):
+        raise NotImplementedError
+
+    def kill(self):
+        raise NotImplementedError
+
+    def __enter__(self):
+        return self.start()
+
+    def __exit__(self, *exc):
+        self.kill()
+
+
+class Pair(TwoGuests):
+    """Two guests on one link.
 
     link is one of wire.WIRES. extra is a function from guest index to more
     QEMU arguments, objects one to the arguments of object-add for objects
@@ -126,14 +153,6 @@ class Pair:
                 machine='q35,kernel-irqchip=split' if iommu else None,
                 accel=accel, arch=archs[index - 1],
                 append=f'intel_iommu=on {append}' if iommu else append))
-
-    @property
-    def one(self):
-        return self.vms[0]
-
-    @property
-    def two(self):
-        return self.vms[1]
 
     def start(self):
         """Boot both guests and bring their NICs up."""
@@ -169,12 +188,6 @@ class Pair:
         for vm in self.vms:
             vm.kill()
         shutil.rmtree(self.directory, ignore_errors=True)
-
-    def __enter__(self):
-        return self.start()
-
-    def __exit__(self, *exc):
-        self.kill()
 
 
 def net_up(vm, index, device='eth0', mtu=MTU):
