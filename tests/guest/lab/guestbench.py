@@ -41,13 +41,14 @@ FACTOR = {'rxe': 1, 'virtio-rdma': 8}
 
 
 def floor():
-    """{('pass' or 'copy', size): MB/s} of two processes and of one, and us of
-    a hop as ('pass', 0)."""
+    """{('pass' or 'copy', size): MB/s} of two processes and of one, in MB of
+    2^20 bytes, which are perftest's, and us of a hop as ('pass', 0)."""
     sizes = sorted({test.size for test in TESTS if not test.latency})
     binary = build('copy-floor', [TOP / 'tests/bench/copy-floor.c'])
     said = subprocess.run([str(binary), *map(str, sizes)], check=True,
                           capture_output=True, text=True).stdout
-    found = {(what, int(size)): float(rate) for what, size, rate in
+    found = {(what, int(size)): float(rate) * 1e6 / (1 << 20)
+             for what, size, rate in
              re.findall(r'^(pass|copy) (\d+) ([\d.]+)$', said, re.M)}
     return found | {('pass', 0): float(re.search(r'^hop ([\d.]+)$', said,
                                                  re.M)[1])}
