@@ -52,6 +52,13 @@ def gid(vm):
     return found.split()[0].rpartition('/')[2]
 
 
+def state(vm):
+    """What to look at when nothing arrives."""
+    flows = inside(f'ovs-appctl -t {CONTROL} dpctl/dump-flows')
+    return str(vm.run('ip neigh; ss -tn; rdma resource show qp; '
+                      f'rdma statistic; {flows}'))
+
+
 @ends_guests
 def test_rxe_on_bridges_of_open_vswitch_in_the_kernel(bench):
     for index, vm in enumerate(bench.pair.vms, 1):
@@ -65,7 +72,7 @@ def test_rxe_on_bridges_of_open_vswitch_in_the_kernel(bench):
         bench.two, bench.one, commands[1],
         f'{commands[0]} -k {ACK_TIMEOUT} -s 16384 -n 32 -r 1 -V -m 4096 '
         '10.9.0.2')
-    assert result.ok, str(result)
+    assert result.ok, '\n'.join([str(result), *map(state, bench.pair.vms)])
     table = bench.one.must(inside(f'ovs-appctl -t {CONTROL} fdb/show '
                                   'br0'))
     assert len(table.splitlines()) >= 3, table
