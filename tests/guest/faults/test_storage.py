@@ -8,6 +8,7 @@ from lab.paths import LabError
 
 SECONDS = 180
 LATE = 400                      # ms
+DOWN = 2000                     # ms
 SIZES = (('64k', 8),)
 
 # What each does to a queue pair that is at work: does it connect anew? Only
@@ -19,23 +20,30 @@ FAULTS = (
     ('qp-stuck', {'duration': LATE}, False),
     ('completion-delay', {'delay': LATE}, False),
     ('completion-reorder', {'delay': LATE, 'opcode': 'send'}, False),
-    ('port-down', {'duration': LATE}, False),
+    ('port-down', {'duration': DOWN}, False),
 ) + (() if queues() else (('cq-overrun', {}, True),))
 
 
-def strike(bench, work, kind, arguments):
-    """Have it strike amid the work, which has to end well."""
+def strike(bench, work, path, kind, arguments):
+    """Have it strike amid the work, which has to end well, at the path."""
     try:
-        strike_at(bench, work, kind, arguments)
+        strike_at(bench, work, path, kind, arguments)
     except (LabError, AssertionError) as e:
         raise LabError(f'{kind} {arguments}: {e}\n' +
                        bench.one.must('dmesg | tail -30') +
                        bench.two.must('dmesg | tail -10')) from e
 
 
-def strike_at(bench, work, kind, arguments):
+def strike_at(bench, work, path, kind, arguments):
     if kind == 'port-down':
+        state = '/sys/class/infiniband/' \
+            f'{bench.device(bench.one)}/ports/1/state'
         with fault(bench.one, kind, **arguments):
+            # It begins while the port is down, and cannot end before it is up
+            bench.one.must(
+                f'grep -q DOWN {state} && dd if={path} of=/dev/null bs=64k '
+                'count=1 iflag=direct status=none && '
+                f'grep -q ACTIVE {state}', 60)
             work()
         return
     with fault(bench.one, kind, after=20, **arguments) as made:
@@ -59,7 +67,7 @@ def test_nvme_connects_anew(bench):
     try:
         for kind, arguments, anew in FAULTS:
             before = connections()
-            strike(bench, work, kind, arguments)
+            strike(bench, work, device, kind, arguments)
             bench.one.must(f'for i in $(seq 300); do grep -q live {state} && '
                            'exit 0; sleep 0.1; done; exit 1', 60)
             assert (connections() > before) == anew, (
@@ -86,12 +94,12 @@ def test_nfs_goes_on(bench):
             assert storage.checksum(bench.two, f'{nfs.ROOT}/{size}',
                                     mebibytes) == wanted
     try:
-        for kind, arguments, _ in FAULTS:
+        for kind, arguments, anew in FAULTS:
             start = connected(bench)
-            strike(bench, work, kind, arguments)
+            strike(bench, work, f'/mnt/{SIZES[0][0]}', kind, arguments)
+            assert (connected(bench) != start) == anew, (kind, arguments)
             bench.note(f'{kind} {arguments}: ' +
-                       ('went on' if connected(bench) == start
-                        else 'connected anew'))
+                       ('connected anew' if anew else 'went on'))
         work()
     finally:
         nfs.unmount(bench.one)
