@@ -116,8 +116,35 @@ def test_regions_and_queues_are_those_that_the_guest_sees(bench):
                         if not cq['event-queue'])
         assert seen == queues, (seen, queues)
         assert len(resources(bench, 'pd')) == len(told['pds']), told
-        assert len(resources(bench, 'srq')) == len(told['srqs']), told
         assert told['count']['qp']['used'] == len(resources(bench, 'qp'))
+
+
+def numbers(ranges):
+    """Those that the rdma tool writes as ["2-4", "7"]."""
+    ends = [text.split('-') for text in ranges]
+    return [n for end in ends
+            for n in range(int(end[0]), int(end[-1]) + 1)]
+
+
+def test_shared_receive_queues_are_those_that_the_guest_sees(bench):
+    only_ours(bench)
+    assert not query(bench, 'srq')['srqs']
+    # Nobody comes: it waits with an SRQ and its queue pairs
+    job = bench.one.spawn(
+        bench.where(bench.one, 'exec ibv_srq_pingpong -r 37 -q 3 -d {} -g {}'),
+        18515)
+    try:
+        told = query(bench, 'srq', 'qp')
+        seen = resources(bench, 'srq')
+        assert len(seen) == len(told['srqs']) == 1, (seen, told)
+        assert told['srqs'][0]['max-wr'] >= 37, told
+        assert told['srqs'][0]['users'] == 3, told
+        # Linux shows each SRQ with the numbers of those that use it
+        assert [qp['qpn'] for qp in told['qps'] if 'srqn' in qp] == \
+            numbers(seen[0]['lqpn']), (seen, told)
+    finally:
+        job.kill()
+        job.wait(10)
 
 
 def test_counters_are_those_that_the_guest_sees(bench):
