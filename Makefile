@@ -73,6 +73,7 @@ TARGETS ?=
 	fuzz fuzz-engine fuzz-device coverage \
 	soak lint graph install qemu qtests guest uml standalone \
 	packages package-parts check-packages run-packages \
+	check-ci-jobs run-ci-jobs \
 	packages-build packages-coverage packages-packages \
 	packages-guest packages-test packages-lint clean distclean help
 
@@ -112,6 +113,8 @@ help:
 	@echo 'make packages      Debian packages of QEMU, driver, provider, vrdma-lab'
 	@echo 'make check-packages  these, installed, used and removed on fresh'
 	@echo '                   Debian 12 and 13 (root; SUITES=bookworm, KEEP=1)'
+	@echo 'make check-ci-jobs  the CI jobs of the page about the lab, on fresh'
+	@echo '                   Debian 12 (root)'
 	@echo 'make check-scale   many of everything, for a long time'
 	@echo 'make soak          trouble of all kinds amid traffic, for SOAK_TIME'
 	@echo '                   seconds (1200; SOAK_SEED=n: in that order)'
@@ -401,6 +404,15 @@ check-packages: packages
 	@rm -f $(LOGS)/check-packages.log
 	@$(MAKE) -s --no-print-directory run-packages || :
 	@$(SUMMARY) check-packages
+
+run-ci-jobs:
+	@PACKAGES='$(PACKAGES)' KEEP='$(KEEP)' $(STAGE) ci-jobs! 'jobs have run' \
+		scripts/check-ci-jobs.sh
+
+check-ci-jobs:
+	@rm -f $(LOGS)/ci-jobs.log
+	@$(MAKE) -s --no-print-directory run-ci-jobs || :
+	@$(SUMMARY) ci-jobs
 
 check-fresh:
 	@LOGS=$(LOGS) SUITES='$(SUITES)' COMMANDS='$(COMMANDS)' \

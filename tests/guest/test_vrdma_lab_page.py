@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The page about vrdma-lab is true: its program and its CI job run as they are
-shown. Also what the command says where it cannot boot guests."""
+"""The page about vrdma-lab is true: its program runs as it is shown, by the
+last command of its CI jobs (all of them: make check-ci-jobs). Also what the
+command says where it cannot boot guests."""
 import os
 import subprocess
 
@@ -15,7 +16,7 @@ PAGE = 'virtio-rdma-lab'
 JOB = 'PATH=$PWD/virtio-rdma/tools/lab:$PATH ./test.sh'
 
 
-def test_the_ci_jobs_run_the_program(bench):
+def test_the_last_command_of_ci_jobs_runs_the_program(bench):
     lab = bench.lab
     for name in ('hello.c', 'test.sh'):
         (lab.work / name).write_text(listing(PAGE, name), encoding='utf-8')

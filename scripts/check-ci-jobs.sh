@@ -1,0 +1,103 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# check-ci-jobs.sh: run the CI jobs that the page about vrdma-lab shows, as they
+# are, each on a fresh system like its container's; one stream of TAP. Here the
+# checkouts are clones of this tree, and the second job has the first one's
+# build from the cache. From the environment: B (build directory), PYTHON; and,
+# if set, PACKAGES, SOURCE_CACHE and KEEP.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+[ "$(id -u)" = 0 ] || {
+    echo "check-ci-jobs: only root can make and enter the systems:" \
+        "run 'sudo make check-ci-jobs'" >&2
+    exit 1
+}
+if [ -z "${FRESH_NAMESPACE:-}" ]; then
+    [ "${PACKAGES:-}" = no ] || scripts/setup-packages.sh fresh
+    FRESH_NAMESPACE=1 exec unshare --mount --pid --fork --kill-child \
+        --mount-proc "$0" "$@"
+fi
+# shellcheck source=scripts/fresh.sh
+. scripts/fresh.sh
+mkdir -p "$B/fresh"
+
+project=/builds/project
+cached=$project/virtio-rdma/build
+cache=$B/fresh/ci-cache
+
+show() { # NAME ROOT: a file of the page's, in the project
+    "$PYTHON" - "$1" > "$2$project/$1" <<'END'
+import sys
+sys.dont_write_bytecode = True
+sys.path.insert(0, 'tests/guest')
+from lab.pages import listing
+print(listing('virtio-rdma-lab', sys.argv[1]), end='')
+END
+}
+
+make_project() { # ROOT
+    mkdir -p "$1$project"
+    show hello.c "$1"
+    show test.sh "$1"
+    chmod 755 "$1$project/test.sh"
+}
+
+# The page's address of virtio-rdma, for git in that system
+serve() { # ROOT
+    git clone -q --bare --no-hardlinks "$PWD" "$1/srv/virtio-rdma"
+    cat > "$1/root/.gitconfig" <<'END'
+[url "file:///srv/virtio-rdma"]
+    insteadOf = https://example.org/OWNER/virtio-rdma
+END
+}
+
+run_job() { # FILE ROOT
+    local lines line
+    mapfile -t lines < <("$PYTHON" scripts/ci-job.py "$1")
+    [ "${#lines[@]}" -gt 1 ]
+    make_system "${lines[0]#debian:}" "$2" ''
+    make_project "$2"
+    if grep -q 'git clone' <<< "${lines[*]}"; then
+        serve "$2"
+    else
+        # As actions/checkout does
+        git clone -q --no-hardlinks "$PWD" "$2$project/virtio-rdma"
+    fi
+    if [ -e "$cache" ]; then
+        mkdir -p "$2$project/virtio-rdma"
+        mv "$cache" "$2$cached"
+    fi
+    for line in "${lines[@]:1}"; do
+        echo "\$ $line"
+        echo "$line" > "$2/step"
+        enter "$2" "cd $project && timeout 3600 sh -e /step"
+    done
+    mv "$2$cached" "$cache"
+    release "$2"
+}
+
+number=0
+bad=0
+rm -rf "$cache"
+for job in .github/workflows/rdma.yml .gitlab-ci.yml; do
+    number=$((number + 1))
+    root=$B/fresh/ci-$number
+    began=$SECONDS
+    how=$([ -e "$cache" ] && echo 'with a cache' || echo 'without a cache')
+    good=ok
+    # In the background -e holds, where it would not in a condition
+    run_job "$job" "$root" > "$root.log" 2>&1 &
+    wait $! || good='not ok'
+    echo "$good $number - $job, $how # $((SECONDS - began)) s"
+    if [ "$good" != ok ]; then
+        tail -n 30 "$root.log" | sed 's/^/# /'
+        bad=1
+    elif [ -z "${KEEP:-}" ]; then
+        rm -rf --one-file-system "$root"
+    fi
+done
+rm -rf "$cache"
+echo "1..$number"
+exit "$bad"
