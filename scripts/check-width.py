@@ -4,12 +4,13 @@
 check-width.py FILE...: name the lines that are too long for their kind.
 
 Prose has one width, so that a change of a word is a small difference. C is
-left to checkpatch and Python to pylint.
+left to checkpatch and Python to pylint. Descriptions of QAPI have that which
+QEMU's own parser asks for since 10.1, whatever series is built.
 """
 import re
 import sys
 
-PROSE, CODE = 100, 80
+PROSE, CODE, QAPI = 100, 80, 70
 # A table of Markdown has one line a row, and cannot be wrapped
 TABLE = re.compile(r'\s*\|')
 FENCE = re.compile(r'\s*(```|~~~)')
@@ -30,6 +31,21 @@ def too_long_markdown(lines):
             yield number, len(line), PROSE
 
 
+def too_long_qapi(lines):
+    example = None      # the indentation of what begins one
+    for number, line in enumerate(lines, 1):
+        text = line.removeprefix('#')
+        indentation = len(text) - len(text.lstrip())
+        if not line.startswith('#') or \
+                text and example is not None and indentation <= example:
+            example = None
+        if text.endswith('::') and example is None:
+            example = indentation
+        elif line.startswith('#') and example is None and \
+                len(line) > QAPI and not is_one_word(line):
+            yield number, len(line), QAPI
+
+
 def too_long(lines, limit):
     for number, line in enumerate(lines, 1):
         if len(line) > limit and not is_one_word(line):
@@ -43,6 +59,8 @@ def main():
             lines = file.read().splitlines()
         if name.endswith('.md'):
             found = too_long_markdown(lines)
+        elif name.endswith('.json'):
+            found = too_long_qapi(lines)
         else:
             found = too_long(lines, PROSE if name.endswith('.rst') else CODE)
         for number, length, limit in found:

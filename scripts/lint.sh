@@ -70,6 +70,7 @@ while read -r name; do
 done < <(of_kind "$of")
 
 of='\.(md|rst|sh|build|toml|list|words)$|(^|/)(Makefile|Kconfig)$'
+of+='|^qapi/'
 of+='|^configure$|^\.ci/|^scripts/(stage|pylintrc)$'
 mapfile -t names < <(of_kind "$of")
 run "width of lines" "$PYTHON" scripts/check-width.py "${names[@]}"

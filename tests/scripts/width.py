@@ -44,6 +44,13 @@ class Width(unittest.TestCase):
         self.assertEqual(self.found('a.md', f'| {wide} |', f'    {wide}',
                                     '```', wide, '```', wide), [6])
 
+    def test_descriptions_of_qapi_have_70(self):
+        wide = 'a ' * 35
+        self.assertEqual(self.found(
+            'a.json', '##', f'# {wide}', '#', '# .. qmp-example::', '#',
+            f'#     {wide}', '#', f'#     {wide}', f'# {wide}', '##',
+            f'  {wide}'), [2, 9])
+
     def test_links_are_free(self):
         link = 'https://' + 'a' * 120
         for name in ('a.md', 'a.rst', 'a.sh'):
