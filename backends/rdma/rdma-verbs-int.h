@@ -190,6 +190,7 @@ struct RdmaVerbs {
     GHashTable *srqs;
     GHashTable *qps;                /* but for QP 1 */
     VerbsGsi *gsi;                  /* QP 1, or NULL */
+    Notifier gsi_cq_failed;
     char *gsi_refused;              /* why it was, when last asked for */
     VerbsGid *gids;                 /* gid_table_len of them */
     bool gids_looking;              /* a job looks all of them up */
@@ -215,6 +216,7 @@ struct RdmaVerbs {
     QEMUBH *cq_bh;
     bool cqs_put_off;               /* while busy there was work for it */
     QTAILQ_HEAD(, VerbsCq) ready_cqs;
+    NotifierList cq_failed;         /* with a pointer to its number */
 };
 
 static inline void *verbs_get(GHashTable *t, uint32_t id)
@@ -528,11 +530,12 @@ int verbs_umad_recv(VerbsUmad *u, VerbsMad *mad);
 
 /* rdma-verbs-mad.c: what passes through QP 1 */
 
+/* Before there is a QP 1: have it told when its CQ is in error. */
+void verbs_gsi_init(RdmaVerbs *v);
 uint32_t verbs_gsi_room(RdmaVerbs *v, RdmaQueue queue);
 int verbs_gsi_post_send(RdmaVerbs *v, const RdmaSendWr *wr);
 int verbs_gsi_post_recv(RdmaVerbs *v, const RdmaRecvWr *wr);
-/* Its CQ or the device is in error: to ERR, with an event. */
-void verbs_gsi_cq_failed(RdmaVerbs *v, uint32_t cqn);
+/* The device is in error: to ERR, with an event. */
 void verbs_gsi_device_gone(RdmaVerbs *v);
 void verbs_gsi_set_running(RdmaVerbs *v, bool running);
 /* Behind the outermost rdma_backend_leave() */

@@ -520,14 +520,22 @@ uint32_t verbs_gsi_room(RdmaVerbs *v, RdmaQueue queue)
            g->init.cap.max_recv_wr - g_queue_get_length(&g->recvs);
 }
 
-void verbs_gsi_cq_failed(RdmaVerbs *v, uint32_t cqn)
+static void cq_failed(Notifier *n, void *data)
 {
+    RdmaVerbs *v = container_of(n, RdmaVerbs, gsi_cq_failed);
+    const uint32_t *cqn = data;
     VerbsGsi *g = v->gsi;
 
-    if (g && !g->dead && (g->init.send_cqn == cqn ||
-                          g->init.recv_cqn == cqn)) {
+    if (g && !g->dead && (g->init.send_cqn == *cqn ||
+                          g->init.recv_cqn == *cqn)) {
         fatal(v, g);
     }
+}
+
+void verbs_gsi_init(RdmaVerbs *v)
+{
+    v->gsi_cq_failed.notify = cq_failed;
+    notifier_list_add(&v->cq_failed, &v->gsi_cq_failed);
 }
 
 void verbs_gsi_device_gone(RdmaVerbs *v)

@@ -216,7 +216,7 @@ void verbs_cq_fail(RdmaVerbs *v, uint32_t cqn)
             fail_with_event(v, qp);
         }
     }
-    verbs_gsi_cq_failed(v, cqn);
+    notifier_list_notify(&v->cq_failed, &cqn);
 }
 
 /* Completions */

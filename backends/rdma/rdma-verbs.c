@@ -125,6 +125,8 @@ static bool verbs_attach(RdmaBackend *rb, Error **errp)
     }
     v->running = false;
     make_tables(v);
+    notifier_list_init(&v->cq_failed);
+    verbs_gsi_init(v);
     verbs_ahs_init(v);
     verbs_counters_init(v);
     verbs_mcast_init(v);

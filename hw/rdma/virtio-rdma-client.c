@@ -61,6 +61,30 @@ static void virtio_rdma_retire(void *opaque, uint32_t qpn,
     }
 }
 
+static void virtio_rdma_event(void *opaque, const RdmaEvent *event)
+{
+    VirtIORdma *s = opaque;
+    VirtIORdmaQp *qp = NULL;
+    VirtIORdmaCq *cq = NULL;
+
+    if (virtio_rdma_event_of(event->type) == VIRTIO_RDMA_EVENT_OF_QP) {
+        qp = virtio_rdma_table_get(&s->qps, event->id);
+    } else if (event->type == RDMA_EVENT_CQ_ERR) {
+        cq = virtio_rdma_table_get(&s->cqs, event->id);
+    }
+    if (cq) {
+        /* It raises the event, once; no completion may follow that. */
+        virtio_rdma_cq_enter_error(s, cq);
+        return;
+    }
+    if (qp) {
+        /* In another state it may take WQEs that it did not take before. */
+        virtio_rdma_qp_schedule(s, qp);
+        virtio_rdma_error_event(s, qp, event->type);
+    }
+    virtio_rdma_event_raise(s, event->type, event->id);
+}
+
 static void virtio_rdma_srq_room(void *opaque, uint32_t srqn)
 {
     VirtIORdma *s = opaque;
@@ -109,7 +133,7 @@ static bool virtio_rdma_pull_srq_recv(void *opaque, uint32_t srqn,
 static const RdmaBackendClientOps client_ops = {
     .complete = virtio_rdma_complete,
     .retire = virtio_rdma_retire,
-    .event = virtio_rdma_backend_event,
+    .event = virtio_rdma_event,
     .srq_room = virtio_rdma_srq_room,
     .pull_recv = virtio_rdma_pull_recv,
     .pull_srq_recv = virtio_rdma_pull_srq_recv,

@@ -34,8 +34,7 @@ static uint64_t event_key(const RdmaEvent *event)
     return (uint64_t)event->type << 32 | event->id;
 }
 
-/* The kind of object that the id of an event names. */
-static VirtIORdmaEventOf event_of(RdmaEventType type)
+VirtIORdmaEventOf virtio_rdma_event_of(RdmaEventType type)
 {
     switch (type) {
     case RDMA_EVENT_CQ_ERR:
@@ -62,7 +61,7 @@ static VirtIORdmaEventOf event_of(RdmaEventType type)
 /* Is it an event of the ABI, about an object that exists? */
 static bool is_valid(VirtIORdma *s, const RdmaEvent *event)
 {
-    switch (event_of(event->type)) {
+    switch (virtio_rdma_event_of(event->type)) {
     case VIRTIO_RDMA_EVENT_OF_CQ:
         return virtio_rdma_table_get(&s->cqs, event->id);
     case VIRTIO_RDMA_EVENT_OF_QP:
@@ -194,7 +193,7 @@ void virtio_rdma_events_forget(VirtIORdma *s, VirtIORdmaEventOf of,
     VirtIORdmaEvent *p, *tmp;
 
     QTAILQ_FOREACH_SAFE(p, &s->events->pending, next, tmp) {
-        if (p->event.id == id && event_of(p->event.type) == of) {
+        if (p->event.id == id && virtio_rdma_event_of(p->event.type) == of) {
             drop_event(s->events, p);
         }
     }
@@ -205,31 +204,7 @@ void virtio_rdma_events_reset_vq(VirtIORdma *s)
     s->events->seen = 0;
 }
 
-/* Callbacks of the backend */
-
-void virtio_rdma_backend_event(void *opaque, const RdmaEvent *event)
-{
-    VirtIORdma *s = opaque;
-    VirtIORdmaQp *qp = NULL;
-    VirtIORdmaCq *cq = NULL;
-
-    if (event_of(event->type) == VIRTIO_RDMA_EVENT_OF_QP) {
-        qp = virtio_rdma_table_get(&s->qps, event->id);
-    } else if (event->type == RDMA_EVENT_CQ_ERR) {
-        cq = virtio_rdma_table_get(&s->cqs, event->id);
-    }
-    if (cq) {
-        /* It raises the event, once; no completion may follow that. */
-        virtio_rdma_cq_enter_error(s, cq);
-        return;
-    }
-    if (qp) {
-        /* In another state it may take WQEs that it did not take before. */
-        virtio_rdma_qp_schedule(s, qp);
-        virtio_rdma_error_event(s, qp, event->type);
-    }
-    virtio_rdma_event_raise(s, event->type, event->id);
-}
+/* The port */
 
 void virtio_rdma_port_check(VirtIORdma *s)
 {

@@ -361,6 +361,8 @@ typedef enum VirtIORdmaEventOf {
     VIRTIO_RDMA_EVENT_OF_PORT,
 } VirtIORdmaEventOf;
 
+VirtIORdmaEventOf virtio_rdma_event_of(RdmaEventType type);
+
 void virtio_rdma_events_init(VirtIORdma *s);
 void virtio_rdma_events_free(VirtIORdma *s);
 /* Device reset: nothing is pending any more. */
@@ -386,7 +388,6 @@ bool virtio_rdma_event_load(VirtIORdma *s, const RdmaEvent *event);
 bool virtio_rdma_port_was_active(VirtIORdma *s);
 void virtio_rdma_port_load(VirtIORdma *s, bool active);
 /* Of RdmaBackendClientOps */
-void virtio_rdma_backend_event(void *opaque, const RdmaEvent *event);
 void virtio_rdma_port_changed(void *opaque);
 
 static inline bool virtio_rdma_fault_is_of_command(uint8_t kind)
