@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The command vrdma-lab, with three guests."""
+import json
 import os
 import signal
 import subprocess
@@ -119,6 +120,37 @@ def test_a_server_and_a_client_that_waits_for_it(bench):
     assert server.returncode == 0, out + err
 
 
+def test_a_fault_strikes_a_program(bench):
+    lab = bench.lab
+    command = 'ib_write_bw -F -d $VRDMA_DEVICE -x $VRDMA_GID -n 200'
+    lab.call('qmp', '3', 'rdma-fault-add', 'device=rdma0', 'id=f0',
+             'kind=completion-error', 'opcode=rdma-write', 'after=10',
+             'status=retry-exc-err')
+    server = lab.begin('run', '-t', '60', '-g', '2', '--', 'sh', '-c',
+                       command)
+    done = lab.fails('run', '-t', '60', '-g', '3', '--after', '2:18515',
+                     '--', 'sh', '-c', f'{command} guest2')
+    server.communicate(timeout=100)
+    assert 'Failed status 12' in done.out + done.err, str(done)
+    found = json.loads(lab.call('qmp', '3', 'query-rdma-faults').out)
+    assert [(f['fault']['id'], f['hits']) for f in found] == [('f0', 1)]
+    lab.call('qmp', '3', 'rdma-fault-remove', 'device=rdma0')
+    assert json.loads(lab.call('qmp', '3', 'query-rdma-faults').out) == []
+
+
+def test_qemu_tells_of_the_adapter_and_says_why_it_refuses(bench):
+    lab = bench.lab
+    found = json.loads(lab.call('qmp', '2', 'query-rdma').out)
+    assert [device['device'] for device in found] == ['rdma0'], found
+    done = lab.call('qmp', '2', 'human-monitor-command',
+                    'command-line=info rdma')
+    assert done.out.startswith('rdma0'), str(done)
+    done = lab.fails('qmp', '2', 'rdma-fault-remove', 'device=none')
+    assert "'none'" in done.err, str(done)
+    done = lab.fails('qmp', '4', 'query-rdma')
+    assert 'no guest 4' in done.err, str(done)
+
+
 def test_a_shell_takes_input_and_hands_its_exit_code_back(bench):
     done = bench.lab.call('shell', '2', text='echo $((6 * 7))\nexit 5\n',
                           check=False)
@@ -192,6 +224,39 @@ def test_frames_are_late(bench):
     finally:
         bench.lab.call('impair', 'off')
     assert REFUSED in done.out and took > 0.6, f'{took} s, {done}'
+
+
+def test_a_console_is_followed_until_interrupted(bench):
+    process = bench.lab.begin('console', '-f', '2')
+    bench.lab.call('run', '-g', '2', '--', 'sh', '-c',
+                   'echo "<1>followed indeed" > /dev/kmsg')
+    while 'followed indeed' not in process.stdout.readline():
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert 'followed indeed' in bench.lab.call('console', '2').out
+
+
+def test_rdma_takes_shared_memory(bench):
+    lab = bench.lab
+    memory = ('--name', 'memory')
+    lab.call(*memory, 'up', '2', '--wire', 'shm')
+    try:
+        assert ' by shared memory' in lab.call(*memory, 'status').out
+        server = lab.begin(*memory, 'run', '-t', '60', '-g', '1', '--',
+                           'rping', '-s', '-C', '9')
+        lab.call(*memory, 'run', '-t', '60', '-g', '2', '--after', '1:7174',
+                 '--', 'rping', '-c', '-C', '9', '-a', address(1))
+        server.communicate(timeout=60)
+        for way in ('tx', 'rx'):
+            frames = lab.call(*memory, 'qmp', '2', 'qom-get',
+                              'path=/objects/r0',
+                              f'property=shm-{way}-frames').out
+            # 9 pings, of two messages and an RDMA operation each
+            assert int(frames) > 27, (way, frames)
+    finally:
+        lab.call(*memory, 'down')
 
 
 def test_a_lab_of_another_name_is_beside_the_first(bench):

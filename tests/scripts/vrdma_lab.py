@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What of vrdma-lab needs no guests: places of labs, what impair takes."""
 import ast
+import io
 import os
 import re
 import shutil
@@ -232,6 +233,32 @@ class Kernels(unittest.TestCase):
             self.choose()
         with self.assertRaisesRegex(LabError, 'no kernel 6.12 is installed'):
             self.choose('6.12')
+
+
+class CommandLine(unittest.TestCase):
+    @staticmethod
+    def parse(*words):
+        with mock.patch('sys.stderr', io.StringIO()) as said:
+            try:
+                return cli.parser().parse_args(words)
+            except SystemExit:
+                return said.getvalue()
+
+    def test_arguments_of_qmp_are_json_or_strings(self):
+        for text, value in (('times=2', 2), ('detail=true', True),
+                            ('dgid=10.0.0.2', '10.0.0.2'), ('id="1"', '1'),
+                            ('a={"b": [1]}', {'b': [1]}), ('a=', ''),
+                            ('command-line=info rdma', 'info rdma'),
+                            ('a=b=c', 'b=c')):
+            with self.subTest(text):
+                found = self.parse('qmp', '1', 'x', text).arguments
+                self.assertEqual(found, [(text.partition('=')[0], value)])
+        self.assertEqual(self.parse('qmp', '1', 'x').arguments, [])
+
+    def test_arguments_of_qmp_that_have_no_name_are_told(self):
+        for text in ('a', '=a'):
+            self.assertIn(f'"{text}" is not NAME=VALUE',
+                          self.parse('qmp', '1', 'x', text))
 
 
 class Guests(unittest.TestCase):

@@ -197,6 +197,10 @@ class Vm(Guest):
 
     def qmp(self, command, /, timeout=60, **arguments):
         """Execute a QMP command, return what it returns."""
+        return self.execute(command, arguments, timeout)
+
+    def execute(self, command, arguments, timeout=60):
+        """The same, with arguments of any name."""
         answer = self.qmp_channel.call(
             {'execute': command, 'arguments': arguments}, timeout)
         if 'error' in answer:

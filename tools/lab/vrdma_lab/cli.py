@@ -59,6 +59,17 @@ def packages(text):
     return found
 
 
+def member(text):
+    """(name, value) of NAME=VALUE; a value that is no JSON is a string."""
+    name, equals, value = text.partition('=')
+    if not name or not equals:
+        raise argparse.ArgumentTypeError(f'"{text}" is not NAME=VALUE')
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
+
+
 def plural(count, noun):
     return f'{count} {noun}{"" if count == 1 else "s"}'
 
@@ -185,6 +196,15 @@ def do_console(args):
             time.sleep(0.2)
 
 
+def do_qmp(args):
+    returned = client.ask(Place(args.name), 'qmp', guest=args.guest,
+                          execute=args.execute,
+                          arguments=dict(args.arguments))['returned']
+    print(returned if isinstance(returned, str) else
+          json.dumps(returned, indent=1))
+    return 0
+
+
 def do_pcap(args):
     path = None if args.file == 'off' else os.path.abspath(args.file)
     say('vrdma-lab: ' + client.ask(Place(args.name), 'pcap',
@@ -304,11 +324,22 @@ def parser():
     shell.add_argument('guest', type=int)
     shell.set_defaults(do=do_shell)
     console = commands.add_parser(
-        'console', help="what a guest's kernel has said")
+        'console', help="what a guest's kernel has warned of")
     console.add_argument('-f', '--follow', action='store_true',
                          help='go on until interrupted')
     console.add_argument('guest', type=int)
     console.set_defaults(do=do_console)
+    qmp = commands.add_parser(
+        'qmp', help="ask a guest's QEMU",
+        description="Send a command of QMP to a guest's QEMU, where the "
+                    'adapter is called rdma0, and print what it returns.')
+    qmp.add_argument('guest', type=int)
+    qmp.add_argument('execute', metavar='COMMAND',
+                     help='such as query-rdma or rdma-fault-add')
+    qmp.add_argument('arguments', nargs='*', type=member,
+                     metavar='NAME=VALUE',
+                     help='its arguments: JSON, or else a string')
+    qmp.set_defaults(do=do_qmp)
     pcap = commands.add_parser(
         'pcap', help='capture all frames to a file, from now on')
     pcap.add_argument('file', help='or "off", which ends it')

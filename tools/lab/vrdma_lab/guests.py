@@ -34,6 +34,7 @@ class LabGuest(Vm):
             hostname(index), *netdev, *functions(
                 index, plan.stack == 'virtio-rdma',
                 where=backend(plan.wire, network.directory), mtu=plan.mtu,
+                options='id=rdma0',
                 hardware=network.mac(index), environment=False),
             '-chardev', f'socket,id=tty,fd={tty.fileno()}',
             '-device', 'virtconsole,chardev=tty', *plan.qemu,

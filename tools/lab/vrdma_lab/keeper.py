@@ -117,6 +117,13 @@ class Keeper:
         finally:
             guest.in_shell.release()
 
+    def do_qmp(self, wire, request):
+        guest = self.chosen([request['guest']])[0]
+        if guest.fate:
+            raise LabError(f'guest {guest.index}: {guest.fate}')
+        wire.send(returned=guest.execute(request['execute'],
+                                         request['arguments']))
+
     def do_pcap(self, wire, request):
         with self.lock:
             if request['file']:
