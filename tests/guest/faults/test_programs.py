@@ -27,10 +27,14 @@ PERFTEST = (
 VERIFY = (
     ('completion-error', {'after': 20, 'status': 'rnr-retry-exc-err'},
      r'RNR'),
+    ('local-access', {'after': 5}, r'local protection'),
     ('remote-access', {'after': 5}, r'remote access'),
+    ('remote-access', {'opcode': 'comp-swap'}, r'remote access'),
+    ('remote-access', {'opcode': 'fetch-add'}, r'remote access'),
     ('qp-fatal', {'after': 20}, r'[Ff]lush'),
     ('qp-stuck', {'after': 20, 'duration': LATE}, None),
     ('completion-delay', {'after': 20, 'delay': LATE}, None),
+    ('completion-reorder', {'after': 20, 'delay': LATE}, None),
     ('completion-error', {'opcode': 'recv', 'after': 8,
                           'status': 'loc-len-err'},
      # of the receive, or of a send that was flushed for it

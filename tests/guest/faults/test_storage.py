@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""NVMe-oF and NFS over RDMA: guest 1 has the data of guest 2, and an adapter
-with faults. Both connect anew, and no byte is lost."""
+"""NVMe-oF and NFS over RDMA: guest 1 has the data of guest 2, and one of them
+an adapter with faults. Both connect anew, and no byte is lost."""
 from lab import nfs, nvme, storage
 from lab.faults import fault
 from lab.pair import address, queues
@@ -16,25 +16,39 @@ SIZES = (('64k', 8),)
 FAULTS = (
     ('completion-error', {'status': 'retry-exc-err'}, True),
     ('completion-error', {'opcode': 'recv', 'status': 'loc-len-err'}, True),
+    ('local-access', {}, True),
     ('qp-fatal', {}, True),
     ('qp-stuck', {'duration': LATE}, False),
     ('completion-delay', {'delay': LATE}, False),
     ('completion-reorder', {'delay': LATE, 'opcode': 'send'}, False),
     ('port-down', {'duration': DOWN}, False),
 ) + (() if queues() else (('cq-overrun', {}, True),))
+# The same in guest 2, which alone reads and writes the other's memory
+FAR_FAULTS = (
+    ('completion-error', {'opcode': 'rdma-write', 'status': 'loc-qp-op-err'},
+     True),
+    ('remote-access', {'opcode': 'rdma-write'}, True),
+    ('remote-access', {'opcode': 'rdma-read'}, True),
+    ('completion-delay', {'delay': LATE, 'opcode': 'send'}, False),
+)
 
 
-def strike(bench, work, path, kind, arguments):
+def all_faults(bench):
+    return ([(bench.one, *one) for one in FAULTS] +
+            [(bench.two, *one) for one in FAR_FAULTS])
+
+
+def strike(bench, work, path, vm, kind, arguments):
     """Have it strike amid the work, which has to end well, at the path."""
     try:
-        strike_at(bench, work, path, kind, arguments)
+        strike_at(bench, work, path, vm, kind, arguments)
     except (LabError, AssertionError) as e:
         raise LabError(f'{kind} {arguments}: {e}\n' +
                        bench.one.must('dmesg | tail -30') +
                        bench.two.must('dmesg | tail -10')) from e
 
 
-def strike_at(bench, work, path, kind, arguments):
+def strike_at(bench, work, path, vm, kind, arguments):
     if kind == 'port-down':
         state = '/sys/class/infiniband/' \
             f'{bench.device(bench.one)}/ports/1/state'
@@ -46,7 +60,7 @@ def strike_at(bench, work, path, kind, arguments):
                 f'grep -q ACTIVE {state}', 60)
             work()
         return
-    with fault(bench.one, kind, after=20, **arguments) as made:
+    with fault(vm, kind, after=20, **arguments) as made:
         work()
         made.wait()
 
@@ -65,14 +79,14 @@ def test_nvme_connects_anew(bench):
     def work():
         storage.blocks(bench.one, device, bench.two, nvme.DISK, SIZES)
     try:
-        for kind, arguments, anew in FAULTS:
+        for vm, kind, arguments, anew in all_faults(bench):
             before = connections()
-            strike(bench, work, device, kind, arguments)
+            strike(bench, work, device, vm, kind, arguments)
             bench.one.must(f'for i in $(seq 300); do grep -q live {state} && '
                            'exit 0; sleep 0.1; done; exit 1', 60)
             assert (connections() > before) == anew, (
                 kind, arguments, bench.one.must('dmesg | tail -20'))
-            bench.note(f'{kind} {arguments}: ' +
+            bench.note(f'{vm.name}: {kind} {arguments}: ' +
                        ('connected anew' if anew else 'went on'))
         work()
     finally:
@@ -94,11 +108,11 @@ def test_nfs_goes_on(bench):
             assert storage.checksum(bench.two, f'{nfs.ROOT}/{size}',
                                     mebibytes) == wanted
     try:
-        for kind, arguments, anew in FAULTS:
+        for vm, kind, arguments, anew in all_faults(bench):
             start = connected(bench)
-            strike(bench, work, f'/mnt/{SIZES[0][0]}', kind, arguments)
+            strike(bench, work, f'/mnt/{SIZES[0][0]}', vm, kind, arguments)
             assert (connected(bench) != start) == anew, (kind, arguments)
-            bench.note(f'{kind} {arguments}: ' +
+            bench.note(f'{vm.name}: {kind} {arguments}: ' +
                        ('connected anew' if anew else 'went on'))
         work()
     finally:
