@@ -2,14 +2,17 @@
 /*
  * A stream that was stored once must load for ever, also one that a QEMU of
  * another series has made. It has a device amid traffic: what it goes on to
- * send tells whether its state has come along.
+ * send, and to receive, tells whether its state has come along.
  *
- * With MIGRATE_STORE=file in the environment a new one is made. It goes
- * beside this file, and the old ones stay.
+ * With MIGRATE_STORE=name in the environment new ones are made,
+ * name.stream and name-direct.stream. They go beside this file, and the old
+ * ones stay.
  */
 #include "qemu/osdep.h"
 #include <glib/gstdio.h>
 #include "qemu/bswap.h"
+#include "qemu/units.h"
+#include "backends/rdma/roce/wire/wire.h"
 #include "qobject/qdict.h"
 #include "net-test.h"
 #include "wire.h"
@@ -19,28 +22,65 @@
     "virtio-rdma-pci,max-qp=8,max-cq=6,max-mr=32,max-pd=8,max-srq=4," \
     "max-mw=32,max-mcast-grp=8,max-mcast-qp-attach=8,max-mr-size=64G," \
     "queue-size=128,max-sge=8,max-inline=128,max-rd-atomic=8," \
-    "gid-table-len=8,max-cqe=1000,max-srq-wr=128,direct-qp=off," \
-    "direct-cq=off,direct-srq=off"
+    "gid-table-len=8,max-cqe=1000,max-srq-wr=128,"
+#define NOT_DIRECT "direct-qp=off,direct-cq=off,direct-srq=off"
+#define DIRECT \
+    "direct-qp=on,direct-cq=on,direct-srq=on,shadow-doorbell=on," \
+    "max-vq-qp=4,max-vq-cq=4,max-vq-srq=2,max-qp-wr=512,vectors=7"
 /* That of the oldest series, which all know */
 #define MACHINE "pc-i440fx-10.0,acpi=off,suppress-vmdesc=on"
 
+#define RAM_MB 16
 #define MTU 1024
 #define LEN 5000
 #define TIMEOUT_CODE 10
 #define FIRST_PSN 0x111111
 #define FAR_QPN 0x77
+#define FAR_PSN 0x222222
 
 /* Ethernet, IPv6, UDP; then BTH and RETH */
-#define FRAME_BTH (14 + 40 + 8)
+#define FRAME_IP 14
+#define FRAME_BTH (FRAME_IP + 40 + 8)
 #define FRAME_PAYLOAD (FRAME_BTH + 12 + 16)
-#define WRITE_FIRST 0x06
-#define WRITE_MIDDLE 0x07
-#define WRITE_LAST 0x08
-#define READ_REQUEST 0x0c
-#define ACKNOWLEDGE 0x11
 #define ETH_P_IPV6 0x86dd
 
+static const uint8_t group[RDMA_GID_LEN] = { 0xff, 0x0e, [15] = 1 };
+
+/* What comes to each of them, and is written nowhere before */
+static const char to_peer[] = "from the peer to the queue pair ";
+static const char to_srq[] = "from it to the shared receives  ";
+static const char to_group[] = "from somebody to all of a group ";
+
+/* All that a device with an engine has, as the driver for Linux takes them */
+#define DRIVER_FEATURES \
+    (((2ull << VIRTIO_RDMA_F_QP_COUNTERS) - 1) & \
+     ~QRDMA_F(VIRTIO_RDMA_F_HOST_NUMBERS))
+
+/* What a stream has in it */
+typedef struct Kind {
+    const char *name;
+    const char *properties;
+    uint64_t features;              /* 0: those that any driver has */
+    int qps, srqs, mws;
+} Kind;
+
+static const Kind plain = {
+    .name = "",
+    .properties = NOT_DIRECT,
+    .qps = 1,
+};
+
+static const Kind direct = {
+    .name = "-direct",
+    .properties = DIRECT,
+    .features = QRDMA_FEATURES | DRIVER_FEATURES,
+    .qps = 3,
+    .srqs = 1,
+    .mws = 1,
+};
+
 typedef struct Stored {
+    const Kind *kind;
     Wire wire;
     char *blank;                    /* in the place of a BIOS */
 } Stored;
@@ -49,15 +89,16 @@ typedef struct Stored {
 static char *machine_args(Stored *s)
 {
     return g_strdup_printf(
-        "-cpu qemu64 -m 16 -nodefaults -bios %s -netdev %s,id=n0 "
-        "-device " DEVICE ",netdev=n0,addr=4,mac=52:54:00:12:34:01",
-        s->blank, s->wire.netdev);
+        "-cpu qemu64 -m %d -nodefaults -bios %s -netdev %s,id=n0 "
+        "-device " DEVICE "%s,netdev=n0,addr=4,mac=52:54:00:12:34:01",
+        RAM_MB, s->blank, s->wire.netdev, s->kind->properties);
 }
 
-static void stored_open(Stored *s)
+static void stored_open(Stored *s, const Kind *kind)
 {
     g_autofree char *zeros = g_malloc0(65536);
 
+    s->kind = kind;
     wire_open(&s->wire);
     s->blank = g_strdup_printf("%s/blank", s->wire.dir);
     g_assert_true(g_file_set_contents(s->blank, zeros, 65536, NULL));
@@ -84,45 +125,91 @@ static void wait_stored(QTestState *qts)
     }
 }
 
-/* A WRITE and a READ that nobody answers. */
-static void make_stream(const char *path)
+/* One that has a peer, whose number and PSN are FAR_QPN and FAR_PSN */
+static void connect_far(QRdmaQp *qp)
 {
-    QRdmaPath qpath = { .mtu = RDMA_MTU_1024, .timeout = TIMEOUT_CODE,
-                        .retry_cnt = 7 };
+    const QRdmaPath path = { .mtu = RDMA_MTU_1024, .timeout = TIMEOUT_CODE,
+                             .retry_cnt = 7 };
+    QRdma far = *qp->dev;
+    QRdmaQp far_qp = { .dev = &far, .wire_qpn = FAR_QPN };
+
+    far.gid[0][RDMA_GID_LEN - 1] = 2;
+    far.gid[1][RDMA_GID_LEN - 1] = 2;
+    far.mac[RDMA_MAC_LEN - 1] = 2;
+    g_assert_cmpint(qrdma_modify_init(qp, NET_ACCESS_ALL), ==, 0);
+    g_assert_cmpint(qrdma_modify_rtr(qp, &far_qp, &path, FAR_PSN), ==, 0);
+    g_assert_cmpint(qrdma_modify_rts(qp, &path, FIRST_PSN), ==, 0);
+}
+
+/*
+ * What takes more features: a member of a group, a connection that takes its
+ * receives from an SRQ, a window, a doorbell that polls are told of.
+ */
+static void make_more(QRdmaPd *pd, QRdmaCq *cq, QRdmaMr *mr)
+{
+    QRdma *d = pd->dev;
+    QRdmaQp *qp = qrdma_create_qp(pd, cq, cq, RDMA_QPT_UD);
+    QRdmaSrq *srq = qrdma_create_srq(pd, 16, 2);
+    const RdmaQpInitAttr init = {
+        .qp_type = RDMA_QPT_RC,
+        .has_srq = true,
+        .srqn = srq->srqn,
+        .cap = { .max_send_wr = 16, .max_send_sge = 1 },
+    };
+    RdmaSge sge = qrdma_sge(mr, 10240, 100);
+    QRdmaMw mw;
+
+    g_assert_cmpint(qrdma_set_shadow(d, QRDMA_DIRECT_DOORBELL,
+                                     qrdma_alloc(d, 4096)), ==,
+                    VIRTIO_RDMA_S_OK);
+    qrdma_start_ud(qp, QRDMA_QKEY);
+    g_assert_cmpint(qrdma_attach_mcast(qp, group), ==, VIRTIO_RDMA_S_OK);
+    qrdma_post_recv(qp, &(RdmaRecvWr) {
+        .wr_id = 4, .num_sge = 1, .sg_list = &sge,
+    });
+    connect_far(qrdma_create_qp_attr(pd, cq, cq, &init));
+    sge = qrdma_sge(mr, 12288, 100);
+    qrdma_post_srq_recv(srq, &(RdmaRecvWr) {
+        .wr_id = 5, .num_sge = 1, .sg_list = &sge,
+    });
+    g_assert_cmpint(qrdma_alloc_mw(pd, RDMA_MW_TYPE_2, &mw), ==,
+                    VIRTIO_RDMA_S_OK);
+}
+
+/* A WRITE and a READ that nobody answers. */
+static void make_stream(const Kind *kind, const char *path)
+{
     Stored s;
     g_autofree char *args = NULL;
     g_autofree char *uri = g_strdup_printf("file:%s", path);
     uint8_t frame[FRAME_MAX], data[LEN];
     QRdmaHost *host;
-    QRdma *d, far;
-    QRdmaQp *qp, far_qp = { .dev = &far, .wire_qpn = FAR_QPN };
+    QRdma *d;
+    QRdmaQp *qp;
     QRdmaPd *pd;
     QRdmaCq *cq;
     QRdmaMr *mr;
     RdmaSge sge[2];
     RdmaSendWr wr;
 
-    stored_open(&s);
+    stored_open(&s, kind);
     args = machine_args(&s);
     host = qrdma_host_start_machine(MACHINE, "%s", args);
     d = qrdma_open(host, QPCI_DEVFN(4, 0));
-    qrdma_start(d, 0, 0);
+    qrdma_start(d, kind->features, 0);
     qrdma_setup_gids(d, 1);
-    far = *d;
-    far.gid[0][RDMA_GID_LEN - 1] = 2;
-    far.gid[1][RDMA_GID_LEN - 1] = 2;
-    far.mac[RDMA_MAC_LEN - 1] = 2;
     pd = qrdma_alloc_pd(d);
     cq = qrdma_create_cq(d, 40);
     mr = qrdma_reg_mr(pd, 0x100000, 16384, NET_ACCESS_ALL);
+    if (kind->features) {
+        make_more(pd, cq, mr);
+    }
     for (int i = 0; i < LEN; i++) {
         data[i] = 7 * i;
     }
     qrdma_mr_write(mr, 0, data, LEN);
     qp = qrdma_create_qp(pd, cq, cq, RDMA_QPT_RC);
-    g_assert_cmpint(qrdma_modify_init(qp, NET_ACCESS_ALL), ==, 0);
-    g_assert_cmpint(qrdma_modify_rtr(qp, &far_qp, &qpath, 0x222222), ==, 0);
-    g_assert_cmpint(qrdma_modify_rts(qp, &qpath, FIRST_PSN), ==, 0);
+    connect_far(qp);
     sge[0] = qrdma_sge(mr, 0, LEN);
     sge[1] = qrdma_sge(mr, 8192, 100);
     wr = net_wr(RDMA_WR_RDMA_WRITE, 1, &sge[0]);
@@ -168,7 +255,7 @@ static void expect_frame(Stored *s, uint8_t opcode, uint32_t psn,
     do {
         g_assert_cmpuint(wire_recv(&s->wire, frame, SOON_MS), >=, 60);
     } while (lduw_be_p(frame + 12) != ETH_P_IPV6 ||
-             frame[FRAME_BTH] == ACKNOWLEDGE);
+             frame[FRAME_BTH] == ROCE_ACKNOWLEDGE);
     g_assert_cmphex(frame[FRAME_BTH], ==, opcode);
     g_assert_cmphex(ldl_be_p(frame + FRAME_BTH + 4) & RDMA_24BIT_MASK, ==,
                     FAR_QPN);
@@ -176,8 +263,130 @@ static void expect_frame(Stored *s, uint8_t opcode, uint32_t psn,
                     psn);
 }
 
-/* It goes on with what it has to say, from its guest's memory. */
-static void load_stream(const char *path)
+static void expect_used(QDict *counts, const char *name, int wanted)
+{
+    g_assert_cmpint(qdict_get_int(qdict_get_qdict(counts, name), "used"), ==,
+                    wanted);
+}
+
+static QDict *query_device(QTestState *qts)
+{
+    g_autoptr(QDict) rsp = qtest_qmp(qts, "{'execute': 'query-rdma', "
+                                     "'arguments': {'objects': ['qp']}}");
+    QDict *device = qobject_to(QDict,
+                               qlist_peek(qdict_get_qlist(rsp, "return")));
+
+    return qobject_ref(device);
+}
+
+static void expect_objects(QTestState *qts, const Kind *kind)
+{
+    g_autoptr(QDict) device = query_device(qts);
+    QDict *counts = qdict_get_qdict(device, "count");
+
+    expect_used(counts, "cq", 1);
+    expect_used(counts, "mr", 1);
+    expect_used(counts, "qp", kind->qps);
+    expect_used(counts, "srq", kind->srqs);
+    expect_used(counts, "mw", kind->mws);
+}
+
+/* The number of the connection, with an SRQ or without */
+static uint32_t find_qpn(QTestState *qts, bool srq)
+{
+    g_autoptr(QDict) device = query_device(qts);
+    const QListEntry *entry;
+
+    QLIST_FOREACH_ENTRY(qdict_get_qlist(device, "qps"), entry) {
+        QDict *qp = qobject_to(QDict, qlist_entry_obj(entry));
+
+        if (g_str_equal(qdict_get_str(qp, "type"), "rc") &&
+            qdict_haskey(qp, "srqn") == srq) {
+            return qdict_get_int(qp, "qpn");
+        }
+    }
+    g_assert_not_reached();
+}
+
+/* What the far end, to which @from went, sends on that path */
+static void send_text(Stored *s, const uint8_t *from, bool to_all,
+                      RoceBth *bth, const char *text)
+{
+    const struct iovec iov = { (void *)text, strlen(text) };
+    uint8_t frame[ROCE_MAX_FRAME];
+    RocePath path = {
+        .vlan = RDMA_NO_VLAN,
+        .hop_limit = 64,
+        .udp_sport = 0xc000,
+    };
+    size_t len;
+
+    memcpy(path.smac, from, RDMA_MAC_LEN);
+    memcpy(path.sgid, from + FRAME_IP + 24, RDMA_GID_LEN);
+    memcpy(path.dgid, from + FRAME_IP + 8, RDMA_GID_LEN);
+    memcpy(path.dmac, from + RDMA_MAC_LEN, RDMA_MAC_LEN);
+    if (to_all) {
+        memcpy(path.dgid, group, RDMA_GID_LEN);
+        memcpy(path.dmac, "\x33\x33\0\0\0\1", RDMA_MAC_LEN);
+    }
+    bth->pkey = 0xffff;
+    len = roce_build(frame, &path, bth, iov.iov_len);
+    memcpy(frame + len, text, iov.iov_len);
+    len += iov.iov_len + roce_icrc_trailer(frame, len, false, &iov, 1,
+                                           frame + len + iov.iov_len);
+    wire_send(&s->wire, frame, len);
+}
+
+/* Wait until it is somewhere in the guest's memory. */
+static void expect_text(Stored *s, QTestState *qts, const char *text)
+{
+    g_autofree char *path = g_strdup_printf("%s/memory", s->wire.dir);
+    gint64 end = g_get_monotonic_time() + SOON_MS * 1000;
+    bool found;
+
+    do {
+        g_autofree char *ram = NULL;
+        size_t len;
+
+        g_assert_cmpint(g_get_monotonic_time(), <, end);
+        qtest_qmp_assert_success(qts, "{'execute': 'pmemsave', 'arguments': "
+                                 "{'val': 0, 'size': %" PRId64 ", "
+                                 "'filename': %s}}",
+                                 RAM_MB * MiB, path);
+        g_assert_true(g_file_get_contents(path, &ram, &len, NULL));
+        found = memmem(ram, len, text, strlen(text));
+    } while (!found);
+    g_unlink(path);
+}
+
+/* What was posted before takes what comes now. */
+static void expect_receives(Stored *s, QTestState *qts, const uint8_t *from)
+{
+    RoceBth bth = {
+        .opcode = ROCE_RC | ROCE_SEND_ONLY,
+        .dqpn = find_qpn(qts, false),
+        .psn = FAR_PSN,
+        .ack_req = true,
+    };
+
+    send_text(s, from, false, &bth, to_peer);
+    expect_text(s, qts, to_peer);
+    if (s->kind->features) {
+        bth.dqpn = find_qpn(qts, true);
+        send_text(s, from, false, &bth, to_srq);
+        expect_text(s, qts, to_srq);
+        bth = (RoceBth) {
+            .opcode = ROCE_UD | ROCE_SEND_ONLY,
+            .dqpn = RDMA_QPN_MCAST,
+            .deth = { .qkey = QRDMA_QKEY, .sqpn = FAR_QPN },
+        };
+        send_text(s, from, true, &bth, to_group);
+        expect_text(s, qts, to_group);
+    }
+}
+
+/* It goes on with what it has to say and to take, from its guest's memory. */
+static void load_stream(const Kind *kind, const char *path)
 {
     Stored s;
     g_autofree char *args = NULL;
@@ -185,17 +394,18 @@ static void load_stream(const char *path)
     uint8_t frame[FRAME_MAX];
     QTestState *qts;
 
-    stored_open(&s);
+    stored_open(&s, kind);
     args = machine_args(&s);
     qts = qtest_initf("-machine " MACHINE " %s -S -incoming defer", args);
     qtest_qmp_assert_success(qts, "{'execute': 'migrate-incoming', "
                              "'arguments': {'uri': %s}}", uri);
     wait_loaded(qts);
+    expect_objects(qts, kind);
     qtest_qmp_assert_success(qts, "{'execute': 'cont'}");
     qtest_clock_step(qts, 4096ll << TIMEOUT_CODE);
     for (int i = 0; i < DIV_ROUND_UP(LEN, MTU); i++) {
-        expect_frame(&s, i == 0 ? WRITE_FIRST :
-                     i < LEN / MTU ? WRITE_MIDDLE : WRITE_LAST,
+        expect_frame(&s, i == 0 ? ROCE_WRITE_FIRST :
+                     i < LEN / MTU ? ROCE_WRITE_MIDDLE : ROCE_WRITE_LAST,
                      FIRST_PSN + i, frame);
         if (i == 0) {
             for (int at = 0; at < MTU; at++) {
@@ -204,39 +414,57 @@ static void load_stream(const char *path)
             }
         }
     }
-    expect_frame(&s, READ_REQUEST, FIRST_PSN + DIV_ROUND_UP(LEN, MTU), frame);
+    expect_frame(&s, ROCE_READ_REQUEST, FIRST_PSN + DIV_ROUND_UP(LEN, MTU),
+                 frame);
+    expect_receives(&s, qts, frame);
     qtest_quit(qts);
     stored_close(&s);
 }
 
-/* By the series of QEMU that they were made with */
-static const char *const stored[] = { "10.0", "10.2" };
+/* What there is, by the series of QEMU that made it */
+static const struct {
+    const char *series;
+    const Kind *kind;
+} stored[] = {
+    { "10.0", &plain }, { "10.0", &direct },
+    { "10.2", &plain }, { "10.2", &direct },
+};
 
 static void test_stored(const void *opaque)
 {
+    size_t i = GPOINTER_TO_SIZE(opaque);
     /* Its directory, as the compiler was told it */
     g_autofree char *dir = g_path_get_dirname(__FILE__);
-    g_autofree char *path = g_strdup_printf("%s/stored-%s.stream", dir,
-                                            (const char *)opaque);
+    g_autofree char *path = g_strdup_printf("%s/stored-%s%s.stream", dir,
+                                            stored[i].series,
+                                            stored[i].kind->name);
 
-    load_stream(path);
+    load_stream(stored[i].kind, path);
 }
 
-static void test_store(void)
+static void test_store(const void *opaque)
 {
-    make_stream(g_getenv("MIGRATE_STORE"));
-    load_stream(g_getenv("MIGRATE_STORE"));
+    const Kind *kind = opaque;
+    g_autofree char *path = g_strdup_printf(
+        "%s%s.stream", g_getenv("MIGRATE_STORE"), kind->name);
+
+    make_stream(kind, path);
+    load_stream(kind, path);
 }
 
 void add_migrate_stored_tests(void)
 {
-    for (int i = 0; i < ARRAY_SIZE(stored); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(stored); i++) {
         g_autofree char *path = g_strdup_printf(
-            "virtio-rdma-migration/stored/%s", stored[i]);
+            "virtio-rdma-migration/stored/%s%s", stored[i].series,
+            stored[i].kind->name);
 
-        qtest_add_data_func(path, stored[i], test_stored);
+        qtest_add_data_func(path, GSIZE_TO_POINTER(i), test_stored);
     }
     if (g_getenv("MIGRATE_STORE")) {
-        qtest_add_func("virtio-rdma-migration/stored/new", test_store);
+        qtest_add_data_func("virtio-rdma-migration/stored/new", &plain,
+                            test_store);
+        qtest_add_data_func("virtio-rdma-migration/stored/new-direct", &direct,
+                            test_store);
     }
 }
