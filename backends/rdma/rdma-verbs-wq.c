@@ -191,7 +191,7 @@ static void fail_with_event(RdmaVerbs *v, VerbsQp *qp)
     RdmaBackend *rb = &v->parent_obj;
     const RdmaEvent event = { RDMA_EVENT_QP_FATAL, qp->init.qpn };
 
-    if (!qp->failed && qp->state != RDMA_QPS_ERR) {
+    if (!qp->failed && !qp->dead && qp->state != RDMA_QPS_ERR) {
         verbs_qp_fail(v, qp);
         rb->client_ops->event(rb->client_opaque, &event);
     }

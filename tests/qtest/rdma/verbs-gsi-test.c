@@ -620,6 +620,30 @@ static void test_device_gone(void)
     gsi_free(g);
 }
 
+/* Also in a device that is plugged in again */
+static void test_cq_fails(void)
+{
+    Gsi *g = gsi_new();
+
+    for (int i = 0; i < 2; i++) {
+        post_recv(g, 1, BUFFER_LEN);
+        qrdma_settle(g->v->dev);
+        fake_verbs_tell(g->v->fake, "event CQ_ERR 0x%x",
+                        fake_verbs_newest(g->v->fake, "cq"));
+        qrdma_expect_event(g->v->dev, RDMA_EVENT_CQ_ERR, g->cq->cqn);
+        qrdma_expect_event(g->v->dev, RDMA_EVENT_QP_FATAL, RDMA_QPN_GSI);
+        qrdma_expect_none(g->cq);
+        if (i == 0) {
+            verbs_unplug(g->v);
+            verbs_plug(g->v);
+            objects(g);
+            create(g);
+            qrdma_start_ud(g->qp, RDMA_GSI_QKEY);
+        }
+    }
+    gsi_free(g);
+}
+
 static void test_states(void)
 {
     static const uint32_t all = RDMA_QP_STATE | RDMA_QP_PKEY_INDEX |
@@ -743,6 +767,7 @@ void add_verbs_gsi_tests(void)
                    test_stopped);
     qtest_add_func("/rdma-verbs/gsi/is-given-back", test_given_back);
     qtest_add_func("/rdma-verbs/gsi/device-goes-away", test_device_gone);
+    qtest_add_func("/rdma-verbs/gsi/cq-fails", test_cq_fails);
     qtest_add_func("/rdma-verbs/gsi/states", test_states);
     qtest_add_func("/rdma-verbs/gsi/reset-before-they-are-sent",
                    test_reset_before_they_are_sent);
