@@ -4,8 +4,9 @@
 check-width.py FILE...: name the lines that are too long for their kind.
 
 Prose has one width, so that a change of a word is a small difference. C is
-left to checkpatch and Python to pylint. Descriptions of QAPI have that which
-QEMU's own parser asks for since 10.1, whatever series is built.
+left to checkpatch and Python to pylint. Descriptions of QAPI have the form
+that QEMU's own parser asks for since 10.2, whatever series is built: a width,
+and two spaces between sentences.
 """
 import re
 import sys
@@ -14,6 +15,10 @@ PROSE, CODE, QAPI = 100, 80, 70
 # A table of Markdown has one line a row, and cannot be wrapped
 TABLE = re.compile(r'\s*\|')
 FENCE = re.compile(r'\s*(```|~~~)')
+# Of descriptions of QAPI, without the mark of a comment
+LITERAL = re.compile(r'(\.\. +qmp-example)? *::$')
+LINK = re.compile(r' *(https?|ftp)://[^ ]*$')
+ONE_SPACE = re.compile(r'(\be\.g\.|^ *\d\.|([.!?])) [A-Z0-9(]')
 
 
 def is_one_word(line):
@@ -28,28 +33,38 @@ def too_long_markdown(lines):
             code = not code
         elif not (code or TABLE.match(line) or line.startswith('    ') or
                   is_one_word(line)) and len(line) > PROSE:
-            yield number, len(line), PROSE
+            yield number, PROSE
 
 
-def too_long_qapi(lines):
-    example = None      # the indentation of what begins one
+def at_most(lines, found):
+    """What to say of lines that too_long_...() has found."""
+    for number, limit in found:
+        yield number, f'{len(lines[number - 1])} characters, at most {limit}'
+
+
+def bad_qapi(lines):
+    literal = None      # the indentation of an example, once it has one
     for number, line in enumerate(lines, 1):
-        text = line.removeprefix('#')
+        text = line[2:].rstrip()
         indentation = len(text) - len(text.lstrip())
-        if not line.startswith('#') or \
-                text and example is not None and indentation <= example:
-            example = None
-        if text.endswith('::') and example is None:
-            example = indentation
-        elif line.startswith('#') and example is None and \
-                len(line) > QAPI and not is_one_word(line):
-            yield number, len(line), QAPI
+        if not line.startswith('# '):
+            literal = literal if line == '#' else None
+        elif LITERAL.match(text):
+            literal = 0
+        elif literal is not None and indentation >= literal:
+            literal = literal or indentation
+        else:
+            literal = None
+            if len(line.rstrip()) > QAPI and not LINK.match(text):
+                yield number, f'{len(line)} characters, at most {QAPI}'
+            if any(match[2] for match in ONE_SPACE.finditer(text)):
+                yield number, 'one space between sentences: take two'
 
 
 def too_long(lines, limit):
     for number, line in enumerate(lines, 1):
         if len(line) > limit and not is_one_word(line):
-            yield number, len(line), limit
+            yield number, limit
 
 
 def main():
@@ -58,13 +73,14 @@ def main():
         with open(name, encoding='utf-8') as file:
             lines = file.read().splitlines()
         if name.endswith('.md'):
-            found = too_long_markdown(lines)
+            found = at_most(lines, too_long_markdown(lines))
         elif name.endswith('.json'):
-            found = too_long_qapi(lines)
+            found = bad_qapi(lines)
         else:
-            found = too_long(lines, PROSE if name.endswith('.rst') else CODE)
-        for number, length, limit in found:
-            print(f'{name}:{number}: {length} characters, at most {limit}')
+            found = at_most(lines, too_long(
+                lines, PROSE if name.endswith('.rst') else CODE))
+        for number, what in found:
+            print(f'{name}:{number}: {what}')
             bad = 1
     return bad
 

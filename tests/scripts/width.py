@@ -51,6 +51,20 @@ class Width(unittest.TestCase):
             f'#     {wide}', '#', f'#     {wide}', f'# {wide}', '##',
             f'  {wide}'), [2, 9])
 
+    def test_only_what_qemu_takes_for_one_is_an_example(self):
+        wide = 'a ' * 35
+        self.assertEqual(self.found(
+            'a.json', '##', '# .. note::', '#', f'#     {wide}', '#',
+            '# ::', '#', f'#     {wide}', f'#   {wide}', '##', '##',
+            f'# {"a" * 70}', f'#  https://{"a" * 70}', f'# {wide}::', '##'),
+                         [4, 9, 12, 14])
+
+    def test_sentences_of_qapi_have_two_spaces_between(self):
+        self.assertEqual(self.found(
+            'a.json', '##', '# One. Two', '# One.  Two', '# Why? (So)',
+            '# e.g. This', '# 1. First', '# ::', '#', '#     One. Two',
+            '##'), [2, 4])
+
     def test_links_are_free(self):
         link = 'https://' + 'a' * 120
         for name in ('a.md', 'a.rst', 'a.sh'):
