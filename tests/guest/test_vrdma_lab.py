@@ -126,15 +126,17 @@ def test_a_fault_strikes_a_program(bench):
     lab.call('qmp', '3', 'rdma-fault-add', 'device=rdma0', 'id=f0',
              'kind=completion-error', 'opcode=rdma-write', 'after=10',
              'status=retry-exc-err')
-    server = lab.begin('run', '-t', '60', '-g', '2', '--', 'sh', '-c',
-                       command)
-    done = lab.fails('run', '-t', '60', '-g', '3', '--after', '2:18515',
-                     '--', 'sh', '-c', f'{command} guest2')
-    server.communicate(timeout=100)
-    assert 'Failed status 12' in done.out + done.err, str(done)
-    found = json.loads(lab.call('qmp', '3', 'query-rdma-faults').out)
-    assert [(f['fault']['id'], f['hits']) for f in found] == [('f0', 1)]
-    lab.call('qmp', '3', 'rdma-fault-remove', 'device=rdma0')
+    try:
+        server = lab.begin('run', '-t', '60', '-g', '2', '--', 'sh', '-c',
+                           command)
+        done = lab.fails('run', '-t', '60', '-g', '3', '--after', '2:18515',
+                         '--', 'sh', '-c', f'{command} guest2')
+        server.communicate(timeout=100)
+        assert 'Failed status 12' in done.out + done.err, str(done)
+        found = json.loads(lab.call('qmp', '3', 'query-rdma-faults').out)
+        assert [(f['fault']['id'], f['hits']) for f in found] == [('f0', 1)]
+    finally:
+        lab.call('qmp', '3', 'rdma-fault-remove', 'device=rdma0')
     assert json.loads(lab.call('qmp', '3', 'query-rdma-faults').out) == []
 
 

@@ -324,7 +324,7 @@ def parser():
     shell.add_argument('guest', type=int)
     shell.set_defaults(do=do_shell)
     console = commands.add_parser(
-        'console', help="what a guest's kernel has warned of")
+        'console', help="errors that a guest's kernel has told of")
     console.add_argument('-f', '--follow', action='store_true',
                          help='go on until interrupted')
     console.add_argument('guest', type=int)
