@@ -9,18 +9,9 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-[ "$(id -u)" = 0 ] || {
-    echo "check-ci-jobs: only root can make and enter the systems:" \
-        "run 'sudo make check-ci-jobs'" >&2
-    exit 1
-}
-if [ -z "${FRESH_NAMESPACE:-}" ]; then
-    [ "${PACKAGES:-}" = no ] || scripts/setup-packages.sh fresh
-    FRESH_NAMESPACE=1 exec unshare --mount --pid --fork --kill-child \
-        --mount-proc "$0" "$@"
-fi
 # shellcheck source=scripts/fresh.sh
 . scripts/fresh.sh
+fresh_begin "$0" "$@"
 mkdir -p "$B/fresh"
 
 project=/builds/project

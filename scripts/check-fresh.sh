@@ -6,33 +6,19 @@
 # into it and run each command of $COMMANDS (separated by ;) there as root.
 #
 # Packages come from where this machine's apt gets them: the same archive,
-# keyring and proxy, with the other suite's name. All is done in mount and
-# process namespaces of its own: mounts and processes end with the script,
-# whatever ends it. From the environment: B (build directory), LOGS, PYTHON;
+# keyring and proxy, with the other suite's name. From the environment: B (build directory), LOGS, PYTHON;
 # and, if set, SUITES, COMMANDS, JOBS, PACKAGES, SOURCE_CACHE and KEEP.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 SUITES=${SUITES:-bookworm trixie}
 COMMANDS=${COMMANDS:-make demo; make check}
 
-die() {
-    echo "check-fresh: $*" >&2
-    exit 1
-}
-
-[ "$(id -u)" = 0 ] ||
-    die "only root can make and enter the systems: run 'sudo make check-fresh'"
-if [ -z "${FRESH_NAMESPACE:-}" ]; then
-    [ "${PACKAGES:-}" = no ] || scripts/setup-packages.sh fresh
-    FRESH_NAMESPACE=1 exec unshare --mount --pid --fork --kill-child \
-        --mount-proc "$0" "$@"
-fi
+# shellcheck source=scripts/fresh.sh
+. scripts/fresh.sh
+fresh_begin "$0" "$@"
 mkdir -p "$LOGS" "$B/fresh"
 git diff --quiet HEAD ||
     echo "note: changes that are not committed are not in the clones"
-
-# shellcheck source=scripts/fresh.sh
-. scripts/fresh.sh
 
 results=()
 bad=0
@@ -49,9 +35,10 @@ for suite in $SUITES; do
     began=$SECONDS
     echo "== $suite: making the system in $root"
     good=1
-    (set -e
-        make_system "$suite" "$root" ca-certificates,git,make
-        git clone -q "$PWD" "$root/src") > "$log" 2>&1 || {
+    # In the background -e holds, where it would not in a condition
+    { make_system "$suite" "$root" ca-certificates,git,make
+        git clone -q "$PWD" "$root/src"; } > "$log" 2>&1 &
+    wait $! || {
         tail -n 20 "$log"
         note "$suite" 'fresh system' FAILED $((SECONDS - began)) "$log"
         continue

@@ -9,18 +9,9 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 SUITES=${SUITES:-bookworm trixie}
 
-[ "$(id -u)" = 0 ] || {
-    echo "check-packages: only root can make and enter the systems:" \
-        "run 'sudo make check-packages'" >&2
-    exit 1
-}
-if [ -z "${FRESH_NAMESPACE:-}" ]; then
-    [ "${PACKAGES:-}" = no ] || scripts/setup-packages.sh fresh
-    FRESH_NAMESPACE=1 exec unshare --mount --pid --fork --kill-child \
-        --mount-proc "$0" "$@"
-fi
 # shellcheck source=scripts/fresh.sh
 . scripts/fresh.sh
+fresh_begin "$0" "$@"
 mkdir -p "$B/fresh"
 
 package_names() { # DEB...: as an extended regular expression
@@ -35,27 +26,31 @@ package_names() { # DEB...: as an extended regular expression
 also='gcc libc6-dev libibverbs-dev librdmacm-dev qemu-system-x86'
 install='DEBIAN_FRONTEND=noninteractive apt-get install -q -y'
 
+make_systems() {
+    make_system "$suite" "$root" ca-certificates
+    enter "$root" "apt-get update -q &&
+        $install --no-install-recommends $also"
+    mkdir "$root/debs"
+    cp "$B"/packages/*.deb "$root/debs/"
+    release "$root"
+    # The same with all that the packages need, but without them
+    rm -rf --one-file-system "$beside"
+    cp -a --one-file-system "$root" "$beside"
+    wanted=$(enter "$beside" "$install --simulate /debs/*.deb" |
+        sed -n 's/^Inst \([^ ]*\) .*/\1/p' |
+        grep -vE "^($(package_names "$B"/packages/*.deb))$" | tr '\n' ' ')
+    enter "$beside" "$install $wanted"
+    release "$beside"
+}
+
 bad=0
 for suite in $SUITES; do
     root=$B/fresh/packages-$suite
     beside=$root-beside
     echo "# $suite: making the system in $root"
-    (set -e
-        make_system "$suite" "$root" ca-certificates
-        enter "$root" "apt-get update -q &&
-            $install --no-install-recommends $also"
-        mkdir "$root/debs"
-        cp "$B"/packages/*.deb "$root/debs/"
-        release "$root"
-        # The same with all that the packages need, but without them
-        rm -rf --one-file-system "$beside"
-        cp -a --one-file-system "$root" "$beside"
-        wanted=$(enter "$beside" "$install --simulate /debs/*.deb" |
-            sed -n 's/^Inst \([^ ]*\) .*/\1/p' |
-            grep -vE "^($(package_names "$B"/packages/*.deb))$" | tr '\n' ' ')
-        enter "$beside" "$install $wanted"
-        release "$beside"
-    ) 2>&1 | sed 's/^/# /' || {
+    # In the background -e holds, where it would not in a condition
+    make_systems > >(sed 's/^/# /') 2>&1 &
+    wait $! || {
         echo "not ok 1 - $suite: fresh system"
         bad=1
         continue

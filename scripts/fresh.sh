@@ -2,7 +2,26 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # Fresh Debian systems in directories, for scripts that include this file in
-# the top directory of the tree, as root, in a mount namespace of their own.
+# the top directory of the tree, as root. From the environment: PYTHON; and, if
+# set, PACKAGES.
+
+# Begin such a script of scripts/, called as the make target that runs it. It
+# begins anew in mount and process namespaces of its own: mounts and processes
+# end with it, whatever ends it.
+fresh_begin() { # SCRIPT ARGUMENT...
+    local target
+
+    target=$(basename "$1" .sh)
+    [ "$(id -u)" = 0 ] || {
+        echo "$target: only root can make and enter the systems:" \
+            "run 'sudo make $target'" >&2
+        exit 1
+    }
+    [ -z "${FRESH_NAMESPACE:-}" ] || return 0
+    [ "${PACKAGES:-}" = no ] || scripts/setup-packages.sh fresh
+    FRESH_NAMESPACE=1 exec unshare --mount --pid --fork --kill-child \
+        --mount-proc "$@"
+}
 
 # The archives of this machine for another suite, as a .sources file
 sources() { # SUITE
