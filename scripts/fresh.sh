@@ -52,7 +52,8 @@ make_system() { # SUITE ROOT PACKAGES
     proxy=$(eval "$proxy"; echo "${p:-}")
     rm -rf --one-file-system "$root"
     ${proxy:+env http_proxy="$proxy"} debootstrap --variant=minbase \
-        --include="$packages" ${keyring:+--keyring="$keyring"} \
+        ${packages:+--include="$packages"} \
+        ${keyring:+--keyring="$keyring"} \
         "$suite" "$root" "$uri"
     rm -f "$root/etc/apt/sources.list"
     echo "$list" > "$root/etc/apt/sources.list.d/debian.sources"
