@@ -229,7 +229,10 @@ def test_frames_are_late(bench):
 
 
 def test_a_console_is_followed_until_interrupted(bench):
-    process = bench.lab.begin('console', '-f', '2')
+    # What a shell has put in the background ignores interrupts
+    process = bench.lab.begin(
+        'console', '-f', '2', preexec_fn=lambda: signal.signal(
+            signal.SIGINT, signal.SIG_DFL))
     bench.lab.call('run', '-g', '2', '--', 'sh', '-c',
                    'echo "<1>followed indeed" > /dev/kmsg')
     while 'followed indeed' not in process.stdout.readline():
