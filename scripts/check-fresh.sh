@@ -6,8 +6,9 @@
 # into it and run each command of $COMMANDS (separated by ;) there as root.
 #
 # Packages come from where this machine's apt gets them: the same archive,
-# keyring and proxy, with the other suite's name. From the environment: B (build directory), LOGS, PYTHON;
-# and, if set, SUITES, COMMANDS, JOBS, PACKAGES, SOURCE_CACHE and KEEP.
+# keyring and proxy, with the other suite's name. From the environment: B
+# (build directory), LOGS, PYTHON; and, if set, SUITES, COMMANDS, JOBS,
+# PACKAGES, SOURCE_CACHE and KEEP.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 SUITES=${SUITES:-bookworm trixie}
