@@ -15,6 +15,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
@@ -225,9 +226,11 @@ def main():
     print(f'1..{len(CASES)}')
     for number, case in enumerate(CASES, 1):
         title = f'{suite}: {case.__name__.replace("_", " ")}'
+        began = time.monotonic()
         try:
             case(System(root), System(beside))
-            print(f'ok {number} - {title}', flush=True)
+            print(f'ok {number} - {title} # '
+                  f'{time.monotonic() - began:.1f} s', flush=True)
         except Exception as e:    # a case that broke has failed, too
             failed = True
             print(f'not ok {number} - {title}')
