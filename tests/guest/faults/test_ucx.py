@@ -19,7 +19,7 @@ FAULTS = (
      r'error handler called .*\(Endpoint timeout\)'),
     ('remote-access', {},
      r'error handler called .*\(Connection reset by remote peer\)'),
-    ('qp-fatal', {}, r'ERROR .*[Qq][Pp]'),
+    ('qp-fatal', {}, r'ERROR .* on QPN '),
     ('cq-overrun', {}, r'ERROR .*CQ error'),
     ('qp-stuck', {'duration': LATE}, None),
     ('completion-delay', {'delay': LATE}, None),

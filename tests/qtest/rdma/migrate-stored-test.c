@@ -143,7 +143,7 @@ static void connect_far(QRdmaQp *qp)
 
 /*
  * What takes more features: a member of a group, a connection that takes its
- * receives from an SRQ, a window, a doorbell that polls are told of.
+ * receives from an SRQ, a window, a doorbell in memory.
  */
 static void make_more(QRdmaPd *pd, QRdmaCq *cq, QRdmaMr *mr)
 {
