@@ -266,7 +266,7 @@ run-users run-newer run-applications run-hosts run-libvirt run-arm64 \
 
 run-scale:
 	@FULL=1 $(STAGE) scale! 'guest tests are done' \
-		tests/guest/run check guest/scale
+		tests/guest/run check 'guest/(scale|iothread: writes)'
 
 # Between QEMUs of all series, oldest first
 run-series:

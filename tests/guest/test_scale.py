@@ -42,7 +42,7 @@ def test_as_many_objects_as_the_device_has(bench):
     binary = build('many_objects', [GUEST_TESTS / name for name in (
         'many_objects.c', 'self_qp.c', 'self_qp.h')])
     before = bench.resources()
-    most = '' if FULL else '-m 2000'
+    most = '' if FULL else '-m 1000'
     watch = None
     for _ in range(2):
         result = bench.one.run(
