@@ -8,7 +8,7 @@
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
 #include "libqos/virtio-rdma.h"
-#include "rdma/flood-meter.h"
+#include "rdma/flood-bench.h"
 
 #define NQP 120
 #define DEPTH (1u << QRDMA_DIRECT_DEPTH_SHIFT)
@@ -22,7 +22,7 @@
                   QRDMA_F(VIRTIO_RDMA_F_DIRECT_CQ) | \
                   QRDMA_F(VIRTIO_RDMA_F_SHADOW_DOORBELL))
 
-typedef struct Flood {
+struct Flood {
     QRdmaHost *host;
     QRdma *d;
     QRdmaPd *pd;
@@ -31,7 +31,7 @@ typedef struct Flood {
     QRdmaQp *qps[NQP];
     uint64_t shadow;
     unsigned rounds;
-} Flood;
+};
 
 /* All queue pairs are their own peers. */
 static void new_qps(Flood *f, RdmaQpType type)
@@ -267,13 +267,6 @@ static void reset_start(Flood *f)
     vdev->bus->set_status(vdev, 0);
 }
 
-typedef struct FloodOps {
-    const char *name;
-    void (*prepare)(Flood *f);
-    void (*start)(Flood *f);
-    bool (*done)(Flood *f);
-} FloodOps;
-
 static const FloodOps floods[] = {
     { "nothing", idle_prepare, idle_start, idle_done },
     { "48 multicasts to 120 QPs", mcast_prepare, first_start, mcast_done },
@@ -289,15 +282,12 @@ static const FloodOps floods[] = {
     { "reset amid WRITEs of 2 MiB", write_prepare, reset_start, idle_done },
 };
 
-static Flood *flood_new(const char *options)
+static Flood *flood_new(QRdmaHost *host, QRdma *d)
 {
     Flood *f = g_new0(Flood, 1);
 
-    f->host = qrdma_host_start(
-        "-m 256 -netdev hubport,id=n0,hubid=0 -netdev hubport,id=n1,hubid=0 "
-        "-object iothread,id=io0 "
-        "-device virtio-rdma-pci,netdev=n0,iothread=io0,addr=4 %s", options);
-    f->d = qrdma_open(f->host, QPCI_DEVFN(4, 0));
+    f->host = host;
+    f->d = d;
     qrdma_start(f->d, FEATURES, 0);
     qrdma_add_event_buffers(f->d, 8);
     qrdma_setup_gids(f->d, 1);
@@ -308,40 +298,16 @@ static Flood *flood_new(const char *options)
     return f;
 }
 
-static void flood_free(Flood *f)
-{
-    qrdma_close(f->d);
-    qrdma_host_stop(f->host);
-    g_free(f);
-}
-
-static void flood(gconstpointer data)
-{
-    const FloodOps *ops = data;
-    Flood *f = flood_new(flood_options());
-    FloodMeter m;
-
-    ops->prepare(f);
-    qrdma_settle(f->d);
-    flood_meter_start(&m, ops->name);
-    ops->start(f);
-    do {
-        flood_meter_look(&m, f->d);
-    } while (!ops->done(f));
-    flood_meter_end(&m);
-    flood_free(f);
-}
+static const FloodBench bench = {
+    .path = "/virtio-rdma/flood-iothread/",
+    .options = "-object iothread,id=io0 "
+               "-device virtio-rdma-pci,netdev=n0,iothread=io0,addr=4",
+    .new = flood_new,
+    .floods = floods,
+    .num_floods = ARRAY_SIZE(floods),
+};
 
 int main(int argc, char **argv)
 {
-    g_test_init(&argc, &argv, NULL);
-    for (int i = 0; i < ARRAY_SIZE(floods); i++) {
-        g_autofree char *path = g_strdup_printf(
-            "/virtio-rdma/flood-iothread/%s", floods[i].name);
-
-        g_strdelimit(path + strlen("/virtio-rdma/flood-iothread/"), " ,",
-                     '-');
-        qtest_add_data_func(path, &floods[i], flood);
-    }
-    return flood_run_all();
+    return flood_bench_main(argc, argv, &bench);
 }

@@ -7,7 +7,7 @@
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
 #include "libqos/virtio-rdma.h"
-#include "rdma/flood-meter.h"
+#include "rdma/flood-bench.h"
 #include "standard-headers/linux/virtio_ring.h"
 
 #define QUEUE_SIZE 1024
@@ -26,7 +26,7 @@
                   QRDMA_F(VIRTIO_RDMA_F_REG_PAGES))
 
 /* What all floods use. */
-typedef struct Flood {
+struct Flood {
     QRdmaHost *host;
     QRdma *d;
     QRdmaPd *pd;
@@ -39,7 +39,7 @@ typedef struct Flood {
     uint32_t nqp;
     QRdmaQp qps[NQP];
     uint16_t commands;              /* in the control virtqueue */
-} Flood;
+};
 
 /* Rings that are written at once */
 
@@ -604,13 +604,6 @@ static bool at_once(Flood *f)
     return idle_done(f);
 }
 
-typedef struct FloodOps {
-    const char *name;
-    void (*prepare)(Flood *f);
-    void (*start)(Flood *f);
-    bool (*done)(Flood *f);
-} FloodOps;
-
 static const FloodOps floods[] = {
     { "nothing", idle_prepare, idle_start, idle_done },
     { "128 multicasts to 125 QPs", mcast_prepare, mcast_start, mcast_done },
@@ -641,14 +634,12 @@ static const FloodOps floods[] = {
       at_once },
 };
 
-static Flood *flood_new(const char *options)
+static Flood *flood_new(QRdmaHost *host, QRdma *d)
 {
     Flood *f = g_new0(Flood, 1);
 
-    f->host = qrdma_host_start(
-        "-m 256 -netdev hubport,id=n0,hubid=0 -netdev hubport,id=n1,hubid=0 "
-        "-device virtio-rdma-pci,netdev=n0,addr=4 %s", options);
-    f->d = qrdma_open(f->host, QPCI_DEVFN(4, 0));
+    f->host = host;
+    f->d = d;
     qrdma_start(f->d, FEATURES, QUEUE_SIZE);
     qrdma_setup_gids(f->d, 1);
     f->pd = qrdma_alloc_pd(f->d);
@@ -659,39 +650,15 @@ static Flood *flood_new(const char *options)
     return f;
 }
 
-static void flood_free(Flood *f)
-{
-    qrdma_close(f->d);
-    qrdma_host_stop(f->host);
-    g_free(f);
-}
-
-static void flood(gconstpointer data)
-{
-    const FloodOps *ops = data;
-    Flood *f = flood_new(flood_options());
-    FloodMeter m;
-
-    ops->prepare(f);
-    qrdma_settle(f->d);
-    flood_meter_start(&m, ops->name);
-    ops->start(f);
-    do {
-        flood_meter_look(&m, f->d);
-    } while (!ops->done(f));
-    flood_meter_end(&m);
-    flood_free(f);
-}
+static const FloodBench bench = {
+    .path = "/virtio-rdma/flood/",
+    .options = "-device virtio-rdma-pci,netdev=n0,addr=4",
+    .new = flood_new,
+    .floods = floods,
+    .num_floods = ARRAY_SIZE(floods),
+};
 
 int main(int argc, char **argv)
 {
-    g_test_init(&argc, &argv, NULL);
-    for (int i = 0; i < ARRAY_SIZE(floods); i++) {
-        g_autofree char *path = g_strdup_printf("/virtio-rdma/flood/%s",
-                                                floods[i].name);
-
-        g_strdelimit(path + strlen("/virtio-rdma/flood/"), " ", '-');
-        qtest_add_data_func(path, &floods[i], flood);
-    }
-    return flood_run_all();
+    return flood_bench_main(argc, argv, &bench);
 }

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Floods from a guest, and what others in QEMU wait for meanwhile: the longest
+ * turn of the main loop, as tests/bench/turn-meter.c has it in the file that
+ * TURN_METER names, and the longest time that the read of a register took.
+ */
+#ifndef TESTS_QTEST_RDMA_FLOOD_BENCH_H
+#define TESTS_QTEST_RDMA_FLOOD_BENCH_H
+
+#include "libqos/virtio-rdma.h"
+
+/* What the floods of a bench use */
+typedef struct Flood Flood;
+
+typedef struct FloodOps {
+    const char *name;
+    void (*prepare)(Flood *f);      /* what is there before */
+    void (*start)(Flood *f);
+    bool (*done)(Flood *f);         /* asked after each look at the time */
+} FloodOps;
+
+typedef struct FloodBench {
+    const char *path;               /* of its tests, with a slash behind */
+    /* QEMU's, for a device on netdev n0, with PCI address 4 */
+    const char *options;
+    /* Its result is freed by g_free(). */
+    Flood *(*new)(QRdmaHost *host, QRdma *d);
+    const FloodOps *floods;
+    size_t num_floods;
+} FloodBench;
+
+/*
+ * A bench's main(): a test for each flood, then a table of them. QEMU has more
+ * options from TURN_OPTIONS in the environment.
+ */
+int flood_bench_main(int argc, char **argv, const FloodBench *bench);
+
+#endif /* TESTS_QTEST_RDMA_FLOOD_BENCH_H */
