@@ -87,7 +87,7 @@ help:
 	@echo '                   of yours'
 	@echo 'make check         all tests; ends with "N passed, N failed, ..."'
 	@echo 'make check-unit    tests of the engine'
-	@echo 'make check-qtest   tests of the device, without a guest'
+	@echo 'make check-qtest   tests of the device, without a guest, in full'
 	@echo 'make check-migration  all that migrates, devices and guests'
 	@echo '                   (MOVES=n: how often guests migrate; 3)'
 	@echo 'make check-guest   tests in real guests (SERIES=6.12: on that kernel)'
@@ -235,7 +235,8 @@ run-unit:
 
 run-qtest:
 	@$(STAGE) qtest 'device tests are done' \
-		$(RUN_TESTS) $(V_DIR)/qemu $(QTESTS) $(QTEST_SHARES)
+		$(RUN_TESTS) $(V_DIR)/qemu $(QTESTS) $(QTEST_SHARES) \
+		$(if $(SLOW),--slow)
 
 # How many rounds of traffic, mutants of a snapshot: what is not set here or
 # in the environment is done a few times
@@ -354,7 +355,7 @@ check-unit: unit-tests
 
 check-qtest: qtests | packages-test
 	@rm -f $(LOGS)/qtest.log
-	@$(MAKE) -s --no-print-directory run-qtest || :
+	@$(MAKE) -s --no-print-directory run-qtest SLOW=1 || :
 	@$(SUMMARY) qtest
 
 check-migration: qtests | packages-guest packages-test

@@ -168,6 +168,9 @@ def main():
                              'programs')
     parser.add_argument('--but', type=re.compile,
                         help='and for paths of tests that are not to run')
+    parser.add_argument('--slow', action='store_true',
+                        help='have GLib programs do all that they can, and '
+                             'not a sample')
     parser.add_argument('--timeout', type=float, default=0,
                         help='seconds a program may take at least')
     args = parser.parse_args()
@@ -184,7 +187,8 @@ def main():
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         runs = {}
         for name, cmd, env, timeout in chosen:
-            how = (cmd, environment(build, env), build,
+            how = (cmd + ['-m', 'slow'] * args.slow,
+                   environment(build, env), build,
                    max(timeout, args.timeout))
             for share in shares(*how, args.share, args.paths,
                                 args.but):

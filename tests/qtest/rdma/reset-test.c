@@ -447,7 +447,10 @@ static void (*const commands[])(Env *e) = {
     cmd_destroy_srq, cmd_del_gid,
 };
 
-/* The driver does not wait for the answer; there may have been one. */
+/*
+ * The driver does not wait for the answer; there may have been one. Each
+ * command meets one kind of reset, or all of them if tests may be slow.
+ */
 static void test_amid_each_command(void)
 {
     /* The last but one: traffic is under way */
@@ -456,6 +459,9 @@ static void test_amid_each_command(void)
 
     for (unsigned how = 0; how < ARRAY_SIZE(resets); how++) {
         for (unsigned i = 0; i < ARRAY_SIZE(commands); i++) {
+            if (!g_test_slow() && i % ARRAY_SIZE(resets) != how) {
+                continue;
+            }
             climb(&e, to);
             e.d->hasty = true;
             commands[i](&e);
