@@ -32,9 +32,10 @@ QRdmaRing *qrdma_ring(QRdma *d, uint32_t index)
  * Each queue has a vector of its own as far as they go; the last one is for
  * events.
  */
-static int vector_of(QRdmaRing *r, int vectors)
+static int vector_of(QRdmaRing *r)
 {
     QRdma *d = r->dev;
+    int vectors = d->msix_vectors;
     int n = r->pci.vq.index;
 
     if (n == VIRTIO_RDMA_EVENT_VQ(d->max_cq, d->max_qp)) {
@@ -53,7 +54,7 @@ static void qrdma_ring_setup_irq(QRdmaRing *r)
     if (!d->pci->pdev->msix_enabled || d->dma_offset) {
         return;
     }
-    vector = vector_of(r, qpci_msix_table_size(d->pci->pdev));
+    vector = vector_of(r);
     r->pci.msix_data = 0x5244 << 16 | r->pci.vq.index;
     if (vector > 0) {
         qvirtqueue_pci_msix_setup(d->pci, &r->pci, &d->host->alloc, vector);

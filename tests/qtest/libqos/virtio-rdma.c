@@ -121,6 +121,7 @@ QRdma *qrdma_open(QRdmaHost *host, int devfn)
     qvirtio_pci_device_enable(d->pci);
     if (qpci_find_capability(d->pci->pdev, PCI_CAP_ID_MSIX, 0)) {
         qpci_msix_enable(d->pci->pdev);
+        d->msix_vectors = qpci_msix_table_size(d->pci->pdev);
     }
     return d;
 }

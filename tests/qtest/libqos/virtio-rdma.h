@@ -73,6 +73,7 @@ typedef struct QRdmaRing {
 struct QRdma {
     QRdmaHost *host;
     QVirtioPCIDevice *pci;
+    uint16_t msix_vectors;          /* size of the table; 0: no MSI-X */
     uint64_t features;
     /* what to add to a guest address for the device, behind an IOMMU */
     uint64_t dma_offset;
