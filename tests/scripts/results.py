@@ -131,6 +131,15 @@ class Results(unittest.TestCase):
                                            re.M)),
                          ['a 2', 'b 4', 'c 4', 'd 4', 'e 4'])
 
+    def test_slow_mode_is_asked_for_in_each_share(self):
+        told = self.SHARED.replace('one $test', 'echo "ok 1 /$test $1 $2"')
+        for options, mode in ((), '-p /.'), (('--slow',), '-m slow'):
+            status, out = self.run_program(told, '--share', '2', *options)
+            self.assertEqual(status, 0, out)
+            self.assertEqual(
+                len(re.findall(rf'^ok \d+ - victim: . {mode}$', out, re.M)),
+                5, out)
+
     def test_a_crash_ends_only_one_test_of_its_share(self):
         status, out = self.run_program(
             self.SHARED.replace('one $test', '[ $test != c ] || '

@@ -10,15 +10,14 @@
 /* Connections until the memory of guest and test is given back */
 #define AT_ONCE 50
 #define WARM_UP 2
-#define ROUNDS 2
-#define ROUNDS_SLOW 6
+#define ROUNDS 6
 #define MR_SIZE 8192
 
 /* KiB by which the heap grows until it has no holes to speak of */
 #define FILL 264
 
 /* KiB that may come without being lost, in steps of what brk() takes. */
-#define NOISE 300
+#define NOISE (AT_ONCE * ROUNDS)
 
 /* KiB of private memory of QEMU. */
 static uint64_t private_memory(QTestState *qts)
@@ -120,7 +119,6 @@ static void connect_once(Net *net)
 
 static void test_connections_leave_nothing(NetKind kind)
 {
-    const int rounds = g_test_slow() ? ROUNDS_SLOW : ROUNDS;
     uint64_t before = 0, after;
     QTestState *qts;
     Net *net;
@@ -130,7 +128,7 @@ static void test_connections_leave_nothing(NetKind kind)
     net = net_new(kind, "");
     g_unsetenv("MALLOC_MMAP_THRESHOLD_");
     qts = net->host[0]->qts;
-    for (int round = 0; round < WARM_UP + rounds; round++) {
+    for (int round = 0; round < WARM_UP + ROUNDS; round++) {
         NetPair p;
 
         if (round == WARM_UP) {
