@@ -245,6 +245,17 @@ void virtio_rdma_table_set(VirtIORdmaTable *t, uint32_t id, void *obj);
 void virtio_rdma_table_clear(VirtIORdmaTable *t, uint32_t id);
 /* @id, which is free, is the number to be found next. */
 void virtio_rdma_table_again(VirtIORdmaTable *t, uint32_t id);
+/* The first object from number @id on, which becomes its number, or NULL. */
+void *virtio_rdma_table_next(const VirtIORdmaTable *t, uint32_t *id);
+
+/*
+ * For each object @obj of table @t and its number @n, in order; @obj may be
+ * taken away meanwhile. What is not in use costs a bit, not a slot: tables are
+ * large, and mostly empty.
+ */
+#define VIRTIO_RDMA_TABLE_FOREACH(t, n, obj)                            \
+    for (uint32_t n = (t)->first;                                       \
+         ((obj) = virtio_rdma_table_next(t, &n)); n++)
 
 /* The object with the number @id, which may be any, or NULL. */
 static inline void *virtio_rdma_table_get(const VirtIORdmaTable *t,

@@ -41,10 +41,10 @@ static bool may_strike(const VirtIORdmaFault *f)
 
 static bool has_stuck(VirtIORdma *s, const VirtIORdmaFault *f)
 {
-    for (uint32_t n = s->qps.first; n < s->qps.end && s->qps.count; n++) {
-        const VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, n);
+    const VirtIORdmaQp *qp;
 
-        if (qp && qp->fault.stuck == f) {
+    VIRTIO_RDMA_TABLE_FOREACH(&s->qps, n, qp) {
+        if (qp->fault.stuck == f) {
             return true;
         }
     }
@@ -128,6 +128,7 @@ static void earlier(int64_t *next, int64_t until)
 static void earlier_of_work(VirtIORdma *s, int64_t *next)
 {
     const VirtIORdmaHeld *held;
+    const VirtIORdmaQp *qp;
 
     if (!virtio_rdma_fault_is_due(s->faults->command_until)) {
         earlier(next, s->faults->command_until);
@@ -135,10 +136,8 @@ static void earlier_of_work(VirtIORdma *s, int64_t *next)
     QTAILQ_FOREACH(held, &s->faults->held, next) {
         earlier(next, held->until);
     }
-    for (uint32_t n = s->qps.first; n < s->qps.end && s->qps.count; n++) {
-        const VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, n);
-
-        if (qp && qp->fault.stuck) {
+    VIRTIO_RDMA_TABLE_FOREACH(&s->qps, n, qp) {
+        if (qp->fault.stuck) {
             earlier(next, qp->fault.until);
         }
     }
@@ -184,15 +183,13 @@ static void set_port(VirtIORdma *s, int64_t until)
 void virtio_rdma_faults_expire(VirtIORdma *s)
 {
     VirtIORdmaFaults *fs = s->faults;
+    VirtIORdmaQp *qp;
 
     if (fs->port_until && virtio_rdma_fault_is_due(fs->port_until)) {
         set_port(s, 0);
     }
-    for (uint32_t n = s->qps.first; n < s->qps.end && s->qps.count; n++) {
-        VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, n);
-
-        if (qp && qp->fault.stuck &&
-            virtio_rdma_fault_is_due(qp->fault.until)) {
+    VIRTIO_RDMA_TABLE_FOREACH(&s->qps, n, qp) {
+        if (qp->fault.stuck && virtio_rdma_fault_is_due(qp->fault.until)) {
             virtio_rdma_fault_let_go(qp);
             virtio_rdma_qp_schedule(s, qp);
         }
@@ -221,14 +218,13 @@ VirtIORdmaFault *virtio_rdma_fault_add(VirtIORdma *s,
 {
     VirtIORdmaFaults *fs = virtio_rdma_faults_get(s);
     VirtIORdmaFault *f = g_memdup2(fault, sizeof(*fault));
+    VirtIORdmaQp *qp;
 
     QTAILQ_INSERT_TAIL(&fs->list, f, next);
     fs->count++;
-    for (uint32_t n = s->qps.first; n < s->qps.end && s->qps.count; n++) {
-        VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, n);
-
+    VIRTIO_RDMA_TABLE_FOREACH(&s->qps, n, qp) {
         /* A send that met another one may meet this one, too. */
-        if (qp && !qp->fault.held_back) {
+        if (!qp->fault.held_back) {
             qp->fault.passed = false;
         }
     }
@@ -248,15 +244,14 @@ void virtio_rdma_fault_start(VirtIORdma *s, const VirtIORdmaFault *f)
 void virtio_rdma_fault_remove(VirtIORdma *s, VirtIORdmaFault *f)
 {
     VirtIORdmaFaults *fs = s->faults;
+    VirtIORdmaQp *qp;
 
     trace_virtio_rdma_fault_remove(s, f->id, f->matches, f->hits);
     if (f->kind == RDMA_FAULT_KIND_PORT_DOWN) {
         set_port(s, 0);
     }
-    for (uint32_t n = s->qps.first; n < s->qps.end && s->qps.count; n++) {
-        VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, n);
-
-        if (qp && qp->fault.stuck == f) {
+    VIRTIO_RDMA_TABLE_FOREACH(&s->qps, n, qp) {
+        if (qp->fault.stuck == f) {
             virtio_rdma_fault_let_go(qp);
             virtio_rdma_qp_schedule(s, qp);
         }

@@ -117,19 +117,22 @@ void virtio_rdma_srq_set_notifier(VirtIORdma *s, uint32_t srqn, bool assign)
 int virtio_rdma_ioeventfd_start(VirtIODevice *vdev)
 {
     VirtIORdma *s = VIRTIO_RDMA(vdev);
+    void *obj;
     int ret;
 
     memory_region_transaction_begin();
     ret = assign_notifier(s, VIRTIO_RDMA_CTRL_VQ);
-    for (uint32_t n = s->qps.first; n < s->qps.end && ret >= 0; n++) {
-        if (virtio_rdma_table_get(&s->qps, n)) {
-            ret = assign_qp_notifiers(s, n);
+    VIRTIO_RDMA_TABLE_FOREACH(&s->qps, n, obj) {
+        if (ret < 0) {
+            break;
         }
+        ret = assign_qp_notifiers(s, n);
     }
-    for (uint32_t n = s->srqs.first; n < s->srqs.end && ret >= 0; n++) {
-        if (virtio_rdma_table_get(&s->srqs, n)) {
-            ret = assign_srq_notifier(s, n);
+    VIRTIO_RDMA_TABLE_FOREACH(&s->srqs, n, obj) {
+        if (ret < 0) {
+            break;
         }
+        ret = assign_srq_notifier(s, n);
     }
     memory_region_transaction_commit();
     if (ret < 0) {

@@ -32,10 +32,10 @@ void virtio_rdma_objects_init(VirtIORdma *s)
 
 static void remove_cqs(VirtIORdma *s, bool eqs)
 {
-    for (uint32_t n = s->cqs.first; n < s->cqs.end && s->cqs.count; n++) {
-        VirtIORdmaCq *cq = virtio_rdma_table_get(&s->cqs, n);
+    VirtIORdmaCq *cq;
 
-        if (cq && cq->is_eq == eqs) {
+    VIRTIO_RDMA_TABLE_FOREACH(&s->cqs, n, cq) {
+        if (cq->is_eq == eqs) {
             virtio_rdma_cq_remove(s, cq);
         }
     }
@@ -43,38 +43,27 @@ static void remove_cqs(VirtIORdma *s, bool eqs)
 
 void virtio_rdma_objects_reset(VirtIORdma *s)
 {
+    VirtIORdmaSrq *srq;
+    VirtIORdmaMr *mr;
+    VirtIORdmaPd *pd;
+    VirtIORdmaQp *qp;
+
     virtio_rdma_shadows_reset(s);
-    for (uint32_t n = s->qps.first; n < s->qps.end && s->qps.count; n++) {
-        VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, n);
-
-        if (qp) {
-            virtio_rdma_qp_remove(s, qp);
-            virtio_rdma_qp_set_notifiers(s, n, false);
-        }
+    VIRTIO_RDMA_TABLE_FOREACH(&s->qps, n, qp) {
+        virtio_rdma_qp_remove(s, qp);
+        virtio_rdma_qp_set_notifiers(s, n, false);
     }
-    for (uint32_t n = s->mrs.first; n < s->mrs.end && s->mrs.count; n++) {
-        VirtIORdmaMr *mr = virtio_rdma_table_get(&s->mrs, n);
-
-        if (mr) {
-            virtio_rdma_mr_remove(s, mr);
-        }
+    VIRTIO_RDMA_TABLE_FOREACH(&s->mrs, n, mr) {
+        virtio_rdma_mr_remove(s, mr);
     }
-    for (uint32_t n = s->srqs.first; n < s->srqs.end && s->srqs.count; n++) {
-        VirtIORdmaSrq *srq = virtio_rdma_table_get(&s->srqs, n);
-
-        if (srq) {
-            virtio_rdma_srq_remove(s, srq);
-            virtio_rdma_srq_set_notifier(s, n, false);
-        }
+    VIRTIO_RDMA_TABLE_FOREACH(&s->srqs, n, srq) {
+        virtio_rdma_srq_remove(s, srq);
+        virtio_rdma_srq_set_notifier(s, n, false);
     }
     remove_cqs(s, false);
     remove_cqs(s, true);
-    for (uint32_t n = s->pds.first; n < s->pds.end && s->pds.count; n++) {
-        VirtIORdmaPd *pd = virtio_rdma_table_get(&s->pds, n);
-
-        if (pd) {
-            virtio_rdma_pd_remove(s, pd);
-        }
+    VIRTIO_RDMA_TABLE_FOREACH(&s->pds, n, pd) {
+        virtio_rdma_pd_remove(s, pd);
     }
     s->mr_pages = 0;
     s->pds.next = s->pds.first;

@@ -454,11 +454,14 @@ void virtio_rdma_qp_fail(VirtIORdma *s, VirtIORdmaQp *qp)
 
 void virtio_rdma_cq_fail(VirtIORdma *s, VirtIORdmaCq *cq)
 {
-    virtio_rdma_cq_enter_error(s, cq);
-    for (uint32_t n = s->qps.first; n < s->qps.end && cq->users; n++) {
-        VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, n);
+    VirtIORdmaQp *qp;
 
-        if (qp && (qp->send_cq == cq || qp->recv_cq == cq)) {
+    virtio_rdma_cq_enter_error(s, cq);
+    if (!cq->users) {
+        return;
+    }
+    VIRTIO_RDMA_TABLE_FOREACH(&s->qps, n, qp) {
+        if (qp->send_cq == cq || qp->recv_cq == cq) {
             virtio_rdma_qp_fail(s, qp);
         }
     }

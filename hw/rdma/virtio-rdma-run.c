@@ -95,17 +95,15 @@ static void run_backend(VirtIORdma *s, bool posted)
 
 static void restore_order(VirtIORdma *s)
 {
+    VirtIORdmaQp *qp;
+
     s->restore_order = false;
     if (!virtio_rdma_has(s, VIRTIO_F_IN_ORDER)) {
         return;
     }
-    for (uint32_t n = s->qps.first; n < s->qps.end; n++) {
-        VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, n);
-
-        if (qp) {
-            virtio_rdma_wq_restore_order(s, &qp->sq);
-        }
-        if (qp && !qp->srq) {
+    VIRTIO_RDMA_TABLE_FOREACH(&s->qps, n, qp) {
+        virtio_rdma_wq_restore_order(s, &qp->sq);
+        if (!qp->srq) {
             virtio_rdma_wq_restore_order(s, &qp->rq);
         }
     }
@@ -176,18 +174,12 @@ static void run_virtqueues(VirtIORdma *s)
     }
     if (s->sched_all) {
         s->sched_all = false;
-        for (uint32_t n = s->srqs.first; n < s->srqs.end; n++) {
-            srq = virtio_rdma_table_get(&s->srqs, n);
-            if (srq) {
-                virtio_rdma_srq_schedule(s, srq);
-            }
+        VIRTIO_RDMA_TABLE_FOREACH(&s->srqs, n, srq) {
+            virtio_rdma_srq_schedule(s, srq);
         }
         virtio_rdma_events_run(s);
-        for (uint32_t n = s->qps.first; n < s->qps.end; n++) {
-            qp = virtio_rdma_table_get(&s->qps, n);
-            if (qp) {
-                virtio_rdma_qp_schedule(s, qp);
-            }
+        VIRTIO_RDMA_TABLE_FOREACH(&s->qps, n, qp) {
+            virtio_rdma_qp_schedule(s, qp);
         }
     }
     virtio_rdma_ctrl_run(s);

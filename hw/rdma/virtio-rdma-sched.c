@@ -38,10 +38,10 @@ void virtio_rdma_qp_schedule(VirtIORdma *s, VirtIORdmaQp *qp)
 
 void virtio_rdma_cq_schedule_qps(VirtIORdma *s, VirtIORdmaCq *cq)
 {
-    for (uint32_t n = s->qps.first; n < s->qps.end; n++) {
-        VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, n);
+    VirtIORdmaQp *qp;
 
-        if (qp && (qp->send_cq == cq || qp->recv_cq == cq)) {
+    VIRTIO_RDMA_TABLE_FOREACH(&s->qps, n, qp) {
+        if (qp->send_cq == cq || qp->recv_cq == cq) {
             virtio_rdma_qp_schedule(s, qp);
         }
     }

@@ -217,15 +217,18 @@ int virtio_rdma_srq_destroy(VirtIORdma *s, const VirtIORdmaReq *req,
 /* WQEs that the driver had put into its queue are lost. */
 void virtio_rdma_srq_fail(VirtIORdma *s, VirtIORdmaSrq *srq)
 {
+    VirtIORdmaQp *qp;
+
     if (srq->error) {
         return;
     }
     srq->error = true;
     virtio_rdma_event_raise(s, RDMA_EVENT_SRQ_ERR, srq->attr.srqn);
-    for (uint32_t n = s->qps.first; n < s->qps.end && srq->users; n++) {
-        VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, n);
-
-        if (qp && qp->srq == srq) {
+    if (!srq->users) {
+        return;
+    }
+    VIRTIO_RDMA_TABLE_FOREACH(&s->qps, n, qp) {
+        if (qp->srq == srq) {
             virtio_rdma_qp_fail(s, qp);
         }
     }

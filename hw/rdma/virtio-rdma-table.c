@@ -69,3 +69,12 @@ void virtio_rdma_table_again(VirtIORdmaTable *t, uint32_t id)
 {
     t->next = id;
 }
+
+void *virtio_rdma_table_next(const VirtIORdmaTable *t, uint32_t *id)
+{
+    if (!t->count) {
+        return NULL;
+    }
+    *id = find_next_bit(t->used, t->end, *id);
+    return virtio_rdma_table_get(t, *id);
+}

@@ -12,16 +12,16 @@
 void virtio_rdma_saved_counters_fill(VirtIORdmaSaved *v)
 {
     VirtIORdma *s = v->dev;
+    VirtIORdmaQp *qp;
 
     if (!virtio_rdma_has(s, VIRTIO_RDMA_F_QP_COUNTERS)) {
         return;
     }
     v->qp_counters = g_new0(SavedQpCounters, s->qps.count);
-    for (uint32_t n = s->qps.first; n < s->qps.end; n++) {
+    VIRTIO_RDMA_TABLE_FOREACH(&s->qps, n, qp) {
         SavedQpCounters *c = &v->qp_counters[v->n_qp_counters];
 
-        if (virtio_rdma_table_get(&s->qps, n) &&
-            s->bc->query_qp_counters(s->backend, n, c->values) == 0) {
+        if (s->bc->query_qp_counters(s->backend, n, c->values) == 0) {
             c->qpn = n;
             v->n_qp_counters++;
         }

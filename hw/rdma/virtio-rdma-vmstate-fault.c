@@ -62,6 +62,7 @@ void virtio_rdma_saved_faults_fill(VirtIORdmaSaved *v)
     VirtIORdmaFaults *fs = s->faults;
     const VirtIORdmaFault *f;
     const VirtIORdmaHeld *held;
+    const VirtIORdmaQp *qp;
 
     if (!fs) {
         return;
@@ -75,10 +76,8 @@ void virtio_rdma_saved_faults_fill(VirtIORdmaSaved *v)
         save_held(&v->held[v->n_held++], held);
     }
     v->fault_qps = g_new0(SavedFaultQp, s->qps.count);
-    for (uint32_t n = s->qps.first; n < s->qps.end && s->qps.count; n++) {
-        const VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, n);
-
-        if (qp && (qp->fault.held_back || qp->fault.passed)) {
+    VIRTIO_RDMA_TABLE_FOREACH(&s->qps, n, qp) {
+        if (qp->fault.held_back || qp->fault.passed) {
             v->fault_qps[v->n_fault_qps++] = (SavedFaultQp) {
                 .qpn = n,
                 .stuck = index_of(s, qp->fault.stuck),

@@ -671,36 +671,33 @@ int virtio_rdma_saved_post_load(void *opaque, int version_id)
 
 static uint32_t count_direct_cqs(VirtIORdma *s)
 {
+    const VirtIORdmaCq *cq;
     uint32_t count = 0;
 
-    for (uint32_t n = s->cqs.first; n < s->cqs.end; n++) {
-        const VirtIORdmaCq *cq = virtio_rdma_table_get(&s->cqs, n);
-
-        count += cq && (cq->pages || cq->is_eq);
+    VIRTIO_RDMA_TABLE_FOREACH(&s->cqs, n, cq) {
+        count += cq->pages || cq->is_eq;
     }
     return count;
 }
 
 static uint32_t count_direct(VirtIORdma *s)
 {
+    const VirtIORdmaQp *qp;
     uint32_t count = 0;
 
-    for (uint32_t n = s->qps.first; n < s->qps.end; n++) {
-        const VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, n);
-
-        count += qp && qp->pages;
+    VIRTIO_RDMA_TABLE_FOREACH(&s->qps, n, qp) {
+        count += !!qp->pages;
     }
     return count;
 }
 
 static uint32_t count_direct_srqs(VirtIORdma *s)
 {
+    const VirtIORdmaSrq *srq;
     uint32_t count = 0;
 
-    for (uint32_t n = s->srqs.first; n < s->srqs.end; n++) {
-        const VirtIORdmaSrq *srq = virtio_rdma_table_get(&s->srqs, n);
-
-        count += srq && srq->pages;
+    VIRTIO_RDMA_TABLE_FOREACH(&s->srqs, n, srq) {
+        count += !!srq->pages;
     }
     return count;
 }
@@ -724,6 +721,7 @@ static bool check_features(VirtIORdma *s)
         { "shadows of doorbells", !QTAILQ_EMPTY(&s->awake_shadows),
           VIRTIO_RDMA_F_SHADOW_DOORBELL },
     };
+    VirtIORdmaCq *cq;
 
     for (int i = 0; i < ARRAY_SIZE(objects); i++) {
         if (objects[i].count && !virtio_rdma_has(s, objects[i].feature)) {
@@ -733,15 +731,14 @@ static bool check_features(VirtIORdma *s)
             return false;
         }
     }
-    for (uint32_t n = s->cqs.first; n < s->cqs.end; n++) {
-        VirtIORdmaCq *cq = virtio_rdma_table_get(&s->cqs, n);
+    VIRTIO_RDMA_TABLE_FOREACH(&s->cqs, n, cq) {
         const Record r = { "CQ", n };
 
-        if (cq && (!check_max(&r, "cqe", cq->cqe,
-                              virtio_rdma_cq_max_cqe(s, cq->pages)) ||
-                   !check_max(&r, "n_backlog", cq->n_backlog,
-                              virtio_rdma_has(s, VIRTIO_RDMA_F_CQ_DEEP)
-                              ? cq->cqe : 0))) {
+        if (!check_max(&r, "cqe", cq->cqe,
+                       virtio_rdma_cq_max_cqe(s, cq->pages)) ||
+            !check_max(&r, "n_backlog", cq->n_backlog,
+                       virtio_rdma_has(s, VIRTIO_RDMA_F_CQ_DEEP)
+                       ? cq->cqe : 0)) {
             return false;
         }
     }
@@ -770,12 +767,13 @@ static bool check_ring(VirtIORdma *s, const Record *r, const VirtIORdmaWq *wq)
 
 static bool check_rings(VirtIORdma *s)
 {
-    for (uint32_t n = s->qps.first; n < s->qps.end; n++) {
-        const VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, n);
+    const VirtIORdmaQp *qp;
+
+    VIRTIO_RDMA_TABLE_FOREACH(&s->qps, n, qp) {
         const Record r = { "QP", n };
 
-        if (qp && (!check_ring(s, &r, &qp->sq) ||
-                   (!qp->srq && !check_ring(s, &r, &qp->rq)))) {
+        if (!check_ring(s, &r, &qp->sq) ||
+            (!qp->srq && !check_ring(s, &r, &qp->rq))) {
             return false;
         }
     }

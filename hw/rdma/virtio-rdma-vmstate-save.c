@@ -135,19 +135,19 @@ static void save_srq(SavedSrq *v, const VirtIORdmaSrq *srq)
 
 static void save_mrs(VirtIORdmaSaved *v, VirtIORdma *s)
 {
+    VirtIORdmaMr *mr;
+
     v->mrs = g_new0(SavedMr, s->mrs.count - s->n_mws);
     v->mws = g_new0(SavedMw, s->n_mws);
-    for (uint32_t n = s->mrs.first; n < s->mrs.end; n++) {
-        VirtIORdmaMr *mr = virtio_rdma_table_get(&s->mrs, n);
-
-        if (mr && mr->mw_type) {
+    VIRTIO_RDMA_TABLE_FOREACH(&s->mrs, n, mr) {
+        if (mr->mw_type) {
             v->mws[v->n_mws++] = (SavedMw) {
                 .mwn = mr->mrn,
                 .pdn = mr->pd->pdn,
                 .type = mr->mw_type,
                 .rkey = mr->rkey,
             };
-        } else if (mr) {
+        } else {
             v->mrs[v->n_mrs++] = (SavedMr) {
                 .mrn = mr->mrn,
                 .pdn = mr->pd->pdn,
@@ -166,6 +166,10 @@ int virtio_rdma_saved_pre_save(void *opaque)
 {
     VirtIORdma *s = opaque;
     VirtIORdmaSaved *v;
+    VirtIORdmaSrq *srq;
+    VirtIORdmaCq *cq;
+    VirtIORdmaPd *pd;
+    VirtIORdmaQp *qp;
 
     virtio_rdma_saved_free(s);
     s->saved = v = g_new0(VirtIORdmaSaved, 1);
@@ -177,37 +181,21 @@ int virtio_rdma_saved_pre_save(void *opaque)
     v->next_qpn = s->qps.next;
 
     v->pds = g_new0(SavedPd, s->pds.count);
-    for (uint32_t n = s->pds.first; n < s->pds.end; n++) {
-        VirtIORdmaPd *pd = virtio_rdma_table_get(&s->pds, n);
-
-        if (pd) {
-            v->pds[v->n_pds++].pdn = pd->pdn;
-        }
+    VIRTIO_RDMA_TABLE_FOREACH(&s->pds, n, pd) {
+        v->pds[v->n_pds++].pdn = pd->pdn;
     }
     v->cqs = g_new0(SavedCq, s->cqs.count);
-    for (uint32_t n = s->cqs.first; n < s->cqs.end; n++) {
-        VirtIORdmaCq *cq = virtio_rdma_table_get(&s->cqs, n);
-
-        if (cq) {
-            save_cq(&v->cqs[v->n_cqs++], cq);
-        }
+    VIRTIO_RDMA_TABLE_FOREACH(&s->cqs, n, cq) {
+        save_cq(&v->cqs[v->n_cqs++], cq);
     }
     save_mrs(v, s);
     v->srqs = g_new0(SavedSrq, s->srqs.count);
-    for (uint32_t n = s->srqs.first; n < s->srqs.end; n++) {
-        VirtIORdmaSrq *srq = virtio_rdma_table_get(&s->srqs, n);
-
-        if (srq) {
-            save_srq(&v->srqs[v->n_srqs++], srq);
-        }
+    VIRTIO_RDMA_TABLE_FOREACH(&s->srqs, n, srq) {
+        save_srq(&v->srqs[v->n_srqs++], srq);
     }
     v->qps = g_new0(SavedQp, s->qps.count);
-    for (uint32_t n = s->qps.first; n < s->qps.end; n++) {
-        VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, n);
-
-        if (qp) {
-            save_qp(&v->qps[v->n_qps++], qp);
-        }
+    VIRTIO_RDMA_TABLE_FOREACH(&s->qps, n, qp) {
+        save_qp(&v->qps[v->n_qps++], qp);
     }
     v->stale_vqs = g_new0(uint32_t, VIRTIO_QUEUE_MAX);
     for (uint32_t n = 0; n < VIRTIO_QUEUE_MAX; n++) {
