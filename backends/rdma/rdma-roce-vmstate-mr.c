@@ -81,8 +81,7 @@ static int put_mr(QEMUFile *f, RdmaBackend *rb, uint32_t mrn)
 static int put_mrs(QEMUFile *f, void *pv, size_t size,
                    const VMStateField *field, JSONWriter *vmdesc)
 {
-    return rdma_roce_put_objects(f, pv, rdma_roce_max_mrn(pv) + 1,
-                                 roce_has_mr, put_mr);
+    return rdma_roce_put_objects(f, pv, roce_next_mr, put_mr);
 }
 
 static int get_mr(QEMUFile *f, RdmaBackend *rb)
@@ -163,8 +162,7 @@ static int put_mw(QEMUFile *f, RdmaBackend *rb, uint32_t mwn)
 static int put_mws(QEMUFile *f, void *pv, size_t size,
                    const VMStateField *field, JSONWriter *vmdesc)
 {
-    return rdma_roce_put_objects(f, pv, rdma_roce_max_mrn(pv) + 1,
-                                 roce_has_mw, put_mw);
+    return rdma_roce_put_objects(f, pv, roce_next_mw, put_mw);
 }
 
 static int get_mw(QEMUFile *f, RdmaBackend *rb)

@@ -234,10 +234,7 @@ static int put_srq(QEMUFile *f, RdmaBackend *rb, uint32_t srqn)
 static int put_srqs(QEMUFile *f, void *pv, size_t size,
                     const VMStateField *field, JSONWriter *vmdesc)
 {
-    RdmaBackend *rb = pv;
-
-    return rdma_roce_put_objects(f, rb, rb->limits.max_srq, roce_has_srq,
-                                 put_srq);
+    return rdma_roce_put_objects(f, pv, roce_next_srq, put_srq);
 }
 
 static int get_srq(QEMUFile *f, RdmaBackend *rb)
@@ -392,10 +389,7 @@ static int put_qp(QEMUFile *f, RdmaBackend *rb, uint32_t qpn)
 static int put_qps(QEMUFile *f, void *pv, size_t size,
                    const VMStateField *field, JSONWriter *vmdesc)
 {
-    RdmaBackend *rb = pv;
-
-    return rdma_roce_put_objects(f, rb, rb->limits.max_qp, roce_has_qp,
-                                 put_qp);
+    return rdma_roce_put_objects(f, pv, roce_next_qp, put_qp);
 }
 
 static int get_qp(QEMUFile *f, RdmaBackend *rb)

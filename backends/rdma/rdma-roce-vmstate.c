@@ -11,8 +11,8 @@
 
 /* Lists of objects */
 
-int rdma_roce_put_objects(QEMUFile *f, RdmaBackend *rb, uint32_t end,
-                          bool (*has)(const RoceEngine *e, uint32_t n),
+int rdma_roce_put_objects(QEMUFile *f, RdmaBackend *rb,
+                          bool (*next)(const RoceEngine *e, uint32_t *n),
                           int (*put)(QEMUFile *f, RdmaBackend *rb,
                                      uint32_t n))
 {
@@ -20,14 +20,12 @@ int rdma_roce_put_objects(QEMUFile *f, RdmaBackend *rb, uint32_t end,
     uint32_t count = 0;
     int ret = 0;
 
-    for (uint32_t n = 0; n < end; n++) {
-        count += has(e, n);
+    for (uint32_t n = 0; next(e, &n); n++) {
+        count++;
     }
     qemu_put_be32(f, count);
-    for (uint32_t n = 0; n < end && !ret; n++) {
-        if (has(e, n)) {
-            ret = put(f, rb, n);
-        }
+    for (uint32_t n = 0; !ret && next(e, &n); n++) {
+        ret = put(f, rb, n);
     }
     return ret;
 }
@@ -128,7 +126,7 @@ static int put_mcast(QEMUFile *f, void *pv, size_t size,
     uint32_t max = rb->limits.max_mcast_grp;
     g_autofree uint8_t (*gids)[RDMA_GID_LEN] = g_malloc_n(max, sizeof(*gids));
 
-    for (uint32_t qpn = 0; qpn < rb->limits.max_qp; qpn++) {
+    for (uint32_t qpn = 0; roce_next_qp(e, &qpn); qpn++) {
         uint32_t n = roce_get_mcast(e, qpn, gids, max);
 
         if (n) {

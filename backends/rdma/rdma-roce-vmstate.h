@@ -28,11 +28,11 @@
 }
 
 /*
- * All objects of a kind, whose numbers are below @end: their count, and each
- * by @put, or by @get.
+ * All objects of a kind, which @next finds: their count, and each by @put, or
+ * by @get.
  */
-int rdma_roce_put_objects(QEMUFile *f, RdmaBackend *rb, uint32_t end,
-                          bool (*has)(const RoceEngine *e, uint32_t n),
+int rdma_roce_put_objects(QEMUFile *f, RdmaBackend *rb,
+                          bool (*next)(const RoceEngine *e, uint32_t *n),
                           int (*put)(QEMUFile *f, RdmaBackend *rb,
                                      uint32_t n));
 int rdma_roce_get_objects(QEMUFile *f, RdmaBackend *rb,

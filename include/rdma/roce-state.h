@@ -252,6 +252,15 @@ bool roce_has_srq(const RoceEngine *e, uint32_t srqn);
 bool roce_has_qp(const RoceEngine *e, uint32_t qpn);
 
 /*
+ * Find the first object from a number on, which becomes that object's; false
+ * if there is none.
+ */
+bool roce_next_mr(const RoceEngine *e, uint32_t *mrn);
+bool roce_next_mw(const RoceEngine *e, uint32_t *mwn);
+bool roce_next_srq(const RoceEngine *e, uint32_t *srqn);
+bool roce_next_qp(const RoceEngine *e, uint32_t *qpn);
+
+/*
  * Copy an object to @image, which the caller clears in the end. Errors:
  * -ENOENT, -EBUSY (a frame is out between roce_poll_tx() and roce_tx_done()).
  */

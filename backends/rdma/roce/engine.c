@@ -21,9 +21,9 @@ RoceEngine *roce_new(const RoceConfig *config, const RoceOps *ops,
     e->gid_valid = g_new0(bool, config->gid_table_len);
     e->gid_set = g_hash_table_new(roce_gid_hash, roce_gid_entry_equal);
     e->mcast = roce_mcast_table_new();
-    e->mrs = g_new0(RoceMr *, (size_t)config->max_mr + 1);
-    e->qps = g_new0(RoceQp *, config->max_qp);
-    e->srqs = g_new0(RoceSrq *, config->max_srq);
+    roce_table_init(&e->mrs, config->max_mr + 1);
+    roce_table_init(&e->qps, config->max_qp);
+    roce_table_init(&e->srqs, config->max_srq);
     e->timers = g_new0(RoceQp *, (size_t)config->max_qp + 1);
     e->cqs = g_hash_table_new_full(NULL, NULL, NULL, g_free);
     g_queue_init(&e->active);
@@ -35,24 +35,20 @@ RoceEngine *roce_new(const RoceConfig *config, const RoceOps *ops,
 
 void roce_reset(RoceEngine *e)
 {
-    uint32_t i;
+    RoceSrq *srq;
+    RoceMr *mr;
+    RoceQp *qp;
 
-    for (i = 0; i < e->config.max_qp; i++) {
-        if (e->qps[i]) {
-            roce_qp_free(e->qps[i]);
-        }
+    ROCE_TABLE_FOREACH(&e->qps, qpn, qp) {
+        roce_qp_free(qp);
     }
-    for (i = 0; i < e->config.max_srq; i++) {
-        if (e->srqs[i]) {
-            roce_srq_free(e->srqs[i]);
-            e->srqs[i] = NULL;
-        }
+    ROCE_TABLE_FOREACH(&e->srqs, srqn, srq) {
+        roce_srq_free(srq);
+        roce_table_clear(&e->srqs, srqn);
     }
-    for (i = 1; i <= e->config.max_mr; i++) {
-        if (e->mrs[i]) {
-            roce_mr_free(e, e->mrs[i]);
-            e->mrs[i] = NULL;
-        }
+    ROCE_TABLE_FOREACH(&e->mrs, mrn, mr) {
+        roce_mr_free(e, mr);
+        roce_table_clear(&e->mrs, mrn);
     }
     e->mws_of_qps = 0;
     g_hash_table_remove_all(e->gid_set);
@@ -80,9 +76,9 @@ void roce_free(RoceEngine *e)
     g_hash_table_destroy(e->gid_set);
     g_hash_table_destroy(e->mcast);
     g_free(e->timers);
-    g_free(e->srqs);
-    g_free(e->qps);
-    g_free(e->mrs);
+    roce_table_free(&e->srqs);
+    roce_table_free(&e->qps);
+    roce_table_free(&e->mrs);
     g_free(e->gid_valid);
     g_free(e->gids);
     g_free(e);
@@ -107,16 +103,14 @@ void roce_set_extensions(RoceEngine *e, uint32_t extensions)
 
 void roce_set_dcqcn(RoceEngine *e, uint32_t line_rate)
 {
-    uint32_t i;
+    RoceQp *qp;
 
     e->dcqcn_line = line_rate;
     /* Paths say whether marks are heeded. */
     e->gid_serial++;
-    for (i = 0; i < e->config.max_qp; i++) {
-        if (e->qps[i]) {
-            roce_dcqcn_end(e->qps[i]);
-            roce_pace_follow(e->qps[i]);
-        }
+    ROCE_TABLE_FOREACH(&e->qps, qpn, qp) {
+        roce_dcqcn_end(qp);
+        roce_pace_follow(qp);
     }
 }
 

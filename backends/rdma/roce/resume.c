@@ -48,10 +48,10 @@ static void resume_responder(RoceQp *qp)
 
 void roce_resume(RoceEngine *e, int64_t now)
 {
-    for (uint32_t i = 0; i < e->config.max_qp; i++) {
-        RoceQp *qp = e->qps[i];
+    RoceQp *qp;
 
-        if (!qp || qp->init.qp_type != RDMA_QPT_RC) {
+    ROCE_TABLE_FOREACH(&e->qps, qpn, qp) {
+        if (qp->init.qp_type != RDMA_QPT_RC) {
             continue;
         }
         switch (qp->s.attr.qp_state) {

@@ -62,7 +62,8 @@ char *roce_check_mr(const RoceEngine *e, const RoceMrImage *image)
 
     REFUSE_IF(attr->mrn < 1 || attr->mrn > e->config.max_mr,
               "mrn %u is not in 1..%u", attr->mrn, e->config.max_mr);
-    REFUSE_IF(e->mrs[attr->mrn], "mrn %u is in use", attr->mrn);
+    REFUSE_IF(roce_table_get(&e->mrs, attr->mrn), "mrn %u is in use",
+              attr->mrn);
     REFUSE_IF(attr->lkey >> 8 != attr->mrn, "lkey 0x%x is one of mrn %u, "
               "not of %u", attr->lkey, attr->lkey >> 8, attr->mrn);
     REFUSE_IF(attr->rkey && attr->rkey >> 8 != attr->mrn, "rkey 0x%x is one "

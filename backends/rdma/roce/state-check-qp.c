@@ -102,7 +102,7 @@ char *roce_explain_qp(const RoceEngine *e, const RdmaQpInitAttr *init)
     REFUSE_IF(init->has_srq && init->qp_type == RDMA_QPT_GSI,
               "srqn %u on a queue pair of type GSI, which has no SRQ",
               init->srqn);
-    REFUSE_IF(e->qps[init->qpn], "qpn %u is in use", init->qpn);
+    REFUSE_IF(roce_qp_find(e, init->qpn), "qpn %u is in use", init->qpn);
     return g_strdup_printf("no memory for queues with max_send_sge %u, "
                            "max_inline_data %u and max_recv_sge %u",
                            cap->max_send_sge, cap->max_inline_data,

@@ -48,7 +48,7 @@ char *roce_explain_srq(const RoceEngine *e, const RdmaSrqAttr *attr)
     REFUSE_ABOVE(attr, max_wr, ROCE_MAX_WR);
     REFUSE_IF(attr->limit > attr->max_wr, "limit %u exceeds max_wr %u",
               attr->limit, attr->max_wr);
-    REFUSE_IF(e->srqs[attr->srqn], "srqn %u is in use", attr->srqn);
+    REFUSE_IF(roce_srq_find(e, attr->srqn), "srqn %u is in use", attr->srqn);
     return g_strdup_printf("no memory for a queue with max_wr %u and max_sge "
                            "%u", attr->max_wr, attr->max_sge);
 }

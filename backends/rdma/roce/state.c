@@ -40,6 +40,24 @@ bool roce_has_mr(const RoceEngine *e, uint32_t mrn)
     return roce_mr_find(e, mrn) != NULL;
 }
 
+/* Windows are in the table of MRs. */
+static bool next_mr(const RoceEngine *e, uint32_t *n, bool window)
+{
+    const RoceMr *mr;
+
+    for (; (mr = roce_table_next(&e->mrs, n)); (*n)++) {
+        if (!!mr->mw_type == window) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool roce_next_mr(const RoceEngine *e, uint32_t *mrn)
+{
+    return next_mr(e, mrn, false);
+}
+
 static uint64_t *copy_pages(const uint64_t *pages, uint32_t n)
 {
     return n ? g_memdup2(pages, (gsize)n * sizeof(*pages)) : NULL;
@@ -98,7 +116,7 @@ int roce_import_mr(RoceEngine *e, const RoceMrImage *image, char **why)
         mr->pending_pages = copy_pages(image->pending_pages,
                                        image->pending_npages);
     }
-    e->mrs[mr->attr.mrn] = mr;
+    roce_table_set(&e->mrs, mr->attr.mrn, mr);
     return 0;
 }
 
@@ -107,6 +125,11 @@ int roce_import_mr(RoceEngine *e, const RoceMrImage *image, char **why)
 bool roce_has_mw(const RoceEngine *e, uint32_t mwn)
 {
     return roce_mw_find(e, mwn) != NULL;
+}
+
+bool roce_next_mw(const RoceEngine *e, uint32_t *mwn)
+{
+    return next_mr(e, mwn, true);
 }
 
 int roce_export_mw(const RoceEngine *e, uint32_t mwn, RoceMwImage *image)
@@ -163,6 +186,11 @@ int roce_import_mw(RoceEngine *e, const RoceMwImage *image, char **why)
 bool roce_has_srq(const RoceEngine *e, uint32_t srqn)
 {
     return roce_srq_find(e, srqn) != NULL;
+}
+
+bool roce_next_srq(const RoceEngine *e, uint32_t *srqn)
+{
+    return roce_table_next(&e->srqs, srqn) != NULL;
 }
 
 int roce_export_srq(const RoceEngine *e, uint32_t srqn, RoceSrqImage *image)
@@ -233,6 +261,11 @@ int roce_import_srq(RoceEngine *e, const RoceSrqImage *image,
 bool roce_has_qp(const RoceEngine *e, uint32_t qpn)
 {
     return roce_qp_find(e, qpn) != NULL;
+}
+
+bool roce_next_qp(const RoceEngine *e, uint32_t *qpn)
+{
+    return roce_table_next(&e->qps, qpn) != NULL;
 }
 
 static uint32_t inline_size(const RoceSendWqe *wqe)

@@ -16,6 +16,7 @@
 #include <glib.h>
 #include "rdma/roce.h"
 #include "rdma/roce-state.h"
+#include "core/table.h"
 #include "wire/wire.h"
 
 /* Request packets that may be unacknowledged, per QP. */
@@ -182,10 +183,10 @@ struct RoceEngine {
     uint32_t gid_serial;            /* changes with every path change */
 
     GHashTable *mcast;              /* group GID to RoceMcast */
-    RoceMr **mrs;                   /* by mrn; windows, too */
+    RoceTable mrs;                  /* by mrn; windows, too */
     uint32_t mws_of_qps;            /* bound windows of type 2 */
-    RoceQp **qps;                   /* by qpn */
-    RoceSrq **srqs;                 /* by srqn */
+    RoceTable qps;                  /* by qpn */
+    RoceTable srqs;                 /* by srqn */
     GHashTable *cqs;                /* cqn to RoceCq */
 
     GQueue active;
@@ -216,7 +217,7 @@ struct RoceEngine {
 
 static inline RoceQp *roce_qp_find(const RoceEngine *e, uint32_t qpn)
 {
-    return qpn < e->config.max_qp ? e->qps[qpn] : NULL;
+    return roce_table_get(&e->qps, qpn);
 }
 
 #define ROCE_CACHE_LINE 64

@@ -64,7 +64,7 @@ bool roce_mr_invalidate(RoceEngine *e, uint32_t pdn, uint32_t qpn,
                         uint32_t key, bool remote)
 {
     uint32_t mrn = key >> 8;
-    RoceMr *mr = mrn <= e->config.max_mr ? e->mrs[mrn] : NULL;
+    RoceMr *mr = roce_table_get(&e->mrs, mrn);
 
     if (!mr || !mr->valid || mr->attr.pdn != pdn) {
         return false;

@@ -17,7 +17,7 @@ static bool page_shift_ok(const RdmaMrAttr *attr)
 
 RoceMr *roce_mr_find(const RoceEngine *e, uint32_t mrn)
 {
-    RoceMr *mr = mrn <= e->config.max_mr ? e->mrs[mrn] : NULL;
+    RoceMr *mr = roce_table_get(&e->mrs, mrn);
 
     return mr && !mr->mw_type ? mr : NULL;
 }
@@ -49,7 +49,7 @@ int roce_mr_create(RoceEngine *e, const RdmaMrAttr *attr)
     default:
         return -EINVAL;
     }
-    if (e->mrs[attr->mrn]) {
+    if (roce_table_get(&e->mrs, attr->mrn)) {
         return -EEXIST;
     }
 
@@ -57,7 +57,7 @@ int roce_mr_create(RoceEngine *e, const RdmaMrAttr *attr)
     mr->attr = *attr;
     mr->attr.page_shift = MAX(attr->page_shift, RDMA_PAGE_SHIFT);
     mr->valid = attr->type != RDMA_MR_FAST_REG;
-    e->mrs[attr->mrn] = mr;
+    roce_table_set(&e->mrs, attr->mrn, mr);
     return 0;
 }
 
@@ -111,7 +111,7 @@ int roce_mr_destroy(RoceEngine *e, uint32_t mrn)
         return -EBUSY;
     }
     roce_mr_free(e, mr);
-    e->mrs[mrn] = NULL;
+    roce_table_clear(&e->mrs, mrn);
     return 0;
 }
 
@@ -169,7 +169,7 @@ RoceMr *roce_mr_local(const RoceEngine *e, uint32_t pdn, uint32_t lkey,
                       uint32_t access, uint64_t addr, uint32_t len)
 {
     uint32_t mrn = lkey >> 8;
-    RoceMr *mr = mrn <= e->config.max_mr ? e->mrs[mrn] : NULL;
+    RoceMr *mr = roce_table_get(&e->mrs, mrn);
 
     if (!mr || !mr->valid || mr->attr.lkey != lkey || mr->attr.pdn != pdn ||
         (mr->attr.access & access) != access || !mr_covers(mr, addr, len)) {
@@ -183,7 +183,7 @@ RoceMr *roce_mr_remote(const RoceEngine *e, uint32_t pdn, uint32_t qpn,
                        uint32_t len)
 {
     uint32_t mrn = rkey >> 8;
-    RoceMr *mr = mrn <= e->config.max_mr ? e->mrs[mrn] : NULL;
+    RoceMr *mr = roce_table_get(&e->mrs, mrn);
 
     /* An MR without remote access has rkey 0, which names no mrn */
     if (!mr || !mr->valid || mr->attr.rkey != rkey || mr->attr.pdn != pdn ||

@@ -10,7 +10,7 @@
 
 RoceMr *roce_mw_find(const RoceEngine *e, uint32_t mwn)
 {
-    RoceMr *mw = mwn <= e->config.max_mr ? e->mrs[mwn] : NULL;
+    RoceMr *mw = roce_table_get(&e->mrs, mwn);
 
     return mw && mw->mw_type ? mw : NULL;
 }
@@ -24,7 +24,7 @@ int roce_mw_create(RoceEngine *e, const RdmaMwAttr *attr)
         (attr->type != RDMA_MW_TYPE_1 && attr->type != RDMA_MW_TYPE_2)) {
         return -EINVAL;
     }
-    if (e->mrs[attr->mwn]) {
+    if (roce_table_get(&e->mrs, attr->mwn)) {
         return -EEXIST;
     }
     mw = g_new0(RoceMr, 1);
@@ -33,7 +33,7 @@ int roce_mw_create(RoceEngine *e, const RdmaMwAttr *attr)
     mw->attr.mrn = attr->mwn;
     mw->attr.pdn = attr->pdn;
     mw->attr.rkey = attr->rkey;
-    e->mrs[attr->mwn] = mw;
+    roce_table_set(&e->mrs, attr->mwn, mw);
     return 0;
 }
 
@@ -58,7 +58,7 @@ int roce_mw_destroy(RoceEngine *e, uint32_t mwn)
         return -ENOENT;
     }
     roce_mw_unbind(e, mw);
-    e->mrs[mwn] = NULL;
+    roce_table_clear(&e->mrs, mwn);
     roce_mr_free(e, mw);
     return 0;
 }
@@ -97,12 +97,13 @@ void roce_mw_set(RoceEngine *e, RoceMr *mw, RoceMr *mr,
 
 void roce_mw_unbind_qp(RoceEngine *e, uint32_t qpn)
 {
-    uint32_t i;
+    RoceMr *mw;
 
-    for (i = 1; e->mws_of_qps && i <= e->config.max_mr; i++) {
-        RoceMr *mw = roce_mw_find(e, i);
-
-        if (mw && mw->mw_type == RDMA_MW_TYPE_2 && mw->qpn == qpn) {
+    if (!e->mws_of_qps) {
+        return;
+    }
+    ROCE_TABLE_FOREACH(&e->mrs, mwn, mw) {
+        if (mw->mw_type == RDMA_MW_TYPE_2 && mw->qpn == qpn) {
             roce_mw_unbind(e, mw);
         }
     }

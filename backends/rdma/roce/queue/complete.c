@@ -191,15 +191,13 @@ void roce_req_check_drained(RoceQp *qp)
 
 void roce_cq_fail_marked(RoceEngine *e)
 {
-    uint32_t i;
+    RoceQp *qp;
 
     /* Flushing may make the next CQ fail */
     while (e->cq_failed) {
         e->cq_failed = false;
-        for (i = 0; i < e->config.max_qp; i++) {
-            RoceQp *qp = e->qps[i];
-
-            if (qp && (qp->send_cq->failed || qp->recv_cq->failed) &&
+        ROCE_TABLE_FOREACH(&e->qps, qpn, qp) {
+            if ((qp->send_cq->failed || qp->recv_cq->failed) &&
                 qp->s.attr.qp_state != RDMA_QPS_RESET &&
                 qp->s.attr.qp_state != RDMA_QPS_ERR) {
                 roce_qp_enter_err(qp);

@@ -99,7 +99,7 @@ int roce_qp_create_for(RoceEngine *e, const RdmaQpInitAttr *init,
                           !roce_srq_find(e, init->srqn))) {
         return -EINVAL;
     }
-    if (e->qps[init->qpn]) {
+    if (roce_qp_find(e, init->qpn)) {
         return -EEXIST;
     }
 
@@ -124,7 +124,7 @@ int roce_qp_create_for(RoceEngine *e, const RdmaQpInitAttr *init,
     qp->send_cq = cq_get(e, init->send_cqn);
     qp->recv_cq = cq_get(e, init->recv_cqn);
     roce_qp_clear(qp);
-    e->qps[init->qpn] = qp;
+    roce_table_set(&e->qps, init->qpn, qp);
     return 0;
 }
 
@@ -187,7 +187,7 @@ void roce_qp_free(RoceQp *qp)
     if (qp->srq) {
         qp->srq->refs--;
     }
-    e->qps[qp->init.qpn] = NULL;
+    roce_table_clear(&e->qps, qp->init.qpn);
     free_pages(qp);
     free_qp(qp);
 }

@@ -10,7 +10,7 @@
 
 RoceSrq *roce_srq_find(const RoceEngine *e, uint32_t srqn)
 {
-    return srqn < e->config.max_srq ? e->srqs[srqn] : NULL;
+    return roce_table_get(&e->srqs, srqn);
 }
 
 int roce_srq_create(RoceEngine *e, const RdmaSrqAttr *attr)
@@ -22,7 +22,7 @@ int roce_srq_create(RoceEngine *e, const RdmaSrqAttr *attr)
         attr->max_wr > ROCE_MAX_WR || attr->limit > attr->max_wr) {
         return -EINVAL;
     }
-    if (e->srqs[attr->srqn]) {
+    if (roce_srq_find(e, attr->srqn)) {
         return -EEXIST;
     }
     size = roce_ring_size(attr->max_wr);
@@ -35,7 +35,7 @@ int roce_srq_create(RoceEngine *e, const RdmaSrqAttr *attr)
         roce_srq_free(srq);
         return -ENOMEM;
     }
-    e->srqs[attr->srqn] = srq;
+    roce_table_set(&e->srqs, attr->srqn, srq);
     return 0;
 }
 
@@ -57,7 +57,7 @@ int roce_srq_destroy(RoceEngine *e, uint32_t srqn)
         return -EBUSY;
     }
     roce_srq_free(srq);
-    e->srqs[srqn] = NULL;
+    roce_table_clear(&e->srqs, srqn);
     return 0;
 }
 
