@@ -63,6 +63,11 @@ void rdma_backend_detach(RdmaBackend *rb)
 /* A thread is known by the address of its own. */
 static __thread char self;
 
+bool rdma_backend_busy(const RdmaBackend *rb)
+{
+    return qatomic_read(&rb->owner) == &self;
+}
+
 /* The lock is held. */
 static void entered(RdmaBackend *rb)
 {
@@ -79,8 +84,10 @@ static void entered(RdmaBackend *rb)
 
 void rdma_backend_enter(RdmaBackend *rb)
 {
-    if (rb->ctx) {
+    if (rb->ctx && qemu_rec_mutex_trylock(&rb->lock)) {
+        qatomic_inc(&rb->waiting);
         qemu_rec_mutex_lock(&rb->lock);
+        qatomic_dec(&rb->waiting);
     }
     entered(rb);
 }
@@ -94,22 +101,30 @@ bool rdma_backend_enter_if_free(RdmaBackend *rb)
     return true;
 }
 
+/*
+ * A mutex goes to whoever is first, and that is a thread that has just unlocked
+ * it, not one that has to wake up: those that wait have their turn first.
+ */
+static bool lock_in_turn(RdmaBackend *rb)
+{
+    return (rdma_backend_busy(rb) || !rdma_backend_wanted(rb)) &&
+           !qemu_rec_mutex_trylock(&rb->lock);
+}
+
 bool rdma_backend_try_enter(RdmaBackend *rb)
 {
-    if (rb->ctx && qemu_rec_mutex_trylock(&rb->lock)) {
-        /* Pairs with rdma_backend_leave(): either it sees this, or it left. */
+    if (rb->ctx && !lock_in_turn(rb)) {
+        /*
+         * Pairs with unlock(): either who holds the lock or waits for it sees
+         * this, or it has left.
+         */
         qatomic_set_mb(&rb->contended, true);
-        if (qemu_rec_mutex_trylock(&rb->lock)) {
+        if (!lock_in_turn(rb)) {
             return false;
         }
     }
     entered(rb);
     return true;
-}
-
-bool rdma_backend_busy(const RdmaBackend *rb)
-{
-    return qatomic_read(&rb->owner) == &self;
 }
 
 static void unlock(RdmaBackend *rb)

@@ -46,14 +46,26 @@ static uint64_t roce_turn_work(const RdmaRoce *r)
     return roce_work(r->engine) - r->work_before;
 }
 
+/* Behind a frame: may there be another one in this turn? */
+static bool roce_may_go_on(const RdmaRoce *r)
+{
+    return roce_turn_work(r) < ROCE_TURN_BUDGET &&
+           !rdma_backend_wanted(&r->parent_obj);
+}
+
 static void roce_rx_deferred(RdmaRoce *r, int64_t now)
 {
     GByteArray *frame;
 
-    while (roce_turn_work(r) < ROCE_TURN_BUDGET &&
-           (frame = rdma_roce_frames_take(&r->deferred))) {
+    if (roce_turn_work(r) >= ROCE_TURN_BUDGET) {
+        return;
+    }
+    while ((frame = rdma_roce_frames_take(&r->deferred))) {
         roce_rx(r->engine, frame->data, frame->len, now);
         g_byte_array_unref(frame);
+        if (!roce_may_go_on(r)) {
+            break;
+        }
     }
 }
 
@@ -68,7 +80,8 @@ static bool roce_shm_receive(void *opaque, const uint8_t *frame, size_t size,
     } else if (roce_is_ours(r->engine, frame, MIN(size, ROCE_PEEK_LEN))) {
         roce_rx(r->engine, frame, size, rdma_roce_now());
     }
-    return roce_work(r->engine) < r->shm_rx_end;
+    return roce_work(r->engine) < r->shm_rx_end &&
+           !rdma_backend_wanted(&r->parent_obj);
 }
 
 /*
@@ -167,7 +180,8 @@ static void roce_transmit(RdmaRoce *r, int64_t now)
             trace_rdma_roce_tx_blocked(r);
             roce_update_blocked(r);
         }
-        if (!rdma_roce_frames_empty(&r->deferred)) {
+        if (!rdma_roce_frames_empty(&r->deferred) ||
+            rdma_backend_wanted(&r->parent_obj)) {
             break;
         }
     }
@@ -192,7 +206,7 @@ static bool roce_work_through(RdmaRoce *r, int64_t now, uint32_t *shm_budget)
             shm_done = rdma_roce_shm_receive(r->shm, shm_budget);
         }
         roce_transmit(r, now);
-    } while (roce_turn_work(r) < ROCE_TURN_BUDGET &&
+    } while (roce_may_go_on(r) &&
              ((!shm_done && *shm_budget) ||
               !rdma_roce_frames_empty(&r->deferred)));
     if (!r->net_bh) {
@@ -201,7 +215,7 @@ static bool roce_work_through(RdmaRoce *r, int64_t now, uint32_t *shm_budget)
     if (r->shm) {
         rdma_roce_shm_flush(r->shm);
     }
-    return r->woken || !shm_done || roce_turn_work(r) >= ROCE_TURN_BUDGET;
+    return r->woken || !shm_done || !roce_may_go_on(r);
 }
 
 static void roce_run_engine(RdmaRoce *r)

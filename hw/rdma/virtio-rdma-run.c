@@ -204,7 +204,7 @@ static void run_queues(VirtIORdma *s)
     last_srq = QTAILQ_LAST(&s->sched_srqs);
     for (bool more = last_srq; more && budget;) {
         srq = QTAILQ_FIRST(&s->sched_srqs);
-        more = srq != last_srq;
+        more = srq != last_srq && !rdma_backend_wanted(s->backend);
         QTAILQ_REMOVE(&s->sched_srqs, srq, next);
         srq->scheduled = false;
         posted |= run_srq(s, srq, &budget);
@@ -212,7 +212,7 @@ static void run_queues(VirtIORdma *s)
     last_qp = QTAILQ_LAST(&s->sched_qps);
     for (bool more = last_qp; more && budget;) {
         qp = QTAILQ_FIRST(&s->sched_qps);
-        more = qp != last_qp;
+        more = qp != last_qp && !rdma_backend_wanted(s->backend);
         QTAILQ_REMOVE(&s->sched_qps, qp, next);
         qp->scheduled = false;
         virtio_rdma_pay(&budget, VIRTIO_RDMA_COST_LOOK);

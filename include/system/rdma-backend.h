@@ -181,6 +181,7 @@ struct RdmaBackend {
      */
     QemuRecMutex lock;
     bool contended;                 /* the iothread wants to enter */
+    unsigned waiting;               /* threads that wait for the lock */
 
     unsigned busy;                  /* rdma_backend_enter() without _leave() */
     const void *owner;              /* the thread that is busy */
@@ -440,11 +441,12 @@ void rdma_backend_detach(RdmaBackend *rb);
  *
  * With an iothread there are two kinds of threads that enter:
  *
- * - Those with the BQL, the main loop and vCPUs, wait for the lock, no longer
- *   than a turn of the iothread takes. They alone change what commands change
- *   (tables of objects, GIDs, the port), so that they may read that without
- *   having entered. They alone use virtqueues, netdevs and interrupts.
- * - The iothread waits for nothing: it enters by rdma_backend_try_enter(), and
+ * - Those with the BQL, the main loop and vCPUs, wait for the lock, until the
+ *   iothread sees that (rdma_backend_wanted()). They alone change what commands
+ *   change (tables of objects, GIDs, the port), so that they may read that
+ *   without having entered. They alone use virtqueues, netdevs and interrupts.
+ * - The iothread waits for nothing: it enters by rdma_backend_try_enter(),
+ *   which also fails while others wait, so that they are next, and
  *   accesses guest memory only where it is RAM, for else it would have to wait
  *   for the BQL. So whoever has the BQL may wait for the iothread, whatever the
  *   guest does.
@@ -460,6 +462,15 @@ bool rdma_backend_try_enter(RdmaBackend *rb);
 bool rdma_backend_enter_if_free(RdmaBackend *rb);
 /* Has this thread entered? */
 bool rdma_backend_busy(const RdmaBackend *rb);
+
+/*
+ * Does another thread wait for this one to leave? It then comes to an end with
+ * the next frame or queue, and goes on in another turn.
+ */
+static inline bool rdma_backend_wanted(const RdmaBackend *rb)
+{
+    return qatomic_read(&rb->waiting);
+}
 
 /*
  * A MODIFY_QP of the driver fails: tell those who look for the reason, by
