@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Floods from a guest, and what others in QEMU wait for meanwhile: the longest
- * turn of the main loop, as tests/bench/turn-meter.c has it in the file that
- * TURN_METER names, and the longest time that the read of a register took.
+ * turn of the main loop, without and with its waits for locks, as
+ * tests/bench/turn-meter.c has it in the file that TURN_METER names, and the
+ * longest time that the read of a register took.
  */
 #ifndef TESTS_QTEST_RDMA_FLOOD_BENCH_H
 #define TESTS_QTEST_RDMA_FLOOD_BENCH_H
