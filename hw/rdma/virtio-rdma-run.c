@@ -69,18 +69,20 @@ static void flush_cqs(VirtIORdma *s)
     uint32_t n = s->next_flush;
 
     s->sched_cqs = false;
-    for (uint32_t i = s->cqs.first; i < s->cqs.end; i++) {
+    for (uint32_t left = s->cqs.count; left; left--) {
         VirtIORdmaCq *cq;
 
         if (!budget) {
             virtio_rdma_cqs_schedule(s);
             break;
         }
-        n = n >= s->cqs.first && n < s->cqs.end ? n : s->cqs.first;
-        cq = virtio_rdma_table_get(&s->cqs, n++);
-        if (cq) {
-            flush_cq(s, cq, &budget);
+        cq = virtio_rdma_table_next(&s->cqs, &n);
+        if (!cq) {
+            n = s->cqs.first;
+            cq = virtio_rdma_table_next(&s->cqs, &n);
         }
+        n++;
+        flush_cq(s, cq, &budget);
     }
     s->next_flush = n;
 }
