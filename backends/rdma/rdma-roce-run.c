@@ -304,6 +304,9 @@ static void roce_bh(void *opaque)
     if (!roce_enter_event(r)) {
         return;
     }
+    if (r->shm) {
+        rdma_roce_shm_retry(r->shm);
+    }
     roce_begin_turn(r);
     /* It would begin this turn once more */
     qemu_bh_cancel(r->turn);

@@ -30,12 +30,17 @@ void rdma_roce_shm_set_handler(RdmaRoceShm *shm, int fd, IOHandler *readable,
     }
 }
 
+static void close_it(void *opaque)
+{
+    close(GPOINTER_TO_INT(opaque));
+}
+
 void rdma_roce_shm_close_socket(RdmaRoceShm *shm, int *fd)
 {
     if (*fd >= 0) {
         rdma_roce_shm_set_handler(shm, *fd, NULL, NULL);
-        close(*fd);
-        *fd = -1;
+        rdma_roce_shm_free_later(shm, close_it, GINT_TO_POINTER(*fd));
+        qatomic_set(fd, -1);
     }
 }
 
@@ -47,4 +52,29 @@ void rdma_roce_shm_free_later(RdmaRoceShm *shm, QEMUBHFunc *free_it,
     } else {
         free_it(opaque);
     }
+}
+
+bool rdma_roce_shm_enter(RdmaRoceShm *shm, const int *fd, bool *put_off)
+{
+    int has_event;
+
+    if (shm->ops->enter(shm->opaque)) {
+        return true;
+    }
+    /* Who has entered may close it; then it stays open until this has ended. */
+    has_event = qatomic_read(fd);
+    if (has_event >= 0) {
+        rdma_roce_shm_set_handler(shm, has_event, NULL, NULL);
+    }
+    *put_off = true;
+    shm->any_put_off = true;
+    return false;
+}
+
+bool rdma_roce_shm_was_put_off(bool *put_off)
+{
+    bool was = *put_off;
+
+    *put_off = false;
+    return was;
 }

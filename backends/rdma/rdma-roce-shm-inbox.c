@@ -38,7 +38,7 @@ static void inbox_readable(void *opaque)
     RoceShmInbox *ib = opaque;
     RdmaRoceShm *shm = ib->shm;
 
-    if (!shm->ops->enter(shm->opaque)) {
+    if (!rdma_roce_shm_enter(shm, &ib->fd, &ib->put_off)) {
         return;
     }
     if (!ib->gone) {
@@ -54,6 +54,17 @@ static void inbox_readable(void *opaque)
         shm->ops->ready(shm->opaque);
     }
     shm->ops->leave(shm->opaque);
+}
+
+void rdma_roce_shm_inboxes_retry(RdmaRoceShm *shm)
+{
+    for (unsigned i = 0; i < shm->inboxes->len; i++) {
+        RoceShmInbox *ib = shm->inboxes->pdata[i];
+
+        if (rdma_roce_shm_was_put_off(&ib->put_off) && ib->fd >= 0) {
+            rdma_roce_shm_set_handler(shm, ib->fd, inbox_readable, ib);
+        }
+    }
 }
 
 /* Returns -EAGAIN if there may be more, 0 if not, or -EPROTO. */

@@ -21,6 +21,7 @@ typedef struct RoceShmInbox {
     RoceShmRing ring;
     bool awake;                     /* its sender need not wake the port */
     bool gone;                      /* an event may still be on its way */
+    bool put_off;                   /* its socket waits for retry() */
 } RoceShmInbox;
 
 struct RdmaRoceShm {
@@ -31,6 +32,8 @@ struct RdmaRoceShm {
     int fd;                         /* listens; -1: closed */
     QEMUTimer *listen_again;        /* does so only then */
     bool warned;
+    bool put_off;                   /* it waits for retry() */
+    bool any_put_off;               /* this or other sockets */
     char *path, *nic_path;          /* of its socket */
     ino_t ino;
     GHashTable *outboxes;           /* by MAC address */
@@ -54,7 +57,18 @@ QEMUTimer *rdma_roce_shm_timer_new(RdmaRoceShm *shm, QEMUTimerCB *cb,
 /* @readable: NULL for nobody */
 void rdma_roce_shm_set_handler(RdmaRoceShm *shm, int fd, IOHandler *readable,
                                void *opaque);
+/* It is not used any more, but closed only when no event is under way. */
 void rdma_roce_shm_close_socket(RdmaRoceShm *shm, int *fd);
+/*
+ * Enter for an event of the socket @fd, in its handler. False: somebody else
+ * has entered. An event stays as long as the socket is readable, and would keep
+ * the iothread from sleeping until then, and who has entered from a processor,
+ * if the iothread goes before it. So the socket has no handler any more, until
+ * rdma_roce_shm_retry() gives it to what is @put_off.
+ */
+bool rdma_roce_shm_enter(RdmaRoceShm *shm, const int *fd, bool *put_off);
+/* Returns whether @put_off was so, and ends it. */
+bool rdma_roce_shm_was_put_off(bool *put_off);
 /*
  * Events of what goes away may be on their way in the iothread. They are over
  * when that comes to this.
@@ -64,6 +78,8 @@ void rdma_roce_shm_free_later(RdmaRoceShm *shm, QEMUBHFunc *free_it,
 
 /* rdma-roce-shm-outbox.c: who frames are sent to */
 
+/* Let the socket have its events again, if they were put off. */
+void rdma_roce_shm_outbox_retry(RoceShmOutbox *ob);
 /* Functions of the hash table */
 guint rdma_roce_shm_outbox_hash(gconstpointer key);
 gboolean rdma_roce_shm_outbox_equal(gconstpointer a, gconstpointer b);
@@ -71,6 +87,8 @@ void rdma_roce_shm_outbox_free(void *opaque);
 
 /* rdma-roce-shm-inbox.c: who frames come from */
 
+/* Let sockets have their events again, if they were put off. */
+void rdma_roce_shm_inboxes_retry(RdmaRoceShm *shm);
 /* Takes @fd, of a socket that was accepted. */
 void rdma_roce_shm_inbox_new(RdmaRoceShm *shm, int fd);
 /* Function of the array */

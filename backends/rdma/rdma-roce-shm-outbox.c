@@ -30,6 +30,7 @@ struct RoceShmOutbox {
     int64_t patience_at;            /* ... at this time */
     QEMUTimer *timer;               /* then it is cut off */
     bool gone;                      /* an event may still be on its way */
+    bool put_off;                   /* its socket waits for retry() */
 };
 
 static void outbox_unlist(RoceShmOutbox *ob)
@@ -201,7 +202,7 @@ static void outbox_readable(void *opaque)
     RoceShmOutbox *ob = opaque;
     RdmaRoceShm *shm = ob->shm;
 
-    if (!shm->ops->enter(shm->opaque)) {
+    if (!rdma_roce_shm_enter(shm, &ob->fd, &ob->put_off)) {
         return;
     }
     if (ob->gone || ob->fd < 0) {
@@ -216,13 +217,20 @@ static void outbox_readable(void *opaque)
     shm->ops->leave(shm->opaque);
 }
 
+void rdma_roce_shm_outbox_retry(RoceShmOutbox *ob)
+{
+    if (rdma_roce_shm_was_put_off(&ob->put_off) && ob->fd >= 0) {
+        rdma_roce_shm_set_handler(ob->shm, ob->fd, outbox_readable, ob);
+    }
+}
+
 static void outbox_connect(RoceShmOutbox *ob)
 {
     g_autofree char *path = rdma_roce_shm_socket_path(ob->shm->dir, ob->mac.a);
     struct sockaddr_un un;
 
     rdma_roce_shm_set_address(&un, path);
-    ob->fd = rdma_roce_shm_new_socket();
+    qatomic_set(&ob->fd, rdma_roce_shm_new_socket());
     if (ob->fd < 0 ||
         connect(ob->fd, (struct sockaddr *)&un, sizeof(un)) < 0) {
         outbox_leave(ob);

@@ -61,7 +61,7 @@ static void shm_accept(void *opaque)
 {
     RdmaRoceShm *shm = opaque;
 
-    if (!shm->ops->enter(shm->opaque)) {
+    if (!rdma_roce_shm_enter(shm, &shm->fd, &shm->put_off)) {
         return;
     }
     if (shm->fd >= 0) {
@@ -82,6 +82,31 @@ static void shm_listen_again(void *opaque)
         rdma_roce_shm_set_handler(shm, shm->fd, shm_accept, shm);
     }
     shm->ops->leave(shm->opaque);
+}
+
+/* Events that were put off */
+
+static void listen_retry(RdmaRoceShm *shm)
+{
+    if (rdma_roce_shm_was_put_off(&shm->put_off) && shm->fd >= 0 &&
+        !timer_pending(shm->listen_again)) {
+        rdma_roce_shm_set_handler(shm, shm->fd, shm_accept, shm);
+    }
+}
+
+void rdma_roce_shm_retry(RdmaRoceShm *shm)
+{
+    GHashTableIter iter;
+    void *ob;
+
+    if (rdma_roce_shm_was_put_off(&shm->any_put_off)) {
+        listen_retry(shm);
+        rdma_roce_shm_inboxes_retry(shm);
+        g_hash_table_iter_init(&iter, shm->outboxes);
+        while (g_hash_table_iter_next(&iter, &ob, NULL)) {
+            rdma_roce_shm_outbox_retry(ob);
+        }
+    }
 }
 
 /* The whole */
@@ -163,7 +188,7 @@ void rdma_roce_shm_open(RdmaRoceShm *shm, const MACAddr *mac,
 
     rdma_roce_shm_close(shm);
     shm->path = rdma_roce_shm_socket_path(shm->dir, mac->a);
-    shm->fd = listen_at(shm, shm->path);
+    qatomic_set(&shm->fd, listen_at(shm, shm->path));
     if (shm->fd < 0) {
         return;
     }

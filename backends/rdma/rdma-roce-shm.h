@@ -38,7 +38,7 @@ typedef struct RdmaRoceShm RdmaRoceShm;
 typedef struct RdmaRoceShmOps {
     /*
      * What comes by events is between these two; if enter() fails, the event
-     * comes again.
+     * comes again after rdma_roce_shm_retry().
      */
     bool (*enter)(void *opaque);
     void (*leave)(void *opaque);
@@ -85,6 +85,9 @@ void rdma_roce_shm_open(RdmaRoceShm *shm, const MACAddr *mac,
                         const MACAddr *nic_mac);
 /* Leave all peers. Frames that were not received yet are lost. */
 void rdma_roce_shm_close(RdmaRoceShm *shm);
+
+/* In @ctx, when RdmaRoceShmOps.enter() has failed: it succeeds now. */
+void rdma_roce_shm_retry(RdmaRoceShm *shm);
 
 /* Is the port with this MAC address reached by memory now? */
 bool rdma_roce_shm_reaches(RdmaRoceShm *shm, const uint8_t *mac);

@@ -3,8 +3,11 @@
  * virtio-rdma: devices that work in an iothread.
  */
 #include "qemu/osdep.h"
+#include "qemu/atomic.h"
+#include "qemu/bswap.h"
 #include "qobject/qdict.h"
 #include "qobject/qlist.h"
+#include "disk.h"
 #include "rdma-test.h"
 
 #define FEATURES (QRDMA_F(VIRTIO_RDMA_F_DIRECT_QP) | \
@@ -58,7 +61,8 @@ static void two_connect(Two *t)
     qrdma_connect(t->a.qp, t->b.qp, NULL);
 }
 
-static Two *two_start(bool shm)
+/* @more: options of QEMU */
+static Two *two_start_with(bool shm, const char *more)
 {
     Two *t = g_new0(Two, 1);
     g_autofree char *how = NULL;
@@ -69,14 +73,19 @@ static Two *two_start(bool shm)
     }
     t->host = qrdma_host_start("-object iothread,id=io4 "
                                "-object iothread,id=io5 "
-                               DEVICE(4, "%s") DEVICE(5, "%s"),
-                               how ?: "", how ?: "");
+                               DEVICE(4, "%s") DEVICE(5, "%s") "%s",
+                               how ?: "", how ?: "", more);
     t->a.d = qrdma_open(t->host, QPCI_DEVFN(4, 0));
     t->b.d = qrdma_open(t->host, QPCI_DEVFN(5, 0));
     end_start(&t->a);
     end_start(&t->b);
     two_connect(t);
     return t;
+}
+
+static Two *two_start(bool shm)
+{
+    return two_start_with(shm, "");
 }
 
 static void two_stop(Two *t)
@@ -121,20 +130,25 @@ static void expect_many(End *e)
     }
 }
 
-/* The same when frames may be lost: time has to pass. */
-static void expect_many_later(End *e)
+/* The same for one when frames may be lost: time has to pass. */
+static void expect_later(End *e, uint64_t wr_id)
 {
     gint64 end = g_get_monotonic_time() + qrdma_patience();
     RdmaWc wc;
 
+    while (!qrdma_poll_cq(e->cq, &wc)) {
+        g_assert_cmpint(g_get_monotonic_time(), <, end);
+        qrdma_clock_step(e->d, 100 * QRDMA_MS);
+        g_usleep(100);
+    }
+    g_assert_cmpuint(wc.wr_id, ==, wr_id);
+    g_assert_cmpint(wc.status, ==, RDMA_WC_SUCCESS);
+}
+
+static void expect_many_later(End *e)
+{
     for (int i = 0; i < AT_ONCE; i++) {
-        while (!qrdma_poll_cq(e->cq, &wc)) {
-            g_assert_cmpint(g_get_monotonic_time(), <, end);
-            qrdma_clock_step(e->d, 100 * QRDMA_MS);
-            g_usleep(100);
-        }
-        g_assert_cmpuint(wc.wr_id, ==, i);
-        g_assert_cmpint(wc.status, ==, RDMA_WC_SUCCESS);
+        expect_later(e, i);
     }
 }
 
@@ -260,6 +274,105 @@ static void test_query_amid_traffic(void)
         expect_many(&t->a);
         expect_many(&t->b);
     }
+    two_stop(t);
+}
+
+/* A thread of QEMU, and how often it was seen in which state */
+typedef struct Watched {
+    char *path;                     /* of its file in /proc */
+    bool stop;
+    unsigned sleeps, runs;
+} Watched;
+
+static void *watch(void *opaque)
+{
+    Watched *w = opaque;
+
+    while (!qatomic_read(&w->stop)) {
+        g_autofree char *stat = NULL;
+
+        g_assert_true(g_file_get_contents(w->path, &stat, NULL, NULL));
+        /* The state stands behind the name in parentheses. */
+        if (strrchr(stat, ')')[2] == 'S') {
+            w->sleeps++;
+        } else {
+            w->runs++;
+        }
+        g_usleep(1000);
+    }
+    return NULL;
+}
+
+/* The first iothread, of the device in slot 4 */
+static char *path_of_iothread(QTestState *qts)
+{
+    QDict *rsp = qtest_qmp(qts, "{'execute': 'query-iothreads'}");
+    QDict *first = qobject_to(QDict,
+                              qlist_peek(qdict_get_qlist(rsp, "return")));
+    char *path;
+
+    g_assert_cmpstr(qdict_get_str(first, "id"), ==, "io4");
+    path = g_strdup_printf("/proc/%d/task/%" PRId64 "/stat", qtest_pid(qts),
+                           qdict_get_int(first, "thread-id"));
+    qobject_unref(rsp);
+    return path;
+}
+
+/* A message that takes the iothreads several milliseconds */
+#define LONG (16 * 1024 * 1024u)
+
+static void put_long(QRdmaQp *qp, QRdmaMr *from, QRdmaMr *to)
+{
+    RdmaSge sge = qrdma_sge(from, 0, LONG);
+
+    qrdma_post_send(qp, &(RdmaSendWr) {
+        .wr_id = LONG,
+        .opcode = RDMA_WR_RDMA_WRITE,
+        .send_flags = RDMA_SEND_SIGNALED,
+        .sg_list = &sge,
+        .num_sge = 1,
+        .wr.rdma = { to->iova, to->rkey },
+    });
+}
+
+/*
+ * The main loop has the lock for half a second, as the interrupt for a command
+ * resets a disk, while the peer sends: the iothread waits for that asleep. If
+ * it goes before the main loop, and they share a processor, nothing would come
+ * to an end otherwise.
+ */
+static void test_sleeps_while_the_main_loop_has_the_lock(void)
+{
+    Two *t = two_start_with(true, TEST_DISK(6, "500000000"));
+    TestDisk disk = test_disk_busy(t->host, 6);
+    QRdmaRing *ctrl = qrdma_ring(t->a.d, VIRTIO_RDMA_CTRL_VQ);
+    Watched w = { .path = path_of_iothread(t->host->qts) };
+    QRdmaMr *from = qrdma_reg_mr(t->b.pd, 0, LONG, 0);
+    QRdmaMr *to = qrdma_reg_mr(t->a.pd, 0, LONG, TEST_ACCESS_ALL);
+    struct virtio_rdma_query_pkey_req query = { .port = cpu_to_le32(1) };
+    TestWaiting waiting;
+    GThread *thread;
+    uint16_t head;
+    uint32_t len;
+
+    check_works(t, 1);
+    test_disk_aim(&disk, ctrl);
+    waiting = test_enqueue(t->a.d, VIRTIO_RDMA_CMD_QUERY_PKEY, &query,
+                           sizeof(query),
+                           sizeof(struct virtio_rdma_query_pkey_rsp));
+    thread = g_thread_new("watch", watch, &w);
+    put_long(t->b.qp, from, to);
+    qrdma_ring_kick(ctrl);
+    qrdma_wait_until(t->a.d, qrdma_ring_get(ctrl, &head, &len));
+    qatomic_set(&w.stop, true);
+    g_thread_join(thread);
+    assert_ok(test_status_of(&waiting));
+    g_assert_cmphex(test_disk_status(&disk), ==, 0);
+    g_assert_cmpuint(w.sleeps, >, w.runs);
+
+    expect_later(&t->b, LONG);
+    g_free(w.path);
+    test_disk_close(&disk);
     two_stop(t);
 }
 
@@ -418,6 +531,8 @@ void add_iothread_tests(void)
         { "counters-are-read-amid-traffic",
           test_counters_are_read_amid_traffic },
         { "query-amid-traffic", test_query_amid_traffic },
+        { "sleeps-while-the-main-loop-has-the-lock",
+          test_sleeps_while_the_main_loop_has_the_lock },
         { "events", test_events },
         { "error-of-the-peer-raises-an-event",
           test_error_of_the_peer_raises_an_event },

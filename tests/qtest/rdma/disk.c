@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A disk that an interrupt of an adapter resets.
+ */
+#include "qemu/osdep.h"
+#include "hw/pci/pci_regs.h"
+#include "disk.h"
+#include "standard-headers/linux/virtio_pci.h"
+
+TestDisk test_disk_busy(QRdmaHost *host, int slot)
+{
+    QPCIAddress addr = { .devfn = QPCI_DEVFN(slot, 0) };
+    TestDisk disk = { host, virtio_pci_new(host->bus, &addr) };
+    QVirtioDevice *vdev = &disk.pci->vdev;
+    uint64_t req = guest_alloc(&host->alloc, 1024);
+    uint32_t head;
+
+    qvirtio_pci_device_enable(disk.pci);
+    qvirtio_start_device(vdev);
+    qvirtio_set_features(vdev, QRDMA_F(VIRTIO_F_VERSION_1));
+    disk.vq = qvirtqueue_setup(vdev, &host->alloc, 0);
+    qvirtio_set_driver_ok(vdev);
+    qtest_memset(host->qts, req, 0, 1024);
+    head = qvirtqueue_add(host->qts, disk.vq, req, 16, false, true);
+    qvirtqueue_add(host->qts, disk.vq, req + 16, 512, true, true);
+    qvirtqueue_add(host->qts, disk.vq, req + 528, 1, true, false);
+    qvirtqueue_kick(host->qts, vdev, disk.vq, head);
+    return disk;
+}
+
+uint8_t test_disk_status(TestDisk *disk)
+{
+    QVirtioDevice *vdev = &disk->pci->vdev;
+
+    return vdev->bus->get_status(vdev);
+}
+
+void test_disk_close(TestDisk *disk)
+{
+    qvirtqueue_cleanup(disk->pci->vdev.bus, disk->vq, &disk->host->alloc);
+    qvirtio_pci_destructor(&disk->pci->obj);
+    g_free(disk->pci);
+}
+
+void test_disk_aim(TestDisk *disk, QRdmaRing *ring)
+{
+    QPCIDevice *pdev = ring->dev->pci->pdev;
+    uint64_t off = pdev->msix_table_off + ring->pci.msix_entry * 16;
+    uint64_t addr = disk->pci->bar.addr + disk->pci->common_cfg_offset +
+                    VIRTIO_PCI_COMMON_STATUS;
+
+    qpci_io_writel(pdev, pdev->msix_table_bar, off + PCI_MSIX_ENTRY_LOWER_ADDR,
+                   addr);
+    qpci_io_writel(pdev, pdev->msix_table_bar, off + PCI_MSIX_ENTRY_UPPER_ADDR,
+                   addr >> 32);
+    qpci_io_writel(pdev, pdev->msix_table_bar, off + PCI_MSIX_ENTRY_DATA, 0);
+}

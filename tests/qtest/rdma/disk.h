@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A disk that an interrupt of an adapter resets: until its request is done, it
+ * waits in an event loop of its own, inside the work that sent the interrupt.
+ */
+#ifndef TESTS_QTEST_RDMA_DISK_H
+#define TESTS_QTEST_RDMA_DISK_H
+
+#include "libqos/virtio-rdma.h"
+
+/* QEMU's options: in this slot, with requests that take @ns, a string */
+#define TEST_DISK(slot, ns) \
+    "-blockdev null-co,node-name=slow,read-zeroes=on,latency-ns=" ns " " \
+    "-device virtio-blk-pci,drive=slow,addr=" stringify(slot)
+
+typedef struct TestDisk {
+    QRdmaHost *host;
+    QVirtioPCIDevice *pci;
+    QVirtQueue *vq;
+} TestDisk;
+
+/* It has a request from now on. */
+TestDisk test_disk_busy(QRdmaHost *host, int slot);
+/* Its device status, which is 0 after a reset */
+uint8_t test_disk_status(TestDisk *disk);
+void test_disk_close(TestDisk *disk);
+
+/* The next interrupt of @ring, an adapter's, resets the disk. */
+void test_disk_aim(TestDisk *disk, QRdmaRing *ring);
+
+#endif /* TESTS_QTEST_RDMA_DISK_H */
