@@ -11,7 +11,6 @@ import shlex
 import signal
 import socket
 import subprocess
-from pathlib import Path
 
 from . import foreign, kernel
 from .agent import Channel, Guest
@@ -215,11 +214,8 @@ class Vm(Guest):
         """Let QEMU's main loop and its iothreads run as soon as they have
         something to do, where vCPUs that poll take all processors: what
         libvirt's emulatorsched and iothreadsched do. False: not permitted."""
-        task = Path(f'/proc/{self.process.pid}/task')
-        for tid in map(int, os.listdir(task)):
-            name = (task / str(tid) / 'comm').read_text().strip()
-            if tid != self.process.pid and not name.startswith('IO '):
-                continue
+        iothreads = self.qmp('query-iothreads')
+        for tid in (self.process.pid, *(io['thread-id'] for io in iothreads)):
             try:
                 os.sched_setscheduler(
                     tid, os.SCHED_RR | os.SCHED_RESET_ON_FORK,
