@@ -364,7 +364,8 @@ check-migration: qtests | packages-guest packages-test
 	@$(MAKE) -s --no-print-directory run-guest-migration || :
 	@$(SUMMARY) migration guest-migration
 
-# With more history it can name both sides of a race.
+# With more history it can name both sides of a race. GLib's slices go from one
+# thread to another by locks that it does not see.
 TSAN_RUN := die_after_fork=0:history_size=7
 
 check-threads: $(B)/tools/meson.py $(QEMU_TREE)/VERSION | \
@@ -373,7 +374,8 @@ check-threads: $(B)/tools/meson.py $(QEMU_TREE)/VERSION | \
 	@TSAN=1 $(STAGE) tsan-qemu 'QEMU with ThreadSanitizer is built' \
 		scripts/build-qemu.sh qemu-system-x86_64 \
 		tests/qtest/virtio-rdma-test
-	@TSAN_OPTIONS=$(TSAN_RUN):suppressions=$(CURDIR)/tests/qtest/tsan.supp \
+	@G_SLICE=always-malloc \
+	TSAN_OPTIONS=$(TSAN_RUN):suppressions=$(CURDIR)/tests/qtest/tsan.supp \
 		$(STAGE) threads 'tests of iothreads are done' \
 		$(RUN_TESTS) $(S_DIR)/qemu-tsan --select '^virtio-rdma-test$$' \
 		--paths iothread || :
