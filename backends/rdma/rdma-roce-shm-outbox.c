@@ -119,7 +119,7 @@ static RoceShmPut outbox_put(RoceShmOutbox *ob, const struct iovec *iov,
     }
     if (ob->unwoken == WAKE_AFTER) {
         outbox_unlist(ob);
-        if (rdma_roce_shm_sleeps(&ob->ring)) {
+        if (rdma_roce_shm_must_wake(&ob->ring)) {
             rdma_roce_shm_wake(ob->fd);
         }
     }
@@ -362,7 +362,7 @@ void rdma_roce_shm_flush(RdmaRoceShm *shm)
 
     while ((ob = QSIMPLEQ_FIRST(&shm->to_wake))) {
         outbox_unlist(ob);
-        if (rdma_roce_shm_sleeps(&ob->ring)) {
+        if (rdma_roce_shm_must_wake(&ob->ring)) {
             rdma_roce_shm_wake(ob->fd);
         }
     }

@@ -147,11 +147,34 @@ RoceShmPut rdma_roce_shm_put(RoceShmRing *ring, const struct iovec *iov,
     return ROCE_SHM_PUT;
 }
 
-bool rdma_roce_shm_sleeps(const RoceShmRing *ring)
+/*
+ * Has the receiver yet to read what it was woken for? Then it comes to what was
+ * written since: it writes the tail before it looks at the head again.
+ */
+static bool has_yet_to_look(const RoceShmRing *ring)
 {
-    /* The head is seen before this is read, see rdma_roce_shm_sleep(). */
+    uint32_t tail = le32_to_cpu(qatomic_read(&ring->header->tail));
+
+    return ring->woken && (int32_t)(ring->woken_for - tail) > 0;
+}
+
+bool rdma_roce_shm_must_wake(RoceShmRing *ring)
+{
+    /*
+     * The head is seen before this is read, see rdma_roce_shm_sleep() and
+     * rdma_roce_shm_give_room().
+     */
     smp_mb();
-    return !qatomic_read(&ring->header->awake);
+    if (qatomic_load_acquire(&ring->header->awake)) {
+        ring->woken = false;
+        return false;
+    }
+    if (has_yet_to_look(ring)) {
+        return false;
+    }
+    ring->woken = true;
+    ring->woken_for = ring->pos;
+    return true;
 }
 
 void rdma_roce_shm_wait_room(RoceShmRing *ring, bool wait)
@@ -210,7 +233,10 @@ bool rdma_roce_shm_any(const RoceShmRing *ring)
 bool rdma_roce_shm_give_room(RoceShmRing *ring)
 {
     qatomic_store_release(&ring->header->tail, cpu_to_le32(ring->pos));
-    /* The tail is seen before this is read, see rdma_roce_shm_wait_room(). */
+    /*
+     * The tail is seen before this is read, see rdma_roce_shm_wait_room(), and
+     * before the head is read again, see rdma_roce_shm_must_wake().
+     */
     smp_mb();
     return qatomic_read(&ring->header->waits);
 }
@@ -223,7 +249,7 @@ void rdma_roce_shm_awake(RoceShmRing *ring)
 bool rdma_roce_shm_sleep(RoceShmRing *ring)
 {
     qatomic_set(&ring->header->awake, 0);
-    /* Before the head is read, see rdma_roce_shm_sleeps(). */
+    /* Before the head is read, see rdma_roce_shm_must_wake(). */
     smp_mb();
     if (!rdma_roce_shm_any(ring)) {
         return true;

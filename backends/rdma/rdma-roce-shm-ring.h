@@ -29,6 +29,8 @@ typedef struct RoceShmRing {
     uint32_t size;                  /* bytes of data */
     uint32_t pos;                   /* bytes written, or read, modulo 2^32 */
     uint32_t theirs;                /* sender: bytes read, as last seen */
+    bool woken;                     /* sender: and not seen awake since, ... */
+    uint32_t woken_for;             /* ... which was at this pos */
 } RoceShmRing;
 
 typedef enum RoceShmPut {
@@ -49,8 +51,11 @@ void rdma_roce_shm_ring_close(RoceShmRing *ring);
  */
 RoceShmPut rdma_roce_shm_put(RoceShmRing *ring, const struct iovec *iov,
                              int iovcnt, size_t size, bool checked);
-/* Does the receiver sleep? Then it is to be woken. */
-bool rdma_roce_shm_sleeps(const RoceShmRing *ring);
+/*
+ * Is the receiver to be woken for what was written? It is not while it says
+ * that it is awake, nor a second time before it has read what it was woken for.
+ */
+bool rdma_roce_shm_must_wake(RoceShmRing *ring);
 /*
  * Have the receiver say when there is room, or not any more. There may be room
  * already: look once more.

@@ -7,9 +7,6 @@
 #include "qemu/bswap.h"
 #include "rdma-roce-shm-socket.h"
 
-/* Wake-ups that are taken off a socket at once; mostly there is one */
-#define DRAIN_MAX 16
-
 /* What a receiver sends first, with the descriptor of the ring's memory */
 typedef struct Welcome {
     char magic[8];
@@ -100,11 +97,7 @@ void rdma_roce_shm_wake(int fd)
 bool rdma_roce_shm_drain(int fd)
 {
     char buf[16];
-    ssize_t len;
-    int n = 0;
+    ssize_t len = recv(fd, buf, sizeof(buf), MSG_DONTWAIT);
 
-    do {
-        len = recv(fd, buf, sizeof(buf), MSG_DONTWAIT);
-    } while (len > 0 && ++n < DRAIN_MAX);
     return len > 0 || (len < 0 && (errno == EAGAIN || errno == EINTR));
 }

@@ -20,7 +20,10 @@ bool rdma_roce_shm_send_welcome(int fd, int memory);
 int rdma_roce_shm_receive_welcome(int fd);
 
 void rdma_roce_shm_wake(int fd);
-/* Take wake-ups off a socket; false: the other side has ended. */
+/*
+ * Take a wake-up off a socket, which mostly has one only; another one is the
+ * next event. False: the other side has ended.
+ */
 bool rdma_roce_shm_drain(int fd);
 
 #endif

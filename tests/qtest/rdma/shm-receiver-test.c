@@ -236,6 +236,57 @@ static void test_room_that_nobody_tells_of(void)
     makes_room_late(false);
 }
 
+/* Wake-ups so far */
+static unsigned wake_ups(ShmRing *r)
+{
+    unsigned n = 0;
+    char buf[4];
+
+    while (recv(r->fd, buf, sizeof(buf), MSG_DONTWAIT) > 0) {
+        n++;
+    }
+    return n;
+}
+
+static void read_all(ShmRing *r)
+{
+    stl_le_p(r->mem + SHM_RING_TAIL, ldl_le_p(r->mem + SHM_RING_HEAD));
+}
+
+static void test_receiver_is_woken_once_for_what_it_has_not_read(void)
+{
+    int listener;
+    ShmNode a, b;
+    ShmRing r;
+
+    shm_node_start(&a, 1, "");
+    shm_node_start(&b, 2, NULL);
+    listener = shm_listen_as(2);
+    r = receiver_new(listener, &a, &b);
+
+    shm_reach(&a, &b);
+    g_assert_cmpuint(wake_ups(&r), ==, 1);
+    for (int i = 0; i < 3; i++) {
+        shm_post_send(&a, &b);
+        g_assert_cmpuint(wake_ups(&r), ==, 0);
+    }
+    read_all(&r);
+    shm_post_send(&a, &b);
+    g_assert_cmpuint(wake_ups(&r), ==, 1);
+
+    stl_le_p(r.mem + SHM_RING_AWAKE, 1);
+    shm_post_send(&a, &b);
+    g_assert_cmpuint(wake_ups(&r), ==, 0);
+    stl_le_p(r.mem + SHM_RING_AWAKE, 0);
+    shm_post_send(&a, &b);
+    g_assert_cmpuint(wake_ups(&r), ==, 1);
+
+    shm_ring_free(&r);
+    close(listener);
+    shm_node_stop(&a);
+    shm_node_stop(&b);
+}
+
 static void test_receiver_with_a_bad_tail(void)
 {
     static const uint32_t tails[] = { 32, 0x80000000, 0xffffffc0 };
@@ -270,6 +321,9 @@ void shm_receiver_tests(void)
                    test_receiver_that_makes_room_late);
     qtest_add_func("/rdma-roce-shm/receiver/room-that-nobody-tells-of",
                    test_room_that_nobody_tells_of);
+    qtest_add_func("/rdma-roce-shm/receiver/"
+                   "is-woken-once-for-what-it-has-not-read",
+                   test_receiver_is_woken_once_for_what_it_has_not_read);
     qtest_add_func("/rdma-roce-shm/receiver/bad-tail",
                    test_receiver_with_a_bad_tail);
 }

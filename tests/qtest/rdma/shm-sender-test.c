@@ -236,11 +236,13 @@ static void test_flood(void)
 }
 
 /*
- * Who is woken only while it says that it sleeps reads each frame, also one
- * that comes when it is about to fall asleep.
+ * Who is woken only while it says that it sleeps, and not again before it has
+ * read, reads each frame, also one that comes when it is about to fall asleep.
  */
 static void sender_wakes_only_who_sleeps(const char *options)
 {
+    bool woken = false;
+    uint32_t woken_for = 0;
     ShmNode a;
     ShmRing r;
 
@@ -255,9 +257,15 @@ static void sender_wakes_only_who_sleeps(const char *options)
         r.pos += record_len(50);
         __atomic_store_n((uint32_t *)(r.mem + SHM_RING_HEAD),
                          cpu_to_le32(r.pos), __ATOMIC_SEQ_CST);
-        if (!__atomic_load_n((uint32_t *)(r.mem + SHM_RING_AWAKE),
-                             __ATOMIC_SEQ_CST)) {
+        if (__atomic_load_n((uint32_t *)(r.mem + SHM_RING_AWAKE),
+                            __ATOMIC_SEQ_CST)) {
+            woken = false;
+        } else if (!woken ||
+                   (int32_t)(woken_for - ldl_le_p(r.mem + SHM_RING_TAIL)) <=
+                   0) {
             shm_ring_wake(&r);
+            woken = true;
+            woken_for = r.pos;
         }
         if (i % 7 == 0) {
             ring_await_read(&r);
