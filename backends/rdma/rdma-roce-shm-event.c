@@ -56,15 +56,15 @@ void rdma_roce_shm_free_later(RdmaRoceShm *shm, QEMUBHFunc *free_it,
 
 bool rdma_roce_shm_enter(RdmaRoceShm *shm, const int *fd, bool *put_off)
 {
-    int has_event;
+    int open_fd;
 
     if (shm->ops->enter(shm->opaque)) {
         return true;
     }
     /* Who has entered may close it; then it stays open until this has ended. */
-    has_event = qatomic_read(fd);
-    if (has_event >= 0) {
-        rdma_roce_shm_set_handler(shm, has_event, NULL, NULL);
+    open_fd = qatomic_read(fd);
+    if (open_fd >= 0) {
+        rdma_roce_shm_set_handler(shm, open_fd, NULL, NULL);
     }
     *put_off = true;
     shm->any_put_off = true;

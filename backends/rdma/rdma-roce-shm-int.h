@@ -61,10 +61,10 @@ void rdma_roce_shm_set_handler(RdmaRoceShm *shm, int fd, IOHandler *readable,
 void rdma_roce_shm_close_socket(RdmaRoceShm *shm, int *fd);
 /*
  * Enter for an event of the socket @fd, in its handler. False: somebody else
- * has entered. An event stays as long as the socket is readable, and would keep
- * the iothread from sleeping until then, and who has entered from a processor,
- * if the iothread goes before it. So the socket has no handler any more, until
- * rdma_roce_shm_retry() gives it to what is @put_off.
+ * has entered. The event would come again at once, so that the iothread would
+ * not sleep, and if it goes before other threads, who has entered might get no
+ * processor. So the socket has no handler then until rdma_roce_shm_retry(),
+ * which gives it back to what is @put_off.
  */
 bool rdma_roce_shm_enter(RdmaRoceShm *shm, const int *fd, bool *put_off);
 /* Returns whether @put_off was so, and ends it. */

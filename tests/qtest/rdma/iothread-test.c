@@ -62,9 +62,9 @@ static void two_connect(Two *t)
 }
 
 /*
- * @disk: NULL, or a disk beside them that has half a second's work. It is there
- * first: what maps its registers is no more than RCU away from the iothreads,
- * and ThreadSanitizer knows nothing of that.
+ * @disk: NULL, or a disk beside them that has half a second's work. It is set
+ * up first, as that changes the memory map, which the iothreads read under RCU:
+ * ThreadSanitizer would take it for a race.
  */
 static Two *two_start_with(bool shm, TestDisk *disk)
 {
