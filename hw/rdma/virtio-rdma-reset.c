@@ -10,6 +10,7 @@
 #include "qemu/osdep.h"
 #include "migration/blocker.h"
 #include "qemu/bitmap.h"
+#include "qemu/lockable.h"
 #include "qemu/log.h"
 #include "qemu/main-loop.h"
 #include "trace.h"
@@ -197,8 +198,11 @@ static void unrealize(VirtIORdma *s)
 
     virtio_rdma_limits_unregister(s);
     if (s->work_bh) {
-        qemu_bh_delete(s->work_bh);
-        s->work_bh = NULL;
+        /* The iothread may be at work, and schedule it when it leaves. */
+        WITH_QEMU_LOCK_GUARD(&s->backend->lock) {
+            qemu_bh_delete(s->work_bh);
+            s->work_bh = NULL;
+        }
     }
     rdma_backend_detach(s->backend);
     virtio_rdma_backend_put(s);
@@ -291,7 +295,7 @@ void virtio_rdma_idle(void *opaque)
     }
     if (s->work_put_off) {
         s->work_put_off = false;
-        qemu_bh_schedule(s->work_bh);
+        virtio_rdma_retry(s);
     }
 }
 
