@@ -104,6 +104,14 @@ static void outbox_welcomed(RoceShmOutbox *ob)
     trace_rdma_roce_shm_reached(ob->shm, MAC_ARG(ob->mac.a));
 }
 
+static void outbox_wake(RoceShmOutbox *ob)
+{
+    outbox_unlist(ob);
+    if (rdma_roce_shm_must_wake(&ob->ring)) {
+        rdma_roce_shm_wake(ob->fd);
+    }
+}
+
 static RoceShmPut outbox_put(RoceShmOutbox *ob, const struct iovec *iov,
                              int iovcnt, size_t size, bool checked)
 {
@@ -118,10 +126,7 @@ static RoceShmPut outbox_put(RoceShmOutbox *ob, const struct iovec *iov,
         QSIMPLEQ_INSERT_TAIL(&ob->shm->to_wake, ob, to_wake);
     }
     if (ob->unwoken == WAKE_AFTER) {
-        outbox_unlist(ob);
-        if (rdma_roce_shm_must_wake(&ob->ring)) {
-            rdma_roce_shm_wake(ob->fd);
-        }
+        outbox_wake(ob);
     }
     return ret;
 }
@@ -361,9 +366,6 @@ void rdma_roce_shm_flush(RdmaRoceShm *shm)
     RoceShmOutbox *ob;
 
     while ((ob = QSIMPLEQ_FIRST(&shm->to_wake))) {
-        outbox_unlist(ob);
-        if (rdma_roce_shm_must_wake(&ob->ring)) {
-            rdma_roce_shm_wake(ob->fd);
-        }
+        outbox_wake(ob);
     }
 }

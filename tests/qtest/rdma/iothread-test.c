@@ -108,19 +108,25 @@ static void two_stop(Two *t)
     g_free(t);
 }
 
-/* A WRITE of LEN bytes at the start of @from to the same place in @to */
-static void put(End *from, End *to, uint64_t wr_id)
+/* A WRITE of @len bytes at the start of @from to the same place in @to */
+static void put_len(QRdmaQp *qp, QRdmaMr *from, QRdmaMr *to, uint32_t len,
+                    uint64_t wr_id)
 {
-    RdmaSge sge = qrdma_sge(from->mr, 0, LEN);
+    RdmaSge sge = qrdma_sge(from, 0, len);
 
-    qrdma_post_send(from->qp, &(RdmaSendWr) {
+    qrdma_post_send(qp, &(RdmaSendWr) {
         .wr_id = wr_id,
         .opcode = RDMA_WR_RDMA_WRITE,
         .send_flags = RDMA_SEND_SIGNALED,
         .sg_list = &sge,
         .num_sge = 1,
-        .wr.rdma = { to->mr->iova, to->mr->rkey },
+        .wr.rdma = { to->iova, to->rkey },
     });
+}
+
+static void put(End *from, End *to, uint64_t wr_id)
+{
+    put_len(from->qp, from->mr, to->mr, LEN, wr_id);
 }
 
 static void put_many(Two *t)
@@ -329,20 +335,6 @@ static char *path_of_iothread(QTestState *qts)
 /* A message that takes the iothreads several milliseconds */
 #define LONG (16 * 1024 * 1024u)
 
-static void put_long(QRdmaQp *qp, QRdmaMr *from, QRdmaMr *to)
-{
-    RdmaSge sge = qrdma_sge(from, 0, LONG);
-
-    qrdma_post_send(qp, &(RdmaSendWr) {
-        .wr_id = LONG,
-        .opcode = RDMA_WR_RDMA_WRITE,
-        .send_flags = RDMA_SEND_SIGNALED,
-        .sg_list = &sge,
-        .num_sge = 1,
-        .wr.rdma = { to->iova, to->rkey },
-    });
-}
-
 /*
  * The main loop has the lock for half a second, as the interrupt for a command
  * resets a disk, while the peer sends: the iothread waits for that asleep. If
@@ -369,7 +361,7 @@ static void test_sleeps_while_the_main_loop_has_the_lock(void)
                            sizeof(query),
                            sizeof(struct virtio_rdma_query_pkey_rsp));
     thread = g_thread_new("watch", watch, &w);
-    put_long(t->b.qp, from, to);
+    put_len(t->b.qp, from, to, LONG, 2);
     qrdma_ring_kick(ctrl);
     qrdma_wait_until(t->a.d, qrdma_ring_get(ctrl, &head, &len));
     qatomic_set(&w.stop, true);
@@ -378,7 +370,7 @@ static void test_sleeps_while_the_main_loop_has_the_lock(void)
     g_assert_cmphex(test_disk_status(&disk), ==, 0);
     g_assert_cmpuint(w.sleeps, >, w.runs);
 
-    expect_later(&t->b, LONG);
+    expect_later(&t->b, 2);
     g_free(w.path);
     test_disk_close(&disk);
     two_stop(t);

@@ -8,6 +8,21 @@
 #include "qemu/memfd.h"
 #include "shm-test.h"
 
+/* @a sends to @b, in whose place the test listens: its socket. */
+static int nodes_start(ShmNode *a, ShmNode *b)
+{
+    shm_node_start(a, 1, "");
+    shm_node_start(b, 2, NULL);
+    return shm_listen_as(2);
+}
+
+static void nodes_stop(ShmNode *a, ShmNode *b, int listener)
+{
+    close(listener);
+    shm_node_stop(a);
+    shm_node_stop(b);
+}
+
 /* Send datagrams until @n connects to where the test listens. */
 static int accept_from(int listener, ShmNode *n, ShmNode *to)
 {
@@ -87,9 +102,7 @@ static void test_bad_welcomes(void)
     int plain[2], listener, memory;
     ShmNode a, b;
 
-    shm_node_start(&a, 1, "");
-    shm_node_start(&b, 2, NULL);
-    listener = shm_listen_as(2);
+    listener = nodes_start(&a, &b);
     bad_magic.magic[0]++;
     bad_version.version = cpu_to_le32(2);
     g_assert_cmpint(pipe(plain), ==, 0);
@@ -121,9 +134,7 @@ static void test_bad_welcomes(void)
     close(memory);
     close(plain[0]);
     close(plain[1]);
-    close(listener);
-    shm_node_stop(&a);
-    shm_node_stop(&b);
+    nodes_stop(&a, &b, listener);
 }
 
 /* Descriptors that nobody asked for are not open afterwards. */
@@ -142,9 +153,7 @@ static void test_too_many_descriptors(void)
     unsigned before;
     ShmNode a, b;
 
-    shm_node_start(&a, 1, "");
-    shm_node_start(&b, 2, NULL);
-    listener = shm_listen_as(2);
+    listener = nodes_start(&a, &b);
     fd = accept_from(listener, &a, &b);
     before = open_files(&a);
     for (int i = 0; i < ARRAY_SIZE(fds); i++) {
@@ -161,9 +170,7 @@ static void test_too_many_descriptors(void)
         close(fds[i]);
     }
     close(fd);
-    close(listener);
-    shm_node_stop(&a);
-    shm_node_stop(&b);
+    nodes_stop(&a, &b, listener);
 }
 
 static void test_receiver_that_reads_nothing(void)
@@ -172,9 +179,7 @@ static void test_receiver_that_reads_nothing(void)
     ShmNode a, b;
     ShmRing r;
 
-    shm_node_start(&a, 1, "");
-    shm_node_start(&b, 2, NULL);
-    listener = shm_listen_as(2);
+    listener = nodes_start(&a, &b);
     r = receiver_new(listener, &a, &b);
     shm_reach(&a, &b);
     /* Until the ring is full, and then for a while */
@@ -182,9 +187,7 @@ static void test_receiver_that_reads_nothing(void)
     shm_assert_cut_off(r.fd);
     g_assert_cmpuint(shm_frames(&a, "shm-tx-frames"), >, 900);
     shm_ring_free(&r);
-    close(listener);
-    shm_node_stop(&a);
-    shm_node_stop(&b);
+    nodes_stop(&a, &b, listener);
 }
 
 /* @tells: it wakes the sender; or that looks when its time is up. */
@@ -195,9 +198,7 @@ static void makes_room_late(bool tells)
     int listener;
     ShmNode a, b;
 
-    shm_node_start(&a, 1, "");
-    shm_node_start(&b, 2, NULL);
-    listener = shm_listen_as(2);
+    listener = nodes_start(&a, &b);
     /* On a busy machine the test may be too late, and is cut off. */
     for (int tries = 0; tries < 20 && !written; tries++) {
         ShmRing r = receiver_new(listener, &a, &b);
@@ -221,9 +222,7 @@ static void makes_room_late(bool tells)
     /* With what was left at the ring's end */
     g_assert_cmpuint(written, >=, 11 * record);
     g_assert_cmpuint(written, <, 12 * record);
-    close(listener);
-    shm_node_stop(&a);
-    shm_node_stop(&b);
+    nodes_stop(&a, &b, listener);
 }
 
 static void test_receiver_that_makes_room_late(void)
@@ -259,9 +258,7 @@ static void test_receiver_is_woken_once_for_what_it_has_not_read(void)
     ShmNode a, b;
     ShmRing r;
 
-    shm_node_start(&a, 1, "");
-    shm_node_start(&b, 2, NULL);
-    listener = shm_listen_as(2);
+    listener = nodes_start(&a, &b);
     r = receiver_new(listener, &a, &b);
 
     shm_reach(&a, &b);
@@ -282,9 +279,7 @@ static void test_receiver_is_woken_once_for_what_it_has_not_read(void)
     g_assert_cmpuint(wake_ups(&r), ==, 1);
 
     shm_ring_free(&r);
-    close(listener);
-    shm_node_stop(&a);
-    shm_node_stop(&b);
+    nodes_stop(&a, &b, listener);
 }
 
 static void test_receiver_with_a_bad_tail(void)
@@ -293,9 +288,7 @@ static void test_receiver_with_a_bad_tail(void)
     int listener;
     ShmNode a, b;
 
-    shm_node_start(&a, 1, "");
-    shm_node_start(&b, 2, NULL);
-    listener = shm_listen_as(2);
+    listener = nodes_start(&a, &b);
     for (int i = 0; i < ARRAY_SIZE(tails); i++) {
         ShmRing r = receiver_new(listener, &a, &b);
 
@@ -305,9 +298,7 @@ static void test_receiver_with_a_bad_tail(void)
         shm_assert_cut_off(r.fd);
         shm_ring_free(&r);
     }
-    close(listener);
-    shm_node_stop(&a);
-    shm_node_stop(&b);
+    nodes_stop(&a, &b, listener);
 }
 
 void shm_receiver_tests(void)
