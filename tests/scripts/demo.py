@@ -1,16 +1,18 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The demo reads qperf's figures right, and shows what it has of each row."""
+"""The demo reads figures right, and shows what it has of each row."""
 import sys
 import unittest
 from pathlib import Path
+from types import SimpleNamespace
+from unittest import mock
 
 import tap
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / 'guest'))
 
-from lab import demo, tcp    # noqa: E402
+from lab import demo, perftest, tcp    # noqa: E402
 
 
 def cell(value, unit='MB/s', ok=True):
@@ -34,6 +36,34 @@ class Qperf(unittest.TestCase):
     def test_no_figure_is_made_up(self):
         self.assertIsNone(self.figure('failed to connect'))
         self.assertIsNone(self.figure('bw  =  12 furlongs/sec'))
+
+
+class Perftest(unittest.TestCase):
+    TEST = perftest.Test('ib_write_bw', 64, 10)
+    MEASURED = '64 10 2.50 2.48 0.040\n'
+    NO_CLOCK = 'Correlation coefficient r^2: 0.7 < 0.9\n64 10 0.00 0.00 0.0\n'
+
+    def run_with(self, *outputs):
+        """Its figures and how often it ran, where it prints these in turn."""
+        results = [SimpleNamespace(ok=True, client=SimpleNamespace(out=text))
+                   for text in outputs]
+        side = SimpleNamespace(device='vrdma0', gid=lambda family: 1)
+        with mock.patch.object(perftest, 'exchange',
+                               side_effect=results) as exchange:
+            _, figures = perftest.run(self.TEST, mock.Mock(), (side, side))
+        return figures, exchange.call_count
+
+    def test_a_run_that_has_measured_is_the_only_one(self):
+        figures, runs = self.run_with(self.MEASURED, self.MEASURED)
+        self.assertEqual((figures['value'], runs), (2.48, 1))
+
+    def test_a_run_without_a_clock_is_repeated(self):
+        figures, runs = self.run_with(self.NO_CLOCK, self.MEASURED)
+        self.assertEqual((figures['value'], runs), (2.48, 2))
+
+    def test_zeroes_are_no_figures(self):
+        figures, runs = self.run_with(*perftest.TRIES * [self.NO_CLOCK])
+        self.assertEqual((figures, runs), (None, perftest.TRIES))
 
 
 class Table(unittest.TestCase):
