@@ -100,6 +100,7 @@ typedef struct VirtIORdmaSlots {
     uint32_t taken;                 /* WQEs, free-running as the producer */
     uint32_t seen;                  /* the producer when it was read last */
     bool is_awake;
+    bool in_doubt;                  /* memory may say otherwise */
 } VirtIORdmaSlots;
 
 /* An SQ or RQ. WQEs are copied when they are popped. */

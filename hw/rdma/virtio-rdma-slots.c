@@ -111,6 +111,8 @@ static void start(VirtIORdmaSlots *slots, const uint64_t *pages,
     slots->pages = pages;
     slots->depth = 1u << depth_shift;
     slots->slot_shift = slot_shift;
+    /* The driver may have seen what the source of a migration was at. */
+    slots->in_doubt = true;
 }
 
 void virtio_rdma_direct_start(VirtIORdma *s, VirtIORdmaQp *qp,
@@ -251,19 +253,20 @@ void virtio_rdma_slots_untake(VirtIORdmaSlots *slots)
 static void set_awake(VirtIORdma *s, VirtIORdmaSlots *slots, bool awake)
 {
     slots->is_awake = awake;
+    slots->in_doubt = false;
     virtio_rdma_codec_store_word(VIRTIO_DEVICE(s)->dma_as, slots->awake, awake);
 }
 
 void virtio_rdma_slots_wake(VirtIORdma *s, VirtIORdmaSlots *slots)
 {
-    if (!slots->is_awake) {
+    if (!slots->is_awake || slots->in_doubt) {
         set_awake(s, slots, true);
     }
 }
 
 bool virtio_rdma_slots_sleep(VirtIORdma *s, VirtIORdmaSlots *slots, bool *bad)
 {
-    if (slots->is_awake) {
+    if (slots->is_awake || slots->in_doubt) {
         set_awake(s, slots, false);
         /*
          * Pairs with the driver's barrier between the producer and reading

@@ -413,16 +413,6 @@ static size_t wqe_fixed(const VirtIORdmaWq *wq)
                                : VIRTIO_RDMA_RECV_WQE_SIZE;
 }
 
-/* May the device look for WQEs? */
-static bool wq_look(VirtIORdma *s, VirtIORdmaWq *wq)
-{
-    if (!virtio_rdma_is_direct(wq)) {
-        return virtio_rdma_ring_check(s, wq->vq, &wq->seen);
-    }
-    virtio_rdma_slots_wake(s, &wq->slots);
-    return true;
-}
-
 /*
  * Does the backend ask for WQEs when it needs them? Then nobody has to ring for
  * them. In ERR it needs none, but they are to be flushed.
@@ -433,12 +423,21 @@ static bool is_pulled(VirtIORdma *s, VirtIORdmaQp *qp, const VirtIORdmaWq *wq)
            !virtio_rdma_qp_is_in(s, qp, RDMA_QPS_ERR);
 }
 
-/* There were no more WQEs: sleep, or look @again. */
-static void wq_empty(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaWq *wq,
-                     bool again)
+/*
+ * Sleep if the look ended with an @empty queue that is not to be looked at
+ * @again. If it was not awake the driver rings for what has come since.
+ */
+static void wq_looked(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaWq *wq,
+                      bool empty, bool again)
 {
-    if (virtio_rdma_is_direct(wq) && !qp->broken && !is_pulled(s, qp, wq) &&
-        (again || !virtio_rdma_slots_sleep(s, &wq->slots, &qp->broken))) {
+    bool pulled = is_pulled(s, qp, wq);
+
+    if (!empty || pulled || again) {
+        virtio_rdma_slots_wake(s, &wq->slots);
+    } else if (wq->slots.is_awake || wq->slots.in_doubt) {
+        again = !virtio_rdma_slots_sleep(s, &wq->slots, &qp->broken);
+    }
+    if (empty && again && !pulled) {
         virtio_rdma_qp_schedule(s, qp);
     }
 }
@@ -447,9 +446,8 @@ bool virtio_rdma_wq_run(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaWq *wq,
                         uint32_t linger, uint32_t *budget)
 {
     uint32_t slice = MIN(*budget, VIRTIO_RDMA_QUEUE_BUDGET);
-    uint32_t left = slice;
-    uint32_t room = 0;
-    uint32_t posted = 0;
+    uint32_t left = slice, room = 0, posted = 0;
+    bool empty = false;
 
     wq->blocked = false;
     if (unlikely(qp->fault.held_back) && wq->kind == RDMA_SQ) {
@@ -459,7 +457,8 @@ bool virtio_rdma_wq_run(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaWq *wq,
         }
         virtio_rdma_fault_let_go(qp);
     }
-    if (!wq_look(s, wq)) {
+    if (!virtio_rdma_is_direct(wq) &&
+        !virtio_rdma_ring_check(s, wq->vq, &wq->seen)) {
         return false;
     }
     for (;;) {
@@ -479,7 +478,7 @@ bool virtio_rdma_wq_run(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaWq *wq,
         }
         /* In flight before it is posted, which may retire it */
         if (!wq_take(s, qp, wq, wqe_fixed(wq), &t)) {
-            wq_empty(s, qp, wq, posted >= linger);
+            empty = true;
             break;
         }
         virtio_rdma_pay(&left, t.cost);
@@ -496,6 +495,9 @@ bool virtio_rdma_wq_run(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaWq *wq,
         wq->watched = false;
         posted++;
         room--;
+    }
+    if (virtio_rdma_is_direct(wq) && !qp->broken) {
+        wq_looked(s, qp, wq, empty, posted >= linger);
     }
     *budget -= slice - left;
     return posted;

@@ -87,6 +87,27 @@ static void test_event_queues(void)
     trip_free(t);
 }
 
+/* A driver that has seen the source look would not ring for ever. */
+static void test_queues_tell_that_they_sleep(void)
+{
+    Trip *t = trip_new(NULL);
+    QRdma *d = t->net.dev[0];
+    QRdmaQp *qp;
+
+    trip_connect(t);
+    qp = loop_new(t, NULL);
+    for (int i = 0; i < 2; i++) {
+        qtest_writel(d->host->qts, qp->sq.counters +
+                     offsetof(struct virtio_rdma_direct_page, sq_awake), 1);
+        trip_move(t, 0, NULL);
+        qrdma_wait_until(d, !qrdma_direct_awake(d, &qp->sq));
+        g_assert_true(qrdma_direct_awake(d, &qp->rq));
+        write_n(qp, i, 1);
+        qrdma_expect(qp->send_cq, i, RDMA_WC_SUCCESS);
+    }
+    trip_free(t);
+}
+
 /* The device goes on with its own counts, whatever is in memory by then. */
 static void test_counts_of_a_cq(void)
 {
@@ -353,6 +374,8 @@ static void test_direct_queues_without_the_feature(void)
 void add_migrate_direct_tests(void)
 {
     qtest_add_func("virtio-rdma-migration/event-queues", test_event_queues);
+    qtest_add_func("virtio-rdma-migration/queues-tell-that-they-sleep",
+                   test_queues_tell_that_they_sleep);
     qtest_add_func("virtio-rdma-migration/counts-of-a-cq",
                    test_counts_of_a_cq);
     qtest_add_func("virtio-rdma-migration/spoilt-direct-cqs",
