@@ -87,7 +87,7 @@ static void test_event_queues(void)
     trip_free(t);
 }
 
-/* A driver that has seen the source look would not ring for ever. */
+/* A driver that reads there that the source looks would never ring. */
 static void test_queues_tell_that_they_sleep(void)
 {
     Trip *t = trip_new(NULL);
