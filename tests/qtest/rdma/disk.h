@@ -19,8 +19,9 @@ typedef struct TestDisk {
     QVirtQueue *vq;
 } TestDisk;
 
-/* It has a request from now on. */
-TestDisk test_disk_busy(QRdmaHost *host, int slot);
+TestDisk test_disk_open(QRdmaHost *host, int slot);
+/* Gives it a request: its reset waits for that, for @ns from now. */
+void test_disk_busy(TestDisk *disk);
 /* Its device status, which is 0 after a reset */
 uint8_t test_disk_status(TestDisk *disk);
 void test_disk_close(TestDisk *disk);

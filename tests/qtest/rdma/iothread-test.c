@@ -62,9 +62,9 @@ static void two_connect(Two *t)
 }
 
 /*
- * @disk: NULL, or a disk beside them that has half a second's work. It is set
- * up first, as that changes the memory map, which the iothreads read under RCU:
- * ThreadSanitizer would take it for a race.
+ * @disk: NULL, or a disk beside them whose requests take half a second. It is
+ * set up first, as that changes the memory map, which the iothreads read under
+ * RCU: ThreadSanitizer would take it for a race.
  */
 static Two *two_start_with(bool shm, TestDisk *disk)
 {
@@ -81,7 +81,7 @@ static Two *two_start_with(bool shm, TestDisk *disk)
                                how ?: "", how ?: "",
                                disk ? TEST_DISK(6, "500000000") : "");
     if (disk) {
-        *disk = test_disk_busy(t->host, 6);
+        *disk = test_disk_open(t->host, 6);
     }
     t->a.d = qrdma_open(t->host, QPCI_DEVFN(4, 0));
     t->b.d = qrdma_open(t->host, QPCI_DEVFN(5, 0));
@@ -361,6 +361,7 @@ static void test_sleeps_while_the_main_loop_has_the_lock(void)
                            sizeof(query),
                            sizeof(struct virtio_rdma_query_pkey_rsp));
     thread = g_thread_new("watch", watch, &w);
+    test_disk_busy(&disk);
     put_len(t->b.qp, from, to, LONG, 2);
     qrdma_ring_kick(ctrl);
     qrdma_wait_until(t->a.d, qrdma_ring_get(ctrl, &head, &len));

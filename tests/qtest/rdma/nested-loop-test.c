@@ -37,7 +37,7 @@ static void destroy_qp_in_nested_loop(bool requester)
         "-device virtio-rdma-pci,netdev=n0,addr=%d,max-qp=8,max-cq=4",
         ADAPTER_SLOT);
     QRdma *d = qrdma_open(host, QPCI_DEVFN(ADAPTER_SLOT, 0));
-    TestDisk disk = test_disk_busy(host, DISK_SLOT);
+    TestDisk disk = test_disk_open(host, DISK_SLOT);
     TestWaiting registered, destroyed;
     uint64_t mem;
     uint32_t qpn;
@@ -58,6 +58,7 @@ static void destroy_qp_in_nested_loop(bool requester)
     destroyed = test_enqueue(d, VIRTIO_RDMA_CMD_DESTROY_QP, &qpn, sizeof(qpn),
                              0);
 
+    test_disk_busy(&disk);
     send_long(&t, mr, mem);
     qrdma_ring_kick(qrdma_ring(d, VIRTIO_RDMA_CTRL_VQ));
     for (int i = 0; i < 2; i++) {
