@@ -28,16 +28,6 @@ of_kind() { # REGEX: the files that match it
     printf '%s\n' "${files[@]}" | grep -E "$1"
 }
 
-shell_scripts() {
-    local name
-    printf '%s\n' "${files[@]}" | grep -vE '\.(c|h|rst|pcap|stream)$' |
-        while read -r name; do
-            case $(head -n 1 "$name" | tr -d '\0') in
-            '#!'*bash | '#!'*/sh) echo "$name" ;;
-            esac
-        done
-}
-
 run() { # TITLE COMMAND...: a checker that prints what it finds, and fails
     local title=$1
     shift
@@ -45,29 +35,55 @@ run() { # TITLE COMMAND...: a checker that prints what it finds, and fails
     "$@" || complain "$title"
 }
 
-echo "== SPDX line within the first three lines"
+# One process for all files: to start some for each of them takes a minute
+in_files() { # REGEX COMMAND...: run it with the files that match
+    local kind=$1
+    shift
+    of_kind "$kind" | xargs -d '\n' "$@"
+}
+
+none() { # COMMAND...: what it prints is what is wrong
+    ! "$@" 2>&1 | grep .
+}
+
+shell_scripts() {
+    # shellcheck disable=SC2016 # awk's
+    printf '%s\n' "${files[@]}" | grep -vE '\.(c|h|rst|pcap|stream)$' |
+        xargs -d '\n' awk '
+            FNR == 1 && /^#!.*(bash|\/sh)$/ { print FILENAME }
+            { nextfile }'
+}
+
 of='(\.([ch]|py|sh|build|rst|toml)|Kconfig|Kbuild|Makefile|trace-events)$'
 of+='|\.(conf|list|words)$|^scripts/(stage|pylintrc)$|^configure$|^\.ci/'
-while read -r name; do
-    head -n 3 "$name" | grep -q 'SPDX-License-Identifier: .*GPL-2.0' ||
-        complain "$name: no SPDX line"
-done < <(of_kind "$of")
+# shellcheck disable=SC2016 # awk's
+run "SPDX line within the first three lines" none in_files "$of" awk '
+    FNR > 3 { nextfile }
+    /SPDX-License-Identifier: .*GPL-2.0/ { good[FILENAME] }
+    END {
+        for (i = 1; i < ARGC; i++)
+            if (!(ARGV[i] in good))
+                print ARGV[i] ": no SPDX line"
+    }'
 
-echo "== length, at most $max_lines lines"
-while read -r name; do
-    lines=$(wc -l < "$name")
-    [ "$lines" -le "$max_lines" ] || complain "$name: $lines lines"
-done < <(of_kind '\.([ch]|py|sh|build|rst|md)$')
+# shellcheck disable=SC2016 # awk's
+run "length, at most $max_lines lines" none in_files \
+    '\.([ch]|py|sh|build|rst|md)$' awk -v max="$max_lines" '
+    { lines[FILENAME] = FNR }
+    END {
+        for (name in lines)
+            if (lines[name] > max)
+                print name ": " lines[name] " lines"
+    }'
 
-echo "== blanks at line ends, promises, paths of a machine"
 of='\.([ch]|py|sh|build|rst|md)$|Makefile$|Kconfig$|^configure$|^scripts/'
-while read -r name; do
-    found=$(grep -nE '[[:blank:]]+$' "$name") && complain "$name: $found"
-    found=$(grep -nwE 'TODO|FIXME|XXX|HACK' "$name") &&
-        [ "$name" != scripts/lint.sh ] && complain "$name: $found"
-    found=$(grep -nE '(^|[^a-zA-Z0-9_.])/(root|home)/' "$name") &&
-        [ "$name" != scripts/lint.sh ] && complain "$name: $found"
-done < <(of_kind "$of")
+run "blanks at line ends" none in_files "$of" grep -nHE '[[:blank:]]+$'
+
+but_here() { # REGEX OPTIONS...: lines of files other than this one
+    in_files "$of" grep -nH "${@:2}" -e "$1" | grep -v '^scripts/lint\.sh:'
+}
+run "promises" none but_here 'TODO|FIXME|XXX|HACK' -wE
+run "paths of a machine" none but_here '(^|[^a-zA-Z0-9_.])/(root|home)/' -E
 
 of='\.(md|rst|sh|build|toml|list|words)$|(^|/)(Makefile|Kconfig)$'
 of+='|^qapi/'
