@@ -7,12 +7,13 @@ from .paths import LabError
 NQN = 'lab'
 PORT = 4420
 DISK = '/dev/ram0'
+MEBIBYTES = 64    # of the disk
 TARGET_MODULES = 'nvmet_rdma nvmet brd'
 HOST_MODULES = 'nvme_rdma nvme_fabrics nvme_core'
 NVMET = '/sys/kernel/config/nvmet'
 
 
-def export(vm, traddr, family=4, mebibytes=64, options=''):
+def export(vm, traddr, family=4, mebibytes=MEBIBYTES, options=''):
     """Offer a RAM disk at an address of the guest; options are those of
     nvmet-rdma."""
     vm.must(f'modprobe brd rd_nr=1 rd_size={mebibytes << 10} && '
