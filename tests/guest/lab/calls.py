@@ -49,8 +49,11 @@ def counted(vms):
         counts += map(_end, counters)
 
 
-def per_million(counts, sent):
-    """(calls that send or receive, writes) for a million bytes of sent."""
-    moved = sum(counts[call] for call in
-                ('sendmsg', 'recvmsg', 'sendto', 'recvfrom'))
-    return moved / sent * 1e6, counts['write'] / sent * 1e6
+def per_million(counts, base, sent):
+    """(calls that send or receive, writes) for a million bytes of sent, of
+    counts less those of base."""
+    def calls(*names):
+        return sum(counts[name] - base[name] for name in names) / sent * 1e6
+
+    return (calls('sendmsg', 'recvmsg', 'sendto', 'recvfrom'),
+            calls('write'))
