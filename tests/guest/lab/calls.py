@@ -51,9 +51,10 @@ def counted(vms):
 
 def per_million(counts, base, sent):
     """(calls that send or receive, writes) for a million bytes of sent, of
-    counts less those of base."""
+    counts less those of base, which may have had some more by chance."""
     def calls(*names):
-        return sum(counts[name] - base[name] for name in names) / sent * 1e6
+        more = sum(counts[name] - base[name] for name in names)
+        return max(0.0, more / sent * 1e6)
 
     return (calls('sendmsg', 'recvmsg', 'sendto', 'recvfrom'),
             calls('write'))
