@@ -91,12 +91,12 @@ class Demo:
                     {'value': took / count * 1e6} if good else None)
 
     def disk(self, pair, name):
-        """A RAM disk of guest 2 over NVMe-oF. It is written once before, as
-        brd allocates pages when they are first written: 0.3 ms for 64 KiB,
-        which are no figure of what moves them."""
+        """A RAM disk of guest 2 over NVMe-oF. It is written once before: brd
+        allocates pages when they are first written, which takes 0.3 ms for
+        64 KiB and is not what is measured."""
         nvme.export(pair.two, address(2))
         try:
-            storage.fill(pair.two, nvme.DISK, nvme.MEBIBYTES)
+            storage.speed(pair.two, nvme.DISK, '1M', nvme.MEBIBYTES, True)
             controller = nvme.connect(pair.one, address(2))
             for write in (True, False):
                 for size, mebibytes in (('64k', 2), ('1M', 8)):

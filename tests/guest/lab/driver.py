@@ -17,11 +17,11 @@ PROVIDER_SCRIPT = TOP / 'guest' / 'rdma-core' / 'build.sh'
 
 def _run(what, log, command):
     log.parent.mkdir(parents=True, exist_ok=True)
-    jobs = len(os.sched_getaffinity(0))
     with open(log, 'w', encoding='utf-8') as out:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=out,
                               stderr=subprocess.STDOUT, check=False,
-                              env={**os.environ, 'MAKEFLAGS': f'-j{jobs}'})
+                              env={**os.environ,
+                                   'MAKEFLAGS': f'-j{os.cpu_count()}'})
     if done.returncode != 0:
         tail = '\n'.join(log.read_text(errors='replace').splitlines()[-30:])
         raise LabError(f'{what} does not build, see {log}:\n{tail}')

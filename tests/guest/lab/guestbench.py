@@ -35,8 +35,8 @@ TESTS = [perftest.Test('ib_write_bw', 65536, 300),
          perftest.Test('ib_write_bw', 64, 4000),
          perftest.Test('ib_write_lat', 64, 400),
          perftest.Test('ib_send_lat', 64, 400)]
-# What system calls are counted for: some seconds' work, less a short run that
-# is loaded over 9p, connects and ends just so
+# What system calls are counted for: some seconds' work, less a short run,
+# which is loaded over 9p, connects and ends in the same way
 COUNTED = perftest.Test('ib_write_bw', 65536, 8192)
 SHORT = perftest.Test('ib_write_bw', 65536, 64)
 FACTOR = {'rxe': 1, 'virtio-rdma': 8}

@@ -71,12 +71,6 @@ def file_system(vm, device, mebibytes=24):
         vm.must('umount /mnt')
 
 
-def fill(vm, device, mebibytes):
-    """Zeros on all of a device."""
-    vm.must(f'dd if=/dev/zero of={device} bs=1M count={mebibytes} '
-            'oflag=direct status=none', 120)
-
-
 def speed(vm, device, size, mebibytes, write):
     """MB/s of dd with one block in flight."""
     way = f'if=/dev/zero of={device} oflag=direct iflag=count_bytes' \

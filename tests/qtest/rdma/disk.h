@@ -20,7 +20,7 @@ typedef struct TestDisk {
 } TestDisk;
 
 TestDisk test_disk_open(QRdmaHost *host, int slot);
-/* Gives it a request: its reset waits for that, for @ns from now. */
+/* Gives it a request, which takes TEST_DISK()'s @ns: its reset waits for it. */
 void test_disk_busy(TestDisk *disk);
 /* Its device status, which is 0 after a reset */
 uint8_t test_disk_status(TestDisk *disk);
