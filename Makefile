@@ -502,6 +502,7 @@ coverage: $(B)/tools/meson.py $(QEMU_TREE)/VERSION | packages-build \
 		$(RUN_TESTS) $(COV_QEMU) $(QTESTS) $(QTEST_SHARES) || :
 	@$(STAGE) coverage! 'enough lines are covered' \
 		scripts/coverage.sh $(COV_UNIT) $(COV_QEMU)
+	@$(SUMMARY) coverage-unit coverage-qtest
 
 lint: $(QEMU_TREE)/VERSION | packages-lint
 	@$(STAGE) lint 'style is right' scripts/lint.sh

@@ -4,8 +4,9 @@
 summary.py LOGDIR STAGE...: sum up the TAP in the logs of stages.
 
 Skipped and failed tests are named, and the last line is
-"N passed, N failed, N skipped". A stage without results has failed. With
-SKIPS_FAIL in the environment, so has a run with a skipped test.
+"N passed, N failed, N skipped". A stage fails if it has no results, if it was
+interrupted, or if its command failed although no test did. With SKIPS_FAIL in
+the environment, a run with a skipped test fails, too.
 """
 
 import os
@@ -14,6 +15,8 @@ import sys
 from pathlib import Path
 
 LINE = re.compile(r'^(ok|not ok) \d+ - (.*?)(?: # SKIP ?(.*))?$')
+# scripts/stage ends each log so
+STATUS = re.compile(r'\n# exit status (\d+)\n\Z')
 
 
 def main():
@@ -25,8 +28,14 @@ def main():
         text = path.read_text(errors='replace') if path.is_file() else ''
         found = [LINE.match(line) for line in text.splitlines()]
         found = [f for f in found if f]
-        if not found or not re.search(r'^1\.\.\d+$', text, re.M):
+        status = STATUS.search(text)
+        if not found or not status or \
+                not re.search(r'^1\.\.\d+$', text, re.M):
             print(f'FAIL {stage}: did not run to its end, see {path}')
+            failed += 1
+        elif int(status[1]) and not any(f[1] == 'not ok' for f in found):
+            print(f'FAIL {stage}: exit status {status[1]} although no test '
+                  f'failed, see {path}')
             failed += 1
         for kind, title, reason in (f.groups() for f in found):
             if reason is not None:

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """
-run-tests.py and summary.py lose no failure: programs that end in every bad
-way, and what is counted in the end.
+run-tests.py, stage and summary.py lose no failure: programs that end in every
+bad way, and what is counted in the end.
 """
 import json
 import os
@@ -17,7 +17,8 @@ from pathlib import Path
 
 import tap
 
-SCRIPTS = Path(__file__).resolve().parent.parent.parent / 'scripts'
+TOP = Path(__file__).resolve().parents[2]
+SCRIPTS = TOP / 'scripts'
 
 
 class Results(unittest.TestCase):
@@ -51,10 +52,17 @@ class Results(unittest.TestCase):
             json.dumps(info), encoding='utf-8')
         return self.call('run-tests.py', self.base, *options)
 
-    def summary(self, **logs):
-        for stage, text in logs.items():
-            (self.base / f'{stage}.log').write_text(text, encoding='utf-8')
-        return self.call('summary.py', self.base, *logs)
+    def summary(self, **stages):
+        """Run stages that print a text and exit, with 0 or as the second of
+        a pair says, and sum them up; (status, output)."""
+        for stage, told in stages.items():
+            text, status = told if isinstance(told, tuple) else (told, 0)
+            subprocess.run(
+                [SCRIPTS / 'stage', self.base, stage, 'done', '/bin/sh', '-c',
+                 'printf %s "$1"; exit "$2"', 'sh', text, str(status)],
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                check=False)
+        return self.call('summary.py', self.base, *stages)
 
     def assert_fails(self, text, pattern):
         status, out = self.run_shell(victim=text)
@@ -199,7 +207,8 @@ class Results(unittest.TestCase):
         self.assertIn('SKIP unit: b: why\n', out)
 
     def test_summary_names_what_failed(self):
-        status, out = self.summary(unit='ok 1 - a\nnot ok 2 - b\n1..2\n')
+        status, out = self.summary(
+            unit=('ok 1 - a\nnot ok 2 - b\n1..2\n', 1))
         self.assertEqual(status, 1)
         self.assertEqual(out, 'FAIL unit: b\n1 passed, 1 failed, 0 skipped\n')
 
@@ -208,6 +217,33 @@ class Results(unittest.TestCase):
                                    qtest='ok 1 - a\n')
         self.assertEqual(status, 1)
         self.assertTrue(out.endswith('2 passed, 1 failed, 0 skipped\n'), out)
+
+    def test_summary_counts_a_stage_that_was_interrupted(self):
+        self.summary(unit='ok 1 - a\n1..1\n')
+        log = self.base / 'unit.log'
+        log.write_text('ok 1 - a\n1..1\n', encoding='utf-8')
+        status, out = self.call('summary.py', self.base, 'unit')
+        self.assertEqual(status, 1)
+        self.assertIn('FAIL unit: did not run to its end', out)
+
+    def test_summary_counts_a_command_that_failed_after_its_tests(self):
+        # The second text ends within a line
+        for text in 'ok 1 - a\n1..1\n', '1..1\nok 1 - a\n# busy':
+            status, out = self.summary(packages=(text, 32))
+            self.assertEqual(status, 1, out)
+            self.assertRegex(out, r'(?m)^FAIL packages: exit status 32 .*\n'
+                             r'1 passed, 1 failed, 0 skipped$')
+
+    def test_make_sums_up_every_stage_whose_failure_it_passes_over(self):
+        recipes = re.findall(r'(?m)^[a-z][^=\n]*:.*(?:\\\n.*)*\n((?:\t.*\n)+)',
+                             (TOP / 'Makefile').read_text(encoding='utf-8'))
+        passing = [recipe for recipe in recipes if '|| :' in recipe]
+        self.assertGreater(len(passing), 10)
+        for recipe in passing:
+            summed = re.search(r'\$\(SUMMARY\) (.*)\n\Z', recipe)
+            self.assertIsNotNone(summed, recipe)
+            self.assertEqual(len(summed[1].split()), recipe.count('|| :'),
+                             recipe)
 
     def test_summary_of_nothing_fails(self):
         self.assertEqual(self.summary(unit='1..0\n')[0], 1)
