@@ -86,8 +86,28 @@ enter() { # ROOT COMMAND
         "${keep[@]}" chroot "$root" /bin/bash -c "$2"
 }
 
-release() { # ROOT: undo the mounts, so that it can be removed
-    local at
+processes_in() { # ROOT: those whose root directory is in it
+    local root at
+    root=$(realpath "$1")
+    for at in /proc/[0-9]*; do
+        # A process that ends meanwhile has none
+        case $(readlink "$at/root" || :) in
+        "$root" | "$root"/*) echo "${at#/proc/}" ;;
+        esac
+    done
+}
+
+# Undo the mounts, so that it can be removed. A daemon that a program left
+# running there would keep them busy.
+release() { # ROOT
+    local at left
+    for _ in {1..100}; do
+        left=$(processes_in "$1")
+        [ -n "$left" ] || break
+        # shellcheck disable=SC2086 # one word for each
+        kill -KILL $left 2> /dev/null || :
+        sleep 0.1
+    done
     for at in mnt run dev sys proc; do
         ! mountpoint -q "$1/$at" || umount -R "$1/$at"
     done

@@ -16,7 +16,8 @@ def main():
         group, method = case.id().split('.')[-2:]
         title = group + ': ' + method.removeprefix('test_').replace('_', ' ')
         good = result.wasSuccessful()
-        print(f'{"ok" if good else "not ok"} {number} - {title}')
+        print(f'{"ok" if good else "not ok"} {number} - {title}' +
+              ''.join(f' # SKIP {why}' for _, why in result.skipped))
         for _, text in result.failures + result.errors:
             print('\n'.join('# ' + line for line in text.splitlines()))
         failed |= not good
