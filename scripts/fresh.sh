@@ -72,6 +72,8 @@ enter() { # ROOT COMMAND
         [ -z "${!name:-}" ] || keep+=("$name=${!name}")
     done
     mountpoint -q "$root/proc" || {
+        # Only where / is a mount can programs make namespaces of mounts
+        mount --rbind "$root" "$root"
         mount -t proc proc "$root/proc"
         mount -t sysfs -o ro sysfs "$root/sys"
         mount --rbind /dev "$root/dev"
@@ -108,7 +110,7 @@ release() { # ROOT
         kill -KILL $left 2> /dev/null || :
         sleep 0.1
     done
-    for at in mnt run dev sys proc; do
+    for at in mnt run dev sys proc ''; do
         ! mountpoint -q "$1/$at" || umount -R "$1/$at"
     done
 }
