@@ -8,6 +8,7 @@ one host to the other by TCP over the underlay.
 """
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -60,7 +61,8 @@ class Host:
         done = subprocess.run([*self.enter, *words], input=text, text=True,
                               capture_output=True, check=False, env=env)
         if done.returncode:
-            raise LabError(f'host {self.number}: $ {" ".join(words)}\n'
+            command = shlex.join(map(str, words))
+            raise LabError(f'host {self.number}: $ {command}\n'
                            f'{done.stderr}{done.stdout}'.rstrip())
         return done.stdout
 
