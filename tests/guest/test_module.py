@@ -89,7 +89,7 @@ def test_shutting_down_resets_the_device(bench):
     holder.wait_for('registered')
     # Off, but with the state that the kernel has left behind
     vm.qmp('set-action', shutdown='pause')
-    vm.spawn('poweroff -f')
+    vm.spawn('busybox poweroff -f')
     vm.qmp_channel.event('SHUTDOWN', 60)
     assert 'DRIVER_OK' not in str(status()), status()
 
