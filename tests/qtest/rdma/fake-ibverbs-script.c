@@ -74,22 +74,31 @@ void *fake_end_ptr(const char *verb, int err, void *result,
     return err ? NULL : result;
 }
 
-static void serve(FILE *in, FILE *out)
+/*
+ * No FILE: exit() takes the lock of each, from glibc 2.41 on, and a thread that
+ * waits for input holds it.
+ */
+static void serve(int fd)
 {
+    GIOChannel *channel = g_io_channel_unix_new(fd);
+    g_autoptr(GString) line = g_string_new(NULL);
     g_autoptr(GString) answer = g_string_new(NULL);
-    char *line = NULL;
-    size_t size = 0;
 
-    while (getline(&line, &size, in) > 0) {
+    g_io_channel_set_encoding(channel, NULL, NULL);
+    g_io_channel_set_close_on_unref(channel, true);
+    while (g_io_channel_read_line_string(channel, line, NULL, NULL) ==
+           G_IO_STATUS_NORMAL) {
         g_string_truncate(answer, 0);
         fake_lock();
-        fake_command(g_strstrip(line), answer);
+        fake_command(g_strstrip(line->str), answer);
         fake_unlock();
-        if (fputs(answer->str, out) < 0 || fflush(out) < 0) {
+        if (g_io_channel_write_chars(channel, answer->str, answer->len, NULL,
+                                     NULL) != G_IO_STATUS_NORMAL ||
+            g_io_channel_flush(channel, NULL) != G_IO_STATUS_NORMAL) {
             break;
         }
     }
-    free(line);
+    g_io_channel_unref(channel);
 }
 
 static void *server(void *opaque)
@@ -98,12 +107,7 @@ static void *server(void *opaque)
     int fd;
 
     while ((fd = accept(listener, NULL, NULL)) >= 0) {
-        FILE *in = fdopen(fd, "r");
-        FILE *out = fdopen(dup(fd), "w");
-
-        serve(in, out);
-        fclose(in);
-        fclose(out);
+        serve(fd);
         fake_lock();
         fake_rule_release(NULL);
         fake_unlock();
