@@ -72,7 +72,6 @@ enter() { # ROOT COMMAND
         [ -z "${!name:-}" ] || keep+=("$name=${!name}")
     done
     mountpoint -q "$root/proc" || {
-        # Only where / is a mount can programs make namespaces of mounts
         mount --rbind "$root" "$root"
         mount -t proc proc "$root/proc"
         mount -t sysfs -o ro sysfs "$root/sys"
@@ -84,18 +83,20 @@ enter() { # ROOT COMMAND
         mountpoint -q "$root/mnt" ||
             mount --bind -o ro "$SOURCE_CACHE" "$root/mnt"
     fi
+    # The kernel lets a program make namespaces of users and mounts only if its
+    # root is that of its mount namespace. $0 and $1 are this shell's.
+    # shellcheck disable=SC2016
     env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 \
-        "${keep[@]}" chroot "$root" /bin/bash -c "$2"
+        "${keep[@]}" unshare --mount sh -c \
+        'cd "$0" && mount --move . / && exec chroot . /bin/bash -c "$1"' \
+        "$root" "$2"
 }
 
-processes_in() { # ROOT: those whose root directory is in it
-    local root at
-    root=$(realpath "$1")
+processes_in() { # ROOT: those whose root directory it is
+    local at
     for at in /proc/[0-9]*; do
-        # A process that ends meanwhile has none
-        case $(readlink "$at/root" || :) in
-        "$root" | "$root"/*) echo "${at#/proc/}" ;;
-        esac
+        # Their mount namespace may be another: the names differ
+        [ ! "$at/root" -ef "$1" ] || echo "${at#/proc/}"
     done
 }
 

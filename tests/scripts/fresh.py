@@ -24,9 +24,10 @@ mount --bind /usr "$root/usr"
 # A daemon keeps the mount on /run busy
 DAEMON = SCRIPT + """
 sleep 600 &
-enter "$root" 'cd /run; setsid sleep 600 > /dev/null 2>&1 &'
+enter "$root" true
+chroot "$root" bash -c 'cd /run; setsid sleep 600 > /dev/null 2>&1 &'
 until [ "$(processes_in "$root" | wc -l)" = 1 ] &&
-    [ "$(readlink "/proc/$(processes_in "$root")/cwd")" = "$root/run" ]
+    [ "/proc/$(processes_in "$root")/cwd" -ef "$root/run" ]
 do
     sleep 0.1
 done
@@ -36,7 +37,8 @@ kill -0 %1
 grep "$root" /proc/mounts | grep -v "$root/usr" || :
 """
 NAMESPACE = SCRIPT + """
-enter "$root" 'unshare --mount mount -t tmpfs tmpfs /mnt'
+enter "$root" 'unshare --mount mount -t tmpfs tmpfs /mnt &&
+    unshare --user --map-root-user --mount --net true'
 release "$root"
 """
 
@@ -61,7 +63,7 @@ class Fresh(unittest.TestCase):
     def test_release_ends_the_daemons_of_a_system_alone(self):
         self.run_as_root(DAEMON)
 
-    def test_programs_of_a_system_can_make_mount_namespaces(self):
+    def test_programs_of_a_system_can_make_namespaces(self):
         self.run_as_root(NAMESPACE)
 
 
