@@ -3,11 +3,10 @@
 passes by itself is survived."""
 import re
 
-from lab import unpacked
 from lab.faults import fault
 from lab.pair import address
 from lab.programs import PORT, exchange
-from lab.ucx import PACKAGES, SETTINGS
+from lab.ucx import SETTINGS, program
 
 SECONDS = 60
 LATE = 400                      # ms
@@ -29,12 +28,12 @@ FAULTS = (
 
 def run(bench):
     """PUTs of UCP, with endpoints that handle errors."""
-    inside = unpacked.inside(unpacked.tree('ucx', PACKAGES))
+    perftest = program()
 
     def command(vm, peer):
         return (f'{" ".join(SETTINGS)} UCX_NET_DEVICES={bench.device(vm)}:1 '
                 f'UCX_IB_GID_INDEX={bench.gid(vm)} UCX_TLS=rc_verbs,ud_verbs '
-                f'{inside} ucx_perftest -e -f -p {PORT} -n 500 -w 10 '
+                f'{perftest} -e -f -p {PORT} -n 500 -w 10 '
                 f'-t ucp_put_bw -s 4096 {peer}')
     return exchange(bench.two, bench.one, command(bench.two, ''),
                     command(bench.one, address(2)), PORT, timeout=20)
