@@ -407,6 +407,9 @@ int vrdma_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	ret = vrdma_qp_check_caps(dev, &init->cap);
 	if (ret)
 		return ret;
+	/* Programs send inline if there is room, without asking for any. */
+	init->cap.max_inline_data = vrdma_send_slot_inline(&init->cap,
+							   dev->max_inline);
 
 	spin_lock_init(&qp->sq.ring.lock);
 	spin_lock_init(&qp->rq.ring.lock);

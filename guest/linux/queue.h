@@ -216,6 +216,7 @@ void vrdma_direct_start(struct vrdma_qp *qp);
 
 /* wr.c */
 u32 vrdma_send_slot_shift(const struct ib_qp_cap *cap);
+u32 vrdma_send_slot_inline(const struct ib_qp_cap *cap, u32 max_inline);
 u32 vrdma_recv_slot_shift(u32 max_sge);
 void vrdma_wq_reap(struct vrdma_wq *wq);
 bool vrdma_wq_is_empty(struct vrdma_wq *wq);

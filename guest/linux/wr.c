@@ -35,6 +35,19 @@ u32 vrdma_send_slot_shift(const struct ib_qp_cap *cap)
 				SEND_SLOT_MIN);
 }
 
+/*
+ * Bytes of inline data that each slot of a send queue has room for, which may
+ * be more than asked for. The device keeps them in SGEs.
+ */
+u32 vrdma_send_slot_inline(const struct ib_qp_cap *cap, u32 max_inline)
+{
+	u32 room = BIT(vrdma_send_slot_shift(cap)) - SLOT_HEADER -
+		   sizeof(struct virtio_rdma_sq_wqe);
+
+	room = rounddown(room, sizeof(struct virtio_rdma_sge));
+	return max(cap->max_inline_data, min(room, max_inline));
+}
+
 u32 vrdma_recv_slot_shift(u32 max_sge)
 {
 	return vrdma_slot_shift(sizeof(struct virtio_rdma_rq_wqe) +

@@ -51,6 +51,18 @@ def test_rdma_client_exchanges_a_message(bench):
         connect(bench, f'rdma_server -s {host}', f'rdma_client -s {host}')
 
 
+def test_rdma_xclient_sends_inline_without_asking_for_room(bench):
+    # The server listens at IPv4 addresses only.
+    host = address(2)
+    for mode in ('', ' -c r'):
+        connect(bench, f'rdma_xserver{mode}', f'rdma_xclient -s {host}{mode}')
+
+
+def test_rdma_xclient_is_refused_queue_pairs_of_xrc(bench):
+    its = bench.one.run(f'rdma_xclient -s {address(2)} -c x', 30)
+    assert 'rdma_create_ep: Operation not supported' in its.out, str(its)
+
+
 def test_rstream_over_an_rsocket(bench):
     for family in (4, 6):
         host = address(2, family)

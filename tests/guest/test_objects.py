@@ -20,6 +20,10 @@ def test_values_without_a_meaning_are_ignored(bench):
     run_case(bench, 'values-ignored')
 
 
+def test_a_queue_pair_reports_the_inline_data_that_its_slots_hold(bench):
+    run_case(bench, 'caps')
+
+
 def test_an_srq_serves_several_queue_pairs(bench):
     run_case(bench, 'srq-shared')
 

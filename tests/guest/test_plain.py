@@ -3,6 +3,7 @@
 guest 2 one with all of them, but with interrupts suppressed by flags alone."""
 import re
 
+from lab.programs import run_case
 from lab.runner import Skip
 
 FEATURES = ('ext-status', 'mac-mtu', 'cqe-status-last', 'events', 'srq', 'mw',
@@ -45,3 +46,7 @@ def test_ud_datagrams(bench):
 def test_ibv_rc_pingpong_with_events(bench):
     bench.exchange('ibv_rc_pingpong -e -c -n 2000',
                    'ibv_rc_pingpong -e -c -n 2000')
+
+
+def test_a_queue_pair_reports_the_inline_data_that_its_slots_hold(bench):
+    run_case(bench, 'caps')

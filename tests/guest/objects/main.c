@@ -34,6 +34,7 @@ static const struct {
     { "values-wide", values_wide },
     { "values-refused", values_refused },
     { "values-ignored", values_ignored },
+    { "caps", caps },
     { "contexts", contexts },
     { "rights-of-the-kernel", rights_of_the_kernel },
     { "mcast-loopback", mcast_loopback },

@@ -87,6 +87,7 @@ case_fn mw_type_1, mw_type_2, mw_belongs_to_qp, mw_holds_region;
 case_fn mr_large, mr_iova, mr_rereg, mr_rereg_read_only, mr_time;
 case_fn ah_from_wc;
 case_fn values_wide, values_refused, values_ignored;
+case_fn caps;
 case_fn contexts;
 case_fn rights_of_the_kernel;
 case_fn mcast_loopback, mcast_block, mcast_detach, mcast_receive, mcast_send;
