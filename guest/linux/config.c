@@ -111,6 +111,8 @@ void vrdma_config_read(struct vrdma_dev *dev)
 	attr->page_size_cap = dev->mr_page_sizes;
 	attr->max_qp_wr = config_int(dev, max_qp_wr);
 	attr->device_cap_flags = config_u64(dev, device_cap_flags);
+	/* The event is the driver's, see vrdma_port_work(). */
+	attr->device_cap_flags |= IB_DEVICE_PORT_ACTIVE_EVENT;
 	if (virtio_has_feature(dev->vdev, VIRTIO_RDMA_F_MW))
 		attr->max_mw = config_int(dev, max_mw);
 	else

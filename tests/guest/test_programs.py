@@ -39,6 +39,15 @@ def test_ibv_devinfo_shows_an_active_roce_port(bench):
         assert re.search(expected, text), f'no {expected} in\n{text}'
 
 
+def test_ibv_devinfo_shows_what_the_device_can_do(bench):
+    text = bench.one.must(f'ibv_devinfo -v -d {bench.device(bench.one)}')
+    for expected in ('BAD_PKEY_CNTR', 'BAD_QKEY_CNTR', 'PORT_ACTIVE_EVENT',
+                     'SYS_IMAGE_GUID', 'RC_RNR_NAK_GEN', 'MEM_WINDOW',
+                     'MEM_MGT_EXTENSIONS', 'MEM_WINDOW_TYPE_2B'):
+        assert re.search(rf'\s{expected}\s', text), \
+            f'no {expected} in\n{text}'
+
+
 def test_rdma_link_names_the_netdev(bench):
     text = bench.one.must('rdma link')
     assert f'{bench.device(bench.one)}/1 state ACTIVE physical_state ' \
