@@ -2,6 +2,7 @@
 """What SRQs, memory windows, regions and multicast groups do, most of it
 with rdma_objects in one guest, which speaks to itself."""
 from lab.programs import run_case
+from lab.runner import Skip
 
 SECONDS = 25
 
@@ -22,6 +23,13 @@ def test_values_without_a_meaning_are_ignored(bench):
 
 def test_a_queue_pair_reports_the_inline_data_that_its_slots_hold(bench):
     run_case(bench, 'caps')
+
+
+def test_completions_that_no_queue_pair_can_have_are_dropped(bench):
+    if bench.stack == 'rxe':
+        raise Skip('rxe has no device that could write it')
+    run_case(bench, 'cq-foreign-completion')
+    run_case(bench, 'cq-receive-of-srq')
 
 
 def test_an_srq_serves_several_queue_pairs(bench):

@@ -36,6 +36,8 @@ static const struct {
     { "values-ignored", values_ignored },
     { "caps", caps },
     { "contexts", contexts },
+    { "cq-foreign-completion", cq_foreign_completion },
+    { "cq-receive-of-srq", cq_receive_of_srq },
     { "rights-of-the-kernel", rights_of_the_kernel },
     { "mcast-loopback", mcast_loopback },
     { "mcast-block", mcast_block },

@@ -151,14 +151,34 @@ void vrdma_qp_unlock_cqs(struct ibv_qp *qp)
 }
 
 /*
- * A WQE of the QP that the device calls @qpn has completed: look up what the
- * program knows for that and for @id, the device's wr_id. Returns false if the
- * completion is to be dropped.
+ * The QP that the device calls @qpn, if its sends, or receives, complete to
+ * @cq, else NULL. A device that names another QP is broken.
  */
-static bool vrdma_wqe_retire(struct vrdma_context *ctx, uint32_t qpn,
-			     uint64_t id, struct ibv_wc *wc)
+static struct vrdma_qp *vrdma_cq_find_qp(struct vrdma_cq *cq, uint32_t qpn,
+					 bool recv)
 {
-	struct vrdma_qp *qp = qpn < ctx->max_qp ? ctx->qps[qpn] : NULL;
+	struct vrdma_context *ctx = to_vctx(cq->vcq.cq.context);
+	struct vrdma_qp_entry *entry;
+	struct vrdma_cq *its;
+
+	if (qpn >= ctx->max_qp)
+		return NULL;
+	entry = &ctx->qps[qpn];
+	its = atomic_load_explicit(recv ? &entry->recv_cq : &entry->send_cq,
+				   memory_order_relaxed);
+	return its == cq ? entry->qp : NULL;
+}
+
+/*
+ * A WQE of the QP that the device calls @qpn has completed to @cq: look up what
+ * the program knows for that and for @id, the device's wr_id. Returns false if
+ * the completion is to be dropped.
+ */
+static bool vrdma_wqe_retire(struct vrdma_cq *cq, uint32_t qpn, uint64_t id,
+			     struct ibv_wc *wc)
+{
+	bool recv = id & (VRDMA_ID_RECV | VRDMA_ID_SRQ);
+	struct vrdma_qp *qp = vrdma_cq_find_qp(cq, qpn, recv);
 	uint32_t tail, ahead;
 	struct vrdma_wq *wq;
 
@@ -167,9 +187,10 @@ static bool vrdma_wqe_retire(struct vrdma_context *ctx, uint32_t qpn,
 	wc->qp_num = qp->vqp.qp.qp_num;
 	if (id & VRDMA_ID_SRQ)
 		return qp->srq && vrdma_srq_retire(qp->srq, id, &wc->wr_id);
-	if (qp->generation != id >> VRDMA_ID_GENERATION_SHIFT)
+	if (qp->generation != id >> VRDMA_ID_GENERATION_SHIFT ||
+	    (recv && qp->srq))
 		return false;
-	wq = (uint32_t)id & VRDMA_ID_RECV ? &qp->rq : &qp->sq;
+	wq = recv ? &qp->rq : &qp->sq;
 	tail = atomic_load_explicit(&wq->tail, memory_order_relaxed);
 	ahead = ((uint32_t)id - tail) & VRDMA_ID_INDEX;
 	if (ahead > wq->mask)
@@ -208,7 +229,7 @@ static bool vrdma_cqe_read(struct vrdma_cq *cq,
 	struct vrdma_context *ctx = to_vctx(cq->vcq.cq.context);
 	uint32_t flags = le32toh(cqe->wc_flags);
 
-	if (!vrdma_wqe_retire(ctx, le32toh(cqe->qp_num), le64toh(cqe->wr_id),
+	if (!vrdma_wqe_retire(cq, le32toh(cqe->qp_num), le64toh(cqe->wr_id),
 			      wc))
 		return false;
 	wc->status = cqe->status;
@@ -307,13 +328,11 @@ static int vrdma_cq_next_mapped(struct vrdma_cq *cq, struct ibv_wc *wc)
 
 static int vrdma_cq_next_kernel(struct vrdma_cq *cq, struct ibv_wc *wc)
 {
-	struct vrdma_context *ctx = to_vctx(cq->vcq.cq.context);
 	int ret;
 
 	do {
 		ret = ibv_cmd_poll_cq(&cq->vcq.cq, 1, wc);
-	} while (ret > 0 &&
-		 !vrdma_wqe_retire(ctx, wc->qp_num, wc->wr_id, wc));
+	} while (ret > 0 && !vrdma_wqe_retire(cq, wc->qp_num, wc->wr_id, wc));
 	return ret;
 }
 

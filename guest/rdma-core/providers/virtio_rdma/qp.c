@@ -48,11 +48,26 @@ static int vrdma_qp_map(struct vrdma_qp *qp, struct ibv_context *ctx,
 			     cap->max_recv_sge);
 }
 
+/* With the CQs of the QP locked */
 static void vrdma_qp_set_entry(struct vrdma_context *ctx, struct vrdma_qp *qp)
 {
-	vrdma_qp_lock_cqs(&qp->vqp.qp);
-	ctx->qps[qp->qpn] = qp;
-	vrdma_qp_unlock_cqs(&qp->vqp.qp);
+	struct vrdma_qp_entry *entry = &ctx->qps[qp->qpn];
+
+	entry->qp = qp;
+	atomic_store_explicit(&entry->send_cq, to_vcq(qp->vqp.qp.send_cq),
+			      memory_order_relaxed);
+	atomic_store_explicit(&entry->recv_cq, to_vcq(qp->vqp.qp.recv_cq),
+			      memory_order_relaxed);
+}
+
+/* With the CQs of the QP locked */
+static void vrdma_qp_clear_entry(struct vrdma_context *ctx, struct vrdma_qp *qp)
+{
+	struct vrdma_qp_entry *entry = &ctx->qps[qp->qpn];
+
+	entry->qp = NULL;
+	atomic_store_explicit(&entry->send_cq, NULL, memory_order_relaxed);
+	atomic_store_explicit(&entry->recv_cq, NULL, memory_order_relaxed);
 }
 
 /* The plain command accepts no IBV_QP_INIT_ATTR_CREATE_FLAGS, even with 0. */
@@ -137,7 +152,9 @@ struct ibv_qp *vrdma_create_qp_ex(struct ibv_context *ibctx,
 	qp->generation = atomic_fetch_add(&ctx->generation, 1);
 	ibqp->send_cq = attr->send_cq;
 	ibqp->recv_cq = attr->recv_cq;
+	vrdma_qp_lock_cqs(ibqp);
 	vrdma_qp_set_entry(ctx, qp);
+	vrdma_qp_unlock_cqs(ibqp);
 	pthread_mutex_unlock(&ctx->qp_mutex);
 	return ibqp;
 
@@ -216,7 +233,7 @@ int vrdma_destroy_qp(struct ibv_qp *ibqp)
 		vrdma_qp_lock_cqs(ibqp);
 		if (qp->srq)
 			vrdma_cq_clean(qp);
-		ctx->qps[qp->qpn] = NULL;
+		vrdma_qp_clear_entry(ctx, qp);
 		vrdma_qp_unlock_cqs(ibqp);
 	}
 	pthread_mutex_unlock(&ctx->qp_mutex);

@@ -48,6 +48,17 @@ struct vrdma_device {
 	struct verbs_device vdev;
 };
 
+/*
+ * The QP of a number and the CQs of its sends and receives, or all NULL. An
+ * entry changes with both CQs locked. With one CQ locked, the QP may be used
+ * only if the entry names that CQ: otherwise another thread may destroy it.
+ */
+struct vrdma_qp_entry {
+	struct vrdma_qp *qp;
+	_Atomic(struct vrdma_cq *) send_cq;
+	_Atomic(struct vrdma_cq *) recv_cq;
+};
+
 struct vrdma_context {
 	struct verbs_context vctx;
 	bool mapped_cq;
@@ -59,8 +70,7 @@ struct vrdma_context {
 	uint32_t *doorbell;		/* of direct queues; NULL: the kernel's */
 	struct virtio_rdma_doorbell_shadow *shadow;	/* NULL: none */
 	uint32_t max_qp;
-	/* By qpn; an entry is under its CQs' locks */
-	struct vrdma_qp **qps;
+	struct vrdma_qp_entry *qps;	/* by qpn */
 	pthread_mutex_t qp_mutex;	/* held to create and destroy QPs */
 	atomic_uint generation;
 };
