@@ -4,81 +4,23 @@
  */
 #include "qemu/osdep.h"
 #include <glib/gstdio.h>
-#include <infiniband/umad.h>
 #include <linux/sockios.h>
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include "qemu/bswap.h"
 #include "fake-ibumad.h"
-#include "verbs-test.h"
+#include "gsi-fixture.h"
 
-#define GRH_LEN 40
-#define MAD_LEN 256
-#define BUFFER_LEN (GRH_LEN + MAD_LEN)
 #define DEPTH 32
-
-/* What libibumad sends and receives. */
-typedef struct Packet {
-    struct ib_user_mad head;
-    uint8_t mad[MAD_LEN];
-} Packet;
-
-/* A guest with QP 1, and the port of its host. */
-typedef struct Gsi {
-    char *dir;
-    int listener;
-    int fd;                         /* the opened port */
-    Verbs *v;
-    QRdmaPd *pd;
-    QRdmaCq *cq;                    /* of both queues */
-    QRdmaQp *qp;
-    QRdmaMr *mr;                    /* of all memory */
-    uint64_t mem;                   /* a buffer of the guest, two pages */
-} Gsi;
-
-static char *path_of(const Gsi *g, const char *name)
-{
-    return g_build_filename(g->dir, name, NULL);
-}
 
 /* From now on @function fails, or with 0 does not. */
 static void script(const Gsi *g, const char *function, int err)
 {
-    g_autofree char *path = path_of(g, function);
+    g_autofree char *path = gsi_path(g, function);
     g_autofree char *text = g_strdup_printf("%d", err);
 
     g_assert_true(g_file_set_contents(path, text, -1, NULL));
-}
-
-static Gsi *gsi_host(void)
-{
-    Gsi *g = g_new0(Gsi, 1);
-    struct sockaddr_un addr = { .sun_family = AF_UNIX };
-    g_autofree char *path = NULL;
-
-    g->fd = -1;
-    g->dir = g_dir_make_tmp("fake-ibumad-XXXXXX", NULL);
-    path = path_of(g, FAKE_IBUMAD_PORT);
-    g_strlcpy(addr.sun_path, path, sizeof(addr.sun_path));
-    g->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    g_assert_cmpint(bind(g->listener, (struct sockaddr *)&addr, sizeof(addr)),
-                    ==, 0);
-    g_assert_cmpint(listen(g->listener, 4), ==, 0);
-    g_setenv(FAKE_IBUMAD_DIR, g->dir, true);
-    g->v = verbs_host(NULL);
-    g_unsetenv(FAKE_IBUMAD_DIR);
-    return g;
-}
-
-static void accept_port(Gsi *g)
-{
-    if (g->fd >= 0) {
-        close(g->fd);
-    }
-    g->fd = accept4(g->listener, NULL, NULL, SOCK_CLOEXEC);
-    g_assert_cmpint(g->fd, >=, 0);
 }
 
 /* What CREATE_QP of QP 1 answers. */
@@ -96,90 +38,15 @@ static uint8_t try_create(Gsi *g)
     return qrdma_try_create_qp(g->v->dev, &init, &qpn);
 }
 
-static void objects(Gsi *g)
-{
-    g->pd = qrdma_alloc_pd(g->v->dev);
-    g->cq = qrdma_create_cq(g->v->dev, 64);
-    g->mr = qrdma_get_dma_mr(g->pd, RDMA_ACCESS_LOCAL_WRITE);
-    g->mem = qrdma_alloc(g->v->dev, 8192);
-}
-
-static void create(Gsi *g)
-{
-    g->qp = qrdma_create_qp(g->pd, g->cq, g->cq, RDMA_QPT_GSI);
-    g_assert_cmpuint(g->qp->qpn, ==, RDMA_QPN_GSI);
-    g_assert_cmpuint(g->qp->wire_qpn, ==, RDMA_QPN_GSI);
-    accept_port(g);
-}
-
-/* QP 1 in RTS */
-static Gsi *gsi_new(void)
-{
-    Gsi *g = gsi_host();
-
-    verbs_plug(g->v);
-    objects(g);
-    create(g);
-    qrdma_start_ud(g->qp, RDMA_GSI_QKEY);
-    return g;
-}
-
-static void gsi_free(Gsi *g)
-{
-    static const char *names[] = { FAKE_IBUMAD_PORT, "register2", "send" };
-
-    verbs_free(g->v);
-    close(g->fd);
-    close(g->listener);
-    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-        g_autofree char *path = path_of(g, names[i]);
-
-        g_unlink(path);
-    }
-    g_rmdir(g->dir);
-    g_free(g->dir);
-    g_free(g);
-}
-
-/* A MAD of the connection manager. */
-static void fill_mad(uint8_t mad[MAD_LEN], uint8_t seed)
-{
-    for (int i = 0; i < MAD_LEN; i++) {
-        mad[i] = i * 7 + seed;
-    }
-    mad[0] = 1;
-    mad[1] = 7;
-    mad[2] = 2;
-    mad[3] = 3;
-    stw_be_p(mad + 16, 0x10);
-}
-
 /* Post one, made of @seed with byte @at changed to @value. */
 static void post_send(Gsi *g, uint8_t gid_index, uint8_t seed, int at,
                       uint8_t value)
 {
-    uint8_t mad[MAD_LEN];
-    RdmaSge sge[2] = {
-        { qrdma_dma(g->v->dev, g->mem), 24, g->mr->lkey },
-        { qrdma_dma(g->v->dev, g->mem) + 24, MAD_LEN - 24, g->mr->lkey },
-    };
-    RdmaSendWr wr = {
-        .wr_id = seed,
-        .opcode = RDMA_WR_SEND,
-        .send_flags = RDMA_SEND_SIGNALED,
-        .sg_list = sge,
-        .num_sge = 2,
-        .wr.ud = {
-            .remote_qpn = RDMA_QPN_GSI,
-            .remote_qkey = RDMA_GSI_QKEY,
-            .av = qrdma_av(g->v->dev, gid_index),
-        },
-    };
+    uint8_t mad[GSI_MAD_LEN];
 
-    fill_mad(mad, seed);
+    gsi_fill_mad(mad, seed);
     mad[at] = value;
-    qrdma_write(g->v->dev, g->mem, mad, MAD_LEN);
-    qrdma_post_send(g->qp, &wr);
+    gsi_post_mad(g, gid_index, seed, mad);
 }
 
 static void post_good(Gsi *g, uint8_t gid_index, uint8_t seed)
@@ -202,14 +69,14 @@ static void post_recv(Gsi *g, uint64_t wr_id, uint32_t len)
 }
 
 /* The next MAD that the host gets is the one of @seed. */
-static Packet expect_sent(Gsi *g, uint8_t seed)
+static GsiPacket expect_sent(Gsi *g, uint8_t seed)
 {
-    uint8_t mad[MAD_LEN];
-    Packet p = {};
+    uint8_t mad[GSI_MAD_LEN];
+    GsiPacket p = {};
 
     g_assert_cmpint(recv(g->fd, &p, sizeof(p), 0), ==, sizeof(p));
-    fill_mad(mad, seed);
-    g_assert_cmpmem(p.mad, MAD_LEN, mad, MAD_LEN);
+    gsi_fill_mad(mad, seed);
+    g_assert_cmpmem(p.mad, GSI_MAD_LEN, mad, GSI_MAD_LEN);
     return p;
 }
 
@@ -221,7 +88,7 @@ static void expect_send(Gsi *g, uint8_t seed, RdmaWcStatus status)
 /* A MAD comes to the host's GID @gid_index, from @source. */
 static void arrive(Gsi *g, uint8_t seed, uint8_t gid_index, const char *source)
 {
-    Packet p = {
+    GsiPacket p = {
         .head.agent_id = 5,
         .head.addr = {
             .qpn = cpu_to_be32(1),
@@ -235,36 +102,36 @@ static void arrive(Gsi *g, uint8_t seed, uint8_t gid_index, const char *source)
     int unread;
 
     g_assert_cmpint(inet_pton(AF_INET6, source, p.head.addr.gid), ==, 1);
-    fill_mad(p.mad, seed);
+    gsi_fill_mad(p.mad, seed);
     g_assert_cmpint(send(g->fd, &p, sizeof(p), MSG_NOSIGNAL), ==, sizeof(p));
     qrdma_wait_until(g->v->dev, !ioctl(g->fd, SIOCOUTQ, &unread) && !unread);
 }
 
 static void expect_received(Gsi *g, uint64_t wr_id, uint8_t seed,
-                            uint8_t grh[GRH_LEN])
+                            uint8_t grh[GSI_GRH_LEN])
 {
-    uint8_t buf[BUFFER_LEN], mad[MAD_LEN];
+    uint8_t buf[GSI_BUFFER_LEN], mad[GSI_MAD_LEN];
     RdmaWc wc;
 
     qrdma_expect_wc(g->cq, wr_id, RDMA_WC_RECV, &wc);
-    g_assert_cmpuint(wc.byte_len, ==, BUFFER_LEN);
+    g_assert_cmpuint(wc.byte_len, ==, GSI_BUFFER_LEN);
     g_assert_cmpuint(wc.qp_num, ==, RDMA_QPN_GSI);
     g_assert_cmpuint(wc.src_qp, ==, 1);
     g_assert_cmphex(wc.wc_flags, ==, RDMA_WC_GRH);
     qrdma_read(g->v->dev, g->mem + 4096, buf, sizeof(buf));
-    fill_mad(mad, seed);
-    g_assert_cmpmem(buf + GRH_LEN, MAD_LEN, mad, MAD_LEN);
-    memcpy(grh, buf, GRH_LEN);
+    gsi_fill_mad(mad, seed);
+    g_assert_cmpmem(buf + GSI_GRH_LEN, GSI_MAD_LEN, mad, GSI_MAD_LEN);
+    memcpy(grh, buf, GSI_GRH_LEN);
 }
 
 static void check_works(Gsi *g, uint8_t seed)
 {
-    uint8_t grh[GRH_LEN];
+    uint8_t grh[GSI_GRH_LEN];
 
     post_good(g, 1, seed);
     expect_send(g, seed, RDMA_WC_SUCCESS);
     expect_sent(g, seed);
-    post_recv(g, seed, BUFFER_LEN);
+    post_recv(g, seed, GSI_BUFFER_LEN);
     arrive(g, seed, 1, "::ffff:10.0.0.9");
     expect_received(g, seed, seed, grh);
 }
@@ -276,7 +143,7 @@ static void test_both_ways(void)
     QRdma *d = g->v->dev;
 
     for (uint8_t index = 0; index < 2; index++) {
-        Packet p;
+        GsiPacket p;
 
         post_good(g, index, 30 + index);
         expect_send(g, 30 + index, RDMA_WC_SUCCESS);
@@ -302,15 +169,15 @@ static void test_grh(void)
     };
     static const uint8_t none[20];
     Gsi *g = gsi_new();
-    uint8_t grh[GRH_LEN], source[16];
+    uint8_t grh[GSI_GRH_LEN], source[16];
 
-    post_recv(g, 1, BUFFER_LEN);
+    post_recv(g, 1, GSI_BUFFER_LEN);
     arrive(g, 40, 1, "::ffff:10.0.0.9");
     expect_received(g, 1, 40, grh);
     g_assert_cmpmem(grh, 20, none, 20);
     g_assert_cmpmem(grh + 20, 20, ipv4, 20);
 
-    post_recv(g, 2, BUFFER_LEN);
+    post_recv(g, 2, GSI_BUFFER_LEN);
     arrive(g, 41, 0, "fe80::9");
     expect_received(g, 2, 41, grh);
     inet_pton(AF_INET6, "fe80::9", source);
@@ -337,16 +204,16 @@ static void test_refused(void)
 
     script(g, "register2", EINVAL);
     verbs_plug(g->v);
-    objects(g);
+    gsi_objects(g);
     for (int i = 0; i < 3; i++) {
         g_assert_cmpint(try_create(g), ==, VIRTIO_RDMA_S_NOTSUPP);
-        accept_port(g);
+        gsi_accept_port(g);
     }
     check_rest_works(g->v);
     script(g, "register2", 0);
     verbs_restart(g->v);
-    objects(g);
-    create(g);
+    gsi_objects(g);
+    gsi_create(g);
     qrdma_start_ud(g->qp, RDMA_GSI_QKEY);
     check_works(g, 1);
     gsi_free(g);
@@ -355,11 +222,11 @@ static void test_refused(void)
 static void test_no_device(void)
 {
     Gsi *g = gsi_host();
-    g_autofree char *path = path_of(g, FAKE_IBUMAD_PORT);
+    g_autofree char *path = gsi_path(g, FAKE_IBUMAD_PORT);
 
     g_unlink(path);
     verbs_plug(g->v);
-    objects(g);
+    gsi_objects(g);
     g_assert_cmpint(try_create(g), ==, VIRTIO_RDMA_S_NOTSUPP);
     check_rest_works(g->v);
     gsi_free(g);
@@ -374,7 +241,7 @@ static void test_cm_off(void)
                              "'arguments': {'path': '/objects/r0', "
                              "'property': 'cm', 'value': false}}");
     verbs_plug(g->v);
-    objects(g);
+    gsi_objects(g);
     g_assert_cmpint(try_create(g), ==, VIRTIO_RDMA_S_NOTSUPP);
     g_assert_cmpint(poll(&poll_fd, 1, 0), ==, 0);
     check_rest_works(g->v);
@@ -398,7 +265,7 @@ static void test_only_cm(void)
         { 3, 0x83 },
     };
     Gsi *g = gsi_new();
-    RdmaSge sge = { qrdma_dma(g->v->dev, g->mem), MAD_LEN, g->mr->lkey };
+    RdmaSge sge = { qrdma_dma(g->v->dev, g->mem), GSI_MAD_LEN, g->mr->lkey };
     RdmaSendWr wr = {
         .wr_id = 77,
         .opcode = RDMA_WR_SEND,
@@ -420,13 +287,13 @@ static void test_only_cm(void)
     qrdma_post_send(g->qp, &wr);
     expect_send(g, 77, RDMA_WC_SUCCESS);
     wr.wr.ud.remote_qpn = RDMA_QPN_GSI;
-    sge.length = MAD_LEN + 1;
+    sge.length = GSI_MAD_LEN + 1;
     qrdma_post_send(g->qp, &wr);
     expect_send(g, 77, RDMA_WC_SUCCESS);
-    sge.length = MAD_LEN - 1;
+    sge.length = GSI_MAD_LEN - 1;
     qrdma_post_send(g->qp, &wr);
     expect_send(g, 77, RDMA_WC_SUCCESS);
-    sge.length = MAD_LEN;
+    sge.length = GSI_MAD_LEN;
     memset(wr.wr.ud.av.dgid, 0xff, 2);
     qrdma_post_send(g->qp, &wr);
     expect_send(g, 77, RDMA_WC_SUCCESS);
@@ -472,21 +339,21 @@ static void test_bad_memory(void)
     };
     RdmaRecvWr recv = { .wr_id = 5, .sg_list = &sge, .num_sge = 1 };
     const RdmaSge bad[] = {
-        { 0xfee00000, MAD_LEN, g->mr->lkey },       /* registers */
-        { 1ull << 46, MAD_LEN, g->mr->lkey },       /* nothing */
-        { UINT64_MAX - 8, MAD_LEN, g->mr->lkey },
-        { mem, MAD_LEN, g->mr->lkey ^ 1 },
-        { mem, MAD_LEN, 0 },
-        { mem, MAD_LEN, UINT32_MAX },
-        { mem, MAD_LEN, user->lkey },
-        { mem, MAD_LEN, other->lkey },
+        { 0xfee00000, GSI_MAD_LEN, g->mr->lkey },       /* registers */
+        { 1ull << 46, GSI_MAD_LEN, g->mr->lkey },       /* nothing */
+        { UINT64_MAX - 8, GSI_MAD_LEN, g->mr->lkey },
+        { mem, GSI_MAD_LEN, g->mr->lkey ^ 1 },
+        { mem, GSI_MAD_LEN, 0 },
+        { mem, GSI_MAD_LEN, UINT32_MAX },
+        { mem, GSI_MAD_LEN, user->lkey },
+        { mem, GSI_MAD_LEN, other->lkey },
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
         sge = bad[i];
         check_bad_send(g, &wr, RDMA_WC_LOC_PROT_ERR);
     }
-    sge = (RdmaSge) { mem, MAD_LEN, read_only->lkey };
+    sge = (RdmaSge) { mem, GSI_MAD_LEN, read_only->lkey };
     wr.opcode = RDMA_WR_RDMA_WRITE;
     check_bad_send(g, &wr, RDMA_WC_LOC_QP_OP_ERR);
     wr.opcode = RDMA_WR_SEND;
@@ -494,13 +361,13 @@ static void test_bad_memory(void)
     check_bad_send(g, &wr, RDMA_WC_LOC_QP_OP_ERR);
 
     /* A receive moves the QP to ERR */
-    sge = (RdmaSge) { mem, BUFFER_LEN, read_only->lkey };
+    sge = (RdmaSge) { mem, GSI_BUFFER_LEN, read_only->lkey };
     qrdma_post_recv(g->qp, &recv);
-    post_recv(g, 6, BUFFER_LEN);
+    post_recv(g, 6, GSI_BUFFER_LEN);
     arrive(g, 7, 1, "::ffff:10.0.0.9");
     qrdma_expect(g->cq, 5, RDMA_WC_LOC_PROT_ERR);
     qrdma_expect(g->cq, 6, RDMA_WC_WR_FLUSH_ERR);
-    post_recv(g, 8, BUFFER_LEN);
+    post_recv(g, 8, GSI_BUFFER_LEN);
     qrdma_expect(g->cq, 8, RDMA_WC_WR_FLUSH_ERR);
     post_good(g, 1, 9);
     expect_send(g, 9, RDMA_WC_WR_FLUSH_ERR);
@@ -526,16 +393,16 @@ static void test_lost(void)
 static void test_dropped(void)
 {
     Gsi *g = gsi_new();
-    uint8_t grh[GRH_LEN];
+    uint8_t grh[GSI_GRH_LEN];
 
     /* No buffer, one that is too short, a GID that the guest does not have */
     arrive(g, 1, 1, "::ffff:10.0.0.9");
-    post_recv(g, 1, BUFFER_LEN - 1);
+    post_recv(g, 1, GSI_BUFFER_LEN - 1);
     arrive(g, 2, 1, "::ffff:10.0.0.9");
     qrdma_expect_none(g->cq);
     assert_ok(qrdma_modify_qp_state(g->qp, RDMA_QPS_RESET));
     qrdma_start_ud(g->qp, RDMA_GSI_QKEY);
-    post_recv(g, 3, BUFFER_LEN);
+    post_recv(g, 3, GSI_BUFFER_LEN);
     arrive(g, 3, 7, "::ffff:10.0.0.9");
     qrdma_expect_none(g->cq);
     arrive(g, 4, 1, "::ffff:10.0.0.9");
@@ -546,9 +413,9 @@ static void test_dropped(void)
 static void test_stopped(void)
 {
     Gsi *g = gsi_new();
-    uint8_t grh[GRH_LEN];
+    uint8_t grh[GSI_GRH_LEN];
 
-    post_recv(g, 1, BUFFER_LEN);
+    post_recv(g, 1, GSI_BUFFER_LEN);
     qrdma_settle(g->v->dev);
     qtest_qmp_assert_success(g->v->host->qts, "{'execute': 'stop'}");
     arrive(g, 1, 1, "::ffff:10.0.0.9");
@@ -562,7 +429,7 @@ static void test_stopped(void)
 /* The port is, behind what was sent. */
 static void expect_closed(Gsi *g)
 {
-    Packet p;
+    GsiPacket p;
     ssize_t n;
 
     do {
@@ -577,22 +444,22 @@ static void test_given_back(void)
     Gsi *g = gsi_new();
     RdmaWc wc;
 
-    post_recv(g, 1, BUFFER_LEN);
+    post_recv(g, 1, GSI_BUFFER_LEN);
     post_good(g, 1, 1);
     assert_ok(qrdma_destroy_qp(g->qp));
     expect_closed(g);
     while (qrdma_poll_cq(g->cq, &wc)) {
         ;
     }
-    create(g);
+    gsi_create(g);
     qrdma_start_ud(g->qp, RDMA_GSI_QKEY);
     check_works(g, 1);
-    post_recv(g, 2, BUFFER_LEN);
+    post_recv(g, 2, GSI_BUFFER_LEN);
     post_good(g, 1, 2);
     verbs_restart(g->v);
     expect_closed(g);
-    objects(g);
-    create(g);
+    gsi_objects(g);
+    gsi_create(g);
     qrdma_start_ud(g->qp, RDMA_GSI_QKEY);
     check_works(g, 2);
     post_good(g, 1, 3);
@@ -606,7 +473,7 @@ static void test_device_gone(void)
     Gsi *g = gsi_new();
     RdmaQpAttr attr;
 
-    post_recv(g, 1, BUFFER_LEN);
+    post_recv(g, 1, GSI_BUFFER_LEN);
     qrdma_settle(g->v->dev);
     shutdown(g->fd, SHUT_RDWR);
     qrdma_expect_event(g->v->dev, RDMA_EVENT_QP_FATAL, RDMA_QPN_GSI);
@@ -614,7 +481,7 @@ static void test_device_gone(void)
     assert_ok(qrdma_query_qp(g->qp, &attr));
     g_assert_cmpint(attr.qp_state, ==, RDMA_QPS_ERR);
     assert_ok(qrdma_destroy_qp(g->qp));
-    create(g);
+    gsi_create(g);
     qrdma_start_ud(g->qp, RDMA_GSI_QKEY);
     check_works(g, 2);
     gsi_free(g);
@@ -626,7 +493,7 @@ static void test_cq_fails(void)
     Gsi *g = gsi_new();
 
     for (int i = 0; i < 2; i++) {
-        post_recv(g, 1, BUFFER_LEN);
+        post_recv(g, 1, GSI_BUFFER_LEN);
         qrdma_settle(g->v->dev);
         fake_verbs_tell(g->v->fake, "event CQ_ERR 0x%x",
                         fake_verbs_newest(g->v->fake, "cq"));
@@ -636,8 +503,8 @@ static void test_cq_fails(void)
         if (i == 0) {
             verbs_unplug(g->v);
             verbs_plug(g->v);
-            objects(g);
-            create(g);
+            gsi_objects(g);
+            gsi_create(g);
             qrdma_start_ud(g->qp, RDMA_GSI_QKEY);
         }
     }
@@ -652,8 +519,8 @@ static void test_states(void)
     RdmaQpAttr attr = { .qp_state = RDMA_QPS_INIT, .qkey = RDMA_GSI_QKEY };
 
     verbs_plug(g->v);
-    objects(g);
-    create(g);
+    gsi_objects(g);
+    gsi_create(g);
     assert_status(qrdma_modify_qp(g->qp, RDMA_QP_STATE, &attr), INVAL);
     attr.pkey_index = 1;
     assert_status(qrdma_modify_qp(g->qp, all, &attr), INVAL);
@@ -674,7 +541,7 @@ static void test_states(void)
                                   &attr), INVAL);
     assert_status(qrdma_modify_qp_state(g->qp, RDMA_QPS_SQD), INVAL);
     check_works(g, 1);
-    post_recv(g, 2, BUFFER_LEN);
+    post_recv(g, 2, GSI_BUFFER_LEN);
     assert_ok(qrdma_modify_qp_state(g->qp, RDMA_QPS_ERR));
     qrdma_expect(g->cq, 2, RDMA_WC_WR_FLUSH_ERR);
     gsi_free(g);
@@ -728,7 +595,7 @@ static void test_room_behind_a_reset(void)
 {
     Gsi *g = gsi_new();
     VerbsPair p = verbs_pair(g->v, RDMA_QPT_UD);
-    uint8_t mad[MAD_LEN];
+    uint8_t mad[GSI_MAD_LEN];
 
     fake_verbs_tell(g->v->fake, "delay create_ah");
     verbs_offer_send(&p, 1);
@@ -742,8 +609,8 @@ static void test_room_behind_a_reset(void)
     post_good(g, 0, 100);
     qrdma_settle(g->v->dev);
     /* It has not been read */
-    fill_mad(mad, 101);
-    qrdma_write(g->v->dev, g->mem, mad, MAD_LEN);
+    gsi_fill_mad(mad, 101);
+    qrdma_write(g->v->dev, g->mem, mad, GSI_MAD_LEN);
     fake_verbs_tell(g->v->fake, "release");
     expect_sent(g, 101);
     expect_send(g, 100, RDMA_WC_SUCCESS);
