@@ -22,6 +22,11 @@ struct VerbsGsi {
     bool dead;                      /* a job closes it */
 };
 
+/* rdma-verbs-cm.c */
+
+/* What @mad says of its sender's addresses is true. */
+bool verbs_cm_addresses_are_own(RdmaVerbs *v, const uint8_t mad[VERBS_MAD_LEN]);
+
 /* rdma-verbs-mad.c */
 
 /* Whether MADs are taken from the host. */

@@ -382,6 +382,8 @@ int verbs_gid_path(RdmaVerbs *v, const RdmaAv *av, struct ibv_ah_attr *ah);
  */
 bool verbs_gid_of_host(RdmaVerbs *v, uint32_t host_index,
                        uint8_t gid[RDMA_GID_LEN], uint16_t *vlan);
+/* Does the guest have @gid, and the host's port, too? */
+bool verbs_gid_is_guests(RdmaVerbs *v, const uint8_t gid[RDMA_GID_LEN]);
 
 /* rdma-verbs-mem.c: pages of the guest as memory of this process */
 
@@ -500,6 +502,7 @@ void verbs_qp_class_init(RdmaBackendClass *rbc);
 #define RDMA_MAD_CLASS_CM 7
 #define RDMA_MAD_CM_VERSION 2
 #define RDMA_MAD_METHOD_SEND 3
+#define RDMA_MAD_ATTR 16            /* where the attribute is */
 
 /* A MAD and its address: where to, or where from. */
 typedef struct VerbsMad {

@@ -200,7 +200,8 @@ static void send_done(VerbsJob *job)
 
     if (j->sends) {
         /* One that was not sent is a datagram that was lost */
-        trace_rdma_verbs_gsi_sent(job->v, lduw_be_p(j->mad.data + 16),
+        trace_rdma_verbs_gsi_sent(job->v,
+                                  lduw_be_p(j->mad.data + RDMA_MAD_ATTR),
                                   job->ret);
     }
     g->njobs--;
@@ -222,7 +223,7 @@ static const VerbsJobOps send_ops = {
 };
 
 /* May the guest send that? */
-static bool check_mad(const RdmaSendWr *wr, uint64_t length,
+static bool check_mad(RdmaVerbs *v, const RdmaSendWr *wr, uint64_t length,
                       const VerbsMad *mad)
 {
     if (length == VERBS_MAD_LEN && wr->wr.ud.remote_qpn == RDMA_QPN_GSI &&
@@ -230,7 +231,7 @@ static bool check_mad(const RdmaSendWr *wr, uint64_t length,
         mad->data[1] == RDMA_MAD_CLASS_CM &&
         mad->data[2] == RDMA_MAD_CM_VERSION &&
         mad->data[3] == RDMA_MAD_METHOD_SEND) {
-        return true;
+        return verbs_cm_addresses_are_own(v, mad->data);
     }
     qemu_log_mask(LOG_GUEST_ERROR, "rdma-verbs: QP 1 sends nothing but MADs "
                   "of the connection manager (class 7 version 2 method 3) to "
@@ -273,7 +274,7 @@ static RdmaWcStatus take_mad(RdmaVerbs *v, VerbsGsi *g, const RdmaSendWr *wr,
                           false)) {
         return RDMA_WC_LOC_PROT_ERR;
     }
-    *sends = check_mad(wr, length, mad);
+    *sends = check_mad(v, wr, length, mad);
     return RDMA_WC_SUCCESS;
 }
 
@@ -436,7 +437,7 @@ static void receive(RdmaVerbs *v, VerbsGsi *g, const VerbsMad *mad)
         verbs_gsi_enter_err(v, g);
         return;
     }
-    trace_rdma_verbs_gsi_received(v, lduw_be_p(mad->data + 16));
+    trace_rdma_verbs_gsi_received(v, lduw_be_p(mad->data + RDMA_MAD_ATTR));
     wc.wr_id = r->wr_id;
     wc.hdr_type = rdma_gid_is_ipv4(dgid) ? RDMA_HDR_IPV4 : RDMA_HDR_IPV6;
     if (vlan != RDMA_NO_VLAN) {

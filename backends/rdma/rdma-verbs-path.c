@@ -30,6 +30,17 @@ bool verbs_gid_of_host(RdmaVerbs *v, uint32_t host_index,
     return false;
 }
 
+bool verbs_gid_is_guests(RdmaVerbs *v, const uint8_t gid[RDMA_GID_LEN])
+{
+    for (uint32_t i = 0; i < v->parent_obj.limits.gid_table_len; i++) {
+        if (verbs_gid_host_index(v, i) >= 0 &&
+            !memcmp(v->gids[i].key.gid, gid, RDMA_GID_LEN)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 int verbs_gid_path(RdmaVerbs *v, const RdmaAv *av, struct ibv_ah_attr *ah)
 {
     int index = verbs_gid_host_index(v, av->sgid_index);

@@ -24,6 +24,7 @@ int main(int argc, char **argv)
     add_verbs_wqe_tests();
 #ifdef HAVE_FAKE_IBUMAD
     add_verbs_gsi_tests();
+    add_verbs_cm_tests();
 #endif
     add_verbs_modify_tests();
     add_verbs_mr_tests();

@@ -106,6 +106,7 @@ struct virtio_rdma_reg_user_mr_req verbs_reg_mr_req(QRdmaPd *pd);
 void add_verbs_address_tests(void);
 void add_verbs_again_tests(void);
 void add_verbs_attach_tests(void);
+void add_verbs_cm_tests(void);
 void add_verbs_errno_tests(void);
 void add_verbs_event_tests(void);
 void add_verbs_gid_tests(void);
