@@ -181,7 +181,8 @@ static const struct {
 #undef COUNTER
 };
 
-QEMU_BUILD_BUG_ON(sizeof(RdmaQpStats) !=
+/* What follows these is for people on the host only. */
+QEMU_BUILD_BUG_ON(offsetof(RdmaQpStats, timeouts_late) !=
                   ARRAY_SIZE(qp_counters) * sizeof(uint64_t));
 
 static uint64_t *qp_counter(RdmaQpStats *stats, size_t i)
@@ -204,7 +205,7 @@ static int rdma_roce_query_qp_counters(RdmaBackend *rb, uint32_t qpn,
 static int rdma_roce_set_qp_counters(RdmaBackend *rb, uint32_t qpn,
                                      const uint64_t *values)
 {
-    RdmaQpStats stats;
+    RdmaQpStats stats = {};
 
     for (size_t i = 0; i < ARRAY_SIZE(qp_counters); i++) {
         *qp_counter(&stats, i) = values[qp_counters[i].counter];

@@ -232,7 +232,7 @@ static void roce_run_engine(RdmaRoce *r)
     }
     now = rdma_roce_now();
     if (roce_next_deadline(r->engine) <= now) {
-        roce_expire(r->engine, now);
+        roce_expire(r->engine, now, now);
     }
     roce_update_blocked(r);
     do {

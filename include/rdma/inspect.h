@@ -36,6 +36,7 @@ typedef struct RdmaQpStats {
     uint64_t rx_duplicates;
     uint64_t rx_out_of_sequence;
     uint64_t bad_qkey;
+    uint64_t timeouts_late;         /* avoided: the answer was there, unread */
 } RdmaQpStats;
 
 typedef struct RdmaQpInspection {

@@ -478,8 +478,19 @@ uint64_t roce_work(const RoceEngine *e);
  */
 void roce_charge(RoceEngine *e, uint32_t bytes);
 
-/* Run the timers that are due; then roce_poll_tx() may have frames. */
-void roce_expire(RoceEngine *e, int64_t now);
+/*
+ * Run the timers that are due; then roce_poll_tx() may have frames. @heard: all
+ * frames that had come in by then have been given to roce_rx(). A request whose
+ * answer was due later than that is overdue, and does not time out yet.
+ */
+void roce_expire(RoceEngine *e, int64_t now, int64_t heard);
+/*
+ * Was a request overdue at the end of the last roce_expire()? The owner shall
+ * call that again with a later @heard; roce_next_deadline() does not say so.
+ */
+bool roce_any_overdue(const RoceEngine *e);
+/* How often a request was overdue and did not time out: its answer was there. */
+uint64_t roce_timeouts_late(const RoceEngine *e);
 /*
  * Frames could not be taken for a while, here or by the engine whose state
  * was imported: have RC connections make up for that now, not when their

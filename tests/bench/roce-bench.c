@@ -313,8 +313,8 @@ static int64_t run_engine(const Cell *c, uint64_t count)
                 fprintf(stderr, "roce-bench: %s: stuck\n", c->name);
                 exit(1);
             }
-            roce_expire(peers[0].engine, virtual_now);
-            roce_expire(peers[1].engine, virtual_now);
+            roce_expire(peers[0].engine, virtual_now, virtual_now);
+            roce_expire(peers[1].engine, virtual_now, virtual_now);
         }
     }
     return MAX(clock_ns() - start, 1);

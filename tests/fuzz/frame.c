@@ -204,7 +204,7 @@ static void pass_time(FuzzEnv *env, FuzzInput *in)
     } else {
         env->now = MAX(env->now, next);
     }
-    roce_expire(env->engine, env->now);
+    roce_expire(env->engine, env->now, env->now);
     if (roce_next_deadline(env->engine) <= env->now) {
         g_error("a timer that is due was not run");
     }

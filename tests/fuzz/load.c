@@ -346,7 +346,7 @@ static void exercise(RoceEngine *e, uint32_t qpn, int64_t now)
     for (i = 0; i < 3; i++) {
         drain(e, now);
         now += 1000000;
-        roce_expire(e, now);
+        roce_expire(e, now, now);
     }
     for (i = 0; i < G_N_ELEMENTS(states); i++) {
         RdmaQpAttr attr = { .qp_state = states[i] };

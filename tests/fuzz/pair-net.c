@@ -135,7 +135,7 @@ static void expire(void)
         PairNode *p = &pair.node[i];
 
         pair_enter(p);
-        roce_expire(p->n->e, pair.l->now);
+        roce_expire(p->n->e, pair.l->now, pair.l->now);
         pair_done(p, RX_WORK);
     }
 }

@@ -416,7 +416,7 @@ static void pass_time(int64_t delta)
 
     for (i = 0; i < 2; i++) {
         envs[i]->now += delta;
-        roce_expire(envs[i]->engine, envs[i]->now);
+        roce_expire(envs[i]->engine, envs[i]->now, envs[i]->now);
         fuzz_check(envs[i]);
     }
 }

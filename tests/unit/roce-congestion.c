@@ -388,7 +388,7 @@ static void run(Net *n, int64_t ns)
                 post(h);
             }
             if (roce_next_deadline(h->e) <= n->now) {
-                roce_expire(h->e, n->now);
+                roce_expire(h->e, n->now, n->now);
             }
             transmit(n, h);
         }

@@ -238,6 +238,7 @@ static void node_init(RoceLink *l, unsigned side)
     unsigned i;
 
     n->link = l;
+    n->heard = ROCE_NO_DEADLINE;
     n->e = roce_new(&link_config, l->ops, n);
     link_set_extensions(n, LINK_EXTENSIONS);
     memcpy(n->mac, mac, sizeof(mac));
@@ -427,7 +428,8 @@ static void expire(RoceLink *l)
 
     for (i = 0; i < 2; i++) {
         if (!l->node[i].stopped) {
-            roce_expire(l->node[i].e, l->now);
+            roce_expire(l->node[i].e, l->now,
+                        MIN(l->now, l->node[i].heard));
         }
     }
 }

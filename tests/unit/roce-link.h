@@ -76,6 +76,7 @@ struct LinkNode {
     bool link_up;
     uint32_t extensions;            /* link_set_extensions() */
     bool stopped;                   /* does nothing; its frames are lost */
+    int64_t heard;                  /* roce_expire() is told no later time */
 };
 
 /* Per 10000 frames. */

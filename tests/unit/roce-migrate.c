@@ -656,7 +656,7 @@ static void exercise(RoceLink *l, RoceEngine *e, unsigned side, uint32_t qpn)
             }
         }
         now += 300000;
-        roce_expire(e, now);
+        roce_expire(e, now, now);
     }
     for (i = 0; i < G_N_ELEMENTS(states); i++) {
         RdmaQpAttr attr = { .qp_state = states[i] };

@@ -28,6 +28,7 @@ RoceEngine *roce_new(const RoceConfig *config, const RoceOps *ops,
     e->cqs = g_hash_table_new_full(NULL, NULL, NULL, g_free);
     g_queue_init(&e->active);
     g_queue_init(&e->blocked);
+    g_queue_init(&e->overdue);
     e->resume_at = ROCE_NO_DEADLINE;
     e->flush_room = ROCE_FLUSH_SLICE;
     return e;
@@ -57,6 +58,7 @@ void roce_reset(RoceEngine *e)
     memset(e->vlans, 0, sizeof(e->vlans));
     memset(&e->stats, 0, sizeof(e->stats));
     memset(&e->ecn, 0, sizeof(e->ecn));
+    e->timeouts_late = 0;
     e->gid_serial++;
     e->out = false;
     e->out_completes = false;

@@ -202,7 +202,37 @@ void roce_tx_done(RoceEngine *e, RoceTxFrame *frame)
     roce_cq_fail_qps(e);
 }
 
-void roce_expire(RoceEngine *e, int64_t now)
+/*
+ * A QP that fails here is the only one to leave the list meanwhile: others that
+ * share its CQ go to ERR at the end of the call.
+ */
+static void expire_overdue(RoceEngine *e, int64_t now, int64_t heard)
+{
+    GList *link, *next;
+
+    for (link = e->overdue.head; link; link = next) {
+        RoceQp *qp = link->data;
+        int64_t when = roce_peer_deadline(qp);
+
+        next = link->next;
+        if (when > heard && when <= now) {
+            continue;
+        }
+        roce_timer_not_overdue(qp);
+        if (when <= heard) {
+            roce_req_time_out(qp, now, heard);
+        } else {
+            qp->stats.timeouts_late++;
+            e->timeouts_late++;
+        }
+        when = roce_qp_deadline(qp);
+        if (when != ROCE_NO_DEADLINE) {
+            roce_timer_arm(qp, when);
+        }
+    }
+}
+
+void roce_expire(RoceEngine *e, int64_t now, int64_t heard)
 {
     RoceQp *qp;
 
@@ -213,5 +243,16 @@ void roce_expire(RoceEngine *e, int64_t now)
         }
         roce_timer_restart(qp);
     }
+    expire_overdue(e, now, heard);
     roce_cq_fail_qps(e);
+}
+
+bool roce_any_overdue(const RoceEngine *e)
+{
+    return e->overdue.head;
+}
+
+uint64_t roce_timeouts_late(const RoceEngine *e)
+{
+    return e->timeouts_late;
 }

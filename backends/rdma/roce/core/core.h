@@ -91,8 +91,10 @@ typedef struct RoceQp {
     RdmaQpInitAttr init;
 
     GList link;                     /* in one of e's lists; data is the QP */
+    GList overdue_link;             /* in e->overdue, if @overdue */
     bool active;                    /* it is */
     bool blocked;                   /* in e->blocked, not e->active */
+    bool overdue;                   /* its peer has not answered in time */
     bool paused;                    /* may not send before s.sq.send_at */
     bool resp_turn;                 /* READ responses go before requests */
     bool last_explicit;             /* the last request needed a response, */
@@ -203,6 +205,8 @@ struct RoceEngine {
 
     RoceQp **timers;                /* binary heap, from 1 */
     uint32_t ntimers;
+    GQueue overdue;                 /* see roce_timer_overdue() */
+    uint64_t timeouts_late;         /* see roce_timeouts_late() */
 
     /* the one frame that is out between poll_tx and tx_done */
     bool out;
@@ -402,8 +406,16 @@ void roce_qp_block(RoceQp *qp);
 /* @qp has a deadline at @when; earlier ones stay. */
 void roce_timer_arm(RoceQp *qp, int64_t when);
 void roce_timer_remove(RoceQp *qp);
-/* The first deadline of @qp, or ROCE_NO_DEADLINE. */
+/* The first deadline of @qp that the heap knows, or ROCE_NO_DEADLINE. */
 int64_t roce_qp_deadline(const RoceQp *qp);
+/* Until when the peer of @qp has to answer, or ROCE_NO_DEADLINE. */
+int64_t roce_peer_deadline(const RoceQp *qp);
+/*
+ * The peer has not answered in time: its deadline leaves the heap, until
+ * roce_timer_not_overdue() or roce_timer_remove().
+ */
+void roce_timer_overdue(RoceQp *qp);
+void roce_timer_not_overdue(RoceQp *qp);
 /* The QP whose key comes first, if that has come; or NULL. */
 RoceQp *roce_timer_due(const RoceEngine *e, int64_t now);
 /*

@@ -6,15 +6,26 @@
  * later. So progress, which moves deadlines on with every packet, does not
  * touch the heap; the QP is looked at when its key comes, and goes back with
  * a later one.
+ *
+ * A peer that has not answered in time may have done so, and the frame waits
+ * where the owner gets it from. Such a QP moves from the heap to a list, until
+ * the owner has handed over what had come by then (roce_expire()).
  */
 #include <glib.h>
 #include "core/core.h"
 
+int64_t roce_peer_deadline(const RoceQp *qp)
+{
+    return MIN(qp->s.sq.ack_deadline, qp->credit_deadline);
+}
+
 int64_t roce_qp_deadline(const RoceQp *qp)
 {
-    int64_t when = MIN(qp->s.sq.ack_deadline, qp->s.sq.rnr_deadline);
+    int64_t when = MIN(qp->s.sq.rnr_deadline, qp->starved_deadline);
 
-    when = MIN(when, MIN(qp->credit_deadline, qp->starved_deadline));
+    if (!qp->overdue) {
+        when = MIN(when, roce_peer_deadline(qp));
+    }
     return qp->paused ? MIN(when, qp->s.sq.send_at) : when;
 }
 
@@ -77,7 +88,7 @@ void roce_timer_arm(RoceQp *qp, int64_t when)
     }
 }
 
-void roce_timer_remove(RoceQp *qp)
+static void heap_remove(RoceQp *qp)
 {
     RoceEngine *e = qp->e;
     uint32_t slot = qp->timer_slot;
@@ -95,6 +106,28 @@ void roce_timer_remove(RoceQp *qp)
     }
 }
 
+void roce_timer_remove(RoceQp *qp)
+{
+    heap_remove(qp);
+    roce_timer_not_overdue(qp);
+}
+
+void roce_timer_overdue(RoceQp *qp)
+{
+    if (!qp->overdue) {
+        qp->overdue = true;
+        g_queue_push_tail_link(&qp->e->overdue, &qp->overdue_link);
+    }
+}
+
+void roce_timer_not_overdue(RoceQp *qp)
+{
+    if (qp->overdue) {
+        qp->overdue = false;
+        g_queue_unlink(&qp->e->overdue, &qp->overdue_link);
+    }
+}
+
 RoceQp *roce_timer_due(const RoceEngine *e, int64_t now)
 {
     return e->ntimers && e->timers[1]->timer_key <= now ? e->timers[1] : NULL;
@@ -106,7 +139,7 @@ void roce_timer_restart(RoceQp *qp)
         return;
     }
     if (roce_qp_deadline(qp) == ROCE_NO_DEADLINE) {
-        roce_timer_remove(qp);
+        heap_remove(qp);
     } else {
         qp->timer_key = roce_qp_deadline(qp);
         sift_down(qp->e, qp);

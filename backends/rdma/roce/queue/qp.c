@@ -107,6 +107,7 @@ int roce_qp_create_for(RoceEngine *e, const RdmaQpInitAttr *init,
     qp->e = e;
     qp->init = *init;
     qp->link.data = qp;
+    qp->overdue_link.data = qp;
 
     qp->res_mask = roce_ring_size(e->config.max_rd_atomic) - 1;
     init_sq(qp);

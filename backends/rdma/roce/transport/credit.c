@@ -260,7 +260,11 @@ void roce_credit_expire(RoceQp *qp, int64_t now)
     if (qp->starved_deadline <= now) {
         look_again(qp);
     }
-    if (qp->credit_deadline <= now) {
+}
+
+void roce_credit_time_out(RoceQp *qp, int64_t heard)
+{
+    if (qp->credit_deadline <= heard) {
         qp->credits_come = false;
         go_on(qp);
     }

@@ -366,7 +366,17 @@ void roce_req_expire(RoceQp *qp, int64_t now)
         roce_req_end_rnr_wait(qp);
     }
     roce_credit_expire(qp, now);
-    if (sq->ack_deadline <= now) {
+    if (roce_peer_deadline(qp) <= now) {
+        roce_timer_overdue(qp);
+    }
+}
+
+void roce_req_time_out(RoceQp *qp, int64_t now, int64_t heard)
+{
+    RoceSqState *sq = &qp->s.sq;
+
+    roce_credit_time_out(qp, heard);
+    if (sq->ack_deadline <= heard) {
         sq->ack_deadline = ROCE_NO_DEADLINE;
         if (sq->una == sq->sent) {
             return;

@@ -18,7 +18,10 @@ void roce_req_init(RoceQp *qp, uint32_t psn);
 
 /* req-rx.c: what comes back to an RC requester */
 void roce_req_rx(RoceQp *qp, const RocePacket *pkt, int64_t now);
+/* Deadlines at or before @now: of the peer only notes that it is overdue. */
 void roce_req_expire(RoceQp *qp, int64_t now);
+/* The peer has not answered in time, if that was at or before @heard. */
+void roce_req_time_out(RoceQp *qp, int64_t now, int64_t heard);
 /* Put the send cursor on @psn. */
 void roce_req_seek(RoceQp *qp, uint32_t psn);
 /* Start the ACK timer if anything is unacknowledged. */
@@ -74,7 +77,10 @@ void roce_credit_told(RoceQp *qp, const RoceBth *bth, int64_t now);
 void roce_credit_told_again(RoceQp *qp, const RoceBth *bth, int64_t now);
 /* The peer has sent an RNR NAK. */
 void roce_credit_refused(RoceQp *qp);
+/* A responder that starved looks for receives. */
 void roce_credit_expire(RoceQp *qp, int64_t now);
+/* A requester waits for credits no longer than until @heard. */
+void roce_credit_time_out(RoceQp *qp, int64_t heard);
 /* Count what was on its way when @qp was exported. */
 void roce_credit_import(RoceQp *qp);
 
