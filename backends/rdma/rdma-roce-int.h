@@ -16,6 +16,20 @@
 
 OBJECT_DECLARE_SIMPLE_TYPE(RdmaRoce, RDMA_BACKEND_ROCE)
 
+/* rdma-roce-late.c: what a request that is overdue waits for */
+typedef struct RdmaRoceLate {
+    /* the main loop's */
+    QEMUBH *bh;
+    int64_t since;                  /* waits for frames that came by then */
+    unsigned turns;                 /* since then; 0: does not wait */
+    unsigned quiet;                 /* of these the last, without a frame */
+    bool any_frame;                 /* in this turn */
+    /* the engine's */
+    int64_t netdev_heard;           /* the netdev has none from before */
+    int64_t heard;                  /* all of these are in the engine */
+    unsigned engine_turns;          /* since netdev_heard, that left some */
+} RdmaRoceLate;
+
 struct RdmaRoce {
     RdmaBackend parent_obj;
 
@@ -38,6 +52,7 @@ struct RdmaRoce {
     QEMUBH *turn;                   /* the next turn begins */
     QEMUTimer *timer;
     int64_t armed;                  /* when the timer fires */
+    RdmaRoceLate late;
     bool running;                   /* the VM is */
     bool in_engine;                 /* do not call into the engine */
     bool woken;                     /* wake() was called while in_engine */
@@ -94,6 +109,16 @@ bool rdma_roce_on_receive(void *opaque, const struct iovec *iov, int iovcnt,
 void rdma_roce_on_cork(void *opaque, bool cork);
 void rdma_roce_on_sent(void *opaque);
 extern const RdmaRoceShmOps rdma_roce_shm_ops;
+
+/* rdma-roce-late.c: answers that are read late */
+void rdma_roce_late_begin(RdmaRoce *r);
+/* In the main loop; the engine does not work any more. */
+void rdma_roce_late_end(RdmaRoce *r);
+/*
+ * Run the timers of the engine, which is entered. @took_all: it has just taken
+ * all frames that came by memory, or waited for this turn.
+ */
+void rdma_roce_late_expire(RdmaRoce *r, int64_t now, bool took_all);
 
 /* rdma-roce-vmstate.c */
 extern const VMStateDescription vmstate_rdma_roce;

@@ -122,6 +122,19 @@ static void rdma_roce_get_ecn(Object *obj, Visitor *v, const char *name,
     visit_type_uint64(v, name, &value, errp);
 }
 
+static void rdma_roce_get_timeouts_late(Object *obj, Visitor *v,
+                                        const char *name, void *opaque,
+                                        Error **errp)
+{
+    RdmaRoce *r = RDMA_BACKEND_ROCE(obj);
+    uint64_t value;
+
+    rdma_backend_enter(RDMA_BACKEND(obj));
+    value = r->engine ? roce_timeouts_late(r->engine) : 0;
+    rdma_backend_leave(RDMA_BACKEND(obj));
+    visit_type_uint64(v, name, &value, errp);
+}
+
 static char *rdma_roce_get_shm_dir(Object *obj, Error **errp)
 {
     return g_strdup(RDMA_BACKEND_ROCE(obj)->shm_dir);
@@ -222,6 +235,10 @@ void rdma_roce_add_properties(ObjectClass *oc)
                               (void *)offsetof(RoceEcnStats, cnps_received));
     object_class_property_set_description(oc, "cnps-received",
         "congestion notifications received");
+    object_class_property_add(oc, "timeouts-late", "uint64",
+                              rdma_roce_get_timeouts_late, NULL, NULL, NULL);
+    object_class_property_set_description(oc, "timeouts-late",
+        "requests that did not time out, as their answer was there, unread");
     object_class_property_add_str(oc, "shm-dir", rdma_roce_get_shm_dir,
                                   rdma_roce_set_shm_dir);
     object_class_property_set_description(oc, "shm-dir",

@@ -193,7 +193,7 @@ static void roce_transmit(RdmaRoce *r, int64_t now)
  */
 static bool roce_work_through(RdmaRoce *r, int64_t now, uint32_t *shm_budget)
 {
-    bool shm_done = true;
+    bool shm_done = !r->shm;
 
     if (!r->net_bh) {
         rdma_roce_net_cork(r->net, true);
@@ -205,6 +205,8 @@ static bool roce_work_through(RdmaRoce *r, int64_t now, uint32_t *shm_budget)
             r->shm_rx_end = roce_work(r->engine) + ROCE_TURN_BUDGET / 2;
             shm_done = rdma_roce_shm_receive(r->shm, shm_budget);
         }
+        rdma_roce_late_expire(r, now, shm_done &&
+                              rdma_roce_frames_empty(&r->deferred));
         roce_transmit(r, now);
     } while (roce_may_go_on(r) &&
              ((!shm_done && *shm_budget) ||
@@ -231,9 +233,6 @@ static void roce_run_engine(RdmaRoce *r)
         r->net_blocked = rdma_roce_frames_full(&r->leaving);
     }
     now = rdma_roce_now();
-    if (roce_next_deadline(r->engine) <= now) {
-        roce_expire(r->engine, now, now);
-    }
     roce_update_blocked(r);
     do {
         more = roce_work_through(r, now, &shm_budget);
@@ -406,6 +405,7 @@ bool rdma_roce_on_receive(void *opaque, const struct iovec *iov, int iovcnt,
     size_t peek;
     bool over;
 
+    r->late.any_frame = true;
     if (!r->engine || size <= offset) {
         return false;
     }
@@ -547,6 +547,7 @@ void rdma_roce_run_begin(RdmaRoce *r)
         r->turn = qemu_bh_new(roce_turn_bh, r);
         r->timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, roce_timer, r);
     }
+    rdma_roce_late_begin(r);
     r->armed = ROCE_NO_DEADLINE;
     r->in_engine = false;
     r->net_blocked = false;
@@ -572,6 +573,7 @@ void rdma_roce_run_end(RdmaRoce *r)
         r->turn = NULL;
         timer_del(r->timer);
     }
+    rdma_roce_late_end(r);
     if (rb->ctx) {
         qemu_bh_delete(r->net_bh);
         r->net_bh = NULL;

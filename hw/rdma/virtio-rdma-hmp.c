@@ -116,10 +116,11 @@ static void print_detail(Monitor *mon, const RdmaQueuePairDetail *d)
                        s->tx_packets, s->rx_packets, s->loopback_packets,
                        s->tx_bytes, s->rx_bytes, s->bad_qkey);
         monitor_printf(mon, "    retransmits %" PRIu64 ", timeouts %" PRIu64
-                       ", naks sent %" PRIu64 " received %" PRIu64
-                       ", rnr-naks sent %" PRIu64 " received %" PRIu64
-                       ", duplicates %" PRIu64 ", out of sequence %" PRIu64
-                       "\n", s->retransmits, s->timeouts, s->naks_sent,
+                       ", timeouts-late %" PRIu64 ", naks sent %" PRIu64
+                       " received %" PRIu64 ", rnr-naks sent %" PRIu64
+                       " received %" PRIu64 ", duplicates %" PRIu64
+                       ", out of sequence %" PRIu64 "\n", s->retransmits,
+                       s->timeouts, s->timeouts_late, s->naks_sent,
                        s->naks_received, s->rnr_naks_sent,
                        s->rnr_naks_received, s->rx_duplicates,
                        s->rx_out_of_sequence);

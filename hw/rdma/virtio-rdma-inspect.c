@@ -175,6 +175,7 @@ static RdmaQueuePairStats *stats_info(const RdmaQpStats *stats)
     info->loopback_packets = stats->loopback_frames;
     info->retransmits = stats->retransmits;
     info->timeouts = stats->timeouts;
+    info->timeouts_late = stats->timeouts_late;
     info->rnr_naks_sent = stats->rnr_naks_sent;
     info->rnr_naks_received = stats->rnr_naks_received;
     info->naks_sent = stats->naks_sent;

@@ -194,7 +194,70 @@ void shm_ring_free(ShmRing *r)
 
 void shm_ring_wake(ShmRing *r)
 {
-    send(r->fd, "", 1, MSG_NOSIGNAL);
+    send(r->fd, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+int shm_connect_to(int id)
+{
+    struct sockaddr_un un = shm_address_of(id);
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+    g_assert_cmpint(connect(fd, (struct sockaddr *)&un, sizeof(un)), ==, 0);
+    return fd;
+}
+
+ShmRing shm_sender_new(int id)
+{
+    ShmRing r = { .fd = shm_connect_to(id) };
+    char control[CMSG_SPACE(sizeof(int))];
+    ShmWelcome got;
+    struct iovec iov = { .iov_base = &got, .iov_len = sizeof(got) };
+    struct msghdr msg = {
+        .msg_iov = &iov, .msg_iovlen = 1,
+        .msg_control = control, .msg_controllen = sizeof(control),
+    };
+    struct stat st;
+
+    g_assert_cmpint(recvmsg(r.fd, &msg, MSG_CMSG_CLOEXEC), ==, sizeof(got));
+    g_assert_cmpmem(&got, sizeof(got), &shm_welcome, sizeof(shm_welcome));
+    g_assert_nonnull(CMSG_FIRSTHDR(&msg));
+    memcpy(&r.memory, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(r.memory));
+    g_assert_cmpint(fstat(r.memory, &st), ==, 0);
+    g_assert_cmpint(st.st_size, ==, SHM_RING_DATA + SHM_RING_SIZE);
+    shm_ring_map(&r, st.st_size);
+    return r;
+}
+
+void shm_ring_write(ShmRing *r, uint32_t size, uint32_t flags,
+                    const void *data, size_t len, uint32_t room)
+{
+    uint8_t *record = r->mem + SHM_RING_DATA + r->pos % SHM_RING_SIZE;
+
+    stl_le_p(record, size);
+    stl_le_p(record + 4, flags);
+    memcpy(record + SHM_RECORD_LEN, data, len);
+    r->pos += room;
+    __atomic_store_n((uint32_t *)(r->mem + SHM_RING_HEAD), cpu_to_le32(r->pos),
+                     __ATOMIC_SEQ_CST);
+    if (!r->silent) {
+        shm_ring_wake(r);
+    }
+}
+
+uint32_t shm_record_len(size_t len)
+{
+    return ROUND_UP(SHM_RECORD_LEN + len, 64);
+}
+
+void shm_ring_frame(ShmRing *r, uint32_t flags, const void *frame, size_t len)
+{
+    uint32_t offset = r->pos % SHM_RING_SIZE;
+
+    if (SHM_RING_SIZE - offset < shm_record_len(len)) {
+        stl_le_p(r->mem + SHM_RING_DATA + offset, SHM_RECORD_SKIP);
+        r->pos += SHM_RING_SIZE - offset;
+    }
+    shm_ring_write(r, len, flags, frame, len, shm_record_len(len));
 }
 
 void shm_assert_cut_off(int fd)

@@ -9,63 +9,6 @@
 #include "qemu/bswap.h"
 #include "shm-test.h"
 
-static int connect_to(int id)
-{
-    struct sockaddr_un un = shm_address_of(id);
-    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-
-    g_assert_cmpint(connect(fd, (struct sockaddr *)&un, sizeof(un)), ==, 0);
-    return fd;
-}
-
-static ShmRing sender_new(int id)
-{
-    ShmRing r = { .fd = connect_to(id) };
-    char control[CMSG_SPACE(sizeof(int))];
-    ShmWelcome got;
-    struct iovec iov = { .iov_base = &got, .iov_len = sizeof(got) };
-    struct msghdr msg = {
-        .msg_iov = &iov, .msg_iovlen = 1,
-        .msg_control = control, .msg_controllen = sizeof(control),
-    };
-    struct stat st;
-
-    g_assert_cmpint(recvmsg(r.fd, &msg, MSG_CMSG_CLOEXEC), ==, sizeof(got));
-    g_assert_cmpmem(&got, sizeof(got), &shm_welcome, sizeof(shm_welcome));
-    g_assert_nonnull(CMSG_FIRSTHDR(&msg));
-    memcpy(&r.memory, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(r.memory));
-    g_assert_cmpint(fstat(r.memory, &st), ==, 0);
-    g_assert_cmpint(st.st_size, ==, SHM_RING_DATA + SHM_RING_SIZE);
-    shm_ring_map(&r, st.st_size);
-    return r;
-}
-
-/* Write a record that takes @room bytes, and say that it is there. */
-static void ring_write(ShmRing *r, uint32_t size, uint32_t flags,
-                       const void *data, size_t len, uint32_t room)
-{
-    uint8_t *record = r->mem + SHM_RING_DATA + r->pos % SHM_RING_SIZE;
-
-    stl_le_p(record, size);
-    stl_le_p(record + 4, flags);
-    memcpy(record + SHM_RECORD_LEN, data, len);
-    r->pos += room;
-    __atomic_store_n((uint32_t *)(r->mem + SHM_RING_HEAD), cpu_to_le32(r->pos),
-                     __ATOMIC_SEQ_CST);
-    shm_ring_wake(r);
-}
-
-static uint32_t record_len(size_t len)
-{
-    return ROUND_UP(SHM_RECORD_LEN + len, 64);
-}
-
-static void ring_frame(ShmRing *r, uint32_t flags, const void *frame,
-                       size_t len)
-{
-    ring_write(r, len, flags, frame, len, record_len(len));
-}
-
 static void ring_await_read(ShmRing *r)
 {
     gint64 end = g_get_monotonic_time() + SOON_MS * 1000;
@@ -99,24 +42,18 @@ static void test_frames_of_a_sender(void)
 
     shm_node_start(&a, 1, "");
     size = catch_frame(&a, frame);
-    r = sender_new(1);
+    r = shm_sender_new(1);
     /* With an ICRC, and past the end of the ring some times */
     for (int i = 0; i < 3000; i++) {
-        uint32_t offset = r.pos % SHM_RING_SIZE;
-
-        if (SHM_RING_SIZE - offset < record_len(size)) {
-            stl_le_p(r.mem + SHM_RING_DATA + offset, SHM_RECORD_SKIP);
-            r.pos += SHM_RING_SIZE - offset;
-        }
         shm_post_recv(&a);
-        ring_frame(&r, SHM_RECORD_CHECKED, frame, size);
+        shm_ring_frame(&r, SHM_RECORD_CHECKED, frame, size);
         shm_expect_recv(&a);
     }
     /* A wrong ICRC counts if there is one. */
     frame[size - 1] ^= 1;
-    ring_frame(&r, SHM_RECORD_CHECKED, frame, size);
+    shm_ring_frame(&r, SHM_RECORD_CHECKED, frame, size);
     shm_post_recv(&a);
-    ring_frame(&r, 0, frame, size);
+    shm_ring_frame(&r, 0, frame, size);
     shm_expect_recv(&a);
     g_assert_cmpuint(shm_icrc_errors(&a), ==, 1);
     shm_ring_free(&r);
@@ -150,16 +87,16 @@ static void test_bad_records(void)
     size = catch_frame(&a, frame);
     for (int i = 0; i < ARRAY_SIZE(cases); i++) {
         g_test_message("%s", cases[i].name);
-        r = sender_new(1);
-        ring_write(&r, cases[i].size, 0, zeroes, 50, cases[i].room);
+        r = shm_sender_new(1);
+        shm_ring_write(&r, cases[i].size, 0, zeroes, 50, cases[i].room);
         shm_assert_cut_off(r.fd);
         shm_ring_free(&r);
     }
     /* Near the end: one that goes past it, and a skip to another skip */
     for (int i = 0; i < 2; i++) {
-        r = sender_new(1);
+        r = shm_sender_new(1);
         while (r.pos < SHM_RING_SIZE - 128) {
-            ring_frame(&r, 0, zeroes, 50);
+            shm_ring_frame(&r, 0, zeroes, 50);
             if (r.pos % 65536 == 0) {
                 ring_await_read(&r);
             }
@@ -167,27 +104,27 @@ static void test_bad_records(void)
         ring_await_read(&r);
         if (i) {
             stl_le_p(r.mem + SHM_RING_DATA, SHM_RECORD_SKIP);
-            ring_write(&r, SHM_RECORD_SKIP, 0, zeroes, 50, 4096);
+            shm_ring_write(&r, SHM_RECORD_SKIP, 0, zeroes, 50, 4096);
         } else {
-            ring_write(&r, 500, 0, zeroes, 50, 512);
+            shm_ring_write(&r, 500, 0, zeroes, 50, 512);
         }
         shm_assert_cut_off(r.fd);
         shm_ring_free(&r);
     }
 
     /* Frames that are nonsense cost nobody anything. */
-    r = sender_new(1);
-    ring_frame(&r, 0, zeroes, 1);
-    ring_frame(&r, 0, zeroes, 50);
+    r = shm_sender_new(1);
+    shm_ring_frame(&r, 0, zeroes, 1);
+    shm_ring_frame(&r, 0, zeroes, 50);
     for (size_t i = 0; i < size; i += 7) {
         frame[i] ^= 0x55;
-        ring_frame(&r, 0, frame, size);
-        ring_frame(&r, 0, frame, i + 1);
+        shm_ring_frame(&r, 0, frame, size);
+        shm_ring_frame(&r, 0, frame, i + 1);
         frame[i] ^= 0x55;
         ring_await_read(&r);
     }
     shm_post_recv(&a);
-    ring_frame(&r, 0, frame, size);
+    shm_ring_frame(&r, 0, frame, size);
     shm_expect_recv(&a);
     shm_ring_free(&r);
     shm_node_stop(&a);
@@ -199,7 +136,7 @@ static void test_memory_cannot_shrink(void)
     ShmRing r;
 
     shm_node_start(&a, 1, "");
-    r = sender_new(1);
+    r = shm_sender_new(1);
     g_assert_cmpint(ftruncate(r.memory, 0), ==, -1);
     g_assert_cmpint(ftruncate(r.memory, SHM_RING_DATA), ==, -1);
     shm_ring_free(&r);
@@ -212,14 +149,14 @@ static void test_memory_cannot_shrink(void)
  */
 static void test_flood(void)
 {
-    uint64_t all = SHM_RING_SIZE / record_len(50);
+    uint64_t all = SHM_RING_SIZE / shm_record_len(50);
     uint64_t seen = 0;
     ShmNode a;
     ShmRing r;
 
     shm_node_start(&a, 1, "");
-    r = sender_new(1);
-    for (uint32_t pos = 0; pos < SHM_RING_SIZE; pos += record_len(50)) {
+    r = shm_sender_new(1);
+    for (uint32_t pos = 0; pos < SHM_RING_SIZE; pos += shm_record_len(50)) {
         stl_le_p(r.mem + SHM_RING_DATA + pos, 50);
     }
     for (int i = 0; i < 1000 && !(seen % all); i++) {
@@ -247,14 +184,14 @@ static void sender_wakes_only_who_sleeps(const char *options)
     ShmRing r;
 
     shm_node_start(&a, 1, options);
-    r = sender_new(1);
+    r = shm_sender_new(1);
     for (uint32_t i = 0; i < 20000; i++) {
         uint8_t *record = r.mem + SHM_RING_DATA + r.pos % SHM_RING_SIZE;
         gint64 until = g_get_monotonic_time() + i % 30;
 
         stl_le_p(record, 50);
         stl_le_p(record + 4, 0);
-        r.pos += record_len(50);
+        r.pos += shm_record_len(50);
         __atomic_store_n((uint32_t *)(r.mem + SHM_RING_HEAD),
                          cpu_to_le32(r.pos), __ATOMIC_SEQ_CST);
         if (__atomic_load_n((uint32_t *)(r.mem + SHM_RING_AWAKE),
@@ -303,23 +240,23 @@ static void test_too_many_senders(void)
     shm_node_start(&a, 1, "");
     size = catch_frame(&a, frame);
     for (int i = 0; i < SHM_MAX_PEERS; i++) {
-        r[i] = sender_new(1);
+        r[i] = shm_sender_new(1);
     }
-    fd = connect_to(1);
+    fd = shm_connect_to(1);
     shm_assert_cut_off(fd);
     close(fd);
     for (int i = 0; i < SHM_MAX_PEERS; i++) {
         shm_post_recv(&a);
-        ring_frame(&r[i], 0, frame, size);
+        shm_ring_frame(&r[i], 0, frame, size);
         shm_expect_recv(&a);
     }
     /* What was written before the end is received. */
     shm_post_recv(&a);
-    ring_frame(&r[0], 0, frame, size);
+    shm_ring_frame(&r[0], 0, frame, size);
     shm_ring_free(&r[0]);
     shm_expect_recv(&a);
     do {
-        fd = connect_to(1);
+        fd = shm_connect_to(1);
         welcomed = recv(fd, &got, sizeof(got), 0) == sizeof(got);
         close(fd);
     } while (!welcomed);
@@ -351,14 +288,14 @@ static void test_no_descriptors_for_a_while(void)
     shm_node_start(&a, 1, "");
     size = catch_frame(&a, frame);
     limit_files(&a, 3);
-    fd.fd = connect_to(1);
+    fd.fd = shm_connect_to(1);
     g_assert_cmpint(poll(&fd, 1, 100), ==, 0);
     limit_files(&a, 1024);
     g_assert_cmpint(poll(&fd, 1, SOON_MS), ==, 1);
     close(fd.fd);
-    r = sender_new(1);
+    r = shm_sender_new(1);
     shm_post_recv(&a);
-    ring_frame(&r, 0, frame, size);
+    shm_ring_frame(&r, 0, frame, size);
     shm_expect_recv(&a);
     shm_ring_free(&r);
     shm_node_stop(&a);

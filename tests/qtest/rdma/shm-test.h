@@ -48,6 +48,7 @@ typedef struct ShmRing {
     int memory;
     uint8_t *mem;
     uint32_t pos;
+    bool silent;                    /* does not wake the receiver */
 } ShmRing;
 
 /* Where ports meet */
@@ -81,6 +82,16 @@ void shm_exchange(ShmNode *n, ShmNode *to);
 void shm_ring_map(ShmRing *r, size_t size);
 void shm_ring_free(ShmRing *r);
 void shm_ring_wake(ShmRing *r);
+/* Be a sender of port @id. */
+int shm_connect_to(int id);
+ShmRing shm_sender_new(int id);
+uint32_t shm_record_len(size_t len);
+/* Write a record that takes @room bytes, and wake the receiver. */
+void shm_ring_write(ShmRing *r, uint32_t size, uint32_t flags,
+                    const void *data, size_t len, uint32_t room);
+/* Likewise a frame, at the beginning of the ring if the end is too near. */
+void shm_ring_frame(ShmRing *r, uint32_t flags, const void *frame,
+                    size_t len);
 /* Wait until the other side closes the connection. */
 void shm_assert_cut_off(int fd);
 
