@@ -121,6 +121,62 @@ static void test_no_timeout_waits_for_ever(void)
     link_pair_free(&p);
 }
 
+static bool block_after_frame(RoceLink *l, unsigned from, const uint8_t *frame,
+                              size_t len, void *opaque)
+{
+    if (from == 0) {
+        roce_set_tx_blocked(l->node[0].e, true);
+    }
+    return true;
+}
+
+/*
+ * A wire that takes a packet each quarter of the timeout, as one that many
+ * queue pairs share: the packets that ask for an ACK are not that far apart.
+ */
+static void test_slow_wire_loses_nothing(void)
+{
+    LinkQpSpec spec = link_spec();
+    const int64_t period = (4096 << 8) / 4;
+    const unsigned packets = 100;
+    LinkPair p;
+
+    spec.retry_cnt = 0;
+    spec.timeout = 8;
+    p = link_pair(&spec);
+    p.l->moves = 0;
+    p.l->filter = block_after_frame;
+    link_fill(p.amr, 1);
+    link_pair_post(&p, RDMA_WR_RDMA_WRITE, 1, 0, packets * 1024);
+    for (unsigned i = 0; i < packets; i++) {
+        g_assert_cmpuint(link_wcs(p.a), ==, 0);
+        roce_set_tx_blocked(p.a->e, false);
+        link_run(p.l, period);
+    }
+    link_expect(p.a, 1, RDMA_WC_SUCCESS);
+    g_assert_true(link_same(p.amr, 0, p.bmr, 0, packets * 1024));
+    g_assert_cmpuint(p.l->sent[0], ==, packets);
+    g_assert_cmpuint(roce_stats(p.a->e)->timeouts, ==, 0);
+    link_pair_free(&p);
+}
+
+/* Half of the link's time is the way back: an ACK for each of these. */
+static void test_few_acks_of_a_long_message(void)
+{
+    LinkQpSpec spec = link_spec();
+    LinkPair p;
+    Log log;
+
+    p = logged_pair(&spec, &log);
+    p.l->moves = 0;
+    link_pair_post(&p, RDMA_WR_RDMA_WRITE, 1, 0, 100 * 1024);
+    g_assert_true(link_run(p.l, LINK_FOREVER));
+    link_expect(p.a, 1, RDMA_WC_SUCCESS);
+    g_assert_cmpuint(log.n, ==, 100);
+    g_assert_cmpuint(log.acks, <=, 1 + 4);
+    link_pair_free(&p);
+}
+
 static void test_progress_gives_new_retries(void)
 {
     LinkQpSpec spec = link_spec();
@@ -467,6 +523,10 @@ int main(int argc, char **argv)
     }
     g_test_add_func("/roce/retry/no-timeout-waits-for-ever",
                     test_no_timeout_waits_for_ever);
+    g_test_add_func("/roce/retry/slow-wire-loses-nothing",
+                    test_slow_wire_loses_nothing);
+    g_test_add_func("/roce/retry/few-acks-of-a-long-message",
+                    test_few_acks_of_a_long_message);
     g_test_add_func("/roce/retry/progress-gives-new-retries",
                     test_progress_gives_new_retries);
     g_test_add_func("/roce/retry/gap-is-filled-without-timeout",

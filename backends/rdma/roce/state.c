@@ -471,6 +471,7 @@ int roce_import_qp(RoceEngine *e, const RoceQpImage *image,
     }
     roce_resp_find_last(qp);
 
+    qp->asked = qp->s.sq.una;
     qp->rate = roce_pace_rate(qp, &qp->s.attr.ah_attr);
     qp->path_serial = e->gid_serial - 1;
     deadline = MIN(qp->s.sq.ack_deadline, qp->s.sq.rnr_deadline);

@@ -115,6 +115,8 @@ typedef struct RoceQp {
     RoceQpState s;
 
     RoceSgCursor send_cursor;       /* of SENDs and WRITEs */
+    uint32_t asked;                 /* PSN after the last packet that asked */
+                                    /* for an ACK, or una */
     RoceDcqcn *dcqcn;               /* NULL: it met no congestion */
 
     /* transport/credit.c, requester */

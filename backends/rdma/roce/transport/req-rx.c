@@ -19,6 +19,8 @@ void roce_req_seek(RoceQp *qp, uint32_t psn)
     uint32_t index;
 
     sq->psn = psn;
+    /* What asked after it is sent again. */
+    qp->asked = psn;
     for (index = sq->cons; index != sq->started; index++) {
         const RoceSendWqe *wqe = roce_swqe(qp, index);
         uint32_t off = psn_off(psn, wqe->first_psn);

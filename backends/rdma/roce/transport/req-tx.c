@@ -18,6 +18,7 @@ void roce_req_init(RoceQp *qp, uint32_t psn)
     sq->psn = psn;
     sq->sent = psn;
     sq->end = psn;
+    qp->asked = psn;
 }
 
 /*
@@ -312,16 +313,25 @@ static bool build(RoceQp *qp, RoceSendWqe *wqe, RoceTx *tx)
     }
 }
 
+/* The ACK that a packet has asked for has not come. */
+static bool ack_is_due(const RoceQp *qp)
+{
+    return psn_off(qp->asked, qp->s.sq.una) - 1 < ROCE_PSN_RANGE;
+}
+
 /*
- * Ask for an ACK at the end of messages, and often enough in long ones. A QP
- * with a rate limit asks for each packet, or its timeout could run out while
- * it pauses.
+ * Ask for an ACK at the end of messages, and often enough in long ones; and
+ * while none is due, since the timeout counts from a packet that asks: with
+ * many QPs on a slow wire, the next of these packets may be far. A QP with a
+ * rate limit asks for each packet, one whose peer is in this engine as seldom
+ * as it can.
  */
 static bool want_ack(RoceQp *qp, bool last)
 {
     RoceSqState *sq = &qp->s.sq;
 
-    if (last || qp->rate || ++sq->unrequested >= ROCE_ACK_INTERVAL) {
+    if (last || qp->rate || (!qp->path_local && !ack_is_due(qp)) ||
+        ++sq->unrequested >= ROCE_ACK_INTERVAL) {
         sq->unrequested = 0;
         return true;
     }
@@ -380,8 +390,11 @@ bool roce_req_tx(RoceQp *qp, int64_t now, RoceTx *tx)
         return true;
     }
     tx->bth.ack_req = want_ack(qp, sq->cur_pkt == 0);
-    if (sq->ack_deadline == ROCE_NO_DEADLINE) {
+    if (!ack_is_due(qp)) {
         roce_req_start_timer(qp, now);
+    }
+    if (tx->bth.ack_req) {
+        qp->asked = sq->psn;
     }
     return true;
 }
