@@ -27,6 +27,9 @@ int64_t qrdma_patience(void)
 #define PAM1 0x5a
 #define PAM1_RAM 0x33
 
+/* Memory behind a root port: 0xe0000000 to 0xe0ffffff */
+#define BUS_WINDOW 0xe000
+
 /* What all machines have when tests run on a device of the host */
 static char *verbs_args(void)
 {
@@ -105,6 +108,18 @@ void qrdma_host_set_legacy_ram(QRdmaHost *host, bool is_ram)
     g_assert_nonnull(bridge);
     qpci_config_writeb(bridge, PAM1, is_ram ? PAM1_RAM : 0);
     g_free(bridge);
+}
+
+void qrdma_enable_bus(QRdmaHost *host, int port_devfn)
+{
+    g_autofree QPCIDevice *port = qpci_device_find(host->bus, port_devfn);
+
+    g_assert_nonnull(port);
+    qpci_config_writel(port, PCI_PRIMARY_BUS, 1 << 16 | 1 << 8);
+    qpci_config_writew(port, PCI_MEMORY_BASE, BUS_WINDOW);
+    qpci_config_writew(port, PCI_MEMORY_LIMIT, BUS_WINDOW | 0xf0);
+    qpci_config_writew(port, PCI_COMMAND,
+                       PCI_COMMAND_MEMORY | PCI_COMMAND_MASTER);
 }
 
 QRdma *qrdma_open(QRdmaHost *host, int devfn)

@@ -231,6 +231,12 @@ void qrdma_host_kill(QRdmaHost *host);
 #define QRDMA_LEGACY_ADDR 0xc0000
 void qrdma_host_set_legacy_ram(QRdmaHost *host, bool is_ram);
 
+/*
+ * What firmware does for the root port at @port_devfn: the bus behind it has
+ * number 1.
+ */
+void qrdma_enable_bus(QRdmaHost *host, int port_devfn);
+
 /* Find the device at @devfn, enable it and MSI-X; does not start it. */
 QRdma *qrdma_open(QRdmaHost *host, int devfn);
 void qrdma_close(QRdma *d);

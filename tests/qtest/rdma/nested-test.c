@@ -17,9 +17,7 @@
 #define PORT_SLOT 4
 #define PORT_DEVFN QPCI_DEVFN(PORT_SLOT, 0)
 #define PEER_SLOT 5
-#define SECONDARY_BUS 1
-#define DEVICE_DEVFN (SECONDARY_BUS << 8)
-#define WINDOW 0xe000               /* of the port: 0xe0000000 .. 0xe0ffffff */
+#define DEVICE_DEVFN (1 << 8)
 
 typedef struct Nested {
     QRdmaHost *host;
@@ -48,16 +46,10 @@ static uint64_t pcie_capability(QRdmaHost *host, int devfn)
 static void enable_bus(QRdmaHost *host)
 {
     g_autofree QPCIDevice *mch = qpci_device_find(host->bus, 0);
-    g_autofree QPCIDevice *port = qpci_device_find(host->bus, PORT_DEVFN);
 
     qpci_config_writel(mch, MCH_PCIEXBAR + 4, 0);
     qpci_config_writel(mch, MCH_PCIEXBAR, ECAM | 1);
-    qpci_config_writel(port, PCI_PRIMARY_BUS,
-                       SECONDARY_BUS << 16 | SECONDARY_BUS << 8);
-    qpci_config_writew(port, PCI_MEMORY_BASE, WINDOW);
-    qpci_config_writew(port, PCI_MEMORY_LIMIT, WINDOW | 0xf0);
-    qpci_config_writew(port, PCI_COMMAND,
-                       PCI_COMMAND_MEMORY | PCI_COMMAND_MASTER);
+    qrdma_enable_bus(host, PORT_DEVFN);
 }
 
 static Nested nested_new_with(const char *props, uint64_t features)
