@@ -469,7 +469,7 @@ static void roce_run_soon(RdmaRoce *r)
 {
     if (rdma_backend_busy(RDMA_BACKEND(r))) {
         r->run_put_off = true;
-    } else {
+    } else if (r->bh) {
         qemu_bh_schedule(r->bh);
     }
 }

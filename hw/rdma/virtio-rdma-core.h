@@ -103,7 +103,7 @@ static inline bool virtio_rdma_active(VirtIORdma *s)
     }
     return vdev->vm_running && (vdev->status & VIRTIO_CONFIG_S_DRIVER_OK) &&
            !virtio_device_disabled(vdev) && !s->reset_put_off &&
-           !s->unrealize_put_off;
+           !s->unrealizing;
 }
 
 /* The device as its user knows it: the PCI function */

@@ -226,7 +226,7 @@ void virtio_rdma_port_changed(void *opaque)
     VirtIORdma *s = opaque;
     RdmaPortAttr port = {};
 
-    if (s->unrealize_put_off) {
+    if (s->unrealizing) {
         return;
     }
     s->port_put_off = !VIRTIO_DEVICE(s)->vm_running;

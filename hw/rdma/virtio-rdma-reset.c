@@ -38,7 +38,7 @@ static void set_status(VirtIODevice *vdev, uint8_t status)
         s->status_put_off = true;
         return;
     }
-    if (s->unrealize_put_off) {
+    if (s->unrealizing) {
         return;
     }
     virtio_rdma_enter(s);
@@ -197,6 +197,10 @@ static void unrealize(VirtIORdma *s)
     VirtIODevice *vdev = VIRTIO_DEVICE(s);
 
     virtio_rdma_limits_unregister(s);
+    /* No work reaches the backend, which may wait in a nested event loop. */
+    virtio_rdma_enter(s);
+    virtio_rdma_running_update(s, 0);
+    virtio_rdma_leave(s);
     if (s->work_bh) {
         /* The iothread may be at work, and schedule it when it leaves. */
         WITH_QEMU_LOCK_GUARD(&s->backend->lock) {
@@ -244,9 +248,9 @@ void virtio_rdma_unrealize(DeviceState *dev)
 {
     VirtIORdma *s = VIRTIO_RDMA(dev);
 
+    s->unrealizing = true;
     if (virtio_rdma_busy(s)) {
         /* Their memory, and the address space, stay until the end. */
-        s->unrealize_put_off = true;
         s->transport = object_ref(OBJECT(qdev_get_parent_bus(dev)->parent));
         object_ref(OBJECT(s));
         aio_bh_schedule_oneshot(qemu_get_aio_context(), unrealize_bh, s);
@@ -260,7 +264,7 @@ void virtio_rdma_idle(void *opaque)
     VirtIORdma *s = opaque;
     uint8_t status;
 
-    if (s->unrealize_put_off) {
+    if (s->unrealizing) {
         /* The end comes later: a netdev may be about to go on with its part */
         virtio_rdma_running_update(s, 0);
         return;

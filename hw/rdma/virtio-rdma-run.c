@@ -245,7 +245,7 @@ void virtio_rdma_bh(void *opaque)
 {
     VirtIORdma *s = opaque;
 
-    if (s->unrealize_put_off) {
+    if (s->unrealizing) {
         return;
     }
     if (!s->ctx) {

@@ -113,6 +113,7 @@ static void virtio_rdma_realize(DeviceState *dev, Error **errp)
         s->work_bh = aio_bh_new(s->ctx, virtio_rdma_work_bh, s);
     }
     s->kick_budget = VIRTIO_RDMA_KICK_BUDGET;
+    s->unrealizing = false;
     virtio_rdma_config_update(s);
     virtio_rdma_counters_set(s, NULL);
     virtio_rdma_limits_register(s);

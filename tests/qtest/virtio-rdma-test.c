@@ -38,6 +38,7 @@ int main(int argc, char **argv)
     add_qp_counters_tests();
     add_notify_tests();
     add_cq_tests();
+    add_eject_tests();
     add_event_tests();
     add_iothread_tests();
     add_lifecycle_tests();

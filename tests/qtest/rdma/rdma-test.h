@@ -99,6 +99,7 @@ void add_srq_tests(void);
 void add_wqe_tests(void);
 void add_notify_tests(void);
 void add_cq_tests(void);
+void add_eject_tests(void);
 void add_event_tests(void);
 void add_iothread_tests(void);
 void add_lifecycle_tests(void);
