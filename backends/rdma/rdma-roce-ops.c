@@ -143,6 +143,13 @@ static bool roce_op_pull_srq_recv(void *opaque, uint32_t srqn, RdmaRecvWr *wr)
     return rb->client_ops->pull_srq_recv(rb->client_opaque, srqn, wr);
 }
 
+static uint32_t roce_op_srq_count(void *opaque, uint32_t srqn)
+{
+    RdmaBackend *rb = opaque;
+
+    return rb->client_ops->srq_count(rb->client_opaque, srqn);
+}
+
 static bool roce_op_unchecked(void *opaque, const uint8_t mac[RDMA_MAC_LEN])
 {
     RdmaRoce *r = opaque;
@@ -214,6 +221,7 @@ const RoceOps rdma_roce_ops = {
     .srq_room = roce_op_srq_room,
     .pull_recv = roce_op_pull_recv,
     .pull_srq_recv = roce_op_pull_srq_recv,
+    .srq_count = roce_op_srq_count,
     .recv_count = roce_op_recv_count,
     .recv_watch = roce_op_recv_watch,
     .unchecked = roce_op_unchecked,

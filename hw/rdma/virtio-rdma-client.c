@@ -130,6 +130,14 @@ static bool virtio_rdma_pull_srq_recv(void *opaque, uint32_t srqn,
     return srq && virtio_rdma_active(s) && virtio_rdma_srq_pull(s, srq, wr);
 }
 
+static uint32_t virtio_rdma_count_srq(void *opaque, uint32_t srqn)
+{
+    VirtIORdma *s = opaque;
+    VirtIORdmaSrq *srq = virtio_rdma_table_get(&s->srqs, srqn);
+
+    return srq && virtio_rdma_active(s) ? virtio_rdma_srq_count(s, srq) : 0;
+}
+
 static const RdmaBackendClientOps client_ops = {
     .complete = virtio_rdma_complete,
     .retire = virtio_rdma_retire,
@@ -137,6 +145,7 @@ static const RdmaBackendClientOps client_ops = {
     .srq_room = virtio_rdma_srq_room,
     .pull_recv = virtio_rdma_pull_recv,
     .pull_srq_recv = virtio_rdma_pull_srq_recv,
+    .srq_count = virtio_rdma_count_srq,
     .recv_count = virtio_rdma_recv_count,
     .recv_watch = virtio_rdma_recv_watch,
     .port_changed = virtio_rdma_port_changed,

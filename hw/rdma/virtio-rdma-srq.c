@@ -214,6 +214,25 @@ int virtio_rdma_srq_destroy(VirtIORdma *s, const VirtIORdmaReq *req,
     return 0;
 }
 
+uint32_t virtio_rdma_srq_count(VirtIORdma *s, VirtIORdmaSrq *srq)
+{
+    uint32_t n = 0;
+
+    if (srq->error || srq->broken) {
+        return 0;
+    }
+    if (srq->vq) {
+        return virtio_rdma_ring_count(s, srq->vq, &n)
+               ? n : !virtio_queue_empty(srq->vq);
+    }
+    n = virtio_rdma_slots_count(s, &srq->slots);
+    if (!n) {
+        /* The driver may count wrongly: a run of the queue finds out. */
+        virtio_rdma_srq_schedule(s, srq);
+    }
+    return n;
+}
+
 /* WQEs that the driver had put into its queue are lost. */
 void virtio_rdma_srq_fail(VirtIORdma *s, VirtIORdmaSrq *srq)
 {

@@ -167,11 +167,14 @@ typedef struct RoceOps {
      * recv_count is not.
      */
     void (*recv_watch)(void *opaque, uint32_t qpn);
-    /*
-     * Likewise for SRQ @srqn, which is empty, or has fewer WQEs than its
-     * limit. May be NULL.
-     */
+    /* Likewise for SRQ @srqn, which is empty. May be NULL. */
     bool (*pull_srq_recv)(void *opaque, uint32_t srqn, RdmaRecvWr *wr);
+    /*
+     * How many WQEs the consumer of SRQ @srqn has posted that the engine has
+     * not got; may be fewer than there are. They count for the limit. NULL:
+     * none.
+     */
+    uint32_t (*srq_count)(void *opaque, uint32_t srqn);
     /*
      * Does the next frame to this MAC address go where nothing can spoil it?
      * Then its ICRC is left out: the field is 0. May be NULL.

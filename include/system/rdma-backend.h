@@ -55,10 +55,10 @@ typedef struct RdmaBackendClientOps {
     void (*srq_room)(void *opaque, uint32_t srqn);
     /*
      * A message for QP @qpn, which has no SRQ, finds no receive WQE; or SRQ
-     * @srqn is empty, or has fewer WQEs than its limit. The notification of
-     * a WQE may come after that of the send that is for it: set *@wr to the
-     * next WR of the queue, which then is posted, or return false if there is
-     * none. What it points to stays valid until the next callback.
+     * @srqn is empty. The notification of a WQE may come after that of the
+     * send that is for it: set *@wr to the next WR of the queue, which then is
+     * posted, or return false if there is none. What it points to stays valid
+     * until the next callback.
      */
     bool (*pull_recv)(void *opaque, uint32_t qpn, RdmaRecvWr *wr);
     bool (*pull_srq_recv)(void *opaque, uint32_t srqn, RdmaRecvWr *wr);
@@ -66,6 +66,8 @@ typedef struct RdmaBackendClientOps {
      * WQEs of QP @qpn, which has no SRQ, that can be pulled; there may be more.
      */
     uint32_t (*recv_count)(void *opaque, uint32_t qpn);
+    /* Likewise of SRQ @srqn, for its limit. */
+    uint32_t (*srq_count)(void *opaque, uint32_t srqn);
     /*
      * A peer waits until QP @qpn has a receive WQE: post the next one, or one
      * that can be pulled by now, without being asked.

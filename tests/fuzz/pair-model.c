@@ -348,6 +348,15 @@ static bool model_pull_srq_recv(void *opaque, uint32_t srqn, RdmaRecvWr *wr)
     return pull(p, true, 0, wr);
 }
 
+static uint32_t model_srq_count(void *opaque, uint32_t srqn)
+{
+    PairNode *p = pair_of(opaque);
+
+    MUST(p->has_srq && srqn == LINK_SRQ);
+    p->work++;
+    return p->unseen_srq;
+}
+
 static void model_srq_room(void *opaque, uint32_t srqn)
 {
     MUST(pair_of(opaque)->has_srq && srqn == LINK_SRQ);
@@ -558,6 +567,7 @@ void pair_new(uint32_t seed)
     ops.srq_room = model_srq_room;
     ops.pull_recv = model_pull_recv;
     ops.pull_srq_recv = model_pull_srq_recv;
+    ops.srq_count = model_srq_count;
     ops.recv_count = model_recv_count;
     ops.recv_watch = model_recv_watch;
     memset(&pair, 0, sizeof(pair));

@@ -155,6 +155,18 @@ static uint32_t node_recv_count(void *opaque, uint32_t qpn)
     return count;
 }
 
+static uint32_t node_srq_count(void *opaque, uint32_t srqn)
+{
+    LinkNode *n = opaque;
+    uint32_t count = 0;
+
+    g_assert_cmpuint(srqn, ==, LINK_SRQ);
+    for (GList *l = n->unseen.head; l; l = l->next) {
+        count += ((const LinkUnseen *)l->data)->srq;
+    }
+    return count;
+}
+
 static void node_recv_watch(void *opaque, uint32_t qpn)
 {
     LinkNode *n = opaque;
@@ -191,6 +203,7 @@ const RoceOps link_ops = {
     .srq_room = node_srq_room,
     .pull_recv = node_pull_recv,
     .pull_srq_recv = node_pull_srq_recv,
+    .srq_count = node_srq_count,
     .recv_count = node_recv_count,
     .recv_watch = node_recv_watch,
     .wake = node_wake,

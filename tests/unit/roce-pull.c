@@ -180,17 +180,19 @@ static void test_srq_limit_counts_what_was_not_seen(void)
     for (i = 0; i < 3; i++) {
         link_post_srq(p.b, 50 + i, link_sge(p.bmr, 0, LEN));
     }
-    g_assert_cmpint(roce_srq_set_limit(p.b->e, LINK_SRQ, 3), ==, 0);
     link_unseen_srq(p.b, 53, link_sge(p.bmr, 0, LEN));
     link_unseen_srq(p.b, 54, link_sge(p.bmr, 0, LEN));
+    g_assert_cmpint(roce_srq_set_limit(p.b->e, LINK_SRQ, 5), ==, 0);
+    g_assert_cmpuint(link_events(p.b, RDMA_EVENT_SRQ_LIMIT_REACHED), ==, 0);
+    g_assert_cmpint(roce_srq_set_limit(p.b->e, LINK_SRQ, 3), ==, 0);
     for (i = 0; i < 2; i++) {
         link_pair_post(&p, RDMA_WR_SEND, i, 0, LEN);
         run(&p);
         link_expect(p.b, 50 + i, RDMA_WC_SUCCESS);
         g_assert_cmpuint(link_events(p.b, RDMA_EVENT_SRQ_LIMIT_REACHED), ==,
                          0);
-        /* No more than it takes to reach the limit */
-        g_assert_cmpuint(g_queue_get_length(&p.b->unseen), ==, 1 - i);
+        /* A limit copies none: there may be many. */
+        g_assert_cmpuint(g_queue_get_length(&p.b->unseen), ==, 2);
     }
     link_pair_post(&p, RDMA_WR_SEND, 2, 0, LEN);
     run(&p);

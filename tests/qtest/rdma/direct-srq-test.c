@@ -428,6 +428,24 @@ static void test_limit_counts_slots(void)
     qrdma_expect_no_event(p.d);
 }
 
+/* The device takes what is in a slot when a message needs it. */
+static void test_limit_leaves_wqes_in_their_slots(void)
+{
+    Pair p = pair_new(8);
+
+    qrdma_settle(p.d);
+    for (unsigned i = 0; i < 4; i++) {
+        put_recv(&p, i);
+    }
+    assert_ok(qrdma_modify_srq(p.srq, 4));
+    p.srq->wq.posted = 0;
+    for (unsigned i = 10; i < 14; i++) {
+        put_recv(&p, i);
+    }
+    transfer(&p, 10);
+    qrdma_expect_event(p.d, RDMA_EVENT_SRQ_LIMIT_REACHED, p.srq->srqn);
+}
+
 /* A driver that jumps while the limit is set learns of it by that command. */
 static void test_limit_of_a_broken_queue(void)
 {
@@ -564,6 +582,8 @@ void add_direct_srq_tests(void)
         { "counters-in-no-ram", test_counters_in_no_ram },
         { "slots-in-no-ram", test_slots_in_no_ram },
         { "limit-counts-slots", test_limit_counts_slots },
+        { "limit-leaves-wqes-in-their-slots",
+          test_limit_leaves_wqes_in_their_slots },
         { "limit-of-a-broken-queue", test_limit_of_a_broken_queue },
         { "more-than-there-are-virtqueues-for",
           test_more_than_there_are_virtqueues_for },

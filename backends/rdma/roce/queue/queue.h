@@ -159,11 +159,8 @@ bool roce_recv_pull(RoceQp *qp);
 
 /* srq.c */
 RoceSrq *roce_srq_find(const RoceEngine *e, uint32_t srqn);
-/*
- * Pull WQEs from the owner until the SRQ has @n of them, which are no more
- * than it may have. False if the owner has not as many.
- */
-bool roce_srq_pull(RoceEngine *e, RoceSrq *srq, uint32_t n);
+/* Pull a WQE from the owner unless the SRQ has one. False if there is none. */
+bool roce_srq_pull(RoceEngine *e, RoceSrq *srq);
 /*
  * Move the oldest WQE of the QP's SRQ to its receive queue, which is empty.
  * False if there is none, or no SRQ.

@@ -15,7 +15,7 @@ bool roce_recv_pull(RoceQp *qp)
         return true;
     }
     if (qp->srq) {
-        return roce_srq_pull(e, qp->srq, 1);
+        return roce_srq_pull(e, qp->srq);
     }
     if (!qp->init.cap.max_recv_wr || !e->ops.pull_recv ||
         !e->ops.pull_recv(e->opaque, qp->init.qpn, &wr)) {

@@ -61,6 +61,20 @@ int roce_srq_destroy(RoceEngine *e, uint32_t srqn)
     return 0;
 }
 
+/*
+ * Are there fewer WQEs than the limit? What was posted counts wherever it is:
+ * to copy all of a deep queue for that would take long.
+ */
+static bool is_below_limit(RoceEngine *e, const RoceSrq *srq)
+{
+    uint32_t limit = srq->attr.limit;
+    uint32_t n = srq->prod - srq->cons;
+
+    return n < limit &&
+           (!e->ops.srq_count ||
+            e->ops.srq_count(e->opaque, srq->attr.srqn) < limit - n);
+}
+
 /* IBTA 10.2.9.1: the event comes once, the next one needs another limit. */
 static void check_limit(RoceEngine *e, RoceSrq *srq)
 {
@@ -69,7 +83,7 @@ static void check_limit(RoceEngine *e, RoceSrq *srq)
         .id = srq->attr.srqn,
     };
 
-    if (srq->prod - srq->cons < srq->attr.limit) {
+    if (is_below_limit(e, srq)) {
         srq->attr.limit = 0;
         e->ops.event(e->opaque, &event);
     }
@@ -82,18 +96,19 @@ static void add_wqe(RoceSrq *srq, const RdmaRecvWr *wr)
     srq->prod++;
 }
 
-bool roce_srq_pull(RoceEngine *e, RoceSrq *srq, uint32_t n)
+bool roce_srq_pull(RoceEngine *e, RoceSrq *srq)
 {
-    while (srq->prod - srq->cons < n) {
-        RdmaRecvWr wr = {};
+    RdmaRecvWr wr = {};
 
-        if (!e->ops.pull_srq_recv ||
-            !e->ops.pull_srq_recv(e->opaque, srq->attr.srqn, &wr)) {
-            return false;
-        }
-        e->work += ROCE_COST_COMPLETION;
-        add_wqe(srq, &wr);
+    if (srq->cons != srq->prod) {
+        return true;
     }
+    if (!e->ops.pull_srq_recv ||
+        !e->ops.pull_srq_recv(e->opaque, srq->attr.srqn, &wr)) {
+        return false;
+    }
+    e->work += ROCE_COST_COMPLETION;
+    add_wqe(srq, &wr);
     return true;
 }
 
@@ -108,8 +123,6 @@ int roce_srq_set_limit(RoceEngine *e, uint32_t srqn, uint32_t limit)
         return -EINVAL;
     }
     srq->attr.limit = limit;
-    /* What was posted in time counts, even if it was not seen yet */
-    roce_srq_pull(e, srq, limit);
     check_limit(e, srq);
     return 0;
 }
@@ -165,7 +178,6 @@ bool roce_srq_take(RoceQp *qp)
     }
     qp->s.rq.prod++;
     srq->cons++;
-    roce_srq_pull(e, srq, srq->attr.limit);
     check_limit(e, srq);
     if (full) {
         e->ops.srq_room(e->opaque, srq->attr.srqn);
