@@ -206,9 +206,9 @@ static void roce_op_trace(void *opaque, const RoceTrace *t)
     }
 }
 
-static void roce_op_free_pages(void *opaque, uint64_t *pages, uint32_t npages)
+static void roce_op_free_large(void *opaque, void *mem, size_t size)
 {
-    rdma_backend_free(pages, npages * sizeof(*pages));
+    rdma_backend_free(mem, size);
 }
 
 const RoceOps rdma_roce_ops = {
@@ -227,5 +227,5 @@ const RoceOps rdma_roce_ops = {
     .unchecked = roce_op_unchecked,
     .wake = roce_op_wake,
     .trace = roce_op_trace,
-    .free_pages = roce_op_free_pages,
+    .free_large = roce_op_free_large,
 };

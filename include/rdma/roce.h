@@ -192,10 +192,10 @@ typedef struct RoceOps {
      */
     void (*trace)(void *opaque, const RoceTrace *trace);
     /*
-     * The engine is done with the list of a region, which was given to it. The
-     * list may be long. May be NULL: then it is g_free().
+     * Free memory of GLib that may be large: the list of a region, which was
+     * given to the engine, or WQEs of an SRQ. May be NULL: then it is g_free().
      */
-    void (*free_pages)(void *opaque, uint64_t *pages, uint32_t npages);
+    void (*free_large)(void *opaque, void *mem, size_t size);
 } RoceOps;
 
 /* Limits that size the engine's tables; all at least 1. */
@@ -271,7 +271,7 @@ typedef struct RoceTxFrame {
  */
 RoceEngine *roce_new(const RoceConfig *config, const RoceOps *ops,
                      void *opaque);
-/* Free the engine with all its objects; only free_pages() is called back. */
+/* Free the engine with all its objects; only free_large() is called back. */
 void roce_free(RoceEngine *e);
 /* Destroy all objects and forget the GIDs, silently; keeps MACs and MTU. */
 void roce_reset(RoceEngine *e);
@@ -492,7 +492,7 @@ void roce_expire(RoceEngine *e, int64_t now, int64_t heard);
  * call that again with a later @heard; roce_next_deadline() does not say so.
  */
 bool roce_any_overdue(const RoceEngine *e);
-/* How often a request was overdue and did not time out: its answer was there. */
+/* How often a request was overdue and had its answer, unread. */
 uint64_t roce_timeouts_late(const RoceEngine *e);
 /*
  * Frames could not be taken for a while, here or by the engine whose state

@@ -395,6 +395,15 @@ static inline bool roce_opcode_is_local(uint32_t opcode)
            opcode == RDMA_WR_BIND_MW;
 }
 
+static inline void roce_free_large(const RoceEngine *e, void *mem, size_t size)
+{
+    if (mem && e->ops.free_large) {
+        e->ops.free_large(e->opaque, mem, size);
+    } else {
+        g_free(mem);
+    }
+}
+
 /* active.c */
 /* Call RoceOps.wake, unless the owner has been woken already. */
 void roce_wake(RoceEngine *e);

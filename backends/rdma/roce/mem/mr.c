@@ -84,18 +84,10 @@ int roce_mr_map(RoceEngine *e, uint32_t mrn, uint64_t iova, uint64_t length,
     return 0;
 }
 
-static void free_pages(RoceEngine *e, uint64_t *pages, uint32_t npages)
-{
-    if (pages && e->ops.free_pages) {
-        e->ops.free_pages(e->opaque, pages, npages);
-    } else {
-        g_free(pages);
-    }
-}
-
 void roce_mr_free(RoceEngine *e, RoceMr *mr)
 {
-    free_pages(e, mr->attr.pages, mr->attr.npages);
+    roce_free_large(e, mr->attr.pages,
+                    mr->attr.npages * sizeof(*mr->attr.pages));
     g_free(mr->pending_pages);
     g_free(mr);
 }
@@ -138,7 +130,7 @@ int roce_mr_modify(RoceEngine *e, uint32_t mask, const RdmaMrAttr *attr)
         return -EBUSY;
     }
     if (mask & RDMA_REREG_TRANSLATION) {
-        free_pages(e, a->pages, a->npages);
+        roce_free_large(e, a->pages, a->npages * sizeof(*a->pages));
         a->pages = attr->pages;
         a->npages = attr->npages;
         a->page_shift = MAX(attr->page_shift, RDMA_PAGE_SHIFT);

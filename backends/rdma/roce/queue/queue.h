@@ -166,7 +166,7 @@ bool roce_srq_pull(RoceEngine *e, RoceSrq *srq);
  * False if there is none, or no SRQ.
  */
 bool roce_srq_take(RoceQp *qp);
-void roce_srq_free(RoceSrq *srq);
+void roce_srq_free(RoceEngine *e, RoceSrq *srq);
 
 /* dcqcn.c: what changes the rate; roce_pace_follow() has it take effect */
 /* The peer tells of congestion. */

@@ -32,17 +32,20 @@ int roce_srq_create(RoceEngine *e, const RdmaSrqAttr *attr)
     srq->wqes = g_try_new0(RoceRecvWqe, size);
     srq->sges = g_try_new0(RdmaSge, (gsize)size * MAX(1, attr->max_sge));
     if (!srq->wqes || !srq->sges) {
-        roce_srq_free(srq);
+        roce_srq_free(e, srq);
         return -ENOMEM;
     }
     roce_table_set(&e->srqs, attr->srqn, srq);
     return 0;
 }
 
-void roce_srq_free(RoceSrq *srq)
+void roce_srq_free(RoceEngine *e, RoceSrq *srq)
 {
-    g_free(srq->wqes);
-    g_free(srq->sges);
+    size_t size = (size_t)srq->mask + 1;
+
+    roce_free_large(e, srq->wqes, size * sizeof(*srq->wqes));
+    roce_free_large(e, srq->sges, size * MAX(1, srq->attr.max_sge) *
+                                  sizeof(*srq->sges));
     g_free(srq);
 }
 
@@ -56,7 +59,7 @@ int roce_srq_destroy(RoceEngine *e, uint32_t srqn)
     if (srq->refs) {
         return -EBUSY;
     }
-    roce_srq_free(srq);
+    roce_srq_free(e, srq);
     roce_table_clear(&e->srqs, srqn);
     return 0;
 }
