@@ -190,10 +190,15 @@ void virtio_rdma_event_raise(VirtIORdma *s, RdmaEventType type, uint32_t id)
 void virtio_rdma_events_forget(VirtIORdma *s, VirtIORdmaEventOf of,
                                uint32_t id)
 {
-    VirtIORdmaEvent *p, *tmp;
+    /* Thousands may be pending: look for those that the object can have. */
+    for (unsigned type = 0; type <= RDMA_EVENT_GID_CHANGE; type++) {
+        RdmaEvent event = { .type = type, .id = id };
+        uint64_t key = event_key(&event);
+        VirtIORdmaEvent *p = virtio_rdma_event_of(type) == of
+                             ? g_hash_table_lookup(s->events->by_key, &key)
+                             : NULL;
 
-    QTAILQ_FOREACH_SAFE(p, &s->events->pending, next, tmp) {
-        if (p->event.id == id && virtio_rdma_event_of(p->event.type) == of) {
+        if (p) {
             drop_event(s->events, p);
         }
     }
