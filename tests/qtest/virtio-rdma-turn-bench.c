@@ -8,6 +8,7 @@
 #include "qemu/bswap.h"
 #include "libqos/virtio-rdma.h"
 #include "rdma/flood-bench.h"
+#include "rdma/flood-direct.h"
 #include "standard-headers/linux/virtio_ring.h"
 
 #define QUEUE_SIZE 1024
@@ -15,6 +16,7 @@
 #define DEEP 32768
 #define WINDOW (2 * 1024 * 1024u)
 #define PAGE 4096
+#define SRQ_WRS 16384
 #define FEATURES (QRDMA_F(VIRTIO_F_VERSION_1) | \
                   QRDMA_F(VIRTIO_RDMA_F_EXT_STATUS) | \
                   QRDMA_F(VIRTIO_RDMA_F_MAC_MTU) | \
@@ -23,7 +25,9 @@
                   QRDMA_F(VIRTIO_RDMA_F_MCAST) | \
                   QRDMA_F(VIRTIO_RDMA_F_CQ_DEEP) | \
                   QRDMA_F(VIRTIO_RDMA_F_MR_TABLES) | \
-                  QRDMA_F(VIRTIO_RDMA_F_REG_PAGES))
+                  QRDMA_F(VIRTIO_RDMA_F_REG_PAGES) | \
+                  QRDMA_F(VIRTIO_RDMA_F_DIRECT_QP) | \
+                  QRDMA_F(VIRTIO_RDMA_F_DIRECT_SRQ))
 
 /* What all floods use. */
 struct Flood {
@@ -38,6 +42,7 @@ struct Flood {
     uint32_t cqns[NQP];
     uint32_t nqp;
     QRdmaQp qps[NQP];
+    size_t wqe_len;                 /* of the WQE of all SRQs */
     uint16_t commands;              /* in the control virtqueue */
 };
 
@@ -530,6 +535,33 @@ static void bad_prepare(Flood *f)
     prepare_sends(f, f->nqp, &wr, QUEUE_SIZE);
 }
 
+/* SRQs with virtqueues; each ring has one of these WQEs @n times. */
+static void new_srqs(Flood *f, const RdmaSrqAttr *attr, const RdmaRecvWr *wr)
+{
+    uint8_t wqe[QRDMA_WQE_ROOM];
+    uint32_t srqn;
+
+    f->wqe_len = qrdma_encode_recv(wr, wqe);
+    qrdma_write(f->d, f->scratch, wqe, f->wqe_len);
+    for (uint32_t i = 0; i < f->d->max_srq; i++) {
+        g_assert_cmpint(qrdma_try_create_srq(f->d, attr, &srqn), ==,
+                        VIRTIO_RDMA_S_OK);
+    }
+    qrdma_settle(f->d);
+}
+
+static uint32_t srq_vq_of(Flood *f, uint32_t i)
+{
+    return VIRTIO_RDMA_SRQ_VQ(f->d->max_cq, f->d->max_qp, i);
+}
+
+static void fill_srqs(Flood *f)
+{
+    for (uint32_t i = 0; i < f->d->max_srq; i++) {
+        fill(f, srq_vq_of(f, i), f->scratch, f->wqe_len, false, QUEUE_SIZE);
+    }
+}
+
 /* Full rings of SRQs */
 static void srq_prepare(Flood *f)
 {
@@ -537,27 +569,16 @@ static void srq_prepare(Flood *f)
         .pdn = f->pd->pdn, .max_wr = QUEUE_SIZE, .max_sge = 4,
     };
     RdmaRecvWr wr = {};
-    uint8_t wqe[QRDMA_WQE_ROOM];
-    size_t len = qrdma_encode_recv(&wr, wqe);
-    uint32_t srqn;
 
-    qrdma_write(f->d, f->scratch, wqe, len);
-    for (uint32_t i = 0; i < f->d->max_srq; i++) {
-        g_assert_cmpint(qrdma_try_create_srq(f->d, &attr, &srqn), ==,
-                        VIRTIO_RDMA_S_OK);
-    }
-    qrdma_settle(f->d);
-    for (uint32_t i = 0; i < f->d->max_srq; i++) {
-        fill(f, VIRTIO_RDMA_SRQ_VQ(f->d->max_cq, f->d->max_qp, i), f->scratch,
-             len, false, QUEUE_SIZE);
-    }
+    new_srqs(f, &attr, &wr);
+    fill_srqs(f);
 }
 
 static void srq_start(Flood *f)
 {
     qtest_qmp_assert_success(f->host->qts, "{'execute': 'stop'}");
     for (uint32_t i = 0; i < f->d->max_srq; i++) {
-        kick(f, VIRTIO_RDMA_SRQ_VQ(f->d->max_cq, f->d->max_qp, i));
+        kick(f, srq_vq_of(f, i));
     }
     qtest_qmp_assert_success(f->host->qts, "{'execute': 'cont'}");
 }
@@ -565,11 +586,86 @@ static void srq_start(Flood *f)
 static bool srq_done(Flood *f)
 {
     for (uint32_t i = 0; i < f->d->max_srq; i++) {
-        if (!all_used(f, VIRTIO_RDMA_SRQ_VQ(f->d->max_cq, f->d->max_qp, i))) {
+        if (!all_used(f, srq_vq_of(f, i))) {
             return false;
         }
     }
     return true;
+}
+
+/* SRQs whose WQEs the backend has */
+static void full_srqs_prepare(Flood *f)
+{
+    RdmaSge sges[32] = {};
+    RdmaSrqAttr attr = {
+        .pdn = f->pd->pdn, .max_wr = SRQ_WRS, .max_sge = ARRAY_SIZE(sges),
+    };
+    RdmaRecvWr wr = { .num_sge = ARRAY_SIZE(sges), .sg_list = sges };
+
+    new_srqs(f, &attr, &wr);
+    for (int i = 0; i < SRQ_WRS / QUEUE_SIZE; i++) {
+        fill_srqs(f);
+        srq_start(f);
+        qrdma_wait_until(f->d, srq_done(f));
+    }
+}
+
+static void srq_destroy_prepare(Flood *f)
+{
+    struct virtio_rdma_srqn id;
+
+    full_srqs_prepare(f);
+    for (uint32_t i = 0; i < f->d->max_srq; i++) {
+        id.srqn = cpu_to_le32(i);
+        command(f, VIRTIO_RDMA_CMD_DESTROY_SRQ, &id, sizeof(id));
+    }
+}
+
+static void gid_prepare(Flood *f)
+{
+    struct virtio_rdma_add_gid_req req = {
+        .gid_type = cpu_to_le32(VIRTIO_RDMA_GID_TYPE_ROCE_V2),
+        .port_num = cpu_to_le32(1),
+    };
+
+    for (int i = 0; i < 512; i++) {
+        stw_be_p(req.gid, 0xfe80);
+        stl_be_p(req.gid + 12, i);
+        req.index = cpu_to_le16(i % 128);
+        command(f, VIRTIO_RDMA_CMD_ADD_GID, &req, sizeof(req));
+    }
+}
+
+/* A limit needs to know how many WQEs there are. */
+static void srq_limit_prepare(Flood *f)
+{
+    struct virtio_rdma_modify_srq_req req = { .limit = cpu_to_le32(SRQ_WRS) };
+
+    for (uint32_t i = 0; i < f->d->max_srq_direct; i++) {
+        req.srqn = cpu_to_le32(flood_direct_srq(f->pd, SRQ_WRS, f->data));
+        command(f, VIRTIO_RDMA_CMD_MODIFY_SRQ, &req, sizeof(req));
+    }
+}
+
+/* Events of thousands of QPs wait for buffers. */
+static void events_prepare(Flood *f)
+{
+    RdmaQpAttr attr = { .qp_state = RDMA_QPS_SQD, .en_sqd_async_notify = 1 };
+    struct virtio_rdma_cqn id;
+
+    new_cqs(f, NQP, 8, false);
+    for (int i = 0; i < 4000; i++) {
+        QRdmaQp qp = flood_direct_ud(f->pd, f->cqns[0], f->data);
+
+        qrdma_start_ud(&qp, QRDMA_QKEY);
+        g_assert_cmpint(qrdma_modify_qp(&qp, RDMA_QP_STATE |
+                                        RDMA_QP_EN_SQD_ASYNC_NOTIFY, &attr),
+                        ==, VIRTIO_RDMA_S_OK);
+    }
+    for (uint32_t i = 1; i < NQP; i++) {
+        id.cqn = cpu_to_le32(f->cqns[i]);
+        command(f, VIRTIO_RDMA_CMD_DESTROY_CQ, &id, sizeof(id));
+    }
 }
 
 /* Each object there can be, each queue full. */
@@ -630,6 +726,13 @@ static const FloodOps floods[] = {
     { "125 full send queues of bad WRs", bad_prepare, kick_sends_at_once,
       sends_done },
     { "64 full SRQs at once", srq_prepare, srq_start, srq_done },
+    { "64 x MODIFY_SRQ with 16384 WQEs", srq_limit_prepare, send_commands,
+      commands_done },
+    { "64 x DESTROY_SRQ with 16384 WQEs", srq_destroy_prepare, send_commands,
+      commands_done },
+    { "512 x ADD_GID", gid_prepare, send_commands, commands_done },
+    { "124 x DESTROY_CQ with 4000 events", events_prepare, send_commands,
+      commands_done },
     { "reset with everything in use", everything_prepare, device_reset_start,
       at_once },
 };
