@@ -11,7 +11,10 @@ here=$(realpath "$(dirname "$0")/..")
 case $target in
 rdma-wire | rdma-shm | rdma-stream | rdma-generic)
     packed=$target sources=("$target") ;;
-*) packed=rdma-all sources=(rdma-split rdma-packed rdma-iommu rdma-direct) ;;
+*)
+    packed=rdma-all
+    sources=(rdma-split rdma-packed rdma-iommu rdma-direct rdma-eject)
+    ;;
 esac
 archive=$here/tests/fuzz/corpus/$packed.tar.xz
 

@@ -9,8 +9,8 @@
 # arguments of libFuzzer, for example an input.
 set -u
 here=$(realpath "$(dirname "$0")/..")
-all=(rdma-split rdma-packed rdma-iommu rdma-direct rdma-wire rdma-shm
-    rdma-stream rdma-generic)
+all=(rdma-split rdma-packed rdma-iommu rdma-direct rdma-eject rdma-wire
+    rdma-shm rdma-stream rdma-generic)
 
 # QEMU leaks what it allocates once. The quarantine is as large as the guest.
 export ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=32
@@ -55,7 +55,9 @@ for target; do
         continue
     fi
     case $target in
-    rdma-split | rdma-packed | rdma-iommu | rdma-direct) packed=rdma-all ;;
+    rdma-split | rdma-packed | rdma-iommu | rdma-direct | rdma-eject)
+        packed=rdma-all
+        ;;
     *) packed=$target ;;
     esac
     corpus=$build/corpus/$target seeds=$build/seeds/$target

@@ -14,9 +14,12 @@ static const uint32_t masks_rc[] = { 1, 0x39, 0x129181, 0x12e01, 1, 1, 1 };
 static const uint32_t masks_uc[] = { 1, 0x39, 0x101181, 0x10001, 1, 1, 1 };
 static const uint32_t masks_ud[] = { 1, 0x71, 1, 0x10001, 1, 1, 1 };
 
-/* @len bytes at most; @tail bytes of them become a descriptor of their own. */
-static uint8_t command(const uint8_t *bytes, size_t len, size_t tail,
-                       void *rsp, size_t rsp_len)
+/*
+ * Into the ring, without a notification. @tail of the @len bytes become a
+ * descriptor of their own. Returns where the answer will be.
+ */
+static uint64_t put(const uint8_t *bytes, size_t len, size_t tail,
+                    size_t rsp_len)
 {
     FuzzRing *r = &fuzz_guest.ring[VIRTIO_RDMA_CTRL_VQ];
     uint64_t buf = fuzz_ring_buffer(r);
@@ -26,7 +29,6 @@ static uint8_t command(const uint8_t *bytes, size_t len, size_t tail,
         { buf + len - tail, tail, false },
         { answer, 1 + rsp_len, true },
     };
-    uint8_t got[FUZZ_BUF_SIZE / 2];
 
     fuzz_write(buf, bytes, len);
     fuzz_store(answer, 0xff, 1);
@@ -34,6 +36,15 @@ static uint8_t command(const uint8_t *bytes, size_t len, size_t tail,
         desc[1] = desc[2];
     }
     fuzz_ring_put(r, desc, tail ? 3 : 2);
+    return answer;
+}
+
+static uint8_t command(const uint8_t *bytes, size_t len, size_t tail,
+                       void *rsp, size_t rsp_len)
+{
+    uint64_t answer = put(bytes, len, tail, rsp_len);
+    uint8_t got[FUZZ_BUF_SIZE / 2];
+
     fuzz_kick(&fuzz_guest.rdma, VIRTIO_RDMA_CTRL_VQ);
     fuzz_read(answer, got, sizeof(got));
     if (rsp) {
@@ -52,6 +63,15 @@ uint8_t fuzz_command(uint8_t cmd, const void *req, size_t len, void *rsp,
         memcpy(bytes + 1, req, len);
     }
     return command(bytes, 1 + len, 0, rsp, rsp_len);
+}
+
+void fuzz_put_command(uint8_t cmd, const void *req, size_t len)
+{
+    uint8_t bytes[REQ_ROOM] = { cmd };
+
+    g_assert_cmpuint(len, <, sizeof(bytes));
+    memcpy(bytes + 1, req, len);
+    put(bytes, 1 + len, 0, FUZZ_BUF_SIZE / 2 - 1);
 }
 
 RdmaAv fuzz_av_to(bool far, uint8_t gid_index)
@@ -238,6 +258,14 @@ static size_t pick_request(FuzzIn *in, uint8_t cmd, uint8_t *out)
     }
     memcpy(out, words, sizeof(words));
     return sizeof(words);
+}
+
+void fuzz_put_any_command(FuzzIn *in)
+{
+    uint8_t bytes[REQ_ROOM] = { 1 + (in_u8(in) & 0x1f) };
+    size_t len = 1 + pick_request(in, bytes[0], bytes + 1);
+
+    put(bytes, len, 0, FUZZ_BUF_SIZE / 2 - 1);
 }
 
 void fuzz_op_command(FuzzIn *in)

@@ -24,6 +24,10 @@
 #define CQ_SIZE (CQ_PAGES * 4096)
 /* A shadow for each page of doorbells that QPs are rung by */
 #define SHADOWS (CQS + 2 * CQ_SIZE)
+/* The SRQ: a page of counters, slots as those of QPs, and its list */
+#define SRQ (SHADOWS + FUZZ_QPS * 4096)
+#define SRQ_PAGES (1 + QUEUE_SIZE / 4096)
+#define SRQ_LIST (SRQ + SRQ_PAGES * 4096)
 #define CQ_COUNTER(field) offsetof(struct virtio_rdma_direct_cq_page, field)
 
 #define COUNTER(field) offsetof(struct virtio_rdma_direct_page, field)
@@ -86,6 +90,39 @@ static void ring(uint32_t page, uint32_t offset, uint32_t value, unsigned size)
 void fuzz_direct_ring(unsigned place)
 {
     ring(place, 0, fuzz_guest.qpn[place], 4);
+}
+
+void fuzz_direct_describe_srq(struct virtio_rdma_create_srq_req *req)
+{
+    static const uint8_t zeroes[4096];
+
+    QEMU_BUILD_BUG_ON(SRQ_LIST + 4096 > FUZZ_DATA);
+    fuzz_write(SRQ, zeroes, sizeof(zeroes));
+    fuzz_guest.posted_srq = 0;
+    for (unsigned i = 0; i < SRQ_PAGES; i++) {
+        fuzz_store(SRQ_LIST + 8 * i, SRQ + i * 4096, 8);
+    }
+    req->flags = cpu_to_le32(VIRTIO_RDMA_SRQ_DIRECT);
+    req->queue_pages = cpu_to_le64(SRQ_LIST);
+    req->queue_npages = cpu_to_le32(SRQ_PAGES);
+    req->depth_shift = DEPTH_SHIFT;
+    req->slot_shift = SLOT_SHIFT;
+}
+
+void fuzz_direct_post_srq(const void *wqe, size_t len)
+{
+    uint32_t n = fuzz_guest.posted_srq++;
+    uint64_t slot = SRQ + 4096 + n % DEPTH * SLOT;
+
+    fuzz_store(slot, len, 4);
+    fuzz_write(slot + 4, wqe, MIN(len, SLOT - 4));
+    fuzz_store(SRQ + offsetof(struct virtio_rdma_direct_srq_page, producer),
+               n + 1, 4);
+}
+
+void fuzz_direct_ring_srq(void)
+{
+    ring(0, 0, VIRTIO_RDMA_DOORBELL_SRQ, 4);
 }
 
 /* The producer goes anywhere, or a slot gets other bytes. */

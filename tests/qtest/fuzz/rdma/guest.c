@@ -6,6 +6,7 @@
 #include "qemu/bswap.h"
 #include "qemu/keyval.h"
 #include "qemu/main-loop.h"
+#include "block/aio-wait.h"
 #include "hw/boards.h"
 #include "hw/pci/pci_regs.h"
 #include "monitor/qdev.h"
@@ -16,6 +17,7 @@
 #include "standard-headers/linux/virtio_pci.h"
 #include "standard-headers/linux/virtio_ring.h"
 #include "system/address-spaces.h"
+#include "system/iothread.h"
 #include "system/ramblock.h"
 
 #define DEVICE \
@@ -68,6 +70,7 @@ static char *device_params(void)
     const FuzzConfig *config = fuzz_guest.config;
 
     return g_strconcat(DEVICE, config->shm ? ",rdmadev=r0" : "," PORT,
+                       config->iothread ? ",iothread=io0" : "",
                        config->props, NULL);
 }
 
@@ -92,18 +95,19 @@ GString *fuzz_cmdline(FuzzTarget *t)
     fuzz_guest.wire = fds[0];
     g_string_append_printf(s,
         " -display none -nodefaults -machine q35,accel=qtest -m 8 -seed 1"
-        " -global ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off"
+        " -global ICH9-LPC.acpi-pci-hotplug-with-bridge-support=%s"
         " -bios /proc/self/fd/%d"
         " -netdev dgram,id=n0,local.type=fd,local.str=%d"
         " -blockdev null-co,node-name=b0,latency-ns=1000000"
         " -device virtio-blk-pci,id=blk0,drive=b0,addr=5"
         " %s"
         " -device pcie-root-port,id=rp0,addr=4,chassis=1"
-        " %s -device %s"
+        " %s %s -device %s"
         " %s",
-        bios, fds[1],
+        config->iothread ? "on" : "off", bios, fds[1],
         config->iommu ? "-device virtio-iommu-pci,id=iommu0,addr=6" : "",
-        backend ?: "", device, getenv("FUZZ_ARGS") ?: "");
+        config->iothread ? "-object iothread,id=io0" : "", backend ?: "",
+        device, getenv("FUZZ_ARGS") ?: "");
     return s;
 }
 
@@ -180,10 +184,25 @@ uint64_t fuzz_config_addr(int devfn, uint32_t offset)
     return FUZZ_ECAM + ((uint64_t)devfn << 12) + offset;
 }
 
+static void nothing(void *opaque)
+{
+}
+
+/* Let the iothread end its turn. */
+static void await_iothread(void)
+{
+    if (fuzz_guest.config->iothread) {
+        aio_wait_bh_oneshot(iothread_get_aio_context(iothread_by_id("io0")),
+                            nothing, NULL);
+    }
+}
+
 void fuzz_settle(void)
 {
+    await_iothread();
     for (int i = 0; i < MAX_TURNS && g_main_context_pending(NULL); i++) {
         main_loop_wait(true);
+        await_iothread();
     }
 }
 
@@ -360,10 +379,15 @@ void fuzz_ring_put(FuzzRing *r, const QRdmaDesc *desc, unsigned n)
     }
 }
 
-void fuzz_kick(FuzzFunction *f, unsigned vq)
+void fuzz_notify(FuzzFunction *f, unsigned vq)
 {
     fuzz_store(f->bar + f->proxy->notify.offset +
                vq * NOTIFY_STEP, vq, 2);
+}
+
+void fuzz_kick(FuzzFunction *f, unsigned vq)
+{
+    fuzz_notify(f, vq);
     fuzz_settle();
 }
 

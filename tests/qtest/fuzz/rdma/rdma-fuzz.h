@@ -69,6 +69,7 @@ typedef struct FuzzConfig {
     bool iommu;                     /* all is behind a virtio-iommu */
     bool direct;                    /* QPs and CQs are direct */
     bool shm;                       /* the peer is on this host */
+    bool iothread;                  /* it works in one; ACPI unplugs it */
 } FuzzConfig;
 
 typedef struct FuzzRing {
@@ -110,6 +111,7 @@ typedef struct FuzzGuest {
     bool packed;
     uint32_t qpn[FUZZ_QPS];
     uint32_t posted[FUZZ_QPS][2];   /* to direct queues: sends, receives */
+    uint32_t posted_srq;            /* to the direct SRQ */
     uint32_t cqn[2];
     uint32_t eqn;                   /* of direct CQs */
     uint32_t arms[2];               /* requests of direct CQs */
@@ -147,6 +149,8 @@ uint64_t fuzz_config_addr(int devfn, uint32_t offset);
 bool fuzz_start(FuzzFunction *f, uint64_t features);
 void fuzz_ring_setup(FuzzFunction *f, FuzzRing *r);
 void fuzz_ring_put(FuzzRing *r, const QRdmaDesc *desc, unsigned n);
+void fuzz_notify(FuzzFunction *f, unsigned vq);
+/* Notify, and settle. */
 void fuzz_kick(FuzzFunction *f, unsigned vq);
 /* Where the next element's buffer lies. */
 uint64_t fuzz_ring_buffer(const FuzzRing *r);
@@ -160,6 +164,9 @@ void fuzz_op_iommu(FuzzIn *in);
 /* Returns the status, 0xff if there was no answer. */
 uint8_t fuzz_command(uint8_t cmd, const void *req, size_t len, void *rsp,
                      size_t rsp_len);
+/* Likewise, but the device is not notified. */
+void fuzz_put_command(uint8_t cmd, const void *req, size_t len);
+void fuzz_put_any_command(FuzzIn *in);
 RdmaAv fuzz_av_to(bool far, uint8_t gid_index);
 /* By state: what a QP needs to enter it. */
 const uint32_t *fuzz_masks_of(unsigned place);
@@ -195,6 +202,15 @@ uint64_t fuzz_direct_cqe(unsigned place);
 void fuzz_direct_arm(unsigned place);
 void fuzz_op_cq(FuzzIn *in);
 void fuzz_op_shadow(FuzzIn *in);
+
+/* An SRQ of 16 WQEs with 4 SGEs */
+void fuzz_direct_describe_srq(struct virtio_rdma_create_srq_req *req);
+void fuzz_direct_post_srq(const void *wqe, size_t len);
+void fuzz_direct_ring_srq(void);
+
+/* eject.c: the end of the device amid commands */
+void fuzz_op_deep(FuzzIn *in);
+void fuzz_op_eject(FuzzIn *in);
 
 /* ops.c: registers, configuration, memory, time */
 void fuzz_op_ring(FuzzIn *in);

@@ -10,6 +10,7 @@
 
 #define MAX_RECORDS 200
 #define PROBE_ID 0x50524f42u
+#define PROBE_TURNS 1000            /* of an iothread */
 
 typedef struct FuzzOp {
     void (*run)(FuzzIn *in);
@@ -40,6 +41,21 @@ static const FuzzOp direct_ops[] = {
     OP(mutate), OP(raw_command), OP(raw_frame), OP(iommu),
     OP(nested), OP(send), OP(counter), OP(recv),
     OP(counter), OP(doorbell), OP(shadow), OP(cq),
+};
+
+/*
+ * Commands that wait when the guest ejects the device. Places are those of
+ * above.
+ */
+static const FuzzOp eject_ops[] = {
+    OP(command), OP(send), OP(recv), OP(frame),
+    OP(connect), OP(refill), OP(kick), OP(time),
+    OP(deep), OP(register), OP(deep), OP(eject),
+    OP(queue_reset), OP(restart), OP(flr), OP(memory),
+    OP(deep), OP(link), OP(eject), OP(eject),
+    OP(deep), OP(raw_command), OP(raw_frame), OP(deep),
+    OP(nested), OP(send), OP(counter), OP(recv),
+    OP(eject), OP(doorbell), OP(shadow), OP(cq),
 };
 
 /* The peer is the attacker; the guest is an honest one. */
@@ -76,6 +92,8 @@ static const Target targets[] = {
       ARRAY_SIZE(all_ops) },
     { { "rdma-direct", "", .direct = true }, direct_ops,
       ARRAY_SIZE(direct_ops) },
+    { { "rdma-eject", "", .direct = true, .iothread = true }, eject_ops,
+      ARRAY_SIZE(eject_ops) },
     { { "rdma-wire", "" }, wire_ops, ARRAY_SIZE(wire_ops) },
     { { "rdma-shm", "", .shm = true }, shm_ops, ARRAY_SIZE(shm_ops) },
     { { "rdma-stream", "" }, stream_ops, ARRAY_SIZE(stream_ops) },
@@ -96,6 +114,9 @@ static void renew(void)
                             : FUZZ_BUFFERS + VIRTIO_RDMA_CQ_VQ(g->cqn[0]) *
                                              FUZZ_RING_SIZE * FUZZ_BUF_SIZE;
     fuzz_send_messages(1, PROBE_ID);
+    for (int i = 0; i < PROBE_TURNS && fuzz_load(cqe, 8) != PROBE_ID; i++) {
+        fuzz_settle();
+    }
     g_assert_cmphex(fuzz_load(cqe, 8), ==, PROBE_ID);
     g_assert_cmpint(fuzz_load(cqe + offsetof(struct virtio_rdma_cqe, status),
                               1), ==, RDMA_WC_SUCCESS);

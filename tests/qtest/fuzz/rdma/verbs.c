@@ -137,6 +137,26 @@ static FuzzRing *srq_ring(uint32_t srqn)
     return ring(VIRTIO_RDMA_SRQ_VQ(g->max_cq, g->max_qp, srqn));
 }
 
+static void post_srq_recv(uint32_t srqn, const RdmaRecvWr *wr)
+{
+    uint8_t wqe[FUZZ_BUF_SIZE];
+
+    if (is_direct()) {
+        fuzz_direct_post_srq(wqe, qrdma_encode_recv(wr, wqe));
+    } else {
+        post_recv(srq_ring(srqn), wr);
+    }
+}
+
+static void kick_srq(uint32_t srqn)
+{
+    if (is_direct()) {
+        fuzz_direct_ring_srq();
+    } else {
+        fuzz_kick(&fuzz_guest.rdma, srq_ring(srqn)->index);
+    }
+}
+
 static void negotiate(bool checked)
 {
     FuzzGuest *g = &fuzz_guest;
@@ -313,6 +333,9 @@ void fuzz_bring_up(bool checked)
     create_cqs(checked);
     refill(ring(VIRTIO_RDMA_EVENT_VQ(g->max_cq, g->max_qp)), FUZZ_RING_SIZE);
     create_memory(checked);
+    if (is_direct()) {
+        fuzz_direct_describe_srq(&srq);
+    }
     create(checked, VIRTIO_RDMA_CMD_CREATE_SRQ, &srq, sizeof(srq));
     for (unsigned i = 0; i < FUZZ_QPS; i++) {
         RdmaSge sge = { FUZZ_IOVA + 0x1000 * i, 4096, g->all };
@@ -321,7 +344,7 @@ void fuzz_bring_up(bool checked)
         g->qpn[i] = create_qp(checked, i);
         for (int n = 0; n < QP_RECVS; n++) {
             if (i == FUZZ_QP_SRQ_FAR) {
-                post_recv(srq_ring(0), &wr);
+                post_srq_recv(0, &wr);
             } else {
                 post_recv_to(i, &wr);
             }
@@ -331,7 +354,7 @@ void fuzz_bring_up(bool checked)
         connect_qp(checked, i, i > FUZZ_QP_B && i & 1);
         kick_wq(i, fuzz_rq(i));
     }
-    fuzz_kick(&g->rdma, srq_ring(0)->index);
+    kick_srq(0);
 }
 
 static void pick_sges(FuzzIn *in, RdmaSge *sge, uint32_t n)
@@ -480,7 +503,7 @@ void fuzz_op_recv(FuzzIn *in)
 
     pick_sges(in, sge, wr.num_sge);
     if (shared) {
-        post_recv(srq_ring(place & 1), &wr);
+        post_srq_recv(place & 1, &wr);
     } else {
         post_recv_to(place, &wr);
     }
@@ -488,7 +511,7 @@ void fuzz_op_recv(FuzzIn *in)
         return;
     }
     if (shared) {
-        fuzz_kick(&fuzz_guest.rdma, srq_ring(place & 1)->index);
+        kick_srq(place & 1);
     } else {
         kick_wq(place, fuzz_rq(place));
     }
