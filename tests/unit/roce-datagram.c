@@ -493,6 +493,8 @@ static void test_uc_send_error_goes_to_sqe(void)
 /* Whatever the link does, what is received is whole. */
 static void test_uc_bad_link(void)
 {
+    const LinkFaults faults = { .loss = 500, .corrupt = 200 };
+    LinkFaults met = { 0 };
     unsigned seed;
 
     for (seed = 0; seed < 50; seed++) {
@@ -500,7 +502,7 @@ static void test_uc_bad_link(void)
         unsigned i, received = 0;
 
         g_rand_set_seed(p.l->rand, seed);
-        p.l->faults = (LinkFaults) { 500, 0, 0, 200 };
+        p.l->faults = faults;
         link_fill(p.amr, seed);
         for (i = 0; i < 20; i++) {
             link_pair_recv(&p, i, 6000 * i, 6000);
@@ -521,8 +523,10 @@ static void test_uc_bad_link(void)
             received++;
         }
         g_assert_cmpuint(received, >, 0);
+        link_add_faults(&met, &p.l->met);
         link_pair_free(&p);
     }
+    link_assert_faults(&faults, &met);
 }
 
 int main(int argc, char **argv)

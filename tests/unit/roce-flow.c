@@ -347,6 +347,7 @@ void flow_exchange(const FlowSpec *fs)
     g_assert_cmpuint(l->node[1].retired[3][RDMA_RQ], ==,
                      fs->srq ? 0 : flows[0].received);
 
+    link_add_faults(fs->met, &l->met);
     flow_free(&flows[0]);
     flow_free(&flows[1]);
     link_free(l);

@@ -336,6 +336,7 @@ static void enqueue(RoceLink *l, unsigned to, const void *data, size_t len)
     GList *pos = l->frames.tail;
 
     f->when = l->now + LINK_DELAY;
+    f->serial = l->sent[!to];
     f->to = to;
     f->len = len;
     memcpy(f->data, data, len);
@@ -345,6 +346,7 @@ static void enqueue(RoceLink *l, unsigned to, const void *data, size_t len)
     if (chance(l, l->faults.corrupt)) {
         f->data[g_rand_int_range(l->rand, 0, len)] ^=
             1 << g_rand_int_range(l->rand, 0, 8);
+        l->met.corrupt += memcmp(f->data, data, len) != 0;
     }
     /* Behind those of the same time */
     while (pos && ((LinkFrame *)pos->data)->when > f->when) {
@@ -380,13 +382,17 @@ static void transmit(RoceLink *l, unsigned from, const RoceTxFrame *frame)
     g_assert_true((data[0] & 1) ||
                   roce_is_ours(l->node[!from].e, data, len));
 
-    if ((l->filter && !l->filter(l, from, data, len, l->filter_opaque)) ||
-        chance(l, l->faults.loss)) {
+    if (l->filter && !l->filter(l, from, data, len, l->filter_opaque)) {
+        return;
+    }
+    if (chance(l, l->faults.loss)) {
+        l->met.loss++;
         return;
     }
     enqueue(l, !from, data, len);
     if (chance(l, l->faults.dup)) {
         enqueue(l, !from, data, len);
+        l->met.dup++;
     }
 }
 
@@ -447,6 +453,20 @@ static void expire(RoceLink *l)
     }
 }
 
+/* A frame arrives; newer ones may have overtaken it. */
+static void arrive(RoceLink *l, LinkFrame *f)
+{
+    if (f->serial < l->newest[f->to]) {
+        l->met.reorder++;
+    }
+    l->newest[f->to] = MAX(l->newest[f->to], f->serial);
+    if (!l->node[f->to].stopped) {
+        roce_rx(l->node[f->to].e, f->data, f->len, l->now);
+    }
+    g_free(f);
+    link_step(l);
+}
+
 bool link_run(RoceLink *l, int64_t ns)
 {
     int64_t end = l->now + ns;
@@ -465,11 +485,7 @@ bool link_run(RoceLink *l, int64_t ns)
         expire(l);
         while ((f = g_queue_peek_head(&l->frames)) && f->when <= l->now) {
             g_queue_pop_head(&l->frames);
-            if (!l->node[f->to].stopped) {
-                roce_rx(l->node[f->to].e, f->data, f->len, l->now);
-            }
-            g_free(f);
-            link_step(l);
+            arrive(l, f);
         }
     }
 }
@@ -757,4 +773,20 @@ unsigned link_events(LinkNode *n, RdmaEventType type)
         count += g_array_index(n->events, RdmaEvent, i).type == type;
     }
     return count;
+}
+
+void link_add_faults(LinkFaults *sum, const LinkFaults *met)
+{
+    sum->loss += met->loss;
+    sum->dup += met->dup;
+    sum->reorder += met->reorder;
+    sum->corrupt += met->corrupt;
+}
+
+void link_assert_faults(const LinkFaults *asked, const LinkFaults *met)
+{
+    g_assert_cmpuint(met->loss != 0, ==, asked->loss != 0);
+    g_assert_cmpuint(met->dup != 0, ==, asked->dup != 0);
+    g_assert_cmpuint(met->reorder != 0, ==, asked->reorder != 0);
+    g_assert_cmpuint(met->corrupt != 0, ==, asked->corrupt != 0);
 }

@@ -79,7 +79,7 @@ struct LinkNode {
     int64_t heard;                  /* roce_expire() is told no later time */
 };
 
-/* Per 10000 frames. */
+/* What the link does to frames: how often in 10000, or how often it did. */
 typedef struct LinkFaults {
     unsigned loss;
     unsigned dup;
@@ -89,6 +89,7 @@ typedef struct LinkFaults {
 
 typedef struct LinkFrame {
     int64_t when;
+    uint64_t serial;                /* of those to this node */
     unsigned to;
     size_t len;
     uint8_t data[];
@@ -99,6 +100,8 @@ struct RoceLink {
     /* What link_move() gives an engine; at first link_ops */
     const RoceOps *ops;
     LinkFaults faults;
+    LinkFaults met;                 /* frames that met them */
+    uint64_t newest[2];             /* serial that has come to each node */
     GRand *rand;
     int64_t now;
     GQueue frames;                  /* in flight, by time */
@@ -237,5 +240,9 @@ LinkWc link_wc(LinkNode *n);
 RdmaWc link_expect(LinkNode *n, uint64_t wr_id, RdmaWcStatus status);
 unsigned link_wcs(LinkNode *n);
 unsigned link_events(LinkNode *n, RdmaEventType type);
+
+void link_add_faults(LinkFaults *sum, const LinkFaults *met);
+/* Did frames meet each fault that was asked for, and no other? */
+void link_assert_faults(const LinkFaults *asked, const LinkFaults *met);
 
 #endif /* ROCE_LINK_H */

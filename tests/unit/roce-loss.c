@@ -29,6 +29,7 @@ static const Weather weathers[] = {
 /* With SRQs and windows, or without. */
 static void exchange(const Weather *w, bool shared)
 {
+    LinkFaults met = { 0 };
     unsigned seed;
 
     for (seed = 0; seed < w->seeds; seed++) {
@@ -36,6 +37,7 @@ static void exchange(const Weather *w, bool shared)
         const FlowSpec spec = {
             .seed = seed,
             .faults = w->faults,
+            .met = &met,
             .mtu = mtu,
             .max_len = 5 * rdma_mtu_bytes(MIN(mtu, 3)) + 3,
             .timeout = 6,           /* 262 us */
@@ -46,6 +48,7 @@ static void exchange(const Weather *w, bool shared)
 
         flow_exchange(&spec);
     }
+    link_assert_faults(&w->faults, &met);
 }
 
 static void test_exchange(gconstpointer data)

@@ -90,6 +90,7 @@ static const Journey journeys[] = {
 static void test_exchange(gconstpointer data)
 {
     const Journey *j = data;
+    LinkFaults met = { 0 };
     unsigned seed;
 
     for (seed = 0; seed < 40; seed++) {
@@ -97,6 +98,7 @@ static void test_exchange(gconstpointer data)
         const FlowSpec spec = {
             .seed = seed,
             .faults = j->faults,
+            .met = &met,
             .mtu = mtu,
             .max_len = 5 * rdma_mtu_bytes(MIN(mtu, 3)) + 3,
             .timeout = 7,           /* 524 us */
@@ -108,6 +110,7 @@ static void test_exchange(gconstpointer data)
 
         flow_exchange(&spec);
     }
+    link_assert_faults(&j->faults, &met);
 }
 
 /* A retransmission that is pending comes when it would have come. */
@@ -725,12 +728,15 @@ static void import_mutants(RoceLink *l)
 
 static void test_mutants(void)
 {
+    const LinkFaults faults = { .loss = 300, .dup = 200, .reorder = 200 };
+    LinkFaults met = { 0 };
     unsigned seed;
 
     for (seed = 0; seed < 60; seed++) {
         const FlowSpec spec = {
             .seed = seed,
-            .faults = { .loss = 300, .dup = 200, .reorder = 200 },
+            .faults = faults,
+            .met = &met,
             .mtu = RDMA_MTU_256 + seed % 2,
             .max_len = 2000,
             .timeout = 6,
@@ -743,6 +749,7 @@ static void test_mutants(void)
     }
     g_test_message("%u mutants, %u of them let in", mutants, accepted);
     g_assert_cmpuint(mutants, >, 3000);
+    link_assert_faults(&faults, &met);
 }
 
 int main(int argc, char **argv)

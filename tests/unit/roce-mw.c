@@ -406,6 +406,7 @@ static void test_bad_link(void)
         link_expect(f.p.a, 60, RDMA_WC_SUCCESS);
         link_expect(f.p.b, 50, RDMA_WC_SUCCESS);
     }
+    link_assert_faults(&f.p.l->faults, &f.p.l->met);
     window_fix_free(&f);
 }
 

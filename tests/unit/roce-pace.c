@@ -337,6 +337,7 @@ static void test_lossy(void)
     g_assert_true(link_same(p.amr, 0, p.bmr, 0, LINK_PAIR_MEM));
     g_assert_cmpint(m.last[0] - start, >=,
                     duration(m.bytes[0], 100000) - 2 * LINK_MS);
+    link_assert_faults(&p.l->faults, &p.l->met);
     link_pair_free(&p);
 }
 

@@ -90,6 +90,7 @@ static void test_sum_is_the_engines(void)
     }
     g_assert_cmpuint(roce_stats(p.a->e)->retransmits, >, 0);
     g_assert_cmpuint(roce_stats(p.b->e)->rx_duplicates, >, 0);
+    link_assert_faults(&p.l->faults, &p.l->met);
     link_pair_free(&p);
 }
 
