@@ -88,10 +88,15 @@ static unsigned naks(const LinkPair *p)
     return roce_stats(p->b->e)->rnr_naks_sent;
 }
 
-/* At most one, for the first of them. */
+/*
+ * An idle requester starts one message without a credit: that is refused, each
+ * time that the RNR timer runs out, until there is a receive. No other is.
+ */
 static void test_slow_receiver_costs_no_naks(void)
 {
+    const int64_t rnr_ns = 640000;  /* min_rnr_timer 12 */
     LinkQpSpec spec = link_spec();
+    unsigned first = 0;
     LinkPair p;
     Log log;
 
@@ -105,11 +110,15 @@ static void test_slow_receiver_costs_no_naks(void)
         /* Less than a lost ACK takes */
         link_run(p.l, 10 * LINK_MS);
         g_assert_cmpuint(link_wcs(p.a), ==, 0);
+        if (i == 1) {
+            first = naks(&p);
+            g_assert_cmpuint(first, >, 0);
+            g_assert_cmpuint(first, <=, 10 * LINK_MS / rnr_ns + 1);
+        }
         recv_at(&p, i);
         link_run(p.l, 10 * LINK_MS);
         expect(&p, i);
     }
-    g_assert_cmpuint(naks(&p), >, 0);
     log.sends = 0;
     for (int i = 21; i <= 40; i++) {
         send_to(&p, i);
@@ -119,6 +128,7 @@ static void test_slow_receiver_costs_no_naks(void)
         expect(&p, i);
     }
     g_assert_cmpuint(log.sends, ==, 20);
+    g_assert_cmpuint(naks(&p), ==, first);
     g_assert_cmpuint(roce_stats(p.a->e)->timeouts, ==, 0);
     link_pair_free(&p);
 }
@@ -169,6 +179,73 @@ static void test_turns_need_no_more_acks(void)
     g_assert_cmpuint(log.acks, ==, 20);
     g_assert_cmpuint(p.a->watched[p.aq] + p.b->watched[p.bq], ==, 0);
     g_assert_cmpuint(naks(&p), ==, 0);
+    link_pair_free(&p);
+}
+
+/*
+ * A peer that was told of no receive learns 2 ms later of one that was posted
+ * since, or when the next one is.
+ */
+static void test_starved_peer_is_told(gconstpointer data)
+{
+    bool posted = GPOINTER_TO_UINT(data);
+    LinkQpSpec spec = link_spec();
+    LinkPair p;
+    Log log;
+
+    p = logged_pair(&spec, &log);
+    first_message(&p);
+    g_assert_cmpuint(log.syndrome, ==, ROCE_AETH_ACK);
+    if (posted) {
+        unseen_at(&p, 1);
+    }
+    link_run(p.l, LINK_MS / 2);
+    g_assert_cmpuint(log.acks, ==, 1);
+    g_assert_cmpuint(p.b->watched[p.bq], ==, 0);
+    link_run(p.l, LINK_MS);
+    g_assert_cmpuint(log.acks, ==, posted ? 2 : 1);
+    g_assert_cmpuint(p.b->watched[p.bq], ==, !posted);
+    if (!posted) {
+        recv_at(&p, 1);
+        link_run(p.l, LINK_MS);
+        g_assert_cmpuint(log.acks, ==, 2);
+    }
+    g_assert_cmpuint(log.syndrome, ==, ROCE_AETH_ACK | 1);
+    send_to(&p, 1);
+    link_run(p.l, LINK_MS);
+    expect(&p, 1);
+    assert_no_naks(&p);
+    link_pair_free(&p);
+}
+
+/* What answers a READ or an ATOMIC tells of receives as an ACK does. */
+static void test_responses_tell_of_credits(gconstpointer data)
+{
+    LinkQpSpec spec = link_spec();
+    LinkPair p;
+    Log log;
+
+    p = logged_pair(&spec, &log);
+    first_message(&p);
+    for (int i = 1; i <= 3; i++) {
+        unseen_at(&p, i);
+    }
+    link_pair_post(&p, GPOINTER_TO_UINT(data), 100,
+                   8 - p.bmr->attr.iova % 8, 8);
+    link_run(p.l, LINK_MS / 10);
+    link_expect(p.a, 100, RDMA_WC_SUCCESS);
+    g_assert_cmpuint(log.acks, ==, 1);
+    log.sends = 0;
+    for (int i = 1; i <= 4; i++) {
+        send_to(&p, i);
+    }
+    link_pump(p.l);
+    g_assert_cmpuint(log.sends, ==, 3);
+    link_run(p.l, LINK_MS);
+    for (int i = 1; i <= 3; i++) {
+        expect(&p, i);
+    }
+    assert_no_naks(&p);
     link_pair_free(&p);
 }
 
@@ -382,6 +459,16 @@ int main(int argc, char **argv)
                     test_single_receive_is_told_of_at_once);
     g_test_add_func("/roce/credit/turns-need-no-more-acks",
                     test_turns_need_no_more_acks);
+    g_test_add_data_func("/roce/credit/starved-peer-is-told/of-one-there",
+                         GUINT_TO_POINTER(true), test_starved_peer_is_told);
+    g_test_add_data_func("/roce/credit/starved-peer-is-told/of-the-next",
+                         GUINT_TO_POINTER(false), test_starved_peer_is_told);
+    g_test_add_data_func("/roce/credit/responses-tell-of-credits/read",
+                         GUINT_TO_POINTER(RDMA_WR_RDMA_READ),
+                         test_responses_tell_of_credits);
+    g_test_add_data_func("/roce/credit/responses-tell-of-credits/atomic",
+                         GUINT_TO_POINTER(RDMA_WR_ATOMIC_FETCH_AND_ADD),
+                         test_responses_tell_of_credits);
     g_test_add_func("/roce/credit/credits-are-what-is-posted",
                     test_credits_are_what_is_posted);
     g_test_add_func("/roce/credit/others-need-no-credits",

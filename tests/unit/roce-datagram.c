@@ -468,6 +468,24 @@ static void test_uc_bad_requests_are_dropped(void)
     link_pair_free(&p);
 }
 
+/* A receive WQE that is wrong is an error of its own side; no frame is lost. */
+static void test_uc_bad_receive_goes_to_err(void)
+{
+    LinkPair p = uc_pair();
+    RdmaSge sge = link_sge(p.bmr, 0, 100);
+
+    sge.lkey ^= 1;
+    link_post_recv(p.b, p.bq, 50, sge);
+    link_pair_recv(&p, 51, 0, 100);
+    link_pair_post(&p, RDMA_WR_SEND, 1, 0, 100);
+    g_assert_true(link_run(p.l, LINK_FOREVER));
+    link_expect(p.b, 50, RDMA_WC_LOC_PROT_ERR);
+    link_expect(p.b, 51, RDMA_WC_WR_FLUSH_ERR);
+    g_assert_cmpint(link_state(p.b, p.bq), ==, RDMA_QPS_ERR);
+    g_assert_cmpuint(roce_stats(p.b->e)->rx_dropped, ==, 0);
+    link_pair_free(&p);
+}
+
 static void test_uc_send_error_goes_to_sqe(void)
 {
     LinkPair p = uc_pair();
@@ -554,6 +572,8 @@ int main(int argc, char **argv)
                     test_uc_bad_requests_are_dropped);
     g_test_add_func("/roce/uc/send-error-goes-to-sqe",
                     test_uc_send_error_goes_to_sqe);
+    g_test_add_func("/roce/uc/bad-receive-goes-to-err",
+                    test_uc_bad_receive_goes_to_err);
     g_test_add_func("/roce/uc/bad-link", test_uc_bad_link);
     return g_test_run();
 }

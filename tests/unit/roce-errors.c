@@ -582,7 +582,7 @@ static void test_inline_data_and_sges(void)
 static void test_bad_operation(void)
 {
     static const uint32_t opcodes[] = {
-        10, 12, 13, 31, 33, 0x80000000u, UINT32_MAX,
+        10, 12, 13, 31, RDMA_WR_REG_MR + 1, 0x80000000u, UINT32_MAX,
     };
     LinkPair p;
     RdmaSendWr wr;
@@ -621,7 +621,7 @@ static void test_memory_operation_fails(void)
 {
     unsigned how;
 
-    for (how = 0; how < 7; how++) {
+    for (how = 0; how < 8; how++) {
         LinkPair p = pair_with_recvs(link_spec());
         LinkMr *mr = link_fast_mr(p.a, 5000);
         RdmaSendWr wr = link_wr(RDMA_WR_REG_MR, 3, NULL);
@@ -638,6 +638,9 @@ static void test_memory_operation_fails(void)
             break;
         case 2:
             wr.wr.reg.access = RDMA_ACCESS_REMOTE_WRITE;
+            break;
+        case 7:
+            wr.wr.reg.access = RDMA_ACCESS_REMOTE_ATOMIC;
             break;
         case 3:
             wr.wr.reg.mrn = p.amr->attr.mrn;

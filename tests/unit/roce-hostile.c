@@ -225,6 +225,10 @@ static const BadSequence bad_sequences[] = {
                                 { ROCE_WRITE_LAST, 5 }, END } },
     { "write-too-large", { { ROCE_WRITE_FIRST, 1024, 0x80000001 }, END } },
     { "read-too-large", { { ROCE_READ_REQUEST, 0, 0x80000001 }, END } },
+    { "atomic-write-short", { { ROCE_ATOMIC_WRITE, 7, 8 }, END } },
+    { "atomic-write-long", { { ROCE_ATOMIC_WRITE, 9, 8 }, END } },
+    { "atomic-write-of-less", { { ROCE_ATOMIC_WRITE, 8, 7 }, END } },
+    { "atomic-write-of-more", { { ROCE_ATOMIC_WRITE, 8, 16 }, END } },
 };
 
 static void test_bad_sequence(gconstpointer data)
@@ -651,6 +655,7 @@ static void test_naks_of_the_peer(void)
         bth.aeth.syndrome = naks[i].syndrome;
         inject(&p, &bth, junk, 0);
         link_expect(p.b, 9, naks[i].status);
+        g_assert_cmpuint(roce_stats(p.b->e)->rx_dropped, ==, 0);
         g_assert_cmpint(link_state(p.b, p.bq), ==, RDMA_QPS_ERR);
         link_pair_free(&p);
     }
@@ -691,9 +696,36 @@ static void random_frame(LinkPair *p, GRand *r, uint32_t psn)
            lens[g_rand_int_range(r, 0, G_N_ELEMENTS(lens))] : 0);
 }
 
+/*
+ * End node b's QP: its SEND or READ and its @n receives have completed once,
+ * in order. Returns how many receives got a message.
+ */
+static unsigned check_completions(LinkPair *p, unsigned n)
+{
+    unsigned sends = 0, recvs = 0, messages = 0;
+
+    link_modify(p->b, p->bq, RDMA_QPS_ERR);
+    g_assert_true(link_run(p->l, LINK_FOREVER));
+    while (link_wcs(p->b)) {
+        LinkWc entry = link_wc(p->b);
+
+        if (entry.cqn == LINK_SEND_CQ(p->bq)) {
+            g_assert_cmpuint(entry.wc.wr_id, ==, 9);
+            sends++;
+        } else {
+            g_assert_cmpuint(entry.wc.wr_id, ==, recvs);
+            recvs++;
+            messages += entry.wc.status == RDMA_WC_SUCCESS;
+        }
+    }
+    g_assert_cmpuint(sends, ==, 1);
+    g_assert_cmpuint(recvs, ==, n);
+    return messages;
+}
+
 static void test_random_frames(void)
 {
-    unsigned seed, i;
+    unsigned seed, i, messages = 0, refused = 0;
 
     for (seed = 0; seed < 150; seed++) {
         GRand *r = g_rand_new_with_seed(seed);
@@ -710,9 +742,16 @@ static void test_random_frames(void)
             random_frame(&p, r, g_rand_boolean(r) ? attr.rq_psn : 1005);
         }
         link_run(p.l, LINK_FOREVER);
+        g_assert_cmpuint(roce_stats(p.b->e)->rx_malformed, ==, 0);
+        g_assert_cmpuint(roce_stats(p.b->e)->rx_icrc_errors, ==, 0);
+        refused += link_state(p.b, p.bq) == RDMA_QPS_ERR;
+        messages += check_completions(&p, 10);
         g_rand_free(r);
         link_pair_free(&p);
     }
+    /* Frames get so far that they are taken, and refused */
+    g_assert_cmpuint(messages, >, 0);
+    g_assert_cmpuint(refused, >, 0);
 }
 
 int main(int argc, char **argv)

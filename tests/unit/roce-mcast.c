@@ -341,6 +341,56 @@ static void test_attach_and_detach(void)
     teardown(&f);
 }
 
+/* A datagram for one QP elsewhere is not for this port, whatever it joined. */
+static void test_unicast_is_not_looped_back(void)
+{
+    RdmaSendWr wr;
+    RdmaSge sge;
+    Fixture f;
+
+    setup(&f);
+    sge = link_sge(f.amr, 0, LEN);
+    wr = link_wr(RDMA_WR_SEND, 1, &sge);
+    add_member(&f, f.a, 2, QKEY, group4);
+    add_member(&f, f.a, 3, QKEY, group4);
+    add_member(&f, f.b, 3, QKEY, group4);
+    wr.wr.ud.remote_qpn = 3;
+    wr.wr.ud.remote_qkey = QKEY;
+    wr.wr.ud.av = link_av(f.a, f.b, false);
+    link_post(f.a, 2, &wr);
+    run(&f);
+    link_expect(f.a, 1, RDMA_WC_SUCCESS);
+    g_assert_cmpuint(link_wcs(f.a), ==, 0);
+    link_expect(f.b, 103, RDMA_WC_SUCCESS);
+    g_assert_cmpuint(roce_stats(f.a->e)->loopback_frames, ==, 0);
+    teardown(&f);
+}
+
+/* A multicast takes time for each member, also for one that gets no copy. */
+static void test_each_member_counts_as_work(void)
+{
+    uint64_t work[2];
+
+    for (unsigned i = 0; i < 2; i++) {
+        Fixture f;
+
+        setup(&f);
+        add_ud(f.a, 2, QKEY, false);
+        add_member(&f, f.b, 2, QKEY, group4);
+        for (unsigned qpn = 3; i && qpn < 7; qpn++) {
+            make_qp(f.b, RDMA_QPT_UD, qpn, false);
+            g_assert_cmpint(roce_mcast_attach(f.b->e, qpn, group4), ==, 0);
+        }
+        work[i] = roce_work(f.b->e);
+        post(&f, 2, group4);
+        run(&f);
+        g_assert_true(take_copy(&f, f.b, 2, group4));
+        work[i] = roce_work(f.b->e) - work[i];
+        teardown(&f);
+    }
+    g_assert_cmpuint(work[1], >=, work[0] + 4);
+}
+
 /* Membership ends with the QP's or on demand, not with its RESET. */
 static void test_frames_are_ours_while_joined(void)
 {
@@ -484,5 +534,9 @@ int main(int argc, char **argv)
                     test_echo_of_own_multicast_is_dropped);
     g_test_add_func("/mcast/link-down", test_link_down);
     g_test_add_func("/mcast/vlan", test_vlan);
+    g_test_add_func("/roce/mcast/unicast-is-not-looped-back",
+                    test_unicast_is_not_looped_back);
+    g_test_add_func("/roce/mcast/each-member-counts-as-work",
+                    test_each_member_counts_as_work);
     return g_test_run();
 }

@@ -161,6 +161,31 @@ static void test_window(void)
     link_pair_free(&p);
 }
 
+/* The owner is told whether requests wait for acknowledgements. */
+static void test_waits_for_acks(void)
+{
+    LinkQpSpec spec = link_spec();
+    LinkPair p = link_pair(&spec);
+
+    link_pair_post(&p, RDMA_WR_RDMA_WRITE, 1, 0, 100);
+    link_pump(p.l);
+    g_assert_false(roce_waits_for_acks(p.a->e));
+    link_pair_post(&p, RDMA_WR_RDMA_WRITE, 2, 0, LINK_PAIR_MEM);
+    link_pair_post(&p, RDMA_WR_RDMA_WRITE, 3, 0, LINK_PAIR_MEM);
+    link_pump(p.l);
+    g_assert_true(roce_waits_for_acks(p.a->e));
+    g_assert_true(link_run(p.l, LINK_FOREVER));
+    g_assert_false(roce_waits_for_acks(p.a->e));
+
+    link_pair_post(&p, RDMA_WR_RDMA_WRITE, 4, 0, LINK_PAIR_MEM);
+    link_pair_post(&p, RDMA_WR_RDMA_WRITE, 5, 0, LINK_PAIR_MEM);
+    link_pump(p.l);
+    g_assert_true(roce_waits_for_acks(p.a->e));
+    roce_reset(p.a->e);
+    g_assert_false(roce_waits_for_acks(p.a->e));
+    link_pair_free(&p);
+}
+
 static void test_acks_are_coalesced(void)
 {
     LinkQpSpec spec = link_spec();
@@ -623,5 +648,6 @@ int main(int argc, char **argv)
     g_test_add_func("/roce/loopback/services", test_loopback);
     g_test_add_func("/roce/loopback/takes-breaks",
                     test_loopback_takes_breaks);
+    g_test_add_func("/roce/sched/waits-for-acks", test_waits_for_acks);
     return g_test_run();
 }

@@ -227,22 +227,29 @@ static void test_transitions(gconstpointer data)
     link_free(l);
 }
 
-/* Each line: an attribute value that must be refused where it may come. */
+/*
+ * Each line: an attribute value that must be refused where it may come. The
+ * reason names the attribute and the value.
+ */
 static void test_values(void)
 {
     RoceLink *l = link_new(1);
     LinkQpSpec spec = link_spec();
     LinkNode *n = &l->node[0];
+    static const uint32_t peers[] = { 0, 1, 0xffffff };
     RdmaQpAttr good[3], attr;
     uint32_t mask[3];
     unsigned i;
 
-#define REFUSED(i, field, value) do { \
+#define REFUSED_AS(i, field, given, name) do { \
         attr = good[i]; \
-        attr.field = (value); \
+        attr.field = (given); \
         g_assert_cmpint(roce_qp_modify(n->e, 2, mask[i], &attr), ==, \
                         -EINVAL); \
+        g_assert_cmpstr(n->refusal.attr, ==, name); \
+        g_assert_cmphex(n->refusal.value, ==, attr.field); \
     } while (0)
+#define REFUSED(i, field, given) REFUSED_AS(i, field, given, #field)
 
     for (i = 0; i < 3; i++) {
         mask[i] = link_attr(l, &spec, 0, RDMA_QPS_INIT + i, &good[i]);
@@ -260,15 +267,27 @@ static void test_values(void)
     REFUSED(1, dest_qp_num, 0x1000000);
     REFUSED(1, max_dest_rd_atomic, LINK_MAX_RD_ATOMIC + 1);
     REFUSED(1, min_rnr_timer, 32);
-    REFUSED(1, ah_attr.sgid_index, 2);
-    REFUSED(1, ah_attr.sgid_index, 255);
-    REFUSED(1, ah_attr.sgid_index, 1);          /* IPv6, dgid is IPv4 */
+    REFUSED_AS(1, ah_attr.sgid_index, 2, "ah_attr.grh.sgid_index");
+    REFUSED_AS(1, ah_attr.sgid_index, 255, "ah_attr.grh.sgid_index");
+    /* IPv6, dgid is IPv4 */
+    REFUSED_AS(1, ah_attr.sgid_index, 1, "ah_attr.grh.dgid");
     REFUSED(1, ah_attr.port_num, 0);
-    REFUSED(1, ah_attr.dgid[12], 0xe0);         /* multicast */
-    REFUSED(1, ah_attr.flow_label, 0x100000);
+    REFUSED_AS(1, ah_attr.flow_label, 0x100000, "ah_attr.grh.flow_label");
+    good[1].ah_attr.dgid[12] = 0xe0;            /* multicast */
+    REFUSED_AS(1, ah_attr.dgid[0], 0, "ah_attr.grh.dgid");
+    memset(good[1].ah_attr.dgid, 0, RDMA_GID_LEN);
+    REFUSED_AS(1, ah_attr.dgid[0], 0, "ah_attr.grh.dgid");
+    g_assert_cmpstr(n->refusal.why, ==, "is no address");
+    link_attr(l, &spec, 0, RDMA_QPS_RTR, &good[1]);
     link_set_mtu(n, 1500);
     REFUSED(1, path_mtu, RDMA_MTU_2048);
     link_set_mtu(n, 4200);
+    /* Any number of 24 bits may be a peer's */
+    for (i = 0; i < G_N_ELEMENTS(peers); i++) {
+        good[1].dest_qp_num = peers[i];
+        bring_to(l, &spec, RDMA_QPS_INIT);
+        g_assert_cmpint(roce_qp_modify(n->e, 2, mask[1], &good[1]), ==, 0);
+    }
 
     bring_to(l, &spec, RDMA_QPS_RTR);
     REFUSED(2, timeout, 32);
@@ -285,6 +304,7 @@ static void test_values(void)
     g_assert_cmpint(roce_qp_modify(n->e, 5, mask[2], &good[2]), ==,
                     -ENOENT);
 #undef REFUSED
+#undef REFUSED_AS
     link_free(l);
 }
 

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Memory that the engine cannot have: each allocation that may fail does so
+ * once. What was asked for is refused, nothing is left of it, and there it is
+ * when there is memory again.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "roce-link.h"
+#include "rdma/roce-state.h"
+
+#define QPN 2
+#define NO_QUEUES "no memory for queues with max_send_sge 80, " \
+                  "max_inline_data 3000 and max_recv_sge "
+
+/* The engine, which is linked to this program, has its memory from here. */
+static unsigned fails_at;           /* the next but so many; 0: none */
+static GHashTable *live;
+
+static void *allocate(gsize n, gsize size)
+{
+    void *mem;
+
+    if (fails_at && !--fails_at) {
+        return NULL;
+    }
+    mem = n && size ? calloc(n, size) : NULL;
+    g_hash_table_add(live, mem);
+    return mem;
+}
+
+gpointer g_try_malloc0_n(gsize n, gsize size)
+{
+    return allocate(n, size);
+}
+
+gpointer g_try_malloc0(gsize size)
+{
+    return allocate(1, size);
+}
+
+void (g_free)(gpointer mem)
+{
+    g_hash_table_remove(live, mem);
+    free(mem);
+}
+
+/* What a case needs; @l is new each time. */
+typedef struct Fixture {
+    RoceLink *l;
+    RoceEngine *e;
+    RoceQpImage image;
+    const char *text;               /* why the import is refused */
+} Fixture;
+
+static RdmaQpInitAttr init_attr(RdmaQpType type, bool srq)
+{
+    return (RdmaQpInitAttr) {
+        .qpn = type == RDMA_QPT_GSI ? RDMA_QPN_GSI : QPN,
+        .pdn = LINK_PDN,
+        .qp_type = type,
+        .cap = link_spec().cap,
+        .has_srq = srq,
+        .srqn = LINK_SRQ,
+    };
+}
+
+static int make_qp(Fixture *f)
+{
+    RdmaQpInitAttr init = init_attr(RDMA_QPT_RC, false);
+
+    return roce_qp_create(f->e, &init);
+}
+
+static int make_srq(Fixture *f)
+{
+    RdmaSrqAttr attr = { .srqn = LINK_SRQ, .max_wr = 8, .max_sge = 4 };
+
+    return roce_srq_create(f->e, &attr);
+}
+
+/* A QP of node 1 in RTS, with requests and a receive, is to come to node 0. */
+static void setup_import(Fixture *f, RdmaQpType type, bool srq)
+{
+    RdmaQpInitAttr init = init_attr(type, srq);
+    LinkNode *n = &f->l->node[1];
+    RdmaSendWr wr = link_wr(RDMA_WR_SEND, 1, NULL);
+    RdmaRecvWr recv = { .wr_id = 1 };
+    LinkQpSpec spec = link_spec();
+
+    spec.type = type;
+    for (unsigned i = 0; srq && i < 2; i++) {
+        link_srq(&f->l->node[i], 8, LINK_PDN);
+    }
+    g_assert_cmpint(roce_qp_create(n->e, &init), ==, 0);
+    for (unsigned state = RDMA_QPS_INIT; state <= RDMA_QPS_RTS; state++) {
+        RdmaQpAttr attr;
+        uint32_t mask = link_attr(f->l, &spec, 1, state, &attr);
+
+        g_assert_cmpint(roce_qp_modify(n->e, init.qpn, mask, &attr), ==, 0);
+    }
+    for (unsigned i = 0; i < 3; i++) {
+        link_post(n, init.qpn, &wr);
+    }
+    if (!srq) {
+        g_assert_cmpint(roce_post_recv(n->e, init.qpn, &recv), ==, 0);
+    }
+    g_assert_cmpint(roce_export_qp(n->e, init.qpn, &f->image), ==, 0);
+    f->text = srq ? NO_QUEUES "0" : NO_QUEUES "80";
+}
+
+static void setup_rc_srq(Fixture *f)
+{
+    setup_import(f, RDMA_QPT_RC, true);
+}
+
+static void setup_ud(Fixture *f)
+{
+    setup_import(f, RDMA_QPT_UD, false);
+}
+
+static void setup_gsi(Fixture *f)
+{
+    setup_import(f, RDMA_QPT_GSI, false);
+}
+
+static int import(Fixture *f)
+{
+    const RdmaQpCap most = link_spec().cap;
+    g_autofree char *why = NULL;
+    int ret = roce_import_qp(f->e, &f->image, &most, &why);
+
+    g_assert_cmpstr(why, ==, ret ? f->text : NULL);
+    return ret;
+}
+
+/* Has operands besides those of other requests. */
+static RdmaSendWr flush_wr(void)
+{
+    RdmaSendWr wr = link_wr(RDMA_WR_FLUSH, 1, NULL);
+
+    wr.wr.flush.type = RDMA_FLUSH_GLOBAL;
+    wr.wr.flush.level = RDMA_FLUSH_MR;
+    return wr;
+}
+
+/* Queues with one WQE each, for which there is room in the first rings. */
+static void setup_queues(Fixture *f)
+{
+    LinkQpSpec spec = link_spec();
+    RdmaSendWr wr = flush_wr();
+    RdmaRecvWr recv = { .wr_id = 1 };
+
+    link_connect(f->l, &spec);
+    link_post(&f->l->node[0], QPN, &wr);
+    g_assert_cmpint(roce_post_recv(f->e, QPN, &recv), ==, 0);
+}
+
+static int post_send(Fixture *f)
+{
+    RdmaSendWr wr = link_wr(RDMA_WR_SEND, 2, NULL);
+
+    return roce_post_send(f->e, QPN, &wr);
+}
+
+static int post_recv(Fixture *f)
+{
+    RdmaRecvWr recv = { .wr_id = 2 };
+
+    return roce_post_recv(f->e, QPN, &recv);
+}
+
+typedef struct Case {
+    const char *name;
+    void (*setup)(Fixture *f);
+    int (*make)(Fixture *f);
+    int error;
+    unsigned allocations;
+} Case;
+
+static const Case cases[] = {
+    { "qp", NULL, make_qp, -ENOMEM, 5 },
+    { "srq", NULL, make_srq, -ENOMEM, 2 },
+    { "import-rc-srq", setup_rc_srq, import, -EINVAL, 6 },
+    { "import-ud", setup_ud, import, -EINVAL, 6 },
+    { "import-gsi", setup_gsi, import, -EINVAL, 6 },
+    { "send-queue-grows", setup_queues, post_send, -ENOSPC, 4 },
+    { "receive-queue-grows", setup_queues, post_recv, -ENOSPC, 2 },
+};
+
+/* True if there were so many allocations. */
+static bool fail_nth(const Case *c, unsigned nth)
+{
+    Fixture f = { .l = link_new(1) };
+    unsigned before;
+    bool failed;
+    int ret;
+
+    f.e = f.l->node[0].e;
+    if (c->setup) {
+        c->setup(&f);
+    }
+    before = g_hash_table_size(live);
+    fails_at = nth;
+    ret = c->make(&f);
+    failed = !fails_at;
+    fails_at = 0;
+    g_assert_cmpint(ret, ==, failed ? c->error : 0);
+    if (failed) {
+        g_assert_cmpuint(g_hash_table_size(live), ==, before);
+        g_assert_cmpint(c->make(&f), ==, 0);
+    }
+    roce_qp_image_clear(&f.image);
+    link_free(f.l);
+    return failed;
+}
+
+static void test_each_fails(gconstpointer data)
+{
+    const Case *c = data;
+    unsigned nth = 1;
+
+    while (fail_nth(c, nth)) {
+        nth++;
+    }
+    g_assert_cmpuint(nth - 1, ==, c->allocations);
+}
+
+/* A request whose operands have no place completes with an error. */
+static void test_no_operands(void)
+{
+    LinkQpSpec spec = link_spec();
+    LinkPair p = link_pair(&spec);
+    RdmaSendWr wr = flush_wr();
+
+    fails_at = 1;
+    link_post(p.a, p.aq, &wr);
+    g_assert_cmpuint(fails_at, ==, 0);
+    g_assert_true(link_run(p.l, LINK_FOREVER));
+    link_expect(p.a, 1, RDMA_WC_GENERAL_ERR);
+    g_assert_cmpint(link_state(p.a, p.aq), ==, RDMA_QPS_ERR);
+    link_pair_free(&p);
+}
+
+int main(int argc, char **argv)
+{
+    live = g_hash_table_new(NULL, NULL);
+    g_test_init(&argc, &argv, NULL);
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *path = g_strdup_printf("/roce/alloc/%s",
+                                                cases[i].name);
+
+        g_test_add_data_func(path, &cases[i], test_each_fails);
+    }
+    g_test_add_func("/roce/alloc/no-operands", test_no_operands);
+    return g_test_run();
+}

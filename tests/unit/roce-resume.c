@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * An engine goes on after a pause, in which frames were lost, or another
+ * engine does with its state.
+ */
+#include <errno.h>
+#include "roce-link.h"
+
+/*
+ * Who comes back does not wait for timers, and does not let its peer wait:
+ * all that was posted before ends within a few frames' time.
+ */
+static void come_back(bool a, bool b, uint32_t opcode, unsigned n, bool move)
+{
+    LinkQpSpec spec = link_spec();
+    LinkPair p = link_pair(&spec);
+    unsigned i;
+
+    /* One that all of it gets through before */
+    link_pair_post(&p, RDMA_WR_RDMA_WRITE, 0, 0, 100);
+    link_run(p.l, LINK_FOREVER);
+    link_expect(p.a, 0, RDMA_WC_SUCCESS);
+
+    for (i = 1; i <= n; i++) {
+        link_pair_post(&p, opcode, i, 0, 3000);
+    }
+    /* The requests leave, and nobody takes them, or the answers */
+    if (b) {
+        p.b->stopped = true;
+    } else {
+        link_run(p.l, LINK_DELAY / 2);
+    }
+    p.a->stopped = a;
+    link_run(p.l, 3 * LINK_DELAY);
+    if (move && a) {
+        link_move(p.a);
+    }
+    if (move && b) {
+        link_move(p.b);
+    }
+    p.a->stopped = p.b->stopped = false;
+    if (a) {
+        roce_resume(p.a->e, p.l->now);
+    }
+    if (b) {
+        roce_resume(p.b->e, p.l->now);
+    }
+    link_run(p.l, 20 * LINK_DELAY);
+    for (i = 1; i <= n; i++) {
+        link_expect(p.a, i, RDMA_WC_SUCCESS);
+    }
+    g_assert_cmpuint(roce_stats(p.a->e)->timeouts, ==, 0);
+    link_pair_free(&p);
+}
+
+static void test_come_back(void)
+{
+    static const uint32_t opcodes[] = {
+        RDMA_WR_RDMA_WRITE, RDMA_WR_RDMA_READ,
+    };
+
+    for (unsigned i = 0; i < 2 * G_N_ELEMENTS(opcodes); i++) {
+        for (unsigned n = 1; n <= 4; n += 3) {
+            come_back(true, false, opcodes[i / 2], n, i % 2);
+            come_back(false, true, opcodes[i / 2], n, i % 2);
+            come_back(true, true, opcodes[i / 2], n, i % 2);
+        }
+    }
+}
+
+/*
+ * What stood in a queue while the guest moved may come long after its time:
+ * a READ that was answered, of a region that is gone, is no error.
+ */
+static void test_late_duplicate(void)
+{
+    LinkQpSpec spec = link_spec();
+    LinkPair p = link_pair(&spec);
+    g_autofree uint8_t *late = NULL;
+    LinkFrame *f;
+    RdmaQpAttr attr;
+    size_t len;
+
+    link_pair_post(&p, RDMA_WR_RDMA_READ, 1, 0, 3000);
+    link_run(p.l, LINK_DELAY / 2);
+    f = g_queue_peek_head(&p.l->frames);
+    len = f->len;
+    late = g_memdup2(f->data, len);
+    link_run(p.l, LINK_FOREVER);
+    link_expect(p.a, 1, RDMA_WC_SUCCESS);
+    roce_mr_destroy(p.b->e, p.bmr->attr.mrn);
+    roce_rx(p.b->e, late, len, p.l->now);
+    link_run(p.l, LINK_FOREVER);
+    g_assert_cmpint(roce_qp_query(p.b->e, p.bq, &attr), ==, 0);
+    g_assert_cmpint(attr.qp_state, ==, RDMA_QPS_RTS);
+    g_assert_cmpuint(roce_stats(p.b->e)->naks_sent, ==, 0);
+    link_pair_free(&p);
+}
+
+/* On a connection where nothing was lost this changes nothing. */
+static void test_come_back_to_nothing(void)
+{
+    LinkQpSpec spec = link_spec();
+    LinkPair p;
+
+    spec.timeout = 0;
+    p = link_pair(&spec);
+    for (unsigned i = 0; i < 3; i++) {
+        roce_resume(p.a->e, p.l->now);
+        roce_resume(p.b->e, p.l->now);
+        link_run(p.l, LINK_FOREVER);
+        link_pair_post(&p, i % 2 ? RDMA_WR_RDMA_READ : RDMA_WR_RDMA_WRITE,
+                       i, 0, 3000);
+        link_run(p.l, LINK_FOREVER);
+        link_expect(p.a, i, RDMA_WC_SUCCESS);
+    }
+    g_assert_cmpuint(roce_stats(p.a->e)->retransmits, ==, 0);
+    link_pair_free(&p);
+}
+
+/* A response that the move interrupts goes on where it was. */
+static void test_pending_response_is_kept(void)
+{
+    LinkQpSpec spec = link_spec();
+    LinkPair p = link_pair(&spec);
+
+    link_pair_post(&p, RDMA_WR_RDMA_READ, 1, 0, 5000);
+    roce_set_tx_blocked(p.b->e, true);
+    link_run(p.l, 3 * LINK_DELAY);
+    g_assert_cmpuint(p.l->sent[1], ==, 0);
+    link_move(p.b);
+    roce_resume(p.b->e, p.l->now);
+    link_run(p.l, 6 * LINK_DELAY);
+    link_expect(p.a, 1, RDMA_WC_SUCCESS);
+    g_assert_true(link_same(p.amr, 0, p.bmr, 0, 5000));
+    g_assert_cmpuint(p.l->sent[1], ==, 5);
+    g_assert_cmpuint(roce_stats(p.a->e)->retransmits, ==, 0);
+    link_pair_free(&p);
+}
+
+/* A NAK that could not be sent yet says more than that something was lost. */
+static void test_pending_nak_is_kept(void)
+{
+    LinkQpSpec spec = link_spec();
+    LinkPair p;
+
+    spec.min_rnr_timer = 14;
+    p = link_pair(&spec);
+    roce_set_tx_blocked(p.b->e, true);
+    link_pair_post(&p, RDMA_WR_SEND, 1, 0, 100);
+    link_run(p.l, 3 * LINK_DELAY);
+    g_assert_cmpuint(roce_stats(p.a->e)->rnr_naks_received, ==, 0);
+    roce_resume(p.b->e, p.l->now);
+    roce_set_tx_blocked(p.b->e, false);
+    link_run(p.l, 6 * LINK_DELAY);
+    g_assert_cmpuint(roce_stats(p.a->e)->rnr_naks_received, ==, 1);
+    g_assert_cmpuint(roce_stats(p.a->e)->retransmits, ==, 0);
+
+    link_pair_recv(&p, 2, 0, 100);
+    link_run(p.l, LINK_FOREVER);
+    link_expect(p.a, 1, RDMA_WC_SUCCESS);
+    link_expect(p.b, 2, RDMA_WC_SUCCESS);
+    link_pair_free(&p);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/roce/resume/come-back", test_come_back);
+    g_test_add_func("/roce/resume/late-duplicate", test_late_duplicate);
+    g_test_add_func("/roce/resume/come-back-to-nothing",
+                    test_come_back_to_nothing);
+    g_test_add_func("/roce/resume/pending-response-is-kept",
+                    test_pending_response_is_kept);
+    g_test_add_func("/roce/resume/pending-nak-is-kept",
+                    test_pending_nak_is_kept);
+    return g_test_run();
+}
