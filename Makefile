@@ -70,7 +70,7 @@ TARGETS ?=
 	run-guest-migration run-guest \
 	bench bench-migration bench-turns bench-verbs bench-verbs-mr \
 	bench-qps bench-query bench-guests bench-applications \
-	fuzz fuzz-engine fuzz-device coverage \
+	fuzz fuzz-engine fuzz-device coverage mutate \
 	soak lint graph install qemu qtests guest uml standalone \
 	packages package-parts check-packages run-packages \
 	check-ci-jobs run-ci-jobs \
@@ -132,6 +132,9 @@ help:
 	@echo 'make fuzz          run each fuzzer for FUZZ_TIME (60)'
 	@echo '                   (TARGETS="frame rdma-wire": only these)'
 	@echo 'make coverage      which lines unit and device tests reach'
+	@echo 'make mutate        which small changes of the engine no test notices'
+	@echo '                   (SEED=1, COUNT=40; PART=codec: of the device,'
+	@echo '                   SANITIZE=1: run what survives with sanitizers)'
 	@echo 'make lint          style of the sources, direction of calls'
 	@echo 'make graph         which file calls and includes which, and cycles'
 	@echo 'make qemu          only QEMU: $(QEMU:$(CURDIR)/%=%)'
@@ -503,6 +506,13 @@ coverage: $(B)/tools/meson.py $(QEMU_TREE)/VERSION | packages-build \
 	@$(STAGE) coverage! 'enough lines are covered' \
 		scripts/coverage.sh $(COV_UNIT) $(COV_QEMU)
 	@$(SUMMARY) coverage-unit coverage-qtest
+
+# Survivors are no failure: whoever reads the list decides
+mutate: $(B)/tools/meson.py $(if $(filter codec,$(PART)),qtests) | \
+		packages-build packages-test
+	@$(PYTHON) scripts/mutate.py --part $(or $(PART),engine) \
+		--seed $(or $(SEED),1) --count $(or $(COUNT),40) \
+		$(if $(SANITIZE),--sanitize) $(if $(JOBS),--jobs $(JOBS))
 
 lint: $(QEMU_TREE)/VERSION | packages-lint
 	@$(STAGE) lint 'style is right' scripts/lint.sh
