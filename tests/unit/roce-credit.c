@@ -14,6 +14,7 @@ typedef struct Log {
     unsigned acks;                  /* positive ones */
     uint8_t syndrome;               /* of the last of them */
     bool lose_acks;
+    bool lose_last;                 /* packets of READ responses */
 } Log;
 
 static bool log_frame(RoceLink *l, unsigned from, const uint8_t *frame,
@@ -25,7 +26,7 @@ static bool log_frame(RoceLink *l, unsigned from, const uint8_t *frame,
     g_assert_cmpint(roce_parse(frame, len, &pkt), ==, ROCE_PARSE_OK);
     if (!(pkt.info->flags & ROCE_OP_ACK)) {
         log->sends++;
-        return true;
+        return !(log->lose_last && pkt.bth.opcode == ROCE_READ_RESP_LAST);
     }
     if (pkt.bth.aeth.syndrome & ~ROCE_AETH_VALUE_MASK) {
         return true;
@@ -249,6 +250,36 @@ static void test_responses_tell_of_credits(gconstpointer data)
     link_pair_free(&p);
 }
 
+/* The packets between the first and the last one of a response tell nothing. */
+static void test_middle_of_a_response_tells_nothing(void)
+{
+    LinkQpSpec spec = link_spec();
+    LinkPair p;
+    Log log;
+
+    p = logged_pair(&spec, &log);
+    first_message(&p);
+    for (int i = 1; i <= 3; i++) {
+        unseen_at(&p, i);
+    }
+    log.lose_last = true;
+    link_pair_post(&p, RDMA_WR_RDMA_READ, 100, 0, 3000);
+    link_run(p.l, 3 * LINK_DELAY);
+    log.sends = 0;
+    for (int i = 1; i <= 3; i++) {
+        send_to(&p, i);
+    }
+    link_pump(p.l);
+    g_assert_cmpuint(log.sends, ==, 3);
+    log.lose_last = false;
+    link_run(p.l, LINK_MS);
+    link_expect(p.a, 100, RDMA_WC_SUCCESS);
+    for (int i = 1; i <= 3; i++) {
+        expect(&p, i);
+    }
+    link_pair_free(&p);
+}
+
 /* Those that the owner holds count, too, and codes are rounded down. */
 static void test_credits_are_what_is_posted(void)
 {
@@ -469,6 +500,8 @@ int main(int argc, char **argv)
     g_test_add_data_func("/roce/credit/responses-tell-of-credits/atomic",
                          GUINT_TO_POINTER(RDMA_WR_ATOMIC_FETCH_AND_ADD),
                          test_responses_tell_of_credits);
+    g_test_add_func("/roce/credit/middle-of-a-response-tells-nothing",
+                    test_middle_of_a_response_tells_nothing);
     g_test_add_func("/roce/credit/credits-are-what-is-posted",
                     test_credits_are_what_is_posted);
     g_test_add_func("/roce/credit/others-need-no-credits",

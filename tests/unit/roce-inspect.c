@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A look at objects from outside: what is known of them in which state, and
+ * what it is.
+ */
+#include <errno.h>
+#include <string.h>
+#include "roce-link.h"
+#include "roce-window.h"
+
+#define A(name) RDMA_QP_##name
+
+static RdmaInspection look(LinkNode *n, RdmaInspect what, uint32_t id)
+{
+    RdmaInspection in;
+
+    memset(&in, 0xff, sizeof(in));
+    g_assert_cmpint(roce_inspect(n->e, what, id, &in), ==, 0);
+    return in;
+}
+
+#define RTR_ATTRS (A(AV) | A(PATH_MTU) | A(DEST_QPN) | A(RQ_PSN))
+#define RTS_ATTRS (A(TIMEOUT) | A(RETRY_CNT) | A(RNR_RETRY) | \
+                   A(MAX_QP_RD_ATOMIC))
+
+/* Which attributes have a value yet, of those that not all QPs have */
+static void test_known_attributes(void)
+{
+    static const uint32_t some = RTR_ATTRS | RTS_ATTRS | A(SQ_PSN) |
+                                 A(MAX_DEST_RD_ATOMIC) | A(RATE_LIMIT);
+    static const struct {
+        RdmaQpType type;
+        uint32_t known[RDMA_QPS_RTS + 1];
+    } cases[] = {
+        { RDMA_QPT_RC,
+          { 0, 0, RTR_ATTRS | A(MAX_DEST_RD_ATOMIC),
+            RTR_ATTRS | RTS_ATTRS | A(MAX_DEST_RD_ATOMIC) | A(SQ_PSN) } },
+        { RDMA_QPT_UC, { 0, 0, RTR_ATTRS, RTR_ATTRS | A(SQ_PSN) } },
+        { RDMA_QPT_UD, { 0, 0, 0, A(SQ_PSN) } },
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        LinkQpSpec spec = link_spec();
+        RoceLink *l = link_new(1);
+        LinkNode *n = &l->node[0];
+        RdmaQpAttr attr = { .rate_limit = 1000 };
+        uint32_t known;
+
+        spec.type = cases[i].type;
+        link_create(n, &spec, 0);
+        for (unsigned state = RDMA_QPS_RESET; ; state++) {
+            known = look(n, RDMA_INSPECT_QP, 2).qp.known;
+            g_assert_cmphex(known & some, ==, cases[i].known[state]);
+            g_assert_cmphex(known | some, ==, UINT32_MAX);
+            if (state == RDMA_QPS_RTS) {
+                break;
+            }
+            g_assert_cmpint(roce_qp_modify(n->e, 2, link_attr(
+                l, &spec, 0, state + 1, &attr), &attr), ==, 0);
+        }
+        attr = (RdmaQpAttr) { .qp_state = RDMA_QPS_RTS, .rate_limit = 1000 };
+        g_assert_cmpint(roce_qp_modify(n->e, 2, A(STATE) | A(RATE_LIMIT),
+                                       &attr), ==, 0);
+        known = look(n, RDMA_INSPECT_QP, 2).qp.known;
+        g_assert_cmphex(known & some, ==,
+                        cases[i].known[RDMA_QPS_RTS] | A(RATE_LIMIT));
+        link_free(l);
+    }
+}
+
+/* A WRITE of three packets that nobody answers, and a receive */
+static void test_progress(void)
+{
+    LinkQpSpec spec = link_spec();
+    LinkPair p = link_pair(&spec);
+    RdmaQpInspection in;
+
+    link_pair_post(&p, RDMA_WR_RDMA_WRITE, 1, 0, 3000);
+    link_post_recv(p.a, p.aq, 2, link_sge(p.amr, 0, 8));
+    link_post_recv(p.a, p.aq, 3, link_sge(p.amr, 0, 8));
+    in = look(p.a, RDMA_INSPECT_QP, p.aq).qp;
+    g_assert_cmpuint(in.sends, ==, 1);
+    g_assert_cmpuint(in.recvs, ==, 2);
+    g_assert_true(in.has_progress);
+    g_assert_true(in.has_stats);
+    g_assert_cmphex(in.una_psn, ==, spec.psn[0]);
+    g_assert_cmphex(in.next_psn, ==, spec.psn[0]);
+    p.b->stopped = true;
+    link_run(p.l, LINK_MS);
+    in = look(p.a, RDMA_INSPECT_QP, p.aq).qp;
+    g_assert_cmphex(in.una_psn, ==, spec.psn[0]);
+    g_assert_cmphex(in.next_psn, ==, spec.psn[0] + 3);
+    g_assert_cmpuint(in.retries, ==, 7);
+    g_assert_cmpuint(in.rnr_retries, ==, 7);
+    g_assert_cmpuint(in.stats.tx_frames, ==, 3);
+    g_assert_cmpint(in.attr.qp_state, ==, RDMA_QPS_RTS);
+    link_run(p.l, 100 * LINK_MS);
+    g_assert_cmpuint(look(p.a, RDMA_INSPECT_QP, p.aq).qp.retries, ==, 6);
+    link_pair_free(&p);
+}
+
+static void test_srq(void)
+{
+    RoceLink *l = link_new(1);
+    LinkNode *n = &l->node[0];
+    LinkMr *mr = link_mr(n, 4096, LINK_ALL_ACCESS);
+    RdmaSrqInspection in;
+
+    link_srq(n, 8, LINK_PDN);
+    in = look(n, RDMA_INSPECT_SRQ, LINK_SRQ).srq;
+    g_assert_cmpuint(in.recvs, ==, 0);
+    g_assert_true(in.has_limit);
+    g_assert_cmpuint(in.limit, ==, 0);
+    link_post_srq(n, 1, link_sge(mr, 0, 8));
+    link_post_srq(n, 2, link_sge(mr, 0, 8));
+    link_post_srq(n, 3, link_sge(mr, 0, 8));
+    g_assert_cmpint(roce_srq_set_limit(n->e, LINK_SRQ, 2), ==, 0);
+    in = look(n, RDMA_INSPECT_SRQ, LINK_SRQ).srq;
+    g_assert_cmpuint(in.recvs, ==, 3);
+    g_assert_cmpuint(in.limit, ==, 2);
+    link_mr_free(mr);
+    link_free(l);
+}
+
+/* What is not mapped has keys, and nothing else. */
+static void check_mr(const RdmaMrInspection *in, const RdmaMrAttr *attr,
+                     bool valid)
+{
+    g_assert_cmphex(in->lkey, ==, attr->lkey);
+    g_assert_cmphex(in->rkey, ==, attr->rkey);
+    g_assert_cmpint(in->valid, ==, valid);
+    g_assert_cmphex(in->access, ==, valid ? attr->access : 0);
+    g_assert_cmphex(in->iova, ==, valid ? attr->iova : 0);
+    g_assert_cmpuint(in->length, ==, valid ? attr->length : 0);
+}
+
+static void test_regions(void)
+{
+    RoceLink *l = link_new(1);
+    LinkNode *n = &l->node[0];
+    LinkMr *mr = link_mr(n, 10000, LINK_ALL_ACCESS);
+    LinkMr *fast = link_fast_mr(n, 8192);
+    RdmaMrInspection in = look(n, RDMA_INSPECT_MR, mr->attr.mrn).mr;
+
+    check_mr(&in, &mr->attr, true);
+    in = look(n, RDMA_INSPECT_MR, fast->attr.mrn).mr;
+    check_mr(&in, &fast->attr, false);
+    link_mr_free(mr);
+    link_mr_free(fast);
+    link_free(l);
+}
+
+static void test_windows(void)
+{
+    WindowFix f = window_fix(RDMA_MW_TYPE_2);
+    RdmaMrInspection in = look(f.p.b, RDMA_INSPECT_MR, f.mwn).mr;
+    RdmaMrAttr want = { .rkey = f.rkey };
+
+    check_mr(&in, &want, false);
+    window_bind(&f, 100, 200, RDMA_ACCESS_REMOTE_READ);
+    want.rkey = f.rkey;
+    want.access = RDMA_ACCESS_REMOTE_READ;
+    want.iova = f.mr->attr.iova + 100;
+    want.length = 200;
+    in = look(f.p.b, RDMA_INSPECT_MR, f.mwn).mr;
+    check_mr(&in, &want, true);
+    window_fix_free(&f);
+}
+
+static void test_gids(void)
+{
+    RoceLink *l = link_new(1);
+    LinkNode *n = &l->node[0];
+    RdmaGidInspection in = look(n, RDMA_INSPECT_GID, 1).gid;
+
+    g_assert_cmpmem(in.gid, RDMA_GID_LEN, n->gid6, RDMA_GID_LEN);
+    g_assert_cmpuint(in.vlan, ==, RDMA_NO_VLAN);
+    g_assert_cmpint(roce_add_gid(n->e, 7, n->gid6, 12), ==, 0);
+    g_assert_cmpuint(look(n, RDMA_INSPECT_GID, 7).gid.vlan, ==, 12);
+    link_free(l);
+}
+
+static void test_nothing_there(void)
+{
+    static const struct {
+        unsigned what;
+        uint32_t id;
+        int error;
+    } cases[] = {
+        { RDMA_INSPECT_QP, 2, -ENOENT },
+        { RDMA_INSPECT_QP, LINK_MAX_QP, -ENOENT },
+        { RDMA_INSPECT_SRQ, LINK_SRQ, -ENOENT },
+        { RDMA_INSPECT_SRQ, UINT32_MAX, -ENOENT },
+        { RDMA_INSPECT_MR, 1, -ENOENT },
+        { RDMA_INSPECT_MR, UINT32_MAX, -ENOENT },
+        { RDMA_INSPECT_GID, 2, -ENOENT },
+        { RDMA_INSPECT_GID, 8, -ENOENT },
+        { RDMA_INSPECT_GID, UINT32_MAX, -ENOENT },
+        { RDMA_INSPECT_GID + 1, 0, -EINVAL },
+    };
+    RoceLink *l = link_new(1);
+    RdmaInspection in;
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_assert_cmpint(roce_inspect(l->node[0].e, cases[i].what, cases[i].id,
+                                     &in), ==, cases[i].error);
+    }
+    link_free(l);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/roce/inspect/known-attributes", test_known_attributes);
+    g_test_add_func("/roce/inspect/progress", test_progress);
+    g_test_add_func("/roce/inspect/srq", test_srq);
+    g_test_add_func("/roce/inspect/regions", test_regions);
+    g_test_add_func("/roce/inspect/windows", test_windows);
+    g_test_add_func("/roce/inspect/gids", test_gids);
+    g_test_add_func("/roce/inspect/nothing-there", test_nothing_there);
+    return g_test_run();
+}
