@@ -66,8 +66,9 @@ typedef union VirtIORdmaReq {
         uint8_t port;
     } query_port;
     struct {
-        uint32_t num_qps;           /* unchecked */
+        /* Not at the end, where compilers do not look for overruns */
         uint32_t qpn[VIRTIO_RDMA_MAX_COUNTER_QPS];
+        uint32_t num_qps;           /* unchecked */
     } qp_counters;
     struct {
         uint32_t cqe;

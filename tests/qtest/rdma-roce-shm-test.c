@@ -24,18 +24,6 @@ static void test_two_ports(void)
     shm_node_stop(&b);
 }
 
-static void test_icrc(void)
-{
-    ShmNode a, b;
-
-    shm_node_start(&a, 1, ",shm-icrc=on");
-    shm_node_start(&b, 2, ",shm-icrc=on");
-    shm_reach(&a, &b);
-    shm_exchange(&a, &b);
-    shm_node_stop(&a);
-    shm_node_stop(&b);
-}
-
 static void test_peer_ends_and_returns(void)
 {
     ShmNode a, b;
@@ -167,7 +155,6 @@ int main(int argc, char **argv)
     shm_dir = g_dir_make_tmp("rdma-shm-XXXXXX", NULL);
     g_assert_nonnull(shm_dir);
     qtest_add_func("/rdma-roce-shm/two-ports", test_two_ports);
-    qtest_add_func("/rdma-roce-shm/icrc", test_icrc);
     qtest_add_func("/rdma-roce-shm/peer-ends-and-returns",
                    test_peer_ends_and_returns);
     qtest_add_func("/rdma-roce-shm/stopped-vm-is-not-there",

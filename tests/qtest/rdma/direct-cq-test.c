@@ -521,6 +521,10 @@ static void test_rules_of_resize(void)
     assert_status(RESIZE(depth_shift, 21), INVAL);
     assert_status(RESIZE(queue_npages, cpu_to_le32(npages + 1)), INVAL);
     assert_status(RESIZE(queue_pages, cpu_to_le64(NO_RAM)), INVAL);
+    /* One that says to have left more CQEs than there were slots for */
+    qrdma_direct_cq_set_consumer(l.cq, -DEPTH - 1);
+    assert_status(qrdma_resize_direct_cq(l.cq, 4 * DEPTH), INVAL);
+    qrdma_direct_cq_set_consumer(l.cq, 0);
     write_n(&l, DEPTH);
     expect_writes(&l, DEPTH);
     qrdma_expect_no_event(l.d);

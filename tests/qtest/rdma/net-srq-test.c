@@ -92,15 +92,21 @@ static void post_send(Fan *f, int which, RdmaWrOpcode opcode, unsigned n,
     qrdma_post_send(f->from[which], &wr);
 }
 
-static void expect(Fan *f, int which, unsigned n, uint32_t len)
+static void expect(Fan *f, int which, RdmaWrOpcode opcode, unsigned n,
+                   uint32_t len)
 {
     uint32_t grh = f->from[which]->type == RDMA_QPT_UD ? 40 : 0;
+    bool imm = opcode != RDMA_WR_SEND;
     RdmaWc wc;
 
     qrdma_expect(f->p.a.scq, n, RDMA_WC_SUCCESS);
-    qrdma_wait_cq(f->p.b.rcq, &wc);
-    g_assert_cmpint(wc.status, ==, RDMA_WC_SUCCESS);
-    g_assert_cmpuint(wc.wr_id, ==, n);
+    qrdma_expect_wc(f->p.b.rcq, n, opcode == RDMA_WR_RDMA_WRITE_WITH_IMM ?
+                    RDMA_WC_RECV_RDMA_WITH_IMM : RDMA_WC_RECV, &wc);
+    g_assert_cmphex(wc.wc_flags & RDMA_WC_WITH_IMM, ==,
+                    imm ? RDMA_WC_WITH_IMM : 0);
+    if (imm) {
+        g_assert_cmpmem(wc.ex.imm_data, 4, &n, 4);
+    }
     g_assert_cmpuint(wc.qp_num, ==, f->to[which]->qpn);
     g_assert_cmpuint(wc.byte_len, ==, grh + len);
     qrdma_mr_check(f->p.b.mr, slot(n) + grh, len, n);
@@ -113,11 +119,11 @@ static void test_two_qps_share(NetKind kind)
     for (unsigned n = 0; n < 40; n++) {
         /* by turns, and now and then twice */
         int which = n % 3 % 2;
+        RdmaWrOpcode opcode = n % 2 ? RDMA_WR_SEND : RDMA_WR_SEND_WITH_IMM;
 
         post_recv(&f, n);
-        post_send(&f, which, n % 2 ? RDMA_WR_SEND : RDMA_WR_SEND_WITH_IMM, n,
-                  LEN + n);
-        expect(&f, which, n, LEN + n);
+        post_send(&f, which, opcode, n, LEN + n);
+        expect(&f, which, opcode, n, LEN + n);
     }
 }
 
@@ -128,7 +134,7 @@ static void test_datagrams(NetKind kind)
     for (unsigned n = 0; n < 20; n++) {
         post_recv(&f, n);
         post_send(&f, n % 2, RDMA_WR_SEND, n, 900 + n);
-        expect(&f, n % 2, n, 900 + n);
+        expect(&f, n % 2, RDMA_WR_SEND, n, 900 + n);
     }
     /* with none left a datagram is lost, and nothing else happens */
     post_send(&f, 0, RDMA_WR_SEND, 50, 8);
@@ -136,7 +142,7 @@ static void test_datagrams(NetKind kind)
     qrdma_settle(f.p.b.dev);
     post_recv(&f, 51);
     post_send(&f, 1, RDMA_WR_SEND, 51, 8);
-    expect(&f, 1, 51, 8);
+    expect(&f, 1, RDMA_WR_SEND, 51, 8);
 }
 
 static void test_write_with_immediate_data(NetKind kind)
@@ -146,7 +152,7 @@ static void test_write_with_immediate_data(NetKind kind)
     for (unsigned n = 0; n < 10; n++) {
         post_recv(&f, n);
         post_send(&f, n % 2, RDMA_WR_RDMA_WRITE_WITH_IMM, n, LEN);
-        expect(&f, n % 2, n, LEN);
+        expect(&f, n % 2, RDMA_WR_RDMA_WRITE_WITH_IMM, n, LEN);
     }
 }
 
@@ -183,7 +189,7 @@ static void test_finds_what_nobody_told_of(NetKind kind)
         for (unsigned n = 0; n < 3; n++) {
             post_recv_unkicked(&f, n);
             post_send(&f, n % 2, RDMA_WR_SEND, n, 1000);
-            expect(&f, n % 2, n, 1000);
+            expect(&f, n % 2, RDMA_WR_SEND, n, 1000);
         }
     }
 }
@@ -201,7 +207,7 @@ static void test_queue_is_deeper_than_its_ring(NetKind kind)
                                  f.srq->wq.retired == count));
     for (unsigned n = 0; n < count; n++) {
         post_send(&f, n % 2, RDMA_WR_SEND, n, 100);
-        expect(&f, n % 2, n, 100);
+        expect(&f, n % 2, RDMA_WR_SEND, n, 100);
     }
 }
 
@@ -216,7 +222,7 @@ static void test_ring_refills_a_small_queue(NetKind kind)
             post_recv(&f, posted++);
         }
         post_send(&f, n % 2, RDMA_WR_SEND, n, 200);
-        expect(&f, n % 2, n, 200);
+        expect(&f, n % 2, RDMA_WR_SEND, n, 200);
     }
 }
 
@@ -234,7 +240,7 @@ static void test_limit_event(NetKind kind)
     for (unsigned n = 0; n < 8; n++) {
         qrdma_expect_no_event(d);
         post_send(&f, n % 2, RDMA_WR_SEND, n, 100);
-        expect(&f, n % 2, n, 100);
+        expect(&f, n % 2, RDMA_WR_SEND, n, 100);
         if (n == 1) {
             /* six are left; told once, and armed no more */
             qrdma_expect_event(d, RDMA_EVENT_SRQ_LIMIT_REACHED, f.srq->srqn);
@@ -267,7 +273,7 @@ static void test_limit_counts_what_nobody_told_of(NetKind kind)
             post_recv_unkicked(&f, 4 + n);
         }
         post_send(&f, n % 2, RDMA_WR_SEND, n, 100);
-        expect(&f, n % 2, n, 100);
+        expect(&f, n % 2, RDMA_WR_SEND, n, 100);
     }
     qrdma_expect_event(d, RDMA_EVENT_SRQ_LIMIT_REACHED, f.srq->srqn);
 }
@@ -279,14 +285,14 @@ static void test_last_wqe_event(NetKind kind)
     post_recv(&f, 0);
     post_recv(&f, 1);
     post_send(&f, 0, RDMA_WR_SEND, 0, 100);
-    expect(&f, 0, 0, 100);
+    expect(&f, 0, RDMA_WR_SEND, 0, 100);
     assert_ok(qrdma_modify_qp_state(f.to[0], RDMA_QPS_ERR));
     qrdma_expect_event(f.p.b.dev, RDMA_EVENT_LAST_WQE_REACHED,
                        f.to[0]->qpn);
     /* nothing of the queue is flushed: the other one goes on */
     qrdma_expect_none(f.p.b.rcq);
     post_send(&f, 1, RDMA_WR_SEND, 1, 100);
-    expect(&f, 1, 1, 100);
+    expect(&f, 1, RDMA_WR_SEND, 1, 100);
     qrdma_expect_no_event(f.p.b.dev);
 }
 

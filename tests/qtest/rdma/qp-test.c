@@ -361,10 +361,17 @@ static void test_attributes_come_back(void)
 {
     Qps q = qps_new();
     QRdmaQp *rc = q.qp[0];
-    RdmaQpAttr want = good_attr(rc, RDMA_QPS_RESET, RDMA_QPS_RTS);
+    RdmaQpAttr want = good_attr(rc, RDMA_QPS_INIT, RDMA_QPS_RTR);
     RdmaQpAttr got;
 
-    bring_to(rc, RDMA_QPS_RTS);
+    /* No field has the value that it would have if it were left out */
+    want.ah_attr = qrdma_av(q.d, 1);
+    want.ah_attr.sl = 3;
+    want.ah_attr.static_rate = 10;
+    bring_to(rc, RDMA_QPS_INIT);
+    assert_ok(qrdma_modify_qp(rc, RDMA_QP_STATE | transitions[2].rc.required,
+                              &want));
+    assert_ok(transit(rc, &transitions[3], transitions[3].rc.required));
     assert_ok(qrdma_query_qp(rc, &got));
     g_assert_cmpint(got.qp_state, ==, RDMA_QPS_RTS);
     g_assert_cmpint(got.cur_qp_state, ==, RDMA_QPS_RTS);
@@ -382,6 +389,11 @@ static void test_attributes_come_back(void)
     g_assert_cmpmem(got.ah_attr.dgid, 16, want.ah_attr.dgid, 16);
     g_assert_cmpmem(got.ah_attr.dmac, 6, want.ah_attr.dmac, 6);
     g_assert_cmphex(got.ah_attr.flow_label, ==, want.ah_attr.flow_label);
+    g_assert_cmpint(got.ah_attr.sgid_index, ==, want.ah_attr.sgid_index);
+    g_assert_cmpint(got.ah_attr.sl, ==, want.ah_attr.sl);
+    g_assert_cmpint(got.ah_attr.static_rate, ==, want.ah_attr.static_rate);
+    g_assert_cmpint(got.ah_attr.port_num, ==, want.ah_attr.port_num);
+    g_assert_cmpint(got.ah_attr.ah_flags, ==, want.ah_attr.ah_flags);
     g_assert_cmpint(got.ah_attr.hop_limit, ==, want.ah_attr.hop_limit);
     g_assert_cmphex(got.ah_attr.traffic_class, ==,
                     want.ah_attr.traffic_class);
@@ -494,16 +506,29 @@ static void test_numbers_without_qp(void)
     }
 }
 
-static void test_alternate_path_is_refused(void)
+/* Others have these attributes; bits that nobody has are wrong. */
+static void test_alternate_path_is_not_supported(void)
 {
+    static const struct {
+        uint32_t bit;
+        uint8_t status;
+    } cases[] = {
+        { RDMA_QP_ALT_PATH, VIRTIO_RDMA_S_NOTSUPP },
+        { RDMA_QP_CAP, VIRTIO_RDMA_S_NOTSUPP },
+        { 1u << 31, VIRTIO_RDMA_S_INVAL },
+        { RDMA_QP_CAP | 1u << 31, VIRTIO_RDMA_S_NOTSUPP },
+    };
+    const Transition *to_rtr = &transitions[2];
     Qps q = qps_new();
-    Transition t = { RDMA_QPS_INIT, RDMA_QPS_RTR };
     QRdmaQp *rc = q.qp[0];
 
     bring_to(rc, RDMA_QPS_INIT);
-    g_assert_cmpint(transit(rc, &t, transitions[2].rc.required |
-                            RDMA_QP_ALT_PATH), !=, VIRTIO_RDMA_S_OK);
-    g_assert_cmpint(state_of(rc), ==, RDMA_QPS_INIT);
+    for (int i = 0; i < ARRAY_SIZE(cases); i++) {
+        g_assert_cmpint(transit(rc, to_rtr, to_rtr->rc.required |
+                                cases[i].bit), ==, cases[i].status);
+        g_assert_cmpint(state_of(rc), ==, RDMA_QPS_INIT);
+    }
+    assert_ok(transit(rc, to_rtr, to_rtr->rc.required));
 }
 
 static void test_life_after_reset_is_a_new_one(void)
@@ -546,8 +571,8 @@ void add_qp_tests(void)
                    test_wide_values_are_cut);
     qtest_add_func("virtio-rdma/qp/numbers-without-qp",
                    test_numbers_without_qp);
-    qtest_add_func("virtio-rdma/qp/alternate-path-is-refused",
-                   test_alternate_path_is_refused);
+    qtest_add_func("virtio-rdma/qp/alternate-path-is-not-supported",
+                   test_alternate_path_is_not_supported);
     qtest_add_func("virtio-rdma/qp/life-after-reset-is-a-new-one",
                    test_life_after_reset_is_a_new_one);
 }

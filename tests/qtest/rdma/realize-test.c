@@ -372,6 +372,23 @@ static void expect_wr_refused(TestPair *t, const RdmaSendWr *wr,
     qrdma_connect(t->a, t->b, NULL);
 }
 
+static void check_write(TestPair *t)
+{
+    RdmaSge sge = qrdma_sge(t->mr_a, 0, 5000);
+
+    qrdma_mr_fill(t->mr_a, 0, 5000, 7);
+    qrdma_post_send(t->a, &(RdmaSendWr) {
+        .wr_id = 4,
+        .opcode = RDMA_WR_RDMA_WRITE,
+        .send_flags = RDMA_SEND_SIGNALED,
+        .num_sge = 1,
+        .sg_list = &sge,
+        .wr.rdma = { t->mr_b->iova, t->mr_b->rkey },
+    });
+    qrdma_expect(t->cq_a, 4, RDMA_WC_SUCCESS);
+    qrdma_mr_check(t->mr_b, 0, 5000, 7);
+}
+
 /* As a backend on a host adapter is; regions of other kinds stay. */
 static void test_without_fast_registration(void)
 {
@@ -383,7 +400,6 @@ static void test_without_fast_registration(void)
     struct virtio_rdma_mr_rsp rsp;
     struct virtio_rdma_config c;
     QRdmaMr mapped;
-    RdmaSge sge;
     TestPair t;
     QRdma *d;
 
@@ -412,38 +428,53 @@ static void test_without_fast_registration(void)
     wr.ex.invalidate_rkey = t.mr_a->rkey;
     expect_wr_refused(&t, &wr, RDMA_WC_MW_BIND_ERR);
 
-    sge = qrdma_sge(t.mr_a, 0, 5000);
-    wr = (RdmaSendWr) {
-        .wr_id = 4,
-        .opcode = RDMA_WR_RDMA_WRITE,
-        .send_flags = RDMA_SEND_SIGNALED,
-        .num_sge = 1,
-        .sg_list = &sge,
-        .wr.rdma = { t.mr_b->iova, t.mr_b->rkey },
-    };
-    qrdma_mr_fill(t.mr_a, 0, 5000, 7);
-    qrdma_post_send(t.a, &wr);
-    qrdma_expect(t.cq_a, 4, RDMA_WC_SUCCESS);
-    qrdma_mr_check(t.mr_b, 0, 5000, 7);
+    check_write(&t);
     g_assert_cmpuint(qrdma_get_dma_mr(t.pd, RDMA_ACCESS_LOCAL_WRITE)->lkey,
                      !=, 0);
     qrdma_close(d);
     qrdma_host_stop(host);
 }
 
+/* Is a driver served that takes these features? */
+static bool takes_features(QRdma *d, uint64_t features)
+{
+    QVirtioDevice *vdev = &d->pci->vdev;
+    uint8_t status = VIRTIO_CONFIG_S_ACKNOWLEDGE | VIRTIO_CONFIG_S_DRIVER;
+
+    qrdma_reset(d);
+    vdev->bus->set_status(vdev, status);
+    vdev->bus->set_features(vdev, features);
+    status |= VIRTIO_CONFIG_S_FEATURES_OK;
+    vdev->bus->set_status(vdev, status);
+    return vdev->bus->get_status(vdev) == status;
+}
+
+/*
+ * A device that is behind an IOMMU, should there be one, says so, and serves
+ * no driver that does not know (virtio 1.2, 6.2). flavour-test.c has an IOMMU.
+ */
 static void test_iommu_platform(void)
 {
-    QRdma *d;
+    const uint64_t bit = QRDMA_F(VIRTIO_F_IOMMU_PLATFORM);
 
-    host_start();
-    qtest_qmp_device_add(host->qts, "virtio-rdma-pci", "iommu",
-                         "{'netdev': 'n0', 'addr': '5', 'max-qp': 8, "
-                         "'max-cq': 4, 'iommu_platform': true}");
-    d = qrdma_open(host, QPCI_DEVFN(5, 0));
-    qrdma_start(d, QRDMA_FEATURES | QRDMA_F(VIRTIO_F_IOMMU_PLATFORM), 0);
-    qrdma_reg_mr(qrdma_alloc_pd(d), 0x1234, 100000, TEST_ACCESS_ALL);
-    qrdma_close(d);
-    qrdma_host_stop(host);
+    for (int on = 0; on < 2; on++) {
+        TestPair t;
+        QRdma *d;
+
+        host_start();
+        qtest_qmp_device_add(host->qts, "virtio-rdma-pci", "iommu",
+                             "{'netdev': 'n0', 'addr': '5', 'max-qp': 8, "
+                             "'max-cq': 4, 'iommu_platform': %i}", on);
+        d = qrdma_open(host, QPCI_DEVFN(5, 0));
+        g_assert_cmphex(qvirtio_get_features(&d->pci->vdev) & bit, ==,
+                        on ? bit : 0);
+        g_assert_cmpint(takes_features(d, QRDMA_FEATURES), ==, !on);
+        qrdma_start(d, QRDMA_FEATURES | (on ? bit : 0), 0);
+        t = test_pair_on(d, RDMA_QPT_RC, 64, NULL);
+        check_write(&t);
+        qrdma_close(d);
+        qrdma_host_stop(host);
+    }
 }
 
 static void test_mac_comes_from_the_paired_nic(void)

@@ -301,8 +301,49 @@ static void test_receiver_with_a_bad_tail(void)
     nodes_stop(&a, &b, listener);
 }
 
+/* Frames have an ICRC if shm-icrc=on, else 0 in its place. */
+static void test_icrc(gconstpointer options)
+{
+    bool icrc = *(const char *)options;
+    gint64 end = g_get_monotonic_time() + SOON_MS * 1000;
+    int listener;
+    const uint8_t *record, *frame;
+    uint32_t size;
+    ShmNode a, b;
+    ShmRing r;
+
+    shm_node_start(&a, 1, options);
+    shm_node_start(&b, 2, NULL);
+    listener = shm_listen_as(2);
+    r = receiver_new(listener, &a, &b);
+    shm_reach(&a, &b);
+    record = r.mem + SHM_RING_DATA;
+    frame = record + SHM_RECORD_LEN;
+    size = ldl_le_p(record);
+    g_assert_cmpuint(size, >, SHM_LEN);
+    g_assert_cmphex(ldl_le_p(record + 4), ==, icrc ? SHM_RECORD_CHECKED : 0);
+    if (!icrc) {
+        g_assert_cmphex(ldl_le_p(frame + size - 4), ==, 0);
+    }
+
+    /* A netdev's end is the judge */
+    shm_post_recv(&b);
+    wire_send(&b.wire, frame, size);
+    if (icrc) {
+        shm_expect_recv(&b);
+    }
+    while (shm_icrc_errors(&b) != !icrc) {
+        g_assert_cmpint(g_get_monotonic_time(), <, end);
+        g_usleep(1000);
+    }
+    shm_ring_free(&r);
+    nodes_stop(&a, &b, listener);
+}
+
 void shm_receiver_tests(void)
 {
+    qtest_add_data_func("/rdma-roce-shm/icrc/on", ",shm-icrc=on", test_icrc);
+    qtest_add_data_func("/rdma-roce-shm/icrc/off", "", test_icrc);
     qtest_add_func("/rdma-roce-shm/receiver/bad-welcomes", test_bad_welcomes);
     qtest_add_func("/rdma-roce-shm/receiver/too-many-descriptors",
                    test_too_many_descriptors);
