@@ -114,6 +114,7 @@ struct pair {
     uint32_t recv_posted, received;
     uint32_t recv_due;              /* messages to receive in this round */
     uint32_t next;                  /* the peer's message to receive */
+    bool *arrived;                  /* lossy links: each of the peer's */
     struct words far;               /* the words our atomics act on */
     uint32_t send_flushed, recv_flushed;
     bool probing;                   /* a request that may fail is out */
