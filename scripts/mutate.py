@@ -185,7 +185,10 @@ class Engine:
     """A copy of the tree with the standalone build. There the engine is a
     shared library: then a mutant costs one link."""
 
+    costs = {}                      # {(sanitize, program): seconds}
+
     def __init__(self, work, meson, sanitize=False, only=None):
+        self.sanitize = sanitize
         self.tree, self.out = work / 'tree', work / 'out'
         self.memory = resource.RLIM_INFINITY if sanitize else 2 << 30
         for part in COPIED:
@@ -211,8 +214,9 @@ class Engine:
               *{os.path.relpath(path, self.out) for t in tests
                 for path in [t['cmd'][0],
                              *map(os.path.dirname, t['cmd'][1:])]}])
-        self.programs = sorted(map(self.measured, tests), key=lambda p: p.cost)
+        self.programs = [self.measured(test) for test in tests]
         self.last = {}              # {file: the program that failed}
+        self.kills = dict.fromkeys((p.name for p in self.programs), 0)
 
     def introspect(self, what):
         path = self.out / f'meson-info/intro-{what}.json'
@@ -228,18 +232,21 @@ class Engine:
         return self.out / f'{self.library}.p' / f'{name}.o'
 
     def fails(self, program):
-        seconds = int(5 + 10 * program.cost)
+        seconds = int(3 + 5 * program.cost)
         return quiet(program.cmd, cwd=self.out, env={
             **os.environ, 'UBSAN_OPTIONS': 'halt_on_error=1', **program.env},
             preexec_fn=lambda: limits(seconds, self.memory)).returncode != 0
 
     def measured(self, test):
+        key = self.sanitize, test['name']
         program = Program(test['name'], test['cmd'], test['env'], 60)
-        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-        if self.fails(program):
-            sys.exit(f'{program.name} fails without any mutation')
-        after = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-        return program._replace(cost=after - before)
+        if key not in self.costs:
+            before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+            if self.fails(program):
+                sys.exit(f'{program.name} fails without any mutation')
+            after = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+            self.costs[key] = after - before
+        return program._replace(cost=self.costs[key])
 
     def judge(self, mutant):
         """'same', 'invalid', 'survives', or the program that fails."""
@@ -260,11 +267,14 @@ class Engine:
             self.build()
 
     def killer(self, file):
-        """What failed last for a file is likely to fail again."""
-        for program in sorted(self.programs,
-                              key=lambda p: p.name != self.last.get(file)):
+        """The program that fails first. What failed last for a file is likely
+        to fail again, and so is what fails often for its cost."""
+        for program in sorted(self.programs, key=lambda p: (
+                p.name != self.last.get(file),
+                -(self.kills[p.name] + 1) / (p.cost + .05))):
             if self.fails(program):
                 self.last[file] = program.name
+                self.kills[program.name] += 1
                 return program.name
         return 'survives'
 

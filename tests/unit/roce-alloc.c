@@ -2,12 +2,12 @@
 /*
  * Memory that the engine cannot have: each allocation that may fail does so
  * once. What was asked for is refused, nothing is left of it, and there it is
- * when there is memory again.
+ * when there is memory again. And memory that it gives back.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "roce-link.h"
+#include "roce-window.h"
 #include "rdma/roce-state.h"
 
 #define QPN 2
@@ -20,24 +20,47 @@ static GHashTable *live;
 
 static void *allocate(gsize n, gsize size)
 {
-    void *mem;
+    void *mem = n && size ? calloc(n, size) : NULL;
 
-    if (fails_at && !--fails_at) {
-        return NULL;
+    if (mem) {
+        g_hash_table_add(live, mem);
     }
-    mem = n && size ? calloc(n, size) : NULL;
-    g_hash_table_add(live, mem);
     return mem;
 }
 
 gpointer g_try_malloc0_n(gsize n, gsize size)
 {
-    return allocate(n, size);
+    return fails_at && !--fails_at ? NULL : allocate(n, size);
 }
 
 gpointer g_try_malloc0(gsize size)
 {
+    return g_try_malloc0_n(1, size);
+}
+
+gpointer g_malloc0_n(gsize n, gsize size)
+{
+    return allocate(n, size);
+}
+
+gpointer g_malloc_n(gsize n, gsize size)
+{
+    return allocate(n, size);
+}
+
+gpointer g_malloc0(gsize size)
+{
     return allocate(1, size);
+}
+
+gpointer g_malloc(gsize size)
+{
+    return allocate(1, size);
+}
+
+gpointer g_memdup2(gconstpointer from, gsize size)
+{
+    return from && size ? memcpy(allocate(1, size), from, size) : NULL;
 }
 
 void (g_free)(gpointer mem)
@@ -243,6 +266,70 @@ static void test_no_operands(void)
     link_pair_free(&p);
 }
 
+/* Each kind of object, with work under way, also in an engine's image */
+static void use_all(bool moves)
+{
+    WindowFix f = window_fix(RDMA_MW_TYPE_2);
+    LinkNode *n = f.p.b;
+    LinkMr *fast = link_fast_mr(n, 8192);
+    static const uint8_t group[RDMA_GID_LEN] = { 0xff, 0x0e, [15] = 1 };
+    LinkQpSpec spec = link_spec();
+    uint8_t data[100] = { 0 };
+    RdmaSendWr wr = link_wr(RDMA_WR_SEND, 1, NULL);
+    RdmaSendWr reg = link_wr(RDMA_WR_REG_MR, 2, NULL);
+
+    window_bind(&f, 0, 4096, RDMA_ACCESS_REMOTE);
+    link_mr_map(fast);
+    link_srq(n, 8, LINK_PDN);
+    link_post_srq(n, 1, link_sge(f.p.bmr, 0, 8));
+    spec.type = RDMA_QPT_UD;
+    spec.qpn[0] = spec.qpn[1] = 9;
+    spec.srq[1] = true;
+    link_connect(f.p.l, &spec);
+    g_assert_cmpint(roce_mcast_attach(n->e, 9, group), ==, 0);
+
+    link_pair_post(&f.p, RDMA_WR_RDMA_READ, 3, 0, 5000);
+    link_pair_recv(&f.p, 4, 0, 100);
+    wr.send_flags |= RDMA_SEND_INLINE;
+    wr.inline_data = data;
+    wr.inline_len = sizeof(data);
+    link_post(n, f.p.bq, &wr);
+    reg.wr.reg.mrn = fast->attr.mrn;
+    reg.wr.reg.key = fast->attr.lkey;
+    reg.wr.reg.length = 8192;
+    reg.wr.reg.npages = 2;
+    reg.wr.reg.pages = g_new0(uint64_t, 2);
+    reg.send_flags |= RDMA_SEND_FENCE;
+    f.p.l->hold = true;
+    link_pair_post(&f.p, RDMA_WR_RDMA_WRITE, 5, 0, 3000);
+    link_post(n, f.p.bq, &reg);
+    link_run(f.p.l, 2 * LINK_DELAY);
+    if (moves) {
+        link_move(f.p.a);
+        link_move(f.p.b);
+    }
+    f.p.l->hold = false;
+    link_run(f.p.l, LINK_DELAY);
+    g_assert_cmpint(roce_qp_destroy(n->e, 9), ==, 0);
+    g_assert_cmpint(roce_srq_destroy(n->e, LINK_SRQ), ==, 0);
+    g_assert_cmpint(roce_mw_destroy(n->e, f.mwn), ==, 0);
+    link_mr_free(fast);
+    window_fix_free(&f);
+}
+
+static void test_nothing_is_left(void)
+{
+    guint before;
+
+    /* What is allocated once */
+    use_all(true);
+    before = g_hash_table_size(live);
+    for (unsigned moves = 0; moves < 2; moves++) {
+        use_all(moves);
+        g_assert_cmpuint(g_hash_table_size(live), ==, before);
+    }
+}
+
 int main(int argc, char **argv)
 {
     live = g_hash_table_new(NULL, NULL);
@@ -254,5 +341,6 @@ int main(int argc, char **argv)
         g_test_add_data_func(path, &cases[i], test_each_fails);
     }
     g_test_add_func("/roce/alloc/no-operands", test_no_operands);
+    g_test_add_func("/roce/alloc/nothing-is-left", test_nothing_is_left);
     return g_test_run();
 }

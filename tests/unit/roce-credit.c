@@ -320,6 +320,34 @@ static void test_credits_are_what_is_posted(void)
     }
 }
 
+/* IBTA table 46: each code, and the number before it, which has the last. */
+static void test_codes_of_credits(void)
+{
+    static const uint32_t numbers[] = {
+        0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384,
+        512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384,
+        24576, 32768,
+    };
+
+    for (unsigned code = 1; code < G_N_ELEMENTS(numbers); code++) {
+        for (unsigned less = 0; less < 2; less++) {
+            LinkQpSpec spec = link_spec();
+            LinkPair p;
+            Log log;
+
+            p = logged_pair(&spec, &log);
+            recv_at(&p, 0);
+            for (uint32_t i = less; i < numbers[code]; i++) {
+                unseen_at(&p, 1);
+            }
+            send_to(&p, 0);
+            link_run(p.l, LINK_MS);
+            g_assert_cmphex(log.syndrome, ==, ROCE_AETH_ACK | (code - less));
+            link_pair_free(&p);
+        }
+    }
+}
+
 static void test_others_need_no_credits(void)
 {
     LinkQpSpec spec = link_spec();
@@ -504,6 +532,7 @@ int main(int argc, char **argv)
                     test_middle_of_a_response_tells_nothing);
     g_test_add_func("/roce/credit/credits-are-what-is-posted",
                     test_credits_are_what_is_posted);
+    g_test_add_func("/roce/credit/codes-of-credits", test_codes_of_credits);
     g_test_add_func("/roce/credit/others-need-no-credits",
                     test_others_need_no_credits);
     g_test_add_func("/roce/credit/receive-ends-rnr-wait",

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * RC on a good link: every opcode, MTU and size, byte for byte.
+ * RC on a good link: every opcode, MTU and size, byte for byte; and with one
+ * packet lost, lists of memory.
  */
 #include <string.h>
 #include "roce-link.h"
@@ -205,6 +206,66 @@ static void test_every_opcode(gconstpointer data)
     link_pair_free(&p);
 }
 
+#define PIECES 5
+
+/* Loses one packet, of which so many come before. */
+static bool lose_nth(RoceLink *l, unsigned from, const uint8_t *frame,
+                     size_t len, void *opaque)
+{
+    int *left = opaque;
+
+    return (*left)-- != 0;
+}
+
+/* What is sent again begins anywhere in a list of memory, at either end. */
+static void test_lists_after_loss(gconstpointer data)
+{
+    static const uint32_t lens[PIECES] = { 100, 1, 3000, 7, 1500 };
+    uint32_t opcode = GPOINTER_TO_UINT(data);
+
+    for (int lost = 0; lost < 12; lost++) {
+        LinkQpSpec spec = link_spec();
+        LinkPair p = link_pair(&spec);
+        RdmaSge here[PIECES], there[PIECES];
+        RdmaSendWr wr = link_wr(opcode, 1, here);
+        RdmaRecvWr recv = { .wr_id = 2, .num_sge = PIECES, .sg_list = there };
+        uint32_t at = 0;
+        int left = lost;
+
+        /* With gaps between the pieces */
+        for (unsigned i = 0; i < PIECES; i++) {
+            here[i] = link_sge(p.amr, 50000 + at + 30 * i, lens[i]);
+            there[PIECES - 1 - i] = link_sge(p.bmr, 50000 + 5000 * i,
+                                             lens[PIECES - 1 - i]);
+            at += lens[i];
+        }
+        link_fill(p.amr, 1);
+        link_fill(p.bmr, 2);
+        wr.num_sge = PIECES;
+        wr.wr.rdma.remote_addr = p.bmr->attr.iova;
+        wr.wr.rdma.rkey = p.bmr->attr.rkey;
+        g_assert_cmpint(roce_post_recv(p.b->e, p.bq, &recv), ==, 0);
+        p.l->filter = lose_nth;
+        p.l->filter_opaque = &left;
+        link_post(p.a, p.aq, &wr);
+        g_assert_true(link_run(p.l, LINK_FOREVER));
+        link_expect(p.a, 1, RDMA_WC_SUCCESS);
+        if (opcode == RDMA_WR_SEND) {
+            link_expect(p.b, 2, RDMA_WC_SUCCESS);
+        }
+        at = 0;
+        for (unsigned i = 0; i < PIECES; i++) {
+            uint32_t to = opcode == RDMA_WR_SEND ? there[i].addr -
+                                                   p.bmr->attr.iova : at;
+
+            g_assert_true(link_same(p.amr, here[i].addr - p.amr->attr.iova,
+                                    p.bmr, to, lens[i]));
+            at += lens[i];
+        }
+        link_pair_free(&p);
+    }
+}
+
 int main(int argc, char **argv)
 {
     unsigned mtu, ipv6;
@@ -220,5 +281,14 @@ int main(int argc, char **argv)
                                  test_every_opcode);
         }
     }
+    g_test_add_data_func("/roce/rc/lists-after-loss/send",
+                         GUINT_TO_POINTER(RDMA_WR_SEND),
+                         test_lists_after_loss);
+    g_test_add_data_func("/roce/rc/lists-after-loss/write",
+                         GUINT_TO_POINTER(RDMA_WR_RDMA_WRITE),
+                         test_lists_after_loss);
+    g_test_add_data_func("/roce/rc/lists-after-loss/read",
+                         GUINT_TO_POINTER(RDMA_WR_RDMA_READ),
+                         test_lists_after_loss);
     return g_test_run();
 }

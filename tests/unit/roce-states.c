@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 #include "roce-link.h"
+#include "rdma/qp-check.h"
 
 #define A(name) RDMA_QP_##name
 #define ALL_ATTRS 0x3fffffu
@@ -200,16 +201,56 @@ static void check_transition(RoceLink *l, unsigned t, RdmaQpState from,
                         ==, -EINVAL);
     }
     for (bit = 1; bit < 26; bit++) {
+        const RdmaQpRefusal *r = &l->node[0].refusal;
         uint32_t mask = A(STATE) | required;
 
         bring_to(l, &spec, from);
         if (required & 1u << bit) {
             g_assert_cmpint(try_modify(l, &spec, from, to,
                                        mask & ~(1u << bit)), ==, -EINVAL);
+            g_assert_cmpint(r->type, ==, RDMA_QP_REFUSED_MISSING);
         } else if (!(optional & 1u << bit)) {
             g_assert_cmpint(try_modify(l, &spec, from, to,
                                        mask | 1u << bit), ==, -EINVAL);
+            if (!ok) {
+                continue;
+            }
+            g_assert_cmpint(r->type, ==, RDMA_QP_REFUSED_EXTRA);
+        } else {
+            continue;
         }
+        g_assert_cmpstr(r->attr, ==, rdma_qp_attr_name(1u << bit));
+        g_assert_cmphex(r->value, ==, mask ^ 1u << bit);
+        g_assert_cmphex(r->min, ==, required);
+        g_assert_cmphex(r->max, ==, mask | optional);
+    }
+}
+
+/* As libibverbs has them */
+static void test_names(void)
+{
+    static const struct {
+        uint32_t bit;
+        const char *name;
+    } names[] = {
+        { A(STATE), "qp_state" }, { A(CUR_STATE), "cur_qp_state" },
+        { A(EN_SQD_ASYNC_NOTIFY), "en_sqd_async_notify" },
+        { A(ACCESS_FLAGS), "qp_access_flags" },
+        { A(PKEY_INDEX), "pkey_index" }, { A(PORT), "port_num" },
+        { A(QKEY), "qkey" }, { A(AV), "ah_attr" },
+        { A(PATH_MTU), "path_mtu" }, { A(TIMEOUT), "timeout" },
+        { A(RETRY_CNT), "retry_cnt" }, { A(RNR_RETRY), "rnr_retry" },
+        { A(RQ_PSN), "rq_psn" }, { A(MAX_QP_RD_ATOMIC), "max_rd_atomic" },
+        { A(ALT_PATH), "alt_ah_attr" }, { A(MIN_RNR_TIMER), "min_rnr_timer" },
+        { A(SQ_PSN), "sq_psn" },
+        { A(MAX_DEST_RD_ATOMIC), "max_dest_rd_atomic" },
+        { A(PATH_MIG_STATE), "path_mig_state" }, { A(CAP), "cap" },
+        { A(DEST_QPN), "dest_qp_num" }, { A(RATE_LIMIT), "rate_limit" },
+        { 1u << 31, "attr_mask" },
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(names); i++) {
+        g_assert_cmpstr(rdma_qp_attr_name(names[i].bit), ==, names[i].name);
     }
 }
 
@@ -624,6 +665,15 @@ static void test_engine_reset(void)
     g_assert_cmpint(roce_next_deadline(p.a->e), ==, ROCE_NO_DEADLINE);
     g_assert_cmpuint(roce_stats(p.a->e)->tx_frames, ==, 0);
     g_assert_cmpint(roce_port_mtu(p.a->e), ==, RDMA_MTU_4096);
+
+    /* The next life begins as the first one did */
+    p.a->woken = false;
+    g_assert_cmpint(roce_add_gid(p.a->e, 0, p.a->gid4, RDMA_NO_VLAN), ==, 0);
+    link_create(p.a, &spec, 0);
+    for (unsigned s = RDMA_QPS_INIT; s <= RDMA_QPS_RTS; s++) {
+        step(p.l, &spec, s);
+    }
+    g_assert_true(p.a->woken);
     link_pair_free(&p);
 }
 
@@ -639,6 +689,7 @@ int main(int argc, char **argv)
 
         g_test_add_data_func(path, GUINT_TO_POINTER(i), test_transitions);
     }
+    g_test_add_func("/roce/states/names", test_names);
     g_test_add_func("/roce/states/values", test_values);
     g_test_add_func("/roce/states/create", test_create);
     g_test_add_func("/roce/states/query", test_query);
