@@ -149,7 +149,8 @@ help:
 	@echo '  of its own; $(DEFAULT_SERIES)), ASAN=1 (sanitizers, likewise),'
 	@echo '  V=1 (show all output), JOBS=n, QEMU_SRC=dir, SOURCE_CACHE=dir,'
 	@echo '  BUILDDIR=dir, PREFIX=dir, PYTHON=program, WERROR=1 (warnings are'
-	@echo '  errors), PACKAGES=no (do not look for missing packages).'
+	@echo '  errors), LEAN=1 (QEMU with what the tests start and no more),'
+	@echo '  PACKAGES=no (do not look for missing packages).'
 	@echo './configure --help tells how to make such choices stick.'
 
 # Packages ------------------------------------------------------------------
