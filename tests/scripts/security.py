@@ -13,7 +13,7 @@ PAGE = TOP / 'SECURITY.md'
 FOLDERS = {'': 'tests/qtest', 'net': 'tests/qtest',
            'migration': 'tests/qtest', 'verbs': 'tests/qtest',
            'unit': 'tests/unit'}
-NAME = re.compile(r'`(?:(net|migration|verbs|unit|guest):)?([\w./*-]+)`')
+NAME = re.compile(r'`(?:(net|migration|verbs|unit|guest|lab):)?([\w./*-]+)`')
 STRING = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 
 
@@ -69,6 +69,10 @@ class Security(unittest.TestCase):
                 count += 1
                 if kind == 'guest':
                     there = (TOP / 'tests/guest' / name).is_file()
+                elif kind == 'lab':
+                    there = any(f'def test_{name.replace("-", "_")}(self):'
+                                in path.read_text(encoding='utf-8') for path in
+                                (TOP / 'tests/scripts').glob('vrdma_lab*.py'))
                 else:
                     there = registered(name, FOLDERS[kind])
                 self.assertTrue(there, f'{attack}: there is no {name}')

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What of vrdma-lab needs no guests: places of labs, what impair takes."""
+"""What of vrdma-lab needs no guests: what a lab is to be. Its places and its
+command line are in vrdma_lab_places.py and vrdma_lab_commands.py."""
 import ast
-import io
 import os
 import re
 import shutil
@@ -24,80 +24,14 @@ sys.path[:0] = [str(TOOL), str(MACHINERY)]
 
 from lab import diskboot, disks    # noqa: E402
 from lab.paths import LabError    # noqa: E402
-from vrdma_lab import (cli, client, guests, images, installed,    # noqa: E402
-                       keeper, network, place, plan, taps)
+from vrdma_lab import (guests, images, installed, network,    # noqa: E402
+                       plan, taps)
 from vrdma_lab.plan import Plan    # noqa: E402
 
 # All of the tests' machinery that has to be installed with the command
 NEEDED = {'agent', 'arch', 'buildroot', 'diskboot', 'diskpackages', 'disks',
           'driver', 'foreign', 'hub', 'kernel', 'packages', 'pair', 'paths',
           'stack', 'suites', 'vm', 'wire'}
-
-
-class Places(unittest.TestCase):
-    def setUp(self):
-        self.base = tempfile.mkdtemp(prefix='lab-')
-        self.addCleanup(shutil.rmtree, self.base)
-        patch = mock.patch.dict(os.environ, XDG_RUNTIME_DIR=self.base)
-        patch.start()
-        self.addCleanup(patch.stop)
-
-    def test_a_place_is_taken_once_and_free_again(self):
-        one, other = place.Place('a'), place.Place('b')
-        held = one.take()
-        self.assertIsNotNone(held)
-        self.assertIsNone(place.Place('a').take())
-        self.assertTrue(one.taken())
-        also = other.take()
-        self.assertEqual([p.name for p in place.all_taken()], ['a', 'b'])
-        one.leave()
-        os.close(held)
-        self.assertEqual([p.name for p in place.all_taken()], ['b'])
-        other.leave()
-        os.close(also)
-        self.assertEqual(os.listdir(place.base()), [])
-
-    def test_what_a_crash_left_is_removed(self):
-        one = place.Place('a')
-        os.close(one.take())
-        (one.directory / 'port0').touch()
-        self.assertFalse(one.taken())
-        self.assertEqual(os.listdir(place.base()), [])
-        os.close(one.take())
-        (one.directory / 'port0').touch()
-        held = one.take()
-        self.assertEqual(os.listdir(one.directory), [])
-        os.close(held)
-
-    def test_names_that_are_no_file_names_are_refused(self):
-        for name in ('', '../a', 'a/b', '.a', 'a' * 17, 'a,b'):
-            with self.assertRaises(LabError, msg=name):
-                place.Place(name)
-
-    def test_directories_that_sockets_cannot_be_in_are_refused(self):
-        for name in ('x' * 80, 'a,b'):
-            path = Path(self.base, name)
-            path.mkdir()
-            with mock.patch.dict(os.environ, XDG_RUNTIME_DIR=str(path)):
-                with self.assertRaisesRegex(LabError, 'TMPDIR'):
-                    place.base()
-
-    def test_a_link_of_somebody_else_is_refused(self):
-        os.symlink('/usr', Path(self.base, 'vrdma-lab'))
-        with self.assertRaisesRegex(LabError, 'somebody else'):
-            place.Place('a').take()
-
-    def test_clients_can_connect_when_a_lab_says_that_it_is_up(self):
-        here = place.Place('here')
-        held = here.take()
-        its = keeper.Keeper(here, Plan(1))
-
-        def ready():
-            client.connect(here).sock.close()
-            its.stop.set()
-        its.serve(ready)
-        self.assertTrue(its.stop.is_set())
-        os.close(held)
 
 
 class Impairments(unittest.TestCase):
@@ -167,14 +101,6 @@ class Bridges(unittest.TestCase):
             self.assertEqual(int(mac[:2], 16) & 3, 2, mac)
 
 
-class Arguments(unittest.TestCase):
-    def test_guests_are_numbers_and_ranges(self):
-        self.assertEqual(cli.numbers('3,1-2,2'), [1, 2, 3])
-        for text in ('', 'a', '1,', '-1', '1-'):
-            with self.assertRaises(cli.argparse.ArgumentTypeError, msg=text):
-                cli.numbers(text)
-
-
 def lab_modules(path):
     """The modules of `lab` that a file imports."""
     found = set()
@@ -233,32 +159,6 @@ class Kernels(unittest.TestCase):
             self.choose()
         with self.assertRaisesRegex(LabError, 'no kernel 6.12 is installed'):
             self.choose('6.12')
-
-
-class CommandLine(unittest.TestCase):
-    @staticmethod
-    def parse(*words):
-        with mock.patch('sys.stderr', io.StringIO()) as said:
-            try:
-                return cli.parser().parse_args(words)
-            except SystemExit:
-                return said.getvalue()
-
-    def test_arguments_of_qmp_are_json_or_strings(self):
-        for text, value in (('times=2', 2), ('detail=true', True),
-                            ('dgid=10.0.0.2', '10.0.0.2'), ('id="1"', '1'),
-                            ('a={"b": [1]}', {'b': [1]}), ('a=', ''),
-                            ('command-line=info rdma', 'info rdma'),
-                            ('a=b=c', 'b=c')):
-            with self.subTest(text):
-                found = self.parse('qmp', '1', 'x', text).arguments
-                self.assertEqual(found, [(text.partition('=')[0], value)])
-        self.assertEqual(self.parse('qmp', '1', 'x').arguments, [])
-
-    def test_arguments_of_qmp_that_have_no_name_are_told(self):
-        for text in ('a', '=a'):
-            self.assertIn(f'"{text}" is not NAME=VALUE',
-                          self.parse('qmp', '1', 'x', text))
 
 
 class Guests(unittest.TestCase):
@@ -407,7 +307,8 @@ class Installed(unittest.TestCase):
 
     def test_it_runs_with_these_beside_it(self):
         with tempfile.TemporaryDirectory(prefix='lab-') as base:
-            where = Path(base, 'vrdma-lab')
+            where, runtime = Path(base, 'vrdma-lab'), Path(base, 'runtime')
+            runtime.mkdir(mode=0o700)
             shutil.copytree(TOOL, where, ignore=shutil.ignore_patterns(
                 '__pycache__'))
             (where / 'lab').mkdir()
@@ -415,7 +316,7 @@ class Installed(unittest.TestCase):
                 shutil.copy(MACHINERY / 'lab' / f'{name}.py', where / 'lab')
             done = subprocess.run(
                 [str(where / 'vrdma-lab'), 'status'], text=True,
-                env={**os.environ, 'XDG_RUNTIME_DIR': base},
+                env={**os.environ, 'XDG_RUNTIME_DIR': str(runtime)},
                 capture_output=True, check=False)
             self.assertEqual(done.returncode, 1, done.stderr)
             self.assertEqual(done.stderr,

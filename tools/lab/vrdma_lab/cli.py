@@ -121,6 +121,7 @@ def wait_up(place, near, pid):
 
 
 def do_up(args):
+    place = Place(args.name)
     shares = args.share
     if shares is None:
         here = os.getcwd()
@@ -131,7 +132,6 @@ def do_up(args):
         [s for s in shares if s], args.logs and os.path.abspath(args.logs),
         args.qemu, bridge=args.bridge, taps=args.tap, first=args.first,
         of=args.of, images=args.image, packages=sum(args.install, [])))
-    place = Place(args.name)
     began = time.monotonic()
     held = place.take()
     if held is None:

@@ -19,6 +19,7 @@ def connect(place):
         raise LabError(f'no lab "{place.name}" is up: vrdma-lab up 2')
     sock = socket.socket(socket.AF_UNIX)
     try:
+        place.require_own()
         sock.connect(str(place.control))
     except OSError as e:
         raise LabError(f'the lab "{place.name}" is not up yet, or is going '

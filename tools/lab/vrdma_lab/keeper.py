@@ -184,6 +184,7 @@ class Keeper:
         can connect."""
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(str(self.place.control))
+            self.place.control.chmod(0o600)
             listener.listen(64)
             threading.Thread(target=self._accept, daemon=True,
                              args=(listener,)).start()

@@ -1,14 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The directory of a lab that is up, and the lock that says so.
 
-Labs of a user are below $XDG_RUNTIME_DIR, or else below a directory of his own
-for temporary files. The keeper of a lab holds the lock as long as it runs: a
-directory whose lock nobody holds is what a crash has left.
+Labs of a user are below $XDG_RUNTIME_DIR, or else below a directory of the
+user's for temporary files. The keeper of a lab holds the lock as long as it
+runs, and its process ID is in the file: a directory whose lock nothing holds
+is what a crash has left.
+
+Whoever owns these files can have commands run in the user's name. So each
+look at them requires that no other user can have made or changed them.
 """
 import fcntl
 import os
+import pwd
 import re
 import shutil
+import stat
 import tempfile
 from pathlib import Path
 
@@ -16,30 +22,71 @@ from lab.paths import LabError
 
 # Addresses of Unix sockets have 107 bytes, names in the directory up to 24
 LONGEST = 80
+KINDS = {'directory': stat.S_ISDIR, 'file': stat.S_ISREG,
+         'socket': stat.S_ISSOCK}
+ELSEWHERE = 'set XDG_RUNTIME_DIR or TMPDIR to a directory of yours'
+
+
+def _user(uid):
+    try:
+        return f'{pwd.getpwuid(uid).pw_name} (uid {uid})'
+    except KeyError:
+        return f'uid {uid}'
+
+
+def require_own(path, kind, status=None):
+    """Require that a file is of a kind, the caller's, and closed to other
+    users. @status: what fstat() says of it; default: lstat()"""
+    status = status or os.lstat(path)
+    permissions = stat.S_IMODE(status.st_mode)
+    if stat.S_ISLNK(status.st_mode):
+        what = f'is a symbolic link, not a {kind}'
+    elif not KINDS[kind](status.st_mode):
+        what = f'is not a {kind}'
+    elif status.st_uid != os.getuid():
+        what = f'belongs to {_user(status.st_uid)}, and you are ' \
+            f'{_user(os.getuid())}'
+    elif permissions & 0o077:
+        what = f'has mode {permissions:04o}, which lets other users in'
+    else:
+        return
+    raise LabError(f'{path} {what}: vrdma-lab does not trust it; remove it, '
+                   f'or {ELSEWHERE}')
+
+
+def _require_lasting(path):
+    """Require that no other user can put another file in the place of one."""
+    # In a user namespace the owner of / may have another number than 0
+    trusted = {0, os.getuid(), os.stat('/').st_uid}
+    for parent in path.parents:
+        status = os.stat(parent)
+        permissions = stat.S_IMODE(status.st_mode)
+        if status.st_uid not in trusted:
+            what = f'belongs to {_user(status.st_uid)}'
+        elif permissions & 0o022 and not permissions & stat.S_ISVTX:
+            what = f'has mode {permissions:04o}'
+        else:
+            continue
+        raise LabError(f'{parent} {what}: another user could exchange '
+                       f'{path}; {ELSEWHERE}')
 
 
 def base():
-    """Where the labs of this user are."""
+    """Where the labs of this user are, if there are any."""
     runtime = os.environ.get('XDG_RUNTIME_DIR')
-    if runtime and os.access(runtime, os.W_OK):
-        path = Path(runtime) / 'vrdma-lab'
+    # It is not, where sudo has kept the variable
+    if runtime and os.access(runtime, os.W_OK) and \
+            os.stat(runtime).st_uid == os.getuid():
+        path = Path(runtime).resolve() / 'vrdma-lab'
     else:
-        path = Path(tempfile.gettempdir()) / f'vrdma-lab-{os.getuid()}'
-    path = Path(os.path.abspath(path))
+        path = Path(tempfile.gettempdir()).resolve() / \
+            f'vrdma-lab-{os.getuid()}'
     if len(str(path)) > LONGEST or ',' in str(path):
         raise LabError(f'{path} is too long for sockets, or has a comma: set '
                        'XDG_RUNTIME_DIR or TMPDIR to another directory')
-    return path
-
-
-def make_base():
-    path = base()
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    # In a directory for all, somebody else may have been first.
-    if path.is_symlink() or path.stat().st_uid != os.getuid():
-        raise LabError(f'{path} belongs to somebody else: set '
-                       'XDG_RUNTIME_DIR or TMPDIR to a directory of yours')
-    path.chmod(0o700)
+    _require_lasting(path)
+    if os.path.lexists(path):
+        require_own(path, 'directory')
     return path
 
 
@@ -49,19 +96,42 @@ class Place:
             raise LabError(f'"{name}" cannot be the name of a lab: take at '
                            'most 16 letters, digits and any of "_.-"')
         self.name = name
-        self.directory = base() / name
-        self.lock_file = base() / f'{name}.lock'
+        self.base = base()
+        self.directory = self.base / name
+        self.lock_file = self.base / f'{name}.lock'
         self.control = self.directory / 'control'
         self.keeper_log = self.directory / 'keeper.log'
+
+    def require_own(self):
+        """Require that what a client talks to is the caller's alone."""
+        require_own(self.directory, 'directory')
+        require_own(self.control, 'socket')
+
+    def _open_lock(self, flags):
+        try:
+            fd = os.open(self.lock_file, flags | os.O_CLOEXEC |
+                         os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+        except FileNotFoundError:
+            raise
+        except OSError as e:
+            if os.path.lexists(self.lock_file):
+                require_own(self.lock_file, 'file')
+            raise LabError(f'{self.lock_file}: {e.strerror}') from e
+        try:
+            require_own(self.lock_file, 'file', os.fstat(fd))
+        except LabError:
+            os.close(fd)
+            raise
+        return fd
 
     def _try_lock(self, flags):
         """A descriptor with the lock; None if somebody else has it."""
         while True:
-            fd = os.open(self.lock_file, flags | os.O_CLOEXEC, 0o600)
+            fd = self._open_lock(flags)
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 # Its last holder may have removed the file meanwhile.
-                if os.fstat(fd).st_ino == os.stat(self.lock_file).st_ino:
+                if os.path.samestat(os.fstat(fd), os.lstat(self.lock_file)):
                     return fd
             except BlockingIOError:
                 os.close(fd)
@@ -73,9 +143,12 @@ class Place:
     def take(self):
         """Take a place that is free, and clean it; the descriptor that
         holds it, or None."""
-        make_base()
+        self.base.mkdir(mode=0o700, exist_ok=True)
+        require_own(self.base, 'directory')
         fd = self._try_lock(os.O_RDWR | os.O_CREAT)
         if fd is not None:
+            if os.path.lexists(self.directory):
+                require_own(self.directory, 'directory')
             shutil.rmtree(self.directory, ignore_errors=True)
             self.directory.mkdir(mode=0o700)
         return fd

@@ -1,0 +1,216 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Where a lab is, and whose it has to be; keepers that boot."""
+import io
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+from unittest import mock
+
+import tap
+
+TOP = Path(__file__).resolve().parents[2]
+
+sys.dont_write_bytecode = True
+sys.path[:0] = [str(TOP / 'tools' / 'lab'), str(TOP / 'tests' / 'guest')]
+
+from lab.paths import LabError    # noqa: E402
+from vrdma_lab import cli, client, keeper, place    # noqa: E402
+from vrdma_lab.plan import Plan    # noqa: E402
+
+
+class Places(unittest.TestCase):
+    def setUp(self):
+        self.base = tempfile.mkdtemp(prefix='lab-')
+        self.addCleanup(shutil.rmtree, self.base)
+        patch = mock.patch.dict(os.environ, XDG_RUNTIME_DIR=self.base)
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def test_a_place_is_taken_once_and_free_again(self):
+        one, other = place.Place('a'), place.Place('b')
+        held = one.take()
+        self.assertIsNotNone(held)
+        self.assertIsNone(place.Place('a').take())
+        self.assertTrue(one.taken())
+        also = other.take()
+        self.assertEqual([p.name for p in place.all_taken()], ['a', 'b'])
+        one.leave()
+        os.close(held)
+        self.assertEqual([p.name for p in place.all_taken()], ['b'])
+        other.leave()
+        os.close(also)
+        self.assertEqual(os.listdir(place.base()), [])
+
+    def test_what_a_crash_left_is_removed(self):
+        one = place.Place('a')
+        os.close(one.take())
+        (one.directory / 'port0').touch()
+        self.assertFalse(one.taken())
+        self.assertEqual(os.listdir(place.base()), [])
+        os.close(one.take())
+        (one.directory / 'port0').touch()
+        held = one.take()
+        self.assertEqual(os.listdir(one.directory), [])
+        os.close(held)
+
+    def test_names_that_are_no_file_names_are_refused(self):
+        for name in ('', '../a', 'a/b', '.a', 'a' * 17, 'a,b'):
+            with self.assertRaises(LabError, msg=name):
+                place.Place(name)
+
+    def test_directories_that_sockets_cannot_be_in_are_refused(self):
+        for name in ('x' * 80, 'a,b'):
+            path = Path(self.base, name)
+            path.mkdir()
+            with mock.patch.dict(os.environ, XDG_RUNTIME_DIR=str(path)):
+                with self.assertRaisesRegex(LabError, 'TMPDIR'):
+                    place.base()
+
+    def test_clients_can_connect_when_a_lab_says_that_it_is_up(self):
+        here = place.Place('here')
+        held = here.take()
+        its = keeper.Keeper(here, Plan(1))
+
+        def ready():
+            client.connect(here).sock.close()
+            its.stop.set()
+        its.serve(ready)
+        self.assertTrue(its.stop.is_set())
+        os.close(held)
+
+
+COMMANDS = (['up', '1', '--share', ''], ['run', 'true'], ['shell', '1'],
+            ['console', '1'], ['qmp', '1', 'stop'], ['pcap', 'off'],
+            ['impair', 'off'], ['status'], ['--name', 'default', 'status'],
+            ['down'])
+NOBODY = 65534
+
+
+class Squatters(unittest.TestCase):
+    """Another user has made what looks like a lab that is up."""
+
+    def setUp(self):
+        self.top = Path(tempfile.mkdtemp(prefix='lab-'))
+        self.addCleanup(shutil.rmtree, self.top)
+        patch = mock.patch.dict(os.environ, TMPDIR=str(self.top))
+        patch.start()
+        self.addCleanup(patch.stop)
+        os.environ.pop('XDG_RUNTIME_DIR', None)
+        tempfile.tempdir = None     # what it has of TMPDIR
+        self.addCleanup(setattr, tempfile, 'tempdir', None)
+        self.base = self.top / f'vrdma-lab-{os.getuid()}'
+        self.lab = self.base / 'default'
+        self.lock = self.base / 'default.lock'
+        self.lab.mkdir(mode=0o700, parents=True)
+        self.base.chmod(0o700)
+        self.lock.touch(0o600)
+        held = place.Place('default').take()
+        self.addCleanup(os.close, held)
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(self.lab / 'control'))
+        (self.lab / 'control').chmod(0o600)
+
+    def put_link(self, path):
+        """Have a symbolic link be in the place of something."""
+        real = self.top / f'real-{path.name}'
+        path.rename(real)
+        path.symlink_to(real)
+
+    @staticmethod
+    def chown(path):
+        os.chown(path, NOBODY, -1, follow_symlinks=False)
+
+    @staticmethod
+    def call(words):
+        """(exit code, what it said); it must not connect."""
+        said = io.StringIO()
+        with mock.patch.object(cli, 'check', lambda its: its), \
+                mock.patch.object(cli, 'keep'), \
+                mock.patch.object(client, 'socket') as connection, \
+                mock.patch('sys.stderr', said):
+            rc = cli.main(words)
+            connection.socket.assert_not_called()
+            return rc, said.getvalue()
+
+    def refused(self, change, path, text):
+        change(path)
+        for words in COMMANDS:
+            with self.subTest(f'{text}: {" ".join(words)}'):
+                rc, said = self.call(words)
+                self.assertNotEqual(rc, 0)
+                self.assertRegex(said, f'{path}.* {text}')
+
+    def test_links_are_refused(self):
+        for path in (self.base, self.lock):
+            with self.subTest(path.name):
+                self.refused(self.put_link, path, 'is a symbolic link')
+                path.unlink()
+                (self.top / f'real-{path.name}').rename(path)
+
+    def test_directories_for_all_are_refused(self):
+        for mode in (0o777, 0o770, 0o755):
+            self.refused(lambda path, mode=mode: path.chmod(mode), self.base,
+                         f'has mode {mode:04o}')
+
+    def test_what_belongs_to_another_user_is_refused(self):
+        if os.getuid():
+            self.skipTest('only root can give files away')
+        self.refused(self.chown, self.base, r'belongs to .*\(uid 65534\)')
+
+    def test_a_directory_that_others_could_exchange_is_refused(self):
+        self.refused(lambda _: self.top.chmod(0o777), self.top,
+                     'has mode 0777: another user could exchange')
+        self.top.chmod(0o1777)
+        place.Place('default')
+
+    def test_what_clients_talk_to_is_their_own(self):
+        control = self.lab / 'control'
+        for change, path, text in (
+                (self.put_link, control, 'is a symbolic link'),
+                (lambda path: path.chmod(0o755), control, 'has mode 0755'),
+                (self.put_link, self.lab, 'is a symbolic link'),
+                (lambda path: path.chmod(0o711), self.lab, 'has mode 0711')):
+            with self.subTest(f'{path.name} {text}'):
+                change(path)
+                with self.assertRaisesRegex(LabError, f'{path} {text}'):
+                    client.connect(place.Place('default'))
+                if path.is_symlink():
+                    path.unlink()
+                    (self.top / f'real-{path.name}').rename(path)
+                path.chmod(0o700)
+
+    def test_what_a_lock_leads_to_stays_as_it_is(self):
+        victim = self.top / 'victim'
+        for words in COMMANDS:
+            for text in ('mine', None):
+                victim.unlink(missing_ok=True)
+                if text:
+                    victim.write_text(text, encoding='ascii')
+                self.lock.unlink(missing_ok=True)
+                self.lock.symlink_to(victim)
+                with self.subTest(words, text=text):
+                    self.assertNotEqual(self.call(words)[0], 0)
+                    self.assertTrue(self.lock.is_symlink())
+                    self.assertEqual(victim.exists(), bool(text))
+
+    def test_a_runtime_directory_of_another_user_is_not_taken(self):
+        runtime = self.top / 'runtime'
+        runtime.mkdir()
+        with mock.patch.dict(os.environ, XDG_RUNTIME_DIR=str(runtime)):
+            self.assertEqual(place.base(), runtime / 'vrdma-lab')
+            if os.getuid():
+                self.skipTest('only root can give files away')
+            self.chown(runtime)
+            self.assertEqual(place.base(), self.base)
+
+
+if __name__ == '__main__':
+    tap.main()
