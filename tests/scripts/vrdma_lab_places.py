@@ -212,5 +212,90 @@ class Squatters(unittest.TestCase):
             self.assertEqual(place.base(), self.base)
 
 
+UP = """
+import os, sys, time
+from unittest import mock
+sys.path[:0] = sys.argv[1:3]
+from vrdma_lab import cli, keeper, place
+def boot(_):
+    with open(place.base() / 'booting', 'w', encoding='ascii') as f:
+        f.write(str(os.getpid()))
+    time.sleep(600)
+with mock.patch.object(cli, 'check', lambda plan: plan), \\
+        mock.patch.object(keeper.Keeper, 'boot', boot):
+    sys.exit(cli.main(['up', '1', '--share', '']))
+"""
+
+
+class Boots(unittest.TestCase):
+    """Keepers whose guests never come up."""
+
+    def setUp(self):
+        self.top = tempfile.mkdtemp(prefix='lab-')
+        self.addCleanup(shutil.rmtree, self.top)
+        patch = mock.patch.dict(os.environ, XDG_RUNTIME_DIR=self.top)
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    @staticmethod
+    def until(condition):
+        end = time.monotonic() + 60
+        while not condition():
+            if time.monotonic() > end:
+                return False
+            time.sleep(0.05)
+        return True
+
+    @staticmethod
+    def kill(pid):
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+    def boot(self):
+        """The process of up, whose keeper boots guests."""
+        up = subprocess.Popen(
+            [sys.executable, '-B', '-c', UP, *sys.path[:2]], text=True,
+            stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
+            # What a shell has put in the background ignores interrupts
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+        self.addCleanup(up.stderr.close)
+        self.addCleanup(up.wait)
+        self.addCleanup(up.kill)
+        booting = place.base() / 'booting'
+        self.assertTrue(self.until(lambda: booting.exists() and
+                                   booting.stat().st_size))
+        self.addCleanup(self.kill, int(booting.read_text(encoding='ascii')))
+        booting.unlink()
+        return up
+
+    def test_one_ends_with_the_command_that_waits_for_it(self):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP,
+                       signal.SIGKILL):
+            with self.subTest(number):
+                up = self.boot()
+                up.send_signal(number)
+                up.wait(60)
+                its = place.Place('default')
+                if number == signal.SIGKILL:
+                    self.assertTrue(self.until(lambda: not its.taken()))
+                self.assertFalse(its.taken())
+
+    def test_down_ends_one(self):
+        up = self.boot()
+        self.assertTrue(place.Place('default').taken())
+        self.assertEqual(cli.main(['down']), 0)
+        self.assertFalse(place.Place('default').taken())
+        said = up.communicate(timeout=60)[1]
+        self.assertEqual(up.returncode, 1)
+        self.assertIn('did not come up: interrupted', said)
+
+    def test_others_say_how_to_end_it(self):
+        self.boot()
+        with self.assertRaisesRegex(LabError, 'not up yet.*vrdma-lab down'):
+            client.connect(place.Place('default'))
+
+
 if __name__ == '__main__':
     tap.main()

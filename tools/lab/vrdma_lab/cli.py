@@ -139,9 +139,13 @@ def do_up(args):
                        'it with "vrdma-lab down", or have another beside it '
                        'with --name')
     near, far = socket.socketpair()
+    # As for an interrupt: a keeper that boots ends first
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
     pid = os.fork()
     if pid == 0:
         near.close()
+        place.sign(held)
         try:
             keep(place, plan, Wire(far))
         finally:
@@ -221,17 +225,39 @@ def do_impair(args):
     return 0
 
 
+def does_not_end(place):
+    return LabError(f'the lab "{place.name}" does not end in {DOWN_TIMEOUT} '
+                    f's; what its keeper said is in {place.keeper_log}. To '
+                    f'kill it and its guests: kill -KILL {place.keeper()}')
+
+
+def end_boot(place, logs):
+    """End a lab that is not up yet."""
+    if logs:
+        say(f'vrdma-lab: the lab "{place.name}" was not up: {logs} gets no '
+            'logs')
+    end = time.monotonic() + DOWN_TIMEOUT
+    while place.taken():
+        if time.monotonic() > end:
+            raise does_not_end(place)
+        place.interrupt()
+        time.sleep(0.1)
+    return 0
+
+
 def do_down(args):
     place = Place(args.name)
-    wire = client.connect(place)
+    try:
+        wire = client.connect(place)
+    except client.NotReady:
+        return end_boot(place, args.logs)
     wire.sock.settimeout(DOWN_TIMEOUT)
     wire.send(op='down', logs=args.logs and os.path.abspath(args.logs))
     # The end of the connection is that of the keeper.
     try:
         line = wire.lines.readline()
     except TimeoutError as e:
-        raise LabError(f'the lab "{place.name}" does not end; what its '
-                       f'keeper said is in {place.keeper_log}') from e
+        raise does_not_end(place) from e
     if line:
         raise LabError(json.loads(line)['error'])
     return 0

@@ -14,6 +14,11 @@ from lab.paths import LabError, say
 from .session import Wire
 
 
+
+class NotReady(LabError):
+    """A keeper runs, but does not take clients."""
+
+
 def connect(place):
     if not place.taken():
         raise LabError(f'no lab "{place.name}" is up: vrdma-lab up 2')
@@ -22,8 +27,9 @@ def connect(place):
         place.require_own()
         sock.connect(str(place.control))
     except OSError as e:
-        raise LabError(f'the lab "{place.name}" is not up yet, or is going '
-                       f'down ({e.strerror}): try again') from e
+        raise NotReady(f'the lab "{place.name}" is not up yet, or is going '
+                       f'down ({e.strerror}): try again, or end it with '
+                       '"vrdma-lab down"') from e
     return Wire(sock)
 
 

@@ -201,22 +201,32 @@ def keep(place, plan, report):
     log = os.open(place.keeper_log, os.O_WRONLY | os.O_CREAT, 0o600)
     for fd, to in ((null, 0), (log, 1), (log, 2)):
         os.dup2(fd, to)
-    keeper = Keeper(place, plan)
+    keeper, is_up = Keeper(place, plan), threading.Event()
 
     def stop(*_):
+        ends = keeper.stop.is_set()
         keeper.stop.set()
-        if not place.control.exists():
+        if not is_up.is_set() and not ends:
             raise LabError('interrupted')
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, stop)
-    try:
-        keeper.boot()
 
-        def ready():
-            report.send(up=True)
-            report.sock.close()
+    def watch():
+        """End the boot when the process that waits for it has ended."""
+        for _ in report.messages():
+            pass
+        if not is_up.is_set():
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    def ready():
+        is_up.set()
+        report.send(up=True)
+    try:
+        threading.Thread(target=watch, daemon=True).start()
+        keeper.boot()
         keeper.serve(ready)
     except Exception as e:
+        keeper.stop.set()
         if not isinstance(e, LabError):
             traceback.print_exc()
         report.send(error=str(e) or type(e).__name__)

@@ -14,6 +14,7 @@ import os
 import pwd
 import re
 import shutil
+import signal
 import stat
 import tempfile
 from pathlib import Path
@@ -147,11 +148,33 @@ class Place:
         require_own(self.base, 'directory')
         fd = self._try_lock(os.O_RDWR | os.O_CREAT)
         if fd is not None:
+            os.ftruncate(fd, 0)
             if os.path.lexists(self.directory):
                 require_own(self.directory, 'directory')
             shutil.rmtree(self.directory, ignore_errors=True)
             self.directory.mkdir(mode=0o700)
         return fd
+
+    @staticmethod
+    def sign(fd):
+        """Put the process ID of the keeper, the caller, into the lock."""
+        os.pwrite(fd, b'%d' % os.getpid(), 0)
+
+    def keeper(self):
+        """The process ID of the keeper; None if it has not signed yet."""
+        try:
+            return int(self.lock_file.read_text(encoding='ascii') or 0) or None
+        except FileNotFoundError:
+            return None
+
+    def interrupt(self):
+        """Have the keeper end; for a lab that is not up yet."""
+        pid = self.keeper()
+        try:
+            if pid:
+                os.kill(pid, signal.SIGTERM)
+        except ProcessLookupError:
+            pass
 
     def leave(self):
         """For who holds it: nothing of the lab is to stay."""
