@@ -84,6 +84,14 @@ def test_the_directory_is_shared_both_ways(bench):
     assert done.out == 'host to 1\nhost to 2\n', str(done)
 
 
+
+
+def test_options_of_the_program_need_no_separator(bench):
+    (bench.lab.work / 'here').touch()
+    done = bench.lab.call('run', '-g', '1', 'ls', '-1', 'here')
+    assert done.out == 'here\n', str(done)
+
+
 def test_what_is_written_elsewhere_stays_in_the_guest(bench):
     name = f'/usr/local/vrdma-lab-test-{os.getpid()}'
     bench.lab.call('run', '-g', '1', '--', 'touch', name)

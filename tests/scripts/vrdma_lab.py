@@ -54,6 +54,20 @@ class Impairments(unittest.TestCase):
 
 
 class Bridges(unittest.TestCase):
+    def test_memory_is_a_size_with_which_a_guest_boots(self):
+        least = plan.LEAST_MEMORY
+        for text in ('2G', '2g', '1.5G', f'{least}', f'{least}M',
+                     f'{least << 10}K'):
+            plan.check_memory(text)
+        for text, said in (
+                ('10M', f'--mem 10M: .* at least {least}M'),
+                ('2K', 'at least'), ('0', 'at least'),
+                (f'{least - 1}', 'at least'), ('', 'expected a number'),
+                ('-1G', 'expected a number'), ('2GB', 'expected a number'),
+                ('much', 'expected a number')):
+            with self.assertRaisesRegex(LabError, said, msg=text):
+                plan.check_memory(text)
+
     def judge(self, guests=2, mtu=1450, **options):
         """A plan, when all interfaces have this MTU."""
         its = Plan(guests, **options)

@@ -38,6 +38,49 @@ class CommandLine(unittest.TestCase):
             except SystemExit:
                 return said.getvalue()
 
+    def test_each_command_has_help(self):
+        commands = next(action.choices for action in cli.parser()._actions
+                        if action.dest == 'command')
+        self.assertIn('impair', commands)
+        for words in ([], *([name] for name in commands)):
+            with self.subTest(words), self.assertRaises(SystemExit) as end, \
+                    mock.patch('sys.stdout', io.StringIO()) as said:
+                cli.main([*words, '--help'])
+            self.assertEqual(end.exception.code, 0)
+            self.assertIn('usage: vrdma-lab', said.getvalue())
+            self.assertNotIn('%%', said.getvalue())
+
+    def test_what_follows_the_program_is_for_it(self):
+        for text, guests, words in (
+                ('-g 1 ls -la F', [1], 'ls -la F'),
+                ('-g 1 -- ls -la F', [1], 'ls -la F'),
+                ('ls -g 1 -t x', None, 'ls -g 1 -t x'),
+                ('-- ls -- -x', None, 'ls -- -x'),
+                ('-- -odd', None, '-odd')):
+            with self.subTest(text):
+                found = self.parse('run', *text.split())
+                self.assertEqual(found.guests, guests)
+                self.assertEqual([found.program, *found.arguments],
+                                 words.split())
+
+    def test_values_that_make_no_sense_are_told(self):
+        for text, said in (
+                ('run -t -3 true', 'a number of seconds above 0, got "-3"'),
+                ('run -t 0 true', 'a number of seconds above 0, got "0"'),
+                ('run -t nan true', 'a number of seconds above 0, got "nan"'),
+                ('run -t inf true', 'a number of seconds above 0, got "inf"'),
+                ('run -t x true', 'a number of seconds above 0, got "x"'),
+                ('run --after 7471 true', 'GUEST:PORT.* got "7471"'),
+                ('run --after 1:0 true', '"1:0": ports are 1 to 65535'),
+                ('run --after 1:65536 true', '"1:65536": ports are 1 to'),
+                ('up --qemu -foo', 'begins with "-", write --qemu=-')):
+            with self.subTest(text):
+                self.assertRegex(self.parse(*text.split()), said)
+        self.assertEqual(self.parse('run', '-t', '0.5', 'true').timeout, 0.5)
+        self.assertEqual(self.parse('run', '--after', '1:65535',
+                                    'true').after, [1, 65535])
+        self.assertEqual(self.parse('up', '--qemu=-foo').qemu, ['-foo'])
+
     def test_arguments_of_qmp_are_json_or_strings(self):
         for text, value in (('times=2', 2), ('detail=true', True),
                             ('dgid=10.0.0.2', '10.0.0.2'), ('id="1"', '1'),

@@ -2,6 +2,7 @@
 """The command line of vrdma-lab."""
 import argparse
 import json
+import math
 import os
 import re
 import signal
@@ -20,6 +21,18 @@ from .plan import ACCELERATORS, WIRES, Plan, check
 from .session import CANNOT, Wire
 
 DOWN_TIMEOUT = 30
+LAST_PORT = 65535
+
+
+class Parser(argparse.ArgumentParser):
+    """It says how to write a value that looks like an option."""
+
+    def error(self, message):
+        found = re.fullmatch(r'argument (?:.*/)?(--\w+): expected one '
+                             'argument', message)
+        if found:
+            message += f': if it begins with "-", write {found[1]}=-...'
+        super().error(message)
 
 
 def numbers(text):
@@ -36,11 +49,27 @@ def numbers(text):
 
 
 def listener(text):
+    """[guest, port]"""
     match = re.fullmatch(r'(\d+):(\d+)', text)
     if not match:
         raise argparse.ArgumentTypeError(
-            f'"{text}" is no guest and port, such as 2:18515')
-    return [int(match.group(1)), int(match.group(2))]
+            f'expected GUEST:PORT, such as 2:18515, got "{text}"')
+    guest, port = map(int, match.groups())
+    if not 1 <= port <= LAST_PORT:
+        raise argparse.ArgumentTypeError(
+            f'"{text}": ports are 1 to {LAST_PORT}')
+    return [guest, port]
+
+
+def seconds(text):
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(
+            f'expected a number of seconds above 0, got "{text}"')
+    return value
 
 
 def variable(text):
@@ -174,7 +203,8 @@ def do_status(args):
 
 def do_run(args):
     return client.run(
-        Place(args.name), guests=args.guests or [], words=args.words,
+        Place(args.name), guests=args.guests or [],
+        words=[args.program, *args.arguments],
         directory=args.directory or os.getcwd(), env=args.env,
         timeout=args.timeout, after=args.after)
 
@@ -321,7 +351,7 @@ def add_run(commands):
                     '(the index of the GID for IPv4).')
     run.add_argument('-g', '--guests', type=numbers, metavar='1,2',
                      help='in these guests (default: in all)')
-    run.add_argument('-t', '--timeout', type=float, default=0,
+    run.add_argument('-t', '--timeout', type=seconds,
                      metavar='SECONDS', help='kill what takes longer')
     run.add_argument('-e', '--env', type=variable, action='append',
                      default=[], metavar='NAME=VALUE')
@@ -330,14 +360,16 @@ def add_run(commands):
     run.add_argument('--after', type=listener, metavar='GUEST:PORT',
                      help='wait until a program listens on that port, of '
                           'TCP or of RDMA CM')
-    run.add_argument('words', nargs='+', metavar='COMMAND',
-                     help='program and arguments, after --; for a shell '
-                          "sh -c '...'")
+    run.add_argument('program', metavar='COMMAND',
+                     help="a program; for a shell sh -c '...'")
+    run.add_argument('arguments', nargs=argparse.REMAINDER,
+                     metavar='ARGUMENT',
+                     help='of the program, also what begins with "-"')
     run.set_defaults(do=do_run)
 
 
 def parser():
-    top = argparse.ArgumentParser(
+    top = Parser(
         prog='vrdma-lab',
         description='Guests with an RDMA adapter each on one network, for '
                     'programs that use RDMA.')
@@ -378,7 +410,7 @@ def parser():
                     'mbit, gbit) and seed (a number).')
     impair.add_argument('-g', '--guests', type=numbers, metavar='1,2',
                         help='on the way to these (default: to all)')
-    impair.add_argument('spec', help=EXAMPLE)
+    impair.add_argument('spec', help=EXAMPLE.replace('%', '%%'))
     impair.set_defaults(do=do_impair)
     status = commands.add_parser(
         'status', help='labs that are up; fails if a guest is gone')

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What a lab is to be, and whether all that it needs is there."""
 import os
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from . import images, installed, taps
 MOST = 64
 LAST = 254              # addresses are 10.0.0.1 and so on
 LEAST_MTU = 1280        # IPv6 has that
+LEAST_MEMORY = 256      # MiB, with which a guest boots
 WIRES = ('net', 'shm')
 ACCELERATORS = ('tcg', 'kvm')
 
@@ -126,10 +128,22 @@ def check_network(plan):
                            f'guests need {LEAST_MTU}, for IPv6')
 
 
+def check_memory(text):
+    """Require a size that QEMU takes and a guest can boot with."""
+    found = re.fullmatch(r'(\d+(?:\.\d+)?)([kmgt]?)', text.lower())
+    if not found:
+        raise LabError(f'--mem {text}: expected a number of MiB, or one with '
+                       'K, M, G or T, such as 512M')
+    mebibytes = float(found[1]) * 1024 ** ('kmgt'.find(found[2] or 'm') - 1)
+    if mebibytes < LEAST_MEMORY:
+        raise LabError(f'--mem {text}: guests need at least {LEAST_MEMORY}M')
+
+
 def check(plan):
     """Complete a plan; an error says what is missing, and what makes it."""
     if not 1 <= plan.guests <= MOST:
         raise LabError(f'{plan.guests} guests: a lab has 1 to {MOST}')
+    check_memory(plan.memory)
     check_network(plan)
     if plan.packages and not plan.images:
         raise LabError('--install is for guests that boot from an image: '
