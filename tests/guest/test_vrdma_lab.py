@@ -14,6 +14,18 @@ from lab.userlab import UserBench, UserLab, all_end
 PAIR, BENCH = UserLab, UserBench
 SECONDS = 40
 REFUSED = 'Connection refused'
+# Addresses have GIDs after a while.
+MOVE = """
+cd /sys/class/infiniband/$VRDMA_DEVICE/ports/1/gids
+ip addr del 10.0.0.3/24 dev eth0
+while grep -q :ffff:0a00:0003 *; do sleep 0.1; done
+for other; do
+    ip addr add $other/24 dev eth0
+    until grep -q :ffff:0a09: *; do sleep 0.1; done
+done
+ip addr add 10.0.0.3/24 dev eth0
+until grep -q :ffff:0a00:0003 *; do sleep 0.1; done
+"""
 
 
 def knock(guest, seconds=30):
@@ -128,6 +140,31 @@ def test_a_server_and_a_client_that_waits_for_it(bench):
     assert server.returncode == 0, out + err
 
 
+
+
+def test_the_gid_is_that_of_the_address_when_the_command_begins(bench):
+    lab = bench.lab
+    show = ('run', '-g', '3', '--', 'sh', '-c', 'echo $VRDMA_GID; cat '
+            '/sys/class/infiniband/$VRDMA_DEVICE/ports/1/gids/$VRDMA_GID')
+
+    def gid():
+        """(index, GID) that a command is told."""
+        index, value = lab.call(*show).out.split()
+        assert value.endswith(':ffff:0a00:0003'), value
+        return index
+
+    def move(*others):
+        """Take the guest's address away, and add it after others."""
+        lab.call('run', '-t', '60', '-g', '3', '--', 'sh', '-ec', MOVE, 'sh',
+                 *others)
+    before = gid()
+    move('10.9.0.3')
+    try:
+        assert gid() != before
+    finally:
+        lab.call('run', '-g', '3', '--', 'ip', 'addr', 'del', '10.9.0.3/24',
+                 'dev', 'eth0')
+        move()
 def test_a_fault_strikes_a_program(bench):
     lab = bench.lab
     command = 'ib_write_bw -F -d $VRDMA_DEVICE -x $VRDMA_GID -n 200'

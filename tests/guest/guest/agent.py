@@ -18,6 +18,7 @@ order. The control channel does not depend on the network under test.
   listens port                   -> yes              (TCP or RDMA CM)
   read   path                    -> text
   list   path                    -> names
+  texts  pattern                 -> texts            (of small files, by path)
   log    (nothing)               -> text  (of the kernel since the last time)
 
 What is asked often has an operation of its own: a process takes an emulated
@@ -213,6 +214,15 @@ class Agent:
     def op_list(self, path):
         return {'names': sorted(os.listdir(path))}
 
+    def op_texts(self, pattern):
+        texts = {}
+        for path in glob.glob(pattern):
+            try:
+                with open(path, encoding='utf-8', errors='replace') as f:
+                    texts[path] = f.read(CHUNK)
+            except OSError:
+                pass    # some attributes have no value at times
+        return {'texts': texts}
     def op_log(self):
         return {'text': self.kernel_log.new()}
 

@@ -191,6 +191,9 @@ class Guest:
         """What is in a directory."""
         return self._ask(30, op='list', path=path)['names']
 
+    def texts(self, pattern):
+        """{path: text} of the small files that match."""
+        return self._ask(30, op='texts', pattern=pattern)['texts']
     def kernel_log(self):
         """All that the guest's kernel has said."""
         self.said += self._ask(30, op='log')['text']

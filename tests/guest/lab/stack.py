@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """An RDMA stack inside a guest: what loads it, what its device is called,
 which GIDs it has."""
-import re
 import time
 
 from .paths import LabError
@@ -59,16 +58,11 @@ class Stack:
 
     def gids(self, vm):
         """{index: GID} of the RoCE v2 entries."""
-        base = f'/sys/class/infiniband/{self.device}/ports/1'
-        out = vm.run(f'cd {base} && grep -sH . gids/* gid_attrs/types/*').out
-        gids, types = {}, {}
-        for line in out.splitlines():
-            found = re.match(r'gids/(\d+):(.*)', line)
-            if found:
-                gids[int(found.group(1))] = found.group(2)
-            found = re.match(r'gid_attrs/types/(\d+):(.*)', line)
-            if found:
-                types[int(found.group(1))] = found.group(2)
+        def column(directory):
+            base = f'/sys/class/infiniband/{self.device}/ports/1/{directory}'
+            return {int(path.rpartition('/')[2]): text.strip()
+                    for path, text in vm.texts(f'{base}/*').items()}
+        gids, types = column('gids'), column('gid_attrs/types')
         return {i: gids[i] for i in sorted(gids)
                 if types.get(i) == 'RoCE v2' and gids[i].strip('0:')}
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """One guest of a lab."""
+import ipaddress
 import re
 import shlex
 import signal
@@ -45,6 +46,7 @@ class LabGuest(Vm):
         self.its = self._stack(kernel)
         self.in_shell = threading.Lock()
         self.shell = None       # the last one
+        self.gid = None         # the index of its address's, when last seen
         self.log_lock = threading.Lock()
         self.fate = None        # how it ended
         self.watcher = None     # the thread that waits for that
@@ -117,6 +119,7 @@ class LabGuest(Vm):
             self._be_the_only_one()
         net_up(self, self.index, mtu=self.plan.mtu)
         self.its.up(self)
+        self._look_up()
         self.new_complaints()
 
     def _be_the_only_one(self):
@@ -143,12 +146,21 @@ class LabGuest(Vm):
         found = COMPLAINT.search(log)
         return log[max(0, found.start() - 300):][:3000] if found else ''
 
+    def _look_up(self):
+        """Its adapter and the GID of its address, both of which commands in
+        it may have changed."""
+        mine = ipaddress.ip_address(f'::ffff:{address(self.index)}').exploded
+        self.its.device = self.its.find(self) or self.its.device
+        self.gid = next((index for index, gid in self.its.gids(self).items()
+                         if gid == mine), None)
+
     def environment(self):
         """What programs in it can know of the lab."""
+        self._look_up()
         return {'VRDMA_GUEST': str(self.index),
                 'VRDMA_GUESTS': str(self.plan.of),
                 'VRDMA_DEVICE': self.its.device,
-                'VRDMA_GID': str(self.its.gid(4)),
+                'VRDMA_GID': '' if self.gid is None else str(self.gid),
                 'VRDMA_ADDRESS': address(self.index)}
 
     def command(self, words, directory, extra=()):
@@ -166,6 +178,6 @@ class LabGuest(Vm):
         """What status tells of it."""
         return {'guest': self.index, 'name': self.name, 'fate': self.fate,
                 'ipv4': address(self.index), 'ipv6': address(self.index, 6),
-                'device': self.its.device, 'gid': self.its.index.get(4),
+                'device': self.its.device, 'gid': self.gid,
                 'kernel': self.kernel.release, 'image': None,
                 'console': str(self.log), 'pid': self.process.pid}
