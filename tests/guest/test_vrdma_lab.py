@@ -96,6 +96,32 @@ def test_the_directory_is_shared_both_ways(bench):
     assert done.out == 'host to 1\nhost to 2\n', str(done)
 
 
+def test_a_directory_that_is_missing_is_told(bench):
+    done = bench.lab.fails('run', '-g', '1', '-C', '/nonexistent', '--',
+                           'touch', 'x')
+    assert done.rc == 125 and 'no directory /nonexistent' in done.err, \
+        str(done)
+    assert 'stays in them' not in done.err, str(done)
+
+
+def test_standard_input_goes_to_each_guest(bench):
+    lab = bench.lab
+    text = ''.join(f'{i} \u00e4\n' for i in range(20000))
+    done = lab.call('run', '-g', '1', '--', 'cat', text=text)
+    assert done.out == text, done.out[:200] + done.err
+    done = lab.call('run', '--', 'sh', '-c', 'read x; echo got $x',
+                    text=text)
+    assert sorted(done.out.splitlines()) == [
+        f'[{i}] got 0 \u00e4' for i in (1, 2, 3)], str(done)
+    # More than a pipe holds, which nothing reads
+    assert lab.call('run', '-g', '1', '--', 'true', text=text).out == ''
+    process = lab.begin('run', '-g', '2', '--', 'sh', '-c',
+                        'read x; echo first $x; cat', stdin=subprocess.PIPE)
+    process.stdin.write('one\n')
+    process.stdin.flush()
+    assert process.stdout.readline() == 'first one\n'
+    out, err = process.communicate('two\n', timeout=60)
+    assert (out, process.returncode) == ('two\n', 0), out + err
 
 
 def test_options_of_the_program_need_no_separator(bench):
@@ -140,6 +166,14 @@ def test_a_server_and_a_client_that_waits_for_it(bench):
     assert server.returncode == 0, out + err
 
 
+def test_who_waits_for_a_server_that_fails_fails(bench):
+    lab = bench.lab
+    client = lab.begin('run', '-g', '3', '--after', '2:18515', '--', 'true')
+    server = lab.fails('run', '-g', '2', '--', 'sh', '-c', 'exit 3')
+    err = client.communicate(timeout=100)[1]
+    assert client.returncode == 125, err
+    assert 'nothing listens on port 18515 of guest 2, and what ran there ' \
+        "failed: sh -c 'exit 3': exit code 3" in err, err + str(server)
 
 
 def test_the_gid_is_that_of_the_address_when_the_command_begins(bench):

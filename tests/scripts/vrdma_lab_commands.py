@@ -98,5 +98,106 @@ class CommandLine(unittest.TestCase):
                           self.parse('qmp', '1', 'x', text))
 
 
+class Listener:
+    """A guest in which no program ever listens. @fails: after being asked so
+    often, the command that runs in it fails."""
+
+    index = 1
+
+    def __init__(self, fails):
+        self.past, self.asked, self.fails = session.Past(), 0, fails
+        self.past.begin()
+
+    def listens(self, _):
+        self.asked += 1
+        if self.asked == self.fails:
+            self.past.end('./server: exit code 3')
+        return False
+
+
+class Waits(unittest.TestCase):
+    """--after, when nothing ever listens."""
+
+    def test_a_command_that_fails_ends_the_wait(self):
+        its = session.Run(None, [], {'timeout': None})
+        rc, why = its._wait_for_listener(Listener(fails=2), 7471)
+        self.assertEqual(rc, session.CANNOT)
+        self.assertEqual(why, 'nothing listens on port 7471 of guest 1, and '
+                         'what ran there failed: ./server: exit code 3')
+
+    def test_failures_that_end_a_wait(self):
+        recent = session.RECENT
+        # (when a command failed, when another began, now), where the wait
+        # began at 100, and whether there is no point in it
+        for failed, begun, now, expected in (
+                (101, None, 101, True),
+                (100, None, 100, True),
+                (99, None, 100 + recent - 1, False),
+                (99, None, 100 + recent, True),
+                (99 - recent, None, 500, False),
+                (99, 101, 500, False),
+                (101, 102, 500, False),
+                (None, None, 500, False)):
+            with self.subTest((failed, begun, now)), \
+                    mock.patch.object(session.time, 'monotonic') as clock:
+                past = session.Past()
+                if failed:
+                    past.begin()
+                    clock.return_value = failed
+                    past.end('failed')
+                if begun:
+                    clock.return_value = begun
+                    past.begin()
+                clock.return_value = now
+                self.assertEqual(past.hopeless(100),
+                                 'failed' if expected else '')
+
+    def test_what_still_runs_may_listen_yet(self):
+        past = session.Past()
+        past.begin()
+        past.begin()
+        past.end('failed')
+        self.assertEqual(past.hopeless(0), '')
+        past.end('')
+        self.assertEqual(past.hopeless(0), 'failed')
+
+
+class Input(unittest.TestCase):
+    """Standard input of a command in a guest: the guest's end."""
+
+    def job(self, command):
+        """One that has begun."""
+        base = tempfile.mkdtemp(prefix='lab-')
+        self.addCleanup(shutil.rmtree, base)
+        return agent.Job(command, f'{base}/out', stdin=True)
+
+    def test_all_of_it_arrives_though_a_pipe_holds_less(self):
+        job, data = self.job('sleep 0.2; cat'), b'0123456\n' * 40000
+        rest, pieces = data, 0
+        while rest:
+            rest, pieces = rest[job.feed(rest, 60):], pieces + 1
+        self.assertGreater(pieces, 1)
+        self.assertEqual(job.feed(b'', 60), 0)
+        self.assertEqual(job.wait(60)['rc'], 0)
+        with open(job.path, 'rb') as f:
+            self.assertEqual(f.read(), data)
+
+    def test_what_nothing_reads_is_told(self):
+        job = self.job('exec 0<&-; sleep 600')
+        taken = 0
+        while taken is not None:
+            taken = job.feed(b'x' * 65536, 60)
+        job.signal(9)
+        job.process.wait()
+
+    def test_a_command_that_reads_none_does_not_hold_its_caller(self):
+        job = self.job('sleep 600')
+        while job.feed(b'x' * 65536, 0):
+            pass
+        self.assertEqual(job.feed(b'x', 0), 0)
+        job.signal(9)
+        job.process.wait()
+
+
 if __name__ == '__main__':
     tap.main()

@@ -7,7 +7,11 @@ answer repeats; requests are served concurrently, so answers may come in any
 order. The control channel does not depend on the network under test.
 
   run    cmd, timeout            -> rc, out          (rc null: timed out)
-  start  cmd, port, wait         -> job              (waits for the TCP port)
+  start  cmd, port, wait, stdin  -> job              (waits for the TCP port;
+                                                      stdin: for feed)
+  feed   job, data, timeout      -> taken            (bytes that its standard
+                                                      input took; null: nothing
+                                                      reads it. No data: end)
   wait   job, timeout            -> rc, out
   peek   job                     -> rc, out          (does not wait)
   follow job, at, timeout        -> data, rc         (what it has said from
@@ -19,6 +23,7 @@ order. The control channel does not depend on the network under test.
   read   path                    -> text
   list   path                    -> names
   texts  pattern                 -> texts            (of small files, by path)
+  folder path                    -> yes              (whether it is one)
   log    (nothing)               -> text  (of the kernel since the last time)
 
 What is asked often has an operation of its own: a process takes an emulated
@@ -30,6 +35,7 @@ import glob
 import itertools
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -78,18 +84,38 @@ def cm_listening(port):
 class Job:
     """A shell command in a process group of its own."""
 
-    def __init__(self, cmd, path):
+    def __init__(self, cmd, path, stdin=False):
         self.path = path
         with open(path, 'wb') as out:
             self.process = subprocess.Popen(
-                ['/bin/bash', '-c', cmd], stdin=subprocess.DEVNULL,
+                ['/bin/bash', '-c', cmd], bufsize=0,
+                stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
                 stdout=out, stderr=subprocess.STDOUT, start_new_session=True)
+        if stdin:
+            os.set_blocking(self.process.stdin.fileno(), False)
 
     def signal(self, number):
         try:
             os.killpg(self.process.pid, number)
         except ProcessLookupError:
             pass
+
+    def feed(self, data, timeout):
+        """Write to its standard input as much as that takes; how much it
+        took, or None if nothing reads it. No data: the end."""
+        pipe = self.process.stdin
+        if not data:
+            pipe.close()
+            return 0
+        poll = select.poll()
+        poll.register(pipe, select.POLLOUT)
+        poll.poll(timeout * 1000)
+        try:
+            return os.write(pipe.fileno(), data)
+        except BlockingIOError:
+            return 0
+        except BrokenPipeError:
+            return None
 
     def result(self):
         with open(self.path, 'rb') as f:
@@ -163,10 +189,10 @@ class Agent:
             while data:
                 data = data[os.write(self.file, data):]
 
-    def start(self, cmd):
+    def start(self, cmd, stdin=False):
         with self.lock:
             number = next(self.numbers)
-        job = Job(cmd, f'/run/job-{number}.out')
+        job = Job(cmd, f'/run/job-{number}.out', stdin)
         self.jobs[number] = job
         return number, job
 
@@ -178,8 +204,8 @@ class Agent:
             del self.jobs[number]
             os.unlink(job.path)
 
-    def op_start(self, cmd, port=None, wait=60):
-        number, job = self.start(cmd)
+    def op_start(self, cmd, port=None, wait=60, stdin=False):
+        number, job = self.start(cmd, stdin)
         end = time.monotonic() + wait
         while port and not listening(port) and job.process.poll() is None:
             if time.monotonic() > end:
@@ -193,6 +219,9 @@ class Agent:
 
     def op_peek(self, job):
         return self.jobs[job].result()
+
+    def op_feed(self, job, data, timeout=5):
+        return {'taken': self.jobs[job].feed(data.encode('latin-1'), timeout)}
 
     def op_follow(self, job, at, timeout=5):
         answer = self.jobs[job].follow(at, timeout)
@@ -223,6 +252,10 @@ class Agent:
             except OSError:
                 pass    # some attributes have no value at times
         return {'texts': texts}
+
+    def op_folder(self, path):
+        return {'yes': os.path.isdir(path)}
+
     def op_log(self):
         return {'text': self.kernel_log.new()}
 

@@ -158,10 +158,11 @@ class Guest:
             raise LabError(f'{self.name}: {result}')
         return result.out
 
-    def spawn(self, cmd, port=None, wait=60):
-        """Start a command; with a port, return once it listens there."""
+    def spawn(self, cmd, port=None, wait=60, stdin=False):
+        """Start a command; with a port, return once it listens there. @stdin:
+        it has input, see Job.feed()."""
         answer = self._ask(wait + 30, op='start', cmd=cmd, port=port,
-                           wait=wait)
+                           wait=wait, stdin=stdin)
         return Job(self, cmd, answer['job'])
 
     def forgive(self, pattern):
@@ -194,6 +195,10 @@ class Guest:
     def texts(self, pattern):
         """{path: text} of the small files that match."""
         return self._ask(30, op='texts', pattern=pattern)['texts']
+
+    def has_folder(self, path):
+        return self._ask(30, op='folder', path=path)['yes']
+
     def kernel_log(self):
         """All that the guest's kernel has said."""
         self.said += self._ask(30, op='log')['text']
@@ -232,6 +237,13 @@ class Job:
         answer = self.vm._ask(timeout + 30, op='follow', job=self.number,
                               at=at, timeout=timeout)
         return answer['data'].encode('latin-1'), answer['rc']
+
+    def feed(self, data, timeout=5):
+        """Write to its standard input; how many bytes it took, or None if
+        nothing reads it. No data: the end."""
+        return self.vm._ask(timeout + 30, op='feed', job=self.number,
+                            data=data.decode('latin-1'),
+                            timeout=timeout)['taken']
 
     def alive(self):
         return self.peek().rc is None

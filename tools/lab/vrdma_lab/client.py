@@ -13,6 +13,7 @@ from lab.paths import LabError, say
 
 from .session import Wire
 
+PIECE = 32768       # of standard input at a time
 
 
 class NotReady(LabError):
@@ -99,6 +100,16 @@ def warn_of(directory, shares):
             f'them; up --share {directory} shares it')
 
 
+def pass_input(wire):
+    """Send a piece of standard input. None comes from a terminal that has
+    another job in front."""
+    try:
+        data = os.read(sys.stdin.fileno(), PIECE) if sys.stdin else b''
+    except OSError:
+        data = b''
+    wire.send(data=data.decode('latin-1'))
+
+
 def run(place, **request):
     """Run a command in guests; its exit code."""
     wire = connect(place)
@@ -110,13 +121,20 @@ def run(place, **request):
         wire.send(signal=number)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, pass_on)
-    output = None
+    signal.signal(signal.SIGTTIN, signal.SIG_IGN)
+    output, shares = None, None
     for message in wire.messages():
         if 'error' in message:
             raise LabError(message['error'])
         if 'guests' in message:
-            output = Output(message['guests'])
-            warn_of(request['directory'], message['shares'])
+            output, shares = Output(message['guests']), message['shares']
+        elif 'began' in message:
+            if shares is not None:
+                warn_of(request['directory'], shares)
+            shares = None       # once is enough
+        elif 'input' in message:
+            threading.Thread(target=pass_input, daemon=True,
+                             args=(wire,)).start()
         elif 'guest' in message:
             output.say(message['guest'], message['data'].encode('latin-1'))
         elif 'ends' in message:

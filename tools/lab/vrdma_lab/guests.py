@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """One guest of a lab."""
 import ipaddress
+import os
 import re
 import shlex
 import signal
@@ -14,6 +15,7 @@ from lab.stack import STACKS
 from lab.vm import Vm
 
 from . import installed
+from .session import Past
 
 PANIC = re.compile(r'Kernel panic - not syncing: (.*?)\s*$', re.M)
 # Not cached: what a command on the host writes, the guests' next one reads.
@@ -46,6 +48,7 @@ class LabGuest(Vm):
         self.its = self._stack(kernel)
         self.in_shell = threading.Lock()
         self.shell = None       # the last one
+        self.past = Past()
         self.gid = None         # the index of its address's, when last seen
         self.log_lock = threading.Lock()
         self.fate = None        # how it ended
@@ -169,10 +172,14 @@ class LabGuest(Vm):
         values.update(item.split('=', 1) for item in extra)
         exports = ' '.join(f'{name}={shlex.quote(value)}'
                            for name, value in values.items())
-        lost = shlex.quote(f'vrdma-lab: guest {self.index} has no directory '
-                           f'{directory}: boot with up --share {directory}')
-        return (f'export {exports}; cd {shlex.quote(directory)} 2>/dev/null '
-                f'|| {{ echo {lost}; exit 125; }}; exec {shlex.join(words)}')
+        return (f'export {exports}; cd {shlex.quote(directory)} || exit 125; '
+                f'exec {shlex.join(words)}')
+
+    def require_folder(self, path):
+        if not self.has_folder(path):
+            share = f': boot with up --share {path}' \
+                if os.path.isdir(path) else ', and neither has this machine'
+            raise LabError(f'no directory {path}{share}')
 
     def describe(self):
         """What status tells of it."""

@@ -106,6 +106,7 @@ class Keeper:
 
     def do_shell(self, wire, request):
         guest = self.chosen([request['guest']])[0]
+        guest.require_folder(request['directory'])
         last = guest.shell
         ends = last and last.is_ending()
         if not guest.in_shell.acquire(timeout=SHELL_ENDS if ends else 0):

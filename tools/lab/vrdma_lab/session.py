@@ -4,7 +4,9 @@
 A client that goes away ends what it has begun.
 """
 import json
+import queue
 import select
+import shlex
 import signal
 import threading
 import time
@@ -16,6 +18,7 @@ TIMED_OUT = 124         # as timeout(1) has it
 CANNOT = 125
 GRACE = 5               # seconds from SIGTERM to SIGKILL
 TTY = 'hvc0'            # in guests, for shells
+RECENT = 10             # seconds; see Past
 
 
 class Wire:
@@ -53,11 +56,49 @@ class Wire:
         return bool(poll.poll(0))
 
 
+class Past:
+    """Of a guest: how many commands run in it, and how the last one failed,
+    unless another has begun since."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+        self.running, self.failure = 0, None
+
+    def begin(self):
+        with self.lock:
+            self.running, self.failure = self.running + 1, None
+
+    def end(self, why):
+        """@why: it failed, or ''"""
+        with self.lock:
+            self.running -= 1
+            if why:
+                self.failure = time.monotonic(), why
+
+    def hopeless(self, since):
+        """Why there is no point in waiting for a command, or ''. @since: when
+        the wait began.
+
+        A failure that the wait has seen is the end. So is one shortly before,
+        as callers start the command and the wait at about the same time:
+        unless another command begins within the same time."""
+        with self.lock:
+            if self.running or not self.failure:
+                return ''
+            when, why = self.failure
+            waited = time.monotonic() - since
+            return why if when >= since or \
+                since - when <= RECENT <= waited else ''
+
+
 class Run:
     """A command in some guests at once."""
 
     def __init__(self, wire, guests, request):
         self.wire, self.guests, self.request = wire, guests, request
+        self.input = queue.Queue()      # pieces; an empty one is the end
+        # Whose command has begun, or cannot
+        self.begun = {guest.index: threading.Event() for guest in guests}
         self.deadline = None
         if request['timeout']:
             self.deadline = time.monotonic() + request['timeout']
@@ -73,8 +114,12 @@ class Run:
     def _listen(self):
         """Do what the client says meanwhile."""
         for message in self.wire.messages():
-            self._signal(message['signal'])
+            if 'signal' in message:
+                self._signal(message['signal'])
+            else:
+                self.input.put(message['data'].encode('latin-1'))
         self.over = True
+        self.input.put(b'')
         self._signal(signal.SIGTERM)
         end = time.monotonic() + GRACE
         while self.jobs and time.monotonic() < end:
@@ -89,11 +134,39 @@ class Run:
                 pass
 
     def _wait_for_listener(self, guest, port):
+        """What became of it, as _one() has it; None if there is one."""
+        began = time.monotonic()
+        nothing = f'nothing listens on port {port} of guest {guest.index}'
         while not guest.listens(port):
             if self.over or not self.left(1):
-                return False
+                return TIMED_OUT, nothing
+            why = guest.past.hopeless(began)
+            if why:
+                return CANNOT, f'{nothing}, and what ran there failed: {why}'
             time.sleep(0.2)
-        return True
+        return None
+
+    def _feed(self):
+        """Pass the client's input on to all commands. The next piece is asked
+        for when each of them has taken this one, or takes no more."""
+        for event in self.begun.values():
+            event.wait()
+        data = b'more'
+        while data and self.jobs:
+            self.wire.send(input=True)
+            data = self.input.get()
+            for job in list(self.jobs.values()):
+                self._give(job, data)
+
+    @staticmethod
+    def _give(job, data):
+        try:
+            taken = job.feed(data)
+            while taken is not None and taken < len(data):
+                data = data[taken:]
+                taken = job.feed(data)
+        except (LabError, KeyError):
+            pass        # it has ended
 
     def _follow(self, guest, job):
         at, killed = 0, False
@@ -111,22 +184,36 @@ class Run:
     def _one(self, guest, lab):
         """(exit code, what went wrong if that was not the command)"""
         after = self.request['after']
-        if after and not self._wait_for_listener(lab[after[0]], after[1]):
-            return TIMED_OUT, (f'nothing listens on port {after[1]} of '
-                               f'guest {after[0]}')
+        failed = after and self._wait_for_listener(lab[after[0]], after[1])
+        if failed:
+            return failed
+        rc = CANNOT
+        guest.past.begin()
+        try:
+            rc = self._command(guest)
+        finally:
+            guest.past.end(rc and f'{shlex.join(self.request["words"])}: '
+                           f'exit code {rc}')
+        if rc == TIMED_OUT and self.deadline and not self.left(1):
+            return rc, f'no end after {self.request["timeout"]:g} s: killed'
+        return rc, ''
+
+    def _command(self, guest):
+        """The exit code of the command."""
+        guest.require_folder(self.request['directory'])
         job = guest.spawn(guest.command(
             self.request['words'], self.request['directory'],
-            self.request['env']))
+            self.request['env']), stdin=True)
         self.jobs[guest.index] = job
+        self.begun[guest.index].set()
+        self.wire.send(began=guest.index)
         if self.over:
             self._signal(signal.SIGKILL)
         try:
             rc = self._follow(guest, job)
         finally:
             del self.jobs[guest.index]
-        if rc == TIMED_OUT and self.deadline and not self.left(1):
-            return rc, f'no end after {self.request["timeout"]:g} s: killed'
-        return (128 - rc if rc < 0 else rc), ''
+        return 128 - rc if rc < 0 else rc
 
     def _run(self, guest, lab, ends):
         began = time.monotonic()
@@ -139,6 +226,7 @@ class Run:
                 guest.watcher.join(5)
             if guest.fate:
                 why = f'{guest.fate}\n{guest.errors()}'
+        self.begun[guest.index].set()
         ends[guest.index] = {'rc': rc, 'why': why.rstrip(),
                              'seconds': time.monotonic() - began,
                              'kernel': guest.new_complaints()}
@@ -146,6 +234,7 @@ class Run:
     def run(self, lab):
         """@lab: all guests by number."""
         threading.Thread(target=self._listen, daemon=True).start()
+        threading.Thread(target=self._feed, daemon=True).start()
         ends = {}
         threads = [threading.Thread(target=self._run, daemon=True,
                                     args=(guest, lab, ends))
