@@ -199,6 +199,18 @@ def test_the_gid_is_that_of_the_address_when_the_command_begins(bench):
         lab.call('run', '-g', '3', '--', 'ip', 'addr', 'del', '10.9.0.3/24',
                  'dev', 'eth0')
         move()
+
+
+def test_the_driver_comes_back_by_modprobe(bench):
+    lab = bench.lab
+    done = lab.call('run', '-t', '60', '-g', '3', '--', 'sh', '-ec',
+                    'rmmod virtio_rdma; ! ls /sys/class/infiniband/*; '
+                    'modprobe virtio_rdma; until grep -qs :ffff:0a00:0003 '
+                    '/sys/class/infiniband/*/ports/1/gids/*; do sleep 0.1; '
+                    'done')
+    done = lab.call('run', '-g', '3', '--', 'sh', '-c',
+                    'ibv_devinfo -d $VRDMA_DEVICE; echo gid $VRDMA_GID')
+    assert 'PORT_ACTIVE' in done.out and 'gid \n' not in done.out, str(done)
 def test_a_fault_strikes_a_program(bench):
     lab = bench.lab
     command = 'ib_write_bw -F -d $VRDMA_DEVICE -x $VRDMA_GID -n 200'

@@ -9,6 +9,15 @@ CORE_MODULES = 'ib_uverbs rdma_ucm ib_umad'
 IPV4_GID = '0000:0000:0000:0000:0000:ffff:'
 
 
+def insmod_by_modprobe(module):
+    """A command for the guest: modprobe virtio_rdma is to load a file that is
+    not among the modules of its kernel."""
+    load = f'modprobe -a {CORE_MODULES} && insmod {module}'
+    return ('mkdir -p /etc/modprobe.d && '
+            f'echo "install virtio_rdma {load}" '
+            '> /etc/modprobe.d/virtio_rdma.conf')
+
+
 class Stack:
     """Common to both stacks; `device` is known once up() has run."""
 
@@ -116,7 +125,8 @@ class VirtioRdma(Stack):
         vm.must(f'cp {libraries[0]} {vm.arch.provider_dir()}/ && '
                 'mkdir -p /etc/libibverbs.d && '
                 f'cp {built}/virtio_rdma.driver /etc/libibverbs.d/ && '
-                f'modprobe -a {CORE_MODULES} && insmod {self.module(vm)}')
+                f'{insmod_by_modprobe(self.module(vm))} && '
+                f'modprobe -a {CORE_MODULES} virtio_rdma')
 
     def unload(self, vm):
         vm.must('rmmod virtio_rdma')
