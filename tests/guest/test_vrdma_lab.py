@@ -211,6 +211,27 @@ def test_the_driver_comes_back_by_modprobe(bench):
     done = lab.call('run', '-g', '3', '--', 'sh', '-c',
                     'ibv_devinfo -d $VRDMA_DEVICE; echo gid $VRDMA_GID')
     assert 'PORT_ACTIVE' in done.out and 'gid \n' not in done.out, str(done)
+
+
+def test_main_loops_go_before_vcpus_where_that_is_permitted(bench):
+    status = bench.lab.status()
+    probe = subprocess.Popen(['sleep', '600'])
+    try:
+        os.sched_setscheduler(probe.pid, os.SCHED_RR, os.sched_param(1))
+        permitted = True
+    except PermissionError:
+        permitted = False
+    finally:
+        probe.kill()
+        probe.wait()
+    assert status['preferred'] == permitted, status
+    # The first is the keeper.
+    policies = [os.sched_getscheduler(pid) & ~os.SCHED_RESET_ON_FORK
+                for pid in status['processes'][1:]]
+    expected = os.SCHED_RR if permitted else os.SCHED_OTHER
+    assert policies == [expected] * 4, policies
+
+
 def test_a_fault_strikes_a_program(bench):
     lab = bench.lab
     command = 'ib_write_bw -F -d $VRDMA_DEVICE -x $VRDMA_GID -n 200'

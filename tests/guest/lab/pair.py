@@ -13,7 +13,7 @@ import time
 from . import wire
 from .arch import NATIVE
 from .paths import LabError
-from .vm import Vm
+from .vm import Vm, about_preference
 
 MTU = 9000
 
@@ -180,9 +180,8 @@ class Pair(TwoGuests):
 
     def prefer_main_loops(self):
         """See Vm. Returns what there is to say of it."""
-        if all([vm.prefer_main_loop() for vm in self.vms]):
-            return "QEMU's main loops go before vCPUs (SCHED_RR)"
-        return "QEMU's main loops wait for vCPUs: CAP_SYS_NICE is missing"
+        return about_preference(
+            all([vm.prefer_main_loop() for vm in self.vms]))
 
     def kill(self):
         for vm in self.vms:

@@ -35,6 +35,25 @@ def die_with_parent():
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
+def prefer_threads(tids):
+    """Let threads run as soon as they have something to do, where vCPUs that
+    poll take all processors. False: not permitted."""
+    for tid in tids:
+        try:
+            os.sched_setscheduler(tid, os.SCHED_RR | os.SCHED_RESET_ON_FORK,
+                                  os.sched_param(1))
+        except PermissionError:
+            return False
+    return True
+
+
+def about_preference(preferred):
+    """What there is to say of prefer_main_loop()."""
+    if preferred:
+        return "QEMU's main loops go before vCPUs (SCHED_RR)"
+    return "QEMU's main loops wait for vCPUs: CAP_SYS_NICE is missing"
+
+
 def end_of(text):
     """The lines of a log that tell most: what is around a panic, or the last
     ones."""
@@ -211,18 +230,11 @@ class Vm(Guest):
         return self.qmp('human-monitor-command', **{'command-line': line})
 
     def prefer_main_loop(self):
-        """Let QEMU's main loop and its iothreads run as soon as they have
-        something to do, where vCPUs that poll take all processors: what
-        libvirt's emulatorsched and iothreadsched do. False: not permitted."""
+        """Prefer QEMU's main loop and its iothreads, as libvirt's
+        emulatorsched and iothreadsched do. False: not permitted."""
         iothreads = self.qmp('query-iothreads')
-        for tid in (self.process.pid, *(io['thread-id'] for io in iothreads)):
-            try:
-                os.sched_setscheduler(
-                    tid, os.SCHED_RR | os.SCHED_RESET_ON_FORK,
-                    os.sched_param(1))
-            except PermissionError:
-                return False
-        return True
+        return prefer_threads([self.process.pid,
+                               *(io['thread-id'] for io in iothreads)])
 
     def alive(self):
         return self.process is not None and self.process.poll() is None

@@ -12,6 +12,7 @@ import time
 
 from lab.paths import LabError, say
 from lab.stack import STACKS
+from lab.vm import about_preference
 
 from . import client, images
 from .keeper import keep
@@ -126,6 +127,7 @@ def show(status):
         print(line)
     print(f'  shared: {" ".join(status["shares"]) or "nothing"}')
     print(f'  logs: {status["logs"]}')
+    print(f'  {about_preference(status["preferred"])}')
     if status['capture']:
         print(f'  capturing to {status["capture"]}')
     if not status['network']:

@@ -51,6 +51,7 @@ class LabGuest(Vm):
         self.past = Past()
         self.gid = None         # the index of its address's, when last seen
         self.log_lock = threading.Lock()
+        self.preferred = False  # its main loop, to its vCPUs
         self.fate = None        # how it ended
         self.watcher = None     # the thread that waits for that
 
@@ -123,6 +124,7 @@ class LabGuest(Vm):
         net_up(self, self.index, mtu=self.plan.mtu)
         self.its.up(self)
         self._look_up()
+        self.preferred = self.prefer_main_loop()
         self.new_complaints()
 
     def _be_the_only_one(self):

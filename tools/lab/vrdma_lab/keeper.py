@@ -32,6 +32,7 @@ class Keeper:
         self.logs = Path(plan.logs) if plan.logs else place.directory / 'logs'
         self.began = time.time()
         self.network = None
+        self.preferred = False  # main loops, to vCPUs
         self.guests = {}        # by number
         self.stop = threading.Event()
         self.lock = threading.Lock()    # of the network
@@ -65,6 +66,8 @@ class Keeper:
                 # Nobody is to wait for the others.
                 self.end()
                 raise
+        self.preferred = self.network.prefer() and \
+            all(guest.preferred for guest in self.guests.values())
 
     def end(self):
         for guest in self.guests.values():
@@ -91,7 +94,7 @@ class Keeper:
                       kernel=self.guests[self.plan.first].kernel.release,
                       shares=self.plan.shares, logs=str(self.logs),
                       capture=network.capture, impaired=network.impaired,
-                      network=network.alive(),
+                      network=network.alive(), preferred=self.preferred,
                       processes=[os.getpid(), *network.processes(),
                                  *(g.process.pid for g in
                                    self.guests.values())],

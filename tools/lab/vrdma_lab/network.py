@@ -15,6 +15,7 @@ from lab.agent import GuestGone
 from lab.hub import Hub
 from lab.pair import mac
 from lab.paths import LabError
+from lab.vm import prefer_threads
 
 from . import taps
 
@@ -199,6 +200,10 @@ class Network:
 
     def processes(self):
         return [self.hub.process.pid] if self.hub else []
+
+    def prefer(self):
+        """Prefer a hub to vCPUs, see Vm. False: not permitted."""
+        return prefer_threads(self.processes())
 
     def kill(self):
         if self.hub:
