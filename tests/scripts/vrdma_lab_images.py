@@ -1,12 +1,21 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Disk images that guests of vrdma-lab boot from, as far as no guest is needed:
-which images are accepted, and what hostile ones cannot do."""
+"""Disk images that guests of vrdma-lab boot from, as far as no guest is
+needed: which images are accepted, and what hostile ones cannot do."""
+import contextlib
+import io
+import json
+import lzma
+import os
+import re
 import shutil
+import struct
+import subprocess
 import sys
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
 import tap
 
@@ -14,12 +23,19 @@ TOP = Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
 sys.path[:0] = [str(TOP / 'tools' / 'lab'), str(TOP / 'tests' / 'guest')]
 
-from lab import diskboot, disks    # noqa: E402
+from lab import diskboot, diskread, disks, kernel, suites    # noqa: E402
 from lab.paths import LabError    # noqa: E402
 from vrdma_lab import images    # noqa: E402
 
+RELEASE = '6.1.0-56-amd64'
+OS_RELEASE = b'ID=debian\nVERSION_ID="12"\n'
+# Values for facts, versions and names that would be paths, commands, or more
+# than one value
+HOSTILE = ('', '..', '1/../../x', '/etc', '1;touch x', '1$(touch x)', '1 2',
+           '1\t2', '1\n2', '1\0', '-o', '1`x`', "1'", '1\x1b[2J', '1' * 200)
 
-class Images(unittest.TestCase):
+
+class Case(unittest.TestCase):
     def setUp(self):
         self.base = Path(tempfile.mkdtemp(prefix='lab-'))
         self.addCleanup(shutil.rmtree, self.base)
@@ -35,9 +51,10 @@ class Images(unittest.TestCase):
 
     def disk(self, **told):
         """What an image of Debian 12 has that a guest has read."""
-        told = {'device': '/dev/vda1', 'type': 'ext4', 'python': True,
-                'systemd': True, 'release': '6.1.0-56-amd64', 'rdma': True,
+        told = {'device': '/dev/vda1', 'type': 'ext4', 'python': 'yes',
+                'systemd': 'yes', 'release': RELEASE, 'rdma': 'yes',
                 'os': {'ID': 'debian', 'VERSION_ID': '12'}, **told}
+        told = {name: value for name, value in told.items() if value}
         disks.check('a.raw', told)
         return disks.Disk(Path('a.raw'), 'raw', self.base, told)
 
@@ -46,10 +63,12 @@ class Images(unittest.TestCase):
         (self.base / 'status').write_text(''.join(
             f'Package: {name}\nStatus: ' + (
                 f'install ok installed\nSection: x\nDescription: a\n b\n'
-                f'Version: {version}\n' if version else
+                f'Architecture: amd64\nVersion: {version}\n' if version else
                 'deinstall ok config-files\nVersion: 1\n') + '\n'
             for name, version in versions.items()), encoding='utf-8')
 
+
+class Images(Case):
     def test_disks_with_partitions_or_a_file_system_are_images(self):
         for kind, piece in (('qcow2', (0, b'QFI\xfb\0\0\0\3')),
                             ('raw', (0x1fe, b'\x55\xaa')),
@@ -63,20 +82,18 @@ class Images(unittest.TestCase):
                             ('ISO 9660', (0x8001, b'CD001'))):
             with self.assertRaisesRegex(LabError, text):
                 disks.image_format(self.image(piece))
-        for path, text in ((self.base, 'directory'),
+        for path, text in ((self.base, 'no regular file'),
                            (self.base / 'none', 'No such file')):
             with self.assertRaisesRegex(LabError, text):
                 disks.image_format(path)
 
     def test_systems_that_guests_cannot_be_are_told(self):
-        with self.assertRaisesRegex(LabError, 'vda1: crypto_LUKS.*LVM'):
-            disks.check('a.raw', {'partitions': 'vda1: crypto_LUKS'})
         for text, told in (
                 ('Ubuntu 24.04', {'os': {'ID': 'ubuntu', 'VERSION_ID': '24.04',
                                          'PRETTY_NAME': 'Ubuntu 24.04'}}),
                 ('Debian 12 and 13', {'os': {'ID': 'debian'}}),
-                ('python3', {'python': False}),
-                ('systemd', {'systemd': False})):
+                ('python3', {'python': None}),
+                ('systemd', {'systemd': None})):
             with self.assertRaisesRegex(LabError, text):
                 self.disk(**told)
 
@@ -85,7 +102,7 @@ class Images(unittest.TestCase):
         for text, told in (
                 ('no kernel', {'release': None}),
                 ('"generic" or "nocloud".*--kernel 6.1',
-                 {'rdma': False, 'release': '6.1.0-56-cloud-amd64'})):
+                 {'rdma': None, 'release': '6.1.0-56-cloud-amd64'})):
             with self.assertRaisesRegex(LabError, text):
                 diskboot.check_kernel(self.disk(**told))
         self.status(libc6='2.36-9')
@@ -119,6 +136,204 @@ class Images(unittest.TestCase):
         self.assertEqual(images.count(['a'], 5), 5)
         with self.assertRaisesRegex(LabError, '2 times.*once for each'):
             images.count(['a', 'b'], 3)
+
+
+class Hostile(Case):
+    """Images whose maker wants something of the host."""
+
+    def refused(self, text, call, *arguments):
+        with self.assertRaisesRegex(LabError, text, msg=arguments):
+            call(*arguments)
+
+    def kept(self, modules=(), **records):
+        """Keep what a guest has read; the files, as {path: bytes}."""
+        facts = (f'device=/dev/vda1\ntype=ext4\nrelease={RELEASE}\n'
+                 'python=yes\nsystemd=yes\nrdma=yes\n').encode()
+        out = self.base / 'out'
+        disks.keep('a.raw', {
+            'facts': facts, 'os-release': OS_RELEASE,
+            'vmlinuz': lzma.compress(b'\x7fELF kernel'), **records}, modules,
+            out)
+        return {str(path.relative_to(out)): path.read_bytes()
+                for path in out.rglob('*') if not path.is_dir()}
+
+    def test_images_of_more_than_one_file_are_refused(self):
+        for text, version, backing, features in (
+                ('backing file.*qemu-img convert', 3, 0x200, 0),
+                ('backing file', 2, 0x200, 1 << 60),
+                ('backing file', 3, 1 << 63, 0),
+                ('external data file.*qemu-img convert', 3, 0, 4),
+                ('external data file', 3, 0, 7)):
+            head = struct.pack('>4sIQ', b'QFI\xfb', version, backing)
+            self.refused(text, disks.image_format, self.image(
+                (0, head), (72, struct.pack('>Q', features))))
+        # Version 2 has no features.
+        self.assertEqual(disks.image_format(self.image(
+            (0, struct.pack('>4sIQ', b'QFI\xfb', 2, 0)), (72, b'\xff' * 8))),
+            'qcow2')
+
+    def test_qemu_is_told_to_open_one_file(self):
+        for kind in ('qcow2', 'raw'):
+            words = disks.drive(Path('/a,b/nbd:x'), kind)
+            node = json.loads(re.search(
+                r'file=json:(.*),snapshot=on', words[1])[1].replace(',,', ','))
+            self.assertEqual(node['file'], {'driver': 'file',
+                                            'filename': '/a,b/nbd:x'})
+            self.assertEqual(node['driver'], kind)
+            self.assertIsNone(node.get('backing', None if kind == 'raw'
+                                       else 'followed'))
+
+    def test_images_that_are_no_files_are_refused(self):
+        os.mkfifo(self.base / 'fifo')
+        for path in (self.base / 'fifo', self.base, Path('/dev/zero')):
+            self.refused('no regular file', disks.image_format, path)
+
+    def test_versions_that_are_no_versions_are_refused(self):
+        for version in HOSTILE:
+            if '\n' in version:
+                continue    # a field ends there
+            self.status(libc6=version or ' ')
+            text = (self.base / 'status').read_text(encoding='utf-8')
+            self.refused('for the (version|package)', disks.packages, text)
+        for version in ('1:2.36-9+deb12u14', '6.12.9-1~bpo12+1'):
+            self.status(libc6=version)
+            self.assertEqual(self.disk().installed('libc6'), version)
+
+    def test_make_runs_in_no_tree_of_an_image(self):
+        """The directory of headers would be that of the image's files."""
+        hostile = self.base / 'image' / 'files'
+        hostile.mkdir(parents=True)
+        proof = self.base / 'proof'
+        (hostile / 'Makefile').write_text(f'modules:\n\ttouch {proof}\n')
+        kernel.write_info(hostile, release=RELEASE, version='1',
+                          tree=str(hostile), suite=suites.machine(),
+                          compiler='gcc-12')
+        for kind in ('headers', 'driver'):
+            (self.base / kind / f'{RELEASE}_1').mkdir(parents=True)
+        self.status(**{f'linux-image-{RELEASE}': '1/../../image/files'})
+        with mock.patch.object(disks, 'IMAGES', self.base), \
+                mock.patch.object(suites, 'apt', return_value=None), \
+                contextlib.redirect_stderr(io.StringIO()):
+            self.refused('1/../../image/files', diskboot.compile_driver,
+                         self.disk())
+        self.assertFalse(proof.exists())
+
+    def test_nothing_of_an_image_names_a_directory(self):
+        names = []
+        for version in ('6.1.1-1', '6.1.1-2'):
+            self.status(**{f'linux-image-{RELEASE}': version})
+            with mock.patch.object(disks, 'IMAGES', self.base), \
+                    mock.patch.object(diskboot, 'read_info',
+                                      side_effect=LabError('asked')) as asked:
+                self.refused('asked', diskboot.compile_driver, self.disk())
+            names.append(asked.call_args[0][0])
+        self.assertEqual(len(set(names)), 2)
+        for name in names:
+            self.assertRegex(str(name.relative_to(self.base)),
+                             '^headers/[0-9a-f]{16}$')
+
+    def test_facts_are_like_their_patterns(self):
+        for name, good in (('device', '/dev/vda15'), ('type', 'xfs'),
+                           ('release', '6.12.57+deb13-cloud-amd64'),
+                           ('rdma', 'yes')):
+            self.assertEqual(diskread.check_facts({name: good}),
+                             {name: good})
+            for value in (*HOSTILE, '/dev/sda', 'x', '9p', 'ext4 x', 1, ['6'],
+                          good + '\n', good + ' x', good + '/..'):
+                self.refused(f'^{name} ', diskread.check_facts,
+                             {name: value})
+        self.assertEqual(diskread.facts(b'type=ext4\nrdma=yes\nother=x\n'),
+                         {'type': 'ext4', 'rdma': 'yes', 'other': 'x'})
+        self.refused('^type ', diskread.facts, b'type=../x\n')
+
+    def test_facts_that_are_kept_are_checked_again(self):
+        for told in ({'release': '6.1/../x'}, {'device': '/dev/vda1 init=x'},
+                     {'type': '9p'}):
+            self.refused('is not like', lambda t=told: self.disk(**t))
+
+    def test_records_are_few_and_of_a_limited_size(self):
+        def stream(text):
+            return io.BytesIO(text)
+        found, modules = diskread.records(stream(
+            b'3 facts\na=b0 module\n2 module\nab0 end\n'))
+        self.assertEqual((found, modules), ({'facts': b'a=b'}, [b'', b'ab']))
+        for text, data in (
+                ('without size', b''), ('without size', bytes(4096)),
+                ('without size', b'-1 facts\n'), ('without size', b'x\n'),
+                ('without size', b'1' * 4096), ('without size', b'01 facts\n'),
+                ('without size', b'1 ../etc/x\nx0 end\n'),
+                ('without size', b'0 facts'),
+                ('67108865 bytes', b'67108865 vmlinuz\n'),
+                ('999999999 bytes', b'999999999 vmlinuz\n'),
+                ('cut off', b'5 facts\na'), ('without', b'0 facts\n'),
+                ('one record "facts" too', b'0 facts\n0 facts\n0 end\n'),
+                ('one record "other" too', b'0 other\n0 end\n'),
+                ('one record "module" too', b'0 module\n' * 65)):
+            self.refused(text, diskread.records, stream(data))
+
+    def test_files_of_an_image_have_names_of_the_lab(self):
+        files = self.kept(
+            [b'\x7fELF a', lzma.compress(b'\x7fELF b')],
+            status=b'Package: a\nStatus: install ok installed\n'
+            b'Architecture: amd64\nVersion: 1\n\n')
+        self.assertEqual(
+            {name: data for name, data in files.items() if name != 'status'},
+            {'vmlinux': b'\x7fELF kernel', 'modules/00.ko': b'\x7fELF a',
+             'modules/01.ko': b'\x7fELF b'})
+        self.assertEqual(disks.packages(files['status'].decode()), [
+            {'Package': 'a', 'Status': 'install ok installed',
+             'Architecture': 'amd64', 'Version': '1'}])
+
+    def test_apt_gets_few_fields_of_dpkg(self):
+        files = self.kept(status=(
+            b'Package: good\nStatus: install ok installed\n'
+            b'Architecture: amd64\nVersion: 1:2-3\n'
+            b'Depends: libc6 (>= 2.36), a | b:any\nProvides: x`id`\n'
+            b'Conffiles:\n /etc/x 0\nDescription: \x1b[2J\n more\n'
+            b'Depends: second\nMaintainer: x\n\n\n'
+            b'Package: gone\nStatus: deinstall ok config-files\n\n'))
+        self.assertEqual(files['status'], (
+            b'Package: good\nStatus: install ok installed\n'
+            b'Architecture: amd64\nVersion: 1:2-3\n'
+            b'Depends: libc6 (>= 2.36), a | b:any\n\n'))
+        for bad in ('Package: ../a', 'Package: -o', 'Architecture: a b'):
+            self.refused('installed package', disks.packages, (
+                f'{bad}\nPackage: a\nStatus: install ok installed\n'
+                'Architecture: amd64\nVersion: 1\n'))
+
+    def test_what_is_decompressed_is_limited(self):
+        zeros = b'\x7fELF' + bytes(3 << 20)
+        with mock.patch.object(kernel, 'KERNEL_MAX', 1 << 20), \
+                mock.patch.object(disks, 'MODULES_MAX', 1 << 20):
+            for data in (lzma.compress(zeros), gzip_of(zeros)):
+                self.refused('more than 1048576 bytes',
+                             lambda d=data: self.kept(vmlinuz=d))
+                shutil.rmtree(self.base / 'out')
+            for modules in ([lzma.compress(zeros)], [zeros],
+                            [bytes(600000)] * 2):
+                self.refused('more than', self.kept, modules)
+                shutil.rmtree(self.base / 'out')
+            self.refused('damaged', self.kept, [b'\xfd7zXZ\0' * 9])
+
+    def test_beginnings_of_kernels_are_tried_a_few_times(self):
+        for magic, _ in kernel.COMPRESSIONS:
+            tried = mock.Mock(return_value=b'')
+            with mock.patch.object(kernel, 'COMPRESSIONS',
+                                   [(magic, tried)]):
+                self.refused('no compressed kernel',
+                             lambda m=magic: self.kept(vmlinuz=m * 100000))
+            self.assertEqual(tried.call_count, kernel.PLACES_MAX)
+            shutil.rmtree(self.base / 'out')
+
+    def test_what_an_image_is_called_cannot_command_a_terminal(self):
+        with self.assertRaises(LabError) as caught:
+            self.kept(**{'os-release': b'ID=x\nPRETTY_NAME=\x1b]0;x\x07Y\n'})
+        self.assertIn('this is ?]0;x?Y', str(caught.exception))
+
+
+def gzip_of(data):
+    return subprocess.run(['gzip', '-c'], input=data, capture_output=True,
+                          check=True).stdout
 
 
 if __name__ == '__main__':

@@ -37,6 +37,7 @@ scsi       the disk of the kernel's SCSI target
 pages      scripts and programs that pages of docs show
 libvirt    Debian's libvirt in session mode, and its guests
 disks      disk images, and what is in them
+diskread   the guest that reads them
 diskboot   guests that boot from these
 diskpackages  packages that such guests are to have
 userlab    the command vrdma-lab, as users call it

@@ -7,9 +7,10 @@ leaves to its systemd a unit with the agent, in /run: nothing of the image
 changes. The driver is compiled for its kernel, with headers that the archive
 has for that very version.
 """
+import hashlib
 import re
 
-from . import disks, driver, kernel, suites
+from . import diskread, disks, driver, kernel, suites
 from .kernel import read_info, write_info
 from .paths import GUEST_TESTS, LabError, say, state_lock
 
@@ -114,10 +115,18 @@ class Boot:
         return ' '.join(words)
 
 
+def _place(kind, disk, version):
+    """A directory for what is made for an image's kernel. Nothing that comes
+    from the image is part of its name."""
+    key = hashlib.sha256(f'{disk.release} {version}'.encode())
+    return disks.IMAGES / kind / key.hexdigest()[:16]
+
+
 def _headers(disk, version):
-    """Information on the header tree for an image's kernel."""
+    """Information on the header tree for an image's kernel: of packages of
+    the archive, which apt has verified, and nothing of the image."""
     package = f'linux-headers-{disk.release}'
-    prefix = disks.IMAGES / 'headers' / f'{disk.release}_{version}'
+    prefix = _place('headers', disk, version)
     info = read_info(prefix)
     if not info:
         say(f'kernel headers {disk.release} {version}: fetching')
@@ -159,7 +168,7 @@ def compile_driver(disk):
     with state_lock():
         return driver.compile_module(
             f'{disk.release} {version}', info['tree'], inside,
-            disks.IMAGES / 'driver' / f'{disk.release}_{version}')
+            _place('driver', disk, version))
 
 
 def _number(version):
@@ -223,7 +232,7 @@ def prepare(disk, directory, provider=(), module=None, other=None,
     early = disk.modules
     if other:
         early = kernel.module_files(other.root, other.release, [
-            *disks.EARLY_MODULES, disk.type, '9pnet_virtio', '9p'])
+            *diskread.EARLY_MODULES, disk.type, '9pnet_virtio', '9p'])
     kernel.write_initramfs(initramfs, INIT, early,
                            more=_files(directory, provider, module))
     if other:

@@ -1,32 +1,42 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Disk images of Debian: their format, and what is in them.
-
-An image is read by a guest, which has it as a disk: that takes neither root
-nor programs for each format and file system. What it finds is kept as long as
-the image is as it was.
-"""
+"""Disk images of Debian: their format, and what is in them, which is kept as
+long as the image is as it was. An image is hostile: see SECURITY.md."""
 import hashlib
 import json
 import os
 import re
 import shutil
+import stat
 import struct
 from pathlib import Path
 
-from . import kernel
-from .paths import GUEST_TESTS, STATE, LabError, say, state_lock
-from .vm import Vm
+from . import diskread, kernel
+from .paths import STATE, LabError, say, state_lock
 
 IMAGES = STATE / 'images'
-READER = GUEST_TESTS / 'guest' / 'read_image.py'
-READ_TIMEOUT = 300
 # Bumped when what is kept changes shape
-LAYOUT = 1
+LAYOUT = 2
 RELEASES = {'12': 'bookworm', '13': 'trixie'}
 FLAVOURS = '"generic" or "nocloud"'
 
-# What an initramfs needs besides the file system of the root
-EARLY_MODULES = ('virtio_pci', 'virtio_blk')
+# Bytes of all modules together, decompressed
+MODULES_MAX = 256 << 20
+
+# A line of dpkg's status, by its field. Others are left out: apt reads it.
+WORD = r'[a-z0-9][a-z0-9+.-]{0,100}'
+RELATIONS = re.compile(r'[A-Za-z0-9 .+~:,|()<>=-]+')
+FIELDS = {
+    'Package': re.compile(WORD),
+    'Status': re.compile('[a-z]+ [a-z]+ [a-z-]+'),
+    'Architecture': re.compile(WORD),
+    'Version': re.compile(r'([0-9]+:)?[0-9][A-Za-z0-9.+~-]{0,100}'),
+    **dict.fromkeys(('Multi-Arch', 'Essential', 'Pre-Depends', 'Depends',
+                     'Provides', 'Conflicts', 'Breaks', 'Replaces'),
+                    RELATIONS)}
+REQUIRED = ('Package', 'Status', 'Architecture', 'Version')
+
+# What QEMU would open besides the file of a qcow2 image: offsets of fields
+BACKING, FEATURES, EXTERNAL_DATA = 8, 72, 4
 
 OTHERS = ((0, b'KDMV', 'VMDK'), (0, b'vhdxfile', 'VHDX'), (0, b'QED\0', 'QED'),
           (0, b'conectix', 'VHD'), (0x40, b'\x7f\x10\xda\xbe', 'VDI'),
@@ -35,14 +45,32 @@ OTHERS = ((0, b'KDMV', 'VMDK'), (0, b'vhdxfile', 'VHDX'), (0, b'QED\0', 'QED'),
 MBR, EXT_MAGIC = 0xaa55, 0xef53
 
 
+def _check_qcow2(path, head):
+    """Require that all of a qcow2 image is in its own file: QEMU would read
+    any file for the guest that a header names."""
+    version, backing = struct.unpack_from('>IQ', head, BACKING - 4)
+    features = version > 2 and struct.unpack_from('>Q', head, FEATURES)[0]
+    for found, what in ((backing, 'a backing file'),
+                        (features & EXTERNAL_DATA, 'an external data file')):
+        if found:
+            raise LabError(
+                f'--image {path}: it has {what}, which QEMU would open, and '
+                'guests boot images that are one file. If you trust this '
+                f'image, flatten it: qemu-img convert -O qcow2 {path} FLAT')
+
+
 def image_format(path):
     """QEMU's name for the format of an image: qcow2, or raw."""
     try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise LabError(f'--image {path}: it is no regular file, and '
+                           'guests boot images that are')
         with open(path, 'rb') as f:
             head = f.read(0x9000)
     except OSError as e:
         raise LabError(f'--image {path}: {e.strerror}') from e
     if head.startswith(b'QFI\xfb'):
+        _check_qcow2(path, head.ljust(0x1000, b'\0'))
         return 'qcow2'
     for at, magic, name in OTHERS:
         if head[at:at + len(magic)] == magic:
@@ -60,11 +88,43 @@ def image_format(path):
 
 def drive(path, kind, addr='7'):
     """QEMU's arguments for a disk that a guest can write to, and whose image
-    nobody writes to: what is written is in a temporary file."""
-    escaped = str(path).replace(',', ',,')
-    return ['-drive', f'if=none,id=disk,file={escaped},format={kind},'
+    nobody writes to: what is written is in a temporary file. Of the image,
+    QEMU opens this file alone."""
+    node = {'driver': kind, 'file': {'driver': 'file', 'filename': str(path)}}
+    if kind == 'qcow2':
+        node['backing'] = None
+    escaped = json.dumps(node).replace(',', ',,')
+    return ['-drive', f'if=none,id=disk,file=json:{escaped},'
             'snapshot=on,discard=unmap',
             '-device', f'virtio-blk-pci,drive=disk,addr={addr}']
+
+
+def packages(text):
+    """The packages that dpkg has installed, of a file status: a list of
+    {field: value} of fields that match their patterns."""
+    found = []
+    for stanza in text.split('\n\n'):
+        fields = {}
+        for name, value in re.findall(r'^([A-Za-z-]+): (.*)$', stanza, re.M):
+            if name in FIELDS:
+                fields.setdefault(name, value)
+        if fields.get('Status', '').split()[2:] != ['installed']:
+            continue
+        for name in REQUIRED:
+            value = fields.get(name, '')
+            if not FIELDS[name].fullmatch(value):
+                raise diskread.Malformed(
+                    f'dpkg has "{diskread.printable(value, 100)}" for the '
+                    f'{name.lower()} of an installed package')
+        found.append({name: value for name, value in fields.items()
+                      if FIELDS[name].fullmatch(value)})
+    return found
+
+
+def status_of(found):
+    """A file status with these packages."""
+    return ''.join(''.join(f'{name}: {value}\n' for name, value
+                           in fields.items()) + '\n' for fields in found)
 
 
 class Disk:
@@ -77,35 +137,28 @@ class Disk:
     """
 
     def __init__(self, path, kind, kept, told):
+        """@kept: the directory of what the lab has kept of it"""
+        diskread.check_facts(told)
         self.path, self.format = path, kind
-        self.kept = kept        # the directory of what has been copied
         self.root, self.type = told['device'], told['type']
         self.suite = RELEASES[told['os']['VERSION_ID']]
         self.release = told.get('release')
-        self.has_rdma = told.get('rdma', False)
+        self.has_rdma = 'rdma' in told
         self.vmlinux, self.status = kept / 'vmlinux', kept / 'status'
-        self.modules = [kept / 'modules' / name
-                        for name in told.get('modules', ())]
+        self.modules = sorted((kept / 'modules').glob('*'))
 
     def drive(self):
         return drive(self.path, self.format)
 
     def installed(self, package):
         """The version of a package that it has, or None."""
-        text = self.status.read_text(encoding='utf-8', errors='replace')
-        found = re.search(
-            rf'^Package: {re.escape(package)}\n'
-            r'Status: \S+ \S+ installed\n(?:\S[^\n]*\n|\s[^\n]*\n)*?'
-            r'Version: (\S+)', text, re.M)
-        return found[1] if found else None
+        text = self.status.read_text(encoding='utf-8')
+        return next((fields['Version'] for fields in packages(text)
+                     if fields['Package'] == package), None)
 
 
 def check(path, told):
     """Require what guests need of it."""
-    if 'device' not in told:
-        raise LabError(f'--image {path}: no partition has the root of a '
-                       f'system ({told["partitions"]}). Encrypted disks and '
-                       'LVM are not supported')
     system = told['os']
     if system.get('ID') != 'debian' or \
             system.get('VERSION_ID') not in RELEASES:
@@ -114,29 +167,31 @@ def check(path, told):
                        'boot Debian 12 and 13')
     for name, what in (('systemd', 'systemd'), ('python', 'Python (the '
                                                 'package python3)')):
-        if not told[name]:
+        if name not in told:
             raise LabError(f'--image {path}: there is no {what} in it, which '
                            'the lab needs')
 
 
-def _read(path, kind, reader, out):
-    """Have a guest read an image; what it tells."""
-    vm = Vm('reader', *drive(path, kind), mem='512M', logs=out.parent,
-            made=reader())
-    vm.out = out
-    try:
-        try:
-            vm.start().wait_ready()
-        except LabError as e:
-            raise LabError(f'--image {path}: no guest can read it: {e}') from e
-        done = vm.run(f'python3 -E -s -B {READER} /out '
-                      f'{" ".join(EARLY_MODULES)}', READ_TIMEOUT)
-        if not done.ok:
-            raise LabError(f'--image {path}: it cannot be read: '
-                           f'{done.out.strip() or "no reason given"}')
-        return json.loads(done.out)
-    finally:
-        vm.kill()
+def keep(path, found, modules, out):
+    """Write to the directory @out what guests need of what a reader has
+    found; what there is to know besides. All names of files are the lab's."""
+    told = diskread.facts(found.get('facts', b''))
+    told['os'] = diskread.os_release(found.get('os-release', b''))
+    check(path, told)
+    text = found.get('status', b'').decode('utf-8', errors='replace')
+    (out / 'modules').mkdir(parents=True)
+    (out / 'status').write_text(status_of(packages(text)), encoding='utf-8')
+    room = MODULES_MAX
+    for number, data in enumerate(modules):
+        data = kernel.unpack_module(data, room)
+        room -= len(data)
+        (out / 'modules' / f'{number:02}.ko').write_bytes(data)
+    if 'release' in told:
+        compressed = out / 'vmlinuz'
+        compressed.write_bytes(found.get('vmlinuz', b''))
+        kernel.decompress(compressed, out / 'vmlinux')
+        compressed.unlink()
+    return told
 
 
 def read(path, reader):
@@ -144,8 +199,8 @@ def read(path, reader):
     @reader: makes the kernel of the guest that reads it."""
     real = Path(path).resolve()
     kind = image_format(real)
-    stat = os.stat(real)
-    stamp = [LAYOUT, stat.st_ino, stat.st_size, stat.st_mtime_ns]
+    about = os.stat(real)
+    stamp = [LAYOUT, about.st_ino, about.st_size, about.st_mtime_ns]
     name = hashlib.sha256(str(real).encode()).hexdigest()[:16]
     kept = IMAGES / name
     with state_lock():
@@ -156,13 +211,11 @@ def read(path, reader):
         if info.get('stamp') != stamp:
             say(f'{path}: reading what is in it')
             shutil.rmtree(kept, ignore_errors=True)
-            out = kept / 'files'
-            out.mkdir(parents=True)
-            told = _read(real, kind, reader, out)
-            check(path, told)
-            if 'release' in told:
-                kernel.decompress(out / 'vmlinuz', out / 'vmlinux')
-                (out / 'vmlinuz').unlink()
+            found = diskread.read(path, drive(real, kind), reader())
+            try:
+                told = keep(path, *found, kept / 'files')
+            except diskread.Malformed as e:
+                raise LabError(f'--image {path}: {e}') from e
             info = {'stamp': stamp, 'path': str(real), 'told': told}
             (kept / 'info.json').write_text(json.dumps(info, indent=1))
     return Disk(real, kind, kept / 'files', info['told'])

@@ -27,6 +27,13 @@ from .paths import LabError, say, state_lock
 # the machine's own suite.
 DEFAULT = os.environ.get('GUEST_SERIES') or None
 
+# What a kernel may have when decompressed, which comes from an image, perhaps;
+# the memory for that; and how often its beginning is looked for.
+KERNEL_MAX = 256 << 20
+XZ_MEMORY = 256 << 20
+PLACES_MAX = 64
+XZ = b'\xfd7zXZ\x00'
+
 # Bumped when what is made from the packages changes shape.
 LAYOUT = 5
 
@@ -155,19 +162,42 @@ def write_info(directory, **info):
         json.dumps({'layout': LAYOUT, **info}, indent=1) + '\n')
 
 
-def _zstd(data):
+def _zstd(data, most):
     """Python 3.11 cannot do it itself."""
     if not shutil.which('zstd'):
         raise LabError('no program zstd, which decompresses the kernel: '
                        'install the package zstd')
-    return subprocess.run(['zstd', '-dcq'], input=data, capture_output=True,
-                          check=False).stdout
+    with tempfile.TemporaryFile() as f:
+        f.write(data)
+        f.seek(0)
+        with subprocess.Popen(['zstd', '-dcq'], stdin=f,
+                              stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL) as process:
+            found = process.stdout.read(most)
+            process.kill()
+    return found
 
 
+def _xz(data, most):
+    return lzma.LZMADecompressor(memlimit=XZ_MEMORY).decompress(data, most)
+
+
+# Each decompresses the beginning of data, up to so many bytes.
 COMPRESSIONS = (
-    (b'\xfd7zXZ\x00', lambda data: lzma.LZMADecompressor().decompress(data)),
+    (XZ, _xz),
     (b'\x28\xb5\x2f\xfd', _zstd),
-    (b'\x1f\x8b\x08', lambda data: zlib.decompressobj(31).decompress(data)))
+    (b'\x1f\x8b\x08',
+     lambda data, most: zlib.decompressobj(31).decompress(data, most)))
+
+
+def _places(data, magic):
+    """Where these bytes are, some of which may be there by chance."""
+    at = -1
+    for _ in range(PLACES_MAX):
+        at = data.find(magic, at + 1)
+        if at < 0:
+            return
+        yield at
 
 
 def decompress(image, out):
@@ -176,20 +206,35 @@ def decompress(image, out):
     data = image.read_bytes()
     missing = None
     for magic, unpacked in COMPRESSIONS:
-        at = data.find(magic)
-        while at >= 0:
+        for at in _places(data, magic):
+            rest = memoryview(data)[at:]
             try:
-                kernel = unpacked(data[at:])
+                if unpacked(rest, 4) != b'\x7fELF':
+                    continue
+                kernel = unpacked(rest, KERNEL_MAX + 1)
             except (lzma.LZMAError, zlib.error):
-                kernel = b''
+                continue
             except LabError as e:
-                # These few bytes may be there by chance
-                missing, kernel = e, b''
-            if kernel.startswith(b'\x7fELF'):
-                out.write_bytes(kernel)
-                return
-            at = data.find(magic, at + 1)
+                missing = e
+                continue
+            if len(kernel) > KERNEL_MAX:
+                raise LabError(f'the kernel in {image.name} has more than '
+                               f'{KERNEL_MAX} bytes')
+            out.write_bytes(kernel)
+            return
     raise missing or LabError(f'no compressed kernel found in {image.name}')
+
+
+def unpack_module(data, most):
+    """A module, which may be compressed, as insmod takes it."""
+    if data.startswith(XZ):
+        try:
+            data = _xz(data, most + 1)
+        except lzma.LZMAError as e:
+            raise LabError(f'a module is damaged: {e}') from e
+    if len(data) > most:
+        raise LabError(f'modules have more than {most} bytes')
+    return data
 
 
 def vmlinuz(root, release):

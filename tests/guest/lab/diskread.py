@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Reading a disk image, which may be hostile.
+
+A guest reads the image: the machine needs neither root nor programs for each
+format and file system. That guest has the image, an initramfs of the lab and a
+disk to write to: it reaches no file of the machine, whatever an image does to
+its kernel. The lab takes from that disk a limited number of records of limited
+size, gives the files names of its own, and checks values by strict patterns.
+"""
+import re
+import resource
+import subprocess
+import tempfile
+from pathlib import Path
+
+from . import kernel
+from .arch import NATIVE
+from .paths import GUEST_TESTS, LabError
+from .vm import clock_parameters, command_line, die_with_parent, end_of
+
+SCRIPT = GUEST_TESTS / 'guest' / 'read_image.sh'
+READ_TIMEOUT = 600
+MIB = 1 << 20
+
+# What an initramfs needs besides the file system of the root
+EARLY_MODULES = ('virtio_pci', 'virtio_blk')
+FILE_SYSTEMS = ('ext4', 'xfs', 'btrfs', 'f2fs')
+
+# The disk that the guest writes to has this size; other files that its QEMU
+# writes (its console, changed blocks of the image) have at most twice that.
+OUT_SIZE = 256 * MIB
+RECORD_MAX = 64 * MIB
+MODULES_MAX = 64
+
+# A record begins with its size and its name.
+HEAD = re.compile(rb'(0|[1-9][0-9]{0,8}) ([a-z-]{1,20})\n')
+ONCE = {'facts', 'os-release', 'status', 'vmlinuz', 'error'}
+FACTS = {
+    'device': re.compile(r'/dev/vda[0-9]{0,3}'),
+    'type': re.compile('|'.join(FILE_SYSTEMS)),
+    'release': re.compile(r'[0-9]+\.[0-9]+[A-Za-z0-9.+~-]{0,60}'),
+    **dict.fromkeys(('python', 'systemd', 'rdma'), re.compile('yes'))}
+
+
+class Malformed(LabError):
+    """A guest has not written what the lab's script writes."""
+
+
+def printable(text, most=2000):
+    """Text of an image or of its guest that a terminal can be given."""
+    return ''.join(c if c.isprintable() or c == '\n' else '?'
+                   for c in text[:most])
+
+
+def records(stream):
+    """The records that a guest has written: ({name: bytes}, modules)."""
+    found, modules = {}, []
+    while True:
+        head = HEAD.fullmatch(stream.readline(40))
+        if not head:
+            raise Malformed('a record without size and name')
+        size, name = int(head[1]), head[2].decode('ascii')
+        if size > RECORD_MAX:
+            raise Malformed(f'a record of {size} bytes, more than '
+                            f'{RECORD_MAX}')
+        data = stream.read(size)
+        if len(data) != size:
+            raise Malformed(f'a record "{name}" that is cut off')
+        if name == 'end':
+            return found, modules
+        if name == 'module' and len(modules) < MODULES_MAX:
+            modules.append(data)
+        elif name in ONCE and name not in found:
+            found[name] = data
+        else:
+            raise Malformed(f'one record "{name}" too many')
+
+
+def check_facts(told):
+    """Require that each value is what its pattern says."""
+    for name, pattern in FACTS.items():
+        value = told.get(name, '')
+        if name in told and not (isinstance(value, str) and
+                                 pattern.fullmatch(value)):
+            raise Malformed(f'{name} "{printable(str(value), 100)}" is not '
+                            f'like {pattern.pattern}')
+    return told
+
+
+def facts(data):
+    """{name: value} of a record of facts."""
+    text = data.decode('ascii', errors='replace')
+    return check_facts(dict(re.findall(r'^([a-z]+)=(.*)$', text, re.M)))
+
+
+def os_release(data):
+    """{name: value} of a file os-release."""
+    text = data.decode('utf-8', errors='replace')
+    return {name: printable(value.strip('"'), 100)
+            for name, value in re.findall(r'^([A-Z_]+)=(.*)$', text, re.M)}
+
+
+def _programs():
+    """{path: file} of programs that busybox does not have, with their
+    libraries, for an initramfs."""
+    found = {}
+    for name in ('modprobe', 'blkid'):
+        program = next((Path(at, name) for at in ('/usr/sbin', '/sbin')
+                        if Path(at, name).exists()), None)
+        if not program:
+            raise LabError(f'no program {name}, which reads disk images: '
+                           'install the packages kmod and util-linux')
+        found[f'sbin/{name}'] = program
+        shown = subprocess.run(['ldd', str(program)], capture_output=True,
+                               text=True, check=False)
+        found.update((library.lstrip('/'), library) for library in
+                     re.findall(r'(/\S+) \(0x', shown.stdout))
+    return found
+
+
+def _file_systems(made):
+    """{path: file} of a kernel's modules for the file systems that it has,
+    and of what modprobe has to know of them."""
+    found = {}
+    at = f'lib/modules/{made.release}'
+    for kind in FILE_SYSTEMS:
+        try:
+            files = kernel.module_files(made.root, made.release, [kind])
+        except LabError:
+            continue    # such an image cannot be mounted, and so is refused
+        for file in files:
+            relative = Path(file).resolve().relative_to(
+                made.modules.resolve())
+            found[f'{at}/{relative}'] = file
+    for name in ('dep', 'alias', 'symbols', 'builtin', 'softdep'):
+        for file in made.modules.glob(f'modules.{name}*'):
+            found[f'{at}/{file.name}'] = file
+    return found
+
+
+def _command(made, initramfs, image, out, console):
+    return [
+        str(NATIVE.qemu_binary()), '-name', 'reader', *NATIVE.firmware(),
+        '-M', NATIVE.machine, '-accel', 'tcg', '-cpu', NATIVE.model,
+        '-m', '512M', '-nodefaults', '-no-user-config', '-display', 'none',
+        '-no-reboot', '-serial', f'file:{console}',
+        '-kernel', str(made.vmlinux), '-initrd', str(initramfs),
+        '-append', command_line('reader', clock_parameters()), *image,
+        '-drive', f'if=none,id=out,file={out},format=raw,cache=unsafe',
+        '-device', 'virtio-blk-pci,drive=out,addr=8']
+
+
+def _limit():
+    die_with_parent()
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2 * OUT_SIZE, 2 * OUT_SIZE))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _run(command, log):
+    """Run the reader's QEMU to its end."""
+    with open(log, 'wb') as errors:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors,
+            preexec_fn=_limit)
+        try:
+            code = process.wait(READ_TIMEOUT)
+        except subprocess.TimeoutExpired:
+            raise Malformed(f'no end after {READ_TIMEOUT} s') from None
+        finally:
+            process.kill()
+            process.wait()
+    if code:
+        raise Malformed(f'QEMU ended with exit code {code}')
+
+
+def _said(*logs):
+    """The last words of QEMU and of the guest's console."""
+    said = ''
+    for log in logs:
+        if log.exists():
+            with open(log, 'rb') as f:
+                f.seek(max(0, log.stat().st_size - 20000))
+                text = f.read().decode(errors='replace').strip()
+            said += ''.join('\n' + line for line in end_of(text))
+    return printable(said)
+
+
+def read(path, image, made):
+    """Have a guest read an image: ({name: bytes}, modules). @path: its name
+    for errors; @image: QEMU's arguments for it as the first disk; @made: the
+    kernel.Kernel of the guest."""
+    with tempfile.TemporaryDirectory(prefix='vrdma-read-') as temp:
+        at = Path(temp)
+        initramfs, out, log, console = (
+            at / name for name in ('initramfs', 'out', 'qemu', 'console'))
+        kernel.write_initramfs(
+            initramfs, f'{kernel.INIT_BEGIN}\n{SCRIPT.read_text()}',
+            kernel.module_files(made.root, made.release, EARLY_MODULES),
+            more={**_programs(), **_file_systems(made)})
+        with open(out, 'wb') as f:
+            f.truncate(OUT_SIZE)
+        try:
+            _run(_command(made, initramfs, image, out, console), log)
+            with open(out, 'rb') as f:
+                found = records(f)
+        except Malformed as e:
+            raise LabError(f'--image {path}: no guest can read it: '
+                           f'{e}{_said(log, console)}') from e
+    if 'error' in found[0]:
+        raise LabError(f'--image {path}: '
+                       + printable(found[0]['error'].decode(
+                           errors='replace').strip(), 500))
+    return found
