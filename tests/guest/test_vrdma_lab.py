@@ -9,7 +9,7 @@ import time
 from lab.capture import summary
 from lab.pair import address
 from lab.runner import Skip, ends_guests
-from lab.userlab import UserBench, UserLab, all_end
+from lab.userlab import UserBench, UserLab, all_end, check_privileges
 
 PAIR, BENCH = UserLab, UserBench
 SECONDS = 40
@@ -128,6 +128,10 @@ def test_options_of_the_program_need_no_separator(bench):
     (bench.lab.work / 'here').touch()
     done = bench.lab.call('run', '-g', '1', 'ls', '-1', 'here')
     assert done.out == 'here\n', str(done)
+
+
+def test_guests_leave_no_privileges_in_the_directory(bench):
+    check_privileges(bench.lab, 2)
 
 
 def test_what_is_written_elsewhere_stays_in_the_guest(bench):

@@ -9,6 +9,7 @@ import lzma
 import os
 import re
 import shutil
+import stat
 import struct
 import subprocess
 import sys
@@ -25,7 +26,7 @@ sys.path[:0] = [str(TOP / 'tools' / 'lab'), str(TOP / 'tests' / 'guest')]
 
 from lab import diskboot, diskread, disks, kernel, suites    # noqa: E402
 from lab.paths import LabError    # noqa: E402
-from vrdma_lab import images    # noqa: E402
+from vrdma_lab import confine, images    # noqa: E402
 
 RELEASE = '6.1.0-56-amd64'
 OS_RELEASE = b'ID=debian\nVERSION_ID="12"\n'
@@ -334,6 +335,66 @@ class Hostile(Case):
 def gzip_of(data):
     return subprocess.run(['gzip', '-c'], input=data, capture_output=True,
                           check=True).stdout
+
+
+class SharedDirectories(Case):
+    # Calls of a program that is confined, and whether it can do that
+    CALLS = '''
+        chmod 0o1755    os.chmod("file", 0o1755)
+        chmod 0o4755    os.chmod("file", 0o4755)
+        chmod 0o2755    os.chmod("file", 0o2755)
+        fchmod          os.fchmod(os.open("file", os.O_RDONLY), 0o4755)
+        link            os.chmod("file", 0o4755, dir_fd=os.open(".", 0))
+        open            os.open("a", os.O_CREAT | os.O_WRONLY, 0o4755)
+        tmpfile         os.open(".", os.O_TMPFILE | os.O_WRONLY, 0o4755)
+        mknod file      os.mknod("b", 0o4755 | stat.S_IFREG)
+        mknod null      os.mknod("c", 0o666 | stat.S_IFCHR, os.makedev(1, 3))
+        mknod disk      os.mknod("d", 0o666 | stat.S_IFBLK, os.makedev(8, 0))
+        old file        os.open("file", os.O_RDONLY, 0o4755)
+        new file        os.open("e", os.O_CREAT | os.O_WRONLY, 0o755)
+        new tmpfile     os.open(".", os.O_TMPFILE | os.O_WRONLY, 0o755)
+        fifo            os.mkfifo("f")
+        socket          os.mknod("s", 0o755 | stat.S_IFSOCK)
+        directory       os.mkdir("g")'''
+    GOOD = {'chmod 0o1755', 'old file', 'new file', 'new tmpfile', 'fifo',
+            'socket', 'directory'}
+
+    def confined(self, code):
+        return subprocess.run(
+            [sys.executable, '-c', f'import os, stat\n{code}'],
+            cwd=self.base, capture_output=True, text=True, check=False,
+            preexec_fn=confine.confine)
+
+    def test_no_privileges_are_left_there(self):
+        confine.check()
+        (self.base / 'file').touch()
+        for line in self.CALLS.strip().splitlines():
+            name, code = re.split('  +', line.strip(), maxsplit=1)
+            done = self.confined(code)
+            with self.subTest(name):
+                self.assertEqual(done.returncode == 0, name in self.GOOD,
+                                 done.stderr)
+                if name not in self.GOOD:
+                    self.assertIn('Operation not permitted', done.stderr)
+        for path in self.base.iterdir():
+            mode = path.lstat().st_mode
+            self.assertFalse(mode & (stat.S_ISUID | stat.S_ISGID), path)
+            self.assertFalse(stat.S_ISCHR(mode) or stat.S_ISBLK(mode), path)
+
+    def test_who_writes_a_program_takes_its_privileges(self):
+        path = self.base / 'file'
+        path.touch()
+        path.chmod(0o6755)
+        done = self.confined('open("file", "w").write("x")')
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(stat.S_IMODE(path.stat().st_mode), 0o755)
+
+    def test_calls_that_the_filter_cannot_see_through_are_not_there(self):
+        for number in (437, 425):
+            done = self.confined(
+                'import ctypes; libc = ctypes.CDLL(None, use_errno=True); '
+                f'print(libc.syscall({number}, 1, 0), ctypes.get_errno())')
+            self.assertEqual(done.stdout, '-1 38\n', done.stderr)
 
 
 if __name__ == '__main__':

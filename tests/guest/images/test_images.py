@@ -7,7 +7,7 @@ from lab.capture import summary
 from lab.disks import RELEASES
 from lab.runner import Skip
 from lab.testimages import PROGRAMS, ImageLab
-from lab.userlab import UserBench
+from lab.userlab import UserBench, check_privileges
 
 PAIR, BENCH = ImageLab, UserBench
 GUESTS = {'suites': ('bookworm', 'trixie', 'trixie'),
@@ -107,6 +107,10 @@ def test_the_directory_is_shared_both_ways(bench):
     for index, _ in suites():
         text = (lab.work / f'from-{index}').read_text(encoding='ascii')
         assert text == f'host\n{lab.work}\n', text
+
+
+def test_guests_leave_no_privileges_in_the_directory(bench):
+    check_privileges(bench.lab, 2)
 
 
 def test_the_image_is_never_written(bench):

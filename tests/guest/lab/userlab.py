@@ -4,6 +4,7 @@ Bench. Its labs are in a directory of their own."""
 import json
 import os
 import shutil
+import stat
 import subprocess
 import tempfile
 import time
@@ -109,6 +110,27 @@ class UserBench:
         """Guests run nothing that a test has begun."""
         if self.lab.guests:
             self.lab.call('run', '--', 'sh', '-c', '! pgrep -x sleep')
+
+
+def check_privileges(lab, guest):
+    """Require that a guest leaves nothing in the shared directory that gives
+    rights to others of the machine."""
+    lab.call('run', '-g', str(guest), '--', 'sh', '-exc', '''
+        cp /bin/true mine
+        chmod 755 mine
+        ./mine
+        mkfifo fifo
+        ! chmod 4755 mine
+        ! chmod 2755 mine
+        ! mknod null c 1 3
+        ! mknod disk b 8 0
+        ! install -m 4755 /bin/true other''')
+    left = {path.name: path.lstat().st_mode for path in lab.work.iterdir()}
+    assert stat.S_ISFIFO(left['fifo']), left
+    assert stat.S_IMODE(left['mine']) == 0o755, left
+    for name, mode in left.items():
+        assert not mode & (stat.S_ISUID | stat.S_ISGID), (name, oct(mode))
+        assert not (stat.S_ISCHR(mode) or stat.S_ISBLK(mode)), name
 
 
 def all_end(pids, seconds=20):

@@ -163,6 +163,10 @@ class Vm(Guest):
         """The command that runs QEMU elsewhere, such as in a namespace."""
         return []
 
+    def _before_qemu(self):
+        """What the process that becomes QEMU does first."""
+        die_with_parent()
+
     def start(self):
         """Start QEMU; returns at once, see wait_ready()."""
         self.out.mkdir(parents=True, exist_ok=True)
@@ -179,7 +183,7 @@ class Vm(Guest):
             self.process = subprocess.Popen(
                 [*self._enter(), *command], stdin=subprocess.DEVNULL,
                 stdout=errors, stderr=errors, pass_fds=[*fds, *self.fds],
-                preexec_fn=die_with_parent)
+                preexec_fn=self._before_qemu)
         agent_far.close()
         qmp_far.close()
         self.qmp_channel = Channel(f'{self.name} (QMP)', qmp)

@@ -14,7 +14,7 @@ from lab.paths import LabError
 from lab.stack import STACKS
 from lab.vm import Vm
 
-from . import installed
+from . import confine, installed
 from .session import Past
 
 PANIC = re.compile(r'Kernel panic - not syncing: (.*?)\s*$', re.M)
@@ -83,6 +83,10 @@ class LabGuest(Vm):
 
     def _clock(self):
         return '' if self.plan.accelerator == 'kvm' else super()._clock()
+
+    def _before_qemu(self):
+        super()._before_qemu()
+        confine.confine()
 
     def start(self):
         super().start()

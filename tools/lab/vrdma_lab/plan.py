@@ -10,7 +10,7 @@ from lab.pair import MTU
 from lab.paths import (INSTALLED, MODULES, PROVIDER, LabError, firmware_dirs,
                        provider_dir, qemu_binary)
 
-from . import images, installed, taps
+from . import confine, images, installed, taps
 
 MOST = 64
 LAST = 254              # addresses are 10.0.0.1 and so on
@@ -148,6 +148,7 @@ def check(plan):
     if plan.packages and not plan.images:
         raise LabError('--install is for guests that boot from an image: '
                        'others have what is installed on this machine')
+    confine.check()
     qemu_binary()
     firmware_dirs()
     if plan.images:
