@@ -9,6 +9,7 @@ import lzma
 import os
 import re
 import shutil
+import socket
 import stat
 import struct
 import subprocess
@@ -24,7 +25,8 @@ TOP = Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
 sys.path[:0] = [str(TOP / 'tools' / 'lab'), str(TOP / 'tests' / 'guest')]
 
-from lab import diskboot, diskread, disks, kernel, suites    # noqa: E402
+from lab import (agent, diskboot, diskread, disks, kernel,    # noqa: E402
+                 suites, vm)
 from lab.paths import LabError    # noqa: E402
 from vrdma_lab import confine, images    # noqa: E402
 
@@ -330,6 +332,41 @@ class Hostile(Case):
         with self.assertRaises(LabError) as caught:
             self.kept(**{'os-release': b'ID=x\nPRETTY_NAME=\x1b]0;x\x07Y\n'})
         self.assertIn('this is ?]0;x?Y', str(caught.exception))
+
+
+class HostileGuests(Case):
+    def channel(self):
+        near, far = socket.socketpair()
+        self.addCleanup(far.close)
+        return agent.Channel('guest', near), far
+
+    def test_a_line_without_end_ends_the_channel(self):
+        with mock.patch.object(agent, 'LINE_MAX', 4096):
+            channel, far = self.channel()
+            far.sendall(b'{"event": "ready"}\n')
+            self.assertTrue(channel.event('ready', 60))
+            far.sendall(b'{"event": "' + b'x' * 4096)
+            self.assertRaises(agent.GuestGone, channel.event, 'none', 60)
+
+    def test_events_that_nobody_waits_for_are_dropped(self):
+        with mock.patch.object(agent, 'EVENTS_MAX', 10):
+            channel, far = self.channel()
+            for number in range(1000):
+                far.sendall(b'{"event": "%d"}\n' % number)
+            self.assertTrue(channel.event('999', 60))
+            self.assertLessEqual(channel.events.maxsize, 10)
+            far.close()
+            self.assertRaises(agent.GuestGone, channel.event, 'none', 60)
+
+    def test_of_a_log_the_end_is_read(self):
+        log = self.base / 'log'
+        with open(log, 'wb') as f:
+            f.truncate(1 << 40)
+            f.seek(0, os.SEEK_END)
+            f.write(b'the end')
+        text = vm.read_log(log)
+        self.assertEqual(len(text), vm.LOG_MAX)
+        self.assertTrue(text.endswith('the end'))
 
 
 def gzip_of(data):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The host's end of a guest's agent (guest/agent.py): commands that run in
 the guest, and what they say."""
+import contextlib
 import itertools
 import json
 import queue
@@ -13,6 +14,10 @@ from .arch import NATIVE
 from .paths import LabError
 
 BOOT_TIMEOUT = 120
+# A guest may be hostile. Characters of a line, and events that nobody waits
+# for; older ones are dropped.
+LINE_MAX = 16 << 20
+EVENTS_MAX = 10000
 COMPLAINT = re.compile(r'BUG[: ]|WARNING:|Oops|Call Trace|'
                        r'blocked for more than|pagealloc: ')
 
@@ -29,7 +34,7 @@ class Channel:
         self.sock = sock
         self.numbers = itertools.count(1)
         self.pending = {}
-        self.events = queue.Queue()
+        self.events = queue.Queue(EVENTS_MAX)
         self.lock = threading.Lock()
         self.closed = False
         threading.Thread(target=self._read, daemon=True).start()
@@ -37,7 +42,8 @@ class Channel:
     def _read(self):
         try:
             with self.sock.makefile('r', encoding='utf-8') as lines:
-                for line in lines:
+                # A line that is too long is cut off, and so no JSON.
+                while line := lines.readline(LINE_MAX):
                     self._dispatch(json.loads(line))
         except (OSError, ValueError):
             pass
@@ -46,7 +52,14 @@ class Channel:
             waiting = list(self.pending.values())
         for answers in waiting:
             answers.put(None)
-        self.events.put(None)
+        self._note(None)
+
+    def _note(self, event):
+        """Add an event; only the thread that reads does so."""
+        if self.events.full():
+            with contextlib.suppress(queue.Empty):
+                self.events.get_nowait()
+        self.events.put(event)
 
     def _dispatch(self, message):
         with self.lock:
@@ -54,7 +67,7 @@ class Channel:
         if answers:
             answers.put(message)
         else:
-            self.events.put(message)
+            self._note(message)
 
     def call(self, request, timeout):
         """Send a request, wait for its answer."""

@@ -16,7 +16,8 @@ from pathlib import Path
 from . import kernel
 from .arch import NATIVE
 from .paths import GUEST_TESTS, LabError
-from .vm import clock_parameters, command_line, die_with_parent, end_of
+from .vm import (clock_parameters, command_line, die_with_parent, end_of,
+                 read_log)
 
 SCRIPT = GUEST_TESTS / 'guest' / 'read_image.sh'
 READ_TIMEOUT = 600
@@ -178,10 +179,8 @@ def _said(*logs):
     said = ''
     for log in logs:
         if log.exists():
-            with open(log, 'rb') as f:
-                f.seek(max(0, log.stat().st_size - 20000))
-                text = f.read().decode(errors='replace').strip()
-            said += ''.join('\n' + line for line in end_of(text))
+            said += ''.join('\n' + line for line in
+                            end_of(read_log(log).strip()))
     return printable(said)
 
 

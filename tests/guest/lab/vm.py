@@ -18,6 +18,8 @@ from .arch import NATIVE
 from .paths import GUEST_TESTS, LOGS, STATE, LabError
 
 _PR_SET_PDEATHSIG = 1
+# Bytes that are read of a log, which a guest can make as long as it likes
+LOG_MAX = 1 << 20
 
 
 def host_tsc_khz():
@@ -52,6 +54,13 @@ def about_preference(preferred):
     if preferred:
         return "QEMU's main loops go before vCPUs (SCHED_RR)"
     return "QEMU's main loops wait for vCPUs: CAP_SYS_NICE is missing"
+
+
+def read_log(path):
+    """The end of a log."""
+    with open(path, 'rb') as f:
+        f.seek(max(0, os.fstat(f.fileno()).st_size - LOG_MAX))
+        return f.read(LOG_MAX).decode(errors='replace')
 
 
 def end_of(text):
@@ -204,7 +213,7 @@ class Vm(Guest):
         said = []
         for path in (self.logs / f'{self.tag}.qemu', self.log):
             try:
-                text = path.read_text(errors='replace').strip()
+                text = read_log(path).strip()
             except OSError:
                 continue
             if text:

@@ -12,7 +12,7 @@ from lab.agent import BOOT_TIMEOUT, COMPLAINT
 from lab.pair import address, backend, functions, net_up
 from lab.paths import LabError
 from lab.stack import STACKS
-from lab.vm import Vm
+from lab.vm import Vm, read_log
 
 from . import confine, installed
 from .session import Past
@@ -102,8 +102,7 @@ class LabGuest(Vm):
         elif code:
             self.fate = f'QEMU ended with exit code {code}'
         else:
-            console = self.log.read_text(errors='replace')
-            panic = PANIC.search(console)
+            panic = PANIC.search(read_log(self.log))
             self.fate = f'its kernel panicked: {panic.group(1)}' if panic \
                 else 'it was switched off'
 
