@@ -134,6 +134,26 @@ static void test_timer_keeps_its_time(void)
     link_pair_free(&p);
 }
 
+/* Responses that may be asked for again, as many as there can be */
+static void test_all_resources_move(void)
+{
+    LinkQpSpec spec = link_spec();
+    RoceQpImage image;
+    LinkPair p;
+
+    spec.rd_atomic[0] = spec.dest_rd_atomic[1] = LINK_MAX_RD_ATOMIC;
+    p = link_pair(&spec);
+    for (unsigned i = 0; i <= LINK_MAX_RD_ATOMIC; i++) {
+        g_assert_cmpint(roce_export_qp(p.b->e, p.bq, &image), ==, 0);
+        g_assert_cmpuint(image.n_res, ==, MIN(i, LINK_MAX_RD_ATOMIC));
+        roce_qp_image_clear(&image);
+        link_pair_post(&p, RDMA_WR_RDMA_READ, i, 0, 10);
+        link_run(p.l, LINK_FOREVER);
+        link_expect(p.a, i, RDMA_WC_SUCCESS);
+    }
+    link_pair_free(&p);
+}
+
 /* Refusals */
 
 typedef struct Victim {
@@ -628,6 +648,8 @@ int main(int argc, char **argv)
     }
     g_test_add_func("/roce/migrate/timer-keeps-its-time",
                     test_timer_keeps_its_time);
+    g_test_add_func("/roce/migrate/all-resources-move",
+                    test_all_resources_move);
     g_test_add_func("/roce/migrate/refuse/smaller-engine",
                     test_refuse_smaller_engine);
     g_test_add_func("/roce/migrate/refuse/bad-fields",
