@@ -16,6 +16,7 @@
 
 /* The engine, which is linked to this program, has its memory from here. */
 static unsigned fails_at;           /* the next but so many; 0: none */
+static unsigned tries;              /* of those that may fail */
 static GHashTable *live;
 
 static void *allocate(gsize n, gsize size)
@@ -30,6 +31,7 @@ static void *allocate(gsize n, gsize size)
 
 gpointer g_try_malloc0_n(gsize n, gsize size)
 {
+    tries++;
     return fails_at && !--fails_at ? NULL : allocate(n, size);
 }
 
@@ -266,6 +268,24 @@ static void test_no_operands(void)
     link_pair_free(&p);
 }
 
+/* A queue whose WQEs go one by one needs no more than one place. */
+static void test_queues_grow_with_what_is_in_them(void)
+{
+    LinkQpSpec spec = link_spec();
+    LinkPair p = link_pair(&spec);
+    unsigned before = tries;
+
+    for (unsigned i = 0; i < 100; i++) {
+        link_pair_recv(&p, i, 0, 8);
+        link_pair_post(&p, RDMA_WR_SEND, i, 0, 8);
+        g_assert_true(link_run(p.l, LINK_FOREVER));
+        link_expect(p.a, i, RDMA_WC_SUCCESS);
+        link_expect(p.b, i, RDMA_WC_SUCCESS);
+    }
+    g_assert_cmpuint(tries, ==, before);
+    link_pair_free(&p);
+}
+
 /* Each kind of object, with work under way, also in an engine's image */
 static void use_all(bool moves)
 {
@@ -341,6 +361,8 @@ int main(int argc, char **argv)
         g_test_add_data_func(path, &cases[i], test_each_fails);
     }
     g_test_add_func("/roce/alloc/no-operands", test_no_operands);
+    g_test_add_func("/roce/alloc/queues-grow-with-what-is-in-them",
+                    test_queues_grow_with_what_is_in_them);
     g_test_add_func("/roce/alloc/nothing-is-left", test_nothing_is_left);
     return g_test_run();
 }

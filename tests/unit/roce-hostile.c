@@ -324,19 +324,23 @@ static void test_forged_replays(void)
     spec.psn[0] = 100;
     p = link_pair(&spec);
     off = 8 - p.bmr->attr.iova % 8;
-    /* PSN 100: atomic, 101..104: READ, 105: WRITE */
+    /* PSN 100: atomic, 101..104: READ, 105: WRITE, 106: ATOMIC WRITE */
     link_pair_post(&p, RDMA_WR_ATOMIC_FETCH_AND_ADD, 1, off, 8);
     link_pair_post(&p, RDMA_WR_RDMA_READ, 2, 100, 4000);
     link_pair_post(&p, RDMA_WR_RDMA_WRITE, 3, 8192, 10);
+    link_pair_post(&p, RDMA_WR_ATOMIC_WRITE, 4, off, 8);
     g_assert_true(link_run(p.l, LINK_FOREVER));
-    g_assert_cmpuint(link_wcs(p.a), ==, 3);
+    g_assert_cmpuint(link_wcs(p.a), ==, 4);
     sent = p.l->sent[1];
 
-    /* A READ where the ATOMIC was, and the other way round */
+    /* A READ where an ATOMIC was, and the other way round */
     bth = bth_to(&p, ROCE_READ_REQUEST, 100);
     bth.reth.va = p.bmr->attr.iova;
     bth.reth.rkey = p.bmr->attr.rkey;
     bth.reth.len = 8;
+    inject(&p, &bth, junk, 0);
+    bth.psn = 106;
+    bth.reth.va += off;
     inject(&p, &bth, junk, 0);
     bth = bth_to(&p, ROCE_FETCH_ADD, 101);
     bth.atomiceth.va = p.bmr->attr.iova + off;
@@ -372,7 +376,7 @@ static void test_forged_replays(void)
     bth.psn = 99;
     inject(&p, &bth, junk, 0);
     g_assert_cmpuint(p.l->sent[1], ==, sent);
-    g_assert_cmpuint(p.b->atomics, ==, 1);
+    g_assert_cmpuint(p.b->atomics, ==, 2);
 
     /* The true ones are answered */
     bth.psn = 102;
@@ -383,7 +387,7 @@ static void test_forged_replays(void)
     bth.atomiceth.rkey = p.bmr->attr.rkey;
     inject(&p, &bth, junk, 0);
     g_assert_cmpuint(p.l->sent[1], ==, sent + 4);
-    g_assert_cmpuint(p.b->atomics, ==, 1);
+    g_assert_cmpuint(p.b->atomics, ==, 2);
     g_assert_cmpint(link_state(p.b, p.bq), ==, RDMA_QPS_RTS);
     link_pair_free(&p);
 }
@@ -599,8 +603,8 @@ static void test_ghost_acks(void)
             inject(&p, &bth, junk, 0);
         }
     }
-    /* Reserved syndromes of an outstanding PSN */
-    bth.psn = 1001;
+    /* Reserved syndromes of the last PSN, which would be the end */
+    bth.psn = 1002;
     for (k = 0; k < 256; k++) {
         if ((k & 0xe0) == 0x40 || k >= 0x80 || (k > 0x63 && k < 0x80)) {
             bth.aeth.syndrome = k;
@@ -696,10 +700,7 @@ static void random_frame(LinkPair *p, GRand *r, uint32_t psn)
            lens[g_rand_int_range(r, 0, G_N_ELEMENTS(lens))] : 0);
 }
 
-/*
- * End node b's QP: its SEND or READ and its @n receives have completed once,
- * in order. Returns how many receives got a message.
- */
+/* The WQEs of b complete once, in order. How many receives got a message? */
 static unsigned check_completions(LinkPair *p, unsigned n)
 {
     unsigned sends = 0, recvs = 0, messages = 0;

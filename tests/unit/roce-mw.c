@@ -22,6 +22,9 @@ static void test_create(void)
     bad.mwn = LINK_MAX_MR + 1;
     bad.rkey = bad.mwn << 8;
     g_assert_cmpint(roce_mw_create(e, &bad), ==, -EINVAL);
+    bad.mwn = LINK_MAX_MR;
+    bad.rkey = bad.mwn << 8;
+    g_assert_cmpint(roce_mw_create(e, &bad), ==, 0);
     bad = attr;
     bad.rkey = 101 << 8;
     g_assert_cmpint(roce_mw_create(e, &bad), ==, -EINVAL);
