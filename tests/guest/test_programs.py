@@ -3,6 +3,7 @@
 import re
 
 from lab.pair import address
+from lab.perftest import ROW
 from lab.programs import cm_exchange, exchange, perftest_cm_exchange
 from lab.runner import ACK_TIMEOUT
 
@@ -21,8 +22,7 @@ def pingpong(bench, tool, options='', count=200):
 def perftest(bench, tool, options, how=exchange):
     result = bench.exchange(f'{tool} {options}', f'{tool} {options}',
                             form=PERFTEST, how=how)
-    assert re.search(r'^\s*\d+\s+\d+\s+[\d.]+\s', result.client.out, re.M), \
-        str(result)
+    assert ROW.search(result.client.out), str(result)
 
 
 def test_ibv_devices_lists_the_device(bench):

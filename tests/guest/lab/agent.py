@@ -123,9 +123,14 @@ class Result:
     def ok(self):
         return self.rc == 0
 
-    def __str__(self):
+    @property
+    def end(self):
+        """How it ended, and what it said last."""
         how = 'timed out' if self.rc is None else f'exit code {self.rc}'
-        return f'$ {self.cmd}\n{self.out.rstrip()}\n[{how}]'
+        return ': '.join([how, *self.out.rstrip().splitlines()[-1:]])
+
+    def __str__(self):
+        return f'[{self.end}]\n$ {self.cmd}\n{self.out.rstrip()}'
 
 
 class Guest:

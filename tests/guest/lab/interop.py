@@ -8,6 +8,7 @@ import time
 from . import wire
 from .pair import MTU, Pair, address
 from .paths import LOGS, LabError
+from .perftest import ROW
 from .programs import PORT, build_verify, cm_exchange, exchange
 from .runner import ACK_TIMEOUT, port_counters
 from .stack import STACKS
@@ -68,8 +69,7 @@ def perftest(tool, options):
             cell, f'{tool} -F -m {cell.mtu} -n {count} -u {timeout} '
             f'{options}',
             '-d {} -x {}')
-        if not re.search(r'^\s*\d+\s+\d+\s+[\d.]+\s', result.client.out,
-                         re.M):
+        if not ROW.search(result.client.out):
             result.client.rc = 1
         return result
     return run

@@ -11,6 +11,8 @@ LATENCY = ('ib_send_lat', 'ib_write_lat', 'ib_read_lat')
 # two do not agree, as when a guest is not run for a moment, they tell 0 MB/s.
 NO_CLOCK = 'Correlation coefficient r^2'
 TRIES = 3
+# The row of a run that came to its end. Latencies by such a clock are "inf".
+ROW = re.compile(r'^\s*\d+\s+\d+\s+([\d.]+|inf)\s', re.M)
 SIZES = {64: '64 B', 4096: '4 KiB', 65536: '64 KiB', 1 << 20: '1 MiB'}
 
 
@@ -54,7 +56,7 @@ def parse(test, text):
     if NO_CLOCK in text:
         return None
     rows = [line.split() for line in text.splitlines()
-            if re.match(r'\s*\d+\s+\d+\s+[\d.]+\s', line)]
+            if ROW.match(line)]
     if not rows:
         return None
     row = rows[-1]

@@ -25,7 +25,9 @@ class Exchange:
         return self.client.seconds
 
     def __str__(self):
-        return f'server: {self.server}\nclient: {self.client}'
+        # Reports of failed tests may be cut: the ends of both come first.
+        return (f'server: {self.server.end}\nclient: {self.client.end}\n'
+                f'server: {self.server}\nclient: {self.client}')
 
 
 def exchange(server_vm, client_vm, server_cmd, client_cmd, port=PORT,

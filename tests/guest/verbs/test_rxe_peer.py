@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Guest 1 is nested in User-mode Linux, and has its rxe by rdma-verbs. Guest 2
 has rxe as Linux has it, and nothing of this project."""
-import re
-
 from lab.nested import NestedPair, on_rxe
+from lab.perftest import ROW
 
 PAIR = NestedPair
 GUESTS = {'devices': on_rxe, 'peer_rdma': False}
@@ -13,8 +12,7 @@ SECONDS = 120
 
 def perftest(bench, command):
     result = bench.exchange(command, command, '-d {} -x {}', timeout=120)
-    assert re.search(r'^\s*\d+\s+\d+\s+[\d.]+\s', result.client.out, re.M), \
-        str(result)
+    assert ROW.search(result.client.out), str(result)
 
 
 def test_pingpong_with_events_over_both_families(bench):
