@@ -30,6 +30,7 @@ typedef struct Log {
     unsigned lose_nth;              /* the one with this number, from 1 */
     bool lose_acks;
     bool lose_responses;            /* all that node b sends */
+    bool block;                     /* node a's wire, after each frame */
     int64_t last_rnr_nak;
 } Log;
 
@@ -56,6 +57,9 @@ static bool log_frame(RoceLink *l, unsigned from, const uint8_t *frame,
     log->opcode[log->n] = opcode_of(frame);
     log->psn[log->n] = psn_of(frame);
     log->n++;
+    if (log->block) {
+        roce_set_tx_blocked(l->node[0].e, true);
+    }
     return !log->lose_all && log->n != log->lose_nth;
 }
 
@@ -121,15 +125,6 @@ static void test_no_timeout_waits_for_ever(void)
     link_pair_free(&p);
 }
 
-static bool block_after_frame(RoceLink *l, unsigned from, const uint8_t *frame,
-                              size_t len, void *opaque)
-{
-    if (from == 0) {
-        roce_set_tx_blocked(l->node[0].e, true);
-    }
-    return true;
-}
-
 /*
  * A wire that takes a packet each quarter of the timeout, as one that many
  * queue pairs share: the packets that ask for an ACK are not that far apart.
@@ -140,12 +135,13 @@ static void test_slow_wire_loses_nothing(void)
     const int64_t period = (4096 << 8) / 4;
     const unsigned packets = 100;
     LinkPair p;
+    Log log;
 
     spec.retry_cnt = 0;
     spec.timeout = 8;
-    p = link_pair(&spec);
+    p = logged_pair(&spec, &log);
     p.l->moves = 0;
-    p.l->filter = block_after_frame;
+    log.block = true;
     link_fill(p.amr, 1);
     link_pair_post(&p, RDMA_WR_RDMA_WRITE, 1, 0, packets * 1024);
     for (unsigned i = 0; i < packets; i++) {
@@ -158,6 +154,128 @@ static void test_slow_wire_loses_nothing(void)
     g_assert_cmpuint(p.l->sent[0], ==, packets);
     g_assert_cmpuint(roce_stats(p.a->e)->timeouts, ==, 0);
     link_pair_free(&p);
+}
+
+#define STALL_TIMEOUT_CODE 8
+#define STALL_TIMEOUT_NS (INT64_C(4096) << STALL_TIMEOUT_CODE)
+#define STALL_LEN 1500              /* two packets */
+/* Timeouts that use a retry although nothing is sent again: each 16th */
+#define STALLED_TIMEOUTS 16
+
+/* What keeps a requester from sending again, and how often it may */
+typedef struct StallCase {
+    const char *name;
+    uint32_t opcode;
+    bool paused;                    /* by its rate limit, not by the wire */
+    unsigned retry_cnt;
+} StallCase;
+
+static const StallCase stall_cases[] = {
+    { "wire/write", RDMA_WR_RDMA_WRITE, false, 1 },
+    { "wire/read", RDMA_WR_RDMA_READ, false, 1 },
+    { "wire/most-retries", RDMA_WR_RDMA_WRITE, false, 7 },
+    { "rate/write", RDMA_WR_RDMA_WRITE, true, 1 },
+    { "rate/read", RDMA_WR_RDMA_READ, true, 1 },
+};
+
+/* What was sent is lost, and no more leaves. */
+static LinkPair stalled_pair(const StallCase *c, Log *log)
+{
+    LinkQpSpec spec = link_spec();
+    RdmaQpAttr attr = { .rate_limit = 1 };
+    LinkPair p;
+
+    spec.retry_cnt = c->retry_cnt;
+    spec.timeout = STALL_TIMEOUT_CODE;
+    p = logged_pair(&spec, log);
+    p.l->moves = 0;
+    log->lose_all = true;
+    if (c->paused) {
+        g_assert_cmpint(roce_qp_modify(p.a->e, p.aq, RDMA_QP_RATE_LIMIT,
+                                       &attr), ==, 0);
+    }
+    link_fill(p.amr, 1);
+    link_fill(p.bmr, 2);
+    link_pair_post(&p, c->opcode, 1, 0, STALL_LEN);
+    link_pump(p.l);
+    g_assert_cmpuint(log->n, >, 0);
+    roce_set_tx_blocked(p.a->e, !c->paused);
+    return p;
+}
+
+/* Nothing leaves any more. */
+static void test_stall_has_an_end(gconstpointer data)
+{
+    const StallCase *c = data;
+    const unsigned timeouts = 1 + c->retry_cnt * STALLED_TIMEOUTS;
+    unsigned sent;
+    LinkPair p;
+    Log log;
+
+    p = stalled_pair(c, &log);
+    sent = log.n;
+    g_assert_false(link_run(p.l, timeouts * STALL_TIMEOUT_NS - 1));
+    g_assert_cmpuint(link_wcs(p.a), ==, 0);
+    link_run(p.l, 1);
+    link_expect(p.a, 1, RDMA_WC_RETRY_EXC_ERR);
+    g_assert_cmpuint(log.n, ==, sent);
+    g_assert_cmpuint(roce_stats(p.a->e)->timeouts, ==, timeouts);
+    g_assert_cmpuint(roce_stats(p.a->e)->retransmits, ==, c->retry_cnt);
+    link_pair_free(&p);
+}
+
+static void run_timeouts(LinkPair *p, unsigned n, uint64_t retransmits)
+{
+    g_assert_false(link_run(p->l, n * STALL_TIMEOUT_NS));
+    g_assert_cmpuint(link_wcs(p->a), ==, 0);
+    g_assert_cmpuint(roce_stats(p->a->e)->retransmits, ==, retransmits);
+}
+
+static void finish_stalled(LinkPair *p, Log *log)
+{
+    RdmaQpAttr attr = { };
+
+    log->lose_all = false;
+    log->block = false;
+    roce_set_tx_blocked(p->a->e, false);
+    g_assert_cmpint(roce_qp_modify(p->a->e, p->aq, RDMA_QP_RATE_LIMIT, &attr),
+                    ==, 0);
+    g_assert_true(link_run(p->l, LINK_FOREVER));
+    link_expect(p->a, 1, RDMA_WC_SUCCESS);
+    g_assert_true(link_same(p->amr, 0, p->bmr, 0, STALL_LEN));
+    link_pair_free(p);
+}
+
+/* Nothing leaves for longer than the retries last, and then it does. */
+static void test_stall_uses_one_retry(gconstpointer data)
+{
+    LinkPair p;
+    Log log;
+
+    p = stalled_pair(data, &log);
+    run_timeouts(&p, STALLED_TIMEOUTS, 1);
+    finish_stalled(&p, &log);
+}
+
+/* When something was sent again, or acknowledged, the count begins again. */
+static void test_stalls_are_counted_in_a_row(void)
+{
+    const StallCase c = { .opcode = RDMA_WR_RDMA_WRITE, .retry_cnt = 2 };
+    LinkPair p;
+    Log log;
+
+    p = stalled_pair(&c, &log);
+    run_timeouts(&p, STALLED_TIMEOUTS, 1);
+    log.block = true;
+    roce_set_tx_blocked(p.a->e, false);
+    run_timeouts(&p, STALLED_TIMEOUTS, 2);
+
+    log.lose_all = false;
+    roce_set_tx_blocked(p.a->e, false);
+    run_timeouts(&p, STALLED_TIMEOUTS, 2);
+    g_assert_cmpuint(p.l->sent[1], ==, 1);
+    run_timeouts(&p, 1, 3);
+    finish_stalled(&p, &log);
 }
 
 /* Half of the link's time is the way back: an ACK for each of these. */
@@ -525,6 +643,18 @@ int main(int argc, char **argv)
                     test_no_timeout_waits_for_ever);
     g_test_add_func("/roce/retry/slow-wire-loses-nothing",
                     test_slow_wire_loses_nothing);
+    for (i = 0; i < G_N_ELEMENTS(stall_cases); i++) {
+        const StallCase *c = &stall_cases[i];
+        g_autofree char *uses =
+            g_strdup_printf("/roce/retry/stall-uses-one-retry/%s", c->name);
+        g_autofree char *ends =
+            g_strdup_printf("/roce/retry/stall-has-an-end/%s", c->name);
+
+        g_test_add_data_func(uses, c, test_stall_uses_one_retry);
+        g_test_add_data_func(ends, c, test_stall_has_an_end);
+    }
+    g_test_add_func("/roce/retry/stalls-are-counted-in-a-row",
+                    test_stalls_are_counted_in_a_row);
     g_test_add_func("/roce/retry/few-acks-of-a-long-message",
                     test_few_acks_of_a_long_message);
     g_test_add_func("/roce/retry/progress-gives-new-retries",

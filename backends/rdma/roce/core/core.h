@@ -48,6 +48,8 @@
 #define ROCE_WORK_BUDGET (384 * 1024)
 /* WQEs of one QP that it flushes at a time. */
 #define ROCE_FLUSH_SLICE 32
+/* Timeouts in a row that use one retry while nothing is sent again. */
+#define ROCE_STALLED_TIMEOUTS 16
 /* rnr_retry of a QP that never gives up (IBTA 9.9.2.1). */
 #define ROCE_RNR_ENDLESS 7
 /* The peer has not told how many receive WQEs it has. */
@@ -115,6 +117,7 @@ typedef struct RoceQp {
     RoceQpState s;
 
     RoceSgCursor send_cursor;       /* of SENDs and WRITEs */
+    uint8_t stalled;                /* timeouts in a row without a resend */
     uint32_t asked;                 /* PSN after the last packet that asked */
                                     /* for an ACK, or una */
     RoceDcqcn *dcqcn;               /* NULL: it met no congestion */

@@ -52,6 +52,7 @@ static void progress(RoceQp *qp, int64_t now)
 {
     RoceSqState *sq = &qp->s.sq;
 
+    qp->stalled = 0;
     sq->seq_error_handled = false;
     sq->retries = qp->s.attr.retry_cnt;
     sq->rnr_retries = qp->s.attr.rnr_retry;
@@ -117,12 +118,26 @@ static void retry(RoceQp *qp, int64_t now)
         return;
     }
     sq->retries--;
+    qp->stalled = 0;
     roce_qp_count(qp, retransmits);
     roce_trace_qp(qp, ROCE_TRACE_RETRANSMIT, sq->una, sq->retries);
     roce_req_seek(qp, sq->una);
     sq->unrequested = 0;
     roce_req_start_timer(qp, now);
     roce_qp_schedule(qp);
+}
+
+/*
+ * Has the requester gone back, and sent nothing since? Its wire is blocked, or
+ * it pauses for its rate limit. The retry counter counts retransmissions (IBTA
+ * 9.9.2.1), so a timeout then uses no retry, except each
+ * ROCE_STALLED_TIMEOUTS-th in a row. So a wire that stays blocked for ever ends
+ * the QP with RETRY_EXC after 1 + retry_cnt * ROCE_STALLED_TIMEOUTS timeouts.
+ */
+static bool is_stalled(RoceQp *qp)
+{
+    return qp->s.sq.psn == qp->s.sq.una &&
+           ++qp->stalled < ROCE_STALLED_TIMEOUTS;
 }
 
 /*
@@ -385,6 +400,10 @@ void roce_req_time_out(RoceQp *qp, int64_t now, int64_t heard)
         }
         roce_qp_count(qp, timeouts);
         roce_trace_qp(qp, ROCE_TRACE_TIMEOUT, sq->una, sq->retries);
+        if (is_stalled(qp)) {
+            roce_req_start_timer(qp, now);
+            return;
+        }
         sq->seq_error_handled = false;
         retry(qp, now);
     }
