@@ -128,7 +128,7 @@ static void roce_net_bh(void *opaque)
            (frame = rdma_roce_frames_take(&r->leaving))) {
         struct iovec iov = { .iov_base = frame->data, .iov_len = frame->len };
 
-        r->net_waits = !rdma_roce_net_send(r->net, &iov, 1);
+        qatomic_set(&r->net_waits, !rdma_roce_net_send(r->net, &iov, 1));
         g_byte_array_unref(frame);
         left--;
     }
@@ -230,7 +230,8 @@ static void roce_run_engine(RdmaRoce *r)
     RCU_READ_LOCK_GUARD();
     r->in_engine = true;
     if (r->net_bh) {
-        r->net_blocked = rdma_roce_frames_full(&r->leaving);
+        r->net_blocked = rdma_roce_frames_full(&r->leaving) ||
+                         qatomic_read(&r->net_waits);
     }
     now = rdma_roce_now();
     roce_update_blocked(r);
@@ -479,8 +480,9 @@ void rdma_roce_on_sent(void *opaque)
     RdmaRoce *r = opaque;
 
     if (r->net_bh) {
-        r->net_waits = false;
+        qatomic_set(&r->net_waits, false);
         qemu_bh_schedule(r->net_bh);
+        qemu_bh_schedule(r->bh);
         return;
     }
     r->net_blocked = false;

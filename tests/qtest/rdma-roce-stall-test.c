@@ -25,6 +25,14 @@
 #define RDMA_SLOT 4
 #define MR_SIZE (64 * 1024)
 #define LEN 1000
+/*
+ * A wire that is not read holds less than a message of LONG_LEN, and the
+ * iothread has room for each retransmission of that.
+ */
+#define WIRE_SIZE 4096
+#define LONG_LEN (16 * 1024)
+/* More timeouts than a request has retries */
+#define MANY_TIMEOUTS 12
 #define TIMEOUT_CODE 14
 #define TIMEOUT_NS (4096ll << TIMEOUT_CODE)
 /* Frames that are nobody's: a read takes 69632 bytes, and a turn of the ring */
@@ -66,12 +74,13 @@ typedef struct Stall {
 static void port_start(Port *p, int id, const char *backend, const char *more,
                        const char *device)
 {
-    int fds[2], room = 1024 * 1024;
+    int fds[2], room = 1024 * 1024, wire = WIRE_SIZE;
     QRdmaPd *pd;
 
     g_assert_cmpint(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), ==, 0);
     p->fd = fds[0];
     setsockopt(p->fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
+    setsockopt(fds[1], SOL_SOCKET, SO_SNDBUF, &wire, sizeof(wire));
     p->host = qrdma_host_start(
         "-netdev socket,id=n0,fd=%d %s -object rdma-roce,id=r0,netdev=n0,"
         "mac=" MAC "%s -device virtio-rdma-pci,max-qp=4,max-cq=4,max-mr=8,"
@@ -96,9 +105,9 @@ static void port_stop(Port *p)
     close(p->fd);
 }
 
-static void stall_start(Stall *s, const Way *way)
+static void stall_start(Stall *s, const Way *way, bool retries)
 {
-    QRdmaPath path = { .timeout = TIMEOUT_CODE, .no_retry = true };
+    QRdmaPath path = { .timeout = TIMEOUT_CODE, .no_retry = !retries };
     g_autofree char *dir = way->shm ? g_strdup_printf(",shm-dir=%s", shm_dir)
                                     : g_strdup("");
 
@@ -168,10 +177,9 @@ static void bring_others(Stall *s, unsigned n)
     }
 }
 
-/* Port a asks, and port b answers; the answer is @ack. */
-static size_t ask(Stall *s, uint8_t ack[FRAME_MAX])
+static void post_write(Stall *s, uint32_t len)
 {
-    RdmaSge sge = qrdma_sge(s->a.mr, 0, LEN);
+    RdmaSge sge = qrdma_sge(s->a.mr, 0, len);
     RdmaSendWr wr = {
         .wr_id = 1,
         .opcode = RDMA_WR_RDMA_WRITE,
@@ -180,10 +188,17 @@ static size_t ask(Stall *s, uint8_t ack[FRAME_MAX])
         .num_sge = 1,
         .wr.rdma = { .remote_addr = s->b.mr->iova, .rkey = s->b.mr->rkey },
     };
+
+    qrdma_post_send(s->a.qp, &wr);
+}
+
+/* Port a asks, and port b answers; the answer is @ack. */
+static size_t ask(Stall *s, uint8_t ack[FRAME_MAX])
+{
     uint8_t frame[FRAME_MAX];
     size_t size;
 
-    qrdma_post_send(s->a.qp, &wr);
+    post_write(s, LEN);
     size = recv_frame(&s->a, frame);
     g_assert_cmpuint(size, >, LEN);
     send_frame(&s->b, frame, size);
@@ -208,13 +223,19 @@ static void go_on(Port *p)
     qtest_clock_step_done(p->host->qts);
 }
 
-static void expect_timeouts(Port *p, uint64_t timeouts, uint64_t late)
+static uint64_t counter(Port *p, unsigned which)
 {
     uint64_t count[VIRTIO_RDMA_NUM_COUNTERS];
-    QDict *rsp;
 
     assert_ok(qrdma_query_counters(p->dev, 1, count));
-    g_assert_cmpuint(count[VIRTIO_RDMA_TIMEOUTS], ==, timeouts);
+    return count[which];
+}
+
+static void expect_timeouts(Port *p, uint64_t timeouts, uint64_t late)
+{
+    QDict *rsp;
+
+    g_assert_cmpuint(counter(p, VIRTIO_RDMA_TIMEOUTS), ==, timeouts);
     rsp = qtest_qmp(p->host->qts, "{'execute': 'qom-get', 'arguments': "
                     "{'path': '/objects/r0', 'property': 'timeouts-late'}}");
     g_assert_cmpuint(qdict_get_int(rsp, "return"), ==, late);
@@ -227,7 +248,7 @@ static void test_answer_waits(gconstpointer way)
     size_t size;
     Stall s;
 
-    stall_start(&s, way);
+    stall_start(&s, way, false);
     size = ask(&s, ack);
     stop(&s.a);
     bring_others(&s, s.way->shm ? OTHERS_IN_RING : OTHERS_ON_WIRE);
@@ -243,7 +264,7 @@ static void test_no_answer_waits(gconstpointer way)
     uint8_t ack[FRAME_MAX];
     Stall s;
 
-    stall_start(&s, way);
+    stall_start(&s, way, false);
     ask(&s, ack);
     stop(&s.a);
     bring_others(&s, s.way->shm ? OTHERS_IN_RING : OTHERS_ON_WIRE);
@@ -283,7 +304,7 @@ static void test_frames_without_end(gconstpointer way)
     GThread *thread;
     Stall s;
 
-    stall_start(&s, way);
+    stall_start(&s, way, false);
     ask(&s, ack);
     stop(&s.a);
     s.ring.silent = false;
@@ -296,6 +317,57 @@ static void test_frames_without_end(gconstpointer way)
     stall_end(&s);
 }
 
+/* Join the wires of both ports. */
+static gpointer join(gpointer opaque)
+{
+    Stall *s = opaque;
+    GPollFD fds[] = {
+        { .fd = s->a.fd, .events = G_IO_IN },
+        { .fd = s->b.fd, .events = G_IO_IN },
+    };
+    uint8_t bytes[4096];
+    ssize_t size;
+
+    while (!qatomic_read(&s->enough)) {
+        g_poll(fds, ARRAY_SIZE(fds), 1);
+        for (int i = 0; i < ARRAY_SIZE(fds); i++) {
+            if (fds[i].revents) {
+                size = read(fds[i].fd, bytes, sizeof(bytes));
+                g_assert_cmpint(write(fds[!i].fd, bytes, size), ==, size);
+            }
+        }
+    }
+    return NULL;
+}
+
+/*
+ * No one reads from the wire, so that nothing leaves: the request waits for
+ * longer than its retries last.
+ */
+static void test_blocked_wire(gconstpointer way)
+{
+    GThread *thread;
+    Stall s;
+
+    stall_start(&s, way, true);
+    post_write(&s, LONG_LEN);
+    for (int i = 0; i < MANY_TIMEOUTS; i++) {
+        gint64 end = g_get_monotonic_time() + SOON_MS * 1000;
+
+        qtest_clock_step(s.a.host->qts, TIMEOUT_NS);
+        while (counter(&s.a, VIRTIO_RDMA_TIMEOUTS) <= i) {
+            g_assert_cmpint(g_get_monotonic_time(), <, end);
+            g_usleep(1000);
+        }
+    }
+    g_assert_cmpuint(counter(&s.a, VIRTIO_RDMA_RETRANSMITS), ==, 1);
+    thread = g_thread_new("join", join, &s);
+    qrdma_expect(s.a.cq, 1, RDMA_WC_SUCCESS);
+    qatomic_set(&s.enough, true);
+    g_thread_join(thread);
+    stall_end(&s);
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -305,6 +377,7 @@ int main(int argc, char **argv)
         { "answer-waits", test_answer_waits },
         { "no-answer-waits", test_no_answer_waits },
         { "frames-without-end", test_frames_without_end },
+        { "blocked-wire", test_blocked_wire },
     };
     int ret;
 
