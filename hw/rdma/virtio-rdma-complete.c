@@ -9,8 +9,8 @@
 #include "trace.h"
 #include "virtio-rdma-queue.h"
 
-/* Completions that the first backlog of a CQ has room for. */
-#define MIN_BACKLOG_ROOM 64
+/* A backlog grows by so many completions, without a copy of the others. */
+#define BACKLOG_BLOCK 64
 
 /* What one completion may spend on those that wait, besides itself. */
 #define COMPLETE_BUDGET 256
@@ -31,36 +31,45 @@ static size_t cqe_size(VirtIORdma *s)
 
 static VirtIORdmaCqe *backlog_at(VirtIORdmaCq *cq, uint32_t i)
 {
-    return &cq->backlog[(cq->backlog_head + i) % cq->backlog_room];
+    VirtIORdmaCqe *block;
+
+    i += cq->backlog_head;
+    block = g_ptr_array_index(cq->backlog, i / BACKLOG_BLOCK);
+    return &block[i % BACKLOG_BLOCK];
 }
 
-/* False without memory: the guest chooses how much it is. */
-static bool backlog_set_room(VirtIORdmaCq *cq, uint32_t room)
+/* Shorten the backlog to @n. */
+static void backlog_set_count(VirtIORdmaCq *cq, uint32_t n)
 {
-    VirtIORdmaCqe *backlog = room ? g_try_new(VirtIORdmaCqe, room) : NULL;
+    uint32_t blocks = DIV_ROUND_UP(cq->backlog_head + n, BACKLOG_BLOCK);
 
-    if (room && !backlog) {
-        return false;
+    cq->n_backlog = n;
+    if (!n) {
+        g_clear_pointer(&cq->backlog, g_ptr_array_unref);
+        cq->backlog_head = 0;
+    } else if (blocks < cq->backlog->len) {
+        g_ptr_array_set_size(cq->backlog, blocks);
     }
-    for (uint32_t i = 0; i < cq->n_backlog; i++) {
-        backlog[i] = *backlog_at(cq, i);
-    }
-    g_free(cq->backlog);
-    cq->backlog = backlog;
-    cq->backlog_head = 0;
-    cq->backlog_room = room;
-    return true;
 }
 
 bool virtio_rdma_cq_backlog_add(VirtIORdmaCq *cq, const VirtIORdmaCqe *cqe)
 {
+    VirtIORdmaCqe *block;
+
     if (cq->n_backlog >= cq->cqe) {
         return false;
     }
-    if (cq->n_backlog == cq->backlog_room &&
-        !backlog_set_room(cq, MIN(MAX(2 * cq->backlog_room, MIN_BACKLOG_ROOM),
-                                  MAX(cq->cqe, cq->n_backlog + 1)))) {
-        return false;
+    if (!cq->backlog) {
+        cq->backlog = g_ptr_array_new_with_free_func(g_free);
+    }
+    if (cq->backlog_head + cq->n_backlog ==
+        cq->backlog->len * BACKLOG_BLOCK) {
+        /* The guest chooses how much memory that is. */
+        block = g_try_new(VirtIORdmaCqe, BACKLOG_BLOCK);
+        if (!block) {
+            return false;
+        }
+        g_ptr_array_add(cq->backlog, block);
     }
     cq->n_backlog++;
     *backlog_at(cq, cq->n_backlog - 1) = *cqe;
@@ -74,17 +83,11 @@ const VirtIORdmaCqe *virtio_rdma_cq_backlog_at(VirtIORdmaCq *cq, uint32_t i)
 
 static void backlog_take(VirtIORdmaCq *cq)
 {
-    cq->backlog_head = (cq->backlog_head + 1) % cq->backlog_room;
-    cq->n_backlog--;
-    if (!cq->n_backlog) {
-        backlog_set_room(cq, 0);
+    if (++cq->backlog_head == BACKLOG_BLOCK) {
+        g_ptr_array_remove_index(cq->backlog, 0);
+        cq->backlog_head = 0;
     }
-}
-
-static void backlog_drop(VirtIORdmaCq *cq)
-{
-    cq->n_backlog = 0;
-    backlog_set_room(cq, 0);
+    backlog_set_count(cq, cq->n_backlog - 1);
 }
 
 void virtio_rdma_cq_forget_qp(VirtIORdma *s, VirtIORdmaCq *cq, uint32_t qpn)
@@ -103,10 +106,7 @@ void virtio_rdma_cq_forget_qp(VirtIORdma *s, VirtIORdmaCq *cq, uint32_t qpn)
         }
         n++;
     }
-    cq->n_backlog = n;
-    if (!n) {
-        backlog_set_room(cq, 0);
-    }
+    backlog_set_count(cq, n);
 }
 
 /* The guest's ring */
@@ -172,7 +172,7 @@ void virtio_rdma_cq_enter_error(VirtIORdma *s, VirtIORdmaCq *cq)
         return;
     }
     cq->error = true;
-    backlog_drop(cq);
+    backlog_set_count(cq, 0);
     trace_virtio_rdma_cq_error(s, cq->cqn);
     virtio_rdma_event_raise(s, RDMA_EVENT_CQ_ERR, cq->cqn);
 }

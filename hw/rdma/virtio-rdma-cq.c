@@ -41,7 +41,7 @@ void virtio_rdma_cq_remove(VirtIORdma *s, VirtIORdmaCq *cq)
     virtio_rdma_events_forget(s, VIRTIO_RDMA_EVENT_OF_CQ, cq->cqn);
     virtio_rdma_eq_detach(s, cq);
     virtio_rdma_direct_cq_stop(s, cq);
-    g_free(cq->backlog);
+    g_clear_pointer(&cq->backlog, g_ptr_array_unref);
     g_free(cq);
 }
 

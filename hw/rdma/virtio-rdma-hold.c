@@ -2,9 +2,10 @@
 /*
  * Completions that faults change or hold back.
  *
- * Those of one work queue stay in order (IBTA 10.8.5): behind one that is held
- * back the others wait, too. When the work queue is flushed they come at once,
- * for drivers wait for that.
+ * Those of one work queue stay in order (IBTA 10.8.5): after one that is held
+ * back the others wait, too. When the work queue is flushed they are due, for
+ * drivers wait for that. Without room for another one, the oldest of its work
+ * queue is written.
  */
 #include "qemu/osdep.h"
 #include "qemu/log.h"
@@ -20,31 +21,26 @@ static bool is_recv(const RdmaWc *wc)
     return wc->opcode >= RDMA_WC_RECV;
 }
 
-/* Are the completions of one work queue? */
-static bool same_queue(const RdmaWc *a, const RdmaWc *b)
+/* The work queue that a completion is of; NULL: its QP is gone. */
+static VirtIORdmaWq *queue_of(VirtIORdma *s, const RdmaWc *wc)
 {
-    return a->qp_num == b->qp_num && is_recv(a) == is_recv(b);
-}
+    VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, wc->qp_num);
 
-static VirtIORdmaHeld *newest_of(VirtIORdmaFaults *fs, const RdmaWc *wc)
-{
-    VirtIORdmaHeld *held;
-
-    QTAILQ_FOREACH_REVERSE(held, &fs->held, next) {
-        if (same_queue(&held->wc, wc)) {
-            return held;
-        }
+    if (!qp) {
+        return NULL;
     }
-    return NULL;
+    return is_recv(wc) ? &qp->rq : &qp->sq;
 }
 
-static void drop(VirtIORdma *s, VirtIORdmaHeld *held)
+static void drop(VirtIORdma *s, VirtIORdmaWq *wq, VirtIORdmaHeld *held)
 {
     VirtIORdmaCq *cq = virtio_rdma_cq_get(s, held->cqn);
 
     if (cq) {
         cq->n_held--;
+        cq->n_reordered -= held->reorder;
     }
+    QTAILQ_REMOVE(&wq->held, held, next_of_queue);
     QTAILQ_REMOVE(&s->faults->held, held, next);
     s->faults->n_held--;
     g_free(held);
@@ -57,44 +53,42 @@ static bool release(VirtIORdma *s, VirtIORdmaHeld *held)
     RdmaWc wc = held->wc;
     bool solicited = held->solicited;
 
-    drop(s, held);
+    drop(s, queue_of(s, &wc), held);
     trace_virtio_rdma_hold_release(s, wc.qp_num, wc.wr_id, wc.opcode);
     return !cq || virtio_rdma_cq_complete(s, cq, &wc, solicited);
 }
 
-/* All of the work queue of @wc */
-static bool release_queue(VirtIORdma *s, const RdmaWc *wc)
+/* Thousands may be held: virtio_rdma_hold_run() writes some in each turn. */
+static void release_soon(VirtIORdma *s, VirtIORdmaWq *wq)
 {
-    VirtIORdmaHeld *held, *next;
-    bool ok = true;
+    VirtIORdmaHeld *held;
 
-    QTAILQ_FOREACH_SAFE(held, &s->faults->held, next, next) {
-        if (same_queue(&held->wc, wc)) {
-            ok &= release(s, held);
+    QTAILQ_FOREACH_REVERSE(held, &wq->held, next_of_queue) {
+        if (!held->until) {
+            break;
         }
+        held->until = 0;
     }
-    return ok;
+    virtio_rdma_bh_schedule(s);
 }
 
-/* @wc was written: what waits for the next one of another queue goes on. */
-static bool release_reordered(VirtIORdma *s, const VirtIORdmaCq *cq,
-                              const RdmaWc *wc)
+/* One of @wq was written: what waits for that in other queues goes on. */
+static void release_reordered(VirtIORdma *s, VirtIORdmaCq *cq,
+                              const VirtIORdmaWq *wq)
 {
-    VirtIORdmaHeld *held = QTAILQ_FIRST(&s->faults->held);
-    bool ok = true;
+    VirtIORdmaHeld *held;
 
-    while (held) {
-        if (held->reorder && held->cqn == cq->cqn &&
-            !same_queue(&held->wc, wc)) {
-            RdmaWc its = held->wc;
+    if (!cq->n_reordered) {
+        return;
+    }
+    QTAILQ_FOREACH(held, &s->faults->held, next) {
+        VirtIORdmaWq *its = queue_of(s, &held->wc);
 
-            ok &= release_queue(s, &its);
-            held = QTAILQ_FIRST(&s->faults->held);
-        } else {
-            held = QTAILQ_NEXT(held, next);
+        if (held->reorder && held->until && held->cqn == cq->cqn &&
+            its != wq) {
+            release_soon(s, its);
         }
     }
-    return ok;
 }
 
 void virtio_rdma_hold_add(VirtIORdma *s, VirtIORdmaCq *cq,
@@ -104,25 +98,12 @@ void virtio_rdma_hold_add(VirtIORdma *s, VirtIORdmaCq *cq,
     VirtIORdmaHeld *h = g_memdup2(held, sizeof(*held));
 
     QTAILQ_INSERT_TAIL(&fs->held, h, next);
+    QTAILQ_INSERT_TAIL(&queue_of(s, &h->wc)->held, h, next_of_queue);
     fs->n_held++;
     cq->n_held++;
+    cq->n_reordered += h->reorder;
     s->fault_points |= VIRTIO_RDMA_FAULT_AT_COMPLETE;
     timer_mod_anticipate_ns(fs->timer, held->until);
-}
-
-/* What is held back of its work queue goes before it. */
-static bool pass(VirtIORdma *s, VirtIORdmaCq *cq, const RdmaWc *wc,
-                 bool solicited)
-{
-    bool had = s->faults->n_held;
-    bool ok = release_queue(s, wc);
-
-    ok &= virtio_rdma_cq_complete(s, cq, wc, solicited);
-    ok &= release_reordered(s, cq, wc);
-    if (had && !s->faults->n_held) {
-        virtio_rdma_faults_update(s);
-    }
-    return ok;
 }
 
 static bool overrun(VirtIORdma *s, VirtIORdmaCq *cq)
@@ -136,24 +117,35 @@ bool virtio_rdma_hold_complete(VirtIORdma *s, VirtIORdmaCq *cq,
 {
     VirtIORdmaFaults *fs = s->faults;
     VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, wc->qp_num);
-    const VirtIORdmaHeld *before = newest_of(fs, wc);
+    VirtIORdmaWq *wq = queue_of(s, wc);
+    const VirtIORdmaHeld *before = wq ? QTAILQ_LAST(&wq->held) : NULL;
+    bool flushed = wc->status == RDMA_WC_WR_FLUSH_ERR;
     VirtIORdmaHeld held = {
         .wc = *wc,
         .cqn = cq->cqn,
         .solicited = solicited,
-        .until = before ? before->until : 0,
     };
-    const VirtIORdmaFault *f;
+    const VirtIORdmaFault *f = NULL;
+    bool ok;
 
-    if (wc->status == RDMA_WC_WR_FLUSH_ERR || !qp) {
-        return pass(s, cq, wc, solicited);
+    if (!flushed && qp) {
+        f = virtio_rdma_fault_complete(s, qp, wc);
     }
-    f = virtio_rdma_fault_complete(s, qp, wc);
     if (f && f->kind == RDMA_FAULT_KIND_CQ_OVERRUN) {
         return overrun(s, cq);
     }
-    if ((f || before) && cq->n_held < cq->cqe &&
-        fs->n_held < VIRTIO_RDMA_MAX_HELD) {
+    if (flushed && before) {
+        release_soon(s, wq);
+    }
+    if (cq->n_held >= cq->cqe || fs->n_held >= VIRTIO_RDMA_MAX_HELD) {
+        if (before && !release(s, QTAILQ_FIRST(&wq->held))) {
+            return false;
+        }
+        f = before ? f : NULL;
+        before = wq ? QTAILQ_LAST(&wq->held) : NULL;
+    }
+    if (f || before) {
+        held.until = before ? before->until : 0;
         if (f) {
             held.reorder = f->kind == RDMA_FAULT_KIND_COMPLETION_REORDER;
             held.until = MAX(held.until,
@@ -164,8 +156,9 @@ bool virtio_rdma_hold_complete(VirtIORdma *s, VirtIORdmaCq *cq,
         virtio_rdma_hold_add(s, cq, &held);
         return !cq->error;
     }
-    /* There is no room to hold back more, or no need to. */
-    return pass(s, cq, wc, solicited);
+    ok = virtio_rdma_cq_complete(s, cq, wc, solicited);
+    release_reordered(s, cq, wq);
+    return ok;
 }
 
 VirtIORdmaCq *virtio_rdma_hold_run(VirtIORdma *s)
@@ -190,17 +183,23 @@ VirtIORdmaCq *virtio_rdma_hold_run(VirtIORdma *s)
     return NULL;
 }
 
-void virtio_rdma_hold_forget_qp(VirtIORdma *s, uint32_t qpn)
+static void forget_queue(VirtIORdma *s, VirtIORdmaWq *wq)
 {
     VirtIORdmaHeld *held, *next;
 
-    if (!s->faults) {
+    QTAILQ_FOREACH_SAFE(held, &wq->held, next_of_queue, next) {
+        drop(s, wq, held);
+    }
+}
+
+void virtio_rdma_hold_forget_qp(VirtIORdma *s, VirtIORdmaQp *qp)
+{
+    if (QTAILQ_EMPTY(&qp->sq.held) && QTAILQ_EMPTY(&qp->rq.held)) {
         return;
     }
-    QTAILQ_FOREACH_SAFE(held, &s->faults->held, next, next) {
-        if (held->wc.qp_num == qpn) {
-            drop(s, held);
-        }
-    }
+    /* For these, and for the look at the others that is next */
+    virtio_rdma_pay(&s->ctrl_budget, s->faults->n_held);
+    forget_queue(s, &qp->sq);
+    forget_queue(s, &qp->rq);
     virtio_rdma_faults_update(s);
 }

@@ -35,6 +35,7 @@ static void init_wq(VirtIORdmaWq *wq, RdmaQueue kind, uint32_t max_sge,
     wq->kind = kind;
     wq->max_sge = max_sge;
     wq->max_inline = max_inline;
+    QTAILQ_INIT(&wq->held);
 }
 
 static void use_vq(VirtIORdma *s, VirtIORdmaWq *wq, uint32_t vq)
@@ -79,7 +80,7 @@ void virtio_rdma_qp_remove(VirtIORdma *s, VirtIORdmaQp *qp)
     virtio_rdma_events_forget(s, VIRTIO_RDMA_EVENT_OF_QP, qp->init.qpn);
     virtio_rdma_cq_forget_qp(s, qp->send_cq, qp->init.qpn);
     virtio_rdma_cq_forget_qp(s, qp->recv_cq, qp->init.qpn);
-    virtio_rdma_hold_forget_qp(s, qp->init.qpn);
+    virtio_rdma_hold_forget_qp(s, qp);
     if (qp->scheduled) {
         QTAILQ_REMOVE(&s->sched_qps, qp, next);
     }
@@ -376,7 +377,7 @@ int virtio_rdma_qp_modify(VirtIORdma *s, const VirtIORdmaReq *req,
         /* The driver removes only the completions that it has been given. */
         virtio_rdma_cq_forget_qp(s, qp->send_cq, qp->init.qpn);
         virtio_rdma_cq_forget_qp(s, qp->recv_cq, qp->init.qpn);
-        virtio_rdma_hold_forget_qp(s, qp->init.qpn);
+        virtio_rdma_hold_forget_qp(s, qp);
         virtio_rdma_fault_forget_qp(qp);
     }
     virtio_rdma_qp_schedule(s, qp);

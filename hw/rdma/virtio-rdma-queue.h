@@ -39,11 +39,10 @@ struct VirtIORdmaCq {
     bool error;
     uint16_t seen;                  /* for virtio_rdma_ring_check() */
     VirtQueue *vq;                  /* NULL: it is a direct CQ */
-    /* F_CQ_DEEP: a ring of @backlog_room, at most @cqe of them in use */
+    /* F_CQ_DEEP: at most @cqe, in blocks; NULL: none has come yet */
     uint32_t n_backlog;
-    uint32_t backlog_head;
-    uint32_t backlog_room;
-    VirtIORdmaCqe *backlog;
+    uint32_t backlog_head;          /* the oldest, in the first block */
+    GPtrArray *backlog;
     /* Of a direct CQ: its memory, and CQEs, free-running */
     uint64_t *pages;
     uint32_t npages;
@@ -53,6 +52,7 @@ struct VirtIORdmaCq {
     uint32_t fired;                 /* the request that raised an event last */
     VirtIORdmaCq *eq;               /* or NULL: it raises no events */
     uint32_t n_held;                /* completions that faults hold back */
+    uint32_t n_reordered;           /* of these, by completion-reorder */
     bool completed;                 /* is in VirtIORdma.completed_cqs */
     bool solicited;                 /* one of these completions */
     bool event_waits;               /* is in eq->events */
@@ -103,6 +103,8 @@ typedef struct VirtIORdmaSlots {
     bool in_doubt;                  /* memory may say otherwise */
 } VirtIORdmaSlots;
 
+typedef struct VirtIORdmaHeld VirtIORdmaHeld;
+
 /* An SQ or RQ. WQEs are copied when they are popped. */
 typedef struct VirtIORdmaWq {
     VirtQueue *vq;                  /* or NULL */
@@ -119,6 +121,7 @@ typedef struct VirtIORdmaWq {
     uint16_t seen;                  /* for virtio_rdma_ring_check() */
     uint32_t inflight_room;         /* power of 2, or 0 */
     VirtIORdmaInflight *inflight;
+    QTAILQ_HEAD(, VirtIORdmaHeld) held; /* of VirtIORdmaFaults.held */
 } VirtIORdmaWq;
 
 struct VirtIORdmaSrq {
@@ -199,14 +202,15 @@ typedef struct VirtIORdmaFault {
 } VirtIORdmaFault;
 
 /* A completion that a fault holds back, and those behind it */
-typedef struct VirtIORdmaHeld {
+struct VirtIORdmaHeld {
     RdmaWc wc;
     uint32_t cqn;
     bool solicited;
     bool reorder;                   /* until another one has come */
     int64_t until;                  /* in virtual time, at the latest */
     QTAILQ_ENTRY(VirtIORdmaHeld) next;
-} VirtIORdmaHeld;
+    QTAILQ_ENTRY(VirtIORdmaHeld) next_of_queue;
+};
 
 struct VirtIORdmaFaults {
     QTAILQ_HEAD(, VirtIORdmaFault) list;
@@ -528,7 +532,7 @@ void virtio_rdma_hold_add(VirtIORdma *s, VirtIORdmaCq *cq,
  */
 VirtIORdmaCq *virtio_rdma_hold_run(VirtIORdma *s);
 /* Drop those of a QP that was reset or is gone. */
-void virtio_rdma_hold_forget_qp(VirtIORdma *s, uint32_t qpn);
+void virtio_rdma_hold_forget_qp(VirtIORdma *s, VirtIORdmaQp *qp);
 
 /* virtio-rdma-pages.c: the page list of a region */
 

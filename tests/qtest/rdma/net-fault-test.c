@@ -389,6 +389,48 @@ static void test_delay_ends_in_err(NetKind kind)
     net_clock_step(p.net, 600000 * QRDMA_MS);
 }
 
+static void hold_writes(NetPair *p, uint64_t first, uint64_t last)
+{
+    RdmaSge sge = net_sge(&p->a, 0, 64);
+    RdmaSendWr wr = net_rdma_wr(RDMA_WR_RDMA_WRITE, 0, &sge, &p->b, 0);
+
+    for (wr.wr_id = first; wr.wr_id <= last; wr.wr_id++) {
+        qrdma_post_send(p->a.qp, &wr);
+        qrdma_wait_until(p->a.dev, fault_hits(p->a.dev, "f") == wr.wr_id);
+    }
+}
+
+static void expect_writes(NetPair *p, uint64_t first, uint64_t last)
+{
+    for (uint64_t i = first; i <= last; i++) {
+        qrdma_expect(p->a.scq, i, RDMA_WC_SUCCESS);
+    }
+}
+
+/*
+ * No more are held than the CQ has places: the oldest goes when another one
+ * comes. All are written in order when their time is over, or before those that
+ * are flushed.
+ */
+static void test_delay_of_many(NetKind kind)
+{
+    const int places = 64;
+    NetPair p = fault_pair(kind);
+
+    fault_add(p.a.dev, "'id': 'f', 'kind': 'completion-delay', 'times': 0, "
+              "'opcode': 'rdma-write', 'delay': 600000");
+    hold_writes(&p, 1, places + 6);
+    expect_writes(&p, 1, 6);
+    qrdma_expect_none(p.a.scq);
+    net_clock_step(p.net, 600000 * QRDMA_MS);
+    expect_writes(&p, 7, places + 6);
+    hold_writes(&p, places + 7, places + 16);
+    assert_ok(qrdma_modify_qp_state(p.a.qp, RDMA_QPS_ERR));
+    post_write(&p, 1);
+    expect_writes(&p, places + 7, places + 16);
+    qrdma_expect(p.a.scq, 1, RDMA_WC_WR_FLUSH_ERR);
+}
+
 /* A response overtakes the completion of its request. */
 static void test_reorder(NetKind kind)
 {
@@ -663,6 +705,7 @@ void add_net_fault_tests(void)
     net_add_test("fault/overrun", test_overrun);
     net_add_test("fault/delay", test_delay);
     net_add_test("fault/delay-ends-in-err", test_delay_ends_in_err);
+    net_add_test("fault/delay-of-many", test_delay_of_many);
     net_add_test("fault/reorder", test_reorder);
     net_add_test("fault/port-down", test_port_down);
     net_add_test("fault/selectors", test_selectors);
