@@ -7,6 +7,7 @@
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
 #include "libqos/virtio-rdma.h"
+#include "rdma/fault-test.h"
 #include "rdma/flood-bench.h"
 #include "rdma/flood-direct.h"
 #include "standard-headers/linux/virtio_ring.h"
@@ -17,6 +18,9 @@
 #define WINDOW (2 * 1024 * 1024u)
 #define PAGE 4096
 #define SRQ_WRS 16384
+#define MAX_MR 65536
+#define HELD 16384                  /* the most that faults hold back */
+#define COMMANDS 512                /* that the control virtqueue holds */
 #define FEATURES (QRDMA_F(VIRTIO_F_VERSION_1) | \
                   QRDMA_F(VIRTIO_RDMA_F_EXT_STATUS) | \
                   QRDMA_F(VIRTIO_RDMA_F_MAC_MTU) | \
@@ -679,12 +683,100 @@ static void everything_prepare(Flood *f)
 
     message_prepare(f, RDMA_WR_RDMA_WRITE);
     post_receives(f, QUEUE_SIZE);
-    for (int i = 0; i < 32; i++) {
-        for (int k = 0; k < 500; k++) {
-            command(f, VIRTIO_RDMA_CMD_CREATE_MR, &req, sizeof(req));
+    /* The others fail when there are no more numbers. */
+    for (int i = 0; i < MAX_MR / COMMANDS; i++) {
+        for (int k = 0; k < COMMANDS; k++) {
+            /* Two rounds fill the available ring. */
+            if (i < 2) {
+                command(f, VIRTIO_RDMA_CMD_CREATE_MR, &req, sizeof(req));
+            }
         }
+        f->commands = COMMANDS;
         send_commands(f);
         qrdma_wait_until(f->d, commands_done(f));
+    }
+}
+
+/* A backlog that becomes long */
+static void growth_prepare(Flood *f)
+{
+    struct virtio_rdma_modify_qp_req req = {
+        .attr_mask = cpu_to_le32(RDMA_QP_STATE),
+        .attr.qp_state = RDMA_QPS_ERR,
+    };
+
+    new_cqs(f, 1, DEEP, false);
+    new_qps(f, DEEP / QUEUE_SIZE, RDMA_QPT_RC);
+    post_receives(f, QUEUE_SIZE);
+    for (uint32_t i = 0; i < f->nqp; i++) {
+        req.qpn = cpu_to_le32(f->qps[i].qpn);
+        command(f, VIRTIO_RDMA_CMD_MODIFY_QP, &req, sizeof(req));
+    }
+}
+
+/* A CQ that thousands of QPs use overruns. */
+static void overrun_prepare(Flood *f)
+{
+    RdmaSendWr wr = { .opcode = 99 };
+
+    new_cqs(f, 1, 8, false);
+    new_qps(f, 1, RDMA_QPT_UD);
+    for (int i = 0; i < 4000; i++) {
+        QRdmaQp qp = flood_direct_ud(f->pd, f->cqns[0], f->data);
+
+        qrdma_start_ud(&qp, QRDMA_QKEY);
+    }
+    prepare_sends(f, 1, &wr, 16);
+}
+
+/* A fault holds back the completions of one QP; another one completes. */
+static void held_prepare(Flood *f)
+{
+    RdmaSendWr wr = {
+        .opcode = RDMA_WR_RDMA_WRITE, .send_flags = RDMA_SEND_SIGNALED,
+    };
+    QRdmaQp held;
+
+    new_cqs(f, 1, DEEP, false);
+    new_qps(f, 2, RDMA_QPT_RC);
+    fault_add(f->d, "'id': 'f', 'kind': 'completion-delay', 'times': 0, "
+              "'delay': 60000, 'qpn': %u", f->qps[0].qpn);
+    for (int i = 0; i < HELD / QUEUE_SIZE; i++) {
+        prepare_sends(f, 1, &wr, QUEUE_SIZE);
+        kick(f, sq_of(f, 0));
+        qrdma_wait_until(f->d, one_sq_done(f));
+    }
+    held = f->qps[0];
+    f->qps[0] = f->qps[1];
+    f->qps[1] = held;
+    prepare_sends(f, 1, &wr, QUEUE_SIZE);
+}
+
+/* The QP whose completions are held flushes. */
+static void held_flush_prepare(Flood *f)
+{
+    RdmaQpAttr attr = { .qp_state = RDMA_QPS_ERR };
+    RdmaSendWr wr = { .opcode = RDMA_WR_RDMA_WRITE };
+
+    held_prepare(f);
+    f->qps[0] = f->qps[1];
+    g_assert_cmpint(qrdma_modify_qp(&f->qps[0], RDMA_QP_STATE, &attr), ==,
+                    VIRTIO_RDMA_S_OK);
+    prepare_sends(f, 1, &wr, QUEUE_SIZE);
+}
+
+static void held_reset_prepare(Flood *f)
+{
+    struct virtio_rdma_modify_qp_req req = {
+        .attr_mask = cpu_to_le32(RDMA_QP_STATE),
+        .attr.qp_state = RDMA_QPS_RESET,
+    };
+
+    held_prepare(f);
+    for (int i = 0; i < COMMANDS; i++) {
+        /* The last one drops them. */
+        req.qpn = cpu_to_le32(f->qps[i == COMMANDS - 1].qpn);
+        command(f, VIRTIO_RDMA_CMD_MODIFY_QP, &req, sizeof(req));
     }
 }
 
@@ -733,6 +825,15 @@ static const FloodOps floods[] = {
     { "512 x ADD_GID", gid_prepare, send_commands, commands_done },
     { "124 x DESTROY_CQ with 4000 events", events_prepare, send_commands,
       commands_done },
+    { "32768 CQEs to a backlog", growth_prepare, send_commands, err_done },
+    { "CQ of 4000 QPs overruns", overrun_prepare, one_sq_start,
+      one_sq_done },
+    { "1024 WRs with 16384 CQEs held", held_prepare, one_sq_start,
+      one_sq_done },
+    { "1024 flushed with 16384 CQEs held", held_flush_prepare, one_sq_start,
+      at_once },
+    { "512 x RESET with 16384 CQEs held", held_reset_prepare, send_commands,
+      commands_done },
     { "reset with everything in use", everything_prepare, device_reset_start,
       at_once },
 };
@@ -755,7 +856,7 @@ static Flood *flood_new(QRdmaHost *host, QRdma *d)
 
 static const FloodBench bench = {
     .path = "/virtio-rdma/flood/",
-    .options = "-device virtio-rdma-pci,netdev=n0,addr=4",
+    .options = "-device virtio-rdma-pci,netdev=n0,id=d0,addr=4",
     .new = flood_new,
     .floods = floods,
     .num_floods = ARRAY_SIZE(floods),
