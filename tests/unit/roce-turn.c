@@ -10,7 +10,9 @@
 #define NSEND 200
 /* What may be flushed in the call that moves QPs to ERR */
 #define FEW 32
-#define NQP 30
+#define NQP 60
+/* QPs that go to ERR at once when their CQ fails */
+#define FEW_QPS 32
 /* Of one call of roce_poll_tx(), but for what comes last */
 #define BUDGET (384 * 1024)
 
@@ -253,6 +255,43 @@ static void test_failed_cq_flushes_few_at_once(void)
     link_free(l);
 }
 
+static unsigned qps_in_err(LinkNode *n)
+{
+    unsigned count = 0;
+
+    for (uint32_t q = 2; q < 2 + NQP; q++) {
+        count += link_state(n, q) == RDMA_QPS_ERR;
+    }
+    return count;
+}
+
+/* The others follow, also in the engine that the first one moves to. */
+static void test_failed_cq_moves_few_qps_at_once(gconstpointer moves)
+{
+    RoceLink *l = link_new(1);
+    LinkNode *n = &l->node[0];
+    LinkMr *mr = many_qps(l);
+    RdmaSendWr wr = link_wr(RDMA_WR_RDMA_WRITE, 1, NULL);
+
+    l->moves = 0;
+    n->cq_room[LINK_SEND_CQ(2)] = 0;
+    link_post(n, 2, &wr);
+    link_run(l, 0);
+    n->woken = false;
+    link_modify(n, 2, RDMA_QPS_ERR);
+    g_assert_cmpuint(qps_in_err(n), ==, 1 + FEW_QPS);
+    g_assert_true(n->woken);
+    if (moves) {
+        link_move(n);
+        g_assert_true(n->woken);
+    }
+    g_assert_true(link_run(l, LINK_FOREVER));
+    g_assert_cmpuint(qps_in_err(n), ==, NQP);
+    g_assert_cmpuint(link_events(n, RDMA_EVENT_QP_FATAL), ==, NQP - 1);
+    link_mr_free(mr);
+    link_free(l);
+}
+
 static RoceEngine *charged;
 
 static bool costly_complete(void *opaque, uint32_t cqn, const RdmaWc *wc,
@@ -373,6 +412,11 @@ int main(int argc, char **argv)
                     test_flush_lets_others_send);
     g_test_add_func("/turn/failed-cq-flushes-few-at-once",
                     test_failed_cq_flushes_few_at_once);
+    g_test_add_data_func("/turn/failed-cq-moves-few-qps-at-once/here", NULL,
+                         test_failed_cq_moves_few_qps_at_once);
+    g_test_add_data_func("/turn/failed-cq-moves-few-qps-at-once/moved",
+                         GINT_TO_POINTER(true),
+                         test_failed_cq_moves_few_qps_at_once);
     g_test_add_func("/turn/owners-functions-cost", test_owners_functions_cost);
     g_test_add_func("/turn/multicasts-are-many-copies",
                     test_multicasts_are_many_copies);

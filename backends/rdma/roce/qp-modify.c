@@ -179,7 +179,7 @@ int roce_qp_modify(RoceEngine *e, uint32_t qpn, uint32_t attr_mask,
     }
     /* A QP on a CQ that failed before */
     if (to != RDMA_QPS_INIT && (qp->send_cq->failed || qp->recv_cq->failed)) {
-        e->cq_failed = true;
+        roce_cq_fail_later(e, qpn);
     }
     roce_cq_fail_qps(e);
     return 0;

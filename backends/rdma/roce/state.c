@@ -457,6 +457,12 @@ int roce_import_qp(RoceEngine *e, const RoceQpImage *image,
     qp->mtu = qp->s.attr.path_mtu ? rdma_mtu_bytes(qp->s.attr.path_mtu) : 0;
     qp->send_cq->failed |= image->send_cq_failed;
     qp->recv_cq->failed |= image->recv_cq_failed;
+    if ((image->send_cq_failed || image->recv_cq_failed) &&
+        qp->s.attr.qp_state != RDMA_QPS_INIT) {
+        /* The engine that was exported had not come to it. */
+        roce_cq_fail_later(e, qp->init.qpn);
+        roce_wake(e);
+    }
     import_send(qp, image);
     if (qp->init.qp_type == RDMA_QPT_RC) {
         roce_credit_import(qp);

@@ -134,13 +134,17 @@ bool roce_poll_tx(RoceEngine *e, int64_t now, RoceTxFrame *frame)
     e->woken = true;
     e->resume_at = ROCE_NO_DEADLINE;
     e->flush_room = ROCE_FLUSH_SLICE;
-    while (e->active.head) {
+    while (e->active.head || e->cq_failed) {
         if (e->work >= end) {
             /* The deadline of now brings the owner back at once */
             e->resume_at = now;
             e->woken = false;
             roce_wake(e);
             return false;
+        }
+        if (!e->active.head) {
+            roce_cq_fail_marked(e);
+            continue;
         }
         qp = e->active.head->data;
         prefetch_next(e);

@@ -46,6 +46,8 @@
 #define ROCE_COST_LOOK 128
 /* What one call of roce_poll_tx() does at most, but for its last packet. */
 #define ROCE_WORK_BUDGET (384 * 1024)
+/* QPs that one call moves to ERR when their CQ fails. */
+#define ROCE_CQ_FAIL_SLICE 32
 /* WQEs of one QP that it flushes at a time. */
 #define ROCE_FLUSH_SLICE 32
 /* Timeouts in a row that use one retry while nothing is sent again. */
@@ -203,7 +205,8 @@ struct RoceEngine {
     bool woken;                     /* the owner knows that it must poll */
     int64_t resume_at;              /* of a roce_poll_tx() that stopped early */
     const RoceQp *warm;             /* see roce_qp_prefetch() */
-    bool cq_failed;                 /* roce_cq_fail_qps() has work */
+    bool cq_failed;                 /* roce_cq_fail_qps() has work, */
+    uint32_t cq_fail_next;          /* from this QP on */
     uint64_t work;                  /* see ROCE_COST_PACKET */
     /* WQEs to flush at once; others wait for roce_poll_tx() */
     uint32_t flush_room;

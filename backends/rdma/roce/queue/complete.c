@@ -11,12 +11,12 @@ static void complete(RoceQp *qp, RoceCq *cq, const RdmaWc *wc, bool solicited)
 {
     RoceEngine *e = qp->e;
 
-    if (cq->failed || !e->ops.complete(e->opaque, cq->cqn, wc, solicited)) {
-        if (!cq->failed) {
-            roce_trace_qp(qp, ROCE_TRACE_CQ_FAILED, 0, cq->cqn);
-        }
+    if (cq->failed) {
+        roce_cq_fail_later(e, qp->init.qpn);
+    } else if (!e->ops.complete(e->opaque, cq->cqn, wc, solicited)) {
+        roce_trace_qp(qp, ROCE_TRACE_CQ_FAILED, 0, cq->cqn);
         cq->failed = true;
-        e->cq_failed = true;
+        roce_cq_fail_later(e, 0);
     }
 }
 
@@ -191,18 +191,25 @@ void roce_req_check_drained(RoceQp *qp)
 
 void roce_cq_fail_marked(RoceEngine *e)
 {
+    uint32_t left = ROCE_CQ_FAIL_SLICE;
     RoceQp *qp;
 
-    /* Flushing may make the next CQ fail */
-    while (e->cq_failed) {
-        e->cq_failed = false;
-        ROCE_TABLE_FOREACH(&e->qps, qpn, qp) {
-            if ((qp->send_cq->failed || qp->recv_cq->failed) &&
-                qp->s.attr.qp_state != RDMA_QPS_RESET &&
-                qp->s.attr.qp_state != RDMA_QPS_ERR) {
-                roce_qp_enter_err(qp);
-                roce_qp_event(qp, RDMA_EVENT_QP_FATAL);
-            }
+    /* Flushing may make the next CQ fail, and begin from the first QP again. */
+    while ((qp = roce_table_next(&e->qps, &e->cq_fail_next))) {
+        if ((!qp->send_cq->failed && !qp->recv_cq->failed) ||
+            qp->s.attr.qp_state == RDMA_QPS_RESET ||
+            qp->s.attr.qp_state == RDMA_QPS_ERR) {
+            e->cq_fail_next++;
+            continue;
         }
+        if (!left--) {
+            roce_wake(e);
+            return;
+        }
+        e->cq_fail_next++;
+        e->work += ROCE_COST_COMPLETION;
+        roce_qp_enter_err(qp);
+        roce_qp_event(qp, RDMA_EVENT_QP_FATAL);
     }
+    e->cq_failed = false;
 }

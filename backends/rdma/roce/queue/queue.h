@@ -138,9 +138,16 @@ void roce_req_check_drained(RoceQp *qp);
 /* Move @qp to ERR, where all its WQEs are flushed (IBTA 10.3.1.7). */
 void roce_qp_enter_err(RoceQp *qp);
 void roce_qp_event(RoceQp *qp, RdmaEventType type);
+/* QPs with failed CQs, from number @first on, are to go to ERR. */
+static inline void roce_cq_fail_later(RoceEngine *e, uint32_t first)
+{
+    e->cq_failed = true;
+    e->cq_fail_next = MIN(e->cq_fail_next, first);
+}
 /*
- * Move the QPs of failed CQs to ERR. Whatever API function may complete a WQE
- * calls this last.
+ * Move QPs of failed CQs to ERR, up to ROCE_CQ_FAIL_SLICE of them: the others
+ * wait for roce_poll_tx(). Whatever API function may complete a WQE calls this
+ * last.
  */
 void roce_cq_fail_marked(RoceEngine *e);
 static inline void roce_cq_fail_qps(RoceEngine *e)
