@@ -324,8 +324,10 @@ int roce_del_gid(RoceEngine *e, uint32_t index);
  * Memory regions. roce_mr_create() takes over attr->pages (g_free()d by the
  * engine) when it returns 0. roce_mr_map() stores the pending mapping of a
  * fast-registration MR, taking over @pages likewise; a REG_MR WR commits it.
- * Only user MRs have pages of another size than 4096 bytes. Errors: -EINVAL
- * (mrn, type, page size), -EEXIST, -ENOENT, -EBUSY (destruction of one that
+ * Only user MRs have pages of another size than 4096 bytes. A page list has as
+ * many pages as @length bytes, at least 1, from @iova on lie in; that they are
+ * aligned is the owner's concern. Errors: -EINVAL (mrn, type, page size,
+ * length, number of pages), -EEXIST, -ENOENT, -EBUSY (destruction of one that
  * windows are bound to), -E2BIG (more pages than max_pages).
  */
 int roce_mr_create(RoceEngine *e, const RdmaMrAttr *attr);
@@ -336,7 +338,7 @@ int roce_mr_destroy(RoceEngine *e, uint32_t mrn);
  * Change what @mask (RDMA_REREG_*) says of a user MR; @attr brings the new
  * values, and keys in any case. Takes over attr->pages when it returns 0
  * and @mask has RDMA_REREG_TRANSLATION. Errors: -EINVAL (mask, type, keys, page
- * size), -ENOENT, -EBUSY (windows are bound to it).
+ * size, length, number of pages), -ENOENT, -EBUSY (windows are bound to it).
  */
 int roce_mr_modify(RoceEngine *e, uint32_t mask, const RdmaMrAttr *attr);
 

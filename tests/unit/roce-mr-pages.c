@@ -635,6 +635,76 @@ static void test_adjoining_pages(void)
     fix_free(&f);
 }
 
+/* An engine takes a page list in all ways, and moves it, or refuses it. */
+typedef struct ListCase {
+    const char *name;
+    uint64_t iova;
+    uint64_t length;
+    uint32_t npages;
+    bool ok;
+} ListCase;
+
+static const ListCase list_cases[] = {
+    { "a-byte", 0x1000, 1, 1, true },
+    { "bytes-of-two-pages", 0x1fff, 2, 2, true },
+    { "last-page", UINT64_MAX - 4095, 4095, 1, true },
+    { "no-length", 0x1000, 0, 1, false },
+    { "no-length-amid-a-page", 0x1001, 0, 1, false },
+    { "no-length-no-pages", 0x1000, 0, 0, false },
+    { "too-few-pages", 0x1fff, 2, 1, false },
+    { "too-many-pages", 0x1000, 4096, 2, false },
+    { "wraps", UINT64_MAX - 4095, 4096, 1, false },
+    { "all-addresses", 0, UINT64_MAX, 1, false },
+    { "all-but-a-page", 0, UINT64_MAX - 4095, 0, false },
+};
+
+static void check_taken(int ret, bool ok, uint64_t *pages)
+{
+    g_assert_cmpint(ret, ==, ok ? 0 : -EINVAL);
+    if (!ok) {
+        g_free(pages);
+    }
+}
+
+static void test_list_covers_length(gconstpointer data)
+{
+    const ListCase *c = data;
+    LinkPair p = reg_pair(RDMA_QPT_RC);
+    RoceEngine *e = p.a->e;
+    LinkMr *fast = link_fast_mr(p.a, 8192);
+    RdmaMrAttr attr = {
+        .mrn = 100, .pdn = LINK_PDN, .type = RDMA_MR_USER, .lkey = 100 << 8,
+        .iova = c->iova, .length = c->length, .npages = c->npages,
+    };
+    RdmaSendWr wr = reg_wr(fast, fast->attr.lkey, c->npages);
+
+    attr.pages = g_new0(uint64_t, 2);
+    check_taken(roce_mr_create(e, &attr), c->ok, attr.pages);
+    if (!c->ok) {
+        attr.pages = g_new0(uint64_t, 1);
+        attr.npages = attr.length = 1;
+        g_assert_cmpint(roce_mr_create(e, &attr), ==, 0);
+    }
+    attr.length = c->length;
+    attr.npages = c->npages;
+    attr.pages = g_new0(uint64_t, 2);
+    check_taken(roce_mr_modify(e, RDMA_REREG_TRANSLATION, &attr), c->ok,
+                attr.pages);
+
+    wr.wr.reg.iova = c->iova;
+    wr.wr.reg.length = c->length;
+    link_post(p.a, p.aq, &wr);
+    link_run(p.l, 0);
+    link_expect(p.a, 70, c->ok ? RDMA_WC_SUCCESS : RDMA_WC_MW_BIND_ERR);
+
+    attr.pages = g_new0(uint64_t, 2);
+    check_taken(roce_mr_map(e, fast->attr.mrn, c->iova, c->length, attr.pages,
+                            c->npages), c->ok, attr.pages);
+    link_move(p.a);
+    link_mr_free(fast);
+    link_pair_free(&p);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -645,6 +715,13 @@ int main(int argc, char **argv)
     g_test_add_func("/roce/mr/bad-page-sizes", test_bad_page_sizes);
     add_with("large-region", 12, test_large_region);
     add_with("large-region", 21, test_large_region);
+    for (unsigned i = 0; i < G_N_ELEMENTS(list_cases); i++) {
+        g_autofree char *path =
+            g_strdup_printf("/roce/mr/list-covers-length/%s",
+                            list_cases[i].name);
+
+        g_test_add_data_func(path, &list_cases[i], test_list_covers_length);
+    }
     g_test_add_func("/roce/mr/last-addresses", test_last_addresses);
     g_test_add_func("/roce/mr/modify", test_modify);
     g_test_add_func("/roce/mr/modify-takes-away", test_modify_takes_away);

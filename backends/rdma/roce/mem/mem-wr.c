@@ -33,7 +33,10 @@ bool roce_mr_register(RoceEngine *e, uint32_t pdn, RoceSendWqe *wqe,
     if (!mr || mr->attr.type != RDMA_MR_FAST_REG ||
         mr->attr.pdn != pdn || mr->valid ||
         wqe->rkey >> 8 != args->mrn || !access_ok(e, args->access) ||
-        (wqe->npages ? wqe->npages > mr->attr.max_pages : !mr->pending)) {
+        (wqe->npages ? wqe->npages > mr->attr.max_pages ||
+                       !roce_mr_pages_ok(wqe->remote_addr, args->reg_length,
+                                         wqe->npages, RDMA_PAGE_SHIFT)
+                     : !mr->pending)) {
         return false;
     }
     attr = &mr->attr;

@@ -65,6 +65,9 @@ typedef struct RoceTx {
 /* mr.c */
 /* NULL if it is not there, or is a window. */
 RoceMr *roce_mr_find(const RoceEngine *e, uint32_t mrn);
+/* Are @npages pages of 2^@shift bytes those of @length bytes from @iova on? */
+bool roce_mr_pages_ok(uint64_t iova, uint64_t length, uint32_t npages,
+                      uint8_t shift);
 /*
  * The MR of a key, if it is valid, in PD @pdn, grants @access and covers
  * [@addr, @addr + @len) (IBTA 10.6.3); else NULL. @len is not 0.

@@ -15,6 +15,24 @@ static bool page_shift_ok(const RdmaMrAttr *attr)
             attr->page_shift <= ROCE_MAX_PAGE_SHIFT);
 }
 
+bool roce_mr_pages_ok(uint64_t iova, uint64_t length, uint32_t npages,
+                      uint8_t shift)
+{
+    uint64_t size = UINT64_C(1) << shift;
+
+    return length && length <= UINT64_MAX - iova &&
+           length <= UINT64_MAX - 2 * size &&
+           npages == ((iova & (size - 1)) + length + size - 1) >> shift;
+}
+
+/* Likewise of a user MR, whose page size is right. */
+static bool user_pages_ok(const RdmaMrAttr *attr)
+{
+    return attr->pages &&
+           roce_mr_pages_ok(attr->iova, attr->length, attr->npages,
+                            MAX(attr->page_shift, RDMA_PAGE_SHIFT));
+}
+
 RoceMr *roce_mr_find(const RoceEngine *e, uint32_t mrn)
 {
     RoceMr *mr = roce_table_get(&e->mrs, mrn);
@@ -37,7 +55,7 @@ int roce_mr_create(RoceEngine *e, const RdmaMrAttr *attr)
         }
         break;
     case RDMA_MR_USER:
-        if (!attr->pages || !attr->npages) {
+        if (!user_pages_ok(attr)) {
             return -EINVAL;
         }
         break;
@@ -74,6 +92,9 @@ int roce_mr_map(RoceEngine *e, uint32_t mrn, uint64_t iova, uint64_t length,
     }
     if (npages > mr->attr.max_pages) {
         return -E2BIG;
+    }
+    if (!roce_mr_pages_ok(iova, length, npages, RDMA_PAGE_SHIFT)) {
+        return -EINVAL;
     }
     g_free(mr->pending_pages);
     mr->pending = true;
@@ -122,8 +143,8 @@ int roce_mr_modify(RoceEngine *e, uint32_t mask, const RdmaMrAttr *attr)
         return -EINVAL;
     }
     if ((mask & RDMA_REREG_TRANSLATION) &&
-        (!attr->pages || !attr->npages || attr->type != RDMA_MR_USER ||
-         !page_shift_ok(attr))) {
+        (attr->type != RDMA_MR_USER || !page_shift_ok(attr) ||
+         !user_pages_ok(attr))) {
         return -EINVAL;
     }
     if (mr->windows) {
