@@ -143,6 +143,22 @@ static void test_as_the_model(gconstpointer data)
     link_pair_free(&p);
 }
 
+/* Congestion that is long ago does not slow it down, not even by rounding. */
+static void test_old_congestion_is_forgotten(void)
+{
+    const uint32_t line = 1000000000;
+    LinkQpSpec spec = link_spec();
+    LinkPair p = link_pair(&spec);
+    RoceQp *qp = roce_qp_find(p.a->e, p.aq);
+
+    roce_set_dcqcn(p.a->e, line);
+    roce_dcqcn_cut(qp, 1000);
+    g_assert_cmpuint(roce_dcqcn_rate(qp), ==, line / 2);
+    roce_dcqcn_cut(qp, 1000 + 5000 * (int64_t)STEP_NS);
+    g_assert_cmpuint(roce_dcqcn_rate(qp), ==, line);
+    link_pair_free(&p);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -152,5 +168,7 @@ int main(int argc, char **argv)
 
         g_test_add_data_func(path, &cases[i], test_as_the_model);
     }
+    g_test_add_func("/roce/dcqcn/old-congestion-is-forgotten",
+                    test_old_congestion_is_forgotten);
     return g_test_run();
 }

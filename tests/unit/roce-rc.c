@@ -168,6 +168,36 @@ static void one_atomic(LinkPair *p, uint32_t opcode, uint64_t before,
     g_assert_cmphex(GUINT64_FROM_LE(value), ==, after);
 }
 
+/* The AtomicETH of a FETCH_ADD (IPv4): it compares nothing. */
+static bool compares_nothing(RoceLink *l, unsigned from, const uint8_t *frame,
+                             size_t len, void *opaque)
+{
+    static const uint8_t nothing[8];
+    const uint8_t *bth = frame + 14 + 20 + 8;
+    const uint8_t *eth = bth + 12;
+    unsigned *seen = opaque;
+
+    if (from == 0 && *bth == 0x14) {
+        g_assert_cmpmem(eth + 20, 8, nothing, 8);
+        ++*seen;
+    }
+    return true;
+}
+
+static void test_fetch_add_compares_nothing(void)
+{
+    LinkQpSpec spec = link_spec();
+    LinkPair p = link_pair(&spec);
+    unsigned seen = 0;
+
+    p.l->filter = compares_nothing;
+    p.l->filter_opaque = &seen;
+    one_atomic(&p, RDMA_WR_ATOMIC_CMP_AND_SWP, 1, 1, 2, 2);
+    one_atomic(&p, RDMA_WR_ATOMIC_FETCH_AND_ADD, 5, 6, 7, 11);
+    g_assert_cmpuint(seen, ==, 1);
+    link_pair_free(&p);
+}
+
 static void test_every_opcode(gconstpointer data)
 {
     unsigned param = GPOINTER_TO_UINT(data);
@@ -281,6 +311,8 @@ int main(int argc, char **argv)
                                  test_every_opcode);
         }
     }
+    g_test_add_func("/roce/rc/fetch-add-compares-nothing",
+                    test_fetch_add_compares_nothing);
     g_test_add_data_func("/roce/rc/lists-after-loss/send",
                          GUINT_TO_POINTER(RDMA_WR_SEND),
                          test_lists_after_loss);

@@ -97,6 +97,38 @@ static void test_late_duplicate(void)
     link_pair_free(&p);
 }
 
+/* A READ that was answered before RESET is not the last request after it. */
+static void test_come_back_after_reset(void)
+{
+    LinkQpSpec spec = link_spec();
+    LinkPair p = link_pair(&spec);
+    RdmaQpAttr attr;
+
+    link_pair_post(&p, RDMA_WR_RDMA_READ, 1, 0, 3000);
+    link_run(p.l, LINK_FOREVER);
+    link_expect(p.a, 1, RDMA_WC_SUCCESS);
+    for (unsigned side = 0; side < 2; side++) {
+        LinkNode *n = &p.l->node[side];
+
+        link_modify(n, spec.qpn[side], RDMA_QPS_RESET);
+        for (unsigned s = RDMA_QPS_INIT; s <= RDMA_QPS_RTS; s++) {
+            uint32_t mask = link_attr(p.l, &spec, side, s, &attr);
+
+            g_assert_cmpint(roce_qp_modify(n->e, spec.qpn[side], mask, &attr),
+                            ==, 0);
+        }
+    }
+    p.b->stopped = true;
+    link_pair_post(&p, RDMA_WR_RDMA_WRITE, 2, 0, 3000);
+    link_run(p.l, 3 * LINK_DELAY);
+    p.b->stopped = false;
+    roce_resume(p.b->e, p.l->now);
+    link_run(p.l, 20 * LINK_DELAY);
+    link_expect(p.a, 2, RDMA_WC_SUCCESS);
+    g_assert_cmpuint(roce_stats(p.a->e)->timeouts, ==, 0);
+    link_pair_free(&p);
+}
+
 /* On a connection where nothing was lost this changes nothing. */
 static void test_come_back_to_nothing(void)
 {
@@ -168,6 +200,8 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/roce/resume/come-back", test_come_back);
     g_test_add_func("/roce/resume/late-duplicate", test_late_duplicate);
+    g_test_add_func("/roce/resume/come-back-after-reset",
+                    test_come_back_after_reset);
     g_test_add_func("/roce/resume/come-back-to-nothing",
                     test_come_back_to_nothing);
     g_test_add_func("/roce/resume/pending-response-is-kept",

@@ -340,72 +340,104 @@ static void test_frame_outlives_its_qp(gconstpointer data)
     link_pair_free(&p);
 }
 
-/* More pieces than a frame has room for: 80 SGEs in one packet. */
+/*
+ * Packets of as many pieces as a frame has room for beside headers and trailer,
+ * and of more. What is left in the frame of the packet before does not count.
+ */
 static void test_many_sges(void)
 {
+    static const struct {
+        unsigned num;
+        unsigned times, modulo;     /* lengths: i % modulo * times, or times */
+    } cases[] = {
+        { 80, 50 }, { 80, 17, 3 }, { 80, 1 }, { 62, 50 }, { 80, 50 },
+        { 62, 1 }, { 63, 50 }, { 62, 50 }, { 64, 17, 3 },
+    };
     LinkQpSpec spec = link_spec();
     LinkPair p;
     RdmaSge out[80], in[80];
     RdmaSendWr wr;
-    RdmaRecvWr recv = { .wr_id = 50, .num_sge = 80, .sg_list = in };
-    unsigned i, pass;
+    RdmaRecvWr recv = { .wr_id = 50, .sg_list = in };
+    unsigned i;
 
     spec.mtu = RDMA_MTU_4096;
     p = link_pair(&spec);
-    for (pass = 0; pass < 3; pass++) {
+    for (unsigned c = 0; c < G_N_ELEMENTS(cases); c++) {
+        const unsigned n = cases[c].num;
         size_t total = 0;
 
-        link_fill(p.amr, pass);
+        link_fill(p.amr, c);
         link_set(p.bmr, 0);
-        for (i = 0; i < 80; i++) {
-            uint32_t len = pass == 0 ? 50 : pass == 1 ? i % 3 * 17 : 1;
+        for (i = 0; i < n; i++) {
+            uint32_t len = cases[c].times;
 
+            if (cases[c].modulo) {
+                len *= i % cases[c].modulo;
+            }
             /* In b, the pieces stand in reverse order */
             out[i] = link_sge(p.amr, 1500 * i, len);
-            in[i] = link_sge(p.bmr, 1500 * (79 - i), len);
+            in[i] = link_sge(p.bmr, 1500 * (n - 1 - i), len);
             total += len;
         }
         wr = link_wr(RDMA_WR_SEND, 1, out);
-        wr.num_sge = 80;
+        wr.num_sge = recv.num_sge = n;
         g_assert_cmpint(roce_post_recv(p.b->e, p.bq, &recv), ==, 0);
         link_post(p.a, p.aq, &wr);
         g_assert_true(link_run(p.l, LINK_FOREVER));
         link_expect(p.a, 1, RDMA_WC_SUCCESS);
         g_assert_cmpuint(link_expect(p.b, 50, RDMA_WC_SUCCESS).byte_len, ==,
                          total);
-        for (i = 0; i < 80; i++) {
+        for (i = 0; i < n; i++) {
             g_assert_true(link_same(p.amr, 1500 * i, p.bmr,
-                                    1500 * (79 - i), out[i].length));
+                                    1500 * (n - 1 - i), out[i].length));
         }
     }
     link_pair_free(&p);
 }
 
-/* Neighbouring pages are mapped at once. */
+/* Neighbouring pages are mapped at once, also the last two of a region. */
 static void test_pages_are_merged(void)
 {
-    LinkQpSpec spec = link_spec();
-    RdmaMrAttr attr = {
-        .type = RDMA_MR_DMA, .mrn = 200, .pdn = LINK_PDN,
-        .lkey = 200 << 8, .access = RDMA_ACCESS_LOCAL_WRITE,
+    static const struct {
+        RdmaMrType type;
+        uint32_t off, len;
+        unsigned maps;
+    } cases[] = {
+        { RDMA_MR_DMA, 0, 40960, 10 },
+        { RDMA_MR_USER, 2048, 4096, 1 },
     };
+    LinkQpSpec spec = link_spec();
     LinkPair p;
-    RdmaSge sge;
-    RdmaSendWr wr;
-    unsigned before;
 
     spec.mtu = RDMA_MTU_4096;
     p = link_pair(&spec);
-    g_assert_cmpint(roce_mr_create(p.a->e, &attr), ==, 0);
-    sge = (RdmaSge) { link_dma(p.amr, 0) & ~65535ull, 40960, 200 << 8 };
-    wr = link_wr(RDMA_WR_RDMA_WRITE, 1, &sge);
-    wr.wr.rdma.remote_addr = p.bmr->attr.iova;
-    wr.wr.rdma.rkey = p.bmr->attr.rkey;
-    before = p.a->map_calls;
-    link_post(p.a, p.aq, &wr);
-    g_assert_true(link_run(p.l, LINK_FOREVER));
-    link_expect(p.a, 1, RDMA_WC_SUCCESS);
-    g_assert_cmpuint(p.a->map_calls - before, ==, 10);
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        uint32_t mrn = 200 + i;
+        uint64_t first = link_dma(p.amr, 0) & ~65535ull;
+        RdmaMrAttr attr = {
+            .type = cases[i].type, .mrn = mrn, .pdn = LINK_PDN,
+            .lkey = mrn << 8, .access = RDMA_ACCESS_LOCAL_WRITE,
+        };
+        RdmaSge sge = { first + cases[i].off, cases[i].len, mrn << 8 };
+        RdmaSendWr wr = link_wr(RDMA_WR_RDMA_WRITE, 1, &sge);
+        unsigned before = p.a->map_calls;
+
+        if (attr.type == RDMA_MR_USER) {
+            attr.iova = first;
+            attr.length = 2 * RDMA_PAGE_SIZE;
+            attr.npages = 2;
+            attr.pages = g_new(uint64_t, 2);
+            attr.pages[0] = first;
+            attr.pages[1] = first + RDMA_PAGE_SIZE;
+        }
+        g_assert_cmpint(roce_mr_create(p.a->e, &attr), ==, 0);
+        wr.wr.rdma.remote_addr = p.bmr->attr.iova;
+        wr.wr.rdma.rkey = p.bmr->attr.rkey;
+        link_post(p.a, p.aq, &wr);
+        g_assert_true(link_run(p.l, LINK_FOREVER));
+        link_expect(p.a, 1, RDMA_WC_SUCCESS);
+        g_assert_cmpuint(p.a->map_calls - before, ==, cases[i].maps);
+    }
     link_pair_free(&p);
 }
 
