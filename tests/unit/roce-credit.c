@@ -77,6 +77,44 @@ static void first_message(LinkPair *p)
     expect(p, 0);
 }
 
+static LinkPair plain_pair(Log *log)
+{
+    LinkQpSpec spec = link_spec();
+
+    return logged_pair(&spec, log);
+}
+
+/* The requester was told that there is no more receive. */
+static LinkPair told_pair(Log *log)
+{
+    LinkPair p = plain_pair(log);
+
+    first_message(&p);
+    g_assert_cmpuint(log->syndrome, ==, ROCE_AETH_ACK);
+    return p;
+}
+
+static void send_all(LinkPair *p, unsigned first, unsigned last)
+{
+    for (unsigned i = first; i <= last; i++) {
+        send_to(p, i);
+    }
+}
+
+static void unseen_all(LinkPair *p, unsigned first, unsigned last)
+{
+    for (unsigned i = first; i <= last; i++) {
+        unseen_at(p, i);
+    }
+}
+
+static void expect_all(LinkPair *p, unsigned first, unsigned last)
+{
+    for (unsigned i = first; i <= last; i++) {
+        expect(p, i);
+    }
+}
+
 static void assert_no_naks(LinkPair *p)
 {
     g_assert_cmpuint(roce_stats(p->b->e)->rnr_naks_sent, ==, 0);
@@ -96,17 +134,12 @@ static unsigned naks(const LinkPair *p)
 static void test_slow_receiver_costs_no_naks(void)
 {
     const int64_t rnr_ns = 640000;  /* min_rnr_timer 12 */
-    LinkQpSpec spec = link_spec();
     unsigned first = 0;
     LinkPair p;
     Log log;
 
-    p = logged_pair(&spec, &log);
-    first_message(&p);
-    g_assert_cmpuint(log.syndrome, ==, ROCE_AETH_ACK);
-    for (int i = 1; i <= 20; i++) {
-        send_to(&p, i);
-    }
+    p = told_pair(&log);
+    send_all(&p, 1, 20);
     for (int i = 1; i <= 20; i++) {
         /* Less than a lost ACK takes */
         link_run(p.l, 10 * LINK_MS);
@@ -137,15 +170,11 @@ static void test_slow_receiver_costs_no_naks(void)
 /* A queue of sends to a single receive goes on as that is posted. */
 static void test_single_receive_is_told_of_at_once(void)
 {
-    LinkQpSpec spec = link_spec();
     LinkPair p;
     Log log;
 
-    p = logged_pair(&spec, &log);
-    first_message(&p);
-    for (int i = 1; i <= 20; i++) {
-        send_to(&p, i);
-    }
+    p = told_pair(&log);
+    send_all(&p, 1, 20);
     link_run(p.l, 5 * LINK_MS);
     for (int i = 1; i <= 20; i++) {
         recv_at(&p, i);
@@ -158,11 +187,10 @@ static void test_single_receive_is_told_of_at_once(void)
 /* Each side has one receive, which it posts again before it answers. */
 static void test_turns_need_no_more_acks(void)
 {
-    LinkQpSpec spec = link_spec();
     LinkPair p;
     Log log;
 
-    p = logged_pair(&spec, &log);
+    p = plain_pair(&log);
     unseen_at(&p, 1);
     for (int i = 1; i <= 20; i++) {
         bool forth = i % 2;
@@ -190,13 +218,10 @@ static void test_turns_need_no_more_acks(void)
 static void test_starved_peer_is_told(gconstpointer data)
 {
     bool posted = GPOINTER_TO_UINT(data);
-    LinkQpSpec spec = link_spec();
     LinkPair p;
     Log log;
 
-    p = logged_pair(&spec, &log);
-    first_message(&p);
-    g_assert_cmpuint(log.syndrome, ==, ROCE_AETH_ACK);
+    p = told_pair(&log);
     if (posted) {
         unseen_at(&p, 1);
     }
@@ -222,30 +247,22 @@ static void test_starved_peer_is_told(gconstpointer data)
 /* What answers a READ or an ATOMIC tells of receives as an ACK does. */
 static void test_responses_tell_of_credits(gconstpointer data)
 {
-    LinkQpSpec spec = link_spec();
     LinkPair p;
     Log log;
 
-    p = logged_pair(&spec, &log);
-    first_message(&p);
-    for (int i = 1; i <= 3; i++) {
-        unseen_at(&p, i);
-    }
+    p = told_pair(&log);
+    unseen_all(&p, 1, 3);
     link_pair_post(&p, GPOINTER_TO_UINT(data), 100,
                    8 - p.bmr->attr.iova % 8, 8);
     link_run(p.l, LINK_MS / 10);
     link_expect(p.a, 100, RDMA_WC_SUCCESS);
     g_assert_cmpuint(log.acks, ==, 1);
     log.sends = 0;
-    for (int i = 1; i <= 4; i++) {
-        send_to(&p, i);
-    }
+    send_all(&p, 1, 4);
     link_pump(p.l);
     g_assert_cmpuint(log.sends, ==, 3);
     link_run(p.l, LINK_MS);
-    for (int i = 1; i <= 3; i++) {
-        expect(&p, i);
-    }
+    expect_all(&p, 1, 3);
     assert_no_naks(&p);
     link_pair_free(&p);
 }
@@ -253,30 +270,22 @@ static void test_responses_tell_of_credits(gconstpointer data)
 /* The packets between the first and the last one of a response tell nothing. */
 static void test_middle_of_a_response_tells_nothing(void)
 {
-    LinkQpSpec spec = link_spec();
     LinkPair p;
     Log log;
 
-    p = logged_pair(&spec, &log);
-    first_message(&p);
-    for (int i = 1; i <= 3; i++) {
-        unseen_at(&p, i);
-    }
+    p = told_pair(&log);
+    unseen_all(&p, 1, 3);
     log.lose_last = true;
     link_pair_post(&p, RDMA_WR_RDMA_READ, 100, 0, 3000);
     link_run(p.l, 3 * LINK_DELAY);
     log.sends = 0;
-    for (int i = 1; i <= 3; i++) {
-        send_to(&p, i);
-    }
+    send_all(&p, 1, 3);
     link_pump(p.l);
     g_assert_cmpuint(log.sends, ==, 3);
     log.lose_last = false;
     link_run(p.l, LINK_MS);
     link_expect(p.a, 100, RDMA_WC_SUCCESS);
-    for (int i = 1; i <= 3; i++) {
-        expect(&p, i);
-    }
+    expect_all(&p, 1, 3);
     link_pair_free(&p);
 }
 
@@ -291,11 +300,10 @@ static void test_credits_are_what_is_posted(void)
     };
 
     for (unsigned c = 0; c < G_N_ELEMENTS(cases); c++) {
-        LinkQpSpec spec = link_spec();
         LinkPair p;
         Log log;
 
-        p = logged_pair(&spec, &log);
+        p = plain_pair(&log);
         recv_at(&p, 0);
         for (unsigned i = 1; i <= cases[c].posted; i++) {
             if (i % 2) {
@@ -306,9 +314,7 @@ static void test_credits_are_what_is_posted(void)
         }
         send_to(&p, 0);
         link_run(p.l, LINK_MS);
-        for (unsigned i = 1; i <= 40; i++) {
-            send_to(&p, i);
-        }
+        send_all(&p, 1, 40);
         log.sends = 0;
         link_pump(p.l);
         g_assert_cmpuint(log.sends, ==, cases[c].credits);
@@ -331,11 +337,10 @@ static void test_codes_of_credits(void)
 
     for (unsigned code = 1; code < G_N_ELEMENTS(numbers); code++) {
         for (unsigned less = 0; less < 2; less++) {
-            LinkQpSpec spec = link_spec();
             LinkPair p;
             Log log;
 
-            p = logged_pair(&spec, &log);
+            p = plain_pair(&log);
             recv_at(&p, 0);
             for (uint32_t i = less; i < numbers[code]; i++) {
                 unseen_at(&p, 1);
@@ -350,12 +355,10 @@ static void test_codes_of_credits(void)
 
 static void test_others_need_no_credits(void)
 {
-    LinkQpSpec spec = link_spec();
     LinkPair p;
     Log log;
 
-    p = logged_pair(&spec, &log);
-    first_message(&p);
+    p = told_pair(&log);
     for (int i = 1; i <= 10; i++) {
         link_pair_post(&p, RDMA_WR_RDMA_WRITE, i, 0, LEN);
         link_pair_post(&p, RDMA_WR_RDMA_READ, 100 + i, 0, LEN);
@@ -430,12 +433,10 @@ static void be_refused(LinkPair *p)
 
 static void test_lost_credits_are_waited_for_as_lost_acks(void)
 {
-    LinkQpSpec spec = link_spec();
     LinkPair p;
     Log log;
 
-    p = logged_pair(&spec, &log);
-    first_message(&p);
+    p = told_pair(&log);
     be_refused(&p);
     log.sends = 0;
     send_to(&p, 2);

@@ -60,6 +60,14 @@ static void unread_free(Unread *u)
     link_pair_free(&u->p);
 }
 
+/* A request of @len bytes, whose answers are not read until it is overdue. */
+static void post_overdue(Unread *u, uint32_t opcode, uint32_t len)
+{
+    link_pair_post(&u->p, opcode, 1, 0, len);
+    g_assert_true(link_run(u->p.l, 10 * TIMEOUT_NS));
+    g_assert_true(roce_any_overdue(u->p.a->e));
+}
+
 /* Node a reads what there is, which was there by now. */
 static void read_all(Unread *u)
 {
@@ -95,11 +103,8 @@ static void test_answer_is_read_late(gconstpointer data)
     link_fill(p->amr, 1);
     link_fill(p->bmr, 2);
     link_pair_recv(p, 50, 0, LEN);
-    link_pair_post(p, opcode, 1, 0,
-                   opcode == RDMA_WR_ATOMIC_FETCH_AND_ADD ? 8 : LEN);
-    g_assert_true(link_run(p->l, 10 * TIMEOUT_NS));
+    post_overdue(&u, opcode, opcode == RDMA_WR_ATOMIC_FETCH_AND_ADD ? 8 : LEN);
     g_assert_cmpuint(link_wcs(p->a), ==, 0);
-    g_assert_true(roce_any_overdue(p->a->e));
     g_assert_cmpuint(roce_timeouts_late(p->a->e), ==, 0);
 
     read_all(&u);
@@ -119,9 +124,7 @@ static void test_part_of_an_answer(void)
 
     unread_init(&u, 0);
     p = &u.p;
-    link_pair_post(p, RDMA_WR_RDMA_READ, 1, 0, LEN);
-    g_assert_true(link_run(p->l, 10 * TIMEOUT_NS));
-    g_assert_true(roce_any_overdue(p->a->e));
+    post_overdue(&u, RDMA_WR_RDMA_READ, LEN);
     g_bytes_unref(g_queue_pop_tail(&u.frames));
     read_all(&u);
     g_assert_cmpuint(link_wcs(p->a), ==, 0);
@@ -219,9 +222,7 @@ static void test_end_while_overdue(gconstpointer data)
 
     unread_init(&u, 0);
     p = &u.p;
-    link_pair_post(p, RDMA_WR_RDMA_WRITE, 1, 0, LEN);
-    g_assert_true(link_run(p->l, 10 * TIMEOUT_NS));
-    g_assert_true(roce_any_overdue(p->a->e));
+    post_overdue(&u, RDMA_WR_RDMA_WRITE, LEN);
     switch (end) {
     case END_BY_ERR:
         link_modify(p->a, p->aq, RDMA_QPS_ERR);
@@ -265,9 +266,7 @@ static void test_others_do_not_wait(void)
     link_connect(p->l, &other);
     g_assert_cmpint(roce_qp_modify(p->a->e, other.qpn[0], RDMA_QP_RATE_LIMIT,
                                    &attr), ==, 0);
-    link_pair_post(p, RDMA_WR_RDMA_WRITE, 1, 0, LEN);
-    link_run(p->l, 10 * TIMEOUT_NS);
-    g_assert_true(roce_any_overdue(p->a->e));
+    post_overdue(&u, RDMA_WR_RDMA_WRITE, LEN);
 
     /* 8 ms for each of its packets */
     p->aq = other.qpn[0];
