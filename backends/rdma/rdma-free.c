@@ -15,6 +15,8 @@
 #define SLICE (1 * MiB)
 /* Not worth a place in the list */
 #define SMALL (64 * KiB)
+/* Whoever frees so much at a time waits before it frees more. */
+#define MUCH (16 * MiB)
 
 typedef struct Garbage {
     void *mem;
@@ -25,6 +27,7 @@ typedef struct Garbage {
 
 /* The main loop's */
 static QSIMPLEQ_HEAD(, Garbage) garbage = QSIMPLEQ_HEAD_INITIALIZER(garbage);
+static size_t left_to_free;         /* bytes of the list */
 
 static void free_slice(void *opaque)
 {
@@ -37,6 +40,7 @@ static void free_slice(void *opaque)
         qemu_madvise((void *)g->at, n, QEMU_MADV_DONTNEED);
         g->at += n;
         left -= n;
+        left_to_free -= n;
         if (g->at == g->end) {
             QSIMPLEQ_REMOVE_HEAD(&garbage, next);
             g_free(g->mem);
@@ -56,6 +60,12 @@ static void add(void *opaque)
         aio_bh_schedule_oneshot(qemu_get_aio_context(), free_slice, NULL);
     }
     QSIMPLEQ_INSERT_TAIL(&garbage, g, next);
+    left_to_free += g->end - g->at;
+}
+
+bool rdma_backend_frees_much(void)
+{
+    return left_to_free >= MUCH;
 }
 
 void rdma_backend_free(void *mem, size_t size)

@@ -203,7 +203,8 @@ static void answer(VirtIORdma *s, VirtQueue *vq, const VirtQueueElement *elem,
  * others run, too. Entries of page tables and commands are paid from it; a
  * command with more entries goes on in the next turn, which pops it again: so
  * there is nothing of it to be migrated. One that the backend is not done with
- * is popped again when the backend says that it is.
+ * is popped again when the backend says that it is. Commands also wait while
+ * much memory of objects that they destroyed is left to be freed.
  */
 void virtio_rdma_ctrl_run(VirtIORdma *s)
 {
@@ -213,7 +214,7 @@ void virtio_rdma_ctrl_run(VirtIORdma *s)
         return;
     }
     s->ctrl_budget = VIRTIO_RDMA_CTRL_BUDGET;
-    while (s->ctrl_budget) {
+    while (s->ctrl_budget && !rdma_backend_frees_much()) {
         g_autofree VirtQueueElement *elem =
             virtqueue_pop(vq, sizeof(VirtQueueElement));
         VirtIORdmaRsp rsp = {};

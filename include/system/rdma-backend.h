@@ -486,6 +486,11 @@ void rdma_backend_qp_refused(RdmaBackend *rb, uint32_t qpn,
  * back in later turns of the main loop.
  */
 void rdma_backend_free(void *mem, size_t size);
+/*
+ * Is much left to be given back? A guest that makes and destroys large objects
+ * would have QEMU keep all of them: it has to wait. Under the BQL.
+ */
+bool rdma_backend_frees_much(void);
 
 /*
  * The implicit backend of "netdev=": make an rdma-roce object on netdev

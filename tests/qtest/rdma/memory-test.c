@@ -66,8 +66,8 @@ static uint64_t bound_of_groups(void)
 
 /* The measurement */
 
-/* Anonymous memory of the QEMU process: that of the guest is in a file. */
-static uint64_t memory_of(QRdmaHost *host)
+/* A line of what the kernel says of the QEMU process, in bytes */
+static uint64_t status_of(QRdmaHost *host, const char *name)
 {
     g_autofree char *path = g_strdup_printf("/proc/%d/status",
                                             qtest_pid(host->qts));
@@ -75,9 +75,15 @@ static uint64_t memory_of(QRdmaHost *host)
     const char *line;
 
     g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
-    line = strstr(text, "RssAnon:");
+    line = strstr(text, name);
     g_assert_nonnull(line);
-    return g_ascii_strtoull(line + strlen("RssAnon:"), NULL, 10) * KIB;
+    return g_ascii_strtoull(line + strlen(name), NULL, 10) * KIB;
+}
+
+/* Anonymous memory of the QEMU process: that of the guest is in a file. */
+static uint64_t memory_of(QRdmaHost *host)
+{
+    return status_of(host, "RssAnon:");
 }
 
 static RdmaQpInitAttr largest(RdmaQpType type)
@@ -269,6 +275,108 @@ static void test_page_lists_of_all_regions(void)
     qrdma_host_stop(host);
 }
 
+/* SRQs that come and go */
+
+#define GONE_WRS 16384              /* the default of max-srq-wr */
+#define GONE_SRQS 64                /* and of max-srq */
+#define GONE_ROUNDS 4              /* of all numbers, by one kick each */
+#define COMMAND_SIZE 64
+
+static void put_command(QRdma *d, uint64_t reqs, uint64_t scratch, uint16_t i,
+                        uint8_t cmd, const void *req, size_t len)
+{
+    QRdmaRing *r = qrdma_ring(d, VIRTIO_RDMA_CTRL_VQ);
+    uint64_t at = reqs + i * COMMAND_SIZE;
+    uint8_t bytes[COMMAND_SIZE] = { cmd };
+
+    memcpy(bytes + 1, req, len);
+    qrdma_write(d, at, bytes, 1 + len);
+    qrdma_ring_set_desc(r, 2 * i, at, 1 + len, VRING_DESC_F_NEXT, 2 * i + 1);
+    qrdma_ring_set_desc(r, 2 * i + 1, scratch, 256, VRING_DESC_F_WRITE, 0);
+}
+
+static uint64_t bound_of_gone(void)
+{
+    return GONE_WRS * (16 + 16 * MAX_SGE);
+}
+
+/* What SRQs that were destroyed had is not QEMU's for long. */
+static void test_srqs_that_come_and_go(void)
+{
+    QRdmaHost *host = qrdma_host_start(
+        "-object memory-backend-memfd,id=m0,size=64M "
+        "-machine memory-backend=m0 -netdev hubport,id=n0,hubid=0 "
+        "-device virtio-rdma-pci,netdev=n0,addr=%d,max-srq=%d,max-srq-wr=%d,"
+        "max-sge=%d,max-qp=8,max-cq=4", SLOT, GONE_SRQS, GONE_WRS, MAX_SGE);
+    QRdma *d = qrdma_open(host, QPCI_DEVFN(SLOT, 0));
+    uint64_t reqs, scratch, list, slots, before, most = 0;
+    uint32_t npages = 1 + GONE_WRS / 4;
+    g_autofree uint64_t *le = g_new(uint64_t, npages);
+    struct virtio_rdma_create_srq_req req;
+    struct virtio_rdma_srqn rsp;
+    QRdmaRing *r;
+    QRdmaPd *pd;
+    uint32_t first;
+
+    qrdma_start(d, FEATURES | QRDMA_F(VIRTIO_RDMA_F_DIRECT_SRQ) |
+                QRDMA_F(VIRTIO_RDMA_F_DIRECT_QP), SQ_DEPTH);
+    pd = qrdma_alloc_pd(d);
+    reqs = qrdma_alloc(d, 2 * GONE_SRQS * COMMAND_SIZE);
+    scratch = qrdma_alloc(d, 4096);
+    slots = qrdma_alloc(d, 4096);
+    list = qrdma_alloc(d, npages * sizeof(*le));
+    for (uint32_t i = 0; i < npages; i++) {
+        le[i] = cpu_to_le64(slots);
+    }
+    qrdma_write(d, list, le, npages * sizeof(*le));
+    req = (struct virtio_rdma_create_srq_req) {
+        .pdn = cpu_to_le32(pd->pdn),
+        .max_wr = cpu_to_le32(GONE_WRS),
+        .max_sge = cpu_to_le32(MAX_SGE),
+        .flags = cpu_to_le32(VIRTIO_RDMA_SRQ_DIRECT),
+        .queue_pages = cpu_to_le64(list),
+        .queue_npages = cpu_to_le32(npages),
+        .depth_shift = 14,
+        .slot_shift = 10,
+    };
+    assert_ok(qrdma_cmd(d, VIRTIO_RDMA_CMD_CREATE_SRQ, &req, sizeof(req), &rsp,
+                        sizeof(rsp)));
+    assert_ok(qrdma_cmd(d, VIRTIO_RDMA_CMD_DESTROY_SRQ, &rsp, sizeof(rsp),
+                        NULL, 0));
+    first = le32_to_cpu(rsp.srqn);
+    r = qrdma_ring(d, VIRTIO_RDMA_CTRL_VQ);
+    for (uint32_t i = 0; i < GONE_SRQS; i++) {
+        struct virtio_rdma_srqn gone = {
+            .srqn = cpu_to_le32((first + 1 + i) % GONE_SRQS),
+        };
+
+        put_command(d, reqs, scratch, 2 * i, VIRTIO_RDMA_CMD_CREATE_SRQ, &req,
+                    sizeof(req));
+        put_command(d, reqs, scratch, 2 * i + 1, VIRTIO_RDMA_CMD_DESTROY_SRQ,
+                    &gone, sizeof(gone));
+    }
+    before = memory_of(host) + status_of(host, "VmPTE:");
+    for (int round = 0; round < GONE_ROUNDS; round++) {
+        for (uint32_t i = 0; i < 2 * GONE_SRQS; i++) {
+            qrdma_ring_set_avail(r, r->avail_idx + i, 2 * i);
+        }
+        r->avail_idx += 2 * GONE_SRQS;
+        qrdma_ring_set_avail_idx(r, r->avail_idx);
+        qrdma_ring_kick(r);
+        qrdma_wait_until(d, qrdma_ring_used_idx(r) == r->avail_idx);
+        g_assert_cmpuint(qtest_readb(host->qts, scratch), ==,
+                         VIRTIO_RDMA_S_OK);
+        most = MAX(most, memory_of(host) + status_of(host, "VmPTE:"));
+    }
+    g_test_message("%d SRQs of %" PRIu64 " KiB: QEMU has had %" PRIu64
+                   " KiB more", GONE_ROUNDS * GONE_SRQS, bound_of_gone() / KIB,
+                   (most - before) / KIB);
+    /* 16 MiB wait to be freed, and what goes beyond that is one of them. */
+    g_assert_cmpuint(most, <, before + 16 * MIB + 3 * bound_of_gone());
+    qrdma_close(d);
+    qrdma_host_stop(host);
+}
+
 /* The sanitizer's allocator keeps freed memory, and adds to each piece. */
 void __asan_init(void) __attribute__((weak));
 
@@ -279,5 +387,7 @@ void add_memory_tests(void)
     if (!__asan_init) {
         qtest_add_func("virtio-rdma/memory/guest-fills-all-tables",
                        test_guest_fills_all_tables);
+        qtest_add_func("virtio-rdma/memory/srqs-that-come-and-go",
+                       test_srqs_that_come_and_go);
     }
 }
