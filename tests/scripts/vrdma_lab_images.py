@@ -7,6 +7,7 @@ import io
 import json
 import lzma
 import os
+import queue
 import re
 import shutil
 import socket
@@ -15,6 +16,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import tracemalloc
 import unittest
 from pathlib import Path
 from unittest import mock
@@ -268,6 +270,9 @@ class Hostile(Case):
                 ('without size', b'0 facts'),
                 ('67108865 bytes', b'67108865 vmlinuz\n'),
                 ('999999999 bytes', b'999999999 vmlinuz\n'),
+                ('16777217 bytes', b'16777217 module\n'),
+                ('65537 bytes', b'65537 os-release\n'),
+                ('4097 bytes', b'4097 facts\n'),
                 ('cut off', b'5 facts\na'), ('without', b'0 facts\n'),
                 ('one record "facts" too', b'0 facts\n0 facts\n0 end\n'),
                 ('one record "other" too', b'0 other\n0 end\n'),
@@ -303,6 +308,13 @@ class Hostile(Case):
             self.refused('installed package', disks.packages, (
                 f'{bad}\nPackage: a\nStatus: install ok installed\n'
                 'Architecture: amd64\nVersion: 1\n'))
+
+    def test_fields_that_nobody_needs_take_no_memory(self):
+        text = 'ab: cd\n' * 150000
+        tracemalloc.start()
+        self.addCleanup(tracemalloc.stop)
+        self.assertEqual(disks.packages(text), [])
+        self.assertLess(tracemalloc.get_traced_memory()[1], 3 * len(text))
 
     def test_what_is_decompressed_is_limited(self):
         zeros = b'\x7fELF' + bytes(3 << 20)
@@ -357,6 +369,30 @@ class HostileGuests(Case):
             self.assertLessEqual(channel.events.maxsize, 10)
             far.close()
             self.assertRaises(agent.GuestGone, channel.event, 'none', 60)
+
+    def test_events_are_short(self):
+        channel, far = self.channel()
+        far.sendall(b'{"event": "long", "x": "%s"}\n'
+                    % (b'x' * agent.EVENT_MAX))
+        far.sendall(b'{"event": "short"}\n')
+        self.assertTrue(channel.event('short', 60))
+        far.sendall(b'{"event": "end"}\n')
+        self.assertEqual(channel.events.get(timeout=60), {'event': 'end'})
+
+    def test_lines_that_are_no_objects_end_the_channel(self):
+        for line in (b'1', b'[]', b'null', b'x', b'[' * 100000):
+            channel, far = self.channel()
+            far.sendall(line + b'\n')
+            self.assertRaises(agent.GuestGone, channel.event, 'none', 60)
+
+    def test_a_request_has_one_answer(self):
+        channel, far = self.channel()
+        far.sendall(b'{"id": []}\n{"id": {}}\n{"event": "go"}\n')
+        self.assertTrue(channel.event('go', 60))
+        answers = channel.pending[7] = queue.Queue()
+        far.sendall(b'{"id": 7}\n' * 1000 + b'{"event": "end"}\n')
+        self.assertTrue(channel.event('end', 60))
+        self.assertEqual(answers.qsize(), 1)
 
     def test_of_a_log_the_end_is_read(self):
         log = self.base / 'log'

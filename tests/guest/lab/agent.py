@@ -14,10 +14,11 @@ from .arch import NATIVE
 from .paths import LabError
 
 BOOT_TIMEOUT = 120
-# A guest may be hostile. Characters of a line, and events that nobody waits
-# for; older ones are dropped.
+# A guest may be hostile. Characters of a line, of which an event has a few,
+# and events that nobody waits for; older ones are dropped.
 LINE_MAX = 16 << 20
-EVENTS_MAX = 10000
+EVENT_MAX = 4096
+EVENTS_MAX = 1000
 COMPLAINT = re.compile(r'BUG[: ]|WARNING:|Oops|Call Trace|'
                        r'blocked for more than|pagealloc: ')
 
@@ -44,8 +45,8 @@ class Channel:
             with self.sock.makefile('r', encoding='utf-8') as lines:
                 # A line that is too long is cut off, and so no JSON.
                 while line := lines.readline(LINE_MAX):
-                    self._dispatch(json.loads(line))
-        except (OSError, ValueError):
+                    self._dispatch(line)
+        except (OSError, ValueError, RecursionError):
             pass
         with self.lock:
             self.closed = True
@@ -61,12 +62,18 @@ class Channel:
                 self.events.get_nowait()
         self.events.put(event)
 
-    def _dispatch(self, message):
-        with self.lock:
-            answers = self.pending.get(message.get('id'))
+    def _dispatch(self, line):
+        message = json.loads(line)
+        if not isinstance(message, dict):
+            raise ValueError('a line is no object')
+        number, answers = message.get('id'), None
+        if isinstance(number, int):
+            with self.lock:
+                # A request has one answer.
+                answers = self.pending.pop(number, None)
         if answers:
             answers.put(message)
-        else:
+        elif len(line) <= EVENT_MAX:
             self._note(message)
 
     def call(self, request, timeout):
@@ -89,7 +96,7 @@ class Channel:
                            f'{str(request)[:200]}') from None
         finally:
             with self.lock:
-                del self.pending[number]
+                self.pending.pop(number, None)
         if answer is None:
             raise GuestGone(f'{self.name}: guest went away')
         return answer

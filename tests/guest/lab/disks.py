@@ -105,7 +105,8 @@ def packages(text):
     found = []
     for stanza in text.split('\n\n'):
         fields = {}
-        for name, value in re.findall(r'^([A-Za-z-]+): (.*)$', stanza, re.M):
+        for line in re.finditer(r'^([A-Za-z-]+): (.*)$', stanza, re.M):
+            name, value = line.groups()
             if name in FIELDS:
                 fields.setdefault(name, value)
         if fields.get('Status', '').split()[2:] != ['installed']:
