@@ -2,8 +2,9 @@
 /*
  * Addresses in MADs of the connection manager.
  *
- * A request for a connection names the sender's addresses in its data, and its
- * peer sends to these, or tells its program. The host looks at none of them.
+ * A request for a connection, or for another path of one, names the sender's
+ * addresses in its data, and its peer sends to these, or tells its program. The
+ * host looks at none of them.
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -11,14 +12,16 @@
 #include "qemu/log.h"
 #include "rdma-verbs-gsi.h"
 
-/* Attributes, and where they have what (IBTA 12.6.5, 12.11.1) */
+/* Attributes, and where they have what (IBTA 12.6.5, 12.8.1, 12.11.1) */
 #define ATTR_REQ 0x10
 #define ATTR_SIDR_REQ 0x17
+#define ATTR_LAP 0x19
 #define SERVICE_ID 32
 #define REQ_PRIMARY_GID 80
 #define REQ_ALTERNATE_GID 124
 #define REQ_PRIVATE_DATA 164
 #define SIDR_REQ_PRIVATE_DATA 40
+#define LAP_ALTERNATE_GID 48
 
 /* What private data begins with where IP addresses are used (IBTA A11.3) */
 #define IP_VERSION 1                /* in the upper 4 bits */
@@ -82,6 +85,8 @@ bool verbs_cm_addresses_are_own(RdmaVerbs *v, const uint8_t mad[VERBS_MAD_LEN])
                (!ip || ip_is_own(v, mad + REQ_PRIVATE_DATA));
     case ATTR_SIDR_REQ:
         return !ip || ip_is_own(v, mad + SIDR_REQ_PRIVATE_DATA);
+    case ATTR_LAP:
+        return path_is_own(v, mad + LAP_ALTERNATE_GID, "alternate GID");
     default:
         return true;
     }

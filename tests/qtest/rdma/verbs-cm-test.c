@@ -11,6 +11,7 @@
 #define REQ 0x10
 #define RTU 0x14
 #define SIDR_REQ 0x17
+#define LAP 0x19
 /* Services of TCP's port 0x1d2f, of Linux's IPoIB, and of another kind */
 #define TCP_SERVICE 0x0000000001061d2full
 #define IPOIB_SERVICE 0x0000000000021d2full
@@ -43,7 +44,9 @@ static void fill_request(uint8_t mad[GSI_MAD_LEN], const Request *r)
     gsi_fill_mad(mad, 0);
     stw_be_p(mad + 16, r->attr);
     stq_be_p(mad + 32, r->service);
-    if (r->attr != SIDR_REQ) {
+    if (r->attr == LAP) {
+        put_address(mad + 48, r->alternate);
+    } else if (r->attr != SIDR_REQ) {
         put_address(mad + 80, r->primary);
         put_address(mad + 124, r->alternate);
     }
@@ -90,6 +93,11 @@ static void test_addresses(void)
           "fe80::9" },
         { "datagrams, data of a program", SIDR_REQ, OTHER_SERVICE, NULL, NULL,
           4, "10.0.0.9", true },
+        { "another path, own", LAP, 0, NULL, "::ffff:10.0.0.1", 0, NULL,
+          true },
+        { "another path, other GID", LAP, 0, NULL, "::ffff:10.0.0.9" },
+        { "another path, other of the host", LAP, 0, NULL,
+          "::ffff:10.0.0.2" },
         { "no request", RTU, TCP_SERVICE, "::ffff:10.0.0.9", NULL, 4,
           "10.0.0.9", true },
     };
