@@ -238,6 +238,17 @@ class Results(unittest.TestCase):
             self.assertRegex(out, r'(?m)^FAIL packages: exit status 32 .*\n'
                              r'1 passed, 1 failed, 0 skipped$')
 
+    def test_summary_counts_results_that_are_lost(self):
+        status, out = self.summary(unit='1..2\nok 1 - a\nnoise ok 2 - b\n')
+        self.assertEqual(status, 1, out)
+        self.assertIn('1 passed, 1 failed, 0 skipped\n', out)
+
+    def test_summary_takes_no_failure_for_a_skip(self):
+        status, out = self.summary(
+            unit=('ok 1 - a\nnot ok 2 - b # SKIP why\n1..2\n', 1))
+        self.assertEqual(status, 1, out)
+        self.assertIn('1 passed, 1 failed, 0 skipped\n', out)
+
     def test_make_sums_up_every_stage_whose_failure_it_passes_over(self):
         recipes = re.findall(r'(?m)^[a-z][^=\n]*:.*(?:\\\n.*)*\n((?:\t.*\n)+)',
                              (TOP / 'Makefile').read_text(encoding='utf-8'))
