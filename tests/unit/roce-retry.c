@@ -605,6 +605,30 @@ static void test_link_back_up_in_time(void)
     link_pair_free(&p);
 }
 
+/* A request without a timeout was lost; the next one has one. */
+static void test_timeout_that_is_set_later(void)
+{
+    RdmaQpAttr attr = { .qp_state = RDMA_QPS_SQD, .timeout = 8 };
+    LinkQpSpec spec = link_spec();
+    LinkPair p;
+
+    spec.timeout = 0;
+    p = link_pair(&spec);
+    p.l->moves = 0;
+    link_set_up(p.b, false);
+    link_pair_post(&p, RDMA_WR_RDMA_WRITE, 1, 0, 10);
+    link_run(p.l, LINK_MS);
+    link_modify(p.a, p.aq, RDMA_QPS_SQD);
+    g_assert_cmpint(roce_qp_modify(p.a->e, p.aq,
+                                   RDMA_QP_STATE | RDMA_QP_TIMEOUT, &attr),
+                    ==, 0);
+    link_modify(p.a, p.aq, RDMA_QPS_RTS);
+    link_pair_post(&p, RDMA_WR_RDMA_WRITE, 2, 0, 10);
+    g_assert_true(link_run(p.l, LINK_FOREVER));
+    link_expect(p.a, 1, RDMA_WC_RETRY_EXC_ERR);
+    link_pair_free(&p);
+}
+
 static void test_gid_removed_ends_in_retry_exceeded(void)
 {
     LinkQpSpec spec = link_spec();
@@ -682,6 +706,8 @@ int main(int argc, char **argv)
                     test_link_down_ends_in_retry_exceeded);
     g_test_add_func("/roce/retry/link-back-up-in-time",
                     test_link_back_up_in_time);
+    g_test_add_func("/roce/retry/timeout-that-is-set-later",
+                    test_timeout_that_is_set_later);
     g_test_add_func("/roce/retry/gid-removed-ends-in-retry-exceeded",
                     test_gid_removed_ends_in_retry_exceeded);
     return g_test_run();

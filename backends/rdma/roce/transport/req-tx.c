@@ -390,7 +390,8 @@ bool roce_req_tx(RoceQp *qp, int64_t now, RoceTx *tx)
         return true;
     }
     tx->bth.ack_req = want_ack(qp, sq->cur_pkt == 0);
-    if (!ack_is_due(qp)) {
+    /* The timeout may have been 0 when the packet was sent that has asked. */
+    if (!ack_is_due(qp) || sq->ack_deadline == ROCE_NO_DEADLINE) {
         roce_req_start_timer(qp, now);
     }
     if (tx->bth.ack_req) {
