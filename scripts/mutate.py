@@ -281,6 +281,7 @@ class Engine:
 
 class Codec:
     """A QEMU that is linked again with one other object."""
+    good = set()                    # tests that pass without any mutation
 
     def __init__(self, work, build):
         self.work, self.out = work, build / 'qemu'
@@ -290,6 +291,11 @@ class Codec:
             t for t in json.loads(
                 (self.out / 'meson-info/intro-tests.json').read_text())
             if t['name'].rsplit('/', 1)[-1] in QTESTS]
+        for test in self.tests:
+            if test['name'] not in self.good and \
+                    self.fails(test, self.out / 'qemu-system-x86_64'):
+                sys.exit(f'{test["name"]} fails without any mutation')
+            self.good.add(test['name'])
 
     def command(self, rule, output):
         """How ninja makes a file: a list of words."""

@@ -3,6 +3,7 @@
 """scripts/mutate.py: what it makes of sources, its list of mutants that change
 nothing, and a sample of the engine's mutants, which must die."""
 import importlib.util
+import json
 import os
 import shutil
 import sys
@@ -10,6 +11,7 @@ import tempfile
 import tomllib
 import unittest
 from pathlib import Path
+from unittest import mock
 
 import tap
 
@@ -94,6 +96,25 @@ class Sources(unittest.TestCase):
                 self.assertTrue(any(mutate.equivalent(m, [entry])
                                     for m in every))
                 self.assertGreater(len(entry['reason']), 10)
+
+
+class Baseline(unittest.TestCase):
+    def codec(self, program):
+        build = Path(tempfile.mkdtemp(prefix='mutate-test-'))
+        self.addCleanup(shutil.rmtree, build)
+        info = build / 'qemu/meson-info/intro-tests.json'
+        info.parent.mkdir(parents=True)
+        info.write_text(json.dumps([{
+            'name': f'qtest/{mutate.QTESTS[0]}', 'cmd': [program],
+            'env': {}}]), encoding='utf-8')
+        with mock.patch.object(mutate.Codec, 'command'), \
+                mock.patch.object(mutate.Codec, 'good', set()):
+            return mutate.Codec(build / 'work', build)
+
+    def test_a_device_test_that_fails_anyway_kills_nothing(self):
+        with self.assertRaisesRegex(SystemExit, 'without any mutation'):
+            self.codec('false')
+        self.assertEqual(len(self.codec('true').tests), 1)
 
 
 class Sample(unittest.TestCase):
