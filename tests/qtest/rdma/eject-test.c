@@ -156,16 +156,61 @@ static void test_eject_amid_commands(gconstpointer data)
     qrdma_host_stop(host);
 }
 
+/* Sends of QPs whose peer is nobody, each of them overdue */
+static void send_to_nobody(QRdmaPd *pd, QRdmaCq *cq)
+{
+    QRdmaPath path = {
+        .mtu = RDMA_MTU_1024, .timeout = 1, .min_rnr_timer = 12,
+    };
+    RdmaSendWr wr = { .opcode = RDMA_WR_SEND };
+
+    for (int i = 0; i < 4; i++) {
+        QRdmaQp *qp = qrdma_create_qp(pd, cq, cq, RDMA_QPT_RC);
+        QRdmaQp nobody = *qp;
+
+        nobody.wire_qpn = RDMA_24BIT_MASK - 1;
+        assert_ok(qrdma_modify_init(qp, 0));
+        assert_ok(qrdma_modify_rtr(qp, &nobody, &path, 0));
+        assert_ok(qrdma_modify_rts(qp, &path, 0));
+        qrdma_post_send(qp, &wr);
+    }
+}
+
+static void test_eject_while_overdue(gconstpointer data)
+{
+    const Case *c = data;
+    QRdmaHost *host = host_start(c);
+
+    for (int i = 0; i < ROUNDS; i++) {
+        QRdma *d = plug(host, c);
+        QRdmaPd *pd;
+
+        qrdma_setup_gids(d, 1);
+        pd = qrdma_alloc_pd(d);
+        send_to_nobody(pd, qrdma_create_cq(d, 16));
+        qtest_clock_step(host->qts, (1 + i) * QRDMA_MS / 50);
+        eject(host, c->machine);
+        qtest_clock_step(host->qts, QRDMA_MS);
+        qrdma_close(d);
+    }
+    qtest_qmp_assert_success(host->qts, "{'execute': 'object-del', "
+                             "'arguments': {'id': 'r0'}}");
+    qrdma_host_stop(host);
+}
+
 void add_eject_tests(void)
 {
     static const struct {
         const char *path;
         Case c;
+        bool overdue;
     } tests[] = {
         { "eject/pc", { &pc } },
         { "eject/q35", { &q35 } },
         { "eject/pc-with-iothread", { &pc, true } },
         { "eject/q35-with-iothread", { &q35, true } },
+        { "eject/while-overdue", { &pc }, true },
+        { "eject/while-overdue-with-iothread", { &pc, true }, true },
     };
 
     if (qrdma_ibdev()) {
@@ -175,6 +220,8 @@ void add_eject_tests(void)
         g_autofree char *path = g_strconcat("virtio-rdma/", tests[i].path,
                                             NULL);
 
-        qtest_add_data_func(path, &tests[i].c, test_eject_amid_commands);
+        qtest_add_data_func(path, &tests[i].c,
+                            tests[i].overdue ? test_eject_while_overdue
+                                             : test_eject_amid_commands);
     }
 }
