@@ -16,6 +16,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import tracemalloc
 import unittest
 from pathlib import Path
@@ -30,7 +31,7 @@ sys.path[:0] = [str(TOP / 'tools' / 'lab'), str(TOP / 'tests' / 'guest')]
 from lab import (agent, diskboot, diskread, disks, kernel,    # noqa: E402
                  suites, vm)
 from lab.paths import LabError    # noqa: E402
-from vrdma_lab import confine, images    # noqa: E402
+from vrdma_lab import confine, images, session    # noqa: E402
 
 RELEASE = '6.1.0-56-amd64'
 OS_RELEASE = b'ID=debian\nVERSION_ID="12"\n'
@@ -393,6 +394,20 @@ class HostileGuests(Case):
         far.sendall(b'{"id": 7}\n' * 1000 + b'{"event": "end"}\n')
         self.assertTrue(channel.event('end', 60))
         self.assertEqual(answers.qsize(), 1)
+
+    def test_a_guest_without_good_answers_is_no_success(self):
+        for rc, data in ('x', ''), ([], ''), (0, '\u20ac'), (0, 1):
+            guest, wire = mock.Mock(index=1, past=session.Past()), mock.Mock()
+            wire.messages.return_value = []
+            guest._ask.return_value = {'rc': rc, 'data': data, 'taken': None}
+            guest.spawn.return_value = agent.Job(guest, 'true', 1)
+            with mock.patch.object(threading, 'excepthook'):
+                session.Run(wire, [guest], {
+                    'timeout': None, 'after': None, 'words': ['true'],
+                    'directory': '/', 'env': []}).run({1: guest})
+            ends = wire.send.call_args.kwargs['ends']
+            self.assertEqual(ends[1]['rc'], session.CANNOT)
+            self.assertIn('no answers that make sense', ends[1]['why'])
 
     def test_of_a_log_the_end_is_read(self):
         log = self.base / 'log'

@@ -217,6 +217,7 @@ class Run:
 
     def _run(self, guest, lab, ends):
         began = time.monotonic()
+        rc, why = CANNOT, 'its agent gives no answers that make sense'
         try:
             rc, why = self._one(guest, lab)
         except (LabError, KeyError) as e:
@@ -226,10 +227,12 @@ class Run:
                 guest.watcher.join(5)
             if guest.fate:
                 why = f'{guest.fate}\n{guest.errors()}'
-        self.begun[guest.index].set()
-        ends[guest.index] = {'rc': rc, 'why': why.rstrip(),
-                             'seconds': time.monotonic() - began,
-                             'kernel': guest.new_complaints()}
+        finally:
+            self.begun[guest.index].set()
+            # A guest without an end would count as good.
+            ends[guest.index] = {'rc': rc, 'why': why.rstrip(), 'kernel': '',
+                                 'seconds': time.monotonic() - began}
+        ends[guest.index]['kernel'] = guest.new_complaints()
 
     def run(self, lab):
         """@lab: all guests by number."""
