@@ -9,7 +9,13 @@ cd "$(dirname "$0")/.." || exit
 max_lines=800
 bad=0
 out=$(mktemp)
-trap 'rm -f "$out"' EXIT
+analysis=$(mktemp)
+trap 'rm -f "$out" "$analysis"' EXIT
+
+# It takes most of the time, and the other checks one processor. Without a
+# build it cannot tell how the device and the provider are compiled.
+"$PYTHON" scripts/analyze.py "$BUILD_DIR" > "$analysis" 2>&1 &
+analyzer=$!
 
 complain() {
     echo "$*"
@@ -110,9 +116,6 @@ man_pages() { # FILE...: groff succeeds with warnings, too
 mapfile -t names < <(of_kind '/man/[^/]*\.[1-8]\.in$|\.1$')
 run "man pages" man_pages "${names[@]}"
 
-# Without a build it cannot tell how the device and the provider are compiled
-run "clang's analyzer" "$PYTHON" scripts/analyze.py "$BUILD_DIR"
-
 judged() { # WHAT: all that checkpatch prints but its sums is a complaint
     ! grep -v '^total: 0 errors, 0 warnings' "$out" || complain "$1"
 }
@@ -151,6 +154,14 @@ else
     judge_guest '^guest/rdma-core/.*\.[ch]$' \
         --ignore SPDX_LICENSE_TAG,USE_NEGATIVE_ERRNO,LINE_SPACING
 fi
+
+analyzed() { # The exit code and the output of the analyzer
+    local rc=0
+    wait "$analyzer" || rc=$?
+    cat "$analysis"
+    return "$rc"
+}
+run "clang's analyzer" analyzed
 
 echo "$bad complaints"
 [ "$bad" = 0 ]
