@@ -1,17 +1,29 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A link that loses, duplicates and reorders one frame in a hundred, each
 way: data is intact and each completion comes exactly once."""
+import contextlib
+
 from lab.pair import address
 from lab.programs import PORT
 
 
-def loss(index):
-    return [{'qom-type': 'filter-lossy', 'id': 'loss', 'netdev': 'n0',
-             'drop': 100, 'dup': 100, 'reorder': 100, 'seed': index}]
-
-
-GUESTS = {'objects': loss}
 ON_NETDEV = True
+
+
+@contextlib.contextmanager
+def lossy(bench):
+    for index, vm in enumerate(bench.pair.vms, 1):
+        vm.qmp('object-add', **{
+            'qom-type': 'filter-lossy', 'id': 'loss', 'netdev': 'n0',
+            'drop': 100, 'dup': 100, 'reorder': 100, 'seed': index})
+    try:
+        yield
+    finally:
+        for vm in bench.pair.vms:
+            vm.qmp('object-del', id='loss')
+
+
+AROUND = lossy
 
 
 def test_rc_every_operation(bench):

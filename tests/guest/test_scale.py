@@ -14,7 +14,7 @@ FULL = bool(os.environ.get('FULL'))
 # its buffer is full: megabytes for some hundred connections, of which the
 # device keeps nothing. A small buffer is full soon, and then the heap stays as
 # it is.
-GUESTS = {'smp': 2, 'accel': ',tb-size=32' if FULL else ''}
+GUESTS = {'smp': 2, **({'accel': ',tb-size=32'} if FULL else {})}
 SECONDS = 50
 CONNECTIONS = 10000 if FULL else 500
 WARM_UP = 1500 if FULL else 100

@@ -4,7 +4,7 @@ import contextlib
 import re
 import time
 
-from lab.pair import address, net_up
+from lab.pair import address
 from lab.programs import PORT, cm_exchange
 from lab.runner import Skip, ends_guests, port_counters
 from lab.wire import by_memory
@@ -177,7 +177,5 @@ def test_a_qemu_that_is_killed_breaks_connections_and_comes_back(bench):
     bench.two.kill()
     result = jobs[1].wait(60)
     assert result.ok and 'BROKEN as expected' in result.out, str(result)
-    bench.two.start().wait_ready()
-    net_up(bench.two, 2)
-    bench.stacks[bench.two].up(bench.two)
+    bench.restart_two()
     verify(bench, '-s 16384 -n 256 -q 2 -V')

@@ -161,6 +161,23 @@ class Workers(unittest.TestCase):
             'def test_two(b): assert b is not first[0]\n')
         self.assertNotIn('not ok', out)
 
+    def test_a_file_that_ends_its_guests_comes_last(self):
+        tell = 'def test_it(b): b.notes.append(f"pair {b.tag}")\n'
+        _, _, out = self.check(
+            jobs=1, a=f'SECONDS = 90\n\n@ends_guests\n{tell}', b=tell,
+            c='GUESTS = {"smp": 2}\n' + tell)
+        self.assertEqual(re.findall(r'guest/(\w): it.*\n#   pair check-(\w)',
+                                    out), [('b', 'b'), ('a', 'b'), ('c', 'c')])
+
+    def test_what_is_around_the_tests_of_a_file_is_around_each(self):
+        _, found, out = self.check(
+            jobs=1, a='import contextlib\n\n@contextlib.contextmanager\n'
+            'def wall(b):\n    b.left = 1\n    yield\n    b.left = 0\n\n'
+            'AROUND = wall\n\ndef test_one(b): assert b.left\n'
+            'def test_two(b): assert b.left\n',
+            b='def test_it(b): assert not b.left\n')
+        self.assertEqual({kind for kind, _ in found}, {'ok'}, out)
+
     def test_with_shared_memory_it_tells_who_has_not_used_it(self):
         runner.Pair = PaperWithGuests
         files = {

@@ -5,12 +5,14 @@ A test file may say in GUESTS how its pair of guests is made (arguments of
 pair.Pair, or of what PAIR names instead), in SECOND which stack guest 2
 uses if not the one under test, and in SECONDS about how long it takes if that
 is long. ON_NETDEV says that its tests are about frames on the netdev, and not
-by shared memory. Each function test_* gets a Bench, or what BENCH makes of
+by shared memory, and AROUND is a context manager that each of them runs in,
+made with the Bench. Each function test_* gets a Bench, or what BENCH makes of
 the pair and the name of the stack instead. One pair serves all tests of a
 file, and of other files that want the same guests; it is booted again when a
 test has ended a guest or left it in a bad way. A test fails by an exception,
 and skips by raising Skip.
 """
+import contextlib
 import importlib.util
 import re
 import time
@@ -18,7 +20,7 @@ import traceback
 
 from . import wire
 from .agent import GuestGone
-from .pair import Pair, address
+from .pair import Pair, address, net_up
 from .paths import LabError
 from .programs import build_verify, exchange
 from .stack import STACKS
@@ -66,6 +68,14 @@ class Bench:
     def note(self, text):
         """Something to be told with the result of the present test."""
         self.notes.append(text)
+
+    def restart_two(self):
+        """Boot guest 2 again after its end: guest 1 has the server's end of
+        the link, and waits for it."""
+        self.two.kill()
+        self.two.start().wait_ready()
+        net_up(self.two, 2)
+        self.stacks[self.two].up(self.two)
 
     def device(self, vm):
         return self.stacks[vm].device
@@ -178,6 +188,7 @@ class Tests:
         self.second = getattr(module, 'SECOND', None)
         self.bench = getattr(module, 'BENCH', Bench)
         self.on_netdev = getattr(module, 'ON_NETDEV', False)
+        self.around = getattr(module, 'AROUND', contextlib.nullcontext)
         self.alone = alone
         self.seconds = getattr(module, 'SECONDS', 10)
         self.tests = []
@@ -187,6 +198,8 @@ class Tests:
             if key.startswith('test_') and callable(test) and \
                     pattern.search(name):
                 self.tests.append((name, test))
+        self.end_guests = any(getattr(test, 'ends_guests', False)
+                              for _, test in self.tests)
 
     def guests(self):
         """What decides whether tests of two files can share a pair."""
@@ -243,7 +256,8 @@ class Runner:
             self.open(tests)
             self.bench.notes = []
             memory = self.by_memory() and wire.Memory(self.bench.pair.vms)
-            test(self.bench)
+            with tests.around(self.bench):
+                test(self.bench)
             frames = memory.frames() if memory else None
             complaints = [vm.complaints() for vm in self.bench.pair.vms
                           if vm.alive()]

@@ -106,7 +106,7 @@ class Check:
     def choose(self, worker):
         """The file that a worker does best now: one for the guests it has,
         else for guests that no other worker has; of these the one that
-        belongs to most work."""
+        belongs to most work. One that ends its guests comes last."""
         mine = worker.tests and worker.tests.guests()
         others = [w.tests.guests() for w in self.workers
                   if w is not worker and w.tests]
@@ -116,6 +116,7 @@ class Check:
             work = sum(self.files[n].seconds for n in self.todo
                        if self.files[n].guests() == guests)
             return (guests == mine, guests not in others, work,
+                    not self.files[number].end_guests,
                     self.files[number].seconds, -number)
         return max(self.todo, key=rank)
 
