@@ -6,6 +6,7 @@ from lab.hotplug import plug, unplug
 from lab.runner import Skip
 
 GUESTS = {'hotplug': True}
+SECONDS = 35
 TIMEOUT = '/sys/module/virtio_rdma/parameters/command_timeout'
 # The port's power controller and power indicator, in its Slot Control register
 POWER = '''

@@ -2,6 +2,7 @@
 """The adapter behind a virtual IOMMU (iommu_platform=on)."""
 
 GUESTS = {'iommu': True}
+SECONDS = 20
 
 
 # VIRTIO_F_ACCESS_PLATFORM, as sysfs counts the bits

@@ -19,6 +19,7 @@ def thread(_):
 
 GUESTS = {'options': thread,
           'extra': lambda index: ['-object', 'iothread,id=io1']}
+SECONDS = 35
 
 
 def test_rc_every_operation(bench):

@@ -32,6 +32,7 @@ def two_more(index):
 
 
 GUESTS = {'extra': two_more}
+SECONDS = 30
 
 
 def inside(number, command):

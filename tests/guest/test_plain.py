@@ -16,6 +16,7 @@ BITS = len(FEATURES) + 1
 PLAIN = ','.join(f'{name}=off' for name in FEATURES)
 
 GUESTS = {'options': lambda index: PLAIN if index == 1 else 'event_idx=off'}
+SECONDS = 20
 
 
 def test_the_plain_device_has_none_of_the_features(bench):

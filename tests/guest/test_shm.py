@@ -10,6 +10,7 @@ from lab.runner import Skip, ends_guests, port_counters
 from lab.wire import by_memory
 
 GUESTS = {'link': 'shm'}
+SECONDS = 100
 
 
 ATTEMPTS = 5

@@ -4,6 +4,7 @@ from lab.paths import GUEST_TESTS
 from lab.programs import build_old_provider, exchange
 
 GUESTS = {'link': 'dgram', 'smp': 2}
+SECONDS = 35
 
 
 def test_rc_every_operation(bench):

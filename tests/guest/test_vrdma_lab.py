@@ -12,7 +12,7 @@ from lab.runner import Skip, ends_guests
 from lab.userlab import UserBench, UserLab, all_end, check_privileges
 
 PAIR, BENCH = UserLab, UserBench
-SECONDS = 40
+SECONDS = 90
 REFUSED = 'Connection refused'
 # Addresses have GIDs after a while.
 MOVE = """
