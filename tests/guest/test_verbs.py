@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Some of the device's tests in a guest that is a host to them, by rdma-verbs
-on a device of this guest. `make check-verbs` runs all of them."""
-from lab.qtests import run_sample
+on a device of this guest. `make check-verbs` runs all of them on both."""
+from lab.qtests import ON_RXE, ON_VIRTIO_RDMA, run_sample
 from lab.runner import Skip
 from lab.stack import Rxe
 
@@ -11,17 +11,17 @@ SECONDS = 60
 def test_the_device_passes_its_own_tests_on_virtio_rdma(bench):
     if bench.stack == 'rxe':
         raise Skip('the guest has no virtio-rdma')
-    run_sample(bench, bench.one, bench.device(bench.one))
+    run_sample(bench, bench.one, bench.device(bench.one), ON_VIRTIO_RDMA)
 
 
 def test_the_device_passes_its_own_tests_on_rxe(bench):
     """On the guest's NIC, beside virtio-rdma."""
     if bench.stack == 'rxe':
-        run_sample(bench, bench.one, bench.device(bench.one))
+        run_sample(bench, bench.one, bench.device(bench.one), ON_RXE)
         return
     rxe = Rxe()
     rxe.up(bench.one)
     try:
-        run_sample(bench, bench.one, rxe.device)
+        run_sample(bench, bench.one, rxe.device, ON_RXE)
     finally:
         rxe.unload(bench.one)
