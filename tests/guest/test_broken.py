@@ -12,7 +12,8 @@ from lab import driver
 from lab.leaks import Watch
 from lab.runner import Skip
 
-GUESTS = {'smp': 2, 'accel': ',tb-size=32',
+# The kernel writes a pattern to all of its memory when it boots.
+GUESTS = {'smp': 2, 'accel': ',tb-size=32', 'mem': '512M',
           'append': 'slub_debug=FZP,kmalloc-* page_poison=1 oops=panic '
                     'sysctl.kernel.hung_task_timeout_secs=30'}
 SECONDS = 80
@@ -50,19 +51,18 @@ def trial(bench, *faults, after=0, one_in=1, seed=SEED, seconds=1,
     if bench.stack == 'rxe':
         raise Skip('rxe is no device')
     vm = bench.one
-    vm.must(f'echo 1 > {TIMEOUT}')
     module = driver.broken_device(vm.kernel.series)
     mask = sum(FAULTS[name] for name in faults)
     vm.kernel_log()
     start = len(vm.said)
-    vm.must(f'insmod {module} faults={mask} after={after} one_in={one_in} '
-            f'seed={seed} direct={int(direct)}', 60)
+    vm.must(f'echo 1 > {TIMEOUT} && insmod {module} faults={mask} '
+            f'after={after} one_in={one_in} seed={seed} '
+            f'direct={int(direct)}', 60)
     if until:
         wait_for(vm, start, until)
     else:
         time.sleep(seconds)
-    vm.must('rmmod broken_device', 60)
-    vm.must(f'echo 60 > {TIMEOUT}')
+    vm.must(f'rmmod broken_device && echo 60 > {TIMEOUT}', 60)
     said = vm.kernel_log()[start:]
     assert not vm.complaints(), \
         f'{faults} after {after}, one in {one_in}, seed {seed}:\n{said}'

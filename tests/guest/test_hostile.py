@@ -10,12 +10,12 @@ from lab.programs import build_hostile
 from lab.runner import Skip
 
 # A small buffer for translated code: see test_scale.py.
-GUESTS = {'smp': 2, 'accel': ',tb-size=32',
+GUESTS = {'smp': 2, 'accel': ',tb-size=32', 'mem': '512M',
           'append': 'slub_debug=FZP,kmalloc-* page_poison=1 oops=panic '
                     'sysctl.kernel.hung_task_timeout_secs=30'}
 SECONDS = 60
 # HOSTILE_SECONDS is longer than CI takes; HOSTILE_SEED repeats a run.
-TIME = int(os.environ.get('HOSTILE_SECONDS', 10))
+TIME = int(os.environ.get('HOSTILE_SECONDS', 5))
 SEED = os.environ.get('HOSTILE_SEED', '')
 WARM_UP = 3
 # KiB that come and go without a leak: a process may just have ended.

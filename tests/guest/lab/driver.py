@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The guest's own software, built on the host: virtio_rdma.ko for a kernel
 series, and the libibverbs provider."""
+import functools
 import os
 import shutil
 import subprocess
@@ -66,8 +67,10 @@ def module(series, arch=NATIVE):
     return target
 
 
+@functools.cache
 def broken_device(series):
-    """Build the module that is a device which does wrong."""
+    """Build the module that is a device which does wrong. To ask make again
+    whether anything has changed takes as long as a test of it."""
     tree = kernel.headers(series)
     inside = kernel.builder(series)
     build = STATE / 'broken' / series

@@ -130,12 +130,13 @@ class Pair(TwoGuests):
     that the guests get at start, options one to more properties of the
     adapter. accel is what QEMU's accelerator is told besides, such as
     ',tb-size=64', series that of the guests' kernel, append more parameters
-    of it, archs the architectures of the two.
+    of it, archs the architectures of the two, mem the memory of each.
     """
 
     def __init__(self, tag, link=None, rdma=True, iommu=False, smp=1,
                  hotplug=False, extra=None, objects=None, options=None,
-                 accel='', series=None, append='', archs=(NATIVE, NATIVE)):
+                 accel='', series=None, append='', archs=(NATIVE, NATIVE),
+                 mem='2G'):
         link = link or wire.link()
         self.tag, self.link = tag, link
         self.objects = objects
@@ -149,7 +150,7 @@ class Pair(TwoGuests):
                                  options(index) if options else '',
                                  backend(wire.way(link), self.directory))
             self.vms.append(Vm(
-                f'{tag}-{index}', *devices, smp=smp, series=series,
+                f'{tag}-{index}', *devices, smp=smp, mem=mem, series=series,
                 machine='q35,kernel-irqchip=split' if iommu else None,
                 accel=accel, arch=archs[index - 1],
                 append=f'intel_iommu=on {append}' if iommu else append))
