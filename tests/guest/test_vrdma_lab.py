@@ -9,7 +9,8 @@ import time
 from lab.capture import summary
 from lab.pair import address
 from lab.runner import Skip, ends_guests
-from lab.userlab import UserBench, UserLab, all_end, check_privileges
+from lab.userlab import (UserBench, UserLab, all_end, check_modprobe,
+                         check_privileges)
 
 PAIR, BENCH = UserLab, UserBench
 SECONDS = 90
@@ -206,15 +207,7 @@ def test_the_gid_is_that_of_the_address_when_the_command_begins(bench):
 
 
 def test_the_driver_comes_back_by_modprobe(bench):
-    lab = bench.lab
-    done = lab.call('run', '-t', '60', '-g', '3', '--', 'sh', '-ec',
-                    'rmmod virtio_rdma; ! ls /sys/class/infiniband/*; '
-                    'modprobe virtio_rdma; until grep -qs :ffff:0a00:0003 '
-                    '/sys/class/infiniband/*/ports/1/gids/*; do sleep 0.1; '
-                    'done')
-    done = lab.call('run', '-g', '3', '--', 'sh', '-c',
-                    'ibv_devinfo -d $VRDMA_DEVICE; echo gid $VRDMA_GID')
-    assert 'PORT_ACTIVE' in done.out and 'gid \n' not in done.out, str(done)
+    check_modprobe(bench.lab, 3)
 
 
 def test_main_loops_go_before_vcpus_where_that_is_permitted(bench):

@@ -7,7 +7,7 @@ from lab.capture import summary
 from lab.disks import RELEASES
 from lab.runner import Skip
 from lab.testimages import PROGRAMS, ImageLab
-from lab.userlab import UserBench, check_privileges
+from lab.userlab import UserBench, check_modprobe, check_privileges
 
 PAIR, BENCH = ImageLab, UserBench
 GUESTS = {'suites': ('bookworm', 'trixie', 'trixie'),
@@ -111,6 +111,11 @@ def test_the_directory_is_shared_both_ways(bench):
 
 def test_guests_leave_no_privileges_in_the_directory(bench):
     check_privileges(bench.lab, 2)
+
+
+def test_the_driver_comes_back_by_modprobe(bench):
+    for index in (1, 2):
+        check_modprobe(bench.lab, index)
 
 
 def test_the_image_is_never_written(bench):

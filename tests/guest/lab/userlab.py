@@ -133,6 +133,19 @@ def check_privileges(lab, guest):
         assert not (stat.S_ISCHR(mode) or stat.S_ISBLK(mode)), name
 
 
+def check_modprobe(lab, guest):
+    """Require that the driver can be unloaded and loaded again in a guest."""
+    lab.call('run', '-t', '120', '-g', str(guest), '--', 'sh', '-ec', f'''
+        rmmod virtio_rdma
+        [ -z "$(ls /sys/class/infiniband)" ]
+        modprobe virtio_rdma
+        until grep -qs :ffff:0a00:{guest:04x} \
+            /sys/class/infiniband/*/ports/1/gids/*; do sleep 0.1; done''')
+    done = lab.call('run', '-g', str(guest), '--', 'sh', '-c',
+                    'ibv_devinfo -d $VRDMA_DEVICE; echo gid $VRDMA_GID')
+    assert 'PORT_ACTIVE' in done.out and 'gid \n' not in done.out, str(done)
+
+
 def all_end(pids, seconds=20):
     """The processes of these that have not ended after some time. A zombie
     has ended."""

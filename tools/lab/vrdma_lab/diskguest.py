@@ -3,10 +3,11 @@
 from lab.agent import BOOT_TIMEOUT
 from lab.diskboot import PLACE
 from lab.paths import LabError
-from lab.stack import CORE_MODULES, Rxe, VirtioRdma
+from lab.stack import CORE_MODULES, Rxe, VirtioRdma, insmod_by_modprobe
 
 from .guests import LabGuest
 
+MODULE = f'{PLACE}/virtio_rdma.ko'
 # Seconds for all that the image starts. What takes longer goes on.
 STARTED_BY = 600
 # and for packages to be installed, which takes long where nothing is cached
@@ -38,9 +39,8 @@ class DiskDriver(VirtioRdma):
                 f'cp -n {PLACE}/*.driver /etc/libibverbs.d/ && '
                 f'modprobe -a {CORE_MODULES} && '
                 "if ! grep -q '^virtio_rdma ' /proc/modules; then "
-                f'if [ -e {PLACE}/virtio_rdma.ko ]; '
-                f'then insmod {PLACE}/virtio_rdma.ko; '
-                'else modprobe virtio_rdma; fi; fi')
+                f'if [ -e {MODULE} ]; then {insmod_by_modprobe(MODULE)}; fi; '
+                'modprobe virtio_rdma; fi')
         settle(vm)
 
 
