@@ -31,7 +31,7 @@ sys.path[:0] = [str(TOP / 'tools' / 'lab'), str(TOP / 'tests' / 'guest')]
 from lab import (agent, diskboot, diskread, disks, kernel,    # noqa: E402
                  suites, vm)
 from lab.paths import LabError    # noqa: E402
-from vrdma_lab import confine, images, session    # noqa: E402
+from vrdma_lab import client, confine, images, session    # noqa: E402
 
 RELEASE = '6.1.0-56-amd64'
 OS_RELEASE = b'ID=debian\nVERSION_ID="12"\n'
@@ -394,6 +394,25 @@ class HostileGuests(Case):
         far.sendall(b'{"id": 7}\n' * 1000 + b'{"event": "end"}\n')
         self.assertTrue(channel.event('end', 60))
         self.assertEqual(answers.qsize(), 1)
+
+    def test_a_guest_that_takes_nothing_holds_no_one(self):
+        with mock.patch.object(agent, 'SEND_TIMEOUT', 1):
+            channel, _ = self.channel()
+            self.assertRaises(agent.GuestGone, channel.call,
+                              {'data': 'x' * (16 << 20)}, 60)
+            self.assertRaises(agent.GuestGone, channel.event, 'none', 60)
+            self.assertRaises(agent.GuestGone, channel.call, {}, 60)
+
+    def test_a_line_of_output_that_never_ends_is_cut(self):
+        output, said = client.Output([1, 2]), []
+        output._write = said.append
+        for _ in range(100):
+            output.say(1, b'x' * client.Output.LINE_MAX)
+            self.assertLessEqual(len(output.rest[1]), output.LINE_MAX)
+        output.end()
+        self.assertEqual(b''.join(said).count(b'x'), 100 * output.LINE_MAX)
+        self.assertTrue(all(line.startswith(b'[1] ')
+                            for text in said for line in text.splitlines()))
 
     def test_a_guest_without_good_answers_is_no_success(self):
         for rc, data in ('x', ''), ([], ''), (0, '\u20ac'), (0, 1):

@@ -7,6 +7,7 @@ import json
 import queue
 import re
 import socket
+import struct
 import threading
 import time
 
@@ -19,6 +20,8 @@ BOOT_TIMEOUT = 120
 LINE_MAX = 16 << 20
 EVENT_MAX = 4096
 EVENTS_MAX = 1000
+# Seconds in which a guest has to take what is sent to it
+SEND_TIMEOUT = 30
 COMPLAINT = re.compile(r'BUG[: ]|WARNING:|Oops|Call Trace|'
                        r'blocked for more than|pagealloc: ')
 
@@ -33,6 +36,9 @@ class Channel:
     def __init__(self, name, sock):
         self.name = name
         self.sock = sock
+        # Only of what is sent: the thread that reads waits without end.
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO,
+                        struct.pack('ll', SEND_TIMEOUT, 0))
         self.numbers = itertools.count(1)
         self.pending = {}
         self.events = queue.Queue(EVENTS_MAX)
@@ -87,6 +93,11 @@ class Channel:
             data = (json.dumps({**request, 'id': number}) + '\n').encode()
             try:
                 self.sock.sendall(data)
+            except BlockingIOError as e:
+                # Half a line may be on its way.
+                self.sock.shutdown(socket.SHUT_RDWR)
+                raise GuestGone(f'{self.name}: the guest took nothing for '
+                                f'{SEND_TIMEOUT} s') from e
             except OSError as e:
                 raise GuestGone(f'{self.name}: guest is gone') from e
         try:

@@ -48,7 +48,10 @@ def ask(place, op, **request):
 
 class Output:
     """What guests say, to standard output; line by line with the guest's
-    number in front, if there are several."""
+    number in front, if there are several. A line that is too long becomes
+    several."""
+
+    LINE_MAX = 64 << 10
 
     def __init__(self, guests):
         self.several = len(guests) > 1
@@ -63,6 +66,9 @@ class Output:
             self._write(data)
             return
         *lines, self.rest[guest] = (self.rest[guest] + data).split(b'\n')
+        if len(self.rest[guest]) > self.LINE_MAX:
+            lines.append(self.rest[guest])
+            self.rest[guest] = b''
         self._write(b''.join(b'[%d] %s\n' % (guest, line)
                              for line in lines))
 
