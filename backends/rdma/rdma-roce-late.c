@@ -54,6 +54,10 @@ void rdma_roce_late_expire(RdmaRoce *r, int64_t now, bool took_all)
 {
     RdmaRoceLate *late = &r->late;
 
+    if (late->heard > now) {
+        /* A snapshot was loaded, whose clock is at an earlier time. */
+        late->heard = late->netdev_heard = 0;
+    }
     if (late->heard != late->netdev_heard &&
         (took_all || ++late->engine_turns >= LATE_MAX_TURNS)) {
         late->heard = late->netdev_heard;

@@ -6,6 +6,7 @@
  */
 #include "qemu/osdep.h"
 #include "qemu/main-loop.h"
+#include "qemu/timer.h"
 #include "qapi/error.h"
 #include "backends/rdma/rdma-roce-int.h"
 
@@ -94,6 +95,12 @@ static void late_end(Late *l)
     the_late = NULL;
 }
 
+static void late_expire(Late *l, bool took_all)
+{
+    rdma_roce_late_expire(&l->r, qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL),
+                          took_all);
+}
+
 /* How many turns the wait lasts, if frames come as @pattern says. */
 static unsigned turns_of_wait(Late *l, const Pattern *pattern)
 {
@@ -120,9 +127,7 @@ static void test_waits_for_netdev(gconstpointer data)
 
     late_start(&l);
     for (unsigned i = 0; i < 2; i++) {
-        int64_t now = 1000 * (i + 1);
-
-        rdma_roce_late_expire(&l.r, now, true);
+        late_expire(&l, true);
         g_assert_cmpint(l.heard, ==, l.r.late.heard);
         g_assert_cmpuint(turns_of_wait(&l, pattern), ==, pattern->turns);
         g_assert_cmpint(l.r.late.netdev_heard, ==, l.r.late.since);
@@ -133,7 +138,7 @@ static void test_waits_for_netdev(gconstpointer data)
         g_assert_true(aio_poll(qemu_get_aio_context(), false));
         g_assert_cmpuint(l.runs, ==, i + 1);
         g_assert_false(aio_poll(iohandler_get_aio_context(), false));
-        rdma_roce_late_expire(&l.r, now, true);
+        late_expire(&l, true);
         g_assert_cmpint(l.heard, ==, l.r.late.since);
         g_assert_cmpuint(l.expired, ==, 2 * (i + 1));
     }
@@ -151,13 +156,13 @@ static void test_waits_for_memory(gconstpointer data)
     for (unsigned i = 0; i < 2; i++) {
         int64_t before = l.r.late.heard;
 
-        rdma_roce_late_expire(&l.r, 1000, true);
+        late_expire(&l, true);
         turns_of_wait(&l, &patterns[0]);
         for (unsigned turn = 1; turn < turns; turn++) {
-            rdma_roce_late_expire(&l.r, 1000, false);
+            late_expire(&l, false);
             g_assert_cmpint(l.heard, ==, before);
         }
-        rdma_roce_late_expire(&l.r, 1000, turns > leaving);
+        late_expire(&l, turns > leaving);
         g_assert_cmpint(l.heard, ==, l.r.late.netdev_heard);
     }
     late_end(&l);
@@ -170,9 +175,29 @@ static void test_nothing_is_due(void)
 
     late_start(&l);
     l.overdue = false;
-    rdma_roce_late_expire(&l.r, 1000, true);
+    late_expire(&l, true);
     g_assert_cmpuint(l.expired, ==, 0);
     g_assert_false(aio_poll(iohandler_get_aio_context(), false));
+    late_end(&l);
+}
+
+/* A time that is to come again was not heard. */
+static void test_clock_goes_back(void)
+{
+    Late l = { };
+    int64_t heard;
+
+    late_start(&l);
+    late_expire(&l, true);
+    turns_of_wait(&l, &patterns[0]);
+    late_expire(&l, true);
+    heard = l.heard;
+    g_assert_cmpint(heard, ==, l.r.late.since);
+    g_assert_true(aio_poll(qemu_get_aio_context(), false));
+
+    rdma_roce_late_expire(&l.r, heard - 1, true);
+    g_assert_cmpint(l.heard, <, heard - 1);
+    g_assert_cmpuint(turns_of_wait(&l, &patterns[0]), ==, patterns[0].turns);
     late_end(&l);
 }
 
@@ -200,5 +225,6 @@ int main(int argc, char **argv)
                              test_waits_for_memory);
     }
     g_test_add_func("/rdma-roce-late/nothing-is-due", test_nothing_is_due);
+    g_test_add_func("/rdma-roce-late/clock-goes-back", test_clock_goes_back);
     return g_test_run();
 }
