@@ -147,6 +147,19 @@ typedef struct RoceOps {
      */
     void (*srq_room)(void *opaque, uint32_t srqn);
     /*
+     * QP @qpn may send. Set *@wr to the next WR that its consumer has posted,
+     * see RdmaNext; what it points to stays valid until the next call of a
+     * RoceOps function. With @flush the WR completes without being executed:
+     * only wr_id, opcode and send_flags count. May be NULL.
+     */
+    RdmaNext (*next_send)(void *opaque, uint32_t qpn, bool flush,
+                          RdmaSendWr *wr);
+    /*
+     * There is no memory for @wr, the last answer of next_send(): it is the
+     * next one again. Not NULL if next_send is not.
+     */
+    void (*put_back_send)(void *opaque, uint32_t qpn, const RdmaSendWr *wr);
+    /*
      * A message for QP @qpn, which has no SRQ, finds no receive WQE. Set *@wr
      * to the next WR that its consumer has posted and the engine has not got,
      * or return false if there is none. The WR counts as posted, and what it
@@ -424,6 +437,17 @@ uint32_t roce_recv_room(const RoceEngine *e, uint32_t qpn);
  */
 int roce_inspect(const RoceEngine *e, RdmaInspect what, uint32_t id,
                  RdmaInspection *out);
+
+/*
+ * The consumer of the QP has posted sends: ask RoceOps.next_send for them when
+ * its turn comes. A QP without such a call since the answer RDMA_NEXT_NONE is
+ * taken for one that has nothing to send. There may be no such QP.
+ */
+void roce_kick(RoceEngine *e, uint32_t qpn);
+/* A turn of the owner begins: ask again those that said RDMA_NEXT_LATER. */
+void roce_rescan(RoceEngine *e);
+/* Are there such queues? Then the owner takes another turn soon. */
+bool roce_has_rescans(const RoceEngine *e);
 
 /*
  * Post a WR; it is copied. Call only with room. A WR that cannot be executed

@@ -89,6 +89,16 @@ typedef enum RdmaQueue {
     RDMA_RQ,
 } RdmaQueue;
 
+/* What a queue answers that is asked for its next work request. */
+typedef enum RdmaNext {
+    /* There is none. Whoever has asked is told of the next one. */
+    RDMA_NEXT_NONE,
+    /* Here it is; it counts as taken. */
+    RDMA_NEXT_WR,
+    /* There is none. Ask again in the next turn, for no one will tell. */
+    RDMA_NEXT_LATER,
+} RdmaNext;
+
 typedef enum RdmaQpState {
     RDMA_QPS_RESET = 0,
     RDMA_QPS_INIT = 1,
@@ -330,6 +340,8 @@ typedef struct RdmaAv {
 typedef struct RdmaSendWr {
     uint64_t wr_id;
     RdmaWcStatus status;
+    uint32_t cost;                  /* of taking it, besides what is usual: */
+                                    /* bytes whose copy takes as long */
     uint32_t opcode;                /* RdmaWrOpcode, checked by the backend */
     uint32_t send_flags;
     uint32_t num_sge;

@@ -113,7 +113,9 @@ static void setup_import(Fixture *f, RdmaQpType type, bool srq)
     RdmaSendWr wr = link_wr(RDMA_WR_SEND, 1, NULL);
     RdmaRecvWr recv = { .wr_id = 1 };
     LinkQpSpec spec = link_spec();
+    static RoceTxFrame frame;
 
+    wr.wr.ud.av = link_av(n, &f->l->node[0], false);
     spec.type = type;
     for (unsigned i = 0; srq && i < 2; i++) {
         link_srq(&f->l->node[i], 8, LINK_PDN);
@@ -127,6 +129,11 @@ static void setup_import(Fixture *f, RdmaQpType type, bool srq)
     }
     for (unsigned i = 0; i < 3; i++) {
         link_post(n, init.qpn, &wr);
+    }
+    /* Requests that no one answers, or a datagram that waits for the wire */
+    roce_set_tx_blocked(n->e, type != RDMA_QPT_RC);
+    while (roce_poll_tx(n->e, f->l->now, &frame)) {
+        roce_tx_done(n->e, &frame);
     }
     if (!srq) {
         g_assert_cmpint(roce_post_recv(n->e, init.qpn, &recv), ==, 0);
@@ -170,6 +177,19 @@ static RdmaSendWr flush_wr(void)
     return wr;
 }
 
+/* How many requests of the QP have been sent and not answered */
+static unsigned sends_under_way(Fixture *f)
+{
+    static RoceTxFrame frame;
+    RdmaInspection in;
+
+    while (roce_poll_tx(f->e, f->l->now, &frame)) {
+        roce_tx_done(f->e, &frame);
+    }
+    g_assert_cmpint(roce_inspect(f->e, RDMA_INSPECT_QP, QPN, &in), ==, 0);
+    return in.qp.sends;
+}
+
 /* Queues with one WQE each, for which there is room in the first rings. */
 static void setup_queues(Fixture *f)
 {
@@ -179,14 +199,18 @@ static void setup_queues(Fixture *f)
 
     link_connect(f->l, &spec);
     link_post(&f->l->node[0], QPN, &wr);
+    g_assert_cmpuint(sends_under_way(f), ==, 1);
+    consumer_end_pull(f->l->node[0].consumer);
+    wr = link_wr(RDMA_WR_SEND, 2, NULL);
+    link_post_silently(&f->l->node[0], QPN, &wr);
     g_assert_cmpint(roce_post_recv(f->e, QPN, &recv), ==, 0);
 }
 
-static int post_send(Fixture *f)
+/* Without the memory for it, it stays with the consumer. */
+static int send_one_more(Fixture *f)
 {
-    RdmaSendWr wr = link_wr(RDMA_WR_SEND, 2, NULL);
-
-    return roce_post_send(f->e, QPN, &wr);
+    roce_kick(f->e, QPN);
+    return sends_under_way(f) == 2 ? 0 : -ENOSPC;
 }
 
 static int post_recv(Fixture *f)
@@ -210,7 +234,7 @@ static const Case cases[] = {
     { "import-rc-srq", setup_rc_srq, import, -EINVAL, 6 },
     { "import-ud", setup_ud, import, -EINVAL, 6 },
     { "import-gsi", setup_gsi, import, -EINVAL, 6 },
-    { "send-queue-grows", setup_queues, post_send, -ENOSPC, 4 },
+    { "send-queue-grows", setup_queues, send_one_more, -ENOSPC, 4 },
     { "receive-queue-grows", setup_queues, post_recv, -ENOSPC, 2 },
 };
 
@@ -259,8 +283,9 @@ static void test_no_operands(void)
     LinkPair p = link_pair(&spec);
     RdmaSendWr wr = flush_wr();
 
-    fails_at = 1;
     link_post(p.a, p.aq, &wr);
+    fails_at = 1;
+    link_pump(p.l);
     g_assert_cmpuint(fails_at, ==, 0);
     g_assert_true(link_run(p.l, LINK_FOREVER));
     link_expect(p.a, 1, RDMA_WC_GENERAL_ERR);

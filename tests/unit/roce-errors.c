@@ -35,7 +35,7 @@ static void surround(LinkPair *p, const RdmaSendWr *bad, RdmaWcStatus status)
     link_pair_post(p, RDMA_WR_RDMA_WRITE, 8, 0, 10);
     g_assert_true(link_run(p->l, LINK_FOREVER));
     link_expect(p->a, 8, RDMA_WC_WR_FLUSH_ERR);
-    g_assert_cmpuint(roce_send_room(p->a->e, p->aq), ==, 64);
+    g_assert_cmpuint(link_send_room(p->a, p->aq), ==, 64);
 }
 
 /* The responder: its receive queue is flushed, and it says why. */

@@ -180,7 +180,7 @@ static void post_op(Flow *f, unsigned i)
 
 static void refill(Flow *f)
 {
-    while (f->posted < NOPS && roce_send_room(f->from->e, f->from_qpn)) {
+    while (f->posted < NOPS && link_send_room(f->from, f->from_qpn)) {
         post_op(f, f->posted++);
     }
     while (f->recv_posted - f->received < RECV_DEPTH) {

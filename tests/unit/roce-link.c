@@ -104,6 +104,23 @@ static void node_event(void *opaque, const RdmaEvent *event)
     g_array_append_vals(n->events, event, 1);
 }
 
+static RdmaNext node_next_send(void *opaque, uint32_t qpn, bool flush,
+                               RdmaSendWr *wr)
+{
+    LinkNode *n = opaque;
+
+    n->send_asks++;
+    return consumer_next_send(n->consumer, qpn, wr) ?: n->no_send;
+}
+
+static void node_put_back_send(void *opaque, uint32_t qpn,
+                               const RdmaSendWr *wr)
+{
+    LinkNode *n = opaque;
+
+    consumer_put_back_send(n->consumer, qpn);
+}
+
 static void node_srq_room(void *opaque, uint32_t srqn)
 {
     LinkNode *n = opaque;
@@ -111,60 +128,32 @@ static void node_srq_room(void *opaque, uint32_t srqn)
     n->srq_rooms++;
 }
 
-static bool pull(LinkNode *n, bool srq, uint32_t qpn, RdmaRecvWr *wr)
-{
-    for (GList *l = n->unseen.head; l; l = l->next) {
-        LinkUnseen *u = l->data;
-
-        if (u->srq == srq && u->qpn == qpn) {
-            n->pulled = *u;
-            *wr = (RdmaRecvWr) {
-                .wr_id = u->wr_id,
-                .num_sge = 1,
-                .sg_list = &n->pulled.sge,
-            };
-            g_queue_delete_link(&n->unseen, l);
-            g_free(u);
-            return true;
-        }
-    }
-    return false;
-}
-
 static bool node_pull_recv(void *opaque, uint32_t qpn, RdmaRecvWr *wr)
 {
-    return pull(opaque, false, qpn, wr);
+    LinkNode *n = opaque;
+
+    return consumer_next_recv(n->consumer, qpn, wr) == RDMA_NEXT_WR;
 }
 
 static bool node_pull_srq_recv(void *opaque, uint32_t srqn, RdmaRecvWr *wr)
 {
-    g_assert_cmpuint(srqn, ==, LINK_SRQ);
-    return pull(opaque, true, 0, wr);
+    LinkNode *n = opaque;
+
+    return consumer_next_srq_recv(n->consumer, srqn, wr) == RDMA_NEXT_WR;
 }
 
 static uint32_t node_recv_count(void *opaque, uint32_t qpn)
 {
     LinkNode *n = opaque;
-    uint32_t count = 0;
 
-    for (GList *l = n->unseen.head; l; l = l->next) {
-        const LinkUnseen *u = l->data;
-
-        count += !u->srq && u->qpn == qpn;
-    }
-    return count;
+    return consumer_recvs(n->consumer, qpn);
 }
 
 static uint32_t node_srq_count(void *opaque, uint32_t srqn)
 {
     LinkNode *n = opaque;
-    uint32_t count = 0;
 
-    g_assert_cmpuint(srqn, ==, LINK_SRQ);
-    for (GList *l = n->unseen.head; l; l = l->next) {
-        count += ((const LinkUnseen *)l->data)->srq;
-    }
-    return count;
+    return consumer_srq_recvs(n->consumer, srqn);
 }
 
 static void node_recv_watch(void *opaque, uint32_t qpn)
@@ -200,6 +189,8 @@ const RoceOps link_ops = {
     .retire = node_retire,
     .complete = node_complete,
     .event = node_event,
+    .next_send = node_next_send,
+    .put_back_send = node_put_back_send,
     .srq_room = node_srq_room,
     .pull_recv = node_pull_recv,
     .pull_srq_recv = node_pull_srq_recv,
@@ -271,7 +262,7 @@ static void node_init(RoceLink *l, unsigned side)
     n->next_mrn = 1;
     n->events = g_array_new(FALSE, FALSE, sizeof(RdmaEvent));
     g_queue_init(&n->wcs);
-    g_queue_init(&n->unseen);
+    n->consumer = consumer_new();
     for (i = 0; i < G_N_ELEMENTS(n->cq_room); i++) {
         n->cq_room[i] = UINT64_MAX;
     }
@@ -311,8 +302,8 @@ void link_free(RoceLink *l)
 
         g_assert_cmpint(n->maps, ==, 0);
         roce_free(n->e);
+        consumer_free(n->consumer);
         g_queue_clear_full(&n->wcs, g_free);
-        g_queue_clear_full(&n->unseen, g_free);
         g_array_free(n->events, TRUE);
         g_array_free(n->free_pages, TRUE);
         g_free(n->mem);
@@ -641,19 +632,18 @@ void link_post_recv(LinkNode *n, uint32_t qpn, uint64_t wr_id, RdmaSge sge)
     g_assert_cmpint(roce_post_recv(n->e, qpn, &wr), ==, 0);
 }
 
-static void unseen(LinkNode *n, LinkUnseen u)
-{
-    g_queue_push_tail(&n->unseen, g_memdup2(&u, sizeof(u)));
-}
-
 void link_unseen_recv(LinkNode *n, uint32_t qpn, uint64_t wr_id, RdmaSge sge)
 {
-    unseen(n, (LinkUnseen) { .qpn = qpn, .wr_id = wr_id, .sge = sge });
+    RdmaRecvWr wr = { .wr_id = wr_id, .num_sge = 1, .sg_list = &sge };
+
+    consumer_post_recv(n->consumer, qpn, &wr);
 }
 
 void link_unseen_srq(LinkNode *n, uint64_t wr_id, RdmaSge sge)
 {
-    unseen(n, (LinkUnseen) { .srq = true, .wr_id = wr_id, .sge = sge });
+    RdmaRecvWr wr = { .wr_id = wr_id, .num_sge = 1, .sg_list = &sge };
+
+    consumer_post_srq_recv(n->consumer, LINK_SRQ, &wr);
 }
 
 void link_srq(LinkNode *n, uint32_t max_wr, uint32_t pdn)
@@ -688,10 +678,25 @@ RdmaSendWr link_wr(uint32_t opcode, uint64_t wr_id, const RdmaSge *sge)
     };
 }
 
+uint32_t link_send_room(LinkNode *n, uint32_t qpn)
+{
+    RdmaInspection now;
+
+    g_assert_cmpint(roce_inspect(n->e, RDMA_INSPECT_QP, qpn, &now), ==, 0);
+    return now.qp.attr.cap.max_send_wr - now.qp.sends -
+           consumer_sends(n->consumer, qpn);
+}
+
+void link_post_silently(LinkNode *n, uint32_t qpn, const RdmaSendWr *wr)
+{
+    g_assert_cmpuint(link_send_room(n, qpn), >, 0);
+    consumer_post_send(n->consumer, qpn, wr);
+}
+
 void link_post(LinkNode *n, uint32_t qpn, const RdmaSendWr *wr)
 {
-    g_assert_cmpuint(roce_send_room(n->e, qpn), >, 0);
-    g_assert_cmpint(roce_post_send(n->e, qpn, wr), ==, 0);
+    link_post_silently(n, qpn, wr);
+    roce_kick(n->e, qpn);
 }
 
 /* Pairs */

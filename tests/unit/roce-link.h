@@ -11,6 +11,7 @@
 
 #include <glib.h>
 #include "rdma/roce.h"
+#include "consumer.h"
 
 #define LINK_MAX_QP 64
 #define LINK_MAX_MR 256
@@ -39,14 +40,6 @@ typedef struct LinkWc {
     RdmaWc wc;
 } LinkWc;
 
-/* A receive that was posted, and that the engine has to pull. */
-typedef struct LinkUnseen {
-    bool srq;                       /* in LINK_SRQ, otherwise in @qpn */
-    uint32_t qpn;
-    uint64_t wr_id;
-    RdmaSge sge;
-} LinkUnseen;
-
 struct LinkNode {
     RoceLink *link;
     RoceEngine *e;
@@ -63,9 +56,10 @@ struct LinkNode {
     uint32_t retired[LINK_MAX_QP][2];
     uint32_t completed;             /* calls of complete() */
     uint32_t srq_rooms;             /* calls of srq_room() */
-    GQueue unseen;                  /* of LinkUnseen, by age */
+    Consumer *consumer;
+    RdmaNext no_send;               /* what an empty send queue answers */
+    unsigned send_asks;             /* calls of next_send() */
     uint32_t watched[LINK_MAX_QP];  /* calls of recv_watch() */
-    LinkUnseen pulled;              /* what the last one became */
     uint64_t cq_room[2 * LINK_MAX_QP];
     uint64_t hole;                  /* this page cannot be mapped */
     int maps;                       /* outstanding */
@@ -210,8 +204,12 @@ void link_srq(LinkNode *n, uint32_t max_wr, uint32_t pdn);
 void link_post_srq(LinkNode *n, uint64_t wr_id, RdmaSge sge);
 /* A WR with one SGE, signalled. */
 RdmaSendWr link_wr(uint32_t opcode, uint64_t wr_id, const RdmaSge *sge);
+/* Post it, and tell the engine; takes over pages of a REG_MR. */
 void link_post(LinkNode *n, uint32_t qpn, const RdmaSendWr *wr);
-
+/* The same without telling the engine. */
+void link_post_silently(LinkNode *n, uint32_t qpn, const RdmaSendWr *wr);
+/* How many more sends the consumer may post */
+uint32_t link_send_room(LinkNode *n, uint32_t qpn);
 /* Two connected QPs with a region of memory each, all access granted. */
 typedef struct LinkPair {
     RoceLink *l;

@@ -365,6 +365,25 @@ static void ops_wake(void *opaque)
 {
 }
 
+/* Sends that the consumer of any QP has posted */
+static unsigned mutant_sends;
+
+static RdmaNext ops_next_send(void *opaque, uint32_t qpn, bool flush,
+                              RdmaSendWr *wr)
+{
+    if (!mutant_sends) {
+        return RDMA_NEXT_NONE;
+    }
+    mutant_sends--;
+    wr->opcode = RDMA_WR_SEND;
+    return RDMA_NEXT_WR;
+}
+
+static void ops_put_back_send(void *opaque, uint32_t qpn, const RdmaSendWr *wr)
+{
+    mutant_sends++;
+}
+
 static const RoceOps mutant_ops = {
     .map = ops_map,
     .unmap = ops_unmap,
@@ -372,6 +391,8 @@ static const RoceOps mutant_ops = {
     .retire = ops_retire,
     .complete = ops_complete,
     .event = ops_event,
+    .next_send = ops_next_send,
+    .put_back_send = ops_put_back_send,
     .srq_room = ops_srq_room,
     .wake = ops_wake,
 };
@@ -520,7 +541,6 @@ static void exercise(RoceLink *l, RoceEngine *e, unsigned side, uint32_t qpn)
     const RdmaQpState states[] = { RDMA_QPS_SQD, RDMA_QPS_ERR,
                                    RDMA_QPS_RESET };
     int64_t now = l->now;
-    RdmaSendWr wr = { .opcode = RDMA_WR_SEND };
     RoceQpImage image;
     unsigned i, n;
     GList *f;
@@ -528,9 +548,8 @@ static void exercise(RoceLink *l, RoceEngine *e, unsigned side, uint32_t qpn)
     roce_export_qp(e, qpn, &image);
     roce_qp_image_clear(&image);
     for (i = 0; i < 4; i++) {
-        if (roce_send_room(e, qpn)) {
-            roce_post_send(e, qpn, &wr);
-        }
+        mutant_sends = 1;
+        roce_kick(e, qpn);
         for (n = 0; n < 300 && roce_poll_tx(e, now, &frame); n++) {
             roce_tx_done(e, &frame);
         }

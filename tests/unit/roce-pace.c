@@ -161,7 +161,7 @@ static void test_static_rate_of_datagrams(void)
             wr.wr.ud.remote_qkey = 0x1234;
             wr.wr.ud.av = link_av(p.a, p.b, false);
             wr.wr.ud.av.static_rate = cases[c].rate;
-            if (!roce_send_room(p.a->e, p.aq)) {
+            if (!link_send_room(p.a, p.aq)) {
                 link_run(p.l, 4 * LINK_MS);
             }
             while (link_wcs(p.a)) {

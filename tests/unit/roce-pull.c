@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Receives that were posted but not given to the engine: it pulls them when a
- * message is there for them, and not before.
+ * The engine pulls what its owner's queues have: sends when the QP has its
+ * turn, receives when a message is there for them, and not before.
  */
 #include <string.h>
 #include "roce-link.h"
@@ -35,7 +35,7 @@ static void test_message_takes_one(gconstpointer data)
     run(&p);
     link_expect(p.a, 1, RDMA_WC_SUCCESS);
     link_expect(p.b, 50, RDMA_WC_SUCCESS);
-    g_assert_cmpuint(g_queue_get_length(&p.b->unseen), ==, 1);
+    g_assert_cmpuint(consumer_recvs(p.b->consumer, p.bq), ==, 1);
     g_assert_true(link_same(p.amr, 0, p.bmr, 0, LEN));
 
     link_pair_post(&p, opcode, 2, 4096, LEN);
@@ -96,7 +96,7 @@ static void test_write_pulls_none(void)
     link_pair_post(&p, RDMA_WR_RDMA_WRITE, 1, 0, LEN);
     run(&p);
     link_expect(p.a, 1, RDMA_WC_SUCCESS);
-    g_assert_cmpuint(g_queue_get_length(&p.b->unseen), ==, 1);
+    g_assert_cmpuint(consumer_recvs(p.b->consumer, p.bq), ==, 1);
     link_pair_free(&p);
 }
 
@@ -166,7 +166,7 @@ static void test_empty_srq(void)
     link_pair_post(&p, RDMA_WR_SEND, 1, 0, LEN);
     run(&p);
     link_expect(p.b, 50, RDMA_WC_SUCCESS);
-    g_assert_cmpuint(g_queue_get_length(&p.b->unseen), ==, 1);
+    g_assert_cmpuint(consumer_srq_recvs(p.b->consumer, LINK_SRQ), ==, 1);
     g_assert_true(link_same(p.amr, 0, p.bmr, 0, LEN));
     link_pair_free(&p);
 }
@@ -192,7 +192,7 @@ static void test_srq_limit_counts_what_was_not_seen(void)
         g_assert_cmpuint(link_events(p.b, RDMA_EVENT_SRQ_LIMIT_REACHED), ==,
                          0);
         /* A limit copies none: there may be many. */
-        g_assert_cmpuint(g_queue_get_length(&p.b->unseen), ==, 2);
+        g_assert_cmpuint(consumer_srq_recvs(p.b->consumer, LINK_SRQ), ==, 2);
     }
     link_pair_post(&p, RDMA_WR_SEND, 2, 0, LEN);
     run(&p);
@@ -201,9 +201,148 @@ static void test_srq_limit_counts_what_was_not_seen(void)
     link_pair_free(&p);
 }
 
+/* A WRITE, of which the engine is not told */
+static void post_silently(LinkPair *p, uint64_t wr_id)
+{
+    RdmaSge sge = link_sge(p->amr, 0, LEN);
+    RdmaSendWr wr = link_wr(RDMA_WR_RDMA_WRITE, wr_id, &sge);
+
+    wr.wr.rdma.remote_addr = p->bmr->attr.iova;
+    wr.wr.rdma.rkey = p->bmr->attr.rkey;
+    link_post_silently(p->a, p->aq, &wr);
+}
+
+/* An empty queue is not asked again before the next kick. */
+static void test_sends_wait_for_a_kick(void)
+{
+    LinkQpSpec spec = link_spec();
+    LinkPair p = link_pair(&spec);
+    unsigned asks;
+
+    link_pair_post(&p, RDMA_WR_RDMA_WRITE, 1, 0, LEN);
+    run(&p);
+    link_expect(p.a, 1, RDMA_WC_SUCCESS);
+    asks = p.a->send_asks;
+    post_silently(&p, 2);
+    roce_rescan(p.a->e);
+    g_assert_false(roce_has_rescans(p.a->e));
+    run(&p);
+    g_assert_cmpuint(p.a->send_asks, ==, asks);
+    g_assert_cmpuint(link_wcs(p.a), ==, 0);
+    roce_kick(p.a->e, p.aq);
+    run(&p);
+    link_expect(p.a, 2, RDMA_WC_SUCCESS);
+    link_pair_free(&p);
+}
+
+/* One that may have more soon is asked once a turn, and without a kick. */
+static void test_sends_that_come_without_a_kick(void)
+{
+    LinkQpSpec spec = link_spec();
+    LinkPair p = link_pair(&spec);
+    unsigned asks;
+
+    /* Another engine asks at once. */
+    p.l->moves = 0;
+    p.a->no_send = RDMA_NEXT_LATER;
+    link_pair_post(&p, RDMA_WR_RDMA_WRITE, 1, 0, LEN);
+    run(&p);
+    link_expect(p.a, 1, RDMA_WC_SUCCESS);
+    for (unsigned i = 2; i < 5; i++) {
+        g_assert_true(roce_has_rescans(p.a->e));
+        asks = p.a->send_asks;
+        run(&p);
+        g_assert_cmpuint(p.a->send_asks, ==, asks);
+        post_silently(&p, i);
+        roce_rescan(p.a->e);
+        run(&p);
+        g_assert_cmpuint(p.a->send_asks, ==, asks + 2);
+        link_expect(p.a, i, RDMA_WC_SUCCESS);
+    }
+    p.a->no_send = RDMA_NEXT_NONE;
+    roce_rescan(p.a->e);
+    run(&p);
+    g_assert_false(roce_has_rescans(p.a->e));
+    g_assert_cmpuint(p.a->send_asks, ==, asks + 3);
+    link_pair_free(&p);
+}
+
+/* Whatever else moves a QP that is asked again in the next turn */
+static void test_later_qp_that_moves(void)
+{
+    LinkQpSpec spec = link_spec();
+    LinkPair p = link_pair(&spec);
+
+    p.a->no_send = RDMA_NEXT_LATER;
+    link_pair_post(&p, RDMA_WR_RDMA_WRITE, 1, 0, LEN);
+    run(&p);
+    link_expect(p.a, 1, RDMA_WC_SUCCESS);
+    /* A message for it */
+    link_post_recv(p.a, p.aq, 2, link_sge(p.amr, 4096, LEN));
+    {
+        RdmaSge sge = link_sge(p.bmr, 0, LEN);
+        RdmaSendWr wr = link_wr(RDMA_WR_SEND, 3, &sge);
+
+        link_post(p.b, p.bq, &wr);
+    }
+    run(&p);
+    link_expect(p.a, 2, RDMA_WC_SUCCESS);
+    link_expect(p.b, 3, RDMA_WC_SUCCESS);
+    g_assert_true(roce_has_rescans(p.a->e));
+    /* Sends of an ERR state are asked for later, too. */
+    post_silently(&p, 4);
+    link_modify(p.a, p.aq, RDMA_QPS_ERR);
+    run(&p);
+    link_expect(p.a, 4, RDMA_WC_WR_FLUSH_ERR);
+    g_assert_true(roce_has_rescans(p.a->e));
+    g_assert_cmpint(roce_qp_destroy(p.a->e, p.aq), ==, 0);
+    g_assert_false(roce_has_rescans(p.a->e));
+    roce_rescan(p.a->e);
+    link_pair_free(&p);
+}
+
+/* What sends nothing, as datagrams that are too long, takes turns, too. */
+static void test_work_without_packets_takes_turns(void)
+{
+    enum { LONG = 100 };
+    LinkQpSpec spec = link_spec();
+    LinkPair p = link_pair(&spec);
+    static RoceTxFrame frame;
+    RdmaSendWr wr;
+    RdmaSge sge;
+
+    spec.type = RDMA_QPT_UD;
+    spec.qpn[0] = spec.qpn[1] = 9;
+    spec.cap.max_send_wr = LONG;
+    link_connect(p.l, &spec);
+    run(&p);
+    sge = link_sge(p.amr, 0, 5000);
+    wr = link_wr(RDMA_WR_SEND, 1, &sge);
+    wr.wr.ud.av = link_av(p.a, p.b, false);
+    for (unsigned i = 0; i < LONG; i++) {
+        link_post(p.a, 9, &wr);
+    }
+    link_pair_post(&p, RDMA_WR_RDMA_WRITE, 2, 0, LEN);
+    g_assert_true(roce_poll_tx(p.a->e, p.l->now, &frame));
+    roce_tx_done(p.a->e, &frame);
+    g_assert_cmpuint(link_wcs(p.a), >, 0);
+    g_assert_cmpuint(link_wcs(p.a), <, LONG / 2);
+    run(&p);
+    g_assert_cmpuint(link_wcs(p.a), ==, LONG + 1);
+    link_pair_free(&p);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/roce/pull/sends-wait-for-a-kick",
+                    test_sends_wait_for_a_kick);
+    g_test_add_func("/roce/pull/sends-that-come-without-a-kick",
+                    test_sends_that_come_without_a_kick);
+    g_test_add_func("/roce/pull/later-qp-that-moves",
+                    test_later_qp_that_moves);
+    g_test_add_func("/roce/pull/work-without-packets-takes-turns",
+                    test_work_without_packets_takes_turns);
     g_test_add_data_func("/roce/pull/message-takes-one/send",
                          GUINT_TO_POINTER(RDMA_WR_SEND),
                          test_message_takes_one);

@@ -375,7 +375,6 @@ static void test_create(void)
 
     /* No room in queues of no length */
     g_assert_cmpuint(roce_recv_room(e, 2), ==, 0);
-    g_assert_cmpuint(roce_send_room(e, 2), ==, 0);
     g_assert_cmpint(roce_qp_destroy(e, 2), ==, 0);
     g_assert_cmpint(roce_qp_destroy(e, 2), ==, -ENOENT);
     g_assert_cmpint(roce_qp_query(e, 2, &attr), ==, -ENOENT);
@@ -413,38 +412,71 @@ static void test_query(void)
     link_pair_free(&p);
 }
 
+/* Sends stay with their consumer until the QP may send or has to flush. */
+static void test_takes_sends(void)
+{
+    static const unsigned taken[NUM_STATES] = {
+        [RDMA_QPS_RTS] = 1, [RDMA_QPS_SQE] = 1, [RDMA_QPS_ERR] = 1,
+    };
+    static const RdmaQpType two[] = { RDMA_QPT_RC, RDMA_QPT_UC };
+
+    for (unsigned c = 0; c < 2 * NUM_STATES; c++) {
+        RdmaQpState state = c / 2;
+        LinkQpSpec spec = typed_spec(two[c % 2]);
+        RoceLink *l = link_new(1);
+        LinkNode *n = &l->node[0];
+        RdmaSendWr wr = link_wr(RDMA_WR_SEND, 7, NULL);
+
+        if (bring_to(l, &spec, state)) {
+            l->node[1].stopped = true;
+            link_post(n, 2, &wr);
+            link_run(l, LINK_MS);
+            g_assert_cmpuint(consumer_sends(n->consumer, 2), ==,
+                             !taken[state]);
+            g_assert_cmpuint(link_wcs(n), ==,
+                             taken[state] && (state != RDMA_QPS_RTS || c % 2));
+        }
+        link_free(l);
+    }
+}
+
+/* A QP that does not exist, or has no send queue, has nothing to send. */
+static void test_kick_without_a_queue(void)
+{
+    RoceLink *l = link_new(1);
+    LinkQpSpec spec = link_spec();
+    LinkNode *n = &l->node[0];
+
+    spec.cap.max_send_wr = 0;
+    link_connect(l, &spec);
+    roce_kick(n->e, 7);
+    roce_kick(n->e, LINK_MAX_QP);
+    roce_kick(n->e, 2);
+    link_pump(l);
+    link_modify(n, 2, RDMA_QPS_ERR);
+    link_pump(l);
+    g_assert_cmpuint(n->send_asks, ==, 0);
+    link_free(l);
+}
+
 static void test_room(void)
 {
     RoceLink *l = link_new(1);
     LinkQpSpec spec = link_spec();
     LinkNode *n = &l->node[0];
-    RdmaSendWr wr = link_wr(RDMA_WR_SEND, 1, NULL);
     RdmaRecvWr recv = { .wr_id = 1 };
     unsigned i;
 
-    spec.cap.max_send_wr = 5;
     spec.cap.max_recv_wr = 6;
     bring_to(l, &spec, RDMA_QPS_RESET);
-    g_assert_cmpuint(roce_send_room(n->e, 2), ==, 0);
     g_assert_cmpuint(roce_recv_room(n->e, 2), ==, 0);
-    g_assert_cmpint(roce_post_send(n->e, 2, &wr), ==, -ENOSPC);
     g_assert_cmpint(roce_post_recv(n->e, 2, &recv), ==, -ENOSPC);
     bring_to(l, &spec, RDMA_QPS_INIT);
-    g_assert_cmpuint(roce_send_room(n->e, 2), ==, 0);
     g_assert_cmpuint(roce_recv_room(n->e, 2), ==, 6);
-    bring_to(l, &spec, RDMA_QPS_RTR);
-    g_assert_cmpuint(roce_send_room(n->e, 2), ==, 0);
-    bring_to(l, &spec, RDMA_QPS_RTS);
-    for (i = 0; i < 5; i++) {
-        g_assert_cmpuint(roce_send_room(n->e, 2), ==, 5 - i);
-        g_assert_cmpint(roce_post_send(n->e, 2, &wr), ==, 0);
-    }
-    g_assert_cmpint(roce_post_send(n->e, 2, &wr), ==, -ENOSPC);
     for (i = 0; i < 6; i++) {
         g_assert_cmpint(roce_post_recv(n->e, 2, &recv), ==, 0);
     }
     g_assert_cmpint(roce_post_recv(n->e, 2, &recv), ==, -ENOSPC);
-    g_assert_cmpint(roce_post_send(n->e, 7, &wr), ==, -ENOENT);
     g_assert_cmpint(roce_post_recv(n->e, 7, &recv), ==, -ENOENT);
     link_free(l);
 }
@@ -466,7 +498,6 @@ static void test_reset_retires_silently(void)
     g_assert_cmpuint(p.a->retired[p.aq][RDMA_RQ], ==, 10);
     g_assert_true(link_run(p.l, LINK_FOREVER));
     g_assert_cmpuint(link_wcs(p.a), ==, 0);
-    g_assert_cmpuint(roce_send_room(p.a->e, p.aq), ==, 0);
 
     /* And it can be used again, with other PSNs */
     link_modify(p.b, p.bq, RDMA_QPS_RESET);
@@ -480,7 +511,7 @@ static void test_reset_retires_silently(void)
                                            mask, &attr), ==, 0);
         }
     }
-    g_assert_cmpuint(roce_send_room(p.a->e, p.aq), ==, 64);
+    g_assert_cmpuint(link_send_room(p.a, p.aq), ==, 64);
     link_pair_recv(&p, 50, 0, 3000);
     link_pair_post(&p, RDMA_WR_SEND, 1, 0, 3000);
     g_assert_true(link_run(p.l, LINK_FOREVER));
@@ -693,6 +724,9 @@ int main(int argc, char **argv)
     g_test_add_func("/roce/states/values", test_values);
     g_test_add_func("/roce/states/create", test_create);
     g_test_add_func("/roce/states/query", test_query);
+    g_test_add_func("/roce/states/takes-sends", test_takes_sends);
+    g_test_add_func("/roce/states/kick-without-a-queue",
+                    test_kick_without_a_queue);
     g_test_add_func("/roce/states/room", test_room);
     g_test_add_func("/roce/states/reset-retires-silently",
                     test_reset_retires_silently);

@@ -128,6 +128,21 @@ static void enter_reset(RoceQp *qp)
     }
 }
 
+/*
+ * What was posted in SQE is flushed, not sent (IBTA 10.3.1.6); but the command
+ * does not take longer than a turn for that.
+ */
+static void flush_posted(RoceQp *qp)
+{
+    uint64_t end = qp->e->work + ROCE_WORK_BUDGET;
+
+    while (roce_sq_flushes(qp) && qp->e->work < end) {
+        uint32_t room = ROCE_FLUSH_SLICE;
+
+        roce_qp_flush(qp, &room);
+    }
+}
+
 int roce_qp_modify(RoceEngine *e, uint32_t qpn, uint32_t attr_mask,
                    const RdmaQpAttr *attr)
 {
@@ -166,10 +181,7 @@ int roce_qp_modify(RoceEngine *e, uint32_t qpn, uint32_t attr_mask,
         break;
     default:
         if (from == RDMA_QPS_SQE) {
-            /* What was posted before is flushed, not sent */
-            uint32_t room = UINT32_MAX;
-
-            roce_qp_flush(qp, &room);
+            flush_posted(qp);
         }
         apply(qp, attr_mask, attr);
         roce_qp_set_state(qp, to);

@@ -150,10 +150,13 @@ bool roce_poll_tx(RoceEngine *e, int64_t now, RoceTxFrame *frame)
         prefetch_next(e);
         e->work += ROCE_COST_LOOK;
         if (!qp_tx(qp, now, &tx)) {
-            if (roce_qp_flushes(qp)) {
+            if (roce_qp_flushes(qp) || qp->goes_on) {
+                qp->goes_on = false;
                 to_tail(qp);
             } else if (tx.waits) {
                 roce_qp_block(qp);
+            } else if (qp->ask_again) {
+                roce_qp_postpone(qp);
             } else {
                 roce_qp_unschedule(qp);
             }

@@ -14,6 +14,21 @@ void roce_wake(RoceEngine *e)
     }
 }
 
+/* The list that @qp, which is in one, is in. */
+static GQueue *list_of(RoceQp *qp)
+{
+    return qp->blocked ? &qp->e->blocked :
+           qp->later ? &qp->e->later : &qp->e->active;
+}
+
+static void move_to(RoceQp *qp, GQueue *list)
+{
+    g_queue_unlink(list_of(qp), &qp->link);
+    g_queue_push_tail_link(list, &qp->link);
+    qp->blocked = list == &qp->e->blocked;
+    qp->later = list == &qp->e->later;
+}
+
 void roce_qp_schedule(RoceQp *qp)
 {
     RoceEngine *e = qp->e;
@@ -22,34 +37,48 @@ void roce_qp_schedule(RoceQp *qp)
         qp->active = true;
         qp->quantum = ROCE_QUANTUM;
         g_queue_push_tail_link(&e->active, &qp->link);
-    } else if (qp->blocked) {
+    } else if (qp->blocked || qp->later) {
         /* Its next packet may be another one by now */
-        qp->blocked = false;
-        g_queue_unlink(&e->blocked, &qp->link);
-        g_queue_push_tail_link(&e->active, &qp->link);
+        move_to(qp, &e->active);
     }
     roce_wake(e);
 }
 
 void roce_qp_unschedule(RoceQp *qp)
 {
-    RoceEngine *e = qp->e;
-
     if (qp->active) {
-        g_queue_unlink(qp->blocked ? &e->blocked : &e->active, &qp->link);
+        g_queue_unlink(list_of(qp), &qp->link);
         qp->active = false;
         qp->blocked = false;
+        qp->later = false;
     }
 }
 
 void roce_qp_block(RoceQp *qp)
 {
-    RoceEngine *e = qp->e;
-
     roce_trace_qp(qp, ROCE_TRACE_TX_WAIT, 0, 0);
-    qp->blocked = true;
-    g_queue_unlink(&e->active, &qp->link);
-    g_queue_push_tail_link(&e->blocked, &qp->link);
+    move_to(qp, &qp->e->blocked);
+}
+
+void roce_qp_postpone(RoceQp *qp)
+{
+    move_to(qp, &qp->e->later);
+}
+
+void roce_rescan(RoceEngine *e)
+{
+    while (!g_queue_is_empty(&e->later)) {
+        RoceQp *qp = g_queue_peek_head(&e->later);
+
+        qp->ask_again = false;
+        qp->more_sends = true;
+        roce_qp_schedule(qp);
+    }
+}
+
+bool roce_has_rescans(const RoceEngine *e)
+{
+    return e->later.head != NULL;
 }
 
 void roce_set_tx_blocked(RoceEngine *e, bool blocked)

@@ -52,6 +52,8 @@
 #define ROCE_FLUSH_SLICE 32
 /* Timeouts in a row that use one retry while nothing is sent again. */
 #define ROCE_STALLED_TIMEOUTS 16
+/* WQEs of one QP that send nothing, and are executed at a time. */
+#define ROCE_LOCAL_SLICE 32
 /* rnr_retry of a QP that never gives up (IBTA 9.9.2.1). */
 #define ROCE_RNR_ENDLESS 7
 /* The peer has not told how many receive WQEs it has. */
@@ -98,6 +100,10 @@ typedef struct RoceQp {
     GList overdue_link;             /* in e->overdue, if @overdue */
     bool active;                    /* it is */
     bool blocked;                   /* in e->blocked, not e->active */
+    bool later;                     /* in e->later, not e->active */
+    bool more_sends;                /* the owner may have some */
+    bool ask_again;                 /* for them, in the next turn */
+    bool goes_on;                   /* it did much without sending anything */
     bool overdue;                   /* its peer has not answered in time */
     bool paused;                    /* may not send before s.sq.send_at */
     bool resp_turn;                 /* READ responses go before requests */
@@ -200,6 +206,7 @@ struct RoceEngine {
 
     GQueue active;
     GQueue blocked;                  /* those that wait for the wire */
+    GQueue later;                   /* those that wait for the next turn */
     bool tx_blocked;
     bool window_closed;             /* of a QP, since the last response */
     bool woken;                     /* the owner knows that it must poll */
@@ -418,6 +425,8 @@ void roce_qp_schedule(RoceQp *qp);
 void roce_qp_unschedule(RoceQp *qp);
 /* @qp, which is scheduled, waits for the wire. */
 void roce_qp_block(RoceQp *qp);
+/* @qp, which is scheduled, waits for the next turn. */
+void roce_qp_postpone(RoceQp *qp);
 
 /* timer.c */
 /* @qp has a deadline at @when; earlier ones stay. */

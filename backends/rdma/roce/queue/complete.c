@@ -76,6 +76,8 @@ static void stop_sending(RoceQp *qp)
     RoceSqState *sq = &qp->s.sq;
     uint32_t index;
 
+    /* Those that the owner has are to be flushed, too. */
+    roce_sq_expect(qp);
     for (index = sq->cons; index != sq->started; index++) {
         roce_swqe(qp, index)->done = false;
     }
@@ -134,6 +136,9 @@ void roce_rq_fail(RoceQp *qp, RdmaWcStatus status)
 void roce_qp_flush(RoceQp *qp, uint32_t *room)
 {
     for (; *room && roce_sq_flushes(qp); --*room) {
+        if (qp->s.sq.cons == qp->s.sq.prod && !roce_sq_pull(qp)) {
+            break;
+        }
         roce_sq_complete(qp, RDMA_WC_WR_FLUSH_ERR);
     }
     for (; *room && roce_rq_flushes(qp); --*room) {

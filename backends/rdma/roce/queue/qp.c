@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Queue pairs: creation, query, destruction, and the queues' tails.
+ * Queue pairs: creation, query and destruction.
  */
 #include <glib.h>
 #include "queue/queue.h"
-
 
 static RoceCq *cq_get(RoceEngine *e, uint32_t cqn)
 {
@@ -171,6 +170,8 @@ void roce_qp_clear(RoceQp *qp)
     qp->eager = 0;
     qp->starved = false;
     qp->starved_deadline = ROCE_NO_DEADLINE;
+    roce_sq_expect(qp);
+    qp->goes_on = false;
     roce_qp_unschedule(qp);
     roce_timer_remove(qp);
 }
@@ -241,22 +242,4 @@ void roce_qp_find_path(RoceQp *qp)
     }
     qp->path_local = qp->path_ok &&
                      roce_gid_is_own(e, qp->path.dgid, qp->path.vlan);
-}
-
-uint32_t roce_send_room(const RoceEngine *e, uint32_t qpn)
-{
-    const RoceQp *qp = roce_qp_find(e, qpn);
-
-    if (!qp) {
-        return 0;
-    }
-    switch (qp->s.attr.qp_state) {
-    case RDMA_QPS_RESET:
-    case RDMA_QPS_INIT:
-    case RDMA_QPS_RTR:
-        return 0;
-    default:
-        return roce_queue_room(qp->init.cap.max_send_wr, ROCE_SQ_DEPTH,
-                               qp->s.sq.prod - qp->s.sq.cons);
-    }
 }

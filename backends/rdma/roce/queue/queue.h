@@ -102,6 +102,19 @@ bool roce_rq_reserve(RoceQp *qp, uint32_t n);
 RoceSendArgs *roce_sargs_reserve(RoceQp *qp, uint32_t index);
 void roce_rings_free(RoceQp *qp);
 
+/* sq.c */
+/*
+ * Have the owner's next send as the newest WQE: to be executed in RTS, to be
+ * flushed in SQE and ERR. False if there is none, or no room for it.
+ */
+bool roce_sq_pull(RoceQp *qp);
+/* The owner may have sends: roce_sq_pull() asks for them. */
+static inline void roce_sq_expect(RoceQp *qp)
+{
+    qp->more_sends = qp->e->ops.next_send && qp->init.cap.max_send_wr;
+    qp->ask_again = false;
+}
+
 /* complete.c */
 /* Complete and retire the oldest send WQE with @status. */
 void roce_sq_complete(RoceQp *qp, RdmaWcStatus status);
@@ -117,7 +130,7 @@ static inline bool roce_sq_flushes(const RoceQp *qp)
 {
     return (qp->s.attr.qp_state == RDMA_QPS_ERR ||
             qp->s.attr.qp_state == RDMA_QPS_SQE) &&
-           qp->s.sq.cons != qp->s.sq.prod;
+           (qp->s.sq.cons != qp->s.sq.prod || qp->more_sends);
 }
 static inline bool roce_rq_flushes(const RoceQp *qp)
 {

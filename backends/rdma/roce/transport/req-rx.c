@@ -64,7 +64,7 @@ static void progress(RoceQp *qp, int64_t now)
         roce_req_seek(qp, sq->una);
     }
     roce_sq_reap(qp);
-    if (sq->cur != sq->prod) {
+    if (sq->cur != sq->prod || qp->more_sends) {
         roce_qp_schedule(qp);
     }
 }

@@ -138,13 +138,24 @@ static bool start_wqe(RoceQp *qp, RoceSendWqe *wqe, int64_t now)
     return true;
 }
 
+/* Is there a WQE at the send cursor? */
+static bool has_wqe(RoceQp *qp)
+{
+    return qp->s.sq.cur != qp->s.sq.prod ||
+           (qp->s.attr.qp_state == RDMA_QPS_RTS && roce_sq_pull(qp));
+}
+
 /* The WQE to send the next packet of, started and without error; or NULL. */
 static RoceSendWqe *next_wqe(RoceQp *qp, int64_t now)
 {
     RoceSqState *sq = &qp->s.sq;
     RoceSendWqe *wqe;
 
-    while (sq->cur != sq->prod) {
+    for (unsigned n = 0; has_wqe(qp); n++) {
+        if (n == ROCE_LOCAL_SLICE) {
+            qp->goes_on = true;
+            return NULL;
+        }
         wqe = roce_swqe(qp, sq->cur);
         if (sq->cur == sq->started && !start_wqe(qp, wqe, now)) {
             return NULL;

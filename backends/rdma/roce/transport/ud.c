@@ -89,8 +89,14 @@ bool roce_ud_tx(RoceQp *qp, int64_t now, RoceTx *tx)
     RoceSqState *sq = &qp->s.sq;
     RdmaWcStatus status;
 
-    while (qp->s.attr.qp_state == RDMA_QPS_RTS && sq->cur != sq->prod) {
+    for (unsigned n = 0; qp->s.attr.qp_state == RDMA_QPS_RTS &&
+                         (sq->cur != sq->prod || roce_sq_pull(qp)); n++) {
         RoceSendWqe *wqe = roce_swqe(qp, sq->cur);
+
+        if (n == ROCE_LOCAL_SLICE) {
+            qp->goes_on = true;
+            return false;
+        }
 
         /* Longer than the port's MTU: not sent, no error (C10-93.1.1) */
         if (wqe->status == RDMA_WC_SUCCESS &&

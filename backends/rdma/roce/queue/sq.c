@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Send queues: work requests become WQEs. A request that is wrong in itself is
+ * found here and completes with an error in its turn (IBTA 10.8.3, 11.4.1).
+ */
+#include <glib.h>
+#include "queue/queue.h"
+
+/* Copy lists and data to slot @index; sets the length. */
+static RdmaWcStatus take_payload(RoceQp *qp, uint32_t index,
+                                 const RdmaSendWr *wr, RoceSendWqe *wqe)
+{
+    const RdmaQpCap *cap = &qp->init.cap;
+    uint64_t length = 0;
+    uint32_t i;
+
+    if (wr->send_flags & RDMA_SEND_INLINE) {
+        if (wr->opcode == RDMA_WR_ATOMIC_WRITE && !wr->num_sge) {
+            /* Its value is in the arguments. */
+            return wr->inline_len == sizeof(uint64_t) ? RDMA_WC_SUCCESS
+                                                      : RDMA_WC_LOC_LEN_ERR;
+        }
+        if (!roce_wr_info[wr->opcode].sends || wr->num_sge) {
+            return RDMA_WC_LOC_QP_OP_ERR;
+        }
+        if (wr->inline_len > cap->max_inline_data) {
+            return RDMA_WC_LOC_LEN_ERR;
+        }
+        if (wr->inline_len) {
+            memcpy(roce_sinline(qp, index), wr->inline_data, wr->inline_len);
+        }
+        wqe->is_inline = true;
+        wqe->length = wr->inline_len;
+        return RDMA_WC_SUCCESS;
+    }
+
+    if (!roce_wr_info[wr->opcode].sends && !roce_wr_info[wr->opcode].receives) {
+        return RDMA_WC_SUCCESS;
+    }
+    if (wr->num_sge > cap->max_send_sge) {
+        return RDMA_WC_LOC_QP_OP_ERR;
+    }
+    for (i = 0; i < wr->num_sge; i++) {
+        length += wr->sg_list[i].length;
+    }
+    if (length > ROCE_MAX_MSG ||
+        ((roce_opcode_is_atomic(wr->opcode) ||
+          wr->opcode == RDMA_WR_ATOMIC_WRITE) &&
+         length != sizeof(uint64_t))) {
+        return RDMA_WC_LOC_LEN_ERR;
+    }
+    if (wr->num_sge) {
+        memcpy(roce_ssges(qp, index), wr->sg_list,
+               wr->num_sge * sizeof(RdmaSge));
+    }
+    wqe->num_sge = wr->num_sge;
+    wqe->length = length;
+    return RDMA_WC_SUCCESS;
+}
+
+static void take_operands(const RdmaSendWr *wr, RoceSendWqe *wqe)
+{
+    switch (wr->opcode) {
+    case RDMA_WR_ATOMIC_CMP_AND_SWP:
+    case RDMA_WR_ATOMIC_FETCH_AND_ADD:
+        wqe->remote_addr = wr->wr.atomic.remote_addr;
+        wqe->rkey = wr->wr.atomic.rkey;
+        break;
+    case RDMA_WR_RDMA_WRITE:
+    case RDMA_WR_RDMA_WRITE_WITH_IMM:
+    case RDMA_WR_RDMA_READ:
+    case RDMA_WR_RDMA_READ_WITH_INV:
+    case RDMA_WR_ATOMIC_WRITE:
+        wqe->remote_addr = wr->wr.rdma.remote_addr;
+        wqe->rkey = wr->wr.rdma.rkey;
+        break;
+    case RDMA_WR_FLUSH:
+        wqe->remote_addr = wr->wr.flush.remote_addr;
+        wqe->rkey = wr->wr.flush.rkey;
+        break;
+    case RDMA_WR_REG_MR:
+        wqe->rkey = wr->wr.reg.key;
+        wqe->remote_addr = wr->wr.reg.iova;
+        break;
+    case RDMA_WR_BIND_MW:
+        wqe->invalidate_rkey = wr->wr.bind.rkey;
+        wqe->rkey = wr->wr.bind.new_rkey;
+        wqe->remote_addr = wr->wr.bind.addr;
+        break;
+    default:
+        break;
+    }
+
+    switch (wr->opcode) {
+    case RDMA_WR_SEND_WITH_IMM:
+    case RDMA_WR_RDMA_WRITE_WITH_IMM:
+        memcpy(wqe->imm, wr->ex.imm_data, sizeof(wqe->imm));
+        break;
+    case RDMA_WR_SEND_WITH_INV:
+    case RDMA_WR_RDMA_READ_WITH_INV:
+    case RDMA_WR_LOCAL_INV:
+        wqe->invalidate_rkey = wr->ex.invalidate_rkey;
+        break;
+    default:
+        break;
+    }
+}
+
+static void take_args(const RoceQp *qp, const RdmaSendWr *wr,
+                      RoceSendArgs *args)
+{
+    uint64_t value;
+
+    if (roce_is_ud(qp)) {
+        args->remote_qpn = wr->wr.ud.remote_qpn;
+        args->remote_qkey = wr->wr.ud.remote_qkey;
+        args->av = wr->wr.ud.av;
+        return;
+    }
+    switch (wr->opcode) {
+    case RDMA_WR_ATOMIC_CMP_AND_SWP:
+    case RDMA_WR_ATOMIC_FETCH_AND_ADD:
+        args->compare_add = wr->wr.atomic.compare_add;
+        args->swap = wr->wr.atomic.swap;
+        break;
+    case RDMA_WR_ATOMIC_WRITE:
+        if (wr->send_flags & RDMA_SEND_INLINE &&
+            wr->inline_len == sizeof(value)) {
+            memcpy(&value, wr->inline_data, sizeof(value));
+            args->compare_add = GUINT64_FROM_LE(value);
+        }
+        break;
+    case RDMA_WR_FLUSH:
+        args->reg_length = wr->wr.flush.length;
+        args->access = wr->wr.flush.type |
+                       wr->wr.flush.level << ROCE_FETH_LEVEL_SHIFT;
+        break;
+    case RDMA_WR_REG_MR:
+        args->mrn = wr->wr.reg.mrn;
+        args->access = wr->wr.reg.access;
+        args->reg_length = wr->wr.reg.length;
+        break;
+    case RDMA_WR_BIND_MW:
+        args->lkey = wr->wr.bind.lkey;
+        args->access = wr->wr.bind.access;
+        args->reg_length = wr->wr.bind.length;
+        break;
+    default:
+        break;
+    }
+}
+
+static RdmaWcStatus take_send(RoceQp *qp, uint32_t index,
+                              const RdmaSendWr *wr, RoceSendWqe *wqe)
+{
+    RoceSendArgs *args;
+
+    if (wr->status != RDMA_WC_SUCCESS) {
+        return wr->status;
+    }
+    if (!roce_opcode_ok(qp->init.qp_type, wr->opcode) ||
+        !roce_opcode_enabled(qp->e, wr->opcode) ||
+        (wr->send_flags & ~RDMA_SEND_FLAGS)) {
+        return RDMA_WC_LOC_QP_OP_ERR;
+    }
+    if (wr->opcode == RDMA_WR_FLUSH &&
+        !roce_flush_ok(wr->wr.flush.type, wr->wr.flush.level)) {
+        return RDMA_WC_LOC_QP_OP_ERR;
+    }
+    if (roce_is_ud(qp) && wr->wr.ud.remote_qpn > RDMA_24BIT_MASK) {
+        return RDMA_WC_LOC_QP_OP_ERR;
+    }
+    take_operands(wr, wqe);
+    if (roce_is_ud(qp) || roce_wr_info[wr->opcode].has_args) {
+        args = roce_sargs_reserve(qp, index);
+        if (!args) {
+            return RDMA_WC_GENERAL_ERR;
+        }
+        take_args(qp, wr, args);
+    }
+    return take_payload(qp, index, wr, wqe);
+}
+
+/*
+ * The mapping that a REG_MR brings is the engine's from now on. On UD the WR
+ * has an address there, whatever its opcode is.
+ */
+static void take_pages(RoceQp *qp, uint32_t index, const RdmaSendWr *wr,
+                       RoceSendWqe *wqe)
+{
+    if (wr->status != RDMA_WC_SUCCESS || wr->opcode != RDMA_WR_REG_MR ||
+        roce_is_ud(qp) || !wr->wr.reg.npages) {
+        return;
+    }
+    if (wqe->status == RDMA_WC_SUCCESS) {
+        wqe->npages = wr->wr.reg.npages;
+        *roce_spages(qp, index) = wr->wr.reg.pages;
+    } else {
+        g_free(wr->wr.reg.pages);
+    }
+}
+
+/* For how many more WQEs there is room */
+static uint32_t places_left(const RoceQp *qp)
+{
+    return roce_queue_room(qp->init.cap.max_send_wr, ROCE_SQ_DEPTH,
+                           qp->s.sq.prod - qp->s.sq.cons);
+}
+
+/* There is room for one more. */
+static bool reserve(RoceQp *qp)
+{
+    return roce_sq_reserve(qp, qp->s.sq.prod - qp->s.sq.cons + 1);
+}
+
+static void add(RoceQp *qp, const RdmaSendWr *wr)
+{
+    uint32_t index = qp->s.sq.prod;
+    RoceSendWqe *wqe = roce_swqe(qp, index);
+    RoceSendArgs *args = roce_sargs(qp, index);
+
+    memset(wqe, 0, sizeof(*wqe));
+    if (args) {
+        memset(args, 0, sizeof(*args));
+    }
+    wqe->wr_id = wr->wr_id;
+    wqe->opcode = wr->opcode;
+    wqe->send_flags = wr->send_flags;
+    wqe->status = take_send(qp, index, wr, wqe);
+    take_pages(qp, index, wr, wqe);
+    qp->s.sq.prod++;
+}
+
+bool roce_sq_pull(RoceQp *qp)
+{
+    RoceEngine *e = qp->e;
+    RdmaSendWr wr = {};
+
+    if (!qp->more_sends || !places_left(qp)) {
+        return false;
+    }
+    switch (e->ops.next_send(e->opaque, qp->init.qpn,
+                             qp->s.attr.qp_state != RDMA_QPS_RTS, &wr)) {
+    case RDMA_NEXT_WR:
+        e->work += wr.cost;
+        if (!reserve(qp)) {
+            /* Until one of those before it has completed */
+            e->ops.put_back_send(e->opaque, qp->init.qpn, &wr);
+            return false;
+        }
+        add(qp, &wr);
+        return true;
+    case RDMA_NEXT_LATER:
+        qp->ask_again = true;
+        break;
+    case RDMA_NEXT_NONE:
+        break;
+    }
+    qp->more_sends = false;
+    return false;
+}
+
+void roce_kick(RoceEngine *e, uint32_t qpn)
+{
+    RoceQp *qp = roce_qp_find(e, qpn);
+
+    if (!qp) {
+        return;
+    }
+    roce_sq_expect(qp);
+    switch (qp->s.attr.qp_state) {
+    case RDMA_QPS_RTS:
+    case RDMA_QPS_SQE:
+    case RDMA_QPS_ERR:
+        roce_qp_schedule(qp);
+        break;
+    default:
+        break;
+    }
+}
+
+uint32_t roce_send_room(const RoceEngine *e, uint32_t qpn)
+{
+    const RoceQp *qp = roce_qp_find(e, qpn);
+
+    if (!qp) {
+        return 0;
+    }
+    switch (qp->s.attr.qp_state) {
+    case RDMA_QPS_RESET:
+    case RDMA_QPS_INIT:
+    case RDMA_QPS_RTR:
+        return 0;
+    default:
+        return places_left(qp);
+    }
+}
+
+int roce_post_send(RoceEngine *e, uint32_t qpn, const RdmaSendWr *wr)
+{
+    RoceQp *qp = roce_qp_find(e, qpn);
+
+    if (!qp) {
+        return -ENOENT;
+    }
+    roce_qp_prefetch(e, qp);
+    if (!roce_send_room(e, qpn) || !reserve(qp)) {
+        return -ENOSPC;
+    }
+    add(qp, wr);
+    roce_qp_schedule(qp);
+    return 0;
+}

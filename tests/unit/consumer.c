@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "consumer.h"
+
+/* A queue's name: its number, and which kind it is. */
+enum {
+    SENDS = 0u << 30,
+    RECVS = 1u << 30,
+    SRQ_RECVS = 2u << 30,
+};
+
+/* A work request, and what it points to */
+typedef struct Posted {
+    RdmaSendWr send;
+    RdmaRecvWr recv;
+    RdmaSge *sges;
+    uint8_t *inline_data;
+} Posted;
+
+struct Consumer {
+    GHashTable *queues;             /* by name; of GQueue of Posted */
+    Posted *pulled;                 /* the last one, or NULL */
+};
+
+static void posted_free(Posted *p)
+{
+    if (p) {
+        g_free(p->sges);
+        g_free(p->inline_data);
+        g_free(p);
+    }
+}
+
+/* One that the engine has not pulled: its pages are still the consumer's. */
+static void posted_drop(gpointer posted)
+{
+    Posted *p = posted;
+
+    if (p->send.opcode == RDMA_WR_REG_MR && p->send.wr.reg.npages) {
+        g_free(p->send.wr.reg.pages);
+    }
+    posted_free(p);
+}
+
+static void queue_free(gpointer queue)
+{
+    g_queue_free_full(queue, posted_drop);
+}
+
+Consumer *consumer_new(void)
+{
+    Consumer *c = g_new0(Consumer, 1);
+
+    c->queues = g_hash_table_new_full(NULL, NULL, NULL, queue_free);
+    return c;
+}
+
+void consumer_free(Consumer *c)
+{
+    posted_free(c->pulled);
+    g_hash_table_unref(c->queues);
+    g_free(c);
+}
+
+static GQueue *find(const Consumer *c, uint32_t name)
+{
+    return g_hash_table_lookup(c->queues, GUINT_TO_POINTER(name));
+}
+
+static void push(Consumer *c, uint32_t name, Posted *p)
+{
+    GQueue *queue = find(c, name);
+
+    if (!queue) {
+        queue = g_queue_new();
+        g_hash_table_insert(c->queues, GUINT_TO_POINTER(name), queue);
+    }
+    g_queue_push_tail(queue, p);
+}
+
+static uint32_t count(const Consumer *c, uint32_t name)
+{
+    GQueue *queue = find(c, name);
+
+    return queue ? g_queue_get_length(queue) : 0;
+}
+
+void consumer_end_pull(Consumer *c)
+{
+    g_clear_pointer(&c->pulled, posted_free);
+}
+
+static Posted *pull(Consumer *c, uint32_t name)
+{
+    GQueue *queue = find(c, name);
+
+    consumer_end_pull(c);
+    c->pulled = queue ? g_queue_pop_head(queue) : NULL;
+    return c->pulled;
+}
+
+static RdmaSge *copy_sges(const RdmaSge *sges, uint32_t n)
+{
+    return n ? g_memdup2(sges, n * sizeof(*sges)) : NULL;
+}
+
+void consumer_post_send(Consumer *c, uint32_t qpn, const RdmaSendWr *wr)
+{
+    Posted *p = g_new0(Posted, 1);
+
+    p->send = *wr;
+    p->send.sg_list = p->sges = copy_sges(wr->sg_list, wr->num_sge);
+    if (wr->inline_len) {
+        p->inline_data = g_memdup2(wr->inline_data, wr->inline_len);
+        p->send.inline_data = p->inline_data;
+    }
+    push(c, SENDS | qpn, p);
+}
+
+static void post_recv(Consumer *c, uint32_t name, const RdmaRecvWr *wr)
+{
+    Posted *p = g_new0(Posted, 1);
+
+    p->recv = *wr;
+    p->recv.sg_list = p->sges = copy_sges(wr->sg_list, wr->num_sge);
+    push(c, name, p);
+}
+
+void consumer_post_recv(Consumer *c, uint32_t qpn, const RdmaRecvWr *wr)
+{
+    post_recv(c, RECVS | qpn, wr);
+}
+
+void consumer_post_srq_recv(Consumer *c, uint32_t srqn, const RdmaRecvWr *wr)
+{
+    post_recv(c, SRQ_RECVS | srqn, wr);
+}
+
+uint32_t consumer_sends(const Consumer *c, uint32_t qpn)
+{
+    return count(c, SENDS | qpn);
+}
+
+uint32_t consumer_recvs(const Consumer *c, uint32_t qpn)
+{
+    return count(c, RECVS | qpn);
+}
+
+uint32_t consumer_srq_recvs(const Consumer *c, uint32_t srqn)
+{
+    return count(c, SRQ_RECVS | srqn);
+}
+
+RdmaNext consumer_next_send(Consumer *c, uint32_t qpn, RdmaSendWr *wr)
+{
+    Posted *p = pull(c, SENDS | qpn);
+
+    if (!p) {
+        return RDMA_NEXT_NONE;
+    }
+    *wr = p->send;
+    return RDMA_NEXT_WR;
+}
+
+void consumer_put_back_send(Consumer *c, uint32_t qpn)
+{
+    g_queue_push_head(find(c, SENDS | qpn), g_steal_pointer(&c->pulled));
+}
+
+static RdmaNext next_recv(Consumer *c, uint32_t name, RdmaRecvWr *wr)
+{
+    Posted *p = pull(c, name);
+
+    if (!p) {
+        return RDMA_NEXT_NONE;
+    }
+    *wr = p->recv;
+    return RDMA_NEXT_WR;
+}
+
+RdmaNext consumer_next_recv(Consumer *c, uint32_t qpn, RdmaRecvWr *wr)
+{
+    return next_recv(c, RECVS | qpn, wr);
+}
+
+RdmaNext consumer_next_srq_recv(Consumer *c, uint32_t srqn, RdmaRecvWr *wr)
+{
+    return next_recv(c, SRQ_RECVS | srqn, wr);
+}
+
+void consumer_drop_qp(Consumer *c, uint32_t qpn)
+{
+    g_hash_table_remove(c->queues, GUINT_TO_POINTER(SENDS | qpn));
+    g_hash_table_remove(c->queues, GUINT_TO_POINTER(RECVS | qpn));
+}
