@@ -221,21 +221,14 @@ static int rdma_roce_inspect(RdmaBackend *rb, RdmaInspect what, uint32_t id,
 
 /* Work requests */
 
-static uint32_t rdma_roce_send_room(RdmaBackend *rb, uint32_t qpn)
+static void rdma_roce_kick(RdmaBackend *rb, uint32_t qpn)
 {
-    return roce_send_room(rdma_roce_engine(rb), qpn);
+    roce_kick(rdma_roce_engine(rb), qpn);
 }
 
 static uint32_t rdma_roce_recv_room(RdmaBackend *rb, uint32_t qpn)
 {
     return roce_recv_room(rdma_roce_engine(rb), qpn);
-}
-
-static int rdma_roce_post_send(RdmaBackend *rb, uint32_t qpn,
-                               const RdmaSendWr *wr)
-{
-    RCU_READ_LOCK_GUARD();
-    return roce_post_send(rdma_roce_engine(rb), qpn, wr);
 }
 
 static int rdma_roce_post_recv(RdmaBackend *rb, uint32_t qpn,
@@ -286,9 +279,8 @@ void rdma_roce_ctrl_class_init(RdmaBackendClass *rbc)
     rbc->query_qp_counters = rdma_roce_query_qp_counters;
     rbc->set_qp_counters = rdma_roce_set_qp_counters;
     rbc->inspect = rdma_roce_inspect;
-    rbc->send_room = rdma_roce_send_room;
+    rbc->kick = rdma_roce_kick;
     rbc->recv_room = rdma_roce_recv_room;
-    rbc->post_send = rdma_roce_post_send;
     rbc->post_recv = rdma_roce_post_recv;
     rbc->srq_room = rdma_roce_srq_room;
     rbc->post_srq_recv = rdma_roce_post_srq_recv;

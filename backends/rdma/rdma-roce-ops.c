@@ -108,6 +108,22 @@ static void roce_op_event(void *opaque, const RdmaEvent *event)
     rb->client_ops->event(rb->client_opaque, event);
 }
 
+static RdmaNext roce_op_next_send(void *opaque, uint32_t qpn, bool flush,
+                                  RdmaSendWr *wr)
+{
+    RdmaBackend *rb = opaque;
+
+    return rb->client_ops->next_send(rb->client_opaque, qpn, flush, wr);
+}
+
+static void roce_op_put_back_send(void *opaque, uint32_t qpn,
+                                  const RdmaSendWr *wr)
+{
+    RdmaBackend *rb = opaque;
+
+    rb->client_ops->put_back_send(rb->client_opaque, qpn, wr);
+}
+
 static void roce_op_srq_room(void *opaque, uint32_t srqn)
 {
     RdmaBackend *rb = opaque;
@@ -218,6 +234,8 @@ const RoceOps rdma_roce_ops = {
     .retire = roce_op_retire,
     .complete = roce_op_complete,
     .event = roce_op_event,
+    .next_send = roce_op_next_send,
+    .put_back_send = roce_op_put_back_send,
     .srq_room = roce_op_srq_room,
     .pull_recv = roce_op_pull_recv,
     .pull_srq_recv = roce_op_pull_srq_recv,

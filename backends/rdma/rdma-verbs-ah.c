@@ -63,8 +63,7 @@ static void wake(RdmaVerbs *v, GArray *waiters)
                                 g_array_index(waiters, uint32_t, i));
 
         if (qp) {
-            v->parent_obj.client_ops->retire(v->parent_obj.client_opaque,
-                                             qp->init.qpn, RDMA_SQ, 0);
+            verbs_pull_soon(v, qp->init.qpn);
         }
     }
     g_array_set_size(waiters, 0);

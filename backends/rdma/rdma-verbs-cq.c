@@ -108,6 +108,7 @@ static void cq_bh(void *opaque)
     }
     rdma_backend_enter(rb);
     run_ready(v);
+    verbs_pull_run(v);
     rdma_backend_leave(rb);
 }
 

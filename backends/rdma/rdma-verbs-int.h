@@ -112,6 +112,12 @@ typedef struct VerbsSrq {
     bool dead;
 } VerbsSrq;
 
+/* A send queue of the guest */
+typedef struct VerbsSends {
+    bool more;                      /* it was not found to be empty since a */
+                                    /* kick */
+} VerbsSends;
+
 typedef struct VerbsQp {
     uint32_t id;                    /* see VerbsWq; new after each RESET */
     RdmaQpInitAttr init;
@@ -125,6 +131,7 @@ typedef struct VerbsQp {
     unsigned stops;                 /* how often it was stopped */
     struct ibv_pd *pd;
     GArray *groups;                 /* worker; of union ibv_gid */
+    VerbsSends sends;
     VerbsWq sq;
     VerbsWq rq;                     /* not used with an SRQ */
     uint8_t state;                  /* RdmaQpState, as far as is known */
@@ -190,6 +197,8 @@ struct RdmaVerbs {
     GHashTable *srqs;
     GHashTable *qps;                /* but for QP 1 */
     VerbsGsi *gsi;                  /* QP 1, or NULL */
+    VerbsSends gsi_sends;
+    GHashTable *pulls;              /* QPNs whose turn comes */
     Notifier gsi_cq_failed;
     char *gsi_refused;              /* why it was, when last asked for */
     VerbsGid *gids;                 /* gid_table_len of them */
@@ -227,6 +236,28 @@ static inline void *verbs_get(GHashTable *t, uint32_t id)
 static inline void verbs_put(GHashTable *t, uint32_t id, void *obj)
 {
     g_hash_table_insert(t, GUINT_TO_POINTER(id), obj);
+}
+
+/* The send queue of a QP, or NULL */
+static inline VerbsSends *verbs_sends(RdmaVerbs *v, uint32_t qpn)
+{
+    VerbsQp *qp = verbs_get(v->qps, qpn);
+
+    if (qpn == RDMA_QPN_GSI) {
+        return &v->gsi_sends;
+    }
+    return qp ? &qp->sends : NULL;
+}
+
+/* There is room again: the next turn pulls what the QP may have. */
+static inline void verbs_pull_soon(RdmaVerbs *v, uint32_t qpn)
+{
+    const VerbsSends *sends = verbs_sends(v, qpn);
+
+    if (sends && sends->more) {
+        g_hash_table_add(v->pulls, GUINT_TO_POINTER(qpn));
+        qemu_bh_schedule(v->cq_bh);
+    }
 }
 
 /* Those that no job is about to destroy, or NULL */
@@ -581,7 +612,21 @@ void verbs_mcast_class_init(RdmaBackendClass *rbc);
 
 /* rdma-verbs-post.c: work requests for the host */
 
+/* How many sends the host takes now; 0 while the QP may not have any. */
+uint32_t verbs_send_room(RdmaVerbs *v, uint32_t qpn);
+/* Will the next send complete without being executed? */
+bool verbs_send_flushes(RdmaVerbs *v, uint32_t qpn);
+/*
+ * Call with room only. -EAGAIN: it has to wait; verbs_pull_soon() comes when
+ * it need not any more.
+ */
+int verbs_post_send(RdmaVerbs *v, uint32_t qpn, const RdmaSendWr *wr);
 void verbs_post_class_init(RdmaBackendClass *rbc);
+
+/* rdma-verbs-pull.c: the guest's send queues */
+
+void verbs_pull_run(RdmaVerbs *v);
+void verbs_pull_class_init(RdmaBackendClass *rbc);
 
 /* rdma-verbs-event.c: asynchronous events of the host */
 

@@ -52,6 +52,9 @@ static void complete(RdmaVerbs *v, VerbsGsi *g, RdmaQueue queue,
     uint32_t cqn = queue == RDMA_SQ ? g->init.send_cqn : g->init.recv_cqn;
 
     rb->client_ops->retire(rb->client_opaque, RDMA_QPN_GSI, queue, 1);
+    if (queue == RDMA_SQ) {
+        verbs_pull_soon(v, RDMA_QPN_GSI);
+    }
     if (!silent && !rb->client_ops->complete(rb->client_opaque, cqn, wc,
                                              true)) {
         verbs_cq_fail(v, cqn);
@@ -195,7 +198,6 @@ static int send_work(VerbsJob *job)
 static void send_done(VerbsJob *job)
 {
     SendJob *j = container_of(job, SendJob, job);
-    RdmaBackend *rb = &job->v->parent_obj;
     VerbsGsi *g = j->g;
 
     if (j->sends) {
@@ -213,7 +215,7 @@ static void send_done(VerbsJob *job)
         complete_sends(job->v, g);
     } else {
         /* There is room again */
-        rb->client_ops->retire(rb->client_opaque, RDMA_QPN_GSI, RDMA_SQ, 0);
+        verbs_pull_soon(job->v, RDMA_QPN_GSI);
     }
 }
 

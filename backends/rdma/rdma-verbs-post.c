@@ -28,9 +28,8 @@ static uint32_t wq_room(const VerbsQp *qp, const VerbsWq *wq)
     return qp->failing || qp->erring || qp->dead ? 0 : wq->max - wq->count;
 }
 
-static uint32_t send_room(RdmaBackend *rb, uint32_t qpn)
+uint32_t verbs_send_room(RdmaVerbs *v, uint32_t qpn)
 {
-    RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
     VerbsQp *qp = verbs_get(v->qps, qpn);
 
     if (qpn == RDMA_QPN_GSI) {
@@ -54,6 +53,14 @@ static uint32_t recv_room(RdmaBackend *rb, uint32_t qpn)
 static bool flushes(const VerbsQp *qp)
 {
     return qp->failed || qp->state == RDMA_QPS_ERR;
+}
+
+bool verbs_send_flushes(RdmaVerbs *v, uint32_t qpn)
+{
+    VerbsQp *qp = verbs_get(v->qps, qpn);
+
+    return qpn == RDMA_QPN_GSI ? !verbs_gsi_in_state(v, RDMA_QPS_RTS)
+                               : qp && (flushes(qp) || qp->sqe);
 }
 
 /* Not every library of the host looks at that. */
@@ -303,9 +310,8 @@ static void post_bad(RdmaVerbs *v, VerbsQp *qp, VerbsWqe *wqe,
     verbs_wq_push_local(v, qp, RDMA_SQ, status);
 }
 
-static int post_send(RdmaBackend *rb, uint32_t qpn, const RdmaSendWr *wr)
+int verbs_post_send(RdmaVerbs *v, uint32_t qpn, const RdmaSendWr *wr)
 {
-    RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
     VerbsQp *qp = verbs_get(v->qps, qpn);
     VerbsAh *ah = NULL;
     struct ibv_sge inline_sge;
@@ -400,16 +406,8 @@ static int post_recv(RdmaBackend *rb, uint32_t qpn, const RdmaRecvWr *wr)
     return 0;
 }
 
-static void run(RdmaBackend *rb)
-{
-    /* Each was posted when it came */
-}
-
 void verbs_post_class_init(RdmaBackendClass *rbc)
 {
-    rbc->send_room = send_room;
     rbc->recv_room = recv_room;
-    rbc->post_send = post_send;
     rbc->post_recv = post_recv;
-    rbc->run = run;
 }

@@ -146,7 +146,7 @@ void verbs_wq_room_again(RdmaVerbs *v, const VerbsQp *qp)
 {
     RdmaBackend *rb = &v->parent_obj;
 
-    rb->client_ops->retire(rb->client_opaque, qp->init.qpn, RDMA_SQ, 0);
+    verbs_pull_soon(v, qp->init.qpn);
     if (!qp->init.has_srq) {
         rb->client_ops->retire(rb->client_opaque, qp->init.qpn, RDMA_RQ, 0);
     }
@@ -250,6 +250,9 @@ static bool run_one_local(RdmaVerbs *v, VerbsQp *qp, RdmaQueue queue)
     wqe = *wqe_at(wq, wq->head);
     pop(wq, 1);
     rb->client_ops->retire(rb->client_opaque, qp->init.qpn, queue, 1);
+    if (queue == RDMA_SQ) {
+        verbs_pull_soon(v, qp->init.qpn);
+    }
     if (queue == RDMA_SQ && wqe.status != RDMA_WC_SUCCESS && qp->sqe) {
         qp->state = RDMA_QPS_SQE;
     }
@@ -455,6 +458,9 @@ static void retire_to(RdmaVerbs *v, VerbsQp *qp, RdmaQueue queue, uint32_t n)
 
     pop(queue == RDMA_SQ ? &qp->sq : &qp->rq, n);
     rb->client_ops->retire(rb->client_opaque, qp->init.qpn, queue, n);
+    if (queue == RDMA_SQ) {
+        verbs_pull_soon(v, qp->init.qpn);
+    }
 }
 
 /* The host is done with all up to this one. */

@@ -82,6 +82,7 @@ static void free_tables(RdmaVerbs *v)
     g_clear_pointer(&v->srqs_by_id, g_hash_table_destroy);
     g_clear_pointer(&v->mws_by_key, g_hash_table_destroy);
     g_clear_pointer(&v->mrs_by_key, g_hash_table_destroy);
+    g_clear_pointer(&v->pulls, g_hash_table_destroy);
 }
 
 static void make_tables(RdmaVerbs *v)
@@ -96,6 +97,7 @@ static void make_tables(RdmaVerbs *v)
     v->srqs_by_id = g_hash_table_new(NULL, NULL);
     v->mws_by_key = g_hash_table_new(NULL, NULL);
     v->mrs_by_key = g_hash_table_new(NULL, NULL);
+    v->pulls = g_hash_table_new(NULL, NULL);
 }
 
 static bool verbs_attach(RdmaBackend *rb, Error **errp)
@@ -404,6 +406,7 @@ static void verbs_class_init(ObjectClass *oc, RdmaClassData data)
     verbs_inspect_class_init(rbc);
     verbs_mcast_class_init(rbc);
     verbs_post_class_init(rbc);
+    verbs_pull_class_init(rbc);
 
     object_class_property_add_str(oc, "ibdev", get_ibdev, set_ibdev);
     object_class_property_set_description(oc, "ibdev",

@@ -85,6 +85,24 @@ static void virtio_rdma_event(void *opaque, const RdmaEvent *event)
     virtio_rdma_event_raise(s, event->type, event->id);
 }
 
+static RdmaNext virtio_rdma_next_send(void *opaque, uint32_t qpn, bool flush,
+                                      RdmaSendWr *wr)
+{
+    VirtIORdma *s = opaque;
+    VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, qpn);
+
+    return qp && virtio_rdma_active(s) ? virtio_rdma_sq_next(s, qp, flush, wr)
+                                       : RDMA_NEXT_NONE;
+}
+
+static void virtio_rdma_put_back_send(void *opaque, uint32_t qpn,
+                                      const RdmaSendWr *wr)
+{
+    VirtIORdma *s = opaque;
+
+    virtio_rdma_sq_put_back(s, virtio_rdma_table_get(&s->qps, qpn), wr);
+}
+
 static void virtio_rdma_srq_room(void *opaque, uint32_t srqn)
 {
     VirtIORdma *s = opaque;
@@ -142,6 +160,8 @@ static const RdmaBackendClientOps client_ops = {
     .complete = virtio_rdma_complete,
     .retire = virtio_rdma_retire,
     .event = virtio_rdma_event,
+    .next_send = virtio_rdma_next_send,
+    .put_back_send = virtio_rdma_put_back_send,
     .srq_room = virtio_rdma_srq_room,
     .pull_recv = virtio_rdma_pull_recv,
     .pull_srq_recv = virtio_rdma_pull_srq_recv,

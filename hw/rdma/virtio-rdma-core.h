@@ -271,6 +271,8 @@ static inline void *virtio_rdma_table_get(const VirtIORdmaTable *t,
  * hostile driver can give many.
  */
 void virtio_rdma_charge_elem(VirtIORdma *s, const VirtQueueElement *elem);
+/* What it takes to pop @elem, besides what is usual, in bytes copied */
+uint32_t virtio_rdma_elem_bytes(const VirtQueueElement *elem);
 
 /*
  * Have the driver notified of what was put into the virtqueue when the backend

@@ -98,7 +98,10 @@ typedef struct VirtIORdmaSlots {
     uint32_t depth;                 /* power of 2 */
     uint32_t slot_shift;
     uint32_t taken;                 /* WQEs, free-running as the producer */
+    uint32_t looked;                /* those of the last look, which ended */
+    uint32_t rescan_after;          /* so many in one look want another one */
     uint32_t seen;                  /* the producer when it was read last */
+    bool rung;                      /* a doorbell came after the last look */
     bool is_awake;
     bool in_doubt;                  /* memory may say otherwise */
 } VirtIORdmaSlots;
@@ -631,13 +634,12 @@ void virtio_rdma_shadows_run(VirtIORdma *s, uint32_t *budget);
 void virtio_rdma_wq_init(VirtIORdma *s);
 void virtio_rdma_wq_free(VirtIORdma *s);
 /*
- * Hand WQEs to the backend while there is budget; the queue is scheduled if
- * there may be more. A direct queue that had @linger of them is looked at once
- * more, so that who posts in a row has to ring once. Returns whether the
- * backend was given any.
+ * Hand receives to the backend while there is budget; the queue is scheduled if
+ * there may be more. A direct queue that had any is looked at once more, so
+ * that who posts in a row has to ring once. Returns whether the backend was
+ * given any.
  */
-bool virtio_rdma_wq_run(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaWq *wq,
-                        uint32_t linger, uint32_t *budget);
+bool virtio_rdma_rq_run(VirtIORdma *s, VirtIORdmaQp *qp, uint32_t *budget);
 /* The same of an SRQ; one that breaks has yet to fail. */
 bool virtio_rdma_srq_run(VirtIORdma *s, VirtIORdmaSrq *srq, uint32_t *budget);
 /*
@@ -662,6 +664,18 @@ void virtio_rdma_wq_push(VirtIORdmaWq *wq, const VirtIORdmaInflight *inflight);
 /* The backend is done with @count more WQEs, oldest first. */
 void virtio_rdma_wq_retire(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaWq *wq,
                            uint32_t count);
+/* Of RdmaBackendClientOps: take the next WQE of a send queue. */
+RdmaNext virtio_rdma_sq_next(VirtIORdma *s, VirtIORdmaQp *qp, bool flush,
+                             RdmaSendWr *wr);
+/*
+ * How many sends in one look make another look worth while. With one at a time
+ * that is left to the shadow, which is for all QPs.
+ */
+uint32_t virtio_rdma_sq_rescan_threshold(VirtIORdma *s,
+                                         const VirtIORdmaQp *qp);
+/* It is the next one again. */
+void virtio_rdma_sq_put_back(VirtIORdma *s, VirtIORdmaQp *qp,
+                             const RdmaSendWr *wr);
 /* Return all buffers as used, those of posted WQEs first. */
 void virtio_rdma_wq_drain(VirtIORdma *s, VirtIORdmaWq *wq);
 /* The virtqueue of a QP was reset. Returns whether WQEs were lost. */

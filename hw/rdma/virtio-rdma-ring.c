@@ -61,12 +61,19 @@ bool virtio_rdma_ring_count(VirtIORdma *s, VirtQueue *vq, uint32_t *n)
     return idx <= virtio_queue_get_num(vdev, index);
 }
 
-void virtio_rdma_charge_elem(VirtIORdma *s, const VirtQueueElement *elem)
+uint32_t virtio_rdma_elem_bytes(const VirtQueueElement *elem)
 {
     unsigned ndescs = elem->out_num + elem->in_num;
 
-    if (ndescs > USUAL_DESCS && s->bc->charge) {
-        s->bc->charge(s->backend, (ndescs - USUAL_DESCS) * DESC_BYTES);
+    return ndescs > USUAL_DESCS ? (ndescs - USUAL_DESCS) * DESC_BYTES : 0;
+}
+
+void virtio_rdma_charge_elem(VirtIORdma *s, const VirtQueueElement *elem)
+{
+    uint32_t bytes = virtio_rdma_elem_bytes(elem);
+
+    if (bytes && s->bc->charge) {
+        s->bc->charge(s->backend, bytes);
     }
 }
 

@@ -16,32 +16,39 @@
  */
 #define RING_IN_A_ROW_NS (25 * SCALE_US)
 
-/*
- * How many sends in one turn make it worth while to look at @qp in the next.
- * With one at a time it is left to the shadow, which is for all QPs.
- */
-static uint32_t linger(VirtIORdma *s, const VirtIORdmaQp *qp)
+/* Let the backend work on what was posted. */
+static void run_backend(VirtIORdma *s, bool posted)
 {
-    return qp->pages && s->shadows[qp->direct.doorbell].is_awake ? 2 : 1;
+    if (posted) {
+        s->bc->run(s->backend);
+    }
 }
 
-static bool run_qp(VirtIORdma *s, VirtIORdmaQp *qp, uint32_t *budget)
+/*
+ * Tell the backend of sends. A direct queue that has had @rescan_after of them
+ * when it is empty is looked at again in the next turn.
+ */
+static void kick(VirtIORdma *s, VirtIORdmaQp *qp, uint32_t rescan_after)
 {
-    bool posted = false;
+    qp->sq.slots.rescan_after = rescan_after;
+    qp->sq.slots.rung = true;
+    s->bc->kick(s->backend, qp->init.qpn);
+}
 
+static void run_qp(VirtIORdma *s, VirtIORdmaQp *qp, uint32_t *budget)
+{
     if (unlikely(qp->fault.fatal)) {
         qp->fault.fatal = false;
         virtio_rdma_qp_fail(s, qp);
     }
     /* Before sends: a message may be for a QP of this device. */
     if (!qp->srq) {
-        posted = virtio_rdma_wq_run(s, qp, &qp->rq, 1, budget);
+        virtio_rdma_rq_run(s, qp, budget);
     }
-    posted |= virtio_rdma_wq_run(s, qp, &qp->sq, linger(s, qp), budget);
+    kick(s, qp, virtio_rdma_sq_rescan_threshold(s, qp));
     if (qp->broken) {
         virtio_rdma_qp_fail(s, qp);
     }
-    return posted;
 }
 
 /*
@@ -85,14 +92,6 @@ static void flush_cqs(VirtIORdma *s)
         flush_cq(s, cq, &budget);
     }
     s->next_flush = n;
-}
-
-/* Let the backend work on what was posted. */
-static void run_backend(VirtIORdma *s, bool posted)
-{
-    if (posted) {
-        s->bc->run(s->backend);
-    }
 }
 
 static void restore_order(VirtIORdma *s)
@@ -218,7 +217,8 @@ static void run_queues(VirtIORdma *s)
         QTAILQ_REMOVE(&s->sched_qps, qp, next);
         qp->scheduled = false;
         virtio_rdma_pay(&budget, VIRTIO_RDMA_COST_LOOK);
-        posted |= run_qp(s, qp, &budget);
+        run_qp(s, qp, &budget);
+        posted = true;
     }
     if (!QTAILQ_EMPTY(&s->sched_srqs) || !QTAILQ_EMPTY(&s->sched_qps)) {
         virtio_rdma_work_schedule(s);
@@ -344,7 +344,13 @@ void virtio_rdma_handle_wq(VirtIODevice *vdev, VirtQueue *vq)
         return;
     }
     virtio_rdma_enter(s);
-    run_backend(s, virtio_rdma_wq_run(s, qp, wq, 1, &s->kick_budget));
+    if (wq->kind == RDMA_SQ) {
+        virtio_rdma_pay(&s->kick_budget, VIRTIO_RDMA_COST_LOOK);
+        kick(s, qp, 1);
+        run_backend(s, true);
+    } else {
+        run_backend(s, virtio_rdma_rq_run(s, qp, &s->kick_budget));
+    }
     virtio_rdma_leave(s);
 }
 
@@ -410,7 +416,8 @@ static bool in_a_row(int64_t *rung_at)
  */
 static void kick_direct_qp(VirtIORdma *s, VirtIORdmaQp *qp)
 {
-    bool posted;
+    VirtIORdmaSlots *slots = &qp->sq.slots;
+    uint32_t before = slots->taken;
 
     if (!s->limits.pulls_recv || !enter_to_kick(s)) {
         virtio_rdma_qp_ring(s, qp);
@@ -419,13 +426,16 @@ static void kick_direct_qp(VirtIORdma *s, VirtIORdmaQp *qp)
     if (in_a_row(&s->shadows[qp->direct.doorbell].rung_at)) {
         virtio_rdma_shadow_wake(s, qp->direct.doorbell);
     }
-    posted = virtio_rdma_wq_run(s, qp, &qp->sq,
-                                in_a_row(&qp->rung_at) || qp->sq.count
-                                ? 1 : UINT32_MAX, &s->kick_budget);
-    if (!posted || qp->broken) {
+    virtio_rdma_pay(&s->kick_budget, VIRTIO_RDMA_COST_LOOK);
+    kick(s, qp, in_a_row(&qp->rung_at) || qp->sq.count ? 1 : UINT32_MAX);
+    run_backend(s, true);
+    if (slots->rung) {
+        /* The backend asks for what is there when it can. */
+        virtio_rdma_slots_wake(s, slots);
+    }
+    if (slots->taken == before || qp->broken) {
         virtio_rdma_qp_schedule(s, qp);
     }
-    run_backend(s, posted);
     /* What it writes may be the end of the QP, and of the device. */
     virtio_rdma_leave(s);
 }

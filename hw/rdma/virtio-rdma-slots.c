@@ -111,6 +111,7 @@ static void start(VirtIORdmaSlots *slots, const uint64_t *pages,
     slots->pages = pages;
     slots->depth = 1u << depth_shift;
     slots->slot_shift = slot_shift;
+    slots->rescan_after = 1;
     /* The driver may have seen what the source of a migration was at. */
     slots->in_doubt = true;
 }
@@ -283,6 +284,6 @@ void virtio_rdma_slots_drain(VirtIORdma *s, VirtIORdmaSlots *slots)
 
     if (virtio_rdma_codec_load_word(VIRTIO_DEVICE(s)->dma_as, slots->producer,
                                     &producer)) {
-        slots->taken = slots->seen = producer;
+        slots->taken = slots->looked = slots->seen = producer;
     }
 }

@@ -10,24 +10,10 @@
 #include "qemu/log.h"
 #include "qemu/rcu.h"
 #include "trace.h"
-#include "virtio-rdma-queue.h"
+#include "virtio-rdma-wq.h"
 
 /* WQEs in flight that a queue has room for at first */
 #define MIN_INFLIGHT_ROOM 16
-
-/* Buffers for one WQE, allocated once. */
-struct VirtIORdmaScratch {
-    size_t wqe_room;
-    uint8_t *wqe;
-    RdmaSge *sge;
-};
-
-/* A WQE that the next post is about: it is in the scratch buffer. */
-typedef struct Taken {
-    size_t len;                     /* bytes in guest memory */
-    uint32_t cost;
-    VirtQueueElement *elem;         /* or NULL: it comes from a slot */
-} Taken;
 
 VirtIORdmaInflight *virtio_rdma_wq_inflight(const VirtIORdmaWq *wq, uint32_t i)
 {
@@ -58,7 +44,7 @@ void virtio_rdma_wq_push(VirtIORdmaWq *wq, const VirtIORdmaInflight *inflight)
     *virtio_rdma_wq_inflight(wq, wq->count - 1) = *inflight;
 }
 
-static VirtIORdmaInflight *inflight_newest(VirtIORdmaWq *wq)
+VirtIORdmaInflight *virtio_rdma_wq_newest(VirtIORdmaWq *wq)
 {
     return virtio_rdma_wq_inflight(wq, wq->count - 1);
 }
@@ -112,7 +98,7 @@ static size_t copy_wqe(VirtIORdma *s, const VirtQueueElement *elem,
 
 /* Take the next WQE of a direct queue, padded to @fixed bytes. */
 static bool take_slot(VirtIORdma *s, VirtIORdmaSlots *slots, size_t fixed,
-                      Taken *t, bool *broken)
+                      VirtIORdmaTaken *t, bool *broken)
 {
     VirtIORdmaScratch *sc = s->scratch;
 
@@ -126,9 +112,8 @@ static bool take_slot(VirtIORdma *s, VirtIORdmaSlots *slots, size_t fixed,
     return true;
 }
 
-/* Take the next WQE of @wq, of at least @fixed bytes. False if there is none */
-static bool wq_take(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaWq *wq,
-                    size_t fixed, Taken *t)
+bool virtio_rdma_wq_take(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaWq *wq,
+                    size_t fixed, VirtIORdmaTaken *t)
 {
     VirtIORdmaInflight inflight = {};
 
@@ -151,9 +136,9 @@ static bool wq_take(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaWq *wq,
     return true;
 }
 
-static void wq_untake(VirtIORdma *s, VirtIORdmaWq *wq, Taken *t)
+void virtio_rdma_wq_untake(VirtIORdma *s, VirtIORdmaWq *wq, VirtIORdmaTaken *t)
 {
-    wq->ndescs -= inflight_newest(wq)->ndescs;
+    wq->ndescs -= virtio_rdma_wq_newest(wq)->ndescs;
     wq->count--;
     if (t->elem) {
         virtio_rdma_vq_unpop(s, wq->vq, t->elem);
@@ -162,8 +147,8 @@ static void wq_untake(VirtIORdma *s, VirtIORdmaWq *wq, Taken *t)
     }
 }
 
-static bool get_sge_list(VirtIORdma *s, uint32_t max_sge, uint32_t num_sge,
-                         size_t fixed, size_t len)
+bool virtio_rdma_wq_get_sges(VirtIORdma *s, uint32_t max_sge,
+                             uint32_t num_sge, size_t fixed, size_t len)
 {
     if (!virtio_rdma_check_range("num_sge", num_sge, 0,
                                  MIN(max_sge, (len - fixed) /
@@ -175,175 +160,14 @@ static bool get_sge_list(VirtIORdma *s, uint32_t max_sge, uint32_t num_sge,
     return true;
 }
 
-/*
- * Read the list that a REG_MR brings, and charge it to the WQE. As with other
- * things that are wrong with a REG_MR, the status is that of a memory
- * management operation error (IBTA 11.6.2).
- *
- * WQEs may be written by a process, which could have any address read, of
- * memory or of registers, if it could name the regions of others.
- */
-static RdmaWcStatus get_reg_pages(VirtIORdma *s, const VirtIORdmaQp *qp,
-                                  VirtIORdmaPages *pages,
-                                  VirtIORdmaInflight *inflight,
-                                  RdmaSendWr *wr)
-{
-    VirtIORdmaMr *mr = virtio_rdma_mr_get(s, wr->wr.reg.mrn);
-
-    if (!mr || mr->pd != qp->pd) {
-        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: REG_MR of QP %u: %s MR "
-                      "%u\n", qp->init.qpn, mr ? "another PD has" : "no",
-                      wr->wr.reg.mrn);
-        return RDMA_WC_MW_BIND_ERR;
-    }
-    if (!virtio_rdma_check_range("npages", pages->npages, 0, mr->max_pages) ||
-        virtio_rdma_pages_check(s, pages) ||
-        virtio_rdma_pages_read(s, pages, &wr->wr.reg.pages)) {
-        return RDMA_WC_MW_BIND_ERR;
-    }
-    inflight->npages = pages->npages;
-    inflight->mrn = mr->mrn;
-    wr->wr.reg.npages = pages->npages;
-    wr->wr.reg.iova = pages->iova;
-    wr->wr.reg.length = pages->length;
-    return RDMA_WC_SUCCESS;
-}
-
-/*
- * Was the feature of @opcode accepted? The backend refuses unknown opcodes, and
- * LOCAL_INV of what is no window where no region can be invalidated.
- */
-static bool opcode_negotiated(VirtIORdma *s, uint32_t opcode)
-{
-    switch (opcode) {
-    case RDMA_WR_REG_MR:
-        return virtio_rdma_mem_mgt(s);
-    case RDMA_WR_BIND_MW:
-        return virtio_rdma_has(s, VIRTIO_RDMA_F_MW);
-    case RDMA_WR_FLUSH:
-        return virtio_rdma_has(s, VIRTIO_RDMA_F_FLUSH);
-    case RDMA_WR_ATOMIC_WRITE:
-        return virtio_rdma_has(s, VIRTIO_RDMA_F_ATOMIC_WRITE);
-    default:
-        return true;
-    }
-}
-
-/* An ATOMIC_WRITE brings 8 bytes whatever the QP was created with. */
-static size_t inline_room(const VirtIORdmaWq *wq, uint32_t opcode)
-{
-    return opcode == RDMA_WR_ATOMIC_WRITE ? sizeof(uint64_t)
-                                          : wq->max_inline;
-}
-
-static RdmaWcStatus decode_send(VirtIORdma *s, VirtIORdmaQp *qp,
-                                size_t len, RdmaSendWr *wr,
-                                VirtIORdmaInflight *inflight,
-                                uint32_t *budget)
-{
-    VirtIORdmaPages pages = {};
-    const VirtIORdmaWq *wq = &qp->sq;
-    size_t fixed = VIRTIO_RDMA_SEND_WQE_SIZE;
-    bool ud = qp->init.qp_type == RDMA_QPT_UD ||
-              qp->init.qp_type == RDMA_QPT_GSI;
-
-    virtio_rdma_codec_get_send(s->scratch->wqe, ud, wr, &pages);
-    if (len < fixed ||
-        !virtio_rdma_check_flags("send_flags", wr->send_flags,
-                                 RDMA_SEND_FLAGS) ||
-        !opcode_negotiated(s, wr->opcode)) {
-        return RDMA_WC_LOC_QP_OP_ERR;
-    }
-    if (wr->send_flags & RDMA_SEND_INLINE) {
-        if (!virtio_rdma_check_range("num_sge besides inline data",
-                                     wr->num_sge, 0, 0) ||
-            !virtio_rdma_check_range("length of inline data", len - fixed, 0,
-                                     inline_room(wq, wr->opcode))) {
-            return RDMA_WC_LOC_QP_OP_ERR;
-        }
-        wr->inline_data = s->scratch->wqe + fixed;
-        wr->inline_len = len - fixed;
-        return RDMA_WC_SUCCESS;
-    }
-    if (!get_sge_list(s, wq->max_sge, wr->num_sge, fixed, len)) {
-        return RDMA_WC_LOC_QP_OP_ERR;
-    }
-    wr->sg_list = s->scratch->sge;
-    if (wr->opcode == RDMA_WR_REG_MR && !ud && pages.npages &&
-        virtio_rdma_has(s, VIRTIO_RDMA_F_REG_PAGES)) {
-        virtio_rdma_pay(budget, MIN(pages.npages, VIRTIO_RDMA_MAX_PAGE_LIST));
-        return get_reg_pages(s, qp, &pages, inflight, wr);
-    }
-    return RDMA_WC_SUCCESS;
-}
-
-/* May a fault strike what is posted now? In ERR it is flushed anyway. */
-static bool may_fail(VirtIORdma *s, VirtIORdmaQp *qp, RdmaWcStatus status)
-{
-    return status == RDMA_WC_SUCCESS &&
-           !virtio_rdma_qp_is_in(s, qp, RDMA_QPS_ERR);
-}
-
-/* Nobody takes the list that a REG_MR has brought. */
-static void drop_reg_pages(VirtIORdma *s, VirtIORdmaInflight *inflight,
-                           RdmaSendWr *wr)
-{
-    if (inflight->npages) {
-        s->mr_pages -= inflight->npages;
-        inflight->npages = 0;
-        g_clear_pointer(&wr->wr.reg.pages, g_free);
-    }
-}
-
-/* Does a fault want the send to stay in its queue? It may change it, too. */
-static bool is_held_back(VirtIORdma *s, VirtIORdmaQp *qp, RdmaSendWr *wr)
-{
-    bool held_back = may_fail(s, qp, wr->status) &&
-                     !virtio_rdma_fault_send(s, qp, wr, s->scratch->sge);
-
-    if (wr->status != RDMA_WC_SUCCESS) {
-        drop_reg_pages(s, inflight_newest(&qp->sq), wr);
-    }
-    return held_back;
-}
-
-static int post_send(VirtIORdma *s, VirtIORdmaQp *qp, size_t len,
-                     uint32_t *budget)
-{
-    RdmaSendWr wr = {};
-    VirtIORdmaInflight *inflight = inflight_newest(&qp->sq);
-    int ret;
-
-    wr.status = decode_send(s, qp, len, &wr, inflight, budget);
-    if (wr.status != RDMA_WC_SUCCESS) {
-        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: QP %u: bad send WQE of "
-                      "%zu bytes (%zu or more): opcode %u flags 0x%x num_sge "
-                      "%u\n", qp->init.qpn, len, VIRTIO_RDMA_SEND_WQE_SIZE,
-                      wr.opcode, wr.send_flags, wr.num_sge);
-        wr.num_sge = 0;
-        wr.send_flags &= ~RDMA_SEND_INLINE;
-    }
-    if (unlikely(s->fault_points & VIRTIO_RDMA_FAULT_AT_SEND) &&
-        is_held_back(s, qp, &wr)) {
-        ret = -EAGAIN;
-    } else {
-        trace_virtio_rdma_wq_post(s, qp->init.qpn, RDMA_SQ, wr.wr_id,
-                                  wr.status);
-        ret = s->bc->post_send(s->backend, qp->init.qpn, &wr);
-    }
-    if (ret) {
-        drop_reg_pages(s, inflight, &wr);
-    }
-    return ret;
-}
-
 static void decode_recv(VirtIORdma *s, size_t len, uint32_t max_sge,
                         const char *kind, uint32_t id, RdmaRecvWr *wr)
 {
     size_t fixed = VIRTIO_RDMA_RECV_WQE_SIZE;
 
     virtio_rdma_codec_get_recv(s->scratch->wqe, wr);
-    if (len < fixed || !get_sge_list(s, max_sge, wr->num_sge, fixed, len)) {
+    if (len < fixed ||
+        !virtio_rdma_wq_get_sges(s, max_sge, wr->num_sge, fixed, len)) {
         qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: %s %u: bad receive WQE "
                       "of %zu bytes (%zu or more): num_sge %u\n", kind, id,
                       len, fixed, wr->num_sge);
@@ -373,6 +197,13 @@ static void take_srq_recv(VirtIORdma *s, VirtIORdmaSrq *srq, size_t len,
     }
 }
 
+/* May a fault strike what is posted now? In ERR it is flushed anyway. */
+static bool may_fail(VirtIORdma *s, VirtIORdmaQp *qp, RdmaWcStatus status)
+{
+    return status == RDMA_WC_SUCCESS &&
+           !virtio_rdma_qp_is_in(s, qp, RDMA_QPS_ERR);
+}
+
 static int post_recv(VirtIORdma *s, VirtIORdmaQp *qp, size_t len)
 {
     RdmaRecvWr wr = {};
@@ -398,28 +229,13 @@ static uint32_t wq_depth(const VirtIORdmaWq *wq)
     return virtio_rdma_is_direct(wq) ? wq->slots.depth : VIRTQUEUE_MAX_SIZE;
 }
 
-static uint32_t wq_room(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaWq *wq)
-{
-    uint32_t room = wq->kind == RDMA_SQ
-                    ? s->bc->send_room(s->backend, qp->init.qpn)
-                    : s->bc->recv_room(s->backend, qp->init.qpn);
-
-    return MIN(room, wq_depth(wq) - wq->count);
-}
-
-static size_t wqe_fixed(const VirtIORdmaWq *wq)
-{
-    return wq->kind == RDMA_SQ ? VIRTIO_RDMA_SEND_WQE_SIZE
-                               : VIRTIO_RDMA_RECV_WQE_SIZE;
-}
-
 /*
- * Does the backend ask for WQEs when it needs them? Then nobody has to ring for
- * them. In ERR it needs none, but they are to be flushed.
+ * Does the backend ask for receives when it needs them? Then no one has to ring
+ * for them. In ERR it needs none, but they are to be flushed.
  */
-static bool is_pulled(VirtIORdma *s, VirtIORdmaQp *qp, const VirtIORdmaWq *wq)
+static bool is_pulled(VirtIORdma *s, VirtIORdmaQp *qp)
 {
-    return wq->kind == RDMA_RQ && s->limits.pulls_recv && !wq->watched &&
+    return s->limits.pulls_recv && !qp->rq.watched &&
            !virtio_rdma_qp_is_in(s, qp, RDMA_QPS_ERR);
 }
 
@@ -427,46 +243,40 @@ static bool is_pulled(VirtIORdma *s, VirtIORdmaQp *qp, const VirtIORdmaWq *wq)
  * Sleep if the look ended with an @empty queue that is not to be looked at
  * @again. If it was not awake the driver rings for what has come since.
  */
-static void wq_looked(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaWq *wq,
-                      bool empty, bool again)
+static void rq_looked(VirtIORdma *s, VirtIORdmaQp *qp, bool empty, bool again)
 {
-    bool pulled = is_pulled(s, qp, wq);
+    VirtIORdmaSlots *slots = &qp->rq.slots;
+    bool pulled = is_pulled(s, qp);
 
     if (!empty || pulled || again) {
-        virtio_rdma_slots_wake(s, &wq->slots);
-    } else if (wq->slots.is_awake || wq->slots.in_doubt) {
-        again = !virtio_rdma_slots_sleep(s, &wq->slots, &qp->broken);
+        virtio_rdma_slots_wake(s, slots);
+    } else if (slots->is_awake || slots->in_doubt) {
+        again = !virtio_rdma_slots_sleep(s, slots, &qp->broken);
     }
     if (empty && again && !pulled) {
         virtio_rdma_qp_schedule(s, qp);
     }
 }
 
-bool virtio_rdma_wq_run(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaWq *wq,
-                        uint32_t linger, uint32_t *budget)
+bool virtio_rdma_rq_run(VirtIORdma *s, VirtIORdmaQp *qp, uint32_t *budget)
 {
+    VirtIORdmaWq *wq = &qp->rq;
     uint32_t slice = MIN(*budget, VIRTIO_RDMA_QUEUE_BUDGET);
     uint32_t left = slice, room = 0, posted = 0;
     bool empty = false;
 
     wq->blocked = false;
-    if (unlikely(qp->fault.held_back) && wq->kind == RDMA_SQ) {
-        if (!virtio_rdma_qp_is_in(s, qp, RDMA_QPS_ERR)) {
-            wq->blocked = true;
-            return false;
-        }
-        virtio_rdma_fault_let_go(qp);
-    }
     if (!virtio_rdma_is_direct(wq) &&
         !virtio_rdma_ring_check(s, wq->vq, &wq->seen)) {
         return false;
     }
     for (;;) {
-        Taken t;
+        VirtIORdmaTaken t;
         int ret;
 
         if (room == 0) {
-            room = wq_room(s, qp, wq);
+            room = MIN(s->bc->recv_room(s->backend, qp->init.qpn),
+                       wq_depth(wq) - wq->count);
             if (room == 0) {
                 wq->blocked = true;
                 break;
@@ -477,15 +287,14 @@ bool virtio_rdma_wq_run(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaWq *wq,
             break;
         }
         /* In flight before it is posted, which may retire it */
-        if (!wq_take(s, qp, wq, wqe_fixed(wq), &t)) {
+        if (!virtio_rdma_wq_take(s, qp, wq, VIRTIO_RDMA_RECV_WQE_SIZE, &t)) {
             empty = true;
             break;
         }
         virtio_rdma_pay(&left, t.cost);
-        ret = wq->kind == RDMA_SQ ? post_send(s, qp, t.len, &left)
-                                  : post_recv(s, qp, t.len);
+        ret = post_recv(s, qp, t.len);
         if (ret) {
-            wq_untake(s, wq, &t);
+            virtio_rdma_wq_untake(s, wq, &t);
             wq->blocked = true;
         }
         g_free(t.elem);
@@ -497,7 +306,7 @@ bool virtio_rdma_wq_run(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaWq *wq,
         room--;
     }
     if (virtio_rdma_is_direct(wq) && !qp->broken) {
-        wq_looked(s, qp, wq, empty, posted >= linger);
+        rq_looked(s, qp, empty, posted);
     }
     *budget -= slice - left;
     return posted;
@@ -621,6 +430,7 @@ void virtio_rdma_wq_init(VirtIORdma *s)
 
 void virtio_rdma_wq_free(VirtIORdma *s)
 {
+    g_free(s->scratch->last.elem);
     g_free(s->scratch->wqe);
     g_free(s->scratch->sge);
     g_free(s->scratch);
@@ -636,7 +446,7 @@ static bool srq_look(VirtIORdma *s, VirtIORdmaSrq *srq)
     return !srq->vq || virtio_rdma_ring_check(s, srq->vq, &srq->seen);
 }
 
-static bool srq_take(VirtIORdma *s, VirtIORdmaSrq *srq, Taken *t)
+static bool srq_take(VirtIORdma *s, VirtIORdmaSrq *srq, VirtIORdmaTaken *t)
 {
     if (!srq->vq) {
         return take_slot(s, &srq->slots, VIRTIO_RDMA_RECV_WQE_SIZE, t,
@@ -652,7 +462,7 @@ static bool srq_take(VirtIORdma *s, VirtIORdmaSrq *srq, Taken *t)
 }
 
 /* The backend has the WQE: a slot is free by now, a buffer is from here on. */
-static void srq_taken(VirtIORdma *s, VirtIORdmaSrq *srq, Taken *t)
+static void srq_taken(VirtIORdma *s, VirtIORdmaSrq *srq, VirtIORdmaTaken *t)
 {
     if (t->elem) {
         virtqueue_push(srq->vq, t->elem, 0);
@@ -662,7 +472,7 @@ static void srq_taken(VirtIORdma *s, VirtIORdmaSrq *srq, Taken *t)
 }
 
 /* Without room it does not take it; who rings has the device try again. */
-static void srq_untake(VirtIORdma *s, VirtIORdmaSrq *srq, Taken *t)
+static void srq_untake(VirtIORdma *s, VirtIORdmaSrq *srq, VirtIORdmaTaken *t)
 {
     if (t->elem) {
         virtio_rdma_vq_unpop(s, srq->vq, t->elem);
@@ -696,7 +506,7 @@ bool virtio_rdma_srq_run(VirtIORdma *s, VirtIORdmaSrq *srq, uint32_t *budget)
         virtio_rdma_slots_wake(s, &srq->slots);
     }
     for (;;) {
-        Taken t;
+        VirtIORdmaTaken t;
 
         if (room == 0) {
             /* The backend calls srq_room() of its client when it has room. */
@@ -729,13 +539,13 @@ bool virtio_rdma_srq_run(VirtIORdma *s, VirtIORdmaSrq *srq, uint32_t *budget)
 bool virtio_rdma_rq_pull(VirtIORdma *s, VirtIORdmaQp *qp, RdmaRecvWr *wr)
 {
     VirtIORdmaWq *wq = &qp->rq;
-    Taken t;
+    VirtIORdmaTaken t;
 
     if (wq->count >= wq_depth(wq) ||
         (wq->vq && !virtio_rdma_ring_check(s, wq->vq, &wq->seen))) {
         return false;
     }
-    if (!wq_take(s, qp, wq, wqe_fixed(wq), &t)) {
+    if (!virtio_rdma_wq_take(s, qp, wq, VIRTIO_RDMA_RECV_WQE_SIZE, &t)) {
         if (qp->broken) {
             virtio_rdma_qp_schedule(s, qp);
         }
@@ -780,7 +590,7 @@ void virtio_rdma_rq_watch(VirtIORdma *s, VirtIORdmaQp *qp)
 
 bool virtio_rdma_srq_pull(VirtIORdma *s, VirtIORdmaSrq *srq, RdmaRecvWr *wr)
 {
-    Taken t;
+    VirtIORdmaTaken t;
 
     if (!srq_look(s, srq)) {
         return false;

@@ -51,6 +51,15 @@ typedef struct RdmaBackendClientOps {
      * stopped VM: the driver is told when that goes on.
      */
     void (*event)(void *opaque, const RdmaEvent *event);
+    /*
+     * QP @qpn may send: set *@wr to the next WR of its send queue, which counts
+     * as taken. What it points to stays valid until the next callback. With
+     * @flush the WR is not executed: only wr_id, opcode and send_flags count.
+     */
+    RdmaNext (*next_send)(void *opaque, uint32_t qpn, bool flush,
+                          RdmaSendWr *wr);
+    /* @wr, the last answer of next_send(), is the next one again. */
+    void (*put_back_send)(void *opaque, uint32_t qpn, const RdmaSendWr *wr);
     /* A message took a WQE of an SRQ that was full: there is room. */
     void (*srq_room)(void *opaque, uint32_t srqn);
     /*
@@ -327,7 +336,7 @@ struct RdmaBackendClass {
     int (*set_srq_limit)(RdmaBackend *rb, uint32_t srqn, uint32_t limit);
     int (*query_srq)(RdmaBackend *rb, uint32_t srqn, RdmaSrqAttr *attr);
     int (*destroy_srq)(RdmaBackend *rb, uint32_t srqn);
-    /* As send_room() and post_send(); the backend keeps the WR. */
+    /* As recv_room() and post_recv(); the backend keeps the WR. */
     uint32_t (*srq_room)(RdmaBackend *rb, uint32_t srqn);
     int (*post_srq_recv)(RdmaBackend *rb, uint32_t srqn,
                          const RdmaRecvWr *wr);
@@ -396,15 +405,19 @@ struct RdmaBackendClass {
     /* Drops the WQEs without retiring them. */
     int (*destroy_qp)(RdmaBackend *rb, uint32_t qpn);
 
+    /*
+     * The send queue of the QP may have WRs: ask for them by next_send() when
+     * the QP has its turn, which is not in here. Followed by run().
+     */
+    void (*kick)(RdmaBackend *rb, uint32_t qpn);
+
     /* How many WRs the queue would take now; 0 while it may not be used. */
-    uint32_t (*send_room)(RdmaBackend *rb, uint32_t qpn);
     uint32_t (*recv_room)(RdmaBackend *rb, uint32_t qpn);
     /*
      * Call with room only. The WR is copied; bad ones complete with error. When
      * it fails the WR is not taken: retire() of the queue, maybe of 0 WQEs,
      * asks for it again.
      */
-    int (*post_send)(RdmaBackend *rb, uint32_t qpn, const RdmaSendWr *wr);
     int (*post_recv)(RdmaBackend *rb, uint32_t qpn, const RdmaRecvWr *wr);
     /*
      * From inside a callback, which took as long as copying so many bytes

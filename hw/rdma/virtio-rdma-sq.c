@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Send queues: what the backend takes from them.
+ */
+#include "qemu/osdep.h"
+#include "qemu/log.h"
+#include "trace.h"
+#include "virtio-rdma-wq.h"
+
+/* A page of a list that a REG_MR brings, in bytes copied */
+#define PAGE_BYTES 32
+
+/*
+ * Read the list that a REG_MR brings, and charge it to the WQE. As with other
+ * things that are wrong with a REG_MR, the status is that of a memory
+ * management operation error (IBTA 11.6.2).
+ *
+ * WQEs may be written by a process, which could have any address read, of
+ * memory or of registers, if it could name the regions of others.
+ */
+static RdmaWcStatus get_reg_pages(VirtIORdma *s, const VirtIORdmaQp *qp,
+                                  VirtIORdmaPages *pages,
+                                  VirtIORdmaInflight *inflight,
+                                  RdmaSendWr *wr)
+{
+    VirtIORdmaMr *mr = virtio_rdma_mr_get(s, wr->wr.reg.mrn);
+
+    if (!mr || mr->pd != qp->pd) {
+        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: REG_MR of QP %u: %s MR "
+                      "%u\n", qp->init.qpn, mr ? "another PD has" : "no",
+                      wr->wr.reg.mrn);
+        return RDMA_WC_MW_BIND_ERR;
+    }
+    if (!virtio_rdma_check_range("npages", pages->npages, 0, mr->max_pages) ||
+        virtio_rdma_pages_check(s, pages) ||
+        virtio_rdma_pages_read(s, pages, &wr->wr.reg.pages)) {
+        return RDMA_WC_MW_BIND_ERR;
+    }
+    inflight->npages = pages->npages;
+    inflight->mrn = mr->mrn;
+    wr->wr.reg.npages = pages->npages;
+    wr->wr.reg.iova = pages->iova;
+    wr->wr.reg.length = pages->length;
+    return RDMA_WC_SUCCESS;
+}
+
+/*
+ * Was the feature of @opcode accepted? The backend refuses unknown opcodes, and
+ * LOCAL_INV of what is no window where no region can be invalidated.
+ */
+static bool opcode_negotiated(VirtIORdma *s, uint32_t opcode)
+{
+    switch (opcode) {
+    case RDMA_WR_REG_MR:
+        return virtio_rdma_mem_mgt(s);
+    case RDMA_WR_BIND_MW:
+        return virtio_rdma_has(s, VIRTIO_RDMA_F_MW);
+    case RDMA_WR_FLUSH:
+        return virtio_rdma_has(s, VIRTIO_RDMA_F_FLUSH);
+    case RDMA_WR_ATOMIC_WRITE:
+        return virtio_rdma_has(s, VIRTIO_RDMA_F_ATOMIC_WRITE);
+    default:
+        return true;
+    }
+}
+
+/* An ATOMIC_WRITE brings 8 bytes whatever the QP was created with. */
+static size_t inline_room(const VirtIORdmaWq *wq, uint32_t opcode)
+{
+    return opcode == RDMA_WR_ATOMIC_WRITE ? sizeof(uint64_t)
+                                          : wq->max_inline;
+}
+
+static RdmaWcStatus decode_send(VirtIORdma *s, VirtIORdmaQp *qp,
+                                size_t len, RdmaSendWr *wr,
+                                VirtIORdmaInflight *inflight,
+                                uint32_t *budget)
+{
+    VirtIORdmaPages pages = {};
+    const VirtIORdmaWq *wq = &qp->sq;
+    size_t fixed = VIRTIO_RDMA_SEND_WQE_SIZE;
+    bool ud = qp->init.qp_type == RDMA_QPT_UD ||
+              qp->init.qp_type == RDMA_QPT_GSI;
+
+    virtio_rdma_codec_get_send(s->scratch->wqe, ud, wr, &pages);
+    if (len < fixed ||
+        !virtio_rdma_check_flags("send_flags", wr->send_flags,
+                                 RDMA_SEND_FLAGS) ||
+        !opcode_negotiated(s, wr->opcode)) {
+        return RDMA_WC_LOC_QP_OP_ERR;
+    }
+    if (wr->send_flags & RDMA_SEND_INLINE) {
+        if (!virtio_rdma_check_range("num_sge besides inline data",
+                                     wr->num_sge, 0, 0) ||
+            !virtio_rdma_check_range("length of inline data", len - fixed, 0,
+                                     inline_room(wq, wr->opcode))) {
+            return RDMA_WC_LOC_QP_OP_ERR;
+        }
+        wr->inline_data = s->scratch->wqe + fixed;
+        wr->inline_len = len - fixed;
+        return RDMA_WC_SUCCESS;
+    }
+    if (!virtio_rdma_wq_get_sges(s, wq->max_sge, wr->num_sge, fixed, len)) {
+        return RDMA_WC_LOC_QP_OP_ERR;
+    }
+    wr->sg_list = s->scratch->sge;
+    if (wr->opcode == RDMA_WR_REG_MR && !ud && pages.npages &&
+        virtio_rdma_has(s, VIRTIO_RDMA_F_REG_PAGES)) {
+        virtio_rdma_pay(budget, MIN(pages.npages, VIRTIO_RDMA_MAX_PAGE_LIST));
+        return get_reg_pages(s, qp, &pages, inflight, wr);
+    }
+    return RDMA_WC_SUCCESS;
+}
+
+/* Nobody takes the list that a REG_MR has brought. */
+static void drop_reg_pages(VirtIORdma *s, VirtIORdmaInflight *inflight,
+                           RdmaSendWr *wr)
+{
+    if (inflight->npages) {
+        s->mr_pages -= inflight->npages;
+        inflight->npages = 0;
+        g_clear_pointer(&wr->wr.reg.pages, g_free);
+    }
+}
+
+/* Does a fault want the send to stay in its queue? It may change it, too. */
+static bool is_held_back(VirtIORdma *s, VirtIORdmaQp *qp, RdmaSendWr *wr)
+{
+    bool held_back = wr->status == RDMA_WC_SUCCESS &&
+                     !virtio_rdma_fault_send(s, qp, wr, s->scratch->sge);
+
+    if (wr->status != RDMA_WC_SUCCESS) {
+        drop_reg_pages(s, virtio_rdma_wq_newest(&qp->sq), wr);
+    }
+    return held_back;
+}
+
+/* The WQE in the scratch buffer, of @len bytes in guest memory */
+static void get_send(VirtIORdma *s, VirtIORdmaQp *qp, size_t len,
+                     uint32_t *budget, RdmaSendWr *wr)
+{
+    wr->status = decode_send(s, qp, len, wr, virtio_rdma_wq_newest(&qp->sq),
+                             budget);
+    if (wr->status != RDMA_WC_SUCCESS) {
+        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: QP %u: bad send WQE of "
+                      "%zu bytes (%zu or more): opcode %u flags 0x%x num_sge "
+                      "%u\n", qp->init.qpn, len, VIRTIO_RDMA_SEND_WQE_SIZE,
+                      wr->opcode, wr->send_flags, wr->num_sge);
+        wr->num_sge = 0;
+        wr->send_flags &= ~RDMA_SEND_INLINE;
+    }
+}
+
+uint32_t virtio_rdma_sq_rescan_threshold(VirtIORdma *s, const VirtIORdmaQp *qp)
+{
+    return qp->pages && s->shadows[qp->direct.doorbell].is_awake ? 2 : 1;
+}
+
+/* Take the next WQE of a send queue, if there is one. */
+static RdmaNext sq_take(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaTaken *t)
+{
+    VirtIORdmaWq *wq = &qp->sq;
+    VirtIORdmaSlots *slots = &wq->slots;
+
+    if (!virtio_rdma_is_direct(wq)) {
+        return virtio_rdma_ring_check(s, wq->vq, &wq->seen) &&
+               virtio_rdma_wq_take(s, qp, wq, VIRTIO_RDMA_SEND_WQE_SIZE, t)
+               ? RDMA_NEXT_WR : RDMA_NEXT_NONE;
+    }
+    slots->rung = false;
+    if (qp->broken) {
+        return RDMA_NEXT_NONE;
+    }
+    while (!virtio_rdma_wq_take(s, qp, wq, VIRTIO_RDMA_SEND_WQE_SIZE, t)) {
+        uint32_t found = slots->taken - slots->looked;
+
+        slots->looked = slots->taken;
+        if (!qp->broken && found >= slots->rescan_after) {
+            slots->rescan_after = virtio_rdma_sq_rescan_threshold(s, qp);
+            virtio_rdma_slots_wake(s, slots);
+            return RDMA_NEXT_LATER;
+        }
+        if (!qp->broken && (slots->is_awake || slots->in_doubt) &&
+            !virtio_rdma_slots_sleep(s, slots, &qp->broken)) {
+            continue;
+        }
+        if (qp->broken) {
+            virtio_rdma_qp_schedule(s, qp);
+        }
+        return RDMA_NEXT_NONE;
+    }
+    return RDMA_NEXT_WR;
+}
+
+RdmaNext virtio_rdma_sq_next(VirtIORdma *s, VirtIORdmaQp *qp, bool flush,
+                             RdmaSendWr *wr)
+{
+    VirtIORdmaTaken *t = &s->scratch->last;
+    uint32_t budget = VIRTIO_RDMA_MAX_PAGE_LIST;
+    RdmaNext next;
+
+    if (unlikely(qp->fault.held_back)) {
+        if (!flush) {
+            return RDMA_NEXT_NONE;
+        }
+        virtio_rdma_fault_let_go(qp);
+    }
+    g_clear_pointer(&t->elem, g_free);
+    next = sq_take(s, qp, t);
+    if (next != RDMA_NEXT_WR) {
+        return next;
+    }
+    *wr = (RdmaSendWr) {};
+    get_send(s, qp, t->len, &budget, wr);
+    if (t->elem) {
+        wr->cost = virtio_rdma_elem_bytes(t->elem);
+    }
+    wr->cost += (VIRTIO_RDMA_MAX_PAGE_LIST - budget) * PAGE_BYTES;
+    if (unlikely(s->fault_points & VIRTIO_RDMA_FAULT_AT_SEND) && !flush &&
+        is_held_back(s, qp, wr)) {
+        virtio_rdma_sq_put_back(s, qp, wr);
+        return RDMA_NEXT_NONE;
+    }
+    trace_virtio_rdma_wq_post(s, qp->init.qpn, RDMA_SQ, wr->wr_id, wr->status);
+    return RDMA_NEXT_WR;
+}
+
+void virtio_rdma_sq_put_back(VirtIORdma *s, VirtIORdmaQp *qp,
+                             const RdmaSendWr *wr)
+{
+    RdmaSendWr copy = *wr;
+
+    drop_reg_pages(s, virtio_rdma_wq_newest(&qp->sq), &copy);
+    virtio_rdma_wq_untake(s, &qp->sq, &s->scratch->last);
+}
+
