@@ -112,7 +112,7 @@ static RdmaWcStatus decode_send(VirtIORdma *s, VirtIORdmaQp *qp,
     return RDMA_WC_SUCCESS;
 }
 
-/* Nobody takes the list that a REG_MR has brought. */
+/* Free the list of a REG_MR that the backend does not take. */
 static void drop_reg_pages(VirtIORdma *s, VirtIORdmaInflight *inflight,
                            RdmaSendWr *wr)
 {

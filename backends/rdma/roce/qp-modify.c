@@ -129,8 +129,8 @@ static void enter_reset(RoceQp *qp)
 }
 
 /*
- * What was posted in SQE is flushed, not sent (IBTA 10.3.1.6); but the command
- * does not take longer than a turn for that.
+ * Flush the sends that were posted in SQE instead of sending them (IBTA
+ * 10.3.1.6). This takes no longer than a turn: the command holds the lock.
  */
 static void flush_posted(RoceQp *qp)
 {
