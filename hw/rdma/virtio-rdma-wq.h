@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the files about work queues have for each other.
+ * Interface between the files that implement work queues.
  */
 #ifndef HW_RDMA_VIRTIO_RDMA_WQ_H
 #define HW_RDMA_VIRTIO_RDMA_WQ_H

@@ -141,8 +141,8 @@ def many_kernels(system, _):
 KERNEL = 'boot/vmlinuz-{self.release}'
 MODULE = '{self.modules}/x/virtio_blk.ko'
 NO_HEADERS = 'has no headers of that version'
-# What is wrong with an image: (what is done to its files, how the lab refuses
-# it)
+# Each case by the defect of the image: (a change to its files, the text with
+# which the lab refuses it)
 CASES = {
     'nothing is wrong':
         (lambda *_: None, f'version {VERSION}, .*{NO_HEADERS}'),

@@ -15,8 +15,8 @@ from .arch import NATIVE
 from .paths import LabError
 
 BOOT_TIMEOUT = 120
-# A guest may be hostile. Characters of a line, of which an event has a few,
-# and events that nobody waits for; older ones are dropped.
+# A guest may be hostile. These limit the characters of a line and of an event,
+# and the events in the queue, which drops the oldest one when it is full.
 LINE_MAX = 16 << 20
 EVENT_MAX = 4096
 EVENTS_MAX = 1000

@@ -87,9 +87,9 @@ def image_format(path):
 
 
 def drive(path, kind, addr='7'):
-    """QEMU's arguments for a disk that a guest can write to, and whose image
-    nobody writes to: what is written is in a temporary file. Of the image,
-    QEMU opens this file alone."""
+    """QEMU's arguments for a disk that a guest can write to. QEMU keeps the
+    changes in a temporary file and leaves the image as it is. It opens no
+    other file that the image names as its backing file."""
     node = {'driver': kind, 'file': {'driver': 'file', 'filename': str(path)}}
     if kind == 'qcow2':
         node['backing'] = None
