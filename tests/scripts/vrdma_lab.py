@@ -174,6 +174,11 @@ class Kernels(unittest.TestCase):
 
 
 class Guests(unittest.TestCase):
+    def test_gid_of_an_address_is_that_of_sysfs(self):
+        # Python's own form of such an address depends on its version.
+        self.assertEqual(guests.gid_of('10.0.0.3'),
+                         '0000:0000:0000:0000:0000:ffff:0a00:0003')
+
     @staticmethod
     def arguments(**options):
         """QEMU's, of a guest of a lab of two."""

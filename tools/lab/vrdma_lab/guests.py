@@ -11,7 +11,7 @@ import threading
 from lab.agent import BOOT_TIMEOUT, COMPLAINT
 from lab.pair import address, backend, functions, net_up
 from lab.paths import LabError
-from lab.stack import STACKS
+from lab.stack import IPV4_GID, STACKS
 from lab.vm import Vm, read_log
 
 from . import confine, installed
@@ -24,6 +24,11 @@ MOUNT = 'trans=virtio,version=9p2000.L,msize=512000,cache=mmap'
 
 def hostname(index):
     return f'guest{index}'
+
+
+def gid_of(ipv4):
+    """The GID of an address, as sysfs has it."""
+    return IPV4_GID + ipaddress.IPv4Address(ipv4).packed.hex(':', 2)
 
 
 class LabGuest(Vm):
@@ -157,7 +162,7 @@ class LabGuest(Vm):
     def _look_up(self):
         """Its adapter and the GID of its address, both of which commands in
         it may have changed."""
-        mine = ipaddress.ip_address(f'::ffff:{address(self.index)}').exploded
+        mine = gid_of(address(self.index))
         self.its.device = self.its.find(self) or self.its.device
         self.gid = next((index for index, gid in self.its.gids(self).items()
                          if gid == mine), None)
