@@ -118,9 +118,7 @@ struct vrdma_qp {
 struct vrdma_srq {
 	struct ib_srq ibsrq;
 	struct vrdma_wq wq;
-	const u32 *producer;		/* number of WQEs written to slots */
-	struct delayed_work submit_work; /* of WQEs that found no room */
-	unsigned int retry_jiffies;	/* of submit_work */
+	const u32 *producer;		/* of a process: WQEs in slots */
 	u32 srqn;
 	bool user;
 	struct vrdma_area *direct;	/* its memory; NULL: it has a virtqueue */
@@ -220,7 +218,7 @@ u32 vrdma_send_slot_inline(const struct ib_qp_cap *cap, u32 max_inline);
 u32 vrdma_recv_slot_shift(u32 max_sge);
 void vrdma_wq_reap(struct vrdma_wq *wq);
 bool vrdma_wq_is_empty(struct vrdma_wq *wq);
-int vrdma_wq_submit(struct vrdma_wq *wq, const u32 *producer);
+int vrdma_wq_submit_user(struct vrdma_wq *wq, const u32 *producer);
 int vrdma_wq_post_recv(struct vrdma_wq *wq, const struct ib_recv_wr *wr,
 		       const struct ib_recv_wr **bad_wr);
 int vrdma_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,

@@ -2,25 +2,12 @@
 /*
  * Shared receive queues, of which those in srq_direct.c have no virtqueue.
  *
- * The device copies WQEs from the virtqueue as long as it has fewer than the
- * SRQ's depth. So buffers return long before messages arrive, and an SRQ may
- * be deeper than its virtqueue: WQEs that find no room there wait in their
- * slots. Room appears as soon as the device has copied WQEs; callers that may
- * sleep wait for this, for others there is a work item. Interrupts would need
- * a vector for each SRQ.
+ * Others have a virtqueue with an entry for each WQE. A buffer returns when a
+ * message takes its WQE.
  */
-#include <linux/delay.h>
-#include <linux/log2.h>
-#include <linux/sched/signal.h>
 #include <linux/slab.h>
 
 #include "queue.h"
-
-/* Between two attempts of the work item to submit WQEs: first and longest */
-#define RETRY_JIFFIES	1
-#define RETRY_JIFFIES_MAX HZ
-/* When a thread leaves the attempts to the work item */
-#define WAIT_JIFFIES	(5 * HZ)
 
 /* SRQs need virtqueues that can be reset, to be used again by another SRQ. */
 bool vrdma_srq_possible(struct virtio_device *vdev)
@@ -47,7 +34,9 @@ int vrdma_srqs_init(struct vrdma_dev *dev)
 		return -ENOMEM;
 	}
 	attr->max_srq = dev->num_srq;
-	attr->max_srq_wr = min_t(u32, attr->max_srq_wr, VRDMA_SRQ_DEPTH_MAX);
+	attr->max_srq_wr = min_t(u32, attr->max_srq_wr,
+				 dev->direct_srq ? VRDMA_SRQ_DEPTH_MAX :
+						   dev->ring_max);
 	return 0;
 }
 
@@ -72,8 +61,7 @@ static int vrdma_srq_use_vq(struct vrdma_dev *dev, struct vrdma_srq *srq,
 	set_bit(srqn, dev->srqs_busy);
 	srq->wq.ring.vq = dev->vqs[VIRTIO_RDMA_SRQ_VQ(dev->num_cq,
 						      dev->num_vq_qp, srqn)];
-	return vrdma_vq_prepare(dev, srq->wq.ring.vq,
-				min(srq->wq.max_wr, dev->ring_max));
+	return vrdma_vq_prepare(dev, srq->wq.ring.vq, srq->wq.max_wr);
 }
 
 /* Without a reset the device may still access the slots: keep them. */
@@ -152,8 +140,7 @@ static void vrdma_srq_release(struct vrdma_dev *dev, struct vrdma_srq *srq)
 /* The slots of a user SRQ follow a page with its counter. */
 static int vrdma_srq_alloc_slots(struct vrdma_dev *dev, struct vrdma_srq *srq)
 {
-	u32 slots = max_t(u32, virtqueue_get_vring_size(srq->wq.ring.vq),
-			  roundup_pow_of_two(srq->wq.max_wr));
+	u32 slots = virtqueue_get_vring_size(srq->wq.ring.vq);
 	u32 shift = vrdma_recv_slot_shift(srq->wq.max_sge);
 	u32 first = srq->user;
 	struct vrdma_buf *buf;
@@ -166,8 +153,6 @@ static int vrdma_srq_alloc_slots(struct vrdma_dev *dev, struct vrdma_srq *srq)
 		struct virtio_rdma_srq_page *page = page_address(buf->pages[0]);
 
 		srq->producer = &page->producer;
-	} else {
-		srq->producer = &srq->wq.posted;
 	}
 	vrdma_buf_put(buf);
 	return srq->user ? 0 : vrdma_requests_init_shared(dev, &srq->wq);
@@ -186,63 +171,6 @@ static int vrdma_srq_create_vq(struct vrdma_dev *dev, struct vrdma_srq *srq)
 		vrdma_srq_release_vq(dev, srq);
 	}
 	return ret;
-}
-
-/* Submit the WQEs in slots. Returns -EAGAIN if some found no room. */
-static int vrdma_srq_submit(struct vrdma_srq *srq)
-{
-	return vrdma_wq_submit(&srq->wq, srq->producer);
-}
-
-/* -ENOMEM: the DMA mapping of a slot may succeed later. */
-static bool vrdma_srq_may_retry(int ret)
-{
-	return ret == -EAGAIN || ret == -ENOMEM;
-}
-
-static void vrdma_srq_submit_later(struct vrdma_srq *srq)
-{
-	schedule_delayed_work(&srq->submit_work, RETRY_JIFFIES);
-}
-
-/*
- * Room appears at once, unless a process posts more WQEs than the SRQ was
- * created for: then only when messages arrive, if ever. So the attempts become
- * rare as long as they are in vain.
- */
-static void vrdma_srq_submit_work(struct work_struct *work)
-{
-	struct vrdma_srq *srq = container_of(work, struct vrdma_srq,
-					     submit_work.work);
-	u32 head = READ_ONCE(srq->wq.ring.head);
-	int ret = vrdma_srq_submit(srq);
-
-	if (!vrdma_srq_may_retry(ret) || READ_ONCE(srq->wq.ring.head) != head)
-		srq->retry_jiffies = RETRY_JIFFIES;
-	else
-		srq->retry_jiffies = min_t(unsigned int,
-					   2 * srq->retry_jiffies,
-					   RETRY_JIFFIES_MAX);
-	if (vrdma_srq_may_retry(ret))
-		schedule_delayed_work(&srq->submit_work, srq->retry_jiffies);
-}
-
-/* Submit all WQEs in slots; after WAIT_JIFFIES the work item goes on. */
-static int vrdma_srq_submit_all(struct vrdma_srq *srq)
-{
-	unsigned long end = jiffies + WAIT_JIFFIES;
-	int ret;
-
-	for (;;) {
-		ret = vrdma_srq_submit(srq);
-		if (!vrdma_srq_may_retry(ret))
-			return ret;
-		if (time_after(jiffies, end) || fatal_signal_pending(current))
-			break;
-		usleep_range(VRDMA_RETRY_US_MIN, VRDMA_RETRY_US_MAX);
-	}
-	vrdma_srq_submit_later(srq);
-	return 0;
 }
 
 static int vrdma_srq_respond(struct vrdma_srq *srq, struct ib_udata *udata)
@@ -289,8 +217,6 @@ static int vrdma_create_srq(struct ib_srq *ibsrq,
 
 	spin_lock_init(&srq->wq.ring.lock);
 	srq->wq.dev = dev;
-	INIT_DELAYED_WORK(&srq->submit_work, vrdma_srq_submit_work);
-	srq->retry_jiffies = RETRY_JIFFIES;
 	srq->user = !!udata;
 	srq->wq.max_wr = max_t(u32, attr->max_wr, VRDMA_DEPTH_MIN);
 	srq->wq.max_sge = attr->max_sge;
@@ -336,7 +262,8 @@ static int vrdma_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
 	if (attr->srq_limit > srq->wq.max_wr)
 		return -EINVAL;
 	/* The limit counts only WQEs that the device has, or finds in slots. */
-	ret = srq->direct ? 0 : vrdma_srq_submit_all(srq);
+	ret = srq->user && !srq->direct ?
+	      vrdma_wq_submit_user(&srq->wq, srq->producer) : 0;
 	if (ret)
 		return ret;
 	return vrdma_ctrl_do(to_vdev(ibsrq->device),
@@ -371,7 +298,6 @@ static int vrdma_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 	ret = vrdma_srq_destroy_cmd(dev, srq, srq->user);
 	if (!ret) {
 		vrdma_srq_set_entry(dev, srq->srqn, NULL);
-		cancel_delayed_work_sync(&srq->submit_work);
 		vrdma_mmap_remove(srq->mmap);
 		vrdma_srq_release(dev, srq);
 	}
@@ -390,14 +316,11 @@ static int vrdma_post_srq_recv(struct ib_srq *ibsrq,
 		*bad_wr = wr;
 		if (wr)
 			return -EINVAL;
-		return srq->direct ? vrdma_srq_direct_ring(srq)
-				   : vrdma_srq_submit_all(srq);
+		return srq->direct ?
+		       vrdma_srq_direct_ring(srq) :
+		       vrdma_wq_submit_user(&srq->wq, srq->producer);
 	}
-	ret = vrdma_wq_post_recv(&srq->wq, wr, bad_wr);
-	if (!srq->direct &&
-	    READ_ONCE(srq->wq.posted) != READ_ONCE(srq->wq.ring.head))
-		vrdma_srq_submit_later(srq);
-	return ret;
+	return vrdma_wq_post_recv(&srq->wq, wr, bad_wr);
 }
 
 const struct ib_device_ops vrdma_srq_ops = {

@@ -131,15 +131,13 @@ static u32 vrdma_wq_in_flight(const struct vrdma_wq *wq)
 }
 
 /*
- * Submit the WQEs in slots up to @producer, but not more than the virtqueue
- * has entries. Returns -EAGAIN if some are left, which happens only with an
- * SRQ. With the ring's lock held.
+ * Submit the WQEs in slots up to @producer; the virtqueue has an entry for each
+ * slot. With the ring's lock held.
  */
 static int vrdma_wq_submit_slots(struct vrdma_wq *wq, const u32 *producer)
 {
 	struct vrdma_ring *ring = &wq->ring;
 	u32 room = (1U << ring->shift) - SLOT_HEADER;
-	u32 most = virtqueue_get_vring_size(ring->vq);
 	u32 count;
 	int ret = 0;
 
@@ -152,20 +150,17 @@ static int vrdma_wq_submit_slots(struct vrdma_wq *wq, const u32 *producer)
 			vrdma_ring_slot(ring, ring->head);
 		u32 len = READ_ONCE(slot->length);
 
-		if (!most--)
-			return -EAGAIN;
 		if (!ring->vq->num_free)
 			vrdma_wq_reap(wq);
 		if (!ring->vq->num_free && !wq->flushing)
-			return virtqueue_is_broken(ring->vq) ||
-			       vrdma_is_dead(wq->dev) ? -EIO : -EAGAIN;
+			return -EIO;
 		/* The device reports a WQE of the wrong length as an error. */
 		ret = vrdma_wq_submit_slot(wq, clamp(len, 1U, room));
 	}
 	return ret;
 }
 
-int vrdma_wq_submit(struct vrdma_wq *wq, const u32 *producer)
+static int vrdma_wq_submit(struct vrdma_wq *wq, const u32 *producer)
 {
 	struct vrdma_ring *ring = &wq->ring;
 	unsigned long flags;
@@ -190,7 +185,7 @@ int vrdma_wq_submit(struct vrdma_wq *wq, const u32 *producer)
  * mappings need behind an IOMMU. Errors are left if the device is dead, or the
  * process miscounts or is killed.
  */
-static int vrdma_wq_submit_user(struct vrdma_wq *wq, const u32 *producer)
+int vrdma_wq_submit_user(struct vrdma_wq *wq, const u32 *producer)
 {
 	int ret;
 
@@ -466,18 +461,10 @@ static int vrdma_post_one_recv(struct vrdma_wq *wq, const struct ib_recv_wr *wr)
 	wqe->wr_id = vrdma_request_prepare(wq, &request);
 	vrdma_wqe_fill_sges((void *)(wqe + 1), wr->sg_list, wr->num_sge);
 	len = sizeof(*wqe) + wr->num_sge * sizeof(struct virtio_rdma_sge);
-	wq->posted++;
-	if (vrdma_wq_is_direct(wq)) {
-		ret = vrdma_wq_submit_slot(wq, len);
-	} else {
-		slot->length = len;
-		ret = vrdma_wq_submit_slots(wq, &wq->posted);
-	}
-	/* Receives posted before this one stay in their slots. */
-	if (ret && ret != -EAGAIN) {
-		wq->posted--;
+	ret = vrdma_wq_submit_slot(wq, len);
+	if (ret)
 		return ret;
-	}
+	wq->posted++;
 	vrdma_request_confirm(wq);
 	return 0;
 }
