@@ -145,12 +145,23 @@ static void unlock(RdmaBackend *rb)
     }
 }
 
+void rdma_backend_kick(RdmaBackend *rb, RdmaQueue queue, uint32_t id)
+{
+    assert(rb->busy);
+    rb->kicked = true;
+    RDMA_BACKEND_GET_CLASS(rb)->kick(rb, queue, id);
+}
+
 void rdma_backend_leave(RdmaBackend *rb)
 {
     RdmaBackendClass *rbc = RDMA_BACKEND_GET_CLASS(rb);
 
     assert(rb->busy);
     if (rb->busy == 1 && rb->client_ops) {
+        if (rb->kicked) {
+            rb->kicked = false;
+            rbc->run(rb);
+        }
         rb->client_ops->flush(rb->client_opaque);
     }
     if (--rb->busy) {

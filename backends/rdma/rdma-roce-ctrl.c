@@ -221,32 +221,9 @@ static int rdma_roce_inspect(RdmaBackend *rb, RdmaInspect what, uint32_t id,
 
 /* Work requests */
 
-static void rdma_roce_kick(RdmaBackend *rb, uint32_t qpn)
+static void rdma_roce_kick(RdmaBackend *rb, RdmaQueue queue, uint32_t id)
 {
-    roce_kick(rdma_roce_engine(rb), qpn);
-}
-
-static uint32_t rdma_roce_recv_room(RdmaBackend *rb, uint32_t qpn)
-{
-    return roce_recv_room(rdma_roce_engine(rb), qpn);
-}
-
-static int rdma_roce_post_recv(RdmaBackend *rb, uint32_t qpn,
-                               const RdmaRecvWr *wr)
-{
-    RCU_READ_LOCK_GUARD();
-    return roce_post_recv(rdma_roce_engine(rb), qpn, wr);
-}
-
-static uint32_t rdma_roce_srq_room(RdmaBackend *rb, uint32_t srqn)
-{
-    return roce_srq_room(rdma_roce_engine(rb), srqn);
-}
-
-static int rdma_roce_post_srq_recv(RdmaBackend *rb, uint32_t srqn,
-                                   const RdmaRecvWr *wr)
-{
-    return roce_post_srq_recv(rdma_roce_engine(rb), srqn, wr);
+    roce_kick(rdma_roce_engine(rb), queue, id);
 }
 
 static void rdma_roce_charge(RdmaBackend *rb, uint32_t bytes)
@@ -280,9 +257,5 @@ void rdma_roce_ctrl_class_init(RdmaBackendClass *rbc)
     rbc->set_qp_counters = rdma_roce_set_qp_counters;
     rbc->inspect = rdma_roce_inspect;
     rbc->kick = rdma_roce_kick;
-    rbc->recv_room = rdma_roce_recv_room;
-    rbc->post_recv = rdma_roce_post_recv;
-    rbc->srq_room = rdma_roce_srq_room;
-    rbc->post_srq_recv = rdma_roce_post_srq_recv;
     rbc->charge = rdma_roce_charge;
 }

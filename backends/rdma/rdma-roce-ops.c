@@ -124,46 +124,26 @@ static void roce_op_put_back_send(void *opaque, uint32_t qpn,
     rb->client_ops->put_back_send(rb->client_opaque, qpn, wr);
 }
 
-static void roce_op_srq_room(void *opaque, uint32_t srqn)
+static bool roce_op_next_recv(void *opaque, RdmaQueue queue, uint32_t id,
+                              bool flush, RdmaRecvWr *wr)
 {
     RdmaBackend *rb = opaque;
 
-    rb->client_ops->srq_room(rb->client_opaque, srqn);
+    return rb->client_ops->next_recv(rb->client_opaque, queue, id, flush, wr);
 }
 
-static bool roce_op_pull_recv(void *opaque, uint32_t qpn, RdmaRecvWr *wr)
+static uint32_t roce_op_recv_count(void *opaque, RdmaQueue queue, uint32_t id)
 {
     RdmaBackend *rb = opaque;
 
-    return rb->client_ops->pull_recv(rb->client_opaque, qpn, wr);
+    return rb->client_ops->recv_count(rb->client_opaque, queue, id);
 }
 
-static uint32_t roce_op_recv_count(void *opaque, uint32_t qpn)
+static bool roce_op_recv_sleep(void *opaque, RdmaQueue queue, uint32_t id)
 {
     RdmaBackend *rb = opaque;
 
-    return rb->client_ops->recv_count(rb->client_opaque, qpn);
-}
-
-static void roce_op_recv_watch(void *opaque, uint32_t qpn)
-{
-    RdmaBackend *rb = opaque;
-
-    rb->client_ops->recv_watch(rb->client_opaque, qpn);
-}
-
-static bool roce_op_pull_srq_recv(void *opaque, uint32_t srqn, RdmaRecvWr *wr)
-{
-    RdmaBackend *rb = opaque;
-
-    return rb->client_ops->pull_srq_recv(rb->client_opaque, srqn, wr);
-}
-
-static uint32_t roce_op_srq_count(void *opaque, uint32_t srqn)
-{
-    RdmaBackend *rb = opaque;
-
-    return rb->client_ops->srq_count(rb->client_opaque, srqn);
+    return rb->client_ops->recv_sleep(rb->client_opaque, queue, id);
 }
 
 static bool roce_op_unchecked(void *opaque, const uint8_t mac[RDMA_MAC_LEN])
@@ -236,12 +216,9 @@ const RoceOps rdma_roce_ops = {
     .event = roce_op_event,
     .next_send = roce_op_next_send,
     .put_back_send = roce_op_put_back_send,
-    .srq_room = roce_op_srq_room,
-    .pull_recv = roce_op_pull_recv,
-    .pull_srq_recv = roce_op_pull_srq_recv,
-    .srq_count = roce_op_srq_count,
+    .next_recv = roce_op_next_recv,
     .recv_count = roce_op_recv_count,
-    .recv_watch = roce_op_recv_watch,
+    .recv_sleep = roce_op_recv_sleep,
     .unchecked = roce_op_unchecked,
     .wake = roce_op_wake,
     .trace = roce_op_trace,

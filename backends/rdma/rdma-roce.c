@@ -118,7 +118,6 @@ static bool rdma_roce_attach(RdmaBackend *rb, Error **errp)
     rb->limits.max_srq_wr = MIN(rb->limits.max_srq_wr, ROCE_MAX_WR);
     rb->limits.extensions &= RDMA_EXT_FLUSH | RDMA_EXT_ATOMIC_WRITE;
     rb->limits.atomic_cap = MIN(rb->limits.atomic_cap, RDMA_ATOMIC_GLOB);
-    rb->limits.pulls_recv = true;
 
     r->net = rdma_roce_net_new(&conf, &roce_net_ops, r, errp);
     if (!r->net) {

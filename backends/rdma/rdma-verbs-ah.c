@@ -63,7 +63,7 @@ static void wake(RdmaVerbs *v, GArray *waiters)
                                 g_array_index(waiters, uint32_t, i));
 
         if (qp) {
-            verbs_pull_soon(v, qp->init.qpn);
+            verbs_pull_soon(v, RDMA_SQ, qp->init.qpn);
         }
     }
     g_array_set_size(waiters, 0);

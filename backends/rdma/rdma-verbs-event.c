@@ -28,6 +28,7 @@ static void qp_event(RdmaVerbs *v, VerbsQp *qp, enum ibv_event_type type)
     case IBV_EVENT_QP_REQ_ERR:
     case IBV_EVENT_QP_ACCESS_ERR:
         qp->state = RDMA_QPS_ERR;
+        verbs_pull_qp(v, qp);
         break;
     default:
         break;

@@ -108,15 +108,11 @@ typedef struct VerbsSrq {
     uint32_t *free;                 /* stack of slots: rq.max - rq.count */
     /* That it was made with: the host does not know, and may tell too early */
     uint32_t limit;
-    bool blocked;                   /* the device found no room */
-    bool dead;
-} VerbsSrq;
-
-/* A send queue of the guest */
-typedef struct VerbsSends {
     bool more;                      /* it was not found to be empty since a */
                                     /* kick */
-} VerbsSends;
+    bool failed;                    /* the host takes no more */
+    bool dead;
+} VerbsSrq;
 
 typedef struct VerbsQp {
     uint32_t id;                    /* see VerbsWq; new after each RESET */
@@ -131,7 +127,7 @@ typedef struct VerbsQp {
     unsigned stops;                 /* how often it was stopped */
     struct ibv_pd *pd;
     GArray *groups;                 /* worker; of union ibv_gid */
-    VerbsSends sends;
+    bool more[2];                   /* by RdmaQueue, see VerbsSrq */
     VerbsWq sq;
     VerbsWq rq;                     /* not used with an SRQ */
     uint8_t state;                  /* RdmaQpState, as far as is known */
@@ -197,8 +193,8 @@ struct RdmaVerbs {
     GHashTable *srqs;
     GHashTable *qps;                /* but for QP 1 */
     VerbsGsi *gsi;                  /* QP 1, or NULL */
-    VerbsSends gsi_sends;
-    GHashTable *pulls;              /* QPNs whose turn comes */
+    bool gsi_more[2];
+    GHashTable *pulls;              /* QPs and SRQs whose turn comes */
     Notifier gsi_cq_failed;
     char *gsi_refused;              /* why it was, when last asked for */
     VerbsGid *gids;                 /* gid_table_len of them */
@@ -236,28 +232,6 @@ static inline void *verbs_get(GHashTable *t, uint32_t id)
 static inline void verbs_put(GHashTable *t, uint32_t id, void *obj)
 {
     g_hash_table_insert(t, GUINT_TO_POINTER(id), obj);
-}
-
-/* The send queue of a QP, or NULL */
-static inline VerbsSends *verbs_sends(RdmaVerbs *v, uint32_t qpn)
-{
-    VerbsQp *qp = verbs_get(v->qps, qpn);
-
-    if (qpn == RDMA_QPN_GSI) {
-        return &v->gsi_sends;
-    }
-    return qp ? &qp->sends : NULL;
-}
-
-/* There is room again: the next turn pulls what the QP may have. */
-static inline void verbs_pull_soon(RdmaVerbs *v, uint32_t qpn)
-{
-    const VerbsSends *sends = verbs_sends(v, qpn);
-
-    if (sends && sends->more) {
-        g_hash_table_add(v->pulls, GUINT_TO_POINTER(qpn));
-        qemu_bh_schedule(v->cq_bh);
-    }
 }
 
 /* Those that no job is about to destroy, or NULL */
@@ -441,8 +415,8 @@ uint64_t verbs_mem_lock_limit(void);
 void verbs_ahs_init(RdmaVerbs *v);
 void verbs_ahs_free(RdmaVerbs *v);
 /*
- * The handle for a datagram of @qp; -EAGAIN while it is made: retire() of the
- * client then tells the queue to go on. -EHOSTUNREACH: nobody is there. Other
+ * The handle for a datagram of @qp; -EAGAIN while it is made: then
+ * verbs_pull_soon() has the queue go on. -EHOSTUNREACH: nobody is there. Other
  * errors: it cannot be made.
  */
 int verbs_ah_get(RdmaVerbs *v, VerbsQp *qp, const RdmaAv *av, VerbsAh **ah);
@@ -481,8 +455,6 @@ void verbs_qp_new_id(RdmaVerbs *v, VerbsQp *qp);
 void verbs_wq_run_local(RdmaVerbs *v, VerbsQp *qp);
 /* A completion of the host came for whoever it is. */
 void verbs_wq_complete(RdmaVerbs *v, const struct ibv_wc *wc);
-/* The device may post, which it has to be told. */
-void verbs_wq_room_again(RdmaVerbs *v, const VerbsQp *qp);
 /* Move @qp to ERR, some time; it takes no posts until then. */
 void verbs_qp_fail(RdmaVerbs *v, VerbsQp *qp);
 /* The host will complete nothing any more: flush all. */
@@ -513,6 +485,9 @@ void verbs_mr_class_init(RdmaBackendClass *rbc);
 
 /* rdma-verbs-srq.c */
 
+/* As verbs_recv_room() and verbs_post_recv() */
+uint32_t verbs_srq_room(RdmaVerbs *v, uint32_t srqn);
+void verbs_srq_post(RdmaVerbs *v, uint32_t srqn, const RdmaRecvWr *wr);
 void verbs_srqs_reset(RdmaVerbs *v);
 void verbs_srq_class_init(RdmaBackendClass *rbc);
 
@@ -568,7 +543,7 @@ int verbs_umad_recv(VerbsUmad *u, VerbsMad *mad);
 void verbs_gsi_init(RdmaVerbs *v);
 uint32_t verbs_gsi_room(RdmaVerbs *v, RdmaQueue queue);
 int verbs_gsi_post_send(RdmaVerbs *v, const RdmaSendWr *wr);
-int verbs_gsi_post_recv(RdmaVerbs *v, const RdmaRecvWr *wr);
+void verbs_gsi_post_recv(RdmaVerbs *v, const RdmaRecvWr *wr);
 /* The device is in error: to ERR, with an event. */
 void verbs_gsi_device_gone(RdmaVerbs *v);
 void verbs_gsi_set_running(RdmaVerbs *v, bool running);
@@ -610,6 +585,19 @@ void verbs_mcast_free(RdmaVerbs *v);
 int verbs_mcast_leave_all(RdmaVerbs *v, VerbsQp *qp);
 void verbs_mcast_class_init(RdmaBackendClass *rbc);
 
+/* rdma-verbs-kick.c: the guest's work queues that may have work */
+
+/* Set in the keys of RdmaVerbs.pulls that are numbers of SRQs, not QPNs. */
+#define VERBS_SRQ_KEY (1u << 31)
+
+/* Was the queue not found to be empty since a kick? NULL: there is none. */
+bool *verbs_more_of(RdmaVerbs *v, RdmaQueue queue, uint32_t id);
+/* There is room again: the next turn pulls what the queue may have. */
+void verbs_pull_soon(RdmaVerbs *v, RdmaQueue queue, uint32_t id);
+/* It may: the state of the QP has changed, or it can be used again. */
+void verbs_pull_qp(RdmaVerbs *v, VerbsQp *qp);
+void verbs_kick_class_init(RdmaBackendClass *rbc);
+
 /* rdma-verbs-post.c: work requests for the host */
 
 /* How many sends the host takes now; 0 while the QP may not have any. */
@@ -621,9 +609,13 @@ bool verbs_send_flushes(RdmaVerbs *v, uint32_t qpn);
  * it need not any more.
  */
 int verbs_post_send(RdmaVerbs *v, uint32_t qpn, const RdmaSendWr *wr);
-void verbs_post_class_init(RdmaBackendClass *rbc);
+/* The same for receives of an RQ or SRQ */
+uint32_t verbs_recv_room(RdmaVerbs *v, RdmaQueue queue, uint32_t id);
+bool verbs_recv_flushes(RdmaVerbs *v, RdmaQueue queue, uint32_t id);
+void verbs_post_recv(RdmaVerbs *v, RdmaQueue queue, uint32_t id,
+                     const RdmaRecvWr *wr);
 
-/* rdma-verbs-pull.c: the guest's send queues */
+/* rdma-verbs-pull.c: takes work requests of the guest for the host */
 
 void verbs_pull_run(RdmaVerbs *v);
 void verbs_pull_class_init(RdmaBackendClass *rbc);

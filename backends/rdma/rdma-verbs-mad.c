@@ -52,9 +52,7 @@ static void complete(RdmaVerbs *v, VerbsGsi *g, RdmaQueue queue,
     uint32_t cqn = queue == RDMA_SQ ? g->init.send_cqn : g->init.recv_cqn;
 
     rb->client_ops->retire(rb->client_opaque, RDMA_QPN_GSI, queue, 1);
-    if (queue == RDMA_SQ) {
-        verbs_pull_soon(v, RDMA_QPN_GSI);
-    }
+    verbs_pull_soon(v, queue, RDMA_QPN_GSI);
     if (!silent && !rb->client_ops->complete(rb->client_opaque, cqn, wc,
                                              true)) {
         verbs_cq_fail(v, cqn);
@@ -215,7 +213,7 @@ static void send_done(VerbsJob *job)
         complete_sends(job->v, g);
     } else {
         /* There is room again */
-        verbs_pull_soon(job->v, RDMA_QPN_GSI);
+        verbs_pull_soon(job->v, RDMA_SQ, RDMA_QPN_GSI);
     }
 }
 
@@ -326,14 +324,10 @@ static void push_recv(VerbsGsi *g, const RdmaRecvWr *wr)
     g_queue_push_tail(&g->recvs, r);
 }
 
-int verbs_gsi_post_recv(RdmaVerbs *v, const RdmaRecvWr *wr)
+void verbs_gsi_post_recv(RdmaVerbs *v, const RdmaRecvWr *wr)
 {
-    if (!verbs_gsi_room(v, RDMA_RQ)) {
-        return -EAGAIN;
-    }
     push_recv(v->gsi, wr);
     flush_recvs(v, v->gsi);
-    return 0;
 }
 
 static uint16_t ipv4_checksum(const uint8_t header[IPV4_LEN])
@@ -389,7 +383,8 @@ static GsiRecv *ready_recv(RdmaVerbs *v, VerbsGsi *g)
         return NULL;
     }
     if (g_queue_is_empty(&g->recvs) && g->init.cap.max_recv_wr &&
-        rb->client_ops->pull_recv(rb->client_opaque, RDMA_QPN_GSI, &wr)) {
+        rb->client_ops->next_recv(rb->client_opaque, RDMA_RQ, RDMA_QPN_GSI,
+                                  false, &wr)) {
         push_recv(g, &wr);
     }
     r = g_queue_peek_head(&g->recvs);

@@ -38,14 +38,17 @@ uint32_t verbs_send_room(RdmaVerbs *v, uint32_t qpn)
     return qp && qp->state >= RDMA_QPS_RTS ? wq_room(qp, &qp->sq) : 0;
 }
 
-static uint32_t recv_room(RdmaBackend *rb, uint32_t qpn)
+uint32_t verbs_recv_room(RdmaVerbs *v, RdmaQueue queue, uint32_t id)
 {
-    RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
-    VerbsQp *qp = verbs_get(v->qps, qpn);
+    const VerbsQp *qp;
 
-    if (qpn == RDMA_QPN_GSI) {
+    if (queue == RDMA_SRQ) {
+        return verbs_srq_room(v, id);
+    }
+    if (id == RDMA_QPN_GSI) {
         return verbs_gsi_room(v, RDMA_RQ);
     }
+    qp = verbs_get(v->qps, id);
     return qp && qp->state >= RDMA_QPS_INIT ? wq_room(qp, &qp->rq) : 0;
 }
 
@@ -61,6 +64,20 @@ bool verbs_send_flushes(RdmaVerbs *v, uint32_t qpn)
 
     return qpn == RDMA_QPN_GSI ? !verbs_gsi_in_state(v, RDMA_QPS_RTS)
                                : qp && (flushes(qp) || qp->sqe);
+}
+
+bool verbs_recv_flushes(RdmaVerbs *v, RdmaQueue queue, uint32_t id)
+{
+    const VerbsQp *qp;
+
+    if (queue == RDMA_SRQ) {
+        return false;
+    }
+    if (id == RDMA_QPN_GSI) {
+        return verbs_gsi_in_state(v, RDMA_QPS_ERR);
+    }
+    qp = verbs_get(v->qps, id);
+    return qp && flushes(qp);
 }
 
 /* Not every library of the host looks at that. */
@@ -365,26 +382,17 @@ int verbs_post_send(RdmaVerbs *v, uint32_t qpn, const RdmaSendWr *wr)
     return 0;
 }
 
-static int post_recv(RdmaBackend *rb, uint32_t qpn, const RdmaRecvWr *wr)
+static void post_to_rq(RdmaVerbs *v, VerbsQp *qp, const RdmaRecvWr *wr)
 {
-    RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
-    VerbsQp *qp = verbs_get(v->qps, qpn);
+    VerbsWqe *wqe = verbs_wq_next(&qp->rq);
     struct ibv_sge poison = { .length = 1 };
     struct ibv_recv_wr h, *bad;
-    VerbsWqe *wqe;
 
-    if (qpn == RDMA_QPN_GSI) {
-        return verbs_gsi_post_recv(v, wr);
-    }
-    if (!qp || !wq_room(qp, &qp->rq)) {
-        return -EAGAIN;
-    }
-    wqe = verbs_wq_next(&qp->rq);
     wqe->wr_id = wr->wr_id;
     wqe->opcode = RDMA_WC_RECV;
     if (flushes(qp)) {
         verbs_wq_push_local(v, qp, RDMA_RQ, RDMA_WC_WR_FLUSH_ERR);
-        return 0;
+        return;
     }
     h = (struct ibv_recv_wr) {
         .wr_id = verbs_wq_next_wr_id(qp, RDMA_RQ),
@@ -399,15 +407,20 @@ static int post_recv(RdmaBackend *rb, uint32_t qpn, const RdmaRecvWr *wr)
         if (ibv_post_recv(qp->qp, &h, &bad)) {
             verbs_qp_fail(v, qp);
             verbs_wq_push_local(v, qp, RDMA_RQ, wqe->status);
-            return 0;
+            return;
         }
     }
     verbs_wq_push(&qp->rq);
-    return 0;
 }
 
-void verbs_post_class_init(RdmaBackendClass *rbc)
+void verbs_post_recv(RdmaVerbs *v, RdmaQueue queue, uint32_t id,
+                     const RdmaRecvWr *wr)
 {
-    rbc->recv_room = recv_room;
-    rbc->post_recv = post_recv;
+    if (queue == RDMA_SRQ) {
+        verbs_srq_post(v, id, wr);
+    } else if (id == RDMA_QPN_GSI) {
+        verbs_gsi_post_recv(v, wr);
+    } else {
+        post_to_rq(v, verbs_get(v->qps, id), wr);
+    }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Send queues of the guest: what they have is pulled, up to the room that the
- * host's queue has, after a kick and whenever there is room again.
+ * Work queues of the guest: what they have is pulled, up to the room that the
+ * host's queues have, after a kick and whenever there is room again.
  */
 #include "qemu/osdep.h"
 #include "rdma-verbs-int.h"
@@ -9,30 +9,19 @@
 /* Work requests that are pulled in one turn of the main loop */
 #define PULL_BUDGET 512
 
-static void kick(RdmaBackend *rb, uint32_t qpn)
-{
-    RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
-    VerbsSends *sends = verbs_sends(v, qpn);
-
-    if (sends) {
-        sends->more = true;
-        g_hash_table_add(v->pulls, GUINT_TO_POINTER(qpn));
-    }
-}
-
 /* Pull until the guest has no more, or the host no room. */
-static void pull(RdmaVerbs *v, uint32_t qpn, uint32_t *budget)
+static void pull_sends(RdmaVerbs *v, uint32_t qpn, uint32_t *budget)
 {
     const RdmaBackendClientOps *ops = v->parent_obj.client_ops;
     void *opaque = v->parent_obj.client_opaque;
-    VerbsSends *sends;
+    bool *more;
 
-    while ((sends = verbs_sends(v, qpn)) && sends->more &&
+    while ((more = verbs_more_of(v, RDMA_SQ, qpn)) && *more &&
            verbs_send_room(v, qpn)) {
         RdmaSendWr wr;
 
         if (!*budget) {
-            verbs_pull_soon(v, qpn);
+            verbs_pull_soon(v, RDMA_SQ, qpn);
             return;
         }
         --*budget;
@@ -45,11 +34,45 @@ static void pull(RdmaVerbs *v, uint32_t qpn, uint32_t *budget)
             }
             break;
         case RDMA_NEXT_LATER:
-            verbs_pull_soon(v, qpn);
+            verbs_pull_soon(v, RDMA_SQ, qpn);
             return;
         case RDMA_NEXT_NONE:
-            sends->more = false;
+            *more = false;
             return;
+        }
+    }
+}
+
+/*
+ * Likewise receives. A queue that had any is asked once more in the next turn,
+ * so that a guest which posts in a row has to ring once.
+ */
+static void pull_recvs(RdmaVerbs *v, RdmaQueue queue, uint32_t id,
+                       uint32_t *budget)
+{
+    const RdmaBackendClientOps *ops = v->parent_obj.client_ops;
+    void *opaque = v->parent_obj.client_opaque;
+    bool found = false;
+    bool *more;
+
+    while ((more = verbs_more_of(v, queue, id)) && *more &&
+           verbs_recv_room(v, queue, id)) {
+        RdmaRecvWr wr;
+
+        if (!*budget) {
+            verbs_pull_soon(v, queue, id);
+            return;
+        }
+        --*budget;
+        if (ops->next_recv(opaque, queue, id, verbs_recv_flushes(v, queue, id),
+                           &wr)) {
+            verbs_post_recv(v, queue, id, &wr);
+            found = true;
+        } else if (found) {
+            verbs_pull_soon(v, queue, id);
+            return;
+        } else if (ops->recv_sleep(opaque, queue, id)) {
+            *more = false;
         }
     }
 }
@@ -59,7 +82,7 @@ void verbs_pull_run(RdmaVerbs *v)
     g_autoptr(GHashTable) now = NULL;
     uint32_t budget = PULL_BUDGET;
     GHashTableIter iter;
-    void *qpn;
+    void *key;
 
     if (!v->running || !g_hash_table_size(v->pulls)) {
         return;
@@ -67,9 +90,21 @@ void verbs_pull_run(RdmaVerbs *v)
     /* What comes from here on is the next turn's. */
     now = g_steal_pointer(&v->pulls);
     v->pulls = g_hash_table_new(NULL, NULL);
+    /* Receives first: sends may be for a QP of this device. */
     g_hash_table_iter_init(&iter, now);
-    while (g_hash_table_iter_next(&iter, &qpn, NULL)) {
-        pull(v, GPOINTER_TO_UINT(qpn), &budget);
+    while (g_hash_table_iter_next(&iter, &key, NULL)) {
+        uint32_t n = GPOINTER_TO_UINT(key);
+
+        pull_recvs(v, n & VERBS_SRQ_KEY ? RDMA_SRQ : RDMA_RQ,
+                   n & ~VERBS_SRQ_KEY, &budget);
+    }
+    g_hash_table_iter_init(&iter, now);
+    while (g_hash_table_iter_next(&iter, &key, NULL)) {
+        uint32_t n = GPOINTER_TO_UINT(key);
+
+        if (!(n & VERBS_SRQ_KEY)) {
+            pull_sends(v, n, &budget);
+        }
     }
 }
 
@@ -80,6 +115,5 @@ static void run(RdmaBackend *rb)
 
 void verbs_pull_class_init(RdmaBackendClass *rbc)
 {
-    rbc->kick = kick;
     rbc->run = run;
 }

@@ -378,7 +378,7 @@ static void modify_done(VerbsJob *job)
     if (to_err(j)) {
         qp->erring--;
         if (!qp->dead) {
-            verbs_wq_room_again(job->v, qp);
+            verbs_pull_qp(job->v, qp);
         }
     }
 }
@@ -607,7 +607,7 @@ static void destroy_done(VerbsJob *job)
     } else if (verbs_get(job->v->qps, qp->init.qpn) == qp) {
         qp->dead = false;
         verbs_wq_run_local(job->v, qp);
-        verbs_wq_room_again(job->v, qp);
+        verbs_pull_qp(job->v, qp);
     }
     /* Else a reset came before: it is only the host's, which may name it */
 }

@@ -235,30 +235,30 @@ static int destroy_srq(RdmaBackend *rb, uint32_t srqn)
     return verbs_job_begin(v, &j->job, &destroy_ops, &srqn, sizeof(srqn));
 }
 
-static uint32_t srq_room(RdmaBackend *rb, uint32_t srqn)
+uint32_t verbs_srq_room(RdmaVerbs *v, uint32_t srqn)
 {
-    VerbsSrq *srq = verbs_get_srq(RDMA_BACKEND_VERBS(rb), srqn);
-    uint32_t room;
+    const VerbsSrq *srq = verbs_get_srq(v, srqn);
 
-    if (!srq) {
-        return 0;
-    }
-    room = srq->rq.max - srq->rq.count;
-    srq->blocked = !room;
-    return room;
+    return srq && !srq->failed ? srq->rq.max - srq->rq.count : 0;
 }
 
-static int post_srq_recv(RdmaBackend *rb, uint32_t srqn, const RdmaRecvWr *wr)
+/* The host refuses a receive, which nothing is wrong with any more. */
+static void fail(RdmaVerbs *v, VerbsSrq *srq)
 {
-    VerbsSrq *srq = verbs_get_srq(RDMA_BACKEND_VERBS(rb), srqn);
+    const RdmaEvent event = { RDMA_EVENT_SRQ_ERR, srq->srqn };
+    RdmaBackend *rb = &v->parent_obj;
+
+    srq->failed = true;
+    rb->client_ops->event(rb->client_opaque, &event);
+}
+
+void verbs_srq_post(RdmaVerbs *v, uint32_t srqn, const RdmaRecvWr *wr)
+{
+    VerbsSrq *srq = verbs_get_srq(v, srqn);
+    uint32_t slot = srq->free[srq->rq.max - srq->rq.count - 1];
     struct ibv_sge poison = { .length = 1 };
     struct ibv_recv_wr host, *bad;
-    uint32_t slot;
 
-    if (!srq || srq->rq.count == srq->rq.max) {
-        return -EINVAL;
-    }
-    slot = srq->free[srq->rq.max - srq->rq.count - 1];
     srq->rq.wqe[slot] = (VerbsWqe) {
         .wr_id = wr->wr_id,
         .status = wr->status,
@@ -276,12 +276,12 @@ static int post_srq_recv(RdmaBackend *rb, uint32_t srqn, const RdmaRecvWr *wr)
         host.sg_list = &poison;
         host.num_sge = 1;
         if (ibv_post_srq_recv(srq->srq, &host, &bad)) {
-            return -EIO;
+            fail(v, srq);
+            return;
         }
     }
     srq->rq.wqe[slot].posted = true;
     srq->rq.count++;
-    return 0;
 }
 
 void verbs_srqs_reset(RdmaVerbs *v)
@@ -308,6 +308,4 @@ void verbs_srq_class_init(RdmaBackendClass *rbc)
     rbc->set_srq_limit = set_srq_limit;
     rbc->query_srq = query_srq;
     rbc->destroy_srq = destroy_srq;
-    rbc->srq_room = srq_room;
-    rbc->post_srq_recv = post_srq_recv;
 }

@@ -142,16 +142,6 @@ static int fail_work(VerbsJob *job)
     return -ibv_modify_qp(j->qp->qp, &attr, IBV_QP_STATE);
 }
 
-void verbs_wq_room_again(RdmaVerbs *v, const VerbsQp *qp)
-{
-    RdmaBackend *rb = &v->parent_obj;
-
-    verbs_pull_soon(v, qp->init.qpn);
-    if (!qp->init.has_srq) {
-        rb->client_ops->retire(rb->client_opaque, qp->init.qpn, RDMA_RQ, 0);
-    }
-}
-
 static void fail_done(VerbsJob *job)
 {
     FailJob *j = container_of(job, FailJob, job);
@@ -164,7 +154,7 @@ static void fail_done(VerbsJob *job)
     }
     qp->state = RDMA_QPS_ERR;
     verbs_wq_run_local(job->v, qp);
-    verbs_wq_room_again(job->v, qp);
+    verbs_pull_qp(job->v, qp);
 }
 
 static const VerbsJobOps fail_ops = {
@@ -236,6 +226,14 @@ static void deliver(RdmaVerbs *v, VerbsQp *qp, RdmaQueue queue,
     }
 }
 
+static void set_state(RdmaVerbs *v, VerbsQp *qp, RdmaQpState state)
+{
+    if (qp->state != state) {
+        qp->state = state;
+        verbs_pull_qp(v, qp);
+    }
+}
+
 /* The next of @wq, which the host does not know, if it is one. */
 static bool run_one_local(RdmaVerbs *v, VerbsQp *qp, RdmaQueue queue)
 {
@@ -250,11 +248,9 @@ static bool run_one_local(RdmaVerbs *v, VerbsQp *qp, RdmaQueue queue)
     wqe = *wqe_at(wq, wq->head);
     pop(wq, 1);
     rb->client_ops->retire(rb->client_opaque, qp->init.qpn, queue, 1);
-    if (queue == RDMA_SQ) {
-        verbs_pull_soon(v, qp->init.qpn);
-    }
+    verbs_pull_soon(v, queue, qp->init.qpn);
     if (queue == RDMA_SQ && wqe.status != RDMA_WC_SUCCESS && qp->sqe) {
-        qp->state = RDMA_QPS_SQE;
+        set_state(v, qp, RDMA_QPS_SQE);
     }
     if (!wqe.quiet || wqe.status != RDMA_WC_SUCCESS) {
         wc = (RdmaWc) {
@@ -413,9 +409,9 @@ static void saw_error(RdmaVerbs *v, VerbsQp *qp, bool send,
         /* Its WQE was bad; the host has not noticed */
         verbs_qp_fail(v, qp);
     } else if (qp->init.qp_type == RDMA_QPT_RC || !send) {
-        qp->state = RDMA_QPS_ERR;
+        set_state(v, qp, RDMA_QPS_ERR);
     } else if (qp->state == RDMA_QPS_RTS) {
-        qp->state = RDMA_QPS_SQE;
+        set_state(v, qp, RDMA_QPS_SQE);
     }
 }
 
@@ -440,10 +436,7 @@ static void complete_srq_recv(RdmaVerbs *v, VerbsSrq *srq, uint32_t slot,
         srq->limit = 0;
         rb->client_ops->event(rb->client_opaque, &event);
     }
-    if (srq->blocked) {
-        srq->blocked = false;
-        rb->client_ops->srq_room(rb->client_opaque, srq->srqn);
-    }
+    verbs_pull_soon(v, RDMA_SRQ, srq->srqn);
     if (!qp || qp->dead) {
         return;
     }
@@ -458,9 +451,7 @@ static void retire_to(RdmaVerbs *v, VerbsQp *qp, RdmaQueue queue, uint32_t n)
 
     pop(queue == RDMA_SQ ? &qp->sq : &qp->rq, n);
     rb->client_ops->retire(rb->client_opaque, qp->init.qpn, queue, n);
-    if (queue == RDMA_SQ) {
-        verbs_pull_soon(v, qp->init.qpn);
-    }
+    verbs_pull_soon(v, queue, qp->init.qpn);
 }
 
 /* The host is done with all up to this one. */

@@ -405,7 +405,7 @@ static void verbs_class_init(ObjectClass *oc, RdmaClassData data)
     verbs_counters_class_init(rbc);
     verbs_inspect_class_init(rbc);
     verbs_mcast_class_init(rbc);
-    verbs_post_class_init(rbc);
+    verbs_kick_class_init(rbc);
     verbs_pull_class_init(rbc);
 
     object_class_property_add_str(oc, "ibdev", get_ibdev, set_ibdev);

@@ -11,17 +11,12 @@
 #include "system/address-spaces.h"
 #include "virtio-rdma-device.h"
 
-static void completed_badly(VirtIORdma *s, const RdmaWc *wc)
+static void note_failed_completion(VirtIORdma *s, const RdmaWc *wc)
 {
     VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, wc->qp_num);
 
-    if (!qp) {
-        return;
-    }
-    virtio_rdma_error_completed(s, qp, wc);
-    if (qp->pages) {
-        /* The QP may have entered ERR, where receives are flushed. */
-        virtio_rdma_qp_schedule(s, qp);
+    if (qp) {
+        virtio_rdma_error_completed(s, qp, wc);
     }
 }
 
@@ -30,23 +25,16 @@ static bool virtio_rdma_complete(void *opaque, uint32_t cqn, const RdmaWc *wc,
 {
     VirtIORdma *s = opaque;
     VirtIORdmaCq *cq = virtio_rdma_table_get(&s->cqs, cqn);
-    bool was_good, ok;
 
     if (!cq) {
         return false;
     }
     if (wc->status != RDMA_WC_SUCCESS) {
-        completed_badly(s, wc);
+        note_failed_completion(s, wc);
     }
-    was_good = !cq->error;
-    ok = unlikely(s->fault_points & VIRTIO_RDMA_FAULT_AT_COMPLETE)
-         ? virtio_rdma_hold_complete(s, cq, wc, solicited)
-         : virtio_rdma_cq_complete(s, cq, wc, solicited);
-    if (!ok && was_good) {
-        /* The QPs are about to enter ERR, where WQEs are flushed. */
-        virtio_rdma_cq_schedule_qps(s, cq);
-    }
-    return ok;
+    return unlikely(s->fault_points & VIRTIO_RDMA_FAULT_AT_COMPLETE)
+           ? virtio_rdma_hold_complete(s, cq, wc, solicited)
+           : virtio_rdma_cq_complete(s, cq, wc, solicited);
 }
 
 static void virtio_rdma_retire(void *opaque, uint32_t qpn,
@@ -66,6 +54,7 @@ static void virtio_rdma_event(void *opaque, const RdmaEvent *event)
     VirtIORdma *s = opaque;
     VirtIORdmaQp *qp = NULL;
     VirtIORdmaCq *cq = NULL;
+    VirtIORdmaSrq *srq;
 
     if (virtio_rdma_event_of(event->type) == VIRTIO_RDMA_EVENT_OF_QP) {
         qp = virtio_rdma_table_get(&s->qps, event->id);
@@ -78,9 +67,15 @@ static void virtio_rdma_event(void *opaque, const RdmaEvent *event)
         return;
     }
     if (qp) {
-        /* In another state it may take WQEs that it did not take before. */
-        virtio_rdma_qp_schedule(s, qp);
         virtio_rdma_error_event(s, qp, event->type);
+    }
+    srq = event->type == RDMA_EVENT_SRQ_ERR
+          ? virtio_rdma_table_get(&s->srqs, event->id) : NULL;
+    if (srq) {
+        /* Its QPs fail, too, and the event is raised then. */
+        srq->broken = true;
+        virtio_rdma_srq_schedule(s, srq);
+        return;
     }
     virtio_rdma_event_raise(s, event->type, event->id);
 }
@@ -103,57 +98,58 @@ static void virtio_rdma_put_back_send(void *opaque, uint32_t qpn,
     virtio_rdma_sq_put_back(s, virtio_rdma_table_get(&s->qps, qpn), wr);
 }
 
-static void virtio_rdma_srq_room(void *opaque, uint32_t srqn)
+static bool virtio_rdma_next_recv(void *opaque, RdmaQueue queue, uint32_t id,
+                                  bool flush, RdmaRecvWr *wr)
 {
     VirtIORdma *s = opaque;
-    VirtIORdmaSrq *srq = virtio_rdma_table_get(&s->srqs, srqn);
+    VirtIORdmaSrq *srq;
+    VirtIORdmaQp *qp;
 
-    if (srq) {
-        virtio_rdma_srq_schedule(s, srq);
+    if (!virtio_rdma_active(s)) {
+        return false;
     }
-}
-
-static bool virtio_rdma_pull_recv(void *opaque, uint32_t qpn, RdmaRecvWr *wr)
-{
-    VirtIORdma *s = opaque;
-    VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, qpn);
-
-    return qp && virtio_rdma_active(s) && virtio_rdma_rq_pull(s, qp, wr);
-}
-
-static uint32_t virtio_rdma_recv_count(void *opaque, uint32_t qpn)
-{
-    VirtIORdma *s = opaque;
-    VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, qpn);
-
-    return qp && virtio_rdma_active(s) ? virtio_rdma_rq_count(s, qp) : 0;
-}
-
-static void virtio_rdma_recv_watch(void *opaque, uint32_t qpn)
-{
-    VirtIORdma *s = opaque;
-    VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, qpn);
-
-    if (qp && virtio_rdma_active(s)) {
-        virtio_rdma_rq_watch(s, qp);
+    if (queue == RDMA_SRQ) {
+        srq = virtio_rdma_table_get(&s->srqs, id);
+        return srq && virtio_rdma_srq_next(s, srq, wr);
     }
+    qp = virtio_rdma_table_get(&s->qps, id);
+    return qp && !qp->srq && virtio_rdma_rq_next(s, qp, flush, wr);
 }
 
-static bool virtio_rdma_pull_srq_recv(void *opaque, uint32_t srqn,
-                                      RdmaRecvWr *wr)
+static uint32_t virtio_rdma_recv_count(void *opaque, RdmaQueue queue,
+                                       uint32_t id)
 {
     VirtIORdma *s = opaque;
-    VirtIORdmaSrq *srq = virtio_rdma_table_get(&s->srqs, srqn);
+    VirtIORdmaSrq *srq;
+    VirtIORdmaQp *qp;
 
-    return srq && virtio_rdma_active(s) && virtio_rdma_srq_pull(s, srq, wr);
+    if (!virtio_rdma_active(s)) {
+        return 0;
+    }
+    if (queue == RDMA_SRQ) {
+        srq = virtio_rdma_table_get(&s->srqs, id);
+        return srq ? virtio_rdma_srq_count(s, srq) : 0;
+    }
+    qp = virtio_rdma_table_get(&s->qps, id);
+    return qp && !qp->srq ? virtio_rdma_rq_count(s, qp) : 0;
 }
 
-static uint32_t virtio_rdma_count_srq(void *opaque, uint32_t srqn)
+static bool virtio_rdma_recv_sleep(void *opaque, RdmaQueue queue, uint32_t id)
 {
     VirtIORdma *s = opaque;
-    VirtIORdmaSrq *srq = virtio_rdma_table_get(&s->srqs, srqn);
+    VirtIORdmaSrq *srq;
+    VirtIORdmaQp *qp;
 
-    return srq && virtio_rdma_active(s) ? virtio_rdma_srq_count(s, srq) : 0;
+    if (!virtio_rdma_active(s)) {
+        /* All queues are kicked when it is. */
+        return true;
+    }
+    if (queue == RDMA_SRQ) {
+        srq = virtio_rdma_table_get(&s->srqs, id);
+        return !srq || virtio_rdma_srq_sleep(s, srq);
+    }
+    qp = virtio_rdma_table_get(&s->qps, id);
+    return !qp || qp->srq || virtio_rdma_rq_sleep(s, qp);
 }
 
 static const RdmaBackendClientOps client_ops = {
@@ -162,12 +158,9 @@ static const RdmaBackendClientOps client_ops = {
     .event = virtio_rdma_event,
     .next_send = virtio_rdma_next_send,
     .put_back_send = virtio_rdma_put_back_send,
-    .srq_room = virtio_rdma_srq_room,
-    .pull_recv = virtio_rdma_pull_recv,
-    .pull_srq_recv = virtio_rdma_pull_srq_recv,
-    .srq_count = virtio_rdma_count_srq,
+    .next_recv = virtio_rdma_next_recv,
     .recv_count = virtio_rdma_recv_count,
-    .recv_watch = virtio_rdma_recv_watch,
+    .recv_sleep = virtio_rdma_recv_sleep,
     .port_changed = virtio_rdma_port_changed,
     .resume = virtio_rdma_ctrl_resume,
     .flush = virtio_rdma_eqs_flush,

@@ -148,22 +148,20 @@ static inline bool virtio_rdma_has(VirtIORdma *s, unsigned bit)
  * is done costs as many as take about as long to read. Work that is over budget
  * is left to the bottom half. The backend has a budget of its own.
  *
- * Per turn: the control queue; doorbells; and in the bottom half marks in
- * shadows, the WQEs of what is scheduled, and the backlogs of CQs
+ * Per turn: the control queue; doorbells, and as many kicks in the bottom half;
+ * there also marks in shadows, and the backlogs of CQs
  */
 #define VIRTIO_RDMA_CTRL_BUDGET     (32 * 1024)
 #define VIRTIO_RDMA_KICK_BUDGET     (16 * 1024)
 #define VIRTIO_RDMA_MARK_BUDGET     (8 * 1024)
-#define VIRTIO_RDMA_WQ_BUDGET       (16 * 1024)
 #define VIRTIO_RDMA_CQ_BUDGET       (16 * 1024)
-/* Of one work queue or CQ at a time, so that they take turns */
+/* Of one CQ at a time, so that they take turns */
 #define VIRTIO_RDMA_QUEUE_BUDGET    (8 * 1024)
 
 /* A buffer of a virtqueue, and each of its descriptors */
 #define VIRTIO_RDMA_COST_BUFFER     24
 #define VIRTIO_RDMA_COST_DESC       8
-/* A slot of a direct queue, and to look at queues that may have none */
-#define VIRTIO_RDMA_COST_SLOT       16
+/* To look at queues that may have nothing */
 #define VIRTIO_RDMA_COST_LOOK       8
 /* A control command, and one that makes or frees a queue */
 #define VIRTIO_RDMA_COST_CMD        256

@@ -16,13 +16,11 @@ static void scatter(VirtIORdma *s)
 
 void virtio_rdma_objects_init(VirtIORdma *s)
 {
-    QTAILQ_INIT(&s->sched_qps);
     QTAILQ_INIT(&s->completed_cqs);
     QTAILQ_INIT(&s->sched_eqs);
     virtio_rdma_shadows_init(s);
     virtio_rdma_table_init(&s->pds, 1, s->limits.max_pd + 1);
     virtio_rdma_table_init(&s->cqs, 0, s->limits.max_cq);
-    QTAILQ_INIT(&s->sched_srqs);
     virtio_rdma_table_init(&s->mrs, 1,
                            s->limits.max_mr + s->limits.max_mw + 1);
     virtio_rdma_table_init(&s->srqs, 0, s->limits.max_srq);

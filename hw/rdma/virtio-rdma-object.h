@@ -100,8 +100,6 @@ void virtio_rdma_srq_use_vq(VirtIORdma *s, VirtIORdmaSrq *srq);
 VirtIORdmaSrq *virtio_rdma_srq_of_vq(VirtIORdma *s, uint32_t n);
 /* It enters the error state, and its QPs enter ERR. */
 void virtio_rdma_srq_fail(VirtIORdma *s, VirtIORdmaSrq *srq);
-/* WQEs that can be pulled; there may be more in a packed virtqueue. */
-uint32_t virtio_rdma_srq_count(VirtIORdma *s, VirtIORdmaSrq *srq);
 VirtIORdmaHandler virtio_rdma_srq_create;
 VirtIORdmaHandler virtio_rdma_srq_modify;
 VirtIORdmaHandler virtio_rdma_srq_query;

@@ -81,9 +81,6 @@ void virtio_rdma_qp_remove(VirtIORdma *s, VirtIORdmaQp *qp)
     virtio_rdma_cq_forget_qp(s, qp->send_cq, qp->init.qpn);
     virtio_rdma_cq_forget_qp(s, qp->recv_cq, qp->init.qpn);
     virtio_rdma_hold_forget_qp(s, qp);
-    if (qp->scheduled) {
-        QTAILQ_REMOVE(&s->sched_qps, qp, next);
-    }
     qp->pd->users--;
     qp->send_cq->users--;
     qp->recv_cq->users--;

@@ -119,8 +119,6 @@ typedef struct VirtIORdmaWq {
     uint32_t count;
     uint32_t ndescs;                /* of inflight[]; the ring has as many */
     uint32_t stale;                 /* at the backend, the ring was reset */
-    bool blocked;                   /* the backend had no room for more */
-    bool watched;                   /* RQ: the backend waits for the next WQE */
     uint16_t seen;                  /* for virtio_rdma_ring_check() */
     uint32_t inflight_room;         /* power of 2, or 0 */
     VirtIORdmaInflight *inflight;
@@ -132,14 +130,12 @@ struct VirtIORdmaSrq {
     VirtIORdmaPd *pd;
     uint32_t users;                 /* QPs */
     bool error;
-    bool scheduled;                 /* is in VirtIORdma.sched_srqs */
     uint16_t seen;                  /* for virtio_rdma_ring_check() */
     VirtQueue *vq;                  /* NULL: it is a direct SRQ */
     VirtIORdmaSlots slots;
     VirtIORdmaDirectSrq direct;     /* of a direct SRQ */
     uint64_t *pages;                /* of its memory, or NULL */
     bool broken;                    /* its driver counts wrongly */
-    QTAILQ_ENTRY(VirtIORdmaSrq) next;
 };
 
 /* The shadow of a page of doorbells */
@@ -248,12 +244,10 @@ struct VirtIORdmaQp {
     VirtIORdmaDirectQp direct;      /* without pages: it has virtqueues */
     uint64_t *pages;                /* of the memory of a direct QP, or NULL */
     bool broken;                    /* its driver counts wrongly */
-    bool scheduled;                 /* is in VirtIORdma.sched_qps */
     int64_t rung_at;                /* the last doorbell, in host time */
     uint64_t n_errors;
     VirtIORdmaQpError error;        /* the last one */
     VirtIORdmaQpFault fault;
-    QTAILQ_ENTRY(VirtIORdmaQp) next;
 };
 
 /* The CQ @cqn; NULL if there is none, or it is an event queue. */
@@ -319,16 +313,12 @@ static inline bool virtio_rdma_qp_is_in(VirtIORdma *s, VirtIORdmaQp *qp,
 void virtio_rdma_bh_schedule(VirtIORdma *s);
 /* Likewise its part that is about work queues: with an iothread that one's. */
 void virtio_rdma_work_schedule(VirtIORdma *s);
-/* Have it look at the queues of @qp, or of @srq. */
+/*
+ * Have it kick the queues of @qp, or @srq, or fail what is broken. Any thread
+ * with the BQL may do so, also one that has not entered the device.
+ */
 void virtio_rdma_qp_schedule(VirtIORdma *s, VirtIORdmaQp *qp);
 void virtio_rdma_srq_schedule(VirtIORdma *s, VirtIORdmaSrq *srq);
-/* The same for who has the BQL, but may not have entered the device. */
-void virtio_rdma_qp_ring(VirtIORdma *s, VirtIORdmaQp *qp);
-void virtio_rdma_srq_ring(VirtIORdma *s, VirtIORdmaSrq *srq);
-/* Schedule what was rung so. */
-void virtio_rdma_take_rung(VirtIORdma *s);
-/* Have it look at the queues of all QPs that use @cq. */
-void virtio_rdma_cq_schedule_qps(VirtIORdma *s, VirtIORdmaCq *cq);
 /* Have it look at the backlogs of all CQs. */
 void virtio_rdma_cqs_schedule(VirtIORdma *s);
 /* Have it look at all there is. */
@@ -601,10 +591,17 @@ static inline bool virtio_rdma_is_direct(const VirtIORdmaWq *wq)
  */
 bool virtio_rdma_slots_take(VirtIORdma *s, VirtIORdmaSlots *slots,
                             uint8_t *wqe, size_t room, size_t *len, bool *bad);
+/* Are there any? *@bad: as above */
+bool virtio_rdma_slots_look(VirtIORdma *s, VirtIORdmaSlots *slots, bool *bad);
 /* WQEs that are there, by what the driver says; 0 if that is nonsense. */
 uint32_t virtio_rdma_slots_count(VirtIORdma *s, const VirtIORdmaSlots *slots);
 /* Undo the last virtio_rdma_slots_take(). */
 void virtio_rdma_slots_untake(VirtIORdmaSlots *slots);
+/* Does the driver not ring for these, as far as the device knows? */
+static inline bool virtio_rdma_slots_are_awake(const VirtIORdmaSlots *slots)
+{
+    return slots->is_awake && !slots->in_doubt;
+}
 /* The driver need ring no doorbell, for the device will look by itself. */
 void virtio_rdma_slots_wake(VirtIORdma *s, VirtIORdmaSlots *slots);
 /* It has to. Returns false if there are WQEs already; *@bad: as above. */
@@ -634,25 +631,6 @@ void virtio_rdma_shadows_run(VirtIORdma *s, uint32_t *budget);
 void virtio_rdma_wq_init(VirtIORdma *s);
 void virtio_rdma_wq_free(VirtIORdma *s);
 /*
- * Hand receives to the backend while there is budget; the queue is scheduled if
- * there may be more. A direct queue that had any is looked at once more, so
- * that who posts in a row has to ring once. Returns whether the backend was
- * given any.
- */
-bool virtio_rdma_rq_run(VirtIORdma *s, VirtIORdmaQp *qp, uint32_t *budget);
-/* The same of an SRQ; one that breaks has yet to fail. */
-bool virtio_rdma_srq_run(VirtIORdma *s, VirtIORdmaSrq *srq, uint32_t *budget);
-/*
- * Pop the next WQE of a receive queue for the backend, which takes *@wr for
- * posted. False if there is none.
- */
-bool virtio_rdma_rq_pull(VirtIORdma *s, VirtIORdmaQp *qp, RdmaRecvWr *wr);
-bool virtio_rdma_srq_pull(VirtIORdma *s, VirtIORdmaSrq *srq, RdmaRecvWr *wr);
-/* WQEs that can be pulled; there may be more in a virtqueue. */
-uint32_t virtio_rdma_rq_count(VirtIORdma *s, VirtIORdmaQp *qp);
-/* Have the driver ring for the next WQE, or run the queue if it is there. */
-void virtio_rdma_rq_watch(VirtIORdma *s, VirtIORdmaQp *qp);
-/*
  * After migration, when guest memory may be touched: for in-order use the
  * virtqueue must know what is in flight, but it does not migrate that.
  */
@@ -664,7 +642,14 @@ void virtio_rdma_wq_push(VirtIORdmaWq *wq, const VirtIORdmaInflight *inflight);
 /* The backend is done with @count more WQEs, oldest first. */
 void virtio_rdma_wq_retire(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaWq *wq,
                            uint32_t count);
-/* Of RdmaBackendClientOps: take the next WQE of a send queue. */
+/* Return all buffers as used, those of posted WQEs first. */
+void virtio_rdma_wq_drain(VirtIORdma *s, VirtIORdmaWq *wq);
+/* The virtqueue of a QP was reset. Returns whether WQEs were lost. */
+bool virtio_rdma_wq_forget(VirtIORdma *s, VirtIORdmaWq *wq);
+
+/* virtio-rdma-sq.c: what the backend takes from send queues */
+
+/* As RdmaBackendClientOps.next_send() */
 RdmaNext virtio_rdma_sq_next(VirtIORdma *s, VirtIORdmaQp *qp, bool flush,
                              RdmaSendWr *wr);
 /*
@@ -676,9 +661,17 @@ uint32_t virtio_rdma_sq_rescan_threshold(VirtIORdma *s,
 /* It is the next one again. */
 void virtio_rdma_sq_put_back(VirtIORdma *s, VirtIORdmaQp *qp,
                              const RdmaSendWr *wr);
-/* Return all buffers as used, those of posted WQEs first. */
-void virtio_rdma_wq_drain(VirtIORdma *s, VirtIORdmaWq *wq);
-/* The virtqueue of a QP was reset. Returns whether WQEs were lost. */
-bool virtio_rdma_wq_forget(VirtIORdma *s, VirtIORdmaWq *wq);
+
+/* virtio-rdma-rq.c: the same of receive queues */
+
+bool virtio_rdma_rq_next(VirtIORdma *s, VirtIORdmaQp *qp, bool flush,
+                         RdmaRecvWr *wr);
+uint32_t virtio_rdma_rq_count(VirtIORdma *s, VirtIORdmaQp *qp);
+bool virtio_rdma_rq_sleep(VirtIORdma *s, VirtIORdmaQp *qp);
+bool virtio_rdma_srq_next(VirtIORdma *s, VirtIORdmaSrq *srq, RdmaRecvWr *wr);
+/* Do the counters of a direct SRQ make sense? If not, it will fail. */
+bool virtio_rdma_srq_check(VirtIORdma *s, VirtIORdmaSrq *srq);
+uint32_t virtio_rdma_srq_count(VirtIORdma *s, VirtIORdmaSrq *srq);
+bool virtio_rdma_srq_sleep(VirtIORdma *s, VirtIORdmaSrq *srq);
 
 #endif

@@ -65,10 +65,8 @@ static void reset(VirtIORdma *s)
     s->sched_all = false;
     s->sched_cqs = false;
     s->sched_events = false;
-    if (s->ctx) {
-        s->any_rung = false;
-        bitmap_zero(s->rung, s->qps.end + s->srqs.end);
-    }
+    s->any_kicks = false;
+    bitmap_zero(s->kicks, s->qps.end + s->srqs.end);
     qemu_bh_cancel(s->bh);
     if (s->error_untold) {
         virtio_rdma_bh_schedule(s);
@@ -217,8 +215,7 @@ static void unrealize(VirtIORdma *s)
     virtio_rdma_events_free(s);
     virtio_rdma_wq_free(s);
     virtio_rdma_saved_free(s);
-    g_free(s->rung);
-    s->rung = NULL;
+    g_clear_pointer(&s->kicks, g_free);
     qemu_bh_delete(s->bh);
     s->bh = NULL;
     for (int n = virtio_get_num_queues(vdev) - 1; n >= 0; n--) {

@@ -4,6 +4,7 @@
  * half does.
  */
 #include "qemu/osdep.h"
+#include "qemu/bitops.h"
 #include "qemu/log.h"
 #include "qemu/main-loop.h"
 #include "qemu/timer.h"
@@ -16,38 +17,64 @@
  */
 #define RING_IN_A_ROW_NS (25 * SCALE_US)
 
-/* Let the backend work on what was posted. */
-static void run_backend(VirtIORdma *s, bool posted)
-{
-    if (posted) {
-        s->bc->run(s->backend);
-    }
-}
-
 /*
  * Tell the backend of sends. A direct queue that has had @rescan_after of them
  * when it is empty is looked at again in the next turn.
  */
-static void kick(VirtIORdma *s, VirtIORdmaQp *qp, uint32_t rescan_after)
+static void kick_sq(VirtIORdma *s, VirtIORdmaQp *qp, uint32_t rescan_after)
 {
-    qp->sq.slots.rescan_after = rescan_after;
-    qp->sq.slots.rung = true;
-    s->bc->kick(s->backend, qp->init.qpn);
+    VirtIORdmaSlots *slots = &qp->sq.slots;
+
+    if (slots->rung && virtio_rdma_is_direct(&qp->sq)) {
+        /* The backend has yet to ask, and finds this one, too. */
+        virtio_rdma_slots_wake(s, slots);
+    }
+    slots->rescan_after = rescan_after;
+    slots->rung = true;
+    rdma_backend_kick(s->backend, RDMA_SQ, qp->init.qpn);
 }
 
-static void run_qp(VirtIORdma *s, VirtIORdmaQp *qp, uint32_t *budget)
+static void kick_rq(VirtIORdma *s, VirtIORdmaQp *qp)
 {
-    if (unlikely(qp->fault.fatal)) {
+    if (virtio_rdma_is_direct(&qp->rq)) {
+        virtio_rdma_slots_wake(s, &qp->rq.slots);
+    }
+    rdma_backend_kick(s->backend, RDMA_RQ, qp->init.qpn);
+}
+
+static void kick_srq(VirtIORdma *s, VirtIORdmaSrq *srq)
+{
+    if (srq->error) {
+        return;
+    }
+    if (!srq->vq) {
+        if (!virtio_rdma_srq_check(s, srq)) {
+            return;
+        }
+        virtio_rdma_slots_wake(s, &srq->slots);
+    }
+    rdma_backend_kick(s->backend, RDMA_SRQ, srq->attr.srqn);
+}
+
+static void kick_or_fail_qp(VirtIORdma *s, VirtIORdmaQp *qp)
+{
+    if (unlikely(qp->broken || qp->fault.fatal)) {
         qp->fault.fatal = false;
         virtio_rdma_qp_fail(s, qp);
+        return;
     }
-    /* Before sends: a message may be for a QP of this device. */
     if (!qp->srq) {
-        virtio_rdma_rq_run(s, qp, budget);
+        kick_rq(s, qp);
     }
-    kick(s, qp, virtio_rdma_sq_rescan_threshold(s, qp));
-    if (qp->broken) {
-        virtio_rdma_qp_fail(s, qp);
+    kick_sq(s, qp, virtio_rdma_sq_rescan_threshold(s, qp));
+}
+
+static void kick_or_fail_srq(VirtIORdma *s, VirtIORdmaSrq *srq)
+{
+    if (unlikely(srq->broken)) {
+        virtio_rdma_srq_fail(s, srq);
+    } else {
+        kick_srq(s, srq);
     }
 }
 
@@ -149,16 +176,6 @@ bool virtio_rdma_running_update(VirtIORdma *s, uint8_t status)
     return changed;
 }
 
-static bool run_srq(VirtIORdma *s, VirtIORdmaSrq *srq, uint32_t *budget)
-{
-    bool posted = virtio_rdma_srq_run(s, srq, budget);
-
-    if (srq->broken) {
-        virtio_rdma_srq_fail(s, srq);
-    }
-    return posted;
-}
-
 /* What is of virtqueues, but for work queues */
 static void run_virtqueues(VirtIORdma *s)
 {
@@ -186,44 +203,64 @@ static void run_virtqueues(VirtIORdma *s)
     virtio_rdma_ctrl_run(s);
 }
 
-/* What is of work queues: with an iothread they have no virtqueues. */
-static void run_queues(VirtIORdma *s)
+/* The queue is gone if there is none with this bit of VirtIORdma.kicks. */
+static void run_kick(VirtIORdma *s, uint32_t bit)
 {
-    VirtIORdmaSrq *srq, *last_srq;
-    VirtIORdmaQp *qp, *last_qp;
-    uint32_t mark_budget = VIRTIO_RDMA_MARK_BUDGET;
-    uint32_t budget = VIRTIO_RDMA_WQ_BUDGET;
-    bool posted = false;
+    VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, bit);
+    VirtIORdmaSrq *srq = bit < s->qps.end ? NULL :
+                         virtio_rdma_table_get(&s->srqs, bit - s->qps.end);
 
-    virtio_rdma_take_rung(s);
-    virtio_rdma_shadows_run(s, &mark_budget);
+    clear_bit_atomic(bit, s->kicks);
+    if (qp) {
+        kick_or_fail_qp(s, qp);
+    } else if (srq) {
+        kick_or_fail_srq(s, srq);
+    }
+}
 
-    /*
-     * What is scheduled from here on waits for the next run, and so does what
-     * is over budget.
-     */
-    last_srq = QTAILQ_LAST(&s->sched_srqs);
-    for (bool more = last_srq; more && budget;) {
-        srq = QTAILQ_FIRST(&s->sched_srqs);
-        more = srq != last_srq && !rdma_backend_wanted(s->backend);
-        QTAILQ_REMOVE(&s->sched_srqs, srq, next);
-        srq->scheduled = false;
-        posted |= run_srq(s, srq, &budget);
+/* Those of bits @from to @to - 1. False: the next turn goes on there. */
+static bool run_kicks_of(VirtIORdma *s, uint32_t from, uint32_t to,
+                         uint32_t *budget)
+{
+    for (uint32_t bit = find_next_bit(s->kicks, to, from); bit < to;
+         bit = find_next_bit(s->kicks, to, bit + 1)) {
+        if (!*budget) {
+            s->next_kick = bit;
+            return false;
+        }
+        run_kick(s, bit);
+        virtio_rdma_pay(budget, VIRTIO_RDMA_COST_LOOK);
+        if (rdma_backend_wanted(s->backend)) {
+            *budget = 0;
+        }
     }
-    last_qp = QTAILQ_LAST(&s->sched_qps);
-    for (bool more = last_qp; more && budget;) {
-        qp = QTAILQ_FIRST(&s->sched_qps);
-        more = qp != last_qp && !rdma_backend_wanted(s->backend);
-        QTAILQ_REMOVE(&s->sched_qps, qp, next);
-        qp->scheduled = false;
-        virtio_rdma_pay(&budget, VIRTIO_RDMA_COST_LOOK);
-        run_qp(s, qp, &budget);
-        posted = true;
+    return true;
+}
+
+/* Kick queues, each once at most. */
+static void run_kicks(VirtIORdma *s)
+{
+    uint32_t end = s->qps.end + s->srqs.end;
+    uint32_t budget = VIRTIO_RDMA_KICK_BUDGET;
+    uint32_t from = s->next_kick;
+
+    if (!qatomic_xchg(&s->any_kicks, false)) {
+        return;
     }
-    if (!QTAILQ_EMPTY(&s->sched_srqs) || !QTAILQ_EMPTY(&s->sched_qps)) {
+    if (!run_kicks_of(s, from, end, &budget) ||
+        !run_kicks_of(s, 0, from, &budget)) {
+        qatomic_set(&s->any_kicks, true);
         virtio_rdma_work_schedule(s);
     }
-    run_backend(s, posted);
+}
+
+/* Serve work queues: with an iothread they have no virtqueues. */
+static void run_queues(VirtIORdma *s)
+{
+    uint32_t mark_budget = VIRTIO_RDMA_MARK_BUDGET;
+
+    virtio_rdma_shadows_run(s, &mark_budget);
+    run_kicks(s);
 }
 
 /* What faults have put off, and is due now */
@@ -344,12 +381,11 @@ void virtio_rdma_handle_wq(VirtIODevice *vdev, VirtQueue *vq)
         return;
     }
     virtio_rdma_enter(s);
+    virtio_rdma_pay(&s->kick_budget, VIRTIO_RDMA_COST_LOOK);
     if (wq->kind == RDMA_SQ) {
-        virtio_rdma_pay(&s->kick_budget, VIRTIO_RDMA_COST_LOOK);
-        kick(s, qp, 1);
-        run_backend(s, true);
+        kick_sq(s, qp, 1);
     } else {
-        run_backend(s, virtio_rdma_rq_run(s, qp, &s->kick_budget));
+        kick_rq(s, qp);
     }
     virtio_rdma_leave(s);
 }
@@ -372,20 +408,14 @@ static bool enter_to_kick(VirtIORdma *s)
     return false;
 }
 
-/* The driver says that there are WQEs. */
-static void kick_srq(VirtIORdma *s, VirtIORdmaSrq *srq)
+static void ring_srq(VirtIORdma *s, VirtIORdmaSrq *srq)
 {
-    bool posted;
-
     if (!enter_to_kick(s)) {
-        virtio_rdma_srq_ring(s, srq);
+        virtio_rdma_srq_schedule(s, srq);
         return;
     }
-    posted = virtio_rdma_srq_run(s, srq, &s->kick_budget);
-    if (srq->broken) {
-        virtio_rdma_srq_schedule(s, srq);
-    }
-    run_backend(s, posted);
+    virtio_rdma_pay(&s->kick_budget, VIRTIO_RDMA_COST_LOOK);
+    kick_srq(s, srq);
     virtio_rdma_leave(s);
 }
 
@@ -395,7 +425,7 @@ void virtio_rdma_handle_srq(VirtIODevice *vdev, VirtQueue *vq)
     VirtIORdmaSrq *srq = virtio_rdma_srq_of_vq(s, virtio_get_queue_index(vq));
 
     if (srq && virtio_rdma_active(s)) {
-        kick_srq(s, srq);
+        ring_srq(s, srq);
     }
 }
 
@@ -410,32 +440,23 @@ static bool in_a_row(int64_t *rung_at)
 }
 
 /*
- * The first sends at once, as the main loop may sleep; receives, and sends that
- * follow in a row, are its work, beside the vCPU. Sends go before receives so,
- * which is right only if the backend pulls these.
+ * The first sends at once, as the main loop may sleep; those that follow in a
+ * row are its work, beside the vCPU.
  */
-static void kick_direct_qp(VirtIORdma *s, VirtIORdmaQp *qp)
+static void ring_direct_qp(VirtIORdma *s, VirtIORdmaQp *qp)
 {
-    VirtIORdmaSlots *slots = &qp->sq.slots;
-    uint32_t before = slots->taken;
-
-    if (!s->limits.pulls_recv || !enter_to_kick(s)) {
-        virtio_rdma_qp_ring(s, qp);
+    if (!enter_to_kick(s)) {
+        virtio_rdma_qp_schedule(s, qp);
         return;
     }
     if (in_a_row(&s->shadows[qp->direct.doorbell].rung_at)) {
         virtio_rdma_shadow_wake(s, qp->direct.doorbell);
     }
     virtio_rdma_pay(&s->kick_budget, VIRTIO_RDMA_COST_LOOK);
-    kick(s, qp, in_a_row(&qp->rung_at) || qp->sq.count ? 1 : UINT32_MAX);
-    run_backend(s, true);
-    if (slots->rung) {
-        /* The backend asks for what is there when it can. */
-        virtio_rdma_slots_wake(s, slots);
+    if (!qp->srq && !virtio_rdma_slots_are_awake(&qp->rq.slots)) {
+        kick_rq(s, qp);
     }
-    if (slots->taken == before || qp->broken) {
-        virtio_rdma_qp_schedule(s, qp);
-    }
+    kick_sq(s, qp, in_a_row(&qp->rung_at) || qp->sq.count ? 1 : UINT32_MAX);
     /* What it writes may be the end of the QP, and of the device. */
     virtio_rdma_leave(s);
 }
@@ -455,9 +476,9 @@ void virtio_rdma_doorbell(VirtIORdma *s, uint32_t page, uint32_t value)
     /* A process that rings for a queue of another one has no effect. */
     if (qp && qp->pages && qp->direct.doorbell == page) {
         trace_virtio_rdma_doorbell(s, page, value);
-        kick_direct_qp(s, qp);
+        ring_direct_qp(s, qp);
     } else if (srq && srq->pages && srq->direct.doorbell == page) {
         trace_virtio_rdma_doorbell(s, page, value);
-        kick_srq(s, srq);
+        ring_srq(s, srq);
     }
 }

@@ -188,7 +188,7 @@ static bool read_slot(VirtIORdma *s, const VirtIORdmaSlots *slots, uint32_t at,
     return true;
 }
 
-static bool look(VirtIORdma *s, VirtIORdmaSlots *slots, bool *bad)
+bool virtio_rdma_slots_look(VirtIORdma *s, VirtIORdmaSlots *slots, bool *bad)
 {
     uint32_t producer;
 
@@ -217,7 +217,7 @@ bool virtio_rdma_slots_take(VirtIORdma *s, VirtIORdmaSlots *slots,
     uint32_t most = (1u << slots->slot_shift) - VIRTIO_RDMA_SLOT_SIZE;
     uint8_t head[VIRTIO_RDMA_SLOT_SIZE];
 
-    if (!look(s, slots, bad)) {
+    if (!virtio_rdma_slots_look(s, slots, bad)) {
         return false;
     }
     /* A WQE without any bytes completes with an error. */
@@ -275,7 +275,7 @@ bool virtio_rdma_slots_sleep(VirtIORdma *s, VirtIORdmaSlots *slots, bool *bad)
          */
         smp_mb();
     }
-    return !look(s, slots, bad);
+    return !virtio_rdma_slots_look(s, slots, bad);
 }
 
 void virtio_rdma_slots_drain(VirtIORdma *s, VirtIORdmaSlots *slots)

@@ -163,8 +163,7 @@ static RdmaNext sq_take(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaTaken *t)
     VirtIORdmaSlots *slots = &wq->slots;
 
     if (!virtio_rdma_is_direct(wq)) {
-        return virtio_rdma_ring_check(s, wq->vq, &wq->seen) &&
-               virtio_rdma_wq_take(s, qp, wq, VIRTIO_RDMA_SEND_WQE_SIZE, t)
+        return virtio_rdma_wq_take(s, qp, wq, VIRTIO_RDMA_SEND_WQE_SIZE, t)
                ? RDMA_NEXT_WR : RDMA_NEXT_NONE;
     }
     slots->rung = false;
@@ -212,10 +211,7 @@ RdmaNext virtio_rdma_sq_next(VirtIORdma *s, VirtIORdmaQp *qp, bool flush,
     }
     *wr = (RdmaSendWr) {};
     get_send(s, qp, t->len, &budget, wr);
-    if (t->elem) {
-        wr->cost = virtio_rdma_elem_bytes(t->elem);
-    }
-    wr->cost += (VIRTIO_RDMA_MAX_PAGE_LIST - budget) * PAGE_BYTES;
+    wr->cost = t->cost + (VIRTIO_RDMA_MAX_PAGE_LIST - budget) * PAGE_BYTES;
     if (unlikely(s->fault_points & VIRTIO_RDMA_FAULT_AT_SEND) && !flush &&
         is_held_back(s, qp, wr)) {
         virtio_rdma_sq_put_back(s, qp, wr);

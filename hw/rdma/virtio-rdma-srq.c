@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Shared receive queues of a virtio-rdma device: the objects and their
- * commands. The way of a WQE to the backend is in virtio-rdma-wq.c.
+ * commands. The way of a WQE to the backend is in virtio-rdma-rq.c.
  */
 #include "qemu/osdep.h"
 #include "qemu/bitops.h"
 #include "trace.h"
 #include "virtio-rdma-object.h"
-
-#define SRQ_RING_MIN 16
 
 VirtIORdmaSrq *virtio_rdma_srq_of_vq(VirtIORdma *s, uint32_t n)
 {
@@ -44,9 +42,6 @@ void virtio_rdma_srq_remove(VirtIORdma *s, VirtIORdmaSrq *srq)
 {
     virtio_rdma_table_clear(&s->srqs, srq->attr.srqn);
     virtio_rdma_events_forget(s, VIRTIO_RDMA_EVENT_OF_SRQ, srq->attr.srqn);
-    if (srq->scheduled) {
-        QTAILQ_REMOVE(&s->sched_srqs, srq, next);
-    }
     srq->pd->users--;
     virtio_rdma_direct_srq_stop(s, srq);
     g_free(srq);
@@ -59,18 +54,14 @@ static uint32_t flags_of(VirtIORdma *s, const VirtIORdmaReq *req)
                                                         : 0;
 }
 
-/*
- * The ring may be smaller than the SRQ, since a buffer is returned as soon as
- * its WQE is copied. One below the minimum is taken for a mistake.
- */
+/* WQEs wait in the ring, until messages take them. */
 static int check_srqn(VirtIORdma *s, uint32_t srqn, const VirtIORdmaReq *req)
 {
     if (flags_of(s, req) & VIRTIO_RDMA_SRQ_DIRECT) {
         return 0;
     }
     return virtio_rdma_vq_check(s, virtio_rdma_srq_vq(s, srqn),
-                                MIN(req->create_srq.attr.max_wr,
-                                    SRQ_RING_MIN));
+                                req->create_srq.attr.max_wr);
 }
 
 /* Add an SRQ, with what the driver says of its queue. */
@@ -212,25 +203,6 @@ int virtio_rdma_srq_destroy(VirtIORdma *s, const VirtIORdmaReq *req,
     virtio_rdma_srq_remove(s, srq);
     virtio_rdma_srq_set_notifier(s, srqn, false);
     return 0;
-}
-
-uint32_t virtio_rdma_srq_count(VirtIORdma *s, VirtIORdmaSrq *srq)
-{
-    uint32_t n = 0;
-
-    if (srq->error || srq->broken) {
-        return 0;
-    }
-    if (srq->vq) {
-        return virtio_rdma_ring_count(s, srq->vq, &n)
-               ? n : !virtio_queue_empty(srq->vq);
-    }
-    n = virtio_rdma_slots_count(s, &srq->slots);
-    if (!n) {
-        /* The driver may count wrongly: a run of the queue finds out. */
-        virtio_rdma_srq_schedule(s, srq);
-    }
-    return n;
 }
 
 /* WQEs that the driver had put into its queue are lost. */

@@ -108,8 +108,8 @@ static void virtio_rdma_realize(DeviceState *dev, Error **errp)
     virtio_rdma_objects_init(s);
     virtio_rdma_wq_init(s);
     s->bh = virtio_bh_new_guarded(dev, virtio_rdma_bh, s);
+    s->kicks = bitmap_new(s->limits.max_qp + s->limits.max_srq);
     if (s->ctx) {
-        s->rung = bitmap_new(s->limits.max_qp + s->limits.max_srq);
         s->work_bh = aio_bh_new(s->ctx, virtio_rdma_work_bh, s);
     }
     s->kick_budget = VIRTIO_RDMA_KICK_BUDGET;

@@ -189,7 +189,7 @@ typedef struct RoceQpImage {
     uint32_t n_send_sges;
     uint32_t inline_len;            /* bytes */
     uint32_t n_pages;
-    uint32_t n_recv;
+    uint32_t n_recv;                /* 0 or 1 */
     uint32_t n_recv_sges;
     uint32_t n_res;
     RoceSendImage *send;
@@ -201,10 +201,10 @@ typedef struct RoceQpImage {
     RoceResource *res;
 } RoceQpImage;
 
-/* A shared receive queue; its WQEs as in RoceQpImage. */
+/* A shared receive queue; its WQE as in RoceQpImage. */
 typedef struct RoceSrqImage {
     RdmaSrqAttr attr;
-    uint32_t n_recv;
+    uint32_t n_recv;                /* 0 or 1 */
     uint32_t n_recv_sges;
     RoceRecvWqe *recv;
     RdmaSge *recv_sges;

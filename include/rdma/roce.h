@@ -7,7 +7,8 @@
  * requests, frames and the time, and takes frames, completions and the next
  * deadline out of it. Same input, same output.
  *
- *   in:  roce_post_send/recv(), roce_rx(), roce_expire(), control calls
+ *   in:  RoceOps.next_send/next_recv, roce_kick(), roce_rx(), roce_expire(),
+ *        control calls
  *   out: roce_poll_tx(), RoceOps.complete/retire/event,
  *        roce_next_deadline()
  *
@@ -20,7 +21,7 @@
  * Inside (backends/rdma/roce) there are layers, each a folder with one header.
  * A file includes and calls what is in its own folder or below, never above:
  *
- *   .          this API: posting, transmission, reception, state
+ *   .          this API: kicks, transmission, reception, state
  *   transport  requester, responder and datagrams, by direction
  *   queue      QPs, SRQs, completion, pacing, multicast groups
  *   mem        regions, windows, scatter/gather lists, frames
@@ -142,11 +143,6 @@ typedef struct RoceOps {
     /* An asynchronous event of a QP or an SRQ. */
     void (*event)(void *opaque, const RdmaEvent *event);
     /*
-     * A message took a WQE of SRQ @srqn, which was full: there is room. May
-     * be NULL if RoceConfig.max_srq is 0.
-     */
-    void (*srq_room)(void *opaque, uint32_t srqn);
-    /*
      * QP @qpn may send. Set *@wr to the next WR that its consumer has posted,
      * see RdmaNext; what it points to stays valid until the next call of a
      * RoceOps function. With @flush the WR completes without being executed:
@@ -160,34 +156,23 @@ typedef struct RoceOps {
      */
     void (*put_back_send)(void *opaque, uint32_t qpn, const RdmaSendWr *wr);
     /*
-     * A message for QP @qpn, which has no SRQ, finds no receive WQE. Set *@wr
-     * to the next WR that its consumer has posted and the engine has not got,
-     * or return false if there is none. The WR counts as posted, and what it
-     * points to stays valid until the next call of a RoceOps function. May be
-     * NULL.
+     * A message needs a receive of RQ or SRQ @id, or with @flush the QP is in
+     * ERR: likewise, or return false if there is none. Only recv_sleep() has
+     * roce_kick() tell of the next one. May be NULL.
      */
-    bool (*pull_recv)(void *opaque, uint32_t qpn, RdmaRecvWr *wr);
+    bool (*next_recv)(void *opaque, RdmaQueue queue, uint32_t id, bool flush,
+                      RdmaRecvWr *wr);
     /*
-     * How many WQEs the consumer of QP @qpn, which has no SRQ, has posted
-     * that the engine has not got; may be fewer than there are. NULL: peers
-     * are told of no credits (IBTA 9.7.7.2).
+     * How many WQEs the consumer has posted to RQ or SRQ @id that the engine
+     * has not got; may be fewer than there are. Those of an SRQ count for its
+     * limit. NULL: none, and peers are told of no credits (IBTA 9.7.7.2).
      */
-    uint32_t (*recv_count)(void *opaque, uint32_t qpn);
+    uint32_t (*recv_count)(void *opaque, RdmaQueue queue, uint32_t id);
     /*
-     * Peers wait for a receive WQE of QP @qpn. The owner shall call
-     * roce_post_recv() soon with the next that is posted, or with one that is
-     * there already. A pull_recv() that succeeds ends this. Not NULL if
-     * recv_count is not.
+     * Have roce_kick() tell of the next receive that is posted to RQ @id.
+     * False: there is one already. Not NULL if recv_count is not.
      */
-    void (*recv_watch)(void *opaque, uint32_t qpn);
-    /* Likewise for SRQ @srqn, which is empty. May be NULL. */
-    bool (*pull_srq_recv)(void *opaque, uint32_t srqn, RdmaRecvWr *wr);
-    /*
-     * How many WQEs the consumer of SRQ @srqn has posted that the engine has
-     * not got; may be fewer than there are. They count for the limit. NULL:
-     * none.
-     */
-    uint32_t (*srq_count)(void *opaque, uint32_t srqn);
+    bool (*recv_sleep)(void *opaque, RdmaQueue queue, uint32_t id);
     /*
      * Does the next frame to this MAC address go where nothing can spoil it?
      * Then its ICRC is left out: the field is 0. May be NULL.
@@ -206,7 +191,7 @@ typedef struct RoceOps {
     void (*trace)(void *opaque, const RoceTrace *trace);
     /*
      * Free memory of GLib that may be large: the list of a region, which was
-     * given to the engine, or WQEs of an SRQ. May be NULL: then it is g_free().
+     * given to the engine. May be NULL: then it is g_free().
      */
     void (*free_large)(void *opaque, void *mem, size_t size);
 } RoceOps;
@@ -406,9 +391,6 @@ int roce_srq_create(RoceEngine *e, const RdmaSrqAttr *attr);
 int roce_srq_set_limit(RoceEngine *e, uint32_t srqn, uint32_t limit);
 int roce_srq_query(const RoceEngine *e, uint32_t srqn, RdmaSrqAttr *attr);
 int roce_srq_destroy(RoceEngine *e, uint32_t srqn);
-/* Free places in the SRQ. A place is free when a message took its WQE. */
-uint32_t roce_srq_room(const RoceEngine *e, uint32_t srqn);
-int roce_post_srq_recv(RoceEngine *e, uint32_t srqn, const RdmaRecvWr *wr);
 
 /*
  * Multicast (IBTA 10.5.2): a UD QP gets a copy of what is sent to @gid, an
@@ -423,15 +405,6 @@ int roce_mcast_detach(RoceEngine *e, uint32_t qpn,
                       const uint8_t gid[RDMA_GID_LEN]);
 
 /*
- * How many WRs the queue takes now: 0 while the state does not allow to post
- * (SQ: RESET, INIT, RTR; RQ: RESET), otherwise the free places, which may be
- * fewer than the QP was created with: the engine's memory does not grow with
- * that. A WQE frees its place when it retires.
- */
-uint32_t roce_send_room(const RoceEngine *e, uint32_t qpn);
-uint32_t roce_recv_room(const RoceEngine *e, uint32_t qpn);
-
-/*
  * Look at an object, which changes nothing: for people, see rdma/inspect.h.
  * What the engine knows of a QP is everything. Errors: -ENOENT.
  */
@@ -439,23 +412,18 @@ int roce_inspect(const RoceEngine *e, RdmaInspect what, uint32_t id,
                  RdmaInspection *out);
 
 /*
- * The consumer of the QP has posted sends: ask RoceOps.next_send for them when
- * its turn comes. A QP without such a call since the answer RDMA_NEXT_NONE is
- * taken for one that has nothing to send. There may be no such QP.
+ * The consumer has posted to @queue. RDMA_SQ: ask for sends by
+ * RoceOps.next_send() when QP @id has its turn; a QP without such a call since
+ * the answer RDMA_NEXT_NONE is taken for one that has nothing to send. RDMA_RQ:
+ * peers that wait for a receive are told of it, and in ERR it is flushed. Other
+ * messages ask by themselves, so that RDMA_SRQ has no effect. There may be no
+ * such queue.
  */
-void roce_kick(RoceEngine *e, uint32_t qpn);
+void roce_kick(RoceEngine *e, RdmaQueue queue, uint32_t id);
 /* A turn of the owner begins: ask again those that said RDMA_NEXT_LATER. */
 void roce_rescan(RoceEngine *e);
 /* Are there such queues? Then the owner takes another turn soon. */
 bool roce_has_rescans(const RoceEngine *e);
-
-/*
- * Post a WR; it is copied. Call only with room. A WR that cannot be executed
- * (keys, lengths, opcode, flags) is accepted and completes in its turn with
- * the matching error. Errors: -ENOENT (qpn), -ENOSPC (no room).
- */
-int roce_post_send(RoceEngine *e, uint32_t qpn, const RdmaSendWr *wr);
-int roce_post_recv(RoceEngine *e, uint32_t qpn, const RdmaRecvWr *wr);
 
 /*
  * Is this Ethernet frame RoCEv2, addressed to the port's MAC and one of the

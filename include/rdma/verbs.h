@@ -83,15 +83,16 @@ typedef enum RdmaQpType {
     RDMA_QPT_UD = 4,
 } RdmaQpType;
 
-/* The two work queues of a QP. */
+/* Work queues: the two of a QP, which its QPN names, and an SRQ. */
 typedef enum RdmaQueue {
     RDMA_SQ,
     RDMA_RQ,
+    RDMA_SRQ,
 } RdmaQueue;
 
-/* What a queue answers that is asked for its next work request. */
+/* The answer of a send queue that is asked for its next work request */
 typedef enum RdmaNext {
-    /* There is none. Whoever has asked is told of the next one. */
+    /* There is none. A kick tells of the next one. */
     RDMA_NEXT_NONE,
     /* Here it is; it counts as taken. */
     RDMA_NEXT_WR,
@@ -411,6 +412,7 @@ typedef struct RdmaSendWr {
 typedef struct RdmaRecvWr {
     uint64_t wr_id;
     RdmaWcStatus status;
+    uint32_t cost;                  /* as in RdmaSendWr */
     uint32_t num_sge;
     const RdmaSge *sg_list;
 } RdmaRecvWr;

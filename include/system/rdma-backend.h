@@ -60,28 +60,20 @@ typedef struct RdmaBackendClientOps {
                           RdmaSendWr *wr);
     /* @wr, the last answer of next_send(), is the next one again. */
     void (*put_back_send)(void *opaque, uint32_t qpn, const RdmaSendWr *wr);
-    /* A message took a WQE of an SRQ that was full: there is room. */
-    void (*srq_room)(void *opaque, uint32_t srqn);
     /*
-     * A message for QP @qpn, which has no SRQ, finds no receive WQE; or SRQ
-     * @srqn is empty. The notification of a WQE may come after that of the
-     * send that is for it: set *@wr to the next WR of the queue, which then is
-     * posted, or return false if there is none. What it points to stays valid
-     * until the next callback.
+     * Set *@wr to the next WR of RQ or SRQ @id, which counts as taken, or
+     * return false if there is none. What it points to stays valid until the
+     * next callback. With @flush the WR is not executed: only wr_id counts.
+     * That a receive is there may be told later than of the send that is for
+     * it, or not at all: ask when a message needs one, or post receives to the
+     * host before sends.
      */
-    bool (*pull_recv)(void *opaque, uint32_t qpn, RdmaRecvWr *wr);
-    bool (*pull_srq_recv)(void *opaque, uint32_t srqn, RdmaRecvWr *wr);
-    /*
-     * WQEs of QP @qpn, which has no SRQ, that can be pulled; there may be more.
-     */
-    uint32_t (*recv_count)(void *opaque, uint32_t qpn);
-    /* Likewise of SRQ @srqn, for its limit. */
-    uint32_t (*srq_count)(void *opaque, uint32_t srqn);
-    /*
-     * A peer waits until QP @qpn has a receive WQE: post the next one, or one
-     * that can be pulled by now, without being asked.
-     */
-    void (*recv_watch)(void *opaque, uint32_t qpn);
+    bool (*next_recv)(void *opaque, RdmaQueue queue, uint32_t id, bool flush,
+                      RdmaRecvWr *wr);
+    /* How many WRs next_recv() would find; in a virtqueue there may be more. */
+    uint32_t (*recv_count)(void *opaque, RdmaQueue queue, uint32_t id);
+    /* Have kick() tell of the next one. False: there is one already. */
+    bool (*recv_sleep)(void *opaque, RdmaQueue queue, uint32_t id);
     /*
      * Port attributes changed: link state, MTU or MAC. Also in a stopped VM,
      * likewise.
@@ -164,12 +156,6 @@ typedef struct RdmaBackendLimits {
      * device offers VIRTIO_RDMA_F_HOST_NUMBERS, and serves no driver without.
      */
     bool host_numbers;
-    /*
-     * From the backend: a message that needs a receive pulls it from the
-     * client. Without, receives have to be posted before the sends that the
-     * driver posted after them.
-     */
-    bool pulls_recv;
 } RdmaBackendLimits;
 
 /* RdmaBackendClass.query_counters; in the order of the guest ABI. */
@@ -194,6 +180,7 @@ struct RdmaBackend {
     bool contended;                 /* the iothread wants to enter */
     unsigned waiting;               /* threads that wait for the lock */
 
+    bool kicked;                    /* run() is to be called */
     unsigned busy;                  /* rdma_backend_enter() without _leave() */
     const void *owner;              /* the thread that is busy */
     bool guard_was;                 /* before the outermost of them */
@@ -336,10 +323,6 @@ struct RdmaBackendClass {
     int (*set_srq_limit)(RdmaBackend *rb, uint32_t srqn, uint32_t limit);
     int (*query_srq)(RdmaBackend *rb, uint32_t srqn, RdmaSrqAttr *attr);
     int (*destroy_srq)(RdmaBackend *rb, uint32_t srqn);
-    /* As recv_room() and post_recv(); the backend keeps the WR. */
-    uint32_t (*srq_room)(RdmaBackend *rb, uint32_t srqn);
-    int (*post_srq_recv)(RdmaBackend *rb, uint32_t srqn,
-                         const RdmaRecvWr *wr);
 
     /*
      * The driver knows these of limits.extensions. Called before work comes
@@ -406,26 +389,17 @@ struct RdmaBackendClass {
     int (*destroy_qp)(RdmaBackend *rb, uint32_t qpn);
 
     /*
-     * The send queue of the QP may have WRs: ask for them by next_send() when
-     * the QP has its turn, which is not in here. Followed by run().
+     * The queue may have WRs: ask for sends by next_send() when the QP has its
+     * turn, which is not in here. See rdma_backend_kick().
      */
-    void (*kick)(RdmaBackend *rb, uint32_t qpn);
-
-    /* How many WRs the queue would take now; 0 while it may not be used. */
-    uint32_t (*recv_room)(RdmaBackend *rb, uint32_t qpn);
-    /*
-     * Call with room only. The WR is copied; bad ones complete with error. When
-     * it fails the WR is not taken: retire() of the queue, maybe of 0 WQEs,
-     * asks for it again.
-     */
-    int (*post_recv)(RdmaBackend *rb, uint32_t qpn, const RdmaRecvWr *wr);
+    void (*kick)(RdmaBackend *rb, RdmaQueue queue, uint32_t id);
+    /* There were kicks, and the backend is about to be left: work on them. */
+    void (*run)(RdmaBackend *rb);
     /*
      * From inside a callback, which took as long as copying so many bytes
      * takes, besides what is usual. Optional.
      */
     void (*charge)(RdmaBackend *rb, uint32_t bytes);
-    /* The batch of posts is over: work on it. */
-    void (*run)(RdmaBackend *rb);
 };
 
 /*
@@ -477,6 +451,11 @@ bool rdma_backend_try_enter(RdmaBackend *rb);
 bool rdma_backend_enter_if_free(RdmaBackend *rb);
 /* Has this thread entered? */
 bool rdma_backend_busy(const RdmaBackend *rb);
+/*
+ * The driver has posted to SQ, RQ or SRQ @id, or may have. Between enter and
+ * leave; the outermost leave has the backend work on all that were kicked.
+ */
+void rdma_backend_kick(RdmaBackend *rb, RdmaQueue queue, uint32_t id);
 
 /*
  * Does another thread wait for this one to leave? It then comes to an end with

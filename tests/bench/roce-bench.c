@@ -31,7 +31,8 @@
 typedef struct Peer {
     RoceEngine *engine;
     uint8_t *mem;
-    uint64_t sent, received;        /* completions */
+    uint64_t sent;                  /* completions */
+    uint64_t recvs;                 /* receives that the engine pulled */
     bool failed;
 } Peer;
 
@@ -44,7 +45,15 @@ typedef struct Cell {
     unsigned qps;
 } Cell;
 
+/* The send queue of a QP: messages since it was made */
+typedef struct Sends {
+    uint64_t posted;
+    uint64_t pulled;
+} Sends;
+
+static const Cell *cell;            /* the one that runs */
 static Peer peers[2];
+static Sends sends[MAX_QPS];        /* of peers[0] */
 static RoceTxFrame tx_frame;
 static uint8_t wire[ROCE_MAX_FRAME];
 static int64_t virtual_now;
@@ -94,9 +103,7 @@ static bool bench_complete(void *opaque, uint32_t cqn, const RdmaWc *wc,
 
     if (wc->status != RDMA_WC_SUCCESS) {
         p->failed = true;
-    } else if (wc->opcode & RDMA_WC_RECV) {
-        p->received++;
-    } else {
+    } else if (!(wc->opcode & RDMA_WC_RECV)) {
         p->sent++;
     }
     return true;
@@ -104,6 +111,56 @@ static bool bench_complete(void *opaque, uint32_t cqn, const RdmaWc *wc,
 
 static void bench_event(void *opaque, const RdmaEvent *event)
 {
+}
+
+/* Message @n of all QPs has this place in both memories. */
+static RdmaSge place_of(uint64_t n)
+{
+    return (RdmaSge) { n * cell->size % REGION, cell->size, KEY };
+}
+
+static RdmaNext bench_next_send(void *opaque, uint32_t qpn, bool flush,
+                                RdmaSendWr *wr)
+{
+    static RdmaSge sge;
+    Sends *s = &sends[qpn - QPN];
+    uint64_t turn = s->pulled / cell->depth * cell->qps + qpn - QPN;
+
+    if (opaque != &peers[0] || s->pulled == s->posted) {
+        return RDMA_NEXT_NONE;
+    }
+    sge = place_of(turn * cell->depth + s->pulled % cell->depth);
+    *wr = (RdmaSendWr) {
+        .wr_id = s->pulled++,
+        .opcode = cell->opcode,
+        .send_flags = RDMA_SEND_SIGNALED,
+        .num_sge = 1,
+        .sg_list = &sge,
+        .wr.rdma = { sge.addr, KEY },
+    };
+    return RDMA_NEXT_WR;
+}
+
+static void bench_put_back_send(void *opaque, uint32_t qpn,
+                                const RdmaSendWr *wr)
+{
+    sends[qpn - QPN].pulled--;
+}
+
+/* There is always one. */
+static bool bench_next_recv(void *opaque, RdmaQueue queue, uint32_t id,
+                            bool flush, RdmaRecvWr *wr)
+{
+    static RdmaSge sge;
+    Peer *p = opaque;
+
+    sge = place_of(p->recvs);
+    *wr = (RdmaRecvWr) {
+        .wr_id = p->recvs++,
+        .num_sge = 1,
+        .sg_list = &sge,
+    };
+    return true;
 }
 
 static void bench_wake(void *opaque)
@@ -174,6 +231,9 @@ static void set_up(const Cell *c)
         .retire = bench_retire,
         .complete = bench_complete,
         .event = bench_event,
+        .next_send = bench_next_send,
+        .put_back_send = bench_put_back_send,
+        .next_recv = bench_next_recv,
         .wake = bench_wake,
     };
     RoceConfig config = {
@@ -182,6 +242,8 @@ static void set_up(const Cell *c)
     };
     unsigned i, j;
 
+    cell = c;
+    memset(sends, 0, sizeof(sends));
     for (i = 0; i < 2; i++) {
         Peer *p = &peers[i];
         const uint8_t mac[] = { 0x52, 0x54, 0, 0, 0, 1 + i };
@@ -203,7 +265,7 @@ static void set_up(const Cell *c)
         for (j = 0; j < mr.npages; j++) {
             mr.pages[j] = (uint64_t)j * RDMA_PAGE_SIZE;
         }
-        p->sent = p->received = 0;
+        p->sent = p->recvs = 0;
         p->failed = false;
         p->engine = roce_new(&config, &ops, p);
         roce_set_mac(p->engine, mac);
@@ -245,52 +307,27 @@ static bool carry(unsigned from)
     return moved;
 }
 
-static void post_recv(const Cell *c, uint64_t n)
-{
-    RdmaSge sge = { n * c->size % REGION, c->size, KEY };
-    RdmaRecvWr wr = { .wr_id = n, .num_sge = 1, .sg_list = &sge };
-
-    must(roce_post_recv(peers[1].engine, QPN, &wr), "post");
-}
-
 /* QPs take turns, with all that one has under way. */
 static void post_send(const Cell *c, uint64_t n)
 {
-    uint32_t qpn = QPN + n / c->depth % c->qps;
-    RdmaSge sge = { n * c->size % REGION, c->size, KEY };
-    RdmaSendWr wr = {
-        .wr_id = n,
-        .opcode = c->opcode,
-        .send_flags = RDMA_SEND_SIGNALED,
-        .num_sge = 1,
-        .sg_list = &sge,
-        .wr.rdma = { sge.addr, KEY },
-    };
+    uint32_t qp = n / c->depth % c->qps;
 
-    must(roce_post_send(peers[0].engine, qpn, &wr), "post");
+    sends[qp].posted++;
+    roce_kick(peers[0].engine, RDMA_SQ, QPN + qp);
 }
 
 /* Move @count messages; returns the time it took. */
 static int64_t run_engine(const Cell *c, uint64_t count)
 {
     uint64_t posted = peers[0].sent, target = posted + count;
-    static uint64_t recvs;
     int64_t start;
 
-    if (c->opcode == RDMA_WR_SEND) {
-        recvs = peers[1].received;
-    }
     start = clock_ns();
     while (peers[0].sent < target) {
         unsigned room;
         bool moved;
 
         virtual_now += 1000;
-        if (c->opcode == RDMA_WR_SEND) {
-            while (recvs < target && recvs - peers[1].received < DEPTH) {
-                post_recv(c, recvs++);
-            }
-        }
         /* Of several QPs all are done before the next turn. */
         room = c->qps == 1 ? c->depth - (posted - peers[0].sent) :
                posted == peers[0].sent ? c->depth * c->qps : 0;

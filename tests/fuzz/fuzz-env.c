@@ -305,10 +305,33 @@ void fuzz_qp_modify(FuzzEnv *env, unsigned which, FuzzInput *in)
     }
 }
 
+/* WRs that the consumer has posted to a queue, and the engine has not got */
+static uint32_t waiting(const FuzzEnv *env, unsigned which, RdmaQueue q)
+{
+    const Consumer *c = env->host->consumer;
+    uint32_t qpn = fuzz_qpns[which];
+
+    return q == RDMA_SQ ? consumer_sends(c, qpn)
+                        : consumer_recvs(c, RDMA_RQ, qpn);
+}
+
+/* The consumer gives its queues up: what waits there counts as retired. */
+static void drop_queues(FuzzEnv *env, unsigned which)
+{
+    uint32_t qpn = fuzz_qpns[which];
+    unsigned q;
+
+    for (q = 0; q < 2; q++) {
+        env->host->retired[qpn][q] += waiting(env, which, q);
+    }
+    consumer_drop_qp(env->host->consumer, qpn);
+}
+
 void fuzz_qp_destroy(FuzzEnv *env, unsigned which)
 {
     if (env->qp[which].exists) {
         MUST(roce_qp_destroy(env->engine, fuzz_qpns[which]) == 0);
+        drop_queues(env, which);
         env->qp[which].exists = false;
     }
 }
@@ -414,29 +437,62 @@ void fuzz_env_free(FuzzEnv *env)
     g_free(env);
 }
 
+/* May the consumer post there? */
+static bool has_room(const FuzzEnv *env, unsigned which, RdmaQueue q)
+{
+    uint32_t qpn = fuzz_qpns[which];
+    uint64_t retired = env->host->retired[qpn][q] -
+                       env->qp[which].retired_at_create[q];
+    RdmaQpAttr attr;
+
+    if (!env->qp[which].exists) {
+        return false;
+    }
+    MUST(roce_qp_query(env->engine, qpn, &attr) == 0);
+    switch (attr.qp_state) {
+    case RDMA_QPS_RESET:
+        return false;
+    case RDMA_QPS_INIT:
+    case RDMA_QPS_RTR:
+        if (q == RDMA_SQ) {
+            return false;
+        }
+        break;
+    default:
+        break;
+    }
+    return env->qp[which].posted[q] - retired <
+           (q == RDMA_SQ ? attr.cap.max_send_wr : attr.cap.max_recv_wr);
+}
+
 void fuzz_post_send(FuzzEnv *env, unsigned which, RdmaSendWr *wr)
 {
+    uint32_t qpn = fuzz_qpns[which];
     bool ud = fuzz_is_ud(which);
     uint64_t *pages = !ud && wr->opcode == RDMA_WR_REG_MR ? wr->wr.reg.pages
                                                           : NULL;
 
-    if (env->qp[which].exists &&
-        roce_send_room(env->engine, fuzz_qpns[which])) {
+    if (has_room(env, which, RDMA_SQ)) {
         wr->wr_id = env->qp[which].posted[RDMA_SQ]++;
-        MUST(roce_post_send(env->engine, fuzz_qpns[which], wr) == 0);
+        if (ud) {
+            consumer_post_datagram(env->host->consumer, qpn, wr);
+        } else {
+            consumer_post_send(env->host->consumer, qpn, wr);
+        }
         if (wr->status == RDMA_WC_SUCCESS && !ud && wr->wr.reg.npages) {
             pages = NULL;
         }
+        roce_kick(env->engine, RDMA_SQ, qpn);
     }
     g_free(pages);
 }
 
 static void post_srq(FuzzEnv *env, RdmaRecvWr *wr)
 {
-    if (roce_srq_room(env->engine, FUZZ_SRQ)) {
+    if (consumer_recvs(env->host->consumer, RDMA_SRQ, FUZZ_SRQ) < FUZZ_SRQ_WR) {
         g_hash_table_add(env->srq_ids, GSIZE_TO_POINTER(env->srq_posted));
         wr->wr_id = env->srq_posted++ | FUZZ_ID_RECV | FUZZ_ID_SRQ;
-        MUST(roce_post_srq_recv(env->engine, FUZZ_SRQ, wr) == 0);
+        consumer_post_srq_recv(env->host->consumer, FUZZ_SRQ, wr);
     }
 }
 
@@ -446,10 +502,10 @@ void fuzz_post_recv(FuzzEnv *env, unsigned which, RdmaRecvWr *wr)
         post_srq(env, wr);
         return;
     }
-    if (env->qp[which].exists &&
-        roce_recv_room(env->engine, fuzz_qpns[which])) {
+    if (has_room(env, which, RDMA_RQ)) {
         wr->wr_id = env->qp[which].posted[RDMA_RQ]++ | FUZZ_ID_RECV;
-        MUST(roce_post_recv(env->engine, fuzz_qpns[which], wr) == 0);
+        consumer_post_recv(env->host->consumer, fuzz_qpns[which], wr);
+        roce_kick(env->engine, RDMA_RQ, fuzz_qpns[which]);
     }
 }
 
@@ -560,6 +616,7 @@ void fuzz_qp_reset(FuzzEnv *env, unsigned which)
     MUST(roce_qp_modify(env->engine, fuzz_qpns[which], RDMA_QP_STATE,
                         &attr) == 0);
     env->qp[which].odd = false;
+    drop_queues(env, which);
     for (q = 0; q < 2; q++) {
         MUST(env->host->retired[fuzz_qpns[which]][q] -
              env->qp[which].retired_at_create[q] ==
@@ -570,44 +627,56 @@ void fuzz_qp_reset(FuzzEnv *env, unsigned which)
     env->qp[which].last_id[RDMA_RQ] = env->qp[which].posted[RDMA_RQ];
 }
 
+static void check_srq(const FuzzEnv *env)
+{
+    const Consumer *c = env->host->consumer;
+    RdmaInspection now;
+
+    MUST(roce_inspect(env->engine, RDMA_INSPECT_SRQ, FUZZ_SRQ, &now) == 0);
+    MUST(now.srq.recvs <= 1);
+    MUST(now.srq.recvs + consumer_recvs(c, RDMA_SRQ, FUZZ_SRQ) <=
+         g_hash_table_size(env->srq_ids));
+}
+
+/* WRs are with the consumer, in the engine, or retired. */
+static void check_queues(const FuzzEnv *env, unsigned which)
+{
+    uint32_t qpn = fuzz_qpns[which];
+    RdmaInspection now;
+    uint32_t held[2];
+    uint64_t out[2];
+    unsigned q;
+
+    MUST(roce_inspect(env->engine, RDMA_INSPECT_QP, qpn, &now) == 0);
+    held[RDMA_SQ] = now.qp.sends;
+    held[RDMA_RQ] = now.qp.recvs;
+    MUST(now.qp.recvs <= 1);
+    for (q = 0; q < 2; q++) {
+        uint64_t retired = env->host->retired[qpn][q] -
+                           env->qp[which].retired_at_create[q];
+
+        MUST(retired <= env->qp[which].posted[q]);
+        out[q] = env->qp[which].posted[q] - retired;
+        MUST(out[q] <= (which == FUZZ_RC_SMALL ? 3 : FUZZ_SEND_WR));
+        if (q == RDMA_SQ || !uses_srq(which)) {
+            MUST(out[q] == held[q] + waiting(env, which, q));
+        }
+    }
+    /* A retired receive has completed: all of them do */
+    MUST(env->cq_was_broken || env->qp[which].last_id[RDMA_RQ] ==
+         env->qp[which].posted[RDMA_RQ] - out[RDMA_RQ]);
+}
+
 void fuzz_check(FuzzEnv *env)
 {
-    unsigned i, q;
+    unsigned i;
 
     MUST(env->host->maps == 0);
     check_completions(env);
-    MUST(roce_srq_room(env->engine, FUZZ_SRQ) +
-         g_hash_table_size(env->srq_ids) >= FUZZ_SRQ_WR);
+    check_srq(env);
     for (i = 0; i < FUZZ_QPS; i++) {
-        uint32_t qpn = fuzz_qpns[i];
-        uint64_t out[2];
-
-        if (!env->qp[i].exists) {
-            MUST(roce_send_room(env->engine, qpn) == 0);
-            MUST(roce_recv_room(env->engine, qpn) == 0);
-            continue;
+        if (env->qp[i].exists) {
+            check_queues(env, i);
         }
-        for (q = 0; q < 2; q++) {
-            uint64_t retired = env->host->retired[qpn][q] -
-                               env->qp[i].retired_at_create[q];
-
-            MUST(retired <= env->qp[i].posted[q]);
-            out[q] = env->qp[i].posted[q] - retired;
-            MUST(out[q] <= (i == FUZZ_RC_SMALL ? 3 : FUZZ_SEND_WR));
-        }
-        if (roce_recv_room(env->engine, qpn)) {
-            MUST(roce_recv_room(env->engine, qpn) + out[RDMA_RQ] ==
-                 (i == FUZZ_RC_SMALL ? 3 : FUZZ_RECV_WR));
-        }
-        if (roce_send_room(env->engine, qpn)) {
-            MUST(roce_send_room(env->engine, qpn) + out[RDMA_SQ] ==
-                 (i == FUZZ_RC_SMALL ? 3 : FUZZ_SEND_WR));
-        }
-        if (env->cq_was_broken) {
-            continue;
-        }
-        /* A retired receive has completed: all of them do */
-        MUST(env->qp[i].last_id[RDMA_RQ] ==
-             env->qp[i].posted[RDMA_RQ] - out[RDMA_RQ]);
     }
 }

@@ -116,7 +116,10 @@ void fuzz_qp_reset(FuzzEnv *env, unsigned which);
 /* Modify a QP in any way. */
 void fuzz_qp_modify(FuzzEnv *env, unsigned which, FuzzInput *in);
 
-/* Post if there is room, to the SRQ if the QP has it; fills in wr_id. */
+/*
+ * Post if there is room, to the SRQ if the QP has it, and tell the engine;
+ * fills in wr_id.
+ */
 void fuzz_post_send(FuzzEnv *env, unsigned which, RdmaSendWr *wr);
 void fuzz_post_recv(FuzzEnv *env, unsigned which, RdmaRecvWr *wr);
 

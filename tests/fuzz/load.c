@@ -13,9 +13,12 @@
 #define MAX_POSTS 24
 #define MAX_PATCHES 32
 #define MAX_GROUPS 4
+#define MAX_RECVS 32
 
 /* Memory of the engine that loads: all addresses lead here. */
 static uint8_t scratch[2 * RDMA_PAGE_SIZE];
+/* Receives that its consumer has, for all queues together */
+static unsigned recvs_left;
 
 static void *load_map(void *opaque, uint64_t addr, uint64_t *len, bool write)
 {
@@ -54,8 +57,21 @@ static void load_event(void *opaque, const RdmaEvent *event)
     }
 }
 
-static void load_srq_room(void *opaque, uint32_t srqn)
+/* A message, or ERR, pulls one of those that its consumer has. */
+static bool load_next_recv(void *opaque, RdmaQueue queue, uint32_t id,
+                           bool flush, RdmaRecvWr *wr)
 {
+    static const RdmaSge sge = { FUZZ_IOVA, 8192, FUZZ_KEY_ALL };
+
+    if (!recvs_left) {
+        return false;
+    }
+    *wr = (RdmaRecvWr) {
+        .wr_id = recvs_left--,
+        .num_sge = 1,
+        .sg_list = &sge,
+    };
+    return true;
 }
 
 static void load_wake(void *opaque)
@@ -69,7 +85,7 @@ static const RoceOps load_ops = {
     .retire = load_retire,
     .complete = load_complete,
     .event = load_event,
-    .srq_room = load_srq_room,
+    .next_recv = load_next_recv,
     .wake = load_wake,
 };
 
@@ -375,6 +391,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     unsigned i, n = 0;
     size_t len;
 
+    recvs_left = MAX_RECVS;
     work(env, &in);
     work(peer, &in);
     join_groups(env, &in);

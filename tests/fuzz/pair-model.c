@@ -52,6 +52,13 @@ static unsigned slot_of(uint32_t qpn)
     return qpn - PAIR_QPN(0);
 }
 
+uint64_t pair_outstanding(const PairNode *p, unsigned slot, RdmaQueue queue)
+{
+    const PairQueue *q = &p->qp[slot].q[queue];
+
+    return q->posted - q->retired;
+}
+
 static PairNode *pair_of(void *opaque)
 {
     LinkNode *n = opaque;
@@ -284,83 +291,50 @@ static void model_event(void *opaque, const RdmaEvent *event)
     want(p);
 }
 
-static bool pull(PairNode *p, bool srq, unsigned slot, RdmaRecvWr *wr)
+static RdmaNext model_next_send(void *opaque, uint32_t qpn, bool flush,
+                                RdmaSendWr *wr)
 {
-    unsigned *left = srq ? &p->unseen_srq : &p->unseen[slot];
-    PairQueue *q = &p->qp[slot].q[RDMA_RQ];
-    PairWqe wqe = { .signaled = true };
+    PairNode *p = pair_of(opaque);
 
+    MUST(p->qp[slot_of(qpn)].exists);
     p->work++;
-    if (!*left) {
-        return false;
-    }
-    --*left;
-    p->pulled = (RdmaSge) {
-        PAIR_IOVA(PAIR_MR_ALL) + 64 * *left, 4096, p->mr[PAIR_MR_ALL].key
-    };
-    *wr = (RdmaRecvWr) { .num_sge = 1, .sg_list = &p->pulled };
-    if (srq) {
-        g_hash_table_add(p->srq_ids, GSIZE_TO_POINTER(p->srq_posted + 1));
-        wr->wr_id = p->srq_posted++ | PAIR_ID_RECV | PAIR_ID_SRQ;
+    return link_ops.next_send(opaque, qpn, flush, wr);
+}
+
+/* The engine asks for receives of a queue that there is. */
+static void check_queue(PairNode *p, RdmaQueue queue, uint32_t id)
+{
+    if (queue == RDMA_SRQ) {
+        MUST(p->has_srq && id == LINK_SRQ);
     } else {
-        g_array_append_val(q->wqes, wqe);
-        wr->wr_id = q->posted++ | PAIR_ID_RECV;
+        MUST(p->qp[slot_of(id)].exists && !pair_uses_srq(slot_of(id)));
     }
+    p->work++;
+}
+
+static bool model_next_recv(void *opaque, RdmaQueue queue, uint32_t id,
+                            bool flush, RdmaRecvWr *wr)
+{
+    PairNode *p = pair_of(opaque);
+
+    check_queue(p, queue, id);
+    /* The engine has no other receive, or that would be the next. */
+    MUST(queue == RDMA_SRQ || pair_outstanding(p, slot_of(id), RDMA_RQ) ==
+                              consumer_recvs(p->n->consumer, queue, id));
     want(p);
-    return true;
+    return link_ops.next_recv(opaque, queue, id, flush, wr);
 }
 
-static bool model_pull_recv(void *opaque, uint32_t qpn, RdmaRecvWr *wr)
+static uint32_t model_recv_count(void *opaque, RdmaQueue queue, uint32_t id)
 {
-    PairNode *p = pair_of(opaque);
-    unsigned slot = slot_of(qpn);
-
-    MUST(p->qp[slot].exists && !pair_uses_srq(slot));
-    /* There is no other receive, or that would be the next */
-    MUST(p->qp[slot].q[RDMA_RQ].posted == p->qp[slot].q[RDMA_RQ].retired);
-    return pull(p, false, slot, wr);
+    check_queue(pair_of(opaque), queue, id);
+    return link_ops.recv_count(opaque, queue, id);
 }
 
-static uint32_t model_recv_count(void *opaque, uint32_t qpn)
+static bool model_recv_sleep(void *opaque, RdmaQueue queue, uint32_t id)
 {
-    PairNode *p = pair_of(opaque);
-    unsigned slot = slot_of(qpn);
-
-    MUST(p->qp[slot].exists && !pair_uses_srq(slot));
-    p->work++;
-    return p->unseen[slot];
-}
-
-static void model_recv_watch(void *opaque, uint32_t qpn)
-{
-    PairNode *p = pair_of(opaque);
-    unsigned slot = slot_of(qpn);
-
-    MUST(p->qp[slot].exists && !pair_uses_srq(slot));
-    p->work++;
-}
-
-static bool model_pull_srq_recv(void *opaque, uint32_t srqn, RdmaRecvWr *wr)
-{
-    PairNode *p = pair_of(opaque);
-
-    MUST(p->has_srq && srqn == LINK_SRQ);
-    return pull(p, true, 0, wr);
-}
-
-static uint32_t model_srq_count(void *opaque, uint32_t srqn)
-{
-    PairNode *p = pair_of(opaque);
-
-    MUST(p->has_srq && srqn == LINK_SRQ);
-    p->work++;
-    return p->unseen_srq;
-}
-
-static void model_srq_room(void *opaque, uint32_t srqn)
-{
-    MUST(pair_of(opaque)->has_srq && srqn == LINK_SRQ);
-    want(pair_of(opaque));
+    check_queue(pair_of(opaque), queue, id);
+    return link_ops.recv_sleep(opaque, queue, id);
 }
 
 void pair_enter(PairNode *p)
@@ -435,6 +409,31 @@ static bool names_stale_key(unsigned slot, const RdmaSendWr *wr)
     }
 }
 
+/* May the consumer post there? */
+static bool has_room(const PairNode *p, unsigned slot, RdmaQueue queue)
+{
+    RdmaQpAttr attr;
+
+    if (!p->qp[slot].exists) {
+        return false;
+    }
+    MUST(roce_qp_query(p->n->e, PAIR_QPN(slot), &attr) == 0);
+    switch (attr.qp_state) {
+    case RDMA_QPS_RESET:
+        return false;
+    case RDMA_QPS_INIT:
+    case RDMA_QPS_RTR:
+        if (queue == RDMA_SQ) {
+            return false;
+        }
+        break;
+    default:
+        break;
+    }
+    return pair_outstanding(p, slot, queue) <
+           (queue == RDMA_SQ ? attr.cap.max_send_wr : attr.cap.max_recv_wr);
+}
+
 void pair_post_send(PairNode *p, unsigned slot, RdmaSendWr *wr)
 {
     PairQp *qp = &p->qp[slot];
@@ -450,7 +449,7 @@ void pair_post_send(PairNode *p, unsigned slot, RdmaSendWr *wr)
     if (!pair_is_ud(slot) && wr->opcode == RDMA_WR_REG_MR) {
         pages = wr->wr.reg.pages;
     }
-    if (!qp->exists || !roce_send_room(p->n->e, PAIR_QPN(slot))) {
+    if (!has_room(p, slot, RDMA_SQ)) {
         g_free(pages);
         return;
     }
@@ -468,7 +467,12 @@ void pair_post_send(PairNode *p, unsigned slot, RdmaSendWr *wr)
     p->tried[slot] += wqe.atomic;
     g_array_append_val(q->wqes, wqe);
     wr->wr_id = q->posted++;
-    MUST(roce_post_send(p->n->e, PAIR_QPN(slot), wr) == 0);
+    if (pair_is_ud(slot)) {
+        consumer_post_datagram(p->n->consumer, PAIR_QPN(slot), wr);
+    } else {
+        consumer_post_send(p->n->consumer, PAIR_QPN(slot), wr);
+    }
+    roce_kick(p->n->e, RDMA_SQ, PAIR_QPN(slot));
 }
 
 void pair_post_recv(PairNode *p, unsigned slot, RdmaRecvWr *wr)
@@ -477,37 +481,66 @@ void pair_post_recv(PairNode *p, unsigned slot, RdmaRecvWr *wr)
     PairWqe wqe = { .signaled = true };
 
     if (pair_uses_srq(slot)) {
-        if (p->has_srq && roce_srq_room(p->n->e, LINK_SRQ)) {
+        if (p->has_srq &&
+            consumer_recvs(p->n->consumer, RDMA_SRQ, LINK_SRQ) < PAIR_RQ_WR) {
             g_hash_table_add(p->srq_ids, GSIZE_TO_POINTER(p->srq_posted + 1));
             wr->wr_id = p->srq_posted++ | PAIR_ID_RECV | PAIR_ID_SRQ;
-            MUST(roce_post_srq_recv(p->n->e, LINK_SRQ, wr) == 0);
+            consumer_post_srq_recv(p->n->consumer, LINK_SRQ, wr);
         }
-    } else if (p->qp[slot].exists &&
-               roce_recv_room(p->n->e, PAIR_QPN(slot))) {
+    } else if (has_room(p, slot, RDMA_RQ)) {
         g_array_append_val(q->wqes, wqe);
         wr->wr_id = q->posted++ | PAIR_ID_RECV;
-        MUST(roce_post_recv(p->n->e, PAIR_QPN(slot), wr) == 0);
+        consumer_post_recv(p->n->consumer, PAIR_QPN(slot), wr);
     }
 }
 
 /* Checks */
+
+/* WRs are with the consumer, in the engine, or retired. */
+static void check_queues(const PairNode *p, unsigned slot)
+{
+    const Consumer *c = p->n->consumer;
+    uint32_t max = slot == PAIR_RC_LITTLE ? 2 : PAIR_SQ_WR;
+    uint64_t sends = pair_outstanding(p, slot, RDMA_SQ);
+    uint64_t recvs = pair_outstanding(p, slot, RDMA_RQ);
+    RdmaInspection now;
+
+    MUST(roce_inspect(p->n->e, RDMA_INSPECT_QP, PAIR_QPN(slot), &now) == 0);
+    MUST(sends <= max);
+    MUST(sends == consumer_sends(c, PAIR_QPN(slot)) + now.qp.sends);
+    MUST(now.qp.recvs <= 1);
+    if (!pair_uses_srq(slot)) {
+        MUST(recvs == now.qp.recvs +
+                      consumer_recvs(c, RDMA_RQ, PAIR_QPN(slot)));
+    }
+}
+
+static void check_srq(const PairNode *p)
+{
+    RdmaInspection now;
+
+    MUST(roce_inspect(p->n->e, RDMA_INSPECT_SRQ, LINK_SRQ, &now) == 0);
+    MUST(now.srq.recvs <= 1);
+    MUST(now.srq.recvs + consumer_recvs(p->n->consumer, RDMA_SRQ, LINK_SRQ) <=
+         g_hash_table_size(p->srq_ids));
+}
 
 void pair_check(PairNode *p)
 {
     unsigned slot;
 
     MUST(p->n->maps == 0);
+    MUST(roce_has_srq(p->n->e, LINK_SRQ) == p->has_srq);
+    if (p->has_srq) {
+        check_srq(p);
+    }
     for (slot = 0; slot < PAIR_QPS; slot++) {
         const PairQp *qp = &p->qp[slot];
-        uint64_t out = qp->q[RDMA_SQ].posted - qp->q[RDMA_SQ].retired;
-        uint32_t max = slot == PAIR_RC_LITTLE ? 2 : PAIR_SQ_WR;
-        uint32_t room = roce_send_room(p->n->e, PAIR_QPN(slot));
 
         MUST(roce_has_qp(p->n->e, PAIR_QPN(slot)) == qp->exists);
-        MUST(out <= max);
-        MUST(room == 0 || room + out == max);
-        MUST(qp->exists ||
-             roce_recv_room(p->n->e, PAIR_QPN(slot)) == 0);
+        if (qp->exists) {
+            check_queues(p, slot);
+        }
         /* Receives complete as they retire, unless nobody wants to know */
         MUST(qp->q[RDMA_RQ].next <= qp->q[RDMA_RQ].retired);
         MUST(qp->q[RDMA_RQ].next == qp->q[RDMA_RQ].retired ||
@@ -564,12 +597,10 @@ void pair_new(uint32_t seed)
     ops.retire = model_retire;
     ops.complete = model_complete;
     ops.event = model_event;
-    ops.srq_room = model_srq_room;
-    ops.pull_recv = model_pull_recv;
-    ops.pull_srq_recv = model_pull_srq_recv;
-    ops.srq_count = model_srq_count;
+    ops.next_send = model_next_send;
+    ops.next_recv = model_next_recv;
     ops.recv_count = model_recv_count;
-    ops.recv_watch = model_recv_watch;
+    ops.recv_sleep = model_recv_sleep;
     memset(&pair, 0, sizeof(pair));
     pair.strict = true;
     pair.l = link_new(seed);

@@ -122,10 +122,6 @@ typedef struct PairNode {
     uint32_t work;                  /* calls out, in this call into it */
     bool deny_write;                /* this call may not write memory */
     bool deny_all;                  /* nor map it */
-    /* WRs that the engine has to pull: SGEs are made when it does */
-    unsigned unseen[PAIR_QPS];
-    unsigned unseen_srq;
-    RdmaSge pulled;
     /* Actions that callbacks asked for: bytes for the fuzzer's choice */
     uint8_t wanted[8];
     unsigned n_wanted;
@@ -180,8 +176,14 @@ void pair_reset(PairNode *p);
 /* Another engine goes on with all of it. */
 void pair_move(PairNode *p);
 
+/*
+ * Post if there is room, to the SRQ if the QP has it; fills in wr_id. The
+ * engine is told of sends, but not of receives.
+ */
 void pair_post_send(PairNode *p, unsigned slot, RdmaSendWr *wr);
 void pair_post_recv(PairNode *p, unsigned slot, RdmaRecvWr *wr);
+/* WRs that have not retired */
+uint64_t pair_outstanding(const PairNode *p, unsigned slot, RdmaQueue queue);
 
 /* Does what must hold between two calls hold? */
 void pair_check(PairNode *p);

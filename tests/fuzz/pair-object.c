@@ -133,7 +133,7 @@ void pair_srq_destroy(PairNode *p)
     MUST(p->has_srq ? ret == 0 || ret == -EBUSY : ret == -ENOENT);
     if (ret == 0) {
         p->has_srq = false;
-        p->unseen_srq = 0;
+        consumer_drop_srq(p->n->consumer, LINK_SRQ);
         g_hash_table_remove_all(p->srq_ids);
     }
 }
@@ -154,7 +154,7 @@ static void forget_wqes(PairNode *p, unsigned slot)
     pair_peer(p, slot)->qp[pair_peer_slot(slot)].whole = false;
     g_array_set_size(qp->out.lens, 0);
     qp->out.seen = 0;
-    p->unseen[slot] = 0;
+    consumer_drop_qp(p->n->consumer, PAIR_QPN(slot));
 }
 
 void pair_qp_create(PairNode *p, unsigned slot)
@@ -204,8 +204,11 @@ void pair_qp_reset(PairNode *p, unsigned slot)
         return;
     }
     MUST(roce_qp_modify(p->n->e, PAIR_QPN(slot), RDMA_QP_STATE, &attr) == 0);
-    MUST(qp->q[RDMA_SQ].retired == qp->q[RDMA_SQ].posted);
-    MUST(qp->q[RDMA_RQ].retired == qp->q[RDMA_RQ].posted);
+    /* All that the engine had has retired. */
+    MUST(pair_outstanding(p, slot, RDMA_SQ) ==
+         consumer_sends(p->n->consumer, PAIR_QPN(slot)));
+    MUST(pair_outstanding(p, slot, RDMA_RQ) ==
+         consumer_recvs(p->n->consumer, RDMA_RQ, PAIR_QPN(slot)));
     forget_wqes(p, slot);
 }
 
@@ -233,7 +236,7 @@ void pair_reset(PairNode *p)
         p->mw_key[i] = 0;
     }
     p->has_srq = false;
-    p->unseen_srq = 0;
+    consumer_drop_srq(p->n->consumer, LINK_SRQ);
     g_hash_table_remove_all(p->srq_ids);
     MUST(roce_next_deadline(p->n->e) == ROCE_NO_DEADLINE);
 }

@@ -240,15 +240,6 @@ void pair_post_receives(void)
     };
     RdmaRecvWr wr = { .sg_list = sge, .num_sge = 1 };
 
-    if (sel & 8) {
-        /* Posted, but the engine has to ask for them */
-        if (!pair_uses_srq(slot) && roce_recv_room(p->n->e, PAIR_QPN(slot))) {
-            p->unseen[slot] = MIN(p->unseen[slot] + n, 8);
-        } else if (pair_uses_srq(slot) && p->has_srq) {
-            p->unseen_srq = MIN(p->unseen_srq + n, 8);
-        }
-        return;
-    }
     if ((sel & 0x70) == 0x70) {
         sge[0] = pick_sge(p);
         sge[1] = pick_sge(p);
@@ -256,6 +247,9 @@ void pair_post_receives(void)
     }
     for (i = 0; i < n; i++) {
         pair_post_recv(p, slot, &wr);
+    }
+    if (!(sel & 8)) {
+        roce_kick(p->n->e, RDMA_RQ, PAIR_QPN(slot));
     }
 }
 

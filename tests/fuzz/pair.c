@@ -271,6 +271,8 @@ static void finish(void)
         for (i = 0; i < PAIR_QPS; i++) {
             pair_check_done(p, i);
             set_state(p, i, RDMA_QPS_ERR);
+            /* Of receives that it was not told of */
+            roce_kick(p->n->e, RDMA_RQ, PAIR_QPN(i));
         }
     }
     come_to_rest();

@@ -299,87 +299,30 @@ static void bad_prepare(Flood *f)
     prepare_sends(f, f->nqp, &wr, QUEUE_SIZE);
 }
 
-/* SRQs with virtqueues; each ring has one of these WQEs @n times. */
-static void new_srqs(Flood *f, const RdmaSrqAttr *attr, const RdmaRecvWr *wr)
-{
-    uint8_t wqe[QRDMA_WQE_ROOM];
-    uint32_t srqn;
-
-    f->wqe_len = qrdma_encode_recv(wr, wqe);
-    qrdma_write(f->d, f->scratch, wqe, f->wqe_len);
-    for (uint32_t i = 0; i < f->d->max_srq; i++) {
-        g_assert_cmpint(qrdma_try_create_srq(f->d, attr, &srqn), ==,
-                        VIRTIO_RDMA_S_OK);
-    }
-    qrdma_settle(f->d);
-}
-
 static uint32_t srq_vq_of(Flood *f, uint32_t i)
 {
     return VIRTIO_RDMA_SRQ_VQ(f->d->max_cq, f->d->max_qp, i);
 }
 
-static void fill_srqs(Flood *f)
-{
-    for (uint32_t i = 0; i < f->d->max_srq; i++) {
-        fill(f, srq_vq_of(f, i), f->scratch, f->wqe_len, false, QUEUE_SIZE);
-    }
-}
-
-/* Full rings of SRQs */
-static void srq_prepare(Flood *f)
+/* SRQs with full rings, which have to come back */
+static void srq_destroy_prepare(Flood *f)
 {
     RdmaSrqAttr attr = {
         .pdn = f->pd->pdn, .max_wr = QUEUE_SIZE, .max_sge = 4,
     };
     RdmaRecvWr wr = {};
-
-    new_srqs(f, &attr, &wr);
-    fill_srqs(f);
-}
-
-static void srq_start(Flood *f)
-{
-    qtest_qmp_assert_success(f->host->qts, "{'execute': 'stop'}");
-    for (uint32_t i = 0; i < f->d->max_srq; i++) {
-        kick(f, srq_vq_of(f, i));
-    }
-    qtest_qmp_assert_success(f->host->qts, "{'execute': 'cont'}");
-}
-
-static bool srq_done(Flood *f)
-{
-    for (uint32_t i = 0; i < f->d->max_srq; i++) {
-        if (!all_used(f, srq_vq_of(f, i))) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* SRQs whose WQEs the backend has */
-static void full_srqs_prepare(Flood *f)
-{
-    RdmaSge sges[32] = {};
-    RdmaSrqAttr attr = {
-        .pdn = f->pd->pdn, .max_wr = SRQ_WRS, .max_sge = ARRAY_SIZE(sges),
-    };
-    RdmaRecvWr wr = { .num_sge = ARRAY_SIZE(sges), .sg_list = sges };
-
-    new_srqs(f, &attr, &wr);
-    for (int i = 0; i < SRQ_WRS / QUEUE_SIZE; i++) {
-        fill_srqs(f);
-        srq_start(f);
-        qrdma_wait_until(f->d, srq_done(f));
-    }
-}
-
-static void srq_destroy_prepare(Flood *f)
-{
+    uint8_t wqe[QRDMA_WQE_ROOM];
     struct virtio_rdma_srqn id;
+    uint32_t srqn;
 
-    full_srqs_prepare(f);
+    f->wqe_len = qrdma_encode_recv(&wr, wqe);
+    qrdma_write(f->d, f->scratch, wqe, f->wqe_len);
     for (uint32_t i = 0; i < f->d->max_srq; i++) {
+        g_assert_cmpint(qrdma_try_create_srq(f->d, &attr, &srqn), ==,
+                        VIRTIO_RDMA_S_OK);
+    }
+    for (uint32_t i = 0; i < f->d->max_srq; i++) {
+        fill(f, srq_vq_of(f, i), f->scratch, f->wqe_len, false, QUEUE_SIZE);
         id.srqn = cpu_to_le32(i);
         command(f, VIRTIO_RDMA_CMD_DESTROY_SRQ, &id, sizeof(id));
     }
@@ -577,10 +520,9 @@ static const FloodOps floods[] = {
       sends_done },
     { "125 full send queues of bad WRs", bad_prepare, kick_sends_at_once,
       sends_done },
-    { "64 full SRQs at once", srq_prepare, srq_start, srq_done },
     { "64 x MODIFY_SRQ with 16384 WQEs", srq_limit_prepare, send_commands,
       commands_done },
-    { "64 x DESTROY_SRQ with 16384 WQEs", srq_destroy_prepare, send_commands,
+    { "64 x DESTROY_SRQ with full rings", srq_destroy_prepare, send_commands,
       commands_done },
     { "512 x ADD_GID", gid_prepare, send_commands, commands_done },
     { "124 x DESTROY_CQ with 4000 events", events_prepare, send_commands,

@@ -14,6 +14,7 @@ typedef struct Posted {
     RdmaRecvWr recv;
     RdmaSge *sges;
     uint8_t *inline_data;
+    uint64_t *pages;                /* of a REG_MR; whoever pulls it has them */
 } Posted;
 
 struct Consumer {
@@ -30,14 +31,12 @@ static void posted_free(Posted *p)
     }
 }
 
-/* One that the engine has not pulled: its pages are still the consumer's. */
+/* One that the engine has not pulled */
 static void posted_drop(gpointer posted)
 {
     Posted *p = posted;
 
-    if (p->send.opcode == RDMA_WR_REG_MR && p->send.wr.reg.npages) {
-        g_free(p->send.wr.reg.pages);
-    }
+    g_free(p->pages);
     posted_free(p);
 }
 
@@ -103,7 +102,7 @@ static RdmaSge *copy_sges(const RdmaSge *sges, uint32_t n)
     return n ? g_memdup2(sges, n * sizeof(*sges)) : NULL;
 }
 
-void consumer_post_send(Consumer *c, uint32_t qpn, const RdmaSendWr *wr)
+static Posted *post_send(Consumer *c, uint32_t qpn, const RdmaSendWr *wr)
 {
     Posted *p = g_new0(Posted, 1);
 
@@ -114,6 +113,22 @@ void consumer_post_send(Consumer *c, uint32_t qpn, const RdmaSendWr *wr)
         p->send.inline_data = p->inline_data;
     }
     push(c, SENDS | qpn, p);
+    return p;
+}
+
+void consumer_post_send(Consumer *c, uint32_t qpn, const RdmaSendWr *wr)
+{
+    Posted *p = post_send(c, qpn, wr);
+
+    if (wr->opcode == RDMA_WR_REG_MR && wr->status == RDMA_WC_SUCCESS &&
+        wr->wr.reg.npages) {
+        p->pages = wr->wr.reg.pages;
+    }
+}
+
+void consumer_post_datagram(Consumer *c, uint32_t qpn, const RdmaSendWr *wr)
+{
+    post_send(c, qpn, wr);
 }
 
 static void post_recv(Consumer *c, uint32_t name, const RdmaRecvWr *wr)
@@ -140,14 +155,9 @@ uint32_t consumer_sends(const Consumer *c, uint32_t qpn)
     return count(c, SENDS | qpn);
 }
 
-uint32_t consumer_recvs(const Consumer *c, uint32_t qpn)
+uint32_t consumer_recvs(const Consumer *c, RdmaQueue queue, uint32_t id)
 {
-    return count(c, RECVS | qpn);
-}
-
-uint32_t consumer_srq_recvs(const Consumer *c, uint32_t srqn)
-{
-    return count(c, SRQ_RECVS | srqn);
+    return count(c, (queue == RDMA_SRQ ? SRQ_RECVS : RECVS) | id);
 }
 
 RdmaNext consumer_next_send(Consumer *c, uint32_t qpn, RdmaSendWr *wr)
@@ -166,29 +176,29 @@ void consumer_put_back_send(Consumer *c, uint32_t qpn)
     g_queue_push_head(find(c, SENDS | qpn), g_steal_pointer(&c->pulled));
 }
 
-static RdmaNext next_recv(Consumer *c, uint32_t name, RdmaRecvWr *wr)
+bool consumer_next_recv(Consumer *c, RdmaQueue queue, uint32_t id,
+                        RdmaRecvWr *wr)
 {
-    Posted *p = pull(c, name);
+    Posted *p = pull(c, (queue == RDMA_SRQ ? SRQ_RECVS : RECVS) | id);
 
-    if (!p) {
-        return RDMA_NEXT_NONE;
+    if (p) {
+        *wr = p->recv;
     }
-    *wr = p->recv;
-    return RDMA_NEXT_WR;
+    return p;
 }
 
-RdmaNext consumer_next_recv(Consumer *c, uint32_t qpn, RdmaRecvWr *wr)
+static void drop(Consumer *c, uint32_t name)
 {
-    return next_recv(c, RECVS | qpn, wr);
-}
-
-RdmaNext consumer_next_srq_recv(Consumer *c, uint32_t srqn, RdmaRecvWr *wr)
-{
-    return next_recv(c, SRQ_RECVS | srqn, wr);
+    g_hash_table_remove(c->queues, GUINT_TO_POINTER(name));
 }
 
 void consumer_drop_qp(Consumer *c, uint32_t qpn)
 {
-    g_hash_table_remove(c->queues, GUINT_TO_POINTER(SENDS | qpn));
-    g_hash_table_remove(c->queues, GUINT_TO_POINTER(RECVS | qpn));
+    drop(c, SENDS | qpn);
+    drop(c, RECVS | qpn);
+}
+
+void consumer_drop_srq(Consumer *c, uint32_t srqn)
+{
+    drop(c, SRQ_RECVS | srqn);
 }

@@ -76,6 +76,7 @@ typedef struct Fixture {
     RoceLink *l;
     RoceEngine *e;
     RoceQpImage image;
+    RoceSrqImage srq_image;
     const char *text;               /* why the import is refused */
 } Fixture;
 
@@ -111,7 +112,6 @@ static void setup_import(Fixture *f, RdmaQpType type, bool srq)
     RdmaQpInitAttr init = init_attr(type, srq);
     LinkNode *n = &f->l->node[1];
     RdmaSendWr wr = link_wr(RDMA_WR_SEND, 1, NULL);
-    RdmaRecvWr recv = { .wr_id = 1 };
     LinkQpSpec spec = link_spec();
     static RoceTxFrame frame;
 
@@ -134,9 +134,6 @@ static void setup_import(Fixture *f, RdmaQpType type, bool srq)
     roce_set_tx_blocked(n->e, type != RDMA_QPT_RC);
     while (roce_poll_tx(n->e, f->l->now, &frame)) {
         roce_tx_done(n->e, &frame);
-    }
-    if (!srq) {
-        g_assert_cmpint(roce_post_recv(n->e, init.qpn, &recv), ==, 0);
     }
     g_assert_cmpint(roce_export_qp(n->e, init.qpn, &f->image), ==, 0);
     f->text = srq ? NO_QUEUES "0" : NO_QUEUES "80";
@@ -167,6 +164,40 @@ static int import(Fixture *f)
     return ret;
 }
 
+/* An SRQ of node 1 with a receive that a datagram did not fit in, likewise */
+static void setup_srq(Fixture *f)
+{
+    LinkNode *n = &f->l->node[1];
+    LinkQpSpec spec = link_spec();
+    RdmaSendWr wr = link_wr(RDMA_WR_SEND, 1, NULL);
+    RdmaSge none = { 0 };
+
+    spec.type = RDMA_QPT_UD;
+    spec.srq[1] = true;
+    link_srq(n, 8, LINK_PDN);
+    link_connect(f->l, &spec);
+    link_unseen_srq(n, 1, none);
+    wr.wr.ud.remote_qpn = spec.qpn[1];
+    wr.wr.ud.remote_qkey = 0x1234;
+    wr.wr.ud.av = link_av(&f->l->node[0], n, false);
+    link_post(&f->l->node[0], spec.qpn[0], &wr);
+    g_assert_true(link_run(f->l, LINK_FOREVER));
+    consumer_end_pull(n->consumer);
+    g_assert_cmpint(roce_export_srq(n->e, LINK_SRQ, &f->srq_image), ==, 0);
+    g_assert_cmpuint(f->srq_image.n_recv, ==, 1);
+}
+
+static int import_srq(Fixture *f)
+{
+    const RdmaSrqAttr most = { .max_wr = 8, .max_sge = 4 };
+    g_autofree char *why = NULL;
+    int ret = roce_import_srq(f->e, &f->srq_image, &most, &why);
+
+    g_assert_cmpstr(why, ==, ret ? "no memory for a queue with max_wr 8 and "
+                    "max_sge 4" : NULL);
+    return ret;
+}
+
 /* Has operands besides those of other requests. */
 static RdmaSendWr flush_wr(void)
 {
@@ -190,12 +221,11 @@ static unsigned sends_under_way(Fixture *f)
     return in.qp.sends;
 }
 
-/* Queues with one WQE each, for which there is room in the first rings. */
-static void setup_queues(Fixture *f)
+/* A send queue with one WQE, for which there is room in the first ring. */
+static void setup_queue(Fixture *f)
 {
     LinkQpSpec spec = link_spec();
     RdmaSendWr wr = flush_wr();
-    RdmaRecvWr recv = { .wr_id = 1 };
 
     link_connect(f->l, &spec);
     link_post(&f->l->node[0], QPN, &wr);
@@ -203,21 +233,13 @@ static void setup_queues(Fixture *f)
     consumer_end_pull(f->l->node[0].consumer);
     wr = link_wr(RDMA_WR_SEND, 2, NULL);
     link_post_silently(&f->l->node[0], QPN, &wr);
-    g_assert_cmpint(roce_post_recv(f->e, QPN, &recv), ==, 0);
 }
 
 /* Without the memory for it, it stays with the consumer. */
 static int send_one_more(Fixture *f)
 {
-    roce_kick(f->e, QPN);
+    roce_kick(f->e, RDMA_SQ, QPN);
     return sends_under_way(f) == 2 ? 0 : -ENOSPC;
-}
-
-static int post_recv(Fixture *f)
-{
-    RdmaRecvWr recv = { .wr_id = 2 };
-
-    return roce_post_recv(f->e, QPN, &recv);
 }
 
 typedef struct Case {
@@ -229,13 +251,13 @@ typedef struct Case {
 } Case;
 
 static const Case cases[] = {
-    { "qp", NULL, make_qp, -ENOMEM, 5 },
-    { "srq", NULL, make_srq, -ENOMEM, 2 },
-    { "import-rc-srq", setup_rc_srq, import, -EINVAL, 6 },
-    { "import-ud", setup_ud, import, -EINVAL, 6 },
-    { "import-gsi", setup_gsi, import, -EINVAL, 6 },
-    { "send-queue-grows", setup_queues, send_one_more, -ENOSPC, 4 },
-    { "receive-queue-grows", setup_queues, post_recv, -ENOSPC, 2 },
+    { "qp", NULL, make_qp, -ENOMEM, 4 },
+    { "srq", NULL, make_srq, -ENOMEM, 1 },
+    { "import-srq", setup_srq, import_srq, -EINVAL, 1 },
+    { "import-rc-srq", setup_rc_srq, import, -EINVAL, 5 },
+    { "import-ud", setup_ud, import, -EINVAL, 5 },
+    { "import-gsi", setup_gsi, import, -EINVAL, 5 },
+    { "send-queue-grows", setup_queue, send_one_more, -ENOSPC, 4 },
 };
 
 /* True if there were so many allocations. */
@@ -261,6 +283,7 @@ static bool fail_nth(const Case *c, unsigned nth)
         g_assert_cmpint(c->make(&f), ==, 0);
     }
     roce_qp_image_clear(&f.image);
+    roce_srq_image_clear(&f.srq_image);
     link_free(f.l);
     return failed;
 }
@@ -326,7 +349,7 @@ static void use_all(bool moves)
     window_bind(&f, 0, 4096, RDMA_ACCESS_REMOTE);
     link_mr_map(fast);
     link_srq(n, 8, LINK_PDN);
-    link_post_srq(n, 1, link_sge(f.p.bmr, 0, 8));
+    link_unseen_srq(n, 1, link_sge(f.p.bmr, 0, 8));
     spec.type = RDMA_QPT_UD;
     spec.qpn[0] = spec.qpn[1] = 9;
     spec.srq[1] = true;

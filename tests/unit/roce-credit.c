@@ -244,6 +244,38 @@ static void test_starved_peer_is_told(gconstpointer data)
     link_pair_free(&p);
 }
 
+/*
+ * A receive that is posted after the engine has counted, and before its owner
+ * watches for one: no kick will tell of it.
+ */
+static void test_receive_before_the_watch(gconstpointer data)
+{
+    unsigned messages = GPOINTER_TO_UINT(data);
+    LinkPair p;
+    Log log;
+
+    p = plain_pair(&log);
+    unseen_all(&p, 0, messages);
+    p.b->uncounted = 1;
+    send_all(&p, 0, messages - 1);
+    link_run(p.l, LINK_MS);
+    expect_all(&p, 0, messages - 1);
+    if (messages == 1) {
+        /* It is counted again after 2 ms. */
+        g_assert_cmpuint(log.syndrome, ==, ROCE_AETH_ACK);
+        p.b->uncounted = 1;
+        link_run(p.l, 3 * LINK_MS / 2);
+    }
+    g_assert_cmpuint(p.b->watched[p.bq], ==, 1);
+    g_assert_cmpuint(p.b->uncounted, ==, 0);
+    g_assert_cmpuint(log.syndrome, ==, ROCE_AETH_ACK | 1);
+    send_to(&p, messages);
+    link_run(p.l, LINK_MS);
+    expect(&p, messages);
+    assert_no_naks(&p);
+    link_pair_free(&p);
+}
+
 /* What answers a READ or an ATOMIC tells of receives as an ACK does. */
 static void test_responses_tell_of_credits(gconstpointer data)
 {
@@ -496,7 +528,7 @@ static void test_shared_receives_are_no_credits(void)
     link_connect(p.l, &spec);
     p.amr = link_mr(p.a, LINK_PAIR_MEM, LINK_ALL_ACCESS);
     p.bmr = link_mr(p.b, LINK_PAIR_MEM, LINK_ALL_ACCESS);
-    link_post_srq(p.b, 1, link_sge(p.bmr, 0, LEN));
+    link_unseen_srq(p.b, 1, link_sge(p.bmr, 0, LEN));
     send_to(&p, 1);
     link_run(p.l, LINK_MS);
     expect(&p, 1);
@@ -523,6 +555,10 @@ int main(int argc, char **argv)
                          GUINT_TO_POINTER(true), test_starved_peer_is_told);
     g_test_add_data_func("/roce/credit/starved-peer-is-told/of-the-next",
                          GUINT_TO_POINTER(false), test_starved_peer_is_told);
+    g_test_add_data_func("/roce/credit/receive-before-the-watch/turns",
+                         GUINT_TO_POINTER(1), test_receive_before_the_watch);
+    g_test_add_data_func("/roce/credit/receive-before-the-watch/queue",
+                         GUINT_TO_POINTER(3), test_receive_before_the_watch);
     g_test_add_data_func("/roce/credit/responses-tell-of-credits/read",
                          GUINT_TO_POINTER(RDMA_WR_RDMA_READ),
                          test_responses_tell_of_credits);

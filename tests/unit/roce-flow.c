@@ -188,7 +188,7 @@ static void refill(Flow *f)
         RdmaSge sge = link_sge(f->recv, i % NOPS * SLICE, SLICE);
 
         if (f->srq) {
-            link_post_srq(f->to, 1000 + i, sge);
+            link_unseen_srq(f->to, 1000 + i, sge);
         } else {
             link_post_recv(f->to, f->to_qpn, 1000 + i, sge);
         }

@@ -68,7 +68,10 @@ static void test_known_attributes(void)
     }
 }
 
-/* A WRITE of three packets that nobody answers, and a receive */
+/*
+ * A WRITE of three packets that nobody answers, and receives, which the engine
+ * has not pulled.
+ */
 static void test_progress(void)
 {
     LinkQpSpec spec = link_spec();
@@ -80,7 +83,7 @@ static void test_progress(void)
     link_post_recv(p.a, p.aq, 3, link_sge(p.amr, 0, 8));
     in = look(p.a, RDMA_INSPECT_QP, p.aq).qp;
     g_assert_cmpuint(in.sends, ==, 0);
-    g_assert_cmpuint(in.recvs, ==, 2);
+    g_assert_cmpuint(in.recvs, ==, 0);
     g_assert_true(in.has_progress);
     g_assert_true(in.has_stats);
     g_assert_cmphex(in.una_psn, ==, spec.psn[0]);
@@ -100,25 +103,66 @@ static void test_progress(void)
     link_pair_free(&p);
 }
 
+/* The receive of a message under way is in the engine, and no other one. */
+static void test_receive(void)
+{
+    enum { LONG = 40000 };          /* more than a window of packets */
+    LinkQpSpec spec = link_spec();
+    LinkPair p;
+
+    spec.mtu = RDMA_MTU_256;
+    p = link_pair(&spec);
+    link_pair_recv(&p, 1, 0, LONG);
+    link_pair_recv(&p, 2, 0, LONG);
+    link_pair_post(&p, RDMA_WR_SEND, 3, 0, LONG);
+    g_assert_cmpuint(look(p.b, RDMA_INSPECT_QP, p.bq).qp.recvs, ==, 0);
+    /* Until the first window is there */
+    link_run(p.l, LINK_DELAY + 1);
+    g_assert_cmpuint(link_wcs(p.b), ==, 0);
+    g_assert_cmpuint(look(p.b, RDMA_INSPECT_QP, p.bq).qp.recvs, ==, 1);
+    g_assert_cmpuint(consumer_recvs(p.b->consumer, RDMA_RQ, p.bq), ==, 1);
+    g_assert_true(link_run(p.l, LINK_FOREVER));
+    g_assert_cmpuint(look(p.b, RDMA_INSPECT_QP, p.bq).qp.recvs, ==, 0);
+    link_pair_free(&p);
+}
+
+/* A datagram that its first receive is too short for leaves that there. */
 static void test_srq(void)
 {
     RoceLink *l = link_new(1);
     LinkNode *n = &l->node[0];
     LinkMr *mr = link_mr(n, 4096, LINK_ALL_ACCESS);
+    LinkMr *from = link_mr(&l->node[1], 4096, LINK_ALL_ACCESS);
+    RdmaSge sge = link_sge(from, 0, 100);
+    RdmaSendWr wr = link_wr(RDMA_WR_SEND, 4, &sge);
+    LinkQpSpec spec = link_spec();
     RdmaSrqInspection in;
 
+    spec.type = RDMA_QPT_UD;
+    spec.srq[0] = true;
     link_srq(n, 8, LINK_PDN);
+    link_connect(l, &spec);
     in = look(n, RDMA_INSPECT_SRQ, LINK_SRQ).srq;
     g_assert_cmpuint(in.recvs, ==, 0);
     g_assert_true(in.has_limit);
     g_assert_cmpuint(in.limit, ==, 0);
-    link_post_srq(n, 1, link_sge(mr, 0, 8));
-    link_post_srq(n, 2, link_sge(mr, 0, 8));
-    link_post_srq(n, 3, link_sge(mr, 0, 8));
+    link_unseen_srq(n, 1, link_sge(mr, 0, 8));
+    link_unseen_srq(n, 2, link_sge(mr, 0, 8));
+    link_unseen_srq(n, 3, link_sge(mr, 0, 8));
     g_assert_cmpint(roce_srq_set_limit(n->e, LINK_SRQ, 2), ==, 0);
     in = look(n, RDMA_INSPECT_SRQ, LINK_SRQ).srq;
-    g_assert_cmpuint(in.recvs, ==, 3);
+    g_assert_cmpuint(in.recvs, ==, 0);
     g_assert_cmpuint(in.limit, ==, 2);
+    wr.wr.ud.remote_qpn = spec.qpn[0];
+    wr.wr.ud.remote_qkey = 0x1234;
+    wr.wr.ud.av = link_av(&l->node[1], n, false);
+    link_post(&l->node[1], spec.qpn[1], &wr);
+    g_assert_true(link_run(l, LINK_FOREVER));
+    in = look(n, RDMA_INSPECT_SRQ, LINK_SRQ).srq;
+    g_assert_cmpuint(in.recvs, ==, 1);
+    g_assert_cmpuint(consumer_recvs(n->consumer, RDMA_SRQ, LINK_SRQ), ==, 2);
+    g_assert_cmpuint(link_wcs(n), ==, 0);
+    link_mr_free(from);
     link_mr_free(mr);
     link_free(l);
 }
@@ -214,6 +258,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/roce/inspect/known-attributes", test_known_attributes);
     g_test_add_func("/roce/inspect/progress", test_progress);
+    g_test_add_func("/roce/inspect/receive", test_receive);
     g_test_add_func("/roce/inspect/srq", test_srq);
     g_test_add_func("/roce/inspect/regions", test_regions);
     g_test_add_func("/roce/inspect/windows", test_windows);

@@ -121,46 +121,36 @@ static void node_put_back_send(void *opaque, uint32_t qpn,
     consumer_put_back_send(n->consumer, qpn);
 }
 
-static void node_srq_room(void *opaque, uint32_t srqn)
+static bool node_next_recv(void *opaque, RdmaQueue queue, uint32_t id,
+                           bool flush, RdmaRecvWr *wr)
 {
     LinkNode *n = opaque;
 
-    n->srq_rooms++;
+    n->recv_flush = flush;
+    if (n->hidden) {
+        n->hidden--;
+        return false;
+    }
+    return consumer_next_recv(n->consumer, queue, id, wr);
 }
 
-static bool node_pull_recv(void *opaque, uint32_t qpn, RdmaRecvWr *wr)
+static uint32_t node_recv_count(void *opaque, RdmaQueue queue, uint32_t id)
 {
     LinkNode *n = opaque;
 
-    return consumer_next_recv(n->consumer, qpn, wr) == RDMA_NEXT_WR;
+    if (n->uncounted) {
+        n->uncounted--;
+        return 0;
+    }
+    return consumer_recvs(n->consumer, queue, id);
 }
 
-static bool node_pull_srq_recv(void *opaque, uint32_t srqn, RdmaRecvWr *wr)
+static bool node_recv_sleep(void *opaque, RdmaQueue queue, uint32_t id)
 {
     LinkNode *n = opaque;
 
-    return consumer_next_srq_recv(n->consumer, srqn, wr) == RDMA_NEXT_WR;
-}
-
-static uint32_t node_recv_count(void *opaque, uint32_t qpn)
-{
-    LinkNode *n = opaque;
-
-    return consumer_recvs(n->consumer, qpn);
-}
-
-static uint32_t node_srq_count(void *opaque, uint32_t srqn)
-{
-    LinkNode *n = opaque;
-
-    return consumer_srq_recvs(n->consumer, srqn);
-}
-
-static void node_recv_watch(void *opaque, uint32_t qpn)
-{
-    LinkNode *n = opaque;
-
-    n->watched[qpn]++;
+    n->watched[id]++;
+    return !consumer_recvs(n->consumer, queue, id);
 }
 
 static void node_trace(void *opaque, const RoceTrace *trace)
@@ -191,12 +181,9 @@ const RoceOps link_ops = {
     .event = node_event,
     .next_send = node_next_send,
     .put_back_send = node_put_back_send,
-    .srq_room = node_srq_room,
-    .pull_recv = node_pull_recv,
-    .pull_srq_recv = node_pull_srq_recv,
-    .srq_count = node_srq_count,
+    .next_recv = node_next_recv,
     .recv_count = node_recv_count,
-    .recv_watch = node_recv_watch,
+    .recv_sleep = node_recv_sleep,
     .wake = node_wake,
     .trace = node_trace,
 };
@@ -624,19 +611,17 @@ RdmaSge link_sge(LinkMr *mr, size_t off, uint32_t len)
     };
 }
 
-void link_post_recv(LinkNode *n, uint32_t qpn, uint64_t wr_id, RdmaSge sge)
-{
-    RdmaRecvWr wr = { .wr_id = wr_id, .num_sge = 1, .sg_list = &sge };
-
-    g_assert_cmpuint(roce_recv_room(n->e, qpn), >, 0);
-    g_assert_cmpint(roce_post_recv(n->e, qpn, &wr), ==, 0);
-}
-
 void link_unseen_recv(LinkNode *n, uint32_t qpn, uint64_t wr_id, RdmaSge sge)
 {
     RdmaRecvWr wr = { .wr_id = wr_id, .num_sge = 1, .sg_list = &sge };
 
     consumer_post_recv(n->consumer, qpn, &wr);
+}
+
+void link_post_recv(LinkNode *n, uint32_t qpn, uint64_t wr_id, RdmaSge sge)
+{
+    link_unseen_recv(n, qpn, wr_id, sge);
+    roce_kick(n->e, RDMA_RQ, qpn);
 }
 
 void link_unseen_srq(LinkNode *n, uint64_t wr_id, RdmaSge sge)
@@ -656,15 +641,6 @@ void link_srq(LinkNode *n, uint32_t max_wr, uint32_t pdn)
     };
 
     g_assert_cmpint(roce_srq_create(n->e, &attr), ==, 0);
-}
-
-void link_post_srq(LinkNode *n, uint64_t wr_id, RdmaSge sge)
-{
-    RdmaRecvWr wr = { .wr_id = wr_id, .num_sge = 1, .sg_list = &sge };
-
-    g_assert_cmpuint(roce_srq_room(n->e, LINK_SRQ), >, 0);
-    g_assert_cmpint(roce_post_srq_recv(n->e, LINK_SRQ, &wr),
-                    ==, 0);
 }
 
 RdmaSendWr link_wr(uint32_t opcode, uint64_t wr_id, const RdmaSge *sge)
@@ -696,7 +672,7 @@ void link_post_silently(LinkNode *n, uint32_t qpn, const RdmaSendWr *wr)
 void link_post(LinkNode *n, uint32_t qpn, const RdmaSendWr *wr)
 {
     link_post_silently(n, qpn, wr);
-    roce_kick(n->e, qpn);
+    roce_kick(n->e, RDMA_SQ, qpn);
 }
 
 /* Pairs */

@@ -55,11 +55,13 @@ struct LinkNode {
     RdmaQpRefusal refusal;          /* the last one that was traced */
     uint32_t retired[LINK_MAX_QP][2];
     uint32_t completed;             /* calls of complete() */
-    uint32_t srq_rooms;             /* calls of srq_room() */
     Consumer *consumer;
     RdmaNext no_send;               /* what an empty send queue answers */
     unsigned send_asks;             /* calls of next_send() */
-    uint32_t watched[LINK_MAX_QP];  /* calls of recv_watch() */
+    bool recv_flush;                /* of the last call of next_recv() */
+    unsigned hidden;                /* so many calls of it find none */
+    uint32_t watched[LINK_MAX_QP];  /* calls of recv_sleep() */
+    unsigned uncounted;             /* so many calls of recv_count() say 0 */
     uint64_t cq_room[2 * LINK_MAX_QP];
     uint64_t hole;                  /* this page cannot be mapped */
     int maps;                       /* outstanding */
@@ -195,13 +197,13 @@ bool link_same(LinkMr *a, size_t aoff, LinkMr *b, size_t boff, size_t len);
 uint64_t link_dma(LinkMr *mr, size_t off);
 
 RdmaSge link_sge(LinkMr *mr, size_t off, uint32_t len);
+/* Post it, and tell the engine. */
 void link_post_recv(LinkNode *n, uint32_t qpn, uint64_t wr_id, RdmaSge sge);
-/* Likewise, but the engine has to pull it. */
+/* The same without telling the engine. */
 void link_unseen_recv(LinkNode *n, uint32_t qpn, uint64_t wr_id, RdmaSge sge);
-void link_unseen_srq(LinkNode *n, uint64_t wr_id, RdmaSge sge);
 /* An SRQ with 4 SGEs for each WQE. */
 void link_srq(LinkNode *n, uint32_t max_wr, uint32_t pdn);
-void link_post_srq(LinkNode *n, uint64_t wr_id, RdmaSge sge);
+void link_unseen_srq(LinkNode *n, uint64_t wr_id, RdmaSge sge);
 /* A WR with one SGE, signalled. */
 RdmaSendWr link_wr(uint32_t opcode, uint64_t wr_id, const RdmaSge *sge);
 /* Post it, and tell the engine; takes over pages of a REG_MR. */

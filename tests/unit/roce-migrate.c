@@ -357,10 +357,6 @@ static void ops_event(void *opaque, const RdmaEvent *event)
 {
 }
 
-static void ops_srq_room(void *opaque, uint32_t srqn)
-{
-}
-
 static void ops_wake(void *opaque)
 {
 }
@@ -393,7 +389,6 @@ static const RoceOps mutant_ops = {
     .event = ops_event,
     .next_send = ops_next_send,
     .put_back_send = ops_put_back_send,
-    .srq_room = ops_srq_room,
     .wake = ops_wake,
 };
 
@@ -549,7 +544,7 @@ static void exercise(RoceLink *l, RoceEngine *e, unsigned side, uint32_t qpn)
     roce_qp_image_clear(&image);
     for (i = 0; i < 4; i++) {
         mutant_sends = 1;
-        roce_kick(e, qpn);
+        roce_kick(e, RDMA_SQ, qpn);
         for (n = 0; n < 300 && roce_poll_tx(e, now, &frame); n++) {
             roce_tx_done(e, &frame);
         }

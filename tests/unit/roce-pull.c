@@ -35,7 +35,8 @@ static void test_message_takes_one(gconstpointer data)
     run(&p);
     link_expect(p.a, 1, RDMA_WC_SUCCESS);
     link_expect(p.b, 50, RDMA_WC_SUCCESS);
-    g_assert_cmpuint(consumer_recvs(p.b->consumer, p.bq), ==, 1);
+    g_assert_cmpuint(consumer_recvs(p.b->consumer, RDMA_RQ, p.bq), ==, 1);
+    g_assert_false(p.b->recv_flush);
     g_assert_true(link_same(p.amr, 0, p.bmr, 0, LEN));
 
     link_pair_post(&p, opcode, 2, 4096, LEN);
@@ -48,7 +49,6 @@ static void test_message_takes_one(gconstpointer data)
     link_pair_free(&p);
 }
 
-/* What the engine has comes first: it was posted first. */
 static void test_order_is_that_of_posting(void)
 {
     LinkQpSpec spec = link_spec();
@@ -96,7 +96,7 @@ static void test_write_pulls_none(void)
     link_pair_post(&p, RDMA_WR_RDMA_WRITE, 1, 0, LEN);
     run(&p);
     link_expect(p.a, 1, RDMA_WC_SUCCESS);
-    g_assert_cmpuint(consumer_recvs(p.b->consumer, p.bq), ==, 1);
+    g_assert_cmpuint(consumer_recvs(p.b->consumer, RDMA_RQ, p.bq), ==, 1);
     link_pair_free(&p);
 }
 
@@ -166,8 +166,35 @@ static void test_empty_srq(void)
     link_pair_post(&p, RDMA_WR_SEND, 1, 0, LEN);
     run(&p);
     link_expect(p.b, 50, RDMA_WC_SUCCESS);
-    g_assert_cmpuint(consumer_srq_recvs(p.b->consumer, LINK_SRQ), ==, 1);
+    g_assert_cmpuint(consumer_recvs(p.b->consumer, RDMA_SRQ, LINK_SRQ), ==, 1);
     g_assert_true(link_same(p.amr, 0, p.bmr, 0, LEN));
+    link_pair_free(&p);
+}
+
+/* What it took the owner to get one counts as work of the engine. */
+static void test_cost_of_a_receive(gconstpointer data)
+{
+    enum { COST = 1 << 20 };
+    bool srq = GPOINTER_TO_UINT(data);
+    LinkQpSpec spec = link_spec();
+    LinkPair p = srq ? srq_pair(4) : link_pair(&spec);
+    RdmaRecvWr wr = { .wr_id = 50, .cost = COST };
+    uint64_t work;
+
+    /* Another engine begins to count anew. */
+    p.l->moves = 0;
+    if (srq) {
+        consumer_post_srq_recv(p.b->consumer, LINK_SRQ, &wr);
+    } else {
+        consumer_post_recv(p.b->consumer, p.bq, &wr);
+    }
+    work = roce_work(p.b->e);
+    link_pair_post(&p, RDMA_WR_SEND, 1, 0, 0);
+    run(&p);
+    link_expect(p.b, 50, RDMA_WC_SUCCESS);
+    work = roce_work(p.b->e) - work;
+    g_assert_cmpuint(work, >=, COST);
+    g_assert_cmpuint(work, <, COST + COST / 2);
     link_pair_free(&p);
 }
 
@@ -177,11 +204,9 @@ static void test_srq_limit_counts_what_was_not_seen(void)
     LinkPair p = srq_pair(8);
     unsigned i;
 
-    for (i = 0; i < 3; i++) {
-        link_post_srq(p.b, 50 + i, link_sge(p.bmr, 0, LEN));
+    for (i = 0; i < 5; i++) {
+        link_unseen_srq(p.b, 50 + i, link_sge(p.bmr, 0, LEN));
     }
-    link_unseen_srq(p.b, 53, link_sge(p.bmr, 0, LEN));
-    link_unseen_srq(p.b, 54, link_sge(p.bmr, 0, LEN));
     g_assert_cmpint(roce_srq_set_limit(p.b->e, LINK_SRQ, 5), ==, 0);
     g_assert_cmpuint(link_events(p.b, RDMA_EVENT_SRQ_LIMIT_REACHED), ==, 0);
     g_assert_cmpint(roce_srq_set_limit(p.b->e, LINK_SRQ, 3), ==, 0);
@@ -191,8 +216,9 @@ static void test_srq_limit_counts_what_was_not_seen(void)
         link_expect(p.b, 50 + i, RDMA_WC_SUCCESS);
         g_assert_cmpuint(link_events(p.b, RDMA_EVENT_SRQ_LIMIT_REACHED), ==,
                          0);
-        /* A limit copies none: there may be many. */
-        g_assert_cmpuint(consumer_srq_recvs(p.b->consumer, LINK_SRQ), ==, 2);
+        /* A limit pulls none: there may be many. */
+        g_assert_cmpuint(consumer_recvs(p.b->consumer, RDMA_SRQ, LINK_SRQ), ==,
+                         4 - i);
     }
     link_pair_post(&p, RDMA_WR_SEND, 2, 0, LEN);
     run(&p);
@@ -229,7 +255,7 @@ static void test_sends_wait_for_a_kick(void)
     run(&p);
     g_assert_cmpuint(p.a->send_asks, ==, asks);
     g_assert_cmpuint(link_wcs(p.a), ==, 0);
-    roce_kick(p.a->e, p.aq);
+    roce_kick(p.a->e, RDMA_SQ, p.aq);
     run(&p);
     link_expect(p.a, 2, RDMA_WC_SUCCESS);
     link_pair_free(&p);
@@ -301,6 +327,100 @@ static void test_later_qp_that_moves(void)
     link_pair_free(&p);
 }
 
+/* A QP in ERR without anything to flush: the owner is asked again, too. */
+static void test_later_begins_in_err(void)
+{
+    LinkQpSpec spec = link_spec();
+    LinkPair p = link_pair(&spec);
+
+    run(&p);
+    p.l->moves = 0;
+    g_assert_false(roce_has_rescans(p.b->e));
+    p.b->no_send = RDMA_NEXT_LATER;
+    link_modify(p.b, p.bq, RDMA_QPS_ERR);
+    run(&p);
+    for (unsigned i = 0; i < 3; i++) {
+        RdmaSendWr wr = link_wr(RDMA_WR_SEND, i, NULL);
+
+        g_assert_true(roce_has_rescans(p.b->e));
+        link_post_silently(p.b, p.bq, &wr);
+        run(&p);
+        g_assert_cmpuint(link_wcs(p.b), ==, 0);
+        roce_rescan(p.b->e);
+        run(&p);
+        link_expect(p.b, i, RDMA_WC_WR_FLUSH_ERR);
+    }
+    p.b->no_send = RDMA_NEXT_NONE;
+    roce_rescan(p.b->e);
+    run(&p);
+    g_assert_false(roce_has_rescans(p.b->e));
+    link_pair_free(&p);
+}
+
+/*
+ * In ERR a receive may come after the engine has asked, and before its owner
+ * watches for one: no kick will tell of it.
+ */
+static void test_receive_before_the_watch_in_err(void)
+{
+    LinkQpSpec spec = link_spec();
+    LinkPair p = link_pair(&spec);
+
+    run(&p);
+    p.l->moves = 0;
+    link_modify(p.b, p.bq, RDMA_QPS_ERR);
+    run(&p);
+    g_assert_cmpuint(p.b->watched[p.bq], ==, 1);
+    unseen(&p, 0, 0);
+    p.b->hidden = 1;
+    roce_kick(p.b->e, RDMA_RQ, p.bq);
+    run(&p);
+    link_expect(p.b, 0, RDMA_WC_WR_FLUSH_ERR);
+    g_assert_cmpuint(p.b->hidden, ==, 0);
+    g_assert_cmpuint(p.b->watched[p.bq], ==, 3);
+    link_pair_free(&p);
+}
+
+/* The receives of an SRQ are not the QP's to flush. */
+static void test_later_in_err_leaves_srq_alone(void)
+{
+    LinkPair p = srq_pair(4);
+
+    p.l->moves = 0;
+    link_unseen_srq(p.b, 50, link_sge(p.bmr, 0, LEN));
+    p.b->no_send = RDMA_NEXT_LATER;
+    link_modify(p.b, p.bq, RDMA_QPS_ERR);
+    run(&p);
+    g_assert_true(roce_has_rescans(p.b->e));
+    roce_rescan(p.b->e);
+    run(&p);
+    g_assert_cmpuint(link_wcs(p.b), ==, 0);
+    g_assert_cmpuint(consumer_recvs(p.b->consumer, RDMA_SRQ, LINK_SRQ), ==, 1);
+    link_pair_free(&p);
+}
+
+/* Only queues that there are are asked again: the engine comes to rest. */
+static void test_later_without_receives(void)
+{
+    LinkQpSpec spec = link_spec();
+    static RoceTxFrame frame;
+    LinkPair p;
+
+    spec.cap.max_recv_wr = 0;
+    p = link_pair(&spec);
+    run(&p);
+    p.l->moves = 0;
+    p.b->no_send = RDMA_NEXT_LATER;
+    link_modify(p.b, p.bq, RDMA_QPS_ERR);
+    run(&p);
+    g_assert_true(roce_has_rescans(p.b->e));
+    roce_rescan(p.b->e);
+    g_assert_false(roce_poll_tx(p.b->e, p.l->now, &frame));
+    g_assert_true(roce_has_rescans(p.b->e));
+    g_assert_cmpint(roce_next_deadline(p.b->e), ==, ROCE_NO_DEADLINE);
+    link_pair_free(&p);
+}
+
 /* What sends nothing, as datagrams that are too long, takes turns, too. */
 static void test_work_without_packets_takes_turns(void)
 {
@@ -341,6 +461,14 @@ int main(int argc, char **argv)
                     test_sends_that_come_without_a_kick);
     g_test_add_func("/roce/pull/later-qp-that-moves",
                     test_later_qp_that_moves);
+    g_test_add_func("/roce/pull/later-begins-in-err",
+                    test_later_begins_in_err);
+    g_test_add_func("/roce/pull/receive-before-the-watch-in-err",
+                    test_receive_before_the_watch_in_err);
+    g_test_add_func("/roce/pull/later-in-err-leaves-srq-alone",
+                    test_later_in_err_leaves_srq_alone);
+    g_test_add_func("/roce/pull/later-without-receives",
+                    test_later_without_receives);
     g_test_add_func("/roce/pull/work-without-packets-takes-turns",
                     test_work_without_packets_takes_turns);
     g_test_add_data_func("/roce/pull/message-takes-one/send",
@@ -357,6 +485,10 @@ int main(int argc, char **argv)
     g_test_add_func("/roce/pull/bad-one-fails-in-its-turn",
                     test_bad_one_fails_in_its_turn);
     g_test_add_func("/roce/pull/empty-srq", test_empty_srq);
+    g_test_add_data_func("/roce/pull/cost-of-a-receive/queue",
+                         GUINT_TO_POINTER(false), test_cost_of_a_receive);
+    g_test_add_data_func("/roce/pull/cost-of-a-receive/srq",
+                         GUINT_TO_POINTER(true), test_cost_of_a_receive);
     g_test_add_func("/roce/pull/srq-limit-counts-what-was-not-seen",
                     test_srq_limit_counts_what_was_not_seen);
     return g_test_run();

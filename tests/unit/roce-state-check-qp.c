@@ -245,22 +245,25 @@ static const Change has_srq[] = {
 };
 
 static const Refusal receive_queues[] = {
-    { NULL, { QP(s.rq.prod, 4), QP(n_recv, 1), QP(n_recv_sges, 1) }, has_srq },
+    { NULL, {}, has_srq },
+    { NULL, { QP(s.rq.prod, 3), QP(n_recv, 0), QP(n_recv_sges, 0) } },
     { "srqn 3 is no shared receive queue", { QP(init.srqn, 3) }, has_srq },
     { "max_recv_wr 4 is not 0, but there is an SRQ",
       { QP(init.cap.max_recv_wr, 4) }, has_srq },
     { "max_recv_sge 2 is not 0, but there is an SRQ",
       { QP(init.cap.max_recv_sge, 2) }, has_srq },
     { "receive queue from cons 3 to prod 5 has 2 requests, which exceeds 1",
-      {}, has_srq },
-    { "receive queue from cons 3 to prod 8 has 5 requests, which exceeds 4",
-      { QP(s.rq.prod, 8) } },
-    { "n_recv 3 is not 2, the requests from cons 3 to prod 5",
-      { QP(n_recv, 3) } },
-    { "n_recv 2 is not 0 in state RESET", { STATE(RESET) }, idle },
+      { QP(s.rq.prod, 5) }, has_srq },
+    { "receive queue from cons 3 to prod 5 has 2 requests, which exceeds 1",
+      { QP(s.rq.prod, 5) } },
+    { "receive queue from cons 3 to prod 4 has 1 requests, which exceeds 0",
+      { QP(init.cap.max_recv_wr, 0) } },
+    { "n_recv 0 is not 1, the requests from cons 3 to prod 4",
+      { QP(n_recv, 0) } },
+    { "n_recv 1 is not 0 in state RESET", { STATE(RESET) }, idle },
     { "receive request 0: status 100 exceeds 21", { RWQE(0, status, 100) } },
-    { "receive request 1: num_sge 3 exceeds 2", { RWQE(1, num_sge, 3) } },
-    { "n_recv_sges 2 is not 3, the sum of num_sge", { QP(n_recv_sges, 2) } },
+    { "receive request 0: num_sge 3 exceeds 2", { RWQE(0, num_sge, 3) } },
+    { "n_recv_sges 1 is not 2, the sum of num_sge", { QP(n_recv_sges, 1) } },
 };
 
 static const Refusal responders[] = {
@@ -368,8 +371,8 @@ static void try_qp(const Refusal *r)
     };
     uint8_t inline_data[16] = {};
     uint64_t pages[] = { 0x7000, 0x9000 };
-    RoceRecvWqe recv[] = { { .num_sge = 1 }, { .num_sge = 2 } };
-    RdmaSge recv_sges[3] = {};
+    RoceRecvWqe recv = { .num_sge = 2 };
+    RdmaSge recv_sges[2] = {};
     RoceResource res[] = {
         { .type = ROCE_RES_READ, .va = 0x5000, .len = 3000, .psn = 50,
           .npsn = 3, .first = 1, .pending = 1, .reply_va = 0x5400,
@@ -410,20 +413,20 @@ static void try_qp(const Refusal *r)
             .ack_deadline = ROCE_NO_DEADLINE,
             .rnr_deadline = ROCE_NO_DEADLINE,
         },
-        .s.rq = { .cons = 3, .prod = 5 },
+        .s.rq = { .cons = 3, .prod = 4 },
         .s.resp = { .epsn = 56, .msn = 9, .res_prod = 4 },
         .n_send = G_N_ELEMENTS(send),
         .n_send_sges = G_N_ELEMENTS(send_sges),
         .inline_len = sizeof(inline_data),
         .n_pages = G_N_ELEMENTS(pages),
-        .n_recv = G_N_ELEMENTS(recv),
+        .n_recv = 1,
         .n_recv_sges = G_N_ELEMENTS(recv_sges),
         .n_res = G_N_ELEMENTS(res),
         .send = send,
         .send_sges = send_sges,
         .inline_data = inline_data,
         .pages = pages,
-        .recv = recv,
+        .recv = &recv,
         .recv_sges = recv_sges,
         .res = res,
     };
@@ -431,7 +434,7 @@ static void try_qp(const Refusal *r)
         [IMAGE] = &image,
         [SEND] = send,
         [SEND_SGE] = send_sges,
-        [RECV] = recv,
+        [RECV] = &recv,
         [RES] = res,
         [PAGES] = pages,
     };

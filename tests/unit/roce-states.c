@@ -373,12 +373,9 @@ static void test_create(void)
     init.cap.max_send_wr = UINT32_MAX;
     g_assert_cmpint(roce_qp_create(e, &init), ==, -EINVAL);
 
-    /* No room in queues of no length */
-    g_assert_cmpuint(roce_recv_room(e, 2), ==, 0);
     g_assert_cmpint(roce_qp_destroy(e, 2), ==, 0);
     g_assert_cmpint(roce_qp_destroy(e, 2), ==, -ENOENT);
     g_assert_cmpint(roce_qp_query(e, 2, &attr), ==, -ENOENT);
-    g_assert_cmpuint(roce_recv_room(e, 2), ==, 0);
     link_free(l);
 }
 
@@ -440,6 +437,28 @@ static void test_takes_sends(void)
     }
 }
 
+/* Receives wait for a message, and only in ERR for nothing. */
+static void test_takes_receives(void)
+{
+    for (unsigned c = 0; c < 2 * NUM_STATES; c++) {
+        bool err = c / 2 == RDMA_QPS_ERR;
+        LinkQpSpec spec = typed_spec(c % 2 ? RDMA_QPT_UC : RDMA_QPT_RC);
+        RoceLink *l = link_new(1);
+        LinkNode *n = &l->node[0];
+        RdmaSge none = { 0 };
+
+        if (bring_to(l, &spec, c / 2)) {
+            link_post_recv(n, 2, 7, none);
+            link_run(l, LINK_MS);
+            g_assert_cmpuint(consumer_recvs(n->consumer, RDMA_RQ, 2), ==, !err);
+            g_assert_cmpuint(link_wcs(n), ==, err);
+            g_assert_cmpuint(n->retired[2][RDMA_RQ], ==, err);
+            g_assert_cmpint(n->recv_flush, ==, err);
+        }
+        link_free(l);
+    }
+}
+
 /* A QP that does not exist, or has no send queue, has nothing to send. */
 static void test_kick_without_a_queue(void)
 {
@@ -449,35 +468,15 @@ static void test_kick_without_a_queue(void)
 
     spec.cap.max_send_wr = 0;
     link_connect(l, &spec);
-    roce_kick(n->e, 7);
-    roce_kick(n->e, LINK_MAX_QP);
-    roce_kick(n->e, 2);
+    for (RdmaQueue queue = RDMA_SQ; queue <= RDMA_SRQ; queue++) {
+        roce_kick(n->e, queue, 7);
+        roce_kick(n->e, queue, LINK_MAX_QP);
+        roce_kick(n->e, queue, 2);
+    }
     link_pump(l);
     link_modify(n, 2, RDMA_QPS_ERR);
     link_pump(l);
     g_assert_cmpuint(n->send_asks, ==, 0);
-    link_free(l);
-}
-
-static void test_room(void)
-{
-    RoceLink *l = link_new(1);
-    LinkQpSpec spec = link_spec();
-    LinkNode *n = &l->node[0];
-    RdmaRecvWr recv = { .wr_id = 1 };
-    unsigned i;
-
-    spec.cap.max_recv_wr = 6;
-    bring_to(l, &spec, RDMA_QPS_RESET);
-    g_assert_cmpuint(roce_recv_room(n->e, 2), ==, 0);
-    g_assert_cmpint(roce_post_recv(n->e, 2, &recv), ==, -ENOSPC);
-    bring_to(l, &spec, RDMA_QPS_INIT);
-    g_assert_cmpuint(roce_recv_room(n->e, 2), ==, 6);
-    for (i = 0; i < 6; i++) {
-        g_assert_cmpint(roce_post_recv(n->e, 2, &recv), ==, 0);
-    }
-    g_assert_cmpint(roce_post_recv(n->e, 2, &recv), ==, -ENOSPC);
-    g_assert_cmpint(roce_post_recv(n->e, 7, &recv), ==, -ENOENT);
     link_free(l);
 }
 
@@ -495,7 +494,8 @@ static void test_reset_retires_silently(void)
     link_run(p.l, 3 * LINK_DELAY);
     link_modify(p.a, p.aq, RDMA_QPS_RESET);
     g_assert_cmpuint(p.a->retired[p.aq][RDMA_SQ], ==, 10);
-    g_assert_cmpuint(p.a->retired[p.aq][RDMA_RQ], ==, 10);
+    /* No message has asked for a receive. */
+    g_assert_cmpuint(p.a->retired[p.aq][RDMA_RQ], ==, 0);
     g_assert_true(link_run(p.l, LINK_FOREVER));
     g_assert_cmpuint(link_wcs(p.a), ==, 0);
 
@@ -517,6 +517,26 @@ static void test_reset_retires_silently(void)
     g_assert_true(link_run(p.l, LINK_FOREVER));
     link_expect(p.a, 1, RDMA_WC_SUCCESS);
     link_expect(p.b, 50, RDMA_WC_SUCCESS);
+    link_pair_free(&p);
+}
+
+/* The one that a message has begun to fill; the others were not pulled. */
+static void test_reset_retires_the_receive_under_way(void)
+{
+    enum { LONG = 40000 };          /* more than a window of packets */
+    LinkQpSpec spec = link_spec();
+    LinkPair p;
+
+    spec.mtu = RDMA_MTU_256;
+    p = link_pair(&spec);
+    link_pair_recv(&p, 50, 0, LONG);
+    link_pair_recv(&p, 51, 0, LONG);
+    link_pair_post(&p, RDMA_WR_SEND, 1, 0, LONG);
+    link_run(p.l, LINK_DELAY + 1);
+    link_modify(p.b, p.bq, RDMA_QPS_RESET);
+    g_assert_cmpuint(p.b->retired[p.bq][RDMA_RQ], ==, 1);
+    g_assert_cmpuint(consumer_recvs(p.b->consumer, RDMA_RQ, p.bq), ==, 1);
+    g_assert_cmpuint(link_wcs(p.b), ==, 0);
     link_pair_free(&p);
 }
 
@@ -725,11 +745,13 @@ int main(int argc, char **argv)
     g_test_add_func("/roce/states/create", test_create);
     g_test_add_func("/roce/states/query", test_query);
     g_test_add_func("/roce/states/takes-sends", test_takes_sends);
+    g_test_add_func("/roce/states/takes-receives", test_takes_receives);
     g_test_add_func("/roce/states/kick-without-a-queue",
                     test_kick_without_a_queue);
-    g_test_add_func("/roce/states/room", test_room);
     g_test_add_func("/roce/states/reset-retires-silently",
                     test_reset_retires_silently);
+    g_test_add_func("/roce/states/reset-retires-the-receive-under-way",
+                    test_reset_retires_the_receive_under_way);
     g_test_add_func("/roce/states/err-flushes-in-order",
                     test_err_flushes_in_order);
     g_test_add_func("/roce/states/sqd-finishes-what-is-begun",

@@ -90,11 +90,28 @@ static void host_event(void *opaque, const RdmaEvent *event)
     g_array_append_val(h->events, *event);
 }
 
-static void host_srq_room(void *opaque, uint32_t srqn)
+static RdmaNext host_next_send(void *opaque, uint32_t qpn, bool flush,
+                               RdmaSendWr *wr)
 {
     WireHost *h = opaque;
 
-    h->srq_rooms++;
+    return consumer_next_send(h->consumer, qpn, wr);
+}
+
+static void host_put_back_send(void *opaque, uint32_t qpn,
+                               const RdmaSendWr *wr)
+{
+    WireHost *h = opaque;
+
+    consumer_put_back_send(h->consumer, qpn);
+}
+
+static bool host_next_recv(void *opaque, RdmaQueue queue, uint32_t id,
+                           bool flush, RdmaRecvWr *wr)
+{
+    WireHost *h = opaque;
+
+    return consumer_next_recv(h->consumer, queue, id, wr);
 }
 
 static void host_wake(void *opaque)
@@ -110,7 +127,9 @@ WireHost *wire_host_new(const RoceConfig *config, uint64_t size)
         .retire = host_retire,
         .complete = host_complete,
         .event = host_event,
-        .srq_room = host_srq_room,
+        .next_send = host_next_send,
+        .put_back_send = host_put_back_send,
+        .next_recv = host_next_recv,
         .wake = host_wake,
     };
     WireHost *h = g_new0(WireHost, 1);
@@ -121,6 +140,7 @@ WireHost *wire_host_new(const RoceConfig *config, uint64_t size)
     h->mem = g_malloc0(size);
     h->wcs = g_array_new(false, false, sizeof(WireWc));
     h->events = g_array_new(false, false, sizeof(RdmaEvent));
+    h->consumer = consumer_new();
     h->engine = roce_new(config, &ops, h);
     return h;
 }
@@ -128,6 +148,7 @@ WireHost *wire_host_new(const RoceConfig *config, uint64_t size)
 void wire_host_free(WireHost *h)
 {
     roce_free(h->engine);
+    consumer_free(h->consumer);
     g_array_unref(h->wcs);
     g_array_unref(h->events);
     g_free(h->retired);

@@ -8,6 +8,7 @@
 
 #include <glib.h>
 #include "rdma/roce.h"
+#include "consumer.h"
 
 /* DMA address of the first byte of a host's memory. */
 #define WIRE_HOST_BASE UINT64_C(0x40000000)
@@ -31,7 +32,7 @@ typedef struct WireHost {
     GArray *events;                 /* of RdmaEvent */
     uint64_t (*retired)[2];         /* by QPN and RdmaQueue */
     uint32_t max_qp;
-    unsigned srq_rooms;             /* calls of srq_room() */
+    Consumer *consumer;
 } WireHost;
 
 WireHost *wire_host_new(const RoceConfig *config, uint64_t size);

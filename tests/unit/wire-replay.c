@@ -12,6 +12,7 @@
 #define CQN 3
 #define LOCAL_KEY 0x100
 #define RECV_BYTES 16384
+#define RECVS 64
 #define GRH_BYTES ROCE_GRH_LEN
 
 static GArray *frames;
@@ -170,13 +171,12 @@ static void make_qp(Side *s)
 
 static void post_receives(Side *s)
 {
-    uint32_t room = roce_recv_room(s->host->engine, s->qpn), i;
+    uint32_t i;
 
-    g_assert_cmpuint(room, >=, 16);
     s->recv_base = wire_host_add_region(s->host, LOCAL_KEY, PDN,
                                         RDMA_ACCESS_LOCAL_WRITE, 0,
-                                        (uint64_t)room * RECV_BYTES);
-    for (i = 0; i < room; i++) {
+                                        (uint64_t)RECVS * RECV_BYTES);
+    for (i = 0; i < RECVS; i++) {
         /* In two pieces that do not meet a packet boundary */
         RdmaSge sge[2] = {
             { (uint64_t)i * RECV_BYTES, 1001, LOCAL_KEY },
@@ -184,8 +184,7 @@ static void post_receives(Side *s)
         };
         RdmaRecvWr wr = { .wr_id = i, .num_sge = 2, .sg_list = sge };
 
-        g_assert_cmpint(roce_post_recv(s->host->engine, s->qpn, &wr),
-                        ==, 0);
+        consumer_post_recv(s->host->consumer, s->qpn, &wr);
     }
 }
 

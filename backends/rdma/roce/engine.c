@@ -45,7 +45,7 @@ void roce_reset(RoceEngine *e)
         roce_qp_free(qp);
     }
     ROCE_TABLE_FOREACH(&e->srqs, srqn, srq) {
-        roce_srq_free(e, srq);
+        roce_srq_free(srq);
         roce_table_clear(&e->srqs, srqn);
     }
     ROCE_TABLE_FOREACH(&e->mrs, mrn, mr) {

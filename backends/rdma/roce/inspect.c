@@ -65,7 +65,7 @@ static int inspect_srq(const RoceEngine *e, uint32_t srqn,
         return -ENOENT;
     }
     *out = (RdmaSrqInspection) {
-        .recvs = srq->prod - srq->cons,
+        .recvs = srq->has_wqe,
         .has_limit = true,
         .limit = srq->attr.limit,
     };

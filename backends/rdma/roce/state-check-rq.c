@@ -34,8 +34,7 @@ char *roce_check_srq(const RoceSrqImage *image, const RdmaSrqAttr *max)
 
     REFUSE_ABOVE(attr, max_wr, max->max_wr);
     REFUSE_ABOVE(attr, max_sge, max->max_sge);
-    REFUSE_IF(image->n_recv > attr->max_wr, "n_recv %u exceeds max_wr %u",
-              image->n_recv, attr->max_wr);
+    REFUSE_IF(image->n_recv > 1, "n_recv %u exceeds 1", image->n_recv);
     return check_recv_wqes(image->recv, image->n_recv, attr->max_sge,
                            image->n_recv_sges);
 }
@@ -59,7 +58,7 @@ char *roce_check_rq(const RoceEngine *e, const RoceQpImage *image)
     const RoceRqState *rq = &image->s.rq;
     const RdmaQpCap *cap = &image->init.cap;
     uint32_t n = rq->prod - rq->cons;
-    uint32_t max_wr = cap->max_recv_wr;
+    uint32_t max_wr = MIN(cap->max_recv_wr, 1);
     uint32_t max_sge = cap->max_recv_sge;
 
     if (image->init.has_srq) {
@@ -68,7 +67,7 @@ char *roce_check_rq(const RoceEngine *e, const RoceQpImage *image)
         REFUSE_IF(!srq, "srqn %u is no shared receive queue",
                   image->init.srqn);
         REFUSE_IF(max_wr, "max_recv_wr %u is not 0, but there is an SRQ",
-                  max_wr);
+                  cap->max_recv_wr);
         REFUSE_IF(max_sge, "max_recv_sge %u is not 0, but there is an SRQ",
                   max_sge);
         max_sge = srq->attr.max_sge;

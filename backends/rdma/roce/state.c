@@ -183,6 +183,11 @@ int roce_import_mw(RoceEngine *e, const RoceMwImage *image, char **why)
 
 /* Shared receive queues */
 
+static RdmaSge *copy_sges(const RdmaSge *sges, uint32_t n)
+{
+    return n ? g_memdup2(sges, (gsize)n * sizeof(*sges)) : NULL;
+}
+
 bool roce_has_srq(const RoceEngine *e, uint32_t srqn)
 {
     return roce_srq_find(e, srqn) != NULL;
@@ -196,29 +201,16 @@ bool roce_next_srq(const RoceEngine *e, uint32_t *srqn)
 int roce_export_srq(const RoceEngine *e, uint32_t srqn, RoceSrqImage *image)
 {
     const RoceSrq *srq = roce_srq_find(e, srqn);
-    RdmaSge *sge;
-    uint32_t i;
 
     if (!srq) {
         return -ENOENT;
     }
-    *image = (RoceSrqImage) {
-        .attr = srq->attr,
-        .n_recv = srq->prod - srq->cons,
-    };
-    for (i = srq->cons; i != srq->prod; i++) {
-        image->n_recv_sges += roce_srq_wqe(srq, i)->num_sge;
-    }
-    image->recv = g_new(RoceRecvWqe, image->n_recv);
-    image->recv_sges = sge = g_new(RdmaSge, image->n_recv_sges);
-    for (i = srq->cons; i != srq->prod; i++) {
-        const RoceRecvWqe *wqe = roce_srq_wqe(srq, i);
-
-        image->recv[i - srq->cons] = *wqe;
-        if (wqe->num_sge) {
-            memcpy(sge, roce_srq_sges(srq, i), wqe->num_sge * sizeof(*sge));
-            sge += wqe->num_sge;
-        }
+    *image = (RoceSrqImage) { .attr = srq->attr };
+    if (srq->has_wqe) {
+        image->n_recv = 1;
+        image->n_recv_sges = srq->wqe.num_sge;
+        image->recv = g_memdup2(&srq->wqe, sizeof(srq->wqe));
+        image->recv_sges = copy_sges(srq->sges, srq->wqe.num_sge);
     }
     return 0;
 }
@@ -232,7 +224,6 @@ void roce_srq_image_clear(RoceSrqImage *image)
 int roce_import_srq(RoceEngine *e, const RoceSrqImage *image,
                     const RdmaSrqAttr *max, char **why)
 {
-    const RdmaSge *sge = image->recv_sges;
     RoceSrq *srq;
 
     *why = roce_check_srq(image, max);
@@ -243,14 +234,12 @@ int roce_import_srq(RoceEngine *e, const RoceSrqImage *image,
         return -EINVAL;
     }
     srq = roce_srq_find(e, image->attr.srqn);
-    for (; srq->prod < image->n_recv; srq->prod++) {
-        const RoceRecvWqe *wqe = &image->recv[srq->prod];
-
-        *roce_srq_wqe(srq, srq->prod) = *wqe;
-        if (wqe->num_sge) {
-            memcpy(roce_srq_sges(srq, srq->prod), sge,
-                   wqe->num_sge * sizeof(*sge));
-            sge += wqe->num_sge;
+    if (image->n_recv) {
+        srq->has_wqe = true;
+        srq->wqe = image->recv[0];
+        if (image->n_recv_sges) {
+            memcpy(srq->sges, image->recv_sges,
+                   image->n_recv_sges * sizeof(RdmaSge));
         }
     }
     return 0;
@@ -318,24 +307,11 @@ static void export_send(const RoceQp *qp, RoceQpImage *image)
 
 static void export_recv(const RoceQp *qp, RoceQpImage *image)
 {
-    const RoceRqState *rq = &qp->s.rq;
-    RdmaSge *sge;
-    uint32_t i;
-
-    image->n_recv = rq->prod - rq->cons;
-    for (i = rq->cons; i != rq->prod; i++) {
-        image->n_recv_sges += roce_rwqe(qp, i)->num_sge;
-    }
-    image->recv = g_new(RoceRecvWqe, image->n_recv);
-    image->recv_sges = sge = g_new(RdmaSge, image->n_recv_sges);
-    for (i = rq->cons; i != rq->prod; i++) {
-        const RoceRecvWqe *wqe = roce_rwqe(qp, i);
-
-        image->recv[i - rq->cons] = *wqe;
-        if (wqe->num_sge) {
-            memcpy(sge, roce_rsges(qp, i), wqe->num_sge * sizeof(*sge));
-            sge += wqe->num_sge;
-        }
+    image->n_recv = qp->s.rq.prod - qp->s.rq.cons;
+    if (image->n_recv) {
+        image->n_recv_sges = qp->rwqe.num_sge;
+        image->recv = g_memdup2(&qp->rwqe, sizeof(qp->rwqe));
+        image->recv_sges = copy_sges(qp->rsges, qp->rwqe.num_sge);
     }
 }
 
@@ -422,18 +398,12 @@ static void import_send(RoceQp *qp, const RoceQpImage *image)
 
 static void import_recv(RoceQp *qp, const RoceQpImage *image)
 {
-    const RdmaSge *sge = image->recv_sges;
-    uint32_t i;
-
-    for (i = 0; i < image->n_recv; i++) {
-        const RoceRecvWqe *wqe = &image->recv[i];
-        uint32_t index = qp->s.rq.cons + i;
-
-        *roce_rwqe(qp, index) = *wqe;
-        if (wqe->num_sge) {
-            memcpy(roce_rsges(qp, index), sge, wqe->num_sge * sizeof(*sge));
-            sge += wqe->num_sge;
-        }
+    if (image->n_recv) {
+        qp->rwqe = image->recv[0];
+    }
+    if (image->n_recv_sges) {
+        memcpy(qp->rsges, image->recv_sges,
+               image->n_recv_sges * sizeof(RdmaSge));
     }
 }
 
@@ -445,8 +415,7 @@ int roce_import_qp(RoceEngine *e, const RoceQpImage *image,
     uint32_t i;
 
     *why = roce_check_qp(e, image, max);
-    if (!*why && roce_qp_create_for(e, &image->init, image->n_send,
-                                    image->n_recv)) {
+    if (!*why && roce_qp_create_for(e, &image->init, image->n_send)) {
         *why = roce_explain_qp(e, &image->init);
     }
     if (*why) {

@@ -149,8 +149,10 @@ struct VirtIORdma {
     VirtIORdmaDirectLimits source;
 
     /* What the bottom half shall look at */
-    QTAILQ_HEAD(, VirtIORdmaQp) sched_qps;
-    QTAILQ_HEAD(, VirtIORdmaSrq) sched_srqs;
+    /* Bits of QPs, and after these of SRQs, that are to be kicked */
+    unsigned long *kicks;
+    bool any_kicks;
+    uint32_t next_kick;             /* the bit to begin with */
     /* Direct CQs that were written to since they were last looked at */
     QTAILQ_HEAD(, VirtIORdmaCq) completed_cqs;
     VirtIORdmaShadow *shadows;      /* one for each page of doorbells */
@@ -159,9 +161,6 @@ struct VirtIORdma {
     bool sched_cqs;                 /* their backlogs */
     bool sched_events;
     QTAILQ_HEAD(, VirtIORdmaCq) sched_eqs;
-    /* Bits of QPs, and behind these of SRQs, whose doorbell was rung */
-    unsigned long *rung;
-    bool any_rung;
     uint32_t next_flush;            /* the CQ to begin with */
     uint32_t kick_budget;           /* left for doorbells until it runs */
     bool running;                   /* as told to the backend */

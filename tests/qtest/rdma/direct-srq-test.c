@@ -189,22 +189,6 @@ static void test_slots_beyond_the_depth(void)
     qrdma_expect_no_event(p.d);
 }
 
-static void test_slot_is_read_once(void)
-{
-    Pair p = pair_new(8);
-
-    for (int i = 0; i < 8; i++) {
-        put_recv(&p, i);
-    }
-    ring(&p);
-    qrdma_settle(p.d);
-    qtest_memset(p.d->host->qts, p.srq->wq.buf, 0xff,
-                 DEPTH * p.srq->wq.slot);
-    for (int i = 0; i < 8; i++) {
-        transfer(&p, i);
-    }
-}
-
 /* By a doorbell, and by a message that asks for a receive */
 static void test_jump_of_the_producer(void)
 {
@@ -573,7 +557,6 @@ void add_direct_srq_tests(void)
     } tests[] = {
         { "posts-and-messages", test_posts_and_messages },
         { "slots-beyond-the-depth", test_slots_beyond_the_depth },
-        { "slot-is-read-once", test_slot_is_read_once },
         { "jump-of-the-producer", test_jump_of_the_producer },
         { "foreign-doorbells", test_foreign_doorbells },
         { "bad-lengths", test_bad_lengths },

@@ -664,11 +664,14 @@ static void test_queues_that_are_no_memory(void)
                                 sizeof(c.req), &rsp, sizeof(rsp)));
             qp->qpn = le32_to_cpu(rsp.qpn);
         }
-        assert_ok(qrdma_modify_qp(qp, RDMA_QP_STATE | RDMA_QP_PORT |
-                                  RDMA_QP_PKEY_INDEX | RDMA_QP_ACCESS_FLAGS,
-                                  &attr));
         if (page) {
+            assert_ok(qrdma_modify_qp(qp, RDMA_QP_STATE | RDMA_QP_PORT |
+                                      RDMA_QP_PKEY_INDEX |
+                                      RDMA_QP_ACCESS_FLAGS, &attr));
             qrdma_direct_set_producer(t.dev, &qp->rq, 1);
+        } else {
+            qp->wire_qpn = qp->qpn;
+            qrdma_connect(qp, qp, NULL);
         }
         ring(qp);
         if (page) {

@@ -16,7 +16,7 @@
 #define MAX_CQ 4
 #define MAX_CQE 2000
 #define MAX_SRQ 3
-#define MAX_SRQ_WR 1000
+#define MAX_SRQ_WR 256
 #define MAX_MR 400
 #define MAX_MW 100
 #define MAX_PD 50
@@ -25,7 +25,6 @@
 #define MAX_GROUPS 16
 /* What the engine takes of a queue at a time, which is what the guest has */
 #define SQ_DEPTH 256
-#define RQ_DEPTH 64
 #define RD_ATOMIC 16
 #define MR_PAGES 256
 
@@ -41,7 +40,7 @@ static uint64_t bound_of_qps(void)
     uint64_t sge_list = 16 * MAX_SGE;
 
     return MAX_QP * (28 * KIB + SQ_DEPTH * (152 + MAX(sge_list, MAX_INLINE)) +
-                     RQ_DEPTH * (16 + sge_list) + 72 * RD_ATOMIC);
+                     sge_list + 72 * RD_ATOMIC);
 }
 
 static uint64_t bound_of_cqs(void)
@@ -51,7 +50,7 @@ static uint64_t bound_of_cqs(void)
 
 static uint64_t bound_of_srqs(void)
 {
-    return MAX_SRQ * (KIB + pow2ceil(MAX_SRQ_WR) * (16 + 16 * MAX_SGE));
+    return MAX_SRQ * (KIB + 16 * MAX_SGE);
 }
 
 static uint64_t bound_of_memory(void)
@@ -275,14 +274,14 @@ static void test_page_lists_of_all_regions(void)
     qrdma_host_stop(host);
 }
 
-/* SRQs that come and go */
+/* Regions that come and go */
 
-#define GONE_WRS 16384              /* the default of max-srq-wr */
-#define GONE_SRQS 64                /* and of max-srq */
-#define GONE_ROUNDS 4              /* of all numbers, by one kick each */
-#define COMMAND_SIZE 64
+#define GONE_PAGES (1u << 18)       /* that a tree of two levels has */
+#define GONE_MRS 8                  /* all numbers */
+#define GONE_ROUNDS 32              /* of them, by one kick each */
+#define COMMAND_SIZE 128
 
-static void put_command(QRdma *d, uint64_t reqs, uint64_t scratch, uint16_t i,
+static void put_command(QRdma *d, uint64_t reqs, uint64_t rsp, uint16_t i,
                         uint8_t cmd, const void *req, size_t len)
 {
     QRdmaRing *r = qrdma_ring(d, VIRTIO_RDMA_CTRL_VQ);
@@ -292,87 +291,83 @@ static void put_command(QRdma *d, uint64_t reqs, uint64_t scratch, uint16_t i,
     memcpy(bytes + 1, req, len);
     qrdma_write(d, at, bytes, 1 + len);
     qrdma_ring_set_desc(r, 2 * i, at, 1 + len, VRING_DESC_F_NEXT, 2 * i + 1);
-    qrdma_ring_set_desc(r, 2 * i + 1, scratch, 256, VRING_DESC_F_WRITE, 0);
+    qrdma_ring_set_desc(r, 2 * i + 1, rsp, 256, VRING_DESC_F_WRITE, 0);
 }
 
-static uint64_t bound_of_gone(void)
+/* A tree of pages, which all are the same one */
+static uint64_t tree_new(QRdma *d)
 {
-    return GONE_WRS * (16 + 16 * MAX_SGE);
+    uint64_t leaf = qrdma_alloc(d, 4096), root = qrdma_alloc(d, 4096);
+    uint64_t le[512];
+
+    for (int i = 0; i < ARRAY_SIZE(le); i++) {
+        le[i] = cpu_to_le64(leaf);
+    }
+    qrdma_write(d, leaf, le, sizeof(le));
+    qrdma_write(d, root, le, sizeof(le));
+    return root;
 }
 
-/* What SRQs that were destroyed had is not QEMU's for long. */
-static void test_srqs_that_come_and_go(void)
+/* The page lists of regions that were destroyed are not QEMU's for long. */
+static void test_regions_that_come_and_go(void)
 {
+    const uint64_t bound = GONE_PAGES * 8;
     QRdmaHost *host = qrdma_host_start(
         "-object memory-backend-memfd,id=m0,size=64M "
         "-machine memory-backend=m0 -netdev hubport,id=n0,hubid=0 "
-        "-device virtio-rdma-pci,netdev=n0,addr=%d,max-srq=%d,max-srq-wr=%d,"
-        "max-sge=%d,max-qp=8,max-cq=4", SLOT, GONE_SRQS, GONE_WRS, MAX_SGE);
+        "-device virtio-rdma-pci,netdev=n0,addr=%d,max-mr=%d,max-mw=0,"
+        "max-qp=8,max-cq=4", SLOT, GONE_MRS);
     QRdma *d = qrdma_open(host, QPCI_DEVFN(SLOT, 0));
-    uint64_t reqs, scratch, list, slots, before, most = 0;
-    uint32_t npages = 1 + GONE_WRS / 4;
-    g_autofree uint64_t *le = g_new(uint64_t, npages);
-    struct virtio_rdma_create_srq_req req;
-    struct virtio_rdma_srqn rsp;
-    QRdmaRing *r;
-    QRdmaPd *pd;
+    struct virtio_rdma_reg_user_mr_req req;
+    uint64_t reqs, rsp, before, most = 0;
+    struct virtio_rdma_mr_rsp made;
     uint32_t first;
+    QRdmaPd *pd;
+    QRdmaRing *r;
 
-    qrdma_start(d, FEATURES | QRDMA_F(VIRTIO_RDMA_F_DIRECT_SRQ) |
-                QRDMA_F(VIRTIO_RDMA_F_DIRECT_QP), SQ_DEPTH);
+    qrdma_start(d, QRDMA_FEATURES | QRDMA_F(VIRTIO_RDMA_F_MR_TABLES), 0);
     pd = qrdma_alloc_pd(d);
-    reqs = qrdma_alloc(d, 2 * GONE_SRQS * COMMAND_SIZE);
-    scratch = qrdma_alloc(d, 4096);
-    slots = qrdma_alloc(d, 4096);
-    list = qrdma_alloc(d, npages * sizeof(*le));
-    for (uint32_t i = 0; i < npages; i++) {
-        le[i] = cpu_to_le64(slots);
-    }
-    qrdma_write(d, list, le, npages * sizeof(*le));
-    req = (struct virtio_rdma_create_srq_req) {
-        .pdn = cpu_to_le32(pd->pdn),
-        .max_wr = cpu_to_le32(GONE_WRS),
-        .max_sge = cpu_to_le32(MAX_SGE),
-        .flags = cpu_to_le32(VIRTIO_RDMA_SRQ_DIRECT),
-        .queue_pages = cpu_to_le64(list),
-        .queue_npages = cpu_to_le32(npages),
-        .depth_shift = 14,
-        .slot_shift = 10,
-    };
-    assert_ok(qrdma_cmd(d, VIRTIO_RDMA_CMD_CREATE_SRQ, &req, sizeof(req), &rsp,
-                        sizeof(rsp)));
-    assert_ok(qrdma_cmd(d, VIRTIO_RDMA_CMD_DESTROY_SRQ, &rsp, sizeof(rsp),
-                        NULL, 0));
-    first = le32_to_cpu(rsp.srqn);
     r = qrdma_ring(d, VIRTIO_RDMA_CTRL_VQ);
-    for (uint32_t i = 0; i < GONE_SRQS; i++) {
-        struct virtio_rdma_srqn gone = {
-            .srqn = cpu_to_le32((first + 1 + i) % GONE_SRQS),
-        };
+    reqs = qrdma_alloc(d, 2 * GONE_MRS * COMMAND_SIZE);
+    rsp = qrdma_alloc(d, 4096);
+    req = (struct virtio_rdma_reg_user_mr_req) {
+        .pdn = cpu_to_le32(pd->pdn),
+        .length = cpu_to_le64(GONE_PAGES * 4096ull),
+        .pages = cpu_to_le64(tree_new(d)),
+        .npages = cpu_to_le32(GONE_PAGES),
+        .levels = cpu_to_le32(2),
+    };
+    assert_ok(qrdma_cmd(d, VIRTIO_RDMA_CMD_REG_USER_MR, &req, sizeof(req),
+                        &made, sizeof(made)));
+    assert_ok(qrdma_cmd(d, VIRTIO_RDMA_CMD_DEREG_MR, &made.mrn,
+                        sizeof(made.mrn), NULL, 0));
+    first = le32_to_cpu(made.mrn);
+    for (uint32_t i = 0; i < GONE_MRS; i++) {
+        /* Numbers go round, from 1 on. */
+        uint32_t gone = cpu_to_le32((first + i) % GONE_MRS + 1);
 
-        put_command(d, reqs, scratch, 2 * i, VIRTIO_RDMA_CMD_CREATE_SRQ, &req,
+        put_command(d, reqs, rsp, 2 * i, VIRTIO_RDMA_CMD_REG_USER_MR, &req,
                     sizeof(req));
-        put_command(d, reqs, scratch, 2 * i + 1, VIRTIO_RDMA_CMD_DESTROY_SRQ,
-                    &gone, sizeof(gone));
+        put_command(d, reqs, rsp, 2 * i + 1, VIRTIO_RDMA_CMD_DEREG_MR, &gone,
+                    sizeof(gone));
     }
     before = memory_of(host) + status_of(host, "VmPTE:");
     for (int round = 0; round < GONE_ROUNDS; round++) {
-        for (uint32_t i = 0; i < 2 * GONE_SRQS; i++) {
+        for (uint32_t i = 0; i < 2 * GONE_MRS; i++) {
             qrdma_ring_set_avail(r, r->avail_idx + i, 2 * i);
         }
-        r->avail_idx += 2 * GONE_SRQS;
+        r->avail_idx += 2 * GONE_MRS;
         qrdma_ring_set_avail_idx(r, r->avail_idx);
         qrdma_ring_kick(r);
         qrdma_wait_until(d, qrdma_ring_used_idx(r) == r->avail_idx);
-        g_assert_cmpuint(qtest_readb(host->qts, scratch), ==,
-                         VIRTIO_RDMA_S_OK);
+        g_assert_cmpuint(qtest_readb(host->qts, rsp), ==, VIRTIO_RDMA_S_OK);
         most = MAX(most, memory_of(host) + status_of(host, "VmPTE:"));
     }
-    g_test_message("%d SRQs of %" PRIu64 " KiB: QEMU has had %" PRIu64
-                   " KiB more", GONE_ROUNDS * GONE_SRQS, bound_of_gone() / KIB,
+    g_test_message("%d lists of %" PRIu64 " KiB: QEMU has had %" PRIu64
+                   " KiB more", GONE_ROUNDS * GONE_MRS, bound / KIB,
                    (most - before) / KIB);
     /* 16 MiB wait to be freed, and what goes beyond that is one of them. */
-    g_assert_cmpuint(most, <, before + 16 * MIB + 3 * bound_of_gone());
+    g_assert_cmpuint(most, <, before + 16 * MIB + 3 * bound);
     qrdma_close(d);
     qrdma_host_stop(host);
 }
@@ -387,7 +382,7 @@ void add_memory_tests(void)
     if (!__asan_init) {
         qtest_add_func("virtio-rdma/memory/guest-fills-all-tables",
                        test_guest_fills_all_tables);
-        qtest_add_func("virtio-rdma/memory/srqs-that-come-and-go",
-                       test_srqs_that_come_and_go);
+        qtest_add_func("virtio-rdma/memory/regions-that-come-and-go",
+                       test_regions_that_come_and_go);
     }
 }

@@ -172,8 +172,12 @@ static void test_spoilt_rings(void)
     };
 
     trip_connect(t);
+    /* Nothing answers, and time stands still. */
+    assert_ok(qrdma_modify_qp_state(t->p.b.qp, RDMA_QPS_RESET));
     for (int i = 0; i < first[1]; i++) {
-        qrdma_post_recv(t->p.a.qp, &(RdmaRecvWr) { .wr_id = i });
+        qrdma_post_send(t->p.a.qp, &(RdmaSendWr) {
+            .wr_id = i, .opcode = RDMA_WR_RDMA_WRITE,
+        });
     }
     qrdma_settle(t->p.a.dev);
     trip_refuse_spoilt(t, 0, cases, ARRAY_SIZE(cases));

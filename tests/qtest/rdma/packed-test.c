@@ -19,6 +19,18 @@ typedef struct Fixture {
     QRdmaQp *qp;
 } Fixture;
 
+/* Sends stay in flight: the peer is not there, and time stands still. */
+static void start_qp(Fixture *f)
+{
+    QRdmaPath path = { .mtu = RDMA_MTU_1024 };
+    QRdmaQp nobody = *f->qp;
+
+    nobody.wire_qpn = RDMA_24BIT_MASK - 1;
+    qrdma_modify_init(f->qp, 0);
+    qrdma_modify_rtr(f->qp, &nobody, &path, 0);
+    qrdma_modify_rts(f->qp, &path, 0);
+}
+
 static Fixture fixture_new(const char *props, uint64_t features)
 {
     Fixture f = {};
@@ -33,7 +45,8 @@ static Fixture fixture_new(const char *props, uint64_t features)
     f.pd = qrdma_alloc_pd(f.d);
     cq = qrdma_create_cq(f.d, 20);
     f.qp = qrdma_create_qp(f.pd, cq, cq, RDMA_QPT_RC);
-    assert_ok(qrdma_modify_init(f.qp, 0));
+    qrdma_setup_gids(f.d, 1);
+    start_qp(&f);
     return f;
 }
 
@@ -50,16 +63,16 @@ static void fixture_free_broken(Fixture *f)
     qrdma_host_stop(f->host);
 }
 
-/* A receive of @n descriptors from position @at on, whatever lies there. */
+/* A send of @n descriptors from position @at on, whatever lies there. */
 static void post_chain(Fixture *f, uint16_t at, uint16_t n, uint16_t id,
                        bool odd_lap)
 {
-    QRdmaWq *rq = &f->qp->rq;
+    QRdmaWq *sq = &f->qp->sq;
 
     for (int i = n - 1; i >= 0; i--) {
         bool odd = odd_lap ^ (at + i >= SIZE);
         struct vring_packed_desc desc = {
-            .addr = cpu_to_le64(rq->buf),
+            .addr = cpu_to_le64(sq->buf),
             .len = cpu_to_le32(64),
             .id = cpu_to_le16(id),
             .flags = cpu_to_le16((i + 1 < n ? VRING_DESC_F_NEXT : 0) |
@@ -67,18 +80,18 @@ static void post_chain(Fixture *f, uint16_t at, uint16_t n, uint16_t id,
                                             : VRING_PACKED_DESC_F_AVAIL)),
         };
 
-        qrdma_write(f->d, rq->ring->pci.vq.desc +
+        qrdma_write(f->d, sq->ring->pci.vq.desc +
                     (at + i) % SIZE * sizeof(desc), &desc, sizeof(desc));
     }
-    qrdma_ring_kick(rq->ring);
+    qrdma_ring_kick(sq->ring);
     qrdma_settle(f->d);
 }
 
-/* All receives come back. The status is of no interest here. */
+/* All sends come back. The status is of no interest here. */
 static void return_all(Fixture *f)
 {
     qrdma_modify_qp_state(f->qp, RDMA_QPS_RESET);
-    qrdma_modify_init(f->qp, 0);
+    start_qp(f);
 }
 
 /*
@@ -141,7 +154,7 @@ static void test_size_of_an_enabled_queue(void)
         post_chain(&f, i, 1, i, false);
     }
     return_all(&f);
-    write_queue_size(&f, f.qp->rq.ring, 2);
+    write_queue_size(&f, f.qp->sq.ring, 2);
     post_chain(&f, 10, 1, 0, false);
     return_all(&f);
     g_assert_cmphex(qrdma_device_status(f.d) & VIRTIO_CONFIG_S_NEEDS_RESET,

@@ -85,6 +85,10 @@ static void victim_go(Victim *v)
         });
     }
     qrdma_ring_kick(v->ring);
+    if (v->kind == RING_RQ) {
+        /* Only a message has the device look for receives. */
+        qrdma_post_send(v->pair.b, &(RdmaSendWr) { .opcode = RDMA_WR_SEND });
+    }
 }
 
 /* The next free position of @ring holds @head. */

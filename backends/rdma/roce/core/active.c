@@ -70,8 +70,7 @@ void roce_rescan(RoceEngine *e)
     while (!g_queue_is_empty(&e->later)) {
         RoceQp *qp = g_queue_peek_head(&e->later);
 
-        qp->ask_again = false;
-        qp->more_sends = true;
+        roce_sq_expect(qp);
         roce_qp_schedule(qp);
     }
 }

@@ -30,12 +30,10 @@
 /* Bytes that a QP may send before the next one has its turn. */
 #define ROCE_QUANTUM 16384
 /*
- * WQEs that a QP holds, however many its consumer may post: enough to fill the
- * window, and for a turn of a receiver. Those that are posted beyond it stay
- * with the owner until there is room.
+ * Sends that a QP has in flight, however many its consumer may post: enough to
+ * fill the window. The others stay with the owner.
  */
 #define ROCE_SQ_DEPTH 256
-#define ROCE_RQ_DEPTH 64
 /*
  * Work is counted in bytes copied. What else is done costs as many as take
  * about as long: a packet, a completion or a WQE that is pulled, a look at a
@@ -102,6 +100,7 @@ typedef struct RoceQp {
     bool blocked;                   /* in e->blocked, not e->active */
     bool later;                     /* in e->later, not e->active */
     bool more_sends;                /* the owner may have some */
+    bool more_recvs;                /* likewise, that ERR has to flush */
     bool ask_again;                 /* for them, in the next turn */
     bool goes_on;                   /* it did much without sending anything */
     bool overdue;                   /* its peer has not answered in time */
@@ -159,10 +158,8 @@ typedef struct RoceQp {
 
     RocePath path;
 
-    RoceRecvWqe *rwqes;             /* more rings */
-    RdmaSge *rsges;
-    uint32_t rsges_each;
-    uint32_t rq_size;
+    RoceRecvWqe rwqe;               /* one, of the message under way */
+    RdmaSge *rsges;                 /* its list */
     void *swqes_block;              /* has swqes, aligned */
     uint64_t **spages;              /* of REG_MR: npages, or NULL */
     RoceResource *resources;        /* NULL before the first one */
@@ -300,14 +297,17 @@ static inline uint64_t **roce_spages(const RoceQp *qp, uint32_t index)
     return &qp->spages[index & (qp->sq_size - 1)];
 }
 
-static inline RoceRecvWqe *roce_rwqe(const RoceQp *qp, uint32_t index)
+/* The owner may have sends: roce_sq_pull() asks for them. */
+static inline void roce_sq_expect(RoceQp *qp)
 {
-    return &qp->rwqes[index & (qp->rq_size - 1)];
+    qp->more_sends = qp->e->ops.next_send && qp->init.cap.max_send_wr;
+    qp->ask_again = false;
 }
 
-static inline RdmaSge *roce_rsges(const RoceQp *qp, uint32_t index)
+/* It may have receives, which only ERR looks for: messages ask anyway. */
+static inline void roce_rq_expect(RoceQp *qp)
 {
-    return qp->rsges + (size_t)(index & (qp->rq_size - 1)) * qp->rsges_each;
+    qp->more_recvs = qp->e->ops.next_recv && qp->init.cap.max_recv_wr;
 }
 
 static inline bool roce_is_ud(const RoceQp *qp)

@@ -114,7 +114,7 @@ void roce_rq_complete(RoceQp *qp, RdmaWc *wc, bool solicited)
     RoceRqState *rq = &qp->s.rq;
     RoceEngine *e = qp->e;
 
-    wc->wr_id = roce_rwqe(qp, rq->cons)->wr_id;
+    wc->wr_id = qp->rwqe.wr_id;
     wc->qp_num = qp->init.qpn;
     wc->port_num = RDMA_PORT_NUM;
     rq->cons++;
@@ -142,9 +142,12 @@ void roce_qp_flush(RoceQp *qp, uint32_t *room)
         roce_sq_complete(qp, RDMA_WC_WR_FLUSH_ERR);
     }
     for (; *room && roce_rq_flushes(qp); --*room) {
+        if (qp->s.rq.cons == qp->s.rq.prod && !roce_recv_pull(qp)) {
+            break;
+        }
         roce_rq_fail(qp, RDMA_WC_WR_FLUSH_ERR);
     }
-    if (roce_qp_flushes(qp)) {
+    if (roce_qp_flushes(qp) || qp->ask_again) {
         roce_qp_schedule(qp);
     }
 }
@@ -172,6 +175,7 @@ void roce_qp_enter_err(RoceQp *qp)
         qp->s.resp.res_out = qp->s.resp.res_prod;
     }
     stop_sending(qp);
+    roce_rq_expect(qp);
     if (qp->srq) {
         /* It takes no more of them than the one it has (IBTA 10.2.9.5) */
         if (roce_rq_flushes(qp)) {

@@ -38,25 +38,28 @@ static void init_sq(RoceQp *qp)
                          sges_of_bytes(cap->max_inline_data));
 }
 
-/* An SRQ's WQEs come to a ring of one place, with as many elements. */
-static void init_rq(RoceQp *qp)
+/* There is a place for one WQE, of its own or of an SRQ. False: no memory. */
+static bool init_rq(RoceQp *qp)
 {
     RdmaQpCap *cap = &qp->init.cap;
+    uint32_t max_sge = cap->max_recv_sge;
 
     qp->recv_pdn = qp->init.pdn;
-    qp->rsges_each = MAX(1, cap->max_recv_sge);
     if (qp->init.has_srq) {
         qp->srq = roce_srq_find(qp->e, qp->init.srqn);
         qp->recv_pdn = qp->srq->attr.pdn;
         cap->max_recv_wr = 0;
         cap->max_recv_sge = 0;
-        qp->rsges_each = MAX(1, qp->srq->attr.max_sge);
+        max_sge = qp->srq->attr.max_sge;
     }
+    qp->rsges = g_try_malloc0_n(MAX(1, max_sge), sizeof(*qp->rsges));
+    return qp->rsges;
 }
 
 static void free_qp(RoceQp *qp)
 {
-    roce_rings_free(qp);
+    roce_ring_free(qp);
+    g_free(qp->rsges);
     g_free(qp->resources);
     g_free(qp->dcqcn);
     g_free(qp);
@@ -64,11 +67,11 @@ static void free_qp(RoceQp *qp)
 
 int roce_qp_create(RoceEngine *e, const RdmaQpInitAttr *init)
 {
-    return roce_qp_create_for(e, init, 0, 0);
+    return roce_qp_create_for(e, init, 0);
 }
 
 int roce_qp_create_for(RoceEngine *e, const RdmaQpInitAttr *init,
-                       uint32_t n_send, uint32_t n_recv)
+                       uint32_t n_send)
 {
     const RdmaQpCap *cap = &init->cap;
     RoceQp *qp;
@@ -110,10 +113,8 @@ int roce_qp_create_for(RoceEngine *e, const RdmaQpInitAttr *init,
 
     qp->res_mask = roce_ring_size(e->config.max_rd_atomic) - 1;
     init_sq(qp);
-    init_rq(qp);
-    if (!roce_sq_reserve(qp, MAX(1, n_send)) ||
-        (n_send && !roce_sargs_reserve(qp, 0)) ||
-        !roce_rq_reserve(qp, MAX(1, n_recv))) {
+    if (!init_rq(qp) || !roce_sq_reserve(qp, MAX(1, n_send)) ||
+        (n_send && !roce_sargs_reserve(qp, 0))) {
         free_qp(qp);
         return -ENOMEM;
     }
@@ -171,6 +172,7 @@ void roce_qp_clear(RoceQp *qp)
     qp->starved = false;
     qp->starved_deadline = ROCE_NO_DEADLINE;
     roce_sq_expect(qp);
+    roce_rq_expect(qp);
     qp->goes_on = false;
     roce_qp_unschedule(qp);
     roce_timer_remove(qp);

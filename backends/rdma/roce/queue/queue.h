@@ -27,23 +27,11 @@ struct RoceCq {
 
 struct RoceSrq {
     RdmaSrqAttr attr;
-    RoceRecvWqe *wqes;
-    RdmaSge *sges;                  /* attr.max_sge for each */
-    uint32_t mask;
-    uint32_t cons;
-    uint32_t prod;
+    bool has_wqe;                   /* one, which a datagram did not fit in */
+    RoceRecvWqe wqe;
+    RdmaSge *sges;                  /* its list */
     uint32_t refs;                  /* QPs that use it */
 };
-
-static inline RoceRecvWqe *roce_srq_wqe(const RoceSrq *srq, uint32_t index)
-{
-    return &srq->wqes[index & srq->mask];
-}
-
-static inline RdmaSge *roce_srq_sges(const RoceSrq *srq, uint32_t index)
-{
-    return srq->sges + (size_t)(index & srq->mask) * srq->attr.max_sge;
-}
 
 /* The scatter/gather list of a WQE in the send or receive queue. */
 static inline RoceSgList roce_send_sgl(const RoceQp *qp, uint32_t index)
@@ -59,20 +47,17 @@ static inline RoceSgList roce_send_sgl(const RoceQp *qp, uint32_t index)
 static inline RoceSgList roce_recv_sgl(const RoceQp *qp, uint32_t index)
 {
     return (RoceSgList) {
-        .sges = roce_rsges(qp, index),
-        .n = roce_rwqe(qp, index)->num_sge,
+        .sges = qp->rsges,
+        .n = qp->rwqe.num_sge,
         .pdn = qp->recv_pdn,
         .index = index,
     };
 }
 
 /* qp.c */
-/*
- * roce_qp_create() with queues for at least @n_send and @n_recv WQEs: an image
- * may have more of them than the engine takes by itself.
- */
+/* roce_qp_create() with room for @n_send sends in flight. */
 int roce_qp_create_for(RoceEngine *e, const RdmaQpInitAttr *init,
-                       uint32_t n_send, uint32_t n_recv);
+                       uint32_t n_send);
 /* Find the path of @qp again if something on it has changed. */
 void roce_qp_find_path(RoceQp *qp);
 static inline void roce_qp_refresh_path(RoceQp *qp)
@@ -89,18 +74,17 @@ RdmaQpAttr roce_qp_attr(const RoceQp *qp);
 
 /* rings.c */
 /*
- * Have places for @n send or receive WQEs, those that there are included. False
- * without the memory for that; a QP has one place of each at least, so WQEs
- * wait for those before them.
+ * Have places for @n send WQEs, those that there are included. False without
+ * the memory for that; a QP has one place at least, so WQEs wait for those
+ * before them.
  */
 bool roce_sq_reserve(RoceQp *qp, uint32_t n);
-bool roce_rq_reserve(RoceQp *qp, uint32_t n);
 /*
  * The RoceSendArgs of slot @index; most QPs need none, so the first time this
  * makes them for each place. NULL without the memory for that.
  */
 RoceSendArgs *roce_sargs_reserve(RoceQp *qp, uint32_t index);
-void roce_rings_free(RoceQp *qp);
+void roce_ring_free(RoceQp *qp);
 
 /* sq.c */
 /*
@@ -108,12 +92,6 @@ void roce_rings_free(RoceQp *qp);
  * flushed in SQE and ERR. False if there is none, or no room for it.
  */
 bool roce_sq_pull(RoceQp *qp);
-/* The owner may have sends: roce_sq_pull() asks for them. */
-static inline void roce_sq_expect(RoceQp *qp)
-{
-    qp->more_sends = qp->e->ops.next_send && qp->init.cap.max_send_wr;
-    qp->ask_again = false;
-}
 
 /* complete.c */
 /* Complete and retire the oldest send WQE with @status. */
@@ -135,7 +113,7 @@ static inline bool roce_sq_flushes(const RoceQp *qp)
 static inline bool roce_rq_flushes(const RoceQp *qp)
 {
     return qp->s.attr.qp_state == RDMA_QPS_ERR &&
-           qp->s.rq.cons != qp->s.rq.prod;
+           (qp->s.rq.cons != qp->s.rq.prod || qp->more_recvs);
 }
 static inline bool roce_qp_flushes(const RoceQp *qp)
 {
@@ -186,7 +164,7 @@ bool roce_srq_pull(RoceEngine *e, RoceSrq *srq);
  * False if there is none, or no SRQ.
  */
 bool roce_srq_take(RoceQp *qp);
-void roce_srq_free(RoceEngine *e, RoceSrq *srq);
+void roce_srq_free(RoceSrq *srq);
 
 /* dcqcn.c: what changes the rate; roce_pace_follow() has it take effect */
 /* The peer tells of congestion. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The rings in which a QP has its WQEs. Most QPs use little of the depth that
- * they are created with, so a ring begins with one place, and doubles.
+ * The ring in which a QP has the sends in flight. Most QPs use little of the
+ * depth that they are created with, so it begins with one place, and doubles.
  */
 #include <glib.h>
 #include "queue/queue.h"
@@ -74,33 +74,6 @@ static bool grow_sq(RoceQp *qp, uint32_t size)
     return true;
 }
 
-static bool grow_rq(RoceQp *qp, uint32_t size)
-{
-    const RoceRqState *rq = &qp->s.rq;
-    RoceRecvWqe *wqes = g_try_malloc0_n(size, sizeof(*wqes));
-    RdmaSge *sges = g_try_malloc0_n(size, qp->rsges_each * sizeof(*sges));
-    uint32_t i;
-
-    if (!wqes || !sges) {
-        g_free(wqes);
-        g_free(sges);
-        return false;
-    }
-    for (i = rq->cons; i != rq->prod; i++) {
-        uint32_t to = i & (size - 1);
-
-        wqes[to] = *roce_rwqe(qp, i);
-        memcpy(&sges[(size_t)to * qp->rsges_each], roce_rsges(qp, i),
-               qp->rsges_each * sizeof(*sges));
-    }
-    g_free(qp->rwqes);
-    g_free(qp->rsges);
-    qp->rwqes = wqes;
-    qp->rsges = sges;
-    qp->rq_size = size;
-    return true;
-}
-
 bool roce_sq_reserve(RoceQp *qp, uint32_t n)
 {
     uint32_t size = places(qp->sq_size, n);
@@ -116,19 +89,10 @@ RoceSendArgs *roce_sargs_reserve(RoceQp *qp, uint32_t index)
     return roce_sargs(qp, index);
 }
 
-bool roce_rq_reserve(RoceQp *qp, uint32_t n)
-{
-    uint32_t size = places(qp->rq_size, n);
-
-    return size == qp->rq_size || grow_rq(qp, size);
-}
-
-void roce_rings_free(RoceQp *qp)
+void roce_ring_free(RoceQp *qp)
 {
     g_free(qp->swqes_block);
     g_free(qp->sargs);
     g_free(qp->ssges);
     g_free(qp->spages);
-    g_free(qp->rwqes);
-    g_free(qp->rsges);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Receive queues: what there is room for, and what a message finds there.
+ * Receive queues: a message, or ERR, pulls what the owner has.
  */
 #include <glib.h>
 #include "queue/queue.h"
@@ -8,35 +8,29 @@
 bool roce_recv_pull(RoceQp *qp)
 {
     RoceEngine *e = qp->e;
-    uint32_t index = qp->s.rq.prod;
+    bool flush = qp->s.attr.qp_state == RDMA_QPS_ERR;
     RdmaRecvWr wr = {};
 
-    if (qp->s.rq.cons != index) {
+    if (qp->s.rq.cons != qp->s.rq.prod) {
         return true;
     }
     if (qp->srq) {
         return roce_srq_pull(e, qp->srq);
     }
-    if (!qp->init.cap.max_recv_wr || !e->ops.pull_recv ||
-        !e->ops.pull_recv(e->opaque, qp->init.qpn, &wr)) {
+    if (!qp->init.cap.max_recv_wr || !e->ops.next_recv) {
         return false;
     }
-    e->work += ROCE_COST_COMPLETION;
-    roce_recv_fill(roce_rwqe(qp, index), roce_rsges(qp, index),
-                   qp->init.cap.max_recv_sge, &wr);
+    if (!e->ops.next_recv(e->opaque, RDMA_RQ, qp->init.qpn, flush, &wr)) {
+        /* In ERR each is to be flushed. One may have come meanwhile. */
+        qp->more_recvs = flush && e->ops.recv_sleep &&
+                         !e->ops.recv_sleep(e->opaque, RDMA_RQ,
+                                            qp->init.qpn);
+        return false;
+    }
+    e->work += ROCE_COST_COMPLETION + wr.cost;
+    roce_recv_fill(&qp->rwqe, qp->rsges, qp->init.cap.max_recv_sge, &wr);
     qp->s.rq.prod++;
-    /* Who waits for a receive gets the ACK of this message. */
+    /* Peers that wait for a receive get the ACK of this message. */
     qp->starved = false;
     return true;
-}
-
-uint32_t roce_recv_room(const RoceEngine *e, uint32_t qpn)
-{
-    const RoceQp *qp = roce_qp_find(e, qpn);
-
-    if (!qp || qp->srq || qp->s.attr.qp_state == RDMA_QPS_RESET) {
-        return 0;
-    }
-    return roce_queue_room(qp->init.cap.max_recv_wr, ROCE_RQ_DEPTH,
-                           qp->s.rq.prod - qp->s.rq.cons);
 }

@@ -2,8 +2,9 @@
 /*
  * Shared receive queues (IBTA 10.2.9).
  *
- * A WQE goes over to a QP's own receive queue, which has one place, when a
- * message for that QP begins; from there on it is as any other receive WQE.
+ * A WQE is pulled when a message begins, and goes over to the QP that the
+ * message is for; from there on it is as any other receive WQE. Only one that a
+ * datagram does not fit in stays here for other QPs.
  */
 #include <glib.h>
 #include "queue/queue.h"
@@ -15,7 +16,6 @@ RoceSrq *roce_srq_find(const RoceEngine *e, uint32_t srqn)
 
 int roce_srq_create(RoceEngine *e, const RdmaSrqAttr *attr)
 {
-    uint32_t size;
     RoceSrq *srq;
 
     if (attr->srqn >= e->config.max_srq || !attr->max_wr ||
@@ -25,27 +25,20 @@ int roce_srq_create(RoceEngine *e, const RdmaSrqAttr *attr)
     if (roce_srq_find(e, attr->srqn)) {
         return -EEXIST;
     }
-    size = roce_ring_size(attr->max_wr);
     srq = g_new0(RoceSrq, 1);
     srq->attr = *attr;
-    srq->mask = size - 1;
-    srq->wqes = g_try_new0(RoceRecvWqe, size);
-    srq->sges = g_try_new0(RdmaSge, (gsize)size * MAX(1, attr->max_sge));
-    if (!srq->wqes || !srq->sges) {
-        roce_srq_free(e, srq);
+    srq->sges = g_try_new0(RdmaSge, MAX(1, attr->max_sge));
+    if (!srq->sges) {
+        roce_srq_free(srq);
         return -ENOMEM;
     }
     roce_table_set(&e->srqs, attr->srqn, srq);
     return 0;
 }
 
-void roce_srq_free(RoceEngine *e, RoceSrq *srq)
+void roce_srq_free(RoceSrq *srq)
 {
-    size_t size = (size_t)srq->mask + 1;
-
-    roce_free_large(e, srq->wqes, size * sizeof(*srq->wqes));
-    roce_free_large(e, srq->sges, size * MAX(1, srq->attr.max_sge) *
-                                  sizeof(*srq->sges));
+    g_free(srq->sges);
     g_free(srq);
 }
 
@@ -59,7 +52,7 @@ int roce_srq_destroy(RoceEngine *e, uint32_t srqn)
     if (srq->refs) {
         return -EBUSY;
     }
-    roce_srq_free(e, srq);
+    roce_srq_free(srq);
     roce_table_clear(&e->srqs, srqn);
     return 0;
 }
@@ -71,11 +64,11 @@ int roce_srq_destroy(RoceEngine *e, uint32_t srqn)
 static bool is_below_limit(RoceEngine *e, const RoceSrq *srq)
 {
     uint32_t limit = srq->attr.limit;
-    uint32_t n = srq->prod - srq->cons;
+    uint32_t n = srq->has_wqe;
 
     return n < limit &&
-           (!e->ops.srq_count ||
-            e->ops.srq_count(e->opaque, srq->attr.srqn) < limit - n);
+           (!e->ops.recv_count ||
+            e->ops.recv_count(e->opaque, RDMA_SRQ, srq->attr.srqn) < limit - n);
 }
 
 /* IBTA 10.2.9.1: the event comes once, the next one needs another limit. */
@@ -92,26 +85,20 @@ static void check_limit(RoceEngine *e, RoceSrq *srq)
     }
 }
 
-static void add_wqe(RoceSrq *srq, const RdmaRecvWr *wr)
-{
-    roce_recv_fill(roce_srq_wqe(srq, srq->prod),
-                   roce_srq_sges(srq, srq->prod), srq->attr.max_sge, wr);
-    srq->prod++;
-}
-
 bool roce_srq_pull(RoceEngine *e, RoceSrq *srq)
 {
     RdmaRecvWr wr = {};
 
-    if (srq->cons != srq->prod) {
+    if (srq->has_wqe) {
         return true;
     }
-    if (!e->ops.pull_srq_recv ||
-        !e->ops.pull_srq_recv(e->opaque, srq->attr.srqn, &wr)) {
+    if (!e->ops.next_recv ||
+        !e->ops.next_recv(e->opaque, RDMA_SRQ, srq->attr.srqn, false, &wr)) {
         return false;
     }
-    e->work += ROCE_COST_COMPLETION;
-    add_wqe(srq, &wr);
+    e->work += ROCE_COST_COMPLETION + wr.cost;
+    roce_recv_fill(&srq->wqe, srq->sges, srq->attr.max_sge, &wr);
+    srq->has_wqe = true;
     return true;
 }
 
@@ -141,49 +128,19 @@ int roce_srq_query(const RoceEngine *e, uint32_t srqn, RdmaSrqAttr *attr)
     return 0;
 }
 
-uint32_t roce_srq_room(const RoceEngine *e, uint32_t srqn)
-{
-    const RoceSrq *srq = roce_srq_find(e, srqn);
-
-    return srq ? srq->attr.max_wr - (srq->prod - srq->cons) : 0;
-}
-
-int roce_post_srq_recv(RoceEngine *e, uint32_t srqn, const RdmaRecvWr *wr)
-{
-    RoceSrq *srq = roce_srq_find(e, srqn);
-
-    if (!srq) {
-        return -ENOENT;
-    }
-    if (!roce_srq_room(e, srqn)) {
-        return -ENOSPC;
-    }
-    add_wqe(srq, wr);
-    return 0;
-}
-
 bool roce_srq_take(RoceQp *qp)
 {
-    RoceEngine *e = qp->e;
     RoceSrq *srq = qp->srq;
-    const RoceRecvWqe *wqe;
-    bool full;
 
-    if (!srq || srq->cons == srq->prod) {
+    if (!srq || !srq->has_wqe) {
         return false;
     }
-    full = srq->prod - srq->cons == srq->attr.max_wr;
-    wqe = roce_srq_wqe(srq, srq->cons);
-    *roce_rwqe(qp, qp->s.rq.prod) = *wqe;
-    if (wqe->num_sge) {
-        memcpy(roce_rsges(qp, qp->s.rq.prod), roce_srq_sges(srq, srq->cons),
-               wqe->num_sge * sizeof(RdmaSge));
+    qp->rwqe = srq->wqe;
+    if (srq->wqe.num_sge) {
+        memcpy(qp->rsges, srq->sges, srq->wqe.num_sge * sizeof(RdmaSge));
     }
     qp->s.rq.prod++;
-    srq->cons++;
-    check_limit(e, srq);
-    if (full) {
-        e->ops.srq_room(e->opaque, srq->attr.srqn);
-    }
+    srq->has_wqe = false;
+    check_limit(qp->e, srq);
     return true;
 }

@@ -59,14 +59,24 @@ static uint32_t posted(RoceQp *qp)
     RoceEngine *e = qp->e;
 
     return qp->s.rq.prod - qp->s.rq.cons +
-           e->ops.recv_count(e->opaque, qp->init.qpn);
+           e->ops.recv_count(e->opaque, RDMA_RQ, qp->init.qpn);
 }
 
-static void watch(RoceQp *qp)
+/* Have the next receive told of. False: there is one already. */
+static bool watch(RoceQp *qp)
 {
-    qp->starved = true;
     qp->starved_deadline = ROCE_NO_DEADLINE;
-    qp->e->ops.recv_watch(qp->e->opaque, qp->init.qpn);
+    qp->starved = qp->e->ops.recv_sleep(qp->e->opaque, RDMA_RQ, qp->init.qpn);
+    return qp->starved;
+}
+
+/* Tell the peer of the next receive as soon as there is one. */
+static void tell_next(RoceQp *qp)
+{
+    if (posted(qp) || !watch(qp)) {
+        qp->starved = false;
+        roce_resp_ack(qp);
+    }
 }
 
 void roce_credit_not_ready(RoceQp *qp)
@@ -75,26 +85,24 @@ void roce_credit_not_ready(RoceQp *qp)
         return;
     }
     qp->eager = EAGER_TURNS;
-    if (qp->s.rq.cons != qp->s.rq.prod) {
-        /* One came between the RNR NAK and its sending */
-        roce_resp_ack(qp);
-    } else if (!qp->starved) {
-        watch(qp);
+    if (!qp->starved) {
+        /* One may have come between the RNR NAK and its sending. */
+        tell_next(qp);
     }
 }
 
-/* The peer is told that there is no receive. */
-static void starve(RoceQp *qp, int64_t now)
+/* The peer is to be told that there is no receive. False: there is one. */
+static bool starve(RoceQp *qp, int64_t now)
 {
     if (qp->starved || qp->starved_deadline != ROCE_NO_DEADLINE) {
-        return;
+        return true;
     }
     if (qp->taken > 1 || qp->eager) {
-        watch(qp);
-    } else {
-        qp->starved_deadline = now + TURN_NS;
-        roce_timer_arm(qp, qp->starved_deadline);
+        return watch(qp);
     }
+    qp->starved_deadline = now + TURN_NS;
+    roce_timer_arm(qp, qp->starved_deadline);
+    return true;
 }
 
 uint8_t roce_credit_syndrome(RoceQp *qp, int64_t now)
@@ -105,9 +113,10 @@ uint8_t roce_credit_syndrome(RoceQp *qp, int64_t now)
         return ROCE_AETH_ACK | ROCE_AETH_NO_CREDITS;
     }
     code = code_of(posted(qp));
-    if (!code) {
-        starve(qp, now);
-    } else {
+    if (!code && !starve(qp, now)) {
+        code = code_of(posted(qp));
+    }
+    if (code) {
         qp->taken = 0;
         qp->starved_deadline = ROCE_NO_DEADLINE;
     }
@@ -137,13 +146,10 @@ void roce_credit_answer(RoceQp *qp)
     }
 }
 
-void roce_credit_posted(RoceQp *qp)
+void roce_credit_kicked(RoceQp *qp)
 {
-    if (qp->starved) {
-        qp->starved = false;
-        if (responds(qp)) {
-            roce_resp_ack(qp);
-        }
+    if (qp->starved && responds(qp)) {
+        tell_next(qp);
     }
 }
 
@@ -154,11 +160,7 @@ static void look_again(RoceQp *qp)
         return;
     }
     qp->eager = EAGER_TURNS;
-    if (posted(qp)) {
-        roce_resp_ack(qp);
-    } else {
-        watch(qp);
-    }
+    tell_next(qp);
 }
 
 /* What a requester makes of it */

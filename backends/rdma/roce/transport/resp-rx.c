@@ -76,7 +76,7 @@ static Verdict rx_send(RoceQp *qp, const RocePacket *pkt)
     if (!take_recv(qp)) {
         return NOT_READY;
     }
-    wqe = roce_rwqe(qp, index);
+    wqe = &qp->rwqe;
     if (wqe->status != RDMA_WC_SUCCESS) {
         return RECV_BAD;
     }
@@ -160,7 +160,7 @@ static Verdict rx_write(RoceQp *qp, const RocePacket *pkt)
         if (!take_recv(qp)) {
             return NOT_READY;
         }
-        if (roce_rwqe(qp, qp->s.rq.cons)->status != RDMA_WC_SUCCESS) {
+        if (qp->rwqe.status != RDMA_WC_SUCCESS) {
             return RECV_BAD;
         }
     }
@@ -228,7 +228,7 @@ static void refuse_rc(RoceQp *qp, Verdict verdict)
         roce_resp_fatal(qp, ROCE_NAK_INVALID_REQ, resp->epsn);
         break;
     case RECV_BAD:
-        roce_rq_fail(qp, roce_rwqe(qp, qp->s.rq.cons)->status);
+        roce_rq_fail(qp, qp->rwqe.status);
         roce_resp_fatal(qp, ROCE_NAK_REMOTE_OP, resp->epsn);
         break;
     default:
@@ -340,10 +340,10 @@ static void rx_uc(RoceQp *qp, const RocePacket *pkt)
         message_part_done(qp, pkt);
         return;
     case RECV_TOO_SHORT:
-        roce_rwqe(qp, qp->s.rq.cons)->status = RDMA_WC_SUCCESS;
+        qp->rwqe.status = RDMA_WC_SUCCESS;
         break;
     case RECV_BAD:
-        roce_rq_fail(qp, roce_rwqe(qp, qp->s.rq.cons)->status);
+        roce_rq_fail(qp, qp->rwqe.status);
         roce_qp_enter_err(qp);
         return;
     default:

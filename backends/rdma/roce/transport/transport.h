@@ -65,8 +65,8 @@ uint8_t roce_credit_syndrome(RoceQp *qp, int64_t now);
 void roce_credit_not_ready(RoceQp *qp);
 /* @qp sends a request, which may be the answer to what took its receive. */
 void roce_credit_answer(RoceQp *qp);
-/* A receive was posted. */
-void roce_credit_posted(RoceQp *qp);
+/* A receive may have been posted. */
+void roce_credit_kicked(RoceQp *qp);
 /* May a message that takes a receive WQE of the peer be started? */
 bool roce_credit_allows(RoceQp *qp, int64_t now);
 /* It is started. */

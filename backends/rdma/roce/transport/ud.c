@@ -135,11 +135,8 @@ bool roce_ud_tx(RoceQp *qp, int64_t now, RoceTx *tx)
 static bool buffer_ready(RoceQp *qp, uint32_t len)
 {
     const RoceSrq *srq = qp->srq;
-    uint32_t index = srq ? srq->cons : qp->s.rq.cons;
-    const RoceRecvWqe *wqe = srq ? roce_srq_wqe(srq, index)
-                                 : roce_rwqe(qp, index);
-    const RdmaSge *sges = srq ? roce_srq_sges(srq, index)
-                              : roce_rsges(qp, index);
+    const RoceRecvWqe *wqe = srq ? &srq->wqe : &qp->rwqe;
+    const RdmaSge *sges = srq ? srq->sges : qp->rsges;
     uint64_t room = 0;
     uint32_t i;
 
@@ -187,7 +184,7 @@ void roce_ud_rx(RoceQp *qp, const RocePacket *pkt)
     }
 
     list = roce_recv_sgl(qp, index);
-    status = roce_rwqe(qp, index)->status;
+    status = qp->rwqe.status;
     if (status == RDMA_WC_SUCCESS) {
         roce_grh(pkt, grh);
         status = roce_sg_scatter(e, &qp->recv_cursor, &list, 0, grh,

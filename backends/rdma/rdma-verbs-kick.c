@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Which work queues of the guest may have work requests that the host has room
+ * for: rdma-verbs-pull.c asks them.
+ */
+#include "qemu/osdep.h"
+#include "rdma-verbs-int.h"
+
+bool *verbs_more_of(RdmaVerbs *v, RdmaQueue queue, uint32_t id)
+{
+    VerbsSrq *srq;
+    VerbsQp *qp;
+
+    if (queue == RDMA_SRQ) {
+        srq = verbs_get_srq(v, id);
+        return srq ? &srq->more : NULL;
+    }
+    if (id == RDMA_QPN_GSI) {
+        return &v->gsi_more[queue];
+    }
+    qp = verbs_get(v->qps, id);
+    return qp ? &qp->more[queue] : NULL;
+}
+
+static void add(RdmaVerbs *v, RdmaQueue queue, uint32_t id)
+{
+    uint32_t key = queue == RDMA_SRQ ? id | VERBS_SRQ_KEY : id;
+
+    g_hash_table_add(v->pulls, GUINT_TO_POINTER(key));
+}
+
+static void kick(RdmaBackend *rb, RdmaQueue queue, uint32_t id)
+{
+    RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
+    bool *more = verbs_more_of(v, queue, id);
+
+    if (more) {
+        *more = true;
+        add(v, queue, id);
+    }
+}
+
+void verbs_pull_soon(RdmaVerbs *v, RdmaQueue queue, uint32_t id)
+{
+    const bool *more = verbs_more_of(v, queue, id);
+
+    if (more && *more) {
+        add(v, queue, id);
+        qemu_bh_schedule(v->cq_bh);
+    }
+}
+
+void verbs_pull_qp(RdmaVerbs *v, VerbsQp *qp)
+{
+    /* The guest may hold back what is to be flushed. */
+    qp->more[RDMA_SQ] = true;
+    qp->more[RDMA_RQ] = !qp->init.has_srq;
+    add(v, RDMA_SQ, qp->init.qpn);
+    qemu_bh_schedule(v->cq_bh);
+}
+
+void verbs_kick_class_init(RdmaBackendClass *rbc)
+{
+    rbc->kick = kick;
+}
