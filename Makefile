@@ -69,6 +69,7 @@ TARGETS ?=
 	unit-tests run-unit run-qtest run-migration \
 	run-guest-migration run-guest \
 	bench bench-migration bench-turns bench-verbs bench-verbs-mr \
+	bench-instructions packages-bench \
 	bench-qps bench-query bench-guests bench-applications \
 	fuzz fuzz-engine fuzz-device coverage mutate \
 	soak lint graph install qemu qtests guest uml standalone \
@@ -122,6 +123,7 @@ help:
 	@echo 'make bench         speed of the engine'
 	@echo 'make bench-migration  what migration of a guest costs'
 	@echo 'make bench-turns   how long a guest can keep QEMU busy'
+	@echo 'make bench-instructions  what QEMU executes for a short message'
 	@echo 'make bench-qps     what many queue pairs cost'
 	@echo 'make bench-query   what a look at 1000 queue pairs costs'
 	@echo 'make bench-guests  two guests of one host beside a copy and rxe'
@@ -157,7 +159,7 @@ help:
 
 packages-build packages-coverage packages-guest packages-test \
 		packages-lint packages-packages packages-arm64 \
-		packages-images: packages-%:
+		packages-images packages-bench: packages-%:
 ifneq ($(PACKAGES),no)
 	@scripts/setup-packages.sh --check $* || \
 		$(STAGE) packages-$* 'packages are installed' \
@@ -441,6 +443,9 @@ bench-migration: qemu | packages-guest
 
 bench-turns: standalone qtests
 	@$(STAGE) bench-turns! 'measured' scripts/bench-turns.sh
+
+bench-instructions: qtests | packages-bench
+	@$(STAGE) bench-instructions! 'measured' scripts/bench-instructions.sh
 
 bench-qps: qemu | packages-guest packages-test
 	@tests/guest/run bench-qps

@@ -1,0 +1,35 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# bench-instructions.sh: what QEMU executes in doorbells and bottom halves of
+# the device for a message of 64 bytes. It is the difference between a short
+# and a long run, so that it does not vary.
+# From the environment: V_DIR (build directory).
+set -eu
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+
+cd "$V_DIR/qemu"
+few=100
+many=300
+
+# instructions OPERATION MESSAGES
+instructions() {
+    local qemu="valgrind -q --tool=callgrind --callgrind-out-file=$dir/out"
+
+    qemu+=" --toggle-collect=virtio_rdma_doorbell"
+    qemu+=" --toggle-collect=virtio_rdma_bh --toggle-collect=roce_bh"
+    MESSAGES=$2 QTEST_QEMU_BINARY="$qemu ./qemu-system-x86_64" \
+        tests/qtest/virtio-rdma-message-bench \
+        -p "/x86_64/virtio-rdma/message/$1" > "$dir/log" 2>&1 || {
+        cat "$dir/log" >&2
+        return 1
+    }
+    sed -n 's/^totals: //p' "$dir/out"
+}
+
+for op in write send; do
+    a=$(instructions $op $few)
+    b=$(instructions $op $many)
+    echo "instructions for a $op of 64 bytes: $(((b - a) / (many - few)))"
+done
