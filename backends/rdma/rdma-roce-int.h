@@ -89,8 +89,8 @@ static inline uint32_t rdma_roce_max_mrn(const RdmaBackend *rb)
 /* rdma-roce-ctrl.c: objects and work requests */
 void rdma_roce_ctrl_class_init(RdmaBackendClass *rbc);
 
-/* rdma-roce-ops.c: @opaque is the backend. */
-extern const RoceOps rdma_roce_ops;
+/* rdma-roce-ops.c: of an engine whose opaque pointer is the backend */
+RoceOps rdma_roce_ops(const RdmaBackend *rb);
 
 /* rdma-roce-props.c */
 void rdma_roce_add_properties(ObjectClass *oc);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the engine calls: guest memory by the DMA API, and the device, which it
- * tells of completions and events.
+ * What the engine calls, except its consumer, which is the device: guest memory
+ * by the DMA API, and its owner.
  */
 #include "qemu/osdep.h"
 #include "qemu/atomic.h"
@@ -85,67 +85,6 @@ static bool roce_op_atomic(void *opaque, uint64_t addr, uint32_t opcode,
     return done;
 }
 
-static void roce_op_retire(void *opaque, uint32_t qpn, RdmaQueue queue,
-                           uint32_t count)
-{
-    RdmaBackend *rb = opaque;
-
-    rb->client_ops->retire(rb->client_opaque, qpn, queue, count);
-}
-
-static bool roce_op_complete(void *opaque, uint32_t cqn, const RdmaWc *wc,
-                             bool solicited)
-{
-    RdmaBackend *rb = opaque;
-
-    return rb->client_ops->complete(rb->client_opaque, cqn, wc, solicited);
-}
-
-static void roce_op_event(void *opaque, const RdmaEvent *event)
-{
-    RdmaBackend *rb = opaque;
-
-    rb->client_ops->event(rb->client_opaque, event);
-}
-
-static RdmaNext roce_op_next_send(void *opaque, uint32_t qpn, bool flush,
-                                  RdmaSendWr *wr)
-{
-    RdmaBackend *rb = opaque;
-
-    return rb->client_ops->next_send(rb->client_opaque, qpn, flush, wr);
-}
-
-static void roce_op_put_back_send(void *opaque, uint32_t qpn,
-                                  const RdmaSendWr *wr)
-{
-    RdmaBackend *rb = opaque;
-
-    rb->client_ops->put_back_send(rb->client_opaque, qpn, wr);
-}
-
-static bool roce_op_next_recv(void *opaque, RdmaQueue queue, uint32_t id,
-                              bool flush, RdmaRecvWr *wr)
-{
-    RdmaBackend *rb = opaque;
-
-    return rb->client_ops->next_recv(rb->client_opaque, queue, id, flush, wr);
-}
-
-static uint32_t roce_op_recv_count(void *opaque, RdmaQueue queue, uint32_t id)
-{
-    RdmaBackend *rb = opaque;
-
-    return rb->client_ops->recv_count(rb->client_opaque, queue, id);
-}
-
-static bool roce_op_recv_sleep(void *opaque, RdmaQueue queue, uint32_t id)
-{
-    RdmaBackend *rb = opaque;
-
-    return rb->client_ops->recv_sleep(rb->client_opaque, queue, id);
-}
-
 static bool roce_op_unchecked(void *opaque, const uint8_t mac[RDMA_MAC_LEN])
 {
     RdmaRoce *r = opaque;
@@ -207,20 +146,21 @@ static void roce_op_free_large(void *opaque, void *mem, size_t size)
     rdma_backend_free(mem, size);
 }
 
-const RoceOps rdma_roce_ops = {
+static const RoceOps roce_ops = {
     .map = roce_op_map,
     .unmap = roce_op_unmap,
     .atomic = roce_op_atomic,
-    .retire = roce_op_retire,
-    .complete = roce_op_complete,
-    .event = roce_op_event,
-    .next_send = roce_op_next_send,
-    .put_back_send = roce_op_put_back_send,
-    .next_recv = roce_op_next_recv,
-    .recv_count = roce_op_recv_count,
-    .recv_sleep = roce_op_recv_sleep,
     .unchecked = roce_op_unchecked,
     .wake = roce_op_wake,
     .trace = roce_op_trace,
     .free_large = roce_op_free_large,
 };
+
+RoceOps rdma_roce_ops(const RdmaBackend *rb)
+{
+    RoceOps ops = roce_ops;
+
+    ops.consumer = rb->client_ops->consumer;
+    ops.consumer_opaque = rb->client_opaque;
+    return ops;
+}

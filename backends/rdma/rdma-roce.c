@@ -111,6 +111,7 @@ static bool rdma_roce_attach(RdmaBackend *rb, Error **errp)
         .mac = r->mac,
     };
     RoceConfig config;
+    RoceOps ops;
 
     rb->limits.max_rd_atomic = MIN(rb->limits.max_rd_atomic,
                                    ROCE_MAX_RD_ATOMIC);
@@ -132,7 +133,8 @@ static bool rdma_roce_attach(RdmaBackend *rb, Error **errp)
         .max_mcast_grp = rb->limits.max_mcast_grp,
         .max_mcast_qp_attach = rb->limits.max_mcast_qp_attach,
     };
-    r->engine = roce_new(&config, &rdma_roce_ops, r);
+    ops = rdma_roce_ops(rb);
+    r->engine = roce_new(&config, &ops, r);
     roce_set_dcqcn(r->engine, r->dcqcn_rate * 1000);
     if (r->shm_dir) {
         r->shm = rdma_roce_shm_new(r->shm_dir, rb->ctx, r->shm_poll_max,

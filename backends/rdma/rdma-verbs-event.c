@@ -14,8 +14,9 @@
 static void tell(RdmaVerbs *v, RdmaEventType type, uint32_t id)
 {
     const RdmaEvent event = { type, id };
+    RdmaBackend *rb = &v->parent_obj;
 
-    v->parent_obj.client_ops->event(v->parent_obj.client_opaque, &event);
+    rb->client_ops->consumer.event(rb->client_opaque, &event);
 }
 
 static void qp_event(RdmaVerbs *v, VerbsQp *qp, enum ibv_event_type type)

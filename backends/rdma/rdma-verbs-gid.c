@@ -242,6 +242,7 @@ static void look_done(VerbsJob *job)
     LookJob *j = container_of(job, LookJob, job);
     const RdmaEvent event = { RDMA_EVENT_GID_CHANGE, RDMA_PORT_NUM };
     RdmaVerbs *v = job->v;
+    RdmaBackend *rb = &v->parent_obj;
     bool changed = false;
 
     v->gids_looking = false;
@@ -261,9 +262,9 @@ static void look_done(VerbsJob *job)
         /* They hold on to entries of the host's table */
         verbs_ahs_drop(v, NULL);
     }
-    if (v->gid_refused && v->parent_obj.client_ops) {
+    if (v->gid_refused && rb->client_ops) {
         v->gid_refused = false;
-        v->parent_obj.client_ops->event(v->parent_obj.client_opaque, &event);
+        rb->client_ops->consumer.event(rb->client_opaque, &event);
     }
 }
 

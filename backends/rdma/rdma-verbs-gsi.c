@@ -199,10 +199,10 @@ int verbs_gsi_modify(RdmaVerbs *v, uint32_t mask, const RdmaQpAttr *attr)
 
         verbs_gsi_set_state(v, g, to);
         verbs_gsi_drop_wqes(g);
-        rb->client_ops->retire(rb->client_opaque, RDMA_QPN_GSI, RDMA_SQ,
-                               nsend);
-        rb->client_ops->retire(rb->client_opaque, RDMA_QPN_GSI, RDMA_RQ,
-                               nrecv);
+        rb->client_ops->consumer.retire(rb->client_opaque, RDMA_QPN_GSI,
+                                        RDMA_SQ, nsend);
+        rb->client_ops->consumer.retire(rb->client_opaque, RDMA_QPN_GSI,
+                                        RDMA_RQ, nrecv);
     } else {
         verbs_gsi_set_state(v, g, to);
     }

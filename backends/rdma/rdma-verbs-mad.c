@@ -48,13 +48,13 @@ static void fatal(RdmaVerbs *v, VerbsGsi *g);
 static void complete(RdmaVerbs *v, VerbsGsi *g, RdmaQueue queue,
                      const RdmaWc *wc, bool silent)
 {
-    RdmaBackend *rb = &v->parent_obj;
+    const RdmaConsumerOps *ops = &v->parent_obj.client_ops->consumer;
+    void *opaque = v->parent_obj.client_opaque;
     uint32_t cqn = queue == RDMA_SQ ? g->init.send_cqn : g->init.recv_cqn;
 
-    rb->client_ops->retire(rb->client_opaque, RDMA_QPN_GSI, queue, 1);
+    ops->retire(opaque, RDMA_QPN_GSI, queue, 1);
     verbs_pull_soon(v, queue, RDMA_QPN_GSI);
-    if (!silent && !rb->client_ops->complete(rb->client_opaque, cqn, wc,
-                                             true)) {
+    if (!silent && !ops->complete(opaque, cqn, wc, true)) {
         verbs_cq_fail(v, cqn);
         fatal(v, g);
     }
@@ -121,7 +121,7 @@ static void fatal(RdmaVerbs *v, VerbsGsi *g)
 
     if (!has_state(g, RDMA_QPS_ERR)) {
         verbs_gsi_enter_err(v, g);
-        rb->client_ops->event(rb->client_opaque, &event);
+        rb->client_ops->consumer.event(rb->client_opaque, &event);
     }
 }
 
@@ -383,8 +383,8 @@ static GsiRecv *ready_recv(RdmaVerbs *v, VerbsGsi *g)
         return NULL;
     }
     if (g_queue_is_empty(&g->recvs) && g->init.cap.max_recv_wr &&
-        rb->client_ops->next_recv(rb->client_opaque, RDMA_RQ, RDMA_QPN_GSI,
-                                  false, &wr)) {
+        rb->client_ops->consumer.next_recv(rb->client_opaque, RDMA_RQ,
+                                           RDMA_QPN_GSI, false, &wr)) {
         push_recv(g, &wr);
     }
     r = g_queue_peek_head(&g->recvs);

@@ -12,7 +12,7 @@
 /* Pull until the guest has no more, or the host no room. */
 static void pull_sends(RdmaVerbs *v, uint32_t qpn, uint32_t *budget)
 {
-    const RdmaBackendClientOps *ops = v->parent_obj.client_ops;
+    const RdmaConsumerOps *ops = &v->parent_obj.client_ops->consumer;
     void *opaque = v->parent_obj.client_opaque;
     bool *more;
 
@@ -50,7 +50,7 @@ static void pull_sends(RdmaVerbs *v, uint32_t qpn, uint32_t *budget)
 static void pull_recvs(RdmaVerbs *v, RdmaQueue queue, uint32_t id,
                        uint32_t *budget)
 {
-    const RdmaBackendClientOps *ops = v->parent_obj.client_ops;
+    const RdmaConsumerOps *ops = &v->parent_obj.client_ops->consumer;
     void *opaque = v->parent_obj.client_opaque;
     bool found = false;
     bool *more;

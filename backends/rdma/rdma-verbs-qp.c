@@ -654,7 +654,7 @@ void verbs_qps_device_gone(RdmaVerbs *v)
 
         verbs_qp_fail(v, qp);
         verbs_wq_flush(v, qp);
-        rb->client_ops->event(rb->client_opaque, &event);
+        rb->client_ops->consumer.event(rb->client_opaque, &event);
     }
     verbs_gsi_device_gone(v);
 }

@@ -249,7 +249,7 @@ static void fail(RdmaVerbs *v, VerbsSrq *srq)
     RdmaBackend *rb = &v->parent_obj;
 
     srq->failed = true;
-    rb->client_ops->event(rb->client_opaque, &event);
+    rb->client_ops->consumer.event(rb->client_opaque, &event);
 }
 
 void verbs_srq_post(RdmaVerbs *v, uint32_t srqn, const RdmaRecvWr *wr)

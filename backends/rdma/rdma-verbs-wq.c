@@ -183,7 +183,7 @@ static void fail_with_event(RdmaVerbs *v, VerbsQp *qp)
 
     if (!qp->failed && !qp->dead && qp->state != RDMA_QPS_ERR) {
         verbs_qp_fail(v, qp);
-        rb->client_ops->event(rb->client_opaque, &event);
+        rb->client_ops->consumer.event(rb->client_opaque, &event);
     }
 }
 
@@ -199,7 +199,7 @@ void verbs_cq_fail(RdmaVerbs *v, uint32_t cqn)
         return;
     }
     cq->failed = true;
-    rb->client_ops->event(rb->client_opaque, &event);
+    rb->client_ops->consumer.event(rb->client_opaque, &event);
     g_hash_table_iter_init(&iter, v->qps);
     while (g_hash_table_iter_next(&iter, NULL, (void **)&qp)) {
         if (qp->init.send_cqn == cqn || qp->init.recv_cqn == cqn) {
@@ -218,7 +218,7 @@ static void deliver(RdmaVerbs *v, VerbsQp *qp, RdmaQueue queue,
     uint32_t cqn = queue == RDMA_SQ ? qp->init.send_cqn : qp->init.recv_cqn;
 
     /* Which receives were solicited, the host does not tell. */
-    if (!rb->client_ops->complete(rb->client_opaque, cqn, wc,
+    if (!rb->client_ops->consumer.complete(rb->client_opaque, cqn, wc,
                                   queue == RDMA_RQ)) {
         verbs_cq_fail(v, cqn);
         /* It may be newer than the failure */
@@ -247,7 +247,7 @@ static bool run_one_local(RdmaVerbs *v, VerbsQp *qp, RdmaQueue queue)
     }
     wqe = *wqe_at(wq, wq->head);
     pop(wq, 1);
-    rb->client_ops->retire(rb->client_opaque, qp->init.qpn, queue, 1);
+    rb->client_ops->consumer.retire(rb->client_opaque, qp->init.qpn, queue, 1);
     verbs_pull_soon(v, queue, qp->init.qpn);
     if (queue == RDMA_SQ && wqe.status != RDMA_WC_SUCCESS && qp->sqe) {
         set_state(v, qp, RDMA_QPS_SQE);
@@ -434,7 +434,7 @@ static void complete_srq_recv(RdmaVerbs *v, VerbsSrq *srq, uint32_t slot,
         const RdmaEvent event = { RDMA_EVENT_SRQ_LIMIT_REACHED, srq->srqn };
 
         srq->limit = 0;
-        rb->client_ops->event(rb->client_opaque, &event);
+        rb->client_ops->consumer.event(rb->client_opaque, &event);
     }
     verbs_pull_soon(v, RDMA_SRQ, srq->srqn);
     if (!qp || qp->dead) {
@@ -450,7 +450,7 @@ static void retire_to(RdmaVerbs *v, VerbsQp *qp, RdmaQueue queue, uint32_t n)
     RdmaBackend *rb = &v->parent_obj;
 
     pop(queue == RDMA_SQ ? &qp->sq : &qp->rq, n);
-    rb->client_ops->retire(rb->client_opaque, qp->init.qpn, queue, n);
+    rb->client_ops->consumer.retire(rb->client_opaque, qp->init.qpn, queue, n);
     verbs_pull_soon(v, queue, qp->init.qpn);
 }
 

@@ -153,14 +153,16 @@ static bool virtio_rdma_recv_sleep(void *opaque, RdmaQueue queue, uint32_t id)
 }
 
 static const RdmaBackendClientOps client_ops = {
-    .complete = virtio_rdma_complete,
-    .retire = virtio_rdma_retire,
-    .event = virtio_rdma_event,
-    .next_send = virtio_rdma_next_send,
-    .put_back_send = virtio_rdma_put_back_send,
-    .next_recv = virtio_rdma_next_recv,
-    .recv_count = virtio_rdma_recv_count,
-    .recv_sleep = virtio_rdma_recv_sleep,
+    .consumer = {
+        .complete = virtio_rdma_complete,
+        .retire = virtio_rdma_retire,
+        .event = virtio_rdma_event,
+        .next_send = virtio_rdma_next_send,
+        .put_back_send = virtio_rdma_put_back_send,
+        .next_recv = virtio_rdma_next_recv,
+        .recv_count = virtio_rdma_recv_count,
+        .recv_sleep = virtio_rdma_recv_sleep,
+    },
     .port_changed = virtio_rdma_port_changed,
     .resume = virtio_rdma_ctrl_resume,
     .flush = virtio_rdma_eqs_flush,

@@ -649,7 +649,7 @@ bool virtio_rdma_wq_forget(VirtIORdma *s, VirtIORdmaWq *wq);
 
 /* virtio-rdma-sq.c: what the backend takes from send queues */
 
-/* As RdmaBackendClientOps.next_send() */
+/* As RdmaConsumerOps.next_send() */
 RdmaNext virtio_rdma_sq_next(VirtIORdma *s, VirtIORdmaQp *qp, bool flush,
                              RdmaSendWr *wr);
 /*

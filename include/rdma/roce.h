@@ -7,9 +7,9 @@
  * requests, frames and the time, and takes frames, completions and the next
  * deadline out of it. Same input, same output.
  *
- *   in:  RoceOps.next_send/next_recv, roce_kick(), roce_rx(), roce_expire(),
- *        control calls
- *   out: roce_poll_tx(), RoceOps.complete/retire/event,
+ *   in:  RdmaConsumerOps.next_send/next_recv, roce_kick(), roce_rx(),
+ *        roce_expire(), control calls
+ *   out: roce_poll_tx(), RdmaConsumerOps.complete/retire/event,
  *        roce_next_deadline()
  *
  * Context: an engine belongs to one thread; there are no locks. No engine
@@ -36,6 +36,7 @@
 
 #include <stddef.h>
 #include <sys/uio.h>
+#include "rdma/consumer.h"
 #include "rdma/inspect.h"
 #include "rdma/qp-check.h"
 #include "rdma/verbs.h"
@@ -128,51 +129,11 @@ typedef struct RoceOps {
     bool (*atomic)(void *opaque, uint64_t addr, uint32_t opcode,
                    uint64_t compare_add, uint64_t swap, uint64_t *old);
     /*
-     * @count more WQEs of the queue are done with, oldest first; called
-     * before the completion that tells of the last of them.
+     * Its consumer. next_send and next_recv may be NULL: there are no WRs.
+     * @consumer_opaque NULL: @opaque is the consumer's, too.
      */
-    void (*retire)(void *opaque, uint32_t qpn, RdmaQueue queue,
-                   uint32_t count);
-    /*
-     * Post @wc on CQ @cqn; @solicited tells of a solicited receive. Returns
-     * false if that CQ is in error or full: the engine then moves every QP
-     * that uses the CQ to ERR, and posts nothing to it any more.
-     */
-    bool (*complete)(void *opaque, uint32_t cqn, const RdmaWc *wc,
-                     bool solicited);
-    /* An asynchronous event of a QP or an SRQ. */
-    void (*event)(void *opaque, const RdmaEvent *event);
-    /*
-     * QP @qpn may send. Set *@wr to the next WR that its consumer has posted,
-     * see RdmaNext; what it points to stays valid until the next call of a
-     * RoceOps function. With @flush the WR completes without being executed:
-     * only wr_id, opcode and send_flags count. May be NULL.
-     */
-    RdmaNext (*next_send)(void *opaque, uint32_t qpn, bool flush,
-                          RdmaSendWr *wr);
-    /*
-     * There is no memory for @wr, the last answer of next_send(): it is the
-     * next one again. Not NULL if next_send is not.
-     */
-    void (*put_back_send)(void *opaque, uint32_t qpn, const RdmaSendWr *wr);
-    /*
-     * A message needs a receive of RQ or SRQ @id, or with @flush the QP is in
-     * ERR: likewise, or return false if there is none. Only recv_sleep() has
-     * roce_kick() tell of the next one. May be NULL.
-     */
-    bool (*next_recv)(void *opaque, RdmaQueue queue, uint32_t id, bool flush,
-                      RdmaRecvWr *wr);
-    /*
-     * How many WQEs the consumer has posted to RQ or SRQ @id that the engine
-     * has not got; may be fewer than there are. Those of an SRQ count for its
-     * limit. NULL: none, and peers are told of no credits (IBTA 9.7.7.2).
-     */
-    uint32_t (*recv_count)(void *opaque, RdmaQueue queue, uint32_t id);
-    /*
-     * Have roce_kick() tell of the next receive that is posted to RQ @id.
-     * False: there is one already. Not NULL if recv_count is not.
-     */
-    bool (*recv_sleep)(void *opaque, RdmaQueue queue, uint32_t id);
+    RdmaConsumerOps consumer;
+    void *consumer_opaque;
     /*
      * Does the next frame to this MAC address go where nothing can spoil it?
      * Then its ICRC is left out: the field is 0. May be NULL.
@@ -376,8 +337,8 @@ int roce_qp_destroy(RoceEngine *e, uint32_t qpn);
  *
  * A message takes the oldest WQE when its first packet comes, a WRITE with
  * immediate data when its last one does; an RC QP that finds none sends
- * an RNR NAK. From then on the WQE is the QP's, and RoceOps.retire is not
- * called for it. On ERR the one that a QP holds is flushed, and
+ * an RNR NAK. From then on the WQE is the QP's, and the consumer's retire() is
+ * not called for it. On ERR the one that a QP holds is flushed, and
  * LAST_WQE_REACHED says that there are no more to come (IBTA 10.2.9.5);
  * RESET and destruction drop it. A UC message that breaks off leaves its WQE
  * to the QP's next one.
@@ -412,9 +373,9 @@ int roce_inspect(const RoceEngine *e, RdmaInspect what, uint32_t id,
                  RdmaInspection *out);
 
 /*
- * The consumer has posted to @queue. RDMA_SQ: ask for sends by
- * RoceOps.next_send() when QP @id has its turn; a QP without such a call since
- * the answer RDMA_NEXT_NONE is taken for one that has nothing to send. RDMA_RQ:
+ * The consumer has posted to @queue. RDMA_SQ: ask for sends by its next_send()
+ * when QP @id has its turn; a QP without such a call since the answer
+ * RDMA_NEXT_NONE is taken for one that has nothing to send. RDMA_RQ:
  * peers that wait for a receive are told of it, and in ERR it is flushed. Other
  * messages ask by themselves, so that RDMA_SRQ has no effect. There may be no
  * such queue.

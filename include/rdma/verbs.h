@@ -90,16 +90,6 @@ typedef enum RdmaQueue {
     RDMA_SRQ,
 } RdmaQueue;
 
-/* The answer of a send queue that is asked for its next work request */
-typedef enum RdmaNext {
-    /* There is none. A kick tells of the next one. */
-    RDMA_NEXT_NONE,
-    /* Here it is; it counts as taken. */
-    RDMA_NEXT_WR,
-    /* There is none. Ask again in the next turn, for no one will tell. */
-    RDMA_NEXT_LATER,
-} RdmaNext;
-
 typedef enum RdmaQpState {
     RDMA_QPS_RESET = 0,
     RDMA_QPS_INIT = 1,

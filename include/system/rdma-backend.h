@@ -17,6 +17,7 @@
 #include "hw/qdev-core.h"
 #include "qemu/thread.h"
 #include "qom/object.h"
+#include "rdma/consumer.h"
 #include "rdma/inspect.h"
 #include "rdma/qp-check.h"
 #include "rdma/verbs.h"
@@ -34,46 +35,10 @@ OBJECT_DECLARE_TYPE(RdmaBackend, RdmaBackendClass, RDMA_BACKEND)
  */
 typedef struct RdmaBackendClientOps {
     /*
-     * Post @wc on @cqn. Returns false when the CQ is full or in error; the
-     * backend then moves the QPs that use it to ERR. wc->qp_num is the qpn,
-     * wc->src_qp the number on the wire.
+     * Its queues. retire() of no WQEs, and event(), also in a stopped VM: the
+     * driver is told when that goes on.
      */
-    bool (*complete)(void *opaque, uint32_t cqn, const RdmaWc *wc,
-                     bool solicited);
-    /*
-     * @count more WQEs, oldest first, are done with. Before complete(). With a
-     * @count of 0 also in a stopped VM.
-     */
-    void (*retire)(void *opaque, uint32_t qpn, RdmaQueue queue,
-                   uint32_t count);
-    /*
-     * An asynchronous event of a QP, a CQ, an SRQ or the port. Also in a
-     * stopped VM: the driver is told when that goes on.
-     */
-    void (*event)(void *opaque, const RdmaEvent *event);
-    /*
-     * QP @qpn may send: set *@wr to the next WR of its send queue, which counts
-     * as taken. What it points to stays valid until the next callback. With
-     * @flush the WR is not executed: only wr_id, opcode and send_flags count.
-     */
-    RdmaNext (*next_send)(void *opaque, uint32_t qpn, bool flush,
-                          RdmaSendWr *wr);
-    /* @wr, the last answer of next_send(), is the next one again. */
-    void (*put_back_send)(void *opaque, uint32_t qpn, const RdmaSendWr *wr);
-    /*
-     * Set *@wr to the next WR of RQ or SRQ @id, which counts as taken, or
-     * return false if there is none. What it points to stays valid until the
-     * next callback. With @flush the WR is not executed: only wr_id counts.
-     * That a receive is there may be told later than of the send that is for
-     * it, or not at all: ask when a message needs one, or post receives to the
-     * host before sends.
-     */
-    bool (*next_recv)(void *opaque, RdmaQueue queue, uint32_t id, bool flush,
-                      RdmaRecvWr *wr);
-    /* How many WRs next_recv() would find; in a virtqueue there may be more. */
-    uint32_t (*recv_count)(void *opaque, RdmaQueue queue, uint32_t id);
-    /* Have kick() tell of the next one. False: there is one already. */
-    bool (*recv_sleep)(void *opaque, RdmaQueue queue, uint32_t id);
+    RdmaConsumerOps consumer;
     /*
      * Port attributes changed: link state, MTU or MAC. Also in a stopped VM,
      * likewise.

@@ -228,12 +228,14 @@ static void set_up(const Cell *c)
         .map = bench_map,
         .unmap = bench_unmap,
         .atomic = bench_atomic,
-        .retire = bench_retire,
-        .complete = bench_complete,
-        .event = bench_event,
-        .next_send = bench_next_send,
-        .put_back_send = bench_put_back_send,
-        .next_recv = bench_next_recv,
+        .consumer = {
+            .retire = bench_retire,
+            .complete = bench_complete,
+            .event = bench_event,
+            .next_send = bench_next_send,
+            .put_back_send = bench_put_back_send,
+            .next_recv = bench_next_recv,
+        },
         .wake = bench_wake,
     };
     RoceConfig config = {

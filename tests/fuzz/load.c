@@ -82,10 +82,12 @@ static const RoceOps load_ops = {
     .map = load_map,
     .unmap = load_unmap,
     .atomic = load_atomic,
-    .retire = load_retire,
-    .complete = load_complete,
-    .event = load_event,
-    .next_recv = load_next_recv,
+    .consumer = {
+        .retire = load_retire,
+        .complete = load_complete,
+        .event = load_event,
+        .next_recv = load_next_recv,
+    },
     .wake = load_wake,
 };
 

@@ -182,7 +182,7 @@ static void model_retire(void *opaque, uint32_t qpn, RdmaQueue queue,
     MUST(count <= qp->q[queue].posted - qp->q[queue].retired);
     qp->q[queue].retired += count;
     want(p);
-    link_ops.retire(opaque, qpn, queue, count);
+    link_ops.consumer.retire(opaque, qpn, queue, count);
 }
 
 /* The messages of an RC connection arrive once, in order and whole. */
@@ -271,7 +271,7 @@ static bool model_complete(void *opaque, uint32_t cqn, const RdmaWc *wc,
         }
     }
     want(p);
-    if (!link_ops.complete(opaque, cqn, wc, solicited)) {
+    if (!link_ops.consumer.complete(opaque, cqn, wc, solicited)) {
         g_hash_table_add(p->bad_cqs, GUINT_TO_POINTER(cqn));
         return false;
     }
@@ -298,7 +298,7 @@ static RdmaNext model_next_send(void *opaque, uint32_t qpn, bool flush,
 
     MUST(p->qp[slot_of(qpn)].exists);
     p->work++;
-    return link_ops.next_send(opaque, qpn, flush, wr);
+    return link_ops.consumer.next_send(opaque, qpn, flush, wr);
 }
 
 /* The engine asks for receives of a queue that there is. */
@@ -322,19 +322,19 @@ static bool model_next_recv(void *opaque, RdmaQueue queue, uint32_t id,
     MUST(queue == RDMA_SRQ || pair_outstanding(p, slot_of(id), RDMA_RQ) ==
                               consumer_recvs(p->n->consumer, queue, id));
     want(p);
-    return link_ops.next_recv(opaque, queue, id, flush, wr);
+    return link_ops.consumer.next_recv(opaque, queue, id, flush, wr);
 }
 
 static uint32_t model_recv_count(void *opaque, RdmaQueue queue, uint32_t id)
 {
     check_queue(pair_of(opaque), queue, id);
-    return link_ops.recv_count(opaque, queue, id);
+    return link_ops.consumer.recv_count(opaque, queue, id);
 }
 
 static bool model_recv_sleep(void *opaque, RdmaQueue queue, uint32_t id)
 {
     check_queue(pair_of(opaque), queue, id);
-    return link_ops.recv_sleep(opaque, queue, id);
+    return link_ops.consumer.recv_sleep(opaque, queue, id);
 }
 
 void pair_enter(PairNode *p)
@@ -594,13 +594,13 @@ void pair_new(uint32_t seed)
     ops = link_ops;
     ops.map = model_map;
     ops.atomic = model_atomic;
-    ops.retire = model_retire;
-    ops.complete = model_complete;
-    ops.event = model_event;
-    ops.next_send = model_next_send;
-    ops.next_recv = model_next_recv;
-    ops.recv_count = model_recv_count;
-    ops.recv_sleep = model_recv_sleep;
+    ops.consumer.retire = model_retire;
+    ops.consumer.complete = model_complete;
+    ops.consumer.event = model_event;
+    ops.consumer.next_send = model_next_send;
+    ops.consumer.next_recv = model_next_recv;
+    ops.consumer.recv_count = model_recv_count;
+    ops.consumer.recv_sleep = model_recv_sleep;
     memset(&pair, 0, sizeof(pair));
     pair.strict = true;
     pair.l = link_new(seed);

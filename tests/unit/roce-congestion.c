@@ -137,11 +137,13 @@ static const RoceOps host_ops = {
     .map = host_map,
     .unmap = host_unmap,
     .atomic = host_atomic,
-    .retire = host_retire,
-    .complete = host_complete,
-    .event = host_event,
-    .next_send = host_next_send,
-    .put_back_send = host_put_back_send,
+    .consumer = {
+        .retire = host_retire,
+        .complete = host_complete,
+        .event = host_event,
+        .next_send = host_next_send,
+        .put_back_send = host_put_back_send,
+    },
     .wake = host_wake,
 };
 

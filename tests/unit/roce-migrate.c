@@ -384,11 +384,13 @@ static const RoceOps mutant_ops = {
     .map = ops_map,
     .unmap = ops_unmap,
     .atomic = ops_atomic,
-    .retire = ops_retire,
-    .complete = ops_complete,
-    .event = ops_event,
-    .next_send = ops_next_send,
-    .put_back_send = ops_put_back_send,
+    .consumer = {
+        .retire = ops_retire,
+        .complete = ops_complete,
+        .event = ops_event,
+        .next_send = ops_next_send,
+        .put_back_send = ops_put_back_send,
+    },
     .wake = ops_wake,
 };
 

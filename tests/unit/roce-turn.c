@@ -300,7 +300,7 @@ static bool costly_complete(void *opaque, uint32_t cqn, const RdmaWc *wc,
                             bool solicited)
 {
     roce_charge(charged, BUDGET / 8);
-    return link_ops.complete(opaque, cqn, wc, solicited);
+    return link_ops.consumer.complete(opaque, cqn, wc, solicited);
 }
 
 /* What the owner's functions take counts, too. */
@@ -314,7 +314,7 @@ static void test_owners_functions_cost(void)
     unsigned before;
     LinkMr *mr;
 
-    ops.complete = costly_complete;
+    ops.consumer.complete = costly_complete;
     charged = roce_new(&link_config, &ops, n);
     roce_set_mac(charged, n->mac);
     g_assert_cmpint(roce_add_gid(charged, 0, n->gid4, RDMA_NO_VLAN), ==, 0);

@@ -124,12 +124,14 @@ WireHost *wire_host_new(const RoceConfig *config, uint64_t size)
         .map = host_map,
         .unmap = host_unmap,
         .atomic = host_atomic,
-        .retire = host_retire,
-        .complete = host_complete,
-        .event = host_event,
-        .next_send = host_next_send,
-        .put_back_send = host_put_back_send,
-        .next_recv = host_next_recv,
+        .consumer = {
+            .retire = host_retire,
+            .complete = host_complete,
+            .event = host_event,
+            .next_send = host_next_send,
+            .put_back_send = host_put_back_send,
+            .next_recv = host_next_recv,
+        },
         .wake = host_wake,
     };
     WireHost *h = g_new0(WireHost, 1);

@@ -15,6 +15,8 @@ RoceEngine *roce_new(const RoceConfig *config, const RoceOps *ops,
     e->config = *config;
     e->ops = *ops;
     e->opaque = opaque;
+    e->consumer = ops->consumer;
+    e->consumer_opaque = ops->consumer_opaque ?: opaque;
     e->link_mtu = DEFAULT_LINK_MTU;
     e->link_up = true;
     e->gids = g_new0(RoceGid, config->gid_table_len);

@@ -121,10 +121,10 @@ static void enter_reset(RoceQp *qp)
     roce_qp_set_state(qp, RDMA_QPS_RESET);
     roce_qp_clear(qp);
     if (nsq) {
-        e->ops.retire(e->opaque, qp->init.qpn, RDMA_SQ, nsq);
+        e->consumer.retire(e->consumer_opaque, qp->init.qpn, RDMA_SQ, nsq);
     }
     if (nrq && !qp->srq) {
-        e->ops.retire(e->opaque, qp->init.qpn, RDMA_RQ, nrq);
+        e->consumer.retire(e->consumer_opaque, qp->init.qpn, RDMA_RQ, nrq);
     }
 }
 

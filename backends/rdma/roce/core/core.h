@@ -179,6 +179,8 @@ typedef struct RoceQp {
 struct RoceEngine {
     RoceConfig config;
     RoceOps ops;
+    RdmaConsumerOps consumer;       /* of @ops */
+    void *consumer_opaque;
     void *opaque;
 
     uint8_t mac[RDMA_MAC_LEN];
@@ -300,14 +302,14 @@ static inline uint64_t **roce_spages(const RoceQp *qp, uint32_t index)
 /* The owner may have sends: roce_sq_pull() asks for them. */
 static inline void roce_sq_expect(RoceQp *qp)
 {
-    qp->more_sends = qp->e->ops.next_send && qp->init.cap.max_send_wr;
+    qp->more_sends = qp->e->consumer.next_send && qp->init.cap.max_send_wr;
     qp->ask_again = false;
 }
 
 /* It may have receives, which only ERR looks for: messages ask anyway. */
 static inline void roce_rq_expect(RoceQp *qp)
 {
-    qp->more_recvs = qp->e->ops.next_recv && qp->init.cap.max_recv_wr;
+    qp->more_recvs = qp->e->consumer.next_recv && qp->init.cap.max_recv_wr;
 }
 
 static inline bool roce_is_ud(const RoceQp *qp)

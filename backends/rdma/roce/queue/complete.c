@@ -13,7 +13,8 @@ static void complete(RoceQp *qp, RoceCq *cq, const RdmaWc *wc, bool solicited)
 
     if (cq->failed) {
         roce_cq_fail_later(e, qp->init.qpn);
-    } else if (!e->ops.complete(e->opaque, cq->cqn, wc, solicited)) {
+    } else if (!e->consumer.complete(e->consumer_opaque, cq->cqn, wc,
+                                     solicited)) {
         roce_trace_qp(qp, ROCE_TRACE_CQ_FAILED, 0, cq->cqn);
         cq->failed = true;
         roce_cq_fail_later(e, 0);
@@ -41,7 +42,7 @@ void roce_sq_complete(RoceQp *qp, RdmaWcStatus status)
     }
     sq->cons++;
     e->work += ROCE_COST_COMPLETION;
-    e->ops.retire(e->opaque, qp->init.qpn, RDMA_SQ, 1);
+    e->consumer.retire(e->consumer_opaque, qp->init.qpn, RDMA_SQ, 1);
 
     if (status == RDMA_WC_SUCCESS && !qp->init.sq_sig_all &&
         !(wqe->send_flags & RDMA_SEND_SIGNALED)) {
@@ -121,7 +122,7 @@ void roce_rq_complete(RoceQp *qp, RdmaWc *wc, bool solicited)
     qp->taken++;
     e->work += ROCE_COST_COMPLETION;
     if (!qp->srq) {
-        e->ops.retire(e->opaque, qp->init.qpn, RDMA_RQ, 1);
+        e->consumer.retire(e->consumer_opaque, qp->init.qpn, RDMA_RQ, 1);
     }
     complete(qp, qp->recv_cq, wc, solicited);
 }
@@ -156,7 +157,7 @@ void roce_qp_event(RoceQp *qp, RdmaEventType type)
 {
     RdmaEvent event = { .type = type, .id = qp->init.qpn };
 
-    qp->e->ops.event(qp->e->opaque, &event);
+    qp->e->consumer.event(qp->e->consumer_opaque, &event);
 }
 
 void roce_qp_enter_err(RoceQp *qp)

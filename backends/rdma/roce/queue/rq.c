@@ -17,14 +17,15 @@ bool roce_recv_pull(RoceQp *qp)
     if (qp->srq) {
         return roce_srq_pull(e, qp->srq);
     }
-    if (!qp->init.cap.max_recv_wr || !e->ops.next_recv) {
+    if (!qp->init.cap.max_recv_wr || !e->consumer.next_recv) {
         return false;
     }
-    if (!e->ops.next_recv(e->opaque, RDMA_RQ, qp->init.qpn, flush, &wr)) {
+    if (!e->consumer.next_recv(e->consumer_opaque, RDMA_RQ, qp->init.qpn, flush,
+                               &wr)) {
         /* In ERR each is to be flushed. One may have come meanwhile. */
-        qp->more_recvs = flush && e->ops.recv_sleep &&
-                         !e->ops.recv_sleep(e->opaque, RDMA_RQ,
-                                            qp->init.qpn);
+        qp->more_recvs = flush && e->consumer.recv_sleep &&
+                         !e->consumer.recv_sleep(e->consumer_opaque, RDMA_RQ,
+                                                 qp->init.qpn);
         return false;
     }
     e->work += ROCE_COST_COMPLETION + wr.cost;

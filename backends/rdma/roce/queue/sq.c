@@ -239,13 +239,13 @@ bool roce_sq_pull(RoceQp *qp)
     if (!qp->more_sends || !places_left(qp)) {
         return false;
     }
-    switch (e->ops.next_send(e->opaque, qp->init.qpn,
+    switch (e->consumer.next_send(e->consumer_opaque, qp->init.qpn,
                              qp->s.attr.qp_state != RDMA_QPS_RTS, &wr)) {
     case RDMA_NEXT_WR:
         e->work += wr.cost;
         if (!reserve(qp)) {
             /* Until one of those before it has completed */
-            e->ops.put_back_send(e->opaque, qp->init.qpn, &wr);
+            e->consumer.put_back_send(e->consumer_opaque, qp->init.qpn, &wr);
             return false;
         }
         add(qp, &wr);

@@ -67,8 +67,9 @@ static bool is_below_limit(RoceEngine *e, const RoceSrq *srq)
     uint32_t n = srq->has_wqe;
 
     return n < limit &&
-           (!e->ops.recv_count ||
-            e->ops.recv_count(e->opaque, RDMA_SRQ, srq->attr.srqn) < limit - n);
+           (!e->consumer.recv_count ||
+            e->consumer.recv_count(e->consumer_opaque, RDMA_SRQ,
+                                   srq->attr.srqn) < limit - n);
 }
 
 /* IBTA 10.2.9.1: the event comes once, the next one needs another limit. */
@@ -81,7 +82,7 @@ static void check_limit(RoceEngine *e, RoceSrq *srq)
 
     if (is_below_limit(e, srq)) {
         srq->attr.limit = 0;
-        e->ops.event(e->opaque, &event);
+        e->consumer.event(e->consumer_opaque, &event);
     }
 }
 
@@ -92,8 +93,9 @@ bool roce_srq_pull(RoceEngine *e, RoceSrq *srq)
     if (srq->has_wqe) {
         return true;
     }
-    if (!e->ops.next_recv ||
-        !e->ops.next_recv(e->opaque, RDMA_SRQ, srq->attr.srqn, false, &wr)) {
+    if (!e->consumer.next_recv ||
+        !e->consumer.next_recv(e->consumer_opaque, RDMA_SRQ, srq->attr.srqn,
+                               false, &wr)) {
         return false;
     }
     e->work += ROCE_COST_COMPLETION + wr.cost;

@@ -51,7 +51,7 @@ static uint8_t code_of(uint32_t n)
 /* Messages of a QP with an SRQ take WQEs that others may take before. */
 static bool has_credits(const RoceQp *qp)
 {
-    return !qp->srq && qp->init.cap.max_recv_wr && qp->e->ops.recv_count;
+    return !qp->srq && qp->init.cap.max_recv_wr && qp->e->consumer.recv_count;
 }
 
 static uint32_t posted(RoceQp *qp)
@@ -59,14 +59,17 @@ static uint32_t posted(RoceQp *qp)
     RoceEngine *e = qp->e;
 
     return qp->s.rq.prod - qp->s.rq.cons +
-           e->ops.recv_count(e->opaque, RDMA_RQ, qp->init.qpn);
+           e->consumer.recv_count(e->consumer_opaque, RDMA_RQ, qp->init.qpn);
 }
 
 /* Have the next receive told of. False: there is one already. */
 static bool watch(RoceQp *qp)
 {
+    RoceEngine *e = qp->e;
+
     qp->starved_deadline = ROCE_NO_DEADLINE;
-    qp->starved = qp->e->ops.recv_sleep(qp->e->opaque, RDMA_RQ, qp->init.qpn);
+    qp->starved = e->consumer.recv_sleep(e->consumer_opaque, RDMA_RQ,
+                                         qp->init.qpn);
     return qp->starved;
 }
 
