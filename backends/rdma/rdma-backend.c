@@ -149,12 +149,12 @@ void rdma_backend_kick(RdmaBackend *rb, RdmaQueue queue, uint32_t id)
 {
     assert(rb->busy);
     rb->kicked = true;
-    RDMA_BACKEND_GET_CLASS(rb)->kick(rb, queue, id);
+    rb->bc->kick(rb, queue, id);
 }
 
 void rdma_backend_leave(RdmaBackend *rb)
 {
-    RdmaBackendClass *rbc = RDMA_BACKEND_GET_CLASS(rb);
+    const RdmaBackendClass *rbc = rb->bc;
 
     assert(rb->busy);
     if (rb->busy == 1 && rb->client_ops) {
@@ -257,7 +257,10 @@ static void rdma_backend_class_init(ObjectClass *oc, RdmaClassData data)
 
 static void rdma_backend_init(Object *obj)
 {
-    qemu_rec_mutex_init(&RDMA_BACKEND(obj)->lock);
+    RdmaBackend *rb = RDMA_BACKEND(obj);
+
+    rb->bc = RDMA_BACKEND_GET_CLASS(obj);
+    qemu_rec_mutex_init(&rb->lock);
 }
 
 static void rdma_backend_finalize(Object *obj)

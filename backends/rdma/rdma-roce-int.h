@@ -77,7 +77,7 @@ struct RdmaRoce {
 
 static inline RoceEngine *rdma_roce_engine(RdmaBackend *rb)
 {
-    return RDMA_BACKEND_ROCE(rb)->engine;
+    return container_of(rb, RdmaRoce, parent_obj)->engine;
 }
 
 /* The highest number of an MR or a window. */

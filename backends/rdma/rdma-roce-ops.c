@@ -99,7 +99,7 @@ static void roce_op_wake(void *opaque)
     if (r->in_engine) {
         /* Whoever has called the engine looks at r->woken afterwards. */
         r->woken = true;
-    } else if (rdma_backend_busy(RDMA_BACKEND(r))) {
+    } else if (rdma_backend_busy(&r->parent_obj)) {
         /* Unless it runs before the device leaves the backend */
         r->run_put_off = true;
     } else {

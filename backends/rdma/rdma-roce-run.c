@@ -249,7 +249,7 @@ static void roce_run_engine(RdmaRoce *r)
 
 void rdma_roce_run(RdmaRoce *r)
 {
-    RdmaBackend *rb = RDMA_BACKEND(r);
+    RdmaBackend *rb = &r->parent_obj;
 
     if (r->running && !r->in_engine) {
         if (roce_turn_work(r) >= ROCE_TURN_BUDGET) {
@@ -265,7 +265,7 @@ void rdma_roce_run(RdmaRoce *r)
 
 static bool roce_try_enter(RdmaRoce *r)
 {
-    RdmaBackend *rb = RDMA_BACKEND(r);
+    RdmaBackend *rb = &r->parent_obj;
 
     if (!rdma_backend_try_enter(rb)) {
         return false;
@@ -284,7 +284,7 @@ static bool roce_try_enter(RdmaRoce *r)
  */
 static bool roce_enter_event(RdmaRoce *r)
 {
-    if (rdma_backend_busy(RDMA_BACKEND(r))) {
+    if (rdma_backend_busy(&r->parent_obj)) {
         r->run_put_off = true;
         return false;
     }
@@ -316,7 +316,7 @@ static void roce_bh(void *opaque)
         r->armed = ROCE_NO_DEADLINE;
     }
     rdma_roce_run(r);
-    rdma_backend_leave(RDMA_BACKEND(r));
+    rdma_backend_leave(&r->parent_obj);
 }
 
 /*
@@ -329,7 +329,7 @@ static void roce_turn_bh(void *opaque)
 
     if (roce_enter_event(r)) {
         roce_begin_turn(r);
-        rdma_backend_leave(RDMA_BACKEND(r));
+        rdma_backend_leave(&r->parent_obj);
     }
 }
 
@@ -340,7 +340,7 @@ static void roce_timer(void *opaque)
     if (roce_enter_event(r)) {
         r->armed = ROCE_NO_DEADLINE;
         rdma_roce_run(r);
-        rdma_backend_leave(RDMA_BACKEND(r));
+        rdma_backend_leave(&r->parent_obj);
     }
 }
 
@@ -469,7 +469,7 @@ bool rdma_roce_on_receive(void *opaque, const struct iovec *iov, int iovcnt,
 /* Go on with what was blocked. */
 static void roce_run_soon(RdmaRoce *r)
 {
-    if (rdma_backend_busy(RDMA_BACKEND(r))) {
+    if (rdma_backend_busy(&r->parent_obj)) {
         r->run_put_off = true;
     } else if (r->bh) {
         qemu_bh_schedule(r->bh);
@@ -497,7 +497,7 @@ static void roce_shm_ready(void *opaque)
     RdmaRoce *r = opaque;
 
     qemu_bh_schedule_idle(r->turn);
-    if (RDMA_BACKEND(r)->busy > 1) {
+    if (r->parent_obj.busy > 1) {
         /* In a nested event loop */
         r->run_put_off = true;
     } else {
@@ -566,7 +566,7 @@ static void roce_nothing(void *opaque)
 
 void rdma_roce_run_end(RdmaRoce *r)
 {
-    RdmaBackend *rb = RDMA_BACKEND(r);
+    RdmaBackend *rb = &r->parent_obj;
 
     WITH_QEMU_LOCK_GUARD(&rb->lock) {
         r->run_put_off = false;

@@ -178,7 +178,7 @@ static void rdma_roce_retry(RdmaBackend *rb)
 
 static void rdma_roce_idle(RdmaBackend *rb)
 {
-    RdmaRoce *r = RDMA_BACKEND_ROCE(rb);
+    RdmaRoce *r = container_of(rb, RdmaRoce, parent_obj);
 
     if (r->run_put_off) {
         r->run_put_off = false;
@@ -252,7 +252,7 @@ static void rdma_roce_set_port(RdmaBackend *rb, bool up)
 /* Send at once, not from the bottom half: no delay for the first frame. */
 static void rdma_roce_run_now(RdmaBackend *rb)
 {
-    rdma_roce_run(RDMA_BACKEND_ROCE(rb));
+    rdma_roce_run(container_of(rb, RdmaRoce, parent_obj));
 }
 
 /* The object */

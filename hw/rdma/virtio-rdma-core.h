@@ -80,7 +80,7 @@ static inline void virtio_rdma_enter(VirtIORdma *s)
 static inline void virtio_rdma_leave(VirtIORdma *s)
 {
     if (virtio_rdma_may_use_vqs(s) &&
-        unlikely(VIRTIO_DEVICE(s)->broken && s->running)) {
+        unlikely(s->parent_obj.broken && s->running)) {
         qemu_bh_schedule(s->bh);
     }
     rdma_backend_leave(s->backend);
@@ -95,7 +95,7 @@ static inline bool virtio_rdma_busy(const VirtIORdma *s)
 /* May guest memory be touched and the backend be given work? */
 static inline bool virtio_rdma_active(VirtIORdma *s)
 {
-    VirtIODevice *vdev = VIRTIO_DEVICE(s);
+    VirtIODevice *vdev = &s->parent_obj;
 
     if (!virtio_rdma_may_use_vqs(s)) {
         /* The others change without the device's lock */
@@ -139,7 +139,7 @@ static inline bool virtio_rdma_mem_mgt(const VirtIORdma *s)
 /* Did the driver accept the feature? */
 static inline bool virtio_rdma_has(VirtIORdma *s, unsigned bit)
 {
-    return virtio_vdev_has_feature(VIRTIO_DEVICE(s), bit);
+    return virtio_vdev_has_feature(&s->parent_obj, bit);
 }
 
 /*

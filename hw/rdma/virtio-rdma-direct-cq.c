@@ -58,7 +58,7 @@ bool virtio_rdma_direct_cq_count(VirtIORdma *s, VirtIORdmaCq *cq,
     uint32_t depth = 1u << cq->depth_shift;
     uint32_t consumed;
 
-    if (!virtio_rdma_codec_load_word(VIRTIO_DEVICE(s)->dma_as,
+    if (!virtio_rdma_codec_load_word(s->parent_obj.dma_as,
                                      cq->pages[0] +
                                      VIRTIO_RDMA_DIRECT_CQ_AT(consumer),
                                      &consumed)) {
@@ -94,7 +94,7 @@ bool virtio_rdma_direct_cq_write(VirtIORdma *s, VirtIORdmaCq *cq,
                       depth);
         return false;
     }
-    if (!virtio_rdma_codec_write_slot(VIRTIO_DEVICE(s)->dma_as,
+    if (!virtio_rdma_codec_write_slot(s->parent_obj.dma_as,
                                       cq->pages[1 + (offset >> PAGE_SHIFT)] +
                                       (offset & (RDMA_PAGE_SIZE - 1)), cqe,
                                       cq->produced + 1)) {
@@ -111,7 +111,7 @@ bool virtio_rdma_direct_cq_fires(VirtIORdma *s, VirtIORdmaCq *cq,
 {
     uint32_t arm;
 
-    if (!virtio_rdma_codec_load_word(VIRTIO_DEVICE(s)->dma_as,
+    if (!virtio_rdma_codec_load_word(s->parent_obj.dma_as,
                                      cq->pages[0] +
                                      VIRTIO_RDMA_DIRECT_CQ_AT(arm), &arm) ||
         arm == cq->fired) {

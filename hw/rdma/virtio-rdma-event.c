@@ -152,14 +152,17 @@ static bool push_event(VirtIORdma *s, const RdmaEvent *event, bool *used)
 void virtio_rdma_events_run(VirtIORdma *s)
 {
     VirtIORdmaEvents *e = s->events;
-    VirtIORdmaEvent *p;
+    VirtIORdmaEvent *p, *next;
     bool used = false;
 
     if (!e->vq || !virtio_rdma_active(s)) {
         return;
     }
     virtio_rdma_enter(s);
-    while ((p = QTAILQ_FIRST(&e->pending)) && push_event(s, &p->event, &used)) {
+    QTAILQ_FOREACH_SAFE(p, &e->pending, next, next) {
+        if (!push_event(s, &p->event, &used)) {
+            break;
+        }
         drop_event(e, p);
     }
     if (used) {

@@ -79,7 +79,7 @@ void virtio_rdma_charge_elem(VirtIORdma *s, const VirtQueueElement *elem)
 
 void virtio_rdma_vq_unmap(VirtIORdma *s, VirtQueueElement *elem)
 {
-    AddressSpace *as = VIRTIO_DEVICE(s)->dma_as;
+    AddressSpace *as = s->parent_obj.dma_as;
 
     for (unsigned i = 0; i < elem->out_num; i++) {
         struct iovec *sg = &elem->out_sg[i];

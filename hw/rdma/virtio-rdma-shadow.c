@@ -71,7 +71,7 @@ static void lose(VirtIORdma *s, VirtIORdmaShadow *shadow)
 
 static bool store_awake_at(VirtIORdma *s, uint64_t addr, bool awake)
 {
-    return virtio_rdma_codec_store_word(VIRTIO_DEVICE(s)->dma_as, addr +
+    return virtio_rdma_codec_store_word(s->parent_obj.dma_as, addr +
                                         VIRTIO_RDMA_SHADOW_AT(awake), awake);
 }
 
@@ -130,7 +130,7 @@ static bool take_marks(VirtIORdma *s, VirtIORdmaShadow *shadow, uint32_t word,
 {
     uint32_t bits;
 
-    if (!virtio_rdma_codec_take_bits(VIRTIO_DEVICE(s)->dma_as,
+    if (!virtio_rdma_codec_take_bits(s->parent_obj.dma_as,
                                      shadow->addr +
                                      VIRTIO_RDMA_SHADOW_AT(marked[word]),
                                      &bits)) {
@@ -177,7 +177,7 @@ static bool take_words(VirtIORdma *s, VirtIORdmaShadow *shadow, uint32_t n,
 static bool look(VirtIORdma *s, VirtIORdmaShadow *shadow, uint32_t *budget,
                  bool *found)
 {
-    AddressSpace *as = VIRTIO_DEVICE(s)->dma_as;
+    AddressSpace *as = s->parent_obj.dma_as;
     uint64_t at = shadow->addr + VIRTIO_RDMA_SHADOW_AT(summary);
     uint32_t summary[SUMMARY_WORDS], bits;
 

@@ -176,7 +176,7 @@ static bool read_slot(VirtIORdma *s, const VirtIORdmaSlots *slots, uint32_t at,
         uint64_t in_page = offset & (RDMA_PAGE_SIZE - 1);
         size_t part = MIN(len, RDMA_PAGE_SIZE - in_page);
 
-        if (!virtio_rdma_codec_read_ram(VIRTIO_DEVICE(s)->dma_as,
+        if (!virtio_rdma_codec_read_ram(s->parent_obj.dma_as,
                                         slots->pages[offset >> PAGE_SHIFT] +
                                         in_page, buf, part)) {
             return false;
@@ -195,7 +195,7 @@ bool virtio_rdma_slots_look(VirtIORdma *s, VirtIORdmaSlots *slots, bool *bad)
     if (slots->seen != slots->taken) {
         return true;
     }
-    if (!virtio_rdma_codec_load_word(VIRTIO_DEVICE(s)->dma_as, slots->producer,
+    if (!virtio_rdma_codec_load_word(s->parent_obj.dma_as, slots->producer,
                                      &producer)) {
         qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: the counters of a direct "
                       "queue are not in RAM any more\n");
@@ -238,7 +238,7 @@ uint32_t virtio_rdma_slots_count(VirtIORdma *s, const VirtIORdmaSlots *slots)
 {
     uint32_t producer;
 
-    if (!virtio_rdma_codec_load_word(VIRTIO_DEVICE(s)->dma_as, slots->producer,
+    if (!virtio_rdma_codec_load_word(s->parent_obj.dma_as, slots->producer,
                                      &producer) ||
         producer - slots->taken > slots->depth) {
         return 0;
@@ -255,7 +255,7 @@ static void set_awake(VirtIORdma *s, VirtIORdmaSlots *slots, bool awake)
 {
     slots->is_awake = awake;
     slots->in_doubt = false;
-    virtio_rdma_codec_store_word(VIRTIO_DEVICE(s)->dma_as, slots->awake, awake);
+    virtio_rdma_codec_store_word(s->parent_obj.dma_as, slots->awake, awake);
 }
 
 void virtio_rdma_slots_wake(VirtIORdma *s, VirtIORdmaSlots *slots)
@@ -282,7 +282,7 @@ void virtio_rdma_slots_drain(VirtIORdma *s, VirtIORdmaSlots *slots)
 {
     uint32_t producer;
 
-    if (virtio_rdma_codec_load_word(VIRTIO_DEVICE(s)->dma_as, slots->producer,
+    if (virtio_rdma_codec_load_word(s->parent_obj.dma_as, slots->producer,
                                     &producer)) {
         slots->taken = slots->looked = slots->seen = producer;
     }

@@ -129,6 +129,8 @@ typedef struct RdmaBackendLimits {
 struct RdmaBackend {
     Object parent_obj;
 
+    /* Its class, which is looked up only once: that takes long. */
+    const RdmaBackendClass *bc;
     /* Set while a device is attached. */
     const RdmaBackendClientOps *client_ops;
     void *client_opaque;
