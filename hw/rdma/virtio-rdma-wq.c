@@ -234,6 +234,8 @@ void virtio_rdma_wq_drain(VirtIORdma *s, VirtIORdmaWq *wq)
     if (n) {
         push_oldest(s, wq, n);
     }
+    /* The backend has dropped what it had. */
+    wq->stale = 0;
     if (virtio_rdma_is_direct(wq)) {
         virtio_rdma_slots_drain(s, &wq->slots);
     } else {

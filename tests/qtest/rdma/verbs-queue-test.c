@@ -425,8 +425,43 @@ static void test_work_requests_are_limited(void)
     verbs_free(v);
 }
 
+/*
+ * The driver resets a virtqueue with a send in flight, and then the QP: sends
+ * that come after that are returned when they are done, as any.
+ */
+static void test_ring_reset_in_flight_then_reset(void)
+{
+    Verbs *v = verbs_new(NULL);
+    VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
+    unsigned modified;
+
+    fake_verbs_tell(v->fake, "auto off");
+    verbs_post_send(&p, 1);
+    /* As a host that tells nothing of the send: it is not flushed */
+    fake_verbs_tell(v->fake, "fail modify_qp EBUSY times 1");
+    modified = fake_verbs_calls(v->fake, "modify_qp");
+    qrdma_ring_reset(p.a->sq.ring);
+    qrdma_wait_until(v->dev,
+                     fake_verbs_calls(v->fake, "modify_qp") > modified);
+    qrdma_settle(v->dev);
+    assert_ok(qrdma_modify_qp_state(p.a, RDMA_QPS_RESET));
+    assert_ok(qrdma_modify_qp_state(p.b, RDMA_QPS_RESET));
+    qrdma_ring_setup(p.a->sq.ring, QRDMA_RING_SIZE);
+    p.a->sq.posted = p.a->sq.retired = 0;
+    qrdma_settle(v->dev);
+    fake_verbs_tell(v->fake, "auto on");
+    qrdma_connect(p.a, p.b, NULL);
+    verbs_check_works(&p, 2);
+    qrdma_settle(v->dev);
+    qrdma_reap(&p.a->sq);
+    g_assert_cmpuint(p.a->sq.retired, ==, 1);
+    verbs_free(v);
+}
+
 void add_verbs_queue_tests(void)
 {
+    qtest_add_func("/rdma-verbs/queue/ring-reset-in-flight-then-reset",
+                   test_ring_reset_in_flight_then_reset);
     qtest_add_func("/rdma-verbs/queue/work-requests-are-limited",
                    test_work_requests_are_limited);
     qtest_add_func("/rdma-verbs/queue/bad-datagram", test_bad_datagram);
