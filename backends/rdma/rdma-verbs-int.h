@@ -194,7 +194,8 @@ struct RdmaVerbs {
     GHashTable *qps;                /* but for QP 1 */
     VerbsGsi *gsi;                  /* QP 1, or NULL */
     bool gsi_more[2];
-    GHashTable *pulls;              /* QPs and SRQs whose turn comes */
+    GHashTable *pulls;              /* QPs and SRQs whose turn comes, */
+    GQueue pull_order;              /* and in which order */
     Notifier gsi_cq_failed;
     char *gsi_refused;              /* why it was, when last asked for */
     VerbsGid *gids;                 /* gid_table_len of them */
@@ -592,10 +593,14 @@ void verbs_mcast_class_init(RdmaBackendClass *rbc);
 
 /* Was the queue not found to be empty since a kick? NULL: there is none. */
 bool *verbs_more_of(RdmaVerbs *v, RdmaQueue queue, uint32_t id);
+/* The QP or SRQ with that key has another turn, after the others. */
+void verbs_pull_again(RdmaVerbs *v, uint32_t key);
 /* There is room again: the next turn pulls what the queue may have. */
 void verbs_pull_soon(RdmaVerbs *v, RdmaQueue queue, uint32_t id);
 /* It may: the state of the QP has changed, or it can be used again. */
 void verbs_pull_qp(RdmaVerbs *v, VerbsQp *qp);
+/* The same for QP 1 */
+void verbs_pull_gsi(RdmaVerbs *v);
 void verbs_kick_class_init(RdmaBackendClass *rbc);
 
 /* rdma-verbs-post.c: work requests for the host */

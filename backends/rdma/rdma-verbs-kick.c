@@ -22,11 +22,16 @@ bool *verbs_more_of(RdmaVerbs *v, RdmaQueue queue, uint32_t id)
     return qp ? &qp->more[queue] : NULL;
 }
 
+void verbs_pull_again(RdmaVerbs *v, uint32_t key)
+{
+    if (g_hash_table_add(v->pulls, GUINT_TO_POINTER(key))) {
+        g_queue_push_tail(&v->pull_order, GUINT_TO_POINTER(key));
+    }
+}
+
 static void add(RdmaVerbs *v, RdmaQueue queue, uint32_t id)
 {
-    uint32_t key = queue == RDMA_SRQ ? id | VERBS_SRQ_KEY : id;
-
-    g_hash_table_add(v->pulls, GUINT_TO_POINTER(key));
+    verbs_pull_again(v, queue == RDMA_SRQ ? id | VERBS_SRQ_KEY : id);
 }
 
 static void kick(RdmaBackend *rb, RdmaQueue queue, uint32_t id)
@@ -48,6 +53,13 @@ void verbs_pull_soon(RdmaVerbs *v, RdmaQueue queue, uint32_t id)
         add(v, queue, id);
         qemu_bh_schedule(v->cq_bh);
     }
+}
+
+void verbs_pull_gsi(RdmaVerbs *v)
+{
+    v->gsi_more[RDMA_SQ] = v->gsi_more[RDMA_RQ] = true;
+    add(v, RDMA_SQ, RDMA_QPN_GSI);
+    qemu_bh_schedule(v->cq_bh);
 }
 
 void verbs_pull_qp(RdmaVerbs *v, VerbsQp *qp)

@@ -112,6 +112,7 @@ void verbs_gsi_enter_err(RdmaVerbs *v, VerbsGsi *g)
 {
     verbs_gsi_set_state(v, g, RDMA_QPS_ERR);
     flush_recvs(v, g);
+    verbs_pull_gsi(v);
 }
 
 static void fatal(RdmaVerbs *v, VerbsGsi *g)
@@ -386,6 +387,8 @@ static GsiRecv *ready_recv(RdmaVerbs *v, VerbsGsi *g)
         rb->client_ops->consumer.next_recv(rb->client_opaque, RDMA_RQ,
                                            RDMA_QPN_GSI, false, &wr)) {
         push_recv(g, &wr);
+        /* The guest does not ring for what follows. */
+        verbs_pull_gsi(v);
     }
     r = g_queue_peek_head(&g->recvs);
     if (r && r->status == RDMA_WC_SUCCESS &&

@@ -6,11 +6,27 @@
 #include "qemu/osdep.h"
 #include "rdma-verbs-int.h"
 
-/* Work requests that are pulled in one turn of the main loop */
-#define PULL_BUDGET 512
+/*
+ * What one turn of the main loop pulls, in bytes copied (RdmaSendWr.cost), of
+ * sends and of receives, and of one queue at a time. Queues take turns.
+ */
+#define PULL_BUDGET (256 * 1024)
+#define QUEUE_BUDGET (64 * 1024)
+/* A work request itself */
+#define WR_COST 1024
+/* QPs and SRQs that have their turn */
+#define TURN_QUEUES 128
 
-/* Pull until the guest has no more, or the host no room. */
-static void pull_sends(RdmaVerbs *v, uint32_t qpn, uint32_t *budget)
+static void pay(uint32_t *budget, uint32_t cost)
+{
+    *budget -= MIN(*budget, WR_COST + cost);
+}
+
+/*
+ * Pull until the guest has no more, or the host no room. Returns whether to ask
+ * the queue in the next turn.
+ */
+static bool pull_sends(RdmaVerbs *v, uint32_t qpn, uint32_t *budget)
 {
     const RdmaConsumerOps *ops = &v->parent_obj.client_ops->consumer;
     void *opaque = v->parent_obj.client_opaque;
@@ -21,33 +37,32 @@ static void pull_sends(RdmaVerbs *v, uint32_t qpn, uint32_t *budget)
         RdmaSendWr wr;
 
         if (!*budget) {
-            verbs_pull_soon(v, RDMA_SQ, qpn);
-            return;
+            return true;
         }
-        --*budget;
         switch (ops->next_send(opaque, qpn, verbs_send_flushes(v, qpn), &wr)) {
         case RDMA_NEXT_WR:
+            pay(budget, wr.cost);
             if (verbs_post_send(v, qpn, &wr)) {
                 /* verbs_pull_soon() will come. */
                 ops->put_back_send(opaque, qpn, &wr);
-                return;
+                return false;
             }
             break;
         case RDMA_NEXT_LATER:
-            verbs_pull_soon(v, RDMA_SQ, qpn);
-            return;
+            return true;
         case RDMA_NEXT_NONE:
             *more = false;
-            return;
+            return false;
         }
     }
+    return false;
 }
 
 /*
  * Likewise receives. A queue that had any is asked once more in the next turn,
  * so that a guest which posts in a row has to ring once.
  */
-static void pull_recvs(RdmaVerbs *v, RdmaQueue queue, uint32_t id,
+static bool pull_recvs(RdmaVerbs *v, RdmaQueue queue, uint32_t id,
                        uint32_t *budget)
 {
     const RdmaConsumerOps *ops = &v->parent_obj.client_ops->consumer;
@@ -60,51 +75,73 @@ static void pull_recvs(RdmaVerbs *v, RdmaQueue queue, uint32_t id,
         RdmaRecvWr wr;
 
         if (!*budget) {
-            verbs_pull_soon(v, queue, id);
-            return;
+            return true;
         }
-        --*budget;
         if (ops->next_recv(opaque, queue, id, verbs_recv_flushes(v, queue, id),
                            &wr)) {
+            pay(budget, wr.cost);
             verbs_post_recv(v, queue, id, &wr);
             found = true;
         } else if (found) {
-            verbs_pull_soon(v, queue, id);
-            return;
-        } else if (ops->recv_sleep(opaque, queue, id)) {
-            *more = false;
+            return true;
+        } else {
+            pay(budget, 0);
+            *more = !ops->recv_sleep(opaque, queue, id);
         }
     }
+    return false;
+}
+
+/* What one queue may take of the turn's budget */
+static uint32_t take_slice(uint32_t *budget)
+{
+    uint32_t slice = MIN(*budget, QUEUE_BUDGET);
+
+    *budget -= slice;
+    return slice;
 }
 
 void verbs_pull_run(RdmaVerbs *v)
 {
-    g_autoptr(GHashTable) now = NULL;
-    uint32_t budget = PULL_BUDGET;
-    GHashTableIter iter;
-    void *key;
+    struct {
+        uint32_t key;
+        bool again;
+    } turn[TURN_QUEUES];
+    uint32_t recvs = PULL_BUDGET, sends = PULL_BUDGET, slice;
+    unsigned n = 0;
 
-    if (!v->running || !g_hash_table_size(v->pulls)) {
+    if (!v->running) {
         return;
     }
-    /* What comes from here on is the next turn's. */
-    now = g_steal_pointer(&v->pulls);
-    v->pulls = g_hash_table_new(NULL, NULL);
-    /* Receives first: sends may be for a QP of this device. */
-    g_hash_table_iter_init(&iter, now);
-    while (g_hash_table_iter_next(&iter, &key, NULL)) {
-        uint32_t n = GPOINTER_TO_UINT(key);
+    while (n < TURN_QUEUES && !g_queue_is_empty(&v->pull_order)) {
+        void *key = g_queue_pop_head(&v->pull_order);
 
-        pull_recvs(v, n & VERBS_SRQ_KEY ? RDMA_SRQ : RDMA_RQ,
-                   n & ~VERBS_SRQ_KEY, &budget);
+        g_hash_table_remove(v->pulls, key);
+        turn[n++].key = GPOINTER_TO_UINT(key);
     }
-    g_hash_table_iter_init(&iter, now);
-    while (g_hash_table_iter_next(&iter, &key, NULL)) {
-        uint32_t n = GPOINTER_TO_UINT(key);
+    /* Receives first: sends may be for a QP of this device. */
+    for (unsigned i = 0; i < n; i++) {
+        uint32_t key = turn[i].key;
 
-        if (!(n & VERBS_SRQ_KEY)) {
-            pull_sends(v, n, &budget);
+        slice = take_slice(&recvs);
+        turn[i].again = pull_recvs(v, key & VERBS_SRQ_KEY ? RDMA_SRQ : RDMA_RQ,
+                                   key & ~VERBS_SRQ_KEY, &slice);
+        recvs += slice;
+    }
+    for (unsigned i = 0; i < n; i++) {
+        if (!(turn[i].key & VERBS_SRQ_KEY)) {
+            slice = take_slice(&sends);
+            turn[i].again |= pull_sends(v, turn[i].key, &slice);
+            sends += slice;
         }
+    }
+    for (unsigned i = 0; i < n; i++) {
+        if (turn[i].again) {
+            verbs_pull_again(v, turn[i].key);
+        }
+    }
+    if (!g_queue_is_empty(&v->pull_order)) {
+        qemu_bh_schedule(v->cq_bh);
     }
 }
 

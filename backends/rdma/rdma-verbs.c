@@ -83,6 +83,7 @@ static void free_tables(RdmaVerbs *v)
     g_clear_pointer(&v->mws_by_key, g_hash_table_destroy);
     g_clear_pointer(&v->mrs_by_key, g_hash_table_destroy);
     g_clear_pointer(&v->pulls, g_hash_table_destroy);
+    g_queue_clear(&v->pull_order);
 }
 
 static void make_tables(RdmaVerbs *v)

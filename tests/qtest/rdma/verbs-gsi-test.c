@@ -617,8 +617,44 @@ static void test_room_behind_a_reset(void)
     gsi_free(g);
 }
 
+/*
+ * A MAD takes a receive that the guest has posted, but not rung for yet, and
+ * fails. The queue is awake from then on: what is posted next is flushed
+ * without a doorbell.
+ */
+static void test_awake_queue_is_flushed(void)
+{
+    Gsi *g = gsi_host();
+    uint8_t wqe[QRDMA_WQE_ROOM];
+    RdmaSge sge;
+    RdmaRecvWr wr = { .wr_id = 1, .num_sge = 1, .sg_list = &sge };
+    QRdma *d;
+
+    verbs_plug(g->v);
+    d = g->v->dev;
+    d->direct = true;
+    verbs_restart(g->v);
+    gsi_objects(g);
+    gsi_create(g);
+    qrdma_start_ud(g->qp, RDMA_GSI_QKEY);
+    qrdma_settle(d);
+    g_assert_false(qrdma_direct_awake(d, &g->qp->rq));
+    sge = (RdmaSge) { qrdma_dma(d, g->mem), GSI_BUFFER_LEN, g->mr->lkey ^ 1 };
+    qrdma_direct_post(d, &g->qp->rq, wqe, qrdma_encode_recv(&wr, wqe));
+    arrive(g, 41, 0, "fe80::9");
+    qrdma_expect(g->cq, 1, RDMA_WC_LOC_PROT_ERR);
+    wr.wr_id = 2;
+    qrdma_post_recv(g->qp, &wr);
+    qrdma_settle(d);
+    g_test_message("awake: %d", qrdma_direct_awake(d, &g->qp->rq));
+    qrdma_expect(g->cq, 2, RDMA_WC_WR_FLUSH_ERR);
+    gsi_free(g);
+}
+
 void add_verbs_gsi_tests(void)
 {
+    qtest_add_func("/rdma-verbs/gsi/awake-queue-is-flushed",
+                   test_awake_queue_is_flushed);
     qtest_add_func("/rdma-verbs/gsi/mads-pass-both-ways", test_both_ways);
     qtest_add_func("/rdma-verbs/gsi/header-of-a-mad-that-came", test_grh);
     qtest_add_func("/rdma-verbs/gsi/class-that-the-host-has", test_refused);

@@ -425,6 +425,66 @@ static void test_work_requests_are_limited(void)
     verbs_free(v);
 }
 
+#define FLOOD 16384
+
+/*
+ * A process has a QP in ERR, whose receives are flushed as fast as they are
+ * posted; another QP has a single send to be flushed, which goes in between.
+ */
+static void test_flood_of_receives_leaves_turns_to_sends(void)
+{
+    Verbs *v = verbs_host("attr max_qp_wr 32768");
+    struct virtio_rdma_create_qp_req req;
+    struct virtio_rdma_create_qp_rsp rsp;
+    struct virtio_rdma_modify_qp_req err = {
+        .attr_mask = cpu_to_le32(RDMA_QP_STATE),
+        .attr.qp_state = RDMA_QPS_ERR,
+    };
+    unsigned before = 0;
+    RdmaWc wc;
+    QRdmaPd *pd;
+    QRdmaCq *cq;
+    QRdmaQp *other;
+    uint64_t page;
+
+    verbs_plug(v);
+    v->dev->direct = true;
+    verbs_restart(v);
+    pd = qrdma_alloc_pd(v->dev);
+    cq = qrdma_create_direct_cq(v->dev, FLOOD + 8, NULL);
+    req = deep_qp(v->dev);
+    req.pdn = cpu_to_le32(pd->pdn);
+    req.send_cqn = req.recv_cqn = cpu_to_le32(cq->cqn);
+    qrdma_read(v->dev, le64_to_cpu(req.queue_pages), &page, sizeof(page));
+    page = le64_to_cpu(page);
+    assert_ok(qrdma_cmd(v->dev, VIRTIO_RDMA_CMD_CREATE_QP, &req, sizeof(req),
+                        &rsp, sizeof(rsp)));
+    other = qrdma_create_qp(pd, cq, cq, RDMA_QPT_RC);
+    err.qpn = rsp.qpn;
+    assert_ok(qrdma_cmd(v->dev, VIRTIO_RDMA_CMD_MODIFY_QP, &err, sizeof(err),
+                        NULL, 0));
+    qrdma_modify_qp_state(other, RDMA_QPS_ERR);
+    qrdma_settle(v->dev);
+
+    qtest_qmp_assert_success(v->host->qts, "{'execute': 'stop'}");
+    qtest_writel(v->host->qts, page +
+                 offsetof(struct virtio_rdma_direct_page, rq_producer),
+                 FLOOD);
+    qrdma_post_send(other, &(RdmaSendWr) { .wr_id = 7 });
+    qtest_qmp_assert_success(v->host->qts, "{'execute': 'cont'}");
+    for (;;) {
+        qrdma_wait_cq(cq, &wc);
+        g_assert_cmpint(wc.status, ==, RDMA_WC_WR_FLUSH_ERR);
+        if (wc.qp_num == other->qpn) {
+            break;
+        }
+        before++;
+    }
+    g_test_message("%u flushed receives came before the send", before);
+    g_assert_cmpuint(before, <, FLOOD / 4);
+    verbs_free(v);
+}
+
 /*
  * The driver resets a virtqueue with a send in flight, and then the QP: sends
  * that come after that are returned when they are done, as any.
@@ -460,6 +520,8 @@ static void test_ring_reset_in_flight_then_reset(void)
 
 void add_verbs_queue_tests(void)
 {
+    qtest_add_func("/rdma-verbs/queue/flood-of-receives",
+                   test_flood_of_receives_leaves_turns_to_sends);
     qtest_add_func("/rdma-verbs/queue/ring-reset-in-flight-then-reset",
                    test_ring_reset_in_flight_then_reset);
     qtest_add_func("/rdma-verbs/queue/work-requests-are-limited",
