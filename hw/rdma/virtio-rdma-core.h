@@ -313,7 +313,7 @@ int virtio_rdma_vq_find_id(VirtIORdma *s, VirtIORdmaTable *t,
                            const VirtIORdmaReq *req, uint32_t *id);
 /*
  * Count the buffers that are available and were not popped. False if that
- * cannot be done: the ring is packed, not set up, or not in RAM.
+ * cannot be done: the ring is not set up, or not in RAM.
  */
 bool virtio_rdma_ring_count(VirtIORdma *s, VirtQueue *vq, uint32_t *n);
 /* The owner of virtqueue @n is gone: it must be reset before its next use. */

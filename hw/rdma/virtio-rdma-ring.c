@@ -6,6 +6,7 @@
 #include "qemu/osdep.h"
 #include "qemu/bitops.h"
 #include "qemu/log.h"
+#include "standard-headers/linux/virtio_ring.h"
 #include "system/dma.h"
 #include "virtio-rdma-core.h"
 
@@ -42,15 +43,56 @@ bool virtio_rdma_ring_check(VirtIORdma *s, VirtQueue *vq, uint16_t *seen)
     return true;
 }
 
+/*
+ * The same of a packed ring (virtio 1.2, 2.8.1): a descriptor is available if
+ * its first bit is the wrap counter, and its second one is not. The last one of
+ * a buffer has no flag NEXT.
+ */
+static bool count_packed(VirtIORdma *s, int index, uint32_t *n)
+{
+    VirtIODevice *vdev = &s->parent_obj;
+    uint32_t size = virtio_queue_get_num(vdev, index);
+    unsigned last = virtio_queue_get_last_avail_idx(vdev, index);
+    g_autofree struct vring_packed_desc *ring =
+        g_new(struct vring_packed_desc, size);
+    uint32_t at = last & 0x7fff;
+    bool wrap = last & 0x8000;
+
+    if (!virtio_rdma_codec_read_ram(vdev->dma_as,
+                                    virtio_queue_get_desc_addr(vdev, index),
+                                    ring, size * sizeof(*ring))) {
+        return false;
+    }
+    *n = 0;
+    for (uint32_t i = 0; i < size && at < size; i++) {
+        uint16_t flags = le16_to_cpu(ring[at].flags);
+
+        if (!(flags & 1 << VRING_PACKED_DESC_F_AVAIL) == wrap ||
+            !(flags & 1 << VRING_PACKED_DESC_F_USED) != wrap) {
+            break;
+        }
+        *n += !(flags & VRING_DESC_F_NEXT);
+        if (++at == size) {
+            at = 0;
+            wrap = !wrap;
+        }
+    }
+    return true;
+}
+
 bool virtio_rdma_ring_count(VirtIORdma *s, VirtQueue *vq, uint32_t *n)
 {
     VirtIODevice *vdev = VIRTIO_DEVICE(s);
     int index = virtio_get_queue_index(vq);
     uint16_t idx;
 
-    if (virtio_vdev_has_feature(vdev, VIRTIO_F_RING_PACKED) ||
-        !virtio_queue_ready(vq) ||
-        !virtio_rdma_codec_read_ram(vdev->dma_as,
+    if (!virtio_queue_ready(vq)) {
+        return false;
+    }
+    if (virtio_vdev_has_feature(vdev, VIRTIO_F_RING_PACKED)) {
+        return count_packed(s, index, n);
+    }
+    if (!virtio_rdma_codec_read_ram(vdev->dma_as,
                                     virtio_queue_get_avail_addr(vdev, index) +
                                     offsetof(struct vring_avail, idx),
                                     &idx, sizeof(idx))) {

@@ -72,9 +72,11 @@ bool virtio_rdma_rq_next(VirtIORdma *s, VirtIORdmaQp *qp, bool flush,
 uint32_t virtio_rdma_rq_count(VirtIORdma *s, VirtIORdmaQp *qp)
 {
     VirtIORdmaWq *wq = &qp->rq;
+    uint32_t n = 0;
 
     if (!virtio_rdma_is_direct(wq)) {
-        return !virtio_queue_empty(wq->vq);
+        return virtio_rdma_ring_count(s, wq->vq, &n)
+               ? n : !virtio_queue_empty(wq->vq);
     }
     return MIN(virtio_rdma_slots_count(s, &wq->slots),
                virtio_rdma_wq_depth(wq) - wq->count);

@@ -505,9 +505,46 @@ static void test_nic_without_buffers(void)
     net_calls_end();
 }
 
+/* An ACK tells how many receives a virtqueue has: 12 is the code below 15. */
+static void test_credits_of_a_virtqueue(void)
+{
+    uint8_t frame[FRAME_MAX];
+    size_t size;
+    Node a = {}, b = {};
+    RdmaSge sge;
+
+    node_start_dgram(&b, 2, RDMA_QPT_RC, "");
+    node_start_dgram(&a, 1, RDMA_QPT_RC, "");
+    connect_nodes(&b, &a);
+    for (int i = 0; i < 16; i++) {
+        sge = qrdma_sge(a.mr, 0, PAYLOAD);
+        qrdma_post_recv(a.qp, &(RdmaRecvWr) {
+            .wr_id = i, .sg_list = &sge, .num_sge = 1,
+        });
+    }
+    sge = qrdma_sge(b.mr, 0, PAYLOAD);
+    qrdma_post_send(b.qp, &(RdmaSendWr) {
+        .wr_id = 1,
+        .opcode = RDMA_WR_SEND,
+        .send_flags = RDMA_SEND_SIGNALED,
+        .sg_list = &sge,
+        .num_sge = 1,
+    });
+    size = node_recv(&b, frame, SOON_MS);
+    g_assert_cmpuint(size, >, PAYLOAD);
+    wire_send(&a.wire, frame, size);
+    g_assert_cmpuint(node_recv(&a, frame, SOON_MS), >, 0);
+    g_assert_cmphex(frame[BTH], ==, RC_ACK);
+    g_assert_cmphex(frame[BTH + 12], ==, 7);
+    node_stop(&a);
+    node_stop(&b);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
+    qtest_add_func("/rdma-dgram/credits-of-a-virtqueue",
+                   test_credits_of_a_virtqueue);
     qtest_add_func("/rdma-dgram/a-message-is-sent-by-one-call",
                    test_a_message_is_sent_by_one_call);
     qtest_add_func("/rdma-dgram/order-while-the-peer-does-not-read",

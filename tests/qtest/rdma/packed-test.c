@@ -163,8 +163,28 @@ static void test_size_of_an_enabled_queue(void)
     qrdma_host_stop(f.host);
 }
 
+/* The device counts the WQEs of an SRQ as with split rings. */
+static void test_limit_of_an_srq(void)
+{
+    Fixture f = fixture_new(",max-srq=2", QRDMA_F(VIRTIO_RDMA_F_EVENTS) |
+                                          QRDMA_F(VIRTIO_RDMA_F_SRQ));
+    QRdmaSrq *srq;
+
+    qrdma_add_event_buffers(f.d, 8);
+    srq = qrdma_create_srq(f.pd, 8, 1);
+    for (int i = 0; i < 8; i++) {
+        qrdma_post_srq_recv(srq, &(RdmaRecvWr) { .wr_id = i });
+    }
+    qrdma_settle(f.d);
+    assert_ok(qrdma_modify_srq(srq, 4));
+    qrdma_settle(f.d);
+    qrdma_expect_no_event(f.d);
+    qrdma_host_stop(f.host);
+}
+
 void add_packed_tests(void)
 {
+    qtest_add_func("virtio-rdma/packed/limit-of-an-srq", test_limit_of_an_srq);
     qtest_add_func("virtio-rdma/packed/size-of-an-enabled-queue",
                    test_size_of_an_enabled_queue);
     qtest_add_func("virtio-rdma/packed/chains-longer-than-the-ring",
