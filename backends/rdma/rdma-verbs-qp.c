@@ -463,7 +463,7 @@ static int fail_qp(RdmaBackend *rb, uint32_t qpn)
     if (qpn == RDMA_QPN_GSI) {
         return verbs_gsi_fail(v);
     }
-    if (!qp) {
+    if (!qp || qp->dead) {
         return -ENOENT;
     }
     verbs_qp_fail(v, qp);

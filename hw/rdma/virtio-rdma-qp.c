@@ -447,7 +447,6 @@ void virtio_rdma_qp_fail(VirtIORdma *s, VirtIORdmaQp *qp)
         virtio_rdma_error_event(s, qp, RDMA_EVENT_QP_FATAL);
         virtio_rdma_event_raise(s, RDMA_EVENT_QP_FATAL, qp->init.qpn);
     }
-    virtio_rdma_qp_schedule(s, qp);
 }
 
 void virtio_rdma_cq_fail(VirtIORdma *s, VirtIORdmaCq *cq)

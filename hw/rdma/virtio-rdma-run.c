@@ -61,7 +61,6 @@ static void kick_or_fail_qp(VirtIORdma *s, VirtIORdmaQp *qp)
     if (unlikely(qp->broken || qp->fault.fatal)) {
         qp->fault.fatal = false;
         virtio_rdma_qp_fail(s, qp);
-        return;
     }
     if (!qp->srq) {
         kick_rq(s, qp);

@@ -429,8 +429,60 @@ static void test_posted_amid_a_command_that_fails(void)
     verbs_free(v);
 }
 
+/*
+ * A process miscounts, and its QP goes at once: QP_FATAL is told once at most,
+ * while the host takes its time to destroy the QP.
+ */
+static void test_miscounted_amid_a_destroy(void)
+{
+    Verbs *v = verbs_new(NULL);
+    QRdma *d = v->dev;
+    QRdmaRing *ring;
+    struct virtio_rdma_qpn destroy;
+    unsigned fatal = 0;
+    RdmaEvent event;
+    VerbsWaiting w;
+    VerbsPair p;
+    uint64_t mem;
+
+    d->direct = true;
+    verbs_restart(v);
+    p = verbs_pair(v, RDMA_QPT_RC);
+    qrdma_settle(d);
+    while (qrdma_poll_event(d, &event)) {
+        ;
+    }
+    fake_verbs_tell(v->fake, "delay destroy_qp");
+    /* DESTROY_QP, which the bottom half finds */
+    ring = qrdma_ring(d, VIRTIO_RDMA_CTRL_VQ);
+    mem = qrdma_alloc(d, 4096);
+    w = (VerbsWaiting) { v, mem + 2048 };
+    destroy.qpn = cpu_to_le32(p.a->qpn);
+    qtest_writeb(v->host->qts, mem, VIRTIO_RDMA_CMD_DESTROY_QP);
+    qtest_writeb(v->host->qts, w.rsp, 0xff);
+    qrdma_write(d, mem + 1, &destroy, sizeof(destroy));
+    qrdma_ring_add(ring, (QRdmaDesc []) {
+        { mem, 1 + sizeof(destroy) }, { w.rsp, 1, true },
+    }, 2);
+    qrdma_direct_set_producer(d, &p.a->sq, 1 << 20);
+    qrdma_doorbell(d, QRDMA_DIRECT_DOORBELL, p.a->qpn);
+    fake_verbs_tell(v->fake, "await destroy_qp");
+    for (int i = 0; i < 20; i++) {
+        qrdma_settle(d);
+        while (qrdma_poll_event(d, &event)) {
+            fatal += event.type == RDMA_EVENT_QP_FATAL;
+        }
+    }
+    fake_verbs_tell(v->fake, "release");
+    g_assert_cmpint(verbs_await_status(&w), ==, VIRTIO_RDMA_S_OK);
+    g_assert_cmpuint(fatal, <=, 1);
+    verbs_free(v);
+}
+
 void add_verbs_late_tests(void)
 {
+    qtest_add_func("/rdma-verbs/late/miscounted-amid-a-destroy",
+                   test_miscounted_amid_a_destroy);
     qtest_add_func("/rdma-verbs/late/reset-before-a-qp-goes",
                    test_reset_before_a_qp_goes);
     qtest_add_func("/rdma-verbs/late/modify-behind-a-stop",
