@@ -452,9 +452,39 @@ static void test_work_without_packets_takes_turns(void)
     link_pair_free(&p);
 }
 
+/*
+ * A send is posted in SQE by an owner that need not kick, as the engine is
+ * about to ask again: it is flushed, not sent, when the QP goes back to RTS.
+ */
+static void test_later_send_of_sqe_is_flushed(void)
+{
+    LinkQpSpec spec = link_spec();
+    RdmaSendWr bad = link_wr(RDMA_WR_RDMA_READ, 1, NULL);
+    LinkPair p;
+
+    spec.type = RDMA_QPT_UC;
+    p = link_pair(&spec);
+    p.l->moves = 0;
+    p.a->no_send = RDMA_NEXT_LATER;
+    link_post(p.a, p.aq, &bad);
+    run(&p);
+    link_expect(p.a, 1, RDMA_WC_LOC_QP_OP_ERR);
+    g_assert_cmpint(link_state(p.a, p.aq), ==, RDMA_QPS_SQE);
+    g_assert_true(roce_has_rescans(p.a->e));
+    post_silently(&p, 2);
+    link_modify(p.a, p.aq, RDMA_QPS_RTS);
+    run(&p);
+    roce_rescan(p.a->e);
+    run(&p);
+    link_expect(p.a, 2, RDMA_WC_WR_FLUSH_ERR);
+    link_pair_free(&p);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/roce/pull/later-send-of-sqe",
+                    test_later_send_of_sqe_is_flushed);
     g_test_add_func("/roce/pull/sends-wait-for-a-kick",
                     test_sends_wait_for_a_kick);
     g_test_add_func("/roce/pull/sends-that-come-without-a-kick",

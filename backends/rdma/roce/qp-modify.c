@@ -136,6 +136,8 @@ static void flush_posted(RoceQp *qp)
 {
     uint64_t end = qp->e->work + ROCE_WORK_BUDGET;
 
+    /* The owner may have told of some for the next turn, or not yet. */
+    roce_sq_expect(qp);
     while (roce_sq_flushes(qp) && qp->e->work < end) {
         uint32_t room = ROCE_FLUSH_SLICE;
 
