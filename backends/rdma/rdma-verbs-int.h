@@ -416,9 +416,10 @@ uint64_t verbs_mem_lock_limit(void);
 void verbs_ahs_init(RdmaVerbs *v);
 void verbs_ahs_free(RdmaVerbs *v);
 /*
- * The handle for a datagram of @qp; -EAGAIN while it is made: then
- * verbs_pull_soon() has the queue go on. -EHOSTUNREACH: nobody is there. Other
- * errors: it cannot be made.
+ * The handle for a datagram of @qp. -EAGAIN while the worker makes it: the
+ * caller puts the send back, and verbs_pull_soon() pulls it again.
+ * -EHOSTUNREACH: no host has that address. Other errors: the handle cannot be
+ * made.
  */
 int verbs_ah_get(RdmaVerbs *v, VerbsQp *qp, const RdmaAv *av, VerbsAh **ah);
 VerbsAh *verbs_ah_hold(VerbsAh *ah);

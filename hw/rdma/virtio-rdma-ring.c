@@ -44,9 +44,9 @@ bool virtio_rdma_ring_check(VirtIORdma *s, VirtQueue *vq, uint16_t *seen)
 }
 
 /*
- * The same of a packed ring (virtio 1.2, 2.8.1): a descriptor is available if
- * its first bit is the wrap counter, and its second one is not. The last one of
- * a buffer has no flag NEXT.
+ * Count the available buffers of a packed ring (virtio 1.2, 2.8.1): a
+ * descriptor is available if its flag AVAIL equals the wrap counter, and USED
+ * does not. The last descriptor of a buffer has no flag NEXT.
  */
 static bool count_packed(VirtIORdma *s, int index, uint32_t *n)
 {

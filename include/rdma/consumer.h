@@ -14,7 +14,7 @@
 
 /* The answer of a send queue that is asked for its next work request */
 typedef enum RdmaNext {
-    /* There is none. A kick tells of the next one. */
+    /* The queue is empty. The consumer kicks when it posts the next one. */
     RDMA_NEXT_NONE,
     /* Here it is; it counts as taken. */
     RDMA_NEXT_WR,
@@ -25,17 +25,17 @@ typedef enum RdmaNext {
 /* @opaque is the consumer's own. All are mandatory, unless they say else. */
 typedef struct RdmaConsumerOps {
     /*
-     * Post @wc on CQ @cqn; @solicited tells of a solicited receive. wc->qp_num
-     * is the QPN, wc->src_qp the number on the wire. Returns false if that CQ
-     * is in error or full: all QPs that use it are then moved to ERR, and
-     * nothing is posted to it any more.
+     * Post @wc on CQ @cqn; @solicited: the message asked for a solicited event.
+     * wc->qp_num is the QPN, wc->src_qp the number on the wire. Returns false
+     * if that CQ is in error or full: the caller then moves all QPs that use
+     * the CQ to ERR, and posts nothing to it any more.
      */
     bool (*complete)(void *opaque, uint32_t cqn, const RdmaWc *wc,
                      bool solicited);
     /*
-     * @count more WQEs of the queue are done with, oldest first. Before the
-     * complete() that tells of the last of them. Not of an SRQ, whose WQEs are
-     * done with as soon as they are taken.
+     * The oldest @count WQEs of the queue are done. Comes before the complete()
+     * of the last of them. Not for an SRQ, whose WQEs are done as soon as they
+     * are taken.
      */
     void (*retire)(void *opaque, uint32_t qpn, RdmaQueue queue,
                    uint32_t count);
@@ -66,8 +66,8 @@ typedef struct RdmaConsumerOps {
      */
     uint32_t (*recv_count)(void *opaque, RdmaQueue queue, uint32_t id);
     /*
-     * Have a kick tell of the next receive of RQ or SRQ @id. False: there is
-     * one already. Not NULL if recv_count is not.
+     * The consumer shall kick when it posts the next receive to RQ or SRQ @id.
+     * False: the queue has one already. Not NULL if recv_count is not.
      */
     bool (*recv_sleep)(void *opaque, RdmaQueue queue, uint32_t id);
 } RdmaConsumerOps;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The owner tells of what its queues have.
+ * Kicks: the owner says that a queue may have work requests.
  */
 #include <glib.h>
 #include "roce-int.h"

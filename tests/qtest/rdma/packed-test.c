@@ -23,11 +23,11 @@ typedef struct Fixture {
 static void start_qp(Fixture *f)
 {
     QRdmaPath path = { .mtu = RDMA_MTU_1024 };
-    QRdmaQp nobody = *f->qp;
+    QRdmaQp absent = *f->qp;
 
-    nobody.wire_qpn = RDMA_24BIT_MASK - 1;
+    absent.wire_qpn = RDMA_24BIT_MASK - 1;
     qrdma_modify_init(f->qp, 0);
-    qrdma_modify_rtr(f->qp, &nobody, &path, 0);
+    qrdma_modify_rtr(f->qp, &absent, &path, 0);
     qrdma_modify_rts(f->qp, &path, 0);
 }
 
