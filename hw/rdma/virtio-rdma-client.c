@@ -44,8 +44,7 @@ static void virtio_rdma_retire(void *opaque, uint32_t qpn,
     VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, qpn);
 
     if (qp) {
-        virtio_rdma_wq_retire(s, qp, queue == RDMA_SQ ? &qp->sq : &qp->rq,
-                              count);
+        virtio_rdma_wq_retire(s, queue == RDMA_SQ ? &qp->sq : &qp->rq, count);
     }
 }
 
@@ -73,8 +72,7 @@ static void virtio_rdma_event(void *opaque, const RdmaEvent *event)
           ? virtio_rdma_table_get(&s->srqs, event->id) : NULL;
     if (srq) {
         /* Its QPs fail, too, and the event is raised then. */
-        srq->broken = true;
-        virtio_rdma_srq_schedule(s, srq);
+        virtio_rdma_wq_break(s, &srq->wq);
         return;
     }
     virtio_rdma_event_raise(s, event->type, event->id);
@@ -98,58 +96,48 @@ static void virtio_rdma_put_back_send(void *opaque, uint32_t qpn,
     virtio_rdma_sq_put_back(s, virtio_rdma_table_get(&s->qps, qpn), wr);
 }
 
-static bool virtio_rdma_next_recv(void *opaque, RdmaQueue queue, uint32_t id,
-                                  bool flush, RdmaRecvWr *wr)
+/* The RQ or SRQ @id if the device may look there, or NULL */
+static VirtIORdmaWq *recv_queue(VirtIORdma *s, RdmaQueue queue, uint32_t id)
 {
-    VirtIORdma *s = opaque;
     VirtIORdmaSrq *srq;
     VirtIORdmaQp *qp;
 
     if (!virtio_rdma_active(s)) {
-        return false;
+        return NULL;
     }
     if (queue == RDMA_SRQ) {
         srq = virtio_rdma_table_get(&s->srqs, id);
-        return srq && virtio_rdma_srq_next(s, srq, wr);
+        return srq && !srq->error ? &srq->wq : NULL;
     }
     qp = virtio_rdma_table_get(&s->qps, id);
-    return qp && !qp->srq && virtio_rdma_rq_next(s, qp, flush, wr);
+    return qp && !qp->srq ? &qp->rq : NULL;
+}
+
+static bool virtio_rdma_next_recv(void *opaque, RdmaQueue queue, uint32_t id,
+                                  bool flush, RdmaRecvWr *wr)
+{
+    VirtIORdma *s = opaque;
+    VirtIORdmaWq *wq = recv_queue(s, queue, id);
+
+    return wq && virtio_rdma_rq_next(s, wq, flush, wr);
 }
 
 static uint32_t virtio_rdma_recv_count(void *opaque, RdmaQueue queue,
                                        uint32_t id)
 {
     VirtIORdma *s = opaque;
-    VirtIORdmaSrq *srq;
-    VirtIORdmaQp *qp;
+    VirtIORdmaWq *wq = recv_queue(s, queue, id);
 
-    if (!virtio_rdma_active(s)) {
-        return 0;
-    }
-    if (queue == RDMA_SRQ) {
-        srq = virtio_rdma_table_get(&s->srqs, id);
-        return srq ? virtio_rdma_srq_count(s, srq) : 0;
-    }
-    qp = virtio_rdma_table_get(&s->qps, id);
-    return qp && !qp->srq ? virtio_rdma_rq_count(s, qp) : 0;
+    return wq ? virtio_rdma_rq_count(s, wq) : 0;
 }
 
+/* All queues are kicked when a device that is not active becomes so. */
 static bool virtio_rdma_recv_sleep(void *opaque, RdmaQueue queue, uint32_t id)
 {
     VirtIORdma *s = opaque;
-    VirtIORdmaSrq *srq;
-    VirtIORdmaQp *qp;
+    VirtIORdmaWq *wq = recv_queue(s, queue, id);
 
-    if (!virtio_rdma_active(s)) {
-        /* All queues are kicked when it is. */
-        return true;
-    }
-    if (queue == RDMA_SRQ) {
-        srq = virtio_rdma_table_get(&s->srqs, id);
-        return !srq || virtio_rdma_srq_sleep(s, srq);
-    }
-    qp = virtio_rdma_table_get(&s->qps, id);
-    return !qp || qp->srq || virtio_rdma_rq_sleep(s, qp);
+    return !wq || virtio_rdma_rq_sleep(s, wq);
 }
 
 static const RdmaBackendClientOps client_ops = {

@@ -42,17 +42,6 @@ static bool ask(VirtIORdma *s, RdmaInspect what, uint32_t id,
     return s->bc->inspect(s->backend, what, id, out) == 0;
 }
 
-/* The WQEs that the driver has posted and the device has not taken */
-static bool count_waiting(VirtIORdma *s, const VirtIORdmaSlots *slots,
-                          VirtQueue *vq, uint32_t *n)
-{
-    if (slots->pages) {
-        *n = virtio_rdma_slots_count(s, slots);
-        return true;
-    }
-    return vq && virtio_rdma_ring_count(s, vq, n);
-}
-
 static RdmaMemoryAccessList *access_info(uint32_t access)
 {
     static const uint32_t flags[] = {
@@ -126,8 +115,8 @@ static void add_srq(VirtIORdma *s, const void *obj, bool detail, Ends *ends)
     info->max_wr = srq->attr.max_wr;
     info->max_sge = srq->attr.max_sge;
     info->recvs = in.srq.recvs;
-    info->has_recvs_waiting = count_waiting(s, &srq->slots, srq->vq,
-                                            &info->recvs_waiting);
+    info->has_recvs_waiting = virtio_rdma_wq_count(s, &srq->wq,
+                                                   &info->recvs_waiting);
     info->has_limit = in.srq.has_limit;
     info->limit = in.srq.limit;
     info->direct = srq->pages;
@@ -260,11 +249,11 @@ static RdmaQueuePairDetail *detail_info(const VirtIORdmaQp *qp,
 static void add_waiting(VirtIORdma *s, const VirtIORdmaQp *qp,
                         RdmaQueuePairInfo *info)
 {
-    info->has_sends_waiting = count_waiting(s, &qp->sq.slots, qp->sq.vq,
-                                            &info->sends_waiting);
+    info->has_sends_waiting = virtio_rdma_wq_count(s, &qp->sq,
+                                                   &info->sends_waiting);
     if (!qp->srq) {
-        info->has_recvs_waiting = count_waiting(s, &qp->rq.slots, qp->rq.vq,
-                                                &info->recvs_waiting);
+        info->has_recvs_waiting = virtio_rdma_wq_count(s, &qp->rq,
+                                                       &info->recvs_waiting);
     }
 }
 

@@ -97,7 +97,7 @@ static int assign_srq_notifier(VirtIORdma *s, uint32_t srqn)
 {
     VirtIORdmaSrq *srq = virtio_rdma_table_get(&s->srqs, srqn);
 
-    return srq->vq ? assign_notifier(s, virtio_rdma_srq_vq(s, srqn)) : 0;
+    return srq->wq.vq ? assign_notifier(s, virtio_rdma_srq_vq(s, srqn)) : 0;
 }
 
 void virtio_rdma_srq_set_notifier(VirtIORdma *s, uint32_t srqn, bool assign)

@@ -29,25 +29,10 @@ static uint32_t rq_vq(VirtIORdma *s, uint32_t qpn)
     return VIRTIO_RDMA_RQ_VQ(s->max_vq_cq, qpn);
 }
 
-static void init_wq(VirtIORdmaWq *wq, RdmaQueue kind, uint32_t max_sge,
-                    uint32_t max_inline)
-{
-    wq->kind = kind;
-    wq->max_sge = max_sge;
-    wq->max_inline = max_inline;
-    QTAILQ_INIT(&wq->held);
-}
-
-static void use_vq(VirtIORdma *s, VirtIORdmaWq *wq, uint32_t vq)
-{
-    wq->vq = virtio_get_queue(VIRTIO_DEVICE(s), vq);
-    wq->seen = virtio_queue_get_last_avail_idx(VIRTIO_DEVICE(s), vq);
-}
-
 void virtio_rdma_qp_use_vqs(VirtIORdma *s, VirtIORdmaQp *qp)
 {
-    use_vq(s, &qp->sq, sq_vq(s, qp->init.qpn));
-    use_vq(s, &qp->rq, rq_vq(s, qp->init.qpn));
+    virtio_rdma_wq_use_vq(s, &qp->sq, sq_vq(s, qp->init.qpn));
+    virtio_rdma_wq_use_vq(s, &qp->rq, rq_vq(s, qp->init.qpn));
 }
 
 VirtIORdmaQp *virtio_rdma_qp_add(VirtIORdma *s, const RdmaQpInitAttr *init,
@@ -67,9 +52,10 @@ VirtIORdmaQp *virtio_rdma_qp_add(VirtIORdma *s, const RdmaQpInitAttr *init,
     pd->users++;
     send_cq->users++;
     recv_cq->users++;
-    init_wq(&qp->sq, RDMA_SQ, init->cap.max_send_sge,
-            init->cap.max_inline_data);
-    init_wq(&qp->rq, RDMA_RQ, init->cap.max_recv_sge, 0);
+    virtio_rdma_wq_init(&qp->sq, RDMA_SQ, init->qpn, init->cap.max_send_sge,
+                        init->cap.max_inline_data);
+    virtio_rdma_wq_init(&qp->rq, RDMA_RQ, init->qpn, init->cap.max_recv_sge,
+                        0);
     virtio_rdma_table_set(&s->qps, init->qpn, qp);
     return qp;
 }
@@ -370,7 +356,7 @@ int virtio_rdma_qp_modify(VirtIORdma *s, const VirtIORdmaReq *req,
                                 mask & RDMA_QP_STATE ? attr.qp_state : -1);
     if ((mask & RDMA_QP_STATE) && attr.qp_state == RDMA_QPS_RESET) {
         drain(s, qp);
-        qp->broken = false;
+        qp->sq.broken = qp->rq.broken = false;
         /* The driver removes only the completions that it has been given. */
         virtio_rdma_cq_forget_qp(s, qp->send_cq, qp->init.qpn);
         virtio_rdma_cq_forget_qp(s, qp->recv_cq, qp->init.qpn);

@@ -98,28 +98,35 @@ typedef struct VirtIORdmaSlots {
     uint32_t depth;                 /* power of 2 */
     uint32_t slot_shift;
     uint32_t taken;                 /* WQEs, free-running as the producer */
-    uint32_t looked;                /* those of the last look, which ended */
-    uint32_t rescan_after;          /* so many in one look want another one */
     uint32_t seen;                  /* the producer when it was read last */
-    bool rung;                      /* a doorbell came after the last look */
     bool is_awake;
     bool in_doubt;                  /* memory may say otherwise */
+    /* Of an SQ */
+    bool rung;                      /* a doorbell came after the last take() */
+    uint32_t slept_at;              /* @taken when the queue was last empty */
+    uint32_t rescan_threshold;      /* WQEs since then that merit a rescan */
 } VirtIORdmaSlots;
 
 typedef struct VirtIORdmaHeld VirtIORdmaHeld;
+typedef struct VirtIORdmaWqOps VirtIORdmaWqOps;
 
-/* An SQ or RQ. WQEs are copied when they are popped. */
+/* An SQ, RQ or SRQ. WQEs are copied when they are taken. */
 typedef struct VirtIORdmaWq {
-    VirtQueue *vq;                  /* or NULL */
-    VirtIORdmaSlots slots;
+    const VirtIORdmaWqOps *ops;     /* of its form */
     RdmaQueue kind;
+    uint32_t id;                    /* QPN, or number of the SRQ */
     uint32_t max_sge;
     uint32_t max_inline;
+    bool broken;                    /* its driver counts wrongly */
+    /* A virtqueue, or slots */
+    VirtQueue *vq;
+    uint16_t seen;                  /* for virtio_rdma_ring_check() */
+    VirtIORdmaSlots slots;
+    /* In flight */
     uint32_t head;                  /* oldest of inflight[] */
     uint32_t count;
     uint32_t ndescs;                /* of inflight[]; the ring has as many */
     uint32_t stale;                 /* at the backend, the ring was reset */
-    uint16_t seen;                  /* for virtio_rdma_ring_check() */
     uint32_t inflight_room;         /* power of 2, or 0 */
     VirtIORdmaInflight *inflight;
     QTAILQ_HEAD(, VirtIORdmaHeld) held; /* of VirtIORdmaFaults.held */
@@ -130,12 +137,9 @@ struct VirtIORdmaSrq {
     VirtIORdmaPd *pd;
     uint32_t users;                 /* QPs */
     bool error;
-    uint16_t seen;                  /* for virtio_rdma_ring_check() */
-    VirtQueue *vq;                  /* NULL: it is a direct SRQ */
-    VirtIORdmaSlots slots;
+    VirtIORdmaWq wq;
     VirtIORdmaDirectSrq direct;     /* of a direct SRQ */
     uint64_t *pages;                /* of its memory, or NULL */
-    bool broken;                    /* its driver counts wrongly */
 };
 
 /* The shadow of a page of doorbells */
@@ -243,7 +247,6 @@ struct VirtIORdmaQp {
     VirtIORdmaWq rq;
     VirtIORdmaDirectQp direct;      /* without pages: it has virtqueues */
     uint64_t *pages;                /* of the memory of a direct QP, or NULL */
-    bool broken;                    /* its driver counts wrongly */
     int64_t rung_at;                /* the last doorbell, in host time */
     uint64_t n_errors;
     VirtIORdmaQpError error;        /* the last one */
@@ -319,6 +322,8 @@ void virtio_rdma_work_schedule(VirtIORdma *s);
  */
 void virtio_rdma_qp_schedule(VirtIORdma *s, VirtIORdmaQp *qp);
 void virtio_rdma_srq_schedule(VirtIORdma *s, VirtIORdmaSrq *srq);
+/* The driver counts wrongly: the QP, or SRQ, is to fail. */
+void virtio_rdma_wq_break(VirtIORdma *s, VirtIORdmaWq *wq);
 /* Have it look at the backlogs of all CQs. */
 void virtio_rdma_cqs_schedule(VirtIORdma *s);
 /* Have it look at all there is. */
@@ -580,35 +585,6 @@ void virtio_rdma_direct_srq_start(VirtIORdma *s, VirtIORdmaSrq *srq,
                                   const VirtIORdmaDirectSrq *direct,
                                   uint64_t *pages);
 void virtio_rdma_direct_srq_stop(VirtIORdma *s, VirtIORdmaSrq *srq);
-static inline bool virtio_rdma_is_direct(const VirtIORdmaWq *wq)
-{
-    return wq->slots.pages;
-}
-/*
- * Copy the next WQE to @wqe, or the first @room bytes of it, and tell how long
- * it is in guest memory. False if there is none. A driver that counts wrongly
- * breaks the QP, or the SRQ: *@bad is set.
- */
-bool virtio_rdma_slots_take(VirtIORdma *s, VirtIORdmaSlots *slots,
-                            uint8_t *wqe, size_t room, size_t *len, bool *bad);
-/* Are there any? *@bad: as above */
-bool virtio_rdma_slots_look(VirtIORdma *s, VirtIORdmaSlots *slots, bool *bad);
-/* WQEs that are there, by what the driver says; 0 if that is nonsense. */
-uint32_t virtio_rdma_slots_count(VirtIORdma *s, const VirtIORdmaSlots *slots);
-/* Undo the last virtio_rdma_slots_take(). */
-void virtio_rdma_slots_untake(VirtIORdmaSlots *slots);
-/* Does the driver not ring for these, as far as the device knows? */
-static inline bool virtio_rdma_slots_are_awake(const VirtIORdmaSlots *slots)
-{
-    return slots->is_awake && !slots->in_doubt;
-}
-/* The driver need ring no doorbell, for the device will look by itself. */
-void virtio_rdma_slots_wake(VirtIORdma *s, VirtIORdmaSlots *slots);
-/* It has to. Returns false if there are WQEs already; *@bad: as above. */
-bool virtio_rdma_slots_sleep(VirtIORdma *s, VirtIORdmaSlots *slots, bool *bad);
-/* Drop what is there; the driver may have counted anything. */
-void virtio_rdma_slots_drain(VirtIORdma *s, VirtIORdmaSlots *slots);
-
 /* virtio-rdma-shadow.c: shadows of pages of doorbells, of s->doorbells pages */
 
 void virtio_rdma_shadows_init(VirtIORdma *s);
@@ -628,8 +604,13 @@ void virtio_rdma_shadows_run(VirtIORdma *s, uint32_t *budget);
 
 /* virtio-rdma-wq.c: work queues */
 
-void virtio_rdma_wq_init(VirtIORdma *s);
-void virtio_rdma_wq_free(VirtIORdma *s);
+void virtio_rdma_wqs_init(VirtIORdma *s);
+void virtio_rdma_wqs_free(VirtIORdma *s);
+/* A queue of the QP or SRQ @id, which is given its form afterwards. */
+void virtio_rdma_wq_init(VirtIORdmaWq *wq, RdmaQueue kind, uint32_t id,
+                         uint32_t max_sge, uint32_t max_inline);
+/* Have it lie in virtqueue @n. */
+void virtio_rdma_wq_use_vq(VirtIORdma *s, VirtIORdmaWq *wq, uint32_t n);
 /*
  * After migration, when guest memory may be touched: for in-order use the
  * virtqueue must know what is in flight, but it does not migrate that.
@@ -640,8 +621,25 @@ VirtIORdmaInflight *virtio_rdma_wq_inflight(const VirtIORdmaWq *wq, uint32_t i);
 /* Add one as the newest. */
 void virtio_rdma_wq_push(VirtIORdmaWq *wq, const VirtIORdmaInflight *inflight);
 /* The backend is done with @count more WQEs, oldest first. */
-void virtio_rdma_wq_retire(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaWq *wq,
-                           uint32_t count);
+void virtio_rdma_wq_retire(VirtIORdma *s, VirtIORdmaWq *wq, uint32_t count);
+/* How many WQEs may be in flight */
+uint32_t virtio_rdma_wq_depth(const VirtIORdmaWq *wq);
+/*
+ * Count the WQEs that the driver has posted and the device has not taken. False
+ * if that cannot be told: @n is 1 if there are any.
+ */
+bool virtio_rdma_wq_count(VirtIORdma *s, const VirtIORdmaWq *wq, uint32_t *n);
+/*
+ * The device polls: the driver need not ring. False if it knows that already.
+ */
+bool virtio_rdma_wq_wake(VirtIORdma *s, VirtIORdmaWq *wq);
+/*
+ * An SQ was kicked; @alone: by the doorbell of a send that no other follows, as
+ * far as the device knows, so that its queue is not worth a rescan.
+ */
+void virtio_rdma_wq_ring(VirtIORdma *s, VirtIORdmaWq *wq, bool alone);
+/* Does what the driver says make sense? If not, the queue is broken. */
+bool virtio_rdma_wq_check(VirtIORdma *s, VirtIORdmaWq *wq);
 /* Return all buffers as used, those of posted WQEs first. */
 void virtio_rdma_wq_drain(VirtIORdma *s, VirtIORdmaWq *wq);
 /* The virtqueue of a QP was reset. Returns whether WQEs were lost. */
@@ -652,26 +650,15 @@ bool virtio_rdma_wq_forget(VirtIORdma *s, VirtIORdmaWq *wq);
 /* As RdmaConsumerOps.next_send() */
 RdmaNext virtio_rdma_sq_next(VirtIORdma *s, VirtIORdmaQp *qp, bool flush,
                              RdmaSendWr *wr);
-/*
- * How many sends in one look make another look worth while. With one at a time
- * that is left to the shadow, which is for all QPs.
- */
-uint32_t virtio_rdma_sq_rescan_threshold(VirtIORdma *s,
-                                         const VirtIORdmaQp *qp);
 /* It is the next one again. */
 void virtio_rdma_sq_put_back(VirtIORdma *s, VirtIORdmaQp *qp,
                              const RdmaSendWr *wr);
 
-/* virtio-rdma-rq.c: the same of receive queues */
+/* virtio-rdma-rq.c: the same of receive queues, shared ones too */
 
-bool virtio_rdma_rq_next(VirtIORdma *s, VirtIORdmaQp *qp, bool flush,
+bool virtio_rdma_rq_next(VirtIORdma *s, VirtIORdmaWq *wq, bool flush,
                          RdmaRecvWr *wr);
-uint32_t virtio_rdma_rq_count(VirtIORdma *s, VirtIORdmaQp *qp);
-bool virtio_rdma_rq_sleep(VirtIORdma *s, VirtIORdmaQp *qp);
-bool virtio_rdma_srq_next(VirtIORdma *s, VirtIORdmaSrq *srq, RdmaRecvWr *wr);
-/* Do the counters of a direct SRQ make sense? If not, it will fail. */
-bool virtio_rdma_srq_check(VirtIORdma *s, VirtIORdmaSrq *srq);
-uint32_t virtio_rdma_srq_count(VirtIORdma *s, VirtIORdmaSrq *srq);
-bool virtio_rdma_srq_sleep(VirtIORdma *s, VirtIORdmaSrq *srq);
+uint32_t virtio_rdma_rq_count(VirtIORdma *s, VirtIORdmaWq *wq);
+bool virtio_rdma_rq_sleep(VirtIORdma *s, VirtIORdmaWq *wq);
 
 #endif

@@ -130,7 +130,7 @@ static void queue_reset(VirtIORdma *s, uint32_t n)
         qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: virtqueue of SRQ %u was "
                       "reset before the SRQ was destroyed\n",
                       srq->attr.srqn);
-        srq->seen = 0;
+        virtio_rdma_wq_forget(s, &srq->wq);
         virtio_rdma_srq_fail(s, srq);
     } else if (cq) {
         cq->seen = 0;
@@ -213,7 +213,7 @@ static void unrealize(VirtIORdma *s)
     virtio_rdma_objects_free(s);
     virtio_rdma_faults_free(s);
     virtio_rdma_events_free(s);
-    virtio_rdma_wq_free(s);
+    virtio_rdma_wqs_free(s);
     virtio_rdma_saved_free(s);
     g_clear_pointer(&s->kicks, g_free);
     qemu_bh_delete(s->bh);

@@ -17,60 +17,41 @@
  */
 #define RING_IN_A_ROW_NS (25 * SCALE_US)
 
-/*
- * Tell the backend of sends. A direct queue that has had @rescan_after of them
- * when it is empty is looked at again in the next turn.
- */
-static void kick_sq(VirtIORdma *s, VirtIORdmaQp *qp, uint32_t rescan_after)
+static void kick_sq(VirtIORdma *s, VirtIORdmaQp *qp, bool alone)
 {
-    VirtIORdmaSlots *slots = &qp->sq.slots;
-
-    if (slots->rung && virtio_rdma_is_direct(&qp->sq)) {
-        /* The backend has yet to ask, and finds this one, too. */
-        virtio_rdma_slots_wake(s, slots);
-    }
-    slots->rescan_after = rescan_after;
-    slots->rung = true;
+    virtio_rdma_wq_ring(s, &qp->sq, alone);
     rdma_backend_kick(s->backend, RDMA_SQ, qp->init.qpn);
 }
 
-static void kick_rq(VirtIORdma *s, VirtIORdmaQp *qp)
+static void kick_recvs(VirtIORdma *s, VirtIORdmaWq *wq)
 {
-    if (virtio_rdma_is_direct(&qp->rq)) {
-        virtio_rdma_slots_wake(s, &qp->rq.slots);
-    }
-    rdma_backend_kick(s->backend, RDMA_RQ, qp->init.qpn);
+    virtio_rdma_wq_wake(s, wq);
+    rdma_backend_kick(s->backend, wq->kind, wq->id);
 }
 
+/* Wrong counters of an SRQ are an error at once, not with the next message. */
 static void kick_srq(VirtIORdma *s, VirtIORdmaSrq *srq)
 {
-    if (srq->error) {
-        return;
+    if (!srq->error && virtio_rdma_wq_check(s, &srq->wq)) {
+        kick_recvs(s, &srq->wq);
     }
-    if (!srq->vq) {
-        if (!virtio_rdma_srq_check(s, srq)) {
-            return;
-        }
-        virtio_rdma_slots_wake(s, &srq->slots);
-    }
-    rdma_backend_kick(s->backend, RDMA_SRQ, srq->attr.srqn);
 }
 
 static void kick_or_fail_qp(VirtIORdma *s, VirtIORdmaQp *qp)
 {
-    if (unlikely(qp->broken || qp->fault.fatal)) {
+    if (unlikely(qp->sq.broken || qp->rq.broken || qp->fault.fatal)) {
         qp->fault.fatal = false;
         virtio_rdma_qp_fail(s, qp);
     }
     if (!qp->srq) {
-        kick_rq(s, qp);
+        kick_recvs(s, &qp->rq);
     }
-    kick_sq(s, qp, virtio_rdma_sq_rescan_threshold(s, qp));
+    kick_sq(s, qp, false);
 }
 
 static void kick_or_fail_srq(VirtIORdma *s, VirtIORdmaSrq *srq)
 {
-    if (unlikely(srq->broken)) {
+    if (unlikely(srq->wq.broken)) {
         virtio_rdma_srq_fail(s, srq);
     } else {
         kick_srq(s, srq);
@@ -382,9 +363,9 @@ void virtio_rdma_handle_wq(VirtIODevice *vdev, VirtQueue *vq)
     virtio_rdma_enter(s);
     virtio_rdma_pay(&s->kick_budget, VIRTIO_RDMA_COST_LOOK);
     if (wq->kind == RDMA_SQ) {
-        kick_sq(s, qp, 1);
+        kick_sq(s, qp, false);
     } else {
-        kick_rq(s, qp);
+        kick_recvs(s, wq);
     }
     virtio_rdma_leave(s);
 }
@@ -452,10 +433,10 @@ static void ring_direct_qp(VirtIORdma *s, VirtIORdmaQp *qp)
         virtio_rdma_shadow_wake(s, qp->direct.doorbell);
     }
     virtio_rdma_pay(&s->kick_budget, VIRTIO_RDMA_COST_LOOK);
-    if (!qp->srq && !virtio_rdma_slots_are_awake(&qp->rq.slots)) {
-        kick_rq(s, qp);
+    if (!qp->srq && virtio_rdma_wq_wake(s, &qp->rq)) {
+        rdma_backend_kick(s->backend, RDMA_RQ, qp->init.qpn);
     }
-    kick_sq(s, qp, in_a_row(&qp->rung_at) || qp->sq.count ? 1 : UINT32_MAX);
+    kick_sq(s, qp, !in_a_row(&qp->rung_at) && !qp->sq.count);
     /* What it writes may be the end of the QP, and of the device. */
     virtio_rdma_leave(s);
 }

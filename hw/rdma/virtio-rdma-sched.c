@@ -44,6 +44,12 @@ void virtio_rdma_srq_schedule(VirtIORdma *s, VirtIORdmaSrq *srq)
     schedule(s, s->qps.end + srq->attr.srqn);
 }
 
+void virtio_rdma_wq_break(VirtIORdma *s, VirtIORdmaWq *wq)
+{
+    wq->broken = true;
+    schedule(s, wq->kind == RDMA_SRQ ? s->qps.end + wq->id : wq->id);
+}
+
 void virtio_rdma_cqs_schedule(VirtIORdma *s)
 {
     s->sched_cqs = true;

@@ -9,7 +9,7 @@
  */
 #include "qemu/osdep.h"
 #include "qemu/log.h"
-#include "virtio-rdma-queue.h"
+#include "virtio-rdma-wq.h"
 
 #define MIN_SLOT_SHIFT 5
 #define PAGE_SHIFT RDMA_PAGE_SHIFT
@@ -105,13 +105,16 @@ int virtio_rdma_direct_srq_check(VirtIORdma *s, const RdmaSrqAttr *attr,
                                        direct->slot_shift));
 }
 
-static void start(VirtIORdmaSlots *slots, const uint64_t *pages,
-                  uint8_t depth_shift, uint8_t slot_shift)
+static void start(VirtIORdmaWq *wq, const uint64_t *pages, uint8_t depth_shift,
+                  uint8_t slot_shift)
 {
+    VirtIORdmaSlots *slots = &wq->slots;
+
+    wq->ops = &virtio_rdma_wq_slots_ops;
     slots->pages = pages;
     slots->depth = 1u << depth_shift;
     slots->slot_shift = slot_shift;
-    slots->rescan_after = 1;
+    slots->rescan_threshold = 1;
     /* The driver may have seen what the source of a migration was at. */
     slots->in_doubt = true;
 }
@@ -124,14 +127,14 @@ void virtio_rdma_direct_start(VirtIORdma *s, VirtIORdmaQp *qp,
 
     qp->pages = pages;
     qp->direct = *direct;
-    start(&qp->sq.slots, pages + 1, direct->sq_depth_shift,
+    start(&qp->sq, pages + 1, direct->sq_depth_shift,
           direct->sq_slot_shift);
     qp->sq.slots.producer = first + VIRTIO_RDMA_DIRECT_AT(sq_producer);
     qp->sq.slots.awake = first + VIRTIO_RDMA_DIRECT_AT(sq_awake);
     if (qp->srq) {
         return;
     }
-    start(&qp->rq.slots, pages + 1 + slots_pages(direct->sq_depth_shift,
+    start(&qp->rq, pages + 1 + slots_pages(direct->sq_depth_shift,
                                                  direct->sq_slot_shift),
           direct->rq_depth_shift, direct->rq_slot_shift);
     qp->rq.slots.producer = first + VIRTIO_RDMA_DIRECT_AT(rq_producer);
@@ -152,9 +155,9 @@ void virtio_rdma_direct_srq_start(VirtIORdma *s, VirtIORdmaSrq *srq,
 {
     srq->pages = pages;
     srq->direct = *direct;
-    start(&srq->slots, pages + 1, direct->depth_shift, direct->slot_shift);
-    srq->slots.producer = pages[0] + VIRTIO_RDMA_DIRECT_SRQ_AT(producer);
-    srq->slots.awake = pages[0] + VIRTIO_RDMA_DIRECT_SRQ_AT(awake);
+    start(&srq->wq, pages + 1, direct->depth_shift, direct->slot_shift);
+    srq->wq.slots.producer = pages[0] + VIRTIO_RDMA_DIRECT_SRQ_AT(producer);
+    srq->wq.slots.awake = pages[0] + VIRTIO_RDMA_DIRECT_SRQ_AT(awake);
 }
 
 void virtio_rdma_direct_srq_stop(VirtIORdma *s, VirtIORdmaSrq *srq)
@@ -188,8 +191,10 @@ static bool read_slot(VirtIORdma *s, const VirtIORdmaSlots *slots, uint32_t at,
     return true;
 }
 
-bool virtio_rdma_slots_look(VirtIORdma *s, VirtIORdmaSlots *slots, bool *bad)
+/* Are there WQEs? A producer that makes no sense breaks the queue. */
+static bool poll_producer(VirtIORdma *s, VirtIORdmaWq *wq)
 {
+    VirtIORdmaSlots *slots = &wq->slots;
     uint32_t producer;
 
     if (slots->seen != slots->taken) {
@@ -199,56 +204,75 @@ bool virtio_rdma_slots_look(VirtIORdma *s, VirtIORdmaSlots *slots, bool *bad)
                                      &producer)) {
         qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: the counters of a direct "
                       "queue are not in RAM any more\n");
-        *bad = true;
+        virtio_rdma_wq_break(s, wq);
     } else if (producer - slots->taken > slots->depth) {
         qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: the producer of a direct "
                       "queue moves from %u to %u, but it has %u slots\n",
                       slots->taken, producer, slots->depth);
-        *bad = true;
+        virtio_rdma_wq_break(s, wq);
     } else {
         slots->seen = producer;
     }
     return slots->seen != slots->taken;
 }
 
-bool virtio_rdma_slots_take(VirtIORdma *s, VirtIORdmaSlots *slots,
-                            uint8_t *wqe, size_t room, size_t *len, bool *bad)
+static bool check(VirtIORdma *s, VirtIORdmaWq *wq)
 {
+    poll_producer(s, wq);
+    return !wq->broken;
+}
+
+static uint32_t depth(const VirtIORdmaWq *wq)
+{
+    return wq->slots.depth;
+}
+
+static bool take(VirtIORdma *s, VirtIORdmaWq *wq, VirtIORdmaTaken *t,
+                 VirtIORdmaInflight *inflight)
+{
+    VirtIORdmaSlots *slots = &wq->slots;
     uint32_t most = (1u << slots->slot_shift) - VIRTIO_RDMA_SLOT_SIZE;
     uint8_t head[VIRTIO_RDMA_SLOT_SIZE];
 
-    if (!virtio_rdma_slots_look(s, slots, bad)) {
+    slots->rung = false;
+    if (!poll_producer(s, wq)) {
         return false;
     }
     /* A WQE without any bytes completes with an error. */
-    *len = 0;
     if (read_slot(s, slots, 0, head, sizeof(head))) {
         uint32_t said = virtio_rdma_codec_get_slot(head);
 
-        if (said <= most && read_slot(s, slots, sizeof(head), wqe,
-                                      MIN(said, room))) {
-            *len = said;
+        if (said <= most &&
+            read_slot(s, slots, sizeof(head), s->scratch->wqe,
+                      MIN(said, s->scratch->wqe_room))) {
+            t->len = said;
         }
     }
     slots->taken++;
     return true;
 }
 
-uint32_t virtio_rdma_slots_count(VirtIORdma *s, const VirtIORdmaSlots *slots)
+static void put_back(VirtIORdma *s, VirtIORdmaWq *wq, VirtIORdmaTaken *t)
 {
-    uint32_t producer;
-
-    if (!virtio_rdma_codec_load_word(s->parent_obj.dma_as, slots->producer,
-                                     &producer) ||
-        producer - slots->taken > slots->depth) {
-        return 0;
-    }
-    return producer - slots->taken;
+    wq->slots.taken--;
 }
 
-void virtio_rdma_slots_untake(VirtIORdmaSlots *slots)
+static void retire(VirtIORdma *s, VirtIORdmaWq *wq, uint32_t count)
 {
-    slots->taken--;
+}
+
+static bool count(VirtIORdma *s, const VirtIORdmaWq *wq, uint32_t *n)
+{
+    const VirtIORdmaSlots *slots = &wq->slots;
+    uint32_t producer;
+
+    *n = 0;
+    if (virtio_rdma_codec_load_word(s->parent_obj.dma_as, slots->producer,
+                                    &producer) &&
+        producer - slots->taken <= slots->depth) {
+        *n = producer - slots->taken;
+    }
+    return true;
 }
 
 static void set_awake(VirtIORdma *s, VirtIORdmaSlots *slots, bool awake)
@@ -258,15 +282,59 @@ static void set_awake(VirtIORdma *s, VirtIORdmaSlots *slots, bool awake)
     virtio_rdma_codec_store_word(s->parent_obj.dma_as, slots->awake, awake);
 }
 
-void virtio_rdma_slots_wake(VirtIORdma *s, VirtIORdmaSlots *slots)
+static bool wake(VirtIORdma *s, VirtIORdmaWq *wq)
 {
-    if (!slots->is_awake || slots->in_doubt) {
-        set_awake(s, slots, true);
+    if (wq->slots.is_awake && !wq->slots.in_doubt) {
+        return false;
     }
+    set_awake(s, &wq->slots, true);
+    return true;
 }
 
-bool virtio_rdma_slots_sleep(VirtIORdma *s, VirtIORdmaSlots *slots, bool *bad)
+/*
+ * While the shadow of the doorbells is awake it finds a QP that has one send at
+ * a time: a rescan of each queue costs more.
+ */
+static uint32_t default_rescan_threshold(VirtIORdma *s, VirtIORdmaWq *wq)
 {
+    const VirtIORdmaQp *qp = container_of(wq, VirtIORdmaQp, sq);
+
+    return s->shadows[qp->direct.doorbell].is_awake ? 2 : 1;
+}
+
+static void ring(VirtIORdma *s, VirtIORdmaWq *wq, bool alone)
+{
+    if (wq->slots.rung) {
+        /* The backend has yet to ask, and finds this one, too. */
+        wake(s, wq);
+    }
+    wq->slots.rung = true;
+    wq->slots.rescan_threshold = alone ? UINT32_MAX
+                                       : default_rescan_threshold(s, wq);
+}
+
+/* An SQ that had @rescan_threshold WQEs in a row is polled in the next turn. */
+static bool is_worth_a_rescan(VirtIORdma *s, VirtIORdmaWq *wq)
+{
+    VirtIORdmaSlots *slots = &wq->slots;
+    uint32_t found = slots->taken - slots->slept_at;
+
+    slots->slept_at = slots->taken;
+    if (wq->kind != RDMA_SQ || found < slots->rescan_threshold) {
+        return false;
+    }
+    slots->rescan_threshold = default_rescan_threshold(s, wq);
+    return true;
+}
+
+static RdmaNext go_to_sleep(VirtIORdma *s, VirtIORdmaWq *wq)
+{
+    VirtIORdmaSlots *slots = &wq->slots;
+
+    if (is_worth_a_rescan(s, wq)) {
+        wake(s, wq);
+        return RDMA_NEXT_LATER;
+    }
     if (slots->is_awake || slots->in_doubt) {
         set_awake(s, slots, false);
         /*
@@ -275,15 +343,33 @@ bool virtio_rdma_slots_sleep(VirtIORdma *s, VirtIORdmaSlots *slots, bool *bad)
          */
         smp_mb();
     }
-    return !virtio_rdma_slots_look(s, slots, bad);
+    return poll_producer(s, wq) ? RDMA_NEXT_WR : RDMA_NEXT_NONE;
 }
 
-void virtio_rdma_slots_drain(VirtIORdma *s, VirtIORdmaSlots *slots)
+static void drain(VirtIORdma *s, VirtIORdmaWq *wq, uint32_t n)
 {
     uint32_t producer;
 
-    if (virtio_rdma_codec_load_word(s->parent_obj.dma_as, slots->producer,
+    if (virtio_rdma_codec_load_word(s->parent_obj.dma_as, wq->slots.producer,
                                     &producer)) {
-        slots->taken = slots->looked = slots->seen = producer;
+        wq->slots.taken = wq->slots.seen = wq->slots.slept_at = producer;
     }
 }
+
+static void restore_order(VirtIORdma *s, VirtIORdmaWq *wq)
+{
+}
+
+const VirtIORdmaWqOps virtio_rdma_wq_slots_ops = {
+    .depth = depth,
+    .take = take,
+    .put_back = put_back,
+    .retire = retire,
+    .check = check,
+    .count = count,
+    .ring = ring,
+    .wake = wake,
+    .sleep = go_to_sleep,
+    .drain = drain,
+    .restore_order = restore_order,
+};

@@ -151,46 +151,6 @@ static void get_send(VirtIORdma *s, VirtIORdmaQp *qp, size_t len,
     }
 }
 
-uint32_t virtio_rdma_sq_rescan_threshold(VirtIORdma *s, const VirtIORdmaQp *qp)
-{
-    return qp->pages && s->shadows[qp->direct.doorbell].is_awake ? 2 : 1;
-}
-
-/* Take the next WQE of a send queue, if there is one. */
-static RdmaNext sq_take(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaTaken *t)
-{
-    VirtIORdmaWq *wq = &qp->sq;
-    VirtIORdmaSlots *slots = &wq->slots;
-
-    if (!virtio_rdma_is_direct(wq)) {
-        return virtio_rdma_wq_take(s, qp, wq, VIRTIO_RDMA_SEND_WQE_SIZE, t)
-               ? RDMA_NEXT_WR : RDMA_NEXT_NONE;
-    }
-    slots->rung = false;
-    if (qp->broken) {
-        return RDMA_NEXT_NONE;
-    }
-    while (!virtio_rdma_wq_take(s, qp, wq, VIRTIO_RDMA_SEND_WQE_SIZE, t)) {
-        uint32_t found = slots->taken - slots->looked;
-
-        slots->looked = slots->taken;
-        if (!qp->broken && found >= slots->rescan_after) {
-            slots->rescan_after = virtio_rdma_sq_rescan_threshold(s, qp);
-            virtio_rdma_slots_wake(s, slots);
-            return RDMA_NEXT_LATER;
-        }
-        if (!qp->broken && (slots->is_awake || slots->in_doubt) &&
-            !virtio_rdma_slots_sleep(s, slots, &qp->broken)) {
-            continue;
-        }
-        if (qp->broken) {
-            virtio_rdma_qp_schedule(s, qp);
-        }
-        return RDMA_NEXT_NONE;
-    }
-    return RDMA_NEXT_WR;
-}
-
 RdmaNext virtio_rdma_sq_next(VirtIORdma *s, VirtIORdmaQp *qp, bool flush,
                              RdmaSendWr *wr)
 {
@@ -205,9 +165,11 @@ RdmaNext virtio_rdma_sq_next(VirtIORdma *s, VirtIORdmaQp *qp, bool flush,
         virtio_rdma_fault_let_go(qp);
     }
     g_clear_pointer(&t->elem, g_free);
-    next = sq_take(s, qp, t);
-    if (next != RDMA_NEXT_WR) {
-        return next;
+    while (!virtio_rdma_wq_take(s, &qp->sq, VIRTIO_RDMA_SEND_WQE_SIZE, t)) {
+        next = virtio_rdma_wq_sleep(s, &qp->sq);
+        if (next != RDMA_NEXT_WR) {
+            return next;
+        }
     }
     *wr = (RdmaSendWr) {};
     get_send(s, qp, t->len, &budget, wr);
@@ -227,6 +189,5 @@ void virtio_rdma_sq_put_back(VirtIORdma *s, VirtIORdmaQp *qp,
     RdmaSendWr copy = *wr;
 
     drop_reg_pages(s, virtio_rdma_wq_newest(&qp->sq), &copy);
-    virtio_rdma_wq_untake(s, &qp->sq, &s->scratch->last);
+    virtio_rdma_wq_put_back(s, &qp->sq, &s->scratch->last);
 }
-

@@ -15,7 +15,7 @@ VirtIORdmaSrq *virtio_rdma_srq_of_vq(VirtIORdma *s, uint32_t n)
     VirtIORdmaSrq *srq = n < first
                          ? NULL : virtio_rdma_table_get(&s->srqs, n - first);
 
-    return srq && srq->vq ? srq : NULL;
+    return srq && srq->wq.vq ? srq : NULL;
 }
 
 VirtIORdmaSrq *virtio_rdma_srq_add(VirtIORdma *s, const RdmaSrqAttr *attr,
@@ -26,16 +26,14 @@ VirtIORdmaSrq *virtio_rdma_srq_add(VirtIORdma *s, const RdmaSrqAttr *attr,
     srq->attr = *attr;
     srq->pd = pd;
     pd->users++;
+    virtio_rdma_wq_init(&srq->wq, RDMA_SRQ, attr->srqn, attr->max_sge, 0);
     virtio_rdma_table_set(&s->srqs, attr->srqn, srq);
     return srq;
 }
 
 void virtio_rdma_srq_use_vq(VirtIORdma *s, VirtIORdmaSrq *srq)
 {
-    uint32_t n = virtio_rdma_srq_vq(s, srq->attr.srqn);
-
-    srq->vq = virtio_get_queue(VIRTIO_DEVICE(s), n);
-    srq->seen = virtio_queue_get_last_avail_idx(VIRTIO_DEVICE(s), n);
+    virtio_rdma_wq_use_vq(s, &srq->wq, virtio_rdma_srq_vq(s, srq->attr.srqn));
 }
 
 void virtio_rdma_srq_remove(VirtIORdma *s, VirtIORdmaSrq *srq)
@@ -44,6 +42,7 @@ void virtio_rdma_srq_remove(VirtIORdma *s, VirtIORdmaSrq *srq)
     virtio_rdma_events_forget(s, VIRTIO_RDMA_EVENT_OF_SRQ, srq->attr.srqn);
     srq->pd->users--;
     virtio_rdma_direct_srq_stop(s, srq);
+    g_free(srq->wq.inflight);
     g_free(srq);
 }
 
@@ -196,8 +195,8 @@ int virtio_rdma_srq_destroy(VirtIORdma *s, const VirtIORdmaReq *req,
     }
     trace_virtio_rdma_srq_destroy(s, srqn);
     virtio_rdma_pay(&s->ctrl_budget, VIRTIO_RDMA_COST_QUEUE);
-    if (srq->vq) {
-        virtio_rdma_ring_drain(s, srq->vq);
+    virtio_rdma_wq_drain(s, &srq->wq);
+    if (srq->wq.vq) {
         virtio_rdma_vq_abandon(s, virtio_rdma_srq_vq(s, srqn));
     }
     virtio_rdma_srq_remove(s, srq);

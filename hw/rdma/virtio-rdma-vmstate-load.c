@@ -317,8 +317,8 @@ static bool load_direct_srq(VirtIORdma *s, const Record *r, VirtIORdmaSrq *srq,
     }
     s->mr_pages += direct.pages.npages;
     virtio_rdma_direct_srq_start(s, srq, &direct, g_steal_pointer(&v->pages));
-    srq->slots.taken = srq->slots.seen = v->taken;
-    srq->broken = v->broken;
+    srq->wq.slots.taken = srq->wq.slots.seen = v->taken;
+    srq->wq.broken = v->broken;
     return true;
 }
 
@@ -358,7 +358,7 @@ static bool load_srq(VirtIORdma *s, SavedSrq *v)
 static bool load_wq(VirtIORdma *s, const Record *r, VirtIORdmaWq *wq,
                     const SavedWq *v)
 {
-    uint32_t depth = wq->vq ? VIRTQUEUE_MAX_SIZE : wq->slots.depth;
+    uint32_t depth = virtio_rdma_wq_depth(wq);
 
     if (!check_max(r, "WQEs in flight", v->count, depth)) {
         return false;
@@ -398,7 +398,7 @@ static bool load_direct(VirtIORdma *s, const Record *r, VirtIORdmaQp *qp,
     virtio_rdma_direct_start(s, qp, &direct, g_steal_pointer(&v->pages));
     qp->sq.slots.taken = qp->sq.slots.seen = v->sq_taken;
     qp->rq.slots.taken = qp->rq.slots.seen = v->rq_taken;
-    qp->broken = v->broken;
+    qp->sq.broken = qp->rq.broken = v->broken;
     return true;
 }
 

@@ -110,7 +110,7 @@ static void save_qp(SavedQp *v, const VirtIORdmaQp *qp)
                                           sizeof(*qp->pages)),
             .sq_taken = qp->sq.slots.taken,
             .rq_taken = qp->rq.slots.taken,
-            .broken = qp->broken,
+            .broken = qp->sq.broken || qp->rq.broken,
         };
     }
 }
@@ -127,8 +127,8 @@ static void save_srq(SavedSrq *v, const VirtIORdmaSrq *srq)
             .queue = srq->direct,
             .pages = g_memdup2(srq->pages, srq->direct.pages.npages *
                                            sizeof(*srq->pages)),
-            .taken = srq->slots.taken,
-            .broken = srq->broken,
+            .taken = srq->wq.slots.taken,
+            .broken = srq->wq.broken,
         };
     }
 }

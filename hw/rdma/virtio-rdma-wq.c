@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Work queues of QPs: what is in flight, from the guest's ring and back to it.
+ * Work queues, whatever their form: WQEs that are taken, in flight, and done.
  */
 #include "qemu/osdep.h"
-#include "qemu/iov.h"
-#include "qemu/log.h"
-#include "qemu/rcu.h"
 #include "trace.h"
 #include "virtio-rdma-wq.h"
 
@@ -46,33 +43,6 @@ VirtIORdmaInflight *virtio_rdma_wq_newest(VirtIORdmaWq *wq)
     return virtio_rdma_wq_inflight(wq, wq->count - 1);
 }
 
-/*
- * The next element of @wq, or NULL. The device is broken if the driver made
- * more descriptors available than the ring has: to return the elements would
- * lead out of the ring. In packed rings the driver chooses ids, too.
- */
-static VirtQueueElement *wq_pop(VirtIORdma *s, VirtIORdmaWq *wq)
-{
-    VirtIODevice *vdev = VIRTIO_DEVICE(s);
-    int n = virtio_get_queue_index(wq->vq);
-    uint32_t size = virtio_queue_get_num(vdev, n);
-    g_autofree VirtQueueElement *elem =
-        virtqueue_pop(wq->vq, sizeof(VirtQueueElement));
-
-    if (!elem) {
-        return NULL;
-    }
-    if (wq->ndescs + elem->ndescs > size || elem->index >= size) {
-        virtio_error(vdev, "virtio-rdma: buffer %u of virtqueue %d has %u "
-                     "descriptors, those that the device holds already have "
-                     "%u, but the ring has %u entries", elem->index, n,
-                     elem->ndescs, wq->ndescs, size);
-        virtqueue_detach_element(wq->vq, elem, 0);
-        return NULL;
-    }
-    return g_steal_pointer(&elem);
-}
-
 static void pad(VirtIORdma *s, size_t n, size_t fixed)
 {
     if (n < fixed) {
@@ -80,70 +50,61 @@ static void pad(VirtIORdma *s, size_t n, size_t fixed)
     }
 }
 
-void virtio_rdma_wq_copy(VirtIORdma *s, VirtQueueElement *elem, size_t fixed,
+bool virtio_rdma_wq_take(VirtIORdma *s, VirtIORdmaWq *wq, size_t fixed,
                          VirtIORdmaTaken *t)
 {
-    VirtIORdmaScratch *sc = s->scratch;
-
-    pad(s, virtio_rdma_codec_read(elem, sc->wqe, sc->wqe_room), fixed);
-    t->elem = elem;
-    t->len = iov_size(elem->out_sg, elem->out_num);
-    t->cost = virtio_rdma_elem_bytes(elem);
-}
-
-bool virtio_rdma_wq_take_slot(VirtIORdma *s, VirtIORdmaSlots *slots,
-                              size_t fixed, VirtIORdmaTaken *t, bool *broken)
-{
-    VirtIORdmaScratch *sc = s->scratch;
+    VirtIORdmaInflight inflight = {};
 
     *t = (VirtIORdmaTaken) {};
-    if (*broken || !virtio_rdma_slots_take(s, slots, sc->wqe, sc->wqe_room,
-                                           &t->len, broken)) {
+    if (wq->broken || wq->count >= virtio_rdma_wq_depth(wq) ||
+        !wq->ops->take(s, wq, t, &inflight)) {
         return false;
     }
     pad(s, t->len, fixed);
-    return true;
-}
-
-uint32_t virtio_rdma_wq_depth(const VirtIORdmaWq *wq)
-{
-    return virtio_rdma_is_direct(wq) ? wq->slots.depth : VIRTQUEUE_MAX_SIZE;
-}
-
-bool virtio_rdma_wq_take(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaWq *wq,
-                         size_t fixed, VirtIORdmaTaken *t)
-{
-    VirtIORdmaInflight inflight = {};
-    VirtQueueElement *elem;
-
-    if (virtio_rdma_is_direct(wq)) {
-        if (!virtio_rdma_wq_take_slot(s, &wq->slots, fixed, t, &qp->broken)) {
-            return false;
-        }
-    } else {
-        elem = virtio_rdma_ring_check(s, wq->vq, &wq->seen) ? wq_pop(s, wq)
-                                                            : NULL;
-        if (!elem) {
-            return false;
-        }
-        virtio_rdma_wq_copy(s, elem, fixed, t);
-        inflight.index = elem->index;
-        inflight.ndescs = elem->ndescs;
-        virtio_rdma_vq_unmap(s, elem);
-    }
     virtio_rdma_wq_push(wq, &inflight);
     return true;
 }
 
-void virtio_rdma_wq_untake(VirtIORdma *s, VirtIORdmaWq *wq, VirtIORdmaTaken *t)
+void virtio_rdma_wq_put_back(VirtIORdma *s, VirtIORdmaWq *wq,
+                             VirtIORdmaTaken *t)
 {
     wq->ndescs -= virtio_rdma_wq_newest(wq)->ndescs;
     wq->count--;
-    if (t->elem) {
-        virtio_rdma_vq_unpop(s, wq->vq, t->elem);
-    } else {
-        virtio_rdma_slots_untake(&wq->slots);
-    }
+    wq->ops->put_back(s, wq, t);
+}
+
+uint32_t virtio_rdma_wq_depth(const VirtIORdmaWq *wq)
+{
+    return wq->ops->depth(wq);
+}
+
+bool virtio_rdma_wq_count(VirtIORdma *s, const VirtIORdmaWq *wq, uint32_t *n)
+{
+    return wq->ops->count(s, wq, n);
+}
+
+bool virtio_rdma_wq_check(VirtIORdma *s, VirtIORdmaWq *wq)
+{
+    return !wq->broken && wq->ops->check(s, wq);
+}
+
+void virtio_rdma_wq_ring(VirtIORdma *s, VirtIORdmaWq *wq, bool alone)
+{
+    wq->ops->ring(s, wq, alone);
+}
+
+bool virtio_rdma_wq_wake(VirtIORdma *s, VirtIORdmaWq *wq)
+{
+    return wq->ops->wake(s, wq);
+}
+
+RdmaNext virtio_rdma_wq_sleep(VirtIORdma *s, VirtIORdmaWq *wq)
+{
+    RdmaNext next = wq->broken ? RDMA_NEXT_NONE : wq->ops->sleep(s, wq);
+
+    /* A driver may have posted more than the queue holds. */
+    return next == RDMA_NEXT_WR && wq->count >= virtio_rdma_wq_depth(wq)
+           ? RDMA_NEXT_NONE : next;
 }
 
 bool virtio_rdma_wq_get_sges(VirtIORdma *s, uint32_t max_sge,
@@ -161,62 +122,27 @@ bool virtio_rdma_wq_get_sges(VirtIORdma *s, uint32_t max_sge,
 
 void virtio_rdma_wq_restore_order(VirtIORdma *s, VirtIORdmaWq *wq)
 {
-    bool same;
-
-    if (virtio_rdma_is_direct(wq)) {
-        return;
-    }
-    same = virtqueue_rewind(wq->vq, wq->ndescs);
-    for (uint32_t i = 0; same && i < wq->count; i++) {
-        const VirtIORdmaInflight *inflight = virtio_rdma_wq_inflight(wq, i);
-        g_autofree VirtQueueElement *elem =
-            virtqueue_pop(wq->vq, sizeof(VirtQueueElement));
-
-        same = elem && elem->index == inflight->index &&
-               elem->ndescs == inflight->ndescs;
-        if (elem) {
-            virtio_rdma_vq_unmap(s, elem);
-        }
-    }
-    if (!same) {
-        virtio_error(VIRTIO_DEVICE(s), "virtio-rdma: virtqueue %d does not "
-                     "have the %u buffers any more that were in flight when "
-                     "the VM migrated", virtio_get_queue_index(wq->vq),
-                     wq->count);
-    }
+    wq->ops->restore_order(s, wq);
 }
 
 static void push_oldest(VirtIORdma *s, VirtIORdmaWq *wq, uint32_t count)
 {
-    RCU_READ_LOCK_GUARD();
-
     for (uint32_t i = 0; i < count; i++) {
-        const VirtIORdmaInflight *inflight = virtio_rdma_wq_inflight(wq, i);
-        VirtQueueElement elem = {
-            .index = inflight->index,
-            .ndescs = inflight->ndescs,
-        };
-
-        virtio_rdma_pages_pass(s, inflight);
-        if (wq->vq) {
-            virtqueue_fill(wq->vq, &elem, 0, i);
-        }
-        wq->ndescs -= inflight->ndescs;
+        virtio_rdma_pages_pass(s, virtio_rdma_wq_inflight(wq, i));
     }
-    if (wq->vq) {
-        virtqueue_flush(wq->vq, count);
-        virtio_rdma_vq_notify(s, wq->vq);
+    wq->ops->retire(s, wq, count);
+    for (uint32_t i = 0; i < count; i++) {
+        wq->ndescs -= virtio_rdma_wq_inflight(wq, i)->ndescs;
     }
     wq->head = (wq->head + count) & (wq->inflight_room - 1);
     wq->count -= count;
 }
 
-void virtio_rdma_wq_retire(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaWq *wq,
-                           uint32_t count)
+void virtio_rdma_wq_retire(VirtIORdma *s, VirtIORdmaWq *wq, uint32_t count)
 {
     uint32_t stale = MIN(count, wq->stale);
 
-    trace_virtio_rdma_wq_retire(s, qp->init.qpn, wq->kind, count);
+    trace_virtio_rdma_wq_retire(s, wq->id, wq->kind, count);
     wq->stale -= stale;
     count = MIN(count - stale, wq->count);
     if (count) {
@@ -236,11 +162,7 @@ void virtio_rdma_wq_drain(VirtIORdma *s, VirtIORdmaWq *wq)
     }
     /* The backend has dropped what it had. */
     wq->stale = 0;
-    if (virtio_rdma_is_direct(wq)) {
-        virtio_rdma_slots_drain(s, &wq->slots);
-    } else {
-        virtio_rdma_ring_drain_after(s, wq->vq, n);
-    }
+    wq->ops->drain(s, wq, n);
 }
 
 bool virtio_rdma_wq_forget(VirtIORdma *s, VirtIORdmaWq *wq)
@@ -258,7 +180,17 @@ bool virtio_rdma_wq_forget(VirtIORdma *s, VirtIORdmaWq *wq)
     return lost;
 }
 
-void virtio_rdma_wq_init(VirtIORdma *s)
+void virtio_rdma_wq_init(VirtIORdmaWq *wq, RdmaQueue kind, uint32_t id,
+                         uint32_t max_sge, uint32_t max_inline)
+{
+    wq->kind = kind;
+    wq->id = id;
+    wq->max_sge = max_sge;
+    wq->max_inline = max_inline;
+    QTAILQ_INIT(&wq->held);
+}
+
+void virtio_rdma_wqs_init(VirtIORdma *s)
 {
     const RdmaBackendLimits *l = &s->limits;
     uint32_t max_sge = MAX(MAX(l->max_send_sge, l->max_recv_sge),
@@ -272,7 +204,7 @@ void virtio_rdma_wq_init(VirtIORdma *s)
     s->scratch->sge = g_new0(RdmaSge, MAX(max_sge, 1));
 }
 
-void virtio_rdma_wq_free(VirtIORdma *s)
+void virtio_rdma_wqs_free(VirtIORdma *s)
 {
     g_free(s->scratch->last.elem);
     g_free(s->scratch->wqe);

@@ -22,23 +22,58 @@ struct VirtIORdmaScratch {
     VirtIORdmaTaken last;           /* by virtio_rdma_sq_next() */
 };
 
-/* How many WQEs may be in flight */
-uint32_t virtio_rdma_wq_depth(const VirtIORdmaWq *wq);
+/*
+ * The two forms of work queues: virtqueues (virtio-rdma-wq-vq.c), and slots
+ * (virtio-rdma-slots.c). No other file asks which form a queue has.
+ */
+struct VirtIORdmaWqOps {
+    /* See virtio_rdma_wq_depth(). */
+    uint32_t (*depth)(const VirtIORdmaWq *wq);
+    /*
+     * Copy the next WQE, or as much of it as fits, to the scratch buffer; what
+     * retire() has to know of it, to @inflight. False if there is none.
+     */
+    bool (*take)(VirtIORdma *s, VirtIORdmaWq *wq, VirtIORdmaTaken *t,
+                 VirtIORdmaInflight *inflight);
+    /* Undo the last take(). */
+    void (*put_back)(VirtIORdma *s, VirtIORdmaWq *wq, VirtIORdmaTaken *t);
+    /* Return the oldest @count that are in flight to the driver. */
+    void (*retire)(VirtIORdma *s, VirtIORdmaWq *wq, uint32_t count);
+    /* See virtio_rdma_wq_check(). */
+    bool (*check)(VirtIORdma *s, VirtIORdmaWq *wq);
+    /* See virtio_rdma_wq_count(). Changes nothing. */
+    bool (*count)(VirtIORdma *s, const VirtIORdmaWq *wq, uint32_t *n);
+    /* See virtio_rdma_wq_ring(). */
+    void (*ring)(VirtIORdma *s, VirtIORdmaWq *wq, bool alone);
+    /* See virtio_rdma_wq_wake(). */
+    bool (*wake)(VirtIORdma *s, VirtIORdmaWq *wq);
+    /* See virtio_rdma_wq_sleep(). */
+    RdmaNext (*sleep)(VirtIORdma *s, VirtIORdmaWq *wq);
+    /* Drop what was not taken, after @n WQEs were returned just before. */
+    void (*drain)(VirtIORdma *s, VirtIORdmaWq *wq, uint32_t n);
+    /* See virtio_rdma_wq_restore_order(). */
+    void (*restore_order)(VirtIORdma *s, VirtIORdmaWq *wq);
+};
+
+extern const VirtIORdmaWqOps virtio_rdma_wq_vq_ops;
+extern const VirtIORdmaWqOps virtio_rdma_wq_slots_ops;
+
 /*
  * Take the next WQE of @wq to the scratch buffer, padded to @fixed bytes; it is
- * the newest in flight then. False if there is none.
+ * the newest in flight then. False if there is none; a queue whose driver counts
+ * wrongly is broken then.
  */
-bool virtio_rdma_wq_take(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaWq *wq,
-                         size_t fixed, VirtIORdmaTaken *t);
-/* Undo it. */
-void virtio_rdma_wq_untake(VirtIORdma *s, VirtIORdmaWq *wq,
-                           VirtIORdmaTaken *t);
-/* The same of a direct queue, without noting that it is in flight */
-bool virtio_rdma_wq_take_slot(VirtIORdma *s, VirtIORdmaSlots *slots,
-                              size_t fixed, VirtIORdmaTaken *t, bool *broken);
-/* Copy the WQE of @elem, or as much of it as fits: @t has @elem then. */
-void virtio_rdma_wq_copy(VirtIORdma *s, VirtQueueElement *elem, size_t fixed,
+bool virtio_rdma_wq_take(VirtIORdma *s, VirtIORdmaWq *wq, size_t fixed,
                          VirtIORdmaTaken *t);
+/* Undo it. */
+void virtio_rdma_wq_put_back(VirtIORdma *s, VirtIORdmaWq *wq,
+                             VirtIORdmaTaken *t);
+/*
+ * There was no WQE: have the driver ring for the next one. RDMA_NEXT_WR if there
+ * is one already; RDMA_NEXT_LATER, of an SQ only, if the device polls the queue
+ * in its next turn instead.
+ */
+RdmaNext virtio_rdma_wq_sleep(VirtIORdma *s, VirtIORdmaWq *wq);
 /*
  * Decode the list of a WQE of @len bytes, which follows its @fixed bytes in the
  * scratch buffer, to s->scratch->sge. False if it may not be so long.

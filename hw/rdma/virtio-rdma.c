@@ -106,7 +106,7 @@ static void virtio_rdma_realize(DeviceState *dev, Error **errp)
     add_queues(s);
     virtio_rdma_events_init(s);
     virtio_rdma_objects_init(s);
-    virtio_rdma_wq_init(s);
+    virtio_rdma_wqs_init(s);
     s->bh = virtio_bh_new_guarded(dev, virtio_rdma_bh, s);
     s->kicks = bitmap_new(s->limits.max_qp + s->limits.max_srq);
     if (s->ctx) {

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Work queues that are virtqueues: each WQE is a buffer, which goes back when
+ * the WQE is done with.
+ */
+#include "qemu/osdep.h"
+#include "qemu/iov.h"
+#include "qemu/rcu.h"
+#include "virtio-rdma-wq.h"
+
+static uint32_t depth(const VirtIORdmaWq *wq)
+{
+    return VIRTQUEUE_MAX_SIZE;
+}
+
+/*
+ * The next element of @wq, or NULL. The device is broken if the driver made
+ * more descriptors available than the ring has: to return the elements would
+ * lead out of the ring. In packed rings the driver chooses ids, too.
+ */
+static VirtQueueElement *pop(VirtIORdma *s, VirtIORdmaWq *wq)
+{
+    VirtIODevice *vdev = VIRTIO_DEVICE(s);
+    int n = virtio_get_queue_index(wq->vq);
+    uint32_t size = virtio_queue_get_num(vdev, n);
+    g_autofree VirtQueueElement *elem =
+        virtqueue_pop(wq->vq, sizeof(VirtQueueElement));
+
+    if (!elem) {
+        return NULL;
+    }
+    if (wq->ndescs + elem->ndescs > size || elem->index >= size) {
+        virtio_error(vdev, "virtio-rdma: buffer %u of virtqueue %d has %u "
+                     "descriptors, those that the device holds already have "
+                     "%u, but the ring has %u entries", elem->index, n,
+                     elem->ndescs, wq->ndescs, size);
+        virtqueue_detach_element(wq->vq, elem, 0);
+        return NULL;
+    }
+    return g_steal_pointer(&elem);
+}
+
+static bool take(VirtIORdma *s, VirtIORdmaWq *wq, VirtIORdmaTaken *t,
+                 VirtIORdmaInflight *inflight)
+{
+    VirtQueueElement *elem;
+
+    elem = virtio_rdma_ring_check(s, wq->vq, &wq->seen) ? pop(s, wq) : NULL;
+    if (!elem) {
+        return false;
+    }
+    virtio_rdma_codec_read(elem, s->scratch->wqe, s->scratch->wqe_room);
+    t->elem = elem;
+    t->len = iov_size(elem->out_sg, elem->out_num);
+    t->cost = virtio_rdma_elem_bytes(elem);
+    inflight->index = elem->index;
+    inflight->ndescs = elem->ndescs;
+    virtio_rdma_vq_unmap(s, elem);
+    return true;
+}
+
+static void put_back(VirtIORdma *s, VirtIORdmaWq *wq, VirtIORdmaTaken *t)
+{
+    virtio_rdma_vq_unpop(s, wq->vq, t->elem);
+}
+
+static void retire(VirtIORdma *s, VirtIORdmaWq *wq, uint32_t count)
+{
+    RCU_READ_LOCK_GUARD();
+
+    for (uint32_t i = 0; i < count; i++) {
+        const VirtIORdmaInflight *inflight = virtio_rdma_wq_inflight(wq, i);
+        VirtQueueElement elem = {
+            .index = inflight->index,
+            .ndescs = inflight->ndescs,
+        };
+
+        virtqueue_fill(wq->vq, &elem, 0, i);
+    }
+    virtqueue_flush(wq->vq, count);
+    virtio_rdma_vq_notify(s, wq->vq);
+}
+
+static bool check(VirtIORdma *s, VirtIORdmaWq *wq)
+{
+    return virtio_rdma_ring_check(s, wq->vq, &wq->seen);
+}
+
+static bool count(VirtIORdma *s, const VirtIORdmaWq *wq, uint32_t *n)
+{
+    if (virtio_rdma_ring_count(s, wq->vq, n)) {
+        return true;
+    }
+    *n = !virtio_queue_empty(wq->vq);
+    return false;
+}
+
+static void ring(VirtIORdma *s, VirtIORdmaWq *wq, bool alone)
+{
+}
+
+/* The driver kicks for each WQE, whether the device polls or not. */
+static bool wake(VirtIORdma *s, VirtIORdmaWq *wq)
+{
+    return true;
+}
+
+static RdmaNext go_to_sleep(VirtIORdma *s, VirtIORdmaWq *wq)
+{
+    /*
+     * Pairs with the driver's barrier between the avail index and the event
+     * index that the last pop wrote (virtio 1.2, 2.7.10).
+     */
+    smp_mb();
+    return s->parent_obj.broken || virtio_queue_empty(wq->vq) ? RDMA_NEXT_NONE
+                                                               : RDMA_NEXT_WR;
+}
+
+static void drain(VirtIORdma *s, VirtIORdmaWq *wq, uint32_t n)
+{
+    virtio_rdma_ring_drain_after(s, wq->vq, n);
+}
+
+static void restore_order(VirtIORdma *s, VirtIORdmaWq *wq)
+{
+    bool same;
+
+    same = virtqueue_rewind(wq->vq, wq->ndescs);
+    for (uint32_t i = 0; same && i < wq->count; i++) {
+        const VirtIORdmaInflight *inflight = virtio_rdma_wq_inflight(wq, i);
+        g_autofree VirtQueueElement *elem =
+            virtqueue_pop(wq->vq, sizeof(VirtQueueElement));
+
+        same = elem && elem->index == inflight->index &&
+               elem->ndescs == inflight->ndescs;
+        if (elem) {
+            virtio_rdma_vq_unmap(s, elem);
+        }
+    }
+    if (!same) {
+        virtio_error(VIRTIO_DEVICE(s), "virtio-rdma: virtqueue %d does not "
+                     "have the %u buffers any more that were in flight when "
+                     "the VM migrated", virtio_get_queue_index(wq->vq),
+                     wq->count);
+    }
+}
+
+const VirtIORdmaWqOps virtio_rdma_wq_vq_ops = {
+    .depth = depth,
+    .take = take,
+    .put_back = put_back,
+    .retire = retire,
+    .check = check,
+    .count = count,
+    .ring = ring,
+    .wake = wake,
+    .sleep = go_to_sleep,
+    .drain = drain,
+    .restore_order = restore_order,
+};
+
+void virtio_rdma_wq_use_vq(VirtIORdma *s, VirtIORdmaWq *wq, uint32_t n)
+{
+    wq->ops = &virtio_rdma_wq_vq_ops;
+    wq->vq = virtio_get_queue(&s->parent_obj, n);
+    wq->seen = virtio_queue_get_last_avail_idx(&s->parent_obj, n);
+}
