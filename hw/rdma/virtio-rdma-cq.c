@@ -10,12 +10,6 @@
 #include "trace.h"
 #include "virtio-rdma-object.h"
 
-uint32_t virtio_rdma_cq_max_cqe(VirtIORdma *s, bool direct)
-{
-    return direct || virtio_rdma_has(s, VIRTIO_RDMA_F_CQ_DEEP)
-           ? s->limits.max_cqe_deep : s->limits.max_cqe;
-}
-
 VirtIORdmaCq *virtio_rdma_cq_add(VirtIORdma *s, uint32_t cqn, uint32_t cqe)
 {
     VirtIORdmaCq *cq = g_new0(VirtIORdmaCq, 1);
@@ -25,14 +19,6 @@ VirtIORdmaCq *virtio_rdma_cq_add(VirtIORdma *s, uint32_t cqn, uint32_t cqe)
     QTAILQ_INIT(&cq->events);
     virtio_rdma_table_set(&s->cqs, cqn, cq);
     return cq;
-}
-
-void virtio_rdma_cq_use_vq(VirtIORdma *s, VirtIORdmaCq *cq)
-{
-    uint32_t n = VIRTIO_RDMA_CQ_VQ(cq->cqn);
-
-    cq->vq = virtio_get_queue(VIRTIO_DEVICE(s), n);
-    cq->seen = virtio_queue_get_last_avail_idx(VIRTIO_DEVICE(s), n);
 }
 
 void virtio_rdma_cq_remove(VirtIORdma *s, VirtIORdmaCq *cq)
@@ -88,12 +74,11 @@ static int check_flags(VirtIORdma *s, const VirtIORdmaReq *req,
     return 0;
 }
 
-static uint32_t max_cqe(VirtIORdma *s, uint32_t flags)
+static const VirtIORdmaCqOps *ops_of(uint32_t flags)
 {
-    if (flags & VIRTIO_RDMA_CQ_EVENTS) {
-        return VIRTQUEUE_MAX_SIZE;
-    }
-    return virtio_rdma_cq_max_cqe(s, flags & VIRTIO_RDMA_CQ_DIRECT);
+    return flags & VIRTIO_RDMA_CQ_EVENTS ? &virtio_rdma_eq_ops :
+           flags & VIRTIO_RDMA_CQ_DIRECT ? &virtio_rdma_cq_slots_ops
+                                         : &virtio_rdma_cq_vq_ops;
 }
 
 static int add_cq(VirtIORdma *s, const VirtIORdmaReq *req, uint32_t cqn,
@@ -110,8 +95,8 @@ static int add_cq(VirtIORdma *s, const VirtIORdmaReq *req, uint32_t cqn,
             return -EINVAL;
         }
         *cq = virtio_rdma_cq_add(s, cqn, cqe);
-        virtio_rdma_cq_use_vq(s, *cq);
-        clear_bit(VIRTIO_RDMA_CQ_VQ(cqn), s->stale_vqs);
+        (*cq)->is_eq = flags_of(s, req) & VIRTIO_RDMA_CQ_EVENTS;
+        virtio_rdma_cq_start_vq(s, *cq);
         return 0;
     }
     ret = virtio_rdma_direct_cq_check(cqe, &direct);
@@ -144,7 +129,7 @@ int virtio_rdma_cq_create(VirtIORdma *s, const VirtIORdmaReq *req,
     if (ret) {
         return ret;
     }
-    if (!virtio_rdma_check_range("cqe", cqe, 1, max_cqe(s, flags))) {
+    if (!virtio_rdma_check_range("cqe", cqe, 1, ops_of(flags)->max_cqe(s))) {
         return -EINVAL;
     }
     ret = virtio_rdma_vq_find_id(s, &s->cqs, s->cqs.first,
@@ -158,7 +143,6 @@ int virtio_rdma_cq_create(VirtIORdma *s, const VirtIORdmaReq *req,
     if (ret) {
         return ret;
     }
-    cq->is_eq = flags & VIRTIO_RDMA_CQ_EVENTS;
     ret = s->bc->create_cq && !cq->is_eq
           ? s->bc->create_cq(s->backend, cqn, cqe) : 0;
     if (ret) {
@@ -168,14 +152,7 @@ int virtio_rdma_cq_create(VirtIORdma *s, const VirtIORdmaReq *req,
         }
         return ret;
     }
-    if (virtio_rdma_has(s, VIRTIO_RDMA_F_CQ_RING_ARM) && !cq->pages) {
-        cq->arm = VIRTIO_RDMA_ARM_NEXT;
-    }
     trace_virtio_rdma_cq_create(s, cqn, cqe);
-    if (cq->vq) {
-        /* Buffers are popped when one is needed, not when they come. */
-        virtio_queue_set_notification(cq->vq, 0);
-    }
     rsp->create.id = cqn;
     return 0;
 }
@@ -198,48 +175,10 @@ int virtio_rdma_cq_destroy(VirtIORdma *s, const VirtIORdmaReq *req,
         return ret;
     }
     trace_virtio_rdma_cq_destroy(s, cq->cqn);
-    if (cq->vq) {
-        virtio_rdma_vq_abandon(s, VIRTIO_RDMA_CQ_VQ(cq->cqn));
+    if (cq->ops->destroyed) {
+        cq->ops->destroyed(s, cq);
     }
     virtio_rdma_cq_remove(s, cq);
-    return 0;
-}
-
-static void resized(VirtIORdma *s, VirtIORdmaCq *cq, uint32_t cqe)
-{
-    trace_virtio_rdma_cq_resize(s, cq->cqn, cq->cqe, cqe);
-    cq->cqe = cqe;
-}
-
-/* Its new memory is read before the backend is asked: nothing fails behind. */
-static int resize_direct(VirtIORdma *s, VirtIORdmaCq *cq,
-                         const VirtIORdmaReq *req)
-{
-    VirtIORdmaDirectCq direct = req->resize_cq.direct;
-    uint32_t cqe = req->resize_cq.cqe;
-    uint64_t *pages = NULL;
-    uint32_t unconsumed;
-    int ret = virtio_rdma_direct_cq_check(cqe, &direct);
-
-    if (ret) {
-        return ret;
-    }
-    ret = virtio_rdma_pages_read_on(s, &direct.pages, &pages);
-    if (ret) {
-        return ret;
-    }
-    if (!virtio_rdma_direct_cq_count(s, cq, &unconsumed) ||
-        !virtio_rdma_check_range("CQEs that are not consumed", unconsumed, 0,
-                                 cqe)) {
-        ret = -EINVAL;
-    } else if (s->bc->resize_cq) {
-        ret = s->bc->resize_cq(s->backend, cq->cqn, cqe);
-    }
-    if (ret) {
-        virtio_rdma_pages_free(s, pages, direct.pages.npages);
-        return ret;
-    }
-    virtio_rdma_direct_cq_start(s, cq, &direct, pages);
     return 0;
 }
 
@@ -248,37 +187,20 @@ int virtio_rdma_cq_resize(VirtIORdma *s, const VirtIORdmaReq *req,
 {
     VirtIORdmaCq *cq = virtio_rdma_cq_get(s, req->resize_cq.cqn);
     uint32_t cqe = req->resize_cq.cqe;
-    uint32_t used = req->resize_cq.used;
     int ret;
 
     if (!cq) {
         return -ENOENT;
     }
-    if (!virtio_rdma_check_range("cqe", cqe, 1,
-                                 virtio_rdma_cq_max_cqe(s, cq->pages))) {
+    if (!virtio_rdma_check_range("cqe", cqe, 1, cq->ops->max_cqe(s))) {
         return -EINVAL;
     }
-    if (cq->pages) {
-        ret = resize_direct(s, cq, req);
-        if (ret == 0) {
-            resized(s, cq, cqe);
-        }
-        return ret;
+    ret = cq->ops->resize(s, cq, req);
+    if (ret == 0) {
+        trace_virtio_rdma_cq_resize(s, cq->cqn, cq->cqe, cqe);
+        cq->cqe = cqe;
     }
-    if (!virtio_rdma_check_range("used", used, 0, cqe)) {
-        return -EINVAL;
-    }
-    /* What has come since it was begun is too late to be an obstacle */
-    if (!s->ctrl_pending &&
-        !virtio_rdma_check_range("backlog", cq->n_backlog, 0, cqe - used)) {
-        return -EINVAL;
-    }
-    ret = s->bc->resize_cq ? s->bc->resize_cq(s->backend, cq->cqn, cqe) : 0;
-    if (ret) {
-        return ret;
-    }
-    resized(s, cq, cqe);
-    return 0;
+    return ret;
 }
 
 int virtio_rdma_cq_req_notify(VirtIORdma *s, const VirtIORdmaReq *req,
@@ -286,12 +208,11 @@ int virtio_rdma_cq_req_notify(VirtIORdma *s, const VirtIORdmaReq *req,
 {
     VirtIORdmaCq *cq = virtio_rdma_cq_get(s, req->notify.cqn);
     uint32_t flags = req->notify.flags;
-    VirtIORdmaArm arm;
 
     if (!cq) {
         return -ENOENT;
     }
-    if (cq->pages) {
+    if (!cq->ops->arm) {
         qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: CQ %u is a direct one, "
                       "which is armed in memory\n", cq->cqn);
         return -EINVAL;
@@ -302,13 +223,7 @@ int virtio_rdma_cq_req_notify(VirtIORdma *s, const VirtIORdmaReq *req,
                                  VIRTIO_RDMA_NOTIFY_NEXT_COMPLETION)) {
         return -EINVAL;
     }
-    arm = flags & VIRTIO_RDMA_NOTIFY_NEXT_COMPLETION
-          ? VIRTIO_RDMA_ARM_NEXT : VIRTIO_RDMA_ARM_SOLICITED;
-    if (virtio_rdma_has(s, VIRTIO_RDMA_F_CQ_RING_ARM)) {
-        cq->arm = arm;
-    } else {
-        cq->arm = MAX(cq->arm, arm);
-    }
-    trace_virtio_rdma_cq_arm(s, cq->cqn, cq->arm);
+    cq->ops->arm(s, cq, flags & VIRTIO_RDMA_NOTIFY_NEXT_COMPLETION
+                        ? VIRTIO_RDMA_ARM_NEXT : VIRTIO_RDMA_ARM_SOLICITED);
     return 0;
 }

@@ -24,7 +24,6 @@ void virtio_rdma_handle_ctrl(VirtIODevice *vdev, VirtQueue *vq);
 void virtio_rdma_handle_cq(VirtIODevice *vdev, VirtQueue *vq);
 void virtio_rdma_handle_wq(VirtIODevice *vdev, VirtQueue *vq);
 void virtio_rdma_handle_event(VirtIODevice *vdev, VirtQueue *vq);
-void virtio_rdma_handle_srq(VirtIODevice *vdev, VirtQueue *vq);
 
 /* virtio-rdma-reset.c: what takes objects away */
 

@@ -34,16 +34,6 @@ int virtio_rdma_direct_cq_check(uint32_t cqe, VirtIORdmaDirectCq *direct)
     return virtio_rdma_pages_check_num(&direct->pages, npages);
 }
 
-void virtio_rdma_direct_cq_start(VirtIORdma *s, VirtIORdmaCq *cq,
-                                 const VirtIORdmaDirectCq *direct,
-                                 uint64_t *pages)
-{
-    virtio_rdma_direct_cq_stop(s, cq);
-    cq->pages = pages;
-    cq->npages = direct->pages.npages;
-    cq->depth_shift = direct->depth_shift;
-}
-
 void virtio_rdma_direct_cq_stop(VirtIORdma *s, VirtIORdmaCq *cq)
 {
     if (cq->pages) {
@@ -52,8 +42,8 @@ void virtio_rdma_direct_cq_stop(VirtIORdma *s, VirtIORdmaCq *cq)
     }
 }
 
-bool virtio_rdma_direct_cq_count(VirtIORdma *s, VirtIORdmaCq *cq,
-                                 uint32_t *unconsumed)
+/* Count the CQEs that are not consumed. False: the driver counts wrongly. */
+static bool count(VirtIORdma *s, VirtIORdmaCq *cq, uint32_t *unconsumed)
 {
     uint32_t depth = 1u << cq->depth_shift;
     uint32_t consumed;
@@ -77,15 +67,13 @@ bool virtio_rdma_direct_cq_count(VirtIORdma *s, VirtIORdmaCq *cq,
     return true;
 }
 
-bool virtio_rdma_direct_cq_write(VirtIORdma *s, VirtIORdmaCq *cq,
-                                 const uint8_t *cqe)
+static bool write_cqe(VirtIORdma *s, VirtIORdmaCq *cq, const uint8_t *cqe)
 {
     uint32_t depth = 1u << cq->depth_shift;
     uint32_t unconsumed = cq->produced - cq->consumed;
     uint64_t offset = (uint64_t)(cq->produced & (depth - 1)) << SLOT_SHIFT;
 
-    if (unconsumed >= depth &&
-        !virtio_rdma_direct_cq_count(s, cq, &unconsumed)) {
+    if (unconsumed >= depth && !count(s, cq, &unconsumed)) {
         return false;
     }
     if (unconsumed >= depth) {
@@ -106,8 +94,7 @@ bool virtio_rdma_direct_cq_write(VirtIORdma *s, VirtIORdmaCq *cq,
     return true;
 }
 
-bool virtio_rdma_direct_cq_fires(VirtIORdma *s, VirtIORdmaCq *cq,
-                                 bool solicited)
+static bool fires(VirtIORdma *s, VirtIORdmaCq *cq, bool solicited)
 {
     uint32_t arm;
 
@@ -123,4 +110,68 @@ bool virtio_rdma_direct_cq_fires(VirtIORdma *s, VirtIORdmaCq *cq,
     }
     cq->fired = arm;
     return true;
+}
+
+static uint32_t max_cqe(VirtIORdma *s)
+{
+    return s->limits.max_cqe_deep;
+}
+
+static bool complete(VirtIORdma *s, VirtIORdmaCq *cq, const VirtIORdmaCqe *cqe)
+{
+    if (!write_cqe(s, cq, cqe->bytes)) {
+        return false;
+    }
+    virtio_rdma_eq_completed(s, cq, cqe->solicited);
+    return true;
+}
+
+/* Its new memory is read before the backend is asked: nothing fails behind. */
+static int resize(VirtIORdma *s, VirtIORdmaCq *cq, const VirtIORdmaReq *req)
+{
+    VirtIORdmaDirectCq direct = req->resize_cq.direct;
+    uint32_t cqe = req->resize_cq.cqe;
+    uint64_t *pages = NULL;
+    uint32_t unconsumed;
+    int ret = virtio_rdma_direct_cq_check(cqe, &direct);
+
+    if (ret) {
+        return ret;
+    }
+    ret = virtio_rdma_pages_read_on(s, &direct.pages, &pages);
+    if (ret) {
+        return ret;
+    }
+    if (!count(s, cq, &unconsumed) ||
+        !virtio_rdma_check_range("CQEs that are not consumed", unconsumed, 0,
+                                 cqe)) {
+        ret = -EINVAL;
+    } else if (s->bc->resize_cq) {
+        ret = s->bc->resize_cq(s->backend, cq->cqn, cqe);
+    }
+    if (ret) {
+        virtio_rdma_pages_free(s, pages, direct.pages.npages);
+        return ret;
+    }
+    virtio_rdma_direct_cq_start(s, cq, &direct, pages);
+    return 0;
+}
+
+const VirtIORdmaCqOps virtio_rdma_cq_slots_ops = {
+    .is_direct = true,
+    .max_cqe = max_cqe,
+    .complete = complete,
+    .fires = fires,
+    .resize = resize,
+};
+
+void virtio_rdma_direct_cq_start(VirtIORdma *s, VirtIORdmaCq *cq,
+                                 const VirtIORdmaDirectCq *direct,
+                                 uint64_t *pages)
+{
+    virtio_rdma_direct_cq_stop(s, cq);
+    cq->ops = &virtio_rdma_cq_slots_ops;
+    cq->pages = pages;
+    cq->npages = direct->pages.npages;
+    cq->depth_shift = direct->depth_shift;
 }

@@ -126,6 +126,30 @@ void virtio_rdma_eq_run(VirtIORdma *s, VirtIORdmaCq *eq)
     }
 }
 
+static uint32_t max_cqe(VirtIORdma *s)
+{
+    return VIRTQUEUE_MAX_SIZE;
+}
+
+static bool flush(VirtIORdma *s, VirtIORdmaCq *eq, uint32_t *budget)
+{
+    virtio_rdma_eq_run(s, eq);
+    return true;
+}
+
+static void destroyed(VirtIORdma *s, VirtIORdmaCq *eq)
+{
+    virtio_rdma_vq_abandon(s, VIRTIO_RDMA_CQ_VQ(eq->cqn));
+}
+
+/* No completions come here, and commands for CQs do not find it. */
+const VirtIORdmaCqOps virtio_rdma_eq_ops = {
+    .is_direct = true,
+    .max_cqe = max_cqe,
+    .flush = flush,
+    .destroyed = destroyed,
+};
+
 void virtio_rdma_eq_completed(VirtIORdma *s, VirtIORdmaCq *cq, bool solicited)
 {
     if (!cq->eq) {
@@ -145,7 +169,7 @@ static void look_at(VirtIORdma *s, VirtIORdmaCq *cq)
 
     cq->solicited = false;
     if (cq->error || eq->error || !virtio_rdma_active(s) ||
-        !virtio_rdma_direct_cq_fires(s, cq, solicited)) {
+        !cq->ops->fires(s, cq, solicited)) {
         return;
     }
     virtio_rdma_eq_add(cq);

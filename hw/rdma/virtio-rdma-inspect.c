@@ -90,7 +90,7 @@ static void add_cq(VirtIORdma *s, const void *obj, bool detail, Ends *ends)
     info->cqn = cq->cqn;
     info->cqe = cq->cqe;
     info->users = cq->users;
-    info->direct = cq->pages;
+    info->direct = cq->ops->is_direct;
     info->event_queue = cq->is_eq;
     info->has_eqn = cq->eq;
     info->eqn = cq->eq ? cq->eq->cqn : 0;
@@ -119,7 +119,7 @@ static void add_srq(VirtIORdma *s, const void *obj, bool detail, Ends *ends)
                                                    &info->recvs_waiting);
     info->has_limit = in.srq.has_limit;
     info->limit = in.srq.limit;
-    info->direct = srq->pages;
+    info->direct = virtio_rdma_wq_is_direct(&srq->wq);
     info->failed = srq->error;
     QAPI_LIST_APPEND(ends->srqs, info);
 }
@@ -231,7 +231,7 @@ static RdmaQueuePairDetail *detail_info(const VirtIORdmaQp *qp,
     info->max_send_sge = qp->init.cap.max_send_sge;
     info->max_recv_sge = qp->init.cap.max_recv_sge;
     info->max_inline_data = qp->init.cap.max_inline_data;
-    info->direct = qp->pages;
+    info->direct = virtio_rdma_wq_is_direct(&qp->sq);
     if (is_connected(qp)) {
         add_path(info, in);
     }

@@ -57,82 +57,64 @@ static void deassign_notifiers(VirtIORdma *s, unsigned long first,
     }
 }
 
-static int assign_qp_notifiers(VirtIORdma *s, uint32_t qpn)
+/* Those of virtqueues @first to @last in which a queue lies */
+static int assign_notifiers(VirtIORdma *s, uint32_t first, uint32_t last)
 {
-    VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, qpn);
-    int ret;
+    int ret = 0;
 
-    if (qp->pages) {
-        return 0;
-    }
-    ret = assign_notifier(s, VIRTIO_RDMA_SQ_VQ(s->max_vq_cq, qpn));
-    if (ret >= 0 && !qp->srq) {
-        ret = assign_notifier(s, VIRTIO_RDMA_RQ_VQ(s->max_vq_cq, qpn));
+    for (uint32_t n = first; n <= last && ret >= 0; n++) {
+        if (virtio_rdma_wq_of_vq(s, n)) {
+            ret = assign_notifier(s, n);
+        }
     }
     return ret;
 }
 
-void virtio_rdma_qp_set_notifiers(VirtIORdma *s, uint32_t qpn, bool assign)
+static void set_notifiers(VirtIORdma *s, uint32_t first, uint32_t last,
+                          bool assign)
 {
-    if (qpn >= s->max_vq_qp) {
-        return;
-    }
     if (!assign) {
-        deassign_notifiers(s, VIRTIO_RDMA_SQ_VQ(s->max_vq_cq, qpn),
-                           VIRTIO_RDMA_RQ_VQ(s->max_vq_cq, qpn) + 1);
+        deassign_notifiers(s, first, last + 1);
         return;
     }
     if (!s->ioeventfd) {
         return;
     }
     memory_region_transaction_begin();
-    if (assign_qp_notifiers(s, qpn) < 0) {
-        /* Out of file descriptors: QPs to come are served without. */
+    if (assign_notifiers(s, first, last) < 0) {
+        /* Out of file descriptors: queues to come are served without. */
         s->ioeventfd = false;
     }
     memory_region_transaction_commit();
 }
 
-static int assign_srq_notifier(VirtIORdma *s, uint32_t srqn)
+void virtio_rdma_qp_set_notifiers(VirtIORdma *s, uint32_t qpn, bool assign)
 {
-    VirtIORdmaSrq *srq = virtio_rdma_table_get(&s->srqs, srqn);
-
-    return srq->wq.vq ? assign_notifier(s, virtio_rdma_srq_vq(s, srqn)) : 0;
+    if (qpn < s->max_vq_qp) {
+        set_notifiers(s, VIRTIO_RDMA_SQ_VQ(s->max_vq_cq, qpn),
+                      VIRTIO_RDMA_RQ_VQ(s->max_vq_cq, qpn), assign);
+    }
 }
 
 void virtio_rdma_srq_set_notifier(VirtIORdma *s, uint32_t srqn, bool assign)
 {
     uint32_t n = virtio_rdma_srq_vq(s, srqn);
 
-    if (srqn >= s->max_vq_srq) {
-        return;
-    }
-    if (!assign) {
-        deassign_notifiers(s, n, n + 1);
-    } else if (s->ioeventfd && assign_srq_notifier(s, srqn) < 0) {
-        s->ioeventfd = false;
+    if (srqn < s->max_vq_srq) {
+        set_notifiers(s, n, n, assign);
     }
 }
 
 int virtio_rdma_ioeventfd_start(VirtIODevice *vdev)
 {
     VirtIORdma *s = VIRTIO_RDMA(vdev);
-    void *obj;
     int ret;
 
     memory_region_transaction_begin();
     ret = assign_notifier(s, VIRTIO_RDMA_CTRL_VQ);
-    VIRTIO_RDMA_TABLE_FOREACH(&s->qps, n, obj) {
-        if (ret < 0) {
-            break;
-        }
-        ret = assign_qp_notifiers(s, n);
-    }
-    VIRTIO_RDMA_TABLE_FOREACH(&s->srqs, n, obj) {
-        if (ret < 0) {
-            break;
-        }
-        ret = assign_srq_notifier(s, n);
+    if (ret >= 0) {
+        ret = assign_notifiers(s, VIRTIO_RDMA_SQ_VQ(s->max_vq_cq, 0),
+                               virtio_get_num_queues(vdev) - 1);
     }
     memory_region_transaction_commit();
     if (ret < 0) {

@@ -38,10 +38,8 @@ VirtIORdmaHandler virtio_rdma_pd_destroy;
 /* virtio-rdma-cq.c: completion queues, and event queues */
 
 /* The largest depth that a CQ may have. */
-uint32_t virtio_rdma_cq_max_cqe(VirtIORdma *s, bool direct);
 VirtIORdmaCq *virtio_rdma_cq_add(VirtIORdma *s, uint32_t cqn, uint32_t cqe);
 /* The new @cq has a virtqueue, that of its number. */
-void virtio_rdma_cq_use_vq(VirtIORdma *s, VirtIORdmaCq *cq);
 void virtio_rdma_cq_remove(VirtIORdma *s, VirtIORdmaCq *cq);
 VirtIORdmaHandler virtio_rdma_cq_create;
 VirtIORdmaHandler virtio_rdma_cq_destroy;
@@ -78,9 +76,6 @@ VirtIORdmaQp *virtio_rdma_qp_add(VirtIORdma *s, const RdmaQpInitAttr *init,
 /* The new @qp has virtqueues, those of its number. */
 void virtio_rdma_qp_use_vqs(VirtIORdma *s, VirtIORdmaQp *qp);
 void virtio_rdma_qp_remove(VirtIORdma *s, VirtIORdmaQp *qp);
-/* The QP that has a work queue at virtqueue @n, or NULL. */
-VirtIORdmaQp *virtio_rdma_qp_of_vq(VirtIORdma *s, uint32_t n,
-                                   VirtIORdmaWq **wq);
 /* Put all QPs that use @cq, or @qp alone, into ERR. */
 void virtio_rdma_cq_fail(VirtIORdma *s, VirtIORdmaCq *cq);
 void virtio_rdma_qp_fail(VirtIORdma *s, VirtIORdmaQp *qp);
@@ -96,8 +91,6 @@ VirtIORdmaSrq *virtio_rdma_srq_add(VirtIORdma *s, const RdmaSrqAttr *attr,
 void virtio_rdma_srq_remove(VirtIORdma *s, VirtIORdmaSrq *srq);
 /* The new @srq has a virtqueue, that of its number. */
 void virtio_rdma_srq_use_vq(VirtIORdma *s, VirtIORdmaSrq *srq);
-/* The SRQ at virtqueue @n, or NULL. */
-VirtIORdmaSrq *virtio_rdma_srq_of_vq(VirtIORdma *s, uint32_t n);
 /* It enters the error state, and its QPs enter ERR. */
 void virtio_rdma_srq_fail(VirtIORdma *s, VirtIORdmaSrq *srq);
 VirtIORdmaHandler virtio_rdma_srq_create;

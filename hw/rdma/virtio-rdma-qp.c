@@ -32,7 +32,9 @@ static uint32_t rq_vq(VirtIORdma *s, uint32_t qpn)
 void virtio_rdma_qp_use_vqs(VirtIORdma *s, VirtIORdmaQp *qp)
 {
     virtio_rdma_wq_use_vq(s, &qp->sq, sq_vq(s, qp->init.qpn));
-    virtio_rdma_wq_use_vq(s, &qp->rq, rq_vq(s, qp->init.qpn));
+    if (!qp->srq) {
+        virtio_rdma_wq_use_vq(s, &qp->rq, rq_vq(s, qp->init.qpn));
+    }
 }
 
 VirtIORdmaQp *virtio_rdma_qp_add(VirtIORdma *s, const RdmaQpInitAttr *init,
@@ -185,10 +187,6 @@ static int add_qp(VirtIORdma *s, const VirtIORdmaReq *req,
         }
         *qp = virtio_rdma_qp_add(s, init, pd, send_cq, recv_cq, srq);
         virtio_rdma_qp_use_vqs(s, *qp);
-        clear_bit(sq_vq(s, init->qpn), s->stale_vqs);
-        if (!srq) {
-            clear_bit(rq_vq(s, init->qpn), s->stale_vqs);
-        }
         return 0;
     }
     ret = virtio_rdma_direct_check(s, init, &direct);
@@ -275,9 +273,7 @@ int virtio_rdma_qp_create(VirtIORdma *s, const VirtIORdmaReq *req,
     qp->init = init;
     trace_virtio_rdma_qp_create(s, init.qpn, init.qp_type, init.pdn,
                                 init.send_cqn, init.recv_cqn);
-    if (!qp->pages) {
-        virtio_rdma_qp_set_notifiers(s, init.qpn, true);
-    }
+    virtio_rdma_qp_set_notifiers(s, init.qpn, true);
     virtio_rdma_qp_schedule(s, qp);
     rsp->create.id = init.qpn;
     rsp->create.wire_qpn = init.wire_qpn;
@@ -405,11 +401,9 @@ int virtio_rdma_qp_destroy(VirtIORdma *s, const VirtIORdmaReq *req,
         virtio_rdma_pay(&s->ctrl_budget, s->mrs.end / 8);
     }
     drain(s, qp);
-    if (qp->sq.vq) {
-        virtio_rdma_vq_abandon(s, sq_vq(s, qpn));
-        if (!qp->srq) {
-            virtio_rdma_vq_abandon(s, rq_vq(s, qpn));
-        }
+    virtio_rdma_wq_destroyed(s, &qp->sq);
+    if (!qp->srq) {
+        virtio_rdma_wq_destroyed(s, &qp->rq);
     }
     virtio_rdma_qp_remove(s, qp);
     virtio_rdma_qp_set_notifiers(s, qpn, false);
@@ -448,25 +442,4 @@ void virtio_rdma_cq_fail(VirtIORdma *s, VirtIORdmaCq *cq)
             virtio_rdma_qp_fail(s, qp);
         }
     }
-}
-
-VirtIORdmaQp *virtio_rdma_qp_of_vq(VirtIORdma *s, uint32_t n,
-                                   VirtIORdmaWq **wq)
-{
-    uint32_t first = VIRTIO_RDMA_SQ_VQ(s->max_vq_cq, 0);
-    VirtIORdmaQp *qp;
-
-    if (n < first) {
-        return NULL;
-    }
-    n -= first;
-    if (n / 2 >= s->max_vq_qp) {
-        return NULL;
-    }
-    qp = virtio_rdma_table_get(&s->qps, n / 2);
-    if (!qp || !qp->sq.vq || (n % 2 && qp->srq)) {
-        return NULL;
-    }
-    *wq = n % 2 ? &qp->rq : &qp->sq;
-    return qp;
 }

@@ -28,8 +28,47 @@ typedef struct VirtIORdmaCqe {
     uint8_t bytes[VIRTIO_RDMA_CQE_ROOM]; /* as the driver will see it */
 } VirtIORdmaCqe;
 
+/*
+ * The forms of CQs: virtqueues (virtio-rdma-cq-vq.c) and slots
+ * (virtio-rdma-direct-cq.c). No other file asks which form a CQ has.
+ */
+typedef struct VirtIORdmaCqOps {
+    bool is_direct;                 /* for inspection, and the features */
+    /* The greatest depth that the driver can ask for */
+    uint32_t (*max_cqe)(VirtIORdma *s);
+    /*
+     * Take a completion, and notify the driver if it has armed the CQ. False:
+     * there is no room, or the driver broke a rule; the CQ enters its error.
+     */
+    bool (*complete)(VirtIORdma *s, VirtIORdmaCq *cq,
+                     const VirtIORdmaCqe *cqe);
+    /*
+     * Write what waits, while there is room and @budget. False as above. NULL:
+     * nothing ever waits.
+     */
+    bool (*flush)(VirtIORdma *s, VirtIORdmaCq *cq, uint32_t *budget);
+    /*
+     * Does the driver want an event for what was written, @solicited or not? If
+     * so, consume the arm request. Call after a full barrier. Only of CQs with
+     * an event queue.
+     */
+    bool (*fires)(VirtIORdma *s, VirtIORdmaCq *cq, bool solicited);
+    /* The command REQ_NOTIFY_CQ. NULL: the driver arms it in memory. */
+    void (*arm)(VirtIORdma *s, VirtIORdmaCq *cq, VirtIORdmaArm type);
+    /* The command RESIZE_CQ, for the backend too. 0 or a negative errno. */
+    int (*resize)(VirtIORdma *s, VirtIORdmaCq *cq, const VirtIORdmaReq *req);
+    /* The driver has destroyed it. Optional. */
+    void (*destroyed)(VirtIORdma *s, VirtIORdmaCq *cq);
+} VirtIORdmaCqOps;
+
+extern const VirtIORdmaCqOps virtio_rdma_cq_vq_ops;
+extern const VirtIORdmaCqOps virtio_rdma_cq_slots_ops;
+/* Event queues, in virtio-rdma-eq.c */
+extern const VirtIORdmaCqOps virtio_rdma_eq_ops;
+
 /* A CQ, or an event queue: they share their numbers. */
 struct VirtIORdmaCq {
+    const VirtIORdmaCqOps *ops;     /* of its form */
     uint32_t cqn;
     uint32_t cqe;
     uint32_t users;                 /* queues of QPs; CQs of an event queue */
@@ -269,17 +308,6 @@ static inline VirtIORdmaCq *virtio_rdma_eq_get(VirtIORdma *s, uint32_t eqn)
     return eq && eq->is_eq ? eq : NULL;
 }
 
-/* The CQ or event queue at virtqueue @n, or NULL. */
-static inline VirtIORdmaCq *virtio_rdma_cq_of_vq(VirtIORdma *s, uint32_t n)
-{
-    VirtIORdmaCq *cq = n >= VIRTIO_RDMA_CQ_VQ(0) && n <= s->max_vq_cq
-                       ? virtio_rdma_table_get(&s->cqs,
-                                               n - VIRTIO_RDMA_CQ_VQ(0))
-                       : NULL;
-
-    return cq && cq->vq ? cq : NULL;
-}
-
 /* The region @mrn; NULL if there is none, or it is a window. */
 static inline VirtIORdmaMr *virtio_rdma_mr_get(VirtIORdma *s, uint32_t mrn)
 {
@@ -320,6 +348,7 @@ void virtio_rdma_work_schedule(VirtIORdma *s);
  * Have it kick the queues of @qp, or @srq, or fail what is broken. Any thread
  * with the BQL may do so, also one that has not entered the device.
  */
+void virtio_rdma_wq_schedule(VirtIORdma *s, const VirtIORdmaWq *wq);
 void virtio_rdma_qp_schedule(VirtIORdma *s, VirtIORdmaQp *qp);
 void virtio_rdma_srq_schedule(VirtIORdma *s, VirtIORdmaSrq *srq);
 /* The driver counts wrongly: the QP, or SRQ, is to fail. */
@@ -334,7 +363,7 @@ void virtio_rdma_all_schedule(VirtIORdma *s);
 /* Of VirtioDeviceClass */
 int virtio_rdma_ioeventfd_start(VirtIODevice *vdev);
 void virtio_rdma_ioeventfd_stop(VirtIODevice *vdev);
-/* Give virtqueues of an object host notifiers, or take them away. */
+/* Give the virtqueues of an object, if any, notifiers, or take them away. */
 void virtio_rdma_qp_set_notifiers(VirtIORdma *s, uint32_t qpn, bool assign);
 void virtio_rdma_srq_set_notifier(VirtIORdma *s, uint32_t srqn, bool assign);
 
@@ -462,18 +491,6 @@ void virtio_rdma_direct_cq_start(VirtIORdma *s, VirtIORdmaCq *cq,
                                  const VirtIORdmaDirectCq *direct,
                                  uint64_t *pages);
 void virtio_rdma_direct_cq_stop(VirtIORdma *s, VirtIORdmaCq *cq);
-/* Count the CQEs that are not consumed. False: the driver counts wrongly. */
-bool virtio_rdma_direct_cq_count(VirtIORdma *s, VirtIORdmaCq *cq,
-                                 uint32_t *unconsumed);
-/* Write a CQE. False if there is no room, or the driver counts wrongly. */
-bool virtio_rdma_direct_cq_write(VirtIORdma *s, VirtIORdmaCq *cq,
-                                 const uint8_t *cqe);
-/*
- * Does the driver want an event for what was written, @solicited or not? It has
- * that then. Behind a full barrier.
- */
-bool virtio_rdma_direct_cq_fires(VirtIORdma *s, VirtIORdmaCq *cq,
-                                 bool solicited);
 
 /* virtio-rdma-eq.c: event queues */
 
@@ -500,19 +517,34 @@ void virtio_rdma_eqs_flush(void *opaque);
 bool virtio_rdma_cq_complete(VirtIORdma *s, VirtIORdmaCq *cq,
                              const RdmaWc *wc, bool solicited);
 /*
- * Write the backlog while there are buffers, and budget for them. False: as
- * above.
+ * Write what waits in the CQ or event queue, while there are buffers, and budget
+ * for them. False: as above.
  */
 bool virtio_rdma_cq_flush(VirtIORdma *s, VirtIORdmaCq *cq, uint32_t *budget);
 /* Write no completions any more. The caller sees to the QPs of the CQ. */
 void virtio_rdma_cq_enter_error(VirtIORdma *s, VirtIORdmaCq *cq);
+
+/* virtio-rdma-cq-vq.c: completion queues that are virtqueues */
+
+/* Have the CQ or event queue lie in the virtqueue of its number. */
+void virtio_rdma_cq_use_vq(VirtIORdma *s, VirtIORdmaCq *cq);
+/* The same for a new one */
+void virtio_rdma_cq_start_vq(VirtIORdma *s, VirtIORdmaCq *cq);
+/* The CQ or event queue at virtqueue @n, or NULL. */
+VirtIORdmaCq *virtio_rdma_cq_of_vq(VirtIORdma *s, uint32_t n);
+
+/* virtio-rdma-cq-backlog.c: completions that wait for a buffer */
+
 /*
  * Add a completion to the backlog; false if that has cq->cqe of them, or there
  * is no memory.
  */
 bool virtio_rdma_cq_backlog_add(VirtIORdmaCq *cq, const VirtIORdmaCqe *cqe);
 /* The @i-th oldest completion of the backlog. */
-const VirtIORdmaCqe *virtio_rdma_cq_backlog_at(VirtIORdmaCq *cq, uint32_t i);
+VirtIORdmaCqe *virtio_rdma_cq_backlog_at(VirtIORdmaCq *cq, uint32_t i);
+/* Remove the oldest one, or all. */
+void virtio_rdma_cq_backlog_take(VirtIORdmaCq *cq);
+void virtio_rdma_cq_backlog_clear(VirtIORdmaCq *cq);
 /* Drop the backlog of a QP that was reset or is gone. Paid by the command. */
 void virtio_rdma_cq_forget_qp(VirtIORdma *s, VirtIORdmaCq *cq, uint32_t qpn);
 
@@ -585,6 +617,12 @@ void virtio_rdma_direct_srq_start(VirtIORdma *s, VirtIORdmaSrq *srq,
                                   const VirtIORdmaDirectSrq *direct,
                                   uint64_t *pages);
 void virtio_rdma_direct_srq_stop(VirtIORdma *s, VirtIORdmaSrq *srq);
+/* The direct QP, or SRQ, that is rung on this page of doorbells; or NULL */
+VirtIORdmaQp *virtio_rdma_direct_qp_at(VirtIORdma *s, uint32_t doorbell,
+                                       uint32_t qpn);
+VirtIORdmaSrq *virtio_rdma_direct_srq_at(VirtIORdma *s, uint32_t doorbell,
+                                         uint32_t srqn);
+
 /* virtio-rdma-shadow.c: shadows of pages of doorbells, of s->doorbells pages */
 
 void virtio_rdma_shadows_init(VirtIORdma *s);
@@ -611,6 +649,10 @@ void virtio_rdma_wq_init(VirtIORdmaWq *wq, RdmaQueue kind, uint32_t id,
                          uint32_t max_sge, uint32_t max_inline);
 /* Have it lie in virtqueue @n. */
 void virtio_rdma_wq_use_vq(VirtIORdma *s, VirtIORdmaWq *wq, uint32_t n);
+/* The queue of a QP or SRQ at virtqueue @n, or NULL. */
+VirtIORdmaWq *virtio_rdma_wq_of_vq(VirtIORdma *s, uint32_t n);
+/* The driver has destroyed it. */
+void virtio_rdma_wq_destroyed(VirtIORdma *s, VirtIORdmaWq *wq);
 /*
  * After migration, when guest memory may be touched: for in-order use the
  * virtqueue must know what is in flight, but it does not migrate that.
@@ -622,6 +664,10 @@ VirtIORdmaInflight *virtio_rdma_wq_inflight(const VirtIORdmaWq *wq, uint32_t i);
 void virtio_rdma_wq_push(VirtIORdmaWq *wq, const VirtIORdmaInflight *inflight);
 /* The backend is done with @count more WQEs, oldest first. */
 void virtio_rdma_wq_retire(VirtIORdma *s, VirtIORdmaWq *wq, uint32_t count);
+/* For inspection, and the features */
+bool virtio_rdma_wq_is_direct(const VirtIORdmaWq *wq);
+/* Entries of the ring that VirtIORdmaInflight is about; 0 without a ring */
+uint32_t virtio_rdma_wq_ring_size(VirtIORdma *s, const VirtIORdmaWq *wq);
 /* How many WQEs may be in flight */
 uint32_t virtio_rdma_wq_depth(const VirtIORdmaWq *wq);
 /*

@@ -95,24 +95,29 @@ static bool is_event_vq(VirtIORdma *s, uint32_t n)
     return n == VIRTIO_RDMA_EVENT_VQ(s->max_vq_cq, s->max_vq_qp);
 }
 
-static void reset_wq(VirtIORdma *s, VirtIORdmaQp *qp, VirtIORdmaWq *wq)
+static void reset_wq(VirtIORdma *s, VirtIORdmaWq *wq)
 {
+    bool is_srq = wq->kind == RDMA_SRQ;
+    VirtIORdmaQp *qp = is_srq ? NULL : virtio_rdma_table_get(&s->qps, wq->id);
     bool lost = virtio_rdma_wq_forget(s, wq);
 
-    if (!lost && virtio_rdma_qp_is_in(s, qp, RDMA_QPS_RESET)) {
+    if (qp && !lost && virtio_rdma_qp_is_in(s, qp, RDMA_QPS_RESET)) {
         /* The driver has not used it yet. */
         return;
     }
-    qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: virtqueue of QP %u was reset "
-                  "before the QP was destroyed\n", qp->init.qpn);
-    virtio_rdma_qp_fail(s, qp);
+    qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: virtqueue of %s %u was reset "
+                  "before the %s was destroyed\n", is_srq ? "SRQ" : "QP",
+                  wq->id, is_srq ? "SRQ" : "QP");
+    if (qp) {
+        virtio_rdma_qp_fail(s, qp);
+    } else {
+        virtio_rdma_srq_fail(s, virtio_rdma_table_get(&s->srqs, wq->id));
+    }
 }
 
 static void queue_reset(VirtIORdma *s, uint32_t n)
 {
-    VirtIORdmaWq *wq = NULL;
-    VirtIORdmaQp *qp = virtio_rdma_qp_of_vq(s, n, &wq);
-    VirtIORdmaSrq *srq = virtio_rdma_srq_of_vq(s, n);
+    VirtIORdmaWq *wq = virtio_rdma_wq_of_vq(s, n);
     VirtIORdmaCq *cq = virtio_rdma_cq_of_vq(s, n);
 
     if (n == VIRTIO_RDMA_CTRL_VQ) {
@@ -124,14 +129,8 @@ static void queue_reset(VirtIORdma *s, uint32_t n)
     if (n < VIRTIO_QUEUE_MAX) {
         clear_bit(n, s->stale_vqs);
     }
-    if (qp) {
-        reset_wq(s, qp, wq);
-    } else if (srq) {
-        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: virtqueue of SRQ %u was "
-                      "reset before the SRQ was destroyed\n",
-                      srq->attr.srqn);
-        virtio_rdma_wq_forget(s, &srq->wq);
-        virtio_rdma_srq_fail(s, srq);
+    if (wq) {
+        reset_wq(s, wq);
     } else if (cq) {
         cq->seen = 0;
     }
@@ -168,11 +167,10 @@ void virtio_rdma_queue_reset(VirtIODevice *vdev, uint32_t n)
 void virtio_rdma_queue_enable(VirtIODevice *vdev, uint32_t n)
 {
     VirtIORdma *s = VIRTIO_RDMA(vdev);
-    VirtIORdmaWq *wq = NULL;
-    VirtIORdmaQp *qp = virtio_rdma_qp_of_vq(s, n, &wq);
+    VirtIORdmaWq *wq = virtio_rdma_wq_of_vq(s, n);
 
-    if (qp) {
-        virtio_rdma_qp_schedule(s, qp);
+    if (wq) {
+        virtio_rdma_wq_schedule(s, wq);
     } else if (virtio_rdma_cq_of_vq(s, n)) {
         virtio_rdma_cqs_schedule(s);
     } else if (is_event_vq(s, n)) {

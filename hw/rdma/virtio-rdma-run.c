@@ -17,24 +17,18 @@
  */
 #define RING_IN_A_ROW_NS (25 * SCALE_US)
 
-static void kick_sq(VirtIORdma *s, VirtIORdmaQp *qp, bool alone)
+/* @alone: see virtio_rdma_wq_ring(). */
+static void kick(VirtIORdma *s, VirtIORdmaWq *wq, bool alone)
 {
-    virtio_rdma_wq_ring(s, &qp->sq, alone);
-    rdma_backend_kick(s->backend, RDMA_SQ, qp->init.qpn);
-}
-
-static void kick_recvs(VirtIORdma *s, VirtIORdmaWq *wq)
-{
-    virtio_rdma_wq_wake(s, wq);
-    rdma_backend_kick(s->backend, wq->kind, wq->id);
-}
-
-/* Wrong counters of an SRQ are an error at once, not with the next message. */
-static void kick_srq(VirtIORdma *s, VirtIORdmaSrq *srq)
-{
-    if (!srq->error && virtio_rdma_wq_check(s, &srq->wq)) {
-        kick_recvs(s, &srq->wq);
+    if (wq->kind == RDMA_SQ) {
+        virtio_rdma_wq_ring(s, wq, alone);
+    } else if (wq->kind == RDMA_SRQ && !virtio_rdma_wq_check(s, wq)) {
+        /* Wrong counters are an error now, not with the next message. */
+        return;
+    } else {
+        virtio_rdma_wq_wake(s, wq);
     }
+    rdma_backend_kick(s->backend, wq->kind, wq->id);
 }
 
 static void kick_or_fail_qp(VirtIORdma *s, VirtIORdmaQp *qp)
@@ -44,9 +38,9 @@ static void kick_or_fail_qp(VirtIORdma *s, VirtIORdmaQp *qp)
         virtio_rdma_qp_fail(s, qp);
     }
     if (!qp->srq) {
-        kick_recvs(s, &qp->rq);
+        kick(s, &qp->rq, false);
     }
-    kick_sq(s, qp, false);
+    kick(s, &qp->sq, false);
 }
 
 static void kick_or_fail_srq(VirtIORdma *s, VirtIORdmaSrq *srq)
@@ -54,7 +48,7 @@ static void kick_or_fail_srq(VirtIORdma *s, VirtIORdmaSrq *srq)
     if (unlikely(srq->wq.broken)) {
         virtio_rdma_srq_fail(s, srq);
     } else {
-        kick_srq(s, srq);
+        kick(s, &srq->wq, false);
     }
 }
 
@@ -63,12 +57,7 @@ static void kick_or_fail_srq(VirtIORdma *s, VirtIORdmaSrq *srq)
  */
 static void flush_cq(VirtIORdma *s, VirtIORdmaCq *cq, uint32_t *budget)
 {
-    if (cq->error || !cq->vq) {
-        return;
-    }
-    if (cq->is_eq) {
-        virtio_rdma_eq_run(s, cq);
-    } else if (!virtio_rdma_cq_flush(s, cq, budget)) {
+    if (!cq->error && !virtio_rdma_cq_flush(s, cq, budget)) {
         virtio_rdma_cq_fail(s, cq);
     }
 }
@@ -336,36 +325,10 @@ void virtio_rdma_handle_cq(VirtIODevice *vdev, VirtQueue *vq)
         return;
     }
     virtio_rdma_enter(s);
-    if (cq->is_eq ? QTAILQ_EMPTY(&cq->events) : !cq->n_backlog) {
-        /* The driver gives buffers before they are needed. */
-    } else if (s->kick_budget) {
+    if (s->kick_budget) {
         flush_cq(s, cq, &s->kick_budget);
     } else {
         virtio_rdma_cqs_schedule(s);
-    }
-    virtio_rdma_leave(s);
-}
-
-void virtio_rdma_handle_wq(VirtIODevice *vdev, VirtQueue *vq)
-{
-    VirtIORdma *s = VIRTIO_RDMA(vdev);
-    VirtIORdmaWq *wq = NULL;
-    VirtIORdmaQp *qp = virtio_rdma_qp_of_vq(s, virtio_get_queue_index(vq),
-                                            &wq);
-
-    if (!qp || !virtio_rdma_active(s)) {
-        return;
-    }
-    if (virtio_rdma_busy(s) || !s->kick_budget) {
-        virtio_rdma_qp_schedule(s, qp);
-        return;
-    }
-    virtio_rdma_enter(s);
-    virtio_rdma_pay(&s->kick_budget, VIRTIO_RDMA_COST_LOOK);
-    if (wq->kind == RDMA_SQ) {
-        kick_sq(s, qp, false);
-    } else {
-        kick_recvs(s, wq);
     }
     virtio_rdma_leave(s);
 }
@@ -388,24 +351,24 @@ static bool enter_to_kick(VirtIORdma *s)
     return false;
 }
 
-static void ring_srq(VirtIORdma *s, VirtIORdmaSrq *srq)
+static void ring(VirtIORdma *s, VirtIORdmaWq *wq)
 {
     if (!enter_to_kick(s)) {
-        virtio_rdma_srq_schedule(s, srq);
+        virtio_rdma_wq_schedule(s, wq);
         return;
     }
     virtio_rdma_pay(&s->kick_budget, VIRTIO_RDMA_COST_LOOK);
-    kick_srq(s, srq);
+    kick(s, wq, false);
     virtio_rdma_leave(s);
 }
 
-void virtio_rdma_handle_srq(VirtIODevice *vdev, VirtQueue *vq)
+void virtio_rdma_handle_wq(VirtIODevice *vdev, VirtQueue *vq)
 {
     VirtIORdma *s = VIRTIO_RDMA(vdev);
-    VirtIORdmaSrq *srq = virtio_rdma_srq_of_vq(s, virtio_get_queue_index(vq));
+    VirtIORdmaWq *wq = virtio_rdma_wq_of_vq(s, virtio_get_queue_index(vq));
 
-    if (srq && virtio_rdma_active(s)) {
-        ring_srq(s, srq);
+    if (wq && virtio_rdma_active(s)) {
+        ring(s, wq);
     }
 }
 
@@ -436,29 +399,27 @@ static void ring_direct_qp(VirtIORdma *s, VirtIORdmaQp *qp)
     if (!qp->srq && virtio_rdma_wq_wake(s, &qp->rq)) {
         rdma_backend_kick(s->backend, RDMA_RQ, qp->init.qpn);
     }
-    kick_sq(s, qp, !in_a_row(&qp->rung_at) && !qp->sq.count);
+    kick(s, &qp->sq, !in_a_row(&qp->rung_at) && !qp->sq.count);
     /* What it writes may be the end of the QP, and of the device. */
     virtio_rdma_leave(s);
 }
 
 void virtio_rdma_doorbell(VirtIORdma *s, uint32_t page, uint32_t value)
 {
+    uint32_t id = value & ~VIRTIO_RDMA_DOORBELL_SRQ;
     bool is_srq = value & VIRTIO_RDMA_DOORBELL_SRQ;
-    VirtIORdmaQp *qp = is_srq ? NULL : virtio_rdma_table_get(&s->qps, value);
-    VirtIORdmaSrq *srq = is_srq
-                         ? virtio_rdma_table_get(&s->srqs, value &
-                                                 ~VIRTIO_RDMA_DOORBELL_SRQ)
-                         : NULL;
+    /* A process that rings for a queue of another one has no effect. */
+    VirtIORdmaQp *qp = is_srq ? NULL : virtio_rdma_direct_qp_at(s, page, id);
+    VirtIORdmaSrq *srq = is_srq ? virtio_rdma_direct_srq_at(s, page, id)
+                                : NULL;
 
-    if (!virtio_rdma_active(s)) {
+    if (!virtio_rdma_active(s) || (!qp && !srq)) {
         return;
     }
-    /* A process that rings for a queue of another one has no effect. */
-    if (qp && qp->pages && qp->direct.doorbell == page) {
-        trace_virtio_rdma_doorbell(s, page, value);
+    trace_virtio_rdma_doorbell(s, page, value);
+    if (qp) {
         ring_direct_qp(s, qp);
-    } else if (srq && srq->pages && srq->direct.doorbell == page) {
-        trace_virtio_rdma_doorbell(s, page, value);
-        ring_srq(s, srq);
+    } else {
+        ring(s, &srq->wq);
     }
 }

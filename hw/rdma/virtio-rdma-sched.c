@@ -27,8 +27,10 @@ void virtio_rdma_work_schedule(VirtIORdma *s)
     }
 }
 
-static void schedule(VirtIORdma *s, uint32_t bit)
+void virtio_rdma_wq_schedule(VirtIORdma *s, const VirtIORdmaWq *wq)
 {
+    uint32_t bit = wq->kind == RDMA_SRQ ? s->qps.end + wq->id : wq->id;
+
     set_bit_atomic(bit, s->kicks);
     qatomic_set_mb(&s->any_kicks, true);
     virtio_rdma_work_schedule(s);
@@ -36,18 +38,18 @@ static void schedule(VirtIORdma *s, uint32_t bit)
 
 void virtio_rdma_qp_schedule(VirtIORdma *s, VirtIORdmaQp *qp)
 {
-    schedule(s, qp->init.qpn);
+    virtio_rdma_wq_schedule(s, &qp->sq);
 }
 
 void virtio_rdma_srq_schedule(VirtIORdma *s, VirtIORdmaSrq *srq)
 {
-    schedule(s, s->qps.end + srq->attr.srqn);
+    virtio_rdma_wq_schedule(s, &srq->wq);
 }
 
 void virtio_rdma_wq_break(VirtIORdma *s, VirtIORdmaWq *wq)
 {
     wq->broken = true;
-    schedule(s, wq->kind == RDMA_SRQ ? s->qps.end + wq->id : wq->id);
+    virtio_rdma_wq_schedule(s, wq);
 }
 
 void virtio_rdma_cqs_schedule(VirtIORdma *s)

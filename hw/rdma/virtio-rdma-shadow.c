@@ -138,10 +138,11 @@ static bool take_marks(VirtIORdma *s, VirtIORdmaShadow *shadow, uint32_t word,
     }
     for (; bits; bits &= bits - 1) {
         uint32_t qpn = word * WORD_BITS + ctz32(bits);
-        VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, qpn);
+        VirtIORdmaQp *qp = virtio_rdma_direct_qp_at(s, page_of(s, shadow),
+                                                    qpn);
 
         virtio_rdma_pay(budget, COST_BIT);
-        if (qp && qp->pages && qp->direct.doorbell == page_of(s, shadow)) {
+        if (qp) {
             *found = true;
             virtio_rdma_qp_schedule(s, qp);
         }

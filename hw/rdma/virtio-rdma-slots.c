@@ -257,10 +257,6 @@ static void put_back(VirtIORdma *s, VirtIORdmaWq *wq, VirtIORdmaTaken *t)
     wq->slots.taken--;
 }
 
-static void retire(VirtIORdma *s, VirtIORdmaWq *wq, uint32_t count)
-{
-}
-
 static bool count(VirtIORdma *s, const VirtIORdmaWq *wq, uint32_t *n)
 {
     const VirtIORdmaSlots *slots = &wq->slots;
@@ -356,20 +352,31 @@ static void drain(VirtIORdma *s, VirtIORdmaWq *wq, uint32_t n)
     }
 }
 
-static void restore_order(VirtIORdma *s, VirtIORdmaWq *wq)
-{
-}
-
 const VirtIORdmaWqOps virtio_rdma_wq_slots_ops = {
+    .is_direct = true,
     .depth = depth,
     .take = take,
     .put_back = put_back,
-    .retire = retire,
     .check = check,
     .count = count,
     .ring = ring,
     .wake = wake,
     .sleep = go_to_sleep,
     .drain = drain,
-    .restore_order = restore_order,
 };
+
+VirtIORdmaQp *virtio_rdma_direct_qp_at(VirtIORdma *s, uint32_t doorbell,
+                                       uint32_t qpn)
+{
+    VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, qpn);
+
+    return qp && qp->pages && qp->direct.doorbell == doorbell ? qp : NULL;
+}
+
+VirtIORdmaSrq *virtio_rdma_direct_srq_at(VirtIORdma *s, uint32_t doorbell,
+                                         uint32_t srqn)
+{
+    VirtIORdmaSrq *srq = virtio_rdma_table_get(&s->srqs, srqn);
+
+    return srq && srq->pages && srq->direct.doorbell == doorbell ? srq : NULL;
+}

@@ -8,16 +8,6 @@
 #include "trace.h"
 #include "virtio-rdma-object.h"
 
-VirtIORdmaSrq *virtio_rdma_srq_of_vq(VirtIORdma *s, uint32_t n)
-{
-    uint32_t first = virtio_rdma_srq_vq(s, 0);
-
-    VirtIORdmaSrq *srq = n < first
-                         ? NULL : virtio_rdma_table_get(&s->srqs, n - first);
-
-    return srq && srq->wq.vq ? srq : NULL;
-}
-
 VirtIORdmaSrq *virtio_rdma_srq_add(VirtIORdma *s, const RdmaSrqAttr *attr,
                                    VirtIORdmaPd *pd)
 {
@@ -78,7 +68,6 @@ static int add_srq(VirtIORdma *s, const VirtIORdmaReq *req,
         }
         *srq = virtio_rdma_srq_add(s, attr, pd);
         virtio_rdma_srq_use_vq(s, *srq);
-        clear_bit(virtio_rdma_srq_vq(s, attr->srqn), s->stale_vqs);
         return 0;
     }
     ret = virtio_rdma_direct_srq_check(s, attr, &direct);
@@ -196,9 +185,7 @@ int virtio_rdma_srq_destroy(VirtIORdma *s, const VirtIORdmaReq *req,
     trace_virtio_rdma_srq_destroy(s, srqn);
     virtio_rdma_pay(&s->ctrl_budget, VIRTIO_RDMA_COST_QUEUE);
     virtio_rdma_wq_drain(s, &srq->wq);
-    if (srq->wq.vq) {
-        virtio_rdma_vq_abandon(s, virtio_rdma_srq_vq(s, srqn));
-    }
+    virtio_rdma_wq_destroyed(s, &srq->wq);
     virtio_rdma_srq_remove(s, srq);
     virtio_rdma_srq_set_notifier(s, srqn, false);
     return 0;

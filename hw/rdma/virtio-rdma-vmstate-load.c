@@ -200,7 +200,7 @@ static bool load_eq(VirtIORdma *s, const SavedCq *v)
     VirtIORdmaCq *cq = virtio_rdma_table_get(&s->cqs, v->cqn);
     VirtIORdmaCq *eq = virtio_rdma_eq_get(s, v->eqn);
 
-    if (!cq->pages || v->eqn == VIRTIO_RDMA_EQN_NONE) {
+    if (!v->npages || v->eqn == VIRTIO_RDMA_EQN_NONE) {
         return check_max(&r, "event_waits", v->event_waits, 0);
     }
     if (!check(&r, eq, "eqn", v->eqn, "an event queue") ||
@@ -365,13 +365,8 @@ static bool load_wq(VirtIORdma *s, const Record *r, VirtIORdmaWq *wq,
     }
     for (uint32_t i = 0; i < v->count; i++) {
         const VirtIORdmaInflight *inflight = &v->inflight[i];
-        uint32_t max = wq->vq ? VIRTQUEUE_MAX_SIZE : 0;
 
-        if (!check_max(r, "index", inflight->index, max) ||
-            !check(r, !wq->vq || inflight->ndescs != 0, "ndescs",
-                   inflight->ndescs, "more") ||
-            !check_max(r, "ndescs", inflight->ndescs, max) ||
-            !check_max(r, "npages", inflight->npages,
+        if (!check_max(r, "npages", inflight->npages,
                        wq->kind == RDMA_SQ ? s->max_mr_pages - s->mr_pages
                                            : 0)) {
             return false;
@@ -478,7 +473,8 @@ static bool load_qp(VirtIORdma *s, SavedQp *v)
     } else if (!load_direct(s, &r, qp, &v->direct)) {
         return false;
     }
-    return load_wq(s, &r, &qp->sq, &v->sq) && load_wq(s, &r, &qp->rq, &v->rq);
+    return load_wq(s, &r, &qp->sq, &v->sq) &&
+           (srq || load_wq(s, &r, &qp->rq, &v->rq));
 }
 
 static bool load_event(VirtIORdma *s, const SavedEvent *v)
@@ -675,7 +671,7 @@ static uint32_t count_direct_cqs(VirtIORdma *s)
     uint32_t count = 0;
 
     VIRTIO_RDMA_TABLE_FOREACH(&s->cqs, n, cq) {
-        count += cq->pages || cq->is_eq;
+        count += cq->ops->is_direct;
     }
     return count;
 }
@@ -686,7 +682,7 @@ static uint32_t count_direct(VirtIORdma *s)
     uint32_t count = 0;
 
     VIRTIO_RDMA_TABLE_FOREACH(&s->qps, n, qp) {
-        count += !!qp->pages;
+        count += virtio_rdma_wq_is_direct(&qp->sq);
     }
     return count;
 }
@@ -697,7 +693,7 @@ static uint32_t count_direct_srqs(VirtIORdma *s)
     uint32_t count = 0;
 
     VIRTIO_RDMA_TABLE_FOREACH(&s->srqs, n, srq) {
-        count += !!srq->pages;
+        count += virtio_rdma_wq_is_direct(&srq->wq);
     }
     return count;
 }
@@ -734,8 +730,7 @@ static bool check_features(VirtIORdma *s)
     VIRTIO_RDMA_TABLE_FOREACH(&s->cqs, n, cq) {
         const Record r = { "CQ", n };
 
-        if (!check_max(&r, "cqe", cq->cqe,
-                       virtio_rdma_cq_max_cqe(s, cq->pages)) ||
+        if (!check_max(&r, "cqe", cq->cqe, cq->ops->max_cqe(s)) ||
             !check_max(&r, "n_backlog", cq->n_backlog,
                        virtio_rdma_has(s, VIRTIO_RDMA_F_CQ_DEEP)
                        ? cq->cqe : 0)) {
@@ -748,17 +743,14 @@ static bool check_features(VirtIORdma *s)
 /* What is in flight came from the ring, which is loaded after the objects. */
 static bool check_ring(VirtIORdma *s, const Record *r, const VirtIORdmaWq *wq)
 {
-    uint32_t size;
+    uint32_t size = virtio_rdma_wq_ring_size(s, wq);
 
-    if (!wq->vq) {
-        return true;
-    }
-    size = virtio_queue_get_num(VIRTIO_DEVICE(s),
-                                virtio_get_queue_index(wq->vq));
     for (uint32_t i = 0; i < wq->count; i++) {
-        uint16_t index = virtio_rdma_wq_inflight(wq, i)->index;
+        const VirtIORdmaInflight *inflight = virtio_rdma_wq_inflight(wq, i);
 
-        if (!check(r, index < size, "index", index, "less than its ring")) {
+        if (!check(r, inflight->index < MAX(size, 1), "index",
+                   inflight->index, "less than its ring") ||
+            !check(r, !size || inflight->ndescs, "ndescs", 0, "more")) {
             return false;
         }
     }

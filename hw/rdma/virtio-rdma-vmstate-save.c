@@ -53,16 +53,14 @@ static void save_cq(SavedCq *v, VirtIORdmaCq *cq)
         v->backlog[i] = *virtio_rdma_cq_backlog_at(cq, i);
     }
     v->is_eq = cq->is_eq;
-    if (cq->pages) {
-        v->depth_shift = cq->depth_shift;
-        v->npages = cq->npages;
-        v->pages = g_memdup2(cq->pages, cq->npages * sizeof(*cq->pages));
-        v->produced = cq->produced;
-        v->consumed = cq->consumed;
-        v->fired = cq->fired;
-        v->eqn = cq->eq ? cq->eq->cqn : VIRTIO_RDMA_EQN_NONE;
-        v->event_waits = cq->event_waits;
-    }
+    v->depth_shift = cq->depth_shift;
+    v->npages = cq->npages;
+    v->pages = g_memdup2(cq->pages, cq->npages * sizeof(*cq->pages));
+    v->produced = cq->produced;
+    v->consumed = cq->consumed;
+    v->fired = cq->fired;
+    v->eqn = cq->eq ? cq->eq->cqn : VIRTIO_RDMA_EQN_NONE;
+    v->event_waits = cq->event_waits;
 }
 
 static void save_events(VirtIORdmaSaved *v, VirtIORdma *s)
@@ -103,16 +101,14 @@ static void save_qp(SavedQp *v, const VirtIORdmaQp *qp)
     v->cap = qp->init.cap;
     save_wq(&v->sq, &qp->sq);
     save_wq(&v->rq, &qp->rq);
-    if (qp->pages) {
-        v->direct = (SavedDirect) {
-            .queues = qp->direct,
-            .pages = g_memdup2(qp->pages, qp->direct.pages.npages *
-                                          sizeof(*qp->pages)),
-            .sq_taken = qp->sq.slots.taken,
-            .rq_taken = qp->rq.slots.taken,
-            .broken = qp->sq.broken || qp->rq.broken,
-        };
-    }
+    v->direct = (SavedDirect) {
+        .queues = qp->direct,
+        .pages = g_memdup2(qp->pages, qp->direct.pages.npages *
+                                      sizeof(*qp->pages)),
+        .sq_taken = qp->sq.slots.taken,
+        .rq_taken = qp->rq.slots.taken,
+        .broken = qp->sq.broken || qp->rq.broken,
+    };
 }
 
 static void save_srq(SavedSrq *v, const VirtIORdmaSrq *srq)
@@ -122,15 +118,13 @@ static void save_srq(SavedSrq *v, const VirtIORdmaSrq *srq)
     v->max_wr = srq->attr.max_wr;
     v->max_sge = srq->attr.max_sge;
     v->error = srq->error;
-    if (srq->pages) {
-        v->direct = (SavedDirectSrq) {
-            .queue = srq->direct,
-            .pages = g_memdup2(srq->pages, srq->direct.pages.npages *
-                                           sizeof(*srq->pages)),
-            .taken = srq->wq.slots.taken,
-            .broken = srq->wq.broken,
-        };
-    }
+    v->direct = (SavedDirectSrq) {
+        .queue = srq->direct,
+        .pages = g_memdup2(srq->pages, srq->direct.pages.npages *
+                                       sizeof(*srq->pages)),
+        .taken = srq->wq.slots.taken,
+        .broken = srq->wq.broken,
+    };
 }
 
 static void save_mrs(VirtIORdmaSaved *v, VirtIORdma *s)

@@ -95,10 +95,6 @@ static bool count(VirtIORdma *s, const VirtIORdmaWq *wq, uint32_t *n)
     return false;
 }
 
-static void ring(VirtIORdma *s, VirtIORdmaWq *wq, bool alone)
-{
-}
-
 /* The driver kicks for each WQE, whether the device polls or not. */
 static bool wake(VirtIORdma *s, VirtIORdmaWq *wq)
 {
@@ -145,6 +141,17 @@ static void restore_order(VirtIORdma *s, VirtIORdmaWq *wq)
     }
 }
 
+static void destroyed(VirtIORdma *s, VirtIORdmaWq *wq)
+{
+    virtio_rdma_vq_abandon(s, virtio_get_queue_index(wq->vq));
+}
+
+static uint32_t ring_size(VirtIORdma *s, const VirtIORdmaWq *wq)
+{
+    return virtio_queue_get_num(&s->parent_obj,
+                                virtio_get_queue_index(wq->vq));
+}
+
 const VirtIORdmaWqOps virtio_rdma_wq_vq_ops = {
     .depth = depth,
     .take = take,
@@ -152,11 +159,12 @@ const VirtIORdmaWqOps virtio_rdma_wq_vq_ops = {
     .retire = retire,
     .check = check,
     .count = count,
-    .ring = ring,
     .wake = wake,
     .sleep = go_to_sleep,
     .drain = drain,
     .restore_order = restore_order,
+    .destroyed = destroyed,
+    .ring_size = ring_size,
 };
 
 void virtio_rdma_wq_use_vq(VirtIORdma *s, VirtIORdmaWq *wq, uint32_t n)
@@ -164,4 +172,23 @@ void virtio_rdma_wq_use_vq(VirtIORdma *s, VirtIORdmaWq *wq, uint32_t n)
     wq->ops = &virtio_rdma_wq_vq_ops;
     wq->vq = virtio_get_queue(&s->parent_obj, n);
     wq->seen = virtio_queue_get_last_avail_idx(&s->parent_obj, n);
+    clear_bit(n, s->stale_vqs);
+}
+
+VirtIORdmaWq *virtio_rdma_wq_of_vq(VirtIORdma *s, uint32_t n)
+{
+    uint32_t first_qp = VIRTIO_RDMA_SQ_VQ(s->max_vq_cq, 0);
+    uint32_t first_srq = virtio_rdma_srq_vq(s, 0);
+    VirtIORdmaWq *wq = NULL;
+    VirtIORdmaSrq *srq;
+    VirtIORdmaQp *qp;
+
+    if (n >= first_srq) {
+        srq = virtio_rdma_table_get(&s->srqs, n - first_srq);
+        wq = srq ? &srq->wq : NULL;
+    } else if (n >= first_qp && n < first_qp + 2 * s->max_vq_qp) {
+        qp = virtio_rdma_table_get(&s->qps, (n - first_qp) / 2);
+        wq = !qp ? NULL : (n - first_qp) % 2 ? &qp->rq : &qp->sq;
+    }
+    return wq && wq->vq ? wq : NULL;
 }

@@ -73,6 +73,16 @@ void virtio_rdma_wq_put_back(VirtIORdma *s, VirtIORdmaWq *wq,
     wq->ops->put_back(s, wq, t);
 }
 
+bool virtio_rdma_wq_is_direct(const VirtIORdmaWq *wq)
+{
+    return wq->ops->is_direct;
+}
+
+uint32_t virtio_rdma_wq_ring_size(VirtIORdma *s, const VirtIORdmaWq *wq)
+{
+    return wq->ops->ring_size ? wq->ops->ring_size(s, wq) : 0;
+}
+
 uint32_t virtio_rdma_wq_depth(const VirtIORdmaWq *wq)
 {
     return wq->ops->depth(wq);
@@ -90,7 +100,9 @@ bool virtio_rdma_wq_check(VirtIORdma *s, VirtIORdmaWq *wq)
 
 void virtio_rdma_wq_ring(VirtIORdma *s, VirtIORdmaWq *wq, bool alone)
 {
-    wq->ops->ring(s, wq, alone);
+    if (wq->ops->ring) {
+        wq->ops->ring(s, wq, alone);
+    }
 }
 
 bool virtio_rdma_wq_wake(VirtIORdma *s, VirtIORdmaWq *wq)
@@ -122,7 +134,16 @@ bool virtio_rdma_wq_get_sges(VirtIORdma *s, uint32_t max_sge,
 
 void virtio_rdma_wq_restore_order(VirtIORdma *s, VirtIORdmaWq *wq)
 {
-    wq->ops->restore_order(s, wq);
+    if (wq->ops->restore_order) {
+        wq->ops->restore_order(s, wq);
+    }
+}
+
+void virtio_rdma_wq_destroyed(VirtIORdma *s, VirtIORdmaWq *wq)
+{
+    if (wq->ops->destroyed) {
+        wq->ops->destroyed(s, wq);
+    }
 }
 
 static void push_oldest(VirtIORdma *s, VirtIORdmaWq *wq, uint32_t count)
@@ -130,7 +151,9 @@ static void push_oldest(VirtIORdma *s, VirtIORdmaWq *wq, uint32_t count)
     for (uint32_t i = 0; i < count; i++) {
         virtio_rdma_pages_pass(s, virtio_rdma_wq_inflight(wq, i));
     }
-    wq->ops->retire(s, wq, count);
+    if (wq->ops->retire) {
+        wq->ops->retire(s, wq, count);
+    }
     for (uint32_t i = 0; i < count; i++) {
         wq->ndescs -= virtio_rdma_wq_inflight(wq, i)->ndescs;
     }

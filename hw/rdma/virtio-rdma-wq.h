@@ -27,6 +27,7 @@ struct VirtIORdmaScratch {
  * (virtio-rdma-slots.c). No other file asks which form a queue has.
  */
 struct VirtIORdmaWqOps {
+    bool is_direct;                 /* for inspection, and the features */
     /* See virtio_rdma_wq_depth(). */
     uint32_t (*depth)(const VirtIORdmaWq *wq);
     /*
@@ -37,13 +38,13 @@ struct VirtIORdmaWqOps {
                  VirtIORdmaInflight *inflight);
     /* Undo the last take(). */
     void (*put_back)(VirtIORdma *s, VirtIORdmaWq *wq, VirtIORdmaTaken *t);
-    /* Return the oldest @count that are in flight to the driver. */
+    /* Return the oldest @count that are in flight to the driver. Optional. */
     void (*retire)(VirtIORdma *s, VirtIORdmaWq *wq, uint32_t count);
     /* See virtio_rdma_wq_check(). */
     bool (*check)(VirtIORdma *s, VirtIORdmaWq *wq);
     /* See virtio_rdma_wq_count(). Changes nothing. */
     bool (*count)(VirtIORdma *s, const VirtIORdmaWq *wq, uint32_t *n);
-    /* See virtio_rdma_wq_ring(). */
+    /* See virtio_rdma_wq_ring(). Optional. */
     void (*ring)(VirtIORdma *s, VirtIORdmaWq *wq, bool alone);
     /* See virtio_rdma_wq_wake(). */
     bool (*wake)(VirtIORdma *s, VirtIORdmaWq *wq);
@@ -51,8 +52,15 @@ struct VirtIORdmaWqOps {
     RdmaNext (*sleep)(VirtIORdma *s, VirtIORdmaWq *wq);
     /* Drop what was not taken, after @n WQEs were returned just before. */
     void (*drain)(VirtIORdma *s, VirtIORdmaWq *wq, uint32_t n);
-    /* See virtio_rdma_wq_restore_order(). */
+    /* See virtio_rdma_wq_restore_order(). Optional. */
     void (*restore_order)(VirtIORdma *s, VirtIORdmaWq *wq);
+    /* The driver has destroyed the queue. Optional. */
+    void (*destroyed)(VirtIORdma *s, VirtIORdmaWq *wq);
+    /*
+     * Entries of the ring that VirtIORdmaInflight is about. NULL: there is no
+     * ring, and index and ndescs are 0.
+     */
+    uint32_t (*ring_size)(VirtIORdma *s, const VirtIORdmaWq *wq);
 };
 
 extern const VirtIORdmaWqOps virtio_rdma_wq_vq_ops;

@@ -71,7 +71,7 @@ static void add_queues(VirtIORdma *s)
         virtio_add_queue(vdev, size, virtio_rdma_handle_event);
     }
     for (uint32_t n = 0; n < s->max_vq_srq; n++) {
-        virtio_add_queue(vdev, size, virtio_rdma_handle_srq);
+        virtio_add_queue(vdev, size, virtio_rdma_handle_wq);
     }
 }
 

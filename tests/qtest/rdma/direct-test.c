@@ -183,6 +183,29 @@ static void test_jump_of_the_producer(void)
     expect_works(&t);
 }
 
+/* A process may write to slots whose WQEs are in flight. */
+static void test_more_than_the_queue_holds(void)
+{
+    TestPair t = direct_pair();
+    uint32_t posted;
+
+    /* Nothing is acknowledged. */
+    assert_ok(qrdma_modify_qp_state(t.b, RDMA_QPS_RESET));
+    for (int i = 0; i < DEPTH; i++) {
+        put_write(&t, i);
+    }
+    ring(t.a);
+    qrdma_settle(t.dev);
+    posted = t.a->sq.posted;
+    qrdma_direct_set_producer(t.dev, &t.a->sq, posted + DEPTH);
+    ring(t.a);
+    qrdma_settle(t.dev);
+    g_assert_cmpint(state_of(t.a), ==, RDMA_QPS_RTS);
+    qrdma_direct_set_producer(t.dev, &t.a->sq, posted);
+    restart(&t);
+    expect_works(&t);
+}
+
 static void test_jump_of_receives(void)
 {
     TestPair t = direct_pair();
@@ -697,6 +720,7 @@ void add_direct_tests(void)
         { "posts-wait-for-the-state", test_posts_wait_for_the_state },
         { "posts-to-a-stopped-machine", test_posts_to_a_stopped_machine },
         { "jump-of-the-producer", test_jump_of_the_producer },
+        { "more-than-the-queue-holds", test_more_than_the_queue_holds },
         { "jump-of-receives", test_jump_of_receives },
         { "bad-lengths", test_bad_lengths },
         { "slot-is-read-once", test_slot_is_read_once },

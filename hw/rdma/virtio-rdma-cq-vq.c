@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * CQs with a virtqueue: each CQE takes a buffer of the driver, or waits in the
+ * backlog of its CQ while there is none.
+ */
+#include "qemu/osdep.h"
+#include "qemu/bitops.h"
+#include "qemu/iov.h"
+#include "qemu/log.h"
+#include "trace.h"
+#include "virtio-rdma-queue.h"
+
+/* What one completion may spend on those that wait, besides itself. */
+#define COMPLETE_BUDGET 256
+
+typedef enum PushResult {
+    PUSHED,
+    NO_BUFFER,
+    CQ_FAILED,
+} PushResult;
+
+static uint32_t max_cqe(VirtIORdma *s)
+{
+    return virtio_rdma_has(s, VIRTIO_RDMA_F_CQ_DEEP) ? s->limits.max_cqe_deep
+                                                     : s->limits.max_cqe;
+}
+
+static size_t cqe_size(VirtIORdma *s)
+{
+    return virtio_rdma_has(s, VIRTIO_RDMA_F_CQE_EX) ? VIRTIO_RDMA_CQE_EX_SIZE
+                                                    : VIRTIO_RDMA_CQE_SIZE;
+}
+
+static PushResult push_cqe(VirtIORdma *s, VirtIORdmaCq *cq,
+                           const VirtIORdmaCqe *cqe, uint32_t *budget)
+{
+    VirtIODevice *vdev = VIRTIO_DEVICE(s);
+    size_t size = cqe_size(s);
+    size_t room;
+    g_autofree VirtQueueElement *elem = NULL;
+
+    if (virtio_rdma_ring_check(s, cq->vq, &cq->seen)) {
+        elem = virtqueue_pop(cq->vq, sizeof(VirtQueueElement));
+    }
+    if (vdev->broken) {
+        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: CQ %u: the device is "
+                      "broken, see the error before\n", cq->cqn);
+        return CQ_FAILED;
+    }
+    if (!elem) {
+        return NO_BUFFER;
+    }
+    virtio_rdma_pay(budget, virtio_rdma_elem_cost(elem));
+    virtio_rdma_charge_elem(s, elem);
+    room = iov_size(elem->in_sg, elem->in_num);
+    if (room < size) {
+        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: CQ %u: a buffer has %zu "
+                      "writable bytes, less than the %zu of a CQE\n",
+                      cq->cqn, room, size);
+        virtqueue_unpop(cq->vq, elem, 0);
+        return CQ_FAILED;
+    }
+    virtio_rdma_codec_write_cqe(elem, cqe->bytes, size,
+                                virtio_rdma_has(s,
+                                                VIRTIO_RDMA_F_CQE_STATUS_LAST));
+    virtqueue_push(cq->vq, elem, size);
+    return PUSHED;
+}
+
+/* Is the driver notified of the completion just written, if it wants to be? */
+static bool fires(VirtIORdma *s, VirtIORdmaCq *cq, bool solicited)
+{
+    if (cq->arm == VIRTIO_RDMA_ARM_NONE ||
+        (cq->arm == VIRTIO_RDMA_ARM_SOLICITED && !solicited)) {
+        return false;
+    }
+    if (!virtio_rdma_has(s, VIRTIO_RDMA_F_CQ_RING_ARM)) {
+        cq->arm = VIRTIO_RDMA_ARM_NONE;
+    }
+    return true;
+}
+
+static void interrupt(VirtIORdma *s, VirtIORdmaCq *cq)
+{
+    trace_virtio_rdma_cq_notify(s, cq->cqn);
+    virtio_rdma_vq_notify(s, cq->vq);
+}
+
+static bool flush(VirtIORdma *s, VirtIORdmaCq *cq, uint32_t *budget)
+{
+    uint32_t slice = MIN(*budget, VIRTIO_RDMA_QUEUE_BUDGET);
+    uint32_t left = slice;
+    PushResult result = NO_BUFFER;
+    bool waiting = false;
+    bool fired = false;
+
+    while (cq->n_backlog && left) {
+        const VirtIORdmaCqe *cqe = virtio_rdma_cq_backlog_at(cq, 0);
+
+        result = push_cqe(s, cq, cqe, &left);
+        if (result == PUSHED) {
+            fired |= fires(s, cq, cqe->solicited);
+            virtio_rdma_cq_backlog_take(cq);
+            waiting = false;
+        } else if (result == NO_BUFFER && !waiting) {
+            /* Look once more: of earlier buffers there is no notification. */
+            virtio_queue_set_notification(cq->vq, 1);
+            waiting = true;
+        } else {
+            break;
+        }
+    }
+    *budget -= slice - left;
+    if (fired) {
+        interrupt(s, cq);
+    }
+    if (result == CQ_FAILED) {
+        return false;
+    }
+    if (!cq->n_backlog) {
+        virtio_queue_set_notification(cq->vq, 0);
+    } else if (!left) {
+        virtio_rdma_cqs_schedule(s);
+    }
+    return true;
+}
+
+static bool complete(VirtIORdma *s, VirtIORdmaCq *cq, const VirtIORdmaCqe *cqe)
+{
+    uint32_t max_backlog =
+        virtio_rdma_has(s, VIRTIO_RDMA_F_CQ_DEEP) ? cq->cqe : 0;
+    PushResult result = NO_BUFFER;
+    /* More than one completion costs, so that the backlog becomes shorter */
+    uint32_t budget = COMPLETE_BUDGET;
+
+    if (cq->n_backlog && !flush(s, cq, &budget)) {
+        return false;
+    }
+    if (!cq->n_backlog) {
+        result = push_cqe(s, cq, cqe, &budget);
+    }
+    if (result == PUSHED) {
+        if (fires(s, cq, cqe->solicited)) {
+            interrupt(s, cq);
+        }
+        return true;
+    }
+    if (result == NO_BUFFER && max_backlog &&
+        virtio_rdma_cq_backlog_add(cq, cqe)) {
+        trace_virtio_rdma_cq_backlog(s, cq->cqn, cqe->qpn, cq->n_backlog);
+        return flush(s, cq, &budget);
+    }
+    if (result == NO_BUFFER) {
+        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: CQ %u overruns: no "
+                      "buffer for a completion, and %u of %u in the backlog\n",
+                      cq->cqn, cq->n_backlog, max_backlog);
+    }
+    return false;
+}
+
+static void arm(VirtIORdma *s, VirtIORdmaCq *cq, VirtIORdmaArm type)
+{
+    if (virtio_rdma_has(s, VIRTIO_RDMA_F_CQ_RING_ARM)) {
+        cq->arm = type;
+    } else {
+        cq->arm = MAX(cq->arm, type);
+    }
+    trace_virtio_rdma_cq_arm(s, cq->cqn, cq->arm);
+}
+
+static int resize(VirtIORdma *s, VirtIORdmaCq *cq, const VirtIORdmaReq *req)
+{
+    uint32_t cqe = req->resize_cq.cqe;
+    uint32_t used = req->resize_cq.used;
+
+    if (!virtio_rdma_check_range("used", used, 0, cqe)) {
+        return -EINVAL;
+    }
+    /* What has come since it was begun is too late to be an obstacle */
+    if (!s->ctrl_pending &&
+        !virtio_rdma_check_range("backlog", cq->n_backlog, 0, cqe - used)) {
+        return -EINVAL;
+    }
+    return s->bc->resize_cq ? s->bc->resize_cq(s->backend, cq->cqn, cqe) : 0;
+}
+
+static void destroyed(VirtIORdma *s, VirtIORdmaCq *cq)
+{
+    virtio_rdma_vq_abandon(s, VIRTIO_RDMA_CQ_VQ(cq->cqn));
+}
+
+const VirtIORdmaCqOps virtio_rdma_cq_vq_ops = {
+    .max_cqe = max_cqe,
+    .complete = complete,
+    .flush = flush,
+    .arm = arm,
+    .resize = resize,
+    .destroyed = destroyed,
+};
+
+void virtio_rdma_cq_use_vq(VirtIORdma *s, VirtIORdmaCq *cq)
+{
+    uint32_t n = VIRTIO_RDMA_CQ_VQ(cq->cqn);
+
+    cq->ops = cq->is_eq ? &virtio_rdma_eq_ops : &virtio_rdma_cq_vq_ops;
+    cq->vq = virtio_get_queue(VIRTIO_DEVICE(s), n);
+    cq->seen = virtio_queue_get_last_avail_idx(VIRTIO_DEVICE(s), n);
+    clear_bit(n, s->stale_vqs);
+}
+
+void virtio_rdma_cq_start_vq(VirtIORdma *s, VirtIORdmaCq *cq)
+{
+    virtio_rdma_cq_use_vq(s, cq);
+    /* Buffers are popped when one is needed, not when they come. */
+    virtio_queue_set_notification(cq->vq, 0);
+    if (virtio_rdma_has(s, VIRTIO_RDMA_F_CQ_RING_ARM)) {
+        cq->arm = VIRTIO_RDMA_ARM_NEXT;
+    }
+}
+
+VirtIORdmaCq *virtio_rdma_cq_of_vq(VirtIORdma *s, uint32_t n)
+{
+    VirtIORdmaCq *cq = n >= VIRTIO_RDMA_CQ_VQ(0) && n <= s->max_vq_cq
+                       ? virtio_rdma_table_get(&s->cqs,
+                                               n - VIRTIO_RDMA_CQ_VQ(0))
+                       : NULL;
+
+    return cq && cq->vq ? cq : NULL;
+}
