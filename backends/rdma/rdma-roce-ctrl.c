@@ -226,11 +226,6 @@ static void rdma_roce_kick(RdmaBackend *rb, RdmaQueue queue, uint32_t id)
     roce_kick(rdma_roce_engine(rb), queue, id);
 }
 
-static void rdma_roce_charge(RdmaBackend *rb, uint32_t bytes)
-{
-    roce_charge(rdma_roce_engine(rb), bytes);
-}
-
 void rdma_roce_ctrl_class_init(RdmaBackendClass *rbc)
 {
     rbc->add_gid = rdma_roce_add_gid;
@@ -257,5 +252,4 @@ void rdma_roce_ctrl_class_init(RdmaBackendClass *rbc)
     rbc->set_qp_counters = rdma_roce_set_qp_counters;
     rbc->inspect = rdma_roce_inspect;
     rbc->kick = rdma_roce_kick;
-    rbc->charge = rdma_roce_charge;
 }

@@ -12,18 +12,18 @@
 #include "qemu/timer.h"
 #include "system/rdma-backend.h"
 #include "rdma/roce.h"
+#include "rdma/work.h"
 #include "rdma-roce-int.h"
 #include "trace.h"
 
 /*
- * What the engine does in one turn of the main loop (roce_work()): in all, and
- * with frames of the netdev. A stream brings a buffer full of short frames at
- * most, a datagram socket 32 frames, which is less, unless they are multicasts.
+ * What a turn does with frames of the netdev at most. A stream brings a buffer
+ * full of short frames, a datagram socket 32 frames, which is less, unless they
+ * are multicasts.
  */
-#define ROCE_TURN_BUDGET (384 * 1024)
-#define ROCE_RX_BUDGET (1536 * 1024)
+#define RX_TURNS 4
 
-/* Nor does a turn look for frames that come by memory for longer. */
+/* A turn looks for frames that come by memory for this long at most. */
 #define ROCE_SHM_TURN_NS (50 * SCALE_US)
 
 /*
@@ -49,7 +49,7 @@ static uint64_t roce_turn_work(const RdmaRoce *r)
 /* Behind a frame: may there be another one in this turn? */
 static bool roce_may_go_on(const RdmaRoce *r)
 {
-    return roce_turn_work(r) < ROCE_TURN_BUDGET &&
+    return roce_turn_work(r) < RDMA_TURN_BUDGET &&
            !rdma_backend_wanted(&r->parent_obj);
 }
 
@@ -57,7 +57,7 @@ static void roce_rx_deferred(RdmaRoce *r, int64_t now)
 {
     GByteArray *frame;
 
-    if (roce_turn_work(r) >= ROCE_TURN_BUDGET) {
+    if (roce_turn_work(r) >= RDMA_TURN_BUDGET) {
         return;
     }
     while ((frame = rdma_roce_frames_take(&r->deferred))) {
@@ -170,7 +170,7 @@ static void roce_arm_timer(RdmaRoce *r, int64_t now)
 static void roce_transmit(RdmaRoce *r, int64_t now)
 {
     r->woken = false;
-    while (roce_turn_work(r) < ROCE_TURN_BUDGET &&
+    while (roce_turn_work(r) < RDMA_TURN_BUDGET &&
            roce_poll_tx(r->engine, now, &r->tx)) {
         bool sent = roce_send(r);
 
@@ -200,9 +200,9 @@ static bool roce_work_through(RdmaRoce *r, int64_t now, uint32_t *shm_budget)
     }
     do {
         roce_rx_deferred(r, now);
-        if (r->shm && roce_turn_work(r) < ROCE_TURN_BUDGET) {
+        if (r->shm && roce_turn_work(r) < RDMA_TURN_BUDGET) {
             /* The other half is for what is sent. */
-            r->shm_rx_end = roce_work(r->engine) + ROCE_TURN_BUDGET / 2;
+            r->shm_rx_end = roce_work(r->engine) + RDMA_TURN_BUDGET / 2;
             shm_done = rdma_roce_shm_receive(r->shm, shm_budget);
         }
         rdma_roce_late_expire(r, now, shm_done &&
@@ -223,7 +223,7 @@ static bool roce_work_through(RdmaRoce *r, int64_t now, uint32_t *shm_budget)
 static void roce_run_engine(RdmaRoce *r)
 {
     int64_t until = r->shm ? get_clock() + ROCE_SHM_TURN_NS : 0;
-    uint32_t shm_budget = ROCE_TURN_BUDGET;
+    uint32_t shm_budget = RDMA_TURN_BUDGET;
     int64_t now;
     bool more;
 
@@ -252,7 +252,7 @@ void rdma_roce_run(RdmaRoce *r)
     RdmaBackend *rb = &r->parent_obj;
 
     if (r->running && !r->in_engine) {
-        if (roce_turn_work(r) >= ROCE_TURN_BUDGET) {
+        if (roce_turn_work(r) >= RDMA_TURN_BUDGET) {
             qemu_bh_schedule(r->bh);
             return;
         }
@@ -435,7 +435,7 @@ bool rdma_roce_on_receive(void *opaque, const struct iovec *iov, int iovcnt,
         }
         return true;
     }
-    over = roce_turn_work(r) >= ROCE_RX_BUDGET ||
+    over = roce_turn_work(r) >= RX_TURNS * RDMA_TURN_BUDGET ||
            !rdma_roce_frames_empty(&r->deferred);
     if (over || !roce_rx_enter(r)) {
         /*

@@ -4,12 +4,11 @@
  */
 #include "qemu/osdep.h"
 #include "qemu/processor.h"
+#include "rdma/work.h"
 #include "rdma-roce-shm-int.h"
 #include "rdma-roce-shm-socket.h"
 #include "trace.h"
 
-/* What looking at a frame takes, in bytes copied, whatever is made of it */
-#define COST_LOOK 128
 /* So often looking for frames may be in vain before it ends. */
 #define POLL_MISSES 3
 /* Frames of this size are parts of something long. */
@@ -88,7 +87,7 @@ static int inbox_receive(RoceShmInbox *ib, uint32_t *budget)
             more = shm->ops->receive(shm->opaque, frame, size, checked);
             rdma_roce_shm_take(&ib->ring, size);
             batch = ib->ring.pos - begin;
-            *budget -= MIN(*budget, size + COST_LOOK);
+            *budget -= MIN(*budget, size + RDMA_WORK_LOOK);
             more = more && *budget;
         }
         if (batch) {

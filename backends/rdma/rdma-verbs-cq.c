@@ -5,15 +5,14 @@
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
+#include "rdma/work.h"
 #include "rdma-verbs-int.h"
 #include "trace.h"
 
-/* Completions that are taken at once, and in one turn of the main loop. */
+/* Completions that are taken at once */
 #define POLL_BATCH 16
-#define POLL_BUDGET 512
-
-/* Events of the channel that are read at once. */
-#define EVENT_BUDGET 64
+/* Events of the channel that are read at once */
+#define EVENT_BATCH 64
 
 /* Polling */
 
@@ -64,7 +63,7 @@ static bool poll_cq(RdmaVerbs *v, VerbsCq *cq, uint32_t *budget)
     for (int i = 0; i < n; i++) {
         verbs_wq_complete(v, &wc[i]);
     }
-    *budget -= MIN(*budget, n);
+    rdma_work_pay(budget, n * RDMA_WORK_WR);
     if (n) {
         return true;
     }
@@ -80,7 +79,7 @@ static bool poll_cq(RdmaVerbs *v, VerbsCq *cq, uint32_t *budget)
 
 static void run_ready(RdmaVerbs *v)
 {
-    uint32_t budget = POLL_BUDGET;
+    uint32_t budget = RDMA_TURN_BUDGET;
     VerbsCq *cq;
 
     while (budget && (cq = QTAILQ_FIRST(&v->ready_cqs))) {
@@ -124,7 +123,7 @@ static void channel_read(void *opaque)
 {
     RdmaVerbs *v = opaque;
 
-    for (int i = 0; i < EVENT_BUDGET; i++) {
+    for (int i = 0; i < EVENT_BATCH; i++) {
         struct ibv_cq *host;
         VerbsCq *cq;
         void *context;

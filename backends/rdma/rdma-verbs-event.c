@@ -9,7 +9,7 @@
 #include "trace.h"
 
 /* Events that are read at once. */
-#define EVENT_BUDGET 64
+#define EVENT_BATCH 64
 
 static void tell(RdmaVerbs *v, RdmaEventType type, uint32_t id)
 {
@@ -115,7 +115,7 @@ static void async_read(void *opaque)
         return;
     }
     rdma_backend_enter(rb);
-    for (int i = 0; i < EVENT_BUDGET; i++) {
+    for (int i = 0; i < EVENT_BATCH; i++) {
         struct ibv_async_event event;
 
         if (ibv_get_async_event(v->dev.ctx, &event)) {

@@ -15,7 +15,7 @@
 #include "trace.h"
 
 /* MADs that are read at once. */
-#define READ_BUDGET 64
+#define READ_BATCH 64
 
 /* What a datagram of RoCEv2 begins with in memory (RoCEv2 annex, A17.4.5). */
 #define GRH_LEN 40
@@ -463,7 +463,7 @@ static void gsi_read(void *opaque)
         return;
     }
     rdma_backend_enter(rb);
-    for (int i = 0; i < READ_BUDGET; i++) {
+    for (int i = 0; i < READ_BATCH; i++) {
         ret = verbs_umad_recv(g->umad, &mad);
         if (!ret) {
             receive(v, g, &mad);

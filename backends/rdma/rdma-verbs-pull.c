@@ -4,23 +4,11 @@
  * host's queues have, after a kick and whenever there is room again.
  */
 #include "qemu/osdep.h"
+#include "rdma/work.h"
 #include "rdma-verbs-int.h"
 
-/*
- * What one turn of the main loop pulls, in bytes copied (RdmaSendWr.cost), of
- * sends and of receives, and of one queue at a time. Queues take turns.
- */
-#define PULL_BUDGET (256 * 1024)
-#define QUEUE_BUDGET (64 * 1024)
-/* A work request itself */
-#define WR_COST 1024
 /* QPs and SRQs that have their turn */
 #define TURN_QUEUES 128
-
-static void pay(uint32_t *budget, uint32_t cost)
-{
-    *budget -= MIN(*budget, WR_COST + cost);
-}
 
 /*
  * Pull until the guest has no more, or the host no room. Returns whether to ask
@@ -41,7 +29,7 @@ static bool pull_sends(RdmaVerbs *v, uint32_t qpn, uint32_t *budget)
         }
         switch (ops->next_send(opaque, qpn, verbs_send_flushes(v, qpn), &wr)) {
         case RDMA_NEXT_WR:
-            pay(budget, wr.cost);
+            rdma_work_pay(budget, RDMA_WORK_WR + wr.cost);
             if (verbs_post_send(v, qpn, &wr)) {
                 /* verbs_pull_soon() will come. */
                 ops->put_back_send(opaque, qpn, &wr);
@@ -79,13 +67,13 @@ static bool pull_recvs(RdmaVerbs *v, RdmaQueue queue, uint32_t id,
         }
         if (ops->next_recv(opaque, queue, id, verbs_recv_flushes(v, queue, id),
                            &wr)) {
-            pay(budget, wr.cost);
+            rdma_work_pay(budget, RDMA_WORK_WR + wr.cost);
             verbs_post_recv(v, queue, id, &wr);
             found = true;
         } else if (found) {
             return true;
         } else {
-            pay(budget, 0);
+            rdma_work_pay(budget, RDMA_WORK_LOOK);
             *more = !ops->recv_sleep(opaque, queue, id);
         }
     }
@@ -95,7 +83,7 @@ static bool pull_recvs(RdmaVerbs *v, RdmaQueue queue, uint32_t id,
 /* What one queue may take of the turn's budget */
 static uint32_t take_slice(uint32_t *budget)
 {
-    uint32_t slice = MIN(*budget, QUEUE_BUDGET);
+    uint32_t slice = MIN(*budget, RDMA_QUEUE_BUDGET);
 
     *budget -= slice;
     return slice;
@@ -107,7 +95,7 @@ void verbs_pull_run(RdmaVerbs *v)
         uint32_t key;
         bool again;
     } turn[TURN_QUEUES];
-    uint32_t recvs = PULL_BUDGET, sends = PULL_BUDGET, slice;
+    uint32_t recvs = RDMA_TURN_BUDGET, sends = RDMA_TURN_BUDGET, slice;
     unsigned n = 0;
 
     if (!v->running) {

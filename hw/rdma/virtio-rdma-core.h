@@ -15,6 +15,7 @@
 
 #include "hw/virtio/virtio-rdma.h"
 #include "qemu/main-loop.h"
+#include "rdma/work.h"
 #include "virtio-rdma-codec.h"
 
 /* The limits that properties are checked against. */
@@ -142,42 +143,6 @@ static inline bool virtio_rdma_has(VirtIORdma *s, unsigned bit)
     return virtio_vdev_has_feature(&s->parent_obj, bit);
 }
 
-/*
- * Budgets of a turn of the main loop, so that vCPUs, the monitor and other
- * devices get the BQL in time. They count in entries of a page table; what else
- * is done costs as many as take about as long to read. Work that is over budget
- * is left to the bottom half. The backend has a budget of its own.
- *
- * Per turn: the control queue; doorbells, and as many kicks in the bottom half;
- * there also marks in shadows, and the backlogs of CQs
- */
-#define VIRTIO_RDMA_CTRL_BUDGET     (32 * 1024)
-#define VIRTIO_RDMA_KICK_BUDGET     (16 * 1024)
-#define VIRTIO_RDMA_MARK_BUDGET     (8 * 1024)
-#define VIRTIO_RDMA_CQ_BUDGET       (16 * 1024)
-/* Of one CQ at a time, so that they take turns */
-#define VIRTIO_RDMA_QUEUE_BUDGET    (8 * 1024)
-
-/* A buffer of a virtqueue, and each of its descriptors */
-#define VIRTIO_RDMA_COST_BUFFER     24
-#define VIRTIO_RDMA_COST_DESC       8
-/* To look at queues that may have nothing */
-#define VIRTIO_RDMA_COST_LOOK       8
-/* A control command, and one that makes or frees a queue */
-#define VIRTIO_RDMA_COST_CMD        256
-#define VIRTIO_RDMA_COST_QUEUE      2048
-
-static inline uint32_t virtio_rdma_elem_cost(const VirtQueueElement *elem)
-{
-    return VIRTIO_RDMA_COST_BUFFER +
-           VIRTIO_RDMA_COST_DESC * (elem->out_num + elem->in_num);
-}
-
-static inline void virtio_rdma_pay(uint32_t *budget, uint32_t cost)
-{
-    *budget -= MIN(*budget, cost);
-}
-
 /* virtio-rdma-check.c: values that the driver gives for a field */
 
 /* Is it @min to @max? */
@@ -264,13 +229,8 @@ static inline void *virtio_rdma_table_get(const VirtIORdmaTable *t,
 
 /* virtio-rdma-ring.c: virtqueues */
 
-/*
- * The backend made the device pop @elem. It counts with a few descriptors, a
- * hostile driver can give many.
- */
-void virtio_rdma_charge_elem(VirtIORdma *s, const VirtQueueElement *elem);
-/* What it takes to pop @elem, besides what is usual, in bytes copied */
-uint32_t virtio_rdma_elem_bytes(const VirtQueueElement *elem);
+/* The work of popping @elem, besides that of an element with few descriptors */
+uint32_t virtio_rdma_elem_work(const VirtQueueElement *elem);
 
 /*
  * Have the driver notified of what was put into the virtqueue when the backend

@@ -74,7 +74,7 @@ void virtio_rdma_cq_forget_qp(VirtIORdma *s, VirtIORdmaCq *cq, uint32_t qpn)
 {
     uint32_t n = 0;
 
-    virtio_rdma_pay(&s->ctrl_budget, cq->n_backlog);
+    rdma_work_pay(&s->ctrl_budget, cq->n_backlog * RDMA_WORK_ENTRY);
     for (uint32_t i = 0; i < cq->n_backlog; i++) {
         VirtIORdmaCqe *cqe = virtio_rdma_cq_backlog_at(cq, i);
 

@@ -10,8 +10,14 @@
 #include "trace.h"
 #include "virtio-rdma-queue.h"
 
-/* What one completion may spend on those that wait, besides itself. */
-#define COMPLETE_BUDGET 256
+/* What one completion may spend on those that wait, besides itself */
+#define COMPLETE_BUDGET (8 * RDMA_WORK_WR)
+/*
+ * Descriptors of a buffer for a CQE. A device may have a reasonable limit
+ * (virtio 1.2, 2.7.4.1): a completion is written in the turn of some queue pair,
+ * and takes it no longer than others do.
+ */
+#define MAX_CQE_DESCS 16
 
 typedef enum PushResult {
     PUSHED,
@@ -50,8 +56,14 @@ static PushResult push_cqe(VirtIORdma *s, VirtIORdmaCq *cq,
     if (!elem) {
         return NO_BUFFER;
     }
-    virtio_rdma_pay(budget, virtio_rdma_elem_cost(elem));
-    virtio_rdma_charge_elem(s, elem);
+    rdma_work_pay(budget, RDMA_WORK_WR);
+    if (elem->in_num + elem->out_num > MAX_CQE_DESCS) {
+        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: CQ %u: a buffer has %u "
+                      "descriptors, but may have %u\n", cq->cqn,
+                      elem->in_num + elem->out_num, MAX_CQE_DESCS);
+        virtio_rdma_vq_unpop(s, cq->vq, elem);
+        return CQ_FAILED;
+    }
     room = iov_size(elem->in_sg, elem->in_num);
     if (room < size) {
         qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: CQ %u: a buffer has %zu "
@@ -88,7 +100,7 @@ static void interrupt(VirtIORdma *s, VirtIORdmaCq *cq)
 
 static bool flush(VirtIORdma *s, VirtIORdmaCq *cq, uint32_t *budget)
 {
-    uint32_t slice = MIN(*budget, VIRTIO_RDMA_QUEUE_BUDGET);
+    uint32_t slice = MIN(*budget, RDMA_QUEUE_BUDGET);
     uint32_t left = slice;
     PushResult result = NO_BUFFER;
     bool waiting = false;

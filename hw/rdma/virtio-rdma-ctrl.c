@@ -213,7 +213,7 @@ void virtio_rdma_ctrl_run(VirtIORdma *s)
     if (s->ctrl_waiting || !virtio_rdma_ring_check(s, vq, &s->ctrl_seen)) {
         return;
     }
-    s->ctrl_budget = VIRTIO_RDMA_CTRL_BUDGET;
+    s->ctrl_budget = RDMA_TURN_BUDGET;
     while (s->ctrl_budget && !rdma_backend_frees_much()) {
         g_autofree VirtQueueElement *elem =
             virtqueue_pop(vq, sizeof(VirtQueueElement));
@@ -234,7 +234,7 @@ void virtio_rdma_ctrl_run(VirtIORdma *s)
             return;
         }
         virtio_rdma_ctrl_forget(s);
-        virtio_rdma_pay(&s->ctrl_budget, VIRTIO_RDMA_COST_CMD);
+        rdma_work_pay(&s->ctrl_budget, RDMA_WORK_COMMAND);
         answer(s, vq, elem, cmd, ret, &rsp);
     }
     qemu_bh_schedule(s->bh);

@@ -119,7 +119,7 @@ static bool push_event(VirtIORdma *s, const RdmaEvent *event, bool *used)
     size_t size = VIRTIO_RDMA_EVENT_SIZE;
 
     virtio_rdma_codec_put_event(buf, event);
-    for (int budget = VIRTQUEUE_MAX_SIZE; budget; budget--) {
+    for (int left = VIRTQUEUE_MAX_SIZE; left; left--) {
         g_autofree VirtQueueElement *elem = NULL;
         size_t room;
         bool fits;

@@ -198,7 +198,7 @@ void virtio_rdma_hold_forget_qp(VirtIORdma *s, VirtIORdmaQp *qp)
         return;
     }
     /* For these, and for the look at the others that is next */
-    virtio_rdma_pay(&s->ctrl_budget, s->faults->n_held);
+    rdma_work_pay(&s->ctrl_budget, s->faults->n_held * RDMA_WORK_ENTRY);
     forget_queue(s, &qp->sq);
     forget_queue(s, &qp->rq);
     virtio_rdma_faults_update(s);

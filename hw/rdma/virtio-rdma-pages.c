@@ -149,7 +149,7 @@ static uint64_t piece_address(const VirtIORdmaWalk *w)
     return w->tables ? w->tables[w->done / TABLE_ENTRIES] : w->of.table;
 }
 
-/* -EINPROGRESS when as many entries as *@budget are read. */
+/* -EINPROGRESS when *@budget is used up. */
 static int walk_on(VirtIORdma *s, VirtIORdmaWalk *w, uint32_t *budget)
 {
     for (;;) {
@@ -181,7 +181,7 @@ static int walk_on(VirtIORdma *s, VirtIORdmaWalk *w, uint32_t *budget)
                 return ret;
             }
             w->done += piece;
-            *budget -= MIN(*budget, piece);
+            rdma_work_pay(budget, piece * RDMA_WORK_ENTRY);
         }
         if (!below) {
             return 0;

@@ -260,7 +260,7 @@ int virtio_rdma_qp_create(VirtIORdma *s, const VirtIORdmaReq *req,
     if (ret) {
         return ret;
     }
-    virtio_rdma_pay(&s->ctrl_budget, VIRTIO_RDMA_COST_QUEUE);
+    rdma_work_pay(&s->ctrl_budget, 8 * RDMA_WORK_COMMAND);
     init.wire_qpn = init.qpn;
     ret = s->bc->create_qp(s->backend, &init);
     if (ret) {
@@ -395,10 +395,10 @@ int virtio_rdma_qp_destroy(VirtIORdma *s, const VirtIORdmaReq *req,
         return ret;
     }
     trace_virtio_rdma_qp_destroy(s, qpn);
-    virtio_rdma_pay(&s->ctrl_budget, VIRTIO_RDMA_COST_QUEUE);
+    rdma_work_pay(&s->ctrl_budget, 8 * RDMA_WORK_COMMAND);
     if (s->n_mws) {
         /* The backend looks for those that the QP has bound */
-        virtio_rdma_pay(&s->ctrl_budget, s->mrs.end / 8);
+        rdma_work_pay(&s->ctrl_budget, s->mrs.end / 8 * RDMA_WORK_ENTRY);
     }
     drain(s, qp);
     virtio_rdma_wq_destroyed(s, &qp->sq);

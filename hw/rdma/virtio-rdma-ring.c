@@ -12,7 +12,6 @@
 
 /* What popping each descriptor beyond these takes, in bytes copied */
 #define USUAL_DESCS 4
-#define DESC_BYTES 128
 /* A ring has fewer of them; a driver can give more in indirect tables. */
 #define DRAIN_DESCS (4 * VIRTQUEUE_MAX_SIZE)
 
@@ -103,20 +102,11 @@ bool virtio_rdma_ring_count(VirtIORdma *s, VirtQueue *vq, uint32_t *n)
     return idx <= virtio_queue_get_num(vdev, index);
 }
 
-uint32_t virtio_rdma_elem_bytes(const VirtQueueElement *elem)
+uint32_t virtio_rdma_elem_work(const VirtQueueElement *elem)
 {
     unsigned ndescs = elem->out_num + elem->in_num;
 
-    return ndescs > USUAL_DESCS ? (ndescs - USUAL_DESCS) * DESC_BYTES : 0;
-}
-
-void virtio_rdma_charge_elem(VirtIORdma *s, const VirtQueueElement *elem)
-{
-    uint32_t bytes = virtio_rdma_elem_bytes(elem);
-
-    if (bytes && s->bc->charge) {
-        s->bc->charge(s->backend, bytes);
-    }
+    return ndescs > USUAL_DESCS ? (ndescs - USUAL_DESCS) * RDMA_WORK_LOOK : 0;
 }
 
 void virtio_rdma_vq_unmap(VirtIORdma *s, VirtQueueElement *elem)
@@ -177,7 +167,7 @@ void virtio_rdma_ring_drain_after(VirtIORdma *s, VirtQueue *vq, uint32_t n)
 {
     uint32_t ndescs = 0;
 
-    virtio_rdma_pay(&s->ctrl_budget, n * VIRTIO_RDMA_COST_BUFFER);
+    rdma_work_pay(&s->ctrl_budget, n * RDMA_WORK_WR);
     while (n < VIRTQUEUE_MAX_SIZE && ndescs < DRAIN_DESCS) {
         g_autofree VirtQueueElement *elem =
             virtqueue_pop(vq, sizeof(VirtQueueElement));
@@ -186,7 +176,8 @@ void virtio_rdma_ring_drain_after(VirtIORdma *s, VirtQueue *vq, uint32_t n)
             break;
         }
         ndescs += elem->out_num + elem->in_num;
-        virtio_rdma_pay(&s->ctrl_budget, virtio_rdma_elem_cost(elem));
+        rdma_work_pay(&s->ctrl_budget,
+                      RDMA_WORK_WR + virtio_rdma_elem_work(elem));
         virtqueue_push(vq, elem, 0);
         n++;
     }

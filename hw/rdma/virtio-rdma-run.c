@@ -68,7 +68,7 @@ static void flush_cq(VirtIORdma *s, VirtIORdmaCq *cq, uint32_t *budget)
  */
 static void flush_cqs(VirtIORdma *s)
 {
-    uint32_t budget = VIRTIO_RDMA_CQ_BUDGET;
+    uint32_t budget = RDMA_TURN_BUDGET;
     uint32_t n = s->next_flush;
 
     s->sched_cqs = false;
@@ -198,7 +198,7 @@ static bool run_kicks_of(VirtIORdma *s, uint32_t from, uint32_t to,
             return false;
         }
         run_kick(s, bit);
-        virtio_rdma_pay(budget, VIRTIO_RDMA_COST_LOOK);
+        rdma_work_pay(budget, RDMA_WORK_LOOK);
         if (rdma_backend_wanted(s->backend)) {
             *budget = 0;
         }
@@ -210,7 +210,7 @@ static bool run_kicks_of(VirtIORdma *s, uint32_t from, uint32_t to,
 static void run_kicks(VirtIORdma *s)
 {
     uint32_t end = s->qps.end + s->srqs.end;
-    uint32_t budget = VIRTIO_RDMA_KICK_BUDGET;
+    uint32_t budget = RDMA_TURN_BUDGET;
     uint32_t from = s->next_kick;
 
     if (!qatomic_xchg(&s->any_kicks, false)) {
@@ -226,7 +226,7 @@ static void run_kicks(VirtIORdma *s)
 /* Serve work queues: with an iothread they have no virtqueues. */
 static void run_queues(VirtIORdma *s)
 {
-    uint32_t mark_budget = VIRTIO_RDMA_MARK_BUDGET;
+    uint32_t mark_budget = RDMA_TURN_BUDGET;
 
     virtio_rdma_shadows_run(s, &mark_budget);
     run_kicks(s);
@@ -256,7 +256,7 @@ void virtio_rdma_bh(void *opaque)
     }
     if (!s->ctx) {
         /* Who has used up the budget of a turn has scheduled this. */
-        s->kick_budget = VIRTIO_RDMA_KICK_BUDGET;
+        s->kick_budget = RDMA_TURN_BUDGET;
     }
     if (virtio_rdma_busy(s)) {
         /* Another device waits in an event loop of its own */
@@ -285,7 +285,7 @@ void virtio_rdma_work_bh(void *opaque)
     if (!rdma_backend_try_enter(s->backend)) {
         return;
     }
-    s->kick_budget = VIRTIO_RDMA_KICK_BUDGET;
+    s->kick_budget = RDMA_TURN_BUDGET;
     if (virtio_rdma_active(s)) {
         run_queues(s);
     }
@@ -357,7 +357,7 @@ static void ring(VirtIORdma *s, VirtIORdmaWq *wq)
         virtio_rdma_wq_schedule(s, wq);
         return;
     }
-    virtio_rdma_pay(&s->kick_budget, VIRTIO_RDMA_COST_LOOK);
+    rdma_work_pay(&s->kick_budget, RDMA_WORK_LOOK);
     kick(s, wq, false);
     virtio_rdma_leave(s);
 }
@@ -395,7 +395,7 @@ static void ring_direct_qp(VirtIORdma *s, VirtIORdmaQp *qp)
     if (in_a_row(&s->shadows[qp->direct.doorbell].rung_at)) {
         virtio_rdma_shadow_wake(s, qp->direct.doorbell);
     }
-    virtio_rdma_pay(&s->kick_budget, VIRTIO_RDMA_COST_LOOK);
+    rdma_work_pay(&s->kick_budget, RDMA_WORK_LOOK);
     if (!qp->srq && virtio_rdma_wq_wake(s, &qp->rq)) {
         rdma_backend_kick(s->backend, RDMA_RQ, qp->init.qpn);
     }

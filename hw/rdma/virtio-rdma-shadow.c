@@ -13,10 +13,6 @@
 #define WORD_BITS 32
 #define SUMMARY_WORDS (VIRTIO_RDMA_SHADOW_WORDS / WORD_BITS)
 
-/* To take a word, and to look up the QP of a bit */
-#define COST_WORD 4
-#define COST_BIT 1
-
 QEMU_BUILD_BUG_ON(VIRTIO_RDMA_MAX_QP > VIRTIO_RDMA_SHADOW_WORDS * WORD_BITS);
 QEMU_BUILD_BUG_ON(sizeof(struct virtio_rdma_shadow_page) > RDMA_PAGE_SIZE);
 
@@ -141,7 +137,7 @@ static bool take_marks(VirtIORdma *s, VirtIORdmaShadow *shadow, uint32_t word,
         VirtIORdmaQp *qp = virtio_rdma_direct_qp_at(s, page_of(s, shadow),
                                                     qpn);
 
-        virtio_rdma_pay(budget, COST_BIT);
+        rdma_work_pay(budget, RDMA_WORK_ENTRY);
         if (qp) {
             *found = true;
             virtio_rdma_qp_schedule(s, qp);
@@ -165,7 +161,7 @@ static bool take_words(VirtIORdma *s, VirtIORdmaShadow *shadow, uint32_t n,
             *found = true;
             return true;
         }
-        virtio_rdma_pay(budget, COST_WORD);
+        rdma_work_pay(budget, RDMA_WORK_LOOK);
         if (!take_marks(s, shadow, n * WORD_BITS + ctz32(*left), budget,
                         found)) {
             return false;

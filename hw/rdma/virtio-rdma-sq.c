@@ -7,9 +7,6 @@
 #include "trace.h"
 #include "virtio-rdma-wq.h"
 
-/* A page of a list that a REG_MR brings, in bytes copied */
-#define PAGE_BYTES 32
-
 /*
  * Read the list that a REG_MR brings, and charge it to the WQE. As with other
  * things that are wrong with a REG_MR, the status is that of a memory
@@ -73,8 +70,7 @@ static size_t inline_room(const VirtIORdmaWq *wq, uint32_t opcode)
 
 static RdmaWcStatus decode_send(VirtIORdma *s, VirtIORdmaQp *qp,
                                 size_t len, RdmaSendWr *wr,
-                                VirtIORdmaInflight *inflight,
-                                uint32_t *budget)
+                                VirtIORdmaInflight *inflight)
 {
     VirtIORdmaPages pages = {};
     const VirtIORdmaWq *wq = &qp->sq;
@@ -106,7 +102,8 @@ static RdmaWcStatus decode_send(VirtIORdma *s, VirtIORdmaQp *qp,
     wr->sg_list = s->scratch->sge;
     if (wr->opcode == RDMA_WR_REG_MR && !ud && pages.npages &&
         virtio_rdma_has(s, VIRTIO_RDMA_F_REG_PAGES)) {
-        virtio_rdma_pay(budget, MIN(pages.npages, VIRTIO_RDMA_MAX_PAGE_LIST));
+        wr->cost += MIN(pages.npages, VIRTIO_RDMA_MAX_PAGE_LIST) *
+                    RDMA_WORK_ENTRY;
         return get_reg_pages(s, qp, &pages, inflight, wr);
     }
     return RDMA_WC_SUCCESS;
@@ -137,10 +134,9 @@ static bool is_held_back(VirtIORdma *s, VirtIORdmaQp *qp, RdmaSendWr *wr)
 
 /* The WQE in the scratch buffer, of @len bytes in guest memory */
 static void get_send(VirtIORdma *s, VirtIORdmaQp *qp, size_t len,
-                     uint32_t *budget, RdmaSendWr *wr)
+                     RdmaSendWr *wr)
 {
-    wr->status = decode_send(s, qp, len, wr, virtio_rdma_wq_newest(&qp->sq),
-                             budget);
+    wr->status = decode_send(s, qp, len, wr, virtio_rdma_wq_newest(&qp->sq));
     if (wr->status != RDMA_WC_SUCCESS) {
         qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: QP %u: bad send WQE of "
                       "%zu bytes (%zu or more): opcode %u flags 0x%x num_sge "
@@ -155,7 +151,6 @@ RdmaNext virtio_rdma_sq_next(VirtIORdma *s, VirtIORdmaQp *qp, bool flush,
                              RdmaSendWr *wr)
 {
     VirtIORdmaTaken *t = &s->scratch->last;
-    uint32_t budget = VIRTIO_RDMA_MAX_PAGE_LIST;
     RdmaNext next;
 
     if (unlikely(qp->fault.held_back)) {
@@ -171,9 +166,8 @@ RdmaNext virtio_rdma_sq_next(VirtIORdma *s, VirtIORdmaQp *qp, bool flush,
             return next;
         }
     }
-    *wr = (RdmaSendWr) {};
-    get_send(s, qp, t->len, &budget, wr);
-    wr->cost = t->cost + (VIRTIO_RDMA_MAX_PAGE_LIST - budget) * PAGE_BYTES;
+    *wr = (RdmaSendWr) { .cost = t->cost };
+    get_send(s, qp, t->len, wr);
     if (unlikely(s->fault_points & VIRTIO_RDMA_FAULT_AT_SEND) && !flush &&
         is_held_back(s, qp, wr)) {
         virtio_rdma_sq_put_back(s, qp, wr);

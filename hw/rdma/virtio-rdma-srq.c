@@ -114,7 +114,7 @@ int virtio_rdma_srq_create(VirtIORdma *s, const VirtIORdmaReq *req,
     if (ret) {
         return ret;
     }
-    virtio_rdma_pay(&s->ctrl_budget, VIRTIO_RDMA_COST_QUEUE);
+    rdma_work_pay(&s->ctrl_budget, 8 * RDMA_WORK_COMMAND);
     ret = s->bc->create_srq(s->backend, &attr);
     if (ret) {
         virtio_rdma_srq_remove(s, srq);
@@ -183,7 +183,7 @@ int virtio_rdma_srq_destroy(VirtIORdma *s, const VirtIORdmaReq *req,
         return ret;
     }
     trace_virtio_rdma_srq_destroy(s, srqn);
-    virtio_rdma_pay(&s->ctrl_budget, VIRTIO_RDMA_COST_QUEUE);
+    rdma_work_pay(&s->ctrl_budget, 8 * RDMA_WORK_COMMAND);
     virtio_rdma_wq_drain(s, &srq->wq);
     virtio_rdma_wq_destroyed(s, &srq->wq);
     virtio_rdma_srq_remove(s, srq);

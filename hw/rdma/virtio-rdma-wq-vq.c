@@ -52,7 +52,7 @@ static bool take(VirtIORdma *s, VirtIORdmaWq *wq, VirtIORdmaTaken *t,
     virtio_rdma_codec_read(elem, s->scratch->wqe, s->scratch->wqe_room);
     t->elem = elem;
     t->len = iov_size(elem->out_sg, elem->out_num);
-    t->cost = virtio_rdma_elem_bytes(elem);
+    t->cost = virtio_rdma_elem_work(elem);
     inflight->index = elem->index;
     inflight->ndescs = elem->ndescs;
     virtio_rdma_vq_unmap(s, elem);

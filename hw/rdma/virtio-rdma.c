@@ -112,7 +112,7 @@ static void virtio_rdma_realize(DeviceState *dev, Error **errp)
     if (s->ctx) {
         s->work_bh = aio_bh_new(s->ctx, virtio_rdma_work_bh, s);
     }
-    s->kick_budget = VIRTIO_RDMA_KICK_BUDGET;
+    s->kick_budget = RDMA_TURN_BUDGET;
     s->unrealizing = false;
     virtio_rdma_config_update(s);
     virtio_rdma_counters_set(s, NULL);

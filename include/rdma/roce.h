@@ -13,7 +13,7 @@
  *        roce_next_deadline()
  *
  * Context: an engine belongs to one thread; there are no locks. No engine
- * function but roce_charge() may be called from inside a RoceOps callback.
+ * function may be called from inside a RoceOps callback.
  *
  * Time is in nanoseconds of one monotonic clock of the owner's choice.
  * Functions that can fail return 0 or a negative errno.
@@ -426,15 +426,10 @@ void roce_set_tx_blocked(RoceEngine *e, bool blocked);
 bool roce_waits_for_acks(const RoceEngine *e);
 void roce_tx_done(RoceEngine *e, RoceTxFrame *frame);
 /*
- * What the engine has done since roce_new(), in bytes copied; what else takes
- * time counts as so many bytes. For owners that share their thread with others.
+ * The work that the engine has done since roce_new(), see rdma/work.h. For
+ * owners that share their thread with others.
  */
 uint64_t roce_work(const RoceEngine *e);
-/*
- * A RoceOps function has taken as long as it takes to copy so many bytes,
- * besides what is usual. The only function to be called from inside one.
- */
-void roce_charge(RoceEngine *e, uint32_t bytes);
 
 /*
  * Run the timers that are due; then roce_poll_tx() may have frames. @heard: all

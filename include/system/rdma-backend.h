@@ -31,7 +31,7 @@ OBJECT_DECLARE_TYPE(RdmaBackend, RdmaBackendClass, RDMA_BACKEND)
  * where limits.max_srq is not 0. They may be called from within any class
  * method, but while the VM is stopped only where that is said below. A callback
  * must not call a class method of the backend, but port_changed() may call
- * query_port(), and any charge() and inspect(); it may schedule a bottom half.
+ * query_port(), and any inspect(); it may schedule a bottom half.
  */
 typedef struct RdmaBackendClientOps {
     /*
@@ -362,11 +362,6 @@ struct RdmaBackendClass {
     void (*kick)(RdmaBackend *rb, RdmaQueue queue, uint32_t id);
     /* There were kicks, and the backend is about to be left: work on them. */
     void (*run)(RdmaBackend *rb);
-    /*
-     * From inside a callback, which took as long as copying so many bytes
-     * takes, besides what is usual. Optional.
-     */
-    void (*charge)(RdmaBackend *rb, uint32_t bytes);
 };
 
 /*

@@ -56,7 +56,7 @@ SAMPLE = (
      '&&', 'VALUE_OK(DEST_QPN, dest_qp_num, 1, RDMA_24BIT_MASK) &&',
      'roce-states'),
     # These programs do not measure work
-    ('queue/complete.c', 'e->work += ROCE_COST_COMPLETION;', ';', 'survives'),
+    ('queue/complete.c', 'e->work += RDMA_WORK_WR;', ';', 'survives'),
 )
 
 

@@ -294,48 +294,6 @@ static void test_failed_cq_moves_few_qps_at_once(gconstpointer moves)
     link_free(l);
 }
 
-static RoceEngine *charged;
-
-static bool costly_complete(void *opaque, uint32_t cqn, const RdmaWc *wc,
-                            bool solicited)
-{
-    roce_charge(charged, BUDGET / 8);
-    return link_ops.consumer.complete(opaque, cqn, wc, solicited);
-}
-
-/* What the owner's functions take counts, too. */
-static void test_owners_functions_cost(void)
-{
-    RoceLink *l = link_new(1);
-    LinkNode *n = &l->node[0];
-    RoceEngine *plain = n->e;
-    RoceOps ops = link_ops;
-    RoceTxFrame tx;
-    unsigned before;
-    LinkMr *mr;
-
-    ops.consumer.complete = costly_complete;
-    charged = roce_new(&link_config, &ops, n);
-    roce_set_mac(charged, n->mac);
-    g_assert_cmpint(roce_add_gid(charged, 0, n->gid4, RDMA_NO_VLAN), ==, 0);
-    n->e = charged;
-    mr = many_qps(l);
-    for (uint32_t q = 2; q < 2 + NQP; q++) {
-        link_modify(n, q, RDMA_QPS_ERR);
-    }
-    before = retired_by_many(n);
-    g_assert_cmpuint(before, <=, FEW);
-    g_assert_false(roce_poll_tx(charged, l->now, &tx));
-    /* A slice of one QP is more than the budget */
-    g_assert_cmpuint(retired_by_many(n) - before, <=, FEW);
-    g_assert_true(link_run(l, LINK_FOREVER));
-    g_assert_cmpuint(retired_by_many(n), ==, NQP * NRECV);
-    link_mr_free(mr);
-    n->e = plain;
-    roce_free(charged);
-    link_free(l);
-}
-
 #define NMEMBER 3
 #define NSENT 64
 
@@ -419,7 +377,6 @@ int main(int argc, char **argv)
     g_test_add_data_func("/turn/failed-cq-moves-few-qps-at-once/moved",
                          GINT_TO_POINTER(true),
                          test_failed_cq_moves_few_qps_at_once);
-    g_test_add_func("/turn/owners-functions-cost", test_owners_functions_cost);
     g_test_add_func("/turn/multicasts-are-many-copies",
                     test_multicasts_are_many_copies);
     return g_test_run();

@@ -144,11 +144,6 @@ uint64_t roce_work(const RoceEngine *e)
     return e->work;
 }
 
-void roce_charge(RoceEngine *e, uint32_t bytes)
-{
-    e->work += bytes;
-}
-
 const RoceStats *roce_stats(const RoceEngine *e)
 {
     return &e->stats;

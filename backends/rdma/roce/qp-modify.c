@@ -134,7 +134,7 @@ static void enter_reset(RoceQp *qp)
  */
 static void flush_posted(RoceQp *qp)
 {
-    uint64_t end = qp->e->work + ROCE_WORK_BUDGET;
+    uint64_t end = qp->e->work + RDMA_TURN_BUDGET;
 
     /* The owner may have told of some for the next turn, or not yet. */
     roce_sq_expect(qp);

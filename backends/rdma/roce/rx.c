@@ -66,9 +66,9 @@ static void copy_to_group(RoceEngine *e, const RoceMcast *group,
     for (i = 0; i < group->qps->len; i++) {
         RoceQp *qp = group->qps->pdata[i];
 
-        e->work += ROCE_COST_LOOK;
+        e->work += RDMA_WORK_LOOK;
         if (!(blocked && qp == from) && roce_state_receives(qp, true)) {
-            e->work += ROCE_COST_PACKET + pkt->payload_len;
+            e->work += RDMA_WORK_WR + pkt->payload_len;
             roce_ud_rx(qp, pkt);
         }
     }
@@ -138,7 +138,7 @@ void roce_deliver(RoceEngine *e, const RocePacket *pkt, size_t size,
     RoceQp *qp = roce_qp_find(e, pkt->bth.dqpn);
     bool request = pkt->info->flags & ROCE_OP_REQUEST;
 
-    e->work += ROCE_COST_PACKET + pkt->payload_len;
+    e->work += RDMA_WORK_WR + pkt->payload_len;
     if (!qp) {
         roce_rx_drop(e, &pkt->bth, "no such QP");
         return;

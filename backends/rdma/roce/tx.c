@@ -124,7 +124,7 @@ static void prefetch_next(RoceEngine *e)
 
 bool roce_poll_tx(RoceEngine *e, int64_t now, RoceTxFrame *frame)
 {
-    uint64_t end = e->work + ROCE_WORK_BUDGET;
+    uint64_t end = e->work + RDMA_TURN_BUDGET;
     ROCE_UNINITIALIZED RoceTx tx;
     bool to_wire, to_self;
     RoceQp *qp;
@@ -148,7 +148,7 @@ bool roce_poll_tx(RoceEngine *e, int64_t now, RoceTxFrame *frame)
         }
         qp = e->active.head->data;
         prefetch_next(e);
-        e->work += ROCE_COST_LOOK;
+        e->work += RDMA_WORK_LOOK;
         if (!qp_tx(qp, now, &tx)) {
             if (roce_qp_flushes(qp) || qp->goes_on) {
                 qp->goes_on = false;
@@ -182,7 +182,7 @@ bool roce_poll_tx(RoceEngine *e, int64_t now, RoceTxFrame *frame)
             roce_qp_count(qp, tx_frames);
             roce_qp_add(qp, tx_bytes, frame->size);
             roce_cq_fail_qps(e);
-            e->work += ROCE_COST_PACKET + tx.len;
+            e->work += RDMA_WORK_WR + tx.len;
             e->stats.tx_mcast_frames += tx.mcast != NULL;
             e->out = true;
             return true;

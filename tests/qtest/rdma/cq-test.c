@@ -26,12 +26,17 @@ static bool irq(QRdmaCq *cq)
 }
 
 /* A pair on the shared device, whose virtqueues have RING entries. */
-static TestPair small_pair(uint64_t features, uint32_t cqe)
+static TestPair pair_with_rings(uint32_t size, uint64_t features, uint32_t cqe)
 {
     QRdma *d = test_device_reset();
 
-    qrdma_start(d, QRDMA_FEATURES | features, RING);
+    qrdma_start(d, QRDMA_FEATURES | features, size);
     return test_pair_on(d, RDMA_QPT_RC, cqe, NULL);
+}
+
+static TestPair small_pair(uint64_t features, uint32_t cqe)
+{
+    return pair_with_rings(RING, features, cqe);
 }
 
 /*
@@ -321,16 +326,21 @@ static void test_reset_qp_takes_its_completions_along(void)
     leave_without_completions(false);
 }
 
-static void test_short_buffer_for_backlog(void)
+/* A buffer of @count descriptors with @len bytes each fails the CQ. */
+static void expect_bad_buffer(uint32_t count, uint32_t len)
 {
-    TestPair t = small_pair(DEEP | EVENTS, 100);
-    QRdmaDesc desc = { qrdma_alloc(t.dev, 64), 37, true };
+    const uint32_t size = 32;
+    TestPair t = pair_with_rings(size, DEEP | EVENTS, 100);
+    g_autofree QRdmaDesc *desc = g_new(QRdmaDesc, count);
 
+    for (uint32_t i = 0; i < count; i++) {
+        desc[i] = (QRdmaDesc) { qrdma_alloc(t.dev, 64), len, true };
+    }
     qrdma_add_event_buffers(t.dev, 4);
     t.cq_a->no_refill = true;
-    post_writes(t.a, 0, RING + 4);
-    expect_writes(t.cq_a, 0, RING);
-    qrdma_ring_add(t.cq_a->ring, &desc, 1);
+    post_writes(t.a, 0, size + 4);
+    expect_writes(t.cq_a, 0, size);
+    qrdma_ring_add(t.cq_a->ring, desc, count);
     qrdma_ring_kick(t.cq_a->ring);
     qrdma_expect_event(t.dev, RDMA_EVENT_CQ_ERR, t.cq_a->cqn);
     qrdma_expect_event(t.dev, RDMA_EVENT_QP_FATAL, t.a->qpn);
@@ -338,6 +348,16 @@ static void test_short_buffer_for_backlog(void)
     g_assert_cmpint(state_of(t.a), ==, RDMA_QPS_ERR);
     assert_ok(qrdma_destroy_qp(t.a));
     assert_ok(qrdma_destroy_cq(t.cq_a));
+}
+
+static void test_short_buffer_for_backlog(void)
+{
+    expect_bad_buffer(1, 37);
+}
+
+static void test_buffer_with_many_descriptors(void)
+{
+    expect_bad_buffer(17, 64);
 }
 
 static void test_malformed_ring_with_backlog(void)
@@ -593,6 +613,8 @@ void add_cq_tests(void)
                    test_reset_qp_takes_its_completions_along);
     qtest_add_func("virtio-rdma/cq-deep/short-buffer",
                    test_short_buffer_for_backlog);
+    qtest_add_func("virtio-rdma/cq-deep/buffer-with-many-descriptors",
+                   test_buffer_with_many_descriptors);
     qtest_add_func("virtio-rdma/cq-deep/malformed-ring",
                    test_malformed_ring_with_backlog);
     qtest_add_func("virtio-rdma/cq-deep/device-reset",

@@ -16,6 +16,7 @@
 #include <glib.h>
 #include "rdma/roce.h"
 #include "rdma/roce-state.h"
+#include "rdma/work.h"
 #include "core/table.h"
 #include "wire/wire.h"
 
@@ -34,16 +35,6 @@
  * fill the window. The others stay with the owner.
  */
 #define ROCE_SQ_DEPTH 256
-/*
- * Work is counted in bytes copied. What else is done costs as many as take
- * about as long: a packet, a completion or a WQE that is pulled, a look at a
- * QP.
- */
-#define ROCE_COST_PACKET 1024
-#define ROCE_COST_COMPLETION 512
-#define ROCE_COST_LOOK 128
-/* What one call of roce_poll_tx() does at most, but for its last packet. */
-#define ROCE_WORK_BUDGET (384 * 1024)
 /* QPs that one call moves to ERR when their CQ fails. */
 #define ROCE_CQ_FAIL_SLICE 32
 /* WQEs of one QP that it flushes at a time. */
@@ -213,7 +204,7 @@ struct RoceEngine {
     const RoceQp *warm;             /* see roce_qp_prefetch() */
     bool cq_failed;                 /* roce_cq_fail_qps() has work, */
     uint32_t cq_fail_next;          /* from this QP on */
-    uint64_t work;                  /* see ROCE_COST_PACKET */
+    uint64_t work;                  /* see rdma/work.h */
     /* WQEs to flush at once; others wait for roce_poll_tx() */
     uint32_t flush_room;
 

@@ -41,7 +41,7 @@ void roce_sq_complete(RoceQp *qp, RdmaWcStatus status)
         sq->started++;
     }
     sq->cons++;
-    e->work += ROCE_COST_COMPLETION;
+    e->work += RDMA_WORK_WR;
     e->consumer.retire(e->consumer_opaque, qp->init.qpn, RDMA_SQ, 1);
 
     if (status == RDMA_WC_SUCCESS && !qp->init.sq_sig_all &&
@@ -120,7 +120,7 @@ void roce_rq_complete(RoceQp *qp, RdmaWc *wc, bool solicited)
     wc->port_num = RDMA_PORT_NUM;
     rq->cons++;
     qp->taken++;
-    e->work += ROCE_COST_COMPLETION;
+    e->work += RDMA_WORK_WR;
     if (!qp->srq) {
         e->consumer.retire(e->consumer_opaque, qp->init.qpn, RDMA_RQ, 1);
     }
@@ -217,7 +217,7 @@ void roce_cq_fail_marked(RoceEngine *e)
             return;
         }
         e->cq_fail_next++;
-        e->work += ROCE_COST_COMPLETION;
+        e->work += RDMA_WORK_WR;
         roce_qp_enter_err(qp);
         roce_qp_event(qp, RDMA_EVENT_QP_FATAL);
     }

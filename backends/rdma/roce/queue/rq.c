@@ -28,7 +28,7 @@ bool roce_recv_pull(RoceQp *qp)
                                                  qp->init.qpn);
         return false;
     }
-    e->work += ROCE_COST_COMPLETION + wr.cost;
+    e->work += RDMA_WORK_WR + wr.cost;
     roce_recv_fill(&qp->rwqe, qp->rsges, qp->init.cap.max_recv_sge, &wr);
     qp->s.rq.prod++;
     /* Peers that wait for a receive get the ACK of this message. */

@@ -98,7 +98,7 @@ bool roce_srq_pull(RoceEngine *e, RoceSrq *srq)
                                false, &wr)) {
         return false;
     }
-    e->work += ROCE_COST_COMPLETION + wr.cost;
+    e->work += RDMA_WORK_WR + wr.cost;
     roce_recv_fill(&srq->wqe, srq->sges, srq->attr.max_sge, &wr);
     srq->has_wqe = true;
     return true;
