@@ -23,7 +23,7 @@ bool rdma_backend_attach(RdmaBackend *rb, const RdmaBackendClientOps *ops,
                    "device", name ? name : object_get_typename(OBJECT(rb)));
         return false;
     }
-    if (ctx && !rbc->retry) {
+    if (ctx && !rbc->has_iothread) {
         error_setg(errp, "RDMA backend '%s' (%s) does not work in an iothread: "
                    "leave iothread out", name ? name : "",
                    object_get_typename(OBJECT(rb)));
@@ -54,6 +54,7 @@ void rdma_backend_detach(RdmaBackend *rb)
     }
     trace_rdma_backend_detach(rb);
     RDMA_BACKEND_GET_CLASS(rb)->detach(rb);
+    qatomic_set(&rb->pending, 0);
     rb->client_ops = NULL;
     rb->client_opaque = NULL;
     rb->dma_as = NULL;
@@ -111,12 +112,38 @@ static bool lock_in_turn(RdmaBackend *rb)
            !qemu_rec_mutex_trylock(&rb->lock);
 }
 
-bool rdma_backend_try_enter(RdmaBackend *rb)
+void rdma_backend_put_off(RdmaBackend *rb, uint32_t pending)
+{
+    qatomic_or(&rb->pending, pending);
+}
+
+void rdma_backend_forget_pending(RdmaBackend *rb, uint32_t pending)
+{
+    if (qatomic_read(&rb->pending) & pending) {
+        qatomic_and(&rb->pending, ~pending);
+    }
+}
+
+static void run_pending(RdmaBackend *rb)
+{
+    const uint32_t own = RDMA_PENDING_DEVICE(0) - 1;
+    uint32_t pending = qatomic_xchg(&rb->pending, 0);
+
+    if (pending & own) {
+        rb->bc->run_pending(rb, pending & own);
+    }
+    if ((pending & ~own) && rb->client_ops) {
+        rb->client_ops->run_pending(rb->client_opaque, pending & ~own);
+    }
+}
+
+bool rdma_backend_try_enter(RdmaBackend *rb, uint32_t pending)
 {
     if (rb->ctx && !lock_in_turn(rb)) {
+        rdma_backend_put_off(rb, pending);
         /*
-         * Pairs with unlock(): either who holds the lock or waits for it sees
-         * this, or it has left.
+         * Pairs with unlock(): either the thread that holds the lock, or waits
+         * for it, sees this, or it has left.
          */
         qatomic_set_mb(&rb->contended, true);
         if (!lock_in_turn(rb)) {
@@ -138,10 +165,9 @@ static void unlock(RdmaBackend *rb)
     }
     /* Pairs with rdma_backend_try_enter() */
     smp_mb();
-    if (qatomic_read(&rb->contended) && rb->client_ops) {
+    if (qatomic_read(&rb->contended)) {
         qatomic_set(&rb->contended, false);
-        RDMA_BACKEND_GET_CLASS(rb)->retry(rb);
-        rb->client_ops->retry(rb->client_opaque);
+        run_pending(rb);
     }
 }
 
@@ -154,13 +180,11 @@ void rdma_backend_kick(RdmaBackend *rb, RdmaQueue queue, uint32_t id)
 
 void rdma_backend_leave(RdmaBackend *rb)
 {
-    const RdmaBackendClass *rbc = rb->bc;
-
     assert(rb->busy);
     if (rb->busy == 1 && rb->client_ops) {
         if (rb->kicked) {
             rb->kicked = false;
-            rbc->run(rb);
+            rb->bc->run(rb);
         }
         rb->client_ops->flush(rb->client_opaque);
     }
@@ -175,11 +199,8 @@ void rdma_backend_leave(RdmaBackend *rb)
     if (rb->guard && bql_locked()) {
         rb->guard->engaged_in_io = rb->guard_was;
     }
-    if (rbc->idle) {
-        rbc->idle(rb);
-    }
-    if (rb->client_ops) {
-        rb->client_ops->idle(rb->client_opaque);
+    if (qatomic_read(&rb->pending)) {
+        run_pending(rb);
     }
     unlock(rb);
     object_unref(OBJECT(rb));

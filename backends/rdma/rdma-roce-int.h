@@ -30,6 +30,10 @@ typedef struct RdmaRoceLate {
     unsigned engine_turns;          /* since netdev_heard, that left some */
 } RdmaRoceLate;
 
+/* What is put off: a run of the engine, and a change of the netdev */
+#define ROCE_PENDING_RUN RDMA_PENDING_BACKEND(0)
+#define ROCE_PENDING_PORT RDMA_PENDING_BACKEND(1)
+
 struct RdmaRoce {
     RdmaBackend parent_obj;
 
@@ -58,9 +62,6 @@ struct RdmaRoce {
     bool woken;                     /* wake() was called while in_engine */
     bool net_blocked;               /* no frame more for the netdev */
     bool shm_blocked;               /* a frame waits for room in a ring */
-    /* While busy there was a call to run, a changed netdev */
-    bool run_put_off;
-    bool changed_put_off;
     bool ran_on_rx;                 /* in this turn of the main loop */
     bool rx_corked;                 /* the netdev has more frames, maybe */
     bool rx_entered;                /* rdma_backend_enter() for them */

@@ -101,7 +101,7 @@ static void roce_op_wake(void *opaque)
         r->woken = true;
     } else if (rdma_backend_busy(&r->parent_obj)) {
         /* Unless it runs before the device leaves the backend */
-        r->run_put_off = true;
+        rdma_backend_put_off(&r->parent_obj, ROCE_PENDING_RUN);
     } else {
         qemu_bh_schedule(r->bh);
     }

@@ -256,7 +256,7 @@ void rdma_roce_run(RdmaRoce *r)
             qemu_bh_schedule(r->bh);
             return;
         }
-        r->run_put_off = false;
+        rdma_backend_forget_pending(rb, ROCE_PENDING_RUN);
         rdma_backend_enter(rb);
         roce_run_engine(r);
         rdma_backend_leave(rb);
@@ -267,7 +267,7 @@ static bool roce_try_enter(RdmaRoce *r)
 {
     RdmaBackend *rb = &r->parent_obj;
 
-    if (!rdma_backend_try_enter(rb)) {
+    if (!rdma_backend_try_enter(rb, ROCE_PENDING_RUN)) {
         return false;
     }
     if (!r->bh) {
@@ -285,7 +285,7 @@ static bool roce_try_enter(RdmaRoce *r)
 static bool roce_enter_event(RdmaRoce *r)
 {
     if (rdma_backend_busy(&r->parent_obj)) {
-        r->run_put_off = true;
+        rdma_backend_put_off(&r->parent_obj, ROCE_PENDING_RUN);
         return false;
     }
     return roce_try_enter(r);
@@ -444,7 +444,7 @@ bool rdma_roce_on_receive(void *opaque, const struct iovec *iov, int iovcnt,
          */
         rdma_roce_frames_put(&r->deferred, iov, iovcnt, offset);
         if (rdma_backend_busy(&r->parent_obj)) {
-            r->run_put_off = true;
+            rdma_backend_put_off(&r->parent_obj, ROCE_PENDING_RUN);
         } else {
             qemu_bh_schedule(r->bh);
         }
@@ -470,7 +470,7 @@ bool rdma_roce_on_receive(void *opaque, const struct iovec *iov, int iovcnt,
 static void roce_run_soon(RdmaRoce *r)
 {
     if (rdma_backend_busy(&r->parent_obj)) {
-        r->run_put_off = true;
+        rdma_backend_put_off(&r->parent_obj, ROCE_PENDING_RUN);
     } else if (r->bh) {
         qemu_bh_schedule(r->bh);
     }
@@ -499,7 +499,7 @@ static void roce_shm_ready(void *opaque)
     qemu_bh_schedule_idle(r->turn);
     if (r->parent_obj.busy > 1) {
         /* In a nested event loop */
-        r->run_put_off = true;
+        rdma_backend_put_off(&r->parent_obj, ROCE_PENDING_RUN);
     } else {
         rdma_roce_run(r);
     }
@@ -569,7 +569,7 @@ void rdma_roce_run_end(RdmaRoce *r)
     RdmaBackend *rb = &r->parent_obj;
 
     WITH_QEMU_LOCK_GUARD(&rb->lock) {
-        r->run_put_off = false;
+        rdma_backend_forget_pending(rb, ROCE_PENDING_RUN);
         qemu_bh_delete(r->bh);
         r->bh = NULL;
         qemu_bh_delete(r->turn);

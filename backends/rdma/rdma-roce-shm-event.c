@@ -54,7 +54,7 @@ void rdma_roce_shm_free_later(RdmaRoceShm *shm, QEMUBHFunc *free_it,
     }
 }
 
-bool rdma_roce_shm_enter(RdmaRoceShm *shm, const int *fd, bool *put_off)
+bool rdma_roce_shm_enter(RdmaRoceShm *shm, const int *fd, bool *waits)
 {
     int open_fd;
 
@@ -66,15 +66,15 @@ bool rdma_roce_shm_enter(RdmaRoceShm *shm, const int *fd, bool *put_off)
     if (open_fd >= 0) {
         rdma_roce_shm_set_handler(shm, open_fd, NULL, NULL);
     }
-    *put_off = true;
-    shm->any_put_off = true;
+    *waits = true;
+    shm->any_waits = true;
     return false;
 }
 
-bool rdma_roce_shm_was_put_off(bool *put_off)
+bool rdma_roce_shm_stop_waiting(bool *waits)
 {
-    bool was = *put_off;
+    bool was = *waits;
 
-    *put_off = false;
+    *waits = false;
     return was;
 }

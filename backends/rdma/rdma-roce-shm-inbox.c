@@ -37,7 +37,7 @@ static void inbox_readable(void *opaque)
     RoceShmInbox *ib = opaque;
     RdmaRoceShm *shm = ib->shm;
 
-    if (!rdma_roce_shm_enter(shm, &ib->fd, &ib->put_off)) {
+    if (!rdma_roce_shm_enter(shm, &ib->fd, &ib->waits)) {
         return;
     }
     if (!ib->gone) {
@@ -60,7 +60,7 @@ void rdma_roce_shm_inboxes_retry(RdmaRoceShm *shm)
     for (unsigned i = 0; i < shm->inboxes->len; i++) {
         RoceShmInbox *ib = shm->inboxes->pdata[i];
 
-        if (rdma_roce_shm_was_put_off(&ib->put_off) && ib->fd >= 0) {
+        if (rdma_roce_shm_stop_waiting(&ib->waits) && ib->fd >= 0) {
             rdma_roce_shm_set_handler(shm, ib->fd, inbox_readable, ib);
         }
     }

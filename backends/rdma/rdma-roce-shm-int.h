@@ -21,7 +21,7 @@ typedef struct RoceShmInbox {
     RoceShmRing ring;
     bool awake;                     /* its sender need not wake the port */
     bool gone;                      /* an event may still be on its way */
-    bool put_off;                   /* its socket waits for retry() */
+    bool waits;                   /* its socket does, for the lock */
 } RoceShmInbox;
 
 struct RdmaRoceShm {
@@ -32,8 +32,8 @@ struct RdmaRoceShm {
     int fd;                         /* listens; -1: closed */
     QEMUTimer *listen_again;        /* does so only then */
     bool warned;
-    bool put_off;                   /* it waits for retry() */
-    bool any_put_off;               /* this or other sockets */
+    bool waits;                   /* its socket does, for the lock */
+    bool any_waits;               /* this or other sockets */
     char *path, *nic_path;          /* of its socket */
     ino_t ino;
     GHashTable *outboxes;           /* by MAC address */
@@ -64,11 +64,11 @@ void rdma_roce_shm_close_socket(RdmaRoceShm *shm, int *fd);
  * has entered. The event would come again at once, so that the iothread would
  * not sleep, and if it goes before other threads, who has entered might get no
  * processor. So the socket has no handler then until rdma_roce_shm_retry(),
- * which gives it back to what is @put_off.
+ * which gives it back to what is @waits.
  */
-bool rdma_roce_shm_enter(RdmaRoceShm *shm, const int *fd, bool *put_off);
-/* Returns whether @put_off was so, and ends it. */
-bool rdma_roce_shm_was_put_off(bool *put_off);
+bool rdma_roce_shm_enter(RdmaRoceShm *shm, const int *fd, bool *waits);
+/* Returns whether @waits was so, and ends it. */
+bool rdma_roce_shm_stop_waiting(bool *waits);
 /*
  * Events of what goes away may be on their way in the iothread. They are over
  * when that comes to this.

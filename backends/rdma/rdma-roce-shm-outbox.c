@@ -30,7 +30,7 @@ struct RoceShmOutbox {
     int64_t patience_at;            /* ... at this time */
     QEMUTimer *timer;               /* then it is cut off */
     bool gone;                      /* an event may still be on its way */
-    bool put_off;                   /* its socket waits for retry() */
+    bool waits;                   /* its socket does, for the lock */
 };
 
 static void outbox_unlist(RoceShmOutbox *ob)
@@ -207,7 +207,7 @@ static void outbox_readable(void *opaque)
     RoceShmOutbox *ob = opaque;
     RdmaRoceShm *shm = ob->shm;
 
-    if (!rdma_roce_shm_enter(shm, &ob->fd, &ob->put_off)) {
+    if (!rdma_roce_shm_enter(shm, &ob->fd, &ob->waits)) {
         return;
     }
     if (ob->gone || ob->fd < 0) {
@@ -224,7 +224,7 @@ static void outbox_readable(void *opaque)
 
 void rdma_roce_shm_outbox_retry(RoceShmOutbox *ob)
 {
-    if (rdma_roce_shm_was_put_off(&ob->put_off) && ob->fd >= 0) {
+    if (rdma_roce_shm_stop_waiting(&ob->waits) && ob->fd >= 0) {
         rdma_roce_shm_set_handler(ob->shm, ob->fd, outbox_readable, ob);
     }
 }

@@ -61,7 +61,7 @@ static void shm_accept(void *opaque)
 {
     RdmaRoceShm *shm = opaque;
 
-    if (!rdma_roce_shm_enter(shm, &shm->fd, &shm->put_off)) {
+    if (!rdma_roce_shm_enter(shm, &shm->fd, &shm->waits)) {
         return;
     }
     if (shm->fd >= 0) {
@@ -88,7 +88,7 @@ static void shm_listen_again(void *opaque)
 
 static void listen_retry(RdmaRoceShm *shm)
 {
-    if (rdma_roce_shm_was_put_off(&shm->put_off) && shm->fd >= 0 &&
+    if (rdma_roce_shm_stop_waiting(&shm->waits) && shm->fd >= 0 &&
         !timer_pending(shm->listen_again)) {
         rdma_roce_shm_set_handler(shm, shm->fd, shm_accept, shm);
     }
@@ -99,7 +99,7 @@ void rdma_roce_shm_retry(RdmaRoceShm *shm)
     GHashTableIter iter;
     void *ob;
 
-    if (rdma_roce_shm_was_put_off(&shm->any_put_off)) {
+    if (rdma_roce_shm_stop_waiting(&shm->any_waits)) {
         listen_retry(shm);
         rdma_roce_shm_inboxes_retry(shm);
         g_hash_table_iter_init(&iter, shm->outboxes);

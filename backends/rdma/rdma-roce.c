@@ -74,7 +74,7 @@ static void roce_net_changed(void *opaque)
         return;
     }
     if (rdma_backend_busy(rb)) {
-        r->changed_put_off = true;
+        rdma_backend_put_off(rb, ROCE_PENDING_PORT);
         return;
     }
     rdma_backend_enter(rb);
@@ -167,25 +167,14 @@ static void rdma_roce_detach(RdmaBackend *rb)
     r->engine = NULL;
 }
 
-static void rdma_roce_retry(RdmaBackend *rb)
-{
-    RdmaRoce *r = RDMA_BACKEND_ROCE(rb);
-
-    if (r->bh) {
-        qemu_bh_schedule(r->bh);
-    }
-}
-
-static void rdma_roce_idle(RdmaBackend *rb)
+static void rdma_roce_run_pending(RdmaBackend *rb, uint32_t pending)
 {
     RdmaRoce *r = container_of(rb, RdmaRoce, parent_obj);
 
-    if (r->run_put_off) {
-        r->run_put_off = false;
+    if ((pending & ROCE_PENDING_RUN) && r->bh) {
         qemu_bh_schedule(r->bh);
     }
-    if (r->changed_put_off) {
-        r->changed_put_off = false;
+    if (pending & ROCE_PENDING_PORT) {
         roce_net_changed(r);
     }
 }
@@ -286,8 +275,8 @@ static void rdma_roce_class_init(ObjectClass *oc, RdmaClassData data)
     rbc->vmsd = &vmstate_rdma_roce;
     rbc->attach = rdma_roce_attach;
     rbc->detach = rdma_roce_detach;
-    rbc->idle = rdma_roce_idle;
-    rbc->retry = rdma_roce_retry;
+    rbc->has_iothread = true;
+    rbc->run_pending = rdma_roce_run_pending;
     rbc->reset = rdma_roce_reset;
     rbc->set_running = rdma_roce_set_running;
     rbc->info_str = rdma_roce_info_str;

@@ -102,21 +102,13 @@ static void cq_bh(void *opaque)
         return;
     }
     if (rdma_backend_busy(rb)) {
-        v->cqs_put_off = true;
+        rdma_backend_put_off(rb, VERBS_PENDING_CQS);
         return;
     }
     rdma_backend_enter(rb);
     run_ready(v);
     verbs_pull_run(v);
     rdma_backend_leave(rb);
-}
-
-void verbs_cqs_idle(RdmaVerbs *v)
-{
-    if (v->cqs_put_off) {
-        v->cqs_put_off = false;
-        qemu_bh_schedule(v->cq_bh);
-    }
 }
 
 static void channel_read(void *opaque)

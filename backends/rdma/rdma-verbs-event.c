@@ -109,8 +109,8 @@ static void async_read(void *opaque)
     RdmaBackend *rb = &v->parent_obj;
 
     if (rdma_backend_busy(rb)) {
-        /* In a nested event loop; verbs_events_idle() */
-        v->events_put_off = true;
+        /* In a nested event loop */
+        rdma_backend_put_off(rb, VERBS_PENDING_EVENTS);
         qemu_set_fd_handler(v->dev.ctx->async_fd, NULL, NULL, NULL);
         return;
     }
@@ -128,17 +128,13 @@ static void async_read(void *opaque)
     rdma_backend_leave(rb);
 }
 
-void verbs_events_idle(RdmaVerbs *v)
+void verbs_events_resume(RdmaVerbs *v)
 {
-    if (v->events_put_off) {
-        v->events_put_off = false;
-        qemu_set_fd_handler(v->dev.ctx->async_fd, async_read, NULL, v);
-    }
+    qemu_set_fd_handler(v->dev.ctx->async_fd, async_read, NULL, v);
 }
 
 bool verbs_events_init(RdmaVerbs *v, Error **errp)
 {
-    v->events_put_off = false;
     if (!g_unix_set_fd_nonblocking(v->dev.ctx->async_fd, true, NULL)) {
         error_setg_errno(errp, errno, "cannot read events of RDMA device "
                          "'%s'", v->ibdev);

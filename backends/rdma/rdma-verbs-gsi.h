@@ -18,7 +18,6 @@ struct VerbsGsi {
     /* Another one after each RESET; the worker reads it */
     uint32_t epoch;
     GQueue recvs;
-    bool put_off;                   /* while busy a MAD came */
     bool dead;                      /* a job closes it */
 };
 

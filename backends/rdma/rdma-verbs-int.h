@@ -167,6 +167,11 @@ typedef struct VerbsGid {
     uint32_t added_to;              /* ifindex, if its address was added */
 } VerbsGid;
 
+/* What is put off: polling CQs, and reading events and MADs */
+#define VERBS_PENDING_CQS RDMA_PENDING_BACKEND(0)
+#define VERBS_PENDING_EVENTS RDMA_PENDING_BACKEND(1)
+#define VERBS_PENDING_MADS RDMA_PENDING_BACKEND(2)
+
 struct RdmaVerbs {
     RdmaBackend parent_obj;
 
@@ -184,7 +189,6 @@ struct RdmaVerbs {
     VerbsJob *cmd;                  /* the command in progress, or NULL */
     uint64_t pinned;                /* bytes of all regions; the worker's own */
     bool running;
-    bool events_put_off;            /* while busy one came */
 
     /* by the device's numbers */
     GHashTable *pds;
@@ -220,7 +224,6 @@ struct RdmaVerbs {
 
     struct ibv_comp_channel *channel;
     QEMUBH *cq_bh;
-    bool cqs_put_off;               /* while busy there was work for it */
     QTAILQ_HEAD(, VerbsCq) ready_cqs;
     NotifierList cq_failed;         /* with a pointer to its number */
 };
@@ -471,8 +474,6 @@ void verbs_cqs_free(RdmaVerbs *v);
 /* Forget them all; a job destroys them. */
 void verbs_cqs_reset(RdmaVerbs *v);
 void verbs_cqs_set_running(RdmaVerbs *v, bool running);
-/* Behind the outermost rdma_backend_leave() */
-void verbs_cqs_idle(RdmaVerbs *v);
 /* Look for completions soon. */
 void verbs_cq_schedule(RdmaVerbs *v, VerbsCq *cq);
 void verbs_cq_class_init(RdmaBackendClass *rbc);
@@ -549,8 +550,8 @@ void verbs_gsi_post_recv(RdmaVerbs *v, const RdmaRecvWr *wr);
 /* The device is in error: to ERR, with an event. */
 void verbs_gsi_device_gone(RdmaVerbs *v);
 void verbs_gsi_set_running(RdmaVerbs *v, bool running);
-/* Behind the outermost rdma_backend_leave() */
-void verbs_gsi_idle(RdmaVerbs *v);
+/* MADs, or events, came in a nested event loop: read them now. */
+void verbs_gsi_resume(RdmaVerbs *v);
 
 /* rdma-verbs-gsi.c: QP 1 */
 
@@ -630,7 +631,7 @@ void verbs_pull_class_init(RdmaBackendClass *rbc);
 
 bool verbs_events_init(RdmaVerbs *v, Error **errp);
 void verbs_events_free(RdmaVerbs *v);
-/* Behind the outermost rdma_backend_leave() */
-void verbs_events_idle(RdmaVerbs *v);
+/* As verbs_gsi_resume() */
+void verbs_events_resume(RdmaVerbs *v);
 
 #endif

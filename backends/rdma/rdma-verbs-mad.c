@@ -457,8 +457,8 @@ static void gsi_read(void *opaque)
     int ret = 0;
 
     if (rdma_backend_busy(rb)) {
-        /* In a nested event loop; verbs_gsi_idle() */
-        g->put_off = true;
+        /* In a nested event loop */
+        rdma_backend_put_off(rb, VERBS_PENDING_MADS);
         verbs_gsi_listen(v, g, false);
         return;
     }
@@ -485,12 +485,11 @@ void verbs_gsi_listen(RdmaVerbs *v, VerbsGsi *g, bool on)
     qemu_set_fd_handler(verbs_umad_fd(g->umad), on ? gsi_read : NULL, NULL, v);
 }
 
-void verbs_gsi_idle(RdmaVerbs *v)
+void verbs_gsi_resume(RdmaVerbs *v)
 {
     VerbsGsi *g = v->gsi;
 
-    if (g && !g->dead && g->put_off) {
-        g->put_off = false;
+    if (g && !g->dead) {
         verbs_gsi_listen(v, g, true);
     }
 }

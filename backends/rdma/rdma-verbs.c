@@ -234,13 +234,19 @@ static void verbs_detach(RdmaBackend *rb)
     ram_block_discard_disable(false);
 }
 
-static void verbs_idle(RdmaBackend *rb)
+static void verbs_run_pending(RdmaBackend *rb, uint32_t pending)
 {
     RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
 
-    verbs_cqs_idle(v);
-    verbs_events_idle(v);
-    verbs_gsi_idle(v);
+    if (pending & VERBS_PENDING_CQS) {
+        qemu_bh_schedule(v->cq_bh);
+    }
+    if (pending & VERBS_PENDING_EVENTS) {
+        verbs_events_resume(v);
+    }
+    if (pending & VERBS_PENDING_MADS) {
+        verbs_gsi_resume(v);
+    }
 }
 
 static void verbs_set_running(RdmaBackend *rb, bool running)
@@ -391,7 +397,7 @@ static void verbs_class_init(ObjectClass *oc, RdmaClassData data)
 
     rbc->attach = verbs_attach;
     rbc->detach = verbs_detach;
-    rbc->idle = verbs_idle;
+    rbc->run_pending = verbs_run_pending;
     rbc->reset = verbs_reset;
     rbc->set_running = verbs_set_running;
     rbc->stop_dma = verbs_stop_dma;

@@ -60,6 +60,17 @@
 #define VIRTIO_RDMA_F_MAX           VIRTIO_RDMA_F_QP_COUNTERS
 
 /*
+ * What is put off while the backend is busy: the bottom halves, a change of the
+ * status, resets of virtqueues and of the device, and its end
+ */
+#define VIRTIO_RDMA_PENDING_BH      RDMA_PENDING_DEVICE(0)
+#define VIRTIO_RDMA_PENDING_WORK    RDMA_PENDING_DEVICE(1)
+#define VIRTIO_RDMA_PENDING_STATUS  RDMA_PENDING_DEVICE(2)
+#define VIRTIO_RDMA_PENDING_VQS     RDMA_PENDING_DEVICE(3)
+#define VIRTIO_RDMA_PENDING_RESET   RDMA_PENDING_DEVICE(4)
+#define VIRTIO_RDMA_PENDING_END     RDMA_PENDING_DEVICE(5)
+
+/*
  * May this thread use virtqueues, and interrupt? The iothread leaves that to
  * the main loop's bottom half.
  */
@@ -103,8 +114,8 @@ static inline bool virtio_rdma_active(VirtIORdma *s)
         return s->running;
     }
     return vdev->vm_running && (vdev->status & VIRTIO_CONFIG_S_DRIVER_OK) &&
-           !virtio_device_disabled(vdev) && !s->reset_put_off &&
-           !s->unrealizing;
+           !virtio_device_disabled(vdev) && !s->unrealizing &&
+           !(qatomic_read(&s->backend->pending) & VIRTIO_RDMA_PENDING_RESET);
 }
 
 /* The device as its user knows it: the PCI function */

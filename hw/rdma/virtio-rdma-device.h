@@ -36,9 +36,7 @@ void virtio_rdma_queue_reset(VirtIODevice *vdev, uint32_t n);
 void virtio_rdma_queue_enable(VirtIODevice *vdev, uint32_t n);
 void virtio_rdma_unrealize(DeviceState *dev);
 /* Of RdmaBackendClientOps: what was put off */
-void virtio_rdma_idle(void *opaque);
-/* Likewise: the iothread could not enter before */
-void virtio_rdma_retry(void *opaque);
+void virtio_rdma_run_pending(void *opaque, uint32_t pending);
 /* Let the backend go. */
 void virtio_rdma_backend_put(VirtIORdma *s);
 

@@ -237,8 +237,8 @@ void virtio_rdma_port_changed(void *opaque)
     if (s->unrealizing) {
         return;
     }
-    s->port_put_off = !VIRTIO_DEVICE(s)->vm_running;
-    if (s->port_put_off) {
+    s->port_changed = !VIRTIO_DEVICE(s)->vm_running;
+    if (s->port_changed) {
         return;
     }
     s->bc->query_port(s->backend, &port);

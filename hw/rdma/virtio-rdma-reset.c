@@ -35,7 +35,7 @@ static void set_status(VirtIODevice *vdev, uint8_t status)
         return;
     }
     if (virtio_rdma_busy(s)) {
-        s->status_put_off = true;
+        rdma_backend_put_off(s->backend, VIRTIO_RDMA_PENDING_STATUS);
         return;
     }
     if (s->unrealizing) {
@@ -73,7 +73,7 @@ static void reset(VirtIORdma *s)
     }
     s->notify = false;
     bitmap_zero(s->notify_vqs, VIRTIO_QUEUE_MAX);
-    s->queue_resets_put_off = false;
+    rdma_backend_forget_pending(s->backend, VIRTIO_RDMA_PENDING_VQS);
     bitmap_zero(s->reset_vqs, VIRTIO_QUEUE_MAX);
 }
 
@@ -82,7 +82,7 @@ void virtio_rdma_reset(VirtIODevice *vdev)
     VirtIORdma *s = VIRTIO_RDMA(vdev);
 
     if (virtio_rdma_busy(s)) {
-        s->reset_put_off = true;
+        rdma_backend_put_off(s->backend, VIRTIO_RDMA_PENDING_RESET);
         return;
     }
     virtio_rdma_enter(s);
@@ -155,7 +155,7 @@ void virtio_rdma_queue_reset(VirtIODevice *vdev, uint32_t n)
     if (virtio_rdma_busy(s)) {
         if (n < VIRTIO_QUEUE_MAX) {
             set_bit(n, s->reset_vqs);
-            s->queue_resets_put_off = true;
+            rdma_backend_put_off(s->backend, VIRTIO_RDMA_PENDING_VQS);
         }
         return;
     }
@@ -245,6 +245,7 @@ void virtio_rdma_unrealize(DeviceState *dev)
 
     s->unrealizing = true;
     if (virtio_rdma_busy(s)) {
+        rdma_backend_put_off(s->backend, VIRTIO_RDMA_PENDING_END);
         /* Their memory, and the address space, stay until the end. */
         s->transport = object_ref(OBJECT(qdev_get_parent_bus(dev)->parent));
         object_ref(OBJECT(s));
@@ -254,55 +255,51 @@ void virtio_rdma_unrealize(DeviceState *dev)
     }
 }
 
-void virtio_rdma_idle(void *opaque)
+static void run_queue_resets(VirtIORdma *s)
+{
+    virtio_rdma_enter(s);
+    for (unsigned n = find_first_bit(s->reset_vqs, VIRTIO_QUEUE_MAX);
+         n < VIRTIO_QUEUE_MAX;
+         n = find_next_bit(s->reset_vqs, VIRTIO_QUEUE_MAX, n + 1)) {
+        clear_bit(n, s->reset_vqs);
+        queue_reset(s, n);
+    }
+    virtio_rdma_leave(s);
+}
+
+static void run_status(VirtIORdma *s)
+{
+    uint8_t status = VIRTIO_DEVICE(s)->status;
+
+    virtio_rdma_enter(s);
+    update_status(s, status, status & VIRTIO_CONFIG_S_DRIVER_OK);
+    virtio_rdma_leave(s);
+}
+
+void virtio_rdma_run_pending(void *opaque, uint32_t pending)
 {
     VirtIORdma *s = opaque;
-    uint8_t status;
 
     if (s->unrealizing) {
         /* The end comes later: a netdev may be about to go on with its part */
         virtio_rdma_running_update(s, 0);
         return;
     }
-    if (s->reset_put_off) {
-        s->reset_put_off = false;
+    if (pending & VIRTIO_RDMA_PENDING_RESET) {
         reset(s);
+        pending &= ~VIRTIO_RDMA_PENDING_VQS;
     }
-    if (s->queue_resets_put_off) {
-        s->queue_resets_put_off = false;
-        virtio_rdma_enter(s);
-        for (unsigned n = find_first_bit(s->reset_vqs, VIRTIO_QUEUE_MAX);
-             n < VIRTIO_QUEUE_MAX;
-             n = find_next_bit(s->reset_vqs, VIRTIO_QUEUE_MAX, n + 1)) {
-            clear_bit(n, s->reset_vqs);
-            queue_reset(s, n);
-        }
-        virtio_rdma_leave(s);
-        return;
-    }
-    if (s->status_put_off) {
-        s->status_put_off = false;
-        status = VIRTIO_DEVICE(s)->status;
-        virtio_rdma_enter(s);
-        update_status(s, status, status & VIRTIO_CONFIG_S_DRIVER_OK);
-        virtio_rdma_leave(s);
-        return;
-    }
-    if (s->bh_put_off) {
-        s->bh_put_off = false;
+    if (pending & VIRTIO_RDMA_PENDING_BH) {
         qemu_bh_schedule(s->bh);
     }
-    if (s->work_put_off) {
-        s->work_put_off = false;
-        virtio_rdma_retry(s);
-    }
-}
-
-void virtio_rdma_retry(void *opaque)
-{
-    VirtIORdma *s = opaque;
-
-    if (s->work_bh) {
+    if ((pending & VIRTIO_RDMA_PENDING_WORK) && s->work_bh) {
         qemu_bh_schedule(s->work_bh);
+    }
+    /* The device may be gone after each of these. */
+    if (pending & VIRTIO_RDMA_PENDING_VQS) {
+        rdma_backend_put_off(s->backend, pending & VIRTIO_RDMA_PENDING_STATUS);
+        run_queue_resets(s);
+    } else if (pending & VIRTIO_RDMA_PENDING_STATUS) {
+        run_status(s);
     }
 }

@@ -119,7 +119,7 @@ bool virtio_rdma_running_update(VirtIORdma *s, uint8_t status)
     bool running = vdev->vm_running && ready;
     bool changed;
 
-    if (vdev->vm_running && s->port_put_off) {
+    if (vdev->vm_running && s->port_changed) {
         virtio_rdma_port_changed(s);
     }
     if (running && s->restore_order) {
@@ -260,7 +260,7 @@ void virtio_rdma_bh(void *opaque)
     }
     if (virtio_rdma_busy(s)) {
         /* Another device waits in an event loop of its own */
-        s->bh_put_off = true;
+        rdma_backend_put_off(s->backend, VIRTIO_RDMA_PENDING_BH);
         return;
     }
     virtio_rdma_enter(s);
@@ -282,7 +282,7 @@ void virtio_rdma_work_bh(void *opaque)
 {
     VirtIORdma *s = opaque;
 
-    if (!rdma_backend_try_enter(s->backend)) {
+    if (!rdma_backend_try_enter(s->backend, VIRTIO_RDMA_PENDING_WORK)) {
         return;
     }
     s->kick_budget = RDMA_TURN_BUDGET;
@@ -304,7 +304,7 @@ void virtio_rdma_handle_ctrl(VirtIODevice *vdev, VirtQueue *vq)
         return;
     }
     if (virtio_rdma_busy(s)) {
-        s->bh_put_off = true;
+        rdma_backend_put_off(s->backend, VIRTIO_RDMA_PENDING_BH);
         return;
     }
     virtio_rdma_enter(s);

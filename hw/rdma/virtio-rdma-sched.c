@@ -10,7 +10,7 @@
 void virtio_rdma_bh_schedule(VirtIORdma *s)
 {
     if (virtio_rdma_busy(s)) {
-        s->bh_put_off = true;
+        rdma_backend_put_off(s->backend, VIRTIO_RDMA_PENDING_BH);
     } else {
         qemu_bh_schedule(s->bh);
     }
@@ -21,7 +21,7 @@ void virtio_rdma_work_schedule(VirtIORdma *s)
     if (!s->ctx) {
         virtio_rdma_bh_schedule(s);
     } else if (virtio_rdma_busy(s)) {
-        s->work_put_off = true;
+        rdma_backend_put_off(s->backend, VIRTIO_RDMA_PENDING_WORK);
     } else {
         qemu_bh_schedule(s->work_bh);
     }

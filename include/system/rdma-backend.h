@@ -57,12 +57,10 @@ typedef struct RdmaBackendClientOps {
      */
     void (*flush)(void *opaque);
     /*
-     * Behind it: do what was put off. Device and backend may be gone when this
-     * returns.
+     * After it: do what rdma_backend_put_off() was called for, @pending. Device
+     * and backend may be gone when this returns.
      */
-    void (*idle)(void *opaque);
-    /* As RdmaBackendClass.retry() */
-    void (*retry)(void *opaque);
+    void (*run_pending)(void *opaque, uint32_t pending);
     /*
      * A backend that loads its state has come to a GID. False if the guest may
      * not use it.
@@ -147,6 +145,7 @@ struct RdmaBackend {
     bool contended;                 /* the iothread wants to enter */
     unsigned waiting;               /* threads that wait for the lock */
 
+    uint32_t pending;               /* atomic: RDMA_PENDING_* */
     bool kicked;                    /* run() is to be called */
     unsigned busy;                  /* rdma_backend_enter() without _leave() */
     const void *owner;              /* the thread that is busy */
@@ -192,21 +191,18 @@ struct RdmaBackendClass {
     /*
      * A device takes the backend: rb->client_*, dma_as and limits are set.
      * The backend lowers rb->limits to what it can do, or fails. rb->ctx is
-     * not NULL only with @retry.
+     * not NULL only with @has_iothread.
      */
     bool (*attach)(RdmaBackend *rb, Error **errp);
     /* The device is gone; all objects are dropped silently. */
     void (*detach)(RdmaBackend *rb);
+    /* It can work in an iothread. */
+    bool has_iothread;
     /*
-     * The outermost rdma_backend_leave() has come: see to it that what was
-     * put off is done soon, but not in here. Optional.
+     * The outermost rdma_backend_leave() has come: see to it that @pending, what
+     * was put off, is done soon, but not in here.
      */
-    void (*idle)(RdmaBackend *rb);
-    /*
-     * rdma_backend_try_enter() has failed before: do now what was to be done.
-     * Backends that know nothing of iothreads have none.
-     */
-    void (*retry)(RdmaBackend *rb);
+    void (*run_pending)(RdmaBackend *rb, uint32_t pending);
     /*
      * Device reset: drop all objects and GIDs silently. On return guest memory
      * is not touched any more, and all numbers are free.
@@ -384,10 +380,10 @@ void rdma_backend_detach(RdmaBackend *rb);
  * chooses its address, which may be that of a register that resets or unplugs
  * the device, or makes another device wait in a nested event loop. So while
  * rdma_backend_busy(), whatever would free or enter what the callers stand on
- * is put off, until RdmaBackendClientOps.idle() or RdmaBackendClass.idle().
+ * is put off (rdma_backend_put_off()).
  * The reentrancy guard of the transport is engaged meanwhile.
  *
- * Nothing of the device or the backend may be used behind the outermost
+ * Nothing of the device or the backend may be used after the outermost
  * rdma_backend_leave().
  *
  * With an iothread there are two kinds of threads that enter:
@@ -405,12 +401,22 @@ void rdma_backend_detach(RdmaBackend *rb);
 void rdma_backend_enter(RdmaBackend *rb);
 void rdma_backend_leave(RdmaBackend *rb);
 /*
- * The same for the iothread, in whose place retry() is called later if it
- * returns false. Without an iothread it does not fail.
+ * The same for the iothread. If it returns false, @pending is put off until the
+ * lock is free. Without an iothread it does not fail.
  */
-bool rdma_backend_try_enter(RdmaBackend *rb);
+bool rdma_backend_try_enter(RdmaBackend *rb, uint32_t pending);
 /* The same for who has the BQL and another way if it fails. */
 bool rdma_backend_enter_if_free(RdmaBackend *rb);
+/*
+ * What can be put off. The backend's bits are passed to
+ * RdmaBackendClass.run_pending(), the device's to RdmaBackendClientOps.
+ */
+#define RDMA_PENDING_BACKEND(n) (1u << (n))
+#define RDMA_PENDING_DEVICE(n) (1u << (16 + (n)))
+/* Have run_pending() called with @pending, by the outermost leave. */
+void rdma_backend_put_off(RdmaBackend *rb, uint32_t pending);
+/* No more: it was done, or is void. */
+void rdma_backend_forget_pending(RdmaBackend *rb, uint32_t pending);
 /* Has this thread entered? */
 bool rdma_backend_busy(const RdmaBackend *rb);
 /*

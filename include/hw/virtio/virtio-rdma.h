@@ -166,16 +166,7 @@ struct VirtIORdma {
     bool running;                   /* as told to the backend */
     bool may_dma;                   /* was running since stop_dma() */
     bool restore_order;             /* see virtio_rdma_wq_restore_order() */
-    bool port_put_off;              /* the port changed in a stopped VM */
-    /*
-     * Put off while the backend is busy: a reset, a change of the status, the
-     * bottom half, resets of virtqueues
-     */
-    bool reset_put_off;
-    bool status_put_off;
-    bool bh_put_off;
-    bool work_put_off;
-    bool queue_resets_put_off;
+    bool port_changed;              /* in a stopped VM */
     bool unrealizing;               /* the end has begun, or is put off */
     Object *transport;              /* that is kept until it is over */
     DECLARE_BITMAP(reset_vqs, VIRTIO_QUEUE_MAX);
