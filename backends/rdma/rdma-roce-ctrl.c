@@ -17,11 +17,6 @@ static int rdma_roce_add_gid(RdmaBackend *rb, uint32_t index,
     return roce_add_gid(rdma_roce_engine(rb), index, gid, vlan);
 }
 
-static int rdma_roce_del_gid(RdmaBackend *rb, uint32_t index)
-{
-    return roce_del_gid(rdma_roce_engine(rb), index);
-}
-
 /* Memory */
 
 static int rdma_roce_create_mr(RdmaBackend *rb, RdmaMrAttr *attr)
@@ -36,11 +31,6 @@ static int rdma_roce_map_mr(RdmaBackend *rb, uint32_t mrn, uint64_t iova,
                        pages, npages);
 }
 
-static int rdma_roce_destroy_mr(RdmaBackend *rb, uint32_t mrn)
-{
-    return roce_mr_destroy(rdma_roce_engine(rb), mrn);
-}
-
 static int rdma_roce_modify_mr(RdmaBackend *rb, uint32_t mask,
                                RdmaMrAttr *attr)
 {
@@ -50,11 +40,6 @@ static int rdma_roce_modify_mr(RdmaBackend *rb, uint32_t mask,
 static int rdma_roce_create_mw(RdmaBackend *rb, RdmaMwAttr *attr)
 {
     return roce_mw_create(rdma_roce_engine(rb), attr);
-}
-
-static int rdma_roce_destroy_mw(RdmaBackend *rb, uint32_t mwn)
-{
-    return roce_mw_destroy(rdma_roce_engine(rb), mwn);
 }
 
 /* Shared receive queues */
@@ -78,11 +63,6 @@ static int rdma_roce_query_srq(RdmaBackend *rb, uint32_t srqn,
                                RdmaSrqAttr *attr)
 {
     return roce_srq_query(rdma_roce_engine(rb), srqn, attr);
-}
-
-static int rdma_roce_destroy_srq(RdmaBackend *rb, uint32_t srqn)
-{
-    return roce_srq_destroy(rdma_roce_engine(rb), srqn);
 }
 
 /* Queue pairs */
@@ -117,24 +97,36 @@ static int rdma_roce_query_qp(RdmaBackend *rb, uint32_t qpn, RdmaQpAttr *attr)
     return roce_qp_query(rdma_roce_engine(rb), qpn, attr);
 }
 
-static int rdma_roce_destroy_qp(RdmaBackend *rb, uint32_t qpn)
+static int rdma_roce_destroy(RdmaBackend *rb, RdmaObjectType type, uint32_t id)
 {
-    respond(rb);
-    return roce_qp_destroy(rdma_roce_engine(rb), qpn);
+    RoceEngine *e = rdma_roce_engine(rb);
+
+    switch (type) {
+    case RDMA_OBJECT_GID:
+        return roce_del_gid(e, id);
+    case RDMA_OBJECT_MR:
+        return roce_mr_destroy(e, id);
+    case RDMA_OBJECT_MW:
+        return roce_mw_destroy(e, id);
+    case RDMA_OBJECT_SRQ:
+        return roce_srq_destroy(e, id);
+    case RDMA_OBJECT_QP:
+        respond(rb);
+        return roce_qp_destroy(e, id);
+    default:
+        return 0;
+    }
 }
 
 /* Multicast groups */
 
-static int rdma_roce_attach_mcast(RdmaBackend *rb, uint32_t qpn,
-                                  const uint8_t gid[RDMA_GID_LEN])
+static int rdma_roce_set_mcast(RdmaBackend *rb, uint32_t qpn,
+                               const uint8_t gid[RDMA_GID_LEN], bool attach)
 {
-    return roce_mcast_attach(rdma_roce_engine(rb), qpn, gid);
-}
+    RoceEngine *e = rdma_roce_engine(rb);
 
-static int rdma_roce_detach_mcast(RdmaBackend *rb, uint32_t qpn,
-                                  const uint8_t gid[RDMA_GID_LEN])
-{
-    return roce_mcast_detach(rdma_roce_engine(rb), qpn, gid);
+    return attach ? roce_mcast_attach(e, qpn, gid)
+                  : roce_mcast_detach(e, qpn, gid);
 }
 
 static void rdma_roce_set_extensions(RdmaBackend *rb, uint32_t extensions)
@@ -148,14 +140,6 @@ QEMU_BUILD_BUG_ON(sizeof(RoceStats) !=
                   VIRTIO_RDMA_NUM_COUNTERS * sizeof(uint64_t));
 QEMU_BUILD_BUG_ON(offsetof(RoceStats, rx_mcast_frames) !=
                   VIRTIO_RDMA_RX_MCAST_PACKETS * sizeof(uint64_t));
-
-static unsigned rdma_roce_query_counters(RdmaBackend *rb, uint64_t *values)
-{
-    const RoceStats *stats = roce_stats(rdma_roce_engine(rb));
-
-    memcpy(values, stats, sizeof(*stats));
-    return VIRTIO_RDMA_NUM_COUNTERS;
-}
 
 /* What a QP counts of them */
 static const struct {
@@ -190,12 +174,21 @@ static uint64_t *qp_counter(RdmaQpStats *stats, size_t i)
     return (uint64_t *)((char *)stats + qp_counters[i].offset);
 }
 
-static int rdma_roce_query_qp_counters(RdmaBackend *rb, uint32_t qpn,
-                                       uint64_t *values)
+static int rdma_roce_query_counters(RdmaBackend *rb, uint32_t qpn,
+                                    uint64_t *values)
 {
+    RoceEngine *e = rdma_roce_engine(rb);
+    const uint64_t *all = (const uint64_t *)roce_stats(e);
     RdmaQpStats stats;
-    int ret = roce_export_qp_stats(rdma_roce_engine(rb), qpn, &stats);
+    int ret;
 
+    if (qpn == RDMA_NO_QPN) {
+        for (size_t i = 0; i < VIRTIO_RDMA_NUM_COUNTERS; i++) {
+            values[i] += all[i];
+        }
+        return 0;
+    }
+    ret = roce_export_qp_stats(e, qpn, &stats);
     for (size_t i = 0; !ret && i < ARRAY_SIZE(qp_counters); i++) {
         values[qp_counters[i].counter] += *qp_counter(&stats, i);
     }
@@ -213,7 +206,7 @@ static int rdma_roce_set_qp_counters(RdmaBackend *rb, uint32_t qpn,
     return roce_import_qp_stats(rdma_roce_engine(rb), qpn, &stats);
 }
 
-static int rdma_roce_inspect(RdmaBackend *rb, RdmaInspect what, uint32_t id,
+static int rdma_roce_inspect(RdmaBackend *rb, RdmaObjectType what, uint32_t id,
                              RdmaInspection *out)
 {
     return roce_inspect(rdma_roce_engine(rb), what, id, out);
@@ -229,26 +222,20 @@ static void rdma_roce_kick(RdmaBackend *rb, RdmaQueue queue, uint32_t id)
 void rdma_roce_ctrl_class_init(RdmaBackendClass *rbc)
 {
     rbc->add_gid = rdma_roce_add_gid;
-    rbc->del_gid = rdma_roce_del_gid;
     rbc->create_mr = rdma_roce_create_mr;
     rbc->map_mr = rdma_roce_map_mr;
-    rbc->destroy_mr = rdma_roce_destroy_mr;
     rbc->modify_mr = rdma_roce_modify_mr;
     rbc->create_mw = rdma_roce_create_mw;
-    rbc->destroy_mw = rdma_roce_destroy_mw;
     rbc->create_srq = rdma_roce_create_srq;
     rbc->set_srq_limit = rdma_roce_set_srq_limit;
     rbc->query_srq = rdma_roce_query_srq;
-    rbc->destroy_srq = rdma_roce_destroy_srq;
     rbc->create_qp = rdma_roce_create_qp;
     rbc->modify_qp = rdma_roce_modify_qp;
     rbc->query_qp = rdma_roce_query_qp;
-    rbc->destroy_qp = rdma_roce_destroy_qp;
+    rbc->destroy = rdma_roce_destroy;
+    rbc->set_mcast = rdma_roce_set_mcast;
     rbc->set_extensions = rdma_roce_set_extensions;
-    rbc->attach_mcast = rdma_roce_attach_mcast;
-    rbc->detach_mcast = rdma_roce_detach_mcast;
     rbc->query_counters = rdma_roce_query_counters;
-    rbc->query_qp_counters = rdma_roce_query_qp_counters;
     rbc->set_qp_counters = rdma_roce_set_qp_counters;
     rbc->inspect = rdma_roce_inspect;
     rbc->kick = rdma_roce_kick;

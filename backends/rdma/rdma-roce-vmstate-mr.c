@@ -87,15 +87,15 @@ static int put_mrs(QEMUFile *f, void *pv, size_t size,
 static int get_mr(QEMUFile *f, RdmaBackend *rb)
 {
     RoceMrImage image = {};
+    RdmaLoaded obj = { .type = RDMA_OBJECT_MR, .mr = &image.attr };
     g_autofree char *why = NULL;
     int ret = rdma_vmstate_load(f, &vmstate_mr, &image);
 
     if (ret) {
         return ret;
     }
-    if (!rb->client_ops->loaded_mr(rb->client_opaque, &image.attr,
-                                   (uint64_t)image.attr.npages +
-                                   image.pending_npages)) {
+    obj.npages = (uint64_t)image.attr.npages + image.pending_npages;
+    if (!rb->client_ops->loaded(rb->client_opaque, &obj)) {
         error_report("rdma-roce: memory region %u in the migration stream "
                      "(type %d, PD %u, lkey 0x%x, %u pages) is not the "
                      "device's", image.attr.mrn, image.attr.type,
@@ -168,14 +168,14 @@ static int put_mws(QEMUFile *f, void *pv, size_t size,
 static int get_mw(QEMUFile *f, RdmaBackend *rb)
 {
     RoceMwImage image = {};
+    const RdmaLoaded obj = { .type = RDMA_OBJECT_MW, .mw = &image.attr };
     g_autofree char *why = NULL;
     int ret = rdma_vmstate_load(f, &vmstate_mw, &image);
 
     if (ret) {
         return ret;
     }
-    if (!rb->client_ops->loaded_mw ||
-        !rb->client_ops->loaded_mw(rb->client_opaque, &image.attr)) {
+    if (!rb->client_ops->loaded(rb->client_opaque, &obj)) {
         error_report("rdma-roce: memory window %u in the migration stream "
                      "(type %d, PD %u) is not the device's", image.attr.mwn,
                      image.attr.type, image.attr.pdn);

@@ -245,11 +245,11 @@ static int get_srq(QEMUFile *f, RdmaBackend *rb)
     };
     SavedSrq saved = { .rb = rb };
     RoceSrqImage *image = &saved.image;
+    const RdmaLoaded obj = { .type = RDMA_OBJECT_SRQ, .srq = &image->attr };
     g_autofree char *why = NULL;
     int ret = rdma_vmstate_load(f, &vmstate_srq, &saved);
 
-    if (!ret && !rb->client_ops->loaded_srq(rb->client_opaque,
-                                            &image->attr)) {
+    if (!ret && !rb->client_ops->loaded(rb->client_opaque, &obj)) {
         error_report("rdma-roce: shared receive queue %u in the migration "
                      "stream (PD %u, max_wr %u, max_sge %u) is not the "
                      "device's", image->attr.srqn, image->attr.pdn,
@@ -396,14 +396,14 @@ static int get_qp(QEMUFile *f, RdmaBackend *rb)
     RdmaQpCap max = max_cap(rb);
     SavedQp saved = { .rb = rb };
     RoceQpImage *image = &saved.image;
+    RdmaLoaded obj = { .type = RDMA_OBJECT_QP, .qp = &image->init };
     g_autofree char *why = NULL;
     int ret = rdma_vmstate_load(f, &vmstate_qp, &saved) ?:
               rdma_roce_get_pages(f, &image->pages, image->n_pages);
 
-    if (!ret &&
-        !rb->client_ops->loaded_qp(rb->client_opaque, &image->init,
-                                   image->n_send,
-                                   image->init.has_srq ? 0 : image->n_recv)) {
+    obj.nsend = image->n_send;
+    obj.nrecv = image->init.has_srq ? 0 : image->n_recv;
+    if (!ret && !rb->client_ops->loaded(rb->client_opaque, &obj)) {
         error_report("rdma-roce: queue pair %u in the migration stream "
                      "(type %d, PD %u, CQs %u and %u, %u send and %u receive "
                      "WQEs) is not the device's", image->init.qpn,

@@ -188,12 +188,12 @@ static void rdma_roce_reset(RdmaBackend *rb)
     rdma_roce_frames_drop(&r->deferred);
 }
 
-static void rdma_roce_set_running(RdmaBackend *rb, bool running)
+static void rdma_roce_set_run_state(RdmaBackend *rb, RdmaRunState state)
 {
     RdmaRoce *r = RDMA_BACKEND_ROCE(rb);
 
-    r->running = running;
-    if (running) {
+    r->running = state == RDMA_RUN_RUNNING;
+    if (r->running) {
         roce_resume(r->engine, rdma_roce_now());
         qemu_bh_schedule(r->bh);
     } else {
@@ -278,7 +278,7 @@ static void rdma_roce_class_init(ObjectClass *oc, RdmaClassData data)
     rbc->has_iothread = true;
     rbc->run_pending = rdma_roce_run_pending;
     rbc->reset = rdma_roce_reset;
-    rbc->set_running = rdma_roce_set_running;
+    rbc->set_run_state = rdma_roce_set_run_state;
     rbc->info_str = rdma_roce_info_str;
     rbc->query_port = rdma_roce_query_port;
     rbc->set_port = rdma_roce_set_port;

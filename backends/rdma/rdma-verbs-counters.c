@@ -151,12 +151,17 @@ static int update_counters(RdmaBackend *rb)
     return verbs_job_begin(v, &j->job, &update_ops, "", 0);
 }
 
-static unsigned query_counters(RdmaBackend *rb, uint64_t *values)
+static int query_counters(RdmaBackend *rb, uint32_t qpn, uint64_t *values)
 {
     const VerbsCounters *c = RDMA_BACKEND_VERBS(rb)->counters;
 
-    memcpy(values, c->value, sizeof(c->value));
-    return VIRTIO_RDMA_NUM_COUNTERS;
+    if (qpn != RDMA_NO_QPN) {
+        return -ENOENT;
+    }
+    for (size_t i = 0; i < VIRTIO_RDMA_NUM_COUNTERS; i++) {
+        values[i] += c->value[i];
+    }
+    return 0;
 }
 
 void verbs_counters_of_port(RdmaVerbs *v, RdmaPortAttr *attr)

@@ -243,7 +243,7 @@ static const VerbsJobOps destroy_ops = {
     .done = destroy_done,
 };
 
-static int cq_destroy(RdmaBackend *rb, uint32_t cqn)
+int verbs_cq_destroy(RdmaBackend *rb, uint32_t cqn)
 {
     RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
     VerbsCq *cq = verbs_get(v->cqs, cqn);
@@ -383,7 +383,7 @@ static const VerbsJobOps pd_destroy_ops = {
     .done = pd_destroy_done,
 };
 
-static int pd_destroy(RdmaBackend *rb, uint32_t pdn)
+int verbs_pd_destroy(RdmaBackend *rb, uint32_t pdn)
 {
     RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
     VerbsPd *pd = verbs_get(v->pds, pdn);
@@ -464,8 +464,6 @@ void verbs_cqs_free(RdmaVerbs *v)
 void verbs_cq_class_init(RdmaBackendClass *rbc)
 {
     rbc->create_pd = pd_create;
-    rbc->destroy_pd = pd_destroy;
     rbc->create_cq = cq_create;
     rbc->resize_cq = cq_resize;
-    rbc->destroy_cq = cq_destroy;
 }

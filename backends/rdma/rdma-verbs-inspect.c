@@ -125,22 +125,23 @@ static int inspect_gid(RdmaVerbs *v, uint32_t index, RdmaGidInspection *out)
     return 0;
 }
 
-static int inspect(RdmaBackend *rb, RdmaInspect what, uint32_t id,
+static int inspect(RdmaBackend *rb, RdmaObjectType what, uint32_t id,
                    RdmaInspection *out)
 {
     RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
 
     switch (what) {
-    case RDMA_INSPECT_QP:
+    case RDMA_OBJECT_QP:
         return inspect_qp(v, id, &out->qp);
-    case RDMA_INSPECT_SRQ:
+    case RDMA_OBJECT_SRQ:
         return inspect_srq(v, id, &out->srq);
-    case RDMA_INSPECT_MR:
+    case RDMA_OBJECT_MR:
         return inspect_mr(v, id, &out->mr);
-    case RDMA_INSPECT_GID:
+    case RDMA_OBJECT_GID:
         return inspect_gid(v, id, &out->gid);
+    default:
+        return -EINVAL;
     }
-    return -EINVAL;
 }
 
 void verbs_inspect_class_init(RdmaBackendClass *rbc)

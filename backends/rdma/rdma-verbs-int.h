@@ -476,6 +476,9 @@ void verbs_cqs_reset(RdmaVerbs *v);
 void verbs_cqs_set_running(RdmaVerbs *v, bool running);
 /* Look for completions soon. */
 void verbs_cq_schedule(RdmaVerbs *v, VerbsCq *cq);
+/* See RdmaBackendClass.destroy() */
+int verbs_pd_destroy(RdmaBackend *rb, uint32_t pdn);
+int verbs_cq_destroy(RdmaBackend *rb, uint32_t cqn);
 void verbs_cq_class_init(RdmaBackendClass *rbc);
 
 /* rdma-verbs-mr.c: regions and windows */
@@ -484,6 +487,8 @@ void verbs_cq_class_init(RdmaBackendClass *rbc);
 void verbs_mrs_check_limits(RdmaVerbs *v, uint64_t ram_size);
 void verbs_mws_reset(RdmaVerbs *v);
 void verbs_mrs_reset(RdmaVerbs *v);
+/* See RdmaBackendClass.destroy() */
+int verbs_mr_destroy(RdmaBackend *rb, uint32_t mrn);
 void verbs_mr_class_init(RdmaBackendClass *rbc);
 
 /* rdma-verbs-srq.c */
@@ -492,6 +497,8 @@ void verbs_mr_class_init(RdmaBackendClass *rbc);
 uint32_t verbs_srq_room(RdmaVerbs *v, uint32_t srqn);
 void verbs_srq_post(RdmaVerbs *v, uint32_t srqn, const RdmaRecvWr *wr);
 void verbs_srqs_reset(RdmaVerbs *v);
+/* See RdmaBackendClass.destroy() */
+int verbs_srq_destroy(RdmaBackend *rb, uint32_t srqn);
 void verbs_srq_class_init(RdmaBackendClass *rbc);
 
 /* rdma-verbs-qp.c: queue pairs */
@@ -502,6 +509,8 @@ void verbs_qps_device_gone(RdmaVerbs *v);
 void verbs_qps_stop(RdmaVerbs *v);
 /* The same, and jobs destroy them. */
 void verbs_qps_reset(RdmaVerbs *v);
+/* See RdmaBackendClass.destroy() */
+int verbs_qp_destroy(RdmaBackend *rb, uint32_t qpn);
 void verbs_qp_class_init(RdmaBackendClass *rbc);
 
 /* rdma-verbs-umad.c: MADs of the connection manager */

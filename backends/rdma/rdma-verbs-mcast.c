@@ -135,16 +135,10 @@ static int mcast(RdmaBackend *rb, const VerbsJobOps *ops, uint32_t qpn,
     return verbs_job_begin(v, &j->job, ops, key, sizeof(key));
 }
 
-static int attach_mcast(RdmaBackend *rb, uint32_t qpn,
-                        const uint8_t gid[RDMA_GID_LEN])
+static int set_mcast(RdmaBackend *rb, uint32_t qpn,
+                     const uint8_t gid[RDMA_GID_LEN], bool attach)
 {
-    return mcast(rb, &attach_ops, qpn, gid);
-}
-
-static int detach_mcast(RdmaBackend *rb, uint32_t qpn,
-                        const uint8_t gid[RDMA_GID_LEN])
-{
-    return mcast(rb, &detach_ops, qpn, gid);
+    return mcast(rb, attach ? &attach_ops : &detach_ops, qpn, gid);
 }
 
 static guint gid_hash(gconstpointer p)
@@ -176,6 +170,5 @@ void verbs_mcast_free(RdmaVerbs *v)
 
 void verbs_mcast_class_init(RdmaBackendClass *rbc)
 {
-    rbc->attach_mcast = attach_mcast;
-    rbc->detach_mcast = detach_mcast;
+    rbc->set_mcast = set_mcast;
 }

@@ -336,7 +336,7 @@ static const VerbsJobOps destroy_ops = {
     .done = destroy_done,
 };
 
-static int destroy_mr(RdmaBackend *rb, uint32_t mrn)
+int verbs_mr_destroy(RdmaBackend *rb, uint32_t mrn)
 {
     RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
     VerbsMr *mr = verbs_get(v->mrs, mrn);
@@ -594,7 +594,5 @@ void verbs_mr_class_init(RdmaBackendClass *rbc)
 {
     rbc->create_mr = create_mr;
     rbc->modify_mr = modify_mr;
-    rbc->destroy_mr = destroy_mr;
     rbc->create_mw = create_mw;
-    rbc->destroy_mw = destroy_mr;
 }

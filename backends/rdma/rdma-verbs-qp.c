@@ -617,7 +617,7 @@ static const VerbsJobOps destroy_ops = {
     .done = destroy_done,
 };
 
-static int destroy_qp(RdmaBackend *rb, uint32_t qpn)
+int verbs_qp_destroy(RdmaBackend *rb, uint32_t qpn)
 {
     RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
     VerbsQp *qp = verbs_get(v->qps, qpn);
@@ -718,5 +718,4 @@ void verbs_qp_class_init(RdmaBackendClass *rbc)
     rbc->fail_qp = fail_qp;
     rbc->qp_in_state = qp_in_state;
     rbc->query_qp = query_qp;
-    rbc->destroy_qp = destroy_qp;
 }

@@ -213,7 +213,7 @@ static const VerbsJobOps destroy_ops = {
     .done = destroy_done,
 };
 
-static int destroy_srq(RdmaBackend *rb, uint32_t srqn)
+int verbs_srq_destroy(RdmaBackend *rb, uint32_t srqn)
 {
     RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
     VerbsSrq *srq = verbs_get(v->srqs, srqn);
@@ -307,5 +307,4 @@ void verbs_srq_class_init(RdmaBackendClass *rbc)
     rbc->create_srq = create_srq;
     rbc->set_srq_limit = set_srq_limit;
     rbc->query_srq = query_srq;
-    rbc->destroy_srq = destroy_srq;
 }

@@ -249,18 +249,32 @@ static void verbs_run_pending(RdmaBackend *rb, uint32_t pending)
     }
 }
 
-static void verbs_set_running(RdmaBackend *rb, bool running)
+static void verbs_set_run_state(RdmaBackend *rb, RdmaRunState state)
 {
     RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
 
-    v->running = running;
-    verbs_cqs_set_running(v, running);
-    verbs_gsi_set_running(v, running);
+    if (state == RDMA_RUN_NO_DMA) {
+        verbs_qps_stop(v);
+        return;
+    }
+    v->running = state == RDMA_RUN_RUNNING;
+    verbs_cqs_set_running(v, v->running);
+    verbs_gsi_set_running(v, v->running);
 }
 
-static void verbs_stop_dma(RdmaBackend *rb)
+static int verbs_destroy(RdmaBackend *rb, RdmaObjectType type, uint32_t id)
 {
-    verbs_qps_stop(RDMA_BACKEND_VERBS(rb));
+    static int (*const destroy[])(RdmaBackend *rb, uint32_t id) = {
+        [RDMA_OBJECT_GID] = verbs_gid_del,
+        [RDMA_OBJECT_PD] = verbs_pd_destroy,
+        [RDMA_OBJECT_CQ] = verbs_cq_destroy,
+        [RDMA_OBJECT_MR] = verbs_mr_destroy,
+        [RDMA_OBJECT_MW] = verbs_mr_destroy,
+        [RDMA_OBJECT_SRQ] = verbs_srq_destroy,
+        [RDMA_OBJECT_QP] = verbs_qp_destroy,
+    };
+
+    return destroy[type](rb, id);
 }
 
 static char *verbs_info_str(RdmaBackend *rb)
@@ -399,12 +413,11 @@ static void verbs_class_init(ObjectClass *oc, RdmaClassData data)
     rbc->detach = verbs_detach;
     rbc->run_pending = verbs_run_pending;
     rbc->reset = verbs_reset;
-    rbc->set_running = verbs_set_running;
-    rbc->stop_dma = verbs_stop_dma;
+    rbc->set_run_state = verbs_set_run_state;
+    rbc->destroy = verbs_destroy;
     rbc->info_str = verbs_info_str;
     rbc->query_port = verbs_query_port;
     rbc->add_gid = verbs_gid_add;
-    rbc->del_gid = verbs_gid_del;
     verbs_cq_class_init(rbc);
     verbs_mr_class_init(rbc);
     verbs_srq_class_init(rbc);

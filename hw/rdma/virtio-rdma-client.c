@@ -156,10 +156,7 @@ static const RdmaBackendClientOps client_ops = {
     .flush = virtio_rdma_eqs_flush,
     .run_pending = virtio_rdma_run_pending,
     .gid_allowed = virtio_rdma_gid_allowed,
-    .loaded_qp = virtio_rdma_loaded_qp,
-    .loaded_mr = virtio_rdma_loaded_mr,
-    .loaded_srq = virtio_rdma_loaded_srq,
-    .loaded_mw = virtio_rdma_loaded_mw,
+    .loaded = virtio_rdma_loaded,
 };
 
 bool virtio_rdma_backend_get(VirtIORdma *s, Error **errp)

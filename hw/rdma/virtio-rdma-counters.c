@@ -13,7 +13,7 @@ static void read_backend(VirtIORdma *s, uint64_t *values)
     uint64_t all[RDMA_BACKEND_MAX_COUNTERS] = {};
 
     if (s->bc->query_counters) {
-        s->bc->query_counters(s->backend, all);
+        s->bc->query_counters(s->backend, RDMA_NO_QPN, all);
     }
     memcpy(values, all, VIRTIO_RDMA_NUM_COUNTERS * sizeof(*values));
 }

@@ -169,8 +169,8 @@ int virtio_rdma_cq_destroy(VirtIORdma *s, const VirtIORdmaReq *req,
     if (cq->users) {
         return -EBUSY;
     }
-    ret = s->bc->destroy_cq && !cq->is_eq
-          ? s->bc->destroy_cq(s->backend, cq->cqn) : 0;
+    ret = cq->is_eq
+          ? 0 : s->bc->destroy(s->backend, RDMA_OBJECT_CQ, cq->cqn);
     if (ret) {
         return ret;
     }

@@ -345,7 +345,7 @@ static bool has_peer(VirtIORdma *s, const VirtIORdmaFault *f, const Work *w)
         return false;
     }
     if (!is_datagram(w->qp)) {
-        if (s->bc->inspect(s->backend, RDMA_INSPECT_QP, w->qp->init.qpn,
+        if (s->bc->inspect(s->backend, RDMA_OBJECT_QP, w->qp->init.qpn,
                            &in)) {
             return false;
         }

@@ -23,7 +23,7 @@ static bool have_mws(const VirtIORdma *s)
 
 static bool have_mcast(const VirtIORdma *s)
 {
-    return s->bc->attach_mcast && s->limits.max_mcast_grp &&
+    return s->bc->set_mcast && s->limits.max_mcast_grp &&
            s->limits.max_mcast_qp_attach;
 }
 
@@ -76,7 +76,7 @@ static bool have_counters(const VirtIORdma *s)
 
 static bool have_qp_counters(const VirtIORdma *s)
 {
-    return s->bc->query_qp_counters && have_counters(s) &&
+    return s->bc->set_qp_counters && have_counters(s) &&
            virtio_rdma_offers(s, VIRTIO_RDMA_F_COUNTERS);
 }
 

@@ -36,7 +36,7 @@ typedef struct Ends {
 
 typedef void AddFunc(VirtIORdma *s, const void *obj, bool detail, Ends *ends);
 
-static bool ask(VirtIORdma *s, RdmaInspect what, uint32_t id,
+static bool ask(VirtIORdma *s, RdmaObjectType what, uint32_t id,
                 RdmaInspection *out)
 {
     return s->bc->inspect(s->backend, what, id, out) == 0;
@@ -105,7 +105,7 @@ static void add_srq(VirtIORdma *s, const void *obj, bool detail, Ends *ends)
     RdmaInspection in;
     RdmaSrqInfo *info;
 
-    if (!ask(s, RDMA_INSPECT_SRQ, srq->attr.srqn, &in)) {
+    if (!ask(s, RDMA_OBJECT_SRQ, srq->attr.srqn, &in)) {
         return;
     }
     info = g_new0(RdmaSrqInfo, 1);
@@ -130,7 +130,7 @@ static void add_mr(VirtIORdma *s, const void *obj, bool detail, Ends *ends)
     RdmaInspection in;
     RdmaMrInfo *info;
 
-    if (!ask(s, RDMA_INSPECT_MR, mr->mrn, &in)) {
+    if (!ask(s, RDMA_OBJECT_MR, mr->mrn, &in)) {
         return;
     }
     info = g_new0(RdmaMrInfo, 1);
@@ -263,7 +263,7 @@ static void add_qp(VirtIORdma *s, const void *obj, bool detail, Ends *ends)
     RdmaQueuePairInfo *info;
     RdmaInspection in;
 
-    if (!ask(s, RDMA_INSPECT_QP, qp->init.qpn, &in)) {
+    if (!ask(s, RDMA_OBJECT_QP, qp->init.qpn, &in)) {
         return;
     }
     info = g_new0(RdmaQueuePairInfo, 1);
@@ -327,7 +327,7 @@ static RdmaGidInfoList *gids_info(VirtIORdma *s, const VirtIORdmaLook *look)
     for (uint32_t i = look->first; i < s->limits.gid_table_len && left; i++) {
         RdmaGidInfo *info;
 
-        if (!ask(s, RDMA_INSPECT_GID, i, &in)) {
+        if (!ask(s, RDMA_OBJECT_GID, i, &in)) {
             continue;
         }
         info = g_new0(RdmaGidInfo, 1);

@@ -37,8 +37,8 @@ int virtio_rdma_mcast_attach(VirtIORdma *s, const VirtIORdmaReq *req,
     int ret = check(s, req);
 
     if (!ret) {
-        ret = s->bc->attach_mcast(s->backend, req->mcast.qpn,
-                                  req->mcast.gid);
+        ret = s->bc->set_mcast(s->backend, req->mcast.qpn, req->mcast.gid,
+                               true);
         trace_virtio_rdma_mcast_attach(s, req->mcast.qpn, ret);
     }
     return ret;
@@ -50,8 +50,8 @@ int virtio_rdma_mcast_detach(VirtIORdma *s, const VirtIORdmaReq *req,
     int ret = check(s, req);
 
     if (!ret) {
-        ret = s->bc->detach_mcast(s->backend, req->mcast.qpn,
-                                  req->mcast.gid);
+        ret = s->bc->set_mcast(s->backend, req->mcast.qpn, req->mcast.gid,
+                               false);
         trace_virtio_rdma_mcast_detach(s, req->mcast.qpn, ret);
     }
     return ret;

@@ -366,7 +366,7 @@ int virtio_rdma_mr_dereg(VirtIORdma *s, const VirtIORdmaReq *req,
     if (!mr) {
         return -ENOENT;
     }
-    ret = s->bc->destroy_mr(s->backend, mr->mrn);
+    ret = s->bc->destroy(s->backend, RDMA_OBJECT_MR, mr->mrn);
     if (ret) {
         return ret;
     }

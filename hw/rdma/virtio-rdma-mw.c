@@ -66,7 +66,7 @@ int virtio_rdma_mw_dealloc(VirtIORdma *s, const VirtIORdmaReq *req,
     if (!mw || !mw->mw_type) {
         return -ENOENT;
     }
-    ret = s->bc->destroy_mw(s->backend, mw->mrn);
+    ret = s->bc->destroy(s->backend, RDMA_OBJECT_MW, mw->mrn);
     if (ret) {
         return ret;
     }

@@ -55,7 +55,7 @@ int virtio_rdma_pd_destroy(VirtIORdma *s, const VirtIORdmaReq *req,
     if (pd->users) {
         return -EBUSY;
     }
-    ret = s->bc->destroy_pd ? s->bc->destroy_pd(s->backend, pd->pdn) : 0;
+    ret = s->bc->destroy(s->backend, RDMA_OBJECT_PD, pd->pdn);
     if (ret) {
         return ret;
     }

@@ -78,7 +78,7 @@ int virtio_rdma_gid_add(VirtIORdma *s, const VirtIORdmaReq *req,
         return -EINVAL;
     }
     if (!memcmp(req->gid.gid, zero, sizeof(zero))) {
-        int ret = s->bc->del_gid(s->backend, index);
+        int ret = s->bc->destroy(s->backend, RDMA_OBJECT_GID, index);
 
         return ret == -ENOENT ? 0 : ret;
     }
@@ -104,7 +104,7 @@ int virtio_rdma_gid_del(VirtIORdma *s, const VirtIORdmaReq *req,
     if (!check_port(req->gid.port) || !check_index(s, req->gid.index)) {
         return -EINVAL;
     }
-    return s->bc->del_gid(s->backend, req->gid.index);
+    return s->bc->destroy(s->backend, RDMA_OBJECT_GID, req->gid.index);
 }
 
 int virtio_rdma_counters_query(VirtIORdma *s, const VirtIORdmaReq *req,
@@ -139,7 +139,7 @@ int virtio_rdma_qp_counters_query(VirtIORdma *s, const VirtIORdmaReq *req,
                           "pair %u, which does not exist\n", qpn);
             return -ENOENT;
         }
-        if (s->bc->query_qp_counters(s->backend, qpn, rsp->counters)) {
+        if (s->bc->query_counters(s->backend, qpn, rsp->counters)) {
             return -ENOENT;
         }
     }

@@ -390,7 +390,7 @@ int virtio_rdma_qp_destroy(VirtIORdma *s, const VirtIORdmaReq *req,
     if (!qp) {
         return -ENOENT;
     }
-    ret = s->bc->destroy_qp(s->backend, qpn);
+    ret = s->bc->destroy(s->backend, RDMA_OBJECT_QP, qpn);
     if (ret) {
         return ret;
     }

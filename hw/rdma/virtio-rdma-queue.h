@@ -517,8 +517,8 @@ void virtio_rdma_eqs_flush(void *opaque);
 bool virtio_rdma_cq_complete(VirtIORdma *s, VirtIORdmaCq *cq,
                              const RdmaWc *wc, bool solicited);
 /*
- * Write what waits in the CQ or event queue, while there are buffers, and budget
- * for them. False: as above.
+ * Write what waits in the CQ or event queue, while there are buffers, and
+ * budget for them. False: as above.
  */
 bool virtio_rdma_cq_flush(VirtIORdma *s, VirtIORdmaCq *cq, uint32_t *budget);
 /* Write no completions any more. The caller sees to the QPs of the CQ. */

@@ -131,16 +131,15 @@ bool virtio_rdma_running_update(VirtIORdma *s, uint8_t status)
     if (changed) {
         s->running = running;
         trace_virtio_rdma_running(s, running);
-        s->bc->set_running(s->backend, running);
+        s->bc->set_run_state(s->backend, running ? RDMA_RUN_RUNNING
+                                               : RDMA_RUN_STOPPED);
     }
     if (running) {
         s->may_dma = true;
     } else if (!ready && s->may_dma) {
         /* Maybe not before the VM has been stopped for a while */
         s->may_dma = false;
-        if (s->bc->stop_dma) {
-            s->bc->stop_dma(s->backend);
-        }
+        s->bc->set_run_state(s->backend, RDMA_RUN_NO_DMA);
     }
     return changed;
 }

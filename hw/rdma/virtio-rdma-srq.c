@@ -178,7 +178,7 @@ int virtio_rdma_srq_destroy(VirtIORdma *s, const VirtIORdmaReq *req,
     if (srq->users) {
         return -EBUSY;
     }
-    ret = s->bc->destroy_srq(s->backend, srqn);
+    ret = s->bc->destroy(s->backend, RDMA_OBJECT_SRQ, srqn);
     if (ret) {
         return ret;
     }

@@ -21,7 +21,7 @@ void virtio_rdma_saved_counters_fill(VirtIORdmaSaved *v)
     VIRTIO_RDMA_TABLE_FOREACH(&s->qps, n, qp) {
         SavedQpCounters *c = &v->qp_counters[v->n_qp_counters];
 
-        if (s->bc->query_qp_counters(s->backend, n, c->values) == 0) {
+        if (s->bc->query_counters(s->backend, n, c->values) == 0) {
             c->qpn = n;
             v->n_qp_counters++;
         }

@@ -576,10 +576,9 @@ int virtio_rdma_saved_objects_post_load(void *opaque, int version_id)
     return 0;
 }
 
-bool virtio_rdma_loaded_qp(void *opaque, const RdmaQpInitAttr *init,
-                           uint32_t nsend, uint32_t nrecv)
+static bool loaded_qp(VirtIORdma *s, const RdmaQpInitAttr *init,
+                      uint32_t nsend, uint32_t nrecv)
 {
-    VirtIORdma *s = opaque;
     const VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, init->qpn);
 
     s->saved->backend_qps++;
@@ -600,10 +599,8 @@ bool virtio_rdma_loaded_qp(void *opaque, const RdmaQpInitAttr *init,
            nrecv == qp->rq.count + qp->rq.stale;
 }
 
-bool virtio_rdma_loaded_mr(void *opaque, const RdmaMrAttr *attr,
-                           uint64_t npages)
+static bool loaded_mr(VirtIORdma *s, const RdmaMrAttr *attr, uint64_t npages)
 {
-    VirtIORdma *s = opaque;
     const VirtIORdmaMr *mr = virtio_rdma_mr_get(s, attr->mrn);
 
     s->saved->backend_mrs++;
@@ -621,24 +618,40 @@ bool virtio_rdma_loaded_mr(void *opaque, const RdmaMrAttr *attr,
              mr->rkey == attr->rkey;
 }
 
-bool virtio_rdma_loaded_mw(void *opaque, const RdmaMwAttr *attr)
+static bool loaded_mw(VirtIORdma *s, const RdmaMwAttr *attr)
 {
-    VirtIORdma *s = opaque;
     const VirtIORdmaMr *mw = virtio_rdma_table_get(&s->mrs, attr->mwn);
 
     s->saved->backend_mws++;
     return mw && mw->mw_type == attr->type && mw->pd->pdn == attr->pdn;
 }
 
-bool virtio_rdma_loaded_srq(void *opaque, const RdmaSrqAttr *attr)
+static bool loaded_srq(VirtIORdma *s, const RdmaSrqAttr *attr)
 {
-    VirtIORdma *s = opaque;
     const VirtIORdmaSrq *srq = virtio_rdma_table_get(&s->srqs, attr->srqn);
 
     s->saved->backend_srqs++;
     return srq && srq->attr.pdn == attr->pdn &&
            srq->attr.max_wr == attr->max_wr &&
            srq->attr.max_sge == attr->max_sge;
+}
+
+bool virtio_rdma_loaded(void *opaque, const RdmaLoaded *obj)
+{
+    VirtIORdma *s = opaque;
+
+    switch (obj->type) {
+    case RDMA_OBJECT_QP:
+        return loaded_qp(s, obj->qp, obj->nsend, obj->nrecv);
+    case RDMA_OBJECT_MR:
+        return loaded_mr(s, obj->mr, obj->npages);
+    case RDMA_OBJECT_MW:
+        return loaded_mw(s, obj->mw);
+    case RDMA_OBJECT_SRQ:
+        return loaded_srq(s, obj->srq);
+    default:
+        return false;
+    }
 }
 
 static bool check_count(const char *what, uint32_t ours, uint32_t backends)

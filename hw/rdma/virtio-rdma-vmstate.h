@@ -247,12 +247,7 @@ int virtio_rdma_saved_post_load(void *opaque, int version_id);
 /* Of VirtioDeviceClass: all is loaded. */
 int virtio_rdma_post_load(VirtIODevice *vdev);
 /* Of RdmaBackendClientOps */
-bool virtio_rdma_loaded_qp(void *opaque, const RdmaQpInitAttr *init,
-                           uint32_t nsend, uint32_t nrecv);
-bool virtio_rdma_loaded_mr(void *opaque, const RdmaMrAttr *attr,
-                           uint64_t npages);
-bool virtio_rdma_loaded_srq(void *opaque, const RdmaSrqAttr *attr);
-bool virtio_rdma_loaded_mw(void *opaque, const RdmaMwAttr *attr);
+bool virtio_rdma_loaded(void *opaque, const RdmaLoaded *obj);
 
 /* virtio-rdma-vmstate.c: the stream */
 

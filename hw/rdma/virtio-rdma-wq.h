@@ -67,9 +67,9 @@ extern const VirtIORdmaWqOps virtio_rdma_wq_vq_ops;
 extern const VirtIORdmaWqOps virtio_rdma_wq_slots_ops;
 
 /*
- * Take the next WQE of @wq to the scratch buffer, padded to @fixed bytes; it is
- * the newest in flight then. False if there is none; a queue whose driver counts
- * wrongly is broken then.
+ * Take the next WQE of @wq to the scratch buffer, padded to @fixed bytes; it
+ * is the newest in flight then. False if there is none; a queue whose driver
+ * counts wrongly is broken then.
  */
 bool virtio_rdma_wq_take(VirtIORdma *s, VirtIORdmaWq *wq, size_t fixed,
                          VirtIORdmaTaken *t);
@@ -77,9 +77,9 @@ bool virtio_rdma_wq_take(VirtIORdma *s, VirtIORdmaWq *wq, size_t fixed,
 void virtio_rdma_wq_put_back(VirtIORdma *s, VirtIORdmaWq *wq,
                              VirtIORdmaTaken *t);
 /*
- * There was no WQE: have the driver ring for the next one. RDMA_NEXT_WR if there
- * is one already; RDMA_NEXT_LATER, of an SQ only, if the device polls the queue
- * in its next turn instead.
+ * There was no WQE: have the driver ring for the next one. RDMA_NEXT_WR if
+ * there is one already; RDMA_NEXT_LATER, of an SQ only, if the device polls
+ * the queue in its next turn instead.
  */
 RdmaNext virtio_rdma_wq_sleep(VirtIORdma *s, VirtIORdmaWq *wq);
 /*

@@ -8,14 +8,6 @@
 
 #include "rdma/verbs.h"
 
-/* What is looked at, and what the number that names it is. */
-typedef enum RdmaInspect {
-    RDMA_INSPECT_QP,                /* qpn */
-    RDMA_INSPECT_SRQ,               /* srqn */
-    RDMA_INSPECT_MR,                /* mrn, or mwn of a window */
-    RDMA_INSPECT_GID,               /* index in the table */
-} RdmaInspect;
-
 /*
  * What a QP has done and met since it was made, in packets, bytes of frames or
  * events. Copies of multicasts that it got are not among what it received: one

@@ -369,7 +369,7 @@ int roce_mcast_detach(RoceEngine *e, uint32_t qpn,
  * Look at an object, which changes nothing: for people, see rdma/inspect.h.
  * What the engine knows of a QP is everything. Errors: -ENOENT.
  */
-int roce_inspect(const RoceEngine *e, RdmaInspect what, uint32_t id,
+int roce_inspect(const RoceEngine *e, RdmaObjectType what, uint32_t id,
                  RdmaInspection *out);
 
 /*

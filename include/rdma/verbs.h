@@ -83,6 +83,17 @@ typedef enum RdmaQpType {
     RDMA_QPT_UD = 4,
 } RdmaQpType;
 
+/* Objects, and the number that names one */
+typedef enum RdmaObjectType {
+    RDMA_OBJECT_GID,                /* index in the table */
+    RDMA_OBJECT_PD,                 /* pdn */
+    RDMA_OBJECT_CQ,                 /* cqn */
+    RDMA_OBJECT_MR,                 /* mrn; to inspect, also the mwn of a MW */
+    RDMA_OBJECT_MW,                 /* mwn */
+    RDMA_OBJECT_SRQ,                /* srqn */
+    RDMA_OBJECT_QP,                 /* qpn */
+} RdmaObjectType;
+
 /* Work queues: the two of a QP, which its QPN names, and an SRQ. */
 typedef enum RdmaQueue {
     RDMA_SQ,

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Work: how long things take, and how much of it one turn of the main loop does.
- * Until a turn ends, vCPUs that access a register of any device, the monitor,
- * and other devices wait for the BQL.
+ * Work: how long things take, and how much of it one turn of the main loop
+ * does. Until a turn ends, vCPUs that access a register of any device, the
+ * monitor, and other devices wait for the BQL.
  *
  * The unit is a byte that is copied. All else counts as the bytes that can be
- * copied in about the same time. A budget is an upper bound, except for the last
- * thing that is paid from it.
+ * copied in about the same time. A budget is an upper bound, except for the
+ * last thing that is paid from it.
  */
 #ifndef RDMA_WORK_H
 #define RDMA_WORK_H

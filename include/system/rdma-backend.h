@@ -26,6 +26,18 @@
 #define TYPE_RDMA_BACKEND_ROCE "rdma-roce"
 OBJECT_DECLARE_TYPE(RdmaBackend, RdmaBackendClass, RDMA_BACKEND)
 
+/* What a backend has loaded; only the member for @type is set. */
+typedef struct RdmaLoaded {
+    RdmaObjectType type;
+    const RdmaQpInitAttr *qp;
+    uint32_t nsend;                 /* WQEs in the queues of the QP */
+    uint32_t nrecv;                 /* 0 with an SRQ */
+    const RdmaMrAttr *mr;
+    uint64_t npages;                /* in the lists of the MR */
+    const RdmaMwAttr *mw;
+    const RdmaSrqAttr *srq;
+} RdmaLoaded;
+
 /*
  * What a device model offers its backend. All are mandatory, those of SRQs
  * where limits.max_srq is not 0. They may be called from within any class
@@ -67,18 +79,12 @@ typedef struct RdmaBackendClientOps {
      */
     bool (*gid_allowed)(void *opaque, const uint8_t gid[RDMA_GID_LEN]);
     /*
-     * A backend that loads its state has come to a QP with so many WQEs in
-     * its queues (@nrecv 0 with an SRQ), to an MR with @npages pages in its
-     * lists, to an SRQ, or to a window, whose key may be one of a BIND_MW.
-     * False if the device, which was loaded before, does not have it, or not
-     * like that. Each object is told of once; the limit of an SRQ is the
-     * backend's own.
+     * A backend that loads its state has come to an object. False if the
+     * device, which was loaded before, does not have it, or not like that.
+     * Each object comes once; the limit of an SRQ is the backend's own, and
+     * the key of a window may be one of a BIND_MW.
      */
-    bool (*loaded_qp)(void *opaque, const RdmaQpInitAttr *init,
-                      uint32_t nsend, uint32_t nrecv);
-    bool (*loaded_mr)(void *opaque, const RdmaMrAttr *attr, uint64_t npages);
-    bool (*loaded_srq)(void *opaque, const RdmaSrqAttr *attr);
-    bool (*loaded_mw)(void *opaque, const RdmaMwAttr *attr);
+    bool (*loaded)(void *opaque, const RdmaLoaded *obj);
 } RdmaBackendClientOps;
 
 /* What the device model wants, or what a backend allows at most. */
@@ -121,8 +127,9 @@ typedef struct RdmaBackendLimits {
     bool host_numbers;
 } RdmaBackendLimits;
 
-/* RdmaBackendClass.query_counters; in the order of the guest ABI. */
+/* RdmaBackendClass.query_counters */
 #define RDMA_BACKEND_MAX_COUNTERS 64
+#define RDMA_NO_QPN UINT32_MAX
 
 struct RdmaBackend {
     Object parent_obj;
@@ -152,12 +159,24 @@ struct RdmaBackend {
     bool guard_was;                 /* before the outermost of them */
 };
 
+typedef enum RdmaRunState {
+    RDMA_RUN_RUNNING,
+    /* The VM is stopped, or more. */
+    RDMA_RUN_STOPPED,
+    /*
+     * The driver is gone, or may not use the function any more. Comes after
+     * STOPPED. On return nothing touches guest memory; QPs may enter ERR for
+     * it, without an event.
+     */
+    RDMA_RUN_NO_DMA,
+} RdmaRunState;
+
 /*
  * Methods return 0 or a negative errno unless said otherwise. What they are
  * asked for is done when they return.
  *
  * But those that a command of the driver leads to, from add_gid() on to
- * destroy_qp(), may return -EINPROGRESS and go on by themselves:
+ * query_qp(), may return -EINPROGRESS and go on by themselves:
  * - The device then changes nothing, and after RdmaBackendClientOps.resume()
  *   calls the method again with the same arguments, which gets the result.
  *   That may take more than one -EINPROGRESS.
@@ -173,7 +192,7 @@ struct RdmaBackend {
  *   other arguments, or another one is, nobody will ask for the result: the
  *   backend undoes what can be undone, that is an object which was made, and
  *   begins with what it is asked for now. What cannot be undone stays done, and
- *   who asks for it later is told so: destroy_mr() of a region that is gone
+ *   who asks for it later is told so: destroy() of a region that is gone
  *   already is 0. A finished result for the same arguments is as good as a new
  *   one, but for page lists.
  * - reset() and detach() end it; nobody asks for the result.
@@ -199,8 +218,8 @@ struct RdmaBackendClass {
     /* It can work in an iothread. */
     bool has_iothread;
     /*
-     * The outermost rdma_backend_leave() has come: see to it that @pending, what
-     * was put off, is done soon, but not in here.
+     * The outermost rdma_backend_leave() has come: see to it that @pending,
+     * what was put off, is done soon, but not in here.
      */
     void (*run_pending)(RdmaBackend *rb, uint32_t pending);
     /*
@@ -209,19 +228,12 @@ struct RdmaBackendClass {
      */
     void (*reset)(RdmaBackend *rb);
     /*
-     * Until the client says that it is running, and when it is not any more,
-     * guest memory is not touched: the VM may be stopped, or the driver gone.
-     * With host_numbers that is so for what the backend itself writes; what
-     * peers do to registered memory goes on in the host's device.
+     * Guest memory is not touched unless the client runs: the VM may be
+     * stopped, or the driver gone. With host_numbers that is so for what the
+     * backend itself writes; what peers do to registered memory goes on in the
+     * host's device until RDMA_RUN_NO_DMA.
      */
-    void (*set_running)(RdmaBackend *rb, bool running);
-    /*
-     * Behind set_running(false), and not because the VM is stopped, which it
-     * may be: the driver is gone, or may not use the function any more. On
-     * return nobody touches guest memory. QPs may enter ERR for it, without an
-     * event. Optional where set_running() does as much.
-     */
-    void (*stop_dma)(RdmaBackend *rb);
+    void (*set_run_state)(RdmaBackend *rb, RdmaRunState state);
 
     /*
      * A line for people: what the backend is connected to, and what of that is
@@ -238,7 +250,6 @@ struct RdmaBackendClass {
     void (*set_port)(RdmaBackend *rb, bool up);
     int (*add_gid)(RdmaBackend *rb, uint32_t index,
                    const uint8_t gid[RDMA_GID_LEN], uint16_t vlan);
-    int (*del_gid)(RdmaBackend *rb, uint32_t index);
 
     /*
      * Takes over attr->pages when it returns 0. With host_numbers sets
@@ -251,23 +262,22 @@ struct RdmaBackendClass {
      */
     int (*map_mr)(RdmaBackend *rb, uint32_t mrn, uint64_t iova,
                   uint64_t length, uint64_t *pages, uint32_t npages);
-    int (*destroy_mr)(RdmaBackend *rb, uint32_t mrn);
+    /*
+     * The device is about to remove an object that nothing uses any more, or a
+     * GID. WQEs of a QP are dropped without being retired.
+     */
+    int (*destroy)(RdmaBackend *rb, RdmaObjectType type, uint32_t id);
 
     /*
      * Optional from here to set_qp_counters: the device does not offer what
      * needs a method that is missing, or a limit that came back as 0.
      */
 
-    /*
-     * The device has made these objects, or is about to remove them when
-     * nothing uses them any more. A method that is missing is not called.
-     */
+    /* The device has made these objects. */
     int (*create_pd)(RdmaBackend *rb, uint32_t pdn);
-    int (*destroy_pd)(RdmaBackend *rb, uint32_t pdn);
     /* @cqe: how many completions the driver wants to be able to keep */
     int (*create_cq)(RdmaBackend *rb, uint32_t cqn, uint32_t cqe);
     int (*resize_cq)(RdmaBackend *rb, uint32_t cqn, uint32_t cqe);
-    int (*destroy_cq)(RdmaBackend *rb, uint32_t cqn);
 
     /*
      * See roce_mr_modify(). Takes over attr->pages, and sets keys, as
@@ -276,16 +286,14 @@ struct RdmaBackendClass {
     int (*modify_mr)(RdmaBackend *rb, uint32_t mask, RdmaMrAttr *attr);
     /* With host_numbers sets attr->rkey. */
     int (*create_mw)(RdmaBackend *rb, RdmaMwAttr *attr);
-    int (*destroy_mw)(RdmaBackend *rb, uint32_t mwn);
 
     /*
      * See roce_srq_create() f. for what an SRQ does. A QP that uses one has
-     * cap.max_recv_wr and _sge of 0, also in loaded_qp() and query_qp().
+     * cap.max_recv_wr and _sge of 0, also in loaded() and query_qp().
      */
     int (*create_srq)(RdmaBackend *rb, const RdmaSrqAttr *attr);
     int (*set_srq_limit)(RdmaBackend *rb, uint32_t srqn, uint32_t limit);
     int (*query_srq)(RdmaBackend *rb, uint32_t srqn, RdmaSrqAttr *attr);
-    int (*destroy_srq)(RdmaBackend *rb, uint32_t srqn);
 
     /*
      * The driver knows these of limits.extensions. Called before work comes
@@ -293,10 +301,9 @@ struct RdmaBackendClass {
      */
     void (*set_extensions)(RdmaBackend *rb, uint32_t extensions);
 
-    int (*attach_mcast)(RdmaBackend *rb, uint32_t qpn,
-                        const uint8_t gid[RDMA_GID_LEN]);
-    int (*detach_mcast)(RdmaBackend *rb, uint32_t qpn,
-                        const uint8_t gid[RDMA_GID_LEN]);
+    /* @attach the QP to a multicast group, or detach it. */
+    int (*set_mcast)(RdmaBackend *rb, uint32_t qpn,
+                     const uint8_t gid[RDMA_GID_LEN], bool attach);
 
     /*
      * The driver asks for counters, or for the port's attributes: what
@@ -304,14 +311,16 @@ struct RdmaBackendClass {
      * where it always is.
      */
     int (*update_counters)(RdmaBackend *rb);
-    /* Fills @values, returns how many; at most RDMA_BACKEND_MAX_COUNTERS. */
-    unsigned (*query_counters)(RdmaBackend *rb, uint64_t *values);
     /*
-     * Add to @values what a QP has counted, in the order of the guest ABI; and
-     * set it, after a migration, from such values. -ENOENT: there is no such
-     * QP. Both or none.
+     * Add to @values, of RDMA_BACKEND_MAX_COUNTERS in the order of the guest
+     * ABI, what QP @qpn has counted, or with RDMA_NO_QPN the device. -ENOENT:
+     * there is no such QP, or it does not count.
      */
-    int (*query_qp_counters)(RdmaBackend *rb, uint32_t qpn, uint64_t *values);
+    int (*query_counters)(RdmaBackend *rb, uint32_t qpn, uint64_t *values);
+    /*
+     * Set what a QP has counted, after a migration. Only if QPs count. -ENOENT:
+     * there is no such QP.
+     */
     int (*set_qp_counters)(RdmaBackend *rb, uint32_t qpn,
                            const uint64_t *values);
 
@@ -323,7 +332,7 @@ struct RdmaBackendClass {
      * the other, so it should take no longer than a few look-ups. -ENOENT: the
      * backend has no such object, or is about to destroy it. Mandatory.
      */
-    int (*inspect)(RdmaBackend *rb, RdmaInspect what, uint32_t id,
+    int (*inspect)(RdmaBackend *rb, RdmaObjectType what, uint32_t id,
                    RdmaInspection *out);
 
     /*
@@ -348,8 +357,6 @@ struct RdmaBackendClass {
     int (*modify_qp)(RdmaBackend *rb, uint32_t qpn, uint32_t attr_mask,
                      const RdmaQpAttr *attr);
     int (*query_qp)(RdmaBackend *rb, uint32_t qpn, RdmaQpAttr *attr);
-    /* Drops the WQEs without retiring them. */
-    int (*destroy_qp)(RdmaBackend *rb, uint32_t qpn);
 
     /*
      * The queue may have WRs: ask for sends by next_send() when the QP has its

@@ -632,7 +632,7 @@ static void check_srq(const FuzzEnv *env)
     const Consumer *c = env->host->consumer;
     RdmaInspection now;
 
-    MUST(roce_inspect(env->engine, RDMA_INSPECT_SRQ, FUZZ_SRQ, &now) == 0);
+    MUST(roce_inspect(env->engine, RDMA_OBJECT_SRQ, FUZZ_SRQ, &now) == 0);
     MUST(now.srq.recvs <= 1);
     MUST(now.srq.recvs + consumer_recvs(c, RDMA_SRQ, FUZZ_SRQ) <=
          g_hash_table_size(env->srq_ids));
@@ -647,7 +647,7 @@ static void check_queues(const FuzzEnv *env, unsigned which)
     uint64_t out[2];
     unsigned q;
 
-    MUST(roce_inspect(env->engine, RDMA_INSPECT_QP, qpn, &now) == 0);
+    MUST(roce_inspect(env->engine, RDMA_OBJECT_QP, qpn, &now) == 0);
     held[RDMA_SQ] = now.qp.sends;
     held[RDMA_RQ] = now.qp.recvs;
     MUST(now.qp.recvs <= 1);

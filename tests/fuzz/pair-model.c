@@ -505,7 +505,7 @@ static void check_queues(const PairNode *p, unsigned slot)
     uint64_t recvs = pair_outstanding(p, slot, RDMA_RQ);
     RdmaInspection now;
 
-    MUST(roce_inspect(p->n->e, RDMA_INSPECT_QP, PAIR_QPN(slot), &now) == 0);
+    MUST(roce_inspect(p->n->e, RDMA_OBJECT_QP, PAIR_QPN(slot), &now) == 0);
     MUST(sends <= max);
     MUST(sends == consumer_sends(c, PAIR_QPN(slot)) + now.qp.sends);
     MUST(now.qp.recvs <= 1);
@@ -519,7 +519,7 @@ static void check_srq(const PairNode *p)
 {
     RdmaInspection now;
 
-    MUST(roce_inspect(p->n->e, RDMA_INSPECT_SRQ, LINK_SRQ, &now) == 0);
+    MUST(roce_inspect(p->n->e, RDMA_OBJECT_SRQ, LINK_SRQ, &now) == 0);
     MUST(now.srq.recvs <= 1);
     MUST(now.srq.recvs + consumer_recvs(p->n->consumer, RDMA_SRQ, LINK_SRQ) <=
          g_hash_table_size(p->srq_ids));

@@ -217,7 +217,7 @@ static unsigned sends_under_way(Fixture *f)
     while (roce_poll_tx(f->e, f->l->now, &frame)) {
         roce_tx_done(f->e, &frame);
     }
-    g_assert_cmpint(roce_inspect(f->e, RDMA_INSPECT_QP, QPN, &in), ==, 0);
+    g_assert_cmpint(roce_inspect(f->e, RDMA_OBJECT_QP, QPN, &in), ==, 0);
     return in.qp.sends;
 }
 

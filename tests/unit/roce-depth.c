@@ -34,9 +34,9 @@ static void test_depth_is_bounded(void)
         }
         /* The sender finds no receive from time to time */
         link_run(p.l, LINK_MS);
-        roce_inspect(p.a->e, RDMA_INSPECT_QP, p.aq, &in);
+        roce_inspect(p.a->e, RDMA_OBJECT_QP, p.aq, &in);
         g_assert_cmpuint(in.qp.sends, <=, 256);
-        roce_inspect(p.b->e, RDMA_INSPECT_QP, p.bq, &in);
+        roce_inspect(p.b->e, RDMA_OBJECT_QP, p.bq, &in);
         g_assert_cmpuint(in.qp.recvs, <=, 1);
     }
     g_assert_true(link_run(p.l, LINK_FOREVER));

@@ -660,7 +660,7 @@ uint32_t link_send_room(LinkNode *n, uint32_t qpn)
 {
     RdmaInspection now;
 
-    g_assert_cmpint(roce_inspect(n->e, RDMA_INSPECT_QP, qpn, &now), ==, 0);
+    g_assert_cmpint(roce_inspect(n->e, RDMA_OBJECT_QP, qpn, &now), ==, 0);
     return now.qp.attr.cap.max_send_wr - now.qp.sends -
            consumer_sends(n->consumer, qpn);
 }

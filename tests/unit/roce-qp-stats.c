@@ -10,7 +10,7 @@ static RdmaQpStats stats_of(LinkNode *n, uint32_t qpn)
 {
     RdmaInspection in;
 
-    g_assert_cmpint(roce_inspect(n->e, RDMA_INSPECT_QP, qpn, &in), ==, 0);
+    g_assert_cmpint(roce_inspect(n->e, RDMA_OBJECT_QP, qpn, &in), ==, 0);
     g_assert_true(in.qp.has_stats);
     return in.qp.stats;
 }

@@ -67,7 +67,7 @@ static unsigned waiting(Fix *f)
 {
     RdmaInspection in;
 
-    g_assert_cmpint(roce_inspect(f->p.b->e, RDMA_INSPECT_SRQ, LINK_SRQ, &in),
+    g_assert_cmpint(roce_inspect(f->p.b->e, RDMA_OBJECT_SRQ, LINK_SRQ, &in),
                     ==, 0);
     g_assert_cmpuint(in.srq.recvs, <=, 1);
     return in.srq.recvs + consumer_recvs(f->p.b->consumer, RDMA_SRQ, LINK_SRQ);

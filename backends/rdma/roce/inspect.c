@@ -103,18 +103,19 @@ static int inspect_gid(const RoceEngine *e, uint32_t index,
     return 0;
 }
 
-int roce_inspect(const RoceEngine *e, RdmaInspect what, uint32_t id,
+int roce_inspect(const RoceEngine *e, RdmaObjectType what, uint32_t id,
                  RdmaInspection *out)
 {
     switch (what) {
-    case RDMA_INSPECT_QP:
+    case RDMA_OBJECT_QP:
         return inspect_qp(e, id, &out->qp);
-    case RDMA_INSPECT_SRQ:
+    case RDMA_OBJECT_SRQ:
         return inspect_srq(e, id, &out->srq);
-    case RDMA_INSPECT_MR:
+    case RDMA_OBJECT_MR:
         return inspect_mr(e, id, &out->mr);
-    case RDMA_INSPECT_GID:
+    case RDMA_OBJECT_GID:
         return inspect_gid(e, id, &out->gid);
+    default:
+        return -EINVAL;
     }
-    return -EINVAL;
 }
