@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# virtio-rdma: "make help" tells the targets.
+# virtio-rdma: "make help" lists the commands.
 
 -include config.mk
 
@@ -55,105 +55,61 @@ FUZZ_TIME ?= 60
 # Names of fuzzers; all of them if empty
 TARGETS ?=
 
+# Suites of "make check" and parts of "make bench". A suite that reports does
+# not count results: it prints a table, and succeeds or fails.
+DEFAULT_SUITES := unit qtest guest
+REPORTS := interop pyverbs soak
+KNOWN_SUITES := $(DEFAULT_SUITES) migration threads series newer-kernel \
+	kernels arm64 kernel-users applications hosts libvirt faults images \
+	verbs scale packages ci-jobs $(REPORTS)
+KNOWN_BENCHES := engine instructions turns qps query guests applications \
+	migration verbs verbs-mr
+
+# NAME LIST: stop if the variable has a word that is not in the list
+only = $(if $(filter-out $(2),$($(1))),$(error $(1)="$($(1))": \
+	"$(firstword $(filter-out $(2),$($(1))))" is unknown; \
+	choose from: $(2)))
+$(call only,SUITE,$(KNOWN_SUITES))
+$(call only,BENCH,$(KNOWN_BENCHES))
+ifeq ($(origin SUITES),command line)
+$(error SUITES="$(SUITES)" is unknown: SUITE= names suites of tests, RELEASES= \
+	releases of Debian)
+endif
+
+SUITES_TO_RUN := $(or $(SUITE),$(DEFAULT_SUITES))
+NEEDS := $(KNOWN_SUITES:%=needs-%)
+ALIASES := $(KNOWN_SUITES:%=check-%)
+
 .DEFAULT_GOAL := all
-.PHONY: all demo lab check check-unit check-qtest check-guest check-migration \
-	check-threads check-pyverbs interop check-kernel-users check-scale \
-	check-newer-kernel check-kernels check-series check-verbs \
-	check-applications check-hosts check-libvirt check-fresh \
-	check-arm64 run-arm64 qemu-arm64 packages-arm64 \
-	run-kernels run-kernels-6.1 run-kernels-6.12 run-kernels-newest \
-	run-users run-scale run-newer run-series run-applications \
-	run-hosts run-libvirt check-faults run-faults \
-	check-images run-images packages-images \
-	run-verbs run-verbs-rxe run-verbs-own \
-	unit-tests run-unit run-qtest run-migration \
-	run-guest-migration run-guest \
-	bench bench-migration bench-turns bench-verbs bench-verbs-mr \
-	bench-instructions packages-bench \
-	bench-qps bench-query bench-guests bench-applications \
-	fuzz fuzz-engine fuzz-device coverage mutate \
-	soak lint graph install qemu qtests guest uml standalone \
-	packages package-parts check-packages run-packages \
-	check-ci-jobs run-ci-jobs \
-	packages-build packages-coverage packages-packages \
-	packages-guest packages-test packages-lint clean distclean help
+.PHONY: all demo lab check bench check-fresh $(NEEDS) $(ALIASES) interop soak \
+	$(KNOWN_BENCHES:%=bench-%) \
+	tsan-qemu series-qemus unit-tests qtests qemu qemu-arm64 guest uml \
+	standalone fuzz fuzz-engine fuzz-device coverage mutate lint graph \
+	install packages package-parts \
+	packages-build packages-coverage packages-packages packages-guest \
+	packages-test packages-lint packages-arm64 packages-images \
+	packages-bench clean distclean help
 
 all: qemu standalone
 
+# In lines of at most 80 columns, indented
+fill = echo '$(1)' | fmt -w 75 | sed 's/^/     /'
+
 help:
-	@echo 'make               QEMU with virtio-rdma, and the engine'
-	@echo 'make demo          two Debian guests exchange RDMA traffic'
-	@echo '                   (PCAP=file keeps the frames)'
-	@echo 'make lab           what tools/lab/vrdma-lab needs: guests for programs'
-	@echo '                   of yours'
-	@echo 'make check         all tests; ends with "N passed, N failed, ..."'
-	@echo 'make check-unit    tests of the engine'
-	@echo 'make check-qtest   tests of the device, without a guest, in full'
-	@echo 'make check-migration  all that migrates, devices and guests'
-	@echo '                   (MOVES=n: how often guests migrate; 3)'
-	@echo 'make check-guest   tests in real guests (SERIES=6.12: on that kernel)'
-	@echo 'make interop       virtio-rdma and rxe on one wire, as a table'
-	@echo 'make check-kernel-users  NVMe-oF, NFS and others over RDMA'
-	@echo 'make check-applications  Open MPI and other users of verbs'
-	@echo 'make check-hosts   guests on two hosts, which are network namespaces'
-	@echo 'make check-libvirt  guests of libvirt, saved, restored, plugged'
-	@echo 'make check-faults  real programs on adapters that fail on demand'
-	@echo 'make check-images  guests of vrdma-lab from disk images of Debian 12'
-	@echo '                   and 13 that it makes (root, the first time)'
-	@echo 'make check-verbs   a host with an RDMA device and its nested guests'
-	@echo 'make uml           only the kernel of that host, User-mode Linux'
-	@echo "make check-newer-kernel  guests with Debian 13's kernel"
-	@echo 'make check-kernels  the driver, built for all kernels of the archive'
-	@echo '                   (HEADERS=regex: for those), and in guests with'
-	@echo '                   6.1, 6.12 and the newest'
-	@echo 'make check-series  guests migrate between QEMU $(KNOWN_SERIES)'
-	@echo 'make check-arm64   an arm64 guest and an x86-64 one talk'
-	@echo 'make check-fresh   demo and all tests on fresh Debian 12 and 13 (root)'
-	@echo '                   (SUITES="bookworm trixie",'
-	@echo '                   COMMANDS="make demo; make check", KEEP=1)'
-	@echo 'make packages      Debian packages of QEMU, driver, provider, vrdma-lab'
-	@echo 'make check-packages  these, installed, used and removed on fresh'
-	@echo '                   Debian 12 and 13 (root; SUITES=bookworm, KEEP=1)'
-	@echo 'make check-ci-jobs  the CI jobs of the page about the lab, on fresh'
-	@echo '                   Debian 12 (root)'
-	@echo 'make check-scale   many of everything, for a long time'
-	@echo 'make soak          trouble of all kinds amid traffic, for SOAK_TIME'
-	@echo '                   seconds (1200; SOAK_SEED=n: in that order)'
-	@echo 'make check-pyverbs  tests of rdma-core, also on rxe'
-	@echo 'make bench         speed of the engine'
-	@echo 'make bench-migration  what migration of a guest costs'
-	@echo 'make bench-turns   how long a guest can keep QEMU busy'
-	@echo 'make bench-instructions  what QEMU executes for a short message'
-	@echo 'make bench-qps     what many queue pairs cost'
-	@echo 'make bench-query   what a look at 1000 queue pairs costs'
-	@echo 'make bench-guests  two guests of one host beside a copy and rxe'
-	@echo 'make bench-applications  UCX, MPI, libfabric, fio beside rxe'
-	@echo 'make bench-verbs   rdma-verbs in a guest beside its host'
-	@echo 'make bench-verbs-mr  1 GiB registered on a host adapter'
-	@echo 'make check-threads tests of iothreads, with ThreadSanitizer'
-	@echo 'make fuzz          run each fuzzer for FUZZ_TIME (60)'
-	@echo '                   (TARGETS="frame rdma-wire": only these)'
-	@echo 'make coverage      which lines unit and device tests reach'
-	@echo 'make mutate        which small changes of the engine no test notices'
-	@echo '                   (SEED=1, COUNT=40; PART=codec: of the device,'
-	@echo '                   SANITIZE=1: run what survives with sanitizers)'
-	@echo 'make lint          style of the sources, direction of calls'
-	@echo 'make graph         which file calls and includes which, and cycles'
-	@echo 'make qemu          only QEMU: $(QEMU:$(CURDIR)/%=%)'
-	@echo 'make qemu-arm64    QEMU for arm64 guests'
-	@echo 'make guest         only the guest side: kernel, driver, provider'
-	@echo 'make standalone    only the engine and its tests; needs no QEMU'
-	@echo 'make install       install QEMU in $(PREFIX)'
-	@echo 'make clean         remove what was compiled'
-	@echo 'make distclean     remove what was fetched and configured, too'
-	@echo
-	@echo 'Variables: QEMU_SERIES=n.n (one of $(KNOWN_SERIES), each in a directory'
-	@echo '  of its own; $(DEFAULT_SERIES)), ASAN=1 (sanitizers, likewise),'
-	@echo '  V=1 (show all output), JOBS=n, QEMU_SRC=dir, SOURCE_CACHE=dir,'
-	@echo '  BUILDDIR=dir, PREFIX=dir, PYTHON=program, WERROR=1 (warnings are'
-	@echo '  errors), LEAN=1 (QEMU with what the tests start and no more),'
-	@echo '  PACKAGES=no (do not look for missing packages).'
-	@echo './configure --help tells how to make such choices stick.'
+	@echo 'make              QEMU with virtio-rdma, and the engine'
+	@echo 'make demo         two guests exchange RDMA traffic (PCAP=file)'
+	@echo 'make lab          what tools/lab/vrdma-lab needs to boot guests'
+	@echo 'make check        tests of engine, device and guests; SUITE="...":'
+	@$(call fill,$(KNOWN_SUITES))
+	@echo 'make bench        speed of the engine, as ratios; BENCH="...":'
+	@$(call fill,$(KNOWN_BENCHES))
+	@echo 'make fuzz         all fuzzers (TARGETS="...", FUZZ_TIME=seconds)'
+	@echo 'make lint         style of the sources, direction of calls'
+	@echo 'make packages     Debian packages of QEMU, driver, vrdma-lab'
+	@echo 'make install      install QEMU in $(PREFIX)'
+	@echo 'make check-fresh  demo and tests on fresh Debian 12 and 13 (root)'
+	@echo 'make clean        remove what was compiled'
+	@echo 'Other commands, and variables: docs/devel/virtio-rdma-make.rst'
 
 # Packages ------------------------------------------------------------------
 
@@ -301,130 +257,97 @@ run-kernels-6.1 run-kernels-6.12 run-kernels-newest: run-kernels-%:
 	@$(STAGE) kernels-$*! 'guest tests are done' tests/guest/run check \
 		'$(KERNEL_TESTS)' $(if $(JOBS),--jobs $(JOBS)) --series $*
 
-check-kernels: qemu | packages-guest packages-test
-	@rm -f $(LOGS)/kernels.log $(LOGS)/kernels-*.log
-	@$(MAKE) -s --no-print-directory run-kernels || :
-	@$(MAKE) -s --no-print-directory run-kernels-6.1 || :
-	@$(MAKE) -s --no-print-directory run-kernels-6.12 || :
-	@$(MAKE) -s --no-print-directory run-kernels-newest || :
-	@$(SUMMARY) kernels kernels-6.1 kernels-6.12 kernels-newest
-
-check-kernel-users check-scale check-newer-kernel check-applications \
-		check-hosts check-libvirt check-faults check-images: qemu | \
-		packages-guest packages-test
-	@rm -f $(LOGS)/$(SUITE).log
-	@$(MAKE) -s --no-print-directory run-$(SUITE) || :
-	@$(SUMMARY) $(SUITE)
-
-check-series: | packages-guest packages-test
-	@for series in $(KNOWN_SERIES); do \
-		$(MAKE) --no-print-directory qemu QEMU_SERIES=$$series || exit; \
-	done
-	@rm -f $(LOGS)/series.log
-	@$(MAKE) -s --no-print-directory run-series || :
-	@$(SUMMARY) series
-
-check-arm64: qemu qemu-arm64 | packages-guest packages-test
-	@rm -f $(LOGS)/arm64.log
-	@$(MAKE) -s --no-print-directory run-arm64 || :
-	@$(SUMMARY) arm64
-
-check-kernel-users: SUITE := users
-check-scale: SUITE := scale
-check-newer-kernel: SUITE := newer
-check-applications: SUITE := applications
-check-hosts: SUITE := hosts
-check-libvirt: SUITE := libvirt
-check-faults: SUITE := faults
-check-images: SUITE := images
-check-images: | packages-images
-
-check-verbs: qtests uml | packages-guest packages-test
-	@rm -f $(LOGS)/verbs-rxe.log $(LOGS)/verbs-own.log $(LOGS)/verbs.log
-	@$(MAKE) -s --no-print-directory run-verbs-rxe || :
-	@$(MAKE) -s --no-print-directory run-verbs-own || :
-	@$(MAKE) -s --no-print-directory run-verbs || :
-	@$(SUMMARY) verbs-rxe verbs-own verbs
-
-interop: qemu | packages-guest packages-test
-	@$(STAGE) interop! 'the two implementations work together' \
-		tests/guest/run interop
-
-soak: qemu | packages-guest packages-test
-	@$(STAGE) soak! 'nothing broke and nothing grew' tests/guest/run soak \
-		--seconds $${SOAK_TIME:-1200} --seed $${SOAK_SEED:-1}
-
-check-unit: unit-tests
-	@rm -f $(LOGS)/unit.log
-	@$(MAKE) -s --no-print-directory run-unit || :
-	@$(SUMMARY) unit
-
-check-qtest: qtests | packages-test
-	@rm -f $(LOGS)/qtest.log
-	@$(MAKE) -s --no-print-directory run-qtest SLOW=1 || :
-	@$(SUMMARY) qtest
-
-check-migration: qtests | packages-guest packages-test
-	@rm -f $(LOGS)/migration.log $(LOGS)/guest-migration.log
-	@$(MAKE) -s --no-print-directory run-migration || :
-	@$(MAKE) -s --no-print-directory run-guest-migration || :
-	@$(SUMMARY) migration guest-migration
-
 # With more history it can name both sides of a race. GLib's slices go from one
 # thread to another by locks that it does not see.
 TSAN_RUN := die_after_fork=0:history_size=7
 
-check-threads: $(B)/tools/meson.py $(QEMU_TREE)/VERSION | \
+tsan-qemu: $(B)/tools/meson.py $(QEMU_TREE)/VERSION | \
 		packages-build packages-test
-	@rm -f $(LOGS)/threads.log
 	@TSAN=1 $(STAGE) tsan-qemu 'QEMU with ThreadSanitizer is built' \
 		scripts/build-qemu.sh qemu-system-x86_64 \
 		tests/qtest/virtio-rdma-test
+
+run-threads:
 	@G_SLICE=always-malloc \
 	TSAN_OPTIONS=$(TSAN_RUN):suppressions=$(CURDIR)/tests/qtest/tsan.supp \
 		$(STAGE) threads 'tests of iothreads are done' \
 		$(RUN_TESTS) $(S_DIR)/qemu-tsan --select '^virtio-rdma-test$$' \
-		--paths iothread || :
-	@$(SUMMARY) threads
+		--paths iothread
 
-check-guest: qtests | packages-guest packages-test
-	@rm -f $(LOGS)/guest.log
-	@$(MAKE) -s --no-print-directory run-guest || :
-	@$(SUMMARY) guest
+series-qemus:
+	@for series in $(KNOWN_SERIES); do \
+		$(MAKE) --no-print-directory qemu QEMU_SERIES=$$series || exit; \
+	done
 
-# Shows what it finds itself: most of those tests are for other devices. It
-# succeeds if nothing fails and all that passes on rxe passes on the device.
-check-pyverbs: qemu | packages-guest packages-test
-	@tests/guest/run pyverbs --stack both
-
-check: unit-tests qtests | packages-guest packages-test
-	@rm -f $(LOGS)/unit.log $(LOGS)/qtest.log $(LOGS)/guest.log
-	@$(MAKE) -s --no-print-directory run-unit || :
-	@$(MAKE) -s --no-print-directory run-qtest || :
-	@$(MAKE) -s --no-print-directory run-guest || :
-	@$(SUMMARY) unit qtest guest
-
-run-packages:
-	@SUITES='$(SUITES)' PACKAGES='$(PACKAGES)' KEEP='$(KEEP)' \
+run-check-packages:
+	@RELEASES='$(RELEASES)' PACKAGES='$(PACKAGES)' KEEP='$(KEEP)' \
 		$(STAGE) check-packages! 'packages have been used' \
 		scripts/check-packages.sh
-
-check-packages: packages
-	@rm -f $(LOGS)/check-packages.log
-	@$(MAKE) -s --no-print-directory run-packages || :
-	@$(SUMMARY) check-packages
 
 run-ci-jobs:
 	@PACKAGES='$(PACKAGES)' KEEP='$(KEEP)' $(STAGE) ci-jobs! 'jobs have run' \
 		scripts/check-ci-jobs.sh
 
-check-ci-jobs:
-	@rm -f $(LOGS)/ci-jobs.log
-	@$(MAKE) -s --no-print-directory run-ci-jobs || :
-	@$(SUMMARY) ci-jobs
+run-interop: needs-interop
+	@$(STAGE) interop! 'the two implementations work together' \
+		tests/guest/run interop
+
+run-soak: needs-soak
+	@$(STAGE) soak! 'nothing broke and nothing grew' tests/guest/run soak \
+		--seconds $${SOAK_TIME:-1200} --seed $${SOAK_SEED:-1}
+
+# Most of these tests are for other devices. The run succeeds if nothing fails
+# and all that passes on rxe passes on the device.
+run-pyverbs: needs-pyverbs
+	@tests/guest/run pyverbs --stack both
+
+# What a suite needs
+needs-unit: unit-tests
+needs-qtest: qtests | packages-test
+needs-guest needs-migration: qtests | packages-guest packages-test
+needs-verbs: qtests uml | packages-guest packages-test
+needs-threads: tsan-qemu
+needs-series: series-qemus | packages-guest packages-test
+needs-arm64: qemu-arm64
+needs-images: | packages-images
+needs-packages: packages
+needs-ci-jobs:
+needs-arm64 needs-images needs-newer-kernel needs-kernels needs-kernel-users \
+	needs-applications needs-hosts needs-libvirt needs-faults needs-scale \
+	$(REPORTS:%=needs-%): qemu | packages-guest packages-test
+
+# The stages of a suite, unless it has just one, of the same name
+stages_migration := migration guest-migration
+stages_newer-kernel := newer
+stages_kernels := kernels kernels-6.1 kernels-6.12 kernels-newest
+stages_kernel-users := users
+stages_verbs := verbs-rxe verbs-own verbs
+stages_packages := check-packages
+stages_of = $(foreach suite,$(1),$(or $(stages_$(suite)),$(suite)))
+STAGES := $(call stages_of,$(filter-out $(REPORTS),$(SUITES_TO_RUN)))
+ALL_STAGES := $(call stages_of,$(KNOWN_SUITES))
+.PHONY: $(ALL_STAGES:%=run-%)
+
+# A suite that is named runs in full; without one there are samples of what
+# takes long
+check: $(SUITES_TO_RUN:%=needs-%) \
+		$(patsubst %,run-%,$(filter $(REPORTS),$(SUITE)))
+ifneq ($(strip $(STAGES)),)
+	@rm -f $(STAGES:%=$(LOGS)/%.log)
+	@for stage in $(STAGES); do \
+		$(MAKE) -s --no-print-directory run-$$stage \
+			$(if $(SUITE),SLOW=1) || :; \
+	done
+	@$(SUMMARY) $(STAGES)
+endif
+
+$(ALIASES): check-%:
+	@$(MAKE) --no-print-directory check SUITE=$*
+
+interop soak: %: check-%
 
 check-fresh:
-	@LOGS=$(LOGS) SUITES='$(SUITES)' COMMANDS='$(COMMANDS)' \
+	@LOGS=$(LOGS) RELEASES='$(RELEASES)' COMMANDS='$(COMMANDS)' \
 		PACKAGES='$(PACKAGES)' KEEP='$(KEEP)' scripts/check-fresh.sh
 
 demo: qemu | packages-guest
@@ -433,7 +356,9 @@ demo: qemu | packages-guest
 lab: qemu guest
 	@echo 'Next: tools/lab/vrdma-lab up 2'
 
-bench: standalone
+bench: $(patsubst %,bench-%,$(or $(BENCH),engine))
+
+bench-engine: standalone
 	@$(STAGE) bench! 'measured' \
 		$(PYTHON) $(B)/tools/meson.py test -C $(V_DIR)/standalone \
 		--benchmark --verbose --no-rebuild

@@ -2,16 +2,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # check-fresh.sh: what the README promises, on fresh systems. For each suite
-# of $SUITES, make a pristine minimal Debian in a directory, clone the tree
+# of $RELEASES, make a pristine minimal Debian in a directory, clone the tree
 # into it and run each command of $COMMANDS (separated by ;) there as root.
 #
 # Packages come from where this machine's apt gets them: the same archive,
 # keyring and proxy, with the other suite's name. From the environment: B
-# (build directory), LOGS, PYTHON; and, if set, SUITES, COMMANDS, JOBS,
+# (build directory), LOGS, PYTHON; and, if set, RELEASES, COMMANDS, JOBS,
 # PACKAGES, SOURCE_CACHE and KEEP.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-SUITES=${SUITES:-bookworm trixie}
+RELEASES=${RELEASES:-bookworm trixie}
 COMMANDS=${COMMANDS:-make demo; make check}
 
 # shellcheck source=scripts/fresh.sh
@@ -30,7 +30,7 @@ note() { # SUITE COMMAND RESULT SECONDS LOG
 }
 
 IFS=';' read -r -a commands <<< "$COMMANDS"
-for suite in $SUITES; do
+for suite in $RELEASES; do
     root=$B/fresh/$suite
     log=$LOGS/fresh-$suite.log
     began=$SECONDS

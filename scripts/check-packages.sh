@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # check-packages.sh: install the packages of $B/packages on a fresh system of
-# each suite of $SUITES, use and remove them (tests/packages/check.py); one
+# each suite of $RELEASES, use and remove them (tests/packages/check.py); one
 # stream of TAP. From the environment: B (build directory), PYTHON; and, if
-# set, SUITES, PACKAGES and KEEP.
+# set, RELEASES, PACKAGES and KEEP.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-SUITES=${SUITES:-bookworm trixie}
+RELEASES=${RELEASES:-bookworm trixie}
 
 # shellcheck source=scripts/fresh.sh
 . scripts/fresh.sh
@@ -44,7 +44,7 @@ make_systems() {
 }
 
 bad=0
-for suite in $SUITES; do
+for suite in $RELEASES; do
     root=$B/fresh/packages-$suite
     beside=$root-beside
     echo "# $suite: making the system in $root"

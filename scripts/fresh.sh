@@ -14,7 +14,7 @@ fresh_begin() { # SCRIPT ARGUMENT...
     target=$(basename "$1" .sh)
     [ "$(id -u)" = 0 ] || {
         echo "$target: only root can make and enter the systems:" \
-            "run 'sudo make $target'" >&2
+            "run make with sudo" >&2
         exit 1
     }
     [ -z "${FRESH_NAMESPACE:-}" ] || return 0

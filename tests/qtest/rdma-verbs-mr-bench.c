@@ -2,7 +2,7 @@
 /*
  * How long rdma-verbs takes to register memory, and how long QEMU's main loop
  * holds the BQL meanwhile. In "make check" it shows that regions in many parts
- * come and go; "make bench-verbs-mr" prints the times.
+ * come and go; "make bench BENCH=verbs-mr" prints the times.
  *
  * From the environment: MR_BENCH_MIB, the size of a region; MR_BENCH_IBDEV, the
  * host's device, else it is a double of libibverbs that takes no time; and what

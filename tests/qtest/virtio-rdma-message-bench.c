@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Messages of 64 bytes, one after the other, each with a doorbell of its own.
- * In "make check" they arrive; "make bench-instructions" counts what the device
- * and the engine execute for each, from the doorbell to the completion.
+ * "make check" checks that they arrive. "make bench BENCH=instructions" counts
+ * the instructions of device and engine for each, from the doorbell to the
+ * completion.
  */
 #include "qemu/osdep.h"
 #include "libqos/virtio-rdma.h"

@@ -2,7 +2,7 @@
 /*
  * What a guest can do to QEMU's main loop: floods, and how long others wait
  * meanwhile. In "make check" it shows that each flood comes to its end; "make
- * bench-turns" prints the times.
+ * bench BENCH=turns" prints the times.
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"

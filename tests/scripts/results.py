@@ -250,10 +250,11 @@ class Results(unittest.TestCase):
         self.assertIn('1 passed, 1 failed, 0 skipped\n', out)
 
     def test_make_sums_up_every_stage_whose_failure_it_passes_over(self):
+        # Other than those of "make check": commands.py has these
         recipes = re.findall(r'(?m)^[a-z][^=\n]*:.*(?:\\\n.*)*\n((?:\t.*\n)+)',
                              (TOP / 'Makefile').read_text(encoding='utf-8'))
         passing = [recipe for recipe in recipes if '|| :' in recipe]
-        self.assertGreater(len(passing), 10)
+        self.assertTrue(passing)
         for recipe in passing:
             summed = re.search(r'\$\(SUMMARY\) (.*)\n\Z', recipe)
             self.assertIsNotNone(summed, recipe)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Devices of the QEMU that `make check-threads` builds: what the tests of
+# Devices of the QEMU that `make check SUITE=threads` builds: what the tests of
 # iothreads have.
 
 CONFIG_I440FX=y

@@ -1,0 +1,133 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The commands of the Makefile: few, documented once, clear about mistakes."""
+import re
+import shlex
+import subprocess
+import unittest
+from pathlib import Path
+
+import tap
+
+TOP = Path(__file__).resolve().parents[2]
+PAGE = TOP / 'docs/devel/virtio-rdma-make.rst'
+PAGES = [*TOP.glob('*.md'), *(TOP / 'docs').rglob('*.rst')]
+MAX_HELP = 20
+# A command as pages show it, maybe broken by the end of a line
+COMMAND = re.compile(r'`make\s+((?:[^`]|\n)*?)`')
+
+
+def make(*args):
+    """Never run a recipe: those of "check" would start whole builds."""
+    return subprocess.run(
+        ['make', '--no-print-directory', '-C', TOP, *args], text=True,
+        capture_output=True, check=False,
+        env={'PATH': '/usr/sbin:/usr/bin:/sbin:/bin'})
+
+
+def known(name):
+    words = make('--eval', f'show:;@echo $({name})', 'show').stdout.split()
+    assert words, f'the Makefile has no {name}'
+    return words
+
+
+def rows(title):
+    """First cells of the table in the section of the page."""
+    text = PAGE.read_text(encoding='utf-8')
+    section = text[text.index(f'\n{title}\n==='):]
+    table = re.split(r'^==+ ==+$', section, flags=re.M)[2]
+    return re.findall(r'^``([^`]+)``', table, re.M)
+
+
+def commands():
+    """Page, goals and variables of each command that a page shows."""
+    for page in PAGES:
+        for text in COMMAND.findall(page.read_text(encoding='utf-8')):
+            for part in text.split('; make '):
+                words = shlex.split(part)
+                if not part.startswith('-'):    # make in another directory
+                    yield (page.name,
+                           [word for word in words if '=' not in word],
+                           dict(word.split('=', 1) for word in words
+                                if '=' in word))
+
+
+class Commands(unittest.TestCase):
+    def test_help_is_short_and_fits_a_terminal(self):
+        shown = make('help')
+        self.assertEqual(shown.returncode, 0, shown.stderr)
+        lines = shown.stdout.splitlines()
+        self.assertLessEqual(len(lines), MAX_HELP)
+        self.assertLessEqual(max(map(len, lines)), 80)
+        for name in (*known('KNOWN_SUITES'), *known('KNOWN_BENCHES')):
+            self.assertIn(name, shown.stdout.split())
+
+    def test_page_has_each_suite_and_benchmark(self):
+        self.assertEqual(rows('Suites'), known('KNOWN_SUITES'))
+        self.assertEqual(rows('Benchmarks'), known('KNOWN_BENCHES'))
+
+    def test_each_suite_and_benchmark_has_a_rule(self):
+        for name in known('KNOWN_SUITES'):
+            for goal in (f'needs-{name}', f'check-{name}'):
+                done = make('-n', 'PACKAGES=no', '-o', 'check', goal)
+                self.assertEqual(done.returncode, 0, done.stderr)
+        for stage in known('ALL_STAGES'):
+            done = make('-n', 'PACKAGES=no', f'run-{stage}')
+            self.assertEqual(done.returncode, 0, done.stderr)
+        for name in known('KNOWN_BENCHES'):
+            done = make('-n', 'PACKAGES=no', f'bench-{name}')
+            self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_each_stage_of_a_suite_is_summed_up(self):
+        reports = known('REPORTS')
+        for suite in ('', *known('KNOWN_SUITES')):
+            words = [f'SUITE={suite}'] if suite else []
+            shown = make('-n', 'PACKAGES=no', 'check', *words).stdout
+            removed = re.findall(r'logs/(\S+)\.log', ''.join(
+                re.findall(r'^rm -f .*', shown, re.M)))
+            run = re.findall(r'scripts/stage \S+ (\S+?)!? ',
+                             shown.partition('\nfor stage in ')[2])
+            summed = re.findall(r'summary\.py \S+ (.*)', shown)
+            if suite in reports:
+                self.assertEqual((removed, run, summed), ([], [], []), suite)
+            else:
+                self.assertTrue(run, suite)
+                self.assertEqual(summed, [' '.join(run)], suite)
+                self.assertEqual(removed, run, suite)
+        self.assertTrue(reports)
+
+    def test_unknown_names_are_refused_with_those_that_exist(self):
+        for words, name, others in (
+                ('SUITE=qtests', 'qtests', 'KNOWN_SUITES'),
+                ('SUITE=unit nothing', 'nothing', 'KNOWN_SUITES'),
+                ('BENCH=memory', 'memory', 'KNOWN_BENCHES')):
+            done = make('-n', 'check', words)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(f'"{name}" is unknown', done.stderr)
+            self.assertIn(' '.join(known(others)), done.stderr)
+        done = make('-n', 'check-fresh', 'SUITES=trixie')
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn('RELEASES=', done.stderr)
+
+    def test_pages_name_commands_that_exist_and_no_aliases(self):
+        text = (TOP / 'Makefile').read_text(encoding='utf-8')
+        there = {goal for rule in re.findall(r'^(\w[\w -]*):(?!=)', text, re.M)
+                 for goal in rule.split()}
+        names = {'SUITE': {*known('KNOWN_SUITES')},
+                 'BENCH': {*known('KNOWN_BENCHES')}}
+        aliases = {*known('ALIASES'), 'interop', 'soak',
+                   *(f'bench-{name}' for name in names['BENCH'])}
+        count = 0
+        for page, goals, values in commands():
+            for goal in goals:
+                self.assertNotIn(goal, aliases, page)
+                self.assertIn(goal, there, page)
+            for variable, those in names.items():
+                words = values.get(variable, '').replace('…', '').split()
+                self.assertLessEqual({*words}, those, page)
+                count += len(words)
+        self.assertGreater(count, 30)
+
+
+if __name__ == '__main__':
+    tap.main()
