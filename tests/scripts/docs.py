@@ -10,6 +10,7 @@ import tap
 
 TOP = Path(__file__).resolve().parents[2]
 DEVEL = TOP / 'docs/devel'
+FEATURES = TOP / 'docs/system/devices/virtio-rdma-features.rst'
 SOURCES = ('backends', 'docs', 'guest', 'hw', 'include', 'qemu', 'scripts',
            'tests', 'tools')
 # File names of these kinds, perhaps with the front left out or with a word in
@@ -41,9 +42,24 @@ def picture_of(text, start):
 
 
 class Docs(unittest.TestCase):
-    def test_files_that_internals_name_exist(self):
+    def test_each_feature_names_its_tests(self):
+        text, missing = FEATURES.read_text(encoding='utf-8').split(
+            'What does not work\n---')
+        tables = text.split('.. list-table::')[1:]
+        count = 0
+        for table in tables:
+            for row in table.split('\n   * - ')[2:]:
+                feature, *tests = row.split('\n     - ')
+                count += 1
+                self.assertEqual(len(tests), 1, feature)
+                self.assertRegex(tests[0], r'``(make |[\w./*-]+\.(c|py)``)',
+                                 feature)
+        self.assertGreater(count, 50)
+        self.assertIn('\n   * - ', missing)
+
+    def test_files_that_pages_name_exist(self):
         files = all_files()
-        for page in sorted(DEVEL.glob('*.rst')):
+        for page in (*sorted(DEVEL.glob('*.rst')), FEATURES):
             for name in FILE.findall(page.read_text(encoding='utf-8')):
                 pattern = re.sub('^[…-]+|…|[A-Z]{2,}', '*', name)
                 self.assertTrue(
