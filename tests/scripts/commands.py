@@ -13,8 +13,12 @@ TOP = Path(__file__).resolve().parents[2]
 PAGE = TOP / 'docs/devel/virtio-rdma-make.rst'
 PAGES = [*TOP.glob('*.md'), *(TOP / 'docs').rglob('*.rst')]
 MAX_HELP = 20
+MAX_README = 200
 # A command as pages show it, maybe broken by the end of a line
 COMMAND = re.compile(r'`make\s+((?:[^`]|\n)*?)`')
+# What the README shows a user first
+SHOWN = ('demo', 'check', 'lab', 'bench', 'fuzz', 'lint', 'packages',
+         'install', 'check-fresh')
 
 
 def make(*args):
@@ -127,6 +131,24 @@ class Commands(unittest.TestCase):
                 self.assertLessEqual({*words}, those, page)
                 count += len(words)
         self.assertGreater(count, 30)
+
+
+class Readme(unittest.TestCase):
+    def test_is_short(self):
+        text = (TOP / 'README.md').read_text(encoding='utf-8')
+        self.assertLessEqual(len(text.splitlines()), MAX_README)
+
+    def test_shows_each_command_that_a_user_needs(self):
+        text = (TOP / 'README.md').read_text(encoding='utf-8')
+        for name in SHOWN:
+            self.assertRegex(text, fr'make {name}\b')
+
+    def test_pictures_are_there(self):
+        text = (TOP / 'README.md').read_text(encoding='utf-8')
+        pictures = re.findall(r'!\[[^]]+\]\(([^)]+)\)', text)
+        self.assertTrue(pictures)
+        for name in pictures:
+            self.assertTrue((TOP / name).is_file(), name)
 
 
 if __name__ == '__main__':
