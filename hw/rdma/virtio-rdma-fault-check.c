@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What faults may be, whether a user asks for them or a migration stream.
+ * What faults may be.
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"

@@ -176,7 +176,8 @@ void qmp_rdma_fault_add(RdmaFault *arg, Error **errp)
     }
     virtio_rdma_enter(s);
     if (get_fault(arg, &fault, errp) &&
-        virtio_rdma_fault_check(s, &fault, errp)) {
+        virtio_rdma_fault_check(s, &fault, errp) &&
+        virtio_rdma_faults_block_migration(s, errp)) {
         virtio_rdma_fault_start(s, virtio_rdma_fault_add(s, &fault));
     }
     virtio_rdma_leave(s);

@@ -8,11 +8,11 @@
  * the data path looks at VirtIORdma.fault_points only, and at a flag of the QP.
  */
 #include "qemu/osdep.h"
+#include "migration/blocker.h"
+#include "qapi/error.h"
 #include "qemu/timer.h"
 #include "trace.h"
 #include "virtio-rdma-queue.h"
-
-#define MAX_NS (VIRTIO_RDMA_FAULT_MAX_DURATION_MS * (int64_t)SCALE_MS)
 
 /* A key of no region: the upper 24 bits are its number, from 1 on. */
 #define NO_KEY 0
@@ -104,12 +104,9 @@ static int64_t now(void)
     return qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
 }
 
-/* A stream may say anything: what lies too far ahead is due. */
 bool virtio_rdma_fault_is_due(int64_t until)
 {
-    int64_t t = now();
-
-    return until <= t || (until != INT64_MAX && until - t > MAX_NS);
+    return until <= now();
 }
 
 static int64_t end_of(const VirtIORdmaFault *f)
@@ -161,9 +158,14 @@ static void update_timer(VirtIORdma *s)
 
 void virtio_rdma_faults_update(VirtIORdma *s)
 {
-    if (s->faults) {
+    VirtIORdmaFaults *fs = s->faults;
+
+    if (fs) {
         update_points(s);
         update_timer(s);
+        if (!fs->count && !fs->n_held && !fs->command_until) {
+            migrate_del_blocker(&fs->blocker);
+        }
     }
 }
 
@@ -199,7 +201,7 @@ void virtio_rdma_faults_expire(VirtIORdma *s)
 
 /* Added and removed */
 
-VirtIORdmaFaults *virtio_rdma_faults_get(VirtIORdma *s)
+static VirtIORdmaFaults *get_faults(VirtIORdma *s)
 {
     VirtIORdmaFaults *fs = s->faults;
 
@@ -213,10 +215,22 @@ VirtIORdmaFaults *virtio_rdma_faults_get(VirtIORdma *s)
     return fs;
 }
 
+bool virtio_rdma_faults_block_migration(VirtIORdma *s, Error **errp)
+{
+    VirtIORdmaFaults *fs = get_faults(s);
+
+    if (fs->blocker) {
+        return true;
+    }
+    error_setg(&fs->blocker, "The RDMA device has faults, which do not "
+               "migrate: remove them with rdma-fault-remove");
+    return migrate_add_blocker(&fs->blocker, errp) == 0;
+}
+
 VirtIORdmaFault *virtio_rdma_fault_add(VirtIORdma *s,
                                        const VirtIORdmaFault *fault)
 {
-    VirtIORdmaFaults *fs = virtio_rdma_faults_get(s);
+    VirtIORdmaFaults *fs = s->faults;
     VirtIORdmaFault *f = g_memdup2(fault, sizeof(*fault));
     VirtIORdmaQp *qp;
 
@@ -295,6 +309,7 @@ void virtio_rdma_faults_free(VirtIORdma *s)
         g_free(f);
     }
     timer_free(fs->timer);
+    migrate_del_blocker(&fs->blocker);
     g_free(fs);
     s->faults = NULL;
     s->fault_points = 0;

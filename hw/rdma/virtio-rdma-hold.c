@@ -91,10 +91,9 @@ static void release_reordered(VirtIORdma *s, VirtIORdmaCq *cq,
     }
 }
 
-void virtio_rdma_hold_add(VirtIORdma *s, VirtIORdmaCq *cq,
-                          const VirtIORdmaHeld *held)
+static void hold(VirtIORdma *s, VirtIORdmaCq *cq, const VirtIORdmaHeld *held)
 {
-    VirtIORdmaFaults *fs = virtio_rdma_faults_get(s);
+    VirtIORdmaFaults *fs = s->faults;
     VirtIORdmaHeld *h = g_memdup2(held, sizeof(*held));
 
     QTAILQ_INSERT_TAIL(&fs->held, h, next);
@@ -153,7 +152,7 @@ bool virtio_rdma_hold_complete(VirtIORdma *s, VirtIORdmaCq *cq,
                              f->ms * (int64_t)SCALE_MS);
         }
         trace_virtio_rdma_hold(s, wc->qp_num, wc->wr_id, wc->opcode);
-        virtio_rdma_hold_add(s, cq, &held);
+        hold(s, cq, &held);
         return !cq->error;
     }
     ok = virtio_rdma_cq_complete(s, cq, wc, solicited);

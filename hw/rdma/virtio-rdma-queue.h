@@ -261,6 +261,7 @@ struct VirtIORdmaFaults {
     QTAILQ_HEAD(, VirtIORdmaHeld) held;
     uint32_t n_held;
     QEMUTimer *timer;               /* something is due */
+    Error *blocker;                 /* of migration, or NULL */
     /* In virtual time; 0: nothing, INT64_MAX: without an end */
     int64_t port_until;
     int64_t command_until;
@@ -440,7 +441,9 @@ bool virtio_rdma_fault_check(VirtIORdma *s, const VirtIORdmaFault *fault,
 
 /* virtio-rdma-fault.c: faults that the user wants */
 
-/* Add a fault that was checked, with what has become of it so far. */
+/* Faults do not migrate: false if the VM is migrating, or has to be able to. */
+bool virtio_rdma_faults_block_migration(VirtIORdma *s, Error **errp);
+/* Add a fault that was checked. */
 VirtIORdmaFault *virtio_rdma_fault_add(VirtIORdma *s,
                                        const VirtIORdmaFault *fault);
 /* The port goes down now, for as long as it says. */
@@ -448,8 +451,6 @@ void virtio_rdma_fault_start(VirtIORdma *s, const VirtIORdmaFault *fault);
 void virtio_rdma_fault_remove(VirtIORdma *s, VirtIORdmaFault *fault);
 /* May it strike again, or does it go on? */
 bool virtio_rdma_fault_is_active(VirtIORdma *s, const VirtIORdmaFault *fault);
-/* They are there from the first fault on. */
-VirtIORdmaFaults *virtio_rdma_faults_get(VirtIORdma *s);
 void virtio_rdma_faults_free(VirtIORdma *s);
 /* Look at s->fault_points and the timer anew. */
 void virtio_rdma_faults_update(VirtIORdma *s);
@@ -553,9 +554,6 @@ void virtio_rdma_cq_forget_qp(VirtIORdma *s, VirtIORdmaCq *cq, uint32_t qpn);
 /* As virtio_rdma_cq_complete(), where there may be a fault. */
 bool virtio_rdma_hold_complete(VirtIORdma *s, VirtIORdmaCq *cq,
                                const RdmaWc *wc, bool solicited);
-/* Hold back one more: for loading. */
-void virtio_rdma_hold_add(VirtIORdma *s, VirtIORdmaCq *cq,
-                          const VirtIORdmaHeld *held);
 /*
  * Write those that are due. A CQ that has failed in that is returned: the
  * caller sees to its QPs, and calls again.

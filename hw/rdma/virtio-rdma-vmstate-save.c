@@ -24,7 +24,6 @@ void virtio_rdma_saved_free(VirtIORdma *s)
     for (uint32_t i = 0; v->srqs && i < v->n_srqs; i++) {
         g_free(v->srqs[i].direct.pages);
     }
-    virtio_rdma_saved_faults_free(v);
     g_free(v->shadows);
     g_free(v->qp_counters);
     g_free(v->qps);
@@ -208,7 +207,6 @@ int virtio_rdma_saved_pre_save(void *opaque)
         }
     }
     virtio_rdma_saved_counters_fill(v);
-    virtio_rdma_saved_faults_fill(v);
     virtio_rdma_counters_get(s, v->counters);
     return 0;
 }

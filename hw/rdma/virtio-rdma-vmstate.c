@@ -429,7 +429,6 @@ const VMStateDescription vmstate_virtio_rdma_device = {
         &vmstate_backend,
         &vmstate_shadows,
         &vmstate_virtio_rdma_qp_counters,
-        &vmstate_virtio_rdma_faults,
         NULL
     },
 };

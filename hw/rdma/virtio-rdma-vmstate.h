@@ -127,38 +127,6 @@ typedef struct SavedQpCounters {
     uint64_t values[VIRTIO_RDMA_NUM_COUNTERS];
 } SavedQpCounters;
 
-/* A completion that is held back */
-typedef struct SavedHeld {
-    uint32_t cqn;
-    bool solicited;
-    bool reorder;
-    int64_t until;
-    uint64_t wr_id;
-    uint8_t status;
-    uint8_t opcode;
-    uint32_t vendor_err;
-    uint32_t byte_len;
-    uint8_t ex[4];
-    uint32_t qp_num;
-    uint32_t src_qp;
-    uint32_t wc_flags;
-    uint16_t pkey_index;
-    uint8_t sl;
-    uint8_t port_num;
-    uint8_t smac[RDMA_MAC_LEN];
-    uint16_t vlan;
-    uint8_t hdr_type;
-} SavedHeld;
-
-/* A QP that has met a fault */
-typedef struct SavedFaultQp {
-    uint32_t qpn;
-    uint32_t stuck;                 /* place of the fault, or UINT32_MAX */
-    bool fatal;
-    bool passed;
-    int64_t until;
-} SavedFaultQp;
-
 struct VirtIORdmaSaved {
     VirtIORdma *dev;
     uint32_t n_pds;
@@ -186,14 +154,6 @@ struct VirtIORdmaSaved {
     SavedShadow *shadows;
     uint32_t n_qp_counters;
     SavedQpCounters *qp_counters;
-    uint32_t n_faults;
-    VirtIORdmaFault *faults;
-    uint32_t n_fault_qps;
-    SavedFaultQp *fault_qps;
-    uint32_t n_held;
-    SavedHeld *held;
-    int64_t port_until;
-    int64_t command_until;
     bool port_active;
     uint64_t counters[VIRTIO_RDMA_NUM_COUNTERS];
     /* Loading: the objects that the backend has come to */
@@ -214,12 +174,6 @@ bool virtio_rdma_saved_suits_iothread(const VirtIORdmaSaved *v);
 
 void virtio_rdma_saved_counters_fill(VirtIORdmaSaved *v);
 extern const VMStateDescription vmstate_virtio_rdma_qp_counters;
-
-/* virtio-rdma-vmstate-fault.c: faults */
-
-void virtio_rdma_saved_faults_fill(VirtIORdmaSaved *v);
-void virtio_rdma_saved_faults_free(VirtIORdmaSaved *v);
-extern const VMStateDescription vmstate_virtio_rdma_faults;
 
 /* virtio-rdma-vmstate-save.c: fill the records in, and free them */
 

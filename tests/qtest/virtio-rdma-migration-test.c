@@ -11,7 +11,6 @@ int main(int argc, char **argv)
     add_migrate_tests();
     add_migrate_backlog_tests();
     add_migrate_direct_tests();
-    add_migrate_fault_tests();
     add_migrate_shadow_tests();
     add_migrate_counters_tests();
     add_migrate_objects_tests();

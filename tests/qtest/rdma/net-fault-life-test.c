@@ -4,6 +4,7 @@
  * resets, unplugging, stopped machines and iothreads with faults.
  */
 #include "qemu/osdep.h"
+#include "qobject/qstring.h"
 #include "qemu/bswap.h"
 #include "qobject/qdict.h"
 #include "libqos/pci-pc.h"
@@ -296,6 +297,42 @@ static void test_stopped_machine(NetKind kind)
     qrdma_expect(p.a.scq, 1, RDMA_WC_SUCCESS);
 }
 
+static bool faults_block_migration(QRdma *d)
+{
+    QDict *rsp = qtest_qmp_assert_success_ref(
+        d->host->qts, "{'execute': 'query-migrate'}");
+    const QListEntry *e;
+    bool found = false;
+
+    if (qdict_haskey(rsp, "blocked-reasons")) {
+        QLIST_FOREACH_ENTRY(qdict_get_qlist(rsp, "blocked-reasons"), e) {
+            const QString *text = qobject_to(QString, qlist_entry_obj(e));
+
+            found |= strstr(qstring_get_str(text), "has faults") != NULL;
+        }
+    }
+    qobject_unref(rsp);
+    return found;
+}
+
+/* Faults, and the completions that they hold back, would be lost. */
+static void test_migration_is_blocked(NetKind kind)
+{
+    NetPair p = pair_without_faults(kind);
+
+    g_assert_false(faults_block_migration(p.a.dev));
+    fault_add(p.a.dev, "'id': 'd', 'kind': 'completion-delay', "
+              "'delay': 100");
+    g_assert_true(faults_block_migration(p.a.dev));
+    post_write(&p, 1);
+    qrdma_wait_until(p.a.dev, fault_hits(p.a.dev, "d") == 1);
+    fault_remove(p.a.dev, "d");
+    g_assert_true(faults_block_migration(p.a.dev));
+    net_clock_step(p.net, 100 * QRDMA_MS);
+    qrdma_expect(p.a.scq, 1, RDMA_WC_SUCCESS);
+    g_assert_false(faults_block_migration(p.a.dev));
+}
+
 static void test_unplug(NetKind kind)
 {
     Net *net = net_new(kind, "");
@@ -389,6 +426,7 @@ void add_net_fault_life_tests(void)
     net_add_test("fault/command-delay", test_command_delay);
     net_add_test("fault/reset", test_reset);
     net_add_test("fault/stopped-machine", test_stopped_machine);
+    net_add_test("fault/migration-is-blocked", test_migration_is_blocked);
     net_add_test_of_two_hosts("fault/unplug", test_unplug);
     if (!qrdma_ibdev()) {
         qtest_add_func("virtio-rdma-net/fault/port-of-the-next-device",

@@ -105,7 +105,6 @@ void add_net_fault_life_tests(void);
 void add_migrate_tests(void);
 void add_migrate_backlog_tests(void);
 void add_migrate_direct_tests(void);
-void add_migrate_fault_tests(void);
 void add_migrate_shadow_tests(void);
 void add_migrate_counters_tests(void);
 void add_migrate_objects_tests(void);
