@@ -6,7 +6,6 @@
 #include "qemu/osdep.h"
 #include "qemu/rcu.h"
 #include "rdma/roce-state.h"
-#include "standard-headers/linux/virtio_rdma.h"
 #include "rdma-roce-int.h"
 
 /* GIDs */
@@ -137,9 +136,9 @@ static void rdma_roce_set_extensions(RdmaBackend *rb, uint32_t extensions)
 /* Counters: RoceStats has the guest ABI's, in its order. */
 
 QEMU_BUILD_BUG_ON(sizeof(RoceStats) !=
-                  VIRTIO_RDMA_NUM_COUNTERS * sizeof(uint64_t));
+                  RDMA_NUM_COUNTERS * sizeof(uint64_t));
 QEMU_BUILD_BUG_ON(offsetof(RoceStats, rx_mcast_frames) !=
-                  VIRTIO_RDMA_RX_MCAST_PACKETS * sizeof(uint64_t));
+                  RDMA_COUNTER_RX_MCAST_PACKETS * sizeof(uint64_t));
 
 /* What a QP counts of them */
 static const struct {
@@ -147,7 +146,7 @@ static const struct {
     uint8_t offset;                 /* in RdmaQpStats */
 } qp_counters[] = {
 #define COUNTER(name, field) \
-    { VIRTIO_RDMA_##name, offsetof(RdmaQpStats, field) }
+    { RDMA_COUNTER_##name, offsetof(RdmaQpStats, field) }
     COUNTER(TX_PACKETS, tx_frames),
     COUNTER(TX_BYTES, tx_bytes),
     COUNTER(RX_PACKETS, rx_frames),
@@ -183,7 +182,7 @@ static int rdma_roce_query_counters(RdmaBackend *rb, uint32_t qpn,
     int ret;
 
     if (qpn == RDMA_NO_QPN) {
-        for (size_t i = 0; i < VIRTIO_RDMA_NUM_COUNTERS; i++) {
+        for (size_t i = 0; i < RDMA_NUM_COUNTERS; i++) {
             values[i] += all[i];
         }
         return 0;

@@ -7,10 +7,7 @@
  */
 #include "qemu/osdep.h"
 #include "qemu/cutils.h"
-#include "standard-headers/linux/virtio_rdma.h"
 #include "rdma-verbs-int.h"
-
-QEMU_BUILD_BUG_ON(VIRTIO_RDMA_NUM_COUNTERS > RDMA_BACKEND_MAX_COUNTERS);
 
 /* IBTA 16.1.3.5: data is counted in units of four octets */
 #define PMA_DATA_UNIT 4
@@ -27,51 +24,51 @@ static const struct {
     const char *pma;                /* file in counters, or NULL */
     uint8_t unit;                   /* of @pma; 0: one */
 } sources[] = {
-    { VIRTIO_RDMA_TX_PACKETS, NAMES("sent_pkts", "tx_pkts", "tx_packets"),
+    { RDMA_COUNTER_TX_PACKETS, NAMES("sent_pkts", "tx_pkts", "tx_packets"),
       "port_xmit_packets" },
-    { VIRTIO_RDMA_TX_BYTES, NAMES("tx_bytes"),
+    { RDMA_COUNTER_TX_BYTES, NAMES("tx_bytes"),
       "port_xmit_data", PMA_DATA_UNIT },
-    { VIRTIO_RDMA_RX_PACKETS, NAMES("rcvd_pkts", "rx_pkts", "rx_packets"),
+    { RDMA_COUNTER_RX_PACKETS, NAMES("rcvd_pkts", "rx_pkts", "rx_packets"),
       "port_rcv_packets" },
-    { VIRTIO_RDMA_RX_BYTES, NAMES("rx_bytes"),
+    { RDMA_COUNTER_RX_BYTES, NAMES("rx_bytes"),
       "port_rcv_data", PMA_DATA_UNIT },
-    { VIRTIO_RDMA_LOOPBACK_PACKETS, NAMES("loopback_packets") },
-    { VIRTIO_RDMA_RX_ICRC_ERRORS, NAMES("rx_icrc_encapsulated",
+    { RDMA_COUNTER_LOOPBACK_PACKETS, NAMES("loopback_packets") },
+    { RDMA_COUNTER_RX_ICRC_ERRORS, NAMES("rx_icrc_encapsulated",
                                         "rx_icrc_errors") },
-    { VIRTIO_RDMA_RX_MALFORMED, NAMES("rx_malformed"), "port_rcv_errors" },
-    { VIRTIO_RDMA_RX_DROPPED, NAMES("rx_dropped") },
-    { VIRTIO_RDMA_RX_DUPLICATES, NAMES("duplicate_request",
+    { RDMA_COUNTER_RX_MALFORMED, NAMES("rx_malformed"), "port_rcv_errors" },
+    { RDMA_COUNTER_RX_DROPPED, NAMES("rx_dropped") },
+    { RDMA_COUNTER_RX_DUPLICATES, NAMES("duplicate_request",
                                        "rx_duplicates") },
-    { VIRTIO_RDMA_RX_OUT_OF_SEQUENCE, NAMES("out_of_seq_request",
+    { RDMA_COUNTER_RX_OUT_OF_SEQUENCE, NAMES("out_of_seq_request",
                                             "out_of_sequence",
                                             "rx_out_of_sequence") },
-    { VIRTIO_RDMA_RETRANSMITS, NAMES("completer_retry_err", "to_retransmits",
+    { RDMA_COUNTER_RETRANSMITS, NAMES("completer_retry_err", "to_retransmits",
                                      "retransmits") },
-    { VIRTIO_RDMA_TIMEOUTS, NAMES("local_ack_timeout_err", "timeouts") },
-    { VIRTIO_RDMA_RNR_NAKS_SENT, NAMES("send_rnr_err", "out_of_buffer",
+    { RDMA_COUNTER_TIMEOUTS, NAMES("local_ack_timeout_err", "timeouts") },
+    { RDMA_COUNTER_RNR_NAKS_SENT, NAMES("send_rnr_err", "out_of_buffer",
                                        "rnr_naks_sent") },
-    { VIRTIO_RDMA_RNR_NAKS_RECEIVED, NAMES("rcvd_rnr_err",
+    { RDMA_COUNTER_RNR_NAKS_RECEIVED, NAMES("rcvd_rnr_err",
                                            "rnr_nak_retry_err",
                                            "rnr_naks_rcvd",
                                            "rnr_naks_received") },
-    { VIRTIO_RDMA_NAKS_SENT, NAMES("naks_sent") },
-    { VIRTIO_RDMA_NAKS_RECEIVED, NAMES("rcvd_seq_err", "packet_seq_err",
+    { RDMA_COUNTER_NAKS_SENT, NAMES("naks_sent") },
+    { RDMA_COUNTER_NAKS_RECEIVED, NAMES("rcvd_seq_err", "packet_seq_err",
                                        "seq_err_naks_rcvd",
                                        "naks_received") },
-    { VIRTIO_RDMA_TX_MCAST_PACKETS, NAMES("tx_mcast_packets"),
+    { RDMA_COUNTER_TX_MCAST_PACKETS, NAMES("tx_mcast_packets"),
       "multicast_xmit_packets" },
-    { VIRTIO_RDMA_RX_MCAST_PACKETS, NAMES("rx_mcast_packets"),
+    { RDMA_COUNTER_RX_MCAST_PACKETS, NAMES("rx_mcast_packets"),
       "multicast_rcv_packets" },
 };
 
 struct VerbsCounters {
-    uint64_t base[VIRTIO_RDMA_NUM_COUNTERS];    /* at the last reset */
-    uint64_t value[VIRTIO_RDMA_NUM_COUNTERS];   /* since then */
+    uint64_t base[RDMA_NUM_COUNTERS];    /* at the last reset */
+    uint64_t value[RDMA_NUM_COUNTERS];   /* since then */
 };
 
 typedef struct CountersJob {
     VerbsJob job;
-    uint64_t value[VIRTIO_RDMA_NUM_COUNTERS];
+    uint64_t value[RDMA_NUM_COUNTERS];
 } CountersJob;
 
 /* Worker */
@@ -114,8 +111,8 @@ static int work(VerbsJob *job)
         j->value[sources[i].counter] = read_counter(v, i);
     }
     if (ibv_query_port(v->dev.ctx, v->port_num, &attr) == 0) {
-        j->value[VIRTIO_RDMA_BAD_PKEY] = attr.bad_pkey_cntr;
-        j->value[VIRTIO_RDMA_BAD_QKEY] = attr.qkey_viol_cntr;
+        j->value[RDMA_COUNTER_BAD_PKEY] = attr.bad_pkey_cntr;
+        j->value[RDMA_COUNTER_BAD_QKEY] = attr.qkey_viol_cntr;
     }
     return 0;
 }
@@ -127,7 +124,7 @@ static void take(VerbsJob *job, void *out)
     CountersJob *j = container_of(job, CountersJob, job);
     VerbsCounters *c = job->v->counters;
 
-    for (int i = 0; i < VIRTIO_RDMA_NUM_COUNTERS; i++) {
+    for (int i = 0; i < RDMA_NUM_COUNTERS; i++) {
         /* The host may have set it back */
         c->value[i] = j->value[i] - MIN(c->base[i], j->value[i]);
     }
@@ -158,7 +155,7 @@ static int query_counters(RdmaBackend *rb, uint32_t qpn, uint64_t *values)
     if (qpn != RDMA_NO_QPN) {
         return -ENOENT;
     }
-    for (size_t i = 0; i < VIRTIO_RDMA_NUM_COUNTERS; i++) {
+    for (size_t i = 0; i < RDMA_NUM_COUNTERS; i++) {
         values[i] += c->value[i];
     }
     return 0;
@@ -169,8 +166,8 @@ void verbs_counters_of_port(RdmaVerbs *v, RdmaPortAttr *attr)
     const VerbsCounters *c = v->counters;
 
     /* 16 bits wide (IBTA 14.2.5.6) */
-    attr->bad_pkey_cntr = MIN(c->value[VIRTIO_RDMA_BAD_PKEY], UINT16_MAX);
-    attr->qkey_viol_cntr = MIN(c->value[VIRTIO_RDMA_BAD_QKEY], UINT16_MAX);
+    attr->bad_pkey_cntr = MIN(c->value[RDMA_COUNTER_BAD_PKEY], UINT16_MAX);
+    attr->qkey_viol_cntr = MIN(c->value[RDMA_COUNTER_BAD_QKEY], UINT16_MAX);
 }
 
 /* Reset */

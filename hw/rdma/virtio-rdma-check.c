@@ -32,9 +32,9 @@ bool virtio_rdma_check_flags(const char *field, uint64_t value,
 
 bool virtio_rdma_check_may_have_vq(VirtIORdma *s, const char *kind)
 {
-    if (s->ctx) {
+    if (s->hca.ctx) {
         qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: a %s has to be direct: "
                       "the device works in an iothread\n", kind);
     }
-    return !s->ctx;
+    return !s->hca.ctx;
 }

@@ -13,10 +13,10 @@
 
 static void note_failed_completion(VirtIORdma *s, const RdmaWc *wc)
 {
-    VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, wc->qp_num);
+    RdmaHcaQp *qp = rdma_hca_table_get(&s->hca.qps, wc->qp_num);
 
     if (qp) {
-        virtio_rdma_error_completed(s, qp, wc);
+        rdma_hca_error_completed(&s->hca, qp, wc);
     }
 }
 
@@ -24,7 +24,7 @@ static bool virtio_rdma_complete(void *opaque, uint32_t cqn, const RdmaWc *wc,
                                  bool solicited)
 {
     VirtIORdma *s = opaque;
-    VirtIORdmaCq *cq = virtio_rdma_table_get(&s->cqs, cqn);
+    RdmaHcaCq *cq = rdma_hca_table_get(&s->hca.cqs, cqn);
 
     if (!cq) {
         return false;
@@ -32,16 +32,16 @@ static bool virtio_rdma_complete(void *opaque, uint32_t cqn, const RdmaWc *wc,
     if (wc->status != RDMA_WC_SUCCESS) {
         note_failed_completion(s, wc);
     }
-    return unlikely(s->fault_points & VIRTIO_RDMA_FAULT_AT_COMPLETE)
-           ? virtio_rdma_hold_complete(s, cq, wc, solicited)
-           : virtio_rdma_cq_complete(s, cq, wc, solicited);
+    return unlikely(s->hca.fault_points & RDMA_HCA_FAULT_AT_COMPLETE)
+           ? rdma_hca_hold_complete(&s->hca, cq, wc, solicited)
+           : rdma_hca_cq_complete(&s->hca, cq, wc, solicited);
 }
 
 static void virtio_rdma_retire(void *opaque, uint32_t qpn,
                                RdmaQueue queue, uint32_t count)
 {
     VirtIORdma *s = opaque;
-    VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, qpn);
+    RdmaHcaQp *qp = rdma_hca_table_get(&s->hca.qps, qpn);
 
     if (qp) {
         virtio_rdma_wq_retire(s, queue == RDMA_SQ ? &qp->sq : &qp->rq, count);
@@ -51,38 +51,38 @@ static void virtio_rdma_retire(void *opaque, uint32_t qpn,
 static void virtio_rdma_event(void *opaque, const RdmaEvent *event)
 {
     VirtIORdma *s = opaque;
-    VirtIORdmaQp *qp = NULL;
-    VirtIORdmaCq *cq = NULL;
-    VirtIORdmaSrq *srq;
+    RdmaHcaQp *qp = NULL;
+    RdmaHcaCq *cq = NULL;
+    RdmaHcaSrq *srq;
 
-    if (virtio_rdma_event_of(event->type) == VIRTIO_RDMA_EVENT_OF_QP) {
-        qp = virtio_rdma_table_get(&s->qps, event->id);
+    if (rdma_hca_event_of(event->type) == RDMA_HCA_EVENT_OF_QP) {
+        qp = rdma_hca_table_get(&s->hca.qps, event->id);
     } else if (event->type == RDMA_EVENT_CQ_ERR) {
-        cq = virtio_rdma_table_get(&s->cqs, event->id);
+        cq = rdma_hca_table_get(&s->hca.cqs, event->id);
     }
     if (cq) {
         /* It raises the event, once; no completion may follow that. */
-        virtio_rdma_cq_enter_error(s, cq);
+        rdma_hca_cq_enter_error(&s->hca, cq);
         return;
     }
     if (qp) {
-        virtio_rdma_error_event(s, qp, event->type);
+        rdma_hca_error_event(&s->hca, qp, event->type);
     }
     srq = event->type == RDMA_EVENT_SRQ_ERR
-          ? virtio_rdma_table_get(&s->srqs, event->id) : NULL;
+          ? rdma_hca_table_get(&s->hca.srqs, event->id) : NULL;
     if (srq) {
         /* Its QPs fail, too, and the event is raised then. */
-        virtio_rdma_wq_break(s, &srq->wq);
+        rdma_hca_wq_break(&s->hca, &srq->wq);
         return;
     }
-    virtio_rdma_event_raise(s, event->type, event->id);
+    rdma_hca_event_raise(&s->hca, event->type, event->id);
 }
 
 static RdmaNext virtio_rdma_next_send(void *opaque, uint32_t qpn, bool flush,
                                       RdmaSendWr *wr)
 {
     VirtIORdma *s = opaque;
-    VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, qpn);
+    RdmaHcaQp *qp = rdma_hca_table_get(&s->hca.qps, qpn);
 
     return qp && virtio_rdma_active(s) ? virtio_rdma_sq_next(s, qp, flush, wr)
                                        : RDMA_NEXT_NONE;
@@ -93,23 +93,23 @@ static void virtio_rdma_put_back_send(void *opaque, uint32_t qpn,
 {
     VirtIORdma *s = opaque;
 
-    virtio_rdma_sq_put_back(s, virtio_rdma_table_get(&s->qps, qpn), wr);
+    virtio_rdma_sq_put_back(s, rdma_hca_table_get(&s->hca.qps, qpn), wr);
 }
 
 /* The RQ or SRQ @id if the device may look there, or NULL */
-static VirtIORdmaWq *recv_queue(VirtIORdma *s, RdmaQueue queue, uint32_t id)
+static RdmaHcaWq *recv_queue(VirtIORdma *s, RdmaQueue queue, uint32_t id)
 {
-    VirtIORdmaSrq *srq;
-    VirtIORdmaQp *qp;
+    RdmaHcaSrq *srq;
+    RdmaHcaQp *qp;
 
     if (!virtio_rdma_active(s)) {
         return NULL;
     }
     if (queue == RDMA_SRQ) {
-        srq = virtio_rdma_table_get(&s->srqs, id);
+        srq = rdma_hca_table_get(&s->hca.srqs, id);
         return srq && !srq->error ? &srq->wq : NULL;
     }
-    qp = virtio_rdma_table_get(&s->qps, id);
+    qp = rdma_hca_table_get(&s->hca.qps, id);
     return qp && !qp->srq ? &qp->rq : NULL;
 }
 
@@ -117,7 +117,7 @@ static bool virtio_rdma_next_recv(void *opaque, RdmaQueue queue, uint32_t id,
                                   bool flush, RdmaRecvWr *wr)
 {
     VirtIORdma *s = opaque;
-    VirtIORdmaWq *wq = recv_queue(s, queue, id);
+    RdmaHcaWq *wq = recv_queue(s, queue, id);
 
     return wq && virtio_rdma_rq_next(s, wq, flush, wr);
 }
@@ -126,7 +126,7 @@ static uint32_t virtio_rdma_recv_count(void *opaque, RdmaQueue queue,
                                        uint32_t id)
 {
     VirtIORdma *s = opaque;
-    VirtIORdmaWq *wq = recv_queue(s, queue, id);
+    RdmaHcaWq *wq = recv_queue(s, queue, id);
 
     return wq ? virtio_rdma_rq_count(s, wq) : 0;
 }
@@ -135,7 +135,7 @@ static uint32_t virtio_rdma_recv_count(void *opaque, RdmaQueue queue,
 static bool virtio_rdma_recv_sleep(void *opaque, RdmaQueue queue, uint32_t id)
 {
     VirtIORdma *s = opaque;
-    VirtIORdmaWq *wq = recv_queue(s, queue, id);
+    RdmaHcaWq *wq = recv_queue(s, queue, id);
 
     return !wq || virtio_rdma_rq_sleep(s, wq);
 }
@@ -159,6 +159,41 @@ static const RdmaBackendClientOps client_ops = {
     .loaded = virtio_rdma_loaded,
 };
 
+static bool is_active(RdmaHca *hca)
+{
+    return virtio_rdma_active(virtio_rdma_of(hca));
+}
+
+static bool has_driver(RdmaHca *hca)
+{
+    return virtio_rdma_of(hca)->parent_obj.status & VIRTIO_CONFIG_S_DRIVER_OK;
+}
+
+static bool has_events(RdmaHca *hca)
+{
+    return virtio_rdma_has(virtio_rdma_of(hca), VIRTIO_RDMA_F_EVENTS) &&
+           has_driver(hca);
+}
+
+static void event(RdmaHca *hca)
+{
+    VirtIORdma *s = virtio_rdma_of(hca);
+
+    if (virtio_rdma_may_use_vqs(s)) {
+        virtio_rdma_events_run(s);
+    } else {
+        s->sched_events = true;
+        rdma_hca_bh_schedule(hca);
+    }
+}
+
+static const RdmaHcaOps hca_ops = {
+    .is_active = is_active,
+    .has_driver = has_driver,
+    .has_events = has_events,
+    .event = event,
+};
+
 bool virtio_rdma_backend_get(VirtIORdma *s, Error **errp)
 {
     const VirtIORdmaConf *conf = &s->conf;
@@ -180,20 +215,21 @@ bool virtio_rdma_backend_get(VirtIORdma *s, Error **errp)
                        "the backend");
             return false;
         }
-        s->backend = conf->rdmadev;
-        s->bc = RDMA_BACKEND_GET_CLASS(s->backend);
+        s->hca.backend = conf->rdmadev;
+        s->hca.bc = RDMA_BACKEND_GET_CLASS(s->hca.backend);
         return true;
     }
 
-    s->backend = rdma_backend_new_roce(OBJECT(s), conf->netdev, errp);
-    if (!s->backend) {
+    s->hca.backend = rdma_backend_new_roce(OBJECT(s), conf->netdev, errp);
+    if (!s->hca.backend) {
         return false;
     }
-    s->own_backend = true;
-    s->bc = RDMA_BACKEND_GET_CLASS(s->backend);
+    s->hca.own_backend = true;
+    s->hca.bc = RDMA_BACKEND_GET_CLASS(s->hca.backend);
     if (!buffer_is_zero(&conf->mac, sizeof(conf->mac))) {
         mac = qemu_mac_strdup_printf(conf->mac.a);
-        return object_property_set_str(OBJECT(s->backend), "mac", mac, errp);
+        return object_property_set_str(OBJECT(s->hca.backend), "mac", mac,
+                                       errp);
     }
     return true;
 }
@@ -241,7 +277,7 @@ static AddressSpace *get_dma_as(VirtIODevice *vdev)
  */
 static bool get_ctx(VirtIORdma *s, Error **errp)
 {
-    s->ctx = NULL;
+    s->hca.ctx = NULL;
     if (!s->conf.iothread) {
         return true;
     }
@@ -256,7 +292,7 @@ static bool get_ctx(VirtIORdma *s, Error **errp)
                    "one of them out");
         return false;
     }
-    s->ctx = iothread_get_aio_context(s->conf.iothread);
+    s->hca.ctx = iothread_get_aio_context(s->conf.iothread);
     return true;
 }
 
@@ -264,7 +300,7 @@ bool virtio_rdma_backend_attach(VirtIORdma *s, Error **errp)
 {
     const VirtIORdmaConf *conf = &s->conf;
 
-    s->limits = (RdmaBackendLimits) {
+    s->hca.limits = (RdmaBackendLimits) {
         .max_qp = wanted_qps(s),
         .max_qp_wr = conf->queue_size,
         .max_qp_wr_direct = conf->max_qp_wr,
@@ -297,14 +333,17 @@ bool virtio_rdma_backend_attach(VirtIORdma *s, Error **errp)
                             (conf->mem_mgt
                              ? VIRTIO_RDMA_CAP_MEM_MGT_EXTENSIONS : 0),
     };
+    rdma_hca_init(&s->hca, &hca_ops, OBJECT(s),
+                  qdev_get_parent_bus(DEVICE(s))->parent);
     if (!get_ctx(s, errp) ||
-        !rdma_backend_attach(s->backend, &client_ops, s,
-                             get_dma_as(VIRTIO_DEVICE(s)), s->ctx, &s->limits,
+        !rdma_backend_attach(s->hca.backend, &client_ops, s,
+                             get_dma_as(VIRTIO_DEVICE(s)), s->hca.ctx,
+                             &s->hca.limits,
                              errp)) {
         return false;
     }
-    s->max_vq_qp = MIN(s->limits.max_qp, conf->max_vq_qp);
-    s->max_vq_cq = MIN(s->limits.max_cq, conf->max_vq_cq);
-    s->max_vq_srq = MIN(s->limits.max_srq, conf->max_vq_srq);
+    s->max_vq_qp = MIN(s->hca.limits.max_qp, conf->max_vq_qp);
+    s->max_vq_cq = MIN(s->hca.limits.max_cq, conf->max_vq_cq);
+    s->max_vq_srq = MIN(s->hca.limits.max_srq, conf->max_vq_srq);
     return true;
 }

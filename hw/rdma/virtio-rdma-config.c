@@ -23,7 +23,7 @@ void virtio_rdma_config_update(VirtIORdma *s)
 {
     RdmaPortAttr port = {};
     VirtIORdmaConfigData data = {
-        .limits = &s->limits,
+        .limits = &s->hca.limits,
         .page_size_cap = RDMA_PAGE_SIZE,
         .max_vq_qp = s->max_vq_qp,
         .max_vq_cq = s->max_vq_cq,
@@ -32,7 +32,7 @@ void virtio_rdma_config_update(VirtIORdma *s)
                              ? VIRTIO_RDMA_MAX_PAGE_LIST : 0,
     };
 
-    s->bc->query_port(s->backend, &port);
+    s->hca.bc->query_port(s->hca.backend, &port);
     memcpy(s->conf.mac.a, port.mac, sizeof(port.mac));
     if (s->conf.sys_image_guid) {
         stq_be_p(data.sys_image_guid, s->conf.sys_image_guid);
@@ -47,18 +47,18 @@ void virtio_rdma_config_update(VirtIORdma *s)
         data.mr_page_sizes = VIRTIO_RDMA_MR_PAGE_SIZES;
     }
     if (virtio_rdma_offers(s, VIRTIO_RDMA_F_CQ_DEEP)) {
-        data.max_cqe_deep = s->limits.max_cqe_deep;
+        data.max_cqe_deep = s->hca.limits.max_cqe_deep;
     }
     if (virtio_rdma_offers(s, VIRTIO_RDMA_F_DIRECT_QP)) {
-        data.max_qp_wr_direct = s->limits.max_qp_wr_direct;
-        data.max_qp_direct = s->limits.max_qp;
+        data.max_qp_wr_direct = s->hca.limits.max_qp_wr_direct;
+        data.max_qp_direct = s->hca.limits.max_qp;
     }
     if (virtio_rdma_offers(s, VIRTIO_RDMA_F_DIRECT_CQ)) {
-        data.max_cq_direct = s->limits.max_cq;
-        data.max_cqe_direct = s->limits.max_cqe_deep;
+        data.max_cq_direct = s->hca.limits.max_cq;
+        data.max_cqe_direct = s->hca.limits.max_cqe_deep;
     }
     if (virtio_rdma_offers(s, VIRTIO_RDMA_F_DIRECT_SRQ)) {
-        data.max_srq_direct = s->limits.max_srq;
+        data.max_srq_direct = s->hca.limits.max_srq;
     }
     if (virtio_rdma_offers(s, VIRTIO_RDMA_F_COUNTERS)) {
         data.num_counters = VIRTIO_RDMA_NUM_COUNTERS;

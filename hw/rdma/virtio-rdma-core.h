@@ -60,15 +60,13 @@
 #define VIRTIO_RDMA_F_MAX           VIRTIO_RDMA_F_QP_COUNTERS
 
 /*
- * What is put off while the backend is busy: the bottom halves, a change of the
- * status, resets of virtqueues and of the device, and its end
+ * What is put off besides: a change of the status, resets of virtqueues and of
+ * the device, and its end
  */
-#define VIRTIO_RDMA_PENDING_BH      RDMA_PENDING_DEVICE(0)
-#define VIRTIO_RDMA_PENDING_WORK    RDMA_PENDING_DEVICE(1)
-#define VIRTIO_RDMA_PENDING_STATUS  RDMA_PENDING_DEVICE(2)
-#define VIRTIO_RDMA_PENDING_VQS     RDMA_PENDING_DEVICE(3)
-#define VIRTIO_RDMA_PENDING_RESET   RDMA_PENDING_DEVICE(4)
-#define VIRTIO_RDMA_PENDING_END     RDMA_PENDING_DEVICE(5)
+#define VIRTIO_RDMA_PENDING_STATUS  RDMA_HCA_PENDING_GUEST(0)
+#define VIRTIO_RDMA_PENDING_VQS     RDMA_HCA_PENDING_GUEST(1)
+#define VIRTIO_RDMA_PENDING_RESET   RDMA_HCA_PENDING_GUEST(2)
+#define VIRTIO_RDMA_PENDING_END     RDMA_HCA_PENDING_GUEST(3)
 
 /*
  * May this thread use virtqueues, and interrupt? The iothread leaves that to
@@ -76,32 +74,7 @@
  */
 static inline bool virtio_rdma_may_use_vqs(const VirtIORdma *s)
 {
-    return !s->ctx || bql_locked();
-}
-
-/*
- * Every entry into the device that works on objects or virtqueues is between
- * these two, see rdma_backend_enter(). Behind the outermost
- * virtio_rdma_leave() the device may be gone.
- */
-static inline void virtio_rdma_enter(VirtIORdma *s)
-{
-    rdma_backend_enter(s->backend);
-}
-
-static inline void virtio_rdma_leave(VirtIORdma *s)
-{
-    if (virtio_rdma_may_use_vqs(s) &&
-        unlikely(s->parent_obj.broken && s->running)) {
-        qemu_bh_schedule(s->bh);
-    }
-    rdma_backend_leave(s->backend);
-}
-
-/* Is there an entry further up on the stack? Then nothing may be freed. */
-static inline bool virtio_rdma_busy(const VirtIORdma *s)
-{
-    return s->backend && rdma_backend_busy(s->backend);
+    return !s->hca.ctx || bql_locked();
 }
 
 /* May guest memory be touched and the backend be given work? */
@@ -111,17 +84,12 @@ static inline bool virtio_rdma_active(VirtIORdma *s)
 
     if (!virtio_rdma_may_use_vqs(s)) {
         /* The others change without the device's lock */
-        return s->running;
+        return s->hca.running;
     }
     return vdev->vm_running && (vdev->status & VIRTIO_CONFIG_S_DRIVER_OK) &&
-           !virtio_device_disabled(vdev) && !s->unrealizing &&
-           !(qatomic_read(&s->backend->pending) & VIRTIO_RDMA_PENDING_RESET);
-}
-
-/* The device as its user knows it: the PCI function */
-static inline DeviceState *virtio_rdma_transport(VirtIORdma *s)
-{
-    return qdev_get_parent_bus(DEVICE(s))->parent;
+           !virtio_device_disabled(vdev) && !s->hca.unrealizing &&
+           !(qatomic_read(&s->hca.backend->pending) &
+             VIRTIO_RDMA_PENDING_RESET);
 }
 
 /* Is the feature offered? Before realize: does the user want it to be? */
@@ -145,7 +113,7 @@ static inline bool virtio_rdma_may_be_direct_srq(const VirtIORdma *s)
 /* Are there regions for fast registration? */
 static inline bool virtio_rdma_mem_mgt(const VirtIORdma *s)
 {
-    return s->limits.device_cap_flags & VIRTIO_RDMA_CAP_MEM_MGT_EXTENSIONS;
+    return s->hca.limits.device_cap_flags & VIRTIO_RDMA_CAP_MEM_MGT_EXTENSIONS;
 }
 
 /* Did the driver accept the feature? */
@@ -194,50 +162,6 @@ void virtio_rdma_extensions_start(VirtIORdma *s);
 /* Fill it in anew, as the port is now. The driver is not told. */
 void virtio_rdma_config_update(VirtIORdma *s);
 
-/* virtio-rdma-counters.c: counters, VIRTIO_RDMA_NUM_COUNTERS of them */
-
-/*
- * The driver asks for them, or for those of the port. 0 or a negative errno,
- * -EINPROGRESS among them.
- */
-int virtio_rdma_counters_update(VirtIORdma *s);
-/* As they were updated last. */
-void virtio_rdma_counters_get(VirtIORdma *s, uint64_t *values);
-/* Count on from @values, or from 0 if it is NULL. */
-void virtio_rdma_counters_set(VirtIORdma *s, const uint64_t *values);
-
-/* virtio-rdma-table.c: objects by number */
-
-/* Numbers are @first to @end - 1. */
-void virtio_rdma_table_init(VirtIORdmaTable *t, uint32_t first, uint32_t end);
-void virtio_rdma_table_free(VirtIORdmaTable *t);
-/* The table is empty: numbers begin anywhere, where nobody knows. */
-void virtio_rdma_table_scatter(VirtIORdmaTable *t);
-/* Finds a number that is not in use; false if there is none. */
-bool virtio_rdma_table_find(VirtIORdmaTable *t, uint32_t *id);
-void virtio_rdma_table_set(VirtIORdmaTable *t, uint32_t id, void *obj);
-void virtio_rdma_table_clear(VirtIORdmaTable *t, uint32_t id);
-/* @id, which is free, is the number to be found next. */
-void virtio_rdma_table_again(VirtIORdmaTable *t, uint32_t id);
-/* The first object from number @id on, which becomes its number, or NULL. */
-void *virtio_rdma_table_next(const VirtIORdmaTable *t, uint32_t *id);
-
-/*
- * For each object @obj of table @t and its number @n, in order; @obj may be
- * taken away meanwhile. What is not in use costs a bit, not a slot: tables are
- * large, and mostly empty.
- */
-#define VIRTIO_RDMA_TABLE_FOREACH(t, n, obj)                            \
-    for (uint32_t n = (t)->first;                                       \
-         ((obj) = virtio_rdma_table_next(t, &n)); n++)
-
-/* The object with the number @id, which may be any, or NULL. */
-static inline void *virtio_rdma_table_get(const VirtIORdmaTable *t,
-                                          uint32_t id)
-{
-    return id < t->end ? t->slot[id] : NULL;
-}
-
 /* virtio-rdma-ring.c: virtqueues */
 
 /* The work of popping @elem, besides that of an element with few descriptors */
@@ -278,7 +202,7 @@ typedef int VirtIORdmaCheckId(VirtIORdma *s, uint32_t id,
  * Find a free number of @first to @end - 1 that @check returns 0 for. -EINVAL
  * if the rings of some free number are only too small, else -ENOMEM.
  */
-int virtio_rdma_vq_find_id(VirtIORdma *s, VirtIORdmaTable *t,
+int virtio_rdma_vq_find_id(VirtIORdma *s, RdmaHcaTable *t,
                            uint32_t first, uint32_t end,
                            VirtIORdmaCheckId *check,
                            const VirtIORdmaReq *req, uint32_t *id);

@@ -4,37 +4,34 @@
  * migration they go on from the values of the source.
  */
 #include "qemu/osdep.h"
-#include "virtio-rdma-core.h"
+#include "hw/rdma/hca.h"
 
-QEMU_BUILD_BUG_ON(VIRTIO_RDMA_NUM_COUNTERS > RDMA_BACKEND_MAX_COUNTERS);
-
-static void read_backend(VirtIORdma *s, uint64_t *values)
+static void read_backend(RdmaHca *hca, uint64_t *values)
 {
-    uint64_t all[RDMA_BACKEND_MAX_COUNTERS] = {};
-
-    if (s->bc->query_counters) {
-        s->bc->query_counters(s->backend, RDMA_NO_QPN, all);
-    }
-    memcpy(values, all, VIRTIO_RDMA_NUM_COUNTERS * sizeof(*values));
-}
-
-int virtio_rdma_counters_update(VirtIORdma *s)
-{
-    return s->bc->update_counters ? s->bc->update_counters(s->backend) : 0;
-}
-
-void virtio_rdma_counters_get(VirtIORdma *s, uint64_t *values)
-{
-    read_backend(s, values);
-    for (unsigned i = 0; i < VIRTIO_RDMA_NUM_COUNTERS; i++) {
-        values[i] -= s->counters_base[i];
+    memset(values, 0, RDMA_NUM_COUNTERS * sizeof(*values));
+    if (hca->bc->query_counters) {
+        hca->bc->query_counters(hca->backend, RDMA_NO_QPN, values);
     }
 }
 
-void virtio_rdma_counters_set(VirtIORdma *s, const uint64_t *values)
+int rdma_hca_counters_update(RdmaHca *hca)
 {
-    read_backend(s, s->counters_base);
-    for (unsigned i = 0; values && i < VIRTIO_RDMA_NUM_COUNTERS; i++) {
-        s->counters_base[i] -= values[i];
+    return hca->bc->update_counters
+           ? hca->bc->update_counters(hca->backend) : 0;
+}
+
+void rdma_hca_counters_get(RdmaHca *hca, uint64_t *values)
+{
+    read_backend(hca, values);
+    for (unsigned i = 0; i < RDMA_NUM_COUNTERS; i++) {
+        values[i] -= hca->counters_base[i];
+    }
+}
+
+void rdma_hca_counters_set(RdmaHca *hca, const uint64_t *values)
+{
+    read_backend(hca, hca->counters_base);
+    for (unsigned i = 0; values && i < RDMA_NUM_COUNTERS; i++) {
+        hca->counters_base[i] -= values[i];
     }
 }

@@ -36,7 +36,7 @@ bool virtio_rdma_cq_backlog_add(VirtIORdmaCq *cq, const VirtIORdmaCqe *cqe)
 {
     VirtIORdmaCqe *block;
 
-    if (cq->n_backlog >= cq->cqe) {
+    if (cq->n_backlog >= cq->core.cqe) {
         return false;
     }
     if (!cq->backlog) {
@@ -74,7 +74,7 @@ void virtio_rdma_cq_forget_qp(VirtIORdma *s, VirtIORdmaCq *cq, uint32_t qpn)
 {
     uint32_t n = 0;
 
-    rdma_work_pay(&s->ctrl_budget, cq->n_backlog * RDMA_WORK_ENTRY);
+    rdma_work_pay(&s->hca.cmd_budget, cq->n_backlog * RDMA_WORK_ENTRY);
     for (uint32_t i = 0; i < cq->n_backlog; i++) {
         VirtIORdmaCqe *cqe = virtio_rdma_cq_backlog_at(cq, i);
 

@@ -27,8 +27,8 @@ typedef enum PushResult {
 
 static uint32_t max_cqe(VirtIORdma *s)
 {
-    return virtio_rdma_has(s, VIRTIO_RDMA_F_CQ_DEEP) ? s->limits.max_cqe_deep
-                                                     : s->limits.max_cqe;
+    return virtio_rdma_has(s, VIRTIO_RDMA_F_CQ_DEEP)
+           ? s->hca.limits.max_cqe_deep : s->hca.limits.max_cqe;
 }
 
 static size_t cqe_size(VirtIORdma *s)
@@ -50,7 +50,7 @@ static PushResult push_cqe(VirtIORdma *s, VirtIORdmaCq *cq,
     }
     if (vdev->broken) {
         qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: CQ %u: the device is "
-                      "broken, see the error before\n", cq->cqn);
+                      "broken, see the error before\n", cq->core.cqn);
         return CQ_FAILED;
     }
     if (!elem) {
@@ -59,7 +59,7 @@ static PushResult push_cqe(VirtIORdma *s, VirtIORdmaCq *cq,
     rdma_work_pay(budget, RDMA_WORK_WR);
     if (elem->in_num + elem->out_num > MAX_CQE_DESCS) {
         qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: CQ %u: a buffer has %u "
-                      "descriptors, but may have %u\n", cq->cqn,
+                      "descriptors, but may have %u\n", cq->core.cqn,
                       elem->in_num + elem->out_num, MAX_CQE_DESCS);
         virtio_rdma_vq_unpop(s, cq->vq, elem);
         return CQ_FAILED;
@@ -68,7 +68,7 @@ static PushResult push_cqe(VirtIORdma *s, VirtIORdmaCq *cq,
     if (room < size) {
         qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: CQ %u: a buffer has %zu "
                       "writable bytes, less than the %zu of a CQE\n",
-                      cq->cqn, room, size);
+                      cq->core.cqn, room, size);
         virtqueue_unpop(cq->vq, elem, 0);
         return CQ_FAILED;
     }
@@ -94,7 +94,7 @@ static bool fires(VirtIORdma *s, VirtIORdmaCq *cq, bool solicited)
 
 static void interrupt(VirtIORdma *s, VirtIORdmaCq *cq)
 {
-    trace_virtio_rdma_cq_notify(s, cq->cqn);
+    trace_virtio_rdma_cq_notify(s, cq->core.cqn);
     virtio_rdma_vq_notify(s, cq->vq);
 }
 
@@ -137,10 +137,14 @@ static bool flush(VirtIORdma *s, VirtIORdmaCq *cq, uint32_t *budget)
     return true;
 }
 
-static bool complete(VirtIORdma *s, VirtIORdmaCq *cq, const VirtIORdmaCqe *cqe)
+static bool complete(RdmaHca *hca, RdmaHcaCq *core, const RdmaWc *wc,
+                     bool solicited)
 {
+    VirtIORdma *s = virtio_rdma_of(hca);
+    VirtIORdmaCq *cq = virtio_rdma_cq(core);
+    VirtIORdmaCqe cqe = virtio_rdma_cqe(s, wc, solicited);
     uint32_t max_backlog =
-        virtio_rdma_has(s, VIRTIO_RDMA_F_CQ_DEEP) ? cq->cqe : 0;
+        virtio_rdma_has(s, VIRTIO_RDMA_F_CQ_DEEP) ? cq->core.cqe : 0;
     PushResult result = NO_BUFFER;
     /* More than one completion costs, so that the backlog becomes shorter */
     uint32_t budget = COMPLETE_BUDGET;
@@ -149,23 +153,23 @@ static bool complete(VirtIORdma *s, VirtIORdmaCq *cq, const VirtIORdmaCqe *cqe)
         return false;
     }
     if (!cq->n_backlog) {
-        result = push_cqe(s, cq, cqe, &budget);
+        result = push_cqe(s, cq, &cqe, &budget);
     }
     if (result == PUSHED) {
-        if (fires(s, cq, cqe->solicited)) {
+        if (fires(s, cq, cqe.solicited)) {
             interrupt(s, cq);
         }
         return true;
     }
     if (result == NO_BUFFER && max_backlog &&
-        virtio_rdma_cq_backlog_add(cq, cqe)) {
-        trace_virtio_rdma_cq_backlog(s, cq->cqn, cqe->qpn, cq->n_backlog);
+        virtio_rdma_cq_backlog_add(cq, &cqe)) {
+        trace_virtio_rdma_cq_backlog(s, cq->core.cqn, cqe.qpn, cq->n_backlog);
         return flush(s, cq, &budget);
     }
     if (result == NO_BUFFER) {
         qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: CQ %u overruns: no "
                       "buffer for a completion, and %u of %u in the backlog\n",
-                      cq->cqn, cq->n_backlog, max_backlog);
+                      cq->core.cqn, cq->n_backlog, max_backlog);
     }
     return false;
 }
@@ -177,7 +181,7 @@ static void arm(VirtIORdma *s, VirtIORdmaCq *cq, VirtIORdmaArm type)
     } else {
         cq->arm = MAX(cq->arm, type);
     }
-    trace_virtio_rdma_cq_arm(s, cq->cqn, cq->arm);
+    trace_virtio_rdma_cq_arm(s, cq->core.cqn, cq->arm);
 }
 
 static int resize(VirtIORdma *s, VirtIORdmaCq *cq, const VirtIORdmaReq *req)
@@ -193,17 +197,32 @@ static int resize(VirtIORdma *s, VirtIORdmaCq *cq, const VirtIORdmaReq *req)
         !virtio_rdma_check_range("backlog", cq->n_backlog, 0, cqe - used)) {
         return -EINVAL;
     }
-    return s->bc->resize_cq ? s->bc->resize_cq(s->backend, cq->cqn, cqe) : 0;
+    return s->hca.bc->resize_cq
+           ? s->hca.bc->resize_cq(s->hca.backend, cq->core.cqn, cqe) : 0;
 }
 
 static void destroyed(VirtIORdma *s, VirtIORdmaCq *cq)
 {
-    virtio_rdma_vq_abandon(s, VIRTIO_RDMA_CQ_VQ(cq->cqn));
+    virtio_rdma_vq_abandon(s, VIRTIO_RDMA_CQ_VQ(cq->core.cqn));
+}
+
+static void drop(RdmaHca *hca, RdmaHcaCq *cq)
+{
+    virtio_rdma_cq_backlog_clear(virtio_rdma_cq(cq));
+}
+
+static void inspect(RdmaHca *hca, const RdmaHcaCq *core, RdmaCqInfo *info)
+{
+    info->backlog = container_of(core, VirtIORdmaCq, core)->n_backlog;
 }
 
 const VirtIORdmaCqOps virtio_rdma_cq_vq_ops = {
+    .core = {
+        .complete = complete,
+        .drop = drop,
+        .inspect = inspect,
+    },
     .max_cqe = max_cqe,
-    .complete = complete,
     .flush = flush,
     .arm = arm,
     .resize = resize,
@@ -212,9 +231,10 @@ const VirtIORdmaCqOps virtio_rdma_cq_vq_ops = {
 
 void virtio_rdma_cq_use_vq(VirtIORdma *s, VirtIORdmaCq *cq)
 {
-    uint32_t n = VIRTIO_RDMA_CQ_VQ(cq->cqn);
+    uint32_t n = VIRTIO_RDMA_CQ_VQ(cq->core.cqn);
 
-    cq->ops = cq->is_eq ? &virtio_rdma_eq_ops : &virtio_rdma_cq_vq_ops;
+    cq->core.ops = cq->core.is_eq ? &virtio_rdma_eq_ops.core
+                                  : &virtio_rdma_cq_vq_ops.core;
     cq->vq = virtio_get_queue(VIRTIO_DEVICE(s), n);
     cq->seen = virtio_queue_get_last_avail_idx(VIRTIO_DEVICE(s), n);
     clear_bit(n, s->stale_vqs);
@@ -232,10 +252,37 @@ void virtio_rdma_cq_start_vq(VirtIORdma *s, VirtIORdmaCq *cq)
 
 VirtIORdmaCq *virtio_rdma_cq_of_vq(VirtIORdma *s, uint32_t n)
 {
-    VirtIORdmaCq *cq = n >= VIRTIO_RDMA_CQ_VQ(0) && n <= s->max_vq_cq
-                       ? virtio_rdma_table_get(&s->cqs,
-                                               n - VIRTIO_RDMA_CQ_VQ(0))
-                       : NULL;
+    RdmaHcaCq *core = n >= VIRTIO_RDMA_CQ_VQ(0) && n <= s->max_vq_cq
+                      ? rdma_hca_table_get(&s->hca.cqs,
+                                           n - VIRTIO_RDMA_CQ_VQ(0))
+                      : NULL;
+    VirtIORdmaCq *cq = core ? virtio_rdma_cq(core) : NULL;
 
     return cq && cq->vq ? cq : NULL;
+}
+
+VirtIORdmaCqe virtio_rdma_cqe(VirtIORdma *s, const RdmaWc *wc, bool solicited)
+{
+    VirtIORdmaCqe cqe = {
+        .qpn = wc->qp_num,
+        .solicited = solicited || wc->status != RDMA_WC_SUCCESS,
+    };
+
+    virtio_rdma_codec_put_cqe(cqe.bytes, wc,
+                              virtio_rdma_has(s, VIRTIO_RDMA_F_CQE_EX));
+    return cqe;
+}
+
+bool virtio_rdma_cq_flush(VirtIORdma *s, VirtIORdmaCq *cq, uint32_t *budget)
+{
+    const VirtIORdmaCqOps *ops = virtio_rdma_cq_ops(cq);
+
+    if (cq->core.error) {
+        return false;
+    }
+    if (ops->flush && !ops->flush(s, cq, budget)) {
+        rdma_hca_cq_enter_error(&s->hca, &cq->core);
+        return false;
+    }
+    return true;
 }

@@ -14,17 +14,17 @@ VirtIORdmaCq *virtio_rdma_cq_add(VirtIORdma *s, uint32_t cqn, uint32_t cqe)
 {
     VirtIORdmaCq *cq = g_new0(VirtIORdmaCq, 1);
 
-    cq->cqn = cqn;
-    cq->cqe = cqe;
+    cq->core.cqn = cqn;
+    cq->core.cqe = cqe;
     QTAILQ_INIT(&cq->events);
-    virtio_rdma_table_set(&s->cqs, cqn, cq);
+    rdma_hca_table_set(&s->hca.cqs, cqn, &cq->core);
     return cq;
 }
 
 void virtio_rdma_cq_remove(VirtIORdma *s, VirtIORdmaCq *cq)
 {
-    virtio_rdma_table_clear(&s->cqs, cq->cqn);
-    virtio_rdma_events_forget(s, VIRTIO_RDMA_EVENT_OF_CQ, cq->cqn);
+    rdma_hca_table_clear(&s->hca.cqs, cq->core.cqn);
+    rdma_hca_events_forget(&s->hca, RDMA_HCA_EVENT_OF_CQ, cq->core.cqn);
     virtio_rdma_eq_detach(s, cq);
     virtio_rdma_direct_cq_stop(s, cq);
     g_clear_pointer(&cq->backlog, g_ptr_array_unref);
@@ -95,7 +95,7 @@ static int add_cq(VirtIORdma *s, const VirtIORdmaReq *req, uint32_t cqn,
             return -EINVAL;
         }
         *cq = virtio_rdma_cq_add(s, cqn, cqe);
-        (*cq)->is_eq = flags_of(s, req) & VIRTIO_RDMA_CQ_EVENTS;
+        (*cq)->core.is_eq = flags_of(s, req) & VIRTIO_RDMA_CQ_EVENTS;
         virtio_rdma_cq_start_vq(s, *cq);
         return 0;
     }
@@ -132,8 +132,8 @@ int virtio_rdma_cq_create(VirtIORdma *s, const VirtIORdmaReq *req,
     if (!virtio_rdma_check_range("cqe", cqe, 1, ops_of(flags)->max_cqe(s))) {
         return -EINVAL;
     }
-    ret = virtio_rdma_vq_find_id(s, &s->cqs, s->cqs.first,
-                                 flags & VIRTIO_RDMA_CQ_DIRECT ? s->cqs.end
+    ret = virtio_rdma_vq_find_id(s, &s->hca.cqs, s->hca.cqs.first,
+                                 flags & VIRTIO_RDMA_CQ_DIRECT ? s->hca.cqs.end
                                                                : s->max_vq_cq,
                                  check_cqn, req, &cqn);
     if (ret) {
@@ -143,12 +143,12 @@ int virtio_rdma_cq_create(VirtIORdma *s, const VirtIORdmaReq *req,
     if (ret) {
         return ret;
     }
-    ret = s->bc->create_cq && !cq->is_eq
-          ? s->bc->create_cq(s->backend, cqn, cqe) : 0;
+    ret = s->hca.bc->create_cq && !cq->core.is_eq
+          ? s->hca.bc->create_cq(s->hca.backend, cqn, cqe) : 0;
     if (ret) {
         virtio_rdma_cq_remove(s, cq);
         if (ret == -EINPROGRESS) {
-            virtio_rdma_table_again(&s->cqs, cqn);
+            rdma_hca_table_again(&s->hca.cqs, cqn);
         }
         return ret;
     }
@@ -160,23 +160,25 @@ int virtio_rdma_cq_create(VirtIORdma *s, const VirtIORdmaReq *req,
 int virtio_rdma_cq_destroy(VirtIORdma *s, const VirtIORdmaReq *req,
                            VirtIORdmaRsp *rsp)
 {
-    VirtIORdmaCq *cq = virtio_rdma_table_get(&s->cqs, req->destroy.id);
+    RdmaHcaCq *core = rdma_hca_table_get(&s->hca.cqs, req->destroy.id);
+    VirtIORdmaCq *cq = core ? virtio_rdma_cq(core) : NULL;
     int ret;
 
     if (!cq) {
         return -ENOENT;
     }
-    if (cq->users) {
+    if (cq->core.users) {
         return -EBUSY;
     }
-    ret = cq->is_eq
-          ? 0 : s->bc->destroy(s->backend, RDMA_OBJECT_CQ, cq->cqn);
+    ret = cq->core.is_eq ? 0 : s->hca.bc->destroy(s->hca.backend,
+                                                  RDMA_OBJECT_CQ,
+                                                  cq->core.cqn);
     if (ret) {
         return ret;
     }
-    trace_virtio_rdma_cq_destroy(s, cq->cqn);
-    if (cq->ops->destroyed) {
-        cq->ops->destroyed(s, cq);
+    trace_virtio_rdma_cq_destroy(s, cq->core.cqn);
+    if (virtio_rdma_cq_ops(cq)->destroyed) {
+        virtio_rdma_cq_ops(cq)->destroyed(s, cq);
     }
     virtio_rdma_cq_remove(s, cq);
     return 0;
@@ -185,20 +187,22 @@ int virtio_rdma_cq_destroy(VirtIORdma *s, const VirtIORdmaReq *req,
 int virtio_rdma_cq_resize(VirtIORdma *s, const VirtIORdmaReq *req,
                           VirtIORdmaRsp *rsp)
 {
-    VirtIORdmaCq *cq = virtio_rdma_cq_get(s, req->resize_cq.cqn);
+    RdmaHcaCq *core = rdma_hca_cq_get(&s->hca, req->resize_cq.cqn);
+    VirtIORdmaCq *cq = core ? virtio_rdma_cq(core) : NULL;
     uint32_t cqe = req->resize_cq.cqe;
     int ret;
 
     if (!cq) {
         return -ENOENT;
     }
-    if (!virtio_rdma_check_range("cqe", cqe, 1, cq->ops->max_cqe(s))) {
+    if (!virtio_rdma_check_range("cqe", cqe, 1,
+                                 virtio_rdma_cq_ops(cq)->max_cqe(s))) {
         return -EINVAL;
     }
-    ret = cq->ops->resize(s, cq, req);
+    ret = virtio_rdma_cq_ops(cq)->resize(s, cq, req);
     if (ret == 0) {
-        trace_virtio_rdma_cq_resize(s, cq->cqn, cq->cqe, cqe);
-        cq->cqe = cqe;
+        trace_virtio_rdma_cq_resize(s, cq->core.cqn, cq->core.cqe, cqe);
+        cq->core.cqe = cqe;
     }
     return ret;
 }
@@ -206,15 +210,16 @@ int virtio_rdma_cq_resize(VirtIORdma *s, const VirtIORdmaReq *req,
 int virtio_rdma_cq_req_notify(VirtIORdma *s, const VirtIORdmaReq *req,
                               VirtIORdmaRsp *rsp)
 {
-    VirtIORdmaCq *cq = virtio_rdma_cq_get(s, req->notify.cqn);
+    RdmaHcaCq *core = rdma_hca_cq_get(&s->hca, req->notify.cqn);
+    VirtIORdmaCq *cq = core ? virtio_rdma_cq(core) : NULL;
     uint32_t flags = req->notify.flags;
 
     if (!cq) {
         return -ENOENT;
     }
-    if (!cq->ops->arm) {
+    if (!virtio_rdma_cq_ops(cq)->arm) {
         qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: CQ %u is a direct one, "
-                      "which is armed in memory\n", cq->cqn);
+                      "which is armed in memory\n", cq->core.cqn);
         return -EINVAL;
     }
     if (!flags ||
@@ -223,7 +228,9 @@ int virtio_rdma_cq_req_notify(VirtIORdma *s, const VirtIORdmaReq *req,
                                  VIRTIO_RDMA_NOTIFY_NEXT_COMPLETION)) {
         return -EINVAL;
     }
-    cq->ops->arm(s, cq, flags & VIRTIO_RDMA_NOTIFY_NEXT_COMPLETION
-                        ? VIRTIO_RDMA_ARM_NEXT : VIRTIO_RDMA_ARM_SOLICITED);
+    virtio_rdma_cq_ops(cq)->arm(s, cq,
+                                flags & VIRTIO_RDMA_NOTIFY_NEXT_COMPLETION
+                                ? VIRTIO_RDMA_ARM_NEXT
+                                : VIRTIO_RDMA_ARM_SOLICITED);
     return 0;
 }

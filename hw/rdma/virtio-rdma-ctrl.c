@@ -54,6 +54,12 @@ static const Command commands[VIRTIO_RDMA_CMD_MAX + 1] = {
     CMD_OF(QP_COUNTERS, QUERY_QP_COUNTERS, virtio_rdma_qp_counters_query),
 };
 
+QEMU_BUILD_BUG_ON((int)RDMA_COMMAND_QUERY_PORT + 1 !=
+                  (int)VIRTIO_RDMA_CMD_QUERY_PORT);
+QEMU_BUILD_BUG_ON((int)RDMA_COMMAND_RESIZE_CQ + 1 !=
+                  (int)VIRTIO_RDMA_CMD_RESIZE_CQ);
+QEMU_BUILD_BUG_ON((int)RDMA_COMMAND__MAX != VIRTIO_RDMA_CMD_MAX);
+
 static uint8_t status_of(VirtIORdma *s, int ret)
 {
     if (ret >= 0) {
@@ -120,11 +126,26 @@ static size_t rsp_size(VirtIORdma *s, uint8_t cmd)
            ? layout->rsp_host : layout->rsp_min;
 }
 
+/* The QP that a command is about, or RDMA_NO_QPN */
+static uint32_t qpn_of(uint8_t cmd, const VirtIORdmaReq *req)
+{
+    switch (cmd) {
+    case VIRTIO_RDMA_CMD_MODIFY_QP:
+    case VIRTIO_RDMA_CMD_QUERY_QP:
+        return req->qp.qpn;
+    case VIRTIO_RDMA_CMD_DESTROY_QP:
+        return req->destroy.id;
+    default:
+        return RDMA_NO_QPN;
+    }
+}
+
 static int handle(VirtIORdma *s, uint8_t cmd, const VirtIORdmaReq *req,
                   VirtIORdmaRsp *rsp)
 {
-    if (unlikely(s->fault_points & VIRTIO_RDMA_FAULT_AT_COMMAND)) {
-        int ret = virtio_rdma_fault_command(s, cmd, s->ctrl_pending, req);
+    if (unlikely(s->hca.fault_points & RDMA_HCA_FAULT_AT_COMMAND)) {
+        int ret = rdma_hca_fault_command(&s->hca, cmd, s->ctrl_pending,
+                                         qpn_of(cmd, req));
 
         if (ret) {
             return ret;
@@ -213,8 +234,8 @@ void virtio_rdma_ctrl_run(VirtIORdma *s)
     if (s->ctrl_waiting || !virtio_rdma_ring_check(s, vq, &s->ctrl_seen)) {
         return;
     }
-    s->ctrl_budget = RDMA_TURN_BUDGET;
-    while (s->ctrl_budget && !rdma_backend_frees_much()) {
+    s->hca.cmd_budget = RDMA_TURN_BUDGET;
+    while (s->hca.cmd_budget && !rdma_backend_frees_much()) {
         g_autofree VirtQueueElement *elem =
             virtqueue_pop(vq, sizeof(VirtQueueElement));
         VirtIORdmaRsp rsp = {};
@@ -234,16 +255,16 @@ void virtio_rdma_ctrl_run(VirtIORdma *s)
             return;
         }
         virtio_rdma_ctrl_forget(s);
-        rdma_work_pay(&s->ctrl_budget, RDMA_WORK_COMMAND);
+        rdma_work_pay(&s->hca.cmd_budget, RDMA_WORK_COMMAND);
         answer(s, vq, elem, cmd, ret, &rsp);
     }
-    qemu_bh_schedule(s->bh);
+    qemu_bh_schedule(s->hca.bh);
 }
 
 void virtio_rdma_ctrl_forget(VirtIORdma *s)
 {
     virtio_rdma_pages_drop(s);
-    virtio_rdma_fault_forget_command(s);
+    rdma_hca_fault_forget_command(&s->hca);
     g_free(s->ctrl_pending);
     s->ctrl_pending = NULL;
     s->ctrl_waiting = false;
@@ -254,5 +275,5 @@ void virtio_rdma_ctrl_resume(void *opaque)
     VirtIORdma *s = opaque;
 
     s->ctrl_waiting = false;
-    qemu_bh_schedule(s->bh);
+    qemu_bh_schedule(s->hca.bh);
 }

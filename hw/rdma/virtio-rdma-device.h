@@ -16,6 +16,8 @@
  * return whether it has.
  */
 bool virtio_rdma_running_update(VirtIORdma *s, uint8_t status);
+/* Of RdmaBackendClientOps */
+void virtio_rdma_port_changed(void *opaque);
 /* The bottom half, and with an iothread that one's part of it */
 void virtio_rdma_bh(void *opaque);
 void virtio_rdma_work_bh(void *opaque);
@@ -40,37 +42,11 @@ void virtio_rdma_run_pending(void *opaque, uint32_t pending);
 /* Let the backend go. */
 void virtio_rdma_backend_put(VirtIORdma *s);
 
-/* virtio-rdma-inspect.c: a look from the host */
-
-/* Which of the objects of a device are wanted. */
-typedef struct VirtIORdmaLook {
-    bool kinds[RDMA_OBJECT_KIND__MAX];
-    bool detail;
-    uint32_t first;
-    uint32_t max;
-} VirtIORdmaLook;
-
-/* The caller frees what is returned. */
-RdmaInfo *virtio_rdma_inspect(VirtIORdma *s, const VirtIORdmaLook *look);
-
-/* virtio-rdma-qmp.c: which devices there are */
-
-/* Those that are realized: VirtIORdma, to be freed by g_ptr_array_unref(). */
-GPtrArray *virtio_rdma_find_all(void);
-/* The one with that ID or path; NULL and @errp if there is none. */
-VirtIORdma *virtio_rdma_find(const char *name, Error **errp);
-/* As the user may call it: by its ID, or its path if it has none. */
-char *virtio_rdma_name(VirtIORdma *s);
-
-/* virtio-rdma-hmp.c: the same for people */
-
-void virtio_rdma_hmp_init(void);
-
 /* virtio-rdma-client.c: the backend */
 
 /* Find the backend that the properties name, or make one. */
 bool virtio_rdma_backend_get(VirtIORdma *s, Error **errp);
-/* Attach to it; afterwards s->limits are those of device and backend. */
+/* Attach to it; afterwards s->hca.limits are those of device and backend. */
 bool virtio_rdma_backend_attach(VirtIORdma *s, Error **errp);
 
 #endif

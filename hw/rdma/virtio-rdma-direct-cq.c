@@ -53,13 +53,13 @@ static bool count(VirtIORdma *s, VirtIORdmaCq *cq, uint32_t *unconsumed)
                                      VIRTIO_RDMA_DIRECT_CQ_AT(consumer),
                                      &consumed)) {
         qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: the counters of CQ %u "
-                      "are not in RAM any more\n", cq->cqn);
+                      "are not in RAM any more\n", cq->core.cqn);
         return false;
     }
     if (cq->produced - consumed > depth) {
         qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: the consumer of CQ %u is "
                       "%u, but there were %u CQEs, and there are %u slots\n",
-                      cq->cqn, consumed, cq->produced, depth);
+                      cq->core.cqn, consumed, cq->produced, depth);
         return false;
     }
     cq->consumed = consumed;
@@ -78,7 +78,7 @@ static bool write_cqe(VirtIORdma *s, VirtIORdmaCq *cq, const uint8_t *cqe)
     }
     if (unconsumed >= depth) {
         qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: CQ %u overruns: its %u "
-                      "slots have CQEs that are not consumed\n", cq->cqn,
+                      "slots have CQEs that are not consumed\n", cq->core.cqn,
                       depth);
         return false;
     }
@@ -87,7 +87,7 @@ static bool write_cqe(VirtIORdma *s, VirtIORdmaCq *cq, const uint8_t *cqe)
                                       (offset & (RDMA_PAGE_SIZE - 1)), cqe,
                                       cq->produced + 1)) {
         qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: a slot of CQ %u is not "
-                      "in RAM any more\n", cq->cqn);
+                      "in RAM any more\n", cq->core.cqn);
         return false;
     }
     cq->produced++;
@@ -114,15 +114,23 @@ static bool fires(VirtIORdma *s, VirtIORdmaCq *cq, bool solicited)
 
 static uint32_t max_cqe(VirtIORdma *s)
 {
-    return s->limits.max_cqe_deep;
+    return s->hca.limits.max_cqe_deep;
 }
 
-static bool complete(VirtIORdma *s, VirtIORdmaCq *cq, const VirtIORdmaCqe *cqe)
+static bool complete(RdmaHca *hca, RdmaHcaCq *core, const RdmaWc *wc,
+                     bool solicited)
 {
-    if (!write_cqe(s, cq, cqe->bytes)) {
+    VirtIORdma *s = virtio_rdma_of(hca);
+    VirtIORdmaCq *cq = virtio_rdma_cq(core);
+    uint8_t bytes[VIRTIO_RDMA_CQE_ROOM];
+
+    virtio_rdma_codec_put_cqe(bytes, wc,
+                              virtio_rdma_has(s, VIRTIO_RDMA_F_CQE_EX));
+    if (!write_cqe(s, cq, bytes)) {
         return false;
     }
-    virtio_rdma_eq_completed(s, cq, cqe->solicited);
+    virtio_rdma_eq_completed(s, cq, solicited ||
+                             wc->status != RDMA_WC_SUCCESS);
     return true;
 }
 
@@ -146,8 +154,8 @@ static int resize(VirtIORdma *s, VirtIORdmaCq *cq, const VirtIORdmaReq *req)
         !virtio_rdma_check_range("CQEs that are not consumed", unconsumed, 0,
                                  cqe)) {
         ret = -EINVAL;
-    } else if (s->bc->resize_cq) {
-        ret = s->bc->resize_cq(s->backend, cq->cqn, cqe);
+    } else if (s->hca.bc->resize_cq) {
+        ret = s->hca.bc->resize_cq(s->hca.backend, cq->core.cqn, cqe);
     }
     if (ret) {
         virtio_rdma_pages_free(s, pages, direct.pages.npages);
@@ -157,10 +165,21 @@ static int resize(VirtIORdma *s, VirtIORdmaCq *cq, const VirtIORdmaReq *req)
     return 0;
 }
 
+static void inspect(RdmaHca *hca, const RdmaHcaCq *core, RdmaCqInfo *info)
+{
+    const VirtIORdmaCq *cq = container_of(core, VirtIORdmaCq, core);
+
+    info->has_eqn = cq->eq;
+    info->eqn = cq->eq ? cq->eq->core.cqn : 0;
+}
+
 const VirtIORdmaCqOps virtio_rdma_cq_slots_ops = {
-    .is_direct = true,
+    .core = {
+        .is_direct = true,
+        .complete = complete,
+        .inspect = inspect,
+    },
     .max_cqe = max_cqe,
-    .complete = complete,
     .fires = fires,
     .resize = resize,
 };
@@ -170,7 +189,7 @@ void virtio_rdma_direct_cq_start(VirtIORdma *s, VirtIORdmaCq *cq,
                                  uint64_t *pages)
 {
     virtio_rdma_direct_cq_stop(s, cq);
-    cq->ops = &virtio_rdma_cq_slots_ops;
+    cq->core.ops = &virtio_rdma_cq_slots_ops.core;
     cq->pages = pages;
     cq->npages = direct->pages.npages;
     cq->depth_shift = direct->depth_shift;

@@ -14,7 +14,7 @@
 void virtio_rdma_eq_attach(VirtIORdmaCq *cq, VirtIORdmaCq *eq)
 {
     cq->eq = eq;
-    eq->users++;
+    eq->core.users++;
 }
 
 static void unschedule(VirtIORdma *s, VirtIORdmaCq *eq)
@@ -42,7 +42,7 @@ void virtio_rdma_eq_detach(VirtIORdma *s, VirtIORdmaCq *cq)
     unschedule(s, cq);
     if (cq->eq) {
         drop_event(cq);
-        cq->eq->users--;
+        cq->eq->core.users--;
         cq->eq = NULL;
     }
 }
@@ -51,15 +51,15 @@ void virtio_rdma_eq_fail(VirtIORdma *s, VirtIORdmaCq *eq)
 {
     VirtIORdmaCq *cq, *next;
 
-    if (eq->error) {
+    if (eq->core.error) {
         return;
     }
-    eq->error = true;
+    eq->core.error = true;
     QTAILQ_FOREACH_SAFE(cq, &eq->events, next_event, next) {
         drop_event(cq);
     }
-    trace_virtio_rdma_cq_error(s, eq->cqn);
-    virtio_rdma_event_raise(s, RDMA_EVENT_CQ_ERR, eq->cqn);
+    trace_virtio_rdma_cq_error(s, eq->core.cqn);
+    rdma_hca_event_raise(&s->hca, RDMA_EVENT_CQ_ERR, eq->core.cqn);
 }
 
 void virtio_rdma_eq_add(VirtIORdmaCq *cq)
@@ -86,7 +86,7 @@ static bool push_event(VirtIORdma *s, VirtIORdmaCq *eq, uint32_t cqn)
     room = iov_size(elem->in_sg, elem->in_num);
     if (room < sizeof(buf)) {
         qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: event queue %u: a buffer "
-                      "has %zu writable bytes, less than %zu\n", eq->cqn,
+                      "has %zu writable bytes, less than %zu\n", eq->core.cqn,
                       room, sizeof(buf));
         virtqueue_unpop(eq->vq, elem, 0);
         virtio_rdma_eq_fail(s, eq);
@@ -105,12 +105,12 @@ void virtio_rdma_eq_run(VirtIORdma *s, VirtIORdmaCq *eq)
     VirtIORdmaCq *cq;
 
     while ((cq = QTAILQ_FIRST(&eq->events))) {
-        if (push_event(s, eq, cq->cqn)) {
-            trace_virtio_rdma_cq_notify(s, cq->cqn);
+        if (push_event(s, eq, cq->core.cqn)) {
+            trace_virtio_rdma_cq_notify(s, cq->core.cqn);
             drop_event(cq);
             pushed = true;
             waiting = false;
-        } else if (!waiting && !eq->error) {
+        } else if (!waiting && !eq->core.error) {
             /* Look once more: of earlier buffers there is no notification. */
             virtio_queue_set_notification(eq->vq, 1);
             waiting = true;
@@ -139,12 +139,12 @@ static bool flush(VirtIORdma *s, VirtIORdmaCq *eq, uint32_t *budget)
 
 static void destroyed(VirtIORdma *s, VirtIORdmaCq *eq)
 {
-    virtio_rdma_vq_abandon(s, VIRTIO_RDMA_CQ_VQ(eq->cqn));
+    virtio_rdma_vq_abandon(s, VIRTIO_RDMA_CQ_VQ(eq->core.cqn));
 }
 
 /* No completions come here, and commands for CQs do not find it. */
 const VirtIORdmaCqOps virtio_rdma_eq_ops = {
-    .is_direct = true,
+    .core.is_direct = true,
     .max_cqe = max_cqe,
     .flush = flush,
     .destroyed = destroyed,
@@ -168,8 +168,8 @@ static void look_at(VirtIORdma *s, VirtIORdmaCq *cq)
     bool solicited = cq->solicited;
 
     cq->solicited = false;
-    if (cq->error || eq->error || !virtio_rdma_active(s) ||
-        !cq->ops->fires(s, cq, solicited)) {
+    if (cq->core.error || eq->core.error || !virtio_rdma_active(s) ||
+        !virtio_rdma_cq_ops(cq)->fires(s, cq, solicited)) {
         return;
     }
     virtio_rdma_eq_add(cq);
@@ -178,7 +178,7 @@ static void look_at(VirtIORdma *s, VirtIORdmaCq *cq)
     } else if (!eq->scheduled) {
         eq->scheduled = true;
         QTAILQ_INSERT_TAIL(&s->sched_eqs, eq, next_eq);
-        virtio_rdma_bh_schedule(s);
+        rdma_hca_bh_schedule(&s->hca);
     }
 }
 
@@ -188,7 +188,7 @@ void virtio_rdma_eqs_run(VirtIORdma *s)
 
     while ((eq = QTAILQ_FIRST(&s->sched_eqs))) {
         unschedule(s, eq);
-        if (!eq->error) {
+        if (!eq->core.error) {
             virtio_rdma_eq_run(s, eq);
         }
     }
@@ -213,5 +213,8 @@ void virtio_rdma_eqs_flush(void *opaque)
     }
     if (virtio_rdma_may_use_vqs(s)) {
         virtio_rdma_vqs_flush(s);
+        if (unlikely(s->parent_obj.broken && s->hca.running)) {
+            qemu_bh_schedule(s->hca.bh);
+        }
     }
 }

@@ -9,7 +9,7 @@
 #include "qemu/osdep.h"
 #include "qapi/qapi-events-rdma.h"
 #include "qemu/timer.h"
-#include "virtio-rdma-queue.h"
+#include "hw/rdma/hca.h"
 
 /* Numbers are those of libibverbs. */
 QEMU_BUILD_BUG_ON((int)RDMA_COMPLETION_STATUS_WR_FLUSH_ERR !=
@@ -19,26 +19,26 @@ QEMU_BUILD_BUG_ON((int)RDMA_COMPLETION_STATUS_RETRY_EXC_ERR !=
 QEMU_BUILD_BUG_ON((int)RDMA_COMPLETION_STATUS_GENERAL_ERR !=
                   (int)RDMA_WC_GENERAL_ERR);
 
-static void note(VirtIORdma *s, VirtIORdmaQp *qp,
-                 const VirtIORdmaQpError *error)
+static void note(RdmaHca *hca, RdmaHcaQp *qp,
+                 const RdmaHcaQpError *error)
 {
     qp->error = *error;
     qp->error.at = qemu_clock_get_ns(QEMU_CLOCK_HOST);
     qp->n_errors++;
-    s->n_qp_errors++;
-    s->last_error = qp->error;
-    s->error_qpn = qp->init.qpn;
-    s->error_untold = true;
-    virtio_rdma_bh_schedule(s);
+    hca->n_qp_errors++;
+    hca->last_error = qp->error;
+    hca->error_qpn = qp->init.qpn;
+    hca->error_untold = true;
+    rdma_hca_bh_schedule(hca);
 }
 
-void virtio_rdma_error_completed(VirtIORdma *s, VirtIORdmaQp *qp,
-                                 const RdmaWc *wc)
+void rdma_hca_error_completed(RdmaHca *hca, RdmaHcaQp *qp,
+                              const RdmaWc *wc)
 {
     if (wc->status == RDMA_WC_WR_FLUSH_ERR) {
         return;
     }
-    note(s, qp, &(VirtIORdmaQpError) {
+    note(hca, qp, &(RdmaHcaQpError) {
         .status = wc->status,
         .opcode = wc->opcode,
         .wr_id = wc->wr_id,
@@ -46,16 +46,16 @@ void virtio_rdma_error_completed(VirtIORdma *s, VirtIORdmaQp *qp,
     });
 }
 
-void virtio_rdma_error_event(VirtIORdma *s, VirtIORdmaQp *qp,
-                             RdmaEventType type)
+void rdma_hca_error_event(RdmaHca *hca, RdmaHcaQp *qp,
+                          RdmaEventType type)
 {
     if (type == RDMA_EVENT_QP_FATAL || type == RDMA_EVENT_QP_REQ_ERR ||
         type == RDMA_EVENT_QP_ACCESS_ERR) {
-        note(s, qp, &(VirtIORdmaQpError) { .event = type });
+        note(hca, qp, &(RdmaHcaQpError) { .event = type });
     }
 }
 
-RdmaCompletionOpcode virtio_rdma_error_opcode(uint8_t opcode)
+RdmaCompletionOpcode rdma_hca_error_opcode(uint8_t opcode)
 {
     switch (opcode) {
     case RDMA_WC_RDMA_WRITE:
@@ -92,7 +92,7 @@ static RdmaQueuePairEvent event_info(uint8_t event)
                                              : RDMA_QUEUE_PAIR_EVENT_FATAL;
 }
 
-RdmaQueuePairError *virtio_rdma_error_info(const VirtIORdmaQpError *error)
+RdmaQueuePairError *rdma_hca_error_info(const RdmaHcaQpError *error)
 {
     RdmaQueuePairError *info = g_new0(RdmaQueuePairError, 1);
 
@@ -104,25 +104,25 @@ RdmaQueuePairError *virtio_rdma_error_info(const VirtIORdmaQpError *error)
     }
     info->source = RDMA_ERROR_SOURCE_COMPLETION;
     info->u.completion.status = MIN(error->status, RDMA_WC_GENERAL_ERR);
-    info->u.completion.opcode = virtio_rdma_error_opcode(error->opcode);
+    info->u.completion.opcode = rdma_hca_error_opcode(error->opcode);
     info->u.completion.wr_id = error->wr_id;
     info->u.completion.vendor_err = error->vendor_err;
     return info;
 }
 
-void virtio_rdma_error_tell(VirtIORdma *s)
+void rdma_hca_error_tell(RdmaHca *hca)
 {
     g_autoptr(RdmaQueuePairError) info = NULL;
     g_autofree char *path = NULL;
     DeviceState *dev;
 
-    if (!s->error_untold) {
+    if (!hca->error_untold) {
         return;
     }
-    s->error_untold = false;
-    dev = virtio_rdma_transport(s);
+    hca->error_untold = false;
+    dev = hca->dev;
     path = object_get_canonical_path(OBJECT(dev));
-    info = virtio_rdma_error_info(&s->last_error);
-    qapi_event_send_rdma_qp_error(dev->id, path, s->error_qpn, info,
-                                  s->n_qp_errors);
+    info = rdma_hca_error_info(&hca->last_error);
+    qapi_event_send_rdma_qp_error(dev->id, path, hca->error_qpn, info,
+                                  hca->n_qp_errors);
 }

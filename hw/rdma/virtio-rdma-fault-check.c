@@ -5,13 +5,7 @@
 #include "qemu/osdep.h"
 #include "qapi/error.h"
 #include "qemu/id.h"
-#include "virtio-rdma-queue.h"
-
-QEMU_BUILD_BUG_ON((int)RDMA_COMMAND_QUERY_PORT + 1 !=
-                  (int)VIRTIO_RDMA_CMD_QUERY_PORT);
-QEMU_BUILD_BUG_ON((int)RDMA_COMMAND_RESIZE_CQ + 1 !=
-                  (int)VIRTIO_RDMA_CMD_RESIZE_CQ);
-QEMU_BUILD_BUG_ON((int)RDMA_COMMAND__MAX != VIRTIO_RDMA_CMD_MAX);
+#include "hw/rdma/hca.h"
 
 static bool is_recv(uint8_t opcode)
 {
@@ -58,7 +52,7 @@ static bool is_opcode(uint8_t opcode)
            opcode == RDMA_WC_REG_MR;
 }
 
-bool virtio_rdma_fault_suits(uint8_t kind, uint8_t opcode)
+bool rdma_hca_fault_suits(uint8_t kind, uint8_t opcode)
 {
     switch (kind) {
     case RDMA_FAULT_KIND_COMPLETION_ERROR:
@@ -75,21 +69,21 @@ bool virtio_rdma_fault_suits(uint8_t kind, uint8_t opcode)
     }
 }
 
-static bool check_work(VirtIORdma *s, const VirtIORdmaFault *f, Error **errp)
+static bool check_work(RdmaHca *hca, const RdmaHcaFault *f, Error **errp)
 {
-    if (f->opcode != VIRTIO_RDMA_FAULT_ANY &&
+    if (f->opcode != RDMA_HCA_FAULT_ANY &&
         (!is_opcode(f->opcode) ||
-         !virtio_rdma_fault_suits(f->kind, f->opcode))) {
+         !rdma_hca_fault_suits(f->kind, f->opcode))) {
         error_setg(errp, "opcode=%s: what completes so cannot have a fault of "
                    "kind '%s'", is_opcode(f->opcode)
                    ? RdmaCompletionOpcode_str(
-                         virtio_rdma_error_opcode(f->opcode))
+                         rdma_hca_error_opcode(f->opcode))
                    : "unknown", RdmaFaultKind_str(f->kind));
         return false;
     }
-    if ((f->selects & VIRTIO_RDMA_FAULT_QPN) && f->qpn >= s->qps.end) {
+    if ((f->selects & RDMA_HCA_FAULT_QPN) && f->qpn >= hca->qps.end) {
         error_setg(errp, "qpn=%u: the device has queue pairs up to %u",
-                   f->qpn, s->qps.end - 1);
+                   f->qpn, hca->qps.end - 1);
         return false;
     }
     if (f->dest_qpn > RDMA_24BIT_MASK) {
@@ -105,26 +99,26 @@ static bool check_work(VirtIORdma *s, const VirtIORdmaFault *f, Error **errp)
     return true;
 }
 
-static bool check_command(VirtIORdma *s, const VirtIORdmaFault *f,
+static bool check_command(RdmaHca *hca, const RdmaHcaFault *f,
                           Error **errp)
 {
-    if (f->command != VIRTIO_RDMA_FAULT_ANY &&
-        (f->command == 0 || f->command > VIRTIO_RDMA_CMD_MAX)) {
+    if (f->command != RDMA_HCA_FAULT_ANY &&
+        (f->command == 0 || f->command > RDMA_COMMAND__MAX)) {
         error_setg(errp, "command=%u: the last one is %u", f->command,
-                   VIRTIO_RDMA_CMD_MAX);
+                   RDMA_COMMAND__MAX);
         return false;
     }
-    if ((f->selects & VIRTIO_RDMA_FAULT_QPN) &&
-        f->command != VIRTIO_RDMA_CMD_MODIFY_QP &&
-        f->command != VIRTIO_RDMA_CMD_QUERY_QP &&
-        f->command != VIRTIO_RDMA_CMD_DESTROY_QP) {
+    if ((f->selects & RDMA_HCA_FAULT_QPN) &&
+        f->command != RDMA_COMMAND_MODIFY_QP + 1 &&
+        f->command != RDMA_COMMAND_QUERY_QP + 1 &&
+        f->command != RDMA_COMMAND_DESTROY_QP + 1) {
         error_setg(errp, "qpn needs command to be modify-qp, query-qp or "
                    "destroy-qp: others are not about a queue pair");
         return false;
     }
-    if ((f->selects & VIRTIO_RDMA_FAULT_QPN) && f->qpn >= s->qps.end) {
+    if ((f->selects & RDMA_HCA_FAULT_QPN) && f->qpn >= hca->qps.end) {
         error_setg(errp, "qpn=%u: the device has queue pairs up to %u",
-                   f->qpn, s->qps.end - 1);
+                   f->qpn, hca->qps.end - 1);
         return false;
     }
     if (f->kind == RDMA_FAULT_KIND_COMMAND_ERROR &&
@@ -135,17 +129,17 @@ static bool check_command(VirtIORdma *s, const VirtIORdmaFault *f,
     return true;
 }
 
-static bool check_port(VirtIORdma *s, const VirtIORdmaFault *f, Error **errp)
+static bool check_port(RdmaHca *hca, const RdmaHcaFault *f, Error **errp)
 {
-    if (!s->bc->set_port) {
+    if (!hca->bc->set_port) {
         error_setg(errp, "The backend %s cannot take its port down: it is one "
-                   "of the host", object_get_typename(OBJECT(s->backend)));
+                   "of the host", object_get_typename(OBJECT(hca->backend)));
         return false;
     }
-    if (s->faults) {
-        const VirtIORdmaFault *other;
+    if (hca->faults) {
+        const RdmaHcaFault *other;
 
-        QTAILQ_FOREACH(other, &s->faults->list, next) {
+        QTAILQ_FOREACH(other, &hca->faults->list, next) {
             if (other->kind == RDMA_FAULT_KIND_PORT_DOWN) {
                 error_setg(errp, "The device has the fault '%s', which takes "
                            "the port down: remove it first", other->id);
@@ -156,13 +150,13 @@ static bool check_port(VirtIORdma *s, const VirtIORdmaFault *f, Error **errp)
     return true;
 }
 
-static bool check_time(const VirtIORdmaFault *f, Error **errp)
+static bool check_time(const RdmaHcaFault *f, Error **errp)
 {
     bool has_delay = f->kind == RDMA_FAULT_KIND_COMPLETION_DELAY ||
                      f->kind == RDMA_FAULT_KIND_COMPLETION_REORDER ||
                      f->kind == RDMA_FAULT_KIND_COMMAND_DELAY;
-    uint32_t max = has_delay ? VIRTIO_RDMA_FAULT_MAX_DELAY_MS
-                             : VIRTIO_RDMA_FAULT_MAX_DURATION_MS;
+    uint32_t max = has_delay ? RDMA_HCA_FAULT_MAX_DELAY_MS
+                             : RDMA_HCA_FAULT_MAX_DURATION_MS;
 
     if (f->ms > max || (has_delay && !f->ms)) {
         error_setg(errp, "%s=%u is out of range: it must be between 1 and %u "
@@ -173,12 +167,12 @@ static bool check_time(const VirtIORdmaFault *f, Error **errp)
     return true;
 }
 
-VirtIORdmaFault *virtio_rdma_fault_find(VirtIORdma *s, const char *id)
+RdmaHcaFault *rdma_hca_fault_find(RdmaHca *hca, const char *id)
 {
-    VirtIORdmaFault *f;
+    RdmaHcaFault *f;
 
-    if (s->faults) {
-        QTAILQ_FOREACH(f, &s->faults->list, next) {
+    if (hca->faults) {
+        QTAILQ_FOREACH(f, &hca->faults->list, next) {
             if (!strcmp(f->id, id)) {
                 return f;
             }
@@ -187,29 +181,29 @@ VirtIORdmaFault *virtio_rdma_fault_find(VirtIORdma *s, const char *id)
     return NULL;
 }
 
-bool virtio_rdma_fault_check(VirtIORdma *s, const VirtIORdmaFault *f,
-                             Error **errp)
+bool rdma_hca_fault_check(RdmaHca *hca, const RdmaHcaFault *f,
+                          Error **errp)
 {
     if (!memchr(f->id, 0, sizeof(f->id)) || !id_wellformed(f->id)) {
         error_setg(errp, "The ID of a fault has 1 to %d letters, digits, '-', "
                    "'.' and '_', and begins with a letter",
-                   VIRTIO_RDMA_FAULT_ID_ROOM - 1);
+                   RDMA_HCA_FAULT_ID_ROOM - 1);
         return false;
     }
-    if (virtio_rdma_fault_find(s, f->id)) {
+    if (rdma_hca_fault_find(hca, f->id)) {
         error_setg(errp, "The device has a fault '%s' already", f->id);
         return false;
     }
-    if (s->faults && s->faults->count >= VIRTIO_RDMA_MAX_FAULTS) {
+    if (hca->faults && hca->faults->count >= RDMA_HCA_MAX_FAULTS) {
         error_setg(errp, "The device has %u faults, and there cannot be more",
-                   VIRTIO_RDMA_MAX_FAULTS);
+                   RDMA_HCA_MAX_FAULTS);
         return false;
     }
     if (f->kind >= RDMA_FAULT_KIND__MAX) {
         error_setg(errp, "kind=%u is none of a fault", f->kind);
         return false;
     }
-    if (!f->probability || f->probability > VIRTIO_RDMA_FAULT_ALWAYS) {
+    if (!f->probability || f->probability > RDMA_HCA_FAULT_ALWAYS) {
         error_setg(errp, "probability has to be more than 0 and at most 1; "
                    "the least is 2^-32");
         return false;
@@ -217,7 +211,7 @@ bool virtio_rdma_fault_check(VirtIORdma *s, const VirtIORdmaFault *f,
     if (!check_time(f, errp)) {
         return false;
     }
-    return f->kind == RDMA_FAULT_KIND_PORT_DOWN ? check_port(s, f, errp) :
-           virtio_rdma_fault_is_of_command(f->kind) ? check_command(s, f, errp)
-                                      : check_work(s, f, errp);
+    return f->kind == RDMA_FAULT_KIND_PORT_DOWN ? check_port(hca, f, errp) :
+           rdma_hca_fault_is_of_command(f->kind) ? check_command(hca, f, errp)
+                                      : check_work(hca, f, errp);
 }

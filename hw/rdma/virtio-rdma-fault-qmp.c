@@ -8,7 +8,7 @@
 #include "qapi/util.h"
 #include "qemu/cutils.h"
 #include "qemu/sockets.h"
-#include "virtio-rdma-device.h"
+#include "hw/rdma/hca.h"
 
 /* From the user */
 
@@ -47,7 +47,7 @@ static bool get_gid(const char *text, uint8_t gid[RDMA_GID_LEN], Error **errp)
     return false;
 }
 
-static bool get_trigger(const RdmaFaultTrigger *from, VirtIORdmaFault *f,
+static bool get_trigger(const RdmaFaultTrigger *from, RdmaHcaFault *f,
                         Error **errp)
 {
     double probability = from->has_probability ? from->probability : 1;
@@ -62,25 +62,25 @@ static bool get_trigger(const RdmaFaultTrigger *from, VirtIORdmaFault *f,
         return false;
     }
     /* One that is less than all that can be drawn is the least there is. */
-    f->probability = MAX(probability * VIRTIO_RDMA_FAULT_ALWAYS, 1);
+    f->probability = MAX(probability * RDMA_HCA_FAULT_ALWAYS, 1);
     return true;
 }
 
-static bool get_work(const RdmaFaultWork *from, VirtIORdmaFault *f,
+static bool get_work(const RdmaFaultWork *from, RdmaHcaFault *f,
                      Error **errp)
 {
     f->opcode = from->has_opcode ? opcode_from(from->opcode)
-                                 : VIRTIO_RDMA_FAULT_ANY;
+                                 : RDMA_HCA_FAULT_ANY;
     if (from->has_qpn) {
-        f->selects |= VIRTIO_RDMA_FAULT_QPN;
+        f->selects |= RDMA_HCA_FAULT_QPN;
         f->qpn = from->qpn;
     }
     if (from->has_dest_qpn) {
-        f->selects |= VIRTIO_RDMA_FAULT_DEST_QPN;
+        f->selects |= RDMA_HCA_FAULT_DEST_QPN;
         f->dest_qpn = from->dest_qpn;
     }
     if (from->dgid) {
-        f->selects |= VIRTIO_RDMA_FAULT_DGID;
+        f->selects |= RDMA_HCA_FAULT_DGID;
         if (!get_gid(from->dgid, f->dgid, errp)) {
             return false;
         }
@@ -88,20 +88,20 @@ static bool get_work(const RdmaFaultWork *from, VirtIORdmaFault *f,
     return get_trigger(qapi_RdmaFaultWork_base(from), f, errp);
 }
 
-static bool get_command(const RdmaFaultCommand *from, VirtIORdmaFault *f,
+static bool get_command(const RdmaFaultCommand *from, RdmaHcaFault *f,
                         Error **errp)
 {
     /* The schema lists commands in the order of the guest ABI. */
-    f->command = from->has_command ? from->command + 1 : VIRTIO_RDMA_FAULT_ANY;
+    f->command = from->has_command ? from->command + 1 : RDMA_HCA_FAULT_ANY;
     if (from->has_qpn) {
-        f->selects |= VIRTIO_RDMA_FAULT_QPN;
+        f->selects |= RDMA_HCA_FAULT_QPN;
         f->qpn = from->qpn;
     }
     return get_trigger(qapi_RdmaFaultCommand_base(from), f, errp);
 }
 
 /* 0 means that there is none: only who leaves it out may get that. */
-static bool get_duration(bool has, uint32_t ms, VirtIORdmaFault *f,
+static bool get_duration(bool has, uint32_t ms, RdmaHcaFault *f,
                          Error **errp)
 {
     if (has && !ms) {
@@ -113,7 +113,7 @@ static bool get_duration(bool has, uint32_t ms, VirtIORdmaFault *f,
     return true;
 }
 
-static bool get_fault(const RdmaFault *from, VirtIORdmaFault *f, Error **errp)
+static bool get_fault(const RdmaFault *from, RdmaHcaFault *f, Error **errp)
 {
     static const RdmaFaultTrigger always;
 
@@ -168,82 +168,82 @@ static bool get_fault(const RdmaFault *from, VirtIORdmaFault *f, Error **errp)
 
 void qmp_rdma_fault_add(RdmaFault *arg, Error **errp)
 {
-    VirtIORdma *s = virtio_rdma_find(arg->device, errp);
-    VirtIORdmaFault fault = {};
+    RdmaHca *hca = rdma_hca_find(arg->device, errp);
+    RdmaHcaFault fault = {};
 
-    if (!s) {
+    if (!hca) {
         return;
     }
-    virtio_rdma_enter(s);
+    rdma_hca_enter(hca);
     if (get_fault(arg, &fault, errp) &&
-        virtio_rdma_fault_check(s, &fault, errp) &&
-        virtio_rdma_faults_block_migration(s, errp)) {
-        virtio_rdma_fault_start(s, virtio_rdma_fault_add(s, &fault));
+        rdma_hca_fault_check(hca, &fault, errp) &&
+        rdma_hca_faults_block_migration(hca, errp)) {
+        rdma_hca_fault_start(hca, rdma_hca_fault_add(hca, &fault));
     }
-    virtio_rdma_leave(s);
+    rdma_hca_leave(hca);
 }
 
 void qmp_rdma_fault_remove(const char *device, const char *id, Error **errp)
 {
-    VirtIORdma *s = virtio_rdma_find(device, errp);
-    VirtIORdmaFault *f, *next;
+    RdmaHca *hca = rdma_hca_find(device, errp);
+    RdmaHcaFault *f, *next;
 
-    if (!s) {
+    if (!hca) {
         return;
     }
-    virtio_rdma_enter(s);
-    f = id ? virtio_rdma_fault_find(s, id) : NULL;
+    rdma_hca_enter(hca);
+    f = id ? rdma_hca_fault_find(hca, id) : NULL;
     if (f) {
-        virtio_rdma_fault_remove(s, f);
+        rdma_hca_fault_remove(hca, f);
     } else if (id) {
         error_setg(errp, "RDMA device '%s' has no fault '%s'; those that it "
                    "has are listed by query-rdma-faults", device, id);
-    } else if (s->faults) {
-        QTAILQ_FOREACH_SAFE(f, &s->faults->list, next, next) {
-            virtio_rdma_fault_remove(s, f);
+    } else if (hca->faults) {
+        QTAILQ_FOREACH_SAFE(f, &hca->faults->list, next, next) {
+            rdma_hca_fault_remove(hca, f);
         }
     }
-    virtio_rdma_leave(s);
+    rdma_hca_leave(hca);
 }
 
 /* To the user */
 
-static void put_trigger(RdmaFaultTrigger *to, const VirtIORdmaFault *f)
+static void put_trigger(RdmaFaultTrigger *to, const RdmaHcaFault *f)
 {
     to->has_after = to->has_times = true;
     to->after = f->after;
     to->times = f->times;
     to->has_probability = to->has_seed = true;
-    to->probability = (double)f->probability / VIRTIO_RDMA_FAULT_ALWAYS;
+    to->probability = (double)f->probability / RDMA_HCA_FAULT_ALWAYS;
     to->seed = f->seed;
 }
 
-static void put_work(RdmaFaultWork *to, const VirtIORdmaFault *f)
+static void put_work(RdmaFaultWork *to, const RdmaHcaFault *f)
 {
     char text[INET6_ADDRSTRLEN];
 
-    to->has_qpn = f->selects & VIRTIO_RDMA_FAULT_QPN;
+    to->has_qpn = f->selects & RDMA_HCA_FAULT_QPN;
     to->qpn = f->qpn;
-    to->has_opcode = f->opcode != VIRTIO_RDMA_FAULT_ANY;
-    to->opcode = virtio_rdma_error_opcode(f->opcode);
-    to->has_dest_qpn = f->selects & VIRTIO_RDMA_FAULT_DEST_QPN;
+    to->has_opcode = f->opcode != RDMA_HCA_FAULT_ANY;
+    to->opcode = rdma_hca_error_opcode(f->opcode);
+    to->has_dest_qpn = f->selects & RDMA_HCA_FAULT_DEST_QPN;
     to->dest_qpn = f->dest_qpn;
-    if (f->selects & VIRTIO_RDMA_FAULT_DGID) {
+    if (f->selects & RDMA_HCA_FAULT_DGID) {
         to->dgid = g_strdup(inet_ntop(AF_INET6, f->dgid, text, sizeof(text)));
     }
     put_trigger(qapi_RdmaFaultWork_base(to), f);
 }
 
-static void put_command(RdmaFaultCommand *to, const VirtIORdmaFault *f)
+static void put_command(RdmaFaultCommand *to, const RdmaHcaFault *f)
 {
-    to->has_command = f->command != VIRTIO_RDMA_FAULT_ANY;
+    to->has_command = f->command != RDMA_HCA_FAULT_ANY;
     to->command = to->has_command ? f->command - 1 : 0;
-    to->has_qpn = f->selects & VIRTIO_RDMA_FAULT_QPN;
+    to->has_qpn = f->selects & RDMA_HCA_FAULT_QPN;
     to->qpn = f->qpn;
     put_trigger(qapi_RdmaFaultCommand_base(to), f);
 }
 
-static void put_fault(RdmaFault *to, const VirtIORdmaFault *f)
+static void put_fault(RdmaFault *to, const RdmaHcaFault *f)
 {
     to->id = g_strdup(f->id);
     to->kind = f->kind;
@@ -295,20 +295,20 @@ static void put_fault(RdmaFault *to, const VirtIORdmaFault *f)
     }
 }
 
-static RdmaFaultInfoList **append_faults(VirtIORdma *s,
+static RdmaFaultInfoList **append_faults(RdmaHca *hca,
                                          RdmaFaultInfoList **end)
 {
-    const VirtIORdmaFault *f;
+    const RdmaHcaFault *f;
 
-    QTAILQ_FOREACH(f, &s->faults->list, next) {
+    QTAILQ_FOREACH(f, &hca->faults->list, next) {
         RdmaFaultInfo *info = g_new0(RdmaFaultInfo, 1);
 
         info->fault = g_new0(RdmaFault, 1);
-        info->fault->device = virtio_rdma_name(s);
+        info->fault->device = rdma_hca_name(hca);
         put_fault(info->fault, f);
         info->matches = f->matches;
         info->hits = f->hits;
-        info->active = virtio_rdma_fault_is_active(s, f);
+        info->active = rdma_hca_fault_is_active(hca, f);
         QAPI_LIST_APPEND(end, info);
     }
     return end;
@@ -316,25 +316,25 @@ static RdmaFaultInfoList **append_faults(VirtIORdma *s,
 
 RdmaFaultInfoList *qmp_query_rdma_faults(const char *device, Error **errp)
 {
-    g_autoptr(GPtrArray) devices = virtio_rdma_find_all();
+    g_autoptr(GPtrArray) devices = rdma_hca_find_all();
     RdmaFaultInfoList *list = NULL, **end = &list;
-    VirtIORdma *only = NULL;
+    RdmaHca *only = NULL;
 
     if (device) {
-        only = virtio_rdma_find(device, errp);
+        only = rdma_hca_find(device, errp);
         if (!only) {
             return NULL;
         }
     }
     for (unsigned i = 0; i < devices->len; i++) {
-        VirtIORdma *s = devices->pdata[i];
+        RdmaHca *hca = devices->pdata[i];
 
-        if ((only && s != only) || !s->faults) {
+        if ((only && hca != only) || !hca->faults) {
             continue;
         }
-        virtio_rdma_enter(s);
-        end = append_faults(s, end);
-        virtio_rdma_leave(s);
+        rdma_hca_enter(hca);
+        end = append_faults(hca, end);
+        rdma_hca_leave(hca);
     }
     return list;
 }

@@ -12,14 +12,14 @@
 #include "qapi/error.h"
 #include "qemu/timer.h"
 #include "trace.h"
-#include "virtio-rdma-queue.h"
+#include "hw/rdma/hca.h"
 
 /* A key of no region: the upper 24 bits are its number, from 1 on. */
 #define NO_KEY 0
 
 /* A work request, or a completion, that may meet a fault */
 typedef struct Work {
-    VirtIORdmaQp *qp;               /* NULL: it is in an SRQ */
+    RdmaHcaQp *qp;               /* NULL: it is in an SRQ */
     uint8_t opcode;                 /* RdmaWcOpcode */
     /* The peer, if it is in the WR or the completion */
     const RdmaAv *av;
@@ -34,16 +34,16 @@ static bool is_recv(uint8_t opcode)
 
 /* Which are there */
 
-static bool may_strike(const VirtIORdmaFault *f)
+static bool may_strike(const RdmaHcaFault *f)
 {
     return !f->times || f->hits < f->times;
 }
 
-static bool has_stuck(VirtIORdma *s, const VirtIORdmaFault *f)
+static bool has_stuck(RdmaHca *hca, const RdmaHcaFault *f)
 {
-    const VirtIORdmaQp *qp;
+    const RdmaHcaQp *qp;
 
-    VIRTIO_RDMA_TABLE_FOREACH(&s->qps, n, qp) {
+    RDMA_HCA_FOREACH(&hca->qps, n, qp) {
         if (qp->fault.stuck == f) {
             return true;
         }
@@ -51,50 +51,50 @@ static bool has_stuck(VirtIORdma *s, const VirtIORdmaFault *f)
     return false;
 }
 
-bool virtio_rdma_fault_is_active(VirtIORdma *s, const VirtIORdmaFault *f)
+bool rdma_hca_fault_is_active(RdmaHca *hca, const RdmaHcaFault *f)
 {
     if (f->kind == RDMA_FAULT_KIND_PORT_DOWN) {
-        return s->faults->port_until;
+        return hca->faults->port_until;
     }
     return may_strike(f) ||
-           (f->kind == RDMA_FAULT_KIND_QP_STUCK && has_stuck(s, f));
+           (f->kind == RDMA_FAULT_KIND_QP_STUCK && has_stuck(hca, f));
 }
 
-static uint8_t points_of(const VirtIORdmaFault *f)
+static uint8_t points_of(const RdmaHcaFault *f)
 {
     if (f->kind == RDMA_FAULT_KIND_PORT_DOWN || !may_strike(f)) {
         return 0;
     }
-    if (virtio_rdma_fault_is_of_command(f->kind)) {
-        return VIRTIO_RDMA_FAULT_AT_COMMAND;
+    if (rdma_hca_fault_is_of_command(f->kind)) {
+        return RDMA_HCA_FAULT_AT_COMMAND;
     }
     switch (f->kind) {
     case RDMA_FAULT_KIND_CQ_OVERRUN:
     case RDMA_FAULT_KIND_COMPLETION_DELAY:
     case RDMA_FAULT_KIND_COMPLETION_REORDER:
-        return VIRTIO_RDMA_FAULT_AT_COMPLETE;
+        return RDMA_HCA_FAULT_AT_COMPLETE;
     default:
-        return f->opcode == RDMA_WC_RECV ? VIRTIO_RDMA_FAULT_AT_RECV
-                                         : VIRTIO_RDMA_FAULT_AT_SEND;
+        return f->opcode == RDMA_WC_RECV ? RDMA_HCA_FAULT_AT_RECV
+                                         : RDMA_HCA_FAULT_AT_SEND;
     }
 }
 
-static void update_points(VirtIORdma *s)
+static void update_points(RdmaHca *hca)
 {
-    const VirtIORdmaFaults *fs = s->faults;
-    const VirtIORdmaFault *f;
+    const RdmaHcaFaults *fs = hca->faults;
+    const RdmaHcaFault *f;
     uint8_t points = 0;
 
     QTAILQ_FOREACH(f, &fs->list, next) {
         points |= points_of(f);
     }
     if (fs->n_held) {
-        points |= VIRTIO_RDMA_FAULT_AT_COMPLETE;
+        points |= RDMA_HCA_FAULT_AT_COMPLETE;
     }
     if (fs->command_until) {
-        points |= VIRTIO_RDMA_FAULT_AT_COMMAND;
+        points |= RDMA_HCA_FAULT_AT_COMMAND;
     }
-    s->fault_points = points;
+    hca->fault_points = points;
 }
 
 /* Time */
@@ -104,12 +104,12 @@ static int64_t now(void)
     return qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
 }
 
-bool virtio_rdma_fault_is_due(int64_t until)
+bool rdma_hca_fault_is_due(int64_t until)
 {
     return until <= now();
 }
 
-static int64_t end_of(const VirtIORdmaFault *f)
+static int64_t end_of(const RdmaHcaFault *f)
 {
     return f->ms ? now() + f->ms * (int64_t)SCALE_MS : INT64_MAX;
 }
@@ -122,32 +122,32 @@ static void earlier(int64_t *next, int64_t until)
 }
 
 /* What nobody does while the driver is not there, or the device is broken */
-static void earlier_of_work(VirtIORdma *s, int64_t *next)
+static void earlier_of_work(RdmaHca *hca, int64_t *next)
 {
-    const VirtIORdmaHeld *held;
-    const VirtIORdmaQp *qp;
+    const RdmaHcaHeld *held;
+    const RdmaHcaQp *qp;
 
-    if (!virtio_rdma_fault_is_due(s->faults->command_until)) {
-        earlier(next, s->faults->command_until);
+    if (!rdma_hca_fault_is_due(hca->faults->command_until)) {
+        earlier(next, hca->faults->command_until);
     }
-    QTAILQ_FOREACH(held, &s->faults->held, next) {
+    QTAILQ_FOREACH(held, &hca->faults->held, next) {
         earlier(next, held->until);
     }
-    VIRTIO_RDMA_TABLE_FOREACH(&s->qps, n, qp) {
+    RDMA_HCA_FOREACH(&hca->qps, n, qp) {
         if (qp->fault.stuck) {
             earlier(next, qp->fault.until);
         }
     }
 }
 
-static void update_timer(VirtIORdma *s)
+static void update_timer(RdmaHca *hca)
 {
-    VirtIORdmaFaults *fs = s->faults;
+    RdmaHcaFaults *fs = hca->faults;
     int64_t next = INT64_MAX;
 
     earlier(&next, fs->port_until);
-    if (virtio_rdma_active(s)) {
-        earlier_of_work(s, &next);
+    if (rdma_hca_is_active(hca)) {
+        earlier_of_work(hca, &next);
     }
     if (next == INT64_MAX) {
         timer_del(fs->timer);
@@ -156,13 +156,13 @@ static void update_timer(VirtIORdma *s)
     }
 }
 
-void virtio_rdma_faults_update(VirtIORdma *s)
+void rdma_hca_faults_update(RdmaHca *hca)
 {
-    VirtIORdmaFaults *fs = s->faults;
+    RdmaHcaFaults *fs = hca->faults;
 
     if (fs) {
-        update_points(s);
-        update_timer(s);
+        update_points(hca);
+        update_timer(hca);
         if (!fs->count && !fs->n_held && !fs->command_until) {
             migrate_del_blocker(&fs->blocker);
         }
@@ -171,53 +171,53 @@ void virtio_rdma_faults_update(VirtIORdma *s)
 
 static void on_timer(void *opaque)
 {
-    virtio_rdma_bh_schedule(opaque);
+    rdma_hca_bh_schedule(opaque);
 }
 
-static void set_port(VirtIORdma *s, int64_t until)
+static void set_port(RdmaHca *hca, int64_t until)
 {
-    if (!s->faults->port_until != !until) {
-        s->bc->set_port(s->backend, !until);
+    if (!hca->faults->port_until != !until) {
+        hca->bc->set_port(hca->backend, !until);
     }
-    s->faults->port_until = until;
+    hca->faults->port_until = until;
 }
 
-void virtio_rdma_faults_expire(VirtIORdma *s)
+void rdma_hca_faults_expire(RdmaHca *hca)
 {
-    VirtIORdmaFaults *fs = s->faults;
-    VirtIORdmaQp *qp;
+    RdmaHcaFaults *fs = hca->faults;
+    RdmaHcaQp *qp;
 
-    if (fs->port_until && virtio_rdma_fault_is_due(fs->port_until)) {
-        set_port(s, 0);
+    if (fs->port_until && rdma_hca_fault_is_due(fs->port_until)) {
+        set_port(hca, 0);
     }
-    VIRTIO_RDMA_TABLE_FOREACH(&s->qps, n, qp) {
-        if (qp->fault.stuck && virtio_rdma_fault_is_due(qp->fault.until)) {
-            virtio_rdma_fault_let_go(qp);
-            virtio_rdma_qp_schedule(s, qp);
+    RDMA_HCA_FOREACH(&hca->qps, n, qp) {
+        if (qp->fault.stuck && rdma_hca_fault_is_due(qp->fault.until)) {
+            rdma_hca_fault_let_go(qp);
+            rdma_hca_qp_schedule(hca, qp);
         }
     }
-    virtio_rdma_faults_update(s);
+    rdma_hca_faults_update(hca);
 }
 
 /* Added and removed */
 
-static VirtIORdmaFaults *get_faults(VirtIORdma *s)
+static RdmaHcaFaults *get_faults(RdmaHca *hca)
 {
-    VirtIORdmaFaults *fs = s->faults;
+    RdmaHcaFaults *fs = hca->faults;
 
     if (!fs) {
-        fs = g_new0(VirtIORdmaFaults, 1);
+        fs = g_new0(RdmaHcaFaults, 1);
         QTAILQ_INIT(&fs->list);
         QTAILQ_INIT(&fs->held);
-        fs->timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, on_timer, s);
-        s->faults = fs;
+        fs->timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, on_timer, hca);
+        hca->faults = fs;
     }
     return fs;
 }
 
-bool virtio_rdma_faults_block_migration(VirtIORdma *s, Error **errp)
+bool rdma_hca_faults_block_migration(RdmaHca *hca, Error **errp)
 {
-    VirtIORdmaFaults *fs = get_faults(s);
+    RdmaHcaFaults *fs = get_faults(hca);
 
     if (fs->blocker) {
         return true;
@@ -227,80 +227,80 @@ bool virtio_rdma_faults_block_migration(VirtIORdma *s, Error **errp)
     return migrate_add_blocker(&fs->blocker, errp) == 0;
 }
 
-VirtIORdmaFault *virtio_rdma_fault_add(VirtIORdma *s,
-                                       const VirtIORdmaFault *fault)
+RdmaHcaFault *rdma_hca_fault_add(RdmaHca *hca,
+                                 const RdmaHcaFault *fault)
 {
-    VirtIORdmaFaults *fs = s->faults;
-    VirtIORdmaFault *f = g_memdup2(fault, sizeof(*fault));
-    VirtIORdmaQp *qp;
+    RdmaHcaFaults *fs = hca->faults;
+    RdmaHcaFault *f = g_memdup2(fault, sizeof(*fault));
+    RdmaHcaQp *qp;
 
     QTAILQ_INSERT_TAIL(&fs->list, f, next);
     fs->count++;
-    VIRTIO_RDMA_TABLE_FOREACH(&s->qps, n, qp) {
+    RDMA_HCA_FOREACH(&hca->qps, n, qp) {
         /* A send that met another one may meet this one, too. */
         if (!qp->fault.held_back) {
             qp->fault.passed = false;
         }
     }
-    virtio_rdma_faults_update(s);
-    trace_virtio_rdma_fault_add(s, f->id, RdmaFaultKind_str(f->kind));
+    rdma_hca_faults_update(hca);
+    trace_virtio_rdma_fault_add(hca, f->id, RdmaFaultKind_str(f->kind));
     return f;
 }
 
-void virtio_rdma_fault_start(VirtIORdma *s, const VirtIORdmaFault *f)
+void rdma_hca_fault_start(RdmaHca *hca, const RdmaHcaFault *f)
 {
     if (f->kind == RDMA_FAULT_KIND_PORT_DOWN) {
-        set_port(s, end_of(f));
-        virtio_rdma_faults_update(s);
+        set_port(hca, end_of(f));
+        rdma_hca_faults_update(hca);
     }
 }
 
-void virtio_rdma_fault_remove(VirtIORdma *s, VirtIORdmaFault *f)
+void rdma_hca_fault_remove(RdmaHca *hca, RdmaHcaFault *f)
 {
-    VirtIORdmaFaults *fs = s->faults;
-    VirtIORdmaQp *qp;
+    RdmaHcaFaults *fs = hca->faults;
+    RdmaHcaQp *qp;
 
-    trace_virtio_rdma_fault_remove(s, f->id, f->matches, f->hits);
+    trace_virtio_rdma_fault_remove(hca, f->id, f->matches, f->hits);
     if (f->kind == RDMA_FAULT_KIND_PORT_DOWN) {
-        set_port(s, 0);
+        set_port(hca, 0);
     }
-    VIRTIO_RDMA_TABLE_FOREACH(&s->qps, n, qp) {
+    RDMA_HCA_FOREACH(&hca->qps, n, qp) {
         if (qp->fault.stuck == f) {
-            virtio_rdma_fault_let_go(qp);
-            virtio_rdma_qp_schedule(s, qp);
+            rdma_hca_fault_let_go(qp);
+            rdma_hca_qp_schedule(hca, qp);
         }
     }
     QTAILQ_REMOVE(&fs->list, f, next);
     fs->count--;
     g_free(f);
-    virtio_rdma_faults_update(s);
+    rdma_hca_faults_update(hca);
 }
 
-void virtio_rdma_fault_let_go(VirtIORdmaQp *qp)
+void rdma_hca_fault_let_go(RdmaHcaQp *qp)
 {
     qp->fault.held_back = false;
     qp->fault.fatal = false;
     qp->fault.stuck = NULL;
 }
 
-void virtio_rdma_fault_forget_qp(VirtIORdmaQp *qp)
+void rdma_hca_fault_forget_qp(RdmaHcaQp *qp)
 {
-    virtio_rdma_fault_let_go(qp);
+    rdma_hca_fault_let_go(qp);
     qp->fault.passed = false;
 }
 
-void virtio_rdma_fault_forget_command(VirtIORdma *s)
+void rdma_hca_fault_forget_command(RdmaHca *hca)
 {
-    if (s->faults && s->faults->command_until) {
-        s->faults->command_until = 0;
-        virtio_rdma_faults_update(s);
+    if (hca->faults && hca->faults->command_until) {
+        hca->faults->command_until = 0;
+        rdma_hca_faults_update(hca);
     }
 }
 
-void virtio_rdma_faults_free(VirtIORdma *s)
+void rdma_hca_faults_free(RdmaHca *hca)
 {
-    VirtIORdmaFaults *fs = s->faults;
-    VirtIORdmaFault *f, *next;
+    RdmaHcaFaults *fs = hca->faults;
+    RdmaHcaFault *f, *next;
 
     if (!fs) {
         return;
@@ -311,8 +311,8 @@ void virtio_rdma_faults_free(VirtIORdma *s)
     timer_free(fs->timer);
     migrate_del_blocker(&fs->blocker);
     g_free(fs);
-    s->faults = NULL;
-    s->fault_points = 0;
+    hca->faults = NULL;
+    hca->fault_points = 0;
 }
 
 /* Which of them strikes */
@@ -325,7 +325,7 @@ static uint32_t next_random(uint64_t *state)
 }
 
 /* What matches @f has come: does it strike? */
-static bool strikes(VirtIORdma *s, VirtIORdmaFault *f)
+static bool strikes(RdmaHca *hca, RdmaHcaFault *f)
 {
     f->matches++;
     if (f->matches <= f->after ||
@@ -333,70 +333,71 @@ static bool strikes(VirtIORdma *s, VirtIORdmaFault *f)
         return false;
     }
     f->hits++;
-    trace_virtio_rdma_fault_hit(s, f->id, RdmaFaultKind_str(f->kind), f->hits);
+    trace_virtio_rdma_fault_hit(hca, f->id, RdmaFaultKind_str(f->kind),
+                                f->hits);
     if (!may_strike(f)) {
-        update_points(s);
+        update_points(hca);
     }
     return true;
 }
 
-static bool is_datagram(const VirtIORdmaQp *qp)
+static bool is_datagram(const RdmaHcaQp *qp)
 {
     return qp->init.qp_type == RDMA_QPT_UD || qp->init.qp_type == RDMA_QPT_GSI;
 }
 
-static bool has_peer(VirtIORdma *s, const VirtIORdmaFault *f, const Work *w)
+static bool has_peer(RdmaHca *hca, const RdmaHcaFault *f, const Work *w)
 {
     const RdmaAv *av = w->av;
     bool has_dest_qpn = w->has_dest_qpn;
     uint32_t dest_qpn = w->dest_qpn;
     RdmaInspection in;
 
-    if (!(f->selects & (VIRTIO_RDMA_FAULT_DGID |
-                        VIRTIO_RDMA_FAULT_DEST_QPN))) {
+    if (!(f->selects & (RDMA_HCA_FAULT_DGID |
+                        RDMA_HCA_FAULT_DEST_QPN))) {
         return true;
     }
     if (!w->qp) {
         return false;
     }
     if (!is_datagram(w->qp)) {
-        if (s->bc->inspect(s->backend, RDMA_OBJECT_QP, w->qp->init.qpn,
-                           &in)) {
+        if (hca->bc->inspect(hca->backend, RDMA_OBJECT_QP, w->qp->init.qpn,
+                             &in)) {
             return false;
         }
         av = in.qp.known & RDMA_QP_AV ? &in.qp.attr.ah_attr : NULL;
         has_dest_qpn = in.qp.known & RDMA_QP_DEST_QPN;
         dest_qpn = in.qp.attr.dest_qp_num;
     }
-    return (!(f->selects & VIRTIO_RDMA_FAULT_DGID) ||
+    return (!(f->selects & RDMA_HCA_FAULT_DGID) ||
             (av && !memcmp(av->dgid, f->dgid, RDMA_GID_LEN))) &&
-           (!(f->selects & VIRTIO_RDMA_FAULT_DEST_QPN) ||
+           (!(f->selects & RDMA_HCA_FAULT_DEST_QPN) ||
             (has_dest_qpn && dest_qpn == f->dest_qpn));
 }
 
 /* Who breaks the GSI breaks RDMA CM for all: it has to be named. */
-static bool has_number(const VirtIORdmaFault *f, const Work *w)
+static bool has_number(const RdmaHcaFault *f, const Work *w)
 {
-    if (f->selects & VIRTIO_RDMA_FAULT_QPN) {
+    if (f->selects & RDMA_HCA_FAULT_QPN) {
         return w->qp && w->qp->init.qpn == f->qpn;
     }
     return !w->qp || w->qp->init.qp_type != RDMA_QPT_GSI;
 }
 
-static bool matches(VirtIORdma *s, const VirtIORdmaFault *f, const Work *w)
+static bool matches(RdmaHca *hca, const RdmaHcaFault *f, const Work *w)
 {
-    return (f->opcode == VIRTIO_RDMA_FAULT_ANY || f->opcode == w->opcode) &&
-           virtio_rdma_fault_suits(f->kind, w->opcode) &&
-           has_number(f, w) && has_peer(s, f, w);
+    return (f->opcode == RDMA_HCA_FAULT_ANY || f->opcode == w->opcode) &&
+           rdma_hca_fault_suits(f->kind, w->opcode) &&
+           has_number(f, w) && has_peer(hca, f, w);
 }
 
 /* The fault of those at @point that strikes @w, or NULL */
-static VirtIORdmaFault *meet(VirtIORdma *s, uint8_t point, const Work *w)
+static RdmaHcaFault *meet(RdmaHca *hca, uint8_t point, const Work *w)
 {
-    VirtIORdmaFault *f;
+    RdmaHcaFault *f;
 
-    QTAILQ_FOREACH(f, &s->faults->list, next) {
-        if ((points_of(f) & point) && matches(s, f, w) && strikes(s, f)) {
+    QTAILQ_FOREACH(f, &hca->faults->list, next) {
+        if ((points_of(f) & point) && matches(hca, f, w) && strikes(hca, f)) {
             return f;
         }
     }
@@ -416,15 +417,15 @@ static uint32_t *rkey_of(RdmaSendWr *wr)
     }
 }
 
-static void hold_back(VirtIORdma *s, VirtIORdmaQp *qp)
+static void hold_back(RdmaHca *hca, RdmaHcaQp *qp)
 {
     qp->fault.held_back = true;
     qp->fault.passed = true;
-    virtio_rdma_qp_schedule(s, qp);
+    rdma_hca_qp_schedule(hca, qp);
 }
 
-bool virtio_rdma_fault_send(VirtIORdma *s, VirtIORdmaQp *qp, RdmaSendWr *wr,
-                            RdmaSge *sge)
+bool rdma_hca_fault_send(RdmaHca *hca, RdmaHcaQp *qp, RdmaSendWr *wr,
+                         RdmaSge *sge)
 {
     bool ud = is_datagram(qp);
     Work w = {
@@ -434,13 +435,13 @@ bool virtio_rdma_fault_send(VirtIORdma *s, VirtIORdmaQp *qp, RdmaSendWr *wr,
         .has_dest_qpn = ud,
         .dest_qpn = ud ? wr->wr.ud.remote_qpn : 0,
     };
-    VirtIORdmaFault *f;
+    RdmaHcaFault *f;
 
     if (qp->fault.passed) {
         qp->fault.passed = false;
         return true;
     }
-    f = meet(s, VIRTIO_RDMA_FAULT_AT_SEND, &w);
+    f = meet(hca, RDMA_HCA_FAULT_AT_SEND, &w);
     if (!f) {
         return true;
     }
@@ -462,14 +463,14 @@ bool virtio_rdma_fault_send(VirtIORdma *s, VirtIORdmaQp *qp, RdmaSendWr *wr,
         return true;
     case RDMA_FAULT_KIND_QP_FATAL:
         qp->fault.fatal = true;
-        hold_back(s, qp);
+        hold_back(hca, qp);
         return false;
     case RDMA_FAULT_KIND_QP_STUCK:
         qp->fault.stuck = f;
         qp->fault.until = end_of(f);
-        hold_back(s, qp);
+        hold_back(hca, qp);
         if (f->ms) {
-            timer_mod_anticipate_ns(s->faults->timer, qp->fault.until);
+            timer_mod_anticipate_ns(hca->faults->timer, qp->fault.until);
         }
         return false;
     default:
@@ -477,11 +478,11 @@ bool virtio_rdma_fault_send(VirtIORdma *s, VirtIORdmaQp *qp, RdmaSendWr *wr,
     }
 }
 
-void virtio_rdma_fault_recv(VirtIORdma *s, VirtIORdmaQp *qp, RdmaRecvWr *wr,
-                            RdmaSge *sge)
+void rdma_hca_fault_recv(RdmaHca *hca, RdmaHcaQp *qp, RdmaRecvWr *wr,
+                         RdmaSge *sge)
 {
     Work w = { .qp = qp, .opcode = RDMA_WC_RECV };
-    const VirtIORdmaFault *f = meet(s, VIRTIO_RDMA_FAULT_AT_RECV, &w);
+    const RdmaHcaFault *f = meet(hca, RDMA_HCA_FAULT_AT_RECV, &w);
 
     if (!f) {
         return;
@@ -496,8 +497,8 @@ void virtio_rdma_fault_recv(VirtIORdma *s, VirtIORdmaQp *qp, RdmaRecvWr *wr,
     }
 }
 
-VirtIORdmaFault *virtio_rdma_fault_complete(VirtIORdma *s, VirtIORdmaQp *qp,
-                                            const RdmaWc *wc)
+RdmaHcaFault *rdma_hca_fault_complete(RdmaHca *hca, RdmaHcaQp *qp,
+                                      const RdmaWc *wc)
 {
     Work w = {
         .qp = qp,
@@ -506,21 +507,7 @@ VirtIORdmaFault *virtio_rdma_fault_complete(VirtIORdma *s, VirtIORdmaQp *qp,
         .dest_qpn = wc->src_qp,
     };
 
-    return meet(s, VIRTIO_RDMA_FAULT_AT_COMPLETE, &w);
-}
-
-static bool is_command_of_qp(uint8_t cmd, uint32_t qpn,
-                             const VirtIORdmaReq *req)
-{
-    switch (cmd) {
-    case VIRTIO_RDMA_CMD_MODIFY_QP:
-    case VIRTIO_RDMA_CMD_QUERY_QP:
-        return req->qp.qpn == qpn;
-    case VIRTIO_RDMA_CMD_DESTROY_QP:
-        return req->destroy.id == qpn;
-    default:
-        return false;
-    }
+    return meet(hca, RDMA_HCA_FAULT_AT_COMPLETE, &w);
 }
 
 static int errno_of(uint8_t status)
@@ -538,33 +525,33 @@ static int errno_of(uint8_t status)
     return errnos[status];
 }
 
-int virtio_rdma_fault_command(VirtIORdma *s, uint8_t cmd, bool again,
-                              const VirtIORdmaReq *req)
+int rdma_hca_fault_command(RdmaHca *hca, uint8_t cmd, bool again,
+                           uint32_t qpn)
 {
-    VirtIORdmaFaults *fs = s->faults;
-    VirtIORdmaFault *f;
+    RdmaHcaFaults *fs = hca->faults;
+    RdmaHcaFault *f;
 
     if (fs->command_until) {
-        if (!virtio_rdma_fault_is_due(fs->command_until)) {
+        if (!rdma_hca_fault_is_due(fs->command_until)) {
             return -EINPROGRESS;
         }
         fs->command_until = 0;
-        virtio_rdma_faults_update(s);
+        rdma_hca_faults_update(hca);
         return 0;
     }
     QTAILQ_FOREACH(f, &fs->list, next) {
-        if (again || !(points_of(f) & VIRTIO_RDMA_FAULT_AT_COMMAND) ||
-            (f->command != VIRTIO_RDMA_FAULT_ANY && f->command != cmd) ||
-            ((f->selects & VIRTIO_RDMA_FAULT_QPN) &&
-             !is_command_of_qp(cmd, f->qpn, req)) ||
-            !strikes(s, f)) {
+        if (again || !(points_of(f) & RDMA_HCA_FAULT_AT_COMMAND) ||
+            (f->command != RDMA_HCA_FAULT_ANY && f->command != cmd) ||
+            ((f->selects & RDMA_HCA_FAULT_QPN) &&
+             f->qpn != qpn) ||
+            !strikes(hca, f)) {
             continue;
         }
         if (f->kind == RDMA_FAULT_KIND_COMMAND_ERROR) {
             return -errno_of(f->status);
         }
         fs->command_until = end_of(f);
-        virtio_rdma_faults_update(s);
+        rdma_hca_faults_update(hca);
         return -EINPROGRESS;
     }
     return 0;

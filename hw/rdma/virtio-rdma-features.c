@@ -13,44 +13,46 @@ static bool always(const VirtIORdma *s)
 
 static bool have_srqs(const VirtIORdma *s)
 {
-    return s->bc->create_srq && s->limits.max_srq && s->limits.max_srq_wr;
+    return s->hca.bc->create_srq && s->hca.limits.max_srq &&
+           s->hca.limits.max_srq_wr;
 }
 
 static bool have_mws(const VirtIORdma *s)
 {
-    return s->bc->create_mw && s->limits.max_mw;
+    return s->hca.bc->create_mw && s->hca.limits.max_mw;
 }
 
 static bool have_mcast(const VirtIORdma *s)
 {
-    return s->bc->set_mcast && s->limits.max_mcast_grp &&
-           s->limits.max_mcast_qp_attach;
+    return s->hca.bc->set_mcast && s->hca.limits.max_mcast_grp &&
+           s->hca.limits.max_mcast_qp_attach;
 }
 
 static bool have_rereg(const VirtIORdma *s)
 {
-    return s->bc->modify_mr;
+    return s->hca.bc->modify_mr;
 }
 
 static bool have_reg_pages(const VirtIORdma *s)
 {
-    return virtio_rdma_mem_mgt(s) && s->limits.max_reg_pages;
+    return virtio_rdma_mem_mgt(s) && s->hca.limits.max_reg_pages;
 }
 
 static bool have_host_numbers(const VirtIORdma *s)
 {
-    return s->limits.host_numbers;
+    return s->hca.limits.host_numbers;
 }
 
 static bool have_flush(const VirtIORdma *s)
 {
-    return s->bc->set_extensions && (s->limits.extensions & RDMA_EXT_FLUSH);
+    return s->hca.bc->set_extensions &&
+           (s->hca.limits.extensions & RDMA_EXT_FLUSH);
 }
 
 static bool have_atomic_write(const VirtIORdma *s)
 {
-    return s->bc->set_extensions &&
-           (s->limits.extensions & RDMA_EXT_ATOMIC_WRITE);
+    return s->hca.bc->set_extensions &&
+           (s->hca.limits.extensions & RDMA_EXT_ATOMIC_WRITE);
 }
 
 static bool have_doorbells(const VirtIORdma *s)
@@ -71,12 +73,12 @@ static bool have_shadows(const VirtIORdma *s)
 
 static bool have_counters(const VirtIORdma *s)
 {
-    return s->bc->query_counters;
+    return s->hca.bc->query_counters;
 }
 
 static bool have_qp_counters(const VirtIORdma *s)
 {
-    return s->bc->set_qp_counters && have_counters(s) &&
+    return s->hca.bc->set_qp_counters && have_counters(s) &&
            virtio_rdma_offers(s, VIRTIO_RDMA_F_COUNTERS);
 }
 
@@ -112,7 +114,7 @@ static bool (*const possible[VIRTIO_RDMA_F_MAX + 1])(const VirtIORdma *s) = {
 
 void virtio_rdma_features_restrict(VirtIORdma *s)
 {
-    RdmaBackendLimits *l = &s->limits;
+    RdmaBackendLimits *l = &s->hca.limits;
 
     /* The backend's decision, not the user's */
     s->rdma_features |= 1ULL << VIRTIO_RDMA_F_HOST_NUMBERS;
@@ -146,12 +148,12 @@ int virtio_rdma_validate_features(VirtIODevice *vdev)
                          "it does not know F_HOST_NUMBERS, which the backend "
                          "(%s) needs; install a newer driver, or use the "
                          "backend %s",
-                         object_get_typename(OBJECT(s->backend)),
+                         object_get_typename(OBJECT(s->hca.backend)),
                          TYPE_RDMA_BACKEND_ROCE);
         return -ENOTSUP;
     }
-    if (s->ctx && !(virtio_rdma_has(s, VIRTIO_RDMA_F_DIRECT_QP) &&
-                    virtio_rdma_has(s, VIRTIO_RDMA_F_DIRECT_CQ))) {
+    if (s->hca.ctx && !(virtio_rdma_has(s, VIRTIO_RDMA_F_DIRECT_QP) &&
+                        virtio_rdma_has(s, VIRTIO_RDMA_F_DIRECT_CQ))) {
         warn_report_once("virtio-rdma: the driver in the guest is refused: it "
                          "does not know direct queues, and others are not "
                          "served in an iothread; install a newer driver, or "
@@ -165,7 +167,7 @@ void virtio_rdma_extensions_start(VirtIORdma *s)
 {
     uint32_t extensions = 0;
 
-    if (!s->bc->set_extensions) {
+    if (!s->hca.bc->set_extensions) {
         return;
     }
     if (virtio_rdma_has(s, VIRTIO_RDMA_F_FLUSH)) {
@@ -174,5 +176,5 @@ void virtio_rdma_extensions_start(VirtIORdma *s)
     if (virtio_rdma_has(s, VIRTIO_RDMA_F_ATOMIC_WRITE)) {
         extensions |= RDMA_EXT_ATOMIC_WRITE;
     }
-    s->bc->set_extensions(s->backend, extensions);
+    s->hca.bc->set_extensions(s->hca.backend, extensions);
 }

@@ -9,36 +9,36 @@
 #include "qapi/qapi-commands-rdma.h"
 #include "qapi/qapi-commands-rdma-fault.h"
 #include "qobject/qdict.h"
-#include "virtio-rdma-device.h"
+#include "hw/rdma/hca.h"
 
 static void print_counters(Monitor *mon, const RdmaCounters *counters)
 {
-    static const char *const names[VIRTIO_RDMA_NUM_COUNTERS] = {
-        [VIRTIO_RDMA_TX_PACKETS] = "tx-packets",
-        [VIRTIO_RDMA_TX_BYTES] = "tx-bytes",
-        [VIRTIO_RDMA_RX_PACKETS] = "rx-packets",
-        [VIRTIO_RDMA_RX_BYTES] = "rx-bytes",
-        [VIRTIO_RDMA_LOOPBACK_PACKETS] = "loopback-packets",
-        [VIRTIO_RDMA_RX_ICRC_ERRORS] = "rx-icrc-errors",
-        [VIRTIO_RDMA_RX_MALFORMED] = "rx-malformed",
-        [VIRTIO_RDMA_RX_DROPPED] = "rx-dropped",
-        [VIRTIO_RDMA_RX_DUPLICATES] = "rx-duplicates",
-        [VIRTIO_RDMA_RX_OUT_OF_SEQUENCE] = "rx-out-of-sequence",
-        [VIRTIO_RDMA_RETRANSMITS] = "retransmits",
-        [VIRTIO_RDMA_TIMEOUTS] = "timeouts",
-        [VIRTIO_RDMA_RNR_NAKS_SENT] = "rnr-naks-sent",
-        [VIRTIO_RDMA_RNR_NAKS_RECEIVED] = "rnr-naks-received",
-        [VIRTIO_RDMA_NAKS_SENT] = "naks-sent",
-        [VIRTIO_RDMA_NAKS_RECEIVED] = "naks-received",
-        [VIRTIO_RDMA_BAD_PKEY] = "bad-pkey",
-        [VIRTIO_RDMA_BAD_QKEY] = "bad-qkey",
-        [VIRTIO_RDMA_TX_MCAST_PACKETS] = "tx-mcast-packets",
-        [VIRTIO_RDMA_RX_MCAST_PACKETS] = "rx-mcast-packets",
+    static const char *const names[RDMA_NUM_COUNTERS] = {
+        [RDMA_COUNTER_TX_PACKETS] = "tx-packets",
+        [RDMA_COUNTER_TX_BYTES] = "tx-bytes",
+        [RDMA_COUNTER_RX_PACKETS] = "rx-packets",
+        [RDMA_COUNTER_RX_BYTES] = "rx-bytes",
+        [RDMA_COUNTER_LOOPBACK_PACKETS] = "loopback-packets",
+        [RDMA_COUNTER_RX_ICRC_ERRORS] = "rx-icrc-errors",
+        [RDMA_COUNTER_RX_MALFORMED] = "rx-malformed",
+        [RDMA_COUNTER_RX_DROPPED] = "rx-dropped",
+        [RDMA_COUNTER_RX_DUPLICATES] = "rx-duplicates",
+        [RDMA_COUNTER_RX_OUT_OF_SEQUENCE] = "rx-out-of-sequence",
+        [RDMA_COUNTER_RETRANSMITS] = "retransmits",
+        [RDMA_COUNTER_TIMEOUTS] = "timeouts",
+        [RDMA_COUNTER_RNR_NAKS_SENT] = "rnr-naks-sent",
+        [RDMA_COUNTER_RNR_NAKS_RECEIVED] = "rnr-naks-received",
+        [RDMA_COUNTER_NAKS_SENT] = "naks-sent",
+        [RDMA_COUNTER_NAKS_RECEIVED] = "naks-received",
+        [RDMA_COUNTER_BAD_PKEY] = "bad-pkey",
+        [RDMA_COUNTER_BAD_QKEY] = "bad-qkey",
+        [RDMA_COUNTER_TX_MCAST_PACKETS] = "tx-mcast-packets",
+        [RDMA_COUNTER_RX_MCAST_PACKETS] = "rx-mcast-packets",
     };
     const uint64_t *values = (const uint64_t *)counters;
 
     monitor_printf(mon, "  counters:");
-    for (int i = 0; i < VIRTIO_RDMA_NUM_COUNTERS; i++) {
+    for (int i = 0; i < RDMA_NUM_COUNTERS; i++) {
         if (values[i]) {
             monitor_printf(mon, " %s=%" PRIu64, names[i], values[i]);
         }
@@ -198,7 +198,7 @@ static void hmp_info_rdma(Monitor *mon, const QDict *qdict)
     }
 }
 
-void virtio_rdma_hmp_init(void)
+void rdma_hca_hmp_init(void)
 {
     monitor_register_hmp("rdma", true, hmp_info_rdma);
 }

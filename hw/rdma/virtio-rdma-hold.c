@@ -11,7 +11,7 @@
 #include "qemu/log.h"
 #include "qemu/timer.h"
 #include "trace.h"
-#include "virtio-rdma-queue.h"
+#include "hw/rdma/hca.h"
 
 /* Completions that one turn writes */
 #define AT_ONCE 256
@@ -22,9 +22,9 @@ static bool is_recv(const RdmaWc *wc)
 }
 
 /* The work queue that a completion is of; NULL: its QP is gone. */
-static VirtIORdmaWq *queue_of(VirtIORdma *s, const RdmaWc *wc)
+static RdmaHcaWq *queue_of(RdmaHca *hca, const RdmaWc *wc)
 {
-    VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, wc->qp_num);
+    RdmaHcaQp *qp = rdma_hca_table_get(&hca->qps, wc->qp_num);
 
     if (!qp) {
         return NULL;
@@ -32,36 +32,36 @@ static VirtIORdmaWq *queue_of(VirtIORdma *s, const RdmaWc *wc)
     return is_recv(wc) ? &qp->rq : &qp->sq;
 }
 
-static void drop(VirtIORdma *s, VirtIORdmaWq *wq, VirtIORdmaHeld *held)
+static void drop(RdmaHca *hca, RdmaHcaWq *wq, RdmaHcaHeld *held)
 {
-    VirtIORdmaCq *cq = virtio_rdma_cq_get(s, held->cqn);
+    RdmaHcaCq *cq = rdma_hca_cq_get(hca, held->cqn);
 
     if (cq) {
         cq->n_held--;
         cq->n_reordered -= held->reorder;
     }
     QTAILQ_REMOVE(&wq->held, held, next_of_queue);
-    QTAILQ_REMOVE(&s->faults->held, held, next);
-    s->faults->n_held--;
+    QTAILQ_REMOVE(&hca->faults->held, held, next);
+    hca->faults->n_held--;
     g_free(held);
 }
 
-/* Write it after all. False: as virtio_rdma_cq_complete(). */
-static bool release(VirtIORdma *s, VirtIORdmaHeld *held)
+/* Write it after all. False: as rdma_hca_cq_complete(). */
+static bool release(RdmaHca *hca, RdmaHcaHeld *held)
 {
-    VirtIORdmaCq *cq = virtio_rdma_cq_get(s, held->cqn);
+    RdmaHcaCq *cq = rdma_hca_cq_get(hca, held->cqn);
     RdmaWc wc = held->wc;
     bool solicited = held->solicited;
 
-    drop(s, queue_of(s, &wc), held);
-    trace_virtio_rdma_hold_release(s, wc.qp_num, wc.wr_id, wc.opcode);
-    return !cq || virtio_rdma_cq_complete(s, cq, &wc, solicited);
+    drop(hca, queue_of(hca, &wc), held);
+    trace_virtio_rdma_hold_release(hca, wc.qp_num, wc.wr_id, wc.opcode);
+    return !cq || rdma_hca_cq_complete(hca, cq, &wc, solicited);
 }
 
-/* Thousands may be held: virtio_rdma_hold_run() writes some in each turn. */
-static void release_soon(VirtIORdma *s, VirtIORdmaWq *wq)
+/* Thousands may be held: rdma_hca_hold_run() writes some in each turn. */
+static void release_soon(RdmaHca *hca, RdmaHcaWq *wq)
 {
-    VirtIORdmaHeld *held;
+    RdmaHcaHeld *held;
 
     QTAILQ_FOREACH_REVERSE(held, &wq->held, next_of_queue) {
         if (!held->until) {
@@ -69,75 +69,75 @@ static void release_soon(VirtIORdma *s, VirtIORdmaWq *wq)
         }
         held->until = 0;
     }
-    virtio_rdma_bh_schedule(s);
+    rdma_hca_bh_schedule(hca);
 }
 
 /* One of @wq was written: what waits for that in other queues goes on. */
-static void release_reordered(VirtIORdma *s, VirtIORdmaCq *cq,
-                              const VirtIORdmaWq *wq)
+static void release_reordered(RdmaHca *hca, RdmaHcaCq *cq,
+                              const RdmaHcaWq *wq)
 {
-    VirtIORdmaHeld *held;
+    RdmaHcaHeld *held;
 
     if (!cq->n_reordered) {
         return;
     }
-    QTAILQ_FOREACH(held, &s->faults->held, next) {
-        VirtIORdmaWq *its = queue_of(s, &held->wc);
+    QTAILQ_FOREACH(held, &hca->faults->held, next) {
+        RdmaHcaWq *its = queue_of(hca, &held->wc);
 
         if (held->reorder && held->until && held->cqn == cq->cqn &&
             its != wq) {
-            release_soon(s, its);
+            release_soon(hca, its);
         }
     }
 }
 
-static void hold(VirtIORdma *s, VirtIORdmaCq *cq, const VirtIORdmaHeld *held)
+static void hold(RdmaHca *hca, RdmaHcaCq *cq, const RdmaHcaHeld *held)
 {
-    VirtIORdmaFaults *fs = s->faults;
-    VirtIORdmaHeld *h = g_memdup2(held, sizeof(*held));
+    RdmaHcaFaults *fs = hca->faults;
+    RdmaHcaHeld *h = g_memdup2(held, sizeof(*held));
 
     QTAILQ_INSERT_TAIL(&fs->held, h, next);
-    QTAILQ_INSERT_TAIL(&queue_of(s, &h->wc)->held, h, next_of_queue);
+    QTAILQ_INSERT_TAIL(&queue_of(hca, &h->wc)->held, h, next_of_queue);
     fs->n_held++;
     cq->n_held++;
     cq->n_reordered += h->reorder;
-    s->fault_points |= VIRTIO_RDMA_FAULT_AT_COMPLETE;
+    hca->fault_points |= RDMA_HCA_FAULT_AT_COMPLETE;
     timer_mod_anticipate_ns(fs->timer, held->until);
 }
 
-static bool overrun(VirtIORdma *s, VirtIORdmaCq *cq)
+static bool overrun(RdmaHca *hca, RdmaHcaCq *cq)
 {
-    virtio_rdma_cq_enter_error(s, cq);
+    rdma_hca_cq_enter_error(hca, cq);
     return false;
 }
 
-bool virtio_rdma_hold_complete(VirtIORdma *s, VirtIORdmaCq *cq,
-                               const RdmaWc *wc, bool solicited)
+bool rdma_hca_hold_complete(RdmaHca *hca, RdmaHcaCq *cq,
+                            const RdmaWc *wc, bool solicited)
 {
-    VirtIORdmaFaults *fs = s->faults;
-    VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, wc->qp_num);
-    VirtIORdmaWq *wq = queue_of(s, wc);
-    const VirtIORdmaHeld *before = wq ? QTAILQ_LAST(&wq->held) : NULL;
+    RdmaHcaFaults *fs = hca->faults;
+    RdmaHcaQp *qp = rdma_hca_table_get(&hca->qps, wc->qp_num);
+    RdmaHcaWq *wq = queue_of(hca, wc);
+    const RdmaHcaHeld *before = wq ? QTAILQ_LAST(&wq->held) : NULL;
     bool flushed = wc->status == RDMA_WC_WR_FLUSH_ERR;
-    VirtIORdmaHeld held = {
+    RdmaHcaHeld held = {
         .wc = *wc,
         .cqn = cq->cqn,
         .solicited = solicited,
     };
-    const VirtIORdmaFault *f = NULL;
+    const RdmaHcaFault *f = NULL;
     bool ok;
 
     if (!flushed && qp) {
-        f = virtio_rdma_fault_complete(s, qp, wc);
+        f = rdma_hca_fault_complete(hca, qp, wc);
     }
     if (f && f->kind == RDMA_FAULT_KIND_CQ_OVERRUN) {
-        return overrun(s, cq);
+        return overrun(hca, cq);
     }
     if (flushed && before) {
-        release_soon(s, wq);
+        release_soon(hca, wq);
     }
-    if (cq->n_held >= cq->cqe || fs->n_held >= VIRTIO_RDMA_MAX_HELD) {
-        if (before && !release(s, QTAILQ_FIRST(&wq->held))) {
+    if (cq->n_held >= cq->cqe || fs->n_held >= RDMA_HCA_MAX_HELD) {
+        if (before && !release(hca, QTAILQ_FIRST(&wq->held))) {
             return false;
         }
         f = before ? f : NULL;
@@ -151,54 +151,54 @@ bool virtio_rdma_hold_complete(VirtIORdma *s, VirtIORdmaCq *cq,
                              qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL) +
                              f->ms * (int64_t)SCALE_MS);
         }
-        trace_virtio_rdma_hold(s, wc->qp_num, wc->wr_id, wc->opcode);
-        hold(s, cq, &held);
+        trace_virtio_rdma_hold(hca, wc->qp_num, wc->wr_id, wc->opcode);
+        hold(hca, cq, &held);
         return !cq->error;
     }
-    ok = virtio_rdma_cq_complete(s, cq, wc, solicited);
-    release_reordered(s, cq, wq);
+    ok = rdma_hca_cq_complete(hca, cq, wc, solicited);
+    release_reordered(hca, cq, wq);
     return ok;
 }
 
-VirtIORdmaCq *virtio_rdma_hold_run(VirtIORdma *s)
+RdmaHcaCq *rdma_hca_hold_run(RdmaHca *hca)
 {
-    VirtIORdmaHeld *held, *next;
+    RdmaHcaHeld *held, *next;
     uint32_t left = AT_ONCE;
 
-    QTAILQ_FOREACH_SAFE(held, &s->faults->held, next, next) {
-        VirtIORdmaCq *cq = virtio_rdma_cq_get(s, held->cqn);
+    QTAILQ_FOREACH_SAFE(held, &hca->faults->held, next, next) {
+        RdmaHcaCq *cq = rdma_hca_cq_get(hca, held->cqn);
 
-        if (!virtio_rdma_fault_is_due(held->until)) {
+        if (!rdma_hca_fault_is_due(held->until)) {
             continue;
         }
         if (!left--) {
-            virtio_rdma_bh_schedule(s);
+            rdma_hca_bh_schedule(hca);
             break;
         }
-        if (!release(s, held)) {
+        if (!release(hca, held)) {
             return cq;
         }
     }
     return NULL;
 }
 
-static void forget_queue(VirtIORdma *s, VirtIORdmaWq *wq)
+static void forget_queue(RdmaHca *hca, RdmaHcaWq *wq)
 {
-    VirtIORdmaHeld *held, *next;
+    RdmaHcaHeld *held, *next;
 
     QTAILQ_FOREACH_SAFE(held, &wq->held, next_of_queue, next) {
-        drop(s, wq, held);
+        drop(hca, wq, held);
     }
 }
 
-void virtio_rdma_hold_forget_qp(VirtIORdma *s, VirtIORdmaQp *qp)
+void rdma_hca_hold_forget_qp(RdmaHca *hca, RdmaHcaQp *qp)
 {
     if (QTAILQ_EMPTY(&qp->sq.held) && QTAILQ_EMPTY(&qp->rq.held)) {
         return;
     }
     /* For these, and for the look at the others that is next */
-    rdma_work_pay(&s->ctrl_budget, s->faults->n_held * RDMA_WORK_ENTRY);
-    forget_queue(s, &qp->sq);
-    forget_queue(s, &qp->rq);
-    virtio_rdma_faults_update(s);
+    rdma_work_pay(&hca->cmd_budget, hca->faults->n_held * RDMA_WORK_ENTRY);
+    forget_queue(hca, &qp->sq);
+    forget_queue(hca, &qp->rq);
+    rdma_hca_faults_update(hca);
 }

@@ -12,15 +12,15 @@
 #include "qapi/qapi-types-rdma.h"
 #include "qapi/util.h"
 #include "qemu/bitops.h"
-#include "virtio-rdma-device.h"
+#include "hw/rdma/hca.h"
 
 /* Objects that are looked at without leaving the device */
 #define AT_ONCE 32
 
 QEMU_BUILD_BUG_ON(sizeof(RdmaCounters) !=
-                  VIRTIO_RDMA_NUM_COUNTERS * sizeof(uint64_t));
+                  RDMA_NUM_COUNTERS * sizeof(uint64_t));
 QEMU_BUILD_BUG_ON(offsetof(RdmaCounters, rx_mcast_packets) !=
-                  VIRTIO_RDMA_RX_MCAST_PACKETS * sizeof(uint64_t));
+                  RDMA_COUNTER_RX_MCAST_PACKETS * sizeof(uint64_t));
 QEMU_BUILD_BUG_ON((int)RDMA_QUEUE_PAIR_STATE_ERR != (int)RDMA_QPS_ERR);
 QEMU_BUILD_BUG_ON((int)RDMA_QUEUE_PAIR_TYPE_UD != (int)RDMA_QPT_UD);
 QEMU_BUILD_BUG_ON((int)RDMA_MEMORY_TYPE_FAST_REG != (int)RDMA_MR_FAST_REG);
@@ -34,12 +34,12 @@ typedef struct Ends {
     RdmaMrInfoList **mrs;
 } Ends;
 
-typedef void AddFunc(VirtIORdma *s, const void *obj, bool detail, Ends *ends);
+typedef void AddFunc(RdmaHca *hca, const void *obj, bool detail, Ends *ends);
 
-static bool ask(VirtIORdma *s, RdmaObjectType what, uint32_t id,
+static bool ask(RdmaHca *hca, RdmaObjectType what, uint32_t id,
                 RdmaInspection *out)
 {
-    return s->bc->inspect(s->backend, what, id, out) == 0;
+    return hca->bc->inspect(hca->backend, what, id, out) == 0;
 }
 
 static RdmaMemoryAccessList *access_info(uint32_t access)
@@ -72,9 +72,9 @@ static char *gid_info(const uint8_t gid[RDMA_GID_LEN])
 
 /* Objects */
 
-static void add_pd(VirtIORdma *s, const void *obj, bool detail, Ends *ends)
+static void add_pd(RdmaHca *hca, const void *obj, bool detail, Ends *ends)
 {
-    const VirtIORdmaPd *pd = obj;
+    const RdmaHcaPd *pd = obj;
     RdmaPdInfo *info = g_new0(RdmaPdInfo, 1);
 
     info->pdn = pd->pdn;
@@ -82,9 +82,9 @@ static void add_pd(VirtIORdma *s, const void *obj, bool detail, Ends *ends)
     QAPI_LIST_APPEND(ends->pds, info);
 }
 
-static void add_cq(VirtIORdma *s, const void *obj, bool detail, Ends *ends)
+static void add_cq(RdmaHca *hca, const void *obj, bool detail, Ends *ends)
 {
-    const VirtIORdmaCq *cq = obj;
+    const RdmaHcaCq *cq = obj;
     RdmaCqInfo *info = g_new0(RdmaCqInfo, 1);
 
     info->cqn = cq->cqn;
@@ -92,20 +92,20 @@ static void add_cq(VirtIORdma *s, const void *obj, bool detail, Ends *ends)
     info->users = cq->users;
     info->direct = cq->ops->is_direct;
     info->event_queue = cq->is_eq;
-    info->has_eqn = cq->eq;
-    info->eqn = cq->eq ? cq->eq->cqn : 0;
-    info->backlog = cq->n_backlog;
     info->failed = cq->error;
+    if (cq->ops->inspect) {
+        cq->ops->inspect(hca, cq, info);
+    }
     QAPI_LIST_APPEND(ends->cqs, info);
 }
 
-static void add_srq(VirtIORdma *s, const void *obj, bool detail, Ends *ends)
+static void add_srq(RdmaHca *hca, const void *obj, bool detail, Ends *ends)
 {
-    const VirtIORdmaSrq *srq = obj;
+    const RdmaHcaSrq *srq = obj;
     RdmaInspection in;
     RdmaSrqInfo *info;
 
-    if (!ask(s, RDMA_OBJECT_SRQ, srq->attr.srqn, &in)) {
+    if (!ask(hca, RDMA_OBJECT_SRQ, srq->attr.srqn, &in)) {
         return;
     }
     info = g_new0(RdmaSrqInfo, 1);
@@ -115,22 +115,22 @@ static void add_srq(VirtIORdma *s, const void *obj, bool detail, Ends *ends)
     info->max_wr = srq->attr.max_wr;
     info->max_sge = srq->attr.max_sge;
     info->recvs = in.srq.recvs;
-    info->has_recvs_waiting = virtio_rdma_wq_count(s, &srq->wq,
-                                                   &info->recvs_waiting);
+    info->has_recvs_waiting = srq->wq.ops->count(hca, &srq->wq,
+            &info->recvs_waiting);
     info->has_limit = in.srq.has_limit;
     info->limit = in.srq.limit;
-    info->direct = virtio_rdma_wq_is_direct(&srq->wq);
+    info->direct = srq->wq.ops->is_direct;
     info->failed = srq->error;
     QAPI_LIST_APPEND(ends->srqs, info);
 }
 
-static void add_mr(VirtIORdma *s, const void *obj, bool detail, Ends *ends)
+static void add_mr(RdmaHca *hca, const void *obj, bool detail, Ends *ends)
 {
-    const VirtIORdmaMr *mr = obj;
+    const RdmaHcaMr *mr = obj;
     RdmaInspection in;
     RdmaMrInfo *info;
 
-    if (!ask(s, RDMA_OBJECT_MR, mr->mrn, &in)) {
+    if (!ask(hca, RDMA_OBJECT_MR, mr->mrn, &in)) {
         return;
     }
     info = g_new0(RdmaMrInfo, 1);
@@ -216,12 +216,12 @@ static void add_path(RdmaQueuePairDetail *info, const RdmaQpInspection *in)
     }
 }
 
-static bool is_connected(const VirtIORdmaQp *qp)
+static bool is_connected(const RdmaHcaQp *qp)
 {
     return qp->init.qp_type == RDMA_QPT_RC || qp->init.qp_type == RDMA_QPT_UC;
 }
 
-static RdmaQueuePairDetail *detail_info(const VirtIORdmaQp *qp,
+static RdmaQueuePairDetail *detail_info(const RdmaHcaQp *qp,
                                         const RdmaQpInspection *in)
 {
     RdmaQueuePairDetail *info = g_new0(RdmaQueuePairDetail, 1);
@@ -231,7 +231,7 @@ static RdmaQueuePairDetail *detail_info(const VirtIORdmaQp *qp,
     info->max_send_sge = qp->init.cap.max_send_sge;
     info->max_recv_sge = qp->init.cap.max_recv_sge;
     info->max_inline_data = qp->init.cap.max_inline_data;
-    info->direct = virtio_rdma_wq_is_direct(&qp->sq);
+    info->direct = qp->sq.ops->is_direct;
     if (is_connected(qp)) {
         add_path(info, in);
     }
@@ -246,24 +246,24 @@ static RdmaQueuePairDetail *detail_info(const VirtIORdmaQp *qp,
     return info;
 }
 
-static void add_waiting(VirtIORdma *s, const VirtIORdmaQp *qp,
+static void add_waiting(RdmaHca *hca, const RdmaHcaQp *qp,
                         RdmaQueuePairInfo *info)
 {
-    info->has_sends_waiting = virtio_rdma_wq_count(s, &qp->sq,
-                                                   &info->sends_waiting);
+    info->has_sends_waiting = qp->sq.ops->count(hca, &qp->sq,
+            &info->sends_waiting);
     if (!qp->srq) {
-        info->has_recvs_waiting = virtio_rdma_wq_count(s, &qp->rq,
-                                                       &info->recvs_waiting);
+        info->has_recvs_waiting = qp->rq.ops->count(hca, &qp->rq,
+            &info->recvs_waiting);
     }
 }
 
-static void add_qp(VirtIORdma *s, const void *obj, bool detail, Ends *ends)
+static void add_qp(RdmaHca *hca, const void *obj, bool detail, Ends *ends)
 {
-    const VirtIORdmaQp *qp = obj;
+    const RdmaHcaQp *qp = obj;
     RdmaQueuePairInfo *info;
     RdmaInspection in;
 
-    if (!ask(s, RDMA_OBJECT_QP, qp->init.qpn, &in)) {
+    if (!ask(hca, RDMA_OBJECT_QP, qp->init.qpn, &in)) {
         return;
     }
     info = g_new0(RdmaQueuePairInfo, 1);
@@ -287,47 +287,47 @@ static void add_qp(VirtIORdma *s, const void *obj, bool detail, Ends *ends)
     info->recvs = in.qp.recvs;
     info->errors = qp->n_errors;
     if (qp->n_errors) {
-        info->last_error = virtio_rdma_error_info(&qp->error);
+        info->last_error = rdma_hca_error_info(&qp->error);
     }
     if (detail) {
-        add_waiting(s, qp, info);
+        add_waiting(hca, qp, info);
         info->detail = detail_info(qp, &in.qp);
     }
     QAPI_LIST_APPEND(ends->qps, info);
 }
 
-static void add_all(VirtIORdma *s, const VirtIORdmaTable *t,
-                    const VirtIORdmaLook *look, AddFunc *add, Ends *ends)
+static void add_all(RdmaHca *hca, const RdmaHcaTable *t,
+                    const RdmaHcaLook *look, AddFunc *add, Ends *ends)
 {
     unsigned long id = look->first;
     uint32_t left = look->max;
     bool more = true;
 
-    while (more && left && s->backend) {
-        virtio_rdma_enter(s);
+    while (more && left && hca->backend) {
+        rdma_hca_enter(hca);
         for (int i = 0; more && i < AT_ONCE && left; i++) {
             id = id < t->end ? find_next_bit(t->used, t->end, id) : t->end;
             more = id < t->end;
             if (more) {
-                add(s, t->slot[id++], look->detail, ends);
+                add(hca, t->slot[id++], look->detail, ends);
                 left--;
             }
         }
-        virtio_rdma_leave(s);
+        rdma_hca_leave(hca);
     }
 }
 
-static RdmaGidInfoList *gids_info(VirtIORdma *s, const VirtIORdmaLook *look)
+static RdmaGidInfoList *gids_info(RdmaHca *hca, const RdmaHcaLook *look)
 {
     RdmaGidInfoList *list = NULL, **end = &list;
     uint32_t left = look->max;
     RdmaInspection in;
 
-    virtio_rdma_enter(s);
-    for (uint32_t i = look->first; i < s->limits.gid_table_len && left; i++) {
+    rdma_hca_enter(hca);
+    for (uint32_t i = look->first; i < hca->limits.gid_table_len && left; i++) {
         RdmaGidInfo *info;
 
-        if (!ask(s, RDMA_OBJECT_GID, i, &in)) {
+        if (!ask(hca, RDMA_OBJECT_GID, i, &in)) {
             continue;
         }
         info = g_new0(RdmaGidInfo, 1);
@@ -338,7 +338,7 @@ static RdmaGidInfoList *gids_info(VirtIORdma *s, const VirtIORdmaLook *look)
         QAPI_LIST_APPEND(end, info);
         left--;
     }
-    virtio_rdma_leave(s);
+    rdma_hca_leave(hca);
     return list;
 }
 
@@ -353,74 +353,74 @@ static RdmaObjectCount *count_info(uint32_t used, uint32_t max)
     return info;
 }
 
-static RdmaObjectCounts *counts_info(const VirtIORdma *s)
+static RdmaObjectCounts *counts_info(const RdmaHca *hca)
 {
-    const RdmaBackendLimits *l = &s->limits;
+    const RdmaBackendLimits *l = &hca->limits;
     RdmaObjectCounts *info = g_new0(RdmaObjectCounts, 1);
 
-    info->pd = count_info(s->pds.count, l->max_pd);
-    info->cq = count_info(s->cqs.count, l->max_cq);
-    info->srq = count_info(s->srqs.count, l->max_srq);
-    info->qp = count_info(s->qps.count, l->max_qp);
-    info->mr = count_info(s->mrs.count - s->n_mws, l->max_mr);
-    info->mw = count_info(s->n_mws, l->max_mw);
+    info->pd = count_info(hca->pds.count, l->max_pd);
+    info->cq = count_info(hca->cqs.count, l->max_cq);
+    info->srq = count_info(hca->srqs.count, l->max_srq);
+    info->qp = count_info(hca->qps.count, l->max_qp);
+    info->mr = count_info(hca->mrs.count - hca->n_mws, l->max_mr);
+    info->mw = count_info(hca->n_mws, l->max_mw);
     return info;
 }
 
-static RdmaPortInfo *port_info(VirtIORdma *s)
+static RdmaPortInfo *port_info(RdmaHca *hca)
 {
     RdmaPortInfo *info = g_new0(RdmaPortInfo, 1);
     RdmaPortAttr port = {};
 
-    s->bc->query_port(s->backend, &port);
+    hca->bc->query_port(hca->backend, &port);
     info->active = port.state == RDMA_PORT_ACTIVE;
     info->active_mtu = rdma_mtu_bytes(port.active_mtu);
     info->mac = qemu_mac_strdup_printf(port.mac);
     return info;
 }
 
-static RdmaBackendInfo *backend_info(VirtIORdma *s)
+static RdmaBackendInfo *backend_info(RdmaHca *hca)
 {
     RdmaBackendInfo *info = g_new0(RdmaBackendInfo, 1);
 
-    info->type = g_strdup(object_get_typename(OBJECT(s->backend)));
-    info->path = object_get_canonical_path(OBJECT(s->backend));
-    info->info = s->bc->info_str(s->backend);
+    info->type = g_strdup(object_get_typename(OBJECT(hca->backend)));
+    info->path = object_get_canonical_path(OBJECT(hca->backend));
+    info->info = hca->bc->info_str(hca->backend);
     return info;
 }
 
-static RdmaInfo *device_info(VirtIORdma *s)
+static RdmaInfo *device_info(RdmaHca *hca)
 {
-    DeviceState *dev = virtio_rdma_transport(s);
+    DeviceState *dev = hca->dev;
     RdmaInfo *info = g_new0(RdmaInfo, 1);
 
     info->device = g_strdup(dev->id);
     info->path = object_get_canonical_path(OBJECT(dev));
-    virtio_rdma_enter(s);
-    info->driver = VIRTIO_DEVICE(s)->status & VIRTIO_CONFIG_S_DRIVER_OK;
-    info->backend = backend_info(s);
-    info->port = port_info(s);
-    info->count = counts_info(s);
+    rdma_hca_enter(hca);
+    info->driver = hca->ops->has_driver(hca);
+    info->backend = backend_info(hca);
+    info->port = port_info(hca);
+    info->count = counts_info(hca);
     info->counters = g_new0(RdmaCounters, 1);
-    virtio_rdma_counters_get(s, (uint64_t *)info->counters);
-    info->qp_errors = s->n_qp_errors;
-    virtio_rdma_leave(s);
+    rdma_hca_counters_get(hca, (uint64_t *)info->counters);
+    info->qp_errors = hca->n_qp_errors;
+    rdma_hca_leave(hca);
     return info;
 }
 
-RdmaInfo *virtio_rdma_inspect(VirtIORdma *s, const VirtIORdmaLook *look)
+RdmaInfo *rdma_hca_inspect(RdmaHca *hca, const RdmaHcaLook *look)
 {
-    RdmaInfo *info = device_info(s);
+    RdmaInfo *info = device_info(hca);
     const struct {
-        const VirtIORdmaTable *table;
+        const RdmaHcaTable *table;
         AddFunc *add;
         bool *has;
     } lists[] = {
-        [RDMA_OBJECT_KIND_PD] = { &s->pds, add_pd, &info->has_pds },
-        [RDMA_OBJECT_KIND_CQ] = { &s->cqs, add_cq, &info->has_cqs },
-        [RDMA_OBJECT_KIND_SRQ] = { &s->srqs, add_srq, &info->has_srqs },
-        [RDMA_OBJECT_KIND_QP] = { &s->qps, add_qp, &info->has_qps },
-        [RDMA_OBJECT_KIND_MR] = { &s->mrs, add_mr, &info->has_mrs },
+        [RDMA_OBJECT_KIND_PD] = { &hca->pds, add_pd, &info->has_pds },
+        [RDMA_OBJECT_KIND_CQ] = { &hca->cqs, add_cq, &info->has_cqs },
+        [RDMA_OBJECT_KIND_SRQ] = { &hca->srqs, add_srq, &info->has_srqs },
+        [RDMA_OBJECT_KIND_QP] = { &hca->qps, add_qp, &info->has_qps },
+        [RDMA_OBJECT_KIND_MR] = { &hca->mrs, add_mr, &info->has_mrs },
     };
     Ends ends = {
         .pds = &info->pds,
@@ -433,12 +433,12 @@ RdmaInfo *virtio_rdma_inspect(VirtIORdma *s, const VirtIORdmaLook *look)
     for (int i = 0; i < ARRAY_SIZE(lists); i++) {
         if (look->kinds[i]) {
             *lists[i].has = true;
-            add_all(s, lists[i].table, look, lists[i].add, &ends);
+            add_all(hca, lists[i].table, look, lists[i].add, &ends);
         }
     }
-    if (look->kinds[RDMA_OBJECT_KIND_GID] && s->backend) {
+    if (look->kinds[RDMA_OBJECT_KIND_GID] && hca->backend) {
         info->has_gids = true;
-        info->gids = gids_info(s, look);
+        info->gids = gids_info(hca, look);
     }
     return info;
 }

@@ -11,7 +11,7 @@
 
 static int check(VirtIORdma *s, const VirtIORdmaReq *req)
 {
-    VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, req->mcast.qpn);
+    RdmaHcaQp *qp = rdma_hca_table_get(&s->hca.qps, req->mcast.qpn);
 
     if (!qp) {
         return -ENOENT;
@@ -37,8 +37,8 @@ int virtio_rdma_mcast_attach(VirtIORdma *s, const VirtIORdmaReq *req,
     int ret = check(s, req);
 
     if (!ret) {
-        ret = s->bc->set_mcast(s->backend, req->mcast.qpn, req->mcast.gid,
-                               true);
+        ret = s->hca.bc->set_mcast(s->hca.backend, req->mcast.qpn,
+                                   req->mcast.gid, true);
         trace_virtio_rdma_mcast_attach(s, req->mcast.qpn, ret);
     }
     return ret;
@@ -50,8 +50,8 @@ int virtio_rdma_mcast_detach(VirtIORdma *s, const VirtIORdmaReq *req,
     int ret = check(s, req);
 
     if (!ret) {
-        ret = s->bc->set_mcast(s->backend, req->mcast.qpn, req->mcast.gid,
-                               false);
+        ret = s->hca.bc->set_mcast(s->hca.backend, req->mcast.qpn,
+                                   req->mcast.gid, false);
         trace_virtio_rdma_mcast_detach(s, req->mcast.qpn, ret);
     }
     return ret;

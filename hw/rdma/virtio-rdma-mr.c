@@ -48,29 +48,29 @@ uint32_t virtio_rdma_mr_new_key(uint32_t mrn)
     return mrn << 8 | low;
 }
 
-VirtIORdmaMr *virtio_rdma_mr_add(VirtIORdma *s, uint32_t mrn,
-                                 VirtIORdmaPd *pd, uint32_t type)
+RdmaHcaMr *virtio_rdma_mr_add(VirtIORdma *s, uint32_t mrn,
+                              RdmaHcaPd *pd, uint32_t type)
 {
-    VirtIORdmaMr *mr = g_new0(VirtIORdmaMr, 1);
+    RdmaHcaMr *mr = g_new0(RdmaHcaMr, 1);
 
     mr->mrn = mrn;
     mr->type = type;
     mr->pd = pd;
     pd->users++;
-    virtio_rdma_table_set(&s->mrs, mrn, mr);
+    rdma_hca_table_set(&s->hca.mrs, mrn, mr);
     return mr;
 }
 
-void virtio_rdma_mr_remove(VirtIORdma *s, VirtIORdmaMr *mr)
+void virtio_rdma_mr_remove(VirtIORdma *s, RdmaHcaMr *mr)
 {
-    virtio_rdma_table_clear(&s->mrs, mr->mrn);
-    s->mr_pages -= mr->npages + mr->pending;
-    s->n_mws -= mr->mw_type != 0;
+    rdma_hca_table_clear(&s->hca.mrs, mr->mrn);
+    s->hca.mr_pages -= mr->npages + mr->pending;
+    s->hca.n_mws -= mr->mw_type != 0;
     mr->pd->users--;
     g_free(mr);
 }
 
-static void put_mr(VirtIORdmaRsp *rsp, const VirtIORdmaMr *mr)
+static void put_mr(VirtIORdmaRsp *rsp, const RdmaHcaMr *mr)
 {
     rsp->mr.mrn = mr->mrn;
     rsp->mr.lkey = mr->key;
@@ -96,15 +96,15 @@ static int create_mr(VirtIORdma *s, const VirtIORdmaReq *req,
                      VirtIORdmaRsp *rsp, RdmaMrAttr *attr,
                      const VirtIORdmaPages *pages)
 {
-    VirtIORdmaPd *pd = virtio_rdma_table_get(&s->pds, req->mr.pdn);
-    VirtIORdmaMr *mr;
+    RdmaHcaPd *pd = rdma_hca_table_get(&s->hca.pds, req->mr.pdn);
+    RdmaHcaMr *mr;
     int ret;
 
     if (!pd) {
         return -ENOENT;
     }
-    if (s->mrs.count - s->n_mws >= s->limits.max_mr ||
-        !virtio_rdma_table_find(&s->mrs, &attr->mrn)) {
+    if (s->hca.mrs.count - s->hca.n_mws >= s->hca.limits.max_mr ||
+        !rdma_hca_table_find(&s->hca.mrs, &attr->mrn)) {
         return -ENOMEM;
     }
     attr->pdn = pd->pdn;
@@ -126,11 +126,11 @@ static int create_mr(VirtIORdma *s, const VirtIORdmaReq *req,
     mr->npages = attr->npages;
     trace_virtio_rdma_mr_create(s, mr->mrn, mr->type, attr->lkey,
                                 attr->access, attr->iova, attr->length);
-    ret = s->bc->create_mr(s->backend, attr);
+    ret = s->hca.bc->create_mr(s->hca.backend, attr);
     if (ret) {
         virtio_rdma_mr_remove(s, mr);
         if (ret == -EINPROGRESS) {
-            virtio_rdma_table_again(&s->mrs, attr->mrn);
+            rdma_hca_table_again(&s->hca.mrs, attr->mrn);
         }
         give_back(s, ret, attr, pages);
         return ret;
@@ -240,7 +240,7 @@ int virtio_rdma_mr_reg_user(VirtIORdma *s, const VirtIORdmaReq *req,
 int virtio_rdma_mr_rereg(VirtIORdma *s, const VirtIORdmaReq *req,
                          VirtIORdmaRsp *rsp)
 {
-    VirtIORdmaMr *mr = virtio_rdma_mr_get(s, req->mr.mrn);
+    RdmaHcaMr *mr = rdma_hca_mr_get(&s->hca, req->mr.mrn);
     uint32_t flags = req->mr.flags;
     VirtIORdmaPages pages;
     RdmaMrAttr attr;
@@ -261,7 +261,7 @@ int virtio_rdma_mr_rereg(VirtIORdma *s, const VirtIORdmaReq *req,
     };
     if (flags & RDMA_REREG_PD) {
         attr.pdn = req->mr.pdn;
-        if (!virtio_rdma_table_get(&s->pds, attr.pdn)) {
+        if (!rdma_hca_table_get(&s->hca.pds, attr.pdn)) {
             return -ENOENT;
         }
     }
@@ -291,19 +291,19 @@ int virtio_rdma_mr_rereg(VirtIORdma *s, const VirtIORdmaReq *req,
         }
     }
     trace_virtio_rdma_mr_rereg(s, mr->mrn, flags, attr.lkey);
-    ret = s->bc->modify_mr(s->backend, flags, &attr);
+    ret = s->hca.bc->modify_mr(s->hca.backend, flags, &attr);
     if (ret) {
-        s->mr_pages -= attr.npages;
+        s->hca.mr_pages -= attr.npages;
         give_back(s, ret, &attr, &pages);
         return ret;
     }
     mr->key = attr.lkey;
     mr->rkey = attr.rkey;
     mr->pd->users--;
-    mr->pd = virtio_rdma_table_get(&s->pds, attr.pdn);
+    mr->pd = rdma_hca_table_get(&s->hca.pds, attr.pdn);
     mr->pd->users++;
     if (attr.npages) {
-        s->mr_pages -= mr->npages;
+        s->hca.mr_pages -= mr->npages;
         mr->npages = attr.npages;
     }
     put_mr(rsp, mr);
@@ -313,7 +313,7 @@ int virtio_rdma_mr_rereg(VirtIORdma *s, const VirtIORdmaReq *req,
 int virtio_rdma_mr_map_sg(VirtIORdma *s, const VirtIORdmaReq *req,
                           VirtIORdmaRsp *rsp)
 {
-    VirtIORdmaMr *mr = virtio_rdma_mr_get(s, req->map_mr.mrn);
+    RdmaHcaMr *mr = rdma_hca_mr_get(&s->hca, req->map_mr.mrn);
     VirtIORdmaPages p = req->map_mr.pages;
     uint64_t *pages;
     uint32_t in_use;
@@ -337,10 +337,10 @@ int virtio_rdma_mr_map_sg(VirtIORdma *s, const VirtIORdmaReq *req,
         return ret;
     }
     trace_virtio_rdma_mr_map(s, mr->mrn, p.iova, p.length);
-    ret = s->bc->map_mr(s->backend, mr->mrn, p.iova, p.length, pages,
-                        p.npages);
+    ret = s->hca.bc->map_mr(s->hca.backend, mr->mrn, p.iova, p.length, pages,
+                            p.npages);
     if (ret) {
-        s->mr_pages -= p.npages;
+        s->hca.mr_pages -= p.npages;
         if (ret == -EINPROGRESS) {
             virtio_rdma_pages_keep(s, &p);
         } else {
@@ -350,7 +350,7 @@ int virtio_rdma_mr_map_sg(VirtIORdma *s, const VirtIORdmaReq *req,
     }
     /* The backend may use the pending list by now, or has dropped it. */
     in_use = MAX(mr->npages, mr->pending);
-    s->mr_pages -= mr->npages + mr->pending - in_use;
+    s->hca.mr_pages -= mr->npages + mr->pending - in_use;
     mr->npages = in_use;
     mr->pending = p.npages;
     rsp->map_mr.npages = p.npages;
@@ -360,13 +360,13 @@ int virtio_rdma_mr_map_sg(VirtIORdma *s, const VirtIORdmaReq *req,
 int virtio_rdma_mr_dereg(VirtIORdma *s, const VirtIORdmaReq *req,
                          VirtIORdmaRsp *rsp)
 {
-    VirtIORdmaMr *mr = virtio_rdma_mr_get(s, req->destroy.id);
+    RdmaHcaMr *mr = rdma_hca_mr_get(&s->hca, req->destroy.id);
     int ret;
 
     if (!mr) {
         return -ENOENT;
     }
-    ret = s->bc->destroy(s->backend, RDMA_OBJECT_MR, mr->mrn);
+    ret = s->hca.bc->destroy(s->hca.backend, RDMA_OBJECT_MR, mr->mrn);
     if (ret) {
         return ret;
     }

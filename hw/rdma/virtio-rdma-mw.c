@@ -7,26 +7,26 @@
 #include "trace.h"
 #include "virtio-rdma-object.h"
 
-VirtIORdmaMr *virtio_rdma_mw_add(VirtIORdma *s, const RdmaMwAttr *attr,
-                                 VirtIORdmaPd *pd)
+RdmaHcaMr *virtio_rdma_mw_add(VirtIORdma *s, const RdmaMwAttr *attr,
+                              RdmaHcaPd *pd)
 {
-    VirtIORdmaMr *mw = virtio_rdma_mr_add(s, attr->mwn, pd, 0);
+    RdmaHcaMr *mw = virtio_rdma_mr_add(s, attr->mwn, pd, 0);
 
     mw->mw_type = attr->type;
     mw->rkey = attr->rkey;
-    s->n_mws++;
+    s->hca.n_mws++;
     return mw;
 }
 
 int virtio_rdma_mw_alloc(VirtIORdma *s, const VirtIORdmaReq *req,
                          VirtIORdmaRsp *rsp)
 {
-    VirtIORdmaPd *pd = virtio_rdma_table_get(&s->pds, req->alloc_mw.pdn);
+    RdmaHcaPd *pd = rdma_hca_table_get(&s->hca.pds, req->alloc_mw.pdn);
     RdmaMwAttr attr = {
         .pdn = req->alloc_mw.pdn,
         .type = req->alloc_mw.type,
     };
-    VirtIORdmaMr *mw;
+    RdmaHcaMr *mw;
     int ret;
 
     if (!pd) {
@@ -36,17 +36,17 @@ int virtio_rdma_mw_alloc(VirtIORdma *s, const VirtIORdmaReq *req,
                                  RDMA_MW_TYPE_2)) {
         return -EINVAL;
     }
-    if (s->n_mws >= s->limits.max_mw ||
-        !virtio_rdma_table_find(&s->mrs, &attr.mwn)) {
+    if (s->hca.n_mws >= s->hca.limits.max_mw ||
+        !rdma_hca_table_find(&s->hca.mrs, &attr.mwn)) {
         return -ENOMEM;
     }
     attr.rkey = virtio_rdma_mr_new_key(attr.mwn);
     mw = virtio_rdma_mw_add(s, &attr, pd);
-    ret = s->bc->create_mw(s->backend, &attr);
+    ret = s->hca.bc->create_mw(s->hca.backend, &attr);
     if (ret) {
         virtio_rdma_mr_remove(s, mw);
         if (ret == -EINPROGRESS) {
-            virtio_rdma_table_again(&s->mrs, attr.mwn);
+            rdma_hca_table_again(&s->hca.mrs, attr.mwn);
         }
         return ret;
     }
@@ -60,13 +60,13 @@ int virtio_rdma_mw_alloc(VirtIORdma *s, const VirtIORdmaReq *req,
 int virtio_rdma_mw_dealloc(VirtIORdma *s, const VirtIORdmaReq *req,
                            VirtIORdmaRsp *rsp)
 {
-    VirtIORdmaMr *mw = virtio_rdma_table_get(&s->mrs, req->destroy.id);
+    RdmaHcaMr *mw = rdma_hca_table_get(&s->hca.mrs, req->destroy.id);
     int ret;
 
     if (!mw || !mw->mw_type) {
         return -ENOENT;
     }
-    ret = s->bc->destroy(s->backend, RDMA_OBJECT_MW, mw->mrn);
+    ret = s->hca.bc->destroy(s->hca.backend, RDMA_OBJECT_MW, mw->mrn);
     if (ret) {
         return ret;
     }

@@ -14,7 +14,7 @@
  * the response. It returns 0, or a negative errno and changes nothing. After
  * -EINPROGRESS it is called again, with the same request: in the next turn of
  * the main loop if virtio_rdma_pages_reading(), else when the backend says so.
- * It then comes to the same numbers of objects (virtio_rdma_table_again()).
+ * It then comes to the same numbers of objects (rdma_hca_table_again()).
  */
 typedef int VirtIORdmaHandler(VirtIORdma *s, const VirtIORdmaReq *req,
                               VirtIORdmaRsp *rsp);
@@ -30,8 +30,8 @@ VirtIORdmaHandler virtio_rdma_qp_counters_query;
 
 /* virtio-rdma-pd.c: protection domains */
 
-VirtIORdmaPd *virtio_rdma_pd_add(VirtIORdma *s, uint32_t pdn);
-void virtio_rdma_pd_remove(VirtIORdma *s, VirtIORdmaPd *pd);
+RdmaHcaPd *virtio_rdma_pd_add(VirtIORdma *s, uint32_t pdn);
+void virtio_rdma_pd_remove(VirtIORdma *s, RdmaHcaPd *pd);
 VirtIORdmaHandler virtio_rdma_pd_create;
 VirtIORdmaHandler virtio_rdma_pd_destroy;
 
@@ -48,10 +48,10 @@ VirtIORdmaHandler virtio_rdma_cq_resize;
 
 /* virtio-rdma-mr.c: memory regions */
 
-VirtIORdmaMr *virtio_rdma_mr_add(VirtIORdma *s, uint32_t mrn,
-                                 VirtIORdmaPd *pd, uint32_t type);
+RdmaHcaMr *virtio_rdma_mr_add(VirtIORdma *s, uint32_t mrn,
+                              RdmaHcaPd *pd, uint32_t type);
 /* @mr is a region or a window. */
-void virtio_rdma_mr_remove(VirtIORdma *s, VirtIORdmaMr *mr);
+void virtio_rdma_mr_remove(VirtIORdma *s, RdmaHcaMr *mr);
 /* A key for region or window @mrn: the number, and 8 random bits. */
 uint32_t virtio_rdma_mr_new_key(uint32_t mrn);
 VirtIORdmaHandler virtio_rdma_mr_get_dma;
@@ -63,22 +63,22 @@ VirtIORdmaHandler virtio_rdma_mr_dereg;
 
 /* virtio-rdma-mw.c: memory windows */
 
-VirtIORdmaMr *virtio_rdma_mw_add(VirtIORdma *s, const RdmaMwAttr *attr,
-                                 VirtIORdmaPd *pd);
+RdmaHcaMr *virtio_rdma_mw_add(VirtIORdma *s, const RdmaMwAttr *attr,
+                              RdmaHcaPd *pd);
 VirtIORdmaHandler virtio_rdma_mw_alloc;
 VirtIORdmaHandler virtio_rdma_mw_dealloc;
 
 /* virtio-rdma-qp.c: queue pairs */
 
-VirtIORdmaQp *virtio_rdma_qp_add(VirtIORdma *s, const RdmaQpInitAttr *init,
-                                 VirtIORdmaPd *pd, VirtIORdmaCq *send_cq,
-                                 VirtIORdmaCq *recv_cq, VirtIORdmaSrq *srq);
+RdmaHcaQp *virtio_rdma_qp_add(VirtIORdma *s, const RdmaQpInitAttr *init,
+                              RdmaHcaPd *pd, RdmaHcaCq *send_cq,
+                              RdmaHcaCq *recv_cq, RdmaHcaSrq *srq);
 /* The new @qp has virtqueues, those of its number. */
-void virtio_rdma_qp_use_vqs(VirtIORdma *s, VirtIORdmaQp *qp);
-void virtio_rdma_qp_remove(VirtIORdma *s, VirtIORdmaQp *qp);
+void virtio_rdma_qp_use_vqs(VirtIORdma *s, RdmaHcaQp *qp);
+void virtio_rdma_qp_remove(VirtIORdma *s, RdmaHcaQp *qp);
 /* Put all QPs that use @cq, or @qp alone, into ERR. */
-void virtio_rdma_cq_fail(VirtIORdma *s, VirtIORdmaCq *cq);
-void virtio_rdma_qp_fail(VirtIORdma *s, VirtIORdmaQp *qp);
+void virtio_rdma_cq_fail(VirtIORdma *s, RdmaHcaCq *cq);
+void virtio_rdma_qp_fail(VirtIORdma *s, RdmaHcaQp *qp);
 VirtIORdmaHandler virtio_rdma_qp_create;
 VirtIORdmaHandler virtio_rdma_qp_modify;
 VirtIORdmaHandler virtio_rdma_qp_query;
@@ -86,13 +86,13 @@ VirtIORdmaHandler virtio_rdma_qp_destroy;
 
 /* virtio-rdma-srq.c: shared receive queues */
 
-VirtIORdmaSrq *virtio_rdma_srq_add(VirtIORdma *s, const RdmaSrqAttr *attr,
-                                   VirtIORdmaPd *pd);
-void virtio_rdma_srq_remove(VirtIORdma *s, VirtIORdmaSrq *srq);
+RdmaHcaSrq *virtio_rdma_srq_add(VirtIORdma *s, const RdmaSrqAttr *attr,
+                                RdmaHcaPd *pd);
+void virtio_rdma_srq_remove(VirtIORdma *s, RdmaHcaSrq *srq);
 /* The new @srq has a virtqueue, that of its number. */
-void virtio_rdma_srq_use_vq(VirtIORdma *s, VirtIORdmaSrq *srq);
+void virtio_rdma_srq_use_vq(VirtIORdma *s, RdmaHcaSrq *srq);
 /* It enters the error state, and its QPs enter ERR. */
-void virtio_rdma_srq_fail(VirtIORdma *s, VirtIORdmaSrq *srq);
+void virtio_rdma_srq_fail(VirtIORdma *s, RdmaHcaSrq *srq);
 VirtIORdmaHandler virtio_rdma_srq_create;
 VirtIORdmaHandler virtio_rdma_srq_modify;
 VirtIORdmaHandler virtio_rdma_srq_query;

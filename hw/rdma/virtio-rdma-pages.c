@@ -41,7 +41,7 @@ int virtio_rdma_pages_check(VirtIORdma *s, VirtIORdmaPages *p)
     page_size = 1ULL << p->page_shift;
     offset = p->iova & (page_size - 1);
     if (!virtio_rdma_check_range("length", p->length, 1,
-                                 MIN(s->limits.max_mr_size,
+                                 MIN(s->hca.limits.max_mr_size,
                                      UINT64_MAX - p->iova))) {
         return -EINVAL;
     }
@@ -52,30 +52,30 @@ int virtio_rdma_pages_check(VirtIORdma *s, VirtIORdmaPages *p)
 
 static int charge(VirtIORdma *s, uint32_t npages)
 {
-    if (npages > s->max_mr_pages - s->mr_pages) {
+    if (npages > s->hca.max_mr_pages - s->hca.mr_pages) {
         qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: npages %u and the %"
                       PRIu64 " of other regions exceed %" PRIu64 "\n",
-                      npages, s->mr_pages, s->max_mr_pages);
+                      npages, s->hca.mr_pages, s->hca.max_mr_pages);
         return -ENOMEM;
     }
-    s->mr_pages += npages;
+    s->hca.mr_pages += npages;
     return 0;
 }
 
-void virtio_rdma_pages_pass(VirtIORdma *s, const VirtIORdmaInflight *inflight)
+void virtio_rdma_pages_pass(VirtIORdma *s, const RdmaHcaInflight *inflight)
 {
-    VirtIORdmaMr *mr;
+    RdmaHcaMr *mr;
 
     if (!inflight->npages) {
         return;
     }
-    s->mr_pages -= inflight->npages;
-    mr = virtio_rdma_mr_get(s, inflight->mrn);
+    s->hca.mr_pages -= inflight->npages;
+    mr = rdma_hca_mr_get(&s->hca, inflight->mrn);
     if (mr && mr->type == RDMA_MR_FAST_REG) {
         uint32_t npages = MAX(mr->npages, MIN(inflight->npages,
                                               mr->max_pages));
 
-        s->mr_pages += npages - mr->npages;
+        s->hca.mr_pages += npages - mr->npages;
         mr->npages = npages;
     }
 }
@@ -136,7 +136,7 @@ static int walk_start(VirtIORdma *s, VirtIORdmaWalk *w,
 
 static void walk_end(VirtIORdma *s, VirtIORdmaWalk *w)
 {
-    s->mr_pages -= w->of.npages;
+    s->hca.mr_pages -= w->of.npages;
     g_free(w->tables);
     rdma_backend_free(w->entries, w->done * sizeof(*w->entries));
 }
@@ -236,7 +236,7 @@ int virtio_rdma_pages_read_on(VirtIORdma *s, const VirtIORdmaPages *p,
         }
         s->walk = g_steal_pointer(&w);
     }
-    ret = s->walk->taken ? 0 : walk_on(s, s->walk, &s->ctrl_budget);
+    ret = s->walk->taken ? 0 : walk_on(s, s->walk, &s->hca.cmd_budget);
     if (ret == 0) {
         *pages = walk_take(s->walk);
         g_free(s->walk);
@@ -249,7 +249,7 @@ int virtio_rdma_pages_read_on(VirtIORdma *s, const VirtIORdmaPages *p,
 
 void virtio_rdma_pages_free(VirtIORdma *s, uint64_t *pages, uint32_t npages)
 {
-    s->mr_pages -= npages;
+    s->hca.mr_pages -= npages;
     rdma_backend_free(pages, npages * sizeof(*pages));
 }
 
@@ -263,7 +263,7 @@ void virtio_rdma_pages_keep(VirtIORdma *s, const VirtIORdmaPages *p)
     assert(!s->walk);
     s->walk = g_new(VirtIORdmaWalk, 1);
     *s->walk = (VirtIORdmaWalk) { .of = *p, .taken = true };
-    s->mr_pages += p->npages;
+    s->hca.mr_pages += p->npages;
 }
 
 void virtio_rdma_pages_drop(VirtIORdma *s)

@@ -5,37 +5,37 @@
 #include "qemu/osdep.h"
 #include "virtio-rdma-object.h"
 
-VirtIORdmaPd *virtio_rdma_pd_add(VirtIORdma *s, uint32_t pdn)
+RdmaHcaPd *virtio_rdma_pd_add(VirtIORdma *s, uint32_t pdn)
 {
-    VirtIORdmaPd *pd = g_new0(VirtIORdmaPd, 1);
+    RdmaHcaPd *pd = g_new0(RdmaHcaPd, 1);
 
     pd->pdn = pdn;
-    virtio_rdma_table_set(&s->pds, pdn, pd);
+    rdma_hca_table_set(&s->hca.pds, pdn, pd);
     return pd;
 }
 
-void virtio_rdma_pd_remove(VirtIORdma *s, VirtIORdmaPd *pd)
+void virtio_rdma_pd_remove(VirtIORdma *s, RdmaHcaPd *pd)
 {
-    virtio_rdma_table_clear(&s->pds, pd->pdn);
+    rdma_hca_table_clear(&s->hca.pds, pd->pdn);
     g_free(pd);
 }
 
 int virtio_rdma_pd_create(VirtIORdma *s, const VirtIORdmaReq *req,
                           VirtIORdmaRsp *rsp)
 {
-    VirtIORdmaPd *pd;
+    RdmaHcaPd *pd;
     uint32_t pdn;
     int ret;
 
-    if (!virtio_rdma_table_find(&s->pds, &pdn)) {
+    if (!rdma_hca_table_find(&s->hca.pds, &pdn)) {
         return -ENOMEM;
     }
     pd = virtio_rdma_pd_add(s, pdn);
-    ret = s->bc->create_pd ? s->bc->create_pd(s->backend, pdn) : 0;
+    ret = s->hca.bc->create_pd ? s->hca.bc->create_pd(s->hca.backend, pdn) : 0;
     if (ret) {
         virtio_rdma_pd_remove(s, pd);
         if (ret == -EINPROGRESS) {
-            virtio_rdma_table_again(&s->pds, pdn);
+            rdma_hca_table_again(&s->hca.pds, pdn);
         }
         return ret;
     }
@@ -46,7 +46,7 @@ int virtio_rdma_pd_create(VirtIORdma *s, const VirtIORdmaReq *req,
 int virtio_rdma_pd_destroy(VirtIORdma *s, const VirtIORdmaReq *req,
                            VirtIORdmaRsp *rsp)
 {
-    VirtIORdmaPd *pd = virtio_rdma_table_get(&s->pds, req->destroy.id);
+    RdmaHcaPd *pd = rdma_hca_table_get(&s->hca.pds, req->destroy.id);
     int ret;
 
     if (!pd) {
@@ -55,7 +55,7 @@ int virtio_rdma_pd_destroy(VirtIORdma *s, const VirtIORdmaReq *req,
     if (pd->users) {
         return -EBUSY;
     }
-    ret = s->bc->destroy(s->backend, RDMA_OBJECT_PD, pd->pdn);
+    ret = s->hca.bc->destroy(s->hca.backend, RDMA_OBJECT_PD, pd->pdn);
     if (ret) {
         return ret;
     }

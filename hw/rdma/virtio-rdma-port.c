@@ -22,7 +22,7 @@ static bool check_port(uint32_t port)
 static bool check_index(VirtIORdma *s, uint32_t index)
 {
     return virtio_rdma_check_range("index", index, 0,
-                                   s->limits.gid_table_len - 1);
+                                   s->hca.limits.gid_table_len - 1);
 }
 
 int virtio_rdma_port_query(VirtIORdma *s, const VirtIORdmaReq *req,
@@ -34,12 +34,12 @@ int virtio_rdma_port_query(VirtIORdma *s, const VirtIORdmaReq *req,
     if (!check_port(req->query_port.port)) {
         return -EINVAL;
     }
-    ret = virtio_rdma_counters_update(s);
+    ret = rdma_hca_counters_update(&s->hca);
     if (ret) {
         return ret;
     }
-    s->bc->query_port(s->backend, attr);
-    rsp->port.gid_tbl_len = s->limits.gid_table_len;
+    s->hca.bc->query_port(s->hca.backend, attr);
+    rsp->port.gid_tbl_len = s->hca.limits.gid_table_len;
     rsp->port.pkey_tbl_len = 1;
     rsp->port.port_cap_flags = PORT_CAP_CM;
     rsp->port.phys_state = attr->state == RDMA_PORT_ACTIVE
@@ -78,7 +78,7 @@ int virtio_rdma_gid_add(VirtIORdma *s, const VirtIORdmaReq *req,
         return -EINVAL;
     }
     if (!memcmp(req->gid.gid, zero, sizeof(zero))) {
-        int ret = s->bc->destroy(s->backend, RDMA_OBJECT_GID, index);
+        int ret = s->hca.bc->destroy(s->hca.backend, RDMA_OBJECT_GID, index);
 
         return ret == -ENOENT ? 0 : ret;
     }
@@ -95,7 +95,7 @@ int virtio_rdma_gid_add(VirtIORdma *s, const VirtIORdmaReq *req,
         refuse_gid(index, req->gid.gid);
         return -EPERM;
     }
-    return s->bc->add_gid(s->backend, index, req->gid.gid, vlan);
+    return s->hca.bc->add_gid(s->hca.backend, index, req->gid.gid, vlan);
 }
 
 int virtio_rdma_gid_del(VirtIORdma *s, const VirtIORdmaReq *req,
@@ -104,7 +104,7 @@ int virtio_rdma_gid_del(VirtIORdma *s, const VirtIORdmaReq *req,
     if (!check_port(req->gid.port) || !check_index(s, req->gid.index)) {
         return -EINVAL;
     }
-    return s->bc->destroy(s->backend, RDMA_OBJECT_GID, req->gid.index);
+    return s->hca.bc->destroy(s->hca.backend, RDMA_OBJECT_GID, req->gid.index);
 }
 
 int virtio_rdma_counters_query(VirtIORdma *s, const VirtIORdmaReq *req,
@@ -115,9 +115,9 @@ int virtio_rdma_counters_query(VirtIORdma *s, const VirtIORdmaReq *req,
     if (!check_port(req->query_port.port)) {
         return -EINVAL;
     }
-    ret = virtio_rdma_counters_update(s);
+    ret = rdma_hca_counters_update(&s->hca);
     if (!ret) {
-        virtio_rdma_counters_get(s, rsp->counters);
+        rdma_hca_counters_get(&s->hca, rsp->counters);
     }
     return ret;
 }
@@ -134,12 +134,12 @@ int virtio_rdma_qp_counters_query(VirtIORdma *s, const VirtIORdmaReq *req,
     for (uint32_t i = 0; i < n; i++) {
         uint32_t qpn = req->qp_counters.qpn[i];
 
-        if (!virtio_rdma_table_get(&s->qps, qpn)) {
+        if (!rdma_hca_table_get(&s->hca.qps, qpn)) {
             qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: counters of queue "
                           "pair %u, which does not exist\n", qpn);
             return -ENOENT;
         }
-        if (s->bc->query_counters(s->backend, qpn, rsp->counters)) {
+        if (s->hca.bc->query_counters(s->hca.backend, qpn, rsp->counters)) {
             return -ENOENT;
         }
     }

@@ -3,62 +3,59 @@
  * The QMP command query-rdma: which devices and objects it asks for.
  */
 #include "qemu/osdep.h"
-#include "hw/sysbus.h"
 #include "qapi/error.h"
 #include "qapi/qapi-commands-rdma.h"
-#include "virtio-rdma-device.h"
+#include "hw/rdma/hca.h"
 
 /* Of each kind, if the command does not say */
 #define DEFAULT_MAX 1024
 
-static int add_device(DeviceState *dev, void *opaque)
+static void unref(void *opaque)
 {
-    GPtrArray *devices = opaque;
+    RdmaHca *hca = opaque;
 
-    if (object_dynamic_cast(OBJECT(dev), TYPE_VIRTIO_RDMA) && dev->realized &&
-        VIRTIO_RDMA(dev)->backend) {
-        g_ptr_array_add(devices, object_ref(OBJECT(dev)));
-    }
-    return 0;
+    object_unref(hca->owner);
 }
 
-GPtrArray *virtio_rdma_find_all(void)
+GPtrArray *rdma_hca_find_all(void)
 {
-    GPtrArray *devices = g_ptr_array_new_with_free_func(
-        (GDestroyNotify)object_unref);
+    GPtrArray *devices = g_ptr_array_new_with_free_func(unref);
+    RdmaHca *hca;
 
-    qbus_walk_children(sysbus_get_default(), add_device, NULL, NULL, NULL,
-                       devices);
+    QTAILQ_FOREACH(hca, &rdma_hcas, next) {
+        object_ref(hca->owner);
+        g_ptr_array_add(devices, hca);
+    }
     return devices;
 }
 
-char *virtio_rdma_name(VirtIORdma *s)
+char *rdma_hca_name(RdmaHca *hca)
 {
-    DeviceState *dev = virtio_rdma_transport(s);
+    DeviceState *dev = hca->dev;
 
     return dev->id ? g_strdup(dev->id) : object_get_canonical_path(OBJECT(dev));
 }
 
-static bool is_called(VirtIORdma *s, const char *name)
+static bool is_called(RdmaHca *hca, const char *name)
 {
-    DeviceState *dev = virtio_rdma_transport(s);
+    DeviceState *dev = hca->dev;
     Object *obj = name[0] == '/' ? object_resolve_path(name, NULL) : NULL;
 
-    return obj ? obj == OBJECT(dev) || obj == OBJECT(s)
+    return obj ? obj == OBJECT(dev) || obj == hca->owner
                : dev->id && !strcmp(dev->id, name);
 }
 
-static VirtIORdma *find_device(GPtrArray *devices, const char *name,
-                               Error **errp)
+static RdmaHca *find_device(GPtrArray *devices, const char *name,
+                            Error **errp)
 {
     g_autoptr(GString) names = g_string_new(NULL);
 
     for (unsigned i = 0; i < devices->len; i++) {
-        VirtIORdma *s = devices->pdata[i];
-        g_autofree char *its_name = virtio_rdma_name(s);
+        RdmaHca *hca = devices->pdata[i];
+        g_autofree char *its_name = rdma_hca_name(hca);
 
-        if (is_called(s, name)) {
-            return s;
+        if (is_called(hca, name)) {
+            return hca;
         }
         g_string_append_printf(names, "%s'%s'", i ? ", " : "", its_name);
     }
@@ -67,24 +64,24 @@ static VirtIORdma *find_device(GPtrArray *devices, const char *name,
     return NULL;
 }
 
-VirtIORdma *virtio_rdma_find(const char *name, Error **errp)
+RdmaHca *rdma_hca_find(const char *name, Error **errp)
 {
-    g_autoptr(GPtrArray) devices = virtio_rdma_find_all();
+    g_autoptr(GPtrArray) devices = rdma_hca_find_all();
 
     return find_device(devices, name, errp);
 }
 
-static bool look_at_qp(VirtIORdma *s, uint32_t qpn, VirtIORdmaLook *look,
+static bool look_at_qp(RdmaHca *hca, uint32_t qpn, RdmaHcaLook *look,
                        Error **errp)
 {
-    if (!virtio_rdma_table_get(&s->qps, qpn)) {
-        g_autofree char *name = virtio_rdma_name(s);
+    if (!rdma_hca_table_get(&hca->qps, qpn)) {
+        g_autofree char *name = rdma_hca_name(hca);
 
         error_setg(errp, "RDMA device '%s' has no queue pair %u; those that it "
                    "has are listed with objects: ['qp']", name, qpn);
         return false;
     }
-    *look = (VirtIORdmaLook) {
+    *look = (RdmaHcaLook) {
         .kinds[RDMA_OBJECT_KIND_QP] = true,
         .detail = true,
         .first = qpn,
@@ -99,10 +96,10 @@ RdmaInfoList *qmp_query_rdma(const char *device, bool has_objects,
                              bool has_first, uint32_t first, bool has_max,
                              uint32_t max, Error **errp)
 {
-    g_autoptr(GPtrArray) devices = virtio_rdma_find_all();
+    g_autoptr(GPtrArray) devices = rdma_hca_find_all();
     RdmaInfoList *list = NULL, **end = &list;
-    VirtIORdma *only = NULL;
-    VirtIORdmaLook look = {
+    RdmaHca *only = NULL;
+    RdmaHcaLook look = {
         .detail = detail,
         .first = first,
         .max = has_max ? max : DEFAULT_MAX,
@@ -124,11 +121,11 @@ RdmaInfoList *qmp_query_rdma(const char *device, bool has_objects,
         }
     }
     for (unsigned i = 0; i < devices->len; i++) {
-        VirtIORdma *s = devices->pdata[i];
+        RdmaHca *hca = devices->pdata[i];
 
         /* What was put off until one was left may have been its end */
-        if ((!only || s == only) && s->backend) {
-            QAPI_LIST_APPEND(end, virtio_rdma_inspect(s, &look));
+        if ((!only || hca == only) && hca->backend) {
+            QAPI_LIST_APPEND(end, rdma_hca_inspect(hca, &look));
         }
     }
     return list;

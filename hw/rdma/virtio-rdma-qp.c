@@ -29,7 +29,7 @@ static uint32_t rq_vq(VirtIORdma *s, uint32_t qpn)
     return VIRTIO_RDMA_RQ_VQ(s->max_vq_cq, qpn);
 }
 
-void virtio_rdma_qp_use_vqs(VirtIORdma *s, VirtIORdmaQp *qp)
+void virtio_rdma_qp_use_vqs(VirtIORdma *s, RdmaHcaQp *qp)
 {
     virtio_rdma_wq_use_vq(s, &qp->sq, sq_vq(s, qp->init.qpn));
     if (!qp->srq) {
@@ -37,17 +37,20 @@ void virtio_rdma_qp_use_vqs(VirtIORdma *s, VirtIORdmaQp *qp)
     }
 }
 
-VirtIORdmaQp *virtio_rdma_qp_add(VirtIORdma *s, const RdmaQpInitAttr *init,
-                                 VirtIORdmaPd *pd, VirtIORdmaCq *send_cq,
-                                 VirtIORdmaCq *recv_cq, VirtIORdmaSrq *srq)
+RdmaHcaQp *virtio_rdma_qp_add(VirtIORdma *s, const RdmaQpInitAttr *init,
+                              RdmaHcaPd *pd, RdmaHcaCq *send_cq,
+                              RdmaHcaCq *recv_cq, RdmaHcaSrq *srq)
 {
-    VirtIORdmaQp *qp = g_new0(VirtIORdmaQp, 1);
+    VirtIORdmaQp *forms = g_new0(VirtIORdmaQp, 1);
+    RdmaHcaQp *qp = &forms->core;
 
     qp->init = *init;
     qp->pd = pd;
     qp->send_cq = send_cq;
     qp->recv_cq = recv_cq;
     qp->srq = srq;
+    qp->sq.opaque = &forms->sq;
+    qp->rq.opaque = &forms->rq;
     if (srq) {
         srq->users++;
     }
@@ -58,17 +61,17 @@ VirtIORdmaQp *virtio_rdma_qp_add(VirtIORdma *s, const RdmaQpInitAttr *init,
                         init->cap.max_inline_data);
     virtio_rdma_wq_init(&qp->rq, RDMA_RQ, init->qpn, init->cap.max_recv_sge,
                         0);
-    virtio_rdma_table_set(&s->qps, init->qpn, qp);
+    rdma_hca_table_set(&s->hca.qps, init->qpn, qp);
     return qp;
 }
 
-void virtio_rdma_qp_remove(VirtIORdma *s, VirtIORdmaQp *qp)
+void virtio_rdma_qp_remove(VirtIORdma *s, RdmaHcaQp *qp)
 {
-    virtio_rdma_table_clear(&s->qps, qp->init.qpn);
-    virtio_rdma_events_forget(s, VIRTIO_RDMA_EVENT_OF_QP, qp->init.qpn);
-    virtio_rdma_cq_forget_qp(s, qp->send_cq, qp->init.qpn);
-    virtio_rdma_cq_forget_qp(s, qp->recv_cq, qp->init.qpn);
-    virtio_rdma_hold_forget_qp(s, qp);
+    rdma_hca_table_clear(&s->hca.qps, qp->init.qpn);
+    rdma_hca_events_forget(&s->hca, RDMA_HCA_EVENT_OF_QP, qp->init.qpn);
+    virtio_rdma_cq_forget_qp(s, virtio_rdma_cq(qp->send_cq), qp->init.qpn);
+    virtio_rdma_cq_forget_qp(s, virtio_rdma_cq(qp->recv_cq), qp->init.qpn);
+    rdma_hca_hold_forget_qp(&s->hca, qp);
     qp->pd->users--;
     qp->send_cq->users--;
     qp->recv_cq->users--;
@@ -76,10 +79,10 @@ void virtio_rdma_qp_remove(VirtIORdma *s, VirtIORdmaQp *qp)
         qp->srq->users--;
     }
     virtio_rdma_wq_forget(s, &qp->sq);
-    virtio_rdma_direct_stop(s, qp);
+    virtio_rdma_direct_stop(s, virtio_rdma_qp(qp));
     g_free(qp->sq.inflight);
     g_free(qp->rq.inflight);
-    g_free(qp);
+    g_free(virtio_rdma_qp(qp));
 }
 
 static int check_qpn(VirtIORdma *s, uint32_t qpn, const VirtIORdmaReq *req)
@@ -101,17 +104,17 @@ static int check_qpn(VirtIORdma *s, uint32_t qpn, const VirtIORdmaReq *req)
 static int find_qpn(VirtIORdma *s, const VirtIORdmaReq *req, uint32_t *qpn)
 {
     uint32_t end = req->create_qp.flags & VIRTIO_RDMA_QP_DIRECT
-                   ? s->qps.end : s->max_vq_qp;
+                   ? s->hca.qps.end : s->max_vq_qp;
 
     if (req->create_qp.qp_type != RDMA_QPT_GSI) {
-        return virtio_rdma_vq_find_id(s, &s->qps, RDMA_QPN_GSI + 1, end,
+        return virtio_rdma_vq_find_id(s, &s->hca.qps, RDMA_QPN_GSI + 1, end,
                                       check_qpn, req, qpn);
     }
     *qpn = RDMA_QPN_GSI;
     if (RDMA_QPN_GSI >= end) {
         return -ENOMEM;
     }
-    if (virtio_rdma_table_get(&s->qps, RDMA_QPN_GSI)) {
+    if (rdma_hca_table_get(&s->hca.qps, RDMA_QPN_GSI)) {
         return -EBUSY;
     }
     return check_qpn(s, RDMA_QPN_GSI, req);
@@ -119,7 +122,7 @@ static int find_qpn(VirtIORdma *s, const VirtIORdmaReq *req, uint32_t *qpn)
 
 /* Check the flags of CREATE_QP, and look up the SRQ if it has one. */
 static int check_flags(VirtIORdma *s, const VirtIORdmaReq *req,
-                       VirtIORdmaSrq **srq)
+                       RdmaHcaSrq **srq)
 {
     uint32_t flags = req->create_qp.flags;
     uint8_t type = req->create_qp.qp_type;
@@ -143,7 +146,7 @@ static int check_flags(VirtIORdma *s, const VirtIORdmaReq *req,
         return -EINVAL;
     }
     if (flags & VIRTIO_RDMA_QP_SRQ) {
-        *srq = virtio_rdma_table_get(&s->srqs, req->create_qp.srqn);
+        *srq = rdma_hca_table_get(&s->hca.srqs, req->create_qp.srqn);
         if (!*srq) {
             return -ENOENT;
         }
@@ -156,7 +159,7 @@ static int check_flags(VirtIORdma *s, const VirtIORdmaReq *req,
 
 static bool check_cap(VirtIORdma *s, const RdmaQpCap *cap, bool direct)
 {
-    const RdmaBackendLimits *l = &s->limits;
+    const RdmaBackendLimits *l = &s->hca.limits;
     uint32_t max_wr = direct ? l->max_qp_wr_direct : l->max_qp_wr;
 
     return virtio_rdma_check_range("max_send_wr", cap->max_send_wr, 0,
@@ -173,9 +176,9 @@ static bool check_cap(VirtIORdma *s, const RdmaQpCap *cap, bool direct)
 
 /* Add a QP, with what the driver says of its queues. */
 static int add_qp(VirtIORdma *s, const VirtIORdmaReq *req,
-                  const RdmaQpInitAttr *init, VirtIORdmaPd *pd,
-                  VirtIORdmaCq *send_cq, VirtIORdmaCq *recv_cq,
-                  VirtIORdmaSrq *srq, VirtIORdmaQp **qp)
+                  const RdmaQpInitAttr *init, RdmaHcaPd *pd,
+                  RdmaHcaCq *send_cq, RdmaHcaCq *recv_cq,
+                  RdmaHcaSrq *srq, RdmaHcaQp **qp)
 {
     VirtIORdmaDirectQp direct = req->create_qp.direct;
     uint64_t *pages = NULL;
@@ -198,16 +201,16 @@ static int add_qp(VirtIORdma *s, const VirtIORdmaReq *req,
         return ret;
     }
     *qp = virtio_rdma_qp_add(s, init, pd, send_cq, recv_cq, srq);
-    virtio_rdma_direct_start(s, *qp, &direct, pages);
+    virtio_rdma_direct_start(s, virtio_rdma_qp(*qp), &direct, pages);
     return 0;
 }
 
 int virtio_rdma_qp_create(VirtIORdma *s, const VirtIORdmaReq *req,
                           VirtIORdmaRsp *rsp)
 {
-    VirtIORdmaPd *pd = virtio_rdma_table_get(&s->pds, req->create_qp.pdn);
-    VirtIORdmaCq *send_cq = virtio_rdma_cq_get(s, req->create_qp.send_cqn);
-    VirtIORdmaCq *recv_cq = virtio_rdma_cq_get(s, req->create_qp.recv_cqn);
+    RdmaHcaPd *pd = rdma_hca_table_get(&s->hca.pds, req->create_qp.pdn);
+    RdmaHcaCq *send_cq = rdma_hca_cq_get(&s->hca, req->create_qp.send_cqn);
+    RdmaHcaCq *recv_cq = rdma_hca_cq_get(&s->hca, req->create_qp.recv_cqn);
     RdmaQpInitAttr init = {
         .pdn = req->create_qp.pdn,
         .qp_type = req->create_qp.qp_type,
@@ -219,8 +222,8 @@ int virtio_rdma_qp_create(VirtIORdma *s, const VirtIORdmaReq *req,
         .block_mcast_loopback = req->create_qp.flags &
                                 VIRTIO_RDMA_QP_BLOCK_MCAST_LOOPBACK,
     };
-    VirtIORdmaSrq *srq = NULL;
-    VirtIORdmaQp *qp;
+    RdmaHcaSrq *srq = NULL;
+    RdmaHcaQp *qp;
     int ret;
 
     switch (req->create_qp.qp_type) {
@@ -260,13 +263,13 @@ int virtio_rdma_qp_create(VirtIORdma *s, const VirtIORdmaReq *req,
     if (ret) {
         return ret;
     }
-    rdma_work_pay(&s->ctrl_budget, 8 * RDMA_WORK_COMMAND);
+    rdma_work_pay(&s->hca.cmd_budget, 8 * RDMA_WORK_COMMAND);
     init.wire_qpn = init.qpn;
-    ret = s->bc->create_qp(s->backend, &init);
+    ret = s->hca.bc->create_qp(s->hca.backend, &init);
     if (ret) {
         virtio_rdma_qp_remove(s, qp);
         if (ret == -EINPROGRESS) {
-            virtio_rdma_table_again(&s->qps, init.qpn);
+            rdma_hca_table_again(&s->hca.qps, init.qpn);
         }
         return ret;
     }
@@ -274,13 +277,13 @@ int virtio_rdma_qp_create(VirtIORdma *s, const VirtIORdmaReq *req,
     trace_virtio_rdma_qp_create(s, init.qpn, init.qp_type, init.pdn,
                                 init.send_cqn, init.recv_cqn);
     virtio_rdma_qp_set_notifiers(s, init.qpn, true);
-    virtio_rdma_qp_schedule(s, qp);
+    rdma_hca_qp_schedule(&s->hca, qp);
     rsp->create.id = init.qpn;
     rsp->create.wire_qpn = init.wire_qpn;
     return 0;
 }
 
-static void drain(VirtIORdma *s, VirtIORdmaQp *qp)
+static void drain(VirtIORdma *s, RdmaHcaQp *qp)
 {
     virtio_rdma_wq_drain(s, &qp->sq);
     if (!qp->srq) {
@@ -289,7 +292,7 @@ static void drain(VirtIORdma *s, VirtIORdmaQp *qp)
 }
 
 /* What can be told without the state of the QP */
-static int check_modify(VirtIORdma *s, const VirtIORdmaQp *qp, uint32_t mask,
+static int check_modify(VirtIORdma *s, const RdmaHcaQp *qp, uint32_t mask,
                         const RdmaQpAttr *attr)
 {
     RdmaQpRefusal r = {
@@ -306,7 +309,7 @@ static int check_modify(VirtIORdma *s, const VirtIORdmaQp *qp, uint32_t mask,
                rdma_qp_check_state(attr->qp_state, &r)) {
         return 0;
     }
-    rdma_backend_qp_refused(s->backend, qp->init.qpn, &r);
+    rdma_backend_qp_refused(s->hca.backend, qp->init.qpn, &r);
     return unsupported ? -ENOTSUP : -EINVAL;
 }
 
@@ -332,7 +335,7 @@ static RdmaQpAttr narrowed(const RdmaQpAttr *attr)
 int virtio_rdma_qp_modify(VirtIORdma *s, const VirtIORdmaReq *req,
                           VirtIORdmaRsp *rsp)
 {
-    VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, req->qp.qpn);
+    RdmaHcaQp *qp = rdma_hca_table_get(&s->hca.qps, req->qp.qpn);
     uint32_t mask = req->qp.attr_mask;
     const RdmaQpAttr attr = narrowed(&req->qp.attr);
     int ret;
@@ -344,7 +347,7 @@ int virtio_rdma_qp_modify(VirtIORdma *s, const VirtIORdmaReq *req,
     if (ret) {
         return ret;
     }
-    ret = s->bc->modify_qp(s->backend, qp->init.qpn, mask, &attr);
+    ret = s->hca.bc->modify_qp(s->hca.backend, qp->init.qpn, mask, &attr);
     if (ret) {
         return ret;
     }
@@ -354,25 +357,26 @@ int virtio_rdma_qp_modify(VirtIORdma *s, const VirtIORdmaReq *req,
         drain(s, qp);
         qp->sq.broken = qp->rq.broken = false;
         /* The driver removes only the completions that it has been given. */
-        virtio_rdma_cq_forget_qp(s, qp->send_cq, qp->init.qpn);
-        virtio_rdma_cq_forget_qp(s, qp->recv_cq, qp->init.qpn);
-        virtio_rdma_hold_forget_qp(s, qp);
-        virtio_rdma_fault_forget_qp(qp);
+        virtio_rdma_cq_forget_qp(s, virtio_rdma_cq(qp->send_cq), qp->init.qpn);
+        virtio_rdma_cq_forget_qp(s, virtio_rdma_cq(qp->recv_cq), qp->init.qpn);
+        rdma_hca_hold_forget_qp(&s->hca, qp);
+        rdma_hca_fault_forget_qp(qp);
     }
-    virtio_rdma_qp_schedule(s, qp);
+    rdma_hca_qp_schedule(&s->hca, qp);
     return 0;
 }
 
 int virtio_rdma_qp_query(VirtIORdma *s, const VirtIORdmaReq *req,
                          VirtIORdmaRsp *rsp)
 {
-    VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, req->qp.qpn);
+    RdmaHcaQp *qp = rdma_hca_table_get(&s->hca.qps, req->qp.qpn);
     int ret;
 
     if (!qp) {
         return -ENOENT;
     }
-    ret = s->bc->query_qp(s->backend, qp->init.qpn, &rsp->query_qp.attr);
+    ret = s->hca.bc->query_qp(s->hca.backend, qp->init.qpn,
+                              &rsp->query_qp.attr);
     if (ret) {
         return ret;
     }
@@ -384,21 +388,21 @@ int virtio_rdma_qp_destroy(VirtIORdma *s, const VirtIORdmaReq *req,
                            VirtIORdmaRsp *rsp)
 {
     uint32_t qpn = req->destroy.id;
-    VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, qpn);
+    RdmaHcaQp *qp = rdma_hca_table_get(&s->hca.qps, qpn);
     int ret;
 
     if (!qp) {
         return -ENOENT;
     }
-    ret = s->bc->destroy(s->backend, RDMA_OBJECT_QP, qpn);
+    ret = s->hca.bc->destroy(s->hca.backend, RDMA_OBJECT_QP, qpn);
     if (ret) {
         return ret;
     }
     trace_virtio_rdma_qp_destroy(s, qpn);
-    rdma_work_pay(&s->ctrl_budget, 8 * RDMA_WORK_COMMAND);
-    if (s->n_mws) {
+    rdma_work_pay(&s->hca.cmd_budget, 8 * RDMA_WORK_COMMAND);
+    if (s->hca.n_mws) {
         /* The backend looks for those that the QP has bound */
-        rdma_work_pay(&s->ctrl_budget, s->mrs.end / 8 * RDMA_WORK_ENTRY);
+        rdma_work_pay(&s->hca.cmd_budget, s->hca.mrs.end / 8 * RDMA_WORK_ENTRY);
     }
     drain(s, qp);
     virtio_rdma_wq_destroyed(s, &qp->sq);
@@ -410,7 +414,7 @@ int virtio_rdma_qp_destroy(VirtIORdma *s, const VirtIORdmaReq *req,
     return 0;
 }
 
-void virtio_rdma_qp_fail(VirtIORdma *s, VirtIORdmaQp *qp)
+void virtio_rdma_qp_fail(VirtIORdma *s, RdmaHcaQp *qp)
 {
     const RdmaQpAttr attr = { .qp_state = RDMA_QPS_ERR };
     int ret;
@@ -419,25 +423,26 @@ void virtio_rdma_qp_fail(VirtIORdma *s, VirtIORdmaQp *qp)
         /* The driver knows: it asked for that, or an event told. */
         return;
     }
-    ret = s->bc->fail_qp
-          ? s->bc->fail_qp(s->backend, qp->init.qpn)
-          : s->bc->modify_qp(s->backend, qp->init.qpn, RDMA_QP_STATE, &attr);
+    ret = s->hca.bc->fail_qp
+          ? s->hca.bc->fail_qp(s->hca.backend, qp->init.qpn)
+          : s->hca.bc->modify_qp(s->hca.backend, qp->init.qpn, RDMA_QP_STATE,
+                                 &attr);
     trace_virtio_rdma_qp_fail(s, qp->init.qpn, ret);
     if (ret == 0) {
-        virtio_rdma_error_event(s, qp, RDMA_EVENT_QP_FATAL);
-        virtio_rdma_event_raise(s, RDMA_EVENT_QP_FATAL, qp->init.qpn);
+        rdma_hca_error_event(&s->hca, qp, RDMA_EVENT_QP_FATAL);
+        rdma_hca_event_raise(&s->hca, RDMA_EVENT_QP_FATAL, qp->init.qpn);
     }
 }
 
-void virtio_rdma_cq_fail(VirtIORdma *s, VirtIORdmaCq *cq)
+void virtio_rdma_cq_fail(VirtIORdma *s, RdmaHcaCq *cq)
 {
-    VirtIORdmaQp *qp;
+    RdmaHcaQp *qp;
 
-    virtio_rdma_cq_enter_error(s, cq);
+    rdma_hca_cq_enter_error(&s->hca, cq);
     if (!cq->users) {
         return;
     }
-    VIRTIO_RDMA_TABLE_FOREACH(&s->qps, n, qp) {
+    RDMA_HCA_FOREACH(&s->hca.qps, n, qp) {
         if (qp->send_cq == cq || qp->recv_cq == cq) {
             virtio_rdma_qp_fail(s, qp);
         }

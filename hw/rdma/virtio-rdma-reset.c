@@ -18,7 +18,7 @@
 
 static void update_status(VirtIORdma *s, uint8_t status, bool restart)
 {
-    bool resume = virtio_rdma_running_update(s, status) && s->running;
+    bool resume = virtio_rdma_running_update(s, status) && s->hca.running;
 
     if (resume || restart) {
         virtio_rdma_extensions_start(s);
@@ -31,20 +31,20 @@ static void set_status(VirtIODevice *vdev, uint8_t status)
 {
     VirtIORdma *s = VIRTIO_RDMA(vdev);
 
-    if (!s->backend) {
+    if (!s->hca.backend) {
         return;
     }
-    if (virtio_rdma_busy(s)) {
-        rdma_backend_put_off(s->backend, VIRTIO_RDMA_PENDING_STATUS);
+    if (rdma_hca_busy(&s->hca)) {
+        rdma_backend_put_off(s->hca.backend, VIRTIO_RDMA_PENDING_STATUS);
         return;
     }
-    if (s->unrealizing) {
+    if (s->hca.unrealizing) {
         return;
     }
-    virtio_rdma_enter(s);
+    rdma_hca_enter(&s->hca);
     update_status(s, status, (status & ~vdev->status) &
-                             VIRTIO_CONFIG_S_DRIVER_OK);
-    virtio_rdma_leave(s);
+                  VIRTIO_CONFIG_S_DRIVER_OK);
+    rdma_hca_leave(&s->hca);
 }
 
 VirtIORdmaStatus virtio_rdma_set_status(VirtIODevice *vdev, uint8_t status)
@@ -56,24 +56,25 @@ VirtIORdmaStatus virtio_rdma_set_status(VirtIODevice *vdev, uint8_t status)
 static void reset(VirtIORdma *s)
 {
     trace_virtio_rdma_reset(s);
-    s->bc->reset(s->backend);
+    s->hca.bc->reset(s->hca.backend);
     s->ctrl_seen = 0;
     virtio_rdma_ctrl_forget(s);
-    virtio_rdma_events_reset(s);
+    rdma_hca_events_reset(&s->hca);
+    virtio_rdma_events_reset_vq(s);
     virtio_rdma_objects_reset(s);
-    virtio_rdma_counters_set(s, NULL);
+    rdma_hca_counters_set(&s->hca, NULL);
     s->sched_all = false;
     s->sched_cqs = false;
     s->sched_events = false;
-    s->any_kicks = false;
-    bitmap_zero(s->kicks, s->qps.end + s->srqs.end);
-    qemu_bh_cancel(s->bh);
-    if (s->error_untold) {
-        virtio_rdma_bh_schedule(s);
+    s->hca.any_kicks = false;
+    bitmap_zero(s->hca.kicks, s->hca.qps.end + s->hca.srqs.end);
+    qemu_bh_cancel(s->hca.bh);
+    if (s->hca.error_untold) {
+        rdma_hca_bh_schedule(&s->hca);
     }
     s->notify = false;
     bitmap_zero(s->notify_vqs, VIRTIO_QUEUE_MAX);
-    rdma_backend_forget_pending(s->backend, VIRTIO_RDMA_PENDING_VQS);
+    rdma_backend_forget_pending(s->hca.backend, VIRTIO_RDMA_PENDING_VQS);
     bitmap_zero(s->reset_vqs, VIRTIO_QUEUE_MAX);
 }
 
@@ -81,13 +82,13 @@ void virtio_rdma_reset(VirtIODevice *vdev)
 {
     VirtIORdma *s = VIRTIO_RDMA(vdev);
 
-    if (virtio_rdma_busy(s)) {
-        rdma_backend_put_off(s->backend, VIRTIO_RDMA_PENDING_RESET);
+    if (rdma_hca_busy(&s->hca)) {
+        rdma_backend_put_off(s->hca.backend, VIRTIO_RDMA_PENDING_RESET);
         return;
     }
-    virtio_rdma_enter(s);
+    rdma_hca_enter(&s->hca);
     reset(s);
-    virtio_rdma_leave(s);
+    rdma_hca_leave(&s->hca);
 }
 
 static bool is_event_vq(VirtIORdma *s, uint32_t n)
@@ -95,10 +96,10 @@ static bool is_event_vq(VirtIORdma *s, uint32_t n)
     return n == VIRTIO_RDMA_EVENT_VQ(s->max_vq_cq, s->max_vq_qp);
 }
 
-static void reset_wq(VirtIORdma *s, VirtIORdmaWq *wq)
+static void reset_wq(VirtIORdma *s, RdmaHcaWq *wq)
 {
     bool is_srq = wq->kind == RDMA_SRQ;
-    VirtIORdmaQp *qp = is_srq ? NULL : virtio_rdma_table_get(&s->qps, wq->id);
+    RdmaHcaQp *qp = is_srq ? NULL : rdma_hca_table_get(&s->hca.qps, wq->id);
     bool lost = virtio_rdma_wq_forget(s, wq);
 
     if (qp && !lost && virtio_rdma_qp_is_in(s, qp, RDMA_QPS_RESET)) {
@@ -111,13 +112,13 @@ static void reset_wq(VirtIORdma *s, VirtIORdmaWq *wq)
     if (qp) {
         virtio_rdma_qp_fail(s, qp);
     } else {
-        virtio_rdma_srq_fail(s, virtio_rdma_table_get(&s->srqs, wq->id));
+        virtio_rdma_srq_fail(s, rdma_hca_table_get(&s->hca.srqs, wq->id));
     }
 }
 
 static void queue_reset(VirtIORdma *s, uint32_t n)
 {
-    VirtIORdmaWq *wq = virtio_rdma_wq_of_vq(s, n);
+    RdmaHcaWq *wq = virtio_rdma_wq_of_vq(s, n);
     VirtIORdmaCq *cq = virtio_rdma_cq_of_vq(s, n);
 
     if (n == VIRTIO_RDMA_CTRL_VQ) {
@@ -134,15 +135,15 @@ static void queue_reset(VirtIORdma *s, uint32_t n)
     } else if (cq) {
         cq->seen = 0;
     }
-    if (cq && cq->users) {
+    if (cq && cq->core.users) {
         qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: virtqueue of %s %u was "
                       "reset while %u queues use it\n",
-                      cq->is_eq ? "event queue" : "CQ", cq->cqn,
-                      cq->users);
-        if (cq->is_eq) {
+                      cq->core.is_eq ? "event queue" : "CQ", cq->core.cqn,
+                      cq->core.users);
+        if (cq->core.is_eq) {
             virtio_rdma_eq_fail(s, cq);
         } else {
-            virtio_rdma_cq_fail(s, cq);
+            virtio_rdma_cq_fail(s, &cq->core);
         }
     }
 }
@@ -152,25 +153,25 @@ void virtio_rdma_queue_reset(VirtIODevice *vdev, uint32_t n)
     VirtIORdma *s = VIRTIO_RDMA(vdev);
 
     trace_virtio_rdma_queue_reset(s, n);
-    if (virtio_rdma_busy(s)) {
+    if (rdma_hca_busy(&s->hca)) {
         if (n < VIRTIO_QUEUE_MAX) {
             set_bit(n, s->reset_vqs);
-            rdma_backend_put_off(s->backend, VIRTIO_RDMA_PENDING_VQS);
+            rdma_backend_put_off(s->hca.backend, VIRTIO_RDMA_PENDING_VQS);
         }
         return;
     }
-    virtio_rdma_enter(s);
+    rdma_hca_enter(&s->hca);
     queue_reset(s, n);
-    virtio_rdma_leave(s);
+    rdma_hca_leave(&s->hca);
 }
 
 void virtio_rdma_queue_enable(VirtIODevice *vdev, uint32_t n)
 {
     VirtIORdma *s = VIRTIO_RDMA(vdev);
-    VirtIORdmaWq *wq = virtio_rdma_wq_of_vq(s, n);
+    RdmaHcaWq *wq = virtio_rdma_wq_of_vq(s, n);
 
     if (wq) {
-        virtio_rdma_wq_schedule(s, wq);
+        rdma_hca_wq_schedule(&s->hca, wq);
     } else if (virtio_rdma_cq_of_vq(s, n)) {
         virtio_rdma_cqs_schedule(s);
     } else if (is_event_vq(s, n)) {
@@ -180,12 +181,12 @@ void virtio_rdma_queue_enable(VirtIODevice *vdev, uint32_t n)
 
 void virtio_rdma_backend_put(VirtIORdma *s)
 {
-    if (s->own_backend) {
-        object_unparent(OBJECT(s->backend));
+    if (s->hca.own_backend) {
+        object_unparent(OBJECT(s->hca.backend));
     }
-    s->own_backend = false;
-    s->backend = NULL;
-    s->bc = NULL;
+    s->hca.own_backend = false;
+    s->hca.backend = NULL;
+    s->hca.bc = NULL;
 }
 
 static void unrealize(VirtIORdma *s)
@@ -194,28 +195,28 @@ static void unrealize(VirtIORdma *s)
 
     virtio_rdma_limits_unregister(s);
     /* No work reaches the backend, which may wait in a nested event loop. */
-    virtio_rdma_enter(s);
+    rdma_hca_enter(&s->hca);
     virtio_rdma_running_update(s, 0);
-    virtio_rdma_leave(s);
-    if (s->work_bh) {
+    rdma_hca_leave(&s->hca);
+    if (s->hca.work_bh) {
         /* The iothread may be at work, and schedule it when it leaves. */
-        WITH_QEMU_LOCK_GUARD(&s->backend->lock) {
-            qemu_bh_delete(s->work_bh);
-            s->work_bh = NULL;
+        WITH_QEMU_LOCK_GUARD(&s->hca.backend->lock) {
+            qemu_bh_delete(s->hca.work_bh);
+            s->hca.work_bh = NULL;
         }
     }
-    rdma_backend_detach(s->backend);
+    rdma_backend_detach(s->hca.backend);
     virtio_rdma_backend_put(s);
     migrate_del_blocker(&s->migration_blocker);
     virtio_rdma_ctrl_forget(s);
     virtio_rdma_objects_free(s);
-    virtio_rdma_faults_free(s);
-    virtio_rdma_events_free(s);
+    rdma_hca_faults_free(&s->hca);
+    rdma_hca_events_free(&s->hca);
     virtio_rdma_wqs_free(s);
     virtio_rdma_saved_free(s);
-    g_clear_pointer(&s->kicks, g_free);
-    qemu_bh_delete(s->bh);
-    s->bh = NULL;
+    g_clear_pointer(&s->hca.kicks, g_free);
+    qemu_bh_delete(s->hca.bh);
+    s->hca.bh = NULL;
     for (int n = virtio_get_num_queues(vdev) - 1; n >= 0; n--) {
         virtio_del_queue(vdev, n);
     }
@@ -230,7 +231,7 @@ static void unrealize_bh(void *opaque)
     VirtIORdma *s = opaque;
     Object *transport = s->transport;
 
-    if (virtio_rdma_busy(s)) {
+    if (rdma_hca_busy(&s->hca)) {
         aio_bh_schedule_oneshot(qemu_get_aio_context(), unrealize_bh, s);
         return;
     }
@@ -243,9 +244,10 @@ void virtio_rdma_unrealize(DeviceState *dev)
 {
     VirtIORdma *s = VIRTIO_RDMA(dev);
 
-    s->unrealizing = true;
-    if (virtio_rdma_busy(s)) {
-        rdma_backend_put_off(s->backend, VIRTIO_RDMA_PENDING_END);
+    rdma_hca_remove(&s->hca);
+    s->hca.unrealizing = true;
+    if (rdma_hca_busy(&s->hca)) {
+        rdma_backend_put_off(s->hca.backend, VIRTIO_RDMA_PENDING_END);
         /* Their memory, and the address space, stay until the end. */
         s->transport = object_ref(OBJECT(qdev_get_parent_bus(dev)->parent));
         object_ref(OBJECT(s));
@@ -257,30 +259,30 @@ void virtio_rdma_unrealize(DeviceState *dev)
 
 static void run_queue_resets(VirtIORdma *s)
 {
-    virtio_rdma_enter(s);
+    rdma_hca_enter(&s->hca);
     for (unsigned n = find_first_bit(s->reset_vqs, VIRTIO_QUEUE_MAX);
          n < VIRTIO_QUEUE_MAX;
          n = find_next_bit(s->reset_vqs, VIRTIO_QUEUE_MAX, n + 1)) {
         clear_bit(n, s->reset_vqs);
         queue_reset(s, n);
     }
-    virtio_rdma_leave(s);
+    rdma_hca_leave(&s->hca);
 }
 
 static void run_status(VirtIORdma *s)
 {
     uint8_t status = VIRTIO_DEVICE(s)->status;
 
-    virtio_rdma_enter(s);
+    rdma_hca_enter(&s->hca);
     update_status(s, status, status & VIRTIO_CONFIG_S_DRIVER_OK);
-    virtio_rdma_leave(s);
+    rdma_hca_leave(&s->hca);
 }
 
 void virtio_rdma_run_pending(void *opaque, uint32_t pending)
 {
     VirtIORdma *s = opaque;
 
-    if (s->unrealizing) {
+    if (s->hca.unrealizing) {
         /* The end comes later: a netdev may be about to go on with its part */
         virtio_rdma_running_update(s, 0);
         return;
@@ -289,15 +291,16 @@ void virtio_rdma_run_pending(void *opaque, uint32_t pending)
         reset(s);
         pending &= ~VIRTIO_RDMA_PENDING_VQS;
     }
-    if (pending & VIRTIO_RDMA_PENDING_BH) {
-        qemu_bh_schedule(s->bh);
+    if (pending & RDMA_HCA_PENDING_BH) {
+        qemu_bh_schedule(s->hca.bh);
     }
-    if ((pending & VIRTIO_RDMA_PENDING_WORK) && s->work_bh) {
-        qemu_bh_schedule(s->work_bh);
+    if ((pending & RDMA_HCA_PENDING_WORK) && s->hca.work_bh) {
+        qemu_bh_schedule(s->hca.work_bh);
     }
     /* The device may be gone after each of these. */
     if (pending & VIRTIO_RDMA_PENDING_VQS) {
-        rdma_backend_put_off(s->backend, pending & VIRTIO_RDMA_PENDING_STATUS);
+        rdma_backend_put_off(s->hca.backend,
+                             pending & VIRTIO_RDMA_PENDING_STATUS);
         run_queue_resets(s);
     } else if (pending & VIRTIO_RDMA_PENDING_STATUS) {
         run_status(s);

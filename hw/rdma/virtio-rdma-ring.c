@@ -167,7 +167,7 @@ void virtio_rdma_ring_drain_after(VirtIORdma *s, VirtQueue *vq, uint32_t n)
 {
     uint32_t ndescs = 0;
 
-    rdma_work_pay(&s->ctrl_budget, n * RDMA_WORK_WR);
+    rdma_work_pay(&s->hca.cmd_budget, n * RDMA_WORK_WR);
     while (n < VIRTQUEUE_MAX_SIZE && ndescs < DRAIN_DESCS) {
         g_autofree VirtQueueElement *elem =
             virtqueue_pop(vq, sizeof(VirtQueueElement));
@@ -176,7 +176,7 @@ void virtio_rdma_ring_drain_after(VirtIORdma *s, VirtQueue *vq, uint32_t n)
             break;
         }
         ndescs += elem->out_num + elem->in_num;
-        rdma_work_pay(&s->ctrl_budget,
+        rdma_work_pay(&s->hca.cmd_budget,
                       RDMA_WORK_WR + virtio_rdma_elem_work(elem));
         virtqueue_push(vq, elem, 0);
         n++;
@@ -205,7 +205,7 @@ int virtio_rdma_vq_check(VirtIORdma *s, uint32_t n, uint32_t size)
     return virtio_queue_get_num(vdev, n) < size ? -EINVAL : 0;
 }
 
-int virtio_rdma_vq_find_id(VirtIORdma *s, VirtIORdmaTable *t,
+int virtio_rdma_vq_find_id(VirtIORdma *s, RdmaHcaTable *t,
                            uint32_t first, uint32_t end,
                            VirtIORdmaCheckId *check,
                            const VirtIORdmaReq *req, uint32_t *id)
@@ -225,7 +225,7 @@ int virtio_rdma_vq_find_id(VirtIORdma *s, VirtIORdmaTable *t,
         if (next == end) {
             next = first;
         }
-        if (!virtio_rdma_table_get(t, n)) {
+        if (!rdma_hca_table_get(t, n)) {
             int r = check(s, n, req);
 
             if (r == 0) {

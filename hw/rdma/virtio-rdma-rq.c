@@ -13,7 +13,7 @@
 #include "trace.h"
 #include "virtio-rdma-wq.h"
 
-static void decode(VirtIORdma *s, const VirtIORdmaWq *wq,
+static void decode(VirtIORdma *s, const RdmaHcaWq *wq,
                    const VirtIORdmaTaken *t, RdmaRecvWr *wr)
 {
     size_t fixed = VIRTIO_RDMA_RECV_WQE_SIZE;
@@ -34,11 +34,11 @@ static void decode(VirtIORdma *s, const VirtIORdmaWq *wq,
     wr->cost = t->cost;
 }
 
-bool virtio_rdma_rq_next(VirtIORdma *s, VirtIORdmaWq *wq, bool flush,
+bool virtio_rdma_rq_next(VirtIORdma *s, RdmaHcaWq *wq, bool flush,
                          RdmaRecvWr *wr)
 {
-    VirtIORdmaQp *qp = wq->kind == RDMA_SRQ
-                       ? NULL : container_of(wq, VirtIORdmaQp, rq);
+    RdmaHcaQp *qp = wq->kind == RDMA_SRQ
+                       ? NULL : container_of(wq, RdmaHcaQp, rq);
     VirtIORdmaTaken t;
 
     if (!virtio_rdma_wq_take(s, wq, VIRTIO_RDMA_RECV_WQE_SIZE, &t)) {
@@ -47,9 +47,9 @@ bool virtio_rdma_rq_next(VirtIORdma *s, VirtIORdmaWq *wq, bool flush,
     virtio_rdma_wq_wake(s, wq);
     decode(s, wq, &t, wr);
     trace_virtio_rdma_wq_post(s, wq->id, wq->kind, wr->wr_id, wr->status);
-    if (unlikely(s->fault_points & VIRTIO_RDMA_FAULT_AT_RECV) && !flush &&
+    if (unlikely(s->hca.fault_points & RDMA_HCA_FAULT_AT_RECV) && !flush &&
         wr->status == RDMA_WC_SUCCESS) {
-        virtio_rdma_fault_recv(s, qp, wr, s->scratch->sge);
+        rdma_hca_fault_recv(&s->hca, qp, wr, s->scratch->sge);
     }
     g_free(t.elem);
     if (!qp) {
@@ -58,14 +58,14 @@ bool virtio_rdma_rq_next(VirtIORdma *s, VirtIORdmaWq *wq, bool flush,
     return true;
 }
 
-uint32_t virtio_rdma_rq_count(VirtIORdma *s, VirtIORdmaWq *wq)
+uint32_t virtio_rdma_rq_count(VirtIORdma *s, RdmaHcaWq *wq)
 {
     uint32_t n;
 
     if (wq->broken) {
         return 0;
     }
-    virtio_rdma_wq_count(s, wq, &n);
+    wq->ops->count(&s->hca, wq, &n);
     if (!n) {
         /* Wrong counters fail the queue now, not with the next message. */
         virtio_rdma_wq_check(s, wq);
@@ -73,7 +73,7 @@ uint32_t virtio_rdma_rq_count(VirtIORdma *s, VirtIORdmaWq *wq)
     return MIN(n, virtio_rdma_wq_depth(wq) - wq->count);
 }
 
-bool virtio_rdma_rq_sleep(VirtIORdma *s, VirtIORdmaWq *wq)
+bool virtio_rdma_rq_sleep(VirtIORdma *s, RdmaHcaWq *wq)
 {
     return virtio_rdma_wq_sleep(s, wq) != RDMA_NEXT_WR;
 }

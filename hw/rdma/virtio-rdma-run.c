@@ -18,7 +18,7 @@
 #define RING_IN_A_ROW_NS (25 * SCALE_US)
 
 /* @alone: see virtio_rdma_wq_ring(). */
-static void kick(VirtIORdma *s, VirtIORdmaWq *wq, bool alone)
+static void kick(VirtIORdma *s, RdmaHcaWq *wq, bool alone)
 {
     if (wq->kind == RDMA_SQ) {
         virtio_rdma_wq_ring(s, wq, alone);
@@ -28,10 +28,10 @@ static void kick(VirtIORdma *s, VirtIORdmaWq *wq, bool alone)
     } else {
         virtio_rdma_wq_wake(s, wq);
     }
-    rdma_backend_kick(s->backend, wq->kind, wq->id);
+    rdma_backend_kick(s->hca.backend, wq->kind, wq->id);
 }
 
-static void kick_or_fail_qp(VirtIORdma *s, VirtIORdmaQp *qp)
+static void kick_or_fail_qp(VirtIORdma *s, RdmaHcaQp *qp)
 {
     if (unlikely(qp->sq.broken || qp->rq.broken || qp->fault.fatal)) {
         qp->fault.fatal = false;
@@ -43,7 +43,7 @@ static void kick_or_fail_qp(VirtIORdma *s, VirtIORdmaQp *qp)
     kick(s, &qp->sq, false);
 }
 
-static void kick_or_fail_srq(VirtIORdma *s, VirtIORdmaSrq *srq)
+static void kick_or_fail_srq(VirtIORdma *s, RdmaHcaSrq *srq)
 {
     if (unlikely(srq->wq.broken)) {
         virtio_rdma_srq_fail(s, srq);
@@ -57,8 +57,8 @@ static void kick_or_fail_srq(VirtIORdma *s, VirtIORdmaSrq *srq)
  */
 static void flush_cq(VirtIORdma *s, VirtIORdmaCq *cq, uint32_t *budget)
 {
-    if (!cq->error && !virtio_rdma_cq_flush(s, cq, budget)) {
-        virtio_rdma_cq_fail(s, cq);
+    if (!cq->core.error && !virtio_rdma_cq_flush(s, cq, budget)) {
+        virtio_rdma_cq_fail(s, &cq->core);
     }
 }
 
@@ -72,38 +72,57 @@ static void flush_cqs(VirtIORdma *s)
     uint32_t n = s->next_flush;
 
     s->sched_cqs = false;
-    for (uint32_t left = s->cqs.count; left; left--) {
-        VirtIORdmaCq *cq;
+    for (uint32_t left = s->hca.cqs.count; left; left--) {
+        RdmaHcaCq *cq;
 
         if (!budget) {
             virtio_rdma_cqs_schedule(s);
             break;
         }
-        cq = virtio_rdma_table_next(&s->cqs, &n);
+        cq = rdma_hca_table_next(&s->hca.cqs, &n);
         if (!cq) {
-            n = s->cqs.first;
-            cq = virtio_rdma_table_next(&s->cqs, &n);
+            n = s->hca.cqs.first;
+            cq = rdma_hca_table_next(&s->hca.cqs, &n);
         }
         n++;
-        flush_cq(s, cq, &budget);
+        flush_cq(s, virtio_rdma_cq(cq), &budget);
     }
     s->next_flush = n;
 }
 
 static void restore_order(VirtIORdma *s)
 {
-    VirtIORdmaQp *qp;
+    RdmaHcaQp *qp;
 
     s->restore_order = false;
     if (!virtio_rdma_has(s, VIRTIO_F_IN_ORDER)) {
         return;
     }
-    VIRTIO_RDMA_TABLE_FOREACH(&s->qps, n, qp) {
+    RDMA_HCA_FOREACH(&s->hca.qps, n, qp) {
         virtio_rdma_wq_restore_order(s, &qp->sq);
         if (!qp->srq) {
             virtio_rdma_wq_restore_order(s, &qp->rq);
         }
     }
+}
+
+void virtio_rdma_port_changed(void *opaque)
+{
+    VirtIORdma *s = opaque;
+    RdmaPortAttr port = {};
+
+    if (s->hca.unrealizing) {
+        return;
+    }
+    s->hca.port_changed = !VIRTIO_DEVICE(s)->vm_running;
+    if (s->hca.port_changed) {
+        return;
+    }
+    s->hca.bc->query_port(s->hca.backend, &port);
+    trace_virtio_rdma_port_changed(&s->hca, port.state, port.phys_mtu);
+    virtio_rdma_config_update(s);
+    virtio_notify_config(VIRTIO_DEVICE(s));
+    rdma_hca_port_check(&s->hca);
 }
 
 /*
@@ -119,7 +138,7 @@ bool virtio_rdma_running_update(VirtIORdma *s, uint8_t status)
     bool running = vdev->vm_running && ready;
     bool changed;
 
-    if (vdev->vm_running && s->port_changed) {
+    if (vdev->vm_running && s->hca.port_changed) {
         virtio_rdma_port_changed(s);
     }
     if (running && s->restore_order) {
@@ -127,19 +146,19 @@ bool virtio_rdma_running_update(VirtIORdma *s, uint8_t status)
         running = !vdev->broken;
         ready = running;
     }
-    changed = running != s->running;
+    changed = running != s->hca.running;
     if (changed) {
-        s->running = running;
+        s->hca.running = running;
         trace_virtio_rdma_running(s, running);
-        s->bc->set_run_state(s->backend, running ? RDMA_RUN_RUNNING
+        s->hca.bc->set_run_state(s->hca.backend, running ? RDMA_RUN_RUNNING
                                                : RDMA_RUN_STOPPED);
     }
     if (running) {
-        s->may_dma = true;
-    } else if (!ready && s->may_dma) {
+        s->hca.may_dma = true;
+    } else if (!ready && s->hca.may_dma) {
         /* Maybe not before the VM has been stopped for a while */
-        s->may_dma = false;
-        s->bc->set_run_state(s->backend, RDMA_RUN_NO_DMA);
+        s->hca.may_dma = false;
+        s->hca.bc->set_run_state(s->hca.backend, RDMA_RUN_NO_DMA);
     }
     return changed;
 }
@@ -147,8 +166,8 @@ bool virtio_rdma_running_update(VirtIORdma *s, uint8_t status)
 /* What is of virtqueues, but for work queues */
 static void run_virtqueues(VirtIORdma *s)
 {
-    VirtIORdmaSrq *srq;
-    VirtIORdmaQp *qp;
+    RdmaHcaSrq *srq;
+    RdmaHcaQp *qp;
 
     if (s->sched_all || s->sched_cqs) {
         flush_cqs(s);
@@ -160,12 +179,12 @@ static void run_virtqueues(VirtIORdma *s)
     }
     if (s->sched_all) {
         s->sched_all = false;
-        VIRTIO_RDMA_TABLE_FOREACH(&s->srqs, n, srq) {
-            virtio_rdma_srq_schedule(s, srq);
+        RDMA_HCA_FOREACH(&s->hca.srqs, n, srq) {
+            rdma_hca_srq_schedule(&s->hca, srq);
         }
         virtio_rdma_events_run(s);
-        VIRTIO_RDMA_TABLE_FOREACH(&s->qps, n, qp) {
-            virtio_rdma_qp_schedule(s, qp);
+        RDMA_HCA_FOREACH(&s->hca.qps, n, qp) {
+            rdma_hca_qp_schedule(&s->hca, qp);
         }
     }
     virtio_rdma_ctrl_run(s);
@@ -174,11 +193,11 @@ static void run_virtqueues(VirtIORdma *s)
 /* The queue is gone if there is none with this bit of VirtIORdma.kicks. */
 static void run_kick(VirtIORdma *s, uint32_t bit)
 {
-    VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, bit);
-    VirtIORdmaSrq *srq = bit < s->qps.end ? NULL :
-                         virtio_rdma_table_get(&s->srqs, bit - s->qps.end);
+    RdmaHcaQp *qp = rdma_hca_table_get(&s->hca.qps, bit);
+    RdmaHcaSrq *srq = bit < s->hca.qps.end ? NULL :
+                         rdma_hca_table_get(&s->hca.srqs, bit - s->hca.qps.end);
 
-    clear_bit_atomic(bit, s->kicks);
+    clear_bit_atomic(bit, s->hca.kicks);
     if (qp) {
         kick_or_fail_qp(s, qp);
     } else if (srq) {
@@ -190,15 +209,15 @@ static void run_kick(VirtIORdma *s, uint32_t bit)
 static bool run_kicks_of(VirtIORdma *s, uint32_t from, uint32_t to,
                          uint32_t *budget)
 {
-    for (uint32_t bit = find_next_bit(s->kicks, to, from); bit < to;
-         bit = find_next_bit(s->kicks, to, bit + 1)) {
+    for (uint32_t bit = find_next_bit(s->hca.kicks, to, from); bit < to;
+         bit = find_next_bit(s->hca.kicks, to, bit + 1)) {
         if (!*budget) {
-            s->next_kick = bit;
+            s->hca.next_kick = bit;
             return false;
         }
         run_kick(s, bit);
         rdma_work_pay(budget, RDMA_WORK_LOOK);
-        if (rdma_backend_wanted(s->backend)) {
+        if (rdma_backend_wanted(s->hca.backend)) {
             *budget = 0;
         }
     }
@@ -208,17 +227,17 @@ static bool run_kicks_of(VirtIORdma *s, uint32_t from, uint32_t to,
 /* Kick queues, each once at most. */
 static void run_kicks(VirtIORdma *s)
 {
-    uint32_t end = s->qps.end + s->srqs.end;
+    uint32_t end = s->hca.qps.end + s->hca.srqs.end;
     uint32_t budget = RDMA_TURN_BUDGET;
-    uint32_t from = s->next_kick;
+    uint32_t from = s->hca.next_kick;
 
-    if (!qatomic_xchg(&s->any_kicks, false)) {
+    if (!qatomic_xchg(&s->hca.any_kicks, false)) {
         return;
     }
     if (!run_kicks_of(s, from, end, &budget) ||
         !run_kicks_of(s, 0, from, &budget)) {
-        qatomic_set(&s->any_kicks, true);
-        virtio_rdma_work_schedule(s);
+        qatomic_set(&s->hca.any_kicks, true);
+        rdma_hca_work_schedule(&s->hca);
     }
 }
 
@@ -234,14 +253,14 @@ static void run_queues(VirtIORdma *s)
 /* What faults have put off, and is due now */
 static void run_faults(VirtIORdma *s)
 {
-    VirtIORdmaCq *failed;
+    RdmaHcaCq *failed;
 
-    while (virtio_rdma_active(s) && (failed = virtio_rdma_hold_run(s))) {
+    while (virtio_rdma_active(s) && (failed = rdma_hca_hold_run(&s->hca))) {
         virtio_rdma_cq_fail(s, failed);
     }
-    virtio_rdma_faults_expire(s);
-    if (s->faults->command_until &&
-        virtio_rdma_fault_is_due(s->faults->command_until)) {
+    rdma_hca_faults_expire(&s->hca);
+    if (s->hca.faults->command_until &&
+        rdma_hca_fault_is_due(s->hca.faults->command_until)) {
         s->ctrl_waiting = false;
     }
 }
@@ -250,45 +269,45 @@ void virtio_rdma_bh(void *opaque)
 {
     VirtIORdma *s = opaque;
 
-    if (s->unrealizing) {
+    if (s->hca.unrealizing) {
         return;
     }
-    if (!s->ctx) {
+    if (!s->hca.ctx) {
         /* Who has used up the budget of a turn has scheduled this. */
-        s->kick_budget = RDMA_TURN_BUDGET;
+        s->hca.kick_budget = RDMA_TURN_BUDGET;
     }
-    if (virtio_rdma_busy(s)) {
+    if (rdma_hca_busy(&s->hca)) {
         /* Another device waits in an event loop of its own */
-        rdma_backend_put_off(s->backend, VIRTIO_RDMA_PENDING_BH);
+        rdma_backend_put_off(s->hca.backend, RDMA_HCA_PENDING_BH);
         return;
     }
-    virtio_rdma_enter(s);
-    virtio_rdma_error_tell(s);
+    rdma_hca_enter(&s->hca);
+    rdma_hca_error_tell(&s->hca);
     virtio_rdma_running_update(s, VIRTIO_DEVICE(s)->status);
-    if (unlikely(s->faults)) {
+    if (unlikely(s->hca.faults)) {
         run_faults(s);
     }
     if (virtio_rdma_active(s)) {
         run_virtqueues(s);
-        if (!s->ctx) {
+        if (!s->hca.ctx) {
             run_queues(s);
         }
     }
-    virtio_rdma_leave(s);
+    rdma_hca_leave(&s->hca);
 }
 
 void virtio_rdma_work_bh(void *opaque)
 {
     VirtIORdma *s = opaque;
 
-    if (!rdma_backend_try_enter(s->backend, VIRTIO_RDMA_PENDING_WORK)) {
+    if (!rdma_backend_try_enter(s->hca.backend, RDMA_HCA_PENDING_WORK)) {
         return;
     }
-    s->kick_budget = RDMA_TURN_BUDGET;
+    s->hca.kick_budget = RDMA_TURN_BUDGET;
     if (virtio_rdma_active(s)) {
         run_queues(s);
     }
-    virtio_rdma_leave(s);
+    rdma_hca_leave(&s->hca);
 }
 
 void virtio_rdma_handle_ctrl(VirtIODevice *vdev, VirtQueue *vq)
@@ -302,13 +321,13 @@ void virtio_rdma_handle_ctrl(VirtIODevice *vdev, VirtQueue *vq)
         }
         return;
     }
-    if (virtio_rdma_busy(s)) {
-        rdma_backend_put_off(s->backend, VIRTIO_RDMA_PENDING_BH);
+    if (rdma_hca_busy(&s->hca)) {
+        rdma_backend_put_off(s->hca.backend, RDMA_HCA_PENDING_BH);
         return;
     }
-    virtio_rdma_enter(s);
+    rdma_hca_enter(&s->hca);
     virtio_rdma_ctrl_run(s);
-    virtio_rdma_leave(s);
+    rdma_hca_leave(&s->hca);
 }
 
 void virtio_rdma_handle_cq(VirtIODevice *vdev, VirtQueue *vq)
@@ -319,17 +338,17 @@ void virtio_rdma_handle_cq(VirtIODevice *vdev, VirtQueue *vq)
     if (!cq || !virtio_rdma_active(s)) {
         return;
     }
-    if (virtio_rdma_busy(s)) {
+    if (rdma_hca_busy(&s->hca)) {
         virtio_rdma_cqs_schedule(s);
         return;
     }
-    virtio_rdma_enter(s);
-    if (s->kick_budget) {
-        flush_cq(s, cq, &s->kick_budget);
+    rdma_hca_enter(&s->hca);
+    if (s->hca.kick_budget) {
+        flush_cq(s, cq, &s->hca.kick_budget);
     } else {
         virtio_rdma_cqs_schedule(s);
     }
-    virtio_rdma_leave(s);
+    rdma_hca_leave(&s->hca);
 }
 
 void virtio_rdma_handle_event(VirtIODevice *vdev, VirtQueue *vq)
@@ -340,31 +359,31 @@ void virtio_rdma_handle_event(VirtIODevice *vdev, VirtQueue *vq)
 /* Serve a doorbell at once, unless that is the bottom half's? */
 static bool enter_to_kick(VirtIORdma *s)
 {
-    if (virtio_rdma_busy(s) || !rdma_backend_enter_if_free(s->backend)) {
+    if (rdma_hca_busy(&s->hca) || !rdma_backend_enter_if_free(s->hca.backend)) {
         return false;
     }
-    if (s->kick_budget) {
+    if (s->hca.kick_budget) {
         return true;
     }
-    virtio_rdma_leave(s);
+    rdma_hca_leave(&s->hca);
     return false;
 }
 
-static void ring(VirtIORdma *s, VirtIORdmaWq *wq)
+static void ring(VirtIORdma *s, RdmaHcaWq *wq)
 {
     if (!enter_to_kick(s)) {
-        virtio_rdma_wq_schedule(s, wq);
+        rdma_hca_wq_schedule(&s->hca, wq);
         return;
     }
-    rdma_work_pay(&s->kick_budget, RDMA_WORK_LOOK);
+    rdma_work_pay(&s->hca.kick_budget, RDMA_WORK_LOOK);
     kick(s, wq, false);
-    virtio_rdma_leave(s);
+    rdma_hca_leave(&s->hca);
 }
 
 void virtio_rdma_handle_wq(VirtIODevice *vdev, VirtQueue *vq)
 {
     VirtIORdma *s = VIRTIO_RDMA(vdev);
-    VirtIORdmaWq *wq = virtio_rdma_wq_of_vq(s, virtio_get_queue_index(vq));
+    RdmaHcaWq *wq = virtio_rdma_wq_of_vq(s, virtio_get_queue_index(vq));
 
     if (wq && virtio_rdma_active(s)) {
         ring(s, wq);
@@ -385,22 +404,24 @@ static bool in_a_row(int64_t *rung_at)
  * The first sends at once, as the main loop may sleep; those that follow in a
  * row are its work, beside the vCPU.
  */
-static void ring_direct_qp(VirtIORdma *s, VirtIORdmaQp *qp)
+static void ring_direct_qp(VirtIORdma *s, VirtIORdmaQp *forms)
 {
+    RdmaHcaQp *qp = &forms->core;
+
     if (!enter_to_kick(s)) {
-        virtio_rdma_qp_schedule(s, qp);
+        rdma_hca_qp_schedule(&s->hca, qp);
         return;
     }
-    if (in_a_row(&s->shadows[qp->direct.doorbell].rung_at)) {
-        virtio_rdma_shadow_wake(s, qp->direct.doorbell);
+    if (in_a_row(&s->shadows[forms->direct.doorbell].rung_at)) {
+        virtio_rdma_shadow_wake(s, forms->direct.doorbell);
     }
-    rdma_work_pay(&s->kick_budget, RDMA_WORK_LOOK);
+    rdma_work_pay(&s->hca.kick_budget, RDMA_WORK_LOOK);
     if (!qp->srq && virtio_rdma_wq_wake(s, &qp->rq)) {
-        rdma_backend_kick(s->backend, RDMA_RQ, qp->init.qpn);
+        rdma_backend_kick(s->hca.backend, RDMA_RQ, qp->init.qpn);
     }
-    kick(s, &qp->sq, !in_a_row(&qp->rung_at) && !qp->sq.count);
+    kick(s, &qp->sq, !in_a_row(&forms->rung_at) && !qp->sq.count);
     /* What it writes may be the end of the QP, and of the device. */
-    virtio_rdma_leave(s);
+    rdma_hca_leave(&s->hca);
 }
 
 void virtio_rdma_doorbell(VirtIORdma *s, uint32_t page, uint32_t value)
@@ -419,6 +440,6 @@ void virtio_rdma_doorbell(VirtIORdma *s, uint32_t page, uint32_t value)
     if (qp) {
         ring_direct_qp(s, qp);
     } else {
-        ring(s, &srq->wq);
+        ring(s, &srq->core.wq);
     }
 }

@@ -5,61 +5,49 @@
 #include "qemu/osdep.h"
 #include "qemu/bitops.h"
 #include "qemu/main-loop.h"
-#include "virtio-rdma-queue.h"
+#include "hw/rdma/hca.h"
 
-void virtio_rdma_bh_schedule(VirtIORdma *s)
+void rdma_hca_bh_schedule(RdmaHca *hca)
 {
-    if (virtio_rdma_busy(s)) {
-        rdma_backend_put_off(s->backend, VIRTIO_RDMA_PENDING_BH);
+    if (rdma_hca_busy(hca)) {
+        rdma_backend_put_off(hca->backend, RDMA_HCA_PENDING_BH);
     } else {
-        qemu_bh_schedule(s->bh);
+        qemu_bh_schedule(hca->bh);
     }
 }
 
-void virtio_rdma_work_schedule(VirtIORdma *s)
+void rdma_hca_work_schedule(RdmaHca *hca)
 {
-    if (!s->ctx) {
-        virtio_rdma_bh_schedule(s);
-    } else if (virtio_rdma_busy(s)) {
-        rdma_backend_put_off(s->backend, VIRTIO_RDMA_PENDING_WORK);
+    if (!hca->ctx) {
+        rdma_hca_bh_schedule(hca);
+    } else if (rdma_hca_busy(hca)) {
+        rdma_backend_put_off(hca->backend, RDMA_HCA_PENDING_WORK);
     } else {
-        qemu_bh_schedule(s->work_bh);
+        qemu_bh_schedule(hca->work_bh);
     }
 }
 
-void virtio_rdma_wq_schedule(VirtIORdma *s, const VirtIORdmaWq *wq)
+void rdma_hca_wq_schedule(RdmaHca *hca, const RdmaHcaWq *wq)
 {
-    uint32_t bit = wq->kind == RDMA_SRQ ? s->qps.end + wq->id : wq->id;
+    uint32_t bit = wq->kind == RDMA_SRQ ? hca->qps.end + wq->id : wq->id;
 
-    set_bit_atomic(bit, s->kicks);
-    qatomic_set_mb(&s->any_kicks, true);
-    virtio_rdma_work_schedule(s);
+    set_bit_atomic(bit, hca->kicks);
+    qatomic_set_mb(&hca->any_kicks, true);
+    rdma_hca_work_schedule(hca);
 }
 
-void virtio_rdma_qp_schedule(VirtIORdma *s, VirtIORdmaQp *qp)
+void rdma_hca_qp_schedule(RdmaHca *hca, RdmaHcaQp *qp)
 {
-    virtio_rdma_wq_schedule(s, &qp->sq);
+    rdma_hca_wq_schedule(hca, &qp->sq);
 }
 
-void virtio_rdma_srq_schedule(VirtIORdma *s, VirtIORdmaSrq *srq)
+void rdma_hca_srq_schedule(RdmaHca *hca, RdmaHcaSrq *srq)
 {
-    virtio_rdma_wq_schedule(s, &srq->wq);
+    rdma_hca_wq_schedule(hca, &srq->wq);
 }
 
-void virtio_rdma_wq_break(VirtIORdma *s, VirtIORdmaWq *wq)
+void rdma_hca_wq_break(RdmaHca *hca, RdmaHcaWq *wq)
 {
     wq->broken = true;
-    virtio_rdma_wq_schedule(s, wq);
-}
-
-void virtio_rdma_cqs_schedule(VirtIORdma *s)
-{
-    s->sched_cqs = true;
-    virtio_rdma_bh_schedule(s);
-}
-
-void virtio_rdma_all_schedule(VirtIORdma *s)
-{
-    s->sched_all = true;
-    virtio_rdma_bh_schedule(s);
+    rdma_hca_wq_schedule(hca, wq);
 }

@@ -117,7 +117,7 @@ void virtio_rdma_shadow_wake(VirtIORdma *s, uint32_t page)
     }
     shadow->is_awake = true;
     QTAILQ_INSERT_TAIL(&s->awake_shadows, shadow, next);
-    virtio_rdma_work_schedule(s);
+    rdma_hca_work_schedule(&s->hca);
 }
 
 /* Schedule the QPs that are marked in @word. False: it is not RAM. */
@@ -140,7 +140,7 @@ static bool take_marks(VirtIORdma *s, VirtIORdmaShadow *shadow, uint32_t word,
         rdma_work_pay(budget, RDMA_WORK_ENTRY);
         if (qp) {
             *found = true;
-            virtio_rdma_qp_schedule(s, qp);
+            rdma_hca_qp_schedule(&s->hca, &qp->core);
         }
     }
     return true;
@@ -239,6 +239,6 @@ void virtio_rdma_shadows_run(VirtIORdma *s, uint32_t *budget)
         /* The next turn begins with another one. */
         QTAILQ_REMOVE(&s->awake_shadows, shadow, next);
         QTAILQ_INSERT_TAIL(&s->awake_shadows, shadow, next);
-        virtio_rdma_work_schedule(s);
+        rdma_hca_work_schedule(&s->hca);
     }
 }

@@ -105,12 +105,17 @@ int virtio_rdma_direct_srq_check(VirtIORdma *s, const RdmaSrqAttr *attr,
                                        direct->slot_shift));
 }
 
-static void start(VirtIORdmaWq *wq, const uint64_t *pages, uint8_t depth_shift,
+static VirtIORdmaSlots *slots_of(const RdmaHcaWq *wq)
+{
+    return &virtio_rdma_wq(wq)->slots;
+}
+
+static void start(RdmaHcaWq *wq, const uint64_t *pages, uint8_t depth_shift,
                   uint8_t slot_shift)
 {
-    VirtIORdmaSlots *slots = &wq->slots;
+    VirtIORdmaSlots *slots = slots_of(wq);
 
-    wq->ops = &virtio_rdma_wq_slots_ops;
+    wq->ops = &virtio_rdma_wq_slots_ops.core;
     slots->pages = pages;
     slots->depth = 1u << depth_shift;
     slots->slot_shift = slot_shift;
@@ -127,15 +132,15 @@ void virtio_rdma_direct_start(VirtIORdma *s, VirtIORdmaQp *qp,
 
     qp->pages = pages;
     qp->direct = *direct;
-    start(&qp->sq, pages + 1, direct->sq_depth_shift,
+    start(&qp->core.sq, pages + 1, direct->sq_depth_shift,
           direct->sq_slot_shift);
     qp->sq.slots.producer = first + VIRTIO_RDMA_DIRECT_AT(sq_producer);
     qp->sq.slots.awake = first + VIRTIO_RDMA_DIRECT_AT(sq_awake);
-    if (qp->srq) {
+    if (qp->core.srq) {
         return;
     }
-    start(&qp->rq, pages + 1 + slots_pages(direct->sq_depth_shift,
-                                                 direct->sq_slot_shift),
+    start(&qp->core.rq, pages + 1 + slots_pages(direct->sq_depth_shift,
+                                                direct->sq_slot_shift),
           direct->rq_depth_shift, direct->rq_slot_shift);
     qp->rq.slots.producer = first + VIRTIO_RDMA_DIRECT_AT(rq_producer);
     qp->rq.slots.awake = first + VIRTIO_RDMA_DIRECT_AT(rq_awake);
@@ -155,7 +160,7 @@ void virtio_rdma_direct_srq_start(VirtIORdma *s, VirtIORdmaSrq *srq,
 {
     srq->pages = pages;
     srq->direct = *direct;
-    start(&srq->wq, pages + 1, direct->depth_shift, direct->slot_shift);
+    start(&srq->core.wq, pages + 1, direct->depth_shift, direct->slot_shift);
     srq->wq.slots.producer = pages[0] + VIRTIO_RDMA_DIRECT_SRQ_AT(producer);
     srq->wq.slots.awake = pages[0] + VIRTIO_RDMA_DIRECT_SRQ_AT(awake);
 }
@@ -192,9 +197,9 @@ static bool read_slot(VirtIORdma *s, const VirtIORdmaSlots *slots, uint32_t at,
 }
 
 /* Are there WQEs? A producer that makes no sense breaks the queue. */
-static bool poll_producer(VirtIORdma *s, VirtIORdmaWq *wq)
+static bool poll_producer(VirtIORdma *s, RdmaHcaWq *wq)
 {
-    VirtIORdmaSlots *slots = &wq->slots;
+    VirtIORdmaSlots *slots = slots_of(wq);
     uint32_t producer;
 
     if (slots->seen != slots->taken) {
@@ -204,33 +209,33 @@ static bool poll_producer(VirtIORdma *s, VirtIORdmaWq *wq)
                                      &producer)) {
         qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: the counters of a direct "
                       "queue are not in RAM any more\n");
-        virtio_rdma_wq_break(s, wq);
+        rdma_hca_wq_break(&s->hca, wq);
     } else if (producer - slots->taken > slots->depth) {
         qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: the producer of a direct "
                       "queue moves from %u to %u, but it has %u slots\n",
                       slots->taken, producer, slots->depth);
-        virtio_rdma_wq_break(s, wq);
+        rdma_hca_wq_break(&s->hca, wq);
     } else {
         slots->seen = producer;
     }
     return slots->seen != slots->taken;
 }
 
-static bool check(VirtIORdma *s, VirtIORdmaWq *wq)
+static bool check(VirtIORdma *s, RdmaHcaWq *wq)
 {
     poll_producer(s, wq);
     return !wq->broken;
 }
 
-static uint32_t depth(const VirtIORdmaWq *wq)
+static uint32_t depth(const RdmaHcaWq *wq)
 {
-    return wq->slots.depth;
+    return slots_of(wq)->depth;
 }
 
-static bool take(VirtIORdma *s, VirtIORdmaWq *wq, VirtIORdmaTaken *t,
-                 VirtIORdmaInflight *inflight)
+static bool take(VirtIORdma *s, RdmaHcaWq *wq, VirtIORdmaTaken *t,
+                 RdmaHcaInflight *inflight)
 {
-    VirtIORdmaSlots *slots = &wq->slots;
+    VirtIORdmaSlots *slots = slots_of(wq);
     uint32_t most = (1u << slots->slot_shift) - VIRTIO_RDMA_SLOT_SIZE;
     uint8_t head[VIRTIO_RDMA_SLOT_SIZE];
 
@@ -252,14 +257,15 @@ static bool take(VirtIORdma *s, VirtIORdmaWq *wq, VirtIORdmaTaken *t,
     return true;
 }
 
-static void put_back(VirtIORdma *s, VirtIORdmaWq *wq, VirtIORdmaTaken *t)
+static void put_back(VirtIORdma *s, RdmaHcaWq *wq, VirtIORdmaTaken *t)
 {
-    wq->slots.taken--;
+    slots_of(wq)->taken--;
 }
 
-static bool count(VirtIORdma *s, const VirtIORdmaWq *wq, uint32_t *n)
+static bool count(RdmaHca *hca, const RdmaHcaWq *wq, uint32_t *n)
 {
-    const VirtIORdmaSlots *slots = &wq->slots;
+    VirtIORdma *s = virtio_rdma_of(hca);
+    const VirtIORdmaSlots *slots = slots_of(wq);
     uint32_t producer;
 
     *n = 0;
@@ -278,12 +284,12 @@ static void set_awake(VirtIORdma *s, VirtIORdmaSlots *slots, bool awake)
     virtio_rdma_codec_store_word(s->parent_obj.dma_as, slots->awake, awake);
 }
 
-static bool wake(VirtIORdma *s, VirtIORdmaWq *wq)
+static bool wake(VirtIORdma *s, RdmaHcaWq *wq)
 {
-    if (wq->slots.is_awake && !wq->slots.in_doubt) {
+    if (slots_of(wq)->is_awake && !slots_of(wq)->in_doubt) {
         return false;
     }
-    set_awake(s, &wq->slots, true);
+    set_awake(s, slots_of(wq), true);
     return true;
 }
 
@@ -291,28 +297,28 @@ static bool wake(VirtIORdma *s, VirtIORdmaWq *wq)
  * While the shadow of the doorbells is awake it finds a QP that has one send at
  * a time: a rescan of each queue costs more.
  */
-static uint32_t default_rescan_threshold(VirtIORdma *s, VirtIORdmaWq *wq)
+static uint32_t default_rescan_threshold(VirtIORdma *s, RdmaHcaWq *wq)
 {
-    const VirtIORdmaQp *qp = container_of(wq, VirtIORdmaQp, sq);
+    const VirtIORdmaQp *qp = virtio_rdma_qp(container_of(wq, RdmaHcaQp, sq));
 
     return s->shadows[qp->direct.doorbell].is_awake ? 2 : 1;
 }
 
-static void ring(VirtIORdma *s, VirtIORdmaWq *wq, bool alone)
+static void ring(VirtIORdma *s, RdmaHcaWq *wq, bool alone)
 {
-    if (wq->slots.rung) {
+    if (slots_of(wq)->rung) {
         /* The backend has yet to ask, and finds this one, too. */
         wake(s, wq);
     }
-    wq->slots.rung = true;
-    wq->slots.rescan_threshold = alone ? UINT32_MAX
+    slots_of(wq)->rung = true;
+    slots_of(wq)->rescan_threshold = alone ? UINT32_MAX
                                        : default_rescan_threshold(s, wq);
 }
 
 /* An SQ that had @rescan_threshold WQEs in a row is polled in the next turn. */
-static bool is_worth_a_rescan(VirtIORdma *s, VirtIORdmaWq *wq)
+static bool is_worth_a_rescan(VirtIORdma *s, RdmaHcaWq *wq)
 {
-    VirtIORdmaSlots *slots = &wq->slots;
+    VirtIORdmaSlots *slots = slots_of(wq);
     uint32_t found = slots->taken - slots->slept_at;
 
     slots->slept_at = slots->taken;
@@ -323,9 +329,9 @@ static bool is_worth_a_rescan(VirtIORdma *s, VirtIORdmaWq *wq)
     return true;
 }
 
-static RdmaNext go_to_sleep(VirtIORdma *s, VirtIORdmaWq *wq)
+static RdmaNext go_to_sleep(VirtIORdma *s, RdmaHcaWq *wq)
 {
-    VirtIORdmaSlots *slots = &wq->slots;
+    VirtIORdmaSlots *slots = slots_of(wq);
 
     if (is_worth_a_rescan(s, wq)) {
         wake(s, wq);
@@ -342,23 +348,26 @@ static RdmaNext go_to_sleep(VirtIORdma *s, VirtIORdmaWq *wq)
     return poll_producer(s, wq) ? RDMA_NEXT_WR : RDMA_NEXT_NONE;
 }
 
-static void drain(VirtIORdma *s, VirtIORdmaWq *wq, uint32_t n)
+static void drain(VirtIORdma *s, RdmaHcaWq *wq, uint32_t n)
 {
+    VirtIORdmaSlots *slots = slots_of(wq);
     uint32_t producer;
 
-    if (virtio_rdma_codec_load_word(s->parent_obj.dma_as, wq->slots.producer,
+    if (virtio_rdma_codec_load_word(s->parent_obj.dma_as, slots->producer,
                                     &producer)) {
-        wq->slots.taken = wq->slots.seen = wq->slots.slept_at = producer;
+        slots->taken = slots->seen = slots->slept_at = producer;
     }
 }
 
 const VirtIORdmaWqOps virtio_rdma_wq_slots_ops = {
-    .is_direct = true,
+    .core = {
+        .is_direct = true,
+        .count = count,
+    },
     .depth = depth,
     .take = take,
     .put_back = put_back,
     .check = check,
-    .count = count,
     .ring = ring,
     .wake = wake,
     .sleep = go_to_sleep,
@@ -368,7 +377,8 @@ const VirtIORdmaWqOps virtio_rdma_wq_slots_ops = {
 VirtIORdmaQp *virtio_rdma_direct_qp_at(VirtIORdma *s, uint32_t doorbell,
                                        uint32_t qpn)
 {
-    VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, qpn);
+    RdmaHcaQp *core = rdma_hca_table_get(&s->hca.qps, qpn);
+    VirtIORdmaQp *qp = core ? virtio_rdma_qp(core) : NULL;
 
     return qp && qp->pages && qp->direct.doorbell == doorbell ? qp : NULL;
 }
@@ -376,7 +386,8 @@ VirtIORdmaQp *virtio_rdma_direct_qp_at(VirtIORdma *s, uint32_t doorbell,
 VirtIORdmaSrq *virtio_rdma_direct_srq_at(VirtIORdma *s, uint32_t doorbell,
                                          uint32_t srqn)
 {
-    VirtIORdmaSrq *srq = virtio_rdma_table_get(&s->srqs, srqn);
+    RdmaHcaSrq *core = rdma_hca_table_get(&s->hca.srqs, srqn);
+    VirtIORdmaSrq *srq = core ? virtio_rdma_srq(core) : NULL;
 
     return srq && srq->pages && srq->direct.doorbell == doorbell ? srq : NULL;
 }

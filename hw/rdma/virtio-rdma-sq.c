@@ -15,12 +15,12 @@
  * WQEs may be written by a process, which could have any address read, of
  * memory or of registers, if it could name the regions of others.
  */
-static RdmaWcStatus get_reg_pages(VirtIORdma *s, const VirtIORdmaQp *qp,
+static RdmaWcStatus get_reg_pages(VirtIORdma *s, const RdmaHcaQp *qp,
                                   VirtIORdmaPages *pages,
-                                  VirtIORdmaInflight *inflight,
+                                  RdmaHcaInflight *inflight,
                                   RdmaSendWr *wr)
 {
-    VirtIORdmaMr *mr = virtio_rdma_mr_get(s, wr->wr.reg.mrn);
+    RdmaHcaMr *mr = rdma_hca_mr_get(&s->hca, wr->wr.reg.mrn);
 
     if (!mr || mr->pd != qp->pd) {
         qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: REG_MR of QP %u: %s MR "
@@ -62,18 +62,18 @@ static bool opcode_negotiated(VirtIORdma *s, uint32_t opcode)
 }
 
 /* An ATOMIC_WRITE brings 8 bytes whatever the QP was created with. */
-static size_t inline_room(const VirtIORdmaWq *wq, uint32_t opcode)
+static size_t inline_room(const RdmaHcaWq *wq, uint32_t opcode)
 {
     return opcode == RDMA_WR_ATOMIC_WRITE ? sizeof(uint64_t)
                                           : wq->max_inline;
 }
 
-static RdmaWcStatus decode_send(VirtIORdma *s, VirtIORdmaQp *qp,
+static RdmaWcStatus decode_send(VirtIORdma *s, RdmaHcaQp *qp,
                                 size_t len, RdmaSendWr *wr,
-                                VirtIORdmaInflight *inflight)
+                                RdmaHcaInflight *inflight)
 {
     VirtIORdmaPages pages = {};
-    const VirtIORdmaWq *wq = &qp->sq;
+    const RdmaHcaWq *wq = &qp->sq;
     size_t fixed = VIRTIO_RDMA_SEND_WQE_SIZE;
     bool ud = qp->init.qp_type == RDMA_QPT_UD ||
               qp->init.qp_type == RDMA_QPT_GSI;
@@ -110,21 +110,21 @@ static RdmaWcStatus decode_send(VirtIORdma *s, VirtIORdmaQp *qp,
 }
 
 /* Free the list of a REG_MR that the backend does not take. */
-static void drop_reg_pages(VirtIORdma *s, VirtIORdmaInflight *inflight,
+static void drop_reg_pages(VirtIORdma *s, RdmaHcaInflight *inflight,
                            RdmaSendWr *wr)
 {
     if (inflight->npages) {
-        s->mr_pages -= inflight->npages;
+        s->hca.mr_pages -= inflight->npages;
         inflight->npages = 0;
         g_clear_pointer(&wr->wr.reg.pages, g_free);
     }
 }
 
 /* Does a fault want the send to stay in its queue? It may change it, too. */
-static bool is_held_back(VirtIORdma *s, VirtIORdmaQp *qp, RdmaSendWr *wr)
+static bool is_held_back(VirtIORdma *s, RdmaHcaQp *qp, RdmaSendWr *wr)
 {
     bool held_back = wr->status == RDMA_WC_SUCCESS &&
-                     !virtio_rdma_fault_send(s, qp, wr, s->scratch->sge);
+                     !rdma_hca_fault_send(&s->hca, qp, wr, s->scratch->sge);
 
     if (wr->status != RDMA_WC_SUCCESS) {
         drop_reg_pages(s, virtio_rdma_wq_newest(&qp->sq), wr);
@@ -133,7 +133,7 @@ static bool is_held_back(VirtIORdma *s, VirtIORdmaQp *qp, RdmaSendWr *wr)
 }
 
 /* The WQE in the scratch buffer, of @len bytes in guest memory */
-static void get_send(VirtIORdma *s, VirtIORdmaQp *qp, size_t len,
+static void get_send(VirtIORdma *s, RdmaHcaQp *qp, size_t len,
                      RdmaSendWr *wr)
 {
     wr->status = decode_send(s, qp, len, wr, virtio_rdma_wq_newest(&qp->sq));
@@ -147,7 +147,7 @@ static void get_send(VirtIORdma *s, VirtIORdmaQp *qp, size_t len,
     }
 }
 
-RdmaNext virtio_rdma_sq_next(VirtIORdma *s, VirtIORdmaQp *qp, bool flush,
+RdmaNext virtio_rdma_sq_next(VirtIORdma *s, RdmaHcaQp *qp, bool flush,
                              RdmaSendWr *wr)
 {
     VirtIORdmaTaken *t = &s->scratch->last;
@@ -157,7 +157,7 @@ RdmaNext virtio_rdma_sq_next(VirtIORdma *s, VirtIORdmaQp *qp, bool flush,
         if (!flush) {
             return RDMA_NEXT_NONE;
         }
-        virtio_rdma_fault_let_go(qp);
+        rdma_hca_fault_let_go(qp);
     }
     g_clear_pointer(&t->elem, g_free);
     while (!virtio_rdma_wq_take(s, &qp->sq, VIRTIO_RDMA_SEND_WQE_SIZE, t)) {
@@ -168,7 +168,7 @@ RdmaNext virtio_rdma_sq_next(VirtIORdma *s, VirtIORdmaQp *qp, bool flush,
     }
     *wr = (RdmaSendWr) { .cost = t->cost };
     get_send(s, qp, t->len, wr);
-    if (unlikely(s->fault_points & VIRTIO_RDMA_FAULT_AT_SEND) && !flush &&
+    if (unlikely(s->hca.fault_points & RDMA_HCA_FAULT_AT_SEND) && !flush &&
         is_held_back(s, qp, wr)) {
         virtio_rdma_sq_put_back(s, qp, wr);
         return RDMA_NEXT_NONE;
@@ -177,7 +177,7 @@ RdmaNext virtio_rdma_sq_next(VirtIORdma *s, VirtIORdmaQp *qp, bool flush,
     return RDMA_NEXT_WR;
 }
 
-void virtio_rdma_sq_put_back(VirtIORdma *s, VirtIORdmaQp *qp,
+void virtio_rdma_sq_put_back(VirtIORdma *s, RdmaHcaQp *qp,
                              const RdmaSendWr *wr)
 {
     RdmaSendWr copy = *wr;

@@ -8,32 +8,34 @@
 #include "trace.h"
 #include "virtio-rdma-object.h"
 
-VirtIORdmaSrq *virtio_rdma_srq_add(VirtIORdma *s, const RdmaSrqAttr *attr,
-                                   VirtIORdmaPd *pd)
+RdmaHcaSrq *virtio_rdma_srq_add(VirtIORdma *s, const RdmaSrqAttr *attr,
+                                RdmaHcaPd *pd)
 {
-    VirtIORdmaSrq *srq = g_new0(VirtIORdmaSrq, 1);
+    VirtIORdmaSrq *form = g_new0(VirtIORdmaSrq, 1);
+    RdmaHcaSrq *srq = &form->core;
 
     srq->attr = *attr;
     srq->pd = pd;
+    srq->wq.opaque = &form->wq;
     pd->users++;
     virtio_rdma_wq_init(&srq->wq, RDMA_SRQ, attr->srqn, attr->max_sge, 0);
-    virtio_rdma_table_set(&s->srqs, attr->srqn, srq);
+    rdma_hca_table_set(&s->hca.srqs, attr->srqn, srq);
     return srq;
 }
 
-void virtio_rdma_srq_use_vq(VirtIORdma *s, VirtIORdmaSrq *srq)
+void virtio_rdma_srq_use_vq(VirtIORdma *s, RdmaHcaSrq *srq)
 {
     virtio_rdma_wq_use_vq(s, &srq->wq, virtio_rdma_srq_vq(s, srq->attr.srqn));
 }
 
-void virtio_rdma_srq_remove(VirtIORdma *s, VirtIORdmaSrq *srq)
+void virtio_rdma_srq_remove(VirtIORdma *s, RdmaHcaSrq *srq)
 {
-    virtio_rdma_table_clear(&s->srqs, srq->attr.srqn);
-    virtio_rdma_events_forget(s, VIRTIO_RDMA_EVENT_OF_SRQ, srq->attr.srqn);
+    rdma_hca_table_clear(&s->hca.srqs, srq->attr.srqn);
+    rdma_hca_events_forget(&s->hca, RDMA_HCA_EVENT_OF_SRQ, srq->attr.srqn);
     srq->pd->users--;
-    virtio_rdma_direct_srq_stop(s, srq);
+    virtio_rdma_direct_srq_stop(s, virtio_rdma_srq(srq));
     g_free(srq->wq.inflight);
-    g_free(srq);
+    g_free(virtio_rdma_srq(srq));
 }
 
 /* Without the feature these fields have no meaning. */
@@ -55,8 +57,8 @@ static int check_srqn(VirtIORdma *s, uint32_t srqn, const VirtIORdmaReq *req)
 
 /* Add an SRQ, with what the driver says of its queue. */
 static int add_srq(VirtIORdma *s, const VirtIORdmaReq *req,
-                   const RdmaSrqAttr *attr, VirtIORdmaPd *pd,
-                   VirtIORdmaSrq **srq)
+                   const RdmaSrqAttr *attr, RdmaHcaPd *pd,
+                   RdmaHcaSrq **srq)
 {
     VirtIORdmaDirectSrq direct = req->create_srq.direct;
     uint64_t *pages = NULL;
@@ -79,7 +81,7 @@ static int add_srq(VirtIORdma *s, const VirtIORdmaReq *req,
         return ret;
     }
     *srq = virtio_rdma_srq_add(s, attr, pd);
-    virtio_rdma_direct_srq_start(s, *srq, &direct, pages);
+    virtio_rdma_direct_srq_start(s, virtio_rdma_srq(*srq), &direct, pages);
     return 0;
 }
 
@@ -88,8 +90,8 @@ int virtio_rdma_srq_create(VirtIORdma *s, const VirtIORdmaReq *req,
 {
     uint32_t flags = flags_of(s, req);
     RdmaSrqAttr attr = req->create_srq.attr;
-    VirtIORdmaPd *pd = virtio_rdma_table_get(&s->pds, attr.pdn);
-    VirtIORdmaSrq *srq;
+    RdmaHcaPd *pd = rdma_hca_table_get(&s->hca.pds, attr.pdn);
+    RdmaHcaSrq *srq;
     int ret;
 
     if (!pd) {
@@ -97,15 +99,15 @@ int virtio_rdma_srq_create(VirtIORdma *s, const VirtIORdmaReq *req,
     }
     if (!virtio_rdma_check_flags("flags", flags, VIRTIO_RDMA_SRQ_DIRECT) ||
         !virtio_rdma_check_range("max_wr", attr.max_wr, 1,
-                                 s->limits.max_srq_wr) ||
+                                 s->hca.limits.max_srq_wr) ||
         !virtio_rdma_check_range("max_sge", attr.max_sge, 0,
-                                 s->limits.max_srq_sge) ||
+                                 s->hca.limits.max_srq_sge) ||
         !virtio_rdma_check_range("limit", attr.limit, 0, attr.max_wr)) {
         return -EINVAL;
     }
-    ret = virtio_rdma_vq_find_id(s, &s->srqs, s->srqs.first,
+    ret = virtio_rdma_vq_find_id(s, &s->hca.srqs, s->hca.srqs.first,
                                  flags & VIRTIO_RDMA_SRQ_DIRECT
-                                 ? s->srqs.end : s->max_vq_srq,
+                                 ? s->hca.srqs.end : s->max_vq_srq,
                                  check_srqn, req, &attr.srqn);
     if (ret) {
         return ret;
@@ -114,19 +116,19 @@ int virtio_rdma_srq_create(VirtIORdma *s, const VirtIORdmaReq *req,
     if (ret) {
         return ret;
     }
-    rdma_work_pay(&s->ctrl_budget, 8 * RDMA_WORK_COMMAND);
-    ret = s->bc->create_srq(s->backend, &attr);
+    rdma_work_pay(&s->hca.cmd_budget, 8 * RDMA_WORK_COMMAND);
+    ret = s->hca.bc->create_srq(s->hca.backend, &attr);
     if (ret) {
         virtio_rdma_srq_remove(s, srq);
         if (ret == -EINPROGRESS) {
-            virtio_rdma_table_again(&s->srqs, attr.srqn);
+            rdma_hca_table_again(&s->hca.srqs, attr.srqn);
         }
         return ret;
     }
     trace_virtio_rdma_srq_create(s, attr.srqn, attr.pdn, attr.max_wr,
                                  attr.max_sge);
     virtio_rdma_srq_set_notifier(s, attr.srqn, true);
-    virtio_rdma_srq_schedule(s, srq);
+    rdma_hca_srq_schedule(&s->hca, srq);
     rsp->create.id = attr.srqn;
     return 0;
 }
@@ -134,7 +136,7 @@ int virtio_rdma_srq_create(VirtIORdma *s, const VirtIORdmaReq *req,
 int virtio_rdma_srq_modify(VirtIORdma *s, const VirtIORdmaReq *req,
                            VirtIORdmaRsp *rsp)
 {
-    VirtIORdmaSrq *srq = virtio_rdma_table_get(&s->srqs, req->srq.srqn);
+    RdmaHcaSrq *srq = rdma_hca_table_get(&s->hca.srqs, req->srq.srqn);
 
     if (!srq) {
         return -ENOENT;
@@ -143,20 +145,21 @@ int virtio_rdma_srq_modify(VirtIORdma *s, const VirtIORdmaReq *req,
                                  srq->attr.max_wr)) {
         return -EINVAL;
     }
-    return s->bc->set_srq_limit(s->backend, srq->attr.srqn,
-                                req->srq.limit);
+    return s->hca.bc->set_srq_limit(s->hca.backend, srq->attr.srqn,
+                                    req->srq.limit);
 }
 
 int virtio_rdma_srq_query(VirtIORdma *s, const VirtIORdmaReq *req,
                           VirtIORdmaRsp *rsp)
 {
-    VirtIORdmaSrq *srq = virtio_rdma_table_get(&s->srqs, req->srq.srqn);
+    RdmaHcaSrq *srq = rdma_hca_table_get(&s->hca.srqs, req->srq.srqn);
     int ret;
 
     if (!srq) {
         return -ENOENT;
     }
-    ret = s->bc->query_srq(s->backend, srq->attr.srqn, &rsp->query_srq.attr);
+    ret = s->hca.bc->query_srq(s->hca.backend, srq->attr.srqn,
+                               &rsp->query_srq.attr);
     if (ret) {
         return ret;
     }
@@ -169,7 +172,7 @@ int virtio_rdma_srq_destroy(VirtIORdma *s, const VirtIORdmaReq *req,
                             VirtIORdmaRsp *rsp)
 {
     uint32_t srqn = req->destroy.id;
-    VirtIORdmaSrq *srq = virtio_rdma_table_get(&s->srqs, srqn);
+    RdmaHcaSrq *srq = rdma_hca_table_get(&s->hca.srqs, srqn);
     int ret;
 
     if (!srq) {
@@ -178,12 +181,12 @@ int virtio_rdma_srq_destroy(VirtIORdma *s, const VirtIORdmaReq *req,
     if (srq->users) {
         return -EBUSY;
     }
-    ret = s->bc->destroy(s->backend, RDMA_OBJECT_SRQ, srqn);
+    ret = s->hca.bc->destroy(s->hca.backend, RDMA_OBJECT_SRQ, srqn);
     if (ret) {
         return ret;
     }
     trace_virtio_rdma_srq_destroy(s, srqn);
-    rdma_work_pay(&s->ctrl_budget, 8 * RDMA_WORK_COMMAND);
+    rdma_work_pay(&s->hca.cmd_budget, 8 * RDMA_WORK_COMMAND);
     virtio_rdma_wq_drain(s, &srq->wq);
     virtio_rdma_wq_destroyed(s, &srq->wq);
     virtio_rdma_srq_remove(s, srq);
@@ -192,19 +195,19 @@ int virtio_rdma_srq_destroy(VirtIORdma *s, const VirtIORdmaReq *req,
 }
 
 /* WQEs that the driver had put into its queue are lost. */
-void virtio_rdma_srq_fail(VirtIORdma *s, VirtIORdmaSrq *srq)
+void virtio_rdma_srq_fail(VirtIORdma *s, RdmaHcaSrq *srq)
 {
-    VirtIORdmaQp *qp;
+    RdmaHcaQp *qp;
 
     if (srq->error) {
         return;
     }
     srq->error = true;
-    virtio_rdma_event_raise(s, RDMA_EVENT_SRQ_ERR, srq->attr.srqn);
+    rdma_hca_event_raise(&s->hca, RDMA_EVENT_SRQ_ERR, srq->attr.srqn);
     if (!srq->users) {
         return;
     }
-    VIRTIO_RDMA_TABLE_FOREACH(&s->qps, n, qp) {
+    RDMA_HCA_FOREACH(&s->hca.qps, n, qp) {
         if (qp->srq == srq) {
             virtio_rdma_qp_fail(s, qp);
         }

@@ -5,9 +5,9 @@
 #include "qemu/osdep.h"
 #include "qemu/bitmap.h"
 #include "qemu/guest-random.h"
-#include "virtio-rdma-core.h"
+#include "hw/rdma/hca.h"
 
-void virtio_rdma_table_init(VirtIORdmaTable *t, uint32_t first, uint32_t end)
+void rdma_hca_table_init(RdmaHcaTable *t, uint32_t first, uint32_t end)
 {
     t->first = first;
     t->end = MAX(first, end);
@@ -17,14 +17,14 @@ void virtio_rdma_table_init(VirtIORdmaTable *t, uint32_t first, uint32_t end)
     t->used = bitmap_new(t->end);
 }
 
-void virtio_rdma_table_free(VirtIORdmaTable *t)
+void rdma_hca_table_free(RdmaHcaTable *t)
 {
     g_free(t->slot);
     g_free(t->used);
     memset(t, 0, sizeof(*t));
 }
 
-void virtio_rdma_table_scatter(VirtIORdmaTable *t)
+void rdma_hca_table_scatter(RdmaHcaTable *t)
 {
     uint32_t n;
 
@@ -36,7 +36,7 @@ void virtio_rdma_table_scatter(VirtIORdmaTable *t)
  * Numbers are handed out round robin: whoever still uses the number of an
  * object that was destroyed gets an error, not another object.
  */
-bool virtio_rdma_table_find(VirtIORdmaTable *t, uint32_t *id)
+bool rdma_hca_table_find(RdmaHcaTable *t, uint32_t *id)
 {
     unsigned long n = find_next_zero_bit(t->used, t->end, t->next);
 
@@ -50,7 +50,7 @@ bool virtio_rdma_table_find(VirtIORdmaTable *t, uint32_t *id)
     return true;
 }
 
-void virtio_rdma_table_set(VirtIORdmaTable *t, uint32_t id, void *obj)
+void rdma_hca_table_set(RdmaHcaTable *t, uint32_t id, void *obj)
 {
     t->slot[id] = obj;
     set_bit(id, t->used);
@@ -58,23 +58,23 @@ void virtio_rdma_table_set(VirtIORdmaTable *t, uint32_t id, void *obj)
     t->next = id + 1 < t->end ? id + 1 : t->first;
 }
 
-void virtio_rdma_table_clear(VirtIORdmaTable *t, uint32_t id)
+void rdma_hca_table_clear(RdmaHcaTable *t, uint32_t id)
 {
     t->slot[id] = NULL;
     clear_bit(id, t->used);
     t->count--;
 }
 
-void virtio_rdma_table_again(VirtIORdmaTable *t, uint32_t id)
+void rdma_hca_table_again(RdmaHcaTable *t, uint32_t id)
 {
     t->next = id;
 }
 
-void *virtio_rdma_table_next(const VirtIORdmaTable *t, uint32_t *id)
+void *rdma_hca_table_next(const RdmaHcaTable *t, uint32_t *id)
 {
     if (!t->count) {
         return NULL;
     }
     *id = find_next_bit(t->used, t->end, *id);
-    return virtio_rdma_table_get(t, *id);
+    return rdma_hca_table_get(t, *id);
 }

@@ -12,16 +12,16 @@
 void virtio_rdma_saved_counters_fill(VirtIORdmaSaved *v)
 {
     VirtIORdma *s = v->dev;
-    VirtIORdmaQp *qp;
+    RdmaHcaQp *qp;
 
     if (!virtio_rdma_has(s, VIRTIO_RDMA_F_QP_COUNTERS)) {
         return;
     }
-    v->qp_counters = g_new0(SavedQpCounters, s->qps.count);
-    VIRTIO_RDMA_TABLE_FOREACH(&s->qps, n, qp) {
+    v->qp_counters = g_new0(SavedQpCounters, s->hca.qps.count);
+    RDMA_HCA_FOREACH(&s->hca.qps, n, qp) {
         SavedQpCounters *c = &v->qp_counters[v->n_qp_counters];
 
-        if (s->bc->query_counters(s->backend, n, c->values) == 0) {
+        if (s->hca.bc->query_counters(s->hca.backend, n, c->values) == 0) {
             c->qpn = n;
             v->n_qp_counters++;
         }
@@ -32,10 +32,10 @@ static bool valid_count(void *opaque, int version_id)
 {
     const VirtIORdmaSaved *v = opaque;
 
-    if (v->n_qp_counters > v->dev->qps.count) {
+    if (v->n_qp_counters > v->dev->hca.qps.count) {
         error_report("virtio-rdma: counters of %u QPs in the migration stream, "
                      "which has only %u QPs", v->n_qp_counters,
-                     v->dev->qps.count);
+                     v->dev->hca.qps.count);
         return false;
     }
     return true;
@@ -47,17 +47,17 @@ static int post_load(void *opaque, int version_id)
     const VirtIORdmaSaved *v = opaque;
     VirtIORdma *s = v->dev;
 
-    if (!s->bc->set_qp_counters) {
+    if (!s->hca.bc->set_qp_counters) {
         error_report("virtio-rdma: counters of QPs in the migration stream, "
                      "but the backend (%s) has none",
-                     object_get_typename(OBJECT(s->backend)));
+                     object_get_typename(OBJECT(s->hca.backend)));
         return -EINVAL;
     }
     for (uint32_t i = 0; i < v->n_qp_counters; i++) {
         const SavedQpCounters *c = &v->qp_counters[i];
 
-        if (!virtio_rdma_table_get(&s->qps, c->qpn) ||
-            s->bc->set_qp_counters(s->backend, c->qpn, c->values)) {
+        if (!rdma_hca_table_get(&s->hca.qps, c->qpn) ||
+            s->hca.bc->set_qp_counters(s->hca.backend, c->qpn, c->values)) {
             error_report("virtio-rdma: counters of QP %u in the migration "
                          "stream, which has no such QP", c->qpn);
             return -EINVAL;

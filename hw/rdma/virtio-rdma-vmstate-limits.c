@@ -41,14 +41,14 @@ typedef struct SavedLimits {
 static uint32_t max_cqe_deep(const VirtIORdma *s)
 {
     return virtio_rdma_offers(s, VIRTIO_RDMA_F_CQ_DEEP)
-           ? s->limits.max_cqe_deep : 0;
+           ? s->hca.limits.max_cqe_deep : 0;
 }
 
 static int save_limits(void *opaque)
 {
     SavedLimits *v = opaque;
     VirtIORdma *s = v->parent;
-    const RdmaBackendLimits *l = &s->limits;
+    const RdmaBackendLimits *l = &s->hca.limits;
 
     *v = (SavedLimits) {
         .parent = s,
@@ -110,7 +110,7 @@ static bool check_offer(const char *feature, const char *prop,
  */
 static bool check_limits(VirtIORdma *s, const SavedLimits *v)
 {
-    const RdmaBackendLimits *l = &s->limits;
+    const RdmaBackendLimits *l = &s->hca.limits;
 
     return check_limit("max-vq-cq", v->max_cq, s->max_vq_cq) &&
            check_limit("max-vq-qp", v->max_qp, s->max_vq_qp) &&
@@ -215,15 +215,15 @@ static VirtIORdmaDirectLimits direct_limits(VirtIORdma *s)
     VirtIORdmaDirectLimits limits = {};
 
     if (has_direct_qp(s)) {
-        limits.max_qp = s->limits.max_qp;
-        limits.max_qp_wr = s->limits.max_qp_wr_direct;
+        limits.max_qp = s->hca.limits.max_qp;
+        limits.max_qp_wr = s->hca.limits.max_qp_wr_direct;
     }
     if (has_direct_cq(s)) {
-        limits.max_cq = s->limits.max_cq;
-        limits.max_cqe = s->limits.max_cqe_deep;
+        limits.max_cq = s->hca.limits.max_cq;
+        limits.max_cqe = s->hca.limits.max_cqe_deep;
     }
     if (has_direct_srq(s)) {
-        limits.max_srq = s->limits.max_srq;
+        limits.max_srq = s->hca.limits.max_srq;
     }
     return limits;
 }
@@ -341,7 +341,7 @@ bool virtio_rdma_saved_suits_iothread(const VirtIORdmaSaved *v)
     for (uint32_t i = 0; i < v->n_qps; i++) {
         virtqueues += !v->qps[i].direct.pages;
     }
-    if (v->dev->ctx && virtqueues) {
+    if (v->dev->hca.ctx && virtqueues) {
         error_report("virtio-rdma: the guest has %u QPs, CQs and SRQs with "
                      "virtqueues, which an iothread does not serve: leave "
                      "iothread out at the destination", virtqueues);

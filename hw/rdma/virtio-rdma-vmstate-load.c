@@ -55,7 +55,7 @@ bool virtio_rdma_saved_valid_direct_srq(void *opaque, int version_id)
 int virtio_rdma_saved_counts_post_load(void *opaque, int version_id)
 {
     VirtIORdmaSaved *v = opaque;
-    const RdmaBackendLimits *l = &v->dev->limits;
+    const RdmaBackendLimits *l = &v->dev->hca.limits;
 
     const struct {
         const char *what;
@@ -69,7 +69,7 @@ int virtio_rdma_saved_counts_post_load(void *opaque, int version_id)
         { "SRQs", v->n_srqs, l->max_srq },
         { "QPs", v->n_qps, l->max_qp },
         { "stale virtqueues", v->n_stale_vqs, VIRTIO_QUEUE_MAX },
-        { "events", v->n_events, virtio_rdma_events_max(v->dev) },
+        { "events", v->n_events, rdma_hca_events_max(&v->dev->hca) },
     };
 
     for (int i = 0; i < ARRAY_SIZE(counts); i++) {
@@ -124,7 +124,7 @@ static bool check_max(const Record *r, const char *field, uint64_t value,
 }
 
 /* Can the number of @r be that of a new object? */
-static bool check_id(const Record *r, const VirtIORdmaTable *t)
+static bool check_id(const Record *r, const RdmaHcaTable *t)
 {
     return check(r, r->id >= t->first && r->id < t->end && !t->slot[r->id],
                  "number", r->id, "free and one that the device has");
@@ -134,7 +134,7 @@ static bool load_pd(VirtIORdma *s, const SavedPd *v)
 {
     const Record r = { "PD", v->pdn };
 
-    if (!check_id(&r, &s->pds)) {
+    if (!check_id(&r, &s->hca.pds)) {
         return false;
     }
     virtio_rdma_pd_add(s, v->pdn);
@@ -156,7 +156,7 @@ static bool check_pages(const Record *r, const VirtIORdma *s,
                         const uint64_t *pages, uint32_t npages)
 {
     if (!check_max(r, "pages of its queues", npages,
-                   s->max_mr_pages - s->mr_pages)) {
+                   s->hca.max_mr_pages - s->hca.mr_pages)) {
         return false;
     }
     for (uint32_t i = 0; i < npages; i++) {
@@ -185,7 +185,7 @@ static bool load_direct_cq(VirtIORdma *s, const Record *r, VirtIORdmaCq *cq,
         !check_pages(r, s, v->pages, v->npages)) {
         return false;
     }
-    s->mr_pages += v->npages;
+    s->hca.mr_pages += v->npages;
     virtio_rdma_direct_cq_start(s, cq, &direct, g_steal_pointer(&v->pages));
     cq->produced = v->produced;
     cq->consumed = v->consumed;
@@ -197,20 +197,20 @@ static bool load_direct_cq(VirtIORdma *s, const Record *r, VirtIORdmaCq *cq,
 static bool load_eq(VirtIORdma *s, const SavedCq *v)
 {
     const Record r = { "CQ", v->cqn };
-    VirtIORdmaCq *cq = virtio_rdma_table_get(&s->cqs, v->cqn);
+    RdmaHcaCq *cq = rdma_hca_table_get(&s->hca.cqs, v->cqn);
     VirtIORdmaCq *eq = virtio_rdma_eq_get(s, v->eqn);
 
     if (!v->npages || v->eqn == VIRTIO_RDMA_EQN_NONE) {
         return check_max(&r, "event_waits", v->event_waits, 0);
     }
     if (!check(&r, eq, "eqn", v->eqn, "an event queue") ||
-        !check(&r, !v->event_waits || !eq->error, "event_waits", 1,
+        !check(&r, !v->event_waits || !eq->core.error, "event_waits", 1,
                "0 of an event queue in error")) {
         return false;
     }
-    virtio_rdma_eq_attach(cq, eq);
+    virtio_rdma_eq_attach(virtio_rdma_cq(cq), eq);
     if (v->event_waits) {
-        virtio_rdma_eq_add(cq);
+        virtio_rdma_eq_add(virtio_rdma_cq(cq));
     }
     return true;
 }
@@ -220,7 +220,7 @@ static bool load_cq(VirtIORdma *s, SavedCq *v)
     const Record r = { "CQ", v->cqn };
     VirtIORdmaCq *cq;
 
-    if (!check_id(&r, &s->cqs) ||
+    if (!check_id(&r, &s->hca.cqs) ||
         !check(&r, v->cqe != 0, "cqe", v->cqe, "more") ||
         !check_max(&r, "arm", v->arm, VIRTIO_RDMA_ARM_NEXT) ||
         !check(&r, !v->error || !v->n_backlog, "n_backlog", v->n_backlog,
@@ -233,8 +233,8 @@ static bool load_cq(VirtIORdma *s, SavedCq *v)
     }
     cq = virtio_rdma_cq_add(s, v->cqn, v->cqe);
     cq->arm = v->arm;
-    cq->error = v->error;
-    cq->is_eq = v->is_eq;
+    cq->core.error = v->error;
+    cq->core.is_eq = v->is_eq;
     if (v->pages) {
         return check(&r, !v->is_eq, "events", v->is_eq, "0 if direct") &&
                load_direct_cq(s, &r, cq, v);
@@ -252,11 +252,11 @@ static bool load_cq(VirtIORdma *s, SavedCq *v)
 static bool load_mr(VirtIORdma *s, const SavedMr *v)
 {
     const Record r = { "MR", v->mrn };
-    VirtIORdmaPd *pd = virtio_rdma_table_get(&s->pds, v->pdn);
+    RdmaHcaPd *pd = rdma_hca_table_get(&s->hca.pds, v->pdn);
     bool fast_reg = v->type == RDMA_MR_FAST_REG;
-    VirtIORdmaMr *mr;
+    RdmaHcaMr *mr;
 
-    if (!check_id(&r, &s->mrs) ||
+    if (!check_id(&r, &s->hca.mrs) ||
         !check(&r, pd, "pdn", v->pdn, "a PD") ||
         !check_max(&r, "type", v->type, RDMA_MR_FAST_REG) ||
         !check(&r, v->key >> 8 == v->mrn, "key", v->key, "its number << 8") ||
@@ -266,9 +266,10 @@ static bool load_mr(VirtIORdma *s, const SavedMr *v)
                    fast_reg ? VIRTIO_RDMA_MAX_PAGE_LIST : 0) ||
         !check_max(&r, "pending", v->pending, v->max_pages) ||
         (fast_reg && !check_max(&r, "npages", v->npages, v->max_pages)) ||
-        !check_max(&r, "npages", v->npages, s->max_mr_pages - s->mr_pages) ||
+        !check_max(&r, "npages", v->npages,
+                   s->hca.max_mr_pages - s->hca.mr_pages) ||
         !check_max(&r, "pending", v->pending,
-                   s->max_mr_pages - s->mr_pages - v->npages)) {
+                   s->hca.max_mr_pages - s->hca.mr_pages - v->npages)) {
         return false;
     }
     mr = virtio_rdma_mr_add(s, v->mrn, pd, v->type);
@@ -277,14 +278,14 @@ static bool load_mr(VirtIORdma *s, const SavedMr *v)
     mr->npages = v->npages;
     mr->pending = v->pending;
     mr->max_pages = v->max_pages;
-    s->mr_pages += v->npages + v->pending;
+    s->hca.mr_pages += v->npages + v->pending;
     return true;
 }
 
 static bool load_mw(VirtIORdma *s, const SavedMw *v)
 {
     const Record r = { "window", v->mwn };
-    VirtIORdmaPd *pd = virtio_rdma_table_get(&s->pds, v->pdn);
+    RdmaHcaPd *pd = rdma_hca_table_get(&s->hca.pds, v->pdn);
     RdmaMwAttr attr = {
         .mwn = v->mwn,
         .pdn = v->pdn,
@@ -292,7 +293,7 @@ static bool load_mw(VirtIORdma *s, const SavedMw *v)
         .rkey = v->rkey,
     };
 
-    if (!check_id(&r, &s->mrs) ||
+    if (!check_id(&r, &s->hca.mrs) ||
         !check(&r, pd, "pdn", v->pdn, "a PD") ||
         !check(&r, v->rkey >> 8 == v->mwn, "rkey", v->rkey,
                "its number << 8") ||
@@ -304,7 +305,7 @@ static bool load_mw(VirtIORdma *s, const SavedMw *v)
     return true;
 }
 
-static bool load_direct_srq(VirtIORdma *s, const Record *r, VirtIORdmaSrq *srq,
+static bool load_direct_srq(VirtIORdma *s, const Record *r, RdmaHcaSrq *srq,
                             SavedDirectSrq *v)
 {
     VirtIORdmaDirectSrq direct = v->queue;
@@ -315,9 +316,11 @@ static bool load_direct_srq(VirtIORdma *s, const Record *r, VirtIORdmaSrq *srq,
         !check_pages(r, s, v->pages, direct.pages.npages)) {
         return false;
     }
-    s->mr_pages += direct.pages.npages;
-    virtio_rdma_direct_srq_start(s, srq, &direct, g_steal_pointer(&v->pages));
-    srq->wq.slots.taken = srq->wq.slots.seen = v->taken;
+    s->hca.mr_pages += direct.pages.npages;
+    virtio_rdma_direct_srq_start(s, virtio_rdma_srq(srq), &direct,
+                                 g_steal_pointer(&v->pages));
+    virtio_rdma_wq(&srq->wq)->slots.taken = v->taken;
+    virtio_rdma_wq(&srq->wq)->slots.seen = v->taken;
     srq->wq.broken = v->broken;
     return true;
 }
@@ -325,20 +328,20 @@ static bool load_direct_srq(VirtIORdma *s, const Record *r, VirtIORdmaSrq *srq,
 static bool load_srq(VirtIORdma *s, SavedSrq *v)
 {
     const Record r = { "SRQ", v->srqn };
-    VirtIORdmaPd *pd = virtio_rdma_table_get(&s->pds, v->pdn);
+    RdmaHcaPd *pd = rdma_hca_table_get(&s->hca.pds, v->pdn);
     RdmaSrqAttr attr = {
         .srqn = v->srqn,
         .pdn = v->pdn,
         .max_wr = v->max_wr,
         .max_sge = v->max_sge,
     };
-    VirtIORdmaSrq *srq;
+    RdmaHcaSrq *srq;
 
-    if (!check_id(&r, &s->srqs) ||
+    if (!check_id(&r, &s->hca.srqs) ||
         !check(&r, pd, "pdn", v->pdn, "a PD") ||
         !check(&r, v->max_wr != 0, "max_wr", v->max_wr, "more") ||
-        !check_max(&r, "max_wr", v->max_wr, s->limits.max_srq_wr) ||
-        !check_max(&r, "max_sge", v->max_sge, s->limits.max_srq_sge)) {
+        !check_max(&r, "max_wr", v->max_wr, s->hca.limits.max_srq_wr) ||
+        !check_max(&r, "max_sge", v->max_sge, s->hca.limits.max_srq_sge)) {
         return false;
     }
     if (!v->direct.pages &&
@@ -355,7 +358,7 @@ static bool load_srq(VirtIORdma *s, SavedSrq *v)
     return true;
 }
 
-static bool load_wq(VirtIORdma *s, const Record *r, VirtIORdmaWq *wq,
+static bool load_wq(VirtIORdma *s, const Record *r, RdmaHcaWq *wq,
                     const SavedWq *v)
 {
     uint32_t depth = virtio_rdma_wq_depth(wq);
@@ -364,21 +367,21 @@ static bool load_wq(VirtIORdma *s, const Record *r, VirtIORdmaWq *wq,
         return false;
     }
     for (uint32_t i = 0; i < v->count; i++) {
-        const VirtIORdmaInflight *inflight = &v->inflight[i];
+        const RdmaHcaInflight *inflight = &v->inflight[i];
 
         if (!check_max(r, "npages", inflight->npages,
-                       wq->kind == RDMA_SQ ? s->max_mr_pages - s->mr_pages
-                                           : 0)) {
+                       wq->kind != RDMA_SQ ? 0 :
+                       s->hca.max_mr_pages - s->hca.mr_pages)) {
             return false;
         }
-        s->mr_pages += inflight->npages;
+        s->hca.mr_pages += inflight->npages;
         virtio_rdma_wq_push(wq, inflight);
     }
     wq->stale = v->stale;
     return true;
 }
 
-static bool load_direct(VirtIORdma *s, const Record *r, VirtIORdmaQp *qp,
+static bool load_direct(VirtIORdma *s, const Record *r, RdmaHcaQp *qp,
                         SavedDirect *v)
 {
     VirtIORdmaDirectQp direct = v->queues;
@@ -389,10 +392,13 @@ static bool load_direct(VirtIORdma *s, const Record *r, VirtIORdmaQp *qp,
         !check_pages(r, s, v->pages, direct.pages.npages)) {
         return false;
     }
-    s->mr_pages += direct.pages.npages;
-    virtio_rdma_direct_start(s, qp, &direct, g_steal_pointer(&v->pages));
-    qp->sq.slots.taken = qp->sq.slots.seen = v->sq_taken;
-    qp->rq.slots.taken = qp->rq.slots.seen = v->rq_taken;
+    s->hca.mr_pages += direct.pages.npages;
+    virtio_rdma_direct_start(s, virtio_rdma_qp(qp), &direct,
+                             g_steal_pointer(&v->pages));
+    virtio_rdma_qp(qp)->sq.slots.taken = v->sq_taken;
+    virtio_rdma_qp(qp)->sq.slots.seen = v->sq_taken;
+    virtio_rdma_qp(qp)->rq.slots.taken = v->rq_taken;
+    virtio_rdma_qp(qp)->rq.slots.seen = v->rq_taken;
     qp->sq.broken = qp->rq.broken = v->broken;
     return true;
 }
@@ -400,7 +406,7 @@ static bool load_direct(VirtIORdma *s, const Record *r, VirtIORdmaQp *qp,
 static bool check_cap(const VirtIORdma *s, const Record *r,
                       const RdmaQpCap *cap, bool direct)
 {
-    const RdmaBackendLimits *l = &s->limits;
+    const RdmaBackendLimits *l = &s->hca.limits;
     uint32_t max_wr = direct ? l->max_qp_wr_direct : l->max_qp_wr;
 
     return check_max(r, "max_send_wr", cap->max_send_wr, max_wr) &&
@@ -415,7 +421,7 @@ static bool check_cap(const VirtIORdma *s, const Record *r,
 
 /* A QP either has an SRQ or a receive queue. */
 static bool check_srq(const Record *r, const SavedQp *v,
-                      const VirtIORdmaSrq *srq)
+                      const RdmaHcaSrq *srq)
 {
     if (!v->has_srq) {
         return check_max(r, "srqn", v->srqn, 0);
@@ -431,11 +437,11 @@ static bool check_srq(const Record *r, const SavedQp *v,
 static bool load_qp(VirtIORdma *s, SavedQp *v)
 {
     const Record r = { "QP", v->qpn };
-    VirtIORdmaPd *pd = virtio_rdma_table_get(&s->pds, v->pdn);
-    VirtIORdmaCq *send_cq = virtio_rdma_cq_get(s, v->send_cqn);
-    VirtIORdmaCq *recv_cq = virtio_rdma_cq_get(s, v->recv_cqn);
-    VirtIORdmaSrq *srq = v->has_srq
-                         ? virtio_rdma_table_get(&s->srqs, v->srqn) : NULL;
+    RdmaHcaPd *pd = rdma_hca_table_get(&s->hca.pds, v->pdn);
+    RdmaHcaCq *send_cq = rdma_hca_cq_get(&s->hca, v->send_cqn);
+    RdmaHcaCq *recv_cq = rdma_hca_cq_get(&s->hca, v->recv_cqn);
+    RdmaHcaSrq *srq = v->has_srq
+                         ? rdma_hca_table_get(&s->hca.srqs, v->srqn) : NULL;
     RdmaQpInitAttr init = {
         .qpn = v->qpn,
         .pdn = v->pdn,
@@ -448,14 +454,14 @@ static bool load_qp(VirtIORdma *s, SavedQp *v)
         .srqn = v->srqn,
         .block_mcast_loopback = v->block_mcast_loopback,
     };
-    VirtIORdmaQp *qp;
+    RdmaHcaQp *qp;
 
-    if (!check_id(&r, &s->qps) ||
+    if (!check_id(&r, &s->hca.qps) ||
         !check(&r, pd, "pdn", v->pdn, "a PD") ||
         !check(&r, send_cq, "send_cqn", v->send_cqn, "a CQ") ||
         !check(&r, recv_cq, "recv_cqn", v->recv_cqn, "a CQ") ||
         !check(&r, v->type >= RDMA_QPT_GSI && v->type <= RDMA_QPT_UD &&
-                   (v->type == RDMA_QPT_GSI) == (v->qpn == RDMA_QPN_GSI),
+               (v->type == RDMA_QPT_GSI) == (v->qpn == RDMA_QPN_GSI),
                "type", v->type, "one of its number") ||
         !check_cap(s, &r, &v->cap, v->direct.pages) || !check_srq(&r, v, srq) ||
         !check(&r, !v->block_mcast_loopback || v->type == RDMA_QPT_UD,
@@ -481,7 +487,7 @@ static bool load_event(VirtIORdma *s, const SavedEvent *v)
 {
     const RdmaEvent event = { .type = v->type, .id = v->id };
 
-    if (!virtio_rdma_event_load(s, &event)) {
+    if (!rdma_hca_event_load(&s->hca, &event)) {
         error_report("virtio-rdma: an event in the migration stream has type="
                      "%u, id=%u, which must be of an object, and come once",
                      v->type, v->id);
@@ -490,7 +496,7 @@ static bool load_event(VirtIORdma *s, const SavedEvent *v)
     return true;
 }
 
-static bool load_next(VirtIORdmaTable *t, const char *field, uint32_t next)
+static bool load_next(RdmaHcaTable *t, const char *field, uint32_t next)
 {
     bool ok = (next >= t->first && next < t->end) ||
               (t->first == t->end && next == t->first);
@@ -556,7 +562,8 @@ int virtio_rdma_saved_objects_post_load(void *opaque, int version_id)
     LOAD_ALL(s, v, srqs, n_srqs, load_srq);
     LOAD_ALL(s, v, qps, n_qps, load_qp);
     LOAD_ALL(s, v, events, n_events, load_event);
-    virtio_rdma_port_load(s, v->port_active);
+    s->hca.events.port_active = v->port_active;
+    virtio_rdma_events_load(s);
     for (uint32_t i = 0; i < v->n_stale_vqs; i++) {
         if (v->stale_vqs[i] >= VIRTIO_QUEUE_MAX) {
             error_report("virtio-rdma: stale virtqueue %u in the migration "
@@ -566,11 +573,11 @@ int virtio_rdma_saved_objects_post_load(void *opaque, int version_id)
         }
         set_bit(v->stale_vqs[i], s->stale_vqs);
     }
-    if (!load_next(&s->pds, "next_pdn", v->next_pdn) ||
-        !load_next(&s->cqs, "next_cqn", v->next_cqn) ||
-        !load_next(&s->mrs, "next_mrn", v->next_mrn) ||
-        !load_next(&s->srqs, "next_srqn", v->next_srqn) ||
-        !load_next(&s->qps, "next_qpn", v->next_qpn)) {
+    if (!load_next(&s->hca.pds, "next_pdn", v->next_pdn) ||
+        !load_next(&s->hca.cqs, "next_cqn", v->next_cqn) ||
+        !load_next(&s->hca.mrs, "next_mrn", v->next_mrn) ||
+        !load_next(&s->hca.srqs, "next_srqn", v->next_srqn) ||
+        !load_next(&s->hca.qps, "next_qpn", v->next_qpn)) {
         return -EINVAL;
     }
     return 0;
@@ -579,7 +586,7 @@ int virtio_rdma_saved_objects_post_load(void *opaque, int version_id)
 static bool loaded_qp(VirtIORdma *s, const RdmaQpInitAttr *init,
                       uint32_t nsend, uint32_t nrecv)
 {
-    const VirtIORdmaQp *qp = virtio_rdma_table_get(&s->qps, init->qpn);
+    const RdmaHcaQp *qp = rdma_hca_table_get(&s->hca.qps, init->qpn);
 
     s->saved->backend_qps++;
     return qp && qp->init.pdn == init->pdn &&
@@ -601,7 +608,7 @@ static bool loaded_qp(VirtIORdma *s, const RdmaQpInitAttr *init,
 
 static bool loaded_mr(VirtIORdma *s, const RdmaMrAttr *attr, uint64_t npages)
 {
-    const VirtIORdmaMr *mr = virtio_rdma_mr_get(s, attr->mrn);
+    const RdmaHcaMr *mr = rdma_hca_mr_get(&s->hca, attr->mrn);
 
     s->saved->backend_mrs++;
     if (!mr || mr->pd->pdn != attr->pdn || mr->type != attr->type ||
@@ -620,7 +627,7 @@ static bool loaded_mr(VirtIORdma *s, const RdmaMrAttr *attr, uint64_t npages)
 
 static bool loaded_mw(VirtIORdma *s, const RdmaMwAttr *attr)
 {
-    const VirtIORdmaMr *mw = virtio_rdma_table_get(&s->mrs, attr->mwn);
+    const RdmaHcaMr *mw = rdma_hca_table_get(&s->hca.mrs, attr->mwn);
 
     s->saved->backend_mws++;
     return mw && mw->mw_type == attr->type && mw->pd->pdn == attr->pdn;
@@ -628,7 +635,7 @@ static bool loaded_mw(VirtIORdma *s, const RdmaMwAttr *attr)
 
 static bool loaded_srq(VirtIORdma *s, const RdmaSrqAttr *attr)
 {
-    const VirtIORdmaSrq *srq = virtio_rdma_table_get(&s->srqs, attr->srqn);
+    const RdmaHcaSrq *srq = rdma_hca_table_get(&s->hca.srqs, attr->srqn);
 
     s->saved->backend_srqs++;
     return srq && srq->attr.pdn == attr->pdn &&
@@ -668,22 +675,22 @@ int virtio_rdma_saved_post_load(void *opaque, int version_id)
     VirtIORdma *s = opaque;
     const VirtIORdmaSaved *v = s->saved;
     bool complete =
-        check_count("QPs", s->qps.count, v->backend_qps) &&
-        check_count("MRs", s->mrs.count - s->n_mws, v->backend_mrs) &&
-        check_count("windows", s->n_mws, v->backend_mws) &&
-        check_count("SRQs", s->srqs.count, v->backend_srqs);
+        check_count("QPs", s->hca.qps.count, v->backend_qps) &&
+        check_count("MRs", s->hca.mrs.count - s->hca.n_mws, v->backend_mrs) &&
+        check_count("windows", s->hca.n_mws, v->backend_mws) &&
+        check_count("SRQs", s->hca.srqs.count, v->backend_srqs);
 
-    virtio_rdma_counters_set(s, v->counters);
+    rdma_hca_counters_set(&s->hca, v->counters);
     virtio_rdma_saved_free(s);
     return complete ? 0 : -EINVAL;
 }
 
 static uint32_t count_direct_cqs(VirtIORdma *s)
 {
-    const VirtIORdmaCq *cq;
+    const RdmaHcaCq *cq;
     uint32_t count = 0;
 
-    VIRTIO_RDMA_TABLE_FOREACH(&s->cqs, n, cq) {
+    RDMA_HCA_FOREACH(&s->hca.cqs, n, cq) {
         count += cq->ops->is_direct;
     }
     return count;
@@ -691,22 +698,22 @@ static uint32_t count_direct_cqs(VirtIORdma *s)
 
 static uint32_t count_direct(VirtIORdma *s)
 {
-    const VirtIORdmaQp *qp;
+    const RdmaHcaQp *qp;
     uint32_t count = 0;
 
-    VIRTIO_RDMA_TABLE_FOREACH(&s->qps, n, qp) {
-        count += virtio_rdma_wq_is_direct(&qp->sq);
+    RDMA_HCA_FOREACH(&s->hca.qps, n, qp) {
+        count += qp->sq.ops->is_direct;
     }
     return count;
 }
 
 static uint32_t count_direct_srqs(VirtIORdma *s)
 {
-    const VirtIORdmaSrq *srq;
+    const RdmaHcaSrq *srq;
     uint32_t count = 0;
 
-    VIRTIO_RDMA_TABLE_FOREACH(&s->srqs, n, srq) {
-        count += virtio_rdma_wq_is_direct(&srq->wq);
+    RDMA_HCA_FOREACH(&s->hca.srqs, n, srq) {
+        count += srq->wq.ops->is_direct;
     }
     return count;
 }
@@ -719,9 +726,9 @@ static bool check_features(VirtIORdma *s)
         uint32_t count;
         unsigned feature;
     } objects[] = {
-        { "events", virtio_rdma_events_count(s), VIRTIO_RDMA_F_EVENTS },
-        { "shared receive queues", s->srqs.count, VIRTIO_RDMA_F_SRQ },
-        { "memory windows", s->n_mws, VIRTIO_RDMA_F_MW },
+        { "events", rdma_hca_events_count(&s->hca), VIRTIO_RDMA_F_EVENTS },
+        { "shared receive queues", s->hca.srqs.count, VIRTIO_RDMA_F_SRQ },
+        { "memory windows", s->hca.n_mws, VIRTIO_RDMA_F_MW },
         { "direct queue pairs", count_direct(s), VIRTIO_RDMA_F_DIRECT_QP },
         { "direct completion queues or event queues", count_direct_cqs(s),
           VIRTIO_RDMA_F_DIRECT_CQ },
@@ -730,7 +737,7 @@ static bool check_features(VirtIORdma *s)
         { "shadows of doorbells", !QTAILQ_EMPTY(&s->awake_shadows),
           VIRTIO_RDMA_F_SHADOW_DOORBELL },
     };
-    VirtIORdmaCq *cq;
+    RdmaHcaCq *cq;
 
     for (int i = 0; i < ARRAY_SIZE(objects); i++) {
         if (objects[i].count && !virtio_rdma_has(s, objects[i].feature)) {
@@ -740,11 +747,11 @@ static bool check_features(VirtIORdma *s)
             return false;
         }
     }
-    VIRTIO_RDMA_TABLE_FOREACH(&s->cqs, n, cq) {
+    RDMA_HCA_FOREACH(&s->hca.cqs, n, cq) {
         const Record r = { "CQ", n };
 
-        if (!check_max(&r, "cqe", cq->cqe, cq->ops->max_cqe(s)) ||
-            !check_max(&r, "n_backlog", cq->n_backlog,
+        if (!check_max(&r, "cqe", cq->cqe, virtio_rdma_cq_ops(virtio_rdma_cq(cq))->max_cqe(s)) ||
+            !check_max(&r, "n_backlog", virtio_rdma_cq(cq)->n_backlog,
                        virtio_rdma_has(s, VIRTIO_RDMA_F_CQ_DEEP)
                        ? cq->cqe : 0)) {
             return false;
@@ -754,12 +761,12 @@ static bool check_features(VirtIORdma *s)
 }
 
 /* What is in flight came from the ring, which is loaded after the objects. */
-static bool check_ring(VirtIORdma *s, const Record *r, const VirtIORdmaWq *wq)
+static bool check_ring(VirtIORdma *s, const Record *r, const RdmaHcaWq *wq)
 {
     uint32_t size = virtio_rdma_wq_ring_size(s, wq);
 
     for (uint32_t i = 0; i < wq->count; i++) {
-        const VirtIORdmaInflight *inflight = virtio_rdma_wq_inflight(wq, i);
+        const RdmaHcaInflight *inflight = virtio_rdma_wq_inflight(wq, i);
 
         if (!check(r, inflight->index < MAX(size, 1), "index",
                    inflight->index, "less than its ring") ||
@@ -772,9 +779,9 @@ static bool check_ring(VirtIORdma *s, const Record *r, const VirtIORdmaWq *wq)
 
 static bool check_rings(VirtIORdma *s)
 {
-    const VirtIORdmaQp *qp;
+    const RdmaHcaQp *qp;
 
-    VIRTIO_RDMA_TABLE_FOREACH(&s->qps, n, qp) {
+    RDMA_HCA_FOREACH(&s->hca.qps, n, qp) {
         const Record r = { "QP", n };
 
         if (!check_ring(s, &r, &qp->sq) ||
@@ -796,6 +803,6 @@ int virtio_rdma_post_load(VirtIODevice *vdev)
     s->ctrl_seen = virtio_queue_get_last_avail_idx(vdev, VIRTIO_RDMA_CTRL_VQ);
     /* The port of the destination may differ from that of the source. */
     virtio_rdma_config_update(s);
-    virtio_rdma_port_check(s);
+    rdma_hca_port_check(&s->hca);
     return 0;
 }

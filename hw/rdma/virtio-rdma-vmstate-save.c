@@ -40,25 +40,25 @@ void virtio_rdma_saved_free(VirtIORdma *s)
 
 static void save_cq(SavedCq *v, VirtIORdmaCq *cq)
 {
-    v->cqn = cq->cqn;
-    v->cqe = cq->cqe;
+    v->cqn = cq->core.cqn;
+    v->cqe = cq->core.cqe;
     v->arm = cq->arm;
-    v->error = cq->error;
+    v->error = cq->core.error;
     /* What is saved is validated, too */
-    v->max_cqe = cq->cqe;
+    v->max_cqe = cq->core.cqe;
     v->n_backlog = cq->n_backlog;
     v->backlog = g_new(VirtIORdmaCqe, cq->n_backlog);
     for (uint32_t i = 0; i < cq->n_backlog; i++) {
         v->backlog[i] = *virtio_rdma_cq_backlog_at(cq, i);
     }
-    v->is_eq = cq->is_eq;
+    v->is_eq = cq->core.is_eq;
     v->depth_shift = cq->depth_shift;
     v->npages = cq->npages;
     v->pages = g_memdup2(cq->pages, cq->npages * sizeof(*cq->pages));
     v->produced = cq->produced;
     v->consumed = cq->consumed;
     v->fired = cq->fired;
-    v->eqn = cq->eq ? cq->eq->cqn : VIRTIO_RDMA_EQN_NONE;
+    v->eqn = cq->eq ? cq->eq->core.cqn : VIRTIO_RDMA_EQN_NONE;
     v->event_waits = cq->event_waits;
 }
 
@@ -66,28 +66,30 @@ static void save_events(VirtIORdmaSaved *v, VirtIORdma *s)
 {
     const RdmaEvent *event = NULL;
 
-    v->events = g_new0(SavedEvent, virtio_rdma_events_count(s));
-    while ((event = virtio_rdma_events_next(s, event))) {
+    v->events = g_new0(SavedEvent, rdma_hca_events_count(&s->hca));
+    while ((event = rdma_hca_events_next(&s->hca, event))) {
         v->events[v->n_events++] = (SavedEvent) {
             .type = event->type,
             .id = event->id,
         };
     }
-    v->port_active = virtio_rdma_port_was_active(s);
+    v->port_active = s->hca.events.port_active;
 }
 
-static void save_wq(SavedWq *v, const VirtIORdmaWq *wq)
+static void save_wq(SavedWq *v, const RdmaHcaWq *wq)
 {
     v->stale = wq->stale;
     v->count = wq->count;
-    v->inflight = g_new(VirtIORdmaInflight, wq->count);
+    v->inflight = g_new(RdmaHcaInflight, wq->count);
     for (uint32_t i = 0; i < wq->count; i++) {
         v->inflight[i] = *virtio_rdma_wq_inflight(wq, i);
     }
 }
 
-static void save_qp(SavedQp *v, const VirtIORdmaQp *qp)
+static void save_qp(SavedQp *v, const RdmaHcaQp *qp)
 {
+    const VirtIORdmaQp *forms = container_of(qp, VirtIORdmaQp, core);
+
     v->qpn = qp->init.qpn;
     v->pdn = qp->init.pdn;
     v->type = qp->init.qp_type;
@@ -101,38 +103,40 @@ static void save_qp(SavedQp *v, const VirtIORdmaQp *qp)
     save_wq(&v->sq, &qp->sq);
     save_wq(&v->rq, &qp->rq);
     v->direct = (SavedDirect) {
-        .queues = qp->direct,
-        .pages = g_memdup2(qp->pages, qp->direct.pages.npages *
-                                      sizeof(*qp->pages)),
-        .sq_taken = qp->sq.slots.taken,
-        .rq_taken = qp->rq.slots.taken,
+        .queues = forms->direct,
+        .pages = g_memdup2(forms->pages, forms->direct.pages.npages *
+                           sizeof(*forms->pages)),
+        .sq_taken = forms->sq.slots.taken,
+        .rq_taken = forms->rq.slots.taken,
         .broken = qp->sq.broken || qp->rq.broken,
     };
 }
 
-static void save_srq(SavedSrq *v, const VirtIORdmaSrq *srq)
+static void save_srq(SavedSrq *v, const RdmaHcaSrq *srq)
 {
+    const VirtIORdmaSrq *form = container_of(srq, VirtIORdmaSrq, core);
+
     v->srqn = srq->attr.srqn;
     v->pdn = srq->attr.pdn;
     v->max_wr = srq->attr.max_wr;
     v->max_sge = srq->attr.max_sge;
     v->error = srq->error;
     v->direct = (SavedDirectSrq) {
-        .queue = srq->direct,
-        .pages = g_memdup2(srq->pages, srq->direct.pages.npages *
-                                       sizeof(*srq->pages)),
-        .taken = srq->wq.slots.taken,
+        .queue = form->direct,
+        .pages = g_memdup2(form->pages, form->direct.pages.npages *
+                           sizeof(*form->pages)),
+        .taken = form->wq.slots.taken,
         .broken = srq->wq.broken,
     };
 }
 
 static void save_mrs(VirtIORdmaSaved *v, VirtIORdma *s)
 {
-    VirtIORdmaMr *mr;
+    RdmaHcaMr *mr;
 
-    v->mrs = g_new0(SavedMr, s->mrs.count - s->n_mws);
-    v->mws = g_new0(SavedMw, s->n_mws);
-    VIRTIO_RDMA_TABLE_FOREACH(&s->mrs, n, mr) {
+    v->mrs = g_new0(SavedMr, s->hca.mrs.count - s->hca.n_mws);
+    v->mws = g_new0(SavedMw, s->hca.n_mws);
+    RDMA_HCA_FOREACH(&s->hca.mrs, n, mr) {
         if (mr->mw_type) {
             v->mws[v->n_mws++] = (SavedMw) {
                 .mwn = mr->mrn,
@@ -159,35 +163,35 @@ int virtio_rdma_saved_pre_save(void *opaque)
 {
     VirtIORdma *s = opaque;
     VirtIORdmaSaved *v;
-    VirtIORdmaSrq *srq;
-    VirtIORdmaCq *cq;
-    VirtIORdmaPd *pd;
-    VirtIORdmaQp *qp;
+    RdmaHcaSrq *srq;
+    RdmaHcaCq *cq;
+    RdmaHcaPd *pd;
+    RdmaHcaQp *qp;
 
     virtio_rdma_saved_free(s);
     s->saved = v = g_new0(VirtIORdmaSaved, 1);
     v->dev = s;
-    v->next_pdn = s->pds.next;
-    v->next_cqn = s->cqs.next;
-    v->next_mrn = s->mrs.next;
-    v->next_srqn = s->srqs.next;
-    v->next_qpn = s->qps.next;
+    v->next_pdn = s->hca.pds.next;
+    v->next_cqn = s->hca.cqs.next;
+    v->next_mrn = s->hca.mrs.next;
+    v->next_srqn = s->hca.srqs.next;
+    v->next_qpn = s->hca.qps.next;
 
-    v->pds = g_new0(SavedPd, s->pds.count);
-    VIRTIO_RDMA_TABLE_FOREACH(&s->pds, n, pd) {
+    v->pds = g_new0(SavedPd, s->hca.pds.count);
+    RDMA_HCA_FOREACH(&s->hca.pds, n, pd) {
         v->pds[v->n_pds++].pdn = pd->pdn;
     }
-    v->cqs = g_new0(SavedCq, s->cqs.count);
-    VIRTIO_RDMA_TABLE_FOREACH(&s->cqs, n, cq) {
-        save_cq(&v->cqs[v->n_cqs++], cq);
+    v->cqs = g_new0(SavedCq, s->hca.cqs.count);
+    RDMA_HCA_FOREACH(&s->hca.cqs, n, cq) {
+        save_cq(&v->cqs[v->n_cqs++], virtio_rdma_cq(cq));
     }
     save_mrs(v, s);
-    v->srqs = g_new0(SavedSrq, s->srqs.count);
-    VIRTIO_RDMA_TABLE_FOREACH(&s->srqs, n, srq) {
+    v->srqs = g_new0(SavedSrq, s->hca.srqs.count);
+    RDMA_HCA_FOREACH(&s->hca.srqs, n, srq) {
         save_srq(&v->srqs[v->n_srqs++], srq);
     }
-    v->qps = g_new0(SavedQp, s->qps.count);
-    VIRTIO_RDMA_TABLE_FOREACH(&s->qps, n, qp) {
+    v->qps = g_new0(SavedQp, s->hca.qps.count);
+    RDMA_HCA_FOREACH(&s->hca.qps, n, qp) {
         save_qp(&v->qps[v->n_qps++], qp);
     }
     v->stale_vqs = g_new0(uint32_t, VIRTIO_QUEUE_MAX);
@@ -207,7 +211,7 @@ int virtio_rdma_saved_pre_save(void *opaque)
         }
     }
     virtio_rdma_saved_counters_fill(v);
-    virtio_rdma_counters_get(s, v->counters);
+    rdma_hca_counters_get(&s->hca, v->counters);
     return 0;
 }
 

@@ -16,7 +16,7 @@ static int get_backend(QEMUFile *f, void *pv, size_t size,
 {
     VirtIORdma *s = pv;
 
-    return rdma_vmstate_load(f, s->bc->vmsd, s->backend);
+    return rdma_vmstate_load(f, s->hca.bc->vmsd, s->hca.backend);
 }
 
 static int put_backend(QEMUFile *f, void *pv, size_t size,
@@ -24,7 +24,7 @@ static int put_backend(QEMUFile *f, void *pv, size_t size,
 {
     VirtIORdma *s = pv;
 
-    return rdma_vmstate_save(f, s->bc->vmsd, s->backend, vmdesc);
+    return rdma_vmstate_save(f, s->hca.bc->vmsd, s->hca.backend, vmdesc);
 }
 
 static const VMStateInfo vmstate_info_backend = {
@@ -35,7 +35,7 @@ static const VMStateInfo vmstate_info_backend = {
 
 static bool backend_migrates(void *opaque)
 {
-    return VIRTIO_RDMA(opaque)->bc->vmsd;
+    return VIRTIO_RDMA(opaque)->hca.bc->vmsd;
 }
 
 static const VMStateDescription vmstate_backend = {
@@ -237,10 +237,10 @@ static const VMStateDescription vmstate_inflight = {
     .version_id = 1,
     .minimum_version_id = 1,
     .fields = (const VMStateField[]) {
-        VMSTATE_UINT16(index, VirtIORdmaInflight),
-        VMSTATE_UINT16(ndescs, VirtIORdmaInflight),
-        VMSTATE_UINT16(npages, VirtIORdmaInflight),
-        VMSTATE_UINT32(mrn, VirtIORdmaInflight),
+        VMSTATE_UINT16(index, RdmaHcaInflight),
+        VMSTATE_UINT16(ndescs, RdmaHcaInflight),
+        VMSTATE_UINT16(npages, RdmaHcaInflight),
+        VMSTATE_UINT32(mrn, RdmaHcaInflight),
         VMSTATE_END_OF_LIST()
     },
 };
@@ -255,7 +255,7 @@ static const VMStateDescription vmstate_wq = {
         VMSTATE_VALIDATE("no more WQEs than a queue holds",
                          virtio_rdma_saved_valid_wq),
         VIRTIO_RDMA_RECORDS(inflight, count, vmstate_inflight, SavedWq,
-                VirtIORdmaInflight, VMS_ALLOC),
+                            RdmaHcaInflight, VMS_ALLOC),
         VMSTATE_END_OF_LIST()
     },
 };
@@ -388,7 +388,7 @@ static const VMStateDescription vmstate_shadow_list = {
         VMSTATE_VALIDATE("no more shadows than pages of doorbells",
                          virtio_rdma_saved_valid_shadows),
         VIRTIO_RDMA_RECORDS(shadows, n_shadows, vmstate_shadow, VirtIORdmaSaved,
-                SavedShadow, VMS_ALLOC),
+                            SavedShadow, VMS_ALLOC),
         VMSTATE_END_OF_LIST()
     },
 };

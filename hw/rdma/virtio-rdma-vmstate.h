@@ -89,7 +89,7 @@ typedef struct SavedSrq {
 typedef struct SavedWq {
     uint32_t stale;
     uint32_t count;
-    VirtIORdmaInflight *inflight;
+    RdmaHcaInflight *inflight;
 } SavedWq;
 
 /* The queues of a direct QP */

@@ -8,7 +8,7 @@
 #include "qemu/rcu.h"
 #include "virtio-rdma-wq.h"
 
-static uint32_t depth(const VirtIORdmaWq *wq)
+static uint32_t depth(const RdmaHcaWq *wq)
 {
     return VIRTQUEUE_MAX_SIZE;
 }
@@ -18,13 +18,13 @@ static uint32_t depth(const VirtIORdmaWq *wq)
  * more descriptors available than the ring has: to return the elements would
  * lead out of the ring. In packed rings the driver chooses ids, too.
  */
-static VirtQueueElement *pop(VirtIORdma *s, VirtIORdmaWq *wq)
+static VirtQueueElement *pop(VirtIORdma *s, RdmaHcaWq *wq)
 {
     VirtIODevice *vdev = VIRTIO_DEVICE(s);
-    int n = virtio_get_queue_index(wq->vq);
+    int n = virtio_get_queue_index(virtio_rdma_wq(wq)->vq);
     uint32_t size = virtio_queue_get_num(vdev, n);
     g_autofree VirtQueueElement *elem =
-        virtqueue_pop(wq->vq, sizeof(VirtQueueElement));
+        virtqueue_pop(virtio_rdma_wq(wq)->vq, sizeof(VirtQueueElement));
 
     if (!elem) {
         return NULL;
@@ -34,18 +34,25 @@ static VirtQueueElement *pop(VirtIORdma *s, VirtIORdmaWq *wq)
                      "descriptors, those that the device holds already have "
                      "%u, but the ring has %u entries", elem->index, n,
                      elem->ndescs, wq->ndescs, size);
-        virtqueue_detach_element(wq->vq, elem, 0);
+        virtqueue_detach_element(virtio_rdma_wq(wq)->vq, elem, 0);
         return NULL;
     }
     return g_steal_pointer(&elem);
 }
 
-static bool take(VirtIORdma *s, VirtIORdmaWq *wq, VirtIORdmaTaken *t,
-                 VirtIORdmaInflight *inflight)
+static bool check(VirtIORdma *s, RdmaHcaWq *wq)
+{
+    VirtIORdmaWq *form = virtio_rdma_wq(wq);
+
+    return virtio_rdma_ring_check(s, form->vq, &form->seen);
+}
+
+static bool take(VirtIORdma *s, RdmaHcaWq *wq, VirtIORdmaTaken *t,
+                 RdmaHcaInflight *inflight)
 {
     VirtQueueElement *elem;
 
-    elem = virtio_rdma_ring_check(s, wq->vq, &wq->seen) ? pop(s, wq) : NULL;
+    elem = check(s, wq) ? pop(s, wq) : NULL;
     if (!elem) {
         return false;
     }
@@ -59,73 +66,72 @@ static bool take(VirtIORdma *s, VirtIORdmaWq *wq, VirtIORdmaTaken *t,
     return true;
 }
 
-static void put_back(VirtIORdma *s, VirtIORdmaWq *wq, VirtIORdmaTaken *t)
+static void put_back(VirtIORdma *s, RdmaHcaWq *wq, VirtIORdmaTaken *t)
 {
-    virtio_rdma_vq_unpop(s, wq->vq, t->elem);
+    virtio_rdma_vq_unpop(s, virtio_rdma_wq(wq)->vq, t->elem);
 }
 
-static void retire(VirtIORdma *s, VirtIORdmaWq *wq, uint32_t count)
+static void retire(VirtIORdma *s, RdmaHcaWq *wq, uint32_t count)
 {
     RCU_READ_LOCK_GUARD();
 
     for (uint32_t i = 0; i < count; i++) {
-        const VirtIORdmaInflight *inflight = virtio_rdma_wq_inflight(wq, i);
+        const RdmaHcaInflight *inflight = virtio_rdma_wq_inflight(wq, i);
         VirtQueueElement elem = {
             .index = inflight->index,
             .ndescs = inflight->ndescs,
         };
 
-        virtqueue_fill(wq->vq, &elem, 0, i);
+        virtqueue_fill(virtio_rdma_wq(wq)->vq, &elem, 0, i);
     }
-    virtqueue_flush(wq->vq, count);
-    virtio_rdma_vq_notify(s, wq->vq);
+    virtqueue_flush(virtio_rdma_wq(wq)->vq, count);
+    virtio_rdma_vq_notify(s, virtio_rdma_wq(wq)->vq);
 }
 
-static bool check(VirtIORdma *s, VirtIORdmaWq *wq)
+static bool count(RdmaHca *hca, const RdmaHcaWq *wq, uint32_t *n)
 {
-    return virtio_rdma_ring_check(s, wq->vq, &wq->seen);
-}
+    VirtIORdma *s = virtio_rdma_of(hca);
+    VirtQueue *vq = virtio_rdma_wq(wq)->vq;
 
-static bool count(VirtIORdma *s, const VirtIORdmaWq *wq, uint32_t *n)
-{
-    if (virtio_rdma_ring_count(s, wq->vq, n)) {
+    if (virtio_rdma_ring_count(s, vq, n)) {
         return true;
     }
-    *n = !virtio_queue_empty(wq->vq);
+    *n = !virtio_queue_empty(vq);
     return false;
 }
 
 /* The driver kicks for each WQE, whether the device polls or not. */
-static bool wake(VirtIORdma *s, VirtIORdmaWq *wq)
+static bool wake(VirtIORdma *s, RdmaHcaWq *wq)
 {
     return true;
 }
 
-static RdmaNext go_to_sleep(VirtIORdma *s, VirtIORdmaWq *wq)
+static RdmaNext go_to_sleep(VirtIORdma *s, RdmaHcaWq *wq)
 {
     /*
      * Pairs with the driver's barrier between the avail index and the event
      * index that the last pop wrote (virtio 1.2, 2.7.10).
      */
     smp_mb();
-    return s->parent_obj.broken || virtio_queue_empty(wq->vq) ? RDMA_NEXT_NONE
-                                                               : RDMA_NEXT_WR;
+    return s->parent_obj.broken || virtio_queue_empty(virtio_rdma_wq(wq)->vq)
+           ? RDMA_NEXT_NONE : RDMA_NEXT_WR;
 }
 
-static void drain(VirtIORdma *s, VirtIORdmaWq *wq, uint32_t n)
+static void drain(VirtIORdma *s, RdmaHcaWq *wq, uint32_t n)
 {
-    virtio_rdma_ring_drain_after(s, wq->vq, n);
+    virtio_rdma_ring_drain_after(s, virtio_rdma_wq(wq)->vq, n);
 }
 
-static void restore_order(VirtIORdma *s, VirtIORdmaWq *wq)
+static void restore_order(VirtIORdma *s, RdmaHcaWq *wq)
 {
+    VirtQueue *vq = virtio_rdma_wq(wq)->vq;
     bool same;
 
-    same = virtqueue_rewind(wq->vq, wq->ndescs);
+    same = virtqueue_rewind(vq, wq->ndescs);
     for (uint32_t i = 0; same && i < wq->count; i++) {
-        const VirtIORdmaInflight *inflight = virtio_rdma_wq_inflight(wq, i);
+        const RdmaHcaInflight *inflight = virtio_rdma_wq_inflight(wq, i);
         g_autofree VirtQueueElement *elem =
-            virtqueue_pop(wq->vq, sizeof(VirtQueueElement));
+            virtqueue_pop(vq, sizeof(VirtQueueElement));
 
         same = elem && elem->index == inflight->index &&
                elem->ndescs == inflight->ndescs;
@@ -136,29 +142,31 @@ static void restore_order(VirtIORdma *s, VirtIORdmaWq *wq)
     if (!same) {
         virtio_error(VIRTIO_DEVICE(s), "virtio-rdma: virtqueue %d does not "
                      "have the %u buffers any more that were in flight when "
-                     "the VM migrated", virtio_get_queue_index(wq->vq),
+                     "the VM migrated", virtio_get_queue_index(vq),
                      wq->count);
     }
 }
 
-static void destroyed(VirtIORdma *s, VirtIORdmaWq *wq)
+static void destroyed(VirtIORdma *s, RdmaHcaWq *wq)
 {
-    virtio_rdma_vq_abandon(s, virtio_get_queue_index(wq->vq));
+    virtio_rdma_vq_abandon(s, virtio_get_queue_index(virtio_rdma_wq(wq)->vq));
 }
 
-static uint32_t ring_size(VirtIORdma *s, const VirtIORdmaWq *wq)
+static uint32_t ring_size(VirtIORdma *s, const RdmaHcaWq *wq)
 {
     return virtio_queue_get_num(&s->parent_obj,
-                                virtio_get_queue_index(wq->vq));
+                                virtio_get_queue_index(virtio_rdma_wq(wq)->vq));
 }
 
 const VirtIORdmaWqOps virtio_rdma_wq_vq_ops = {
+    .core = {
+        .count = count,
+    },
     .depth = depth,
     .take = take,
     .put_back = put_back,
     .retire = retire,
     .check = check,
-    .count = count,
     .wake = wake,
     .sleep = go_to_sleep,
     .drain = drain,
@@ -167,28 +175,30 @@ const VirtIORdmaWqOps virtio_rdma_wq_vq_ops = {
     .ring_size = ring_size,
 };
 
-void virtio_rdma_wq_use_vq(VirtIORdma *s, VirtIORdmaWq *wq, uint32_t n)
+void virtio_rdma_wq_use_vq(VirtIORdma *s, RdmaHcaWq *wq, uint32_t n)
 {
-    wq->ops = &virtio_rdma_wq_vq_ops;
-    wq->vq = virtio_get_queue(&s->parent_obj, n);
-    wq->seen = virtio_queue_get_last_avail_idx(&s->parent_obj, n);
+    VirtIORdmaWq *form = virtio_rdma_wq(wq);
+
+    wq->ops = &virtio_rdma_wq_vq_ops.core;
+    form->vq = virtio_get_queue(&s->parent_obj, n);
+    form->seen = virtio_queue_get_last_avail_idx(&s->parent_obj, n);
     clear_bit(n, s->stale_vqs);
 }
 
-VirtIORdmaWq *virtio_rdma_wq_of_vq(VirtIORdma *s, uint32_t n)
+RdmaHcaWq *virtio_rdma_wq_of_vq(VirtIORdma *s, uint32_t n)
 {
     uint32_t first_qp = VIRTIO_RDMA_SQ_VQ(s->max_vq_cq, 0);
     uint32_t first_srq = virtio_rdma_srq_vq(s, 0);
-    VirtIORdmaWq *wq = NULL;
-    VirtIORdmaSrq *srq;
-    VirtIORdmaQp *qp;
+    RdmaHcaWq *wq = NULL;
+    RdmaHcaSrq *srq;
+    RdmaHcaQp *qp;
 
     if (n >= first_srq) {
-        srq = virtio_rdma_table_get(&s->srqs, n - first_srq);
+        srq = rdma_hca_table_get(&s->hca.srqs, n - first_srq);
         wq = srq ? &srq->wq : NULL;
     } else if (n >= first_qp && n < first_qp + 2 * s->max_vq_qp) {
-        qp = virtio_rdma_table_get(&s->qps, (n - first_qp) / 2);
+        qp = rdma_hca_table_get(&s->hca.qps, (n - first_qp) / 2);
         wq = !qp ? NULL : (n - first_qp) % 2 ? &qp->rq : &qp->sq;
     }
-    return wq && wq->vq ? wq : NULL;
+    return wq && virtio_rdma_wq(wq)->vq ? wq : NULL;
 }

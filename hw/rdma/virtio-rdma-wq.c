@@ -6,18 +6,23 @@
 #include "trace.h"
 #include "virtio-rdma-wq.h"
 
+static const VirtIORdmaWqOps *ops_of(const RdmaHcaWq *wq)
+{
+    return container_of(wq->ops, VirtIORdmaWqOps, core);
+}
+
 /* WQEs in flight that a queue has room for at first */
 #define MIN_INFLIGHT_ROOM 16
 
-VirtIORdmaInflight *virtio_rdma_wq_inflight(const VirtIORdmaWq *wq, uint32_t i)
+RdmaHcaInflight *virtio_rdma_wq_inflight(const RdmaHcaWq *wq, uint32_t i)
 {
     return &wq->inflight[(wq->head + i) & (wq->inflight_room - 1)];
 }
 
-static void inflight_grow(VirtIORdmaWq *wq)
+static void inflight_grow(RdmaHcaWq *wq)
 {
     uint32_t room = MAX(2 * wq->inflight_room, MIN_INFLIGHT_ROOM);
-    VirtIORdmaInflight *more = g_new(VirtIORdmaInflight, room);
+    RdmaHcaInflight *more = g_new(RdmaHcaInflight, room);
 
     for (uint32_t i = 0; i < wq->count; i++) {
         more[i] = *virtio_rdma_wq_inflight(wq, i);
@@ -28,7 +33,7 @@ static void inflight_grow(VirtIORdmaWq *wq)
     wq->head = 0;
 }
 
-void virtio_rdma_wq_push(VirtIORdmaWq *wq, const VirtIORdmaInflight *inflight)
+void virtio_rdma_wq_push(RdmaHcaWq *wq, const RdmaHcaInflight *inflight)
 {
     if (wq->count == wq->inflight_room) {
         inflight_grow(wq);
@@ -38,7 +43,7 @@ void virtio_rdma_wq_push(VirtIORdmaWq *wq, const VirtIORdmaInflight *inflight)
     *virtio_rdma_wq_inflight(wq, wq->count - 1) = *inflight;
 }
 
-VirtIORdmaInflight *virtio_rdma_wq_newest(VirtIORdmaWq *wq)
+RdmaHcaInflight *virtio_rdma_wq_newest(RdmaHcaWq *wq)
 {
     return virtio_rdma_wq_inflight(wq, wq->count - 1);
 }
@@ -50,14 +55,14 @@ static void pad(VirtIORdma *s, size_t n, size_t fixed)
     }
 }
 
-bool virtio_rdma_wq_take(VirtIORdma *s, VirtIORdmaWq *wq, size_t fixed,
+bool virtio_rdma_wq_take(VirtIORdma *s, RdmaHcaWq *wq, size_t fixed,
                          VirtIORdmaTaken *t)
 {
-    VirtIORdmaInflight inflight = {};
+    RdmaHcaInflight inflight = {};
 
     *t = (VirtIORdmaTaken) {};
     if (wq->broken || wq->count >= virtio_rdma_wq_depth(wq) ||
-        !wq->ops->take(s, wq, t, &inflight)) {
+        !ops_of(wq)->take(s, wq, t, &inflight)) {
         return false;
     }
     pad(s, t->len, fixed);
@@ -65,54 +70,44 @@ bool virtio_rdma_wq_take(VirtIORdma *s, VirtIORdmaWq *wq, size_t fixed,
     return true;
 }
 
-void virtio_rdma_wq_put_back(VirtIORdma *s, VirtIORdmaWq *wq,
+void virtio_rdma_wq_put_back(VirtIORdma *s, RdmaHcaWq *wq,
                              VirtIORdmaTaken *t)
 {
     wq->ndescs -= virtio_rdma_wq_newest(wq)->ndescs;
     wq->count--;
-    wq->ops->put_back(s, wq, t);
+    ops_of(wq)->put_back(s, wq, t);
 }
 
-bool virtio_rdma_wq_is_direct(const VirtIORdmaWq *wq)
+uint32_t virtio_rdma_wq_ring_size(VirtIORdma *s, const RdmaHcaWq *wq)
 {
-    return wq->ops->is_direct;
+    return ops_of(wq)->ring_size ? ops_of(wq)->ring_size(s, wq) : 0;
 }
 
-uint32_t virtio_rdma_wq_ring_size(VirtIORdma *s, const VirtIORdmaWq *wq)
+uint32_t virtio_rdma_wq_depth(const RdmaHcaWq *wq)
 {
-    return wq->ops->ring_size ? wq->ops->ring_size(s, wq) : 0;
+    return ops_of(wq)->depth(wq);
 }
 
-uint32_t virtio_rdma_wq_depth(const VirtIORdmaWq *wq)
+bool virtio_rdma_wq_check(VirtIORdma *s, RdmaHcaWq *wq)
 {
-    return wq->ops->depth(wq);
+    return !wq->broken && ops_of(wq)->check(s, wq);
 }
 
-bool virtio_rdma_wq_count(VirtIORdma *s, const VirtIORdmaWq *wq, uint32_t *n)
+void virtio_rdma_wq_ring(VirtIORdma *s, RdmaHcaWq *wq, bool alone)
 {
-    return wq->ops->count(s, wq, n);
-}
-
-bool virtio_rdma_wq_check(VirtIORdma *s, VirtIORdmaWq *wq)
-{
-    return !wq->broken && wq->ops->check(s, wq);
-}
-
-void virtio_rdma_wq_ring(VirtIORdma *s, VirtIORdmaWq *wq, bool alone)
-{
-    if (wq->ops->ring) {
-        wq->ops->ring(s, wq, alone);
+    if (ops_of(wq)->ring) {
+        ops_of(wq)->ring(s, wq, alone);
     }
 }
 
-bool virtio_rdma_wq_wake(VirtIORdma *s, VirtIORdmaWq *wq)
+bool virtio_rdma_wq_wake(VirtIORdma *s, RdmaHcaWq *wq)
 {
-    return wq->ops->wake(s, wq);
+    return ops_of(wq)->wake(s, wq);
 }
 
-RdmaNext virtio_rdma_wq_sleep(VirtIORdma *s, VirtIORdmaWq *wq)
+RdmaNext virtio_rdma_wq_sleep(VirtIORdma *s, RdmaHcaWq *wq)
 {
-    RdmaNext next = wq->broken ? RDMA_NEXT_NONE : wq->ops->sleep(s, wq);
+    RdmaNext next = wq->broken ? RDMA_NEXT_NONE : ops_of(wq)->sleep(s, wq);
 
     /* A driver may have posted more than the queue holds. */
     return next == RDMA_NEXT_WR && wq->count >= virtio_rdma_wq_depth(wq)
@@ -124,7 +119,7 @@ bool virtio_rdma_wq_get_sges(VirtIORdma *s, uint32_t max_sge,
 {
     if (!virtio_rdma_check_range("num_sge", num_sge, 0,
                                  MIN(max_sge, (len - fixed) /
-                                              VIRTIO_RDMA_SGE_SIZE))) {
+                                     VIRTIO_RDMA_SGE_SIZE))) {
         return false;
     }
     virtio_rdma_codec_get_sges(s->scratch->wqe + fixed, num_sge,
@@ -132,27 +127,27 @@ bool virtio_rdma_wq_get_sges(VirtIORdma *s, uint32_t max_sge,
     return true;
 }
 
-void virtio_rdma_wq_restore_order(VirtIORdma *s, VirtIORdmaWq *wq)
+void virtio_rdma_wq_restore_order(VirtIORdma *s, RdmaHcaWq *wq)
 {
-    if (wq->ops->restore_order) {
-        wq->ops->restore_order(s, wq);
+    if (ops_of(wq)->restore_order) {
+        ops_of(wq)->restore_order(s, wq);
     }
 }
 
-void virtio_rdma_wq_destroyed(VirtIORdma *s, VirtIORdmaWq *wq)
+void virtio_rdma_wq_destroyed(VirtIORdma *s, RdmaHcaWq *wq)
 {
-    if (wq->ops->destroyed) {
-        wq->ops->destroyed(s, wq);
+    if (ops_of(wq)->destroyed) {
+        ops_of(wq)->destroyed(s, wq);
     }
 }
 
-static void push_oldest(VirtIORdma *s, VirtIORdmaWq *wq, uint32_t count)
+static void push_oldest(VirtIORdma *s, RdmaHcaWq *wq, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         virtio_rdma_pages_pass(s, virtio_rdma_wq_inflight(wq, i));
     }
-    if (wq->ops->retire) {
-        wq->ops->retire(s, wq, count);
+    if (ops_of(wq)->retire) {
+        ops_of(wq)->retire(s, wq, count);
     }
     for (uint32_t i = 0; i < count; i++) {
         wq->ndescs -= virtio_rdma_wq_inflight(wq, i)->ndescs;
@@ -161,7 +156,7 @@ static void push_oldest(VirtIORdma *s, VirtIORdmaWq *wq, uint32_t count)
     wq->count -= count;
 }
 
-void virtio_rdma_wq_retire(VirtIORdma *s, VirtIORdmaWq *wq, uint32_t count)
+void virtio_rdma_wq_retire(VirtIORdma *s, RdmaHcaWq *wq, uint32_t count)
 {
     uint32_t stale = MIN(count, wq->stale);
 
@@ -173,7 +168,7 @@ void virtio_rdma_wq_retire(VirtIORdma *s, VirtIORdmaWq *wq, uint32_t count)
     }
 }
 
-void virtio_rdma_wq_drain(VirtIORdma *s, VirtIORdmaWq *wq)
+void virtio_rdma_wq_drain(VirtIORdma *s, RdmaHcaWq *wq)
 {
     uint32_t n = wq->count;
 
@@ -185,10 +180,10 @@ void virtio_rdma_wq_drain(VirtIORdma *s, VirtIORdmaWq *wq)
     }
     /* The backend has dropped what it had. */
     wq->stale = 0;
-    wq->ops->drain(s, wq, n);
+    ops_of(wq)->drain(s, wq, n);
 }
 
-bool virtio_rdma_wq_forget(VirtIORdma *s, VirtIORdmaWq *wq)
+bool virtio_rdma_wq_forget(VirtIORdma *s, RdmaHcaWq *wq)
 {
     bool lost = wq->count != 0;
 
@@ -199,11 +194,11 @@ bool virtio_rdma_wq_forget(VirtIORdma *s, VirtIORdmaWq *wq)
     wq->count = 0;
     wq->ndescs = 0;
     wq->head = 0;
-    wq->seen = 0;
+    virtio_rdma_wq(wq)->seen = 0;
     return lost;
 }
 
-void virtio_rdma_wq_init(VirtIORdmaWq *wq, RdmaQueue kind, uint32_t id,
+void virtio_rdma_wq_init(RdmaHcaWq *wq, RdmaQueue kind, uint32_t id,
                          uint32_t max_sge, uint32_t max_inline)
 {
     wq->kind = kind;
@@ -215,7 +210,7 @@ void virtio_rdma_wq_init(VirtIORdmaWq *wq, RdmaQueue kind, uint32_t id,
 
 void virtio_rdma_wqs_init(VirtIORdma *s)
 {
-    const RdmaBackendLimits *l = &s->limits;
+    const RdmaBackendLimits *l = &s->hca.limits;
     uint32_t max_sge = MAX(MAX(l->max_send_sge, l->max_recv_sge),
                            l->max_srq_sge);
 

@@ -39,13 +39,13 @@ static void virtio_rdma_get_config(VirtIODevice *vdev, uint8_t *config)
 
 static bool block_migration(VirtIORdma *s, Error **errp)
 {
-    if (s->bc->vmsd) {
+    if (s->hca.bc->vmsd) {
         return true;
     }
     error_setg(&s->migration_blocker, "virtio-rdma cannot be migrated: the "
                "state of its backend (%s) stays on this host; with the "
                "backend %s it can",
-               object_get_typename(OBJECT(s->backend)),
+               object_get_typename(OBJECT(s->hca.backend)),
                TYPE_RDMA_BACKEND_ROCE);
     return migrate_add_blocker(&s->migration_blocker, errp) == 0;
 }
@@ -90,34 +90,36 @@ static void virtio_rdma_realize(DeviceState *dev, Error **errp)
         return;
     }
     if (!block_migration(s, errp)) {
-        rdma_backend_detach(s->backend);
+        rdma_backend_detach(s->hca.backend);
         virtio_rdma_backend_put(s);
         return;
     }
 
     virtio_rdma_features_restrict(s);
-    s->backend->guard = &qbus->parent->mem_reentrancy_guard;
+    s->hca.backend->guard = &qbus->parent->mem_reentrancy_guard;
     s->config = g_malloc0(VIRTIO_RDMA_CONFIG_SIZE);
-    s->max_mr_pages = s->conf.max_mr_pages ?:
-                      MAX(MIN_MR_PAGES,
-                          MR_PAGES_FACTOR * (current_machine->maxram_size >>
-                                             RDMA_PAGE_SHIFT));
+    s->hca.max_mr_pages = s->conf.max_mr_pages ?:
+                          MAX(MIN_MR_PAGES, MR_PAGES_FACTOR *
+                              (current_machine->maxram_size >>
+                               RDMA_PAGE_SHIFT));
     virtio_init(vdev, VIRTIO_ID_RDMA, VIRTIO_RDMA_CONFIG_SIZE);
     add_queues(s);
+    rdma_hca_events_init(&s->hca);
     virtio_rdma_events_init(s);
     virtio_rdma_objects_init(s);
     virtio_rdma_wqs_init(s);
-    s->bh = virtio_bh_new_guarded(dev, virtio_rdma_bh, s);
-    s->kicks = bitmap_new(s->limits.max_qp + s->limits.max_srq);
-    if (s->ctx) {
-        s->work_bh = aio_bh_new(s->ctx, virtio_rdma_work_bh, s);
+    s->hca.bh = virtio_bh_new_guarded(dev, virtio_rdma_bh, s);
+    s->hca.kicks = bitmap_new(s->hca.limits.max_qp + s->hca.limits.max_srq);
+    if (s->hca.ctx) {
+        s->hca.work_bh = aio_bh_new(s->hca.ctx, virtio_rdma_work_bh, s);
     }
-    s->kick_budget = RDMA_TURN_BUDGET;
-    s->unrealizing = false;
+    s->hca.kick_budget = RDMA_TURN_BUDGET;
+    s->hca.unrealizing = false;
     virtio_rdma_config_update(s);
-    virtio_rdma_counters_set(s, NULL);
+    rdma_hca_counters_set(&s->hca, NULL);
     virtio_rdma_limits_register(s);
-    trace_virtio_rdma_realize(s, s->limits.max_cq, s->limits.max_qp,
+    rdma_hca_add(&s->hca);
+    trace_virtio_rdma_realize(s, s->hca.limits.max_cq, s->hca.limits.max_qp,
                               virtio_get_num_queues(vdev));
 }
 
@@ -170,7 +172,7 @@ static const TypeInfo virtio_rdma_info = {
 static void virtio_rdma_register_types(void)
 {
     type_register_static(&virtio_rdma_info);
-    virtio_rdma_hmp_init();
+    rdma_hca_hmp_init();
 }
 
 type_init(virtio_rdma_register_types)

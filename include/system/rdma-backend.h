@@ -18,6 +18,7 @@
 #include "qemu/thread.h"
 #include "qom/object.h"
 #include "rdma/consumer.h"
+#include "rdma/counters.h"
 #include "rdma/inspect.h"
 #include "rdma/qp-check.h"
 #include "rdma/verbs.h"
@@ -127,8 +128,6 @@ typedef struct RdmaBackendLimits {
     bool host_numbers;
 } RdmaBackendLimits;
 
-/* RdmaBackendClass.query_counters */
-#define RDMA_BACKEND_MAX_COUNTERS 64
 #define RDMA_NO_QPN UINT32_MAX
 
 struct RdmaBackend {
@@ -312,9 +311,9 @@ struct RdmaBackendClass {
      */
     int (*update_counters)(RdmaBackend *rb);
     /*
-     * Add to @values, of RDMA_BACKEND_MAX_COUNTERS in the order of the guest
-     * ABI, what QP @qpn has counted, or with RDMA_NO_QPN the device. -ENOENT:
-     * there is no such QP, or it does not count.
+     * Add to @values, of RDMA_NUM_COUNTERS by RdmaCounter, what QP @qpn has
+     * counted, or with RDMA_NO_QPN the device. -ENOENT: there is no such QP,
+     * or it does not count.
      */
     int (*query_counters)(RdmaBackend *rb, uint32_t qpn, uint64_t *values);
     /*

@@ -8,6 +8,7 @@
 #ifndef HW_VIRTIO_RDMA_H
 #define HW_VIRTIO_RDMA_H
 
+#include "hw/rdma/hca.h"
 #include "hw/virtio/virtio.h"
 #include "net/net.h"
 #include "qom/object.h"
@@ -28,11 +29,6 @@ typedef struct VirtIORdmaGids {
     unsigned bits;
 } VirtIORdmaGids;
 
-typedef struct VirtIORdmaEvents VirtIORdmaEvents;
-typedef struct VirtIORdmaFaults VirtIORdmaFaults;
-typedef struct VirtIORdmaCq VirtIORdmaCq;
-typedef struct VirtIORdmaQp VirtIORdmaQp;
-typedef struct VirtIORdmaSrq VirtIORdmaSrq;
 typedef struct VirtIORdmaShadow VirtIORdmaShadow;
 typedef struct VirtIORdmaScratch VirtIORdmaScratch;
 typedef struct VirtIORdmaWalk VirtIORdmaWalk;
@@ -79,28 +75,9 @@ typedef struct VirtIORdmaDirectLimits {
     uint32_t max_srq;               /* direct-srq */
 } VirtIORdmaDirectLimits;
 
-/* Objects of one kind by number; numbers are first..end-1. */
-typedef struct VirtIORdmaTable {
-    uint32_t first;
-    uint32_t end;
-    uint32_t count;
-    uint32_t next;                  /* where the search for a number starts */
-    void **slot;
-    unsigned long *used;
-} VirtIORdmaTable;
-
-/* An error of a QP */
-typedef struct VirtIORdmaQpError {
-    int64_t at;                     /* ns since the Epoch */
-    uint64_t wr_id;
-    uint32_t vendor_err;
-    uint8_t status;                 /* RdmaWcStatus; SUCCESS: an event */
-    uint8_t opcode;                 /* RdmaWcOpcode */
-    uint8_t event;                  /* RdmaEventType */
-} VirtIORdmaQpError;
-
 struct VirtIORdma {
     VirtIODevice parent_obj;
+    RdmaHca hca;
 
     VirtIORdmaConf conf;
     /* 1 << VIRTIO_RDMA_F_*: wanted; from realize on: offered */
@@ -109,50 +86,23 @@ struct VirtIORdma {
     VirtIORdmaGids *allowed_gids;   /* of conf.allowed_gids */
     uint32_t n_allowed_gids;
 
-    RdmaBackend *backend;
-    RdmaBackendClass *bc;
-    bool own_backend;
-    RdmaBackendLimits limits;       /* of device and backend together */
     /* Only those with numbers below may have virtqueues */
     uint32_t max_vq_qp;
     uint32_t max_vq_cq;
     uint32_t max_vq_srq;
-    QEMUBH *bh;
-    AioContext *ctx;                /* of the iothread, or NULL */
-    QEMUBH *work_bh;                /* likewise: its part of @bh */
     Error *migration_blocker;
 
-    VirtIORdmaTable pds;
-    VirtIORdmaTable cqs;
-    VirtIORdmaTable mrs;            /* and windows */
-    uint32_t n_mws;                 /* of them */
-    VirtIORdmaTable srqs;
-    VirtIORdmaTable qps;
-    uint64_t counters_base[VIRTIO_RDMA_NUM_COUNTERS]; /* of the backend */
-    uint64_t mr_pages;              /* charged for MRs and WQEs */
-    uint64_t max_mr_pages;
     uint16_t ctrl_seen;             /* for virtio_rdma_ring_check() */
-    uint32_t ctrl_budget;           /* entries that this turn may read */
+    VirtQueue *event_vq;            /* NULL: events are not offered */
+    uint16_t event_seen;            /* for virtio_rdma_ring_check() */
     uint8_t *ctrl_pending;          /* the command in progress, or NULL */
     bool ctrl_waiting;              /* for virtio_rdma_ctrl_resume() */
     VirtIORdmaWalk *walk;           /* of the command in progress, or NULL */
 
-    uint64_t n_qp_errors;
-    VirtIORdmaQpError last_error;
-    uint32_t error_qpn;             /* of the last one */
-    bool error_untold;              /* no event for QMP has told of it */
-    VirtIORdmaEvents *events;
-    uint8_t fault_points;           /* where faults are looked for */
-    VirtIORdmaFaults *faults;       /* or NULL: there were none so far */
     VirtIORdmaScratch *scratch;
     VirtIORdmaSaved *saved;
     VirtIORdmaDirectLimits source;
 
-    /* What the bottom half shall look at */
-    /* Bits of QPs, and after these of SRQs, that are to be kicked */
-    unsigned long *kicks;
-    bool any_kicks;
-    uint32_t next_kick;             /* the bit to begin with */
     /* Direct CQs that were written to since they were last looked at */
     QTAILQ_HEAD(, VirtIORdmaCq) completed_cqs;
     VirtIORdmaShadow *shadows;      /* one for each page of doorbells */
@@ -162,12 +112,7 @@ struct VirtIORdma {
     bool sched_events;
     QTAILQ_HEAD(, VirtIORdmaCq) sched_eqs;
     uint32_t next_flush;            /* the CQ to begin with */
-    uint32_t kick_budget;           /* left for doorbells until it runs */
-    bool running;                   /* as told to the backend */
-    bool may_dma;                   /* was running since stop_dma() */
     bool restore_order;             /* see virtio_rdma_wq_restore_order() */
-    bool port_changed;              /* in a stopped VM */
-    bool unrealizing;               /* the end has begun, or is put off */
     Object *transport;              /* that is kept until it is over */
     DECLARE_BITMAP(reset_vqs, VIRTIO_QUEUE_MAX);
     bool ioeventfd;                 /* the transport wants host notifiers */
