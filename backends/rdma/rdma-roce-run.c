@@ -256,7 +256,10 @@ void rdma_roce_run(RdmaRoce *r)
             qemu_bh_schedule(r->bh);
             return;
         }
-        rdma_backend_forget_pending(rb, ROCE_PENDING_RUN);
+        if (!rb->ctx) {
+            /* The iothread's bottom half may have left it: see roce_bh(). */
+            rdma_backend_forget_pending(rb, ROCE_PENDING_RUN);
+        }
         rdma_backend_enter(rb);
         roce_run_engine(r);
         rdma_backend_leave(rb);

@@ -9,6 +9,7 @@
 #include "qobject/qlist.h"
 #include "disk.h"
 #include "rdma-test.h"
+#include "standard-headers/linux/virtio_pci.h"
 
 #define FEATURES (QRDMA_F(VIRTIO_RDMA_F_DIRECT_QP) | \
                   QRDMA_F(VIRTIO_RDMA_F_DIRECT_CQ) | \
@@ -377,6 +378,104 @@ static void test_sleeps_while_the_main_loop_has_the_lock(void)
     two_stop(t);
 }
 
+/* A command whose response goes to @in, which the device may write anywhere */
+static void enqueue_to(QRdma *d, uint8_t cmd, const void *req, size_t len,
+                       const QRdmaDesc *in, unsigned n)
+{
+    uint64_t mem = qrdma_alloc(d, 4096);
+    QRdmaDesc desc[8] = { { mem, 1 }, { mem + 1, len } };
+
+    qtest_writeb(d->host->qts, mem, cmd);
+    qrdma_write(d, mem + 1, req, len);
+    for (unsigned i = 0; i < n; i++) {
+        desc[2 + i] = in[i];
+    }
+    qrdma_ring_add(qrdma_ring(d, VIRTIO_RDMA_CTRL_VQ), desc, 2 + n);
+}
+
+static bool is_asleep(const End *e)
+{
+    return !qrdma_direct_awake(e->d, &e->qp->sq);
+}
+
+/*
+ * The main loop has the lock of a when a frame wakes a's socket, and runs the
+ * engine of a before it leaves: the iothread has to hear of that socket again.
+ */
+static void test_engine_runs_while_the_iothread_is_put_off(void)
+{
+    TestDisk disk;
+    Two *t = two_start_with(true, &disk);
+    QRdma *d = t->a.d;
+    QRdmaRing *ctrl = qrdma_ring(d, VIRTIO_RDMA_CTRL_VQ);
+    /* The response to QUERY_SRQ has max_wr first: it rings for the QP of b. */
+    QRdmaSrq *srq = qrdma_create_srq(t->a.pd, t->b.qp->qpn, 1);
+    QRdmaQp *spare = qrdma_create_qp(t->a.pd, t->a.cq, t->a.cq, RDMA_QPT_RC);
+    uint64_t mem = qrdma_alloc(d, 4096);
+    uint64_t status = disk.pci->bar.addr + disk.pci->common_cfg_offset +
+                      VIRTIO_PCI_COMMON_STATUS;
+    uint32_t srqn = cpu_to_le32(srq->srqn);
+    uint32_t qpn = cpu_to_le32(spare->qpn);
+    uint32_t modify[2] = { srqn, 0 };
+    RdmaSge sge = qrdma_sge(t->b.mr, 0, 100);
+    uint8_t wqe[QRDMA_WQE_ROOM];
+    uint64_t bell;
+    uint16_t head;
+    uint32_t len;
+    size_t size;
+
+    check_works(t, 1);
+    put(&t->b, &t->a, 2);
+    qrdma_expect(t->b.cq, 2, RDMA_WC_SUCCESS);
+    bell = t->b.d->doorbells.addr +
+           QRDMA_DIRECT_DOORBELL * VIRTIO_RDMA_DOORBELL_SIZE;
+    for (int i = 0; i < 20; i++) {
+        g_usleep(10000);
+        qrdma_settle(d);
+    }
+    qrdma_wait_until(t->b.d, is_asleep(&t->b));
+
+    /* A send of b that is not rung for */
+    size = qrdma_encode_send(t->b.qp, &(RdmaSendWr) {
+        .wr_id = 3,
+        .opcode = RDMA_WR_RDMA_WRITE,
+        .send_flags = RDMA_SEND_SIGNALED,
+        .sg_list = &sge,
+        .num_sge = 1,
+        .wr.rdma = { t->a.mr->iova, t->a.mr->rkey },
+    }, wqe);
+    qrdma_direct_post(t->b.d, &t->b.qp->sq, wqe, size);
+
+    enqueue_to(d, VIRTIO_RDMA_CMD_QUERY_SRQ, &srqn, sizeof(srqn),
+               (QRdmaDesc[]) { { mem, 1, true }, { bell, 4, true },
+                               { mem + 8, 8, true } }, 3);
+    enqueue_to(d, VIRTIO_RDMA_CMD_MODIFY_SRQ, modify, sizeof(modify),
+               (QRdmaDesc[]) { { status, 1, true } }, 1);
+    enqueue_to(d, VIRTIO_RDMA_CMD_DESTROY_QP, &qpn, sizeof(qpn),
+               (QRdmaDesc[]) { { mem + 32, 1, true } }, 1);
+    qtest_writeb(d->host->qts, mem + 32, 0xff);
+    test_disk_busy(&disk);
+    qrdma_ring_kick(ctrl);
+    for (int i = 0; i < 3; i++) {
+        qrdma_wait_until(d, qrdma_ring_get(ctrl, &head, &len));
+    }
+    g_assert_cmphex(test_disk_status(&disk), ==, 0);
+    g_assert_cmpuint(qtest_readb(d->host->qts, mem + 32), ==, 0);
+    qrdma_expect(t->b.cq, 3, RDMA_WC_SUCCESS);
+
+    g_test_message("the first one is there");
+    for (int i = 4; i < 10; i++) {
+        for (int n = 0; n < 30; n++) {
+            g_usleep(5000);
+            qrdma_settle(d);
+        }
+        put(&t->b, &t->a, i);
+        qrdma_expect(t->b.cq, i, RDMA_WC_SUCCESS);
+    }
+    test_disk_close(&disk);
+    two_stop(t);
+}
+
 static void test_events(void)
 {
     Two *t = two_start(false);
@@ -534,6 +633,8 @@ void add_iothread_tests(void)
         { "query-amid-traffic", test_query_amid_traffic },
         { "sleeps-while-the-main-loop-has-the-lock",
           test_sleeps_while_the_main_loop_has_the_lock },
+        { "engine-runs-while-the-iothread-is-put-off",
+          test_engine_runs_while_the_iothread_is_put_off },
         { "events", test_events },
         { "error-of-the-peer-raises-an-event",
           test_error_of_the_peer_raises_an_event },
