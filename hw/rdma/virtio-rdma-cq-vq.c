@@ -14,8 +14,8 @@
 #define COMPLETE_BUDGET (8 * RDMA_WORK_WR)
 /*
  * Descriptors of a buffer for a CQE. A device may have a reasonable limit
- * (virtio 1.2, 2.7.4.1): a completion is written in the turn of some queue
- * pair, and takes it no longer than others do.
+ * (virtio 1.2, 2.7.4.1): completions are written in the turn of some queue
+ * pair, which pays the same for each.
  */
 #define MAX_CQE_DESCS 16
 

@@ -17,6 +17,8 @@ static void complete(RoceQp *qp, RoceCq *cq, const RdmaWc *wc, bool solicited)
                                      solicited)) {
         roce_trace_qp(qp, ROCE_TRACE_CQ_FAILED, 0, cq->cqn);
         cq->failed = true;
+        /* Its last buffer may have had any number of descriptors. */
+        e->work += RDMA_QUEUE_BUDGET;
         roce_cq_fail_later(e, 0);
     }
 }
