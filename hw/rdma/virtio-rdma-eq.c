@@ -144,7 +144,6 @@ static void destroyed(VirtIORdma *s, VirtIORdmaCq *eq)
 
 /* No completions come here, and commands for CQs do not find it. */
 const VirtIORdmaCqOps virtio_rdma_eq_ops = {
-    .core.is_direct = true,
     .max_cqe = max_cqe,
     .flush = flush,
     .destroyed = destroyed,

@@ -380,8 +380,9 @@ RdmaHcaInflight *virtio_rdma_wq_inflight(const RdmaHcaWq *wq, uint32_t i);
 void virtio_rdma_wq_push(RdmaHcaWq *wq, const RdmaHcaInflight *inflight);
 /* The backend is done with @count more WQEs, oldest first. */
 void virtio_rdma_wq_retire(VirtIORdma *s, RdmaHcaWq *wq, uint32_t count);
-/* Entries of the ring that RdmaHcaInflight is about; 0 without a ring */
-uint32_t virtio_rdma_wq_ring_size(VirtIORdma *s, const RdmaHcaWq *wq);
+/* Is RdmaHcaInflight about a ring? Then @size are its entries. */
+bool virtio_rdma_wq_ring_size(VirtIORdma *s, const RdmaHcaWq *wq,
+                              uint32_t *size);
 /* How many WQEs may be in flight */
 uint32_t virtio_rdma_wq_depth(const RdmaHcaWq *wq);
 /*

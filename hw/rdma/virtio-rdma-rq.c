@@ -65,7 +65,9 @@ uint32_t virtio_rdma_rq_count(VirtIORdma *s, RdmaHcaWq *wq)
     if (wq->broken) {
         return 0;
     }
-    wq->ops->count(&s->hca, wq, &n);
+    if (!wq->ops->count(&s->hca, wq, &n)) {
+        n = virtio_rdma_wq_sleep(s, wq) == RDMA_NEXT_WR;
+    }
     if (!n) {
         /* Wrong counters fail the queue now, not with the next message. */
         virtio_rdma_wq_check(s, wq);

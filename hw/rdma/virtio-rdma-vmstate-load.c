@@ -545,15 +545,11 @@ int virtio_rdma_saved_shadows_post_load(void *opaque, int version_id)
         }                                                               \
     }
 
-int virtio_rdma_saved_objects_post_load(void *opaque, int version_id)
+static int load_objects(VirtIORdma *s, const VirtIORdmaSaved *v)
 {
-    const VirtIORdmaSaved *v = opaque;
-    VirtIORdma *s = v->dev;
-
     if (!virtio_rdma_saved_suits_iothread(v)) {
         return -EINVAL;
     }
-    virtio_rdma_objects_reset(s);
     LOAD_ALL(s, v, pds, n_pds, load_pd);
     LOAD_ALL(s, v, cqs, n_cqs, load_cq);
     LOAD_ALL(s, v, cqs, n_cqs, load_eq);
@@ -581,6 +577,20 @@ int virtio_rdma_saved_objects_post_load(void *opaque, int version_id)
         return -EINVAL;
     }
     return 0;
+}
+
+int virtio_rdma_saved_objects_post_load(void *opaque, int version_id)
+{
+    const VirtIORdmaSaved *v = opaque;
+    int ret;
+
+    virtio_rdma_objects_reset(v->dev);
+    ret = load_objects(v->dev, v);
+    if (ret) {
+        /* An object that was refused halfway has no form. */
+        virtio_rdma_objects_reset(v->dev);
+    }
+    return ret;
 }
 
 static bool loaded_qp(VirtIORdma *s, const RdmaQpInitAttr *init,
@@ -691,7 +701,7 @@ static uint32_t count_direct_cqs(VirtIORdma *s)
     uint32_t count = 0;
 
     RDMA_HCA_FOREACH(&s->hca.cqs, n, cq) {
-        count += cq->ops->is_direct;
+        count += cq->ops->is_direct || cq->is_eq;
     }
     return count;
 }
@@ -750,8 +760,11 @@ static bool check_features(VirtIORdma *s)
     RDMA_HCA_FOREACH(&s->hca.cqs, n, cq) {
         const Record r = { "CQ", n };
 
-        if (!check_max(&r, "cqe", cq->cqe, virtio_rdma_cq_ops(virtio_rdma_cq(cq))->max_cqe(s)) ||
-            !check_max(&r, "n_backlog", virtio_rdma_cq(cq)->n_backlog,
+        const VirtIORdmaCq *form = virtio_rdma_cq(cq);
+
+        if (!check_max(&r, "cqe", cq->cqe,
+                       virtio_rdma_cq_ops(form)->max_cqe(s)) ||
+            !check_max(&r, "n_backlog", form->n_backlog,
                        virtio_rdma_has(s, VIRTIO_RDMA_F_CQ_DEEP)
                        ? cq->cqe : 0)) {
             return false;
@@ -763,14 +776,15 @@ static bool check_features(VirtIORdma *s)
 /* What is in flight came from the ring, which is loaded after the objects. */
 static bool check_ring(VirtIORdma *s, const Record *r, const RdmaHcaWq *wq)
 {
-    uint32_t size = virtio_rdma_wq_ring_size(s, wq);
+    uint32_t size;
+    bool ring = virtio_rdma_wq_ring_size(s, wq, &size);
 
     for (uint32_t i = 0; i < wq->count; i++) {
         const RdmaHcaInflight *inflight = virtio_rdma_wq_inflight(wq, i);
 
-        if (!check(r, inflight->index < MAX(size, 1), "index",
+        if (!check(r, inflight->index < (ring ? size : 1), "index",
                    inflight->index, "less than its ring") ||
-            !check(r, !size || inflight->ndescs, "ndescs", 0, "more")) {
+            !check(r, !ring || inflight->ndescs, "ndescs", 0, "more")) {
             return false;
         }
     }

@@ -90,14 +90,8 @@ static void retire(VirtIORdma *s, RdmaHcaWq *wq, uint32_t count)
 
 static bool count(RdmaHca *hca, const RdmaHcaWq *wq, uint32_t *n)
 {
-    VirtIORdma *s = virtio_rdma_of(hca);
-    VirtQueue *vq = virtio_rdma_wq(wq)->vq;
-
-    if (virtio_rdma_ring_count(s, vq, n)) {
-        return true;
-    }
-    *n = !virtio_queue_empty(vq);
-    return false;
+    return virtio_rdma_ring_count(virtio_rdma_of(hca), virtio_rdma_wq(wq)->vq,
+                                  n);
 }
 
 /* The driver kicks for each WQE, whether the device polls or not. */

@@ -78,9 +78,13 @@ void virtio_rdma_wq_put_back(VirtIORdma *s, RdmaHcaWq *wq,
     ops_of(wq)->put_back(s, wq, t);
 }
 
-uint32_t virtio_rdma_wq_ring_size(VirtIORdma *s, const RdmaHcaWq *wq)
+bool virtio_rdma_wq_ring_size(VirtIORdma *s, const RdmaHcaWq *wq,
+                              uint32_t *size)
 {
-    return ops_of(wq)->ring_size ? ops_of(wq)->ring_size(s, wq) : 0;
+    bool ring = ops_of(wq)->ring_size;
+
+    *size = ring ? ops_of(wq)->ring_size(s, wq) : 0;
+    return ring;
 }
 
 uint32_t virtio_rdma_wq_depth(const RdmaHcaWq *wq)

@@ -77,7 +77,7 @@ struct RdmaHcaWqOps {
     bool is_direct;                 /* for inspection */
     /*
      * Count the WQEs that the driver has posted and the device has not taken.
-     * False if that cannot be told: @n is 1 if there are any. Changes nothing.
+     * False if that cannot be told. Changes nothing.
      */
     bool (*count)(RdmaHca *hca, const RdmaHcaWq *wq, uint32_t *n);
 };

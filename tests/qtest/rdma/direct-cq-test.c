@@ -5,6 +5,8 @@
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
+#include "qobject/qdict.h"
+#include "qobject/qlist.h"
 #include "rdma-test.h"
 
 #define DIRECT QRDMA_F(VIRTIO_RDMA_F_DIRECT_CQ)
@@ -584,12 +586,37 @@ static void test_reset_forgets_requests(void)
     expect_writes(&l, 1);
 }
 
+/* An event queue has a virtqueue, and does not lie in memory of the guest. */
+static void test_event_queue_is_not_direct(void)
+{
+    Loop l = loop_with_events(1);
+    QDict *rsp = qtest_qmp(l.d->host->qts, "{'execute': 'query-rdma', "
+                           "'arguments': {'objects': ['cq']}}");
+    unsigned seen = 0;
+    const QListEntry *e, *c;
+
+    QLIST_FOREACH_ENTRY(qdict_get_qlist(rsp, "return"), e) {
+        QDict *dev = qobject_to(QDict, qlist_entry_obj(e));
+
+        QLIST_FOREACH_ENTRY(qdict_get_qlist(dev, "cqs"), c) {
+            QDict *cq = qobject_to(QDict, qlist_entry_obj(c));
+
+            g_assert_true(qdict_get_bool(cq, "direct") !=
+                          qdict_get_bool(cq, "event-queue"));
+            seen++;
+        }
+    }
+    g_assert_cmpuint(seen, ==, 2);
+    qobject_unref(rsp);
+}
+
 void add_direct_cq_tests(void)
 {
     static const struct {
         const char *name;
         void (*run)(void);
     } tests[] = {
+        { "event-queue-is-not-direct", test_event_queue_is_not_direct },
         { "rounds", test_rounds },
         { "full", test_full },
         { "overrun", test_overrun },

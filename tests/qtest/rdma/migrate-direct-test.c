@@ -177,6 +177,20 @@ static void test_spoilt_direct_cqs(void)
     trip_free(t);
 }
 
+/* What was refused halfway can be looked at, and is reset. */
+static void test_refused_direct_cq_is_looked_at(void)
+{
+    Trip *t = trip_new(NULL);
+    const uint32_t shift = DEPTH_SHIFT << 24, pages = 2 << 24;
+    const TripSpoilt bad = { "depth", { 1, shift, pages }, 3, 1,
+                             shift - (1 << 24), "" };
+
+    trip_connect(t);
+    loop_new(t, qrdma_create_eq(t->net.dev[0], 1));
+    trip_look_at_refused(t, 0, &bad);
+    trip_free(t);
+}
+
 static void test_spoilt_direct_queues(void)
 {
     Trip *t = trip_new(NULL);
@@ -373,6 +387,8 @@ static void test_direct_queues_without_the_feature(void)
 
 void add_migrate_direct_tests(void)
 {
+    qtest_add_func("virtio-rdma-migration/refused-direct-cq-is-looked-at",
+                   test_refused_direct_cq_is_looked_at);
     qtest_add_func("virtio-rdma-migration/event-queues", test_event_queues);
     qtest_add_func("virtio-rdma-migration/queues-tell-that-they-sleep",
                    test_queues_tell_that_they_sleep);

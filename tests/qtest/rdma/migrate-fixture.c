@@ -372,6 +372,39 @@ void trip_refuse_spoilt(Trip *t, int side, const TripSpoilt *cases,
     g_unlink(log);
 }
 
+void trip_look_at_refused(Trip *t, int side, const TripSpoilt *c)
+{
+    g_autofree char *path = g_strdup_printf("%s/state", t->net.dir);
+    g_autofree char *uri = g_strdup_printf("file:%s", path);
+    QTestState *to;
+
+    trip_migrate_to(t, side, uri);
+    g_assert_true(trip_migration_done(t->net.host[side]->qts));
+    spoil(path, c);
+    to = trip_start_destination(t, side, MIGRATE_DEVICE, "");
+    t->moves[side]--;
+    qtest_qmp_assert_success(to, "{'execute': 'migrate-incoming', "
+                             "'arguments': {'uri': %s, "
+                             "'exit-on-error': false}}", uri);
+    for (;;) {
+        g_autofree char *status = migration_status(to);
+
+        if (g_str_equal(status, "failed")) {
+            break;
+        }
+        g_usleep(1000);
+    }
+    qtest_qmp_assert_success(to, "{'execute': 'query-rdma', 'arguments': "
+                             "{'objects': ['cq', 'srq', 'qp', 'mr'], "
+                             "'detail': true}}");
+    qtest_qmp_assert_success(to, "{'execute': 'system_reset'}");
+    qtest_qmp_assert_success(to, "{'execute': 'query-rdma', 'arguments': "
+                             "{'objects': ['cq', 'srq', 'qp', 'mr'], "
+                             "'detail': true}}");
+    qtest_quit(to);
+    g_unlink(path);
+}
+
 void trip_move_spoilt(Trip *t, int side, const TripSpoilt *cases, unsigned n)
 {
     g_autofree char *path = g_strdup_printf("%s/state", t->net.dir);

@@ -78,6 +78,8 @@ typedef struct TripSpoilt {
 /* Save a side; with each of @cases nothing is loaded, and it is said why. */
 void trip_refuse_spoilt(Trip *t, int side, const TripSpoilt *cases,
                         unsigned n);
+/* Save a side, which @c keeps from being loaded: the destination stays. */
+void trip_look_at_refused(Trip *t, int side, const TripSpoilt *c);
 /* As trip_move_by_file(), with all of @cases; their texts do not count. */
 void trip_move_spoilt(Trip *t, int side, const TripSpoilt *cases, unsigned n);
 

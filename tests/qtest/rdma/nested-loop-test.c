@@ -9,6 +9,7 @@
 #include "qemu/bswap.h"
 #include "disk.h"
 #include "rdma-test.h"
+#include "standard-headers/linux/virtio_pci.h"
 
 #define ADAPTER_SLOT 5
 #define DISK_SLOT 6
@@ -81,8 +82,55 @@ static void test_destroy_qp_in_nested_loop(void)
     destroy_qp_in_nested_loop(true);
 }
 
+/*
+ * To look at a device from the host changes nothing: the ring of a queue lies
+ * in a register of the disk that forgets an interrupt when it is read.
+ */
+static void test_query_reads_no_register(void)
+{
+    QRdmaHost *host = qrdma_host_start(
+        "-netdev hubport,id=n0,hubid=0 " TEST_DISK(DISK_SLOT, "1000000") " "
+        "-device virtio-rdma-pci,netdev=n0,addr=%d,max-qp=8,max-cq=4",
+        ADAPTER_SLOT);
+    QRdma *d = qrdma_open(host, QPCI_DEVFN(ADAPTER_SLOT, 0));
+    TestDisk disk = test_disk_open(host, DISK_SLOT);
+    uint64_t isr = disk.pci->bar.addr + disk.pci->isr_cfg_offset;
+    QVirtQueue *vq;
+    QRdmaPd *pd;
+    QRdmaCq *cq;
+    QRdmaQp *qp;
+
+    qrdma_start(d, QRDMA_FEATURES, 16);
+    pd = qrdma_alloc_pd(d);
+    cq = qrdma_create_cq(d, 8);
+    qp = qrdma_create_qp(pd, cq, cq, RDMA_QPT_RC);
+    vq = &qp->rq.ring->pci.vq;
+    qrdma_ring_reset(qp->rq.ring);
+    d->pci->vdev.bus->queue_select(&d->pci->vdev, vq->index);
+    vq->avail = isr;
+    d->pci->vdev.bus->set_queue_address(&d->pci->vdev, vq);
+    qpci_io_writew(d->pci->pdev, d->pci->bar, d->pci->common_cfg_offset +
+                   offsetof(struct virtio_pci_common_cfg, queue_enable), 1);
+    qrdma_settle(d);
+    test_disk_busy(&disk);
+    g_usleep(300000);
+    qrdma_settle(d);
+    qtest_qmp_assert_success(host->qts, "{'execute': 'stop'}");
+    qtest_qmp_assert_success(host->qts, "{'execute': 'query-rdma', "
+                             "'arguments': {'objects': ['qp'], 'detail': true}}");
+    qtest_qmp_assert_success(host->qts, "{'execute': 'cont'}");
+    g_assert_cmphex(qpci_io_readb(disk.pci->pdev, disk.pci->bar,
+                                  disk.pci->isr_cfg_offset), ==, 1);
+    test_disk_close(&disk);
+    qrdma_reset(d);
+    qrdma_close(d);
+    qrdma_host_stop(host);
+}
+
 void add_nested_loop_tests(void)
 {
+    qtest_add_func("/virtio-rdma/nested/query-reads-no-register",
+                   test_query_reads_no_register);
     qtest_add_func("/virtio-rdma/nested/destroy-qp-in-the-loop-of-a-disk",
                    test_destroy_qp_in_nested_loop);
 }
