@@ -4,7 +4,8 @@ import re
 import time
 
 from lab import pyverbs
-from lab.pair import address, queues
+from lab.adapter import address
+from lab.pair import queues
 from lab.paths import GUEST_TESTS
 from lab.programs import build_no_syscalls, build_objects, cm_exchange
 from lab.runner import Skip

@@ -2,7 +2,7 @@
 """A guest goes on with another kernel, without a reset of the machine."""
 import time
 
-from lab.pair import net_up
+from lab.adapter import net_up
 from lab.paths import GUEST_TESTS, LabError
 from lab.runner import Skip, ends_guests, port_counters
 

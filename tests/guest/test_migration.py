@@ -10,8 +10,8 @@ import re
 import time
 
 from lab import nvme, storage
+from lab.adapter import address
 from lab.moving import MovingPair
-from lab.pair import address
 from lab.travel import (perftest_while, require_device, rping_while, travel,
                         verify_while)
 

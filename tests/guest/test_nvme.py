@@ -2,7 +2,7 @@
 """NVMe over RDMA, as a short proof that kernel users work; `make
 check-kernel-users` has the long ones."""
 from lab import nvme, storage
-from lab.pair import address
+from lab.adapter import address
 
 
 def test_a_disk_over_nvme_of(bench):

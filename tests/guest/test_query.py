@@ -3,7 +3,8 @@
 import json
 import time
 
-from lab.pair import address, queues
+from lab.adapter import address
+from lab.pair import queues
 from lab.paths import GUEST_TESTS
 from lab.programs import build
 from lab.runner import Skip

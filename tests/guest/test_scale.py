@@ -4,8 +4,8 @@ ten thousand connections, and as many regions as the device has."""
 import os
 import re
 
+from lab.adapter import address
 from lab.leaks import Watch
-from lab.pair import address
 from lab.paths import GUEST_TESTS
 from lab.programs import build, cm_exchange, run_case
 

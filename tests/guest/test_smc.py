@@ -3,7 +3,7 @@
 connected them."""
 import re
 
-from lab.pair import address
+from lab.adapter import address
 from lab.paths import GUEST_TESTS
 
 ECHO = f'/usr/bin/python3 -B {GUEST_TESTS}/guest/smc_echo.py'

@@ -6,8 +6,8 @@ import signal
 import subprocess
 import time
 
+from lab.adapter import address
 from lab.capture import summary
-from lab.pair import address
 from lab.runner import Skip, ends_guests
 from lab.userlab import (UserBench, UserLab, all_end, check_modprobe,
                          check_privileges)

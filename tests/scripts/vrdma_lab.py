@@ -27,9 +27,9 @@ from vrdma_lab import guests, installed, network, plan, taps    # noqa: E402
 from vrdma_lab.plan import Plan    # noqa: E402
 
 # All of the tests' machinery that has to be installed with the command
-NEEDED = {'agent', 'arch', 'buildroot', 'diskboot', 'diskpackages',
-          'diskread', 'disks', 'driver', 'foreign', 'hub', 'kernel',
-          'packages', 'pair', 'paths', 'stack', 'suites', 'vm', 'wire'}
+NEEDED = {'adapter', 'agent', 'arch', 'buildroot', 'diskboot',
+          'diskpackages', 'diskread', 'disks', 'driver', 'foreign', 'hub',
+          'kernel', 'packages', 'paths', 'stack', 'suites', 'vm'}
 
 
 class Impairments(unittest.TestCase):

@@ -6,7 +6,7 @@ import json
 import re
 
 from lab import unpacked
-from lab.pair import address
+from lab.adapter import address
 from lab.programs import cm_exchange
 
 PORT = 7471

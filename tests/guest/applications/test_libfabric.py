@@ -4,7 +4,7 @@ with what it sent, in messages of 64 bytes to 1 MiB or to the MTU."""
 import re
 
 from lab import unpacked
-from lab.pair import address
+from lab.adapter import address
 from lab.programs import exchange
 
 PORT = 47592    # fi_pingpong's own

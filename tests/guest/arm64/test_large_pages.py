@@ -4,8 +4,9 @@ doorbells, or of a queue, is smaller than what a process can map."""
 import re
 
 from lab import driver, nvme, storage
+from lab.adapter import address
 from lab.arch import ARM64_16K, NATIVE
-from lab.pair import Pair, address
+from lab.pair import Pair
 from test_programs import pingpong
 from test_verify import *    # pylint: disable=wildcard-import,unused-wildcard-import
 

@@ -3,8 +3,8 @@
 told of by status, and what passes by itself is survived."""
 import re
 
+from lab.adapter import address
 from lab.faults import fault
-from lab.pair import address
 from lab.programs import exchange
 
 SECONDS = 120

@@ -2,8 +2,9 @@
 """NVMe-oF and NFS over RDMA: guest 1 has the data of guest 2, and one of them
 an adapter with faults. Both connect anew, and no byte is lost."""
 from lab import nfs, nvme, storage
+from lab.adapter import address
 from lab.faults import fault
-from lab.pair import address, queues
+from lab.pair import queues
 from lab.paths import LabError
 
 SECONDS = 180

@@ -3,8 +3,8 @@
 passes by itself is survived."""
 import re
 
+from lab.adapter import address
 from lab.faults import fault
-from lab.pair import address
 from lab.programs import PORT, exchange
 from lab.ucx import SETTINGS, program
 

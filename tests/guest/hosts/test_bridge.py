@@ -4,8 +4,8 @@ link with room for the path MTU of 4096."""
 import re
 
 from lab import interop
+from lab.adapter import address
 from lab.hosts import HostedPair, settled
-from lab.pair import address
 from lab.verified import verified_traffic
 
 PAIR = HostedPair

@@ -4,9 +4,9 @@ machine's own may lack, and rxe on the bridge of a host, as the page has it."""
 import shlex
 
 from lab import unpacked
+from lab.adapter import address
 from lab.openvswitch import DAEMONS, PACKAGES, SCHEMA
 from lab.pages import listing
-from lab.pair import address
 from lab.programs import build_verify, exchange
 from lab.runner import ACK_TIMEOUT, ends_guests
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The command vrdma-lab on two hosts: its guests are on one network."""
+from lab.adapter import address
 from lab.hostedlabs import HostedLabs, LabsBench
-from lab.pair import address
 
 PAIR, BENCH = HostedLabs, LabsBench
 SECONDS = 120

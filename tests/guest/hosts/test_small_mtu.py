@@ -3,8 +3,8 @@
 1500 bytes, and so a path MTU of 1024."""
 import re
 
+from lab.adapter import address
 from lab.hosts import HostedPair, settled
-from lab.pair import address
 from lab.verified import verified_traffic
 
 PAIR = HostedPair

@@ -13,6 +13,7 @@ uml        User-mode Linux: a host with rxe
 nested     a guest of User-mode Linux, with a peer of its host
 qtests     the device's tests in a host with an RDMA device
 cannot     which of these cannot pass there, and why
+adapter    the NIC and the adapter of a guest, and its addresses
 pair       two guests on one link
 hosts      network namespaces as hosts, and guests on them
 openvswitch  Debian's Open vSwitch on such hosts

@@ -11,7 +11,8 @@ import re
 import statistics
 
 from . import mpi, unpacked
-from .pair import Pair, address
+from .adapter import address
+from .pair import Pair
 from .paths import RESULTS, LabError
 from .programs import cm_exchange, exchange
 from .runner import Bench

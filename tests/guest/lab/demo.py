@@ -8,9 +8,10 @@ import time
 from pathlib import Path
 
 from . import nvme, perftest, storage, tcp
+from .adapter import address
 from .agent import Result
 from .capture import summary
-from .pair import Pair, address
+from .pair import Pair
 from .paths import LOGS, RESULTS, LabError
 from .programs import cm_exchange, exchange
 from .stack import STACKS

@@ -15,9 +15,10 @@ import tempfile
 import time
 
 from . import unpacked
+from .adapter import MTU, mac, net_up
 from .moving import MovingVm, TwoMovingGuests
 from .pages import listing
-from .pair import MTU, functions, mac, net_up
+from .pair import functions
 from .paths import LabError
 from .runner import Skip
 

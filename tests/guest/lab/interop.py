@@ -6,7 +6,8 @@ import re
 import time
 
 from . import wire
-from .pair import MTU, Pair, address
+from .adapter import MTU, address
+from .pair import Pair
 from .paths import LOGS, LabError
 from .perftest import ROW
 from .programs import PORT, build_verify, cm_exchange, exchange

@@ -2,7 +2,7 @@
 """Debian's librpma between two guests: a program writes, flushes and reads
 what a region of the other guest holds."""
 from . import unpacked
-from .pair import address
+from .adapter import address
 from .paths import GUEST_TESTS, LabError
 from .programs import build, cm_exchange
 

@@ -15,10 +15,11 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 from . import image, kernel, unpacked
+from .adapter import MTU, mac, net_up
 from .agent import Channel, Guest
 from .hosts import OVERHEAD, LinuxBridge, make_hosts
 from .pages import listing
-from .pair import MTU, TwoGuests, mac, net_up
+from .pair import TwoGuests
 from .paths import LOGS, LabError, firmware_dirs, qemu_binary
 from .vm import clock_parameters, command_line, end_of
 

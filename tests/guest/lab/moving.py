@@ -10,8 +10,9 @@ import tempfile
 import time
 
 from . import image, wire
+from .adapter import backend, net_up
 from .hub import Hub, to_hub
-from .pair import TwoGuests, backend, functions, net_up
+from .pair import TwoGuests, functions
 from .paths import LOGS, LabError
 from .vm import Vm
 

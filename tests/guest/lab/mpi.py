@@ -3,7 +3,7 @@
 from contextlib import contextmanager
 
 from . import unpacked
-from .pair import address
+from .adapter import address
 from .paths import GUEST_TESTS, LabError
 from .programs import build
 from .ucx import SETTINGS

@@ -3,8 +3,9 @@
 import shlex
 
 from . import image
+from .adapter import MTU, address, mac, net_up
 from .agent import Channel
-from .pair import MTU, address, functions, mac, net_up
+from .pair import functions
 from .paths import LOGS
 from .stack import Rxe
 from .uml import Uml, wire

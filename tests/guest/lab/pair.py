@@ -1,29 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Two guests on one link.
-
-Each guest has one netdev, n0, which carries a virtio-net NIC and, as second
-function of the same slot, a virtio-rdma adapter. Guest 1 is 10.0.0.1 and
-fd00::1, guest 2 is 10.0.0.2 and fd00::2.
-"""
+"""Two guests on one link."""
 import os
 import shutil
 import tempfile
 import time
 
-from . import wire
+from . import adapter, wire
+from .adapter import backend, net_up
 from .arch import NATIVE
 from .paths import LabError
 from .vm import Vm, about_preference
-
-MTU = 9000
-
-
-def mac(index):
-    return f'52:54:00:00:00:{index:02x}'
-
-
-def address(index, family=4):
-    return f'10.0.0.{index}' if family == 4 else f'fd00::{index}'
 
 
 def netdev(link, index, directory):
@@ -57,42 +43,16 @@ def threads(iommu, options):
     return ['iothread=io0'], ['-object', 'iothread,id=io0']
 
 
-def backend(link, directory):
-    """(the adapter's backend, arguments that make it)."""
-    if link == 'shm':
-        return 'rdmadev=r0', ['-object', 'rdma-roce,id=r0,netdev=n0,'
-                              f'shm-dir={directory}']
-    return 'netdev=n0', []
-
-
 def functions(index, rdma=True, iommu=False, hotplug=False, options='',
-              where=('netdev=n0', []), mtu=MTU, hardware='', nic='',
-              environment=True):
-    """NIC and adapter: two functions of one slot, or, to be unplugged
-    alone, the adapter in a port of its own. where is what backend() says,
-    hardware the NIC's MAC address if it is not mac(index), nic more of its
-    properties. environment: it is for tests, whose adapters are as QUEUES and
-    IOTHREAD say."""
-    platform = ',iommu_platform=on,disable-legacy=on' if iommu else ''
-    devices = ['-device',
-               'virtio-net-pci,netdev=n0,addr=4.0,multifunction=on,'
-               f'mac={hardware or mac(index)},host_mtu={mtu},'
-               f'romfile={platform}{nic and ","}{nic}']
-    place = 'addr=4.1'
-    if hotplug:
-        devices += ['-device', 'pcie-root-port,id=rp0,chassis=1,addr=6']
-        place = 'id=rdma0,bus=rp0,addr=0'
-    if rdma:
-        chosen, thread = [], []
-        if environment:
-            chosen, thread = threads(iommu, options)
-            chosen = [*queues(), *chosen]
-        more = ','.join(filter(None, (*chosen, options)))
-        attached, made = where
-        devices += [*thread, *made, '-device',
-                    f'virtio-rdma-pci,{attached},{place}{platform}'
-                    f'{more and ","}{more}']
-    return devices
+              **more):
+    """Those of adapter.functions(), with the adapter as QUEUES and IOTHREAD
+    in the environment say."""
+    if not rdma:
+        return adapter.functions(index, False, iommu, hotplug, **more)
+    chosen, made = threads(iommu, options)
+    options = ','.join(filter(None, (*queues(), *chosen, options)))
+    return [*made, *adapter.functions(index, True, iommu, hotplug, options,
+                                      **more)]
 
 
 class TwoGuests:
@@ -148,7 +108,7 @@ class Pair(TwoGuests):
             devices += extra(index) if extra else []
             devices += functions(index, rdma, iommu, hotplug,
                                  options(index) if options else '',
-                                 backend(wire.way(link), self.directory))
+                                 where=backend(wire.way(link), self.directory))
             self.vms.append(Vm(
                 f'{tag}-{index}', *devices, smp=smp, mem=mem, series=series,
                 machine='q35,kernel-irqchip=split' if iommu else None,
@@ -188,12 +148,3 @@ class Pair(TwoGuests):
         for vm in self.vms:
             vm.kill()
         shutil.rmtree(self.directory, ignore_errors=True)
-
-
-def net_up(vm, index, device='eth0', mtu=MTU):
-    """Load the NIC's driver, if it needs one, and give it the guest's
-    addresses."""
-    vm.must(f'{{ [ -e /sys/class/net/{device} ] || modprobe virtio_net; }} && '
-            f'ip link set {device} mtu {mtu} up && '
-            f'ip addr add {address(index)}/24 dev {device} && '
-            f'ip addr add {address(index, 6)}/64 dev {device} nodad')

@@ -2,7 +2,7 @@
 """perftest: the matrix of runs and the programs' output formats."""
 import re
 
-from .pair import address
+from .adapter import address
 from .programs import exchange
 
 BANDWIDTH = ('ib_send_bw', 'ib_write_bw', 'ib_read_bw')

@@ -15,10 +15,11 @@ from collections import Counter
 from pathlib import Path
 
 from . import foreign
+from .adapter import net_up
 from .agent import GuestGone
 from .arch import NATIVE
 from .packages import Apt, unpack
-from .pair import functions, net_up
+from .pair import functions
 from .paths import GUEST_TESTS, LOGS, RESULTS, LabError, say
 from .stack import STACKS
 from .vm import Vm

@@ -6,8 +6,9 @@ import re
 import shlex
 import time
 
+from .adapter import MTU, mac, net_up
 from .cannot import RESULT, Cannot
-from .pair import MTU, functions, mac, net_up
+from .pair import functions
 from .paths import LOGS, TOP, qemu_binary
 from .pyverbs import NETDEV
 from .stack import STACKS

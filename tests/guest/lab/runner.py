@@ -19,8 +19,9 @@ import time
 import traceback
 
 from . import wire
+from .adapter import address, net_up
 from .agent import GuestGone
-from .pair import Pair, address, net_up
+from .pair import Pair
 from .paths import LabError
 from .programs import build_verify, exchange
 from .stack import STACKS

@@ -16,9 +16,9 @@ import statistics
 import time
 
 from . import hotplug, lanes
+from .adapter import address, mac
 from .leaks import kernel_kib, open_files, qemu_kib, resident_kib
 from .moving import MovingPair
-from .pair import address, mac
 from .paths import LOGS, LabError
 from .runner import Bench, port_counters
 

@@ -2,7 +2,7 @@
 """What the guests' virtio-net NICs do with TCP, by qperf."""
 import re
 
-from .pair import address
+from .adapter import address
 from .programs import exchange
 
 NAME = 'TCP'

@@ -5,7 +5,7 @@ import os
 import re
 import time
 
-from .pair import address
+from .adapter import address
 from .programs import wait_listening
 from .runner import Skip
 

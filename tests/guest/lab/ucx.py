@@ -3,7 +3,7 @@
 import re
 
 from . import unpacked
-from .pair import address
+from .adapter import address
 from .programs import PORT, exchange
 
 PACKAGES = ('ucx-utils', 'libucx0')

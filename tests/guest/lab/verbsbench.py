@@ -17,9 +17,9 @@ import time
 from contextlib import contextmanager
 
 from . import perftest
+from .adapter import address
 from .demo import number
 from .nested import NestedPair, on_rxe
-from .pair import address
 from .paths import RESULTS, LabError
 from .programs import exchange
 from .stack import Rxe, VirtioRdma

@@ -2,8 +2,8 @@
 """Users in the kernel, with work requests under way, on a device that needs a
 reset: they let go of it."""
 from lab import nvme
+from lab.adapter import address
 from lab.dead import DRIVER, break_control_queue, virtio_name
-from lab.pair import address
 
 GUESTS = {'smp': 2}
 

@@ -2,7 +2,7 @@
 """Kernel users in a guest whose adapter has no fast registration: who serves
 does not need it, who connects says that it is missing."""
 from lab import nfs, nvme, storage
-from lab.pair import address
+from lab.adapter import address
 from lab.paths import LabError
 
 GUESTS = {'smp': 2,

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """RDMA CM of a nested guest whose host has no connection manager of its own:
 QP 1 by rdma-verbs. Guest 1 is the nested one."""
+from lab.adapter import address
 from lab.nested import NestedPair, on_rxe
-from lab.pair import address
 from lab.programs import cm_exchange
 
 # As if the modules were not loaded

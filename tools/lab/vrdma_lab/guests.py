@@ -8,8 +8,8 @@ import signal
 import socket
 import threading
 
+from lab.adapter import address, backend, functions, net_up
 from lab.agent import BOOT_TIMEOUT, COMPLAINT
-from lab.pair import address, backend, functions, net_up
 from lab.paths import LabError
 from lab.stack import IPV4_GID, STACKS
 from lab.vm import Vm, read_log
@@ -43,7 +43,7 @@ class LabGuest(Vm):
                 index, plan.stack == 'virtio-rdma',
                 where=backend(plan.wire, network.directory), mtu=plan.mtu,
                 options='id=rdma0',
-                hardware=network.mac(index), environment=False),
+                hardware=network.mac(index)),
             '-chardev', f'socket,id=tty,fd={tty.fileno()}',
             '-device', 'virtconsole,chardev=tty', *plan.qemu,
             series=plan.series, smp=plan.smp, mem=plan.memory, logs=logs,

@@ -11,9 +11,9 @@ import os
 import re
 import socket
 
+from lab.adapter import mac
 from lab.agent import GuestGone
 from lab.hub import Hub
-from lab.pair import mac
 from lab.paths import LabError
 from lab.vm import prefer_threads
 

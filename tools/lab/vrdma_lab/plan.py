@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lab import kernel
-from lab.pair import MTU
+from lab.adapter import MTU
 from lab.paths import (INSTALLED, MODULES, PROVIDER, LabError, firmware_dirs,
                        provider_dir, qemu_binary)
 
