@@ -8,7 +8,7 @@ import os
 import re
 import time
 
-from lab import driver
+from lab import builds
 from lab.leaks import Watch
 from lab.runner import Skip
 
@@ -51,7 +51,7 @@ def trial(bench, *faults, after=0, one_in=1, seed=SEED, seconds=1,
     if bench.stack == 'rxe':
         raise Skip('rxe is no device')
     vm = bench.one
-    module = driver.broken_device(vm.kernel.series)
+    module = builds.broken_device(vm.kernel.series)
     mask = sum(FAULTS[name] for name in faults)
     vm.kernel_log()
     start = len(vm.said)

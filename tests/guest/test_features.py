@@ -6,7 +6,7 @@ import time
 from lab import pyverbs
 from lab.adapter import address
 from lab.pair import queues
-from lab.paths import GUEST_TESTS
+from lab.places import GUEST_TESTS
 from lab.programs import build_no_syscalls, build_objects, cm_exchange
 from lab.runner import Skip
 

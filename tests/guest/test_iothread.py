@@ -3,7 +3,7 @@
 import os
 
 from lab.pair import queues
-from lab.paths import GUEST_TESTS
+from lab.places import GUEST_TESTS
 from lab.programs import build
 from lab.runner import Skip
 

@@ -3,7 +3,8 @@
 import time
 
 from lab.adapter import net_up
-from lab.paths import GUEST_TESTS, LabError
+from lab.paths import LabError
+from lab.places import GUEST_TESTS
 from lab.runner import Skip, ends_guests, port_counters
 
 # MiB of memory that the next kernel fills, out of 2048, and the seconds that

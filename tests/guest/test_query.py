@@ -5,7 +5,7 @@ import time
 
 from lab.adapter import address
 from lab.pair import queues
-from lab.paths import GUEST_TESTS
+from lab.places import GUEST_TESTS
 from lab.programs import build
 from lab.runner import Skip
 

@@ -6,7 +6,7 @@ import re
 
 from lab.adapter import address
 from lab.leaks import Watch
-from lab.paths import GUEST_TESTS
+from lab.places import GUEST_TESTS
 from lab.programs import build, cm_exchange, run_case
 
 FULL = bool(os.environ.get('FULL'))

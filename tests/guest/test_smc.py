@@ -4,7 +4,7 @@ connected them."""
 import re
 
 from lab.adapter import address
-from lab.paths import GUEST_TESTS
+from lab.places import GUEST_TESTS
 
 ECHO = f'/usr/bin/python3 -B {GUEST_TESTS}/guest/smc_echo.py'
 CONNECTIONS = 4

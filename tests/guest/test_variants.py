@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Datagram link, two processors in each guest."""
-from lab.paths import GUEST_TESTS
+from lab.places import GUEST_TESTS
 from lab.programs import build_old_provider, exchange
 
 GUESTS = {'link': 'dgram', 'smp': 2}

@@ -2,6 +2,7 @@
 """The guest lab: Debian guests on the QEMU built here, driven from the host.
 
 paths      where things are
+places     where tests have their sources, and where results go
 arch       architectures of guests
 packages   Debian packages, fetched and unpacked without being installed
 kernel     guest kernels: vmlinux, modules, initramfs, header prefixes
@@ -25,6 +26,7 @@ verified   traffic that is verified while something happens
 lanes      traffic that goes on until it is told to end
 soak       trouble of all kinds amid traffic
 stack      an RDMA stack inside a guest: virtio-rdma or rxe
+builds     building the broken device, and rdma-core's libibverbs
 programs   building the lab's own program; running a server with a client
 perftest   the perftest matrix and its output formats
 interop    the table of virtio-rdma with rxe

@@ -13,7 +13,8 @@ import statistics
 from . import mpi, unpacked
 from .adapter import address
 from .pair import Pair
-from .paths import RESULTS, LabError
+from .paths import LabError
+from .places import RESULTS
 from .programs import cm_exchange, exchange
 from .runner import Bench
 from .ucx import perftest

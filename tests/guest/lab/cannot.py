@@ -4,7 +4,8 @@ reason: what tests/guest/verbs/cannot.toml says, and what came of each."""
 import re
 import tomllib
 
-from .paths import GUEST_TESTS, LabError
+from .paths import LabError
+from .places import GUEST_TESTS
 
 TABLE = GUEST_TESTS / 'verbs' / 'cannot.toml'
 RESULT = re.compile(r'(ok|not ok) \d+ - (.*?)( # SKIP .*)?$')

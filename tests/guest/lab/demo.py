@@ -12,7 +12,8 @@ from .adapter import address
 from .agent import Result
 from .capture import summary
 from .pair import Pair
-from .paths import LOGS, RESULTS, LabError
+from .paths import LOGS, LabError
+from .places import RESULTS
 from .programs import cm_exchange, exchange
 from .stack import STACKS
 

@@ -12,7 +12,7 @@ import re
 
 from . import diskread, disks, driver, kernel, suites
 from .kernel import read_info, write_info
-from .paths import GUEST_TESTS, LabError, say, state_lock
+from .paths import INSIDE, LabError, say, state_lock
 
 PLACE = '/run/vrdma-lab'        # in guests
 LAST_ABI = 56                   # of rdma-core, whose libibverbs has our ABI
@@ -200,7 +200,7 @@ def _files(directory, provider, module):
             ('run/NetworkManager/conf.d/vrdma-lab.conf', NETWORK_MANAGER)):
         more[path] = directory / path.replace('/', '-')
         more[path].write_text(text)
-    more['lab/agent.py'] = GUEST_TESTS / 'guest' / 'agent.py'
+    more['lab/agent.py'] = INSIDE / 'agent.py'
     for path in provider:
         more[f'lab/{path.name}'] = path
     if module:

@@ -15,11 +15,11 @@ from pathlib import Path
 
 from . import kernel
 from .arch import NATIVE
-from .paths import GUEST_TESTS, LabError
+from .paths import INSIDE, LabError
 from .vm import (clock_parameters, command_line, die_with_parent, end_of,
                  read_log)
 
-SCRIPT = GUEST_TESTS / 'guest' / 'read_image.sh'
+SCRIPT = INSIDE / 'read_image.sh'
 READ_TIMEOUT = 600
 MIB = 1 << 20
 

@@ -1,22 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The guest's own software, built on the host: virtio_rdma.ko for a kernel
 series, and the libibverbs provider."""
-import functools
 import os
 import shutil
 import subprocess
 
 from . import kernel
 from .arch import NATIVE
-from .paths import (GUEST_TESTS, INSTALLED, MODULES, STATE, TOP, LabError, say,
-                    state_lock)
+from .paths import INSTALLED, TOP, LabError, say, state_lock
 
 DRIVER = TOP / 'guest' / 'linux'
-ABI = TOP / 'include' / 'standard-headers'
 PROVIDER_SCRIPT = TOP / 'guest' / 'rdma-core' / 'build.sh'
 
 
-def _run(what, log, command):
+def run_logged(what, log, command):
+    """Run a command that builds something; its output goes to @log, and the
+    end of it into the error if the command fails."""
     log.parent.mkdir(parents=True, exist_ok=True)
     with open(log, 'w', encoding='utf-8') as out:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=out,
@@ -31,12 +30,12 @@ def _run(what, log, command):
 def source(build, log):
     """Put the driver's source into a directory, as DKMS has it."""
     if INSTALLED:
-        version = (GUEST_TESTS / 'VERSION').read_text(encoding='ascii')
+        version = (TOP / 'VERSION').read_text(encoding='ascii')
         shutil.copytree(f'/usr/src/virtio-rdma-{version.strip()}', build,
                         dirs_exist_ok=True)
         return
-    _run('the source of the driver', log,
-         [str(DRIVER / 'dist.sh'), str(build)])
+    run_logged('the source of the driver', log,
+               [str(DRIVER / 'dist.sh'), str(build)])
     for old in list(build.glob('*.c')) + list(build.glob('*.h')):
         if not (DRIVER / old.name).exists() and \
                 not old.name.endswith('.mod.c'):
@@ -49,9 +48,9 @@ def compile_module(what, tree, inside, build):
     changed. @inside: what kernel.builder() says; hold the state's lock."""
     log = build.with_name(f'{build.name}.log')
     source(build, log)
-    _run(f'the driver for {what}', log,
-         [*inside, 'bash', '-euc', 'cd "$1"; kernel_source_dir=$2; '
-          '. ./dkms.conf; ${MAKE[0]}', 'dkms', str(build), str(tree)])
+    run_logged(f'the driver for {what}', log, [
+        *inside, 'bash', '-euc', 'cd "$1"; kernel_source_dir=$2; '
+        '. ./dkms.conf; ${MAKE[0]}', 'dkms', str(build), str(tree)])
     return build / 'virtio_rdma.ko'
 
 
@@ -67,46 +66,16 @@ def module(series, arch=NATIVE):
     return target
 
 
-@functools.cache
-def broken_device(series):
-    """Build the module that is a device which does wrong. To ask make again
-    whether anything has changed takes as long as a test of it."""
-    tree = kernel.headers(series)
-    inside = kernel.builder(series)
-    build = STATE / 'broken' / series
-    with state_lock():
-        shutil.copytree(GUEST_TESTS / 'broken', build, dirs_exist_ok=True)
-        shutil.copytree(ABI, build / 'include', dirs_exist_ok=True)
-        _run('the broken device', STATE / f'broken-{series}.log',
-             [*inside, 'make', '-C', str(tree), f'M={build}',
-              f'VRDMA_HEADERS={build}/include', 'modules'])
-        target = MODULES / series / 'broken_device.ko'
-        shutil.copyfile(build / 'broken_device.ko', target)
-    return target
-
-
 def provider(arch=NATIVE):
     """Build the provider."""
     with state_lock():
-        _run('the provider', arch.state / 'provider.log',
-             ['env', f'CROSS_COMPILE={arch.cross}', str(PROVIDER_SCRIPT),
-              str(arch.provider)])
+        run_logged('the provider', arch.state / 'provider.log', [
+            'env', f'CROSS_COMPILE={arch.cross}', str(PROVIDER_SCRIPT),
+            str(arch.provider)])
     found = sorted(arch.provider.glob('libvirtio_rdma-rdmav*.so'))
     if not found:
         raise LabError(f'no provider in {arch.provider}')
     return found[0]
-
-
-def libibverbs():
-    """Build rdma-core's own libibverbs, which knows what the machine's may
-    not, with rxe's provider. Returns a directory: what its include/ and lib/
-    hold is to be used where they are."""
-    provider()
-    build = STATE / 'rdma-core' / 'build'
-    with state_lock():
-        _run('libibverbs', STATE / 'libibverbs.log',
-             ['ninja', '-C', str(build), 'ibverbs', 'rxe-rdmav34'])
-    return build
 
 
 def prepare(series=None, arch=NATIVE):

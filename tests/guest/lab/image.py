@@ -14,8 +14,8 @@ import tempfile
 from pathlib import Path
 
 from . import kernel
-from .paths import (GUEST_TESTS, MODULES, PROVIDER, STATE, LabError,
-                    provider_dir)
+from .paths import INSIDE, MODULES, PROVIDER, STATE, LabError, provider_dir
+from .places import GUEST_TESTS
 from .programs import build_hold, build_verify
 
 PROGRAMS = '''bash sh busybox cat chmod cmp cp cut date dd dmesg echo env
@@ -115,8 +115,7 @@ def _find(name):
 def _python(tree):
     shown = subprocess.run(
         ['/usr/bin/python3', '-E', '-s', '-B', '-c', LIST_IMPORTS,
-         str(GUEST_TESTS / 'guest')], capture_output=True, text=True,
-        check=False)
+         str(INSIDE)], capture_output=True, text=True, check=False)
     if shown.returncode != 0:
         raise LabError(f'the agent cannot be imported:\n{shown.stderr}')
     for name in shown.stdout.split():

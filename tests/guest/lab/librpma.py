@@ -3,7 +3,8 @@
 what a region of the other guest holds."""
 from . import unpacked
 from .adapter import address
-from .paths import GUEST_TESTS, LabError
+from .paths import LabError
+from .places import GUEST_TESTS
 from .programs import build, cm_exchange
 
 

@@ -17,7 +17,8 @@ import statistics
 import time
 
 from .moving import MovingPair
-from .paths import LOGS, RESULTS, LabError
+from .paths import LOGS, LabError
+from .places import RESULTS
 from .programs import build_hold
 from .runner import Bench
 

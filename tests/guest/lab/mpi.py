@@ -4,7 +4,8 @@ from contextlib import contextmanager
 
 from . import unpacked
 from .adapter import address
-from .paths import GUEST_TESTS, LabError
+from .paths import LabError
+from .places import GUEST_TESTS
 from .programs import build
 from .ucx import SETTINGS
 

@@ -14,10 +14,11 @@ import sys
 from contextlib import contextmanager
 from pathlib import Path
 
-GUEST_TESTS = Path(__file__).resolve().parent.parent
-TOP = GUEST_TESTS.parent.parent
-INSTALLED = (GUEST_TESTS / 'VERSION').is_file() and \
-    not os.environ.get('BUILD_DIR')
+HOME = Path(__file__).resolve().parent.parent
+INSTALLED = (HOME / 'VERSION').is_file() and not os.environ.get('BUILD_DIR')
+TOP = HOME if INSTALLED else HOME.parent.parent
+# What runs inside guests
+INSIDE = HOME / 'guest'
 CACHE = Path(os.environ.get('XDG_CACHE_HOME') or
              os.path.expanduser('~/.cache')) / 'vrdma-lab'
 BUILD = Path(os.environ.get('BUILD_DIR') or
@@ -31,7 +32,6 @@ MODULES = STATE / 'modules'
 PROVIDER = STATE / 'provider'
 BIN = STATE / 'bin'
 LOGS = BUILD / 'logs' / 'guest'
-RESULTS = BUILD / 'results'
 INSTALLED_QEMU = 'qemu-system-x86_64-virtio-rdma'
 
 

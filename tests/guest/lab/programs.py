@@ -3,9 +3,10 @@
 import os
 import subprocess
 
-from . import driver, foreign
+from . import builds, foreign
 from .arch import NATIVE
-from .paths import GUEST_TESTS, PROVIDER, LabError
+from .paths import PROVIDER, LabError
+from .places import GUEST_TESTS
 
 PORT = 18515
 
@@ -150,7 +151,7 @@ def build_placement():
     """The command that starts rdma_placement. FLUSH came to libibverbs after
     Debian 12: it runs with one that is built here, which is told where the
     providers are."""
-    tree = driver.libibverbs()
+    tree = builds.libibverbs()
     binary = build('rdma_placement', sorted(GUEST_TESTS.glob('placement/*.c')),
                    f'-I{tree}/include', f'-L{tree}/lib')
     return (f'LD_LIBRARY_PATH={tree}/lib '

@@ -20,7 +20,8 @@ from .agent import GuestGone
 from .arch import NATIVE
 from .packages import Apt, unpack
 from .pair import functions
-from .paths import GUEST_TESTS, LOGS, RESULTS, LabError, say
+from .paths import LOGS, LabError, say
+from .places import GUEST_TESTS, RESULTS
 from .stack import STACKS
 from .vm import Vm
 

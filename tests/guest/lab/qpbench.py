@@ -11,7 +11,8 @@ import time
 
 from .leaks import kernel_kib, resident_kib
 from .pair import Pair
-from .paths import GUEST_TESTS, LabError
+from .paths import LabError
+from .places import GUEST_TESTS
 from .programs import build
 from .stack import VirtioRdma
 

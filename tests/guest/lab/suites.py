@@ -9,7 +9,7 @@ import re
 
 from .arch import NATIVE
 from .packages import Apt
-from .paths import BUILD, DEBS, GUEST_TESTS, INSTALLED, TOP, say
+from .paths import BUILD, DEBS, TOP, say
 
 # All that have kernels, older ones first
 SUITES = ('bookworm', 'bookworm-security', 'bookworm-backports', 'trixie',
@@ -20,9 +20,8 @@ SUITES = ('bookworm', 'bookworm-security', 'bookworm-backports', 'trixie',
 @functools.cache
 def _fetch_module():
     """scripts/fetch.py, which knows how to ask other suites privately."""
-    top = GUEST_TESTS if INSTALLED else TOP
     spec = importlib.util.spec_from_file_location(
-        'fetch', top / 'scripts' / 'fetch.py')
+        'fetch', TOP / 'scripts' / 'fetch.py')
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

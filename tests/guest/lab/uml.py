@@ -19,7 +19,8 @@ from . import kernel, suites
 from .agent import Guest
 from .kernel import read_info, write_info
 from .packages import unpack
-from .paths import GUEST_TESTS, LOGS, STATE, LabError, say, state_lock
+from .paths import LOGS, STATE, LabError, say, state_lock
+from .places import GUEST_TESTS
 from .vm import die_with_parent
 
 CONFIG = GUEST_TESTS / 'uml' / 'config'

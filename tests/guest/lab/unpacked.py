@@ -5,7 +5,8 @@ import re
 import shutil
 
 from .packages import Apt, fetch_set, unpack
-from .paths import GUEST_TESTS, STATE, state_lock
+from .paths import STATE, state_lock
+from .places import GUEST_TESTS
 from .runner import Skip
 
 SCRIPT = GUEST_TESTS / 'guest' / 'with_packages.sh'

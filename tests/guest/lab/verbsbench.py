@@ -20,7 +20,8 @@ from . import perftest
 from .adapter import address
 from .demo import number
 from .nested import NestedPair, on_rxe
-from .paths import RESULTS, LabError
+from .paths import LabError
+from .places import RESULTS
 from .programs import exchange
 from .stack import Rxe, VirtioRdma
 

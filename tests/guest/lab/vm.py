@@ -15,7 +15,7 @@ import subprocess
 from . import foreign, kernel
 from .agent import Channel, Guest
 from .arch import NATIVE
-from .paths import GUEST_TESTS, LOGS, STATE, LabError
+from .paths import INSIDE, LOGS, STATE, TOP, LabError
 
 _PR_SET_PDEATHSIG = 1
 # Bytes that are read of a log, which a guest can make as long as it likes
@@ -85,7 +85,7 @@ def command_line(name, *more, arch=NATIVE):
         f'console={arch.console} quiet panic=-1 mitigations=off nokaslr',
         arch.append, 'nowatchdog',
         'audit=0 apparmor=0 selinux=0 cryptomgr.notests net.ifnames=0',
-        f'lab.init={GUEST_TESTS}/guest/init.sh', f'lab.name={name}', *more))
+        f'lab.init={INSIDE}/init.sh', f'lab.name={name}', *more))
 
 
 class Vm(Guest):
@@ -126,8 +126,8 @@ class Vm(Guest):
         root, shares = '/', []
         if self.arch.foreign:
             root = foreign.root(self.arch)
-            append += f' lab.shares=tests:{GUEST_TESTS},state:{STATE}'
-            shares = [*self._share('tests', GUEST_TESTS, 'c'),
+            append += f' lab.shares=source:{TOP},state:{STATE}'
+            shares = [*self._share('source', TOP, 'c'),
                       *self._share('state', STATE, 'd')]
         return (
             self.kernel.initramfs, append,

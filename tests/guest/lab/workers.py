@@ -12,7 +12,8 @@ import time
 from multiprocessing.connection import wait
 
 from . import wire
-from .paths import GUEST_TESTS, LOGS
+from .paths import LOGS
+from .places import GUEST_TESTS
 from .runner import Runner, Tests
 from .vm import die_with_parent
 

@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Where tests of guests have their sources, and where results go."""
+from pathlib import Path
+
+from .paths import BUILD
+
+GUEST_TESTS = Path(__file__).resolve().parent.parent
+RESULTS = BUILD / 'results'
