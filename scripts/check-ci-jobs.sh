@@ -22,7 +22,7 @@ show() { # NAME ROOT: a file of the page's, in the project
     "$PYTHON" - "$1" > "$2$project/$1" <<'END'
 import sys
 sys.dont_write_bytecode = True
-sys.path.insert(0, 'tests/guest')
+sys.path[:0] = ['tests/guest', 'tools/lab']
 from lab.pages import listing
 print(listing('virtio-rdma-lab', sys.argv[1]), end='')
 END

@@ -13,7 +13,7 @@ import yaml
 TOP = Path(__file__).resolve().parents[1]
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(TOP / 'tests' / 'guest'))
+sys.path[:0] = [str(TOP / 'tests' / 'guest'), str(TOP / 'tools' / 'lab')]
 
 from lab.pages import listing    # noqa: E402
 

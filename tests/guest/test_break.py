@@ -4,7 +4,7 @@ import os
 import signal
 import time
 
-from lab.adapter import address
+from guestkit.adapter import address
 from lab.runner import Skip, ends_guests
 
 SECONDS = 50

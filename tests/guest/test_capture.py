@@ -3,8 +3,8 @@
 judged by tshark."""
 import shutil
 
+from guestkit.paths import LOGS
 from lab.capture import summary
-from lab.paths import LOGS
 from lab.runner import Skip
 
 PCAP = LOGS / 'capture.pcap'

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """RDMA CM between two guests: the programs that come with librdmacm."""
-from lab.adapter import address
+from guestkit.adapter import address
 from lab.programs import cm_exchange
 
 # A vCPU each for a program that polls and for the connection manager.

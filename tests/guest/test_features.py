@@ -3,8 +3,8 @@
 import re
 import time
 
+from guestkit.adapter import address
 from lab import pyverbs
-from lab.adapter import address
 from lab.pair import queues
 from lab.places import GUEST_TESTS
 from lab.programs import build_no_syscalls, build_objects, cm_exchange

@@ -2,8 +2,8 @@
 """A guest goes on with another kernel, without a reset of the machine."""
 import time
 
-from lab.adapter import net_up
-from lab.paths import LabError
+from guestkit.adapter import net_up
+from guestkit.paths import LabError
 from lab.places import GUEST_TESTS
 from lab.runner import Skip, ends_guests, port_counters
 

@@ -3,7 +3,7 @@
 way: data is intact and each completion comes exactly once."""
 import contextlib
 
-from lab.adapter import address
+from guestkit.adapter import address
 from lab.programs import PORT
 
 

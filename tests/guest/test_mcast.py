@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Multicast: what one guest sends to a group the other receives."""
-from lab.adapter import address
+from guestkit.adapter import address
 from lab.programs import build_objects
 
 

@@ -9,8 +9,8 @@ import os
 import re
 import time
 
+from guestkit.adapter import address
 from lab import nvme, storage
-from lab.adapter import address
 from lab.moving import MovingPair
 from lab.travel import (perftest_while, require_device, rping_while, travel,
                         verify_while)

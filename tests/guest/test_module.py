@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Loading and unloading the stack's kernel module."""
-from lab import driver, kernel
+from guestkit import driver, kernel
+from guestkit.paths import TOP, LabError
+from guestkit.vm import Vm
 from lab.dead import DRIVER, break_control_queue, virtio_name
 from lab.pair import functions
-from lab.paths import TOP, LabError
 from lab.programs import build_hold
 from lab.runner import Skip
-from lab.vm import Vm
 
 
 def test_unload_and_load_again(bench):

@@ -4,7 +4,7 @@ network namespaces ("rdma system set netns exclusive")."""
 import re
 import tempfile
 
-from lab.adapter import MTU
+from guestkit.adapter import MTU
 from lab.runner import Skip, ends_guests
 
 # Beside the pair's own, eth0 and vrdma0: by number of namespace

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """NVMe over RDMA, as a short proof that kernel users work; `make
 check-kernel-users` has the long ones."""
+from guestkit.adapter import address
 from lab import nvme, storage
-from lab.adapter import address
 
 
 def test_a_disk_over_nvme_of(bench):

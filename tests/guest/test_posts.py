@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """All of rdma_post_*() and rdma_get_*_comp() of librdmacm, with rdma_posts."""
-from lab.adapter import address
+from guestkit.adapter import address
 from lab.programs import build_posts, exchange
 
 GUESTS = {'smp': 2}

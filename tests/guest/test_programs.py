@@ -2,7 +2,7 @@
 """Stock programs of rdma-core and perftest between two guests."""
 import re
 
-from lab.adapter import address
+from guestkit.adapter import address
 from lab.perftest import ROW
 from lab.programs import cm_exchange, exchange, perftest_cm_exchange
 from lab.runner import ACK_TIMEOUT

@@ -3,7 +3,7 @@
 import json
 import time
 
-from lab.adapter import address
+from guestkit.adapter import address
 from lab.pair import queues
 from lab.places import GUEST_TESTS
 from lab.programs import build

@@ -4,7 +4,7 @@ ten thousand connections, and as many regions as the device has."""
 import os
 import re
 
-from lab.adapter import address
+from guestkit.adapter import address
 from lab.leaks import Watch
 from lab.places import GUEST_TESTS
 from lab.programs import build, cm_exchange, run_case

@@ -4,7 +4,7 @@ import contextlib
 import re
 import time
 
-from lab.adapter import address
+from guestkit.adapter import address
 from lab.programs import PORT, cm_exchange
 from lab.runner import Skip, ends_guests, port_counters
 from lab.wire import by_memory

@@ -3,7 +3,7 @@
 connected them."""
 import re
 
-from lab.adapter import address
+from guestkit.adapter import address
 from lab.places import GUEST_TESTS
 
 ECHO = f'/usr/bin/python3 -B {GUEST_TESTS}/guest/smc_echo.py'

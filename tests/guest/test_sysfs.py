@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What programs find in sysfs: an adapter is its PCI function, and the NIC is
 in the directory "net" of that, whatever happens to the NIC."""
-from lab.adapter import net_up
+from guestkit.adapter import net_up
 from lab.runner import Skip
 
 CLASS = '/sys/class/infiniband'

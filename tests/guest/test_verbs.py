@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Some of the device's tests in a guest that is a host to them, by rdma-verbs
 on a device of this guest. `make check-verbs` runs all of them on both."""
+from guestkit.stack import Rxe
 from lab.qtests import ON_RXE, ON_VIRTIO_RDMA, run_sample
 from lab.runner import Skip
-from lab.stack import Rxe
 
 SECONDS = 60
 

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import time
 
-from lab.adapter import address
+from guestkit.adapter import address
 from lab.capture import summary
 from lab.runner import Skip, ends_guests
 from lab.userlab import (UserBench, UserLab, all_end, check_modprobe,

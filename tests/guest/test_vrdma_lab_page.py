@@ -5,8 +5,8 @@ command says where it cannot boot guests."""
 import os
 import subprocess
 
+from guestkit.paths import TOP
 from lab.pages import listing
-from lab.paths import TOP
 from lab.userlab import UserBench, UserLab
 
 GUESTS = {'guests': 0}

@@ -21,7 +21,7 @@ from pathlib import Path
 TOP = Path(__file__).resolve().parents[2]
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(TOP / 'tests' / 'guest'))
+sys.path[:0] = [str(TOP / 'tests' / 'guest'), str(TOP / 'tools' / 'lab')]
 
 from lab.pages import listing    # noqa: E402
 

@@ -12,10 +12,11 @@ from pathlib import Path
 import tap
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / 'guest'))
+TOP = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(TOP / 'tests' / 'guest'), str(TOP / 'tools' / 'lab')]
 
-from lab import cannot                 # noqa: E402
-from lab.paths import LabError         # noqa: E402
+from guestkit.paths import LabError    # noqa: E402
+from lab import cannot    # noqa: E402
 
 TABLE = """
 [kinds]

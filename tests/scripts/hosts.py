@@ -10,10 +10,11 @@ from unittest import mock
 import tap
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / 'guest'))
+TOP = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(TOP / 'tests' / 'guest'), str(TOP / 'tools' / 'lab')]
 
+from guestkit.paths import LabError    # noqa: E402
 from lab import hosts    # noqa: E402
-from lab.paths import LabError    # noqa: E402
 
 
 class Hosts(unittest.TestCase):

@@ -14,10 +14,10 @@ from unittest import mock
 import tap
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / 'guest'))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / 'tools' / 'lab'))
 
-from lab import kernel    # noqa: E402
-from lab.paths import LabError    # noqa: E402
+from guestkit import kernel    # noqa: E402
+from guestkit.paths import LabError    # noqa: E402
 
 ELF = b'\x7fELF and what follows'
 STUB = b'MZ, real mode code and \x1f\x8b by chance'

@@ -17,19 +17,13 @@ import tap
 
 TOP = Path(__file__).resolve().parents[2]
 TOOL = TOP / 'tools' / 'lab'
-MACHINERY = TOP / 'tests' / 'guest'
 
 sys.dont_write_bytecode = True
-sys.path[:0] = [str(TOOL), str(MACHINERY)]
+sys.path.insert(0, str(TOOL))
 
-from lab.paths import LabError    # noqa: E402
+from guestkit.paths import LabError    # noqa: E402
 from vrdma_lab import guests, installed, network, plan, taps    # noqa: E402
 from vrdma_lab.plan import Plan    # noqa: E402
-
-# All of the tests' machinery that has to be installed with the command
-NEEDED = {'adapter', 'agent', 'arch', 'buildroot', 'diskboot',
-          'diskpackages', 'diskread', 'disks', 'driver', 'foreign', 'hub',
-          'kernel', 'packages', 'paths', 'stack', 'suites', 'vm'}
 
 
 class Impairments(unittest.TestCase):
@@ -113,20 +107,20 @@ class Bridges(unittest.TestCase):
             self.assertEqual(int(mac[:2], 16) & 3, 2, mac)
 
 
-def lab_modules(path):
-    """The modules of `lab` that a file imports."""
+def files_of_tool():
+    """The files of the command, as paths in the source tree."""
+    return {path.relative_to(TOP).as_posix() for path in TOOL.rglob('*')
+            if path.is_file() and '__pycache__' not in path.parts}
+
+
+def imported(path):
+    """The packages that a file imports, except those of its own package."""
     found = set()
-    inside = path.parent.name == 'lab'
     for node in ast.walk(ast.parse(path.read_text(encoding='utf-8'))):
-        if not isinstance(node, ast.ImportFrom):
-            continue
-        module = node.module or ''
-        if node.level == 1 and inside:
-            found.update([module] if module else
-                         [alias.name for alias in node.names])
-        elif node.level == 0 and module.split('.')[0] == 'lab':
-            found.update([module[4:]] if module[4:] else
-                         [alias.name for alias in node.names])
+        if isinstance(node, ast.ImportFrom) and node.level == 0:
+            found.add(node.module.split('.')[0])
+        elif isinstance(node, ast.Import):
+            found.update(alias.name.split('.')[0] for alias in node.names)
     return found
 
 
@@ -203,32 +197,28 @@ class Guests(unittest.TestCase):
 
 
 class Installed(unittest.TestCase):
-    def test_it_needs_these_modules_of_the_tests_alone(self):
-        found, todo = set(), set()
-        for path in (TOOL / 'vrdma_lab').glob('*.py'):
-            todo |= lab_modules(path)
-        while todo:
-            module = todo.pop()
-            found.add(module)
-            todo |= lab_modules(MACHINERY / 'lab' / f'{module}.py') - found
-        self.assertEqual(found, NEEDED)
+    def test_it_imports_only_its_packages_and_pythons(self):
+        ours = {'guestkit', 'vrdma_lab'}
+        for name in files_of_tool():
+            if name.endswith('.py') or name == 'tools/lab/vrdma-lab':
+                self.assertLessEqual(imported(TOP / name),
+                                     ours | sys.stdlib_module_names, name)
 
-    def test_its_package_has_these(self):
-        rules = TOP / 'packaging' / 'debian' / 'rules'
-        found = re.search(r'^MACHINERY := ((?:.*\\\n)*.*)$',
-                          rules.read_text(encoding='utf-8'), re.M)[1]
-        self.assertEqual(set(found.replace('\\\n', ' ').split()),
-                         NEEDED | {'__init__'})
+    def test_its_package_has_all_files_of_it(self):
+        rules = (TOP / 'packaging/debian/rules').read_text(encoding='utf-8')
+        manuals = TOP / 'packaging/debian/vrdma-lab.manpages'
+        named = re.findall(r'\btools/lab/[\w/.*-]+',
+                           rules + manuals.read_text(encoding='utf-8'))
+        taken = {path.relative_to(TOP).as_posix()
+                 for pattern in named for path in TOP.glob(pattern)}
+        self.assertEqual(taken, files_of_tool())
 
-    def test_it_runs_with_these_beside_it(self):
+    def test_it_runs_without_the_source_tree(self):
         with tempfile.TemporaryDirectory(prefix='lab-') as base:
             where, runtime = Path(base, 'vrdma-lab'), Path(base, 'runtime')
             runtime.mkdir(mode=0o700)
             shutil.copytree(TOOL, where, ignore=shutil.ignore_patterns(
                 '__pycache__'))
-            (where / 'lab').mkdir()
-            for name in ('__init__', *NEEDED):
-                shutil.copy(MACHINERY / 'lab' / f'{name}.py', where / 'lab')
             done = subprocess.run(
                 [str(where / 'vrdma-lab'), 'status'], text=True,
                 env={**os.environ, 'XDG_RUNTIME_DIR': str(runtime)},
@@ -239,17 +229,17 @@ class Installed(unittest.TestCase):
 
     def test_it_takes_what_packages_have_if_it_is_one(self):
         code = ('import sys; sys.path.insert(0, sys.argv[1]); '
-                'from lab.paths import INSTALLED; print(INSTALLED)')
+                'from guestkit.paths import INSTALLED; print(INSTALLED)')
         with tempfile.TemporaryDirectory(prefix='lab-') as base:
-            (Path(base) / 'lab').mkdir()
+            (Path(base) / 'guestkit').mkdir()
             for name in ('__init__', 'paths'):
-                shutil.copy(MACHINERY / 'lab' / f'{name}.py',
-                            Path(base) / 'lab')
+                shutil.copy(TOOL / 'guestkit' / f'{name}.py',
+                            Path(base) / 'guestkit')
             shutil.copy(TOP / 'VERSION', base)
             clean = {name: value for name, value in os.environ.items()
                      if name != 'BUILD_DIR'}
             for where, extra, expected in (
-                    (base, {}, True), (str(MACHINERY), {}, False),
+                    (base, {}, True), (str(TOOL), {}, False),
                     (base, {'BUILD_DIR': base}, False)):
                 done = subprocess.run(
                     [sys.executable, '-B', '-c', code, where], text=True,

@@ -14,10 +14,9 @@ import tap
 TOP = Path(__file__).resolve().parents[2]
 
 sys.dont_write_bytecode = True
-sys.path[:0] = [str(TOP / 'tools' / 'lab'), str(TOP / 'tests' / 'guest'),
-                str(TOP / 'tests' / 'guest' / 'guest')]
+sys.path.insert(0, str(TOP / 'tools' / 'lab'))
 
-import agent    # noqa: E402
+from guestkit.inside import agent    # noqa: E402
 from vrdma_lab import cli, session    # noqa: E402
 
 

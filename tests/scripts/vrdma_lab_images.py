@@ -26,11 +26,11 @@ import tap
 
 TOP = Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
-sys.path[:0] = [str(TOP / 'tools' / 'lab'), str(TOP / 'tests' / 'guest')]
+sys.path.insert(0, str(TOP / 'tools' / 'lab'))
 
-from lab import (agent, diskboot, diskread, disks, kernel,    # noqa: E402
-                 suites, vm)
-from lab.paths import LabError    # noqa: E402
+from guestkit import (agent, diskboot, diskread, disks,    # noqa: E402
+                      kernel, suites, vm)
+from guestkit.paths import LabError    # noqa: E402
 from vrdma_lab import client, confine, images, session    # noqa: E402
 
 RELEASE = '6.1.0-56-amd64'

@@ -19,9 +19,9 @@ import tap
 TOP = Path(__file__).resolve().parents[2]
 
 sys.dont_write_bytecode = True
-sys.path[:0] = [str(TOP / 'tools' / 'lab'), str(TOP / 'tests' / 'guest')]
+sys.path.insert(0, str(TOP / 'tools' / 'lab'))
 
-from lab.paths import LabError    # noqa: E402
+from guestkit.paths import LabError    # noqa: E402
 from vrdma_lab import cli, client, keeper, place    # noqa: E402
 from vrdma_lab.plan import Plan    # noqa: E402
 
@@ -215,7 +215,7 @@ class Squatters(unittest.TestCase):
 UP = """
 import os, sys, time
 from unittest import mock
-sys.path[:0] = sys.argv[1:3]
+sys.path.insert(0, sys.argv[1])
 from vrdma_lab import cli, keeper, place
 def boot(_):
     with open(place.base() / 'booting', 'w', encoding='ascii') as f:
@@ -256,7 +256,7 @@ class Boots(unittest.TestCase):
     def boot(self):
         """The process of up, whose keeper boots guests."""
         up = subprocess.Popen(
-            [sys.executable, '-B', '-c', UP, *sys.path[:2]], text=True,
+            [sys.executable, '-B', '-c', UP, sys.path[0]], text=True,
             stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
             # What a shell has put in the background ignores interrupts
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))

@@ -19,7 +19,8 @@ from unittest import mock
 import tap
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / 'guest'))
+TOP = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(TOP / 'tests' / 'guest'), str(TOP / 'tools' / 'lab')]
 
 from lab import main, runner, workers    # noqa: E402
 

@@ -5,8 +5,8 @@ client's a write."""
 import json
 import re
 
+from guestkit.adapter import address
 from lab import unpacked
-from lab.adapter import address
 from lab.programs import cm_exchange
 
 PORT = 7471

@@ -3,8 +3,8 @@
 with what it sent, in messages of 64 bytes to 1 MiB or to the MTU."""
 import re
 
+from guestkit.adapter import address
 from lab import unpacked
-from lab.adapter import address
 from lab.programs import exchange
 
 PORT = 47592    # fi_pingpong's own

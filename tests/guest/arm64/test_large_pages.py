@@ -3,9 +3,10 @@
 doorbells, or of a queue, is smaller than what a process can map."""
 import re
 
-from lab import driver, nvme, storage
-from lab.adapter import address
-from lab.arch import ARM64_16K, NATIVE
+from guestkit import driver
+from guestkit.adapter import address
+from guestkit.arch import ARM64_16K, NATIVE
+from lab import nvme, storage
 from lab.pair import Pair
 from test_programs import pingpong
 from test_verify import *    # pylint: disable=wildcard-import,unused-wildcard-import

@@ -3,7 +3,7 @@
 sets in the shadow of doorbells, it sets by exclusive loads and stores."""
 import re
 
-from lab.arch import ARM64_LLSC, NATIVE
+from guestkit.arch import ARM64_LLSC, NATIVE
 
 GUESTS = {'archs': (ARM64_LLSC, NATIVE), 'smp': 2}
 

@@ -5,8 +5,8 @@ release is missing, so these are looked for in the code."""
 import re
 import subprocess
 
-from lab import driver, kernel
-from lab.arch import ARM64
+from guestkit import driver, kernel
+from guestkit.arch import ARM64
 
 BARRIER, ACQUIRE, RELEASE = r'dmb\tish$', r'ldapr|ldar', 'stlr'
 TO_DEVICE = r'dmb\toshst$'

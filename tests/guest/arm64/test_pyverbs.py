@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """rdma-core's own tests, but for those of RDMA CM, in an arm64 guest."""
+from guestkit.arch import ARM64, NATIVE
 from lab import pyverbs
-from lab.arch import ARM64, NATIVE
 from test_pyverbs import PASSED
 
 GUESTS = {'archs': (ARM64, NATIVE), 'smp': 2}

@@ -3,7 +3,7 @@
 told of by status, and what passes by itself is survived."""
 import re
 
-from lab.adapter import address
+from guestkit.adapter import address
 from lab.faults import fault
 from lab.programs import exchange
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """NVMe-oF and NFS over RDMA: guest 1 has the data of guest 2, and one of them
 an adapter with faults. Both connect anew, and no byte is lost."""
+from guestkit.adapter import address
+from guestkit.paths import LabError
 from lab import nfs, nvme, storage
-from lab.adapter import address
 from lab.faults import fault
 from lab.pair import queues
-from lab.paths import LabError
 
 SECONDS = 180
 LATE = 400                      # ms

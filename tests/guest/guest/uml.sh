@@ -21,4 +21,4 @@ mount --bind "$root$logs/$(arg name)" $root/out
 # perftest looks up the clock of the processor
 mount --bind $root/out/cpuinfo $root/proc/cpuinfo
 ip link set vec0 name eth0
-exec chroot $root /bin/bash "$(dirname "$0")/init.sh"
+exec chroot $root /bin/bash "$(arg init)"

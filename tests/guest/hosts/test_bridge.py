@@ -3,8 +3,8 @@
 link with room for the path MTU of 4096."""
 import re
 
+from guestkit.adapter import address
 from lab import interop
-from lab.adapter import address
 from lab.hosts import HostedPair, settled
 from lab.verified import verified_traffic
 

@@ -3,8 +3,8 @@
 machine's own may lack, and rxe on the bridge of a host, as the page has it."""
 import shlex
 
+from guestkit.adapter import address
 from lab import unpacked
-from lab.adapter import address
 from lab.openvswitch import DAEMONS, PACKAGES, SCHEMA
 from lab.pages import listing
 from lab.programs import build_verify, exchange

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The command vrdma-lab on two hosts: its guests are on one network."""
-from lab.adapter import address
+from guestkit.adapter import address
 from lab.hostedlabs import HostedLabs, LabsBench
 
 PAIR, BENCH = HostedLabs, LabsBench

@@ -3,7 +3,7 @@
 1500 bytes, and so a path MTU of 1024."""
 import re
 
-from lab.adapter import address
+from guestkit.adapter import address
 from lab.hosts import HostedPair, settled
 from lab.verified import verified_traffic
 

@@ -11,9 +11,9 @@ import socket
 import stat
 import subprocess
 
-from lab import disks, kernel
-from lab.diskread import MODULES_MAX
-from lab.paths import STATE, firmware_dirs, qemu_binary
+from guestkit import disks, kernel
+from guestkit.diskread import MODULES_MAX
+from guestkit.paths import STATE, firmware_dirs, qemu_binary
 from lab.runner import Skip
 from lab.testimages import ImageLab
 from lab.userlab import UserBench

@@ -3,7 +3,7 @@
 import re
 import subprocess
 
-from lab import driver
+from guestkit import driver
 from lab.testimages import ImageLab, image
 from lab.userlab import UserBench, all_end
 

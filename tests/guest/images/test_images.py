@@ -3,8 +3,8 @@
 and two from the same of Debian 13."""
 import re
 
+from guestkit.disks import RELEASES
 from lab.capture import summary
-from lab.disks import RELEASES
 from lab.runner import Skip
 from lab.testimages import PROGRAMS, ImageLab
 from lab.userlab import UserBench, check_modprobe, check_privileges

@@ -1,31 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The guest lab: Debian guests on the QEMU built here, driven from the host.
+"""The machinery of guest tests. guestkit (tools/lab) boots the guests.
 
-paths      where things are
 places     where tests have their sources, and where results go
-arch       architectures of guests
-packages   Debian packages, fetched and unpacked without being installed
-kernel     guest kernels: vmlinux, modules, initramfs, header prefixes
-foreign    the root of guests of another architecture
-driver     building the guest's driver and provider
-agent      commands in a guest, and what they say
-vm         one QEMU process with its QMP and agent channels
 uml        User-mode Linux: a host with rxe
 nested     a guest of User-mode Linux, with a peer of its host
 qtests     the device's tests in a host with an RDMA device
 cannot     which of these cannot pass there, and why
-adapter    the NIC and the adapter of a guest, and its addresses
 pair       two guests on one link
 hosts      network namespaces as hosts, and guests on them
 openvswitch  Debian's Open vSwitch on such hosts
-hub        the network of guests that are more than two
 moving     guests that migrate
 image      the root of such guests
 hotplug    the adapter comes and goes
 verified   traffic that is verified while something happens
 lanes      traffic that goes on until it is told to end
 soak       trouble of all kinds amid traffic
-stack      an RDMA stack inside a guest: virtio-rdma or rxe
 builds     building the broken device, and rdma-core's libibverbs
 programs   building the lab's own program; running a server with a client
 perftest   the perftest matrix and its output formats
@@ -39,10 +28,6 @@ nvme, nfs, iser, srp  kernel users of RDMA: both ends of each
 scsi       the disk of the kernel's SCSI target
 pages      scripts and programs that pages of docs show
 libvirt    Debian's libvirt in session mode, and its guests
-disks      disk images, and what is in them
-diskread   the guest that reads them
-diskboot   guests that boot from these
-diskpackages  packages that such guests are to have
 userlab    the command vrdma-lab, as users call it
 testimages disk images for tests, and labs with them
 travel     what guests do while they migrate, in tests

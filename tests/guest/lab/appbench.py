@@ -10,10 +10,11 @@ import json
 import re
 import statistics
 
+from guestkit.adapter import address
+from guestkit.paths import LabError
+
 from . import mpi, unpacked
-from .adapter import address
 from .pair import Pair
-from .paths import LabError
 from .places import RESULTS
 from .programs import cm_exchange, exchange
 from .runner import Bench

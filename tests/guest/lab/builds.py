@@ -4,8 +4,9 @@ libibverbs of rdma-core."""
 import functools
 import shutil
 
-from . import driver, kernel
-from .paths import MODULES, STATE, TOP, state_lock
+from guestkit import driver, kernel
+from guestkit.paths import MODULES, STATE, TOP, state_lock
+
 from .places import GUEST_TESTS
 
 ABI = TOP / 'include' / 'standard-headers'

@@ -4,7 +4,8 @@ reason: what tests/guest/verbs/cannot.toml says, and what came of each."""
 import re
 import tomllib
 
-from .paths import LabError
+from guestkit.paths import LabError
+
 from .places import GUEST_TESTS
 
 TABLE = GUEST_TESTS / 'verbs' / 'cannot.toml'

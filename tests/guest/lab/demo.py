@@ -7,15 +7,16 @@ import re
 import time
 from pathlib import Path
 
+from guestkit.adapter import address
+from guestkit.agent import Result
+from guestkit.paths import LOGS, LabError
+from guestkit.stack import STACKS
+
 from . import nvme, perftest, storage, tcp
-from .adapter import address
-from .agent import Result
 from .capture import summary
 from .pair import Pair
-from .paths import LOGS, LabError
 from .places import RESULTS
 from .programs import cm_exchange, exchange
-from .stack import STACKS
 
 # virtio-rdma runs more iterations than rxe for the same time spent.
 FACTOR = {'rxe': 1, 'virtio-rdma': 4}

@@ -3,7 +3,7 @@
 import contextlib
 import time
 
-from .paths import LabError
+from guestkit.paths import LabError
 
 PATIENCE = 30
 

@@ -12,11 +12,12 @@ import re
 import statistics
 import subprocess
 
+from guestkit.paths import TOP, LabError
+from guestkit.stack import STACKS
+
 from . import calls, perftest
 from .pair import Pair
-from .paths import TOP, LabError
 from .programs import build
-from .stack import STACKS
 
 ROUNDS = 3
 RXE = 'rxe, stream'

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The command vrdma-lab on two hosts, whose bridges are one network; in the
 place of a Pair and of a Bench."""
-from .adapter import MTU
+from guestkit.adapter import MTU
+
 from .hosts import OVERHEAD, LinuxBridge, make_hosts
 from .userlab import UserLab
 

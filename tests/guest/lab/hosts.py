@@ -14,12 +14,13 @@ import subprocess
 import tempfile
 import time
 
+from guestkit.adapter import MTU, mac, net_up
+from guestkit.paths import LabError
+
 from . import unpacked
-from .adapter import MTU, mac, net_up
 from .moving import MovingVm, TwoMovingGuests
 from .pages import listing
 from .pair import functions
-from .paths import LabError
 from .runner import Skip
 
 PAGE = 'virtio-rdma-hosts'

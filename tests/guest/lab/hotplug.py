@@ -2,8 +2,9 @@
 """The adapter of a guest that has it in a port of its own comes and goes."""
 import time
 
+from guestkit.paths import LabError
+
 from . import wire
-from .paths import LabError
 
 DEVICE = {'driver': 'virtio-rdma-pci', 'id': 'rdma0', 'bus': 'rp0',
           'addr': '0'}

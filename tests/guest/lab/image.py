@@ -13,8 +13,10 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from . import kernel
-from .paths import INSIDE, MODULES, PROVIDER, STATE, LabError, provider_dir
+from guestkit import kernel
+from guestkit.paths import (INSIDE, MODULES, PROVIDER, STATE, LabError,
+                            provider_dir)
+
 from .places import GUEST_TESTS
 from .programs import build_hold, build_verify
 
@@ -171,9 +173,10 @@ def _fill(tree, made):
     for path in PROVIDER.glob('*virtio_rdma*'):
         (tree.program if path.suffix == '.so' else tree.file)(path)
     tree.file(MODULES / made.series / 'virtio_rdma.ko')
-    for path in (GUEST_TESTS / 'guest').iterdir():
-        if path.is_file():
-            tree.file(path)
+    for folder in INSIDE, GUEST_TESTS / 'guest':
+        for path in folder.iterdir():
+            if path.is_file():
+                tree.file(path)
     (tree.root / 'init').write_text(INIT)
     (tree.root / 'init').chmod(0o755)
 

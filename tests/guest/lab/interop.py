@@ -5,14 +5,15 @@ loss. Every cell of the table has to pass."""
 import re
 import time
 
+from guestkit.adapter import MTU, address
+from guestkit.paths import LOGS, LabError
+from guestkit.stack import STACKS
+
 from . import wire
-from .adapter import MTU, address
 from .pair import Pair
-from .paths import LOGS, LabError
 from .perftest import ROW
 from .programs import PORT, build_verify, cm_exchange, exchange
 from .runner import ACK_TIMEOUT, port_counters
-from .stack import STACKS
 
 OURS, RXE = 'virtio-rdma', 'rxe'
 # MTU of the NICs by path MTU.

@@ -2,8 +2,9 @@
 """iSER between two guests: the kernel's iSCSI target with a RAM disk, and
 Open-iSCSI, whose programs are unpacked but not installed: they would start a
 daemon on the machine."""
-from .packages import Apt, unpack
-from .paths import STATE, LabError, state_lock
+from guestkit.packages import Apt, unpack
+from guestkit.paths import STATE, LabError, state_lock
+
 from .scsi import DISK, TARGET, drop_disk, make_disk
 
 PACKAGES = ('open-iscsi', 'libopeniscsiusr', 'libisns0')

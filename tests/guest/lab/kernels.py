@@ -10,9 +10,9 @@ import shutil
 import subprocess
 import time
 
-from . import buildroot, driver, kernel, suites
-from .packages import unpack
-from .paths import STATE, LabError
+from guestkit import buildroot, driver, kernel, suites
+from guestkit.packages import unpack
+from guestkit.paths import STATE, LabError
 
 # What these say is of the machine, not of the driver.
 HARMLESS = re.compile('warning: (the compiler|pahole version) differs')

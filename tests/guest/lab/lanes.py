@@ -8,7 +8,7 @@ that is under way when a guest migrates gets no answer.
 import re
 import time
 
-from .paths import LabError
+from guestkit.paths import LabError
 
 STOP = '/run/lanes-stop'
 

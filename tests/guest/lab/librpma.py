@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Debian's librpma between two guests: a program writes, flushes and reads
 what a region of the other guest holds."""
+from guestkit.adapter import address
+from guestkit.paths import LabError
+
 from . import unpacked
-from .adapter import address
-from .paths import LabError
 from .places import GUEST_TESTS
 from .programs import build, cm_exchange
 

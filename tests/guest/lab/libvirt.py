@@ -14,14 +14,16 @@ import uuid
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
-from . import image, kernel, unpacked
-from .adapter import MTU, mac, net_up
-from .agent import Channel, Guest
+from guestkit import kernel
+from guestkit.adapter import MTU, mac, net_up
+from guestkit.agent import Channel, Guest
+from guestkit.paths import LOGS, LabError, firmware_dirs, qemu_binary
+from guestkit.vm import clock_parameters, command_line, end_of
+
+from . import image, unpacked
 from .hosts import OVERHEAD, LinuxBridge, make_hosts
 from .pages import listing
 from .pair import TwoGuests
-from .paths import LOGS, LabError, firmware_dirs, qemu_binary
-from .vm import clock_parameters, command_line, end_of
 
 PAGE, EXAMPLE = 'virtio-rdma-libvirt', 'guest1.xml'
 PACKAGES = ('libvirt-daemon', 'libvirt-daemon-driver-qemu', 'libvirt-clients')

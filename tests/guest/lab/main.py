@@ -3,13 +3,15 @@
 import argparse
 import os
 
-from . import (appbench, demo, driver, guestbench, interop, kernel, kernels,
-               migration, mrbench, pyverbs, qpbench, qtests, querybench, soak,
-               tcp, uml, verbsbench, wire, workers)
-from .arch import ARM64
-from .paths import LOGS, LabError, say
-from .stack import STACKS
-from .vm import Vm
+from guestkit import driver, kernel
+from guestkit.arch import ARM64
+from guestkit.paths import LOGS, LabError, say
+from guestkit.stack import STACKS
+from guestkit.vm import Vm
+
+from . import (appbench, demo, guestbench, interop, kernels, migration,
+               mrbench, pyverbs, qpbench, qtests, querybench, soak, tcp, uml,
+               verbsbench, wire, workers)
 
 # Directories of tests below tests/guest.
 SUITES = ('users', 'newer', 'verbs', 'applications', 'series', 'hosts',

@@ -16,8 +16,9 @@ import re
 import statistics
 import time
 
+from guestkit.paths import LOGS, LabError
+
 from .moving import MovingPair
-from .paths import LOGS, LabError
 from .places import RESULTS
 from .programs import build_hold
 from .runner import Bench

@@ -9,12 +9,13 @@ import shutil
 import tempfile
 import time
 
+from guestkit.adapter import backend, net_up
+from guestkit.hub import Hub, to_hub
+from guestkit.paths import LOGS, LabError
+from guestkit.vm import Vm
+
 from . import image, wire
-from .adapter import backend, net_up
-from .hub import Hub, to_hub
 from .pair import TwoGuests, functions
-from .paths import LOGS, LabError
-from .vm import Vm
 
 # Bytes per second
 UNLIMITED = 100 << 30

@@ -2,9 +2,10 @@
 """Open MPI of Debian over UCX: programs whose ranks are in both guests."""
 from contextlib import contextmanager
 
+from guestkit.adapter import address
+from guestkit.paths import LabError
+
 from . import unpacked
-from .adapter import address
-from .paths import LabError
 from .places import GUEST_TESTS
 from .programs import build
 from .ucx import SETTINGS

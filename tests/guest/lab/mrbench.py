@@ -3,7 +3,8 @@
 program of that host."""
 import os
 
-from .paths import BUILD, LOGS, TOP
+from guestkit.paths import BUILD, LOGS, TOP
+
 from .qtests import Qtests
 
 SCRIPT = TOP / 'scripts' / 'bench-verbs-mr.sh'

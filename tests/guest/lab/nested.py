@@ -2,14 +2,15 @@
 """A guest whose QEMU runs in User-mode Linux, which is its host."""
 import shlex
 
+from guestkit.adapter import MTU, address, mac, net_up
+from guestkit.agent import Channel
+from guestkit.paths import LOGS
+from guestkit.stack import Rxe
+from guestkit.vm import Vm
+
 from . import image
-from .adapter import MTU, address, mac, net_up
-from .agent import Channel
 from .pair import functions
-from .paths import LOGS
-from .stack import Rxe
 from .uml import Uml, wire
-from .vm import Vm
 
 # Guest RAM that the host may map once more
 RAM = '512M'

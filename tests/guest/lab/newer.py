@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Guests with Debian 13's kernel, for tests of what only that knows."""
-from . import driver
+from guestkit import driver
+from guestkit.paths import LabError
+
 from .pair import Pair
-from .paths import LabError
 from .runner import Skip
 
 SERIES = '6.12'

@@ -2,7 +2,7 @@
 """NVMe over RDMA between two guests: a RAM disk of one, a block device of
 the other. Everything goes through configfs and /dev/nvme-fabrics."""
 
-from .paths import LabError
+from guestkit.paths import LabError
 
 NQN = 'lab'
 PORT = 4420

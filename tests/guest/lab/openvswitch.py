@@ -11,10 +11,11 @@ import tempfile
 import time
 from pathlib import Path
 
+from guestkit.paths import LabError
+
 from . import unpacked
 from .hosts import BRIDGE, OVERHEAD, PAGE, UPLINK
 from .pages import listing
-from .paths import LabError
 
 PACKAGES = ('openvswitch-switch', 'openvswitch-common')
 DAEMONS = '/usr/lib/openvswitch-switch'

@@ -2,7 +2,7 @@
 """Pages of the documentation whose programs and scripts the tests run."""
 import re
 
-from .paths import TOP, LabError
+from guestkit.paths import TOP, LabError
 
 DEVICES = TOP / 'docs' / 'system' / 'devices'
 

@@ -5,11 +5,13 @@ import shutil
 import tempfile
 import time
 
-from . import adapter, wire
-from .adapter import backend, net_up
-from .arch import NATIVE
-from .paths import LabError
-from .vm import Vm, about_preference
+from guestkit import adapter
+from guestkit.adapter import backend, net_up
+from guestkit.arch import NATIVE
+from guestkit.paths import LabError
+from guestkit.vm import Vm, about_preference
+
+from . import wire
 
 
 def netdev(link, index, directory):

@@ -2,7 +2,8 @@
 """perftest: the matrix of runs and the programs' output formats."""
 import re
 
-from .adapter import address
+from guestkit.adapter import address
+
 from .programs import exchange
 
 BANDWIDTH = ('ib_send_bw', 'ib_write_bw', 'ib_read_bw')

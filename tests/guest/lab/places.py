@@ -2,7 +2,7 @@
 """Where tests of guests have their sources, and where results go."""
 from pathlib import Path
 
-from .paths import BUILD
+from guestkit.paths import BUILD
 
 GUEST_TESTS = Path(__file__).resolve().parent.parent
 RESULTS = BUILD / 'results'

@@ -3,9 +3,11 @@
 import os
 import subprocess
 
-from . import builds, foreign
-from .arch import NATIVE
-from .paths import PROVIDER, LabError
+from guestkit import foreign
+from guestkit.arch import NATIVE
+from guestkit.paths import PROVIDER, LabError
+
+from . import builds
 from .places import GUEST_TESTS
 
 PORT = 18515

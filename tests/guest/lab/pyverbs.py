@@ -14,16 +14,17 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from . import foreign
-from .adapter import net_up
-from .agent import GuestGone
-from .arch import NATIVE
-from .packages import Apt, unpack
+from guestkit import foreign
+from guestkit.adapter import net_up
+from guestkit.agent import GuestGone
+from guestkit.arch import NATIVE
+from guestkit.packages import Apt, unpack
+from guestkit.paths import LOGS, LabError, say
+from guestkit.stack import STACKS
+from guestkit.vm import Vm
+
 from .pair import functions
-from .paths import LOGS, LabError, say
 from .places import GUEST_TESTS, RESULTS
-from .stack import STACKS
-from .vm import Vm
 
 INSTALLED = Path('/usr/share/doc/rdma-core/tests')
 RUNNER = GUEST_TESTS / 'guest' / 'pyverbs_run.py'

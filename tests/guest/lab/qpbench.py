@@ -9,12 +9,13 @@ import re
 import statistics
 import time
 
+from guestkit.paths import LabError
+from guestkit.stack import VirtioRdma
+
 from .leaks import kernel_kib, resident_kib
 from .pair import Pair
-from .paths import LabError
 from .places import GUEST_TESTS
 from .programs import build
-from .stack import VirtioRdma
 
 COUNTS = (1, 16, 128, 1024, 4000)
 ROUNDS = 3

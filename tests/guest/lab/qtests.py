@@ -6,14 +6,15 @@ import re
 import shlex
 import time
 
-from .adapter import MTU, mac, net_up
+from guestkit.adapter import MTU, mac, net_up
+from guestkit.paths import LOGS, TOP, qemu_binary
+from guestkit.stack import STACKS
+from guestkit.vm import Vm
+
 from .cannot import RESULT, Cannot
 from .pair import functions
-from .paths import LOGS, TOP, qemu_binary
 from .pyverbs import NETDEV
-from .stack import STACKS
 from .uml import Uml, wire
-from .vm import Vm
 
 RUN_TESTS = TOP / 'scripts' / 'run-tests.py'
 # A variable that the fixtures of tests/qtest know

@@ -13,10 +13,11 @@ import tempfile
 import threading
 import time
 
+from guestkit.paths import LabError
+from guestkit.stack import VirtioRdma
+
 from .pair import Pair
-from .paths import LabError
 from .qpbench import Program
-from .stack import VirtioRdma
 
 COUNT = 1000
 ROUNDS = 3

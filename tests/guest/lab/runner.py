@@ -18,13 +18,14 @@ import re
 import time
 import traceback
 
+from guestkit.adapter import address, net_up
+from guestkit.agent import GuestGone
+from guestkit.paths import LabError
+from guestkit.stack import STACKS
+
 from . import wire
-from .adapter import address, net_up
-from .agent import GuestGone
 from .pair import Pair
-from .paths import LabError
 from .programs import build_verify, exchange
-from .stack import STACKS
 
 
 # Half a second: a guest may have to wait that long for a busy machine.

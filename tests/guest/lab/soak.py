@@ -15,11 +15,12 @@ import random
 import statistics
 import time
 
+from guestkit.adapter import address, mac
+from guestkit.paths import LOGS, LabError
+
 from . import hotplug, lanes
-from .adapter import address, mac
 from .leaks import kernel_kib, open_files, qemu_kib, resident_kib
 from .moving import MovingPair
-from .paths import LOGS, LabError
 from .runner import Bench, port_counters
 
 WARM_UP = 2             # cycles after which memory has to be flat

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """SRP between two guests: the kernel's target with a RAM disk."""
-from .paths import LabError
+from guestkit.paths import LabError
+
 from .scsi import DISK, TARGET, drop_disk, make_disk
 
 PORT = 5555

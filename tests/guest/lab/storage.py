@@ -3,7 +3,7 @@
 comes back."""
 import re
 
-from .paths import LabError
+from guestkit.paths import LabError
 
 DATA = '/run/data'
 # Block sizes and how many mebibytes each of them moves.

@@ -2,7 +2,8 @@
 """What the guests' virtio-net NICs do with TCP, by qperf."""
 import re
 
-from .adapter import address
+from guestkit.adapter import address
+
 from .programs import exchange
 
 NAME = 'TCP'

@@ -5,7 +5,8 @@ import os
 import shutil
 import subprocess
 
-from .paths import BUILD, TOP, LabError, say, state_lock
+from guestkit.paths import BUILD, TOP, LabError, say, state_lock
+
 from .runner import Skip
 from .userlab import UserLab
 

@@ -5,7 +5,8 @@ import os
 import re
 import time
 
-from .adapter import address
+from guestkit.adapter import address
+
 from .programs import wait_listening
 from .runner import Skip
 

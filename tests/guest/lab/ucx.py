@@ -2,8 +2,9 @@
 """UCX of Debian: a user of libibverbs that was written for adapters."""
 import re
 
+from guestkit.adapter import address
+
 from . import unpacked
-from .adapter import address
 from .programs import PORT, exchange
 
 PACKAGES = ('ucx-utils', 'libucx0')

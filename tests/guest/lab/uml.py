@@ -15,13 +15,14 @@ import socket
 import subprocess
 import tempfile
 
-from . import kernel, suites
-from .agent import Guest
-from .kernel import read_info, write_info
-from .packages import unpack
-from .paths import LOGS, STATE, LabError, say, state_lock
+from guestkit import kernel, suites
+from guestkit.agent import Guest
+from guestkit.kernel import read_info, write_info
+from guestkit.packages import unpack
+from guestkit.paths import INSIDE, LOGS, STATE, LabError, say, state_lock
+from guestkit.vm import die_with_parent
+
 from .places import GUEST_TESTS
-from .vm import die_with_parent
 
 CONFIG = GUEST_TESTS / 'uml' / 'config'
 KERNELS = STATE / 'uml'
@@ -170,6 +171,7 @@ class Uml(Guest):
             f'umid={self.name}', 'quiet', 'panic=-1',
             f'vec0:transport=fd,fd={self.link},mac={self.mac},'
             f'mtu={self.mtu},vec=0',
+            f'lab.init={INSIDE}/init.sh',
             f'lab.modules={self.kernel.modules}', f'lab.name={self.name}',
             f'lab.logs={LOGS}', 'lab.agent=/dev/ttyS0', *self.append.split()]
 

@@ -4,8 +4,9 @@ directory, and seen by a command in a guest as if they were installed there."""
 import re
 import shutil
 
-from .packages import Apt, fetch_set, unpack
-from .paths import STATE, state_lock
+from guestkit.packages import Apt, fetch_set, unpack
+from guestkit.paths import STATE, state_lock
+
 from .places import GUEST_TESTS
 from .runner import Skip
 

@@ -10,8 +10,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from . import kernel
-from .paths import BUILD, TOP, LabError, qemu_binary
+from guestkit import kernel
+from guestkit.paths import BUILD, TOP, LabError, qemu_binary
 
 COMMAND = TOP / 'tools' / 'lab' / 'vrdma-lab'
 

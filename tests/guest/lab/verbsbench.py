@@ -16,14 +16,15 @@ import statistics
 import time
 from contextlib import contextmanager
 
+from guestkit.adapter import address
+from guestkit.paths import LabError
+from guestkit.stack import Rxe, VirtioRdma
+
 from . import perftest
-from .adapter import address
 from .demo import number
 from .nested import NestedPair, on_rxe
-from .paths import LabError
 from .places import RESULTS
 from .programs import exchange
-from .stack import Rxe, VirtioRdma
 
 ROUNDS = 3
 PINGPONG = 'ibv_rc_pingpong 64 B'

@@ -3,7 +3,7 @@
 pairs of guests that do not say so themselves."""
 import os
 
-from .paths import LabError
+from guestkit.paths import LabError
 
 # shm: by shared memory, whatever the link is
 WIRES = ('stream', 'dgram', 'shm')

@@ -11,11 +11,12 @@ import re
 import time
 from multiprocessing.connection import wait
 
+from guestkit.paths import LOGS
+from guestkit.vm import die_with_parent
+
 from . import wire
-from .paths import LOGS
 from .places import GUEST_TESTS
 from .runner import Runner, Tests
-from .vm import die_with_parent
 
 # More pairs need more memory than a machine is sure to have.
 MOST = 4

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A kernel that knows FLUSH on adapters that do not offer it."""
+from guestkit.adapter import address
 from lab import newer, nvme, storage
-from lab.adapter import address
 
 PAIR = newer.pair
 GUESTS = {'options': lambda index: 'flush=off'}

@@ -6,8 +6,8 @@ programs, oldest series first: `make check-series` sets it.
 import os
 import subprocess
 
+from guestkit.paths import LabError
 from lab.moving import MovingPair
-from lab.paths import LabError
 from lab.travel import perftest_while, rping_while, verify_while
 
 QEMUS = os.environ.get('QEMUS', '').split()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Users in the kernel, with work requests under way, on a device that needs a
 reset: they let go of it."""
+from guestkit.adapter import address
 from lab import nvme
-from lab.adapter import address
 from lab.dead import DRIVER, break_control_queue, virtio_name
 
 GUESTS = {'smp': 2}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """iSER: ib_isert in guest 2, ib_iser and Open-iSCSI in guest 1."""
+from guestkit.adapter import address
 from lab import iser, storage
-from lab.adapter import address
 
 
 def test_a_disk(bench):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """NFS over RDMA: the server in guest 2, the client in guest 1."""
+from guestkit.adapter import address
 from lab import nfs, storage
-from lab.adapter import address
 
 GUESTS = {}
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Kernel users in a guest whose adapter has no fast registration: who serves
 does not need it, who connects says that it is missing."""
+from guestkit.adapter import address
+from guestkit.paths import LabError
 from lab import nfs, nvme, storage
-from lab.adapter import address
-from lab.paths import LabError
 
 GUESTS = {'smp': 2,
           'options': lambda index: 'mem-mgt=off' if index == 1 else ''}

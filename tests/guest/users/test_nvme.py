@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """NVMe over RDMA: nvmet-rdma in guest 2, nvme-rdma in guest 1."""
+from guestkit.adapter import address
 from lab import nvme, storage
-from lab.adapter import address
 
 GUESTS = {'smp': 2}
 

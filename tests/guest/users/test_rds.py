@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """RDS: sockets of both guests."""
-from lab.adapter import address
+from guestkit.adapter import address
 from lab.places import GUEST_TESTS
 
 ECHO = f'/usr/bin/python3 {GUEST_TESTS}/guest/rds_echo.py'

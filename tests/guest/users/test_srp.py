@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """SRP: ib_srpt in guest 2, ib_srp in guest 1."""
+from guestkit.adapter import address
 from lab import srp, storage
-from lab.adapter import address
 
 # With an SRQ, ib_srpt gives back a cache for receives that it never had, and
 # warns once (since Linux 6.11 and its backports), maybe some time later.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """RDMA CM of a nested guest whose host has no connection manager of its own:
 QP 1 by rdma-verbs. Guest 1 is the nested one."""
-from lab.adapter import address
+from guestkit.adapter import address
 from lab.nested import NestedPair, on_rxe
 from lab.programs import cm_exchange
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Guest 1 is in User-mode Linux, and has its rxe by rdma-verbs. Guest 2 has
 virtio-rdma with an engine of its own."""
-from lab.adapter import address
+from guestkit.adapter import address
+from guestkit.paths import qemu_binary
 from lab.nested import NestedPair, on_rxe
-from lab.paths import qemu_binary
 
 PAIR = NestedPair
 GUESTS = {'devices': on_rxe}

@@ -16,6 +16,5 @@ client    a connection to the keeper, and what it says on a terminal
 cli       the command line
 
 A lab is up as long as its keeper runs: guests and hub end when it does.
-Machinery that the project's own tests use as well is in the package `lab`
-(tests/guest/lab).
+The package guestkit boots the guests, for tests of the project as well.
 """

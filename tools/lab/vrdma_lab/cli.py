@@ -10,9 +10,9 @@ import socket
 import sys
 import time
 
-from lab.paths import LabError, say
-from lab.stack import STACKS
-from lab.vm import about_preference
+from guestkit.paths import LabError, say
+from guestkit.stack import STACKS
+from guestkit.vm import about_preference
 
 from . import client, images
 from .keeper import keep

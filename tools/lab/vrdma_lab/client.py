@@ -9,7 +9,7 @@ import termios
 import threading
 import tty
 
-from lab.paths import LabError, say
+from guestkit.paths import LabError, say
 
 from .session import Wire
 

@@ -14,7 +14,7 @@ import platform
 import stat
 import struct
 
-from lab.paths import LabError
+from guestkit.paths import LabError
 
 _PR_GET_SECCOMP, _PR_SET_SECCOMP, _PR_CAPBSET_DROP = 21, 22, 24
 _PR_SET_NO_NEW_PRIVS = 38

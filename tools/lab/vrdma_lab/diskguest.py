@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A guest of a lab that boots from a disk image."""
-from lab.agent import BOOT_TIMEOUT
-from lab.diskboot import PLACE
-from lab.paths import LabError
-from lab.stack import CORE_MODULES, Rxe, VirtioRdma, insmod_by_modprobe
+from guestkit.agent import BOOT_TIMEOUT
+from guestkit.diskboot import PLACE
+from guestkit.paths import LabError
+from guestkit.stack import CORE_MODULES, Rxe, VirtioRdma, insmod_by_modprobe
 
 from .guests import LabGuest
 

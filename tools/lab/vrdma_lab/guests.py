@@ -8,11 +8,11 @@ import signal
 import socket
 import threading
 
-from lab.adapter import address, backend, functions, net_up
-from lab.agent import BOOT_TIMEOUT, COMPLAINT
-from lab.paths import LabError
-from lab.stack import IPV4_GID, STACKS
-from lab.vm import Vm, read_log
+from guestkit.adapter import address, backend, functions, net_up
+from guestkit.agent import BOOT_TIMEOUT, COMPLAINT
+from guestkit.paths import LabError
+from guestkit.stack import IPV4_GID, STACKS
+from guestkit.vm import Vm, read_log
 
 from . import confine, installed
 from .session import Past

@@ -4,9 +4,9 @@ they need of this machine, and how they boot."""
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab import diskboot, diskpackages, disks, kernel
-from lab.disks import Disk
-from lab.paths import (INSTALLED, MODULES, PROVIDER, LabError, provider_dir)
+from guestkit import diskboot, diskpackages, disks, kernel
+from guestkit.disks import Disk
+from guestkit.paths import INSTALLED, MODULES, PROVIDER, LabError, provider_dir
 
 from . import installed
 

@@ -5,9 +5,9 @@ provider."""
 import re
 from pathlib import Path
 
-from lab import kernel
-from lab.paths import LabError
-from lab.stack import CORE_MODULES, VirtioRdma
+from guestkit import kernel
+from guestkit.paths import LabError
+from guestkit.stack import CORE_MODULES, VirtioRdma
 
 ROOT = Path('/')
 MODULE = 'virtio_rdma'

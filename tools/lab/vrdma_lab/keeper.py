@@ -14,8 +14,8 @@ import traceback
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
-from lab.kernel import prepared
-from lab.paths import LabError
+from guestkit.kernel import prepared
+from guestkit.paths import LabError
 
 from . import images, installed
 from .diskguest import DiskGuest

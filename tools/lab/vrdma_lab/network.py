@@ -11,11 +11,11 @@ import os
 import re
 import socket
 
-from lab.adapter import mac
-from lab.agent import GuestGone
-from lab.hub import Hub
-from lab.paths import LabError
-from lab.vm import prefer_threads
+from guestkit.adapter import mac
+from guestkit.agent import GuestGone
+from guestkit.hub import Hub
+from guestkit.paths import LabError
+from guestkit.vm import prefer_threads
 
 from . import taps
 

@@ -19,7 +19,7 @@ import stat
 import tempfile
 from pathlib import Path
 
-from lab.paths import LabError
+from guestkit.paths import LabError
 
 # Addresses of Unix sockets have 107 bytes, names in the directory up to 24
 LONGEST = 80

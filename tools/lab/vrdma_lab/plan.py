@@ -5,10 +5,10 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lab import kernel
-from lab.adapter import MTU
-from lab.paths import (INSTALLED, MODULES, PROVIDER, LabError, firmware_dirs,
-                       provider_dir, qemu_binary)
+from guestkit import kernel
+from guestkit.adapter import MTU
+from guestkit.paths import (INSTALLED, MODULES, PROVIDER, LabError,
+                            firmware_dirs, provider_dir, qemu_binary)
 
 from . import confine, images, installed, taps
 

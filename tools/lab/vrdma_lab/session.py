@@ -11,8 +11,8 @@ import signal
 import threading
 import time
 
-from lab.agent import GuestGone
-from lab.paths import LabError
+from guestkit.agent import GuestGone
+from guestkit.paths import LabError
 
 TIMED_OUT = 124         # as timeout(1) has it
 CANNOT = 125

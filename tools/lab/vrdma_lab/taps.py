@@ -10,7 +10,7 @@ import os
 import socket
 import struct
 
-from lab.paths import LabError
+from guestkit.paths import LabError
 
 TUN = '/dev/net/tun'
 TUNSETIFF = 0x400454ca

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Where the lab finds and keeps its files.
+"""Where sources of guests are, and where the results are kept.
 
 The build directory is BUILD_DIR from the environment, or build/ at the top
 of the source tree. Files of Debian packages are not built: a file VERSION
@@ -14,11 +14,12 @@ import sys
 from contextlib import contextmanager
 from pathlib import Path
 
-HOME = Path(__file__).resolve().parent.parent
+HERE = Path(__file__).resolve().parent
+HOME = HERE.parent
 INSTALLED = (HOME / 'VERSION').is_file() and not os.environ.get('BUILD_DIR')
 TOP = HOME if INSTALLED else HOME.parent.parent
 # What runs inside guests
-INSIDE = HOME / 'guest'
+INSIDE = HERE / 'inside'
 CACHE = Path(os.environ.get('XDG_CACHE_HOME') or
              os.path.expanduser('~/.cache')) / 'vrdma-lab'
 BUILD = Path(os.environ.get('BUILD_DIR') or

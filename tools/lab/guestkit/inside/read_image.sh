@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # Reads the disk image /dev/vda, in a guest that has nothing of the host: the
-# rest of the script /init of its initramfs (lab/diskread.py). What it finds
-# goes to the disk /dev/vdb as records, each a line "SIZE NAME" and so many
-# bytes: os-release, status (what dpkg has installed), vmlinuz (the newest
+# rest of the script /init of its initramfs (guestkit/diskread.py). What it
+# finds goes to the disk /dev/vdb as records, each a line "SIZE NAME" and so
+# many bytes: os-release, status (what dpkg has installed), vmlinuz (the newest
 # kernel), each module that an initramfs needs for the root, in order, facts,
 # and the end. A record "error" says what could not be done.
 #

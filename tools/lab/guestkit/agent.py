@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The host's end of a guest's agent (guest/agent.py): commands that run in
+"""The host's end of a guest's agent (inside/agent.py): commands that run in
 the guest, and what they say."""
 import contextlib
 import itertools
