@@ -105,7 +105,7 @@ run "calls and includes go down" "$PYTHON" scripts/call-graph.py --check
 mapfile -t names < <(shell_scripts)
 run "shellcheck" shellcheck --external-sources "${names[@]}"
 
-mapfile -t names < <(of_kind '\.py$|^tests/guest/run$|^tools/lab/vrdma-lab$')
+mapfile -t names < <(of_kind '\.py$|^tests/guest/run$|^tools/lab/[a-z-]+$')
 # Not every machine has what the guests import, and C modules tell no names
 run "pylint" "$PYTHON" -m pylint --rcfile scripts/pylintrc \
     --disable import-error,no-name-in-module "${names[@]}"

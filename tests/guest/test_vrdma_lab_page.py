@@ -42,7 +42,7 @@ def test_up_says_what_makes_what_is_missing(bench):
     for changes, words, text in (
             ({'QEMU': str(nothing)}, (), 'make'),
             ({'BUILD_DIR': str(nothing), 'QEMU': qemu}, (), 'make guest'),
-            ({}, ('--kernel', '5.10'), 'tests/guest/run setup 5.10'),
+            ({}, ('--kernel', '5.10'), 'make guest SERIES=5.10'),
             ({}, ('--share', 'missing'), 'no such directory'),
             ({}, ('--stack', 'rxe', '--wire', 'shm'), '--wire shm is for')):
         before = dict(lab.environment)

@@ -107,6 +107,9 @@ class Bridges(unittest.TestCase):
             self.assertEqual(int(mac[:2], 16) & 3, 2, mac)
 
 
+PROGRAMS = {'tools/lab/vrdma-lab', 'tools/lab/setup-guest'}
+
+
 def files_of_tool():
     """The files of the command, as paths in the source tree."""
     return {path.relative_to(TOP).as_posix() for path in TOOL.rglob('*')
@@ -200,9 +203,14 @@ class Installed(unittest.TestCase):
     def test_it_imports_only_its_packages_and_pythons(self):
         ours = {'guestkit', 'vrdma_lab'}
         for name in files_of_tool():
-            if name.endswith('.py') or name == 'tools/lab/vrdma-lab':
+            if name.endswith('.py') or name in PROGRAMS:
                 self.assertLessEqual(imported(TOP / name),
                                      ours | sys.stdlib_module_names, name)
+
+    def test_it_names_no_file_of_tests(self):
+        for name in files_of_tool():
+            text = (TOP / name).read_text(encoding='utf-8')
+            self.assertNotRegex(text, r"\btests/|'tests'", name)
 
     def test_its_package_has_all_files_of_it(self):
         rules = (TOP / 'packaging/debian/rules').read_text(encoding='utf-8')
@@ -211,7 +219,8 @@ class Installed(unittest.TestCase):
                            rules + manuals.read_text(encoding='utf-8'))
         taken = {path.relative_to(TOP).as_posix()
                  for pattern in named for path in TOP.glob(pattern)}
-        self.assertEqual(taken, files_of_tool())
+        # For source trees alone
+        self.assertEqual(taken, files_of_tool() - {'tools/lab/setup-guest'})
 
     def test_it_runs_without_the_source_tree(self):
         with tempfile.TemporaryDirectory(prefix='lab-') as base:

@@ -18,12 +18,6 @@ SUITES = ('users', 'newer', 'verbs', 'applications', 'series', 'hosts',
           'libvirt', 'arm64', 'faults', 'images')
 
 
-def do_setup(args):
-    for series in args.series or [None]:
-        driver.prepare(series)
-    return 0
-
-
 def do_headers(args):
     print(kernel.headers(args.series))
     return 0
@@ -151,13 +145,6 @@ def parser():
         prog='tests/guest/run',
         description='Real Debian guests on the QEMU built here.')
     commands = top.add_subparsers(dest='command', required=True)
-    setup = commands.add_parser(
-        'setup', help='prepare the guest kernel, the driver for it and the '
-                      'provider')
-    setup.add_argument('series', nargs='*',
-                       help='kernel series such as 6.1 (default: that of '
-                            "the machine's own suite)")
-    setup.set_defaults(do=do_setup)
     headers = commands.add_parser(
         'headers', help='print a directory to build modules against')
     headers.add_argument('series')

@@ -72,9 +72,8 @@ def choose_kernel(series):
     series = series or kernel.DEFAULT or kernel.machine_series()
     if not kernel.prepared(series):
         raise LabError(f'no guest kernel {series} has been made ready: run '
-                       f'"make guest" for that of this machine, or '
-                       f'"tests/guest/run setup {series}", in the source '
-                       'tree of virtio-rdma')
+                       f'"make guest SERIES={series}" in the source tree of '
+                       'virtio-rdma')
     return series
 
 
@@ -99,8 +98,8 @@ def _check_built(plan):
     if not module.exists() or \
             not list(PROVIDER.glob('libvirtio_rdma-rdmav*.so')):
         raise LabError(f'no driver for Linux {plan.series}, or no provider: '
-                       'run "make guest", or "tests/guest/run setup '
-                       f'{plan.series}", in the source tree of virtio-rdma')
+                       f'run "make guest SERIES={plan.series}" in the source '
+                       'tree of virtio-rdma')
 
 
 def check_network(plan):
