@@ -120,6 +120,9 @@ judged() { # WHAT: all that checkpatch prints but its sums is a complaint
     ! grep -v '^total: 0 errors, 0 warnings' "$out" || complain "$1"
 }
 
+# Modules for a guest's kernel follow the kernel's style
+broken=tests/guest/programs/broken
+
 echo "== checkpatch, QEMU's rules"
 checkpatch=$QEMU_TREE/scripts/checkpatch.pl
 if [ ! -f "$checkpatch" ]; then
@@ -128,7 +131,7 @@ else
     # The guest side follows the kernel's style; checkpatch takes every file
     # of standard-headers for an import from Linux
     of_kind '\.[ch]$' |
-        grep -vE '^(guest|tests/guest/broken|include/standard-headers)/' |
+        grep -vE "^(guest|$broken|include/standard-headers)/" |
         xargs -d '\n' -n 8 -P "$(nproc)" \
             perl "$checkpatch" --no-tree --terse --quiet -f > "$out" 2>&1
     judged checkpatch
@@ -148,7 +151,7 @@ judge_guest() { # REGEX OPTIONS...
 if [ ! -f "$checkpatch" ]; then
     skip "$QEMU_TREE has no U-Boot"
 else
-    judge_guest '^(guest/linux|tests/guest/broken)/.*\.[ch]$' --strict \
+    judge_guest "^(guest/linux|$broken)/.*\.[ch]\$" --strict \
         --ignore MACRO_ARG_REUSE
     # rdma-core has positive error numbers and its own licence line
     judge_guest '^guest/rdma-core/.*\.[ch]$' \

@@ -2,7 +2,7 @@
 """The driver with a device that does wrong, beside one that does right: it may
 not crash, wait for ever nor keep anything, and has to say what is wrong.
 
-The device is a module of the guest, tests/guest/broken, with a user in the
+The device is a module of the guest, programs/broken, with a user in the
 kernel that posts work requests to it."""
 import os
 import re

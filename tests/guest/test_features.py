@@ -6,11 +6,11 @@ import time
 from guestkit.adapter import address
 from lab import pyverbs
 from lab.pair import queues
-from lab.places import GUEST_TESTS
-from lab.programs import build_no_syscalls, build_objects, cm_exchange
+from lab.places import PROGRAMS
+from lab.programs import build_objects, build_self_qp, cm_exchange
 from lab.runner import Skip
 
-CHECK = GUEST_TESTS / 'guest' / 'verbs_check.py'
+CHECK = PROGRAMS / 'verbs_check.py'
 
 
 def check(bench, name, gid=None):
@@ -38,7 +38,7 @@ def test_posting_polling_and_arming_take_no_system_call(bench):
     if queues():
         raise Skip('with virtqueues each of them takes one')
     vm = bench.one
-    result = vm.run(f'{build_no_syscalls()} '
+    result = vm.run(f'{build_self_qp("no_syscalls")} '
                     f'{bench.where(vm, "{} {}")}', 60)
     assert result.ok, str(result)
 

@@ -3,11 +3,9 @@
 import os
 
 from lab.pair import queues
-from lab.places import GUEST_TESTS
-from lab.programs import build
+from lab.programs import build_self_qp
 from lab.runner import Skip
 
-SOURCES = ('qp_rates.c', 'self_qp.c', 'self_qp.h')
 # `make check-scale` sets FULL: of fewer writes than these, the one that nobody
 # sees is often not one
 ALONE = 1500000 if os.environ.get('FULL') else 400000
@@ -37,7 +35,7 @@ def test_ud_datagrams(bench):
 def test_writes_that_are_alone_are_all_seen(bench):
     if bench.stack == 'rxe' or queues():
         raise Skip('for queues that the device looks at by itself')
-    binary = build('qp_rates', [GUEST_TESTS / name for name in SOURCES])
+    binary = build_self_qp('qp_rates')
     where = bench.where(bench.one, '-d {} -g {}')
     said = bench.one.must(f'yes | timeout 300 {binary} {where} -n 100000 '
                           f'-a {ALONE} 128', timeout=320)

@@ -4,7 +4,7 @@ import time
 
 from guestkit.adapter import net_up
 from guestkit.paths import LabError
-from lab.places import GUEST_TESTS
+from lab.places import PROGRAMS
 from lab.runner import Skip, ends_guests, port_counters
 
 # MiB of memory that the next kernel fills, out of 2048, and the seconds that
@@ -27,7 +27,7 @@ def next_kernel(vm, peer):
     """Have the guest's kernel replaced by a new copy of it. The peer stands
     still while that boots, so that it has a processor for itself."""
     image = vm.kernel.root / 'boot' / f'vmlinuz-{vm.kernel.release}'
-    vm.spawn(f'{GUEST_TESTS}/guest/kexec.py {image} {vm.kernel.initramfs}')
+    vm.spawn(f'{PROGRAMS}/kexec.py {image} {vm.kernel.initramfs}')
     end = time.monotonic() + NEXT_BOOT_TIMEOUT
     while 'DRIVER_OK' in status(vm):
         assert time.monotonic() < end, f'{vm.name} keeps its kernel'

@@ -5,12 +5,10 @@ import time
 
 from guestkit.adapter import address
 from lab.pair import queues
-from lab.places import GUEST_TESTS
-from lab.programs import build
+from lab.programs import build_self_qp
 from lab.runner import Skip
 
 SECONDS = 60
-SOURCES = ('qp_rates.c', 'self_qp.c', 'self_qp.h')
 FEW, MANY = 12, 1000
 MESSAGES = 40000
 FOR_LONG = 100000000
@@ -39,7 +37,7 @@ class QueuePairs:
 
     def __init__(self, bench, count, messages):
         self.bench, self.vm = bench, bench.one
-        binary = build('qp_rates', [GUEST_TESTS / name for name in SOURCES])
+        binary = build_self_qp('qp_rates')
         self.vm.must(f'rm -f {GO}; mkfifo {GO}')
         where = bench.where(bench.one, '-d {} -g {}')
         self.job = self.vm.spawn(

@@ -6,8 +6,7 @@ import re
 
 from guestkit.adapter import address
 from lab.leaks import Watch
-from lab.places import GUEST_TESTS
-from lab.programs import build, cm_exchange, run_case
+from lab.programs import build_self_qp, cm_exchange, run_case
 
 FULL = bool(os.environ.get('FULL'))
 # TCG keeps a node on the heap for each block that it has translated, until
@@ -39,8 +38,7 @@ def test_one_hundred_queue_pairs_deliver_intact(bench):
 
 
 def test_as_many_objects_as_the_device_has(bench):
-    binary = build('many_objects', [GUEST_TESTS / name for name in (
-        'many_objects.c', 'self_qp.c', 'self_qp.h')])
+    binary = build_self_qp('many_objects')
     before = bench.resources()
     most = '' if FULL else '-m 1000'
     watch = None

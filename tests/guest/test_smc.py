@@ -4,9 +4,9 @@ connected them."""
 import re
 
 from guestkit.adapter import address
-from lab.places import GUEST_TESTS
+from lab.places import PROGRAMS
 
-ECHO = f'/usr/bin/python3 -B {GUEST_TESTS}/guest/smc_echo.py'
+ECHO = f'/usr/bin/python3 -B {PROGRAMS}/smc_echo.py'
 CONNECTIONS = 4
 # What smc_echo.py sends on each connection, each way.
 BYTES = 4 << 20

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Datagram link, two processors in each guest."""
-from lab.places import GUEST_TESTS
+from lab.places import PROGRAMS
 from lab.programs import build_old_provider, exchange
 
 GUESTS = {'link': 'dgram', 'smp': 2}
@@ -39,4 +39,4 @@ def test_own_loopback_on_two_processors(bench):
 
 
 def test_a_memory_map_that_changes_while_a_device_is_read(bench):
-    bench.one.must(f'{GUEST_TESTS}/guest/memory_map.py', timeout=60)
+    bench.one.must(f'{PROGRAMS}/memory_map.py', timeout=60)

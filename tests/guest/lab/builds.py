@@ -7,7 +7,7 @@ import shutil
 from guestkit import driver, kernel
 from guestkit.paths import MODULES, STATE, TOP, state_lock
 
-from .places import GUEST_TESTS
+from .places import PROGRAMS
 
 ABI = TOP / 'include' / 'standard-headers'
 
@@ -20,7 +20,7 @@ def broken_device(series):
     inside = kernel.builder(series)
     build = STATE / 'broken' / series
     with state_lock():
-        shutil.copytree(GUEST_TESTS / 'broken', build, dirs_exist_ok=True)
+        shutil.copytree(PROGRAMS / 'broken', build, dirs_exist_ok=True)
         shutil.copytree(ABI, build / 'include', dirs_exist_ok=True)
         driver.run_logged(
             'the broken device', STATE / f'broken-{series}.log',

@@ -17,10 +17,10 @@ from guestkit import kernel
 from guestkit.paths import (INSIDE, MODULES, PROVIDER, STATE, LabError,
                             provider_dir)
 
-from .places import GUEST_TESTS
+from .places import PROGRAMS
 from .programs import build_hold, build_verify
 
-PROGRAMS = '''bash sh busybox cat chmod cmp cp cut date dd dmesg echo env
+HOST_PROGRAMS = '''bash sh busybox cat chmod cmp cp cut date dd dmesg echo env
  false grep head hostname ip kill ls ln mkdir modprobe insmod rmmod lsmod
  mount umount printf ps rdma rm rmdir sed seq sha256sum sleep stdbuf sysctl
  tail test timeout touch true uname wc ibv_devinfo ibv_rc_pingpong
@@ -153,7 +153,7 @@ def _fill(tree, made):
     for name in ('dev', 'proc', 'sys', 'run', 'out', 'root',
                  'etc/libibverbs.d'):
         (tree.root / name).mkdir(exist_ok=True)
-    for name in PROGRAMS:
+    for name in HOST_PROGRAMS:
         tree.program(_find(name))
     for path in ('/etc/ld.so.cache', '/etc/passwd', '/etc/group',
                  '/etc/nsswitch.conf', '/etc/libibverbs.d/rxe.driver'):
@@ -173,10 +173,9 @@ def _fill(tree, made):
     for path in PROVIDER.glob('*virtio_rdma*'):
         (tree.program if path.suffix == '.so' else tree.file)(path)
     tree.file(MODULES / made.series / 'virtio_rdma.ko')
-    for folder in INSIDE, GUEST_TESTS / 'guest':
-        for path in folder.iterdir():
-            if path.is_file():
-                tree.file(path)
+    for folder in INSIDE, PROGRAMS:
+        for path in (*folder.glob('*.py'), *folder.glob('*.sh')):
+            tree.file(path)
     (tree.root / 'init').write_text(INIT)
     (tree.root / 'init').chmod(0o755)
 

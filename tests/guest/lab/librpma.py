@@ -5,7 +5,7 @@ from guestkit.adapter import address
 from guestkit.paths import LabError
 
 from . import unpacked
-from .places import GUEST_TESTS
+from .places import PROGRAMS
 from .programs import build, cm_exchange
 
 
@@ -14,7 +14,7 @@ def _command():
     found = sorted(root.glob('usr/lib/*/librpma.so'))
     if not found:
         raise LabError(f'no librpma below {root}')
-    binary = build('rpma_verify', [GUEST_TESTS / 'rpma' / 'rpma_verify.c'],
+    binary = build('rpma_verify', [PROGRAMS / 'rpma_verify.c'],
                    f'-I{root}/usr/include', f'-L{found[0].parent}', '-lrpma')
     return f'{unpacked.inside(root)} {binary}'
 

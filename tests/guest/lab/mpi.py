@@ -6,11 +6,11 @@ from guestkit.adapter import address
 from guestkit.paths import LabError
 
 from . import unpacked
-from .places import GUEST_TESTS
+from .places import PROGRAMS
 from .programs import build
 from .ucx import SETTINGS
 
-SHELL = GUEST_TESTS / 'guest' / 'far_shell.sh'
+SHELL = PROGRAMS / 'far_shell.sh'
 SHELL_PORT = 2222
 
 # Debian has Open MPI leave UCX alone unless it is asked for. Ranks that poll
@@ -31,7 +31,7 @@ def build_verify():
     if not found:
         raise LabError(f'no mpi.h below {tree()}')
     libraries = found[0].parents[2]
-    return build('mpi_verify', [GUEST_TESTS / 'mpi' / 'mpi_verify.c'],
+    return build('mpi_verify', [PROGRAMS / 'mpi_verify.c'],
                  f'-I{found[0].parent}', f'-L{libraries}/openmpi/lib',
                  f'-Wl,-rpath-link,{libraries}', '-lmpi')
 

@@ -5,4 +5,6 @@ from pathlib import Path
 from guestkit.paths import BUILD
 
 GUEST_TESTS = Path(__file__).resolve().parent.parent
+# Programs and modules that run in guests
+PROGRAMS = GUEST_TESTS / 'programs'
 RESULTS = BUILD / 'results'

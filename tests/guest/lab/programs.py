@@ -8,7 +8,7 @@ from guestkit.arch import NATIVE
 from guestkit.paths import PROVIDER, LabError
 
 from . import builds
-from .places import GUEST_TESTS
+from .places import PROGRAMS
 
 PORT = 18515
 
@@ -101,43 +101,42 @@ def build(name, sources, *options, arch=NATIVE):
     return binary
 
 
+def build_folder(name, *options, arch=NATIVE):
+    """The program rdma_NAME, of the sources in a folder."""
+    return build(f'rdma_{name}', sorted(PROGRAMS.glob(f'{name}/*.[ch]')),
+                 *options, arch=arch)
+
+
 def build_verify(arch=NATIVE):
-    return build('rdma_verify', sorted(GUEST_TESTS.glob('rdma_*.[ch]')),
-                 arch=arch)
-
-
-def build_hold():
-    return build('hold_region', [GUEST_TESTS / 'hold_region.c'])
-
-
-def build_old_provider():
-    return build('no_doorbells.so', [GUEST_TESTS / 'no_doorbells.c'],
-                 '-shared', '-fPIC', '-ldl')
-
-
-def build_no_syscalls():
-    return build('no_syscalls', [GUEST_TESTS / name for name in (
-        'no_syscalls.c', 'self_qp.c', 'self_qp.h')])
-
-
-def build_dma_buffers():
-    return build('dma_buffers', [GUEST_TESTS / name for name in (
-        'dma_buffers.c', 'self_qp.c', 'self_qp.h')])
+    return build_folder('verify', arch=arch)
 
 
 def build_objects():
-    return build('rdma_objects', sorted(GUEST_TESTS.glob('objects/*.[ch]')))
+    return build_folder('objects')
 
 
 def build_posts():
-    return build('rdma_posts', sorted(GUEST_TESTS.glob('posts/*.[ch]')),
-                 '-lrdmacm')
+    return build_folder('posts', '-lrdmacm')
 
 
 def build_hostile():
     """It takes the place of functions that libibverbs calls."""
-    return build('rdma_hostile', sorted(GUEST_TESTS.glob('hostile/*.[ch]')),
-                 '-rdynamic', '-pthread')
+    return build_folder('hostile', '-rdynamic', '-pthread')
+
+
+def build_hold():
+    return build('hold_region', [PROGRAMS / 'hold_region.c'])
+
+
+def build_old_provider():
+    return build('no_doorbells.so', [PROGRAMS / 'no_doorbells.c'],
+                 '-shared', '-fPIC', '-ldl')
+
+
+def build_self_qp(name):
+    """A program whose queue pairs are their own peers."""
+    return build(name, [PROGRAMS / source for source in (
+        f'{name}.c', 'self_qp.c', 'self_qp.h')])
 
 
 def run_case(bench, name, family=4, timeout=60):
@@ -154,7 +153,7 @@ def build_placement():
     Debian 12: it runs with one that is built here, which is told where the
     providers are."""
     tree = builds.libibverbs()
-    binary = build('rdma_placement', sorted(GUEST_TESTS.glob('placement/*.c')),
+    binary = build('rdma_placement', [PROGRAMS / 'placement.c'],
                    f'-I{tree}/include', f'-L{tree}/lib')
     return (f'LD_LIBRARY_PATH={tree}/lib '
             f'IBV_DRIVERS={PROVIDER}/libvirtio_rdma:{tree}/lib/librxe '

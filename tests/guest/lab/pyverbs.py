@@ -24,10 +24,10 @@ from guestkit.stack import STACKS
 from guestkit.vm import Vm
 
 from .pair import functions
-from .places import GUEST_TESTS, RESULTS
+from .places import PROGRAMS, RESULTS
 
 INSTALLED = Path('/usr/share/doc/rdma-core/tests')
-RUNNER = GUEST_TESTS / 'guest' / 'pyverbs_run.py'
+RUNNER = PROGRAMS / 'pyverbs_run.py'
 OURS, RXE = 'virtio-rdma', 'rxe'
 TIMEOUT = 900
 

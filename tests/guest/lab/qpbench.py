@@ -14,13 +14,11 @@ from guestkit.stack import VirtioRdma
 
 from .leaks import kernel_kib, resident_kib
 from .pair import Pair
-from .places import GUEST_TESTS
-from .programs import build
+from .programs import build_self_qp
 
 COUNTS = (1, 16, 128, 1024, 4000)
 ROUNDS = 3
 TIMEOUT = 300
-SOURCES = ('qp_rates.c', 'self_qp.c', 'self_qp.h')
 GO = '/tmp/go'
 
 
@@ -30,7 +28,7 @@ class Program:
     def __init__(self, vm, stack, counts, options=''):
         self.vm = vm
         self.pid = vm.process.pid
-        binary = build('qp_rates', [GUEST_TESTS / name for name in SOURCES])
+        binary = build_self_qp('qp_rates')
         vm.must(f'rm -f {GO}; mkfifo {GO}')
         self.job = vm.spawn(f'exec {binary} -d {stack.device} -g '
                             f'{stack.gid(4)} {options} '

@@ -6,7 +6,7 @@ it is the host for guests that are to have a host with an RDMA device: QEMU in
 it emulates once, where a guest in a lab guest would be emulated twice.
 
 The kernel is made from Debian's package of the kernel's source, at about the
-version that other guests run, with tests/guest/uml/config.
+version that other guests run, with lab/uml.config.
 """
 import os
 import shutil
@@ -22,9 +22,9 @@ from guestkit.packages import unpack
 from guestkit.paths import INSIDE, LOGS, STATE, LabError, say, state_lock
 from guestkit.vm import die_with_parent
 
-from .places import GUEST_TESTS
+from .places import GUEST_TESTS, PROGRAMS
 
-CONFIG = GUEST_TESTS / 'uml' / 'config'
+CONFIG = GUEST_TESTS / 'lab' / 'uml.config'
 KERNELS = STATE / 'uml'
 
 # Of the source, what no User-mode Linux is made from is not unpacked, as far
@@ -166,7 +166,7 @@ class Uml(Guest):
         return [
             str(self.kernel.program), f'mem={self.mem}', *lines,
             'root=/dev/root', 'rootfstype=hostfs', 'rootflags=/', 'ro',
-            f'init={GUEST_TESTS}/guest/uml.sh',
+            f'init={PROGRAMS}/uml.sh',
             'con=null', 'con0=null,fd:1', f'uml_dir={self.directory}',
             f'umid={self.name}', 'quiet', 'panic=-1',
             f'vec0:transport=fd,fd={self.link},mac={self.mac},'

@@ -7,10 +7,10 @@ import shutil
 from guestkit.packages import Apt, fetch_set, unpack
 from guestkit.paths import STATE, state_lock
 
-from .places import GUEST_TESTS
+from .places import PROGRAMS
 from .runner import Skip
 
-SCRIPT = GUEST_TESTS / 'guest' / 'with_packages.sh'
+SCRIPT = PROGRAMS / 'with_packages.sh'
 
 
 def _needed(apt, packages):

@@ -2,7 +2,7 @@
 """Debian 13's kernel: the driver in guests that run it, and what it knows and
 6.1 does not: FLUSH, ATOMIC WRITE, DMA buffers of memory (udmabuf)."""
 from lab.newer import SERIES, pair
-from lab.programs import build_dma_buffers, build_placement
+from lab.programs import build_placement, build_self_qp
 
 PAIR = pair
 
@@ -22,4 +22,5 @@ def test_flush_and_atomic_write(bench):
 
 def test_regions_of_dma_buffers(bench):
     vm = bench.one
-    vm.must(f'{build_dma_buffers()} {bench.device(vm)} {bench.gid(vm)}', 60)
+    vm.must(f'{build_self_qp("dma_buffers")} {bench.device(vm)} '
+            f'{bench.gid(vm)}', 60)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """RDS: sockets of both guests."""
 from guestkit.adapter import address
-from lab.places import GUEST_TESTS
+from lab.places import PROGRAMS
 
-ECHO = f'/usr/bin/python3 {GUEST_TESTS}/guest/rds_echo.py'
+ECHO = f'/usr/bin/python3 {PROGRAMS}/rds_echo.py'
 COUNT = 420
 
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "rdma_verify.h"
+#include "verify.h"
 
 static const char usage[] =
     "rdma_verify [options] [server address]\n"

@@ -26,7 +26,7 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-#include "rdma_verify.h"
+#include "verify.h"
 
 #define CQ_BATCH    32
 /* Marks the request that finds out whether the peer is there. */

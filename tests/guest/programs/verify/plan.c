@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The plan of an rdma_verify run: pure functions of the parameters. */
 #include <string.h>
-#include "rdma_verify.h"
+#include "verify.h"
 
 static const char *const names[OP_COUNT] = {
     [OP_SEND] = "send",

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 #include <arpa/inet.h>
-#include "rdma_verify.h"
+#include "verify.h"
 
 static struct ibv_pd *pd;
 

@@ -3,8 +3,8 @@
  * What both ends of rdma_verify agree on: the parameters of a run, and the
  * plan of every message, which each end derives from the seed alone.
  */
-#ifndef RDMA_VERIFY_H
-#define RDMA_VERIFY_H
+#ifndef VERIFY_H
+#define VERIFY_H
 
 #include <stdbool.h>
 #include <stddef.h>

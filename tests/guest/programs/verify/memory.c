@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 #include <sys/mman.h>
-#include "rdma_verify.h"
+#include "verify.h"
 
 /* What regions that are larger than their memory are made of. */
 #define CHUNK (64ull << 20)
