@@ -89,7 +89,7 @@ class Workers(unittest.TestCase):
         runner.Pair, runner.Bench = Paper, bench
         workers.GUEST_TESTS = workers.LOGS = self.base
 
-    def check(self, jobs=2, suite='', **files):
+    def check(self, jobs=2, suite=workers.CHECK, **files):
         """Run test files; (exit code, [(state, title)], output)."""
         (self.base / suite).mkdir(exist_ok=True)
         for name, text in files.items():
@@ -214,6 +214,23 @@ class Workers(unittest.TestCase):
             self.assertEqual(main.main(['check', 'nothing']), 1)
         self.assertIn('WIRE=pigeon: there are stream, dgram, shm',
                       said.getvalue())
+
+
+class Files(unittest.TestCase):
+    def test_each_file_belongs_to_a_suite_and_has_tests(self):
+        guest = TOP / 'tests' / 'guest'
+        found = set()
+        for suite in main.SUITES:
+            names = set()
+            for path in workers.files_of(guest / suite):
+                tests = runner.Tests(path, re.compile(''))
+                self.assertTrue(tests.tests, path)
+                # Names of tests and of logs begin with that of the file.
+                self.assertNotIn(tests.tag, names, path)
+                names.add(tests.tag)
+                found.add(path)
+            self.assertTrue(names, suite)
+        self.assertEqual(found, set(guest.rglob('test_*.py')))
 
 
 if __name__ == '__main__':

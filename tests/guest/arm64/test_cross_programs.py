@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Stock programs: an arm64 guest is the client of an x86-64 guest."""
+from check.programs.test_programs import *    # pylint: disable=wildcard-import,unused-wildcard-import
 from guestkit.arch import ARM64, NATIVE
-from test_programs import *    # pylint: disable=wildcard-import,unused-wildcard-import
 
 GUESTS = {'archs': (ARM64, NATIVE), 'smp': 2}
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Every byte and every completion: an arm64 guest is the client of an x86-64
 guest, and the other way round."""
+from check.api.test_verify import *    # pylint: disable=wildcard-import,unused-wildcard-import
 from guestkit.arch import ARM64, NATIVE
-from test_verify import *    # pylint: disable=wildcard-import,unused-wildcard-import
 
 GUESTS = {'archs': (ARM64, NATIVE), 'smp': 2}
 

@@ -3,13 +3,13 @@
 doorbells, or of a queue, is smaller than what a process can map."""
 import re
 
+from check.api.test_verify import *    # pylint: disable=wildcard-import,unused-wildcard-import
+from check.programs.test_programs import pingpong
 from guestkit import driver
 from guestkit.adapter import address
 from guestkit.arch import ARM64_16K, NATIVE
 from lab import nvme, storage
 from lab.pair import Pair
-from test_programs import pingpong
-from test_verify import *    # pylint: disable=wildcard-import,unused-wildcard-import
 
 # With force_mr the target of NVMe-oF, too, registers memory: in pages of its
 # kernel, where the host does so in pages of 4 KiB.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """rdma-core's own tests, but for those of RDMA CM, in an arm64 guest."""
+from check.programs.test_pyverbs import PASSED
 from guestkit.arch import ARM64, NATIVE
 from lab import pyverbs
-from test_pyverbs import PASSED
 
 GUESTS = {'archs': (ARM64, NATIVE), 'smp': 2}
 

@@ -13,9 +13,9 @@ from . import (appbench, demo, guestbench, interop, kernels, migration,
                mrbench, pyverbs, qpbench, qtests, querybench, soak, tcp, uml,
                verbsbench, wire, workers)
 
-# Directories of tests below tests/guest.
-SUITES = ('users', 'newer', 'verbs', 'applications', 'series', 'hosts',
-          'libvirt', 'arm64', 'faults', 'images')
+# Directories of tests below tests/guest
+SUITES = (workers.CHECK, 'users', 'newer', 'verbs', 'applications', 'series',
+          'hosts', 'libvirt', 'arm64', 'faults', 'images')
 
 
 def do_headers(args):
@@ -179,8 +179,9 @@ def parser():
                        help='kernel series of the guests, or "newest" for '
                             'the last one that the archive has (default: '
                             '$GUEST_SERIES)')
-    check.add_argument('--suite', choices=SUITES, default='',
-                       help='a directory of tests that CI does not run')
+    check.add_argument('--suite', choices=SUITES,
+                       default=workers.CHECK,
+                       help='a directory of tests (default: that of CI)')
     check.add_argument('--jobs', type=int,
                        help='how many pairs of guests at once')
     check.add_argument('pattern', nargs='?',

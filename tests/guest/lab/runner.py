@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Runs the tests of tests/guest/test_*.py, or of a suite in a directory there.
+"""Runs the tests of a suite, which is a directory of tests/guest.
 
 A test file may say in GUESTS how its pair of guests is made (arguments of
 pair.Pair, or of what PAIR names instead), in SECOND which stack guest 2

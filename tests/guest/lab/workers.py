@@ -18,9 +18,16 @@ from . import wire
 from .places import GUEST_TESTS
 from .runner import Runner, Tests
 
+# The suite of `make check`: its files run side by side and share guests.
+CHECK = 'check'
 # More pairs need more memory than a machine is sure to have.
 MOST = 4
 FORK = multiprocessing.get_context('fork')
+
+
+def files_of(folder):
+    """The files of tests in a folder and in its folders, by name."""
+    return sorted(folder.rglob('test_*.py'), key=lambda path: path.name)
 
 
 def work(stack, files, link):
@@ -63,14 +70,15 @@ class Worker:
 class Check:
     """The tests of a suite that have a name like the pattern."""
 
-    def __init__(self, stack, pattern, suite='', jobs=None):
+    def __init__(self, stack, pattern, suite=CHECK, jobs=None):
         self.stack = stack
         wanted = re.compile(pattern or '')
         # The long tests of a suite have a machine and their guests to
         # themselves.
-        self.files = [Tests(path, wanted, alone=bool(suite)) for path in
-                      sorted((GUEST_TESTS / suite).glob('test_*.py'))]
-        jobs = jobs or (1 if suite else min(os.cpu_count(), MOST))
+        alone = suite != CHECK
+        self.files = [Tests(path, wanted, alone) for path in
+                      files_of(GUEST_TESTS / suite)]
+        jobs = jobs or (1 if alone else min(os.cpu_count(), MOST))
         self.todo = {number for number, tests in enumerate(self.files)
                      if tests.tests}
         self.jobs = min(jobs, len(self.todo))
