@@ -127,6 +127,16 @@ def imported(path):
     return found
 
 
+def siblings(path):
+    """The modules of its own package that a file imports."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding='utf-8'))):
+        if isinstance(node, ast.ImportFrom) and node.level == 1:
+            found.update([node.module] if node.module else
+                         [alias.name for alias in node.names])
+    return found
+
+
 class Kernels(unittest.TestCase):
     def setUp(self):
         self.root = Path(tempfile.mkdtemp(prefix='lab-'))
@@ -210,7 +220,17 @@ class Installed(unittest.TestCase):
     def test_it_names_no_file_of_tests(self):
         for name in files_of_tool():
             text = (TOP / name).read_text(encoding='utf-8')
-            self.assertNotRegex(text, r"\btests/|'tests'", name)
+            self.assertFalse(re.search(r"\btests/|'tests'", text), name)
+
+    def test_modules_of_guestkit_import_what_its_list_has_before_them(self):
+        kit = TOOL / 'guestkit'
+        told = (kit / '__init__.py').read_text(encoding='utf-8')
+        order = re.findall(r'^([a-z]+)  +\S', told, re.M)
+        self.assertEqual(sorted(order), sorted(
+            path.stem for path in kit.glob('*.py') if path.stem[0] != '_'))
+        for number, name in enumerate(order):
+            self.assertLessEqual(siblings(kit / f'{name}.py'),
+                                 set(order[:number]), name)
 
     def test_its_package_has_all_files_of_it(self):
         rules = (TOP / 'packaging/debian/rules').read_text(encoding='utf-8')

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """guestkit: Debian guests on a QEMU of this project, driven from the host.
 
-The command vrdma-lab and the project's tests use it.
+The command vrdma-lab and the project's tests use it. Each module imports only
+modules that this list has before it.
 
 paths      where things are
 arch       architectures of guests
 packages   Debian packages, fetched and unpacked without being installed
 suites     Debian's suites, asked by private lists
-kernel     guest kernels: vmlinux, modules, initramfs, header prefixes
 buildroot  compilers of other suites
 foreign    the root of guests of another architecture
+kernel     guest kernels: vmlinux, modules, initramfs, header prefixes
 driver     building the guest's driver and provider
 agent      commands in a guest, and their output
 vm         one QEMU process with its QMP and agent channels
