@@ -16,7 +16,7 @@ verified   traffic that is verified while something happens
 lanes      traffic that goes on until it is told to end
 soak       trouble of all kinds amid traffic
 builds     building the broken device, and rdma-core's libibverbs
-programs   building the lab's own program; running a server with a client
+programs   building the tests' programs; running a server with a client
 perftest   the perftest matrix and its output formats
 interop    the table of virtio-rdma with rxe
 calls      how many system calls QEMUs make
