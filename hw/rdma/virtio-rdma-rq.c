@@ -68,8 +68,8 @@ uint32_t virtio_rdma_rq_count(VirtIORdma *s, RdmaHcaWq *wq)
     if (!wq->ops->count(&s->hca, wq, &n)) {
         n = virtio_rdma_wq_sleep(s, wq) == RDMA_NEXT_WR;
     }
-    if (!n) {
-        /* Wrong counters fail the queue now, not with the next message. */
+    if (!n && wq->kind == RDMA_SRQ) {
+        /* Wrong counters fail an SRQ now, not with the next message. */
         virtio_rdma_wq_check(s, wq);
     }
     return MIN(n, virtio_rdma_wq_depth(wq) - wq->count);

@@ -337,14 +337,15 @@ static RdmaNext go_to_sleep(VirtIORdma *s, RdmaHcaWq *wq)
         wake(s, wq);
         return RDMA_NEXT_LATER;
     }
-    if (slots->is_awake || slots->in_doubt) {
-        set_awake(s, slots, false);
-        /*
-         * Pairs with the driver's barrier between the producer and reading
-         * @awake: either it rings, or the producer is seen here.
-         */
-        smp_mb();
+    if (!slots->is_awake && !slots->in_doubt) {
+        return RDMA_NEXT_NONE;
     }
+    set_awake(s, slots, false);
+    /*
+     * Pairs with the driver's barrier between the producer and reading @awake:
+     * either it rings, or the producer is seen here.
+     */
+    smp_mb();
     return poll_producer(s, wq) ? RDMA_NEXT_WR : RDMA_NEXT_NONE;
 }
 
