@@ -197,11 +197,14 @@ bool virtio_rdma_saved_valid_shadows(void *opaque, int version_id);
 int virtio_rdma_saved_shadows_post_load(void *opaque, int version_id);
 int virtio_rdma_saved_counts_post_load(void *opaque, int version_id);
 int virtio_rdma_saved_objects_post_load(void *opaque, int version_id);
-int virtio_rdma_saved_post_load(void *opaque, int version_id);
 /* Of VirtioDeviceClass: all is loaded. */
 int virtio_rdma_post_load(VirtIODevice *vdev);
+
+/* virtio-rdma-vmstate-backend.c: what the backend has loaded */
+
 /* Of RdmaBackendClientOps */
 bool virtio_rdma_loaded(void *opaque, const RdmaLoaded *obj);
+int virtio_rdma_saved_post_load(void *opaque, int version_id);
 
 /* virtio-rdma-vmstate.c: the stream */
 
