@@ -133,7 +133,7 @@ static void rdma_roce_set_extensions(RdmaBackend *rb, uint32_t extensions)
     roce_set_extensions(rdma_roce_engine(rb), extensions);
 }
 
-/* Counters: RoceStats has the guest ABI's, in its order. */
+/* Counters: RoceStats has those of RdmaCounter, in its order. */
 
 QEMU_BUILD_BUG_ON(sizeof(RoceStats) !=
                   RDMA_NUM_COUNTERS * sizeof(uint64_t));

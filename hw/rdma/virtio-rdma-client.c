@@ -24,7 +24,7 @@ static bool virtio_rdma_complete(void *opaque, uint32_t cqn, const RdmaWc *wc,
                                  bool solicited)
 {
     VirtIORdma *s = opaque;
-    RdmaHcaCq *cq = rdma_hca_table_get(&s->hca.cqs, cqn);
+    RdmaHcaCq *cq = rdma_hca_cq_get(&s->hca, cqn);
 
     if (!cq) {
         return false;
@@ -58,7 +58,7 @@ static void virtio_rdma_event(void *opaque, const RdmaEvent *event)
     if (rdma_hca_event_of(event->type) == RDMA_HCA_EVENT_OF_QP) {
         qp = rdma_hca_table_get(&s->hca.qps, event->id);
     } else if (event->type == RDMA_EVENT_CQ_ERR) {
-        cq = rdma_hca_table_get(&s->hca.cqs, event->id);
+        cq = rdma_hca_cq_get(&s->hca, event->id);
     }
     if (cq) {
         /* It raises the event, once; no completion may follow that. */

@@ -15,7 +15,7 @@ void rdma_hca_cq_enter_error(RdmaHca *hca, RdmaHcaCq *cq)
     if (cq->ops->drop) {
         cq->ops->drop(hca, cq);
     }
-    trace_virtio_rdma_cq_error(hca, cq->cqn);
+    trace_virtio_rdma_cq_error(hca->owner, cq->cqn);
     rdma_hca_event_raise(hca, RDMA_EVENT_CQ_ERR, cq->cqn);
 }
 
@@ -29,7 +29,7 @@ bool rdma_hca_cq_complete(RdmaHca *hca, RdmaHcaCq *cq, const RdmaWc *wc,
         rdma_hca_cq_enter_error(hca, cq);
         return false;
     }
-    trace_virtio_rdma_cq_complete(hca, cq->cqn, wc->qp_num, wc->wr_id,
+    trace_virtio_rdma_cq_complete(hca->owner, cq->cqn, wc->qp_num, wc->wr_id,
                                   wc->status, wc->opcode, wc->byte_len);
     return true;
 }

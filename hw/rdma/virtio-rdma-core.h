@@ -5,7 +5,7 @@
  * objects will lie in, and virtqueues as such.
  *
  * Context of all layers: everything runs under the BQL, or in the device's
- * iothread, between virtio_rdma_enter() and virtio_rdma_leave(). Under the BQL
+ * iothread, between rdma_hca_enter() and rdma_hca_leave(). Under the BQL
  * the transport's reentrancy guard is engaged meanwhile, so that a buffer that
  * lies in the device's own registers cannot call it again. The iothread does
  * the work of direct queues only, and touches nothing but RAM.

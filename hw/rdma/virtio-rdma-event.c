@@ -102,7 +102,7 @@ void rdma_hca_event_raise(RdmaHca *hca, RdmaEventType type, uint32_t id)
 {
     const RdmaEvent event = { .type = type, .id = id };
 
-    trace_virtio_rdma_event(hca, type, id);
+    trace_virtio_rdma_event(hca->owner, type, id);
     if (hca->ops->has_events(hca) && is_valid(hca, &event)) {
         add_event(&hca->events, &event);
         hca->ops->event(hca);

@@ -5,7 +5,7 @@
  *
  * Those of a work request change it before the backend gets it, so that it
  * fails in its turn, with all that follows from that. While no fault is active
- * the data path looks at VirtIORdma.fault_points only, and at a flag of the QP.
+ * the data path looks at RdmaHca.fault_points only, and at a flag of the QP.
  */
 #include "qemu/osdep.h"
 #include "migration/blocker.h"
@@ -13,6 +13,8 @@
 #include "qemu/timer.h"
 #include "trace.h"
 #include "hw/rdma/hca.h"
+
+#define MAX_NS (RDMA_HCA_FAULT_MAX_DURATION_MS * (int64_t)SCALE_MS)
 
 /* A key of no region: the upper 24 bits are its number, from 1 on. */
 #define NO_KEY 0
@@ -104,9 +106,12 @@ static int64_t now(void)
     return qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
 }
 
+/* loadvm may set the clock back: what lies too far ahead is due. */
 bool rdma_hca_fault_is_due(int64_t until)
 {
-    return until <= now();
+    int64_t t = now();
+
+    return until <= t || (until != INT64_MAX && until - t > MAX_NS);
 }
 
 static int64_t end_of(const RdmaHcaFault *f)
@@ -222,15 +227,16 @@ bool rdma_hca_faults_block_migration(RdmaHca *hca, Error **errp)
     if (fs->blocker) {
         return true;
     }
-    error_setg(&fs->blocker, "The RDMA device has faults, which do not "
-               "migrate: remove them with rdma-fault-remove");
+    error_setg(&fs->blocker, "The RDMA device has faults, or completions or a "
+               "command that one delays, which do not migrate: use "
+               "rdma-fault-remove, and let the VM run until these have come");
     return migrate_add_blocker(&fs->blocker, errp) == 0;
 }
 
 RdmaHcaFault *rdma_hca_fault_add(RdmaHca *hca,
                                  const RdmaHcaFault *fault)
 {
-    RdmaHcaFaults *fs = hca->faults;
+    RdmaHcaFaults *fs = get_faults(hca);
     RdmaHcaFault *f = g_memdup2(fault, sizeof(*fault));
     RdmaHcaQp *qp;
 
@@ -243,7 +249,7 @@ RdmaHcaFault *rdma_hca_fault_add(RdmaHca *hca,
         }
     }
     rdma_hca_faults_update(hca);
-    trace_virtio_rdma_fault_add(hca, f->id, RdmaFaultKind_str(f->kind));
+    trace_virtio_rdma_fault_add(hca->owner, f->id, RdmaFaultKind_str(f->kind));
     return f;
 }
 
@@ -260,7 +266,7 @@ void rdma_hca_fault_remove(RdmaHca *hca, RdmaHcaFault *f)
     RdmaHcaFaults *fs = hca->faults;
     RdmaHcaQp *qp;
 
-    trace_virtio_rdma_fault_remove(hca, f->id, f->matches, f->hits);
+    trace_virtio_rdma_fault_remove(hca->owner, f->id, f->matches, f->hits);
     if (f->kind == RDMA_FAULT_KIND_PORT_DOWN) {
         set_port(hca, 0);
     }
@@ -333,7 +339,7 @@ static bool strikes(RdmaHca *hca, RdmaHcaFault *f)
         return false;
     }
     f->hits++;
-    trace_virtio_rdma_fault_hit(hca, f->id, RdmaFaultKind_str(f->kind),
+    trace_virtio_rdma_fault_hit(hca->owner, f->id, RdmaFaultKind_str(f->kind),
                                 f->hits);
     if (!may_strike(f)) {
         update_points(hca);

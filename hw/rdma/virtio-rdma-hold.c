@@ -54,7 +54,7 @@ static bool release(RdmaHca *hca, RdmaHcaHeld *held)
     bool solicited = held->solicited;
 
     drop(hca, queue_of(hca, &wc), held);
-    trace_virtio_rdma_hold_release(hca, wc.qp_num, wc.wr_id, wc.opcode);
+    trace_virtio_rdma_hold_release(hca->owner, wc.qp_num, wc.wr_id, wc.opcode);
     return !cq || rdma_hca_cq_complete(hca, cq, &wc, solicited);
 }
 
@@ -151,7 +151,7 @@ bool rdma_hca_hold_complete(RdmaHca *hca, RdmaHcaCq *cq,
                              qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL) +
                              f->ms * (int64_t)SCALE_MS);
         }
-        trace_virtio_rdma_hold(hca, wc->qp_num, wc->wr_id, wc->opcode);
+        trace_virtio_rdma_hold(hca->owner, wc->qp_num, wc->wr_id, wc->opcode);
         hold(hca, cq, &held);
         return !cq->error;
     }

@@ -8,6 +8,13 @@
 #include "qemu/sockets.h"
 #include "virtio-rdma-object.h"
 
+/* The guest ABI has the counters of the core, as they are. */
+QEMU_BUILD_BUG_ON((int)RDMA_NUM_COUNTERS != (int)VIRTIO_RDMA_NUM_COUNTERS);
+QEMU_BUILD_BUG_ON((int)RDMA_COUNTER_RX_ICRC_ERRORS !=
+                  (int)VIRTIO_RDMA_RX_ICRC_ERRORS);
+QEMU_BUILD_BUG_ON((int)RDMA_COUNTER_RX_MCAST_PACKETS !=
+                  (int)VIRTIO_RDMA_RX_MCAST_PACKETS);
+
 #define PHYS_STATE_DISABLED 3
 #define PHYS_STATE_LINK_UP  5
 /* Connection management (CM) is supported. */

@@ -59,8 +59,8 @@ static void reset(VirtIORdma *s)
     s->hca.bc->reset(s->hca.backend);
     s->ctrl_seen = 0;
     virtio_rdma_ctrl_forget(s);
-    rdma_hca_events_reset(&s->hca);
     virtio_rdma_events_reset_vq(s);
+    rdma_hca_events_reset(&s->hca);
     virtio_rdma_objects_reset(s);
     rdma_hca_counters_set(&s->hca, NULL);
     s->sched_all = false;

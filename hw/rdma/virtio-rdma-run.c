@@ -119,7 +119,7 @@ void virtio_rdma_port_changed(void *opaque)
         return;
     }
     s->hca.bc->query_port(s->hca.backend, &port);
-    trace_virtio_rdma_port_changed(&s->hca, port.state, port.phys_mtu);
+    trace_virtio_rdma_port_changed(s, port.state, port.phys_mtu);
     virtio_rdma_config_update(s);
     virtio_notify_config(VIRTIO_DEVICE(s));
     rdma_hca_port_check(&s->hca);
@@ -190,7 +190,7 @@ static void run_virtqueues(VirtIORdma *s)
     virtio_rdma_ctrl_run(s);
 }
 
-/* The queue is gone if there is none with this bit of VirtIORdma.kicks. */
+/* The queue is gone if there is none with this bit of RdmaHca.kicks. */
 static void run_kick(VirtIORdma *s, uint32_t bit)
 {
     RdmaHcaQp *qp = rdma_hca_table_get(&s->hca.qps, bit);

@@ -77,7 +77,7 @@ struct RdmaHcaWqOps {
     bool is_direct;                 /* for inspection */
     /*
      * Count the WQEs that the driver has posted and the device has not taken.
-     * False if that cannot be told. Changes nothing.
+     * False if that cannot be told, and @n is undefined. Changes nothing.
      */
     bool (*count)(RdmaHca *hca, const RdmaHcaWq *wq, uint32_t *n);
 };
@@ -163,14 +163,14 @@ struct RdmaHcaSrq {
 /* A probability of 1 */
 #define RDMA_HCA_FAULT_ALWAYS (1ull << 32)
 
-/* What else a fault selects by */
+/* Optional filters of a fault */
 enum {
     RDMA_HCA_FAULT_QPN = 1u << 0,
     RDMA_HCA_FAULT_DGID = 1u << 1,
     RDMA_HCA_FAULT_DEST_QPN = 1u << 2,
 };
 
-/* Where active faults are looked for: bits of VirtIORdma.fault_points */
+/* Where active faults are looked for: bits of RdmaHca.fault_points */
 enum {
     RDMA_HCA_FAULT_AT_SEND = 1u << 0,
     RDMA_HCA_FAULT_AT_RECV = 1u << 1,
@@ -185,7 +185,7 @@ typedef struct RdmaHcaFault {
     /* RdmaWcStatus, or RdmaCommandStatus of a command */
     uint8_t status;
     uint8_t opcode;                 /* RdmaWcOpcode, or ANY */
-    uint8_t command;                /* VIRTIO_RDMA_CMD_*, or ANY */
+    uint8_t command;                /* RdmaCommand + 1, or ANY */
     uint32_t selects;               /* RDMA_HCA_FAULT_QPN and others */
     uint32_t qpn;
     uint32_t dest_qpn;
@@ -201,7 +201,7 @@ typedef struct RdmaHcaFault {
     QTAILQ_ENTRY(RdmaHcaFault) next;
 } RdmaHcaFault;
 
-/* A completion that a fault holds back, and those behind it */
+/* A completion that a fault holds back, or an older one of its queue */
 struct RdmaHcaHeld {
     RdmaWc wc;
     uint32_t cqn;
@@ -308,7 +308,7 @@ struct RdmaHca {
     bool running;                   /* as told to the backend */
     bool may_dma;                   /* was running since RDMA_RUN_NO_DMA */
     bool port_changed;              /* in a stopped VM */
-    bool unrealizing;               /* the end has begun, or is put off */
+    bool unrealizing;               /* a busy backend may delay the end */
 };
 
 /*
@@ -345,7 +345,7 @@ static inline bool rdma_hca_is_active(RdmaHca *hca)
     return hca->ops->is_active(hca);
 }
 
-/* virtio-rdma-hca.c: all of them */
+/* virtio-rdma-hca.c: the list of HCAs */
 
 typedef QTAILQ_HEAD(RdmaHcas, RdmaHca) RdmaHcas;
 extern RdmaHcas rdma_hcas;
@@ -356,7 +356,7 @@ extern RdmaHcas rdma_hcas;
  */
 void rdma_hca_init(RdmaHca *hca, const RdmaHcaOps *ops, Object *owner,
                    DeviceState *dev);
-/* It is complete, and is seen by QMP; or is not any more. */
+/* Show it to QMP, when it is complete; or hide it. Under the BQL. */
 void rdma_hca_add(RdmaHca *hca);
 void rdma_hca_remove(RdmaHca *hca);
 
@@ -365,7 +365,7 @@ void rdma_hca_remove(RdmaHca *hca);
 /* Numbers are @first to @end - 1. */
 void rdma_hca_table_init(RdmaHcaTable *t, uint32_t first, uint32_t end);
 void rdma_hca_table_free(RdmaHcaTable *t);
-/* The table is empty: numbers begin anywhere, where nobody knows. */
+/* The table is empty: start at a random number, which peers cannot guess. */
 void rdma_hca_table_scatter(RdmaHcaTable *t);
 /* Finds a number that is not in use; false if there is none. */
 bool rdma_hca_table_find(RdmaHcaTable *t, uint32_t *id);
@@ -451,7 +451,7 @@ void rdma_hca_error_event(RdmaHca *hca, RdmaHcaQp *qp,
 RdmaQueuePairError *rdma_hca_error_info(const RdmaHcaQpError *error);
 /* What management applications call what completes with @opcode. */
 RdmaCompletionOpcode rdma_hca_error_opcode(uint8_t opcode);
-/* Tell them of the last one that they have not been told of. */
+/* Send RDMA_QP_ERROR for the last error, unless it was sent. */
 void rdma_hca_error_tell(RdmaHca *hca);
 
 /* virtio-rdma-event.c: asynchronous events */
@@ -473,7 +473,10 @@ void rdma_hca_events_free(RdmaHca *hca);
 void rdma_hca_events_reset(RdmaHca *hca);
 /* Tell a driver that takes events, now or when there is room. */
 void rdma_hca_event_raise(RdmaHca *hca, RdmaEventType type, uint32_t id);
-/* The driver has been told of @event, which rdma_hca_events_next() returned. */
+/*
+ * The driver has been told of @event, which rdma_hca_events_next() returned:
+ * free it.
+ */
 void rdma_hca_event_done(RdmaHca *hca, const RdmaEvent *event);
 /* The object is gone: drop its pending events. */
 void rdma_hca_events_forget(RdmaHca *hca, RdmaHcaEventOf of, uint32_t id);
@@ -505,7 +508,10 @@ bool rdma_hca_fault_check(RdmaHca *hca, const RdmaHcaFault *fault,
 
 /* virtio-rdma-fault.c: faults that the user wants */
 
-/* Faults do not migrate: false if the VM is migrating, or has to be able to. */
+/*
+ * Faults do not migrate: block that, before one is added. False if the VM is
+ * migrating, or has to be able to.
+ */
 bool rdma_hca_faults_block_migration(RdmaHca *hca, Error **errp);
 /* Add a fault that was checked. */
 RdmaHcaFault *rdma_hca_fault_add(RdmaHca *hca,
