@@ -15,8 +15,6 @@
 #include "rdma/nic.h"
 #include "rdma/wire.h"
 
-#define assert_ok(call) g_assert_cmpint((call), ==, VIRTIO_RDMA_S_OK)
-
 #define DEVICE "virtio-rdma-pci,max-qp=4,max-cq=4,max-mr=8,max-pd=4," \
                "netdev=n0,addr=4"
 #define NIC "virtio-net-pci,netdev=n0,addr=3,mac=52:54:00:aa:bb:01"
@@ -83,8 +81,7 @@ static int udp_socket(struct sockaddr_in *addr)
     int reuse = 1, fd = socket(AF_INET, SOCK_DGRAM, 0);
 
     *addr = (struct sockaddr_in) {
-        .sin_family = AF_INET,
-        .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+        .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
     };
     g_assert_cmpint(fd, >=, 0);
     g_assert_cmpint(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &reuse,
@@ -110,7 +107,6 @@ static void node_start_udp(Node *n, int id, RdmaQpType type)
 
 static void node_stop(Node *n)
 {
-    qrdma_close(n->dev);
     qrdma_host_stop(n->host);
     if (n->wire.dir) {
         wire_close(&n->wire);
@@ -118,6 +114,7 @@ static void node_stop(Node *n)
         close(n->fd);
     }
 }
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Node, node_stop)
 
 /* To a peer that is not there */
 static void node_to_nobody(Node *n)
@@ -224,7 +221,7 @@ static void test_a_message_is_sent_by_one_call(void)
 /* The socket takes some of a message only until they are read. */
 static void test_order_while_the_peer_does_not_read(void)
 {
-    Node n = {};
+    g_auto(Node) n = {};
 
     node_start_dgram(&n, 1, RDMA_QPT_UC, "");
     node_to_nobody(&n);
@@ -236,7 +233,6 @@ static void test_order_while_the_peer_does_not_read(void)
         qrdma_expect(n.cq, 2 * i, RDMA_WC_SUCCESS);
         qrdma_expect(n.cq, 2 * i + 1, RDMA_WC_SUCCESS);
     }
-    node_stop(&n);
 }
 
 /* QEMU drops the frame that waits in the netdev's queue, and no other. */
@@ -245,7 +241,7 @@ static void test_stop_while_the_peer_does_not_read(void)
     uint8_t frame[FRAME_MAX];
     uint32_t psn = FIRST_PSN;
     unsigned lost = 0;
-    Node n = {};
+    g_auto(Node) n = {};
 
     node_start_dgram(&n, 1, RDMA_QPT_UC, "");
     node_to_nobody(&n);
@@ -265,7 +261,6 @@ static void test_stop_while_the_peer_does_not_read(void)
     }
     lost += FIRST_PSN + ROUNDS * 2 * MANY - psn;
     g_assert_cmpuint(lost, <=, ROUNDS);
-    node_stop(&n);
 }
 
 /* The first, one in the middle, the last one; after it, nothing fails. */
@@ -312,7 +307,7 @@ static void test_error_amid_a_batch(void)
 /* Frames to nobody are lost; who comes later gets those that are sent then. */
 static void test_peer_that_is_away(void)
 {
-    Node n = {};
+    g_auto(Node) n = {};
 
     node_start_dgram(&n, 1, RDMA_QPT_UC, "");
     node_to_nobody(&n);
@@ -330,7 +325,6 @@ static void test_peer_that_is_away(void)
     node_post(&n, 2, MANY);
     node_expect(&n, MANY, 0);
     qrdma_expect(n.cq, 2, RDMA_WC_SUCCESS);
-    node_stop(&n);
 }
 
 /* Receiving */
@@ -408,7 +402,7 @@ static void check_read_together(const char *type, const char *fd_arg,
     g_autofree char *netdev = NULL;
     GPollFD pfd = { .events = G_IO_IN };
     size_t sizes[BATCH];
-    Node a = {}, b = {};
+    g_auto(Node) a = {}, b = {};
     ssize_t got;
     int fds[2];
 
@@ -433,8 +427,6 @@ static void check_read_together(const char *type, const char *fd_arg,
     g_assert_cmpint(got, ==, 4 + ldl_be_p(ack));
     assert_one_ack(ack + 4);
     g_assert_cmpint(g_poll(&pfd, 1, NEVER_MS), ==, 0);
-    node_stop(&a);
-    node_stop(&b);
 }
 
 static void test_what_one_read_brings_is_answered_together(void)
@@ -510,7 +502,7 @@ static void test_credits_of_a_virtqueue(void)
 {
     uint8_t frame[FRAME_MAX];
     size_t size;
-    Node a = {}, b = {};
+    g_auto(Node) a = {}, b = {};
     RdmaSge sge;
 
     node_start_dgram(&b, 2, RDMA_QPT_RC, "");
@@ -518,26 +510,16 @@ static void test_credits_of_a_virtqueue(void)
     connect_nodes(&b, &a);
     for (int i = 0; i < 16; i++) {
         sge = qrdma_sge(a.mr, 0, PAYLOAD);
-        qrdma_post_recv(a.qp, &(RdmaRecvWr) {
-            .wr_id = i, .sg_list = &sge, .num_sge = 1,
-        });
+        qrdma_recv(a.qp, i, &sge);
     }
     sge = qrdma_sge(b.mr, 0, PAYLOAD);
-    qrdma_post_send(b.qp, &(RdmaSendWr) {
-        .wr_id = 1,
-        .opcode = RDMA_WR_SEND,
-        .send_flags = RDMA_SEND_SIGNALED,
-        .sg_list = &sge,
-        .num_sge = 1,
-    });
+    qrdma_post(b.qp, qrdma_wr(RDMA_WR_SEND, 1, &sge));
     size = node_recv(&b, frame, SOON_MS);
     g_assert_cmpuint(size, >, PAYLOAD);
     wire_send(&a.wire, frame, size);
     g_assert_cmpuint(node_recv(&a, frame, SOON_MS), >, 0);
     g_assert_cmphex(frame[BTH], ==, RC_ACK);
     g_assert_cmphex(frame[BTH + 12], ==, 7);
-    node_stop(&a);
-    node_stop(&b);
 }
 
 int main(int argc, char **argv)

@@ -41,16 +41,13 @@ static void link_free(Link *l)
     wire_close(&l->in);
     wire_close(&l->out);
 }
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Link, link_free)
 
 static uint64_t get(QTestState *qts, const char *object, const char *property)
 {
     g_autofree char *path = g_strdup_printf("/objects/%s", object);
-    QDict *rsp = qtest_qmp(qts, "{'execute': 'qom-get', 'arguments': "
-                           "{'path': %s, 'property': %s}}", path, property);
-    uint64_t value = qdict_get_int(rsp, "return");
 
-    qobject_unref(rsp);
-    return value;
+    return qrdma_qom_get(qts, path, property);
 }
 
 /* Send frames at once, all of them with this TOS. */
@@ -96,20 +93,19 @@ static unsigned expect_frames(Link *l, unsigned want)
 
 static void test_delay(void)
 {
-    Link l = link_new("delay=5000");
+    g_auto(Link) l = link_new("delay=5000");
 
     send_frames(&l, FRAMES, 2);
     qtest_clock_step(l.qts, 5 * MS - 1);
     expect_frames(&l, 0);
     qtest_clock_step(l.qts, 1);
     g_assert_cmpuint(expect_frames(&l, FRAMES), ==, 0);
-    link_free(&l);
 }
 
 /* 720 kbit/s: a millisecond for each frame */
 static void test_rate(void)
 {
-    Link l = link_new("rate=720");
+    g_auto(Link) l = link_new("rate=720");
 
     send_frames(&l, FRAMES, 0);
     for (int i = 0; i < FRAMES; i++) {
@@ -119,23 +115,21 @@ static void test_rate(void)
         expect_frames(&l, 1);
     }
     g_assert_cmpuint(get(l.qts, "f0", "dropped"), ==, 0);
-    link_free(&l);
 }
 
 static void test_room(void)
 {
-    Link l = link_new("rate=720,room=450");
+    g_auto(Link) l = link_new("rate=720,room=450");
 
     send_frames(&l, FRAMES, 0);
     qtest_clock_step(l.qts, FRAMES * MS);
     expect_frames(&l, 5);
     g_assert_cmpuint(get(l.qts, "f0", "dropped"), ==, FRAMES - 5);
-    link_free(&l);
 }
 
 static void test_mark(void)
 {
-    Link l = link_new("rate=720,mark=450");
+    g_auto(Link) l = link_new("rate=720,mark=450");
 
     /* ECT(0), ECT(1), and from one that does not heed marks */
     for (uint8_t ecn = 0; ecn < 3; ecn++) {
@@ -144,7 +138,6 @@ static void test_mark(void)
         g_assert_cmpuint(expect_frames(&l, FRAMES), ==, ecn ? FRAMES - 6 : 0);
     }
     g_assert_cmpuint(get(l.qts, "f0", "marked"), ==, 2 * (FRAMES - 6));
-    link_free(&l);
 }
 
 static void set_status(Link *l, const char *status)
@@ -157,7 +150,7 @@ static void set_status(Link *l, const char *status)
 /* What waits comes at once when the filter is turned off. */
 static void test_off(void)
 {
-    Link l = link_new("delay=1000000");
+    g_auto(Link) l = link_new("delay=1000000");
 
     send_frames(&l, FRAMES, 0);
     set_status(&l, "off");
@@ -172,7 +165,6 @@ static void test_off(void)
     qtest_clock_step(l.qts, 2000 * MS);
     send_frames(&l, 1, 0);
     expect_frames(&l, 1);
-    link_free(&l);
 }
 
 typedef struct Port {
@@ -215,34 +207,21 @@ static int write_all(const char *roce, uint64_t *marked, uint64_t *cnps)
 
     qrdma_connect(a.qp, b.qp, &path);
     for (int i = 0; i < 20; i++) {
-        RdmaSendWr wr = {
-            .wr_id = i,
-            .opcode = RDMA_WR_RDMA_WRITE,
-            .send_flags = RDMA_SEND_SIGNALED,
-            .num_sge = 1,
-            .sg_list = &sge,
-            .wr.rdma = { b.mr->iova, b.mr->rkey },
-        };
-
-        qrdma_post_send(a.qp, &wr);
+        qrdma_post(a.qp, qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, i, &sge, b.mr, 0));
     }
     for (int i = 0; i < 20; i++) {
-        RdmaWc wc;
-
         for (; !qrdma_cq_has_cqe(a.cq); ms++) {
             g_assert_cmpint(ms, <, 10000);
             for (int step = 0; step < 50; step++) {
                 qrdma_clock_step(a.dev, MS / 50);
             }
         }
-        qrdma_expect_wc(a.cq, i, RDMA_WC_RDMA_WRITE, &wc);
+        qrdma_expect_wc(a.cq, i, RDMA_WC_RDMA_WRITE, NULL);
     }
     *marked = get(host->qts, "r1", "ecn-marked");
     g_assert_cmpuint(*marked, ==, get(host->qts, "f0", "marked"));
     *cnps = get(host->qts, "r0", "cnps-received");
     g_assert_cmpuint(*cnps, ==, get(host->qts, "r1", "cnps-sent"));
-    qrdma_close(a.dev);
-    qrdma_close(b.dev);
     qrdma_host_stop(host);
     return ms;
 }

@@ -12,8 +12,6 @@
 #include "qemu/bswap.h"
 #include "libqos/virtio-rdma.h"
 
-#define assert_ok(call) g_assert_cmpint((call), ==, VIRTIO_RDMA_S_OK)
-
 #define MR_SIZE 8192
 #define LEN 64
 #define ROCE_PORT 4791
@@ -85,22 +83,15 @@ static Node node_start(const char *args)
 
 static void node_stop(Node *n)
 {
-    qrdma_close(n->dev);
     qrdma_host_stop(n->host);
 }
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Node, node_stop)
 
 /* The device talks to itself whatever the netdev is. */
 static void check_loopback(Node *n)
 {
     RdmaSge sge = qrdma_sge(n->mr, 0, 3000);
-    RdmaSendWr wr = {
-        .wr_id = 7,
-        .opcode = RDMA_WR_RDMA_WRITE,
-        .send_flags = RDMA_SEND_SIGNALED,
-        .num_sge = 1,
-        .sg_list = &sge,
-        .wr.rdma = { n->mr->iova + 4096, n->mr->rkey },
-    };
+    RdmaSendWr wr = qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, 7, &sge, n->mr, 4096);
 
     qrdma_mr_fill(n->mr, 0, 3000, 55);
     qrdma_mr_fill(n->mr, 4096, 3000, 0);
@@ -113,18 +104,7 @@ static void check_loopback(Node *n)
 static void send_datagram(Node *n, const uint8_t dest[4], uint8_t seed)
 {
     RdmaSge sge = qrdma_sge(n->mr, 0, LEN);
-    RdmaSendWr wr = {
-        .wr_id = 1,
-        .opcode = RDMA_WR_SEND,
-        .send_flags = RDMA_SEND_SIGNALED,
-        .num_sge = 1,
-        .sg_list = &sge,
-        .wr.ud = {
-            .remote_qpn = n->ud->wire_qpn,
-            .remote_qkey = QRDMA_QKEY,
-            .av = qrdma_av(n->dev, 1),
-        },
-    };
+    RdmaSendWr wr = qrdma_ud_wr(1, &sge, n->ud, 1);
 
     wr.wr.ud.av.sgid_index = HOST_GID;
     gid_of(wr.wr.ud.av.dgid, dest);
@@ -186,7 +166,7 @@ static void test_user_sends_to_the_host(void)
         { 127, 255, 255, 254 },
     };
     struct sockaddr_in addr = loopback_address(1);
-    Node n = node_start("-netdev user,id=n0");
+    g_auto(Node) n = node_start("-netdev user,id=n0");
     uint8_t buf[4096];
     int fd = udp_socket();
 
@@ -203,7 +183,6 @@ static void test_user_sends_to_the_host(void)
     check_datagram(&n, buf, receive(fd, buf, sizeof(buf)));
     check_loopback(&n);
     close(fd);
-    node_stop(&n);
 }
 
 /* slirp asks who has an address before it sends there: answer that. */

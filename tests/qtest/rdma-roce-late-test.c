@@ -94,6 +94,7 @@ static void late_end(Late *l)
     qemu_bh_delete(l->r.bh);
     the_late = NULL;
 }
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Late, late_end)
 
 static void late_expire(Late *l, bool took_all)
 {
@@ -123,7 +124,7 @@ static unsigned turns_of_wait(Late *l, const Pattern *pattern)
 static void test_waits_for_netdev(gconstpointer data)
 {
     const Pattern *pattern = data;
-    Late l = { };
+    g_auto(Late) l = { };
 
     late_start(&l);
     for (unsigned i = 0; i < 2; i++) {
@@ -142,7 +143,6 @@ static void test_waits_for_netdev(gconstpointer data)
         g_assert_cmpint(l.heard, ==, l.r.late.since);
         g_assert_cmpuint(l.expired, ==, 2 * (i + 1));
     }
-    late_end(&l);
 }
 
 /* Turns of the engine that leave frames in memory */
@@ -150,7 +150,7 @@ static void test_waits_for_memory(gconstpointer data)
 {
     unsigned leaving = GPOINTER_TO_UINT(data);
     unsigned turns = MIN(leaving + 1, MAX_TURNS);
-    Late l = { };
+    g_auto(Late) l = { };
 
     late_start(&l);
     for (unsigned i = 0; i < 2; i++) {
@@ -165,26 +165,24 @@ static void test_waits_for_memory(gconstpointer data)
         late_expire(&l, turns > leaving);
         g_assert_cmpint(l.heard, ==, l.r.late.netdev_heard);
     }
-    late_end(&l);
 }
 
 /* The timers of requests that are in time are not touched. */
 static void test_nothing_is_due(void)
 {
-    Late l = { };
+    g_auto(Late) l = { };
 
     late_start(&l);
     l.overdue = false;
     late_expire(&l, true);
     g_assert_cmpuint(l.expired, ==, 0);
     g_assert_false(aio_poll(iohandler_get_aio_context(), false));
-    late_end(&l);
 }
 
 /* A time that is to come again was not heard. */
 static void test_clock_goes_back(void)
 {
-    Late l = { };
+    g_auto(Late) l = { };
     int64_t heard;
 
     late_start(&l);
@@ -198,7 +196,6 @@ static void test_clock_goes_back(void)
     rdma_roce_late_expire(&l.r, heard - 1, true);
     g_assert_cmpint(l.heard, <, heard - 1);
     g_assert_cmpuint(turns_of_wait(&l, &patterns[0]), ==, patterns[0].turns);
-    late_end(&l);
 }
 
 int main(int argc, char **argv)

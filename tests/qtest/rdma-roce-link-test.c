@@ -11,8 +11,6 @@
 #include "libqos/virtio-rdma.h"
 #include "rdma/wire.h"
 
-#define assert_ok(call) g_assert_cmpint((call), ==, VIRTIO_RDMA_S_OK)
-
 #define DEVICE "virtio-rdma-pci,id=rdma,netdev=n0,addr=4,max-qp=4,max-cq=4," \
                "max-mr=8,max-pd=4"
 #define RDMA_SLOT 4
@@ -117,7 +115,6 @@ static void port_start(Port *p, const char *netdev, const char *nic)
 
 static void port_stop(Port *p)
 {
-    qrdma_close(p->dev);
     qrdma_host_stop(p->host);
     if (p->fd >= 0) {
         close(p->fd);
@@ -126,6 +123,7 @@ static void port_stop(Port *p)
         close(p->listener);
     }
 }
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Port, port_stop)
 
 /* A datagram to nobody; each is shorter than the one before. */
 static void port_post(Port *p)
@@ -249,7 +247,7 @@ static void port_expect_ours(Port *p)
 
 static void check_port_follows(const char *nic)
 {
-    Port p = {};
+    g_auto(Port) p = {};
 
     port_start(&p, STREAM, nic);
     for (int i = 0; i < 2; i++) {
@@ -264,7 +262,6 @@ static void check_port_follows(const char *nic)
         port_expect_ours(&p);
         port_finish(&p);
     }
-    port_stop(&p);
 }
 
 static void test_port_follows_the_connection(void)
@@ -276,12 +273,11 @@ static void test_port_follows_the_connection(void)
 /* This one does not come back by itself. */
 static void test_port_follows_a_socket(void)
 {
-    Port p = {};
+    g_auto(Port) p = {};
 
     port_start(&p, SOCKET, "");
     port_disconnect(&p);
     qrdma_wait_until(p.dev, !port_is_up(&p));
-    port_stop(&p);
 }
 
 static void test_server_is_down_before_its_first_client(void)
@@ -305,7 +301,6 @@ static void test_server_is_down_before_its_first_client(void)
         close(p.fd);
         qrdma_wait_until(p.dev, !port_is_up(&p));
     }
-    qrdma_close(p.dev);
     qrdma_host_stop(p.host);
     unlink(path);
     rmdir(dir);
@@ -314,7 +309,7 @@ static void test_server_is_down_before_its_first_client(void)
 /* The next connection starts with a frame of its own. */
 static void check_connection_lost(const char *nic)
 {
-    Port p = {};
+    g_auto(Port) p = {};
 
     port_start(&p, STREAM, nic);
     for (int i = 0; i < 2; i++) {
@@ -328,7 +323,6 @@ static void check_connection_lost(const char *nic)
         port_expect_ours(&p);
         port_finish(&p);
     }
-    port_stop(&p);
 }
 
 static void test_connection_lost_amid_a_frame(void)
@@ -340,7 +334,7 @@ static void test_connection_lost_amid_a_frame(void)
 /* Of a socket netdev; rdma-stream-test has it for a stream. */
 static void test_stop_amid_a_frame(void)
 {
-    Port p = {};
+    g_auto(Port) p = {};
 
     port_start(&p, SOCKET, "");
     for (int i = 0; i < 2; i++) {
@@ -354,7 +348,6 @@ static void test_stop_amid_a_frame(void)
         port_expect_ours(&p);
         port_finish(&p);
     }
-    port_stop(&p);
 }
 
 /* Registers of the e1000: the low and the high half of its address */
@@ -382,7 +375,7 @@ static void test_address_follows_the_nics(void)
     static const uint8_t first[] = { 0x52, 0x54, 0x00, 0xaa, 0xbb, 0x01 };
     static const uint8_t second[] = { 0x02, 0x11, 0x22, 0x33, 0x44, 0x55 };
     QPCIDevice *nic;
-    Port p = {};
+    g_auto(Port) p = {};
     QPCIBar bar;
 
     port_start(&p, STREAM, "-device e1000,netdev=n0,addr=3,mac=" NIC_MAC);
@@ -396,7 +389,6 @@ static void test_address_follows_the_nics(void)
     qpci_io_writel(nic, bar, E1000_RAH, lduw_le_p(second + 4) | 1u << 31);
     assert_sends_as(&p, second);
     g_free(nic);
-    port_stop(&p);
 }
 
 int main(int argc, char **argv)

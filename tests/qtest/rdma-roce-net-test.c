@@ -10,8 +10,6 @@
 #include "rdma/nic.h"
 #include "rdma/wire.h"
 
-#define assert_ok(call) g_assert_cmpint((call), ==, VIRTIO_RDMA_S_OK)
-
 #define DEVICE "virtio-rdma-pci,max-qp=4,max-cq=4,max-mr=8,max-pd=4"
 #define NIC_MAC "52:54:00:aa:bb:0%d"
 #define NIC_SLOT 3
@@ -67,10 +65,10 @@ static void node_start(Node *n, int id, const char *nic, const char *extra)
 
 static void node_stop(Node *n)
 {
-    qrdma_close(n->dev);
     qrdma_host_stop(n->host);
     wire_close(&n->wire);
 }
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Node, node_stop)
 
 static QTestState *node_qts(Node *n)
 {
@@ -80,28 +78,15 @@ static QTestState *node_qts(Node *n)
 static void node_post_send(Node *n, Node *to, uint64_t wr_id, uint32_t len)
 {
     RdmaSge sge = qrdma_sge(n->mr, 0, len);
-    RdmaSendWr wr = {
-        .wr_id = wr_id,
-        .opcode = RDMA_WR_SEND,
-        .send_flags = RDMA_SEND_SIGNALED,
-        .num_sge = 1,
-        .sg_list = &sge,
-        .wr.ud = {
-            .remote_qpn = to->qp->wire_qpn,
-            .remote_qkey = QRDMA_QKEY,
-            .av = qrdma_av(to->dev, 1),
-        },
-    };
 
-    qrdma_post_send(n->qp, &wr);
+    qrdma_post(n->qp, qrdma_ud_wr(wr_id, &sge, to->qp, 1));
 }
 
 static void node_post_recv(Node *n, uint64_t wr_id)
 {
     RdmaSge sge = qrdma_sge(n->mr, 0, 8192);
-    RdmaRecvWr wr = { .wr_id = wr_id, .num_sge = 1, .sg_list = &sge };
 
-    qrdma_post_recv(n->qp, &wr);
+    qrdma_recv(n->qp, wr_id, &sge);
 }
 
 /* A frame that @from sends to @to, caught on the wire. */
@@ -159,7 +144,7 @@ static void set_link(Node *n, const char *name, bool up)
 
 static void test_own(void)
 {
-    Node a = {}, b = {};
+    g_auto(Node) a = {}, b = {};
 
     node_start(&a, 1, NULL, "");
     node_start(&b, 2, NULL, "");
@@ -167,13 +152,11 @@ static void test_own(void)
     node_exchange(&b, &a, 100);
     node_exchange(&a, &b, 4096);
     node_assert_port(&a, true, RDMA_MTU_4096);
-    node_stop(&a);
-    node_stop(&b);
 }
 
 static void test_shared(void)
 {
-    Node a = {}, b = {};
+    g_auto(Node) a = {}, b = {};
     uint8_t udp[FRAME_MAX], roce[FRAME_MAX], got[FRAME_MAX];
     size_t size;
     Nic nic;
@@ -197,8 +180,6 @@ static void test_shared(void)
     g_assert_cmpmem(roce, size, got, nic_recv(&nic, got));
 
     nic_stop(&nic);
-    node_stop(&a);
-    node_stop(&b);
 }
 
 /*
@@ -209,7 +190,7 @@ static void test_which_frames_are_claimed(void)
 {
     enum { IP = 14, FLAGS = IP + 6, UDP_DPORT = IP + 20 + 2 };
     uint8_t frame[FRAME_MAX], other[FRAME_MAX], got[FRAME_MAX];
-    Node a = {}, b = {};
+    g_auto(Node) a = {}, b = {};
     size_t size;
     Nic nic;
 
@@ -250,8 +231,6 @@ static void test_which_frames_are_claimed(void)
     g_assert_cmpmem(other, size, got, nic_recv(&nic, got));
 
     nic_stop(&nic);
-    node_stop(&a);
-    node_stop(&b);
 }
 
 static void assert_mac(Node *n, const uint8_t *mac)
@@ -311,21 +290,19 @@ static void check_link(Node *n, Node *peer, const char *name)
 
 static void test_link_follows_netdev_and_nic(void)
 {
-    Node shared = {}, own = {};
+    g_auto(Node) shared = {}, own = {};
 
     node_start(&shared, 1, ",host_mtu=9000", "");
     node_start(&own, 2, NULL, "");
     check_link(&shared, &own, "n0");
     check_link(&shared, &own, "nic");
     check_link(&own, &shared, "n0");
-    node_stop(&shared);
-    node_stop(&own);
 }
 
 static void check_netdev_del(const char *nic)
 {
     uint8_t frame[FRAME_MAX];
-    Node n = {}, peer = {};
+    g_auto(Node) n = {}, peer = {};
     RdmaMtu mtu = RDMA_MTU_4096;
 
     node_start(&peer, 2, NULL, "");
@@ -337,8 +314,6 @@ static void check_netdev_del(const char *nic)
     node_post_send(&n, &peer, 1, 64);
     g_assert_cmpuint(wire_recv(&n.wire, frame, NEVER_MS), ==, 0);
     qrdma_reset(n.dev);
-    node_stop(&n);
-    node_stop(&peer);
 }
 
 static void test_netdev_del_takes_the_port_down(void)
@@ -351,7 +326,7 @@ static void test_nic_unplug_and_plug(void)
 {
     static const uint8_t mac[] = { 0x52, 0x54, 0x00, 0xaa, 0xbb, 0x09 };
     uint8_t frame[FRAME_MAX];
-    Node n = {}, peer = {};
+    g_auto(Node) n = {}, peer = {};
 
     node_start(&peer, 2, NULL, "");
     node_start(&n, 1, ",host_mtu=9000", "");
@@ -366,8 +341,6 @@ static void test_nic_unplug_and_plug(void)
     node_exchange(&n, &peer, 1000);
     memcpy(n.dev->mac, mac, sizeof(mac));
     node_exchange(&peer, &n, 1000);
-    node_stop(&n);
-    node_stop(&peer);
 }
 
 /*
@@ -378,7 +351,7 @@ static void test_mac_beside_that_of_the_nic(void)
 {
     static const uint8_t mac[] = { 0x52, 0x54, 0x00, 0xaa, 0xbb, 0x77 };
     uint8_t frame[FRAME_MAX];
-    Node n = {}, peer = {};
+    g_auto(Node) n = {}, peer = {};
 
     node_start(&peer, 2, NULL, "");
     node_start(&n, 1, "", "-global virtio-rdma-device.mac=52:54:00:aa:bb:77");
@@ -388,8 +361,6 @@ static void test_mac_beside_that_of_the_nic(void)
     node_exchange(&peer, &n, 100);
     n.dev->mac[5] = 1;
     node_exchange(&peer, &n, 200);
-    node_stop(&n);
-    node_stop(&peer);
 }
 
 /* Nothing is dropped, and nothing overtakes. */
@@ -398,7 +369,7 @@ static void check_back_pressure(const char *nic)
     const unsigned count = 32, rounds = 8;
     uint8_t frame[FRAME_MAX];
     uint32_t psn = 0;
-    Node n = {}, peer = {};
+    g_auto(Node) n = {}, peer = {};
 
     node_start(&peer, 2, NULL, "");
     node_start(&n, 1, nic, "");
@@ -418,8 +389,6 @@ static void check_back_pressure(const char *nic)
         }
     }
     g_assert_cmpuint(wire_recv(&n.wire, frame, NEVER_MS), ==, 0);
-    node_stop(&n);
-    node_stop(&peer);
 }
 
 static void test_back_pressure(void)
@@ -433,7 +402,7 @@ static void check_loopback_while_blocked(const char *nic)
 {
     const unsigned count = 32;
     uint8_t frame[FRAME_MAX];
-    Node n = {}, peer = {};
+    g_auto(Node) n = {}, peer = {};
     Node self;
 
     node_start(&peer, 2, NULL, "");
@@ -462,8 +431,6 @@ static void check_loopback_while_blocked(const char *nic)
         g_assert_cmpuint(wire_recv(&n.wire, frame, SOON_MS), >, 4096);
         qrdma_expect(n.scq, i, RDMA_WC_SUCCESS);
     }
-    node_stop(&n);
-    node_stop(&peer);
 }
 
 static void test_loopback_while_blocked(void)
@@ -477,7 +444,7 @@ static void test_rate_limit(void)
 {
     RdmaQpAttr attr = { .rate_limit = 1000 };
     uint8_t frame[FRAME_MAX];
-    Node n = {}, peer = {};
+    g_auto(Node) n = {}, peer = {};
 
     node_start(&peer, 2, NULL, "");
     node_start(&n, 1, NULL, "");
@@ -494,15 +461,13 @@ static void test_rate_limit(void)
     }
     g_assert_cmpuint(wire_recv(&n.wire, frame, SOON_MS), >, 4096);
     qrdma_expect(n.scq, 3, RDMA_WC_SUCCESS);
-    node_stop(&n);
-    node_stop(&peer);
 }
 
 /* What the netdev has taken is sent; the next device starts afresh. */
 static void check_unplug(const char *nic)
 {
     uint8_t frame[FRAME_MAX];
-    Node n = {}, peer = {};
+    g_auto(Node) n = {}, peer = {};
 
     node_start(&peer, 2, NULL, "");
     node_start(&n, 1, nic, "");
@@ -521,8 +486,6 @@ static void check_unplug(const char *nic)
     node_setup(&n, 1);
     node_exchange(&n, &peer, 4096);
     node_exchange(&peer, &n, 4096);
-    node_stop(&n);
-    node_stop(&peer);
 }
 
 static void test_unplug_with_frames_queued(void)
@@ -534,7 +497,7 @@ static void test_unplug_with_frames_queued(void)
 static void test_stopped_vm_takes_no_frames(void)
 {
     uint8_t frame[FRAME_MAX];
-    Node n = {}, peer = {};
+    g_auto(Node) n = {}, peer = {};
     uint8_t before[128], after[128];
     size_t size;
 
@@ -556,8 +519,6 @@ static void test_stopped_vm_takes_no_frames(void)
     qrdma_expect_none(n.rcq);
     wire_send(&n.wire, frame, size);
     node_expect(&n, 3, 64);
-    node_stop(&n);
-    node_stop(&peer);
 }
 
 static size_t pcap_count(const char *path)
@@ -608,28 +569,6 @@ static void test_filter_dump_sees_both_directions(void)
     }
 }
 
-static void assert_error(QTestState *qts, const char *want, const char *fmt,
-                         ...) G_GNUC_PRINTF(3, 4);
-
-static void assert_error(QTestState *qts, const char *want, const char *fmt,
-                         ...)
-{
-    QDict *response;
-    const char *desc;
-    va_list ap;
-
-    va_start(ap, fmt);
-    response = qtest_vqmp(qts, fmt, ap);
-    va_end(ap);
-    g_assert_true(qdict_haskey(response, "error"));
-    desc = qdict_get_str(qdict_get_qdict(response, "error"), "desc");
-    if (!strstr(desc, want)) {
-        g_test_message("got error: %s", desc);
-        g_test_fail();
-    }
-    qobject_unref(response);
-}
-
 static void check_info(QTestState *qts, const char *want)
 {
     QDict *rsp = qtest_qmp(qts, "{'execute': 'qom-get', 'arguments': "
@@ -641,7 +580,7 @@ static void check_info(QTestState *qts, const char *want)
 
 static void test_info(void)
 {
-    Node n = {};
+    g_auto(Node) n = {};
 
     node_start(&n, 1, NULL, "-netdev hubport,id=h0,hubid=0 "
                "-object rdma-roce,id=r0,netdev=h0,mac=52:54:00:01:02:03");
@@ -649,51 +588,52 @@ static void test_info(void)
     qtest_qmp_device_add(node_qts(&n), "virtio-rdma-pci", "d1",
                          "{'rdmadev': 'r0', 'addr': '6'}");
     check_info(node_qts(&n), "netdev h0, 52:54:00:01:02:03, up");
-    node_stop(&n);
 }
 
 static void test_refusals_say_why(void)
 {
+    static const char *const refused[][2] = {
+        { "{'execute': 'device_add', 'arguments': {'driver': "
+          "'virtio-rdma-pci', 'rdmadev': 'r0', 'addr': '7'}}",
+          "RDMA backend 'r0' is already in use" },
+        { "{'execute': 'object-del', 'arguments': {'id': 'r0'}}",
+          "object 'r0' is in use" },
+        { "{'execute': 'qom-set', 'arguments': {'path': '/objects/r0', "
+          "'property': 'netdev', 'value': 'n0'}}",
+          "cannot be set while a device uses" },
+        { "{'execute': 'device_add', 'arguments': {'driver': "
+          "'virtio-net-pci', 'netdev': 'later', 'addr': '8'}}",
+          "in use" },
+        { "{'execute': 'object-add', 'arguments': {'qom-type': 'rdma-roce', "
+          "'id': 'r1'}}",
+          "Parameter 'netdev' is required" },
+        { "{'execute': 'object-add', 'arguments': {'qom-type': 'rdma-roce', "
+          "'id': 'r1', 'netdev': 'h0', 'mtu': 100}}",
+          "is 100, and must be 0 or in the range 576 to 65535" },
+        { "{'execute': 'object-add', 'arguments': {'qom-type': 'rdma-roce', "
+          "'id': 'r1', 'netdev': 'h0', 'mac': '33:33:00:00:00:01'}}",
+          "takes a unicast MAC address" },
+        { "{'execute': 'object-add', 'arguments': {'qom-type': "
+          "'filter-lossy', 'id': 'l1', 'netdev': 'h0', 'drop': 10001}}",
+          "is 10001, and must be at most 10000" },
+    };
     QTestState *qts;
-    Node n = {};
+    g_auto(Node) n = {};
 
     node_start(&n, 1, NULL, "-object rdma-roce,id=r0,netdev=later "
                "-netdev hubport,id=h0,hubid=0");
     qts = node_qts(&n);
-    assert_error(qts, "netdev 'later' not found",
-                 "{'execute': 'device_add', 'arguments': {'driver': "
-                 "'virtio-rdma-pci', 'rdmadev': 'r0', 'addr': '6'}}");
+    qrdma_qmp_refused(qts, "{'execute': 'device_add', 'arguments': {'driver': "
+                      "'virtio-rdma-pci', 'rdmadev': 'r0', 'addr': '6'}}",
+                      "netdev 'later' not found");
     qtest_qmp_assert_success(qts, "{'execute': 'netdev_add', 'arguments': "
                              "{'type': 'hubport', 'id': 'later', "
                              "'hubid': 0}}");
     qtest_qmp_device_add(qts, "virtio-rdma-pci", "d1", "{'rdmadev': 'r0', "
                          "'addr': '6', 'max-qp': 4, 'max-cq': 4}");
-    assert_error(qts, "RDMA backend 'r0' is already in use",
-                 "{'execute': 'device_add', 'arguments': {'driver': "
-                 "'virtio-rdma-pci', 'rdmadev': 'r0', 'addr': '7'}}");
-    assert_error(qts, "object 'r0' is in use",
-                 "{'execute': 'object-del', 'arguments': {'id': 'r0'}}");
-    assert_error(qts, "cannot be set while a device uses",
-                 "{'execute': 'qom-set', 'arguments': {'path': "
-                 "'/objects/r0', 'property': 'netdev', 'value': 'n0'}}");
-    assert_error(qts, "in use", "{'execute': 'device_add', 'arguments': "
-                 "{'driver': 'virtio-net-pci', 'netdev': 'later', "
-                 "'addr': '8'}}");
-    assert_error(qts, "Parameter 'netdev' is required",
-                 "{'execute': 'object-add', 'arguments': {'qom-type': "
-                 "'rdma-roce', 'id': 'r1'}}");
-    assert_error(qts, "is 100, and must be 0 or in the range 576 to 65535",
-                 "{'execute': 'object-add', 'arguments': {'qom-type': "
-                 "'rdma-roce', 'id': 'r1', 'netdev': 'h0', 'mtu': 100}}");
-    assert_error(qts, "takes a unicast MAC address",
-                 "{'execute': 'object-add', 'arguments': {'qom-type': "
-                 "'rdma-roce', 'id': 'r1', 'netdev': 'h0', "
-                 "'mac': '33:33:00:00:00:01'}}");
-    assert_error(qts, "is 10001, and must be at most 10000",
-                 "{'execute': 'object-add', 'arguments': {'qom-type': "
-                 "'filter-lossy', 'id': 'l1', 'netdev': 'h0', "
-                 "'drop': 10001}}");
-    node_stop(&n);
+    for (int i = 0; i < ARRAY_SIZE(refused); i++) {
+        qrdma_qmp_refused(qts, refused[i][0], refused[i][1]);
+    }
 }
 
 int main(int argc, char **argv)

@@ -10,7 +10,7 @@
 
 static void test_two_ports(void)
 {
-    ShmNode a, b;
+    g_auto(ShmNode) a, b;
 
     shm_node_start(&a, 1, "");
     shm_node_start(&b, 2, "");
@@ -20,8 +20,6 @@ static void test_two_ports(void)
         shm_exchange(&a, &b);
         shm_exchange(&b, &a);
     }
-    shm_node_stop(&a);
-    shm_node_stop(&b);
 }
 
 static void test_peer_ends_and_returns(void)
@@ -99,7 +97,7 @@ static void test_name_of_another_port(void)
 /* Ports that were looked for in vain leave room for others. */
 static void test_many_addresses(void)
 {
-    ShmNode a, b;
+    g_auto(ShmNode) a, b;
     RdmaAv av;
 
     shm_node_start(&a, 1, "");
@@ -112,14 +110,13 @@ static void test_many_addresses(void)
     }
     shm_reach(&a, &b);
     shm_exchange(&a, &b);
-    shm_node_stop(&a);
-    shm_node_stop(&b);
 }
 
 static void test_bad_directories(void)
 {
     g_autofree char *longer = g_strdup_printf("%s/%0100d", shm_dir, 0);
-    QRdmaHost *host = qrdma_host_start("-netdev hubport,id=n0,hubid=0");
+    g_autoptr(QRdmaHost) host =
+        qrdma_host_start("-netdev hubport,id=n0,hubid=0");
     static const char add[] =
         "{'execute': 'object-add', 'arguments': {'qom-type': 'rdma-roce',"
         " 'id': 'r0', 'netdev': 'n0', 'shm-dir': %s}}";
@@ -127,24 +124,20 @@ static void test_bad_directories(void)
                                  "/dev/null" };
 
     for (int i = 0; i < ARRAY_SIZE(dirs); i++) {
-        QDict *rsp = qtest_qmp(host->qts, add, dirs[i]);
+        g_autoptr(QDict) rsp = qtest_qmp(host->qts, add, dirs[i]);
 
         g_assert_true(qdict_haskey(rsp, "error"));
-        qobject_unref(rsp);
     }
-    qrdma_host_stop(host);
 }
 
 static void test_polling_for_too_long(void)
 {
-    QRdmaHost *host = qrdma_host_start("-netdev hubport,id=n0,hubid=0");
-    QDict *rsp = qtest_qmp(host->qts,
-        "{'execute': 'object-add', 'arguments': {'qom-type': 'rdma-roce',"
-        " 'id': 'r0', 'netdev': 'n0', 'shm-poll-max-ns': 50001}}");
+    g_autoptr(QRdmaHost) host =
+        qrdma_host_start("-netdev hubport,id=n0,hubid=0");
 
-    g_assert_true(qdict_haskey(rsp, "error"));
-    qobject_unref(rsp);
-    qrdma_host_stop(host);
+    qrdma_qmp_refused(host->qts,
+        "{'execute': 'object-add', 'arguments': {'qom-type': 'rdma-roce',"
+        " 'id': 'r0', 'netdev': 'n0', 'shm-poll-max-ns': 50001}}", "");
 }
 
 int main(int argc, char **argv)

@@ -13,8 +13,6 @@
 #include "qobject/qdict.h"
 #include "rdma/shm-test.h"
 
-#define assert_ok(call) g_assert_cmpint((call), ==, VIRTIO_RDMA_S_OK)
-
 /* An iothread serves direct queues only. */
 #define FEATURES (QRDMA_FEATURES | QRDMA_F(VIRTIO_RDMA_F_COUNTERS) | \
                   QRDMA_F(VIRTIO_RDMA_F_DIRECT_QP) | \
@@ -100,7 +98,6 @@ static void port_start(Port *p, int id, const char *backend, const char *more,
 
 static void port_stop(Port *p)
 {
-    qrdma_close(p->dev);
     qrdma_host_stop(p->host);
     close(p->fd);
 }
@@ -131,6 +128,7 @@ static void stall_end(Stall *s)
     port_stop(&s->a);
     port_stop(&s->b);
 }
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Stall, stall_end)
 
 /* Stream netdevs: each frame follows its length. */
 static void send_frame(Port *to, const uint8_t *frame, size_t size)
@@ -180,16 +178,8 @@ static void bring_others(Stall *s, unsigned n)
 static void post_write(Stall *s, uint32_t len)
 {
     RdmaSge sge = qrdma_sge(s->a.mr, 0, len);
-    RdmaSendWr wr = {
-        .wr_id = 1,
-        .opcode = RDMA_WR_RDMA_WRITE,
-        .send_flags = RDMA_SEND_SIGNALED,
-        .sg_list = &sge,
-        .num_sge = 1,
-        .wr.rdma = { .remote_addr = s->b.mr->iova, .rkey = s->b.mr->rkey },
-    };
 
-    qrdma_post_send(s->a.qp, &wr);
+    qrdma_post(s->a.qp, qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, 1, &sge, s->b.mr, 0));
 }
 
 /* Port a asks, and port b answers; the answer is @ack. */
@@ -233,20 +223,16 @@ static uint64_t counter(Port *p, unsigned which)
 
 static void expect_timeouts(Port *p, uint64_t timeouts, uint64_t late)
 {
-    QDict *rsp;
-
     g_assert_cmpuint(counter(p, VIRTIO_RDMA_TIMEOUTS), ==, timeouts);
-    rsp = qtest_qmp(p->host->qts, "{'execute': 'qom-get', 'arguments': "
-                    "{'path': '/objects/r0', 'property': 'timeouts-late'}}");
-    g_assert_cmpuint(qdict_get_int(rsp, "return"), ==, late);
-    qobject_unref(rsp);
+    g_assert_cmpuint(qrdma_qom_get(p->host->qts, "/objects/r0",
+                                   "timeouts-late"), ==, late);
 }
 
 static void test_answer_waits(gconstpointer way)
 {
     uint8_t ack[FRAME_MAX];
     size_t size;
-    Stall s;
+    g_auto(Stall) s;
 
     stall_start(&s, way, false);
     size = ask(&s, ack);
@@ -256,13 +242,12 @@ static void test_answer_waits(gconstpointer way)
     go_on(&s.a);
     qrdma_expect(s.a.cq, 1, RDMA_WC_SUCCESS);
     expect_timeouts(&s.a, 0, 1);
-    stall_end(&s);
 }
 
 static void test_no_answer_waits(gconstpointer way)
 {
     uint8_t ack[FRAME_MAX];
-    Stall s;
+    g_auto(Stall) s;
 
     stall_start(&s, way, false);
     ask(&s, ack);
@@ -271,7 +256,6 @@ static void test_no_answer_waits(gconstpointer way)
     go_on(&s.a);
     qrdma_expect(s.a.cq, 1, RDMA_WC_RETRY_EXC_ERR);
     expect_timeouts(&s.a, 1, 0);
-    stall_end(&s);
 }
 
 static bool has_room(Stall *s)
@@ -302,7 +286,7 @@ static void test_frames_without_end(gconstpointer way)
 {
     uint8_t ack[FRAME_MAX];
     GThread *thread;
-    Stall s;
+    g_auto(Stall) s;
 
     stall_start(&s, way, false);
     ask(&s, ack);
@@ -314,7 +298,6 @@ static void test_frames_without_end(gconstpointer way)
     qatomic_set(&s.enough, true);
     g_thread_join(thread);
     expect_timeouts(&s.a, 1, 0);
-    stall_end(&s);
 }
 
 /* Join the wires of both ports. */
@@ -347,7 +330,7 @@ static gpointer join(gpointer opaque)
 static void test_blocked_wire(gconstpointer way)
 {
     GThread *thread;
-    Stall s;
+    g_auto(Stall) s;
 
     stall_start(&s, way, true);
     post_write(&s, LONG_LEN);
@@ -365,7 +348,6 @@ static void test_blocked_wire(gconstpointer way)
     qrdma_expect(s.a.cq, 1, RDMA_WC_SUCCESS);
     qatomic_set(&s.enough, true);
     g_thread_join(thread);
-    stall_end(&s);
 }
 
 int main(int argc, char **argv)

@@ -8,8 +8,6 @@
 #include "qemu/bswap.h"
 #include "libqos/virtio-rdma.h"
 
-#define assert_ok(call) g_assert_cmpint((call), ==, VIRTIO_RDMA_S_OK)
-
 #define DEVICE "virtio-rdma-pci,max-qp=4,max-cq=4,max-mr=8,max-pd=4"
 #define MSG_MAX 4096
 #define PAYLOAD_MAX 4096
@@ -75,7 +73,6 @@ static Link *link_new(void)
 
 static void link_free(Link *l)
 {
-    qrdma_close(l->dev);
     qrdma_host_stop(l->host);
     close(l->fd);
     g_byte_array_unref(l->in);
@@ -86,15 +83,8 @@ static void link_free(Link *l)
 static void link_send(Link *l)
 {
     RdmaSge sge = qrdma_sge(l->mr, 0, MSG_MAX - l->posted * 36 % 200);
-    RdmaSendWr wr = {
-        .wr_id = l->posted,
-        .opcode = RDMA_WR_RDMA_WRITE,
-        .send_flags = RDMA_SEND_SIGNALED,
-        .num_sge = 1,
-        .sg_list = &sge,
-    };
 
-    qrdma_post_send(l->qp, &wr);
+    qrdma_post(l->qp, qrdma_wr(RDMA_WR_RDMA_WRITE, l->posted, &sge));
     l->posted++;
     l->outstanding++;
     l->frames += DIV_ROUND_UP(sge.length, PAYLOAD_MAX);

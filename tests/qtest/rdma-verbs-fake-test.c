@@ -9,25 +9,25 @@
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    add_verbs_attach_tests();
-    add_verbs_counters_tests();
-    add_verbs_mcast_tests();
-    add_verbs_queue_tests();
-    add_verbs_traffic_tests();
-    add_verbs_errno_tests();
-    add_verbs_late_tests();
-    add_verbs_again_tests();
-    add_verbs_event_tests();
-    add_verbs_gid_tests();
-    add_verbs_mem_tests();
-    add_verbs_address_tests();
-    add_verbs_wqe_tests();
+    qrdma_add_tests("/rdma-verbs/attach/", verbs_attach_tests);
+    qrdma_add_tests("/rdma-verbs/counters/", verbs_counters_tests);
+    qrdma_add_tests("/rdma-verbs/mcast/", verbs_mcast_tests);
+    qrdma_add_tests("/rdma-verbs/queue/", verbs_queue_tests);
+    qrdma_add_tests("/rdma-verbs/traffic/", verbs_traffic_tests);
+    qrdma_add_tests("/rdma-verbs/errno/", verbs_errno_tests);
+    qrdma_add_tests("/rdma-verbs/late/", verbs_late_tests);
+    qrdma_add_tests("/rdma-verbs/again/", verbs_again_tests);
+    qrdma_add_tests("/rdma-verbs/event/", verbs_event_tests);
+    qrdma_add_tests("/rdma-verbs/gid/", verbs_gid_tests);
+    qrdma_add_tests("/rdma-verbs/mem/", verbs_mem_tests);
+    qrdma_add_tests("/rdma-verbs/address/", verbs_address_tests);
+    qrdma_add_tests("/rdma-verbs/wqe/", verbs_wqe_tests);
 #ifdef HAVE_FAKE_IBUMAD
-    add_verbs_gsi_tests();
-    add_verbs_cm_tests();
+    qrdma_add_tests("/rdma-verbs/gsi/", verbs_gsi_tests);
+    qrdma_add_tests("/rdma-verbs/cm/", verbs_cm_tests);
 #endif
-    add_verbs_modify_tests();
-    add_verbs_mr_tests();
-    add_verbs_cq_tests();
+    qrdma_add_tests("/rdma-verbs/modify/", verbs_modify_tests);
+    qrdma_add_tests("/rdma-verbs/mr/", verbs_mr_tests);
+    qrdma_add_tests("/rdma-verbs/", verbs_cq_tests);
     return g_test_run();
 }

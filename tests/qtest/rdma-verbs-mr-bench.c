@@ -164,8 +164,7 @@ static Times command(QRdma *d, uint8_t cmd, const void *req, size_t len,
         t.turn_cpu = longest_turn[0] / 1e6;
         t.turn_locks = longest_turn[1] / 1e6;
     }
-    g_assert_cmpint(qtest_readb(d->host->qts, at + 2048), ==,
-                    VIRTIO_RDMA_S_OK);
+    assert_ok(qtest_readb(d->host->qts, at + 2048));
     qrdma_read(d, at + 2049, rsp, rsp_len);
     return t;
 }
@@ -255,7 +254,6 @@ static void test_registration(gconstpointer data)
         qtest_memset(host->qts, BASE + at, 1, 8 * MiB);
     }
     measure(d, kind);
-    qrdma_close(d);
     qrdma_host_stop(host);
     if (fake) {
         fake_verbs_free(fake);

@@ -160,7 +160,6 @@ static void test_exit_amid_another_one(void)
     w = begin_add(v, 3, LINK_LOCAL);
     await_addresses(v->dev, LINK_LOCAL, 1);
     g_assert_cmphex(verbs_status(&w), ==, 0xff);
-    qrdma_close(v->dev);
     qrdma_host_stop(v->host);
     g_assert_cmpint(count_addresses(IPV4), ==, 0);
     g_assert_cmpint(count_addresses(LINK_LOCAL), ==, 0);
@@ -171,7 +170,7 @@ static void test_exit_amid_another_one(void)
 /* The guest asks for another one before it has the first. */
 static void test_command_changes(void)
 {
-    Verbs *v;
+    g_autoptr(Verbs) v = NULL;
     VerbsWaiting w;
     uint8_t other[RDMA_GID_LEN];
 
@@ -191,7 +190,6 @@ static void test_command_changes(void)
     assert_ok(verbs_await_status(&w));
     assert_ok(qrdma_del_gid(v->dev, 2, 1));
     await_gone(v, IPV6);
-    verbs_free(v);
 }
 
 /* Where the host has an RDMA device */
@@ -303,8 +301,6 @@ static void test_on_host(void)
     /* The same again; now the machine goes while they are in use */
     on_host_add(&h);
     on_host_send(&h, 1);
-    qrdma_close(h.dev[0]);
-    qrdma_close(h.dev[1]);
     qrdma_host_stop(h.qemu);
     on_host_addresses(&h, 0);
 }
@@ -334,8 +330,6 @@ static void test_on_host_vlan(void)
         await_addresses(h.dev[0], NET_IPV4 "7", 0);
         g_assert_cmpint(system("ip link del vlan7"), ==, 0);
     }
-    qrdma_close(h.dev[0]);
-    qrdma_close(h.dev[1]);
     qrdma_host_stop(h.qemu);
 }
 

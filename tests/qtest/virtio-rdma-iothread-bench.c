@@ -97,10 +97,12 @@ static bool have_cqes(Flood *f, int n)
 
 static void idle_prepare(Flood *f)
 {
+
 }
 
 static void idle_start(Flood *f)
 {
+
 }
 
 static bool idle_done(Flood *f)
@@ -126,8 +128,7 @@ static void mcast_prepare(Flood *f)
     memcpy(wr.wr.ud.av.dgid, group, sizeof(group));
     new_qps(f, RDMA_QPT_UD);
     for (int i = 0; i < NQP; i++) {
-        g_assert_cmpint(qrdma_attach_mcast(f->qps[i], group), ==,
-                        VIRTIO_RDMA_S_OK);
+        assert_ok(qrdma_attach_mcast(f->qps[i], group));
         prepare_receives(f, f->qps[i], MCASTS);
     }
     prepare_sends(f, f->qps[0], &wr, MCASTS - 1);
@@ -222,8 +223,7 @@ static void flush_prepare(Flood *f)
 static void flush_start(Flood *f)
 {
     for (int i = 0; i < NQP; i++) {
-        g_assert_cmpint(qrdma_modify_qp_state(f->qps[i], RDMA_QPS_ERR), ==,
-                        VIRTIO_RDMA_S_OK);
+        assert_ok(qrdma_modify_qp_state(f->qps[i], RDMA_QPS_ERR));
         qrdma_doorbell(f->d, QRDMA_DIRECT_DOORBELL, f->qps[i]->qpn);
     }
 }
@@ -233,8 +233,7 @@ static void marks_prepare(Flood *f)
 {
     new_qps(f, RDMA_QPT_RC);
     f->shadow = qrdma_alloc(f->d, 4096);
-    g_assert_cmpint(qrdma_set_shadow(f->d, QRDMA_DIRECT_DOORBELL, f->shadow),
-                    ==, VIRTIO_RDMA_S_OK);
+    assert_ok(qrdma_set_shadow(f->d, QRDMA_DIRECT_DOORBELL, f->shadow));
 }
 
 static void mark_all(Flood *f)
@@ -288,20 +287,12 @@ static void warm_up(Flood *f)
     QRdmaCq *cq = qrdma_create_cq(f->d, 2);
     QRdmaQp *qp = qrdma_create_qp(f->pd, cq, cq, RDMA_QPT_RC);
     RdmaSge sge = qrdma_sge(f->mr, 0, 8192);
-    RdmaSendWr wr = {
-        .wr_id = 1,
-        .opcode = RDMA_WR_RDMA_WRITE,
-        .send_flags = RDMA_SEND_SIGNALED,
-        .num_sge = 1,
-        .sg_list = &sge,
-        .wr.rdma = { f->mr->iova, f->mr->rkey },
-    };
 
     qrdma_connect(qp, qp, &path);
-    qrdma_post_send(qp, &wr);
+    qrdma_post(qp, qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, 1, &sge, f->mr, 0));
     qrdma_expect(cq, 1, RDMA_WC_SUCCESS);
-    g_assert_cmpint(qrdma_destroy_qp(qp), ==, VIRTIO_RDMA_S_OK);
-    g_assert_cmpint(qrdma_destroy_cq(cq), ==, VIRTIO_RDMA_S_OK);
+    assert_ok(qrdma_destroy_qp(qp));
+    assert_ok(qrdma_destroy_cq(cq));
 }
 
 static Flood *flood_new(QRdmaHost *host, QRdma *d)

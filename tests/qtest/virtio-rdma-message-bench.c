@@ -52,18 +52,10 @@ static Bench bench_new(void)
 static void message(Bench *b, RdmaWrOpcode opcode, uint64_t n)
 {
     RdmaSge from = qrdma_sge(b->mr, 0, SIZE), to = qrdma_sge(b->mr, 4096, SIZE);
-    RdmaSendWr wr = {
-        .wr_id = n,
-        .opcode = opcode,
-        .send_flags = RDMA_SEND_SIGNALED,
-        .num_sge = 1,
-        .sg_list = &from,
-    };
+    RdmaSendWr wr = qrdma_wr(opcode, n, &from);
 
     if (opcode == RDMA_WR_SEND) {
-        qrdma_post_recv(b->to, &(RdmaRecvWr) {
-            .wr_id = n, .num_sge = 1, .sg_list = &to,
-        });
+        qrdma_recv(b->to, n, &to);
     } else {
         wr.wr.rdma.remote_addr = to.addr;
         wr.wr.rdma.rkey = b->mr->rkey;
@@ -85,7 +77,6 @@ static void run(gconstpointer opcode)
     for (uint64_t i = 0; i < n; i++) {
         message(&b, GPOINTER_TO_UINT(opcode), i);
     }
-    qrdma_close(b.d);
     qrdma_host_stop(b.host);
 }
 

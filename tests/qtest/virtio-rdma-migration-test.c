@@ -8,14 +8,14 @@
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    add_migrate_tests();
-    add_migrate_backlog_tests();
-    add_migrate_direct_tests();
-    add_migrate_shadow_tests();
-    add_migrate_counters_tests();
-    add_migrate_objects_tests();
-    add_migrate_points_tests();
+    qrdma_add_tests("virtio-rdma-migration/", migrate_tests);
+    qrdma_add_tests("virtio-rdma-migration/", migrate_backlog_tests);
+    qrdma_add_tests("virtio-rdma-migration/", migrate_direct_tests);
+    qrdma_add_tests("virtio-rdma-migration/", migrate_shadow_tests);
+    qrdma_add_tests("virtio-rdma-migration/", migrate_counters_tests);
+    qrdma_add_tests("virtio-rdma-migration/", migrate_objects_tests);
+    qrdma_add_tests("virtio-rdma-migration/", migrate_points_tests);
     add_migrate_stored_tests();
-    add_migrate_turn_tests();
+    qrdma_add_tests("virtio-rdma-migration/", migrate_turn_tests);
     return g_test_run();
 }

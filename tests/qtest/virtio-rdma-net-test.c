@@ -19,23 +19,26 @@ int main(int argc, char **argv)
 
     g_test_init(&argc, &argv, NULL);
     net_choose(choose);
-    add_net_rc_tests();
-    add_net_mr_tests();
-    add_net_mr_table_tests();
-    add_net_mw_tests();
-    add_net_placement_tests();
-    add_net_srq_tests();
-    add_net_mcast_tests();
-    add_net_error_tests();
-    add_net_ud_tests();
-    add_net_ext_tests();
-    add_net_hotplug_tests();
-    add_net_life_tests();
-    add_net_many_tests();
-    add_net_query_tests();
-    add_net_fault_tests();
-    add_net_fault_life_tests();
-    add_net_loss_tests();
+    net_add_tests(net_rc_tests);
+    net_add_tests(net_mr_tests);
+    net_add_tests(net_mr_table_tests);
+    net_add_tests(net_mw_tests);
+    net_add_tests(net_placement_tests);
+    net_add_tests(net_srq_tests);
+    net_add_tests(net_mcast_tests);
+    net_add_tests(net_error_tests);
+    net_add_tests(net_ud_tests);
+    net_add_tests(net_ext_tests);
+    qrdma_add_tests("virtio-rdma-net/hotplug/", net_hotplug_tests);
+    net_add_tests(net_life_tests);
+    net_add_tests(net_many_tests);
+    net_add_tests(net_query_tests);
+    net_add_tests(net_fault_tests);
+    net_add_tests(net_fault_life_tests);
+    net_add_tests(net_loss_tests);
+    if (!qrdma_ibdev()) {
+        qrdma_add_tests("virtio-rdma-net/fault/", net_fault_alone_tests);
+    }
     ret = g_test_run();
     net_shared_quit();
     return ret;

@@ -22,10 +22,12 @@
 
 static void idle_prepare(Flood *f)
 {
+
 }
 
 static void idle_start(Flood *f)
 {
+
 }
 
 static bool idle_done(Flood *f)
@@ -54,8 +56,7 @@ static void mcast_prepare(Flood *f)
     new_cqs(f, NQP, QUEUE_SIZE, true);
     new_qps(f, NQP, RDMA_QPT_UD);
     for (uint32_t i = 0; i < f->nqp; i++) {
-        g_assert_cmpint(qrdma_attach_mcast(&f->qps[i], group), ==,
-                        VIRTIO_RDMA_S_OK);
+        assert_ok(qrdma_attach_mcast(&f->qps[i], group));
     }
     post_receives(f, 128);
     prepare_sends(f, 1, &wr, 128);
@@ -74,8 +75,7 @@ static bool mcast_done(Flood *f)
 static void err_prepare(Flood *f)
 {
     struct virtio_rdma_modify_qp_req req = {
-        .attr_mask = cpu_to_le32(RDMA_QP_STATE),
-        .attr.qp_state = RDMA_QPS_ERR,
+        .attr_mask = cpu_to_le32(RDMA_QP_STATE), .attr.qp_state = RDMA_QPS_ERR,
     };
 
     new_cqs(f, NQP, QUEUE_SIZE, true);
@@ -101,8 +101,7 @@ static void backlog_prepare(Flood *f)
     new_qps(f, DEEP / QUEUE_SIZE, RDMA_QPT_RC);
     post_receives(f, QUEUE_SIZE);
     for (uint32_t i = 0; i < f->nqp; i++) {
-        g_assert_cmpint(qrdma_modify_qp(&f->qps[i], RDMA_QP_STATE, &attr), ==,
-                        VIRTIO_RDMA_S_OK);
+        assert_ok(qrdma_modify_qp(&f->qps[i], RDMA_QP_STATE, &attr));
     }
     qrdma_wait_until(f->d, receives_done(f));
     new_qps(f, 1, RDMA_QPT_RC);
@@ -318,8 +317,7 @@ static void srq_destroy_prepare(Flood *f)
     f->wqe_len = qrdma_encode_recv(&wr, wqe);
     qrdma_write(f->d, f->scratch, wqe, f->wqe_len);
     for (uint32_t i = 0; i < f->d->max_srq; i++) {
-        g_assert_cmpint(qrdma_try_create_srq(f->d, &attr, &srqn), ==,
-                        VIRTIO_RDMA_S_OK);
+        assert_ok(qrdma_try_create_srq(f->d, &attr, &srqn));
     }
     for (uint32_t i = 0; i < f->d->max_srq; i++) {
         fill(f, srq_vq_of(f, i), f->scratch, f->wqe_len, false, QUEUE_SIZE);
@@ -365,9 +363,9 @@ static void events_prepare(Flood *f)
         QRdmaQp qp = flood_direct_ud(f->pd, f->cqns[0], f->data);
 
         qrdma_start_ud(&qp, QRDMA_QKEY);
-        g_assert_cmpint(qrdma_modify_qp(&qp, RDMA_QP_STATE |
-                                        RDMA_QP_EN_SQD_ASYNC_NOTIFY, &attr),
-                        ==, VIRTIO_RDMA_S_OK);
+        assert_ok(qrdma_modify_qp(&qp,
+                                  RDMA_QP_STATE | RDMA_QP_EN_SQD_ASYNC_NOTIFY,
+                                  &attr));
     }
     for (uint32_t i = 1; i < NQP; i++) {
         id.cqn = cpu_to_le32(f->cqns[i]);
@@ -404,8 +402,7 @@ static void everything_prepare(Flood *f)
 static void growth_prepare(Flood *f)
 {
     struct virtio_rdma_modify_qp_req req = {
-        .attr_mask = cpu_to_le32(RDMA_QP_STATE),
-        .attr.qp_state = RDMA_QPS_ERR,
+        .attr_mask = cpu_to_le32(RDMA_QP_STATE), .attr.qp_state = RDMA_QPS_ERR,
     };
 
     new_cqs(f, 1, DEEP, false);
@@ -435,9 +432,7 @@ static void overrun_prepare(Flood *f)
 /* A fault holds back the completions of one QP; another one completes. */
 static void held_prepare(Flood *f)
 {
-    RdmaSendWr wr = {
-        .opcode = RDMA_WR_RDMA_WRITE, .send_flags = RDMA_SEND_SIGNALED,
-    };
+    RdmaSendWr wr = qrdma_wr(RDMA_WR_RDMA_WRITE, 0, NULL);
     QRdmaQp held;
 
     new_cqs(f, 1, DEEP, false);
@@ -463,8 +458,7 @@ static void held_flush_prepare(Flood *f)
 
     held_prepare(f);
     f->qps[0] = f->qps[1];
-    g_assert_cmpint(qrdma_modify_qp(&f->qps[0], RDMA_QP_STATE, &attr), ==,
-                    VIRTIO_RDMA_S_OK);
+    assert_ok(qrdma_modify_qp(&f->qps[0], RDMA_QP_STATE, &attr));
     prepare_sends(f, 1, &wr, QUEUE_SIZE);
 }
 

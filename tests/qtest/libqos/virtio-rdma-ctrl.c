@@ -103,8 +103,7 @@ uint8_t qrdma_query_pkey(QRdma *d, uint32_t port, uint16_t index,
                          uint16_t *pkey)
 {
     struct virtio_rdma_query_pkey_req req = {
-        .port = cpu_to_le32(port),
-        .index = cpu_to_le16(index),
+        .port = cpu_to_le32(port), .index = cpu_to_le16(index),
     };
     struct virtio_rdma_query_pkey_rsp rsp = {};
     uint8_t status = qrdma_cmd(d, VIRTIO_RDMA_CMD_QUERY_PKEY,
@@ -180,8 +179,7 @@ uint8_t qrdma_query_qp_counters(QRdma *d, uint32_t n, const uint32_t *qpns,
 uint8_t qrdma_del_gid(QRdma *d, uint16_t index, uint32_t port)
 {
     struct virtio_rdma_del_gid_req req = {
-        .index = cpu_to_le16(index),
-        .port_num = cpu_to_le32(port),
+        .index = cpu_to_le16(index), .port_num = cpu_to_le32(port),
     };
 
     return qrdma_cmd(d, VIRTIO_RDMA_CMD_DEL_GID, &req, sizeof(req), NULL, 0);
@@ -214,8 +212,15 @@ void qrdma_setup_gids(QRdma *d, uint8_t id)
         if (qrdma_ibdev()) {
             host_gid(i, d->gid[i]);
         }
-        g_assert_cmpint(qrdma_add_gid(d, i, d->gid[i]), ==, VIRTIO_RDMA_S_OK);
+        assert_ok(qrdma_add_gid(d, i, d->gid[i]));
     }
+}
+
+uint8_t qrdma_destroy(QRdma *d, uint8_t cmd, uint32_t number)
+{
+    uint32_t req = cpu_to_le32(number);
+
+    return qrdma_cmd(d, cmd, &req, sizeof(req), NULL, 0);
 }
 
 uint8_t qrdma_try_alloc_pd(QRdma *d, uint32_t *pdn)
@@ -233,16 +238,13 @@ QRdmaPd *qrdma_alloc_pd(QRdma *d)
     QRdmaPd *pd = qrdma_own(d, sizeof(*pd));
 
     pd->dev = d;
-    g_assert_cmpint(qrdma_try_alloc_pd(d, &pd->pdn), ==, VIRTIO_RDMA_S_OK);
+    assert_ok(qrdma_try_alloc_pd(d, &pd->pdn));
     return pd;
 }
 
 uint8_t qrdma_dealloc_pd(QRdmaPd *pd)
 {
-    struct virtio_rdma_pdn req = { .pdn = cpu_to_le32(pd->pdn) };
-
-    return qrdma_cmd(pd->dev, VIRTIO_RDMA_CMD_DESTROY_PD, &req, sizeof(req),
-                     NULL, 0);
+    return qrdma_destroy(pd->dev, VIRTIO_RDMA_CMD_DESTROY_PD, pd->pdn);
 }
 
 uint8_t qrdma_try_create_cq(QRdma *d, uint32_t cqe, uint32_t *cqn)
@@ -267,8 +269,7 @@ QRdmaCq *qrdma_create_cq(QRdma *d, uint32_t cqe)
     cq = qrdma_own(d, sizeof(*cq));
     cq->dev = d;
     cq->cqe = cqe;
-    g_assert_cmpint(qrdma_try_create_cq(d, cqe, &cq->cqn), ==,
-                    VIRTIO_RDMA_S_OK);
+    assert_ok(qrdma_try_create_cq(d, cqe, &cq->cqn));
     g_assert_cmpuint(cq->cqn, <, d->max_cq);
     cq->ring = qrdma_ring(d, VIRTIO_RDMA_CQ_VQ(cq->cqn));
     cq->buf = qrdma_alloc(d, (uint64_t)cq->ring->pci.vq.size * d->cqe_size);
@@ -284,9 +285,8 @@ QRdmaCq *qrdma_create_cq(QRdma *d, uint32_t cqe)
 
 uint8_t qrdma_destroy_cq(QRdmaCq *cq)
 {
-    struct virtio_rdma_cqn req = { .cqn = cpu_to_le32(cq->cqn) };
-    uint8_t status = qrdma_cmd(cq->dev, VIRTIO_RDMA_CMD_DESTROY_CQ,
-                               &req, sizeof(req), NULL, 0);
+    uint8_t status = qrdma_destroy(cq->dev, VIRTIO_RDMA_CMD_DESTROY_CQ,
+                                   cq->cqn);
 
     if (status == VIRTIO_RDMA_S_OK && cq->ring) {
         qrdma_ring_renew(cq->ring);
@@ -297,8 +297,7 @@ uint8_t qrdma_destroy_cq(QRdmaCq *cq)
 uint8_t qrdma_req_notify_cq(QRdmaCq *cq, uint32_t flags)
 {
     struct virtio_rdma_req_notify_cq_req req = {
-        .cqn = cpu_to_le32(cq->cqn),
-        .flags = cpu_to_le32(flags),
+        .cqn = cpu_to_le32(cq->cqn), .flags = cpu_to_le32(flags),
     };
 
     return qrdma_cmd(cq->dev, VIRTIO_RDMA_CMD_REQ_NOTIFY_CQ,
@@ -410,8 +409,7 @@ QRdmaQp *qrdma_create_qp_attr(QRdmaPd *pd, QRdmaCq *send_cq,
     if (direct) {
         qrdma_direct_init(qp, full.has_srq, &req);
     }
-    g_assert_cmpint(send_create_qp(d, &req, &qp->qpn, &qp->wire_qpn), ==,
-                    VIRTIO_RDMA_S_OK);
+    assert_ok(send_create_qp(d, &req, &qp->qpn, &qp->wire_qpn));
     if (qp->type == RDMA_QPT_GSI) {
         g_assert_cmpuint(qp->qpn, ==, RDMA_QPN_GSI);
     } else {
@@ -444,117 +442,67 @@ QRdmaQp *qrdma_create_qp(QRdmaPd *pd, QRdmaCq *send_cq, QRdmaCq *recv_cq,
     return qrdma_create_qp_attr(pd, send_cq, recv_cq, &init);
 }
 
-static void encode_ah(struct virtio_rdma_ah_attr *out, const RdmaAv *in)
-{
-    memcpy(out->dgid, in->dgid, sizeof(out->dgid));
-    out->flow_label = cpu_to_le32(in->flow_label);
-    out->sgid_index = in->sgid_index;
-    out->hop_limit = in->hop_limit;
-    out->traffic_class = in->traffic_class;
-    out->sl = in->sl;
-    out->static_rate = in->static_rate;
-    out->port_num = in->port_num;
-    out->ah_flags = in->ah_flags;
-    memcpy(out->dmac, in->dmac, sizeof(out->dmac));
-}
+/* Both ways: what swaps bytes once swaps them back. */
+#define COPY_AH(out, in) do { \
+    memcpy((out)->dgid, (in)->dgid, sizeof((out)->dgid)); \
+    (out)->flow_label = cpu_to_le32((in)->flow_label); \
+    (out)->sgid_index = (in)->sgid_index; \
+    (out)->hop_limit = (in)->hop_limit; \
+    (out)->traffic_class = (in)->traffic_class; \
+    (out)->sl = (in)->sl; \
+    (out)->static_rate = (in)->static_rate; \
+    (out)->port_num = (in)->port_num; \
+    (out)->ah_flags = (in)->ah_flags; \
+    memcpy((out)->dmac, (in)->dmac, sizeof((out)->dmac)); \
+} while (0)
 
-static void decode_ah(RdmaAv *out, const struct virtio_rdma_ah_attr *in)
-{
-    memcpy(out->dgid, in->dgid, sizeof(out->dgid));
-    out->flow_label = le32_to_cpu(in->flow_label);
-    out->sgid_index = in->sgid_index;
-    out->hop_limit = in->hop_limit;
-    out->traffic_class = in->traffic_class;
-    out->sl = in->sl;
-    out->static_rate = in->static_rate;
-    out->port_num = in->port_num;
-    out->ah_flags = in->ah_flags;
-    memcpy(out->dmac, in->dmac, sizeof(out->dmac));
-}
+#define COPY_QP_ATTR(out, in) do { \
+    *(out) = (typeof(*(out))) { \
+        .qp_state = (in)->qp_state, \
+        .cur_qp_state = (in)->cur_qp_state, \
+        .path_mtu = (in)->path_mtu, \
+        .path_mig_state = (in)->path_mig_state, \
+        .qkey = cpu_to_le32((in)->qkey), \
+        .rq_psn = cpu_to_le32((in)->rq_psn), \
+        .sq_psn = cpu_to_le32((in)->sq_psn), \
+        .dest_qp_num = cpu_to_le32((in)->dest_qp_num), \
+        .qp_access_flags = cpu_to_le32((in)->qp_access_flags), \
+        .pkey_index = cpu_to_le16((in)->pkey_index), \
+        .alt_pkey_index = cpu_to_le16((in)->alt_pkey_index), \
+        .en_sqd_async_notify = (in)->en_sqd_async_notify, \
+        .sq_draining = (in)->sq_draining, \
+        .max_rd_atomic = (in)->max_rd_atomic, \
+        .max_dest_rd_atomic = (in)->max_dest_rd_atomic, \
+        .min_rnr_timer = (in)->min_rnr_timer, \
+        .port_num = (in)->port_num, \
+        .timeout = (in)->timeout, \
+        .retry_cnt = (in)->retry_cnt, \
+        .rnr_retry = (in)->rnr_retry, \
+        .alt_port_num = (in)->alt_port_num, \
+        .alt_timeout = (in)->alt_timeout, \
+        .rate_limit = cpu_to_le32((in)->rate_limit), \
+        .cap = { \
+            .max_send_wr = cpu_to_le32((in)->cap.max_send_wr), \
+            .max_recv_wr = cpu_to_le32((in)->cap.max_recv_wr), \
+            .max_send_sge = cpu_to_le32((in)->cap.max_send_sge), \
+            .max_recv_sge = cpu_to_le32((in)->cap.max_recv_sge), \
+            .max_inline_data = cpu_to_le32((in)->cap.max_inline_data), \
+        }, \
+    }; \
+    COPY_AH(&(out)->ah_attr, &(in)->ah_attr); \
+    COPY_AH(&(out)->alt_ah_attr, &(in)->alt_ah_attr); \
+} while (0)
 
 void qrdma_encode_qp_attr(struct virtio_rdma_qp_attr *out,
                           const RdmaQpAttr *in)
 {
-    *out = (struct virtio_rdma_qp_attr) {
-        .qp_state = in->qp_state,
-        .cur_qp_state = in->cur_qp_state,
-        .path_mtu = in->path_mtu,
-        .path_mig_state = in->path_mig_state,
-        .qkey = cpu_to_le32(in->qkey),
-        .rq_psn = cpu_to_le32(in->rq_psn),
-        .sq_psn = cpu_to_le32(in->sq_psn),
-        .dest_qp_num = cpu_to_le32(in->dest_qp_num),
-        .qp_access_flags = cpu_to_le32(in->qp_access_flags),
-        .pkey_index = cpu_to_le16(in->pkey_index),
-        .alt_pkey_index = cpu_to_le16(in->alt_pkey_index),
-        .en_sqd_async_notify = in->en_sqd_async_notify,
-        .sq_draining = in->sq_draining,
-        .max_rd_atomic = in->max_rd_atomic,
-        .max_dest_rd_atomic = in->max_dest_rd_atomic,
-        .min_rnr_timer = in->min_rnr_timer,
-        .port_num = in->port_num,
-        .timeout = in->timeout,
-        .retry_cnt = in->retry_cnt,
-        .rnr_retry = in->rnr_retry,
-        .alt_port_num = in->alt_port_num,
-        .alt_timeout = in->alt_timeout,
-        .rate_limit = cpu_to_le32(in->rate_limit),
-        .cap = {
-            .max_send_wr = cpu_to_le32(in->cap.max_send_wr),
-            .max_recv_wr = cpu_to_le32(in->cap.max_recv_wr),
-            .max_send_sge = cpu_to_le32(in->cap.max_send_sge),
-            .max_recv_sge = cpu_to_le32(in->cap.max_recv_sge),
-            .max_inline_data = cpu_to_le32(in->cap.max_inline_data),
-        },
-    };
-    encode_ah(&out->ah_attr, &in->ah_attr);
-    encode_ah(&out->alt_ah_attr, &in->alt_ah_attr);
-}
-
-static void decode_qp_attr(RdmaQpAttr *out,
-                           const struct virtio_rdma_qp_attr *in)
-{
-    *out = (RdmaQpAttr) {
-        .qp_state = in->qp_state,
-        .cur_qp_state = in->cur_qp_state,
-        .path_mtu = in->path_mtu,
-        .path_mig_state = in->path_mig_state,
-        .qkey = le32_to_cpu(in->qkey),
-        .rq_psn = le32_to_cpu(in->rq_psn),
-        .sq_psn = le32_to_cpu(in->sq_psn),
-        .dest_qp_num = le32_to_cpu(in->dest_qp_num),
-        .qp_access_flags = le32_to_cpu(in->qp_access_flags),
-        .pkey_index = le16_to_cpu(in->pkey_index),
-        .alt_pkey_index = le16_to_cpu(in->alt_pkey_index),
-        .en_sqd_async_notify = in->en_sqd_async_notify,
-        .sq_draining = in->sq_draining,
-        .max_rd_atomic = in->max_rd_atomic,
-        .max_dest_rd_atomic = in->max_dest_rd_atomic,
-        .min_rnr_timer = in->min_rnr_timer,
-        .port_num = in->port_num,
-        .timeout = in->timeout,
-        .retry_cnt = in->retry_cnt,
-        .rnr_retry = in->rnr_retry,
-        .alt_port_num = in->alt_port_num,
-        .alt_timeout = in->alt_timeout,
-        .rate_limit = le32_to_cpu(in->rate_limit),
-        .cap = {
-            .max_send_wr = le32_to_cpu(in->cap.max_send_wr),
-            .max_recv_wr = le32_to_cpu(in->cap.max_recv_wr),
-            .max_send_sge = le32_to_cpu(in->cap.max_send_sge),
-            .max_recv_sge = le32_to_cpu(in->cap.max_recv_sge),
-            .max_inline_data = le32_to_cpu(in->cap.max_inline_data),
-        },
-    };
-    decode_ah(&out->ah_attr, &in->ah_attr);
-    decode_ah(&out->alt_ah_attr, &in->alt_ah_attr);
+    COPY_QP_ATTR(out, in);
 }
 
 uint8_t qrdma_modify_qp(QRdmaQp *qp, uint32_t mask, const RdmaQpAttr *attr)
 {
     struct virtio_rdma_modify_qp_req req = {
-        .qpn = cpu_to_le32(qp->qpn),
-        .attr_mask = cpu_to_le32(mask),
+        .qpn = cpu_to_le32(qp->qpn), .attr_mask = cpu_to_le32(mask),
     };
 
     qrdma_encode_qp_attr(&req.attr, attr);
@@ -572,22 +520,28 @@ uint8_t qrdma_modify_qp_state(QRdmaQp *qp, RdmaQpState state)
 uint8_t qrdma_query_qp(QRdmaQp *qp, RdmaQpAttr *attr)
 {
     struct virtio_rdma_query_qp_req req = {
-        .qpn = cpu_to_le32(qp->qpn),
-        .attr_mask = cpu_to_le32(UINT32_MAX),
+        .qpn = cpu_to_le32(qp->qpn), .attr_mask = cpu_to_le32(UINT32_MAX),
     };
     struct virtio_rdma_qp_attr rsp = {};
     uint8_t status = qrdma_cmd(qp->dev, VIRTIO_RDMA_CMD_QUERY_QP,
                                &req, sizeof(req), &rsp, sizeof(rsp));
 
-    decode_qp_attr(attr, &rsp);
+    COPY_QP_ATTR(attr, &rsp);
     return status;
+}
+
+RdmaQpState qrdma_qp_state(QRdmaQp *qp)
+{
+    RdmaQpAttr attr;
+
+    assert_ok(qrdma_query_qp(qp, &attr));
+    return attr.qp_state;
 }
 
 uint8_t qrdma_destroy_qp(QRdmaQp *qp)
 {
-    struct virtio_rdma_qpn req = { .qpn = cpu_to_le32(qp->qpn) };
-    uint8_t status = qrdma_cmd(qp->dev, VIRTIO_RDMA_CMD_DESTROY_QP,
-                               &req, sizeof(req), NULL, 0);
+    uint8_t status = qrdma_destroy(qp->dev, VIRTIO_RDMA_CMD_DESTROY_QP,
+                                   qp->qpn);
 
     if (status == VIRTIO_RDMA_S_OK && qp->sq.ring) {
         qrdma_ring_renew(qp->sq.ring);

@@ -57,8 +57,8 @@ QRdmaCq *qrdma_create_direct_cq(QRdma *d, uint32_t cqe, QRdmaEq *eq)
     cq->cqe = cqe;
     cq->eq = eq;
     qrdma_direct_cq_init(cq, &req);
-    g_assert_cmpint(qrdma_cmd(d, VIRTIO_RDMA_CMD_CREATE_CQ, &req, sizeof(req),
-                              &rsp, sizeof(rsp)), ==, VIRTIO_RDMA_S_OK);
+    assert_ok(qrdma_cmd(d, VIRTIO_RDMA_CMD_CREATE_CQ, &req, sizeof(req), &rsp,
+                        sizeof(rsp)));
     cq->cqn = le32_to_cpu(rsp.cqn);
     return cq;
 }
@@ -147,8 +147,7 @@ bool qrdma_direct_cq_get(QRdmaCq *cq, struct virtio_rdma_cqe_ex *cqe)
 uint8_t qrdma_try_create_eq(QRdma *d, uint32_t cqe, uint32_t *eqn)
 {
     struct virtio_rdma_create_cq_req req = {
-        .cqe = cpu_to_le32(cqe),
-        .flags = cpu_to_le32(VIRTIO_RDMA_CQ_EVENTS),
+        .cqe = cpu_to_le32(cqe), .flags = cpu_to_le32(VIRTIO_RDMA_CQ_EVENTS),
     };
     struct virtio_rdma_cqn rsp = {};
     uint8_t status = qrdma_cmd(d, VIRTIO_RDMA_CMD_CREATE_CQ, &req,
@@ -180,8 +179,7 @@ QRdmaEq *qrdma_create_eq(QRdma *d, uint32_t buffers)
     QRdmaEq *eq = qrdma_own(d, sizeof(*eq));
 
     eq->dev = d;
-    g_assert_cmpint(qrdma_try_create_eq(d, MAX(buffers, 1), &eq->eqn), ==,
-                    VIRTIO_RDMA_S_OK);
+    assert_ok(qrdma_try_create_eq(d, MAX(buffers, 1), &eq->eqn));
     g_assert_cmpuint(eq->eqn, <, d->max_cq);
     eq->ring = qrdma_ring(d, VIRTIO_RDMA_CQ_VQ(eq->eqn));
     eq->buf = qrdma_alloc(d, eq->ring->pci.vq.size *

@@ -42,8 +42,7 @@ bool qrdma_poll_event(QRdma *d, RdmaEvent *event)
     g_assert_cmpuint(len, ==, EVENT_SIZE);
     qrdma_read(d, d->event_buf + head * EVENT_SIZE, &e, EVENT_SIZE);
     *event = (RdmaEvent) {
-        .type = le32_to_cpu(e.type),
-        .id = le32_to_cpu(e.id),
+        .type = le32_to_cpu(e.type), .id = le32_to_cpu(e.id),
     };
     return true;
 }

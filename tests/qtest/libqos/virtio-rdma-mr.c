@@ -88,9 +88,8 @@ static void mr_register(QRdmaMr *mr, uint32_t access)
     };
     struct virtio_rdma_mr_rsp rsp;
 
-    g_assert_cmpint(qrdma_cmd(d, VIRTIO_RDMA_CMD_REG_USER_MR,
-                              &req, sizeof(req), &rsp, sizeof(rsp)), ==,
-                    VIRTIO_RDMA_S_OK);
+    assert_ok(qrdma_cmd(d, VIRTIO_RDMA_CMD_REG_USER_MR, &req, sizeof(req), &rsp,
+                        sizeof(rsp)));
     mr_take_keys(mr, &rsp, access & (RDMA_ACCESS_REMOTE | RDMA_ACCESS_FLUSH));
 }
 
@@ -102,6 +101,16 @@ QRdmaMr *qrdma_reg_mr(QRdmaPd *pd, uint64_t iova, uint64_t length,
     qrdma_alloc_pages(pd->dev, mr->npages, &mr->pages, &mr->table);
     mr_register(mr, access);
     return mr;
+}
+
+uint8_t qrdma_reg_user_mr(QRdma *d,
+                          const struct virtio_rdma_reg_user_mr_req *req,
+                          struct virtio_rdma_mr_rsp *rsp)
+{
+    struct virtio_rdma_mr_rsp here;
+
+    return qrdma_cmd(d, VIRTIO_RDMA_CMD_REG_USER_MR, req, sizeof(*req),
+                     rsp ?: &here, sizeof(here));
 }
 
 QRdmaMr *qrdma_reg_mr_at(QRdmaPd *pd, uint64_t iova, uint64_t length,
@@ -122,14 +131,12 @@ QRdmaMr *qrdma_get_dma_mr(QRdmaPd *pd, uint32_t access)
 {
     QRdmaMr *mr = mr_new(pd);
     struct virtio_rdma_get_dma_mr_req req = {
-        .pdn = cpu_to_le32(pd->pdn),
-        .access = cpu_to_le32(access),
+        .pdn = cpu_to_le32(pd->pdn), .access = cpu_to_le32(access),
     };
     struct virtio_rdma_mr_rsp rsp;
 
-    g_assert_cmpint(qrdma_cmd(pd->dev, VIRTIO_RDMA_CMD_GET_DMA_MR,
-                              &req, sizeof(req), &rsp, sizeof(rsp)), ==,
-                    VIRTIO_RDMA_S_OK);
+    assert_ok(qrdma_cmd(pd->dev, VIRTIO_RDMA_CMD_GET_DMA_MR, &req, sizeof(req),
+                        &rsp, sizeof(rsp)));
     mr_take_keys(mr, &rsp, false);
     return mr;
 }
@@ -144,9 +151,8 @@ QRdmaMr *qrdma_alloc_mr(QRdmaPd *pd, uint32_t access, uint32_t max_num_sg)
     };
     struct virtio_rdma_mr_rsp rsp;
 
-    g_assert_cmpint(qrdma_cmd(pd->dev, VIRTIO_RDMA_CMD_CREATE_MR,
-                              &req, sizeof(req), &rsp, sizeof(rsp)), ==,
-                    VIRTIO_RDMA_S_OK);
+    assert_ok(qrdma_cmd(pd->dev, VIRTIO_RDMA_CMD_CREATE_MR, &req, sizeof(req),
+                        &rsp, sizeof(rsp)));
     /* REG_MR decides which rights it has */
     mr_take_keys(mr, &rsp, true);
     return mr;
@@ -180,10 +186,7 @@ uint8_t qrdma_map_mr_sg(QRdmaMr *mr, uint64_t iova, uint64_t length)
 
 uint8_t qrdma_dereg_mr(QRdmaMr *mr)
 {
-    struct virtio_rdma_dereg_mr_req req = { .mrn = cpu_to_le32(mr->mrn) };
-
-    return qrdma_cmd(mr->pd->dev, VIRTIO_RDMA_CMD_DEREG_MR, &req, sizeof(req),
-                     NULL, 0);
+    return qrdma_destroy(mr->pd->dev, VIRTIO_RDMA_CMD_DEREG_MR, mr->mrn);
 }
 
 static void mr_access(QRdmaMr *mr, uint64_t offset, void *data, size_t size,
@@ -256,8 +259,6 @@ void qrdma_mr_check(QRdmaMr *mr, uint64_t offset, size_t size, uint8_t seed)
 RdmaSge qrdma_sge(QRdmaMr *mr, uint64_t offset, uint32_t length)
 {
     return (RdmaSge) {
-        .addr = mr->iova + offset,
-        .length = length,
-        .lkey = mr->lkey,
+        .addr = mr->iova + offset, .length = length, .lkey = mr->lkey,
     };
 }

@@ -43,10 +43,7 @@ QRdmaSrq *qrdma_create_srq_limit(QRdmaPd *pd, uint32_t max_wr,
     QRdma *d = pd->dev;
     QRdmaSrq *srq = qrdma_own(d, sizeof(*srq));
     RdmaSrqAttr attr = {
-        .pdn = pd->pdn,
-        .max_wr = max_wr,
-        .max_sge = max_sge,
-        .limit = limit,
+        .pdn = pd->pdn, .max_wr = max_wr, .max_sge = max_sge, .limit = limit,
     };
 
     struct virtio_rdma_create_srq_req req = encode(&attr);
@@ -56,7 +53,7 @@ QRdmaSrq *qrdma_create_srq_limit(QRdmaPd *pd, uint32_t max_wr,
     if (direct) {
         qrdma_direct_srq_init(srq, &req);
     }
-    g_assert_cmpint(send_create(d, &req, &srq->srqn), ==, VIRTIO_RDMA_S_OK);
+    assert_ok(send_create(d, &req, &srq->srqn));
     g_assert_cmpuint(srq->srqn, <, direct ? d->max_srq_direct : d->max_srq);
     if (direct) {
         srq->wq.bell = VIRTIO_RDMA_DOORBELL_SRQ | srq->srqn;
@@ -77,8 +74,7 @@ QRdmaSrq *qrdma_create_srq(QRdmaPd *pd, uint32_t max_wr, uint32_t max_sge)
 uint8_t qrdma_modify_srq(QRdmaSrq *srq, uint32_t limit)
 {
     struct virtio_rdma_modify_srq_req req = {
-        .srqn = cpu_to_le32(srq->srqn),
-        .limit = cpu_to_le32(limit),
+        .srqn = cpu_to_le32(srq->srqn), .limit = cpu_to_le32(limit),
     };
 
     return qrdma_cmd(srq->dev, VIRTIO_RDMA_CMD_MODIFY_SRQ, &req, sizeof(req),
@@ -103,9 +99,8 @@ uint8_t qrdma_query_srq(QRdmaSrq *srq, RdmaSrqAttr *attr)
 
 uint8_t qrdma_destroy_srq(QRdmaSrq *srq)
 {
-    struct virtio_rdma_srqn req = { .srqn = cpu_to_le32(srq->srqn) };
-    uint8_t status = qrdma_cmd(srq->dev, VIRTIO_RDMA_CMD_DESTROY_SRQ,
-                               &req, sizeof(req), NULL, 0);
+    uint8_t status = qrdma_destroy(srq->dev, VIRTIO_RDMA_CMD_DESTROY_SRQ,
+                                   srq->srqn);
 
     if (status == VIRTIO_RDMA_S_OK && srq->wq.ring) {
         qrdma_ring_renew(srq->wq.ring);
@@ -122,11 +117,17 @@ void qrdma_post_srq_recv(QRdmaSrq *srq, const RdmaRecvWr *wr)
     qrdma_hand_over(srq->dev);
 }
 
+void qrdma_srq_recv(QRdmaSrq *srq, uint64_t wr_id, const RdmaSge *sge)
+{
+    qrdma_post_srq_recv(srq, &(RdmaRecvWr) {
+        .wr_id = wr_id, .num_sge = sge ? 1 : 0, .sg_list = sge,
+    });
+}
+
 uint8_t qrdma_alloc_mw(QRdmaPd *pd, RdmaMwType type, QRdmaMw *mw)
 {
     struct virtio_rdma_alloc_mw_req req = {
-        .pdn = cpu_to_le32(pd->pdn),
-        .type = cpu_to_le32(type),
+        .pdn = cpu_to_le32(pd->pdn), .type = cpu_to_le32(type),
     };
     struct virtio_rdma_alloc_mw_rsp rsp = {};
     uint8_t status = qrdma_cmd(pd->dev, VIRTIO_RDMA_CMD_ALLOC_MW,
@@ -148,10 +149,7 @@ uint8_t qrdma_alloc_mw(QRdmaPd *pd, RdmaMwType type, QRdmaMw *mw)
 
 uint8_t qrdma_dealloc_mw(const QRdmaMw *mw)
 {
-    struct virtio_rdma_dealloc_mw_req req = { .mwn = cpu_to_le32(mw->mwn) };
-
-    return qrdma_cmd(mw->dev, VIRTIO_RDMA_CMD_DEALLOC_MW, &req, sizeof(req),
-                     NULL, 0);
+    return qrdma_destroy(mw->dev, VIRTIO_RDMA_CMD_DEALLOC_MW, mw->mwn);
 }
 
 static uint8_t mcast(QRdmaQp *qp, uint8_t cmd,

@@ -103,33 +103,91 @@ void qrdma_connect(QRdmaQp *a, QRdmaQp *b, const QRdmaPath *path)
     if (a == b) {
         p.psn_b = p.psn_a;
     }
-    g_assert_cmpint(qrdma_modify_init(a, p.access), ==, VIRTIO_RDMA_S_OK);
-    g_assert_cmpint(qrdma_modify_rtr(a, b, &p, p.psn_b), ==,
-                    VIRTIO_RDMA_S_OK);
-    g_assert_cmpint(qrdma_modify_rts(a, &p, p.psn_a), ==, VIRTIO_RDMA_S_OK);
+    assert_ok(qrdma_modify_init(a, p.access));
+    assert_ok(qrdma_modify_rtr(a, b, &p, p.psn_b));
+    assert_ok(qrdma_modify_rts(a, &p, p.psn_a));
     if (a == b) {
         return;
     }
-    g_assert_cmpint(qrdma_modify_init(b, p.access), ==, VIRTIO_RDMA_S_OK);
-    g_assert_cmpint(qrdma_modify_rtr(b, a, &p, p.psn_a), ==,
-                    VIRTIO_RDMA_S_OK);
-    g_assert_cmpint(qrdma_modify_rts(b, &p, p.psn_b), ==, VIRTIO_RDMA_S_OK);
+    assert_ok(qrdma_modify_init(b, p.access));
+    assert_ok(qrdma_modify_rtr(b, a, &p, p.psn_a));
+    assert_ok(qrdma_modify_rts(b, &p, p.psn_b));
+}
+
+void qrdma_reconnect(QRdmaQp *a, QRdmaQp *b, const QRdmaPath *path)
+{
+    assert_ok(qrdma_modify_qp_state(a, RDMA_QPS_RESET));
+    assert_ok(qrdma_modify_qp_state(b, RDMA_QPS_RESET));
+    qrdma_connect(a, b, path);
+}
+
+QRdmaQp *qrdma_create_loop(QRdmaPd *pd, QRdmaCq *send_cq, QRdmaCq *recv_cq)
+{
+    QRdmaQp *qp = qrdma_create_qp(pd, send_cq, recv_cq, RDMA_QPT_RC);
+
+    qrdma_connect(qp, qp, NULL);
+    return qp;
 }
 
 void qrdma_start_ud(QRdmaQp *qp, uint32_t qkey)
 {
     QRdmaPath p = complete_path(NULL);
     RdmaQpAttr attr = {
-        .qp_state = RDMA_QPS_INIT,
-        .port_num = 1,
-        .qkey = qkey,
+        .qp_state = RDMA_QPS_INIT, .port_num = 1, .qkey = qkey,
     };
 
-    g_assert_cmpint(qrdma_modify_qp(qp, RDMA_QP_STATE | RDMA_QP_PKEY_INDEX |
-                                    RDMA_QP_PORT | RDMA_QP_QKEY, &attr), ==,
-                    VIRTIO_RDMA_S_OK);
-    g_assert_cmpint(qrdma_modify_rtr(qp, qp, &p, 0), ==, VIRTIO_RDMA_S_OK);
-    g_assert_cmpint(qrdma_modify_rts(qp, &p, 0x77), ==, VIRTIO_RDMA_S_OK);
+    assert_ok(qrdma_modify_qp(qp, RDMA_QP_STATE | RDMA_QP_PKEY_INDEX |
+                              RDMA_QP_PORT | RDMA_QP_QKEY, &attr));
+    assert_ok(qrdma_modify_rtr(qp, qp, &p, 0));
+    assert_ok(qrdma_modify_rts(qp, &p, 0x77));
+}
+
+RdmaSendWr qrdma_wr(RdmaWrOpcode opcode, uint64_t wr_id, const RdmaSge *sge)
+{
+    return (RdmaSendWr) {
+        .wr_id = wr_id,
+        .opcode = opcode,
+        .send_flags = RDMA_SEND_SIGNALED,
+        .sg_list = sge,
+        .num_sge = sge ? 1 : 0,
+    };
+}
+
+RdmaSendWr qrdma_rdma_wr(RdmaWrOpcode opcode, uint64_t wr_id,
+                         const RdmaSge *sge, const QRdmaMr *mr,
+                         uint64_t offset)
+{
+    RdmaSendWr wr = qrdma_wr(opcode, wr_id, sge);
+
+    wr.wr.rdma.remote_addr = mr->iova + offset;
+    wr.wr.rdma.rkey = mr->rkey;
+    return wr;
+}
+
+RdmaSendWr qrdma_ud_wr(uint64_t wr_id, const RdmaSge *sge, const QRdmaQp *to,
+                       uint8_t gid_index)
+{
+    RdmaSendWr wr = qrdma_wr(RDMA_WR_SEND, wr_id, sge);
+
+    wr.wr.ud.remote_qpn = to->wire_qpn;
+    wr.wr.ud.remote_qkey = to->type == RDMA_QPT_GSI ? RDMA_GSI_QKEY
+                                                    : QRDMA_QKEY;
+    wr.wr.ud.av = qrdma_av(to->dev, gid_index);
+    return wr;
+}
+
+RdmaSendWr qrdma_bind_wr(const QRdmaMw *mw, const QRdmaMr *mr, uint64_t offset,
+                         uint64_t length, uint32_t access)
+{
+    RdmaSendWr wr = qrdma_wr(RDMA_WR_BIND_MW, 0xb1, NULL);
+
+    wr.wr.bind.rkey = mw->rkey;
+    wr.wr.bind.new_rkey = (mw->rkey & ~0xffu) | ((mw->rkey + 1) & 0xff);
+    wr.wr.bind.lkey = mr->lkey;
+    wr.wr.bind.access = access;
+    wr.wr.bind.addr = mr->iova + offset;
+    wr.wr.bind.length = length;
+    return wr;
 }
 
 static size_t encode_sges(uint8_t *at, const RdmaSge *sge, uint32_t n)
@@ -237,8 +295,7 @@ size_t qrdma_encode_send(QRdmaQp *qp, const RdmaSendWr *wr, uint8_t *out)
 size_t qrdma_encode_recv(const RdmaRecvWr *wr, uint8_t *out)
 {
     struct virtio_rdma_rq_wqe wqe = {
-        .num_sge = cpu_to_le32(wr->num_sge),
-        .wr_id = cpu_to_le64(wr->wr_id),
+        .num_sge = cpu_to_le32(wr->num_sge), .wr_id = cpu_to_le64(wr->wr_id),
     };
 
     memcpy(out, &wqe, sizeof(wqe));
@@ -267,6 +324,11 @@ uint32_t qrdma_reap(QRdmaWq *wq)
     return n;
 }
 
+void qrdma_reap_all(QRdma *d, QRdmaWq *wq)
+{
+    qrdma_wait_until(d, (qrdma_reap(wq), wq->retired == wq->posted));
+}
+
 void qrdma_post_wqe(QRdma *d, QRdmaWq *wq, const void *wqe, size_t len,
                     unsigned split, bool kick)
 {
@@ -292,8 +354,7 @@ void qrdma_post_wqe(QRdma *d, QRdmaWq *wq, const void *wqe, size_t len,
         size_t at = i * split;
 
         desc[i] = (QRdmaDesc) {
-            .addr = buf + at,
-            .len = split ? MIN(split, len - at) : len,
+            .addr = buf + at, .len = split ? MIN(split, len - at) : len,
         };
     }
     qrdma_ring_add(wq->ring, desc, n);
@@ -331,6 +392,11 @@ void qrdma_post_send(QRdmaQp *qp, const RdmaSendWr *wr)
     qrdma_post_raw(qp, &qp->sq, wqe, len, 0, true);
 }
 
+void qrdma_post(QRdmaQp *qp, RdmaSendWr wr)
+{
+    qrdma_post_send(qp, &wr);
+}
+
 void qrdma_hand_over(QRdma *d)
 {
     if (d->features & QRDMA_F(VIRTIO_RDMA_F_HOST_NUMBERS)) {
@@ -348,6 +414,28 @@ void qrdma_post_recv(QRdmaQp *qp, const RdmaRecvWr *wr)
 
     qrdma_post_raw(qp, &qp->rq, wqe, len, 0, true);
     qrdma_hand_over(qp->dev);
+}
+
+void qrdma_recv(QRdmaQp *qp, uint64_t wr_id, const RdmaSge *sge)
+{
+    qrdma_post_recv(qp, &(RdmaRecvWr) {
+        .wr_id = wr_id, .num_sge = sge ? 1 : 0, .sg_list = sge,
+    });
+}
+
+void qrdma_put_send(QRdmaQp *qp, RdmaSendWr wr)
+{
+    uint8_t wqe[QRDMA_WQE_ROOM];
+
+    qrdma_direct_post(qp->dev, &qp->sq, wqe, qrdma_encode_send(qp, &wr, wqe));
+}
+
+void qrdma_put_recv(QRdma *d, QRdmaWq *wq, uint64_t wr_id, const RdmaSge *sge)
+{
+    RdmaRecvWr wr = { .wr_id = wr_id, .num_sge = sge ? 1 : 0, .sg_list = sge };
+    uint8_t wqe[QRDMA_WQE_ROOM];
+
+    qrdma_direct_post(d, wq, wqe, qrdma_encode_recv(&wr, wqe));
 }
 
 void qrdma_refill_cq(QRdmaCq *cq, unsigned n)
@@ -456,10 +544,25 @@ void qrdma_expect(QRdmaCq *cq, uint64_t wr_id, RdmaWcStatus status)
 void qrdma_expect_wc(QRdmaCq *cq, uint64_t wr_id, RdmaWcOpcode opcode,
                      RdmaWc *wc)
 {
+    RdmaWc here;
+
+    wc = wc ?: &here;
     qrdma_wait_cq(cq, wc);
     g_assert_cmphex(wc->wr_id, ==, wr_id);
     g_assert_cmpint(wc->status, ==, RDMA_WC_SUCCESS);
     g_assert_cmpint(wc->opcode, ==, opcode);
+}
+
+void qrdma_post_expect(QRdmaQp *qp, RdmaSendWr wr, RdmaWcStatus status)
+{
+    qrdma_post(qp, wr);
+    qrdma_expect(qp->send_cq, wr.wr_id, status);
+}
+
+void qrdma_post_expect_wc(QRdmaQp *qp, RdmaSendWr wr, RdmaWcOpcode opcode)
+{
+    qrdma_post(qp, wr);
+    qrdma_expect_wc(qp->send_cq, wr.wr_id, opcode, NULL);
 }
 
 void qrdma_expect_none(QRdmaCq *cq)

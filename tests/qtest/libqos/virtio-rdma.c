@@ -4,11 +4,25 @@
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
+#include "qobject/qdict.h"
 #include "libqos-pc.h"
 #include "malloc-pc.h"
 #include "pci-pc.h"
 #include "virtio-rdma.h"
 #include "standard-headers/linux/pci_regs.h"
+
+void qrdma_add_tests(const char *prefix, const QRdmaTest *tests)
+{
+    for (; tests->name; tests++) {
+        g_autofree char *path = g_strconcat(prefix, tests->name, NULL);
+
+        if (tests->run) {
+            qtest_add_func(path, tests->run);
+        } else {
+            qtest_add_data_func(path, tests->data, tests->run_case);
+        }
+    }
+}
 
 const char *qrdma_ibdev(void)
 {
@@ -55,6 +69,7 @@ host_vstart(const char *machine, const char *fmt, va_list ap)
                             verbs, args);
     pc_alloc_init(&host->alloc, host->qts, ALLOC_NO_FLAGS);
     host->bus = qpci_new_pc(host->qts, &host->alloc);
+    host->devices = g_ptr_array_new();
     return host;
 }
 
@@ -80,8 +95,16 @@ QRdmaHost *qrdma_host_start_machine(const char *machine, const char *fmt, ...)
     return host;
 }
 
+static void close_devices(QRdmaHost *host)
+{
+    while (host->devices->len) {
+        qrdma_close(g_ptr_array_index(host->devices, 0));
+    }
+}
+
 static void qrdma_host_free(QRdmaHost *host)
 {
+    g_ptr_array_free(host->devices, true);
     qpci_free_pc(host->bus);
     alloc_destroy(&host->alloc);
     g_free(host);
@@ -89,16 +112,40 @@ static void qrdma_host_free(QRdmaHost *host)
 
 void qrdma_host_stop(QRdmaHost *host)
 {
+    close_devices(host);
     qtest_quit(host->qts);
     qrdma_host_free(host);
 }
 
 void qrdma_host_kill(QRdmaHost *host)
 {
+    close_devices(host);
     /* libqtest takes no other signal for an orderly end */
     qtest_kill_qemu(host->qts);
     qtest_quit(host->qts);
     qrdma_host_free(host);
+}
+
+void qrdma_qmp_refused(QTestState *qts, const char *cmd, const char *text)
+{
+    g_autoptr(QDict) rsp = qtest_qmp(qts, cmd, NULL);
+    const char *desc;
+
+    g_assert_true(qdict_haskey(rsp, "error"));
+    desc = qdict_get_str(qdict_get_qdict(rsp, "error"), "desc");
+    g_test_message("%s", desc);
+    if (!strstr(desc, text)) {
+        g_error("%s: \"%s\" does not speak of \"%s\"", cmd, desc, text);
+    }
+}
+
+int64_t qrdma_qom_get(QTestState *qts, const char *path, const char *property)
+{
+    g_autoptr(QDict) rsp = qtest_qmp(
+        qts, "{'execute': 'qom-get', 'arguments': "
+        "{'path': %s, 'property': %s}}", path, property);
+
+    return qdict_get_int(rsp, "return");
 }
 
 void qrdma_host_set_legacy_ram(QRdmaHost *host, bool is_ram)
@@ -128,6 +175,7 @@ QRdma *qrdma_open(QRdmaHost *host, int devfn)
     QRdma *d = g_new0(QRdma, 1);
 
     d->host = host;
+    g_ptr_array_add(host->devices, d);
     d->mem = g_array_new(false, false, sizeof(uint64_t));
     d->objects = g_ptr_array_new_with_free_func(g_free);
     d->pci = virtio_pci_new(host->bus, &addr);
@@ -160,6 +208,7 @@ static void qrdma_release(QRdma *d)
 void qrdma_close(QRdma *d)
 {
     qrdma_release(d);
+    g_ptr_array_remove(d->host->devices, d);
     g_array_free(d->mem, true);
     g_ptr_array_free(d->objects, true);
     qvirtio_pci_destructor(&d->pci->obj);
@@ -176,6 +225,11 @@ void qrdma_reset(QRdma *d)
 uint8_t qrdma_device_status(QRdma *d)
 {
     return d->pci->vdev.bus->get_status(&d->pci->vdev);
+}
+
+bool qrdma_needs_reset(QRdma *d)
+{
+    return qrdma_device_status(d) & VIRTIO_CONFIG_S_NEEDS_RESET;
 }
 
 uint64_t qrdma_config_read(QRdma *d, uint32_t offset, unsigned size)
@@ -266,14 +320,10 @@ void qrdma_prepare(QRdma *d, uint64_t features, uint16_t ring_size)
     qvirtio_set_features(vdev, d->features);
 
     d->ring_size = ring_size ?: QRDMA_RING_SIZE;
-    d->max_qp = qrdma_config_read(d, offsetof(struct virtio_rdma_config,
-                                              max_qp), 4);
-    d->max_qp_direct = qrdma_config_read(
-        d, offsetof(struct virtio_rdma_config, max_qp_direct), 4);
-    d->max_cq = qrdma_config_read(d, offsetof(struct virtio_rdma_config,
-                                              max_cq), 4);
-    d->max_cq_direct = qrdma_config_read(
-        d, offsetof(struct virtio_rdma_config, max_cq_direct), 4);
+    d->max_qp = qrdma_config_le32(d, max_qp);
+    d->max_qp_direct = qrdma_config_le32(d, max_qp_direct);
+    d->max_cq = qrdma_config_le32(d, max_cq);
+    d->max_cq_direct = qrdma_config_le32(d, max_cq_direct);
     if (d->features & QRDMA_F(VIRTIO_RDMA_F_MAC_MTU)) {
         for (int i = 0; i < RDMA_MAC_LEN; i++) {
             d->mac[i] = qrdma_config_read(
@@ -281,12 +331,10 @@ void qrdma_prepare(QRdma *d, uint64_t features, uint16_t ring_size)
         }
     }
 
-    d->max_srq_direct = qrdma_config_read(
-        d, offsetof(struct virtio_rdma_config, max_srq_direct), 4);
+    d->max_srq_direct = qrdma_config_le32(d, max_srq_direct);
     d->max_srq = 0;
     if (d->features & QRDMA_F(VIRTIO_RDMA_F_SRQ)) {
-        d->max_srq = qrdma_config_read(d, offsetof(struct virtio_rdma_config,
-                                                   max_srq), 4);
+        d->max_srq = qrdma_config_le32(d, max_srq);
     }
     d->cqe_size = d->features & QRDMA_F(VIRTIO_RDMA_F_CQE_EX)
                   ? sizeof(struct virtio_rdma_cqe_ex)

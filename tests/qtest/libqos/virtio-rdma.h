@@ -35,11 +35,17 @@
 /* Bytes of a WQE buffer. */
 #define QRDMA_WQE_ROOM 1024
 
+/* The status of a control command is as it should be. */
+#define assert_status(call, want) \
+    g_assert_cmpint((call), ==, VIRTIO_RDMA_S_##want)
+#define assert_ok(call) assert_status(call, OK)
+
 /* A QEMU process with a PC machine. */
 typedef struct QRdmaHost {
     QTestState *qts;
     QGuestAllocator alloc;
     QPCIBus *bus;
+    GPtrArray *devices;             /* of qrdma_open(), to close at its end */
 } QRdmaHost;
 
 typedef struct QRdma QRdma;
@@ -207,6 +213,17 @@ typedef struct QRdmaPath {
     bool no_retry;                  /* retry_cnt and rnr_retry are meant */
 } QRdmaPath;
 
+/* Tests of one subject; a table of them ends with an empty one. */
+typedef struct QRdmaTest {
+    const char *name;
+    void (*run)(void);
+    /* Instead of @run: a case of a test, and what tells it from others */
+    void (*run_case)(const void *data);
+    const void *data;
+} QRdmaTest;
+
+void qrdma_add_tests(const char *prefix, const QRdmaTest *tests);
+
 /* In the environment: the name of an RDMA device of the host */
 #define QRDMA_IBDEV "RDMA_TEST_IBDEV"
 /*
@@ -220,9 +237,16 @@ const char *qrdma_ibdev(void);
 QRdmaHost *qrdma_host_start(const char *fmt, ...) G_GNUC_PRINTF(1, 2);
 QRdmaHost *qrdma_host_start_machine(const char *machine, const char *fmt, ...)
     G_GNUC_PRINTF(2, 3);
+/* Close its devices and end the process. */
 void qrdma_host_stop(QRdmaHost *host);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(QRdmaHost, qrdma_host_stop)
 /* End the process at once, without a word to its devices. */
 void qrdma_host_kill(QRdmaHost *host);
+
+/* The QMP command @cmd fails, and the message has @text in it. */
+void qrdma_qmp_refused(QTestState *qts, const char *cmd, const char *text);
+/* A number that is a property of the object at @path */
+int64_t qrdma_qom_get(QTestState *qts, const char *path, const char *property);
 
 /*
  * Memory of a PC that is RAM or is not, as the host bridge says: not, unless it
@@ -251,10 +275,15 @@ void qrdma_prepare(QRdma *d, uint64_t features, uint16_t ring_size);
 void qrdma_driver_ok(QRdma *d);
 void qrdma_reset(QRdma *d);
 uint8_t qrdma_device_status(QRdma *d);
+/* The device says that it is broken. */
+bool qrdma_needs_reset(QRdma *d);
 /* @size bytes (1, 2, 4 or 8) of configuration space in one access. */
 uint64_t qrdma_config_read(QRdma *d, uint32_t offset, unsigned size);
 void qrdma_config_write(QRdma *d, uint32_t offset, unsigned size,
                         uint64_t value);
+/* A field of it of 32 bits */
+#define qrdma_config_le32(d, field) \
+    qrdma_config_read((d), offsetof(struct virtio_rdma_config, field), 4)
 /* Configuration space, read bytewise. */
 void qrdma_get_config(QRdma *d, struct virtio_rdma_config *config);
 
@@ -400,6 +429,8 @@ uint8_t qrdma_del_gid(QRdma *d, uint16_t index, uint32_t port);
  */
 void qrdma_setup_gids(QRdma *d, uint8_t id);
 
+/* A command that destroys the object of this number */
+uint8_t qrdma_destroy(QRdma *d, uint8_t cmd, uint32_t number);
 uint8_t qrdma_try_alloc_pd(QRdma *d, uint32_t *pdn);
 QRdmaPd *qrdma_alloc_pd(QRdma *d);
 uint8_t qrdma_dealloc_pd(QRdmaPd *pd);
@@ -424,6 +455,10 @@ void qrdma_alloc_pages(QRdma *d, uint32_t npages, uint64_t **pages,
                        uint64_t *table);
 QRdmaMr *qrdma_reg_mr(QRdmaPd *pd, uint64_t iova, uint64_t length,
                       uint32_t access);
+/* Any request; @rsp may be NULL. */
+uint8_t qrdma_reg_user_mr(QRdma *d,
+                          const struct virtio_rdma_reg_user_mr_req *req,
+                          struct virtio_rdma_mr_rsp *rsp);
 /* Of contiguous guest memory at @addr, in order. */
 QRdmaMr *qrdma_reg_mr_at(QRdmaPd *pd, uint64_t iova, uint64_t length,
                          uint32_t access, uint64_t addr);
@@ -453,6 +488,7 @@ QRdmaQp *qrdma_create_qp_attr(QRdmaPd *pd, QRdmaCq *send_cq,
 QRdmaQp *qrdma_create_qp(QRdmaPd *pd, QRdmaCq *send_cq, QRdmaCq *recv_cq,
                          RdmaQpType type);
 uint8_t qrdma_modify_qp(QRdmaQp *qp, uint32_t mask, const RdmaQpAttr *attr);
+RdmaQpState qrdma_qp_state(QRdmaQp *qp);
 uint8_t qrdma_modify_qp_state(QRdmaQp *qp, RdmaQpState state);
 uint8_t qrdma_query_qp(QRdmaQp *qp, RdmaQpAttr *attr);
 /* On success resets both rings likewise. */
@@ -471,6 +507,8 @@ uint8_t qrdma_query_srq(QRdmaSrq *srq, RdmaSrqAttr *attr);
 /* On success resets the ring likewise. */
 uint8_t qrdma_destroy_srq(QRdmaSrq *srq);
 void qrdma_post_srq_recv(QRdmaSrq *srq, const RdmaRecvWr *wr);
+/* A receive of one SGE, or of none if @sge is NULL */
+void qrdma_srq_recv(QRdmaSrq *srq, uint64_t wr_id, const RdmaSge *sge);
 
 uint8_t qrdma_alloc_mw(QRdmaPd *pd, RdmaMwType type, QRdmaMw *mw);
 uint8_t qrdma_dealloc_mw(const QRdmaMw *mw);
@@ -495,6 +533,10 @@ uint8_t qrdma_modify_rts(QRdmaQp *qp, const QRdmaPath *path,
                          uint32_t sq_psn);
 /* RC, UC: connect the two, or a QP with itself. NULL: usual path. */
 void qrdma_connect(QRdmaQp *a, QRdmaQp *b, const QRdmaPath *path);
+/* The same from any state, by way of RESET */
+void qrdma_reconnect(QRdmaQp *a, QRdmaQp *b, const QRdmaPath *path);
+/* An RC QP that is connected with itself */
+QRdmaQp *qrdma_create_loop(QRdmaPd *pd, QRdmaCq *send_cq, QRdmaCq *recv_cq);
 /* Bring a UD or GSI QP to RTS. */
 void qrdma_start_ud(QRdmaQp *qp, uint32_t qkey);
 /* Address vector that leads to @to. */
@@ -502,6 +544,18 @@ RdmaAv qrdma_av(QRdma *to, uint8_t gid_index);
 
 #define QRDMA_QKEY 0x1234567
 
+/* A signaled WR of one SGE, or of none if @sge is NULL */
+RdmaSendWr qrdma_wr(RdmaWrOpcode opcode, uint64_t wr_id, const RdmaSge *sge);
+/* The same, with @mr at @offset as its remote memory */
+RdmaSendWr qrdma_rdma_wr(RdmaWrOpcode opcode, uint64_t wr_id,
+                         const RdmaSge *sge, const QRdmaMr *mr,
+                         uint64_t offset);
+/* A datagram to @to, which has QRDMA_QKEY or is a GSI QP */
+RdmaSendWr qrdma_ud_wr(uint64_t wr_id, const RdmaSge *sge, const QRdmaQp *to,
+                       uint8_t gid_index);
+/* A bind of @mw, which gets the next key, to a part of @mr */
+RdmaSendWr qrdma_bind_wr(const QRdmaMw *mw, const QRdmaMr *mr, uint64_t offset,
+                         uint64_t length, uint32_t access);
 size_t qrdma_encode_send(QRdmaQp *qp, const RdmaSendWr *wr, uint8_t *wqe);
 size_t qrdma_encode_recv(const RdmaRecvWr *wr, uint8_t *wqe);
 /*
@@ -513,6 +567,12 @@ void qrdma_hand_over(QRdma *d);
 /* Post and kick. Receives are handed over, too. */
 void qrdma_post_send(QRdmaQp *qp, const RdmaSendWr *wr);
 void qrdma_post_recv(QRdmaQp *qp, const RdmaRecvWr *wr);
+/* The same, with a WR by value, and with a receive of one SGE or of none */
+void qrdma_post(QRdmaQp *qp, RdmaSendWr wr);
+void qrdma_recv(QRdmaQp *qp, uint64_t wr_id, const RdmaSge *sge);
+/* To the next slot of a direct queue, as a process does, without a doorbell */
+void qrdma_put_send(QRdmaQp *qp, RdmaSendWr wr);
+void qrdma_put_recv(QRdma *d, QRdmaWq *wq, uint64_t wr_id, const RdmaSge *sge);
 /* Any bytes as a WQE, in descriptors of @split bytes (0: one). */
 void qrdma_post_raw(QRdmaQp *qp, QRdmaWq *wq, const void *wqe, size_t len,
                     unsigned split, bool kick);
@@ -523,15 +583,22 @@ void qrdma_post_reg_pages(QRdmaQp *qp, const RdmaSendWr *wr, uint64_t list);
 /* Take back used WQE buffers; asserts order and length 0. */
 uint32_t qrdma_reap(QRdmaWq *wq);
 
+/* Wait until all that was posted is used. */
+void qrdma_reap_all(QRdma *d, QRdmaWq *wq);
+
 bool qrdma_cq_has_cqe(QRdmaCq *cq);
 /* One completion, if there is one; its buffer goes back to the ring. */
 bool qrdma_poll_cq(QRdmaCq *cq, RdmaWc *wc);
 /* Wait for the next completion. */
 void qrdma_wait_cq(QRdmaCq *cq, RdmaWc *wc);
-/* Wait for it and check what identifies it. */
+/* Wait for it and check what identifies it; @wc may be NULL. */
 void qrdma_expect(QRdmaCq *cq, uint64_t wr_id, RdmaWcStatus status);
 void qrdma_expect_wc(QRdmaCq *cq, uint64_t wr_id, RdmaWcOpcode opcode,
                      RdmaWc *wc);
+/* Post it, and wait for its completion. */
+void qrdma_post_expect(QRdmaQp *qp, RdmaSendWr wr, RdmaWcStatus status);
+/* The same; it succeeds, and has @opcode. */
+void qrdma_post_expect_wc(QRdmaQp *qp, RdmaSendWr wr, RdmaWcOpcode opcode);
 /* Give the ring @n buffers, with a kick if the device wants it. */
 void qrdma_refill_cq(QRdmaCq *cq, unsigned n);
 /* Assert that no completion is there now. */

@@ -62,10 +62,10 @@ static Fixture fixture_new(void)
 
 static void fixture_free(Fixture *f)
 {
-    qrdma_close(f->d);
     qrdma_host_stop(f->host);
     fail_alloc_end();
 }
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Fixture, fixture_free)
 
 /* The status of a command, and what takes its effect back. */
 typedef uint8_t Try(Fixture *f);
@@ -148,8 +148,7 @@ static uint8_t try_reg(Fixture *f, uint32_t levels)
         .levels = cpu_to_le32(levels),
     };
     MrRsp rsp = {};
-    uint8_t status = qrdma_cmd(f->d, VIRTIO_RDMA_CMD_REG_USER_MR, &req,
-                               sizeof(req), &rsp, sizeof(rsp));
+    uint8_t status = qrdma_reg_user_mr(f->d, &req, &rsp);
 
     f->made = le32_to_cpu(rsp.mrn);
     return status;
@@ -175,9 +174,7 @@ static void undo_mr(Fixture *f)
 
 static uint8_t try_srq(Fixture *f)
 {
-    RdmaSrqAttr attr = {
-        .pdn = f->t.pd->pdn, .max_wr = 32, .max_sge = 2,
-    };
+    RdmaSrqAttr attr = { .pdn = f->t.pd->pdn, .max_wr = 32, .max_sge = 2 };
 
     return qrdma_try_create_srq(f->d, &attr, &f->made);
 }
@@ -223,25 +220,16 @@ static void undo_qp(Fixture *f)
 static void check_works(Fixture *f)
 {
     RdmaSge sge = qrdma_sge(f->t.mr_a, 0, 5000);
-    RdmaSendWr wr = {
-        .wr_id = 1,
-        .opcode = RDMA_WR_RDMA_WRITE,
-        .send_flags = RDMA_SEND_SIGNALED,
-        .sg_list = &sge,
-        .num_sge = 1,
-        .wr.rdma = { f->t.mr_b->iova, f->t.mr_b->rkey },
-    };
-    RdmaWc wc;
+    RdmaSendWr wr = qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, 1, &sge, f->t.mr_b, 0);
 
     qrdma_mr_fill(f->t.mr_a, 0, 5000, 3);
-    qrdma_post_send(f->t.a, &wr);
-    qrdma_expect_wc(f->t.cq_a, 1, RDMA_WC_RDMA_WRITE, &wc);
+    qrdma_post_expect_wc(f->t.a, wr, RDMA_WC_RDMA_WRITE);
     qrdma_mr_check(f->t.mr_b, 0, 5000, 3);
 }
 
 static void test_commands(void)
 {
-    Fixture f = fixture_new();
+    g_auto(Fixture) f = fixture_new();
 
     /* The fixture has two regions */
     fail_each(&f, try_reg_list, undo_mr, MAX_MR - 2, 1);
@@ -250,13 +238,12 @@ static void test_commands(void)
     /* And two queue pairs; the numbers 0 and 1 are others' */
     fail_each(&f, try_qp, undo_qp, MAX_QP - 4, 4);
     check_works(&f);
-    fixture_free(&f);
 }
 
 /* A work request completes with an error then, and its pages do not count. */
 static void test_work_request(void)
 {
-    Fixture f = fixture_new();
+    g_auto(Fixture) f = fixture_new();
     QRdmaMr *mr = qrdma_alloc_mr(f.t.pd, TEST_ACCESS_ALL, 8);
     RdmaSendWr wr = {
         .wr_id = 2,
@@ -276,13 +263,10 @@ static void test_work_request(void)
     qrdma_post_reg_pages(f.t.a, &wr, f.pages);
     qrdma_expect(f.t.cq_a, 2, RDMA_WC_MW_BIND_ERR);
     g_assert_true(fail_alloc_disarm());
-    assert_ok(qrdma_modify_qp_state(f.t.a, RDMA_QPS_RESET));
-    assert_ok(qrdma_modify_qp_state(f.t.b, RDMA_QPS_RESET));
-    qrdma_connect(f.t.a, f.t.b, NULL);
+    qrdma_reconnect(f.t.a, f.t.b, NULL);
     qrdma_post_reg_pages(f.t.a, &wr, f.pages);
     qrdma_expect(f.t.cq_a, 2, RDMA_WC_SUCCESS);
     check_works(&f);
-    fixture_free(&f);
 }
 
 /* Wait for the end of a migration; whether it went well. */
@@ -306,7 +290,7 @@ static bool migrated(QTestState *qts)
 /* The destination says that it failed, and lives. */
 static void test_load(void)
 {
-    Fixture f = fixture_new();
+    g_auto(Fixture) f = fixture_new();
     g_autofree char *path = NULL, *uri = NULL;
     int fd = g_file_open_tmp("virtio-rdma-XXXXXX", &path, NULL);
     bool failed = true;
@@ -338,12 +322,11 @@ static void test_load(void)
     /* The SRQ and two queue pairs at least */
     g_assert_cmpuint(n, >, 1 + 2 * 4);
     g_unlink(path);
-    fixture_free(&f);
 }
 
-void add_alloc_tests(void)
-{
-    qtest_add_func("virtio-rdma/alloc/each-of-a-command", test_commands);
-    qtest_add_func("virtio-rdma/alloc/of-a-work-request", test_work_request);
-    qtest_add_func("virtio-rdma/alloc/each-of-a-load", test_load);
-}
+const QRdmaTest alloc_tests[] = {
+    { "each-of-a-command", test_commands },
+    { "of-a-work-request", test_work_request },
+    { "each-of-a-load", test_load },
+    {}
+};

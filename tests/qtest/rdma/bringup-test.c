@@ -227,8 +227,7 @@ static void test_bring_up(void)
     command(&b, "12  00 00 00 00  02 00 00 00", "00");
 }
 
-void add_bringup_tests(void)
-{
-    qtest_add_func("virtio-rdma/bring-up/as-the-spec-shows-it",
-                   test_bring_up);
-}
+const QRdmaTest bringup_tests[] = {
+    { "as-the-spec-shows-it", test_bring_up },
+    {}
+};

@@ -170,17 +170,13 @@ static void test_writes_are_ignored(void)
     g_assert_cmpmem(&before, sizeof(before), &after, sizeof(after));
 }
 
-void add_config_tests(void)
-{
-    qtest_add_func("virtio-rdma/config/pci-identity", test_pci_identity);
-    qtest_add_func("virtio-rdma/config/offered-features",
-                   test_offered_features);
-    qtest_add_func("virtio-rdma/config/reads-of-any-size-at-any-offset",
-                   test_reads_of_any_size_at_any_offset);
-    qtest_add_func("virtio-rdma/config/reads-past-the-end",
-                   test_reads_past_the_end);
-    qtest_add_func("virtio-rdma/config/values", test_values);
-    qtest_add_func("virtio-rdma/config/mac-and-mtu", test_mac_and_mtu);
-    qtest_add_func("virtio-rdma/config/writes-are-ignored",
-                   test_writes_are_ignored);
-}
+const QRdmaTest config_tests[] = {
+    { "pci-identity", test_pci_identity },
+    { "offered-features", test_offered_features },
+    { "reads-of-any-size-at-any-offset", test_reads_of_any_size_at_any_offset },
+    { "reads-past-the-end", test_reads_past_the_end },
+    { "values", test_values },
+    { "mac-and-mtu", test_mac_and_mtu },
+    { "writes-are-ignored", test_writes_are_ignored },
+    {}
+};

@@ -46,13 +46,8 @@ static TestPair small_pair(uint64_t features, uint32_t cqe)
 static void post_writes(QRdmaQp *qp, uint64_t first, unsigned n)
 {
     for (unsigned i = 0; i < n; i++) {
-        qrdma_post_send(qp, &(RdmaSendWr) {
-            .wr_id = first + i,
-            .opcode = RDMA_WR_RDMA_WRITE,
-            .send_flags = RDMA_SEND_SIGNALED,
-        });
-        qrdma_wait_until(qp->dev, (qrdma_reap(&qp->sq),
-                                   qp->sq.retired == qp->sq.posted));
+        qrdma_post(qp, qrdma_wr(RDMA_WR_RDMA_WRITE, first + i, NULL));
+        qrdma_reap_all(qp->dev, &qp->sq);
     }
 }
 
@@ -63,14 +58,6 @@ static void expect_writes(QRdmaCq *cq, uint64_t first, unsigned n)
     }
 }
 
-static RdmaQpState state_of(QRdmaQp *qp)
-{
-    RdmaQpAttr attr;
-
-    assert_ok(qrdma_query_qp(qp, &attr));
-    return attr.qp_state;
-}
-
 /* Deep CQs */
 
 static void test_depth_is_checked(void)
@@ -78,9 +65,7 @@ static void test_depth_is_checked(void)
     QRdma *d = test_device_reset();
     uint32_t cqn;
 
-    g_assert_cmpuint(qrdma_config_read(d, offsetof(struct virtio_rdma_config,
-                                                   max_cqe_deep), 4),
-                     ==, MAX_CQE);
+    g_assert_cmpuint(qrdma_config_le32(d, max_cqe_deep), ==, MAX_CQE);
     qrdma_start(d, QRDMA_FEATURES | DEEP, RING);
     assert_status(qrdma_try_create_cq(d, 0, &cqn), INVAL);
     assert_status(qrdma_try_create_cq(d, MAX_CQE + 1, &cqn), INVAL);
@@ -95,18 +80,13 @@ static void test_depth_is_checked(void)
 
 static void test_depth_is_a_property(void)
 {
-    QRdmaHost *host = qrdma_host_start(
-        "-netdev hubport,id=n0,hubid=0 "
-        "-device virtio-rdma-pci,netdev=n0,addr=%d,max-qp=4,max-cq=4,"
-        "max-cqe=100", SLOT);
-    QRdma *d = qrdma_open(host, QPCI_DEVFN(SLOT, 0));
+    QRdma *d = test_own_device("max-qp=4,max-cq=4,max-cqe=100");
     uint32_t cqn;
 
     qrdma_start(d, QRDMA_FEATURES | DEEP, 1024);
     assert_status(qrdma_try_create_cq(d, 101, &cqn), INVAL);
     assert_ok(qrdma_try_create_cq(d, 100, &cqn));
-    qrdma_close(d);
-    qrdma_host_stop(host);
+    qrdma_host_stop(d->host);
 }
 
 static void test_backlog_keeps_its_order(void)
@@ -115,7 +95,7 @@ static void test_backlog_keeps_its_order(void)
 
     t.cq_a->no_refill = true;
     post_writes(t.a, 0, RING + 50);
-    g_assert_cmpint(state_of(t.a), ==, RDMA_QPS_RTS);
+    g_assert_cmpint(qrdma_qp_state(t.a), ==, RDMA_QPS_RTS);
     expect_writes(t.cq_a, 0, RING);
     qrdma_expect_none(t.cq_a);
     for (int i = 0; i < 5; i++) {
@@ -141,13 +121,13 @@ static void test_overrun_is_one_more_than_the_depth(void)
     qrdma_add_event_buffers(t.dev, 4);
     t.cq_a->no_refill = true;
     post_writes(t.a, 0, RING + 20);
-    g_assert_cmpint(state_of(t.a), ==, RDMA_QPS_RTS);
+    g_assert_cmpint(qrdma_qp_state(t.a), ==, RDMA_QPS_RTS);
     qrdma_expect_no_event(t.dev);
     post_writes(t.a, 28, 1);
     qrdma_expect_event(t.dev, RDMA_EVENT_CQ_ERR, t.cq_a->cqn);
     qrdma_expect_event(t.dev, RDMA_EVENT_QP_FATAL, t.a->qpn);
-    g_assert_cmpint(state_of(t.a), ==, RDMA_QPS_ERR);
-    g_assert_cmpint(state_of(t.b), ==, RDMA_QPS_RTS);
+    g_assert_cmpint(qrdma_qp_state(t.a), ==, RDMA_QPS_ERR);
+    g_assert_cmpint(qrdma_qp_state(t.b), ==, RDMA_QPS_RTS);
     /* the CQ is in error: its backlog does not come any more */
     expect_writes(t.cq_a, 0, RING);
     qrdma_refill_cq(t.cq_a, RING);
@@ -164,10 +144,24 @@ static void test_depth_below_the_ring(void)
     qrdma_refill_cq(t.cq_a, RING - 3);
     t.cq_a->no_refill = true;
     post_writes(t.a, 0, RING + 3);
-    g_assert_cmpint(state_of(t.a), ==, RDMA_QPS_RTS);
+    g_assert_cmpint(qrdma_qp_state(t.a), ==, RDMA_QPS_RTS);
     expect_writes(t.cq_a, 0, RING);
     qrdma_refill_cq(t.cq_a, 3);
     expect_writes(t.cq_a, RING, 3);
+}
+
+/* Split and packed rings, with and without the event index */
+static void for_each_ring(void (*check)(QRdma *d, uint64_t features))
+{
+    static const uint64_t features[] = {
+        0, EVENT_IDX, PACKED, PACKED | EVENT_IDX,
+    };
+    QRdma *d = test_own_device("max-qp=4,max-cq=4,packed=on");
+
+    for (int i = 0; i < ARRAY_SIZE(features); i++) {
+        check(d, features[i]);
+    }
+    qrdma_host_stop(d->host);
 }
 
 /*
@@ -208,31 +202,15 @@ static void check_notifications(QRdma *d, uint64_t features)
 
 static void test_notifications(void)
 {
-    static const uint64_t features[] = {
-        0, EVENT_IDX, PACKED, PACKED | EVENT_IDX,
-    };
-    QRdmaHost *host = qrdma_host_start(
-        "-netdev hubport,id=n0,hubid=0 "
-        "-device virtio-rdma-pci,netdev=n0,addr=%d,max-qp=4,max-cq=4,"
-        "packed=on", SLOT);
-    QRdma *d = qrdma_open(host, QPCI_DEVFN(SLOT, 0));
-
-    for (int i = 0; i < ARRAY_SIZE(features); i++) {
-        check_notifications(d, features[i]);
-    }
-    qrdma_close(d);
-    qrdma_host_stop(host);
+    for_each_ring(check_notifications);
 }
 
 /* A ring full of buffers comes at once, and the backlog is larger than that. */
 static void test_backlog_larger_than_the_ring(void)
 {
     const unsigned ring = 1024, backlog = ring + 20;
-    QRdmaHost *host = qrdma_host_start(
-        "-netdev hubport,id=n0,hubid=0 "
-        "-device virtio-rdma-pci,netdev=n0,addr=%d,max-qp=4,max-cq=2,"
-        "max-srq=1,queue-size=%u", SLOT, ring);
-    QRdma *d = qrdma_open(host, QPCI_DEVFN(SLOT, 0));
+    QRdma *d = test_own_device("max-qp=4,max-cq=2,max-srq=1,queue-size=%u",
+                               ring);
     TestPair t;
 
     qrdma_start(d, QRDMA_FEATURES | DEEP, ring);
@@ -248,8 +226,7 @@ static void test_backlog_larger_than_the_ring(void)
     qrdma_refill_cq(t.cq_a, ring);
     expect_writes(t.cq_a, 2 * ring, backlog - ring);
     qrdma_expect_none(t.cq_a);
-    qrdma_close(d);
-    qrdma_host_stop(host);
+    qrdma_host_stop(d->host);
 }
 
 static void test_backlog_interrupts(void)
@@ -281,7 +258,7 @@ static void test_errors_in_backlog_are_solicited(void)
 
     t.cq_b->no_refill = true;
     post_writes(t.b, 0, RING);
-    qrdma_post_recv(t.b, &(RdmaRecvWr) { 77 });
+    qrdma_recv(t.b, 77, NULL);
     assert_ok(qrdma_modify_qp_state(t.b, RDMA_QPS_ERR));
     expect_writes(t.cq_b, 0, RING);
     qrdma_expect_none(t.cq_b);
@@ -292,12 +269,12 @@ static void test_errors_in_backlog_are_solicited(void)
     g_assert_true(irq(t.cq_b));
 }
 
-static void leave_without_completions(bool destroy)
+static void test_leave_without_completions(const void *data)
 {
+    bool destroy = GPOINTER_TO_INT(data);
     TestPair t = small_pair(DEEP, 100);
-    QRdmaQp *c = qrdma_create_qp(t.pd, t.cq_a, t.cq_a, RDMA_QPT_RC);
+    QRdmaQp *c = qrdma_create_loop(t.pd, t.cq_a, t.cq_a);
 
-    qrdma_connect(c, c, NULL);
     t.cq_a->no_refill = true;
     post_writes(c, 0, RING);
     for (int i = 0; i < 10; i++) {
@@ -314,16 +291,6 @@ static void leave_without_completions(bool destroy)
     qrdma_refill_cq(t.cq_a, RING);
     expect_writes(t.cq_a, 100, 10);
     qrdma_expect_none(t.cq_a);
-}
-
-static void test_destroyed_qp_takes_its_completions_along(void)
-{
-    leave_without_completions(true);
-}
-
-static void test_reset_qp_takes_its_completions_along(void)
-{
-    leave_without_completions(false);
 }
 
 /* A buffer of @count descriptors with @len bytes each fails the CQ. */
@@ -345,7 +312,7 @@ static void expect_bad_buffer(uint32_t count, uint32_t len)
     qrdma_expect_event(t.dev, RDMA_EVENT_CQ_ERR, t.cq_a->cqn);
     qrdma_expect_event(t.dev, RDMA_EVENT_QP_FATAL, t.a->qpn);
     qrdma_expect_no_event(t.dev);
-    g_assert_cmpint(state_of(t.a), ==, RDMA_QPS_ERR);
+    g_assert_cmpint(qrdma_qp_state(t.a), ==, RDMA_QPS_ERR);
     assert_ok(qrdma_destroy_qp(t.a));
     assert_ok(qrdma_destroy_cq(t.cq_a));
 }
@@ -370,8 +337,7 @@ static void test_malformed_ring_with_backlog(void)
     expect_writes(t.cq_a, 0, RING);
     qrdma_ring_set_avail_idx(ring, ring->avail_idx + RING + 1);
     qrdma_ring_kick(ring);
-    qrdma_wait_until(t.dev, qrdma_device_status(t.dev) &
-                            VIRTIO_CONFIG_S_NEEDS_RESET);
+    qrdma_wait_until(t.dev, qrdma_needs_reset(t.dev));
     t = small_pair(DEEP, 100);
     post_writes(t.a, 0, 2);
     expect_writes(t.cq_a, 0, 2);
@@ -393,11 +359,10 @@ static void test_device_reset_drops_backlog(void)
 static void test_ring_reset_with_backlog(void)
 {
     TestPair t = small_pair(DEEP, 1000);
-    QRdmaQp *c = qrdma_create_qp(t.pd, t.cq_b, t.cq_a, RDMA_QPT_RC);
+    QRdmaQp *c = qrdma_create_loop(t.pd, t.cq_b, t.cq_a);
 
-    qrdma_connect(c, c, NULL);
     qrdma_ring_reset(t.cq_b->ring);
-    qrdma_wait_until(t.dev, state_of(c) == RDMA_QPS_ERR);
+    qrdma_wait_until(t.dev, qrdma_qp_state(c) == RDMA_QPS_ERR);
     qrdma_ring_setup(t.cq_b->ring, RING);
     qrdma_refill_cq(t.cq_b, RING);
     qrdma_post_send(c, &(RdmaSendWr) { .opcode = RDMA_WR_RDMA_WRITE });
@@ -424,16 +389,16 @@ static void test_resize(void)
     post_writes(t.a, RING + 10, 10);
     assert_ok(qrdma_resize_cq(t.cq_a, 200, RING));
     post_writes(t.a, RING + 20, 180);
-    g_assert_cmpint(state_of(t.a), ==, RDMA_QPS_RTS);
+    g_assert_cmpint(qrdma_qp_state(t.a), ==, RDMA_QPS_RTS);
     t.cq_a->no_refill = false;
     expect_writes(t.cq_a, 0, RING + 200);
     /* smaller again */
     assert_ok(qrdma_resize_cq(t.cq_a, 5, 0));
     t.cq_a->no_refill = true;
     post_writes(t.a, 0, RING + 5);
-    g_assert_cmpint(state_of(t.a), ==, RDMA_QPS_RTS);
+    g_assert_cmpint(qrdma_qp_state(t.a), ==, RDMA_QPS_RTS);
     post_writes(t.a, RING + 5, 1);
-    g_assert_cmpint(state_of(t.a), ==, RDMA_QPS_ERR);
+    g_assert_cmpint(qrdma_qp_state(t.a), ==, RDMA_QPS_ERR);
 }
 
 static void test_resize_needs_the_feature(void)
@@ -468,16 +433,14 @@ static void test_stopped_vm(void)
 /* One message from a to b; both completions are taken. */
 static void message(TestPair *t, uint32_t flags)
 {
-    RdmaWc wc;
-
-    qrdma_post_recv(t->b, &(RdmaRecvWr) { 2 });
+    qrdma_recv(t->b, 2, NULL);
     qrdma_post_send(t->a, &(RdmaSendWr) {
         .wr_id = 1,
         .opcode = RDMA_WR_SEND,
         .send_flags = RDMA_SEND_SIGNALED | flags,
     });
-    qrdma_expect_wc(t->cq_b, 2, RDMA_WC_RECV, &wc);
-    qrdma_expect_wc(t->cq_a, 1, RDMA_WC_SEND, &wc);
+    qrdma_expect_wc(t->cq_b, 2, RDMA_WC_RECV, NULL);
+    qrdma_expect_wc(t->cq_a, 1, RDMA_WC_SEND, NULL);
 }
 
 /* Have the device interrupt from the next used buffer on, or not. */
@@ -539,7 +502,7 @@ static void check_ring_arm(QRdma *d, uint64_t features)
     permit(t.cq_b, true);
     message(&t, 0);
     g_assert_false(irq(t.cq_b));
-    qrdma_post_recv(t.b, &(RdmaRecvWr) { 3 });
+    qrdma_recv(t.b, 3, NULL);
     assert_ok(qrdma_modify_qp_state(t.b, RDMA_QPS_ERR));
     qrdma_expect(t.cq_b, 3, RDMA_WC_WR_FLUSH_ERR);
     g_assert_true(irq(t.cq_b));
@@ -551,20 +514,7 @@ static void check_ring_arm(QRdma *d, uint64_t features)
 
 static void test_ring_arm(void)
 {
-    static const uint64_t features[] = {
-        0, EVENT_IDX, PACKED, PACKED | EVENT_IDX,
-    };
-    QRdmaHost *host = qrdma_host_start(
-        "-netdev hubport,id=n0,hubid=0 "
-        "-device virtio-rdma-pci,netdev=n0,addr=%d,max-qp=4,max-cq=4,"
-        "packed=on", SLOT);
-    QRdma *d = qrdma_open(host, QPCI_DEVFN(SLOT, 0));
-
-    for (int i = 0; i < ARRAY_SIZE(features); i++) {
-        check_ring_arm(d, features[i]);
-    }
-    qrdma_close(d);
-    qrdma_host_stop(host);
+    for_each_ring(check_ring_arm);
 }
 
 static void test_mode_goes_with_the_cq(void)
@@ -588,45 +538,35 @@ static void test_mode_goes_with_the_cq(void)
     g_assert_true(irq(t.cq_b));
 }
 
-void add_cq_tests(void)
-{
-    qtest_add_func("virtio-rdma/cq-deep/depth-is-checked",
-                   test_depth_is_checked);
-    qtest_add_func("virtio-rdma/cq-deep/depth-is-a-property",
-                   test_depth_is_a_property);
-    qtest_add_func("virtio-rdma/cq-deep/backlog-keeps-its-order",
-                   test_backlog_keeps_its_order);
-    qtest_add_func("virtio-rdma/cq-deep/overrun-is-one-more-than-the-depth",
-                   test_overrun_is_one_more_than_the_depth);
-    qtest_add_func("virtio-rdma/cq-deep/depth-below-the-ring",
-                   test_depth_below_the_ring);
-    qtest_add_func("virtio-rdma/cq-deep/notifications", test_notifications);
-    qtest_add_func("virtio-rdma/cq-deep/backlog-larger-than-the-ring",
-                   test_backlog_larger_than_the_ring);
-    qtest_add_func("virtio-rdma/cq-deep/backlog-interrupts",
-                   test_backlog_interrupts);
-    qtest_add_func("virtio-rdma/cq-deep/errors-in-backlog-are-solicited",
-                   test_errors_in_backlog_are_solicited);
-    qtest_add_func("virtio-rdma/cq-deep/destroyed-qp-takes-its-along",
-                   test_destroyed_qp_takes_its_completions_along);
-    qtest_add_func("virtio-rdma/cq-deep/reset-qp-takes-its-along",
-                   test_reset_qp_takes_its_completions_along);
-    qtest_add_func("virtio-rdma/cq-deep/short-buffer",
-                   test_short_buffer_for_backlog);
-    qtest_add_func("virtio-rdma/cq-deep/buffer-with-many-descriptors",
-                   test_buffer_with_many_descriptors);
-    qtest_add_func("virtio-rdma/cq-deep/malformed-ring",
-                   test_malformed_ring_with_backlog);
-    qtest_add_func("virtio-rdma/cq-deep/device-reset",
-                   test_device_reset_drops_backlog);
-    qtest_add_func("virtio-rdma/cq-deep/ring-reset",
-                   test_ring_reset_with_backlog);
-    qtest_add_func("virtio-rdma/cq-deep/resize", test_resize);
-    qtest_add_func("virtio-rdma/cq-deep/resize-needs-the-feature",
-                   test_resize_needs_the_feature);
-    qtest_add_func("virtio-rdma/cq-deep/stopped-vm", test_stopped_vm);
-    qtest_add_func("virtio-rdma/cq-ring-arm/modes-and-suppression",
-                   test_ring_arm);
-    qtest_add_func("virtio-rdma/cq-ring-arm/mode-goes-with-the-cq",
-                   test_mode_goes_with_the_cq);
-}
+const QRdmaTest cq_tests[] = {
+    { "cq-deep/depth-is-checked", test_depth_is_checked },
+    { "cq-deep/depth-is-a-property", test_depth_is_a_property },
+    { "cq-deep/backlog-keeps-its-order", test_backlog_keeps_its_order },
+    { "cq-deep/overrun-is-one-more-than-the-depth",
+      test_overrun_is_one_more_than_the_depth },
+    { "cq-deep/depth-below-the-ring", test_depth_below_the_ring },
+    { "cq-deep/notifications", test_notifications },
+    { "cq-deep/backlog-larger-than-the-ring",
+      test_backlog_larger_than_the_ring },
+    { "cq-deep/backlog-interrupts", test_backlog_interrupts },
+    { "cq-deep/errors-in-backlog-are-solicited",
+      test_errors_in_backlog_are_solicited },
+    { "cq-deep/destroyed-qp-takes-its-along",
+      .run_case = test_leave_without_completions,
+      .data = GINT_TO_POINTER(true) },
+    { "cq-deep/reset-qp-takes-its-along",
+      .run_case = test_leave_without_completions,
+      .data = GINT_TO_POINTER(false) },
+    { "cq-deep/short-buffer", test_short_buffer_for_backlog },
+    { "cq-deep/buffer-with-many-descriptors",
+      test_buffer_with_many_descriptors },
+    { "cq-deep/malformed-ring", test_malformed_ring_with_backlog },
+    { "cq-deep/device-reset", test_device_reset_drops_backlog },
+    { "cq-deep/ring-reset", test_ring_reset_with_backlog },
+    { "cq-deep/resize", test_resize },
+    { "cq-deep/resize-needs-the-feature", test_resize_needs_the_feature },
+    { "cq-deep/stopped-vm", test_stopped_vm },
+    { "cq-ring-arm/modes-and-suppression", test_ring_arm },
+    { "cq-ring-arm/mode-goes-with-the-cq", test_mode_goes_with_the_cq },
+    {}
+};

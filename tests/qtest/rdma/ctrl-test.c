@@ -115,161 +115,93 @@ static CommandObjects make_objects(QRdma *d)
     return o;
 }
 
-static void put16(uint8_t *req, size_t at, uint16_t value)
-{
-    value = cpu_to_le16(value);
-    memcpy(req + at, &value, sizeof(value));
-}
+typedef struct Field {
+    uint8_t at;                     /* byte offset, as in the spec */
+    uint8_t size;
+    uint64_t value;
+} Field;
 
-static void put32(uint8_t *req, size_t at, uint32_t value)
-{
-    value = cpu_to_le32(value);
-    memcpy(req + at, &value, sizeof(value));
-}
+#define MAX_FIELDS 9
 
-static void put64(uint8_t *req, size_t at, uint64_t value)
-{
-    value = cpu_to_le64(value);
-    memcpy(req + at, &value, sizeof(value));
-}
-
-/* Byte offsets are the spec's; no structure is involved. */
 static void make_request(const CommandObjects *o, uint8_t cmd, uint8_t *req)
 {
-    switch (cmd) {
-    case VIRTIO_RDMA_CMD_QUERY_PORT:
-        req[0] = 1;
-        break;
-    case VIRTIO_RDMA_CMD_CREATE_CQ:
-        put32(req, 0, 16);
-        break;
-    case VIRTIO_RDMA_CMD_DESTROY_CQ:
-        put32(req, 0, o->spare_cqn);
-        break;
-    case VIRTIO_RDMA_CMD_CREATE_PD:
-        break;
-    case VIRTIO_RDMA_CMD_DESTROY_PD:
-        put32(req, 0, o->spare_pdn);
-        break;
-    case VIRTIO_RDMA_CMD_GET_DMA_MR:
-        put32(req, 0, o->pdn);
-        put32(req, 4, RDMA_ACCESS_LOCAL_WRITE);
-        break;
-    case VIRTIO_RDMA_CMD_CREATE_MR:
-        put32(req, 0, o->pdn);
-        put32(req, 4, RDMA_ACCESS_LOCAL_WRITE);
-        put32(req, 8, 4);
-        break;
-    case VIRTIO_RDMA_CMD_MAP_MR_SG:
-        put32(req, 0, o->mrn);
-        put32(req, 4, 1);
-        put64(req, 8, 0x10010);
-        put64(req, 16, 100);
-        put64(req, 24, o->table);
-        break;
-    case VIRTIO_RDMA_CMD_REG_USER_MR:
-        put32(req, 0, o->pdn);
-        put32(req, 4, RDMA_ACCESS_LOCAL_WRITE);
-        put64(req, 8, 0x10010);
-        put64(req, 16, 100);
-        put64(req, 24, 0x7000010);
-        put64(req, 32, o->table);
-        put32(req, 40, 1);
-        break;
-    case VIRTIO_RDMA_CMD_DEREG_MR:
-        put32(req, 0, o->spare_mrn);
-        break;
-    case VIRTIO_RDMA_CMD_CREATE_QP:
-        put32(req, 0, o->pdn);
-        req[4] = RDMA_QPT_UD;
-        req[5] = VIRTIO_RDMA_SIGNAL_REQ_WR;
-        put32(req, 6, 8);
-        put32(req, 10, 1);
-        put32(req, 14, o->cqn);
-        put32(req, 18, 8);
-        put32(req, 22, 1);
-        put32(req, 26, o->cqn);
-        break;
-    case VIRTIO_RDMA_CMD_MODIFY_QP:
-        put32(req, 0, o->qpn);
-        put32(req, 4, RDMA_QP_STATE | RDMA_QP_PKEY_INDEX | RDMA_QP_PORT |
-                      RDMA_QP_ACCESS_FLAGS);
-        req[8 + 0] = RDMA_QPS_INIT;
-        req[8 + 33] = 1;
-        break;
-    case VIRTIO_RDMA_CMD_QUERY_QP:
-        put32(req, 0, o->qpn);
-        put32(req, 4, RDMA_QP_STATE);
-        break;
-    case VIRTIO_RDMA_CMD_DESTROY_QP:
-        put32(req, 0, o->spare_qpn);
-        break;
-    case VIRTIO_RDMA_CMD_QUERY_PKEY:
-        put32(req, 0, 1);
-        break;
-    case VIRTIO_RDMA_CMD_ADD_GID:
-        put16(req, 0, 0x80fe);
-        req[15] = 9;
-        put32(req, 16, VIRTIO_RDMA_GID_TYPE_ROCE_V2);
-        put16(req, 20, 3);
-        put32(req, 22, 1);
-        break;
-    case VIRTIO_RDMA_CMD_DEL_GID:
-        put16(req, 0, 3);
-        put32(req, 2, 1);
-        break;
-    case VIRTIO_RDMA_CMD_REQ_NOTIFY_CQ:
-        put32(req, 0, o->cqn);
-        put32(req, 4, VIRTIO_RDMA_NOTIFY_NEXT_COMPLETION);
-        break;
-    case VIRTIO_RDMA_CMD_CREATE_SRQ:
-        put32(req, 0, o->pdn);
-        put32(req, 4, 8);
-        put32(req, 8, 2);
-        put32(req, 12, 3);
-        break;
-    case VIRTIO_RDMA_CMD_MODIFY_SRQ:
-        put32(req, 0, o->srqn);
-        put32(req, 4, 2);
-        break;
-    case VIRTIO_RDMA_CMD_QUERY_SRQ:
-        put32(req, 0, o->srqn);
-        break;
-    case VIRTIO_RDMA_CMD_DESTROY_SRQ:
-        put32(req, 0, o->spare_srqn);
-        break;
-    case VIRTIO_RDMA_CMD_ALLOC_MW:
-        put32(req, 0, o->pdn);
-        put32(req, 4, VIRTIO_RDMA_MW_TYPE_2);
-        break;
-    case VIRTIO_RDMA_CMD_DEALLOC_MW:
-        put32(req, 0, o->spare_mwn);
-        break;
-    case VIRTIO_RDMA_CMD_RESIZE_CQ:
-        put32(req, 0, o->cqn);
-        put32(req, 4, 16);
-        break;
-    case VIRTIO_RDMA_CMD_ATTACH_MCAST:
-    case VIRTIO_RDMA_CMD_DETACH_MCAST:
-        put32(req, 0, o->ud_qpn);
-        put16(req, 4, 0x02ff);
-        req[19] = 9;
-        break;
-    case VIRTIO_RDMA_CMD_QUERY_COUNTERS:
-        req[0] = 1;
-        break;
-    case VIRTIO_RDMA_CMD_QUERY_QP_COUNTERS:
-        put32(req, 0, 1);
-        put32(req, 4, o->ud_qpn);
-        break;
-    case VIRTIO_RDMA_CMD_REREG_MR:
-        put32(req, 0, o->user_mrn);
-        put32(req, 4, VIRTIO_RDMA_REREG_TRANSLATION |
-                      VIRTIO_RDMA_REREG_PD | VIRTIO_RDMA_REREG_ACCESS);
+    const struct {
+        uint8_t cmd;
+        Field fields[MAX_FIELDS];   /* those that are not zero */
+    } requests[] = {
+        { VIRTIO_RDMA_CMD_QUERY_PORT, { { 0, 1, 1 } } },
+        { VIRTIO_RDMA_CMD_CREATE_CQ, { { 0, 4, 16 } } },
+        { VIRTIO_RDMA_CMD_DESTROY_CQ, { { 0, 4, o->spare_cqn } } },
+        { VIRTIO_RDMA_CMD_CREATE_PD },
+        { VIRTIO_RDMA_CMD_DESTROY_PD, { { 0, 4, o->spare_pdn } } },
+        { VIRTIO_RDMA_CMD_GET_DMA_MR,
+          { { 0, 4, o->pdn }, { 4, 4, RDMA_ACCESS_LOCAL_WRITE } } },
+        { VIRTIO_RDMA_CMD_CREATE_MR,
+          { { 0, 4, o->pdn }, { 4, 4, RDMA_ACCESS_LOCAL_WRITE },
+            { 8, 4, 4 } } },
+        { VIRTIO_RDMA_CMD_MAP_MR_SG,
+          { { 0, 4, o->mrn }, { 4, 4, 1 }, { 8, 8, 0x10010 },
+            { 16, 8, 100 }, { 24, 8, o->table } } },
+        { VIRTIO_RDMA_CMD_REG_USER_MR,
+          { { 0, 4, o->pdn }, { 4, 4, RDMA_ACCESS_LOCAL_WRITE },
+            { 8, 8, 0x10010 }, { 16, 8, 100 }, { 24, 8, 0x7000010 },
+            { 32, 8, o->table }, { 40, 4, 1 } } },
+        { VIRTIO_RDMA_CMD_DEREG_MR, { { 0, 4, o->spare_mrn } } },
+        { VIRTIO_RDMA_CMD_CREATE_QP,
+          { { 0, 4, o->pdn }, { 4, 1, RDMA_QPT_UD },
+            { 5, 1, VIRTIO_RDMA_SIGNAL_REQ_WR }, { 6, 4, 8 }, { 10, 4, 1 },
+            { 14, 4, o->cqn }, { 18, 4, 8 }, { 22, 4, 1 },
+            { 26, 4, o->cqn } } },
+        { VIRTIO_RDMA_CMD_MODIFY_QP,
+          { { 0, 4, o->qpn },
+            { 4, 4, RDMA_QP_STATE | RDMA_QP_PKEY_INDEX | RDMA_QP_PORT |
+                    RDMA_QP_ACCESS_FLAGS },
+            { 8 + 0, 1, RDMA_QPS_INIT }, { 8 + 33, 1, 1 } } },
+        { VIRTIO_RDMA_CMD_QUERY_QP,
+          { { 0, 4, o->qpn }, { 4, 4, RDMA_QP_STATE } } },
+        { VIRTIO_RDMA_CMD_DESTROY_QP, { { 0, 4, o->spare_qpn } } },
+        { VIRTIO_RDMA_CMD_QUERY_PKEY, { { 0, 4, 1 } } },
+        { VIRTIO_RDMA_CMD_ADD_GID,
+          { { 0, 2, 0x80fe }, { 15, 1, 9 },
+            { 16, 4, VIRTIO_RDMA_GID_TYPE_ROCE_V2 }, { 20, 2, 3 },
+            { 22, 4, 1 } } },
+        { VIRTIO_RDMA_CMD_DEL_GID, { { 0, 2, 3 }, { 2, 4, 1 } } },
+        { VIRTIO_RDMA_CMD_REQ_NOTIFY_CQ,
+          { { 0, 4, o->cqn }, { 4, 4, VIRTIO_RDMA_NOTIFY_NEXT_COMPLETION } } },
+        { VIRTIO_RDMA_CMD_CREATE_SRQ,
+          { { 0, 4, o->pdn }, { 4, 4, 8 }, { 8, 4, 2 }, { 12, 4, 3 } } },
+        { VIRTIO_RDMA_CMD_MODIFY_SRQ, { { 0, 4, o->srqn }, { 4, 4, 2 } } },
+        { VIRTIO_RDMA_CMD_QUERY_SRQ, { { 0, 4, o->srqn } } },
+        { VIRTIO_RDMA_CMD_DESTROY_SRQ, { { 0, 4, o->spare_srqn } } },
+        { VIRTIO_RDMA_CMD_ALLOC_MW,
+          { { 0, 4, o->pdn }, { 4, 4, VIRTIO_RDMA_MW_TYPE_2 } } },
+        { VIRTIO_RDMA_CMD_DEALLOC_MW, { { 0, 4, o->spare_mwn } } },
+        { VIRTIO_RDMA_CMD_RESIZE_CQ, { { 0, 4, o->cqn }, { 4, 4, 16 } } },
+        { VIRTIO_RDMA_CMD_ATTACH_MCAST,
+          { { 0, 4, o->ud_qpn }, { 4, 2, 0x02ff }, { 19, 1, 9 } } },
+        { VIRTIO_RDMA_CMD_DETACH_MCAST,
+          { { 0, 4, o->ud_qpn }, { 4, 2, 0x02ff }, { 19, 1, 9 } } },
+        { VIRTIO_RDMA_CMD_QUERY_COUNTERS, { { 0, 1, 1 } } },
+        { VIRTIO_RDMA_CMD_QUERY_QP_COUNTERS,
+          { { 0, 4, 1 }, { 4, 4, o->ud_qpn } } },
+        { VIRTIO_RDMA_CMD_REREG_MR,
+          { { 0, 4, o->user_mrn },
+            { 4, 4, VIRTIO_RDMA_REREG_TRANSLATION | VIRTIO_RDMA_REREG_PD |
+                    VIRTIO_RDMA_REREG_ACCESS } } },
+    };
+    int n = 0;
+
+    while (requests[n].cmd != cmd) {
+        g_assert_cmpint(++n, <, ARRAY_SIZE(requests));
+    }
+    for (int i = 0; i < MAX_FIELDS; i++) {
+        const Field *field = &requests[n].fields[i];
+        uint64_t le = cpu_to_le64(field->value);
+
+        memcpy(req + field->at, &le, field->size);
+    }
+    if (cmd == VIRTIO_RDMA_CMD_REREG_MR) {
         make_request(o, VIRTIO_RDMA_CMD_REG_USER_MR, req + 8);
-        break;
-    default:
-        g_assert_not_reached();
     }
 }
 
@@ -509,29 +441,22 @@ static void test_commands_are_answered_in_order(void)
     }
 }
 
-void add_ctrl_tests(void)
-{
-    qtest_add_func("virtio-rdma/ctrl/every-command", test_every_command);
-    qtest_add_func("virtio-rdma/ctrl/any-descriptor-split",
-                   test_any_descriptor_split);
-    qtest_add_func("virtio-rdma/ctrl/surplus-is-ignored",
-                   test_surplus_is_ignored);
-    qtest_add_func("virtio-rdma/ctrl/short-request-has-no-effect",
-                   test_short_request_has_no_effect);
-    qtest_add_func("virtio-rdma/ctrl/no-room-for-response-has-no-effect",
-                   test_no_room_for_response_has_no_effect);
-    qtest_add_func("virtio-rdma/ctrl/no-room-for-status-is-survived",
-                   test_no_room_for_status_is_survived);
-    qtest_add_func("virtio-rdma/ctrl/empty-request-fails",
-                   test_empty_request_fails);
-    qtest_add_func("virtio-rdma/ctrl/unknown-command-is-not-supported",
-                   test_unknown_command_is_not_supported);
-    qtest_add_func("virtio-rdma/ctrl/plain-status-is-1-for-every-failure",
-                   test_plain_status_is_1_for_every_failure);
-    qtest_add_func("virtio-rdma/ctrl/no-feature-bit-gives-plain-device",
-                   test_no_feature_bit_gives_plain_device);
-    qtest_add_func("virtio-rdma/ctrl/commands-wait-for-driver-ok",
-                   test_commands_wait_for_driver_ok);
-    qtest_add_func("virtio-rdma/ctrl/commands-are-answered-in-order",
-                   test_commands_are_answered_in_order);
-}
+const QRdmaTest ctrl_tests[] = {
+    { "every-command", test_every_command },
+    { "any-descriptor-split", test_any_descriptor_split },
+    { "surplus-is-ignored", test_surplus_is_ignored },
+    { "short-request-has-no-effect", test_short_request_has_no_effect },
+    { "no-room-for-response-has-no-effect",
+      test_no_room_for_response_has_no_effect },
+    { "no-room-for-status-is-survived", test_no_room_for_status_is_survived },
+    { "empty-request-fails", test_empty_request_fails },
+    { "unknown-command-is-not-supported",
+      test_unknown_command_is_not_supported },
+    { "plain-status-is-1-for-every-failure",
+      test_plain_status_is_1_for_every_failure },
+    { "no-feature-bit-gives-plain-device",
+      test_no_feature_bit_gives_plain_device },
+    { "commands-wait-for-driver-ok", test_commands_wait_for_driver_ok },
+    { "commands-are-answered-in-order", test_commands_are_answered_in_order },
+    {}
+};

@@ -31,8 +31,7 @@ static Loop loop_on(QRdma *d, QRdmaCq *cq)
     Loop l = { .d = d, .cq = cq, .pd = qrdma_alloc_pd(d) };
 
     qrdma_setup_gids(d, 1);
-    l.qp = qrdma_create_qp(l.pd, cq, cq, RDMA_QPT_RC);
-    qrdma_connect(l.qp, l.qp, NULL);
+    l.qp = qrdma_create_loop(l.pd, cq, cq);
     return l;
 }
 
@@ -53,14 +52,6 @@ static Loop loop_with_events(uint32_t buffers)
     return loop_on(d, qrdma_create_direct_cq(d, DEPTH, eq));
 }
 
-static RdmaQpState state_of(QRdmaQp *qp)
-{
-    RdmaQpAttr attr;
-
-    assert_ok(qrdma_query_qp(qp, &attr));
-    return attr.qp_state;
-}
-
 static void post(Loop *l, uint64_t wr_id, uint32_t flags)
 {
     RdmaSendWr wr = {
@@ -75,17 +66,14 @@ static void post(Loop *l, uint64_t wr_id, uint32_t flags)
 /* A SEND to itself has two completions, of which the receive's is solicited. */
 static void send_solicited(Loop *l, uint64_t wr_id)
 {
-    qrdma_post_recv(l->qp, &(RdmaRecvWr) { .wr_id = wr_id });
+    qrdma_recv(l->qp, wr_id, NULL);
     post(l, wr_id, RDMA_SEND_SOLICITED);
 }
 
 /* One completion each */
 static void write_n(Loop *l, unsigned n)
 {
-    RdmaSendWr wr = {
-        .opcode = RDMA_WR_RDMA_WRITE,
-        .send_flags = RDMA_SEND_SIGNALED,
-    };
+    RdmaSendWr wr = qrdma_wr(RDMA_WR_RDMA_WRITE, 0, NULL);
 
     for (unsigned i = 0; i < n; i++) {
         wr.wr_id = i;
@@ -127,7 +115,7 @@ static void expect_end(Loop *l)
     qrdma_expect_event(l->d, RDMA_EVENT_CQ_ERR, l->cq->cqn);
     qrdma_expect_event(l->d, RDMA_EVENT_QP_FATAL, l->qp->qpn);
     qrdma_expect_no_event(l->d);
-    g_assert_cmpint(state_of(l->qp), ==, RDMA_QPS_ERR);
+    g_assert_cmpint(qrdma_qp_state(l->qp), ==, RDMA_QPS_ERR);
 }
 
 static void test_rounds(void)
@@ -269,7 +257,7 @@ static void test_error_is_solicited(void)
     Loop l = loop_with_events(4);
 
     qrdma_arm_direct_cq(l.cq, SOLICITED);
-    qrdma_post_recv(l.qp, &(RdmaRecvWr) { .wr_id = 1 });
+    qrdma_recv(l.qp, 1, NULL);
     qrdma_settle(l.d);
     assert_ok(qrdma_modify_qp_state(l.qp, RDMA_QPS_ERR));
     expect_event(l.cq);
@@ -357,7 +345,7 @@ static void test_reset_of_virtqueues(void)
     qrdma_arm_direct_cq(l.cq, NEXT);
     write_n(&l, 1);
     expect_writes(&l, 1);
-    g_assert_cmpint(state_of(l.qp), ==, RDMA_QPS_RTS);
+    g_assert_cmpint(qrdma_qp_state(l.qp), ==, RDMA_QPS_RTS);
 }
 
 /* It is a CQ for DESTROY_CQ alone. */
@@ -547,11 +535,7 @@ static void test_deeper_than_a_virtqueue(void)
 
 static void test_more_than_there_are_virtqueues_for(void)
 {
-    QRdmaHost *host = qrdma_host_start(
-        "-netdev hubport,id=n0,hubid=0 "
-        "-device virtio-rdma-pci,netdev=n0,addr=%d,max-qp=8,max-cq=9,"
-        "max-vq-cq=2", TEST_SLOT);
-    QRdma *d = qrdma_open(host, QPCI_DEVFN(TEST_SLOT, 0));
+    QRdma *d = test_own_device("max-qp=8,max-cq=9,max-vq-cq=2");
     QRdmaEq *eq;
     uint32_t cqn;
 
@@ -570,8 +554,7 @@ static void test_more_than_there_are_virtqueues_for(void)
     }
     /* The numbers with virtqueues are used up, too. */
     assert_status(qrdma_try_create_cq(d, 1, &cqn), NOMEM);
-    qrdma_close(d);
-    qrdma_host_stop(host);
+    qrdma_host_stop(d->host);
 }
 
 static void test_reset_forgets_requests(void)
@@ -610,44 +593,31 @@ static void test_event_queue_is_not_direct(void)
     qobject_unref(rsp);
 }
 
-void add_direct_cq_tests(void)
-{
-    static const struct {
-        const char *name;
-        void (*run)(void);
-    } tests[] = {
-        { "event-queue-is-not-direct", test_event_queue_is_not_direct },
-        { "rounds", test_rounds },
-        { "full", test_full },
-        { "overrun", test_overrun },
-        { "consumer-that-nobody-believes",
-          test_consumer_that_nobody_believes },
-        { "slots-in-no-ram", test_slots_in_no_ram },
-        { "counters-in-no-ram", test_counters_in_no_ram },
-        { "one-event-for-a-request", test_one_event_for_a_request },
-        { "solicited-events", test_solicited_events },
-        { "error-is-solicited", test_error_is_solicited },
-        { "cq-without-event-queue", test_cq_without_event_queue },
-        { "events-wait-for-buffers", test_events_wait_for_buffers },
-        { "destroyed-cq-has-no-event", test_destroyed_cq_has_no_event },
-        { "short-event-buffer", test_short_event_buffer },
-        { "reset-of-virtqueues", test_reset_of_virtqueues },
-        { "event-queue-is-no-cq", test_event_queue_is_no_cq },
-        { "rules-of-create", test_rules_of_create },
-        { "feature-is-needed", test_feature_is_needed },
-        { "resize", test_resize },
-        { "resize-keeps-requests", test_resize_keeps_requests },
-        { "rules-of-resize", test_rules_of_resize },
-        { "deeper-than-a-virtqueue", test_deeper_than_a_virtqueue },
-        { "more-than-there-are-virtqueues-for",
-          test_more_than_there_are_virtqueues_for },
-        { "reset-forgets-requests", test_reset_forgets_requests },
-    };
-
-    for (int i = 0; i < ARRAY_SIZE(tests); i++) {
-        g_autofree char *path = g_strdup_printf("virtio-rdma/direct-cq/%s",
-                                                tests[i].name);
-
-        qtest_add_func(path, tests[i].run);
-    }
-}
+const QRdmaTest direct_cq_tests[] = {
+    { "event-queue-is-not-direct", test_event_queue_is_not_direct },
+    { "rounds", test_rounds },
+    { "full", test_full },
+    { "overrun", test_overrun },
+    { "consumer-that-nobody-believes", test_consumer_that_nobody_believes },
+    { "slots-in-no-ram", test_slots_in_no_ram },
+    { "counters-in-no-ram", test_counters_in_no_ram },
+    { "one-event-for-a-request", test_one_event_for_a_request },
+    { "solicited-events", test_solicited_events },
+    { "error-is-solicited", test_error_is_solicited },
+    { "cq-without-event-queue", test_cq_without_event_queue },
+    { "events-wait-for-buffers", test_events_wait_for_buffers },
+    { "destroyed-cq-has-no-event", test_destroyed_cq_has_no_event },
+    { "short-event-buffer", test_short_event_buffer },
+    { "reset-of-virtqueues", test_reset_of_virtqueues },
+    { "event-queue-is-no-cq", test_event_queue_is_no_cq },
+    { "rules-of-create", test_rules_of_create },
+    { "feature-is-needed", test_feature_is_needed },
+    { "resize", test_resize },
+    { "resize-keeps-requests", test_resize_keeps_requests },
+    { "rules-of-resize", test_rules_of_resize },
+    { "deeper-than-a-virtqueue", test_deeper_than_a_virtqueue },
+    { "more-than-there-are-virtqueues-for",
+      test_more_than_there_are_virtqueues_for },
+    { "reset-forgets-requests", test_reset_forgets_requests },
+    {}
+};

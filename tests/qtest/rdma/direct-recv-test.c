@@ -13,14 +13,6 @@ static void ring(QRdmaQp *qp)
     qrdma_doorbell(qp->dev, QRDMA_DIRECT_DOORBELL, qp->qpn);
 }
 
-static void put_recv(QRdmaQp *qp, uint64_t wr_id)
-{
-    RdmaRecvWr wr = { .wr_id = wr_id };
-    uint8_t wqe[QRDMA_WQE_ROOM];
-
-    qrdma_direct_post(qp->dev, &qp->rq, wqe, qrdma_encode_recv(&wr, wqe));
-}
-
 /* Both have four receives, which nobody has rung for. */
 static TestPair pair_with_receives(void)
 {
@@ -31,7 +23,7 @@ static TestPair pair_with_receives(void)
 
         g_assert_true(qrdma_direct_awake(t.dev, &qp->rq));
         for (uint64_t id = 1; id <= 4; id++) {
-            put_recv(qp, id);
+            qrdma_put_recv(qp->dev, &qp->rq, id, NULL);
         }
     }
     qrdma_settle(t.dev);
@@ -48,8 +40,7 @@ static void test_receives_need_no_doorbell(void)
         g_assert_true(qrdma_direct_awake(t.dev, &t.b->rq));
         wr.wr_id = i;
         wr.send_flags = RDMA_SEND_SIGNALED;
-        qrdma_post_send(t.a, &wr);
-        qrdma_expect(t.cq_a, i, RDMA_WC_SUCCESS);
+        qrdma_post_expect(t.a, wr, RDMA_WC_SUCCESS);
         qrdma_expect(t.cq_b, i, RDMA_WC_SUCCESS);
     }
 }
@@ -57,10 +48,7 @@ static void test_receives_need_no_doorbell(void)
 /* One more than there are receives */
 static void post_five_sends(TestPair *t)
 {
-    RdmaSendWr wr = {
-        .opcode = RDMA_WR_SEND,
-        .send_flags = RDMA_SEND_SIGNALED,
-    };
+    RdmaSendWr wr = qrdma_wr(RDMA_WR_SEND, 0, NULL);
 
     for (int i = 1; i <= 5; i++) {
         wr.wr_id = i;
@@ -80,17 +68,12 @@ static void test_receive_after_the_last_one_is_rung_for(void)
     }
     g_assert_false(qrdma_direct_awake(t.dev, &t.b->rq));
     /* Also when the device has looked at the QP since */
-    qrdma_post_send(t.b, &(RdmaSendWr) {
-        .wr_id = 100,
-        .opcode = RDMA_WR_RDMA_WRITE,
-        .send_flags = RDMA_SEND_SIGNALED,
-        .wr.rdma = { t.mr_a->iova, t.mr_a->rkey },
-    });
-    qrdma_expect(t.cq_b, 100, RDMA_WC_SUCCESS);
+    qrdma_post_expect(t.b, qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, 100, NULL, t.mr_a,
+                                         0), RDMA_WC_SUCCESS);
     ring(t.b);
     qrdma_settle(t.dev);
     g_assert_false(qrdma_direct_awake(t.dev, &t.b->rq));
-    put_recv(t.b, 5);
+    qrdma_put_recv(t.b->dev, &t.b->rq, 5, NULL);
     qrdma_settle(t.dev);
     qrdma_expect_none(t.cq_b);
     ring(t.b);
@@ -105,7 +88,7 @@ static void test_receives_need_no_doorbell_again(void)
 
     post_five_sends(&t);
     for (int i = 5; i <= 7; i++) {
-        put_recv(t.b, i);
+        qrdma_put_recv(t.b->dev, &t.b->rq, i, NULL);
     }
     ring(t.b);
     for (int i = 1; i <= 5; i++) {
@@ -155,23 +138,18 @@ static void test_receives_are_flushed_without_a_doorbell(void)
         g_assert_false(qrdma_direct_awake(t.dev, &t.a->rq));
         g_assert_cmpint(qrdma_direct_awake(t.dev, &t.b->rq), ==,
                         !cases[i].fails_b);
-        put_recv(t.a, 5);
+        qrdma_put_recv(t.a->dev, &t.a->rq, 5, NULL);
         ring(t.a);
         qrdma_expect(t.cq_a, 5, RDMA_WC_WR_FLUSH_ERR);
     }
 }
 
-void add_direct_recv_tests(void)
-{
-    if (qrdma_ibdev()) {
-        return; /* the device does not ask for receives there */
-    }
-    qtest_add_func("virtio-rdma/direct/receives-need-no-doorbell",
-                   test_receives_need_no_doorbell);
-    qtest_add_func("virtio-rdma/direct/receive-after-the-last-one-is-rung-for",
-                   test_receive_after_the_last_one_is_rung_for);
-    qtest_add_func("virtio-rdma/direct/receives-need-no-doorbell-again",
-                   test_receives_need_no_doorbell_again);
-    qtest_add_func("virtio-rdma/direct/receives-are-flushed-without-a-doorbell",
-                   test_receives_are_flushed_without_a_doorbell);
-}
+const QRdmaTest direct_recv_tests[] = {
+    { "receives-need-no-doorbell", test_receives_need_no_doorbell },
+    { "receive-after-the-last-one-is-rung-for",
+      test_receive_after_the_last_one_is_rung_for },
+    { "receives-need-no-doorbell-again", test_receives_need_no_doorbell_again },
+    { "receives-are-flushed-without-a-doorbell",
+      test_receives_are_flushed_without_a_doorbell },
+    {}
+};

@@ -11,46 +11,8 @@
 #define DIRECT (FEATURES | QRDMA_F(VIRTIO_RDMA_F_DIRECT_SRQ))
 #define DEPTH (1u << QRDMA_DIRECT_DEPTH_SHIFT)
 #define MAX_WR 32
-#define MSG 100
 /* The local APIC, where no RAM is */
 #define NO_RAM 0xfee00000ull
-
-/* QP a sends to QP b, which receives into the buffers of an SRQ. */
-typedef struct Pair {
-    QRdma *d;
-    QRdmaPd *pd;
-    QRdmaCq *cq_a;
-    QRdmaCq *cq_b;
-    QRdmaSrq *srq;
-    QRdmaQp *a;
-    QRdmaQp *b;
-    QRdmaMr *mr;
-} Pair;
-
-static RdmaQpInitAttr init_with(const QRdmaSrq *srq)
-{
-    return (RdmaQpInitAttr) {
-        .qp_type = RDMA_QPT_RC,
-        .has_srq = true,
-        .srqn = srq->srqn,
-        .cap = { .max_send_wr = 32, .max_send_sge = 4 },
-    };
-}
-
-static Pair pair_with(QRdmaPd *pd, QRdmaSrq *srq)
-{
-    QRdma *d = pd->dev;
-    RdmaQpInitAttr init = init_with(srq);
-    Pair p = { .d = d, .pd = pd, .srq = srq };
-
-    p.cq_a = qrdma_create_cq(d, 64);
-    p.cq_b = qrdma_create_cq(d, 64);
-    p.a = qrdma_create_qp(pd, p.cq_a, p.cq_a, RDMA_QPT_RC);
-    p.b = qrdma_create_qp_attr(pd, p.cq_b, p.cq_b, &init);
-    p.mr = qrdma_reg_mr(pd, TEST_IOVA_A, TEST_MR_SIZE, TEST_ACCESS_ALL);
-    qrdma_connect(p.a, p.b, NULL);
-    return p;
-}
 
 static QRdma *start(void)
 {
@@ -61,95 +23,49 @@ static QRdma *start(void)
     return d;
 }
 
-static Pair pair_new(uint32_t max_wr)
+static TestSrqPair pair_new(uint32_t max_wr)
 {
     QRdmaPd *pd = qrdma_alloc_pd(start());
 
-    return pair_with(pd, qrdma_create_srq(pd, max_wr, 2));
-}
-
-/* Each receive has a buffer of its own, at the end of the region. */
-static uint64_t recv_at(uint64_t wr_id)
-{
-    return TEST_MR_SIZE / 2 + wr_id % 128 * 256;
+    return test_srq_pair(pd, qrdma_create_srq(pd, max_wr, 2), RDMA_QPT_RC);
 }
 
 /* To the next slot, without a doorbell */
-static void put_recv(Pair *p, uint64_t wr_id)
+static void put_recv(TestSrqPair *p, uint64_t wr_id)
 {
-    RdmaSge sge = qrdma_sge(p->mr, recv_at(wr_id), 256);
-    uint8_t wqe[QRDMA_WQE_ROOM];
-    size_t len = qrdma_encode_recv(&(RdmaRecvWr) {
-        .wr_id = wr_id, .num_sge = 1, .sg_list = &sge,
-    }, wqe);
+    RdmaSge sge = test_srq_sge(p, wr_id);
 
-    qrdma_direct_post(p->d, &p->srq->wq, wqe, len);
+    qrdma_put_recv(p->dev, &p->srq->wq, wr_id, &sge);
 }
 
-static void ring(Pair *p)
+static void ring(TestSrqPair *p)
 {
-    qrdma_doorbell(p->d, QRDMA_DIRECT_DOORBELL, p->srq->wq.bell);
-}
-
-static void post_send(Pair *p, uint64_t wr_id)
-{
-    RdmaSge sge = qrdma_sge(p->mr, 0, MSG);
-
-    qrdma_mr_fill(p->mr, 0, MSG, wr_id);
-    qrdma_post_send(p->a, &(RdmaSendWr) {
-        .wr_id = wr_id,
-        .opcode = RDMA_WR_SEND,
-        .send_flags = RDMA_SEND_SIGNALED,
-        .num_sge = 1,
-        .sg_list = &sge,
-    });
-}
-
-/* One message, which takes WQE @wr_id. */
-static void transfer(Pair *p, uint64_t wr_id)
-{
-    RdmaWc wc;
-
-    post_send(p, wr_id);
-    qrdma_expect(p->cq_a, wr_id, RDMA_WC_SUCCESS);
-    qrdma_expect_wc(p->cq_b, wr_id, RDMA_WC_RECV, &wc);
-    g_assert_cmpuint(wc.byte_len, ==, MSG);
-    g_assert_cmpuint(wc.qp_num, ==, p->b->qpn);
-    qrdma_mr_check(p->mr, recv_at(wr_id), MSG, wr_id);
-}
-
-static RdmaQpState state_of(QRdmaQp *qp)
-{
-    RdmaQpAttr attr;
-
-    assert_ok(qrdma_query_qp(qp, &attr));
-    return attr.qp_state;
+    qrdma_doorbell(p->dev, QRDMA_DIRECT_DOORBELL, p->srq->wq.bell);
 }
 
 /* The SRQ is in error, and its QP learns of it. Others do not. */
-static void expect_end(Pair *p)
+static void expect_end(TestSrqPair *p)
 {
-    RdmaQpInitAttr init = init_with(p->srq);
+    RdmaQpInitAttr init = test_srq_init(p->srq, RDMA_QPT_RC);
     RdmaEvent event;
     uint32_t qpn;
 
-    qrdma_expect_event(p->d, RDMA_EVENT_SRQ_ERR, p->srq->srqn);
+    qrdma_expect_event(p->dev, RDMA_EVENT_SRQ_ERR, p->srq->srqn);
     for (int i = 0; i < 2; i++) {
-        qrdma_wait_until(p->d, qrdma_poll_event(p->d, &event));
+        qrdma_wait_until(p->dev, qrdma_poll_event(p->dev, &event));
         g_assert_true(event.type == RDMA_EVENT_QP_FATAL ||
                       event.type == RDMA_EVENT_LAST_WQE_REACHED);
         g_assert_cmpuint(event.id, ==, p->b->qpn);
     }
-    qrdma_expect_no_event(p->d);
-    g_assert_cmpint(state_of(p->b), ==, RDMA_QPS_ERR);
-    g_assert_cmphex(qrdma_device_status(p->d) & VIRTIO_CONFIG_S_NEEDS_RESET,
-                    ==, 0);
+    qrdma_expect_no_event(p->dev);
+    g_assert_cmpint(qrdma_qp_state(p->b), ==, RDMA_QPS_ERR);
+    g_assert_false(qrdma_needs_reset(p->dev));
     /* No QP can use it any more, and once is enough. */
     init.pdn = p->pd->pdn;
     init.send_cqn = init.recv_cqn = p->cq_b->cqn;
-    assert_status(qrdma_try_create_qp(p->d, &init, &qpn), INVAL);
+    assert_status(qrdma_try_create_qp(p->dev, &init, &qpn), INVAL);
     ring(p);
-    qrdma_expect_no_event(p->d);
+    qrdma_expect_no_event(p->dev);
     assert_status(qrdma_destroy_srq(p->srq), BUSY);
     assert_ok(qrdma_destroy_qp(p->b));
     assert_ok(qrdma_destroy_srq(p->srq));
@@ -158,23 +74,23 @@ static void expect_end(Pair *p)
 /* The engine asks for receives when messages come: nobody rings. */
 static void test_posts_and_messages(void)
 {
-    Pair p = pair_new(MAX_WR);
+    TestSrqPair p = pair_new(MAX_WR);
 
-    qrdma_settle(p.d);
-    g_assert_true(qrdma_direct_awake(p.d, &p.srq->wq));
+    qrdma_settle(p.dev);
+    g_assert_true(qrdma_direct_awake(p.dev, &p.srq->wq));
     for (unsigned i = 0; i < 3 * DEPTH; i++) {
         put_recv(&p, i);
-        transfer(&p, i);
+        test_srq_transfer(&p, i);
     }
-    g_assert_true(qrdma_direct_awake(p.d, &p.srq->wq));
+    g_assert_true(qrdma_direct_awake(p.dev, &p.srq->wq));
     qrdma_expect_none(p.cq_b);
-    qrdma_expect_no_event(p.d);
+    qrdma_expect_no_event(p.dev);
 }
 
 /* It holds back what has no place yet. */
 static void test_slots_beyond_the_depth(void)
 {
-    Pair p = pair_new(4);
+    TestSrqPair p = pair_new(4);
     unsigned posted = 0;
 
     for (unsigned i = 0; i < 300; i++) {
@@ -184,9 +100,9 @@ static void test_slots_beyond_the_depth(void)
         if (i % 7 == 0) {
             ring(&p);
         }
-        transfer(&p, i);
+        test_srq_transfer(&p, i);
     }
-    qrdma_expect_no_event(p.d);
+    qrdma_expect_no_event(p.dev);
 }
 
 /* By a doorbell, and by a message that asks for a receive */
@@ -195,13 +111,13 @@ static void test_jump_of_the_producer(void)
     static const uint32_t jumps[] = { DEPTH + 1, -1u, INT32_MAX, 0x80000000 };
 
     for (int i = 0; i < 2 * ARRAY_SIZE(jumps); i++) {
-        Pair p = pair_new(MAX_WR);
+        TestSrqPair p = pair_new(MAX_WR);
 
         put_recv(&p, 1);
-        transfer(&p, 1);
-        qrdma_direct_set_producer(p.d, &p.srq->wq, 1 + jumps[i / 2]);
+        test_srq_transfer(&p, 1);
+        qrdma_direct_set_producer(p.dev, &p.srq->wq, 1 + jumps[i / 2]);
         if (i % 2) {
-            post_send(&p, 2);
+            test_srq_send(&p, 2, TEST_MSG);
         } else {
             ring(&p);
         }
@@ -212,7 +128,7 @@ static void test_jump_of_the_producer(void)
 /* Neither the page of another process, nor the number of something else */
 static void test_foreign_doorbells(void)
 {
-    Pair p = pair_new(MAX_WR);
+    TestSrqPair p = pair_new(MAX_WR);
     const uint32_t numbers[] = {
         p.srq->srqn, (p.srq->srqn ? 0 : 1) | VIRTIO_RDMA_DOORBELL_SRQ,
         TEST_MAX_SRQ | VIRTIO_RDMA_DOORBELL_SRQ, UINT32_MAX,
@@ -220,21 +136,21 @@ static void test_foreign_doorbells(void)
     };
 
     /* A doorbell that counts would break it. */
-    qrdma_settle(p.d);
-    qrdma_direct_set_producer(p.d, &p.srq->wq, DEPTH + 1);
-    qrdma_doorbell(p.d, QRDMA_DIRECT_DOORBELL + 1, p.srq->wq.bell);
-    qrdma_doorbell(p.d, 0, p.srq->wq.bell);
+    qrdma_settle(p.dev);
+    qrdma_direct_set_producer(p.dev, &p.srq->wq, DEPTH + 1);
+    qrdma_doorbell(p.dev, QRDMA_DIRECT_DOORBELL + 1, p.srq->wq.bell);
+    qrdma_doorbell(p.dev, 0, p.srq->wq.bell);
     for (int i = 0; i < ARRAY_SIZE(numbers); i++) {
         if (numbers[i] != p.srq->wq.bell) {
-            qrdma_doorbell(p.d, QRDMA_DIRECT_DOORBELL, numbers[i]);
+            qrdma_doorbell(p.dev, QRDMA_DIRECT_DOORBELL, numbers[i]);
         }
     }
-    qrdma_expect_no_event(p.d);
+    qrdma_expect_no_event(p.dev);
     ring(&p);
     expect_end(&p);
     /* Nor the number of what is gone */
     ring(&p);
-    qrdma_expect_no_event(p.d);
+    qrdma_expect_no_event(p.dev);
 }
 
 /* A WQE without bytes: where a message takes it, it is an error. */
@@ -243,22 +159,22 @@ static void test_bad_lengths(void)
     static const uint32_t lengths[] = { 0, 1, 11, 61, 0x7fffffff, UINT32_MAX };
 
     for (int i = 0; i < ARRAY_SIZE(lengths); i++) {
-        Pair p = pair_new(MAX_WR);
+        TestSrqPair p = pair_new(MAX_WR);
         uint32_t le = cpu_to_le32(lengths[i]);
         RdmaWc wc;
 
         g_assert_cmpuint(p.srq->wq.slot, ==, 64);
         put_recv(&p, 1);
-        qrdma_write(p.d, p.srq->wq.buf, &le, sizeof(le));
-        post_send(&p, 1);
+        qrdma_write(p.dev, p.srq->wq.buf, &le, sizeof(le));
+        test_srq_send(&p, 1, TEST_MSG);
         qrdma_wait_cq(p.cq_b, &wc);
         g_assert_cmpint(wc.status, ==, RDMA_WC_LOC_QP_OP_ERR);
-        g_assert_cmpint(state_of(p.b), ==, RDMA_QPS_ERR);
+        g_assert_cmpint(qrdma_qp_state(p.b), ==, RDMA_QPS_ERR);
         /* It is no error of the SRQ. */
         assert_ok(qrdma_destroy_qp(p.b));
-        p = pair_with(p.pd, p.srq);
+        p = test_srq_pair(p.pd, p.srq, RDMA_QPT_RC);
         put_recv(&p, 2);
-        transfer(&p, 2);
+        test_srq_transfer(&p, 2);
     }
 }
 
@@ -375,21 +291,21 @@ static void test_slots_in_no_ram(void)
 {
     Create c = create_new(DIRECT);
     uint64_t page = cpu_to_le64(NO_RAM);
-    Pair p;
+    TestSrqPair p;
 
     qrdma_write(c.srq.dev, le64_to_cpu(c.req.queue_pages) + sizeof(page),
                 &page, sizeof(page));
     assert_ok(create(&c));
-    p = pair_with(c.pd, &c.srq);
+    p = test_srq_pair(c.pd, &c.srq, RDMA_QPT_RC);
     put_recv(&p, 1);
-    post_send(&p, 1);
+    test_srq_send(&p, 1, TEST_MSG);
     qrdma_expect(p.cq_b, 0, RDMA_WC_LOC_QP_OP_ERR);
 }
 
 /* What is in slots is posted, whether the device has copied it or not. */
 static void test_limit_counts_slots(void)
 {
-    Pair p = pair_new(8);
+    TestSrqPair p = pair_new(8);
     RdmaSrqAttr attr;
 
     for (unsigned i = 0; i < 4; i++) {
@@ -397,27 +313,27 @@ static void test_limit_counts_slots(void)
     }
     assert_ok(qrdma_modify_srq(p.srq, 4));
     for (unsigned i = 0; i < 5; i++) {
-        qrdma_expect_no_event(p.d);
+        qrdma_expect_no_event(p.dev);
         assert_ok(qrdma_query_srq(p.srq, &attr));
         g_assert_cmpuint(attr.limit, ==, 4);
         if (i < 4) {
             put_recv(&p, 4 + i);
         }
-        transfer(&p, i);
+        test_srq_transfer(&p, i);
     }
-    qrdma_expect_event(p.d, RDMA_EVENT_SRQ_LIMIT_REACHED, p.srq->srqn);
+    qrdma_expect_event(p.dev, RDMA_EVENT_SRQ_LIMIT_REACHED, p.srq->srqn);
     /* armed while it is below already */
     assert_ok(qrdma_modify_srq(p.srq, 5));
-    qrdma_expect_event(p.d, RDMA_EVENT_SRQ_LIMIT_REACHED, p.srq->srqn);
-    qrdma_expect_no_event(p.d);
+    qrdma_expect_event(p.dev, RDMA_EVENT_SRQ_LIMIT_REACHED, p.srq->srqn);
+    qrdma_expect_no_event(p.dev);
 }
 
 /* The device takes what is in a slot when a message needs it. */
 static void test_limit_leaves_wqes_in_their_slots(void)
 {
-    Pair p = pair_new(8);
+    TestSrqPair p = pair_new(8);
 
-    qrdma_settle(p.d);
+    qrdma_settle(p.dev);
     for (unsigned i = 0; i < 4; i++) {
         put_recv(&p, i);
     }
@@ -426,29 +342,25 @@ static void test_limit_leaves_wqes_in_their_slots(void)
     for (unsigned i = 10; i < 14; i++) {
         put_recv(&p, i);
     }
-    transfer(&p, 10);
-    qrdma_expect_event(p.d, RDMA_EVENT_SRQ_LIMIT_REACHED, p.srq->srqn);
+    test_srq_transfer(&p, 10);
+    qrdma_expect_event(p.dev, RDMA_EVENT_SRQ_LIMIT_REACHED, p.srq->srqn);
 }
 
 /* A driver that jumps while the limit is set learns of it by that command. */
 static void test_limit_of_a_broken_queue(void)
 {
-    Pair p = pair_new(8);
+    TestSrqPair p = pair_new(8);
 
-    qrdma_settle(p.d);
-    qrdma_direct_set_producer(p.d, &p.srq->wq, DEPTH + 1);
+    qrdma_settle(p.dev);
+    qrdma_direct_set_producer(p.dev, &p.srq->wq, DEPTH + 1);
     assert_ok(qrdma_modify_srq(p.srq, 2));
-    qrdma_expect_event(p.d, RDMA_EVENT_SRQ_LIMIT_REACHED, p.srq->srqn);
+    qrdma_expect_event(p.dev, RDMA_EVENT_SRQ_LIMIT_REACHED, p.srq->srqn);
     expect_end(&p);
 }
 
 static void test_more_than_there_are_virtqueues_for(void)
 {
-    QRdmaHost *host = qrdma_host_start(
-        "-netdev hubport,id=n0,hubid=0 "
-        "-device virtio-rdma-pci,netdev=n0,addr=%d,max-qp=8,max-cq=16,"
-        "max-srq=5,max-vq-srq=2", TEST_SLOT);
-    QRdma *d = qrdma_open(host, QPCI_DEVFN(TEST_SLOT, 0));
+    QRdma *d = test_own_device("max-qp=8,max-cq=16,max-srq=5,max-vq-srq=2");
     RdmaSrqAttr attr = { .max_wr = 4 };
     QRdmaPd *pd;
     uint32_t srqn;
@@ -463,30 +375,26 @@ static void test_more_than_there_are_virtqueues_for(void)
     assert_ok(qrdma_try_create_srq(d, &attr, &srqn));
     g_assert_cmpuint(srqn, <, 2);
     for (int i = 0; i < 4; i++) {
-        Pair p = pair_with(pd, qrdma_create_srq(pd, MAX_WR, 2));
+        TestSrqPair p = test_srq_pair(pd, qrdma_create_srq(pd, MAX_WR, 2),
+                                      RDMA_QPT_RC);
 
         put_recv(&p, i);
-        transfer(&p, i);
+        test_srq_transfer(&p, i);
         assert_ok(qrdma_destroy_qp(p.a));
         assert_ok(qrdma_destroy_qp(p.b));
     }
     assert_status(qrdma_try_create_srq(d, &attr, &srqn), NOMEM);
-    qrdma_close(d);
-    qrdma_host_stop(host);
+    qrdma_host_stop(d->host);
 }
 
 /* None has a virtqueue. */
 static void test_no_virtqueues(void)
 {
-    QRdmaHost *host = qrdma_host_start(
-        "-netdev hubport,id=n0,hubid=0 "
-        "-device virtio-rdma-pci,netdev=n0,addr=%d,max-qp=8,max-cq=16,"
-        "max-vq-srq=0", TEST_SLOT);
-    QRdma *d = qrdma_open(host, QPCI_DEVFN(TEST_SLOT, 0));
+    QRdma *d = test_own_device("max-qp=8,max-cq=16,max-vq-srq=0");
     RdmaSrqAttr attr = { .max_wr = 4 };
     QRdmaPd *pd;
     uint32_t srqn;
-    Pair p;
+    TestSrqPair p;
 
     qrdma_start(d, QRDMA_FEATURES | DIRECT, 0);
     g_assert_cmpuint(d->max_srq, ==, 0);
@@ -495,34 +403,33 @@ static void test_no_virtqueues(void)
     pd = qrdma_alloc_pd(d);
     attr.pdn = pd->pdn;
     assert_status(qrdma_try_create_srq(d, &attr, &srqn), NOMEM);
-    p = pair_with(pd, qrdma_create_srq(pd, MAX_WR, 2));
+    p = test_srq_pair(pd, qrdma_create_srq(pd, MAX_WR, 2), RDMA_QPT_RC);
     put_recv(&p, 3);
-    transfer(&p, 3);
-    qrdma_close(d);
-    qrdma_host_stop(host);
+    test_srq_transfer(&p, 3);
+    qrdma_host_stop(d->host);
 }
 
 /* The virtqueues at its number are not its own. */
 static void test_reset_of_virtqueues(void)
 {
-    Pair p = pair_new(MAX_WR);
+    TestSrqPair p = pair_new(MAX_WR);
 
-    for (uint32_t n = 0; n < p.d->max_srq; n++) {
-        QRdmaRing *r = qrdma_ring(p.d, VIRTIO_RDMA_SRQ_VQ(p.d->max_cq,
-                                                          p.d->max_qp, n));
+    for (uint32_t n = 0; n < p.dev->max_srq; n++) {
+        QRdmaRing *r = qrdma_ring(p.dev, VIRTIO_RDMA_SRQ_VQ(p.dev->max_cq,
+                                                          p.dev->max_qp, n));
 
         qrdma_ring_kick(r);
         qrdma_ring_reset(r);
         qrdma_ring_setup(r, QRDMA_RING_SIZE);
     }
-    qrdma_expect_no_event(p.d);
+    qrdma_expect_no_event(p.dev);
     put_recv(&p, 1);
-    transfer(&p, 1);
+    test_srq_transfer(&p, 1);
 }
 
 static void test_destroy_and_reset(void)
 {
-    Pair p = pair_new(MAX_WR);
+    TestSrqPair p = pair_new(MAX_WR);
 
     put_recv(&p, 1);
     ring(&p);
@@ -530,11 +437,11 @@ static void test_destroy_and_reset(void)
     assert_ok(qrdma_destroy_qp(p.b));
     assert_ok(qrdma_destroy_srq(p.srq));
     ring(&p);
-    qrdma_expect_no_event(p.d);
+    qrdma_expect_no_event(p.dev);
     for (int i = 0; i < 3; i++) {
         p = pair_new(MAX_WR);
         put_recv(&p, i);
-        transfer(&p, i);
+        test_srq_transfer(&p, i);
     }
 }
 
@@ -549,40 +456,25 @@ static void test_pages_are_given_back(void)
     }
 }
 
-void add_direct_srq_tests(void)
-{
-    static const struct {
-        const char *name;
-        void (*run)(void);
-    } tests[] = {
-        { "posts-and-messages", test_posts_and_messages },
-        { "slots-beyond-the-depth", test_slots_beyond_the_depth },
-        { "jump-of-the-producer", test_jump_of_the_producer },
-        { "foreign-doorbells", test_foreign_doorbells },
-        { "bad-lengths", test_bad_lengths },
-        { "rules-of-create", test_rules_of_create },
-        { "feature-is-needed", test_feature_is_needed },
-        { "counters-in-no-ram", test_counters_in_no_ram },
-        { "slots-in-no-ram", test_slots_in_no_ram },
-        { "limit-counts-slots", test_limit_counts_slots },
-        { "limit-leaves-wqes-in-their-slots",
-          test_limit_leaves_wqes_in_their_slots },
-        { "limit-of-a-broken-queue", test_limit_of_a_broken_queue },
-        { "more-than-there-are-virtqueues-for",
-          test_more_than_there_are_virtqueues_for },
-        { "no-virtqueues", test_no_virtqueues },
-        { "reset-of-virtqueues", test_reset_of_virtqueues },
-        { "destroy-and-reset", test_destroy_and_reset },
-        { "pages-are-given-back", test_pages_are_given_back },
-    };
-
-    if (qrdma_ibdev()) {
-        return; /* nobody asks for receives there */
-    }
-    for (int i = 0; i < ARRAY_SIZE(tests); i++) {
-        g_autofree char *path = g_strdup_printf("virtio-rdma/direct-srq/%s",
-                                                tests[i].name);
-
-        qtest_add_func(path, tests[i].run);
-    }
-}
+const QRdmaTest direct_srq_tests[] = {
+    { "posts-and-messages", test_posts_and_messages },
+    { "slots-beyond-the-depth", test_slots_beyond_the_depth },
+    { "jump-of-the-producer", test_jump_of_the_producer },
+    { "foreign-doorbells", test_foreign_doorbells },
+    { "bad-lengths", test_bad_lengths },
+    { "rules-of-create", test_rules_of_create },
+    { "feature-is-needed", test_feature_is_needed },
+    { "counters-in-no-ram", test_counters_in_no_ram },
+    { "slots-in-no-ram", test_slots_in_no_ram },
+    { "limit-counts-slots", test_limit_counts_slots },
+    { "limit-leaves-wqes-in-their-slots",
+      test_limit_leaves_wqes_in_their_slots },
+    { "limit-of-a-broken-queue", test_limit_of_a_broken_queue },
+    { "more-than-there-are-virtqueues-for",
+      test_more_than_there_are_virtqueues_for },
+    { "no-virtqueues", test_no_virtqueues },
+    { "reset-of-virtqueues", test_reset_of_virtqueues },
+    { "destroy-and-reset", test_destroy_and_reset },
+    { "pages-are-given-back", test_pages_are_given_back },
+    {}
+};

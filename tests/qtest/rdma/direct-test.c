@@ -27,48 +27,18 @@ static TestPair direct_pair(void)
     return t;
 }
 
-static RdmaQpState state_of(QRdmaQp *qp)
-{
-    RdmaQpAttr attr;
-
-    assert_ok(qrdma_query_qp(qp, &attr));
-    return attr.qp_state;
-}
-
 /* A WRITE as a process writes it to the next slot, without a doorbell. */
 static void put_write(TestPair *t, uint64_t wr_id)
 {
     RdmaSge sge = qrdma_sge(t->mr_a, 0, 64);
-    RdmaSendWr wr = {
-        .wr_id = wr_id,
-        .opcode = RDMA_WR_RDMA_WRITE,
-        .send_flags = RDMA_SEND_SIGNALED,
-        .sg_list = &sge,
-        .num_sge = 1,
-        .wr.rdma = { t->mr_b->iova, t->mr_b->rkey },
-    };
-    uint8_t wqe[QRDMA_WQE_ROOM];
 
-    qrdma_direct_post(t->dev, &t->a->sq, wqe,
-                      qrdma_encode_send(t->a, &wr, wqe));
+    qrdma_put_send(t->a, qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, wr_id, &sge,
+                                       t->mr_b, 0));
 }
 
 static void ring(QRdmaQp *qp)
 {
     qrdma_doorbell(qp->dev, QRDMA_DIRECT_DOORBELL, qp->qpn);
-}
-
-/* Both QPs from RESET on; what they had is dropped. */
-static void restart(TestPair *t)
-{
-    RdmaWc wc;
-
-    assert_ok(qrdma_modify_qp_state(t->a, RDMA_QPS_RESET));
-    assert_ok(qrdma_modify_qp_state(t->b, RDMA_QPS_RESET));
-    while (qrdma_poll_cq(t->cq_a, &wc) || qrdma_poll_cq(t->cq_b, &wc)) {
-        /* what is left of before */
-    }
-    qrdma_connect(t->a, t->b, NULL);
 }
 
 static void expect_works(TestPair *t)
@@ -142,15 +112,14 @@ static void test_posts_to_a_stopped_machine(void)
 /* What QEMU's monitor tells of the device's QPs, gone ones included */
 static int64_t qp_errors(QRdma *d)
 {
-    QDict *rsp = qtest_qmp(d->host->qts, "{'execute': 'query-rdma', "
-                           "'arguments': {'objects': []}}");
+    g_autoptr(QDict) rsp = qtest_qmp(d->host->qts, "{'execute': 'query-rdma', "
+                                     "'arguments': {'objects': []}}");
     const QListEntry *e;
     int64_t n = 0;
 
     QLIST_FOREACH_ENTRY(qdict_get_qlist(rsp, "return"), e) {
         n += qdict_get_int(qobject_to(QDict, qlist_entry_obj(e)), "qp-errors");
     }
-    qobject_unref(rsp);
     return n;
 }
 
@@ -168,17 +137,16 @@ static void test_jump_of_the_producer(void)
         qrdma_direct_set_producer(t.dev, &t.a->sq, posted + jumps[i]);
         ring(t.a);
         qrdma_expect_event(t.dev, RDMA_EVENT_QP_FATAL, t.a->qpn);
-        g_assert_cmpint(state_of(t.a), ==, RDMA_QPS_ERR);
-        g_assert_cmpint(state_of(t.b), !=, RDMA_QPS_ERR);
+        g_assert_cmpint(qrdma_qp_state(t.a), ==, RDMA_QPS_ERR);
+        g_assert_cmpint(qrdma_qp_state(t.b), !=, RDMA_QPS_ERR);
         /* Once is enough. */
         ring(t.a);
         qrdma_expect_no_event(t.dev);
         g_assert_cmpint(qp_errors(t.dev), ==, ++errors);
-        g_assert_cmphex(qrdma_device_status(t.dev) &
-                        VIRTIO_CONFIG_S_NEEDS_RESET, ==, 0);
+        g_assert_false(qrdma_needs_reset(t.dev));
         /* After RESET the counter is what the process says. */
         qrdma_direct_set_producer(t.dev, &t.a->sq, posted);
-        restart(&t);
+        test_reconnect(&t);
     }
     expect_works(&t);
 }
@@ -200,9 +168,9 @@ static void test_more_than_the_queue_holds(void)
     qrdma_direct_set_producer(t.dev, &t.a->sq, posted + DEPTH);
     ring(t.a);
     qrdma_settle(t.dev);
-    g_assert_cmpint(state_of(t.a), ==, RDMA_QPS_RTS);
+    g_assert_cmpint(qrdma_qp_state(t.a), ==, RDMA_QPS_RTS);
     qrdma_direct_set_producer(t.dev, &t.a->sq, posted);
-    restart(&t);
+    test_reconnect(&t);
     expect_works(&t);
 }
 
@@ -212,16 +180,10 @@ static void test_jump_of_receives(void)
     RdmaSge sge = qrdma_sge(t.mr_a, 0, 64);
 
     qrdma_direct_set_producer(t.dev, &t.b->rq, 2 * DEPTH);
-    qrdma_post_send(t.a, &(RdmaSendWr) {
-        .wr_id = 1,
-        .opcode = RDMA_WR_SEND,
-        .send_flags = RDMA_SEND_SIGNALED,
-        .sg_list = &sge,
-        .num_sge = 1,
-    });
+    qrdma_post(t.a, qrdma_wr(RDMA_WR_SEND, 1, &sge));
     /* The message finds no receive, but a QP that is broken. */
     qrdma_expect_event(t.dev, RDMA_EVENT_QP_FATAL, t.b->qpn);
-    g_assert_cmpint(state_of(t.b), ==, RDMA_QPS_ERR);
+    g_assert_cmpint(qrdma_qp_state(t.b), ==, RDMA_QPS_ERR);
 }
 
 /* The length in a slot says nothing good: an error of that WQE. */
@@ -249,7 +211,7 @@ static void test_bad_lengths(void)
         ring(t.a);
         qrdma_wait_cq(t.cq_a, &wc);
         g_assert_cmpint(wc.status, ==, RDMA_WC_LOC_QP_OP_ERR);
-        restart(&t);
+        test_reconnect(&t);
     }
     expect_works(&t);
 }
@@ -261,27 +223,20 @@ static void test_slot_is_read_once(void)
                               &path);
     RdmaSge from = qrdma_sge(t.mr_a, 0, 64);
     RdmaSge to = qrdma_sge(t.mr_b, 0, 64);
-    RdmaWc wc;
 
     qrdma_mr_fill(t.mr_a, 0, 64, 3);
-    qrdma_post_send(t.a, &(RdmaSendWr) {
-        .wr_id = 0x600d,
-        .opcode = RDMA_WR_SEND,
-        .send_flags = RDMA_SEND_SIGNALED,
-        .sg_list = &from,
-        .num_sge = 1,
-    });
+    qrdma_post(t.a, qrdma_wr(RDMA_WR_SEND, 0x600d, &from));
     /* it waits for a receive */
     qrdma_expect_none(t.cq_a);
     qtest_memset(t.dev->host->qts, t.a->sq.buf, 0xff, DEPTH * SLOT);
-    qrdma_post_recv(t.b, &(RdmaRecvWr) { 1, .sg_list = &to, .num_sge = 1 });
+    qrdma_recv(t.b, 1, &to);
     ring(t.b);
     qrdma_settle(t.dev);
     qtest_memset(t.dev->host->qts, t.b->rq.buf, 0xff, DEPTH * SLOT);
     /* RNR timer code 12: 0.64 ms */
     qrdma_clock_step(t.dev, 10 * QRDMA_MS);
-    qrdma_expect_wc(t.cq_a, 0x600d, RDMA_WC_SEND, &wc);
-    qrdma_expect_wc(t.cq_b, 1, RDMA_WC_RECV, &wc);
+    qrdma_expect_wc(t.cq_a, 0x600d, RDMA_WC_SEND, NULL);
+    qrdma_expect_wc(t.cq_b, 1, RDMA_WC_RECV, NULL);
     qrdma_mr_check(t.mr_b, 0, 64, 3);
 }
 
@@ -310,8 +265,7 @@ static void test_doorbell_after_destroy(void)
     assert_ok(qrdma_destroy_qp(t.a));
     ring(t.a);
     qrdma_expect_none(t.cq_a);
-    g_assert_cmphex(qrdma_device_status(t.dev) & VIRTIO_CONFIG_S_NEEDS_RESET,
-                    ==, 0);
+    g_assert_false(qrdma_needs_reset(t.dev));
 }
 
 /* A storm rings for nothing; commands and others' work go on. */
@@ -323,7 +277,7 @@ static void test_storm_of_doorbells(void)
         ring(t.b);
     }
     expect_works(&t);
-    g_assert_cmpint(state_of(t.b), ==, RDMA_QPS_RTS);
+    g_assert_cmpint(qrdma_qp_state(t.b), ==, RDMA_QPS_RTS);
 }
 
 /* Fields of CREATE_QP that make no sense */
@@ -406,17 +360,13 @@ static void test_rules_of_create(void)
 /* The memory of queues is no region, and may be longer than those. */
 static void test_queues_longer_than_regions(void)
 {
-    QRdmaHost *host = qrdma_host_start(
-        "-netdev hubport,id=n0,hubid=0 "
-        "-device virtio-rdma-pci,netdev=n0,addr=4,max-mr-size=4096");
-    QRdma *d = qrdma_open(host, QPCI_DEVFN(4, 0));
+    QRdma *d = test_own_device("max-mr-size=4096");
     Create c;
 
     qrdma_start(d, QRDMA_FEATURES | DIRECT, 0);
     c = create_on(d);
     assert_ok(create(&c));
-    qrdma_close(d);
-    qrdma_host_stop(host);
+    qrdma_host_stop(d->host);
 }
 
 /* A receive queue of @depth slots, as small as they may be, of @c. */
@@ -489,15 +439,10 @@ static void test_deeper_than_a_virtqueue(void)
 
 static void test_depth_has_a_limit(void)
 {
-    QRdmaHost *host = qrdma_host_start(
-        "-netdev hubport,id=n0,hubid=0 "
-        "-device virtio-rdma-pci,netdev=n0,addr=4,max-qp-wr=2000");
-    QRdma *d = qrdma_open(host, QPCI_DEVFN(4, 0));
+    QRdma *d = test_own_device("max-qp-wr=2000");
     Create c;
 
-    g_assert_cmpuint(qrdma_config_read(d, offsetof(struct virtio_rdma_config,
-                                                   max_qp_wr_direct), 4),
-                     ==, 2000);
+    g_assert_cmpuint(qrdma_config_le32(d, max_qp_wr_direct), ==, 2000);
     qrdma_start(d, QRDMA_FEATURES | DIRECT, 0);
     c = create_on(d);
     deepen_rq(&c, 12);
@@ -506,26 +451,19 @@ static void test_depth_has_a_limit(void)
     c.req.max_recv_wr = cpu_to_le32(2000);
     CHECK(max_send_wr, cpu_to_le32(2001), INVAL);
     assert_ok(create(&c));
-    qrdma_close(d);
-    qrdma_host_stop(host);
+    qrdma_host_stop(d->host);
 }
 
 /* There are more numbers than those that have virtqueues. */
 static void test_more_than_there_are_virtqueues_for(void)
 {
-    QRdmaHost *host = qrdma_host_start(
-        "-netdev hubport,id=n0,hubid=0 "
-        "-device virtio-rdma-pci,netdev=n0,addr=4,max-qp=300,max-vq-qp=4");
-    QRdma *d = qrdma_open(host, QPCI_DEVFN(4, 0));
+    QRdma *d = test_own_device("max-qp=300,max-vq-qp=4");
     bool seen[300] = {};
     TestPair t;
     Create c;
 
-    g_assert_cmpuint(qrdma_config_read(d, offsetof(struct virtio_rdma_config,
-                                                   max_qp), 4), ==, 4);
-    g_assert_cmpuint(qrdma_config_read(d, offsetof(struct virtio_rdma_config,
-                                                   max_qp_direct), 4),
-                     ==, 300);
+    g_assert_cmpuint(qrdma_config_le32(d, max_qp), ==, 4);
+    g_assert_cmpuint(qrdma_config_le32(d, max_qp_direct), ==, 300);
     d->direct = true;
     qrdma_start(d, QRDMA_FEATURES | DIRECT, 0);
     t = test_pair_on(d, RDMA_QPT_RC, 64, NULL);
@@ -555,18 +493,14 @@ static void test_more_than_there_are_virtqueues_for(void)
     c = create_on(d);
     c.req.flags = 0;
     assert_status(create(&c), NOMEM);
-    qrdma_close(d);
-    qrdma_host_stop(host);
+    qrdma_host_stop(d->host);
 }
 
 /* None but the reserved numbers has virtqueues. */
 static void test_no_number_with_virtqueues(void)
 {
     for (int max = 1; max <= 2; max++) {
-        QRdmaHost *host = qrdma_host_start(
-            "-netdev hubport,id=n0,hubid=0 "
-            "-device virtio-rdma-pci,netdev=n0,addr=4,max-vq-qp=%d", max);
-        QRdma *d = qrdma_open(host, QPCI_DEVFN(4, 0));
+        QRdma *d = test_own_device("max-vq-qp=%d", max);
         Create c;
 
         qrdma_start(d, QRDMA_FEATURES | DIRECT, 0);
@@ -575,18 +509,14 @@ static void test_no_number_with_virtqueues(void)
         assert_status(create(&c), NOMEM);
         c = create_on(d);
         assert_ok(create(&c));
-        qrdma_close(d);
-        qrdma_host_stop(host);
+        qrdma_host_stop(d->host);
     }
 }
 
 /* Peers see them: those of a guest say nothing about another one's. */
 static void test_first_number_with_virtqueues_is_any(void)
 {
-    QRdmaHost *host = qrdma_host_start(
-        "-netdev hubport,id=n0,hubid=0 "
-        "-device virtio-rdma-pci,netdev=n0,addr=4,max-qp=16384");
-    QRdma *d = qrdma_open(host, QPCI_DEVFN(4, 0));
+    QRdma *d = test_own_device("max-qp=16384");
     uint32_t first = 0;
     bool differs = false;
 
@@ -601,8 +531,7 @@ static void test_first_number_with_virtqueues_is_any(void)
         differs |= qp->qpn != first;
     }
     g_assert_true(differs);
-    qrdma_close(d);
-    qrdma_host_stop(host);
+    qrdma_host_stop(d->host);
 }
 
 static void test_feature_is_needed(void)
@@ -617,7 +546,7 @@ static void test_feature_is_needed(void)
 /* With modern-pio-notify the BAR of the doorbells is the ports' of that. */
 static void test_not_without_doorbells(void)
 {
-    QRdmaHost *host = qrdma_host_start(
+    g_autoptr(QRdmaHost) host = qrdma_host_start(
         "-netdev hubport,id=n0,hubid=0 "
         "-device virtio-rdma-pci,netdev=n0,addr=4,modern-pio-notify=on");
     QPCIDevice *dev = qpci_device_find(host->bus, QPCI_DEVFN(4, 0));
@@ -632,7 +561,6 @@ static void test_not_without_doorbells(void)
                          VIRTIO_PCI_CAP_SHARED_MEMORY_CFG);
     }
     g_free(dev);
-    qrdma_host_stop(host);
 }
 
 /* Lists of pages take no memory that is not given back. */
@@ -709,46 +637,31 @@ static void test_queues_that_are_no_memory(void)
     }
 }
 
-void add_direct_tests(void)
-{
-    static const struct {
-        const char *name;
-        void (*run)(void);
-    } tests[] = {
-        { "idle-queue-needs-a-doorbell", test_idle_queue_needs_a_doorbell },
-        { "one-doorbell-for-many", test_one_doorbell_for_many },
-        { "posts-wait-for-the-state", test_posts_wait_for_the_state },
-        { "posts-to-a-stopped-machine", test_posts_to_a_stopped_machine },
-        { "jump-of-the-producer", test_jump_of_the_producer },
-        { "more-than-the-queue-holds", test_more_than_the_queue_holds },
-        { "jump-of-receives", test_jump_of_receives },
-        { "bad-lengths", test_bad_lengths },
-        { "slot-is-read-once", test_slot_is_read_once },
-        { "foreign-doorbells", test_foreign_doorbells },
-        { "doorbell-after-destroy", test_doorbell_after_destroy },
-        { "storm-of-doorbells", test_storm_of_doorbells },
-        { "rules-of-create", test_rules_of_create },
-        { "queues-longer-than-regions", test_queues_longer_than_regions },
-        { "deeper-than-a-virtqueue", test_deeper_than_a_virtqueue },
-        { "depth-has-a-limit", test_depth_has_a_limit },
-        { "more-than-there-are-virtqueues-for",
-          test_more_than_there_are_virtqueues_for },
-        { "no-number-with-virtqueues", test_no_number_with_virtqueues },
-        { "first-number-with-virtqueues-is-any",
-          test_first_number_with_virtqueues_is_any },
-        { "feature-is-needed", test_feature_is_needed },
-        { "not-without-doorbells", test_not_without_doorbells },
-        { "pages-are-given-back", test_pages_are_given_back },
-        { "queues-that-are-no-memory", test_queues_that_are_no_memory },
-    };
-
-    if (qrdma_ibdev()) {
-        return; /* what they do with QPs is the same there */
-    }
-    for (int i = 0; i < ARRAY_SIZE(tests); i++) {
-        g_autofree char *path = g_strdup_printf("virtio-rdma/direct/%s",
-                                                tests[i].name);
-
-        qtest_add_func(path, tests[i].run);
-    }
-}
+const QRdmaTest direct_tests[] = {
+    { "idle-queue-needs-a-doorbell", test_idle_queue_needs_a_doorbell },
+    { "one-doorbell-for-many", test_one_doorbell_for_many },
+    { "posts-wait-for-the-state", test_posts_wait_for_the_state },
+    { "posts-to-a-stopped-machine", test_posts_to_a_stopped_machine },
+    { "jump-of-the-producer", test_jump_of_the_producer },
+    { "more-than-the-queue-holds", test_more_than_the_queue_holds },
+    { "jump-of-receives", test_jump_of_receives },
+    { "bad-lengths", test_bad_lengths },
+    { "slot-is-read-once", test_slot_is_read_once },
+    { "foreign-doorbells", test_foreign_doorbells },
+    { "doorbell-after-destroy", test_doorbell_after_destroy },
+    { "storm-of-doorbells", test_storm_of_doorbells },
+    { "rules-of-create", test_rules_of_create },
+    { "queues-longer-than-regions", test_queues_longer_than_regions },
+    { "deeper-than-a-virtqueue", test_deeper_than_a_virtqueue },
+    { "depth-has-a-limit", test_depth_has_a_limit },
+    { "more-than-there-are-virtqueues-for",
+      test_more_than_there_are_virtqueues_for },
+    { "no-number-with-virtqueues", test_no_number_with_virtqueues },
+    { "first-number-with-virtqueues-is-any",
+      test_first_number_with_virtqueues_is_any },
+    { "feature-is-needed", test_feature_is_needed },
+    { "not-without-doorbells", test_not_without_doorbells },
+    { "pages-are-given-back", test_pages_are_given_back },
+    { "queues-that-are-no-memory", test_queues_that_are_no_memory },
+    {}
+};

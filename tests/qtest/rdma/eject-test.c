@@ -132,7 +132,7 @@ static void eject(QRdmaHost *host, const Machine *m)
 static void test_eject_amid_commands(gconstpointer data)
 {
     const Case *c = data;
-    QRdmaHost *host = host_start(c);
+    g_autoptr(QRdmaHost) host = host_start(c);
 
     for (int i = 0; i < ROUNDS; i++) {
         QRdma *d = plug(host, c);
@@ -143,8 +143,7 @@ static void test_eject_amid_commands(gconstpointer data)
         qrdma_setup_gids(d, 1);
         pd = qrdma_alloc_pd(d);
         cq = qrdma_create_cq(d, 8);
-        qp = qrdma_create_qp(pd, cq, cq, RDMA_QPT_RC);
-        qrdma_connect(qp, qp, NULL);
+        qp = qrdma_create_loop(pd, cq, cq);
         enqueue_many(pd, qp);
         qrdma_ring_kick(qrdma_ring(d, VIRTIO_RDMA_CTRL_VQ));
         eject(host, c->machine);
@@ -153,7 +152,6 @@ static void test_eject_amid_commands(gconstpointer data)
     /* No device uses the backend any more. */
     qtest_qmp_assert_success(host->qts, "{'execute': 'object-del', "
                              "'arguments': {'id': 'r0'}}");
-    qrdma_host_stop(host);
 }
 
 /* Sends of QPs whose peer is nobody, each of them overdue */
@@ -179,7 +177,7 @@ static void send_to_nobody(QRdmaPd *pd, QRdmaCq *cq)
 static void test_eject_while_overdue(gconstpointer data)
 {
     const Case *c = data;
-    QRdmaHost *host = host_start(c);
+    g_autoptr(QRdmaHost) host = host_start(c);
 
     for (int i = 0; i < ROUNDS; i++) {
         QRdma *d = plug(host, c);
@@ -195,7 +193,6 @@ static void test_eject_while_overdue(gconstpointer data)
     }
     qtest_qmp_assert_success(host->qts, "{'execute': 'object-del', "
                              "'arguments': {'id': 'r0'}}");
-    qrdma_host_stop(host);
 }
 
 void add_eject_tests(void)

@@ -26,14 +26,6 @@ static TestPair event_pair(unsigned buffers)
     return t;
 }
 
-static RdmaQpState state_of(QRdmaQp *qp)
-{
-    RdmaQpAttr attr;
-
-    assert_ok(qrdma_query_qp(qp, &attr));
-    return attr.qp_state;
-}
-
 /* A WRITE of @a that @b must refuse: b has an event, a a completion. */
 static void bad_write(TestPair *t)
 {
@@ -60,11 +52,7 @@ static void set_link(QRdma *d, bool up)
 static void post_writes(QRdmaQp *qp, int n)
 {
     for (int i = 0; i < n; i++) {
-        qrdma_post_send(qp, &(RdmaSendWr) {
-            .wr_id = i,
-            .opcode = RDMA_WR_RDMA_WRITE,
-            .send_flags = RDMA_SEND_SIGNALED,
-        });
+        qrdma_post(qp, qrdma_wr(RDMA_WR_RDMA_WRITE, i, NULL));
     }
 }
 
@@ -85,18 +73,9 @@ static void test_request_error(void)
     RdmaSge sge = qrdma_sge(t.mr_a, 0, 8);
 
     /* the QP itself does not permit it */
-    assert_ok(qrdma_modify_qp_state(t.a, RDMA_QPS_RESET));
-    assert_ok(qrdma_modify_qp_state(t.b, RDMA_QPS_RESET));
-    qrdma_connect(t.a, t.b, &path);
-    qrdma_post_send(t.a, &(RdmaSendWr) {
-        .wr_id = 1,
-        .opcode = RDMA_WR_RDMA_WRITE,
-        .send_flags = RDMA_SEND_SIGNALED,
-        .sg_list = &sge,
-        .num_sge = 1,
-        .wr.rdma = { t.mr_b->iova, t.mr_b->rkey },
-    });
-    qrdma_expect(t.cq_a, 1, RDMA_WC_REM_INV_REQ_ERR);
+    qrdma_reconnect(t.a, t.b, &path);
+    qrdma_post_expect(t.a, qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, 1, &sge, t.mr_b,
+                                         0), RDMA_WC_REM_INV_REQ_ERR);
     qrdma_expect_event(t.dev, RDMA_EVENT_QP_REQ_ERR, t.b->qpn);
     qrdma_expect_no_event(t.dev);
 }
@@ -117,7 +96,7 @@ static void test_communication_established(void)
         .mtu = RDMA_MTU_1024, .access = TEST_ACCESS_ALL,
     }, 0));
     assert_ok(qrdma_modify_rts(t.a, &(QRdmaPath) { .timeout = 14 }, 0));
-    g_assert_cmpint(state_of(t.b), ==, RDMA_QPS_RTR);
+    g_assert_cmpint(qrdma_qp_state(t.b), ==, RDMA_QPS_RTR);
     post_writes(t.a, 1);
     qrdma_expect(t.cq_a, 0, RDMA_WC_SUCCESS);
     qrdma_expect_event(t.dev, RDMA_EVENT_COMM_EST, t.b->qpn);
@@ -160,8 +139,8 @@ static void test_overrun(void)
     qrdma_expect_event(t.dev, RDMA_EVENT_CQ_ERR, t.cq_a->cqn);
     qrdma_expect_event(t.dev, RDMA_EVENT_QP_FATAL, t.a->qpn);
     qrdma_expect_no_event(t.dev);
-    g_assert_cmpint(state_of(t.a), ==, RDMA_QPS_ERR);
-    g_assert_cmpint(state_of(t.b), ==, RDMA_QPS_RTS);
+    g_assert_cmpint(qrdma_qp_state(t.a), ==, RDMA_QPS_ERR);
+    g_assert_cmpint(qrdma_qp_state(t.b), ==, RDMA_QPS_RTS);
 }
 
 static void test_short_completion_buffer(void)
@@ -175,8 +154,7 @@ static void test_short_completion_buffer(void)
     assert_ok(qrdma_try_create_cq(t.dev, 4, &cq->cqn));
     cq->ring = qrdma_ring(t.dev, VIRTIO_RDMA_CQ_VQ(cq->cqn));
     qrdma_ring_add(cq->ring, &desc, 1);
-    qp = qrdma_create_qp(t.pd, cq, cq, RDMA_QPT_RC);
-    qrdma_connect(qp, qp, NULL);
+    qp = qrdma_create_loop(t.pd, cq, cq);
     post_writes(qp, 1);
     qrdma_expect_event(t.dev, RDMA_EVENT_CQ_ERR, cq->cqn);
     qrdma_expect_event(t.dev, RDMA_EVENT_QP_FATAL, qp->qpn);
@@ -192,18 +170,17 @@ static void test_ring_reset_under_cq(void)
     qrdma_expect_event(t.dev, RDMA_EVENT_CQ_ERR, t.cq_b->cqn);
     qrdma_expect_event(t.dev, RDMA_EVENT_QP_FATAL, t.b->qpn);
     qrdma_expect_no_event(t.dev);
-    g_assert_cmpint(state_of(t.b), ==, RDMA_QPS_ERR);
+    g_assert_cmpint(qrdma_qp_state(t.b), ==, RDMA_QPS_ERR);
 }
 
 /* The first of its QPs ends the CQ, and with it the second. */
 static void test_ring_reset_under_cq_of_two(void)
 {
     TestPair t = event_pair(8);
-    QRdmaQp *qp = qrdma_create_qp(t.pd, t.cq_b, t.cq_b, RDMA_QPT_RC);
+    QRdmaQp *qp = qrdma_create_loop(t.pd, t.cq_b, t.cq_b);
 
-    qrdma_connect(qp, qp, NULL);
-    qrdma_post_recv(t.b, &(RdmaRecvWr) { .wr_id = 1 });
-    qrdma_post_recv(qp, &(RdmaRecvWr) { .wr_id = 2 });
+    qrdma_recv(t.b, 1, NULL);
+    qrdma_recv(qp, 2, NULL);
     qrdma_settle(t.dev);
     qrdma_ring_reset(t.cq_b->ring);
     qrdma_expect_event(t.dev, RDMA_EVENT_CQ_ERR, t.cq_b->cqn);
@@ -219,7 +196,7 @@ static void test_ring_reset_under_qp(void)
     qrdma_ring_reset(t.a->sq.ring);
     qrdma_expect_event(t.dev, RDMA_EVENT_QP_FATAL, t.a->qpn);
     qrdma_expect_no_event(t.dev);
-    g_assert_cmpint(state_of(t.a), ==, RDMA_QPS_ERR);
+    g_assert_cmpint(qrdma_qp_state(t.a), ==, RDMA_QPS_ERR);
 }
 
 static void test_port(void)
@@ -431,8 +408,7 @@ static void test_malformed_ring_breaks_the_device(void)
     qrdma_ring_set_avail(ring, 0, 0);
     qrdma_ring_set_avail_idx(ring, 1);
     set_link(t.dev, false);
-    qrdma_wait_until(t.dev, qrdma_device_status(t.dev) &
-                            VIRTIO_CONFIG_S_NEEDS_RESET);
+    qrdma_wait_until(t.dev, qrdma_needs_reset(t.dev));
     set_link(t.dev, true);
     qrdma_settle(t.dev);
     t.dev = test_device();
@@ -455,45 +431,30 @@ static void test_stopped_vm(void)
     qrdma_expect_event(t.dev, RDMA_EVENT_PORT_ACTIVE, 1);
 }
 
-void add_event_tests(void)
-{
-    qtest_add_func("virtio-rdma/event/access-error", test_access_error);
-    qtest_add_func("virtio-rdma/event/request-error", test_request_error);
-    qtest_add_func("virtio-rdma/event/communication-established",
-                   test_communication_established);
-    qtest_add_func("virtio-rdma/event/send-queue-drained",
-                   test_send_queue_drained);
-    qtest_add_func("virtio-rdma/event/overrun", test_overrun);
-    qtest_add_func("virtio-rdma/event/short-completion-buffer",
-                   test_short_completion_buffer);
-    qtest_add_func("virtio-rdma/event/ring-reset-under-cq",
-                   test_ring_reset_under_cq);
-    qtest_add_func("virtio-rdma/event/ring-reset-under-cq-of-two",
-                   test_ring_reset_under_cq_of_two);
-    qtest_add_func("virtio-rdma/event/ring-reset-under-qp",
-                   test_ring_reset_under_qp);
-    qtest_add_func("virtio-rdma/event/port", test_port);
-    qtest_add_func("virtio-rdma/event/port-before-driver-ok",
-                   test_port_before_driver_ok);
-    qtest_add_func("virtio-rdma/event/wait-for-buffers",
-                   test_events_wait_for_buffers);
-    qtest_add_func("virtio-rdma/event/each-is-pending-once-the-last-is-last",
-                   test_each_is_pending_once_and_the_last_one_is_last);
-    qtest_add_func("virtio-rdma/event/none-about-what-was-destroyed",
-                   test_none_about_what_was_destroyed);
-    qtest_add_func("virtio-rdma/event/none-without-the-feature",
-                   test_none_without_the_feature);
-    qtest_add_func("virtio-rdma/event/device-reset-forgets-them",
-                   test_device_reset_forgets_events);
-    qtest_add_func("virtio-rdma/event/pending-over-ring-reset",
-                   test_events_pending_over_ring_reset);
-    qtest_add_func("virtio-rdma/event/short-buffers-come-back-empty",
-                   test_short_buffers_come_back_empty);
-    qtest_add_func("virtio-rdma/event/buffers-may-be-split-and-longer",
-                   test_buffers_may_be_split_and_longer);
-    qtest_add_func("virtio-rdma/event/interrupt-may-be-suppressed",
-                   test_interrupt_may_be_suppressed);
-    qtest_add_func("virtio-rdma/event/malformed-ring-breaks-the-device",
-                   test_malformed_ring_breaks_the_device);
-    qtest_add_func("virtio-rdma/event/stopped-vm", test_stopped_vm);
-}
+const QRdmaTest event_tests[] = {
+    { "access-error", test_access_error },
+    { "request-error", test_request_error },
+    { "communication-established", test_communication_established },
+    { "send-queue-drained", test_send_queue_drained },
+    { "overrun", test_overrun },
+    { "short-completion-buffer", test_short_completion_buffer },
+    { "ring-reset-under-cq", test_ring_reset_under_cq },
+    { "ring-reset-under-cq-of-two", test_ring_reset_under_cq_of_two },
+    { "ring-reset-under-qp", test_ring_reset_under_qp },
+    { "port", test_port },
+    { "port-before-driver-ok", test_port_before_driver_ok },
+    { "wait-for-buffers", test_events_wait_for_buffers },
+    { "each-is-pending-once-the-last-is-last",
+      test_each_is_pending_once_and_the_last_one_is_last },
+    { "none-about-what-was-destroyed", test_none_about_what_was_destroyed },
+    { "none-without-the-feature", test_none_without_the_feature },
+    { "device-reset-forgets-them", test_device_reset_forgets_events },
+    { "pending-over-ring-reset", test_events_pending_over_ring_reset },
+    { "short-buffers-come-back-empty", test_short_buffers_come_back_empty },
+    { "buffers-may-be-split-and-longer", test_buffers_may_be_split_and_longer },
+    { "interrupt-may-be-suppressed", test_interrupt_may_be_suppressed },
+    { "malformed-ring-breaks-the-device",
+      test_malformed_ring_breaks_the_device },
+    { "stopped-vm", test_stopped_vm },
+    {}
+};

@@ -15,241 +15,160 @@ static int of_pointer(void *result)
     return errno;
 }
 
-static int try_open_device(void)
+/* Verbs that the test may have fail */
+typedef enum Verb {
+    OPEN_DEVICE, GET_DEVICE_LIST, QUERY_DEVICE, QUERY_PORT, QUERY_GID,
+    QUERY_GID_EX, QUERY_GID_TABLE, ALLOC_PD, DEALLOC_PD, REG_MR, REG_MR_IOVA2,
+    REREG_MR, DEREG_MR, ALLOC_MW, CREATE_COMP_CHANNEL, CREATE_CQ, RESIZE_CQ,
+    REQ_NOTIFY_CQ, POLL_CQ, DESTROY_CQ, CREATE_SRQ, CREATE_QP, MODIFY_QP,
+    QUERY_QP, DESTROY_QP, POST_SEND, POST_RECV, CREATE_AH, ATTACH_MCAST,
+} Verb;
+
+static const char *const verbs[] = {
+    [OPEN_DEVICE] = "open_device", [GET_DEVICE_LIST] = "get_device_list",
+    [QUERY_DEVICE] = "query_device", [QUERY_PORT] = "query_port",
+    [QUERY_GID] = "query_gid", [QUERY_GID_EX] = "query_gid_ex",
+    [QUERY_GID_TABLE] = "query_gid_table", [ALLOC_PD] = "alloc_pd",
+    [DEALLOC_PD] = "dealloc_pd", [REG_MR] = "reg_mr",
+    [REG_MR_IOVA2] = "reg_mr_iova2", [REREG_MR] = "rereg_mr",
+    [DEREG_MR] = "dereg_mr", [ALLOC_MW] = "alloc_mw",
+    [CREATE_COMP_CHANNEL] = "create_comp_channel", [CREATE_CQ] = "create_cq",
+    [RESIZE_CQ] = "resize_cq", [REQ_NOTIFY_CQ] = "req_notify_cq",
+    [POLL_CQ] = "poll_cq", [DESTROY_CQ] = "destroy_cq",
+    [CREATE_SRQ] = "create_srq", [CREATE_QP] = "create_qp",
+    [MODIFY_QP] = "modify_qp", [QUERY_QP] = "query_qp",
+    [DESTROY_QP] = "destroy_qp", [POST_SEND] = "post_send",
+    [POST_RECV] = "post_recv", [CREATE_AH] = "create_ah",
+    [ATTACH_MCAST] = "attach_mcast",
+};
+
+/* Call it, and return its errno. */
+static int try_verb(Verb verb)
 {
-    return of_pointer(ibv_open_device(victim->ctx->device));
-}
-
-static int try_get_device_list(void)
-{
-    return of_pointer(ibv_get_device_list(NULL));
-}
-
-static int try_query_device(void)
-{
-    struct ibv_device_attr attr;
-
-    return ibv_query_device(victim->ctx, &attr);
-}
-
-static int try_query_port(void)
-{
-    struct ibv_port_attr attr;
-
-    return ibv_query_port(victim->ctx, 1, &attr);
-}
-
-static int try_query_gid(void)
-{
-    union ibv_gid gid;
-
-    return ibv_query_gid(victim->ctx, 1, 0, &gid) ? errno : 0;
-}
-
-static int try_query_gid_ex(void)
-{
-    struct ibv_gid_entry entry;
-
-    return ibv_query_gid_ex(victim->ctx, 1, 0, &entry, 0);
-}
-
-static int try_query_gid_table(void)
-{
+    struct ibv_srq_init_attr srq_init = { .attr = { 1, 1, 0 } };
+    struct ibv_ah_attr ah = { .is_global = 1, .port_num = 1 };
     struct ibv_gid_entry entries[FAKE_IBVERBS_GIDS];
-
-    return -ibv_query_gid_table(victim->ctx, entries, FAKE_IBVERBS_GIDS, 0);
-}
-
-static int try_alloc_pd(void)
-{
-    return of_pointer(ibv_alloc_pd(victim->ctx));
-}
-
-static int try_dealloc_pd(void)
-{
-    return ibv_dealloc_pd(victim->pd);
-}
-
-static int try_reg_mr(void)
-{
-    return of_pointer(ibv_reg_mr(victim->pd, victim->buf, 1, 0));
-}
-
-static int try_reg_mr_iova2(void)
-{
-    return of_pointer(ibv_reg_mr_iova2(victim->pd, victim->buf, 1, 0, 0));
-}
-
-static int try_rereg_mr(void)
-{
-    return ibv_rereg_mr(victim->mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL,
-                        0, 0) ? errno : 0;
-}
-
-static int try_dereg_mr(void)
-{
-    return ibv_dereg_mr(victim->mr);
-}
-
-static int try_alloc_mw(void)
-{
-    return of_pointer(ibv_alloc_mw(victim->pd, IBV_MW_TYPE_2));
-}
-
-static int try_create_comp_channel(void)
-{
-    return of_pointer(ibv_create_comp_channel(victim->ctx));
-}
-
-static int try_create_cq(void)
-{
-    return of_pointer(ibv_create_cq(victim->ctx, 1, NULL, NULL, 0));
-}
-
-static int try_resize_cq(void)
-{
-    return ibv_resize_cq(victim->cq, 64);
-}
-
-static int try_req_notify_cq(void)
-{
-    return ibv_req_notify_cq(victim->cq, 0);
-}
-
-static int try_poll_cq(void)
-{
+    struct ibv_send_wr wr = wr_of(IBV_WR_SEND, 1, NULL);
+    union ibv_gid group = { .raw = { 0xff } };
+    struct ibv_qp_init_attr qp_init;
+    struct ibv_device_attr device;
+    struct ibv_port_attr port;
+    struct ibv_qp_attr qp;
     struct ibv_wc wc;
 
-    return -ibv_poll_cq(victim->cq, 1, &wc);
-}
-
-static int try_destroy_cq(void)
-{
-    return ibv_destroy_cq(victim->cq);
-}
-
-static int try_create_srq(void)
-{
-    struct ibv_srq_init_attr init = { .attr = { 1, 1, 0 } };
-
-    return of_pointer(ibv_create_srq(victim->pd, &init));
-}
-
-static int try_create_qp(void)
-{
-    return of_pointer(new_qp(victim, IBV_QPT_RC, NULL));
-}
-
-static int try_modify_qp(void)
-{
-    return to_init(victim->qp);
-}
-
-static int try_query_qp(void)
-{
-    struct ibv_qp_init_attr init;
-    struct ibv_qp_attr attr;
-
-    return ibv_query_qp(victim->qp, &attr, 0, &init);
-}
-
-static int try_destroy_qp(void)
-{
-    return ibv_destroy_qp(victim->qp);
-}
-
-static int try_post_send(void)
-{
-    struct ibv_send_wr wr = wr_of(IBV_WR_SEND, 1, NULL);
-
-    return send_wr(victim, &wr);
-}
-
-static int try_post_recv(void)
-{
-    return recv_at(victim, 1, 0, 1);
-}
-
-static int try_create_ah(void)
-{
-    struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1 };
-
-    return of_pointer(ibv_create_ah(victim->pd, &attr));
-}
-
-static int try_attach_mcast(void)
-{
-    union ibv_gid group = { .raw = { 0xff } };
-
-    return ibv_attach_mcast(victim->qp, &group, 0);
+    switch (verb) {
+    case OPEN_DEVICE:
+        return of_pointer(ibv_open_device(victim->ctx->device));
+    case GET_DEVICE_LIST:
+        return of_pointer(ibv_get_device_list(NULL));
+    case QUERY_DEVICE:
+        return ibv_query_device(victim->ctx, &device);
+    case QUERY_PORT:
+        return ibv_query_port(victim->ctx, 1, &port);
+    case QUERY_GID:
+        return ibv_query_gid(victim->ctx, 1, 0, &group) ? errno : 0;
+    case QUERY_GID_EX:
+        return ibv_query_gid_ex(victim->ctx, 1, 0, entries, 0);
+    case QUERY_GID_TABLE:
+        return -ibv_query_gid_table(victim->ctx, entries, FAKE_IBVERBS_GIDS, 0);
+    case ALLOC_PD:
+        return of_pointer(ibv_alloc_pd(victim->ctx));
+    case DEALLOC_PD:
+        return ibv_dealloc_pd(victim->pd);
+    case REG_MR:
+        return of_pointer(ibv_reg_mr(victim->pd, victim->buf, 1, 0));
+    case REG_MR_IOVA2:
+        return of_pointer(ibv_reg_mr_iova2(victim->pd, victim->buf, 1, 0, 0));
+    case REREG_MR:
+        return ibv_rereg_mr(victim->mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL,
+                            0, 0) ? errno : 0;
+    case DEREG_MR:
+        return ibv_dereg_mr(victim->mr);
+    case ALLOC_MW:
+        return of_pointer(ibv_alloc_mw(victim->pd, IBV_MW_TYPE_2));
+    case CREATE_COMP_CHANNEL:
+        return of_pointer(ibv_create_comp_channel(victim->ctx));
+    case CREATE_CQ:
+        return of_pointer(ibv_create_cq(victim->ctx, 1, NULL, NULL, 0));
+    case RESIZE_CQ:
+        return ibv_resize_cq(victim->cq, 64);
+    case REQ_NOTIFY_CQ:
+        return ibv_req_notify_cq(victim->cq, 0);
+    case POLL_CQ:
+        return -ibv_poll_cq(victim->cq, 1, &wc);
+    case DESTROY_CQ:
+        return ibv_destroy_cq(victim->cq);
+    case CREATE_SRQ:
+        return of_pointer(ibv_create_srq(victim->pd, &srq_init));
+    case CREATE_QP:
+        return of_pointer(new_qp(victim, IBV_QPT_RC, NULL));
+    case MODIFY_QP:
+        return to_init(victim->qp);
+    case QUERY_QP:
+        return ibv_query_qp(victim->qp, &qp, 0, &qp_init);
+    case DESTROY_QP:
+        return ibv_destroy_qp(victim->qp);
+    case POST_SEND:
+        return send_wr(victim, &wr);
+    case POST_RECV:
+        return recv_at(victim, 1, 0, 1);
+    case CREATE_AH:
+        return of_pointer(ibv_create_ah(victim->pd, &ah));
+    case ATTACH_MCAST:
+        return ibv_attach_mcast(victim->qp, &group, 0);
+    }
+    g_assert_not_reached();
 }
 
 static void test_failures(void)
 {
-#define TRY(verb) { #verb, try_##verb }
-    static const struct {
-        const char *verb;
-        int (*call)(void);
-    } tries[] = {
-        TRY(open_device), TRY(get_device_list), TRY(query_device),
-        TRY(query_port), TRY(query_gid), TRY(query_gid_ex),
-        TRY(query_gid_table), TRY(alloc_pd), TRY(dealloc_pd), TRY(reg_mr),
-        TRY(reg_mr_iova2), TRY(rereg_mr), TRY(dereg_mr), TRY(alloc_mw),
-        TRY(create_comp_channel), TRY(create_cq), TRY(resize_cq),
-        TRY(req_notify_cq), TRY(poll_cq), TRY(destroy_cq), TRY(create_srq),
-        TRY(create_qp), TRY(modify_qp), TRY(query_qp), TRY(destroy_qp),
-        TRY(post_send), TRY(post_recv), TRY(create_ah), TRY(attach_mcast),
-    };
-#undef TRY
     static const struct {
         const char *name;
         int err;
     } errors[] = { { "ENOMEM", ENOMEM }, { "EINVAL", EINVAL },
                    { "EPERM", EPERM }, { "EIO", EIO }, { "101", 101 } };
     g_autofree char *before = NULL;
-    End e = end_new(IBV_QPT_RC);
+    g_auto(End) e = end_new(IBV_QPT_RC);
 
     victim = &e;
     before = fake_verbs_ask(fake, "count");
-    for (size_t i = 0; i < ARRAY_SIZE(tries); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(verbs); i++) {
         for (size_t j = 0; j < ARRAY_SIZE(errors); j++) {
             g_autofree char *after = NULL;
-            unsigned calls = fake_verbs_calls(fake, tries[i].verb);
+            unsigned calls = fake_verbs_calls(fake, verbs[i]);
 
-            fake_verbs_tell(fake, "fail %s %s times 2", tries[i].verb,
+            fake_verbs_tell(fake, "fail %s %s times 2", verbs[i],
                             errors[j].name);
-            g_assert_cmpint(tries[i].call(), ==, errors[j].err);
-            g_assert_cmpint(tries[i].call(), ==, errors[j].err);
-            g_assert_cmpint(fake_verbs_calls(fake, tries[i].verb), ==,
+            g_assert_cmpint(try_verb(i), ==, errors[j].err);
+            g_assert_cmpint(try_verb(i), ==, errors[j].err);
+            g_assert_cmpint(fake_verbs_calls(fake, verbs[i]), ==,
                             calls + 2);
             after = fake_verbs_ask(fake, "count");
             g_assert_cmpstr(after, ==, before);
         }
     }
     fake_verbs_tell(fake, "fail query_port EACCES after 1");
-    g_assert_cmpint(try_query_port(), ==, 0);
-    g_assert_cmpint(try_query_port(), ==, EACCES);
-    g_assert_cmpint(try_query_port(), ==, 0);
+    g_assert_cmpint(try_verb(QUERY_PORT), ==, 0);
+    g_assert_cmpint(try_verb(QUERY_PORT), ==, EACCES);
+    g_assert_cmpint(try_verb(QUERY_PORT), ==, 0);
     fake_verbs_tell(fake, "fail query_port EACCES times 0");
-    g_assert_cmpint(try_query_port(), ==, EACCES);
-    g_assert_cmpint(try_query_port(), ==, EACCES);
+    g_assert_cmpint(try_verb(QUERY_PORT), ==, EACCES);
+    g_assert_cmpint(try_verb(QUERY_PORT), ==, EACCES);
     fake_verbs_tell(fake, "forget query_port");
-    g_assert_cmpint(try_query_port(), ==, 0);
-    end_free(&e);
+    g_assert_cmpint(try_verb(QUERY_PORT), ==, 0);
 }
 
 static void test_limits(void)
 {
-    End e = end_new(IBV_QPT_RC);
+    g_auto(End) e = end_new(IBV_QPT_RC);
 
     victim = &e;
     fake_verbs_tell(fake, "attr max_qp 1");
-    g_assert_cmpint(try_create_qp(), ==, ENOMEM);
+    g_assert_cmpint(try_verb(CREATE_QP), ==, ENOMEM);
     fake_verbs_tell(fake, "attr max_qp 1024");
     fake_verbs_tell(fake, "attr max_mr 1");
-    g_assert_cmpint(try_reg_mr(), ==, ENOMEM);
+    g_assert_cmpint(try_verb(REG_MR), ==, ENOMEM);
     fake_verbs_tell(fake, "attr max_mr 4096");
-    end_free(&e);
 }
 
 static gpointer register_late(gpointer opaque)
@@ -261,7 +180,7 @@ static gpointer register_late(gpointer opaque)
 
 static void test_delay(void)
 {
-    End e = end_new(IBV_QPT_RC);
+    g_auto(End) e = end_new(IBV_QPT_RC);
     GThread *thread;
     struct ibv_mr *mr;
 
@@ -283,14 +202,13 @@ static void test_delay(void)
     fake_verbs_tell(fake, "fail reg_mr ENOMEM");
     fake_verbs_tell(fake, "release");
     g_assert_null(g_thread_join(thread));
-    end_free(&e);
 }
 
 static void test_by_hand(void)
 {
     struct ibv_send_wr wr = wr_of(IBV_WR_SEND, 1, NULL);
     struct ibv_wc wc;
-    End a, b;
+    g_auto(End) a, b;
 
     pair_new(&a, &b, IBV_QPT_RC);
     fake_verbs_tell(fake, "auto off");
@@ -316,8 +234,6 @@ static void test_by_hand(void)
     g_assert_cmpint(wc.status, ==, IBV_WC_GENERAL_ERR);
     g_assert_cmpint(wc.vendor_err, ==, 3);
     fake_verbs_tell(fake, "auto on");
-    end_free(&a);
-    end_free(&b);
 }
 
 static gpointer destroy_late(gpointer opaque)
@@ -330,7 +246,7 @@ static void test_events(void)
     struct ibv_async_event event;
     struct ibv_port_attr port;
     GThread *thread;
-    End e = end_new(IBV_QPT_RC);
+    g_auto(End) e = end_new(IBV_QPT_RC);
 
     g_assert_false(readable(e.ctx->async_fd));
     fake_verbs_tell(fake, "port down");
@@ -360,13 +276,12 @@ static void test_events(void)
     g_assert_false(readable(e.ctx->async_fd));
     g_free(fake_verbs_refuses(fake, "event QP_FATAL 0x1107"));
     e.qp = NULL;
-    end_free(&e);
 }
 
 static void test_overrun(void)
 {
     struct ibv_async_event event;
-    End e = end_new(IBV_QPT_RC);
+    g_auto(End) e = end_new(IBV_QPT_RC);
 
     for (int i = 0; i < 4 * DEPTH; i++) {
         fake_verbs_tell(fake, "wc 0x%x wr_id=%d", e.cq->handle, i);
@@ -376,7 +291,6 @@ static void test_overrun(void)
     event = next_event(e.ctx, IBV_EVENT_CQ_ERR);
     g_assert_true(event.element.cq == e.cq);
     ibv_ack_async_event(&event);
-    end_free(&e);
 }
 
 static void test_device_gone(void)
@@ -390,9 +304,9 @@ static void test_device_gone(void)
     fake_verbs_tell(fake, "device gone");
     event = next_event(e.ctx, IBV_EVENT_DEVICE_FATAL);
     ibv_ack_async_event(&event);
-    g_assert_cmpint(try_create_qp(), ==, EIO);
-    g_assert_cmpint(try_query_port(), ==, EIO);
-    g_assert_cmpint(try_open_device(), ==, ENODEV);
+    g_assert_cmpint(try_verb(CREATE_QP), ==, EIO);
+    g_assert_cmpint(try_verb(QUERY_PORT), ==, EIO);
+    g_assert_cmpint(try_verb(OPEN_DEVICE), ==, ENODEV);
     g_assert_cmpint(ibv_destroy_qp(e.qp), ==, EIO);
     g_assert_cmpint(fake_verbs_count_objects(fake), ==, 0);
     list = ibv_get_device_list(&n);

@@ -71,23 +71,13 @@ static const char *do_fail(Words *w)
 
 static const char *do_forget(Words *w)
 {
-    const char *verb = next(w);
-
-    if (!verb) {
-        return "VERB is missing";
-    }
-    fake_rule_forget(verb);
+    fake_rule_forget(next(w));
     return NULL;
 }
 
 static const char *do_delay(Words *w)
 {
-    const char *verb = next(w);
-
-    if (!verb) {
-        return "VERB is missing";
-    }
-    fake_rule_delay(verb);
+    fake_rule_delay(next(w));
     return NULL;
 }
 
@@ -352,12 +342,7 @@ static const char *do_violations(Words *w)
 
 static const char *do_sysfs(Words *w)
 {
-    const char *path = next(w);
-
-    if (!path) {
-        return "DIRECTORY is missing";
-    }
-    fake_device_set_sysfs(path);
+    fake_device_set_sysfs(next(w));
     return NULL;
 }
 
@@ -488,12 +473,7 @@ static const char *do_objects(Words *w)
 
 static const char *do_calls(Words *w)
 {
-    const char *verb = next(w);
-
-    if (!verb) {
-        return "VERB is missing";
-    }
-    g_string_append_printf(w->out, "%u\n", fake_rule_calls(verb));
+    g_string_append_printf(w->out, "%u\n", fake_rule_calls(next(w)));
     return NULL;
 }
 
@@ -512,17 +492,20 @@ void fake_command(const char *line, GString *out)
     static const struct {
         const char *name;
         const char *(*func)(Words *w);
+        const char *needs;          /* the error without any word */
     } commands[] = {
-        { "fail", do_fail }, { "forget", do_forget },
-        { "delay", do_delay }, { "release", do_release },
+        { "fail", do_fail }, { "forget", do_forget, "VERB is missing" },
+        { "delay", do_delay, "VERB is missing" }, { "release", do_release },
         { "await", do_await }, { "auto", do_auto },
         { "complete", do_complete }, { "wc", do_wc },
         { "event", do_event }, { "gid", do_gid }, { "port", do_port },
         { "link", do_link }, { "mtu", do_mtu }, { "attr", do_attr },
-        { "violations", do_violations }, { "sysfs", do_sysfs },
+        { "violations", do_violations },
+        { "sysfs", do_sysfs, "DIRECTORY is missing" },
         { "memlock", do_memlock }, { "device", do_device },
         { "count", do_count }, { "objects", do_objects },
-        { "calls", do_calls }, { "log", do_log }, { "keep", do_keep },
+        { "calls", do_calls, "VERB is missing" }, { "log", do_log },
+        { "keep", do_keep },
     };
     g_auto(GStrv) words = g_strsplit(line, " ", -1);
     Words w = { words, out };
@@ -535,7 +518,8 @@ void fake_command(const char *line, GString *out)
     }
     for (size_t i = 0; name && i < ARRAY_SIZE(commands); i++) {
         if (!strcmp(commands[i].name, name)) {
-            wrong = commands[i].func(&w);
+            wrong = commands[i].needs && !*w.at ? commands[i].needs
+                                                : commands[i].func(&w);
             break;
         }
     }

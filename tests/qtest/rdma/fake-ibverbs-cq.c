@@ -78,11 +78,9 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe,
 
 int ibv_resize_cq(struct ibv_cq *ibv, int cqe)
 {
-    int err = fake_begin("resize_cq");
     FakeCq *cq = FAKE(FakeCq, ibv);
+    int err = fake_begin_on("resize_cq", cq, FAKE_CQ, &ibv->context);
 
-    fake_check(cq, FAKE_CQ);
-    err = fake_alive(ibv->context, err);
     if (!err && (cqe < 1 || cqe > fake.attr.max_cqe ||
                  cqe < cq->cqes.length)) {
         err = EINVAL;
@@ -95,16 +93,11 @@ int ibv_resize_cq(struct ibv_cq *ibv, int cqe)
 
 int ibv_destroy_cq(struct ibv_cq *ibv)
 {
-    int err = fake_begin("destroy_cq");
     FakeCq *cq = FAKE(FakeCq, ibv);
+    int err = fake_begin_destroy("destroy_cq", cq, FAKE_CQ, &ibv->context);
     uint32_t number;
 
-    fake_check(cq, FAKE_CQ);
     number = cq->obj.number;
-    err = fake_alive(ibv->context, err);
-    if (!err && cq->obj.users) {
-        err = EBUSY;
-    }
     if (!err) {
         fake_event_flush(ibv->context, &cq->obj);
         if (ibv->channel) {

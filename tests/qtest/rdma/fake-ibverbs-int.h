@@ -248,6 +248,12 @@ const char *fake_kind_name(FakeKind kind);
 FakeContext *fake_context_of(struct ibv_context *context);
 /* What @err becomes if the context is dead: EIO. */
 int fake_alive(struct ibv_context *context, int err);
+/* fake_begin() of a verb for an object, which must be there */
+int fake_begin_on(const char *verb, const void *obj, FakeKind kind,
+                  struct ibv_context *const *context);
+/* The same; an object that is in use cannot be destroyed: EBUSY. */
+int fake_begin_destroy(const char *verb, const void *obj, FakeKind kind,
+                       struct ibv_context *const *context);
 /* Does one more of @kind exceed the device's @max? */
 bool fake_full(FakeKind kind, int max);
 

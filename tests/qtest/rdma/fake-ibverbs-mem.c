@@ -30,16 +30,11 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 
 int ibv_dealloc_pd(struct ibv_pd *ibv)
 {
-    int err = fake_begin("dealloc_pd");
     FakePd *pd = FAKE(FakePd, ibv);
+    int err = fake_begin_destroy("dealloc_pd", pd, FAKE_PD, &ibv->context);
     uint32_t number;
 
-    fake_check(pd, FAKE_PD);
     number = pd->obj.number;
-    err = fake_alive(ibv->context, err);
-    if (!err && pd->obj.users) {
-        err = EBUSY;
-    }
     if (!err) {
         fake_free(pd);
     }
@@ -157,12 +152,10 @@ static struct ibv_mr *reg_mr(const char *verb, struct ibv_pd *ibv_pd,
                              void *addr, size_t length, uint64_t iova,
                              unsigned access)
 {
-    int err = fake_begin(verb);
     FakePd *pd = FAKE(FakePd, ibv_pd);
+    int err = fake_begin_on(verb, pd, FAKE_PD, &ibv_pd->context);
     FakeMr *mr = NULL;
 
-    fake_check(pd, FAKE_PD);
-    err = fake_alive(ibv_pd->context, err);
     if (!err && ((access & (REMOTE_WRITES)) &&
                  !(access & IBV_ACCESS_LOCAL_WRITE))) {
         err = EINVAL;
@@ -223,13 +216,11 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length,
 int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *ibv_pd,
                  void *addr, size_t length, int access)
 {
-    int err = fake_begin("rereg_mr");
     FakeMr *mr = FAKE(FakeMr, ibv);
+    int err = fake_begin_on("rereg_mr", mr, FAKE_MR, &ibv->context);
     FakePd *pd = FAKE(FakePd, ibv_pd);
     FakeMr new;
 
-    fake_check(mr, FAKE_MR);
-    err = fake_alive(ibv->context, err);
     if (!err && (!flags || (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED))) {
         fake_end("rereg_mr", EINVAL, "flags=%d", flags);
         errno = EINVAL;
@@ -269,16 +260,11 @@ int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *ibv_pd,
 
 int ibv_dereg_mr(struct ibv_mr *ibv)
 {
-    int err = fake_begin("dereg_mr");
     FakeMr *mr = FAKE(FakeMr, ibv);
+    int err = fake_begin_destroy("dereg_mr", mr, FAKE_MR, &ibv->context);
     uint32_t number;
 
-    fake_check(mr, FAKE_MR);
     number = mr->obj.number;
-    err = fake_alive(ibv->context, err);
-    if (!err && mr->obj.users) {
-        err = EBUSY;
-    }
     if (!err) {
         FAKE(FakePd, ibv->pd)->obj.users--;
         fake_unpin(mr);
@@ -427,12 +413,10 @@ bool fake_invalidate(FakeQp *qp, uint32_t rkey)
 
 struct ibv_mw *fake_alloc_mw(struct ibv_pd *ibv_pd, enum ibv_mw_type type)
 {
-    int err = fake_begin("alloc_mw");
     FakePd *pd = FAKE(FakePd, ibv_pd);
+    int err = fake_begin_on("alloc_mw", pd, FAKE_PD, &ibv_pd->context);
     FakeMw *mw = NULL;
 
-    fake_check(pd, FAKE_PD);
-    err = fake_alive(ibv_pd->context, err);
     if (!err && type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2) {
         err = EINVAL;
     }
@@ -456,13 +440,11 @@ struct ibv_mw *fake_alloc_mw(struct ibv_pd *ibv_pd, enum ibv_mw_type type)
 
 int fake_dealloc_mw(struct ibv_mw *ibv)
 {
-    int err = fake_begin("dealloc_mw");
     FakeMw *mw = FAKE(FakeMw, ibv);
+    int err = fake_begin_on("dealloc_mw", mw, FAKE_MW, &ibv->context);
     uint32_t number;
 
-    fake_check(mw, FAKE_MW);
     number = mw->obj.number;
-    err = fake_alive(ibv->context, err);
     if (!err) {
         unbind(mw);
         FAKE(FakePd, ibv->pd)->obj.users--;

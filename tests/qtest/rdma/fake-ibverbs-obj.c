@@ -126,6 +126,23 @@ int fake_alive(struct ibv_context *context, int err)
     return fake_context_of(context)->dead ? EIO : err;
 }
 
+int fake_begin_on(const char *verb, const void *obj, FakeKind kind,
+                  struct ibv_context *const *context)
+{
+    int err = fake_begin(verb);
+
+    fake_check(obj, kind);
+    return fake_alive(*context, err);
+}
+
+int fake_begin_destroy(const char *verb, const void *obj, FakeKind kind,
+                       struct ibv_context *const *context)
+{
+    int err = fake_begin_on(verb, obj, kind, context);
+
+    return !err && ((const FakeObj *)obj)->users ? EBUSY : err;
+}
+
 bool fake_full(FakeKind kind, int max)
 {
     return max >= 0 && fake.count[kind] >= max;

@@ -267,11 +267,9 @@ int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask,
                  struct ibv_qp_init_attr *init)
 {
-    int err = fake_begin("query_qp");
     FakeQp *qp = FAKE(FakeQp, ibv);
+    int err = fake_begin_on("query_qp", qp, FAKE_QP, &ibv->context);
 
-    fake_check(qp, FAKE_QP);
-    err = fake_alive(ibv->context, err);
     if (!err) {
         *attr = qp->attr;
         *init = qp->init;
@@ -281,16 +279,11 @@ int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask,
 
 int ibv_destroy_qp(struct ibv_qp *ibv)
 {
-    int err = fake_begin("destroy_qp");
     FakeQp *qp = FAKE(FakeQp, ibv);
+    int err = fake_begin_destroy("destroy_qp", qp, FAKE_QP, &ibv->context);
     uint32_t number;
 
-    fake_check(qp, FAKE_QP);
     number = qp->obj.number;
-    err = fake_alive(ibv->context, err);
-    if (!err && qp->obj.users) {
-        err = EBUSY;
-    }
     if (!err) {
         fake_event_flush(ibv->context, &qp->obj);
         drop_work(qp);

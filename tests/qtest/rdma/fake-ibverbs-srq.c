@@ -23,12 +23,10 @@ FakeRecv *fake_recv_new(const struct ibv_recv_wr *wr, uint32_t max_sge)
 struct ibv_srq *ibv_create_srq(struct ibv_pd *ibv_pd,
                                struct ibv_srq_init_attr *init)
 {
-    int err = fake_begin("create_srq");
     FakePd *pd = FAKE(FakePd, ibv_pd);
+    int err = fake_begin_on("create_srq", pd, FAKE_PD, &ibv_pd->context);
     FakeSrq *srq = NULL;
 
-    fake_check(pd, FAKE_PD);
-    err = fake_alive(ibv_pd->context, err);
     if (!err && (!init->attr.max_wr ||
                  init->attr.max_wr > fake.attr.max_srq_wr ||
                  init->attr.max_sge > fake.attr.max_srq_sge)) {
@@ -104,11 +102,9 @@ int ibv_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, int mask)
 
 int ibv_query_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr)
 {
-    int err = fake_begin("query_srq");
     FakeSrq *srq = FAKE(FakeSrq, ibv);
+    int err = fake_begin_on("query_srq", srq, FAKE_SRQ, &ibv->context);
 
-    fake_check(srq, FAKE_SRQ);
-    err = fake_alive(ibv->context, err);
     if (!err) {
         *attr = srq->attr;
     }
@@ -123,16 +119,11 @@ int fake_get_srq_num(struct ibv_srq *ibv, uint32_t *srq_num)
 
 int ibv_destroy_srq(struct ibv_srq *ibv)
 {
-    int err = fake_begin("destroy_srq");
     FakeSrq *srq = FAKE(FakeSrq, ibv);
+    int err = fake_begin_destroy("destroy_srq", srq, FAKE_SRQ, &ibv->context);
     uint32_t number;
 
-    fake_check(srq, FAKE_SRQ);
     number = srq->obj.number;
-    err = fake_alive(ibv->context, err);
-    if (!err && srq->obj.users) {
-        err = EBUSY;
-    }
     if (!err) {
         fake_event_flush(ibv->context, &srq->obj);
         FAKE(FakePd, ibv->pd)->obj.users--;
@@ -176,12 +167,10 @@ int fake_post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr,
 
 struct ibv_ah *ibv_create_ah(struct ibv_pd *ibv_pd, struct ibv_ah_attr *attr)
 {
-    int err = fake_begin("create_ah");
     FakePd *pd = FAKE(FakePd, ibv_pd);
+    int err = fake_begin_on("create_ah", pd, FAKE_PD, &ibv_pd->context);
     FakeAh *ah = NULL;
 
-    fake_check(pd, FAKE_PD);
-    err = fake_alive(ibv_pd->context, err);
     if (!err && (!attr->is_global || attr->port_num != 1 ||
                  !fake_gid_set(attr->grh.sgid_index))) {
         err = EINVAL;
@@ -204,13 +193,11 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *ibv_pd, struct ibv_ah_attr *attr)
 
 int ibv_destroy_ah(struct ibv_ah *ibv)
 {
-    int err = fake_begin("destroy_ah");
     FakeAh *ah = FAKE(FakeAh, ibv);
+    int err = fake_begin_on("destroy_ah", ah, FAKE_AH, &ibv->context);
     uint32_t number;
 
-    fake_check(ah, FAKE_AH);
     number = ah->obj.number;
-    err = fake_alive(ibv->context, err);
     if (!err) {
         FAKE(FakePd, ibv->pd)->obj.users--;
         fake_free(ah);
@@ -247,11 +234,9 @@ bool fake_in_group(FakeQp *qp, const union ibv_gid *gid)
 int ibv_attach_mcast(struct ibv_qp *ibv, const union ibv_gid *gid,
                      uint16_t lid)
 {
-    int err = fake_begin("attach_mcast");
     FakeQp *qp = FAKE(FakeQp, ibv);
+    int err = fake_begin_on("attach_mcast", qp, FAKE_QP, &ibv->context);
 
-    fake_check(qp, FAKE_QP);
-    err = fake_alive(ibv->context, err);
     if (!err && (ibv->qp_type != IBV_QPT_UD || !fake_is_multicast(gid))) {
         err = EINVAL;
     }
@@ -269,12 +254,10 @@ int ibv_attach_mcast(struct ibv_qp *ibv, const union ibv_gid *gid,
 int ibv_detach_mcast(struct ibv_qp *ibv, const union ibv_gid *gid,
                      uint16_t lid)
 {
-    int err = fake_begin("detach_mcast");
     FakeQp *qp = FAKE(FakeQp, ibv);
+    int err = fake_begin_on("detach_mcast", qp, FAKE_QP, &ibv->context);
     int i;
 
-    fake_check(qp, FAKE_QP);
-    err = fake_alive(ibv->context, err);
     i = find_group(qp, gid);
     if (!err && i < 0) {
         err = EINVAL;

@@ -30,6 +30,7 @@ struct ibv_context *open_fake(void);
 /* With a QP in RESET. */
 End end_new(enum ibv_qp_type type);
 void end_free(End *e);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(End, end_free)
 /* Two of them, connected. */
 void pair_new(End *a, End *b, enum ibv_qp_type type);
 /* Nothing is left of anything. */

@@ -10,7 +10,7 @@ static void test_pingpong(void)
 {
     struct ibv_sge sge;
     struct ibv_send_wr wr;
-    End a, b;
+    g_auto(End) a, b;
 
     pair_new(&a, &b, IBV_QPT_RC);
     g_assert_cmpint(ibv_req_notify_cq(a.cq, 0), ==, 0);
@@ -31,15 +31,13 @@ static void test_pingpong(void)
         expect_wc(to, i, IBV_WC_SUCCESS);
         g_assert_cmpmem(to->buf + 8192, 4096, from->buf, 4096);
     }
-    end_free(&a);
-    end_free(&b);
 }
 
 static void test_send_waits_for_recv(void)
 {
     struct ibv_sge sge;
     struct ibv_send_wr wr;
-    End a, b;
+    g_auto(End) a, b;
 
     pair_new(&a, &b, IBV_QPT_RC);
     strcpy((char *)a.buf, "late");
@@ -58,8 +56,6 @@ static void test_send_waits_for_recv(void)
         g_assert_cmpint(be32toh(wc.imm_data), ==, 77);
     }
     g_assert_cmpstr((char *)b.buf + 64, ==, "late");
-    end_free(&a);
-    end_free(&b);
 }
 
 static void test_rdma(void)
@@ -67,7 +63,7 @@ static void test_rdma(void)
     struct ibv_sge sge;
     struct ibv_send_wr wr;
     uint64_t word = 40;
-    End a, b;
+    g_auto(End) a, b;
 
     pair_new(&a, &b, IBV_QPT_RC);
     strcpy((char *)a.buf, "written");
@@ -107,8 +103,6 @@ static void test_rdma(void)
     expect_wc(&a, 1, IBV_WC_REM_ACCESS_ERR);
     expect_wc(&b, 9, IBV_WC_WR_FLUSH_ERR);
     g_assert_true(readable(b.ctx->async_fd));
-    end_free(&a);
-    end_free(&b);
 }
 
 static void test_windows(void)
@@ -118,7 +112,7 @@ static void test_windows(void)
     struct ibv_send_wr wr;
     struct ibv_mw *mw;
     uint32_t old;
-    End a, b;
+    g_auto(End) a, b;
 
     pair_new(&a, &b, IBV_QPT_RC);
     mw = ibv_alloc_mw(b.pd, IBV_MW_TYPE_1);
@@ -144,8 +138,6 @@ static void test_windows(void)
     g_assert_cmpint(send_wr(&a, &wr), ==, 0);
     expect_wc(&a, 1, IBV_WC_REM_ACCESS_ERR);
     g_assert_cmpint(ibv_dealloc_mw(mw), ==, 0);
-    end_free(&a);
-    end_free(&b);
 }
 
 /* Registered memory stays, though its mapping has gone. */
@@ -156,7 +148,7 @@ static void test_pinned(void)
     struct ibv_send_wr wr;
     struct ibv_mr *mr;
     char *range, word[8];
-    End a, b;
+    g_auto(End) a, b;
 
     pair_new(&a, &b, IBV_QPT_RC);
     g_assert_cmpint(ftruncate(fd, 4 * 4096), ==, 0);
@@ -186,13 +178,11 @@ static void test_pinned(void)
     g_assert_cmpmem(word, 3, "two", 3);
     g_assert_cmpint(ibv_dereg_mr(mr), ==, 0);
     close(fd);
-    end_free(&a);
-    end_free(&b);
 }
 
 static void test_memlock(void)
 {
-    End e = end_new(IBV_QPT_RC);
+    g_auto(End) e = end_new(IBV_QPT_RC);
     void *shared = mmap(NULL, 8192, PROT_READ | PROT_WRITE,
                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
@@ -201,7 +191,6 @@ static void test_memlock(void)
     g_assert_cmpint(errno, ==, ENOMEM);
     fake_verbs_tell(fake, "memlock 0x100000000");
     munmap(shared, 8192);
-    end_free(&e);
 }
 
 static void test_datagrams(void)
@@ -212,7 +201,7 @@ static void test_datagrams(void)
     struct ibv_send_wr wr;
     struct ibv_wc wc;
     struct ibv_ah *ah;
-    End a, b;
+    g_auto(End) a, b;
 
     pair_new(&a, &b, IBV_QPT_UD);
     ibv_query_gid(a.ctx, 1, 0, &attr.grh.dgid);
@@ -247,8 +236,6 @@ static void test_datagrams(void)
     g_assert_cmpint(ibv_detach_mcast(b.qp, &group, 0), ==, 0);
     g_assert_cmpint(ibv_detach_mcast(b.qp, &group, 0), ==, EINVAL);
     g_assert_cmpint(ibv_destroy_ah(ah), ==, 0);
-    end_free(&a);
-    end_free(&b);
 }
 
 static void test_srq(void)
@@ -259,7 +246,7 @@ static void test_srq(void)
     struct ibv_recv_wr recv = {}, *bad;
     struct ibv_send_wr wr;
     struct ibv_srq *srq;
-    End a, b;
+    g_auto(End) a, b;
 
     a = end_new(IBV_QPT_RC);
     b = end_new(IBV_QPT_RC);
@@ -299,8 +286,6 @@ static void test_srq(void)
     g_assert_cmpint(ibv_destroy_qp(b.qp), ==, 0);
     b.qp = NULL;
     g_assert_cmpint(ibv_destroy_srq(srq), ==, 0);
-    end_free(&a);
-    end_free(&b);
 }
 
 static void test_states(void)
@@ -308,7 +293,7 @@ static void test_states(void)
     struct ibv_qp_init_attr init;
     struct ibv_qp_attr attr;
     struct ibv_send_wr wr = wr_of(IBV_WR_SEND, 1, NULL);
-    End e = end_new(IBV_QPT_RC);
+    g_auto(End) e = end_new(IBV_QPT_RC);
 
     g_assert_cmpint(recv_at(&e, 1, 0, 1), ==, EINVAL);
     g_assert_cmpint(to_rtr(e.qp, 2), ==, EINVAL);
@@ -337,14 +322,13 @@ static void test_states(void)
     g_assert_cmpint(to_rts(e.qp), ==, 0);
     g_assert_cmpint(send_wr(&e, &wr), ==, 0);
     expect_wc(&e, 1, IBV_WC_RETRY_EXC_ERR);
-    end_free(&e);
 }
 
 /* A slot is free when a completion behind it was polled. */
 static void test_slots(void)
 {
     struct ibv_send_wr wr = wr_of(IBV_WR_SEND, 1, NULL);
-    End a, b;
+    g_auto(End) a, b;
 
     pair_new(&a, &b, IBV_QPT_UC);
     wr.send_flags = 0;
@@ -356,8 +340,6 @@ static void test_slots(void)
     g_assert_cmpint(send_wr(&a, &wr), ==, ENOMEM);
     expect_wc(&a, 1, IBV_WC_SUCCESS);
     g_assert_cmpint(send_wr(&a, &wr), ==, 0);
-    end_free(&a);
-    end_free(&b);
 }
 
 void add_fake_traffic_tests(void)

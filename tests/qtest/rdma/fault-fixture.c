@@ -44,13 +44,12 @@ void fault_add(QRdma *d, const char *fmt, ...)
 
 void fault_refused(QRdma *d, const char *args, const char *word)
 {
-    QDict *rsp = call(d, "rdma-fault-add", args);
+    g_autoptr(QDict) rsp = call(d, "rdma-fault-add", args);
     const char *desc = qdict_get_str(qdict_get_qdict(rsp, "error"), "desc");
 
     if (!strstr(desc, word)) {
         g_error("{%s}: no '%s' in '%s'", args, word, desc);
     }
-    qobject_unref(rsp);
 }
 
 void fault_remove(QRdma *d, const char *id)
@@ -67,11 +66,9 @@ void fault_remove_all(QRdma *d)
 
 unsigned fault_count(QRdma *d)
 {
-    QDict *rsp = call(d, "query-rdma-faults", "");
-    unsigned n = qlist_size(qdict_get_qlist(rsp, "return"));
+    g_autoptr(QDict) rsp = call(d, "query-rdma-faults", "");
 
-    qobject_unref(rsp);
-    return n;
+    return qlist_size(qdict_get_qlist(rsp, "return"));
 }
 
 QDict *fault_query(QRdma *d, const char *id)
@@ -94,11 +91,9 @@ QDict *fault_query(QRdma *d, const char *id)
 
 static uint64_t get_uint(QRdma *d, const char *id, const char *key)
 {
-    QDict *info = fault_query(d, id);
-    uint64_t n = qnum_get_uint(qobject_to(QNum, qdict_get(info, key)));
+    g_autoptr(QDict) info = fault_query(d, id);
 
-    qobject_unref(info);
-    return n;
+    return qnum_get_uint(qobject_to(QNum, qdict_get(info, key)));
 }
 
 uint64_t fault_matches(QRdma *d, const char *id)
@@ -114,10 +109,9 @@ uint64_t fault_hits(QRdma *d, const char *id)
 void fault_expect(QRdma *d, const char *id, uint64_t matches, uint64_t hits,
                   bool active)
 {
-    QDict *info = fault_query(d, id);
+    g_autoptr(QDict) info = fault_query(d, id);
 
     g_assert_cmpuint(qdict_get_int(info, "matches"), ==, matches);
     g_assert_cmpuint(qdict_get_int(info, "hits"), ==, hits);
     g_assert_true(qdict_get_bool(info, "active") == active);
-    qobject_unref(info);
 }

@@ -63,10 +63,23 @@ QRdma *test_device_reset(void)
 void test_device_quit(void)
 {
     if (device) {
-        qrdma_close(device);
         qrdma_host_stop(host);
         device = NULL;
     }
+}
+
+QRdma *test_own_device(const char *fmt, ...)
+{
+    g_autofree char *options = NULL;
+    va_list ap;
+
+    va_start(ap, fmt);
+    options = g_strdup_vprintf(fmt, ap);
+    va_end(ap);
+    return qrdma_open(qrdma_host_start(
+        "-netdev hubport,id=n0,hubid=0 "
+        "-device virtio-rdma-pci,netdev=n0,addr=%d,%s", TEST_SLOT, options),
+        QPCI_DEVFN(TEST_SLOT, 0));
 }
 
 TestPair test_loopback_pair(RdmaQpType type, const QRdmaPath *path)
@@ -89,6 +102,85 @@ TestPair test_pair_on(QRdma *d, RdmaQpType type, uint32_t cqe,
     t.mr_b = qrdma_reg_mr(t.pd, TEST_IOVA_B, TEST_MR_SIZE, TEST_ACCESS_ALL);
     qrdma_connect(t.a, t.b, path);
     return t;
+}
+
+void test_reset_pair(TestPair *t)
+{
+    RdmaWc wc;
+
+    assert_ok(qrdma_modify_qp_state(t->a, RDMA_QPS_RESET));
+    assert_ok(qrdma_modify_qp_state(t->b, RDMA_QPS_RESET));
+    while (qrdma_poll_cq(t->cq_a, &wc) || qrdma_poll_cq(t->cq_b, &wc)) {
+        continue;
+    }
+}
+
+void test_reconnect(TestPair *t)
+{
+    test_reset_pair(t);
+    qrdma_connect(t->a, t->b, NULL);
+}
+
+RdmaQpInitAttr test_srq_init(const QRdmaSrq *srq, RdmaQpType type)
+{
+    return (RdmaQpInitAttr) {
+        .qp_type = type,
+        .has_srq = true,
+        .srqn = srq->srqn,
+        .cap = { .max_send_wr = 32, .max_send_sge = 4 },
+    };
+}
+
+TestSrqPair test_srq_pair(QRdmaPd *pd, QRdmaSrq *srq, RdmaQpType type)
+{
+    TestSrqPair p = { .dev = pd->dev, .pd = pd, .srq = srq };
+    RdmaQpInitAttr init = test_srq_init(srq, type);
+
+    p.cq_a = qrdma_create_cq(p.dev, 64);
+    p.cq_b = qrdma_create_cq(p.dev, 64);
+    p.a = qrdma_create_qp(pd, p.cq_a, p.cq_a, type);
+    p.b = qrdma_create_qp_attr(pd, p.cq_b, p.cq_b, &init);
+    p.mr = qrdma_reg_mr(pd, TEST_IOVA_A, TEST_MR_SIZE, TEST_ACCESS_ALL);
+    if (type == RDMA_QPT_UD) {
+        qrdma_start_ud(p.a, QRDMA_QKEY);
+        qrdma_start_ud(p.b, QRDMA_QKEY);
+    } else {
+        qrdma_connect(p.a, p.b, NULL);
+    }
+    return p;
+}
+
+static uint64_t recv_at(uint64_t wr_id)
+{
+    return TEST_MR_SIZE / 2 + wr_id % 128 * 256;
+}
+
+RdmaSge test_srq_sge(TestSrqPair *p, uint64_t wr_id)
+{
+    return qrdma_sge(p->mr, recv_at(wr_id), 256);
+}
+
+void test_srq_send(TestSrqPair *p, uint64_t wr_id, uint32_t len)
+{
+    RdmaSge sge = qrdma_sge(p->mr, 0, len);
+
+    qrdma_mr_fill(p->mr, 0, TEST_MSG, wr_id);
+    qrdma_post(p->a, p->a->type == RDMA_QPT_UD ?
+                     qrdma_ud_wr(wr_id, &sge, p->b, 0) :
+                     qrdma_wr(RDMA_WR_SEND, wr_id, &sge));
+}
+
+void test_srq_transfer(TestSrqPair *p, uint64_t wr_id)
+{
+    uint32_t grh = p->a->type == RDMA_QPT_UD ? 40 : 0;
+    RdmaWc wc;
+
+    test_srq_send(p, wr_id, TEST_MSG);
+    qrdma_expect(p->cq_a, wr_id, RDMA_WC_SUCCESS);
+    qrdma_expect_wc(p->cq_b, wr_id, RDMA_WC_RECV, &wc);
+    g_assert_cmpuint(wc.byte_len, ==, grh + TEST_MSG);
+    g_assert_cmpuint(wc.qp_num, ==, p->b->qpn);
+    qrdma_mr_check(p->mr, recv_at(wr_id) + grh, TEST_MSG, wr_id);
 }
 
 TestWaiting test_enqueue(QRdma *d, uint8_t cmd, const void *req, size_t len,

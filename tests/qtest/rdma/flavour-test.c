@@ -69,8 +69,7 @@ static void check_messages(TestPair *t, int n)
             qrdma_expect_wc(t->cq_a, i, RDMA_WC_SEND, &wc);
         }
     }
-    qrdma_wait_until(t->dev, (qrdma_reap(&t->a->sq),
-                              t->a->sq.retired == t->a->sq.posted));
+    qrdma_reap_all(t->dev, &t->a->sq);
 }
 
 /* The same with buffers of an SRQ, which come back out of step with them. */
@@ -91,23 +90,14 @@ static void check_shared(TestPair *t, int n)
     for (int i = 0; i < n; i++) {
         RdmaSge src = qrdma_sge(t->mr_a, 0, 1000);
         RdmaSge dst = qrdma_sge(t->mr_b, 0, 1000);
-        RdmaWc wc;
 
         while (posted < MIN(n, i + 10)) {
-            qrdma_post_srq_recv(srq, &(RdmaRecvWr) {
-                .wr_id = posted++, .num_sge = 1, .sg_list = &dst,
-            });
+            qrdma_srq_recv(srq, posted++, &dst);
         }
         qrdma_mr_fill(t->mr_a, 0, 1000, i);
-        qrdma_post_send(from, &(RdmaSendWr) {
-            .wr_id = i,
-            .opcode = RDMA_WR_SEND,
-            .send_flags = RDMA_SEND_SIGNALED,
-            .num_sge = 1,
-            .sg_list = &src,
-        });
-        qrdma_expect_wc(t->cq_b, i, RDMA_WC_RECV, &wc);
-        qrdma_expect_wc(t->cq_a, i, RDMA_WC_SEND, &wc);
+        qrdma_post(from, qrdma_wr(RDMA_WR_SEND, i, &src));
+        qrdma_expect_wc(t->cq_b, i, RDMA_WC_RECV, NULL);
+        qrdma_expect_wc(t->cq_a, i, RDMA_WC_SEND, NULL);
         qrdma_mr_check(t->mr_b, 0, 1000, i);
     }
     qrdma_wait_until(t->dev, (qrdma_reap(&srq->wq), srq->wq.retired == n));
@@ -151,11 +141,7 @@ static void test_flavour(const void *data)
     const Flavour *f = data;
     uint64_t features = (QRDMA_FEATURES | QRDMA_F(VIRTIO_RDMA_F_SRQ) |
                          f->features) & ~f->without;
-    QRdmaHost *host = qrdma_host_start(
-        "-netdev hubport,id=n0,hubid=0 "
-        "-device virtio-rdma-pci,netdev=n0,addr=%d,max-qp=8,max-cq=4,%s",
-        SLOT, f->props);
-    QRdma *d = qrdma_open(host, QPCI_DEVFN(SLOT, 0));
+    QRdma *d = test_own_device("max-qp=8,max-cq=4,%s", f->props);
 
     g_assert_cmphex(qvirtio_get_features(&d->pci->vdev) & f->without, ==, 0);
     for (int round = 0; round < 2; round++) {
@@ -172,8 +158,7 @@ static void test_flavour(const void *data)
             check_messages(&t, 4);
         }
     }
-    qrdma_close(d);
-    qrdma_host_stop(host);
+    qrdma_host_stop(d->host);
 }
 
 /* A guest's IOMMU, as far as these tests need it. */
@@ -291,7 +276,6 @@ static void test_all_addresses_go_through_the_iommu(void)
     TestPair t = pair_on(d, IOMMU_FEATURES);
     QRdmaMr *dma, *fast;
     RdmaSge sge;
-    RdmaWc wc;
 
     check_messages(&t, 20);
 
@@ -299,14 +283,8 @@ static void test_all_addresses_go_through_the_iommu(void)
     dma = qrdma_get_dma_mr(t.pd, RDMA_ACCESS_LOCAL_WRITE);
     sge = (RdmaSge) { qrdma_dma(d, t.mr_a->pages[3]), 4096, dma->lkey };
     qrdma_write(d, t.mr_a->pages[3], "through the IOMMU", 18);
-    qrdma_post_send(t.a, &(RdmaSendWr) {
-        .opcode = RDMA_WR_RDMA_WRITE,
-        .send_flags = RDMA_SEND_SIGNALED,
-        .num_sge = 1,
-        .sg_list = &sge,
-        .wr.rdma = { t.mr_b->iova, t.mr_b->rkey },
-    });
-    qrdma_expect_wc(t.cq_a, 0, RDMA_WC_RDMA_WRITE, &wc);
+    qrdma_post_expect_wc(t.a, qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, 0, &sge, t.mr_b,
+                                            0), RDMA_WC_RDMA_WRITE);
     {
         char got[18];
 
@@ -323,7 +301,7 @@ static void test_all_addresses_go_through_the_iommu(void)
         .send_flags = RDMA_SEND_SIGNALED,
         .wr.reg = { fast->mrn, fast->lkey, TEST_ACCESS_ALL },
     });
-    qrdma_expect_wc(t.cq_a, 1, RDMA_WC_REG_MR, &wc);
+    qrdma_expect_wc(t.cq_a, 1, RDMA_WC_REG_MR, NULL);
     sge = qrdma_sge(t.mr_a, 0, 8);
     qrdma_post_send(t.a, &(RdmaSendWr) {
         .wr_id = 2,
@@ -333,7 +311,7 @@ static void test_all_addresses_go_through_the_iommu(void)
         .sg_list = &sge,
         .wr.atomic = { 0x9000, 0x77, 0, fast->rkey },
     });
-    qrdma_expect_wc(t.cq_a, 2, RDMA_WC_FETCH_ADD, &wc);
+    qrdma_expect_wc(t.cq_a, 2, RDMA_WC_FETCH_ADD, NULL);
     g_assert_cmphex(qtest_readb(d->host->qts, fast->pages[0]), ==, 0x77);
     iommu_close(&m, d);
 }
@@ -369,16 +347,13 @@ static void test_page_tables_go_through_the_iommu(void)
     le = cpu_to_le64(leaf);
     qrdma_write(d, root, &le, 8);
     req.pages = cpu_to_le64(qrdma_dma(d, root));
-    assert_status(qrdma_cmd(d, VIRTIO_RDMA_CMD_REG_USER_MR, &req,
-                            sizeof(req), &rsp, sizeof(rsp)), INVAL);
+    assert_status(qrdma_reg_user_mr(d, &req, &rsp), INVAL);
     le = cpu_to_le64(qrdma_dma(d, leaf));
     qrdma_write(d, root, &le, 8);
     req.pages = cpu_to_le64(root);
-    assert_status(qrdma_cmd(d, VIRTIO_RDMA_CMD_REG_USER_MR, &req,
-                            sizeof(req), &rsp, sizeof(rsp)), INVAL);
+    assert_status(qrdma_reg_user_mr(d, &req, &rsp), INVAL);
     req.pages = cpu_to_le64(qrdma_dma(d, root));
-    assert_ok(qrdma_cmd(d, VIRTIO_RDMA_CMD_REG_USER_MR, &req, sizeof(req),
-                        &rsp, sizeof(rsp)));
+    assert_ok(qrdma_reg_user_mr(d, &req, &rsp));
     qrdma_mr_fill(t.mr_a, 0, 12000, 7);
     qrdma_post_send(t.a, &(RdmaSendWr) {
         .wr_id = 3,
@@ -423,12 +398,7 @@ static void test_unmap_under_traffic(void)
 
         check_messages(&t, 5);
         for (int i = 0; i < 4; i++) {
-            qrdma_post_send(t.a, &(RdmaSendWr) {
-                .opcode = RDMA_WR_SEND,
-                .send_flags = RDMA_SEND_SIGNALED,
-                .num_sge = 1,
-                .sg_list = &sge,
-            });
+            qrdma_post(t.a, qrdma_wr(RDMA_WR_SEND, 0, &sge));
         }
         iommu_unmap(&m);
         qrdma_ring_kick(t.a->sq.ring);

@@ -66,7 +66,6 @@ static void flood(gconstpointer data)
     ops->prepare(f);
     qrdma_settle(d);
     measure(f, d, ops);
-    qrdma_close(d);
     qrdma_host_stop(host);
     g_free(f);
 }

@@ -53,8 +53,8 @@ uint32_t flood_direct_srq(QRdmaPd *pd, uint32_t n, uint64_t slots)
     struct virtio_rdma_srqn rsp;
 
     write_slots(d, slots);
-    g_assert_cmpint(qrdma_cmd(d, VIRTIO_RDMA_CMD_CREATE_SRQ, &req, sizeof(req),
-                              &rsp, sizeof(rsp)), ==, VIRTIO_RDMA_S_OK);
+    assert_ok(qrdma_cmd(d, VIRTIO_RDMA_CMD_CREATE_SRQ, &req, sizeof(req), &rsp,
+                        sizeof(rsp)));
     qtest_writel(d->host->qts, counters, n);
     return le32_to_cpu(rsp.srqn);
 }
@@ -76,8 +76,8 @@ QRdmaQp flood_direct_ud(QRdmaPd *pd, uint32_t cqn, uint64_t page)
     };
     struct virtio_rdma_qpn rsp;
 
-    g_assert_cmpint(qrdma_cmd(d, VIRTIO_RDMA_CMD_CREATE_QP, &req, sizeof(req),
-                              &rsp, sizeof(rsp)), ==, VIRTIO_RDMA_S_OK);
+    assert_ok(qrdma_cmd(d, VIRTIO_RDMA_CMD_CREATE_QP, &req, sizeof(req), &rsp,
+                        sizeof(rsp)));
     return (QRdmaQp) {
         .pd = pd, .dev = d, .qpn = le32_to_cpu(rsp.qpn), .type = RDMA_QPT_UD,
     };

@@ -66,8 +66,7 @@ void new_cqs(Flood *f, uint32_t n, uint32_t cqe, bool buffers)
     for (uint32_t i = 0; i < n; i++) {
         uint32_t *cqn = &f->cqns[f->ncq++];
 
-        g_assert_cmpint(qrdma_try_create_cq(f->d, cqe, cqn), ==,
-                        VIRTIO_RDMA_S_OK);
+        assert_ok(qrdma_try_create_cq(f->d, cqe, cqn));
         if (buffers) {
             fill(f, VIRTIO_RDMA_CQ_VQ(*cqn), f->scratch + 2048, 64, true,
                  QUEUE_SIZE);
@@ -98,9 +97,8 @@ void new_qps(Flood *f, uint32_t n, RdmaQpType type)
         QRdmaQp *qp = &f->qps[f->nqp];
 
         *qp = (QRdmaQp) { .pd = f->pd, .dev = f->d, .type = type };
-        g_assert_cmpint(qrdma_try_create_qp_nums(f->d, &init, &qp->qpn,
-                                                 &qp->wire_qpn), ==,
-                        VIRTIO_RDMA_S_OK);
+        assert_ok(qrdma_try_create_qp_nums(f->d, &init, &qp->qpn,
+                                           &qp->wire_qpn));
         f->nqp++;
         if (type == RDMA_QPT_UD) {
             qrdma_start_ud(qp, QRDMA_QKEY);
@@ -139,9 +137,7 @@ void kick(Flood *f, uint32_t index)
 
 RdmaSge sge(Flood *f, uint32_t len)
 {
-    return (RdmaSge) {
-        .addr = f->data, .length = len, .lkey = f->mr->lkey,
-    };
+    return (RdmaSge) { .addr = f->data, .length = len, .lkey = f->mr->lkey };
 }
 
 void post_receives(Flood *f, unsigned n)

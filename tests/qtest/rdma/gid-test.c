@@ -127,9 +127,7 @@ static void test_path_with_empty_gid_entry_fails(void)
     QRdmaCq *cq = qrdma_create_cq(d, 8);
     QRdmaQp *qp = qrdma_create_qp(qrdma_alloc_pd(d), cq, cq, RDMA_QPT_RC);
     QRdmaPath path = {
-        .mtu = RDMA_MTU_1024,
-        .timeout = 14,
-        .min_rnr_timer = 12,
+        .mtu = RDMA_MTU_1024, .timeout = 14, .min_rnr_timer = 12,
     };
 
     assert_ok(qrdma_modify_init(qp, 0));
@@ -176,14 +174,6 @@ static QRdma *device_with(const char *props)
     return d;
 }
 
-static void device_stop(QRdma *d)
-{
-    QRdmaHost *host = d->host;
-
-    qrdma_close(d);
-    qrdma_host_stop(host);
-}
-
 /* The guest's addresses are what the user says, not what the guest says. */
 static void test_only_allowed_gids(void)
 {
@@ -205,37 +195,34 @@ static void test_only_allowed_gids(void)
     check_allowed(d, "2001:db8:1:4::5", false);
     /* IPv4 addresses are no part of an IPv6 prefix that does not name them */
     check_allowed(d, "::10.1.0.1", false);
-    device_stop(d);
+    qrdma_host_stop(d->host);
 
     d = device_with(",allowed-gids=");
     check_allowed(d, "10.1.0.1", false);
-    device_stop(d);
+    qrdma_host_stop(d->host);
 
     d = device_with(",allowed-gids=0.0.0.0/0");
     check_allowed(d, "10.1.0.1", true);
     check_allowed(d, "fe80::1", false);
-    device_stop(d);
+    qrdma_host_stop(d->host);
 
     d = device_with(",allowed-gids=::/0");
     check_allowed(d, "10.1.0.1", true);
     check_allowed(d, "fe80::1", true);
-    device_stop(d);
+    qrdma_host_stop(d->host);
 }
 
-void add_gid_tests(void)
-{
-    qtest_add_func("virtio-rdma/gid/only-allowed-ones",
-                   test_only_allowed_gids);
-    qtest_add_func("virtio-rdma/port/query-port", test_query_port);
-    qtest_add_func("virtio-rdma/port/only-port-1", test_only_port_1);
-    qtest_add_func("virtio-rdma/port/one-pkey", test_one_pkey);
-    qtest_add_func("virtio-rdma/gid/index-range", test_gid_index_range);
-    qtest_add_func("virtio-rdma/gid/only-roce-v2", test_only_roce_v2_gids);
-    qtest_add_func("virtio-rdma/gid/delete-twice", test_delete_gid_twice);
-    qtest_add_func("virtio-rdma/gid/zero-gid-deletes",
-                   test_zero_gid_deletes);
-    qtest_add_func("virtio-rdma/gid/is-replaced", test_gid_is_replaced);
-    qtest_add_func("virtio-rdma/gid/path-with-empty-entry-fails",
-                   test_path_with_empty_gid_entry_fails);
-    qtest_add_func("virtio-rdma/gid/reset-forgets", test_reset_forgets_gids);
-}
+const QRdmaTest gid_tests[] = {
+    { "gid/only-allowed-ones", test_only_allowed_gids },
+    { "port/query-port", test_query_port },
+    { "port/only-port-1", test_only_port_1 },
+    { "port/one-pkey", test_one_pkey },
+    { "gid/index-range", test_gid_index_range },
+    { "gid/only-roce-v2", test_only_roce_v2_gids },
+    { "gid/delete-twice", test_delete_gid_twice },
+    { "gid/zero-gid-deletes", test_zero_gid_deletes },
+    { "gid/is-replaced", test_gid_is_replaced },
+    { "gid/path-with-empty-entry-fails", test_path_with_empty_gid_entry_fails },
+    { "gid/reset-forgets", test_reset_forgets_gids },
+    {}
+};

@@ -44,6 +44,7 @@ void gsi_create(Gsi *g);
 /* All of it, with QP 1 in RTS. */
 Gsi *gsi_new(void);
 void gsi_free(Gsi *g);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Gsi, gsi_free)
 
 /* A MAD of the connection manager: RTU, which names no addresses. */
 void gsi_fill_mad(uint8_t mad[GSI_MAD_LEN], uint8_t seed);

@@ -53,11 +53,11 @@ static void expect_log(Log *l, const char *text)
 
 static void log_stop(Log *l)
 {
-    qrdma_close(l->dev);
     qrdma_host_stop(l->host);
     g_unlink(l->path);
     g_free(l->path);
 }
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Log, log_stop)
 
 static void test_values_of_commands(void)
 {
@@ -65,7 +65,7 @@ static void test_values_of_commands(void)
     static const uint8_t foreign[RDMA_GID_LEN] = {
         [10] = 0xff, 0xff, 192, 0, 2, 1,
     };
-    Log l = log_start();
+    g_auto(Log) l = log_start();
     QRdmaPd *pd = qrdma_alloc_pd(l.dev);
     QRdmaCq *cq = qrdma_create_cq(l.dev, 16);
     RdmaQpInitAttr init = {
@@ -93,7 +93,6 @@ static void test_values_of_commands(void)
     expect_log(&l, "max_send_sge is 5, not 0 to 4");
     assert_status(qrdma_try_create_srq(l.dev, &srq, &n), INVAL);
     expect_log(&l, "limit is 17, not 0 to 16");
-    log_stop(&l);
 }
 
 /* @mask beside the state; @text: what is wrong from INIT on. */
@@ -136,7 +135,7 @@ static RdmaQpAttr good_attr(Log *l, QRdmaQp *qp, RdmaQpState to)
 /* MODIFY_QP says which attribute it is, its value and the limit. */
 static void test_refused_modify_qp(void)
 {
-    Log l = log_start();
+    g_auto(Log) l = log_start();
     QRdmaPd *pd = qrdma_alloc_pd(l.dev);
     QRdmaCq *cq = qrdma_create_cq(l.dev, 16);
     QRdmaQp *qp = qrdma_create_qp(pd, cq, cq, RDMA_QPT_RC);
@@ -200,12 +199,11 @@ static void test_refused_modify_qp(void)
 #undef TO_RTR
 #undef TO_INIT
 #undef REFUSED
-    log_stop(&l);
 }
 
 static void test_refused_modify_qp_is_traced(void)
 {
-    Log l = log_start_with("-trace rdma_backend_qp_refused");
+    g_auto(Log) l = log_start_with("-trace rdma_backend_qp_refused");
     QRdmaPd *pd = qrdma_alloc_pd(l.dev);
     QRdmaCq *cq = qrdma_create_cq(l.dev, 16);
     QRdmaQp *qp = qrdma_create_qp(pd, cq, cq, RDMA_QPT_UD);
@@ -216,18 +214,16 @@ static void test_refused_modify_qp_is_traced(void)
 
     assert_status(qrdma_modify_qp(qp, RDMA_QP_STATE | RDMA_QP_PKEY_INDEX |
                                   RDMA_QP_PORT | RDMA_QP_QKEY, &(RdmaQpAttr) {
-        .qp_state = RDMA_QPS_INIT,
-        .port_num = 2,
+                                      .qp_state = RDMA_QPS_INIT, .port_num = 2,
     }), INVAL);
     g_assert_true(g_file_get_contents(l.path, &all, NULL, NULL));
     g_assert_true(g_str_has_prefix(all, "rdma_backend_qp_refused backend 0x"));
     g_assert_true(g_str_has_suffix(all, text));
-    log_stop(&l);
 }
 
 static void test_values_of_a_wqe(void)
 {
-    Log l = log_start();
+    g_auto(Log) l = log_start();
     QRdmaPd *pd = qrdma_alloc_pd(l.dev);
     QRdmaCq *cq = qrdma_create_cq(l.dev, 16);
     QRdmaQp *qp = qrdma_create_qp(pd, cq, cq, RDMA_QPT_RC);
@@ -250,13 +246,12 @@ static void test_values_of_a_wqe(void)
                            5 * sizeof(struct virtio_rdma_sge),
                            sizeof(struct virtio_rdma_sq_wqe));
     expect_log(&l, text);
-    log_stop(&l);
 }
 
 /* Registers of another device, and of this one: they are not read. */
 static void test_page_list_in_registers(void)
 {
-    Log l = log_start();
+    g_auto(Log) l = log_start();
     QRdmaPd *pd = qrdma_alloc_pd(l.dev);
     const uint64_t lists[] = {
         0xfed00000,
@@ -277,19 +272,13 @@ static void test_page_list_in_registers(void)
                                 sizeof(req), NULL, 20), INVAL);
         expect_log(&l, text);
     }
-    log_stop(&l);
 }
 
-void add_guest_error_tests(void)
-{
-    qtest_add_func("virtio-rdma/guest-error/page-list-in-registers",
-                   test_page_list_in_registers);
-    qtest_add_func("virtio-rdma/guest-error/refused-modify-qp",
-                   test_refused_modify_qp);
-    qtest_add_func("virtio-rdma/guest-error/refused-modify-qp-is-traced",
-                   test_refused_modify_qp_is_traced);
-    qtest_add_func("virtio-rdma/guest-error/values-of-commands",
-                   test_values_of_commands);
-    qtest_add_func("virtio-rdma/guest-error/values-of-a-wqe",
-                   test_values_of_a_wqe);
-}
+const QRdmaTest guest_error_tests[] = {
+    { "page-list-in-registers", test_page_list_in_registers },
+    { "refused-modify-qp", test_refused_modify_qp },
+    { "refused-modify-qp-is-traced", test_refused_modify_qp_is_traced },
+    { "values-of-commands", test_values_of_commands },
+    { "values-of-a-wqe", test_values_of_a_wqe },
+    {}
+};

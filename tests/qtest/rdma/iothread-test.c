@@ -99,8 +99,6 @@ static Two *two_start(bool shm)
 
 static void two_stop(Two *t)
 {
-    qrdma_close(t->a.d);
-    qrdma_close(t->b.d);
     qrdma_host_stop(t->host);
     if (t->dir) {
         g_assert_cmpint(rmdir(t->dir), ==, 0);
@@ -108,6 +106,7 @@ static void two_stop(Two *t)
     }
     g_free(t);
 }
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Two, two_stop)
 
 /* A WRITE of @len bytes at the start of @from to the same place in @to */
 static void put_len(QRdmaQp *qp, QRdmaMr *from, QRdmaMr *to, uint32_t len,
@@ -115,14 +114,7 @@ static void put_len(QRdmaQp *qp, QRdmaMr *from, QRdmaMr *to, uint32_t len,
 {
     RdmaSge sge = qrdma_sge(from, 0, len);
 
-    qrdma_post_send(qp, &(RdmaSendWr) {
-        .wr_id = wr_id,
-        .opcode = RDMA_WR_RDMA_WRITE,
-        .send_flags = RDMA_SEND_SIGNALED,
-        .sg_list = &sge,
-        .num_sge = 1,
-        .wr.rdma = { to->iova, to->rkey },
-    });
+    qrdma_post(qp, qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, wr_id, &sge, to, 0));
 }
 
 static void put(End *from, End *to, uint64_t wr_id)
@@ -177,18 +169,13 @@ static void check_works(Two *t, uint8_t seed)
 
 static uint64_t frames_by_memory(Two *t)
 {
-    QDict *rsp = qtest_qmp(t->host->qts, "{'execute': 'qom-get', 'arguments': "
-                           "{'path': '/objects/r4', "
-                           "'property': 'shm-tx-frames'}}");
-    uint64_t n = qdict_get_int(rsp, "return");
-
-    qobject_unref(rsp);
-    return n;
+    return qrdma_qom_get(t->host->qts, "/objects/r4", "shm-tx-frames");
 }
 
-static void check_messages(bool shm)
+static void test_messages(const void *data)
 {
-    Two *t = two_start(shm);
+    bool shm = GPOINTER_TO_INT(data);
+    g_autoptr(Two) t = two_start(shm);
 
     for (int i = 1; i < 20; i++) {
         check_works(t, i);
@@ -199,17 +186,6 @@ static void check_messages(bool shm)
     if (shm) {
         g_assert_cmpuint(frames_by_memory(t), >, 0);
     }
-    two_stop(t);
-}
-
-static void test_messages_by_the_netdev(void)
-{
-    check_messages(false);
-}
-
-static void test_messages_by_memory(void)
-{
-    check_messages(true);
 }
 
 #define PAIRS 5
@@ -221,7 +197,7 @@ static void test_messages_by_memory(void)
 static void test_many_frames_wait_for_the_main_loop(void)
 {
     static const QRdmaPath path = { .mtu = RDMA_MTU_256 };
-    Two *t = two_start(false);
+    g_autoptr(Two) t = two_start(false);
     End a[PAIRS], b[PAIRS];
 
     for (int i = 0; i < PAIRS; i++) {
@@ -244,13 +220,12 @@ static void test_many_frames_wait_for_the_main_loop(void)
             g_assert_cmpint(wc.status, ==, RDMA_WC_SUCCESS);
         }
     }
-    two_stop(t);
 }
 
 /* Whoever has the lock when the iothread comes has to tell it afterwards. */
 static void test_counters_are_read_amid_traffic(void)
 {
-    Two *t = two_start(true);
+    g_autoptr(Two) t = two_start(true);
 
     for (int i = 1; i < 40; i++) {
         put_many(t);
@@ -260,18 +235,17 @@ static void test_counters_are_read_amid_traffic(void)
         expect_many(&t->a);
         expect_many(&t->b);
     }
-    two_stop(t);
 }
 
 /* A look takes the lock, and sees objects that work goes on in. */
 static void test_query_amid_traffic(void)
 {
-    Two *t = two_start(true);
+    g_autoptr(Two) t = two_start(true);
 
     for (int i = 1; i < 40; i++) {
         put_many(t);
         for (int n = 0; n < 5; n++) {
-            QDict *rsp = qtest_qmp(t->host->qts,
+            g_autoptr(QDict) rsp = qtest_qmp(t->host->qts,
                 "{'execute': 'query-rdma', 'arguments': {'device': 'd4', "
                 "'objects': ['pd', 'cq', 'qp', 'mr', 'gid'], "
                 "'detail': true}}");
@@ -284,12 +258,10 @@ static void test_query_amid_traffic(void)
             g_assert_cmpstr(qdict_get_str(qp, "state"), ==, "rts");
             g_assert_cmpint(qdict_get_int(qp, "sends") +
                             qdict_get_int(qp, "sends-waiting"), <=, AT_ONCE);
-            qobject_unref(rsp);
         }
         expect_many(&t->a);
         expect_many(&t->b);
     }
-    two_stop(t);
 }
 
 /* A thread of QEMU, and how often it was seen in which state */
@@ -321,7 +293,7 @@ static void *watch(void *opaque)
 /* The first iothread, of the device in slot 4 */
 static char *path_of_iothread(QTestState *qts)
 {
-    QDict *rsp = qtest_qmp(qts, "{'execute': 'query-iothreads'}");
+    g_autoptr(QDict) rsp = qtest_qmp(qts, "{'execute': 'query-iothreads'}");
     QDict *first = qobject_to(QDict,
                               qlist_peek(qdict_get_qlist(rsp, "return")));
     char *path;
@@ -329,7 +301,6 @@ static char *path_of_iothread(QTestState *qts)
     g_assert_cmpstr(qdict_get_str(first, "id"), ==, "io4");
     path = g_strdup_printf("/proc/%d/task/%" PRId64 "/stat", qtest_pid(qts),
                            qdict_get_int(first, "thread-id"));
-    qobject_unref(rsp);
     return path;
 }
 
@@ -345,7 +316,7 @@ static char *path_of_iothread(QTestState *qts)
 static void test_sleeps_while_the_main_loop_has_the_lock(void)
 {
     TestDisk disk;
-    Two *t = two_start_with(true, &disk);
+    g_autoptr(Two) t = two_start_with(true, &disk);
     QRdmaRing *ctrl = qrdma_ring(t->a.d, VIRTIO_RDMA_CTRL_VQ);
     Watched w = { .path = path_of_iothread(t->host->qts) };
     QRdmaMr *from = qrdma_reg_mr(t->b.pd, 0, LONG, 0);
@@ -375,7 +346,6 @@ static void test_sleeps_while_the_main_loop_has_the_lock(void)
     expect_later(&t->b, 2);
     g_free(w.path);
     test_disk_close(&disk);
-    two_stop(t);
 }
 
 /* A command whose response goes to @in, which the device may write anywhere */
@@ -405,7 +375,7 @@ static bool is_asleep(const End *e)
 static void test_engine_runs_while_the_iothread_is_put_off(void)
 {
     TestDisk disk;
-    Two *t = two_start_with(true, &disk);
+    g_autoptr(Two) t = two_start_with(true, &disk);
     QRdma *d = t->a.d;
     QRdmaRing *ctrl = qrdma_ring(d, VIRTIO_RDMA_CTRL_VQ);
     /* The response to QUERY_SRQ has max_wr first: it rings for the QP of b. */
@@ -473,12 +443,11 @@ static void test_engine_runs_while_the_iothread_is_put_off(void)
         qrdma_expect(t->b.cq, i, RDMA_WC_SUCCESS);
     }
     test_disk_close(&disk);
-    two_stop(t);
 }
 
 static void test_events(void)
 {
-    Two *t = two_start(false);
+    g_autoptr(Two) t = two_start(false);
     uint32_t cqn;
 
     for (int i = 1; i < 30; i++) {
@@ -489,12 +458,11 @@ static void test_events(void)
         qrdma_wait_until(t->a.d, qrdma_ring_irq(t->a.eq->ring));
         qrdma_refill_eq(t->a.eq, 1);
     }
-    two_stop(t);
 }
 
 static void test_error_of_the_peer_raises_an_event(void)
 {
-    Two *t = two_start(false);
+    g_autoptr(Two) t = two_start(false);
     RdmaSge sge = qrdma_sge(t->a.mr, 0, LEN);
 
     qrdma_post_send(t->a.qp, &(RdmaSendWr) {
@@ -507,12 +475,11 @@ static void test_error_of_the_peer_raises_an_event(void)
     /* The main loop tells of what the iothread has come to. */
     qtest_qmp_eventwait(t->host->qts, "RDMA_QP_ERROR");
     qrdma_expect_event(t->b.d, RDMA_EVENT_QP_ACCESS_ERR, t->b.qp->qpn);
-    two_stop(t);
 }
 
 static void test_reset_amid_traffic(void)
 {
-    Two *t = two_start(false);
+    g_autoptr(Two) t = two_start(false);
 
     for (int i = 1; i < 20; i++) {
         put_many(t);
@@ -521,12 +488,11 @@ static void test_reset_amid_traffic(void)
         two_connect(t);
         check_works(t, i);
     }
-    two_stop(t);
 }
 
 static void test_stop_amid_traffic(void)
 {
-    Two *t = two_start(true);
+    g_autoptr(Two) t = two_start(true);
     QTestState *qts = t->host->qts;
 
     for (int i = 1; i < 20; i++) {
@@ -537,12 +503,11 @@ static void test_stop_amid_traffic(void)
         expect_many_later(&t->b);
         check_works(t, i);
     }
-    two_stop(t);
 }
 
 static void test_unplug_amid_traffic(void)
 {
-    Two *t = two_start(true);
+    g_autoptr(Two) t = two_start(true);
 
     put_many(t);
     qpci_unplug_acpi_device_test(t->host->qts, "d5", 5);
@@ -550,25 +515,23 @@ static void test_unplug_amid_traffic(void)
                              "'arguments': {'id': 'r5'}}");
     qtest_qmp_assert_success(t->host->qts, "{'execute': 'object-del', "
                              "'arguments': {'id': 'io5'}}");
-    two_stop(t);
 }
 
 static void test_virtqueues_of_work_are_refused(void)
 {
-    Two *t = two_start(false);
+    g_autoptr(Two) t = two_start(false);
     RdmaSrqAttr srq = { .pdn = t->a.pd->pdn, .max_wr = 4, .max_sge = 1 };
     uint32_t id;
 
     assert_status(qrdma_try_create_cq(t->a.d, 4, &id), INVAL);
     assert_status(qrdma_try_create_srq(t->a.d, &srq, &id), INVAL);
     check_works(t, 1);
-    two_stop(t);
 }
 
 static void test_driver_without_direct_queues_is_refused(void)
 {
-    QRdmaHost *host = qrdma_host_start("-object iothread,id=io4 "
-                                       DEVICE(4, ""));
+    g_autoptr(QRdmaHost) host = qrdma_host_start("-object iothread,id=io4 "
+                                                 DEVICE(4, ""));
     QRdma *d = qrdma_open(host, QPCI_DEVFN(4, 0));
     QVirtioDevice *vdev = &d->pci->vdev;
 
@@ -579,8 +542,6 @@ static void test_driver_without_direct_queues_is_refused(void)
     vdev->bus->set_status(vdev, VIRTIO_CONFIG_S_FEATURES_OK |
                                 vdev->bus->get_status(vdev));
     g_assert_false(vdev->bus->get_status(vdev) & VIRTIO_CONFIG_S_FEATURES_OK);
-    qrdma_close(d);
-    qrdma_host_stop(host);
 }
 
 static void test_what_does_not_go_together_is_refused(void)
@@ -595,9 +556,9 @@ static void test_what_does_not_go_together_is_refused(void)
         { "'iothread': 'r0'", "iothread" },
         { "'iothread': 'nosuch'", "nosuch" },
     };
-    QRdmaHost *host = qrdma_host_start("-object iothread,id=io0 "
-                                       "-netdev hubport,id=n0,hubid=0 "
-                                       "-object rdma-roce,id=r0,netdev=n0");
+    g_autoptr(QRdmaHost) host = qrdma_host_start(
+        "-object iothread,id=io0 -netdev hubport,id=n0,hubid=0 "
+        "-object rdma-roce,id=r0,netdev=n0");
 
     for (int i = 0; i < ARRAY_SIZE(bad); i++) {
         g_autofree char *cmd = g_strdup_printf(
@@ -605,57 +566,34 @@ static void test_what_does_not_go_together_is_refused(void)
             "'driver': 'virtio-rdma-pci', 'rdmadev': 'r0', %s%s}}",
             strstr(bad[i].props, "'iothread'") ? "" : "'iothread': 'io0', ",
             bad[i].props);
-        QDict *rsp = qtest_qmp(host->qts, cmd, NULL);
-        const char *desc;
 
-        g_assert_true(qdict_haskey(rsp, "error"));
-        desc = qdict_get_str(qdict_get_qdict(rsp, "error"), "desc");
-        if (!strstr(desc, bad[i].in_message)) {
-            g_error("\"%s\" does not speak of %s", desc, bad[i].in_message);
-        }
-        qobject_unref(rsp);
-    }
-    qrdma_host_stop(host);
-}
-
-void add_iothread_tests(void)
-{
-    static const struct {
-        const char *name;
-        void (*run)(void);
-    } tests[] = {
-        { "messages-by-the-netdev", test_messages_by_the_netdev },
-        { "messages-by-memory", test_messages_by_memory },
-        { "many-frames-wait-for-the-main-loop",
-          test_many_frames_wait_for_the_main_loop },
-        { "counters-are-read-amid-traffic",
-          test_counters_are_read_amid_traffic },
-        { "query-amid-traffic", test_query_amid_traffic },
-        { "sleeps-while-the-main-loop-has-the-lock",
-          test_sleeps_while_the_main_loop_has_the_lock },
-        { "engine-runs-while-the-iothread-is-put-off",
-          test_engine_runs_while_the_iothread_is_put_off },
-        { "events", test_events },
-        { "error-of-the-peer-raises-an-event",
-          test_error_of_the_peer_raises_an_event },
-        { "reset-amid-traffic", test_reset_amid_traffic },
-        { "stop-amid-traffic", test_stop_amid_traffic },
-        { "unplug-amid-traffic", test_unplug_amid_traffic },
-        { "virtqueues-of-work-are-refused",
-          test_virtqueues_of_work_are_refused },
-        { "driver-without-direct-queues-is-refused",
-          test_driver_without_direct_queues_is_refused },
-        { "what-does-not-go-together-is-refused",
-          test_what_does_not_go_together_is_refused },
-    };
-
-    if (qrdma_ibdev()) {
-        return; /* rdma-verbs refuses it */
-    }
-    for (int i = 0; i < ARRAY_SIZE(tests); i++) {
-        g_autofree char *path = g_strdup_printf("virtio-rdma/iothread/%s",
-                                                tests[i].name);
-
-        qtest_add_func(path, tests[i].run);
+        qrdma_qmp_refused(host->qts, cmd, bad[i].in_message);
     }
 }
+
+const QRdmaTest iothread_tests[] = {
+    { "messages-by-the-netdev", .run_case = test_messages,
+      .data = GINT_TO_POINTER(false) },
+    { "messages-by-memory", .run_case = test_messages,
+      .data = GINT_TO_POINTER(true) },
+    { "many-frames-wait-for-the-main-loop",
+      test_many_frames_wait_for_the_main_loop },
+    { "counters-are-read-amid-traffic", test_counters_are_read_amid_traffic },
+    { "query-amid-traffic", test_query_amid_traffic },
+    { "sleeps-while-the-main-loop-has-the-lock",
+      test_sleeps_while_the_main_loop_has_the_lock },
+    { "engine-runs-while-the-iothread-is-put-off",
+      test_engine_runs_while_the_iothread_is_put_off },
+    { "events", test_events },
+    { "error-of-the-peer-raises-an-event",
+      test_error_of_the_peer_raises_an_event },
+    { "reset-amid-traffic", test_reset_amid_traffic },
+    { "stop-amid-traffic", test_stop_amid_traffic },
+    { "unplug-amid-traffic", test_unplug_amid_traffic },
+    { "virtqueues-of-work-are-refused", test_virtqueues_of_work_are_refused },
+    { "driver-without-direct-queues-is-refused",
+      test_driver_without_direct_queues_is_refused },
+    { "what-does-not-go-together-is-refused",
+      test_what_does_not_go_together_is_refused },
+    {}
+};

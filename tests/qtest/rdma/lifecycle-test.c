@@ -13,14 +13,7 @@
 
 static RdmaSendWr write_of(TestPair *t, RdmaSge *sge, uint64_t wr_id)
 {
-    return (RdmaSendWr) {
-        .wr_id = wr_id,
-        .opcode = RDMA_WR_RDMA_WRITE,
-        .send_flags = RDMA_SEND_SIGNALED,
-        .sg_list = sge,
-        .num_sge = 1,
-        .wr.rdma = { t->mr_b->iova, t->mr_b->rkey },
-    };
+    return qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, wr_id, sge, t->mr_b, 0);
 }
 
 /* Data moves from a to b. */
@@ -28,11 +21,9 @@ static void check_works(TestPair *t, uint8_t seed)
 {
     RdmaSge sge = qrdma_sge(t->mr_a, 0, 5000);
     RdmaSendWr wr = write_of(t, &sge, seed);
-    RdmaWc wc;
 
     qrdma_mr_fill(t->mr_a, 0, 5000, seed);
-    qrdma_post_send(t->a, &wr);
-    qrdma_expect_wc(t->cq_a, seed, RDMA_WC_RDMA_WRITE, &wc);
+    qrdma_post_expect_wc(t->a, wr, RDMA_WC_RDMA_WRITE);
     qrdma_mr_check(t->mr_b, 0, 5000, seed);
 }
 
@@ -42,14 +33,8 @@ static void keep_busy(TestPair *t)
     RdmaSge sge = qrdma_sge(t->mr_a, 0, 3000);
 
     for (int i = 0; i < 8; i++) {
-        qrdma_post_recv(t->a, &(RdmaRecvWr) { .sg_list = &sge,
-                                              .num_sge = 1 });
-        qrdma_post_send(t->a, &(RdmaSendWr) {
-            .opcode = RDMA_WR_SEND,
-            .send_flags = RDMA_SEND_SIGNALED,
-            .sg_list = &sge,
-            .num_sge = 1,
-        });
+        qrdma_recv(t->a, 0, &sge);
+        qrdma_post(t->a, qrdma_wr(RDMA_WR_SEND, 0, &sge));
     }
 }
 
@@ -138,11 +123,10 @@ static void test_err_flushes_in_order(void)
     assert_ok(qrdma_modify_qp_state(t.b, RDMA_QPS_RESET));
     qrdma_connect(qp, t.b, NULL);
     for (int i = 0; i < 8; i++) {
-        qrdma_post_recv(qp, &(RdmaRecvWr) { .wr_id = 100 + i });
+        qrdma_recv(qp, 100 + i, NULL);
         /* unsignalled ones are told of too */
         qrdma_post_send(qp, &(RdmaSendWr) {
-            .wr_id = i,
-            .opcode = RDMA_WR_SEND,
+            .wr_id = i, .opcode = RDMA_WR_SEND,
         });
     }
     qrdma_settle(t.dev);
@@ -151,7 +135,7 @@ static void test_err_flushes_in_order(void)
         qrdma_expect(t.cq_a, i, RDMA_WC_WR_FLUSH_ERR);
         qrdma_expect(recv_cq, 100 + i, RDMA_WC_WR_FLUSH_ERR);
     }
-    qrdma_post_recv(qp, &(RdmaRecvWr) { .wr_id = 200 });
+    qrdma_recv(qp, 200, NULL);
     qrdma_expect(recv_cq, 200, RDMA_WC_WR_FLUSH_ERR);
     qrdma_expect_none(t.cq_a);
 }
@@ -180,8 +164,9 @@ static void test_bus_master_off_with_traffic_in_flight(void)
  * Without DRIVER_OK the device looks at no virtqueue; when it is back, all
  * that was made available meanwhile is done, in order.
  */
-static void check_virtqueues_wait(bool bus_master)
+static void test_virtqueues_wait(const void *data)
 {
+    bool bus_master = GPOINTER_TO_INT(data);
     TestPair t = test_pair_on(test_device_with(QRDMA_F(
                                   VIRTIO_RDMA_F_CQ_DEEP)),
                               RDMA_QPT_RC, 64, NULL);
@@ -198,9 +183,7 @@ static void check_virtqueues_wait(bool bus_master)
     };
     uint16_t cmd = qpci_config_readw(pdev, PCI_COMMAND);
     uint16_t answered, head;
-    RdmaQpAttr attr;
     uint32_t len;
-    RdmaWc wc;
 
     qrdma_mr_fill(t.mr_a, 0, 5000, 7);
     if (bus_master) {
@@ -230,21 +213,10 @@ static void check_virtqueues_wait(bool bus_master)
     g_assert_cmpuint(len, ==, 5);
     g_assert_cmpuint(qtest_readb(t.dev->host->qts, t.dev->ctrl_rsp), ==,
                      VIRTIO_RDMA_S_OK);
-    qrdma_expect_wc(t.cq_a, 1, RDMA_WC_RDMA_WRITE, &wc);
+    qrdma_expect_wc(t.cq_a, 1, RDMA_WC_RDMA_WRITE, NULL);
     qrdma_mr_check(t.mr_b, 0, 5000, 7);
-    assert_ok(qrdma_query_qp(t.b, &attr));
-    g_assert_cmpint(attr.qp_state, ==, RDMA_QPS_RTS);
+    g_assert_cmpint(qrdma_qp_state(t.b), ==, RDMA_QPS_RTS);
     check_works(&t, 8);
-}
-
-static void test_virtqueues_wait_for_driver_ok(void)
-{
-    check_virtqueues_wait(false);
-}
-
-static void test_bus_mastering_off_takes_driver_ok_away(void)
-{
-    check_virtqueues_wait(true);
 }
 
 static void test_stop_and_cont(void)
@@ -254,7 +226,6 @@ static void test_stop_and_cont(void)
     RdmaSge sge = qrdma_sge(t.mr_a, 0, 5000);
     RdmaSendWr wr = write_of(&t, &sge, 1);
     uint8_t wqe[QRDMA_WQE_ROOM];
-    RdmaWc wc;
 
     keep_busy(&t);
     qtest_qmp_assert_success(qts, "{'execute': 'stop'}");
@@ -264,15 +235,15 @@ static void test_stop_and_cont(void)
     for (int i = 0; i < 8; i++) {
         RdmaSge to = qrdma_sge(t.mr_b, 0, 3000);
 
-        qrdma_post_recv(t.b, &(RdmaRecvWr) { .sg_list = &to, .num_sge = 1 });
+        qrdma_recv(t.b, 0, &to);
     }
     qrdma_clock_step(t.dev, 100 * QRDMA_MS);
     for (int i = 0; i < 8; i++) {
-        qrdma_expect_wc(t.cq_a, 0, RDMA_WC_SEND, &wc);
+        qrdma_expect_wc(t.cq_a, 0, RDMA_WC_SEND, NULL);
     }
     qrdma_post_raw(t.a, &t.a->sq, wqe, qrdma_encode_send(t.a, &wr, wqe), 0,
                    true);
-    qrdma_expect_wc(t.cq_a, 1, RDMA_WC_RDMA_WRITE, &wc);
+    qrdma_expect_wc(t.cq_a, 1, RDMA_WC_RDMA_WRITE, NULL);
 }
 
 static void test_link_state_reaches_the_port(void)
@@ -345,7 +316,6 @@ static void test_hotplug_of_backend_objects(void)
 {
     QRdmaHost *host = test_device()->host;
     QTestState *qts = host->qts;
-    QDict *rsp;
 
     qtest_qmp_assert_success(qts, "{'execute': 'netdev_add', 'arguments': "
                              "{'type': 'hubport', 'id': 'hp', 'hubid': 5}}");
@@ -363,10 +333,8 @@ static void test_hotplug_of_backend_objects(void)
         t = plugged_pair(d);
         check_works(&t, i + 1);
         /* not while it is in use */
-        rsp = qtest_qmp(qts, "{'execute': 'object-del', "
-                        "'arguments': {'id': 'r0'}}");
-        g_assert_true(qdict_haskey(rsp, "error"));
-        qobject_unref(rsp);
+        qrdma_qmp_refused(qts, "{'execute': 'object-del', "
+                          "'arguments': {'id': 'r0'}}", "");
         qpci_unplug_acpi_device_test(qts, "plugged", PLUG_SLOT);
         qrdma_close(d);
         qtest_qmp_assert_success(qts, "{'execute': 'object-del', "
@@ -429,7 +397,7 @@ static void test_netdev_goes_away_and_comes_back(void)
 
 static void test_system_reset(void)
 {
-    QRdmaHost *host = qrdma_host_start(
+    g_autoptr(QRdmaHost) host = qrdma_host_start(
         "-netdev hubport,id=n0,hubid=0 "
         "-device virtio-rdma-pci,netdev=n0,addr=5,max-qp=8,max-cq=4");
     QRdma *d = qrdma_open(host, QPCI_DEVFN(PLUG_SLOT, 0));
@@ -441,8 +409,6 @@ static void test_system_reset(void)
     d = qrdma_open(host, QPCI_DEVFN(PLUG_SLOT, 0));
     t = plugged_pair(d);
     check_works(&t, 1);
-    qrdma_close(d);
-    qrdma_host_stop(host);
 }
 
 static unsigned open_files(QRdmaHost *host)
@@ -463,10 +429,7 @@ static unsigned open_files(QRdmaHost *host)
 /* The host notifiers of queues are files: nothing depends on them. */
 static void test_out_of_file_descriptors(void)
 {
-    QRdmaHost *host = qrdma_host_start(
-        "-netdev hubport,id=n0,hubid=0 "
-        "-device virtio-rdma-pci,netdev=n0,addr=5,max-qp=8,max-cq=4");
-    QRdma *d = qrdma_open(host, QPCI_DEVFN(PLUG_SLOT, 0));
+    QRdma *d = test_own_device("max-qp=8,max-cq=4");
     struct rlimit limit, none;
     unsigned before, full;
     QRdmaSrq *srq;
@@ -475,16 +438,16 @@ static void test_out_of_file_descriptors(void)
 
     qrdma_start(d, QRDMA_FEATURES | QRDMA_F(VIRTIO_RDMA_F_SRQ), 0);
     t = test_pair_on(d, RDMA_QPT_RC, 64, NULL);
-    before = open_files(host);
+    before = open_files(d->host);
     qp = qrdma_create_qp(t.pd, t.cq_a, t.cq_a, RDMA_QPT_RC);
     srq = qrdma_create_srq(t.pd, 8, 1);
-    g_assert_cmpuint(open_files(host), ==, before + 3);
+    g_assert_cmpuint(open_files(d->host), ==, before + 3);
 
-    g_assert_cmpint(prlimit(qtest_pid(host->qts), RLIMIT_NOFILE, NULL,
+    g_assert_cmpint(prlimit(qtest_pid(d->host->qts), RLIMIT_NOFILE, NULL,
                             &limit), ==, 0);
     none = limit;
     none.rlim_cur = before + 3;
-    g_assert_cmpint(prlimit(qtest_pid(host->qts), RLIMIT_NOFILE, &none,
+    g_assert_cmpint(prlimit(qtest_pid(d->host->qts), RLIMIT_NOFILE, &none,
                             NULL), ==, 0);
     assert_ok(qrdma_destroy_qp(t.a));
     for (int i = 0; i < 3; i++) {
@@ -495,52 +458,44 @@ static void test_out_of_file_descriptors(void)
     check_works(&t, 1);
 
     /* those that have one give it back */
-    full = open_files(host);
+    full = open_files(d->host);
     assert_ok(qrdma_destroy_qp(qp));
     assert_ok(qrdma_destroy_srq(srq));
-    g_assert_cmpuint(open_files(host), ==, full - 3);
+    g_assert_cmpuint(open_files(d->host), ==, full - 3);
     check_works(&t, 2);
 
     /* and with a new driver comes a new attempt */
-    g_assert_cmpint(prlimit(qtest_pid(host->qts), RLIMIT_NOFILE, &limit,
+    g_assert_cmpint(prlimit(qtest_pid(d->host->qts), RLIMIT_NOFILE, &limit,
                             NULL), ==, 0);
     t = plugged_pair(d);
-    g_assert_cmpuint(open_files(host), ==, before);
+    g_assert_cmpuint(open_files(d->host), ==, before);
     check_works(&t, 3);
-    qrdma_close(d);
-    qrdma_host_stop(host);
+    qrdma_host_stop(d->host);
 }
 
-void add_lifecycle_tests(void)
-{
-    qtest_add_func("virtio-rdma/life/out-of-file-descriptors",
-                   test_out_of_file_descriptors);
-    qtest_add_func("virtio-rdma/life/reset-with-traffic-in-flight",
-                   test_reset_with_traffic_in_flight);
-    qtest_add_func("virtio-rdma/life/reset-destroys-everything",
-                   test_reset_destroys_everything);
-    qtest_add_func("virtio-rdma/life/destroy-qp-with-work-outstanding",
-                   test_destroy_qp_with_work_outstanding);
-    qtest_add_func("virtio-rdma/life/reset-qp-returns-all-buffers",
-                   test_reset_qp_returns_all_buffers_without_completions);
-    qtest_add_func("virtio-rdma/life/err-flushes-in-order",
-                   test_err_flushes_in_order);
-    qtest_add_func("virtio-rdma/life/virtqueues-wait-for-driver-ok",
-                   test_virtqueues_wait_for_driver_ok);
-    qtest_add_func("virtio-rdma/life/bus-mastering-off-takes-driver-ok-away",
-                   test_bus_mastering_off_takes_driver_ok_away);
-    qtest_add_func("virtio-rdma/life/bus-master-off-with-traffic-in-flight",
-                   test_bus_master_off_with_traffic_in_flight);
-    qtest_add_func("virtio-rdma/life/stop-and-cont", test_stop_and_cont);
-    qtest_add_func("virtio-rdma/life/link-state-reaches-the-port",
-                   test_link_state_reaches_the_port);
-    qtest_add_func("virtio-rdma/life/hotplug-and-unplug-while-traffic-runs",
-                   test_hotplug_and_unplug_while_traffic_runs);
-    qtest_add_func("virtio-rdma/life/hotplug-of-backend-objects",
-                   test_hotplug_of_backend_objects);
-    qtest_add_func("virtio-rdma/life/netdev-goes-away-under-the-device",
-                   test_netdev_goes_away_under_the_device);
-    qtest_add_func("virtio-rdma/life/netdev-goes-away-and-comes-back",
-                   test_netdev_goes_away_and_comes_back);
-    qtest_add_func("virtio-rdma/life/system-reset", test_system_reset);
-}
+const QRdmaTest lifecycle_tests[] = {
+    { "out-of-file-descriptors", test_out_of_file_descriptors },
+    { "reset-with-traffic-in-flight", test_reset_with_traffic_in_flight },
+    { "reset-destroys-everything", test_reset_destroys_everything },
+    { "destroy-qp-with-work-outstanding",
+      test_destroy_qp_with_work_outstanding },
+    { "reset-qp-returns-all-buffers",
+      test_reset_qp_returns_all_buffers_without_completions },
+    { "err-flushes-in-order", test_err_flushes_in_order },
+    { "virtqueues-wait-for-driver-ok", .run_case = test_virtqueues_wait,
+      .data = GINT_TO_POINTER(false) },
+    { "bus-mastering-off-takes-driver-ok-away",
+      .run_case = test_virtqueues_wait, .data = GINT_TO_POINTER(true) },
+    { "bus-master-off-with-traffic-in-flight",
+      test_bus_master_off_with_traffic_in_flight },
+    { "stop-and-cont", test_stop_and_cont },
+    { "link-state-reaches-the-port", test_link_state_reaches_the_port },
+    { "hotplug-and-unplug-while-traffic-runs",
+      test_hotplug_and_unplug_while_traffic_runs },
+    { "hotplug-of-backend-objects", test_hotplug_of_backend_objects },
+    { "netdev-goes-away-under-the-device",
+      test_netdev_goes_away_under_the_device },
+    { "netdev-goes-away-and-comes-back", test_netdev_goes_away_and_comes_back },
+    { "system-reset", test_system_reset },
+    {}
+};

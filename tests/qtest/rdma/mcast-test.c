@@ -198,13 +198,12 @@ static void post_recv(QRdmaQp *qp, QRdmaMr *mr, uint64_t wr_id)
 {
     RdmaSge sge = qrdma_sge(mr, 128 * wr_id, 128);
 
-    qrdma_post_recv(qp, &(RdmaRecvWr) {
-        .wr_id = wr_id, .num_sge = 1, .sg_list = &sge,
-    });
+    qrdma_recv(qp, wr_id, &sge);
 }
 
-static void loopback(const uint8_t *gid)
+static void test_loopback(const void *data)
 {
+    const uint8_t *gid = data;
     QRdma *d = start();
     QRdmaPd *pd = qrdma_alloc_pd(d);
     QRdmaCq *scq = qrdma_create_cq(d, 8);
@@ -249,29 +248,15 @@ static void loopback(const uint8_t *gid)
     qrdma_expect_none(rcq[0]);
 }
 
-static void test_loopback_ipv6(void)
-{
-    loopback(group6);
-}
-
-static void test_loopback_ipv4(void)
-{
-    loopback(group4);
-}
-
-void add_mcast_tests(void)
-{
-    qtest_add_func("virtio-rdma/mcast/commands-need-the-feature",
-                   test_commands_need_the_feature);
-    qtest_add_func("virtio-rdma/mcast/block-loopback-is-for-ud",
-                   test_block_loopback_is_for_ud);
-    qtest_add_func("virtio-rdma/mcast/only-multicast-addresses",
-                   test_only_multicast_addresses);
-    qtest_add_func("virtio-rdma/mcast/only-ud-qps", test_only_ud_qps);
-    qtest_add_func("virtio-rdma/mcast/attach-and-detach-once",
-                   test_attach_and_detach_once);
-    qtest_add_func("virtio-rdma/mcast/groups-and-their-qps-are-limited",
-                   test_groups_and_their_qps_are_limited);
-    qtest_add_func("virtio-rdma/mcast/loopback-ipv6", test_loopback_ipv6);
-    qtest_add_func("virtio-rdma/mcast/loopback-ipv4", test_loopback_ipv4);
-}
+const QRdmaTest mcast_tests[] = {
+    { "commands-need-the-feature", test_commands_need_the_feature },
+    { "block-loopback-is-for-ud", test_block_loopback_is_for_ud },
+    { "only-multicast-addresses", test_only_multicast_addresses },
+    { "only-ud-qps", test_only_ud_qps },
+    { "attach-and-detach-once", test_attach_and_detach_once },
+    { "groups-and-their-qps-are-limited",
+      test_groups_and_their_qps_are_limited },
+    { "loopback-ipv6", .run_case = test_loopback, .data = group6 },
+    { "loopback-ipv4", .run_case = test_loopback, .data = group4 },
+    {}
+};

@@ -133,17 +133,13 @@ static void fill_qp(QRdmaPd *pd, QRdmaCq *cq, RdmaSge *list)
 static void fill_cq(QRdmaPd *pd, QRdmaCq *cq)
 {
     QRdmaQp *qp = qrdma_create_qp(pd, cq, cq, RDMA_QPT_RC);
-    RdmaSendWr wr = {
-        .opcode = RDMA_WR_RDMA_WRITE, .send_flags = RDMA_SEND_SIGNALED,
-    };
 
     cq->no_refill = true;
     qrdma_connect(qp, qp, NULL);
     for (int i = 0; i < MAX_CQE + SQ_DEPTH; i++) {
-        qrdma_post_send(qp, &wr);
+        qrdma_post(qp, qrdma_wr(RDMA_WR_RDMA_WRITE, 0, NULL));
         if (i % 16 == 15) {
-            qrdma_wait_until(qp->dev, (qrdma_reap(&qp->sq),
-                                       qp->sq.retired == qp->sq.posted));
+            qrdma_reap_all(qp->dev, &qp->sq);
         }
     }
 }
@@ -214,15 +210,14 @@ static uint8_t try_reg_page(QRdmaPd *pd)
     struct virtio_rdma_mr_rsp rsp;
 
     qrdma_write(d, list, &page, sizeof(page));
-    return qrdma_cmd(d, VIRTIO_RDMA_CMD_REG_USER_MR, &req, sizeof(req),
-                     &rsp, sizeof(rsp));
+    return qrdma_reg_user_mr(d, &req, &rsp);
 }
 
 static void test_guest_fills_all_tables(void)
 {
     uint64_t bound = bound_of_qps() + bound_of_cqs() + bound_of_srqs() +
                      bound_of_memory() + bound_of_groups();
-    QRdmaHost *host = qrdma_host_start(
+    g_autoptr(QRdmaHost) host = qrdma_host_start(
         "-object memory-backend-memfd,id=m0,size=64M "
         "-machine memory-backend=m0 -netdev hubport,id=n0,hubid=0 "
         "-device virtio-rdma-pci,netdev=n0,addr=%d,max-qp=%d,max-cq=%d,"
@@ -249,17 +244,12 @@ static void test_guest_fills_all_tables(void)
     g_assert_cmpuint(grown, <, bound + MIB);
     /* The computation is not far from what is really needed */
     g_assert_cmpuint(grown, >, bound / 4);
-    qrdma_close(d);
-    qrdma_host_stop(host);
 }
 
 /* Lists count together, and count no more when their region is gone. */
 static void test_page_lists_of_all_regions(void)
 {
-    QRdmaHost *host = qrdma_host_start(
-        "-netdev hubport,id=n0,hubid=0 -device virtio-rdma-pci,netdev=n0,"
-        "addr=%d,max-qp=8,max-cq=4,max-mr-pages=300", SLOT);
-    QRdma *d = qrdma_open(host, QPCI_DEVFN(SLOT, 0));
+    QRdma *d = test_own_device("max-qp=8,max-cq=4,max-mr-pages=300");
     QRdmaPd *pd;
     QRdmaMr *mr;
 
@@ -270,8 +260,7 @@ static void test_page_lists_of_all_regions(void)
     assert_status(try_reg_page(pd), NOMEM);
     assert_ok(qrdma_dereg_mr(mr));
     assert_ok(try_reg_page(pd));
-    qrdma_close(d);
-    qrdma_host_stop(host);
+    qrdma_host_stop(d->host);
 }
 
 /* Regions that come and go */
@@ -312,7 +301,7 @@ static uint64_t tree_new(QRdma *d)
 static void test_regions_that_come_and_go(void)
 {
     const uint64_t bound = GONE_PAGES * 8;
-    QRdmaHost *host = qrdma_host_start(
+    g_autoptr(QRdmaHost) host = qrdma_host_start(
         "-object memory-backend-memfd,id=m0,size=64M "
         "-machine memory-backend=m0 -netdev hubport,id=n0,hubid=0 "
         "-device virtio-rdma-pci,netdev=n0,addr=%d,max-mr=%d,max-mw=0,"
@@ -337,8 +326,7 @@ static void test_regions_that_come_and_go(void)
         .npages = cpu_to_le32(GONE_PAGES),
         .levels = cpu_to_le32(2),
     };
-    assert_ok(qrdma_cmd(d, VIRTIO_RDMA_CMD_REG_USER_MR, &req, sizeof(req),
-                        &made, sizeof(made)));
+    assert_ok(qrdma_reg_user_mr(d, &req, &made));
     assert_ok(qrdma_cmd(d, VIRTIO_RDMA_CMD_DEREG_MR, &made.mrn,
                         sizeof(made.mrn), NULL, 0));
     first = le32_to_cpu(made.mrn);
@@ -368,8 +356,6 @@ static void test_regions_that_come_and_go(void)
                    (most - before) / KIB);
     /* 16 MiB wait to be freed, and what goes beyond that is one of them. */
     g_assert_cmpuint(most, <, before + 16 * MIB + 3 * bound);
-    qrdma_close(d);
-    qrdma_host_stop(host);
 }
 
 /* The sanitizer's allocator keeps freed memory, and adds to each piece. */

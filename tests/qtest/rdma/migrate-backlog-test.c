@@ -27,11 +27,7 @@ static Trip *trip_of_rings(void)
 static void post_writes(QRdmaQp *qp, uint64_t first, unsigned n)
 {
     for (unsigned i = 0; i < n; i++) {
-        qrdma_post_send(qp, &(RdmaSendWr) {
-            .wr_id = first + i,
-            .opcode = RDMA_WR_RDMA_WRITE,
-            .send_flags = RDMA_SEND_SIGNALED,
-        });
+        qrdma_post(qp, qrdma_wr(RDMA_WR_RDMA_WRITE, first + i, NULL));
     }
 }
 
@@ -50,21 +46,18 @@ static QRdmaQp *make_backlog(Trip *t, uint32_t failed[2])
     pd = t->p.a.pd;
     cq = qrdma_create_cq(d, 1000);
     cq->no_refill = true;
-    qp = qrdma_create_qp(pd, cq, cq, RDMA_QPT_RC);
-    qrdma_connect(qp, qp, NULL);
+    qp = qrdma_create_loop(pd, cq, cq);
     assert_ok(qrdma_resize_cq(cq, DEPTH, 0));
     assert_ok(qrdma_req_notify_cq(cq, VIRTIO_RDMA_NOTIFY_SOLICITED));
     post_writes(qp, WR_ID, QRDMA_RING_SIZE + BACKLOG);
-    qrdma_wait_until(d, (qrdma_reap(&qp->sq),
-                         qp->sq.retired == qp->sq.posted));
+    qrdma_reap_all(d, &qp->sq);
     for (int i = 0; i < QRDMA_RING_SIZE; i++) {
         qrdma_expect(cq, WR_ID + i, RDMA_WC_SUCCESS);
     }
     qrdma_expect_none(cq);
 
     for (int i = 0; i < 2; i++) {
-        bad = qrdma_create_qp(pd, t->p.a.scq, t->p.a.scq, RDMA_QPT_RC);
-        qrdma_connect(bad, bad, NULL);
+        bad = qrdma_create_loop(pd, t->p.a.scq, t->p.a.scq);
         qrdma_ring_reset(bad->rq.ring);
         failed[i] = bad->qpn;
     }
@@ -73,14 +66,13 @@ static QRdmaQp *make_backlog(Trip *t, uint32_t failed[2])
 
 static void test_backlog(void)
 {
-    Trip *t = trip_of_rings();
+    g_autoptr(Trip) t = trip_of_rings();
     uint32_t failed[2];
     QRdmaQp *qp = make_backlog(t, failed);
     QRdmaCq *cq = qp->send_cq;
     QRdma *d = qp->dev;
     uint64_t before[VIRTIO_RDMA_NUM_COUNTERS];
     uint64_t after[VIRTIO_RDMA_NUM_COUNTERS];
-    RdmaQpAttr attr;
 
     assert_ok(qrdma_query_counters(d, 1, before));
     g_assert_cmpuint(before[VIRTIO_RDMA_LOOPBACK_PACKETS], !=, 0);
@@ -106,8 +98,7 @@ static void test_backlog(void)
     /* and so did the depth */
     post_writes(qp, WR_ID + QRDMA_RING_SIZE + BACKLOG, DEPTH - BACKLOG + 10);
     qrdma_expect_no_event(d);
-    assert_ok(qrdma_query_qp(qp, &attr));
-    g_assert_cmpint(attr.qp_state, ==, RDMA_QPS_RTS);
+    g_assert_cmpint(qrdma_qp_state(qp), ==, RDMA_QPS_RTS);
     trip_move_by_file(t, 0);
     cq->no_refill = false;
     qrdma_refill_cq(cq, QRDMA_RING_SIZE);
@@ -116,17 +107,15 @@ static void test_backlog(void)
     }
     cq->no_refill = true;
     post_writes(qp, WR_ID, QRDMA_RING_SIZE);
-    qrdma_wait_until(d, (qrdma_reap(&qp->sq),
-                         qp->sq.retired == qp->sq.posted));
+    qrdma_reap_all(d, &qp->sq);
     post_writes(qp, WR_ID, DEPTH + 1);
     qrdma_expect_event(d, RDMA_EVENT_CQ_ERR, cq->cqn);
     qrdma_expect_event(d, RDMA_EVENT_QP_FATAL, qp->qpn);
-    trip_free(t);
 }
 
 static void test_spoilt(void)
 {
-    Trip *t = trip_of_rings();
+    g_autoptr(Trip) t = trip_of_rings();
     uint32_t bad[2];
     QRdmaQp *qp = make_backlog(t, bad);
     const uint32_t cqn = qp->send_cq->cqn;
@@ -153,13 +142,12 @@ static void test_spoilt(void)
     };
 
     trip_refuse_spoilt(t, 0, cases, ARRAY_SIZE(cases));
-    trip_free(t);
 }
 
 /* Returning what the source had popped must not lead out of the ring. */
 static void test_spoilt_rings(void)
 {
-    Trip *t = trip_of_rings();
+    g_autoptr(Trip) t = trip_of_rings();
     /* stale, count; index and ndescs of the first one; npages and so on */
     const uint32_t first[] = { 0, 13, 0 << 16 | 1, 0 };
     const TripSpoilt cases[] = {
@@ -181,7 +169,6 @@ static void test_spoilt_rings(void)
     }
     qrdma_settle(t->p.a.dev);
     trip_refuse_spoilt(t, 0, cases, ARRAY_SIZE(cases));
-    trip_free(t);
 }
 
 /*
@@ -191,11 +178,10 @@ static void test_spoilt_rings(void)
  */
 static void test_qps_that_fail_after_arrival(void)
 {
-    Trip *t = trip_of_rings();
+    g_autoptr(Trip) t = trip_of_rings();
     QRdmaQp *qp[3];
     QRdmaPd *pd;
     QRdmaCq *cq;
-    RdmaQpAttr attr;
     TripSpoilt cases[3];
 
     t->p = net_pair_new_with(&t->net, RDMA_QPT_RC,
@@ -206,8 +192,8 @@ static void test_qps_that_fail_after_arrival(void)
     for (int i = 0; i < 3; i++) {
         qp[i] = qrdma_create_qp(pd, cq, cq, RDMA_QPT_RC);
         assert_ok(qrdma_modify_init(qp[i], 0));
-        qrdma_post_recv(qp[i], &(RdmaRecvWr) { .wr_id = 2 * i });
-        qrdma_post_recv(qp[i], &(RdmaRecvWr) { .wr_id = 2 * i + 1 });
+        qrdma_recv(qp[i], 2 * i, NULL);
+        qrdma_recv(qp[i], 2 * i + 1, NULL);
     }
     qrdma_settle(pd->dev);
 
@@ -219,19 +205,16 @@ static void test_qps_that_fail_after_arrival(void)
     trip_move_spoilt(t, 0, cases, ARRAY_SIZE(cases));
     qrdma_settle(pd->dev);
     for (int i = 0; i < 3; i++) {
-        assert_ok(qrdma_query_qp(qp[i], &attr));
-        g_assert_cmpint(attr.qp_state, ==, RDMA_QPS_INIT);
+        g_assert_cmpint(qrdma_qp_state(qp[i]), ==, RDMA_QPS_INIT);
     }
     assert_ok(qrdma_modify_qp_state(qp[0], RDMA_QPS_ERR));
     qrdma_settle(pd->dev);
     qrdma_expect(cq, 0, RDMA_WC_WR_FLUSH_ERR);
     for (int i = 0; i < 3; i++) {
-        assert_ok(qrdma_query_qp(qp[i], &attr));
-        g_assert_cmpint(attr.qp_state, ==, RDMA_QPS_ERR);
+        g_assert_cmpint(qrdma_qp_state(qp[i]), ==, RDMA_QPS_ERR);
         qrdma_reap(&qp[i]->rq);
         g_assert_cmpuint(qp[i]->rq.retired, ==, 2);
     }
-    trip_free(t);
 }
 
 /* What was in flight at the source goes back to the ring at the destination. */
@@ -243,11 +226,10 @@ static void test_rings_of_all_kinds(void)
         QRDMA_F(VIRTIO_F_RING_PACKED) | QRDMA_F(VIRTIO_F_IN_ORDER),
     };
     const QRdmaPath path = { .timeout = MIGRATE_TIMEOUT_CODE };
-    RdmaSendWr wr = net_wr(RDMA_WR_SEND, 1, NULL);
     uint8_t wqe[QRDMA_WQE_ROOM];
 
     for (int i = 0; i < ARRAY_SIZE(features); i++) {
-        Trip *t = trip_of_rings();
+        g_autoptr(Trip) t = trip_of_rings();
         QRdmaQp *a, *b;
         RdmaWc wc;
 
@@ -264,24 +246,20 @@ static void test_rings_of_all_kinds(void)
             qrdma_settle(b->dev);
             trip_move(t, 1, NULL);
             for (int j = 0; j < 20; j++) {
-                qrdma_post_send(a, &wr);
+                qrdma_post(a, qrdma_wr(RDMA_WR_SEND, 1, NULL));
                 trip_wait_wc(t, t->p.b.rcq, j, &wc);
                 trip_wait_wc(t, t->p.a.scq, 1, &wc);
             }
-            qrdma_wait_until(b->dev, (qrdma_reap(&b->rq),
-                                      b->rq.retired == b->rq.posted));
+            qrdma_reap_all(b->dev, &b->rq);
         }
-        trip_free(t);
     }
 }
 
-void add_migrate_backlog_tests(void)
-{
-    qtest_add_func("virtio-rdma-migration/rings-of-all-kinds",
-                   test_rings_of_all_kinds);
-    qtest_add_func("virtio-rdma-migration/fail-after-arrival",
-                   test_qps_that_fail_after_arrival);
-    qtest_add_func("virtio-rdma-migration/backlog", test_backlog);
-    qtest_add_func("virtio-rdma-migration/spoilt", test_spoilt);
-    qtest_add_func("virtio-rdma-migration/spoilt-rings", test_spoilt_rings);
-}
+const QRdmaTest migrate_backlog_tests[] = {
+    { "rings-of-all-kinds", test_rings_of_all_kinds },
+    { "fail-after-arrival", test_qps_that_fail_after_arrival },
+    { "backlog", test_backlog },
+    { "spoilt", test_spoilt },
+    { "spoilt-rings", test_spoilt_rings },
+    {}
+};

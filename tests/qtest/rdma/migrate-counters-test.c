@@ -24,10 +24,9 @@ static Trip *trip_with(uint64_t features)
 static void write_once(Trip *t)
 {
     RdmaSge sge = net_sge(&t->p.a, 0, LEN);
-    RdmaSendWr wr = net_rdma_wr(RDMA_WR_RDMA_WRITE, 1, &sge, &t->p.b, 0);
+    RdmaSendWr wr = qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, 1, &sge, t->p.b.mr, 0);
 
-    qrdma_post_send(t->p.a.qp, &wr);
-    qrdma_expect(t->p.a.scq, 1, RDMA_WC_SUCCESS);
+    qrdma_post_expect(t->p.a.qp, wr, RDMA_WC_SUCCESS);
 }
 
 static void get(Trip *t, uint64_t *values)
@@ -39,7 +38,7 @@ static void get(Trip *t, uint64_t *values)
 /* They go on. On the way, or from there, a frame may be sent again. */
 static void test_qp_counters(void)
 {
-    Trip *t = trip_with(FEATURES);
+    g_autoptr(Trip) t = trip_with(FEATURES);
     uint64_t before[VIRTIO_RDMA_NUM_COUNTERS];
     uint64_t after[VIRTIO_RDMA_NUM_COUNTERS];
 
@@ -63,12 +62,11 @@ static void test_qp_counters(void)
         g_assert_cmpuint(after[VIRTIO_RDMA_TX_PACKETS], <,
                          before[VIRTIO_RDMA_TX_PACKETS] + WRITES);
     }
-    trip_free(t);
 }
 
 static void test_spoilt(void)
 {
-    Trip *t = trip_with(FEATURES);
+    g_autoptr(Trip) t = trip_with(FEATURES);
     uint32_t qpn = t->p.a.qp->qpn;
     /* One record: a packet of @qpn, in the high half of the first counter */
     const TripSpoilt cases[] = {
@@ -81,13 +79,12 @@ static void test_spoilt(void)
 
     write_once(t);
     trip_refuse_spoilt(t, 0, cases, ARRAY_SIZE(cases));
-    trip_free(t);
 }
 
 /* A driver that did not ask for it can go where there is no such thing. */
 static void test_without_the_feature(void)
 {
-    Trip *t = trip_with(QRDMA_F(VIRTIO_RDMA_F_COUNTERS));
+    g_autoptr(Trip) t = trip_with(QRDMA_F(VIRTIO_RDMA_F_COUNTERS));
     g_autofree char *path = g_strdup_printf("%s/migrate", t->net.dir);
     g_autofree char *uri = g_strdup_printf("unix:%s", path);
     QTestState *to;
@@ -100,13 +97,11 @@ static void test_without_the_feature(void)
     trip_take_over(t, 0, to);
     g_unlink(path);
     write_once(t);
-    trip_free(t);
 }
 
-void add_migrate_counters_tests(void)
-{
-    qtest_add_func("virtio-rdma-migration/qp-counters", test_qp_counters);
-    qtest_add_func("virtio-rdma-migration/qp-counters-spoilt", test_spoilt);
-    qtest_add_func("virtio-rdma-migration/qp-counters-without-the-feature",
-                   test_without_the_feature);
-}
+const QRdmaTest migrate_counters_tests[] = {
+    { "qp-counters", test_qp_counters },
+    { "qp-counters-spoilt", test_spoilt },
+    { "qp-counters-without-the-feature", test_without_the_feature },
+    {}
+};

@@ -14,20 +14,15 @@ static QRdmaQp *loop_new(Trip *t, QRdmaEq *eq)
 {
     QRdmaPd *pd = t->p.a.pd;
     QRdmaCq *cq = qrdma_create_direct_cq(pd->dev, DEPTH, eq);
-    QRdmaQp *qp = qrdma_create_qp(pd, cq, cq, RDMA_QPT_RC);
+    QRdmaQp *qp = qrdma_create_loop(pd, cq, cq);
 
-    qrdma_connect(qp, qp, NULL);
     return qp;
 }
 
 static void write_n(QRdmaQp *qp, uint64_t first, unsigned n)
 {
     for (unsigned i = 0; i < n; i++) {
-        qrdma_post_send(qp, &(RdmaSendWr) {
-            .wr_id = first + i,
-            .opcode = RDMA_WR_RDMA_WRITE,
-            .send_flags = RDMA_SEND_SIGNALED,
-        });
+        qrdma_post(qp, qrdma_wr(RDMA_WR_RDMA_WRITE, first + i, NULL));
     }
     qrdma_settle(qp->dev);
     qrdma_reap(&qp->sq);
@@ -52,7 +47,7 @@ static void expect_no_event(QRdmaEq *eq)
 /* One CQ has an event that waits, one had its own, one is armed. */
 static void test_event_queues(void)
 {
-    Trip *t = trip_new(NULL);
+    g_autoptr(Trip) t = trip_new(NULL);
     QRdmaQp *waits, *had, *armed;
     QRdmaEq *eq;
 
@@ -84,13 +79,12 @@ static void test_event_queues(void)
         qrdma_expect(had->send_cq, i, RDMA_WC_SUCCESS);
     }
     assert_status(qrdma_destroy_eq(eq), BUSY);
-    trip_free(t);
 }
 
 /* A driver that reads there that the source looks would never ring. */
 static void test_queues_tell_that_they_sleep(void)
 {
-    Trip *t = trip_new(NULL);
+    g_autoptr(Trip) t = trip_new(NULL);
     QRdma *d = t->net.dev[0];
     QRdmaQp *qp;
 
@@ -105,13 +99,12 @@ static void test_queues_tell_that_they_sleep(void)
         write_n(qp, i, 1);
         qrdma_expect(qp->send_cq, i, RDMA_WC_SUCCESS);
     }
-    trip_free(t);
 }
 
 /* The device goes on with its own counts, whatever is in memory by then. */
 static void test_counts_of_a_cq(void)
 {
-    Trip *t = trip_new(NULL);
+    g_autoptr(Trip) t = trip_new(NULL);
     QRdmaQp *qp;
 
     t->p = net_pair_new_with(&t->net, RDMA_QPT_RC,
@@ -133,12 +126,11 @@ static void test_counts_of_a_cq(void)
     write_n(qp, 0, 1);
     qrdma_expect_event(qp->dev, RDMA_EVENT_CQ_ERR, qp->send_cq->cqn);
     qrdma_expect_event(qp->dev, RDMA_EVENT_QP_FATAL, qp->qpn);
-    trip_free(t);
 }
 
 static void test_spoilt_direct_cqs(void)
 {
-    Trip *t = trip_new(NULL);
+    g_autoptr(Trip) t = trip_new(NULL);
     /* log2 of the depth, and the number of pages */
     const uint32_t shift = DEPTH_SHIFT << 24, pages = 2 << 24;
     /* what was produced, consumed and fired; the event queue */
@@ -174,13 +166,12 @@ static void test_spoilt_direct_cqs(void)
         }
     }
     trip_refuse_spoilt(t, 0, cases, ARRAY_SIZE(cases));
-    trip_free(t);
 }
 
 /* What was refused halfway can be looked at, and is reset. */
 static void test_refused_direct_cq_is_looked_at(void)
 {
-    Trip *t = trip_new(NULL);
+    g_autoptr(Trip) t = trip_new(NULL);
     const uint32_t shift = DEPTH_SHIFT << 24, pages = 2 << 24;
     const TripSpoilt bad = { "depth", { 1, shift, pages }, 3, 1,
                              shift - (1 << 24), "" };
@@ -188,12 +179,11 @@ static void test_refused_direct_cq_is_looked_at(void)
     trip_connect(t);
     loop_new(t, qrdma_create_eq(t->net.dev[0], 1));
     trip_look_at_refused(t, 0, &bad);
-    trip_free(t);
 }
 
 static void test_spoilt_direct_queues(void)
 {
-    Trip *t = trip_new(NULL);
+    g_autoptr(Trip) t = trip_new(NULL);
     /* log2 of depth and slot of each queue; page of doorbells; then pages */
     const uint32_t shifts = QRDMA_DIRECT_DEPTH_SHIFT << 24 |
                             QRDMA_DIRECT_SLOT_SHIFT << 16 |
@@ -217,7 +207,6 @@ static void test_spoilt_direct_queues(void)
 
     trip_connect(t);
     trip_refuse_spoilt(t, 0, cases, ARRAY_SIZE(cases));
-    trip_free(t);
 }
 
 /* A direct SRQ of side 0, and a QP there that receives from it */
@@ -246,23 +235,9 @@ static void connect_with_srqs(Trip *t)
     qrdma_add_event_buffers(t->net.dev[0], 8);
 }
 
-/* The next slot, which nobody is told of */
-static void put_recv(QRdmaSrq *srq, uint64_t wr_id)
-{
-    uint8_t wqe[QRDMA_WQE_ROOM];
-
-    qrdma_direct_post(srq->dev, &srq->wq, wqe,
-                      qrdma_encode_recv(&(RdmaRecvWr) { .wr_id = wr_id },
-                                        wqe));
-}
-
 static void send_to_srq(Trip *t, QRdmaQp *from, uint64_t wr_id)
 {
-    qrdma_post_send(from, &(RdmaSendWr) {
-        .wr_id = wr_id,
-        .opcode = RDMA_WR_SEND,
-        .send_flags = RDMA_SEND_SIGNALED,
-    });
+    qrdma_post(from, qrdma_wr(RDMA_WR_SEND, wr_id, NULL));
     qrdma_expect(t->p.a.scq, wr_id, RDMA_WC_SUCCESS);
     qrdma_expect(t->p.a.rcq, wr_id, RDMA_WC_SUCCESS);
 }
@@ -271,7 +246,7 @@ static void send_to_srq(Trip *t, QRdmaQp *from, uint64_t wr_id)
 static void test_slots_of_an_srq(void)
 {
     enum { WR = 4, ALL = 12, LIMIT = 3 };
-    Trip *t = trip_new(NULL);
+    g_autoptr(Trip) t = trip_new(NULL);
     QRdma *d;
     QRdmaQp *from;
     QRdmaSrq *srq;
@@ -280,7 +255,7 @@ static void test_slots_of_an_srq(void)
     d = t->net.dev[0];
     srq = srq_new(t, WR, &from);
     for (int i = 0; i < ALL; i++) {
-        put_recv(srq, i);
+        qrdma_put_recv(srq->dev, &srq->wq, i, NULL);
     }
     qrdma_doorbell(d, QRDMA_DIRECT_DOORBELL, srq->wq.bell);
     send_to_srq(t, from, 0);
@@ -306,14 +281,13 @@ static void test_slots_of_an_srq(void)
     qrdma_expect_event(d, RDMA_EVENT_SRQ_ERR, srq->srqn);
     /* In error it moves, too. */
     trip_move(t, 0, NULL);
-    put_recv(srq, ALL);
+    qrdma_put_recv(srq->dev, &srq->wq, ALL, NULL);
     qrdma_doorbell(d, QRDMA_DIRECT_DOORBELL, srq->wq.bell);
-    trip_free(t);
 }
 
 static void test_spoilt_direct_srqs(void)
 {
-    Trip *t = trip_new(NULL);
+    g_autoptr(Trip) t = trip_new(NULL);
     /* log2 of depth and slot, page of doorbells; then pages and addresses */
     const uint32_t queue = QRDMA_DIRECT_DEPTH_SHIFT << 24 | 6 << 16 |
                            QRDMA_DIRECT_DOORBELL;
@@ -340,12 +314,11 @@ static void test_spoilt_direct_srqs(void)
     srq = srq_new(t, 32, &from);
     g_assert_cmpuint(srq->wq.slot, ==, 64);
     trip_refuse_spoilt(t, 0, cases, ARRAY_SIZE(cases));
-    trip_free(t);
 }
 
 static void test_spoilt_number_without_virtqueues(void)
 {
-    Trip *t = trip_new(NULL);
+    g_autoptr(Trip) t = trip_new(NULL);
     TripSpoilt it = { "qpn", {}, 2, 0, 7,
                       "QP 7 in the migration stream has qpn, with "
                       "virtqueues=7, but at most 6 is possible", .copies = 1 };
@@ -354,13 +327,12 @@ static void test_spoilt_number_without_virtqueues(void)
     it.find[0] = t->p.b.qp->qpn;
     it.find[1] = t->p.b.qp->pd->pdn;
     trip_refuse_spoilt(t, 1, &it, 1);
-    trip_free(t);
 }
 
 /* A device that has direct queues, for a driver that knows of none */
 static void test_direct_queues_without_the_feature(void)
 {
-    Trip *t = trip_new(NULL);
+    g_autoptr(Trip) t = trip_new(NULL);
     /* "virtio/64bit_features", its version, and what the driver accepted */
     TripSpoilt cases[] = {
         { "features", { 0x75726573, 1 }, 4, 3, 1u << VIRTIO_RDMA_F_DIRECT_QP,
@@ -382,28 +354,21 @@ static void test_direct_queues_without_the_feature(void)
         cases[i].by = (uint32_t)features & ~cases[i].by;
     }
     trip_refuse_spoilt(t, 0, cases, ARRAY_SIZE(cases));
-    trip_free(t);
 }
 
-void add_migrate_direct_tests(void)
-{
-    qtest_add_func("virtio-rdma-migration/refused-direct-cq-is-looked-at",
-                   test_refused_direct_cq_is_looked_at);
-    qtest_add_func("virtio-rdma-migration/event-queues", test_event_queues);
-    qtest_add_func("virtio-rdma-migration/queues-tell-that-they-sleep",
-                   test_queues_tell_that_they_sleep);
-    qtest_add_func("virtio-rdma-migration/counts-of-a-cq",
-                   test_counts_of_a_cq);
-    qtest_add_func("virtio-rdma-migration/spoilt-direct-cqs",
-                   test_spoilt_direct_cqs);
-    qtest_add_func("virtio-rdma-migration/slots-of-an-srq",
-                   test_slots_of_an_srq);
-    qtest_add_func("virtio-rdma-migration/spoilt-direct-srqs",
-                   test_spoilt_direct_srqs);
-    qtest_add_func("virtio-rdma-migration/spoilt-direct-queues",
-                   test_spoilt_direct_queues);
-    qtest_add_func("virtio-rdma-migration/spoilt-number-without-virtqueues",
-                   test_spoilt_number_without_virtqueues);
-    qtest_add_func("virtio-rdma-migration/direct-queues-without-the-feature",
-                   test_direct_queues_without_the_feature);
-}
+const QRdmaTest migrate_direct_tests[] = {
+    { "refused-direct-cq-is-looked-at",
+      test_refused_direct_cq_is_looked_at },
+    { "event-queues", test_event_queues },
+    { "queues-tell-that-they-sleep", test_queues_tell_that_they_sleep },
+    { "counts-of-a-cq", test_counts_of_a_cq },
+    { "spoilt-direct-cqs", test_spoilt_direct_cqs },
+    { "slots-of-an-srq", test_slots_of_an_srq },
+    { "spoilt-direct-srqs", test_spoilt_direct_srqs },
+    { "spoilt-direct-queues", test_spoilt_direct_queues },
+    { "spoilt-number-without-virtqueues",
+      test_spoilt_number_without_virtqueues },
+    { "direct-queues-without-the-feature",
+      test_direct_queues_without_the_feature },
+    {}
+};

@@ -70,7 +70,6 @@ void trip_hot_plug(Trip *t, int side)
     g_autofree char *args = netdev_args(t, side);
     g_autofree char *mac = g_strdup_printf("52:54:00:12:34:%02d", side + 1);
 
-    qrdma_close(t->net.dev[side]);
     qrdma_host_stop(t->net.host[side]);
     t->net.host[side] = qrdma_host_start("-seed 1 %s", args);
     qtest_qmp_assert_success(t->net.host[side]->qts,
@@ -135,7 +134,6 @@ Trip *trip_new_with(const char *lossy, const char *device)
 void trip_free(Trip *t)
 {
     for (int i = 0; i < 2; i++) {
-        qrdma_close(t->net.dev[i]);
         qrdma_host_stop(t->net.host[i]);
     }
     qtest_quit(t->hub);
@@ -443,20 +441,20 @@ void trip_post_all(NetEnd *from, NetEnd *to, unsigned round)
     qrdma_mr_fill(from->mr, SRC, LEN, round);
     qrdma_mr_fill(to->mr, READ_FROM, LEN, round + 100);
 
-    wr = net_wr(RDMA_WR_SEND_WITH_IMM, 1, &src);
+    wr = qrdma_wr(RDMA_WR_SEND_WITH_IMM, 1, &src);
     memcpy(wr.ex.imm_data, &round, sizeof(wr.ex.imm_data));
     qrdma_post_send(from->qp, &wr);
-    wr = net_rdma_wr(RDMA_WR_RDMA_WRITE, 2, &src, to, TARGET);
+    wr = qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, 2, &src, to->mr, TARGET);
     wr.send_flags = 0;
     qrdma_post_send(from->qp, &wr);
-    wr = net_rdma_wr(RDMA_WR_RDMA_READ, 3, &read_to, to, READ_FROM);
+    wr = qrdma_rdma_wr(RDMA_WR_RDMA_READ, 3, &read_to, to->mr, READ_FROM);
     qrdma_post_send(from->qp, &wr);
-    wr = net_wr(RDMA_WR_ATOMIC_FETCH_AND_ADD, 4, &old);
+    wr = qrdma_wr(RDMA_WR_ATOMIC_FETCH_AND_ADD, 4, &old);
     wr.wr.atomic.remote_addr = to->mr->iova + COUNTER;
     wr.wr.atomic.compare_add = 3;
     wr.wr.atomic.rkey = to->mr->rkey;
     qrdma_post_send(from->qp, &wr);
-    wr = net_wr(RDMA_WR_SEND, 5, NULL);
+    wr = qrdma_wr(RDMA_WR_SEND, 5, NULL);
     wr.send_flags |= RDMA_SEND_INLINE;
     wr.inline_data = note;
     wr.inline_len = sizeof(note);
@@ -543,7 +541,7 @@ void trip_check_silence(Trip *t)
 void trip_travel(const char *lossy, unsigned rounds,
                  void (*journey)(Trip *t, unsigned round))
 {
-    Trip *t = trip_new(lossy);
+    g_autoptr(Trip) t = trip_new(lossy);
 
     trip_connect(t);
     for (unsigned round = 0; round < rounds; round++) {
@@ -563,6 +561,5 @@ void trip_travel(const char *lossy, unsigned rounds,
         trip_check_all(t, &t->p.b, &t->p.a, round);
         trip_check_silence(t);
     }
-    trip_free(t);
 }
 

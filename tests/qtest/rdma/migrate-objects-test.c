@@ -43,8 +43,7 @@ typedef struct World {
 static void bind_mw(World *w, QRdmaMw *mw, uint64_t offset)
 {
     NetEnd *b = &w->t->p.b;
-    RdmaSendWr wr = net_wr(RDMA_WR_BIND_MW, 0xb1, NULL);
-    RdmaWc wc;
+    RdmaSendWr wr = qrdma_wr(RDMA_WR_BIND_MW, 0xb1, NULL);
 
     wr.wr.bind.rkey = mw->rkey;
     wr.wr.bind.new_rkey = mw->rkey ^ 0x55;
@@ -52,8 +51,7 @@ static void bind_mw(World *w, QRdmaMw *mw, uint64_t offset)
     wr.wr.bind.access = RDMA_ACCESS_REMOTE_WRITE;
     wr.wr.bind.addr = w->region->iova + offset;
     wr.wr.bind.length = 1000;
-    qrdma_post_send(b->qp, &wr);
-    qrdma_expect_wc(b->scq, 0xb1, RDMA_WC_BIND_MW, &wc);
+    qrdma_post_expect_wc(b->qp, wr, RDMA_WC_BIND_MW);
     mw->rkey ^= 0x55;
 }
 
@@ -95,8 +93,7 @@ static void make_large(World *w)
         }
     }
     qrdma_write(d, table, le, sizeof(le));
-    assert_ok(qrdma_cmd(d, VIRTIO_RDMA_CMD_REG_USER_MR, &req, sizeof(req),
-                        &rsp, sizeof(rsp)));
+    assert_ok(qrdma_reg_user_mr(d, &req, &rsp));
     w->large.mrn = le32_to_cpu(rsp.mrn);
     w->large.rkey = le32_to_cpu(rsp.rkey);
 }
@@ -105,9 +102,7 @@ static void post_recv(World *w)
 {
     RdmaSge sge = net_sge(&w->t->p.b, RECV, 4096);
 
-    qrdma_post_srq_recv(w->srq, &(RdmaRecvWr) {
-        .wr_id = w->posted++, .num_sge = 1, .sg_list = &sge,
-    });
+    qrdma_srq_recv(w->srq, w->posted++, &sge);
 }
 
 static World world_new(void)
@@ -165,7 +160,7 @@ static void write_to(World *w, QRdmaMr *mr, uint64_t offset, uint32_t rkey,
 {
     NetEnd *a = &w->t->p.a;
     RdmaSge sge = net_sge(a, 0, len);
-    RdmaSendWr wr = net_wr(RDMA_WR_RDMA_WRITE, 5, &sge);
+    RdmaSendWr wr = qrdma_wr(RDMA_WR_RDMA_WRITE, 5, &sge);
     uint8_t seed = ++w->sent;
     RdmaWc wc;
 
@@ -181,11 +176,10 @@ static void send_message(World *w, unsigned recv)
 {
     NetPair *p = &w->t->p;
     RdmaSge sge = net_sge(&p->a, 0, 3000);
-    RdmaSendWr wr = net_wr(RDMA_WR_SEND, 6, &sge);
     RdmaWc wc;
 
     qrdma_mr_fill(p->a.mr, 0, 3000, recv);
-    qrdma_post_send(w->rc[0], &wr);
+    qrdma_post(w->rc[0], qrdma_wr(RDMA_WR_SEND, 6, &sge));
     trip_wait_wc(w->t, p->a.scq, 6, &wc);
     trip_wait_wc(w->t, p->b.rcq, recv, &wc);
     g_assert_cmpuint(wc.qp_num, ==, w->rc[1]->qpn);
@@ -199,16 +193,14 @@ static void multicast(World *w)
 
     for (int i = 0; i < 2; i++) {
         RdmaSge src = net_sge(end[i], 0, 500);
-        RdmaSendWr wr = net_wr(RDMA_WR_SEND, 7, &src);
+        RdmaSendWr wr = qrdma_wr(RDMA_WR_SEND, 7, &src);
         RdmaWc wc;
 
         for (int j = 0; j < 2; j++) {
             RdmaSge dst = net_sge(end[j], RECV, 1000);
 
             if (j != i) {
-                qrdma_post_recv(w->ud[j], &(RdmaRecvWr) {
-                    .wr_id = 8, .num_sge = 1, .sg_list = &dst,
-                });
+                qrdma_recv(w->ud[j], 8, &dst);
             }
         }
         qrdma_mr_fill(end[i]->mr, 0, 500, ++w->sent);
@@ -235,13 +227,12 @@ static void post_register(World *w)
 {
     NetPair *p = &w->t->p;
     RdmaSge sge = net_sge(&p->b, 0, 8);
-    RdmaSendWr read = net_rdma_wr(RDMA_WR_RDMA_READ, 20, &sge, &p->a, 0);
-    RdmaSendWr reg = net_wr(RDMA_WR_REG_MR, 21, NULL);
+    RdmaSendWr reg = qrdma_wr(RDMA_WR_REG_MR, 21, NULL);
     uint64_t list;
 
     qrdma_alloc_pages(p->b.dev, FAST_PAGES, &w->fast_pages, &list);
     qtest_qmp_assert_success(p->a.dev->host->qts, "{'execute': 'stop'}");
-    qrdma_post_send(p->b.qp, &read);
+    qrdma_post(p->b.qp, qrdma_rdma_wr(RDMA_WR_RDMA_READ, 20, &sge, p->a.mr, 0));
     reg.wr.reg.mrn = w->fast->mrn;
     reg.wr.reg.key = w->fast->lkey;
     reg.wr.reg.access = NET_ACCESS_ALL;
@@ -281,8 +272,7 @@ static void test_objects(void)
     World w = world_new();
     NetPair *p = &w.t->p;
     RdmaSrqAttr attr;
-    RdmaSendWr wr = net_wr(RDMA_WR_LOCAL_INV, 30, NULL);
-    RdmaWc wc;
+    RdmaSendWr wr = qrdma_wr(RDMA_WR_LOCAL_INV, 30, NULL);
     unsigned recv = 0;
 
     check_all(&w);
@@ -322,8 +312,7 @@ static void test_objects(void)
     assert_ok(qrdma_dealloc_mw(&w.mw2));
     assert_ok(qrdma_dereg_mr(w.region));
     wr.ex.invalidate_rkey = w.fast->lkey;
-    qrdma_post_send(p->b.qp, &wr);
-    qrdma_expect_wc(p->b.scq, 30, RDMA_WC_LOCAL_INV, &wc);
+    qrdma_post_expect_wc(p->b.qp, wr, RDMA_WC_LOCAL_INV);
     assert_ok(qrdma_dereg_mr(w.fast));
     assert_ok(qrdma_dereg_mr(&w.large));
     assert_ok(qrdma_detach_mcast(w.ud[1], group));
@@ -414,17 +403,16 @@ static void test_names_in_wqes(void)
     static const char *const names[] = {
         "rdma-roce/send", "rdma-roce/recv", "rdma-roce/sge", "rdma-roce/qp",
     };
-    Trip *t = trip_new(NULL);
+    g_autoptr(Trip) t = trip_new(NULL);
     static const char text[] = "\x05\x0e" "rdma-roce/av//";
-    RdmaQpAttr attr;
-    RdmaSendWr wr = net_wr(RDMA_WR_SEND, 1, NULL);
+    RdmaSendWr wr = qrdma_wr(RDMA_WR_SEND, 1, NULL);
     RdmaSge sge[4];
     RdmaWc wc;
 
     trip_connect(t);
     /* It waits for a receiver, and all others for it. */
     qrdma_post_send(t->p.b.qp, &wr);
-    wr = net_wr(RDMA_WR_RDMA_WRITE, ldq_be_p(text), sge);
+    wr = qrdma_wr(RDMA_WR_RDMA_WRITE, ldq_be_p(text), sge);
     wr.wr.rdma.remote_addr = ldq_be_p(text + 8);
     wr.num_sge = 4;
     for (int i = 0; i < ARRAY_SIZE(names); i++) {
@@ -438,20 +426,17 @@ static void test_names_in_wqes(void)
         });
     }
     trip_move(t, 1, NULL);
-    assert_ok(qrdma_query_qp(t->p.b.qp, &attr));
-    g_assert_cmpint(attr.qp_state, ==, RDMA_QPS_RTS);
+    g_assert_cmpint(qrdma_qp_state(t->p.b.qp), ==, RDMA_QPS_RTS);
     qrdma_expect_none(t->p.b.scq);
     net_post_recv(&t->p.a, 2, 0, 8);
     trip_wait_wc(t, t->p.b.scq, 1, &wc);
     /* As lengths the names are more than a message may have. */
     qrdma_expect(t->p.b.scq, ldq_be_p(text), RDMA_WC_LOC_LEN_ERR);
-    trip_free(t);
 }
 
-void add_migrate_objects_tests(void)
-{
-    qtest_add_func("virtio-rdma-migration/names-in-wqes", test_names_in_wqes);
-    qtest_add_func("virtio-rdma-migration/objects", test_objects);
-    qtest_add_func("virtio-rdma-migration/spoilt-objects",
-                   test_spoilt_objects);
-}
+const QRdmaTest migrate_objects_tests[] = {
+    { "names-in-wqes", test_names_in_wqes },
+    { "objects", test_objects },
+    { "spoilt-objects", test_spoilt_objects },
+    {}
+};

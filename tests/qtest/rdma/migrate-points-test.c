@@ -190,9 +190,9 @@ static void test_mutants(void)
     walk_free(t);
 }
 
-void add_migrate_points_tests(void)
-{
-    qtest_add_func("virtio-rdma-migration/points", test_points);
-    qtest_add_func("virtio-rdma-migration/processes", test_processes);
-    qtest_add_func("virtio-rdma-migration/mutants", test_mutants);
-}
+const QRdmaTest migrate_points_tests[] = {
+    { "points", test_points },
+    { "processes", test_processes },
+    { "mutants", test_mutants },
+    {}
+};

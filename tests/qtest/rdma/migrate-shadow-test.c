@@ -58,22 +58,9 @@ static QRdmaQp *loop_new(Trip *t)
     return qp;
 }
 
-/* To the next slot, without a doorbell */
-static void put_write(QRdmaQp *qp, uint64_t wr_id)
-{
-    uint8_t wqe[QRDMA_WQE_ROOM];
-
-    qrdma_direct_post(qp->dev, &qp->sq, wqe,
-                      qrdma_encode_send(qp, &(RdmaSendWr) {
-        .wr_id = wr_id,
-        .opcode = RDMA_WR_RDMA_WRITE,
-        .send_flags = RDMA_SEND_SIGNALED,
-    }, wqe));
-}
-
 static void test_shadow(void)
 {
-    Trip *t = trip_new(NULL);
+    g_autoptr(Trip) t = trip_new(NULL);
     uint64_t shadow = connect_with_shadow(t);
     QRdma *d = t->net.dev[0];
     QRdmaQp *qp = loop_new(t);
@@ -84,13 +71,12 @@ static void test_shadow(void)
         trip_move(t, 0, NULL);
         qrdma_wait_until(d, !qtest_readl(d->host->qts, shadow + AT(awake)));
 
-        put_write(qp, i);
+        qrdma_put_send(qp, qrdma_wr(RDMA_WR_RDMA_WRITE, i, NULL));
         mark(qp, shadow);
         qrdma_expect_none(qp->send_cq);
         qrdma_wait_until(d, (ring_in_a_row(t), !is_marked(qp, shadow)));
         qrdma_expect(qp->send_cq, i, RDMA_WC_SUCCESS);
     }
-    trip_free(t);
 }
 
 /*
@@ -99,13 +85,13 @@ static void test_shadow(void)
  */
 static void test_marks_of_the_source(void)
 {
-    Trip *t = trip_new(NULL);
+    g_autoptr(Trip) t = trip_new(NULL);
     uint64_t shadow = connect_with_shadow(t);
     QRdma *d = t->net.dev[0];
     QRdmaQp *qp = loop_new(t);
 
     for (int i = 0; i < 2; i++) {
-        put_write(qp, i);
+        qrdma_put_send(qp, qrdma_wr(RDMA_WR_RDMA_WRITE, i, NULL));
         mark(qp, shadow);
         qrdma_expect_none(qp->send_cq);
         if (i) {
@@ -125,7 +111,6 @@ static void test_marks_of_the_source(void)
     ring_in_a_row(t);
     qrdma_settle(d);
     g_assert_true(is_marked(qp, shadow));
-    trip_free(t);
 }
 
 /*
@@ -134,14 +119,14 @@ static void test_marks_of_the_source(void)
  */
 static void test_shadow_in_no_ram(void)
 {
-    Trip *t = trip_new(NULL);
+    g_autoptr(Trip) t = trip_new(NULL);
     uint64_t shadow = connect_with_shadow(t);
     TripSpoilt it = { "address", { 1, PAGE, 0, shadow }, 4, 3,
                       QRDMA_LEGACY_ADDR };
     QRdma *d = t->net.dev[0];
     QRdmaQp *qp = loop_new(t);
 
-    put_write(qp, 1);
+    qrdma_put_send(qp, qrdma_wr(RDMA_WR_RDMA_WRITE, 1, NULL));
     trip_move_spoilt(t, 0, &it, 1);
     qrdma_expect(qp->send_cq, 1, RDMA_WC_SUCCESS);
     qrdma_host_set_legacy_ram(t->net.host[0], true);
@@ -150,16 +135,15 @@ static void test_shadow_in_no_ram(void)
     ring_in_a_row(t);
     qrdma_settle(d);
     g_assert_true(is_marked(qp, QRDMA_LEGACY_ADDR));
-    put_write(qp, 2);
+    qrdma_put_send(qp, qrdma_wr(RDMA_WR_RDMA_WRITE, 2, NULL));
     qrdma_doorbell(d, PAGE, qp->qpn);
     qrdma_expect(qp->send_cq, 2, RDMA_WC_SUCCESS);
-    trip_free(t);
 }
 
 /* Two records that are of the same page */
 static void test_spoilt_shadows(void)
 {
-    Trip *t = trip_new(NULL);
+    g_autoptr(Trip) t = trip_new(NULL);
     uint64_t shadow = connect_with_shadow(t);
     const TripSpoilt cases[] = {
         { "page", { 2, PAGE, 0, shadow }, 4, 1, LAST_PAGE,
@@ -171,12 +155,11 @@ static void test_spoilt_shadows(void)
     assert_ok(qrdma_set_shadow(t->net.dev[0], LAST_PAGE,
                                qrdma_alloc(t->net.dev[0], 4096)));
     trip_refuse_spoilt(t, 0, cases, ARRAY_SIZE(cases));
-    trip_free(t);
 }
 
 static void test_spoilt_shadow(void)
 {
-    Trip *t = trip_new(NULL);
+    g_autoptr(Trip) t = trip_new(NULL);
     uint64_t shadow = connect_with_shadow(t);
     uint64_t features = t->net.dev[0]->features;
     uint64_t at = qrdma_dma(t->net.dev[0], shadow);
@@ -194,17 +177,13 @@ static void test_spoilt_shadow(void)
     };
 
     trip_refuse_spoilt(t, 0, cases, ARRAY_SIZE(cases));
-    trip_free(t);
 }
 
-void add_migrate_shadow_tests(void)
-{
-    qtest_add_func("virtio-rdma-migration/shadow", test_shadow);
-    qtest_add_func("virtio-rdma-migration/shadow-marks-of-the-source",
-                   test_marks_of_the_source);
-    qtest_add_func("virtio-rdma-migration/shadow-in-no-ram",
-                   test_shadow_in_no_ram);
-    qtest_add_func("virtio-rdma-migration/spoilt-shadow", test_spoilt_shadow);
-    qtest_add_func("virtio-rdma-migration/spoilt-shadows",
-                   test_spoilt_shadows);
-}
+const QRdmaTest migrate_shadow_tests[] = {
+    { "shadow", test_shadow },
+    { "shadow-marks-of-the-source", test_marks_of_the_source },
+    { "shadow-in-no-ram", test_shadow_in_no_ram },
+    { "spoilt-shadow", test_spoilt_shadow },
+    { "spoilt-shadows", test_spoilt_shadows },
+    {}
+};

@@ -110,6 +110,7 @@ static void stored_close(Stored *s)
     g_free(s->blank);
     wire_close(&s->wire);
 }
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Stored, stored_close)
 
 static void wait_stored(QTestState *qts)
 {
@@ -159,27 +160,20 @@ static void make_more(QRdmaPd *pd, QRdmaCq *cq, QRdmaMr *mr)
     RdmaSge sge = qrdma_sge(mr, 10240, 100);
     QRdmaMw mw;
 
-    g_assert_cmpint(qrdma_set_shadow(d, QRDMA_DIRECT_DOORBELL,
-                                     qrdma_alloc(d, 4096)), ==,
-                    VIRTIO_RDMA_S_OK);
+    assert_ok(qrdma_set_shadow(d, QRDMA_DIRECT_DOORBELL, qrdma_alloc(d, 4096)));
     qrdma_start_ud(qp, QRDMA_QKEY);
-    g_assert_cmpint(qrdma_attach_mcast(qp, group), ==, VIRTIO_RDMA_S_OK);
-    qrdma_post_recv(qp, &(RdmaRecvWr) {
-        .wr_id = 4, .num_sge = 1, .sg_list = &sge,
-    });
+    assert_ok(qrdma_attach_mcast(qp, group));
+    qrdma_recv(qp, 4, &sge);
     connect_far(qrdma_create_qp_attr(pd, cq, cq, &init));
     sge = qrdma_sge(mr, 12288, 100);
-    qrdma_post_srq_recv(srq, &(RdmaRecvWr) {
-        .wr_id = 5, .num_sge = 1, .sg_list = &sge,
-    });
-    g_assert_cmpint(qrdma_alloc_mw(pd, RDMA_MW_TYPE_2, &mw), ==,
-                    VIRTIO_RDMA_S_OK);
+    qrdma_srq_recv(srq, 5, &sge);
+    assert_ok(qrdma_alloc_mw(pd, RDMA_MW_TYPE_2, &mw));
 }
 
 /* A WRITE and a READ that nobody answers. */
 static void make_stream(const Kind *kind, const char *path)
 {
-    Stored s;
+    g_auto(Stored) s;
     g_autofree char *args = NULL;
     g_autofree char *uri = g_strdup_printf("file:%s", path);
     uint8_t frame[FRAME_MAX], data[LEN];
@@ -212,26 +206,22 @@ static void make_stream(const Kind *kind, const char *path)
     connect_far(qp);
     sge[0] = qrdma_sge(mr, 0, LEN);
     sge[1] = qrdma_sge(mr, 8192, 100);
-    wr = net_wr(RDMA_WR_RDMA_WRITE, 1, &sge[0]);
+    wr = qrdma_wr(RDMA_WR_RDMA_WRITE, 1, &sge[0]);
     wr.wr.rdma.remote_addr = 0x5000;
     wr.wr.rdma.rkey = 0x500;
     qrdma_post_send(qp, &wr);
-    wr = net_wr(RDMA_WR_RDMA_READ, 2, &sge[1]);
+    wr = qrdma_wr(RDMA_WR_RDMA_READ, 2, &sge[1]);
     wr.wr.rdma.remote_addr = 0x6000;
     wr.wr.rdma.rkey = 0x600;
     qrdma_post_send(qp, &wr);
-    qrdma_post_recv(qp, &(RdmaRecvWr) {
-        .wr_id = 3, .num_sge = 1, .sg_list = &sge[1],
-    });
+    qrdma_recv(qp, 3, &sge[1]);
     while (wire_recv(&s.wire, frame, 500)) {
         /* All that goes out for now */
     }
     qtest_qmp_assert_success(host->qts, "{'execute': 'migrate', "
                              "'arguments': {'uri': %s}}", uri);
     wait_stored(host->qts);
-    qrdma_close(d);
     qrdma_host_stop(host);
-    stored_close(&s);
 }
 
 static void wait_loaded(QTestState *qts)
@@ -315,9 +305,7 @@ static void send_text(Stored *s, const uint8_t *from, bool to_all,
     const struct iovec iov = { (void *)text, strlen(text) };
     uint8_t frame[ROCE_MAX_FRAME];
     RocePath path = {
-        .vlan = RDMA_NO_VLAN,
-        .hop_limit = 64,
-        .udp_sport = 0xc000,
+        .vlan = RDMA_NO_VLAN, .hop_limit = 64, .udp_sport = 0xc000,
     };
     size_t len;
 
@@ -388,7 +376,7 @@ static void expect_receives(Stored *s, QTestState *qts, const uint8_t *from)
 /* It goes on with what it has to say and to take, from its guest's memory. */
 static void load_stream(const Kind *kind, const char *path)
 {
-    Stored s;
+    g_auto(Stored) s;
     g_autofree char *args = NULL;
     g_autofree char *uri = g_strdup_printf("file:%s", path);
     uint8_t frame[FRAME_MAX];
@@ -418,7 +406,6 @@ static void load_stream(const Kind *kind, const char *path)
                  frame);
     expect_receives(&s, qts, frame);
     qtest_quit(qts);
-    stored_close(&s);
 }
 
 /* What there is, by the series of QEMU that made it */

@@ -9,6 +9,7 @@
 
 static void stay(Trip *t, unsigned round)
 {
+
 }
 
 static void leave_in_turns(Trip *t, unsigned round)
@@ -79,7 +80,7 @@ static void set_parameter(QTestState *qts, const char *name, int64_t value)
 static void test_postcopy(void)
 {
     for (unsigned side = 0; side < 2; side++) {
-        Trip *t = trip_new("drop=300");
+        g_autoptr(Trip) t = trip_new("drop=300");
         g_autofree char *path = g_strdup_printf("%s/migrate", t->net.dir);
         g_autofree char *uri = g_strdup_printf("unix:%s", path);
         QTestState *from = t->net.host[side]->qts;
@@ -112,7 +113,6 @@ static void test_postcopy(void)
         qtest_quit(from);
         trip_check_silence(t);
         g_unlink(path);
-        trip_free(t);
     }
 }
 
@@ -133,7 +133,7 @@ static void slow_start(Trip *t, int side, QTestState *to, const char *uri)
 static void test_written_amid_precopy(void)
 {
     for (int side = 0; side < 2; side++) {
-        Trip *t = trip_new(NULL);
+        g_autoptr(Trip) t = trip_new(NULL);
         g_autofree char *path = g_strdup_printf("%s/migrate", t->net.dir);
         g_autofree char *uri = g_strdup_printf("unix:%s", path);
         QTestState *from = t->net.host[side]->qts;
@@ -166,7 +166,6 @@ static void test_written_amid_precopy(void)
         trip_check_memory(&t->p.b, &t->p.a, 0);
         trip_check_silence(t);
         g_unlink(path);
-        trip_free(t);
     }
 }
 
@@ -215,7 +214,7 @@ static void test_fail_back(void)
 /* What was plugged in is on the destination's command line. */
 static void test_hot_plugged(void)
 {
-    Trip *t = trip_new(NULL);
+    g_autoptr(Trip) t = trip_new(NULL);
 
     trip_hot_plug(t, 0);
     trip_connect(t);
@@ -227,20 +226,18 @@ static void test_hot_plugged(void)
     trip_check_all(t, &t->p.a, &t->p.b, 0);
     trip_check_all(t, &t->p.b, &t->p.a, 0);
     trip_check_silence(t);
-    trip_free(t);
 }
 
 /* Armed CQs and a registration on its way go along */
 
 static void test_armed(void)
 {
-    Trip *t = trip_new(NULL);
+    g_autoptr(Trip) t = trip_new(NULL);
     RdmaWc wc;
 
     trip_connect(t);
     for (int i = 0; i < 3; i++) {
         RdmaSge sge = net_sge(&t->p.a, 0, 10);
-        RdmaSendWr wr = net_wr(RDMA_WR_SEND, i, &sge);
 
         net_post_recv(&t->p.b, i, 0, 10);
         qrdma_ring_irq(t->p.b.rcq->ring);
@@ -250,18 +247,17 @@ static void test_armed(void)
         }
         trip_move(t, 1, NULL);
         g_assert_false(qrdma_ring_irq(t->p.b.rcq->ring));
-        qrdma_post_send(t->p.a.qp, &wr);
+        qrdma_post(t->p.a.qp, qrdma_wr(RDMA_WR_SEND, i, &sge));
         trip_wait_wc(t, t->p.b.rcq, i, &wc);
         g_assert_cmpint(qrdma_ring_irq(t->p.b.rcq->ring), ==, i != 2);
         trip_wait_wc(t, t->p.a.scq, i, &wc);
     }
-    trip_free(t);
 }
 
 static void try_write(Trip *t, QRdmaMr *mr, uint8_t pattern)
 {
     RdmaSge sge = net_sge(&t->p.a, 0, 3000);
-    RdmaSendWr wr = net_wr(RDMA_WR_RDMA_WRITE, pattern, &sge);
+    RdmaSendWr wr = qrdma_wr(RDMA_WR_RDMA_WRITE, pattern, &sge);
     RdmaWc wc;
 
     wr.wr.rdma.remote_addr = mr->iova;
@@ -274,7 +270,7 @@ static void try_write(Trip *t, QRdmaMr *mr, uint8_t pattern)
 
 static void test_fast_registration(void)
 {
-    Trip *t = trip_new(NULL);
+    g_autoptr(Trip) t = trip_new(NULL);
     QRdmaMr *mr;
     RdmaSendWr wr;
     RdmaWc wc;
@@ -287,7 +283,7 @@ static void test_fast_registration(void)
 
         assert_ok(qrdma_map_mr_sg(mr, 0x7000100 + i * 0x10000, 3000));
         trip_move(t, 1, NULL);
-        wr = net_wr(RDMA_WR_REG_MR, 1, NULL);
+        wr = qrdma_wr(RDMA_WR_REG_MR, 1, NULL);
         wr.wr.reg.mrn = mr->mrn;
         wr.wr.reg.key = key;
         wr.wr.reg.access = NET_ACCESS_ALL;
@@ -299,13 +295,12 @@ static void test_fast_registration(void)
         try_write(t, mr, 2 * i + 1);
         trip_move(t, 1, NULL);
         try_write(t, mr, 2 * i + 2);
-        wr = net_wr(RDMA_WR_LOCAL_INV, 2, NULL);
+        wr = qrdma_wr(RDMA_WR_LOCAL_INV, 2, NULL);
         wr.ex.invalidate_rkey = key;
         qrdma_post_send(t->p.b.qp, &wr);
         trip_wait_wc(t, t->p.b.scq, 2, &wc);
         trip_move(t, 1, NULL);
     }
-    trip_free(t);
 }
 
 /* What is unreliable may be lost amid a move, and is whole otherwise */
@@ -318,7 +313,7 @@ static void send_numbers(Trip *t, uint32_t from, uint32_t to)
 
     for (uint32_t i = from; i < to; i++) {
         RdmaSge sge = net_sge(&t->p.a, i * 1000, 1000);
-        RdmaSendWr wr = net_wr(RDMA_WR_SEND_WITH_IMM, i, &sge);
+        RdmaSendWr wr = qrdma_wr(RDMA_WR_SEND_WITH_IMM, i, &sge);
 
         if (t->p.a.qp->type == RDMA_QPT_UD) {
             wr.wr.ud.remote_qpn = t->p.b.qp->wire_qpn;
@@ -335,7 +330,7 @@ static void send_numbers(Trip *t, uint32_t from, uint32_t to)
 static void unreliable(RdmaQpType type, int side)
 {
     uint32_t head = type == RDMA_QPT_UD ? 40 : 0, next = 0, number;
-    Trip *t = trip_new(NULL);
+    g_autoptr(Trip) t = trip_new(NULL);
     RdmaWc wc;
 
     t->p = net_pair_new(&t->net, type);
@@ -362,7 +357,6 @@ static void unreliable(RdmaQpType type, int side)
         next = number + 1;
     }
     trip_check_silence(t);
-    trip_free(t);
 }
 
 static void test_uc(void)
@@ -418,7 +412,7 @@ static void refuse(Trip *t, unsigned round, const char *device,
 /* A destination that does not allow an address of the guest says which. */
 static void test_refuse_a_gid(void)
 {
-    Trip *t = trip_new(NULL);
+    g_autoptr(Trip) t = trip_new(NULL);
     g_autofree char *path = g_strdup_printf("%s/state", t->net.dir);
     g_autofree char *uri = g_strdup_printf("file:%s", path);
     g_autofree char *log = g_strdup_printf("%s/log", t->net.dir);
@@ -441,7 +435,6 @@ static void test_refuse_a_gid(void)
                             "allowed-gids"));
     g_unlink(path);
     g_unlink(log);
-    trip_free(t);
 }
 
 static void test_refuse(void)
@@ -473,7 +466,7 @@ static void test_refuse(void)
         { "direct-cq=off,max-cq=6", "uses direct-cq" },
         { "shadow-doorbell=off", "uses shadow-doorbell" },
     };
-    Trip *t = trip_new(NULL);
+    g_autoptr(Trip) t = trip_new(NULL);
 
     trip_connect(t);
     set_parameter(t->net.host[0]->qts, "max-bandwidth", 100000);
@@ -483,7 +476,6 @@ static void test_refuse(void)
 
         refuse(t, i, device, cases[i][1]);
     }
-    trip_free(t);
 }
 
 /* Whatever the driver uses is told by the name of its property. */
@@ -495,7 +487,7 @@ static void test_refuse_features(void)
         "mr-tables", "reg-pages", "rereg-mr", "flush", "atomic-write",
     };
     QRdmaPath path = { .timeout = MIGRATE_TIMEOUT_CODE };
-    Trip *t = trip_new(NULL);
+    g_autoptr(Trip) t = trip_new(NULL);
 
     G_STATIC_ASSERT(ARRAY_SIZE(features) == VIRTIO_RDMA_F_ATOMIC_WRITE + 1);
     t->net.dev[0]->direct = false;
@@ -518,17 +510,16 @@ static void test_refuse_features(void)
            "direct-cq=on, but this device has direct-cq=off");
     refuse(t, ARRAY_SIZE(features) + 2, MIGRATE_DEVICE ",direct-srq=off",
            "direct-srq=on, but this device has direct-srq=off");
-    trip_free(t);
 }
 
 static void test_refuse_direct_queues_of_the_destination(void)
 {
-    Trip *t = trip_new_with(NULL, MIGRATE_DEVICE ",direct-qp=off,max-qp=7");
+    g_autoptr(Trip) t =
+        trip_new_with(NULL, MIGRATE_DEVICE ",direct-qp=off,max-qp=7");
 
     trip_connect(t);
     refuse(t, 0, MIGRATE_DEVICE,
            "direct-qp=off or max-qp=0, but this device has direct-qp=on");
-    trip_free(t);
 }
 
 /* What the driver does not use may differ. */
@@ -539,7 +530,7 @@ static void test_differences(void)
         MIGRATE_DEVICE ",events=off,counters=off,rereg-mr=off,mcast=off",
         MIGRATE_DEVICE,
     };
-    Trip *t = trip_new(NULL);
+    g_autoptr(Trip) t = trip_new(NULL);
     g_autofree char *path = g_strdup_printf("%s/migrate", t->net.dir);
     g_autofree char *uri = g_strdup_printf("unix:%s", path);
 
@@ -560,34 +551,28 @@ static void test_differences(void)
     trip_check_all(t, &t->p.a, &t->p.b, 0);
     trip_check_all(t, &t->p.b, &t->p.a, 0);
     trip_check_silence(t);
-    trip_free(t);
 }
 
-void add_migrate_tests(void)
-{
-    qtest_add_func("virtio-rdma-migration/differences", test_differences);
-    qtest_add_func("virtio-rdma-migration/stay", test_stay);
-    qtest_add_func("virtio-rdma-migration/live", test_live);
-    qtest_add_func("virtio-rdma-migration/live-with-loss",
-                   test_live_with_loss);
-    qtest_add_func("virtio-rdma-migration/both", test_both);
-    qtest_add_func("virtio-rdma-migration/file", test_file);
-    qtest_add_func("virtio-rdma-migration/multifd", test_multifd);
-    qtest_add_func("virtio-rdma-migration/postcopy", test_postcopy);
-    qtest_add_func("virtio-rdma-migration/written-amid-precopy",
-                   test_written_amid_precopy);
-    qtest_add_func("virtio-rdma-migration/cancel", test_cancel);
-    qtest_add_func("virtio-rdma-migration/fail-back", test_fail_back);
-    qtest_add_func("virtio-rdma-migration/hot-plugged", test_hot_plugged);
-    qtest_add_func("virtio-rdma-migration/armed", test_armed);
-    qtest_add_func("virtio-rdma-migration/fast-registration",
-                   test_fast_registration);
-    qtest_add_func("virtio-rdma-migration/unreliable-connection", test_uc);
-    qtest_add_func("virtio-rdma-migration/datagrams", test_ud);
-    qtest_add_func("virtio-rdma-migration/refuse", test_refuse);
-    qtest_add_func("virtio-rdma-migration/refuse-a-gid", test_refuse_a_gid);
-    qtest_add_func("virtio-rdma-migration/refuse-direct-queues",
-                   test_refuse_direct_queues_of_the_destination);
-    qtest_add_func("virtio-rdma-migration/refuse-features",
-                   test_refuse_features);
-}
+const QRdmaTest migrate_tests[] = {
+    { "differences", test_differences },
+    { "stay", test_stay },
+    { "live", test_live },
+    { "live-with-loss", test_live_with_loss },
+    { "both", test_both },
+    { "file", test_file },
+    { "multifd", test_multifd },
+    { "postcopy", test_postcopy },
+    { "written-amid-precopy", test_written_amid_precopy },
+    { "cancel", test_cancel },
+    { "fail-back", test_fail_back },
+    { "hot-plugged", test_hot_plugged },
+    { "armed", test_armed },
+    { "fast-registration", test_fast_registration },
+    { "unreliable-connection", test_uc },
+    { "datagrams", test_ud },
+    { "refuse", test_refuse },
+    { "refuse-a-gid", test_refuse_a_gid },
+    { "refuse-direct-queues", test_refuse_direct_queues_of_the_destination },
+    { "refuse-features", test_refuse_features },
+    {}
+};

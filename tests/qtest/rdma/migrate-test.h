@@ -28,6 +28,7 @@ Trip *trip_new(const char *lossy);
 /* The same with another device on side 0. */
 Trip *trip_new_with(const char *lossy, const char *device);
 void trip_free(Trip *t);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Trip, trip_free)
 /* The side's device is plugged into a machine that had none. */
 void trip_hot_plug(Trip *t, int side);
 /* RC queue pairs, connected: t->p. */

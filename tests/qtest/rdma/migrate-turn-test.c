@@ -77,7 +77,7 @@ static void test_amid_a_long_registration(void)
     };
 
     for (int i = 0; i < ARRAY_SIZE(features); i++) {
-        Trip *t = trip_new(NULL);
+        g_autoptr(Trip) t = trip_new(NULL);
         QRdma *d = t->net.dev[0];
         uint64_t rsp;
 
@@ -98,15 +98,14 @@ static void test_amid_a_long_registration(void)
         end_long(d, rsp);
         /* All of the pages that regions may have are there again */
         end_long(d, enqueue_long(t->p.a.pd));
-        trip_free(t);
     }
 }
 
 /* Those that the device has not seen, has read, and has begun to flush. */
 static void test_amid_a_flush(void)
 {
-    Trip *t = trip_new(NULL);
-    RdmaSendWr wr = net_wr(RDMA_WR_RDMA_WRITE, 0, NULL);
+    g_autoptr(Trip) t = trip_new(NULL);
+    RdmaSendWr wr = qrdma_wr(RDMA_WR_RDMA_WRITE, 0, NULL);
     uint8_t wqe[QRDMA_WQE_ROOM];
     QRdmaQp *qp;
     QRdmaCq *rcq;
@@ -131,14 +130,11 @@ static void test_amid_a_flush(void)
     }
     qrdma_expect(t->p.a.scq, 1, RDMA_WC_WR_FLUSH_ERR);
     qrdma_expect_none(rcq);
-    qrdma_wait_until(qp->dev, (qrdma_reap(&qp->rq),
-                               qp->rq.retired == qp->rq.posted));
-    trip_free(t);
+    qrdma_reap_all(qp->dev, &qp->rq);
 }
 
-void add_migrate_turn_tests(void)
-{
-    qtest_add_func("virtio-rdma-migration/amid-a-long-registration",
-                   test_amid_a_long_registration);
-    qtest_add_func("virtio-rdma-migration/amid-a-flush", test_amid_a_flush);
-}
+const QRdmaTest migrate_turn_tests[] = {
+    { "amid-a-long-registration", test_amid_a_long_registration },
+    { "amid-a-flush", test_amid_a_flush },
+    {}
+};

@@ -56,8 +56,7 @@ static QRdmaMr *reg_same(QRdmaMr *mr, uint64_t base, uint32_t access)
     *same = *mr;
     same->iova = at_offset(mr, base);
     req = same_memory(mr, same->iova, access);
-    assert_ok(qrdma_cmd(d, VIRTIO_RDMA_CMD_REG_USER_MR, &req, sizeof(req),
-                        &rsp, sizeof(rsp)));
+    assert_ok(qrdma_reg_user_mr(d, &req, &rsp));
     same->mrn = le32_to_cpu(rsp.mrn);
     same->lkey = le32_to_cpu(rsp.lkey);
     same->rkey = le32_to_cpu(rsp.rkey);
@@ -118,7 +117,7 @@ void walk_free_objects(Walk *t)
 
 static void invalidate(Side *s, uint32_t key)
 {
-    RdmaSendWr wr = net_wr(RDMA_WR_LOCAL_INV, 0, NULL);
+    RdmaSendWr wr = qrdma_wr(RDMA_WR_LOCAL_INV, 0, NULL);
 
     wr.send_flags = 0;
     wr.ex.invalidate_rkey = key;
@@ -250,18 +249,14 @@ void walk_post_datagrams(Walk *t, int side)
         RdmaSge sge = net_sge(to->end, DATAGRAMS + to->ud_recvs % UD_RECVS *
                                        UD_SLOT, UD_GRH + UD_LEN);
 
-        qrdma_post_recv(to->ud, &(RdmaRecvWr) {
-            .wr_id = UD_ID_RECV + to->ud_recvs++,
-            .num_sge = 1,
-            .sg_list = &sge,
-        });
+        qrdma_recv(to->ud, UD_ID_RECV + to->ud_recvs++, &sge);
     }
     for (int i = 0; i < UD_ROUND; i++) {
         uint32_t from = g_rand_int_range(t->rng, 0, RECV - UD_LEN);
         uint32_t len = g_rand_int_range(t->rng, 0, UD_LEN + 1);
         uint32_t number = s->ud_sent++;
         RdmaSge sge = net_sge(s->end, SRC + from, len);
-        RdmaSendWr wr = net_wr(RDMA_WR_SEND_WITH_IMM, number, &sge);
+        RdmaSendWr wr = qrdma_wr(RDMA_WR_SEND_WITH_IMM, number, &sge);
 
         wr.wr.ud.remote_qpn = to->ud->wire_qpn;
         wr.wr.ud.remote_qkey = QRDMA_QKEY;

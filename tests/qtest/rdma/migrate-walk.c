@@ -235,7 +235,6 @@ void walk_free(Walk *t)
     walk_free_objects(t);
     for (int i = 0; i < 2; i++) {
         deliver_late(t, i);
-        qrdma_close(t->net.dev[i]);
         qrdma_host_stop(t->net.host[i]);
         close(t->image[i]);
         wire_close(&t->wire[i]);
@@ -321,7 +320,7 @@ static void post(Walk *t, int side)
         RdmaSge sge = goes_back ?
             net_sge(f->from, BACK + slot, is_atomic ? 8 : op->len) :
             net_sge(f->from, SRC + op->from, op->len);
-        RdmaSendWr wr = net_wr(opcodes[op->kind], i, &sge);
+        RdmaSendWr wr = qrdma_wr(opcodes[op->kind], i, &sge);
 
         wr.send_flags = op->signalled ? RDMA_SEND_SIGNALED : 0;
         if (op->kind == OP_BIND) {
@@ -394,9 +393,7 @@ static void post_receives(Walk *t, int side)
         RdmaSge sge = net_sge(f->to, RECV + i * SLOT, SLOT);
 
         if (srq) {
-            qrdma_post_srq_recv(srq, &(RdmaRecvWr) {
-                .wr_id = i, .num_sge = 1, .sg_list = &sge,
-            });
+            qrdma_srq_recv(srq, i, &sge);
         } else {
             net_post_recv(f->to, i, RECV + i * SLOT, SLOT);
         }

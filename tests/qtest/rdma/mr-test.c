@@ -38,10 +38,7 @@ static Reg reg_new(void)
 
 static uint8_t reg_try(Reg *r, struct virtio_rdma_mr_rsp *rsp)
 {
-    struct virtio_rdma_mr_rsp dummy;
-
-    return qrdma_cmd(r->d, VIRTIO_RDMA_CMD_REG_USER_MR, &r->req,
-                     sizeof(r->req), rsp ?: &dummy, sizeof(dummy));
+    return qrdma_reg_user_mr(r->d, &r->req, rsp);
 }
 
 static void test_good_registration(void)
@@ -200,8 +197,7 @@ static void test_flush_access(void)
     for (int i = 0; i < 2; i++) {
         Reg r = reg_new_with(features[i]);
         struct virtio_rdma_get_dma_mr_req dma = {
-            .pdn = r.req.pdn,
-            .access = cpu_to_le32(RDMA_ACCESS_FLUSH_GLOBAL),
+            .pdn = r.req.pdn, .access = cpu_to_le32(RDMA_ACCESS_FLUSH_GLOBAL),
         };
         struct virtio_rdma_mr_rsp rsp;
 
@@ -229,8 +225,7 @@ static void test_unknown_pd(void)
 
     for (int i = 0; i < ARRAY_SIZE(bad); i++) {
         struct virtio_rdma_create_mr_req create = {
-            .pdn = cpu_to_le32(bad[i]),
-            .max_num_sg = cpu_to_le32(4),
+            .pdn = cpu_to_le32(bad[i]), .max_num_sg = cpu_to_le32(4),
         };
 
         r.req.pdn = cpu_to_le32(bad[i]);
@@ -248,9 +243,7 @@ static void test_table_fills_and_empties(void)
     QRdma *d = test_device();
     QRdmaPd *pd = qrdma_alloc_pd(d);
     QRdmaMr *mr[TEST_MAX_MR];
-    struct virtio_rdma_get_dma_mr_req req = {
-        .pdn = cpu_to_le32(pd->pdn),
-    };
+    struct virtio_rdma_get_dma_mr_req req = { .pdn = cpu_to_le32(pd->pdn) };
     struct virtio_rdma_mr_rsp rsp;
     uint32_t old_lkey[TEST_MAX_MR] = {};
     int same = 0;
@@ -394,7 +387,7 @@ static void test_map_checks_its_arguments(void)
 /* An SGE that is refused because it leads to registers has no side effect. */
 static void test_registers_are_not_read(void)
 {
-    QRdmaHost *host = qrdma_host_start(
+    g_autoptr(QRdmaHost) host = qrdma_host_start(
         "-device e1000,addr=6 -netdev hubport,id=n0,hubid=0 "
         "-device virtio-rdma-pci,netdev=n0,addr=5,max-qp=8,max-cq=4");
     g_autofree QPCIDevice *nic = qpci_device_find(host->bus, QPCI_DEVFN(6, 0));
@@ -412,55 +405,32 @@ static void test_registers_are_not_read(void)
     qpci_io_writel(nic, bar, E1000_ICS, 4);
 
     sge = (RdmaSge) { bar.addr + E1000_ICR, 4, mr->lkey };
-    qrdma_post_send(t.a, &(RdmaSendWr) {
-        .wr_id = 1,
-        .opcode = RDMA_WR_RDMA_WRITE,
-        .send_flags = RDMA_SEND_SIGNALED,
-        .num_sge = 1,
-        .sg_list = &sge,
-        .wr.rdma = { t.mr_b->iova, t.mr_b->rkey },
-    });
-    qrdma_expect(t.cq_a, 1, RDMA_WC_LOC_PROT_ERR);
+    qrdma_post_expect(t.a, qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, 1, &sge, t.mr_b,
+                                         0), RDMA_WC_LOC_PROT_ERR);
     g_assert_cmphex(qpci_io_readl(nic, bar, E1000_ICR) & 4, ==, 4);
     g_assert_cmphex(qpci_io_readl(nic, bar, E1000_ICR) & 4, ==, 0);
-    qrdma_close(d);
-    qrdma_host_stop(host);
 }
 
-void add_mr_tests(void)
-{
-    qtest_add_func("virtio-rdma/mr/registers-are-not-read",
-                   test_registers_are_not_read);
-    qtest_add_func("virtio-rdma/mr/good-registration",
-                   test_good_registration);
-    qtest_add_func("virtio-rdma/mr/page-count-must-match-length",
-                   test_page_count_must_match_length);
-    qtest_add_func("virtio-rdma/mr/length-zero-is-invalid",
-                   test_length_zero_is_invalid);
-    qtest_add_func("virtio-rdma/mr/huge-lengths-are-invalid",
-                   test_huge_lengths_are_invalid);
-    qtest_add_func("virtio-rdma/mr/length-above-max-mr-size",
-                   test_length_above_max_mr_size);
-    qtest_add_func("virtio-rdma/mr/addresses-must-not-wrap",
-                   test_addresses_must_not_wrap);
-    qtest_add_func("virtio-rdma/mr/offsets-in-page-must-agree",
-                   test_offsets_in_page_must_agree);
-    qtest_add_func("virtio-rdma/mr/page-addresses-must-be-aligned",
-                   test_page_addresses_must_be_aligned);
-    qtest_add_func("virtio-rdma/mr/page-table-outside-ram",
-                   test_page_table_outside_ram);
-    qtest_add_func("virtio-rdma/mr/access-flags", test_access_flags);
-    qtest_add_func("virtio-rdma/mr/flush-access", test_flush_access);
-    qtest_add_func("virtio-rdma/mr/unknown-pd", test_unknown_pd);
-    qtest_add_func("virtio-rdma/mr/table-fills-and-empties",
-                   test_table_fills_and_empties);
-    qtest_add_func("virtio-rdma/mr/dma-mr-never-grants-remote-access",
-                   test_dma_mr_never_grants_remote_access);
-    qtest_add_func("virtio-rdma/mr/fast-mr-counts", test_fast_mr_counts);
-    qtest_add_func("virtio-rdma/mr/map-is-for-fast-mrs-only",
-                   test_map_is_for_fast_mrs_only);
-    qtest_add_func("virtio-rdma/mr/map-within-size-of-mr",
-                   test_map_within_size_of_mr);
-    qtest_add_func("virtio-rdma/mr/map-checks-its-arguments",
-                   test_map_checks_its_arguments);
-}
+const QRdmaTest mr_tests[] = {
+    { "registers-are-not-read", test_registers_are_not_read },
+    { "good-registration", test_good_registration },
+    { "page-count-must-match-length", test_page_count_must_match_length },
+    { "length-zero-is-invalid", test_length_zero_is_invalid },
+    { "huge-lengths-are-invalid", test_huge_lengths_are_invalid },
+    { "length-above-max-mr-size", test_length_above_max_mr_size },
+    { "addresses-must-not-wrap", test_addresses_must_not_wrap },
+    { "offsets-in-page-must-agree", test_offsets_in_page_must_agree },
+    { "page-addresses-must-be-aligned", test_page_addresses_must_be_aligned },
+    { "page-table-outside-ram", test_page_table_outside_ram },
+    { "access-flags", test_access_flags },
+    { "flush-access", test_flush_access },
+    { "unknown-pd", test_unknown_pd },
+    { "table-fills-and-empties", test_table_fills_and_empties },
+    { "dma-mr-never-grants-remote-access",
+      test_dma_mr_never_grants_remote_access },
+    { "fast-mr-counts", test_fast_mr_counts },
+    { "map-is-for-fast-mrs-only", test_map_is_for_fast_mrs_only },
+    { "map-within-size-of-mr", test_map_within_size_of_mr },
+    { "map-checks-its-arguments", test_map_checks_its_arguments },
+    {}
+};

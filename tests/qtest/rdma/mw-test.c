@@ -19,54 +19,21 @@ typedef struct Pair {
 
 static Pair pair_new(RdmaQpType type)
 {
-    Pair p = {
-        .t = test_pair_on(test_device_with(FEATURES), type, 64, NULL),
-    };
+    Pair p = { .t = test_pair_on(test_device_with(FEATURES), type, 64, NULL) };
 
     p.mr = qrdma_reg_mr(p.t.pd, 0x40000100, LEN, BINDABLE);
     return p;
-}
-
-static RdmaSendWr bind_wr(const QRdmaMw *mw, QRdmaMr *mr, uint64_t offset,
-                          uint64_t length, uint32_t access)
-{
-    RdmaSendWr wr = {
-        .wr_id = 0xb1,
-        .opcode = RDMA_WR_BIND_MW,
-        .send_flags = RDMA_SEND_SIGNALED,
-    };
-
-    wr.wr.bind.rkey = mw->rkey;
-    wr.wr.bind.new_rkey = (mw->rkey & ~0xffu) | ((mw->rkey + 1) & 0xff);
-    wr.wr.bind.lkey = mr->lkey;
-    wr.wr.bind.access = access;
-    wr.wr.bind.addr = mr->iova + offset;
-    wr.wr.bind.length = length;
-    return wr;
 }
 
 /* Bind on b's side; the window gets the next key. */
 static void bind_mw(Pair *p, QRdmaMw *mw, uint64_t offset, uint64_t length,
                     uint32_t access)
 {
-    RdmaSendWr wr = bind_wr(mw, p->mr, offset, length, access);
-    RdmaWc wc;
+    RdmaSendWr wr = qrdma_bind_wr(mw, p->mr, offset, length, access);
 
     qrdma_post_send(p->t.b, &wr);
-    qrdma_expect_wc(p->t.cq_b, 0xb1, RDMA_WC_BIND_MW, &wc);
+    qrdma_expect_wc(p->t.cq_b, 0xb1, RDMA_WC_BIND_MW, NULL);
     mw->rkey = wr.wr.bind.new_rkey;
-}
-
-static void restart(TestPair *t)
-{
-    RdmaWc wc;
-
-    assert_ok(qrdma_modify_qp_state(t->a, RDMA_QPS_RESET));
-    assert_ok(qrdma_modify_qp_state(t->b, RDMA_QPS_RESET));
-    while (qrdma_poll_cq(t->cq_a, &wc) || qrdma_poll_cq(t->cq_b, &wc)) {
-        /* what is left of before */
-    }
-    qrdma_connect(t->a, t->b, NULL);
 }
 
 /* a uses a window of b; what it may not do ends the connection. */
@@ -74,20 +41,14 @@ static void try_access(Pair *p, RdmaWrOpcode opcode, uint64_t addr,
                        uint32_t len, uint32_t rkey, RdmaWcStatus status)
 {
     RdmaSge sge = qrdma_sge(p->t.mr_a, 0, len);
-    RdmaSendWr wr = {
-        .wr_id = 0xac,
-        .opcode = opcode,
-        .send_flags = RDMA_SEND_SIGNALED,
-        .num_sge = 1,
-        .sg_list = &sge,
-    };
+    RdmaSendWr wr = qrdma_wr(opcode, 0xac, &sge);
 
     wr.wr.rdma.remote_addr = addr;
     wr.wr.rdma.rkey = rkey;
     qrdma_post_send(p->t.a, &wr);
     qrdma_expect(p->t.cq_a, 0xac, status);
     if (status != RDMA_WC_SUCCESS) {
-        restart(&p->t);
+        test_reconnect(&p->t);
     }
 }
 
@@ -99,9 +60,8 @@ static void test_need_the_feature(void)
 
     assert_status(qrdma_alloc_mw(t.pd, RDMA_MW_TYPE_1, &mw), NOTSUPP);
     assert_status(qrdma_dealloc_mw(&mw), NOTSUPP);
-    wr = bind_wr(&mw, t.mr_a, 0, 16, RDMA_ACCESS_REMOTE_READ);
-    qrdma_post_send(t.a, &wr);
-    qrdma_expect(t.cq_a, 0xb1, RDMA_WC_LOC_QP_OP_ERR);
+    wr = qrdma_bind_wr(&mw, t.mr_a, 0, 16, RDMA_ACCESS_REMOTE_READ);
+    qrdma_post_expect(t.a, wr, RDMA_WC_LOC_QP_OP_ERR);
 }
 
 static void test_table_fills_and_empties(void)
@@ -258,7 +218,6 @@ static void test_type_2_is_invalidated_first(void)
     Pair p = pair_new(RDMA_QPT_RC);
     RdmaSendWr wr;
     QRdmaMw mw;
-    RdmaWc wc;
 
     assert_ok(qrdma_alloc_mw(p.t.pd, RDMA_MW_TYPE_2, &mw));
     bind_mw(&p, &mw, 0, 100, RDMA_ACCESS_REMOTE_READ);
@@ -268,15 +227,13 @@ static void test_type_2_is_invalidated_first(void)
         .send_flags = RDMA_SEND_SIGNALED,
         .ex.invalidate_rkey = mw.rkey,
     };
-    qrdma_post_send(p.t.b, &wr);
-    qrdma_expect_wc(p.t.cq_b, 0x10c, RDMA_WC_LOCAL_INV, &wc);
+    qrdma_post_expect_wc(p.t.b, wr, RDMA_WC_LOCAL_INV);
     bind_mw(&p, &mw, 50, 100, RDMA_ACCESS_REMOTE_READ);
     try_access(&p, RDMA_WR_RDMA_READ, p.mr->iova + 50, 100, mw.rkey,
                RDMA_WC_SUCCESS);
     /* it is bound already */
-    wr = bind_wr(&mw, p.mr, 0, 100, RDMA_ACCESS_REMOTE_READ);
-    qrdma_post_send(p.t.b, &wr);
-    qrdma_expect(p.t.cq_b, 0xb1, RDMA_WC_MW_BIND_ERR);
+    wr = qrdma_bind_wr(&mw, p.mr, 0, 100, RDMA_ACCESS_REMOTE_READ);
+    qrdma_post_expect(p.t.b, wr, RDMA_WC_MW_BIND_ERR);
 }
 
 /* While windows are bound to a region it stays as it is. */
@@ -320,66 +277,34 @@ static void test_bad_binds(void)
     QRdmaMr *foreign = qrdma_reg_mr(other, 0x1000, 4096, BINDABLE);
     const uint32_t rd = RDMA_ACCESS_REMOTE_READ;
     QRdmaMw mw, foreign_mw, gone;
+    RdmaSendWr bad[15];
 
     assert_ok(qrdma_alloc_mw(p.t.pd, RDMA_MW_TYPE_1, &gone));
     assert_ok(qrdma_dealloc_mw(&gone));
     assert_ok(qrdma_alloc_mw(p.t.pd, RDMA_MW_TYPE_1, &mw));
     assert_ok(qrdma_alloc_mw(other, RDMA_MW_TYPE_1, &foreign_mw));
-    for (int i = 0; i < 15; i++) {
-        RdmaSendWr wr = bind_wr(&mw, p.mr, 0, 100, rd);
-
-        switch (i) {
-        case 0:
-            wr = bind_wr(&mw, plain, 0, 100, rd);
-            break;
-        case 1:
-            wr = bind_wr(&mw, dma, 0, 100, rd);
-            break;
-        case 2:
-            wr = bind_wr(&mw, foreign, 0, 100, rd);
-            break;
-        case 3:
-            wr = bind_wr(&foreign_mw, p.mr, 0, 100, rd);
-            break;
-        case 4:
-            wr = bind_wr(&gone, p.mr, 0, 100, rd);
-            break;
-        case 5:
-            wr = bind_wr(&mw, read_only, 0, 100, RDMA_ACCESS_REMOTE_WRITE);
-            break;
-        case 6:
-            wr.wr.bind.lkey ^= 1;
-            break;
-        case 7:
-            wr.wr.bind.rkey ^= 1;
-            break;
-        case 8:
-            wr.wr.bind.new_rkey ^= 0x100;
-            break;
-        case 9:
-            wr.wr.bind.length = LEN + 1;
-            break;
-        case 10:
-            wr.wr.bind.length = UINT64_MAX;
-            break;
-        case 11:
-            wr.wr.bind.addr--;
-            break;
-        case 12:
-            wr.wr.bind.addr = UINT64_MAX - 50;
-            break;
-        case 13:
-            wr.wr.bind.rkey = UINT32_MAX;
-            wr.wr.bind.new_rkey = UINT32_MAX;
-            break;
-        case 14:
-            wr.wr.bind.lkey = 0;
-            break;
-        }
+    for (int i = 0; i < ARRAY_SIZE(bad); i++) {
+        bad[i] = qrdma_bind_wr(&mw, p.mr, 0, 100, rd);
+    }
+    bad[0] = qrdma_bind_wr(&mw, plain, 0, 100, rd);
+    bad[1] = qrdma_bind_wr(&mw, dma, 0, 100, rd);
+    bad[2] = qrdma_bind_wr(&mw, foreign, 0, 100, rd);
+    bad[3] = qrdma_bind_wr(&foreign_mw, p.mr, 0, 100, rd);
+    bad[4] = qrdma_bind_wr(&gone, p.mr, 0, 100, rd);
+    bad[5] = qrdma_bind_wr(&mw, read_only, 0, 100, RDMA_ACCESS_REMOTE_WRITE);
+    bad[6].wr.bind.lkey ^= 1;
+    bad[7].wr.bind.rkey ^= 1;
+    bad[8].wr.bind.new_rkey ^= 0x100;
+    bad[9].wr.bind.length = LEN + 1;
+    bad[10].wr.bind.length = UINT64_MAX;
+    bad[11].wr.bind.addr--;
+    bad[12].wr.bind.addr = UINT64_MAX - 50;
+    bad[13].wr.bind.rkey = bad[13].wr.bind.new_rkey = UINT32_MAX;
+    bad[14].wr.bind.lkey = 0;
+    for (int i = 0; i < ARRAY_SIZE(bad); i++) {
         g_test_message("case %d", i);
-        qrdma_post_send(p.t.b, &wr);
-        qrdma_expect(p.t.cq_b, 0xb1, RDMA_WC_MW_BIND_ERR);
-        restart(&p.t);
+        qrdma_post_expect(p.t.b, bad[i], RDMA_WC_MW_BIND_ERR);
+        test_reconnect(&p.t);
     }
     bind_mw(&p, &mw, 0, 100, rd);
 }
@@ -395,27 +320,19 @@ static void test_bind_is_for_connections(void)
 
     qrdma_setup_gids(d, 1);
     qrdma_start_ud(qp, QRDMA_QKEY);
-    qrdma_post_send(qp, &wr);
-    qrdma_expect(cq, 5, RDMA_WC_LOC_QP_OP_ERR);
+    qrdma_post_expect(qp, wr, RDMA_WC_LOC_QP_OP_ERR);
 }
 
-void add_mw_tests(void)
-{
-    qtest_add_func("virtio-rdma/mw/need-the-feature", test_need_the_feature);
-    qtest_add_func("virtio-rdma/mw/table-fills-and-empties",
-                   test_table_fills_and_empties);
-    qtest_add_func("virtio-rdma/mw/types-and-pds", test_types_and_pds);
-    qtest_add_func("virtio-rdma/mw/numbers-of-the-other-kind",
-                   test_numbers_of_the_other_kind);
-    qtest_add_func("virtio-rdma/mw/access-through-a-window",
-                   test_access_through_a_window);
-    qtest_add_func("virtio-rdma/mw/type-1-is-bound-anew",
-                   test_type_1_is_bound_anew);
-    qtest_add_func("virtio-rdma/mw/type-2-is-invalidated-first",
-                   test_type_2_is_invalidated_first);
-    qtest_add_func("virtio-rdma/mw/bound-region-is-busy",
-                   test_bound_region_is_busy);
-    qtest_add_func("virtio-rdma/mw/bad-binds", test_bad_binds);
-    qtest_add_func("virtio-rdma/mw/bind-is-for-connections",
-                   test_bind_is_for_connections);
-}
+const QRdmaTest mw_tests[] = {
+    { "need-the-feature", test_need_the_feature },
+    { "table-fills-and-empties", test_table_fills_and_empties },
+    { "types-and-pds", test_types_and_pds },
+    { "numbers-of-the-other-kind", test_numbers_of_the_other_kind },
+    { "access-through-a-window", test_access_through_a_window },
+    { "type-1-is-bound-anew", test_type_1_is_bound_anew },
+    { "type-2-is-invalidated-first", test_type_2_is_invalidated_first },
+    { "bound-region-is-busy", test_bound_region_is_busy },
+    { "bad-binds", test_bad_binds },
+    { "bind-is-for-connections", test_bind_is_for_connections },
+    {}
+};

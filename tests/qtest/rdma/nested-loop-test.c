@@ -22,18 +22,13 @@ static void send_long(TestPair *t, QRdmaMr *mr, uint64_t mem)
 {
     RdmaSge sge = { qrdma_dma(t->dev, mem), MESSAGE, mr->lkey };
 
-    qrdma_post_recv(t->b, &(RdmaRecvWr) { .num_sge = 1, .sg_list = &sge });
-    qrdma_post_send(t->a, &(RdmaSendWr) {
-        .opcode = RDMA_WR_SEND,
-        .send_flags = RDMA_SEND_SIGNALED,
-        .num_sge = 1,
-        .sg_list = &sge,
-    });
+    qrdma_recv(t->b, 0, &sge);
+    qrdma_post(t->a, qrdma_wr(RDMA_WR_SEND, 0, &sge));
 }
 
 static void destroy_qp_in_nested_loop(bool requester)
 {
-    QRdmaHost *host = qrdma_host_start(
+    g_autoptr(QRdmaHost) host = qrdma_host_start(
         "-netdev hubport,id=n0,hubid=0 " TEST_DISK(DISK_SLOT, "100000000") " "
         "-device virtio-rdma-pci,netdev=n0,addr=%d,max-qp=8,max-cq=4",
         ADAPTER_SLOT);
@@ -72,8 +67,6 @@ static void destroy_qp_in_nested_loop(bool requester)
 
     test_disk_close(&disk);
     qrdma_reset(d);
-    qrdma_close(d);
-    qrdma_host_stop(host);
 }
 
 static void test_destroy_qp_in_nested_loop(void)
@@ -127,10 +120,8 @@ static void test_query_reads_no_register(void)
     qrdma_host_stop(host);
 }
 
-void add_nested_loop_tests(void)
-{
-    qtest_add_func("/virtio-rdma/nested/query-reads-no-register",
-                   test_query_reads_no_register);
-    qtest_add_func("/virtio-rdma/nested/destroy-qp-in-the-loop-of-a-disk",
-                   test_destroy_qp_in_nested_loop);
-}
+const QRdmaTest nested_loop_tests[] = {
+    { "query-reads-no-register", test_query_reads_no_register },
+    { "destroy-qp-in-the-loop-of-a-disk", test_destroy_qp_in_nested_loop },
+    {}
+};

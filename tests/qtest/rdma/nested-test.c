@@ -86,6 +86,7 @@ static void nested_free(Nested *n)
     qtest_qmp_assert_success(n->host->qts, "{'execute': 'query-status'}");
     qrdma_host_stop(n->host);
 }
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Nested, nested_free)
 
 /* Interrupts of @ring write @data to @addr from now on. */
 static void aim_ring(Nested *n, const QRdmaRing *ring, uint64_t addr,
@@ -118,18 +119,10 @@ static void send_some(Nested *n, uint64_t wr_id, unsigned count)
     uint8_t wqe[QRDMA_WQE_ROOM];
 
     for (unsigned i = 0; i < count; i++) {
-        qrdma_post_recv(n->t.b, &(RdmaRecvWr) {
-            .wr_id = wr_id, .num_sge = 1, .sg_list = &to,
-        });
+        qrdma_recv(n->t.b, wr_id, &to);
     }
     for (unsigned i = 0; i < count; i++) {
-        RdmaSendWr wr = {
-            .wr_id = wr_id,
-            .opcode = RDMA_WR_SEND,
-            .send_flags = RDMA_SEND_SIGNALED,
-            .num_sge = 1,
-            .sg_list = &from,
-        };
+        RdmaSendWr wr = qrdma_wr(RDMA_WR_SEND, wr_id, &from);
 
         qrdma_post_raw(n->t.a, &n->t.a->sq, wqe,
                        qrdma_encode_send(n->t.a, &wr, wqe), 0,
@@ -172,22 +165,20 @@ static void test_interrupt_resets_the_function(void)
 /* The work begins in the doorbell, and its end comes there, too. */
 static void test_interrupt_in_a_doorbell_resets_the_function(void)
 {
-    Nested n = nested_new_with("", QRDMA_F(VIRTIO_RDMA_F_DIRECT_QP));
+    g_auto(Nested) n = nested_new_with("", QRDMA_F(VIRTIO_RDMA_F_DIRECT_QP));
 
     aim_interrupt(&n, n.t.cq_a, n.device_exp + PCI_EXP_DEVCTL,
                   PCI_EXP_DEVCTL_BCR_FLR);
     send_some(&n, 1, 1);
     check_reset(&n);
-    nested_free(&n);
 }
 
 /* A QP that writes to itself, with a direct CQ that has events */
 static QRdmaQp *direct_loop(Nested *n, QRdmaEq *eq)
 {
     QRdmaCq *cq = qrdma_create_direct_cq(n->t.dev, 64, eq);
-    QRdmaQp *qp = qrdma_create_qp(n->t.pd, cq, cq, RDMA_QPT_RC);
+    QRdmaQp *qp = qrdma_create_loop(n->t.pd, cq, cq);
 
-    qrdma_connect(qp, qp, NULL);
     qrdma_arm_direct_cq(cq, VIRTIO_RDMA_NOTIFY_NEXT_COMPLETION);
     return qp;
 }
@@ -195,10 +186,7 @@ static QRdmaQp *direct_loop(Nested *n, QRdmaEq *eq)
 static void write_some(QRdmaQp *qp, unsigned count)
 {
     for (unsigned i = 0; i < count; i++) {
-        qrdma_post_send(qp, &(RdmaSendWr) {
-            .opcode = RDMA_WR_RDMA_WRITE,
-            .send_flags = RDMA_SEND_SIGNALED,
-        });
+        qrdma_post(qp, qrdma_wr(RDMA_WR_RDMA_WRITE, 0, NULL));
     }
     qrdma_settle(qp->dev);
 }
@@ -222,7 +210,7 @@ static void test_events_reset_the_function(void)
 
 static void test_completion_resets_the_function(void)
 {
-    Nested n = nested_new();
+    g_auto(Nested) n = nested_new();
     QRdmaCq *cq = n.t.cq_b;
     QRdmaDesc desc = {
         .addr = n.device_exp + PCI_EXP_DEVCTL, .len = 64, .write = true,
@@ -233,7 +221,6 @@ static void test_completion_resets_the_function(void)
     send_some(&n, PCI_EXP_DEVCTL_BCR_FLR, 20);
     send_some(&n, PCI_EXP_DEVCTL_BCR_FLR, 4);
     check_reset(&n);
-    nested_free(&n);
 }
 
 static void test_interrupt_unplugs_the_device(void)
@@ -253,7 +240,7 @@ static void test_interrupt_unplugs_the_device(void)
 /* The interrupt comes from inside the delivery of a frame by the netdev. */
 static void test_interrupt_at_a_frame_unplugs_the_device(void)
 {
-    Nested n = nested_new();
+    g_auto(Nested) n = nested_new();
     QRdma *peer = qrdma_open(n.host, QPCI_DEVFN(PEER_SLOT, 0));
     RdmaSge to = qrdma_sge(n.t.mr_b, 0, 3000);
     RdmaSge from;
@@ -273,19 +260,12 @@ static void test_interrupt_at_a_frame_unplugs_the_device(void)
     from = qrdma_sge(mr, 0, 3000);
 
     for (int i = 0; i < 8; i++) {
-        qrdma_post_recv(n.t.b, &(RdmaRecvWr) {
-            .num_sge = 1, .sg_list = &to,
-        });
+        qrdma_recv(n.t.b, 0, &to);
     }
     aim_interrupt(&n, n.t.cq_b, n.port_exp + PCI_EXP_SLTCTL,
                   PCI_EXP_SLTCTL_PCC | PCI_EXP_SLTCTL_PWR_IND_OFF);
     for (int i = 0; i < 8; i++) {
-        qrdma_post_send(qp, &(RdmaSendWr) {
-            .opcode = RDMA_WR_SEND,
-            .send_flags = RDMA_SEND_SIGNALED,
-            .num_sge = 1,
-            .sg_list = &from,
-        });
+        qrdma_post(qp, qrdma_wr(RDMA_WR_SEND, 0, &from));
     }
     for (int i = 0; i < 20; i++) {
         qtest_clock_step(n.host->qts, QRDMA_MS);
@@ -294,17 +274,13 @@ static void test_interrupt_at_a_frame_unplugs_the_device(void)
     /* The peer is alive */
     g_assert_cmphex(qrdma_device_status(peer) & VIRTIO_CONFIG_S_DRIVER_OK,
                     !=, 0);
-    nested_free(&n);
 }
 
 /* Wait until what QEMU frees later is freed: a device_add that fails does. */
 static void drain_rcu(QTestState *qts)
 {
-    QDict *rsp = qtest_qmp(qts, "{'execute': 'device_add', 'arguments': "
-                           "{'driver': 'none-of-this-name'}}");
-
-    g_assert_true(qdict_haskey(rsp, "error"));
-    qobject_unref(rsp);
+    qrdma_qmp_refused(qts, "{'execute': 'device_add', 'arguments': "
+                      "{'driver': 'none-of-this-name'}}", "");
 }
 
 /*
@@ -315,20 +291,18 @@ static void drain_rcu(QTestState *qts)
 static void test_unplug_after_a_refused_chain(void)
 {
     /* So that the device has an address space of its own */
-    Nested n = nested_new_with(",iommu_platform=on",
-                               QRDMA_F(VIRTIO_F_IOMMU_PLATFORM));
+    g_auto(Nested) n = nested_new_with(",iommu_platform=on",
+                                       QRDMA_F(VIRTIO_F_IOMMU_PLATFORM));
     QRdmaRing *ring = qrdma_ring(n.t.dev, VIRTIO_RDMA_CTRL_VQ);
     QRdmaDesc chain[] = { { .addr = n.device_exp, .len = 4 }, { .len = 0 } };
 
     qrdma_ring_add(ring, chain, ARRAY_SIZE(chain));
     qrdma_ring_kick(ring);
-    qrdma_wait_until(n.t.dev, qrdma_device_status(n.t.dev) &
-                              VIRTIO_CONFIG_S_NEEDS_RESET);
+    qrdma_wait_until(n.t.dev, qrdma_needs_reset(n.t.dev));
     qtest_writew(n.host->qts, n.port_exp + PCI_EXP_SLTCTL,
                  PCI_EXP_SLTCTL_PCC | PCI_EXP_SLTCTL_PWR_IND_OFF);
     check_unplugged(&n);
     drain_rcu(n.host->qts);
-    nested_free(&n);
 }
 
 static void set_power_state(Nested *n, unsigned state)
@@ -346,19 +320,13 @@ static void set_power_state(Nested *n, unsigned state)
  */
 static void test_no_memory_access_in_d3(void)
 {
-    Nested n = nested_new();
+    g_auto(Nested) n = nested_new();
     QVirtioDevice *vdev = &n.t.dev->pci->vdev;
     uint8_t status = qrdma_device_status(n.t.dev);
     RdmaSge sge = qrdma_sge(n.t.mr_a, 0, 100);
 
     assert_ok(qrdma_modify_qp_state(n.t.b, RDMA_QPS_RESET));
-    qrdma_post_send(n.t.a, &(RdmaSendWr) {
-        .wr_id = 1,
-        .opcode = RDMA_WR_SEND,
-        .send_flags = RDMA_SEND_SIGNALED,
-        .num_sge = 1,
-        .sg_list = &sge,
-    });
+    qrdma_post(n.t.a, qrdma_wr(RDMA_WR_SEND, 1, &sge));
     qrdma_settle(n.t.dev);
     set_power_state(&n, 3);
     qtest_clock_step(n.host->qts, 10000 * QRDMA_MS);
@@ -374,27 +342,22 @@ static void test_no_memory_access_in_d3(void)
         qtest_clock_step(n.host->qts, 100 * QRDMA_MS);
     }
     qrdma_expect(n.t.cq_a, 1, RDMA_WC_RETRY_EXC_ERR);
-    nested_free(&n);
 }
 
-void add_nested_tests(void)
-{
-    qtest_add_func("/virtio-rdma/power/no-memory-access-in-d3",
-                   test_no_memory_access_in_d3);
-    qtest_add_func("/virtio-rdma/nested/unplug-after-a-refused-chain",
-                   test_unplug_after_a_refused_chain);
-    qtest_add_func("/virtio-rdma/nested/"
-                   "interrupt-at-a-frame-unplugs-the-device",
-                   test_interrupt_at_a_frame_unplugs_the_device);
-    qtest_add_func("/virtio-rdma/nested/interrupt-resets-the-function",
-                   test_interrupt_resets_the_function);
-    qtest_add_func("/virtio-rdma/nested/"
-                   "interrupt-in-a-doorbell-resets-the-function",
-                   test_interrupt_in_a_doorbell_resets_the_function);
-    qtest_add_func("/virtio-rdma/nested/events-reset-the-function",
-                   test_events_reset_the_function);
-    qtest_add_func("/virtio-rdma/nested/completion-resets-the-function",
-                   test_completion_resets_the_function);
-    qtest_add_func("/virtio-rdma/nested/interrupt-unplugs-the-device",
-                   test_interrupt_unplugs_the_device);
-}
+const QRdmaTest nested_tests[] = {
+    { "power/no-memory-access-in-d3", test_no_memory_access_in_d3 },
+    { "nested/unplug-after-a-refused-chain",
+      test_unplug_after_a_refused_chain },
+    { "nested/interrupt-at-a-frame-unplugs-the-device",
+      test_interrupt_at_a_frame_unplugs_the_device },
+    { "nested/interrupt-resets-the-function",
+      test_interrupt_resets_the_function },
+    { "nested/interrupt-in-a-doorbell-resets-the-function",
+      test_interrupt_in_a_doorbell_resets_the_function },
+    { "nested/events-reset-the-function", test_events_reset_the_function },
+    { "nested/completion-resets-the-function",
+      test_completion_resets_the_function },
+    { "nested/interrupt-unplugs-the-device",
+      test_interrupt_unplugs_the_device },
+    {}
+};

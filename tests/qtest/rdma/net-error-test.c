@@ -5,23 +5,15 @@
 #include "qemu/osdep.h"
 #include "net-test.h"
 
-static RdmaQpState state_of(QRdmaQp *qp)
-{
-    RdmaQpAttr attr;
-
-    assert_ok(qrdma_query_qp(qp, &attr));
-    return attr.qp_state;
-}
-
 /* Both queue pairs are in ERR, and what is posted is flushed. */
 static void expect_dead(NetEnd *e)
 {
-    qrdma_wait_until(e->dev, state_of(e->qp) == RDMA_QPS_ERR);
+    qrdma_wait_until(e->dev, qrdma_qp_state(e->qp) == RDMA_QPS_ERR);
     qrdma_post_send(e->qp, &(RdmaSendWr) {
         .wr_id = 0xf1, .opcode = RDMA_WR_SEND,
     });
     qrdma_expect(e->scq, 0xf1, RDMA_WC_WR_FLUSH_ERR);
-    qrdma_post_recv(e->qp, &(RdmaRecvWr) { .wr_id = 0xf2 });
+    qrdma_recv(e->qp, 0xf2, NULL);
     qrdma_expect(e->rcq, 0xf2, RDMA_WC_WR_FLUSH_ERR);
 }
 
@@ -62,7 +54,7 @@ static RdmaSendWr access_wr(NetPair *p, const AccessCase *c, RdmaSge *sge,
     RdmaSendWr wr;
 
     *sge = net_sge(&p->a, 0, 8);
-    wr = net_wr(c->opcode, 0xacc, sge);
+    wr = qrdma_wr(c->opcode, 0xacc, sge);
     if (c->needs == RDMA_ACCESS_REMOTE_ATOMIC) {
         wr.wr.atomic.remote_addr = addr;
         wr.wr.atomic.rkey = rkey;
@@ -110,9 +102,9 @@ static void test_remote_range(NetKind kind)
         for (int op = 0; op < 2; op++) {
             NetPair p = net_pair(kind, RDMA_QPT_RC, NULL);
             RdmaSge sge = net_sge(&p.a, 0, bad[i].length);
-            RdmaSendWr wr = net_rdma_wr(op ? RDMA_WR_RDMA_READ :
-                                             RDMA_WR_RDMA_WRITE,
-                                        1, &sge, &p.b, bad[i].offset);
+            RdmaSendWr wr = qrdma_rdma_wr(op ? RDMA_WR_RDMA_READ :
+                                               RDMA_WR_RDMA_WRITE,
+                                          1, &sge, p.b.mr, bad[i].offset);
 
             guard_memory(&p);
             expect_refused(&p, &wr, RDMA_WC_REM_ACCESS_ERR);
@@ -199,10 +191,9 @@ static void test_receive_buffer_too_small(NetKind kind)
     for (int i = 0; i < ARRAY_SIZE(lengths); i++) {
         NetPair p = net_pair(kind, RDMA_QPT_RC, NULL);
         RdmaSge sge = net_sge(&p.a, 0, lengths[i]);
-        RdmaSendWr wr = net_wr(RDMA_WR_SEND, 1, &sge);
 
         net_post_recv(&p.b, 2, 0, lengths[i] - 1);
-        qrdma_post_send(p.a.qp, &wr);
+        qrdma_post(p.a.qp, qrdma_wr(RDMA_WR_SEND, 1, &sge));
         qrdma_expect(p.b.rcq, 2, RDMA_WC_LOC_LEN_ERR);
         qrdma_expect(p.a.scq, 1, RDMA_WC_REM_INV_REQ_ERR);
         expect_dead(&p.a);
@@ -214,8 +205,8 @@ static void test_flush_is_in_order_and_complete(NetKind kind)
 {
     NetPair p = net_pair(kind, RDMA_QPT_RC, NULL);
     RdmaSge sge = net_sge(&p.a, 0, 8);
-    RdmaSendWr bad = net_rdma_wr(RDMA_WR_RDMA_WRITE, 1, &sge, &p.b, 0);
-    RdmaSendWr good = net_rdma_wr(RDMA_WR_RDMA_WRITE, 0, &sge, &p.b, 0);
+    RdmaSendWr bad = qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, 1, &sge, p.b.mr, 0);
+    RdmaSendWr good = qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, 0, &sge, p.b.mr, 0);
 
     bad.wr.rdma.rkey ^= 1;
     good.send_flags = 0;
@@ -249,8 +240,7 @@ static void test_recovery_after_an_error(NetKind kind)
 {
     NetPair p = net_pair(kind, RDMA_QPT_RC, NULL);
     RdmaSge sge = net_sge(&p.a, 0, 5000);
-    RdmaSendWr wr = net_rdma_wr(RDMA_WR_RDMA_WRITE, 1, &sge, &p.b, 0);
-    RdmaWc wc;
+    RdmaSendWr wr = qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, 1, &sge, p.b.mr, 0);
 
     for (int i = 0; i < 3; i++) {
         QRdmaPath path = { .psn_a = 1000 + i, .psn_b = 77 };
@@ -259,12 +249,9 @@ static void test_recovery_after_an_error(NetKind kind)
         expect_refused(&p, &wr, RDMA_WC_REM_ACCESS_ERR);
         expect_dead(&p.b);
         wr.wr.rdma.rkey ^= 1;
-        assert_ok(qrdma_modify_qp_state(p.a.qp, RDMA_QPS_RESET));
-        assert_ok(qrdma_modify_qp_state(p.b.qp, RDMA_QPS_RESET));
-        qrdma_connect(p.a.qp, p.b.qp, &path);
+        qrdma_reconnect(p.a.qp, p.b.qp, &path);
         qrdma_mr_fill(p.a.mr, 0, 5000, i);
-        qrdma_post_send(p.a.qp, &wr);
-        qrdma_expect_wc(p.a.scq, 1, RDMA_WC_RDMA_WRITE, &wc);
+        qrdma_post_expect_wc(p.a.qp, wr, RDMA_WC_RDMA_WRITE);
         qrdma_mr_check(p.b.mr, 0, 5000, i);
     }
 }
@@ -275,16 +262,14 @@ static void test_other_queue_pairs_are_not_affected(NetKind kind)
     QRdmaQp *a2 = qrdma_create_qp(p.a.pd, p.a.scq, p.a.rcq, RDMA_QPT_RC);
     QRdmaQp *b2 = qrdma_create_qp(p.b.pd, p.b.scq, p.b.rcq, RDMA_QPT_RC);
     RdmaSge sge = net_sge(&p.a, 0, 5000);
-    RdmaSendWr wr = net_rdma_wr(RDMA_WR_RDMA_WRITE, 1, &sge, &p.b, 0);
-    RdmaWc wc;
+    RdmaSendWr wr = qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, 1, &sge, p.b.mr, 0);
 
     qrdma_connect(a2, b2, NULL);
     wr.wr.rdma.rkey ^= 1;
     expect_refused(&p, &wr, RDMA_WC_REM_ACCESS_ERR);
     wr.wr.rdma.rkey ^= 1;
     qrdma_mr_fill(p.a.mr, 0, 5000, 0x5a);
-    qrdma_post_send(a2, &wr);
-    qrdma_expect_wc(p.a.scq, 1, RDMA_WC_RDMA_WRITE, &wc);
+    qrdma_post_expect_wc(a2, wr, RDMA_WC_RDMA_WRITE);
     qrdma_mr_check(p.b.mr, 0, 5000, 0x5a);
 }
 
@@ -295,14 +280,13 @@ static void test_broken_device_takes_no_frames(NetKind kind)
     QRdmaRing *ring = qrdma_ring(p.b.dev, VIRTIO_RDMA_CTRL_VQ);
     uint16_t size = ring->pci.vq.size;
     RdmaSge sge = net_sge(&p.a, 0, 1000);
-    RdmaSendWr wr = net_rdma_wr(RDMA_WR_RDMA_WRITE, 1, &sge, &p.b, 0);
+    RdmaSendWr wr = qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, 1, &sge, p.b.mr, 0);
 
     guard_memory(&p);
     qrdma_ring_set_avail(ring, ring->avail_idx % size, size);
     qrdma_ring_set_avail_idx(ring, ring->avail_idx + 1);
     qrdma_ring_kick(ring);
-    qrdma_wait_until(p.b.dev, qrdma_device_status(p.b.dev) &
-                              VIRTIO_CONFIG_S_NEEDS_RESET);
+    qrdma_wait_until(p.b.dev, qrdma_needs_reset(p.b.dev));
     qrdma_settle(p.b.dev);
     qrdma_post_send(p.a.qp, &wr);
     qrdma_settle(p.a.dev);
@@ -316,29 +300,25 @@ static void test_broken_device_takes_no_frames(NetKind kind)
     /* A reset heals it */
     p = net_pair(kind, RDMA_QPT_RC, NULL);
     sge = net_sge(&p.a, 0, 1000);
-    wr = net_rdma_wr(RDMA_WR_RDMA_WRITE, 2, &sge, &p.b, 0);
-    qrdma_post_send(p.a.qp, &wr);
-    qrdma_expect(p.a.scq, 2, RDMA_WC_SUCCESS);
+    wr = qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, 2, &sge, p.b.mr, 0);
+    qrdma_post_expect(p.a.qp, wr, RDMA_WC_SUCCESS);
 }
 
-void add_net_error_tests(void)
-{
-    net_add_test("error/bad-remote-keys", test_bad_remote_keys);
-    net_add_test("error/remote-range", test_remote_range);
-    net_add_test("error/rights-of-the-region", test_rights_of_the_region);
-    net_add_test("error/rights-of-the-queue-pair",
-                 test_rights_of_the_queue_pair);
-    net_add_test("error/region-of-another-pd", test_region_of_another_pd);
-    net_add_test("error/dma-mr-is-not-for-peers",
-                 test_dma_mr_is_not_for_peers);
-    net_add_test("error/unaligned-atomics", test_unaligned_atomics);
-    net_add_test("error/receive-buffer-too-small",
-                 test_receive_buffer_too_small);
-    net_add_test("error/flush-is-in-order-and-complete",
-                 test_flush_is_in_order_and_complete);
-    net_add_test("error/recovery", test_recovery_after_an_error);
-    net_add_test("error/other-queue-pairs-are-not-affected",
-                 test_other_queue_pairs_are_not_affected);
-    net_add_test("error/broken-device-takes-no-frames",
-                 test_broken_device_takes_no_frames);
-}
+const NetTest net_error_tests[] = {
+    { "error/bad-remote-keys", test_bad_remote_keys },
+    { "error/remote-range", test_remote_range },
+    { "error/rights-of-the-region", test_rights_of_the_region },
+    { "error/rights-of-the-queue-pair", test_rights_of_the_queue_pair },
+    { "error/region-of-another-pd", test_region_of_another_pd },
+    { "error/dma-mr-is-not-for-peers", test_dma_mr_is_not_for_peers },
+    { "error/unaligned-atomics", test_unaligned_atomics },
+    { "error/receive-buffer-too-small", test_receive_buffer_too_small },
+    { "error/flush-is-in-order-and-complete",
+      test_flush_is_in_order_and_complete },
+    { "error/recovery", test_recovery_after_an_error },
+    { "error/other-queue-pairs-are-not-affected",
+      test_other_queue_pairs_are_not_affected },
+    { "error/broken-device-takes-no-frames",
+      test_broken_device_takes_no_frames },
+    {}
+};

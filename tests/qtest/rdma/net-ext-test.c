@@ -29,7 +29,7 @@ static NetPair ud_pair(NetKind kind, uint64_t features)
 static void datagram(NetEnd *from, NetEnd *to, uint8_t gid_index, uint8_t sl)
 {
     RdmaSge sge = net_sge(from, 0, LEN);
-    RdmaSendWr wr = net_wr(RDMA_WR_SEND, 1, &sge);
+    RdmaSendWr wr = qrdma_wr(RDMA_WR_SEND, 1, &sge);
     RdmaWc wc;
 
     wr.wr.ud.remote_qpn = to->qp->wire_qpn;
@@ -74,12 +74,11 @@ static void test_connections_tell_nothing_of_it(NetKind kind)
 {
     NetPair p = net_pair_new_with(net_shared(kind), RDMA_QPT_RC, CQE_EX);
     RdmaSge sge = net_sge(&p.a, 0, LEN);
-    RdmaSendWr wr = net_wr(RDMA_WR_SEND, 1, &sge);
     RdmaWc wc;
 
     qrdma_connect(p.a.qp, p.b.qp, NULL);
     net_post_recv(&p.b, 2, 0, LEN);
-    qrdma_post_send(p.a.qp, &wr);
+    qrdma_post(p.a.qp, qrdma_wr(RDMA_WR_SEND, 1, &sge));
     qrdma_expect_wc(p.a.scq, 1, RDMA_WC_SEND, &wc);
     g_assert_cmphex(wc.wc_flags & EX_FLAGS, ==, 0);
     qrdma_expect_wc(p.b.rcq, 2, RDMA_WC_RECV, &wc);
@@ -137,7 +136,6 @@ static void test_vlan_numbers(NetKind kind)
     QRdma *d = p.a.dev;
     static const uint16_t bad[] = { 4095, 4096, 0x8001, UINT16_MAX };
     static const uint16_t good[] = { 1, 100, 4094, 0 };
-    RdmaWc wc;
 
     for (int i = 0; i < ARRAY_SIZE(bad); i++) {
         assert_status(qrdma_add_gid_vlan(d, 0, d->gid[0], bad[i]), INVAL);
@@ -149,12 +147,12 @@ static void test_vlan_numbers(NetKind kind)
     assert_ok(qrdma_add_gid_vlan(d, 0, d->gid[0], 5));
     assert_ok(qrdma_add_gid(d, 0, d->gid[0]));
     datagram(&p.a, &p.b, 0, 0);
-    qrdma_expect_wc(p.b.rcq, 2, RDMA_WC_RECV, &wc);
+    qrdma_expect_wc(p.b.rcq, 2, RDMA_WC_RECV, NULL);
     p = ud_pair(kind, 0);
     set_vlan(&p.a, 4095);
     set_vlan(&p.a, 77);
     datagram(&p.a, &p.b, 0, 0);
-    qrdma_expect_wc(p.b.rcq, 2, RDMA_WC_RECV, &wc);
+    qrdma_expect_wc(p.b.rcq, 2, RDMA_WC_RECV, NULL);
 }
 
 static void test_counters(NetKind kind)
@@ -162,28 +160,25 @@ static void test_counters(NetKind kind)
     NetPair p = ud_pair(kind, COUNTERS);
     uint64_t a[VIRTIO_RDMA_NUM_COUNTERS], b[VIRTIO_RDMA_NUM_COUNTERS];
     uint64_t frame = 14 + 40 + 8 + 12 + 8 + LEN + 4;
-    RdmaWc wc;
 
     if (p.a.dev->features & QRDMA_F(VIRTIO_RDMA_F_HOST_NUMBERS)) {
         g_test_skip("both devices have the counters of one port of the host, "
                     "which may have no bytes");
         return;
     }
-    g_assert_cmpuint(qrdma_config_read(p.a.dev,
-                                       offsetof(struct virtio_rdma_config,
-                                                num_counters), 4),
-                     ==, VIRTIO_RDMA_NUM_COUNTERS);
+    g_assert_cmpuint(qrdma_config_le32(p.a.dev, num_counters), ==,
+                     VIRTIO_RDMA_NUM_COUNTERS);
     assert_ok(qrdma_query_counters(p.a.dev, 1, a));
     for (int i = 0; i < VIRTIO_RDMA_NUM_COUNTERS; i++) {
         g_assert_cmpuint(a[i], ==, 0);
     }
     for (int i = 0; i < 3; i++) {
         datagram(&p.a, &p.b, 0, 0);
-        qrdma_expect_wc(p.b.rcq, 2, RDMA_WC_RECV, &wc);
+        qrdma_expect_wc(p.b.rcq, 2, RDMA_WC_RECV, NULL);
     }
     /* to itself, and one with a Q_Key that is wrong */
     datagram(&p.a, &p.a, 0, 0);
-    qrdma_expect_wc(p.a.rcq, 2, RDMA_WC_RECV, &wc);
+    qrdma_expect_wc(p.a.rcq, 2, RDMA_WC_RECV, NULL);
     assert_ok(qrdma_modify_qp(p.b.qp, RDMA_QP_STATE | RDMA_QP_QKEY,
                               &(RdmaQpAttr) {
                                   .qp_state = RDMA_QPS_RTS,
@@ -219,18 +214,17 @@ static void test_counters_of_port_1_with_the_feature(NetKind kind)
     assert_status(qrdma_query_counters(p.a.dev, 1, values), NOTSUPP);
 }
 
-void add_net_ext_tests(void)
-{
-    net_add_test("cqe-ex/datagrams-tell-where-they-come-from",
-                 test_datagrams_tell_where_they_come_from);
-    net_add_test("cqe-ex/short-completions-tell-nothing-of-it",
-                 test_short_completions_tell_nothing_of_it);
-    net_add_test("cqe-ex/connections-tell-nothing-of-it",
-                 test_connections_tell_nothing_of_it);
-    net_add_test("vlan/on-the-wire", test_vlan);
-    net_add_test("vlan/are-apart", test_vlans_are_apart);
-    net_add_test("vlan/numbers", test_vlan_numbers);
-    net_add_test("counters/frames", test_counters);
-    net_add_test("counters/port-and-feature",
-                 test_counters_of_port_1_with_the_feature);
-}
+const NetTest net_ext_tests[] = {
+    { "cqe-ex/datagrams-tell-where-they-come-from",
+      test_datagrams_tell_where_they_come_from },
+    { "cqe-ex/short-completions-tell-nothing-of-it",
+      test_short_completions_tell_nothing_of_it },
+    { "cqe-ex/connections-tell-nothing-of-it",
+      test_connections_tell_nothing_of_it },
+    { "vlan/on-the-wire", test_vlan },
+    { "vlan/are-apart", test_vlans_are_apart },
+    { "vlan/numbers", test_vlan_numbers },
+    { "counters/frames", test_counters },
+    { "counters/port-and-feature", test_counters_of_port_1_with_the_feature },
+    {}
+};

@@ -23,7 +23,7 @@ static NetPair pair_without_faults(NetKind kind)
 static void post_write(NetPair *p, uint64_t wr_id)
 {
     RdmaSge sge = net_sge(&p->a, 0, 64);
-    RdmaSendWr wr = net_rdma_wr(RDMA_WR_RDMA_WRITE, wr_id, &sge, &p->b, 0);
+    RdmaSendWr wr = qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, wr_id, &sge, p->b.mr, 0);
 
     qrdma_post_send(p->a.qp, &wr);
 }
@@ -176,8 +176,7 @@ static void test_command_error(NetKind kind)
         assert_ok(qrdma_modify_qp_state(p.b.qp, RDMA_QPS_RESET));
     }
     assert_status(qrdma_modify_qp_state(p.a.qp, RDMA_QPS_ERR), INVAL);
-    assert_ok(qrdma_query_qp(p.a.qp, &attr));
-    g_assert_cmpint(attr.qp_state, ==, RDMA_QPS_RTS);
+    g_assert_cmpint(qrdma_qp_state(p.a.qp), ==, RDMA_QPS_RTS);
     assert_ok(qrdma_modify_qp_state(p.a.qp, RDMA_QPS_ERR));
 }
 
@@ -358,7 +357,7 @@ static void test_unplug(NetKind kind)
 /* A backend that outlives its device has its port back. */
 static void test_port_of_the_next_device(void)
 {
-    QRdmaHost *host = qrdma_host_start(
+    g_autoptr(QRdmaHost) host = qrdma_host_start(
         "-netdev hubport,id=n0,hubid=0 -netdev hubport,id=n1,hubid=0 "
         "-object rdma-roce,id=r0,netdev=n0 "
         "-device virtio-rdma-pci,id=d0,rdmadev=r0,addr=4");
@@ -374,17 +373,16 @@ static void test_port_of_the_next_device(void)
                          "{'rdmadev': 'r0', 'addr': '4'}");
     text = qtest_hmp(host->qts, "info rdma");
     g_assert_nonnull(strstr(text, "port: active"));
-    qrdma_host_stop(host);
 }
 
 static void test_iothread(void)
 {
-    QRdmaHost *host = qrdma_host_start(
+    g_autoptr(QRdmaHost) host = qrdma_host_start(
         "-object iothread,id=io0 -netdev hubport,id=n0,hubid=0 "
         "-device virtio-rdma-pci,id=d0,netdev=n0,iothread=io0,addr=4,"
         "max-qp=8");
     QRdma *d = qrdma_open(host, QPCI_DEVFN(4, 0));
-    RdmaSendWr wr = net_wr(RDMA_WR_RDMA_WRITE, 1, NULL);
+    RdmaSendWr wr = qrdma_wr(RDMA_WR_RDMA_WRITE, 1, NULL);
     QRdmaPd *pd;
     QRdmaCq *cq;
     QRdmaQp *qp;
@@ -394,8 +392,7 @@ static void test_iothread(void)
     qrdma_setup_gids(d, 1);
     pd = qrdma_alloc_pd(d);
     cq = qrdma_create_cq(d, 64);
-    qp = qrdma_create_qp(pd, cq, cq, RDMA_QPT_RC);
-    qrdma_connect(qp, qp, NULL);
+    qp = qrdma_create_loop(pd, cq, cq);
     fault_add(d, "'id': 'd', 'kind': 'completion-delay', 'delay': 100");
     fault_add(d, "'id': 's', 'kind': 'qp-stuck', 'duration': 100, "
               "'after': 1");
@@ -411,26 +408,24 @@ static void test_iothread(void)
     qrdma_expect_none(cq);
     qrdma_clock_step(d, 100 * QRDMA_MS);
     qrdma_expect(cq, 1, RDMA_WC_SUCCESS);
-    qrdma_post_send(qp, &wr);
-    qrdma_expect(cq, 1, RDMA_WC_WR_FLUSH_ERR);
+    qrdma_post_expect(qp, wr, RDMA_WC_WR_FLUSH_ERR);
     fault_expect(d, "f", 2, 1, false);
-    qrdma_close(d);
-    qrdma_host_stop(host);
 }
 
-void add_net_fault_life_tests(void)
-{
-    net_add_test("fault/refusals", test_refusals);
-    net_add_test("fault/query", test_query);
-    net_add_test("fault/command-error", test_command_error);
-    net_add_test("fault/command-delay", test_command_delay);
-    net_add_test("fault/reset", test_reset);
-    net_add_test("fault/stopped-machine", test_stopped_machine);
-    net_add_test("fault/migration-is-blocked", test_migration_is_blocked);
-    net_add_test_of_two_hosts("fault/unplug", test_unplug);
-    if (!qrdma_ibdev()) {
-        qtest_add_func("virtio-rdma-net/fault/port-of-the-next-device",
-                       test_port_of_the_next_device);
-        qtest_add_func("virtio-rdma-net/fault/iothread", test_iothread);
-    }
-}
+const NetTest net_fault_life_tests[] = {
+    { "fault/refusals", test_refusals },
+    { "fault/query", test_query },
+    { "fault/command-error", test_command_error },
+    { "fault/command-delay", test_command_delay },
+    { "fault/reset", test_reset },
+    { "fault/stopped-machine", test_stopped_machine },
+    { "fault/migration-is-blocked", test_migration_is_blocked },
+    { "fault/unplug", test_unplug, NET_TWO_HOSTS },
+    {}
+};
+
+const QRdmaTest net_fault_alone_tests[] = {
+    { "port-of-the-next-device", test_port_of_the_next_device },
+    { "iothread", test_iothread },
+    {}
+};

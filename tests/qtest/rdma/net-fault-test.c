@@ -25,15 +25,13 @@ static NetPair fault_pair(NetKind kind)
 
 static void reconnect(NetPair *p)
 {
-    assert_ok(qrdma_modify_qp_state(p->a.qp, RDMA_QPS_RESET));
-    assert_ok(qrdma_modify_qp_state(p->b.qp, RDMA_QPS_RESET));
-    qrdma_connect(p->a.qp, p->b.qp, &(QRdmaPath) { .timeout = TIMEOUT_CODE });
+    qrdma_reconnect(p->a.qp, p->b.qp, &(QRdmaPath) { .timeout = TIMEOUT_CODE });
 }
 
 static void post(NetPair *p, RdmaWrOpcode opcode, uint64_t wr_id)
 {
     RdmaSge sge = net_sge(&p->a, wr_id * 64, 64);
-    RdmaSendWr wr = net_rdma_wr(opcode, wr_id, &sge, &p->b, wr_id * 64);
+    RdmaSendWr wr = qrdma_rdma_wr(opcode, wr_id, &sge, p->b.mr, wr_id * 64);
 
     qrdma_mr_fill(p->a.mr, wr_id * 64, 64, wr_id);
     qrdma_post_send(p->a.qp, &wr);
@@ -46,10 +44,7 @@ static void post_write(NetPair *p, uint64_t wr_id)
 
 static void expect_state(QRdmaQp *qp, RdmaQpState state)
 {
-    RdmaQpAttr attr;
-
-    assert_ok(qrdma_query_qp(qp, &attr));
-    g_assert_cmpint(attr.qp_state, ==, state);
+    g_assert_cmpint(qrdma_qp_state(qp), ==, state);
 }
 
 /* Traffic is as without faults. */
@@ -133,17 +128,15 @@ static void test_each_status(NetKind kind)
 static void test_receive_error(NetKind kind)
 {
     NetPair p = fault_pair(kind);
-    RdmaSendWr wr = net_wr(RDMA_WR_SEND, 5, NULL);
+    RdmaSendWr wr = qrdma_wr(RDMA_WR_SEND, 5, NULL);
 
     fault_add(p.a.dev, "'id': 'f', 'kind': 'completion-error', "
               "'opcode': 'recv', 'after': 1, 'status': 'loc-prot-err'");
     net_post_recv(&p.a, 1, 0, 64);
     net_post_recv(&p.a, 2, 0, 64);
-    qrdma_post_send(p.b.qp, &wr);
-    qrdma_expect(p.b.scq, 5, RDMA_WC_SUCCESS);
+    qrdma_post_expect(p.b.qp, wr, RDMA_WC_SUCCESS);
     qrdma_expect(p.a.rcq, 1, RDMA_WC_SUCCESS);
-    qrdma_post_send(p.b.qp, &wr);
-    qrdma_expect(p.b.scq, 5, RDMA_WC_REM_OP_ERR);
+    qrdma_post_expect(p.b.qp, wr, RDMA_WC_REM_OP_ERR);
     qrdma_expect(p.a.rcq, 2, RDMA_WC_LOC_PROT_ERR);
     expect_state(p.a.qp, RDMA_QPS_ERR);
 }
@@ -151,7 +144,7 @@ static void test_receive_error(NetKind kind)
 static void test_local_access(NetKind kind)
 {
     NetPair p = fault_pair(kind);
-    RdmaSendWr wr = net_wr(RDMA_WR_SEND, 5, NULL);
+    RdmaSendWr wr = qrdma_wr(RDMA_WR_SEND, 5, NULL);
 
     fault_add(p.a.dev, "'id': 'f', 'kind': 'local-access', 'after': 1");
     post_write(&p, 1);
@@ -164,8 +157,7 @@ static void test_local_access(NetKind kind)
     net_post_recv(&p.a, 3, 0, 64);
     wr.sg_list = &(RdmaSge) { p.b.mr->iova, 64, p.b.mr->lkey };
     wr.num_sge = 1;
-    qrdma_post_send(p.b.qp, &wr);
-    qrdma_expect(p.b.scq, 5, RDMA_WC_REM_OP_ERR);
+    qrdma_post_expect(p.b.qp, wr, RDMA_WC_REM_OP_ERR);
     qrdma_expect(p.a.rcq, 3, RDMA_WC_LOC_PROT_ERR);
 }
 
@@ -246,10 +238,7 @@ static void test_stuck_until_removed(NetKind kind)
     qrdma_expect_none(p.a.scq);
     /* It receives nevertheless. */
     net_post_recv(&p.a, 9, 0, 64);
-    qrdma_post_send(p.b.qp, &(RdmaSendWr) {
-        .opcode = RDMA_WR_SEND, .wr_id = 8,
-        .send_flags = RDMA_SEND_SIGNALED,
-    });
+    qrdma_post(p.b.qp, qrdma_wr(RDMA_WR_SEND, 8, NULL));
     qrdma_expect(p.a.rcq, 9, RDMA_WC_SUCCESS);
     qrdma_expect(p.b.scq, 8, RDMA_WC_SUCCESS);
     fault_remove(p.a.dev, "f");
@@ -287,12 +276,11 @@ static void test_stuck_by_peers_error(NetKind kind)
 {
     NetPair p = fault_pair(kind);
     RdmaSge sge = net_sge(&p.b, 0, 8);
-    RdmaSendWr wr = net_rdma_wr(RDMA_WR_RDMA_WRITE, 4, &sge, &p.a, 0);
+    RdmaSendWr wr = qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, 4, &sge, p.a.mr, 0);
 
     stick(&p, "");
     wr.wr.rdma.rkey ^= 1;
-    qrdma_post_send(p.b.qp, &wr);
-    qrdma_expect(p.b.scq, 4, RDMA_WC_REM_ACCESS_ERR);
+    qrdma_post_expect(p.b.qp, wr, RDMA_WC_REM_ACCESS_ERR);
     qrdma_expect(p.a.scq, 2, RDMA_WC_WR_FLUSH_ERR);
     qrdma_expect(p.a.scq, 3, RDMA_WC_WR_FLUSH_ERR);
 }
@@ -341,10 +329,7 @@ static void test_delay(NetKind kind)
     /* The data is there, and other work queues go on. */
     qrdma_wait_until(p.a.dev, fault_hits(p.a.dev, "f") == 1);
     net_post_recv(&p.a, 9, 0, 64);
-    qrdma_post_send(p.b.qp, &(RdmaSendWr) {
-        .opcode = RDMA_WR_SEND, .wr_id = 8,
-        .send_flags = RDMA_SEND_SIGNALED,
-    });
+    qrdma_post(p.b.qp, qrdma_wr(RDMA_WR_SEND, 8, NULL));
     qrdma_expect(p.a.rcq, 9, RDMA_WC_SUCCESS);
     qrdma_mr_check(p.b.mr, 64, 64, 1);
     net_clock_step(p.net, 99 * QRDMA_MS);
@@ -392,7 +377,7 @@ static void test_delay_ends_in_err(NetKind kind)
 static void hold_writes(NetPair *p, uint64_t first, uint64_t last)
 {
     RdmaSge sge = net_sge(&p->a, 0, 64);
-    RdmaSendWr wr = net_rdma_wr(RDMA_WR_RDMA_WRITE, 0, &sge, &p->b, 0);
+    RdmaSendWr wr = qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, 0, &sge, p->b.mr, 0);
 
     for (wr.wr_id = first; wr.wr_id <= last; wr.wr_id++) {
         qrdma_post_send(p->a.qp, &wr);
@@ -436,22 +421,21 @@ static void test_reorder(NetKind kind)
 {
     NetPair p = fault_pair(kind);
     QRdmaQp *qp = qrdma_create_qp(p.a.pd, p.a.scq, p.a.scq, RDMA_QPT_RC);
-    RdmaSendWr wr = net_wr(RDMA_WR_SEND, 1, NULL);
-    RdmaWc wc;
+    RdmaSendWr wr = qrdma_wr(RDMA_WR_SEND, 1, NULL);
 
     assert_ok(qrdma_modify_qp_state(p.b.qp, RDMA_QPS_RESET));
     qrdma_connect(qp, p.b.qp, NULL);
     fault_add(p.a.dev, "'id': 'f', 'kind': 'completion-reorder', "
               "'opcode': 'send', 'delay': 1000");
-    qrdma_post_recv(qp, &(RdmaRecvWr) { .wr_id = 2 });
+    qrdma_recv(qp, 2, NULL);
     net_post_recv(&p.b, 3, 0, 64);
     qrdma_post_send(qp, &wr);
     qrdma_expect(p.b.rcq, 3, RDMA_WC_SUCCESS);
     qrdma_wait_until(p.a.dev, fault_hits(p.a.dev, "f") == 1);
     qrdma_expect_none(p.a.scq);
     qrdma_post_send(p.b.qp, &wr);
-    qrdma_expect_wc(p.a.scq, 2, RDMA_WC_RECV, &wc);
-    qrdma_expect_wc(p.a.scq, 1, RDMA_WC_SEND, &wc);
+    qrdma_expect_wc(p.a.scq, 2, RDMA_WC_RECV, NULL);
+    qrdma_expect_wc(p.a.scq, 1, RDMA_WC_SEND, NULL);
     /* If none comes, it does not wait for ever. */
     fault_remove(p.a.dev, "f");
     fault_add(p.a.dev, "'id': 'f', 'kind': 'completion-reorder', "
@@ -461,7 +445,7 @@ static void test_reorder(NetKind kind)
     qrdma_wait_until(p.a.dev, fault_hits(p.a.dev, "f") == 1);
     qrdma_expect_none(p.a.scq);
     net_clock_step(p.net, 1000 * QRDMA_MS);
-    qrdma_expect_wc(p.a.scq, 1, RDMA_WC_SEND, &wc);
+    qrdma_expect_wc(p.a.scq, 1, RDMA_WC_SEND, NULL);
 }
 
 /* The port */
@@ -554,9 +538,7 @@ static void test_selectors(NetKind kind)
     g_autofree char *all = g_strdup_printf("'qpn': %u, %s, 'opcode': "
                                            "'rdma-read'", p.a.qp->qpn, yes);
 
-    assert_ok(qrdma_modify_qp_state(p.a.qp, RDMA_QPS_RESET));
-    assert_ok(qrdma_modify_qp_state(p.b.qp, RDMA_QPS_RESET));
-    qrdma_connect(p.a.qp, p.b.qp, &(QRdmaPath) { .gid_index = 1 });
+    qrdma_reconnect(p.a.qp, p.b.qp, &(QRdmaPath) { .gid_index = 1 });
     expect_matches(&p, 3, "");
     expect_matches(&p, 1, "'opcode': 'send'");
     expect_matches(&p, 0, "'opcode': 'comp-swap'");
@@ -574,7 +556,7 @@ static void test_datagrams_by_peer(NetKind kind)
 {
     NetPair p = net_pair(kind, RDMA_QPT_UD, NULL);
     RdmaSge sge = net_sge(&p.a, 0, 8);
-    RdmaSendWr wr = net_wr(RDMA_WR_SEND, 1, &sge);
+    RdmaSendWr wr = qrdma_wr(RDMA_WR_SEND, 1, &sge);
     uint32_t dest = p.b.qp->wire_qpn;
 
     fault_remove_all(p.a.dev);
@@ -583,11 +565,9 @@ static void test_datagrams_by_peer(NetKind kind)
     wr.wr.ud.remote_qkey = QRDMA_QKEY;
     wr.wr.ud.av = qrdma_av(p.b.dev, 1);
     wr.wr.ud.remote_qpn = dest ^ 1;
-    qrdma_post_send(p.a.qp, &wr);
-    qrdma_expect(p.a.scq, 1, RDMA_WC_SUCCESS);
+    qrdma_post_expect(p.a.qp, wr, RDMA_WC_SUCCESS);
     wr.wr.ud.remote_qpn = dest;
-    qrdma_post_send(p.a.qp, &wr);
-    qrdma_expect(p.a.scq, 1, RDMA_WC_GENERAL_ERR);
+    qrdma_post_expect(p.a.qp, wr, RDMA_WC_GENERAL_ERR);
     /* A datagram that cannot be sent does not end its QP (IBTA 10.3.1). */
     expect_state(p.a.qp, RDMA_QPS_SQE);
 }
@@ -597,7 +577,7 @@ static void test_gsi(NetKind kind)
 {
     NetPair p = net_pair(kind, RDMA_QPT_GSI, NULL);
     RdmaSge sge = net_sge(&p.a, 0, 8);
-    RdmaSendWr wr = net_wr(RDMA_WR_SEND, 1, &sge);
+    RdmaSendWr wr = qrdma_wr(RDMA_WR_SEND, 1, &sge);
 
     fault_remove_all(p.a.dev);
     fault_add(p.a.dev, "'id': 'f', 'kind': 'completion-error', "
@@ -605,13 +585,11 @@ static void test_gsi(NetKind kind)
     wr.wr.ud.remote_qkey = RDMA_GSI_QKEY;
     wr.wr.ud.av = qrdma_av(p.b.dev, 1);
     wr.wr.ud.remote_qpn = RDMA_QPN_GSI;
-    qrdma_post_send(p.a.qp, &wr);
-    qrdma_expect(p.a.scq, 1, RDMA_WC_SUCCESS);
+    qrdma_post_expect(p.a.qp, wr, RDMA_WC_SUCCESS);
     fault_expect(p.a.dev, "f", 0, 0, true);
     fault_add(p.a.dev, "'id': 'g', 'kind': 'completion-error', "
               "'status': 'general-err', 'qpn': 1");
-    qrdma_post_send(p.a.qp, &wr);
-    qrdma_expect(p.a.scq, 1, RDMA_WC_GENERAL_ERR);
+    qrdma_post_expect(p.a.qp, wr, RDMA_WC_GENERAL_ERR);
     fault_remove_all(p.a.dev);
 }
 
@@ -689,29 +667,29 @@ static void test_first_of_several(NetKind kind)
     fault_expect(p.a.dev, "f3", 1, 1, false);
 }
 
-void add_net_fault_tests(void)
-{
-    net_add_test("fault/completion-error", test_completion_error);
-    net_add_test("fault/each-status", test_each_status);
-    net_add_test("fault/receive-error", test_receive_error);
-    net_add_test("fault/local-access", test_local_access);
-    net_add_test("fault/remote-access", test_remote_access);
-    net_add_test("fault/fatal", test_fatal);
-    net_add_test("fault/stuck-until-removed", test_stuck_until_removed);
-    net_add_test("fault/stuck-for-a-time", test_stuck_for_a_time);
-    net_add_test("fault/stuck-is-flushed", test_stuck_is_flushed);
-    net_add_test("fault/stuck-by-peers-error", test_stuck_by_peers_error);
-    net_add_test("fault/stuck-is-reset", test_stuck_is_reset);
-    net_add_test("fault/overrun", test_overrun);
-    net_add_test("fault/delay", test_delay);
-    net_add_test("fault/delay-ends-in-err", test_delay_ends_in_err);
-    net_add_test("fault/delay-of-many", test_delay_of_many);
-    net_add_test("fault/reorder", test_reorder);
-    net_add_test("fault/port-down", test_port_down);
-    net_add_test("fault/selectors", test_selectors);
-    net_add_test("fault/datagrams-by-peer", test_datagrams_by_peer);
-    net_add_test("gsi/faults-of-others", test_gsi);
-    net_add_test("fault/times", test_times);
-    net_add_test("fault/probability-repeats", test_probability_repeats);
-    net_add_test("fault/first-of-several", test_first_of_several);
-}
+const NetTest net_fault_tests[] = {
+    { "fault/completion-error", test_completion_error },
+    { "fault/each-status", test_each_status },
+    { "fault/receive-error", test_receive_error },
+    { "fault/local-access", test_local_access },
+    { "fault/remote-access", test_remote_access },
+    { "fault/fatal", test_fatal },
+    { "fault/stuck-until-removed", test_stuck_until_removed },
+    { "fault/stuck-for-a-time", test_stuck_for_a_time },
+    { "fault/stuck-is-flushed", test_stuck_is_flushed },
+    { "fault/stuck-by-peers-error", test_stuck_by_peers_error },
+    { "fault/stuck-is-reset", test_stuck_is_reset },
+    { "fault/overrun", test_overrun },
+    { "fault/delay", test_delay },
+    { "fault/delay-ends-in-err", test_delay_ends_in_err },
+    { "fault/delay-of-many", test_delay_of_many },
+    { "fault/reorder", test_reorder },
+    { "fault/port-down", test_port_down },
+    { "fault/selectors", test_selectors },
+    { "fault/datagrams-by-peer", test_datagrams_by_peer },
+    { "gsi/faults-of-others", test_gsi },
+    { "fault/times", test_times },
+    { "fault/probability-repeats", test_probability_repeats },
+    { "fault/first-of-several", test_first_of_several },
+    {}
+};

@@ -99,11 +99,6 @@ void net_free(Net *net)
     static const char *const names[] = { "link", "0", "1" };
 
     for (int i = 0; i < 2; i++) {
-        if (net->dev[i]) {
-            qrdma_close(net->dev[i]);
-        }
-    }
-    for (int i = 0; i < 2; i++) {
         if (net->host[i] && !(i && one_host(net))) {
             qrdma_host_stop(net->host[i]);
         }
@@ -211,38 +206,16 @@ void net_post_recv(NetEnd *e, uint64_t wr_id, uint64_t offset, uint32_t len)
     });
 }
 
-RdmaSendWr net_wr(RdmaWrOpcode opcode, uint64_t wr_id, const RdmaSge *sge)
-{
-    return (RdmaSendWr) {
-        .wr_id = wr_id,
-        .opcode = opcode,
-        .send_flags = RDMA_SEND_SIGNALED,
-        .sg_list = sge,
-        .num_sge = sge ? 1 : 0,
-    };
-}
-
-RdmaSendWr net_rdma_wr(RdmaWrOpcode opcode, uint64_t wr_id,
-                       const RdmaSge *sge, NetEnd *to,
-                       uint64_t remote_offset)
-{
-    RdmaSendWr wr = net_wr(opcode, wr_id, sge);
-
-    wr.wr.rdma.remote_addr = to->mr->iova + remote_offset;
-    wr.wr.rdma.rkey = to->mr->rkey;
-    return wr;
-}
-
 typedef struct NetCase {
     NetKind kind;
-    void (*func)(NetKind kind);
+    const NetTest *test;
 } NetCase;
 
 static void run_case(const void *data)
 {
     const NetCase *c = data;
 
-    c->func(c->kind);
+    c->test->run(c->kind);
 }
 
 void net_choose(bool (*choose)(NetKind kind, const char *name))
@@ -250,42 +223,37 @@ void net_choose(bool (*choose)(NetKind kind, const char *name))
     wanted = choose;
 }
 
-static void add_case(NetKind kind, const char *name,
-                     void (*func)(NetKind kind))
+static bool is_for(const NetTest *test, NetKind kind)
+{
+    bool one = kind == NET_HUB || kind == NET_DIRECT;
+
+    if (test->where && one != (test->where == NET_ONE_HOST)) {
+        return false;
+    }
+    if (wanted && !wanted(kind, test->name)) {
+        return false;
+    }
+    /* On a host's device, two QEMUs are the same with NET_STREAM. */
+    return !qrdma_ibdev() || kind != NET_DGRAM;
+}
+
+void net_add_tests(const NetTest *tests)
 {
     static const char *const kinds[NET_KINDS] = {
         "hub", "direct", "stream", "dgram",
     };
-    g_autofree char *path = g_strdup_printf("virtio-rdma-net/%s/%s",
-                                            kinds[kind], name);
-    NetCase *c;
 
-    if (wanted && !wanted(kind, name)) {
-        return;
+    for (; tests->name; tests++) {
+        for (NetKind kind = 0; kind < NET_KINDS; kind++) {
+            g_autofree char *path = g_strdup_printf(
+                "virtio-rdma-net/%s/%s", kinds[kind], tests->name);
+            NetCase *c;
+
+            if (is_for(tests, kind)) {
+                c = g_new(NetCase, 1);
+                *c = (NetCase) { kind, tests };
+                qtest_add_data_func_full(path, c, run_case, g_free);
+            }
+        }
     }
-    if (qrdma_ibdev() && kind == NET_DGRAM) {
-        return; /* two hosts on it are what they are with NET_STREAM */
-    }
-    c = g_new(NetCase, 1);
-    *c = (NetCase) { kind, func };
-    qtest_add_data_func_full(path, c, run_case, g_free);
-}
-
-void net_add_test(const char *name, void (*func)(NetKind kind))
-{
-    for (NetKind kind = 0; kind < NET_KINDS; kind++) {
-        add_case(kind, name, func);
-    }
-}
-
-void net_add_test_of_one_host(const char *name, void (*func)(NetKind kind))
-{
-    add_case(NET_HUB, name, func);
-    add_case(NET_DIRECT, name, func);
-}
-
-void net_add_test_of_two_hosts(const char *name, void (*func)(NetKind kind))
-{
-    add_case(NET_STREAM, name, func);
-    add_case(NET_DGRAM, name, func);
 }

@@ -51,6 +51,7 @@ static void plug_free(Plug *t)
 {
     net_free(t->p.net);
 }
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Plug, plug_free)
 
 static void plug_memory(Plug *t)
 {
@@ -116,9 +117,7 @@ static RdmaSge dma_sge(Plug *t, uint64_t offset, uint32_t len)
 /* After an error. */
 static void reconnect(Plug *t)
 {
-    assert_ok(qrdma_modify_qp_state(t->p.a.qp, RDMA_QPS_RESET));
-    assert_ok(qrdma_modify_qp_state(t->p.b.qp, RDMA_QPS_RESET));
-    qrdma_connect(t->p.a.qp, t->p.b.qp, &usual_path);
+    qrdma_reconnect(t->p.a.qp, t->p.b.qp, &usual_path);
     qrdma_expect_none(t->p.a.scq);
     qrdma_expect_none(t->p.a.rcq);
     qrdma_expect_none(t->p.b.scq);
@@ -127,9 +126,7 @@ static void reconnect(Plug *t)
 
 static void post_recv(QRdmaQp *qp, uint64_t wr_id, RdmaSge sge)
 {
-    qrdma_post_recv(qp, &(RdmaRecvWr) {
-        .wr_id = wr_id, .num_sge = 1, .sg_list = &sge,
-    });
+    qrdma_recv(qp, wr_id, &sge);
 }
 
 /* Each operation of a whose SGE names plugged memory, to or from b. */
@@ -137,7 +134,6 @@ static void use_dma_mr(Plug *t, RdmaWrOpcode opcode, RdmaWcStatus status)
 {
     static uint8_t seed;
     RdmaSge sge = dma_sge(t, 100, LEN);
-    RdmaSendWr wr = net_rdma_wr(opcode, 1, &sge, &t->p.b, 0);
     bool there = status == RDMA_WC_SUCCESS;
     RdmaWc wc;
 
@@ -148,7 +144,7 @@ static void use_dma_mr(Plug *t, RdmaWrOpcode opcode, RdmaWcStatus status)
     if (opcode == RDMA_WR_SEND) {
         net_post_recv(&t->p.b, 2, 0, LEN);
     }
-    qrdma_post_send(t->p.a.qp, &wr);
+    qrdma_post(t->p.a.qp, qrdma_rdma_wr(opcode, 1, &sge, t->p.b.mr, 0));
     qrdma_expect(t->p.a.scq, 1, status);
     if (!there) {
         qrdma_mr_check(t->p.b.mr, 0, LEN, seed);
@@ -169,15 +165,13 @@ static void use_dma_mr(Plug *t, RdmaWrOpcode opcode, RdmaWcStatus status)
 static void receive_dma_mr(Plug *t, bool there)
 {
     RdmaSge from = net_sge(&t->p.b, 0, LEN);
-    RdmaSendWr wr = net_wr(RDMA_WR_SEND, 1, &from);
-    RdmaWc wc;
 
     qrdma_mr_fill(t->p.b.mr, 0, LEN, 0x42);
     post_recv(t->p.a.qp, 2, dma_sge(t, 5000, LEN));
-    qrdma_post_send(t->p.b.qp, &wr);
+    qrdma_post(t->p.b.qp, qrdma_wr(RDMA_WR_SEND, 1, &from));
     if (there) {
-        qrdma_expect_wc(t->p.b.scq, 1, RDMA_WC_SEND, &wc);
-        qrdma_expect_wc(t->p.a.rcq, 2, RDMA_WC_RECV, &wc);
+        qrdma_expect_wc(t->p.b.scq, 1, RDMA_WC_SEND, NULL);
+        qrdma_expect_wc(t->p.a.rcq, 2, RDMA_WC_RECV, NULL);
         check_same(t, t->p.b.mr, 0, 5000, LEN);
     } else {
         qrdma_expect(t->p.a.rcq, 2, RDMA_WC_LOC_PROT_ERR);
@@ -199,7 +193,7 @@ static void use_all_of_dma_mr(Plug *t, bool there)
 /* A DMA MR is for what memory the machine has, whenever it got it. */
 static void test_dma_mr_follows_memory(void)
 {
-    Plug t = plug_new();
+    g_auto(Plug) t = plug_new();
 
     for (int i = 0; i < 2; i++) {
         plug_memory(&t);
@@ -207,7 +201,6 @@ static void test_dma_mr_follows_memory(void)
         unplug_memory(&t);
         use_all_of_dma_mr(&t, false);
     }
-    plug_free(&t);
 }
 
 /* Each operation of a on a region of b that has its pages there. */
@@ -219,15 +212,13 @@ static void use_region(Plug *t, QRdmaMr *mr, RdmaWcStatus status)
         RdmaSendWr wr;
         RdmaWcOpcode opcode;
     } use[] = {
-        { net_wr(RDMA_WR_RDMA_WRITE, 1, &sge), RDMA_WC_RDMA_WRITE },
-        { net_wr(RDMA_WR_RDMA_READ, 2, &sge), RDMA_WC_RDMA_READ },
-        { net_wr(RDMA_WR_ATOMIC_FETCH_AND_ADD, 3, &word),
-          RDMA_WC_FETCH_ADD },
-    };
+        { qrdma_wr(RDMA_WR_RDMA_WRITE, 1, &sge), RDMA_WC_RDMA_WRITE },
+            { qrdma_wr(RDMA_WR_RDMA_READ, 2, &sge), RDMA_WC_RDMA_READ },
+            { qrdma_wr(RDMA_WR_ATOMIC_FETCH_AND_ADD, 3, &word),
+             RDMA_WC_FETCH_ADD }, };
 
     for (int i = 0; i < ARRAY_SIZE(use); i++) {
         RdmaSendWr wr = use[i].wr;
-        RdmaWc wc;
 
         if (wr.opcode == RDMA_WR_ATOMIC_FETCH_AND_ADD) {
             wr.wr.atomic = (typeof(wr.wr.atomic)) {
@@ -240,7 +231,7 @@ static void use_region(Plug *t, QRdmaMr *mr, RdmaWcStatus status)
         qrdma_mr_fill(t->p.a.mr, 0, LEN, i);
         qrdma_post_send(t->p.a.qp, &wr);
         if (status == RDMA_WC_SUCCESS) {
-            qrdma_expect_wc(t->p.a.scq, wr.wr_id, use[i].opcode, &wc);
+            qrdma_expect_wc(t->p.a.scq, wr.wr_id, use[i].opcode, NULL);
             if (i < 2) {
                 check_same(t, t->p.a.mr, 0, 0, LEN);
             }
@@ -256,7 +247,7 @@ static void use_region(Plug *t, QRdmaMr *mr, RdmaWcStatus status)
 static void send_region(Plug *t, QRdmaMr *mr, RdmaWcStatus status)
 {
     RdmaSge sge = qrdma_sge(mr, 0, LEN);
-    RdmaSendWr wr = net_rdma_wr(RDMA_WR_RDMA_WRITE, 1, &sge, &t->p.a, 0);
+    RdmaSendWr wr = qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, 1, &sge, t->p.a.mr, 0);
 
     qrdma_post_send(t->p.b.qp, &wr);
     qrdma_expect(t->p.b.scq, 1, status);
@@ -270,7 +261,7 @@ static void send_region(Plug *t, QRdmaMr *mr, RdmaWcStatus status)
 /* Its pages go away under a region, and are of use again when they come. */
 static void test_region_loses_its_memory(void)
 {
-    Plug t = plug_new();
+    g_auto(Plug) t = plug_new();
     QRdmaMr *mr;
 
     plug_memory(&t);
@@ -286,7 +277,6 @@ static void test_region_loses_its_memory(void)
     }
     unplug_memory(&t);
     assert_ok(qrdma_dereg_mr(mr));
-    plug_free(&t);
 }
 
 /* A quarter of all frames is lost: nothing long comes through without delay. */
@@ -362,7 +352,7 @@ static void lose_memory(Way way)
     };
     bool local = way == WRITE_FROM || way == READ_TO;
     bool from = way == WRITE_FROM || way == READ_FROM;
-    Plug t = plug_new();
+    g_auto(Plug) t = plug_new();
     uint64_t other = qrdma_alloc(t.p.a.dev, LONG);
     QRdmaMr *near, *far;
     RdmaSendWr wr;
@@ -380,7 +370,7 @@ static void lose_memory(Way way)
     if (local) {
         sge = dma_sge(&t, 0, LONG);
     }
-    wr = net_wr(opcodes[way], 1, &sge);
+    wr = qrdma_wr(opcodes[way], 1, &sge);
     if (way == SEND_TO) {
         post_recv(t.p.b.qp, 2, qrdma_sge(far, 0, LONG));
     } else {
@@ -400,7 +390,6 @@ static void lose_memory(Way way)
     reconnect(&t);
     plug_memory(&t);
     use_all_of_dma_mr(&t, true);
-    plug_free(&t);
 }
 
 static void test_memory_goes_amid_a_transfer(void)
@@ -410,12 +399,9 @@ static void test_memory_goes_amid_a_transfer(void)
     }
 }
 
-void add_net_hotplug_tests(void)
-{
-    qtest_add_func("virtio-rdma-net/hotplug/dma-mr-follows-memory",
-                   test_dma_mr_follows_memory);
-    qtest_add_func("virtio-rdma-net/hotplug/region-loses-its-memory",
-                   test_region_loses_its_memory);
-    qtest_add_func("virtio-rdma-net/hotplug/memory-goes-amid-a-transfer",
-                   test_memory_goes_amid_a_transfer);
-}
+const QRdmaTest net_hotplug_tests[] = {
+    { "dma-mr-follows-memory", test_dma_mr_follows_memory },
+    { "region-loses-its-memory", test_region_loses_its_memory },
+    { "memory-goes-amid-a-transfer", test_memory_goes_amid_a_transfer },
+    {}
+};

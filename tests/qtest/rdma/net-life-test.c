@@ -98,21 +98,17 @@ static void connect_once(Net *net)
     NetEnd a = end_new(net->dev[0]);
     NetEnd b = end_new(net->dev[1]);
     RdmaSge sge = net_sge(&a, 0, 2000);
-    RdmaSendWr send = net_wr(RDMA_WR_SEND, 1, &sge);
-    RdmaSendWr write = net_rdma_wr(RDMA_WR_RDMA_WRITE, 2, &sge, &b, 4000);
-    RdmaSendWr read = net_rdma_wr(RDMA_WR_RDMA_READ, 3, &sge, &b, 4000);
-    RdmaWc wc;
 
     qrdma_connect(a.qp, b.qp, NULL);
     net_post_recv(&b, 1, 0, 2000);
     net_post_recv(&b, 2, 0, 2000);
-    qrdma_post_send(a.qp, &send);
-    qrdma_post_send(a.qp, &write);
-    qrdma_post_send(a.qp, &read);
+    qrdma_post(a.qp, qrdma_wr(RDMA_WR_SEND, 1, &sge));
+    qrdma_post(a.qp, qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, 2, &sge, b.mr, 4000));
+    qrdma_post(a.qp, qrdma_rdma_wr(RDMA_WR_RDMA_READ, 3, &sge, b.mr, 4000));
     for (int i = 1; i <= 3; i++) {
         qrdma_expect(a.scq, i, RDMA_WC_SUCCESS);
     }
-    qrdma_expect_wc(b.rcq, 1, RDMA_WC_RECV, &wc);
+    qrdma_expect_wc(b.rcq, 1, RDMA_WC_RECV, NULL);
     end_destroy(&a);
     end_destroy(&b);
 }
@@ -168,12 +164,10 @@ static void check_peer_is_kept_out(NetKind kind, bool bus_master)
     uint16_t cmd = qpci_config_readw(pdev, PCI_COMMAND);
     uint8_t status = qrdma_device_status(p.b.dev);
     RdmaSge sge = net_sge(&p.a, 0, 3000);
-    RdmaSendWr wr = net_rdma_wr(RDMA_WR_RDMA_WRITE, 1, &sge, &p.b, 4000);
-    RdmaQpAttr attr;
+    RdmaSendWr wr = qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, 1, &sge, p.b.mr, 4000);
 
     qrdma_mr_fill(p.a.mr, 0, 3000, 1);
-    qrdma_post_send(p.a.qp, &wr);
-    qrdma_expect(p.a.scq, 1, RDMA_WC_SUCCESS);
+    qrdma_post_expect(p.a.qp, wr, RDMA_WC_SUCCESS);
     qrdma_mr_check(p.b.mr, 4000, 3000, 1);
 
     if (bus_master) {
@@ -196,8 +190,7 @@ static void check_peer_is_kept_out(NetKind kind, bool bus_master)
     net_clock_step(p.net, 100 * QRDMA_MS);
     if (qrdma_ibdev()) {
         qrdma_expect(p.a.scq, 1, RDMA_WC_RETRY_EXC_ERR);
-        assert_ok(qrdma_query_qp(p.b.qp, &attr));
-        g_assert_cmpint(attr.qp_state, ==, RDMA_QPS_ERR);
+        g_assert_cmpint(qrdma_qp_state(p.b.qp), ==, RDMA_QPS_ERR);
         qrdma_mr_check(p.b.mr, 4000, 3000, 1);
         return;
     }
@@ -215,12 +208,12 @@ static void test_peer_is_kept_out_without_bus_mastering(NetKind kind)
     check_peer_is_kept_out(kind, true);
 }
 
-void add_net_life_tests(void)
-{
-    net_add_test("life/peer-is-kept-out-without-driver-ok",
-                 test_peer_is_kept_out_without_driver_ok);
-    net_add_test("life/peer-is-kept-out-without-bus-mastering",
-                 test_peer_is_kept_out_without_bus_mastering);
-    net_add_test_of_one_host("life/connections-leave-nothing",
-                             test_connections_leave_nothing);
-}
+const NetTest net_life_tests[] = {
+    { "life/peer-is-kept-out-without-driver-ok",
+      test_peer_is_kept_out_without_driver_ok },
+    { "life/peer-is-kept-out-without-bus-mastering",
+      test_peer_is_kept_out_without_bus_mastering },
+    { "life/connections-leave-nothing",
+      test_connections_leave_nothing, NET_ONE_HOST },
+    {}
+};

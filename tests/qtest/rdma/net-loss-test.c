@@ -47,18 +47,16 @@ static void test_rnr_is_waited_for(NetKind kind)
     QRdmaPath path = { .min_rnr_timer = RNR_CODE, .timeout = 20 };
     NetPair p = net_pair(kind, RDMA_QPT_RC, &path);
     RdmaSge sge = net_sge(&p.a, 0, 3000);
-    RdmaSendWr wr = net_wr(RDMA_WR_SEND, 1, &sge);
-    RdmaWc wc;
 
     qrdma_mr_fill(p.a.mr, 0, 3000, 0x33);
-    qrdma_post_send(p.a.qp, &wr);
+    qrdma_post(p.a.qp, qrdma_wr(RDMA_WR_SEND, 1, &sge));
     /* long, and still not given up: rnr_retry 7 is endless */
     pass_time(p.net, 20 * RNR_NS);
     qrdma_expect_none(p.a.scq);
     /* A receive ends it: no time passes from here on. */
     net_post_recv(&p.b, 2, 0, 3000);
-    qrdma_expect_wc(p.b.rcq, 2, RDMA_WC_RECV, &wc);
-    qrdma_expect_wc(p.a.scq, 1, RDMA_WC_SEND, &wc);
+    qrdma_expect_wc(p.b.rcq, 2, RDMA_WC_RECV, NULL);
+    qrdma_expect_wc(p.a.scq, 1, RDMA_WC_SEND, NULL);
     qrdma_mr_check(p.b.mr, 0, 3000, 0x33);
     qrdma_expect_none(p.b.rcq);
 }
@@ -86,9 +84,8 @@ static uint64_t naks_received(NetPair *p)
 static void test_rnr_timer_is_honoured(NetKind kind)
 {
     NetPair p = pair_with_counters(kind);
-    RdmaSendWr wr = net_wr(RDMA_WR_SEND, 1, NULL);
 
-    qrdma_post_send(p.a.qp, &wr);
+    qrdma_post(p.a.qp, qrdma_wr(RDMA_WR_SEND, 1, NULL));
     qrdma_wait_until(p.a.dev, naks_received(&p) == 1);
     net_clock_step(p.net, RNR_NS - 1000);
     g_assert_cmpuint(naks_received(&p), ==, 1);
@@ -103,24 +100,21 @@ static void test_rnr_timer_is_honoured(NetKind kind)
 static void test_slow_receiver_costs_no_naks(NetKind kind)
 {
     NetPair p = pair_with_counters(kind);
-    RdmaWc wc;
 
     net_post_recv(&p.b, 0, 0, 0);
     for (int i = 0; i < 10; i++) {
-        RdmaSendWr wr = net_wr(RDMA_WR_SEND, i, NULL);
-
         if (i == 1) {
-            qrdma_expect_wc(p.a.scq, 0, RDMA_WC_SEND, &wc);
+            qrdma_expect_wc(p.a.scq, 0, RDMA_WC_SEND, NULL);
         }
-        qrdma_post_send(p.a.qp, &wr);
+        qrdma_post(p.a.qp, qrdma_wr(RDMA_WR_SEND, i, NULL));
     }
-    qrdma_expect_wc(p.b.rcq, 0, RDMA_WC_RECV, &wc);
+    qrdma_expect_wc(p.b.rcq, 0, RDMA_WC_RECV, NULL);
     for (int i = 1; i < 10; i++) {
         qrdma_settle(p.a.dev);
         qrdma_expect_none(p.a.scq);
         net_post_recv(&p.b, i, 0, 0);
-        qrdma_expect_wc(p.b.rcq, i, RDMA_WC_RECV, &wc);
-        qrdma_expect_wc(p.a.scq, i, RDMA_WC_SEND, &wc);
+        qrdma_expect_wc(p.b.rcq, i, RDMA_WC_RECV, NULL);
+        qrdma_expect_wc(p.a.scq, i, RDMA_WC_SEND, NULL);
     }
     g_assert_cmpuint(naks_received(&p), <=, 1);
 }
@@ -133,7 +127,7 @@ static void test_rnr_retry_runs_out(NetKind kind)
             .rnr_retry = retries, .no_retry = true,
         };
         NetPair p = net_pair(kind, RDMA_QPT_RC, &path);
-        RdmaSendWr wr = net_wr(RDMA_WR_SEND, 1, NULL);
+        RdmaSendWr wr = qrdma_wr(RDMA_WR_SEND, 1, NULL);
 
         qrdma_post_send(p.a.qp, &wr);
         wr.wr_id = 2;
@@ -159,7 +153,7 @@ static void test_retries_run_out(NetKind kind)
         };
         NetPair p = net_pair(kind, RDMA_QPT_RC, &path);
         RdmaSge sge = net_sge(&p.a, 0, 3000);
-        RdmaSendWr wr = net_rdma_wr(RDMA_WR_RDMA_WRITE, 1, &sge, &p.b, 0);
+        RdmaSendWr wr = qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, 1, &sge, p.b.mr, 0);
 
         assert_ok(qrdma_destroy_qp(p.b.qp));
         qrdma_post_send(p.a.qp, &wr);
@@ -183,7 +177,6 @@ static void test_timeout_0_is_endless(NetKind kind)
 {
     QRdmaPath path = { .timeout = TIMEOUT_CODE };
     NetPair p = net_pair_new(net_shared(kind), RDMA_QPT_RC);
-    RdmaSendWr wr = net_wr(RDMA_WR_SEND, 1, NULL);
     RdmaQpAttr attr = { .qp_state = RDMA_QPS_SQD };
 
     qrdma_connect(p.a.qp, p.b.qp, &path);
@@ -193,7 +186,7 @@ static void test_timeout_0_is_endless(NetKind kind)
                               &attr));
     assert_ok(qrdma_modify_qp_state(p.a.qp, RDMA_QPS_RTS));
     assert_ok(qrdma_destroy_qp(p.b.qp));
-    qrdma_post_send(p.a.qp, &wr);
+    qrdma_post(p.a.qp, qrdma_wr(RDMA_WR_SEND, 1, NULL));
     pass_time(p.net, 10000 * QRDMA_MS);
     qrdma_expect_none(p.a.scq);
 }
@@ -205,19 +198,17 @@ static void test_link_down_and_up(NetKind kind)
     NetPair p = net_pair(kind, RDMA_QPT_RC, &path);
     QTestState *qts = p.a.dev->host->qts;
     RdmaSge sge = net_sge(&p.a, 0, 3000);
-    RdmaSendWr wr = net_rdma_wr(RDMA_WR_RDMA_WRITE, 1, &sge, &p.b, 0);
-    RdmaWc wc;
 
     qrdma_mr_fill(p.a.mr, 0, 3000, 0x21);
     qtest_qmp_assert_success(qts, "{'execute': 'set_link', "
                              "'arguments': {'name': 'n0', 'up': false}}");
-    qrdma_post_send(p.a.qp, &wr);
+    qrdma_post(p.a.qp, qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, 1, &sge, p.b.mr, 0));
     pass_time(p.net, 2 * TIMEOUT_NS);
     qrdma_expect_none(p.a.scq);
     qtest_qmp_assert_success(qts, "{'execute': 'set_link', "
                              "'arguments': {'name': 'n0', 'up': true}}");
     step_until_completion(p.net, p.a.scq, TIMEOUT_NS / 4);
-    qrdma_expect_wc(p.a.scq, 1, RDMA_WC_RDMA_WRITE, &wc);
+    qrdma_expect_wc(p.a.scq, 1, RDMA_WC_RDMA_WRITE, NULL);
     qrdma_mr_check(p.b.mr, 0, 3000, 0x21);
 }
 
@@ -238,10 +229,10 @@ typedef enum Stage {
 static void post_some(NetPair *p, Stage stage)
 {
     RdmaSge sge = net_sge(&p->a, 0, 50000);
-    RdmaSendWr wr = net_rdma_wr(RDMA_WR_RDMA_WRITE, 0, &sge, &p->b, 0);
+    RdmaSendWr wr = qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, 0, &sge, p->b.mr, 0);
 
     if (stage == SENDING) {
-        wr = net_wr(RDMA_WR_SEND, 0, &sge);
+        wr = qrdma_wr(RDMA_WR_SEND, 0, &sge);
     } else if (stage == READING) {
         wr.opcode = RDMA_WR_RDMA_READ;
     }
@@ -254,8 +245,6 @@ static void post_some(NetPair *p, Stage stage)
 
 static void connect_up_to(NetPair *p, const QRdmaPath *path, Stage stage)
 {
-    RdmaWc wc;
-
     if (stage >= READY) {
         qrdma_connect(p->a.qp, p->b.qp, path);
     } else {
@@ -274,7 +263,7 @@ static void connect_up_to(NetPair *p, const QRdmaPath *path, Stage stage)
     } else if (stage == AFTER_TRAFFIC) {
         post_some(p, stage);
         for (int i = 0; i < TRIED; i++) {
-            qrdma_expect_wc(p->a.scq, 100 + i, RDMA_WC_RDMA_WRITE, &wc);
+            qrdma_expect_wc(p->a.scq, 100 + i, RDMA_WC_RDMA_WRITE, NULL);
         }
     }
 }
@@ -333,10 +322,9 @@ static void check_killed_peer(NetKind kind, Stage stage)
         qrdma_expect(p.a.rcq, 200 + i % TRIED, RDMA_WC_WR_FLUSH_ERR);
     }
 
-    loop = qrdma_create_qp(p.a.pd, p.a.scq, p.a.rcq, RDMA_QPT_RC);
-    qrdma_connect(loop, loop, NULL);
+    loop = qrdma_create_loop(p.a.pd, p.a.scq, p.a.rcq);
     sge = net_sge(&p.a, 0, 5000);
-    wr = net_rdma_wr(RDMA_WR_RDMA_WRITE, 7, &sge, &p.a, 60000);
+    wr = qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, 7, &sge, p.a.mr, 60000);
     qrdma_mr_fill(p.a.mr, 0, 5000, 0x11);
     qrdma_post_send(loop, &wr);
     qrdma_expect_wc(p.a.scq, 7, RDMA_WC_RDMA_WRITE, &wc);
@@ -393,13 +381,13 @@ static void test_bad_link(NetKind kind)
 
         qrdma_mr_fill(p.a.mr, 0, 20000, round);
         net_post_recv(&p.b, round, 0, 20000);
-        wr = net_wr(RDMA_WR_SEND, 1, &sge);
+        wr = qrdma_wr(RDMA_WR_SEND, 1, &sge);
         qrdma_post_send(p.a.qp, &wr);
-        wr = net_rdma_wr(RDMA_WR_RDMA_WRITE, 2, &sge, &p.b, 30000);
+        wr = qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, 2, &sge, p.b.mr, 30000);
         qrdma_post_send(p.a.qp, &wr);
-        wr = net_rdma_wr(RDMA_WR_RDMA_READ, 3, &back, &p.b, 30000);
+        wr = qrdma_rdma_wr(RDMA_WR_RDMA_READ, 3, &back, p.b.mr, 30000);
         qrdma_post_send(p.a.qp, &wr);
-        wr = net_wr(RDMA_WR_ATOMIC_FETCH_AND_ADD, 4, &old);
+        wr = qrdma_wr(RDMA_WR_ATOMIC_FETCH_AND_ADD, 4, &old);
         wr.wr.atomic.remote_addr = p.b.mr->iova + 100000;
         wr.wr.atomic.compare_add = 1;
         wr.wr.atomic.rkey = p.b.mr->rkey;
@@ -421,17 +409,15 @@ static void test_bad_link(NetKind kind)
     net_free(net);
 }
 
-void add_net_loss_tests(void)
-{
-    net_add_test("loss/rnr-is-waited-for", test_rnr_is_waited_for);
-    net_add_test("loss/rnr-timer-is-honoured", test_rnr_timer_is_honoured);
-    net_add_test("loss/slow-receiver-costs-no-naks",
-                 test_slow_receiver_costs_no_naks);
-    net_add_test("loss/rnr-retry-runs-out", test_rnr_retry_runs_out);
-    net_add_test("loss/retries-run-out", test_retries_run_out);
-    net_add_test("loss/timeout-0-is-endless", test_timeout_0_is_endless);
-    net_add_test("loss/link-down-and-up", test_link_down_and_up);
-    net_add_test_of_two_hosts("loss/killed-peer",
-                              test_peer_is_killed_at_each_stage);
-    net_add_test("loss/bad-link", test_bad_link);
-}
+const NetTest net_loss_tests[] = {
+    { "loss/rnr-is-waited-for", test_rnr_is_waited_for },
+    { "loss/rnr-timer-is-honoured", test_rnr_timer_is_honoured },
+    { "loss/slow-receiver-costs-no-naks", test_slow_receiver_costs_no_naks },
+    { "loss/rnr-retry-runs-out", test_rnr_retry_runs_out },
+    { "loss/retries-run-out", test_retries_run_out },
+    { "loss/timeout-0-is-endless", test_timeout_0_is_endless },
+    { "loss/link-down-and-up", test_link_down_and_up },
+    { "loss/killed-peer", test_peer_is_killed_at_each_stage, NET_TWO_HOSTS },
+    { "loss/bad-link", test_bad_link },
+    {}
+};

@@ -27,10 +27,9 @@ static void test_many_qps_share_a_cq(NetKind kind)
     for (int n = 0; n < 8; n++) {
         for (int i = 0; i < N_QPS; i++) {
             RdmaSge sge = net_sge(&p.a, i * 8000 + n * 1000, 1000);
-            RdmaSendWr wr = net_rdma_wr(RDMA_WR_RDMA_WRITE, n, &sge, &p.b,
-                                        60000 + i * 8000 + n * 1000);
 
-            qrdma_post_send(a[i], &wr);
+            qrdma_post(a[i], qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, n, &sge, p.b.mr,
+                                           60000 + i * 8000 + n * 1000));
         }
     }
     for (int n = 0; n < 8 * N_QPS; n++) {
@@ -65,18 +64,15 @@ static void test_more_wqes_than_the_qp_takes(NetKind kind)
     qrdma_connect(a, b, &path);
     for (int i = 0; i < 40; i++) {
         RdmaSge sge = net_sge(&p.a, i * 100, 100);
-        RdmaSendWr wr = net_wr(RDMA_WR_SEND, i, &sge);
 
-        qrdma_post_send(a, &wr);
+        qrdma_post(a, qrdma_wr(RDMA_WR_SEND, i, &sge));
     }
     qrdma_expect_none(p.a.scq);
     qrdma_mr_fill(p.a.mr, 0, 4000, 0x31);
     for (int i = 0; i < 40; i++) {
         RdmaSge sge = net_sge(&p.b, i * 100, 100);
 
-        qrdma_post_recv(b, &(RdmaRecvWr) {
-            .wr_id = i, .num_sge = 1, .sg_list = &sge,
-        });
+        qrdma_recv(b, i, &sge);
     }
     for (int i = 0; i < 40; i++) {
         for (int n = 0; !qrdma_poll_cq(p.a.scq, &wc); n++) {
@@ -103,17 +99,15 @@ static void test_max_dest_rd_atomic_under_reads(NetKind kind)
     for (int i = 0; i < ARRAY_SIZE(values); i++) {
         NetPair p = net_pair(kind, RDMA_QPT_RC, NULL);
         RdmaQpAttr attr = {
-            .qp_state = RDMA_QPS_SQD,
-            .max_dest_rd_atomic = values[i],
+            .qp_state = RDMA_QPS_SQD, .max_dest_rd_atomic = values[i],
         };
         RdmaWc wc;
 
         for (int n = 0; n < 12; n++) {
             RdmaSge sge = net_sge(&p.a, n * 8000, 8000);
-            RdmaSendWr wr = net_rdma_wr(RDMA_WR_RDMA_READ, n, &sge, &p.b,
-                                        0);
 
-            qrdma_post_send(p.a.qp, &wr);
+            qrdma_post(p.a.qp, qrdma_rdma_wr(RDMA_WR_RDMA_READ, n, &sge, p.b.mr,
+                                             0));
         }
         assert_ok(qrdma_modify_qp_state(p.b.qp, RDMA_QPS_SQD));
         assert_ok(qrdma_modify_qp(p.b.qp, RDMA_QP_STATE |
@@ -148,9 +142,8 @@ static void test_peer_destroys_its_qp_in_the_middle(NetKind kind)
 
         for (int n = 0; n < 8; n++) {
             RdmaSge sge = net_sge(&p.a, 0, 60000);
-            RdmaSendWr wr = net_rdma_wr(op, n, &sge, &p.b, 0);
 
-            qrdma_post_send(p.a.qp, &wr);
+            qrdma_post(p.a.qp, qrdma_rdma_wr(op, n, &sge, p.b.mr, 0));
             if (n == round * 2) {
                 assert_ok(qrdma_destroy_qp(p.b.qp));
             }
@@ -184,13 +177,12 @@ static void test_peer_is_stopped_for_a_while(NetKind kind)
     NetPair p = net_pair(kind, RDMA_QPT_RC, &path);
     QTestState *qts = p.b.dev->host->qts;
     RdmaSge sge = net_sge(&p.a, 0, 20000);
-    RdmaSendWr wr = net_rdma_wr(RDMA_WR_RDMA_WRITE, 1, &sge, &p.b, 0);
     RdmaWc wc;
 
     qrdma_mr_fill(p.a.mr, 0, 20000, 0x61);
     qrdma_mr_fill(p.b.mr, 0, 20000, 0x16);
     qtest_qmp_assert_success(qts, "{'execute': 'stop'}");
-    qrdma_post_send(p.a.qp, &wr);
+    qrdma_post(p.a.qp, qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, 1, &sge, p.b.mr, 0));
     qrdma_settle(p.a.dev);
     qtest_clock_step(p.a.dev->host->qts, 3 * QRDMA_MS);
     qrdma_expect_none(p.a.scq);
@@ -211,7 +203,7 @@ static void test_gid_goes_away_under_a_connection(NetKind kind)
     QRdmaPath path = { .timeout = 8, .retry_cnt = 2 };
     NetPair p = net_pair(kind, RDMA_QPT_RC, &path);
     RdmaSge sge = net_sge(&p.a, 0, 20000);
-    RdmaSendWr wr = net_rdma_wr(RDMA_WR_RDMA_WRITE, 1, &sge, &p.b, 0);
+    RdmaSendWr wr = qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, 1, &sge, p.b.mr, 0);
     RdmaWc wc;
 
     assert_ok(qrdma_del_gid(p.b.dev, 0, 1));
@@ -225,7 +217,7 @@ static void test_gid_goes_away_under_a_connection(NetKind kind)
     /* and the other way round */
     p = net_pair(kind, RDMA_QPT_RC, &path);
     assert_ok(qrdma_del_gid(p.a.dev, 0, 1));
-    wr = net_rdma_wr(RDMA_WR_RDMA_WRITE, 2, &sge, &p.b, 0);
+    wr = qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, 2, &sge, p.b.mr, 0);
     sge = net_sge(&p.a, 0, 20000);
     qrdma_post_send(p.a.qp, &wr);
     for (int k = 0; !qrdma_poll_cq(p.a.scq, &wc); k++) {
@@ -242,7 +234,7 @@ static void test_reset_of_all_qps(NetKind kind)
 {
     NetPair p = net_pair(kind, RDMA_QPT_RC, &(QRdmaPath) { .timeout = 8 });
     RdmaSge sge = net_sge(&p.a, 0, 3000);
-    RdmaSendWr wr = net_rdma_wr(RDMA_WR_RDMA_WRITE, 1, &sge, &p.b, 4000);
+    RdmaSendWr wr = qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, 1, &sge, p.b.mr, 4000);
 
     for (unsigned n = 1; n < p.b.dev->max_qp - 2; n++) {
         QRdmaQp *a = qrdma_create_qp(p.a.pd, p.a.scq, p.a.rcq, RDMA_QPT_RC);
@@ -251,8 +243,7 @@ static void test_reset_of_all_qps(NetKind kind)
         qrdma_connect(a, b, NULL);
     }
     qrdma_mr_fill(p.a.mr, 0, 3000, 1);
-    qrdma_post_send(p.a.qp, &wr);
-    qrdma_expect(p.a.scq, 1, RDMA_WC_SUCCESS);
+    qrdma_post_expect(p.a.qp, wr, RDMA_WC_SUCCESS);
     qvirtio_reset(&p.b.dev->pci->vdev);
     qrdma_mr_fill(p.a.mr, 0, 3000, 2);
     qrdma_post_send(p.a.qp, &wr);
@@ -262,18 +253,17 @@ static void test_reset_of_all_qps(NetKind kind)
     qrdma_mr_check(p.b.mr, 4000, 3000, 1);
 }
 
-void add_net_many_tests(void)
-{
-    net_add_test("many/qps-share-a-cq", test_many_qps_share_a_cq);
-    net_add_test("many/reset-of-all-qps", test_reset_of_all_qps);
-    net_add_test("many/more-wqes-than-the-qp-takes",
-                 test_more_wqes_than_the_qp_takes);
-    net_add_test("change/max-dest-rd-atomic-under-reads",
-                 test_max_dest_rd_atomic_under_reads);
-    net_add_test("change/peer-destroys-its-qp-in-the-middle",
-                 test_peer_destroys_its_qp_in_the_middle);
-    net_add_test_of_two_hosts("change/peer-is-stopped-for-a-while",
-                              test_peer_is_stopped_for_a_while);
-    net_add_test("change/gid-goes-away-under-a-connection",
-                 test_gid_goes_away_under_a_connection);
-}
+const NetTest net_many_tests[] = {
+    { "many/qps-share-a-cq", test_many_qps_share_a_cq },
+    { "many/reset-of-all-qps", test_reset_of_all_qps },
+    { "many/more-wqes-than-the-qp-takes", test_more_wqes_than_the_qp_takes },
+    { "change/max-dest-rd-atomic-under-reads",
+      test_max_dest_rd_atomic_under_reads },
+    { "change/peer-destroys-its-qp-in-the-middle",
+      test_peer_destroys_its_qp_in_the_middle },
+    { "change/peer-is-stopped-for-a-while",
+      test_peer_is_stopped_for_a_while, NET_TWO_HOSTS },
+    { "change/gid-goes-away-under-a-connection",
+      test_gid_goes_away_under_a_connection },
+    {}
+};

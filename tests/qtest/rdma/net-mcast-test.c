@@ -38,12 +38,11 @@ static void address(RdmaSendWr *wr, NetEnd *from, int ip, uint32_t qkey)
 static void send_to(NetEnd *from, int ip, uint64_t wr_id, uint32_t qkey)
 {
     RdmaSge sge = net_sge(from, 0, LEN);
-    RdmaSendWr wr = net_wr(RDMA_WR_SEND, wr_id, &sge);
+    RdmaSendWr wr = qrdma_wr(RDMA_WR_SEND, wr_id, &sge);
 
     address(&wr, from, ip, qkey);
     qrdma_mr_fill(from->mr, 0, LEN, wr_id);
-    qrdma_post_send(from->qp, &wr);
-    qrdma_expect(from->scq, wr_id, RDMA_WC_SUCCESS);
+    qrdma_post_expect(from->qp, wr, RDMA_WC_SUCCESS);
 }
 
 static void expect_at(NetEnd *to, NetEnd *from, uint64_t wr_id, uint8_t seed)
@@ -159,7 +158,7 @@ static void test_many_copies(NetKind kind)
         .cap = { MANY, 1, 1, 1, 0 },
     };
     RdmaSge sge = net_sge(&p.a, 0, LONG);
-    RdmaSendWr wr = net_wr(RDMA_WR_SEND_WITH_IMM, 0, &sge);
+    RdmaSendWr wr = qrdma_wr(RDMA_WR_SEND_WITH_IMM, 0, &sge);
     uint32_t next[64] = {};
     uint8_t wqe[QRDMA_WQE_ROOM];
     QRdmaQp *from;
@@ -196,13 +195,12 @@ static void test_many_copies(NetKind kind)
     }
 }
 
-void add_net_mcast_tests(void)
-{
-    net_add_test("mcast/reaches-whoever-is-attached",
-                 test_reaches_whoever_is_attached);
-    net_add_test("mcast/reaches-all-qps-of-both-sides",
-                 test_reaches_all_qps_of_both_sides);
-    net_add_test("mcast/blocked-loopback", test_blocked_loopback);
-    net_add_test("mcast/qp-without-buffer", test_qp_without_buffer);
-    net_add_test("mcast/many-copies", test_many_copies);
-}
+const NetTest net_mcast_tests[] = {
+    { "mcast/reaches-whoever-is-attached", test_reaches_whoever_is_attached },
+    { "mcast/reaches-all-qps-of-both-sides",
+      test_reaches_all_qps_of_both_sides },
+    { "mcast/blocked-loopback", test_blocked_loopback },
+    { "mcast/qp-without-buffer", test_qp_without_buffer },
+    { "mcast/many-copies", test_many_copies },
+    {}
+};

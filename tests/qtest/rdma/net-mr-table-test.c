@@ -102,8 +102,7 @@ static QRdmaMr reg(QRdmaPd *pd, uint64_t iova, uint64_t length,
         make_region(pd, iova, length, shift, levels, &mr);
     struct virtio_rdma_mr_rsp rsp;
 
-    assert_ok(qrdma_cmd(pd->dev, VIRTIO_RDMA_CMD_REG_USER_MR, &req,
-                        sizeof(req), &rsp, sizeof(rsp)));
+    assert_ok(qrdma_reg_user_mr(pd->dev, &req, &rsp));
     take_keys(&mr, &rsp);
     return mr;
 }
@@ -114,7 +113,7 @@ static void transfer(NetPair *p, RdmaWrOpcode opcode, QRdmaMr *local,
                      uint32_t len, RdmaWcStatus status)
 {
     RdmaSge sge = qrdma_sge(local, local_at, len);
-    RdmaSendWr wr = net_wr(opcode, 5, &sge);
+    RdmaSendWr wr = qrdma_wr(opcode, 5, &sge);
 
     wr.wr.rdma.remote_addr = remote_addr;
     wr.wr.rdma.rkey = rkey;
@@ -176,9 +175,7 @@ static void rereg(QRdmaMr *mr, uint32_t flags,
                   const struct virtio_rdma_reg_user_mr_req *to)
 {
     struct virtio_rdma_rereg_mr_req req = {
-        .mrn = cpu_to_le32(mr->mrn),
-        .flags = cpu_to_le32(flags),
-        .mr = *to,
+        .mrn = cpu_to_le32(mr->mrn), .flags = cpu_to_le32(flags), .mr = *to,
     };
     struct virtio_rdma_mr_rsp rsp;
 
@@ -210,8 +207,7 @@ static void test_rereg_that_fails(NetKind kind)
     NetPair p = pair_new(kind);
     QRdmaMr mr = reg(p.b.pd, 0x5000, 9000, 12, 0);
     struct virtio_rdma_rereg_mr_req req = {
-        .mrn = cpu_to_le32(mr.mrn),
-        .flags = cpu_to_le32(7),
+        .mrn = cpu_to_le32(mr.mrn), .flags = cpu_to_le32(7),
     };
     struct virtio_rdma_mr_rsp rsp;
     QRdmaMr dummy = {};
@@ -246,9 +242,7 @@ static void test_rereg_pd(NetKind kind)
     NetPair p = pair_new(kind);
     QRdmaMr mr = reg(p.b.pd, 0x5000, 9000, 12, 0);
     QRdmaPd *other = qrdma_alloc_pd(p.b.dev);
-    struct virtio_rdma_reg_user_mr_req req = {
-        .pdn = cpu_to_le32(other->pdn),
-    };
+    struct virtio_rdma_reg_user_mr_req req = { .pdn = cpu_to_le32(other->pdn) };
 
     rereg(&mr, VIRTIO_RDMA_REREG_PD, &req);
     req.pdn = cpu_to_le32(p.b.pd->pdn);
@@ -261,13 +255,13 @@ static void test_rereg_pd(NetKind kind)
              RDMA_WC_REM_ACCESS_ERR);
 }
 
-void add_net_mr_table_tests(void)
-{
-    net_add_test("mr-table/large-pages", test_large_pages);
-    net_add_test("mr-table/page-sizes", test_page_sizes);
-    net_add_test("mr-table/levels", test_levels);
-    net_add_test("rereg/translation", test_rereg_translation);
-    net_add_test("rereg/that-fails", test_rereg_that_fails);
-    net_add_test("rereg/access", test_rereg_access);
-    net_add_test("rereg/pd", test_rereg_pd);
-}
+const NetTest net_mr_table_tests[] = {
+    { "mr-table/large-pages", test_large_pages },
+    { "mr-table/page-sizes", test_page_sizes },
+    { "mr-table/levels", test_levels },
+    { "rereg/translation", test_rereg_translation },
+    { "rereg/that-fails", test_rereg_that_fails },
+    { "rereg/access", test_rereg_access },
+    { "rereg/pd", test_rereg_pd },
+    {}
+};

@@ -8,7 +8,7 @@
 
 static RdmaSendWr reg_wr(QRdmaMr *mr, uint32_t key, uint32_t access)
 {
-    RdmaSendWr wr = net_wr(RDMA_WR_REG_MR, 0x1e6, NULL);
+    RdmaSendWr wr = qrdma_wr(RDMA_WR_REG_MR, 0x1e6, NULL);
 
     wr.wr.reg.mrn = mr->mrn;
     wr.wr.reg.key = key;
@@ -22,38 +22,33 @@ static void fast_register(NetEnd *e, QRdmaMr *mr, uint64_t iova,
 {
     uint32_t key = (mr->lkey & ~0xffu) | ((mr->lkey + 1) & 0xff);
     RdmaSendWr wr = reg_wr(mr, key, access);
-    RdmaWc wc;
 
     assert_ok(qrdma_map_mr_sg(mr, iova, length));
-    qrdma_post_send(e->qp, &wr);
-    qrdma_expect_wc(e->scq, 0x1e6, RDMA_WC_REG_MR, &wc);
+    qrdma_post_expect_wc(e->qp, wr, RDMA_WC_REG_MR);
     mr->lkey = key;
     mr->rkey = key;
 }
 
 static void invalidate(NetEnd *e, uint32_t key)
 {
-    RdmaSendWr wr = net_wr(RDMA_WR_LOCAL_INV, 0x10c, NULL);
-    RdmaWc wc;
+    RdmaSendWr wr = qrdma_wr(RDMA_WR_LOCAL_INV, 0x10c, NULL);
 
     wr.ex.invalidate_rkey = key;
-    qrdma_post_send(e->qp, &wr);
-    qrdma_expect_wc(e->scq, 0x10c, RDMA_WC_LOCAL_INV, &wc);
+    qrdma_post_expect_wc(e->qp, wr, RDMA_WC_LOCAL_INV);
 }
 
 /* The peer can write to @mr; @works says whether that is so. */
 static void try_remote_write(NetPair *p, QRdmaMr *mr, bool works)
 {
     RdmaSge sge = net_sge(&p->a, 0, 3000);
-    RdmaSendWr wr = net_wr(RDMA_WR_RDMA_WRITE, 1, &sge);
-    RdmaWc wc;
+    RdmaSendWr wr = qrdma_wr(RDMA_WR_RDMA_WRITE, 1, &sge);
 
     wr.wr.rdma.remote_addr = mr->iova;
     wr.wr.rdma.rkey = mr->rkey;
     qrdma_mr_fill(p->a.mr, 0, 3000, 0x42);
     qrdma_post_send(p->a.qp, &wr);
     if (works) {
-        qrdma_expect_wc(p->a.scq, 1, RDMA_WC_RDMA_WRITE, &wc);
+        qrdma_expect_wc(p->a.scq, 1, RDMA_WC_RDMA_WRITE, NULL);
         qrdma_mr_check(mr, 0, 3000, 0x42);
     } else {
         qrdma_expect(p->a.scq, 1, RDMA_WC_REM_ACCESS_ERR);
@@ -80,7 +75,6 @@ static void test_fast_mr_as_local_memory(NetKind kind)
     QRdmaMr *mr = qrdma_alloc_mr(p.a.pd, NET_ACCESS_ALL, 16);
     RdmaSge sge;
     RdmaSendWr wr;
-    RdmaWc wc;
 
     /* registration, use and invalidation in one go: the queue is ordered */
     assert_ok(qrdma_map_mr_sg(mr, 0x7000ffd, 9000));
@@ -88,19 +82,17 @@ static void test_fast_mr_as_local_memory(NetKind kind)
     qrdma_mr_fill(mr, 0, 9000, 7);
     qrdma_post_send(p.a.qp, &wr);
     sge = qrdma_sge(mr, 0, 9000);
-    wr = net_rdma_wr(RDMA_WR_RDMA_WRITE, 2, &sge, &p.b, 11);
+    wr = qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, 2, &sge, p.b.mr, 11);
     qrdma_post_send(p.a.qp, &wr);
-    wr = net_wr(RDMA_WR_LOCAL_INV, 3, NULL);
+    wr = qrdma_wr(RDMA_WR_LOCAL_INV, 3, NULL);
     wr.send_flags |= RDMA_SEND_FENCE;
     wr.ex.invalidate_rkey = mr->lkey;
-    qrdma_expect_wc(p.a.scq, 0x1e6, RDMA_WC_REG_MR, &wc);
-    qrdma_expect_wc(p.a.scq, 2, RDMA_WC_RDMA_WRITE, &wc);
+    qrdma_expect_wc(p.a.scq, 0x1e6, RDMA_WC_REG_MR, NULL);
+    qrdma_expect_wc(p.a.scq, 2, RDMA_WC_RDMA_WRITE, NULL);
     qrdma_mr_check(p.b.mr, 11, 9000, 7);
-    qrdma_post_send(p.a.qp, &wr);
-    qrdma_expect_wc(p.a.scq, 3, RDMA_WC_LOCAL_INV, &wc);
-    wr = net_rdma_wr(RDMA_WR_RDMA_WRITE, 4, &sge, &p.b, 11);
-    qrdma_post_send(p.a.qp, &wr);
-    qrdma_expect(p.a.scq, 4, RDMA_WC_LOC_PROT_ERR);
+    qrdma_post_expect_wc(p.a.qp, wr, RDMA_WC_LOCAL_INV);
+    wr = qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, 4, &sge, p.b.mr, 11);
+    qrdma_post_expect(p.a.qp, wr, RDMA_WC_LOC_PROT_ERR);
 }
 
 /* The mapping waits for REG_MR, and REG_MR for the end of the old one. */
@@ -117,13 +109,11 @@ static void test_a_valid_mr_is_mapped_but_not_registered(NetKind kind)
     try_remote_write(&p, &old, true);
     invalidate(&p.b, mr->rkey);
     wr = reg_wr(mr, mr->lkey, NET_ACCESS_ALL);
-    qrdma_post_send(p.b.qp, &wr);
-    qrdma_expect(p.b.scq, 0x1e6, RDMA_WC_SUCCESS);
+    qrdma_post_expect(p.b.qp, wr, RDMA_WC_SUCCESS);
     try_remote_write(&p, mr, true);
 
     assert_ok(qrdma_map_mr_sg(mr, 0x7000100, 3000));
-    qrdma_post_send(p.b.qp, &wr);
-    qrdma_expect(p.b.scq, 0x1e6, RDMA_WC_MW_BIND_ERR);
+    qrdma_post_expect(p.b.qp, wr, RDMA_WC_MW_BIND_ERR);
 }
 
 static void test_reg_mr_rules(NetKind kind)
@@ -166,8 +156,7 @@ static void test_reg_mr_rules(NetKind kind)
         assert_ok(qrdma_destroy_qp(qp));
     }
     /* none of that has harmed it */
-    other.b.qp = qrdma_create_qp(p.b.pd, p.b.scq, p.b.rcq, RDMA_QPT_RC);
-    qrdma_connect(other.b.qp, other.b.qp, NULL);
+    other.b.qp = qrdma_create_loop(p.b.pd, p.b.scq, p.b.rcq);
     fast_register(&other.b, mr, 0x7000100, 3000, NET_ACCESS_ALL);
     try_remote_write(&p, mr, true);
 }
@@ -177,7 +166,7 @@ static void test_send_with_invalidate(NetKind kind)
     NetPair p = net_pair(kind, RDMA_QPT_RC, NULL);
     QRdmaMr *mr = qrdma_alloc_mr(p.b.pd, NET_ACCESS_ALL, 16);
     RdmaSge sge = net_sge(&p.a, 0, 2000);
-    RdmaSendWr wr = net_wr(RDMA_WR_SEND_WITH_INV, 5, &sge);
+    RdmaSendWr wr = qrdma_wr(RDMA_WR_SEND_WITH_INV, 5, &sge);
     RdmaWc wc;
 
     fast_register(&p.b, mr, 0x7000100, 3000, NET_ACCESS_ALL);
@@ -199,7 +188,7 @@ static void test_invalidate_of_a_bad_key_is_refused(NetKind kind)
         const uint32_t keys[] = {
             0, UINT32_MAX, p.b.mr->rkey ^ 1, 0x00777700,
         };
-        RdmaSendWr wr = net_wr(RDMA_WR_SEND_WITH_INV, 5, NULL);
+        RdmaSendWr wr = qrdma_wr(RDMA_WR_SEND_WITH_INV, 5, NULL);
         RdmaWc wc;
 
         net_post_recv(&p.b, 6, 0, 2000);
@@ -217,20 +206,17 @@ static void test_read_with_invalidate(NetKind kind)
     QRdmaMr *mr = qrdma_alloc_mr(p.a.pd, NET_ACCESS_ALL, 16);
     RdmaSge sge;
     RdmaSendWr wr;
-    RdmaWc wc;
 
     fast_register(&p.a, mr, 0x7000100, 3000, NET_ACCESS_ALL);
     sge = qrdma_sge(mr, 0, 3000);
     qrdma_mr_fill(p.b.mr, 0, 3000, 0x19);
-    wr = net_rdma_wr(RDMA_WR_RDMA_READ_WITH_INV, 8, &sge, &p.b, 0);
+    wr = qrdma_rdma_wr(RDMA_WR_RDMA_READ_WITH_INV, 8, &sge, p.b.mr, 0);
     wr.ex.invalidate_rkey = mr->lkey;
-    qrdma_post_send(p.a.qp, &wr);
-    qrdma_expect_wc(p.a.scq, 8, RDMA_WC_RDMA_READ, &wc);
+    qrdma_post_expect_wc(p.a.qp, wr, RDMA_WC_RDMA_READ);
     qrdma_mr_check(mr, 0, 3000, 0x19);
     /* the key is dead now */
-    wr = net_rdma_wr(RDMA_WR_RDMA_READ, 9, &sge, &p.b, 0);
-    qrdma_post_send(p.a.qp, &wr);
-    qrdma_expect(p.a.scq, 9, RDMA_WC_LOC_PROT_ERR);
+    wr = qrdma_rdma_wr(RDMA_WR_RDMA_READ, 9, &sge, p.b.mr, 0);
+    qrdma_post_expect(p.a.qp, wr, RDMA_WC_LOC_PROT_ERR);
 }
 
 static void test_deregistered_key_is_dead(NetKind kind)
@@ -278,13 +264,12 @@ static void test_page_that_is_not_ram(NetKind kind)
         qrdma_write(p.b.dev, table, &le, 8);
         req.pdn = cpu_to_le32(p.b.pd->pdn);
         req.pages = cpu_to_le64(table);
-        status = qrdma_cmd(p.b.dev, VIRTIO_RDMA_CMD_REG_USER_MR,
-                           &req, sizeof(req), &rsp, sizeof(rsp));
+        status = qrdma_reg_user_mr(p.b.dev, &req, &rsp);
         if (status != VIRTIO_RDMA_S_OK) {
             continue;
         }
         sge = net_sge(&p.a, 0, 64);
-        wr = net_wr(i % 2 ? RDMA_WR_RDMA_READ : RDMA_WR_RDMA_WRITE, 1, &sge);
+        wr = qrdma_wr(i % 2 ? RDMA_WR_RDMA_READ : RDMA_WR_RDMA_WRITE, 1, &sge);
         wr.wr.rdma.rkey = le32_to_cpu(rsp.rkey);
         qrdma_post_send(p.a.qp, &wr);
         qrdma_wait_cq(p.a.scq, &wc);
@@ -292,19 +277,18 @@ static void test_page_that_is_not_ram(NetKind kind)
     }
 }
 
-void add_net_mr_tests(void)
-{
-    net_add_test("mr/fast-registration", test_fast_registration);
-    net_add_test("mr/fast-mr-as-local-memory", test_fast_mr_as_local_memory);
-    net_add_test("mr/a-valid-mr-is-mapped-but-not-registered",
-                 test_a_valid_mr_is_mapped_but_not_registered);
-    net_add_test("mr/reg-mr-rules", test_reg_mr_rules);
-    net_add_test("mr/send-with-invalidate", test_send_with_invalidate);
-    net_add_test("mr/invalidate-of-a-bad-key-is-refused",
-                 test_invalidate_of_a_bad_key_is_refused);
-    net_add_test("mr/read-with-invalidate", test_read_with_invalidate);
-    net_add_test("mr/deregistered-key-is-dead",
-                 test_deregistered_key_is_dead);
-    net_add_test("mr/page-table-is-read-once", test_page_table_is_read_once);
-    net_add_test("mr/page-that-is-not-ram", test_page_that_is_not_ram);
-}
+const NetTest net_mr_tests[] = {
+    { "mr/fast-registration", test_fast_registration },
+    { "mr/fast-mr-as-local-memory", test_fast_mr_as_local_memory },
+    { "mr/a-valid-mr-is-mapped-but-not-registered",
+      test_a_valid_mr_is_mapped_but_not_registered },
+    { "mr/reg-mr-rules", test_reg_mr_rules },
+    { "mr/send-with-invalidate", test_send_with_invalidate },
+    { "mr/invalidate-of-a-bad-key-is-refused",
+      test_invalidate_of_a_bad_key_is_refused },
+    { "mr/read-with-invalidate", test_read_with_invalidate },
+    { "mr/deregistered-key-is-dead", test_deregistered_key_is_dead },
+    { "mr/page-table-is-read-once", test_page_table_is_read_once },
+    { "mr/page-that-is-not-ram", test_page_that_is_not_ram },
+    {}
+};

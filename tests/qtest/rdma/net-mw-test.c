@@ -31,25 +31,17 @@ static Pair pair_new(NetKind kind, RdmaMwType type)
 static void bind_mw(Pair *w, uint64_t offset, uint64_t length,
                     uint32_t access)
 {
-    RdmaSendWr wr = net_wr(RDMA_WR_BIND_MW, 0xb1, NULL);
-    uint32_t key = (w->mw.rkey & ~0xffu) | ((w->mw.rkey + 1) & 0xff);
-    RdmaWc wc;
+    RdmaSendWr wr = qrdma_bind_wr(&w->mw, w->mr, offset, length, access);
 
-    wr.wr.bind.rkey = w->mw.rkey;
-    wr.wr.bind.new_rkey = key;
-    wr.wr.bind.lkey = w->mr->lkey;
-    wr.wr.bind.access = access;
-    wr.wr.bind.addr = w->mr->iova + offset;
-    wr.wr.bind.length = length;
     qrdma_post_send(w->p.b.qp, &wr);
-    qrdma_expect_wc(w->p.b.scq, 0xb1, RDMA_WC_BIND_MW, &wc);
-    w->mw.rkey = key;
+    qrdma_expect_wc(w->p.b.scq, 0xb1, RDMA_WC_BIND_MW, NULL);
+    w->mw.rkey = wr.wr.bind.new_rkey;
 }
 
 static void post(Pair *w, RdmaWrOpcode opcode, uint64_t addr, uint32_t len)
 {
     RdmaSge sge = net_sge(&w->p.a, 0, len);
-    RdmaSendWr wr = net_wr(opcode, 7, &sge);
+    RdmaSendWr wr = qrdma_wr(opcode, 7, &sge);
 
     wr.wr.rdma.remote_addr = addr;
     wr.wr.rdma.rkey = w->mw.rkey;
@@ -61,7 +53,7 @@ static void test_each_operation(NetKind kind)
     for (RdmaMwType type = RDMA_MW_TYPE_1; type <= RDMA_MW_TYPE_2; type++) {
         Pair w = pair_new(kind, type);
         RdmaSge sge = net_sge(&w.p.a, 16384, 8);
-        RdmaSendWr wr = net_wr(RDMA_WR_ATOMIC_FETCH_AND_ADD, 9, &sge);
+        RdmaSendWr wr = qrdma_wr(RDMA_WR_ATOMIC_FETCH_AND_ADD, 9, &sge);
         uint64_t at = w.mr->iova + 4000, value = cpu_to_le64(40);
 
         bind_mw(&w, 4000, 12000, RDMA_ACCESS_REMOTE);
@@ -78,8 +70,7 @@ static void test_each_operation(NetKind kind)
         wr.wr.atomic.remote_addr = w.mr->iova + 8192 - 0x100;
         wr.wr.atomic.compare_add = 2;
         wr.wr.atomic.rkey = w.mw.rkey;
-        qrdma_post_send(w.p.a.qp, &wr);
-        qrdma_expect(w.p.a.scq, 9, RDMA_WC_SUCCESS);
+        qrdma_post_expect(w.p.a.qp, wr, RDMA_WC_SUCCESS);
         qrdma_mr_read(w.mr, 8192 - 0x100, &value, 8);
         g_assert_cmpuint(le64_to_cpu(value), ==, 42);
     }
@@ -129,7 +120,7 @@ static void test_send_with_invalidate(NetKind kind)
 {
     Pair w = pair_new(kind, RDMA_MW_TYPE_2);
     RdmaSge sge = net_sge(&w.p.a, 0, 100);
-    RdmaSendWr wr = net_wr(RDMA_WR_SEND_WITH_INV, 8, &sge);
+    RdmaSendWr wr = qrdma_wr(RDMA_WR_SEND_WITH_INV, 8, &sge);
     RdmaWc wc;
 
     for (int i = 0; i < 3; i++) {
@@ -138,8 +129,7 @@ static void test_send_with_invalidate(NetKind kind)
         qrdma_expect(w.p.a.scq, 7, RDMA_WC_SUCCESS);
         net_post_recv(&w.p.b, i, 0, 100);
         wr.ex.invalidate_rkey = w.mw.rkey;
-        qrdma_post_send(w.p.a.qp, &wr);
-        qrdma_expect(w.p.a.scq, 8, RDMA_WC_SUCCESS);
+        qrdma_post_expect(w.p.a.qp, wr, RDMA_WC_SUCCESS);
         qrdma_expect_wc(w.p.b.rcq, i, RDMA_WC_RECV, &wc);
         g_assert_cmphex(wc.wc_flags, ==, RDMA_WC_WITH_INVALIDATE);
         g_assert_cmphex(wc.ex.invalidate_rkey, ==, w.mw.rkey);
@@ -175,26 +165,25 @@ static void test_dealloc(NetKind kind)
 {
     Pair w = pair_new(kind, RDMA_MW_TYPE_1);
     RdmaSge sge = net_sge(&w.p.a, 0, 100);
-    RdmaSendWr wr = net_wr(RDMA_WR_RDMA_WRITE, 5, &sge);
+    RdmaSendWr wr = qrdma_wr(RDMA_WR_RDMA_WRITE, 5, &sge);
 
     bind_mw(&w, 0, LEN, RDMA_ACCESS_REMOTE_WRITE);
     assert_status(qrdma_dereg_mr(w.mr), BUSY);
     assert_ok(qrdma_dealloc_mw(&w.mw));
     wr.wr.rdma.remote_addr = w.mr->iova;
     wr.wr.rdma.rkey = w.mr->rkey;
-    qrdma_post_send(w.p.a.qp, &wr);
-    qrdma_expect(w.p.a.scq, 5, RDMA_WC_SUCCESS);
+    qrdma_post_expect(w.p.a.qp, wr, RDMA_WC_SUCCESS);
     post(&w, RDMA_WR_RDMA_WRITE, w.mr->iova, 100);
     qrdma_expect(w.p.a.scq, 7, RDMA_WC_REM_ACCESS_ERR);
     assert_ok(qrdma_dereg_mr(w.mr));
 }
 
-void add_net_mw_tests(void)
-{
-    net_add_test("mw/each-operation", test_each_operation);
-    net_add_test("mw/ends-where-it-ends", test_ends_where_it_ends);
-    net_add_test("mw/zero-based", test_zero_based);
-    net_add_test("mw/send-with-invalidate", test_send_with_invalidate);
-    net_add_test("mw/from-another-qp", test_from_another_qp);
-    net_add_test("mw/dealloc", test_dealloc);
-}
+const NetTest net_mw_tests[] = {
+    { "mw/each-operation", test_each_operation },
+    { "mw/ends-where-it-ends", test_ends_where_it_ends },
+    { "mw/zero-based", test_zero_based },
+    { "mw/send-with-invalidate", test_send_with_invalidate },
+    { "mw/from-another-qp", test_from_another_qp },
+    { "mw/dealloc", test_dealloc },
+    {}
+};

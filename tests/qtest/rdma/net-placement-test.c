@@ -26,7 +26,7 @@ static NetPair pair_new(NetKind kind, uint64_t features)
 
 static RdmaSendWr flush_wr(NetPair *p, uint32_t type, uint32_t level)
 {
-    RdmaSendWr wr = net_wr(RDMA_WR_FLUSH, 5, NULL);
+    RdmaSendWr wr = qrdma_wr(RDMA_WR_FLUSH, 5, NULL);
 
     wr.wr.flush.remote_addr = p->b.mr->iova + 7;
     wr.wr.flush.rkey = p->b.mr->rkey;
@@ -39,7 +39,7 @@ static RdmaSendWr flush_wr(NetPair *p, uint32_t type, uint32_t level)
 static RdmaSendWr atomic_write_wr(NetPair *p, const uint8_t *value,
                                   uint32_t len)
 {
-    RdmaSendWr wr = net_rdma_wr(RDMA_WR_ATOMIC_WRITE, 6, NULL, &p->b, AT);
+    RdmaSendWr wr = qrdma_rdma_wr(RDMA_WR_ATOMIC_WRITE, 6, NULL, p->b.mr, AT);
 
     wr.send_flags |= RDMA_SEND_INLINE;
     wr.inline_data = value;
@@ -62,7 +62,8 @@ static void test_flush(NetKind kind)
 
     for (uint32_t level = RDMA_FLUSH_RANGE; level <= RDMA_FLUSH_MR; level++) {
         RdmaSge sge = net_sge(&p.a, 0, 60000);
-        RdmaSendWr write = net_rdma_wr(RDMA_WR_RDMA_WRITE, 4, &sge, &p.b, 7);
+        RdmaSendWr write = qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, 4, &sge, p.b.mr,
+                                         7);
         RdmaSendWr wr = flush_wr(&p, RDMA_FLUSH_GLOBAL, level);
 
         write.send_flags = 0;
@@ -81,16 +82,13 @@ static void test_atomic_write(NetKind kind)
     NetPair p = pair_new(kind, F_ATOMIC_WRITE);
     RdmaSge sge = net_sge(&p.a, 3, 8);
     RdmaSendWr wr = atomic_write_wr(&p, (const uint8_t *)"in place", 8);
-    RdmaWc wc;
 
-    qrdma_post_send(p.a.qp, &wr);
-    qrdma_expect_wc(p.a.scq, 6, RDMA_WC_ATOMIC_WRITE, &wc);
+    qrdma_post_expect_wc(p.a.qp, wr, RDMA_WC_ATOMIC_WRITE);
     check_value(&p, "in place");
 
     qrdma_mr_write(p.a.mr, 3, "gathered", 8);
-    wr = net_rdma_wr(RDMA_WR_ATOMIC_WRITE, 6, &sge, &p.b, AT);
-    qrdma_post_send(p.a.qp, &wr);
-    qrdma_expect_wc(p.a.scq, 6, RDMA_WC_ATOMIC_WRITE, &wc);
+    wr = qrdma_rdma_wr(RDMA_WR_ATOMIC_WRITE, 6, &sge, p.b.mr, AT);
+    qrdma_post_expect_wc(p.a.qp, wr, RDMA_WC_ATOMIC_WRITE);
     check_value(&p, "gathered");
     qrdma_expect_none(p.b.rcq);
 }
@@ -109,12 +107,10 @@ static void test_atomic_write_without_inline_room(NetKind kind)
 
     p.a.qp = qrdma_create_qp_attr(p.a.pd, p.a.scq, p.a.rcq, &init);
     qrdma_connect(p.a.qp, p.b.qp, NULL);
-    qrdma_post_send(p.a.qp, &wr);
-    qrdma_expect(p.a.scq, 6, RDMA_WC_SUCCESS);
+    qrdma_post_expect(p.a.qp, wr, RDMA_WC_SUCCESS);
     check_value(&p, "no room.");
     wr.opcode = RDMA_WR_RDMA_WRITE;
-    qrdma_post_send(p.a.qp, &wr);
-    qrdma_expect(p.a.scq, 6, RDMA_WC_LOC_QP_OP_ERR);
+    qrdma_post_expect(p.a.qp, wr, RDMA_WC_LOC_QP_OP_ERR);
 }
 
 /* Who did not ask for them has no such opcodes, */
@@ -123,13 +119,11 @@ static void test_not_negotiated_here(NetKind kind)
     NetPair p = pair_new(kind, F_ATOMIC_WRITE);
     RdmaSendWr wr = flush_wr(&p, RDMA_FLUSH_GLOBAL, RDMA_FLUSH_MR);
 
-    qrdma_post_send(p.a.qp, &wr);
-    qrdma_expect(p.a.scq, 5, RDMA_WC_LOC_QP_OP_ERR);
+    qrdma_post_expect(p.a.qp, wr, RDMA_WC_LOC_QP_OP_ERR);
 
     p = pair_new(kind, F_FLUSH);
     wr = atomic_write_wr(&p, (const uint8_t *)"unheard!", 8);
-    qrdma_post_send(p.a.qp, &wr);
-    qrdma_expect(p.a.scq, 6, RDMA_WC_LOC_QP_OP_ERR);
+    qrdma_post_expect(p.a.qp, wr, RDMA_WC_LOC_QP_OP_ERR);
 }
 
 /* and answers none. */
@@ -157,8 +151,7 @@ static void test_not_negotiated_there(NetKind kind)
         qrdma_connect(p.a.qp, p.b.qp, &path);
         wr = i ? flush_wr(&p, RDMA_FLUSH_GLOBAL, RDMA_FLUSH_MR)
                : atomic_write_wr(&p, (const uint8_t *)"unheard!", 8);
-        qrdma_post_send(p.a.qp, &wr);
-        qrdma_expect(p.a.scq, wr.wr_id, RDMA_WC_REM_INV_REQ_ERR);
+        qrdma_post_expect(p.a.qp, wr, RDMA_WC_REM_INV_REQ_ERR);
     }
 }
 
@@ -169,8 +162,7 @@ static void test_persistence_is_refused(NetKind kind)
     RdmaSendWr wr = flush_wr(&p, RDMA_FLUSH_GLOBAL | RDMA_FLUSH_PERSISTENT,
                              RDMA_FLUSH_MR);
 
-    qrdma_post_send(p.a.qp, &wr);
-    qrdma_expect(p.a.scq, 5, RDMA_WC_REM_ACCESS_ERR);
+    qrdma_post_expect(p.a.qp, wr, RDMA_WC_REM_ACCESS_ERR);
 }
 
 static void test_rights(NetKind kind)
@@ -184,18 +176,15 @@ static void test_rights(NetKind kind)
     g_assert_cmphex(only->rkey, !=, 0);
     wr.wr.flush.rkey = only->rkey;
     wr.wr.flush.remote_addr = only->iova;
-    qrdma_post_send(p.a.qp, &wr);
-    qrdma_expect(p.a.scq, 5, RDMA_WC_SUCCESS);
+    qrdma_post_expect(p.a.qp, wr, RDMA_WC_SUCCESS);
     wr.wr.flush.length = 20001;
-    qrdma_post_send(p.a.qp, &wr);
-    qrdma_expect(p.a.scq, 5, RDMA_WC_REM_ACCESS_ERR);
+    qrdma_post_expect(p.a.qp, wr, RDMA_WC_REM_ACCESS_ERR);
 
     p = pair_new(kind, BOTH);
     only = qrdma_reg_mr(p.b.pd, 0x30000100, 20000, NET_ACCESS_ALL);
     wr = flush_wr(&p, RDMA_FLUSH_GLOBAL, RDMA_FLUSH_MR);
     wr.wr.flush.rkey = only->rkey;
-    qrdma_post_send(p.a.qp, &wr);
-    qrdma_expect(p.a.scq, 5, RDMA_WC_REM_ACCESS_ERR);
+    qrdma_post_expect(p.a.qp, wr, RDMA_WC_REM_ACCESS_ERR);
 }
 
 static void test_bad_requests(NetKind kind)
@@ -231,17 +220,15 @@ static void test_bad_requests(NetKind kind)
     }
 }
 
-void add_net_placement_tests(void)
-{
-    net_add_test("placement/flush", test_flush);
-    net_add_test("placement/atomic-write", test_atomic_write);
-    net_add_test("placement/atomic-write-without-inline-room",
-                 test_atomic_write_without_inline_room);
-    net_add_test("placement/not-negotiated-here", test_not_negotiated_here);
-    net_add_test("placement/not-negotiated-there",
-                 test_not_negotiated_there);
-    net_add_test("placement/persistence-is-refused",
-                 test_persistence_is_refused);
-    net_add_test("placement/rights", test_rights);
-    net_add_test("placement/bad-requests", test_bad_requests);
-}
+const NetTest net_placement_tests[] = {
+    { "placement/flush", test_flush },
+    { "placement/atomic-write", test_atomic_write },
+    { "placement/atomic-write-without-inline-room",
+      test_atomic_write_without_inline_room },
+    { "placement/not-negotiated-here", test_not_negotiated_here },
+    { "placement/not-negotiated-there", test_not_negotiated_there },
+    { "placement/persistence-is-refused", test_persistence_is_refused },
+    { "placement/rights", test_rights },
+    { "placement/bad-requests", test_bad_requests },
+    {}
+};

@@ -22,14 +22,13 @@ static QDict *query_with(NetPair *p, const char *args)
 {
     g_autofree char *cmd = g_strdup_printf(
         "{'execute': 'query-rdma', 'arguments': {'device': 'd0', %s}}", args);
-    QDict *rsp = qtest_qmp(p->a.dev->host->qts, cmd, NULL);
+    g_autoptr(QDict) rsp = qtest_qmp(p->a.dev->host->qts, cmd, NULL);
     QList *list = qdict_get_qlist(rsp, "return");
     QDict *info;
 
     g_assert_nonnull(list);
     g_assert_cmpuint(qlist_size(list), ==, 1);
     info = qobject_to(QDict, qlist_pop(list));
-    qobject_unref(rsp);
     return info;
 }
 
@@ -37,13 +36,12 @@ static QDict *query_with(NetPair *p, const char *args)
 static QDict *query_qp(NetPair *p)
 {
     g_autofree char *args = g_strdup_printf("'qpn': %u", p->a.qp->qpn);
-    QDict *info = query_with(p, args);
+    g_autoptr(QDict) info = query_with(p, args);
     QList *list = qdict_get_qlist(info, "qps");
     QDict *qp;
 
     g_assert_cmpuint(qlist_size(list), ==, 1);
     qp = qobject_to(QDict, qlist_pop(list));
-    qobject_unref(info);
     return qp;
 }
 
@@ -100,7 +98,8 @@ static void check_qp(NetPair *p, QDict *qp, const char *state)
 static void test_objects(NetKind kind)
 {
     NetPair p = net_pair_new(net_shared(kind), RDMA_QPT_RC);
-    QDict *info = query_with(&p, "'objects': " ALL), *d;
+    g_autoptr(QDict) info = query_with(&p, "'objects': " ALL);
+    QDict *d;
 
     expect_count(info, "pd", 1);
     expect_count(info, "cq", 2);
@@ -126,7 +125,6 @@ static void test_objects(NetKind kind)
     g_assert_true(qlist_empty(qdict_get_qlist(info, "srqs")));
     d = find(info, "gids", "index", 1);
     expect_str(d, "gid", "::ffff:10.0.0.1");
-    qobject_unref(info);
 }
 
 static void test_only_what_is_asked_for(NetKind kind)
@@ -216,15 +214,13 @@ static void test_attributes(NetKind kind)
 static void test_receives_that_are_posted(NetKind kind)
 {
     NetPair p = net_pair(kind, RDMA_QPT_RC, NULL);
-    RdmaSendWr wr = net_wr(RDMA_WR_SEND, 1, NULL);
     int64_t n;
     QDict *qp;
 
     for (int i = 0; i < 5; i++) {
         net_post_recv(&p.a, i, 0, 8);
     }
-    qrdma_post_send(p.b.qp, &wr);
-    qrdma_expect(p.b.scq, 1, RDMA_WC_SUCCESS);
+    qrdma_post_expect(p.b.qp, qrdma_wr(RDMA_WR_SEND, 1, NULL), RDMA_WC_SUCCESS);
     qrdma_expect(p.a.rcq, 0, RDMA_WC_SUCCESS);
     qp = query_qp(&p);
     n = qdict_get_int(qp, "recvs") + qdict_get_int(qp, "recvs-waiting");
@@ -256,7 +252,8 @@ static void test_silent_peer(NetKind kind)
     };
     NetPair p = net_pair(kind, RDMA_QPT_RC, &path);
     RdmaSge sge = net_sge(&p.a, 0, 3000);
-    RdmaSendWr wr = net_rdma_wr(RDMA_WR_RDMA_WRITE, UINT64_MAX, &sge, &p.b, 0);
+    RdmaSendWr wr = qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, UINT64_MAX, &sge, p.b.mr,
+                                  0);
     uint32_t npsn = DIV_ROUND_UP(3000, 512);
     QDict *qp, *d;
 
@@ -296,11 +293,10 @@ static void test_silent_peer(NetKind kind)
 static void make_error(NetPair *p, uint64_t wr_id)
 {
     RdmaSge sge = net_sge(&p->a, 0, 8);
-    RdmaSendWr wr = net_rdma_wr(RDMA_WR_RDMA_WRITE, wr_id, &sge, &p->b, 0);
+    RdmaSendWr wr = qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, wr_id, &sge, p->b.mr, 0);
 
     wr.wr.rdma.rkey ^= 1;
-    qrdma_post_send(p->a.qp, &wr);
-    qrdma_expect(p->a.scq, wr_id, RDMA_WC_REM_ACCESS_ERR);
+    qrdma_post_expect(p->a.qp, wr, RDMA_WC_REM_ACCESS_ERR);
 }
 
 static void test_last_error(NetKind kind)
@@ -391,9 +387,7 @@ static void test_events_are_limited(NetKind kind)
             g_assert_cmpint(n, ==, 0);
         }
         if (i < 5) {
-            assert_ok(qrdma_modify_qp_state(p.a.qp, RDMA_QPS_RESET));
-            assert_ok(qrdma_modify_qp_state(p.b.qp, RDMA_QPS_RESET));
-            qrdma_connect(p.a.qp, p.b.qp, NULL);
+            qrdma_reconnect(p.a.qp, p.b.qp, NULL);
         }
     }
     /* The last one comes when its time has come, and tells of the others. */
@@ -428,14 +422,13 @@ static void test_refusals(NetKind kind)
     for (int i = 0; i < ARRAY_SIZE(bad); i++) {
         g_autofree char *cmd = g_strdup_printf(
             "{'execute': 'query-rdma', 'arguments': {%s}}", bad[i].args);
-        QDict *rsp = qtest_qmp(p.a.dev->host->qts, cmd, NULL);
+        g_autoptr(QDict) rsp = qtest_qmp(p.a.dev->host->qts, cmd, NULL);
         const char *desc = qdict_get_str(qdict_get_qdict(rsp, "error"),
                                          "desc");
 
         for (int n = 0; n < 2; n++) {
             g_assert_nonnull(strstr(desc, bad[i].in_message[n]));
         }
-        qobject_unref(rsp);
     }
 }
 
@@ -467,18 +460,17 @@ static void test_info_for_people(NetKind kind)
     g_assert_null(strstr(all, qp));
 }
 
-void add_net_query_tests(void)
-{
-    net_add_test("query/objects", test_objects);
-    net_add_test("query/only-what-is-asked-for", test_only_what_is_asked_for);
-    net_add_test("query/part-of-a-list", test_part_of_a_list);
-    net_add_test("query/attributes", test_attributes);
-    net_add_test("query/receives-that-are-posted",
-                 test_receives_that_are_posted);
-    net_add_test("query/last-error", test_last_error);
-    net_add_test("query/events-are-limited", test_events_are_limited);
-    net_add_test("query/refusals", test_refusals);
-    net_add_test("query/a-device-by-its-path", test_a_device_by_its_path);
-    net_add_test("query/info-for-people", test_info_for_people);
-    net_add_test("query/silent-peer", test_silent_peer);
-}
+const NetTest net_query_tests[] = {
+    { "query/objects", test_objects },
+    { "query/only-what-is-asked-for", test_only_what_is_asked_for },
+    { "query/part-of-a-list", test_part_of_a_list },
+    { "query/attributes", test_attributes },
+    { "query/receives-that-are-posted", test_receives_that_are_posted },
+    { "query/last-error", test_last_error },
+    { "query/events-are-limited", test_events_are_limited },
+    { "query/refusals", test_refusals },
+    { "query/a-device-by-its-path", test_a_device_by_its_path },
+    { "query/info-for-people", test_info_for_people },
+    { "query/silent-peer", test_silent_peer },
+    {}
+};

@@ -16,7 +16,7 @@ static void send_one(NetPair *p, RdmaWrOpcode opcode, uint32_t len,
 {
     static const uint8_t imm[4] = { 0xde, 0xad, 0xbe, 0xef };
     RdmaSge sge = net_sge(&p->a, 100, len);
-    RdmaSendWr wr = net_wr(opcode, 1000 + seed, &sge);
+    RdmaSendWr wr = qrdma_wr(opcode, 1000 + seed, &sge);
     RdmaWc wc;
 
     memcpy(wr.ex.imm_data, imm, sizeof(imm));
@@ -67,18 +67,16 @@ static void test_write(NetKind kind)
 {
     NetPair p = net_pair(kind, RDMA_QPT_RC, NULL);
     const uint32_t lengths[] = LENGTHS(1024);
-    RdmaWc wc;
 
     for (int i = 0; i < ARRAY_SIZE(lengths); i++) {
         RdmaSge sge = net_sge(&p.a, 3, lengths[i]);
-        RdmaSendWr wr = net_rdma_wr(RDMA_WR_RDMA_WRITE, i, &sge, &p.b, 901);
+        RdmaSendWr wr = qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, i, &sge, p.b.mr, 901);
         uint8_t before[2], after[2];
 
         qrdma_mr_read(p.b.mr, 900, &before[0], 1);
         qrdma_mr_read(p.b.mr, 901 + lengths[i], &before[1], 1);
         qrdma_mr_fill(p.a.mr, 3, lengths[i], i);
-        qrdma_post_send(p.a.qp, &wr);
-        qrdma_expect_wc(p.a.scq, i, RDMA_WC_RDMA_WRITE, &wc);
+        qrdma_post_expect_wc(p.a.qp, wr, RDMA_WC_RDMA_WRITE);
         qrdma_mr_check(p.b.mr, 901, lengths[i], i);
         /* and nothing beside it */
         qrdma_mr_read(p.b.mr, 900, &after[0], 1);
@@ -96,12 +94,12 @@ static void test_write_with_imm(NetKind kind)
 
     for (int i = 0; i < ARRAY_SIZE(lengths); i++) {
         RdmaSge sge = net_sge(&p.a, 3, lengths[i]);
-        RdmaSendWr wr = net_rdma_wr(RDMA_WR_RDMA_WRITE_WITH_IMM, i, &sge,
-                                    &p.b, 901);
+        RdmaSendWr wr = qrdma_rdma_wr(RDMA_WR_RDMA_WRITE_WITH_IMM, i, &sge,
+                                      p.b.mr, 901);
 
         wr.ex.imm_data[3] = i;
         qrdma_mr_fill(p.a.mr, 3, lengths[i], i);
-        qrdma_post_recv(p.b.qp, &(RdmaRecvWr) { .wr_id = 70 + i });
+        qrdma_recv(p.b.qp, 70 + i, NULL);
         qrdma_post_send(p.a.qp, &wr);
         qrdma_expect_wc(p.b.rcq, 70 + i, RDMA_WC_RECV_RDMA_WITH_IMM, &wc);
         g_assert_cmphex(wc.wc_flags, ==, RDMA_WC_WITH_IMM);
@@ -120,7 +118,7 @@ static void test_read(NetKind kind)
 
     for (int i = 0; i < ARRAY_SIZE(lengths); i++) {
         RdmaSge sge = net_sge(&p.a, 3, lengths[i]);
-        RdmaSendWr wr = net_rdma_wr(RDMA_WR_RDMA_READ, i, &sge, &p.b, 901);
+        RdmaSendWr wr = qrdma_rdma_wr(RDMA_WR_RDMA_READ, i, &sge, p.b.mr, 901);
 
         qrdma_mr_fill(p.b.mr, 901, lengths[i], i);
         qrdma_post_send(p.a.qp, &wr);
@@ -137,7 +135,7 @@ static void test_atomics(NetKind kind)
     uint64_t at = 64;
     uint64_t value = 0x1122334455667788;
     RdmaSge sge = net_sge(&p.a, 0, 8);
-    RdmaSendWr wr = net_wr(RDMA_WR_ATOMIC_FETCH_AND_ADD, 1, &sge);
+    RdmaSendWr wr = qrdma_wr(RDMA_WR_ATOMIC_FETCH_AND_ADD, 1, &sge);
     uint64_t seen;
     RdmaWc wc;
 
@@ -174,11 +172,10 @@ static void test_atomics_are_executed_once_each(NetKind kind)
 {
     NetPair p = net_pair(kind, RDMA_QPT_RC, NULL);
     uint64_t sum;
-    RdmaWc wc;
 
     for (int i = 0; i < 24; i++) {
         RdmaSge sge = net_sge(&p.a, i * 8, 8);
-        RdmaSendWr wr = net_wr(RDMA_WR_ATOMIC_FETCH_AND_ADD, i, &sge);
+        RdmaSendWr wr = qrdma_wr(RDMA_WR_ATOMIC_FETCH_AND_ADD, i, &sge);
 
         wr.wr.atomic.remote_addr = p.b.mr->iova;
         wr.wr.atomic.rkey = p.b.mr->rkey;
@@ -186,7 +183,7 @@ static void test_atomics_are_executed_once_each(NetKind kind)
         qrdma_post_send(p.a.qp, &wr);
     }
     for (int i = 0; i < 24; i++) {
-        qrdma_expect_wc(p.a.scq, i, RDMA_WC_FETCH_ADD, &wc);
+        qrdma_expect_wc(p.a.scq, i, RDMA_WC_FETCH_ADD, NULL);
         qrdma_mr_read(p.a.mr, i * 8, &sum, 8);
         g_assert_cmphex(le64_to_cpu(sum), ==, i);
     }
@@ -201,7 +198,8 @@ static void test_inline(NetKind kind)
     RdmaWc wc;
 
     for (int len = 0; len <= 128; len += 16) {
-        RdmaSendWr wr = net_rdma_wr(RDMA_WR_RDMA_WRITE, len, NULL, &p.b, 64);
+        RdmaSendWr wr = qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, len, NULL, p.b.mr,
+                                      64);
 
         memset(data, len + 1, sizeof(data));
         wr.send_flags |= RDMA_SEND_INLINE;
@@ -227,7 +225,7 @@ static void test_gather_and_scatter(NetKind kind)
 {
     NetPair p = net_pair(kind, RDMA_QPT_RC, NULL);
     RdmaSge from[4], to[4];
-    RdmaSendWr wr = net_wr(RDMA_WR_SEND, 1, from);
+    RdmaSendWr wr = qrdma_wr(RDMA_WR_SEND, 1, from);
     const uint32_t out[4] = { 1, 4000, 0, 1999 };
     const uint32_t in[4] = { 2999, 1, 0, 3000 };
     uint64_t at = 0;
@@ -251,7 +249,7 @@ static void test_gather_and_scatter(NetKind kind)
     qrdma_mr_check(p.b.mr, 50, 6000, 5);
     qrdma_expect_wc(p.a.scq, 1, RDMA_WC_SEND, &wc);
     /* READ scatters too */
-    wr = net_rdma_wr(RDMA_WR_RDMA_READ, 3, from, &p.b, 50);
+    wr = qrdma_rdma_wr(RDMA_WR_RDMA_READ, 3, from, p.b.mr, 50);
     wr.num_sge = 4;
     qrdma_mr_fill(p.b.mr, 50, 6000, 6);
     qrdma_post_send(p.a.qp, &wr);
@@ -263,8 +261,7 @@ static void test_unsignalled(NetKind kind)
 {
     NetPair p = net_pair(kind, RDMA_QPT_RC, NULL);
     RdmaSge sge = net_sge(&p.a, 0, 2000);
-    RdmaSendWr wr = net_rdma_wr(RDMA_WR_RDMA_WRITE, 0, &sge, &p.b, 0);
-    RdmaWc wc;
+    RdmaSendWr wr = qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, 0, &sge, p.b.mr, 0);
 
     for (int i = 0; i < 20; i++) {
         wr.wr_id = i;
@@ -272,7 +269,7 @@ static void test_unsignalled(NetKind kind)
         qrdma_post_send(p.a.qp, &wr);
     }
     for (int i = 4; i < 20; i += 5) {
-        qrdma_expect_wc(p.a.scq, i, RDMA_WC_RDMA_WRITE, &wc);
+        qrdma_expect_wc(p.a.scq, i, RDMA_WC_RDMA_WRITE, NULL);
         qrdma_reap(&p.a.qp->sq);
         /* a buffer comes back before its completion */
         g_assert_cmpuint(p.a.qp->sq.retired, >=, i + 1);
@@ -290,15 +287,13 @@ static void test_signal_all(NetKind kind)
     };
     QRdmaQp *qp = qrdma_create_qp_attr(p.a.pd, p.a.scq, p.a.rcq, &init);
     RdmaSge sge = net_sge(&p.a, 0, 64);
-    RdmaSendWr wr = net_rdma_wr(RDMA_WR_RDMA_WRITE, 0, &sge, &p.b, 0);
-    RdmaWc wc;
+    RdmaSendWr wr = qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, 0, &sge, p.b.mr, 0);
 
     qrdma_connect(qp, p.b.qp, NULL);
     wr.send_flags = 0;
     for (int i = 0; i < 6; i++) {
         wr.wr_id = i;
-        qrdma_post_send(qp, &wr);
-        qrdma_expect_wc(p.a.scq, i, RDMA_WC_RDMA_WRITE, &wc);
+        qrdma_post_expect_wc(qp, wr, RDMA_WC_RDMA_WRITE);
     }
 }
 
@@ -307,18 +302,17 @@ static void test_fence_waits_for_reads(NetKind kind)
     NetPair p = net_pair(kind, RDMA_QPT_RC, NULL);
     RdmaSge sge = net_sge(&p.a, 0, 20000);
     RdmaSendWr wr;
-    RdmaWc wc;
 
     for (int i = 0; i < 5; i++) {
         qrdma_mr_fill(p.b.mr, 0, 20000, i);
         /* read it, and send what was read back to another place */
-        wr = net_rdma_wr(RDMA_WR_RDMA_READ, 1, &sge, &p.b, 0);
+        wr = qrdma_rdma_wr(RDMA_WR_RDMA_READ, 1, &sge, p.b.mr, 0);
         qrdma_post_send(p.a.qp, &wr);
-        wr = net_rdma_wr(RDMA_WR_RDMA_WRITE, 2, &sge, &p.b, 40000);
+        wr = qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, 2, &sge, p.b.mr, 40000);
         wr.send_flags |= RDMA_SEND_FENCE;
         qrdma_post_send(p.a.qp, &wr);
-        qrdma_expect_wc(p.a.scq, 1, RDMA_WC_RDMA_READ, &wc);
-        qrdma_expect_wc(p.a.scq, 2, RDMA_WC_RDMA_WRITE, &wc);
+        qrdma_expect_wc(p.a.scq, 1, RDMA_WC_RDMA_READ, NULL);
+        qrdma_expect_wc(p.a.scq, 2, RDMA_WC_RDMA_WRITE, NULL);
         qrdma_mr_check(p.b.mr, 40000, 20000, i);
     }
 }
@@ -327,7 +321,6 @@ static void test_both_ways_at_once(NetKind kind)
 {
     NetPair p = net_pair(kind, RDMA_QPT_RC, NULL);
     NetEnd *end[2] = { &p.a, &p.b };
-    RdmaWc wc;
 
     for (int e = 0; e < 2; e++) {
         for (int i = 0; i < 10; i++) {
@@ -338,15 +331,14 @@ static void test_both_ways_at_once(NetKind kind)
     for (int i = 0; i < 10; i++) {
         for (int e = 0; e < 2; e++) {
             RdmaSge sge = net_sge(end[e], i * 3000, 3000);
-            RdmaSendWr wr = net_wr(RDMA_WR_SEND, i, &sge);
 
-            qrdma_post_send(end[e]->qp, &wr);
+            qrdma_post(end[e]->qp, qrdma_wr(RDMA_WR_SEND, i, &sge));
         }
     }
     for (int i = 0; i < 10; i++) {
         for (int e = 0; e < 2; e++) {
-            qrdma_expect_wc(end[e]->rcq, i, RDMA_WC_RECV, &wc);
-            qrdma_expect_wc(end[e]->scq, i, RDMA_WC_SEND, &wc);
+            qrdma_expect_wc(end[e]->rcq, i, RDMA_WC_RECV, NULL);
+            qrdma_expect_wc(end[e]->scq, i, RDMA_WC_SEND, NULL);
             qrdma_mr_check(end[e]->mr, 60000 + i * 3000, 3000,
                            100 * !e + i);
         }
@@ -362,10 +354,9 @@ static void test_long_run_wraps_rings_and_psns(NetKind kind)
     for (int i = 0; i < 200; i += 8) {
         for (int n = i; n < i + 8; n++) {
             RdmaSge sge = net_sge(&p.a, n * 7 % 5000, n * 13 % 3000);
-            RdmaSendWr wr = net_wr(RDMA_WR_SEND, n, &sge);
 
             net_post_recv(&p.b, n, n % 8 * 3000, 3000);
-            qrdma_post_send(p.a.qp, &wr);
+            qrdma_post(p.a.qp, qrdma_wr(RDMA_WR_SEND, n, &sge));
         }
         for (int n = i; n < i + 8; n++) {
             qrdma_expect_wc(p.b.rcq, n, RDMA_WC_RECV, &wc);
@@ -379,13 +370,12 @@ static void test_sqd_drains_and_holds(NetKind kind)
 {
     NetPair p = net_pair(kind, RDMA_QPT_RC, NULL);
     RdmaSge sge = net_sge(&p.a, 0, 5000);
-    RdmaSendWr wr = net_rdma_wr(RDMA_WR_RDMA_WRITE, 1, &sge, &p.b, 0);
+    RdmaSendWr wr = qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, 1, &sge, p.b.mr, 0);
     RdmaQpAttr attr;
-    RdmaWc wc;
 
     qrdma_post_send(p.a.qp, &wr);
     assert_ok(qrdma_modify_qp_state(p.a.qp, RDMA_QPS_SQD));
-    qrdma_expect_wc(p.a.scq, 1, RDMA_WC_RDMA_WRITE, &wc);
+    qrdma_expect_wc(p.a.scq, 1, RDMA_WC_RDMA_WRITE, NULL);
     qrdma_wait_until(p.a.dev, qrdma_query_qp(p.a.qp, &attr) == 0 &&
                               attr.sq_draining == 0);
     g_assert_cmpint(attr.qp_state, ==, RDMA_QPS_SQD);
@@ -394,12 +384,12 @@ static void test_sqd_drains_and_holds(NetKind kind)
     qrdma_expect_none(p.a.scq);
     /* receiving goes on */
     net_post_recv(&p.a, 3, 0, 100);
-    wr = net_wr(RDMA_WR_SEND, 4, NULL);
+    wr = qrdma_wr(RDMA_WR_SEND, 4, NULL);
     qrdma_post_send(p.b.qp, &wr);
-    qrdma_expect_wc(p.a.rcq, 3, RDMA_WC_RECV, &wc);
-    qrdma_expect_wc(p.b.scq, 4, RDMA_WC_SEND, &wc);
+    qrdma_expect_wc(p.a.rcq, 3, RDMA_WC_RECV, NULL);
+    qrdma_expect_wc(p.b.scq, 4, RDMA_WC_SEND, NULL);
     assert_ok(qrdma_modify_qp_state(p.a.qp, RDMA_QPS_RTS));
-    qrdma_expect_wc(p.a.scq, 2, RDMA_WC_RDMA_WRITE, &wc);
+    qrdma_expect_wc(p.a.scq, 2, RDMA_WC_RDMA_WRITE, NULL);
 }
 
 static void test_uc(NetKind kind)
@@ -416,13 +406,13 @@ static void test_uc(NetKind kind)
 
             send_one(&p, RDMA_WR_SEND, lengths[i], i);
             send_one(&p, RDMA_WR_SEND_WITH_IMM, lengths[i], i);
-            wr = net_rdma_wr(RDMA_WR_RDMA_WRITE, 1, &sge, &p.b, 901);
+            wr = qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, 1, &sge, p.b.mr, 901);
             qrdma_mr_fill(p.a.mr, 3, lengths[i], i + 1);
             qrdma_post_send(p.a.qp, &wr);
             qrdma_expect_wc(p.a.scq, 1, RDMA_WC_RDMA_WRITE, &wc);
             /* what follows is behind it on the wire */
-            wr = net_rdma_wr(RDMA_WR_RDMA_WRITE_WITH_IMM, 2, &sge, &p.b,
-                             60001);
+            wr = qrdma_rdma_wr(RDMA_WR_RDMA_WRITE_WITH_IMM, 2, &sge, p.b.mr,
+                               60001);
             net_post_recv(&p.b, 3, 0, 0);
             qrdma_post_send(p.a.qp, &wr);
             qrdma_expect_wc(p.a.scq, 2, RDMA_WC_RDMA_WRITE, &wc);
@@ -434,24 +424,23 @@ static void test_uc(NetKind kind)
     }
 }
 
-void add_net_rc_tests(void)
-{
-    net_add_test("rc/send", test_send);
-    net_add_test("rc/each-path-mtu", test_each_path_mtu);
-    net_add_test("rc/write", test_write);
-    net_add_test("rc/write-with-imm", test_write_with_imm);
-    net_add_test("rc/read", test_read);
-    net_add_test("rc/atomics", test_atomics);
-    net_add_test("rc/atomics-are-executed-once-each",
-                 test_atomics_are_executed_once_each);
-    net_add_test("rc/inline", test_inline);
-    net_add_test("rc/gather-and-scatter", test_gather_and_scatter);
-    net_add_test("rc/unsignalled", test_unsignalled);
-    net_add_test("rc/signal-all", test_signal_all);
-    net_add_test("rc/fence-waits-for-reads", test_fence_waits_for_reads);
-    net_add_test("rc/both-ways-at-once", test_both_ways_at_once);
-    net_add_test("rc/long-run-wraps-rings-and-psns",
-                 test_long_run_wraps_rings_and_psns);
-    net_add_test("rc/sqd-drains-and-holds", test_sqd_drains_and_holds);
-    net_add_test("uc/operations", test_uc);
-}
+const NetTest net_rc_tests[] = {
+    { "rc/send", test_send },
+    { "rc/each-path-mtu", test_each_path_mtu },
+    { "rc/write", test_write },
+    { "rc/write-with-imm", test_write_with_imm },
+    { "rc/read", test_read },
+    { "rc/atomics", test_atomics },
+    { "rc/atomics-are-executed-once-each",
+      test_atomics_are_executed_once_each },
+    { "rc/inline", test_inline },
+    { "rc/gather-and-scatter", test_gather_and_scatter },
+    { "rc/unsignalled", test_unsignalled },
+    { "rc/signal-all", test_signal_all },
+    { "rc/fence-waits-for-reads", test_fence_waits_for_reads },
+    { "rc/both-ways-at-once", test_both_ways_at_once },
+    { "rc/long-run-wraps-rings-and-psns", test_long_run_wraps_rings_and_psns },
+    { "rc/sqd-drains-and-holds", test_sqd_drains_and_holds },
+    { "uc/operations", test_uc },
+    {}
+};

@@ -56,9 +56,7 @@ static void post_recv(Fan *f, unsigned n)
 {
     RdmaSge sge = net_sge(&f->p.b, slot(n), 8192);
 
-    qrdma_post_srq_recv(f->srq, &(RdmaRecvWr) {
-        .wr_id = n, .num_sge = 1, .sg_list = &sge,
-    });
+    qrdma_srq_recv(f->srq, n, &sge);
 }
 
 /* The device is not told of it. */
@@ -77,7 +75,7 @@ static void post_send(Fan *f, int which, RdmaWrOpcode opcode, unsigned n,
                       uint32_t len)
 {
     RdmaSge sge = net_sge(&f->p.a, 0, len);
-    RdmaSendWr wr = net_wr(opcode, n, &sge);
+    RdmaSendWr wr = qrdma_wr(opcode, n, &sge);
 
     if (f->from[which]->type == RDMA_QPT_UD) {
         wr.wr.ud.remote_qpn = f->to[which]->wire_qpn;
@@ -299,20 +297,16 @@ static void test_spoilt_queue_is_an_event(NetKind kind)
     qrdma_expect_no_event(d);
 }
 
-void add_net_srq_tests(void)
-{
-    net_add_test("srq/two-qps-share", test_two_qps_share);
-    net_add_test("srq/datagrams", test_datagrams);
-    net_add_test("srq/write-with-immediate-data",
-                 test_write_with_immediate_data);
-    net_add_test("srq/finds-what-nobody-told-of",
-                 test_finds_what_nobody_told_of);
-    net_add_test("srq/empty-queue-is-not-ready",
-                 test_empty_queue_is_not_ready);
-    net_add_test("srq/limit-event", test_limit_event);
-    net_add_test("srq/limit-counts-what-nobody-told-of",
-                 test_limit_counts_what_nobody_told_of);
-    net_add_test("srq/last-wqe-event", test_last_wqe_event);
-    net_add_test("srq/spoilt-queue-is-an-event",
-                 test_spoilt_queue_is_an_event);
-}
+const NetTest net_srq_tests[] = {
+    { "srq/two-qps-share", test_two_qps_share },
+    { "srq/datagrams", test_datagrams },
+    { "srq/write-with-immediate-data", test_write_with_immediate_data },
+    { "srq/finds-what-nobody-told-of", test_finds_what_nobody_told_of },
+    { "srq/empty-queue-is-not-ready", test_empty_queue_is_not_ready },
+    { "srq/limit-event", test_limit_event },
+    { "srq/limit-counts-what-nobody-told-of",
+      test_limit_counts_what_nobody_told_of },
+    { "srq/last-wqe-event", test_last_wqe_event },
+    { "srq/spoilt-queue-is-an-event", test_spoilt_queue_is_an_event },
+    {}
+};

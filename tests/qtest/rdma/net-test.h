@@ -7,10 +7,6 @@
 
 #include "libqos/virtio-rdma.h"
 
-#define assert_status(call, want) \
-    g_assert_cmpint((call), ==, VIRTIO_RDMA_S_##want)
-#define assert_ok(call) assert_status(call, OK)
-
 /* Ways to join two devices. */
 typedef enum NetKind {
     NET_HUB,                        /* in one QEMU */
@@ -69,47 +65,53 @@ void net_clock_step(Net *net, int64_t ns);
 /* One SGE: @len bytes at @offset of the end's memory. */
 RdmaSge net_sge(NetEnd *e, uint64_t offset, uint32_t len);
 void net_post_recv(NetEnd *e, uint64_t wr_id, uint64_t offset, uint32_t len);
-/* A signalled WR of one SGE; the rest is the caller's. */
-RdmaSendWr net_wr(RdmaWrOpcode opcode, uint64_t wr_id, const RdmaSge *sge);
-/* The same, to @remote_offset of the peer's memory. */
-RdmaSendWr net_rdma_wr(RdmaWrOpcode opcode, uint64_t wr_id,
-                       const RdmaSge *sge, NetEnd *to,
-                       uint64_t remote_offset);
 
 /* From now on register only tests for which @choose is true. */
 void net_choose(bool (*choose)(NetKind kind, const char *name));
-/* Register @func for each kind of link. */
-void net_add_test(const char *name, void (*func)(NetKind kind));
-/* For the one in which both devices are in one QEMU. */
-void net_add_test_of_one_host(const char *name, void (*func)(NetKind kind));
-/* For those only in which each device has a QEMU of its own. */
-void net_add_test_of_two_hosts(const char *name, void (*func)(NetKind kind));
+/* The links that a test is run on */
+typedef enum NetWhere {
+    NET_ANYWHERE,
+    NET_ONE_HOST,                   /* both devices are in one QEMU */
+    NET_TWO_HOSTS,
+} NetWhere;
 
-void add_net_rc_tests(void);
-void add_net_mr_tests(void);
-void add_net_mr_table_tests(void);
-void add_net_mw_tests(void);
-void add_net_placement_tests(void);
-void add_net_srq_tests(void);
-void add_net_mcast_tests(void);
-void add_net_error_tests(void);
-void add_net_loss_tests(void);
-void add_net_ud_tests(void);
-void add_net_ext_tests(void);
-void add_net_hotplug_tests(void);
-void add_net_life_tests(void);
-void add_net_many_tests(void);
-void add_net_query_tests(void);
-void add_net_fault_tests(void);
-void add_net_fault_life_tests(void);
-void add_migrate_tests(void);
-void add_migrate_backlog_tests(void);
-void add_migrate_direct_tests(void);
-void add_migrate_shadow_tests(void);
-void add_migrate_counters_tests(void);
-void add_migrate_objects_tests(void);
-void add_migrate_points_tests(void);
+/* A table of them ends with an empty one. */
+typedef struct NetTest {
+    const char *name;
+    void (*run)(NetKind kind);
+    NetWhere where;
+} NetTest;
+
+/* Register each test for each kind of link that it is for. */
+void net_add_tests(const NetTest *tests);
+
+extern const NetTest net_rc_tests[];
+extern const NetTest net_mr_tests[];
+extern const NetTest net_mr_table_tests[];
+extern const NetTest net_mw_tests[];
+extern const NetTest net_placement_tests[];
+extern const NetTest net_srq_tests[];
+extern const NetTest net_mcast_tests[];
+extern const NetTest net_error_tests[];
+extern const NetTest net_loss_tests[];
+extern const NetTest net_ud_tests[];
+extern const NetTest net_ext_tests[];
+extern const QRdmaTest net_hotplug_tests[];
+extern const NetTest net_life_tests[];
+extern const NetTest net_many_tests[];
+extern const NetTest net_query_tests[];
+extern const NetTest net_fault_tests[];
+extern const NetTest net_fault_life_tests[];
+/* Of the device that rdma-roce is behind */
+extern const QRdmaTest net_fault_alone_tests[];
+extern const QRdmaTest migrate_tests[];
+extern const QRdmaTest migrate_backlog_tests[];
+extern const QRdmaTest migrate_direct_tests[];
+extern const QRdmaTest migrate_shadow_tests[];
+extern const QRdmaTest migrate_counters_tests[];
+extern const QRdmaTest migrate_objects_tests[];
+extern const QRdmaTest migrate_points_tests[];
 void add_migrate_stored_tests(void);
-void add_migrate_turn_tests(void);
+extern const QRdmaTest migrate_turn_tests[];
 
 #endif

@@ -9,23 +9,11 @@
 #define GRH_LEN 40
 #define GRH_NEXT_UDP 17
 
-static RdmaSendWr ud_wr(NetEnd *from, NetEnd *to, uint64_t wr_id,
-                        const RdmaSge *sge, uint8_t gid_index)
-{
-    RdmaSendWr wr = net_wr(RDMA_WR_SEND, wr_id, sge);
-
-    wr.wr.ud.remote_qpn = to->qp->wire_qpn;
-    wr.wr.ud.remote_qkey = to->qp->type == RDMA_QPT_GSI ? RDMA_GSI_QKEY :
-                                                          QRDMA_QKEY;
-    wr.wr.ud.av = qrdma_av(to->dev, gid_index);
-    return wr;
-}
-
 static void ud_send(NetPair *p, uint32_t len, uint8_t gid_index, uint8_t seed,
                     bool imm)
 {
     RdmaSge sge = net_sge(&p->a, 11, len);
-    RdmaSendWr wr = ud_wr(&p->a, &p->b, seed, &sge, gid_index);
+    RdmaSendWr wr = qrdma_ud_wr(seed, &sge, p->b.qp, gid_index);
     RdmaWc wc;
 
     if (imm) {
@@ -105,7 +93,7 @@ static void test_ud_longer_than_the_mtu_is_not_sent(NetKind kind)
     NetPair p = net_pair(kind, RDMA_QPT_UD, NULL);
     uint32_t mtu = rdma_mtu_bytes(p.mtu);
     RdmaSge sge = net_sge(&p.a, 0, mtu + 1);
-    RdmaSendWr wr = ud_wr(&p.a, &p.b, 1, &sge, 0);
+    RdmaSendWr wr = qrdma_ud_wr(1, &sge, p.b.qp, 0);
     RdmaWc wc;
 
     net_post_recv(&p.b, 2, 0, 2 * mtu);
@@ -123,7 +111,7 @@ static void test_ud_longer_than_the_mtu_is_not_sent(NetKind kind)
 static void test_ud_inline(NetKind kind)
 {
     NetPair p = net_pair(kind, RDMA_QPT_UD, NULL);
-    RdmaSendWr wr = ud_wr(&p.a, &p.b, 1, NULL, 0);
+    RdmaSendWr wr = qrdma_ud_wr(1, NULL, p.b.qp, 0);
     uint8_t data[100], got[100];
     RdmaWc wc;
 
@@ -144,7 +132,7 @@ static void test_wrong_qkey_is_dropped_and_counted(NetKind kind)
 {
     NetPair p = net_pair(kind, RDMA_QPT_UD, NULL);
     RdmaSge sge = net_sge(&p.a, 0, 8);
-    RdmaSendWr wr = ud_wr(&p.a, &p.b, 1, &sge, 0);
+    RdmaSendWr wr = qrdma_ud_wr(1, &sge, p.b.qp, 0);
     struct virtio_rdma_query_port_rsp port;
     RdmaWc wc;
 
@@ -166,14 +154,12 @@ static void test_qkey_with_bit_31_is_the_qps_own(NetKind kind)
 {
     NetPair p = net_pair(kind, RDMA_QPT_UD, NULL);
     RdmaSge sge = net_sge(&p.a, 0, 8);
-    RdmaSendWr wr = ud_wr(&p.a, &p.b, 1, &sge, 0);
-    RdmaWc wc;
+    RdmaSendWr wr = qrdma_ud_wr(1, &sge, p.b.qp, 0);
 
     net_post_recv(&p.b, 2, 0, 100);
     wr.wr.ud.remote_qkey = 0x80000000 | 0x5555;
-    qrdma_post_send(p.a.qp, &wr);
-    qrdma_expect_wc(p.a.scq, 1, RDMA_WC_SEND, &wc);
-    qrdma_expect_wc(p.b.rcq, 2, RDMA_WC_RECV, &wc);
+    qrdma_post_expect_wc(p.a.qp, wr, RDMA_WC_SEND);
+    qrdma_expect_wc(p.b.rcq, 2, RDMA_WC_RECV, NULL);
 }
 
 /* IBTA 9.8.3.1: there is nobody to complain to. */
@@ -181,16 +167,14 @@ static void test_ud_without_receive_buffer_is_dropped(NetKind kind)
 {
     NetPair p = net_pair(kind, RDMA_QPT_UD, NULL);
     RdmaSge sge = net_sge(&p.a, 0, 8);
-    RdmaSendWr wr = ud_wr(&p.a, &p.b, 1, &sge, 0);
-    RdmaWc wc;
+    RdmaSendWr wr = qrdma_ud_wr(1, &sge, p.b.qp, 0);
 
-    qrdma_post_send(p.a.qp, &wr);
-    qrdma_expect_wc(p.a.scq, 1, RDMA_WC_SEND, &wc);
+    qrdma_post_expect_wc(p.a.qp, wr, RDMA_WC_SEND);
     qrdma_settle(p.b.dev);
     net_post_recv(&p.b, 2, 0, 100);
     qrdma_expect_none(p.b.rcq);
     qrdma_post_send(p.a.qp, &wr);
-    qrdma_expect_wc(p.b.rcq, 2, RDMA_WC_RECV, &wc);
+    qrdma_expect_wc(p.b.rcq, 2, RDMA_WC_RECV, NULL);
 }
 
 /*
@@ -203,7 +187,6 @@ static void test_ud_finds_what_nobody_told_of(NetKind kind)
     RdmaSge src = net_sge(&p.a, 0, 100);
     RdmaSge dst = net_sge(&p.b, 0, GRH_LEN + 100);
     uint8_t wqe[QRDMA_WQE_ROOM];
-    RdmaWc wc;
 
     if (p.b.dev->features & QRDMA_F(VIRTIO_RDMA_F_HOST_NUMBERS)) {
         g_test_skip("an adapter of the host takes messages when they come, "
@@ -211,16 +194,15 @@ static void test_ud_finds_what_nobody_told_of(NetKind kind)
         return;
     }
     for (int i = 0; i < 3; i++) {
-        RdmaSendWr wr = ud_wr(&p.a, &p.b, i, &src, 0);
         size_t len = qrdma_encode_recv(&(RdmaRecvWr) {
             .wr_id = 10 + i, .num_sge = 1, .sg_list = &dst,
         }, wqe);
 
         qrdma_mr_fill(p.a.mr, 0, 100, i);
         qrdma_post_raw(p.b.qp, &p.b.qp->rq, wqe, len, 0, false);
-        qrdma_post_send(p.a.qp, &wr);
-        qrdma_expect_wc(p.a.scq, i, RDMA_WC_SEND, &wc);
-        qrdma_expect_wc(p.b.rcq, 10 + i, RDMA_WC_RECV, &wc);
+        qrdma_post_expect_wc(p.a.qp, qrdma_ud_wr(i, &src, p.b.qp, 0),
+                             RDMA_WC_SEND);
+        qrdma_expect_wc(p.b.rcq, 10 + i, RDMA_WC_RECV, NULL);
         qrdma_mr_check(p.b.mr, GRH_LEN, 100, i);
     }
 }
@@ -232,14 +214,12 @@ static void test_ud_to_nobody(NetKind kind)
         0, 1, p.b.qp->wire_qpn ^ 1, 8, 1000, 0xfffffe, 0xffffff,
     };
     RdmaSge sge = net_sge(&p.a, 0, 8);
-    RdmaSendWr wr = ud_wr(&p.a, &p.b, 1, &sge, 0);
-    RdmaWc wc;
+    RdmaSendWr wr = qrdma_ud_wr(1, &sge, p.b.qp, 0);
 
     net_post_recv(&p.b, 2, 0, 100);
     for (int i = 0; i < ARRAY_SIZE(qpns); i++) {
         wr.wr.ud.remote_qpn = qpns[i];
-        qrdma_post_send(p.a.qp, &wr);
-        qrdma_expect_wc(p.a.scq, 1, RDMA_WC_SEND, &wc);
+        qrdma_post_expect_wc(p.a.qp, wr, RDMA_WC_SEND);
     }
     qrdma_expect_none(p.b.rcq);
 }
@@ -249,23 +229,20 @@ static void test_ud_to_a_wide_qpn(NetKind kind)
 {
     NetPair p = net_pair(kind, RDMA_QPT_UD, NULL);
     RdmaSge sge = net_sge(&p.a, 0, 8);
-    RdmaSendWr wr = ud_wr(&p.a, &p.b, 1, &sge, 0);
-    RdmaWc wc;
+    RdmaSendWr wr = qrdma_ud_wr(1, &sge, p.b.qp, 0);
 
     net_post_recv(&p.b, 2, 0, 100);
     wr.wr.ud.remote_qpn |= 0xab000000;
-    qrdma_post_send(p.a.qp, &wr);
-    qrdma_expect_wc(p.a.scq, 1, RDMA_WC_SEND, &wc);
-    qrdma_expect_wc(p.b.rcq, 2, RDMA_WC_RECV, &wc);
+    qrdma_post_expect_wc(p.a.qp, wr, RDMA_WC_SEND);
+    qrdma_expect_wc(p.b.rcq, 2, RDMA_WC_RECV, NULL);
 }
 
 static void test_ud_from_empty_gid_entry_fails(NetKind kind)
 {
     NetPair p = net_pair(kind, RDMA_QPT_UD, NULL);
     RdmaSge sge = net_sge(&p.a, 0, 8);
-    RdmaSendWr wr = ud_wr(&p.a, &p.b, 1, &sge, 0);
+    RdmaSendWr wr = qrdma_ud_wr(1, &sge, p.b.qp, 0);
     const uint8_t bad[] = { 2, 15, 16, 255 };
-    RdmaQpAttr attr;
     RdmaWc wc;
 
     for (int i = 0; i < ARRAY_SIZE(bad); i++) {
@@ -274,8 +251,7 @@ static void test_ud_from_empty_gid_entry_fails(NetKind kind)
         qrdma_wait_cq(p.a.scq, &wc);
         g_assert_cmphex(wc.wr_id, ==, 1);
         g_assert_cmpint(wc.status, !=, RDMA_WC_SUCCESS);
-        assert_ok(qrdma_query_qp(p.a.qp, &attr));
-        g_assert_cmpint(attr.qp_state, ==, RDMA_QPS_SQE);
+        g_assert_cmpint(qrdma_qp_state(p.a.qp), ==, RDMA_QPS_SQE);
         assert_ok(qrdma_modify_qp_state(p.a.qp, RDMA_QPS_RTS));
     }
     wr.wr.ud.av.sgid_index = 0;
@@ -293,7 +269,7 @@ static void test_ud_receive_buffer_too_small(NetKind kind)
 {
     NetPair p = net_pair(kind, RDMA_QPT_UD, NULL);
     RdmaSge sge = net_sge(&p.a, 0, 100);
-    RdmaSendWr wr = ud_wr(&p.a, &p.b, 1, &sge, 0);
+    RdmaSendWr wr = qrdma_ud_wr(1, &sge, p.b.qp, 0);
     RdmaWc wc;
 
     net_post_recv(&p.b, 2, 0, GRH_LEN + 99);
@@ -321,7 +297,7 @@ static void test_one_qp_talks_to_many(NetKind kind)
         more[i].qp = qrdma_create_qp(p.b.pd, p.b.scq, p.b.rcq, RDMA_QPT_UD);
         qrdma_start_ud(more[i].qp, QRDMA_QKEY);
         net_post_recv(&more[i], i, 100 * i, 100);
-        wr = ud_wr(&p.a, &more[i], i, &sge, i % 2);
+        wr = qrdma_ud_wr(i, &sge, more[i].qp, i % 2);
         qrdma_post_send(p.a.qp, &wr);
     }
     for (int i = 0; i < 3; i++) {
@@ -336,7 +312,7 @@ static void test_gsi_exchange(NetKind kind)
 {
     NetPair p = net_pair(kind, RDMA_QPT_GSI, NULL);
     RdmaSge sge = net_sge(&p.a, 0, 256);
-    RdmaSendWr wr = ud_wr(&p.a, &p.b, 1, &sge, 0);
+    RdmaSendWr wr = qrdma_ud_wr(1, &sge, p.b.qp, 0);
     RdmaWc wc;
 
     g_assert_cmpuint(p.a.qp->qpn, ==, RDMA_QPN_GSI);
@@ -345,7 +321,7 @@ static void test_gsi_exchange(NetKind kind)
         net_post_recv(&p.a, 10, 5000, 296);
         net_post_recv(&p.b, 2, 0, 296);
         sge = net_sge(&p.a, 0, 256);
-        wr = ud_wr(&p.a, &p.b, 1, &sge, i % 2);
+        wr = qrdma_ud_wr(1, &sge, p.b.qp, i % 2);
         qrdma_post_send(p.a.qp, &wr);
         qrdma_expect_wc(p.a.scq, 1, RDMA_WC_SEND, &wc);
         qrdma_expect_wc(p.b.rcq, 2, RDMA_WC_RECV, &wc);
@@ -354,7 +330,7 @@ static void test_gsi_exchange(NetKind kind)
         qrdma_mr_check(p.b.mr, GRH_LEN, 256, i);
 
         sge = net_sge(&p.b, GRH_LEN, 256);
-        wr = ud_wr(&p.b, &p.a, 3, &sge, i % 2);
+        wr = qrdma_ud_wr(3, &sge, p.a.qp, i % 2);
         qrdma_post_send(p.b.qp, &wr);
         qrdma_expect_wc(p.b.scq, 3, RDMA_WC_SEND, &wc);
         qrdma_expect_wc(p.a.rcq, 10, RDMA_WC_RECV, &wc);
@@ -362,26 +338,23 @@ static void test_gsi_exchange(NetKind kind)
     }
 }
 
-void add_net_ud_tests(void)
-{
-    net_add_test("ud/sizes-and-grh", test_ud);
-    net_add_test("ud/longer-than-the-mtu-is-not-sent",
-                 test_ud_longer_than_the_mtu_is_not_sent);
-    net_add_test("ud/inline", test_ud_inline);
-    net_add_test("ud/wrong-qkey-is-dropped-and-counted",
-                 test_wrong_qkey_is_dropped_and_counted);
-    net_add_test("ud/qkey-with-bit-31-is-the-qps-own",
-                 test_qkey_with_bit_31_is_the_qps_own);
-    net_add_test("ud/without-receive-buffer-is-dropped",
-                 test_ud_without_receive_buffer_is_dropped);
-    net_add_test("ud/finds-what-nobody-told-of",
-                 test_ud_finds_what_nobody_told_of);
-    net_add_test("ud/to-nobody", test_ud_to_nobody);
-    net_add_test("ud/to-a-wide-qpn", test_ud_to_a_wide_qpn);
-    net_add_test("ud/from-empty-gid-entry-fails",
-                 test_ud_from_empty_gid_entry_fails);
-    net_add_test("ud/receive-buffer-too-small",
-                 test_ud_receive_buffer_too_small);
-    net_add_test("ud/one-qp-talks-to-many", test_one_qp_talks_to_many);
-    net_add_test("gsi/exchange", test_gsi_exchange);
-}
+const NetTest net_ud_tests[] = {
+    { "ud/sizes-and-grh", test_ud },
+    { "ud/longer-than-the-mtu-is-not-sent",
+      test_ud_longer_than_the_mtu_is_not_sent },
+    { "ud/inline", test_ud_inline },
+    { "ud/wrong-qkey-is-dropped-and-counted",
+      test_wrong_qkey_is_dropped_and_counted },
+    { "ud/qkey-with-bit-31-is-the-qps-own",
+      test_qkey_with_bit_31_is_the_qps_own },
+    { "ud/without-receive-buffer-is-dropped",
+      test_ud_without_receive_buffer_is_dropped },
+    { "ud/finds-what-nobody-told-of", test_ud_finds_what_nobody_told_of },
+    { "ud/to-nobody", test_ud_to_nobody },
+    { "ud/to-a-wide-qpn", test_ud_to_a_wide_qpn },
+    { "ud/from-empty-gid-entry-fails", test_ud_from_empty_gid_entry_fails },
+    { "ud/receive-buffer-too-small", test_ud_receive_buffer_too_small },
+    { "ud/one-qp-talks-to-many", test_one_qp_talks_to_many },
+    { "gsi/exchange", test_gsi_exchange },
+    {}
+};

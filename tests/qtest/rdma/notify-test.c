@@ -21,9 +21,8 @@ static void message(TestPair *t, uint32_t flags)
 {
     RdmaSge from = qrdma_sge(t->mr_a, 0, 32);
     RdmaSge to = qrdma_sge(t->mr_b, 0, 32);
-    RdmaWc wc;
 
-    qrdma_post_recv(t->b, &(RdmaRecvWr) { 2, .sg_list = &to, .num_sge = 1 });
+    qrdma_recv(t->b, 2, &to);
     qrdma_post_send(t->a, &(RdmaSendWr) {
         .wr_id = 1,
         .opcode = RDMA_WR_SEND,
@@ -31,8 +30,8 @@ static void message(TestPair *t, uint32_t flags)
         .sg_list = &from,
         .num_sge = 1,
     });
-    qrdma_expect_wc(t->cq_b, 2, RDMA_WC_RECV, &wc);
-    qrdma_expect_wc(t->cq_a, 1, RDMA_WC_SEND, &wc);
+    qrdma_expect_wc(t->cq_b, 2, RDMA_WC_RECV, NULL);
+    qrdma_expect_wc(t->cq_a, 1, RDMA_WC_SEND, NULL);
 }
 
 static void test_no_interrupt_unless_armed(void)
@@ -90,7 +89,7 @@ static void test_solicited_fires_on_error(void)
     TestPair t = test_loopback_pair(RDMA_QPT_RC, NULL);
 
     assert_ok(qrdma_req_notify_cq(t.cq_b, SOLICITED));
-    qrdma_post_recv(t.b, &(RdmaRecvWr) { 3 });
+    qrdma_recv(t.b, 3, NULL);
     assert_ok(qrdma_modify_qp_state(t.b, RDMA_QPS_ERR));
     qrdma_expect(t.cq_b, 3, RDMA_WC_WR_FLUSH_ERR);
     g_assert_true(irq(t.cq_b));
@@ -117,7 +116,7 @@ static void test_what_arrived_before_does_not_fire(void)
 {
     TestPair t = test_loopback_pair(RDMA_QPT_RC, NULL);
 
-    qrdma_post_recv(t.b, &(RdmaRecvWr) { 3 });
+    qrdma_recv(t.b, 3, NULL);
     qrdma_post_send(t.a, &(RdmaSendWr) { .opcode = RDMA_WR_SEND });
     qrdma_wait_until(t.dev, qrdma_ring_used_idx(t.cq_b->ring) == 1);
     assert_ok(qrdma_req_notify_cq(t.cq_b, NEXT));
@@ -227,8 +226,7 @@ static void check_status_last(uint64_t features, uint32_t size)
     cq->dev = d;
     assert_ok(qrdma_try_create_cq(d, 16, &cq->cqn));
     cq->ring = qrdma_ring(d, VIRTIO_RDMA_CQ_VQ(cq->cqn));
-    qp = qrdma_create_qp(pd, cq, cq, RDMA_QPT_RC);
-    qrdma_connect(qp, qp, NULL);
+    qp = qrdma_create_loop(pd, cq, cq);
     buf = qrdma_alloc(d, 4096);
     for (int i = 0; i < ARRAY_SIZE(cuts); i++) {
         struct virtio_rdma_cqe cqe;
@@ -240,11 +238,8 @@ static void check_status_last(uint64_t features, uint32_t size)
 
         qtest_memset(d->host->qts, at, VIRTIO_RDMA_CQE_EMPTY, 64);
         qrdma_ring_add(cq->ring, desc, desc[1].len ? 2 : 1);
-        qrdma_post_send(qp, &(RdmaSendWr) {
-            .wr_id = 0x1122334455667700 + i,
-            .opcode = RDMA_WR_RDMA_WRITE,
-            .send_flags = RDMA_SEND_SIGNALED,
-        });
+        qrdma_post(qp, qrdma_wr(RDMA_WR_RDMA_WRITE, 0x1122334455667700 + i,
+                                NULL));
         qrdma_wait_until(d, qtest_readb(d->host->qts, at + 8) !=
                             VIRTIO_RDMA_CQE_EMPTY);
         qrdma_read(d, at, &cqe, sizeof(cqe));
@@ -278,31 +273,21 @@ static void test_work_queues_interrupt_on_demand(void)
     g_assert_false(qrdma_ring_irq(t.b->rq.ring));
 }
 
-void add_notify_tests(void)
-{
-    qtest_add_func("virtio-rdma/notify/no-interrupt-unless-armed",
-                   test_no_interrupt_unless_armed);
-    qtest_add_func("virtio-rdma/notify/next-fires-once",
-                   test_next_fires_once);
-    qtest_add_func("virtio-rdma/notify/next-fires-for-sends",
-                   test_next_fires_for_sends);
-    qtest_add_func("virtio-rdma/notify/solicited-fires-on-solicited-only",
-                   test_solicited_fires_on_solicited_receive_only);
-    qtest_add_func("virtio-rdma/notify/solicited-fires-on-error",
-                   test_solicited_fires_on_error);
-    qtest_add_func("virtio-rdma/notify/next-wins-over-solicited",
-                   test_next_wins_over_solicited);
-    qtest_add_func("virtio-rdma/notify/what-arrived-before-does-not-fire",
-                   test_what_arrived_before_does_not_fire);
-    qtest_add_func("virtio-rdma/notify/virtio-suppression-is-respected",
-                   test_virtio_suppression_is_respected);
-    qtest_add_func("virtio-rdma/notify/event-index", test_event_index);
-    qtest_add_func("virtio-rdma/notify/flags-and-numbers-are-checked",
-                   test_flags_and_numbers_are_checked);
-    qtest_add_func("virtio-rdma/notify/new-cq-is-not-armed",
-                   test_new_cq_is_not_armed);
-    qtest_add_func("virtio-rdma/notify/status-is-written-last",
-                   test_status_is_written_last);
-    qtest_add_func("virtio-rdma/notify/work-queues-interrupt-on-demand",
-                   test_work_queues_interrupt_on_demand);
-}
+const QRdmaTest notify_tests[] = {
+    { "no-interrupt-unless-armed", test_no_interrupt_unless_armed },
+    { "next-fires-once", test_next_fires_once },
+    { "next-fires-for-sends", test_next_fires_for_sends },
+    { "solicited-fires-on-solicited-only",
+      test_solicited_fires_on_solicited_receive_only },
+    { "solicited-fires-on-error", test_solicited_fires_on_error },
+    { "next-wins-over-solicited", test_next_wins_over_solicited },
+    { "what-arrived-before-does-not-fire",
+      test_what_arrived_before_does_not_fire },
+    { "virtio-suppression-is-respected", test_virtio_suppression_is_respected },
+    { "event-index", test_event_index },
+    { "flags-and-numbers-are-checked", test_flags_and_numbers_are_checked },
+    { "new-cq-is-not-armed", test_new_cq_is_not_armed },
+    { "status-is-written-last", test_status_is_written_last },
+    { "work-queues-interrupt-on-demand", test_work_queues_interrupt_on_demand },
+    {}
+};

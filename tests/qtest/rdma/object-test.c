@@ -12,13 +12,6 @@
 #define BAD_HANDLES(max) { (max) + 1, (max) + 2, 0x7fffffff, 0x80000000, \
                            UINT32_MAX }
 
-static uint8_t destroy(QRdma *d, uint8_t cmd, uint32_t handle)
-{
-    uint32_t le = cpu_to_le32(handle);
-
-    return qrdma_cmd(d, cmd, &le, sizeof(le), NULL, 0);
-}
-
 static RdmaQpInitAttr usual_qp(QRdmaPd *pd, QRdmaCq *cq)
 {
     return (RdmaQpInitAttr) {
@@ -98,20 +91,20 @@ static void test_qp_table_fills_and_empties(void)
 
 static void test_numbers_without_object(void)
 {
+    static const uint8_t commands[] = {
+        VIRTIO_RDMA_CMD_DESTROY_PD, VIRTIO_RDMA_CMD_DESTROY_CQ,
+        VIRTIO_RDMA_CMD_DESTROY_QP, VIRTIO_RDMA_CMD_DEREG_MR,
+    };
     QRdma *d = test_device();
     const uint32_t bad[] = BAD_HANDLES(TEST_MAX_MR);
 
-    for (int i = 0; i < ARRAY_SIZE(bad); i++) {
-        assert_status(destroy(d, VIRTIO_RDMA_CMD_DESTROY_PD, bad[i]), NOENT);
-        assert_status(destroy(d, VIRTIO_RDMA_CMD_DESTROY_CQ, bad[i]), NOENT);
-        assert_status(destroy(d, VIRTIO_RDMA_CMD_DESTROY_QP, bad[i]), NOENT);
-        assert_status(destroy(d, VIRTIO_RDMA_CMD_DEREG_MR, bad[i]), NOENT);
-    }
-    for (uint32_t n = 0; n <= TEST_MAX_MR + 1; n++) {
-        assert_status(destroy(d, VIRTIO_RDMA_CMD_DESTROY_PD, n), NOENT);
-        assert_status(destroy(d, VIRTIO_RDMA_CMD_DESTROY_CQ, n), NOENT);
-        assert_status(destroy(d, VIRTIO_RDMA_CMD_DESTROY_QP, n), NOENT);
-        assert_status(destroy(d, VIRTIO_RDMA_CMD_DEREG_MR, n), NOENT);
+    for (int c = 0; c < ARRAY_SIZE(commands); c++) {
+        for (int i = 0; i < ARRAY_SIZE(bad); i++) {
+            assert_status(qrdma_destroy(d, commands[c], bad[i]), NOENT);
+        }
+        for (uint32_t n = 0; n <= TEST_MAX_MR + 1; n++) {
+            assert_status(qrdma_destroy(d, commands[c], n), NOENT);
+        }
     }
 }
 
@@ -152,9 +145,9 @@ static void test_numbers_of_other_kinds(void)
             for (uint32_t n = 0; commands[i] != own && n <= TEST_MAX_MR; n++) {
                 if (kind == 2 && commands[i] == VIRTIO_RDMA_CMD_DESTROY_PD &&
                     n == pd->pdn) {
-                    assert_status(destroy(d, commands[i], n), BUSY);
+                    assert_status(qrdma_destroy(d, commands[i], n), BUSY);
                 } else {
-                    assert_status(destroy(d, commands[i], n), NOENT);
+                    assert_status(qrdma_destroy(d, commands[i], n), NOENT);
                 }
             }
         }
@@ -280,7 +273,7 @@ static void test_qp_counts(void)
         }
         *counts[i].count = counts[i].max;
         assert_ok(qrdma_try_create_qp(d, &init, &qpn));
-        assert_ok(destroy(d, VIRTIO_RDMA_CMD_DESTROY_QP, qpn));
+        assert_ok(qrdma_destroy(d, VIRTIO_RDMA_CMD_DESTROY_QP, qpn));
         qrdma_ring_reset(qrdma_ring(d, VIRTIO_RDMA_SQ_VQ(d->max_cq, qpn)));
         qrdma_ring_setup(qrdma_ring(d, VIRTIO_RDMA_SQ_VQ(d->max_cq, qpn)),
                          QRDMA_RING_SIZE);
@@ -437,7 +430,7 @@ static void test_number_whose_ring_was_reset_comes_first(void)
             assert_ok(qrdma_try_create_cq(d, 8, &cqn));
         }
         for (int i = 0; i < 2; i++) {
-            assert_ok(destroy(d, VIRTIO_RDMA_CMD_DESTROY_CQ, cq[i]->cqn));
+            assert_ok(qrdma_destroy(d, VIRTIO_RDMA_CMD_DESTROY_CQ, cq[i]->cqn));
         }
         qrdma_ring_reset(cq[which]->ring);
         qrdma_ring_setup(cq[which]->ring, QRDMA_RING_SIZE);
@@ -475,14 +468,14 @@ static void test_numbers_are_handed_out_round_robin(void)
         }
         assert_ok(qrdma_try_create_cq(d, 8, &cqn));
         g_assert_cmpuint(cqn, ==, want);
-        assert_ok(destroy(d, VIRTIO_RDMA_CMD_DESTROY_CQ, cqn));
+        assert_ok(qrdma_destroy(d, VIRTIO_RDMA_CMD_DESTROY_CQ, cqn));
         qrdma_ring_renew(qrdma_ring(d, VIRTIO_RDMA_CQ_VQ(cqn)));
     }
     for (uint32_t i = 0, first = 0; i < 2 * TEST_MAX_QP; i++) {
         assert_ok(qrdma_try_create_qp(d, &init, &qpn));
         first = i ? first : qpn;
         g_assert_cmpuint(qpn, ==, 2 + (first - 2 + i) % (TEST_MAX_QP - 2));
-        assert_ok(destroy(d, VIRTIO_RDMA_CMD_DESTROY_QP, qpn));
+        assert_ok(qrdma_destroy(d, VIRTIO_RDMA_CMD_DESTROY_QP, qpn));
         renew_rings(d, qpn);
     }
 
@@ -551,43 +544,32 @@ static void test_rings_that_cannot_serve_are_passed_over(void)
     assert_status(qrdma_try_create_qp(d, &init, &qpn), NOMEM);
 }
 
-void add_object_tests(void)
-{
-    qtest_add_func("virtio-rdma/object/pd-table-fills-and-empties",
-                   test_pd_table_fills_and_empties);
-    qtest_add_func("virtio-rdma/object/cq-table-fills-and-empties",
-                   test_cq_table_fills_and_empties);
-    qtest_add_func("virtio-rdma/object/qp-table-fills-and-empties",
-                   test_qp_table_fills_and_empties);
-    qtest_add_func("virtio-rdma/object/numbers-without-object",
-                   test_numbers_without_object);
-    qtest_add_func("virtio-rdma/object/numbers-of-other-kinds",
-                   test_numbers_of_other_kinds);
-    qtest_add_func("virtio-rdma/object/numbers-of-what-was-destroyed",
-                   test_numbers_of_what_was_destroyed);
-    qtest_add_func("virtio-rdma/object/cqe-counts", test_cqe_counts);
-    qtest_add_func("virtio-rdma/object/cqe-within-ring-of-driver",
-                   test_cqe_within_ring_of_driver);
-    qtest_add_func("virtio-rdma/object/wr-within-ring-of-driver",
-                   test_wr_within_ring_of_driver);
-    qtest_add_func("virtio-rdma/object/qp-counts", test_qp_counts);
-    qtest_add_func("virtio-rdma/object/qp-types", test_qp_types);
-    qtest_add_func("virtio-rdma/object/sq-sig-type-is-checked",
-                   test_sq_sig_type_is_checked);
-    qtest_add_func("virtio-rdma/object/one-gsi-qp-with-number-1",
-                   test_one_gsi_qp_with_number_1);
-    qtest_add_func("virtio-rdma/object/qp-of-unknown-pd-or-cq",
-                   test_qp_of_unknown_pd_or_cq);
-    qtest_add_func("virtio-rdma/object/failed-create-leaves-nothing-busy",
-                   test_failed_create_leaves_nothing_busy);
-    qtest_add_func("virtio-rdma/object/destroy-in-every-wrong-order-is-busy",
-                   test_destroy_in_every_wrong_order_is_busy);
-    qtest_add_func("virtio-rdma/object/number-whose-ring-was-reset-first",
-                   test_number_whose_ring_was_reset_comes_first);
-    qtest_add_func("virtio-rdma/object/numbers-that-peers-see-begin-anywhere",
-                   test_numbers_that_peers_see_begin_anywhere);
-    qtest_add_func("virtio-rdma/object/numbers-are-handed-out-round-robin",
-                   test_numbers_are_handed_out_round_robin);
-    qtest_add_func("virtio-rdma/object/unfit-rings-are-passed-over",
-                   test_rings_that_cannot_serve_are_passed_over);
-}
+const QRdmaTest object_tests[] = {
+    { "pd-table-fills-and-empties", test_pd_table_fills_and_empties },
+    { "cq-table-fills-and-empties", test_cq_table_fills_and_empties },
+    { "qp-table-fills-and-empties", test_qp_table_fills_and_empties },
+    { "numbers-without-object", test_numbers_without_object },
+    { "numbers-of-other-kinds", test_numbers_of_other_kinds },
+    { "numbers-of-what-was-destroyed", test_numbers_of_what_was_destroyed },
+    { "cqe-counts", test_cqe_counts },
+    { "cqe-within-ring-of-driver", test_cqe_within_ring_of_driver },
+    { "wr-within-ring-of-driver", test_wr_within_ring_of_driver },
+    { "qp-counts", test_qp_counts },
+    { "qp-types", test_qp_types },
+    { "sq-sig-type-is-checked", test_sq_sig_type_is_checked },
+    { "one-gsi-qp-with-number-1", test_one_gsi_qp_with_number_1 },
+    { "qp-of-unknown-pd-or-cq", test_qp_of_unknown_pd_or_cq },
+    { "failed-create-leaves-nothing-busy",
+      test_failed_create_leaves_nothing_busy },
+    { "destroy-in-every-wrong-order-is-busy",
+      test_destroy_in_every_wrong_order_is_busy },
+    { "number-whose-ring-was-reset-first",
+      test_number_whose_ring_was_reset_comes_first },
+    { "numbers-that-peers-see-begin-anywhere",
+      test_numbers_that_peers_see_begin_anywhere },
+    { "numbers-are-handed-out-round-robin",
+      test_numbers_are_handed_out_round_robin },
+    { "unfit-rings-are-passed-over",
+      test_rings_that_cannot_serve_are_passed_over },
+    {}
+};

@@ -55,11 +55,9 @@ static void fixture_free_broken(Fixture *f)
 {
     uint32_t pdn;
 
-    qrdma_wait_until(f->d, qrdma_device_status(f->d) &
-                           VIRTIO_CONFIG_S_NEEDS_RESET);
+    qrdma_wait_until(f->d, qrdma_needs_reset(f->d));
     qrdma_start(f->d, FEATURES, SIZE);
     assert_ok(qrdma_try_alloc_pd(f->d, &pdn));
-    qrdma_close(f->d);
     qrdma_host_stop(f->host);
 }
 
@@ -107,7 +105,7 @@ static void check_longer_than_the_ring(const char *props, uint64_t features)
     for (int at = 10; at > 8; at--) {
         post_chain(&f, at, SIZE - 1, 1, false);
         post_chain(&f, at - 1, SIZE, 2, true);
-        if (qrdma_device_status(f.d) & VIRTIO_CONFIG_S_NEEDS_RESET) {
+        if (qrdma_needs_reset(f.d)) {
             break;
         }
         return_all(&f);
@@ -157,9 +155,7 @@ static void test_size_of_an_enabled_queue(void)
     write_queue_size(&f, f.qp->sq.ring, 2);
     post_chain(&f, 10, 1, 0, false);
     return_all(&f);
-    g_assert_cmphex(qrdma_device_status(f.d) & VIRTIO_CONFIG_S_NEEDS_RESET,
-                    ==, 0);
-    qrdma_close(f.d);
+    g_assert_false(qrdma_needs_reset(f.d));
     qrdma_host_stop(f.host);
 }
 
@@ -173,7 +169,7 @@ static void test_limit_of_an_srq(void)
     qrdma_add_event_buffers(f.d, 8);
     srq = qrdma_create_srq(f.pd, 8, 1);
     for (int i = 0; i < 8; i++) {
-        qrdma_post_srq_recv(srq, &(RdmaRecvWr) { .wr_id = i });
+        qrdma_srq_recv(srq, i, NULL);
     }
     qrdma_settle(f.d);
     assert_ok(qrdma_modify_srq(srq, 4));
@@ -182,13 +178,10 @@ static void test_limit_of_an_srq(void)
     qrdma_host_stop(f.host);
 }
 
-void add_packed_tests(void)
-{
-    qtest_add_func("virtio-rdma/packed/limit-of-an-srq", test_limit_of_an_srq);
-    qtest_add_func("virtio-rdma/packed/size-of-an-enabled-queue",
-                   test_size_of_an_enabled_queue);
-    qtest_add_func("virtio-rdma/packed/chains-longer-than-the-ring",
-                   test_chains_longer_than_the_ring);
-    qtest_add_func("virtio-rdma/packed/id-out-of-range",
-                   test_id_out_of_range);
-}
+const QRdmaTest packed_tests[] = {
+    { "limit-of-an-srq", test_limit_of_an_srq },
+    { "size-of-an-enabled-queue", test_size_of_an_enabled_queue },
+    { "chains-longer-than-the-ring", test_chains_longer_than_the_ring },
+    { "id-out-of-range", test_id_out_of_range },
+    {}
+};

@@ -30,8 +30,7 @@ static Bench bench_new(uint64_t features)
     b.mr = qrdma_reg_mr(b.pd, 0x10000, 4096, RDMA_ACCESS_LOCAL_WRITE |
                                              RDMA_ACCESS_REMOTE_WRITE);
     for (int i = 0; i < 2; i++) {
-        b.qp[i] = qrdma_create_qp(b.pd, b.cq, b.cq, RDMA_QPT_RC);
-        qrdma_connect(b.qp[i], b.qp[i], NULL);
+        b.qp[i] = qrdma_create_loop(b.pd, b.cq, b.cq);
     }
     return b;
 }
@@ -206,7 +205,6 @@ static uint64_t offered_with(const char *props)
     QRdma *d = qrdma_open(host, QPCI_DEVFN(5, 0));
     uint64_t offered = qvirtio_get_features(&d->pci->vdev);
 
-    qrdma_close(d);
     qrdma_host_stop(host);
     return offered & FEATURES;
 }
@@ -219,17 +217,14 @@ static void test_properties(void)
     g_assert_cmphex(offered_with("counters=off"), ==, 0);
 }
 
-void add_qp_counters_tests(void)
-{
-    qtest_add_func("virtio-rdma/qp-counters/each-its-own", test_each_its_own);
-    qtest_add_func("virtio-rdma/qp-counters/sums", test_sums);
-    qtest_add_func("virtio-rdma/qp-counters/as-query-rdma",
-                   test_as_query_rdma);
-    qtest_add_func("virtio-rdma/qp-counters/life", test_life);
-    qtest_add_func("virtio-rdma/qp-counters/wrong-numbers",
-                   test_wrong_numbers);
-    qtest_add_func("virtio-rdma/qp-counters/short-list", test_short_list);
-    qtest_add_func("virtio-rdma/qp-counters/without-the-feature",
-                   test_without_the_feature);
-    qtest_add_func("virtio-rdma/qp-counters/properties", test_properties);
-}
+const QRdmaTest qp_counters_tests[] = {
+    { "each-its-own", test_each_its_own },
+    { "sums", test_sums },
+    { "as-query-rdma", test_as_query_rdma },
+    { "life", test_life },
+    { "wrong-numbers", test_wrong_numbers },
+    { "short-list", test_short_list },
+    { "without-the-feature", test_without_the_feature },
+    { "properties", test_properties },
+    {}
+};

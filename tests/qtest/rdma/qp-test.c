@@ -119,14 +119,6 @@ static RdmaQpAttr good_attr(QRdmaQp *qp, RdmaQpState from, RdmaQpState to)
     };
 }
 
-static RdmaQpState state_of(QRdmaQp *qp)
-{
-    RdmaQpAttr attr;
-
-    assert_ok(qrdma_query_qp(qp, &attr));
-    return attr.qp_state;
-}
-
 static uint8_t transit(QRdmaQp *qp, const Transition *t, uint32_t mask)
 {
     RdmaQpAttr attr = good_attr(qp, t->from, t->to);
@@ -153,7 +145,7 @@ static void bring_to(QRdmaQp *qp, RdmaQpState state)
         masks_of(t, qp->type, &required, &optional);
         assert_ok(transit(qp, t, required));
     }
-    g_assert_cmpint(state_of(qp), ==, state);
+    g_assert_cmpint(qrdma_qp_state(qp), ==, state);
 }
 
 typedef struct Qps {
@@ -174,8 +166,13 @@ static Qps qps_new(void)
     return q;
 }
 
-static void test_transitions_with_what_they_require(void)
+typedef void TryTransition(QRdmaQp *qp, const Transition *t,
+                           uint32_t required, uint32_t optional);
+
+/* Each transition of each type of QP, from the state that it begins in */
+static void test_transitions(const void *data)
 {
+    TryTransition *const *try = data;
     Qps q = qps_new();
     uint32_t required, optional;
 
@@ -183,86 +180,58 @@ static void test_transitions_with_what_they_require(void)
         for (int i = 0; i < ARRAY_SIZE(transitions); i++) {
             const Transition *t = &transitions[i];
 
+            g_test_message("type %d, %d to %d", qp_types[n], t->from, t->to);
             masks_of(t, qp_types[n], &required, &optional);
             bring_to(q.qp[n], t->from);
-            assert_ok(transit(q.qp[n], t, required));
-            g_assert_cmpint(state_of(q.qp[n]), ==, t->to);
+            (*try)(q.qp[n], t, required, optional);
         }
     }
 }
 
-static void test_transitions_without_what_they_require(void)
+static void with_what_it_requires(QRdmaQp *qp, const Transition *t,
+                                  uint32_t required, uint32_t optional)
 {
-    Qps q = qps_new();
-    uint32_t required, optional;
+    assert_ok(transit(qp, t, required));
+    g_assert_cmpint(qrdma_qp_state(qp), ==, t->to);
+}
 
-    for (int n = 0; n < ARRAY_SIZE(qp_types); n++) {
-        for (int i = 0; i < ARRAY_SIZE(transitions); i++) {
-            const Transition *t = &transitions[i];
-
-            masks_of(t, qp_types[n], &required, &optional);
-            if (!required) {
-                continue;
-            }
-            bring_to(q.qp[n], t->from);
-            for (int bit = 0; bit < 32; bit++) {
-                if (required & (1u << bit)) {
-                    assert_status(transit(q.qp[n], t, required & ~(1u << bit)),
-                                  INVAL);
-                    g_assert_cmpint(state_of(q.qp[n]), ==, t->from);
-                }
-            }
+static void without_what_it_requires(QRdmaQp *qp, const Transition *t,
+                                     uint32_t required, uint32_t optional)
+{
+    for (int bit = 0; bit < 32; bit++) {
+        if (required & (1u << bit)) {
+            assert_status(transit(qp, t, required & ~(1u << bit)), INVAL);
+            g_assert_cmpint(qrdma_qp_state(qp), ==, t->from);
         }
     }
 }
 
-static void test_transitions_with_what_they_allow(void)
+static void with_what_it_allows(QRdmaQp *qp, const Transition *t,
+                                uint32_t required, uint32_t optional)
 {
-    Qps q = qps_new();
-    uint32_t required, optional;
-
-    for (int n = 0; n < ARRAY_SIZE(qp_types); n++) {
-        for (int i = 0; i < ARRAY_SIZE(transitions); i++) {
-            const Transition *t = &transitions[i];
-
-            masks_of(t, qp_types[n], &required, &optional);
-            for (int bit = 0; bit < 32; bit++) {
-                if (optional & (1u << bit)) {
-                    bring_to(q.qp[n], t->from);
-                    assert_ok(transit(q.qp[n], t, required | 1u << bit));
-                    g_assert_cmpint(state_of(q.qp[n]), ==, t->to);
-                }
-            }
+    for (int bit = 0; bit < 32; bit++) {
+        if (optional & (1u << bit)) {
+            bring_to(qp, t->from);
+            assert_ok(transit(qp, t, required | 1u << bit));
+            g_assert_cmpint(qrdma_qp_state(qp), ==, t->to);
         }
     }
 }
 
-static void test_transitions_with_what_they_do_not_allow(void)
+static void with_what_it_does_not_allow(QRdmaQp *qp, const Transition *t,
+                                        uint32_t required, uint32_t optional)
 {
-    Qps q = qps_new();
-    uint32_t required, optional;
+    uint32_t either = EITHER_WAY |
+                      (qp->type == RDMA_QPT_GSI ? GSI_EITHER_WAY : 0);
 
-    for (int n = 0; n < ARRAY_SIZE(qp_types); n++) {
-        for (int i = 0; i < ARRAY_SIZE(transitions); i++) {
-            const Transition *t = &transitions[i];
-            uint32_t either = EITHER_WAY;
-
-            if (qp_types[n] == RDMA_QPT_GSI) {
-                either |= GSI_EITHER_WAY;
-            }
-            masks_of(t, qp_types[n], &required, &optional);
-            bring_to(q.qp[n], t->from);
-            for (int bit = 1; bit < 32; bit++) {
-                if (((required | optional | either) & (1u << bit))) {
-                    continue;
-                }
-                g_test_message("type %d, %d to %d, bit %d", qp_types[n],
-                               t->from, t->to, bit);
-                g_assert_cmpint(transit(q.qp[n], t, required | 1u << bit),
-                                !=, VIRTIO_RDMA_S_OK);
-                g_assert_cmpint(state_of(q.qp[n]), ==, t->from);
-            }
+    for (int bit = 1; bit < 32; bit++) {
+        if ((required | optional | either) & (1u << bit)) {
+            continue;
         }
+        g_test_message("bit %d", bit);
+        g_assert_cmpint(transit(qp, t, required | 1u << bit), !=,
+                        VIRTIO_RDMA_S_OK);
+        g_assert_cmpint(qrdma_qp_state(qp), ==, t->from);
     }
 }
 
@@ -308,7 +277,7 @@ static void test_no_other_transition(void)
                              &optional);
                     assert_status(transit(q.qp[n], &t, required), INVAL);
                 }
-                g_assert_cmpint(state_of(q.qp[n]), ==, from[i]);
+                g_assert_cmpint(qrdma_qp_state(q.qp[n]), ==, from[i]);
             }
         }
     }
@@ -326,11 +295,11 @@ static void test_reset_and_err_from_everywhere(void)
             bring_to(q.qp[n], s);
             if (s != RDMA_QPS_RESET) {
                 assert_ok(qrdma_modify_qp_state(q.qp[n], RDMA_QPS_ERR));
-                g_assert_cmpint(state_of(q.qp[n]), ==, RDMA_QPS_ERR);
+                g_assert_cmpint(qrdma_qp_state(q.qp[n]), ==, RDMA_QPS_ERR);
                 bring_to(q.qp[n], s);
             }
             assert_ok(qrdma_modify_qp_state(q.qp[n], RDMA_QPS_RESET));
-            g_assert_cmpint(state_of(q.qp[n]), ==, RDMA_QPS_RESET);
+            g_assert_cmpint(qrdma_qp_state(q.qp[n]), ==, RDMA_QPS_RESET);
         }
     }
 }
@@ -421,7 +390,7 @@ static void test_values_out_of_range(void)
     attr.field_ = (value_); \
     g_assert_cmpint(qrdma_modify_qp(rc, RDMA_QP_STATE | (required_), &attr), \
                     !=, VIRTIO_RDMA_S_OK); \
-    g_assert_cmpint(state_of(rc), ==, from_); \
+    g_assert_cmpint(qrdma_qp_state(rc), ==, from_); \
 } while (0)
 #define TO_INIT(field, value) \
     TRY(RDMA_QPS_RESET, RDMA_QPS_INIT, transitions[0].rc.required, field, \
@@ -526,7 +495,7 @@ static void test_alternate_path_is_not_supported(void)
     for (int i = 0; i < ARRAY_SIZE(cases); i++) {
         g_assert_cmpint(transit(rc, to_rtr, to_rtr->rc.required |
                                 cases[i].bit), ==, cases[i].status);
-        g_assert_cmpint(state_of(rc), ==, RDMA_QPS_INIT);
+        g_assert_cmpint(qrdma_qp_state(rc), ==, RDMA_QPS_INIT);
     }
     assert_ok(transit(rc, to_rtr, to_rtr->rc.required));
 }
@@ -547,32 +516,23 @@ static void test_life_after_reset_is_a_new_one(void)
     }
 }
 
-void add_qp_tests(void)
-{
-    qtest_add_func("virtio-rdma/qp/transitions-with-what-they-require",
-                   test_transitions_with_what_they_require);
-    qtest_add_func("virtio-rdma/qp/transitions-without-what-they-require",
-                   test_transitions_without_what_they_require);
-    qtest_add_func("virtio-rdma/qp/transitions-with-what-they-allow",
-                   test_transitions_with_what_they_allow);
-    qtest_add_func("virtio-rdma/qp/transitions-with-what-they-do-not-allow",
-                   test_transitions_with_what_they_do_not_allow);
-    qtest_add_func("virtio-rdma/qp/no-other-transition",
-                   test_no_other_transition);
-    qtest_add_func("virtio-rdma/qp/reset-and-err-from-everywhere",
-                   test_reset_and_err_from_everywhere);
-    qtest_add_func("virtio-rdma/qp/current-state-is-verified",
-                   test_current_state_is_verified);
-    qtest_add_func("virtio-rdma/qp/attributes-come-back",
-                   test_attributes_come_back);
-    qtest_add_func("virtio-rdma/qp/values-out-of-range",
-                   test_values_out_of_range);
-    qtest_add_func("virtio-rdma/qp/wide-values-are-cut",
-                   test_wide_values_are_cut);
-    qtest_add_func("virtio-rdma/qp/numbers-without-qp",
-                   test_numbers_without_qp);
-    qtest_add_func("virtio-rdma/qp/alternate-path-is-not-supported",
-                   test_alternate_path_is_not_supported);
-    qtest_add_func("virtio-rdma/qp/life-after-reset-is-a-new-one",
-                   test_life_after_reset_is_a_new_one);
-}
+const QRdmaTest qp_tests[] = {
+    { "transitions-with-what-they-require", .run_case = test_transitions,
+      .data = &(TryTransition *) { with_what_it_requires } },
+    { "transitions-without-what-they-require", .run_case = test_transitions,
+      .data = &(TryTransition *) { without_what_it_requires } },
+    { "transitions-with-what-they-allow", .run_case = test_transitions,
+      .data = &(TryTransition *) { with_what_it_allows } },
+    { "transitions-with-what-they-do-not-allow", .run_case = test_transitions,
+      .data = &(TryTransition *) { with_what_it_does_not_allow } },
+    { "no-other-transition", test_no_other_transition },
+    { "reset-and-err-from-everywhere", test_reset_and_err_from_everywhere },
+    { "current-state-is-verified", test_current_state_is_verified },
+    { "attributes-come-back", test_attributes_come_back },
+    { "values-out-of-range", test_values_out_of_range },
+    { "wide-values-are-cut", test_wide_values_are_cut },
+    { "numbers-without-qp", test_numbers_without_qp },
+    { "alternate-path-is-not-supported", test_alternate_path_is_not_supported },
+    { "life-after-reset-is-a-new-one", test_life_after_reset_is_a_new_one },
+    {}
+};

@@ -290,9 +290,7 @@ static void bring_up(Chaos *c)
 static size_t some_send(const Chaos *c, uint8_t *out)
 {
     QRdmaPd pd = { .pdn = 1 };
-    QRdmaQp qp = {
-        .pd = &pd, .type = one_in(4) ? RDMA_QPT_UD : RDMA_QPT_RC,
-    };
+    QRdmaQp qp = { .pd = &pd, .type = one_in(4) ? RDMA_QPT_UD : RDMA_QPT_RC };
     RdmaSge sge[4];
     RdmaSendWr wr = {
         .wr_id = g_test_rand_int(),
@@ -418,9 +416,7 @@ static void work(Chaos *c)
         qrdma_write(d, buf, wqe, len);
     }
     qrdma_ring_add(ring, &(QRdmaDesc) {
-        .addr = buf,
-        .len = len,
-        .write = fills != one_in(100),
+        .addr = buf, .len = len, .write = fills != one_in(100),
     }, 1);
     qrdma_ring_kick(ring);
 }
@@ -482,13 +478,12 @@ static void test_anything(void)
                 }
             }
         }
-        g_assert_false(qrdma_device_status(c.d) &
-                       VIRTIO_CONFIG_S_NEEDS_RESET);
+        g_assert_false(qrdma_needs_reset(c.d));
         test_loopback_pair(RDMA_QPT_RC, NULL);
     }
 }
 
-void add_random_tests(void)
-{
-    qtest_add_func("virtio-rdma/random/anything", test_anything);
-}
+const QRdmaTest random_tests[] = {
+    { "anything", test_anything },
+    {}
+};

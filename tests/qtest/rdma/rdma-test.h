@@ -21,10 +21,6 @@
 #define TEST_SLOT 4
 #define TEST_MAC "52:54:00:12:34:01"
 
-#define assert_status(call, want) \
-    g_assert_cmpint((call), ==, VIRTIO_RDMA_S_##want)
-#define assert_ok(call) assert_status(call, OK)
-
 /*
  * A device that was just started. All tests of the program share one QEMU;
  * the reset in between is part of what is tested.
@@ -35,6 +31,11 @@ QRdma *test_device_with(uint64_t features);
 /* The same, reset and ready for qrdma_prepare() or qrdma_start(). */
 QRdma *test_device_reset(void);
 void test_device_quit(void);
+/*
+ * Another one, in a QEMU of its own and with options of its own. It is reset;
+ * end it by qrdma_host_stop() of its host.
+ */
+QRdma *test_own_device(const char *fmt, ...) G_GNUC_PRINTF(1, 2);
 
 /* Two connected QPs of one device that talk to each other. */
 typedef struct TestPair {
@@ -59,6 +60,35 @@ TestPair test_loopback_pair(RdmaQpType type, const QRdmaPath *path);
 TestPair test_pair_on(QRdma *d, RdmaQpType type, uint32_t cqe,
                       const QRdmaPath *path);
 
+/* Put both in RESET; completions that are left are dropped. */
+void test_reset_pair(TestPair *t);
+/* The same, and connect them again. */
+void test_reconnect(TestPair *t);
+
+/* QP a sends to QP b, which receives into the buffers of an SRQ. */
+typedef struct TestSrqPair {
+    QRdma *dev;
+    QRdmaPd *pd;
+    QRdmaCq *cq_a;
+    QRdmaCq *cq_b;
+    QRdmaSrq *srq;
+    QRdmaQp *a;
+    QRdmaQp *b;
+    QRdmaMr *mr;
+} TestSrqPair;
+
+#define TEST_MSG 100                /* bytes of a message */
+
+/* Of a QP that receives from @srq */
+RdmaQpInitAttr test_srq_init(const QRdmaSrq *srq, RdmaQpType type);
+TestSrqPair test_srq_pair(QRdmaPd *pd, QRdmaSrq *srq, RdmaQpType type);
+/* 256 bytes for each receive, at the end of the region */
+RdmaSge test_srq_sge(TestSrqPair *p, uint64_t wr_id);
+/* Send @len bytes, without waiting for a completion. */
+void test_srq_send(TestSrqPair *p, uint64_t wr_id, uint32_t len);
+/* One message, which takes WQE @wr_id */
+void test_srq_transfer(TestSrqPair *p, uint64_t wr_id);
+
 /* A command that waits in the control queue. */
 typedef struct TestWaiting {
     QRdma *d;
@@ -72,42 +102,42 @@ TestWaiting test_enqueue(QRdma *d, uint8_t cmd, const void *req, size_t len,
 TestWaiting test_enqueue_long(QRdmaPd *pd);
 uint8_t test_status_of(const TestWaiting *w);
 
-void add_alloc_tests(void);
-void add_bringup_tests(void);
-void add_config_tests(void);
-void add_ctrl_tests(void);
-void add_direct_cq_tests(void);
-void add_direct_srq_tests(void);
-void add_direct_tests(void);
-void add_direct_recv_tests(void);
-void add_object_tests(void);
-void add_mcast_tests(void);
+extern const QRdmaTest alloc_tests[];
+extern const QRdmaTest bringup_tests[];
+extern const QRdmaTest config_tests[];
+extern const QRdmaTest ctrl_tests[];
+extern const QRdmaTest direct_cq_tests[];
+extern const QRdmaTest direct_srq_tests[];
+extern const QRdmaTest direct_tests[];
+extern const QRdmaTest direct_recv_tests[];
+extern const QRdmaTest object_tests[];
+extern const QRdmaTest mcast_tests[];
 void add_memory_tests(void);
-void add_mw_tests(void);
-void add_reg_pages_tests(void);
-void add_mr_table_tests(void);
-void add_mr_tests(void);
-void add_qp_tests(void);
-void add_gid_tests(void);
-void add_guest_error_tests(void);
-void add_packed_tests(void);
-void add_reset_tests(void);
-void add_ring_tests(void);
-void add_shadow_tests(void);
-void add_qp_counters_tests(void);
-void add_srq_tests(void);
-void add_wqe_tests(void);
-void add_notify_tests(void);
-void add_cq_tests(void);
+extern const QRdmaTest mw_tests[];
+extern const QRdmaTest reg_pages_tests[];
+extern const QRdmaTest mr_table_tests[];
+extern const QRdmaTest mr_tests[];
+extern const QRdmaTest qp_tests[];
+extern const QRdmaTest gid_tests[];
+extern const QRdmaTest guest_error_tests[];
+extern const QRdmaTest packed_tests[];
+extern const QRdmaTest reset_tests[];
+extern const QRdmaTest ring_tests[];
+extern const QRdmaTest shadow_tests[];
+extern const QRdmaTest qp_counters_tests[];
+extern const QRdmaTest srq_tests[];
+extern const QRdmaTest wqe_tests[];
+extern const QRdmaTest notify_tests[];
+extern const QRdmaTest cq_tests[];
 void add_eject_tests(void);
-void add_event_tests(void);
-void add_iothread_tests(void);
-void add_lifecycle_tests(void);
-void add_random_tests(void);
-void add_realize_tests(void);
+extern const QRdmaTest event_tests[];
+extern const QRdmaTest iothread_tests[];
+extern const QRdmaTest lifecycle_tests[];
+extern const QRdmaTest random_tests[];
+extern const QRdmaTest realize_tests[];
 void add_flavour_tests(void);
-void add_turn_tests(void);
-void add_nested_loop_tests(void);
-void add_nested_tests(void);
+extern const QRdmaTest turn_tests[];
+extern const QRdmaTest nested_loop_tests[];
+extern const QRdmaTest nested_tests[];
 
 #endif

@@ -29,17 +29,8 @@ static void expect_refusal(const char *props, const char *in_message)
         "{'execute': 'device_add', 'arguments': "
         "{'driver': 'virtio-rdma-pci', 'id': 'bad'%s%s}}",
         *props ? ", " : "", props);
-    QDict *rsp = qtest_qmp(host->qts, cmd, NULL);
-    const char *desc;
 
-    g_test_message("%s", props);
-    g_assert_true(qdict_haskey(rsp, "error"));
-    desc = qdict_get_str(qdict_get_qdict(rsp, "error"), "desc");
-    g_test_message("%s", desc);
-    if (!strstr(desc, in_message)) {
-        g_error("\"%s\" does not speak of \"%s\"", desc, in_message);
-    }
-    qobject_unref(rsp);
+    qrdma_qmp_refused(host->qts, cmd, in_message);
 }
 
 static void test_backend_is_required_once(void)
@@ -203,7 +194,6 @@ static void test_smallest_and_largest_device(void)
                          "'events': false, 'srq': false, "
                          "'gid-table-len': 256}");
     d = qrdma_open(host, QPCI_DEVFN(6, 0));
-    qrdma_close(d);
     qrdma_host_stop(host);
 }
 
@@ -235,7 +225,6 @@ static void test_without_features(void)
                     QRDMA_F(VIRTIO_F_VERSION_1));
     qrdma_start(d, QRDMA_F(VIRTIO_F_VERSION_1), 0);
     qrdma_alloc_pd(d);
-    qrdma_close(d);
     qrdma_host_stop(host);
 }
 
@@ -356,7 +345,6 @@ static void test_limits_of_0_take_features_away(void)
         qrdma_start(d, QRDMA_FEATURES | (all & ~cases[i].feature &
                                          ~QRDMA_F(VIRTIO_RDMA_F_CQE_EX)), 0);
         qrdma_reg_mr(qrdma_alloc_pd(d), 0x1234, 100000, TEST_ACCESS_ALL);
-        qrdma_close(d);
         qrdma_host_stop(host);
     }
 }
@@ -367,9 +355,7 @@ static void expect_wr_refused(TestPair *t, const RdmaSendWr *wr,
 {
     qrdma_post_send(t->a, wr);
     qrdma_expect(t->cq_a, wr->wr_id, status);
-    assert_ok(qrdma_modify_qp_state(t->a, RDMA_QPS_RESET));
-    assert_ok(qrdma_modify_qp_state(t->b, RDMA_QPS_RESET));
-    qrdma_connect(t->a, t->b, NULL);
+    qrdma_reconnect(t->a, t->b, NULL);
 }
 
 static void check_write(TestPair *t)
@@ -377,15 +363,8 @@ static void check_write(TestPair *t)
     RdmaSge sge = qrdma_sge(t->mr_a, 0, 5000);
 
     qrdma_mr_fill(t->mr_a, 0, 5000, 7);
-    qrdma_post_send(t->a, &(RdmaSendWr) {
-        .wr_id = 4,
-        .opcode = RDMA_WR_RDMA_WRITE,
-        .send_flags = RDMA_SEND_SIGNALED,
-        .num_sge = 1,
-        .sg_list = &sge,
-        .wr.rdma = { t->mr_b->iova, t->mr_b->rkey },
-    });
-    qrdma_expect(t->cq_a, 4, RDMA_WC_SUCCESS);
+    qrdma_post_expect(t->a, qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, 4, &sge, t->mr_b,
+                                          0), RDMA_WC_SUCCESS);
     qrdma_mr_check(t->mr_b, 0, 5000, 7);
 }
 
@@ -393,8 +372,7 @@ static void check_write(TestPair *t)
 static void test_without_fast_registration(void)
 {
     struct virtio_rdma_create_mr_req req = {
-        .access = cpu_to_le32(TEST_ACCESS_ALL),
-        .max_num_sg = cpu_to_le32(8),
+        .access = cpu_to_le32(TEST_ACCESS_ALL), .max_num_sg = cpu_to_le32(8),
     };
     RdmaSendWr wr = { .wr_id = 3, .send_flags = RDMA_SEND_SIGNALED };
     struct virtio_rdma_mr_rsp rsp;
@@ -431,7 +409,6 @@ static void test_without_fast_registration(void)
     check_write(&t);
     g_assert_cmpuint(qrdma_get_dma_mr(t.pd, RDMA_ACCESS_LOCAL_WRITE)->lkey,
                      !=, 0);
-    qrdma_close(d);
     qrdma_host_stop(host);
 }
 
@@ -472,7 +449,6 @@ static void test_iommu_platform(void)
         qrdma_start(d, QRDMA_FEATURES | (on ? bit : 0), 0);
         t = test_pair_on(d, RDMA_QPT_RC, 64, NULL);
         check_write(&t);
-        qrdma_close(d);
         qrdma_host_stop(host);
     }
 }
@@ -492,35 +468,23 @@ static void test_mac_comes_from_the_paired_nic(void)
     g_assert_cmpmem(d->mac, 6, mac, 6);
     g_assert_cmpuint(qrdma_config_read(d, offsetof(struct virtio_rdma_config,
                                                    mtu), 2), ==, 4500);
-    qrdma_close(d);
     qrdma_host_stop(host);
 }
 
-void add_realize_tests(void)
-{
-    qtest_add_func("virtio-rdma/realize/backend-is-required-once",
-                   test_backend_is_required_once);
-    qtest_add_func("virtio-rdma/realize/backend-must-exist-and-be-free",
-                   test_backend_must_exist_and_be_free);
-    qtest_add_func("virtio-rdma/realize/values-out-of-range",
-                   test_values_out_of_range);
-    qtest_add_func("virtio-rdma/realize/allowed-gids", test_allowed_gids);
-    qtest_add_func("virtio-rdma/realize/number-of-queues-is-limited",
-                   test_number_of_queues_is_limited);
-    qtest_add_func("virtio-rdma/realize/refused-device-leaves-netdev-free",
-                   test_refused_device_leaves_the_netdev_free);
-    qtest_add_func("virtio-rdma/realize/smallest-and-largest-device",
-                   test_smallest_and_largest_device);
-    qtest_add_func("virtio-rdma/realize/without-features",
-                   test_without_features);
-    qtest_add_func("virtio-rdma/realize/properties-are-listed",
-                   test_properties_are_listed);
-    qtest_add_func("virtio-rdma/realize/limits-of-0-take-features-away",
-                   test_limits_of_0_take_features_away);
-    qtest_add_func("virtio-rdma/realize/without-fast-registration",
-                   test_without_fast_registration);
-    qtest_add_func("virtio-rdma/realize/iommu-platform",
-                   test_iommu_platform);
-    qtest_add_func("virtio-rdma/realize/mac-comes-from-the-paired-nic",
-                   test_mac_comes_from_the_paired_nic);
-}
+const QRdmaTest realize_tests[] = {
+    { "backend-is-required-once", test_backend_is_required_once },
+    { "backend-must-exist-and-be-free", test_backend_must_exist_and_be_free },
+    { "values-out-of-range", test_values_out_of_range },
+    { "allowed-gids", test_allowed_gids },
+    { "number-of-queues-is-limited", test_number_of_queues_is_limited },
+    { "refused-device-leaves-netdev-free",
+      test_refused_device_leaves_the_netdev_free },
+    { "smallest-and-largest-device", test_smallest_and_largest_device },
+    { "without-features", test_without_features },
+    { "properties-are-listed", test_properties_are_listed },
+    { "limits-of-0-take-features-away", test_limits_of_0_take_features_away },
+    { "without-fast-registration", test_without_fast_registration },
+    { "iommu-platform", test_iommu_platform },
+    { "mac-comes-from-the-paired-nic", test_mac_comes_from_the_paired_nic },
+    {}
+};

@@ -33,11 +33,7 @@ static Pair pair_new(uint64_t features)
 static RdmaSendWr reg_wr(QRdmaMr *mr, uint64_t iova, uint64_t length,
                          uint32_t npages)
 {
-    RdmaSendWr wr = {
-        .wr_id = WR_ID,
-        .opcode = RDMA_WR_REG_MR,
-        .send_flags = RDMA_SEND_SIGNALED,
-    };
+    RdmaSendWr wr = qrdma_wr(RDMA_WR_REG_MR, WR_ID, NULL);
 
     wr.wr.reg.mrn = mr->mrn;
     wr.wr.reg.key = mr->lkey;
@@ -48,48 +44,26 @@ static RdmaSendWr reg_wr(QRdmaMr *mr, uint64_t iova, uint64_t length,
     return wr;
 }
 
-static void restart(Pair *p)
-{
-    RdmaWc wc;
-
-    assert_ok(qrdma_modify_qp_state(p->t.a, RDMA_QPS_RESET));
-    assert_ok(qrdma_modify_qp_state(p->t.b, RDMA_QPS_RESET));
-    while (qrdma_poll_cq(p->t.cq_a, &wc) || qrdma_poll_cq(p->t.cq_b, &wc)) {
-        /* what is left of before */
-    }
-    qrdma_connect(p->t.a, p->t.b, NULL);
-}
-
 static void expect_refusal(Pair *p, const RdmaSendWr *wr, uint64_t list)
 {
     qrdma_post_reg_pages(p->t.b, wr, list);
     qrdma_expect(p->t.cq_b, WR_ID, RDMA_WC_MW_BIND_ERR);
-    restart(p);
+    test_reconnect(&p->t);
 }
 
 /* a writes @len bytes to the region of b, which has pages @at onwards. */
 static void write_through(Pair *p, uint64_t iova, uint32_t len, int at)
 {
     RdmaSge sge = qrdma_sge(p->t.mr_a, 0, len);
-    RdmaSendWr wr = {
-        .wr_id = 7,
-        .opcode = RDMA_WR_RDMA_WRITE,
-        .send_flags = RDMA_SEND_SIGNALED,
-        .num_sge = 1,
-        .sg_list = &sge,
-    };
+    RdmaSendWr wr = qrdma_wr(RDMA_WR_RDMA_WRITE, 7, &sge);
     QRdmaMr view = {
-        .pd = p->t.pd,
-        .iova = iova,
-        .length = len,
-        .pages = p->pages + at,
+        .pd = p->t.pd, .iova = iova, .length = len, .pages = p->pages + at,
     };
 
     qrdma_mr_fill(p->t.mr_a, 0, len, at + len);
     wr.wr.rdma.remote_addr = iova;
     wr.wr.rdma.rkey = p->mr->lkey;
-    qrdma_post_send(p->t.a, &wr);
-    qrdma_expect(p->t.cq_a, 7, RDMA_WC_SUCCESS);
+    qrdma_post_expect(p->t.a, wr, RDMA_WC_SUCCESS);
     qrdma_mr_check(&view, 0, len, at + len);
 }
 
@@ -102,8 +76,7 @@ static void invalidate(Pair *p)
         .ex.invalidate_rkey = p->mr->lkey,
     };
 
-    qrdma_post_send(p->t.b, &wr);
-    qrdma_expect(p->t.cq_b, 0x10c, RDMA_WC_SUCCESS);
+    qrdma_post_expect(p->t.b, wr, RDMA_WC_SUCCESS);
 }
 
 static void test_registers_what_it_carries(void)
@@ -113,10 +86,9 @@ static void test_registers_what_it_carries(void)
     for (int i = 0; i < MAX_PAGES - 2; i++) {
         uint64_t iova = 0x50000000 + i * 0x10000 + 100;
         RdmaSendWr wr = reg_wr(p.mr, iova, 8000, 2);
-        RdmaWc wc;
 
         qrdma_post_reg_pages(p.t.b, &wr, p.list + i * 8);
-        qrdma_expect_wc(p.t.cq_b, WR_ID, RDMA_WC_REG_MR, &wc);
+        qrdma_expect_wc(p.t.cq_b, WR_ID, RDMA_WC_REG_MR, NULL);
         write_through(&p, iova, 8000, i);
         invalidate(&p);
     }
@@ -260,8 +232,7 @@ static void use_up_pages(Pair *p, uint32_t npages)
         le[i] = cpu_to_le64(table);
     }
     qrdma_write(d, table, le, 4096);
-    assert_ok(qrdma_cmd(d, VIRTIO_RDMA_CMD_REG_USER_MR, &req, sizeof(req),
-                        &rsp, sizeof(rsp)));
+    assert_ok(qrdma_reg_user_mr(d, &req, &rsp));
 }
 
 /* What a WQE has brought is given back, however the WQE ends. */
@@ -284,7 +255,7 @@ static void test_pages_are_not_lost(void)
         assert_ok(qrdma_modify_qp_state(p.t.b, RDMA_QPS_ERR));
         qrdma_post_reg_pages(p.t.b, &wr, p.list);
         qrdma_expect(p.t.cq_b, WR_ID, RDMA_WC_WR_FLUSH_ERR);
-        restart(&p);
+        test_reconnect(&p.t);
         /* refused by the backend: it is valid already */
         expect_refusal(&p, &wr, p.list);
         invalidate(&p);
@@ -292,9 +263,7 @@ static void test_pages_are_not_lost(void)
         expect_refusal(&p, &wr, 1ull << 52);
         /* dropped with its QP, behind a READ that gets no answer */
         assert_ok(qrdma_modify_qp_state(p.t.a, RDMA_QPS_RESET));
-        qrdma_post_send(p.t.b, &(RdmaSendWr) {
-            .opcode = RDMA_WR_RDMA_READ, .send_flags = RDMA_SEND_SIGNALED,
-        });
+        qrdma_post(p.t.b, qrdma_wr(RDMA_WR_RDMA_READ, 0, NULL));
         wr.send_flags |= RDMA_SEND_FENCE;
         qrdma_post_reg_pages(p.t.b, &wr, p.list);
         qrdma_settle(p.t.dev);
@@ -304,25 +273,20 @@ static void test_pages_are_not_lost(void)
             p.t.b = qrdma_create_qp(p.t.pd, p.t.cq_b, p.t.cq_b, RDMA_QPT_RC);
             qrdma_connect(p.t.a, p.t.b, NULL);
         } else {
-            restart(&p);
+            test_reconnect(&p.t);
         }
     }
     wr = reg_wr(p.mr, 0x50000000, 3 * 4096, 3);
     expect_refusal(&p, &wr, p.list);
 }
 
-void add_reg_pages_tests(void)
-{
-    qtest_add_func("virtio-rdma/reg-pages/registers-what-it-carries",
-                   test_registers_what_it_carries);
-    qtest_add_func("virtio-rdma/reg-pages/list-is-read-once",
-                   test_list_is_read_once);
-    qtest_add_func("virtio-rdma/reg-pages/ignored-without-the-feature",
-                   test_ignored_without_the_feature);
-    qtest_add_func("virtio-rdma/reg-pages/no-pages-means-map-mr-sg",
-                   test_no_pages_means_map_mr_sg);
-    qtest_add_func("virtio-rdma/reg-pages/bad-mappings", test_bad_mappings);
-    qtest_add_func("virtio-rdma/reg-pages/bad-regions", test_bad_regions);
-    qtest_add_func("virtio-rdma/reg-pages/pages-are-not-lost",
-                   test_pages_are_not_lost);
-}
+const QRdmaTest reg_pages_tests[] = {
+    { "registers-what-it-carries", test_registers_what_it_carries },
+    { "list-is-read-once", test_list_is_read_once },
+    { "ignored-without-the-feature", test_ignored_without_the_feature },
+    { "no-pages-means-map-mr-sg", test_no_pages_means_map_mr_sg },
+    { "bad-mappings", test_bad_mappings },
+    { "bad-regions", test_bad_regions },
+    { "pages-are-not-lost", test_pages_are_not_lost },
+    {}
+};

@@ -59,9 +59,9 @@ static Env env_new(void)
 
 static void env_free(Env *e)
 {
-    qrdma_close(e->d);
     qrdma_host_stop(e->host);
 }
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Env, env_free)
 
 /* Steps of a connection, from the start of the device */
 
@@ -142,13 +142,7 @@ static void step_sends(Env *e)
     RdmaSge sge = qrdma_sge(e->t.mr_a, 0, 3000);
 
     for (int i = 0; i < 4; i++) {
-        qrdma_post_send(e->t.a, &(RdmaSendWr) {
-            .wr_id = i,
-            .opcode = RDMA_WR_SEND,
-            .send_flags = RDMA_SEND_SIGNALED,
-            .num_sge = 1,
-            .sg_list = &sge,
-        });
+        qrdma_post(e->t.a, qrdma_wr(RDMA_WR_SEND, i, &sge));
     }
 }
 
@@ -158,14 +152,8 @@ static void step_reads(Env *e)
     RdmaSge sge = qrdma_sge(e->t.mr_b, 0, 60000);
 
     for (int i = 0; i < 4; i++) {
-        qrdma_post_send(e->t.b, &(RdmaSendWr) {
-            .wr_id = i,
-            .opcode = RDMA_WR_RDMA_READ,
-            .send_flags = RDMA_SEND_SIGNALED,
-            .num_sge = 1,
-            .sg_list = &sge,
-            .wr.rdma = { e->t.mr_a->iova, e->t.mr_a->rkey },
-        });
+        qrdma_post(e->t.b, qrdma_rdma_wr(RDMA_WR_RDMA_READ, i, &sge, e->t.mr_a,
+                                         0));
     }
 }
 
@@ -250,7 +238,6 @@ static void check_new(Env *e)
     RdmaSge sge;
     RdmaSendWr wr;
     RdmaQpAttr attr;
-    RdmaWc wc;
 
     qtest_clock_step(e->host->qts, 5000 * QRDMA_MS);
     step_start(e);
@@ -262,23 +249,15 @@ static void check_new(Env *e)
     e->t = test_pair_on(e->d, RDMA_QPT_RC, 64, NULL);
     qrdma_mr_fill(e->t.mr_a, 0, 5000, 7);
     sge = qrdma_sge(e->t.mr_a, 0, 5000);
-    wr = (RdmaSendWr) {
-        .wr_id = 77,
-        .opcode = RDMA_WR_RDMA_WRITE,
-        .send_flags = RDMA_SEND_SIGNALED,
-        .num_sge = 1,
-        .sg_list = &sge,
-        .wr.rdma = { e->t.mr_b->iova, e->t.mr_b->rkey },
-    };
-    qrdma_post_send(e->t.a, &wr);
-    qrdma_expect_wc(e->t.cq_a, 77, RDMA_WC_RDMA_WRITE, &wc);
+    wr = qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, 77, &sge, e->t.mr_b, 0);
+    qrdma_post_expect_wc(e->t.a, wr, RDMA_WC_RDMA_WRITE);
     qrdma_mr_check(e->t.mr_b, 0, 5000, 7);
     qrdma_expect_none(e->t.cq_b);
 }
 
 static void test_at_each_step(void)
 {
-    Env e = env_new();
+    g_auto(Env) e = env_new();
 
     for (unsigned how = 0; how < ARRAY_SIZE(resets); how++) {
         for (unsigned to = 0; to < ARRAY_SIZE(steps); to++) {
@@ -287,13 +266,12 @@ static void test_at_each_step(void)
             check_new(&e);
         }
     }
-    env_free(&e);
 }
 
 /* Each virtqueue is reset alone; the rest of the device lives on. */
 static void test_of_each_virtqueue_at_each_step(void)
 {
-    Env e = env_new();
+    g_auto(Env) e = env_new();
 
     for (unsigned to = 0; to < ARRAY_SIZE(steps); to++) {
         climb(&e, to);
@@ -309,7 +287,6 @@ static void test_of_each_virtqueue_at_each_step(void)
         qrdma_alloc_pd(e.d);
         check_new(&e);
     }
-    env_free(&e);
 }
 
 /* Commands, each of which has an effect at the last step of a connection */
@@ -398,8 +375,7 @@ static void cmd_reg_mr(Env *e)
     };
     struct virtio_rdma_mr_rsp rsp;
 
-    qrdma_cmd(e->d, VIRTIO_RDMA_CMD_REG_USER_MR, &req, sizeof(req), &rsp,
-              sizeof(rsp));
+    qrdma_reg_user_mr(e->d, &req, &rsp);
 }
 
 static void cmd_map_mr(Env *e)
@@ -455,7 +431,7 @@ static void test_amid_each_command(void)
 {
     /* The last but one: traffic is under way */
     const unsigned to = ARRAY_SIZE(steps) - 2;
-    Env e = env_new();
+    g_auto(Env) e = env_new();
 
     for (unsigned how = 0; how < ARRAY_SIZE(resets); how++) {
         for (unsigned i = 0; i < ARRAY_SIZE(commands); i++) {
@@ -470,15 +446,11 @@ static void test_amid_each_command(void)
             check_new(&e);
         }
     }
-    env_free(&e);
 }
 
-void add_reset_tests(void)
-{
-    qtest_add_func("virtio-rdma/reset/at-each-step-of-a-connection",
-                   test_at_each_step);
-    qtest_add_func("virtio-rdma/reset/of-each-virtqueue-at-each-step",
-                   test_of_each_virtqueue_at_each_step);
-    qtest_add_func("virtio-rdma/reset/amid-each-command",
-                   test_amid_each_command);
-}
+const QRdmaTest reset_tests[] = {
+    { "at-each-step-of-a-connection", test_at_each_step },
+    { "of-each-virtqueue-at-each-step", test_of_each_virtqueue_at_each_step },
+    { "amid-each-command", test_amid_each_command },
+    {}
+};

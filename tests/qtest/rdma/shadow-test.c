@@ -119,37 +119,13 @@ static Bench bench_new(void)
     return b;
 }
 
-static void put(QRdmaQp *qp, const RdmaSendWr *wr)
-{
-    uint8_t wqe[QRDMA_WQE_ROOM];
-
-    qrdma_direct_post(qp->dev, &qp->sq, wqe, qrdma_encode_send(qp, wr, wqe));
-}
-
-/* To the next slot, without a doorbell */
-static void put_write(QRdmaQp *qp, uint64_t wr_id)
-{
-    put(qp, &(RdmaSendWr) {
-        .wr_id = wr_id,
-        .opcode = RDMA_WR_RDMA_WRITE,
-        .send_flags = RDMA_SEND_SIGNALED,
-    });
-}
-
 /* What is at guest address @from by then goes to offset @at of @to. */
 static void put_copy(Bench *b, QRdmaQp *qp, uint64_t from, uint32_t len,
                      QRdmaMr *to, uint64_t at, uint64_t wr_id)
 {
     RdmaSge sge = { qrdma_dma(b->d, from), len, b->dma->lkey };
 
-    put(qp, &(RdmaSendWr) {
-        .wr_id = wr_id,
-        .opcode = RDMA_WR_RDMA_WRITE,
-        .send_flags = RDMA_SEND_SIGNALED,
-        .sg_list = &sge,
-        .num_sge = 1,
-        .wr.rdma = { to->iova + at, to->rkey },
-    });
+    qrdma_put_send(qp, qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, wr_id, &sge, to, at));
 }
 
 static void ring(QRdmaQp *qp)
@@ -231,15 +207,14 @@ static void expect_works(Bench *b)
 {
     /* In any order */
     for (int i = 0; i < QPS; i++) {
-        put_write(b->qp[i], 0x600d);
+        qrdma_put_send(b->qp[i], qrdma_wr(RDMA_WR_RDMA_WRITE, 0x600d, NULL));
         mark(b, b->qp[i]->qpn);
     }
     wake(b);
     for (int i = 0; i < QPS; i++) {
         qrdma_expect(b->cq, 0x600d, RDMA_WC_SUCCESS);
     }
-    g_assert_cmphex(qrdma_device_status(b->d) & VIRTIO_CONFIG_S_NEEDS_RESET,
-                    ==, 0);
+    g_assert_false(qrdma_needs_reset(b->d));
 }
 
 static void test_marked_qps_need_no_doorbell(void)
@@ -248,7 +223,7 @@ static void test_marked_qps_need_no_doorbell(void)
 
     for (uint64_t round = 0; round < 5; round++) {
         for (int i = 0; i < QPS; i++) {
-            put_write(b.qp[i], round);
+            qrdma_put_send(b.qp[i], qrdma_wr(RDMA_WR_RDMA_WRITE, round, NULL));
             mark(&b, b.qp[i]->qpn);
         }
         wake(&b);
@@ -264,7 +239,7 @@ static void test_marks_wait_while_it_is_asleep(void)
 {
     Bench b = bench_new();
 
-    put_write(b.qp[0], 1);
+    qrdma_put_send(b.qp[0], qrdma_wr(RDMA_WR_RDMA_WRITE, 1, NULL));
     mark(&b, b.qp[0]->qpn);
     qrdma_expect_none(b.cq);
     for (int i = 0; i < 20; i++) {
@@ -277,7 +252,7 @@ static void test_marks_wait_while_it_is_asleep(void)
     /* A doorbell is all that it takes. */
     ring(b.qp[0]);
     qrdma_expect(b.cq, 1, RDMA_WC_SUCCESS);
-    put_write(b.qp[0], 2);
+    qrdma_put_send(b.qp[0], qrdma_wr(RDMA_WR_RDMA_WRITE, 2, NULL));
     wake(&b);
     qrdma_expect(b.cq, 2, RDMA_WC_SUCCESS);
 }
@@ -331,7 +306,7 @@ static void test_looks_again_while_it_is_awake(void)
         put_copy(&b, b.qp[i], bit, 4, shadow, AT(marked[qpn / 32]), i);
         put_copy(&b, b.qp[i], bit + 4, 4, shadow, AT(summary[qpn / 1024]), i);
     }
-    put_write(b.qp[QPS - 1], QPS - 1);
+    qrdma_put_send(b.qp[QPS - 1], qrdma_wr(RDMA_WR_RDMA_WRITE, QPS - 1, NULL));
     mark(&b, b.qp[0]->qpn);
     wake_for(&b, b.qp[0]->qpn);
     for (int i = 0; i < QPS; i++) {
@@ -351,7 +326,7 @@ static void test_foreign_marks(void)
 
     assert_ok(qrdma_destroy_qp(b.qp[0]));
     other = qp_on(&b, OTHER_PAGE);
-    put_write(other, 1);
+    qrdma_put_send(other, qrdma_wr(RDMA_WR_RDMA_WRITE, 1, NULL));
     mark(&b, other->qpn);
     for (int i = 0; i < ARRAY_SIZE(nobody); i++) {
         mark(&b, nobody[i]);
@@ -365,7 +340,7 @@ static void test_foreign_marks(void)
     expect_asleep(&b);
     qrdma_doorbell(b.d, OTHER_PAGE, other->qpn);
     qrdma_expect(b.cq, 1, RDMA_WC_SUCCESS);
-    put_write(b.qp[2], 2);
+    qrdma_put_send(b.qp[2], qrdma_wr(RDMA_WR_RDMA_WRITE, 2, NULL));
     mark(&b, b.qp[2]->qpn);
     wake(&b);
     qrdma_expect(b.cq, 2, RDMA_WC_SUCCESS);
@@ -376,7 +351,7 @@ static void test_summary_that_is_wrong(void)
 {
     Bench b = bench_new();
 
-    put_write(b.qp[0], 1);
+    qrdma_put_send(b.qp[0], qrdma_wr(RDMA_WR_RDMA_WRITE, 1, NULL));
     set_bit_at(&b, b.shadow + AT(marked), b.qp[0]->qpn);
     for (int i = 0; i < 10; i++) {
         ring_in_a_row(&b);
@@ -395,7 +370,7 @@ static void test_awake_by_the_driver(void)
     Bench b = bench_new();
 
     qtest_writel(b.d->host->qts, b.shadow + AT(awake), 1);
-    put_write(b.qp[0], 1);
+    qrdma_put_send(b.qp[0], qrdma_wr(RDMA_WR_RDMA_WRITE, 1, NULL));
     mark(&b, b.qp[0]->qpn);
     qrdma_expect_none(b.cq);
     qtest_writel(b.d->host->qts, b.shadow + AT(awake), 0);
@@ -443,7 +418,7 @@ static void test_doorbells_amid_a_storm(void)
     for (int i = 0; i < 200; i++) {
         mark_all(&b);
         ring_in_a_row(&b);
-        put_write(b.qp[i % QPS], i);
+        qrdma_put_send(b.qp[i % QPS], qrdma_wr(RDMA_WR_RDMA_WRITE, i, NULL));
         ring(b.qp[i % QPS]);
         qrdma_expect(b.cq, i, RDMA_WC_SUCCESS);
     }
@@ -454,11 +429,7 @@ static void test_doorbells_amid_a_storm(void)
 /* The last number that a queue pair can have is the last mark. */
 static void test_last_mark(void)
 {
-    QRdmaHost *host = qrdma_host_start(
-        "-netdev hubport,id=n0,hubid=0 "
-        "-device virtio-rdma-pci,netdev=n0,addr=%d,max-qp=%d,max-vq-qp=4,"
-        "max-cq=4", TEST_SLOT, WORDS * 32);
-    QRdma *d = qrdma_open(host, QPCI_DEVFN(TEST_SLOT, 0));
+    QRdma *d = test_own_device("max-qp=%d,max-vq-qp=4,max-cq=4", WORDS * 32);
     struct virtio_rdma_create_qp_req req;
     QRdmaQp *qp;
     Bench b;
@@ -473,13 +444,13 @@ static void test_last_mark(void)
         qp_create(qp, &req);
     }
     qrdma_connect(qp, qp, NULL);
-    put_write(qp, 1);
-    qtest_writel(host->qts, b.shadow + AT(marked[WORDS - 1]), 1u << 31);
-    qtest_writel(host->qts, b.shadow + AT(summary[WORDS / 32 - 1]), 1u << 31);
+    qrdma_put_send(qp, qrdma_wr(RDMA_WR_RDMA_WRITE, 1, NULL));
+    qtest_writel(d->host->qts, b.shadow + AT(marked[WORDS - 1]), 1u << 31);
+    qtest_writel(d->host->qts, b.shadow + AT(summary[WORDS / 32 - 1]),
+                 1u << 31);
     wake(&b);
     qrdma_expect(b.cq, 1, RDMA_WC_SUCCESS);
-    qrdma_close(d);
-    qrdma_host_stop(host);
+    qrdma_host_stop(d->host);
 }
 
 static uint8_t set_shadow(Bench *b, uint16_t page, uint16_t flags,
@@ -547,7 +518,7 @@ static void test_another_takes_its_place(void)
     qtest_memset(b.d->host->qts, old, 0xff, 4096);
     expect_works(&b);
     b.shadow = old;
-    put_write(b.qp[0], 1);
+    qrdma_put_send(b.qp[0], qrdma_wr(RDMA_WR_RDMA_WRITE, 1, NULL));
     ring_in_a_row(&b);
     qrdma_expect_none(b.cq);
     for (int i = 0; i < 4096; i += 8) {
@@ -564,7 +535,7 @@ static void test_taken_away(void)
     for (int i = 0; i < 2; i++) {
         assert_ok(qrdma_set_shadow(b.d, PAGE, 0));
     }
-    put_write(b.qp[0], 1);
+    qrdma_put_send(b.qp[0], qrdma_wr(RDMA_WR_RDMA_WRITE, 1, NULL));
     mark(&b, b.qp[0]->qpn);
     ring_in_a_row(&b);
     qrdma_expect_none(b.cq);
@@ -592,7 +563,7 @@ static void test_reset_forgets_it(void)
     ring_in_a_row(&b);
     b = bench_without_shadow();
     qtest_memset(host->qts, old, 0xff, 4096);
-    put_write(b.qp[0], 1);
+    qrdma_put_send(b.qp[0], qrdma_wr(RDMA_WR_RDMA_WRITE, 1, NULL));
     ring_in_a_row(&b);
     qrdma_expect_none(b.cq);
     for (int i = 0; i < 4096; i += 8) {
@@ -631,7 +602,7 @@ static void test_memory_goes_away(void)
     assert_ok(qrdma_set_shadow(d, PAGE, b.shadow));
     expect_works(&b);
 
-    put_write(b.qp[0], 1);
+    qrdma_put_send(b.qp[0], qrdma_wr(RDMA_WR_RDMA_WRITE, 1, NULL));
     mark(&b, b.qp[0]->qpn);
     qrdma_host_set_legacy_ram(host, false);
     ring_in_a_row(&b);
@@ -643,14 +614,13 @@ static void test_memory_goes_away(void)
     qrdma_expect(b.cq, 1, RDMA_WC_SUCCESS);
     /* It does not come back with the memory. */
     qrdma_host_set_legacy_ram(host, true);
-    put_write(b.qp[0], 2);
+    qrdma_put_send(b.qp[0], qrdma_wr(RDMA_WR_RDMA_WRITE, 2, NULL));
     ring_in_a_row(&b);
     qrdma_expect_none(b.cq);
     g_assert_true(has_marks(&b));
     assert_ok(qrdma_set_shadow(d, PAGE, b.shadow));
     wake(&b);
     qrdma_expect(b.cq, 2, RDMA_WC_SUCCESS);
-    qrdma_close(d);
     qrdma_host_stop(host);
     g_unlink(path);
 }
@@ -663,7 +633,7 @@ static void test_machine_that_stands_still(void)
 
     qtest_qmp_assert_success(qts, "{'execute': 'stop'}");
     qtest_qmp_eventwait(qts, "STOP");
-    put_write(b.qp[0], 1);
+    qrdma_put_send(b.qp[0], qrdma_wr(RDMA_WR_RDMA_WRITE, 1, NULL));
     mark(&b, b.qp[0]->qpn);
     ring_in_a_row(&b);
     qrdma_expect_none(b.cq);
@@ -678,7 +648,7 @@ static void test_machine_that_stands_still(void)
 
 static void test_not_without_direct_queues(void)
 {
-    QRdmaHost *host = qrdma_host_start(
+    g_autoptr(QRdmaHost) host = qrdma_host_start(
         "-netdev hubport,id=n0,hubid=0 -netdev hubport,id=n1,hubid=0 "
         "-device virtio-rdma-pci,netdev=n0,addr=%d,direct-qp=off "
         "-device virtio-rdma-pci,netdev=n1,addr=%d,shadow-doorbell=off",
@@ -690,44 +660,26 @@ static void test_not_without_direct_queues(void)
         g_assert_cmphex(qvirtio_get_features(&d->pci->vdev) & SHADOW, ==, 0);
         qrdma_close(d);
     }
-    qrdma_host_stop(host);
 }
 
-void add_shadow_tests(void)
-{
-    static const struct {
-        const char *name;
-        void (*run)(void);
-    } tests[] = {
-        { "marked-qps-need-no-doorbell", test_marked_qps_need_no_doorbell },
-        { "marks-wait-while-it-is-asleep",
-          test_marks_wait_while_it_is_asleep },
-        { "says-when-it-is-awake", test_says_when_it_is_awake },
-        { "looks-again-while-it-is-awake",
-          test_looks_again_while_it_is_awake },
-        { "last-mark", test_last_mark },
-        { "foreign-marks", test_foreign_marks },
-        { "summary-that-is-wrong", test_summary_that_is_wrong },
-        { "awake-by-the-driver", test_awake_by_the_driver },
-        { "storm-of-marks", test_storm_of_marks },
-        { "doorbells-amid-a-storm", test_doorbells_amid_a_storm },
-        { "rules-of-set-shadow", test_rules_of_set_shadow },
-        { "feature-is-needed", test_feature_is_needed },
-        { "another-takes-its-place", test_another_takes_its_place },
-        { "taken-away", test_taken_away },
-        { "reset-forgets-it", test_reset_forgets_it },
-        { "memory-goes-away", test_memory_goes_away },
-        { "machine-that-stands-still", test_machine_that_stands_still },
-        { "not-without-direct-queues", test_not_without_direct_queues },
-    };
-
-    if (qrdma_ibdev()) {
-        return; /* nobody pulls receives there: queues are looked at later */
-    }
-    for (int i = 0; i < ARRAY_SIZE(tests); i++) {
-        g_autofree char *path = g_strdup_printf("virtio-rdma/shadow/%s",
-                                                tests[i].name);
-
-        qtest_add_func(path, tests[i].run);
-    }
-}
+const QRdmaTest shadow_tests[] = {
+    { "marked-qps-need-no-doorbell", test_marked_qps_need_no_doorbell },
+    { "marks-wait-while-it-is-asleep", test_marks_wait_while_it_is_asleep },
+    { "says-when-it-is-awake", test_says_when_it_is_awake },
+    { "looks-again-while-it-is-awake", test_looks_again_while_it_is_awake },
+    { "last-mark", test_last_mark },
+    { "foreign-marks", test_foreign_marks },
+    { "summary-that-is-wrong", test_summary_that_is_wrong },
+    { "awake-by-the-driver", test_awake_by_the_driver },
+    { "storm-of-marks", test_storm_of_marks },
+    { "doorbells-amid-a-storm", test_doorbells_amid_a_storm },
+    { "rules-of-set-shadow", test_rules_of_set_shadow },
+    { "feature-is-needed", test_feature_is_needed },
+    { "another-takes-its-place", test_another_takes_its_place },
+    { "taken-away", test_taken_away },
+    { "reset-forgets-it", test_reset_forgets_it },
+    { "memory-goes-away", test_memory_goes_away },
+    { "machine-that-stands-still", test_machine_that_stands_still },
+    { "not-without-direct-queues", test_not_without_direct_queues },
+    {}
+};

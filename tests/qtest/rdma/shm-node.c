@@ -46,7 +46,6 @@ void shm_node_start(ShmNode *n, int id, const char *options)
 
 void shm_node_stop(ShmNode *n)
 {
-    qrdma_close(n->dev);
     qrdma_host_stop(n->host);
     wire_close(&n->wire);
 }
@@ -58,20 +57,14 @@ char *shm_node_path(int id)
 
 uint64_t shm_frames(ShmNode *n, const char *which)
 {
-    QDict *rsp = qtest_qmp(n->host->qts, "{'execute': 'qom-get', 'arguments': "
-                           "{'path': '/objects/r0', 'property': %s}}", which);
-    uint64_t count = qdict_get_int(rsp, "return");
-
-    qobject_unref(rsp);
-    return count;
+    return qrdma_qom_get(n->host->qts, "/objects/r0", which);
 }
 
 uint64_t shm_icrc_errors(ShmNode *n)
 {
     uint64_t count[VIRTIO_RDMA_NUM_COUNTERS];
 
-    g_assert_cmpint(qrdma_query_counters(n->dev, 1, count), ==,
-                    VIRTIO_RDMA_S_OK);
+    assert_ok(qrdma_query_counters(n->dev, 1, count));
     return count[VIRTIO_RDMA_RX_ICRC_ERRORS];
 }
 
@@ -92,8 +85,7 @@ void shm_post_send_av(ShmNode *n, ShmNode *to, const RdmaAv *av)
     };
 
     qrdma_mr_fill(n->mr, 0, SHM_LEN, 77);
-    qrdma_post_send(n->qp, &wr);
-    qrdma_expect(n->scq, 1, RDMA_WC_SUCCESS);
+    qrdma_post_expect(n->qp, wr, RDMA_WC_SUCCESS);
 }
 
 void shm_post_send(ShmNode *n, ShmNode *to)
@@ -106,9 +98,8 @@ void shm_post_send(ShmNode *n, ShmNode *to)
 void shm_post_recv(ShmNode *n)
 {
     RdmaSge sge = qrdma_sge(n->mr, 0, 8192);
-    RdmaRecvWr wr = { .wr_id = 2, .num_sge = 1, .sg_list = &sge };
 
-    qrdma_post_recv(n->qp, &wr);
+    qrdma_recv(n->qp, 2, &sge);
 }
 
 void shm_expect_recv(ShmNode *n)

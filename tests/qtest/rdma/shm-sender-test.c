@@ -37,7 +37,7 @@ static void test_frames_of_a_sender(void)
 {
     uint8_t frame[FRAME_MAX];
     size_t size;
-    ShmNode a;
+    g_auto(ShmNode) a;
     ShmRing r;
 
     shm_node_start(&a, 1, "");
@@ -57,7 +57,6 @@ static void test_frames_of_a_sender(void)
     shm_expect_recv(&a);
     g_assert_cmpuint(shm_icrc_errors(&a), ==, 1);
     shm_ring_free(&r);
-    shm_node_stop(&a);
 }
 
 typedef struct BadRecord {
@@ -80,7 +79,7 @@ static void test_bad_records(void)
     static const uint8_t zeroes[64];
     uint8_t frame[FRAME_MAX];
     size_t size;
-    ShmNode a;
+    g_auto(ShmNode) a;
     ShmRing r;
 
     shm_node_start(&a, 1, "");
@@ -127,12 +126,11 @@ static void test_bad_records(void)
     shm_ring_frame(&r, 0, frame, size);
     shm_expect_recv(&a);
     shm_ring_free(&r);
-    shm_node_stop(&a);
 }
 
 static void test_memory_cannot_shrink(void)
 {
-    ShmNode a;
+    g_auto(ShmNode) a;
     ShmRing r;
 
     shm_node_start(&a, 1, "");
@@ -140,7 +138,6 @@ static void test_memory_cannot_shrink(void)
     g_assert_cmpint(ftruncate(r.memory, 0), ==, -1);
     g_assert_cmpint(ftruncate(r.memory, SHM_RING_DATA), ==, -1);
     shm_ring_free(&r);
-    shm_node_stop(&a);
 }
 
 /*
@@ -151,7 +148,7 @@ static void test_flood(void)
 {
     uint64_t all = SHM_RING_SIZE / shm_record_len(50);
     uint64_t seen = 0;
-    ShmNode a;
+    g_auto(ShmNode) a;
     ShmRing r;
 
     shm_node_start(&a, 1, "");
@@ -169,7 +166,6 @@ static void test_flood(void)
     }
     g_assert_cmpuint(seen % all, !=, 0);
     shm_ring_free(&r);
-    shm_node_stop(&a);
 }
 
 /*
@@ -180,7 +176,7 @@ static void sender_wakes_only_who_sleeps(const char *options)
 {
     bool woken = false;
     uint32_t woken_for = 0;
-    ShmNode a;
+    g_auto(ShmNode) a;
     ShmRing r;
 
     shm_node_start(&a, 1, options);
@@ -214,7 +210,6 @@ static void sender_wakes_only_who_sleeps(const char *options)
     ring_await_read(&r);
     g_assert_cmpuint(shm_frames(&a, "shm-rx-frames"), ==, 20000);
     shm_ring_free(&r);
-    shm_node_stop(&a);
 }
 
 static void test_sleeper_is_woken(void)
@@ -234,7 +229,7 @@ static void test_too_many_senders(void)
     ShmWelcome got;
     bool welcomed;
     size_t size;
-    ShmNode a;
+    g_auto(ShmNode) a;
     int fd;
 
     shm_node_start(&a, 1, "");
@@ -263,7 +258,6 @@ static void test_too_many_senders(void)
     for (int i = 1; i < SHM_MAX_PEERS; i++) {
         shm_ring_free(&r[i]);
     }
-    shm_node_stop(&a);
 }
 
 static void limit_files(ShmNode *n, rlim_t files)
@@ -282,7 +276,7 @@ static void test_no_descriptors_for_a_while(void)
     struct pollfd fd = { .events = POLLIN };
     uint8_t frame[FRAME_MAX];
     size_t size;
-    ShmNode a;
+    g_auto(ShmNode) a;
     ShmRing r;
 
     shm_node_start(&a, 1, "");
@@ -298,7 +292,6 @@ static void test_no_descriptors_for_a_while(void)
     shm_ring_frame(&r, 0, frame, size);
     shm_expect_recv(&a);
     shm_ring_free(&r);
-    shm_node_stop(&a);
 }
 
 void shm_sender_tests(void)

@@ -57,6 +57,7 @@ extern char *shm_dir;
 /* @options: more of rdma-roce; NULL: without shared memory */
 void shm_node_start(ShmNode *n, int id, const char *options);
 void shm_node_stop(ShmNode *n);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(ShmNode, shm_node_stop)
 /* The socket of port @id */
 char *shm_node_path(int id);
 struct sockaddr_un shm_address_of(int id);

@@ -8,126 +8,31 @@
 #include "standard-headers/linux/virtio_config.h"
 
 #define FEATURES QRDMA_F(VIRTIO_RDMA_F_SRQ)
-#define MSG 100
 
 static QRdma *start(void)
 {
     return test_device_with(FEATURES);
 }
 
-static uint8_t destroy_srqn(QRdma *d, uint32_t srqn)
+static TestSrqPair pair_new(RdmaQpType type, uint32_t max_wr)
 {
-    struct virtio_rdma_srqn req = { .srqn = cpu_to_le32(srqn) };
+    QRdma *d = start();
+    QRdmaPd *pd = qrdma_alloc_pd(d);
 
-    return qrdma_cmd(d, VIRTIO_RDMA_CMD_DESTROY_SRQ, &req, sizeof(req),
-                     NULL, 0);
+    qrdma_setup_gids(d, 1);
+    return test_srq_pair(pd, qrdma_create_srq(pd, max_wr, 2), type);
 }
 
-static RdmaQpInitAttr init_with(QRdmaSrq *srq, RdmaQpType type)
+static void post_recv(TestSrqPair *p, uint64_t wr_id)
 {
-    return (RdmaQpInitAttr) {
-        .qp_type = type,
-        .has_srq = true,
-        .srqn = srq->srqn,
-        .cap = { .max_send_wr = 32, .max_send_sge = 4 },
-    };
-}
+    RdmaSge sge = test_srq_sge(p, wr_id);
 
-/* QP a sends to QP b, which receives into the buffers of an SRQ. */
-typedef struct Pair {
-    QRdma *dev;
-    QRdmaPd *pd;
-    QRdmaCq *cq_a;
-    QRdmaCq *cq_b;
-    QRdmaSrq *srq;
-    QRdmaQp *a;
-    QRdmaQp *b;
-    QRdmaMr *mr;
-} Pair;
-
-static Pair pair_new(RdmaQpType type, uint32_t max_wr)
-{
-    Pair p = { .dev = start() };
-    RdmaQpInitAttr init;
-
-    qrdma_setup_gids(p.dev, 1);
-    p.pd = qrdma_alloc_pd(p.dev);
-    p.cq_a = qrdma_create_cq(p.dev, 64);
-    p.cq_b = qrdma_create_cq(p.dev, 64);
-    p.srq = qrdma_create_srq(p.pd, max_wr, 2);
-    init = init_with(p.srq, type);
-    p.a = qrdma_create_qp(p.pd, p.cq_a, p.cq_a, type);
-    p.b = qrdma_create_qp_attr(p.pd, p.cq_b, p.cq_b, &init);
-    p.mr = qrdma_reg_mr(p.pd, TEST_IOVA_A, TEST_MR_SIZE, TEST_ACCESS_ALL);
-    if (type == RDMA_QPT_UD) {
-        qrdma_start_ud(p.a, QRDMA_QKEY);
-        qrdma_start_ud(p.b, QRDMA_QKEY);
-    } else {
-        qrdma_connect(p.a, p.b, NULL);
-    }
-    return p;
-}
-
-/* Each receive has a buffer of its own, at the end of the region. */
-static uint64_t recv_at(uint64_t wr_id)
-{
-    return TEST_MR_SIZE / 2 + wr_id % 128 * 256;
-}
-
-static void post_recv(Pair *p, uint64_t wr_id)
-{
-    RdmaSge sge = qrdma_sge(p->mr, recv_at(wr_id), 256);
-
-    qrdma_post_srq_recv(p->srq, &(RdmaRecvWr) {
-        .wr_id = wr_id, .num_sge = 1, .sg_list = &sge,
-    });
-}
-
-static void post_send_of(Pair *p, uint64_t wr_id, uint32_t len)
-{
-    RdmaSge sge = qrdma_sge(p->mr, 0, len);
-    RdmaSendWr wr = {
-        .wr_id = wr_id,
-        .opcode = RDMA_WR_SEND,
-        .send_flags = RDMA_SEND_SIGNALED,
-        .num_sge = 1,
-        .sg_list = &sge,
-    };
-
-    if (p->a->type == RDMA_QPT_UD) {
-        wr.wr.ud.remote_qpn = p->b->wire_qpn;
-        wr.wr.ud.remote_qkey = QRDMA_QKEY;
-        wr.wr.ud.av = qrdma_av(p->dev, 0);
-    }
-    qrdma_mr_fill(p->mr, 0, MSG, wr_id);
-    qrdma_post_send(p->a, &wr);
-    qrdma_expect(p->cq_a, wr_id, RDMA_WC_SUCCESS);
-}
-
-static void post_send(Pair *p, uint64_t wr_id)
-{
-    post_send_of(p, wr_id, MSG);
-}
-
-/* One message, which takes WQE @wr_id. */
-static void transfer(Pair *p, uint64_t wr_id)
-{
-    uint32_t grh = p->a->type == RDMA_QPT_UD ? 40 : 0;
-    RdmaWc wc;
-
-    post_send(p, wr_id);
-    qrdma_expect_wc(p->cq_b, wr_id, RDMA_WC_RECV, &wc);
-    g_assert_cmpuint(wc.byte_len, ==, grh + MSG);
-    g_assert_cmpuint(wc.qp_num, ==, p->b->qpn);
-    qrdma_mr_check(p->mr, recv_at(wr_id) + grh, MSG, wr_id);
+    qrdma_srq_recv(p->srq, wr_id, &sge);
 }
 
 static void expect_state(QRdmaQp *qp, RdmaQpState state)
 {
-    RdmaQpAttr attr;
-
-    assert_ok(qrdma_query_qp(qp, &attr));
-    g_assert_cmpint(attr.qp_state, ==, state);
+    g_assert_cmpint(qrdma_qp_state(qp), ==, state);
 }
 
 static void test_commands_need_the_feature(void)
@@ -254,7 +159,8 @@ static void test_numbers_without_object(void)
 
         assert_status(qrdma_modify_srq(&srq, 0), NOENT);
         assert_status(qrdma_query_srq(&srq, &got), NOENT);
-        assert_status(destroy_srqn(d, bad[i]), NOENT);
+        assert_status(qrdma_destroy(d, VIRTIO_RDMA_CMD_DESTROY_SRQ, bad[i]),
+                      NOENT);
     }
 }
 
@@ -288,7 +194,7 @@ static void test_destroy_in_every_wrong_order_is_busy(void)
     QRdmaPd *qp_pd = qrdma_alloc_pd(d);
     QRdmaCq *cq = qrdma_create_cq(d, 8);
     QRdmaSrq *srq = qrdma_create_srq(pd, 8, 1);
-    RdmaQpInitAttr init = init_with(srq, RDMA_QPT_RC);
+    RdmaQpInitAttr init = test_srq_init(srq, RDMA_QPT_RC);
     QRdmaQp *qp[2];
 
     /* they may have different PDs */
@@ -362,7 +268,7 @@ static void test_rq_of_a_qp_with_srq_need_not_be_set_up(void)
     QRdmaPd *pd = qrdma_alloc_pd(d);
     QRdmaCq *cq = qrdma_create_cq(d, 8);
     QRdmaSrq *srq = qrdma_create_srq(pd, 8, 1);
-    RdmaQpInitAttr init = init_with(srq, RDMA_QPT_RC);
+    RdmaQpInitAttr init = test_srq_init(srq, RDMA_QPT_RC);
     QRdmaQp *qp;
 
     for (uint32_t qpn = 2; qpn < d->max_qp; qpn++) {
@@ -385,35 +291,21 @@ static void test_rq_of_a_qp_with_srq_need_not_be_set_up(void)
     assert_status(qrdma_try_create_qp(d, &init, &(uint32_t) { 0 }), NOMEM);
 }
 
-static void traffic(RdmaQpType type)
+static void test_traffic(const void *data)
 {
-    Pair p = pair_new(type, 32);
+    RdmaQpType type = GPOINTER_TO_INT(data);
+    TestSrqPair p = pair_new(type, 32);
 
     for (int i = 0; i < 200; i++) {
         post_recv(&p, i);
-        transfer(&p, i);
+        test_srq_transfer(&p, i);
     }
     qrdma_expect_none(p.cq_b);
 }
 
-static void test_rc_traffic(void)
-{
-    traffic(RDMA_QPT_RC);
-}
-
-static void test_uc_traffic(void)
-{
-    traffic(RDMA_QPT_UC);
-}
-
-static void test_ud_traffic(void)
-{
-    traffic(RDMA_QPT_UD);
-}
-
 static void test_buffers_come_back_when_taken(void)
 {
-    Pair p = pair_new(RDMA_QPT_RC, 8);
+    TestSrqPair p = pair_new(RDMA_QPT_RC, 8);
 
     for (int i = 0; i < 8; i++) {
         post_recv(&p, i);
@@ -421,7 +313,7 @@ static void test_buffers_come_back_when_taken(void)
     qrdma_settle(p.dev);
     g_assert_cmpuint(qrdma_reap(&p.srq->wq), ==, 0);
     for (int i = 0; i < 8; i++) {
-        transfer(&p, i);
+        test_srq_transfer(&p, i);
         g_assert_cmpuint(qrdma_reap(&p.srq->wq), ==, 1);
     }
 }
@@ -432,16 +324,16 @@ static void test_buffers_come_back_when_taken(void)
  */
 static void test_wqe_is_read_once(void)
 {
-    Pair p = pair_new(RDMA_QPT_UD, 8);
-    RdmaSge sge = qrdma_sge(p.mr, recv_at(1), MSG + 40);
+    TestSrqPair p = pair_new(RDMA_QPT_UD, 8);
+    RdmaSge sge = test_srq_sge(&p, 1);
 
-    qrdma_post_srq_recv(p.srq, &(RdmaRecvWr) {
-        .wr_id = 1, .num_sge = 1, .sg_list = &sge,
-    });
-    post_send_of(&p, 1, MSG + 1);
+    sge.length = TEST_MSG + 40;
+    qrdma_srq_recv(p.srq, 1, &sge);
+    test_srq_send(&p, 1, TEST_MSG + 1);
+    qrdma_expect(p.cq_a, 1, RDMA_WC_SUCCESS);
     qrdma_wait_until(p.dev, qrdma_reap(&p.srq->wq) == 1);
     qtest_memset(p.dev->host->qts, p.srq->wq.buf, 0xff, QRDMA_WQE_ROOM);
-    transfer(&p, 1);
+    test_srq_transfer(&p, 1);
 }
 
 static void test_wqes_from_before_the_srq_are_its(void)
@@ -464,23 +356,23 @@ static void test_wqes_from_before_the_srq_are_its(void)
         g_assert_cmpuint(qrdma_reap(&wq), ==, 0);
         srq = qrdma_create_srq(pd, 8, 1);
         g_assert_cmpuint(srq->srqn, ==, n);
-        assert_ok(destroy_srqn(d, n));
+        assert_ok(qrdma_destroy(d, VIRTIO_RDMA_CMD_DESTROY_SRQ, n));
         g_assert_cmpuint(qrdma_reap(&wq), ==, 1);
     }
 }
 
 static void test_destroy_returns_what_is_left(void)
 {
-    Pair p = pair_new(RDMA_QPT_RC, 10);
+    TestSrqPair p = pair_new(RDMA_QPT_RC, 10);
     uint16_t used;
 
     for (int i = 0; i < 10; i++) {
         post_recv(&p, i);
     }
-    transfer(&p, 0);
+    test_srq_transfer(&p, 0);
     g_assert_cmpuint(qrdma_ring_used_idx(p.srq->wq.ring), ==, 1);
     assert_ok(qrdma_destroy_qp(p.b));
-    assert_ok(destroy_srqn(p.dev, p.srq->srqn));
+    assert_ok(qrdma_destroy(p.dev, VIRTIO_RDMA_CMD_DESTROY_SRQ, p.srq->srqn));
     used = qrdma_ring_used_idx(p.srq->wq.ring);
     g_assert_cmpuint(used, ==, 10);
 }
@@ -496,7 +388,7 @@ static void test_number_needs_a_ring_that_was_reset(void)
     for (int i = 0; i < TEST_MAX_SRQ; i++) {
         srq[i] = qrdma_create_srq(pd, 8, 1);
     }
-    assert_ok(destroy_srqn(d, srq[1]->srqn));
+    assert_ok(qrdma_destroy(d, VIRTIO_RDMA_CMD_DESTROY_SRQ, srq[1]->srqn));
     assert_status(qrdma_try_create_srq(d, &attr, &srqn), NOMEM);
     qrdma_ring_reset(srq[1]->wq.ring);
     assert_status(qrdma_try_create_srq(d, &attr, &srqn), NOMEM);
@@ -531,16 +423,16 @@ static void test_small_rings_are_not_taken(void)
 /* What is sent may come back at once, before the SRQ's notification. */
 static void test_receives_are_found_before_sends(void)
 {
-    Pair p = pair_new(RDMA_QPT_UD, 8);
+    TestSrqPair p = pair_new(RDMA_QPT_UD, 8);
 
     for (int i = 0; i < 20; i++) {
-        RdmaSge sge = qrdma_sge(p.mr, recv_at(i), 256);
+        RdmaSge sge = test_srq_sge(&p, i);
         RdmaRecvWr wr = { .wr_id = i, .num_sge = 1, .sg_list = &sge };
         uint8_t wqe[QRDMA_WQE_ROOM];
         size_t len = qrdma_encode_recv(&wr, wqe);
 
         qrdma_post_wqe(p.dev, &p.srq->wq, wqe, len, 0, false);
-        transfer(&p, i);
+        test_srq_transfer(&p, i);
     }
 }
 
@@ -552,7 +444,7 @@ static void test_bad_wqes(void)
     const uint32_t num_sge[] = { 1, 3, 0x10000000, 0x80000000, UINT32_MAX };
 
     for (int i = 0; i <= ARRAY_SIZE(num_sge); i++) {
-        Pair p = pair_new(RDMA_QPT_RC, 8);
+        TestSrqPair p = pair_new(RDMA_QPT_RC, 8);
         size_t len = sizeof(wqe);
         RdmaSendWr wr = { .wr_id = 1, .opcode = RDMA_WR_SEND };
 
@@ -577,13 +469,11 @@ static void test_bad_wqes(void)
         expect_state(p.b, RDMA_QPS_ERR);
         /* another QP can go on with it */
         post_recv(&p, 5);
-        assert_ok(qrdma_modify_qp_state(p.a, RDMA_QPS_RESET));
-        assert_ok(qrdma_modify_qp_state(p.b, RDMA_QPS_RESET));
-        qrdma_connect(p.a, p.b, NULL);
+        qrdma_reconnect(p.a, p.b, NULL);
         for (RdmaWc wc; qrdma_poll_cq(p.cq_a, &wc); ) {
             /* of the failed send */
         }
-        transfer(&p, 5);
+        test_srq_transfer(&p, 5);
     }
 }
 
@@ -596,7 +486,7 @@ static void test_keys_are_of_the_pd_of_the_srq(void)
     QRdmaCq *cq_a = qrdma_create_cq(d, 8);
     QRdmaCq *cq_b = qrdma_create_cq(d, 8);
     QRdmaSrq *srq = qrdma_create_srq(srq_pd, 8, 1);
-    RdmaQpInitAttr init = init_with(srq, RDMA_QPT_RC);
+    RdmaQpInitAttr init = test_srq_init(srq, RDMA_QPT_RC);
     QRdmaQp *a = qrdma_create_qp(qp_pd, cq_a, cq_a, RDMA_QPT_RC);
     QRdmaQp *b = qrdma_create_qp_attr(qp_pd, cq_b, cq_b, &init);
     QRdmaMr *mr[2] = {
@@ -615,9 +505,7 @@ static void test_keys_are_of_the_pd_of_the_srq(void)
     for (int i = 0; i < 2; i++) {
         RdmaSge sge = qrdma_sge(mr[i], 0, 100);
 
-        qrdma_post_srq_recv(srq, &(RdmaRecvWr) {
-            .wr_id = i, .num_sge = 1, .sg_list = &sge,
-        });
+        qrdma_srq_recv(srq, i, &sge);
         wr.wr_id = i;
         qrdma_post_send(a, &wr);
         qrdma_expect(cq_b, i, i ? RDMA_WC_LOC_PROT_ERR : RDMA_WC_SUCCESS);
@@ -626,8 +514,8 @@ static void test_keys_are_of_the_pd_of_the_srq(void)
 
 static void test_ring_reset_under_a_live_srq(void)
 {
-    Pair p = pair_new(RDMA_QPT_RC, 8);
-    RdmaQpInitAttr init = init_with(p.srq, RDMA_QPT_RC);
+    TestSrqPair p = pair_new(RDMA_QPT_RC, 8);
+    RdmaQpInitAttr init = test_srq_init(p.srq, RDMA_QPT_RC);
     QRdmaQp *idle = qrdma_create_qp_attr(p.pd, p.cq_b, p.cq_b, &init);
     RdmaSrqAttr got;
     uint32_t qpn;
@@ -651,7 +539,7 @@ static void test_ring_reset_under_a_live_srq(void)
     g_assert_cmpuint(qrdma_reap(&p.srq->wq), ==, 0);
 
     /* and can be destroyed and made anew */
-    assert_status(destroy_srqn(p.dev, p.srq->srqn), BUSY);
+    assert_status(qrdma_destroy_srq(p.srq), BUSY);
     assert_ok(qrdma_destroy_qp(p.b));
     assert_ok(qrdma_destroy_qp(idle));
     assert_ok(qrdma_destroy_srq(p.srq));
@@ -662,27 +550,26 @@ static void test_ring_reset_under_a_live_srq(void)
 
 static void test_broken_ring_stops_the_device(void)
 {
-    Pair p = pair_new(RDMA_QPT_RC, 8);
+    TestSrqPair p = pair_new(RDMA_QPT_RC, 8);
 
     qrdma_ring_set_avail_idx(p.srq->wq.ring, QRDMA_RING_SIZE + 1);
     qrdma_post_send(p.a, &(RdmaSendWr) { .opcode = RDMA_WR_SEND });
-    qrdma_wait_until(p.dev, qrdma_device_status(p.dev) &
-                            VIRTIO_CONFIG_S_NEEDS_RESET);
+    qrdma_wait_until(p.dev, qrdma_needs_reset(p.dev));
     p = pair_new(RDMA_QPT_RC, 8);
     post_recv(&p, 1);
-    transfer(&p, 1);
+    test_srq_transfer(&p, 1);
 }
 
 /* A QP in ERR takes no WQE; what it left is for the others. */
 static void test_wqes_outlive_the_qp(void)
 {
-    Pair p = pair_new(RDMA_QPT_RC, 8);
-    RdmaQpInitAttr init = init_with(p.srq, RDMA_QPT_RC);
+    TestSrqPair p = pair_new(RDMA_QPT_RC, 8);
+    RdmaQpInitAttr init = test_srq_init(p.srq, RDMA_QPT_RC);
 
     for (int i = 0; i < 4; i++) {
         post_recv(&p, i);
     }
-    transfer(&p, 0);
+    test_srq_transfer(&p, 0);
     assert_ok(qrdma_modify_qp_state(p.b, RDMA_QPS_ERR));
     qrdma_expect_none(p.cq_b);
     assert_ok(qrdma_destroy_qp(p.b));
@@ -690,13 +577,13 @@ static void test_wqes_outlive_the_qp(void)
     p.b = qrdma_create_qp_attr(p.pd, p.cq_b, p.cq_b, &init);
     qrdma_connect(p.a, p.b, NULL);
     for (int i = 1; i < 4; i++) {
-        transfer(&p, i);
+        test_srq_transfer(&p, i);
     }
 }
 
 static void test_device_reset_drops_them(void)
 {
-    Pair p = pair_new(RDMA_QPT_RC, 8);
+    TestSrqPair p = pair_new(RDMA_QPT_RC, 8);
     RdmaSrqAttr got;
     QRdmaSrq old;
 
@@ -706,55 +593,42 @@ static void test_device_reset_drops_them(void)
     assert_status(qrdma_query_srq(&old, &got), NOENT);
     p = pair_new(RDMA_QPT_RC, 8);
     post_recv(&p, 9);
-    transfer(&p, 9);
+    test_srq_transfer(&p, 9);
 }
 
-void add_srq_tests(void)
-{
-    qtest_add_func("virtio-rdma/srq/commands-need-the-feature",
-                   test_commands_need_the_feature);
-    qtest_add_func("virtio-rdma/srq/qp-flag-needs-the-feature",
-                   test_qp_flag_needs_the_feature);
-    qtest_add_func("virtio-rdma/srq/table-fills-and-empties",
-                   test_table_fills_and_empties);
-    qtest_add_func("virtio-rdma/srq/counts", test_counts);
-    qtest_add_func("virtio-rdma/srq/unknown-pd", test_unknown_pd);
-    qtest_add_func("virtio-rdma/srq/numbers-without-object",
-                   test_numbers_without_object);
-    qtest_add_func("virtio-rdma/srq/query-and-modify",
-                   test_query_and_modify);
-    qtest_add_func("virtio-rdma/srq/destroy-in-every-wrong-order-is-busy",
-                   test_destroy_in_every_wrong_order_is_busy);
-    qtest_add_func("virtio-rdma/srq/flags-of-create-qp",
-                   test_flags_of_create_qp);
-    qtest_add_func("virtio-rdma/srq/rq-of-a-qp-with-srq-need-not-be-set-up",
-                   test_rq_of_a_qp_with_srq_need_not_be_set_up);
-    qtest_add_func("virtio-rdma/srq/rc-traffic", test_rc_traffic);
-    qtest_add_func("virtio-rdma/srq/uc-traffic", test_uc_traffic);
-    qtest_add_func("virtio-rdma/srq/ud-traffic", test_ud_traffic);
-    qtest_add_func("virtio-rdma/srq/buffers-come-back-when-taken",
-                   test_buffers_come_back_when_taken);
-    qtest_add_func("virtio-rdma/srq/wqe-is-read-once",
-                   test_wqe_is_read_once);
-    qtest_add_func("virtio-rdma/srq/wqes-from-before-the-srq-are-its",
-                   test_wqes_from_before_the_srq_are_its);
-    qtest_add_func("virtio-rdma/srq/destroy-returns-what-is-left",
-                   test_destroy_returns_what_is_left);
-    qtest_add_func("virtio-rdma/srq/number-needs-a-ring-that-was-reset",
-                   test_number_needs_a_ring_that_was_reset);
-    qtest_add_func("virtio-rdma/srq/small-rings-are-not-taken",
-                   test_small_rings_are_not_taken);
-    qtest_add_func("virtio-rdma/srq/receives-are-found-before-sends",
-                   test_receives_are_found_before_sends);
-    qtest_add_func("virtio-rdma/srq/bad-wqes", test_bad_wqes);
-    qtest_add_func("virtio-rdma/srq/keys-are-of-the-pd-of-the-srq",
-                   test_keys_are_of_the_pd_of_the_srq);
-    qtest_add_func("virtio-rdma/srq/ring-reset-under-a-live-srq",
-                   test_ring_reset_under_a_live_srq);
-    qtest_add_func("virtio-rdma/srq/broken-ring-stops-the-device",
-                   test_broken_ring_stops_the_device);
-    qtest_add_func("virtio-rdma/srq/wqes-outlive-the-qp",
-                   test_wqes_outlive_the_qp);
-    qtest_add_func("virtio-rdma/srq/device-reset-drops-them",
-                   test_device_reset_drops_them);
-}
+const QRdmaTest srq_tests[] = {
+    { "commands-need-the-feature", test_commands_need_the_feature },
+    { "qp-flag-needs-the-feature", test_qp_flag_needs_the_feature },
+    { "table-fills-and-empties", test_table_fills_and_empties },
+    { "counts", test_counts },
+    { "unknown-pd", test_unknown_pd },
+    { "numbers-without-object", test_numbers_without_object },
+    { "query-and-modify", test_query_and_modify },
+    { "destroy-in-every-wrong-order-is-busy",
+      test_destroy_in_every_wrong_order_is_busy },
+    { "flags-of-create-qp", test_flags_of_create_qp },
+    { "rq-of-a-qp-with-srq-need-not-be-set-up",
+      test_rq_of_a_qp_with_srq_need_not_be_set_up },
+    { "rc-traffic", .run_case = test_traffic,
+      .data = GINT_TO_POINTER(RDMA_QPT_RC) },
+    { "uc-traffic", .run_case = test_traffic,
+      .data = GINT_TO_POINTER(RDMA_QPT_UC) },
+    { "ud-traffic", .run_case = test_traffic,
+      .data = GINT_TO_POINTER(RDMA_QPT_UD) },
+    { "buffers-come-back-when-taken", test_buffers_come_back_when_taken },
+    { "wqe-is-read-once", test_wqe_is_read_once },
+    { "wqes-from-before-the-srq-are-its",
+      test_wqes_from_before_the_srq_are_its },
+    { "destroy-returns-what-is-left", test_destroy_returns_what_is_left },
+    { "number-needs-a-ring-that-was-reset",
+      test_number_needs_a_ring_that_was_reset },
+    { "small-rings-are-not-taken", test_small_rings_are_not_taken },
+    { "receives-are-found-before-sends", test_receives_are_found_before_sends },
+    { "bad-wqes", test_bad_wqes },
+    { "keys-are-of-the-pd-of-the-srq", test_keys_are_of_the_pd_of_the_srq },
+    { "ring-reset-under-a-live-srq", test_ring_reset_under_a_live_srq },
+    { "broken-ring-stops-the-device", test_broken_ring_stops_the_device },
+    { "wqes-outlive-the-qp", test_wqes_outlive_the_qp },
+    { "device-reset-drops-them", test_device_reset_drops_them },
+    {}
+};

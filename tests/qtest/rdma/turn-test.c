@@ -26,9 +26,7 @@ static void test_loopback_lets_others_in(void)
 
     for (unsigned i = 0; i < NSGE; i++) {
         sges[i] = (RdmaSge) {
-            .addr = qrdma_dma(t.dev, mem),
-            .length = SGE_LEN,
-            .lkey = mr->lkey,
+            .addr = qrdma_dma(t.dev, mem), .length = SGE_LEN, .lkey = mr->lkey,
         };
     }
     for (unsigned i = 0; i < MESSAGES; i++) {
@@ -133,18 +131,13 @@ static void test_long_registration_in_other_rings(void)
         QRDMA_F(VIRTIO_F_IN_ORDER),
         QRDMA_F(VIRTIO_F_RING_PACKED) | QRDMA_F(VIRTIO_F_IN_ORDER),
     };
-    QRdmaHost *host = qrdma_host_start(
-        "-netdev hubport,id=n0,hubid=0 "
-        "-device virtio-rdma-pci,netdev=n0,addr=5,max-qp=8,max-cq=4,"
-        "packed=on,in_order=on");
-    QRdma *d = qrdma_open(host, QPCI_DEVFN(5, 0));
+    QRdma *d = test_own_device("max-qp=8,max-cq=4,packed=on,in_order=on");
 
     for (int i = 0; i < ARRAY_SIZE(features); i++) {
         qrdma_start(d, QRDMA_FEATURES | TABLES | features[i], 0);
         check_long_registration(d);
     }
-    qrdma_close(d);
-    qrdma_host_stop(host);
+    qrdma_host_stop(d->host);
 }
 
 static void test_reset_amid_a_long_registration(void)
@@ -361,22 +354,15 @@ static void test_costly_commands_let_others_in(void)
                                  sizeof(uint64_t)), !=, 0);
 }
 
-void add_turn_tests(void)
-{
-    qtest_add_func("/virtio-rdma/turn/long-registration",
-                   test_long_registration_lets_others_in);
-    qtest_add_func("/virtio-rdma/turn/long-registration-in-other-rings",
-                   test_long_registration_in_other_rings);
-    qtest_add_func("/virtio-rdma/turn/reset-amid-a-long-registration",
-                   test_reset_amid_a_long_registration);
-    qtest_add_func("/virtio-rdma/turn/command-changes",
-                   test_command_changes_amid_its_execution);
-    qtest_add_func("/virtio-rdma/turn/loopback-lets-others-in",
-                   test_loopback_lets_others_in);
-    qtest_add_func("/virtio-rdma/turn/full-queues-take-turns",
-                   test_full_queues_take_turns);
-    qtest_add_func("/virtio-rdma/turn/lists-of-requests-take-turns",
-                   test_lists_of_requests_take_turns);
-    qtest_add_func("/virtio-rdma/turn/costly-commands-let-others-in",
-                   test_costly_commands_let_others_in);
-}
+const QRdmaTest turn_tests[] = {
+    { "long-registration", test_long_registration_lets_others_in },
+    { "long-registration-in-other-rings",
+      test_long_registration_in_other_rings },
+    { "reset-amid-a-long-registration", test_reset_amid_a_long_registration },
+    { "command-changes", test_command_changes_amid_its_execution },
+    { "loopback-lets-others-in", test_loopback_lets_others_in },
+    { "full-queues-take-turns", test_full_queues_take_turns },
+    { "lists-of-requests-take-turns", test_lists_of_requests_take_turns },
+    { "costly-commands-let-others-in", test_costly_commands_let_others_in },
+    {}
+};

@@ -92,12 +92,12 @@ static void add(Verbs *v, uint16_t index, const uint8_t gid[RDMA_GID_LEN],
     await(v, gid, true);
     g_assert_cmphex(verbs_status(&w), ==, 0xff);
     fake_verbs_tell(v->fake, "gid %d %s", host_index, text);
-    g_assert_cmpint(verbs_await_status(&w), ==, VIRTIO_RDMA_S_OK);
+    assert_ok(verbs_await_status(&w));
 }
 
 static void test_comes_and_goes(void)
 {
-    Verbs *v = verbs_adding(NULL);
+    g_autoptr(Verbs) v = verbs_adding(NULL);
 
     if (!v) {
         return;
@@ -114,7 +114,6 @@ static void test_comes_and_goes(void)
         await(v, gid_v6, false);
         fake_verbs_tell(v->fake, "gid 3 none");
     }
-    verbs_free(v);
 }
 
 /* "lo" has no IPv4 address but this one. */
@@ -147,7 +146,7 @@ static void test_was_there_before(void)
     qrdma_settle(v->dev);
     g_assert_cmphex(verbs_status(&w), ==, 0xff);
     fake_verbs_tell(v->fake, "gid 2 10.7.0.1");
-    g_assert_cmpint(verbs_await_status(&w), ==, VIRTIO_RDMA_S_OK);
+    assert_ok(verbs_await_status(&w));
     assert_ok(qrdma_del_gid(v->dev, ENTRY, 1));
     verbs_free(v);
     g_assert_true(have(gid_v4));
@@ -157,7 +156,7 @@ static void test_was_there_before(void)
 /* The host takes it away, and the guest asks for it once more. */
 static void test_added_again(void)
 {
-    Verbs *v = verbs_adding(NULL);
+    g_autoptr(Verbs) v = verbs_adding(NULL);
 
     if (!v) {
         return;
@@ -174,12 +173,11 @@ static void test_added_again(void)
     }
     assert_ok(qrdma_del_gid(v->dev, ENTRY, 1));
     await(v, gid_v4, false);
-    verbs_free(v);
 }
 
 static void test_two_entries(void)
 {
-    Verbs *v = verbs_adding(NULL);
+    g_autoptr(Verbs) v = verbs_adding(NULL);
 
     if (!v) {
         return;
@@ -192,7 +190,6 @@ static void test_two_entries(void)
     g_assert_true(have(gid_v6));
     assert_ok(qrdma_del_gid(v->dev, ENTRY + 1, 1));
     await(v, gid_v6, false);
-    verbs_free(v);
 }
 
 /* An entry gets another GID; a reset, and unplugging, delete all of them. */
@@ -224,7 +221,6 @@ static void test_qemu_exits(void)
         return;
     }
     add(v, ENTRY, gid_v4, 2, "10.7.0.1");
-    qrdma_close(v->dev);
     qrdma_host_stop(v->host);
     g_assert_false(have(gid_v4));
     fake_verbs_free(v->fake);
@@ -234,7 +230,7 @@ static void test_qemu_exits(void)
 /* The host's device does not take it for a GID, or cannot be asked. */
 static void test_does_not_become_a_gid(void)
 {
-    Verbs *v = verbs_adding(NULL);
+    g_autoptr(Verbs) v = verbs_adding(NULL);
     VerbsWaiting w;
 
     if (!v) {
@@ -248,15 +244,14 @@ static void test_does_not_become_a_gid(void)
     w = send_add(v, ENTRY, gid_v4);
     await(v, gid_v4, true);
     fake_verbs_tell(v->fake, "fail query_gid_table EIO");
-    g_assert_cmpint(verbs_await_status(&w), ==, VIRTIO_RDMA_S_ERR);
+    assert_status(verbs_await_status(&w), ERR);
     g_assert_false(have(gid_v4));
-    verbs_free(v);
 }
 
 /* Nobody waits for it any more. */
 static void test_reset_meanwhile(void)
 {
-    Verbs *v = verbs_adding(NULL);
+    g_autoptr(Verbs) v = verbs_adding(NULL);
 
     if (!v) {
         return;
@@ -267,31 +262,28 @@ static void test_reset_meanwhile(void)
     await(v, gid_v4, false);
     start(v);
     add(v, ENTRY, gid_v4, 2, "10.7.0.1");
-    verbs_free(v);
 }
 
 static void test_without_a_net_device(void)
 {
-    Verbs *v = verbs_adding("gid 0 fe80::5054:ff:fe12:3401 ifindex 99; "
-                            "gid 1 10.0.0.1 ifindex 99");
+    g_autoptr(Verbs) v = verbs_adding(
+        "gid 0 fe80::5054:ff:fe12:3401 ifindex 99; gid 1 10.0.0.1 ifindex 99");
 
     if (!v) {
         return;
     }
     assert_status(qrdma_add_gid(v->dev, ENTRY, gid_v4), PERM);
-    verbs_free(v);
 }
 
 static void test_without_a_vlan_device(void)
 {
-    Verbs *v = verbs_adding(NULL);
+    g_autoptr(Verbs) v = verbs_adding(NULL);
 
     if (!v) {
         return;
     }
     assert_status(qrdma_add_gid_vlan(v->dev, ENTRY, gid_v4, 7), PERM);
     g_assert_false(have(gid_v4));
-    verbs_free(v);
 }
 
 static void test_not_allowed_by_the_device(void)
@@ -299,14 +291,13 @@ static void test_not_allowed_by_the_device(void)
     static const uint8_t other[RDMA_GID_LEN] = {
         [10] = 0xff, 0xff, 192, 0, 2, 1,
     };
-    Verbs *v = verbs_adding(NULL);
+    g_autoptr(Verbs) v = verbs_adding(NULL);
 
     if (!v) {
         return;
     }
     assert_status(qrdma_add_gid(v->dev, ENTRY, other), PERM);
     g_assert_false(have(other));
-    verbs_free(v);
 }
 
 static void test_needs_permission(void)
@@ -315,7 +306,7 @@ static void test_needs_permission(void)
     g_autofree char *was = g_strdup(qemu);
     g_autofree char *less =
         g_strdup_printf("setpriv --bounding-set -net_admin %s", qemu);
-    Verbs *v;
+    g_autoptr(Verbs) v = NULL;
 
     if (!verbs_own_network() ||
         system("setpriv --bounding-set -net_admin true")) {
@@ -328,30 +319,20 @@ static void test_needs_permission(void)
     verbs_refused_with(v, "'ibdev': '" FAKE_IBVERBS_DEVICE "', "
                        "'gid-mode': 'add'", "'allowed-gids': '" ALLOWED "'",
                        "permission to change the addresses");
-    verbs_free(v);
 }
 
-void add_verbs_address_tests(void)
-{
-    qtest_add_func("/rdma-verbs/address/comes-and-goes",
-                   test_comes_and_goes);
-    qtest_add_func("/rdma-verbs/address/was-there-before",
-                   test_was_there_before);
-    qtest_add_func("/rdma-verbs/address/added-again", test_added_again);
-    qtest_add_func("/rdma-verbs/address/two-entries", test_two_entries);
-    qtest_add_func("/rdma-verbs/address/replaced-reset-and-unplugged",
-                   test_replaced_reset_and_unplugged);
-    qtest_add_func("/rdma-verbs/address/qemu-exits", test_qemu_exits);
-    qtest_add_func("/rdma-verbs/address/does-not-become-a-gid",
-                   test_does_not_become_a_gid);
-    qtest_add_func("/rdma-verbs/address/reset-meanwhile",
-                   test_reset_meanwhile);
-    qtest_add_func("/rdma-verbs/address/without-a-net-device",
-                   test_without_a_net_device);
-    qtest_add_func("/rdma-verbs/address/without-a-vlan-device",
-                   test_without_a_vlan_device);
-    qtest_add_func("/rdma-verbs/address/not-allowed-by-the-device",
-                   test_not_allowed_by_the_device);
-    qtest_add_func("/rdma-verbs/address/needs-permission",
-                   test_needs_permission);
-}
+const QRdmaTest verbs_address_tests[] = {
+    { "comes-and-goes", test_comes_and_goes },
+    { "was-there-before", test_was_there_before },
+    { "added-again", test_added_again },
+    { "two-entries", test_two_entries },
+    { "replaced-reset-and-unplugged", test_replaced_reset_and_unplugged },
+    { "qemu-exits", test_qemu_exits },
+    { "does-not-become-a-gid", test_does_not_become_a_gid },
+    { "reset-meanwhile", test_reset_meanwhile },
+    { "without-a-net-device", test_without_a_net_device },
+    { "without-a-vlan-device", test_without_a_vlan_device },
+    { "not-allowed-by-the-device", test_not_allowed_by_the_device },
+    { "needs-permission", test_needs_permission },
+    {}
+};

@@ -40,6 +40,7 @@ static void objects_free(Objects *o)
     verbs_restart(o->v);
     verbs_free(o->v);
 }
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Objects, objects_free)
 
 /* Send it on a control queue that was just reset. */
 static VerbsWaiting send_anew(Objects *o, uint8_t cmd, const void *req,
@@ -73,9 +74,10 @@ static uint8_t end(Objects *o, VerbsWaiting w)
 }
 
 /* Another command comes between two that destroy the same object. */
-static void check_destroyed_twice(bool refused)
+static void test_destroyed_again(const void *data)
 {
-    Objects o = objects_new();
+    bool refused = GPOINTER_TO_INT(data);
+    g_auto(Objects) o = objects_new();
     const struct virtio_rdma_query_port_req query = { .port = 1 };
     const struct {
         uint8_t cmd;
@@ -104,30 +106,17 @@ static void check_destroyed_twice(bool refused)
         w = send_number(&o, all[i].cmd, all[i].number);
         qrdma_settle(o.v->dev);
         g_assert_cmphex(verbs_status(&w), ==, 0xff);
-        g_assert_cmpint(end(&o, w), ==, VIRTIO_RDMA_S_OK);
+        assert_ok(end(&o, w));
         g_assert_cmpint(fake_verbs_count(o.v->fake, all[i].kind), ==,
                         count - 1);
     }
-    objects_free(&o);
-}
-
-static void test_destroyed_twice(void)
-{
-    check_destroyed_twice(false);
-}
-
-/* The host refuses the first time. */
-static void test_destroyed_at_last(void)
-{
-    check_destroyed_twice(true);
 }
 
 static void test_cq_that_goes(void)
 {
-    Objects o = objects_new();
+    g_auto(Objects) o = objects_new();
     struct virtio_rdma_resize_cq_req resize = {
-        .cqn = cpu_to_le32(o.cq->cqn),
-        .cqe = cpu_to_le32(32),
+        .cqn = cpu_to_le32(o.cq->cqn), .cqe = cpu_to_le32(32),
     };
     struct virtio_rdma_create_qp_req create = {
         .pdn = cpu_to_le32(o.p.pd->pdn),
@@ -142,16 +131,14 @@ static void test_cq_that_goes(void)
     send_anew(&o, VIRTIO_RDMA_CMD_RESIZE_CQ, &resize, sizeof(resize));
     qrdma_settle(o.v->dev);
     w = send_anew(&o, VIRTIO_RDMA_CMD_CREATE_QP, &create, sizeof(create));
-    g_assert_cmpint(end(&o, w), ==, VIRTIO_RDMA_S_NOENT);
-    objects_free(&o);
+    assert_status(end(&o, w), NOENT);
 }
 
 static void test_pd_that_goes(void)
 {
-    Objects o = objects_new();
+    g_auto(Objects) o = objects_new();
     struct virtio_rdma_alloc_mw_req mw = {
-        .pdn = cpu_to_le32(o.pd->pdn),
-        .type = cpu_to_le32(RDMA_MW_TYPE_2),
+        .pdn = cpu_to_le32(o.pd->pdn), .type = cpu_to_le32(RDMA_MW_TYPE_2),
     };
     struct virtio_rdma_create_srq_req srq = {
         .pdn = cpu_to_le32(o.pd->pdn),
@@ -167,13 +154,12 @@ static void test_pd_that_goes(void)
     send_anew(&o, VIRTIO_RDMA_CMD_CREATE_SRQ, &srq, sizeof(srq));
     qrdma_settle(o.v->dev);
     w = send_anew(&o, VIRTIO_RDMA_CMD_REG_USER_MR, &mr, sizeof(mr));
-    g_assert_cmpint(end(&o, w), ==, VIRTIO_RDMA_S_NOENT);
-    objects_free(&o);
+    assert_status(end(&o, w), NOENT);
 }
 
 static void test_srq_that_goes(void)
 {
-    Objects o = objects_new();
+    g_auto(Objects) o = objects_new();
     struct virtio_rdma_create_qp_req create = {
         .pdn = cpu_to_le32(o.p.pd->pdn),
         .qp_type = RDMA_QPT_RC,
@@ -187,14 +173,13 @@ static void test_srq_that_goes(void)
 
     begin(&o, VIRTIO_RDMA_CMD_DESTROY_SRQ, "destroy_srq", o.srq->srqn);
     w = send_anew(&o, VIRTIO_RDMA_CMD_CREATE_QP, &create, sizeof(create));
-    g_assert_cmpint(end(&o, w), ==, VIRTIO_RDMA_S_NOENT);
-    objects_free(&o);
+    assert_status(end(&o, w), NOENT);
 }
 
 /* A region is destroyed while the host registers it again. */
 static void test_region_that_changes(void)
 {
-    Objects o = objects_new();
+    g_auto(Objects) o = objects_new();
     struct virtio_rdma_rereg_mr_req rereg = {
         .mrn = cpu_to_le32(o.p.mr_a->mrn),
         .flags = cpu_to_le32(VIRTIO_RDMA_REREG_ACCESS),
@@ -206,19 +191,19 @@ static void test_region_that_changes(void)
     send_anew(&o, VIRTIO_RDMA_CMD_REREG_MR, &rereg, sizeof(rereg));
     fake_verbs_tell(o.v->fake, "await reg_mr_iova2");
     w = send_number(&o, VIRTIO_RDMA_CMD_DEREG_MR, o.p.mr_a->mrn);
-    g_assert_cmpint(end(&o, w), ==, VIRTIO_RDMA_S_OK);
+    assert_ok(end(&o, w));
     verbs_await_count(o.v, "mr", count - 1);
-    objects_free(&o);
 }
 
-void add_verbs_again_tests(void)
-{
-    qtest_add_func("/rdma-verbs/again/destroyed-twice", test_destroyed_twice);
-    qtest_add_func("/rdma-verbs/again/destroyed-at-last",
-                   test_destroyed_at_last);
-    qtest_add_func("/rdma-verbs/again/cq-that-goes", test_cq_that_goes);
-    qtest_add_func("/rdma-verbs/again/pd-that-goes", test_pd_that_goes);
-    qtest_add_func("/rdma-verbs/again/srq-that-goes", test_srq_that_goes);
-    qtest_add_func("/rdma-verbs/again/region-that-changes",
-                   test_region_that_changes);
-}
+const QRdmaTest verbs_again_tests[] = {
+    { "destroyed-twice", .run_case = test_destroyed_again,
+      .data = GINT_TO_POINTER(false) },
+    /* The host refuses the first time. */
+    { "destroyed-at-last", .run_case = test_destroyed_again,
+      .data = GINT_TO_POINTER(true) },
+    { "cq-that-goes", test_cq_that_goes },
+    { "pd-that-goes", test_pd_that_goes },
+    { "srq-that-goes", test_srq_that_goes },
+    { "region-that-changes", test_region_that_changes },
+    {}
+};

@@ -12,7 +12,7 @@
 
 static void test_no_such_device(void)
 {
-    Verbs *v = verbs_host(NULL);
+    g_autoptr(Verbs) v = verbs_host(NULL);
 
     verbs_refused(v, "'ibdev': 'mlx5_7'", "'mlx5_7'");
     verbs_refused(v, "'ibdev': 'mlx5_7'", "it has: " FAKE_IBVERBS_DEVICE);
@@ -20,35 +20,31 @@ static void test_no_such_device(void)
     verbs_refused(v, FAKE, "none");
     fake_verbs_tell(v->fake, "device back");
     verbs_plug(v);
-    verbs_free(v);
 }
 
 static void test_no_such_port(void)
 {
-    Verbs *v = verbs_host(NULL);
+    g_autoptr(Verbs) v = verbs_host(NULL);
 
     verbs_refused(v, FAKE ", 'port': 2", "no port 2");
     verbs_refused(v, FAKE ", 'port': 0", "no port 0");
-    verbs_free(v);
 }
 
 static void test_infiniband_is_not_roce(void)
 {
-    Verbs *v = verbs_host("link infiniband");
+    g_autoptr(Verbs) v = verbs_host("link infiniband");
 
     verbs_refused(v, FAKE, "not RoCE");
     fake_verbs_tell(v->fake, "link ethernet");
     verbs_plug(v);
-    verbs_free(v);
 }
 
 static void test_memory_that_is_not_shared(void)
 {
-    Verbs *v = verbs_host_memory(NULL, false);
+    g_autoptr(Verbs) v = verbs_host_memory(NULL, false);
 
     verbs_refused(v, FAKE, "not shared");
     g_assert_cmpint(fake_verbs_calls(v->fake, "open_device"), ==, 0);
-    verbs_free(v);
 }
 
 /* Memory of NUMA nodes is the machine's, too. */
@@ -60,7 +56,7 @@ static void check_nodes(bool shared)
         "-numa node,memdev=m0 -numa node,memdev=m1 "
         "-object rdma-verbs,id=r0,ibdev=" FAKE_IBVERBS_DEVICE,
         shared ? "on" : "off");
-    Verbs *v = g_new0(Verbs, 1);
+    g_autoptr(Verbs) v = g_new0(Verbs, 1);
 
     v->fake = fake_verbs_new(VERBS_GIDS);
     v->host = qrdma_host_start("%s", args);
@@ -74,7 +70,6 @@ static void check_nodes(bool shared)
     } else {
         verbs_refused(v, FAKE, "not shared");
     }
-    verbs_free(v);
 }
 
 static void test_numa_nodes(void)
@@ -85,10 +80,9 @@ static void test_numa_nodes(void)
 
 static void test_iommu_of_the_guest(void)
 {
-    Verbs *v = verbs_host(NULL);
+    g_autoptr(Verbs) v = verbs_host(NULL);
 
     verbs_refused_with(v, FAKE, "'iommu_platform': true", "IOMMU");
-    verbs_free(v);
 }
 
 static void check_property(Verbs *v, const char *name, const char *value,
@@ -113,7 +107,7 @@ static void test_properties_stay_while_in_use(void)
         { "ibdev", "'" FAKE_IBVERBS_DEVICE "'" }, { "port", "1" },
         { "gid-mode", "'match'" }, { "max-memory", "0" },
     };
-    Verbs *v = verbs_host(NULL);
+    g_autoptr(Verbs) v = verbs_host(NULL);
 
     for (size_t i = 0; i < ARRAY_SIZE(props); i++) {
         check_property(v, props[i][0], props[i][1], true);
@@ -122,7 +116,6 @@ static void test_properties_stay_while_in_use(void)
     for (size_t i = 0; i < ARRAY_SIZE(props); i++) {
         check_property(v, props[i][0], props[i][1], false);
     }
-    verbs_free(v);
 }
 
 /* Each verb that an attach needs may fail, with the errno in the message. */
@@ -139,32 +132,28 @@ static void test_verbs_that_fail(void)
         { "query_port", "EINVAL", "Invalid argument" },
         { "create_comp_channel", "ENOMEM", "Cannot allocate memory" },
     };
-    Verbs *v = verbs_host(NULL);
+    g_autoptr(Verbs) v = verbs_host(NULL);
 
     for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
         fake_verbs_tell(v->fake, "fail %s %s", bad[i].verb, bad[i].err);
         verbs_refused(v, FAKE, bad[i].text);
     }
     verbs_plug(v);
-    verbs_free(v);
 }
 
 static void test_one_device_for_a_backend(void)
 {
-    Verbs *v = verbs_new(NULL);
-    QDict *rsp = qtest_qmp(v->host->qts, "{'execute': 'device_add', "
-                           "'arguments': {'driver': 'virtio-rdma-pci', "
-                           "'id': 'bad', 'rdmadev': 'r0'}}");
+    g_autoptr(Verbs) v = verbs_new(NULL);
 
-    g_assert_true(qdict_haskey(rsp, "error"));
-    qobject_unref(rsp);
+    qrdma_qmp_refused(v->host->qts, "{'execute': 'device_add', "
+                      "'arguments': {'driver': 'virtio-rdma-pci', "
+                      "'id': 'bad', 'rdmadev': 'r0'}}", "");
     g_assert_cmpint(fake_verbs_count(v->fake, "context"), ==, 1);
-    verbs_free(v);
 }
 
 static void test_two_backends_on_one_host_device(void)
 {
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
 
     qtest_qmp_assert_success(v->host->qts, "{'execute': 'object-add', "
                              "'arguments': {'qom-type': 'rdma-verbs', "
@@ -174,20 +163,19 @@ static void test_two_backends_on_one_host_device(void)
     g_assert_cmpint(fake_verbs_count(v->fake, "context"), ==, 2);
     qpci_unplug_acpi_device_test(v->host->qts, "rdma1", 5);
     g_assert_cmpint(fake_verbs_count(v->fake, "context"), ==, 1);
-    verbs_free(v);
 }
 
 /* The host's limits are the device's, if they are less than its own. */
 static void test_limits(void)
 {
-    Verbs *v = verbs_new("attr max_mr 7; attr max_cqe 99; attr max_pd 3");
+    g_autoptr(Verbs) v =
+        verbs_new("attr max_mr 7; attr max_cqe 99; attr max_pd 3");
     struct virtio_rdma_config config;
 
     qrdma_get_config(v->dev, &config);
     g_assert_cmpint(le32_to_cpu(config.max_mr), ==, 7);
     g_assert_cmpint(le32_to_cpu(config.max_cqe), ==, 99);
     g_assert_cmpint(le32_to_cpu(config.max_pd), ==, 3);
-    verbs_free(v);
 }
 
 static char *get_info(Verbs *v)
@@ -202,7 +190,7 @@ static char *get_info(Verbs *v)
 
 static void test_info(void)
 {
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
     g_autofree char *none = get_info(v);
     g_autofree char *one = NULL;
 
@@ -212,12 +200,11 @@ static void test_info(void)
     one = get_info(v);
     g_assert_cmpstr(one, ==, FAKE_IBVERBS_DEVICE " port 1, up; QPs 0, CQs 1, "
                     "SRQs 0, MRs and MWs 0");
-    verbs_free(v);
 }
 
 static void test_a_driver_without_host_numbers(void)
 {
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
     QVirtioDevice *vdev = &v->dev->pci->vdev;
 
     qrdma_reset(v->dev);
@@ -229,30 +216,21 @@ static void test_a_driver_without_host_numbers(void)
     g_assert_cmphex(qrdma_device_status(v->dev) &
                     VIRTIO_CONFIG_S_FEATURES_OK, ==, 0);
     verbs_restart(v);
-    verbs_free(v);
 }
 
-void add_verbs_attach_tests(void)
-{
-    qtest_add_func("/rdma-verbs/attach/no-such-device", test_no_such_device);
-    qtest_add_func("/rdma-verbs/attach/no-such-port", test_no_such_port);
-    qtest_add_func("/rdma-verbs/attach/infiniband-is-not-roce",
-                   test_infiniband_is_not_roce);
-    qtest_add_func("/rdma-verbs/attach/memory-that-is-not-shared",
-                   test_memory_that_is_not_shared);
-    qtest_add_func("/rdma-verbs/attach/numa-nodes", test_numa_nodes);
-    qtest_add_func("/rdma-verbs/attach/iommu-of-the-guest",
-                   test_iommu_of_the_guest);
-    qtest_add_func("/rdma-verbs/attach/properties-stay-while-in-use",
-                   test_properties_stay_while_in_use);
-    qtest_add_func("/rdma-verbs/attach/verbs-that-fail",
-                   test_verbs_that_fail);
-    qtest_add_func("/rdma-verbs/attach/one-device-for-a-backend",
-                   test_one_device_for_a_backend);
-    qtest_add_func("/rdma-verbs/attach/two-backends-on-one-host-device",
-                   test_two_backends_on_one_host_device);
-    qtest_add_func("/rdma-verbs/attach/limits-of-the-host", test_limits);
-    qtest_add_func("/rdma-verbs/attach/info", test_info);
-    qtest_add_func("/rdma-verbs/attach/a-driver-without-host-numbers",
-                   test_a_driver_without_host_numbers);
-}
+const QRdmaTest verbs_attach_tests[] = {
+    { "no-such-device", test_no_such_device },
+    { "no-such-port", test_no_such_port },
+    { "infiniband-is-not-roce", test_infiniband_is_not_roce },
+    { "memory-that-is-not-shared", test_memory_that_is_not_shared },
+    { "numa-nodes", test_numa_nodes },
+    { "iommu-of-the-guest", test_iommu_of_the_guest },
+    { "properties-stay-while-in-use", test_properties_stay_while_in_use },
+    { "verbs-that-fail", test_verbs_that_fail },
+    { "one-device-for-a-backend", test_one_device_for_a_backend },
+    { "two-backends-on-one-host-device", test_two_backends_on_one_host_device },
+    { "limits-of-the-host", test_limits },
+    { "info", test_info },
+    { "a-driver-without-host-numbers", test_a_driver_without_host_numbers },
+    {}
+};

@@ -101,7 +101,7 @@ static void test_addresses(void)
         { "no request", RTU, TCP_SERVICE, "::ffff:10.0.0.9", NULL, 4,
           "10.0.0.9", true },
     };
-    Gsi *g = gsi_new();
+    g_autoptr(Gsi) g = gsi_new();
 
     fake_verbs_tell(g->v->fake, "gid 2 10.0.0.2");
     for (size_t i = 0; i < ARRAY_SIZE(requests); i++) {
@@ -121,11 +121,9 @@ static void test_addresses(void)
         g_assert_cmpint(recv(g->fd, &p, sizeof(p), 0), ==, sizeof(p));
         g_assert_cmpmem(p.mad, GSI_MAD_LEN, expected, GSI_MAD_LEN);
     }
-    gsi_free(g);
 }
 
-void add_verbs_cm_tests(void)
-{
-    qtest_add_func("/rdma-verbs/cm/requests-name-own-addresses-only",
-                   test_addresses);
-}
+const QRdmaTest verbs_cm_tests[] = {
+    { "requests-name-own-addresses-only", test_addresses },
+    {}
+};

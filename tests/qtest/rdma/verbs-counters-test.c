@@ -55,6 +55,7 @@ static void counters_free(Counters *c)
     g_ptr_array_free(c->files, true);
     g_free(c->dir);
 }
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Counters, counters_free)
 
 static void restart(Counters *c)
 {
@@ -72,7 +73,7 @@ static void check(Counters *c, int counter, uint64_t want)
 /* Names of some drivers; they count from the guest's reset on. */
 static void test_since_reset(void)
 {
-    Counters c = counters_new();
+    g_auto(Counters) c = counters_new();
 
     set_counter(&c, "hw_counters", "sent_pkts", "100\n");
     set_counter(&c, "hw_counters", "rcvd_pkts", "50\n");
@@ -89,13 +90,12 @@ static void test_since_reset(void)
     /* the administrator has set it back */
     set_counter(&c, "hw_counters", "sent_pkts", "1\n");
     check(&c, VIRTIO_RDMA_TX_PACKETS, 0);
-    counters_free(&c);
 }
 
 /* IBTA counts data in units of four octets. */
 static void test_pma_counters(void)
 {
-    Counters c = counters_new();
+    g_auto(Counters) c = counters_new();
 
     restart(&c);
     set_counter(&c, "counters", "port_xmit_data", "25\n");
@@ -105,7 +105,6 @@ static void test_pma_counters(void)
     check(&c, VIRTIO_RDMA_RX_PACKETS, 4000000000000);
     check(&c, VIRTIO_RDMA_RX_MCAST_PACKETS, 0);
     check(&c, VIRTIO_RDMA_TX_PACKETS, 0);
-    counters_free(&c);
 }
 
 static void check_port(Counters *c, uint32_t pkey, uint32_t qkey)
@@ -119,7 +118,7 @@ static void check_port(Counters *c, uint32_t pkey, uint32_t qkey)
 
 static void test_violations(void)
 {
-    Counters c = counters_new();
+    g_auto(Counters) c = counters_new();
 
     fake_verbs_tell(c.v->fake, "violations 10 20");
     restart(&c);
@@ -128,32 +127,27 @@ static void test_violations(void)
     check_port(&c, 1, 5);
     check(&c, VIRTIO_RDMA_BAD_PKEY, 1);
     check(&c, VIRTIO_RDMA_BAD_QKEY, 5);
-    counters_free(&c);
 }
 
 /* A port that answers late holds up nothing but who asks. */
 static void test_late(void)
 {
-    Counters c = counters_new();
+    g_auto(Counters) c = counters_new();
     VerbsPair p = verbs_pair(c.v, RDMA_QPT_RC);
     struct virtio_rdma_query_port_req req = { .port = 1 };
     VerbsWaiting w;
 
-    fake_verbs_tell(c.v->fake, "delay query_port");
-    w = verbs_send_cmd(c.v, VIRTIO_RDMA_CMD_QUERY_PORT, &req, sizeof(req),
-                       sizeof(struct virtio_rdma_query_port_rsp));
-    fake_verbs_tell(c.v->fake, "await query_port");
+    w = verbs_hold_cmd(c.v, "query_port", VIRTIO_RDMA_CMD_QUERY_PORT, &req,
+                       sizeof(req), sizeof(struct virtio_rdma_query_port_rsp));
     verbs_check_works(&p, 1);
     g_assert_cmphex(verbs_status(&w), ==, 0xff);
-    fake_verbs_tell(c.v->fake, "release");
-    g_assert_cmpint(verbs_await_status(&w), ==, VIRTIO_RDMA_S_OK);
-    counters_free(&c);
+    assert_ok(verbs_release_cmd(&w));
 }
 
-void add_verbs_counters_tests(void)
-{
-    qtest_add_func("/rdma-verbs/counters/since-reset", test_since_reset);
-    qtest_add_func("/rdma-verbs/counters/pma", test_pma_counters);
-    qtest_add_func("/rdma-verbs/counters/violations", test_violations);
-    qtest_add_func("/rdma-verbs/counters/late", test_late);
-}
+const QRdmaTest verbs_counters_tests[] = {
+    { "since-reset", test_since_reset },
+    { "pma", test_pma_counters },
+    { "violations", test_violations },
+    { "late", test_late },
+    {}
+};

@@ -24,7 +24,7 @@ static uint32_t depth(Verbs *v)
 
 static void test_resize(void)
 {
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
     QRdmaCq *cq;
 
     qrdma_start(v->dev, VERBS_FEATURES | DEEP, 0);
@@ -39,13 +39,12 @@ static void test_resize(void)
     assert_ok(qrdma_resize_cq(cq, 50, 0));
     assert_status(qrdma_resize_cq(cq, 200, 0), NOTSUPP);
     g_assert_cmpint(depth(v), ==, 100);
-    verbs_free(v);
 }
 
 /* More completions at once than a turn takes: the rest comes in the next. */
 static void test_many_at_once(void)
 {
-    Verbs *v = verbs_new("auto off");
+    g_autoptr(Verbs) v = verbs_new("auto off");
     uint32_t cq;
     VerbsPair p;
     RdmaWc wc;
@@ -55,27 +54,23 @@ static void test_many_at_once(void)
     p.pd = qrdma_alloc_pd(v->dev);
     p.cq_a = qrdma_create_cq(v->dev, 2 * MANY);
     cq = fake_verbs_newest(v->fake, "cq");
-    p.a = qrdma_create_qp(p.pd, p.cq_a, p.cq_a, RDMA_QPT_RC);
-    qrdma_connect(p.a, p.a, NULL);
+    p.a = qrdma_create_loop(p.pd, p.cq_a, p.cq_a);
     /* Each of them is nobody's but the last: what was posted is behind */
     for (int i = 0; i < MANY; i++) {
         fake_verbs_tell(v->fake, "wc 0x%x wr_id=%d", cq, i);
     }
-    qrdma_post_send(p.a, &(RdmaSendWr) {
-        .wr_id = 99, .opcode = RDMA_WR_SEND, .send_flags = RDMA_SEND_SIGNALED,
-    });
+    qrdma_post(p.a, qrdma_wr(RDMA_WR_SEND, 99, NULL));
     qrdma_wait_until(v->dev, fake_verbs_calls(v->fake, "post_send") > 0);
     fake_verbs_tell(v->fake, "complete 0x%x send", p.a->wire_qpn);
     qrdma_wait_cq(p.cq_a, &wc);
     g_assert_cmpint(wc.wr_id, ==, 99);
     qrdma_expect_none(p.cq_a);
-    verbs_free(v);
 }
 
 /* While the VM stands still completions stay with the host. */
 static void test_stopped_vm(void)
 {
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
     VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
     unsigned calls;
 
@@ -91,13 +86,12 @@ static void test_stopped_vm(void)
     qrdma_expect(p.cq_b, 1, RDMA_WC_SUCCESS);
     verbs_offer_send(&p, 2);
     qrdma_expect(p.cq_b, 2, RDMA_WC_SUCCESS);
-    verbs_free(v);
 }
 
 /* The host cannot tell of completions any more; the machine goes on. */
 static void test_host_does_not_arm(void)
 {
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
     VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
 
     verbs_check_works(&p, 1);
@@ -112,7 +106,6 @@ static void test_host_does_not_arm(void)
     verbs_restart(v);
     p = verbs_pair(v, RDMA_QPT_RC);
     verbs_check_works(&p, 3);
-    verbs_free(v);
 }
 
 /* Shared receive queues */
@@ -120,7 +113,7 @@ static void test_host_does_not_arm(void)
 /* The guest resets its device while an SRQ is made. */
 static void test_srq_is_late(void)
 {
-    Verbs *v = verbs_new("delay create_srq");
+    g_autoptr(Verbs) v = verbs_new("delay create_srq");
     QRdmaPd *pd = qrdma_alloc_pd(v->dev);
     struct virtio_rdma_create_srq_req req = {
         .pdn = cpu_to_le32(pd->pdn),
@@ -135,7 +128,6 @@ static void test_srq_is_late(void)
     fake_verbs_tell(v->fake, "release");
     verbs_await_clean(v);
     verbs_restart(v);
-    verbs_free(v);
 }
 
 typedef struct Shared {
@@ -170,9 +162,7 @@ static void post_srq(Shared *s, uint64_t wr_id)
 {
     RdmaSge sge = qrdma_sge(s->p.mr_b, 0, 8192);
 
-    qrdma_post_srq_recv(s->srq, &(RdmaRecvWr) {
-        .wr_id = wr_id, .num_sge = 1, .sg_list = &sge,
-    });
+    qrdma_srq_recv(s->srq, wr_id, &sge);
 }
 
 static uint32_t limit_of(Shared *s)
@@ -189,7 +179,7 @@ static uint32_t limit_of(Shared *s)
  */
 static void test_srq_made_with_a_limit(void)
 {
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
     Shared s = shared_limit(v, 3);
 
     for (int i = 1; i <= 4; i++) {
@@ -207,13 +197,12 @@ static void test_srq_made_with_a_limit(void)
     verbs_offer_send(&s.p, 3);
     qrdma_expect(s.p.cq_b, 3, RDMA_WC_SUCCESS);
     qrdma_expect_no_event(v->dev);
-    verbs_free(v);
 }
 
 /* The limit that it is made with is good until another one is set. */
 static void test_srq_gets_another_limit(void)
 {
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
     Shared s = shared_limit(v, 3);
 
     for (int i = 1; i <= 4; i++) {
@@ -232,13 +221,12 @@ static void test_srq_gets_another_limit(void)
     qrdma_expect_no_event(v->dev);
     verbs_offer_send(&s.p, 3);
     qrdma_expect_event(v->dev, RDMA_EVENT_SRQ_LIMIT_REACHED, s.srq->srqn);
-    verbs_free(v);
 }
 
 /* A message that takes a receive which the host refused fails. */
 static void test_host_refuses_a_receive_of_an_srq(void)
 {
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
     Shared s = shared_new(v);
     RdmaWc wc;
 
@@ -256,13 +244,12 @@ static void test_host_refuses_a_receive_of_an_srq(void)
     g_assert_cmpint(wc.status, ==, RDMA_WC_LOC_QP_OP_ERR);
     qrdma_wait_cq(s.p.cq_a, &wc);
     g_assert_cmpint(wc.status, ==, RDMA_WC_REM_OP_ERR);
-    verbs_free(v);
 }
 
 /* Nothing can be posted: the device goes on, and so do others. */
 static void test_host_refuses_all_receives_of_an_srq(void)
 {
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
     Shared s = shared_new(v);
     VerbsPair p;
 
@@ -272,13 +259,12 @@ static void test_host_refuses_all_receives_of_an_srq(void)
     fake_verbs_tell(v->fake, "forget post_srq_recv");
     p = verbs_pair(v, RDMA_QPT_RC);
     verbs_check_works(&p, 3);
-    verbs_free(v);
 }
 
 /* The host completes a receive twice. */
 static void test_receive_of_an_srq_completes_twice(void)
 {
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
     Shared s = shared_new(v);
     uint32_t cq = fake_verbs_newest(v->fake, "cq");
     g_autofree char *log = NULL;
@@ -296,13 +282,12 @@ static void test_receive_of_an_srq_completes_twice(void)
     post_srq(&s, 2);
     verbs_offer_send(&s.p, 2);
     qrdma_expect(s.p.cq_b, 2, RDMA_WC_SUCCESS);
-    verbs_free(v);
 }
 
 /* Nobody asks for receives: the device takes them when it is rung for. */
 static void test_direct_srq(void)
 {
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
     Shared s;
 
     v->dev->direct = true;
@@ -321,26 +306,20 @@ static void test_direct_srq(void)
         qrdma_expect(s.p.cq_b, i, RDMA_WC_SUCCESS);
         qrdma_expect(s.p.cq_a, i, RDMA_WC_SUCCESS);
     }
-    verbs_free(v);
 }
 
-void add_verbs_cq_tests(void)
-{
-    qtest_add_func("/rdma-verbs/cq/resize", test_resize);
-    qtest_add_func("/rdma-verbs/cq/many-at-once", test_many_at_once);
-    qtest_add_func("/rdma-verbs/cq/stopped-vm", test_stopped_vm);
-    qtest_add_func("/rdma-verbs/cq/host-does-not-arm",
-                   test_host_does_not_arm);
-    qtest_add_func("/rdma-verbs/srq/made-with-a-limit",
-                   test_srq_made_with_a_limit);
-    qtest_add_func("/rdma-verbs/srq/gets-another-limit",
-                   test_srq_gets_another_limit);
-    qtest_add_func("/rdma-verbs/srq/late-and-reset", test_srq_is_late);
-    qtest_add_func("/rdma-verbs/srq/host-refuses-a-receive",
-                   test_host_refuses_a_receive_of_an_srq);
-    qtest_add_func("/rdma-verbs/srq/host-refuses-all-receives",
-                   test_host_refuses_all_receives_of_an_srq);
-    qtest_add_func("/rdma-verbs/srq/direct", test_direct_srq);
-    qtest_add_func("/rdma-verbs/srq/receive-completes-twice",
-                   test_receive_of_an_srq_completes_twice);
-}
+const QRdmaTest verbs_cq_tests[] = {
+    { "cq/resize", test_resize },
+    { "cq/many-at-once", test_many_at_once },
+    { "cq/stopped-vm", test_stopped_vm },
+    { "cq/host-does-not-arm", test_host_does_not_arm },
+    { "srq/made-with-a-limit", test_srq_made_with_a_limit },
+    { "srq/gets-another-limit", test_srq_gets_another_limit },
+    { "srq/late-and-reset", test_srq_is_late },
+    { "srq/host-refuses-a-receive", test_host_refuses_a_receive_of_an_srq },
+    { "srq/host-refuses-all-receives",
+      test_host_refuses_all_receives_of_an_srq },
+    { "srq/direct", test_direct_srq },
+    { "srq/receive-completes-twice", test_receive_of_an_srq_completes_twice },
+    {}
+};

@@ -52,8 +52,7 @@ static uint8_t reg_mr(Objects *o)
     struct virtio_rdma_reg_user_mr_req req = verbs_reg_mr_req(o->pd);
     struct virtio_rdma_mr_rsp rsp;
 
-    return qrdma_cmd(o->v->dev, VIRTIO_RDMA_CMD_REG_USER_MR, &req,
-                     sizeof(req), &rsp, sizeof(rsp));
+    return qrdma_reg_user_mr(o->v->dev, &req, &rsp);
 }
 
 static uint8_t dereg_mr(Objects *o)
@@ -200,7 +199,7 @@ static Objects objects_new(Verbs *v)
 
 static void test_errno_is_status(void)
 {
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
     Objects o = objects_new(v);
 
     for (size_t i = 0; i < ARRAY_SIZE(tries); i++) {
@@ -226,7 +225,6 @@ static void test_errno_is_status(void)
         g_assert_cmpint(fake_verbs_count(v->fake, t->kind), ==,
                         before + t->made);
     }
-    verbs_free(v);
 }
 
 /* The same while nobody is there to take the errors: at a reset. */
@@ -264,7 +262,7 @@ static void test_reset_goes_on_behind_errors(void)
 /* A limit of locked memory shows in the middle. */
 static void test_memlock(void)
 {
-    Verbs *v = verbs_new("memlock 8192");
+    g_autoptr(Verbs) v = verbs_new("memlock 8192");
     QRdmaPd *pd = qrdma_alloc_pd(v->dev);
     Objects o = { .v = v, .pd = pd };
     QRdmaMr *mr;
@@ -273,13 +271,11 @@ static void test_memlock(void)
     assert_status(reg_mr(&o), NOMEM);
     assert_ok(qrdma_dereg_mr(mr));
     assert_ok(reg_mr(&o));
-    verbs_free(v);
 }
 
-void add_verbs_errno_tests(void)
-{
-    qtest_add_func("/rdma-verbs/errno/is-status", test_errno_is_status);
-    qtest_add_func("/rdma-verbs/errno/reset-goes-on-behind-errors",
-                   test_reset_goes_on_behind_errors);
-    qtest_add_func("/rdma-verbs/errno/memlock", test_memlock);
-}
+const QRdmaTest verbs_errno_tests[] = {
+    { "is-status", test_errno_is_status },
+    { "reset-goes-on-behind-errors", test_reset_goes_on_behind_errors },
+    { "memlock", test_memlock },
+    {}
+};

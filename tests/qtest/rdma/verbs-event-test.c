@@ -21,7 +21,7 @@ static void test_qp_events(void)
         { "QP_ACCESS_ERR", RDMA_EVENT_QP_ACCESS_ERR },
         { "QP_FATAL", RDMA_EVENT_QP_FATAL },
     };
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
     VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
 
     for (size_t i = 0; i < ARRAY_SIZE(events); i++) {
@@ -29,12 +29,11 @@ static void test_qp_events(void)
                         p.b->wire_qpn);
         qrdma_expect_event(v->dev, events[i].type, p.b->qpn);
     }
-    verbs_free(v);
 }
 
 static void test_cq_and_srq_events(void)
 {
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
     QRdmaPd *pd = qrdma_alloc_pd(v->dev);
     QRdmaSrq *srq = qrdma_create_srq(pd, 8, 1);
     QRdmaCq *cq = qrdma_create_cq(v->dev, 8);
@@ -48,7 +47,6 @@ static void test_cq_and_srq_events(void)
     fake_verbs_tell(v->fake, "event CQ_ERR 0x%x",
                     fake_verbs_newest(v->fake, "cq"));
     qrdma_expect_event(v->dev, RDMA_EVENT_CQ_ERR, cq->cqn);
-    verbs_free(v);
 }
 
 static uint8_t port_state(Verbs *v)
@@ -61,7 +59,7 @@ static uint8_t port_state(Verbs *v)
 
 static void test_port(void)
 {
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
     VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
 
     g_assert_cmpint(port_state(v), ==, RDMA_PORT_ACTIVE);
@@ -80,31 +78,27 @@ static void test_port(void)
         qrdma_expect(p.cq_a, 2 * i + 2, RDMA_WC_SUCCESS);
         qrdma_expect(p.cq_b, 2 * i + 2, RDMA_WC_SUCCESS);
     }
-    verbs_free(v);
 }
 
 /* The host's device tells of a QP that the guest destroys. */
 static void test_event_of_a_qp_that_goes(void)
 {
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
     VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
     struct virtio_rdma_qpn req = { .qpn = cpu_to_le32(p.b->qpn) };
     VerbsWaiting w;
 
-    fake_verbs_tell(v->fake, "delay destroy_qp");
-    w = verbs_send_cmd(v, VIRTIO_RDMA_CMD_DESTROY_QP, &req, sizeof(req), 0);
-    fake_verbs_tell(v->fake, "await destroy_qp");
+    w = verbs_hold_cmd(v, "destroy_qp", VIRTIO_RDMA_CMD_DESTROY_QP, &req,
+                       sizeof(req), 0);
     fake_verbs_tell(v->fake, "event QP_FATAL 0x%x", p.b->wire_qpn);
-    fake_verbs_tell(v->fake, "release");
-    g_assert_cmpint(verbs_await_status(&w), ==, VIRTIO_RDMA_S_OK);
+    assert_ok(verbs_release_cmd(&w));
     verbs_await_count(v, "qp", 1);
-    verbs_free(v);
 }
 
 /* Completions of QPs that have gone, and of none that ever was. */
 static void test_completions_of_nobody(void)
 {
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
     VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
     uint32_t gone = p.b->wire_qpn;
     uint32_t cq = fake_verbs_newest(v->fake, "cq");
@@ -119,13 +113,12 @@ static void test_completions_of_nobody(void)
                         STRANGER, i);
     }
     qrdma_expect_none(p.cq_b);
-    verbs_free(v);
 }
 
 /* A completion of a QP that has posted nothing. */
 static void test_completion_of_nothing(void)
 {
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
     VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
     uint32_t cq = fake_verbs_newest(v->fake, "cq");
 
@@ -135,7 +128,6 @@ static void test_completion_of_nothing(void)
                     cq, p.b->wire_qpn);
     qrdma_expect_none(p.cq_b);
     verbs_check_works(&p, 1);
-    verbs_free(v);
 }
 
 /*
@@ -144,7 +136,7 @@ static void test_completion_of_nothing(void)
  */
 static void test_completions_outlive_their_qp(void)
 {
-    Verbs *v = verbs_new("auto off");
+    g_autoptr(Verbs) v = verbs_new("auto off");
     VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
     uint32_t wire_qpn = p.b->wire_qpn;
     uint32_t cq = fake_verbs_newest(v->fake, "cq");
@@ -175,13 +167,12 @@ static void test_completions_outlive_their_qp(void)
     }
     g_assert_cmpint(n, ==, 10);
     qrdma_expect_none(p.cq_b);
-    verbs_free(v);
 }
 
 /* While the VM stands still nothing is written to its memory. */
 static void test_completions_wait_for_the_vm(void)
 {
-    Verbs *v = verbs_new("auto off");
+    g_autoptr(Verbs) v = verbs_new("auto off");
     VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
     RdmaWc wc;
 
@@ -192,13 +183,12 @@ static void test_completions_wait_for_the_vm(void)
     g_assert_false(qrdma_poll_cq(p.cq_a, &wc));
     qtest_qmp_assert_success(v->host->qts, "{'execute': 'cont'}");
     qrdma_expect(p.cq_a, 1, RDMA_WC_SUCCESS);
-    verbs_free(v);
 }
 
 /* Events neither: the driver is told of them when it runs again. */
 static void test_events_wait_for_the_vm(void)
 {
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
     VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
     QRdmaSrq *srq = qrdma_create_srq(p.pd, 8, 1);
     RdmaEvent event;
@@ -217,13 +207,12 @@ static void test_events_wait_for_the_vm(void)
     qrdma_expect_event(v->dev, RDMA_EVENT_CQ_ERR, p.cq_b->cqn);
     qrdma_expect_event(v->dev, RDMA_EVENT_QP_FATAL, p.b->qpn);
     qrdma_expect_none(p.cq_b);
-    verbs_free(v);
 }
 
 /* The host's device goes away while the machine is stopped. */
 static void test_device_gone_in_a_stopped_vm(void)
 {
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
     VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
     RdmaEvent event;
 
@@ -242,7 +231,6 @@ static void test_device_gone_in_a_stopped_vm(void)
     verbs_restart(v);
     p = verbs_pair(v, RDMA_QPT_RC);
     verbs_check_works(&p, 2);
-    verbs_free(v);
 }
 
 /*
@@ -251,7 +239,7 @@ static void test_device_gone_in_a_stopped_vm(void)
  */
 static void test_device_gone(void)
 {
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
     VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
     RdmaEvent event;
     uint32_t pdn;
@@ -278,13 +266,12 @@ static void test_device_gone(void)
     verbs_plug(v);
     p = verbs_pair(v, RDMA_QPT_RC);
     verbs_check_works(&p, 3);
-    verbs_free(v);
 }
 
 /* The first reset after the device has come back makes it work again. */
 static void test_device_gone_and_back(void)
 {
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
     RdmaEvent event;
 
     for (int i = 0; i < 3; i++) {
@@ -303,32 +290,27 @@ static void test_device_gone_and_back(void)
         verbs_restart(v);
         g_assert_cmpint(fake_verbs_count(v->fake, "context"), ==, 1);
     }
-    verbs_free(v);
 }
 
 /* It goes in the middle of a command. */
 static void test_device_gone_amid_a_command(void)
 {
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
     QRdmaPd *pd = qrdma_alloc_pd(v->dev);
     struct virtio_rdma_reg_user_mr_req req = verbs_reg_mr_req(pd);
     VerbsWaiting w;
 
-    fake_verbs_tell(v->fake, "delay reg_mr_iova2");
-    w = verbs_send_cmd(v, VIRTIO_RDMA_CMD_REG_USER_MR, &req, sizeof(req),
-                       sizeof(struct virtio_rdma_mr_rsp));
-    fake_verbs_tell(v->fake, "await reg_mr_iova2");
+    w = verbs_hold_cmd(v, "reg_mr_iova2", VIRTIO_RDMA_CMD_REG_USER_MR, &req,
+                       sizeof(req), sizeof(struct virtio_rdma_mr_rsp));
     fake_verbs_tell(v->fake, "device gone");
-    fake_verbs_tell(v->fake, "release");
-    g_assert_cmpint(verbs_await_status(&w), ==, VIRTIO_RDMA_S_ERR);
+    assert_status(verbs_release_cmd(&w), ERR);
     fake_verbs_tell(v->fake, "device back");
-    verbs_free(v);
 }
 
 /* A QP of the host falls into error by itself; the guest learns it. */
 static void test_cq_overrun_of_the_host(void)
 {
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
     VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
 
     fake_verbs_tell(v->fake, "event CQ_ERR 0x%x",
@@ -336,33 +318,22 @@ static void test_cq_overrun_of_the_host(void)
     qrdma_expect_event(v->dev, RDMA_EVENT_CQ_ERR, p.cq_b->cqn);
     qrdma_expect_event(v->dev, RDMA_EVENT_QP_FATAL, p.b->qpn);
     verbs_restart(v);
-    verbs_free(v);
 }
 
-void add_verbs_event_tests(void)
-{
-    qtest_add_func("/rdma-verbs/event/qp", test_qp_events);
-    qtest_add_func("/rdma-verbs/event/cq-and-srq", test_cq_and_srq_events);
-    qtest_add_func("/rdma-verbs/event/port", test_port);
-    qtest_add_func("/rdma-verbs/event/of-a-qp-that-goes",
-                   test_event_of_a_qp_that_goes);
-    qtest_add_func("/rdma-verbs/event/completions-of-nobody",
-                   test_completions_of_nobody);
-    qtest_add_func("/rdma-verbs/event/completion-of-nothing",
-                   test_completion_of_nothing);
-    qtest_add_func("/rdma-verbs/event/completions-outlive-their-qp",
-                   test_completions_outlive_their_qp);
-    qtest_add_func("/rdma-verbs/event/completions-wait-for-the-vm",
-                   test_completions_wait_for_the_vm);
-    qtest_add_func("/rdma-verbs/event/events-wait-for-the-vm",
-                   test_events_wait_for_the_vm);
-    qtest_add_func("/rdma-verbs/event/device-gone-in-a-stopped-vm",
-                   test_device_gone_in_a_stopped_vm);
-    qtest_add_func("/rdma-verbs/event/cq-overrun-of-the-host",
-                   test_cq_overrun_of_the_host);
-    qtest_add_func("/rdma-verbs/event/device-gone", test_device_gone);
-    qtest_add_func("/rdma-verbs/event/device-gone-and-back",
-                   test_device_gone_and_back);
-    qtest_add_func("/rdma-verbs/event/device-gone-amid-a-command",
-                   test_device_gone_amid_a_command);
-}
+const QRdmaTest verbs_event_tests[] = {
+    { "qp", test_qp_events },
+    { "cq-and-srq", test_cq_and_srq_events },
+    { "port", test_port },
+    { "of-a-qp-that-goes", test_event_of_a_qp_that_goes },
+    { "completions-of-nobody", test_completions_of_nobody },
+    { "completion-of-nothing", test_completion_of_nothing },
+    { "completions-outlive-their-qp", test_completions_outlive_their_qp },
+    { "completions-wait-for-the-vm", test_completions_wait_for_the_vm },
+    { "events-wait-for-the-vm", test_events_wait_for_the_vm },
+    { "device-gone-in-a-stopped-vm", test_device_gone_in_a_stopped_vm },
+    { "cq-overrun-of-the-host", test_cq_overrun_of_the_host },
+    { "device-gone", test_device_gone },
+    { "device-gone-and-back", test_device_gone_and_back },
+    { "device-gone-amid-a-command", test_device_gone_amid_a_command },
+    {}
+};

@@ -117,18 +117,9 @@ void verbs_refused_with(Verbs *v, const char *props, const char *device,
     g_autofree char *plug = g_strdup_printf(
         "{'execute': 'device_add', 'arguments': {'driver': "
         "'virtio-rdma-pci', 'id': 'bad', 'rdmadev': 'r1', %s}}", device);
-    QDict *rsp;
-    const char *desc;
 
     qtest_qmp_assert_success(v->host->qts, add, NULL);
-    rsp = qtest_qmp(v->host->qts, plug, NULL);
-    g_assert_true(qdict_haskey(rsp, "error"));
-    desc = qdict_get_str(qdict_get_qdict(rsp, "error"), "desc");
-    g_test_message("%s", desc);
-    if (!strstr(desc, text)) {
-        g_error("\"%s\" does not speak of \"%s\"", desc, text);
-    }
-    qobject_unref(rsp);
+    qrdma_qmp_refused(v->host->qts, plug, text);
     verbs_await_clean(v);
     g_assert_cmpint(fake_verbs_count(v->fake, "context"), ==, 0);
     qtest_qmp_assert_success(v->host->qts, "{'execute': 'object-del', "
@@ -195,11 +186,10 @@ static uint32_t length_of(VerbsPair *p)
 void verbs_post_recv(VerbsPair *p, uint8_t seed)
 {
     RdmaSge sge = qrdma_sge(p->mr_b, TO, header_of(p) + length_of(p));
-    RdmaRecvWr wr = { .wr_id = seed, .sg_list = &sge, .num_sge = 1 };
     unsigned calls;
 
     calls = fake_verbs_calls(p->v->fake, "post_recv");
-    qrdma_post_recv(p->b, &wr);
+    qrdma_recv(p->b, seed, &sge);
     qrdma_wait_until(p->v->dev,
                      fake_verbs_calls(p->v->fake, "post_recv") > calls);
 }
@@ -207,13 +197,7 @@ void verbs_post_recv(VerbsPair *p, uint8_t seed)
 void verbs_offer_send(VerbsPair *p, uint8_t seed)
 {
     RdmaSge sge = qrdma_sge(p->mr_a, FROM, length_of(p));
-    RdmaSendWr wr = {
-        .wr_id = seed,
-        .opcode = RDMA_WR_SEND,
-        .send_flags = RDMA_SEND_SIGNALED,
-        .sg_list = &sge,
-        .num_sge = 1,
-    };
+    RdmaSendWr wr = qrdma_wr(RDMA_WR_SEND, seed, &sge);
 
     if (p->a->type == RDMA_QPT_UD) {
         wr.wr.ud.remote_qpn = p->b->wire_qpn;
@@ -259,6 +243,23 @@ VerbsWaiting verbs_send_cmd(Verbs *v, uint8_t cmd, const void *req,
     qrdma_ring_add(ring, desc, 2);
     qrdma_ring_kick(ring);
     return w;
+}
+
+VerbsWaiting verbs_hold_cmd(Verbs *v, const char *verb, uint8_t cmd,
+                            const void *req, size_t len, size_t rsp_len)
+{
+    VerbsWaiting w;
+
+    fake_verbs_tell(v->fake, "delay %s", verb);
+    w = verbs_send_cmd(v, cmd, req, len, rsp_len);
+    fake_verbs_tell(v->fake, "await %s", verb);
+    return w;
+}
+
+uint8_t verbs_release_cmd(const VerbsWaiting *w)
+{
+    fake_verbs_tell(w->v->fake, "release");
+    return verbs_await_status(w);
 }
 
 uint8_t verbs_status(const VerbsWaiting *w)

@@ -25,7 +25,7 @@ static uint64_t number(QDict *data, const char *key)
 static void expect_status(Verbs *v, uint32_t index, const uint8_t *gid,
                           bool status)
 {
-    QDict *rsp = qtest_qmp_eventwait_ref(v->host->qts, EVENT);
+    g_autoptr(QDict) rsp = qtest_qmp_eventwait_ref(v->host->qts, EVENT);
     QDict *data = qdict_get_qdict(rsp, "data");
 
     g_assert_cmpstr(qdict_get_str(data, "id"), ==, "/objects/r0");
@@ -35,7 +35,6 @@ static void expect_status(Verbs *v, uint32_t index, const uint8_t *gid,
     g_assert_cmphex(number(data, "subnet-prefix"), ==, ldq_le_p(gid));
     g_assert_cmphex(number(data, "interface-id"), ==, ldq_le_p(gid + 8));
     g_assert_false(qdict_haskey(data, "vlan"));
-    qobject_unref(rsp);
 }
 
 /* How many there were until now. */
@@ -64,38 +63,35 @@ static Verbs *verbs_quiet(void)
 
 static void test_refused(void)
 {
-    Verbs *v = verbs_quiet();
+    g_autoptr(Verbs) v = verbs_quiet();
 
     assert_status(qrdma_add_gid(v->dev, 5, missing), PERM);
     expect_status(v, 5, missing, false);
     assert_status(qrdma_del_gid(v->dev, 5, 1), NOENT);
     g_assert_cmpint(count_events(v), ==, 0);
-    verbs_free(v);
 }
 
 /* RoCEv1, and a net device of a VLAN, make other GIDs of the same address. */
 static void test_other_types(void)
 {
-    Verbs *v = verbs_new("gid 2 10.0.0.99 v1; gid 3 10.0.0.99 ib");
+    g_autoptr(Verbs) v = verbs_new("gid 2 10.0.0.99 v1; gid 3 10.0.0.99 ib");
 
     assert_status(qrdma_add_gid(v->dev, 5, missing), PERM);
     fake_verbs_tell(v->fake, "gid 4 10.0.0.99 v2");
     assert_ok(qrdma_add_gid(v->dev, 5, missing));
-    verbs_free(v);
 }
 
 static void test_multicast(void)
 {
     static const uint8_t group[RDMA_GID_LEN] = { 0xff, 0x02, [15] = 1 };
-    Verbs *v = verbs_new("gid 2 ff02::1");
+    g_autoptr(Verbs) v = verbs_new("gid 2 ff02::1");
 
     assert_status(qrdma_add_gid(v->dev, 5, group), INVAL);
-    verbs_free(v);
 }
 
 static void test_events(void)
 {
-    Verbs *v = verbs_quiet();
+    g_autoptr(Verbs) v = verbs_quiet();
     uint8_t gid[RDMA_GID_LEN];
 
     memcpy(gid, v->dev->gid[1], RDMA_GID_LEN);
@@ -112,12 +108,11 @@ static void test_events(void)
     expect_status(v, 1, gid, false);
     g_assert_cmpint(count_events(v), ==, 0);
     verbs_restart(v);
-    verbs_free(v);
 }
 
 static void test_events_are_limited(void)
 {
-    Verbs *v = verbs_quiet();
+    g_autoptr(Verbs) v = verbs_quiet();
 
     for (int i = 0; i < 50; i++) {
         assert_ok(qrdma_add_gid(v->dev, 5, v->dev->gid[1]));
@@ -131,7 +126,6 @@ static void test_events_are_limited(void)
     g_assert_cmpint(count_events(v), ==, 2);
     qrdma_clock_step(v->dev, 2 * SECOND);
     g_assert_cmpint(count_events(v), ==, 0);
-    verbs_free(v);
 }
 
 /* The host's table has changed, and the backend has read it. */
@@ -151,9 +145,7 @@ static uint8_t try_path(VerbsPair *p, uint8_t index)
 {
     QRdmaQp *qp = qrdma_create_qp(p->pd, p->cq_a, p->cq_a, RDMA_QPT_RC);
     QRdmaPath path = {
-        .mtu = RDMA_MTU_1024,
-        .gid_index = index,
-        .min_rnr_timer = 12,
+        .mtu = RDMA_MTU_1024, .gid_index = index, .min_rnr_timer = 12,
     };
     uint8_t status;
 
@@ -165,7 +157,7 @@ static uint8_t try_path(VerbsPair *p, uint8_t index)
 
 static void test_entry_moves(void)
 {
-    Verbs *v = verbs_quiet();
+    g_autoptr(Verbs) v = verbs_quiet();
     VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
 
     assert_ok(try_path(&p, 1));
@@ -175,13 +167,12 @@ static void test_entry_moves(void)
     assert_ok(try_path(&p, 1));
     verbs_check_works(&p, 1);
     g_assert_cmpint(count_events(v), ==, 0);
-    verbs_free(v);
 }
 
 /* Datagrams take the new entry, and nothing holds on to the old one. */
 static void test_entry_of_datagrams_moves(void)
 {
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
     VerbsPair p = verbs_pair(v, RDMA_QPT_UD);
 
     verbs_check_works(&p, 1);
@@ -191,12 +182,11 @@ static void test_entry_of_datagrams_moves(void)
     tell_change(v);
     verbs_await_count(v, "ah", 0);
     verbs_check_works(&p, 2);
-    verbs_free(v);
 }
 
 static void test_entry_vanishes_and_comes_back(void)
 {
-    Verbs *v = verbs_quiet();
+    g_autoptr(Verbs) v = verbs_quiet();
     VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
 
     fake_verbs_tell(v->fake, "gid 1 none");
@@ -208,13 +198,12 @@ static void test_entry_vanishes_and_comes_back(void)
     tell_change(v);
     expect_status(v, 1, v->dev->gid[1], true);
     assert_ok(try_path(&p, 1));
-    verbs_free(v);
 }
 
 /* The driver is told when it may try again, and only if it wants to. */
 static void test_refused_comes_later(void)
 {
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
 
     tell_change(v);
     qrdma_expect_no_event(v->dev);
@@ -225,7 +214,6 @@ static void test_refused_comes_later(void)
     assert_ok(qrdma_add_gid(v->dev, 5, missing));
     tell_change(v);
     qrdma_expect_no_event(v->dev);
-    verbs_free(v);
 }
 
 static VerbsWaiting late_add(Verbs *v, uint16_t index)
@@ -238,16 +226,15 @@ static VerbsWaiting late_add(Verbs *v, uint16_t index)
     VerbsWaiting w;
 
     memcpy(req.gid, v->dev->gid[1], RDMA_GID_LEN);
-    fake_verbs_tell(v->fake, "delay query_gid_table");
-    w = verbs_send_cmd(v, VIRTIO_RDMA_CMD_ADD_GID, &req, sizeof(req), 0);
-    fake_verbs_tell(v->fake, "await query_gid_table");
+    w = verbs_hold_cmd(v, "query_gid_table", VIRTIO_RDMA_CMD_ADD_GID, &req,
+                       sizeof(req), 0);
     return w;
 }
 
 /* A host may take long to read its table; the guest runs meanwhile. */
 static void test_late(void)
 {
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
     VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
     VerbsWaiting w = late_add(v, 5);
 
@@ -255,28 +242,25 @@ static void test_late(void)
         verbs_check_works(&p, i + 1);
     }
     g_assert_cmphex(verbs_status(&w), ==, 0xff);
-    fake_verbs_tell(v->fake, "release");
-    g_assert_cmpint(verbs_await_status(&w), ==, VIRTIO_RDMA_S_OK);
+    assert_ok(verbs_release_cmd(&w));
     assert_ok(try_path(&p, 5));
-    verbs_free(v);
 }
 
 static void test_late_and_reset(void)
 {
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
 
     late_add(v, 5);
     qrdma_reset(v->dev);
     fake_verbs_tell(v->fake, "release");
     verbs_restart(v);
     assert_status(qrdma_del_gid(v->dev, 5, 1), NOENT);
-    verbs_free(v);
 }
 
 /* What the host said while the table was read is not lost. */
 static void test_changes_amid_a_look(void)
 {
-    Verbs *v = verbs_quiet();
+    g_autoptr(Verbs) v = verbs_quiet();
     VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
     VerbsWaiting w = late_add(v, 5);
 
@@ -285,42 +269,33 @@ static void test_changes_amid_a_look(void)
     fake_verbs_tell(v->fake, "gid 1 none");
     fake_verbs_tell(v->fake, "gid 8 10.0.0.1");
     fake_verbs_tell(v->fake, "event GID_CHANGE");
-    fake_verbs_tell(v->fake, "release");
-    g_assert_cmpint(verbs_await_status(&w), ==, VIRTIO_RDMA_S_OK);
+    assert_ok(verbs_release_cmd(&w));
     tell_change(v);
     assert_ok(try_path(&p, 1));
     assert_ok(try_path(&p, 5));
-    verbs_free(v);
 }
 
 static void test_add_needs_allowed_gids(void)
 {
-    Verbs *v = verbs_host(NULL);
+    g_autoptr(Verbs) v = verbs_host(NULL);
 
     verbs_refused(v, "'ibdev': '" FAKE_IBVERBS_DEVICE "', 'gid-mode': 'add'",
                   "any address");
-    verbs_free(v);
 }
 
-void add_verbs_gid_tests(void)
-{
-    qtest_add_func("/rdma-verbs/gid/refused-with-an-event", test_refused);
-    qtest_add_func("/rdma-verbs/gid/other-types", test_other_types);
-    qtest_add_func("/rdma-verbs/gid/multicast", test_multicast);
-    qtest_add_func("/rdma-verbs/gid/events", test_events);
-    qtest_add_func("/rdma-verbs/gid/events-are-limited",
-                   test_events_are_limited);
-    qtest_add_func("/rdma-verbs/gid/entry-moves", test_entry_moves);
-    qtest_add_func("/rdma-verbs/gid/entry-of-datagrams-moves",
-                   test_entry_of_datagrams_moves);
-    qtest_add_func("/rdma-verbs/gid/entry-vanishes-and-comes-back",
-                   test_entry_vanishes_and_comes_back);
-    qtest_add_func("/rdma-verbs/gid/refused-comes-later",
-                   test_refused_comes_later);
-    qtest_add_func("/rdma-verbs/gid/late", test_late);
-    qtest_add_func("/rdma-verbs/gid/late-and-reset", test_late_and_reset);
-    qtest_add_func("/rdma-verbs/gid/changes-amid-a-look",
-                   test_changes_amid_a_look);
-    qtest_add_func("/rdma-verbs/gid/add-needs-allowed-gids",
-                   test_add_needs_allowed_gids);
-}
+const QRdmaTest verbs_gid_tests[] = {
+    { "refused-with-an-event", test_refused },
+    { "other-types", test_other_types },
+    { "multicast", test_multicast },
+    { "events", test_events },
+    { "events-are-limited", test_events_are_limited },
+    { "entry-moves", test_entry_moves },
+    { "entry-of-datagrams-moves", test_entry_of_datagrams_moves },
+    { "entry-vanishes-and-comes-back", test_entry_vanishes_and_comes_back },
+    { "refused-comes-later", test_refused_comes_later },
+    { "late", test_late },
+    { "late-and-reset", test_late_and_reset },
+    { "changes-amid-a-look", test_changes_amid_a_look },
+    { "add-needs-allowed-gids", test_add_needs_allowed_gids },
+    {}
+};

@@ -139,7 +139,7 @@ static void check_works(Gsi *g, uint8_t seed)
 /* Whose they are is told by the host's number of the GID. */
 static void test_both_ways(void)
 {
-    Gsi *g = gsi_new();
+    g_autoptr(Gsi) g = gsi_new();
     QRdma *d = g->v->dev;
 
     for (uint8_t index = 0; index < 2; index++) {
@@ -158,7 +158,6 @@ static void test_both_ways(void)
         g_assert_cmphex(be32_to_cpu(p.head.addr.flow_label), ==, 0x12345);
         g_assert_cmpuint(p.head.timeout_ms, ==, 0);
     }
-    gsi_free(g);
 }
 
 static void test_grh(void)
@@ -168,7 +167,7 @@ static void test_grh(void)
         10, 0, 0, 9, 10, 0, 0, 1,
     };
     static const uint8_t none[20];
-    Gsi *g = gsi_new();
+    g_autoptr(Gsi) g = gsi_new();
     uint8_t grh[GSI_GRH_LEN], source[16];
 
     post_recv(g, 1, GSI_BUFFER_LEN);
@@ -187,7 +186,6 @@ static void test_grh(void)
     g_assert_cmpuint(grh[7], ==, 63);
     g_assert_cmpmem(grh + 8, 16, source, 16);
     g_assert_cmpmem(grh + 24, 16, g->v->dev->gid[0], 16);
-    gsi_free(g);
 }
 
 static void check_rest_works(Verbs *v)
@@ -200,13 +198,13 @@ static void check_rest_works(Verbs *v)
 /* Then the guest has no QP 1, and all else; it may ask again. */
 static void test_refused(void)
 {
-    Gsi *g = gsi_host();
+    g_autoptr(Gsi) g = gsi_host();
 
     script(g, "register2", EINVAL);
     verbs_plug(g->v);
     gsi_objects(g);
     for (int i = 0; i < 3; i++) {
-        g_assert_cmpint(try_create(g), ==, VIRTIO_RDMA_S_NOTSUPP);
+        assert_status(try_create(g), NOTSUPP);
         gsi_accept_port(g);
     }
     check_rest_works(g->v);
@@ -216,25 +214,23 @@ static void test_refused(void)
     gsi_create(g);
     qrdma_start_ud(g->qp, RDMA_GSI_QKEY);
     check_works(g, 1);
-    gsi_free(g);
 }
 
 static void test_no_device(void)
 {
-    Gsi *g = gsi_host();
+    g_autoptr(Gsi) g = gsi_host();
     g_autofree char *path = gsi_path(g, FAKE_IBUMAD_PORT);
 
     g_unlink(path);
     verbs_plug(g->v);
     gsi_objects(g);
-    g_assert_cmpint(try_create(g), ==, VIRTIO_RDMA_S_NOTSUPP);
+    assert_status(try_create(g), NOTSUPP);
     check_rest_works(g->v);
-    gsi_free(g);
 }
 
 static void test_cm_off(void)
 {
-    Gsi *g = gsi_host();
+    g_autoptr(Gsi) g = gsi_host();
     struct pollfd poll_fd = { .fd = g->listener, .events = POLLIN };
 
     qtest_qmp_assert_success(g->v->host->qts, "{'execute': 'qom-set', "
@@ -242,10 +238,9 @@ static void test_cm_off(void)
                              "'property': 'cm', 'value': false}}");
     verbs_plug(g->v);
     gsi_objects(g);
-    g_assert_cmpint(try_create(g), ==, VIRTIO_RDMA_S_NOTSUPP);
+    assert_status(try_create(g), NOTSUPP);
     g_assert_cmpint(poll(&poll_fd, 1, 0), ==, 0);
     check_rest_works(g->v);
-    gsi_free(g);
 }
 
 /* What else the guest sends is lost, and says nothing. */
@@ -264,7 +259,7 @@ static void test_only_cm(void)
         { 3, 0x81 },    /* GetResp */
         { 3, 0x83 },
     };
-    Gsi *g = gsi_new();
+    g_autoptr(Gsi) g = gsi_new();
     RdmaSge sge = { qrdma_dma(g->v->dev, g->mem), GSI_MAD_LEN, g->mr->lkey };
     RdmaSendWr wr = {
         .wr_id = 77,
@@ -298,14 +293,12 @@ static void test_only_cm(void)
     qrdma_post_send(g->qp, &wr);
     expect_send(g, 77, RDMA_WC_SUCCESS);
     check_works(g, 99);
-    gsi_free(g);
 }
 
 /* A send WR that fails, behind one that does not and before another. */
 static void check_bad_send(Gsi *g, const RdmaSendWr *wr, RdmaWcStatus status)
 {
     const RdmaQpAttr rts = { .qp_state = RDMA_QPS_RTS };
-    RdmaQpAttr attr;
 
     post_good(g, 1, 1);
     expect_sent(g, 1);
@@ -314,15 +307,14 @@ static void check_bad_send(Gsi *g, const RdmaSendWr *wr, RdmaWcStatus status)
     expect_send(g, wr->wr_id, status);
     post_good(g, 1, 3);
     expect_send(g, 3, RDMA_WC_WR_FLUSH_ERR);
-    assert_ok(qrdma_query_qp(g->qp, &attr));
-    g_assert_cmpint(attr.qp_state, ==, RDMA_QPS_SQE);
+    g_assert_cmpint(qrdma_qp_state(g->qp), ==, RDMA_QPS_SQE);
     assert_ok(qrdma_modify_qp(g->qp, RDMA_QP_STATE, &rts));
     check_works(g, 4);
 }
 
 static void test_bad_memory(void)
 {
-    Gsi *g = gsi_new();
+    g_autoptr(Gsi) g = gsi_new();
     QRdma *d = g->v->dev;
     QRdmaMr *user = qrdma_reg_mr(g->pd, 0, VERBS_MR_SIZE, VERBS_ACCESS_ALL);
     QRdmaMr *other = qrdma_get_dma_mr(qrdma_alloc_pd(d),
@@ -337,7 +329,6 @@ static void test_bad_memory(void)
         .num_sge = 1,
         .wr.ud = { RDMA_QPN_GSI, RDMA_GSI_QKEY, qrdma_av(d, 1) },
     };
-    RdmaRecvWr recv = { .wr_id = 5, .sg_list = &sge, .num_sge = 1 };
     const RdmaSge bad[] = {
         { 0xfee00000, GSI_MAD_LEN, g->mr->lkey },       /* registers */
         { 1ull << 46, GSI_MAD_LEN, g->mr->lkey },       /* nothing */
@@ -362,7 +353,7 @@ static void test_bad_memory(void)
 
     /* A receive moves the QP to ERR */
     sge = (RdmaSge) { mem, GSI_BUFFER_LEN, read_only->lkey };
-    qrdma_post_recv(g->qp, &recv);
+    qrdma_recv(g->qp, 5, &sge);
     post_recv(g, 6, GSI_BUFFER_LEN);
     arrive(g, 7, 1, "::ffff:10.0.0.9");
     qrdma_expect(g->cq, 5, RDMA_WC_LOC_PROT_ERR);
@@ -374,25 +365,23 @@ static void test_bad_memory(void)
     assert_ok(qrdma_modify_qp_state(g->qp, RDMA_QPS_RESET));
     qrdma_start_ud(g->qp, RDMA_GSI_QKEY);
     check_works(g, 10);
-    gsi_free(g);
 }
 
 /* As datagrams are, which nobody answers. */
 static void test_lost(void)
 {
-    Gsi *g = gsi_new();
+    g_autoptr(Gsi) g = gsi_new();
 
     script(g, "send", ENETUNREACH);
     post_good(g, 1, 1);
     expect_send(g, 1, RDMA_WC_SUCCESS);
     script(g, "send", 0);
     check_works(g, 2);
-    gsi_free(g);
 }
 
 static void test_dropped(void)
 {
-    Gsi *g = gsi_new();
+    g_autoptr(Gsi) g = gsi_new();
     uint8_t grh[GSI_GRH_LEN];
 
     /* No buffer, one that is too short, a GID that the guest does not have */
@@ -407,12 +396,11 @@ static void test_dropped(void)
     qrdma_expect_none(g->cq);
     arrive(g, 4, 1, "::ffff:10.0.0.9");
     expect_received(g, 3, 4, grh);
-    gsi_free(g);
 }
 
 static void test_stopped(void)
 {
-    Gsi *g = gsi_new();
+    g_autoptr(Gsi) g = gsi_new();
     uint8_t grh[GSI_GRH_LEN];
 
     post_recv(g, 1, GSI_BUFFER_LEN);
@@ -423,7 +411,6 @@ static void test_stopped(void)
     qrdma_expect_none(g->cq);
     arrive(g, 2, 1, "::ffff:10.0.0.9");
     expect_received(g, 1, 2, grh);
-    gsi_free(g);
 }
 
 /* The port is, behind what was sent. */
@@ -441,7 +428,7 @@ static void expect_closed(Gsi *g)
 /* Also when it is in use. */
 static void test_given_back(void)
 {
-    Gsi *g = gsi_new();
+    g_autoptr(Gsi) g = gsi_new();
     RdmaWc wc;
 
     post_recv(g, 1, GSI_BUFFER_LEN);
@@ -465,32 +452,28 @@ static void test_given_back(void)
     post_good(g, 1, 3);
     verbs_unplug(g->v);
     expect_closed(g);
-    gsi_free(g);
 }
 
 static void test_device_gone(void)
 {
-    Gsi *g = gsi_new();
-    RdmaQpAttr attr;
+    g_autoptr(Gsi) g = gsi_new();
 
     post_recv(g, 1, GSI_BUFFER_LEN);
     qrdma_settle(g->v->dev);
     shutdown(g->fd, SHUT_RDWR);
     qrdma_expect_event(g->v->dev, RDMA_EVENT_QP_FATAL, RDMA_QPN_GSI);
     qrdma_expect(g->cq, 1, RDMA_WC_WR_FLUSH_ERR);
-    assert_ok(qrdma_query_qp(g->qp, &attr));
-    g_assert_cmpint(attr.qp_state, ==, RDMA_QPS_ERR);
+    g_assert_cmpint(qrdma_qp_state(g->qp), ==, RDMA_QPS_ERR);
     assert_ok(qrdma_destroy_qp(g->qp));
     gsi_create(g);
     qrdma_start_ud(g->qp, RDMA_GSI_QKEY);
     check_works(g, 2);
-    gsi_free(g);
 }
 
 /* Also in a device that is plugged in again */
 static void test_cq_fails(void)
 {
-    Gsi *g = gsi_new();
+    g_autoptr(Gsi) g = gsi_new();
 
     for (int i = 0; i < 2; i++) {
         post_recv(g, 1, GSI_BUFFER_LEN);
@@ -508,14 +491,13 @@ static void test_cq_fails(void)
             qrdma_start_ud(g->qp, RDMA_GSI_QKEY);
         }
     }
-    gsi_free(g);
 }
 
 static void test_states(void)
 {
     static const uint32_t all = RDMA_QP_STATE | RDMA_QP_PKEY_INDEX |
                                 RDMA_QP_QKEY;
-    Gsi *g = gsi_host();
+    g_autoptr(Gsi) g = gsi_host();
     RdmaQpAttr attr = { .qp_state = RDMA_QPS_INIT, .qkey = RDMA_GSI_QKEY };
 
     verbs_plug(g->v);
@@ -544,20 +526,17 @@ static void test_states(void)
     post_recv(g, 2, GSI_BUFFER_LEN);
     assert_ok(qrdma_modify_qp_state(g->qp, RDMA_QPS_ERR));
     qrdma_expect(g->cq, 2, RDMA_WC_WR_FLUSH_ERR);
-    gsi_free(g);
 }
 
 /* The host has not come to sending them when the driver resets the device. */
 static void test_reset_before_they_are_sent(void)
 {
-    Gsi *g = gsi_new();
+    g_autoptr(Gsi) g = gsi_new();
     struct virtio_rdma_reg_user_mr_req req = verbs_reg_mr_req(g->pd);
     uint8_t byte;
 
-    fake_verbs_tell(g->v->fake, "delay reg_mr_iova2");
-    verbs_send_cmd(g->v, VIRTIO_RDMA_CMD_REG_USER_MR, &req, sizeof(req),
-                   sizeof(struct virtio_rdma_mr_rsp));
-    fake_verbs_tell(g->v->fake, "await reg_mr_iova2");
+    verbs_hold_cmd(g->v, "reg_mr_iova2", VIRTIO_RDMA_CMD_REG_USER_MR, &req,
+                   sizeof(req), sizeof(struct virtio_rdma_mr_rsp));
     for (int i = 0; i < 3; i++) {
         post_good(g, 0, i);
     }
@@ -566,18 +545,15 @@ static void test_reset_before_they_are_sent(void)
     fake_verbs_tell(g->v->fake, "release");
     /* the end, and nothing before */
     g_assert_cmpint(recv(g->fd, &byte, 1, 0), ==, 0);
-    gsi_free(g);
 }
 
 /* A QP without this check could send MADs that QP 1 may not. */
 static void test_qkey_of_qp_1(void)
 {
-    Gsi *g = gsi_new();
+    g_autoptr(Gsi) g = gsi_new();
     QRdmaQp *qp = qrdma_create_qp(g->pd, g->cq, g->cq, RDMA_QPT_UD);
     RdmaQpAttr attr = {
-        .qp_state = RDMA_QPS_INIT,
-        .port_num = 1,
-        .qkey = RDMA_GSI_QKEY,
+        .qp_state = RDMA_QPS_INIT, .port_num = 1, .qkey = RDMA_GSI_QKEY,
     };
     const uint32_t mask = RDMA_QP_STATE | RDMA_QP_PKEY_INDEX | RDMA_QP_PORT |
                           RDMA_QP_QKEY;
@@ -587,13 +563,12 @@ static void test_qkey_of_qp_1(void)
     assert_ok(qrdma_modify_qp(qp, mask, &attr));
     attr.qkey = RDMA_GSI_QKEY;
     assert_status(qrdma_modify_qp(qp, RDMA_QP_QKEY, &attr), PERM);
-    gsi_free(g);
 }
 
 /* What was posted before a RESET takes room until the host has come to it. */
 static void test_room_behind_a_reset(void)
 {
-    Gsi *g = gsi_new();
+    g_autoptr(Gsi) g = gsi_new();
     VerbsPair p = verbs_pair(g->v, RDMA_QPT_UD);
     uint8_t mad[GSI_MAD_LEN];
 
@@ -614,7 +589,6 @@ static void test_room_behind_a_reset(void)
     fake_verbs_tell(g->v->fake, "release");
     expect_sent(g, 101);
     expect_send(g, 100, RDMA_WC_SUCCESS);
-    gsi_free(g);
 }
 
 /*
@@ -624,7 +598,7 @@ static void test_room_behind_a_reset(void)
  */
 static void test_awake_queue_is_flushed(void)
 {
-    Gsi *g = gsi_host();
+    g_autoptr(Gsi) g = gsi_host();
     uint8_t wqe[QRDMA_WQE_ROOM];
     RdmaSge sge;
     RdmaRecvWr wr = { .wr_id = 1, .num_sge = 1, .sg_list = &sge };
@@ -648,33 +622,26 @@ static void test_awake_queue_is_flushed(void)
     qrdma_settle(d);
     g_test_message("awake: %d", qrdma_direct_awake(d, &g->qp->rq));
     qrdma_expect(g->cq, 2, RDMA_WC_WR_FLUSH_ERR);
-    gsi_free(g);
 }
 
-void add_verbs_gsi_tests(void)
-{
-    qtest_add_func("/rdma-verbs/gsi/awake-queue-is-flushed",
-                   test_awake_queue_is_flushed);
-    qtest_add_func("/rdma-verbs/gsi/mads-pass-both-ways", test_both_ways);
-    qtest_add_func("/rdma-verbs/gsi/header-of-a-mad-that-came", test_grh);
-    qtest_add_func("/rdma-verbs/gsi/class-that-the-host-has", test_refused);
-    qtest_add_func("/rdma-verbs/gsi/host-without-a-device-for-mads",
-                   test_no_device);
-    qtest_add_func("/rdma-verbs/gsi/cm-off", test_cm_off);
-    qtest_add_func("/rdma-verbs/gsi/nothing-but-mads-of-the-connection-"
-                   "manager", test_only_cm);
-    qtest_add_func("/rdma-verbs/gsi/bad-memory", test_bad_memory);
-    qtest_add_func("/rdma-verbs/gsi/mad-that-is-not-sent-is-lost", test_lost);
-    qtest_add_func("/rdma-verbs/gsi/mad-that-finds-no-buffer", test_dropped);
-    qtest_add_func("/rdma-verbs/gsi/stopped-guest-gets-nothing",
-                   test_stopped);
-    qtest_add_func("/rdma-verbs/gsi/is-given-back", test_given_back);
-    qtest_add_func("/rdma-verbs/gsi/device-goes-away", test_device_gone);
-    qtest_add_func("/rdma-verbs/gsi/cq-fails", test_cq_fails);
-    qtest_add_func("/rdma-verbs/gsi/states", test_states);
-    qtest_add_func("/rdma-verbs/gsi/reset-before-they-are-sent",
-                   test_reset_before_they_are_sent);
-    qtest_add_func("/rdma-verbs/gsi/qkey-of-qp-1", test_qkey_of_qp_1);
-    qtest_add_func("/rdma-verbs/gsi/room-behind-a-reset",
-                   test_room_behind_a_reset);
-}
+const QRdmaTest verbs_gsi_tests[] = {
+    { "awake-queue-is-flushed", test_awake_queue_is_flushed },
+    { "mads-pass-both-ways", test_both_ways },
+    { "header-of-a-mad-that-came", test_grh },
+    { "class-that-the-host-has", test_refused },
+    { "host-without-a-device-for-mads", test_no_device },
+    { "cm-off", test_cm_off },
+    { "nothing-but-mads-of-the-connection-manager", test_only_cm },
+    { "bad-memory", test_bad_memory },
+    { "mad-that-is-not-sent-is-lost", test_lost },
+    { "mad-that-finds-no-buffer", test_dropped },
+    { "stopped-guest-gets-nothing", test_stopped },
+    { "is-given-back", test_given_back },
+    { "device-goes-away", test_device_gone },
+    { "cq-fails", test_cq_fails },
+    { "states", test_states },
+    { "reset-before-they-are-sent", test_reset_before_they_are_sent },
+    { "qkey-of-qp-1", test_qkey_of_qp_1 },
+    { "room-behind-a-reset", test_room_behind_a_reset },
+    {}
+};

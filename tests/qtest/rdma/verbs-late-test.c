@@ -14,17 +14,15 @@ static VerbsWaiting late_reg_mr(Verbs *v, QRdmaPd *pd)
     struct virtio_rdma_reg_user_mr_req req = verbs_reg_mr_req(pd);
     VerbsWaiting w;
 
-    fake_verbs_tell(v->fake, "delay reg_mr_iova2");
-    w = verbs_send_cmd(v, VIRTIO_RDMA_CMD_REG_USER_MR, &req, sizeof(req),
-                       sizeof(struct virtio_rdma_mr_rsp));
-    fake_verbs_tell(v->fake, "await reg_mr_iova2");
+    w = verbs_hold_cmd(v, "reg_mr_iova2", VIRTIO_RDMA_CMD_REG_USER_MR, &req,
+                       sizeof(req), sizeof(struct virtio_rdma_mr_rsp));
     return w;
 }
 
 /* The guest runs, and so does its traffic, while the host takes its time. */
 static void test_traffic_goes_on(void)
 {
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
     VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
     VerbsWaiting w = late_reg_mr(v, p.pd);
 
@@ -32,27 +30,23 @@ static void test_traffic_goes_on(void)
         verbs_check_works(&p, i + 1);
     }
     g_assert_cmphex(verbs_status(&w), ==, 0xff);
-    fake_verbs_tell(v->fake, "release");
-    g_assert_cmpint(verbs_await_status(&w), ==, VIRTIO_RDMA_S_OK);
-    verbs_free(v);
+    assert_ok(verbs_release_cmd(&w));
 }
 
 static void test_failure(void)
 {
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
     VerbsWaiting w = late_reg_mr(v, qrdma_alloc_pd(v->dev));
 
     fake_verbs_tell(v->fake, "fail reg_mr_iova2 ENOMEM");
-    fake_verbs_tell(v->fake, "release");
-    g_assert_cmpint(verbs_await_status(&w), ==, VIRTIO_RDMA_S_NOMEM);
+    assert_status(verbs_release_cmd(&w), NOMEM);
     g_assert_cmpint(fake_verbs_count(v->fake, "mr"), ==, 0);
-    verbs_free(v);
 }
 
 /* A reset does not wait for the host, and what comes then goes again. */
 static void test_reset(void)
 {
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
     VerbsPair p;
 
     for (int i = 0; i < 3; i++) {
@@ -65,13 +59,12 @@ static void test_reset(void)
         verbs_check_works(&p, i + 1);
         verbs_restart(v);
     }
-    verbs_free(v);
 }
 
 /* A host may wait for the windows of a queue pair that it destroys. */
 static void test_reset_frees_windows_first(void)
 {
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
     VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
     QRdmaMw mw;
 
@@ -82,13 +75,12 @@ static void test_reset_frees_windows_first(void)
     g_assert_cmpint(fake_verbs_count(v->fake, "mw"), ==, 0);
     fake_verbs_tell(v->fake, "release");
     verbs_await_clean(v);
-    verbs_free(v);
 }
 
 /* The driver is back before the host has answered. */
 static void test_reset_and_new_objects(void)
 {
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
     uint32_t pdn;
 
     late_reg_mr(v, qrdma_alloc_pd(v->dev));
@@ -97,19 +89,17 @@ static void test_reset_and_new_objects(void)
         VerbsWaiting w = verbs_send_cmd(v, VIRTIO_RDMA_CMD_CREATE_PD, NULL,
                                         0, sizeof(struct virtio_rdma_pdn));
 
-        fake_verbs_tell(v->fake, "release");
-        g_assert_cmpint(verbs_await_status(&w), ==, VIRTIO_RDMA_S_OK);
+        assert_ok(verbs_release_cmd(&w));
     }
     assert_ok(qrdma_try_alloc_pd(v->dev, &pdn));
     verbs_await_count(v, "mr", 0);
     verbs_await_count(v, "pd", 2);
-    verbs_free(v);
 }
 
 /* The request changes in guest memory while the host works on it. */
 static void test_guest_changes_the_request(void)
 {
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
     QRdmaPd *pd = qrdma_alloc_pd(v->dev);
     VerbsWaiting w = late_reg_mr(v, pd);
     uint64_t req = w.rsp - 2048 + 1;
@@ -118,18 +108,16 @@ static void test_guest_changes_the_request(void)
 
     qrdma_write(v->dev, req + offsetof(struct virtio_rdma_reg_user_mr_req,
                                        virt_addr), &iova, sizeof(iova));
-    fake_verbs_tell(v->fake, "release");
-    g_assert_cmpint(verbs_await_status(&w), ==, VIRTIO_RDMA_S_OK);
+    assert_ok(verbs_release_cmd(&w));
     verbs_await_count(v, "mr", 1);
     objects = fake_verbs_ask(v->fake, "objects");
     g_assert_nonnull(strstr(objects, "iova=0x5000 "));
-    verbs_free(v);
 }
 
 /* It becomes another command altogether. */
 static void test_guest_changes_the_command(void)
 {
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
     QRdmaPd *pd = qrdma_alloc_pd(v->dev);
     VerbsWaiting w = late_reg_mr(v, pd);
 
@@ -139,7 +127,6 @@ static void test_guest_changes_the_command(void)
     verbs_await_count(v, "mr", 0);
     verbs_restart(v);
     verbs_await_clean(v);
-    verbs_free(v);
 }
 
 static gpointer release_soon(gpointer opaque)
@@ -155,7 +142,7 @@ static gpointer release_soon(gpointer opaque)
 /* Unplugging waits for the host, which may not lose track of memory. */
 static void test_unplug(void)
 {
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
     GThread *thread;
 
     late_reg_mr(v, qrdma_alloc_pd(v->dev));
@@ -169,7 +156,6 @@ static void test_unplug(void)
 
         verbs_check_works(&p, 1);
     }
-    verbs_free(v);
 }
 
 /* QEMU ends while the host works, and does not wait for it. */
@@ -188,14 +174,13 @@ static void test_quit(void)
 /* A reset while the host destroys a QP: others may have its memory soon. */
 static void test_reset_while_a_qp_goes(void)
 {
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
     VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
     struct virtio_rdma_qpn req = { .qpn = cpu_to_le32(p.a->qpn) };
     GThread *thread;
 
-    fake_verbs_tell(v->fake, "delay destroy_qp");
-    verbs_send_cmd(v, VIRTIO_RDMA_CMD_DESTROY_QP, &req, sizeof(req), 0);
-    fake_verbs_tell(v->fake, "await destroy_qp");
+    verbs_hold_cmd(v, "destroy_qp", VIRTIO_RDMA_CMD_DESTROY_QP, &req,
+                   sizeof(req), 0);
     thread = g_thread_new("release", release_soon, v->fake);
     qrdma_reset(v->dev);
     g_thread_join(thread);
@@ -203,7 +188,6 @@ static void test_reset_while_a_qp_goes(void)
     verbs_restart(v);
     p = verbs_pair(v, RDMA_QPT_RC);
     verbs_check_works(&p, 1);
-    verbs_free(v);
 }
 
 /* A pair for which the host looks for an address, and does nothing else. */
@@ -223,7 +207,7 @@ static VerbsPair busy_pair(Verbs *v)
  */
 static void test_reset_before_a_qp_goes(void)
 {
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
     VerbsPair p = busy_pair(v);
     struct virtio_rdma_qpn req = { .qpn = cpu_to_le32(p.b->qpn) };
     unsigned destroyed = fake_verbs_calls(v->fake, "destroy_qp");
@@ -239,13 +223,12 @@ static void test_reset_before_a_qp_goes(void)
     verbs_await_clean(v);
     g_assert_cmpuint(fake_verbs_calls(v->fake, "destroy_qp"), ==,
                      destroyed + 2);
-    verbs_free(v);
 }
 
 /* What was begun before the QP was stopped does not bring it back. */
 static void test_modify_behind_a_stop(void)
 {
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
     QVirtioDevice *vdev = &v->dev->pci->vdev;
     VerbsPair p = busy_pair(v);
     uint8_t status = qrdma_device_status(v->dev);
@@ -255,7 +238,6 @@ static void test_modify_behind_a_stop(void)
         .attr.qp_state = RDMA_QPS_RESET,
     };
     VerbsWaiting w;
-    RdmaQpAttr attr;
 
     w = verbs_send_cmd(v, VIRTIO_RDMA_CMD_MODIFY_QP, &req, sizeof(req), 0);
     qrdma_settle(v->dev);
@@ -263,15 +245,13 @@ static void test_modify_behind_a_stop(void)
     fake_verbs_tell(v->fake, "release");
     vdev->bus->set_status(vdev, status);
     g_assert_cmpint(verbs_await_status(&w), !=, VIRTIO_RDMA_S_OK);
-    assert_ok(qrdma_query_qp(p.b, &attr));
-    g_assert_cmpint(attr.qp_state, ==, RDMA_QPS_ERR);
-    verbs_free(v);
+    g_assert_cmpint(qrdma_qp_state(p.b), ==, RDMA_QPS_ERR);
 }
 
 /* The driver gives up bus mastering while the machine is stopped. */
 static void test_bus_master_off_in_a_stopped_vm(void)
 {
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
     QPCIDevice *pdev = v->dev->pci->pdev;
     uint16_t cmd = qpci_config_readw(pdev, PCI_COMMAND);
     VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
@@ -288,7 +268,6 @@ static void test_bus_master_off_in_a_stopped_vm(void)
     verbs_restart(v);
     p = verbs_pair(v, RDMA_QPT_RC);
     verbs_check_works(&p, 2);
-    verbs_free(v);
 }
 
 /* What is posted to an RC QP is flushed without the host. */
@@ -304,30 +283,26 @@ static void check_flushes(VerbsPair *p)
 /* The host's QP enters ERR behind its answer, which is late. */
 static void test_error_amid_a_query(void)
 {
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
     VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
     struct virtio_rdma_query_qp_req req = { .qpn = cpu_to_le32(p.a->qpn) };
     struct virtio_rdma_qp_attr rsp;
     VerbsWaiting w;
 
-    fake_verbs_tell(v->fake, "delay query_qp");
-    w = verbs_send_cmd(v, VIRTIO_RDMA_CMD_QUERY_QP, &req, sizeof(req),
-                       sizeof(rsp));
-    fake_verbs_tell(v->fake, "await query_qp");
+    w = verbs_hold_cmd(v, "query_qp", VIRTIO_RDMA_CMD_QUERY_QP, &req,
+                       sizeof(req), sizeof(rsp));
     fake_verbs_tell(v->fake, "event QP_FATAL 0x%x", p.a->wire_qpn);
     qrdma_expect_event(v->dev, RDMA_EVENT_QP_FATAL, p.a->qpn);
-    fake_verbs_tell(v->fake, "release");
-    g_assert_cmpint(verbs_await_status(&w), ==, VIRTIO_RDMA_S_OK);
+    assert_ok(verbs_release_cmd(&w));
     qrdma_read(v->dev, w.rsp + 1, &rsp, sizeof(rsp));
     g_assert_cmpint(rsp.qp_state, ==, RDMA_QPS_ERR);
     g_assert_cmpint(rsp.cur_qp_state, ==, RDMA_QPS_ERR);
     check_flushes(&p);
-    verbs_free(v);
 }
 
 static void test_error_amid_a_modify(void)
 {
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
     VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
     struct virtio_rdma_modify_qp_req req = {
         .qpn = cpu_to_le32(p.a->qpn),
@@ -336,15 +311,12 @@ static void test_error_amid_a_modify(void)
     };
     VerbsWaiting w;
 
-    fake_verbs_tell(v->fake, "delay modify_qp");
-    w = verbs_send_cmd(v, VIRTIO_RDMA_CMD_MODIFY_QP, &req, sizeof(req), 0);
-    fake_verbs_tell(v->fake, "await modify_qp");
+    w = verbs_hold_cmd(v, "modify_qp", VIRTIO_RDMA_CMD_MODIFY_QP, &req,
+                       sizeof(req), 0);
     fake_verbs_tell(v->fake, "event QP_FATAL 0x%x", p.a->wire_qpn);
     qrdma_expect_event(v->dev, RDMA_EVENT_QP_FATAL, p.a->qpn);
-    fake_verbs_tell(v->fake, "release");
-    g_assert_cmpint(verbs_await_status(&w), ==, VIRTIO_RDMA_S_OK);
+    assert_ok(verbs_release_cmd(&w));
     check_flushes(&p);
-    verbs_free(v);
 }
 
 /*
@@ -353,7 +325,7 @@ static void test_error_amid_a_modify(void)
  */
 static void test_posted_on_the_way_to_err(void)
 {
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
     VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
     unsigned recvs = fake_verbs_calls(v->fake, "post_recv");
     unsigned sends = fake_verbs_calls(v->fake, "post_send");
@@ -367,14 +339,12 @@ static void test_posted_on_the_way_to_err(void)
     VerbsWaiting w;
     RdmaWc wc;
 
-    fake_verbs_tell(v->fake, "delay modify_qp");
-    w = verbs_send_cmd(v, VIRTIO_RDMA_CMD_MODIFY_QP, &req, sizeof(req), 0);
-    fake_verbs_tell(v->fake, "await modify_qp");
+    w = verbs_hold_cmd(v, "modify_qp", VIRTIO_RDMA_CMD_MODIFY_QP, &req,
+                       sizeof(req), 0);
     qrdma_post_recv(p.a, &wr);
     verbs_offer_send(&p, 2);
     qrdma_settle(v->dev);
-    fake_verbs_tell(v->fake, "release");
-    g_assert_cmpint(verbs_await_status(&w), ==, VIRTIO_RDMA_S_OK);
+    assert_ok(verbs_release_cmd(&w));
     /* In any order */
     for (int i = 0; i < 2; i++) {
         qrdma_wait_cq(p.cq_a, &wc);
@@ -384,7 +354,6 @@ static void test_posted_on_the_way_to_err(void)
     g_assert_cmphex(flushed, ==, 1 << 1 | 1 << 2);
     g_assert_cmpuint(fake_verbs_calls(v->fake, "post_recv"), ==, recvs);
     g_assert_cmpuint(fake_verbs_calls(v->fake, "post_send"), ==, sends);
-    verbs_free(v);
 }
 
 /* Afterwards the device looks by itself: a direct queue is not rung again. */
@@ -403,7 +372,7 @@ static void check_posted_after(VerbsPair *p, VerbsWaiting *w, uint8_t status)
 
 static void test_posted_amid_a_command_that_fails(void)
 {
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
     VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
     const struct virtio_rdma_modify_qp_req modify = {
         .qpn = cpu_to_le32(p.a->qpn),
@@ -414,19 +383,14 @@ static void test_posted_amid_a_command_that_fails(void)
     VerbsWaiting w;
 
     fake_verbs_tell(v->fake, "fail modify_qp EBUSY");
-    fake_verbs_tell(v->fake, "delay modify_qp");
-    w = verbs_send_cmd(v, VIRTIO_RDMA_CMD_MODIFY_QP, &modify, sizeof(modify),
-                       0);
-    fake_verbs_tell(v->fake, "await modify_qp");
+    w = verbs_hold_cmd(v, "modify_qp", VIRTIO_RDMA_CMD_MODIFY_QP, &modify,
+                       sizeof(modify), 0);
     check_posted_after(&p, &w, VIRTIO_RDMA_S_BUSY);
 
     fake_verbs_tell(v->fake, "fail destroy_qp EBUSY");
-    fake_verbs_tell(v->fake, "delay destroy_qp");
-    w = verbs_send_cmd(v, VIRTIO_RDMA_CMD_DESTROY_QP, &destroy,
+    w = verbs_hold_cmd(v, "destroy_qp", VIRTIO_RDMA_CMD_DESTROY_QP, &destroy,
                        sizeof(destroy), 0);
-    fake_verbs_tell(v->fake, "await destroy_qp");
     check_posted_after(&p, &w, VIRTIO_RDMA_S_BUSY);
-    verbs_free(v);
 }
 
 /*
@@ -435,7 +399,7 @@ static void test_posted_amid_a_command_that_fails(void)
  */
 static void test_miscounted_amid_a_destroy(void)
 {
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
     QRdma *d = v->dev;
     QRdmaRing *ring;
     struct virtio_rdma_qpn destroy;
@@ -473,43 +437,29 @@ static void test_miscounted_amid_a_destroy(void)
             fatal += event.type == RDMA_EVENT_QP_FATAL;
         }
     }
-    fake_verbs_tell(v->fake, "release");
-    g_assert_cmpint(verbs_await_status(&w), ==, VIRTIO_RDMA_S_OK);
+    assert_ok(verbs_release_cmd(&w));
     g_assert_cmpuint(fatal, <=, 1);
-    verbs_free(v);
 }
 
-void add_verbs_late_tests(void)
-{
-    qtest_add_func("/rdma-verbs/late/miscounted-amid-a-destroy",
-                   test_miscounted_amid_a_destroy);
-    qtest_add_func("/rdma-verbs/late/reset-before-a-qp-goes",
-                   test_reset_before_a_qp_goes);
-    qtest_add_func("/rdma-verbs/late/modify-behind-a-stop",
-                   test_modify_behind_a_stop);
-    qtest_add_func("/rdma-verbs/late/traffic-goes-on", test_traffic_goes_on);
-    qtest_add_func("/rdma-verbs/late/failure", test_failure);
-    qtest_add_func("/rdma-verbs/late/reset", test_reset);
-    qtest_add_func("/rdma-verbs/late/reset-frees-windows-first",
-                   test_reset_frees_windows_first);
-    qtest_add_func("/rdma-verbs/late/reset-and-new-objects",
-                   test_reset_and_new_objects);
-    qtest_add_func("/rdma-verbs/late/guest-changes-the-request",
-                   test_guest_changes_the_request);
-    qtest_add_func("/rdma-verbs/late/guest-changes-the-command",
-                   test_guest_changes_the_command);
-    qtest_add_func("/rdma-verbs/late/unplug", test_unplug);
-    qtest_add_func("/rdma-verbs/late/quit", test_quit);
-    qtest_add_func("/rdma-verbs/late/reset-while-a-qp-goes",
-                   test_reset_while_a_qp_goes);
-    qtest_add_func("/rdma-verbs/late/bus-master-off-in-a-stopped-vm",
-                   test_bus_master_off_in_a_stopped_vm);
-    qtest_add_func("/rdma-verbs/late/error-amid-a-query",
-                   test_error_amid_a_query);
-    qtest_add_func("/rdma-verbs/late/error-amid-a-modify",
-                   test_error_amid_a_modify);
-    qtest_add_func("/rdma-verbs/late/posted-on-the-way-to-err",
-                   test_posted_on_the_way_to_err);
-    qtest_add_func("/rdma-verbs/late/posted-amid-a-command-that-fails",
-                   test_posted_amid_a_command_that_fails);
-}
+const QRdmaTest verbs_late_tests[] = {
+    { "miscounted-amid-a-destroy", test_miscounted_amid_a_destroy },
+    { "reset-before-a-qp-goes", test_reset_before_a_qp_goes },
+    { "modify-behind-a-stop", test_modify_behind_a_stop },
+    { "traffic-goes-on", test_traffic_goes_on },
+    { "failure", test_failure },
+    { "reset", test_reset },
+    { "reset-frees-windows-first", test_reset_frees_windows_first },
+    { "reset-and-new-objects", test_reset_and_new_objects },
+    { "guest-changes-the-request", test_guest_changes_the_request },
+    { "guest-changes-the-command", test_guest_changes_the_command },
+    { "unplug", test_unplug },
+    { "quit", test_quit },
+    { "reset-while-a-qp-goes", test_reset_while_a_qp_goes },
+    { "bus-master-off-in-a-stopped-vm", test_bus_master_off_in_a_stopped_vm },
+    { "error-amid-a-query", test_error_amid_a_query },
+    { "error-amid-a-modify", test_error_amid_a_modify },
+    { "posted-on-the-way-to-err", test_posted_on_the_way_to_err },
+    { "posted-amid-a-command-that-fails",
+      test_posted_amid_a_command_that_fails },
+    {}
+};

@@ -13,7 +13,7 @@ static const uint8_t groups[3][RDMA_GID_LEN] = {
 
 static void test_qp_that_goes(void)
 {
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
     VerbsPair p = verbs_pair(v, RDMA_QPT_UD);
 
     for (int i = 0; i < 3; i++) {
@@ -27,12 +27,11 @@ static void test_qp_that_goes(void)
     qrdma_reset(v->dev);
     verbs_await_clean(v);
     verbs_restart(v);
-    verbs_free(v);
 }
 
 static void test_once(void)
 {
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
     VerbsPair p = verbs_pair(v, RDMA_QPT_UD);
 
     assert_status(qrdma_detach_mcast(p.a, groups[0]), INVAL);
@@ -41,13 +40,13 @@ static void test_once(void)
     assert_status(qrdma_detach_mcast(p.b, groups[0]), INVAL);
     assert_ok(qrdma_detach_mcast(p.a, groups[0]));
     assert_status(qrdma_detach_mcast(p.a, groups[0]), INVAL);
-    verbs_free(v);
 }
 
 /* What the limits allow is counted here, whatever the host would give. */
 static void test_limits(void)
 {
-    Verbs *v = verbs_new("attr max_mcast_grp 2; attr max_mcast_qp_attach 1");
+    g_autoptr(Verbs) v =
+        verbs_new("attr max_mcast_grp 2; attr max_mcast_qp_attach 1");
     VerbsPair p;
 
     fake_verbs_tell(v->fake, "attr max_mcast_grp 100");
@@ -60,13 +59,12 @@ static void test_limits(void)
     assert_ok(qrdma_destroy_qp(p.a));
     assert_ok(qrdma_attach_mcast(p.b, groups[2]));
     assert_status(qrdma_attach_mcast(p.b, groups[0]), NOMEM);
-    verbs_free(v);
 }
 
 /* One that the host does not let go is not forgotten. */
 static void test_host_refuses(void)
 {
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
     VerbsPair p = verbs_pair(v, RDMA_QPT_UD);
 
     fake_verbs_tell(v->fake, "fail attach_mcast ENOMEM");
@@ -77,13 +75,12 @@ static void test_host_refuses(void)
     verbs_await_count(v, "mcast", 1);
     assert_ok(qrdma_destroy_qp(p.a));
     verbs_await_count(v, "mcast", 0);
-    verbs_free(v);
 }
 
-void add_verbs_mcast_tests(void)
-{
-    qtest_add_func("/rdma-verbs/mcast/qp-that-goes", test_qp_that_goes);
-    qtest_add_func("/rdma-verbs/mcast/once", test_once);
-    qtest_add_func("/rdma-verbs/mcast/limits", test_limits);
-    qtest_add_func("/rdma-verbs/mcast/host-refuses", test_host_refuses);
-}
+const QRdmaTest verbs_mcast_tests[] = {
+    { "qp-that-goes", test_qp_that_goes },
+    { "once", test_once },
+    { "limits", test_limits },
+    { "host-refuses", test_host_refuses },
+    {}
+};

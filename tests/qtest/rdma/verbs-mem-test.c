@@ -69,8 +69,7 @@ static uint8_t try_reg(QRdmaPd *pd, const uint64_t *pages, uint32_t npages,
     struct virtio_rdma_reg_user_mr_req req =
         make_req(pd, pages, npages, offset, length);
     struct virtio_rdma_mr_rsp rsp;
-    uint8_t status = qrdma_cmd(pd->dev, VIRTIO_RDMA_CMD_REG_USER_MR, &req,
-                               sizeof(req), &rsp, sizeof(rsp));
+    uint8_t status = qrdma_reg_user_mr(pd->dev, &req, &rsp);
 
     if (status == VIRTIO_RDMA_S_OK) {
         *mr = made(pd, &rsp, pages, npages, offset, length);
@@ -108,19 +107,11 @@ static void check_mr(VerbsPair *p, QRdmaMr *mr, uint8_t seed)
 {
     RdmaSge from = qrdma_sge(mr, PAGE - 100, 200);
     RdmaSge to = qrdma_sge(p->mr_b, 0, 200);
-    RdmaRecvWr recv = { .wr_id = seed, .sg_list = &to, .num_sge = 1 };
-    RdmaSendWr send = {
-        .wr_id = seed,
-        .opcode = RDMA_WR_SEND,
-        .send_flags = RDMA_SEND_SIGNALED,
-        .sg_list = &from,
-        .num_sge = 1,
-    };
 
     qrdma_mr_fill(mr, PAGE - 100, 200, seed);
-    qrdma_post_recv(p->b, &recv);
-    qrdma_post_send(p->a, &send);
-    qrdma_expect(p->cq_a, seed, RDMA_WC_SUCCESS);
+    qrdma_recv(p->b, seed, &to);
+    qrdma_post_expect(p->a, qrdma_wr(RDMA_WR_SEND, seed, &from),
+                      RDMA_WC_SUCCESS);
     qrdma_expect(p->cq_b, seed, RDMA_WC_SUCCESS);
     qrdma_mr_check(p->mr_b, 0, 200, seed);
 }
@@ -164,7 +155,7 @@ static Verbs *limited(uint64_t max)
 
 static void test_max_memory(void)
 {
-    Verbs *v = limited(4 * PAGE);
+    g_autoptr(Verbs) v = limited(4 * PAGE);
     QRdmaPd *pd = qrdma_alloc_pd(v->dev);
     uint64_t mem = qrdma_alloc(v->dev, 8 * PAGE);
     const uint64_t pages[] = {
@@ -197,13 +188,12 @@ static void test_max_memory(void)
     pd = qrdma_alloc_pd(v->dev);
     assert_status(try_pages(pd, pages, 2, &a), NOMEM);
     assert_ok(try_pages(pd, pages, 1, &a));
-    verbs_free(v);
 }
 
 /* What the host refuses does not count, what it keeps does. */
 static void test_max_memory_and_errors(void)
 {
-    Verbs *v = limited(2 * PAGE);
+    g_autoptr(Verbs) v = limited(2 * PAGE);
     QRdmaPd *pd = qrdma_alloc_pd(v->dev);
     uint64_t mem = qrdma_alloc(v->dev, 2 * PAGE);
     const uint64_t pages[] = { mem + PAGE, mem };
@@ -219,23 +209,20 @@ static void test_max_memory_and_errors(void)
     assert_status(try_pages(pd, pages, 1, &b), NOMEM);
     assert_ok(qrdma_dereg_mr(&a));
     assert_ok(try_pages(pd, pages, 2, &a));
-    verbs_free(v);
 }
 
 /* The host's device goes away, and takes with it what it did not give back. */
 static void test_max_memory_and_device_gone(void)
 {
-    Verbs *v = limited(2 * PAGE);
+    g_autoptr(Verbs) v = limited(2 * PAGE);
     QRdmaPd *pd = qrdma_alloc_pd(v->dev);
     struct virtio_rdma_reg_user_mr_req req = verbs_reg_mr_req(pd);
     uint64_t mem = qrdma_alloc(v->dev, 2 * PAGE);
     const uint64_t pages[] = { mem + PAGE, mem };
     QRdmaMr mr;
 
-    fake_verbs_tell(v->fake, "delay reg_mr_iova2");
-    verbs_send_cmd(v, VIRTIO_RDMA_CMD_REG_USER_MR, &req, sizeof(req),
-                   sizeof(struct virtio_rdma_mr_rsp));
-    fake_verbs_tell(v->fake, "await reg_mr_iova2");
+    verbs_hold_cmd(v, "reg_mr_iova2", VIRTIO_RDMA_CMD_REG_USER_MR, &req,
+                   sizeof(req), sizeof(struct virtio_rdma_mr_rsp));
     qrdma_reset(v->dev);
     fake_verbs_tell(v->fake, "fail dereg_mr EIO");
     fake_verbs_tell(v->fake, "release");
@@ -248,7 +235,6 @@ static void test_max_memory_and_device_gone(void)
     verbs_restart(v);
     pd = qrdma_alloc_pd(v->dev);
     assert_ok(try_pages(pd, pages, 2, &mr));
-    verbs_free(v);
 }
 
 /* Registration anew */
@@ -259,7 +245,7 @@ static void test_max_memory_and_device_gone(void)
  */
 static void test_reregistration(void)
 {
-    Verbs *v = limited(40 * PAGE);
+    g_autoptr(Verbs) v = limited(40 * PAGE);
     uint64_t mem;
     VerbsPair p;
     QRdmaMr mr;
@@ -301,7 +287,6 @@ static void test_reregistration(void)
         }
         g_assert_cmpint(fake_verbs_count(v->fake, "mr"), ==, 3);
     }
-    verbs_free(v);
 }
 
 /* Regions in many parts */
@@ -338,7 +323,7 @@ static void test_more_parts_than_the_host_maps(void)
     g_autofree uint64_t *pages = NULL;
     VerbsPair p;
     QRdmaMr mr;
-    Verbs *v;
+    g_autoptr(Verbs) v = NULL;
 
     if (max > 200000) {
         g_test_skip("vm.max_map_count is high");
@@ -352,13 +337,12 @@ static void test_more_parts_than_the_host_maps(void)
     verbs_check_works(&p, 1);
     assert_ok(try_pages(p.pd, pages, 1000, &mr));
     check_mr(&p, &mr, 2);
-    verbs_free(v);
 }
 
 /* The double keeps the pages by mappings of its own while it has a region. */
 static void test_mappings_are_given_back(void)
 {
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
     VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
     g_autofree uint64_t *pages = scatter(v->dev, 3000);
     unsigned before = count_maps(v);
@@ -372,7 +356,6 @@ static void test_mappings_are_given_back(void)
         assert_status(try_pages(p.pd, pages, 100 * i + 2, &mr), INVAL);
     }
     g_assert_cmpint(ABS((int)(count_maps(v) - before)), <, 50);
-    verbs_free(v);
 }
 
 /* DIMMs */
@@ -381,15 +364,11 @@ static Verbs *with_dimm(const char *share)
 {
     g_autofree char *options = g_strdup_printf(DIMM_OPTIONS "%s", share);
     Verbs *v = verbs_host_with(NULL, "share=on", options);
-    QDict *rsp;
 
     qtest_qmp_device_add(v->host->qts, "pc-dimm", "dimm0",
                          "{'memdev': 'm1'}");
-    rsp = qtest_qmp(v->host->qts, "{'execute': 'qom-get', 'arguments': "
-                    "{'path': '/machine/peripheral/dimm0', "
-                    "'property': 'addr'}}");
-    g_assert_cmphex(qdict_get_int(rsp, "return"), ==, DIMM_ADDR);
-    qobject_unref(rsp);
+    g_assert_cmphex(qrdma_qom_get(v->host->qts, "/machine/peripheral/dimm0",
+                                  "addr"), ==, DIMM_ADDR);
     verbs_plug(v);
     return v;
 }
@@ -415,7 +394,7 @@ static bool has_dimm_ram(Verbs *v)
 
 static void test_dimm(void)
 {
-    Verbs *v = with_dimm("on");
+    g_autoptr(Verbs) v = with_dimm("on");
     VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
     uint64_t mem = qrdma_alloc(v->dev, PAGE);
     const uint64_t pages[] = { DIMM_ADDR + 3 * PAGE, DIMM_ADDR, mem };
@@ -424,13 +403,12 @@ static void test_dimm(void)
     assert_ok(try_pages(p.pd, pages, 3, &mr));
     check_mr(&p, &mr, 1);
     assert_ok(qrdma_dereg_mr(&mr));
-    verbs_free(v);
 }
 
 /* It can be registered as it is, but not in another order. */
 static void test_dimm_that_is_not_shared(void)
 {
-    Verbs *v = with_dimm("off");
+    g_autoptr(Verbs) v = with_dimm("off");
     VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
     uint64_t mem = qrdma_alloc(v->dev, PAGE);
     const uint64_t good[] = { DIMM_ADDR + PAGE, DIMM_ADDR + 2 * PAGE };
@@ -450,14 +428,13 @@ static void test_dimm_that_is_not_shared(void)
     }
     g_assert_cmpint(ABS((int)(count_maps(v) - maps)), <, 50);
     verbs_check_works(&p, 1);
-    verbs_free(v);
 }
 
 /* The host reaches the memory of a region as long as there is the region. */
 static void test_dimm_goes_under_a_region(void)
 {
     const uint64_t pages[] = { DIMM_ADDR + PAGE, DIMM_ADDR };
-    Verbs *v = with_dimm("on");
+    g_autoptr(Verbs) v = with_dimm("on");
     VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
     RdmaSge sge;
     QRdmaMr mr;
@@ -471,12 +448,11 @@ static void test_dimm_goes_under_a_region(void)
     sge = qrdma_sge(&mr, 0, 2 * PAGE);
     {
         RdmaSge to = qrdma_sge(p.mr_b, 0, 2 * PAGE);
-        RdmaRecvWr recv = { .wr_id = 2, .sg_list = &to, .num_sge = 1 };
         RdmaSendWr send = {
             .wr_id = 2, .opcode = RDMA_WR_SEND, .sg_list = &sge, .num_sge = 1,
         };
 
-        qrdma_post_recv(p.b, &recv);
+        qrdma_recv(p.b, 2, &to);
         qrdma_post_send(p.a, &send);
         qrdma_expect(p.cq_b, 2, RDMA_WC_SUCCESS);
     }
@@ -490,7 +466,6 @@ static void test_dimm_goes_under_a_region(void)
     }
     assert_ok(qrdma_dereg_mr(&mr));
     qrdma_wait_until(v->dev, !has_dimm_ram(v));
-    verbs_free(v);
 }
 
 /* The same, and a reset or the end of the device gives it up. */
@@ -499,7 +474,7 @@ static void test_dimm_is_given_up(void)
     const uint64_t pages[] = { DIMM_ADDR + PAGE, DIMM_ADDR };
 
     for (int unplug = 0; unplug < 2; unplug++) {
-        Verbs *v = with_dimm("on");
+        g_autoptr(Verbs) v = with_dimm("on");
         QRdmaPd *pd = qrdma_alloc_pd(v->dev);
         QRdmaMr mr;
 
@@ -513,7 +488,6 @@ static void test_dimm_is_given_up(void)
             qrdma_reset(v->dev);
         }
         qrdma_wait_until(v->dev, !has_dimm_ram(v));
-        verbs_free(v);
     }
 }
 
@@ -550,7 +524,7 @@ static void test_huge_pages(void)
     QRdmaMr mr;
     unsigned calls;
     QRdmaPd *pd;
-    Verbs *v;
+    g_autoptr(Verbs) v = NULL;
 
     if (more) {
         set_huge_pages(before + HUGE_NEEDED);
@@ -586,7 +560,6 @@ static void test_huge_pages(void)
     /* Parts of them cannot be mapped */
     assert_status(try_pages(pd, pages + HUGE / PAGE - 1, 2, &mr), INVAL);
     g_assert_cmpint(fake_verbs_calls(v->fake, "reg_mr_iova2"), ==, calls + 1);
-    verbs_free(v);
 }
 
 /* What takes memory from the guest */
@@ -596,20 +569,15 @@ static void test_virtio_mem(void)
     static const char *options = DIMM_OPTIONS "on "
         "-device virtio-mem-pci,id=vm0,memdev=m1,requested-size=0";
     Verbs *v = verbs_host_with(NULL, "share=on", options);
-    QDict *rsp;
 
     verbs_refused(v, "'ibdev': '" FAKE_IBVERBS_DEVICE "'", "virtio-mem");
     verbs_free(v);
 
     v = verbs_host_with(NULL, "share=on", DIMM_OPTIONS "on");
     verbs_plug(v);
-    rsp = qtest_qmp(v->host->qts, "{'execute': 'device_add', 'arguments': "
-                    "{'driver': 'virtio-mem-pci', 'id': 'vm0', "
-                    "'memdev': 'm1'}}");
-    g_assert_true(qdict_haskey(rsp, "error"));
-    g_test_message("%s", qdict_get_str(qdict_get_qdict(rsp, "error"),
-                                       "desc"));
-    qobject_unref(rsp);
+    qrdma_qmp_refused(v->host->qts, "{'execute': 'device_add', 'arguments': "
+                      "{'driver': 'virtio-mem-pci', 'id': 'vm0', "
+                      "'memdev': 'm1'}}", "");
     verbs_free(v);
 }
 
@@ -631,9 +599,9 @@ static void inflate(Verbs *v, QVirtioPCIDevice *balloon, QVirtQueue *vq,
 /* It takes pages only while there is no device that may have pinned them. */
 static void test_balloon(void)
 {
-    Verbs *v = verbs_host_with(NULL, "share=on",
-                               "-device virtio-balloon-pci,addr=7,"
-                               "disable-legacy=on");
+    g_autoptr(Verbs) v = verbs_host_with(NULL, "share=on",
+                                         "-device virtio-balloon-pci,addr=7,"
+                                         "disable-legacy=on");
     QTestState *qts = v->host->qts;
     QPCIAddress slot = { .devfn = QPCI_DEVFN(7, 0) };
     uint64_t page = guest_alloc(&v->host->alloc, PAGE);
@@ -657,28 +625,21 @@ static void test_balloon(void)
     qvirtqueue_cleanup(balloon->vdev.bus, vq, &v->host->alloc);
     qvirtio_pci_destructor(&balloon->obj);
     g_free(balloon);
-    verbs_free(v);
 }
 
-void add_verbs_mem_tests(void)
-{
-    qtest_add_func("/rdma-verbs/mem/max-memory", test_max_memory);
-    qtest_add_func("/rdma-verbs/mem/max-memory-and-errors",
-                   test_max_memory_and_errors);
-    qtest_add_func("/rdma-verbs/mem/max-memory-and-device-gone",
-                   test_max_memory_and_device_gone);
-    qtest_add_func("/rdma-verbs/mem/reregistration", test_reregistration);
-    qtest_add_func("/rdma-verbs/mem/more-parts-than-the-host-maps",
-                   test_more_parts_than_the_host_maps);
-    qtest_add_func("/rdma-verbs/mem/mappings-are-given-back",
-                   test_mappings_are_given_back);
-    qtest_add_func("/rdma-verbs/mem/dimm", test_dimm);
-    qtest_add_func("/rdma-verbs/mem/dimm-that-is-not-shared",
-                   test_dimm_that_is_not_shared);
-    qtest_add_func("/rdma-verbs/mem/dimm-goes-under-a-region",
-                   test_dimm_goes_under_a_region);
-    qtest_add_func("/rdma-verbs/mem/dimm-is-given-up", test_dimm_is_given_up);
-    qtest_add_func("/rdma-verbs/mem/huge-pages", test_huge_pages);
-    qtest_add_func("/rdma-verbs/mem/virtio-mem", test_virtio_mem);
-    qtest_add_func("/rdma-verbs/mem/balloon", test_balloon);
-}
+const QRdmaTest verbs_mem_tests[] = {
+    { "max-memory", test_max_memory },
+    { "max-memory-and-errors", test_max_memory_and_errors },
+    { "max-memory-and-device-gone", test_max_memory_and_device_gone },
+    { "reregistration", test_reregistration },
+    { "more-parts-than-the-host-maps", test_more_parts_than_the_host_maps },
+    { "mappings-are-given-back", test_mappings_are_given_back },
+    { "dimm", test_dimm },
+    { "dimm-that-is-not-shared", test_dimm_that_is_not_shared },
+    { "dimm-goes-under-a-region", test_dimm_goes_under_a_region },
+    { "dimm-is-given-up", test_dimm_is_given_up },
+    { "huge-pages", test_huge_pages },
+    { "virtio-mem", test_virtio_mem },
+    { "balloon", test_balloon },
+    {}
+};

@@ -40,7 +40,7 @@ static QRdmaQp *new_qp(Verbs *v)
 /* The double refuses bits that the wire does not have. */
 static void test_wide_values_are_cut(void)
 {
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
     QRdmaQp *qp = new_qp(v);
     RdmaQpAttr attr = good_attr(qp, RDMA_QPS_INIT);
     RdmaQpAttr got;
@@ -66,7 +66,6 @@ static void test_wide_values_are_cut(void)
     g_assert_cmpint(got.min_rnr_timer, ==, 12);
     g_assert_cmpint(got.retry_cnt, ==, 7);
     g_assert_cmpint(got.rnr_retry, ==, 7);
-    verbs_free(v);
 }
 
 typedef struct Log {
@@ -137,9 +136,8 @@ static void test_refused(void)
     g_free(l.path);
 }
 
-void add_verbs_modify_tests(void)
-{
-    qtest_add_func("/rdma-verbs/modify/wide-values-are-cut",
-                   test_wide_values_are_cut);
-    qtest_add_func("/rdma-verbs/modify/refused", test_refused);
-}
+const QRdmaTest verbs_modify_tests[] = {
+    { "wide-values-are-cut", test_wide_values_are_cut },
+    { "refused", test_refused },
+    {}
+};

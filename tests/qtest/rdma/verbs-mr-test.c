@@ -46,8 +46,7 @@ static uint8_t reg(QRdmaPd *pd, uint64_t page, uint32_t access, QRdmaMr *mr)
 {
     struct virtio_rdma_reg_user_mr_req req = region(pd, page, access);
     struct virtio_rdma_mr_rsp rsp = {};
-    uint8_t status = qrdma_cmd(pd->dev, VIRTIO_RDMA_CMD_REG_USER_MR, &req,
-                               sizeof(req), &rsp, sizeof(rsp));
+    uint8_t status = qrdma_reg_user_mr(pd->dev, &req, &rsp);
 
     *mr = (QRdmaMr) {
         .pd = pd,
@@ -83,19 +82,12 @@ static uint8_t rereg(QRdmaMr *mr, uint32_t flags, uint64_t page,
 static void check_read(VerbsPair *p, QRdmaMr *mr, uint64_t page)
 {
     RdmaSge sge = qrdma_sge(p->mr_a, 0, 16);
-    RdmaSendWr wr = {
-        .wr_id = 7,
-        .opcode = RDMA_WR_RDMA_READ,
-        .send_flags = RDMA_SEND_SIGNALED,
-        .sg_list = &sge,
-        .num_sge = 1,
-    };
+    RdmaSendWr wr = qrdma_wr(RDMA_WR_RDMA_READ, 7, &sge);
     uint8_t got[16], want[16];
 
     wr.wr.rdma.remote_addr = mr->iova;
     wr.wr.rdma.rkey = mr->rkey;
-    qrdma_post_send(p->a, &wr);
-    qrdma_expect(p->cq_a, 7, RDMA_WC_SUCCESS);
+    qrdma_post_expect(p->a, wr, RDMA_WC_SUCCESS);
     qrdma_mr_read(p->mr_a, 0, got, sizeof(got));
     qrdma_read(p->v->dev, page, want, sizeof(want));
     g_assert_cmpmem(got, sizeof(got), want, sizeof(want));
@@ -104,7 +96,7 @@ static void check_read(VerbsPair *p, QRdmaMr *mr, uint64_t page)
 /* ROM can be read by a peer, and written by nobody, whatever is asked. */
 static void test_rom(void)
 {
-    Verbs *v = verbs_rereg();
+    g_autoptr(Verbs) v = verbs_rereg();
     VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
     uint64_t ram = qrdma_alloc(v->dev, 4096);
     QRdmaMr mr;
@@ -126,7 +118,6 @@ static void test_rom(void)
     assert_ok(rereg(&mr, VIRTIO_RDMA_REREG_TRANSLATION, ROM, 0));
     check_read(&p, &mr, ROM);
     assert_ok(qrdma_dereg_mr(&mr));
-    verbs_free(v);
 }
 
 static void test_no_memory_there(void)
@@ -134,7 +125,7 @@ static void test_no_memory_there(void)
     static const uint64_t bad[] = {
         NOTHING, 0xfee00000, 1ull << 40, 0xfffffffffffff000,
     };
-    Verbs *v = verbs_rereg();
+    g_autoptr(Verbs) v = verbs_rereg();
     VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
     uint64_t ram = qrdma_alloc(v->dev, 4096);
     unsigned count = fake_verbs_count(v->fake, "mr");
@@ -149,14 +140,13 @@ static void test_no_memory_there(void)
         check_read(&p, &mr, ram);
         g_assert_cmpint(fake_verbs_count(v->fake, "mr"), ==, count + 1);
     }
-    verbs_free(v);
 }
 
 /* What the host refuses leaves the region as it was. */
 static void test_host_refuses_to_register_again(void)
 {
     static const char *const verbs[] = { "reg_mr_iova2", "dereg_mr" };
-    Verbs *v = verbs_rereg();
+    g_autoptr(Verbs) v = verbs_rereg();
     VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
     uint64_t ram = qrdma_alloc(v->dev, 8192);
     unsigned count = fake_verbs_count(v->fake, "mr");
@@ -174,13 +164,12 @@ static void test_host_refuses_to_register_again(void)
     assert_ok(rereg(&mr, VIRTIO_RDMA_REREG_TRANSLATION, ram + 4096, 0));
     check_read(&p, &mr, ram + 4096);
     g_assert_cmpint(fake_verbs_count(v->fake, "mr"), ==, count + 1);
-    verbs_free(v);
 }
 
 /* A reset comes while the host registers it again. */
 static void test_reset_while_registered_again(void)
 {
-    Verbs *v = verbs_rereg();
+    g_autoptr(Verbs) v = verbs_rereg();
     QRdmaPd *pd = qrdma_alloc_pd(v->dev);
     uint64_t ram = qrdma_alloc(v->dev, 4096);
     struct virtio_rdma_rereg_mr_req req = {
@@ -190,23 +179,18 @@ static void test_reset_while_registered_again(void)
 
     assert_ok(reg(pd, ram, READABLE, &mr));
     req.mrn = cpu_to_le32(mr.mrn);
-    fake_verbs_tell(v->fake, "delay reg_mr_iova2");
-    verbs_send_cmd(v, VIRTIO_RDMA_CMD_REREG_MR, &req, sizeof(req),
-                   sizeof(struct virtio_rdma_mr_rsp));
-    fake_verbs_tell(v->fake, "await reg_mr_iova2");
+    verbs_hold_cmd(v, "reg_mr_iova2", VIRTIO_RDMA_CMD_REREG_MR, &req,
+                   sizeof(req), sizeof(struct virtio_rdma_mr_rsp));
     qrdma_reset(v->dev);
     fake_verbs_tell(v->fake, "release");
     verbs_await_clean(v);
     verbs_restart(v);
-    verbs_free(v);
 }
 
-void add_verbs_mr_tests(void)
-{
-    qtest_add_func("/rdma-verbs/mr/rom", test_rom);
-    qtest_add_func("/rdma-verbs/mr/no-memory-there", test_no_memory_there);
-    qtest_add_func("/rdma-verbs/mr/host-refuses-to-register-again",
-                   test_host_refuses_to_register_again);
-    qtest_add_func("/rdma-verbs/mr/reset-while-registered-again",
-                   test_reset_while_registered_again);
-}
+const QRdmaTest verbs_mr_tests[] = {
+    { "rom", test_rom },
+    { "no-memory-there", test_no_memory_there },
+    { "host-refuses-to-register-again", test_host_refuses_to_register_again },
+    { "reset-while-registered-again", test_reset_while_registered_again },
+    {}
+};

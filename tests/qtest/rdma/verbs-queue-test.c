@@ -40,10 +40,7 @@ static void post_quietly(VerbsPair *p, uint64_t wr_id)
 
 static void check_state(QRdmaQp *qp, RdmaQpState state)
 {
-    RdmaQpAttr attr;
-
-    assert_ok(qrdma_query_qp(qp, &attr));
-    g_assert_cmpint(attr.qp_state, ==, state);
+    g_assert_cmpint(qrdma_qp_state(qp), ==, state);
 }
 
 static void expect_bad(QRdmaCq *cq, uint64_t wr_id)
@@ -61,8 +58,7 @@ static void check_sqe(VerbsPair *p)
 {
     VerbsPair back = *p;
     RdmaQpAttr attr = {
-        .qp_state = RDMA_QPS_RTS,
-        .cur_qp_state = RDMA_QPS_SQE,
+        .qp_state = RDMA_QPS_RTS, .cur_qp_state = RDMA_QPS_SQE,
     };
 
     post(p, 2, true, 0);
@@ -93,7 +89,7 @@ static void check_sqe(VerbsPair *p)
 /* IBTA 10.3.1: a datagram that cannot be sent does not end its QP. */
 static void test_bad_datagram(void)
 {
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
     VerbsPair p = verbs_pair(v, RDMA_QPT_UD);
 
     for (int i = 0; i < 3; i++) {
@@ -102,12 +98,11 @@ static void test_bad_datagram(void)
         check_state(p.a, RDMA_QPS_SQE);
         check_sqe(&p);
     }
-    verbs_free(v);
 }
 
 static void test_bad_send_of_uc(void)
 {
-    Verbs *v = verbs_new("auto off");
+    g_autoptr(Verbs) v = verbs_new("auto off");
     VerbsPair p = verbs_pair(v, RDMA_QPT_UC);
 
     verbs_post_recv(&p, 1);
@@ -121,13 +116,12 @@ static void test_bad_send_of_uc(void)
     expect_bad(p.cq_a, 2);
     qrdma_expect(p.cq_b, 1, RDMA_WC_SUCCESS);
     check_sqe(&p);
-    verbs_free(v);
 }
 
 /* RESET and ERR are ways out of SQE, too. */
 static void test_sqe_ends(void)
 {
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
     VerbsPair p = verbs_pair(v, RDMA_QPT_UD);
 
     post(&p, 1, true, 9);
@@ -142,7 +136,6 @@ static void test_sqe_ends(void)
     qrdma_start_ud(p.a, QRDMA_QKEY);
     check_state(p.a, RDMA_QPS_RTS);
     verbs_check_works(&p, 2);
-    verbs_free(v);
 }
 
 /*
@@ -151,7 +144,7 @@ static void test_sqe_ends(void)
  */
 static void check_bad_behind_quiet(RdmaQpType type)
 {
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
     VerbsPair p = verbs_pair(v, type);
 
     post_quietly(&p, 1);
@@ -163,7 +156,6 @@ static void check_bad_behind_quiet(RdmaQpType type)
     qrdma_expect(p.cq_a, 4, RDMA_WC_WR_FLUSH_ERR);
     qrdma_expect_none(p.cq_a);
     check_state(p.a, type == RDMA_QPT_UC ? RDMA_QPS_SQE : RDMA_QPS_ERR);
-    verbs_free(v);
 }
 
 static void test_bad_behind_quiet(void)
@@ -176,7 +168,7 @@ static void test_bad_behind_quiet(void)
 /* What ib_drain_sq() does: the last request behind the end of the QP. */
 static void check_drain(RdmaQpType type)
 {
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
     VerbsPair p = verbs_pair(v, type);
 
     for (int i = 1; i <= 3; i++) {
@@ -188,7 +180,6 @@ static void check_drain(RdmaQpType type)
     post(&p, 8, true, 0);
     qrdma_expect(p.cq_a, 8, RDMA_WC_WR_FLUSH_ERR);
     qrdma_expect_none(p.cq_a);
-    verbs_free(v);
 }
 
 static void test_drain(void)
@@ -201,7 +192,7 @@ static void test_drain(void)
 /* The same while the host has not executed them: each is flushed, once. */
 static void test_drain_what_waits(void)
 {
-    Verbs *v = verbs_new("auto off");
+    g_autoptr(Verbs) v = verbs_new("auto off");
     VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
 
     post(&p, 1, false, 0);
@@ -212,13 +203,12 @@ static void test_drain_what_waits(void)
     qrdma_expect(p.cq_a, 2, RDMA_WC_WR_FLUSH_ERR);
     qrdma_expect(p.cq_a, 7, RDMA_WC_WR_FLUSH_ERR);
     qrdma_expect_none(p.cq_a);
-    verbs_free(v);
 }
 
 /* The host takes nothing in ERR: what may not be done has failed. */
 static void test_drain_that_the_host_refuses(void)
 {
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
     VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
 
     post_quietly(&p, 1);
@@ -227,7 +217,6 @@ static void test_drain_that_the_host_refuses(void)
     post(&p, 7, true, 0);
     qrdma_expect(p.cq_a, 1, RDMA_WC_WR_FLUSH_ERR);
     qrdma_expect(p.cq_a, 7, RDMA_WC_WR_FLUSH_ERR);
-    verbs_free(v);
 }
 
 /* A lost datagram completes in its turn, whatever was before it. */
@@ -236,47 +225,28 @@ static void test_lost_behind_quiet(void)
     static const uint8_t nobody[RDMA_GID_LEN] = {
         [10] = 0xff, 0xff, 10, 0, 0, 77,
     };
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
     VerbsPair p = verbs_pair(v, RDMA_QPT_UD);
-    RdmaSendWr wr = {
-        .wr_id = 2,
-        .opcode = RDMA_WR_SEND,
-        .send_flags = RDMA_SEND_SIGNALED,
-        .wr.ud = {
-            .remote_qpn = p.b->wire_qpn,
-            .remote_qkey = QRDMA_QKEY,
-            .av = qrdma_av(v->dev, 1),
-        },
-    };
+    RdmaSendWr wr = qrdma_ud_wr(2, NULL, p.b, 1);
 
     memcpy(wr.wr.ud.av.dgid, nobody, RDMA_GID_LEN);
     post_quietly(&p, 1);
     verbs_post_recv(&p, 9);
     fake_verbs_tell(v->fake, "fail create_ah EHOSTUNREACH times 0");
-    qrdma_post_send(p.a, &wr);
-    qrdma_expect(p.cq_a, 2, RDMA_WC_SUCCESS);
+    qrdma_post_expect(p.a, wr, RDMA_WC_SUCCESS);
     wr.send_flags = 0;
     qrdma_post_send(p.a, &wr);
     qrdma_expect_none(p.cq_a);
     qrdma_expect_none(p.cq_b);
     check_state(p.a, RDMA_QPS_RTS);
-    verbs_free(v);
 }
 
 /* There are not more address handles than may be: queues wait for one. */
 static void test_many_addresses(void)
 {
-    Verbs *v = verbs_new("auto off; attr max_ah 2");
+    g_autoptr(Verbs) v = verbs_new("auto off; attr max_ah 2");
     VerbsPair p = verbs_pair(v, RDMA_QPT_UD);
-    RdmaSendWr wr = {
-        .opcode = RDMA_WR_SEND,
-        .send_flags = RDMA_SEND_SIGNALED,
-        .wr.ud = {
-            .remote_qpn = p.b->wire_qpn,
-            .remote_qkey = QRDMA_QKEY,
-            .av = qrdma_av(v->dev, 0),
-        },
-    };
+    RdmaSendWr wr = qrdma_ud_wr(0, NULL, p.b, 0);
 
     for (int i = 0; i < 6; i++) {
         wr.wr_id = i;
@@ -292,13 +262,12 @@ static void test_many_addresses(void)
         qrdma_expect(p.cq_a, i, RDMA_WC_SUCCESS);
     }
     g_assert_cmpuint(fake_verbs_count(v->fake, "ah"), <=, 2);
-    verbs_free(v);
 }
 
 /* IBTA 10.2.5: the Q_Key of a request with bit 31 is that of its QP. */
 static void test_qkey_of_the_qp(void)
 {
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
     VerbsPair p = verbs_pair(v, RDMA_QPT_UD);
     RdmaSge sge = qrdma_sge(p.mr_a, 0, LEN);
     RdmaSendWr wr = {
@@ -317,50 +286,38 @@ static void test_qkey_of_the_qp(void)
     verbs_post_recv(&p, 1);
     qrdma_post_send(p.a, &wr);
     qrdma_expect(p.cq_b, 1, RDMA_WC_SUCCESS);
-    verbs_free(v);
 }
 
 /* Completions that come while the host resizes a CQ do not spoil it. */
 static void test_completions_during_resize(void)
 {
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
     QRdmaPd *pd;
     QRdmaCq *cq;
     QRdmaQp *qp;
     VerbsWaiting w;
     struct virtio_rdma_resize_cq_req req = {
-        .cqe = cpu_to_le32(8),
-        .used = cpu_to_le32(8),
+        .cqe = cpu_to_le32(8), .used = cpu_to_le32(8),
     };
 
     qrdma_start(v->dev, VERBS_FEATURES | QRDMA_F(VIRTIO_RDMA_F_CQ_DEEP), 0);
     qrdma_setup_gids(v->dev, 1);
     pd = qrdma_alloc_pd(v->dev);
     cq = qrdma_create_cq(v->dev, 8);
-    qp = qrdma_create_qp(pd, cq, cq, RDMA_QPT_RC);
-    qrdma_connect(qp, qp, NULL);
+    qp = qrdma_create_loop(pd, cq, cq);
     req.cqn = cpu_to_le32(cq->cqn);
-    fake_verbs_tell(v->fake, "delay resize_cq");
-    w = verbs_send_cmd(v, VIRTIO_RDMA_CMD_RESIZE_CQ, &req, sizeof(req), 0);
-    fake_verbs_tell(v->fake, "await resize_cq");
+    w = verbs_hold_cmd(v, "resize_cq", VIRTIO_RDMA_CMD_RESIZE_CQ, &req,
+                       sizeof(req), 0);
     /* 8 buffers and more: they are the backlog */
     for (int i = 0; i < 10; i++) {
-        RdmaSendWr wr = {
-            .wr_id = i,
-            .opcode = RDMA_WR_RDMA_WRITE,
-            .send_flags = RDMA_SEND_SIGNALED,
-        };
-
-        qrdma_post_send(qp, &wr);
+        qrdma_post(qp, qrdma_wr(RDMA_WR_RDMA_WRITE, i, NULL));
     }
     qrdma_wait_until(v->dev, qrdma_reap(&qp->sq) == 10);
     g_assert_cmphex(verbs_status(&w), ==, 0xff);
-    fake_verbs_tell(v->fake, "release");
-    g_assert_cmpint(verbs_await_status(&w), ==, VIRTIO_RDMA_S_OK);
+    assert_ok(verbs_release_cmd(&w));
     for (int i = 0; i < 10; i++) {
         qrdma_expect(cq, i, RDMA_WC_SUCCESS);
     }
-    verbs_free(v);
 }
 
 /* As deep as there are, of slots that are all in one page: cheap to have. */
@@ -399,7 +356,7 @@ static struct virtio_rdma_create_qp_req deep_qp(QRdma *d)
 /* QEMU and the host have memory for each, whether it is posted or not. */
 static void test_work_requests_are_limited(void)
 {
-    Verbs *v = verbs_host("attr max_qp_wr 32768; attr max_qp 200");
+    g_autoptr(Verbs) v = verbs_host("attr max_qp_wr 32768; attr max_qp 200");
     struct virtio_rdma_create_qp_req req;
     struct virtio_rdma_create_qp_rsp rsp[65];
 
@@ -422,7 +379,6 @@ static void test_work_requests_are_limited(void)
                                 sizeof(struct virtio_rdma_qpn), NULL, 0));
         }
     }
-    verbs_free(v);
 }
 
 #define FLOOD 16384
@@ -433,12 +389,11 @@ static void test_work_requests_are_limited(void)
  */
 static void test_flood_of_receives_leaves_turns_to_sends(void)
 {
-    Verbs *v = verbs_host("attr max_qp_wr 32768");
+    g_autoptr(Verbs) v = verbs_host("attr max_qp_wr 32768");
     struct virtio_rdma_create_qp_req req;
     struct virtio_rdma_create_qp_rsp rsp;
     struct virtio_rdma_modify_qp_req err = {
-        .attr_mask = cpu_to_le32(RDMA_QP_STATE),
-        .attr.qp_state = RDMA_QPS_ERR,
+        .attr_mask = cpu_to_le32(RDMA_QP_STATE), .attr.qp_state = RDMA_QPS_ERR,
     };
     unsigned before = 0;
     RdmaWc wc;
@@ -482,7 +437,6 @@ static void test_flood_of_receives_leaves_turns_to_sends(void)
     }
     g_test_message("%u flushed receives came before the send", before);
     g_assert_cmpuint(before, <, FLOOD / 4);
-    verbs_free(v);
 }
 
 /*
@@ -491,7 +445,7 @@ static void test_flood_of_receives_leaves_turns_to_sends(void)
  */
 static void test_ring_reset_in_flight_then_reset(void)
 {
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
     VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
     unsigned modified;
 
@@ -515,31 +469,22 @@ static void test_ring_reset_in_flight_then_reset(void)
     qrdma_settle(v->dev);
     qrdma_reap(&p.a->sq);
     g_assert_cmpuint(p.a->sq.retired, ==, 1);
-    verbs_free(v);
 }
 
-void add_verbs_queue_tests(void)
-{
-    qtest_add_func("/rdma-verbs/queue/flood-of-receives",
-                   test_flood_of_receives_leaves_turns_to_sends);
-    qtest_add_func("/rdma-verbs/queue/ring-reset-in-flight-then-reset",
-                   test_ring_reset_in_flight_then_reset);
-    qtest_add_func("/rdma-verbs/queue/work-requests-are-limited",
-                   test_work_requests_are_limited);
-    qtest_add_func("/rdma-verbs/queue/bad-datagram", test_bad_datagram);
-    qtest_add_func("/rdma-verbs/queue/bad-send-of-uc", test_bad_send_of_uc);
-    qtest_add_func("/rdma-verbs/queue/sqe-ends", test_sqe_ends);
-    qtest_add_func("/rdma-verbs/queue/bad-behind-quiet",
-                   test_bad_behind_quiet);
-    qtest_add_func("/rdma-verbs/queue/drain", test_drain);
-    qtest_add_func("/rdma-verbs/queue/drain-what-waits",
-                   test_drain_what_waits);
-    qtest_add_func("/rdma-verbs/queue/drain-that-the-host-refuses",
-                   test_drain_that_the_host_refuses);
-    qtest_add_func("/rdma-verbs/queue/lost-behind-quiet",
-                   test_lost_behind_quiet);
-    qtest_add_func("/rdma-verbs/queue/many-addresses", test_many_addresses);
-    qtest_add_func("/rdma-verbs/queue/qkey-of-the-qp", test_qkey_of_the_qp);
-    qtest_add_func("/rdma-verbs/queue/completions-during-resize",
-                   test_completions_during_resize);
-}
+const QRdmaTest verbs_queue_tests[] = {
+    { "flood-of-receives", test_flood_of_receives_leaves_turns_to_sends },
+    { "ring-reset-in-flight-then-reset", test_ring_reset_in_flight_then_reset },
+    { "work-requests-are-limited", test_work_requests_are_limited },
+    { "bad-datagram", test_bad_datagram },
+    { "bad-send-of-uc", test_bad_send_of_uc },
+    { "sqe-ends", test_sqe_ends },
+    { "bad-behind-quiet", test_bad_behind_quiet },
+    { "drain", test_drain },
+    { "drain-what-waits", test_drain_what_waits },
+    { "drain-that-the-host-refuses", test_drain_that_the_host_refuses },
+    { "lost-behind-quiet", test_lost_behind_quiet },
+    { "many-addresses", test_many_addresses },
+    { "qkey-of-the-qp", test_qkey_of_the_qp },
+    { "completions-during-resize", test_completions_during_resize },
+    {}
+};

@@ -8,10 +8,6 @@
 #include "libqos/virtio-rdma.h"
 #include "fake-client.h"
 
-#define assert_status(call, want) \
-    g_assert_cmpint((call), ==, VIRTIO_RDMA_S_##want)
-#define assert_ok(call) assert_status(call, OK)
-
 #define VERBS_MR_SIZE (64 * 1024)
 #define VERBS_IOVA_A 0x7f1234560000ull
 #define VERBS_IOVA_B 0x10000ull
@@ -48,6 +44,7 @@ Verbs *verbs_host_adding(const char *script);
 /* With a device that was started. */
 Verbs *verbs_new(const char *script);
 void verbs_free(Verbs *v);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Verbs, verbs_free)
 
 /* Plug in a device and start it. */
 void verbs_plug(Verbs *v);
@@ -97,29 +94,34 @@ typedef struct VerbsWaiting {
 /* Send a command, and do not wait for its answer. */
 VerbsWaiting verbs_send_cmd(Verbs *v, uint8_t cmd, const void *req,
                             size_t len, size_t rsp_len);
+/* The same of one for which the host is in @verb, until it is released. */
+VerbsWaiting verbs_hold_cmd(Verbs *v, const char *verb, uint8_t cmd,
+                            const void *req, size_t len, size_t rsp_len);
+/* Release the host, and wait for the answer. */
+uint8_t verbs_release_cmd(const VerbsWaiting *w);
 /* 0xff: there is no answer yet */
 uint8_t verbs_status(const VerbsWaiting *w);
 uint8_t verbs_await_status(const VerbsWaiting *w);
 /* The request REG_USER_MR of one page. */
 struct virtio_rdma_reg_user_mr_req verbs_reg_mr_req(QRdmaPd *pd);
 
-void add_verbs_address_tests(void);
-void add_verbs_again_tests(void);
-void add_verbs_attach_tests(void);
-void add_verbs_cm_tests(void);
-void add_verbs_errno_tests(void);
-void add_verbs_event_tests(void);
-void add_verbs_gid_tests(void);
-void add_verbs_gsi_tests(void);
-void add_verbs_late_tests(void);
-void add_verbs_mem_tests(void);
-void add_verbs_counters_tests(void);
-void add_verbs_mcast_tests(void);
-void add_verbs_queue_tests(void);
-void add_verbs_cq_tests(void);
-void add_verbs_modify_tests(void);
-void add_verbs_mr_tests(void);
-void add_verbs_traffic_tests(void);
-void add_verbs_wqe_tests(void);
+extern const QRdmaTest verbs_address_tests[];
+extern const QRdmaTest verbs_again_tests[];
+extern const QRdmaTest verbs_attach_tests[];
+extern const QRdmaTest verbs_cm_tests[];
+extern const QRdmaTest verbs_errno_tests[];
+extern const QRdmaTest verbs_event_tests[];
+extern const QRdmaTest verbs_gid_tests[];
+extern const QRdmaTest verbs_gsi_tests[];
+extern const QRdmaTest verbs_late_tests[];
+extern const QRdmaTest verbs_mem_tests[];
+extern const QRdmaTest verbs_counters_tests[];
+extern const QRdmaTest verbs_mcast_tests[];
+extern const QRdmaTest verbs_queue_tests[];
+extern const QRdmaTest verbs_cq_tests[];
+extern const QRdmaTest verbs_modify_tests[];
+extern const QRdmaTest verbs_mr_tests[];
+extern const QRdmaTest verbs_traffic_tests[];
+extern const QRdmaTest verbs_wqe_tests[];
 
 #endif

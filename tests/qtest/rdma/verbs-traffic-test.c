@@ -6,36 +6,21 @@
 #include "qemu/osdep.h"
 #include "verbs-test.h"
 
-static void check_messages(RdmaQpType type)
+static void test_messages(const void *data)
 {
-    Verbs *v = verbs_new(NULL);
+    RdmaQpType type = GPOINTER_TO_INT(data);
+    g_autoptr(Verbs) v = verbs_new(NULL);
     VerbsPair p = verbs_pair(v, type);
 
     for (int i = 0; i < 100; i++) {
         verbs_check_works(&p, i + 1);
     }
-    verbs_free(v);
-}
-
-static void test_rc(void)
-{
-    check_messages(RDMA_QPT_RC);
-}
-
-static void test_uc(void)
-{
-    check_messages(RDMA_QPT_UC);
-}
-
-static void test_ud(void)
-{
-    check_messages(RDMA_QPT_UD);
 }
 
 /* Numbers are the host's, and far from the guest's. */
 static void test_numbers(void)
 {
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
     VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
     RdmaWc wc;
 
@@ -48,7 +33,6 @@ static void test_numbers(void)
     qrdma_wait_cq(p.cq_b, &wc);
     /* the local one by the device's number */
     g_assert_cmphex(wc.qp_num, ==, p.b->qpn);
-    verbs_free(v);
 }
 
 static RdmaSendWr rdma_wr(VerbsPair *p, RdmaWrOpcode opcode, RdmaSge *sge,
@@ -66,22 +50,19 @@ static RdmaSendWr rdma_wr(VerbsPair *p, RdmaWrOpcode opcode, RdmaSge *sge,
 
 static void test_write_and_read(void)
 {
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
     VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
     RdmaSge sge = qrdma_sge(p.mr_a, 4000, 10000);
     RdmaSendWr wr = rdma_wr(&p, RDMA_WR_RDMA_WRITE, &sge, 3);
 
     qrdma_mr_fill(p.mr_a, 4000, 10000, 5);
-    qrdma_post_send(p.a, &wr);
-    qrdma_expect(p.cq_a, 7, RDMA_WC_SUCCESS);
+    qrdma_post_expect(p.a, wr, RDMA_WC_SUCCESS);
     qrdma_mr_check(p.mr_b, 3, 10000, 5);
 
     qrdma_mr_fill(p.mr_b, 3, 10000, 6);
     wr.opcode = RDMA_WR_RDMA_READ;
-    qrdma_post_send(p.a, &wr);
-    qrdma_expect(p.cq_a, 7, RDMA_WC_SUCCESS);
+    qrdma_post_expect(p.a, wr, RDMA_WC_SUCCESS);
     qrdma_mr_check(p.mr_a, 4000, 10000, 6);
-    verbs_free(v);
 }
 
 /* Errors of the host's completions are the guest's. */
@@ -103,7 +84,7 @@ static void test_status_of_completions(void)
         { "RNR_RETRY_EXC_ERR", RDMA_WC_RNR_RETRY_EXC_ERR },
         { "GENERAL_ERR", RDMA_WC_GENERAL_ERR },
     };
-    Verbs *v = verbs_new("auto off");
+    g_autoptr(Verbs) v = verbs_new("auto off");
 
     for (size_t i = 0; i < ARRAY_SIZE(errors); i++) {
         VerbsPair p;
@@ -121,7 +102,6 @@ static void test_status_of_completions(void)
         qrdma_expect(p.cq_a, 3, RDMA_WC_WR_FLUSH_ERR);
         qrdma_expect_none(p.cq_a);
     }
-    verbs_free(v);
 }
 
 /*
@@ -130,7 +110,7 @@ static void test_status_of_completions(void)
  */
 static void test_host_refuses_a_send(void)
 {
-    Verbs *v = verbs_new("auto off");
+    g_autoptr(Verbs) v = verbs_new("auto off");
     VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
     RdmaWc wc;
 
@@ -147,13 +127,12 @@ static void test_host_refuses_a_send(void)
     g_assert_cmpint(wc.status, !=, RDMA_WC_WR_FLUSH_ERR);
     qrdma_expect(p.cq_a, 3, RDMA_WC_WR_FLUSH_ERR);
     qrdma_expect_none(p.cq_a);
-    verbs_free(v);
 }
 
 /* The message that takes a bad WR ends the QP, not one before it. */
 static void test_host_refuses_a_recv(void)
 {
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
     VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
     RdmaWc wc;
 
@@ -171,13 +150,12 @@ static void test_host_refuses_a_recv(void)
     g_assert_cmpint(wc.status, !=, RDMA_WC_WR_FLUSH_ERR);
     qrdma_expect(p.cq_b, 3, RDMA_WC_WR_FLUSH_ERR);
     qrdma_expect_none(p.cq_b);
-    verbs_free(v);
 }
 
 /* Not even a substitute for the bad WR: the QP is in error at once. */
 static void test_host_refuses_all_posts(void)
 {
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
     VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
     RdmaWc wc;
 
@@ -197,7 +175,6 @@ static void test_host_refuses_all_posts(void)
         g_assert_cmpint(wc.wr_id, ==, i);
         g_assert_cmpint(wc.status, !=, RDMA_WC_SUCCESS);
     }
-    verbs_free(v);
 }
 
 /*
@@ -206,14 +183,13 @@ static void test_host_refuses_all_posts(void)
  */
 static void check_refused_address(const char *err, RdmaWcStatus status)
 {
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
     VerbsPair p = verbs_pair(v, RDMA_QPT_UD);
 
     fake_verbs_tell(v->fake, "fail create_ah %s", err);
     verbs_offer_send(&p, 1);
     qrdma_expect(p.cq_a, 1, status);
     qrdma_expect_none(p.cq_a);
-    verbs_free(v);
 }
 
 static void test_host_refuses_an_address(void)
@@ -234,7 +210,7 @@ static void test_host_refuses_an_address(void)
 /* Datagrams behind one whose address is late keep their order. */
 static void test_late_address(void)
 {
-    Verbs *v = verbs_new("delay create_ah");
+    g_autoptr(Verbs) v = verbs_new("delay create_ah");
     VerbsPair p = verbs_pair(v, RDMA_QPT_UD);
 
     verbs_post_recv(&p, 1);
@@ -248,13 +224,12 @@ static void test_late_address(void)
         qrdma_expect(p.cq_a, i, RDMA_WC_SUCCESS);
         qrdma_expect(p.cq_b, i, RDMA_WC_SUCCESS);
     }
-    verbs_free(v);
 }
 
 /* The guest resets its device while an address is late. */
 static void test_reset_while_an_address_is_late(void)
 {
-    Verbs *v = verbs_new("delay create_ah");
+    g_autoptr(Verbs) v = verbs_new("delay create_ah");
     VerbsPair p = verbs_pair(v, RDMA_QPT_UD);
 
     verbs_offer_send(&p, 1);
@@ -267,15 +242,13 @@ static void test_reset_while_an_address_is_late(void)
     verbs_post_recv(&p, 2);
     verbs_offer_send(&p, 2);
     qrdma_expect(p.cq_b, 2, RDMA_WC_SUCCESS);
-    verbs_free(v);
 }
 
 /* A CQ that cannot be read any more is in error, and so are its QPs. */
 static void test_poll_fails(void)
 {
-    Verbs *v = verbs_new("auto off");
+    g_autoptr(Verbs) v = verbs_new("auto off");
     VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
-    RdmaQpAttr attr;
 
     verbs_post_recv(&p, 1);
     verbs_post_recv(&p, 2);
@@ -285,38 +258,27 @@ static void test_poll_fails(void)
     qrdma_expect_event(v->dev, RDMA_EVENT_CQ_ERR, p.cq_b->cqn);
     qrdma_expect_event(v->dev, RDMA_EVENT_QP_FATAL, p.b->qpn);
     qrdma_expect_none(p.cq_b);
-    assert_ok(qrdma_query_qp(p.b, &attr));
-    g_assert_cmpint(attr.qp_state, ==, RDMA_QPS_ERR);
-    assert_ok(qrdma_query_qp(p.a, &attr));
-    g_assert_cmpint(attr.qp_state, ==, RDMA_QPS_RTS);
+    g_assert_cmpint(qrdma_qp_state(p.b), ==, RDMA_QPS_ERR);
+    g_assert_cmpint(qrdma_qp_state(p.a), ==, RDMA_QPS_RTS);
     fake_verbs_tell(v->fake, "auto on");
     verbs_restart(v);
     p = verbs_pair(v, RDMA_QPT_RC);
     verbs_check_works(&p, 3);
-    verbs_free(v);
 }
 
-void add_verbs_traffic_tests(void)
-{
-    qtest_add_func("/rdma-verbs/traffic/rc", test_rc);
-    qtest_add_func("/rdma-verbs/traffic/uc", test_uc);
-    qtest_add_func("/rdma-verbs/traffic/ud", test_ud);
-    qtest_add_func("/rdma-verbs/traffic/numbers-are-the-hosts",
-                   test_numbers);
-    qtest_add_func("/rdma-verbs/traffic/write-and-read",
-                   test_write_and_read);
-    qtest_add_func("/rdma-verbs/traffic/status-of-completions",
-                   test_status_of_completions);
-    qtest_add_func("/rdma-verbs/traffic/host-refuses-a-send",
-                   test_host_refuses_a_send);
-    qtest_add_func("/rdma-verbs/traffic/host-refuses-a-recv",
-                   test_host_refuses_a_recv);
-    qtest_add_func("/rdma-verbs/traffic/host-refuses-all-posts",
-                   test_host_refuses_all_posts);
-    qtest_add_func("/rdma-verbs/traffic/host-refuses-an-address",
-                   test_host_refuses_an_address);
-    qtest_add_func("/rdma-verbs/traffic/late-address", test_late_address);
-    qtest_add_func("/rdma-verbs/traffic/reset-while-an-address-is-late",
-                   test_reset_while_an_address_is_late);
-    qtest_add_func("/rdma-verbs/traffic/poll-fails", test_poll_fails);
-}
+const QRdmaTest verbs_traffic_tests[] = {
+    { "rc", .run_case = test_messages, .data = GINT_TO_POINTER(RDMA_QPT_RC) },
+    { "uc", .run_case = test_messages, .data = GINT_TO_POINTER(RDMA_QPT_UC) },
+    { "ud", .run_case = test_messages, .data = GINT_TO_POINTER(RDMA_QPT_UD) },
+    { "numbers-are-the-hosts", test_numbers },
+    { "write-and-read", test_write_and_read },
+    { "status-of-completions", test_status_of_completions },
+    { "host-refuses-a-send", test_host_refuses_a_send },
+    { "host-refuses-a-recv", test_host_refuses_a_recv },
+    { "host-refuses-all-posts", test_host_refuses_all_posts },
+    { "host-refuses-an-address", test_host_refuses_an_address },
+    { "late-address", test_late_address },
+    { "reset-while-an-address-is-late", test_reset_while_an_address_is_late },
+    { "poll-fails", test_poll_fails },
+    {}
+};

@@ -8,20 +8,12 @@
 
 #define WINDOWED 0x40000000ull
 
-static RdmaSendWr signalled(RdmaWrOpcode opcode, uint64_t wr_id)
-{
-    return (RdmaSendWr) {
-        .wr_id = wr_id, .opcode = opcode, .send_flags = RDMA_SEND_SIGNALED,
-    };
-}
-
 /* The host sees nothing of it but a request that names no memory. */
 static void expect_refused(Verbs *v, RdmaQpType type, RdmaSendWr wr,
                            RdmaQpState state)
 {
     VerbsPair p = verbs_pair(v, type);
     RdmaSge sge = qrdma_sge(p.mr_a, 0, 8);
-    RdmaQpAttr attr;
 
     if (!(wr.send_flags & RDMA_SEND_INLINE)) {
         wr.sg_list = &sge;
@@ -31,10 +23,8 @@ static void expect_refused(Verbs *v, RdmaQpType type, RdmaSendWr wr,
     qrdma_mr_fill(p.mr_b, 0, 100, 2);
     wr.wr.rdma.remote_addr = p.mr_b->iova;
     wr.wr.rdma.rkey = p.mr_b->rkey;
-    qrdma_post_send(p.a, &wr);
-    qrdma_expect(p.cq_a, wr.wr_id, RDMA_WC_LOC_QP_OP_ERR);
-    assert_ok(qrdma_query_qp(p.a, &attr));
-    g_assert_cmpint(attr.qp_state, ==, state);
+    qrdma_post_expect(p.a, wr, RDMA_WC_LOC_QP_OP_ERR);
+    g_assert_cmpint(qrdma_qp_state(p.a), ==, state);
     qrdma_mr_check(p.mr_a, 0, 100, 1);
     qrdma_mr_check(p.mr_b, 0, 100, 2);
     verbs_restart(v);
@@ -47,12 +37,11 @@ static void test_opcodes_that_uc_does_not_have(void)
         RDMA_WR_ATOMIC_FETCH_AND_ADD, RDMA_WR_SEND_WITH_INV,
         RDMA_WR_RDMA_READ_WITH_INV,
     };
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
 
     for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
-        expect_refused(v, RDMA_QPT_UC, signalled(bad[i], i), RDMA_QPS_SQE);
+        expect_refused(v, RDMA_QPT_UC, qrdma_wr(bad[i], i, NULL), RDMA_QPS_SQE);
     }
-    verbs_free(v);
 }
 
 /* A library may take the pointer for memory that the device shall write. */
@@ -63,36 +52,22 @@ static void test_inline_data_is_only_sent(void)
         RDMA_WR_ATOMIC_FETCH_AND_ADD, RDMA_WR_LOCAL_INV, RDMA_WR_BIND_MW,
     };
     static const uint8_t data[8];
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
 
     for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
-        RdmaSendWr wr = signalled(bad[i], i);
+        RdmaSendWr wr = qrdma_wr(bad[i], i, NULL);
 
         wr.send_flags |= RDMA_SEND_INLINE;
         wr.inline_data = data;
         wr.inline_len = sizeof(data);
         expect_refused(v, RDMA_QPT_RC, wr, RDMA_QPS_ERR);
     }
-    verbs_free(v);
-}
-
-static RdmaSendWr bind_wr(const QRdmaMw *mw, QRdmaMr *mr)
-{
-    RdmaSendWr wr = signalled(RDMA_WR_BIND_MW, 0xb1);
-
-    wr.wr.bind.rkey = mw->rkey;
-    wr.wr.bind.new_rkey = (mw->rkey & ~0xffu) | ((mw->rkey + 1) & 0xff);
-    wr.wr.bind.lkey = mr->lkey;
-    wr.wr.bind.access = RDMA_ACCESS_REMOTE_READ;
-    wr.wr.bind.addr = mr->iova;
-    wr.wr.bind.length = 100;
-    return wr;
 }
 
 /* A bind that failed has left the key of the window as it was. */
 static void test_window_after_a_bind_that_failed(void)
 {
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
 
     for (RdmaMwType type = RDMA_MW_TYPE_1; type <= RDMA_MW_TYPE_2; type++) {
         VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
@@ -102,24 +77,19 @@ static void test_window_after_a_bind_that_failed(void)
         QRdmaMw mw;
 
         assert_ok(qrdma_alloc_mw(p.pd, type, &mw));
-        wr = bind_wr(&mw, p.mr_a);
-        qrdma_post_send(p.a, &wr);
-        qrdma_expect(p.cq_a, 0xb1, RDMA_WC_MW_BIND_ERR);
-        assert_ok(qrdma_modify_qp_state(p.a, RDMA_QPS_RESET));
-        assert_ok(qrdma_modify_qp_state(p.b, RDMA_QPS_RESET));
-        qrdma_connect(p.a, p.b, NULL);
-        wr = bind_wr(&mw, mr);
-        qrdma_post_send(p.a, &wr);
-        qrdma_expect(p.cq_a, 0xb1, RDMA_WC_SUCCESS);
+        wr = qrdma_bind_wr(&mw, p.mr_a, 0, 100, RDMA_ACCESS_REMOTE_READ);
+        qrdma_post_expect(p.a, wr, RDMA_WC_MW_BIND_ERR);
+        qrdma_reconnect(p.a, p.b, NULL);
+        wr = qrdma_bind_wr(&mw, mr, 0, 100, RDMA_ACCESS_REMOTE_READ);
+        qrdma_post_expect(p.a, wr, RDMA_WC_SUCCESS);
         verbs_restart(v);
     }
-    verbs_free(v);
 }
 
 /* What the library refuses, too, has left it. */
 static void test_window_after_a_bind_that_was_refused(void)
 {
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
     VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
     QRdmaMr *mr = qrdma_reg_mr(p.pd, WINDOWED, 4096, VERBS_ACCESS_ALL |
                                RDMA_ACCESS_MW_BIND);
@@ -128,7 +98,7 @@ static void test_window_after_a_bind_that_was_refused(void)
 
     assert_ok(qrdma_alloc_mw(p.pd, RDMA_MW_TYPE_1, &mw));
     for (int i = 0; i < 3; i++) {
-        wr = bind_wr(&mw, mr);
+        wr = qrdma_bind_wr(&mw, mr, 0, 100, RDMA_ACCESS_REMOTE_READ);
         if (i == 0) {
             fake_verbs_tell(v->fake, "fail bind_mw ENOMEM");
         } else if (i == 1) {
@@ -138,20 +108,17 @@ static void test_window_after_a_bind_that_was_refused(void)
         qrdma_post_send(p.a, &wr);
         if (i < 2) {
             qrdma_expect(p.cq_a, 0xb1, RDMA_WC_MW_BIND_ERR);
-            assert_ok(qrdma_modify_qp_state(p.a, RDMA_QPS_RESET));
-            assert_ok(qrdma_modify_qp_state(p.b, RDMA_QPS_RESET));
-            qrdma_connect(p.a, p.b, NULL);
+            qrdma_reconnect(p.a, p.b, NULL);
         } else {
             qrdma_expect(p.cq_a, 0xb1, RDMA_WC_SUCCESS);
         }
     }
-    verbs_free(v);
 }
 
 /* Only the last 8 bits of a window's key are the guest's. */
 static void test_key_of_another_window(void)
 {
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
     VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
     QRdmaMr *mr = qrdma_reg_mr(p.pd, WINDOWED, 4096, VERBS_ACCESS_ALL |
                                RDMA_ACCESS_MW_BIND);
@@ -159,24 +126,19 @@ static void test_key_of_another_window(void)
     QRdmaMw mw;
 
     assert_ok(qrdma_alloc_mw(p.pd, RDMA_MW_TYPE_2, &mw));
-    wr = bind_wr(&mw, mr);
+    wr = qrdma_bind_wr(&mw, mr, 0, 100, RDMA_ACCESS_REMOTE_READ);
     wr.wr.bind.new_rkey += 0x100;
-    qrdma_post_send(p.a, &wr);
-    qrdma_expect(p.cq_a, 0xb1, RDMA_WC_MW_BIND_ERR);
-    assert_ok(qrdma_modify_qp_state(p.a, RDMA_QPS_RESET));
-    assert_ok(qrdma_modify_qp_state(p.b, RDMA_QPS_RESET));
-    qrdma_connect(p.a, p.b, NULL);
+    qrdma_post_expect(p.a, wr, RDMA_WC_MW_BIND_ERR);
+    qrdma_reconnect(p.a, p.b, NULL);
     assert_ok(qrdma_dealloc_mw(&mw));
-    wr = bind_wr(&mw, mr);
-    qrdma_post_send(p.a, &wr);
-    qrdma_expect(p.cq_a, 0xb1, RDMA_WC_MW_BIND_ERR);
-    verbs_free(v);
+    wr = qrdma_bind_wr(&mw, mr, 0, 100, RDMA_ACCESS_REMOTE_READ);
+    qrdma_post_expect(p.a, wr, RDMA_WC_MW_BIND_ERR);
 }
 
 /* It is named by a bind that has no length, and needs none. */
 static void test_unbind_without_a_region(void)
 {
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
 
     for (RdmaMwType type = RDMA_MW_TYPE_1; type <= RDMA_MW_TYPE_2; type++) {
         VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
@@ -186,26 +148,22 @@ static void test_unbind_without_a_region(void)
         QRdmaMw mw;
 
         assert_ok(qrdma_alloc_mw(p.pd, type, &mw));
-        wr = bind_wr(&mw, mr);
-        qrdma_post_send(p.a, &wr);
-        qrdma_expect(p.cq_a, 0xb1, RDMA_WC_SUCCESS);
+        wr = qrdma_bind_wr(&mw, mr, 0, 100, RDMA_ACCESS_REMOTE_READ);
+        qrdma_post_expect(p.a, wr, RDMA_WC_SUCCESS);
         mw.rkey = wr.wr.bind.new_rkey;
-        wr = bind_wr(&mw, mr);
+        wr = qrdma_bind_wr(&mw, mr, 0, 100, RDMA_ACCESS_REMOTE_READ);
         wr.wr.bind.lkey = 0;
         wr.wr.bind.addr = 0;
         wr.wr.bind.length = 0;
-        qrdma_post_send(p.a, &wr);
-        qrdma_expect(p.cq_a, 0xb1, RDMA_WC_SUCCESS);
+        qrdma_post_expect(p.a, wr, RDMA_WC_SUCCESS);
         assert_ok(qrdma_dereg_mr(mr));
         /* Now it is bound to nothing that there is */
         mw.rkey = wr.wr.bind.new_rkey;
         wr.wr.bind.rkey = mw.rkey;
         wr.wr.bind.new_rkey = (mw.rkey & ~0xffu) | ((mw.rkey + 1) & 0xff);
-        qrdma_post_send(p.a, &wr);
-        qrdma_expect(p.cq_a, 0xb1, RDMA_WC_MW_BIND_ERR);
+        qrdma_post_expect(p.a, wr, RDMA_WC_MW_BIND_ERR);
         verbs_restart(v);
     }
-    verbs_free(v);
 }
 
 /*
@@ -214,7 +172,7 @@ static void test_unbind_without_a_region(void)
  */
 static void test_sends_are_not_solicited(void)
 {
-    Verbs *v = verbs_new(NULL);
+    g_autoptr(Verbs) v = verbs_new(NULL);
     VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
 
     assert_ok(qrdma_req_notify_cq(p.cq_a, VIRTIO_RDMA_NOTIFY_SOLICITED));
@@ -224,23 +182,16 @@ static void test_sends_are_not_solicited(void)
     verbs_check_works(&p, 1);
     g_assert_true(qrdma_ring_irq(p.cq_b->ring));
     g_assert_false(qrdma_ring_irq(p.cq_a->ring));
-    verbs_free(v);
 }
 
-void add_verbs_wqe_tests(void)
-{
-    qtest_add_func("/rdma-verbs/wqe/opcodes-that-uc-does-not-have",
-                   test_opcodes_that_uc_does_not_have);
-    qtest_add_func("/rdma-verbs/wqe/inline-data-is-only-sent",
-                   test_inline_data_is_only_sent);
-    qtest_add_func("/rdma-verbs/wqe/window-after-a-bind-that-failed",
-                   test_window_after_a_bind_that_failed);
-    qtest_add_func("/rdma-verbs/wqe/key-of-another-window",
-                   test_key_of_another_window);
-    qtest_add_func("/rdma-verbs/wqe/unbind-without-a-region",
-                   test_unbind_without_a_region);
-    qtest_add_func("/rdma-verbs/wqe/window-after-a-bind-that-was-refused",
-                   test_window_after_a_bind_that_was_refused);
-    qtest_add_func("/rdma-verbs/wqe/sends-are-not-solicited",
-                   test_sends_are_not_solicited);
-}
+const QRdmaTest verbs_wqe_tests[] = {
+    { "opcodes-that-uc-does-not-have", test_opcodes_that_uc_does_not_have },
+    { "inline-data-is-only-sent", test_inline_data_is_only_sent },
+    { "window-after-a-bind-that-failed", test_window_after_a_bind_that_failed },
+    { "key-of-another-window", test_key_of_another_window },
+    { "unbind-without-a-region", test_unbind_without_a_region },
+    { "window-after-a-bind-that-was-refused",
+      test_window_after_a_bind_that_was_refused },
+    { "sends-are-not-solicited", test_sends_are_not_solicited },
+    {}
+};

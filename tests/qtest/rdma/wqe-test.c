@@ -9,13 +9,7 @@
 /* Start over with both QPs after an error, without a new device. */
 static void pair_restart(TestPair *t)
 {
-    RdmaWc wc;
-
-    assert_ok(qrdma_modify_qp_state(t->a, RDMA_QPS_RESET));
-    assert_ok(qrdma_modify_qp_state(t->b, RDMA_QPS_RESET));
-    while (qrdma_poll_cq(t->cq_a, &wc) || qrdma_poll_cq(t->cq_b, &wc)) {
-        /* what is left of before */
-    }
+    test_reset_pair(t);
     qrdma_reap(&t->a->sq);
     qrdma_reap(&t->a->rq);
     qrdma_reap(&t->b->sq);
@@ -44,8 +38,7 @@ static void expect_wr_error(TestPair *t, RdmaSendWr wr, RdmaWcStatus status)
     g_assert_cmphex(wc.qp_num, ==, t->a->qpn);
     g_assert_cmpuint(qrdma_reap(&t->a->sq), ==, 1);
     qrdma_post_send(t->a, &(RdmaSendWr) {
-        .wr_id = 0xbeef,
-        .opcode = RDMA_WR_SEND,
+        .wr_id = 0xbeef, .opcode = RDMA_WR_SEND,
     });
     qrdma_expect(t->cq_a, 0xbeef, RDMA_WC_WR_FLUSH_ERR);
     g_assert_cmpuint(qrdma_reap(&t->a->sq), ==, 1);
@@ -72,8 +65,7 @@ static void test_unknown_flags(void)
 
     for (int bit = 5; bit < 32; bit++) {
         expect_wr_error(&t, (RdmaSendWr) {
-            .opcode = RDMA_WR_SEND,
-            .send_flags = 1u << bit,
+            .opcode = RDMA_WR_SEND, .send_flags = 1u << bit,
         }, RDMA_WC_LOC_QP_OP_ERR);
     }
 }
@@ -89,17 +81,12 @@ static void test_opcodes_that_uc_does_not_have(void)
 
     for (int i = 0; i < ARRAY_SIZE(bad); i++) {
         RdmaSge sge = qrdma_sge(t.mr_a, 0, 8);
-        RdmaQpAttr attr;
 
         qrdma_post_send(t.a, &(RdmaSendWr) {
-            .wr_id = i,
-            .opcode = bad[i],
-            .sg_list = &sge,
-            .num_sge = 1,
+            .wr_id = i, .opcode = bad[i], .sg_list = &sge, .num_sge = 1,
         });
         qrdma_expect(t.cq_a, i, RDMA_WC_LOC_QP_OP_ERR);
-        assert_ok(qrdma_query_qp(t.a, &attr));
-        g_assert_cmpint(attr.qp_state, ==, RDMA_QPS_SQE);
+        g_assert_cmpint(qrdma_qp_state(t.a), ==, RDMA_QPS_SQE);
         /* UC recovers */
         assert_ok(qrdma_modify_qp_state(t.a, RDMA_QPS_RTS));
     }
@@ -121,17 +108,12 @@ static void test_opcodes_that_ud_does_not_have(void)
     qrdma_setup_gids(d, 1);
     for (int n = 0; n < ARRAY_SIZE(types); n++) {
         QRdmaQp *qp = qrdma_create_qp(pd, cq, cq, types[n]);
-        RdmaQpAttr attr;
 
         qrdma_start_ud(qp, QRDMA_QKEY);
         for (int i = 0; i < ARRAY_SIZE(bad); i++) {
-            qrdma_post_send(qp, &(RdmaSendWr) {
-                .wr_id = i,
-                .opcode = bad[i],
-            });
+            qrdma_post_send(qp, &(RdmaSendWr) { .wr_id = i, .opcode = bad[i] });
             qrdma_expect(cq, i, RDMA_WC_LOC_QP_OP_ERR);
-            assert_ok(qrdma_query_qp(qp, &attr));
-            g_assert_cmpint(attr.qp_state, ==, RDMA_QPS_SQE);
+            g_assert_cmpint(qrdma_qp_state(qp), ==, RDMA_QPS_SQE);
             assert_ok(qrdma_modify_qp_state(qp, RDMA_QPS_RTS));
         }
     }
@@ -228,10 +210,7 @@ static void test_bad_receive_wqes(void)
             len = short_lengths[i - ARRAY_SIZE(counts)];
         }
         qrdma_post_raw(t.b, &t.b->rq, &wqe, len, 0, true);
-        qrdma_post_send(t.a, &(RdmaSendWr) {
-            .opcode = RDMA_WR_SEND,
-            .send_flags = RDMA_SEND_SIGNALED,
-        });
+        qrdma_post(t.a, qrdma_wr(RDMA_WR_SEND, 0, NULL));
         qrdma_wait_cq(t.cq_b, &wc);
         g_assert_cmpint(wc.status, ==, RDMA_WC_LOC_QP_OP_ERR);
         if (len == sizeof(wqe)) {
@@ -332,9 +311,7 @@ static void test_local_addresses_out_of_range(void)
 
     for (int i = 0; i < ARRAY_SIZE(bad); i++) {
         RdmaSge sge = {
-            .addr = bad[i].addr,
-            .length = bad[i].length,
-            .lkey = t.mr_a->lkey,
+            .addr = bad[i].addr, .length = bad[i].length, .lkey = t.mr_a->lkey,
         };
 
         expect_wr_error(&t, send_of(&sge), RDMA_WC_LOC_PROT_ERR);
@@ -370,7 +347,7 @@ static void test_receive_into_read_only_memory(void)
     RdmaSendWr wr = send_of(&from);
 
     qrdma_mr_fill(t.mr_a, 0, 64, 1);
-    qrdma_post_recv(t.b, &(RdmaRecvWr) { 7, .sg_list = &to, .num_sge = 1 });
+    qrdma_recv(t.b, 7, &to);
     qrdma_post_send(t.a, &wr);
     qrdma_expect(t.cq_b, 7, RDMA_WC_LOC_PROT_ERR);
     qrdma_expect(t.cq_a, 0, RDMA_WC_REM_OP_ERR);
@@ -393,9 +370,7 @@ static void test_message_longer_than_2_gib(void)
     }
     for (int n = 1; n <= 4; n++) {
         expect_wr_error(&t, (RdmaSendWr) {
-            .opcode = RDMA_WR_SEND,
-            .sg_list = sge,
-            .num_sge = n,
+            .opcode = RDMA_WR_SEND, .sg_list = sge, .num_sge = n,
         }, RDMA_WC_LOC_LEN_ERR);
     }
 }
@@ -458,7 +433,6 @@ static void test_wqe_is_read_once(void)
     RdmaSge from = qrdma_sge(t.mr_a, 0, 64);
     RdmaSge to = qrdma_sge(t.mr_b, 0, 64);
     RdmaSendWr wr = send_of(&from);
-    RdmaWc wc;
 
     qrdma_mr_fill(t.mr_a, 0, 64, 3);
     wr.wr_id = 0x600d;
@@ -468,13 +442,13 @@ static void test_wqe_is_read_once(void)
     qrdma_expect_none(t.cq_a);
     qtest_memset(t.dev->host->qts, t.a->sq.buf, 0xff,
                  QRDMA_RING_SIZE * QRDMA_WQE_ROOM);
-    qrdma_post_recv(t.b, &(RdmaRecvWr) { 1, .sg_list = &to, .num_sge = 1 });
+    qrdma_recv(t.b, 1, &to);
     qtest_memset(t.dev->host->qts, t.b->rq.buf, 0xff,
                  QRDMA_RING_SIZE * QRDMA_WQE_ROOM);
     /* RNR timer code 12: 0.64 ms */
     qrdma_clock_step(t.dev, 10 * QRDMA_MS);
-    qrdma_expect_wc(t.cq_a, 0x600d, RDMA_WC_SEND, &wc);
-    qrdma_expect_wc(t.cq_b, 1, RDMA_WC_RECV, &wc);
+    qrdma_expect_wc(t.cq_a, 0x600d, RDMA_WC_SEND, NULL);
+    qrdma_expect_wc(t.cq_b, 1, RDMA_WC_RECV, NULL);
     qrdma_mr_check(t.mr_b, 0, 64, 3);
 }
 
@@ -484,26 +458,16 @@ static void test_cq_overrun_is_an_error_of_its_qps_only(void)
     QRdmaCq *small = qrdma_create_cq(t.dev, 2);
     QRdmaQp *qp = qrdma_create_qp(t.pd, small, t.cq_b, RDMA_QPT_RC);
     RdmaSge sge = qrdma_sge(t.mr_a, 0, 16);
-    RdmaQpAttr attr;
-    RdmaWc wc;
 
     small->no_refill = true;
     qrdma_connect(qp, qp, NULL);
     for (int i = 0; i < 5; i++) {
-        qrdma_post_send(qp, &(RdmaSendWr) {
-            .wr_id = i,
-            .opcode = RDMA_WR_RDMA_WRITE,
-            .send_flags = RDMA_SEND_SIGNALED,
-            .sg_list = &sge,
-            .num_sge = 1,
-            .wr.rdma = { t.mr_b->iova, t.mr_b->rkey },
-        });
+        qrdma_post(qp, qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, i, &sge, t.mr_b, 0));
     }
     qrdma_expect(small, 0, RDMA_WC_SUCCESS);
     qrdma_expect(small, 1, RDMA_WC_SUCCESS);
     qrdma_settle(t.dev);
-    assert_ok(qrdma_query_qp(qp, &attr));
-    g_assert_cmpint(attr.qp_state, ==, RDMA_QPS_ERR);
+    g_assert_cmpint(qrdma_qp_state(qp), ==, RDMA_QPS_ERR);
     /* for good: buffers that come now stay empty */
     qrdma_ring_add(small->ring, &(QRdmaDesc) { small->buf, 38, true }, 1);
     qrdma_ring_kick(small->ring);
@@ -511,49 +475,32 @@ static void test_cq_overrun_is_an_error_of_its_qps_only(void)
     /* all of the WQEs come back nevertheless */
     qrdma_wait_until(t.dev, (qrdma_reap(&qp->sq), qp->sq.retired == 5));
     /* and the neighbours work */
-    qrdma_post_send(t.a, &(RdmaSendWr) {
-        .wr_id = 0x55,
-        .opcode = RDMA_WR_RDMA_WRITE,
-        .send_flags = RDMA_SEND_SIGNALED,
-        .sg_list = &sge,
-        .num_sge = 1,
-        .wr.rdma = { t.mr_b->iova, t.mr_b->rkey },
-    });
-    qrdma_expect_wc(t.cq_a, 0x55, RDMA_WC_RDMA_WRITE, &wc);
+    qrdma_post_expect_wc(t.a, qrdma_rdma_wr(RDMA_WR_RDMA_WRITE, 0x55, &sge,
+                                            t.mr_b, 0), RDMA_WC_RDMA_WRITE);
     assert_ok(qrdma_destroy_qp(qp));
     assert_ok(qrdma_destroy_cq(small));
 }
 
-void add_wqe_tests(void)
-{
-    qtest_add_func("virtio-rdma/wqe/unknown-opcodes", test_unknown_opcodes);
-    qtest_add_func("virtio-rdma/wqe/unknown-flags", test_unknown_flags);
-    qtest_add_func("virtio-rdma/wqe/opcodes-that-uc-does-not-have",
-                   test_opcodes_that_uc_does_not_have);
-    qtest_add_func("virtio-rdma/wqe/opcodes-that-ud-does-not-have",
-                   test_opcodes_that_ud_does_not_have);
-    qtest_add_func("virtio-rdma/wqe/short", test_short_wqes);
-    qtest_add_func("virtio-rdma/wqe/without-readable-bytes",
-                   test_wqe_without_readable_bytes);
-    qtest_add_func("virtio-rdma/wqe/num-sge-against-length-and-limit",
-                   test_num_sge_against_length_and_limit);
-    qtest_add_func("virtio-rdma/wqe/bad-receive-wqes",
-                   test_bad_receive_wqes);
-    qtest_add_func("virtio-rdma/wqe/inline-rules", test_inline_rules);
-    qtest_add_func("virtio-rdma/wqe/bad-local-keys", test_bad_local_keys);
-    qtest_add_func("virtio-rdma/wqe/local-addresses-out-of-range",
-                   test_local_addresses_out_of_range);
-    qtest_add_func("virtio-rdma/wqe/read-into-read-only-memory",
-                   test_read_into_read_only_memory);
-    qtest_add_func("virtio-rdma/wqe/receive-into-read-only-memory",
-                   test_receive_into_read_only_memory);
-    qtest_add_func("virtio-rdma/wqe/message-longer-than-2-gib",
-                   test_message_longer_than_2_gib);
-    qtest_add_func("virtio-rdma/wqe/atomic-wants-8-bytes",
-                   test_atomic_wants_8_bytes);
-    qtest_add_func("virtio-rdma/wqe/in-many-descriptors",
-                   test_wqe_in_many_descriptors);
-    qtest_add_func("virtio-rdma/wqe/is-read-once", test_wqe_is_read_once);
-    qtest_add_func("virtio-rdma/wqe/cq-overrun-is-an-error-of-its-qps-only",
-                   test_cq_overrun_is_an_error_of_its_qps_only);
-}
+const QRdmaTest wqe_tests[] = {
+    { "unknown-opcodes", test_unknown_opcodes },
+    { "unknown-flags", test_unknown_flags },
+    { "opcodes-that-uc-does-not-have", test_opcodes_that_uc_does_not_have },
+    { "opcodes-that-ud-does-not-have", test_opcodes_that_ud_does_not_have },
+    { "short", test_short_wqes },
+    { "without-readable-bytes", test_wqe_without_readable_bytes },
+    { "num-sge-against-length-and-limit",
+      test_num_sge_against_length_and_limit },
+    { "bad-receive-wqes", test_bad_receive_wqes },
+    { "inline-rules", test_inline_rules },
+    { "bad-local-keys", test_bad_local_keys },
+    { "local-addresses-out-of-range", test_local_addresses_out_of_range },
+    { "read-into-read-only-memory", test_read_into_read_only_memory },
+    { "receive-into-read-only-memory", test_receive_into_read_only_memory },
+    { "message-longer-than-2-gib", test_message_longer_than_2_gib },
+    { "atomic-wants-8-bytes", test_atomic_wants_8_bytes },
+    { "in-many-descriptors", test_wqe_in_many_descriptors },
+    { "is-read-once", test_wqe_is_read_once },
+    { "cq-overrun-is-an-error-of-its-qps-only",
+      test_cq_overrun_is_an_error_of_its_qps_only },
+    {}
+};

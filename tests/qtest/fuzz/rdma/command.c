@@ -78,10 +78,7 @@ RdmaAv fuzz_av_to(bool far, uint8_t gid_index)
 {
     FuzzGuest *g = &fuzz_guest;
     RdmaAv av = {
-        .sgid_index = gid_index,
-        .hop_limit = 64,
-        .port_num = 1,
-        .ah_flags = 1,
+        .sgid_index = gid_index, .hop_limit = 64, .port_num = 1, .ah_flags = 1,
     };
 
     memcpy(av.dgid, (far ? g->far_gid : g->gid)[gid_index], RDMA_GID_LEN);

@@ -186,6 +186,7 @@ uint64_t fuzz_config_addr(int devfn, uint32_t offset)
 
 static void nothing(void *opaque)
 {
+
 }
 
 /* Let the iothread end its turn. */

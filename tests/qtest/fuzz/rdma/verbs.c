@@ -25,7 +25,7 @@ static uint32_t create(bool checked, uint8_t cmd, const void *req, size_t len)
     uint32_t n = le32_to_cpu(words[0]);
 
     if (checked) {
-        g_assert_cmpint(status, ==, VIRTIO_RDMA_S_OK);
+        assert_ok(status);
     }
     if (cmd == VIRTIO_RDMA_CMD_REG_USER_MR) {
         fuzz_guest.key[n % FUZZ_KEYS] = le32_to_cpu(words[1]);
@@ -38,8 +38,7 @@ static void modify(bool checked, uint32_t qpn, uint32_t mask,
                    const RdmaQpAttr *attr)
 {
     struct virtio_rdma_modify_qp_req req = {
-        .qpn = cpu_to_le32(qpn),
-        .attr_mask = cpu_to_le32(mask),
+        .qpn = cpu_to_le32(qpn), .attr_mask = cpu_to_le32(mask),
     };
     uint8_t status;
 
@@ -47,7 +46,7 @@ static void modify(bool checked, uint32_t qpn, uint32_t mask,
     status = fuzz_command(VIRTIO_RDMA_CMD_MODIFY_QP, &req, sizeof(req), NULL,
                           0);
     if (checked) {
-        g_assert_cmpint(status, ==, VIRTIO_RDMA_S_OK);
+        assert_ok(status);
     }
 }
 
@@ -222,7 +221,7 @@ static void set_addresses(bool checked)
         status = fuzz_command(VIRTIO_RDMA_CMD_ADD_GID, &req, sizeof(req),
                               NULL, 0);
         if (checked) {
-            g_assert_cmpint(status, ==, VIRTIO_RDMA_S_OK);
+            assert_ok(status);
         }
     }
 }
@@ -259,8 +258,7 @@ static void create_cqs(bool checked)
 {
     FuzzGuest *g = &fuzz_guest;
     struct virtio_rdma_create_cq_req eq = {
-        .cqe = cpu_to_le32(4),
-        .flags = cpu_to_le32(VIRTIO_RDMA_CQ_EVENTS),
+        .cqe = cpu_to_le32(4), .flags = cpu_to_le32(VIRTIO_RDMA_CQ_EVENTS),
     };
 
     if (is_direct()) {
@@ -496,9 +494,7 @@ void fuzz_op_recv(FuzzIn *in)
     uint8_t sel = in_u8(in);
     unsigned place = sel % 8;
     RdmaSge sge[4];
-    RdmaRecvWr wr = {
-        .wr_id = sel, .num_sge = sel >> 4 & 3, .sg_list = sge,
-    };
+    RdmaRecvWr wr = { .wr_id = sel, .num_sge = sel >> 4 & 3, .sg_list = sge };
     bool shared = place >= FUZZ_QP_SRQ_FAR;
 
     pick_sges(in, sge, wr.num_sge);
@@ -522,13 +518,7 @@ void fuzz_send_messages(unsigned n, uint64_t wr_id)
     FuzzGuest *g = &fuzz_guest;
     RdmaSge sge = { FUZZ_IOVA, 3000, g->all };
     RdmaRecvWr recv = { .wr_id = wr_id, .num_sge = 1, .sg_list = &sge };
-    RdmaSendWr send = {
-        .wr_id = wr_id,
-        .opcode = RDMA_WR_SEND,
-        .send_flags = RDMA_SEND_SIGNALED,
-        .num_sge = 1,
-        .sg_list = &sge,
-    };
+    RdmaSendWr send = qrdma_wr(RDMA_WR_SEND, wr_id, &sge);
     QRdmaPd pd = { .pdn = FUZZ_PDN };
     QRdmaQp qp = { .pd = &pd, .type = RDMA_QPT_RC };
     FuzzRing *sq = ring(VIRTIO_RDMA_SQ_VQ(g->max_cq, g->qpn[FUZZ_QP_A]));
