@@ -30,7 +30,7 @@ typedef struct RdmaRoceLate {
     unsigned engine_turns;          /* since netdev_heard, that left some */
 } RdmaRoceLate;
 
-/* What is put off: a run of the engine, and a change of the netdev */
+/* Bits of RdmaBackend.pending: run the engine; the netdev has changed */
 #define ROCE_PENDING_RUN RDMA_PENDING_BACKEND(0)
 #define ROCE_PENDING_PORT RDMA_PENDING_BACKEND(1)
 

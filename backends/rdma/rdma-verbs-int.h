@@ -167,7 +167,7 @@ typedef struct VerbsGid {
     uint32_t added_to;              /* ifindex, if its address was added */
 } VerbsGid;
 
-/* What is put off: polling CQs, and reading events and MADs */
+/* Bits of RdmaBackend.pending: poll CQs; read events; read MADs */
 #define VERBS_PENDING_CQS RDMA_PENDING_BACKEND(0)
 #define VERBS_PENDING_EVENTS RDMA_PENDING_BACKEND(1)
 #define VERBS_PENDING_MADS RDMA_PENDING_BACKEND(2)

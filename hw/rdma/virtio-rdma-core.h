@@ -60,8 +60,8 @@
 #define VIRTIO_RDMA_F_MAX           VIRTIO_RDMA_F_QP_COUNTERS
 
 /*
- * What is put off besides: a change of the status, resets of virtqueues and of
- * the device, and its end
+ * Bits of RdmaBackend.pending that the virtio device adds: a change of the
+ * status, resets of virtqueues and of the device, and its end
  */
 #define VIRTIO_RDMA_PENDING_STATUS  RDMA_HCA_PENDING_GUEST(0)
 #define VIRTIO_RDMA_PENDING_VQS     RDMA_HCA_PENDING_GUEST(1)

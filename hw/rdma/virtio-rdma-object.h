@@ -37,9 +37,7 @@ VirtIORdmaHandler virtio_rdma_pd_destroy;
 
 /* virtio-rdma-cq.c: completion queues, and event queues */
 
-/* The largest depth that a CQ may have. */
 VirtIORdmaCq *virtio_rdma_cq_add(VirtIORdma *s, uint32_t cqn, uint32_t cqe);
-/* The new @cq has a virtqueue, that of its number. */
 void virtio_rdma_cq_remove(VirtIORdma *s, VirtIORdmaCq *cq);
 VirtIORdmaHandler virtio_rdma_cq_create;
 VirtIORdmaHandler virtio_rdma_cq_destroy;

@@ -127,8 +127,8 @@ typedef struct VirtIORdmaCqOps {
     /* The greatest depth that the driver can ask for */
     uint32_t (*max_cqe)(VirtIORdma *s);
     /*
-     * Write what waits, while there is room and @budget. False as above. NULL:
-     * nothing ever waits.
+     * Write what waits, while there is room and @budget. False: the driver
+     * broke a rule, and the CQ enters its error. NULL: nothing ever waits.
      */
     bool (*flush)(VirtIORdma *s, VirtIORdmaCq *cq, uint32_t *budget);
     /*
