@@ -30,7 +30,7 @@ OVERLAY_DIRS = ('backends', 'configs', 'docs', 'hw', 'include', 'qapi',
 IGNORED = re.compile(r'(~|\.orig|\.rej|\.sw[a-p]|\.pyc)$|^\.|^__pycache__$')
 MANIFEST = '.virtio-rdma-overlay.json'
 # Made of this project's VERSION; QEMU has a VERSION of its own.
-VERSION_HEADER = 'hw/rdma/virtio-rdma-version.h'
+VERSION_HEADER = 'hw/rdma/virtio/version.h'
 
 
 def die(message):

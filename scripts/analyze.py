@@ -18,7 +18,7 @@ from pathlib import Path
 # Build directory in BUILD: what is built there, and which files are ours
 BUILT = (
     ('qemu', 'device',
-     re.compile(r'/(hw/rdma|backends/rdma)/[^/]+\.c$|/virtio-rdma-pci\.c$')),
+     re.compile(r'/(hw/rdma/\w+|backends/rdma)/[^/]+\.c$|/virtio-rdma-pci\.c$')),
     ('guest/rdma-core/build', 'provider',
      re.compile(r'/providers/virtio_rdma/[^/]+\.c$')),
 )

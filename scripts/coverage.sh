@@ -34,10 +34,10 @@ part() { # TITLE LEAST ROOT JSON OPTION...: its table
 part 'engine, by unit tests and corpora' 95 . standalone \
     --filter 'backends/rdma/roce/'
 part 'codec of the device, by device tests' 95 "$src" qemu \
-    --filter "$src/hw/rdma/virtio-rdma-codec"
+    --filter "$src/hw/rdma/virtio/codec"
 part 'device, by device tests' 90 "$src" qemu \
     --filter "$src/hw/rdma/" --filter "$src/hw/virtio/virtio-rdma-pci.c" \
-    --exclude "$src/hw/rdma/virtio-rdma-codec"
+    --exclude "$src/hw/rdma/virtio/codec"
 part 'backends, by device tests' 90 "$src" qemu \
     --filter "$src/backends/rdma/[^/]*\$"
 exit "$failed"

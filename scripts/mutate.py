@@ -34,8 +34,8 @@ TOP = Path(__file__).resolve().parents[1]
 EQUIVALENT = TOP / 'scripts/mutate-equivalent.toml'
 PARTS = {
     'engine': ['backends/rdma/roce/**/*.c'],
-    'codec': ['hw/rdma/virtio-rdma-codec*.c',
-              'hw/rdma/virtio-rdma-direct-cq.c'],
+    'codec': ['hw/rdma/virtio/codec*.c',
+              'hw/rdma/virtio/cq-slots.c'],
 }
 # What the standalone build needs
 COPIED = ['meson.build', 'meson_options.txt', 'backends/rdma/roce', 'include',

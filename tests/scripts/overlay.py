@@ -12,7 +12,7 @@ import tap
 
 TOP = Path(__file__).resolve().parent.parent.parent
 
-VERSION_HEADER = 'hw/rdma/virtio-rdma-version.h'
+VERSION_HEADER = 'hw/rdma/virtio/version.h'
 
 PATCH = '''Why this is needed.
 

@@ -32,8 +32,11 @@ class Trace(unittest.TestCase):
         for name, source in declared.items():
             self.assertIn(source, used[name], name)
 
+    def test_of_the_core(self):
+        self.check('hw/rdma/hca')
+
     def test_of_the_device(self):
-        self.check('hw/rdma')
+        self.check('hw/rdma/virtio')
 
     def test_of_the_backend(self):
         self.check('backends/rdma')

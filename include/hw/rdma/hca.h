@@ -19,12 +19,19 @@
 #include "rdma/work.h"
 #include "system/rdma-backend.h"
 
+/* Of RdmaBackendLimits.device_cap_flags: as in ib_device_cap_flags of Linux */
+#define RDMA_HCA_CAP_MEM_MGT_EXTENSIONS (1ull << 21)
+/* Pages of a region for fast registration */
+#define RDMA_HCA_MAX_PAGE_LIST 1024
+
 typedef struct RdmaHca RdmaHca;
 typedef struct RdmaHcaCq RdmaHcaCq;
 typedef struct RdmaHcaCqOps RdmaHcaCqOps;
 typedef struct RdmaHcaEvent RdmaHcaEvent;
+typedef struct RdmaHcaFault RdmaHcaFault;
 typedef struct RdmaHcaFaults RdmaHcaFaults;
 typedef struct RdmaHcaHeld RdmaHcaHeld;
+typedef struct RdmaHcaInflight RdmaHcaInflight;
 typedef struct RdmaHcaMr RdmaHcaMr;
 typedef struct RdmaHcaPd RdmaHcaPd;
 typedef struct RdmaHcaQp RdmaHcaQp;
@@ -66,20 +73,84 @@ struct RdmaHcaCqOps {
      */
     bool (*complete)(RdmaHca *hca, RdmaHcaCq *cq, const RdmaWc *wc,
                      bool solicited);
-    /* Drop what waits for room. Optional. */
+    /* Drop the completions that wait for room. Optional. */
     void (*drop)(RdmaHca *hca, RdmaHcaCq *cq);
+    /* Drop those of QP @qpn, which was reset or is gone. Optional. */
+    void (*forget_qp)(RdmaHca *hca, RdmaHcaCq *cq, uint32_t qpn);
+    /* The driver has destroyed the CQ. free_cq() follows. Optional. */
+    void (*destroyed)(RdmaHca *hca, RdmaHcaCq *cq);
     /* Fill in what only the guest interface knows. Optional. */
     void (*inspect)(RdmaHca *hca, const RdmaHcaCq *cq, RdmaCqInfo *info);
 };
 
-/* What a guest interface does with a work queue; each form has its own. */
+/*
+ * What the device remembers of a WQE until the backend is done with it: its
+ * place in a ring of the guest interface, and the pages of a list that the WQE
+ * brought.
+ */
+struct RdmaHcaInflight {
+    uint16_t index;
+    uint16_t ndescs;
+    uint16_t npages;
+    uint32_t mrn;                   /* the region that gets the pages */
+};
+
+/*
+ * What a guest interface does with a work queue; each form has its own. WQEs
+ * are copied from guest memory when they are taken, and checked afterwards. A
+ * driver that breaks a rule breaks its queue: rdma_hca_wq_break().
+ */
 struct RdmaHcaWqOps {
     bool is_direct;                 /* for inspection */
+    /* How many WQEs may be in flight */
+    uint32_t (*depth)(const RdmaHcaWq *wq);
+    /*
+     * Copy the next WQE to a buffer of the guest interface, which decode_send()
+     * or decode_recv() reads next, and fill in the ring's part of @inflight.
+     * False if there is none.
+     */
+    bool (*take)(RdmaHca *hca, RdmaHcaWq *wq, RdmaHcaInflight *inflight);
+    /* Undo the last take() of this queue. */
+    void (*put_back)(RdmaHca *hca, RdmaHcaWq *wq);
+    /* Return the oldest @count that are in flight to the driver. Optional. */
+    void (*retire)(RdmaHca *hca, RdmaHcaWq *wq, uint32_t count);
     /*
      * Count the WQEs that the driver has posted and the device has not taken.
      * False if that cannot be told, and @n is undefined. Changes nothing.
      */
     bool (*count)(RdmaHca *hca, const RdmaHcaWq *wq, uint32_t *n);
+    /* Do the driver's counters make sense? If not, break the queue. */
+    bool (*check)(RdmaHca *hca, RdmaHcaWq *wq);
+    /*
+     * The doorbell of an SQ was rung; @alone: as far as the device knows, no
+     * other send follows, and the queue is not worth a rescan. Optional.
+     */
+    void (*ring)(RdmaHca *hca, RdmaHcaWq *wq, bool alone);
+    /*
+     * The device polls the queue: the driver need not ring. False if the driver
+     * knows that already.
+     */
+    bool (*wake)(RdmaHca *hca, RdmaHcaWq *wq);
+    /*
+     * take() found no WQE: have the driver ring for the next one. RDMA_NEXT_WR
+     * if there is one already; RDMA_NEXT_LATER, of an SQ only, if the device
+     * polls the queue in its next turn instead.
+     */
+    RdmaNext (*sleep)(RdmaHca *hca, RdmaHcaWq *wq);
+    /* Drop what was not taken, after @n WQEs were returned just before. */
+    void (*drain)(RdmaHca *hca, RdmaHcaWq *wq, uint32_t n);
+    /* The driver has destroyed the queue. Optional. */
+    void (*destroyed)(RdmaHca *hca, RdmaHcaWq *wq);
+    /*
+     * After migration, when guest memory may be touched: tell the ring what is
+     * in flight. Optional.
+     */
+    void (*restore_order)(RdmaHca *hca, RdmaHcaWq *wq);
+    /*
+     * Entries of the ring that RdmaHcaInflight is about. NULL: there is no
+     * ring, and index and ndescs are 0.
+     */
+    uint32_t (*ring_size)(RdmaHca *hca, const RdmaHcaWq *wq);
 };
 
 /*
@@ -111,18 +182,6 @@ struct RdmaHcaMr {
     RdmaHcaPd *pd;
 };
 
-/*
- * What the device remembers of a WQE until the backend is done with it: for
- * the used ring, index and number of descriptors of the virtqueue element; the
- * pages of a list that it brought.
- */
-typedef struct RdmaHcaInflight {
-    uint16_t index;
-    uint16_t ndescs;
-    uint16_t npages;
-    uint32_t mrn;                   /* the region that gets the pages */
-} RdmaHcaInflight;
-
 /* An SQ, RQ or SRQ. WQEs are copied when they are taken. */
 struct RdmaHcaWq {
     const RdmaHcaWqOps *ops;        /* of its form */
@@ -148,81 +207,6 @@ struct RdmaHcaSrq {
     uint32_t users;                 /* QPs */
     bool error;
     RdmaHcaWq wq;
-};
-
-/* The longest ID of a fault, with its end */
-#define RDMA_HCA_FAULT_ID_ROOM 64
-/* Faults of a device */
-#define RDMA_HCA_MAX_FAULTS 64
-/* Completions that faults hold back at a time */
-#define RDMA_HCA_MAX_HELD 16384
-#define RDMA_HCA_FAULT_MAX_DELAY_MS 600000
-#define RDMA_HCA_FAULT_MAX_DURATION_MS 3600000
-/* Any opcode, any command */
-#define RDMA_HCA_FAULT_ANY UINT8_MAX
-/* A probability of 1 */
-#define RDMA_HCA_FAULT_ALWAYS (1ull << 32)
-
-/* Optional filters of a fault */
-enum {
-    RDMA_HCA_FAULT_QPN = 1u << 0,
-    RDMA_HCA_FAULT_DGID = 1u << 1,
-    RDMA_HCA_FAULT_DEST_QPN = 1u << 2,
-};
-
-/* Where active faults are looked for: bits of RdmaHca.fault_points */
-enum {
-    RDMA_HCA_FAULT_AT_SEND = 1u << 0,
-    RDMA_HCA_FAULT_AT_RECV = 1u << 1,
-    RDMA_HCA_FAULT_AT_COMPLETE = 1u << 2,
-    RDMA_HCA_FAULT_AT_COMMAND = 1u << 3,
-};
-
-/* A fault that the user has added; what its kind does not have is 0. */
-typedef struct RdmaHcaFault {
-    char id[RDMA_HCA_FAULT_ID_ROOM];
-    uint8_t kind;                   /* RdmaFaultKind */
-    /* RdmaWcStatus, or RdmaCommandStatus of a command */
-    uint8_t status;
-    uint8_t opcode;                 /* RdmaWcOpcode, or ANY */
-    uint8_t command;                /* RdmaCommand + 1, or ANY */
-    uint32_t selects;               /* RDMA_HCA_FAULT_QPN and others */
-    uint32_t qpn;
-    uint32_t dest_qpn;
-    uint8_t dgid[RDMA_GID_LEN];
-    uint64_t after;
-    uint64_t times;                 /* 0: no limit */
-    uint64_t probability;           /* of 2^32 */
-    uint64_t seed;
-    uint64_t random;                /* state of the sequence */
-    uint32_t ms;                    /* delay or duration; 0: none */
-    uint64_t matches;
-    uint64_t hits;
-    QTAILQ_ENTRY(RdmaHcaFault) next;
-} RdmaHcaFault;
-
-/* A completion that a fault holds back, or an older one of its queue */
-struct RdmaHcaHeld {
-    RdmaWc wc;
-    uint32_t cqn;
-    bool solicited;
-    bool reorder;                   /* until another one has come */
-    int64_t until;                  /* in virtual time, at the latest */
-    QTAILQ_ENTRY(RdmaHcaHeld) next;
-    QTAILQ_ENTRY(RdmaHcaHeld) next_of_queue;
-};
-
-struct RdmaHcaFaults {
-    QTAILQ_HEAD(, RdmaHcaFault) list;
-    uint32_t count;
-    /* Oldest first; those of one work queue follow each other in time, too */
-    QTAILQ_HEAD(, RdmaHcaHeld) held;
-    uint32_t n_held;
-    QEMUTimer *timer;               /* something is due */
-    Error *blocker;                 /* of migration, or NULL */
-    /* In virtual time; 0: nothing, INT64_MAX: without an end */
-    int64_t port_until;
-    int64_t command_until;
 };
 
 /* What faults have done to a QP */
@@ -255,7 +239,11 @@ typedef struct RdmaHcaEvents {
     bool port_active;               /* as the driver has been told */
 } RdmaHcaEvents;
 
-/* What a guest interface offers its HCA. All are mandatory. */
+/*
+ * What a guest interface offers its HCA. All are mandatory, unless they say
+ * else. Those that decode and serve are called between rdma_hca_enter() and
+ * rdma_hca_leave().
+ */
 typedef struct RdmaHcaOps {
     /* May guest memory be touched and the backend be given work? */
     bool (*is_active)(RdmaHca *hca);
@@ -263,9 +251,53 @@ typedef struct RdmaHcaOps {
     bool (*has_driver)(RdmaHca *hca);
     /* Does the driver take asynchronous events? */
     bool (*has_events)(RdmaHca *hca);
-    /* One is pending, see rdma_hca_events_next(). */
-    void (*event)(RdmaHca *hca);
+    /* An event is pending, see rdma_hca_events_next(). */
+    void (*event_pending)(RdmaHca *hca);
+    /*
+     * Attributes of the port changed: update what the driver sees, and notify
+     * the driver. False in a stopped VM: not done.
+     */
+    bool (*port_changed)(RdmaHca *hca);
+    /*
+     * Decode the WQE that was taken last from qp->sq into @wr, which is zero.
+     * Its lists may lie in hca->sge, and in buffers of the guest interface,
+     * until the next take(). A status other than success completes the send
+     * with that error.
+     */
+    void (*decode_send)(RdmaHca *hca, RdmaHcaQp *qp, RdmaSendWr *wr);
+    /* Likewise of an RQ or SRQ */
+    void (*decode_recv)(RdmaHca *hca, RdmaHcaWq *wq, RdmaRecvWr *wr);
+    /* Free the object, which was removed. All its references are gone. */
+    void (*free_cq)(RdmaHca *hca, RdmaHcaCq *cq);
+    void (*free_srq)(RdmaHca *hca, RdmaHcaSrq *srq);
+    void (*free_qp)(RdmaHca *hca, RdmaHcaQp *qp);
+    /* The status of device or VM may have changed: look, in the bottom half. */
+    void (*update_running)(RdmaHca *hca);
+    /* Serve commands, and notify the driver of what waits. Under the BQL. */
+    void (*serve)(RdmaHca *hca);
+    /* Look for doorbells in memory, before the kicks are run. Optional. */
+    void (*poll_doorbells)(RdmaHca *hca);
+    /* A command that was answered with -EINPROGRESS can be called again. */
+    void (*resume)(RdmaHca *hca);
+    /* See RdmaBackendClientOps. */
+    void (*flush)(RdmaHca *hca);
+    /* The bits from RDMA_HCA_PENDING_GUEST on. The device may be gone after. */
+    void (*run_pending)(RdmaHca *hca, uint32_t pending);
 } RdmaHcaOps;
+
+/* The GIDs whose first @bits bits are those of @gid. */
+typedef struct RdmaHcaGids {
+    uint8_t gid[RDMA_GID_LEN];
+    unsigned bits;
+} RdmaHcaGids;
+
+/* Objects that the backend has loaded from a migration stream */
+typedef struct RdmaHcaLoaded {
+    uint32_t mrs;
+    uint32_t mws;
+    uint32_t srqs;
+    uint32_t qps;
+} RdmaHcaLoaded;
 
 struct RdmaHca {
     const RdmaHcaOps *ops;
@@ -291,6 +323,11 @@ struct RdmaHca {
     uint64_t mr_pages;              /* charged for MRs and WQEs */
     uint64_t max_mr_pages;
     uint32_t cmd_budget;            /* left for commands in this turn */
+    uint32_t extensions;            /* RDMA_EXT_* that the driver uses */
+    RdmaHcaGids *allowed_gids;      /* or NULL: all are */
+    uint32_t n_allowed_gids;
+    RdmaHcaLoaded loaded;
+    RdmaSge *sge;                   /* of the last WQE, see decode_send() */
 
     uint64_t n_qp_errors;
     RdmaHcaQpError last_error;
@@ -345,22 +382,50 @@ static inline bool rdma_hca_is_active(RdmaHca *hca)
     return hca->ops->is_active(hca);
 }
 
-/* virtio-rdma-hca.c: the list of HCAs */
+/* Is there a region for fast registration? */
+static inline bool rdma_hca_has_mem_mgt(const RdmaHca *hca)
+{
+    return hca->limits.device_cap_flags & RDMA_HCA_CAP_MEM_MGT_EXTENSIONS;
+}
+
+/* hca.c: the adapter as a whole */
 
 typedef QTAILQ_HEAD(RdmaHcas, RdmaHca) RdmaHcas;
+/* Those that are realized. Under the BQL. */
 extern RdmaHcas rdma_hcas;
 
 /*
- * @hca is a part of @owner, and @dev is the device that its user has added.
- * Call before the backend is attached.
+ * @hca is a part of @owner, and @dev is the device that its user has added,
+ * whose reentrancy guard the bottom halves use. Call before
+ * rdma_hca_attach().
  */
 void rdma_hca_init(RdmaHca *hca, const RdmaHcaOps *ops, Object *owner,
                    DeviceState *dev);
-/* Show it to QMP, when it is complete; or hide it. Under the BQL. */
-void rdma_hca_add(RdmaHca *hca);
-void rdma_hca_remove(RdmaHca *hca);
+/* hca->limits are final: make tables and bottom halves, and show it to QMP. */
+void rdma_hca_start(RdmaHca *hca);
+/* The device is about to go: hide it from QMP, and serve no one. */
+void rdma_hca_hide(RdmaHca *hca);
+/* Device reset: no objects, no events, counters are 0. Not within itself. */
+void rdma_hca_reset(RdmaHca *hca);
+/* Remove all objects, after the backend has done so. Part of both others. */
+void rdma_hca_objects_reset(RdmaHca *hca);
+/* Undo rdma_hca_start(), after rdma_hca_detach(). */
+void rdma_hca_free(RdmaHca *hca);
 
-/* virtio-rdma-table.c: objects by number */
+/* consumer.c: the backend */
+
+/*
+ * Attach to hca->backend with hca->limits, which come back as those of device
+ * and backend together. @dma_as: where the driver's addresses lie.
+ */
+bool rdma_hca_attach(RdmaHca *hca, AddressSpace *dma_as, Error **errp);
+void rdma_hca_detach(RdmaHca *hca);
+/* The driver uses these of RDMA_EXT_*. */
+void rdma_hca_use_extensions(RdmaHca *hca, uint32_t extensions);
+/* Let a backend go that is not attached. Part of rdma_hca_detach(). */
+void rdma_hca_backend_put(RdmaHca *hca);
+
+/* table.c: objects by number */
 
 /* Numbers are @first to @end - 1. */
 void rdma_hca_table_init(RdmaHcaTable *t, uint32_t first, uint32_t end);
@@ -408,7 +473,7 @@ static inline RdmaHcaMr *rdma_hca_mr_get(RdmaHca *hca, uint32_t mrn)
     return mr && !mr->mw_type ? mr : NULL;
 }
 
-/* virtio-rdma-sched.c: the bottom half */
+/* sched.c: the bottom half */
 
 /*
  * Run it when the device is left: what there is to send goes first, and a vCPU
@@ -427,7 +492,195 @@ void rdma_hca_srq_schedule(RdmaHca *hca, RdmaHcaSrq *srq);
 /* The driver counts wrongly: the QP, or SRQ, is to fail. */
 void rdma_hca_wq_break(RdmaHca *hca, RdmaHcaWq *wq);
 
-/* virtio-rdma-counters.c: counters, RDMA_NUM_COUNTERS of them */
+/* run.c: kicks and bottom halves */
+
+/*
+ * The queue may have work: have the backend look. @alone: see
+ * RdmaHcaWqOps.ring(). In the device, see rdma_hca_enter().
+ */
+void rdma_hca_kick(RdmaHca *hca, RdmaHcaWq *wq, bool alone);
+/*
+ * A doorbell: kick the queue now, or in the bottom half if the device is busy
+ * or the budget for doorbells is used up. The device may be gone after it.
+ */
+void rdma_hca_ring(RdmaHca *hca, RdmaHcaWq *wq);
+/*
+ * For guest interfaces with doorbells of their own kind: enter the device to
+ * serve one. False: the caller schedules the queue instead.
+ */
+bool rdma_hca_enter_to_kick(RdmaHca *hca);
+/* Schedule all queues. */
+void rdma_hca_kick_all(RdmaHca *hca);
+/*
+ * @running: driver, VM and device let the backend work; @ready: all but the VM
+ * do. Tell the backend, and return whether @running has changed.
+ *
+ * A driver may free its memory when the device is broken or may not be bus
+ * master, and its successor when the device is not set up any more: peers must
+ * not write there.
+ */
+bool rdma_hca_set_running(RdmaHca *hca, bool running, bool ready);
+
+/* check.c: values that the driver gives for a field */
+
+/* Is it @min to @max? If not, log an error of the guest. */
+bool rdma_hca_check_range(const char *field, uint64_t value, uint64_t min,
+                          uint64_t max);
+/* Has it no other flags than @known? */
+bool rdma_hca_check_flags(const char *field, uint64_t value, uint64_t known);
+
+/*
+ * Verbs. They check what a driver gives, in host byte order, and return 0 or a
+ * negative errno; then nothing has changed, and what is to be filled in is
+ * undefined. After -EINPROGRESS the guest interface calls the same function
+ * again with the same arguments when RdmaHcaOps.resume() says so; it then comes
+ * to the same number.
+ *
+ * Commands that bring lists of pages come in two functions: the guest interface
+ * calls the one that checks, reads the list, charges it by
+ * rdma_hca_pages_charge(), and calls the one that executes. That one takes over
+ * list and charge when it returns 0; else it has returned the charge, and the
+ * caller has the list.
+ *
+ * Objects of queues are allocated by the guest interface, which embeds them:
+ * _add() gives one its number, PD and CQs, then the guest interface gives it
+ * its form, then _create() makes it in the backend; if that fails the object is
+ * removed, and freed by RdmaHcaOps.free_*(). _add() and _remove() are also for
+ * migration and reset, where the backend looks after itself.
+ */
+
+/* pd.c: protection domains */
+
+int rdma_hca_pd_create(RdmaHca *hca, uint32_t *pdn);
+int rdma_hca_pd_destroy(RdmaHca *hca, uint32_t pdn);
+RdmaHcaPd *rdma_hca_pd_add(RdmaHca *hca, uint32_t pdn);
+
+/* mr.c: memory regions */
+
+/* @attr: type, pdn, access and max_pages */
+int rdma_hca_mr_check(RdmaHca *hca, const RdmaMrAttr *attr);
+/* Likewise, with iova, length and pages; fills in mrn, lkey and rkey. */
+int rdma_hca_mr_create(RdmaHca *hca, RdmaMrAttr *attr);
+/* @flags: RDMA_REREG_*; @attr: mrn, pdn and access */
+int rdma_hca_mr_check_rereg(RdmaHca *hca, uint32_t flags,
+                            const RdmaMrAttr *attr);
+/* Likewise, with iova, length and pages; fills in lkey and rkey. */
+int rdma_hca_mr_rereg(RdmaHca *hca, uint32_t flags, RdmaMrAttr *attr);
+/* Give a region for fast registration the list that the next REG_MR uses. */
+int rdma_hca_mr_check_map(RdmaHca *hca, uint32_t mrn, uint32_t npages);
+int rdma_hca_mr_map(RdmaHca *hca, uint32_t mrn, uint64_t iova, uint64_t length,
+                    uint64_t *pages, uint32_t npages);
+int rdma_hca_mr_dereg(RdmaHca *hca, uint32_t mrn);
+RdmaHcaMr *rdma_hca_mr_add(RdmaHca *hca, uint32_t mrn, RdmaHcaPd *pd,
+                           uint32_t type);
+/*
+ * All lists together have a limit: count @npages more, or -ENOMEM. To undo it,
+ * subtract them from hca->mr_pages.
+ */
+int rdma_hca_pages_charge(RdmaHca *hca, uint32_t npages);
+
+/* mw.c: memory windows */
+
+/* @attr: pdn and type; fills in mwn and rkey. */
+int rdma_hca_mw_alloc(RdmaHca *hca, RdmaMwAttr *attr);
+int rdma_hca_mw_dealloc(RdmaHca *hca, uint32_t mwn);
+RdmaHcaMr *rdma_hca_mw_add(RdmaHca *hca, const RdmaMwAttr *attr);
+
+/* cq.c: completion queues */
+
+void rdma_hca_cq_add(RdmaHca *hca, RdmaHcaCq *cq, uint32_t cqn, uint32_t cqe);
+int rdma_hca_cq_create(RdmaHca *hca, RdmaHcaCq *cq);
+/* The form has room for @cqe: have the backend know, and cq->cqe. */
+int rdma_hca_cq_resize(RdmaHca *hca, RdmaHcaCq *cq, uint32_t cqe);
+int rdma_hca_cq_destroy(RdmaHca *hca, uint32_t cqn);
+/* Write no completions any more. The caller sees to the QPs of the CQ. */
+void rdma_hca_cq_enter_error(RdmaHca *hca, RdmaHcaCq *cq);
+
+/* srq.c: shared receive queues */
+
+int rdma_hca_srq_check(RdmaHca *hca, const RdmaSrqAttr *attr);
+void rdma_hca_srq_add(RdmaHca *hca, RdmaHcaSrq *srq, const RdmaSrqAttr *attr);
+int rdma_hca_srq_create(RdmaHca *hca, RdmaHcaSrq *srq);
+int rdma_hca_srq_modify(RdmaHca *hca, uint32_t srqn, uint32_t limit);
+int rdma_hca_srq_query(RdmaHca *hca, uint32_t srqn, RdmaSrqAttr *attr);
+int rdma_hca_srq_destroy(RdmaHca *hca, uint32_t srqn);
+/* The SRQ enters its error, and its QPs enter ERR. */
+void rdma_hca_srq_fail(RdmaHca *hca, RdmaHcaSrq *srq);
+
+/* qp.c: queue pairs */
+
+/*
+ * All of @init except the numbers of the QP, which the guest interface chooses;
+ * @max_wr: depth of the queues. With an SRQ the limits of receives become 0.
+ */
+int rdma_hca_qp_check(RdmaHca *hca, RdmaQpInitAttr *init, uint32_t max_wr);
+void rdma_hca_qp_add(RdmaHca *hca, RdmaHcaQp *qp, const RdmaQpInitAttr *init);
+/* Fills in qp->init.wire_qpn. */
+int rdma_hca_qp_create(RdmaHca *hca, RdmaHcaQp *qp);
+int rdma_hca_qp_modify(RdmaHca *hca, uint32_t qpn, uint32_t mask,
+                       const RdmaQpAttr *wanted);
+int rdma_hca_qp_query(RdmaHca *hca, uint32_t qpn, RdmaQpAttr *attr);
+int rdma_hca_qp_destroy(RdmaHca *hca, uint32_t qpn);
+/* Is the QP in this state now, or about to enter ERR? */
+bool rdma_hca_qp_is_in(RdmaHca *hca, RdmaHcaQp *qp, RdmaQpState state);
+/* The QP enters ERR. */
+void rdma_hca_qp_fail(RdmaHca *hca, RdmaHcaQp *qp);
+/* The CQ enters its error, and its QPs enter ERR. */
+void rdma_hca_cq_fail(RdmaHca *hca, RdmaHcaCq *cq);
+
+/* mcast.c: multicast groups */
+
+int rdma_hca_mcast_set(RdmaHca *hca, uint32_t qpn,
+                       const uint8_t gid[RDMA_GID_LEN], bool attach);
+
+/* port.c: the port */
+
+bool rdma_hca_check_port(uint32_t port);
+int rdma_hca_port_query(RdmaHca *hca, RdmaPortAttr *attr);
+int rdma_hca_gid_add(RdmaHca *hca, uint32_t index,
+                     const uint8_t gid[RDMA_GID_LEN], uint16_t vlan);
+int rdma_hca_gid_del(RdmaHca *hca, uint32_t index);
+/* The VM goes on, and the port changed while it was stopped. */
+void rdma_hca_port_changed(RdmaHca *hca);
+
+/* gids.c: the GIDs that the guest may use */
+
+/* @text: of the property "allowed-gids", or NULL */
+bool rdma_hca_gids_parse(RdmaHca *hca, const char *text, Error **errp);
+void rdma_hca_gids_free(RdmaHca *hca);
+bool rdma_hca_gid_allowed(const RdmaHca *hca, const uint8_t gid[RDMA_GID_LEN]);
+
+/* wq.c: work queues */
+
+/* The @i-th oldest WQE that the backend has. */
+RdmaHcaInflight *rdma_hca_wq_inflight(const RdmaHcaWq *wq, uint32_t i);
+/* The newest, whose list decode_send() may charge to it. */
+RdmaHcaInflight *rdma_hca_wq_newest(RdmaHcaWq *wq);
+/* Add one as the newest, for migration. */
+void rdma_hca_wq_push(RdmaHcaWq *wq, const RdmaHcaInflight *inflight);
+/* The ring of the queue was reset. Returns whether WQEs were lost. */
+bool rdma_hca_wq_forget(RdmaHca *hca, RdmaHcaWq *wq);
+/* After migration, when guest memory may be touched */
+void rdma_hca_wqs_restore_order(RdmaHca *hca);
+
+/* loaded.c: migration of the backend, after that of the device */
+
+void rdma_hca_load_begin(RdmaHca *hca);
+/* Has the backend loaded all objects of the device? If not, report it. */
+bool rdma_hca_load_end(RdmaHca *hca);
+
+/* fault.c: faults of commands */
+
+/*
+ * A command is about to be executed, @again: after -EINPROGRESS. 0 if it may
+ * be; or an error of its own, -EINPROGRESS among them.
+ */
+int rdma_hca_command_begin(RdmaHca *hca, RdmaCommand cmd, bool again,
+                           uint32_t qpn);
+/* No command is in progress any more. */
+void rdma_hca_command_end(RdmaHca *hca);
+
+/* counters.c: counters, RDMA_NUM_COUNTERS of them */
 
 /*
  * The driver asks for them, or for those of the port. 0 or a negative errno,
@@ -439,22 +692,7 @@ void rdma_hca_counters_get(RdmaHca *hca, uint64_t *values);
 /* Count on from @values, or from 0 if it is NULL. */
 void rdma_hca_counters_set(RdmaHca *hca, const uint64_t *values);
 
-/* virtio-rdma-error.c: errors of QPs, for people on the host */
-
-/* A completion of @qp has an error, which may be that it was flushed. */
-void rdma_hca_error_completed(RdmaHca *hca, RdmaHcaQp *qp,
-                              const RdmaWc *wc);
-/* An event of @qp has come, which may be an error. */
-void rdma_hca_error_event(RdmaHca *hca, RdmaHcaQp *qp,
-                          RdmaEventType type);
-/* @error as management applications see it; the caller frees it. */
-RdmaQueuePairError *rdma_hca_error_info(const RdmaHcaQpError *error);
-/* What management applications call what completes with @opcode. */
-RdmaCompletionOpcode rdma_hca_error_opcode(uint8_t opcode);
-/* Send RDMA_QP_ERROR for the last error, unless it was sent. */
-void rdma_hca_error_tell(RdmaHca *hca);
-
-/* virtio-rdma-event.c: asynchronous events */
+/* event.c: asynchronous events */
 
 /* What the id of an event names. */
 typedef enum RdmaHcaEventOf {
@@ -467,10 +705,6 @@ typedef enum RdmaHcaEventOf {
 
 RdmaHcaEventOf rdma_hca_event_of(RdmaEventType type);
 
-void rdma_hca_events_init(RdmaHca *hca);
-void rdma_hca_events_free(RdmaHca *hca);
-/* Device reset: nothing is pending any more. */
-void rdma_hca_events_reset(RdmaHca *hca);
 /* Tell a driver that takes events, now or when there is room. */
 void rdma_hca_event_raise(RdmaHca *hca, RdmaEventType type, uint32_t id);
 /*
@@ -490,113 +724,7 @@ uint32_t rdma_hca_events_count(RdmaHca *hca);
 /* False if it is pending already, or its object does not exist. */
 bool rdma_hca_event_load(RdmaHca *hca, const RdmaEvent *event);
 
-static inline bool rdma_hca_fault_is_of_command(uint8_t kind)
-{
-    return kind == RDMA_FAULT_KIND_COMMAND_ERROR ||
-           kind == RDMA_FAULT_KIND_COMMAND_DELAY;
-}
-
-/* virtio-rdma-fault-check.c: what faults may be */
-
-/* Is the kind of fault possible for what completes with @opcode? */
-bool rdma_hca_fault_suits(uint8_t kind, uint8_t opcode);
-/* The fault with that ID, or NULL */
-RdmaHcaFault *rdma_hca_fault_find(RdmaHca *hca, const char *id);
-/* Is it one that the device can have? */
-bool rdma_hca_fault_check(RdmaHca *hca, const RdmaHcaFault *fault,
-                          Error **errp);
-
-/* virtio-rdma-fault.c: faults that the user wants */
-
-/*
- * Faults do not migrate: block that, before one is added. False if the VM is
- * migrating, or has to be able to.
- */
-bool rdma_hca_faults_block_migration(RdmaHca *hca, Error **errp);
-/* Add a fault that was checked. */
-RdmaHcaFault *rdma_hca_fault_add(RdmaHca *hca,
-                                 const RdmaHcaFault *fault);
-/* The port goes down now, for as long as it says. */
-void rdma_hca_fault_start(RdmaHca *hca, const RdmaHcaFault *fault);
-void rdma_hca_fault_remove(RdmaHca *hca, RdmaHcaFault *fault);
-/* May it strike again, or does it go on? */
-bool rdma_hca_fault_is_active(RdmaHca *hca, const RdmaHcaFault *fault);
-void rdma_hca_faults_free(RdmaHca *hca);
-/* Look at hca->fault_points and the timer anew. */
-void rdma_hca_faults_update(RdmaHca *hca);
-/* Time has passed: the port may come up, and QPs go on. */
-void rdma_hca_faults_expire(RdmaHca *hca);
-/* The QP enters RESET. */
-void rdma_hca_fault_forget_qp(RdmaHcaQp *qp);
-/* It is in ERR: its sends are not held back any more. */
-void rdma_hca_fault_let_go(RdmaHcaQp *qp);
-/*
- * A send that was decoded, with the SGEs of @wr. False if it is to be held
- * back: then qp->fault says why, and the QP is scheduled. Not in ERR.
- */
-bool rdma_hca_fault_send(RdmaHca *hca, RdmaHcaQp *qp, RdmaSendWr *wr,
-                         RdmaSge *sge);
-/* Likewise a receive; @qp NULL: of an SRQ. It is not held back. */
-void rdma_hca_fault_recv(RdmaHca *hca, RdmaHcaQp *qp, RdmaRecvWr *wr,
-                         RdmaSge *sge);
-/* The fault that a completion meets, or NULL */
-RdmaHcaFault *rdma_hca_fault_complete(RdmaHca *hca, RdmaHcaQp *qp,
-                                      const RdmaWc *wc);
-/*
- * A command is about to be executed, @again: after -EINPROGRESS. 0 if it may
- * be; or an error of its own, -EINPROGRESS among them.
- */
-int rdma_hca_fault_command(RdmaHca *hca, uint8_t cmd, bool again,
-                           uint32_t qpn);
-/* There is no command in progress any more. */
-void rdma_hca_fault_forget_command(RdmaHca *hca);
-/* Is the time of what waits until @until over? */
-bool rdma_hca_fault_is_due(int64_t until);
-
-/* virtio-rdma-complete.c: completions */
-
-/* Write a completion. False if the CQ is in error, or enters it. */
-bool rdma_hca_cq_complete(RdmaHca *hca, RdmaHcaCq *cq,
-                          const RdmaWc *wc, bool solicited);
-/* Write no completions any more. The caller sees to the QPs of the CQ. */
-void rdma_hca_cq_enter_error(RdmaHca *hca, RdmaHcaCq *cq);
-
-/* virtio-rdma-hold.c: completions that faults change or hold back */
-
-/* As rdma_hca_cq_complete(), where there may be a fault. */
-bool rdma_hca_hold_complete(RdmaHca *hca, RdmaHcaCq *cq,
-                            const RdmaWc *wc, bool solicited);
-/*
- * Write those that are due. A CQ that has failed in that is returned: the
- * caller sees to its QPs, and calls again.
- */
-RdmaHcaCq *rdma_hca_hold_run(RdmaHca *hca);
-/* Drop those of a QP that was reset or is gone. */
-void rdma_hca_hold_forget_qp(RdmaHca *hca, RdmaHcaQp *qp);
-
-/* virtio-rdma-inspect.c: a look from the host */
-
-/* Which of the objects of a device are wanted. */
-typedef struct RdmaHcaLook {
-    bool kinds[RDMA_OBJECT_KIND__MAX];
-    bool detail;
-    uint32_t first;
-    uint32_t max;
-} RdmaHcaLook;
-
-/* The caller frees what is returned. */
-RdmaInfo *rdma_hca_inspect(RdmaHca *hca, const RdmaHcaLook *look);
-
-/* virtio-rdma-qmp.c: which devices there are */
-
-/* Those that are realized: RdmaHca, to be freed by g_ptr_array_unref(). */
-GPtrArray *rdma_hca_find_all(void);
-/* The one with that ID or path; NULL and @errp if there is none. */
-RdmaHca *rdma_hca_find(const char *name, Error **errp);
-/* As the user may call it: by its ID, or its path if it has none. */
-char *rdma_hca_name(RdmaHca *hca);
-
-/* virtio-rdma-hmp.c: the same for people */
+/* hmp.c: the same for people */
 
 void rdma_hca_hmp_init(void);
 

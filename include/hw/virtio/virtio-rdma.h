@@ -23,12 +23,6 @@ OBJECT_DECLARE_SIMPLE_TYPE(VirtIORdma, VIRTIO_RDMA)
 #define VIRTIO_RDMA_DEFAULT_MAX_VQ_QP 128
 #define VIRTIO_RDMA_DEFAULT_MAX_VQ_SRQ 64
 
-/* The GIDs whose first @bits bits are those of @gid. */
-typedef struct VirtIORdmaGids {
-    uint8_t gid[RDMA_GID_LEN];
-    unsigned bits;
-} VirtIORdmaGids;
-
 typedef struct VirtIORdmaShadow VirtIORdmaShadow;
 typedef struct VirtIORdmaScratch VirtIORdmaScratch;
 typedef struct VirtIORdmaWalk VirtIORdmaWalk;
@@ -83,8 +77,6 @@ struct VirtIORdma {
     /* 1 << VIRTIO_RDMA_F_*: wanted; from realize on: offered */
     uint64_t rdma_features;
     uint32_t doorbells;             /* pages of them that the transport has */
-    VirtIORdmaGids *allowed_gids;   /* of conf.allowed_gids */
-    uint32_t n_allowed_gids;
 
     /* Only those with numbers below may have virtqueues */
     uint32_t max_vq_qp;

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Values that the driver gives, against what they may be. One that is wrong is
+ * logged as an error of the guest, with its name and limit.
+ */
+#include "qemu/osdep.h"
+#include "qemu/log.h"
+#include "hw/rdma/hca.h"
+
+bool rdma_hca_check_range(const char *field, uint64_t value, uint64_t min,
+                          uint64_t max)
+{
+    if (value >= min && value <= max) {
+        return true;
+    }
+    qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: %s is %" PRIu64 ", not %"
+                  PRIu64 " to %" PRIu64 "\n", field, value, min, max);
+    return false;
+}
+
+bool rdma_hca_check_flags(const char *field, uint64_t value, uint64_t known)
+{
+    if (!(value & ~known)) {
+        return true;
+    }
+    qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: %s 0x%" PRIx64 " has "
+                  "unknown flags: known are 0x%" PRIx64 "\n", field, value,
+                  known);
+    return false;
+}

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The HCA as the client of its backend: attaching to it, and what the backend
+ * calls back.
+ */
+#include "qemu/osdep.h"
+#include "qemu/lockable.h"
+#include "int.h"
+
+static bool complete(void *opaque, uint32_t cqn, const RdmaWc *wc,
+                     bool solicited)
+{
+    RdmaHca *hca = opaque;
+    RdmaHcaCq *cq = rdma_hca_cq_get(hca, cqn);
+    RdmaHcaQp *qp;
+
+    if (!cq) {
+        return false;
+    }
+    if (wc->status != RDMA_WC_SUCCESS) {
+        qp = rdma_hca_table_get(&hca->qps, wc->qp_num);
+        if (qp) {
+            rdma_hca_error_completed(hca, qp, wc);
+        }
+    }
+    return unlikely(hca->fault_points & RDMA_HCA_FAULT_AT_COMPLETE)
+           ? rdma_hca_hold_complete(hca, cq, wc, solicited)
+           : rdma_hca_cq_complete(hca, cq, wc, solicited);
+}
+
+static void retire(void *opaque, uint32_t qpn, RdmaQueue queue, uint32_t count)
+{
+    RdmaHca *hca = opaque;
+    RdmaHcaQp *qp = rdma_hca_table_get(&hca->qps, qpn);
+
+    if (qp) {
+        rdma_hca_wq_retire(hca, queue == RDMA_SQ ? &qp->sq : &qp->rq, count);
+    }
+}
+
+static void event(void *opaque, const RdmaEvent *event)
+{
+    RdmaHca *hca = opaque;
+    RdmaHcaQp *qp = NULL;
+    RdmaHcaCq *cq = NULL;
+    RdmaHcaSrq *srq;
+
+    if (rdma_hca_event_of(event->type) == RDMA_HCA_EVENT_OF_QP) {
+        qp = rdma_hca_table_get(&hca->qps, event->id);
+    } else if (event->type == RDMA_EVENT_CQ_ERR) {
+        cq = rdma_hca_cq_get(hca, event->id);
+    }
+    if (cq) {
+        /* This raises the event, once; no completion may follow it. */
+        rdma_hca_cq_enter_error(hca, cq);
+        return;
+    }
+    if (qp) {
+        rdma_hca_error_event(hca, qp, event->type);
+    }
+    srq = event->type == RDMA_EVENT_SRQ_ERR
+          ? rdma_hca_table_get(&hca->srqs, event->id) : NULL;
+    if (srq) {
+        /* Its QPs fail, too, and the event is raised then. */
+        rdma_hca_wq_break(hca, &srq->wq);
+        return;
+    }
+    rdma_hca_event_raise(hca, event->type, event->id);
+}
+
+static RdmaNext next_send(void *opaque, uint32_t qpn, bool flush,
+                          RdmaSendWr *wr)
+{
+    RdmaHca *hca = opaque;
+    RdmaHcaQp *qp = rdma_hca_table_get(&hca->qps, qpn);
+
+    return qp && rdma_hca_is_active(hca)
+           ? rdma_hca_sq_next(hca, qp, flush, wr) : RDMA_NEXT_NONE;
+}
+
+static void put_back_send(void *opaque, uint32_t qpn, const RdmaSendWr *wr)
+{
+    RdmaHca *hca = opaque;
+
+    rdma_hca_sq_put_back(hca, rdma_hca_table_get(&hca->qps, qpn), wr);
+}
+
+/* The RQ or SRQ @id if the device may look there, or NULL */
+static RdmaHcaWq *recv_queue(RdmaHca *hca, RdmaQueue queue, uint32_t id)
+{
+    RdmaHcaSrq *srq;
+    RdmaHcaQp *qp;
+
+    if (!rdma_hca_is_active(hca)) {
+        return NULL;
+    }
+    if (queue == RDMA_SRQ) {
+        srq = rdma_hca_table_get(&hca->srqs, id);
+        return srq && !srq->error ? &srq->wq : NULL;
+    }
+    qp = rdma_hca_table_get(&hca->qps, id);
+    return qp && !qp->srq ? &qp->rq : NULL;
+}
+
+static bool next_recv(void *opaque, RdmaQueue queue, uint32_t id, bool flush,
+                      RdmaRecvWr *wr)
+{
+    RdmaHca *hca = opaque;
+    RdmaHcaWq *wq = recv_queue(hca, queue, id);
+
+    return wq && rdma_hca_rq_next(hca, wq, flush, wr);
+}
+
+static uint32_t recv_count(void *opaque, RdmaQueue queue, uint32_t id)
+{
+    RdmaHca *hca = opaque;
+    RdmaHcaWq *wq = recv_queue(hca, queue, id);
+
+    return wq ? rdma_hca_rq_count(hca, wq) : 0;
+}
+
+/* All queues are kicked when a device that is not active becomes so. */
+static bool recv_sleep(void *opaque, RdmaQueue queue, uint32_t id)
+{
+    RdmaHca *hca = opaque;
+    RdmaHcaWq *wq = recv_queue(hca, queue, id);
+
+    return !wq || rdma_hca_wq_sleep(hca, wq) != RDMA_NEXT_WR;
+}
+
+static void port_changed(void *opaque)
+{
+    rdma_hca_port_changed(opaque);
+}
+
+static void resume(void *opaque)
+{
+    RdmaHca *hca = opaque;
+
+    hca->ops->resume(hca);
+}
+
+static void flush(void *opaque)
+{
+    RdmaHca *hca = opaque;
+
+    hca->ops->flush(hca);
+}
+
+static void run_pending(void *opaque, uint32_t pending)
+{
+    RdmaHca *hca = opaque;
+
+    if (pending & RDMA_HCA_PENDING_BH) {
+        qemu_bh_schedule(hca->bh);
+    }
+    if ((pending & RDMA_HCA_PENDING_WORK) && hca->work_bh) {
+        qemu_bh_schedule(hca->work_bh);
+    }
+    hca->ops->run_pending(hca, pending);
+}
+
+static bool gid_allowed(void *opaque, const uint8_t gid[RDMA_GID_LEN])
+{
+    return rdma_hca_gid_allowed(opaque, gid);
+}
+
+static bool loaded(void *opaque, const RdmaLoaded *obj)
+{
+    return rdma_hca_loaded(opaque, obj);
+}
+
+static const RdmaBackendClientOps client_ops = {
+    .consumer = {
+        .complete = complete,
+        .retire = retire,
+        .event = event,
+        .next_send = next_send,
+        .put_back_send = put_back_send,
+        .next_recv = next_recv,
+        .recv_count = recv_count,
+        .recv_sleep = recv_sleep,
+    },
+    .port_changed = port_changed,
+    .resume = resume,
+    .flush = flush,
+    .run_pending = run_pending,
+    .gid_allowed = gid_allowed,
+    .loaded = loaded,
+};
+
+bool rdma_hca_attach(RdmaHca *hca, AddressSpace *dma_as, Error **errp)
+{
+    return rdma_backend_attach(hca->backend, &client_ops, hca, dma_as,
+                               hca->ctx, &hca->limits, errp);
+}
+
+void rdma_hca_use_extensions(RdmaHca *hca, uint32_t extensions)
+{
+    hca->extensions = extensions;
+    if (hca->bc->set_extensions) {
+        hca->bc->set_extensions(hca->backend, extensions);
+    }
+}
+
+void rdma_hca_detach(RdmaHca *hca)
+{
+    if (hca->work_bh) {
+        /* The iothread may be at work, and schedule it when it leaves. */
+        WITH_QEMU_LOCK_GUARD(&hca->backend->lock) {
+            qemu_bh_delete(hca->work_bh);
+            hca->work_bh = NULL;
+        }
+    }
+    rdma_backend_detach(hca->backend);
+    rdma_hca_backend_put(hca);
+}
+
+void rdma_hca_backend_put(RdmaHca *hca)
+{
+    if (hca->own_backend) {
+        object_unparent(OBJECT(hca->backend));
+    }
+    hca->own_backend = false;
+    hca->backend = NULL;
+    hca->bc = NULL;
+}

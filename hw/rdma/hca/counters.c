@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Counters: those of the backend, counted from the last device reset. After
+ * migration they go on from the values of the source.
+ */
+#include "qemu/osdep.h"
+#include "int.h"
+
+static void read_backend(RdmaHca *hca, uint64_t *values)
+{
+    memset(values, 0, RDMA_NUM_COUNTERS * sizeof(*values));
+    if (hca->bc->query_counters) {
+        hca->bc->query_counters(hca->backend, RDMA_NO_QPN, values);
+    }
+}
+
+int rdma_hca_counters_update(RdmaHca *hca)
+{
+    return hca->bc->update_counters
+           ? hca->bc->update_counters(hca->backend) : 0;
+}
+
+void rdma_hca_counters_get(RdmaHca *hca, uint64_t *values)
+{
+    read_backend(hca, values);
+    for (unsigned i = 0; i < RDMA_NUM_COUNTERS; i++) {
+        values[i] -= hca->counters_base[i];
+    }
+}
+
+void rdma_hca_counters_set(RdmaHca *hca, const uint64_t *values)
+{
+    read_backend(hca, hca->counters_base);
+    for (unsigned i = 0; values && i < RDMA_NUM_COUNTERS; i++) {
+        hca->counters_base[i] -= values[i];
+    }
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Errors of queue pairs. The device remembers the last one of each, for people
+ * on the host; the guest is told by completions and events.
+ *
+ * Management applications are told by the main loop: the error may come amid
+ * the work of the backend, and in the iothread.
+ */
+#include "qemu/osdep.h"
+#include "qapi/qapi-events-rdma.h"
+#include "qemu/timer.h"
+#include "int.h"
+
+/* Numbers are those of libibverbs. */
+QEMU_BUILD_BUG_ON((int)RDMA_COMPLETION_STATUS_WR_FLUSH_ERR !=
+                  (int)RDMA_WC_WR_FLUSH_ERR);
+QEMU_BUILD_BUG_ON((int)RDMA_COMPLETION_STATUS_RETRY_EXC_ERR !=
+                  (int)RDMA_WC_RETRY_EXC_ERR);
+QEMU_BUILD_BUG_ON((int)RDMA_COMPLETION_STATUS_GENERAL_ERR !=
+                  (int)RDMA_WC_GENERAL_ERR);
+
+static void note(RdmaHca *hca, RdmaHcaQp *qp,
+                 const RdmaHcaQpError *error)
+{
+    qp->error = *error;
+    qp->error.at = qemu_clock_get_ns(QEMU_CLOCK_HOST);
+    qp->n_errors++;
+    hca->n_qp_errors++;
+    hca->last_error = qp->error;
+    hca->error_qpn = qp->init.qpn;
+    hca->error_untold = true;
+    rdma_hca_bh_schedule(hca);
+}
+
+void rdma_hca_error_completed(RdmaHca *hca, RdmaHcaQp *qp,
+                              const RdmaWc *wc)
+{
+    if (wc->status == RDMA_WC_WR_FLUSH_ERR) {
+        return;
+    }
+    note(hca, qp, &(RdmaHcaQpError) {
+        .status = wc->status,
+        .opcode = wc->opcode,
+        .wr_id = wc->wr_id,
+        .vendor_err = wc->vendor_err,
+    });
+}
+
+void rdma_hca_error_event(RdmaHca *hca, RdmaHcaQp *qp,
+                          RdmaEventType type)
+{
+    if (type == RDMA_EVENT_QP_FATAL || type == RDMA_EVENT_QP_REQ_ERR ||
+        type == RDMA_EVENT_QP_ACCESS_ERR) {
+        note(hca, qp, &(RdmaHcaQpError) { .event = type });
+    }
+}
+
+RdmaCompletionOpcode rdma_hca_error_opcode(uint8_t opcode)
+{
+    switch (opcode) {
+    case RDMA_WC_RDMA_WRITE:
+        return RDMA_COMPLETION_OPCODE_RDMA_WRITE;
+    case RDMA_WC_RDMA_READ:
+        return RDMA_COMPLETION_OPCODE_RDMA_READ;
+    case RDMA_WC_COMP_SWAP:
+        return RDMA_COMPLETION_OPCODE_COMP_SWAP;
+    case RDMA_WC_FETCH_ADD:
+        return RDMA_COMPLETION_OPCODE_FETCH_ADD;
+    case RDMA_WC_BIND_MW:
+        return RDMA_COMPLETION_OPCODE_BIND_MW;
+    case RDMA_WC_LOCAL_INV:
+        return RDMA_COMPLETION_OPCODE_LOCAL_INV;
+    case RDMA_WC_REG_MR:
+        return RDMA_COMPLETION_OPCODE_REG_MR;
+    case RDMA_WC_FLUSH:
+        return RDMA_COMPLETION_OPCODE_FLUSH;
+    case RDMA_WC_ATOMIC_WRITE:
+        return RDMA_COMPLETION_OPCODE_ATOMIC_WRITE;
+    case RDMA_WC_RECV:
+        return RDMA_COMPLETION_OPCODE_RECV;
+    case RDMA_WC_RECV_RDMA_WITH_IMM:
+        return RDMA_COMPLETION_OPCODE_RECV_RDMA_WITH_IMM;
+    default:
+        return RDMA_COMPLETION_OPCODE_SEND;
+    }
+}
+
+static RdmaQueuePairEvent event_info(uint8_t event)
+{
+    return event == RDMA_EVENT_QP_REQ_ERR ? RDMA_QUEUE_PAIR_EVENT_REQ_ERR :
+           event == RDMA_EVENT_QP_ACCESS_ERR ? RDMA_QUEUE_PAIR_EVENT_ACCESS_ERR
+                                             : RDMA_QUEUE_PAIR_EVENT_FATAL;
+}
+
+RdmaQueuePairError *rdma_hca_error_info(const RdmaHcaQpError *error)
+{
+    RdmaQueuePairError *info = g_new0(RdmaQueuePairError, 1);
+
+    info->time = error->at;
+    if (error->status == RDMA_WC_SUCCESS) {
+        info->source = RDMA_ERROR_SOURCE_EVENT;
+        info->u.event.type = event_info(error->event);
+        return info;
+    }
+    info->source = RDMA_ERROR_SOURCE_COMPLETION;
+    info->u.completion.status = MIN(error->status, RDMA_WC_GENERAL_ERR);
+    info->u.completion.opcode = rdma_hca_error_opcode(error->opcode);
+    info->u.completion.wr_id = error->wr_id;
+    info->u.completion.vendor_err = error->vendor_err;
+    return info;
+}
+
+void rdma_hca_error_tell(RdmaHca *hca)
+{
+    g_autoptr(RdmaQueuePairError) info = NULL;
+    g_autofree char *path = NULL;
+    DeviceState *dev;
+
+    if (!hca->error_untold) {
+        return;
+    }
+    hca->error_untold = false;
+    dev = hca->dev;
+    path = object_get_canonical_path(OBJECT(dev));
+    info = rdma_hca_error_info(&hca->last_error);
+    qapi_event_send_rdma_qp_error(dev->id, path, hca->error_qpn, info,
+                                  hca->n_qp_errors);
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Asynchronous events of the backend and the device.
+ *
+ * Events that the driver has yet to be told of are pending in a list, each
+ * pair of type and id once. They are dropped when their object is destroyed,
+ * so the length of the list is bounded by the number of objects.
+ */
+#include "qemu/osdep.h"
+#include "trace.h"
+#include "int.h"
+
+/* An object has at most so many types of events. */
+#define MAX_EVENTS 8
+
+struct RdmaHcaEvent {
+    uint64_t key;                   /* what the table finds it by */
+    RdmaEvent event;
+    QTAILQ_ENTRY(RdmaHcaEvent) next;
+};
+
+static uint64_t event_key(const RdmaEvent *event)
+{
+    return (uint64_t)event->type << 32 | event->id;
+}
+
+RdmaHcaEventOf rdma_hca_event_of(RdmaEventType type)
+{
+    switch (type) {
+    case RDMA_EVENT_CQ_ERR:
+        return RDMA_HCA_EVENT_OF_CQ;
+    case RDMA_EVENT_QP_FATAL:
+    case RDMA_EVENT_QP_REQ_ERR:
+    case RDMA_EVENT_QP_ACCESS_ERR:
+    case RDMA_EVENT_COMM_EST:
+    case RDMA_EVENT_SQ_DRAINED:
+    case RDMA_EVENT_LAST_WQE_REACHED:
+        return RDMA_HCA_EVENT_OF_QP;
+    case RDMA_EVENT_SRQ_ERR:
+    case RDMA_EVENT_SRQ_LIMIT_REACHED:
+        return RDMA_HCA_EVENT_OF_SRQ;
+    case RDMA_EVENT_PORT_ACTIVE:
+    case RDMA_EVENT_PORT_ERR:
+    case RDMA_EVENT_GID_CHANGE:
+        return RDMA_HCA_EVENT_OF_PORT;
+    default:
+        return RDMA_HCA_EVENT_OF_NONE;
+    }
+}
+
+/* Is it an event of the ABI, about an object that exists? */
+static bool is_valid(RdmaHca *hca, const RdmaEvent *event)
+{
+    switch (rdma_hca_event_of(event->type)) {
+    case RDMA_HCA_EVENT_OF_CQ:
+        return rdma_hca_table_get(&hca->cqs, event->id);
+    case RDMA_HCA_EVENT_OF_QP:
+        return rdma_hca_table_get(&hca->qps, event->id);
+    case RDMA_HCA_EVENT_OF_SRQ:
+        return rdma_hca_table_get(&hca->srqs, event->id);
+    case RDMA_HCA_EVENT_OF_PORT:
+        return event->id == RDMA_PORT_NUM;
+    default:
+        return false;
+    }
+}
+
+static void drop_event(RdmaHcaEvents *e, RdmaHcaEvent *p)
+{
+    g_hash_table_remove(e->by_key, &p->key);
+    QTAILQ_REMOVE(&e->pending, p, next);
+    g_free(p);
+}
+
+static void drop_events(RdmaHcaEvents *e)
+{
+    RdmaHcaEvent *p, *next;
+
+    QTAILQ_FOREACH_SAFE(p, &e->pending, next, next) {
+        drop_event(e, p);
+    }
+}
+
+/* Put the event at the end of the list, also if it is pending already. */
+static void add_event(RdmaHcaEvents *e, const RdmaEvent *event)
+{
+    uint64_t key = event_key(event);
+    RdmaHcaEvent *p = g_hash_table_lookup(e->by_key, &key);
+
+    if (p) {
+        QTAILQ_REMOVE(&e->pending, p, next);
+    } else {
+        p = g_new0(RdmaHcaEvent, 1);
+        p->key = key;
+        p->event = *event;
+        g_hash_table_insert(e->by_key, &p->key, p);
+    }
+    QTAILQ_INSERT_TAIL(&e->pending, p, next);
+}
+
+void rdma_hca_event_raise(RdmaHca *hca, RdmaEventType type, uint32_t id)
+{
+    const RdmaEvent event = { .type = type, .id = id };
+
+    trace_rdma_hca_event(hca->owner, type, id);
+    if (hca->ops->has_events(hca) && is_valid(hca, &event)) {
+        add_event(&hca->events, &event);
+        hca->ops->event_pending(hca);
+    }
+}
+
+void rdma_hca_event_done(RdmaHca *hca, const RdmaEvent *event)
+{
+    drop_event(&hca->events, container_of(event, RdmaHcaEvent, event));
+}
+
+void rdma_hca_events_forget(RdmaHca *hca, RdmaHcaEventOf of,
+                            uint32_t id)
+{
+    /* Thousands may be pending: look for those that the object can have. */
+    for (unsigned type = 0; type <= RDMA_EVENT_GID_CHANGE; type++) {
+        RdmaEvent event = { .type = type, .id = id };
+        uint64_t key = event_key(&event);
+        RdmaHcaEvent *p = rdma_hca_event_of(type) == of
+                             ? g_hash_table_lookup(hca->events.by_key, &key)
+                             : NULL;
+
+        if (p) {
+            drop_event(&hca->events, p);
+        }
+    }
+}
+
+/* The port */
+
+void rdma_hca_port_check(RdmaHca *hca)
+{
+    RdmaPortAttr port = {};
+    bool active;
+
+    hca->bc->query_port(hca->backend, &port);
+    active = port.state == RDMA_PORT_ACTIVE;
+    if (active != hca->events.port_active) {
+        hca->events.port_active = active;
+        rdma_hca_event_raise(hca, active ? RDMA_EVENT_PORT_ACTIVE
+                                          : RDMA_EVENT_PORT_ERR,
+                             RDMA_PORT_NUM);
+    }
+}
+
+/* Migration */
+
+uint32_t rdma_hca_events_max(RdmaHca *hca)
+{
+    const RdmaBackendLimits *l = &hca->limits;
+
+    return MAX_EVENTS * (l->max_qp + l->max_cq + l->max_srq + 1);
+}
+
+uint32_t rdma_hca_events_count(RdmaHca *hca)
+{
+    return g_hash_table_size(hca->events.by_key);
+}
+
+const RdmaEvent *rdma_hca_events_next(RdmaHca *hca, const RdmaEvent *event)
+{
+    RdmaHcaEvent *p = event ? container_of(event, RdmaHcaEvent, event)
+                               : NULL;
+
+    p = p ? QTAILQ_NEXT(p, next) : QTAILQ_FIRST(&hca->events.pending);
+    return p ? &p->event : NULL;
+}
+
+bool rdma_hca_event_load(RdmaHca *hca, const RdmaEvent *event)
+{
+    uint64_t key = event_key(event);
+
+    if (!is_valid(hca, event) ||
+        g_hash_table_contains(hca->events.by_key, &key)) {
+        return false;
+    }
+    add_event(&hca->events, event);
+    return true;
+}
+
+/* Made, reset and freed with the device */
+
+void rdma_hca_events_reset(RdmaHca *hca)
+{
+    drop_events(&hca->events);
+    rdma_hca_port_check(hca);
+}
+
+void rdma_hca_events_init(RdmaHca *hca)
+{
+    QTAILQ_INIT(&hca->events.pending);
+    hca->events.by_key = g_hash_table_new(g_int64_hash, g_int64_equal);
+    rdma_hca_port_check(hca);
+}
+
+void rdma_hca_events_free(RdmaHca *hca)
+{
+    drop_events(&hca->events);
+    g_hash_table_destroy(hca->events.by_key);
+}

@@ -1,0 +1,567 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Faults that the user has added, so that programs and drivers of the guest
+ * see errors: which work request, completion or command one strikes.
+ *
+ * Those of a work request change it before the backend gets it, so that it
+ * fails in its turn, with all that follows from that. While no fault is active
+ * the data path looks at RdmaHca.fault_points only, and at a flag of the QP.
+ */
+#include "qemu/osdep.h"
+#include "migration/blocker.h"
+#include "qapi/error.h"
+#include "qemu/timer.h"
+#include "trace.h"
+#include "int.h"
+
+#define MAX_NS (RDMA_HCA_FAULT_MAX_DURATION_MS * (int64_t)SCALE_MS)
+
+/* A key of no region: the upper 24 bits are its number, from 1 on. */
+#define NO_KEY 0
+
+/* A work request, or a completion, that may meet a fault */
+typedef struct Work {
+    RdmaHcaQp *qp;               /* NULL: it is in an SRQ */
+    uint8_t opcode;                 /* RdmaWcOpcode */
+    /* The peer, if it is in the WR or the completion */
+    const RdmaAv *av;
+    bool has_dest_qpn;
+    uint32_t dest_qpn;
+} Work;
+
+static bool is_recv(uint8_t opcode)
+{
+    return opcode == RDMA_WC_RECV || opcode == RDMA_WC_RECV_RDMA_WITH_IMM;
+}
+
+/* Which are there */
+
+static bool may_strike(const RdmaHcaFault *f)
+{
+    return !f->times || f->hits < f->times;
+}
+
+static bool has_stuck(RdmaHca *hca, const RdmaHcaFault *f)
+{
+    const RdmaHcaQp *qp;
+
+    RDMA_HCA_FOREACH(&hca->qps, n, qp) {
+        if (qp->fault.stuck == f) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool rdma_hca_fault_is_active(RdmaHca *hca, const RdmaHcaFault *f)
+{
+    if (f->kind == RDMA_FAULT_KIND_PORT_DOWN) {
+        return hca->faults->port_until;
+    }
+    return may_strike(f) ||
+           (f->kind == RDMA_FAULT_KIND_QP_STUCK && has_stuck(hca, f));
+}
+
+static uint8_t points_of(const RdmaHcaFault *f)
+{
+    if (f->kind == RDMA_FAULT_KIND_PORT_DOWN || !may_strike(f)) {
+        return 0;
+    }
+    if (rdma_hca_fault_is_of_command(f->kind)) {
+        return RDMA_HCA_FAULT_AT_COMMAND;
+    }
+    switch (f->kind) {
+    case RDMA_FAULT_KIND_CQ_OVERRUN:
+    case RDMA_FAULT_KIND_COMPLETION_DELAY:
+    case RDMA_FAULT_KIND_COMPLETION_REORDER:
+        return RDMA_HCA_FAULT_AT_COMPLETE;
+    default:
+        return f->opcode == RDMA_WC_RECV ? RDMA_HCA_FAULT_AT_RECV
+                                         : RDMA_HCA_FAULT_AT_SEND;
+    }
+}
+
+static void update_points(RdmaHca *hca)
+{
+    const RdmaHcaFaults *fs = hca->faults;
+    const RdmaHcaFault *f;
+    uint8_t points = 0;
+
+    QTAILQ_FOREACH(f, &fs->list, next) {
+        points |= points_of(f);
+    }
+    if (fs->n_held) {
+        points |= RDMA_HCA_FAULT_AT_COMPLETE;
+    }
+    if (fs->command_until) {
+        points |= RDMA_HCA_FAULT_AT_COMMAND;
+    }
+    hca->fault_points = points;
+}
+
+/* Time */
+
+static int64_t now(void)
+{
+    return qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
+}
+
+/* loadvm may set the clock back: what lies too far ahead is due. */
+bool rdma_hca_fault_is_due(int64_t until)
+{
+    int64_t t = now();
+
+    return until <= t || (until != INT64_MAX && until - t > MAX_NS);
+}
+
+static int64_t end_of(const RdmaHcaFault *f)
+{
+    return f->ms ? now() + f->ms * (int64_t)SCALE_MS : INT64_MAX;
+}
+
+static void earlier(int64_t *next, int64_t until)
+{
+    if (until && until < *next) {
+        *next = until;
+    }
+}
+
+/* What nobody does while the driver is not there, or the device is broken */
+static void earlier_of_work(RdmaHca *hca, int64_t *next)
+{
+    const RdmaHcaHeld *held;
+    const RdmaHcaQp *qp;
+
+    if (!rdma_hca_fault_is_due(hca->faults->command_until)) {
+        earlier(next, hca->faults->command_until);
+    }
+    QTAILQ_FOREACH(held, &hca->faults->held, next) {
+        earlier(next, held->until);
+    }
+    RDMA_HCA_FOREACH(&hca->qps, n, qp) {
+        if (qp->fault.stuck) {
+            earlier(next, qp->fault.until);
+        }
+    }
+}
+
+static void update_timer(RdmaHca *hca)
+{
+    RdmaHcaFaults *fs = hca->faults;
+    int64_t next = INT64_MAX;
+
+    earlier(&next, fs->port_until);
+    if (rdma_hca_is_active(hca)) {
+        earlier_of_work(hca, &next);
+    }
+    if (next == INT64_MAX) {
+        timer_del(fs->timer);
+    } else {
+        timer_mod_ns(fs->timer, next);
+    }
+}
+
+void rdma_hca_faults_update(RdmaHca *hca)
+{
+    RdmaHcaFaults *fs = hca->faults;
+
+    if (fs) {
+        update_points(hca);
+        update_timer(hca);
+        if (!fs->count && !fs->n_held && !fs->command_until) {
+            migrate_del_blocker(&fs->blocker);
+        }
+    }
+}
+
+static void on_timer(void *opaque)
+{
+    rdma_hca_bh_schedule(opaque);
+}
+
+static void set_port(RdmaHca *hca, int64_t until)
+{
+    if (!hca->faults->port_until != !until) {
+        hca->bc->set_port(hca->backend, !until);
+    }
+    hca->faults->port_until = until;
+}
+
+void rdma_hca_faults_expire(RdmaHca *hca)
+{
+    RdmaHcaFaults *fs = hca->faults;
+    RdmaHcaQp *qp;
+
+    if (fs->port_until && rdma_hca_fault_is_due(fs->port_until)) {
+        set_port(hca, 0);
+    }
+    RDMA_HCA_FOREACH(&hca->qps, n, qp) {
+        if (qp->fault.stuck && rdma_hca_fault_is_due(qp->fault.until)) {
+            rdma_hca_fault_let_go(qp);
+            rdma_hca_qp_schedule(hca, qp);
+        }
+    }
+    rdma_hca_faults_update(hca);
+}
+
+/* Added and removed */
+
+static RdmaHcaFaults *get_faults(RdmaHca *hca)
+{
+    RdmaHcaFaults *fs = hca->faults;
+
+    if (!fs) {
+        fs = g_new0(RdmaHcaFaults, 1);
+        QTAILQ_INIT(&fs->list);
+        QTAILQ_INIT(&fs->held);
+        fs->timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, on_timer, hca);
+        hca->faults = fs;
+    }
+    return fs;
+}
+
+bool rdma_hca_faults_block_migration(RdmaHca *hca, Error **errp)
+{
+    RdmaHcaFaults *fs = get_faults(hca);
+
+    if (fs->blocker) {
+        return true;
+    }
+    error_setg(&fs->blocker, "The RDMA device has faults, or completions or a "
+               "command that one delays, which do not migrate: use "
+               "rdma-fault-remove, and let the VM run until these have come");
+    return migrate_add_blocker(&fs->blocker, errp) == 0;
+}
+
+RdmaHcaFault *rdma_hca_fault_add(RdmaHca *hca,
+                                 const RdmaHcaFault *fault)
+{
+    RdmaHcaFaults *fs = get_faults(hca);
+    RdmaHcaFault *f = g_memdup2(fault, sizeof(*fault));
+    RdmaHcaQp *qp;
+
+    QTAILQ_INSERT_TAIL(&fs->list, f, next);
+    fs->count++;
+    RDMA_HCA_FOREACH(&hca->qps, n, qp) {
+        /* A send that met another one may meet this one, too. */
+        if (!qp->fault.held_back) {
+            qp->fault.passed = false;
+        }
+    }
+    rdma_hca_faults_update(hca);
+    trace_rdma_hca_fault_add(hca->owner, f->id, RdmaFaultKind_str(f->kind));
+    return f;
+}
+
+void rdma_hca_fault_start(RdmaHca *hca, const RdmaHcaFault *f)
+{
+    if (f->kind == RDMA_FAULT_KIND_PORT_DOWN) {
+        set_port(hca, end_of(f));
+        rdma_hca_faults_update(hca);
+    }
+}
+
+void rdma_hca_fault_remove(RdmaHca *hca, RdmaHcaFault *f)
+{
+    RdmaHcaFaults *fs = hca->faults;
+    RdmaHcaQp *qp;
+
+    trace_rdma_hca_fault_remove(hca->owner, f->id, f->matches, f->hits);
+    if (f->kind == RDMA_FAULT_KIND_PORT_DOWN) {
+        set_port(hca, 0);
+    }
+    RDMA_HCA_FOREACH(&hca->qps, n, qp) {
+        if (qp->fault.stuck == f) {
+            rdma_hca_fault_let_go(qp);
+            rdma_hca_qp_schedule(hca, qp);
+        }
+    }
+    QTAILQ_REMOVE(&fs->list, f, next);
+    fs->count--;
+    g_free(f);
+    rdma_hca_faults_update(hca);
+}
+
+void rdma_hca_fault_let_go(RdmaHcaQp *qp)
+{
+    qp->fault.held_back = false;
+    qp->fault.fatal = false;
+    qp->fault.stuck = NULL;
+}
+
+void rdma_hca_fault_forget_qp(RdmaHcaQp *qp)
+{
+    rdma_hca_fault_let_go(qp);
+    qp->fault.passed = false;
+}
+
+void rdma_hca_command_end(RdmaHca *hca)
+{
+    if (hca->faults && hca->faults->command_until) {
+        hca->faults->command_until = 0;
+        rdma_hca_faults_update(hca);
+    }
+}
+
+void rdma_hca_faults_free(RdmaHca *hca)
+{
+    RdmaHcaFaults *fs = hca->faults;
+    RdmaHcaFault *f, *next;
+
+    if (!fs) {
+        return;
+    }
+    QTAILQ_FOREACH_SAFE(f, &fs->list, next, next) {
+        g_free(f);
+    }
+    timer_free(fs->timer);
+    migrate_del_blocker(&fs->blocker);
+    g_free(fs);
+    hca->faults = NULL;
+    hca->fault_points = 0;
+}
+
+/* Which of them strikes */
+
+/* The next number of the sequence (a linear congruence, its upper half) */
+static uint32_t next_random(uint64_t *state)
+{
+    *state = *state * 6364136223846793005ull + 1442695040888963407ull;
+    return *state >> 32;
+}
+
+/* What matches @f has come: does it strike? */
+static bool strikes(RdmaHca *hca, RdmaHcaFault *f)
+{
+    f->matches++;
+    if (f->matches <= f->after ||
+        next_random(&f->random) >= f->probability) {
+        return false;
+    }
+    f->hits++;
+    trace_rdma_hca_fault_hit(hca->owner, f->id, RdmaFaultKind_str(f->kind),
+                                f->hits);
+    if (!may_strike(f)) {
+        update_points(hca);
+    }
+    return true;
+}
+
+static bool is_datagram(const RdmaHcaQp *qp)
+{
+    return qp->init.qp_type == RDMA_QPT_UD || qp->init.qp_type == RDMA_QPT_GSI;
+}
+
+static bool has_peer(RdmaHca *hca, const RdmaHcaFault *f, const Work *w)
+{
+    const RdmaAv *av = w->av;
+    bool has_dest_qpn = w->has_dest_qpn;
+    uint32_t dest_qpn = w->dest_qpn;
+    RdmaInspection in;
+
+    if (!(f->selects & (RDMA_HCA_FAULT_DGID |
+                        RDMA_HCA_FAULT_DEST_QPN))) {
+        return true;
+    }
+    if (!w->qp) {
+        return false;
+    }
+    if (!is_datagram(w->qp)) {
+        if (hca->bc->inspect(hca->backend, RDMA_OBJECT_QP, w->qp->init.qpn,
+                             &in)) {
+            return false;
+        }
+        av = in.qp.known & RDMA_QP_AV ? &in.qp.attr.ah_attr : NULL;
+        has_dest_qpn = in.qp.known & RDMA_QP_DEST_QPN;
+        dest_qpn = in.qp.attr.dest_qp_num;
+    }
+    return (!(f->selects & RDMA_HCA_FAULT_DGID) ||
+            (av && !memcmp(av->dgid, f->dgid, RDMA_GID_LEN))) &&
+           (!(f->selects & RDMA_HCA_FAULT_DEST_QPN) ||
+            (has_dest_qpn && dest_qpn == f->dest_qpn));
+}
+
+/* Who breaks the GSI breaks RDMA CM for all: it has to be named. */
+static bool has_number(const RdmaHcaFault *f, const Work *w)
+{
+    if (f->selects & RDMA_HCA_FAULT_QPN) {
+        return w->qp && w->qp->init.qpn == f->qpn;
+    }
+    return !w->qp || w->qp->init.qp_type != RDMA_QPT_GSI;
+}
+
+static bool matches(RdmaHca *hca, const RdmaHcaFault *f, const Work *w)
+{
+    return (f->opcode == RDMA_HCA_FAULT_ANY || f->opcode == w->opcode) &&
+           rdma_hca_fault_suits(f->kind, w->opcode) &&
+           has_number(f, w) && has_peer(hca, f, w);
+}
+
+/* The fault of those at @point that strikes @w, or NULL */
+static RdmaHcaFault *meet(RdmaHca *hca, uint8_t point, const Work *w)
+{
+    RdmaHcaFault *f;
+
+    QTAILQ_FOREACH(f, &hca->faults->list, next) {
+        if ((points_of(f) & point) && matches(hca, f, w) && strikes(hca, f)) {
+            return f;
+        }
+    }
+    return NULL;
+}
+
+static uint32_t *rkey_of(RdmaSendWr *wr)
+{
+    switch (wr->opcode) {
+    case RDMA_WR_ATOMIC_CMP_AND_SWP:
+    case RDMA_WR_ATOMIC_FETCH_AND_ADD:
+        return &wr->wr.atomic.rkey;
+    case RDMA_WR_FLUSH:
+        return &wr->wr.flush.rkey;
+    default:
+        return &wr->wr.rdma.rkey;
+    }
+}
+
+static void hold_back(RdmaHca *hca, RdmaHcaQp *qp)
+{
+    qp->fault.held_back = true;
+    qp->fault.passed = true;
+    rdma_hca_qp_schedule(hca, qp);
+}
+
+bool rdma_hca_fault_send(RdmaHca *hca, RdmaHcaQp *qp, RdmaSendWr *wr,
+                         RdmaSge *sge)
+{
+    bool ud = is_datagram(qp);
+    Work w = {
+        .qp = qp,
+        .opcode = ud ? RDMA_WC_SEND : rdma_wc_opcode(wr->opcode),
+        .av = ud ? &wr->wr.ud.av : NULL,
+        .has_dest_qpn = ud,
+        .dest_qpn = ud ? wr->wr.ud.remote_qpn : 0,
+    };
+    RdmaHcaFault *f;
+
+    if (qp->fault.passed) {
+        qp->fault.passed = false;
+        return true;
+    }
+    f = meet(hca, RDMA_HCA_FAULT_AT_SEND, &w);
+    if (!f) {
+        return true;
+    }
+    switch (f->kind) {
+    case RDMA_FAULT_KIND_COMPLETION_ERROR:
+        wr->status = f->status;
+        return true;
+    case RDMA_FAULT_KIND_LOCAL_ACCESS:
+        for (uint32_t i = 0; i < wr->num_sge; i++) {
+            sge[i].lkey = NO_KEY;
+        }
+        if (!wr->num_sge) {
+            /* It has its data with it, or none. */
+            wr->status = RDMA_WC_LOC_PROT_ERR;
+        }
+        return true;
+    case RDMA_FAULT_KIND_REMOTE_ACCESS:
+        *rkey_of(wr) = NO_KEY;
+        return true;
+    case RDMA_FAULT_KIND_QP_FATAL:
+        qp->fault.fatal = true;
+        hold_back(hca, qp);
+        return false;
+    case RDMA_FAULT_KIND_QP_STUCK:
+        qp->fault.stuck = f;
+        qp->fault.until = end_of(f);
+        hold_back(hca, qp);
+        if (f->ms) {
+            timer_mod_anticipate_ns(hca->faults->timer, qp->fault.until);
+        }
+        return false;
+    default:
+        return true;
+    }
+}
+
+void rdma_hca_fault_recv(RdmaHca *hca, RdmaHcaQp *qp, RdmaRecvWr *wr,
+                         RdmaSge *sge)
+{
+    Work w = { .qp = qp, .opcode = RDMA_WC_RECV };
+    const RdmaHcaFault *f = meet(hca, RDMA_HCA_FAULT_AT_RECV, &w);
+
+    if (!f) {
+        return;
+    }
+    if (f->kind == RDMA_FAULT_KIND_COMPLETION_ERROR || !wr->num_sge) {
+        wr->status = f->kind == RDMA_FAULT_KIND_COMPLETION_ERROR
+                     ? f->status : RDMA_WC_LOC_PROT_ERR;
+        return;
+    }
+    for (uint32_t i = 0; i < wr->num_sge; i++) {
+        sge[i].lkey = NO_KEY;
+    }
+}
+
+RdmaHcaFault *rdma_hca_fault_complete(RdmaHca *hca, RdmaHcaQp *qp,
+                                      const RdmaWc *wc)
+{
+    Work w = {
+        .qp = qp,
+        .opcode = wc->opcode,
+        .has_dest_qpn = is_recv(wc->opcode),
+        .dest_qpn = wc->src_qp,
+    };
+
+    return meet(hca, RDMA_HCA_FAULT_AT_COMPLETE, &w);
+}
+
+static int errno_of(uint8_t status)
+{
+    static const int errnos[RDMA_COMMAND_STATUS__MAX] = {
+        [RDMA_COMMAND_STATUS_ERR] = EIO,
+        [RDMA_COMMAND_STATUS_INVAL] = EINVAL,
+        [RDMA_COMMAND_STATUS_NOMEM] = ENOMEM,
+        [RDMA_COMMAND_STATUS_BUSY] = EBUSY,
+        [RDMA_COMMAND_STATUS_NOENT] = ENOENT,
+        [RDMA_COMMAND_STATUS_PERM] = EPERM,
+        [RDMA_COMMAND_STATUS_NOTSUPP] = ENOTSUP,
+    };
+
+    return errnos[status];
+}
+
+int rdma_hca_command_begin(RdmaHca *hca, RdmaCommand cmd, bool again,
+                           uint32_t qpn)
+{
+    RdmaHcaFaults *fs = hca->faults;
+    RdmaHcaFault *f;
+
+    if (likely(!(hca->fault_points & RDMA_HCA_FAULT_AT_COMMAND))) {
+        return 0;
+    }
+    if (fs->command_until) {
+        if (!rdma_hca_fault_is_due(fs->command_until)) {
+            return -EINPROGRESS;
+        }
+        fs->command_until = 0;
+        rdma_hca_faults_update(hca);
+        return 0;
+    }
+    QTAILQ_FOREACH(f, &fs->list, next) {
+        if (again || !(points_of(f) & RDMA_HCA_FAULT_AT_COMMAND) ||
+            (f->command != RDMA_HCA_FAULT_ANY && f->command != cmd + 1) ||
+            ((f->selects & RDMA_HCA_FAULT_QPN) &&
+             f->qpn != qpn) ||
+            !strikes(hca, f)) {
+            continue;
+        }
+        if (f->kind == RDMA_FAULT_KIND_COMMAND_ERROR) {
+            return -errno_of(f->status);
+        }
+        fs->command_until = end_of(f);
+        rdma_hca_faults_update(hca);
+        return -EINPROGRESS;
+    }
+    return 0;
+}

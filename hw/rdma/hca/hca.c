@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The adapter as a whole: its tables, their reset, and the list of all HCAs of
+ * the machine.
+ */
+#include "qemu/osdep.h"
+#include "int.h"
+
+RdmaHcas rdma_hcas = QTAILQ_HEAD_INITIALIZER(rdma_hcas);
+
+void rdma_hca_init(RdmaHca *hca, const RdmaHcaOps *ops, Object *owner,
+                   DeviceState *dev)
+{
+    hca->ops = ops;
+    hca->owner = owner;
+    hca->dev = dev;
+}
+
+/* Peers see these numbers: those of a guest say nothing about another one's. */
+static void scatter(RdmaHca *hca)
+{
+    rdma_hca_table_scatter(&hca->mrs);
+    rdma_hca_table_scatter(&hca->qps);
+}
+
+void rdma_hca_start(RdmaHca *hca)
+{
+    const RdmaBackendLimits *l = &hca->limits;
+    uint32_t max_sge = MAX(MAX(l->max_send_sge, l->max_recv_sge),
+                           l->max_srq_sge);
+
+    rdma_hca_events_init(hca);
+    rdma_hca_table_init(&hca->pds, 1, l->max_pd + 1);
+    rdma_hca_table_init(&hca->cqs, 0, l->max_cq);
+    rdma_hca_table_init(&hca->mrs, 1, l->max_mr + l->max_mw + 1);
+    rdma_hca_table_init(&hca->srqs, 0, l->max_srq);
+    rdma_hca_table_init(&hca->qps, RDMA_QPN_GSI, l->max_qp);
+    scatter(hca);
+    hca->sge = g_new0(RdmaSge, MAX(max_sge, 1));
+    rdma_hca_bhs_init(hca);
+    hca->unrealizing = false;
+    rdma_hca_counters_set(hca, NULL);
+    QTAILQ_INSERT_TAIL(&rdma_hcas, hca, next);
+}
+
+void rdma_hca_hide(RdmaHca *hca)
+{
+    QTAILQ_REMOVE(&rdma_hcas, hca, next);
+    hca->unrealizing = true;
+}
+
+static void remove_cqs(RdmaHca *hca, bool eqs)
+{
+    RdmaHcaCq *cq;
+
+    RDMA_HCA_FOREACH(&hca->cqs, n, cq) {
+        if (cq->is_eq == eqs) {
+            rdma_hca_cq_remove(hca, cq);
+        }
+    }
+}
+
+void rdma_hca_objects_reset(RdmaHca *hca)
+{
+    RdmaHcaSrq *srq;
+    RdmaHcaMr *mr;
+    RdmaHcaPd *pd;
+    RdmaHcaQp *qp;
+
+    RDMA_HCA_FOREACH(&hca->qps, n, qp) {
+        rdma_hca_qp_remove(hca, qp);
+    }
+    RDMA_HCA_FOREACH(&hca->mrs, n, mr) {
+        rdma_hca_mr_remove(hca, mr);
+    }
+    RDMA_HCA_FOREACH(&hca->srqs, n, srq) {
+        rdma_hca_srq_remove(hca, srq);
+    }
+    remove_cqs(hca, false);
+    remove_cqs(hca, true);
+    RDMA_HCA_FOREACH(&hca->pds, n, pd) {
+        rdma_hca_pd_remove(hca, pd);
+    }
+    hca->mr_pages = 0;
+    hca->pds.next = hca->pds.first;
+    hca->cqs.next = hca->cqs.first;
+    hca->srqs.next = hca->srqs.first;
+    scatter(hca);
+}
+
+void rdma_hca_reset(RdmaHca *hca)
+{
+    hca->bc->reset(hca->backend);
+    rdma_hca_events_reset(hca);
+    rdma_hca_objects_reset(hca);
+    rdma_hca_counters_set(hca, NULL);
+    hca->extensions = 0;
+    rdma_hca_bhs_reset(hca);
+}
+
+void rdma_hca_free(RdmaHca *hca)
+{
+    rdma_hca_objects_reset(hca);
+    rdma_hca_table_free(&hca->qps);
+    rdma_hca_table_free(&hca->srqs);
+    rdma_hca_table_free(&hca->mrs);
+    rdma_hca_table_free(&hca->cqs);
+    rdma_hca_table_free(&hca->pds);
+    rdma_hca_faults_free(hca);
+    rdma_hca_events_free(hca);
+    rdma_hca_bhs_free(hca);
+    g_clear_pointer(&hca->sge, g_free);
+}

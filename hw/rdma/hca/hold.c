@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Completions that faults change or hold back.
+ *
+ * Those of one work queue stay in order (IBTA 10.8.5): after one that is held
+ * back the others wait, too. When the work queue is flushed they are due, for
+ * drivers wait for that. Without room for another one, the oldest of its work
+ * queue is written.
+ */
+#include "qemu/osdep.h"
+#include "qemu/log.h"
+#include "qemu/timer.h"
+#include "trace.h"
+#include "int.h"
+
+/* Completions that one turn writes */
+#define AT_ONCE 256
+
+static bool is_recv(const RdmaWc *wc)
+{
+    return wc->opcode >= RDMA_WC_RECV;
+}
+
+/* The work queue that a completion is of; NULL: its QP is gone. */
+static RdmaHcaWq *queue_of(RdmaHca *hca, const RdmaWc *wc)
+{
+    RdmaHcaQp *qp = rdma_hca_table_get(&hca->qps, wc->qp_num);
+
+    if (!qp) {
+        return NULL;
+    }
+    return is_recv(wc) ? &qp->rq : &qp->sq;
+}
+
+static void drop(RdmaHca *hca, RdmaHcaWq *wq, RdmaHcaHeld *held)
+{
+    RdmaHcaCq *cq = rdma_hca_cq_get(hca, held->cqn);
+
+    if (cq) {
+        cq->n_held--;
+        cq->n_reordered -= held->reorder;
+    }
+    QTAILQ_REMOVE(&wq->held, held, next_of_queue);
+    QTAILQ_REMOVE(&hca->faults->held, held, next);
+    hca->faults->n_held--;
+    g_free(held);
+}
+
+/* Write it after all. False: as rdma_hca_cq_complete(). */
+static bool release(RdmaHca *hca, RdmaHcaHeld *held)
+{
+    RdmaHcaCq *cq = rdma_hca_cq_get(hca, held->cqn);
+    RdmaWc wc = held->wc;
+    bool solicited = held->solicited;
+
+    drop(hca, queue_of(hca, &wc), held);
+    trace_rdma_hca_hold_release(hca->owner, wc.qp_num, wc.wr_id, wc.opcode);
+    return !cq || rdma_hca_cq_complete(hca, cq, &wc, solicited);
+}
+
+/* Thousands may be held: rdma_hca_hold_run() writes some in each turn. */
+static void release_soon(RdmaHca *hca, RdmaHcaWq *wq)
+{
+    RdmaHcaHeld *held;
+
+    QTAILQ_FOREACH_REVERSE(held, &wq->held, next_of_queue) {
+        if (!held->until) {
+            break;
+        }
+        held->until = 0;
+    }
+    rdma_hca_bh_schedule(hca);
+}
+
+/* One of @wq was written: what waits for that in other queues goes on. */
+static void release_reordered(RdmaHca *hca, RdmaHcaCq *cq,
+                              const RdmaHcaWq *wq)
+{
+    RdmaHcaHeld *held;
+
+    if (!cq->n_reordered) {
+        return;
+    }
+    QTAILQ_FOREACH(held, &hca->faults->held, next) {
+        RdmaHcaWq *its = queue_of(hca, &held->wc);
+
+        if (held->reorder && held->until && held->cqn == cq->cqn &&
+            its != wq) {
+            release_soon(hca, its);
+        }
+    }
+}
+
+static void hold(RdmaHca *hca, RdmaHcaCq *cq, const RdmaHcaHeld *held)
+{
+    RdmaHcaFaults *fs = hca->faults;
+    RdmaHcaHeld *h = g_memdup2(held, sizeof(*held));
+
+    QTAILQ_INSERT_TAIL(&fs->held, h, next);
+    QTAILQ_INSERT_TAIL(&queue_of(hca, &h->wc)->held, h, next_of_queue);
+    fs->n_held++;
+    cq->n_held++;
+    cq->n_reordered += h->reorder;
+    hca->fault_points |= RDMA_HCA_FAULT_AT_COMPLETE;
+    timer_mod_anticipate_ns(fs->timer, held->until);
+}
+
+static bool overrun(RdmaHca *hca, RdmaHcaCq *cq)
+{
+    rdma_hca_cq_enter_error(hca, cq);
+    return false;
+}
+
+bool rdma_hca_hold_complete(RdmaHca *hca, RdmaHcaCq *cq,
+                            const RdmaWc *wc, bool solicited)
+{
+    RdmaHcaFaults *fs = hca->faults;
+    RdmaHcaQp *qp = rdma_hca_table_get(&hca->qps, wc->qp_num);
+    RdmaHcaWq *wq = queue_of(hca, wc);
+    const RdmaHcaHeld *before = wq ? QTAILQ_LAST(&wq->held) : NULL;
+    bool flushed = wc->status == RDMA_WC_WR_FLUSH_ERR;
+    RdmaHcaHeld held = {
+        .wc = *wc,
+        .cqn = cq->cqn,
+        .solicited = solicited,
+    };
+    const RdmaHcaFault *f = NULL;
+    bool ok;
+
+    if (!flushed && qp) {
+        f = rdma_hca_fault_complete(hca, qp, wc);
+    }
+    if (f && f->kind == RDMA_FAULT_KIND_CQ_OVERRUN) {
+        return overrun(hca, cq);
+    }
+    if (flushed && before) {
+        release_soon(hca, wq);
+    }
+    if (cq->n_held >= cq->cqe || fs->n_held >= RDMA_HCA_MAX_HELD) {
+        if (before && !release(hca, QTAILQ_FIRST(&wq->held))) {
+            return false;
+        }
+        f = before ? f : NULL;
+        before = wq ? QTAILQ_LAST(&wq->held) : NULL;
+    }
+    if (f || before) {
+        held.until = before ? before->until : 0;
+        if (f) {
+            held.reorder = f->kind == RDMA_FAULT_KIND_COMPLETION_REORDER;
+            held.until = MAX(held.until,
+                             qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL) +
+                             f->ms * (int64_t)SCALE_MS);
+        }
+        trace_rdma_hca_hold(hca->owner, wc->qp_num, wc->wr_id, wc->opcode);
+        hold(hca, cq, &held);
+        return !cq->error;
+    }
+    ok = rdma_hca_cq_complete(hca, cq, wc, solicited);
+    release_reordered(hca, cq, wq);
+    return ok;
+}
+
+RdmaHcaCq *rdma_hca_hold_run(RdmaHca *hca)
+{
+    RdmaHcaHeld *held, *next;
+    uint32_t left = AT_ONCE;
+
+    QTAILQ_FOREACH_SAFE(held, &hca->faults->held, next, next) {
+        RdmaHcaCq *cq = rdma_hca_cq_get(hca, held->cqn);
+
+        if (!rdma_hca_fault_is_due(held->until)) {
+            continue;
+        }
+        if (!left--) {
+            rdma_hca_bh_schedule(hca);
+            break;
+        }
+        if (!release(hca, held)) {
+            return cq;
+        }
+    }
+    return NULL;
+}
+
+static void forget_queue(RdmaHca *hca, RdmaHcaWq *wq)
+{
+    RdmaHcaHeld *held, *next;
+
+    QTAILQ_FOREACH_SAFE(held, &wq->held, next_of_queue, next) {
+        drop(hca, wq, held);
+    }
+}
+
+void rdma_hca_hold_forget_qp(RdmaHca *hca, RdmaHcaQp *qp)
+{
+    if (QTAILQ_EMPTY(&qp->sq.held) && QTAILQ_EMPTY(&qp->rq.held)) {
+        return;
+    }
+    /* For these, and for the look at the others that is next */
+    rdma_work_pay(&hca->cmd_budget, hca->faults->n_held * RDMA_WORK_ENTRY);
+    forget_queue(hca, &qp->sq);
+    forget_queue(hca, &qp->rq);
+    rdma_hca_faults_update(hca);
+}

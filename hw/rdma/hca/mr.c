@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Memory regions: access rights, keys, and the pages that they are charged for.
+ */
+#include "qemu/osdep.h"
+#include "qemu/guest-random.h"
+#include "qemu/log.h"
+#include "trace.h"
+#include "int.h"
+
+#define ACCESS_KNOWN (RDMA_ACCESS_LOCAL_WRITE | RDMA_ACCESS_REMOTE | \
+                      RDMA_ACCESS_MW_BIND | RDMA_ACCESS_HINTS | \
+                      RDMA_ACCESS_ON_DEMAND)
+/* Flags that the backend is told; the others have no effect. */
+#define ACCESS_EFFECTIVE (RDMA_ACCESS_LOCAL_WRITE | RDMA_ACCESS_REMOTE | \
+                          RDMA_ACCESS_MW_BIND | RDMA_ACCESS_FLUSH_GLOBAL)
+/* Flags that let peers access the region, so that it has an rkey. */
+#define ACCESS_PEERS (RDMA_ACCESS_REMOTE | RDMA_ACCESS_FLUSH)
+
+static int check_access(RdmaHca *hca, uint32_t access)
+{
+    uint32_t known = ACCESS_KNOWN;
+
+    if (hca->extensions & RDMA_EXT_FLUSH) {
+        known |= RDMA_ACCESS_FLUSH;
+    }
+    if (!rdma_hca_check_flags("access", access, known)) {
+        return -EINVAL;
+    }
+    if (access & (RDMA_ACCESS_ON_DEMAND | RDMA_ACCESS_FLUSH_PERSISTENT)) {
+        return -ENOTSUP;
+    }
+    /* Remote write and atomic need local write (IBTA 10.6.3.1). */
+    if ((access & (RDMA_ACCESS_REMOTE_WRITE | RDMA_ACCESS_REMOTE_ATOMIC)) &&
+        !(access & RDMA_ACCESS_LOCAL_WRITE)) {
+        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: access 0x%x has remote "
+                      "write or atomic without local write\n", access);
+        return -EINVAL;
+    }
+    return 0;
+}
+
+int rdma_hca_check_mem_mgt(RdmaHca *hca)
+{
+    if (rdma_hca_has_mem_mgt(hca)) {
+        return 0;
+    }
+    qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: fast registration without "
+                  "the capability MEM_MGT_EXTENSIONS\n");
+    return -ENOTSUP;
+}
+
+uint32_t rdma_hca_mr_new_key(uint32_t mrn)
+{
+    uint8_t low;
+
+    qemu_guest_getrandom_nofail(&low, sizeof(low));
+    return mrn << 8 | low;
+}
+
+RdmaHcaMr *rdma_hca_mr_add(RdmaHca *hca, uint32_t mrn, RdmaHcaPd *pd,
+                           uint32_t type)
+{
+    RdmaHcaMr *mr = g_new0(RdmaHcaMr, 1);
+
+    mr->mrn = mrn;
+    mr->type = type;
+    mr->pd = pd;
+    pd->users++;
+    rdma_hca_table_set(&hca->mrs, mrn, mr);
+    return mr;
+}
+
+void rdma_hca_mr_remove(RdmaHca *hca, RdmaHcaMr *mr)
+{
+    rdma_hca_table_clear(&hca->mrs, mr->mrn);
+    hca->mr_pages -= mr->npages + mr->pending;
+    hca->n_mws -= mr->mw_type != 0;
+    mr->pd->users--;
+    g_free(mr);
+}
+
+int rdma_hca_mr_check(RdmaHca *hca, const RdmaMrAttr *attr)
+{
+    int ret = attr->type == RDMA_MR_FAST_REG ? rdma_hca_check_mem_mgt(hca) : 0;
+
+    if (!ret) {
+        ret = check_access(hca, attr->access);
+    }
+    if (ret) {
+        return ret;
+    }
+    if (attr->type == RDMA_MR_DMA && (attr->access & ACCESS_PEERS)) {
+        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: access 0x%x to all of "
+                      "memory has remote rights, which are refused\n",
+                      attr->access);
+        return -EPERM;
+    }
+    if (attr->type == RDMA_MR_FAST_REG &&
+        !rdma_hca_check_range("max_num_sg", attr->max_pages, 1,
+                              RDMA_HCA_MAX_PAGE_LIST)) {
+        return -EINVAL;
+    }
+    if (!rdma_hca_table_get(&hca->pds, attr->pdn)) {
+        return -ENOENT;
+    }
+    return hca->mrs.count - hca->n_mws < hca->limits.max_mr &&
+           hca->mrs.count < hca->mrs.end - hca->mrs.first ? 0 : -ENOMEM;
+}
+
+int rdma_hca_mr_create(RdmaHca *hca, RdmaMrAttr *attr)
+{
+    RdmaHcaPd *pd = rdma_hca_table_get(&hca->pds, attr->pdn);
+    RdmaHcaMr *mr;
+    int ret;
+
+    rdma_hca_table_find(&hca->mrs, &attr->mrn);
+    attr->access &= ACCESS_EFFECTIVE;
+    attr->lkey = rdma_hca_mr_new_key(attr->mrn);
+    /* REG_MR decides about the access that a fast registration grants. */
+    attr->rkey = (attr->access & ACCESS_PEERS) ||
+                 attr->type == RDMA_MR_FAST_REG ? attr->lkey : 0;
+    mr = rdma_hca_mr_add(hca, attr->mrn, pd, attr->type);
+    mr->max_pages = attr->max_pages;
+    mr->npages = attr->npages;
+    trace_rdma_hca_mr_create(hca->owner, mr->mrn, mr->type, attr->lkey,
+                                attr->access, attr->iova, attr->length);
+    ret = hca->bc->create_mr(hca->backend, attr);
+    if (ret) {
+        rdma_hca_mr_remove(hca, mr);
+        if (ret == -EINPROGRESS) {
+            rdma_hca_table_again(&hca->mrs, attr->mrn);
+        }
+        return ret;
+    }
+    mr->key = attr->lkey;
+    mr->rkey = attr->rkey;
+    return 0;
+}
+
+int rdma_hca_mr_check_rereg(RdmaHca *hca, uint32_t flags,
+                            const RdmaMrAttr *attr)
+{
+    RdmaHcaMr *mr = rdma_hca_mr_get(hca, attr->mrn);
+
+    if (!hca->bc->modify_mr) {
+        return -ENOTSUP;
+    }
+    if (!mr) {
+        return -ENOENT;
+    }
+    if (!flags || mr->type != RDMA_MR_USER ||
+        !rdma_hca_check_flags("flags", flags, RDMA_REREG_FLAGS)) {
+        return -EINVAL;
+    }
+    if ((flags & RDMA_REREG_PD) &&
+        !rdma_hca_table_get(&hca->pds, attr->pdn)) {
+        return -ENOENT;
+    }
+    return flags & RDMA_REREG_ACCESS ? check_access(hca, attr->access) : 0;
+}
+
+/* What rereg_mr() makes of the keys; holders of the old ones lose access. */
+static void renew_keys(const RdmaHcaMr *mr, uint32_t flags, RdmaMrAttr *attr)
+{
+    bool peers = flags & RDMA_REREG_ACCESS ? attr->access & ACCESS_PEERS
+                                           : mr->rkey != 0;
+
+    attr->lkey = mr->key;
+    while ((flags & RDMA_REREG_TRANSLATION) && attr->lkey == mr->key) {
+        attr->lkey = rdma_hca_mr_new_key(mr->mrn);
+    }
+    attr->rkey = peers ? attr->lkey : 0;
+}
+
+int rdma_hca_mr_rereg(RdmaHca *hca, uint32_t flags, RdmaMrAttr *attr)
+{
+    RdmaHcaMr *mr = rdma_hca_mr_get(hca, attr->mrn);
+    int ret;
+
+    attr->type = mr->type;
+    attr->access &= flags & RDMA_REREG_ACCESS ? ACCESS_EFFECTIVE : 0;
+    if (!(flags & RDMA_REREG_PD)) {
+        attr->pdn = mr->pd->pdn;
+    }
+    renew_keys(mr, flags, attr);
+    trace_rdma_hca_mr_rereg(hca->owner, mr->mrn, flags, attr->lkey);
+    /* The old list stays until the backend has taken the new one. */
+    ret = hca->bc->modify_mr(hca->backend, flags, attr);
+    if (ret) {
+        hca->mr_pages -= attr->npages;
+        return ret;
+    }
+    mr->key = attr->lkey;
+    mr->rkey = attr->rkey;
+    mr->pd->users--;
+    mr->pd = rdma_hca_table_get(&hca->pds, attr->pdn);
+    mr->pd->users++;
+    if (attr->npages) {
+        hca->mr_pages -= mr->npages;
+        mr->npages = attr->npages;
+    }
+    return 0;
+}
+
+int rdma_hca_mr_check_map(RdmaHca *hca, uint32_t mrn, uint32_t npages)
+{
+    RdmaHcaMr *mr = rdma_hca_mr_get(hca, mrn);
+    int ret = rdma_hca_check_mem_mgt(hca);
+
+    if (ret) {
+        return ret;
+    }
+    if (!mr) {
+        return -ENOENT;
+    }
+    return mr->type == RDMA_MR_FAST_REG &&
+           rdma_hca_check_range("npages", npages, 0, mr->max_pages)
+           ? 0 : -EINVAL;
+}
+
+int rdma_hca_mr_map(RdmaHca *hca, uint32_t mrn, uint64_t iova, uint64_t length,
+                    uint64_t *pages, uint32_t npages)
+{
+    RdmaHcaMr *mr = rdma_hca_mr_get(hca, mrn);
+    uint32_t in_use;
+    int ret;
+
+    trace_rdma_hca_mr_map(hca->owner, mrn, iova, length);
+    ret = hca->bc->map_mr(hca->backend, mrn, iova, length, pages, npages);
+    if (ret) {
+        hca->mr_pages -= npages;
+        return ret;
+    }
+    /* The backend may use the pending list by now, or has dropped it. */
+    in_use = MAX(mr->npages, mr->pending);
+    hca->mr_pages -= mr->npages + mr->pending - in_use;
+    mr->npages = in_use;
+    mr->pending = npages;
+    return 0;
+}
+
+int rdma_hca_mr_dereg(RdmaHca *hca, uint32_t mrn)
+{
+    RdmaHcaMr *mr = rdma_hca_mr_get(hca, mrn);
+    int ret;
+
+    if (!mr) {
+        return -ENOENT;
+    }
+    ret = hca->bc->destroy(hca->backend, RDMA_OBJECT_MR, mrn);
+    if (!ret) {
+        trace_rdma_hca_mr_dereg(hca->owner, mrn);
+        rdma_hca_mr_remove(hca, mr);
+    }
+    return ret;
+}
+
+int rdma_hca_pages_charge(RdmaHca *hca, uint32_t npages)
+{
+    if (npages > hca->max_mr_pages - hca->mr_pages) {
+        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: npages %u and the %"
+                      PRIu64 " of other regions exceed %" PRIu64 "\n",
+                      npages, hca->mr_pages, hca->max_mr_pages);
+        return -ENOMEM;
+    }
+    hca->mr_pages += npages;
+    return 0;
+}
+
+void rdma_hca_pages_pass(RdmaHca *hca, const RdmaHcaInflight *inflight)
+{
+    RdmaHcaMr *mr;
+
+    if (!inflight->npages) {
+        return;
+    }
+    hca->mr_pages -= inflight->npages;
+    mr = rdma_hca_mr_get(hca, inflight->mrn);
+    if (mr && mr->type == RDMA_MR_FAST_REG) {
+        uint32_t npages = MAX(mr->npages, MIN(inflight->npages,
+                                              mr->max_pages));
+
+        hca->mr_pages += npages - mr->npages;
+        mr->npages = npages;
+    }
+}

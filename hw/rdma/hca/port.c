@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The port: its attributes, P_Keys and GIDs.
+ */
+#include "qemu/osdep.h"
+#include "qemu/log.h"
+#include "qemu/sockets.h"
+#include "trace.h"
+#include "hw/rdma/hca.h"
+
+static bool check_index(RdmaHca *hca, uint32_t index)
+{
+    return rdma_hca_check_range("index", index, 0,
+                                hca->limits.gid_table_len - 1);
+}
+
+bool rdma_hca_check_port(uint32_t port)
+{
+    return rdma_hca_check_range("port", port, RDMA_PORT_NUM, RDMA_PORT_NUM);
+}
+
+int rdma_hca_port_query(RdmaHca *hca, RdmaPortAttr *attr)
+{
+    int ret = rdma_hca_counters_update(hca);
+
+    if (!ret) {
+        hca->bc->query_port(hca->backend, attr);
+    }
+    return ret;
+}
+
+static void refuse_gid(uint32_t index, const uint8_t gid[RDMA_GID_LEN])
+{
+    char text[INET6_ADDRSTRLEN];
+
+    inet_ntop(AF_INET6, gid, text, sizeof(text));
+    qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: GID %u: %s is none of "
+                  "allowed-gids\n", index, text);
+}
+
+int rdma_hca_gid_add(RdmaHca *hca, uint32_t index,
+                     const uint8_t gid[RDMA_GID_LEN], uint16_t vlan)
+{
+    if (!check_index(hca, index) ||
+        !rdma_hca_check_range("vlan", vlan, 0, RDMA_MAX_VLAN)) {
+        return -EINVAL;
+    }
+    if (!rdma_hca_gid_allowed(hca, gid)) {
+        refuse_gid(index, gid);
+        return -EPERM;
+    }
+    return hca->bc->add_gid(hca->backend, index, gid, vlan);
+}
+
+int rdma_hca_gid_del(RdmaHca *hca, uint32_t index)
+{
+    return check_index(hca, index)
+           ? hca->bc->destroy(hca->backend, RDMA_OBJECT_GID, index) : -EINVAL;
+}
+
+void rdma_hca_port_changed(RdmaHca *hca)
+{
+    RdmaPortAttr port = {};
+
+    if (hca->unrealizing) {
+        return;
+    }
+    hca->port_changed = !hca->ops->port_changed(hca);
+    if (!hca->port_changed) {
+        hca->bc->query_port(hca->backend, &port);
+        trace_rdma_hca_port_changed(hca->owner, port.state, port.phys_mtu);
+        rdma_hca_port_check(hca);
+    }
+}

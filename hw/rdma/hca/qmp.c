@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The QMP command query-rdma: which devices and objects it asks for.
+ */
+#include "qemu/osdep.h"
+#include "qapi/error.h"
+#include "qapi/qapi-commands-rdma.h"
+#include "int.h"
+
+/* Of each kind, if the command does not say */
+#define DEFAULT_MAX 1024
+
+static void unref(void *opaque)
+{
+    RdmaHca *hca = opaque;
+
+    object_unref(hca->owner);
+}
+
+GPtrArray *rdma_hca_find_all(void)
+{
+    GPtrArray *devices = g_ptr_array_new_with_free_func(unref);
+    RdmaHca *hca;
+
+    QTAILQ_FOREACH(hca, &rdma_hcas, next) {
+        object_ref(hca->owner);
+        g_ptr_array_add(devices, hca);
+    }
+    return devices;
+}
+
+char *rdma_hca_name(RdmaHca *hca)
+{
+    DeviceState *dev = hca->dev;
+
+    return dev->id ? g_strdup(dev->id) : object_get_canonical_path(OBJECT(dev));
+}
+
+static bool is_called(RdmaHca *hca, const char *name)
+{
+    DeviceState *dev = hca->dev;
+    Object *obj = name[0] == '/' ? object_resolve_path(name, NULL) : NULL;
+
+    return obj ? obj == OBJECT(dev) || obj == hca->owner
+               : dev->id && !strcmp(dev->id, name);
+}
+
+static RdmaHca *find_device(GPtrArray *devices, const char *name,
+                            Error **errp)
+{
+    g_autoptr(GString) names = g_string_new(NULL);
+
+    for (unsigned i = 0; i < devices->len; i++) {
+        RdmaHca *hca = devices->pdata[i];
+        g_autofree char *its_name = rdma_hca_name(hca);
+
+        if (is_called(hca, name)) {
+            return hca;
+        }
+        g_string_append_printf(names, "%s'%s'", i ? ", " : "", its_name);
+    }
+    error_setg(errp, "There is no RDMA device '%s': %s%s", name,
+               names->len ? "there is " : "the machine has none", names->str);
+    return NULL;
+}
+
+RdmaHca *rdma_hca_find(const char *name, Error **errp)
+{
+    g_autoptr(GPtrArray) devices = rdma_hca_find_all();
+
+    return find_device(devices, name, errp);
+}
+
+static bool look_at_qp(RdmaHca *hca, uint32_t qpn, RdmaHcaLook *look,
+                       Error **errp)
+{
+    if (!rdma_hca_table_get(&hca->qps, qpn)) {
+        g_autofree char *name = rdma_hca_name(hca);
+
+        error_setg(errp, "RDMA device '%s' has no queue pair %u; those that it "
+                   "has are listed with objects: ['qp']", name, qpn);
+        return false;
+    }
+    *look = (RdmaHcaLook) {
+        .kinds[RDMA_OBJECT_KIND_QP] = true,
+        .detail = true,
+        .first = qpn,
+        .max = 1,
+    };
+    return true;
+}
+
+RdmaInfoList *qmp_query_rdma(const char *device, bool has_objects,
+                             RdmaObjectKindList *objects, bool has_qpn,
+                             uint32_t qpn, bool has_detail, bool detail,
+                             bool has_first, uint32_t first, bool has_max,
+                             uint32_t max, Error **errp)
+{
+    g_autoptr(GPtrArray) devices = rdma_hca_find_all();
+    RdmaInfoList *list = NULL, **end = &list;
+    RdmaHca *only = NULL;
+    RdmaHcaLook look = {
+        .detail = detail,
+        .first = first,
+        .max = has_max ? max : DEFAULT_MAX,
+    };
+
+    if (has_qpn && (!device || has_objects || has_first || has_max)) {
+        error_setg(errp, device ? "qpn excludes objects, first and max"
+                                : "qpn needs device: the numbers of queue "
+                                  "pairs belong to a device");
+        return NULL;
+    }
+    for (; objects; objects = objects->next) {
+        look.kinds[objects->value] = true;
+    }
+    if (device) {
+        only = find_device(devices, device, errp);
+        if (!only || (has_qpn && !look_at_qp(only, qpn, &look, errp))) {
+            return NULL;
+        }
+    }
+    for (unsigned i = 0; i < devices->len; i++) {
+        RdmaHca *hca = devices->pdata[i];
+
+        /* What was put off until one was left may have been its end */
+        if ((!only || hca == only) && hca->backend) {
+            QAPI_LIST_APPEND(end, rdma_hca_inspect(hca, &look));
+        }
+    }
+    return list;
+}

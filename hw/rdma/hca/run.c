@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Kicks and bottom halves: work queues that have work, or are to fail.
+ */
+#include "qemu/osdep.h"
+#include "qemu/bitops.h"
+#include "qemu/main-loop.h"
+#include "trace.h"
+#include "int.h"
+
+void rdma_hca_kick(RdmaHca *hca, RdmaHcaWq *wq, bool alone)
+{
+    if (wq->kind == RDMA_SQ) {
+        if (wq->ops->ring) {
+            wq->ops->ring(hca, wq, alone);
+        }
+    } else if (wq->kind == RDMA_SRQ && !rdma_hca_wq_check(hca, wq)) {
+        /* Wrong counters are an error now, not with the next message. */
+        return;
+    } else {
+        wq->ops->wake(hca, wq);
+    }
+    rdma_backend_kick(hca->backend, wq->kind, wq->id);
+}
+
+static void kick_or_fail_qp(RdmaHca *hca, RdmaHcaQp *qp)
+{
+    if (unlikely(qp->sq.broken || qp->rq.broken || qp->fault.fatal)) {
+        qp->fault.fatal = false;
+        rdma_hca_qp_fail(hca, qp);
+    }
+    if (!qp->srq) {
+        rdma_hca_kick(hca, &qp->rq, false);
+    }
+    rdma_hca_kick(hca, &qp->sq, false);
+}
+
+static void kick_or_fail_srq(RdmaHca *hca, RdmaHcaSrq *srq)
+{
+    if (unlikely(srq->wq.broken)) {
+        rdma_hca_srq_fail(hca, srq);
+    } else {
+        rdma_hca_kick(hca, &srq->wq, false);
+    }
+}
+
+/* The queue of this bit of RdmaHca.kicks, unless it is gone */
+static void run_kick(RdmaHca *hca, uint32_t bit)
+{
+    RdmaHcaQp *qp = rdma_hca_table_get(&hca->qps, bit);
+    RdmaHcaSrq *srq = bit < hca->qps.end ? NULL :
+                      rdma_hca_table_get(&hca->srqs, bit - hca->qps.end);
+
+    clear_bit_atomic(bit, hca->kicks);
+    if (qp) {
+        kick_or_fail_qp(hca, qp);
+    } else if (srq) {
+        kick_or_fail_srq(hca, srq);
+    }
+}
+
+/* Those of bits @from to @to - 1. False: the next turn goes on there. */
+static bool run_kicks_of(RdmaHca *hca, uint32_t from, uint32_t to,
+                         uint32_t *budget)
+{
+    for (uint32_t bit = find_next_bit(hca->kicks, to, from); bit < to;
+         bit = find_next_bit(hca->kicks, to, bit + 1)) {
+        if (!*budget) {
+            hca->next_kick = bit;
+            return false;
+        }
+        run_kick(hca, bit);
+        rdma_work_pay(budget, RDMA_WORK_LOOK);
+        if (rdma_backend_wanted(hca->backend)) {
+            *budget = 0;
+        }
+    }
+    return true;
+}
+
+/* Kick queues, each once at most. */
+static void run_kicks(RdmaHca *hca)
+{
+    uint32_t end = hca->qps.end + hca->srqs.end;
+    uint32_t budget = RDMA_TURN_BUDGET;
+    uint32_t from = hca->next_kick;
+
+    if (!qatomic_xchg(&hca->any_kicks, false)) {
+        return;
+    }
+    if (!run_kicks_of(hca, from, end, &budget) ||
+        !run_kicks_of(hca, 0, from, &budget)) {
+        qatomic_set(&hca->any_kicks, true);
+        rdma_hca_work_schedule(hca);
+    }
+}
+
+bool rdma_hca_enter_to_kick(RdmaHca *hca)
+{
+    if (rdma_hca_busy(hca) || !rdma_backend_enter_if_free(hca->backend)) {
+        return false;
+    }
+    if (hca->kick_budget) {
+        return true;
+    }
+    rdma_hca_leave(hca);
+    return false;
+}
+
+void rdma_hca_ring(RdmaHca *hca, RdmaHcaWq *wq)
+{
+    if (!rdma_hca_enter_to_kick(hca)) {
+        rdma_hca_wq_schedule(hca, wq);
+        return;
+    }
+    rdma_work_pay(&hca->kick_budget, RDMA_WORK_LOOK);
+    rdma_hca_kick(hca, wq, false);
+    rdma_hca_leave(hca);
+}
+
+void rdma_hca_kick_all(RdmaHca *hca)
+{
+    RdmaHcaSrq *srq;
+    RdmaHcaQp *qp;
+
+    RDMA_HCA_FOREACH(&hca->srqs, n, srq) {
+        rdma_hca_srq_schedule(hca, srq);
+    }
+    RDMA_HCA_FOREACH(&hca->qps, n, qp) {
+        rdma_hca_qp_schedule(hca, qp);
+    }
+}
+
+bool rdma_hca_set_running(RdmaHca *hca, bool running, bool ready)
+{
+    bool changed = running != hca->running;
+
+    if (changed) {
+        hca->running = running;
+        trace_rdma_hca_running(hca->owner, running);
+        hca->bc->set_run_state(hca->backend, running ? RDMA_RUN_RUNNING
+                                                     : RDMA_RUN_STOPPED);
+    }
+    if (running) {
+        hca->may_dma = true;
+    } else if (!ready && hca->may_dma) {
+        /* Maybe not before the VM has been stopped for a while */
+        hca->may_dma = false;
+        hca->bc->set_run_state(hca->backend, RDMA_RUN_NO_DMA);
+    }
+    return changed;
+}
+
+/* What faults have put off, and is due now */
+static void run_faults(RdmaHca *hca)
+{
+    RdmaHcaCq *failed;
+
+    while (rdma_hca_is_active(hca) && (failed = rdma_hca_hold_run(hca))) {
+        rdma_hca_cq_fail(hca, failed);
+    }
+    rdma_hca_faults_expire(hca);
+    if (hca->faults->command_until &&
+        rdma_hca_fault_is_due(hca->faults->command_until)) {
+        hca->ops->resume(hca);
+    }
+}
+
+/* Serve work queues: with an iothread they have no virtqueues. */
+static void run_queues(RdmaHca *hca)
+{
+    if (hca->ops->poll_doorbells) {
+        hca->ops->poll_doorbells(hca);
+    }
+    run_kicks(hca);
+}
+
+static void run(void *opaque)
+{
+    RdmaHca *hca = opaque;
+
+    if (hca->unrealizing) {
+        return;
+    }
+    if (!hca->ctx) {
+        /* Doorbells that have used up the budget have scheduled this. */
+        hca->kick_budget = RDMA_TURN_BUDGET;
+    }
+    if (rdma_hca_busy(hca)) {
+        /* Another device waits in an event loop of its own */
+        rdma_backend_put_off(hca->backend, RDMA_HCA_PENDING_BH);
+        return;
+    }
+    rdma_hca_enter(hca);
+    rdma_hca_error_tell(hca);
+    hca->ops->update_running(hca);
+    if (unlikely(hca->faults)) {
+        run_faults(hca);
+    }
+    if (rdma_hca_is_active(hca)) {
+        hca->ops->serve(hca);
+        if (!hca->ctx) {
+            run_queues(hca);
+        }
+    }
+    rdma_hca_leave(hca);
+}
+
+/* In the iothread */
+static void run_work(void *opaque)
+{
+    RdmaHca *hca = opaque;
+
+    if (!rdma_backend_try_enter(hca->backend, RDMA_HCA_PENDING_WORK)) {
+        return;
+    }
+    hca->kick_budget = RDMA_TURN_BUDGET;
+    if (rdma_hca_is_active(hca)) {
+        run_queues(hca);
+    }
+    rdma_hca_leave(hca);
+}
+
+void rdma_hca_bhs_init(RdmaHca *hca)
+{
+    hca->kicks = bitmap_new(hca->qps.end + hca->srqs.end);
+    hca->kick_budget = RDMA_TURN_BUDGET;
+    hca->bh = qemu_bh_new_guarded(run, hca, &hca->dev->mem_reentrancy_guard);
+    if (hca->ctx) {
+        hca->work_bh = aio_bh_new(hca->ctx, run_work, hca);
+    }
+}
+
+void rdma_hca_bhs_reset(RdmaHca *hca)
+{
+    hca->any_kicks = false;
+    bitmap_zero(hca->kicks, hca->qps.end + hca->srqs.end);
+    qemu_bh_cancel(hca->bh);
+    if (hca->error_untold) {
+        rdma_hca_bh_schedule(hca);
+    }
+}
+
+void rdma_hca_bhs_free(RdmaHca *hca)
+{
+    g_clear_pointer(&hca->kicks, g_free);
+    g_clear_pointer(&hca->bh, qemu_bh_delete);
+}

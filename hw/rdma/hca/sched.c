@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the bottom half has to look at.
+ */
+#include "qemu/osdep.h"
+#include "qemu/bitops.h"
+#include "qemu/main-loop.h"
+#include "int.h"
+
+void rdma_hca_bh_schedule(RdmaHca *hca)
+{
+    if (rdma_hca_busy(hca)) {
+        rdma_backend_put_off(hca->backend, RDMA_HCA_PENDING_BH);
+    } else {
+        qemu_bh_schedule(hca->bh);
+    }
+}
+
+void rdma_hca_work_schedule(RdmaHca *hca)
+{
+    if (!hca->ctx) {
+        rdma_hca_bh_schedule(hca);
+    } else if (rdma_hca_busy(hca)) {
+        rdma_backend_put_off(hca->backend, RDMA_HCA_PENDING_WORK);
+    } else {
+        qemu_bh_schedule(hca->work_bh);
+    }
+}
+
+void rdma_hca_wq_schedule(RdmaHca *hca, const RdmaHcaWq *wq)
+{
+    uint32_t bit = wq->kind == RDMA_SRQ ? hca->qps.end + wq->id : wq->id;
+
+    set_bit_atomic(bit, hca->kicks);
+    qatomic_set_mb(&hca->any_kicks, true);
+    rdma_hca_work_schedule(hca);
+}
+
+void rdma_hca_qp_schedule(RdmaHca *hca, RdmaHcaQp *qp)
+{
+    rdma_hca_wq_schedule(hca, &qp->sq);
+}
+
+void rdma_hca_srq_schedule(RdmaHca *hca, RdmaHcaSrq *srq)
+{
+    rdma_hca_wq_schedule(hca, &srq->wq);
+}
+
+void rdma_hca_wq_break(RdmaHca *hca, RdmaHcaWq *wq)
+{
+    wq->broken = true;
+    rdma_hca_wq_schedule(hca, wq);
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Send queues: what the backend takes from them.
+ */
+#include "qemu/osdep.h"
+#include "trace.h"
+#include "int.h"
+
+/* Free the list of a REG_MR that the backend does not take. */
+static void drop_reg_pages(RdmaHca *hca, RdmaHcaInflight *inflight,
+                           RdmaSendWr *wr)
+{
+    if (inflight->npages) {
+        hca->mr_pages -= inflight->npages;
+        inflight->npages = 0;
+        g_clear_pointer(&wr->wr.reg.pages, g_free);
+    }
+}
+
+/* Does a fault want the send to stay in its queue? It may change it, too. */
+static bool is_held_back(RdmaHca *hca, RdmaHcaQp *qp, RdmaSendWr *wr)
+{
+    bool held_back = wr->status == RDMA_WC_SUCCESS &&
+                     !rdma_hca_fault_send(hca, qp, wr, hca->sge);
+
+    if (wr->status != RDMA_WC_SUCCESS) {
+        drop_reg_pages(hca, rdma_hca_wq_newest(&qp->sq), wr);
+    }
+    return held_back;
+}
+
+RdmaNext rdma_hca_sq_next(RdmaHca *hca, RdmaHcaQp *qp, bool flush,
+                          RdmaSendWr *wr)
+{
+    RdmaNext next;
+
+    if (unlikely(qp->fault.held_back)) {
+        if (!flush) {
+            return RDMA_NEXT_NONE;
+        }
+        rdma_hca_fault_let_go(qp);
+    }
+    while (!rdma_hca_wq_take(hca, &qp->sq)) {
+        next = rdma_hca_wq_sleep(hca, &qp->sq);
+        if (next != RDMA_NEXT_WR) {
+            return next;
+        }
+    }
+    *wr = (RdmaSendWr) {};
+    hca->ops->decode_send(hca, qp, wr);
+    if (unlikely(hca->fault_points & RDMA_HCA_FAULT_AT_SEND) && !flush &&
+        is_held_back(hca, qp, wr)) {
+        rdma_hca_sq_put_back(hca, qp, wr);
+        return RDMA_NEXT_NONE;
+    }
+    trace_rdma_hca_wq_post(hca->owner, qp->init.qpn, RDMA_SQ, wr->wr_id,
+                              wr->status);
+    return RDMA_NEXT_WR;
+}
+
+void rdma_hca_sq_put_back(RdmaHca *hca, RdmaHcaQp *qp, const RdmaSendWr *wr)
+{
+    RdmaSendWr copy = *wr;
+
+    drop_reg_pages(hca, rdma_hca_wq_newest(&qp->sq), &copy);
+    rdma_hca_wq_put_back(hca, &qp->sq);
+}

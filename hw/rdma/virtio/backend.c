@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The backend that the properties name, and what the core calls back.
+ */
+#include "qemu/osdep.h"
+#include "hw/virtio/virtio-bus.h"
+#include "net/net.h"
+#include "qapi/error.h"
+#include "qemu/cutils.h"
+#include "system/address-spaces.h"
+#include "device.h"
+
+static bool is_active(RdmaHca *hca)
+{
+    return virtio_rdma_active(virtio_rdma_of(hca));
+}
+
+static bool has_driver(RdmaHca *hca)
+{
+    return virtio_rdma_of(hca)->parent_obj.status & VIRTIO_CONFIG_S_DRIVER_OK;
+}
+
+static bool has_events(RdmaHca *hca)
+{
+    return virtio_rdma_has(virtio_rdma_of(hca), VIRTIO_RDMA_F_EVENTS) &&
+           has_driver(hca);
+}
+
+static void event_pending(RdmaHca *hca)
+{
+    VirtIORdma *s = virtio_rdma_of(hca);
+
+    if (virtio_rdma_may_use_vqs(s)) {
+        virtio_rdma_events_run(s);
+    } else {
+        s->sched_events = true;
+        rdma_hca_bh_schedule(hca);
+    }
+}
+
+static bool port_changed(RdmaHca *hca)
+{
+    VirtIORdma *s = virtio_rdma_of(hca);
+
+    if (!VIRTIO_DEVICE(s)->vm_running) {
+        return false;
+    }
+    virtio_rdma_config_update(s);
+    virtio_notify_config(VIRTIO_DEVICE(s));
+    return true;
+}
+
+static void update_running(RdmaHca *hca)
+{
+    VirtIORdma *s = virtio_rdma_of(hca);
+
+    virtio_rdma_running_update(s, VIRTIO_DEVICE(s)->status);
+}
+
+static void serve(RdmaHca *hca)
+{
+    virtio_rdma_serve(virtio_rdma_of(hca));
+}
+
+static void poll_doorbells(RdmaHca *hca)
+{
+    uint32_t budget = RDMA_TURN_BUDGET;
+
+    virtio_rdma_shadows_run(virtio_rdma_of(hca), &budget);
+}
+
+static void resume(RdmaHca *hca)
+{
+    virtio_rdma_ctrl_resume(virtio_rdma_of(hca));
+}
+
+static void flush(RdmaHca *hca)
+{
+    virtio_rdma_eqs_flush(virtio_rdma_of(hca));
+}
+
+static void run_pending(RdmaHca *hca, uint32_t pending)
+{
+    virtio_rdma_run_pending(virtio_rdma_of(hca), pending);
+}
+
+static const RdmaHcaOps hca_ops = {
+    .is_active = is_active,
+    .has_driver = has_driver,
+    .has_events = has_events,
+    .event_pending = event_pending,
+    .port_changed = port_changed,
+    .decode_send = virtio_rdma_decode_send,
+    .decode_recv = virtio_rdma_decode_recv,
+    .free_cq = virtio_rdma_cq_free,
+    .free_srq = virtio_rdma_srq_free,
+    .free_qp = virtio_rdma_qp_free,
+    .update_running = update_running,
+    .serve = serve,
+    .poll_doorbells = poll_doorbells,
+    .resume = resume,
+    .flush = flush,
+    .run_pending = run_pending,
+};
+
+bool virtio_rdma_backend_get(VirtIORdma *s, Error **errp)
+{
+    const VirtIORdmaConf *conf = &s->conf;
+    g_autofree char *mac = NULL;
+
+    if (conf->netdev && conf->rdmadev) {
+        error_setg(errp, "netdev and rdmadev exclude each other: the backend "
+                   "that rdmadev names has a netdev of its own");
+        return false;
+    }
+    if (!conf->netdev && !conf->rdmadev) {
+        error_setg(errp, "the device needs either a netdev (a RoCEv2 backend "
+                   "is made for it) or an rdmadev (the id of a backend)");
+        return false;
+    }
+    if (conf->rdmadev) {
+        if (!buffer_is_zero(&conf->mac, sizeof(conf->mac))) {
+            error_setg(errp, "mac goes with netdev; with rdmadev, set it on "
+                       "the backend");
+            return false;
+        }
+        s->hca.backend = conf->rdmadev;
+        s->hca.bc = RDMA_BACKEND_GET_CLASS(s->hca.backend);
+        return true;
+    }
+
+    s->hca.backend = rdma_backend_new_roce(OBJECT(s), conf->netdev, errp);
+    if (!s->hca.backend) {
+        return false;
+    }
+    s->hca.own_backend = true;
+    s->hca.bc = RDMA_BACKEND_GET_CLASS(s->hca.backend);
+    if (!buffer_is_zero(&conf->mac, sizeof(conf->mac))) {
+        mac = qemu_mac_strdup_printf(conf->mac.a);
+        return object_property_set_str(OBJECT(s->hca.backend), "mac", mac,
+                                       errp);
+    }
+    return true;
+}
+
+/* Those beyond max-vq-qp can only have direct queues. */
+static uint32_t wanted_qps(const VirtIORdma *s)
+{
+    return virtio_rdma_may_be_direct(s)
+           ? s->conf.max_qp : MIN(s->conf.max_qp, s->conf.max_vq_qp);
+}
+
+/* Likewise with max-vq-cq. */
+static uint32_t wanted_cqs(const VirtIORdma *s)
+{
+    return virtio_rdma_offers(s, VIRTIO_RDMA_F_DIRECT_CQ)
+           ? s->conf.max_cq : MIN(s->conf.max_cq, s->conf.max_vq_cq);
+}
+
+/* Likewise with max-vq-srq. */
+static uint32_t wanted_srqs(const VirtIORdma *s)
+{
+    if (!virtio_rdma_offers(s, VIRTIO_RDMA_F_SRQ)) {
+        return 0;
+    }
+    return virtio_rdma_may_be_direct_srq(s)
+           ? s->conf.max_srq : MIN(s->conf.max_srq, s->conf.max_vq_srq);
+}
+
+/* What vdev->dma_as is set to, but only after realize. */
+static AddressSpace *get_dma_as(VirtIODevice *vdev)
+{
+    BusState *qbus = qdev_get_parent_bus(DEVICE(vdev));
+    VirtioBusClass *k = VIRTIO_BUS_GET_CLASS(qbus);
+
+    if (virtio_host_has_feature(vdev, VIRTIO_F_IOMMU_PLATFORM) &&
+        k->get_dma_as) {
+        return k->get_dma_as(qbus->parent);
+    }
+    return &address_space_memory;
+}
+
+/*
+ * The iothread may not wait for the BQL, which virtqueues may lead to (their
+ * rings may be anywhere), and what an IOMMU has to do.
+ */
+static bool get_ctx(VirtIORdma *s, Error **errp)
+{
+    s->hca.ctx = NULL;
+    if (!s->conf.iothread) {
+        return true;
+    }
+    if (!virtio_rdma_may_be_direct(s) ||
+        !virtio_rdma_offers(s, VIRTIO_RDMA_F_DIRECT_CQ)) {
+        error_setg(errp, "iothread needs direct-qp=on and direct-cq=on, and no "
+                   "modern-pio-notify: it does not serve virtqueues");
+        return false;
+    }
+    if (get_dma_as(VIRTIO_DEVICE(s)) != &address_space_memory) {
+        error_setg(errp, "iothread does not go with iommu_platform=on: leave "
+                   "one of them out");
+        return false;
+    }
+    s->hca.ctx = iothread_get_aio_context(s->conf.iothread);
+    return true;
+}
+
+bool virtio_rdma_backend_attach(VirtIORdma *s, Error **errp)
+{
+    const VirtIORdmaConf *conf = &s->conf;
+
+    s->hca.limits = (RdmaBackendLimits) {
+        .max_qp = wanted_qps(s),
+        .max_qp_wr = conf->queue_size,
+        .max_qp_wr_direct = conf->max_qp_wr,
+        .max_send_sge = conf->max_sge,
+        .max_recv_sge = conf->max_sge,
+        .max_inline_data = conf->max_inline,
+        .max_cq = wanted_cqs(s),
+        .max_cqe = conf->queue_size,
+        .max_cqe_deep = conf->max_cqe,
+        .max_mr = conf->max_mr,
+        .max_pd = conf->max_pd,
+        .max_mr_size = conf->max_mr_size,
+        .max_rd_atomic = conf->max_rd_atomic,
+        .gid_table_len = conf->gid_table_len,
+        .max_srq = wanted_srqs(s),
+        .max_srq_wr = conf->max_srq_wr,
+        .max_srq_sge = conf->max_sge,
+        .max_mw = virtio_rdma_offers(s, VIRTIO_RDMA_F_MW) ? conf->max_mw : 0,
+        .max_reg_pages = virtio_rdma_offers(s, VIRTIO_RDMA_F_REG_PAGES)
+                         ? VIRTIO_RDMA_MAX_PAGE_LIST : 0,
+        .max_mcast_grp = conf->max_mcast_grp,
+        .max_mcast_qp_attach = conf->max_mcast_qp_attach,
+        .extensions = RDMA_EXT_FLUSH | RDMA_EXT_ATOMIC_WRITE,
+        .any_gid = !conf->allowed_gids,
+        .atomic_cap = RDMA_ATOMIC_GLOB,
+        .device_cap_flags = VIRTIO_RDMA_CAP_BAD_PKEY_CNTR |
+                            VIRTIO_RDMA_CAP_BAD_QKEY_CNTR |
+                            VIRTIO_RDMA_CAP_SYS_IMAGE_GUID |
+                            VIRTIO_RDMA_CAP_RC_RNR_NAK_GEN |
+                            (conf->mem_mgt
+                             ? VIRTIO_RDMA_CAP_MEM_MGT_EXTENSIONS : 0),
+    };
+    rdma_hca_init(&s->hca, &hca_ops, OBJECT(s),
+                  qdev_get_parent_bus(DEVICE(s))->parent);
+    if (!get_ctx(s, errp) ||
+        !rdma_hca_attach(&s->hca, get_dma_as(VIRTIO_DEVICE(s)), errp)) {
+        return false;
+    }
+    s->max_vq_qp = MIN(s->hca.limits.max_qp, conf->max_vq_qp);
+    s->max_vq_cq = MIN(s->hca.limits.max_cq, conf->max_vq_cq);
+    s->max_vq_srq = MIN(s->hca.limits.max_srq, conf->max_vq_srq);
+    return true;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Layer "cmd" of the virtio-rdma device: the handlers of control commands. They
+ * translate requests and responses of the guest ABI for the core.
+ */
+#ifndef HW_RDMA_VIRTIO_CMD_H
+#define HW_RDMA_VIRTIO_CMD_H
+
+#include "queue.h"
+
+/*
+ * The handler of a control command checks the request, executes it and fills in
+ * the response. It returns 0, or a negative errno and changes nothing; then the
+ * response is undefined. After -EINPROGRESS it is called again, with the same
+ * request: in the next turn of the main loop if virtio_rdma_pages_reading(),
+ * else when the backend says so.
+ */
+typedef int VirtIORdmaHandler(VirtIORdma *s, const VirtIORdmaReq *req,
+                              VirtIORdmaRsp *rsp);
+
+/* cmd-port.c: the port, its GIDs and counters */
+
+VirtIORdmaHandler virtio_rdma_port_query;
+VirtIORdmaHandler virtio_rdma_pkey_query;
+VirtIORdmaHandler virtio_rdma_gid_add;
+VirtIORdmaHandler virtio_rdma_gid_del;
+VirtIORdmaHandler virtio_rdma_counters_query;
+VirtIORdmaHandler virtio_rdma_qp_counters_query;
+
+/* cmd-mem.c: PDs, memory regions and windows */
+
+VirtIORdmaHandler virtio_rdma_pd_create;
+VirtIORdmaHandler virtio_rdma_pd_destroy;
+VirtIORdmaHandler virtio_rdma_mr_get_dma;
+VirtIORdmaHandler virtio_rdma_mr_create;
+VirtIORdmaHandler virtio_rdma_mr_reg_user;
+VirtIORdmaHandler virtio_rdma_mr_map_sg;
+VirtIORdmaHandler virtio_rdma_mr_rereg;
+VirtIORdmaHandler virtio_rdma_mr_dereg;
+VirtIORdmaHandler virtio_rdma_mw_alloc;
+VirtIORdmaHandler virtio_rdma_mw_dealloc;
+
+/* cmd-queue.c: CQs, event queues, SRQs, QPs, multicast groups */
+
+VirtIORdmaHandler virtio_rdma_cq_create;
+VirtIORdmaHandler virtio_rdma_cq_destroy;
+VirtIORdmaHandler virtio_rdma_cq_req_notify;
+VirtIORdmaHandler virtio_rdma_cq_resize;
+VirtIORdmaHandler virtio_rdma_srq_create;
+VirtIORdmaHandler virtio_rdma_srq_modify;
+VirtIORdmaHandler virtio_rdma_srq_query;
+VirtIORdmaHandler virtio_rdma_srq_destroy;
+VirtIORdmaHandler virtio_rdma_qp_create;
+VirtIORdmaHandler virtio_rdma_qp_modify;
+VirtIORdmaHandler virtio_rdma_qp_query;
+VirtIORdmaHandler virtio_rdma_qp_destroy;
+VirtIORdmaHandler virtio_rdma_mcast_attach;
+VirtIORdmaHandler virtio_rdma_mcast_detach;
+
+/* doorbell.c: pages of doorbells */
+
+VirtIORdmaHandler virtio_rdma_doorbell_set_shadow;
+
+#endif

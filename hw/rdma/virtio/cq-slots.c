@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Direct CQs: slots for CQEs in memory of the driver, which a process may map,
+ * behind a page of counters.
+ *
+ * The number of CQEs written is the device's own. What the driver says that it
+ * has consumed is checked when it is read, and read only when there would be no
+ * room otherwise.
+ */
+#include "qemu/osdep.h"
+#include "qemu/log.h"
+#include "queue.h"
+
+#define PAGE_SHIFT RDMA_PAGE_SHIFT
+#define SLOT_SHIFT VIRTIO_RDMA_CQE_SLOT_SHIFT
+
+QEMU_BUILD_BUG_ON(sizeof(struct virtio_rdma_direct_cqe) != 1 << SLOT_SHIFT);
+
+int virtio_rdma_direct_cq_check(uint32_t cqe, VirtIORdmaDirectCq *direct)
+{
+    uint64_t npages;
+
+    if (!rdma_hca_check_range("depth_shift", direct->depth_shift, 0,
+                              VIRTIO_RDMA_MAX_CQE_SHIFT) ||
+        !rdma_hca_check_range("slots", 1ull << direct->depth_shift, cqe,
+                              UINT32_MAX)) {
+        return -EINVAL;
+    }
+    npages = 1 + DIV_ROUND_UP(1ull << (direct->depth_shift + SLOT_SHIFT),
+                              RDMA_PAGE_SIZE);
+    /* It is no region: the limit of their lengths has nothing to do with it. */
+    direct->pages.page_shift = PAGE_SHIFT;
+    direct->pages.length = npages << PAGE_SHIFT;
+    return virtio_rdma_pages_check_num(&direct->pages, npages);
+}
+
+void virtio_rdma_direct_cq_stop(VirtIORdma *s, VirtIORdmaCq *cq)
+{
+    if (cq->pages) {
+        virtio_rdma_pages_free(s, cq->pages, cq->npages);
+        cq->pages = NULL;
+    }
+}
+
+/* Count the CQEs that are not consumed. False: the driver counts wrongly. */
+static bool count(VirtIORdma *s, VirtIORdmaCq *cq, uint32_t *unconsumed)
+{
+    uint32_t depth = 1u << cq->depth_shift;
+    uint32_t consumed;
+
+    if (!virtio_rdma_codec_load_word(s->parent_obj.dma_as,
+                                     cq->pages[0] +
+                                     VIRTIO_RDMA_DIRECT_CQ_AT(consumer),
+                                     &consumed)) {
+        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: the counters of CQ %u "
+                      "are not in RAM any more\n", cq->core.cqn);
+        return false;
+    }
+    if (cq->produced - consumed > depth) {
+        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: the consumer of CQ %u is "
+                      "%u, but there were %u CQEs, and there are %u slots\n",
+                      cq->core.cqn, consumed, cq->produced, depth);
+        return false;
+    }
+    cq->consumed = consumed;
+    *unconsumed = cq->produced - consumed;
+    return true;
+}
+
+static bool write_cqe(VirtIORdma *s, VirtIORdmaCq *cq, const uint8_t *cqe)
+{
+    uint32_t depth = 1u << cq->depth_shift;
+    uint32_t unconsumed = cq->produced - cq->consumed;
+    uint64_t offset = (uint64_t)(cq->produced & (depth - 1)) << SLOT_SHIFT;
+
+    if (unconsumed >= depth && !count(s, cq, &unconsumed)) {
+        return false;
+    }
+    if (unconsumed >= depth) {
+        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: CQ %u overruns: its %u "
+                      "slots have CQEs that are not consumed\n", cq->core.cqn,
+                      depth);
+        return false;
+    }
+    if (!virtio_rdma_codec_write_slot(s->parent_obj.dma_as,
+                                      cq->pages[1 + (offset >> PAGE_SHIFT)] +
+                                      (offset & (RDMA_PAGE_SIZE - 1)), cqe,
+                                      cq->produced + 1)) {
+        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: a slot of CQ %u is not "
+                      "in RAM any more\n", cq->core.cqn);
+        return false;
+    }
+    cq->produced++;
+    return true;
+}
+
+static bool fires(VirtIORdma *s, VirtIORdmaCq *cq, bool solicited)
+{
+    uint32_t arm;
+
+    if (!virtio_rdma_codec_load_word(s->parent_obj.dma_as,
+                                     cq->pages[0] +
+                                     VIRTIO_RDMA_DIRECT_CQ_AT(arm), &arm) ||
+        arm == cq->fired) {
+        return false;
+    }
+    if (!(arm & VIRTIO_RDMA_NOTIFY_NEXT_COMPLETION) &&
+        !(solicited && (arm & VIRTIO_RDMA_NOTIFY_SOLICITED))) {
+        return false;
+    }
+    cq->fired = arm;
+    return true;
+}
+
+static uint32_t max_cqe(VirtIORdma *s)
+{
+    return s->hca.limits.max_cqe_deep;
+}
+
+static bool complete(RdmaHca *hca, RdmaHcaCq *core, const RdmaWc *wc,
+                     bool solicited)
+{
+    VirtIORdma *s = virtio_rdma_of(hca);
+    VirtIORdmaCq *cq = virtio_rdma_cq(core);
+    uint8_t bytes[VIRTIO_RDMA_CQE_ROOM];
+
+    virtio_rdma_codec_put_cqe(bytes, wc,
+                              virtio_rdma_has(s, VIRTIO_RDMA_F_CQE_EX));
+    if (!write_cqe(s, cq, bytes)) {
+        return false;
+    }
+    virtio_rdma_eq_completed(s, cq, solicited ||
+                             wc->status != RDMA_WC_SUCCESS);
+    return true;
+}
+
+/* Its new memory is read before the backend is asked: nothing fails behind. */
+static int resize(VirtIORdma *s, VirtIORdmaCq *cq, const VirtIORdmaReq *req)
+{
+    VirtIORdmaDirectCq direct = req->resize_cq.direct;
+    uint32_t cqe = req->resize_cq.cqe;
+    uint64_t *pages = NULL;
+    uint32_t unconsumed;
+    int ret = virtio_rdma_direct_cq_check(cqe, &direct);
+
+    if (ret) {
+        return ret;
+    }
+    ret = virtio_rdma_pages_read_on(s, &direct.pages, &pages);
+    if (ret) {
+        return ret;
+    }
+    if (!count(s, cq, &unconsumed) ||
+        !rdma_hca_check_range("CQEs that are not consumed", unconsumed, 0,
+                              cqe)) {
+        ret = -EINVAL;
+    } else {
+        ret = rdma_hca_cq_resize(&s->hca, &cq->core, cqe);
+    }
+    if (ret) {
+        virtio_rdma_pages_free(s, pages, direct.pages.npages);
+        return ret;
+    }
+    virtio_rdma_direct_cq_start(s, cq, &direct, pages);
+    return 0;
+}
+
+static void inspect(RdmaHca *hca, const RdmaHcaCq *core, RdmaCqInfo *info)
+{
+    const VirtIORdmaCq *cq = container_of(core, VirtIORdmaCq, core);
+
+    info->has_eqn = cq->eq;
+    info->eqn = cq->eq ? cq->eq->core.cqn : 0;
+}
+
+const VirtIORdmaCqOps virtio_rdma_cq_slots_ops = {
+    .core = {
+        .is_direct = true,
+        .complete = complete,
+        .inspect = inspect,
+    },
+    .max_cqe = max_cqe,
+    .fires = fires,
+    .resize = resize,
+};
+
+void virtio_rdma_direct_cq_start(VirtIORdma *s, VirtIORdmaCq *cq,
+                                 const VirtIORdmaDirectCq *direct,
+                                 uint64_t *pages)
+{
+    virtio_rdma_direct_cq_stop(s, cq);
+    cq->core.ops = &virtio_rdma_cq_slots_ops.core;
+    cq->pages = pages;
+    cq->npages = direct->pages.npages;
+    cq->depth_shift = direct->depth_shift;
+}

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * CQs with a virtqueue: each CQE takes a buffer of the driver, or waits in the
+ * backlog of its CQ while there is none.
+ */
+#include "qemu/osdep.h"
+#include "qemu/bitops.h"
+#include "qemu/iov.h"
+#include "qemu/log.h"
+#include "trace.h"
+#include "queue.h"
+
+/* What one completion may spend on those that wait, besides itself */
+#define COMPLETE_BUDGET (8 * RDMA_WORK_WR)
+/*
+ * Descriptors of a buffer for a CQE. A device may have a reasonable limit
+ * (virtio 1.2, 2.7.4.1): completions are written in the turn of some queue
+ * pair, which pays the same for each.
+ */
+#define MAX_CQE_DESCS 16
+
+typedef enum PushResult {
+    PUSHED,
+    NO_BUFFER,
+    CQ_FAILED,
+} PushResult;
+
+static uint32_t max_cqe(VirtIORdma *s)
+{
+    return virtio_rdma_has(s, VIRTIO_RDMA_F_CQ_DEEP)
+           ? s->hca.limits.max_cqe_deep : s->hca.limits.max_cqe;
+}
+
+static size_t cqe_size(VirtIORdma *s)
+{
+    return virtio_rdma_has(s, VIRTIO_RDMA_F_CQE_EX) ? VIRTIO_RDMA_CQE_EX_SIZE
+                                                    : VIRTIO_RDMA_CQE_SIZE;
+}
+
+static PushResult push_cqe(VirtIORdma *s, VirtIORdmaCq *cq,
+                           const VirtIORdmaCqe *cqe, uint32_t *budget)
+{
+    VirtIODevice *vdev = VIRTIO_DEVICE(s);
+    size_t size = cqe_size(s);
+    size_t room;
+    g_autofree VirtQueueElement *elem = NULL;
+
+    if (virtio_rdma_ring_check(s, cq->vq, &cq->seen)) {
+        elem = virtqueue_pop(cq->vq, sizeof(VirtQueueElement));
+    }
+    if (vdev->broken) {
+        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: CQ %u: the device is "
+                      "broken, see the error before\n", cq->core.cqn);
+        return CQ_FAILED;
+    }
+    if (!elem) {
+        return NO_BUFFER;
+    }
+    rdma_work_pay(budget, RDMA_WORK_WR);
+    if (elem->in_num + elem->out_num > MAX_CQE_DESCS) {
+        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: CQ %u: a buffer has %u "
+                      "descriptors, but may have %u\n", cq->core.cqn,
+                      elem->in_num + elem->out_num, MAX_CQE_DESCS);
+        virtio_rdma_vq_unpop(s, cq->vq, elem);
+        return CQ_FAILED;
+    }
+    room = iov_size(elem->in_sg, elem->in_num);
+    if (room < size) {
+        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: CQ %u: a buffer has %zu "
+                      "writable bytes, less than the %zu of a CQE\n",
+                      cq->core.cqn, room, size);
+        virtqueue_unpop(cq->vq, elem, 0);
+        return CQ_FAILED;
+    }
+    virtio_rdma_codec_write_cqe(elem, cqe->bytes, size,
+                                virtio_rdma_has(s,
+                                                VIRTIO_RDMA_F_CQE_STATUS_LAST));
+    virtqueue_push(cq->vq, elem, size);
+    return PUSHED;
+}
+
+/* Is the driver notified of the completion just written, if it wants to be? */
+static bool fires(VirtIORdma *s, VirtIORdmaCq *cq, bool solicited)
+{
+    if (cq->arm == VIRTIO_RDMA_ARM_NONE ||
+        (cq->arm == VIRTIO_RDMA_ARM_SOLICITED && !solicited)) {
+        return false;
+    }
+    if (!virtio_rdma_has(s, VIRTIO_RDMA_F_CQ_RING_ARM)) {
+        cq->arm = VIRTIO_RDMA_ARM_NONE;
+    }
+    return true;
+}
+
+static void interrupt(VirtIORdma *s, VirtIORdmaCq *cq)
+{
+    trace_virtio_rdma_cq_notify(s, cq->core.cqn);
+    virtio_rdma_vq_notify(s, cq->vq);
+}
+
+static bool flush(VirtIORdma *s, VirtIORdmaCq *cq, uint32_t *budget)
+{
+    uint32_t slice = MIN(*budget, RDMA_QUEUE_BUDGET);
+    uint32_t left = slice;
+    PushResult result = NO_BUFFER;
+    bool waiting = false;
+    bool fired = false;
+
+    while (cq->n_backlog && left) {
+        const VirtIORdmaCqe *cqe = virtio_rdma_cq_backlog_at(cq, 0);
+
+        result = push_cqe(s, cq, cqe, &left);
+        if (result == PUSHED) {
+            fired |= fires(s, cq, cqe->solicited);
+            virtio_rdma_cq_backlog_take(cq);
+            waiting = false;
+        } else if (result == NO_BUFFER && !waiting) {
+            /* Look once more: of earlier buffers there is no notification. */
+            virtio_queue_set_notification(cq->vq, 1);
+            waiting = true;
+        } else {
+            break;
+        }
+    }
+    *budget -= slice - left;
+    if (fired) {
+        interrupt(s, cq);
+    }
+    if (result == CQ_FAILED) {
+        return false;
+    }
+    if (!cq->n_backlog) {
+        virtio_queue_set_notification(cq->vq, 0);
+    } else if (!left) {
+        virtio_rdma_cqs_schedule(s);
+    }
+    return true;
+}
+
+static bool complete(RdmaHca *hca, RdmaHcaCq *core, const RdmaWc *wc,
+                     bool solicited)
+{
+    VirtIORdma *s = virtio_rdma_of(hca);
+    VirtIORdmaCq *cq = virtio_rdma_cq(core);
+    VirtIORdmaCqe cqe = virtio_rdma_cqe(s, wc, solicited);
+    uint32_t max_backlog =
+        virtio_rdma_has(s, VIRTIO_RDMA_F_CQ_DEEP) ? cq->core.cqe : 0;
+    PushResult result = NO_BUFFER;
+    /* More than one completion costs, so that the backlog becomes shorter */
+    uint32_t budget = COMPLETE_BUDGET;
+
+    if (cq->n_backlog && !flush(s, cq, &budget)) {
+        return false;
+    }
+    if (!cq->n_backlog) {
+        result = push_cqe(s, cq, &cqe, &budget);
+    }
+    if (result == PUSHED) {
+        if (fires(s, cq, cqe.solicited)) {
+            interrupt(s, cq);
+        }
+        return true;
+    }
+    if (result == NO_BUFFER && max_backlog &&
+        virtio_rdma_cq_backlog_add(cq, &cqe)) {
+        trace_virtio_rdma_cq_backlog(s, cq->core.cqn, cqe.qpn, cq->n_backlog);
+        return flush(s, cq, &budget);
+    }
+    if (result == NO_BUFFER) {
+        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: CQ %u overruns: no "
+                      "buffer for a completion, and %u of %u in the backlog\n",
+                      cq->core.cqn, cq->n_backlog, max_backlog);
+    }
+    return false;
+}
+
+static void arm(VirtIORdma *s, VirtIORdmaCq *cq, VirtIORdmaArm type)
+{
+    if (virtio_rdma_has(s, VIRTIO_RDMA_F_CQ_RING_ARM)) {
+        cq->arm = type;
+    } else {
+        cq->arm = MAX(cq->arm, type);
+    }
+    trace_virtio_rdma_cq_arm(s, cq->core.cqn, cq->arm);
+}
+
+static int resize(VirtIORdma *s, VirtIORdmaCq *cq, const VirtIORdmaReq *req)
+{
+    uint32_t cqe = req->resize_cq.cqe;
+    uint32_t used = req->resize_cq.used;
+
+    if (!rdma_hca_check_range("used", used, 0, cqe)) {
+        return -EINVAL;
+    }
+    /* What has come since it was begun is too late to be an obstacle */
+    if (!s->ctrl_pending &&
+        !rdma_hca_check_range("backlog", cq->n_backlog, 0, cqe - used)) {
+        return -EINVAL;
+    }
+    return rdma_hca_cq_resize(&s->hca, &cq->core, cqe);
+}
+
+static void destroyed(RdmaHca *hca, RdmaHcaCq *cq)
+{
+    virtio_rdma_vq_abandon(virtio_rdma_of(hca), VIRTIO_RDMA_CQ_VQ(cq->cqn));
+}
+
+static void drop(RdmaHca *hca, RdmaHcaCq *cq)
+{
+    virtio_rdma_cq_backlog_clear(virtio_rdma_cq(cq));
+}
+
+static void inspect(RdmaHca *hca, const RdmaHcaCq *core, RdmaCqInfo *info)
+{
+    info->backlog = container_of(core, VirtIORdmaCq, core)->n_backlog;
+}
+
+const VirtIORdmaCqOps virtio_rdma_cq_vq_ops = {
+    .core = {
+        .complete = complete,
+        .drop = drop,
+        .forget_qp = virtio_rdma_cq_forget_qp,
+        .destroyed = destroyed,
+        .inspect = inspect,
+    },
+    .max_cqe = max_cqe,
+    .flush = flush,
+    .arm = arm,
+    .resize = resize,
+};
+
+void virtio_rdma_cq_use_vq(VirtIORdma *s, VirtIORdmaCq *cq)
+{
+    uint32_t n = VIRTIO_RDMA_CQ_VQ(cq->core.cqn);
+
+    cq->core.ops = cq->core.is_eq ? &virtio_rdma_eq_ops.core
+                                  : &virtio_rdma_cq_vq_ops.core;
+    cq->vq = virtio_get_queue(VIRTIO_DEVICE(s), n);
+    cq->seen = virtio_queue_get_last_avail_idx(VIRTIO_DEVICE(s), n);
+    clear_bit(n, s->stale_vqs);
+}
+
+void virtio_rdma_cq_start_vq(VirtIORdma *s, VirtIORdmaCq *cq)
+{
+    virtio_rdma_cq_use_vq(s, cq);
+    /* Buffers are popped when one is needed, not when they come. */
+    virtio_queue_set_notification(cq->vq, 0);
+    if (virtio_rdma_has(s, VIRTIO_RDMA_F_CQ_RING_ARM)) {
+        cq->arm = VIRTIO_RDMA_ARM_NEXT;
+    }
+}
+
+VirtIORdmaCq *virtio_rdma_cq_of_vq(VirtIORdma *s, uint32_t n)
+{
+    RdmaHcaCq *core = n >= VIRTIO_RDMA_CQ_VQ(0) && n <= s->max_vq_cq
+                      ? rdma_hca_table_get(&s->hca.cqs,
+                                           n - VIRTIO_RDMA_CQ_VQ(0))
+                      : NULL;
+    VirtIORdmaCq *cq = core ? virtio_rdma_cq(core) : NULL;
+
+    return cq && cq->vq ? cq : NULL;
+}
+
+VirtIORdmaCqe virtio_rdma_cqe(VirtIORdma *s, const RdmaWc *wc, bool solicited)
+{
+    VirtIORdmaCqe cqe = {
+        .qpn = wc->qp_num,
+        .solicited = solicited || wc->status != RDMA_WC_SUCCESS,
+    };
+
+    virtio_rdma_codec_put_cqe(cqe.bytes, wc,
+                              virtio_rdma_has(s, VIRTIO_RDMA_F_CQE_EX));
+    return cqe;
+}
+
+bool virtio_rdma_cq_flush(VirtIORdma *s, VirtIORdmaCq *cq, uint32_t *budget)
+{
+    const VirtIORdmaCqOps *ops = virtio_rdma_cq_ops(cq);
+
+    if (cq->core.error) {
+        return false;
+    }
+    if (ops->flush && !ops->flush(s, cq, budget)) {
+        rdma_hca_cq_enter_error(&s->hca, &cq->core);
+        return false;
+    }
+    return true;
+}

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The control queue: executes one command after the other and responds to each.
+ */
+#include "qemu/osdep.h"
+#include "qemu/iov.h"
+#include "qemu/log.h"
+#include "trace.h"
+#include "ctrl.h"
+
+typedef struct Command {
+    const char *name;
+    uint64_t features;              /* that it needs: 1 << VIRTIO_RDMA_F_* */
+    VirtIORdmaHandler *handler;
+} Command;
+
+#define CMD(cmd, handler) \
+    [VIRTIO_RDMA_CMD_##cmd] = { #cmd, 0, handler }
+/* A command that exists with a feature */
+#define CMD_OF(feature, cmd, handler) \
+    [VIRTIO_RDMA_CMD_##cmd] = { #cmd, 1ULL << VIRTIO_RDMA_F_##feature, handler }
+
+static const Command commands[VIRTIO_RDMA_CMD_MAX + 1] = {
+    CMD(QUERY_PORT, virtio_rdma_port_query),
+    CMD(CREATE_CQ, virtio_rdma_cq_create),
+    CMD(DESTROY_CQ, virtio_rdma_cq_destroy),
+    CMD(CREATE_PD, virtio_rdma_pd_create),
+    CMD(DESTROY_PD, virtio_rdma_pd_destroy),
+    CMD(GET_DMA_MR, virtio_rdma_mr_get_dma),
+    CMD(CREATE_MR, virtio_rdma_mr_create),
+    CMD(MAP_MR_SG, virtio_rdma_mr_map_sg),
+    CMD(REG_USER_MR, virtio_rdma_mr_reg_user),
+    CMD(DEREG_MR, virtio_rdma_mr_dereg),
+    CMD(CREATE_QP, virtio_rdma_qp_create),
+    CMD(MODIFY_QP, virtio_rdma_qp_modify),
+    CMD(QUERY_QP, virtio_rdma_qp_query),
+    CMD(DESTROY_QP, virtio_rdma_qp_destroy),
+    CMD(QUERY_PKEY, virtio_rdma_pkey_query),
+    CMD(ADD_GID, virtio_rdma_gid_add),
+    CMD(DEL_GID, virtio_rdma_gid_del),
+    CMD(REQ_NOTIFY_CQ, virtio_rdma_cq_req_notify),
+    CMD_OF(SRQ, CREATE_SRQ, virtio_rdma_srq_create),
+    CMD_OF(SRQ, MODIFY_SRQ, virtio_rdma_srq_modify),
+    CMD_OF(SRQ, QUERY_SRQ, virtio_rdma_srq_query),
+    CMD_OF(SRQ, DESTROY_SRQ, virtio_rdma_srq_destroy),
+    CMD_OF(MW, ALLOC_MW, virtio_rdma_mw_alloc),
+    CMD_OF(MW, DEALLOC_MW, virtio_rdma_mw_dealloc),
+    CMD_OF(MCAST, ATTACH_MCAST, virtio_rdma_mcast_attach),
+    CMD_OF(MCAST, DETACH_MCAST, virtio_rdma_mcast_detach),
+    CMD_OF(REREG_MR, REREG_MR, virtio_rdma_mr_rereg),
+    CMD_OF(CQ_DEEP, RESIZE_CQ, virtio_rdma_cq_resize),
+    CMD_OF(COUNTERS, QUERY_COUNTERS, virtio_rdma_counters_query),
+    CMD_OF(SHADOW_DOORBELL, SET_SHADOW, virtio_rdma_doorbell_set_shadow),
+    CMD_OF(QP_COUNTERS, QUERY_QP_COUNTERS, virtio_rdma_qp_counters_query),
+};
+
+QEMU_BUILD_BUG_ON((int)RDMA_COMMAND_QUERY_PORT + 1 !=
+                  (int)VIRTIO_RDMA_CMD_QUERY_PORT);
+QEMU_BUILD_BUG_ON((int)RDMA_COMMAND_RESIZE_CQ + 1 !=
+                  (int)VIRTIO_RDMA_CMD_RESIZE_CQ);
+QEMU_BUILD_BUG_ON((int)RDMA_COMMAND__MAX != VIRTIO_RDMA_CMD_MAX);
+
+static uint8_t status_of(VirtIORdma *s, int ret)
+{
+    if (ret >= 0) {
+        return VIRTIO_RDMA_S_OK;
+    }
+    if (!virtio_rdma_has(s, VIRTIO_RDMA_F_EXT_STATUS)) {
+        return VIRTIO_RDMA_S_ERR;
+    }
+    switch (-ret) {
+    case EINVAL:
+    case ERANGE:
+    case E2BIG:
+    case EFAULT:
+        return VIRTIO_RDMA_S_INVAL;
+    case ENOMEM:
+    case ENOSPC:
+        return VIRTIO_RDMA_S_NOMEM;
+    case EBUSY:
+    case EEXIST:
+        return VIRTIO_RDMA_S_BUSY;
+    case ENOENT:
+        return VIRTIO_RDMA_S_NOENT;
+    case EPERM:
+    case EACCES:
+        return VIRTIO_RDMA_S_PERM;
+    case ENOSYS:
+    case ENOTSUP:
+        return VIRTIO_RDMA_S_NOTSUPP;
+    default:
+        return VIRTIO_RDMA_S_ERR;
+    }
+}
+
+static const char *cmd_name(uint8_t cmd)
+{
+    return cmd <= VIRTIO_RDMA_CMD_MAX && commands[cmd].name
+           ? commands[cmd].name : "unknown";
+}
+
+static bool have_cmd(VirtIORdma *s, uint8_t cmd)
+{
+    uint64_t missing;
+
+    if (cmd > VIRTIO_RDMA_CMD_MAX || !commands[cmd].handler) {
+        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: unknown control command "
+                      "%u: the last one is %u\n", cmd, VIRTIO_RDMA_CMD_MAX);
+        return false;
+    }
+    missing = commands[cmd].features & ~VIRTIO_DEVICE(s)->guest_features;
+    if (missing) {
+        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: %s without the features "
+                      "0x%" PRIx64 "\n", commands[cmd].name, missing);
+        return false;
+    }
+    return true;
+}
+
+/* Bytes of a response besides the status */
+static size_t rsp_size(VirtIORdma *s, uint8_t cmd)
+{
+    const VirtIORdmaCmdLayout *layout = &virtio_rdma_codec_cmds[cmd];
+
+    return layout->rsp_host && virtio_rdma_has(s, VIRTIO_RDMA_F_HOST_NUMBERS)
+           ? layout->rsp_host : layout->rsp_min;
+}
+
+/* The QP that a command is about, or RDMA_NO_QPN */
+static uint32_t qpn_of(uint8_t cmd, const VirtIORdmaReq *req)
+{
+    switch (cmd) {
+    case VIRTIO_RDMA_CMD_MODIFY_QP:
+    case VIRTIO_RDMA_CMD_QUERY_QP:
+        return req->qp.qpn;
+    case VIRTIO_RDMA_CMD_DESTROY_QP:
+        return req->destroy.id;
+    default:
+        return RDMA_NO_QPN;
+    }
+}
+
+static int handle(VirtIORdma *s, uint8_t cmd, const VirtIORdmaReq *req,
+                  VirtIORdmaRsp *rsp)
+{
+    int ret = rdma_hca_command_begin(&s->hca, cmd - 1, s->ctrl_pending,
+                                     qpn_of(cmd, req));
+
+    return ret ?: commands[cmd].handler(s, req, rsp);
+}
+
+/* Execute the command in @elem. @rsp is filled in if that returns 0. */
+static int execute(VirtIORdma *s, const VirtQueueElement *elem, uint8_t *cmd,
+                   VirtIORdmaRsp *rsp)
+{
+    uint8_t buf[1 + VIRTIO_RDMA_REQ_ROOM] = {};
+    const VirtIORdmaCmdLayout *layout;
+    VirtIORdmaReq req;
+    size_t room, len;
+    int ret;
+
+    len = virtio_rdma_codec_read(elem, buf, sizeof(buf));
+    room = iov_size(elem->in_sg, elem->in_num);
+    *cmd = buf[0];
+
+    if (room == 0) {
+        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: control command %u (%s) "
+                      "has no writable byte for the status\n", *cmd,
+                      cmd_name(*cmd));
+        return -EINVAL;
+    }
+    if (len == 0) {
+        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: empty control command\n");
+        return -EINVAL;
+    }
+    if (!have_cmd(s, *cmd)) {
+        return -ENOTSUP;
+    }
+    layout = &virtio_rdma_codec_cmds[*cmd];
+    if (len - 1 < layout->req_min || room - 1 < rsp_size(s, *cmd)) {
+        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: %s has %zu request and "
+                      "%zu response bytes, less than %u or %zu\n",
+                      cmd_name(*cmd), len - 1, room - 1, layout->req_min,
+                      rsp_size(s, *cmd));
+        return -EINVAL;
+    }
+
+    if (s->ctrl_pending && memcmp(s->ctrl_pending, buf, sizeof(buf))) {
+        /* The driver has changed it meanwhile: begin anew */
+        virtio_rdma_ctrl_forget(s);
+    }
+    virtio_rdma_codec_get_request(*cmd, &buf[1], &req);
+    ret = handle(s, *cmd, &req, rsp);
+    if (ret == -EINPROGRESS && !s->ctrl_pending) {
+        s->ctrl_pending = g_memdup2(buf, sizeof(buf));
+    }
+    return ret;
+}
+
+static void answer(VirtIORdma *s, VirtQueue *vq, const VirtQueueElement *elem,
+                   uint8_t cmd, int ret, const VirtIORdmaRsp *rsp)
+{
+    uint8_t buf[1 + VIRTIO_RDMA_RSP_ROOM] = { status_of(s, ret) };
+    size_t len = 1;
+
+    trace_virtio_rdma_ctrl(s, cmd_name(cmd), ret, buf[0]);
+    if (!ret) {
+        virtio_rdma_codec_put_response(cmd, &buf[1], rsp);
+        len += rsp_size(s, cmd);
+    }
+    /* A failed command may have room for less than the response. */
+    len = virtio_rdma_codec_write(elem, buf, len);
+    virtqueue_push(vq, elem, len);
+    virtio_rdma_vq_notify(s, vq);
+}
+
+/*
+ * A turn ends when its budget is used up, and the bottom half goes on, so that
+ * others run, too. Entries of page tables and commands are paid from it; a
+ * command with more entries goes on in the next turn, which pops it again: so
+ * there is nothing of it to be migrated. One that the backend is not done with
+ * is popped again when the backend says that it is. Commands also wait while
+ * much memory of objects that they destroyed is left to be freed.
+ */
+void virtio_rdma_ctrl_run(VirtIORdma *s)
+{
+    VirtQueue *vq = virtio_get_queue(VIRTIO_DEVICE(s), VIRTIO_RDMA_CTRL_VQ);
+
+    if (s->ctrl_waiting || !virtio_rdma_ring_check(s, vq, &s->ctrl_seen)) {
+        return;
+    }
+    s->hca.cmd_budget = RDMA_TURN_BUDGET;
+    while (s->hca.cmd_budget && !rdma_backend_frees_much()) {
+        g_autofree VirtQueueElement *elem =
+            virtqueue_pop(vq, sizeof(VirtQueueElement));
+        VirtIORdmaRsp rsp = {};
+        uint8_t cmd;
+        int ret;
+
+        if (!elem) {
+            return;
+        }
+        ret = execute(s, elem, &cmd, &rsp);
+        if (ret == -EINPROGRESS) {
+            virtio_rdma_vq_unpop(s, vq, elem);
+            if (virtio_rdma_pages_reading(s)) {
+                break;
+            }
+            s->ctrl_waiting = true;
+            return;
+        }
+        virtio_rdma_ctrl_forget(s);
+        rdma_work_pay(&s->hca.cmd_budget, RDMA_WORK_COMMAND);
+        answer(s, vq, elem, cmd, ret, &rsp);
+    }
+    qemu_bh_schedule(s->hca.bh);
+}
+
+void virtio_rdma_ctrl_forget(VirtIORdma *s)
+{
+    virtio_rdma_pages_drop(s);
+    rdma_hca_command_end(&s->hca);
+    g_free(s->ctrl_pending);
+    s->ctrl_pending = NULL;
+    s->ctrl_waiting = false;
+}
+
+void virtio_rdma_ctrl_resume(VirtIORdma *s)
+{
+    s->ctrl_waiting = false;
+    qemu_bh_schedule(s->hca.bh);
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Layer "ctrl" of the virtio-rdma device: the control queue, and the table of
+ * commands with their handlers.
+ */
+#ifndef HW_RDMA_VIRTIO_CTRL_H
+#define HW_RDMA_VIRTIO_CTRL_H
+
+#include "cmd.h"
+
+/* Execute the commands that are in the control queue. */
+void virtio_rdma_ctrl_run(VirtIORdma *s);
+/* There is no command in progress any more. */
+void virtio_rdma_ctrl_forget(VirtIORdma *s);
+/* Of RdmaHcaOps.resume(): ask again for what the command in progress needs. */
+void virtio_rdma_ctrl_resume(VirtIORdma *s);
+
+#endif

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Work queue elements of both forms of queues: from the scratch buffer, which a
+ * queue has copied one to, to the work requests of the core.
+ */
+#include "qemu/osdep.h"
+#include "qemu/log.h"
+#include "wq.h"
+
+/*
+ * Read the list that a REG_MR brings, and charge it to the WQE. As with other
+ * things that are wrong with a REG_MR, the status is that of a memory
+ * management operation error (IBTA 11.6.2).
+ *
+ * WQEs may be written by a process, which could have any address read, of
+ * memory or of registers, if it could name the regions of others.
+ */
+static RdmaWcStatus get_reg_pages(VirtIORdma *s, const RdmaHcaQp *qp,
+                                  VirtIORdmaPages *pages,
+                                  RdmaHcaInflight *inflight,
+                                  RdmaSendWr *wr)
+{
+    RdmaHcaMr *mr = rdma_hca_mr_get(&s->hca, wr->wr.reg.mrn);
+
+    if (!mr || mr->pd != qp->pd) {
+        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: REG_MR of QP %u: %s MR "
+                      "%u\n", qp->init.qpn, mr ? "another PD has" : "no",
+                      wr->wr.reg.mrn);
+        return RDMA_WC_MW_BIND_ERR;
+    }
+    if (!rdma_hca_check_range("npages", pages->npages, 0, mr->max_pages) ||
+        virtio_rdma_pages_check(s, pages) ||
+        virtio_rdma_pages_read(s, pages, &wr->wr.reg.pages)) {
+        return RDMA_WC_MW_BIND_ERR;
+    }
+    inflight->npages = pages->npages;
+    inflight->mrn = mr->mrn;
+    wr->wr.reg.npages = pages->npages;
+    wr->wr.reg.iova = pages->iova;
+    wr->wr.reg.length = pages->length;
+    return RDMA_WC_SUCCESS;
+}
+
+/*
+ * Was the feature of @opcode accepted? The backend refuses unknown opcodes, and
+ * LOCAL_INV of what is no window where no region can be invalidated.
+ */
+static bool opcode_negotiated(VirtIORdma *s, uint32_t opcode)
+{
+    switch (opcode) {
+    case RDMA_WR_REG_MR:
+        return rdma_hca_has_mem_mgt(&s->hca);
+    case RDMA_WR_BIND_MW:
+        return virtio_rdma_has(s, VIRTIO_RDMA_F_MW);
+    case RDMA_WR_FLUSH:
+        return virtio_rdma_has(s, VIRTIO_RDMA_F_FLUSH);
+    case RDMA_WR_ATOMIC_WRITE:
+        return virtio_rdma_has(s, VIRTIO_RDMA_F_ATOMIC_WRITE);
+    default:
+        return true;
+    }
+}
+
+/* An ATOMIC_WRITE brings 8 bytes whatever the QP was created with. */
+static size_t inline_room(const RdmaHcaWq *wq, uint32_t opcode)
+{
+    return opcode == RDMA_WR_ATOMIC_WRITE ? sizeof(uint64_t)
+                                          : wq->max_inline;
+}
+
+/* A WQE may be shorter than its fixed part: the rest reads as 0. */
+static void pad(VirtIORdma *s, size_t len, size_t fixed)
+{
+    if (len < fixed) {
+        memset(s->scratch->wqe + len, 0, fixed - len);
+    }
+}
+
+/*
+ * Decode the list of a WQE of @len bytes, which follows its @fixed bytes, to
+ * s->hca.sge. False if the list may not be so long.
+ */
+static bool get_sges(VirtIORdma *s, uint32_t max_sge, uint32_t num_sge,
+                     size_t fixed, size_t len)
+{
+    if (!rdma_hca_check_range("num_sge", num_sge, 0,
+                              MIN(max_sge,
+                                  (len - fixed) / VIRTIO_RDMA_SGE_SIZE))) {
+        return false;
+    }
+    virtio_rdma_codec_get_sges(s->scratch->wqe + fixed, num_sge, s->hca.sge);
+    return true;
+}
+
+static RdmaWcStatus get_send(VirtIORdma *s, RdmaHcaQp *qp, size_t len,
+                             RdmaSendWr *wr)
+{
+    VirtIORdmaPages pages = {};
+    const RdmaHcaWq *wq = &qp->sq;
+    size_t fixed = VIRTIO_RDMA_SEND_WQE_SIZE;
+    bool ud = qp->init.qp_type == RDMA_QPT_UD ||
+              qp->init.qp_type == RDMA_QPT_GSI;
+
+    virtio_rdma_codec_get_send(s->scratch->wqe, ud, wr, &pages);
+    if (len < fixed ||
+        !rdma_hca_check_flags("send_flags", wr->send_flags,
+                              RDMA_SEND_FLAGS) ||
+        !opcode_negotiated(s, wr->opcode)) {
+        return RDMA_WC_LOC_QP_OP_ERR;
+    }
+    if (wr->send_flags & RDMA_SEND_INLINE) {
+        if (!rdma_hca_check_range("num_sge besides inline data",
+                                  wr->num_sge, 0, 0) ||
+            !rdma_hca_check_range("length of inline data", len - fixed, 0,
+                                  inline_room(wq, wr->opcode))) {
+            return RDMA_WC_LOC_QP_OP_ERR;
+        }
+        wr->inline_data = s->scratch->wqe + fixed;
+        wr->inline_len = len - fixed;
+        return RDMA_WC_SUCCESS;
+    }
+    if (!get_sges(s, wq->max_sge, wr->num_sge, fixed, len)) {
+        return RDMA_WC_LOC_QP_OP_ERR;
+    }
+    wr->sg_list = s->hca.sge;
+    if (wr->opcode == RDMA_WR_REG_MR && !ud && pages.npages &&
+        virtio_rdma_has(s, VIRTIO_RDMA_F_REG_PAGES)) {
+        wr->cost += MIN(pages.npages, VIRTIO_RDMA_MAX_PAGE_LIST) *
+                    RDMA_WORK_ENTRY;
+        return get_reg_pages(s, qp, &pages, rdma_hca_wq_newest(&qp->sq), wr);
+    }
+    return RDMA_WC_SUCCESS;
+}
+
+void virtio_rdma_decode_send(RdmaHca *hca, RdmaHcaQp *qp, RdmaSendWr *wr)
+{
+    VirtIORdma *s = virtio_rdma_of(hca);
+    const VirtIORdmaTaken *t = &s->scratch->send;
+
+    pad(s, t->len, VIRTIO_RDMA_SEND_WQE_SIZE);
+    wr->cost = t->cost;
+    wr->status = get_send(s, qp, t->len, wr);
+    if (wr->status != RDMA_WC_SUCCESS) {
+        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: QP %u: bad send WQE of "
+                      "%zu bytes (%zu or more): opcode %u flags 0x%x num_sge "
+                      "%u\n", qp->init.qpn, t->len, VIRTIO_RDMA_SEND_WQE_SIZE,
+                      wr->opcode, wr->send_flags, wr->num_sge);
+        wr->num_sge = 0;
+        wr->send_flags &= ~RDMA_SEND_INLINE;
+    }
+}
+
+void virtio_rdma_decode_recv(RdmaHca *hca, RdmaHcaWq *wq, RdmaRecvWr *wr)
+{
+    VirtIORdma *s = virtio_rdma_of(hca);
+    const VirtIORdmaTaken *t = &s->scratch->recv;
+    size_t fixed = VIRTIO_RDMA_RECV_WQE_SIZE;
+
+    pad(s, t->len, fixed);
+    virtio_rdma_codec_get_recv(s->scratch->wqe, wr);
+    wr->cost = t->cost;
+    if (t->len < fixed ||
+        !get_sges(s, wq->max_sge, wr->num_sge, fixed, t->len)) {
+        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: %s %u: bad receive WQE "
+                      "of %zu bytes (%zu or more): num_sge %u\n",
+                      wq->kind == RDMA_SRQ ? "SRQ" : "QP", wq->id, t->len,
+                      fixed, wr->num_sge);
+        wr->status = RDMA_WC_LOC_QP_OP_ERR;
+        wr->num_sge = 0;
+    } else {
+        wr->sg_list = s->hca.sge;
+    }
+}
+
+VirtIORdmaTaken *virtio_rdma_scratch_begin(VirtIORdma *s, const RdmaHcaWq *wq)
+{
+    VirtIORdmaTaken *t = wq->kind == RDMA_SQ ? &s->scratch->send
+                                             : &s->scratch->recv;
+
+    g_free(t->elem);
+    *t = (VirtIORdmaTaken) {};
+    return t;
+}
+
+void virtio_rdma_scratch_init(VirtIORdma *s)
+{
+    const RdmaBackendLimits *l = &s->hca.limits;
+    uint32_t max_sge = MAX(MAX(l->max_send_sge, l->max_recv_sge),
+                           l->max_srq_sge);
+
+    s->scratch = g_new0(VirtIORdmaScratch, 1);
+    s->scratch->wqe_room = VIRTIO_RDMA_WQE_ROOM +
+                           MAX(max_sge * VIRTIO_RDMA_SGE_SIZE,
+                               l->max_inline_data);
+    s->scratch->wqe = g_malloc0(s->scratch->wqe_room);
+}
+
+void virtio_rdma_scratch_free(VirtIORdma *s)
+{
+    g_free(s->scratch->send.elem);
+    g_free(s->scratch->recv.elem);
+    g_free(s->scratch->wqe);
+    g_clear_pointer(&s->scratch, g_free);
+}

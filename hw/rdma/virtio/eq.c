@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Event queues: virtqueues that tell which direct CQs have completions.
+ *
+ * Which of the CQs that were written to are armed is looked at once, when the
+ * backend is left: so a batch of completions has one event and one interrupt.
+ */
+#include "qemu/osdep.h"
+#include "qemu/iov.h"
+#include "qemu/log.h"
+#include "trace.h"
+#include "queue.h"
+
+void virtio_rdma_eq_attach(VirtIORdmaCq *cq, VirtIORdmaCq *eq)
+{
+    cq->eq = eq;
+    eq->core.users++;
+}
+
+static void unschedule(VirtIORdma *s, VirtIORdmaCq *eq)
+{
+    if (eq->scheduled) {
+        eq->scheduled = false;
+        QTAILQ_REMOVE(&s->sched_eqs, eq, next_eq);
+    }
+}
+
+static void drop_event(VirtIORdmaCq *cq)
+{
+    if (cq->event_waits) {
+        cq->event_waits = false;
+        QTAILQ_REMOVE(&cq->eq->events, cq, next_event);
+    }
+}
+
+void virtio_rdma_eq_detach(VirtIORdma *s, VirtIORdmaCq *cq)
+{
+    if (cq->completed) {
+        cq->completed = false;
+        QTAILQ_REMOVE(&s->completed_cqs, cq, next_completed);
+    }
+    unschedule(s, cq);
+    if (cq->eq) {
+        drop_event(cq);
+        cq->eq->core.users--;
+        cq->eq = NULL;
+    }
+}
+
+void virtio_rdma_eq_fail(VirtIORdma *s, VirtIORdmaCq *eq)
+{
+    VirtIORdmaCq *cq, *next;
+
+    if (eq->core.error) {
+        return;
+    }
+    eq->core.error = true;
+    QTAILQ_FOREACH_SAFE(cq, &eq->events, next_event, next) {
+        drop_event(cq);
+    }
+    trace_virtio_rdma_eq_error(s, eq->core.cqn);
+    rdma_hca_event_raise(&s->hca, RDMA_EVENT_CQ_ERR, eq->core.cqn);
+}
+
+void virtio_rdma_eq_add(VirtIORdmaCq *cq)
+{
+    if (!cq->event_waits) {
+        cq->event_waits = true;
+        QTAILQ_INSERT_TAIL(&cq->eq->events, cq, next_event);
+    }
+}
+
+/* False if there is no buffer, or the event queue fails. */
+static bool push_event(VirtIORdma *s, VirtIORdmaCq *eq, uint32_t cqn)
+{
+    g_autofree VirtQueueElement *elem = NULL;
+    uint8_t buf[VIRTIO_RDMA_CQN_SIZE];
+    size_t room;
+
+    if (virtio_rdma_ring_check(s, eq->vq, &eq->seen)) {
+        elem = virtqueue_pop(eq->vq, sizeof(VirtQueueElement));
+    }
+    if (!elem) {
+        return false;
+    }
+    room = iov_size(elem->in_sg, elem->in_num);
+    if (room < sizeof(buf)) {
+        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: event queue %u: a buffer "
+                      "has %zu writable bytes, less than %zu\n", eq->core.cqn,
+                      room, sizeof(buf));
+        virtqueue_unpop(eq->vq, elem, 0);
+        virtio_rdma_eq_fail(s, eq);
+        return false;
+    }
+    virtio_rdma_codec_put_cqn(buf, cqn);
+    virtio_rdma_codec_write(elem, buf, sizeof(buf));
+    virtqueue_push(eq->vq, elem, sizeof(buf));
+    return true;
+}
+
+void virtio_rdma_eq_run(VirtIORdma *s, VirtIORdmaCq *eq)
+{
+    bool waiting = false;
+    bool pushed = false;
+    VirtIORdmaCq *cq;
+
+    while ((cq = QTAILQ_FIRST(&eq->events))) {
+        if (push_event(s, eq, cq->core.cqn)) {
+            trace_virtio_rdma_cq_notify(s, cq->core.cqn);
+            drop_event(cq);
+            pushed = true;
+            waiting = false;
+        } else if (!waiting && !eq->core.error) {
+            /* Look once more: of earlier buffers there is no notification. */
+            virtio_queue_set_notification(eq->vq, 1);
+            waiting = true;
+        } else {
+            break;
+        }
+    }
+    if (!waiting) {
+        virtio_queue_set_notification(eq->vq, 0);
+    }
+    if (pushed) {
+        virtio_rdma_vq_notify(s, eq->vq);
+    }
+}
+
+static uint32_t max_cqe(VirtIORdma *s)
+{
+    return VIRTQUEUE_MAX_SIZE;
+}
+
+static bool flush(VirtIORdma *s, VirtIORdmaCq *eq, uint32_t *budget)
+{
+    virtio_rdma_eq_run(s, eq);
+    return true;
+}
+
+static void destroyed(RdmaHca *hca, RdmaHcaCq *eq)
+{
+    virtio_rdma_vq_abandon(virtio_rdma_of(hca), VIRTIO_RDMA_CQ_VQ(eq->cqn));
+}
+
+/* No completions come here, and commands for CQs do not find it. */
+const VirtIORdmaCqOps virtio_rdma_eq_ops = {
+    .core.destroyed = destroyed,
+    .max_cqe = max_cqe,
+    .flush = flush,
+};
+
+void virtio_rdma_eq_completed(VirtIORdma *s, VirtIORdmaCq *cq, bool solicited)
+{
+    if (!cq->eq) {
+        return;
+    }
+    cq->solicited |= solicited;
+    if (!cq->completed) {
+        cq->completed = true;
+        QTAILQ_INSERT_TAIL(&s->completed_cqs, cq, next_completed);
+    }
+}
+
+static void look_at(VirtIORdma *s, VirtIORdmaCq *cq)
+{
+    VirtIORdmaCq *eq = cq->eq;
+    bool solicited = cq->solicited;
+
+    cq->solicited = false;
+    if (cq->core.error || eq->core.error || !virtio_rdma_active(s) ||
+        !virtio_rdma_cq_ops(cq)->fires(s, cq, solicited)) {
+        return;
+    }
+    virtio_rdma_eq_add(cq);
+    if (virtio_rdma_may_use_vqs(s)) {
+        virtio_rdma_eq_run(s, eq);
+    } else if (!eq->scheduled) {
+        eq->scheduled = true;
+        QTAILQ_INSERT_TAIL(&s->sched_eqs, eq, next_eq);
+        rdma_hca_bh_schedule(&s->hca);
+    }
+}
+
+void virtio_rdma_eqs_run(VirtIORdma *s)
+{
+    VirtIORdmaCq *eq;
+
+    while ((eq = QTAILQ_FIRST(&s->sched_eqs))) {
+        unschedule(s, eq);
+        if (!eq->core.error) {
+            virtio_rdma_eq_run(s, eq);
+        }
+    }
+}
+
+void virtio_rdma_eqs_flush(VirtIORdma *s)
+{
+    VirtIORdmaCq *cq;
+
+    if (!QTAILQ_EMPTY(&s->completed_cqs)) {
+        /*
+         * Pairs with the driver's barrier between arming and looking for CQEs:
+         * either it sees them, or the device that it has armed.
+         */
+        smp_mb();
+    }
+    while ((cq = QTAILQ_FIRST(&s->completed_cqs))) {
+        cq->completed = false;
+        QTAILQ_REMOVE(&s->completed_cqs, cq, next_completed);
+        look_at(s, cq);
+    }
+    if (virtio_rdma_may_use_vqs(s)) {
+        virtio_rdma_vqs_flush(s);
+        if (unlikely(s->parent_obj.broken && s->hca.running)) {
+            qemu_bh_schedule(s->hca.bh);
+        }
+    }
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The event virtqueue: asynchronous events that find no buffer stay pending.
+ */
+#include "qemu/osdep.h"
+#include "qemu/iov.h"
+#include "qemu/log.h"
+#include "queue.h"
+
+/*
+ * Write @event to a buffer of the driver. False if there is none. Sets *@used
+ * if any buffer was returned.
+ */
+static bool push_event(VirtIORdma *s, const RdmaEvent *event, bool *used)
+{
+    uint8_t buf[VIRTIO_RDMA_EVENT_SIZE];
+    size_t size = VIRTIO_RDMA_EVENT_SIZE;
+
+    virtio_rdma_codec_put_event(buf, event);
+    for (int left = VIRTQUEUE_MAX_SIZE; left; left--) {
+        g_autofree VirtQueueElement *elem = NULL;
+        size_t room;
+        bool fits;
+
+        if (!virtio_rdma_ring_check(s, s->event_vq, &s->event_seen)) {
+            return false;
+        }
+        elem = virtqueue_pop(s->event_vq, sizeof(VirtQueueElement));
+        if (!elem) {
+            return false;
+        }
+        room = iov_size(elem->in_sg, elem->in_num);
+        fits = room >= size;
+        if (fits) {
+            virtio_rdma_codec_write(elem, buf, size);
+        } else {
+            qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: a buffer for events "
+                          "has %zu writable bytes, less than %zu\n", room,
+                          size);
+        }
+        virtqueue_push(s->event_vq, elem, fits ? size : 0);
+        *used = true;
+        if (fits) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void virtio_rdma_events_run(VirtIORdma *s)
+{
+    const RdmaEvent *event;
+    bool used = false;
+
+    if (!s->event_vq || !virtio_rdma_active(s)) {
+        return;
+    }
+    rdma_hca_enter(&s->hca);
+    while ((event = rdma_hca_events_next(&s->hca, NULL)) &&
+           push_event(s, event, &used)) {
+        rdma_hca_event_done(&s->hca, event);
+    }
+    if (used) {
+        virtio_rdma_vq_notify(s, s->event_vq);
+    }
+    rdma_hca_leave(&s->hca);
+}
+
+void virtio_rdma_events_reset_vq(VirtIORdma *s)
+{
+    s->event_seen = 0;
+}
+
+void virtio_rdma_events_load(VirtIORdma *s)
+{
+    if (s->event_vq) {
+        s->event_seen = virtio_queue_get_last_avail_idx(
+            VIRTIO_DEVICE(s), virtio_get_queue_index(s->event_vq));
+    }
+}
+
+void virtio_rdma_events_init(VirtIORdma *s)
+{
+    uint32_t n = VIRTIO_RDMA_EVENT_VQ(s->max_vq_cq, s->max_vq_qp);
+
+    s->event_seen = 0;
+    s->event_vq = virtio_rdma_offers(s, VIRTIO_RDMA_F_EVENTS)
+                  ? virtio_get_queue(VIRTIO_DEVICE(s), n) : NULL;
+}

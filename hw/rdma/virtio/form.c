@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Objects with queues: what the guest interface adds to those of the core, made
+ * and freed.
+ */
+#include "qemu/osdep.h"
+#include "qemu/bitmap.h"
+#include "queue.h"
+
+VirtIORdmaCq *virtio_rdma_cq_add(VirtIORdma *s, uint32_t cqn, uint32_t cqe)
+{
+    VirtIORdmaCq *cq = g_new0(VirtIORdmaCq, 1);
+
+    QTAILQ_INIT(&cq->events);
+    rdma_hca_cq_add(&s->hca, &cq->core, cqn, cqe);
+    return cq;
+}
+
+void virtio_rdma_cq_free(RdmaHca *hca, RdmaHcaCq *core)
+{
+    VirtIORdma *s = virtio_rdma_of(hca);
+    VirtIORdmaCq *cq = virtio_rdma_cq(core);
+
+    virtio_rdma_eq_detach(s, cq);
+    virtio_rdma_direct_cq_stop(s, cq);
+    g_clear_pointer(&cq->backlog, g_ptr_array_unref);
+    g_free(cq);
+}
+
+VirtIORdmaSrq *virtio_rdma_srq_add(VirtIORdma *s, const RdmaSrqAttr *attr)
+{
+    VirtIORdmaSrq *srq = g_new0(VirtIORdmaSrq, 1);
+
+    srq->core.wq.opaque = &srq->wq;
+    rdma_hca_srq_add(&s->hca, &srq->core, attr);
+    return srq;
+}
+
+void virtio_rdma_srq_use_vq(VirtIORdma *s, VirtIORdmaSrq *srq)
+{
+    virtio_rdma_wq_use_vq(s, &srq->core.wq,
+                          virtio_rdma_srq_vq(s, srq->core.attr.srqn));
+}
+
+void virtio_rdma_srq_free(RdmaHca *hca, RdmaHcaSrq *core)
+{
+    VirtIORdma *s = virtio_rdma_of(hca);
+    VirtIORdmaSrq *srq = virtio_rdma_srq(core);
+
+    virtio_rdma_srq_set_notifier(s, core->attr.srqn, false);
+    virtio_rdma_direct_srq_stop(s, srq);
+    g_free(srq);
+}
+
+VirtIORdmaQp *virtio_rdma_qp_add(VirtIORdma *s, const RdmaQpInitAttr *init)
+{
+    VirtIORdmaQp *qp = g_new0(VirtIORdmaQp, 1);
+
+    qp->core.sq.opaque = &qp->sq;
+    qp->core.rq.opaque = &qp->rq;
+    rdma_hca_qp_add(&s->hca, &qp->core, init);
+    return qp;
+}
+
+void virtio_rdma_qp_use_vqs(VirtIORdma *s, VirtIORdmaQp *qp)
+{
+    uint32_t qpn = qp->core.init.qpn;
+
+    virtio_rdma_wq_use_vq(s, &qp->core.sq,
+                          VIRTIO_RDMA_SQ_VQ(s->max_vq_cq, qpn));
+    if (!qp->core.srq) {
+        virtio_rdma_wq_use_vq(s, &qp->core.rq,
+                              VIRTIO_RDMA_RQ_VQ(s->max_vq_cq, qpn));
+    }
+}
+
+void virtio_rdma_qp_free(RdmaHca *hca, RdmaHcaQp *core)
+{
+    VirtIORdma *s = virtio_rdma_of(hca);
+    VirtIORdmaQp *qp = virtio_rdma_qp(core);
+
+    virtio_rdma_qp_set_notifiers(s, core->init.qpn, false);
+    virtio_rdma_direct_stop(s, qp);
+    g_free(qp);
+}
+
+void virtio_rdma_objects_reset(VirtIORdma *s)
+{
+    virtio_rdma_shadows_reset(s);
+    rdma_hca_objects_reset(&s->hca);
+    bitmap_zero(s->stale_vqs, VIRTIO_QUEUE_MAX);
+}

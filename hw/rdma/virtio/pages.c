@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The page lists of memory regions: checked, counted, and read from guest
+ * memory, where they are lists or trees of tables.
+ */
+#include "qemu/osdep.h"
+#include "qemu/log.h"
+#include "queue.h"
+
+/* A page table is a page of 512 addresses of 8 bytes. */
+#define TABLE_SHIFT 12
+#define TABLE_SIZE (1u << TABLE_SHIFT)
+#define INDEX_BITS 9
+#define TABLE_ENTRIES (1u << INDEX_BITS)
+#define MAX_LEVELS 3
+
+int virtio_rdma_pages_check_num(const VirtIORdmaPages *p, uint64_t npages)
+{
+    if (!rdma_hca_check_range("npages", p->npages, npages, npages) ||
+        !rdma_hca_check_range("levels", p->levels, 0, MAX_LEVELS) ||
+        (p->levels &&
+         !rdma_hca_check_range("npages", p->npages, 1,
+                               1u << (p->levels * INDEX_BITS)))) {
+        return -EINVAL;
+    }
+    return 0;
+}
+
+int virtio_rdma_pages_check(VirtIORdma *s, VirtIORdmaPages *p)
+{
+    uint64_t page_size, offset;
+
+    if (!p->page_shift) {
+        p->page_shift = RDMA_PAGE_SHIFT;
+    }
+    if (!rdma_hca_check_range("page_shift", p->page_shift, 0, 63) ||
+        !rdma_hca_check_flags("1 << page_shift", 1ULL << p->page_shift,
+                              VIRTIO_RDMA_MR_PAGE_SIZES)) {
+        return -EINVAL;
+    }
+    page_size = 1ULL << p->page_shift;
+    offset = p->iova & (page_size - 1);
+    if (!rdma_hca_check_range("length", p->length, 1,
+                              MIN(s->hca.limits.max_mr_size,
+                                  UINT64_MAX - p->iova))) {
+        return -EINVAL;
+    }
+    /* No overflow: max_mr_size is at most 2^44. */
+    return virtio_rdma_pages_check_num(p, DIV_ROUND_UP(offset + p->length,
+                                                       page_size));
+}
+
+/* Read @n addresses at @addr, which must be aligned to 2^@shift bytes. */
+static int read_entries(VirtIORdma *s, uint64_t addr, uint32_t n,
+                        uint32_t shift, uint64_t *entries)
+{
+    uint64_t low = (1ULL << shift) - 1;
+
+    if (!virtio_rdma_codec_read_addrs(VIRTIO_DEVICE(s)->dma_as, addr, n,
+                                      entries)) {
+        return -EINVAL;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        if (entries[i] & low) {
+            qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: entry %u of the "
+                          "page table at 0x%" PRIx64 " is not aligned to "
+                          "2^%u: 0x%" PRIx64 "\n", i, addr, shift,
+                          entries[i]);
+            return -EINVAL;
+        }
+    }
+    return 0;
+}
+
+/*
+ * Reading the tables of a list, level by level. A list is read in pieces of
+ * a page, as tables are.
+ */
+struct VirtIORdmaWalk {
+    VirtIORdmaPages of;
+    uint32_t level;                 /* of the tables being read; 0: a list */
+    uint32_t done;                  /* entries of this level that are read */
+    uint64_t *tables;               /* of this level, but of the first one */
+    uint64_t *entries;              /* of this level */
+    bool taken;                     /* all is read; the backend has the list */
+};
+
+static bool same_list(const VirtIORdmaPages *a, const VirtIORdmaPages *b)
+{
+    return a->iova == b->iova && a->length == b->length &&
+           a->table == b->table && a->npages == b->npages &&
+           a->page_shift == b->page_shift && a->levels == b->levels;
+}
+
+/* Start at the root, or at the list. Its pages count from here on. */
+static int walk_start(VirtIORdma *s, VirtIORdmaWalk *w,
+                      const VirtIORdmaPages *p)
+{
+    if (p->levels ? p->table & (TABLE_SIZE - 1)
+                  : p->npages * sizeof(uint64_t) > UINT64_MAX - p->table) {
+        return -EINVAL;
+    }
+    *w = (VirtIORdmaWalk) { .of = *p, .level = p->levels };
+    return rdma_hca_pages_charge(&s->hca, p->npages);
+}
+
+static void walk_end(VirtIORdma *s, VirtIORdmaWalk *w)
+{
+    s->hca.mr_pages -= w->of.npages;
+    g_free(w->tables);
+    rdma_backend_free(w->entries, w->done * sizeof(*w->entries));
+}
+
+static uint64_t piece_address(const VirtIORdmaWalk *w)
+{
+    if (!w->level) {
+        return w->of.table + w->done * sizeof(uint64_t);
+    }
+    return w->tables ? w->tables[w->done / TABLE_ENTRIES] : w->of.table;
+}
+
+/* -EINPROGRESS when *@budget is used up. */
+static int walk_on(VirtIORdma *s, VirtIORdmaWalk *w, uint32_t *budget)
+{
+    for (;;) {
+        uint32_t below = w->level > 1 ? (w->level - 1) * INDEX_BITS : 0;
+        uint32_t shift = below ? TABLE_SHIFT : w->of.page_shift;
+        uint32_t n;
+
+        /* virtio_rdma_pages_check() has seen to both */
+        assert(w->level <= MAX_LEVELS);
+        n = DIV_ROUND_UP(w->of.npages, 1u << below);
+        assert(n);
+        if (!w->entries) {
+            w->entries = g_try_new(uint64_t, n);
+            if (!w->entries) {
+                return -ENOMEM;
+            }
+            w->done = 0;
+        }
+        while (w->done < n) {
+            uint32_t piece = MIN(n - w->done, TABLE_ENTRIES);
+            int ret;
+
+            if (!*budget) {
+                return -EINPROGRESS;
+            }
+            ret = read_entries(s, piece_address(w), piece, shift,
+                               &w->entries[w->done]);
+            if (ret) {
+                return ret;
+            }
+            w->done += piece;
+            rdma_work_pay(budget, piece * RDMA_WORK_ENTRY);
+        }
+        if (!below) {
+            return 0;
+        }
+        g_free(w->tables);
+        w->tables = g_steal_pointer(&w->entries);
+        w->level--;
+    }
+}
+
+/* The pages still count, now for the caller. */
+static uint64_t *walk_take(VirtIORdmaWalk *w)
+{
+    g_free(w->tables);
+    return g_steal_pointer(&w->entries);
+}
+
+int virtio_rdma_pages_read(VirtIORdma *s, const VirtIORdmaPages *p,
+                           uint64_t **pages)
+{
+    uint32_t budget = UINT32_MAX;
+    VirtIORdmaWalk w;
+    int ret = walk_start(s, &w, p);
+
+    if (ret) {
+        return ret;
+    }
+    ret = walk_on(s, &w, &budget);
+    if (ret) {
+        walk_end(s, &w);
+        return ret;
+    }
+    *pages = walk_take(&w);
+    return 0;
+}
+
+int virtio_rdma_pages_read_on(VirtIORdma *s, const VirtIORdmaPages *p,
+                              uint64_t **pages)
+{
+    int ret;
+
+    if (s->walk && !same_list(&s->walk->of, p)) {
+        /* The driver has changed the command meanwhile */
+        virtio_rdma_pages_drop(s);
+    }
+    if (!s->walk) {
+        g_autofree VirtIORdmaWalk *w = g_new(VirtIORdmaWalk, 1);
+
+        ret = walk_start(s, w, p);
+        if (ret) {
+            return ret;
+        }
+        s->walk = g_steal_pointer(&w);
+    }
+    ret = s->walk->taken ? 0 : walk_on(s, s->walk, &s->hca.cmd_budget);
+    if (ret == 0) {
+        *pages = walk_take(s->walk);
+        g_free(s->walk);
+        s->walk = NULL;
+    } else if (ret != -EINPROGRESS) {
+        virtio_rdma_pages_drop(s);
+    }
+    return ret;
+}
+
+void virtio_rdma_pages_free(VirtIORdma *s, uint64_t *pages, uint32_t npages)
+{
+    s->hca.mr_pages -= npages;
+    rdma_backend_free(pages, npages * sizeof(*pages));
+}
+
+bool virtio_rdma_pages_reading(const VirtIORdma *s)
+{
+    return s->walk && !s->walk->taken;
+}
+
+void virtio_rdma_pages_keep(VirtIORdma *s, const VirtIORdmaPages *p)
+{
+    assert(!s->walk);
+    s->walk = g_new(VirtIORdmaWalk, 1);
+    *s->walk = (VirtIORdmaWalk) { .of = *p, .taken = true };
+    s->hca.mr_pages += p->npages;
+}
+
+void virtio_rdma_pages_drop(VirtIORdma *s)
+{
+    if (s->walk) {
+        walk_end(s, s->walk);
+        g_free(s->walk);
+        s->walk = NULL;
+    }
+}

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What takes objects away: changes of the device status, resets of the device
+ * and of virtqueues, and the end of the device.
+ *
+ * All of it may come from a write of the device itself, see
+ * rdma_backend_enter(). Then the device stops at once (virtio_rdma_active()),
+ * and the rest waits until nothing on the stack uses the objects any more.
+ */
+#include "qemu/osdep.h"
+#include "migration/blocker.h"
+#include "qemu/bitmap.h"
+#include "qemu/lockable.h"
+#include "qemu/log.h"
+#include "qemu/main-loop.h"
+#include "trace.h"
+#include "device.h"
+
+static void update_status(VirtIORdma *s, uint8_t status, bool restart)
+{
+    bool resume = virtio_rdma_running_update(s, status) && s->hca.running;
+
+    if (resume || restart) {
+        virtio_rdma_extensions_start(s);
+        /* Kicks were ignored until now. */
+        virtio_rdma_all_schedule(s);
+    }
+}
+
+static void set_status(VirtIODevice *vdev, uint8_t status)
+{
+    VirtIORdma *s = VIRTIO_RDMA(vdev);
+
+    if (!s->hca.backend) {
+        return;
+    }
+    if (rdma_hca_busy(&s->hca)) {
+        rdma_backend_put_off(s->hca.backend, VIRTIO_RDMA_PENDING_STATUS);
+        return;
+    }
+    if (s->hca.unrealizing) {
+        return;
+    }
+    rdma_hca_enter(&s->hca);
+    update_status(s, status, (status & ~vdev->status) &
+                  VIRTIO_CONFIG_S_DRIVER_OK);
+    rdma_hca_leave(&s->hca);
+}
+
+VirtIORdmaStatus virtio_rdma_set_status(VirtIODevice *vdev, uint8_t status)
+{
+    set_status(vdev, status);
+    return (VirtIORdmaStatus)0;
+}
+
+static void reset(VirtIORdma *s)
+{
+    trace_virtio_rdma_reset(s);
+    s->ctrl_seen = 0;
+    virtio_rdma_ctrl_forget(s);
+    virtio_rdma_events_reset_vq(s);
+    virtio_rdma_shadows_reset(s);
+    rdma_hca_reset(&s->hca);
+    bitmap_zero(s->stale_vqs, VIRTIO_QUEUE_MAX);
+    s->sched_all = false;
+    s->sched_cqs = false;
+    s->sched_events = false;
+    s->notify = false;
+    bitmap_zero(s->notify_vqs, VIRTIO_QUEUE_MAX);
+    rdma_backend_forget_pending(s->hca.backend, VIRTIO_RDMA_PENDING_VQS);
+    bitmap_zero(s->reset_vqs, VIRTIO_QUEUE_MAX);
+}
+
+void virtio_rdma_reset(VirtIODevice *vdev)
+{
+    VirtIORdma *s = VIRTIO_RDMA(vdev);
+
+    if (rdma_hca_busy(&s->hca)) {
+        rdma_backend_put_off(s->hca.backend, VIRTIO_RDMA_PENDING_RESET);
+        return;
+    }
+    rdma_hca_enter(&s->hca);
+    reset(s);
+    rdma_hca_leave(&s->hca);
+}
+
+static bool is_event_vq(VirtIORdma *s, uint32_t n)
+{
+    return n == VIRTIO_RDMA_EVENT_VQ(s->max_vq_cq, s->max_vq_qp);
+}
+
+static void reset_wq(VirtIORdma *s, RdmaHcaWq *wq)
+{
+    bool is_srq = wq->kind == RDMA_SRQ;
+    RdmaHcaQp *qp = is_srq ? NULL : rdma_hca_table_get(&s->hca.qps, wq->id);
+    bool lost = rdma_hca_wq_forget(&s->hca, wq);
+
+    virtio_rdma_wq(wq)->seen = 0;
+    if (qp && !lost && rdma_hca_qp_is_in(&s->hca, qp, RDMA_QPS_RESET)) {
+        /* The driver has not used it yet. */
+        return;
+    }
+    qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: virtqueue of %s %u was reset "
+                  "before the %s was destroyed\n", is_srq ? "SRQ" : "QP",
+                  wq->id, is_srq ? "SRQ" : "QP");
+    if (qp) {
+        rdma_hca_qp_fail(&s->hca, qp);
+    } else {
+        rdma_hca_srq_fail(&s->hca, rdma_hca_table_get(&s->hca.srqs, wq->id));
+    }
+}
+
+static void queue_reset(VirtIORdma *s, uint32_t n)
+{
+    RdmaHcaWq *wq = virtio_rdma_wq_of_vq(s, n);
+    VirtIORdmaCq *cq = virtio_rdma_cq_of_vq(s, n);
+
+    if (n == VIRTIO_RDMA_CTRL_VQ) {
+        s->ctrl_seen = 0;
+        virtio_rdma_ctrl_forget(s);
+    } else if (is_event_vq(s, n)) {
+        virtio_rdma_events_reset_vq(s);
+    }
+    if (n < VIRTIO_QUEUE_MAX) {
+        clear_bit(n, s->stale_vqs);
+    }
+    if (wq) {
+        reset_wq(s, wq);
+    } else if (cq) {
+        cq->seen = 0;
+    }
+    if (cq && cq->core.users) {
+        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: virtqueue of %s %u was "
+                      "reset while %u queues use it\n",
+                      cq->core.is_eq ? "event queue" : "CQ", cq->core.cqn,
+                      cq->core.users);
+        if (cq->core.is_eq) {
+            virtio_rdma_eq_fail(s, cq);
+        } else {
+            rdma_hca_cq_fail(&s->hca, &cq->core);
+        }
+    }
+}
+
+void virtio_rdma_queue_reset(VirtIODevice *vdev, uint32_t n)
+{
+    VirtIORdma *s = VIRTIO_RDMA(vdev);
+
+    trace_virtio_rdma_queue_reset(s, n);
+    if (rdma_hca_busy(&s->hca)) {
+        if (n < VIRTIO_QUEUE_MAX) {
+            set_bit(n, s->reset_vqs);
+            rdma_backend_put_off(s->hca.backend, VIRTIO_RDMA_PENDING_VQS);
+        }
+        return;
+    }
+    rdma_hca_enter(&s->hca);
+    queue_reset(s, n);
+    rdma_hca_leave(&s->hca);
+}
+
+void virtio_rdma_queue_enable(VirtIODevice *vdev, uint32_t n)
+{
+    VirtIORdma *s = VIRTIO_RDMA(vdev);
+    RdmaHcaWq *wq = virtio_rdma_wq_of_vq(s, n);
+
+    if (wq) {
+        rdma_hca_wq_schedule(&s->hca, wq);
+    } else if (virtio_rdma_cq_of_vq(s, n)) {
+        virtio_rdma_cqs_schedule(s);
+    } else if (is_event_vq(s, n)) {
+        virtio_rdma_events_run(s);
+    }
+}
+
+static void unrealize(VirtIORdma *s)
+{
+    VirtIODevice *vdev = VIRTIO_DEVICE(s);
+
+    virtio_rdma_limits_unregister(s);
+    /* No work reaches the backend, which may wait in a nested event loop. */
+    rdma_hca_enter(&s->hca);
+    virtio_rdma_running_update(s, 0);
+    rdma_hca_leave(&s->hca);
+    rdma_hca_detach(&s->hca);
+    migrate_del_blocker(&s->migration_blocker);
+    virtio_rdma_ctrl_forget(s);
+    virtio_rdma_shadows_reset(s);
+    rdma_hca_free(&s->hca);
+    virtio_rdma_shadows_free(s);
+    virtio_rdma_scratch_free(s);
+    virtio_rdma_saved_free(s);
+    for (int n = virtio_get_num_queues(vdev) - 1; n >= 0; n--) {
+        virtio_del_queue(vdev, n);
+    }
+    virtio_cleanup(vdev);
+    g_free(s->config);
+    s->config = NULL;
+}
+
+/* What was on the stack has returned, unless another event loop is nested. */
+static void unrealize_bh(void *opaque)
+{
+    VirtIORdma *s = opaque;
+    Object *transport = s->transport;
+
+    if (rdma_hca_busy(&s->hca)) {
+        aio_bh_schedule_oneshot(qemu_get_aio_context(), unrealize_bh, s);
+        return;
+    }
+    unrealize(s);
+    object_unref(OBJECT(s));
+    object_unref(transport);
+}
+
+void virtio_rdma_unrealize(DeviceState *dev)
+{
+    VirtIORdma *s = VIRTIO_RDMA(dev);
+
+    rdma_hca_hide(&s->hca);
+    if (rdma_hca_busy(&s->hca)) {
+        rdma_backend_put_off(s->hca.backend, VIRTIO_RDMA_PENDING_END);
+        /* Their memory, and the address space, stay until the end. */
+        s->transport = object_ref(OBJECT(qdev_get_parent_bus(dev)->parent));
+        object_ref(OBJECT(s));
+        aio_bh_schedule_oneshot(qemu_get_aio_context(), unrealize_bh, s);
+    } else {
+        unrealize(s);
+    }
+}
+
+static void run_queue_resets(VirtIORdma *s)
+{
+    rdma_hca_enter(&s->hca);
+    for (unsigned n = find_first_bit(s->reset_vqs, VIRTIO_QUEUE_MAX);
+         n < VIRTIO_QUEUE_MAX;
+         n = find_next_bit(s->reset_vqs, VIRTIO_QUEUE_MAX, n + 1)) {
+        clear_bit(n, s->reset_vqs);
+        queue_reset(s, n);
+    }
+    rdma_hca_leave(&s->hca);
+}
+
+static void run_status(VirtIORdma *s)
+{
+    uint8_t status = VIRTIO_DEVICE(s)->status;
+
+    rdma_hca_enter(&s->hca);
+    update_status(s, status, status & VIRTIO_CONFIG_S_DRIVER_OK);
+    rdma_hca_leave(&s->hca);
+}
+
+void virtio_rdma_run_pending(VirtIORdma *s, uint32_t pending)
+{
+    if (s->hca.unrealizing) {
+        /* The end comes later: a netdev may be about to go on with its part */
+        virtio_rdma_running_update(s, 0);
+        return;
+    }
+    if (pending & VIRTIO_RDMA_PENDING_RESET) {
+        reset(s);
+        pending &= ~VIRTIO_RDMA_PENDING_VQS;
+    }
+    /* The device may be gone after each of these. */
+    if (pending & VIRTIO_RDMA_PENDING_VQS) {
+        rdma_backend_put_off(s->hca.backend,
+                             pending & VIRTIO_RDMA_PENDING_STATUS);
+        run_queue_resets(s);
+    } else if (pending & VIRTIO_RDMA_PENDING_STATUS) {
+        run_status(s);
+    }
+}

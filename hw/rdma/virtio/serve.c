@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The handlers of virtqueues and doorbells, and what the bottom half does for
+ * the guest interface.
+ */
+#include "qemu/osdep.h"
+#include "qemu/log.h"
+#include "qemu/main-loop.h"
+#include "qemu/timer.h"
+#include "trace.h"
+#include "device.h"
+
+/*
+ * Doorbells this close together mean back-to-back posts: replies of peers take
+ * longer, unless the peer is in this guest.
+ */
+#define RING_IN_A_ROW_NS (25 * SCALE_US)
+
+/*
+ * Write the backlog of @cq, or events. If a CQ fails in that, so do its QPs.
+ */
+static void flush_cq(VirtIORdma *s, VirtIORdmaCq *cq, uint32_t *budget)
+{
+    if (!cq->core.error && !virtio_rdma_cq_flush(s, cq, budget)) {
+        rdma_hca_cq_fail(&s->hca, &cq->core);
+    }
+}
+
+/*
+ * Also CQs without a backlog, to turn their notifications off. The next turn
+ * begins where this one ended.
+ */
+static void flush_cqs(VirtIORdma *s)
+{
+    uint32_t budget = RDMA_TURN_BUDGET;
+    uint32_t n = s->next_flush;
+
+    s->sched_cqs = false;
+    for (uint32_t left = s->hca.cqs.count; left; left--) {
+        RdmaHcaCq *cq;
+
+        if (!budget) {
+            virtio_rdma_cqs_schedule(s);
+            break;
+        }
+        cq = rdma_hca_table_next(&s->hca.cqs, &n);
+        if (!cq) {
+            n = s->hca.cqs.first;
+            cq = rdma_hca_table_next(&s->hca.cqs, &n);
+        }
+        n++;
+        flush_cq(s, virtio_rdma_cq(cq), &budget);
+    }
+    s->next_flush = n;
+}
+
+bool virtio_rdma_running_update(VirtIORdma *s, uint8_t status)
+{
+    VirtIODevice *vdev = VIRTIO_DEVICE(s);
+    bool ready = !virtio_device_disabled(vdev) &&
+                 (status & VIRTIO_CONFIG_S_DRIVER_OK);
+    bool running = vdev->vm_running && ready;
+
+    if (vdev->vm_running && s->hca.port_changed) {
+        rdma_hca_port_changed(&s->hca);
+    }
+    if (running && s->restore_order) {
+        s->restore_order = false;
+        if (virtio_rdma_has(s, VIRTIO_F_IN_ORDER)) {
+            rdma_hca_wqs_restore_order(&s->hca);
+        }
+        running = !vdev->broken;
+        ready = running;
+    }
+    return rdma_hca_set_running(&s->hca, running, ready);
+}
+
+void virtio_rdma_serve(VirtIORdma *s)
+{
+    if (s->sched_all || s->sched_cqs) {
+        flush_cqs(s);
+    }
+    virtio_rdma_eqs_run(s);
+    if (s->sched_events || s->sched_all) {
+        s->sched_events = false;
+        virtio_rdma_events_run(s);
+    }
+    if (s->sched_all) {
+        s->sched_all = false;
+        rdma_hca_kick_all(&s->hca);
+    }
+    virtio_rdma_ctrl_run(s);
+}
+
+void virtio_rdma_handle_ctrl(VirtIODevice *vdev, VirtQueue *vq)
+{
+    VirtIORdma *s = VIRTIO_RDMA(vdev);
+
+    if (!virtio_rdma_active(s)) {
+        if (!(vdev->status & VIRTIO_CONFIG_S_DRIVER_OK)) {
+            qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: control commands "
+                          "wait for DRIVER_OK\n");
+        }
+        return;
+    }
+    if (rdma_hca_busy(&s->hca)) {
+        rdma_backend_put_off(s->hca.backend, RDMA_HCA_PENDING_BH);
+        return;
+    }
+    rdma_hca_enter(&s->hca);
+    virtio_rdma_ctrl_run(s);
+    rdma_hca_leave(&s->hca);
+}
+
+void virtio_rdma_handle_cq(VirtIODevice *vdev, VirtQueue *vq)
+{
+    VirtIORdma *s = VIRTIO_RDMA(vdev);
+    VirtIORdmaCq *cq = virtio_rdma_cq_of_vq(s, virtio_get_queue_index(vq));
+
+    if (!cq || !virtio_rdma_active(s)) {
+        return;
+    }
+    if (rdma_hca_busy(&s->hca)) {
+        virtio_rdma_cqs_schedule(s);
+        return;
+    }
+    rdma_hca_enter(&s->hca);
+    if (s->hca.kick_budget) {
+        flush_cq(s, cq, &s->hca.kick_budget);
+    } else {
+        virtio_rdma_cqs_schedule(s);
+    }
+    rdma_hca_leave(&s->hca);
+}
+
+void virtio_rdma_handle_event(VirtIODevice *vdev, VirtQueue *vq)
+{
+    virtio_rdma_events_run(VIRTIO_RDMA(vdev));
+}
+
+void virtio_rdma_handle_wq(VirtIODevice *vdev, VirtQueue *vq)
+{
+    VirtIORdma *s = VIRTIO_RDMA(vdev);
+    RdmaHcaWq *wq = virtio_rdma_wq_of_vq(s, virtio_get_queue_index(vq));
+
+    if (wq && virtio_rdma_active(s)) {
+        rdma_hca_ring(&s->hca, wq);
+    }
+}
+
+/* It is rung now: was it a moment ago? */
+static bool in_a_row(int64_t *rung_at)
+{
+    int64_t now = get_clock();
+    int64_t before = *rung_at;
+
+    *rung_at = now;
+    return now - before < RING_IN_A_ROW_NS;
+}
+
+/*
+ * The first sends at once, as the main loop may sleep; those that follow in a
+ * row are its work, beside the vCPU.
+ */
+static void ring_direct_qp(VirtIORdma *s, VirtIORdmaQp *forms)
+{
+    RdmaHcaQp *qp = &forms->core;
+
+    if (!rdma_hca_enter_to_kick(&s->hca)) {
+        rdma_hca_qp_schedule(&s->hca, qp);
+        return;
+    }
+    if (in_a_row(&s->shadows[forms->direct.doorbell].rung_at)) {
+        virtio_rdma_shadow_wake(s, forms->direct.doorbell);
+    }
+    rdma_work_pay(&s->hca.kick_budget, RDMA_WORK_LOOK);
+    if (!qp->srq && qp->rq.ops->wake(&s->hca, &qp->rq)) {
+        rdma_backend_kick(s->hca.backend, RDMA_RQ, qp->init.qpn);
+    }
+    rdma_hca_kick(&s->hca, &qp->sq,
+                  !in_a_row(&forms->rung_at) && !qp->sq.count);
+    /* What it writes may be the end of the QP, and of the device. */
+    rdma_hca_leave(&s->hca);
+}
+
+void virtio_rdma_doorbell(VirtIORdma *s, uint32_t page, uint32_t value)
+{
+    uint32_t id = value & ~VIRTIO_RDMA_DOORBELL_SRQ;
+    bool is_srq = value & VIRTIO_RDMA_DOORBELL_SRQ;
+    /* A process that rings for a queue of another one has no effect. */
+    VirtIORdmaQp *qp = is_srq ? NULL : virtio_rdma_direct_qp_at(s, page, id);
+    VirtIORdmaSrq *srq = is_srq ? virtio_rdma_direct_srq_at(s, page, id)
+                                : NULL;
+
+    if (!virtio_rdma_active(s) || (!qp && !srq)) {
+        return;
+    }
+    trace_virtio_rdma_doorbell(s, page, value);
+    if (qp) {
+        ring_direct_qp(s, qp);
+    } else {
+        rdma_hca_ring(&s->hca, &srq->core.wq);
+    }
+}

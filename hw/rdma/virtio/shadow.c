@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Shadows of pages of doorbells: while one is awake, the bottom half looks
+ * there for QPs that have work, and a driver that marks a QP need not ring.
+ *
+ * Nothing in a shadow is trusted. A mark has a QP looked at, if the page of
+ * doorbells is the QP's own; that is paid for as any look.
+ */
+#include "qemu/osdep.h"
+#include "qemu/log.h"
+#include "queue.h"
+
+#define WORD_BITS 32
+#define SUMMARY_WORDS (VIRTIO_RDMA_SHADOW_WORDS / WORD_BITS)
+
+QEMU_BUILD_BUG_ON(VIRTIO_RDMA_MAX_QP > VIRTIO_RDMA_SHADOW_WORDS * WORD_BITS);
+QEMU_BUILD_BUG_ON(sizeof(struct virtio_rdma_shadow_page) > RDMA_PAGE_SIZE);
+
+void virtio_rdma_shadows_init(VirtIORdma *s)
+{
+    QTAILQ_INIT(&s->awake_shadows);
+    s->shadows = g_new0(VirtIORdmaShadow, s->doorbells);
+}
+
+void virtio_rdma_shadows_free(VirtIORdma *s)
+{
+    g_free(s->shadows);
+    s->shadows = NULL;
+}
+
+static uint32_t page_of(VirtIORdma *s, const VirtIORdmaShadow *shadow)
+{
+    return shadow - s->shadows;
+}
+
+static void fall_asleep(VirtIORdma *s, VirtIORdmaShadow *shadow)
+{
+    if (shadow->is_awake) {
+        shadow->is_awake = false;
+        QTAILQ_REMOVE(&s->awake_shadows, shadow, next);
+    }
+}
+
+void virtio_rdma_shadow_drop(VirtIORdma *s, uint32_t page)
+{
+    VirtIORdmaShadow *shadow = &s->shadows[page];
+
+    fall_asleep(s, shadow);
+    shadow->is_on = false;
+    memset(shadow->left, 0, sizeof(shadow->left));
+}
+
+void virtio_rdma_shadows_reset(VirtIORdma *s)
+{
+    for (uint32_t page = 0; page < s->doorbells; page++) {
+        virtio_rdma_shadow_drop(s, page);
+    }
+}
+
+/* The driver has taken the memory away. */
+static void lose(VirtIORdma *s, VirtIORdmaShadow *shadow)
+{
+    qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: the shadow of page %u of the "
+                  "doorbells is not in RAM\n", page_of(s, shadow));
+    virtio_rdma_shadow_drop(s, page_of(s, shadow));
+}
+
+static bool store_awake_at(VirtIORdma *s, uint64_t addr, bool awake)
+{
+    return virtio_rdma_codec_store_word(s->parent_obj.dma_as, addr +
+                                        VIRTIO_RDMA_SHADOW_AT(awake), awake);
+}
+
+static bool store_awake(VirtIORdma *s, VirtIORdmaShadow *shadow, bool awake)
+{
+    return store_awake_at(s, shadow->addr, awake);
+}
+
+int virtio_rdma_shadow_set(VirtIORdma *s, uint32_t page, uint64_t addr)
+{
+    VirtIORdmaShadow *shadow = &s->shadows[page];
+
+    if (!store_awake_at(s, addr, false)) {
+        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: 0x%" PRIx64 ", the shadow "
+                      "of page %u of the doorbells, is not in RAM\n", addr,
+                      page);
+        return -EINVAL;
+    }
+    virtio_rdma_shadow_drop(s, page);
+    shadow->addr = addr;
+    shadow->is_on = true;
+    return 0;
+}
+
+void virtio_rdma_shadow_load(VirtIORdma *s, uint32_t page, uint64_t addr)
+{
+    VirtIORdmaShadow *shadow = &s->shadows[page];
+
+    shadow->addr = addr;
+    shadow->is_on = true;
+    shadow->is_awake = true;
+    /* Which words were left on the other side is not told. */
+    memset(shadow->left, 0xff, sizeof(shadow->left));
+    QTAILQ_INSERT_TAIL(&s->awake_shadows, shadow, next);
+}
+
+void virtio_rdma_shadow_wake(VirtIORdma *s, uint32_t page)
+{
+    VirtIORdmaShadow *shadow = &s->shadows[page];
+
+    if (!shadow->is_on || shadow->is_awake) {
+        return;
+    }
+    if (!store_awake(s, shadow, true)) {
+        lose(s, shadow);
+        return;
+    }
+    shadow->is_awake = true;
+    QTAILQ_INSERT_TAIL(&s->awake_shadows, shadow, next);
+    rdma_hca_work_schedule(&s->hca);
+}
+
+/* Schedule the QPs that are marked in @word. False: it is not RAM. */
+static bool take_marks(VirtIORdma *s, VirtIORdmaShadow *shadow, uint32_t word,
+                       uint32_t *budget, bool *found)
+{
+    uint32_t bits;
+
+    if (!virtio_rdma_codec_take_bits(s->parent_obj.dma_as,
+                                     shadow->addr +
+                                     VIRTIO_RDMA_SHADOW_AT(marked[word]),
+                                     &bits)) {
+        return false;
+    }
+    for (; bits; bits &= bits - 1) {
+        uint32_t qpn = word * WORD_BITS + ctz32(bits);
+        VirtIORdmaQp *qp = virtio_rdma_direct_qp_at(s, page_of(s, shadow),
+                                                    qpn);
+
+        rdma_work_pay(budget, RDMA_WORK_ENTRY);
+        if (qp) {
+            *found = true;
+            rdma_hca_qp_schedule(&s->hca, &qp->core);
+        }
+    }
+    return true;
+}
+
+/*
+ * The same for the words of @left[@n]. What is over budget stays there: the
+ * device may not set bits of the summary again, as with TCG in a single thread
+ * the driver's operations there are not atomic towards it.
+ */
+static bool take_words(VirtIORdma *s, VirtIORdmaShadow *shadow, uint32_t n,
+                       uint32_t *budget, bool *found)
+{
+    uint32_t *left = &shadow->left[n];
+
+    for (; *left; *left &= *left - 1) {
+        if (!*budget) {
+            *found = true;
+            return true;
+        }
+        rdma_work_pay(budget, RDMA_WORK_LOOK);
+        if (!take_marks(s, shadow, n * WORD_BITS + ctz32(*left), budget,
+                        found)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Schedule what is marked. False: it is not RAM. */
+static bool look(VirtIORdma *s, VirtIORdmaShadow *shadow, uint32_t *budget,
+                 bool *found)
+{
+    AddressSpace *as = s->parent_obj.dma_as;
+    uint64_t at = shadow->addr + VIRTIO_RDMA_SHADOW_AT(summary);
+    uint32_t summary[SUMMARY_WORDS], bits;
+
+    if (!virtio_rdma_codec_read_ram(as, at, summary, sizeof(summary))) {
+        return false;
+    }
+    for (uint32_t n = 0; n < SUMMARY_WORDS; n++) {
+        if (summary[n]) {
+            if (!virtio_rdma_codec_take_bits(as, at + n * sizeof(bits),
+                                             &bits)) {
+                return false;
+            }
+            shadow->left[n] |= bits;
+        }
+        if (!take_words(s, shadow, n, budget, found)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Look at @shadow, and have it sleep if there was nothing. */
+static bool run(VirtIORdma *s, VirtIORdmaShadow *shadow, uint32_t *budget)
+{
+    bool found = false;
+
+    if (!look(s, shadow, budget, &found)) {
+        return false;
+    }
+    if (found) {
+        return true;
+    }
+    if (!store_awake(s, shadow, false)) {
+        return false;
+    }
+    /*
+     * Pairs with the driver's barrier between the marks and reading @awake:
+     * either it rings, or they are seen here.
+     */
+    smp_mb();
+    if (!look(s, shadow, budget, &found)) {
+        return false;
+    }
+    if (found) {
+        return store_awake(s, shadow, true);
+    }
+    fall_asleep(s, shadow);
+    return true;
+}
+
+void virtio_rdma_shadows_run(VirtIORdma *s, uint32_t *budget)
+{
+    VirtIORdmaShadow *shadow, *next;
+
+    QTAILQ_FOREACH_SAFE(shadow, &s->awake_shadows, next, next) {
+        if (*budget && !run(s, shadow, budget)) {
+            lose(s, shadow);
+        }
+    }
+    shadow = QTAILQ_FIRST(&s->awake_shadows);
+    if (shadow) {
+        /* The next turn begins with another one. */
+        QTAILQ_REMOVE(&s->awake_shadows, shadow, next);
+        QTAILQ_INSERT_TAIL(&s->awake_shadows, shadow, next);
+        rdma_hca_work_schedule(&s->hca);
+    }
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the bottom half looks at besides work queues.
+ */
+#include "qemu/osdep.h"
+#include "queue.h"
+
+void virtio_rdma_cqs_schedule(VirtIORdma *s)
+{
+    s->sched_cqs = true;
+    rdma_hca_bh_schedule(&s->hca);
+}
+
+void virtio_rdma_all_schedule(VirtIORdma *s)
+{
+    s->sched_all = true;
+    rdma_hca_bh_schedule(&s->hca);
+}

@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Direct work queues and SRQs: slots in memory of the driver, which a process
+ * may map, and a page of counters in front of them.
+ *
+ * The number of WQEs taken is the device's own. What the driver says that it
+ * has written is checked when it is read, and a slot is copied before it is
+ * looked at.
+ */
+#include "qemu/osdep.h"
+#include "qemu/log.h"
+#include "wq.h"
+
+#define MIN_SLOT_SHIFT 5
+#define PAGE_SHIFT RDMA_PAGE_SHIFT
+
+static uint64_t slots_pages(uint8_t depth_shift, uint8_t slot_shift)
+{
+    return DIV_ROUND_UP(1ull << (depth_shift + slot_shift), RDMA_PAGE_SIZE);
+}
+
+static bool check_queue(const char *name, uint32_t max_wr, size_t wqe_len,
+                        uint8_t depth_shift, uint8_t max_depth_shift,
+                        uint8_t slot_shift)
+{
+    g_autofree char *depth = g_strdup_printf("%s_depth_shift", name);
+    g_autofree char *slot = g_strdup_printf("%s_slot_shift", name);
+    g_autofree char *wr = g_strdup_printf("slots of the %s", name);
+    g_autofree char *len = g_strdup_printf("bytes of a slot of the %s", name);
+
+    return rdma_hca_check_range(depth, depth_shift, 0,
+                                max_depth_shift) &&
+           rdma_hca_check_range(slot, slot_shift, MIN_SLOT_SHIFT,
+                                VIRTIO_RDMA_MAX_SLOT_SHIFT) &&
+           rdma_hca_check_range(wr, 1ull << depth_shift, max_wr,
+                                UINT32_MAX) &&
+           rdma_hca_check_range(len, 1ull << slot_shift, wqe_len,
+                                UINT32_MAX);
+}
+
+static bool check_sq(const RdmaQpCap *cap, const VirtIORdmaDirectQp *direct)
+{
+    return check_queue("sq", cap->max_send_wr,
+                       VIRTIO_RDMA_SLOT_SIZE + VIRTIO_RDMA_SEND_WQE_SIZE +
+                       MAX(cap->max_send_sge * VIRTIO_RDMA_SGE_SIZE,
+                           cap->max_inline_data),
+                       direct->sq_depth_shift, VIRTIO_RDMA_MAX_DEPTH_SHIFT,
+                       direct->sq_slot_shift);
+}
+
+static bool check_recvs(const char *name, uint32_t max_wr, uint32_t max_sge,
+                        uint8_t depth_shift, uint8_t max_depth_shift,
+                        uint8_t slot_shift)
+{
+    return check_queue(name, max_wr,
+                       VIRTIO_RDMA_SLOT_SIZE + VIRTIO_RDMA_RECV_WQE_SIZE +
+                       max_sge * VIRTIO_RDMA_SGE_SIZE,
+                       depth_shift, max_depth_shift, slot_shift);
+}
+
+static bool check_doorbell(const VirtIORdma *s, uint16_t doorbell)
+{
+    return rdma_hca_check_range("doorbell", doorbell, 0, s->doorbells - 1);
+}
+
+/* It is no region: the limit of their lengths has nothing to do with it. */
+static int check_pages(VirtIORdmaPages *pages, uint64_t npages)
+{
+    pages->page_shift = PAGE_SHIFT;
+    pages->length = npages << PAGE_SHIFT;
+    return virtio_rdma_pages_check_num(pages, npages);
+}
+
+int virtio_rdma_direct_check(VirtIORdma *s, const RdmaQpInitAttr *init,
+                             VirtIORdmaDirectQp *direct)
+{
+    const RdmaQpCap *cap = &init->cap;
+    uint64_t npages;
+
+    if (!check_sq(cap, direct) ||
+        (!init->has_srq &&
+         !check_recvs("rq", cap->max_recv_wr, cap->max_recv_sge,
+                      direct->rq_depth_shift, VIRTIO_RDMA_MAX_DEPTH_SHIFT,
+                      direct->rq_slot_shift)) ||
+        !check_doorbell(s, direct->doorbell)) {
+        return -EINVAL;
+    }
+    npages = 1 + slots_pages(direct->sq_depth_shift, direct->sq_slot_shift);
+    if (!init->has_srq) {
+        npages += slots_pages(direct->rq_depth_shift, direct->rq_slot_shift);
+    }
+    return check_pages(&direct->pages, npages);
+}
+
+int virtio_rdma_direct_srq_check(VirtIORdma *s, const RdmaSrqAttr *attr,
+                                 VirtIORdmaDirectSrq *direct)
+{
+    if (!check_recvs("srq", attr->max_wr, attr->max_sge, direct->depth_shift,
+                     VIRTIO_RDMA_MAX_SRQ_DEPTH_SHIFT, direct->slot_shift) ||
+        !check_doorbell(s, direct->doorbell)) {
+        return -EINVAL;
+    }
+    return check_pages(&direct->pages,
+                       1 + slots_pages(direct->depth_shift,
+                                       direct->slot_shift));
+}
+
+static VirtIORdmaSlots *slots_of(const RdmaHcaWq *wq)
+{
+    return &virtio_rdma_wq(wq)->slots;
+}
+
+static void start(RdmaHcaWq *wq, const uint64_t *pages, uint8_t depth_shift,
+                  uint8_t slot_shift)
+{
+    VirtIORdmaSlots *slots = slots_of(wq);
+
+    wq->ops = &virtio_rdma_wq_slots_ops;
+    slots->pages = pages;
+    slots->depth = 1u << depth_shift;
+    slots->slot_shift = slot_shift;
+    slots->rescan_threshold = 1;
+    /* The driver may have seen what the source of a migration was at. */
+    slots->in_doubt = true;
+}
+
+void virtio_rdma_direct_start(VirtIORdma *s, VirtIORdmaQp *qp,
+                              const VirtIORdmaDirectQp *direct,
+                              uint64_t *pages)
+{
+    uint64_t first = pages[0];
+
+    qp->pages = pages;
+    qp->direct = *direct;
+    start(&qp->core.sq, pages + 1, direct->sq_depth_shift,
+          direct->sq_slot_shift);
+    qp->sq.slots.producer = first + VIRTIO_RDMA_DIRECT_AT(sq_producer);
+    qp->sq.slots.awake = first + VIRTIO_RDMA_DIRECT_AT(sq_awake);
+    if (qp->core.srq) {
+        return;
+    }
+    start(&qp->core.rq, pages + 1 + slots_pages(direct->sq_depth_shift,
+                                                direct->sq_slot_shift),
+          direct->rq_depth_shift, direct->rq_slot_shift);
+    qp->rq.slots.producer = first + VIRTIO_RDMA_DIRECT_AT(rq_producer);
+    qp->rq.slots.awake = first + VIRTIO_RDMA_DIRECT_AT(rq_awake);
+}
+
+void virtio_rdma_direct_stop(VirtIORdma *s, VirtIORdmaQp *qp)
+{
+    if (qp->pages) {
+        virtio_rdma_pages_free(s, qp->pages, qp->direct.pages.npages);
+        qp->pages = NULL;
+    }
+}
+
+void virtio_rdma_direct_srq_start(VirtIORdma *s, VirtIORdmaSrq *srq,
+                                  const VirtIORdmaDirectSrq *direct,
+                                  uint64_t *pages)
+{
+    srq->pages = pages;
+    srq->direct = *direct;
+    start(&srq->core.wq, pages + 1, direct->depth_shift, direct->slot_shift);
+    srq->wq.slots.producer = pages[0] + VIRTIO_RDMA_DIRECT_SRQ_AT(producer);
+    srq->wq.slots.awake = pages[0] + VIRTIO_RDMA_DIRECT_SRQ_AT(awake);
+}
+
+void virtio_rdma_direct_srq_stop(VirtIORdma *s, VirtIORdmaSrq *srq)
+{
+    if (srq->pages) {
+        virtio_rdma_pages_free(s, srq->pages, srq->direct.pages.npages);
+        srq->pages = NULL;
+    }
+}
+
+/* Copy from a slot: it lies in one page, or begins with one. */
+static bool read_slot(VirtIORdma *s, const VirtIORdmaSlots *slots, uint32_t at,
+                      void *buf, size_t len)
+{
+    uint64_t offset = ((uint64_t)(slots->taken & (slots->depth - 1)) <<
+                       slots->slot_shift) + at;
+
+    while (len) {
+        uint64_t in_page = offset & (RDMA_PAGE_SIZE - 1);
+        size_t part = MIN(len, RDMA_PAGE_SIZE - in_page);
+
+        if (!virtio_rdma_codec_read_ram(s->parent_obj.dma_as,
+                                        slots->pages[offset >> PAGE_SHIFT] +
+                                        in_page, buf, part)) {
+            return false;
+        }
+        buf += part;
+        offset += part;
+        len -= part;
+    }
+    return true;
+}
+
+/* Are there WQEs? A producer that makes no sense breaks the queue. */
+static bool poll_producer(VirtIORdma *s, RdmaHcaWq *wq)
+{
+    VirtIORdmaSlots *slots = slots_of(wq);
+    uint32_t producer;
+
+    if (slots->seen != slots->taken) {
+        return true;
+    }
+    if (!virtio_rdma_codec_load_word(s->parent_obj.dma_as, slots->producer,
+                                     &producer)) {
+        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: the counters of a direct "
+                      "queue are not in RAM any more\n");
+        rdma_hca_wq_break(&s->hca, wq);
+    } else if (producer - slots->taken > slots->depth) {
+        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: the producer of a direct "
+                      "queue moves from %u to %u, but it has %u slots\n",
+                      slots->taken, producer, slots->depth);
+        rdma_hca_wq_break(&s->hca, wq);
+    } else {
+        slots->seen = producer;
+    }
+    return slots->seen != slots->taken;
+}
+
+static bool check(RdmaHca *hca, RdmaHcaWq *wq)
+{
+    poll_producer(virtio_rdma_of(hca), wq);
+    return !wq->broken;
+}
+
+static uint32_t depth(const RdmaHcaWq *wq)
+{
+    return slots_of(wq)->depth;
+}
+
+static bool take(RdmaHca *hca, RdmaHcaWq *wq, RdmaHcaInflight *inflight)
+{
+    VirtIORdma *s = virtio_rdma_of(hca);
+    VirtIORdmaSlots *slots = slots_of(wq);
+    uint32_t most = (1u << slots->slot_shift) - VIRTIO_RDMA_SLOT_SIZE;
+    VirtIORdmaTaken *t = virtio_rdma_scratch_begin(s, wq);
+    uint8_t head[VIRTIO_RDMA_SLOT_SIZE];
+
+    slots->rung = false;
+    if (!poll_producer(s, wq)) {
+        return false;
+    }
+    /* A WQE without any bytes completes with an error. */
+    if (read_slot(s, slots, 0, head, sizeof(head))) {
+        uint32_t said = virtio_rdma_codec_get_slot(head);
+
+        if (said <= most &&
+            read_slot(s, slots, sizeof(head), s->scratch->wqe,
+                      MIN(said, s->scratch->wqe_room))) {
+            t->len = said;
+        }
+    }
+    slots->taken++;
+    return true;
+}
+
+static void put_back(RdmaHca *hca, RdmaHcaWq *wq)
+{
+    slots_of(wq)->taken--;
+}
+
+static bool count(RdmaHca *hca, const RdmaHcaWq *wq, uint32_t *n)
+{
+    VirtIORdma *s = virtio_rdma_of(hca);
+    const VirtIORdmaSlots *slots = slots_of(wq);
+    uint32_t producer;
+
+    *n = 0;
+    if (virtio_rdma_codec_load_word(s->parent_obj.dma_as, slots->producer,
+                                    &producer) &&
+        producer - slots->taken <= slots->depth) {
+        *n = producer - slots->taken;
+    }
+    return true;
+}
+
+static void set_awake(VirtIORdma *s, VirtIORdmaSlots *slots, bool awake)
+{
+    slots->is_awake = awake;
+    slots->in_doubt = false;
+    virtio_rdma_codec_store_word(s->parent_obj.dma_as, slots->awake, awake);
+}
+
+static bool wake(RdmaHca *hca, RdmaHcaWq *wq)
+{
+    if (slots_of(wq)->is_awake && !slots_of(wq)->in_doubt) {
+        return false;
+    }
+    set_awake(virtio_rdma_of(hca), slots_of(wq), true);
+    return true;
+}
+
+/*
+ * While the shadow of the doorbells is awake it finds a QP that has one send at
+ * a time: a rescan of each queue costs more.
+ */
+static uint32_t default_rescan_threshold(VirtIORdma *s, RdmaHcaWq *wq)
+{
+    const VirtIORdmaQp *qp = virtio_rdma_qp(container_of(wq, RdmaHcaQp, sq));
+
+    return s->shadows[qp->direct.doorbell].is_awake ? 2 : 1;
+}
+
+static void ring(RdmaHca *hca, RdmaHcaWq *wq, bool alone)
+{
+    if (slots_of(wq)->rung) {
+        /* The backend has yet to ask, and finds this one, too. */
+        wake(hca, wq);
+    }
+    slots_of(wq)->rung = true;
+    slots_of(wq)->rescan_threshold =
+        alone ? UINT32_MAX
+              : default_rescan_threshold(virtio_rdma_of(hca), wq);
+}
+
+/* An SQ that had @rescan_threshold WQEs in a row is polled in the next turn. */
+static bool is_worth_a_rescan(VirtIORdma *s, RdmaHcaWq *wq)
+{
+    VirtIORdmaSlots *slots = slots_of(wq);
+    uint32_t found = slots->taken - slots->slept_at;
+
+    slots->slept_at = slots->taken;
+    if (wq->kind != RDMA_SQ || found < slots->rescan_threshold) {
+        return false;
+    }
+    slots->rescan_threshold = default_rescan_threshold(s, wq);
+    return true;
+}
+
+static RdmaNext go_to_sleep(RdmaHca *hca, RdmaHcaWq *wq)
+{
+    VirtIORdma *s = virtio_rdma_of(hca);
+    VirtIORdmaSlots *slots = slots_of(wq);
+
+    if (is_worth_a_rescan(s, wq)) {
+        wake(hca, wq);
+        return RDMA_NEXT_LATER;
+    }
+    if (!slots->is_awake && !slots->in_doubt) {
+        return RDMA_NEXT_NONE;
+    }
+    set_awake(s, slots, false);
+    /*
+     * Pairs with the driver's barrier between the producer and reading @awake:
+     * either it rings, or the producer is seen here.
+     */
+    smp_mb();
+    return poll_producer(s, wq) ? RDMA_NEXT_WR : RDMA_NEXT_NONE;
+}
+
+static void drain(RdmaHca *hca, RdmaHcaWq *wq, uint32_t n)
+{
+    VirtIORdma *s = virtio_rdma_of(hca);
+    VirtIORdmaSlots *slots = slots_of(wq);
+    uint32_t producer;
+
+    if (virtio_rdma_codec_load_word(s->parent_obj.dma_as, slots->producer,
+                                    &producer)) {
+        slots->taken = slots->seen = slots->slept_at = producer;
+    }
+}
+
+const RdmaHcaWqOps virtio_rdma_wq_slots_ops = {
+    .is_direct = true,
+    .depth = depth,
+    .take = take,
+    .put_back = put_back,
+    .count = count,
+    .check = check,
+    .ring = ring,
+    .wake = wake,
+    .sleep = go_to_sleep,
+    .drain = drain,
+};
+
+VirtIORdmaQp *virtio_rdma_direct_qp_at(VirtIORdma *s, uint32_t doorbell,
+                                       uint32_t qpn)
+{
+    RdmaHcaQp *core = rdma_hca_table_get(&s->hca.qps, qpn);
+    VirtIORdmaQp *qp = core ? virtio_rdma_qp(core) : NULL;
+
+    return qp && qp->pages && qp->direct.doorbell == doorbell ? qp : NULL;
+}
+
+VirtIORdmaSrq *virtio_rdma_direct_srq_at(VirtIORdma *s, uint32_t doorbell,
+                                         uint32_t srqn)
+{
+    RdmaHcaSrq *core = rdma_hca_table_get(&s->hca.srqs, srqn);
+    VirtIORdmaSrq *srq = core ? virtio_rdma_srq(core) : NULL;
+
+    return srq && srq->pages && srq->direct.doorbell == doorbell ? srq : NULL;
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Work queues that are virtqueues: each WQE is a buffer, which goes back when
+ * the WQE is done with.
+ */
+#include "qemu/osdep.h"
+#include "qemu/iov.h"
+#include "qemu/rcu.h"
+#include "wq.h"
+
+static uint32_t depth(const RdmaHcaWq *wq)
+{
+    return VIRTQUEUE_MAX_SIZE;
+}
+
+/*
+ * The next element of @wq, or NULL. The device is broken if the driver made
+ * more descriptors available than the ring has: to return the elements would
+ * lead out of the ring. In packed rings the driver chooses ids, too.
+ */
+static VirtQueueElement *pop(VirtIORdma *s, RdmaHcaWq *wq)
+{
+    VirtIODevice *vdev = VIRTIO_DEVICE(s);
+    int n = virtio_get_queue_index(virtio_rdma_wq(wq)->vq);
+    uint32_t size = virtio_queue_get_num(vdev, n);
+    g_autofree VirtQueueElement *elem =
+        virtqueue_pop(virtio_rdma_wq(wq)->vq, sizeof(VirtQueueElement));
+
+    if (!elem) {
+        return NULL;
+    }
+    if (wq->ndescs + elem->ndescs > size || elem->index >= size) {
+        virtio_error(vdev, "virtio-rdma: buffer %u of virtqueue %d has %u "
+                     "descriptors, those that the device holds already have "
+                     "%u, but the ring has %u entries", elem->index, n,
+                     elem->ndescs, wq->ndescs, size);
+        virtqueue_detach_element(virtio_rdma_wq(wq)->vq, elem, 0);
+        return NULL;
+    }
+    return g_steal_pointer(&elem);
+}
+
+static bool check(RdmaHca *hca, RdmaHcaWq *wq)
+{
+    VirtIORdmaWq *form = virtio_rdma_wq(wq);
+
+    return virtio_rdma_ring_check(virtio_rdma_of(hca), form->vq, &form->seen);
+}
+
+static bool take(RdmaHca *hca, RdmaHcaWq *wq, RdmaHcaInflight *inflight)
+{
+    VirtIORdma *s = virtio_rdma_of(hca);
+    VirtIORdmaTaken *t = virtio_rdma_scratch_begin(s, wq);
+    VirtQueueElement *elem = check(hca, wq) ? pop(s, wq) : NULL;
+
+    if (!elem) {
+        return false;
+    }
+    virtio_rdma_codec_read(elem, s->scratch->wqe, s->scratch->wqe_room);
+    t->elem = elem;
+    t->len = iov_size(elem->out_sg, elem->out_num);
+    t->cost = virtio_rdma_elem_work(elem);
+    inflight->index = elem->index;
+    inflight->ndescs = elem->ndescs;
+    virtio_rdma_vq_unmap(s, elem);
+    return true;
+}
+
+/* Only SQs put WQEs back. */
+static void put_back(RdmaHca *hca, RdmaHcaWq *wq)
+{
+    VirtIORdma *s = virtio_rdma_of(hca);
+
+    virtio_rdma_vq_unpop(s, virtio_rdma_wq(wq)->vq, s->scratch->send.elem);
+}
+
+static void retire(RdmaHca *hca, RdmaHcaWq *wq, uint32_t count)
+{
+    RCU_READ_LOCK_GUARD();
+
+    for (uint32_t i = 0; i < count; i++) {
+        const RdmaHcaInflight *inflight = rdma_hca_wq_inflight(wq, i);
+        VirtQueueElement elem = {
+            .index = inflight->index,
+            .ndescs = inflight->ndescs,
+        };
+
+        virtqueue_fill(virtio_rdma_wq(wq)->vq, &elem, 0, i);
+    }
+    virtqueue_flush(virtio_rdma_wq(wq)->vq, count);
+    virtio_rdma_vq_notify(virtio_rdma_of(hca), virtio_rdma_wq(wq)->vq);
+}
+
+static bool count(RdmaHca *hca, const RdmaHcaWq *wq, uint32_t *n)
+{
+    return virtio_rdma_ring_count(virtio_rdma_of(hca), virtio_rdma_wq(wq)->vq,
+                                  n);
+}
+
+/* The driver kicks for each WQE, whether the device polls or not. */
+static bool wake(RdmaHca *hca, RdmaHcaWq *wq)
+{
+    return true;
+}
+
+static RdmaNext go_to_sleep(RdmaHca *hca, RdmaHcaWq *wq)
+{
+    VirtIORdma *s = virtio_rdma_of(hca);
+
+    /*
+     * Pairs with the driver's barrier between the avail index and the event
+     * index that the last pop wrote (virtio 1.2, 2.7.10).
+     */
+    smp_mb();
+    return s->parent_obj.broken || virtio_queue_empty(virtio_rdma_wq(wq)->vq)
+           ? RDMA_NEXT_NONE : RDMA_NEXT_WR;
+}
+
+static void drain(RdmaHca *hca, RdmaHcaWq *wq, uint32_t n)
+{
+    virtio_rdma_ring_drain_after(virtio_rdma_of(hca), virtio_rdma_wq(wq)->vq,
+                                 n);
+}
+
+/* For in-order use virtqueues must know what is in flight. */
+static void restore_order(RdmaHca *hca, RdmaHcaWq *wq)
+{
+    VirtIORdma *s = virtio_rdma_of(hca);
+    VirtQueue *vq = virtio_rdma_wq(wq)->vq;
+    bool same;
+
+    same = virtqueue_rewind(vq, wq->ndescs);
+    for (uint32_t i = 0; same && i < wq->count; i++) {
+        const RdmaHcaInflight *inflight = rdma_hca_wq_inflight(wq, i);
+        g_autofree VirtQueueElement *elem =
+            virtqueue_pop(vq, sizeof(VirtQueueElement));
+
+        same = elem && elem->index == inflight->index &&
+               elem->ndescs == inflight->ndescs;
+        if (elem) {
+            virtio_rdma_vq_unmap(s, elem);
+        }
+    }
+    if (!same) {
+        virtio_error(VIRTIO_DEVICE(s), "virtio-rdma: virtqueue %d does not "
+                     "have the %u buffers any more that were in flight when "
+                     "the VM migrated", virtio_get_queue_index(vq),
+                     wq->count);
+    }
+}
+
+static void destroyed(RdmaHca *hca, RdmaHcaWq *wq)
+{
+    virtio_rdma_vq_abandon(virtio_rdma_of(hca),
+                           virtio_get_queue_index(virtio_rdma_wq(wq)->vq));
+}
+
+static uint32_t ring_size(RdmaHca *hca, const RdmaHcaWq *wq)
+{
+    return virtio_queue_get_num(VIRTIO_DEVICE(virtio_rdma_of(hca)),
+                                virtio_get_queue_index(virtio_rdma_wq(wq)->vq));
+}
+
+const RdmaHcaWqOps virtio_rdma_wq_vq_ops = {
+    .depth = depth,
+    .take = take,
+    .put_back = put_back,
+    .retire = retire,
+    .count = count,
+    .check = check,
+    .wake = wake,
+    .sleep = go_to_sleep,
+    .drain = drain,
+    .restore_order = restore_order,
+    .destroyed = destroyed,
+    .ring_size = ring_size,
+};
+
+void virtio_rdma_wq_use_vq(VirtIORdma *s, RdmaHcaWq *wq, uint32_t n)
+{
+    VirtIORdmaWq *form = virtio_rdma_wq(wq);
+
+    wq->ops = &virtio_rdma_wq_vq_ops;
+    form->vq = virtio_get_queue(&s->parent_obj, n);
+    form->seen = virtio_queue_get_last_avail_idx(&s->parent_obj, n);
+    clear_bit(n, s->stale_vqs);
+}
+
+RdmaHcaWq *virtio_rdma_wq_of_vq(VirtIORdma *s, uint32_t n)
+{
+    uint32_t first_qp = VIRTIO_RDMA_SQ_VQ(s->max_vq_cq, 0);
+    uint32_t first_srq = virtio_rdma_srq_vq(s, 0);
+    RdmaHcaWq *wq = NULL;
+    RdmaHcaSrq *srq;
+    RdmaHcaQp *qp;
+
+    if (n >= first_srq) {
+        srq = rdma_hca_table_get(&s->hca.srqs, n - first_srq);
+        wq = srq ? &srq->wq : NULL;
+    } else if (n >= first_qp && n < first_qp + 2 * s->max_vq_qp) {
+        qp = rdma_hca_table_get(&s->hca.qps, (n - first_qp) / 2);
+        wq = !qp ? NULL : (n - first_qp) % 2 ? &qp->rq : &qp->sq;
+    }
+    return wq && virtio_rdma_wq(wq)->vq ? wq : NULL;
+}
