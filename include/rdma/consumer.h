@@ -1,73 +1,89 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The consumer of verbs (IBTA 10.1): who has the queues that work is pulled
- * from, and to whom completions and events go. The RoCE engine and backends
- * call it; a device model, or a test, implements it.
+ * The consumer of verbs (IBTA 10.1): the owner of the work queues, and the
+ * receiver of completions and events. The RoCE engine and the backends call
+ * these functions. A device model or a test implements them.
  *
- * Context: the thread that the engine, or backend, works in. No function calls
- * the engine or backend back, unless that says so.
+ * Context: the thread in which the engine or the backend runs. No function may
+ * call back into the engine or the backend.
  */
 #ifndef RDMA_CONSUMER_H
 #define RDMA_CONSUMER_H
 
 #include "rdma/verbs.h"
 
-/* The answer of a send queue that is asked for its next work request */
+/* The answer of next_send() */
 typedef enum RdmaNext {
-    /* The queue is empty. The consumer kicks when it posts the next one. */
+    /*
+     * The send queue is empty. The consumer kicks the queue when it posts the
+     * next work request.
+     */
     RDMA_NEXT_NONE,
-    /* Here it is; it counts as taken. */
+    /* The work request is in *@wr and counts as taken. */
     RDMA_NEXT_WR,
-    /* There is none. Ask again in the next turn, for no one will tell. */
+    /*
+     * The send queue is empty, but the consumer will not kick it. The caller
+     * asks again in its next turn.
+     */
     RDMA_NEXT_LATER,
 } RdmaNext;
 
-/* @opaque is the consumer's own. All are mandatory, unless they say else. */
+/*
+ * @opaque is the consumer's own pointer. Every function is mandatory unless its
+ * comment says otherwise.
+ */
 typedef struct RdmaConsumerOps {
     /*
-     * Post @wc on CQ @cqn; @solicited: the message asked for a solicited event.
-     * wc->qp_num is the QPN, wc->src_qp the number on the wire. Returns false
-     * if that CQ is in error or full: the caller then moves all QPs that use
-     * the CQ to ERR, and posts nothing to it any more.
+     * Post @wc on CQ @cqn. @solicited is true if the message asked for a
+     * solicited event. wc->qp_num is the QPN of the device; wc->src_qp is a
+     * number on the wire. Returns false if the CQ is in error or full. The
+     * caller then moves all QPs of that CQ to ERR and posts nothing more to it.
      */
     bool (*complete)(void *opaque, uint32_t cqn, const RdmaWc *wc,
                      bool solicited);
     /*
-     * The oldest @count WQEs of the queue are done. Comes before the complete()
-     * of the last of them. Not for an SRQ, whose WQEs are done as soon as they
-     * are taken.
+     * The oldest @count WQEs of the queue are done. This call comes before the
+     * complete() of the last of them. It never comes for an SRQ, whose WQEs are
+     * done as soon as next_recv() returns them.
      */
     void (*retire)(void *opaque, uint32_t qpn, RdmaQueue queue,
                    uint32_t count);
-    /* An asynchronous event (IBTA 11.6.3) */
+    /* An asynchronous event (IBTA 11.6.3); @event is valid during the call. */
     void (*event)(void *opaque, const RdmaEvent *event);
     /*
-     * QP @qpn may send: set *@wr to the next WR of its send queue, which counts
-     * as taken; see RdmaNext. What it points to stays valid until the next call
-     * of one of these functions. With @flush the WR completes without being
-     * executed: only wr_id, opcode and send_flags count.
+     * QP @qpn may send. If its send queue has a WR, set *@wr to the oldest one
+     * and take it off the queue; see RdmaNext. The lists and data that *@wr
+     * points to belong to the consumer and stay valid until the next call of
+     * any function in this struct; RdmaSendWr.wr.reg.pages alone changes
+     * owner. With @flush the WR completes without being executed, so that only
+     * wr_id, opcode and send_flags matter.
      */
     RdmaNext (*next_send)(void *opaque, uint32_t qpn, bool flush,
                           RdmaSendWr *wr);
-    /* @wr, the last answer of next_send(), is the next one again. */
+    /*
+     * Put @wr, which the last next_send() returned, back as the oldest WR of
+     * the queue.
+     */
     void (*put_back_send)(void *opaque, uint32_t qpn, const RdmaSendWr *wr);
     /*
-     * Likewise the next WR of RQ or SRQ @id, or return false if there is none.
-     * With @flush only wr_id counts. That a receive is there may be told later
-     * than of the send that is for it, or not at all: ask when a message needs
-     * one, or post receives to a host before sends.
+     * Take the oldest WR of RQ or SRQ @id in the same way. Returns false if the
+     * queue is empty. With @flush only wr_id matters. The consumer may learn of
+     * a receive later than of the send that needs it, and need not kick for
+     * receives. So the caller asks when a message arrives that needs a receive,
+     * or posts receives to the host before it posts sends.
      */
     bool (*next_recv)(void *opaque, RdmaQueue queue, uint32_t id, bool flush,
                       RdmaRecvWr *wr);
     /*
-     * How many WRs next_recv() would find; there may be more. The engine knows
-     * by them the limit of an SRQ, and what it tells peers of credits (IBTA
-     * 9.7.7.2). NULL: none, and no credits.
+     * A lower bound of how many WRs next_recv() would find. The engine compares
+     * it with the limit of an SRQ, and reports it to peers as end-to-end
+     * credits (IBTA 9.7.7.2). NULL: the count is 0 and peers get no credits.
      */
     uint32_t (*recv_count)(void *opaque, RdmaQueue queue, uint32_t id);
     /*
-     * The consumer shall kick when it posts the next receive to RQ or SRQ @id.
-     * False: the queue has one already. Not NULL if recv_count is not.
+     * Ask the consumer to kick when it posts the next receive to RQ or SRQ
+     * @id. Returns false if the queue has a receive already; no kick follows
+     * then. May be NULL only if recv_count is NULL.
      */
     bool (*recv_sleep)(void *opaque, RdmaQueue queue, uint32_t id);
 } RdmaConsumerOps;

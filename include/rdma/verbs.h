@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The vocabulary of verbs, as device, backend class and engine speak it.
+ * The types of verbs that the device, the backends and the engine share.
  *
- * Plain structures in host byte order with the field's own numbers: enums
- * carry the values that Linux and the virtio-rdma guest ABI use. GIDs, MAC
- * addresses and immediate data are bytes in network order and are copied,
- * never swapped. Nothing here depends on QEMU.
+ * They are plain structures in host byte order. Enums have the values of Linux
+ * and of the virtio-rdma guest ABI. GIDs, MAC addresses and immediate data are
+ * bytes in network order, which are copied and never swapped. Nothing here
+ * depends on QEMU, and the functions may run in any thread.
  *
  * Sources: IBTA Architecture Specification Vol 1 Release 1.4, chapters 9
  * (transport), 10 (software interface) and 11 (verbs); Annex A17 (RoCEv2),
@@ -18,17 +18,18 @@
 #include <stdint.h>
 #include <string.h>
 
+/* Bytes */
 #define RDMA_GID_LEN 16
 #define RDMA_MAC_LEN 6
 
-/* Page granule of page lists, in bytes. */
+/* The smallest page of a page list, as a power of 2 and in bytes */
 #define RDMA_PAGE_SHIFT 12
 #define RDMA_PAGE_SIZE  (1u << RDMA_PAGE_SHIFT)
 
 /* The only port of a device. */
 #define RDMA_PORT_NUM 1
 
-/* It has one partition key, the default full-member one. */
+/* The only partition key of the port: the default one, of a full member. */
 #define RDMA_DEFAULT_PKEY 0xffff
 
 /* A PSN, a QPN and an MSN have 24 bits (IBTA 9.2). */
@@ -37,7 +38,10 @@
 /* A flow label has 20 bits (RFC 8200, 3; IBTA 8.3.3). */
 #define RDMA_FLOW_LABEL_MASK 0xfffffu
 
-/* Attributes of QPs with 5 and with 3 bits (IBTA 9.7.5.2.8, 11.2.5.2). */
+/*
+ * The largest ACK timeout and RNR timer codes (5 bits) and retry counts (3
+ * bits) of a QP (IBTA 9.7.5.2.8, 11.2.5.2)
+ */
 #define RDMA_MAX_TIMEOUT    31
 #define RDMA_RNR_TIMER_MASK 0x1fu
 #define RDMA_MAX_RETRIES    7
@@ -51,8 +55,8 @@
 #define RDMA_GSI_QKEY 0x80010000u
 
 /*
- * A Q_Key in a WR with this bit set means "the QP's own Q_Key"
- * (IBTA 10.2.5, controlled Q_Keys).
+ * If the Q_Key of a WR has this bit, the QP's own Q_Key is sent instead (IBTA
+ * 10.2.5, controlled Q_Keys).
  */
 #define RDMA_QKEY_CONTROLLED 0x80000000u
 
@@ -64,7 +68,7 @@ typedef enum RdmaMtu {
     RDMA_MTU_4096 = 5,
 } RdmaMtu;
 
-/* Bytes of a valid RdmaMtu. */
+/* The size of @mtu, a valid RdmaMtu, in bytes of payload */
 static inline uint32_t rdma_mtu_bytes(uint8_t mtu)
 {
     return 128u << mtu;
@@ -83,18 +87,18 @@ typedef enum RdmaQpType {
     RDMA_QPT_UD = 4,
 } RdmaQpType;
 
-/* Objects, and the number that names one */
+/* The types of objects, with the number that names one */
 typedef enum RdmaObjectType {
     RDMA_OBJECT_GID,                /* index in the table */
     RDMA_OBJECT_PD,                 /* pdn */
     RDMA_OBJECT_CQ,                 /* cqn */
-    RDMA_OBJECT_MR,                 /* mrn; to inspect, also the mwn of a MW */
+    RDMA_OBJECT_MR,                 /* mrn; for inspection also an mwn */
     RDMA_OBJECT_MW,                 /* mwn */
     RDMA_OBJECT_SRQ,                /* srqn */
     RDMA_OBJECT_QP,                 /* qpn */
 } RdmaObjectType;
 
-/* Work queues: the two of a QP, which its QPN names, and an SRQ. */
+/* Work queues. The QPN names the two of a QP, the srqn names an SRQ. */
 typedef enum RdmaQueue {
     RDMA_SQ,
     RDMA_RQ,
@@ -111,7 +115,7 @@ typedef enum RdmaQpState {
     RDMA_QPS_ERR = 6,
 } RdmaQpState;
 
-/* The name of a valid RdmaQpState, as IBTA has it. */
+/* The name of @state, a valid RdmaQpState, in IBTA; a constant */
 static inline const char *rdma_qp_state_name(uint8_t state)
 {
     static const char *const names[] = {
@@ -148,10 +152,10 @@ enum {
 #define RDMA_ACCESS_REMOTE (RDMA_ACCESS_REMOTE_WRITE | \
                             RDMA_ACCESS_REMOTE_READ | \
                             RDMA_ACCESS_REMOTE_ATOMIC)
-/* Of a region: accepted without effect. */
+/* Access flags of a region that are accepted and have no effect */
 #define RDMA_ACCESS_HINTS (RDMA_ACCESS_ZERO_BASED | RDMA_ACCESS_HUGETLB | \
                            RDMA_ACCESS_RELAXED_ORDERING)
-/* A peer may flush, and neither read nor write (IBTA A19). */
+/* Access flags that let a peer flush, but neither read nor write (IBTA A19) */
 #define RDMA_ACCESS_FLUSH (RDMA_ACCESS_FLUSH_GLOBAL | \
                            RDMA_ACCESS_FLUSH_PERSISTENT)
 
@@ -182,26 +186,26 @@ enum {
     RDMA_SEND_IP_CSUM = 1u << 4,
 };
 
-/* All of them */
+/* All flags of send WRs */
 #define RDMA_SEND_FLAGS (RDMA_SEND_FENCE | RDMA_SEND_SIGNALED | \
                          RDMA_SEND_SOLICITED | RDMA_SEND_INLINE | \
                          RDMA_SEND_IP_CSUM)
 
-/* What a FLUSH makes of the writes before it; one or both (IBTA A19). */
+/* The placement types of a FLUSH, one or both (IBTA A19) */
 enum {
     RDMA_FLUSH_GLOBAL = 1u << 0,    /* visible to all */
     RDMA_FLUSH_PERSISTENT = 1u << 1,
 };
 
-/* Which memory a FLUSH is about. */
+/* The selectivity levels of a FLUSH (IBTA A19): which memory it flushes */
 enum {
-    RDMA_FLUSH_RANGE = 0,
-    RDMA_FLUSH_MR = 1,              /* all of the region */
+    RDMA_FLUSH_RANGE = 0,           /* the address range of the request */
+    RDMA_FLUSH_MR = 1,              /* the whole region */
 };
 
 /*
- * Operations that a device may have or not, and that its driver may not know:
- * a backend neither sends nor accepts one before it is told to.
+ * Optional operations, which the driver negotiates with the device. A backend
+ * neither sends nor accepts one until the device enables it.
  */
 enum {
     RDMA_EXT_FLUSH = 1u << 0,
@@ -301,13 +305,19 @@ typedef enum RdmaEventType {
     RDMA_EVENT_GID_CHANGE = 18,
 } RdmaEventType;
 
-/* An asynchronous event; @id is a qpn, cqn, srqn or port number, by type. */
+/*
+ * An asynchronous event. The type decides whether @id is a qpn, cqn, srqn or
+ * port number.
+ */
 typedef struct RdmaEvent {
     RdmaEventType type;
     uint32_t id;
 } RdmaEvent;
 
-/* A local scatter/gather element: @length bytes at @addr inside @lkey. */
+/*
+ * A local scatter/gather element: @length bytes at address @addr of the region
+ * that @lkey names
+ */
 typedef struct RdmaSge {
     uint64_t addr;
     uint32_t length;
@@ -315,8 +325,9 @@ typedef struct RdmaSge {
 } RdmaSge;
 
 /*
- * Address vector of a path (IBTA 11.2.2.1, RoCEv2: Annex A17.4).
- * @sgid_index names an entry of the local GID table, @flow_label has 20 bits.
+ * The address vector of a path (IBTA 11.2.2.1; RoCEv2: Annex A17.4).
+ * @sgid_index names an entry of the local GID table. @flow_label has 20 bits.
+ * @static_rate is a code of IBTA 15.2.5.16; 0 means no limit.
  */
 typedef struct RdmaAv {
     uint8_t dgid[RDMA_GID_LEN];
@@ -332,30 +343,33 @@ typedef struct RdmaAv {
 } RdmaAv;
 
 /*
- * A send work request. Lists and inline data belong to the caller and are
- * copied by whoever takes the request.
+ * A send work request. The SGE list and the inline data belong to the consumer;
+ * the backend copies them when it takes the request.
  *
- * @status other than RDMA_WC_SUCCESS says that the WQE could not be decoded:
- * the request then takes its place in the queue and completes in order with
+ * A @status other than RDMA_WC_SUCCESS means that the consumer could not decode
+ * the WQE. The request keeps its place in the queue and completes in order with
  * that status.
  */
 typedef struct RdmaSendWr {
     uint64_t wr_id;
     RdmaWcStatus status;
-    uint32_t cost;                  /* of taking it, besides what is usual: */
-                                    /* bytes whose copy takes as long */
+    uint32_t cost;                  /* extra work of the consumer, in */
+                                    /* the unit of rdma/work.h */
     uint32_t opcode;                /* RdmaWrOpcode, checked by the backend */
-    uint32_t send_flags;
+    uint32_t send_flags;            /* RDMA_SEND_*, checked by the backend */
     uint32_t num_sge;
     const RdmaSge *sg_list;
     const uint8_t *inline_data;     /* with RDMA_SEND_INLINE, else NULL */
-    uint32_t inline_len;
+    uint32_t inline_len;            /* bytes */
     union {
         uint8_t imm_data[4];        /* network order, opaque */
         uint32_t invalidate_rkey;
     } ex;
     union {
-        /* ATOMIC_WRITE: 8 bytes, which may be inline on any QP */
+        /*
+         * WRITE, READ and ATOMIC_WRITE. An ATOMIC_WRITE has 8 bytes, which may
+         * be inline whatever max_inline_data of the QP is.
+         */
         struct {
             uint64_t remote_addr;
             uint32_t rkey;
@@ -373,43 +387,44 @@ typedef struct RdmaSendWr {
             uint32_t type;          /* RDMA_FLUSH_GLOBAL, _PERSISTENT */
             uint32_t level;         /* RDMA_FLUSH_RANGE or _MR */
         } flush;
+        /* On UD and GSI this is the valid member, whatever the opcode is. */
         struct {
             uint32_t remote_qpn;
             uint32_t remote_qkey;
             RdmaAv av;
         } ud;
         /*
-         * @npages not 0: the WR carries the mapping (else roce_mr_map() or
-         * its like brought it). @pages is g_malloc()ed and is taken over
-         * with a WR whose @status is RDMA_WC_SUCCESS; what RdmaMrAttr
-         * demands of a mapping was checked, with pages of 4096 bytes. On UD
-         * and GSI there is only @ud, whatever the opcode is.
+         * REG_MR. If @npages is not 0, the WR carries the mapping; otherwise
+         * it commits the one of MAP_MR_SG (roce_mr_map()). @pages is
+         * g_malloc()ed. If @status is RDMA_WC_SUCCESS, the backend takes it
+         * over with the WR. The consumer has checked the mapping as RdmaMrAttr
+         * demands, with pages of 4096 bytes.
          */
         struct {
             uint32_t mrn;
-            uint32_t key;
+            uint32_t key;           /* the new lkey, and rkey if remote */
             uint32_t access;
             uint32_t npages;
             uint64_t iova;
-            uint64_t length;
-            uint64_t *pages;
+            uint64_t length;        /* bytes */
+            uint64_t *pages;        /* DMA addresses */
         } reg;
         /*
-         * @rkey names the window: type 1 as it is now, type 2 by its upper
-         * 24 bits. @length 0 unbinds type 1.
+         * BIND_MW. @rkey names the window: type 1 by its current rkey, type 2
+         * by the upper 24 bits. A @length of 0 unbinds a window of type 1.
          */
         struct {
             uint32_t rkey;
             uint32_t new_rkey;
-            uint32_t lkey;
+            uint32_t lkey;          /* of the region */
             uint32_t access;
-            uint64_t addr;
-            uint64_t length;
+            uint64_t addr;          /* in the region */
+            uint64_t length;        /* bytes */
         } bind;
     } wr;
 } RdmaSendWr;
 
-/* A receive work request; @status as in RdmaSendWr. */
+/* A receive work request. @status and ownership are as in RdmaSendWr. */
 typedef struct RdmaRecvWr {
     uint64_t wr_id;
     RdmaWcStatus status;
@@ -418,7 +433,7 @@ typedef struct RdmaRecvWr {
     const RdmaSge *sg_list;
 } RdmaRecvWr;
 
-/* The network header of a datagram, as Linux numbers them. */
+/* The network header of a datagram, with the numbers of Linux */
 typedef enum RdmaHdrType {
     RDMA_HDR_IPV4 = 2,
     RDMA_HDR_IPV6 = 3,
@@ -430,18 +445,18 @@ typedef struct RdmaWc {
     RdmaWcStatus status;
     RdmaWcOpcode opcode;
     uint32_t vendor_err;
-    uint32_t byte_len;
+    uint32_t byte_len;              /* bytes of the message */
     union {
         uint8_t imm_data[4];        /* network order, opaque */
         uint32_t invalidate_rkey;
     } ex;
-    uint32_t qp_num;                /* qpn, also if wire_qpn is another */
-    uint32_t src_qp;                /* on the wire */
-    uint32_t wc_flags;
+    uint32_t qp_num;                /* the qpn, even if wire_qpn differs */
+    uint32_t src_qp;                /* the peer's number on the wire */
+    uint32_t wc_flags;              /* RDMA_WC_GRH and so on */
     uint16_t pkey_index;
     uint8_t sl;
     uint8_t port_num;
-    /* of a datagram, as wc_flags say */
+    /* Of a received datagram; @wc_flags tell which fields are valid. */
     uint8_t smac[RDMA_MAC_LEN];
     uint16_t vlan;
     uint8_t hdr_type;               /* RdmaHdrType */
@@ -455,12 +470,12 @@ typedef struct RdmaQpCap {
     uint32_t max_inline_data;       /* bytes */
 } RdmaQpCap;
 
-/* What a QP is created with (IBTA 11.2.5.1). */
+/* The attributes that a QP is created with (IBTA 11.2.5.1) */
 typedef struct RdmaQpInitAttr {
     uint32_t qpn;
     /*
-     * The number that peers see: @qpn, unless the backend chooses another
-     * (RdmaBackendLimits.host_numbers). The engine does not look at it.
+     * The QPN that peers see. It is @qpn unless the backend chooses another
+     * one (RdmaBackendLimits.host_numbers). The engine ignores it.
      */
     uint32_t wire_qpn;
     uint32_t pdn;
@@ -469,9 +484,9 @@ typedef struct RdmaQpInitAttr {
     uint32_t send_cqn;
     uint32_t recv_cqn;
     RdmaQpCap cap;
-    bool has_srq;                   /* @srqn; cap.max_recv_* count as 0 */
-    uint32_t srqn;
-    bool block_mcast_loopback;      /* gets no copies of what it sends */
+    bool has_srq;                   /* then cap.max_recv_* count as 0 */
+    uint32_t srqn;                  /* only if @has_srq */
+    bool block_mcast_loopback;      /* no copies of its own multicasts */
 } RdmaQpInitAttr;
 
 /* A shared receive queue (IBTA 10.2.9). */
@@ -481,13 +496,13 @@ typedef struct RdmaSrqAttr {
     uint32_t max_wr;
     uint32_t max_sge;
     /*
-     * With fewer WQEs than this the event SRQ_LIMIT_REACHED is raised, once;
-     * that sets it to 0: not armed (IBTA 10.2.9.1).
+     * If the SRQ has fewer WQEs than this, the event SRQ_LIMIT_REACHED is
+     * raised and the limit becomes 0, which means not armed (IBTA 10.2.9.1).
      */
     uint32_t limit;
 } RdmaSrqAttr;
 
-/* Attributes of a QP; a mask says which of them count. */
+/* The attributes of a QP. A mask of RDMA_QP_* tells which fields are valid. */
 typedef struct RdmaQpAttr {
     uint8_t qp_state;
     uint8_t cur_qp_state;
@@ -506,32 +521,34 @@ typedef struct RdmaQpAttr {
     uint8_t max_dest_rd_atomic;
     uint8_t min_rnr_timer;          /* code of IBTA table 45 */
     uint8_t port_num;
-    uint8_t timeout;                /* 4.096 us * 2^timeout, 0: none */
+    uint8_t timeout;                /* 4.096 us * 2^timeout; 0: no timeout */
     uint8_t retry_cnt;              /* 0..7 */
-    uint8_t rnr_retry;              /* 0..7, 7: endless */
+    uint8_t rnr_retry;              /* 0..7; 7: no limit */
     uint8_t alt_port_num;
     uint8_t alt_timeout;
-    uint32_t rate_limit;            /* kb/s that it may send; 0: no limit */
+    uint32_t rate_limit;            /* kb/s; 0: no limit */
     RdmaQpCap cap;
     RdmaAv ah_attr;
     RdmaAv alt_ah_attr;
 } RdmaQpAttr;
 
 typedef enum RdmaMrType {
-    RDMA_MR_DMA,                    /* all of the device's address space */
-    RDMA_MR_USER,                   /* a page list, valid from the start */
-    RDMA_MR_FAST_REG,               /* mapped by MAP_MR_SG + REG_MR */
+    RDMA_MR_DMA,                    /* the device's whole address space */
+    RDMA_MR_USER,                   /* a page list, valid once created */
+    RDMA_MR_FAST_REG,               /* valid after MAP_MR_SG and REG_MR */
 } RdmaMrType;
 
 /*
  * The description of a memory region.
  *
  * @lkey and @rkey carry the mrn in their upper 24 bits, unless the backend
- * chooses them (RdmaBackendLimits.host_numbers); @rkey is 0 when no remote
- * access was granted. @pages are DMA addresses of pages of
- * 2^@page_shift bytes; byte 0 of the region lies at offset @iova % that size
- * of the first. Whoever builds this has checked that @npages pages cover
- * @length bytes from there exactly and that @iova + @length does not wrap.
+ * chooses them (RdmaBackendLimits.host_numbers). @rkey is 0 if the region
+ * grants no remote access.
+ *
+ * @pages are DMA addresses of pages of 2^@page_shift bytes. The first byte of
+ * the region lies in the first page, at offset @iova modulo the page size. The
+ * creator of this structure has checked that @npages pages cover @length bytes
+ * from there exactly, and that @iova + @length does not wrap.
  */
 typedef struct RdmaMrAttr {
     uint32_t mrn;
@@ -544,22 +561,22 @@ typedef struct RdmaMrAttr {
     uint64_t length;                /* bytes */
     uint32_t npages;
     uint64_t *pages;                /* NULL for DMA and unmapped MRs */
-    uint32_t max_pages;             /* RDMA_MR_FAST_REG: what MAP may bring */
+    uint32_t max_pages;             /* RDMA_MR_FAST_REG: of a mapping */
     uint8_t page_shift;             /* of @pages; 0: RDMA_PAGE_SHIFT */
 } RdmaMrAttr;
 
-/* What modify MR changes (IBTA 11.2.8.7, reregister). */
+/* The parts of a region that reregistration changes (IBTA 11.2.8.7) */
 enum {
     RDMA_REREG_TRANSLATION = 1u << 0,
     RDMA_REREG_PD = 1u << 1,
     RDMA_REREG_ACCESS = 1u << 2,
 };
 
-/* All of them */
+/* All parts */
 #define RDMA_REREG_FLAGS (RDMA_REREG_TRANSLATION | RDMA_REREG_PD | \
                           RDMA_REREG_ACCESS)
 
-/* What the completion of a send WR says, by the opcode of the WR */
+/* The opcode of the completion of a send WR with @opcode, an RdmaWrOpcode */
 static inline RdmaWcOpcode rdma_wc_opcode(uint32_t opcode)
 {
     switch (opcode) {
@@ -602,13 +619,16 @@ static inline bool rdma_gid_is_multicast(const uint8_t gid[RDMA_GID_LEN])
     return rdma_gid_is_ipv4(gid) ? gid[12] >> 4 == 0xe : gid[0] == 0xff;
 }
 
-/* Memory windows (IBTA 10.6.7); type 2 is 2B, bound to QP and PD. */
+/* Types of memory windows (IBTA 10.6.7). Type 2 is 2B: bound to QP and PD. */
 typedef enum RdmaMwType {
     RDMA_MW_TYPE_1 = 1,
     RDMA_MW_TYPE_2 = 2,
 } RdmaMwType;
 
-/* @mwn is from the numbers of MRs; @rkey carries it as theirs do. */
+/*
+ * The description of a memory window. @mwn is a number of the MR table. @rkey
+ * carries it as the rkey of an MR does.
+ */
 typedef struct RdmaMwAttr {
     uint32_t mwn;
     uint32_t pdn;
@@ -616,15 +636,18 @@ typedef struct RdmaMwAttr {
     uint32_t rkey;
 } RdmaMwAttr;
 
-/* VLAN of a GID that has none, and the highest one (IEEE 802.1Q, 9.6). */
+/*
+ * The VLAN of a GID that belongs to no VLAN, and the highest VLAN (IEEE 802.1Q,
+ * 9.6)
+ */
 #define RDMA_NO_VLAN  0
 #define RDMA_MAX_VLAN 4094
 
-/* What atomic operations of peers are atomic to (IBTA 11.2.1.2). */
+/* The scope in which operations of peers are atomic (IBTA 11.2.1.2) */
 typedef enum RdmaAtomicCap {
     RDMA_ATOMIC_NONE = 0,
     RDMA_ATOMIC_HCA = 1,            /* operations of the same adapter */
-    RDMA_ATOMIC_GLOB = 2,           /* all that accesses the memory */
+    RDMA_ATOMIC_GLOB = 2,           /* also CPUs and other devices */
 } RdmaAtomicCap;
 
 /* Attributes of a port (IBTA 11.2.1.3). */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Work: how long things take, and how much of it one turn of the main loop
- * does. Until a turn ends, vCPUs that access a register of any device, the
- * monitor, and other devices wait for the BQL.
+ * Work: estimates of how long operations take, and budgets for one turn of the
+ * main loop. Until a turn ends, the BQL is held: vCPUs that access a register
+ * of any device, the monitor, and other devices wait.
  *
- * The unit is a byte that is copied. All else counts as the bytes that can be
- * copied in about the same time. A budget is an upper bound, except for the
- * last thing that is paid from it.
+ * The unit is one copied byte. Every other operation counts as the number of
+ * bytes that can be copied in about the same time. A turn may exceed its budget
+ * by the last operation that it pays for.
  */
 #ifndef RDMA_WORK_H
 #define RDMA_WORK_H
@@ -15,18 +15,22 @@
 
 /* Read an entry of a page list */
 #define RDMA_WORK_ENTRY 32
-/* Look at a queue that may be empty, or at a descriptor */
+/* Poll a queue that may be empty, or read a descriptor */
 #define RDMA_WORK_LOOK 128
-/* A work request, a completion, or a packet, without its payload */
+/* Process a work request, a completion, or a packet without its payload */
 #define RDMA_WORK_WR 1024
-/* A command of the control queue; one that makes or frees a queue: eight */
+/*
+ * Run a command of the control queue. Commands that create or destroy a queue
+ * cost eight times as much.
+ */
 #define RDMA_WORK_COMMAND (8 * 1024)
 
-/* One turn of the device, and of its backend */
+/* The budget of the device for one turn, and the one of its backend */
 #define RDMA_TURN_BUDGET (384 * 1024)
-/* One queue in a turn, so that queues take turns */
+/* The budget of one queue in a turn, so that queues alternate */
 #define RDMA_QUEUE_BUDGET (64 * 1024)
 
+/* Subtract @work from *@budget, down to 0. */
 static inline void rdma_work_pay(uint32_t *budget, uint32_t work)
 {
     *budget -= *budget < work ? *budget : work;
