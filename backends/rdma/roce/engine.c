@@ -30,7 +30,7 @@ RoceEngine *roce_new(const RoceConfig *config, const RoceOps *ops,
     e->cqs = g_hash_table_new_full(NULL, NULL, NULL, g_free);
     g_queue_init(&e->active);
     g_queue_init(&e->blocked);
-    g_queue_init(&e->later);
+    g_queue_init(&e->postponed);
     g_queue_init(&e->overdue);
     e->resume_at = ROCE_NO_DEADLINE;
     e->flush_room = ROCE_FLUSH_SLICE;
@@ -63,8 +63,8 @@ void roce_reset(RoceEngine *e)
     memset(&e->ecn, 0, sizeof(e->ecn));
     e->timeouts_late = 0;
     e->gid_serial++;
-    e->out = false;
-    e->out_completes = false;
+    e->frame_out = false;
+    e->frame_out_completes = false;
     e->cq_failed = false;
     e->woken = false;
     e->window_closed = false;
@@ -115,7 +115,7 @@ void roce_set_dcqcn(RoceEngine *e, uint32_t line_rate)
     e->gid_serial++;
     ROCE_TABLE_FOREACH(&e->qps, qpn, qp) {
         roce_dcqcn_end(qp);
-        roce_pace_follow(qp);
+        roce_pace_refresh(qp);
     }
 }
 

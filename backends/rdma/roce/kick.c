@@ -25,7 +25,7 @@ static void kick_rq(RoceQp *qp)
         roce_rq_expect(qp);
         roce_qp_schedule(qp);
     }
-    roce_credit_kicked(qp);
+    roce_credit_recv_posted(qp);
 }
 
 void roce_kick(RoceEngine *e, RdmaQueue queue, uint32_t id)

@@ -18,7 +18,7 @@ static RoceTransport qp_transport(const RoceQp *qp)
 }
 
 /* A connected QP takes packets from its peer only (IBTA 9.6.1.2). */
-static bool from_peer(RoceQp *qp, const RocePath *path)
+static bool is_from_peer(RoceQp *qp, const RocePath *path)
 {
     roce_qp_refresh_path(qp);
     return qp->path_ok &&
@@ -31,7 +31,7 @@ static bool from_peer(RoceQp *qp, const RocePath *path)
  * A hub, or a switch that does not know the destination, floods frames to ports
  * that they are not for. Whoever had the address before may still get some.
  */
-static bool to_port(const RoceEngine *e, const uint8_t dmac[RDMA_MAC_LEN],
+static bool is_to_port(const RoceEngine *e, const uint8_t dmac[RDMA_MAC_LEN],
                     const uint8_t dgid[RDMA_GID_LEN])
 {
     if (rdma_gid_is_multicast(dgid)) {
@@ -159,7 +159,7 @@ void roce_deliver(RoceEngine *e, const RocePacket *pkt, size_t size,
     if (roce_is_ud(qp)) {
         count_rx(qp, size);
         roce_ud_rx(qp, pkt);
-    } else if (!from_peer(qp, &pkt->path)) {
+    } else if (!is_from_peer(qp, &pkt->path)) {
         roce_rx_drop(e, &pkt->bth, "not from the QP's peer");
     } else {
         count_rx(qp, size);
@@ -199,7 +199,7 @@ static void rx(RoceEngine *e, const uint8_t *frame, size_t len, bool checked,
         roce_trace_drop(e, &pkt.bth, "wrong ICRC");
         return;
     }
-    if (!to_port(e, pkt.path.dmac, pkt.path.dgid)) {
+    if (!is_to_port(e, pkt.path.dmac, pkt.path.dgid)) {
         roce_rx_drop(e, &pkt.bth, "to another MAC address");
         return;
     }
@@ -230,7 +230,7 @@ bool roce_is_ours(const RoceEngine *e, const uint8_t *frame, size_t len)
     uint8_t dgid[RDMA_GID_LEN];
     uint16_t vlan;
 
-    if (!roce_peek(frame, len, dgid, &vlan) || !to_port(e, frame, dgid)) {
+    if (!roce_peek(frame, len, dgid, &vlan) || !is_to_port(e, frame, dgid)) {
         return false;
     }
     return is_own(e, dgid, vlan);

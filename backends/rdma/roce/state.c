@@ -341,7 +341,7 @@ int roce_export_qp(const RoceEngine *e, uint32_t qpn, RoceQpImage *image)
     if (!qp) {
         return -ENOENT;
     }
-    if (e->out) {
+    if (e->frame_out) {
         return -EBUSY;
     }
     *image = (RoceQpImage) {
@@ -446,7 +446,7 @@ int roce_import_qp(RoceEngine *e, const RoceQpImage *image,
     }
     roce_resp_find_last(qp);
 
-    qp->asked = qp->s.sq.una;
+    qp->ack_requested_psn = qp->s.sq.una;
     qp->rate = roce_pace_rate(qp, &qp->s.attr.ah_attr);
     qp->path_serial = e->gid_serial - 1;
     deadline = MIN(qp->s.sq.ack_deadline, qp->s.sq.rnr_deadline);

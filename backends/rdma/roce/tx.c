@@ -55,7 +55,7 @@ static bool qp_tx(RoceQp *qp, int64_t now, RoceTx *tx)
 }
 
 /* The turn of @qp is over. */
-static void to_tail(RoceQp *qp)
+static void move_to_tail(RoceQp *qp)
 {
     RoceEngine *e = qp->e;
 
@@ -65,7 +65,7 @@ static void to_tail(RoceQp *qp)
 }
 
 /* Round robin: @qp has sent @len bytes. */
-static void end_turn(RoceQp *qp, uint32_t len)
+static void charge_turn(RoceQp *qp, uint32_t len)
 {
     /* Short packets cost, too */
     len += ROCE_MAX_HDR;
@@ -73,7 +73,7 @@ static void end_turn(RoceQp *qp, uint32_t len)
         qp->quantum -= len;
         return;
     }
-    to_tail(qp);
+    move_to_tail(qp);
 }
 
 /* Deliver what @qp sends to QPs of this engine. */
@@ -150,12 +150,12 @@ bool roce_poll_tx(RoceEngine *e, int64_t now, RoceTxFrame *frame)
         prefetch_next(e);
         e->work += RDMA_WORK_LOOK;
         if (!qp_tx(qp, now, &tx)) {
-            if (roce_qp_flushes(qp) || qp->goes_on) {
-                qp->goes_on = false;
-                to_tail(qp);
+            if (roce_qp_flushes(qp) || qp->has_more_work) {
+                qp->has_more_work = false;
+                move_to_tail(qp);
             } else if (tx.waits) {
                 roce_qp_block(qp);
-            } else if (qp->ask_again) {
+            } else if (qp->rescan_sends) {
                 roce_qp_postpone(qp);
             } else {
                 roce_qp_unschedule(qp);
@@ -163,7 +163,7 @@ bool roce_poll_tx(RoceEngine *e, int64_t now, RoceTxFrame *frame)
             roce_cq_fail_qps(e);
             continue;
         }
-        end_turn(qp, tx.len);
+        charge_turn(qp, tx.len);
         if (tx.rate && tx.routed) {
             roce_pace_sent(qp, &tx, now);
         }
@@ -184,7 +184,7 @@ bool roce_poll_tx(RoceEngine *e, int64_t now, RoceTxFrame *frame)
             roce_cq_fail_qps(e);
             e->work += RDMA_WORK_WR + tx.len;
             e->stats.tx_mcast_frames += tx.mcast != NULL;
-            e->out = true;
+            e->frame_out = true;
             return true;
         }
         roce_tx_done(e, frame);
@@ -198,10 +198,10 @@ void roce_tx_done(RoceEngine *e, RoceTxFrame *frame)
     RoceQp *qp;
 
     roce_frame_unmap(e, frame);
-    e->out = false;
-    if (e->out_completes) {
-        e->out_completes = false;
-        qp = roce_qp_find(e, e->out_qpn);
+    e->frame_out = false;
+    if (e->frame_out_completes) {
+        e->frame_out_completes = false;
+        qp = roce_qp_find(e, e->frame_out_qpn);
         if (qp) {
             roce_req_sent(qp);
         }
@@ -225,7 +225,7 @@ static void expire_overdue(RoceEngine *e, int64_t now, int64_t heard)
         if (when > heard && when <= now) {
             continue;
         }
-        roce_timer_not_overdue(qp);
+        roce_timer_clear_overdue(qp);
         if (when <= heard) {
             roce_req_time_out(qp, now, heard);
         } else {

@@ -18,7 +18,7 @@ void roce_wake(RoceEngine *e)
 static GQueue *list_of(RoceQp *qp)
 {
     return qp->blocked ? &qp->e->blocked :
-           qp->later ? &qp->e->later : &qp->e->active;
+           qp->postponed ? &qp->e->postponed : &qp->e->active;
 }
 
 static void move_to(RoceQp *qp, GQueue *list)
@@ -26,7 +26,7 @@ static void move_to(RoceQp *qp, GQueue *list)
     g_queue_unlink(list_of(qp), &qp->link);
     g_queue_push_tail_link(list, &qp->link);
     qp->blocked = list == &qp->e->blocked;
-    qp->later = list == &qp->e->later;
+    qp->postponed = list == &qp->e->postponed;
 }
 
 void roce_qp_schedule(RoceQp *qp)
@@ -37,7 +37,7 @@ void roce_qp_schedule(RoceQp *qp)
         qp->active = true;
         qp->quantum = ROCE_QUANTUM;
         g_queue_push_tail_link(&e->active, &qp->link);
-    } else if (qp->blocked || qp->later) {
+    } else if (qp->blocked || qp->postponed) {
         /* Its next packet may be another one by now */
         move_to(qp, &e->active);
     }
@@ -50,7 +50,7 @@ void roce_qp_unschedule(RoceQp *qp)
         g_queue_unlink(list_of(qp), &qp->link);
         qp->active = false;
         qp->blocked = false;
-        qp->later = false;
+        qp->postponed = false;
     }
 }
 
@@ -62,13 +62,13 @@ void roce_qp_block(RoceQp *qp)
 
 void roce_qp_postpone(RoceQp *qp)
 {
-    move_to(qp, &qp->e->later);
+    move_to(qp, &qp->e->postponed);
 }
 
 void roce_rescan(RoceEngine *e)
 {
-    while (!g_queue_is_empty(&e->later)) {
-        RoceQp *qp = g_queue_peek_head(&e->later);
+    while (!g_queue_is_empty(&e->postponed)) {
+        RoceQp *qp = g_queue_peek_head(&e->postponed);
 
         roce_sq_expect(qp);
         roce_qp_schedule(qp);
@@ -77,7 +77,7 @@ void roce_rescan(RoceEngine *e)
 
 bool roce_has_rescans(const RoceEngine *e)
 {
-    return e->later.head != NULL;
+    return e->postponed.head != NULL;
 }
 
 void roce_set_tx_blocked(RoceEngine *e, bool blocked)

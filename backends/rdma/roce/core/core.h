@@ -87,82 +87,84 @@ typedef struct RoceQp {
 
     GList link;                     /* in one of e's lists; data is the QP */
     GList overdue_link;             /* in e->overdue, if @overdue */
-    bool active;                    /* it is */
+    bool active;                    /* in one of e's lists */
     bool blocked;                   /* in e->blocked, not e->active */
-    bool later;                     /* in e->later, not e->active */
-    bool more_sends;                /* the owner may have some */
-    bool more_recvs;                /* likewise, that ERR has to flush */
-    bool ask_again;                 /* for them, in the next turn */
-    bool goes_on;                   /* it did much without sending anything */
-    bool overdue;                   /* its peer has not answered in time */
+    bool postponed;                 /* in e->postponed, not e->active */
+    bool more_sends;                /* the consumer may have sends */
+    bool more_recvs;                /* ERR: it may have receives to flush */
+    bool rescan_sends;              /* ask for sends in the next turn */
+    bool has_more_work;             /* used up its turn without a packet */
+    bool overdue;                   /* the peer has not answered in time */
     bool paused;                    /* may not send before s.sq.send_at */
     bool resp_turn;                 /* READ responses go before requests */
-    bool last_explicit;             /* the last request needed a response, */
-                                    /* not an ACK */
-    bool cnp_owed;
-    uint32_t rate;                  /* kb/s, of s.attr; 0: no limit */
-    uint32_t quantum;               /* bytes left of this turn */
-    uint32_t mtu;                   /* bytes; of s.attr */
+    bool last_explicit;             /* the last request accepted needs a */
+                                    /* response; an ACK does not suffice */
+    bool cnp_owed;                  /* a CNP is due */
+    uint32_t rate;                  /* kb/s, lowest limit; 0: no limit */
+    uint32_t quantum;               /* bytes left in this turn */
+    uint32_t mtu;                   /* bytes, of s.attr.path_mtu */
 
-    /* Rings, which grow as they are used: see queue/rings.c */
+    /* The rings of the send queue, which grow on demand: queue/rings.c */
     RoceSendWqe *swqes;
     RoceSendArgs *sargs;            /* or NULL */
-    RdmaSge *ssges;                 /* ssges_each for each: its list, */
-    uint32_t ssges_each;            /* or the room of its inline data */
-    uint32_t sq_size;               /* places, a power of 2 */
+    RdmaSge *ssges;                 /* SGEs or inline data of each slot */
+    uint32_t ssges_each;            /* elements of ssges per slot */
+    uint32_t sq_size;               /* slots, a power of 2 */
     RoceCq *send_cq;
 
     RoceQpState s;
 
     RoceSgCursor send_cursor;       /* of SENDs and WRITEs */
-    uint8_t stalled;                /* timeouts in a row without a resend */
-    uint32_t asked;                 /* PSN after the last packet that asked */
-                                    /* for an ACK, or una */
-    RoceDcqcn *dcqcn;               /* NULL: it met no congestion */
+    uint8_t stalled_timeouts;       /* in a row, without a packet sent */
+    uint32_t ack_requested_psn;     /* one past the last packet with AckReq, */
+                                    /* or una */
+    RoceDcqcn *dcqcn;               /* NULL: sends at the line rate */
 
-    /* transport/credit.c, requester */
-    uint32_t credits;               /* messages that may be started, of those */
-                                    /* that take a receive WQE of the peer */
-    uint32_t takers;                /* of those: started and not done */
+    /*
+     * transport/credit.c, requester. Only messages that take a receive WQE of
+     * the peer count.
+     */
+    uint32_t credits;               /* messages that may still start */
+    uint32_t recv_takers;           /* messages started and not done */
     int64_t credit_deadline;        /* ns, or ROCE_NO_DEADLINE */
-    uint32_t msn;                   /* in the peer's last AETH */
-    bool credit_wait;               /* until the peer tells of credits */
-    bool credits_come;              /* it does so as soon as there are some */
-    bool refused;                   /* when it was idle and had none */
-    /* responder */
-    bool starved;                   /* the owner is to tell of it */
-    uint8_t eager;                  /* tell at once of the next WQE */
-    uint32_t taken;                 /* WQEs, since the last ACK with credits */
-    int64_t starved_deadline;       /* ns, or ROCE_NO_DEADLINE: see whether */
-                                    /* there is one */
+    uint32_t msn;                   /* of the peer's last AETH */
+    bool credit_wait;               /* waits until the peer has credits */
+    bool reports_credits;           /* the peer ACKs again once it has some */
+    bool idle_start_refused;        /* a start without credits got RNR NAK */
+    /* transport/credit.c, responder */
+    bool starved;                   /* the consumer shall kick the next WQE */
+    uint8_t eager_turns;            /* report the next WQE without delay */
+    uint32_t recvs_since_credits;   /* WQEs used since an ACK with credits */
+    int64_t starved_deadline;       /* ns, or ROCE_NO_DEADLINE: time to */
+                                    /* check for a WQE */
 
-    int64_t timer_key;              /* at or before its first deadline */
+    int64_t timer_key;              /* at or before the first deadline */
     uint32_t timer_slot;            /* in e->timers, from 1; 0: none */
 
-    /* derived from s.attr, the GID table and the link, as path is */
-    uint32_t path_serial;           /* of the GID table it was made from */
-    bool path_ok;
-    bool path_local;
-    RoceTemplate template;          /* of its frames */
+    /* Derived from s.attr, the GID table and the link, as @path is */
+    uint32_t path_serial;           /* e->gid_serial when it was derived */
+    bool path_ok;                   /* @path is valid */
+    bool path_local;                /* @path leads to this engine */
+    RoceTemplate template;          /* of frames on @path */
 
-    RdmaQpStats stats;              /* since it was made */
+    RdmaQpStats stats;              /* since the QP was created */
 
     RocePath path;
 
-    RoceRecvWqe rwqe;               /* one, of the message under way */
-    RdmaSge *rsges;                 /* its list */
-    void *swqes_block;              /* has swqes, aligned */
-    uint64_t **spages;              /* of REG_MR: npages, or NULL */
-    RoceResource *resources;        /* NULL before the first one */
-    uint32_t res_mask;              /* places: config.max_rd_atomic or more */
+    RoceRecvWqe rwqe;               /* the receive WQE that a message uses */
+    RdmaSge *rsges;                 /* the SGEs of @rwqe */
+    void *swqes_block;              /* the allocation that contains @swqes */
+    uint64_t **spages;              /* REG_MR: page list of each slot */
+    RoceResource *resources;        /* NULL until the first one */
+    uint32_t res_mask;              /* slots - 1; at least max_rd_atomic */
 
     RoceCq *recv_cq;
     RoceSrq *srq;                   /* or NULL */
-    uint32_t recv_pdn;              /* PD of what receive WQEs name */
-    RoceSgCursor read_cursor;       /* of READ responses coming in */
-    RoceSgCursor recv_cursor;
+    uint32_t recv_pdn;              /* the PD of keys in receive WQEs */
+    RoceSgCursor read_cursor;       /* of READ responses received */
+    RoceSgCursor recv_cursor;       /* of SENDs received */
 
-    int64_t cnp_at;                 /* ns, when the next CNP may be sent */
+    int64_t cnp_at;                 /* ns, earliest time of the next CNP */
 } RoceQp;
 
 #define ROCE_QP_COLD offsetof(RoceQp, path)
@@ -194,34 +196,35 @@ struct RoceEngine {
     RoceTable srqs;                 /* by srqn */
     GHashTable *cqs;                /* cqn to RoceCq */
 
-    GQueue active;
-    GQueue blocked;                  /* those that wait for the wire */
-    GQueue later;                   /* those that wait for the next turn */
-    bool tx_blocked;
-    bool window_closed;             /* of a QP, since the last response */
+    /* A QP is in at most one of these lists. */
+    GQueue active;                  /* may have something to send */
+    GQueue blocked;                 /* wait for the wire */
+    GQueue postponed;               /* wait for the next turn */
+    bool tx_blocked;                /* see roce_set_tx_blocked() */
+    bool window_closed;             /* see roce_waits_for_acks() */
     bool woken;                     /* the owner knows that it must poll */
     int64_t resume_at;              /* of a roce_poll_tx() that stopped early */
-    const RoceQp *warm;             /* see roce_qp_prefetch() */
-    bool cq_failed;                 /* roce_cq_fail_qps() has work, */
-    uint32_t cq_fail_next;          /* from this QP on */
+    const RoceQp *last_fetched_qp;  /* see roce_qp_prefetch() */
+    bool cq_failed;                 /* roce_cq_fail_qps() has QPs to move */
+    uint32_t cq_fail_next;          /* the lowest QPN of these QPs */
     uint64_t work;                  /* see rdma/work.h */
-    /* WQEs to flush at once; others wait for roce_poll_tx() */
-    uint32_t flush_room;
+    uint32_t flush_room;            /* WQEs that may be flushed before the */
+                                    /* next roce_poll_tx() */
 
     RoceQp **timers;                /* binary heap, from 1 */
     uint32_t ntimers;
     GQueue overdue;                 /* see roce_timer_overdue() */
     uint64_t timeouts_late;         /* see roce_timeouts_late() */
 
-    /* the one frame that is out between poll_tx and tx_done */
-    bool out;
-    uint32_t out_qpn;
-    bool out_completes;             /* it is the last of an unreliable WQE */
+    /* The frame between roce_poll_tx() and roce_tx_done() */
+    bool frame_out;
+    uint32_t frame_out_qpn;
+    bool frame_out_completes;       /* the last one of an unreliable WQE */
 
     RoceStats stats;
     RoceEcnStats ecn;
-    RoceFlow flows[ROCE_FLOWS];     /* of frames that came in */
-    uint8_t gather[ROCE_MAX_PAYLOAD];
+    RoceFlow flows[ROCE_FLOWS];     /* of received frames */
+    uint8_t gather[ROCE_MAX_PAYLOAD]; /* payload of looped-back frames */
 };
 
 static inline RoceQp *roce_qp_find(const RoceEngine *e, uint32_t qpn)
@@ -239,10 +242,10 @@ static inline void roce_qp_prefetch(RoceEngine *e, const RoceQp *qp)
 {
     const char *at = (const char *)qp;
 
-    if (e->warm == qp) {
+    if (e->last_fetched_qp == qp) {
         return;
     }
-    e->warm = qp;
+    e->last_fetched_qp = qp;
     for (size_t i = 0; i < ROCE_QP_COLD; i += ROCE_CACHE_LINE) {
         __builtin_prefetch(at + i, 1);
     }
@@ -294,7 +297,7 @@ static inline uint64_t **roce_spages(const RoceQp *qp, uint32_t index)
 static inline void roce_sq_expect(RoceQp *qp)
 {
     qp->more_sends = qp->e->consumer.next_send && qp->init.cap.max_send_wr;
-    qp->ask_again = false;
+    qp->rescan_sends = false;
 }
 
 /* It may have receives, which only ERR looks for: messages ask anyway. */
@@ -433,8 +436,8 @@ int64_t roce_peer_deadline(const RoceQp *qp);
  * The peer has not answered in time: its deadline leaves the heap, until
  * roce_timer_not_overdue() or roce_timer_remove().
  */
-void roce_timer_overdue(RoceQp *qp);
-void roce_timer_not_overdue(RoceQp *qp);
+void roce_timer_set_overdue(RoceQp *qp);
+void roce_timer_clear_overdue(RoceQp *qp);
 /* The QP whose key comes first, if that has come; or NULL. */
 RoceQp *roce_timer_due(const RoceEngine *e, int64_t now);
 /*

@@ -109,10 +109,10 @@ static void heap_remove(RoceQp *qp)
 void roce_timer_remove(RoceQp *qp)
 {
     heap_remove(qp);
-    roce_timer_not_overdue(qp);
+    roce_timer_clear_overdue(qp);
 }
 
-void roce_timer_overdue(RoceQp *qp)
+void roce_timer_set_overdue(RoceQp *qp)
 {
     if (!qp->overdue) {
         qp->overdue = true;
@@ -120,7 +120,7 @@ void roce_timer_overdue(RoceQp *qp)
     }
 }
 
-void roce_timer_not_overdue(RoceQp *qp)
+void roce_timer_clear_overdue(RoceQp *qp)
 {
     if (qp->overdue) {
         qp->overdue = false;

@@ -92,7 +92,7 @@ static void stop_sending(RoceQp *qp)
     sq->sent = sq->end;
     sq->rd_atomic = 0;
     sq->rd_psns = 0;
-    qp->takers = 0;
+    qp->recv_takers = 0;
     qp->credit_wait = false;
     qp->credit_deadline = ROCE_NO_DEADLINE;
     qp->starved_deadline = ROCE_NO_DEADLINE;
@@ -121,7 +121,7 @@ void roce_rq_complete(RoceQp *qp, RdmaWc *wc, bool solicited)
     wc->qp_num = qp->init.qpn;
     wc->port_num = RDMA_PORT_NUM;
     rq->cons++;
-    qp->taken++;
+    qp->recvs_since_credits++;
     e->work += RDMA_WORK_WR;
     if (!qp->srq) {
         e->consumer.retire(e->consumer_opaque, qp->init.qpn, RDMA_RQ, 1);
@@ -150,7 +150,7 @@ void roce_qp_flush(RoceQp *qp, uint32_t *room)
         }
         roce_rq_fail(qp, RDMA_WC_WR_FLUSH_ERR);
     }
-    if (roce_qp_flushes(qp) || qp->ask_again) {
+    if (roce_qp_flushes(qp) || qp->rescan_sends) {
         roce_qp_schedule(qp);
     }
 }

@@ -34,7 +34,7 @@ static const uint32_t static_rates[] = {
 };
 
 /* The lower one; 0: there is none. */
-static uint32_t lower(uint32_t a, uint32_t b)
+static uint32_t min_rate(uint32_t a, uint32_t b)
 {
     return a && b ? MIN(a, b) : a | b;
 }
@@ -45,18 +45,18 @@ uint32_t roce_pace_rate(const RoceQp *qp, const RdmaAv *av)
     uint32_t rate = av->static_rate < G_N_ELEMENTS(static_rates) ?
                     static_rates[av->static_rate] : 0;
 
-    return lower(limit, rate);
+    return min_rate(limit, rate);
 }
 
-void roce_pace_follow(RoceQp *qp)
+void roce_pace_refresh(RoceQp *qp)
 {
-    qp->rate = lower(roce_pace_rate(qp, &qp->s.attr.ah_attr),
-                     roce_dcqcn_rate(qp));
+    qp->rate = min_rate(roce_pace_rate(qp, &qp->s.attr.ah_attr),
+                        roce_dcqcn_rate(qp));
 }
 
 void roce_pace_update(RoceQp *qp)
 {
-    roce_pace_follow(qp);
+    roce_pace_refresh(qp);
     qp->s.sq.send_at = 0;
     if (qp->paused) {
         qp->paused = false;
@@ -78,7 +78,7 @@ void roce_pace_sent(RoceQp *qp, const RoceTx *tx, int64_t now)
                        bits * 1000000 / tx->rate;
     if (qp->dcqcn) {
         roce_dcqcn_sent(qp, bits / 8, now);
-        roce_pace_follow(qp);
+        roce_pace_refresh(qp);
     }
 }
 

@@ -161,19 +161,19 @@ void roce_qp_clear(RoceQp *qp)
     qp->cnp_owed = false;
     qp->rate = 0;
     qp->credits = ROCE_CREDITS_UNLIMITED;
-    qp->takers = 0;
+    qp->recv_takers = 0;
     qp->credit_wait = false;
     qp->msn = 0;
-    qp->credits_come = true;
+    qp->reports_credits = true;
     qp->credit_deadline = ROCE_NO_DEADLINE;
-    qp->refused = false;
-    qp->taken = 0;
-    qp->eager = 0;
+    qp->idle_start_refused = false;
+    qp->recvs_since_credits = 0;
+    qp->eager_turns = 0;
     qp->starved = false;
     qp->starved_deadline = ROCE_NO_DEADLINE;
     roce_sq_expect(qp);
     roce_rq_expect(qp);
-    qp->goes_on = false;
+    qp->has_more_work = false;
     roce_qp_unschedule(qp);
     roce_timer_remove(qp);
 }

@@ -182,7 +182,7 @@ uint32_t roce_pace_rate(const RoceQp *qp, const RdmaAv *av);
 /* The rate limit or the path of @qp changed. */
 void roce_pace_update(RoceQp *qp);
 /* The rate that DCQCN gives @qp has changed. */
-void roce_pace_follow(RoceQp *qp);
+void roce_pace_refresh(RoceQp *qp);
 /* @tx, which has a rate, is sent. */
 void roce_pace_sent(RoceQp *qp, const RoceTx *tx, int64_t now);
 static inline bool roce_pace_pauses(const RoceQp *qp, int64_t now)

@@ -10,7 +10,7 @@
 #define SECOND_SIZE 4
 
 /* How many places a ring of @size gets for @n WQEs. */
-static uint32_t places(uint32_t size, uint32_t n)
+static uint32_t ring_size_for(uint32_t size, uint32_t n)
 {
     if (n <= size) {
         return size;
@@ -76,7 +76,7 @@ static bool grow_sq(RoceQp *qp, uint32_t size)
 
 bool roce_sq_reserve(RoceQp *qp, uint32_t n)
 {
-    uint32_t size = places(qp->sq_size, n);
+    uint32_t size = ring_size_for(qp->sq_size, n);
 
     return size == qp->sq_size || grow_sq(qp, size);
 }

@@ -7,7 +7,7 @@
 #include "queue/queue.h"
 
 /* Copy lists and data to slot @index; sets the length. */
-static RdmaWcStatus take_payload(RoceQp *qp, uint32_t index,
+static RdmaWcStatus fill_payload(RoceQp *qp, uint32_t index,
                                  const RdmaSendWr *wr, RoceSendWqe *wqe)
 {
     const RdmaQpCap *cap = &qp->init.cap;
@@ -58,7 +58,7 @@ static RdmaWcStatus take_payload(RoceQp *qp, uint32_t index,
     return RDMA_WC_SUCCESS;
 }
 
-static void take_operands(const RdmaSendWr *wr, RoceSendWqe *wqe)
+static void fill_operands(const RdmaSendWr *wr, RoceSendWqe *wqe)
 {
     switch (wr->opcode) {
     case RDMA_WR_ATOMIC_CMP_AND_SWP:
@@ -106,7 +106,7 @@ static void take_operands(const RdmaSendWr *wr, RoceSendWqe *wqe)
     }
 }
 
-static void take_args(const RoceQp *qp, const RdmaSendWr *wr,
+static void fill_args(const RoceQp *qp, const RdmaSendWr *wr,
                       RoceSendArgs *args)
 {
     uint64_t value;
@@ -150,8 +150,8 @@ static void take_args(const RoceQp *qp, const RdmaSendWr *wr,
     }
 }
 
-static RdmaWcStatus take_send(RoceQp *qp, uint32_t index,
-                              const RdmaSendWr *wr, RoceSendWqe *wqe)
+static RdmaWcStatus fill_wqe(RoceQp *qp, uint32_t index,
+                             const RdmaSendWr *wr, RoceSendWqe *wqe)
 {
     RoceSendArgs *args;
 
@@ -170,15 +170,15 @@ static RdmaWcStatus take_send(RoceQp *qp, uint32_t index,
     if (roce_is_ud(qp) && wr->wr.ud.remote_qpn > RDMA_24BIT_MASK) {
         return RDMA_WC_LOC_QP_OP_ERR;
     }
-    take_operands(wr, wqe);
+    fill_operands(wr, wqe);
     if (roce_is_ud(qp) || roce_wr_info[wr->opcode].has_args) {
         args = roce_sargs_reserve(qp, index);
         if (!args) {
             return RDMA_WC_GENERAL_ERR;
         }
-        take_args(qp, wr, args);
+        fill_args(qp, wr, args);
     }
-    return take_payload(qp, index, wr, wqe);
+    return fill_payload(qp, index, wr, wqe);
 }
 
 /*
@@ -201,19 +201,19 @@ static void take_pages(RoceQp *qp, uint32_t index, const RdmaSendWr *wr,
 }
 
 /* For how many more WQEs there is room */
-static uint32_t places_left(const RoceQp *qp)
+static uint32_t room_left(const RoceQp *qp)
 {
     return roce_queue_room(qp->init.cap.max_send_wr, ROCE_SQ_DEPTH,
                            qp->s.sq.prod - qp->s.sq.cons);
 }
 
 /* There is room for one more. */
-static bool reserve(RoceQp *qp)
+static bool reserve_one_more(RoceQp *qp)
 {
     return roce_sq_reserve(qp, qp->s.sq.prod - qp->s.sq.cons + 1);
 }
 
-static void add(RoceQp *qp, const RdmaSendWr *wr)
+static void add_wqe(RoceQp *qp, const RdmaSendWr *wr)
 {
     uint32_t index = qp->s.sq.prod;
     RoceSendWqe *wqe = roce_swqe(qp, index);
@@ -226,7 +226,7 @@ static void add(RoceQp *qp, const RdmaSendWr *wr)
     wqe->wr_id = wr->wr_id;
     wqe->opcode = wr->opcode;
     wqe->send_flags = wr->send_flags;
-    wqe->status = take_send(qp, index, wr, wqe);
+    wqe->status = fill_wqe(qp, index, wr, wqe);
     take_pages(qp, index, wr, wqe);
     qp->s.sq.prod++;
 }
@@ -236,22 +236,22 @@ bool roce_sq_pull(RoceQp *qp)
     RoceEngine *e = qp->e;
     RdmaSendWr wr = {};
 
-    if (!qp->more_sends || !places_left(qp)) {
+    if (!qp->more_sends || !room_left(qp)) {
         return false;
     }
     switch (e->consumer.next_send(e->consumer_opaque, qp->init.qpn,
                              qp->s.attr.qp_state != RDMA_QPS_RTS, &wr)) {
     case RDMA_NEXT_WR:
         e->work += wr.cost;
-        if (!reserve(qp)) {
+        if (!reserve_one_more(qp)) {
             /* Until one of those before it has completed */
             e->consumer.put_back_send(e->consumer_opaque, qp->init.qpn, &wr);
             return false;
         }
-        add(qp, &wr);
+        add_wqe(qp, &wr);
         return true;
     case RDMA_NEXT_LATER:
-        qp->ask_again = true;
+        qp->rescan_sends = true;
         break;
     case RDMA_NEXT_NONE:
         break;

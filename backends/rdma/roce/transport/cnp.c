@@ -40,5 +40,5 @@ void roce_cnp_rx(RoceQp *qp, const RocePacket *pkt, int64_t now)
     }
     qp->e->ecn.cnps_received++;
     roce_dcqcn_cut(qp, now);
-    roce_pace_follow(qp);
+    roce_pace_refresh(qp);
 }

@@ -36,7 +36,7 @@ static const uint16_t credits_of[ROCE_AETH_NO_CREDITS] = {
 };
 
 /* The code of @n, or of the next smaller number. */
-static uint8_t code_of(uint32_t n)
+static uint8_t credit_code(uint32_t n)
 {
     uint8_t code = ROCE_AETH_NO_CREDITS - 1;
 
@@ -54,7 +54,7 @@ static bool has_credits(const RoceQp *qp)
     return !qp->srq && qp->init.cap.max_recv_wr && qp->e->consumer.recv_count;
 }
 
-static uint32_t posted(RoceQp *qp)
+static uint32_t count_recvs(RoceQp *qp)
 {
     RoceEngine *e = qp->e;
 
@@ -63,7 +63,7 @@ static uint32_t posted(RoceQp *qp)
 }
 
 /* Have the next receive told of. False: there is one already. */
-static bool watch(RoceQp *qp)
+static bool request_kick(RoceQp *qp)
 {
     RoceEngine *e = qp->e;
 
@@ -74,34 +74,34 @@ static bool watch(RoceQp *qp)
 }
 
 /* Tell the peer of the next receive as soon as there is one. */
-static void tell_next(RoceQp *qp)
+static void report_next_recv(RoceQp *qp)
 {
-    if (posted(qp) || !watch(qp)) {
+    if (count_recvs(qp) || !request_kick(qp)) {
         qp->starved = false;
         roce_resp_ack(qp);
     }
 }
 
-void roce_credit_not_ready(RoceQp *qp)
+void roce_credit_rnr_nak_sent(RoceQp *qp)
 {
     if (!has_credits(qp)) {
         return;
     }
-    qp->eager = EAGER_TURNS;
+    qp->eager_turns = EAGER_TURNS;
     if (!qp->starved) {
         /* One may have come between the RNR NAK and its sending. */
-        tell_next(qp);
+        report_next_recv(qp);
     }
 }
 
 /* The peer is to be told that there is no receive. False: there is one. */
-static bool starve(RoceQp *qp, int64_t now)
+static bool plan_recv_report(RoceQp *qp, int64_t now)
 {
     if (qp->starved || qp->starved_deadline != ROCE_NO_DEADLINE) {
         return true;
     }
-    if (qp->taken > 1 || qp->eager) {
-        return watch(qp);
+    if (qp->recvs_since_credits > 1 || qp->eager_turns) {
+        return request_kick(qp);
     }
     qp->starved_deadline = now + TURN_NS;
     roce_timer_arm(qp, qp->starved_deadline);
@@ -115,18 +115,18 @@ uint8_t roce_credit_syndrome(RoceQp *qp, int64_t now)
     if (!has_credits(qp)) {
         return ROCE_AETH_ACK | ROCE_AETH_NO_CREDITS;
     }
-    code = code_of(posted(qp));
-    if (!code && !starve(qp, now)) {
-        code = code_of(posted(qp));
+    code = credit_code(count_recvs(qp));
+    if (!code && !plan_recv_report(qp, now)) {
+        code = credit_code(count_recvs(qp));
     }
     if (code) {
-        qp->taken = 0;
+        qp->recvs_since_credits = 0;
         qp->starved_deadline = ROCE_NO_DEADLINE;
     }
     return ROCE_AETH_ACK | code;
 }
 
-static bool responds(const RoceQp *qp)
+static bool may_send_ack(const RoceQp *qp)
 {
     switch (qp->s.attr.qp_state) {
     case RDMA_QPS_RTR:
@@ -138,32 +138,32 @@ static bool responds(const RoceQp *qp)
     }
 }
 
-void roce_credit_answer(RoceQp *qp)
+void roce_credit_request_sent(RoceQp *qp)
 {
-    if (qp->eager) {
-        qp->eager--;
+    if (qp->eager_turns) {
+        qp->eager_turns--;
     }
-    if (qp->starved_deadline != ROCE_NO_DEADLINE && posted(qp)) {
+    if (qp->starved_deadline != ROCE_NO_DEADLINE && count_recvs(qp)) {
         qp->starved_deadline = ROCE_NO_DEADLINE;
-        qp->taken = 0;
+        qp->recvs_since_credits = 0;
     }
 }
 
-void roce_credit_kicked(RoceQp *qp)
+void roce_credit_recv_posted(RoceQp *qp)
 {
-    if (qp->starved && responds(qp)) {
-        tell_next(qp);
+    if (qp->starved && may_send_ack(qp)) {
+        report_next_recv(qp);
     }
 }
 
-static void look_again(RoceQp *qp)
+static void expire_starved(RoceQp *qp)
 {
     qp->starved_deadline = ROCE_NO_DEADLINE;
-    if (!responds(qp)) {
+    if (!may_send_ack(qp)) {
         return;
     }
-    qp->eager = EAGER_TURNS;
-    tell_next(qp);
+    qp->eager_turns = EAGER_TURNS;
+    report_next_recv(qp);
 }
 
 /* What a requester makes of it */
@@ -173,15 +173,15 @@ static bool is_idle(const RoceQp *qp)
     return qp->s.sq.una == qp->s.sq.end;
 }
 
-void roce_credit_take(RoceQp *qp)
+void roce_credit_message_started(RoceQp *qp)
 {
-    qp->takers++;
+    qp->recv_takers++;
     if (qp->credits && qp->credits != ROCE_CREDITS_UNLIMITED) {
         qp->credits--;
     }
 }
 
-static void go_on(RoceQp *qp)
+static void end_credit_wait(RoceQp *qp)
 {
     qp->credit_wait = false;
     qp->credit_deadline = ROCE_NO_DEADLINE;
@@ -189,15 +189,15 @@ static void go_on(RoceQp *qp)
 }
 
 /* The ACK of what is on its way may bring credits; so there is none. */
-static void wait_if_idle(RoceQp *qp, int64_t now)
+static void start_credit_timer_if_idle(RoceQp *qp, int64_t now)
 {
     uint8_t timeout = qp->s.attr.timeout;
 
     if (!is_idle(qp)) {
         return;
     }
-    if (!qp->credits_come) {
-        go_on(qp);
+    if (!qp->reports_credits) {
+        end_credit_wait(qp);
     } else if (qp->credit_deadline == ROCE_NO_DEADLINE) {
         qp->credit_deadline = now + (timeout ? roce_timeout_ns(timeout)
                                              : DEFAULT_WAIT_NS);
@@ -205,19 +205,19 @@ static void wait_if_idle(RoceQp *qp, int64_t now)
     }
 }
 
-bool roce_credit_allows(RoceQp *qp, int64_t now)
+bool roce_credit_may_start(RoceQp *qp, int64_t now)
 {
     if (qp->credits ||
-        (is_idle(qp) && (!qp->credits_come ||
-                         (!qp->credit_wait && !qp->refused)))) {
+        (is_idle(qp) && (!qp->reports_credits ||
+                         (!qp->credit_wait && !qp->idle_start_refused)))) {
         return true;
     }
     qp->credit_wait = true;
-    wait_if_idle(qp, now);
+    start_credit_timer_if_idle(qp, now);
     return false;
 }
 
-void roce_credit_told(RoceQp *qp, const RoceBth *bth, int64_t now)
+void roce_credit_ack_received(RoceQp *qp, const RoceBth *bth, int64_t now)
 {
     uint8_t code = bth->aeth.syndrome & ROCE_AETH_VALUE_MASK;
     uint32_t n;
@@ -228,16 +228,16 @@ void roce_credit_told(RoceQp *qp, const RoceBth *bth, int64_t now)
     } else {
         /* Messages on their way will take some of them */
         n = credits_of[code];
-        qp->credits = n > qp->takers ? n - qp->takers : 0;
+        qp->credits = n > qp->recv_takers ? n - qp->recv_takers : 0;
     }
     if (qp->credit_wait && qp->credits) {
-        go_on(qp);
+        end_credit_wait(qp);
     } else if (qp->credit_wait) {
-        wait_if_idle(qp, now);
+        start_credit_timer_if_idle(qp, now);
     }
 }
 
-void roce_credit_told_again(RoceQp *qp, const RoceBth *bth, int64_t now)
+void roce_credit_old_ack_received(RoceQp *qp, const RoceBth *bth, int64_t now)
 {
     uint8_t code = bth->aeth.syndrome & ROCE_AETH_VALUE_MASK;
 
@@ -245,33 +245,33 @@ void roce_credit_told_again(RoceQp *qp, const RoceBth *bth, int64_t now)
     if (code == ROCE_AETH_NO_CREDITS || !code || bth->aeth.msn != qp->msn) {
         return;
     }
-    qp->credits_come = true;
+    qp->reports_credits = true;
     if (qp->s.sq.rnr_wait) {
         roce_req_end_rnr_wait(qp);
     } else if (!qp->credit_wait) {
         /* The receiver is ahead. */
-        qp->refused = false;
+        qp->idle_start_refused = false;
     }
-    roce_credit_told(qp, bth, now);
+    roce_credit_ack_received(qp, bth, now);
 }
 
-void roce_credit_refused(RoceQp *qp)
+void roce_credit_rnr_nak_received(RoceQp *qp)
 {
-    qp->refused = true;
+    qp->idle_start_refused = true;
 }
 
 void roce_credit_expire(RoceQp *qp, int64_t now)
 {
     if (qp->starved_deadline <= now) {
-        look_again(qp);
+        expire_starved(qp);
     }
 }
 
 void roce_credit_time_out(RoceQp *qp, int64_t heard)
 {
     if (qp->credit_deadline <= heard) {
-        qp->credits_come = false;
-        go_on(qp);
+        qp->reports_credits = false;
+        end_credit_wait(qp);
     }
 }
 
@@ -283,6 +283,6 @@ void roce_credit_import(RoceQp *qp)
     for (index = sq->cons; index != sq->started; index++) {
         const RoceSendWqe *wqe = roce_swqe(qp, index);
 
-        qp->takers += !wqe->done && roce_opcode_takes_recv(wqe->opcode);
+        qp->recv_takers += !wqe->done && roce_opcode_takes_recv(wqe->opcode);
     }
 }

@@ -20,7 +20,7 @@ void roce_req_seek(RoceQp *qp, uint32_t psn)
 
     sq->psn = psn;
     /* What asked after it is sent again. */
-    qp->asked = psn;
+    qp->ack_requested_psn = psn;
     for (index = sq->cons; index != sq->started; index++) {
         const RoceSendWqe *wqe = roce_swqe(qp, index);
         uint32_t off = psn_off(psn, wqe->first_psn);
@@ -52,7 +52,7 @@ static void progress(RoceQp *qp, int64_t now)
 {
     RoceSqState *sq = &qp->s.sq;
 
-    qp->stalled = 0;
+    qp->stalled_timeouts = 0;
     sq->seq_error_handled = false;
     sq->retries = qp->s.attr.retry_cnt;
     sq->rnr_retries = qp->s.attr.rnr_retry;
@@ -98,7 +98,7 @@ static void ack_up_to(RoceQp *qp, uint32_t psn, int64_t now)
         }
         sq->una = psn_add(wqe->first_psn, wqe->npsn);
         wqe->done = true;
-        qp->takers -= roce_opcode_takes_recv(wqe->opcode);
+        qp->recv_takers -= roce_opcode_takes_recv(wqe->opcode);
         if (sq->una == psn) {
             break;
         }
@@ -118,7 +118,7 @@ static void retry(RoceQp *qp, int64_t now)
         return;
     }
     sq->retries--;
-    qp->stalled = 0;
+    qp->stalled_timeouts = 0;
     roce_qp_count(qp, retransmits);
     roce_trace_qp(qp, ROCE_TRACE_RETRANSMIT, sq->una, sq->retries);
     roce_req_seek(qp, sq->una);
@@ -137,7 +137,7 @@ static void retry(RoceQp *qp, int64_t now)
 static bool is_stalled(RoceQp *qp)
 {
     return qp->s.sq.psn == qp->s.sq.una &&
-           ++qp->stalled < ROCE_STALLED_TIMEOUTS;
+           ++qp->stalled_timeouts < ROCE_STALLED_TIMEOUTS;
 }
 
 /*
@@ -163,7 +163,7 @@ static void receiver_not_ready(RoceQp *qp, unsigned code, int64_t now)
     if (sq->rnr_wait) {
         return;
     }
-    roce_credit_refused(qp);
+    roce_credit_rnr_nak_received(qp);
     if (qp->s.attr.rnr_retry != ROCE_RNR_ENDLESS) {
         if (!sq->rnr_retries) {
             roce_sq_fail(qp, RDMA_WC_RNR_RETRY_EXC_ERR);
@@ -217,7 +217,7 @@ static void rx_ack(RoceQp *qp, const RoceBth *bth, int64_t now)
         if (sq->una != psn_add(bth->psn, 1)) {
             sequence_error(qp, now);
         }
-        roce_credit_told(qp, bth, now);
+        roce_credit_ack_received(qp, bth, now);
         return;
     }
 
@@ -350,7 +350,7 @@ static void rx_response(RoceQp *qp, const RocePacket *pkt, int64_t now)
         rx_read_response(qp, oldest_wqe(qp), pkt, now);
     }
     if (pkt->info->flags & ROCE_OP_AETH) {
-        roce_credit_told(qp, &pkt->bth, now);
+        roce_credit_ack_received(qp, &pkt->bth, now);
     }
 }
 
@@ -363,7 +363,7 @@ void roce_req_rx(RoceQp *qp, const RocePacket *pkt, int64_t now)
         roce_qp_count(qp, rx_duplicates);
         if ((pkt->info->flags & ROCE_OP_ACK) &&
             !(pkt->bth.aeth.syndrome & ~ROCE_AETH_VALUE_MASK)) {
-            roce_credit_told_again(qp, &pkt->bth, now);
+            roce_credit_old_ack_received(qp, &pkt->bth, now);
         }
         return;
     }
@@ -384,7 +384,7 @@ void roce_req_expire(RoceQp *qp, int64_t now)
     }
     roce_credit_expire(qp, now);
     if (roce_peer_deadline(qp) <= now) {
-        roce_timer_overdue(qp);
+        roce_timer_set_overdue(qp);
     }
 }
 

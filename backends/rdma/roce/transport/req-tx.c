@@ -18,7 +18,7 @@ void roce_req_init(RoceQp *qp, uint32_t psn)
     sq->psn = psn;
     sq->sent = psn;
     sq->end = psn;
-    qp->asked = psn;
+    qp->ack_requested_psn = psn;
 }
 
 /*
@@ -114,7 +114,7 @@ static bool start_wqe(RoceQp *qp, RoceSendWqe *wqe, int64_t now)
     }
 
     npsn = roce_npsn(qp, wqe->length);
-    if (takes_recv && !roce_credit_allows(qp, now)) {
+    if (takes_recv && !roce_credit_may_start(qp, now)) {
         return false;
     }
     if (psn_off(sq->end, sq->una) > ROCE_PSN_RANGE - npsn) {
@@ -128,9 +128,9 @@ static bool start_wqe(RoceQp *qp, RoceSendWqe *wqe, int64_t now)
         sq->rd_psns += npsn;
     }
     if (takes_recv) {
-        roce_credit_take(qp);
+        roce_credit_message_started(qp);
     }
-    roce_credit_answer(qp);
+    roce_credit_request_sent(qp);
     wqe->first_psn = sq->end;
     wqe->npsn = npsn;
     sq->end = psn_add(sq->end, npsn);
@@ -153,7 +153,7 @@ static RoceSendWqe *next_wqe(RoceQp *qp, int64_t now)
 
     for (unsigned n = 0; has_wqe(qp); n++) {
         if (n == ROCE_LOCAL_SLICE) {
-            qp->goes_on = true;
+            qp->has_more_work = true;
             return NULL;
         }
         wqe = roce_swqe(qp, sq->cur);
@@ -327,7 +327,7 @@ static bool build(RoceQp *qp, RoceSendWqe *wqe, RoceTx *tx)
 /* The ACK that a packet has asked for has not come. */
 static bool ack_is_due(const RoceQp *qp)
 {
-    return psn_off(qp->asked, qp->s.sq.una) - 1 < ROCE_PSN_RANGE;
+    return psn_off(qp->ack_requested_psn, qp->s.sq.una) - 1 < ROCE_PSN_RANGE;
 }
 
 /*
@@ -391,8 +391,8 @@ bool roce_req_tx(RoceQp *qp, int64_t now, RoceTx *tx)
         sq->cur_pkt = 0;
         sq->cur++;
         if (!rc) {
-            qp->e->out_qpn = qp->init.qpn;
-            qp->e->out_completes = true;
+            qp->e->frame_out_qpn = qp->init.qpn;
+            qp->e->frame_out_completes = true;
         }
     }
 
@@ -406,7 +406,7 @@ bool roce_req_tx(RoceQp *qp, int64_t now, RoceTx *tx)
         roce_req_start_timer(qp, now);
     }
     if (tx->bth.ack_req) {
-        qp->asked = sq->psn;
+        qp->ack_requested_psn = sq->psn;
     }
     return true;
 }

@@ -237,13 +237,14 @@ static void refuse_rc(RoceQp *qp, Verdict verdict)
     }
 }
 
-#define EXPLICIT (ROCE_OP_READ_REQ | ROCE_OP_ATOMIC | ROCE_OP_FLUSH | \
-                  ROCE_OP_ATOMIC_WRITE)
+#define EXPLICIT_REQUEST (ROCE_OP_READ_REQ | ROCE_OP_ATOMIC | \
+                          ROCE_OP_FLUSH | ROCE_OP_ATOMIC_WRITE)
 
 /* A request that needs an explicit response; false if it is refused. */
-static bool respond(RoceQp *qp, const RocePacket *pkt, uint8_t *syndrome)
+static bool rx_explicit_request(RoceQp *qp, const RocePacket *pkt,
+                                uint8_t *syndrome)
 {
-    switch (pkt->info->flags & EXPLICIT) {
+    switch (pkt->info->flags & EXPLICIT_REQUEST) {
     case ROCE_OP_READ_REQ:
         return roce_resp_read(qp, &pkt->bth, syndrome);
     case ROCE_OP_ATOMIC:
@@ -272,8 +273,8 @@ static void rx_rc_in_order(RoceQp *qp, const RocePacket *pkt)
         refuse_rc(qp, INVALID);
         return;
     }
-    if (flags & EXPLICIT) {
-        if (!respond(qp, pkt, &syndrome)) {
+    if (flags & EXPLICIT_REQUEST) {
+        if (!rx_explicit_request(qp, pkt, &syndrome)) {
             roce_resp_fatal_event(qp, syndrome, resp->epsn);
         }
         return;

@@ -166,7 +166,7 @@ static void build_ack(RoceQp *qp, int64_t now, RoceTx *tx)
     resp->ack_kind = ROCE_ACK_NONE;
     resp->closing = false;
     if (not_ready) {
-        roce_credit_not_ready(qp);
+        roce_credit_rnr_nak_sent(qp);
     }
 }
 

@@ -62,21 +62,21 @@ static inline void roce_resp_ack(RoceQp *qp)
 /* The syndrome of an ACK that is sent now. */
 uint8_t roce_credit_syndrome(RoceQp *qp, int64_t now);
 /* An RNR NAK is sent. */
-void roce_credit_not_ready(RoceQp *qp);
+void roce_credit_rnr_nak_sent(RoceQp *qp);
 /* @qp sends a request, which may be the answer to what took its receive. */
-void roce_credit_answer(RoceQp *qp);
+void roce_credit_request_sent(RoceQp *qp);
 /* A receive may have been posted. */
-void roce_credit_kicked(RoceQp *qp);
+void roce_credit_recv_posted(RoceQp *qp);
 /* May a message that takes a receive WQE of the peer be started? */
-bool roce_credit_allows(RoceQp *qp, int64_t now);
+bool roce_credit_may_start(RoceQp *qp, int64_t now);
 /* It is started. */
-void roce_credit_take(RoceQp *qp);
+void roce_credit_message_started(RoceQp *qp);
 /* The peer has acknowledged by @bth; what that completes is done. */
-void roce_credit_told(RoceQp *qp, const RoceBth *bth, int64_t now);
+void roce_credit_ack_received(RoceQp *qp, const RoceBth *bth, int64_t now);
 /* Likewise with what was acknowledged before. */
-void roce_credit_told_again(RoceQp *qp, const RoceBth *bth, int64_t now);
+void roce_credit_old_ack_received(RoceQp *qp, const RoceBth *bth, int64_t now);
 /* The peer has sent an RNR NAK. */
-void roce_credit_refused(RoceQp *qp);
+void roce_credit_rnr_nak_received(RoceQp *qp);
 /* A responder that starved looks for receives. */
 void roce_credit_expire(RoceQp *qp, int64_t now);
 /* A requester waits for credits no longer than until @heard. */

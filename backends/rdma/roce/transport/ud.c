@@ -13,7 +13,7 @@ static uint32_t own_qkey(const RoceQp *qp)
 }
 
 /* The datagram is sent, or completes without being sent. */
-static void datagram_out(RoceQp *qp, bool sent)
+static void finish_datagram(RoceQp *qp, bool sent)
 {
     RoceSqState *sq = &qp->s.sq;
 
@@ -21,8 +21,8 @@ static void datagram_out(RoceQp *qp, bool sent)
     sq->started++;
     if (sent) {
         sq->una = sq->psn = sq->sent = sq->end = psn_add(sq->end, 1);
-        qp->e->out_qpn = qp->init.qpn;
-        qp->e->out_completes = true;
+        qp->e->frame_out_qpn = qp->init.qpn;
+        qp->e->frame_out_completes = true;
     } else {
         roce_swqe(qp, sq->cur - 1)->done = true;
         roce_sq_reap(qp);
@@ -94,14 +94,14 @@ bool roce_ud_tx(RoceQp *qp, int64_t now, RoceTx *tx)
         RoceSendWqe *wqe = roce_swqe(qp, sq->cur);
 
         if (n == ROCE_LOCAL_SLICE) {
-            qp->goes_on = true;
+            qp->has_more_work = true;
             return false;
         }
 
         /* Longer than the port's MTU: not sent, no error (C10-93.1.1) */
         if (wqe->status == RDMA_WC_SUCCESS &&
             wqe->length > rdma_mtu_bytes(roce_port_mtu(qp->e))) {
-            datagram_out(qp, false);
+            finish_datagram(qp, false);
             continue;
         }
         if (roce_pace_pauses(qp, now)) {
@@ -120,7 +120,7 @@ bool roce_ud_tx(RoceQp *qp, int64_t now, RoceTx *tx)
             roce_sq_fail(qp, status);
             return false;
         }
-        datagram_out(qp, true);
+        finish_datagram(qp, true);
         return true;
     }
     return false;

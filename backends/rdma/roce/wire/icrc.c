@@ -157,16 +157,16 @@ size_t roce_icrc_trailer_next(const uint8_t *hdr, size_t hdr_len,
  * known flow but for this, with which a BTH has the length that CRC functions
  * like best.
  */
-#define BEFORE_BTH 4
+#define BTH_PREFIX_LEN 4
 /* Frames of a flow before that is worth while: it costs two passes to begin. */
-#define MANY 8
+#define FLOW_MIN_FRAMES 8
 
 /* Of a frame whose payload and pad are zeroes: see roce_icrc_ok(). */
 static uint32_t icrc_diff(const RocePacket *pkt, size_t hdr_len, size_t len)
 {
     static const uint8_t zeroes[ROCE_MAX_PAYLOAD + ROCE_MAX_TRAILER];
-    uint32_t crc = roce_icrc_add(0, pkt->bth_start - BEFORE_BTH,
-                                 BEFORE_BTH + pkt->info->hdr_len);
+    uint32_t crc = roce_icrc_add(0, pkt->bth_start - BTH_PREFIX_LEN,
+                                 BTH_PREFIX_LEN + pkt->info->hdr_len);
 
     return roce_icrc_add(crc, zeroes, len) ^
            icrc_from_l3(pkt->l3, hdr_len, zeroes, len, pkt->path.is_ipv4);
@@ -185,15 +185,16 @@ bool roce_icrc_ok(const RocePacket *pkt)
 {
     size_t hdr_len = pkt->bth_start - pkt->l3 + pkt->info->hdr_len;
     size_t len = pkt->payload_len + pkt->bth.pad;
-    size_t pass = BEFORE_BTH + pkt->info->hdr_len;
+    size_t pass = BTH_PREFIX_LEN + pkt->info->hdr_len;
     RoceFlow *flow = pkt->bth_start[4] == 0 ? pkt->flow : NULL;
     uint8_t want[ROCE_ICRC_LEN];
     uint32_t crc;
 
-    if (flow && flow->seen < MANY && ++flow->seen == MANY) {
+    if (flow && flow->seen < FLOW_MIN_FRAMES &&
+        ++flow->seen == FLOW_MIN_FRAMES) {
         flow->icrc_diff = icrc_diff(pkt, hdr_len, len);
     }
-    if (flow && flow->seen == MANY) {
+    if (flow && flow->seen == FLOW_MIN_FRAMES) {
         crc = roce_icrc_add(0, pkt->payload - pass, pass + len) ^
               flow->icrc_diff;
     } else {
