@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The list of QPs that may have something to send, and those that wait for
- * the wire.
+ * The lists of scheduled QPs: active, blocked (wait for the wire) and postponed
+ * (wait for the next turn).
  */
 #include <glib.h>
 #include "core/core.h"
@@ -14,7 +14,7 @@ void roce_wake(RoceEngine *e)
     }
 }
 
-/* The list that @qp, which is in one, is in. */
+/* The list that contains @qp, which is scheduled */
 static GQueue *list_of(RoceQp *qp)
 {
     return qp->blocked ? &qp->e->blocked :
@@ -38,7 +38,7 @@ void roce_qp_schedule(RoceQp *qp)
         qp->quantum = ROCE_QUANTUM;
         g_queue_push_tail_link(&e->active, &qp->link);
     } else if (qp->blocked || qp->postponed) {
-        /* Its next packet may be another one by now */
+        /* Its next packet may have changed and need not wait. */
         move_to(qp, &e->active);
     }
     roce_wake(e);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The engine's objects, and what every layer above does with them: QPs are
- * put on the list of those that may have something to send, have deadlines,
- * and find their paths.
+ * The engine's objects, and the functions on them that all layers above use:
+ * the schedule of QPs, their deadlines and their paths.
  *
- * A call into the engine looks up the object, changes its state and puts its
- * QP on the list of active QPs; roce_poll_tx() serves that list.
+ * A call into the engine looks up an object, changes its state and puts its QP
+ * on the active list if the QP may have something to send. roce_poll_tx()
+ * serves that list.
  *
  * Sources: IBTA Vol 1 Release 1.4; chapters are named at the functions.
  */
@@ -20,37 +20,37 @@
 #include "core/table.h"
 #include "wire/wire.h"
 
-/* Request packets that may be unacknowledged, per QP. */
+/* The most unacknowledged request packets of a QP */
 #define ROCE_WINDOW 128
-/* An acknowledgement is asked for at least every so many packets. */
+/* A requester sets AckReq at least once in this many packets. */
 #define ROCE_ACK_INTERVAL 32
 /* PSNs that may be outstanding (IBTA 9.7.1). */
 #define ROCE_PSN_RANGE (1u << 23)
 /* The longest message, in bytes (IBTA 9.7.4.1.7). */
 #define ROCE_MAX_MSG (1u << 31)
-/* Bytes that a QP may send before the next one has its turn. */
+/* Bytes that a QP may send in its turn */
 #define ROCE_QUANTUM 16384
 /*
- * Sends that a QP has in flight, however many its consumer may post: enough to
- * fill the window. The others stay with the owner.
+ * The most sends that a QP holds, whatever its max_send_wr is. They suffice to
+ * fill the window. The others stay with the consumer.
  */
 #define ROCE_SQ_DEPTH 256
-/* QPs that one call moves to ERR when their CQ fails. */
+/* QPs that one call moves to ERR after their CQ failed */
 #define ROCE_CQ_FAIL_SLICE 32
-/* WQEs of one QP that it flushes at a time. */
+/* WQEs that a QP flushes in its turn */
 #define ROCE_FLUSH_SLICE 32
-/* Timeouts in a row that use one retry while nothing is sent again. */
+/* Consecutive timeouts that use one retry while the QP can send nothing */
 #define ROCE_STALLED_TIMEOUTS 16
-/* WQEs of one QP that send nothing, and are executed at a time. */
+/* WQEs without a packet that a QP executes in its turn */
 #define ROCE_LOCAL_SLICE 32
-/* rnr_retry of a QP that never gives up (IBTA 9.9.2.1). */
+/* The rnr_retry of a QP that retries without limit (IBTA 9.9.2.1) */
 #define ROCE_RNR_ENDLESS 7
-/* The peer has not told how many receive WQEs it has. */
+/* RoceQp.credits if the peer does not use credits (IBTA 9.7.7.2) */
 #define ROCE_CREDITS_UNLIMITED UINT32_MAX
 
 /*
- * A variable that is set before it is read, and too large to be cleared for
- * each packet, as -ftrivial-auto-var-init has it.
+ * For a large variable that is set before it is read. Without this, the option
+ * -ftrivial-auto-var-init would clear it for each packet.
  */
 #if g_macro__has_attribute(uninitialized)
 #define ROCE_UNINITIALIZED __attribute__((uninitialized))
@@ -69,17 +69,20 @@ typedef struct RoceGid {
     uint16_t vlan;
 } RoceGid;
 
-/* Where byte @off of the SGEs of WQE @index lies; saves walking the list. */
+/*
+ * The position of byte @off in the SGEs of WQE @index. Packets that continue a
+ * message start from it and need not walk the list.
+ */
 typedef struct RoceSgCursor {
     uint32_t index;
-    uint32_t off;
-    uint32_t sge;
-    uint32_t sge_off;
+    uint32_t off;                   /* bytes, from the start of the list */
+    uint32_t sge;                   /* element */
+    uint32_t sge_off;               /* bytes, in that element */
 } RoceSgCursor;
 
 /*
- * What packets of any kind need is in front of ROCE_QP_COLD, as that is what
- * roce_qp_prefetch() fetches.
+ * Fields that packets of every kind need come before ROCE_QP_COLD, because
+ * roce_qp_prefetch() fetches only these.
  */
 typedef struct RoceQp {
     RoceEngine *e;
@@ -177,7 +180,7 @@ struct RoceEngine {
     void *opaque;
 
     uint8_t mac[RDMA_MAC_LEN];
-    uint8_t nic_mac[RDMA_MAC_LEN];  /* frames to it are taken, too */
+    uint8_t nic_mac[RDMA_MAC_LEN];  /* frames to it are accepted, too */
     uint32_t link_mtu;
     bool link_up;
     uint32_t extensions;            /* RDMA_EXT_* */
@@ -187,11 +190,11 @@ struct RoceEngine {
     bool *gid_valid;
     GHashTable *gid_set;            /* the valid GIDs, each once */
     uint8_t vlans[512];             /* one bit for each VLAN with a GID */
-    uint32_t gid_serial;            /* changes with every path change */
+    uint32_t gid_serial;            /* changes when any path may change */
 
     GHashTable *mcast;              /* group GID to RoceMcast */
-    RoceTable mrs;                  /* by mrn; windows, too */
-    uint32_t mws_of_qps;            /* bound windows of type 2 */
+    RoceTable mrs;                  /* MRs and windows, by mrn */
+    uint32_t mws_of_qps;            /* number of bound type 2 windows */
     RoceTable qps;                  /* by qpn */
     RoceTable srqs;                 /* by srqn */
     GHashTable *cqs;                /* cqn to RoceCq */
@@ -235,8 +238,9 @@ static inline RoceQp *roce_qp_find(const RoceEngine *e, uint32_t qpn)
 #define ROCE_CACHE_LINE 64
 
 /*
- * Have the cache fetch a QP's lines side by side, unless it was the last one
- * for which this was done: with many QPs, the others' lines have replaced them.
+ * Fetch the cache lines of @qp concurrently. If it is the QP of the last call,
+ * its lines are in the cache still; otherwise those of many other QPs may have
+ * replaced them.
  */
 static inline void roce_qp_prefetch(RoceEngine *e, const RoceQp *qp)
 {
@@ -251,7 +255,10 @@ static inline void roce_qp_prefetch(RoceEngine *e, const RoceQp *qp)
     }
 }
 
-/* Count one or @n of what RoceStats and RdmaQpStats have, for engine and QP. */
+/*
+ * Add @n, or 1, to @field, which both RoceStats and RdmaQpStats have: to the
+ * counter of the engine and to that of the QP.
+ */
 #define roce_qp_add(qp, field, n) \
     ((void)((qp)->e->stats.field += (n), (qp)->stats.field += (n)))
 #define roce_qp_count(qp, field) roce_qp_add(qp, field, 1)
@@ -261,7 +268,7 @@ static inline uint32_t psn_add(uint32_t psn, uint32_t n)
     return (psn + n) & RDMA_24BIT_MASK;
 }
 
-/* How far @psn lies behind @base, 0..2^24-1. */
+/* The distance from @base on to @psn, 0..2^24-1 */
 static inline uint32_t psn_off(uint32_t psn, uint32_t base)
 {
     return (psn - base) & RDMA_24BIT_MASK;
@@ -272,7 +279,7 @@ static inline RoceSendWqe *roce_swqe(const RoceQp *qp, uint32_t index)
     return &qp->swqes[index & (qp->sq_size - 1)];
 }
 
-/* NULL if no WQE of the queue has needed them yet. */
+/* NULL if no WQE of the queue has needed RoceSendArgs yet */
 static inline RoceSendArgs *roce_sargs(const RoceQp *qp, uint32_t index)
 {
     return qp->sargs ? &qp->sargs[index & (qp->sq_size - 1)] : NULL;
@@ -293,14 +300,17 @@ static inline uint64_t **roce_spages(const RoceQp *qp, uint32_t index)
     return &qp->spages[index & (qp->sq_size - 1)];
 }
 
-/* The owner may have sends: roce_sq_pull() asks for them. */
+/* Let roce_sq_pull() ask the consumer for sends. */
 static inline void roce_sq_expect(RoceQp *qp)
 {
     qp->more_sends = qp->e->consumer.next_send && qp->init.cap.max_send_wr;
     qp->rescan_sends = false;
 }
 
-/* It may have receives, which only ERR looks for: messages ask anyway. */
+/*
+ * Let a QP in ERR ask the consumer for receives to flush. In other states
+ * messages ask for receives without this.
+ */
 static inline void roce_rq_expect(RoceQp *qp)
 {
     qp->more_recvs = qp->e->consumer.next_recv && qp->init.cap.max_recv_wr;
@@ -311,7 +321,7 @@ static inline bool roce_is_ud(const RoceQp *qp)
     return qp->init.qp_type == RDMA_QPT_UD || qp->init.qp_type == RDMA_QPT_GSI;
 }
 
-/* Does a QP in its state take requests, or responses? */
+/* Does @qp in its current state accept requests, or responses? */
 static inline bool roce_state_receives(const RoceQp *qp, bool request)
 {
     switch (qp->s.attr.qp_state) {
@@ -326,7 +336,7 @@ static inline bool roce_state_receives(const RoceQp *qp, bool request)
     }
 }
 
-/* Places of a ring for @n WQEs: a power of 2. */
+/* The number of slots of a ring for @n WQEs: a power of 2 */
 static inline uint32_t roce_ring_size(uint32_t n)
 {
     uint32_t size = 1;
@@ -337,7 +347,7 @@ static inline uint32_t roce_ring_size(uint32_t n)
     return size;
 }
 
-/* Places that are free in a queue of @max WRs that holds @n of them. */
+/* How many WRs fit into a queue of min(@max, @depth) WRs that holds @n */
 static inline uint32_t roce_queue_room(uint32_t max, uint32_t depth, uint32_t n)
 {
     max = MIN(max, depth);
@@ -367,15 +377,16 @@ static inline bool roce_opcode_is_atomic(uint32_t opcode)
            opcode == RDMA_WR_ATOMIC_FETCH_AND_ADD;
 }
 
-/* It has one packet, and an empty READ response (A19). */
+/* Is @opcode a request of one packet with an empty READ response (A19)? */
 static inline bool roce_opcode_is_placement(uint32_t opcode)
 {
     return opcode == RDMA_WR_FLUSH || opcode == RDMA_WR_ATOMIC_WRITE;
 }
 
 /*
- * It needs an explicit response: no ACK and no response to another request
- * acknowledges it. Until then it takes a resource of the responder.
+ * Does a request with @opcode need its own response, because neither an ACK nor
+ * the response to another request acknowledges it? Until then it occupies a
+ * resource of the responder.
  */
 static inline bool roce_opcode_needs_response(uint32_t opcode)
 {
@@ -389,7 +400,7 @@ static inline bool roce_flush_ok(uint32_t type, uint32_t level)
            level <= RDMA_FLUSH_MR;
 }
 
-/* It takes a receive WQE of the peer. */
+/* Does a message with @opcode take a receive WQE of the peer? */
 static inline bool roce_opcode_takes_recv(uint32_t opcode)
 {
     return opcode == RDMA_WR_SEND || opcode == RDMA_WR_SEND_WITH_IMM ||
@@ -397,7 +408,7 @@ static inline bool roce_opcode_takes_recv(uint32_t opcode)
            opcode == RDMA_WR_RDMA_WRITE_WITH_IMM;
 }
 
-/* It changes MRs or windows and sends nothing. */
+/* Does a WR with @opcode change MRs or windows, without sending a packet? */
 static inline bool roce_opcode_is_local(uint32_t opcode)
 {
     return opcode == RDMA_WR_REG_MR || opcode == RDMA_WR_LOCAL_INV ||
@@ -416,45 +427,47 @@ static inline void roce_free_large(const RoceEngine *e, void *mem, size_t size)
 /* active.c */
 /* Call RoceOps.wake, unless the owner has been woken already. */
 void roce_wake(RoceEngine *e);
-/* Have roce_poll_tx() look at @qp. */
+/* Put @qp on the active list, which roce_poll_tx() serves. */
 void roce_qp_schedule(RoceQp *qp);
 void roce_qp_unschedule(RoceQp *qp);
-/* @qp, which is scheduled, waits for the wire. */
+/* Move @qp, which is scheduled, to the list that waits for the wire. */
 void roce_qp_block(RoceQp *qp);
-/* @qp, which is scheduled, waits for the next turn. */
+/* Move @qp, which is scheduled, to the list that waits for the next turn. */
 void roce_qp_postpone(RoceQp *qp);
 
 /* timer.c */
-/* @qp has a deadline at @when; earlier ones stay. */
+/* Add a deadline of @qp at @when, in ns. An earlier key in the heap stays. */
 void roce_timer_arm(RoceQp *qp, int64_t when);
 void roce_timer_remove(RoceQp *qp);
-/* The first deadline of @qp that the heap knows, or ROCE_NO_DEADLINE. */
+/* The first deadline of @qp that the heap tracks, or ROCE_NO_DEADLINE */
 int64_t roce_qp_deadline(const RoceQp *qp);
-/* Until when the peer of @qp has to answer, or ROCE_NO_DEADLINE. */
+/* The time until which the peer of @qp has to answer, or ROCE_NO_DEADLINE */
 int64_t roce_peer_deadline(const RoceQp *qp);
 /*
- * The peer has not answered in time: its deadline leaves the heap, until
- * roce_timer_not_overdue() or roce_timer_remove().
+ * The peer has not answered in time: the heap ignores its deadline until
+ * roce_timer_clear_overdue() or roce_timer_remove().
  */
 void roce_timer_set_overdue(RoceQp *qp);
 void roce_timer_clear_overdue(RoceQp *qp);
-/* The QP whose key comes first, if that has come; or NULL. */
+/* The QP with the first key, if that is at or before @now; or NULL */
 RoceQp *roce_timer_due(const RoceEngine *e, int64_t now);
 /*
- * @qp was looked at: its key becomes its first deadline. One without a key,
- * which a QP that failed meanwhile is, gets none.
+ * Set the key of @qp, whose due timers have run, to its first deadline. A QP
+ * without a key gets none; it may have failed when its timers ran.
  */
 void roce_timer_restart(RoceQp *qp);
 
 /* gid.c */
+/* GIDs and RoceGids as keys of a GHashTable */
 guint roce_gid_hash(gconstpointer gid);
 gboolean roce_gid_equal(gconstpointer a, gconstpointer b);
 gboolean roce_gid_entry_equal(gconstpointer a, gconstpointer b);
+/* Does the GID table have an entry with @gid and @vlan? */
 bool roce_gid_is_own(const RoceEngine *e, const uint8_t gid[RDMA_GID_LEN],
                      uint16_t vlan);
 /*
- * The path of @av from QP @sqpn to QP @dqpn. False if its GID index is empty
- * or source and destination are of different IP versions.
+ * Set @path to the path of @av from QP @sqpn to QP @dqpn. Returns false if the
+ * source GID's entry is empty, or source and destination differ in IP version.
  */
 bool roce_path_init(const RoceEngine *e, const RdmaAv *av, uint32_t sqpn,
                     uint32_t dqpn, RocePath *path);
@@ -463,34 +476,37 @@ bool roce_path_init(const RoceEngine *e, const RdmaAv *av, uint32_t sqpn,
 void roce_trace_qp(const RoceQp *qp, RoceTraceType type, uint32_t psn,
                    uint32_t value);
 void roce_trace_refused(const RoceQp *qp, const RdmaQpRefusal *refusal);
-/* A packet is dropped, for which another counter stands; @bth may be NULL. */
+/*
+ * Trace a dropped packet that another counter than rx_dropped counts. @bth is
+ * NULL if the packet could not be parsed.
+ */
 void roce_trace_drop(const RoceEngine *e, const RoceBth *bth,
                      const char *why);
-/* A packet is dropped and counted; @bth is NULL if nothing is known of it. */
+/* Trace a dropped packet and count it in rx_dropped. @bth may be NULL. */
 void roce_rx_drop(RoceEngine *e, const RoceBth *bth, const char *why);
-/* Every change of state goes through this, so that it is traced. */
+/* Change the state of @qp. Only this function does so, because it traces. */
 void roce_qp_set_state(RoceQp *qp, RdmaQpState state);
 
 /* wr.c */
 
-/* Make a WQE of @wr, with at most @max_sge elements. */
+/* Fill @wqe and @sges from @wr, which may have at most @max_sge SGEs. */
 void roce_recv_fill(RoceRecvWqe *wqe, RdmaSge *sges, uint32_t max_sge,
                     const RdmaRecvWr *wr);
 
-/* Which QP types take an opcode (IBTA table 94), and what its WR has. */
+/* The QP types that support an opcode (IBTA table 94), and parts of its WR */
 typedef struct RoceWrInfo {
-    uint32_t qp_types;
-    bool sends;                     /* payload leaves: may be inline */
-    bool receives;                  /* data comes back into the SGEs */
-    bool has_args;                  /* RoceSendArgs, as datagrams have */
+    uint32_t qp_types;              /* a bit for each RdmaQpType */
+    bool sends;                     /* has payload, which may be inline */
+    bool receives;                  /* its response goes into the SGEs */
+    bool has_args;                  /* needs RoceSendArgs on RC and UC */
 } RoceWrInfo;
 
 #define ROCE_WR_OPCODES (RDMA_WR_REG_MR + 1)
 extern const RoceWrInfo roce_wr_info[ROCE_WR_OPCODES];
 
-/* May requests with this opcode be sent and accepted (RDMA_EXT_*)? */
+/* May QPs send and accept requests with this opcode (RDMA_EXT_*)? */
 bool roce_opcode_enabled(const RoceEngine *e, uint32_t opcode);
-/* Does a QP of this type take this opcode? */
+/* Does a QP of this type support this opcode, an RdmaWrOpcode? */
 bool roce_opcode_ok(uint32_t qp_type, uint32_t opcode);
 
 #endif /* ROCE_CORE_H */

@@ -5,7 +5,10 @@
 #include <glib.h>
 #include "core/core.h"
 
-/* What surrounds a payload in an IP packet at most: IPv6 to ICRC. */
+/*
+ * The most bytes besides the payload in an IP packet with a payload of a full
+ * MTU: from IPv6 header to ICRC
+ */
 #define MTU_OVERHEAD (ROCE_IPV6_LEN + ROCE_UDP_LEN + ROCE_BTH_LEN + \
                       ROCE_RETH_LEN + ROCE_IMM_LEN + ROCE_ICRC_LEN)
 
@@ -41,7 +44,10 @@ RdmaMtu roce_port_mtu(const RoceEngine *e)
     return mtu;
 }
 
-/* Several entries may hold the same GID; the set has it once. */
+/*
+ * Rebuild the data derived from the GID table. Several entries may hold the
+ * same GID, which gid_set contains once.
+ */
 static void gids_changed(RoceEngine *e)
 {
     uint32_t i;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Modify QP: which transitions there are, which attributes each must and may
- * bring, and what values they may have (IBTA 11.2.5.2, table 91).
+ * Modify QP: the transitions, the attributes that each requires and allows, and
+ * the values that these may have (IBTA 11.2.5.2, table 91).
  */
 #include <glib.h>
 #include "rdma/qp-check.h"
@@ -9,7 +9,7 @@
 
 #define NUM_STATES (RDMA_QPS_ERR + 1)
 
-/* The service types that the table tells apart. */
+/* The service types that table 91 distinguishes */
 typedef enum QpService {
     SVC_RC,
     SVC_UC,
@@ -26,7 +26,7 @@ typedef struct Transition {
 
 #define A(name) RDMA_QP_##name
 
-/* Optional attributes whose sets recur. */
+/* Sets of optional attributes that several transitions share */
 #define CONNECTED_RTS (A(CUR_STATE) | A(ACCESS_FLAGS) | \
                        A(PATH_MIG_STATE) | A(RATE_LIMIT))
 #define DATAGRAM_RTS  (A(CUR_STATE) | A(QKEY) | A(RATE_LIMIT))
@@ -38,8 +38,8 @@ typedef struct Transition {
     }
 
 /*
- * The alternate path is left out throughout: automatic path migration is an
- * optional feature (IBTA 17.2.8) that this engine does not have.
+ * The attributes of the alternate path are not in this table: the engine does
+ * not support automatic path migration, which is optional (IBTA 17.2.8).
  */
 static const Transition transitions[NUM_STATES][NUM_STATES] = {
     [RDMA_QPS_RESET] = {
@@ -221,7 +221,7 @@ static bool refuse_mask(RdmaQpRefusal *r, RdmaQpRefusalType type,
                         uint32_t bits, uint32_t mask, uint32_t required,
                         uint32_t allowed)
 {
-    /* The lowest one */
+    /* Name the attribute of the lowest bit. */
     rdma_qp_refuse(r, rdma_qp_attr_name(bits & -bits), mask, NULL);
     r->type = type;
     r->min = required;
@@ -259,7 +259,7 @@ bool rdma_qp_check_transition(RdmaQpType type, uint8_t from, uint8_t to,
         return false;
     }
     if (to == RDMA_QPS_RESET || to == RDMA_QPS_ERR) {
-        /* From everywhere, but a QP in RESET has nothing that could fail */
+        /* Every state except RESET, which has no work, may go to ERR. */
         if (from == RDMA_QPS_RESET && to == RDMA_QPS_ERR) {
             return rdma_qp_refuse(r, "qp_state", to, "cannot follow");
         }

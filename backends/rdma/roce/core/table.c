@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Objects of one kind by number.
+ * Tables of objects by number.
  */
 #include "core/table.h"
 

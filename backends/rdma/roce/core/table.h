@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Objects of one kind by number. Tables are large and mostly empty, so what
- * goes through all objects looks at a bit for each number, and at the slots of
- * those that are in use.
+ * Tables of objects by number. A table is large and mostly empty. A bitmap of
+ * the numbers in use makes iteration over all objects fast.
  */
 #ifndef ROCE_TABLE_H
 #define ROCE_TABLE_H
@@ -12,29 +11,38 @@
 
 typedef struct RoceTable {
     void **slot;
-    gulong *used;                   /* a bit for each slot */
-    uint32_t end;                   /* numbers are below it */
-    uint32_t count;                 /* of those in use */
+    gulong *used;                   /* a bit for each slot in use */
+    uint32_t end;                   /* numbers are 0..end-1 */
+    uint32_t count;                 /* numbers in use */
 } RoceTable;
 
 void roce_table_init(RoceTable *t, uint32_t end);
-/* The objects are their owners'. */
+/* Free the arrays of the table, but not the objects. */
 void roce_table_free(RoceTable *t);
 
-/* @n is below the table's end, and not in use (set) or in use (clear). */
+/*
+ * Add the object @obj with number @n, or remove the one with number @n. @n is
+ * below the table's end, and is not in use (set) or in use (clear).
+ */
 void roce_table_set(RoceTable *t, uint32_t n, void *obj);
 void roce_table_clear(RoceTable *t, uint32_t n);
 
-/* The object with the number @n, which may be any, or NULL. */
+/* The object with the number @n, or NULL; @n may have any value. */
 static inline void *roce_table_get(const RoceTable *t, uint32_t n)
 {
     return n < t->end ? t->slot[n] : NULL;
 }
 
-/* The first object from number @n on, which becomes its number, or NULL. */
+/*
+ * Find the object with the lowest number that is at least *@n, and set *@n to
+ * that number. Returns NULL if there is none.
+ */
 void *roce_table_next(const RoceTable *t, uint32_t *n);
 
-/* For each object @obj and its number @n; @obj may be taken away meanwhile. */
+/*
+ * Run the loop body for each object @obj and its number @n. The body may remove
+ * @obj from the table.
+ */
 #define ROCE_TABLE_FOREACH(t, n, obj)                                   \
     for (uint32_t n = 0;                                                \
          ((obj) = roce_table_next(t, &n)); n++)

@@ -2,14 +2,15 @@
 /*
  * Deadlines: a binary heap of the QPs that have one.
  *
- * A QP's key in the heap may be earlier than its first deadline, never
- * later. So progress, which moves deadlines on with every packet, does not
- * touch the heap; the QP is looked at when its key comes, and goes back with
- * a later one.
+ * The key of a QP in the heap may be earlier than its first deadline, but never
+ * later. So progress, which postpones deadlines with every packet, need not
+ * touch the heap. At the time of the key, roce_expire() checks the QP and puts
+ * it back with its current first deadline as key.
  *
- * A peer that has not answered in time may have done so, and the frame waits
- * where the owner gets it from. Such a QP moves from the heap to a list, until
- * the owner has handed over what had come by then (roce_expire()).
+ * If a peer seems not to have answered in time, its answer may be in a queue
+ * that the owner has not read. Such a QP is overdue. The overdue list keeps it
+ * until the owner has passed all frames that arrived before the deadline
+ * (roce_expire()).
  */
 #include <glib.h>
 #include "core/core.h"

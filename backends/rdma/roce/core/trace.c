@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the engine tells those who look for the reason of something.
+ * Trace events, which explain the behaviour of QPs (RoceOps.trace).
  */
 #include <glib.h>
 #include "core/core.h"

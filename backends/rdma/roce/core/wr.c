@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Work requests: which QP types take which opcode, and what they become.
+ * Work requests: which QP types support which opcode, and receive WQEs.
  */
 #include <glib.h>
 #include "core/core.h"
