@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Frames on their way out: headers, pieces of guest memory, trailer.
+ * Frames to transmit: headers, pieces of guest memory, trailer.
  */
 #include <glib.h>
 #include "mem/mem.h"
 
-/* The first piece is for the headers, the last one for the trailer. */
+/*
+ * The most pieces of headers and payload; the last one of the array is for the
+ * trailer.
+ */
 #define MAX_PIECES (ROCE_TX_MAX_IOV - 1)
 
 void roce_frame_unmap(RoceEngine *e, RoceTxFrame *frame)
@@ -33,13 +36,13 @@ void roce_frame_copy(RoceTxFrame *frame, const void *data, uint32_t len)
     }
 }
 
-/* Too many pieces: copy them into one. */
+/* Copy all pieces of payload into one, since the frame has no room for more. */
 static void frame_bounce(RoceEngine *e, RoceTxFrame *frame)
 {
     size_t len = 0;
     unsigned i;
 
-    /* The first piece may be the bounce buffer itself */
+    /* The first piece of payload may be in the bounce buffer already. */
     for (i = 1; i < frame->iovcnt; i++) {
         g_assert(frame->iov[i].iov_len <= sizeof(frame->bounce) - len);
         if (frame->iov[i].iov_base != frame->bounce) {

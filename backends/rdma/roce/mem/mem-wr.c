@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The work requests that change memory objects: REG_MR, LOCAL_INV and the
- * other invalidations, and BIND_MW (IBTA 10.6.5, 10.6.7, 11.4.1.1).
+ * Execution of work requests that change memory objects: REG_MR, LOCAL_INV and
+ * the other invalidations, and BIND_MW (IBTA 10.6.5, 10.6.7, 11.4.1.1).
  */
 #include <glib.h>
 #include "mem/mem.h"
 
-/* Programs pass the access flags of regions; these mean nothing here. */
+/* Flags of regions that programs also pass for windows; they have no effect. */
 #define WINDOW_IGNORED (RDMA_ACCESS_LOCAL_WRITE | RDMA_ACCESS_RELAXED_ORDERING)
 
-/* Remote writes and atomics write locally as well (IBTA 10.6.3.1). */
+/* Remote writes and atomics require local write access (IBTA 10.6.3.1). */
 static bool access_ok(const RoceEngine *e, uint32_t access)
 {
     uint32_t known = RDMA_ACCESS_LOCAL_WRITE | RDMA_ACCESS_REMOTE |
@@ -89,9 +89,10 @@ bool roce_mr_invalidate(RoceEngine *e, uint32_t pdn, uint32_t qpn,
 }
 
 /*
- * Type 1 may be bound anew at any time, and unbound by a length of 0; type 2
- * is bound once and has to be invalidated first (IBTA 10.6.7.2.2 f.). The
- * consumer chooses the key of type 2, so the old one need not match.
+ * A window of type 1 may be bound again at any time, and a length of 0 unbinds
+ * it. A window of type 2 must be invalidated before it can be bound again (IBTA
+ * 10.6.7.2.2 f.). The consumer chooses the key of type 2, so its old key need
+ * not match.
  */
 bool roce_mw_bind(RoceEngine *e, uint32_t pdn, uint32_t qpn,
                   const RoceSendWqe *wqe, const RoceSendArgs *args)

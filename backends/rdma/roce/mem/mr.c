@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Memory regions: keys, ranges, and the way from there to DMA addresses
- * (IBTA 10.6).
+ * Memory regions: keys, ranges, and their translation to DMA addresses (IBTA
+ * 10.6).
  */
 #include <glib.h>
 #include "mem/mem.h"
 
-/* The pages of all but user MRs have this size. */
+/* Only user MRs may have pages of another size than RDMA_PAGE_SIZE. */
 static bool page_shift_ok(const RdmaMrAttr *attr)
 {
     return attr->page_shift == 0 || attr->page_shift == RDMA_PAGE_SHIFT ||
@@ -25,7 +25,7 @@ bool roce_mr_pages_ok(uint64_t iova, uint64_t length, uint32_t npages,
            npages == ((iova & (size - 1)) + length + size - 1) >> shift;
 }
 
-/* Likewise of a user MR, whose page size is right. */
+/* Does the page list of a user MR fit? page_shift_ok() was true. */
 static bool user_pages_ok(const RdmaMrAttr *attr)
 {
     return attr->pages &&
@@ -198,7 +198,7 @@ RoceMr *roce_mr_remote(const RoceEngine *e, uint32_t pdn, uint32_t qpn,
     uint32_t mrn = rkey >> 8;
     RoceMr *mr = roce_table_get(&e->mrs, mrn);
 
-    /* An MR without remote access has rkey 0, which names no mrn */
+    /* rkey 0, of an MR without remote access, cannot match: mrns begin at 1. */
     if (!mr || !mr->valid || mr->attr.rkey != rkey || mr->attr.pdn != pdn ||
         (mr->attr.access & access) != access || !mr_covers(mr, *addr, len)) {
         return NULL;
@@ -260,7 +260,7 @@ bool roce_mr_write(RoceEngine *e, const RoceMr *mr, uint64_t addr,
         if (!host) {
             return false;
         }
-        /* With a QP that talks to itself, both may be the same memory */
+        /* If a QP sends to itself, the two ranges may overlap. */
         memmove(host, p, n);
         e->ops.unmap(e->opaque, host, n, true, n);
         addr += n;

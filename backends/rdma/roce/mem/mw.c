@@ -2,8 +2,8 @@
 /*
  * Memory windows of type 1 and 2B (IBTA 10.6.7).
  *
- * A window is an entry of the MR table without pages: remote access through
- * it goes on to the region that it is bound to.
+ * A window is an entry of the MR table without pages. Remote access through it
+ * uses the pages of the region that it is bound to.
  */
 #include <glib.h>
 #include "mem/mem.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Scatter/gather lists: keys are checked and addresses translated each time
- * memory is touched (IBTA 10.6.3), for a key may go at any time.
+ * Scatter/gather lists. Each access to memory checks the keys and translates
+ * the addresses (IBTA 10.6.3), because a key may become invalid at any time.
  */
 #include <glib.h>
 #include "mem/mem.h"
@@ -29,8 +29,8 @@ static bool sg_walk(RoceSgCursor *c, const RoceSgList *list, uint32_t off)
 }
 
 /*
- * Put @c on byte @off of the list; false if that is behind its end. It is there
- * already when packets come in order.
+ * Move @c to byte @off of the list. Returns false if that is beyond its end. If
+ * packets arrive in order, @c is there already.
  */
 static inline bool sg_seek(RoceSgCursor *c, const RoceSgList *list,
                            uint32_t off)
@@ -38,7 +38,10 @@ static inline bool sg_seek(RoceSgCursor *c, const RoceSgList *list,
     return (c->index == list->index && c->off == off) || sg_walk(c, list, off);
 }
 
-/* The next piece of at most @len bytes; NULL at the end of the list. */
+/*
+ * The SGE at @c; NULL at the end of the list. Reduces *@len to the bytes that
+ * it has from there on.
+ */
 static inline const RdmaSge *sg_piece(RoceSgCursor *c, const RoceSgList *list,
                                       uint32_t *len)
 {
