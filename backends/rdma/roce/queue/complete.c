@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Completion of WQEs: retirement, completions, flushing, and the way to ERR
- * (IBTA 10.3.1, 10.8.5, 10.10).
+ * Completion of WQEs: retirement, completions, flushing, and the transition to
+ * ERR (IBTA 10.3.1, 10.8.5, 10.10).
  */
 #include <glib.h>
 #include "queue/queue.h"
 
-/* The QPs of a CQ that fails go to ERR later, in roce_cq_fail_qps(). */
+/* If @cq fails, roce_cq_fail_qps() moves its QPs to ERR later. */
 static void complete(RoceQp *qp, RoceCq *cq, const RdmaWc *wc, bool solicited)
 {
     RoceEngine *e = qp->e;
@@ -17,7 +17,7 @@ static void complete(RoceQp *qp, RoceCq *cq, const RdmaWc *wc, bool solicited)
                                      solicited)) {
         roce_trace_qp(qp, ROCE_TRACE_CQ_FAILED, 0, cq->cqn);
         cq->failed = true;
-        /* Its last buffer may have had any number of descriptors. */
+        /* Its last buffer may have had many descriptors, which cost time. */
         e->work += RDMA_QUEUE_BUDGET;
         roce_cq_fail_later(e, 0);
     }
@@ -34,7 +34,7 @@ void roce_sq_complete(RoceQp *qp, RdmaWcStatus status)
         g_clear_pointer(roce_spages(qp, sq->cons), g_free);
     }
 
-    /* The cursors never stand behind the oldest WQE */
+    /* The cursors never precede the oldest WQE. */
     if (sq->cur == sq->cons) {
         sq->cur++;
         sq->cur_pkt = 0;
@@ -73,13 +73,13 @@ void roce_sq_reap(RoceQp *qp)
     }
 }
 
-/* No WQE is started any more: all that are left are to be flushed. */
+/* Reset the requester, so that all remaining WQEs are flushed. */
 static void stop_sending(RoceQp *qp)
 {
     RoceSqState *sq = &qp->s.sq;
     uint32_t index;
 
-    /* Those that the owner has are to be flushed, too. */
+    /* Sends that the consumer holds are flushed as well. */
     roce_sq_expect(qp);
     for (index = sq->cons; index != sq->started; index++) {
         roce_swqe(qp, index)->done = false;
@@ -104,7 +104,7 @@ void roce_sq_fail(RoceQp *qp, RdmaWcStatus status)
     if (qp->init.qp_type == RDMA_QPT_RC) {
         roce_qp_enter_err(qp);
     } else {
-        /* Receiving goes on (IBTA 10.3.1.6) */
+        /* The responder continues in SQE (IBTA 10.3.1.6). */
         roce_qp_set_state(qp, RDMA_QPS_SQE);
         qp->s.sq.draining = false;
         stop_sending(qp);
@@ -180,7 +180,7 @@ void roce_qp_enter_err(RoceQp *qp)
     stop_sending(qp);
     roce_rq_expect(qp);
     if (qp->srq) {
-        /* It takes no more of them than the one it has (IBTA 10.2.9.5) */
+        /* The QP flushes only the WQE that it took (IBTA 10.2.9.5). */
         if (roce_rq_flushes(qp)) {
             roce_rq_fail(qp, RDMA_WC_WR_FLUSH_ERR);
         }
@@ -206,7 +206,7 @@ void roce_cq_fail_marked(RoceEngine *e)
     uint32_t left = ROCE_CQ_FAIL_SLICE;
     RoceQp *qp;
 
-    /* Flushing may make the next CQ fail, and begin from the first QP again. */
+    /* Flushing may make another CQ fail, which resets cq_fail_next. */
     while ((qp = roce_table_next(&e->qps, &e->cq_fail_next))) {
         if ((!qp->send_cq->failed && !qp->recv_cq->failed) ||
             qp->s.attr.qp_state == RDMA_QPS_RESET ||

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * DCQCN, the reaction point: how fast a QP sends whose packets meet congestion
+ * DCQCN, the reaction point: the rate of a QP whose packets meet congestion
  * (Zhu et al., "Congestion Control for Large-Scale RDMA Deployments", SIGCOMM
- * 2015, 3.2). CNPs cut the rate, time and bytes without any let it grow again.
+ * 2015, 3.2). A CNP reduces the rate. Time and sent bytes raise it again.
  *
- * There are no timers: what time has done is worked out when the QP sends. A
- * QP that is back at the rate of the line has no state, and is not paced.
+ * There are no timers: the effect of time is computed when the QP sends. A QP
+ * that is back at the line rate has no state and is not paced.
  */
 #include <glib.h>
 #include "queue/queue.h"
 
-/* The paper's figures; rates as fractions of the line's. */
+/* The parameters of the paper. *_PART divide the line rate. */
 #define ALPHA_ONE       (1u << 16)
 #define ALPHA_SHIFT     8           /* g is 1/256 */
 #define ALPHA_NS        55000
@@ -20,18 +20,18 @@
 #define ADDITIVE_PART   1000
 #define HYPER_PART      100
 #define MIN_PART        1000
-/* By then nothing is left of alpha. */
+/* Alpha is 0 after this time. */
 #define ALPHA_GONE_NS   (4000 * (int64_t)ALPHA_NS)
 
 struct RoceDcqcn {
     uint32_t rate;                  /* kb/s */
-    uint32_t target;                /* kb/s, that it goes to */
-    uint32_t alpha;                 /* of ALPHA_ONE: how congested it is */
-    int64_t alpha_at;               /* ns, when it is next less */
-    int64_t increase_at;            /* ns */
-    uint32_t bytes;                 /* since the last increase by bytes */
-    uint32_t time_stage;            /* increases since the last cut */
-    uint32_t byte_stage;
+    uint32_t target;                /* kb/s, which @rate approaches */
+    uint32_t alpha;                 /* congestion estimate, 0..ALPHA_ONE */
+    int64_t alpha_at;               /* ns, next decrease of @alpha */
+    int64_t increase_at;            /* ns, next increase by time */
+    uint32_t bytes;                 /* sent since the last increase by bytes */
+    uint32_t time_stage;            /* increases by time since the last cut */
+    uint32_t byte_stage;            /* increases by bytes since the last cut */
 };
 
 static void restart_clocks(RoceDcqcn *d, int64_t now)
@@ -53,7 +53,7 @@ static void increase(RoceDcqcn *d, uint32_t line)
         d->target += MAX(1, line / ADDITIVE_PART);
     }
     d->target = MIN(d->target, line);
-    /* Rounded up, or it would never arrive */
+    /* Round up, since otherwise the rate never reaches the target. */
     d->rate += (d->target - d->rate + 1) / 2;
 }
 
@@ -93,7 +93,7 @@ void roce_dcqcn_cut(RoceQp *qp, int64_t now)
     d->rate = MAX(d->rate, MAX(1, line / MIN_PART));
     d->alpha += (ALPHA_ONE - d->alpha) >> ALPHA_SHIFT;
     restart_clocks(d, now);
-    /* What it could have sent before is no reason for a burst. */
+    /* Time in which the QP sent nothing must not allow a burst. */
     qp->s.sq.send_at = MAX(qp->s.sq.send_at, now);
 }
 

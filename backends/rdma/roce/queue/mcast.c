@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Multicast groups: which QPs get a copy of what is sent to an address (IBTA
- * 10.5.2). Joining the group in the network is left to others.
+ * Multicast groups: the QPs that get copies of datagrams to an address (IBTA
+ * 10.5.2). The engine does not join groups in the network.
  */
 #include <string.h>
 #include <glib.h>

@@ -2,20 +2,21 @@
 /*
  * Pacing: the rate limit of a QP and the static rate of a path (IBTA 9.11.1).
  *
- * After each packet the QP pauses for as long as the packet takes at its
- * rate. Acknowledgements neither wait nor count.
+ * After each packet, the QP pauses for as long as the packet takes at its rate.
+ * Acknowledgements neither wait for the pause nor extend it.
  */
 #include <glib.h>
 #include "queue/queue.h"
 
-/* What a QP may catch up when it is late. */
+/* The most time that a QP may make up after it was late */
 #define BURST_NS 1000000
 
 #define GBPS(n) ((uint32_t)((n) * 1000000))
 
 /*
- * Static rates (IBTA 15.2.5.16 and its later extensions), in kb/s. Those that
- * are not here are at or above the port's own rate, or unknown.
+ * Static rates by code (IBTA 15.2.5.16 and its later extensions), in kb/s.
+ * Codes without a value do not limit the rate: they are unknown, or not below
+ * the rate of the port.
  */
 static const uint32_t static_rates[] = {
     [2] = GBPS(2.5),
@@ -33,7 +34,7 @@ static const uint32_t static_rates[] = {
     [20] = GBPS(50),
 };
 
-/* The lower one; 0: there is none. */
+/* The lower of two rates, of which 0 means no limit */
 static uint32_t min_rate(uint32_t a, uint32_t b)
 {
     return a && b ? MIN(a, b) : a | b;

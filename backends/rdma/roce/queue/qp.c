@@ -38,7 +38,10 @@ static void init_sq(RoceQp *qp)
                          sges_of_bytes(cap->max_inline_data));
 }
 
-/* There is a place for one WQE, of its own or of an SRQ. False: no memory. */
+/*
+ * Allocate the SGEs of one receive WQE, of the QP's own queue or of its SRQ.
+ * Returns false if there is no memory.
+ */
 static bool init_rq(RoceQp *qp)
 {
     RdmaQpCap *cap = &qp->init.cap;

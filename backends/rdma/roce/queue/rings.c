@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The ring in which a QP has the sends in flight. Most QPs use little of the
- * depth that they are created with, so it begins with one place, and doubles.
+ * The ring of a QP's sends in flight. Most QPs use little of the depth that
+ * they are created with. So the ring begins with one slot and grows on demand.
  */
 #include <glib.h>
 #include "queue/queue.h"
 
-/* When one place is not enough any more */
+/* The slots of a ring that has grown for the first time */
 #define SECOND_SIZE 4
 
-/* How many places a ring of @size gets for @n WQEs. */
+/* The new size of a ring of @size slots that shall hold @n WQEs */
 static uint32_t ring_size_for(uint32_t size, uint32_t n)
 {
     if (n <= size) {
@@ -18,7 +18,10 @@ static uint32_t ring_size_for(uint32_t size, uint32_t n)
     return size ? roce_ring_size(MAX(n, SECOND_SIZE)) : roce_ring_size(n);
 }
 
-/* @n WQEs, each a cache line; *@block is to be freed. */
+/*
+ * Allocate @n WQEs, each aligned to a cache line. The caller frees *@block.
+ * Returns NULL, with *@block NULL, if there is no memory.
+ */
 static RoceSendWqe *wqes_new(uint32_t n, void **block)
 {
     const uintptr_t mask = ROCE_CACHE_LINE - 1;

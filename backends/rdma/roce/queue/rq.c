@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Receive queues: a message, or ERR, pulls what the owner has.
+ * Receive queues: messages pull receives from the consumer when they need them,
+ * and a QP in ERR pulls all of them to flush them.
  */
 #include <glib.h>
 #include "queue/queue.h"
@@ -22,7 +23,7 @@ bool roce_recv_pull(RoceQp *qp)
     }
     if (!e->consumer.next_recv(e->consumer_opaque, RDMA_RQ, qp->init.qpn, flush,
                                &wr)) {
-        /* In ERR each is to be flushed. One may have come meanwhile. */
+        /* In ERR, flush a receive that is posted before recv_sleep(), too. */
         qp->more_recvs = flush && e->consumer.recv_sleep &&
                          !e->consumer.recv_sleep(e->consumer_opaque, RDMA_RQ,
                                                  qp->init.qpn);
@@ -31,7 +32,7 @@ bool roce_recv_pull(RoceQp *qp)
     e->work += RDMA_WORK_WR + wr.cost;
     roce_recv_fill(&qp->rwqe, qp->rsges, qp->init.cap.max_recv_sge, &wr);
     qp->s.rq.prod++;
-    /* Peers that wait for a receive get the ACK of this message. */
+    /* The ACK of this message will report credits to a waiting peer. */
     qp->starved = false;
     return true;
 }

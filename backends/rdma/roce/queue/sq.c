@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Send queues: work requests become WQEs. A request that is wrong in itself is
- * found here and completes with an error in its turn (IBTA 10.8.3, 11.4.1).
+ * Send queues: work requests become WQEs. A request with invalid fields gets an
+ * error status here, and completes with it in order (IBTA 10.8.3, 11.4.1).
  */
 #include <glib.h>
 #include "queue/queue.h"
 
-/* Copy lists and data to slot @index; sets the length. */
+/* Copy the SGEs or inline data to the slot of WQE @index. Sets the length. */
 static RdmaWcStatus fill_payload(RoceQp *qp, uint32_t index,
                                  const RdmaSendWr *wr, RoceSendWqe *wqe)
 {
@@ -16,7 +16,7 @@ static RdmaWcStatus fill_payload(RoceQp *qp, uint32_t index,
 
     if (wr->send_flags & RDMA_SEND_INLINE) {
         if (wr->opcode == RDMA_WR_ATOMIC_WRITE && !wr->num_sge) {
-            /* Its value is in the arguments. */
+            /* fill_args() has copied the value. */
             return wr->inline_len == sizeof(uint64_t) ? RDMA_WC_SUCCESS
                                                       : RDMA_WC_LOC_LEN_ERR;
         }
@@ -182,8 +182,8 @@ static RdmaWcStatus fill_wqe(RoceQp *qp, uint32_t index,
 }
 
 /*
- * The mapping that a REG_MR brings is the engine's from now on. On UD the WR
- * has an address there, whatever its opcode is.
+ * Take over the page list of a REG_MR that carries its mapping. On UD the WR
+ * has an address vector instead, whatever its opcode is.
  */
 static void take_pages(RoceQp *qp, uint32_t index, const RdmaSendWr *wr,
                        RoceSendWqe *wqe)
@@ -200,14 +200,14 @@ static void take_pages(RoceQp *qp, uint32_t index, const RdmaSendWr *wr,
     }
 }
 
-/* For how many more WQEs there is room */
+/* The number of WQEs that the send queue can still take */
 static uint32_t room_left(const RoceQp *qp)
 {
     return roce_queue_room(qp->init.cap.max_send_wr, ROCE_SQ_DEPTH,
                            qp->s.sq.prod - qp->s.sq.cons);
 }
 
-/* There is room for one more. */
+/* Make memory for one more WQE; room_left() is not 0. */
 static bool reserve_one_more(RoceQp *qp)
 {
     return roce_sq_reserve(qp, qp->s.sq.prod - qp->s.sq.cons + 1);
@@ -244,7 +244,7 @@ bool roce_sq_pull(RoceQp *qp)
     case RDMA_NEXT_WR:
         e->work += wr.cost;
         if (!reserve_one_more(qp)) {
-            /* Until one of those before it has completed */
+            /* No memory: try again when an older WQE has completed. */
             e->consumer.put_back_send(e->consumer_opaque, qp->init.qpn, &wr);
             return false;
         }

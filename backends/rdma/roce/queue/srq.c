@@ -2,9 +2,9 @@
 /*
  * Shared receive queues (IBTA 10.2.9).
  *
- * A WQE is pulled when a message begins, and goes over to the QP that the
- * message is for; from there on it is as any other receive WQE. Only one that a
- * datagram does not fit in stays here for other QPs.
+ * A message pulls a WQE when it begins, and the WQE moves to the QP of the
+ * message. From then on it is like any other receive WQE. If a datagram does
+ * not fit into the WQE, the SRQ keeps the WQE for the next message of any QP.
  */
 #include <glib.h>
 #include "queue/queue.h"
@@ -58,8 +58,8 @@ int roce_srq_destroy(RoceEngine *e, uint32_t srqn)
 }
 
 /*
- * Are there fewer WQEs than the limit? What was posted counts wherever it is:
- * to copy all of a deep queue for that would take long.
+ * Are there fewer WQEs than the limit? WQEs that the consumer holds count as
+ * well; to pull all of a deep queue would take long.
  */
 static bool is_below_limit(RoceEngine *e, const RoceSrq *srq)
 {
@@ -72,7 +72,7 @@ static bool is_below_limit(RoceEngine *e, const RoceSrq *srq)
                                    srq->attr.srqn) < limit - n);
 }
 
-/* IBTA 10.2.9.1: the event comes once, the next one needs another limit. */
+/* The event disarms the limit (IBTA 10.2.9.1). */
 static void check_limit(RoceEngine *e, RoceSrq *srq)
 {
     RdmaEvent event = {
