@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Congestion notification (IBTA A17.9): whoever receives packets that a switch
- * has marked tells their sender by CNPs, and a sender that gets these slows
- * down, if it has been told to (queue/dcqcn.c).
+ * Congestion notification (IBTA A17.9): a QP that receives packets which a
+ * switch has marked sends CNPs to the sender. A sender that receives CNPs
+ * reduces its rate if DCQCN is enabled (queue/dcqcn.c).
  */
 #include <glib.h>
 #include "transport/transport.h"
 
-/* At most one CNP in this time for each QP, ns */
+/* The shortest time between two CNPs of a QP, in ns */
 #define CNP_INTERVAL_NS 50000
 
 void roce_cnp_marked(RoceQp *qp, int64_t now)

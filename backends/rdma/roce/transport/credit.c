@@ -1,41 +1,50 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * End-to-end flow control of RC (IBTA 9.7.7.2): ACKs tell how many receive WQEs
- * there are, and a requester does not start more messages that need one.
+ * End-to-end flow control of RC (IBTA 9.7.7.2): ACKs report the number of
+ * receive WQEs (credits), and a requester starts no more messages that need a
+ * receive than it has credits.
  *
- * A responder like this one sends another ACK when a receive is posted behind
- * one without credits. A requester that has more to send waits for that, as
- * long as for a lost ACK. If none came, the responder may be of another kind:
- * from then on the requester starts one message without credits, as IBTA
- * 9.7.7.2.5 has it, which is refused with an RNR NAK if it comes too early.
+ * Credits that run out. A responder of this engine that has reported 0 credits
+ * sends another ACK when a receive is posted. A requester with more to send
+ * waits for this ACK, for the time of an ACK timeout. If none arrives, the
+ * responder may be another implementation, which sends no such ACK. From then
+ * on the requester starts one message without credits when it is idle, as IBTA
+ * 9.7.7.2.5 allows. The responder answers with an RNR NAK if it has no receive.
  *
- * Who takes turns with its peer often has a single receive, which is posted
- * again before the next message is sent to it. So a requester that has been
- * idle starts one message, too, until that was refused, and the responder
- * leaves such a peer alone for a while, or until it answers, unless it had to
- * wait before.
+ * Peers that alternate. Two peers that send each other one message at a time
+ * often have a single receive each, which they post again before the next
+ * message arrives. The extra ACK would double their packets. So a requester
+ * that was idle starts one message without credits, until such a message gets
+ * an RNR NAK. A responder delays the extra ACK by TURN_NS, and drops it when it
+ * sends a request, unless the peer had to wait (eager_turns).
  *
- * Nothing of this migrates. A requester that was not told of credits has as
- * many as it wants.
+ * This state does not migrate. A requester that has received no credits yet
+ * may start any number of messages.
  */
 #include <glib.h>
 #include "transport/transport.h"
 
-/* Of a QP without an ACK timeout, ns */
+/* How long a QP without an ACK timeout waits for credits, in ns */
 #define DEFAULT_WAIT_NS INT64_C(100000000)
-/* Before a responder that had a single receive has the next one told of */
+/* The delay of the extra ACK of a responder that had a single receive, in ns */
 #define TURN_NS 2000000
-/* A peer that had to wait for that is told at once, for so many answers. */
+/*
+ * After a peer had to wait, the extra ACK is not delayed until the QP has
+ * started this many requests.
+ */
 #define EAGER_TURNS 8
 
-/* Credits by code; the last code says that they are not used. */
+/*
+ * Credits by code (IBTA table 46). The code that follows these means that the
+ * responder does not use credits.
+ */
 static const uint16_t credits_of[ROCE_AETH_NO_CREDITS] = {
     0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192,
     256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288,
     16384, 24576, 32768,
 };
 
-/* The code of @n, or of the next smaller number. */
+/* The code of the largest number of credits that is not above @n */
 static uint8_t credit_code(uint32_t n)
 {
     uint8_t code = ROCE_AETH_NO_CREDITS - 1;
@@ -46,9 +55,12 @@ static uint8_t credit_code(uint32_t n)
     return code;
 }
 
-/* What a responder tells */
+/* The responder */
 
-/* Messages of a QP with an SRQ take WQEs that others may take before. */
+/*
+ * Does the responder of @qp report credits? With an SRQ it cannot, because
+ * other QPs may take the WQEs.
+ */
 static bool has_credits(const RoceQp *qp)
 {
     return !qp->srq && qp->init.cap.max_recv_wr && qp->e->consumer.recv_count;
@@ -62,7 +74,10 @@ static uint32_t count_recvs(RoceQp *qp)
            e->consumer.recv_count(e->consumer_opaque, RDMA_RQ, qp->init.qpn);
 }
 
-/* Have the next receive told of. False: there is one already. */
+/*
+ * Ask the consumer to kick when it posts the next receive. Returns false if
+ * there is a receive already.
+ */
 static bool request_kick(RoceQp *qp)
 {
     RoceEngine *e = qp->e;
@@ -73,7 +88,7 @@ static bool request_kick(RoceQp *qp)
     return qp->starved;
 }
 
-/* Tell the peer of the next receive as soon as there is one. */
+/* Send an ACK with credits as soon as there is a receive. */
 static void report_next_recv(RoceQp *qp)
 {
     if (count_recvs(qp) || !request_kick(qp)) {
@@ -89,12 +104,15 @@ void roce_credit_rnr_nak_sent(RoceQp *qp)
     }
     qp->eager_turns = EAGER_TURNS;
     if (!qp->starved) {
-        /* One may have come between the RNR NAK and its sending. */
+        /* A receive may have been posted after the RNR NAK was planned. */
         report_next_recv(qp);
     }
 }
 
-/* The peer is to be told that there is no receive. False: there is one. */
+/*
+ * An ACK will report 0 credits: plan the extra ACK for the next receive.
+ * Returns false if there is a receive already.
+ */
 static bool plan_recv_report(RoceQp *qp, int64_t now)
 {
     if (qp->starved || qp->starved_deadline != ROCE_NO_DEADLINE) {
@@ -166,7 +184,7 @@ static void expire_starved(RoceQp *qp)
     report_next_recv(qp);
 }
 
-/* What a requester makes of it */
+/* The requester */
 
 static bool is_idle(const RoceQp *qp)
 {
@@ -188,7 +206,10 @@ static void end_credit_wait(RoceQp *qp)
     roce_qp_schedule(qp);
 }
 
-/* The ACK of what is on its way may bring credits; so there is none. */
+/*
+ * Limit the wait for credits by a timer, if no request is outstanding whose ACK
+ * may report credits.
+ */
 static void start_credit_timer_if_idle(RoceQp *qp, int64_t now)
 {
     uint8_t timeout = qp->s.attr.timeout;
@@ -226,7 +247,7 @@ void roce_credit_ack_received(RoceQp *qp, const RoceBth *bth, int64_t now)
     if (code == ROCE_AETH_NO_CREDITS) {
         qp->credits = ROCE_CREDITS_UNLIMITED;
     } else {
-        /* Messages on their way will take some of them */
+        /* Messages in flight will use some of these credits. */
         n = credits_of[code];
         qp->credits = n > qp->recv_takers ? n - qp->recv_takers : 0;
     }
@@ -241,7 +262,7 @@ void roce_credit_old_ack_received(RoceQp *qp, const RoceBth *bth, int64_t now)
 {
     uint8_t code = bth->aeth.syndrome & ROCE_AETH_VALUE_MASK;
 
-    /* An old one may tell of receives that are used up. */
+    /* An ACK with an older MSN may report receives that are used by now. */
     if (code == ROCE_AETH_NO_CREDITS || !code || bth->aeth.msn != qp->msn) {
         return;
     }
@@ -249,7 +270,7 @@ void roce_credit_old_ack_received(RoceQp *qp, const RoceBth *bth, int64_t now)
     if (qp->s.sq.rnr_wait) {
         roce_req_end_rnr_wait(qp);
     } else if (!qp->credit_wait) {
-        /* The receiver is ahead. */
+        /* The responder posts receives before the requester needs them. */
         qp->idle_start_refused = false;
     }
     roce_credit_ack_received(qp, bth, now);

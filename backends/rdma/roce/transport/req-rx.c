@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What comes back to an RC requester, and what it does when nothing comes:
- * acknowledgements, responses, retries (IBTA 9.7.5, 9.9.2).
+ * The receiving side of an RC requester: acknowledgements, responses and
+ * retries (IBTA 9.7.5, 9.9.2).
  */
 #include <glib.h>
 #include "transport/transport.h"
@@ -19,7 +19,7 @@ void roce_req_seek(RoceQp *qp, uint32_t psn)
     uint32_t index;
 
     sq->psn = psn;
-    /* What asked after it is sent again. */
+    /* Packets after @psn will be sent and request ACKs again. */
     qp->ack_requested_psn = psn;
     for (index = sq->cons; index != sq->started; index++) {
         const RoceSendWqe *wqe = roce_swqe(qp, index);
@@ -47,7 +47,7 @@ void roce_req_start_timer(RoceQp *qp, int64_t now)
     roce_timer_arm(qp, sq->ack_deadline);
 }
 
-/* The peer acknowledged something: una has moved on. */
+/* The peer has acknowledged packets, so that una has advanced. */
 static void progress(RoceQp *qp, int64_t now)
 {
     RoceSqState *sq = &qp->s.sq;
@@ -59,7 +59,10 @@ static void progress(RoceQp *qp, int64_t now)
     if (!sq->rnr_wait) {
         roce_req_start_timer(qp, now);
     }
-    /* An ACK of what was sent before going back: do not send that again */
+    /*
+     * This acknowledges packets that were sent before the requester went back.
+     * Do not send them again.
+     */
     if (psn_off(sq->psn, sq->una) > ROCE_PSN_RANGE) {
         roce_req_seek(qp, sq->una);
     }
@@ -70,9 +73,9 @@ static void progress(RoceQp *qp, int64_t now)
 }
 
 /*
- * All before @psn is acknowledged. READs, ATOMICs and their like are not
- * acknowledged by this, they need their responses: una stops there (IBTA
- * 9.7.5.1.3).
+ * The peer has acknowledged all packets before @psn. WQEs that need an explicit
+ * response are not acknowledged by this, so that una stops at the first one
+ * (IBTA 9.7.5.1.3).
  */
 static void ack_up_to(RoceQp *qp, uint32_t psn, int64_t now)
 {
@@ -90,7 +93,7 @@ static void ack_up_to(RoceQp *qp, uint32_t psn, int64_t now)
         if (roce_opcode_needs_response(wqe->opcode)) {
             break;
         }
-        /* psn is in [una, sent], and una lies in this WQE */
+        /* @psn is in [una, sent], and una is a PSN of this WQE. */
         acked = psn_off(psn, sq->una);
         if (acked < psn_off(psn_add(wqe->first_psn, wqe->npsn), sq->una)) {
             sq->una = psn;
@@ -108,7 +111,7 @@ static void ack_up_to(RoceQp *qp, uint32_t psn, int64_t now)
     }
 }
 
-/* Go back to una, unless all retries are used up. */
+/* Go back to una and use one retry, or fail if there is none left. */
 static void retry(RoceQp *qp, int64_t now)
 {
     RoceSqState *sq = &qp->s.sq;
@@ -128,11 +131,13 @@ static void retry(RoceQp *qp, int64_t now)
 }
 
 /*
- * Has the requester gone back, and sent nothing since? Its wire is blocked, or
- * it pauses for its rate limit. The retry counter counts retransmissions (IBTA
- * 9.9.2.1), so a timeout then uses no retry, except each
- * ROCE_STALLED_TIMEOUTS-th in a row. So a wire that stays blocked for ever ends
- * the QP with RETRY_EXC after 1 + retry_cnt * ROCE_STALLED_TIMEOUTS timeouts.
+ * Has the requester sent nothing since it went back, because its wire is
+ * blocked or its rate limit makes it pause?
+ *
+ * The retry counter counts retransmissions (IBTA 9.9.2.1). So a timeout without
+ * a retransmission uses no retry, except every ROCE_STALLED_TIMEOUTS-th in a
+ * row. If the wire stays blocked, the QP fails with RETRY_EXC after
+ * 1 + retry_cnt * ROCE_STALLED_TIMEOUTS timeouts.
  */
 static bool is_stalled(RoceQp *qp)
 {
@@ -141,10 +146,10 @@ static bool is_stalled(RoceQp *qp)
 }
 
 /*
- * The peer misses the packet at una, or its response was lost. The requester
- * goes back once for each PSN sequence error, as packets that were on their
- * way cause the same NAK again. If the retransmission is lost, too, the timer
- * runs out.
+ * The peer has not received the packet at una, or its response was lost. The
+ * requester goes back once for each PSN sequence error, because packets in
+ * flight cause further NAKs of the same PSN. If the retransmission is lost as
+ * well, the ACK timer runs out.
  */
 static void sequence_error(RoceQp *qp, int64_t now)
 {
@@ -194,7 +199,7 @@ static void rx_nak(RoceQp *qp, const RoceBth *bth, int64_t now)
         roce_sq_fail(qp, RDMA_WC_REM_OP_ERR);
         break;
     default:
-        /* Reserved, or of reliable datagrams */
+        /* The code is reserved, or one of reliable datagrams. */
         roce_rx_drop(qp->e, bth, "NAK with a reserved code");
         break;
     }
@@ -285,7 +290,9 @@ static void rx_read_response(RoceQp *qp, RoceSendWqe *wqe,
     }
 }
 
-/* A FLUSH or ATOMIC WRITE gets a READ response without data (A19). */
+/*
+ * The response to a FLUSH or ATOMIC WRITE: a READ response without data (A19)
+ */
 static void rx_placement_response(RoceQp *qp, RoceSendWqe *wqe,
                                   const RocePacket *pkt, int64_t now)
 {
@@ -324,7 +331,7 @@ static void rx_atomic_response(RoceQp *qp, RoceSendWqe *wqe,
     response_complete(qp, wqe, now);
 }
 
-/* The WQE that una lies in: the oldest that is not done. */
+/* The WQE that una is a PSN of: the oldest one that is not done */
 static RoceSendWqe *oldest_wqe(RoceQp *qp)
 {
     return roce_swqe(qp, qp->s.sq.cons);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The sending side of RC and UC: WQEs become request packets (IBTA 9.7.3,
- * 9.8.1).
+ * The sending side of the requester of RC and UC: WQEs become request packets
+ * (IBTA 9.7.3, 9.8.1).
  *
- * The send cursor (cur, cur_pkt, psn) walks over the WQEs. Going back
- * (roce_req_seek()) only moves the cursor, so what was sent before is sent
- * again in the same way: WQEs keep their PSNs.
+ * The send cursor (cur, cur_pkt, psn) moves over the WQEs. To retransmit,
+ * roce_req_seek() moves the cursor back. Since WQEs keep their PSNs, the same
+ * packets are sent again.
  */
 #include <glib.h>
 #include "transport/transport.h"
@@ -22,8 +22,8 @@ void roce_req_init(RoceQp *qp, uint32_t psn)
 }
 
 /*
- * The WQE at the send cursor is bad. It fails when all WQEs before it are
- * complete; until then nothing is sent.
+ * The WQE at the send cursor has the error @status. It fails when all WQEs
+ * before it are complete. Until then the QP sends nothing.
  */
 static void fail_in_turn(RoceQp *qp, RoceSendWqe *wqe, RdmaWcStatus status)
 {
@@ -51,7 +51,7 @@ static RdmaWcStatus run_local(RoceQp *qp, RoceSendWqe *wqe)
         ok = roce_mr_invalidate(e, pdn, qpn, wqe->invalidate_rkey, false);
         break;
     }
-    /* "Memory management operation error" in IBTA 11.6.2 */
+    /* IBTA 11.6.2 calls this status "memory management operation error". */
     return ok ? RDMA_WC_SUCCESS : RDMA_WC_MW_BIND_ERR;
 }
 
@@ -73,10 +73,10 @@ static RdmaWcStatus check_memory(const RoceQp *qp, const RoceSendWqe *wqe)
 }
 
 /*
- * Start the WQE under the cursor. False if it has to wait, or is bad.
- * LOCAL_INV, REG_MR and BIND_MW take effect here, in order with the packets
- * of their neighbours; a fence makes them and others wait for earlier READs,
- * ATOMICs (IBTA 10.8.3.3), FLUSHes and ATOMIC WRITEs.
+ * Start the WQE at the send cursor. Returns false if it must wait or has an
+ * error. LOCAL_INV, REG_MR and BIND_MW are executed here, in order with the
+ * packets of other WQEs. A WQE with a fence waits for earlier READs, ATOMICs
+ * (IBTA 10.8.3.3), FLUSHes and ATOMIC WRITEs.
  */
 static bool start_wqe(RoceQp *qp, RoceSendWqe *wqe, int64_t now)
 {
@@ -138,14 +138,17 @@ static bool start_wqe(RoceQp *qp, RoceSendWqe *wqe, int64_t now)
     return true;
 }
 
-/* Is there a WQE at the send cursor? */
+/* Is there a WQE at the send cursor? In RTS this may pull one. */
 static bool has_wqe(RoceQp *qp)
 {
     return qp->s.sq.cur != qp->s.sq.prod ||
            (qp->s.attr.qp_state == RDMA_QPS_RTS && roce_sq_pull(qp));
 }
 
-/* The WQE to send the next packet of, started and without error; or NULL. */
+/*
+ * The WQE of the next packet, which is started and has no error. NULL if there
+ * is none that can send.
+ */
 static RoceSendWqe *next_wqe(RoceQp *qp, int64_t now)
 {
     RoceSqState *sq = &qp->s.sq;
@@ -174,8 +177,9 @@ static RoceSendWqe *next_wqe(RoceQp *qp, int64_t now)
 }
 
 /*
- * SEND and WRITE packets wait while too many are unacknowledged; READs and
- * ATOMICs are limited by max_rd_atomic instead.
+ * May the next packet of @wqe be sent? SENDs and WRITEs wait while too many
+ * packets are unacknowledged. READs and ATOMICs are limited by max_rd_atomic
+ * instead.
  */
 static bool window_open(const RoceQp *qp, const RoceSendWqe *wqe)
 {
@@ -212,7 +216,10 @@ static uint8_t write_operation(const RoceSendWqe *wqe, bool first, bool last)
     return first ? ROCE_WRITE_ONLY : ROCE_WRITE_LAST;
 }
 
-/* One packet of a SEND or WRITE; false if its memory is not accessible. */
+/*
+ * Build the next packet of a SEND or WRITE. Returns false if its memory cannot
+ * be accessed.
+ */
 static bool build_data(RoceQp *qp, const RoceSendWqe *wqe, RoceTx *tx)
 {
     RoceSqState *sq = &qp->s.sq;
@@ -248,7 +255,7 @@ static bool build_data(RoceQp *qp, const RoceSendWqe *wqe, RoceTx *tx)
                           tx->frame);
 }
 
-/* A READ, or what is left of one. */
+/* Build the request for a READ, or for the rest of one from the cursor on. */
 static void build_read(RoceQp *qp, const RoceSendWqe *wqe, RoceTx *tx)
 {
     uint32_t off = qp->s.sq.cur_pkt * qp->mtu;
@@ -282,7 +289,10 @@ static void build_flush(RoceQp *qp, const RoceSendWqe *wqe, RoceTx *tx)
     tx->bth.reth.len = args->reg_length;
 }
 
-/* The value lies in the WQE, or in memory; false if that is gone. */
+/*
+ * Build an ATOMIC WRITE, whose value is in RoceSendArgs if length is 0, or in
+ * memory. Returns false if that memory cannot be accessed.
+ */
 static bool build_atomic_write(RoceQp *qp, RoceSendWqe *wqe, RoceTx *tx)
 {
     uint64_t value = GUINT64_TO_LE(roce_sargs(qp, qp->s.sq.cur)->compare_add);
@@ -302,7 +312,10 @@ static bool build_atomic_write(RoceQp *qp, RoceSendWqe *wqe, RoceTx *tx)
                           tx->frame);
 }
 
-/* The next packet of the WQE at the cursor; false if its memory is gone. */
+/*
+ * Build the next packet of the WQE at the send cursor. Returns false if its
+ * memory cannot be accessed.
+ */
 static bool build(RoceQp *qp, RoceSendWqe *wqe, RoceTx *tx)
 {
     switch (wqe->opcode) {
@@ -324,18 +337,20 @@ static bool build(RoceQp *qp, RoceSendWqe *wqe, RoceTx *tx)
     }
 }
 
-/* The ACK that a packet has asked for has not come. */
+/* Has a packet requested an ACK that has not arrived? */
 static bool ack_is_due(const RoceQp *qp)
 {
     return psn_off(qp->ack_requested_psn, qp->s.sq.una) - 1 < ROCE_PSN_RANGE;
 }
 
 /*
- * Ask for an ACK at the end of messages, and often enough in long ones; and
- * while none is due, since the timeout counts from a packet that asks: with
- * many QPs on a slow wire, the next of these packets may be far. A QP with a
- * rate limit asks for each packet, one whose peer is in this engine as seldom
- * as it can.
+ * Shall the next packet request an ACK? The last packet of a message does, and
+ * at least one in ROCE_ACK_INTERVAL packets.
+ *
+ * Also request one while none is due. The ACK timeout counts from a packet that
+ * requests an ACK, and if many QPs share a slow wire, the next such packet may
+ * be sent much later. A QP with a rate limit requests an ACK in each packet for
+ * the same reason. A QP whose peer is in this engine does not need this.
  */
 static bool want_ack(RoceQp *qp, bool last)
 {
@@ -401,7 +416,7 @@ bool roce_req_tx(RoceQp *qp, int64_t now, RoceTx *tx)
         return true;
     }
     tx->bth.ack_req = want_ack(qp, sq->cur_pkt == 0);
-    /* The timeout may have been 0 when the packet was sent that has asked. */
+    /* If the timeout was 0 when an ACK was requested, start the timer now. */
     if (!ack_is_due(qp) || sq->ack_deadline == ROCE_NO_DEADLINE) {
         roce_req_start_timer(qp, now);
     }
@@ -415,7 +430,7 @@ void roce_req_sent(RoceQp *qp)
 {
     RoceSqState *sq = &qp->s.sq;
 
-    /* It may have been flushed in the meantime */
+    /* If the WQE was flushed since roce_poll_tx(), it is complete. */
     if (sq->cur != sq->cons) {
         roce_swqe(qp, sq->cur - 1)->done = true;
         roce_sq_reap(qp);

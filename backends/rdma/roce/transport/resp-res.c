@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Responder resources: READs, ATOMICs, FLUSHes and ATOMIC WRITEs, which are
- * executed once and get a response as often as the requester asks for it
+ * Responder resources: READs, ATOMICs, FLUSHes and ATOMIC WRITEs. Each is
+ * executed once; its response is sent again for each duplicate of the request
  * (IBTA 9.7.5.1.4, 9.7.5.1.5, A19).
  */
 #include <glib.h>
@@ -63,9 +63,9 @@ void roce_resp_find_last(RoceQp *qp)
 
 /*
  * May the requester have one more READ or ATOMIC outstanding? It may have as
- * many as there are resources, so the first response of the oldest one must
- * be complete by then. A repeated response does not count, as the requester
- * need not wait for it.
+ * many as there are resources. So the first response of the oldest resource
+ * must be complete before another request reuses it. Repeated responses do not
+ * matter, because the requester need not wait for them.
  */
 static bool resource_free(const RoceQp *qp)
 {
@@ -95,7 +95,7 @@ static RoceResource *resource_take(RoceQp *qp)
     return r;
 }
 
-/* The request is executed: epsn and msn move on, a response is due. */
+/* The request is executed: advance epsn and msn, and schedule the response. */
 static void resource_commit(RoceQp *qp, RoceResource *r)
 {
     RoceRespState *resp = &qp->s.resp;
@@ -104,7 +104,7 @@ static void resource_commit(RoceQp *qp, RoceResource *r)
     resp->msn = psn_add(resp->msn, 1);
     r->msn = resp->msn;
     qp->last_explicit = true;
-    /* Its response acknowledges everything before it */
+    /* The response acknowledges all requests before it. */
     if (resp->ack_kind == ROCE_ACK_POSITIVE) {
         resp->ack_kind = ROCE_ACK_NONE;
     }
@@ -183,8 +183,8 @@ bool roce_resp_atomic(RoceQp *qp, const RoceBth *bth, uint8_t *syndrome)
 }
 
 /*
- * The value comes as it shall lie in memory. Who may write there may also do
- * so in one piece: there is no access flag of its own.
+ * The payload has the byte order of memory. There is no separate access flag: a
+ * peer that may WRITE may also ATOMIC WRITE.
  */
 bool roce_resp_atomic_write(RoceQp *qp, const RocePacket *pkt,
                             uint8_t *syndrome)
@@ -228,11 +228,11 @@ bool roce_resp_atomic_write(RoceQp *qp, const RocePacket *pkt,
 }
 
 /*
- * Writes take effect at once, so global visibility needs nothing more;
- * persistence cannot be offered: no region grants it. For a whole region,
- * address and length do not count (A19). Some requesters (rxe) have more
- * FLUSHes outstanding than the responder has resources: one too many is
- * dropped, to be sent again.
+ * Since writes take effect at once, global visibility needs no action.
+ * Persistence is not supported: no region grants it. For a whole region,
+ * address and length are ignored (A19). Some requesters (rxe) have more FLUSHes
+ * outstanding than the responder has resources. A FLUSH without a free resource
+ * is dropped, and the requester sends it again.
  */
 bool roce_resp_flush(RoceQp *qp, const RoceBth *bth, uint8_t *syndrome)
 {
@@ -273,7 +273,9 @@ bool roce_resp_flush(RoceQp *qp, const RoceBth *bth, uint8_t *syndrome)
     return true;
 }
 
-/* The resource of a request with this PSN, or NULL; sets its @index. */
+/*
+ * The resource of a request with this PSN, or NULL. Sets *@index to its index.
+ */
 static RoceResource *resource_find(const RoceQp *qp, uint32_t psn,
                                    uint32_t *index)
 {
@@ -292,8 +294,8 @@ static RoceResource *resource_find(const RoceQp *qp, uint32_t psn,
 }
 
 /*
- * An ACK that names a READ or an ATOMIC would tell that it is done, though
- * its response may be lost; rxe takes it for that.
+ * An ACK must not name the PSN of a READ or ATOMIC, because requesters (rxe)
+ * conclude that it is complete, although its response may be lost.
  */
 uint32_t roce_resp_last_acked(const RoceQp *qp)
 {
@@ -311,7 +313,9 @@ uint32_t roce_resp_last_acked(const RoceQp *qp)
     return psn;
 }
 
-/* The same READ, or the rest of it from some packet on. */
+/*
+ * Is @bth the READ of @r, or the rest of that READ from one of its packets on?
+ */
 static bool read_matches(const RoceQp *qp, const RoceResource *r,
                          const RoceBth *bth)
 {
@@ -348,7 +352,7 @@ static bool duplicate_matches(const RoceQp *qp, const RoceResource *r,
     }
 }
 
-/* Send the part of the response that the resource names once more. */
+/* Send the response again, as reply_va and the fields after it describe. */
 static void resend(RoceQp *qp, uint32_t index)
 {
     RoceRespState *resp = &qp->s.resp;
@@ -389,8 +393,8 @@ void roce_resp_resend_last(RoceQp *qp)
         return;
     }
     /*
-     * Of a READ the last packet: a requester that misses earlier ones sees a
-     * sequence error.
+     * Send only the last packet of a READ response. A requester that has not
+     * received earlier ones detects a sequence error and goes back.
      */
     r->reply_va = r->va;
     r->reply_len = r->len;

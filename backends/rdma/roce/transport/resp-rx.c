@@ -1,24 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The receiving side of RC and UC: what is done with request packets (IBTA
- * 9.7.4, 9.7.5, 9.8.2).
+ * The receiving side of the responder of RC and UC: the execution of request
+ * packets (IBTA 9.7.4, 9.7.5, 9.8.2).
  */
 #include <glib.h>
 #include "transport/transport.h"
 
-/* What became of a request. */
+/* The result of a request packet */
 typedef enum Verdict {
     ACCEPTED,
-    NOT_READY,                      /* RNR NAK, or dropped on UC */
-    INVALID,                        /* NAK codes; dropped on UC */
+    NOT_READY,                      /* RC: RNR NAK; UC: dropped */
+    /* RC: a NAK with this code; UC: dropped */
+    INVALID,
     NO_ACCESS,
     NO_MEMORY,
-    /* The receive WQE is to blame and completes with an error */
+    /* The receive WQE has the error and completes with it. */
     RECV_TOO_SHORT,
     RECV_BAD,
 } Verdict;
 
-/* First and middle packets are full, the others not empty nor longer. */
+/*
+ * Does the payload have a valid length? First and middle packets are full.
+ * Others are not longer than that, and only an ONLY packet may be empty.
+ */
 static bool length_ok(const RoceQp *qp, const RocePacket *pkt)
 {
     if (pkt->info->flags & (ROCE_OP_FIRST | ROCE_OP_MIDDLE)) {
@@ -28,7 +32,7 @@ static bool length_ok(const RoceQp *qp, const RocePacket *pkt)
            (pkt->payload_len || (pkt->info->flags & ROCE_OP_ONLY));
 }
 
-/* Have a receive WQE for this message in the QP's own queue. */
+/* Get a receive WQE for this message into the QP's own queue. */
 static bool take_recv(RoceQp *qp)
 {
     return roce_recv_pull(qp) &&
@@ -58,8 +62,8 @@ static void complete_recv(RoceQp *qp, const RocePacket *pkt,
 }
 
 /*
- * A packet of a SEND. The WQE is looked at with every packet, not retired
- * before the last: an unreliable message that breaks off leaves it in place.
+ * Execute a packet of a SEND. The receive WQE is retired with the last packet
+ * only. If an unreliable message breaks off, the next message uses the WQE.
  */
 static Verdict rx_send(RoceQp *qp, const RocePacket *pkt)
 {
@@ -105,7 +109,10 @@ static Verdict rx_send(RoceQp *qp, const RocePacket *pkt)
     return ACCEPTED;
 }
 
-/* Sets @mr to the region that the WRITE is for, and @va to where it begins. */
+/*
+ * Begin a WRITE. Sets *@mr and *@va to the region and the address that it
+ * writes to; *@mr stays unchanged if the WRITE is empty.
+ */
 static Verdict begin_write(RoceQp *qp, const RocePacket *pkt,
                            const RoceMr **mr, uint64_t *va)
 {
@@ -116,7 +123,7 @@ static Verdict begin_write(RoceQp *qp, const RocePacket *pkt,
         bth->reth.len > ROCE_MAX_MSG) {
         return INVALID;
     }
-    /* The key of an empty WRITE does not count (IBTA 9.7.4.1.5) */
+    /* The key of an empty WRITE is not checked (IBTA 9.7.4.1.5). */
     if (bth->reth.len) {
         *va = bth->reth.va;
         *mr = roce_resp_mr(qp, bth->reth.rkey, RDMA_ACCESS_REMOTE_WRITE, va,
@@ -132,7 +139,10 @@ static Verdict begin_write(RoceQp *qp, const RocePacket *pkt,
     return ACCEPTED;
 }
 
-/* A packet of a WRITE; it must end where its RETH said (IBTA 9.7.4.1.7). */
+/*
+ * Execute a packet of a WRITE, whose length must be that of its RETH (IBTA
+ * 9.7.4.1.7).
+ */
 static Verdict rx_write(RoceQp *qp, const RocePacket *pkt)
 {
     RoceRespState *resp = &qp->s.resp;
@@ -240,7 +250,10 @@ static void refuse_rc(RoceQp *qp, Verdict verdict)
 #define EXPLICIT_REQUEST (ROCE_OP_READ_REQ | ROCE_OP_ATOMIC | \
                           ROCE_OP_FLUSH | ROCE_OP_ATOMIC_WRITE)
 
-/* A request that needs an explicit response; false if it is refused. */
+/*
+ * Execute a request that needs an explicit response. Returns false if it is
+ * refused with the NAK *@syndrome.
+ */
 static bool rx_explicit_request(RoceQp *qp, const RocePacket *pkt,
                                 uint8_t *syndrome)
 {
@@ -263,7 +276,7 @@ static void rx_rc_in_order(RoceQp *qp, const RocePacket *pkt)
     uint8_t syndrome;
     Verdict verdict;
 
-    /* The expected packet came before the NAK of it was sent */
+    /* The expected packet has arrived, so a NAK of it is obsolete. */
     resp->nak_sent = false;
     if (resp->ack_kind == ROCE_ACK_NEGATIVE) {
         resp->ack_kind = ROCE_ACK_NONE;
@@ -313,11 +326,11 @@ static void rx_rc(RoceQp *qp, const RocePacket *pkt)
 }
 
 /*
- * Unreliable: a packet out of sequence is dropped silently, with all up to the
- * next packet that begins a message (IBTA 9.8.2.2). What a message wrote
- * before it was cut off stays. A receive buffer that is too short drops the
- * message, too; only one that may not be written to is an error of this side
- * (IBTA 9.9.3).
+ * Receive a packet of UC. After a gap, all packets up to the next one that
+ * begins a message are dropped silently (IBTA 9.8.2.2). Data that the
+ * incomplete message has written stays. If the receive buffer is too short, the
+ * message is dropped as well. If the buffer may not be written to, the receive
+ * WQE completes with an error and the QP moves to ERR (IBTA 9.9.3).
  */
 static void rx_uc(RoceQp *qp, const RocePacket *pkt)
 {
@@ -359,7 +372,7 @@ void roce_resp_rx(RoceQp *qp, const RocePacket *pkt)
 {
     RoceRespState *resp = &qp->s.resp;
 
-    /* The peer is in RTS already (IBTA 11.6.3.2) */
+    /* A request in RTR shows that the peer is in RTS (IBTA 11.6.3.2). */
     if (qp->s.attr.qp_state == RDMA_QPS_RTR && !resp->comm_est) {
         resp->comm_est = true;
         roce_qp_event(qp, RDMA_EVENT_COMM_EST);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What an RC responder sends: READ and ATOMIC responses in the order of the
- * requests, and behind them one acknowledgement of all that came since
- * (IBTA 9.7.5.1: responses are ordered, ACKs may be coalesced).
+ * The sending side of an RC responder: explicit responses in the order of the
+ * requests, and after them one acknowledgement of all later requests (IBTA
+ * 9.7.5.1: responses are ordered, ACKs may be coalesced).
  */
 #include <glib.h>
 #include "transport/transport.h"
@@ -62,7 +62,10 @@ static bool can_respond(const RoceQp *qp)
     }
 }
 
-/* The next packet of a READ response; false if its memory has gone. */
+/*
+ * Build the next packet of a READ response. Returns false if its memory cannot
+ * be accessed.
+ */
 static bool build_read_response(RoceQp *qp, int64_t now, RoceResource *r,
                                 RoceTx *tx)
 {
@@ -83,13 +86,13 @@ static bool build_read_response(RoceQp *qp, int64_t now, RoceResource *r,
             roce_tx_undo(qp->e, tx);
             if (!r->first) {
                 /*
-                 * A late duplicate: the requester has had its response, and
-                 * the region has been invalidated since.
+                 * The request was a late duplicate: the requester already has
+                 * the response, and has since invalidated the region.
                  */
                 r->pending = false;
                 return false;
             }
-            /* No later request may get a response */
+            /* After an error, later requests must get no response. */
             qp->s.resp.res_out = qp->s.resp.res_prod;
             roce_resp_fatal_event(qp, nak, r->reply_psn);
             return false;
@@ -128,7 +131,9 @@ static void build_atomic_response(RoceQp *qp, int64_t now, RoceResource *r,
     r->first = false;
 }
 
-/* Of a FLUSH or ATOMIC WRITE: a READ response without data (A19). */
+/*
+ * The response to a FLUSH or ATOMIC WRITE: a READ response without data (A19)
+ */
 static void build_placement_response(RoceQp *qp, int64_t now,
                                      RoceResource *r, RoceTx *tx)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Unreliable datagrams, and the GSI, which is one of them with a well-known
- * QPN and Q_Key (IBTA 9.8.3, 10.2.5).
+ * Unreliable datagrams, and the GSI, a datagram QP with a well-known QPN and
+ * Q_Key (IBTA 9.8.3, 10.2.5).
  */
 #include <glib.h>
 #include "transport/transport.h"
@@ -12,7 +12,7 @@ static uint32_t own_qkey(const RoceQp *qp)
                                             : qp->s.attr.qkey;
 }
 
-/* The datagram is sent, or completes without being sent. */
+/* Advance the send cursor; a datagram that is not sent completes at once. */
 static void finish_datagram(RoceQp *qp, bool sent)
 {
     RoceSqState *sq = &qp->s.sq;
@@ -98,7 +98,7 @@ bool roce_ud_tx(RoceQp *qp, int64_t now, RoceTx *tx)
             return false;
         }
 
-        /* Longer than the port's MTU: not sent, no error (C10-93.1.1) */
+        /* A datagram above the port's MTU is dropped silently (C10-93.1.1). */
         if (wqe->status == RDMA_WC_SUCCESS &&
             wqe->length > rdma_mtu_bytes(roce_port_mtu(qp->e))) {
             finish_datagram(qp, false);
@@ -127,10 +127,11 @@ bool roce_ud_tx(RoceQp *qp, int64_t now, RoceTx *tx)
 }
 
 /*
- * A datagram that finds no buffer, or one that is too short, is dropped and
- * the buffer stays (IBTA 9.9.3, class D: an unreliable datagram's length
- * error is silent). So no sender can move the QP to ERR, or use up its
- * buffers, with long packets. A WQE of an SRQ stays there for other QPs.
+ * Get a receive WQE with room for @len bytes. If there is none, the datagram is
+ * dropped; a WQE that is too short stays in the queue, or in the SRQ for other
+ * QPs (IBTA 9.9.3, class D: an unreliable datagram's length error is silent).
+ * So no sender can move the QP to ERR, or use up its buffers, with long
+ * packets.
  */
 static bool buffer_ready(RoceQp *qp, uint32_t len)
 {
@@ -172,7 +173,7 @@ void roce_ud_rx(RoceQp *qp, const RocePacket *pkt)
         roce_rx_drop(e, &pkt->bth, "wrong Q_Key");
         return;
     }
-    /* The group of a multicast has been checked */
+    /* The caller has checked the group of a multicast. */
     if (pkt->bth.dqpn != RDMA_QPN_MCAST &&
         !roce_gid_is_own(e, pkt->path.dgid, pkt->path.vlan)) {
         roce_rx_drop(e, &pkt->bth, "not to a GID of this port");
