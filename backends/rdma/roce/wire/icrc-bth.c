@@ -1,23 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * CRC32 of what is between UDP header and payload, by table.
+ * The CRC32 of the headers between UDP header and payload, by table.
  *
- * Libraries are fast at long buffers. They read them by vector registers, and
- * what has just been stored in smaller pieces cannot be read so until all of it
- * has arrived in the cache, behind everything that the processor was doing.
- * This reads words, as headers are written, and its table has half a KiB.
+ * CRC libraries are fast on long buffers, which they load into vector
+ * registers. A vector load from bytes that were just written by smaller stores
+ * waits until all these stores have reached the cache. So this file loads
+ * words, the size in which headers are written. Its table has 512 bytes.
  */
 #include <glib.h>
 #include "wire/wire.h"
 
-/* What four bits add to a CRC, each of which adds what is told */
+/*
+ * The changes of a CRC by the 16 values of four bits. The arguments are the
+ * changes by each bit alone.
+ */
 #define ROW(a, b, c, d) { \
     0, (a), (b), (a) ^ (b), \
     (c), (a) ^ (c), (b) ^ (c), (a) ^ (b) ^ (c), \
     (d), (a) ^ (d), (b) ^ (d), (a) ^ (b) ^ (d), \
     (c) ^ (d), (a) ^ (c) ^ (d), (b) ^ (c) ^ (d), (a) ^ (b) ^ (c) ^ (d) }
 
-/* By the place of the four bits in a word, from the lowest */
+/* By the position of the four bits in a word, lowest first */
 static const uint32_t table[8][16] = {
     ROW(0xb8bc6765, 0xaa09c88b, 0x8f629757, 0xc5b428ef),
     ROW(0x5019579f, 0xa032af3e, 0x9b14583d, 0xed59b63b),
@@ -49,7 +52,7 @@ static inline uint32_t step(uint32_t state, uint32_t word)
 uint32_t roce_icrc_bth(uint32_t crc, const uint8_t *bth)
 {
     crc = step(~crc, get32_le(bth));
-    /* FECN, BECN, reserved */
+    /* The byte with FECN, BECN and reserved bits counts as ones. */
     return ~step(crc, get32_le(bth + 4) | 0xff);
 }
 

@@ -2,8 +2,8 @@
 /*
  * The invariant CRC (IBTA Vol 1 Release 1.4, Annex A17.3.3).
  *
- * libdeflate's CRC32 is several times as fast as zlib's, which has to do where
- * libdeflate is missing.
+ * The CRC32 of libdeflate is several times as fast as that of zlib, which is
+ * the fallback without libdeflate.
  */
 #include "wire/wire.h"
 
@@ -15,8 +15,9 @@
 
 #define LRH_LEN 8
 /*
- * A copy is made of what has fields to mask. It takes in what follows up to
- * this length, since a call of the CRC function costs more than the copy.
+ * The headers are copied to mask fields in the copy. If the payload fits into
+ * this length as well, it is copied, too: that takes less time than another
+ * call of the CRC function.
  */
 #define COPY_MAX 192
 
@@ -29,7 +30,7 @@ uint32_t roce_icrc_add(uint32_t crc, const void *buf, size_t len)
 #endif
 }
 
-/* Set what routers may change in the headers from the IP header on. */
+/* Set the fields that routers may change, in the IP and UDP headers at @ip. */
 static void mask_l3(uint8_t *ip, bool is_ipv4)
 {
     uint8_t *udp = ip + (is_ipv4 ? ROCE_IPV4_LEN : ROCE_IPV6_LEN);
@@ -46,7 +47,10 @@ static void mask_l3(uint8_t *ip, bool is_ipv4)
     memset(udp + 6, 0xff, 2);           /* checksum */
 }
 
-/* The CRC of headers from the IP header on, and of what follows them. */
+/*
+ * The ICRC of @hdr_len bytes of headers at @l3, and of @len bytes of payload
+ * and pad at @data
+ */
 static uint32_t icrc_from_l3(const uint8_t *l3, size_t hdr_len,
                              const uint8_t *data, size_t len, bool is_ipv4)
 {
@@ -84,7 +88,7 @@ void roce_icrc_store(uint8_t dest[ROCE_ICRC_LEN], uint32_t crc)
     dest[3] = crc >> 24;
 }
 
-/* Go on from @crc, which the headers have, to the end of the frame. */
+/* Write pad and ICRC. @crc is the ICRC of the headers, @iov the payload. */
 static size_t make_trailer(uint32_t crc, const struct iovec *iov,
                            unsigned iovcnt, uint8_t trailer[ROCE_MAX_TRAILER])
 {
@@ -110,7 +114,7 @@ size_t roce_icrc_trailer(const uint8_t *hdr, size_t hdr_len, bool is_ipv4,
                         trailer);
 }
 
-/* What comes before the BTH has not been in an ICRC yet. */
+/* Compute the ICRC of the headers before the BTH. */
 static void template_icrc(RoceTemplate *t)
 {
     uint8_t buf[LRH_LEN + ROCE_L4_MAX];
@@ -123,7 +127,7 @@ static void template_icrc(RoceTemplate *t)
     t->icrc_known = true;
 }
 
-/* The ICRC of headers that begin like @t. */
+/* The ICRC of headers that begin with those of @t */
 static uint32_t icrc_of_headers(const uint8_t *hdr, size_t hdr_len,
                                 RoceTemplate *t)
 {
@@ -153,15 +157,18 @@ size_t roce_icrc_trailer_next(const uint8_t *hdr, size_t hdr_len,
 }
 
 /*
- * What is in front of the BTH stays out of the one pass over a frame of a
- * known flow but for this, with which a BTH has the length that CRC functions
- * like best.
+ * For a frame of a known flow, one CRC over the frame begins this many bytes
+ * before the BTH. With them a BTH has 16 bytes, a length at which CRC functions
+ * are fast.
  */
 #define BTH_PREFIX_LEN 4
-/* Frames of a flow before that is worth while: it costs two passes to begin. */
+/* Frames of a flow before that pays: computing icrc_diff takes two CRCs. */
 #define FLOW_MIN_FRAMES 8
 
-/* Of a frame whose payload and pad are zeroes: see roce_icrc_ok(). */
+/*
+ * RoceFlow.icrc_diff of the flow of @pkt, which has @len bytes of payload and
+ * pad. It does not depend on these bytes; here they are zeroes.
+ */
 static uint32_t icrc_diff(const RocePacket *pkt, size_t hdr_len, size_t len)
 {
     static const uint8_t zeroes[ROCE_MAX_PAYLOAD + ROCE_MAX_TRAILER];
@@ -173,13 +180,14 @@ static uint32_t icrc_diff(const RocePacket *pkt, size_t hdr_len, size_t len)
 }
 
 /*
- * A CRC is linear: if it is made of a frame as it is, without what is in front
- * of the BTH, it differs from the ICRC by the same in all frames that have the
- * same there, and the same length, whatever follows. The reserved byte of the
- * BTH has to be 0 in all of them, as it is in those that met no congestion.
+ * For frames of a known flow, this computes one CRC from BTH_PREFIX_LEN bytes
+ * before the BTH on, without a copy and without masking. A CRC is linear: all
+ * frames that have the same headers before the BTH and the same length have the
+ * same difference between this CRC and the ICRC. The byte of the BTH that is
+ * masked must be 0 in all of them, as it is without congestion.
  *
- * This pass reads the frame again, not the copy of its headers. Whoever can
- * change a frame meanwhile can make an ICRC, too.
+ * This reads headers from the frame instead of the copy that was parsed.
+ * Someone who can change the frame in between could also write a right ICRC.
  */
 bool roce_icrc_ok(const RocePacket *pkt)
 {

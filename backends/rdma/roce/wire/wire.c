@@ -3,7 +3,8 @@
  * RoCEv2 frames: parsing and building of the headers.
  *
  * Header order (IBTA 9.2): RETH or DETH before ImmDt or IETH, AETH before
- * AtomicAckETH, FETH before RETH. Sizes are compared by subtraction throughout.
+ * AtomicAckETH, FETH before RETH. Lengths are compared by subtraction, since a
+ * sum could wrap.
  */
 #include <glib.h>
 #include "wire/wire.h"
@@ -75,7 +76,7 @@ static inline void put64(uint8_t *p, uint64_t v)
     memcpy(p, &v, sizeof(v));
 }
 
-/* A sum of 16-bit words to the Internet checksum of it (RFC 1071). */
+/* The Internet checksum of 16-bit words whose sum is @sum (RFC 1071) */
 static uint16_t fold_checksum(uint32_t sum)
 {
     sum = (sum & 0xffff) + (sum >> 16);
@@ -88,7 +89,7 @@ static uint32_t sum_words(uint32_t v)
     return (v >> 16) + (v & 0xffff);
 }
 
-/* Of an IPv4 header without options; 0 if its checksum is right. */
+/* The checksum of an IPv4 header without options; 0 if its own is right */
 static uint16_t ipv4_checksum(const uint8_t *ip)
 {
     return fold_checksum(sum_words(get32(ip)) + sum_words(get32(ip + 4)) +
@@ -98,9 +99,8 @@ static uint16_t ipv4_checksum(const uint8_t *ip)
 }
 
 /*
- * The addresses of IPv6 packets become GIDs as they are. A mapped IPv4
- * address must not be among them, or an IPv6 packet could pass for one of an
- * IPv4 peer.
+ * Are both addresses of an IPv6 packet valid as GIDs? IPv4-mapped addresses are
+ * not: the packet would seem to come from an IPv4 peer.
  */
 static bool ipv6_addresses_ok(const uint8_t *ip)
 {
@@ -154,9 +154,9 @@ bool roce_peek(const uint8_t *frame, size_t len, uint8_t dgid[RDMA_GID_LEN],
 }
 
 /*
- * The IP parsers go on where roce_peek() ended, at an IP header of whose
- * packet at most *@len bytes are there. They set the rest of @path but for
- * dgid, and *@len to the length of the UDP datagram.
+ * The IP parsers continue after roce_peek(). At @ip are *@len bytes, an IP
+ * packet and perhaps padding. The parsers set the IP fields of @path except
+ * dgid and is_ipv4, and *@len to the length of the UDP datagram.
  */
 static bool parse_ipv4(const uint8_t *ip, size_t *len, RocePath *path)
 {
@@ -189,7 +189,7 @@ static bool parse_ipv6(const uint8_t *ip, size_t *len, RocePath *path)
     return true;
 }
 
-/* Has it extended headers? */
+/* Do packets with this opcode have extended headers? */
 static bool is_extended(const RoceOpcodeInfo *info)
 {
     return info->hdr_len != ROCE_BTH_LEN;
@@ -264,8 +264,9 @@ static void parse_bth(const uint8_t *p, const RoceOpcodeInfo *info,
 }
 
 /*
- * Ethernet to UDP header, of a frame of *@len bytes; sets path, l3 and
- * bth_start of @pkt, and *@len to what is between BTH and ICRC.
+ * Parse the headers from Ethernet to UDP of a frame of *@len bytes. Sets path,
+ * l3 and bth_start of @pkt, and *@len to the bytes from the BTH to the ICRC,
+ * without the ICRC.
  */
 static RoceParse parse_path(size_t *len, RocePacket *pkt)
 {
@@ -307,7 +308,7 @@ static RoceParse parse_path(size_t *len, RocePacket *pkt)
     return ROCE_PARSE_OK;
 }
 
-/* @len: from the BTH to the ICRC, at least a BTH. */
+/* Parse the rest of a frame: @len bytes before the ICRC, at least a BTH. */
 static RoceParse parse_transport(const uint8_t *frame, size_t len,
                                  RocePacket *pkt)
 {
@@ -332,7 +333,10 @@ static RoceParse parse_transport(const uint8_t *frame, size_t len,
     return ROCE_PARSE_OK;
 }
 
-/* The longest headers are shorter, and this length costs no call. */
+/*
+ * The bytes that copy_headers() copies: at least the longest headers. A
+ * constant lets the compiler avoid a call of memcpy().
+ */
 #define COPY_LEN 112
 G_STATIC_ASSERT(ROCE_L4_MAX + ROCE_BTH_LEN + ROCE_ATOMICETH_LEN <= COPY_LEN &&
                 COPY_LEN <= ROCE_MAX_HDR);
@@ -359,7 +363,7 @@ RoceParse roce_parse(const uint8_t *frame, size_t len, RocePacket *pkt)
     return result == ROCE_PARSE_OK ? parse_transport(frame, len, pkt) : result;
 }
 
-/* Do 8 bytes differ? */
+/* The bits in which 8 bytes at @a and @b differ */
 static inline uint64_t diff8(const uint8_t *a, const uint8_t *b)
 {
     uint64_t x, y;
@@ -369,7 +373,7 @@ static inline uint64_t diff8(const uint8_t *a, const uint8_t *b)
     return x ^ y;
 }
 
-/* Does @hdr begin as the frames of @flow do? All have 42 bytes at least. */
+/* Does @hdr begin with the headers of @flow, which have at least 42 bytes? */
 static bool flow_has(const RoceFlow *flow, const uint8_t *hdr)
 {
     const uint8_t *h = flow->hdr;
@@ -394,12 +398,12 @@ RoceParse roce_parse_flow(const uint8_t *frame, size_t len, RocePacket *pkt,
     size_t udp_len;
     RoceFlow *flow;
 
-    /* Shorter ones have nothing to gain */
+    /* The cache does not help with shorter frames. */
     if (len < ROCE_PEEK_LEN) {
         return roce_parse(frame, len, pkt);
     }
     copy_headers(frame, len, pkt);
-    /* A RETH or an AETH makes frames of the same flow longer */
+    /* A RETH or AETH changes the length, so use it to select the flow. */
     flow = &flows[(len >> 4 ^ len >> 2 ^ pkt->hdr[SPORT_LOW]) &
                   (ROCE_FLOWS - 1)];
     if (flow->len && len > flow->len && flow_has(flow, pkt->hdr)) {
@@ -437,7 +441,7 @@ static uint8_t *build_ipv4(uint8_t *p, const RocePath *path, size_t udp_len)
                    sum_words(src) + sum_words(dest);
 
     put32(p, version_to_len);
-    put32(p + 4, IPV4_DF);              /* and ID 0 */
+    put32(p + 4, IPV4_DF);              /* ID 0 */
     put32(p + 8, ttl_proto << 16 | fold_checksum(sum));
     put32(p + 12, src);
     put32(p + 16, dest);
@@ -465,7 +469,10 @@ static uint8_t *build_bth(uint8_t *p, const RoceBth *bth,
                           (bth->becn ? BTH_BECN : 0);
     uint32_t ack_req = bth->ack_req ? BTH_ACK_REQ : 0;
 
-    /* The ICRC reads these 8 bytes again, as they are written */
+    /*
+     * One store of 8 bytes: roce_icrc_trailer_next() loads the same 8 bytes,
+     * which is fast only after a store of the same size.
+     */
     put64(p, (uint64_t)((uint32_t)bth->opcode << 24 | flags << 16 |
                         bth->pkey) << 32 |
              congestion << 24 | (bth->dqpn & RDMA_24BIT_MASK));
@@ -521,7 +528,7 @@ static uint8_t *build_bth(uint8_t *p, const RoceBth *bth,
     return p;
 }
 
-/* Ethernet to UDP header */
+/* Write the headers from Ethernet to UDP. */
 static uint8_t *build_path(uint8_t *p, const RocePath *path, size_t udp_len)
 {
     memcpy(p, path->dmac, RDMA_MAC_LEN);
@@ -570,7 +577,7 @@ size_t roce_build_next(uint8_t *hdr, RoceTemplate *t, const RocePath *path,
         t->len = build_path(t->hdr, path, udp_len) - t->hdr;
         t->icrc_known = false;
     }
-    /* A length that is constant costs no call */
+    /* A constant length lets the compiler avoid a call of memcpy(). */
     memcpy(hdr, t->hdr, sizeof(t->hdr));
     p = build_bth(hdr + t->len, bth, &roce_opcodes[bth->opcode],
                   roce_pad(payload_len));
@@ -606,7 +613,7 @@ bool roce_gid_is_zero(const uint8_t gid[RDMA_GID_LEN])
 
 uint16_t roce_udp_sport(uint32_t flow_label, uint32_t sqpn, uint32_t dqpn)
 {
-    /* Fibonacci hashing; the two QPNs must not cancel each other out */
+    /* Fibonacci hashing. Equal QPNs must not cancel each other out. */
     uint64_t key = ((uint64_t)sqpn << 32 | dqpn) ^ (uint64_t)flow_label << 20;
 
     key ^= key >> 29;
