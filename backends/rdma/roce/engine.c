@@ -111,7 +111,7 @@ void roce_set_dcqcn(RoceEngine *e, uint32_t line_rate)
     RoceQp *qp;
 
     e->dcqcn_line = line_rate;
-    /* Paths say whether marks are heeded. */
+    /* Paths have the ECN bits. */
     e->gid_serial++;
     ROCE_TABLE_FOREACH(&e->qps, qpn, qp) {
         roce_dcqcn_end(qp);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A look at the engine's objects from outside.
+ * Inspection of objects (rdma/inspect.h).
  */
 #include <glib.h>
 #include "roce-int.h"
 
-/* The attributes that have a value in this state (IBTA 11.2.5.2). */
+/* The attributes that have a value in the current state (IBTA 11.2.5.2) */
 static uint32_t known_attrs(const RoceQp *qp)
 {
     const RdmaQpAttr *attr = &qp->s.attr;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Kicks: the owner says that a queue may have work requests.
+ * Kicks: the consumer has posted work requests to a queue.
  */
 #include <glib.h>
 #include "roce-int.h"

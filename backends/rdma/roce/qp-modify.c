@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Modify QP. Which transitions there are, and what they may bring, is in
- * core/qp-check.c.
+ * Modify QP. The rules for transitions and attributes are in core/qp-check.c.
  */
 #include <glib.h>
 #include "rdma/qp-check.h"
@@ -43,7 +42,7 @@ static bool may_modify(const RoceQp *qp, uint8_t to, uint32_t mask,
     return false;
 }
 
-/* Take over what @mask selects; everything is checked. */
+/* Set the attributes that @mask selects. All values were checked. */
 static void apply(RoceQp *qp, uint32_t mask, const RdmaQpAttr *attr)
 {
     RdmaQpAttr *a = &qp->s.attr;
@@ -84,7 +83,7 @@ static void apply(RoceQp *qp, uint32_t mask, const RdmaQpAttr *attr)
         roce_pace_update(qp);
     }
     if (mask & A(RQ_PSN)) {
-        /* Software passes random numbers and expects 24 bits of them */
+        /* Programs pass random 32-bit numbers; only 24 bits count. */
         qp->s.resp.epsn = attr->rq_psn & RDMA_24BIT_MASK;
     }
     if (mask & A(SQ_PSN)) {
@@ -130,13 +129,14 @@ static void enter_reset(RoceQp *qp)
 
 /*
  * Flush the sends that were posted in SQE instead of sending them (IBTA
- * 10.3.1.6). This takes no longer than a turn: the command holds the lock.
+ * 10.3.1.6). This does the work of one turn at most, because the owner may hold
+ * a lock during the call.
  */
 static void flush_posted(RoceQp *qp)
 {
     uint64_t end = qp->e->work + RDMA_TURN_BUDGET;
 
-    /* The owner may have told of some for the next turn, or not yet. */
+    /* The consumer may have sends for which it has not kicked. */
     roce_sq_expect(qp);
     while (roce_sq_flushes(qp) && qp->e->work < end) {
         uint32_t room = ROCE_FLUSH_SLICE;
@@ -173,7 +173,7 @@ int roce_qp_modify(RoceEngine *e, uint32_t qpn, uint32_t attr_mask,
         apply(qp, attr_mask, attr);
         roce_qp_set_state(qp, to);
         if (from != RDMA_QPS_SQD) {
-            /* Whoever wants to be told says so each time */
+            /* The event is requested by each transition to SQD separately. */
             qp->s.attr.en_sqd_async_notify =
                 attr_mask & A(EN_SQD_ASYNC_NOTIFY) &&
                 attr->en_sqd_async_notify;
@@ -191,7 +191,7 @@ int roce_qp_modify(RoceEngine *e, uint32_t qpn, uint32_t attr_mask,
         roce_qp_schedule(qp);
         break;
     }
-    /* A QP on a CQ that failed before */
+    /* The CQ of the QP may have failed while the QP was in RESET or INIT. */
     if (to != RDMA_QPS_INIT && (qp->send_cq->failed || qp->recv_cq->failed)) {
         roce_cq_fail_later(e, qpn);
     }

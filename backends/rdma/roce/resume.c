@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Resumption: frames that came while the engine did not run are lost. Instead
- * of waiting for the timers of both ends, the requester retransmits at once,
- * and the responder has its peer do so.
+ * Resumption after a pause: frames that arrived while the engine did not run
+ * are lost. Without waiting for timers, the requester retransmits, and the
+ * responder makes its peer retransmit.
  *
- * A lossy wire causes the same packets: a retransmission (IBTA 9.7.5.1.1
- * leaves the time to the requester), a NAK of the expected PSN, a response
- * that comes twice. A peer that missed nothing drops them as duplicates.
+ * The packets that this causes also occur on a lossy wire: retransmissions
+ * (IBTA 9.7.5.1.1 leaves their time to the requester), a NAK of the expected
+ * PSN, and repeated responses. A peer that has lost nothing drops them as
+ * duplicates.
  */
 #include <glib.h>
 #include "roce-int.h"
@@ -28,9 +29,9 @@ static void resume_requester(RoceQp *qp, int64_t now)
 }
 
 /*
- * If requests were lost, the peer has sent past epsn. If the response to the
- * last request was, the peer has not: it gets that again, and goes back if it
- * misses one before it (IBTA 9.7.5.1.3).
+ * A NAK of epsn makes the peer go back if it has lost requests. If the last
+ * request needs an explicit response, send the end of that response instead: it
+ * may be lost, and a peer that has lost more of it goes back (IBTA 9.7.5.1.3).
  */
 static void resume_responder(RoceQp *qp)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Reception: frames are checked and given to their QP (IBTA 9.6).
+ * Reception: frames are checked and delivered to their QP (IBTA 9.6).
  */
 #include <glib.h>
 #include "roce-int.h"
@@ -17,7 +17,7 @@ static RoceTransport qp_transport(const RoceQp *qp)
     }
 }
 
-/* A connected QP takes packets from its peer only (IBTA 9.6.1.2). */
+/* A connected QP accepts packets only from its peer (IBTA 9.6.1.2). */
 static bool is_from_peer(RoceQp *qp, const RocePath *path)
 {
     roce_qp_refresh_path(qp);
@@ -28,8 +28,10 @@ static bool is_from_peer(RoceQp *qp, const RocePath *path)
 }
 
 /*
- * A hub, or a switch that does not know the destination, floods frames to ports
- * that they are not for. Whoever had the address before may still get some.
+ * Is the destination MAC address that of the port, or a multicast one for a
+ * multicast GID? Hubs, and switches that do not know a destination, send frames
+ * to all ports. A port may also receive frames for an IP address that has moved
+ * to another port.
  */
 static bool is_to_port(const RoceEngine *e, const uint8_t dmac[RDMA_MAC_LEN],
                     const uint8_t dgid[RDMA_GID_LEN])
@@ -41,7 +43,10 @@ static bool is_to_port(const RoceEngine *e, const uint8_t dmac[RDMA_MAC_LEN],
            memcmp(dmac, e->nic_mac, RDMA_MAC_LEN) == 0;
 }
 
-/* The top bit says full or limited member; we are full (IBTA 10.9.3). */
+/*
+ * Does the P_Key match? Its top bit distinguishes full and limited members. The
+ * port is a full member, which accepts both (IBTA 10.9.3).
+ */
 static bool pkey_ok(RoceEngine *e, const RocePacket *pkt)
 {
     if ((pkt->bth.pkey ^ RDMA_DEFAULT_PKEY) & 0x7fff) {
@@ -53,9 +58,9 @@ static bool pkey_ok(RoceEngine *e, const RocePacket *pkt)
 }
 
 /*
- * A QP of the group without a buffer, or with another Q_Key, gets no copy,
- * which concerns no other QP (IBTA 9.6.1.3, 10.5.2). @from: the QP that sent
- * it, or NULL.
+ * Deliver copies to the QPs of a group. A QP without a buffer, or with another
+ * Q_Key, gets no copy; the other QPs still do (IBTA 9.6.1.3, 10.5.2). @from is
+ * the QP of this engine that has sent the packet, or NULL.
  */
 static void copy_to_group(RoceEngine *e, const RoceMcast *group,
                           const RocePacket *pkt, const RoceQp *from)
@@ -75,7 +80,7 @@ static void copy_to_group(RoceEngine *e, const RoceMcast *group,
     roce_cq_fail_qps(e);
 }
 
-/* QPs of this port get their copies when it sends. */
+/* QPs of this port get their copies when the packet is sent. */
 void roce_deliver_copies(RoceEngine *e, const RocePacket *pkt, RoceQp *from)
 {
     const RoceMcast *group = roce_mcast_find(e, pkt->path.dgid,
@@ -88,7 +93,10 @@ void roce_deliver_copies(RoceEngine *e, const RocePacket *pkt, RoceQp *from)
     copy_to_group(e, group, pkt, from);
 }
 
-/* The network may bring back what this port sent, see roce_deliver_copies(). */
+/*
+ * Receive a multicast frame. The network may return a frame that this port has
+ * sent; it is dropped, because roce_deliver_copies() has delivered it.
+ */
 static void rx_multicast(RoceEngine *e, const RocePacket *pkt)
 {
     const RoceMcast *group = roce_mcast_find(e, pkt->path.dgid,
@@ -123,7 +131,7 @@ static void deliver_connected(RoceQp *qp, const RocePacket *pkt, bool request,
     }
 }
 
-/* The engine has counted it, whoever takes it. */
+/* Count a frame of @size bytes for @qp; rx() has counted it for the engine. */
 static void count_rx(RoceQp *qp, size_t size)
 {
     if (size) {
@@ -168,7 +176,7 @@ void roce_deliver(RoceEngine *e, const RocePacket *pkt, size_t size,
     roce_cq_fail_qps(e);
 }
 
-/* One of the port's GIDs, or a group that it has joined? */
+/* Is @dgid one of the port's GIDs, or a group that a QP has joined? */
 static bool is_own(const RoceEngine *e, const uint8_t dgid[RDMA_GID_LEN],
                    uint16_t vlan)
 {

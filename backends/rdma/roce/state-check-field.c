@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The checks of a single field, and of a page list.
+ * Checks of single fields, and of page lists.
  */
 #include <glib.h>
 #include "state-check.h"

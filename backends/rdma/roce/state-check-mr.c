@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The check of an image of a memory region or window.
+ * Checks of the images of memory regions and windows.
  */
 #include <glib.h>
 #include "state-check.h"
@@ -44,7 +44,7 @@ static char *check_mapping(const RoceMrImage *image, bool mapped, bool pending)
     return NULL;
 }
 
-/* @type is always valid, and nothing is ever to be registered for it. */
+/* Check a region of @type, which is always valid and cannot be registered. */
 static char *check_valid(const RoceMrImage *image, const char *type)
 {
     REFUSE_IF(!image->valid, "valid is 0, but a %s region is always valid",
@@ -99,7 +99,7 @@ char *roce_check_mr(const RoceEngine *e, const RoceMrImage *image)
 
 /* Memory windows */
 
-/* Why roce_mw_region_ok() says no. */
+/* The reason why roce_mw_region_ok() returned false */
 static char *explain_binding(const RoceMr *mr, const RoceMwImage *image)
 {
     uint32_t access = image->access;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The check of an image of a queue pair: its attributes. Other files check its
+ * Check of the image of a queue pair: the attributes. Other files check the
  * queues.
  */
 #include <glib.h>
@@ -84,7 +84,7 @@ char *roce_check_qp(const RoceEngine *e, const RoceQpImage *image,
     return roce_check_resources(e, image);
 }
 
-/* roce_check_qp() was content, so the type is one, and the SRQ is there. */
+/* roce_check_qp() has accepted the type and the SRQ. */
 char *roce_explain_qp(const RoceEngine *e, const RdmaQpInitAttr *init)
 {
     const RdmaQpCap *cap = &init->cap;

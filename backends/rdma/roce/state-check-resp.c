@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The check of a responder and its resources.
+ * Checks of responders and their resources.
  */
 #include <glib.h>
 #include "state-check.h"
@@ -37,7 +37,10 @@ char *roce_check_resp(const RoceQpImage *image)
     return NULL;
 }
 
-/* Is the range of the response inside @r, from a packet boundary on? */
+/*
+ * Is the range of the response inside that of @r, and does it begin at a packet
+ * boundary?
+ */
 static char *check_reply(const RoceResource *r, uint32_t mtu)
 {
     uint64_t off = r->reply_va - r->va;

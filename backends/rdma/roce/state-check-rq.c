@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The check of receive queues, shared and of a queue pair.
+ * Checks of receive queues, shared and of queue pairs.
  */
 #include <glib.h>
 #include "state-check.h"
@@ -52,7 +52,7 @@ char *roce_explain_srq(const RoceEngine *e, const RdmaSrqAttr *attr)
                            "%u", attr->max_wr, attr->max_sge);
 }
 
-/* With an SRQ, a connected QP may have taken one WQE of it. */
+/* A connected QP may have taken one WQE from its SRQ. */
 char *roce_check_rq(const RoceEngine *e, const RoceQpImage *image)
 {
     const RoceRqState *rq = &image->s.rq;

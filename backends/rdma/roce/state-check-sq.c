@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The check of a send queue and its requester.
+ * Checks of send queues and their requesters.
  */
 #include <glib.h>
 #include "state-check.h"
 
-/* Send requests, wherever they are in the queue */
+/* Send requests at any position in the queue */
 
 static char *check_opcode(const RoceQpImage *image, const RoceSendWqe *wqe)
 {
@@ -15,7 +15,7 @@ static char *check_opcode(const RoceQpImage *image, const RoceSendWqe *wqe)
     return NULL;
 }
 
-/* What the opcode demands of a request that is good. */
+/* Check the fields that the opcode of a request without an error restricts. */
 static char *check_operands(const RoceSendWqe *wqe, const RoceSendArgs *args)
 {
     REFUSE_IF(roce_opcode_is_atomic(wqe->opcode) &&
@@ -44,7 +44,7 @@ static char *check_operands(const RoceSendWqe *wqe, const RoceSendArgs *args)
     return NULL;
 }
 
-/* What can be said of a WQE wherever it is in the queue. */
+/* Check a WQE at any position in the queue. */
 static char *check_send_wqe(const RoceQpImage *image, const RoceSendImage *send,
                             const RdmaSge *sges)
 {
@@ -72,7 +72,7 @@ static char *check_send_wqe(const RoceQpImage *image, const RoceSendImage *send,
     return NULL;
 }
 
-/* What a REG_MR brings; @pages are as many as it says. */
+/* Check the page list of a REG_MR. @pages has wqe->npages elements. */
 static char *check_send_pages(const RoceSendImage *send, const uint64_t *pages)
 {
     const RoceSendWqe *wqe = &send->wqe;
@@ -94,7 +94,7 @@ static char *check_send_pages(const RoceSendImage *send, const uint64_t *pages)
     return roce_check_page_list(&list);
 }
 
-/* Do the elements of the image's arrays exist that the WQEs are to use? */
+/* Are the counts of a WQE within the limits of the queue? */
 static char *check_counts(const RdmaQpCap *cap, const RoceSendWqe *wqe)
 {
     REFUSE_IF(wqe->num_sge > cap->max_send_sge,
@@ -115,7 +115,7 @@ static char *check_send_wqes(const RoceQpImage *image)
     uint64_t sges = 0, data = 0, pages = 0;
     uint32_t i;
 
-    /* First the counts: nothing is looked at that is not there */
+    /* Check all counts first: only then do the arrays have the elements. */
     for (i = 0; i < image->n_send; i++) {
         const RoceSendWqe *wqe = &image->send[i].wqe;
 
@@ -151,7 +151,7 @@ static char *check_send_wqes(const RoceQpImage *image)
 
 /* Send requests that were started */
 
-/* Their PSNs begin at @psn. */
+/* Check a started WQE, whose first PSN must be @psn. */
 static char *check_started(const RoceQpImage *image, const RoceSendWqe *wqe,
                            uint32_t psn, bool oldest)
 {
@@ -160,7 +160,7 @@ static char *check_started(const RoceQpImage *image, const RoceSendWqe *wqe,
 
     REFUSE_AS(check_opcode(image, wqe));
     if (roce_opcode_is_local(wqe->opcode)) {
-        /* The oldest one would have completed */
+        /* A local WQE completes as soon as it is the oldest. */
         REFUSE_IF(oldest, "opcode %u, a local one, is still in the queue as "
                   "the oldest", wqe->opcode);
         REFUSE_IF(!wqe->done, "done is 0, but opcode %u, a local one, was "
@@ -185,8 +185,8 @@ static char *check_started(const RoceQpImage *image, const RoceSendWqe *wqe,
 }
 
 /*
- * The cursors against the WQEs. PSNs are compared by their distance to una,
- * which is in the oldest WQE.
+ * Compare the cursors with the started WQEs. PSNs are compared by their
+ * distance from una, which is a PSN of the oldest WQE.
  */
 static char *check_under_way(const RoceQpImage *image)
 {

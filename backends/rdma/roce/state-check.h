@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Is the state of an object one that an engine can reach? An image comes from
- * outside and every field is checked, so that the code behind needs no checks
- * of its own. What the files of these checks, one for each object, have for
- * each other.
+ * Checks of images: is the state one that an engine can reach? An image comes
+ * from an untrusted source. Every field is checked here, so that the rest of
+ * the engine need not check it. This header has what the files of the checks,
+ * one for each object, share.
  *
- * A check returns NULL, or a text for g_free() that names the field, its value
- * and the limit, or what the field disagrees with. Requests and resources are
- * numbered from 0, the oldest, pages from 0.
+ * A check returns NULL if the object is valid. Otherwise it returns a text that
+ * names the field, its value, and the limit or the field that it contradicts.
+ * The caller frees the text with g_free(). Texts number requests, resources and
+ * pages from 0; the oldest request or resource is 0.
  */
 #ifndef ROCE_STATE_CHECK_H
 #define ROCE_STATE_CHECK_H
@@ -15,7 +16,7 @@
 #include <inttypes.h>
 #include "roce-int.h"
 
-/* The text is made only if the object is refused. */
+/* Return a text, formatted as by printf(), if @condition is true. */
 #define REFUSE_IF(condition, ...)                       \
     do {                                                \
         if (condition) {                                \
@@ -23,7 +24,7 @@
         }                                               \
     } while (0)
 
-/* Refuse the object if another check does. */
+/* Return the text of another check, if that refuses the object. */
 #define REFUSE_AS(check)                \
     do {                                \
         char *why_ = (check);           \
@@ -32,7 +33,7 @@
         }                               \
     } while (0)
 
-/* The same for one field of @s, with the name that it has in the code. */
+/* Checks of the field @field of @s, whose text has the name of the field */
 #define REFUSE_ABOVE(s, field, max) \
     REFUSE_AS(roce_check_max(#field, (s)->field, max))
 #define REFUSE_UNLESS(s, field, value) \
@@ -42,7 +43,7 @@
 #define REFUSE_NOT_24_BITS(s, field) \
     REFUSE_AS(roce_check_24_bits(#field, (s)->field))
 
-/* Does the QP have a path, so that its MTU and address vector count? */
+/* Does the QP have a path, so that path_mtu and ah_attr are valid? */
 static inline bool has_path(const RoceQpImage *image)
 {
     switch (image->s.attr.qp_state) {
@@ -57,14 +58,14 @@ static inline bool has_path(const RoceQpImage *image)
     }
 }
 
-/* A page list, and the names of its fields in texts begin with @prefix. */
+/* A page list. The texts name its fields with @prefix in front. */
 typedef struct RocePageList {
     const char *prefix;
     uint64_t iova;
-    uint64_t length;
-    const uint64_t *pages;
+    uint64_t length;                /* bytes */
+    const uint64_t *pages;          /* DMA addresses */
     uint32_t npages;
-    uint8_t shift;
+    uint8_t shift;                  /* pages have 2^shift bytes */
 } RocePageList;
 
 /* state-check-field.c */
@@ -72,11 +73,14 @@ char *roce_check_max(const char *field, uint64_t value, uint64_t max);
 char *roce_check_equal(const char *field, uint64_t value, uint64_t wanted);
 char *roce_check_bool(const char *field, uint8_t value);
 char *roce_check_24_bits(const char *field, uint32_t value);
-/* Does the list cover its bytes, with no page too many? */
+/* Does the list have exactly the pages that cover its bytes? */
 char *roce_check_page_list(const RocePageList *list);
-/* @why, which is taken over, is about number @index of @what. */
+/*
+ * Prefix the text @why, which may be NULL, with "@what @index: ". Takes over
+ * @why.
+ */
 char *roce_check_nth(const char *what, uint32_t index, char *why);
-/* The name of a valid RdmaQpType. */
+/* The name of @type, a valid RdmaQpType; a constant */
 const char *roce_qp_type_name(uint32_t type);
 
 /* state-check-rq.c: the receive queue */

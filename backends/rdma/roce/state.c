@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Objects leave the engine and come into another one.
+ * Export and import of objects (rdma/roce-state.h).
  */
 #include <string.h>
 #include <glib.h>
@@ -40,7 +40,7 @@ bool roce_has_mr(const RoceEngine *e, uint32_t mrn)
     return roce_mr_find(e, mrn) != NULL;
 }
 
-/* Windows are in the table of MRs. */
+/* Find the next MR or window; both are in the table of MRs. */
 static bool next_mr(const RoceEngine *e, uint32_t *n, bool window)
 {
     const RoceMr *mr;
@@ -315,7 +315,7 @@ static void export_recv(const RoceQp *qp, RoceQpImage *image)
     }
 }
 
-/* Those that were used since RESET: never more than have been. */
+/* Export the resources that were used since RESET. */
 static void export_resources(const RoceQp *qp, RoceQpImage *image)
 {
     uint32_t prod = qp->s.resp.res_prod;
@@ -428,7 +428,7 @@ int roce_import_qp(RoceEngine *e, const RoceQpImage *image,
     qp->recv_cq->failed |= image->recv_cq_failed;
     if ((image->send_cq_failed || image->recv_cq_failed) &&
         qp->s.attr.qp_state != RDMA_QPS_INIT) {
-        /* The engine that was exported had not come to it. */
+        /* The exporting engine had not moved the QP to ERR yet. */
         roce_cq_fail_later(e, qp->init.qpn);
         roce_wake(e);
     }

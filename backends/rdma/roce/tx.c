@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Transmission: round robin over the QPs that may have something to send, a
- * few packets each, so that long messages do not starve short ones. A QP whose
- * next packet is for the wire while that is blocked waits in a list of its
- * own. Timers that are due run from here, too.
+ * Transmission: round robin over the QPs that may have something to send. Each
+ * sends a few packets in its turn, so that long messages do not starve short
+ * ones. A QP whose next packet needs the wire while that is blocked waits in
+ * another list. This file also runs the timers.
  */
 #include <glib.h>
 #include "roce-int.h"
 
-/* The QP's next packet: acknowledgements first, the rest in turns. */
+/*
+ * Build the next packet of @qp. CNPs and acknowledgements come first; responses
+ * and requests alternate. Returns false if there is no packet.
+ */
 static bool qp_tx(RoceQp *qp, int64_t now, RoceTx *tx)
 {
     uint32_t slice = ROCE_FLUSH_SLICE;
@@ -54,7 +57,7 @@ static bool qp_tx(RoceQp *qp, int64_t now, RoceTx *tx)
     return roce_req_tx(qp, now, tx) || roce_resp_tx(qp, now, tx);
 }
 
-/* The turn of @qp is over. */
+/* End the turn of @qp: move it to the tail of the active list. */
 static void move_to_tail(RoceQp *qp)
 {
     RoceEngine *e = qp->e;
@@ -64,10 +67,10 @@ static void move_to_tail(RoceQp *qp)
     g_queue_push_tail_link(&e->active, &qp->link);
 }
 
-/* Round robin: @qp has sent @len bytes. */
+/* @qp has sent @len bytes of payload; this may end its turn. */
 static void charge_turn(RoceQp *qp, uint32_t len)
 {
-    /* Short packets cost, too */
+    /* Short packets must use up the quantum, too. */
     len += ROCE_MAX_HDR;
     if (qp->quantum > len) {
         qp->quantum -= len;
@@ -76,7 +79,7 @@ static void charge_turn(RoceQp *qp, uint32_t len)
     move_to_tail(qp);
 }
 
-/* Deliver what @qp sends to QPs of this engine. */
+/* Deliver the packet @tx of @qp to QPs of this engine. */
 static void loop_back(RoceQp *qp, RoceTx *tx, int64_t now)
 {
     RoceEngine *e = qp->e;
@@ -111,7 +114,10 @@ static void loop_back(RoceQp *qp, RoceTx *tx, int64_t now)
     }
 }
 
-/* Its turn comes soon. The data pointer of the link is in the QP, too. */
+/*
+ * Prefetch the QP after the first one in the active list, whose turn comes
+ * soon. This computes its address: next->data is not in the cache, either.
+ */
 static void prefetch_next(RoceEngine *e)
 {
     const GList *next = e->active.head->next;
@@ -130,13 +136,13 @@ bool roce_poll_tx(RoceEngine *e, int64_t now, RoceTxFrame *frame)
     RoceQp *qp;
 
     tx.frame = frame;
-    /* The owner calls until there is nothing more: no need to wake it */
+    /* The owner calls until this returns false, so do not wake it. */
     e->woken = true;
     e->resume_at = ROCE_NO_DEADLINE;
     e->flush_room = ROCE_FLUSH_SLICE;
     while (e->active.head || e->cq_failed) {
         if (e->work >= end) {
-            /* The deadline of now brings the owner back at once */
+            /* A deadline of @now makes the owner call again at once. */
             e->resume_at = now;
             e->woken = false;
             roce_wake(e);
@@ -167,7 +173,7 @@ bool roce_poll_tx(RoceEngine *e, int64_t now, RoceTxFrame *frame)
         if (tx.rate && tx.routed) {
             roce_pace_sent(qp, &tx, now);
         }
-        /* Without a link or a valid GID the packet is dropped */
+        /* Without a link or a valid source GID, the packet is dropped. */
         to_wire = tx.routed && !tx.local && e->link_up;
         to_self = tx.routed &&
                   (tx.local || (tx.mcast && g_hash_table_size(e->mcast)));
@@ -210,8 +216,8 @@ void roce_tx_done(RoceEngine *e, RoceTxFrame *frame)
 }
 
 /*
- * A QP that fails here is the only one to leave the list meanwhile: others that
- * share its CQ go to ERR at the end of the call.
+ * Run the timers of overdue QPs. If a QP fails here, it alone leaves the list
+ * during the loop: QPs that share its CQ move to ERR after the loop.
  */
 static void expire_overdue(RoceEngine *e, int64_t now, int64_t heard)
 {
