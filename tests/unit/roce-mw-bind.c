@@ -294,7 +294,7 @@ static void test_refuse_bad_state(void)
     REFUSE(image.attr.type = RDMA_MW_TYPE_1,
            "qpn 3 is not 0, but the type is 1, not 2");
     REFUSE(image.attr.pdn++, "window bound to MR 2 of PD 7, not of PD 8");
-    REFUSE(image.mrn = image.attr.mwn, "mrn 3 is no memory region");
+    REFUSE(image.mrn = image.attr.mwn, "mrn 3 is not a memory region");
     REFUSE(image.mrn = f.p.bmr->attr.mrn,
            "MR 1 has access 0x10f, without the right to bind windows (0x10)");
     REFUSE(image.access |= RDMA_ACCESS_LOCAL_WRITE,
@@ -306,7 +306,7 @@ static void test_refuse_bad_state(void)
     REFUSE(image.addr -= 101,
            "addr 0x7f002000028f and length 1000 are not in MR 2 with iova "
            "0x7f0020000290 and length 65536");
-    REFUSE(image.qpn = 40, "qpn 40 is no queue pair");
+    REFUSE(image.qpn = 40, "qpn 40 is not a queue pair");
 #undef REFUSE
     window_fix_free(&f);
 }

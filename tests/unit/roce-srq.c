@@ -588,7 +588,7 @@ static void test_refuse_bad_qp(void)
     g_assert_cmpint(roce_export_qp(f.p.b->e, f.bq[0], &image), ==, 0);
     g_assert_cmpuint(image.n_recv, ==, 1);
     refuse_qp(&f, &image, true, NULL);
-    refuse_qp(&f, &image, false, "srqn 2 is no shared receive queue");
+    refuse_qp(&f, &image, false, "srqn 2 is not a shared receive queue");
     image.init.cap.max_recv_wr = 1;
     refuse_qp(&f, &image, true, "max_recv_wr 1 is not 0, but there is an SRQ");
     image.init.cap.max_recv_wr = 0;

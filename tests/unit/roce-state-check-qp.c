@@ -247,7 +247,7 @@ static const Change has_srq[] = {
 static const Refusal receive_queues[] = {
     { NULL, {}, has_srq },
     { NULL, { QP(s.rq.prod, 3), QP(n_recv, 0), QP(n_recv_sges, 0) } },
-    { "srqn 3 is no shared receive queue", { QP(init.srqn, 3) }, has_srq },
+    { "srqn 3 is not a shared receive queue", { QP(init.srqn, 3) }, has_srq },
     { "max_recv_wr 4 is not 0, but there is an SRQ",
       { QP(init.cap.max_recv_wr, 4) }, has_srq },
     { "max_recv_sge 2 is not 0, but there is an SRQ",
@@ -315,7 +315,7 @@ static const Refusal responders[] = {
     { "resource 0: npsn 4 is not 3, the packets of len 3000 with a path MTU "
       "of 1024 bytes", { READ(npsn, 4) } },
     { "resource 0: reply_va 0x5401 is not a multiple of 1024 bytes, the path "
-      "MTU, behind va 0x5000", { READ(reply_va, 0x5401) } },
+      "MTU, after va 0x5000", { READ(reply_va, 0x5401) } },
     { "resource 0: reply_va 0x5c00 is not in the 3000 bytes from va 0x5000 "
       "on", { READ(reply_va, 0x5c00) } },
     { "resource 0: reply_len 1977 exceeds 1976, the bytes from reply_va on",

@@ -318,7 +318,7 @@ static void test_values(void)
     REFUSED_AS(1, ah_attr.dgid[0], 0, "ah_attr.grh.dgid");
     memset(good[1].ah_attr.dgid, 0, RDMA_GID_LEN);
     REFUSED_AS(1, ah_attr.dgid[0], 0, "ah_attr.grh.dgid");
-    g_assert_cmpstr(n->refusal.why, ==, "is no address");
+    g_assert_cmpstr(n->refusal.why, ==, "is the zero address");
     link_attr(l, &spec, 0, RDMA_QPS_RTR, &good[1]);
     link_set_mtu(n, 1500);
     REFUSED(1, path_mtu, RDMA_MTU_2048);

@@ -135,7 +135,7 @@ static void test_drops_say_why(void)
     link_run(p.l, 2 * LINK_DELAY);
     t = next(p.b, ROCE_TRACE_RX_DROP);
     g_assert_cmpuint(t.qpn, ==, p.bq);
-    g_assert_cmpstr(t.why, ==, "QP receives nothing in its state");
+    g_assert_cmpstr(t.why, ==, "QP does not receive in its state");
 
     link_inject(p.l, 1, "x", 1);
     link_run(p.l, 2 * LINK_DELAY);

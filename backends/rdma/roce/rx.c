@@ -51,7 +51,7 @@ static bool pkey_ok(RoceEngine *e, const RocePacket *pkt)
 {
     if ((pkt->bth.pkey ^ RDMA_DEFAULT_PKEY) & 0x7fff) {
         e->stats.bad_pkey++;
-        roce_rx_drop(e, &pkt->bth, "not of the port's P_Key");
+        roce_rx_drop(e, &pkt->bth, "wrong P_Key");
         return false;
     }
     return true;
@@ -104,7 +104,7 @@ static void rx_multicast(RoceEngine *e, const RocePacket *pkt)
 
     if (!group || pkt->info->transport != ROCE_UD ||
         memcmp(pkt->path.smac, e->mac, RDMA_MAC_LEN) == 0) {
-        roce_rx_drop(e, &pkt->bth, "no multicast for a group of this port");
+        roce_rx_drop(e, &pkt->bth, "not a multicast to a group of this port");
         return;
     }
     if (!pkey_ok(e, pkt)) {
@@ -158,7 +158,7 @@ void roce_deliver(RoceEngine *e, const RocePacket *pkt, size_t size,
         return;
     }
     if (!roce_state_receives(qp, request)) {
-        roce_rx_drop(e, &pkt->bth, "QP receives nothing in its state");
+        roce_rx_drop(e, &pkt->bth, "QP does not receive in its state");
         return;
     }
     if (!pkey_ok(e, pkt)) {

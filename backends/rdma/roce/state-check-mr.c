@@ -107,7 +107,7 @@ static char *explain_binding(const RoceMr *mr, const RoceMwImage *image)
     REFUSE_IF(access & ~ROCE_MW_ACCESS,
               "access 0x%x has rights beyond 0x%x, those of a window", access,
               ROCE_MW_ACCESS);
-    REFUSE_IF(!mr, "mrn %u is no memory region", image->mrn);
+    REFUSE_IF(!mr, "mrn %u is not a memory region", image->mrn);
     REFUSE_IF(!mr->valid, "mrn %u is a region that is not valid", image->mrn);
     REFUSE_IF(mr->attr.type == RDMA_MR_DMA,
               "mrn %u is a DMA region, which takes no windows", image->mrn);
@@ -143,7 +143,7 @@ static char *check_binding(const RoceEngine *e, const RoceMwImage *image)
               "window bound to MR %u of PD %u, not of PD %u", image->mrn,
               mr->attr.pdn, image->attr.pdn);
     if (image->attr.type == RDMA_MW_TYPE_2) {
-        REFUSE_IF(!qp, "qpn %u is no queue pair", image->qpn);
+        REFUSE_IF(!qp, "qpn %u is not a queue pair", image->qpn);
         REFUSE_IF(roce_is_ud(qp), "qpn %u is of type %s, which binds no "
                   "windows", image->qpn, roce_qp_type_name(qp->init.qp_type));
         REFUSE_IF(qp->init.pdn != image->attr.pdn,

@@ -47,7 +47,7 @@ static char *check_reply(const RoceResource *r, uint32_t mtu)
     uint32_t psn;
 
     REFUSE_IF(off % mtu, "reply_va 0x%" PRIx64 " is not a multiple of %u "
-              "bytes, the path MTU, behind va 0x%" PRIx64, r->reply_va, mtu,
+              "bytes, the path MTU, after va 0x%" PRIx64, r->reply_va, mtu,
               r->va);
     REFUSE_IF(off > r->len, "reply_va 0x%" PRIx64 " is not in the %u bytes "
               "from va 0x%" PRIx64 " on", r->reply_va, r->len, r->va);

@@ -64,7 +64,7 @@ char *roce_check_rq(const RoceEngine *e, const RoceQpImage *image)
     if (image->init.has_srq) {
         const RoceSrq *srq = roce_srq_find(e, image->init.srqn);
 
-        REFUSE_IF(!srq, "srqn %u is no shared receive queue",
+        REFUSE_IF(!srq, "srqn %u is not a shared receive queue",
                   image->init.srqn);
         REFUSE_IF(max_wr, "max_recv_wr %u is not 0, but there is an SRQ",
                   cap->max_recv_wr);

@@ -291,7 +291,7 @@ static bool check_av(const RdmaAv *av, RdmaQpRefusal *r)
         return false;
     }
     if (!memcmp(av->dgid, none, sizeof(none))) {
-        return rdma_qp_refuse(r, "ah_attr.grh.dgid", 0, "is no address");
+        return rdma_qp_refuse(r, "ah_attr.grh.dgid", 0, "is the zero address");
     }
     if (rdma_gid_is_multicast(av->dgid)) {
         return rdma_qp_refuse(r, "ah_attr.grh.dgid", av->dgid[0],

@@ -372,7 +372,7 @@ void roce_resp_replay(RoceQp *qp, const RocePacket *pkt)
 
     r = resource_find(qp, bth->psn, &index);
     if (!r || !duplicate_matches(qp, r, pkt)) {
-        roce_rx_drop(qp->e, bth, "no duplicate of a request still known");
+        roce_rx_drop(qp->e, bth, "not a duplicate of a known request");
         return;
     }
     if (pkt->info->flags & ROCE_OP_READ_REQ) {
