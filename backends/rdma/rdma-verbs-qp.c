@@ -287,7 +287,7 @@ static void refused(RdmaVerbs *v, const VerbsQp *qp, uint32_t mask,
             verbs_gid_host_index(v, attr->ah_attr.sgid_index) < 0) {
             rdma_qp_refuse(&r, "ah_attr.grh.sgid_index",
                            attr->ah_attr.sgid_index,
-                           "is no entry of the GID table");
+                           "is not an entry of the GID table");
         } else if ((mask & RDMA_QP_QKEY) && attr->qkey == RDMA_GSI_QKEY) {
             rdma_qp_refuse(&r, "qkey", attr->qkey, "is for QP 1 only");
         } else {

@@ -15,7 +15,7 @@ static bool path_ok(const RoceQp *qp, const RdmaAv *av, RdmaQpRefusal *r)
     if (av->sgid_index >= qp->e->config.gid_table_len ||
         !qp->e->gid_valid[av->sgid_index]) {
         return rdma_qp_refuse(r, "ah_attr.grh.sgid_index", av->sgid_index,
-                              "is no entry of the GID table");
+                              "is not an entry of the GID table");
     }
     return roce_path_init(qp->e, av, qp->init.qpn, 0, &path) ||
            rdma_qp_refuse(r, "ah_attr.grh.dgid", av->sgid_index,

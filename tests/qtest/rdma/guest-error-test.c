@@ -180,8 +180,8 @@ static void test_refused_modify_qp(void)
     TO_RTR(max_dest_rd_atomic, 17,
            "max_dest_rd_atomic is 17, not 0 to 16");
     TO_RTR(ah_attr.port_num, 0, "ah_attr.port_num is 0, not 1 to 1");
-    TO_RTR(ah_attr.sgid_index, 9, "ah_attr.grh.sgid_index 0x9 is no entry of "
-           "the GID table");
+    TO_RTR(ah_attr.sgid_index, 9, "ah_attr.grh.sgid_index 0x9 is not an "
+           "entry of the GID table");
     TO_RTR(ah_attr.sgid_index, 1, "ah_attr.grh.dgid 0x1 and the entry "
            "sgid_index of the GID table are an IPv4 and an IPv6 address");
     TO_RTR(ah_attr.dgid[0], 0xff,

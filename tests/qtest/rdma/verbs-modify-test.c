@@ -125,8 +125,8 @@ static void test_refused(void)
     attr = good_attr(qp, RDMA_QPS_RTR);
     attr.ah_attr.sgid_index = 9;
     assert_status(qrdma_modify_qp(qp, RTR, &attr), INVAL);
-    expect_log(&l, "from INIT to RTR: ah_attr.grh.sgid_index 0x9 is no entry "
-               "of the GID table");
+    expect_log(&l, "from INIT to RTR: ah_attr.grh.sgid_index 0x9 is not an "
+               "entry of the GID table");
     attr = good_attr(qp, RDMA_QPS_RTR);
     attr.max_dest_rd_atomic = 255;
     assert_status(qrdma_modify_qp(qp, RTR, &attr), INVAL);
