@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "consumer.h"
 
-/* A queue's name: its number, and which kind it is. */
+/* The key of a queue: its number and its kind */
 enum {
     SENDS = 0u << 30,
     RECVS = 1u << 30,
     SRQ_RECVS = 2u << 30,
 };
 
-/* A work request, and what it points to */
+/* A posted work request, with the lists and data that it points to */
 typedef struct Posted {
     RdmaSendWr send;
     RdmaRecvWr recv;
     RdmaSge *sges;
     uint8_t *inline_data;
-    uint64_t *pages;                /* of a REG_MR; whoever pulls it has them */
+    uint64_t *pages;                /* of a REG_MR; the engine takes it over */
 } Posted;
 
 struct Consumer {
-    GHashTable *queues;             /* by name; of GQueue of Posted */
-    Posted *pulled;                 /* the last one, or NULL */
+    GHashTable *queues;             /* of GQueue of Posted, by key */
+    Posted *pulled;                 /* the last request pulled, or NULL */
 };
 
 static void posted_free(Posted *p)
@@ -31,7 +31,7 @@ static void posted_free(Posted *p)
     }
 }
 
-/* One that the engine has not pulled */
+/* Free a request that the engine has not pulled. */
 static void posted_drop(gpointer posted)
 {
     Posted *p = posted;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Frames of those who are not the peer: to other ports, and of a third party
- * that knows all addresses of a connection, but not its PSNs.
+ * Frames from and to wrong addresses: frames to other ports, and frames that a
+ * third party forges, which knows all addresses of a connection, but not its
+ * PSNs.
  */
 #include <string.h>
 #include "roce-link.h"
@@ -29,7 +30,7 @@ static RocePath path_between(const LinkNode *from, const LinkNode *to)
     return path;
 }
 
-/* A frame with 8 bytes of payload if its opcode has any. */
+/* A frame, with 8 bytes of payload if its opcode may have any */
 static size_t make_frame(const RocePath *path, const RoceBth *bth,
                          uint8_t *frame)
 {
@@ -74,7 +75,7 @@ static Ud ud_new(void)
     return u;
 }
 
-/* Is the datagram taken, by all that look at it? */
+/* Is the datagram accepted? roce_is_ours() and roce_rx() must agree. */
 static bool taken(Ud *u)
 {
     LinkPair *p = &u->p;
@@ -114,7 +115,9 @@ static void test_unicast_to_own_mac_only(void)
     link_pair_free(&u.p);
 }
 
-/* Without an ICRC a frame is for the same ports and GIDs as with one. */
+/*
+ * A frame without an ICRC must have the same MAC addresses and GIDs as another.
+ */
 static void test_unchecked_to_own_addresses_only(void)
 {
     Ud u = ud_new();
@@ -169,7 +172,7 @@ static void test_mac_of_the_nic(void)
     g_assert_true(taken(&u));
     memcpy(u.path.dmac, mac, RDMA_MAC_LEN);
     g_assert_true(taken(&u));
-    /* It is forgotten with the port's */
+    /* roce_set_mac() also replaces the MAC address of the NIC. */
     roce_set_mac(u.p.b->e, u.p.b->mac);
     g_assert_false(taken(&u));
     link_pair_free(&u.p);
@@ -190,7 +193,7 @@ static void test_multicast_to_multicast_mac_only(void)
 
 /* Source addresses */
 
-/* Look at the source of each frame of node 0, which is one of its GIDs. */
+/* Check the source GID of each frame of node 0, which must be in its table. */
 static bool from_own_gid(RoceLink *l, unsigned from, const uint8_t *frame,
                          size_t len, void *opaque)
 {
@@ -222,7 +225,9 @@ static void post_datagram(LinkPair *p, unsigned sgid_index, bool ipv6)
     g_assert_true(link_run(p->l, LINK_FOREVER));
 }
 
-/* A datagram names the source by its index only: any index there is. */
+/*
+ * A datagram's WR selects the source GID by its index; any index is possible.
+ */
 static void test_datagrams_from_own_gids_only(void)
 {
     LinkQpSpec spec = link_spec();
@@ -245,7 +250,7 @@ static void test_datagrams_from_own_gids_only(void)
             link_modify(p.a, p.aq, RDMA_QPS_RTS);
         }
     }
-    /* IPv6 from an IPv4 address, and the other way round */
+    /* A path from an IPv4 to an IPv6 address, and the reverse */
     frames = 0;
     post_datagram(&p, 0, true);
     post_datagram(&p, 1, false);
@@ -253,7 +258,7 @@ static void test_datagrams_from_own_gids_only(void)
     link_pair_free(&p);
 }
 
-/* A connection whose GID is gone sends nothing. */
+/* A connection whose GID was deleted sends nothing. */
 static void test_nothing_from_a_deleted_gid(void)
 {
     LinkQpSpec spec = link_spec();
@@ -279,7 +284,7 @@ static void test_nothing_from_a_deleted_gid(void)
     link_pair_free(&p);
 }
 
-/* A third party */
+/* A third party that forges frames */
 
 static uint8_t opcode_of(GRand *rand, bool request)
 {
@@ -294,8 +299,9 @@ static uint8_t opcode_of(GRand *rand, bool request)
 }
 
 /*
- * A frame as the connection has them, but for its PSN: a quarter of all that
- * there are, ahead of those that the connection comes to, or behind.
+ * Inject a frame with the addresses of a connection and a wrong PSN: up to a
+ * quarter of the PSN range before or after the first PSN of the connection,
+ * which does not send so many packets.
  */
 static void forge(LinkPair *p, GRand *rand, const LinkQpSpec *spec, bool to_b,
                   bool request)
@@ -303,7 +309,7 @@ static void forge(LinkPair *p, GRand *rand, const LinkQpSpec *spec, bool to_b,
     LinkNode *from = to_b ? p->a : p->b;
     LinkNode *to = to_b ? p->b : p->a;
     RocePath path = path_between(from, to);
-    /* PSNs of requests and of their responses are the requester's */
+    /* Responses have the PSNs of the requester, as requests do. */
     uint32_t psn = spec->psn[to_b == request ? 0 : 1];
     uint32_t off = g_rand_int_range(rand, 1 << 21, 1 << 22);
     LinkMr *mr = to_b ? p->bmr : p->amr;
@@ -333,9 +339,9 @@ static void forge(LinkPair *p, GRand *rand, const LinkQpSpec *spec, bool to_b,
 }
 
 /*
- * Traffic goes on both ways amid forged requests, READ responses, ACKs and NAKs
- * with any syndrome. Nothing of them is executed, nor ends a request or the
- * connection.
+ * Forged requests, READ responses, ACKs and NAKs with any syndrome arrive
+ * during traffic in both directions. None is executed, completes a request or
+ * ends the connection.
  */
 static void test_third_party_without_psn(gconstpointer data)
 {
@@ -352,7 +358,7 @@ static void test_third_party_without_psn(gconstpointer data)
 
         link_fill(p.amr, i);
         link_fill(p.bmr, ~i);
-        /* What forged frames name */
+        /* The memory that the forged frames address */
         link_read(p.amr, 0, before[0], sizeof(before[0]));
         link_read(p.bmr, 0, before[1], sizeof(before[1]));
         if (opcode == RDMA_WR_SEND) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Memory that the engine cannot have: each allocation that may fail does so
- * once. What was asked for is refused, nothing is left of it, and there it is
- * when there is memory again. And memory that it gives back.
+ * Allocations that fail: each allocation that may fail does so once. The
+ * operation is refused, leaves nothing allocated, and succeeds when there is
+ * memory again. The tests also check that the engine frees its memory.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,9 +14,9 @@
 #define NO_QUEUES "no memory for queues with max_send_sge 80, " \
                   "max_inline_data 3000 and max_recv_sge "
 
-/* The engine, which is linked to this program, has its memory from here. */
-static unsigned fails_at;           /* the next but so many; 0: none */
-static unsigned tries;              /* of those that may fail */
+/* These functions replace those of GLib, also in the engine in this program. */
+static unsigned fails_at;           /* the allocation that fails; 0: none */
+static unsigned tries;              /* allocations that may fail */
 static GHashTable *live;
 
 static void *allocate(gsize n, gsize size)
@@ -71,13 +71,13 @@ void (g_free)(gpointer mem)
     free(mem);
 }
 
-/* What a case needs; @l is new each time. */
+/* The objects of a case. Each run has a new @l. */
 typedef struct Fixture {
     RoceLink *l;
     RoceEngine *e;
     RoceQpImage image;
     RoceSrqImage srq_image;
-    const char *text;               /* why the import is refused */
+    const char *text;               /* the reason of a refused import */
 } Fixture;
 
 static RdmaQpInitAttr init_attr(RdmaQpType type, bool srq)
@@ -106,7 +106,10 @@ static int make_srq(Fixture *f)
     return roce_srq_create(f->e, &attr);
 }
 
-/* A QP of node 1 in RTS, with requests and a receive, is to come to node 0. */
+/*
+ * Set up a QP of node 1 in RTS, with requests and a receive, to import to node
+ * 0.
+ */
 static void setup_import(Fixture *f, RdmaQpType type, bool srq)
 {
     RdmaQpInitAttr init = init_attr(type, srq);
@@ -130,7 +133,7 @@ static void setup_import(Fixture *f, RdmaQpType type, bool srq)
     for (unsigned i = 0; i < 3; i++) {
         link_post(n, init.qpn, &wr);
     }
-    /* Requests that no one answers, or a datagram that waits for the wire */
+    /* Requests without an answer, or a datagram that waits for the wire */
     roce_set_tx_blocked(n->e, type != RDMA_QPT_RC);
     while (roce_poll_tx(n->e, f->l->now, &frame)) {
         roce_tx_done(n->e, &frame);
@@ -164,7 +167,7 @@ static int import(Fixture *f)
     return ret;
 }
 
-/* An SRQ of node 1 with a receive that a datagram did not fit in, likewise */
+/* Set up an SRQ of node 1 with a receive that a datagram did not fit in. */
 static void setup_srq(Fixture *f)
 {
     LinkNode *n = &f->l->node[1];
@@ -198,7 +201,7 @@ static int import_srq(Fixture *f)
     return ret;
 }
 
-/* Has operands besides those of other requests. */
+/* A request that needs operands besides those in its WQE */
 static RdmaSendWr flush_wr(void)
 {
     RdmaSendWr wr = link_wr(RDMA_WR_FLUSH, 1, NULL);
@@ -208,7 +211,7 @@ static RdmaSendWr flush_wr(void)
     return wr;
 }
 
-/* How many requests of the QP have been sent and not answered */
+/* The number of requests that the QP has sent and that have no answer */
 static unsigned sends_under_way(Fixture *f)
 {
     static RoceTxFrame frame;
@@ -221,7 +224,7 @@ static unsigned sends_under_way(Fixture *f)
     return in.qp.sends;
 }
 
-/* A send queue with one WQE, for which there is room in the first ring. */
+/* Set up a send queue whose first ring is full with one WQE. */
 static void setup_queue(Fixture *f)
 {
     LinkQpSpec spec = link_spec();
@@ -235,7 +238,7 @@ static void setup_queue(Fixture *f)
     link_post_silently(&f->l->node[0], QPN, &wr);
 }
 
-/* Without the memory for it, it stays with the consumer. */
+/* If there is no memory for the WQE, it stays with the consumer. */
 static int send_one_more(Fixture *f)
 {
     roce_kick(f->e, RDMA_SQ, QPN);
@@ -260,7 +263,7 @@ static const Case cases[] = {
     { "send-queue-grows", setup_queue, send_one_more, -ENOSPC, 4 },
 };
 
-/* True if there were so many allocations. */
+/* Let allocation @nth fail. Returns true if there were so many allocations. */
 static bool fail_nth(const Case *c, unsigned nth)
 {
     Fixture f = { .l = link_new(1) };
@@ -299,7 +302,7 @@ static void test_each_fails(gconstpointer data)
     g_assert_cmpuint(nth - 1, ==, c->allocations);
 }
 
-/* A request whose operands have no place completes with an error. */
+/* A request without memory for its operands completes with an error. */
 static void test_no_operands(void)
 {
     LinkQpSpec spec = link_spec();
@@ -316,7 +319,7 @@ static void test_no_operands(void)
     link_pair_free(&p);
 }
 
-/* A queue whose WQEs go one by one needs no more than one place. */
+/* A queue that holds one WQE at a time needs one slot only. */
 static void test_queues_grow_with_what_is_in_them(void)
 {
     LinkQpSpec spec = link_spec();
@@ -334,7 +337,9 @@ static void test_queues_grow_with_what_is_in_them(void)
     link_pair_free(&p);
 }
 
-/* Each kind of object, with work under way, also in an engine's image */
+/*
+ * Use each kind of object, with work in progress, and move it to a new engine.
+ */
 static void use_all(bool moves)
 {
     WindowFix f = window_fix(RDMA_MW_TYPE_2);
@@ -389,7 +394,7 @@ static void test_nothing_is_left(void)
 {
     guint before;
 
-    /* What is allocated once */
+    /* Allocations that GLib makes once */
     use_all(true);
     before = g_hash_table_size(live);
     for (unsigned moves = 0; moves < 2; moves++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * While the owner cannot send: what stays inside the engine goes on, the rest
- * waits and keeps its order.
+ * A blocked wire: while the owner cannot send, work inside the engine
+ * continues. Packets for the wire wait and keep their order.
  */
 #include <string.h>
 #include "roce-link.h"
@@ -76,7 +76,7 @@ static void test_loopback_goes_on(void)
     unblock(&p);
     link_expect(p.a, 1, RDMA_WC_SUCCESS);
     g_assert_true(link_same(p.amr, 0, p.bmr, 0, 50000));
-    /* It was not lost, so nothing was sent twice */
+    /* The frame was not lost, so it was not sent twice. */
     g_assert_cmpuint(roce_stats(p.a->e)->retransmits, ==, 0);
     link_pair_free(&p);
 }
@@ -92,7 +92,7 @@ static void post_datagram(LinkPair *p, LinkNode *to, uint64_t wr_id)
     link_post(p->a, p->aq, &wr);
 }
 
-/* Those behind a datagram for the wire wait with it. */
+/* Datagrams after one that waits for the wire wait as well. */
 static void test_datagrams_keep_their_order(void)
 {
     LinkPair p = blocked_pair(RDMA_QPT_UD);
@@ -137,7 +137,7 @@ static void test_flush_goes_on(void)
     link_pair_free(&p);
 }
 
-/* A QP that waits can be reset and destroyed. */
+/* A QP that waits for the wire can be reset and destroyed. */
 static void test_waiting_qp_ends(void)
 {
     LinkPair p = blocked_pair(RDMA_QPT_RC);
@@ -159,7 +159,7 @@ static void test_waiting_qp_ends(void)
     link_pair_free(&p);
 }
 
-/* Nothing is worth to wait for when there is no link. */
+/* While there is no link, nothing waits for the wire. */
 static void test_link_down(void)
 {
     LinkPair p = blocked_pair(RDMA_QPT_UD);
@@ -172,7 +172,7 @@ static void test_link_down(void)
     link_pair_free(&p);
 }
 
-/* An owner that is told to come back at once would spin. */
+/* The engine must have no deadline of now, which would make the owner spin. */
 static void test_no_deadline_while_waiting(void)
 {
     LinkPair p = blocked_pair(RDMA_QPT_RC);
@@ -187,8 +187,8 @@ static void test_no_deadline_while_waiting(void)
 }
 
 /*
- * A QP in ERR still owes the answer to a READ, and when it can send it the
- * region is gone. What it had to tell of its end it has told.
+ * A QP in ERR still has to answer a READ. When it can send the answer, the
+ * region is gone. The QP must not raise the events of ERR again.
  */
 static void test_events_of_err_come_once(void)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Congestion: several engines send to one through a switch, whose port to it
- * has a queue, in virtual time. The switch marks frames as RED does, as in the
- * paper that DCQCN is from.
+ * Congestion: several engines send to one through a switch in virtual time. The
+ * port of the switch to the receiver has a queue. The switch marks frames by
+ * RED, with the parameters of the DCQCN paper.
  */
 #include <glib.h>
 #include <string.h>
@@ -14,8 +14,8 @@
 #define MS (SEC / 1000)
 #define LINE_KBPS 10000000          /* of each link */
 #define DELAY_NS 5000               /* of a link */
-#define QUEUE_MAX (500 * 1024)      /* bytes; more are dropped */
-/* Marks: none below, some between, all above; bytes */
+#define QUEUE_MAX (500 * 1024)      /* bytes; the switch drops more */
+/* Bytes in the queue: no marks below MARK_FROM, all frames above MARK_ALL */
 #define MARK_FROM (5 * 1024)
 #define MARK_ALL (200 * 1024)
 #define MARK_MOST 100               /* of 10000 frames, at MARK_ALL */
@@ -23,7 +23,7 @@
 #define REGION (1u << 20)
 #define KEY 0x100
 #define MESSAGE 65536
-#define DEPTH 8                     /* messages under way */
+#define DEPTH 8                     /* messages in progress */
 
 typedef struct Net Net;
 
@@ -36,8 +36,8 @@ typedef struct Host {
     unsigned under_way;
     bool stopped;
     bool failed;
-    int64_t free_at;                /* its link to the switch is */
-    GQueue frames;                  /* from there */
+    int64_t free_at;                /* ns, end of the transfer to the switch */
+    GQueue frames;                  /* on the link to the switch */
 } Host;
 
 typedef struct Frame {
@@ -50,7 +50,7 @@ struct Net {
     Host host[SENDERS + 1];         /* the last one receives */
     GRand *rand;
     int64_t now;
-    int64_t free_at;                /* the receiver's link is */
+    int64_t free_at;                /* ns, end of the last transfer */
     GQueue queue;                   /* at the switch */
     size_t queued, most_queued;     /* bytes */
     uint64_t carried;               /* bytes to the receiver */
@@ -104,7 +104,7 @@ static void host_wake(void *opaque)
 {
 }
 
-/* WRITEs one after the other, DEPTH of them under way */
+/* WRITEs in sequence, DEPTH of them in progress */
 static RdmaNext host_next_send(void *opaque, uint32_t qpn, bool flush,
                                RdmaSendWr *wr)
 {
@@ -189,7 +189,7 @@ static void host_init(Net *n, unsigned number)
     g_assert_cmpint(roce_mr_create(h->e, &mr), ==, 0);
 }
 
-/* A QP of @from to host @to; sender number n has QP 2 + n, on both sides. */
+/* Connect a QP of @from to host @to. Sender n has QP 2 + n on both sides. */
 static void connect_qp(Host *from, unsigned to, uint32_t qpn)
 {
     RdmaQpInitAttr init = {
@@ -272,7 +272,7 @@ static int64_t wire_time(size_t bytes)
     return bytes * 8 * 1000000 / LINE_KBPS;
 }
 
-/* Set the mark in the IP header; its checksum is made again. */
+/* Set the ECN mark in the IP header, and update the checksum. */
 static void mark(Frame *f)
 {
     uint8_t *ip = f->data + ROCE_ETH_LEN;
@@ -304,7 +304,7 @@ static bool is_to_be_marked(Net *n, const Frame *f)
     return (unsigned)g_rand_int_range(n->rand, 0, 10000) < of_10000;
 }
 
-/* The switch gets a frame of a sender. */
+/* The switch receives a frame of a sender. */
 static void forward(Net *n, Frame *f)
 {
     if (n->queued + f->len > QUEUE_MAX) {
@@ -323,7 +323,7 @@ static void forward(Net *n, Frame *f)
     g_queue_push_tail(&n->queue, f);
 }
 
-/* Put what a host has to send on its link, which it does not overrun. */
+/* Send frames of a host on its link, at most at the rate of the link. */
 static void transmit(Net *n, Host *h)
 {
     static RoceTxFrame tx;
@@ -390,7 +390,7 @@ static void deliver(Net *n)
                 forward(n, f);
                 continue;
             }
-            /* There is no queue on the way back. */
+            /* Frames to senders need no queue. */
             roce_rx(n->host[f->data[5] - 1].e, f->data, f->len, n->now);
             g_free(f);
         }
@@ -418,11 +418,11 @@ static void run(Net *n, int64_t ns)
     }
 }
 
-/* What the engines did in some time. */
+/* The behaviour of the engines during a period */
 typedef struct Result {
-    double fairness;                /* Jain's index of those that send */
-    double use;                     /* of the receiver's link, 0..1 */
-    double queue;                   /* the most, bytes */
+    double fairness;                /* Jain's index of the senders */
+    double use;                     /* of the link to the receiver, 0..1 */
+    double queue;                   /* the longest queue, bytes */
     uint64_t retransmits;
 } Result;
 
@@ -472,7 +472,7 @@ static void start(Net *n, unsigned from, unsigned to)
     }
 }
 
-/* Without it the queue overflows all the time. */
+/* Without DCQCN the queue overflows all the time; with it, no frame is lost. */
 static void test_eight_to_one(void)
 {
     Net *n = net_new(false);
@@ -502,7 +502,7 @@ static void test_eight_to_one(void)
     net_free(n);
 }
 
-/* One that comes gets its share, and who stays takes that of who leaves. */
+/* A new sender gets its share; the others share that of one that stops. */
 static void test_convergence(void)
 {
     Net *n = net_new(true);

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * End-to-end credits: a requester starts no more messages than its peer has
- * receives for (IBTA 9.7.7.2).
+ * receives (IBTA 9.7.7.2).
  */
 #include "roce-link.h"
 #include "../../backends/rdma/roce/wire/wire.h"
 
 #define LEN 100
 
-/* What goes over the wire, and what of it is lost. */
+/* A log of the frames on the wire, and which of them to lose */
 typedef struct Log {
     unsigned sends;                 /* packets of SENDs and WRITEs */
     unsigned acks;                  /* positive ones */
     uint8_t syndrome;               /* of the last of them */
     bool lose_acks;
-    bool lose_last;                 /* packets of READ responses */
+    bool lose_last;                 /* the last packets of READ responses */
 } Log;
 
 static bool log_frame(RoceLink *l, unsigned from, const uint8_t *frame,
@@ -56,7 +56,7 @@ static void recv_at(LinkPair *p, uint64_t wr_id)
     link_pair_recv(p, wr_id, 0, LEN);
 }
 
-/* As if the consumer had posted it without telling. */
+/* Post a receive without a kick. */
 static void unseen_at(LinkPair *p, uint64_t wr_id)
 {
     link_unseen_recv(p->b, p->bq, wr_id, link_sge(p->bmr, 0, LEN));
@@ -68,7 +68,7 @@ static void expect(LinkPair *p, uint64_t wr_id)
     link_expect(p->b, wr_id, RDMA_WC_SUCCESS);
 }
 
-/* The first message: its ACK tells what is left. */
+/* Send the first message, whose ACK reports the remaining receives. */
 static void first_message(LinkPair *p)
 {
     recv_at(p, 0);
@@ -84,7 +84,7 @@ static LinkPair plain_pair(Log *log)
     return logged_pair(&spec, log);
 }
 
-/* The requester was told that there is no more receive. */
+/* A pair whose requester knows that the peer has no more receives */
 static LinkPair told_pair(Log *log)
 {
     LinkPair p = plain_pair(log);
@@ -128,8 +128,9 @@ static unsigned naks(const LinkPair *p)
 }
 
 /*
- * An idle requester starts one message without a credit: that is refused, each
- * time that the RNR timer runs out, until there is a receive. No other is.
+ * An idle requester starts one message without a credit. The peer answers with
+ * RNR NAKs, each time that the RNR timer runs out, until there is a receive. No
+ * other message gets an RNR NAK.
  */
 static void test_slow_receiver_costs_no_naks(void)
 {
@@ -141,7 +142,7 @@ static void test_slow_receiver_costs_no_naks(void)
     p = told_pair(&log);
     send_all(&p, 1, 20);
     for (int i = 1; i <= 20; i++) {
-        /* Less than a lost ACK takes */
+        /* The wait is shorter than the timeout of a lost ACK. */
         link_run(p.l, 10 * LINK_MS);
         g_assert_cmpuint(link_wcs(p.a), ==, 0);
         if (i == 1) {
@@ -167,7 +168,7 @@ static void test_slow_receiver_costs_no_naks(void)
     link_pair_free(&p);
 }
 
-/* A queue of sends to a single receive goes on as that is posted. */
+/* Sends to a single receive continue as soon as the receive is posted again. */
 static void test_single_receive_is_told_of_at_once(void)
 {
     LinkPair p;
@@ -198,7 +199,7 @@ static void test_turns_need_no_more_acks(void)
         RdmaSge sge = link_sge(forth ? p.amr : p.bmr, 0, LEN);
         RdmaSendWr wr = link_wr(RDMA_WR_SEND, i, &sge);
 
-        /* For the answer */
+        /* The receive for the answer */
         link_unseen_recv(from, forth ? p.aq : p.bq, i + 1, sge);
         link_post(from, forth ? p.aq : p.bq, &wr);
         link_run(p.l, 3 * LINK_MS / 2);
@@ -212,8 +213,8 @@ static void test_turns_need_no_more_acks(void)
 }
 
 /*
- * A peer that was told of no receive learns 2 ms later of one that was posted
- * since, or when the next one is.
+ * A peer that was told of 0 credits learns of a receive 2 ms later if it was
+ * posted since, or as soon as the next receive is posted.
  */
 static void test_starved_peer_is_told(gconstpointer data)
 {
@@ -245,8 +246,8 @@ static void test_starved_peer_is_told(gconstpointer data)
 }
 
 /*
- * A receive that is posted after the engine has counted, and before its owner
- * watches for one: no kick will tell of it.
+ * A receive is posted after the engine has counted receives, and before it asks
+ * the consumer for a kick. So no kick follows.
  */
 static void test_receive_before_the_watch(gconstpointer data)
 {
@@ -261,7 +262,7 @@ static void test_receive_before_the_watch(gconstpointer data)
     link_run(p.l, LINK_MS);
     expect_all(&p, 0, messages - 1);
     if (messages == 1) {
-        /* It is counted again after 2 ms. */
+        /* The engine counts again after 2 ms. */
         g_assert_cmpuint(log.syndrome, ==, ROCE_AETH_ACK);
         p.b->uncounted = 1;
         link_run(p.l, 3 * LINK_MS / 2);
@@ -276,7 +277,7 @@ static void test_receive_before_the_watch(gconstpointer data)
     link_pair_free(&p);
 }
 
-/* What answers a READ or an ATOMIC tells of receives as an ACK does. */
+/* Responses to READs and ATOMICs report credits as ACKs do. */
 static void test_responses_tell_of_credits(gconstpointer data)
 {
     LinkPair p;
@@ -299,7 +300,7 @@ static void test_responses_tell_of_credits(gconstpointer data)
     link_pair_free(&p);
 }
 
-/* The packets between the first and the last one of a response tell nothing. */
+/* Middle packets of a response report no credits. */
 static void test_middle_of_a_response_tells_nothing(void)
 {
     LinkPair p;
@@ -321,7 +322,7 @@ static void test_middle_of_a_response_tells_nothing(void)
     link_pair_free(&p);
 }
 
-/* Those that the owner holds count, too, and codes are rounded down. */
+/* Receives that the consumer holds count as credits. Codes are rounded down. */
 static void test_credits_are_what_is_posted(void)
 {
     static const struct {
@@ -350,7 +351,7 @@ static void test_credits_are_what_is_posted(void)
         log.sends = 0;
         link_pump(p.l);
         g_assert_cmpuint(log.sends, ==, cases[c].credits);
-        /* All of them are used in the end. */
+        /* The requester uses all credits in the end. */
         link_run(p.l, LINK_MS);
         g_assert_cmpuint(log.sends, ==, cases[c].posted);
         assert_no_naks(&p);
@@ -358,7 +359,10 @@ static void test_credits_are_what_is_posted(void)
     }
 }
 
-/* IBTA table 46: each code, and the number before it, which has the last. */
+/*
+ * Each code of IBTA table 46, and the number before it, which has the code
+ * before
+ */
 static void test_codes_of_credits(void)
 {
     static const uint32_t numbers[] = {
@@ -400,7 +404,7 @@ static void test_others_need_no_credits(void)
         link_expect(p.a, i, RDMA_WC_SUCCESS);
         link_expect(p.a, 100 + i, RDMA_WC_SUCCESS);
     }
-    /* A WRITE with immediate data does, in its turn. */
+    /* A WRITE with immediate data takes a credit in its turn. */
     link_pair_post(&p, RDMA_WR_RDMA_WRITE_WITH_IMM, 200, 0, LEN);
     link_pair_post(&p, RDMA_WR_RDMA_WRITE, 201, 0, LEN);
     link_run(p.l, LINK_MS);
@@ -412,7 +416,7 @@ static void test_others_need_no_credits(void)
     link_pair_free(&p);
 }
 
-/* Before the first ACK a requester knows of no limit. */
+/* Before its first ACK, a requester has no limit. */
 static void test_receive_ends_rnr_wait(void)
 {
     LinkQpSpec spec = link_spec();
@@ -431,7 +435,7 @@ static void test_receive_ends_rnr_wait(void)
     link_pair_free(&p);
 }
 
-/* A receive that comes before the RNR NAK of it is sent */
+/* A receive is posted before the RNR NAK is sent. */
 static void test_receive_before_rnr_nak_is_sent(void)
 {
     LinkQpSpec spec = link_spec();
@@ -452,7 +456,7 @@ static void test_receive_before_rnr_nak_is_sent(void)
     link_pair_free(&p);
 }
 
-/* The requester waits for credits when it is idle. */
+/* Let an idle requester send a message without credits, and get an RNR NAK. */
 static void be_refused(LinkPair *p)
 {
     send_to(p, 1);
@@ -485,7 +489,7 @@ static void test_lost_credits_are_waited_for_as_lost_acks(void)
     link_pair_free(&p);
 }
 
-/* One that has credits, but does not tell of new ones, is waited for once. */
+/* A requester waits once for a responder that does not report new credits. */
 static void test_silent_responder_is_asked(void)
 {
     LinkQpSpec spec = link_spec();

@@ -127,10 +127,10 @@ static void test_ud_dropped_silently(void)
     RdmaSge sge = link_sge(p.amr, 0, 100);
     RdmaSendWr wr = ud_wr(&p, RDMA_WR_SEND, 1, &sge, false);
 
-    /* No buffer */
+    /* No receive */
     link_post(p.a, p.aq, &wr);
     link_run(p.l, LINK_FOREVER);
-    /* A buffer that is too short, which stays */
+    /* A receive that is too short, which stays in the queue */
     link_pair_recv(&p, 50, 0, 100 + GRH - 1);
     link_post(p.a, p.aq, &wr);
     link_run(p.l, LINK_FOREVER);
@@ -140,7 +140,7 @@ static void test_ud_dropped_silently(void)
     link_post(p.a, p.aq, &wr);
     link_run(p.l, LINK_FOREVER);
     g_assert_cmpuint(roce_stats(p.b->e)->bad_qkey, ==, 1);
-    /* A QP that does not exist, and nobody */
+    /* A QP that does not exist, and a GID that no node has */
     wr.wr.ud.remote_qkey = 0x1234;
     wr.wr.ud.remote_qpn = 40;
     link_post(p.a, p.aq, &wr);
@@ -228,7 +228,7 @@ static void test_ud_send_error_goes_to_sqe(void)
         link_expect(p.b, 50, RDMA_WC_SUCCESS);
         g_assert_cmpint(link_state(p.a, p.aq), ==, RDMA_QPS_SQE);
 
-        /* It still receives, and flushes what is posted */
+        /* In SQE the QP still receives, and flushes posted sends. */
         link_post_recv(p.a, p.aq, 60, link_sge(p.amr, 0, 500));
         back.wr.ud.remote_qpn = p.aq;
         back.wr.ud.remote_qkey = 0x1234;
@@ -240,7 +240,7 @@ static void test_ud_send_error_goes_to_sqe(void)
         link_expect(p.a, 3, RDMA_WC_WR_FLUSH_ERR);
         link_expect(p.a, 60, RDMA_WC_SUCCESS);
 
-        /* And works again */
+        /* After the transition to RTS it sends again. */
         link_modify(p.a, p.aq, RDMA_QPS_RTS);
         link_pair_recv(&p, 51, 0, 500);
         link_post(p.a, p.aq, &good);
@@ -271,7 +271,10 @@ static void test_ud_receive_error(void)
     link_pair_free(&p);
 }
 
-/* The buffer may be reused once the WQE completes: not before it is out. */
+/*
+ * A program may reuse the buffer once the WQE completes, so the WQE must not
+ * complete before the frame is sent.
+ */
 static void test_ud_completes_when_the_frame_is_out(void)
 {
     LinkQpSpec spec = ud_spec(false);
@@ -310,7 +313,7 @@ static void test_gsi(void)
     g_assert_cmpuint(link_expect(p.b, 50, RDMA_WC_SUCCESS).src_qp, ==, 1);
     g_assert_true(link_same(p.amr, 0, p.bmr, GRH, 256));
 
-    /* Any other Q_Key is refused */
+    /* The GSI refuses any other Q_Key. */
     wr.wr.ud.remote_qkey = 0x1234;
     link_pair_recv(&p, 50, 0, 256 + GRH);
     link_post(p.a, p.aq, &wr);
@@ -321,9 +324,9 @@ static void test_gsi(void)
 }
 
 /*
- * A work request cannot name the Q_Key of QP 1, or any with the highest bit:
- * the QP's own is sent then (IBTA 10.2.5). A QP that the kernel gave no such
- * one reaches no QP 1.
+ * A work request cannot name a Q_Key with the highest bit, such as that of QP
+ * 1: the QP's own Q_Key is sent instead (IBTA 10.2.5). Only a QP that the
+ * kernel has given such a Q_Key can reach QP 1.
  */
 static void test_qp_1_is_out_of_reach(void)
 {
@@ -393,7 +396,7 @@ static void test_uc_good_link(void)
         link_expect(p.a, 2, RDMA_WC_SUCCESS);
         link_expect(p.a, 3, RDMA_WC_SUCCESS);
     }
-    /* Not a word comes back */
+    /* UC sends no responses. */
     g_assert_cmpuint(p.l->sent[1], ==, 0);
     link_pair_free(&p);
 }
@@ -410,7 +413,7 @@ static void test_uc_gap_drops_one_message(void)
 {
     unsigned lost;
 
-    /* Three messages of four packets each; any packet may be the lost one */
+    /* Three messages of four packets each, of which one packet is lost */
     for (lost = 1; lost <= 12; lost++) {
         LinkPair p = uc_pair();
         unsigned nth = lost, i, got = 0;
@@ -430,7 +433,7 @@ static void test_uc_gap_drops_one_message(void)
             if (i == (lost - 1) / 4) {
                 continue;
             }
-            /* The buffer of the lost one serves the next */
+            /* The buffer of the lost message receives the next one. */
             g_assert_cmpuint(link_expect(p.b, 50 + got, RDMA_WC_SUCCESS)
                              .byte_len, ==, 4000 + i);
             g_assert_true(link_same(p.amr, 8192 * i, p.bmr, 8192 * got,
@@ -461,14 +464,14 @@ static void test_uc_bad_requests_are_dropped(void)
     g_assert_cmpint(link_state(p.b, p.bq), ==, RDMA_QPS_RTS);
     g_assert_cmpuint(p.b->events->len, ==, 0);
 
-    /* All is well with the next */
+    /* The next message arrives. */
     link_pair_post(&p, RDMA_WR_SEND, 1, 0, 2999);
     g_assert_true(link_run(p.l, LINK_FOREVER));
     link_expect(p.b, 50, RDMA_WC_SUCCESS);
     link_pair_free(&p);
 }
 
-/* A receive WQE that is wrong is an error of its own side; no frame is lost. */
+/* A receive WQE with an error completes with it, and the QP moves to ERR. */
 static void test_uc_bad_receive_goes_to_err(void)
 {
     LinkPair p = uc_pair();
@@ -508,7 +511,7 @@ static void test_uc_send_error_goes_to_sqe(void)
     link_pair_free(&p);
 }
 
-/* Whatever the link does, what is received is whole. */
+/* On a bad link, each message that arrives is complete. */
 static void test_uc_bad_link(void)
 {
     const LinkFaults faults = { .loss = 500, .corrupt = 200 };

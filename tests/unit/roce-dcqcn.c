@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The rate of a queue pair that meets congestion, beside a model of what the
- * paper says (Zhu et al., SIGCOMM 2015, 3.2), in floating point.
+ * The rate of a queue pair that meets congestion, compared with a model of the
+ * paper (Zhu et al., SIGCOMM 2015, 3.2) in floating point.
  */
 #include "roce-link.h"
 #include "queue/queue.h"
 
-#define STEP_NS 55000               /* of alpha, and of the increases by time */
-#define STEP_BYTES (10 << 20)       /* of the increases by bytes */
-#define FAST 5                      /* increases that recover */
-#define TICK_NS 10000               /* between packets of the traffic */
+#define STEP_NS 55000               /* of alpha, and of increases by time */
+#define STEP_BYTES (10 << 20)       /* of increases by bytes */
+#define FAST 5                      /* increases of fast recovery */
+#define TICK_NS 10000               /* between packets */
 
 typedef struct Model {
     double line, rate, target, alpha;
@@ -65,7 +65,10 @@ static void model_sent(Model *m, uint32_t bytes)
     }
 }
 
-/* Within rounding. Without a state it sends at the rate of the line. */
+/*
+ * Compare the rates, with a tolerance for rounding. Without DCQCN state, the QP
+ * sends at the line rate.
+ */
 static void compare(const RoceQp *qp, const Model *m)
 {
     double rate = roce_dcqcn_rate(qp) ?: m->line;
@@ -73,7 +76,7 @@ static void compare(const RoceQp *qp, const Model *m)
     g_assert_cmpfloat(ABS(rate - m->rate), <=, m->line / 500 + 2);
 }
 
-/* Cuts, and what time and traffic make of the rate after each */
+/* A number of cuts, and traffic after each */
 typedef struct Phase {
     unsigned cuts;                  /* TICK_NS apart */
     unsigned ticks;                 /* of traffic at the rate of the QP */
@@ -89,7 +92,10 @@ typedef struct Case {
 static const Case cases[] = {
     { "one-cut", 10000000, { { 1, 100, 0 } } },
     { "down-to-the-least", 10000000, { { 40, 200, 0 } } },
-    /* The second target is below the line: time alone gets it there */
+    /*
+     * The second target is below the line rate; time alone lets the rate reach
+     * it.
+     */
     { "additive", 10000000, { { 2, 4000, 0 } } },
     { "hyper", 200000000, { { 3, 1500, 0 }, { 1, 400, 0 } } },
     { "again-and-again", 40000000,
@@ -128,7 +134,7 @@ static void test_as_the_model(gconstpointer data)
             uint32_t bytes = m.rate * TICK_NS / 8e6;
 
             if (!roce_dcqcn_rate(qp)) {
-                /* Back at the line's rate, with no memory of congestion */
+                /* The QP is back at the line rate and has no DCQCN state. */
                 m = model_new(c->line);
                 begun = false;
                 break;
@@ -143,7 +149,7 @@ static void test_as_the_model(gconstpointer data)
     link_pair_free(&p);
 }
 
-/* Congestion that is long ago does not slow it down, not even by rounding. */
+/* Old congestion does not reduce the rate, not even by rounding. */
 static void test_old_congestion_is_forgotten(void)
 {
     const uint32_t line = 1000000000;

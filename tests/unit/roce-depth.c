@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The memory of queues: how many WQEs the engine takes at a time, and what
- * happens when there is no memory for them.
+ * The memory of queues: how many WQEs the engine holds at a time, and its
+ * behaviour if there is no memory for them.
  */
 #include <errno.h>
 #include <sys/resource.h>
@@ -13,8 +13,8 @@
 #define MIB 1048576ull
 
 /*
- * However many WRs the consumer may post, the engine takes some at a time: its
- * memory does not grow with the depth of queues. The others follow in order.
+ * However deep a queue is, the engine holds a limited number of WRs at a time,
+ * so that its memory is limited. The other WRs follow in order.
  */
 static void test_depth_is_bounded(void)
 {
@@ -32,7 +32,7 @@ static void test_depth_is_bounded(void)
         while (sent < NUM_WRS && link_send_room(p.a, p.aq)) {
             link_pair_post(&p, RDMA_WR_SEND, sent++, 0, 8);
         }
-        /* The sender finds no receive from time to time */
+        /* At times the sender finds no receive. */
         link_run(p.l, LINK_MS);
         roce_inspect(p.a->e, RDMA_OBJECT_QP, p.aq, &in);
         g_assert_cmpuint(in.qp.sends, <=, 256);
@@ -47,7 +47,7 @@ static void test_depth_is_bounded(void)
     link_pair_free(&p);
 }
 
-/* A list and inline data take turns in the same place of the ring. */
+/* A list and inline data use the same slot of the ring in turn. */
 static void test_lists_and_inline_data_share_memory(void)
 {
     LinkQpSpec spec = link_spec();
@@ -91,7 +91,7 @@ static void test_lists_and_inline_data_share_memory(void)
 
 #define BURST_LEN 24
 
-/* A send of @i: a list of two parts, or inline data */
+/* Post a send with number @i: a list of two parts, or inline data. */
 static void post_in_parts(LinkPair *p, unsigned i, const uint8_t *data)
 {
     RdmaSge sges[2] = {
@@ -110,7 +110,7 @@ static void post_in_parts(LinkPair *p, unsigned i, const uint8_t *data)
     link_post(p->a, p->aq, &wr);
 }
 
-/* Rings double, wherever in them the oldest WQE is. */
+/* Rings grow wherever their oldest WQE is. */
 static void test_bursts_that_grow(void)
 {
     static const unsigned bursts[] = { 1, 2, 1, 3, 5, 4, 9, 17, 33 };
@@ -141,7 +141,7 @@ static void test_bursts_that_grow(void)
     link_pair_free(&p);
 }
 
-/* There is no QP then, nor anything left of it (with LeakSanitizer). */
+/* If there is no memory, no QP is created and nothing leaks (LeakSanitizer). */
 static void refuse(uint32_t max_send_sge, uint32_t max_recv_sge, bool has_srq)
 {
     RoceLink *l = link_new(1);
@@ -205,8 +205,8 @@ static void test_no_memory_in_an_import(void)
 }
 
 /*
- * There is memory for one list, also while the QP moves, but not for more:
- * requests go one at a time.
+ * There is memory for one list, also when the QP moves to a new engine, but not
+ * for more. So requests go one at a time.
  */
 static void test_no_memory_to_grow(void)
 {
@@ -234,7 +234,7 @@ static void test_no_memory_to_grow(void)
     link_pair_free(&p);
 }
 
-/* ASan, if it is there, whose allocator has a limit of its own */
+/* ASan, if the program uses it, whose allocator has its own limit */
 void __asan_init(void) __attribute__((weak));
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)

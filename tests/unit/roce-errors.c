@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Each class of error: who gets which completion and event, what happened
- * before it and what is flushed after it.
+ * Each class of error: which completion and event it causes on which side,
+ * which earlier work succeeds, and which later work is flushed.
  */
 #include <string.h>
 #include "roce-link.h"
 
-/* Good work before and after a request that fails, on both sides. */
+/* Post valid work before and after the request @bad, on both sides. */
 static void surround(LinkPair *p, const RdmaSendWr *bad, RdmaWcStatus status)
 {
     unsigned i;
@@ -31,14 +31,14 @@ static void surround(LinkPair *p, const RdmaSendWr *bad, RdmaWcStatus status)
     g_assert_cmpint(link_state(p->a, p->aq), ==, RDMA_QPS_ERR);
     g_assert_cmpuint(p->a->retired[p->aq][RDMA_SQ], ==, 7);
 
-    /* Later WQEs come back at once, and room with them */
+    /* Later WQEs are flushed at once and retired. */
     link_pair_post(p, RDMA_WR_RDMA_WRITE, 8, 0, 10);
     g_assert_true(link_run(p->l, LINK_FOREVER));
     link_expect(p->a, 8, RDMA_WC_WR_FLUSH_ERR);
     g_assert_cmpuint(link_send_room(p->a, p->aq), ==, 64);
 }
 
-/* The responder: its receive queue is flushed, and it says why. */
+/* The responder has flushed its receive queue and raised @event. */
 static void check_responder(LinkPair *p, int event)
 {
     g_assert_cmpint(link_state(p->b, p->bq), ==, RDMA_QPS_ERR);
@@ -219,7 +219,7 @@ static void test_qp_grants_no_access(void)
         g_assert_cmpint(roce_qp_modify(p.b->e, p.bq, RDMA_QP_ACCESS_FLAGS,
                                        &attr), ==, 0);
         if (rdma_opcodes[i] == RDMA_WR_RDMA_WRITE) {
-            /* surround() itself writes */
+            /* surround() posts WRITEs, which this QP does not allow. */
             link_post(p.a, p.aq, &wr);
             g_assert_true(link_run(p.l, LINK_FOREVER));
             link_expect(p.a, 3, RDMA_WC_REM_INV_REQ_ERR);
@@ -256,12 +256,12 @@ static void test_too_many_reads(void)
 
     spec.dest_rd_atomic[1] = 2;
     p = pair_with_recvs(spec);
-    /* The third request comes before the first is answered */
+    /* The third request arrives before the first response is sent. */
     link_pair_post(&p, RDMA_WR_RDMA_READ, 1, 0, 50000);
     link_pair_post(&p, RDMA_WR_RDMA_READ, 2, 0, 50000);
     link_pair_post(&p, RDMA_WR_RDMA_READ, 3, 0, 50000);
     g_assert_true(link_run(p.l, LINK_FOREVER));
-    /* What was taken is answered, even so */
+    /* Accepted requests are answered nevertheless. */
     link_expect(p.a, 1, RDMA_WC_SUCCESS);
     link_expect(p.a, 2, RDMA_WC_SUCCESS);
     link_expect(p.a, 3, RDMA_WC_REM_INV_REQ_ERR);
@@ -302,7 +302,7 @@ static void test_receive_buffer_too_short(gconstpointer data)
     g_assert_cmpuint(link_wcs(p.b), ==, 0);
     g_assert_cmpuint(p.b->events->len, ==, 0);
     g_assert_cmpint(link_state(p.b, p.bq), ==, RDMA_QPS_ERR);
-    /* Not a byte behind the buffer */
+    /* No byte after the buffer was written. */
     g_assert_false(link_same(p.amr, len - 1, p.bmr, 4096 + len - 1, 1));
     link_pair_free(&p);
 }
@@ -363,7 +363,7 @@ static void test_read_of_memory_that_is_gone(void)
         surround(&p, &wr, RDMA_WC_REM_OP_ERR);
         check_responder(&p, RDMA_EVENT_QP_FATAL);
         p.b->hole = UINT64_MAX;
-        /* What came before the hole is right, behind it nothing came */
+        /* Data before the hole was written correctly, and no data after it. */
         g_assert_true(page == 0 || link_same(p.amr, 0, p.bmr, 8192, 1024));
         g_assert_false(link_same(p.amr, 11999, p.bmr, 8192 + 11999, 1));
         link_pair_free(&p);
@@ -397,7 +397,7 @@ static void test_atomic_on_memory_that_is_gone(void)
     link_pair_free(&p);
 }
 
-/* Local errors: nothing of the bad request may reach the peer. */
+/* Local errors: no packet of the bad request may reach the peer. */
 static void local_error(LinkPair *p, const RdmaSendWr *wr,
                         RdmaWcStatus status)
 {
@@ -429,13 +429,19 @@ static void test_local_key_bad(void)
             } else if (how == 4) {
                 if (opcodes[i] == RDMA_WR_SEND ||
                     opcodes[i] == RDMA_WR_RDMA_WRITE) {
-                    /* Reading needs no right (IBTA 10.6.3.1) */
+                    /*
+                     * Reading local memory needs no access flag (IBTA
+                     * 10.6.3.1).
+                     */
                     link_pair_free(&p);
                     continue;
                 }
                 mr = link_mr(p.a, 4096, RDMA_ACCESS_REMOTE_READ);
             }
-            /* The second SGE is bad: the first must not leave either */
+            /*
+             * The second SGE is bad. No data of the first one may be sent,
+             * either.
+             */
             sge[0] = link_sge(p.amr, 0, 4);
             sge[1] = link_sge(mr, 100, 4);
             sge[1].lkey ^= how == 0;
@@ -467,9 +473,9 @@ static void test_local_memory_gone_amid_message(void)
 }
 
 /*
- * The request fails amid a packet, behind one that is not acknowledged yet:
- * the QP answers the peer's READ all the same, and nothing of the failed
- * packet may be in the answer.
+ * A request fails within a packet, while an earlier one is unacknowledged. The
+ * QP still answers the peer's READ, and the answer has no data of the failed
+ * packet.
  */
 static void test_local_memory_gone_amid_answer(void)
 {
@@ -599,18 +605,18 @@ static void test_bad_operation(void)
     wr = link_wr(RDMA_WR_SEND, 3, NULL);
     wr.send_flags |= 1u << 5;
     local_error(&p, &wr, RDMA_WC_LOC_QP_OP_ERR);
-    /* Inline data of an operation that sends none */
+    /* Inline data of an operation without payload */
     p = pair_with_recvs(link_spec());
     wr = link_wr(RDMA_WR_RDMA_READ, 3, NULL);
     wr.send_flags |= RDMA_SEND_INLINE;
     local_error(&p, &wr, RDMA_WC_LOC_QP_OP_ERR);
-    /* More SGEs than the QP was made for */
+    /* More SGEs than the QP was created with */
     p = pair_with_recvs(link_spec());
     sge = link_sge(p.amr, 0, 1);
     wr = link_wr(RDMA_WR_SEND, 3, &sge);
     wr.num_sge = 81;
     local_error(&p, &wr, RDMA_WC_LOC_QP_OP_ERR);
-    /* What the device could not decode */
+    /* A WQE that the device could not decode */
     p = pair_with_recvs(link_spec());
     wr = link_wr(12345, 3, NULL);
     wr.status = RDMA_WC_LOC_EEC_OP_ERR;
@@ -673,7 +679,7 @@ static void test_failed_cq_takes_its_qps_along(void)
     LinkPair p = link_pair(&spec);
     unsigned before, i;
 
-    /* Another QP, whose receive CQ is the one that will fail */
+    /* Another QP, whose receive CQ is the CQ that will fail */
     RdmaQpInitAttr init = {
         .qpn = 9, .pdn = LINK_PDN, .qp_type = RDMA_QPT_RC,
         .send_cqn = 60, .recv_cqn = LINK_SEND_CQ(p.aq), .cap = spec.cap,
@@ -694,7 +700,7 @@ static void test_failed_cq_takes_its_qps_along(void)
     g_assert_cmpint(link_state(p.a, p.aq), ==, RDMA_QPS_ERR);
     g_assert_cmpint(link_state(p.a, 9), ==, RDMA_QPS_ERR);
     g_assert_cmpuint(link_events(p.a, RDMA_EVENT_QP_FATAL), ==, 2);
-    /* The other CQ still tells of the flush; all WQEs are back */
+    /* The other CQ still reports the flushed WQEs. All WQEs are retired. */
     link_expect(p.a, 0, RDMA_WC_SUCCESS);
     link_expect(p.a, 1, RDMA_WC_SUCCESS);
     link_expect(p.a, 80, RDMA_WC_WR_FLUSH_ERR);
@@ -702,7 +708,7 @@ static void test_failed_cq_takes_its_qps_along(void)
     g_assert_cmpuint(p.a->retired[p.aq][RDMA_SQ], ==, 10);
     g_assert_cmpuint(p.a->retired[9][RDMA_RQ], ==, 1);
 
-    /* The failed CQ is never tried again */
+    /* The engine never posts to the failed CQ again. */
     before = p.a->completed;
     link_pair_post(&p, RDMA_WR_RDMA_WRITE, 20, 0, 10);
     g_assert_true(link_run(p.l, LINK_FOREVER));

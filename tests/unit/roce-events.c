@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Asynchronous events of QPs: when they come, and that they come once.
+ * Asynchronous events of QPs: when they are raised, and that each is raised
+ * once.
  */
 #include <string.h>
 #include "roce-link.h"
@@ -18,7 +19,7 @@ static void run(LinkPair *p)
     g_assert_true(link_run(p->l, LINK_FOREVER));
 }
 
-/* Node @n has had this event once, for @qpn, and no other since. */
+/* Node @n has raised this event once, for @qpn, and no other event since. */
 static void expect_event(LinkNode *n, RdmaEventType type, uint32_t qpn)
 {
     const RdmaEvent *event;
@@ -41,7 +42,7 @@ static void to_sqd(LinkNode *n, uint32_t qpn, uint32_t mask, uint8_t notify)
                     ==, 0);
 }
 
-/* SQ_DRAINED is for those who asked for it, each time that they do. */
+/* SQ_DRAINED is raised only if the transition to SQD asks for it. */
 static void test_sq_drained_on_demand(gconstpointer data)
 {
     LinkPair p = typed_pair(GPOINTER_TO_UINT(data));
@@ -66,7 +67,7 @@ static void test_sq_drained_on_demand(gconstpointer data)
     link_pair_free(&p);
 }
 
-/* Whoever leaves SQD before is not told. */
+/* A QP that leaves SQD before it has drained raises no event. */
 static void test_sqd_left_before_it_drained(gconstpointer data)
 {
     RdmaQpState to = GPOINTER_TO_UINT(data);
@@ -97,7 +98,7 @@ static void start(LinkPair *p, RdmaQpType type, unsigned side, RdmaQpState to)
     }
 }
 
-/* Once for each time that the QP waits in RTR; never in RTS. */
+/* COMM_EST is raised once each time that the QP is in RTR, and never in RTS. */
 static void test_comm_est(gconstpointer data)
 {
     RdmaQpType type = GPOINTER_TO_UINT(data);
@@ -127,7 +128,7 @@ static void test_comm_est(gconstpointer data)
     link_pair_free(&p);
 }
 
-/* A datagram establishes nothing. */
+/* Datagrams do not raise COMM_EST. */
 static void test_datagrams_raise_nothing(void)
 {
     LinkPair p = typed_pair(RDMA_QPT_UD);
@@ -149,7 +150,7 @@ static void test_datagrams_raise_nothing(void)
     link_pair_free(&p);
 }
 
-/* What the responder finds wrong is told once, whatever follows. */
+/* The responder reports an invalid request by one event, whatever follows. */
 static void bad_requests(uint32_t access, RdmaEventType want)
 {
     LinkPair p = typed_pair(RDMA_QPT_RC);
@@ -171,7 +172,7 @@ static void bad_requests(uint32_t access, RdmaEventType want)
     run(&p);
     expect_event(p.b, want, p.bq);
     g_assert_cmpint(link_state(p.b, p.bq), ==, RDMA_QPS_ERR);
-    /* The requester has a completion, and needs no event */
+    /* The requester has a completion and needs no event. */
     g_assert_cmpuint(p.a->events->len, ==, 0);
     g_assert_cmpint(link_state(p.a, p.aq), ==, RDMA_QPS_ERR);
     link_modify(p.b, p.bq, RDMA_QPS_ERR);
@@ -191,7 +192,7 @@ static void test_invalid_request(void)
     bad_requests(0, RDMA_EVENT_QP_REQ_ERR);
 }
 
-/* A completion tells of it: no event. */
+/* A completion reports the error, so there is no event. */
 static void test_bad_receive_buffer(void)
 {
     LinkPair p = typed_pair(RDMA_QPT_RC);
@@ -217,7 +218,10 @@ static void test_retries_exceeded(void)
     link_pair_free(&p);
 }
 
-/* When both CQs fail at once, and of a QP that is in ERR already. */
+/*
+ * Two failed CQs of a QP raise one event. The failed CQ of a QP in ERR raises
+ * none.
+ */
 static void test_dead_cqs(void)
 {
     LinkPair p = typed_pair(RDMA_QPT_RC);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Two connected QPs that send each other a random mix of requests.
+ * Two connected QPs that send each other random requests.
  */
 #include <string.h>
 #include "roce-flow.h"
@@ -16,7 +16,7 @@ typedef struct Op {
     bool signalled;
 } Op;
 
-/* One direction: @from has the requests. */
+/* One direction of the traffic: @from posts the requests. */
 typedef struct Flow {
     LinkNode *from;
     LinkNode *to;
@@ -24,8 +24,8 @@ typedef struct Flow {
     uint32_t to_qpn;
     LinkMr *local;                  /* SGEs of the requests */
     LinkMr *remote;                 /* targets of WRITE, READ, ATOMIC */
-    uint32_t rkey;                  /* of that, or of a window */
-    uint64_t base;                  /* its first address */
+    uint32_t rkey;                  /* of @remote, or of a window on it */
+    uint64_t base;                  /* the first address that @rkey allows */
     uint32_t mwn;
     LinkMr *recv;
     Op ops[NOPS];
@@ -58,7 +58,9 @@ static bool op_uses_recv(const Op *op)
            op->opcode == RDMA_WR_RDMA_WRITE_WITH_IMM;
 }
 
-/* A window of type 2 on all of the remote region, by a WR of its own QP. */
+/*
+ * Create a window of type 2 on all of the remote region, and bind it by a WR.
+ */
 static void bind_window(Flow *f, bool zero_based)
 {
     RdmaMwAttr attr = {
@@ -142,7 +144,7 @@ static void post_op(Flow *f, unsigned i)
         f->added += i + 1;
         break;
     case RDMA_WR_ATOMIC_CMP_AND_SWP:
-        /* Doubles the counter, if all before it went right */
+        /* This doubles the counter if all earlier ATOMICs were right. */
         wr.wr.atomic.remote_addr = f->base + COUNTER_OFF;
         wr.wr.atomic.rkey = f->rkey;
         wr.wr.atomic.compare_add = f->added;
@@ -195,7 +197,7 @@ static void refill(Flow *f)
     }
 }
 
-/* The next signalled op at or after @i. */
+/* The index of the next signalled op that is at least @i */
 static unsigned next_signalled(const Flow *f, unsigned i)
 {
     while (!f->ops[i].signalled) {
@@ -261,7 +263,7 @@ static void collect(Flow *flows, LinkNode *n)
     }
 }
 
-/* READs and WRITEs that did not overlap each other. */
+/* Check the memory of READs and WRITEs, whose ranges do not overlap. */
 static void check_memory(Flow *f)
 {
     uint64_t value;
@@ -319,7 +321,7 @@ void flow_exchange(const FlowSpec *fs)
     if (fs->windows) {
         bind_window(&flows[0], false);
         bind_window(&flows[1], true);
-        /* It takes no frame to bind them, nor time */
+        /* Binding the windows takes no frame and no time. */
         link_pump(l);
     }
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Peers that are broken or mean: frames with a good ICRC and bad contents.
+ * Broken or malicious peers: frames with a right ICRC and invalid contents.
  */
 #include <string.h>
 #include "roce-link.h"
 #include "../../backends/rdma/roce/wire/wire.h"
 
-/* Write a frame as node a's QP would send it to node b's. */
+/* Write a frame from the QP of node a to the QP of node b. */
 static size_t make_frame(LinkPair *p, const RoceBth *bth, const void *payload,
                          size_t len, uint8_t *frame)
 {
@@ -49,7 +49,7 @@ static RoceBth bth_to(LinkPair *p, uint8_t opcode, uint32_t psn)
 
 static uint8_t junk[ROCE_MAX_PAYLOAD];
 
-/* The QP of b is as it was: it takes a WRITE. */
+/* The QP of node b still works: it executes a WRITE. */
 static void check_alive(LinkPair *p)
 {
     link_fill(p->amr, 12);
@@ -109,7 +109,7 @@ static void test_wrong_service_pkey_or_peer(void)
     g_assert_cmpuint(roce_stats(p.b->e)->rx_dropped, ==, 4);
     check_alive(&p);
 
-    /* A limited member may talk to a full one */
+    /* A limited member may send to a full one. */
     bth = bth_to(&p, ROCE_WRITE_ONLY, spec.psn[0] + 5);
     bth.pkey = 0x7fff;
     inject(&p, &bth, junk, 0);
@@ -133,20 +133,20 @@ static void test_malformed_frames(void)
     memset(junk, 0x55, sizeof(junk));
     len = make_frame(&p, &bth, junk, 7, frame);
 
-    /* Cut off anywhere; each copy has its own end, for the sanitizer */
+    /* Cut the frame at any length; each copy is an allocation, for ASan. */
     for (i = 0; i < len; i++) {
         exact = g_memdup2(frame, i);
         link_inject(p.l, 1, exact, i);
         g_free(exact);
     }
-    /* One bit wrong anywhere from the IP header on */
+    /* Flip any one bit from the IP header on. */
     for (i = 14 * 8; i < len * 8; i++) {
         bit = 1u << i % 8;
         frame[i / 8] ^= bit;
         link_inject(p.l, 1, frame, len);
         frame[i / 8] ^= bit;
     }
-    /* The mutable fields (TOS, TTL, checksum...) may have got through */
+    /* Bits in fields that routers may change (TOS, TTL and so on) may pass. */
     g_assert_cmpuint(link_wcs(p.b), ==, 0);
     g_assert_cmpint(link_state(p.b, p.bq), ==, RDMA_QPS_RTS);
     link_pair_free(&p);
@@ -175,12 +175,12 @@ static void test_unknown_opcodes(void)
     link_pair_free(&p);
 }
 
-/* A sequence of packets that breaks a rule of IBTA 9.7.4. */
+/* A sequence of packets that violates a rule of IBTA 9.7.4 */
 typedef struct BadSequence {
     const char *name;
     struct {
         uint8_t opcode;
-        uint32_t len;               /* of the payload */
+        uint32_t len;               /* bytes of payload */
         uint32_t reth_len;
     } pkts[3];                      /* up to the first opcode 0xff */
 } BadSequence;
@@ -256,7 +256,7 @@ static void test_bad_sequence(gconstpointer data)
     link_expect(p.b, 50, RDMA_WC_WR_FLUSH_ERR);
     link_expect(p.b, 51, RDMA_WC_WR_FLUSH_ERR);
 
-    /* Dead is dead: the same again is not even looked at */
+    /* The QP is in ERR and ignores the same packet again. */
     {
         RoceBth bth = bth_to(&p, ROCE_WRITE_ONLY, spec.psn[0] + i - 1);
         uint64_t sent = p.l->sent[1];
@@ -279,7 +279,7 @@ static void test_range_is_checked_before_the_first_byte(void)
     LinkPair p = link_pair(&spec);
     RoceBth bth = bth_to(&p, ROCE_WRITE_FIRST, spec.psn[0]);
 
-    /* The first packet would fit, the message does not */
+    /* The first packet is in the range of the region, the message is not. */
     link_set(p.bmr, 0);
     memset(junk, 0xff, sizeof(junk));
     bth.reth.va = p.bmr->attr.iova + LINK_PAIR_MEM - 2000;
@@ -292,7 +292,7 @@ static void test_range_is_checked_before_the_first_byte(void)
     link_pair_free(&p);
 }
 
-/* The key goes while a WRITE is under way: the rest of it does not arrive. */
+/* After invalidation of the region, packets of a WRITE write nothing. */
 static void test_key_gone_amid_write(void)
 {
     LinkQpSpec spec = link_spec();
@@ -312,7 +312,7 @@ static void test_key_gone_amid_write(void)
     link_pair_free(&p);
 }
 
-/* Duplicates must be what they claim to be. */
+/* A duplicate request must match the original one. */
 static void test_forged_replays(void)
 {
     LinkQpSpec spec = link_spec();
@@ -333,7 +333,7 @@ static void test_forged_replays(void)
     g_assert_cmpuint(link_wcs(p.a), ==, 4);
     sent = p.l->sent[1];
 
-    /* A READ where an ATOMIC was, and the other way round */
+    /* A READ with the PSN of an ATOMIC, and the reverse */
     bth = bth_to(&p, ROCE_READ_REQUEST, 100);
     bth.reth.va = p.bmr->attr.iova;
     bth.reth.rkey = p.bmr->attr.rkey;
@@ -353,7 +353,7 @@ static void test_forged_replays(void)
     bth.opcode = ROCE_FETCH_ADD;
     bth.atomiceth.va += 8;
     inject(&p, &bth, junk, 0);
-    /* READs of another range, of more, or with another key */
+    /* READs of another range, of a longer one, or with another key */
     bth = bth_to(&p, ROCE_READ_REQUEST, 101);
     bth.reth.va = p.bmr->attr.iova + 101;
     bth.reth.rkey = p.bmr->attr.rkey;
@@ -370,7 +370,7 @@ static void test_forged_replays(void)
     bth.reth.rkey ^= 0x100;
     inject(&p, &bth, junk, 0);
     bth.reth.rkey ^= 0x100;
-    /* PSNs that no READ had */
+    /* PSNs of no READ */
     bth.psn = 105;
     inject(&p, &bth, junk, 0);
     bth.psn = 99;
@@ -378,7 +378,7 @@ static void test_forged_replays(void)
     g_assert_cmpuint(p.l->sent[1], ==, sent);
     g_assert_cmpuint(p.b->atomics, ==, 2);
 
-    /* The true ones are answered */
+    /* Duplicates that match get a response. */
     bth.psn = 102;
     inject(&p, &bth, junk, 0);
     g_assert_cmpuint(p.l->sent[1], ==, sent + 3);
@@ -392,7 +392,7 @@ static void test_forged_replays(void)
     link_pair_free(&p);
 }
 
-/* A replayed READ whose key has gone meanwhile shows and breaks nothing. */
+/* A duplicate READ of an invalidated region gets no response. */
 static void test_replay_after_the_key_has_gone(void)
 {
     LinkQpSpec spec = link_spec();
@@ -417,7 +417,7 @@ static void test_replay_after_the_key_has_gone(void)
     link_pair_free(&p);
 }
 
-/* Responses: b is the requester here, a's answers are forged. */
+/* Responses: node b is the requester, and answers of node a are forged. */
 
 static bool lose_from_a(RoceLink *l, unsigned from, const uint8_t *frame,
                         size_t len, void *opaque)
@@ -462,7 +462,7 @@ static void test_bad_read_responses(void)
         uint8_t opcode;
         uint32_t len;
     } bad[] = {
-        { ROCE_READ_RESP_ONLY, 1024 },      /* two packets were asked for */
+        { ROCE_READ_RESP_ONLY, 1024 },      /* two packets were requested */
         { ROCE_READ_RESP_ONLY, 1500 },
         { ROCE_READ_RESP_LAST, 1024 },
         { ROCE_READ_RESP_FIRST, 1020 },
@@ -503,7 +503,7 @@ static void test_read_response_longer_than_asked(void)
     link_pair_free(&p);
 }
 
-/* One packet without data answers a FLUSH. */
+/* The response to a FLUSH is one packet without data. */
 static void test_bad_flush_responses(void)
 {
     static const struct {
@@ -529,7 +529,7 @@ static void test_bad_flush_responses(void)
     }
 }
 
-/* The region that the result is for goes while the request is under way. */
+/* The region for the result is invalidated while the request is outstanding. */
 static void test_atomic_response_without_memory(void)
 {
     LinkPair p = requester(RDMA_WR_ATOMIC_FETCH_AND_ADD, 8);
@@ -546,7 +546,7 @@ static void test_atomic_response_without_memory(void)
     link_pair_free(&p);
 }
 
-/* The data of a READ is there, but there is no such key to invalidate. */
+/* The data of a READ arrives, but its key to invalidate does not exist. */
 static void test_read_with_inv_of_no_key(void)
 {
     LinkPair p = requester(RDMA_WR_RDMA_READ_WITH_INV, 100);
@@ -603,7 +603,7 @@ static void test_ghost_acks(void)
             inject(&p, &bth, junk, 0);
         }
     }
-    /* Reserved syndromes of the last PSN, which would be the end */
+    /* ACKs of the last PSN with reserved syndromes complete nothing. */
     bth.psn = 1002;
     for (k = 0; k < 256; k++) {
         if ((k & 0xe0) == 0x40 || k >= 0x80 || (k > 0x63 && k < 0x80)) {
@@ -620,7 +620,7 @@ static void test_ghost_acks(void)
     link_pair_free(&p);
 }
 
-/* An ACK is no answer to a READ: it is asked for again, once. */
+/* An ACK of a READ completes nothing. The READ is sent again, once. */
 static void test_ack_of_a_read(void)
 {
     LinkPair p = requester(RDMA_WR_RDMA_READ, 1500);
@@ -665,7 +665,7 @@ static void test_naks_of_the_peer(void)
     }
 }
 
-/* Anything at all, with a good ICRC. */
+/* A random frame with a right ICRC */
 static void random_frame(LinkPair *p, GRand *r, uint32_t psn)
 {
     RoceBth bth = {
@@ -700,7 +700,7 @@ static void random_frame(LinkPair *p, GRand *r, uint32_t psn)
            lens[g_rand_int_range(r, 0, G_N_ELEMENTS(lens))] : 0);
 }
 
-/* The WQEs of b complete once, in order. How many receives got a message? */
+/* Check that b's WQEs complete once, in order; returns messages received. */
 static unsigned check_completions(LinkPair *p, unsigned n)
 {
     unsigned sends = 0, recvs = 0, messages = 0;
@@ -750,7 +750,7 @@ static void test_random_frames(void)
         g_rand_free(r);
         link_pair_free(&p);
     }
-    /* Frames get so far that they are taken, and refused */
+    /* Some frames were accepted, and some requests refused. */
     g_assert_cmpuint(messages, >, 0);
     g_assert_cmpuint(refused, >, 0);
 }

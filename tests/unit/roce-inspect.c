@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A look at objects from outside: what is known of them in which state, and
- * what it is.
+ * Inspection of objects: which attributes are known in which state, and their
+ * values.
  */
 #include <errno.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static RdmaInspection look(LinkNode *n, RdmaObjectType what, uint32_t id)
 #define RTS_ATTRS (A(TIMEOUT) | A(RETRY_CNT) | A(RNR_RETRY) | \
                    A(MAX_QP_RD_ATOMIC))
 
-/* Which attributes have a value yet, of those that not all QPs have */
+/* Attributes that only some QPs have, and the states in which they are known */
 static void test_known_attributes(void)
 {
     static const uint32_t some = RTR_ATTRS | RTS_ATTRS | A(SQ_PSN) |
@@ -69,8 +69,8 @@ static void test_known_attributes(void)
 }
 
 /*
- * A WRITE of three packets that nobody answers, and receives, which the engine
- * has not pulled.
+ * A WRITE of three packets that gets no answer, and receives that the engine
+ * has not pulled
  */
 static void test_progress(void)
 {
@@ -103,7 +103,9 @@ static void test_progress(void)
     link_pair_free(&p);
 }
 
-/* The receive of a message under way is in the engine, and no other one. */
+/*
+ * The engine has pulled the receive of a message in progress, and no other one.
+ */
 static void test_receive(void)
 {
     enum { LONG = 40000 };          /* more than a window of packets */
@@ -116,7 +118,7 @@ static void test_receive(void)
     link_pair_recv(&p, 2, 0, LONG);
     link_pair_post(&p, RDMA_WR_SEND, 3, 0, LONG);
     g_assert_cmpuint(look(p.b, RDMA_OBJECT_QP, p.bq).qp.recvs, ==, 0);
-    /* Until the first window is there */
+    /* Run until the first window of packets has arrived. */
     link_run(p.l, LINK_DELAY + 1);
     g_assert_cmpuint(link_wcs(p.b), ==, 0);
     g_assert_cmpuint(look(p.b, RDMA_OBJECT_QP, p.bq).qp.recvs, ==, 1);
@@ -126,7 +128,7 @@ static void test_receive(void)
     link_pair_free(&p);
 }
 
-/* A datagram that its first receive is too short for leaves that there. */
+/* If a datagram does not fit into its receive, the SRQ keeps the receive. */
 static void test_srq(void)
 {
     RoceLink *l = link_new(1);
@@ -167,7 +169,7 @@ static void test_srq(void)
     link_free(l);
 }
 
-/* What is not mapped has keys, and nothing else. */
+/* A region that is not mapped has only keys. */
 static void check_mr(const RdmaMrInspection *in, const RdmaMrAttr *attr,
                      bool valid)
 {

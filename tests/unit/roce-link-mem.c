@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Memory of the nodes of the simulated link: regions of scattered pages.
+ * Memory of the nodes of the simulated link: regions with scattered pages.
  */
 #include <string.h>
 #include "roce-link.h"
@@ -16,7 +16,7 @@ static LinkMr *mr_alloc(LinkNode *n, size_t len)
     mr->attr.mrn = n->next_mrn++;
     mr->attr.pdn = LINK_PDN;
     mr->attr.lkey = mr->attr.mrn << 8 | 0x5a;
-    /* Odd offsets within the first page */
+    /* An odd offset in the first page */
     mr->attr.iova = IOVA_BASE + (uint64_t)mr->attr.mrn * 0x10000000 +
                     mr->attr.mrn * 328 % RDMA_PAGE_SIZE;
     mr->attr.length = len;
@@ -95,7 +95,7 @@ uint64_t link_dma(LinkMr *mr, size_t off)
     return mr->pages[off / RDMA_PAGE_SIZE] + off % RDMA_PAGE_SIZE;
 }
 
-/* The memory behind @off; cuts @len at the end of its page. */
+/* The memory at @off. Reduces *@len to the rest of its page. */
 static uint8_t *mr_host(LinkMr *mr, size_t off, size_t *len)
 {
     uint64_t dma = link_dma(mr, off);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A node of the simulated link goes on with another engine.
+ * Replacement of the engine of a node of the simulated link.
  */
 #include <string.h>
 #include "roce-link.h"
@@ -175,7 +175,7 @@ void link_move(LinkNode *n)
         move_mw(from, to, i);
     }
     roce_import_stats(to, roce_stats(from));
-    /* Nothing of the old one may be used any more */
+    /* From here on, nothing may use the old engine. */
     roce_free(from);
     n->e = to;
 }

@@ -8,7 +8,7 @@
 
 #define MEM_PAGES 6144
 #define MEM_SIZE ((size_t)MEM_PAGES * RDMA_PAGE_SIZE)
-/* map() breaks at such boundaries even where memory goes on. */
+/* map() ends at multiples of this, even if memory continues there. */
 #define MAP_CHUNK 65536
 #define NO_HOLE UINT64_MAX
 
@@ -255,7 +255,7 @@ static void node_init(RoceLink *l, unsigned side)
     for (i = 0; i < G_N_ELEMENTS(n->cq_room); i++) {
         n->cq_room[i] = UINT64_MAX;
     }
-    /* Runs of 1 to 4 neighbours, in no order */
+    /* Runs of 1 to 4 neighbouring pages, in no order */
     n->free_pages = g_array_new(FALSE, FALSE, sizeof(uint64_t));
     for (i = 0; i < MEM_PAGES; i++) {
         uint64_t page = (uint64_t)i * 1021 * 4 % MEM_PAGES;
@@ -328,7 +328,7 @@ static void enqueue(RoceLink *l, unsigned to, const void *data, size_t len)
             1 << g_rand_int_range(l->rand, 0, 8);
         l->met.corrupt += memcmp(f->data, data, len) != 0;
     }
-    /* Behind those of the same time */
+    /* After frames of the same time */
     while (pos && ((LinkFrame *)pos->data)->when > f->when) {
         pos = pos->prev;
     }
@@ -358,7 +358,7 @@ static void transmit(RoceLink *l, unsigned from, const RoceTxFrame *frame)
     }
     g_assert_cmpuint(len, ==, frame->size);
     l->sent[from]++;
-    /* A multicast may be for nobody */
+    /* A multicast may have no receiver. */
     g_assert_true((data[0] & 1) ||
                   roce_is_ours(l->node[!from].e, data, len));
 
@@ -403,7 +403,7 @@ void link_pump(RoceLink *l)
     do {
         pump(l, 0);
         pump(l, 1);
-        /* The first may have moved since. */
+        /* link_step() may have replaced the first engine. */
     } while (l->node[0].woken && !l->node[0].stopped);
 }
 
@@ -433,7 +433,7 @@ static void expire(RoceLink *l)
     }
 }
 
-/* A frame arrives; newer ones may have overtaken it. */
+/* Deliver a frame. Frames that were sent later may have arrived before. */
 static void arrive(RoceLink *l, LinkFrame *f)
 {
     if (f->serial < l->newest[f->to]) {
@@ -602,7 +602,7 @@ RdmaQpState link_state(LinkNode *n, uint32_t qpn)
     return attr.qp_state;
 }
 
-/* Work */
+/* Work requests */
 
 RdmaSge link_sge(LinkMr *mr, size_t off, uint32_t len)
 {
@@ -724,7 +724,7 @@ void link_pair_recv(LinkPair *p, uint64_t wr_id, size_t off, uint32_t len)
     link_post_recv(p->b, p->bq, wr_id, link_sge(p->bmr, off, len));
 }
 
-/* What came of it */
+/* Results */
 
 LinkWc link_wc(LinkNode *n)
 {

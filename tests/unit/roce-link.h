@@ -2,9 +2,10 @@
 /*
  * Two engines on a simulated link, in virtual time.
  *
- * Each node has plain memory, in which the pages of a region are scattered,
- * and keeps what its engine told it. The link delays frames and, driven by a
- * seed, loses, doubles, reorders and corrupts them: same seed, same run.
+ * Each node has plain memory, in which the pages of a region are scattered, and
+ * records completions, events and traces of its engine. The link delays frames.
+ * Controlled by a seed, it also loses, doubles, reorders and corrupts them. The
+ * same seed gives the same run.
  */
 #ifndef ROCE_LINK_H
 #define ROCE_LINK_H
@@ -18,14 +19,16 @@
 #define LINK_MAX_RD_ATOMIC 16
 #define LINK_MAX_SRQ 4
 #define LINK_PDN 7
-/* What all engines of links have; they may be told otherwise. */
+/* The extensions of all engines, unless link_set_extensions() changes them */
 #define LINK_EXTENSIONS (RDMA_EXT_FLUSH | RDMA_EXT_ATOMIC_WRITE)
-/* QP number @n has its completions on these two CQs */
+/* The CQs of the QP with number @qpn */
 #define LINK_SEND_CQ(qpn) (2 * (qpn))
 #define LINK_RECV_CQ(qpn) (2 * (qpn) + 1)
-/* The SRQ that QPs of a LinkQpSpec with srq use; link_srq() makes it. */
+/* The SRQ of QPs whose LinkQpSpec has srq; link_srq() creates it. */
 #define LINK_SRQ 2
-/* DMA addresses do not start at 0, so that forgotten ones are found. */
+/*
+ * DMA addresses do not start at 0, so that a missing translation is detected.
+ */
 #define LINK_DMA_BASE UINT64_C(0x4000000000)
 #define LINK_DELAY 10000            /* ns */
 #define LINK_MS 1000000             /* ns */
@@ -56,12 +59,12 @@ struct LinkNode {
     uint32_t retired[LINK_MAX_QP][2];
     uint32_t completed;             /* calls of complete() */
     Consumer *consumer;
-    RdmaNext no_send;               /* what an empty send queue answers */
+    RdmaNext no_send;               /* the answer of an empty send queue */
     unsigned send_asks;             /* calls of next_send() */
     bool recv_flush;                /* of the last call of next_recv() */
-    unsigned hidden;                /* so many calls of it find none */
+    unsigned hidden;                /* its next calls that find none */
     uint32_t watched[LINK_MAX_QP];  /* calls of recv_sleep() */
-    unsigned uncounted;             /* so many calls of recv_count() say 0 */
+    unsigned uncounted;             /* next recv_count() that return 0 */
     uint64_t cq_room[2 * LINK_MAX_QP];
     uint64_t hole;                  /* this page cannot be mapped */
     int maps;                       /* outstanding */
@@ -71,11 +74,11 @@ struct LinkNode {
     uint32_t link_mtu;
     bool link_up;
     uint32_t extensions;            /* link_set_extensions() */
-    bool stopped;                   /* does nothing; its frames are lost */
-    int64_t heard;                  /* roce_expire() is told no later time */
+    bool stopped;                   /* does not run; frames to it are lost */
+    int64_t heard;                  /* the latest time for roce_expire(), ns */
 };
 
-/* What the link does to frames: how often in 10000, or how often it did. */
+/* Faults of frames: how often of 10000, or how often they occurred */
 typedef struct LinkFaults {
     unsigned loss;
     unsigned dup;
@@ -85,7 +88,7 @@ typedef struct LinkFaults {
 
 typedef struct LinkFrame {
     int64_t when;
-    uint64_t serial;                /* of those to this node */
+    uint64_t serial;                /* of frames to this node */
     unsigned to;
     size_t len;
     uint8_t data[];
@@ -93,54 +96,56 @@ typedef struct LinkFrame {
 
 struct RoceLink {
     LinkNode node[2];
-    /* What link_move() gives an engine; at first link_ops */
+    /* RoceOps of new engines of link_move(); link_ops at first */
     const RoceOps *ops;
     LinkFaults faults;
-    LinkFaults met;                 /* frames that met them */
-    uint64_t newest[2];             /* serial that has come to each node */
+    LinkFaults met;                 /* number of faulty frames */
+    uint64_t newest[2];             /* serial of the last one at each node */
     GRand *rand;
     int64_t now;
     GQueue frames;                  /* in flight, by time */
     uint64_t sent[2];               /* frames sent by each node */
-    bool hold;                      /* frames of poll_tx are not taken */
+    bool hold;                      /* do not take frames from poll_tx */
     unsigned moves;                 /* per 10000 steps: link_step() */
-    /* Sees each frame; false: lose it. May be NULL */
+    /* Called for each frame; returns false to lose it. May be NULL. */
     bool (*filter)(RoceLink *l, unsigned from, const uint8_t *frame,
                    size_t len, void *opaque);
     void *filter_opaque;
 };
 
-/* What engines are made of, for those who make another one. */
+/*
+ * The configuration and functions of the engines, for tests that create others
+ */
 extern const RoceConfig link_config;
 extern const RoceOps link_ops;
 
 /*
- * Move node @n to a new engine: all state goes through an export and an
- * import. Frames in flight stay.
+ * Replace the engine of node @n: all state moves by export and import. Frames
+ * in flight stay.
  */
 void link_move(LinkNode *n);
 /*
- * A frame was sent or received. Moves a node to a new engine from time to
- * time: @moves of 10000 times, at first what the environment variable
- * ROCE_LINK_MOVES says.
+ * A frame was sent or received. @moves of 10000 times this replaces the engine
+ * of a node. The environment variable ROCE_LINK_MOVES is the initial value of
+ * @moves.
  */
 void link_step(RoceLink *l);
 
-/* A region of scattered pages. */
+/* A region of scattered pages */
 typedef struct LinkMr {
     LinkNode *node;
     uint64_t *pages;
-    RdmaMrAttr attr;                /* pages is not valid in here */
+    RdmaMrAttr attr;                /* pages is not valid */
 } LinkMr;
 
-/* How link_connect() makes a pair of QPs. */
+/* The pair of QPs that link_connect() creates */
 typedef struct LinkQpSpec {
     RdmaQpType type;
     uint32_t qpn[2];
     RdmaMtu mtu;
     bool ipv6;
     bool sig_all;
-    uint32_t psn[2];                /* that each node starts with */
+    uint32_t psn[2];                /* the first PSN of each node */
     uint8_t timeout;
     uint8_t retry_cnt;
     uint8_t rnr_retry;
@@ -153,38 +158,38 @@ typedef struct LinkQpSpec {
 } LinkQpSpec;
 
 RoceLink *link_new(uint32_t seed);
-/* Checks that nothing is mapped any more. */
+/* Free the link; checks that no memory is mapped. */
 void link_free(RoceLink *l);
 
-/* An RC pair with QPNs 2 and 3, MTU 1024, all access, that never gives up. */
+/* An RC pair with QPNs 2 and 3, MTU 1024, all access, and unlimited retries */
 LinkQpSpec link_spec(void);
-/* What the node's engine is told of its link. */
+/* Set properties of the link in the node's engine. */
 void link_set_mtu(LinkNode *n, uint32_t mtu);
 void link_set_up(LinkNode *n, bool up);
 void link_set_extensions(LinkNode *n, uint32_t extensions);
 void link_create(LinkNode *n, const LinkQpSpec *spec, unsigned side);
 /* Create and connect QPs on both nodes, up to RTS. */
 void link_connect(RoceLink *l, const LinkQpSpec *spec);
-/* Attributes and masks of the transitions of node @side's QP. */
+/* The attributes of a transition of node @side's QP; returns their mask */
 uint32_t link_attr(RoceLink *l, const LinkQpSpec *spec, unsigned side,
                    RdmaQpState to, RdmaQpAttr *attr);
 void link_modify(LinkNode *n, uint32_t qpn, RdmaQpState to);
 RdmaQpState link_state(LinkNode *n, uint32_t qpn);
 RdmaAv link_av(LinkNode *from, LinkNode *to, bool ipv6);
 
-/* Send what there is to send, once. */
+/* Send all frames that the engines have, once. */
 void link_pump(RoceLink *l);
 /*
- * Run until nothing moves any more, or for @ns; false if it still moves.
- * Timers count as movement.
+ * Run until there is no frame and no timer, or for @ns. Returns false if there
+ * is still one.
  */
 bool link_run(RoceLink *l, int64_t ns);
-/* Put a frame on the way to node @to, or give it to it at once. */
+/* Send a frame to node @to, or deliver it at once. */
 void link_inject(RoceLink *l, unsigned to, const void *data, size_t len);
 
 LinkMr *link_mr(LinkNode *n, size_t len, uint32_t access);
 LinkMr *link_mr_pd(LinkNode *n, size_t len, uint32_t access, uint32_t pdn);
-/* A fast-registration MR of up to @len bytes; its pages are not mapped. */
+/* A fast-registration MR of up to @len bytes, whose pages are not mapped */
 LinkMr *link_fast_mr(LinkNode *n, size_t len);
 void link_mr_map(LinkMr *mr);
 void link_mr_free(LinkMr *mr);
@@ -192,27 +197,27 @@ void link_write(LinkMr *mr, size_t off, const void *buf, size_t len);
 void link_read(LinkMr *mr, size_t off, void *buf, size_t len);
 void link_fill(LinkMr *mr, uint32_t seed);
 void link_set(LinkMr *mr, uint8_t byte);
-/* Are @len bytes there and there the same? */
+/* Are @len bytes equal? */
 bool link_same(LinkMr *a, size_t aoff, LinkMr *b, size_t boff, size_t len);
 uint64_t link_dma(LinkMr *mr, size_t off);
 
 RdmaSge link_sge(LinkMr *mr, size_t off, uint32_t len);
-/* Post it, and tell the engine. */
+/* Post a receive and kick. */
 void link_post_recv(LinkNode *n, uint32_t qpn, uint64_t wr_id, RdmaSge sge);
-/* The same without telling the engine. */
+/* Post a receive without a kick. */
 void link_unseen_recv(LinkNode *n, uint32_t qpn, uint64_t wr_id, RdmaSge sge);
-/* An SRQ with 4 SGEs for each WQE. */
+/* An SRQ with 4 SGEs per WQE */
 void link_srq(LinkNode *n, uint32_t max_wr, uint32_t pdn);
 void link_unseen_srq(LinkNode *n, uint64_t wr_id, RdmaSge sge);
-/* A WR with one SGE, signalled. */
+/* A signalled WR with one SGE */
 RdmaSendWr link_wr(uint32_t opcode, uint64_t wr_id, const RdmaSge *sge);
-/* Post it, and tell the engine; takes over pages of a REG_MR. */
+/* Post a send and kick. Takes over the pages of a REG_MR. */
 void link_post(LinkNode *n, uint32_t qpn, const RdmaSendWr *wr);
-/* The same without telling the engine. */
+/* Post a send without a kick. */
 void link_post_silently(LinkNode *n, uint32_t qpn, const RdmaSendWr *wr);
-/* How many more sends the consumer may post */
+/* The number of sends that the consumer may still post */
 uint32_t link_send_room(LinkNode *n, uint32_t qpn);
-/* Two connected QPs with a region of memory each, all access granted. */
+/* Two connected QPs, each with a region that grants all access */
 typedef struct LinkPair {
     RoceLink *l;
     LinkNode *a;
@@ -229,20 +234,20 @@ typedef struct LinkPair {
 
 LinkPair link_pair(const LinkQpSpec *spec);
 void link_pair_free(LinkPair *p);
-/* A WR from a to b of @len bytes at the same offset in both regions. */
+/* Post a WR from a to b, of @len bytes at the same offset in both regions. */
 void link_pair_post(LinkPair *p, uint32_t opcode, uint64_t wr_id, size_t off,
                     uint32_t len);
 void link_pair_recv(LinkPair *p, uint64_t wr_id, size_t off, uint32_t len);
 
-/* The oldest completion of node @n; there must be one. */
+/* Take the oldest completion of node @n; there must be one. */
 LinkWc link_wc(LinkNode *n);
-/* The oldest completion: checks wr_id and status; returns it. */
+/* Take the oldest completion, check its wr_id and status, and return it. */
 RdmaWc link_expect(LinkNode *n, uint64_t wr_id, RdmaWcStatus status);
 unsigned link_wcs(LinkNode *n);
 unsigned link_events(LinkNode *n, RdmaEventType type);
 
 void link_add_faults(LinkFaults *sum, const LinkFaults *met);
-/* Did frames meet each fault that was asked for, and no other? */
+/* Did each fault of @asked occur, and no other? */
 void link_assert_faults(const LinkFaults *asked, const LinkFaults *met);
 
 #endif /* ROCE_LINK_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * RC on a bad link: whatever the link does to frames, memory is right to the
- * byte and each WQE completes once, in order, on both sides.
+ * RC on a bad link: whatever faults the link has, memory is right to the byte
+ * and each WQE completes once, in order, on both sides.
  */
 #include "roce-flow.h"
 
@@ -26,7 +26,7 @@ static const Weather weathers[] = {
     { "all-5", { 500, 500, 500, 500 }, 80 },
 };
 
-/* With SRQs and windows, or without. */
+/* Exchange requests, with SRQs and windows if @shared. */
 static void exchange(const Weather *w, bool shared)
 {
     LinkFaults met = { 0 };

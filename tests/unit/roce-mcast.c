@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Multicast groups: who gets copies, and who does not.
+ * Multicast groups: which QPs get copies.
  */
 #include <string.h>
 #include "roce-link.h"
@@ -8,14 +8,14 @@
 #define GRH 40
 #define LEN 200
 #define QKEY 0x1234
-#define SLOT 1024                   /* bytes of memory for each buffer */
+#define SLOT 1024                   /* bytes of each buffer */
 
 static const uint8_t group4[RDMA_GID_LEN] = {
     [10] = 0xff, 0xff, 239, 129, 2, 3
 };
 static const uint8_t group6[RDMA_GID_LEN] = { 0xff, 0x0e, [14] = 0x12, 0x34 };
 
-/* Node a is to send, b to receive; each has memory. */
+/* Node a sends, node b receives. Both have a region. */
 typedef struct Fixture {
     RoceLink *l;
     LinkNode *a;
@@ -88,14 +88,14 @@ static void start_ud(LinkNode *n, uint32_t qpn, uint32_t qkey)
     }
 }
 
-/* A running UD QP. */
+/* Add a UD QP in RTS. */
 static void add_ud(LinkNode *n, uint32_t qpn, uint32_t qkey, bool block)
 {
     make_qp(n, RDMA_QPT_UD, qpn, block);
     start_ud(n, qpn, qkey);
 }
 
-/* A running UD QP in a group, with a buffer at slot @qpn. */
+/* Add a UD QP in RTS to a group, with a buffer at slot @qpn. */
 static void add_member(Fixture *f, LinkNode *n, uint32_t qpn, uint32_t qkey,
                        const uint8_t *group)
 {
@@ -141,7 +141,7 @@ static void run(Fixture *f)
     g_assert_true(link_run(f->l, LINK_FOREVER));
 }
 
-/* Take the completion of QP @qpn out of those that are there. */
+/* Take the completion of QP @qpn, wherever it is in the list. */
 static bool take_copy(Fixture *f, LinkNode *n, uint32_t qpn,
                       const uint8_t *group)
 {
@@ -207,7 +207,7 @@ static void test_everyone_gets_a_copy(gconstpointer data)
     teardown(&f);
 }
 
-/* What QPs at the sender get, when they block their own or do not. */
+/* Copies for QPs of the sending node, with and without blocked loopback */
 static void test_blocked_loopback(void)
 {
     Fixture f;
@@ -224,7 +224,7 @@ static void test_blocked_loopback(void)
     link_expect(f.a, 1, RDMA_WC_SUCCESS);
     g_assert_cmpuint(link_wcs(f.a), ==, 0);
 
-    /* It blocks its own only */
+    /* The flag blocks only the QP's own multicasts. */
     post(&f, 2, group6);
     run(&f);
     g_assert_true(take_copy(&f, f.a, 3, group6));
@@ -233,14 +233,17 @@ static void test_blocked_loopback(void)
     teardown(&f);
 }
 
-/* One member's trouble is not the others'. */
+/* A QP of the group that gets no copy does not affect the others. */
 static void test_members_fail_alone(void)
 {
     RdmaSge bad;
     Fixture f;
 
     setup(&f);
-    /* No buffer, a short one, a bad one, a dead CQ, not ready; a good one */
+    /*
+     * QPs without a buffer, with a short one, a bad one, a failed CQ, not in
+     * RTR, and a good one
+     */
     add_ud(f.b, 2, QKEY, false);
     add_ud(f.b, 3, QKEY, false);
     add_ud(f.b, 4, QKEY, false);
@@ -272,7 +275,7 @@ static void test_members_fail_alone(void)
     g_assert_cmpint(link_state(f.b, 5), ==, RDMA_QPS_RTS);
     g_assert_cmpuint(roce_stats(f.b->e)->rx_dropped, ==, 2);
 
-    /* The one that was not ready is now; those in ERR get nothing */
+    /* The QP that was not in RTR gets a copy; those in ERR get none. */
     start_ud(f.b, 7, QKEY);
     link_post_recv(f.b, 7, 107, link_sge(f.bmr, 7 * SLOT, SLOT));
     post(&f, 2, group4);
@@ -310,7 +313,7 @@ static void test_attach_and_detach(void)
     g_assert_cmpint(roce_mcast_detach(f.a->e, 2, group4), ==, -EINVAL);
     g_assert_cmpint(roce_mcast_detach(f.a->e, 21, group4), ==, -ENOENT);
 
-    /* As many QPs as a group may have */
+    /* The most QPs that a group may have */
     for (i = 0; i < link_config.max_mcast_qp_attach; i++) {
         g_assert_cmpint(roce_mcast_attach(f.a->e, 2 + i, group4), ==, 0);
         g_assert_cmpint(roce_mcast_attach(f.a->e, 2 + i, group4), ==,
@@ -322,7 +325,7 @@ static void test_attach_and_detach(void)
     g_assert_cmpint(roce_mcast_detach(f.a->e, 3, group4), ==, -EINVAL);
     g_assert_cmpint(roce_mcast_attach(f.a->e, 2 + i, group4), ==, 0);
 
-    /* As many groups as there may be; one that nobody is in is none */
+    /* The most groups; a group without QPs does not exist. */
     for (i = 1; i < link_config.max_mcast_grp; i++) {
         numbered(gid, i);
         g_assert_cmpint(roce_mcast_attach(f.a->e, 11, gid), ==, 0);
@@ -341,7 +344,7 @@ static void test_attach_and_detach(void)
     teardown(&f);
 }
 
-/* A datagram for one QP elsewhere is not for this port, whatever it joined. */
+/* A datagram for one QP of another node is not delivered to members here. */
 static void test_unicast_is_not_looped_back(void)
 {
     RdmaSendWr wr;
@@ -366,7 +369,7 @@ static void test_unicast_is_not_looped_back(void)
     teardown(&f);
 }
 
-/* A multicast takes time for each member, also for one that gets no copy. */
+/* Each member counts as work, even if it gets no copy. */
 static void test_each_member_counts_as_work(void)
 {
     uint64_t work[2];
@@ -391,7 +394,7 @@ static void test_each_member_counts_as_work(void)
     g_assert_cmpuint(work[1], >=, work[0] + 4);
 }
 
-/* Membership ends with the QP's or on demand, not with its RESET. */
+/* Membership ends by detaching or destroying the QP, not by RESET. */
 static void test_frames_are_ours_while_joined(void)
 {
     Fixture f;
@@ -425,7 +428,7 @@ static void test_frames_are_ours_while_joined(void)
     teardown(&f);
 }
 
-/* A multicast GID goes with the multicast QPN, or not at all. */
+/* A multicast GID requires the multicast QPN, and the reverse. */
 static void test_gid_and_qpn_must_match(void)
 {
     RdmaSge sge;
@@ -456,7 +459,7 @@ static void test_gid_and_qpn_must_match(void)
     teardown(&f);
 }
 
-/* Some networks send a multicast back to its sender. */
+/* Some networks return a multicast to its sender. */
 static void test_echo_of_own_multicast_is_dropped(void)
 {
     Fixture f;
@@ -474,7 +477,7 @@ static void test_echo_of_own_multicast_is_dropped(void)
     teardown(&f);
 }
 
-/* Without a link the copies of one's own are all there is. */
+/* While the link is down, QPs of the sending node still get copies. */
 static void test_link_down(void)
 {
     Fixture f;
@@ -491,7 +494,7 @@ static void test_link_down(void)
     teardown(&f);
 }
 
-/* Groups are heard in the VLANs of the port's GIDs. */
+/* A group receives in all VLANs of the port's GIDs. */
 static void test_vlan(void)
 {
     Fixture f;

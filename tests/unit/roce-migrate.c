@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Engines that are replaced by others while they work: what peers and
- * applications see is a pause. And what no engine could have been exported
- * from is refused.
+ * Migration of engines while they work: peers and applications see only a
+ * pause. State that no engine could have exported is refused.
  */
 #include <errno.h>
 #include <string.h>
@@ -11,7 +10,7 @@
 
 #define MAX_DOWNTIME 250000         /* ns; the peer retries for 4 ms */
 
-/* Exchanges go on */
+/* Exchanges continue */
 
 static void pause_and_move(RoceLink *l, bool a, bool b)
 {
@@ -113,7 +112,7 @@ static void test_exchange(gconstpointer data)
     link_assert_faults(&j->faults, &met);
 }
 
-/* A retransmission that is pending comes when it would have come. */
+/* A pending retransmission happens at the same time as without migration. */
 static void test_timer_keeps_its_time(void)
 {
     LinkQpSpec spec = link_spec();
@@ -134,7 +133,7 @@ static void test_timer_keeps_its_time(void)
     link_pair_free(&p);
 }
 
-/* Responses that may be asked for again, as many as there can be */
+/* The most resources, whose responses may be requested again */
 static void test_all_resources_move(void)
 {
     LinkQpSpec spec = link_spec();
@@ -163,7 +162,7 @@ typedef struct Victim {
     RdmaQpCap cap;
 } Victim;
 
-/* Amid READs, SENDs and WRITEs, both posted and under way. */
+/* Set up an engine with READs, SENDs and WRITEs, posted and in progress. */
 static void victim_init(Victim *v)
 {
     LinkQpSpec spec = link_spec();
@@ -280,7 +279,7 @@ static void test_refuse_bad_fields(void)
     victim_free(&v);
 }
 
-/* It would complete without being sent, and take the cursors along. */
+/* The WQE would complete without being sent, and move the cursors. */
 static void test_refuse_done_before_begun(void)
 {
     LinkQpSpec spec = link_spec();
@@ -320,7 +319,7 @@ static void test_no_export_with_a_frame_out(void)
 
 /* Mutations */
 
-/* Mutants have memory of their own: all addresses lead here. */
+/* The memory of mutants: all DMA addresses map to it. */
 static uint8_t scratch[8192];
 
 static void *ops_map(void *opaque, uint64_t addr, uint64_t *len, bool write)
@@ -361,7 +360,7 @@ static void ops_wake(void *opaque)
 {
 }
 
-/* Sends that the consumer of any QP has posted */
+/* The number of sends that the consumer of any QP has posted */
 static unsigned mutant_sends;
 
 static RdmaNext ops_next_send(void *opaque, uint32_t qpn, bool flush,
@@ -497,7 +496,7 @@ static void mutate_mr(GRand *rand, RoceMrImage *image)
     };
 
     mutate(rand, spans, G_N_ELEMENTS(spans));
-    /* The arrays are as long as they are */
+    /* Do not let counts exceed the length of their arrays. */
     image->attr.npages = MIN(image->attr.npages, npages);
     image->pending_npages = MIN(image->pending_npages, pending_npages);
 }
@@ -531,7 +530,9 @@ static void import_srq_mutant(RoceLink *l, LinkNode *n, RoceEngine *e)
     }
 }
 
-/* Whatever was let in must be able to work, and to be exported again. */
+/*
+ * An engine with accepted state must work, and its objects be exported again.
+ */
 static void exercise(RoceLink *l, RoceEngine *e, unsigned side, uint32_t qpn)
 {
     static RoceTxFrame frame;

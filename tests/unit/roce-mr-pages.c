@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Regions of large pages, large regions, regions that are modified, and
- * registrations that bring their pages along.
+ * Regions with large pages, large regions, changed regions, and REG_MRs that
+ * carry their page list.
  */
 #include <errno.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #define KEY (MRN << 8 | 7)
 #define MEM (24u << 20)             /* of a node */
 
-/* Node b has a region whose pages lie in no order, maybe several times. */
+/* Node b has a region whose pages are in no order and may repeat. */
 typedef struct Fix {
     LinkPair p;
     RdmaMrAttr attr;
@@ -70,7 +70,7 @@ static void fix_free(Fix *f)
     link_pair_free(&f->p);
 }
 
-/* The bytes of the region from @off on, one by one. */
+/* Read bytes of the region from @off on, one by one. */
 static void peek(Fix *f, uint64_t off, uint8_t *buf, uint32_t len)
 {
     uint64_t size = UINT64_C(1) << f->attr.page_shift;
@@ -96,7 +96,7 @@ static void post(Fix *f, uint32_t opcode, uint32_t key, uint64_t addr,
     g_assert_true(link_run(f->p.l, LINK_FOREVER));
 }
 
-/* Write, look, and read to another place. */
+/* Write a range, check memory, and read the range to another place. */
 static void check_range(Fix *f, uint64_t off, uint32_t len)
 {
     g_autofree uint8_t *got = g_malloc(len);
@@ -113,7 +113,7 @@ static void check_range(Fix *f, uint64_t off, uint32_t len)
     g_assert_true(link_same(f->p.amr, from, f->p.amr, 60000, len));
 }
 
-/* Over its ends: refused, which ends the QP. */
+/* A range beyond the ends is refused, and the QP moves to ERR. */
 static void check_refused(Fix *f, uint64_t addr, uint32_t len)
 {
     post(f, RDMA_WR_RDMA_WRITE, KEY, addr, 0, len);
@@ -167,7 +167,7 @@ static void test_bad_page_sizes(void)
     link_free(l);
 }
 
-/* Offsets need more than 32 bits. */
+/* Offsets have more than 32 bits. */
 static void test_large_region(gconstpointer data)
 {
     uint8_t shift = GPOINTER_TO_UINT(data);
@@ -182,7 +182,7 @@ static void test_large_region(gconstpointer data)
     check_range(&f, (UINT64_C(4) << 30) + 1, 5000);
     check_range(&f, length - 5000, 5000);
 
-    /* As local memory, too */
+    /* The region also works as local memory. */
     sge = (RdmaSge) { iova + length - 3000, 3000, KEY };
     wr = link_wr(RDMA_WR_RDMA_WRITE, 1, &sge);
     wr.wr.rdma.remote_addr = f.p.amr->attr.iova + 70000;
@@ -195,7 +195,7 @@ static void test_large_region(gconstpointer data)
     fix_free(&f);
 }
 
-/* Nothing wraps at the end of addresses. */
+/* A region at the end of the address space does not wrap. */
 static void test_last_addresses(void)
 {
     uint64_t length = 3 * RDMA_PAGE_SIZE - 1;
@@ -246,7 +246,7 @@ static void test_modify(void)
     fix_free(&f);
 }
 
-/* The old key, another PD, no remote rights. */
+/* After a change, the old key, another PD, and missing remote access fail. */
 static void test_modify_takes_away(void)
 {
     unsigned i;
@@ -296,7 +296,7 @@ static void test_bad_modifications(void)
     REFUSE(RDMA_REREG_TRANSLATION, (bad.pages = f.pages, bad.page_shift = 9),
            -EINVAL);
 #undef REFUSE
-    /* It is as it was */
+    /* The region is unchanged. */
     check_range(&f, 0, RDMA_PAGE_SIZE);
     link_mr_free(fast);
     fix_free(&f);
@@ -364,7 +364,7 @@ static void test_registration_with_pages(gconstpointer data)
     RdmaSendWr wr;
     unsigned i;
 
-    /* What was mapped before does not count any more */
+    /* A mapping of roce_mr_map() is ignored and freed. */
     other->attr.mrn = mr->attr.mrn;
     link_mr_map(other);
     for (i = 0; i < 4; i++, key ^= 1) {
@@ -388,7 +388,7 @@ static void test_registration_with_pages(gconstpointer data)
     link_pair_free(&p);
 }
 
-/* As storage does it, all posted at once. */
+/* As storage drivers do, all WRs are posted at once. */
 static void test_chain_of_registrations(void)
 {
     LinkPair p = reg_pair(RDMA_QPT_RC);
@@ -419,7 +419,7 @@ static void test_chain_of_registrations(void)
     link_pair_free(&p);
 }
 
-/* The leak checker sees whether the pages are freed. */
+/* LeakSanitizer checks that the page lists are freed. */
 static void test_pages_of_what_fails(void)
 {
     LinkPair p = reg_pair(RDMA_QPT_RC);
@@ -432,7 +432,7 @@ static void test_pages_of_what_fails(void)
     wr = reg_wr(mr, mr->attr.lkey, mr->attr.npages);
     wr.send_flags |= RDMA_SEND_INLINE;
     link_post(p.b, p.bq, &wr);
-    /* Undecodable: its pages are not the engine's */
+    /* The engine does not take over the pages of an undecodable WR. */
     wr.status = RDMA_WC_LOC_QP_OP_ERR;
     wr.wr.reg.pages = mr->pages;
     link_post(p.b, p.bq, &wr);
@@ -441,7 +441,7 @@ static void test_pages_of_what_fails(void)
     link_expect(p.b, 70, RDMA_WC_WR_FLUSH_ERR);
     link_expect(p.b, 70, RDMA_WC_WR_FLUSH_ERR);
     link_expect(p.b, 70, RDMA_WC_WR_FLUSH_ERR);
-    /* In ERR, too */
+    /* In ERR, it takes them over. */
     wr = reg_wr(mr, mr->attr.lkey, mr->attr.npages);
     link_post(p.b, p.bq, &wr);
     g_assert_true(link_run(p.l, LINK_FOREVER));
@@ -451,7 +451,7 @@ static void test_pages_of_what_fails(void)
 
 }
 
-/* Such WRs have an address where others have pages. */
+/* On UD, such WRs have an address vector instead of pages. */
 static void test_no_pages_on_ud(void)
 {
     LinkPair p = reg_pair(RDMA_QPT_UD);
@@ -464,7 +464,7 @@ static void test_no_pages_on_ud(void)
     link_pair_free(&p);
 }
 
-/* They wait behind a READ, until RESET or destruction ends that. */
+/* REG_MRs wait for a READ until RESET or destruction drops them. */
 static void test_pages_of_what_waits(gconstpointer data)
 {
     bool destroy = GPOINTER_TO_UINT(data);
@@ -489,14 +489,17 @@ static void test_pages_of_what_waits(gconstpointer data)
         g_assert_cmpint(roce_qp_destroy(p.b->e, p.bq), ==, 0);
     } else {
         link_modify(p.b, p.bq, RDMA_QPS_RESET);
-        /* The READ, and the registration that is next; others never left. */
+        /*
+         * The READ and the next registration are retired; others were not
+         * pulled.
+         */
         g_assert_cmpuint(p.b->retired[p.bq][RDMA_SQ], ==, 2);
     }
     link_mr_free(mr);
     link_pair_free(&p);
 }
 
-/* State from elsewhere */
+/* Imported state */
 
 static void refuse_qp(Fix *f, const RoceQpImage *image, const char *text)
 {
@@ -521,7 +524,7 @@ static void test_refuse_bad_registration(void)
     RoceQpImage image;
     uint64_t page;
 
-    /* The registration waits for the READ, which no one answers. */
+    /* The registration waits for the READ, which gets no answer. */
     wr.send_flags |= RDMA_SEND_FENCE;
     f.p.a->stopped = true;
     link_post(f.p.b, f.p.bq, &read);
@@ -610,7 +613,7 @@ static void add_with(const char *name, unsigned value,
     g_test_add_data_func(path, GUINT_TO_POINTER(value), test);
 }
 
-/* Where pages adjoin, what crosses from one to the next is mapped at once. */
+/* Neighbouring pages are mapped by one call. */
 static void test_adjoining_pages(void)
 {
     enum { PAGES = 4, MTU = 1024 };
@@ -632,7 +635,7 @@ static void test_adjoining_pages(void)
     fix_free(&f);
 }
 
-/* An engine takes a page list in all ways, and moves it, or refuses it. */
+/* Each function that accepts a page list checks it in the same way. */
 typedef struct ListCase {
     const char *name;
     uint64_t iova;

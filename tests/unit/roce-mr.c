@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Memory regions: making them, mapping and invalidating them, and what their
- * keys are good for at each time.
+ * Memory regions: creation, mapping and invalidation, and the accesses that
+ * their keys allow in each state.
  */
 #include <errno.h>
 #include <string.h>
@@ -17,7 +17,7 @@ static void test_create(void)
     };
     uint64_t *pages = g_new0(uint64_t, 1);
 
-    /* Numbers and keys that do not fit */
+    /* Wrong numbers and keys */
     attr.mrn = 0;
     attr.lkey = 0;
     g_assert_cmpint(roce_mr_create(e, &attr), ==, -EINVAL);
@@ -29,14 +29,14 @@ static void test_create(void)
     attr.lkey = 1 << 8 | 9;
     attr.type = 77;
     g_assert_cmpint(roce_mr_create(e, &attr), ==, -EINVAL);
-    /* A DMA MR never has remote access, nor pages */
+    /* A DMA MR has no remote access and no pages. */
     attr.type = RDMA_MR_DMA;
     attr.rkey = attr.lkey;
     g_assert_cmpint(roce_mr_create(e, &attr), ==, -EINVAL);
     attr.rkey = 0;
     attr.pages = pages;
     g_assert_cmpint(roce_mr_create(e, &attr), ==, -EINVAL);
-    /* A user MR has some */
+    /* A user MR needs pages. */
     attr.type = RDMA_MR_USER;
     attr.pages = NULL;
     g_assert_cmpint(roce_mr_create(e, &attr), ==, -EINVAL);
@@ -73,7 +73,7 @@ static void test_map(void)
     g_assert_cmpint(roce_mr_map(e, 4, 0, 4096, pages, 1), ==, -EINVAL);
     g_assert_cmpint(roce_mr_map(e, 3, 0, 12288, pages, 3), ==, -E2BIG);
     g_assert_cmpint(roce_mr_map(e, 3, 0, 4096, pages, 1), ==, 0);
-    /* The second mapping takes the place of the first, which is freed */
+    /* The second mapping replaces the first, which is freed. */
     pages = g_new0(uint64_t, 2);
     g_assert_cmpint(roce_mr_map(e, 3, 0, 8192, pages, 2), ==, 0);
     link_free(l);
@@ -103,7 +103,7 @@ static void post_inv(LinkPair *p, uint32_t key)
                     RDMA_WC_LOCAL_INV);
 }
 
-/* A WRITE to the region succeeds, or fails and everything starts anew. */
+/* A WRITE to the region succeeds, or fails and the QPs are connected again. */
 static void try_write(LinkMr *mr, LinkPair *p, uint32_t rkey, bool ok)
 {
     RdmaSge sge = link_sge(p->amr, 0, 6000);
@@ -141,7 +141,7 @@ static void test_fast_registration(void)
     LinkMr *mr = link_fast_mr(p.b, 8192);
     uint32_t key = mr->attr.lkey;
 
-    /* Neither made nor mapped is enough */
+    /* A region that is only created, or only mapped, is not valid. */
     try_write(mr, &p, key, false);
     link_mr_map(mr);
     try_write(mr, &p, key, false);
@@ -149,7 +149,10 @@ static void test_fast_registration(void)
     try_write(mr, &p, key, true);
     try_write(mr, &p, key ^ 1, false);
 
-    /* Invalid at once; valid again only with a new mapping, by a new key */
+    /*
+     * Invalidation takes effect at once. The region needs a new mapping and
+     * key.
+     */
     post_inv(&p, key);
     try_write(mr, &p, key, false);
     link_mr_map(mr);
@@ -158,7 +161,7 @@ static void test_fast_registration(void)
     try_write(mr, &p, key, false);
     try_write(mr, &p, key ^ 0xff, true);
 
-    /* Without remote access there is no remote key at all */
+    /* Without remote access, the region has no rkey. */
     post_inv(&p, key ^ 0xff);
     link_mr_map(mr);
     post_reg(&p, mr, key, RDMA_ACCESS_LOCAL_WRITE);
@@ -169,7 +172,7 @@ static void test_fast_registration(void)
     link_pair_free(&p);
 }
 
-/* In one chain, as kernel users post it. */
+/* One chain of WRs, as kernel modules post it */
 static void test_register_use_invalidate_in_one_chain(void)
 {
     LinkQpSpec spec = link_spec();
@@ -231,7 +234,7 @@ static void test_other_pd_does_not_invalidate(void)
     link_pair_free(&p);
 }
 
-/* As kernel users do that invalidate and register again in one chain. */
+/* One chain that invalidates and registers again, as kernel modules post it */
 static void test_mapped_anew_while_valid(void)
 {
     LinkQpSpec spec = link_spec();
@@ -286,7 +289,7 @@ static void test_registration_for_unknown_access(void)
     }
 }
 
-/* A kernel's region of all memory, by DMA address. */
+/* The region of a kernel module for all memory, by DMA address */
 static void test_dma_mr(void)
 {
     LinkQpSpec spec = link_spec();
@@ -311,7 +314,7 @@ static void test_dma_mr(void)
     link_expect(p.b, 50, RDMA_WC_SUCCESS);
     g_assert_true(link_same(p.amr, 4096, p.bmr, 4096, 700));
 
-    /* Addresses that wrap, or where nothing is */
+    /* Addresses that wrap, or have no memory */
     from.addr = UINT64_MAX - 10;
     link_post(p.a, p.aq, &wr);
     g_assert_true(link_run(p.l, LINK_FOREVER));
@@ -319,7 +322,7 @@ static void test_dma_mr(void)
     link_pair_free(&p);
 }
 
-/* The last byte of a region can be reached, the one behind it cannot. */
+/* The last byte of a region is accessible, the next one is not. */
 static void test_edges(void)
 {
     LinkQpSpec spec = link_spec();
@@ -340,7 +343,7 @@ static void test_edges(void)
     }
 }
 
-/* Empty transfers touch no memory and need no key (IBTA 9.7.4.1.5). */
+/* Empty transfers access no memory and need no key (IBTA 9.7.4.1.5). */
 static void test_empty_transfers_need_no_key(void)
 {
     LinkQpSpec spec = link_spec();

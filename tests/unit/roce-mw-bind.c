@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Memory windows: binds and invalidations that fail, and state that no window
- * can have.
+ * Memory windows: binds and invalidations that fail, and invalid imported
+ * state.
  */
 #include <errno.h>
 #include "roce-window.h"
@@ -12,7 +12,7 @@ static void test_bad_invalidations(void)
     WindowFix f = window_fix(RDMA_MW_TYPE_1);
     unsigned i;
 
-    /* Type 1 is not invalidated */
+    /* A window of type 1 cannot be invalidated. */
     window_bind(&f, 0, 1000, RDMA_ACCESS_REMOTE);
     window_inv(&f, f.p.b, f.p.bq, RDMA_WR_LOCAL_INV, f.rkey);
     link_expect(f.p.b, 60, RDMA_WC_MW_BIND_ERR);
@@ -24,7 +24,7 @@ static void test_bad_invalidations(void)
     window_try(&f, f.rkey, f.mr->attr.iova, true);
     window_fix_free(&f);
 
-    /* Not bound; another key; bound by another QP */
+    /* A window that is not bound, another key, or one that another QP bound */
     for (i = 0; i < 3; i++) {
         f = window_fix(RDMA_MW_TYPE_2);
         window_connect_others(&f);
@@ -216,7 +216,7 @@ static void test_bad_bind(gconstpointer data)
     }
 }
 
-/* State from elsewhere */
+/* Imported state */
 
 static void test_type_2_is_bound_by_its_index(void)
 {

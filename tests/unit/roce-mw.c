@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Memory windows: what a peer may do through them, what binds and ends
- * them, and what they keep from happening to their regions.
+ * Memory windows: which accesses they allow, what binds and unbinds them, and
+ * which changes of their regions they prevent.
  */
 #include <errno.h>
 #include "roce-window.h"
@@ -35,7 +35,7 @@ static void test_create(void)
     g_assert_cmpint(roce_mw_create(e, &attr), ==, 0);
     g_assert_cmpint(roce_mw_create(e, &attr), ==, -EEXIST);
 
-    /* Numbers are shared with MRs, and that is all */
+    /* Windows and MRs share their numbers. */
     attr.mwn = f.mr->attr.mrn;
     attr.rkey = attr.mwn << 8;
     g_assert_cmpint(roce_mw_create(e, &attr), ==, -EEXIST);
@@ -64,7 +64,7 @@ static void check_access(WindowFix *f, uint64_t base, uint32_t off)
     link_read(f->mr, off + 8, &counter, 8);
     g_assert_cmpuint(GUINT64_FROM_LE(counter), ==, 42);
 
-    /* From its first byte to its last, and no further */
+    /* From the first byte to the last */
     window_try(f, f->rkey, base, true);
     window_try(f, f->rkey, base + 3999, true);
     window_try(f, f->rkey, base - 1, false);
@@ -74,7 +74,10 @@ static void check_access(WindowFix *f, uint64_t base, uint32_t off)
     window_reconnect(f);
 }
 
-/* Both types alike; the region begins at an odd address, atomics must not. */
+/*
+ * Both types work alike. The region begins at an odd address; ATOMICs need an
+ * aligned one.
+ */
 static void test_access(gconstpointer data)
 {
     WindowFix f = window_fix(GPOINTER_TO_UINT(data));
@@ -87,7 +90,7 @@ static void test_access(gconstpointer data)
     window_fix_free(&f);
 }
 
-/* rdma-core's own tests ask for local write. */
+/* The tests of rdma-core pass local write access. */
 static void test_flags_without_effect(gconstpointer data)
 {
     WindowFix f = window_fix(GPOINTER_TO_UINT(data));
@@ -99,7 +102,7 @@ static void test_flags_without_effect(gconstpointer data)
     window_fix_free(&f);
 }
 
-/* Peers count from where the window begins. */
+/* Addresses are relative to the start of the window. */
 static void test_zero_based(gconstpointer data)
 {
     WindowFix f = window_fix(GPOINTER_TO_UINT(data));
@@ -132,7 +135,7 @@ static void test_rights(void)
                       RDMA_WC_REM_ACCESS_ERR);
             window_reconnect(&f);
         }
-        /* The key opens nothing for local use */
+        /* The rkey does not allow local access. */
         f.p.bmr->attr.lkey = f.rkey;
         link_pair_recv(&f.p, 50, 0, 100);
         link_pair_post(&f.p, RDMA_WR_SEND, 1, 0, 100);
@@ -157,7 +160,7 @@ static void test_type_1_is_bound_anew(void)
     window_try(&f, f.rkey, iova + 2000, true);
     g_assert_cmpint(roce_mr_destroy(f.p.b->e, f.mr->attr.mrn), ==, -EBUSY);
 
-    /* A length of 0 unbinds, whatever else is said */
+    /* A length of 0 unbinds, whatever the other fields are. */
     f.mr->attr.lkey ^= 0x1000;
     window_bind(&f, 99999999, 0, RDMA_ACCESS_REMOTE);
     f.mr->attr.lkey ^= 0x1000;
@@ -180,7 +183,7 @@ static void test_type_2_is_of_its_qp(gconstpointer data)
     f.p.aq = 2;
     window_try(&f, f.rkey, f.mr->attr.iova, true);
 
-    /* It goes with the QP, type 1 stays */
+    /* A window of type 2 is unbound when its QP is destroyed; type 1 is not. */
     g_assert_cmpint(roce_qp_destroy(f.p.b->e, f.p.bq), ==, 0);
     g_assert_cmpint(roce_mr_destroy(f.p.b->e, f.mr->attr.mrn), ==,
                     type == RDMA_MW_TYPE_1 ? -EBUSY : 0);
@@ -201,7 +204,7 @@ static void test_type_2_is_invalidated_before_it_is_bound_anew(void)
     window_bind(&f, 0, 1000, RDMA_ACCESS_REMOTE);
     window_try(&f, f.rkey, iova, true);
 
-    /* By the peer */
+    /* Invalidation by the peer */
     link_pair_recv(&f.p, 50, 0, 0);
     window_inv(&f, f.p.a, f.p.aq, RDMA_WR_SEND_WITH_INV, f.rkey);
     link_expect(f.p.a, 60, RDMA_WC_SUCCESS);
@@ -219,7 +222,7 @@ static void test_type_2_is_invalidated_before_it_is_bound_anew(void)
     window_fix_free(&f);
 }
 
-/* BIND_MW, LOCAL_INV and messages around them take effect in their order. */
+/* BIND_MW, LOCAL_INV and other messages take effect in order. */
 static void test_chain(void)
 {
     WindowFix f = window_fix(RDMA_MW_TYPE_2);
@@ -248,7 +251,7 @@ static void test_chain(void)
     window_fix_free(&f);
 }
 
-/* Reading alone needs no right to write locally. */
+/* Remote reads do not require local write access. */
 static void test_read_window_of_a_read_only_region(void)
 {
     WindowFix f = window_fix(RDMA_MW_TYPE_1);
@@ -272,7 +275,7 @@ static void test_bound_region_stays_as_it_is(void)
     g_assert_cmpint(roce_mr_modify(e, RDMA_REREG_PD, &f.mr->attr), ==,
                     -EBUSY);
     window_try(&f, f.rkey, f.mr->attr.iova, true);
-    /* A window that goes lets it go */
+    /* Destruction of the window unbinds it from the region. */
     e = f.p.b->e;
     g_assert_cmpint(roce_mw_destroy(e, f.mwn), ==, 0);
     g_assert_cmpint(roce_mr_modify(e, RDMA_REREG_PD, &f.mr->attr), ==, 0);
@@ -319,7 +322,7 @@ static void test_bound_fast_region_is_not_invalidated(void)
     window_fix_free(&f);
 }
 
-/* More than is sent before the first answer: the rest finds it gone. */
+/* The WRITE is longer than the window of packets. The rest finds no window. */
 static void test_gone_amid_a_write(void)
 {
     WindowFix f = window_fix(RDMA_MW_TYPE_1);
@@ -335,7 +338,7 @@ static void test_gone_amid_a_write(void)
     window_fix_free(&f);
 }
 
-/* The request was taken, the answer has not left. */
+/* The READ was accepted, and its response was not sent yet. */
 static void test_gone_before_a_read_is_answered(void)
 {
     WindowFix f = window_fix(RDMA_MW_TYPE_1);
@@ -362,7 +365,7 @@ static void test_uc(void)
     window_op(&f, RDMA_WR_RDMA_WRITE, f.rkey, f.mr->attr.iova + 100, 4000,
               RDMA_WC_SUCCESS);
     g_assert_true(link_same(f.p.amr, 0, f.mr, 100, 4000));
-    /* Bound twice: SQE, and receiving goes on */
+    /* A second bind fails. The QP moves to SQE and still receives. */
     wr = window_bind_wr(&f, 0, 1000, RDMA_ACCESS_REMOTE_WRITE);
     link_post(f.p.b, f.p.bq, &wr);
     window_run(&f);
@@ -382,7 +385,7 @@ static void test_not_on_ud(void)
     window_fix_free(&f);
 }
 
-/* A bind waits for its turn behind a message that gets through at last. */
+/* A bind waits for an earlier message, which arrives after retries. */
 static void test_bad_link(void)
 {
     WindowFix f = window_fix(RDMA_MW_TYPE_2);

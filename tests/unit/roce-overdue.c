@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Answers that had come before a timer ran out, and that the owner of the
- * engine has not read: node a does not hear until it is told.
+ * Answers that arrived before a timer ran out, and that the owner has not read:
+ * node a reads no frames until the test lets it.
  */
 #include "roce-link.h"
 
@@ -9,10 +9,10 @@
 #define TIMEOUT_NS (INT64_C(4096) << TIMEOUT_CODE)
 #define LEN 3000
 
-/* What node b has sent, and node a has not read */
+/* Frames that node b has sent and node a has not read */
 typedef struct Unread {
     LinkPair p;
-    bool keep;                      /* node b's frames go there */
+    bool keep;                      /* keep frames of node b */
     GQueue frames;                  /* of GBytes */
 } Unread;
 
@@ -60,7 +60,7 @@ static void unread_free(Unread *u)
     link_pair_free(&u->p);
 }
 
-/* A request of @len bytes, whose answers are not read until it is overdue. */
+/* Post a request of @len bytes, and read no answer until it is overdue. */
 static void post_overdue(Unread *u, uint32_t opcode, uint32_t len)
 {
     link_pair_post(&u->p, opcode, 1, 0, len);
@@ -68,7 +68,7 @@ static void post_overdue(Unread *u, uint32_t opcode, uint32_t len)
     g_assert_true(roce_any_overdue(u->p.a->e));
 }
 
-/* Node a reads what there is, which was there by now. */
+/* Let node a read all frames that have arrived. */
 static void read_all(Unread *u)
 {
     LinkPair *p = &u->p;
@@ -91,7 +91,7 @@ static uint64_t timeouts(Unread *u)
     return roce_stats(u->p.a->e)->timeouts;
 }
 
-/* Each kind of answer, read long after the timer. */
+/* Each kind of answer, read long after the timer */
 static void test_answer_is_read_late(gconstpointer data)
 {
     uint32_t opcode = GPOINTER_TO_UINT(data);
@@ -116,7 +116,7 @@ static void test_answer_is_read_late(gconstpointer data)
     unread_free(&u);
 }
 
-/* Half of the answer came in time: the rest has another timeout for that. */
+/* Half of the answer has arrived; its other half gets a new timeout. */
 static void test_part_of_an_answer(void)
 {
     LinkPair *p;
@@ -138,7 +138,7 @@ static void test_part_of_an_answer(void)
     unread_free(&u);
 }
 
-/* There is no answer: the request fails as soon as that is known. */
+/* No answer has arrived: the request fails as soon as this is known. */
 static void test_loss_is_found(void)
 {
     int64_t due;
@@ -157,7 +157,7 @@ static void test_loss_is_found(void)
     g_assert_cmpuint(timeouts(&u), ==, 1);
     g_assert_false(roce_any_overdue(p->a->e));
 
-    /* The retry has its full time, from when it is sent. */
+    /* The retry has the full timeout, counted from its sending. */
     g_assert_cmpint(roce_next_deadline(p->a->e), ==, p->l->now + TIMEOUT_NS);
     hear_all(&u);
     u.keep = true;
@@ -169,8 +169,8 @@ static void test_loss_is_found(void)
 }
 
 /*
- * A message waits for credits, which have come. Without them it would be sent
- * when the wait ends, and a receiver that is not ready would refuse it.
+ * A message waits for credits, which have arrived unread. If they were ignored,
+ * the message would be sent at the end of the wait and get an RNR NAK.
  */
 static void test_credits_are_read_late(void)
 {
@@ -213,7 +213,7 @@ typedef enum End {
     END_BY_MOVE,
 } End;
 
-/* The queue pair goes while it is overdue. */
+/* The QP leaves RTS, is destroyed or moves while it is overdue. */
 static void test_end_while_overdue(gconstpointer data)
 {
     End end = GPOINTER_TO_UINT(data);
@@ -250,7 +250,7 @@ static void test_end_while_overdue(gconstpointer data)
     unread_free(&u);
 }
 
-/* Of two queue pairs one is overdue: the other one's timers run as always. */
+/* While one QP is overdue, the timers of another one run as usual. */
 static void test_others_do_not_wait(void)
 {
     LinkQpSpec other = link_spec();
@@ -268,7 +268,7 @@ static void test_others_do_not_wait(void)
                                    &attr), ==, 0);
     post_overdue(&u, RDMA_WR_RDMA_WRITE, LEN);
 
-    /* 8 ms for each of its packets */
+    /* 8 ms for each packet */
     p->aq = other.qpn[0];
     link_pair_post(p, RDMA_WR_RDMA_WRITE, 2, 0, 3 * 1024);
     link_run(p->l, 20 * LINK_MS);

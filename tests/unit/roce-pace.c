@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Rate limits of QPs and static rates of paths: QPs that have one keep to it,
- * those that have none do not notice.
+ * Rate limits of QPs and static rates of paths: QPs with a limit keep to it,
+ * and QPs without one are not affected.
  */
 #include <string.h>
 #include "roce-link.h"
 
 #define GRH 40
-/* Static rates of IBTA 15.2.5.16 */
+/* Codes of static rates (IBTA 15.2.5.16) */
 #define RATE_2_5_GBPS 2
 #define RATE_100_GBPS 16
 
 typedef struct Meter {
     uint64_t bytes[2];              /* by node, payload frames only */
-    int64_t last[2];                /* when the last of them came */
+    int64_t last[2];                /* ns, the last of them */
 } Meter;
 
 static bool meter(RoceLink *l, unsigned from, const uint8_t *frame,
@@ -45,16 +45,16 @@ static void set_limit(LinkNode *n, uint32_t qpn, uint32_t kbps)
     g_assert_cmpuint(got.rate_limit, ==, kbps);
 }
 
-/* How long so many bytes take, ns. */
+/* The time in ns that @bytes take at @kbps */
 static int64_t duration(uint64_t bytes, uint32_t kbps)
 {
     return bytes * 8 * 1000000 / kbps;
 }
 
 /*
- * Did node @side need as long as its bytes take at @kbps? It may catch up a
- * millisecond, need not pause behind the last frame, and loses what time the
- * link takes.
+ * Did node @side need the time that its bytes take at @kbps? It may make up a
+ * millisecond, does not pause after the last frame, and the link adds its
+ * delay.
  */
 static void check_rate(const Meter *m, unsigned side, int64_t start,
                        uint32_t kbps)
@@ -94,7 +94,7 @@ static void test_connected(gconstpointer data)
         g_assert_true(link_same(p.amr, 0, p.bmr, 0, LINK_PAIR_MEM));
         g_assert_cmpuint(m.bytes[0], >, LINK_PAIR_MEM);
         check_rate(&m, 0, start, limits[i]);
-        /* That it was slow is not held against the peer */
+        /* A slow requester has no timeouts. */
         g_assert_cmpuint(roce_stats(p.a->e)->timeouts, ==, 0);
         link_pair_free(&p);
     }
@@ -128,7 +128,10 @@ static void test_datagrams(void)
     link_pair_free(&p);
 }
 
-/* Of a datagram's own address vector; unknown rates are none. */
+/*
+ * The static rate of a datagram's own address vector; unknown codes do not
+ * limit
+ */
 static void test_static_rate_of_datagrams(void)
 {
     static const struct {
@@ -209,7 +212,7 @@ static void test_static_rate_of_a_connection(void)
     link_pair_free(&p);
 }
 
-/* Responses to READs are the responder's to pace. */
+/* The responder paces READ responses. */
 static void test_read_responses(void)
 {
     LinkPair p = typed_pair(RDMA_QPT_RC);
@@ -238,8 +241,7 @@ static void connect_more(LinkPair *p, uint32_t aq, uint32_t bq)
 }
 
 /*
- * A QP that pauses acknowledges what it receives without delay, and is in
- * nobody's way.
+ * A paused QP acknowledges requests without delay and does not delay other QPs.
  */
 static void test_others_do_not_wait(void)
 {
@@ -281,7 +283,7 @@ static void test_limit_lifted_amid_a_message(void)
 {
     LinkPair p = typed_pair(RDMA_QPT_RC);
 
-    /* 9 s for a packet */
+    /* A packet takes 9 s. */
     set_limit(p.a, p.aq, 1);
     link_pair_post(&p, RDMA_WR_RDMA_WRITE, 1, 0, LINK_PAIR_MEM);
     g_assert_false(link_run(p.l, 20 * LINK_MS));
@@ -315,7 +317,7 @@ static void test_end_amid_a_pause(gconstpointer data)
     link_pair_free(&p);
 }
 
-/* What is lost is sent again, at the rate of all the rest. */
+/* Retransmissions keep to the rate as well. */
 static void test_lossy(void)
 {
     LinkPair p = typed_pair(RDMA_QPT_RC);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * FLUSH and ATOMIC WRITE: what they do, when they wait, who may ask for them,
- * and what becomes of duplicates (IBTA A19).
+ * FLUSH and ATOMIC WRITE: effect, order, access checks and duplicates (IBTA
+ * A19).
  */
 #include <string.h>
 #include "roce-link.h"
@@ -10,15 +10,15 @@
 #define READ_RESP_ONLY 0x10
 #define FLUSH 0x1c
 #define ATOMIC_WRITE 0x1d
-/* Of bmr, 8-byte aligned */
+/* In bmr, 8-byte aligned */
 #define VALUE_OFF 4096
 
-/* The frames that passed, and which to lose. */
+/* A log of the frames, and which of them to lose */
 typedef struct Log {
     GByteArray *opcodes;            /* of both nodes */
     unsigned responses;             /* of node b */
-    unsigned lose_responses;        /* the first so many */
-    size_t len;                     /* of the newest frame of node a */
+    unsigned lose_responses;        /* lose the first ones */
+    size_t len;                     /* of node a's last frame */
     uint8_t frame[256];
 } Log;
 
@@ -63,7 +63,7 @@ static RdmaSendWr flush_wr(LinkPair *p, uint32_t type, uint32_t level)
     return wr;
 }
 
-/* @value must stay as long as the WR */
+/* @value must stay valid as long as the WR. */
 static RdmaSendWr atomic_write_wr(LinkPair *p, const uint8_t value[8])
 {
     RdmaSendWr wr = link_wr(RDMA_WR_ATOMIC_WRITE, 1, NULL);
@@ -102,7 +102,7 @@ static void test_flush(void)
         g_assert_true(link_run(p.l, LINK_FOREVER));
         wc = link_expect(p.a, 1, RDMA_WC_SUCCESS);
         g_assert_cmpint(wc.opcode, ==, RDMA_WC_FLUSH);
-        /* FETH and RETH, then nothing but the ICRC */
+        /* The packet has FETH and RETH, and nothing but the ICRC after them. */
         g_assert_cmpuint(log.len, ==, BTH_OFF + 12 + 4 + 16 + 4);
         g_assert_cmpmem(log.frame + BTH_OFF + 12, 4,
                         level == RDMA_FLUSH_MR ? feth_mr : feth_range, 4);
@@ -122,7 +122,7 @@ static void test_flush_any_length(void)
     const uint32_t lens[] = { 0, 1, 1024, 1025, LINK_PAIR_MEM };
     unsigned i;
 
-    /* One PSN each, however much it is about */
+    /* Each FLUSH has one PSN, whatever its length is. */
     for (i = 0; i < G_N_ELEMENTS(lens); i++) {
         RdmaSendWr wr = flush_wr(&p, RDMA_FLUSH_GLOBAL, RDMA_FLUSH_RANGE);
 
@@ -138,7 +138,7 @@ static void test_flush_any_length(void)
     link_pair_free(&p);
 }
 
-/* A whole region is flushed whatever the address is. */
+/* A FLUSH of a whole region ignores the address. */
 static void test_flush_region_ignores_range(void)
 {
     LinkQpSpec spec = link_spec();
@@ -153,7 +153,7 @@ static void test_flush_region_ignores_range(void)
     link_pair_free(&p);
 }
 
-/* When it completes, what was written before it is there. */
+/* When a FLUSH completes, memory has the data of the WRITEs before it. */
 static void test_flush_behind_writes(void)
 {
     LinkQpSpec spec = link_spec();
@@ -186,7 +186,7 @@ static void test_atomic_write(void)
     RdmaWc wc;
     Log log;
 
-    /* It needs no room for inline data */
+    /* An inline ATOMIC WRITE needs no max_inline_data. */
     spec.cap.max_inline_data = 0;
     p = link_pair(&spec);
     log_start(&p, &log);
@@ -217,7 +217,7 @@ static void test_atomic_write(void)
     link_pair_free(&p);
 }
 
-/* The response is lost: the same request comes again, and nothing else. */
+/* The response is lost, so the same request is sent again, and no other. */
 static void test_lost_response(gconstpointer data)
 {
     bool flush = GPOINTER_TO_UINT(data) == RDMA_WR_FLUSH;
@@ -241,8 +241,8 @@ static void test_lost_response(gconstpointer data)
 }
 
 /*
- * A duplicate is not executed again, and not answered if it is not what came
- * with that PSN.
+ * A duplicate is not executed again. If it does not match the request with that
+ * PSN, it gets no response.
  */
 static void test_duplicate(gconstpointer data)
 {
@@ -272,7 +272,7 @@ static void test_duplicate(gconstpointer data)
     g_assert_cmpuint(log.responses, ==, 2);
     check_value(&p, "overlaid");
 
-    /* The other operation lies behind it and is answered as itself */
+    /* The next PSN has the other operation, which gets its own response. */
     link_post(p.a, p.aq, &other);
     g_assert_true(link_run(p.l, LINK_FOREVER));
     link_expect(p.a, 1, RDMA_WC_SUCCESS);
@@ -285,7 +285,7 @@ static void test_duplicate(gconstpointer data)
     link_pair_free(&p);
 }
 
-/* No more are under way than the peer has resources. */
+/* No more requests are outstanding than the peer has resources. */
 static void test_depth(gconstpointer data)
 {
     bool flush = GPOINTER_TO_UINT(data) == RDMA_WR_FLUSH;
@@ -314,7 +314,7 @@ static void test_depth(gconstpointer data)
     link_pair_free(&p);
 }
 
-/* A peer that does not count its FLUSHes has to send some again. */
+/* A peer that does not limit its FLUSHes must send some again. */
 static void test_flush_without_limit(void)
 {
     LinkQpSpec spec = link_spec();
@@ -341,7 +341,7 @@ static void test_flush_without_limit(void)
     link_pair_free(&p);
 }
 
-/* What is fenced is sent when they are answered, not before. */
+/* A WQE with a fence is sent only after the responses have arrived. */
 static void test_fence(gconstpointer data)
 {
     bool flush = GPOINTER_TO_UINT(data) == RDMA_WR_FLUSH;
@@ -447,7 +447,7 @@ static const struct {
     [AW_DISABLED] = { "atomic-write/disabled", RDMA_WC_LOC_QP_OP_ERR },
 };
 
-/* What the peer raises when it refuses; -1: it hears nothing of it. */
+/* The event that the peer raises when it refuses; -1: none */
 static int peer_event(RdmaWcStatus status)
 {
     switch (status) {
@@ -462,7 +462,7 @@ static int peer_event(RdmaWcStatus status)
     }
 }
 
-/* The pair for a bad request: what the QPs may do. */
+/* The pair of QPs for a bad request, with the access that it needs */
 static LinkPair bad_pair(Bad how)
 {
     LinkQpSpec spec = link_spec();
@@ -506,7 +506,7 @@ static LinkPair bad_pair(Bad how)
     return p;
 }
 
-/* A window of type 1 on all of @mr; returns its key. */
+/* Bind a window of type 1 to all of @mr; returns its key. */
 static uint32_t bind_window(LinkPair *p, LinkMr *mr)
 {
     RdmaMwAttr attr = {
@@ -528,7 +528,7 @@ static uint32_t bind_window(LinkPair *p, LinkMr *mr)
     return attr.rkey | 1;
 }
 
-/* Returns a region that it made for that, or NULL. */
+/* Make @wr wrong. Returns a region that it created for that, or NULL. */
 static LinkMr *spoil_flush(LinkPair *p, Bad how, RdmaSendWr *wr)
 {
     LinkMr *other = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The engine pulls what its owner's queues have: sends when the QP has its
- * turn, receives when a message is there for them, and not before.
+ * The engine pulls work requests from its consumer: sends when the QP has its
+ * turn, receives when a message needs one, and not earlier.
  */
 #include <string.h>
 #include "roce-link.h"
@@ -73,7 +73,7 @@ static void test_none_is_an_rnr_nak(void)
 
     spec.min_rnr_timer = 5;
     p = link_pair(&spec);
-    /* Another QP's is none */
+    /* A receive of another QP is not used. */
     link_unseen_recv(p.b, p.bq + 1, 49, link_sge(p.bmr, 0, LEN));
     link_pair_post(&p, RDMA_WR_SEND, 1, 0, LEN);
     link_run(p.l, LINK_MS);
@@ -86,7 +86,7 @@ static void test_none_is_an_rnr_nak(void)
     link_pair_free(&p);
 }
 
-/* Plain WRITEs need no receive, so none is pulled. */
+/* Plain WRITEs pull no receive. */
 static void test_write_pulls_none(void)
 {
     LinkQpSpec spec = link_spec();
@@ -125,7 +125,9 @@ static void test_datagram(void)
     link_pair_free(&p);
 }
 
-/* A WR that the owner could not decode completes like any other bad one. */
+/*
+ * A WR that the consumer could not decode completes with its error, in order.
+ */
 static void test_bad_one_fails_in_its_turn(void)
 {
     LinkQpSpec spec = link_spec();
@@ -171,7 +173,7 @@ static void test_empty_srq(void)
     link_pair_free(&p);
 }
 
-/* What it took the owner to get one counts as work of the engine. */
+/* The cost of a WR counts as work of the engine. */
 static void test_cost_of_a_receive(gconstpointer data)
 {
     enum { COST = 1 << 20 };
@@ -181,7 +183,7 @@ static void test_cost_of_a_receive(gconstpointer data)
     RdmaRecvWr wr = { .wr_id = 50, .cost = COST };
     uint64_t work;
 
-    /* Another engine begins to count anew. */
+    /* A new engine starts to count from 0. */
     p.l->moves = 0;
     if (srq) {
         consumer_post_srq_recv(p.b->consumer, LINK_SRQ, &wr);
@@ -198,7 +200,7 @@ static void test_cost_of_a_receive(gconstpointer data)
     link_pair_free(&p);
 }
 
-/* No event while WQEs were posted in time; one as soon as there are too few. */
+/* No event while WQEs are posted in time; one as soon as there are too few */
 static void test_srq_limit_counts_what_was_not_seen(void)
 {
     LinkPair p = srq_pair(8);
@@ -216,7 +218,7 @@ static void test_srq_limit_counts_what_was_not_seen(void)
         link_expect(p.b, 50 + i, RDMA_WC_SUCCESS);
         g_assert_cmpuint(link_events(p.b, RDMA_EVENT_SRQ_LIMIT_REACHED), ==,
                          0);
-        /* A limit pulls none: there may be many. */
+        /* The check of the limit pulls no WQE, since a queue may be deep. */
         g_assert_cmpuint(consumer_recvs(p.b->consumer, RDMA_SRQ, LINK_SRQ), ==,
                          4 - i);
     }
@@ -227,7 +229,7 @@ static void test_srq_limit_counts_what_was_not_seen(void)
     link_pair_free(&p);
 }
 
-/* A WRITE, of which the engine is not told */
+/* Post a WRITE without a kick. */
 static void post_silently(LinkPair *p, uint64_t wr_id)
 {
     RdmaSge sge = link_sge(p->amr, 0, LEN);
@@ -238,7 +240,7 @@ static void post_silently(LinkPair *p, uint64_t wr_id)
     link_post_silently(p->a, p->aq, &wr);
 }
 
-/* An empty queue is not asked again before the next kick. */
+/* After an empty answer, the queue is not asked before the next kick. */
 static void test_sends_wait_for_a_kick(void)
 {
     LinkQpSpec spec = link_spec();
@@ -261,14 +263,14 @@ static void test_sends_wait_for_a_kick(void)
     link_pair_free(&p);
 }
 
-/* One that may have more soon is asked once a turn, and without a kick. */
+/* A queue that answered LATER is asked once a turn, without a kick. */
 static void test_sends_that_come_without_a_kick(void)
 {
     LinkQpSpec spec = link_spec();
     LinkPair p = link_pair(&spec);
     unsigned asks;
 
-    /* Another engine asks at once. */
+    /* A new engine asks at once. */
     p.l->moves = 0;
     p.a->no_send = RDMA_NEXT_LATER;
     link_pair_post(&p, RDMA_WR_RDMA_WRITE, 1, 0, LEN);
@@ -293,7 +295,7 @@ static void test_sends_that_come_without_a_kick(void)
     link_pair_free(&p);
 }
 
-/* Whatever else moves a QP that is asked again in the next turn */
+/* Events that move a QP out of the postponed list */
 static void test_later_qp_that_moves(void)
 {
     LinkQpSpec spec = link_spec();
@@ -303,7 +305,7 @@ static void test_later_qp_that_moves(void)
     link_pair_post(&p, RDMA_WR_RDMA_WRITE, 1, 0, LEN);
     run(&p);
     link_expect(p.a, 1, RDMA_WC_SUCCESS);
-    /* A message for it */
+    /* A message for the QP */
     link_post_recv(p.a, p.aq, 2, link_sge(p.amr, 4096, LEN));
     {
         RdmaSge sge = link_sge(p.bmr, 0, LEN);
@@ -315,7 +317,7 @@ static void test_later_qp_that_moves(void)
     link_expect(p.a, 2, RDMA_WC_SUCCESS);
     link_expect(p.b, 3, RDMA_WC_SUCCESS);
     g_assert_true(roce_has_rescans(p.a->e));
-    /* Sends of an ERR state are asked for later, too. */
+    /* In ERR the engine also asks for sends again. */
     post_silently(&p, 4);
     link_modify(p.a, p.aq, RDMA_QPS_ERR);
     run(&p);
@@ -327,7 +329,7 @@ static void test_later_qp_that_moves(void)
     link_pair_free(&p);
 }
 
-/* A QP in ERR without anything to flush: the owner is asked again, too. */
+/* A QP in ERR without anything to flush also asks again in the next turn. */
 static void test_later_begins_in_err(void)
 {
     LinkQpSpec spec = link_spec();
@@ -358,8 +360,8 @@ static void test_later_begins_in_err(void)
 }
 
 /*
- * In ERR a receive may come after the engine has asked, and before its owner
- * watches for one: no kick will tell of it.
+ * In ERR a receive may be posted after the engine has asked, and before it asks
+ * for a kick. So no kick follows.
  */
 static void test_receive_before_the_watch_in_err(void)
 {
@@ -381,7 +383,7 @@ static void test_receive_before_the_watch_in_err(void)
     link_pair_free(&p);
 }
 
-/* The receives of an SRQ are not the QP's to flush. */
+/* A QP does not flush the receives of its SRQ. */
 static void test_later_in_err_leaves_srq_alone(void)
 {
     LinkPair p = srq_pair(4);
@@ -399,7 +401,7 @@ static void test_later_in_err_leaves_srq_alone(void)
     link_pair_free(&p);
 }
 
-/* Only queues that there are are asked again: the engine comes to rest. */
+/* Only existing queues are asked again, so that the engine becomes idle. */
 static void test_later_without_receives(void)
 {
     LinkQpSpec spec = link_spec();
@@ -421,7 +423,7 @@ static void test_later_without_receives(void)
     link_pair_free(&p);
 }
 
-/* What sends nothing, as datagrams that are too long, takes turns, too. */
+/* WRs without a packet, such as datagrams that are too long, use turns, too. */
 static void test_work_without_packets_takes_turns(void)
 {
     enum { LONG = 100 };
@@ -453,8 +455,8 @@ static void test_work_without_packets_takes_turns(void)
 }
 
 /*
- * A send is posted in SQE by an owner that need not kick, as the engine is
- * about to ask again: it is flushed, not sent, when the QP goes back to RTS.
+ * The consumer posts a send in SQE without a kick, just before the engine asks
+ * again. When the QP goes back to RTS, the send is flushed, not sent.
  */
 static void test_later_send_of_sqe_is_flushed(void)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What queue pairs count: each its own, and together what the engine counts.
+ * Counters of queue pairs: each QP counts for itself, and their sums are the
+ * counters of the engine.
  */
 #include <errno.h>
 #include "rdma/roce-state.h"
@@ -20,7 +21,7 @@ static void run(RoceLink *l)
     g_assert_true(link_run(l, LINK_FOREVER));
 }
 
-/* What one end has sent, the other end has received. */
+/* One end receives what the other end has sent. */
 static void test_packets_and_bytes(void)
 {
     LinkQpSpec spec = link_spec();
@@ -44,7 +45,7 @@ static void test_packets_and_bytes(void)
     link_pair_free(&p);
 }
 
-/* Two pairs on a link that loses and repeats frames */
+/* Two pairs on a link that loses and doubles frames */
 static void test_sum_is_the_engines(void)
 {
     static const uint32_t qpns[] = { 2, 4 };
@@ -94,7 +95,7 @@ static void test_sum_is_the_engines(void)
     link_pair_free(&p);
 }
 
-/* A queue pair that is its own peer sends nothing to the wire. */
+/* A QP that is its own peer sends no frame to the wire. */
 static void test_loopback(void)
 {
     LinkQpSpec spec = link_spec();
@@ -128,7 +129,7 @@ static void test_loopback(void)
     link_free(l);
 }
 
-/* A datagram for the queue pair counts, also if its Q_Key is wrong. */
+/* A datagram counts for its QP even if its Q_Key is wrong. */
 static void test_wrong_qkey(void)
 {
     LinkQpSpec spec = link_spec();
@@ -151,7 +152,7 @@ static void test_wrong_qkey(void)
     link_pair_free(&p);
 }
 
-/* The state of RESET is that of a new one; what was counted stays. */
+/* RESET restores the state of a new QP, but keeps the counters. */
 static void test_reset_keeps_them(void)
 {
     LinkQpSpec spec = link_spec();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * RC on a good link: every opcode, MTU and size, byte for byte; and with one
- * packet lost, lists of memory.
+ * RC on a good link: each opcode, MTU and size, checked byte for byte; and
+ * lists of memory when one packet is lost.
  */
 #include <string.h>
 #include "roce-link.h"
@@ -64,7 +64,7 @@ static void one_send(LinkPair *p, uint32_t opcode, uint32_t len)
     case RDMA_WR_SEND_WITH_INV:
         g_assert_cmpuint(wc.wc_flags, ==, RDMA_WC_WITH_INVALIDATE);
         g_assert_cmpuint(wc.ex.invalidate_rkey, ==, wr.ex.invalidate_rkey);
-        /* It can be mapped again only if it is not valid */
+        /* A region can be mapped again only if it is not valid. */
         link_mr_map(inv);
         link_mr_free(inv);
         break;
@@ -168,7 +168,7 @@ static void one_atomic(LinkPair *p, uint32_t opcode, uint64_t before,
     g_assert_cmphex(GUINT64_FROM_LE(value), ==, after);
 }
 
-/* The AtomicETH of a FETCH_ADD (IPv4): it compares nothing. */
+/* Does the AtomicETH of a FETCH_ADD (IPv4) have a compare operand of 0? */
 static bool compares_nothing(RoceLink *l, unsigned from, const uint8_t *frame,
                              size_t len, void *opaque)
 {
@@ -238,7 +238,7 @@ static void test_every_opcode(gconstpointer data)
 
 #define PIECES 5
 
-/* Loses one packet, of which so many come before. */
+/* Lose one packet, after the number of packets that @opaque points to. */
 static bool lose_nth(RoceLink *l, unsigned from, const uint8_t *frame,
                      size_t len, void *opaque)
 {
@@ -247,7 +247,7 @@ static bool lose_nth(RoceLink *l, unsigned from, const uint8_t *frame,
     return (*left)-- != 0;
 }
 
-/* What is sent again begins anywhere in a list of memory, at either end. */
+/* A retransmission may start anywhere in a list of memory, at either end. */
 static void test_lists_after_loss(gconstpointer data)
 {
     static const uint32_t lens[PIECES] = { 100, 1, 3000, 7, 1500 };
@@ -262,7 +262,7 @@ static void test_lists_after_loss(gconstpointer data)
         uint32_t at = 0;
         int left = lost;
 
-        /* With gaps between the pieces */
+        /* The pieces have gaps between them. */
         for (unsigned i = 0; i < PIECES; i++) {
             here[i] = link_sge(p.amr, 50000 + at + 30 * i, lens[i]);
             there[PIECES - 1 - i] = link_sge(p.bmr, 50000 + 5000 * i,

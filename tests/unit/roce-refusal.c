@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Tables of what is refused when state is loaded, and why.
+ * Tables of refused imports and their reasons.
  */
 #include "roce-refusal.h"
 

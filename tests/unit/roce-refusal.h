@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Tables of what is refused when state is loaded, and why.
+ * Tables of refused imports and their reasons.
  *
- * Whoever is told why state was refused shall find the field: the text names
- * it, its value and the limit. An image that is let in is changed in a few
- * fields, as little as it takes to meet one check and none before it. The
- * tables are in the order of the checks.
+ * The text of a refusal must let users find the field: it has its name, its
+ * value and the limit. Each row changes a few fields of a valid image, as few
+ * as one check requires without another check before it. Rows are in the order
+ * of the checks.
  */
 #ifndef ROCE_REFUSAL_H
 #define ROCE_REFUSAL_H
@@ -14,23 +14,23 @@
 #include "roce-link.h"
 #include "rdma/roce-state.h"
 
-/* What the engine of refusal_engine() has before the image comes */
+/* The objects of the engine of refusal_engine() */
 #define PEER_QPN 3                  /* RC */
 #define UD_QPN 4
 #define OTHER_PD_QPN 5              /* RC */
-#define USED_MRN 9                  /* takes windows, also for writing */
+#define USED_MRN 9                  /* allows windows, also to write */
 #define DMA_MRN 10
-#define READ_ONLY_MRN 11            /* takes windows */
+#define READ_ONLY_MRN 11            /* allows windows */
 #define NO_BIND_MRN 12
 #define INVALID_MRN 13
 #define OTHER_PD_MRN 14
 #define OTHER_PDN 99
 #define SRQN 1                      /* 2 SGEs */
 
-/* A limit that is beyond the engine's own */
+/* A limit above the one of the engine */
 #define BIG_WR (2 * ROCE_MAX_WR)
 
-/* Where a change is */
+/* Where a change applies */
 typedef enum Part {
     END,
     IMAGE,
@@ -50,7 +50,10 @@ typedef struct Change {
     uint64_t value;
 } Change;
 
-/* @text NULL: the image is let in. First come the changes at @base, if any. */
+/*
+ * One row. @text NULL: the image is accepted. The changes at @base, if any, are
+ * made first.
+ */
 typedef struct Refusal {
     const char *text;
     Change changes[12];
@@ -68,7 +71,7 @@ typedef struct Refusal {
 /* Make the changes of @r in the arrays that @parts has for each Part. */
 void refusal_apply(const Refusal *r, void *const parts[]);
 RoceEngine *refusal_engine(void);
-/* Compare what an import said with what @r says. */
+/* Compare the result of an import with @r; frees @why. */
 void refusal_check(const Refusal *r, int ret, char *why);
 
 #endif /* ROCE_REFUSAL_H */

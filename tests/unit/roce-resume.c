@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * An engine goes on after a pause, in which frames were lost, or another
- * engine does with its state.
+ * Resumption: an engine continues after a pause in which frames were lost, or
+ * another engine continues with its state.
  */
 #include <errno.h>
 #include "roce-link.h"
 
 /*
- * Who comes back does not wait for timers, and does not let its peer wait:
- * all that was posted before ends within a few frames' time.
+ * After a pause, neither side waits for timers: all posted work completes
+ * within the time of a few frames.
  */
 static void come_back(bool a, bool b, uint32_t opcode, unsigned n, bool move)
 {
@@ -16,7 +16,7 @@ static void come_back(bool a, bool b, uint32_t opcode, unsigned n, bool move)
     LinkPair p = link_pair(&spec);
     unsigned i;
 
-    /* One that all of it gets through before */
+    /* A WRITE that completes before the pause */
     link_pair_post(&p, RDMA_WR_RDMA_WRITE, 0, 0, 100);
     link_run(p.l, LINK_FOREVER);
     link_expect(p.a, 0, RDMA_WC_SUCCESS);
@@ -24,7 +24,7 @@ static void come_back(bool a, bool b, uint32_t opcode, unsigned n, bool move)
     for (i = 1; i <= n; i++) {
         link_pair_post(&p, opcode, i, 0, 3000);
     }
-    /* The requests leave, and nobody takes them, or the answers */
+    /* The requests are sent, and they or their responses are lost. */
     if (b) {
         p.b->stopped = true;
     } else {
@@ -69,8 +69,9 @@ static void test_come_back(void)
 }
 
 /*
- * What stood in a queue while the guest moved may come long after its time:
- * a READ that was answered, of a region that is gone, is no error.
+ * A frame may arrive long after it was sent, if it stood in a queue while the
+ * guest migrated. A duplicate READ of a region that was invalidated since is no
+ * error.
  */
 static void test_late_duplicate(void)
 {
@@ -97,7 +98,7 @@ static void test_late_duplicate(void)
     link_pair_free(&p);
 }
 
-/* A READ that was answered before RESET is not the last request after it. */
+/* A READ that was answered before RESET is not the last request after RESET. */
 static void test_come_back_after_reset(void)
 {
     LinkQpSpec spec = link_spec();
@@ -129,7 +130,7 @@ static void test_come_back_after_reset(void)
     link_pair_free(&p);
 }
 
-/* On a connection where nothing was lost this changes nothing. */
+/* On a connection that lost nothing, resumption changes nothing. */
 static void test_come_back_to_nothing(void)
 {
     LinkQpSpec spec = link_spec();
@@ -150,7 +151,7 @@ static void test_come_back_to_nothing(void)
     link_pair_free(&p);
 }
 
-/* A response that the move interrupts goes on where it was. */
+/* A response that a migration interrupts continues where it was. */
 static void test_pending_response_is_kept(void)
 {
     LinkQpSpec spec = link_spec();
@@ -170,7 +171,10 @@ static void test_pending_response_is_kept(void)
     link_pair_free(&p);
 }
 
-/* A NAK that could not be sent yet says more than that something was lost. */
+/*
+ * A pending NAK stays, because it has more information than the NAK of
+ * resumption.
+ */
 static void test_pending_nak_is_kept(void)
 {
     LinkQpSpec spec = link_spec();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * When RC waits, for how long, and when it gives up.
+ * Retries of RC: when a requester waits, for how long, and when it fails.
  */
 #include <string.h>
 #include "roce-link.h"
@@ -18,7 +18,7 @@ static uint32_t psn_of(const uint8_t *frame)
            frame[BTH_OFF + 11];
 }
 
-/* A log of the frames of node a, and orders to lose some. */
+/* A log of the frames of node a, and which frames to lose */
 typedef struct Log {
     int64_t when[512];
     uint32_t psn[512];
@@ -94,7 +94,7 @@ static void test_retry_exhausted(gconstpointer data)
     link_expect(p.a, 1, RDMA_WC_RETRY_EXC_ERR);
     link_expect(p.a, 2, RDMA_WC_WR_FLUSH_ERR);
     g_assert_cmpint(link_state(p.a, p.aq), ==, RDMA_QPS_ERR);
-    /* Two packets each time: the first time, and retry_cnt times again */
+    /* Each time two packets: first, and in retry_cnt retries */
     g_assert_cmpuint(log.n, ==, 2 * (retry_cnt + 1));
     g_assert_cmpuint(roce_stats(p.a->e)->retransmits, ==, retry_cnt);
     g_assert_cmpuint(roce_stats(p.a->e)->timeouts, ==, retry_cnt + 1);
@@ -126,8 +126,9 @@ static void test_no_timeout_waits_for_ever(void)
 }
 
 /*
- * A wire that takes a packet each quarter of the timeout, as one that many
- * queue pairs share: the packets that ask for an ACK are not that far apart.
+ * The wire takes a packet each quarter of the timeout, as one that many QPs
+ * share. Packets that request an ACK must not be farther apart than the
+ * timeout.
  */
 static void test_slow_wire_loses_nothing(void)
 {
@@ -159,14 +160,14 @@ static void test_slow_wire_loses_nothing(void)
 #define STALL_TIMEOUT_CODE 8
 #define STALL_TIMEOUT_NS (INT64_C(4096) << STALL_TIMEOUT_CODE)
 #define STALL_LEN 1500              /* two packets */
-/* Timeouts that use a retry although nothing is sent again: each 16th */
+/* Timeouts that use one retry if nothing is sent again */
 #define STALLED_TIMEOUTS 16
 
-/* What keeps a requester from sending again, and how often it may */
+/* The reason why a requester cannot send again, and its retries */
 typedef struct StallCase {
     const char *name;
     uint32_t opcode;
-    bool paused;                    /* by its rate limit, not by the wire */
+    bool paused;                    /* by a rate limit, not by the wire */
     unsigned retry_cnt;
 } StallCase;
 
@@ -178,7 +179,7 @@ static const StallCase stall_cases[] = {
     { "rate/read", RDMA_WR_RDMA_READ, true, 1 },
 };
 
-/* What was sent is lost, and no more leaves. */
+/* Packets that were sent are lost, and then the requester can send nothing. */
 static LinkPair stalled_pair(const StallCase *c, Log *log)
 {
     LinkQpSpec spec = link_spec();
@@ -203,7 +204,7 @@ static LinkPair stalled_pair(const StallCase *c, Log *log)
     return p;
 }
 
-/* Nothing leaves any more. */
+/* The requester cannot send until it fails. */
 static void test_stall_has_an_end(gconstpointer data)
 {
     const StallCase *c = data;
@@ -246,7 +247,9 @@ static void finish_stalled(LinkPair *p, Log *log)
     link_pair_free(p);
 }
 
-/* Nothing leaves for longer than the retries last, and then it does. */
+/*
+ * The requester cannot send for longer than its retries last, and then it can.
+ */
 static void test_stall_uses_one_retry(gconstpointer data)
 {
     LinkPair p;
@@ -257,7 +260,7 @@ static void test_stall_uses_one_retry(gconstpointer data)
     finish_stalled(&p, &log);
 }
 
-/* When something was sent again, or acknowledged, the count begins again. */
+/* A retransmission or an acknowledgement starts the count again. */
 static void test_stalls_are_counted_in_a_row(void)
 {
     const StallCase c = { .opcode = RDMA_WR_RDMA_WRITE, .retry_cnt = 2 };
@@ -278,7 +281,7 @@ static void test_stalls_are_counted_in_a_row(void)
     finish_stalled(&p, &log);
 }
 
-/* Half of the link's time is the way back: an ACK for each of these. */
+/* Half of the time on the link is for ACKs, one for each of these packets. */
 static void test_few_acks_of_a_long_message(void)
 {
     LinkQpSpec spec = link_spec();
@@ -302,7 +305,10 @@ static void test_progress_gives_new_retries(void)
     unsigned i;
     Log log;
 
-    /* More losses than retries, but never twice without progress */
+    /*
+     * More packets are lost than there are retries, but each loss follows
+     * progress.
+     */
     spec.retry_cnt = 1;
     p = logged_pair(&spec, &log);
     for (i = 0; i < 10; i++) {
@@ -329,7 +335,7 @@ static void test_gap_is_filled_without_timeout(void)
                   link_wcs(p.a) == 1);
     link_expect(p.a, 1, RDMA_WC_SUCCESS);
     g_assert_true(link_same(p.amr, 0, p.bmr, 0, 10 * 1024));
-    /* 10 packets, and 8 of them again: go-back-N from the very one */
+    /* 10 packets, and 8 of them again, from the lost one on */
     g_assert_cmpuint(log.n, ==, 18);
     g_assert_cmpuint(log.psn[10], ==, log.psn[2]);
     g_assert_cmpuint(roce_stats(p.b->e)->naks_sent, ==, 1);
@@ -353,7 +359,7 @@ static void test_lost_ack_is_repeated(void)
     log.lose_acks = false;
     g_assert_true(link_run(p.l, LINK_FOREVER));
     link_expect(p.a, 1, RDMA_WC_SUCCESS);
-    /* Not received twice */
+    /* The message is not received twice. */
     g_assert_cmpuint(link_wcs(p.b), ==, 0);
     g_assert_cmpuint(roce_stats(p.b->e)->rx_duplicates, ==, 1);
     link_pair_free(&p);
@@ -389,7 +395,7 @@ static void test_rnr_timer_is_honoured(void)
         sent = log.n;
         g_assert_cmpuint(sent, ==, 4);
 
-        /* More work and a buffer do not make it speak before its time */
+        /* More WRs and a receive do not end the wait after an RNR NAK early. */
         link_unseen_recv(p.b, p.bq, 50, link_sge(p.bmr, 4096, 3000));
         link_pair_post(&p, RDMA_WR_RDMA_WRITE, 3, 0, 10);
         g_assert_false(link_run(p.l, nak_seen + rnr_us[code] * 1000 - 1 -
@@ -469,7 +475,7 @@ static void test_rnr_before_write_with_imm(void)
     link_expect(p.a, 1, RDMA_WC_SUCCESS);
     g_assert_cmpuint(link_expect(p.b, 50, RDMA_WC_SUCCESS).byte_len, ==,
                      2500);
-    /* Only the last packet, which needs the buffer, came again */
+    /* Only the last packet, which needs the receive, was sent again. */
     g_assert_cmpuint(log.n, ==, 4);
     g_assert_cmpuint(log.psn[3], ==, log.psn[2]);
     g_assert_true(link_same(p.amr, 0, p.bmr, 0, 2500));
@@ -501,7 +507,7 @@ static void test_read_goes_on_at_the_missing_packet(void)
         link_expect(p.a, 1, RDMA_WC_SUCCESS);
         g_assert_true(link_same(p.amr, 100, p.bmr, 100, 8000));
         g_assert_cmpuint(roce_stats(p.a->e)->retransmits, ==, 1);
-        /* Nothing from before the loss comes again */
+        /* Responses from before the lost packet are not sent again. */
         g_assert_cmpuint(p.l->sent[1], ==, 8 + (8 - lost + 1));
         link_pair_free(&p);
     }
@@ -521,7 +527,7 @@ static void test_duplicate_atomic_is_not_executed(void)
         Log log;
 
         p = logged_pair(&spec, &log);
-        /* compares with 1, swaps in 0; or adds 1 */
+        /* CMP_AND_SWP compares with 1 and swaps in 0; FETCH_AND_ADD adds 1. */
         link_write(p.bmr, 64 - p.bmr->attr.iova % 8, &value, 8);
         log.lose_responses = true;
         link_pair_post(&p, opcodes[i], 1, 64 - p.bmr->attr.iova % 8, 8);
@@ -541,8 +547,9 @@ static void test_duplicate_atomic_is_not_executed(void)
 }
 
 /*
- * The response to the second request is lost, and the first one comes again.
- * An ACK that names the second would tell the requester that it is done.
+ * The response to the second request is lost, and the first request is
+ * repeated. An ACK with the PSN of the second one would complete it without its
+ * response.
  */
 static void test_ack_does_not_speak_for_a_response(gconstpointer data)
 {
@@ -605,7 +612,9 @@ static void test_link_back_up_in_time(void)
     link_pair_free(&p);
 }
 
-/* A request without a timeout was lost; the next one has one. */
+/*
+ * A request was lost while the QP had no timeout; the next one has a timeout.
+ */
 static void test_timeout_that_is_set_later(void)
 {
     RdmaQpAttr attr = { .qp_state = RDMA_QPS_SQD, .timeout = 8 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Who sends when: fairness, fences, windows, loopback, and what the engine
- * costs its owner in calls.
+ * The order of packets: fairness, fences, windows, loopback, and the calls that
+ * the owner makes.
  */
 #include <string.h>
 #include "roce-link.h"
@@ -15,7 +15,7 @@ static uint32_t dqpn_of(const uint8_t *frame)
            frame[BTH_OFF + 7];
 }
 
-/* How many frames of node a went by until the first one to @dqpn. */
+/* The number of frames of node a until the first one to @dqpn */
 typedef struct Watch {
     uint32_t dqpn;
     unsigned frames;
@@ -76,7 +76,7 @@ static void test_short_message_passes_long_ones(void)
     }
     post_write(&p, 30, 99, 64);
     g_assert_true(link_run(p.l, LINK_FOREVER));
-    /* Behind one turn of each */
+    /* One turn of each other QP comes first. */
     g_assert_cmpuint(w.first, <=, 2 * 16 + 1);
     link_pair_free(&p);
 }
@@ -96,7 +96,7 @@ static void test_equal_shares(void)
     }
     p.l->filter = watch_frame;
     p.l->filter_opaque = &w;
-    /* 64 MiB are posted; look on somewhere in the middle */
+    /* Of 64 MiB posted, check some frames in the middle. */
     link_run(p.l, 7 * LINK_DELAY);
     for (q = 0; q < 8; q++) {
         g_assert_cmpuint(w.count[30 + q], >=, w.frames / 8 - 32);
@@ -115,7 +115,7 @@ static void test_read_responses_share_with_requests(void)
     RoceTxFrame *frame = g_new(RoceTxFrame, 1);
     unsigned responses = 0, requests = 0;
 
-    /* b reads from a, a writes to b, on the same pair */
+    /* On the same pair, b reads from a while a writes to b. */
     wr.wr.rdma.remote_addr = p.amr->attr.iova;
     wr.wr.rdma.rkey = p.amr->attr.rkey;
     link_post(p.b, p.bq, &wr);
@@ -151,17 +151,17 @@ static void test_window(void)
     post_write(&p, 10, 1, 2 * BIG);
     post_write(&p, 10, 2, 2 * BIG);
     link_pump(p.l);
-    /* No more than the window is on its way without an answer */
+    /* No more packets than the window are unacknowledged. */
     g_assert_cmpuint(p.l->sent[0], ==, 128);
     g_assert_true(link_run(p.l, LINK_FOREVER));
     link_expect(p.a, 1, RDMA_WC_SUCCESS);
     link_expect(p.a, 2, RDMA_WC_SUCCESS);
-    /* Acknowledged in batches, not one by one */
+    /* ACKs are coalesced. */
     g_assert_cmpuint(p.l->sent[1], <=, 2 * 128 / 32 + 2);
     link_pair_free(&p);
 }
 
-/* The owner is told whether requests wait for acknowledgements. */
+/* roce_waits_for_acks() reports whether requests wait for acknowledgements. */
 static void test_waits_for_acks(void)
 {
     LinkQpSpec spec = link_spec();
@@ -195,7 +195,7 @@ static void test_acks_are_coalesced(void)
     for (i = 0; i < 50; i++) {
         post_write(&p, p.aq, i, 64);
     }
-    /* All arrive at once, before b has a turn to send */
+    /* All requests arrive before b has a turn to send. */
     g_assert_true(link_run(p.l, LINK_FOREVER));
     for (i = 0; i < 50; i++) {
         link_expect(p.a, i, RDMA_WC_SUCCESS);
@@ -204,7 +204,7 @@ static void test_acks_are_coalesced(void)
     link_pair_free(&p);
 }
 
-/* Fence: a WRITE from the READ's target must carry what the READ brought. */
+/* A WRITE with a fence has the data that the READ before it has fetched. */
 static void test_fence(void)
 {
     LinkQpSpec spec = link_spec();
@@ -304,8 +304,8 @@ static void test_inline_data_is_copied(void)
 }
 
 /*
- * A frame that is out is the owner's alone, even if the guest destroys the QP
- * from inside the owner's sending.
+ * A frame belongs to the owner until roce_tx_done(), even if the guest destroys
+ * the QP while the owner sends.
  */
 static void test_frame_outlives_its_qp(gconstpointer data)
 {
@@ -341,8 +341,9 @@ static void test_frame_outlives_its_qp(gconstpointer data)
 }
 
 /*
- * Packets of as many pieces as a frame has room for beside headers and trailer,
- * and of more. What is left in the frame of the packet before does not count.
+ * Packets with as many pieces as a frame has room for besides headers and
+ * trailer, and with more. Pieces of the previous packet in the same RoceTxFrame
+ * do not count.
  */
 static void test_many_sges(void)
 {
@@ -374,7 +375,7 @@ static void test_many_sges(void)
             if (cases[c].modulo) {
                 len *= i % cases[c].modulo;
             }
-            /* In b, the pieces stand in reverse order */
+            /* In b, the pieces are in reverse order. */
             out[i] = link_sge(p.amr, 1500 * i, len);
             in[i] = link_sge(p.bmr, 1500 * (n - 1 - i), len);
             total += len;
@@ -395,7 +396,7 @@ static void test_many_sges(void)
     link_pair_free(&p);
 }
 
-/* Neighbouring pages are mapped at once, also the last two of a region. */
+/* Neighbouring pages are mapped by one call, also the last two of a region. */
 static void test_pages_are_merged(void)
 {
     static const struct {
@@ -441,7 +442,7 @@ static void test_pages_are_merged(void)
     link_pair_free(&p);
 }
 
-/* Loopback: two QPs of one node, or one with itself. */
+/* Loopback: two QPs of one node, or a QP with itself */
 static void loopback(RdmaQpType type, bool ipv6, bool self)
 {
     RoceLink *l = link_new(1);
@@ -478,7 +479,7 @@ static void loopback(RdmaQpType type, bool ipv6, bool self)
     link_post_recv(n, spec.qpn[1], 50, link_sge(mr, BIG, 4000));
     link_post(n, spec.qpn[0], &wr);
     g_assert_true(link_run(l, LINK_FOREVER));
-    /* The order of the two depends on the service */
+    /* The order of the two depends on the service. */
     g_assert_cmpuint(link_wcs(n), ==, 2);
     g_assert_true(link_same(mr, 0, mr, BIG + (type == RDMA_QPT_UD ? 40 : 0),
                             3000));
@@ -545,7 +546,7 @@ static void test_loopback_takes_breaks(void)
     for (i = 0; i < 64; i++) {
         link_post(n, 2, &wr);
     }
-    /* 8 MiB in 8192 frames: not in one call, and it asks to be called */
+    /* 8 MiB in 8192 frames take several calls, and the engine asks for them. */
     do {
         uint64_t before = roce_stats(n->e)->loopback_frames;
 
@@ -590,7 +591,9 @@ static void test_udp_source_ports(void)
     link_pair_free(&p);
 }
 
-/* The owner is woken once, and again only after it ran the engine dry. */
+/*
+ * The owner is woken once, and again only after roce_poll_tx() returned false.
+ */
 static void test_wake(void)
 {
     LinkQpSpec spec = link_spec();
@@ -611,7 +614,7 @@ static void test_wake(void)
     link_pair_free(&p);
 }
 
-/* Many QPs with timers: they fire in order and each at its time. */
+/* The timers of many QPs run in order, each at its time. */
 static void test_timers(void)
 {
     RoceLink *l = link_new(1);

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Shared receive queues: who takes which WQE, what happens when there is
- * none, and what is told of them.
+ * Shared receive queues: which message takes which WQE, the behaviour without a
+ * WQE, and events.
  */
 #include <errno.h>
 #include <string.h>
 #include "roce-link.h"
 #include "rdma/roce-state.h"
 
-#define SRQ_PDN 11                  /* not the QPs' */
+#define SRQ_PDN 11                  /* not the PD of the QPs */
 #define GRH 40
-/* More than is sent before the first acknowledgement comes */
+/* More bytes than are sent before the first acknowledgement */
 #define LONG 40000
 
-/* Two pairs of QPs; both of node b's use its SRQ. */
+/* Two pairs of QPs. The QPs of node b use its SRQ. */
 typedef struct Fix {
     LinkPair p;
     uint32_t aq[2];
@@ -62,7 +62,7 @@ static void recv_wqe(Fix *f, uint64_t wr_id, size_t off, uint32_t len)
     link_unseen_srq(f->p.b, wr_id, link_sge(f->recv, off, len));
 }
 
-/* WQEs that no message has taken: with the consumer, or in the engine */
+/* The number of WQEs that no message has taken */
 static unsigned waiting(Fix *f)
 {
     RdmaInspection in;
@@ -86,7 +86,7 @@ static void post(Fix *f, unsigned which, uint32_t opcode, uint64_t wr_id,
     link_post(f->p.a, f->aq[which], &wr);
 }
 
-/* Node b completes @wr_id on QP @which. */
+/* QP @which of node b completes @wr_id. */
 static RdmaWc expect_recv(Fix *f, unsigned which, uint64_t wr_id,
                           RdmaWcStatus status)
 {
@@ -116,7 +116,7 @@ static void run(Fix *f)
     g_assert_true(link_run(f->p.l, LINK_FOREVER));
 }
 
-/* What QPs of SRQs never do: retire receive WQEs one by one. */
+/* QPs with an SRQ never retire receive WQEs. */
 static void check_not_retired(Fix *f)
 {
     g_assert_cmpuint(f->p.b->retired[f->bq[0]][RDMA_RQ], ==, 0);
@@ -150,7 +150,7 @@ static void test_create(void)
     g_assert_cmpint(roce_srq_query(e, 1, &got), ==, 0);
     g_assert_cmpmem(&got, sizeof(got), &attr, sizeof(attr));
     g_assert_cmpint(roce_srq_set_limit(e, 1, 4), ==, -EINVAL);
-    /* A limit that it was made with tells of nothing by itself */
+    /* roce_srq_create() with a limit raises no event. */
     g_assert_cmpuint(l->node[0].events->len, ==, 0);
     g_assert_cmpint(roce_srq_destroy(e, 1), ==, 0);
     g_assert_cmpint(roce_srq_create(e, &attr), ==, 0);
@@ -187,7 +187,7 @@ static void test_qp_has_no_queue_of_its_own(void)
     fix_free(&f);
 }
 
-/* A message keeps the WQE that it took, whatever comes in between. */
+/* A message keeps the WQE that it took, whatever arrives in between. */
 static void test_messages_take_wqes_as_they_begin(void)
 {
     Fix f = fix_new();
@@ -232,7 +232,7 @@ static void test_empty_answers_rnr_nak(void)
     fix_free(&f);
 }
 
-/* A WRITE needs none until its immediate data comes. */
+/* A WRITE takes a WQE only when its immediate data arrives. */
 static void test_write_with_imm_takes_one_at_its_end(void)
 {
     Fix f = fix_new();
@@ -276,7 +276,7 @@ static void test_limit_event_comes_once(void)
         g_assert_cmpint(roce_srq_query(f.p.b->e, LINK_SRQ, &attr), ==, 0);
         g_assert_cmpuint(attr.limit, ==, 0);
     }
-    /* Two are left: that is told at once */
+    /* Two WQEs are left, so the event is raised at once. */
     g_assert_cmpint(roce_srq_set_limit(f.p.b->e, LINK_SRQ, 2), ==, 0);
     g_assert_cmpuint(f.p.b->events->len, ==, 1);
     g_assert_cmpint(roce_srq_set_limit(f.p.b->e, LINK_SRQ, 3), ==, 0);
@@ -286,7 +286,7 @@ static void test_limit_event_comes_once(void)
     fix_free(&f);
 }
 
-/* Amid a message: the WQE is flushed, and those in the SRQ are others'. */
+/* In ERR a QP flushes the WQE of its incomplete message, and no other one. */
 static void test_err_flushes_the_one_that_was_taken(void)
 {
     Fix f = fix_new();
@@ -307,7 +307,7 @@ static void test_err_flushes_the_one_that_was_taken(void)
     post(&f, 1, RDMA_WR_SEND, 2, 0, 100);
     link_run(f.p.l, LINK_MS);
     expect_recv(&f, 1, 51, RDMA_WC_SUCCESS);
-    /* Again: nothing was taken */
+    /* Another QP, which has taken no WQE */
     link_modify(f.p.b, f.bq[1], RDMA_QPS_ERR);
     g_assert_cmpuint(link_wcs(f.p.b), ==, 0);
     g_assert_cmpuint(events_of(f.p.b, RDMA_EVENT_LAST_WQE_REACHED, f.bq[1]),
@@ -419,7 +419,7 @@ static void test_uc_message_that_breaks_off(void)
     Fix f = fix_of(RDMA_QPT_UC, 8);
     unsigned nth = 0;
 
-    /* None there: dropped */
+    /* Without a WQE, the message is dropped. */
     post(&f, 0, RDMA_WR_SEND, 1, 0, 100);
     run(&f);
     link_expect(f.p.a, 1, RDMA_WC_SUCCESS);
@@ -432,7 +432,7 @@ static void test_uc_message_that_breaks_off(void)
     post(&f, 0, RDMA_WR_SEND, 1, 0, 4000);
     run(&f);
     g_assert_cmpuint(link_wcs(f.p.b), ==, 0);
-    /* The other QP takes the next, this one has what it took */
+    /* The other QP takes the next WQE; this one keeps its own. */
     post(&f, 1, RDMA_WR_SEND, 2, 4000, 3000);
     run(&f);
     expect_recv(&f, 1, 51, RDMA_WC_SUCCESS);
@@ -482,7 +482,9 @@ static void test_ud(void)
     post_ud(&f, 0, 1, 0, 100);
     recv_wqe(&f, 50, 0, 99 + GRH);
     recv_wqe(&f, 51, 8192, 100 + GRH);
-    /* One byte too long for the first: it stays there, for all */
+    /*
+     * The datagram is one byte too long for the first WQE, which the SRQ keeps.
+     */
     post_ud(&f, 0, 2, 0, 100);
     g_assert_cmpuint(link_wcs(f.p.b), ==, 0);
     g_assert_cmpuint(waiting(&f), ==, 2);
@@ -505,7 +507,7 @@ static void test_ud(void)
     fix_free(&f);
 }
 
-/* State from elsewhere */
+/* Imported state */
 
 static void refuse_srq(const RoceSrqImage *image, const char *text)
 {
@@ -525,7 +527,7 @@ static void test_refuse_bad_srq(void)
     Fix f = fix_of(RDMA_QPT_UD, 8);
     RoceSrqImage good, image;
 
-    /* A datagram that does not fit leaves it there. */
+    /* If a datagram does not fit into a WQE, the SRQ keeps the WQE. */
     recv_wqe(&f, 50, 0, 100);
     post_ud(&f, 0, 1, 0, 100);
     g_assert_cmpint(roce_export_srq(f.p.b->e, 1, &good), ==, -ENOENT);
@@ -581,7 +583,7 @@ static void test_refuse_bad_qp(void)
     Fix f = fix_new();
     RoceQpImage image;
 
-    /* Amid a message */
+    /* During a message */
     recv_wqe(&f, 50, 0, LONG);
     post(&f, 0, RDMA_WR_SEND, 1, 0, LONG);
     link_run(f.p.l, LINK_DELAY + 1);

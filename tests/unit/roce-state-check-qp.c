@@ -23,7 +23,10 @@
 #define STATE(value) ATTR(qp_state, RDMA_QPS_##value)
 #define DGID(index, value) ATTR(ah_attr.dgid[index], value)
 
-/* No send requests; what is not RC may have no resources, besides. */
+/*
+ * A QP without send requests. Types other than RC must have no resources,
+ * either.
+ */
 static const Change idle[] = {
     SQ(cur, 10), SQ(cur_pkt, 0), SQ(started, 10), SQ(prod, 10),
     SQ(una, 111), SQ(psn, 111), SQ(sent, 111), SQ(end, 111),
@@ -77,7 +80,7 @@ static const Refusal attributes[] = {
     { "dgid 0xff02...00000001 is a multicast GID",
       { DGID(0, 0xff), DGID(1, 2) } },
 
-    /* What roce_qp_create() refuses */
+    /* Images that roce_qp_create() refuses */
     { "qpn 2 of type GSI is not 1",
       { TYPE(GSI), QP(n_res, 0), RESP(res_prod, 0) }, idle },
     { "qpn 0 is reserved, not one of type RC", { QP(init.qpn, 0) } },
@@ -191,7 +194,9 @@ static const Refusal send_requests[] = {
       "size 4096", { PAGE(1, 0x123) } },
 };
 
-/* The opcode of a request with a bad status is checked once it is started */
+/*
+ * The opcode of a request with an error status is checked once it is started.
+ */
 static const Refusal under_way[] = {
     { NULL, { SQ(cur_pkt, 0), SQ(psn, 107) } },
     { "send request 0: first_psn 0x1000064 has more than 24 bits",
@@ -340,8 +345,8 @@ static const Refusal responders[] = {
 };
 
 /*
- * An RC QP with five requests under way, of which the oldest is acknowledged
- * in part and the fourth is to be sent next.
+ * Import an RC QP with five requests in progress. The oldest one is partly
+ * acknowledged, and the fourth is the next to send.
  */
 static void try_qp(const Refusal *r)
 {

@@ -8,7 +8,7 @@
 #define MRN 8
 #define IOVA 0x10000800
 #define MWN 20
-/* A limit of the owner */
+/* A limit of the consumer */
 #define MAX_SGE 8
 
 #define MR(field, value) FIELD(IMAGE, 0, RoceMrImage, field, value)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Whoever saves an engine goes through its objects by roce_next_*().
+ * Enumeration of objects by roce_next_*(), which an export uses.
  */
 #include "rdma/roce-state.h"
 #include "roce-link.h"
 
 typedef bool Next(const RoceEngine *e, uint32_t *n);
 
-/* Around the ends of words of a bitmap, and the last one */
+/* Numbers at the ends of the bitmap's words, and the last number */
 static const uint32_t mrns[] = { 1, 62, 63, 64, 128, 191, LINK_MAX_MR };
 static const uint32_t mwns[] = { 2, 65, 127, 192, LINK_MAX_MR - 1 };
 static const uint32_t qpns[] = { 2, 31, LINK_MAX_QP - 1 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Queue pair states: which transitions and attributes Modify QP takes, and
- * what RESET, SQD, SQE and ERR do with work that is there.
+ * Queue pair states: the transitions and attributes that Modify QP accepts, and
+ * the effect of RESET, SQD, SQE and ERR on work.
  */
 #include <errno.h>
 #include <string.h>
@@ -17,8 +17,8 @@ static const RdmaQpType types[] = {
 };
 
 /*
- * Table 91 once more, written down independently of the engine's: mandatory
- * and optional attributes, per type in the order of types[].
+ * Table 91, written independently of the engine's table: required and optional
+ * attributes for each type, in the order of types[]
  */
 typedef struct Legal {
     uint8_t from, to;
@@ -104,7 +104,7 @@ static void step(RoceLink *l, const LinkQpSpec *spec, RdmaQpState to)
                     ==, 0);
 }
 
-/* A fresh QP in @state. False if its type does not have that state. */
+/* Create a QP in @state. Returns false if its type does not have that state. */
 static bool bring_to(RoceLink *l, const LinkQpSpec *spec, RdmaQpState state)
 {
     LinkNode *n = &l->node[0];
@@ -170,7 +170,10 @@ static const Legal *find_legal(RdmaQpState from, RdmaQpState to)
     return NULL;
 }
 
-/* Every transition with each attribute missing, and with each one too many */
+/*
+ * Try a transition with each required attribute missing, and with each
+ * attribute that is not allowed.
+ */
 static void check_transition(RoceLink *l, unsigned t, RdmaQpState from,
                              RdmaQpState to)
 {
@@ -226,7 +229,7 @@ static void check_transition(RoceLink *l, unsigned t, RdmaQpState from,
     }
 }
 
-/* As libibverbs has them */
+/* The names of libibverbs */
 static void test_names(void)
 {
     static const struct {
@@ -269,8 +272,8 @@ static void test_transitions(gconstpointer data)
 }
 
 /*
- * Each line: an attribute value that must be refused where it may come. The
- * reason names the attribute and the value.
+ * Each row has an attribute value that must be refused. The reason names the
+ * attribute and the value.
  */
 static void test_values(void)
 {
@@ -310,7 +313,7 @@ static void test_values(void)
     REFUSED(1, min_rnr_timer, 32);
     REFUSED_AS(1, ah_attr.sgid_index, 2, "ah_attr.grh.sgid_index");
     REFUSED_AS(1, ah_attr.sgid_index, 255, "ah_attr.grh.sgid_index");
-    /* IPv6, dgid is IPv4 */
+    /* The source GID is IPv6, dgid is IPv4. */
     REFUSED_AS(1, ah_attr.sgid_index, 1, "ah_attr.grh.dgid");
     REFUSED(1, ah_attr.port_num, 0);
     REFUSED_AS(1, ah_attr.flow_label, 0x100000, "ah_attr.grh.flow_label");
@@ -323,7 +326,7 @@ static void test_values(void)
     link_set_mtu(n, 1500);
     REFUSED(1, path_mtu, RDMA_MTU_2048);
     link_set_mtu(n, 4200);
-    /* Any number of 24 bits may be a peer's */
+    /* A peer may have any QPN of 24 bits. */
     for (i = 0; i < G_N_ELEMENTS(peers); i++) {
         good[1].dest_qp_num = peers[i];
         bring_to(l, &spec, RDMA_QPS_INIT);
@@ -409,7 +412,7 @@ static void test_query(void)
     link_pair_free(&p);
 }
 
-/* Sends stay with their consumer until the QP may send or has to flush. */
+/* Sends stay with the consumer until the QP may send or must flush. */
 static void test_takes_sends(void)
 {
     static const unsigned taken[NUM_STATES] = {
@@ -437,7 +440,10 @@ static void test_takes_sends(void)
     }
 }
 
-/* Receives wait for a message, and only in ERR for nothing. */
+/*
+ * Receives stay with the consumer until a message needs one or the QP is in
+ * ERR.
+ */
 static void test_takes_receives(void)
 {
     for (unsigned c = 0; c < 2 * NUM_STATES; c++) {
@@ -459,7 +465,7 @@ static void test_takes_receives(void)
     }
 }
 
-/* A QP that does not exist, or has no send queue, has nothing to send. */
+/* A QP that does not exist, or has no send queue, pulls nothing. */
 static void test_kick_without_a_queue(void)
 {
     RoceLink *l = link_new(1);
@@ -486,7 +492,7 @@ static void test_reset_retires_silently(void)
     LinkPair p = link_pair(&spec);
     unsigned i, side, state;
 
-    /* The peer has no buffers: everything is under way */
+    /* The peer has no receives, so all requests are in progress. */
     for (i = 0; i < 10; i++) {
         link_pair_post(&p, RDMA_WR_SEND, i, 0, 3000);
         link_post_recv(p.a, p.aq, 100 + i, link_sge(p.amr, 0, 10));
@@ -494,12 +500,12 @@ static void test_reset_retires_silently(void)
     link_run(p.l, 3 * LINK_DELAY);
     link_modify(p.a, p.aq, RDMA_QPS_RESET);
     g_assert_cmpuint(p.a->retired[p.aq][RDMA_SQ], ==, 10);
-    /* No message has asked for a receive. */
+    /* No message has pulled a receive. */
     g_assert_cmpuint(p.a->retired[p.aq][RDMA_RQ], ==, 0);
     g_assert_true(link_run(p.l, LINK_FOREVER));
     g_assert_cmpuint(link_wcs(p.a), ==, 0);
 
-    /* And it can be used again, with other PSNs */
+    /* The QPs can be connected again with other PSNs. */
     link_modify(p.b, p.bq, RDMA_QPS_RESET);
     spec.psn[0] = 77;
     for (side = 0; side < 2; side++) {
@@ -520,7 +526,9 @@ static void test_reset_retires_silently(void)
     link_pair_free(&p);
 }
 
-/* The one that a message has begun to fill; the others were not pulled. */
+/*
+ * RESET retires the receive of an incomplete message. Others were not pulled.
+ */
 static void test_reset_retires_the_receive_under_way(void)
 {
     enum { LONG = 40000 };          /* more than a window of packets */
@@ -570,7 +578,7 @@ static void test_err_flushes_in_order(void)
     g_assert_cmpuint(link_wcs(p.a), ==, 0);
     g_assert_cmpuint(p.a->events->len, ==, 0);
 
-    /* Posting goes on, and comes back; not from inside the post */
+    /* WRs posted in ERR are flushed, but not during the post. */
     link_pair_post(&p, RDMA_WR_SEND, 20, 0, 10);
     link_post_recv(p.a, p.aq, 120, link_sge(p.amr, 0, 10));
     g_assert_cmpuint(link_wcs(p.a), ==, 0);
@@ -595,7 +603,7 @@ static void test_sqd_finishes_what_is_begun(void)
     LinkPair p = link_pair(&spec);
     unsigned i;
 
-    /* 1 and 2 are begun, the READ limit keeps the others back */
+    /* READs 1 and 2 are started; the READ limit holds the others. */
     for (i = 1; i <= 6; i++) {
         link_pair_post(&p, RDMA_WR_RDMA_READ, i, 0, 5000);
     }
@@ -611,7 +619,10 @@ static void test_sqd_finishes_what_is_begun(void)
     }
     g_assert_cmpuint(link_wcs(p.a), ==, 0);
 
-    /* Posting is allowed, receiving goes on, bad WQEs wait as well */
+    /*
+     * In SQD, WRs may be posted, the QP receives, and WQEs with errors wait as
+     * well.
+     */
     link_pair_post(&p, RDMA_WR_SEND, 7, 0, 100);
     link_post_recv(p.a, p.aq, 99, link_sge(p.amr, 0, 10));
     {
@@ -634,7 +645,7 @@ static void test_sqd_finishes_what_is_begun(void)
     link_pair_free(&p);
 }
 
-/* A message that is half out when SQD comes is sent to its end. */
+/* In SQD the rest of a message is sent. */
 static void test_sqd_amid_a_message(void)
 {
     LinkQpSpec spec = link_spec();
@@ -717,7 +728,7 @@ static void test_engine_reset(void)
     g_assert_cmpuint(roce_stats(p.a->e)->tx_frames, ==, 0);
     g_assert_cmpint(roce_port_mtu(p.a->e), ==, RDMA_MTU_4096);
 
-    /* The next life begins as the first one did */
+    /* After the reset, a new QP works like the first one. */
     p.a->woken = false;
     g_assert_cmpint(roce_add_gid(p.a->e, 0, p.a->gid4, RDMA_NO_VLAN), ==, 0);
     link_create(p.a, &spec, 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the engine tells those who look for the reason of something.
+ * Trace events, which explain the behaviour of QPs.
  */
 #include <errno.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static void pair_free(LinkPair *p)
     link_pair_free(p);
 }
 
-/* The oldest trace of node @n, which is of this type. */
+/* Take the oldest trace of node @n, which must have this type. */
 static RoceTrace next(LinkNode *n, RoceTraceType type)
 {
     RoceTrace t;

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * How much the engine does in one call, when there is more to do: the rest
- * waits for the next ones, whatever happens in between.
+ * The work that the engine does in one call. The rest follows in later calls,
+ * whatever happens in between.
  */
 #include <string.h>
 #include "roce-link.h"
 
 #define NRECV 64
 #define NSEND 200
-/* What may be flushed in the call that moves QPs to ERR */
+/* WQEs that the call which moves QPs to ERR may flush */
 #define FEW 32
 #define NQP 60
-/* QPs that go to ERR at once when their CQ fails */
+/* QPs that one call moves to ERR when their CQ fails */
 #define FEW_QPS 32
-/* Of one call of roce_poll_tx(), but for what comes last */
+/* Work of one roce_poll_tx(), without its last operation */
 #define BUDGET (384 * 1024)
 
 static LinkPair deep_pair(RdmaQpType type)
@@ -56,14 +56,14 @@ static void test_err_flushes_few_at_once(void)
     g_assert_cmpuint(flushed(&p), ==, NRECV);
     expect_flushed(&p, 0, NRECV);
     g_assert_cmpuint(link_wcs(p.a), ==, 0);
-    /* The next one comes back as soon */
+    /* The next receive is flushed as soon as it is posted. */
     link_post_recv(p.a, p.aq, 5000, link_sge(p.amr, 0, 100));
     g_assert_true(link_run(p.l, LINK_FOREVER));
     link_expect(p.a, 5000, RDMA_WC_WR_FLUSH_ERR);
     link_pair_free(&p);
 }
 
-/* All that is started when the error comes, too. */
+/* Requests in progress at the time of the error are flushed as well. */
 static void test_flush_goes_on_after_migration(void)
 {
     LinkPair p = deep_pair(RDMA_QPT_RC);
@@ -98,7 +98,7 @@ static void test_reset_amid_a_flush(void)
     n = link_wcs(p.a);
     g_assert_cmpuint(n, <=, FEW);
     link_modify(p.a, p.aq, RDMA_QPS_RESET);
-    /* What was not pulled stays with the consumer. */
+    /* WRs that were not pulled stay with the consumer. */
     g_assert_cmpuint(flushed(&p), ==, n);
     g_assert_cmpuint(consumer_recvs(p.a->consumer, RDMA_RQ, p.aq), ==,
                      NRECV - n);
@@ -124,7 +124,9 @@ static void test_destroy_amid_a_flush(void)
     link_pair_free(&p);
 }
 
-/* What was posted before the QP is told to go on must not be sent. */
+/*
+ * Sends that were posted in SQE must not be sent after the transition to RTS.
+ */
 static void test_sqe_is_flushed_before_rts(void)
 {
     LinkPair p = deep_pair(RDMA_QPT_UC);
@@ -154,7 +156,7 @@ static void test_sqe_is_flushed_before_rts(void)
     link_pair_free(&p);
 }
 
-/* Other QPs have their turns while one is flushed. */
+/* Other QPs have their turns while one QP is flushed. */
 static void test_flush_lets_others_send(void)
 {
     LinkPair p = deep_pair(RDMA_QPT_RC);
@@ -184,7 +186,7 @@ static void test_flush_lets_others_send(void)
     link_pair_free(&p);
 }
 
-/* Many QPs of node 0 with a full receive queue each, and one send CQ. */
+/* Many QPs of node 0 with full receive queues and one send CQ */
 static LinkMr *many_qps(RoceLink *l)
 {
     LinkNode *n = &l->node[0];
@@ -229,7 +231,7 @@ static unsigned retired_by_many(LinkNode *n)
     return retired;
 }
 
-/* A CQ that fails has many QPs; only some of their WQEs are flushed at once. */
+/* A CQ that fails has many QPs. Only some of their WQEs are flushed at once. */
 static void test_failed_cq_flushes_few_at_once(void)
 {
     RoceLink *l = link_new(1);
@@ -244,7 +246,7 @@ static void test_failed_cq_flushes_few_at_once(void)
     link_post(n, 2, &bad);
     before = roce_work(n->e);
     g_assert_false(roce_poll_tx(n->e, l->now, &tx));
-    /* It went on to flush, as far as its budget goes */
+    /* roce_poll_tx() flushes as much as its budget allows. */
     g_assert_cmpuint(roce_work(n->e) - before, <, BUDGET + 64 * 1024);
     for (uint32_t q = 2; q < 2 + NQP; q++) {
         g_assert_cmpint(link_state(n, q), ==, RDMA_QPS_ERR);
@@ -267,7 +269,7 @@ static unsigned qps_in_err(LinkNode *n)
     return count;
 }
 
-/* The others follow, also in the engine that the first one moves to. */
+/* The other QPs follow, also in a new engine that imports the state. */
 static void test_failed_cq_moves_few_qps_at_once(gconstpointer moves)
 {
     RoceLink *l = link_new(1);
@@ -297,7 +299,7 @@ static void test_failed_cq_moves_few_qps_at_once(gconstpointer moves)
 #define NMEMBER 3
 #define NSENT 64
 
-/* Copies count, not datagrams. */
+/* Copies count as work, not datagrams. */
 static void test_multicasts_are_many_copies(void)
 {
     static const uint8_t group[RDMA_GID_LEN] = { 0xff, 0x0e, [15] = 9 };
@@ -350,7 +352,7 @@ static void test_multicasts_are_many_copies(void)
         copies += n->retired[2 + i][RDMA_RQ];
     }
     g_assert_cmpuint(copies, ==, NSENT * NMEMBER);
-    /* Not more than the budget and the copies of one datagram */
+    /* The most work is the budget and the copies of one datagram. */
     g_assert_cmpuint(most, <, BUDGET + NMEMBER * 8192);
     g_assert_cmpuint(calls, >, 2);
     link_mr_free(mr);

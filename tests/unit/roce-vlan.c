@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * GIDs that belong to VLANs, and what a datagram's completion tells of the
- * frame it came in.
+ * GIDs that belong to VLANs, and the VLAN in the completion of a datagram.
  */
 #include <string.h>
 #include "roce-link.h"
 
 #define GRH 40
 #define VLAN 100
-#define SL 13                       /* its low bits, 5, are the priority */
+#define SL 13                       /* the low bits, 5, are the priority */
 
 typedef struct Wire {
     unsigned frames;
-    unsigned tagged;                /* with VLAN and the priority of SL */
+    unsigned tagged;                /* frames with VLAN and SL's priority */
     uint8_t last[ROCE_MAX_FRAME];
     size_t last_len;
 } Wire;
@@ -44,7 +43,7 @@ static RdmaAv vlan_av(LinkNode *from, LinkNode *to, bool ipv6)
     return av;
 }
 
-/* A pair whose address vectors have SL; connected ones get it by SQD. */
+/* A pair whose address vectors have SL; connected QPs get it in SQD. */
 static LinkPair vlan_pair(RdmaQpType type, bool ipv6, uint16_t vlan, Wire *w)
 {
     LinkQpSpec spec = link_spec();
@@ -154,7 +153,7 @@ static void test_to_itself(void)
     link_pair_free(&p);
 }
 
-/* A GID takes the frames of its VLAN, and no others. */
+/* A GID accepts only frames of its VLAN. */
 static void test_wrong_vlan(void)
 {
     static const uint16_t vlans[] = { RDMA_NO_VLAN, 99, VLAN, 1, 4094 };
@@ -186,7 +185,7 @@ static void test_wrong_vlan(void)
     }
 }
 
-/* Nor does a connected QP hear its peer from another VLAN. */
+/* A connected QP ignores its peer in another VLAN. */
 static void test_connected_hears_its_vlan_only(void)
 {
     Wire w;
@@ -199,7 +198,7 @@ static void test_connected_hears_its_vlan_only(void)
     p.l->node[1].stopped = false;
     g_assert_cmpuint(w.frames, ==, 1);
     memcpy(frame, w.last, w.last_len);
-    /* The port is in the other VLAN, too, but the QP is not */
+    /* The port is in the other VLAN as well, but the QP is not. */
     g_assert_cmpint(roce_add_gid(p.b->e, 2, p.b->gid4, VLAN + 1), ==, 0);
     frame[15]++;
     g_assert_true(roce_is_ours(p.b->e, frame, w.last_len));
@@ -211,7 +210,7 @@ static void test_connected_hears_its_vlan_only(void)
     link_pair_free(&p);
 }
 
-/* One address in two VLANs are two GIDs. */
+/* The same address in two VLANs makes two GIDs. */
 static void test_same_gid_in_two_vlans(void)
 {
     Wire w;
@@ -233,13 +232,13 @@ static void test_same_gid_in_two_vlans(void)
     check_origin(&wc, p.a, RDMA_NO_VLAN, 0, true);
     g_assert_cmpuint(w.tagged, ==, 1);
 
-    /* Gone from the one, it stays in the other */
+    /* After deletion in one VLAN, the GID of the other VLAN remains. */
     g_assert_cmpint(roce_del_gid(p.b->e, 1), ==, 0);
     g_assert_true(roce_is_ours(p.b->e, w.last, w.last_len));
     link_pair_free(&p);
 }
 
-/* VLAN 0 is none: the tag tells the priority, and no more. */
+/* A tag with VLAN 0 has only a priority; the frame is in no VLAN. */
 static void test_priority_tag(void)
 {
     Wire w;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A memory window, and what a peer and its owner do with it.
+ * A pair of QPs with a memory window.
  */
 #include "roce-window.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The wire format against itself: every opcode there and back, and frames
- * that are wrong in one thing each.
+ * Building and parsing of each opcode, and parsing of frames with one error
+ * each.
  */
 #include <glib.h>
 #include "../../backends/rdma/roce/wire/wire.h"
@@ -51,7 +51,10 @@ static const RocePath path_vlan_ipv6 = {
     .udp_sport = 0xc000,
 };
 
-/* All fields set; what an opcode has no header for must not come back. */
+/*
+ * All fields are set; the parser must clear those that the opcode does not
+ * have.
+ */
 static const RoceBth bth_full = {
     .se = true,
     .migreq = true,
@@ -72,7 +75,7 @@ static const RoceBth bth_full = {
     .feth = 0x00c0ff11,
 };
 
-/* A whole frame in an allocation of its own, for ASan's sake. */
+/* A whole frame in its own allocation, so that ASan detects overruns */
 static uint8_t *make_frame(const RocePath *path, const RoceBth *bth,
                            const void *payload, size_t payload_len,
                            size_t *len)
@@ -232,12 +235,12 @@ static void test_opcode_table(void)
         g_assert_cmpuint(info->hdr_len % 4, ==, 0);
     }
     /*
-     * RC 0x00..0x14, 0x16, 0x17, 0x1c, 0x1d; UC 0x20..0x2b; UD 0x64, 0x65;
-     * CNP 0x81
+     * RC 0x00..0x14, 0x16, 0x17, 0x1c, 0x1d; UC 0x20..0x2b; UD 0x64, 0x65; CNP
+     * 0x81
      */
     g_assert_cmpuint(n, ==, 25 + 12 + 2 + 1);
 
-    /* Longest and oddest */
+    /* Headers with several extended headers */
     g_assert_cmpuint(roce_opcodes[0x0b].hdr_len, ==, 12 + 16 + 4);
     g_assert_cmpuint(roce_opcodes[0x13].hdr_len, ==, 12 + 28);
     g_assert_cmpuint(roce_opcodes[0x12].hdr_len, ==, 12 + 4 + 8);
@@ -246,7 +249,7 @@ static void test_opcode_table(void)
     g_assert_cmpuint(roce_opcodes[0x1d].hdr_len, ==, 12 + 16);
     g_assert_cmpuint(roce_opcodes[0x81].hdr_len, ==, 12 + 16);
 
-    /* Reserved, RD, XRC, vendor */
+    /* Reserved opcodes, and those of RD, XRC and vendors */
     g_assert_null(roce_opcode_info(0x15));
     g_assert_null(roce_opcode_info(0x18));
     g_assert_null(roce_opcode_info(0x3c));
@@ -261,7 +264,7 @@ static void test_opcode_table(void)
     g_assert_null(roce_opcode_info(0xff));
 }
 
-/* Cut off at every length, in memory and in what the headers say. */
+/* Cut the frame at each length, in memory and in its length fields. */
 static void truncate(const RocePath *path, const RoceBth *bth,
                      const RoceOpcodeInfo *info)
 {
@@ -308,7 +311,7 @@ static void truncate(const RocePath *path, const RoceBth *bth,
 
         ret = roce_parse(cut, len, &pkt);
         if (ret == ROCE_PARSE_OK) {
-            /* Then it must be whole, but for the ICRC */
+            /* If it parses, it is complete except for the ICRC. */
             g_assert_cmpuint((full - len) % 4, ==, 0);
             g_assert_true(pkt.payload + pkt.payload_len + pkt.bth.pad +
                           ROCE_ICRC_LEN == cut + len);
@@ -325,8 +328,8 @@ static void test_truncated_frames_are_refused(void)
 }
 
 /*
- * One bit wrong anywhere: not parsed, or the ICRC tells, or it is a field
- * that routers may change.
+ * May bit @bit of @byte change without a wrong ICRC? Routers may change some
+ * fields; any other flipped bit must fail to parse or make the ICRC wrong.
  */
 static bool bit_may_change(size_t byte, unsigned bit, const RocePath *path)
 {
@@ -334,10 +337,10 @@ static bool bit_may_change(size_t byte, unsigned bit, const RocePath *path)
     size_t l4 = is_ipv4 ? 34 : 54;
 
     if (byte < 12) {
-        return true;                            /* MACs */
+        return true;                            /* MAC addresses */
     }
     if (path->vlan && byte < 18) {
-        return byte == 14 || byte == 15;        /* what is in the tag */
+        return byte == 14 || byte == 15;        /* the VLAN tag */
     }
     if (path->vlan) {
         byte -= 4;
@@ -346,7 +349,7 @@ static bool bit_may_change(size_t byte, unsigned bit, const RocePath *path)
         return bit < 4;                         /* traffic class */
     }
     if (!is_ipv4 && (byte < 18 || byte == 21)) {
-        return byte >= 15;                      /* and flow label, hops */
+        return byte >= 15;                      /* flow label, hop limit */
     }
     return byte == l4 + 6 || byte == l4 + 7 ||  /* UDP checksum */
            byte == l4 + 8 + 4;                  /* FECN, BECN */
@@ -396,7 +399,7 @@ static void test_ethernet_padding_is_ignored(void)
     g_assert_cmpint(roce_parse(padded, 100, &pkt), ==, ROCE_PARSE_OK);
 }
 
-/* As the other processors of a guest do, when the frame lies in its memory. */
+/* Other CPUs of a guest may change a frame that is in its memory. */
 static void test_headers_that_change_are_read_once(void)
 {
     RoceBth bth = { .opcode = ROCE_RC | ROCE_WRITE_ONLY };
@@ -490,7 +493,7 @@ static void test_udp_ports_spread_the_flows(void)
         g_assert_cmphex(port, ==, roce_udp_sport(0, qpn, qpn));
         g_hash_table_add(ports, GUINT_TO_POINTER(port));
     }
-    /* 256 draws from 16384 ports: about two collisions */
+    /* 256 random values of 16384 ports have about two collisions. */
     g_assert_cmpuint(g_hash_table_size(ports), >, 240);
     g_assert_cmphex(roce_udp_sport(1, 17, 18), !=, roce_udp_sport(2, 17, 18));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Frames of a flow that is known are taken apart, and checked, as if it were
- * not; and those of a path are built as if each was the first one.
+ * Flows and templates: frames of a known flow are parsed and checked like any
+ * others, and frames with a template are built like the first one.
  */
 #include <glib.h>
 #include "../../backends/rdma/roce/wire/wire.h"
@@ -45,7 +45,7 @@ static const uint8_t opcodes[] = {
 
 static const uint16_t sizes[] = { 0, 1, 64, 67, 1024, 4095, 4096 };
 
-/* What one frame may be, but for its contents */
+/* The kind of a frame: all but its contents */
 typedef struct Kind {
     const RocePath *path;
     uint8_t opcode;
@@ -83,7 +83,7 @@ static RoceBth make_bth(const Kind *k)
     };
 }
 
-/* A frame with random contents at @frame. Returns its length. */
+/* Write a frame with random contents to @frame. Returns its length. */
 static size_t make(const Kind *k, uint8_t frame[ROCE_MAX_FRAME])
 {
     RoceBth bth = make_bth(k);
@@ -98,7 +98,7 @@ static size_t make(const Kind *k, uint8_t frame[ROCE_MAX_FRAME])
                              frame + hdr_len + k->size);
 }
 
-/* What both say of a frame that lies in an allocation of its own. */
+/* Compare both parsers on a frame in its own allocation. */
 static bool compare(const uint8_t *data, size_t len,
                     RoceFlow flows[ROCE_FLOWS])
 {
@@ -137,7 +137,9 @@ static void test_frames_of_known_flows_are_parsed_alike(void)
         unsigned n = g_test_rand_int_range(0, G_N_ELEMENTS(kinds));
         size_t len, bit;
 
-        /* A flow has some frames before the next one takes its place */
+        /*
+         * Several frames of a kind follow one another before the kind changes.
+         */
         if (!kinds[n].path || g_test_rand_int_range(0, 20) == 0) {
             kinds[n] = make_kind();
         }
@@ -145,7 +147,7 @@ static void test_frames_of_known_flows_are_parsed_alike(void)
         known += compare(frame, len, flows);
         switch (g_test_rand_int_range(0, 4)) {
         case 0:
-            /* Its headers are where most can go wrong */
+            /* Flip bits mainly in the headers. */
             bit = g_test_rand_int_range(0, 8 * MIN(len, 128));
             frame[bit / 8] ^= 1 << bit % 8;
             compare(frame, len, flows);
@@ -167,7 +169,9 @@ static void test_frames_of_known_flows_are_parsed_alike(void)
     g_assert_cmpuint(known, >, ROUNDS / 2);
 }
 
-/* Of the frames that a known flow lets pass, each bit of the rest counts. */
+/*
+ * In a frame of a known flow, each other flipped bit must make the ICRC wrong.
+ */
 static void test_a_flipped_bit_in_a_known_flow_does_not_pass(void)
 {
     RoceBth bth = { .opcode = ROCE_WRITE_ONLY, .pkey = RDMA_DEFAULT_PKEY };
@@ -183,7 +187,7 @@ static void test_a_flipped_bit_in_a_known_flow_does_not_pass(void)
         len = hdr_len + 99 +
               roce_icrc_trailer(frame, hdr_len, paths[p].is_ipv4, &iov, 1,
                                 frame + hdr_len + 99);
-        /* The ICRC is made in another way when there were some */
+        /* After some frames of a flow, its ICRC is computed in another way. */
         for (i = 0; i < 20; i++) {
             g_assert_cmpint(roce_parse_flow(frame, len, &pkt, flows), ==,
                             ROCE_PARSE_OK);
@@ -201,7 +205,7 @@ static void test_a_flipped_bit_in_a_known_flow_does_not_pass(void)
             frame[i / 8] ^= 1 << i % 8;
             ok = roce_parse_flow(frame, len, &pkt, flows) == ROCE_PARSE_OK &&
                  roce_icrc_ok(&pkt);
-            /* Congestion is told by whom it befalls */
+            /* Routers may set the FECN bit. */
             g_assert_true(ok == (i / 8 == l4 + 4));
             frame[i / 8] ^= 1 << i % 8;
         }

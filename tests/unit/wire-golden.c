@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Frames that another implementation (rxe) has put on the wire: we read them
- * as they were meant, and write them the same way.
+ * Frames that another implementation (rxe) has sent: we parse them correctly,
+ * and build the same frames.
  */
 #include "../../backends/rdma/roce/wire/wire.h"
 #include "wire-pcap.h"
@@ -43,7 +43,7 @@ static void test_every_frame_parses(void)
     }
     g_assert_cmpuint(opcodes, ==, 22);
 
-    /* Counted with another dissector */
+    /* Numbers of another dissector */
     g_assert_cmpuint(seen[true][ROCE_RC | ROCE_SEND_ONLY], ==, 17);
     g_assert_cmpuint(seen[false][ROCE_RC | ROCE_SEND_ONLY], ==, 17);
     g_assert_cmpuint(seen[true][ROCE_RC | ROCE_READ_RESP_MIDDLE], ==, 35);
@@ -135,7 +135,7 @@ static void test_written_again_it_is_the_same(void)
         g_assert_cmpuint(hdr_len, ==,
                          roce_headers_len(p->path.is_ipv4, p->bth.opcode));
         if (p->path.is_ipv4) {
-            /* The IP ID is ours to choose; the checksum follows it */
+            /* We use another IP ID, which changes the checksum. */
             memcpy(hdr + 18, f->data + 18, 2);
             memcpy(hdr + 24, f->data + 24, 2);
         }

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Frames that are wrong in one named thing each. All of them carry a right
- * ICRC and, unless that is the point, a right IPv4 header checksum: it is
- * the parser alone that must tell.
+ * Frames with one error each. All have a right ICRC and, unless it is the
+ * error, a right IPv4 header checksum. So the parser must detect the error.
  */
 #include <glib.h>
 #include "../../backends/rdma/roce/wire/wire.h"
 
-/* Where things are in a frame */
+/* Offsets in a frame */
 #define TAG 14
 #define IP4 14
 #define UDP4 34
@@ -46,7 +45,7 @@ typedef struct Case {
  * packet 72.
  */
 static const Case cases[] = {
-    /* Not RoCEv2: not ours to judge */
+    /* Frames that are not RoCEv2 */
     { "ethertype-arp", false, WRITE_ONLY, 10,
       { { 12, 2, 0x0806 } }, .want = NOT_ROCE },
     { "ethertype-vlan", false, WRITE_ONLY, 10,
@@ -199,7 +198,7 @@ static const Case cases[] = {
       .want = MALFORMED },
     { "payload-as-long-as-can-be", false, SEND_ONLY, 4096, .want = OK },
 
-    /* Odd, but the parser's caller decides */
+    /* Unusual frames that the caller of the parser must judge */
     { "multicast-qpn", false, WRITE_ONLY, 10,
       { { BTH4 + 4, 4, 0xffffff } }, .want = OK },
     { "udp-checksum", false, WRITE_ONLY, 10,
@@ -283,7 +282,7 @@ static void run_case(const void *opaque)
     }
 }
 
-/* Whose a frame is can be told when its UDP ports are there, not before. */
+/* roce_peek() needs all bytes up to the UDP ports. */
 static void test_peek_at_too_little(void)
 {
     static const uint8_t gid[] = { 0xfd, [15] = 1 };

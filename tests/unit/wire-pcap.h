@@ -15,12 +15,15 @@ typedef struct WireFrame {
 } WireFrame;
 
 /*
- * The frames of a capture file, an array of WireFrame; free it with
- * g_array_unref(). Ends the test on any error.
+ * Read the frames of a capture file into an array of WireFrame. The caller
+ * frees it with g_array_unref(). Fails the test on any error.
  */
 GArray *wire_pcap_read(const char *path);
 
-/* The capture in tests/data that rxe, Linux' soft RoCE, has made. */
+/*
+ * Read the capture in tests/data that rxe, the software RoCE of Linux, has
+ * made.
+ */
 GArray *wire_pcap_read_rxe(void);
 
 #endif /* WIRE_PCAP_H */

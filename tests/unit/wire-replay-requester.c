@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Conversations of another implementation (rxe), replayed from the other
- * end: our engine is the requester. It is given the work requests that the
- * captured requests imply and the captured answers, and must put the same
- * requests on the wire and complete.
+ * Conversations of another implementation (rxe), replayed with our engine as
+ * the requester. The engine gets the work requests that the captured requests
+ * imply, and the captured answers. It must send the same requests and complete
+ * them.
  */
 #include "../../backends/rdma/roce/wire/wire.h"
 #include "wire-host.h"
@@ -24,12 +24,12 @@ typedef struct Requester {
     uint8_t transport;
     uint32_t mtu;
     GPtrArray *talk;                /* requests and their answers, in order */
-    uint64_t page;                  /* of the region */
+    uint64_t page;                  /* DMA address of the region */
     uint64_t used;                  /* bytes of the region */
-    unsigned sent;                  /* place in talk of the last compared */
+    unsigned sent;                  /* index in talk of the last one compared */
     unsigned requests;
     uint64_t posted;
-    GByteArray *expected;           /* what the region must hold at the end */
+    GByteArray *expected;           /* the region's final contents */
 } Requester;
 
 static bool is_request(const RocePacket *p)
@@ -108,13 +108,13 @@ static void make_qp(Requester *r)
               RDMA_QP_MAX_QP_RD_ATOMIC : 0), &attr), ==, 0);
 }
 
-/* The region at @at must hold @len bytes of @data when all is done. */
+/* In the end, the region must have @len bytes of @data at @at. */
 static void expect(Requester *r, uint64_t at, const void *data, size_t len)
 {
     memcpy(r->expected->data + at, data, len);
 }
 
-/* Room for a message, at an odd place. */
+/* Reserve @len bytes of the region for a message, at an odd address. */
 static uint64_t take_room(Requester *r, uint64_t len)
 {
     uint64_t at = r->used + 3;
@@ -124,7 +124,9 @@ static uint64_t take_room(Requester *r, uint64_t len)
     return at;
 }
 
-/* Put the payload of a message, which begins at @i of the talk, in place. */
+/*
+ * Write the payload of the message that begins at @i of the talk to the region.
+ */
 static const RocePacket *lay_out(Requester *r, unsigned i, uint64_t at,
                                  uint64_t *len)
 {
@@ -143,7 +145,7 @@ static const RocePacket *lay_out(Requester *r, unsigned i, uint64_t at,
     return p;
 }
 
-/* The results that the answers to a request bring. */
+/* Expect the data that the answers to a request return. */
 static void expect_answers(Requester *r, const RocePacket *p, uint64_t at,
                            uint32_t len)
 {
@@ -168,7 +170,7 @@ static void expect_answers(Requester *r, const RocePacket *p, uint64_t at,
     }
 }
 
-/* Post what makes the message that begins at @i of the talk. */
+/* Post the WR of the message that begins at @i of the talk. */
 static void post(Requester *r, unsigned i)
 {
     const RocePacket *p = g_ptr_array_index(r->talk, i), *last = p;
@@ -228,7 +230,7 @@ static void post(Requester *r, unsigned i)
         wr.send_flags |= RDMA_SEND_SOLICITED;
     }
 
-    /* In two pieces where that is possible */
+    /* Use two pieces if possible. */
     sge[0] = (RdmaSge) { at, len, KEY };
     if (len > 100) {
         wr.num_sge = 2;
@@ -254,7 +256,7 @@ static void check_request(Requester *r, const uint8_t *frame, size_t len)
     g_assert_true(roce_icrc_ok(&got));
     g_assert_cmpstr(got.info->name, ==, want->info->name);
     if (r->qpn != RDMA_QPN_GSI) {
-        /* The GSI served both IP versions with one sequence */
+        /* rxe used one PSN sequence of the GSI for both IP versions. */
         g_assert_cmphex(got.bth.psn, ==, want->bth.psn);
     }
     g_assert_cmphex(got.bth.dqpn, ==, want->bth.dqpn);
@@ -262,7 +264,7 @@ static void check_request(Requester *r, const uint8_t *frame, size_t len)
     g_assert_true(got.bth.se == want->bth.se);
     g_assert_true(got.bth.migreq == want->bth.migreq);
     if (want->bth.ack_req && r->transport == ROCE_RC) {
-        /* We may ask more often */
+        /* We may request ACKs more often. */
         g_assert_true(got.bth.ack_req);
     }
     g_assert_cmphex(got.bth.reth.va, ==, want->bth.reth.va);

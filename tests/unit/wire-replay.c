@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Conversations of another implementation (rxe), replayed: our engine takes
- * the place of one side, is given the requests of the other as they were
- * captured, and must answer as the captured side did.
+ * Conversations of another implementation (rxe), replayed with our engine as
+ * one side. The engine gets the captured requests of the other side, and must
+ * answer as the captured side did.
  */
 #include "../../backends/rdma/roce/wire/wire.h"
 #include "wire-host.h"
@@ -21,11 +21,11 @@ static RocePacket *pkts;
 typedef struct Region {
     uint32_t key;
     uint64_t start, end, page;
-    uint64_t touched[16];           /* where atomics have been */
+    uint64_t touched[16];           /* offsets of ATOMICs */
     unsigned n_touched;
 } Region;
 
-/* What one receive WQE must end up with. */
+/* The expected contents of one receive WQE */
 typedef struct Message {
     const RocePacket *last;
     GByteArray *data;
@@ -37,14 +37,14 @@ typedef struct Side {
     uint32_t qpn;
     uint8_t transport;
     uint32_t mtu;
-    GPtrArray *requests;            /* RocePacket, what this side gets */
-    GPtrArray *answers;             /* and what it then sent */
+    GPtrArray *requests;            /* RocePacket, requests to this side */
+    GPtrArray *answers;             /* captured answers of this side */
     unsigned answered;
     GArray *regions;
     GArray *messages;
     uint64_t recv_base;
 
-    /* The WRITE that is arriving */
+    /* The WRITE in progress */
     uint64_t va;
     uint32_t rkey;
     GByteArray *data;
@@ -88,7 +88,7 @@ static void want_region(Side *s, uint32_t key, uint64_t va, uint64_t len)
     }
 }
 
-/* Learn from the frames what this side must have set up. */
+/* Derive the setup of this side from the frames. */
 static void find_frames(Side *s, uint32_t qpn, const uint8_t *gid)
 {
     unsigned i;
@@ -97,7 +97,7 @@ static void find_frames(Side *s, uint32_t qpn, const uint8_t *gid)
         RocePacket *p = &pkts[i];
         bool request = p->info->flags & ROCE_OP_REQUEST;
 
-        /* rxe numbered both ends of each connection alike */
+        /* rxe gave both ends of each connection the same QPN. */
         if (p->bth.dqpn != qpn) {
             continue;
         }
@@ -177,7 +177,7 @@ static void post_receives(Side *s)
                                         RDMA_ACCESS_LOCAL_WRITE, 0,
                                         (uint64_t)RECVS * RECV_BYTES);
     for (i = 0; i < RECVS; i++) {
-        /* In two pieces that do not meet a packet boundary */
+        /* Use two pieces that do not end at a packet boundary. */
         RdmaSge sge[2] = {
             { (uint64_t)i * RECV_BYTES, 1001, LOCAL_KEY },
             { (uint64_t)i * RECV_BYTES + 1001, RECV_BYTES - 1001, LOCAL_KEY },
@@ -247,7 +247,7 @@ static void side_free(Side *s)
     g_free(s);
 }
 
-/* Put what the captured side had there before @p came. */
+/* Before request @p, write the data that the captured side had in memory. */
 static void prepare_memory(Side *s, const RocePacket *p)
 {
     unsigned i;
@@ -281,7 +281,7 @@ static void prepare_memory(Side *s, const RocePacket *p)
     }
 }
 
-/* See that the request has done its work. */
+/* Check the effect of the request on memory. */
 static void check_memory(Side *s, const RocePacket *p)
 {
     uint32_t flags = p->info->flags;
@@ -459,7 +459,7 @@ static unsigned replay(uint32_t qpn, const uint8_t *gid)
     return n;
 }
 
-/* All conversations of one transport, from either end. */
+/* Replay all conversations of one transport, from either end. */
 static void test_answers(const void *opaque)
 {
     uint8_t transport = GPOINTER_TO_UINT(opaque);
