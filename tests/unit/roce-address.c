@@ -76,7 +76,7 @@ static Ud ud_new(void)
 }
 
 /* Is the datagram accepted? roce_is_ours() and roce_rx() must agree. */
-static bool taken(Ud *u)
+static bool is_accepted(Ud *u)
 {
     LinkPair *p = &u->p;
     uint8_t frame[ROCE_MAX_FRAME];
@@ -98,20 +98,20 @@ static void test_unicast_to_own_mac_only(void)
 {
     Ud u = ud_new();
 
-    g_assert_true(taken(&u));
+    g_assert_true(is_accepted(&u));
     for (unsigned i = 0; i < RDMA_MAC_LEN; i++) {
         u.path.dmac[i] ^= 1;
-        g_assert_false(taken(&u));
+        g_assert_false(is_accepted(&u));
         u.path.dmac[i] ^= 1;
     }
     memcpy(u.path.dmac, u.p.a->mac, RDMA_MAC_LEN);
-    g_assert_false(taken(&u));
+    g_assert_false(is_accepted(&u));
     memcpy(u.path.dmac, broadcast, RDMA_MAC_LEN);
-    g_assert_false(taken(&u));
+    g_assert_false(is_accepted(&u));
     memcpy(u.path.dmac, group_mac, RDMA_MAC_LEN);
-    g_assert_false(taken(&u));
+    g_assert_false(is_accepted(&u));
     memset(u.path.dmac, 0, RDMA_MAC_LEN);
-    g_assert_false(taken(&u));
+    g_assert_false(is_accepted(&u));
     link_pair_free(&u.p);
 }
 
@@ -155,9 +155,9 @@ static void test_mac_that_changes(void)
     memcpy(mac, u.p.b->mac, RDMA_MAC_LEN);
     mac[5] ^= 0x40;
     roce_set_mac(u.p.b->e, mac);
-    g_assert_false(taken(&u));
+    g_assert_false(is_accepted(&u));
     memcpy(u.path.dmac, mac, RDMA_MAC_LEN);
-    g_assert_true(taken(&u));
+    g_assert_true(is_accepted(&u));
     link_pair_free(&u.p);
 }
 
@@ -169,12 +169,12 @@ static void test_mac_of_the_nic(void)
     memcpy(mac, u.p.b->mac, RDMA_MAC_LEN);
     mac[5] ^= 0x40;
     roce_set_nic_mac(u.p.b->e, mac);
-    g_assert_true(taken(&u));
+    g_assert_true(is_accepted(&u));
     memcpy(u.path.dmac, mac, RDMA_MAC_LEN);
-    g_assert_true(taken(&u));
+    g_assert_true(is_accepted(&u));
     /* roce_set_mac() also replaces the MAC address of the NIC. */
     roce_set_mac(u.p.b->e, u.p.b->mac);
-    g_assert_false(taken(&u));
+    g_assert_false(is_accepted(&u));
     link_pair_free(&u.p);
 }
 
@@ -185,17 +185,17 @@ static void test_multicast_to_multicast_mac_only(void)
     g_assert_cmpint(roce_mcast_attach(u.p.b->e, u.p.bq, group), ==, 0);
     memcpy(u.path.dgid, group, RDMA_GID_LEN);
     u.bth.dqpn = RDMA_QPN_MCAST;
-    g_assert_false(taken(&u));
+    g_assert_false(is_accepted(&u));
     memcpy(u.path.dmac, group_mac, RDMA_MAC_LEN);
-    g_assert_true(taken(&u));
+    g_assert_true(is_accepted(&u));
     link_pair_free(&u.p);
 }
 
 /* Source addresses */
 
 /* Check the source GID of each frame of node 0, which must be in its table. */
-static bool from_own_gid(RoceLink *l, unsigned from, const uint8_t *frame,
-                         size_t len, void *opaque)
+static bool check_source_gid(RoceLink *l, unsigned from, const uint8_t *frame,
+                             size_t len, void *opaque)
 {
     bool ipv4 = frame[12] == 0x08 && frame[13] == 0;
 
@@ -236,7 +236,7 @@ static void test_datagrams_from_own_gids_only(void)
 
     spec.type = RDMA_QPT_UD;
     p = link_pair(&spec);
-    p.l->filter = from_own_gid;
+    p.l->filter = check_source_gid;
     p.l->filter_opaque = &frames;
     for (unsigned i = 0; i < 300; i++) {
         unsigned before = frames;
@@ -268,7 +268,7 @@ static void test_nothing_from_a_deleted_gid(void)
     spec.retry_cnt = 1;
     spec.timeout = 5;
     p = link_pair(&spec);
-    p.l->filter = from_own_gid;
+    p.l->filter = check_source_gid;
     p.l->filter_opaque = &frames;
     link_pair_post(&p, RDMA_WR_RDMA_WRITE, 1, 0, 5000);
     g_assert_true(link_run(p.l, LINK_FOREVER));
@@ -303,8 +303,9 @@ static uint8_t opcode_of(GRand *rand, bool request)
  * quarter of the PSN range before or after the first PSN of the connection,
  * which does not send so many packets.
  */
-static void forge(LinkPair *p, GRand *rand, const LinkQpSpec *spec, bool to_b,
-                  bool request)
+static void inject_forged_frame(LinkPair *p, GRand *rand,
+                                const LinkQpSpec *spec, bool to_b,
+                                bool request)
 {
     LinkNode *from = to_b ? p->a : p->b;
     LinkNode *to = to_b ? p->b : p->a;
@@ -366,8 +367,8 @@ static void test_third_party_without_psn(gconstpointer data)
         }
         link_pair_post(&p, opcode, i, 8192, 6000);
         for (unsigned j = 0; j < FORGED; j++) {
-            forge(&p, rand, &spec, g_rand_boolean(rand),
-                  g_rand_boolean(rand));
+            inject_forged_frame(&p, rand, &spec, g_rand_boolean(rand),
+                                g_rand_boolean(rand));
             link_run(p.l, LINK_DELAY / 3);
         }
         g_assert_true(link_run(p.l, LINK_FOREVER));

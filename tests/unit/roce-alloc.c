@@ -179,7 +179,7 @@ static void setup_srq(Fixture *f)
     spec.srq[1] = true;
     link_srq(n, 8, LINK_PDN);
     link_connect(f->l, &spec);
-    link_unseen_srq(n, 1, none);
+    link_post_srq_silently(n, 1, none);
     wr.wr.ud.remote_qpn = spec.qpn[1];
     wr.wr.ud.remote_qkey = 0x1234;
     wr.wr.ud.av = link_av(&f->l->node[0], n, false);
@@ -320,7 +320,7 @@ static void test_no_operands(void)
 }
 
 /* A queue that holds one WQE at a time needs one slot only. */
-static void test_queues_grow_with_what_is_in_them(void)
+static void test_queues_grow_on_demand(void)
 {
     LinkQpSpec spec = link_spec();
     LinkPair p = link_pair(&spec);
@@ -354,7 +354,7 @@ static void use_all(bool moves)
     window_bind(&f, 0, 4096, RDMA_ACCESS_REMOTE);
     link_mr_map(fast);
     link_srq(n, 8, LINK_PDN);
-    link_unseen_srq(n, 1, link_sge(f.p.bmr, 0, 8));
+    link_post_srq_silently(n, 1, link_sge(f.p.bmr, 0, 8));
     spec.type = RDMA_QPT_UD;
     spec.qpn[0] = spec.qpn[1] = 9;
     spec.srq[1] = true;
@@ -390,7 +390,7 @@ static void use_all(bool moves)
     window_fix_free(&f);
 }
 
-static void test_nothing_is_left(void)
+static void test_no_leaks(void)
 {
     guint before;
 
@@ -414,8 +414,8 @@ int main(int argc, char **argv)
         g_test_add_data_func(path, &cases[i], test_each_fails);
     }
     g_test_add_func("/roce/alloc/no-operands", test_no_operands);
-    g_test_add_func("/roce/alloc/queues-grow-with-what-is-in-them",
-                    test_queues_grow_with_what_is_in_them);
-    g_test_add_func("/roce/alloc/nothing-is-left", test_nothing_is_left);
+    g_test_add_func("/roce/alloc/queues-grow-on-demand",
+                    test_queues_grow_on_demand);
+    g_test_add_func("/roce/alloc/no-leaks", test_no_leaks);
     return g_test_run();
 }

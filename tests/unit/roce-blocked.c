@@ -138,7 +138,7 @@ static void test_flush_goes_on(void)
 }
 
 /* A QP that waits for the wire can be reset and destroyed. */
-static void test_waiting_qp_ends(void)
+static void test_waiting_qp_can_be_destroyed(void)
 {
     LinkPair p = blocked_pair(RDMA_QPT_RC);
     LinkQpSpec spec = link_spec();
@@ -232,7 +232,8 @@ int main(int argc, char **argv)
     g_test_add_func("/blocked/datagrams-keep-their-order",
                     test_datagrams_keep_their_order);
     g_test_add_func("/blocked/flush-goes-on", test_flush_goes_on);
-    g_test_add_func("/blocked/waiting-qp-ends", test_waiting_qp_ends);
+    g_test_add_func("/blocked/waiting-qp-can-be-destroyed",
+                    test_waiting_qp_can_be_destroyed);
     g_test_add_func("/blocked/link-down", test_link_down);
     g_test_add_func("/blocked/no-deadline-while-waiting",
                     test_no_deadline_while_waiting);

@@ -273,7 +273,7 @@ static int64_t wire_time(size_t bytes)
 }
 
 /* Set the ECN mark in the IP header, and update the checksum. */
-static void mark(Frame *f)
+static void set_ce_mark(Frame *f)
 {
     uint8_t *ip = f->data + ROCE_ETH_LEN;
     uint32_t sum = 0;
@@ -313,7 +313,7 @@ static void forward(Net *n, Frame *f)
         return;
     }
     if (is_to_be_marked(n, f)) {
-        mark(f);
+        set_ce_mark(f);
         n->marked++;
     }
     n->queued += f->len;
@@ -348,7 +348,7 @@ static void post(Host *h)
     roce_kick(h->e, RDMA_SQ, 2 + h->number);
 }
 
-static int64_t first(const GQueue *frames)
+static int64_t first_arrival(const GQueue *frames)
 {
     const Frame *f = g_queue_peek_head((GQueue *)frames);
 
@@ -357,13 +357,13 @@ static int64_t first(const GQueue *frames)
 
 static int64_t next_time(Net *n)
 {
-    int64_t when = first(&n->queue);
+    int64_t when = first_arrival(&n->queue);
 
     for (unsigned i = 0; i <= SENDERS; i++) {
         const Host *h = &n->host[i];
 
         when = MIN(when, roce_next_deadline(h->e));
-        when = MIN(when, first(&h->frames));
+        when = MIN(when, first_arrival(&h->frames));
         if (h->free_at > n->now) {
             when = MIN(when, h->free_at);
         }
@@ -373,7 +373,7 @@ static int64_t next_time(Net *n)
 
 static void deliver(Net *n)
 {
-    while (first(&n->queue) <= n->now) {
+    while (first_arrival(&n->queue) <= n->now) {
         g_autofree Frame *f = g_queue_pop_head(&n->queue);
 
         n->queued -= f->len;
@@ -383,7 +383,7 @@ static void deliver(Net *n)
     for (unsigned i = 0; i <= SENDERS; i++) {
         GQueue *frames = &n->host[i].frames;
 
-        while (first(frames) <= n->now) {
+        while (first_arrival(frames) <= n->now) {
             Frame *f = g_queue_pop_head(frames);
 
             if (i < SENDERS) {
@@ -458,7 +458,7 @@ static Result measure(Net *n, int64_t ns)
     };
 }
 
-static void tell(const char *what, const Result *r)
+static void print_result(const char *what, const Result *r)
 {
     g_test_message("%s: fairness %.3f, %.3f of the link, queue of at most "
                    "%.0f bytes, %" G_GUINT64_FORMAT " retransmissions", what,
@@ -481,7 +481,7 @@ static void test_eight_to_one(void)
     start(n, 0, SENDERS);
     run(n, 20 * MS);
     without = measure(n, 50 * MS);
-    tell("without DCQCN", &without);
+    print_result("without DCQCN", &without);
     g_assert_cmpuint(without.retransmits, >, 0);
     g_assert_cmpuint(n->dropped, >, 0);
     g_assert_cmpuint(n->marked, ==, 0);
@@ -491,7 +491,7 @@ static void test_eight_to_one(void)
     start(n, 0, SENDERS);
     run(n, 100 * MS);
     with = measure(n, 100 * MS);
-    tell("with DCQCN", &with);
+    print_result("with DCQCN", &with);
     g_assert_cmpfloat(with.fairness, >, 0.9);
     g_assert_cmpfloat(with.use, >, 0.85);
     g_assert_cmpfloat(with.queue, <, 2 * MARK_ALL);
@@ -511,18 +511,18 @@ static void test_convergence(void)
     start(n, 0, 1);
     run(n, 20 * MS);
     r = measure(n, 20 * MS);
-    tell("one", &r);
+    print_result("one", &r);
     g_assert_cmpfloat(r.use, >, 0.9);
     start(n, 1, 2);
     run(n, 100 * MS);
     r = measure(n, 100 * MS);
-    tell("two", &r);
+    print_result("two", &r);
     g_assert_cmpfloat(r.fairness, >, 0.9);
     g_assert_cmpfloat(r.use, >, 0.85);
     n->host[0].stopped = true;
     run(n, 100 * MS);
     r = measure(n, 20 * MS);
-    tell("the other one", &r);
+    print_result("the other one", &r);
     g_assert_cmpfloat(r.use, >, 0.9);
     net_free(n);
 }

@@ -51,15 +51,15 @@ static void send_to(LinkPair *p, uint64_t wr_id)
     link_pair_post(p, RDMA_WR_SEND, wr_id, 0, LEN);
 }
 
-static void recv_at(LinkPair *p, uint64_t wr_id)
+static void post_recv(LinkPair *p, uint64_t wr_id)
 {
     link_pair_recv(p, wr_id, 0, LEN);
 }
 
 /* Post a receive without a kick. */
-static void unseen_at(LinkPair *p, uint64_t wr_id)
+static void post_recv_silently(LinkPair *p, uint64_t wr_id)
 {
-    link_unseen_recv(p->b, p->bq, wr_id, link_sge(p->bmr, 0, LEN));
+    link_post_recv_silently(p->b, p->bq, wr_id, link_sge(p->bmr, 0, LEN));
 }
 
 static void expect(LinkPair *p, uint64_t wr_id)
@@ -69,9 +69,9 @@ static void expect(LinkPair *p, uint64_t wr_id)
 }
 
 /* Send the first message, whose ACK reports the remaining receives. */
-static void first_message(LinkPair *p)
+static void send_first_message(LinkPair *p)
 {
-    recv_at(p, 0);
+    post_recv(p, 0);
     send_to(p, 0);
     link_run(p->l, LINK_MS);
     expect(p, 0);
@@ -85,11 +85,11 @@ static LinkPair plain_pair(Log *log)
 }
 
 /* A pair whose requester knows that the peer has no more receives */
-static LinkPair told_pair(Log *log)
+static LinkPair pair_without_credits(Log *log)
 {
     LinkPair p = plain_pair(log);
 
-    first_message(&p);
+    send_first_message(&p);
     g_assert_cmpuint(log->syndrome, ==, ROCE_AETH_ACK);
     return p;
 }
@@ -101,10 +101,10 @@ static void send_all(LinkPair *p, unsigned first, unsigned last)
     }
 }
 
-static void unseen_all(LinkPair *p, unsigned first, unsigned last)
+static void post_recvs_silently(LinkPair *p, unsigned first, unsigned last)
 {
     for (unsigned i = first; i <= last; i++) {
-        unseen_at(p, i);
+        post_recv_silently(p, i);
     }
 }
 
@@ -122,7 +122,7 @@ static void assert_no_naks(LinkPair *p)
     g_assert_cmpuint(roce_stats(p->a->e)->timeouts, ==, 0);
 }
 
-static unsigned naks(const LinkPair *p)
+static unsigned count_naks(const LinkPair *p)
 {
     return roce_stats(p->b->e)->rnr_naks_sent;
 }
@@ -139,18 +139,18 @@ static void test_slow_receiver_costs_no_naks(void)
     LinkPair p;
     Log log;
 
-    p = told_pair(&log);
+    p = pair_without_credits(&log);
     send_all(&p, 1, 20);
     for (int i = 1; i <= 20; i++) {
         /* The wait is shorter than the timeout of a lost ACK. */
         link_run(p.l, 10 * LINK_MS);
         g_assert_cmpuint(link_wcs(p.a), ==, 0);
         if (i == 1) {
-            first = naks(&p);
+            first = count_naks(&p);
             g_assert_cmpuint(first, >, 0);
             g_assert_cmpuint(first, <=, 10 * LINK_MS / rnr_ns + 1);
         }
-        recv_at(&p, i);
+        post_recv(&p, i);
         link_run(p.l, 10 * LINK_MS);
         expect(&p, i);
     }
@@ -158,27 +158,27 @@ static void test_slow_receiver_costs_no_naks(void)
     for (int i = 21; i <= 40; i++) {
         send_to(&p, i);
         link_run(p.l, 10 * LINK_MS);
-        recv_at(&p, i);
+        post_recv(&p, i);
         link_run(p.l, 10 * LINK_MS);
         expect(&p, i);
     }
     g_assert_cmpuint(log.sends, ==, 20);
-    g_assert_cmpuint(naks(&p), ==, first);
+    g_assert_cmpuint(count_naks(&p), ==, first);
     g_assert_cmpuint(roce_stats(p.a->e)->timeouts, ==, 0);
     link_pair_free(&p);
 }
 
 /* Sends to a single receive continue as soon as the receive is posted again. */
-static void test_single_receive_is_told_of_at_once(void)
+static void test_single_receive_is_reported_at_once(void)
 {
     LinkPair p;
     Log log;
 
-    p = told_pair(&log);
+    p = pair_without_credits(&log);
     send_all(&p, 1, 20);
     link_run(p.l, 5 * LINK_MS);
     for (int i = 1; i <= 20; i++) {
-        recv_at(&p, i);
+        post_recv(&p, i);
         link_run(p.l, LINK_MS / 10);
         expect(&p, i);
     }
@@ -192,7 +192,7 @@ static void test_turns_need_no_more_acks(void)
     Log log;
 
     p = plain_pair(&log);
-    unseen_at(&p, 1);
+    post_recv_silently(&p, 1);
     for (int i = 1; i <= 20; i++) {
         bool forth = i % 2;
         LinkNode *from = forth ? p.a : p.b, *to = forth ? p.b : p.a;
@@ -200,15 +200,16 @@ static void test_turns_need_no_more_acks(void)
         RdmaSendWr wr = link_wr(RDMA_WR_SEND, i, &sge);
 
         /* The receive for the answer */
-        link_unseen_recv(from, forth ? p.aq : p.bq, i + 1, sge);
+        link_post_recv_silently(from, forth ? p.aq : p.bq, i + 1, sge);
         link_post(from, forth ? p.aq : p.bq, &wr);
         link_run(p.l, 3 * LINK_MS / 2);
         link_expect(from, i, RDMA_WC_SUCCESS);
         link_expect(to, i, RDMA_WC_SUCCESS);
     }
     g_assert_cmpuint(log.acks, ==, 20);
-    g_assert_cmpuint(p.a->watched[p.aq] + p.b->watched[p.bq], ==, 0);
-    g_assert_cmpuint(naks(&p), ==, 0);
+    g_assert_cmpuint(p.a->kick_requests[p.aq] + p.b->kick_requests[p.bq],
+                     ==, 0);
+    g_assert_cmpuint(count_naks(&p), ==, 0);
     link_pair_free(&p);
 }
 
@@ -216,24 +217,24 @@ static void test_turns_need_no_more_acks(void)
  * A peer that was told of 0 credits learns of a receive 2 ms later if it was
  * posted since, or as soon as the next receive is posted.
  */
-static void test_starved_peer_is_told(gconstpointer data)
+static void test_starved_peer_learns(gconstpointer data)
 {
     bool posted = GPOINTER_TO_UINT(data);
     LinkPair p;
     Log log;
 
-    p = told_pair(&log);
+    p = pair_without_credits(&log);
     if (posted) {
-        unseen_at(&p, 1);
+        post_recv_silently(&p, 1);
     }
     link_run(p.l, LINK_MS / 2);
     g_assert_cmpuint(log.acks, ==, 1);
-    g_assert_cmpuint(p.b->watched[p.bq], ==, 0);
+    g_assert_cmpuint(p.b->kick_requests[p.bq], ==, 0);
     link_run(p.l, LINK_MS);
     g_assert_cmpuint(log.acks, ==, posted ? 2 : 1);
-    g_assert_cmpuint(p.b->watched[p.bq], ==, !posted);
+    g_assert_cmpuint(p.b->kick_requests[p.bq], ==, !posted);
     if (!posted) {
-        recv_at(&p, 1);
+        post_recv(&p, 1);
         link_run(p.l, LINK_MS);
         g_assert_cmpuint(log.acks, ==, 2);
     }
@@ -249,14 +250,14 @@ static void test_starved_peer_is_told(gconstpointer data)
  * A receive is posted after the engine has counted receives, and before it asks
  * the consumer for a kick. So no kick follows.
  */
-static void test_receive_before_the_watch(gconstpointer data)
+static void test_receive_before_kick_request(gconstpointer data)
 {
     unsigned messages = GPOINTER_TO_UINT(data);
     LinkPair p;
     Log log;
 
     p = plain_pair(&log);
-    unseen_all(&p, 0, messages);
+    post_recvs_silently(&p, 0, messages);
     p.b->uncounted = 1;
     send_all(&p, 0, messages - 1);
     link_run(p.l, LINK_MS);
@@ -267,7 +268,7 @@ static void test_receive_before_the_watch(gconstpointer data)
         p.b->uncounted = 1;
         link_run(p.l, 3 * LINK_MS / 2);
     }
-    g_assert_cmpuint(p.b->watched[p.bq], ==, 1);
+    g_assert_cmpuint(p.b->kick_requests[p.bq], ==, 1);
     g_assert_cmpuint(p.b->uncounted, ==, 0);
     g_assert_cmpuint(log.syndrome, ==, ROCE_AETH_ACK | 1);
     send_to(&p, messages);
@@ -278,13 +279,13 @@ static void test_receive_before_the_watch(gconstpointer data)
 }
 
 /* Responses to READs and ATOMICs report credits as ACKs do. */
-static void test_responses_tell_of_credits(gconstpointer data)
+static void test_responses_report_credits(gconstpointer data)
 {
     LinkPair p;
     Log log;
 
-    p = told_pair(&log);
-    unseen_all(&p, 1, 3);
+    p = pair_without_credits(&log);
+    post_recvs_silently(&p, 1, 3);
     link_pair_post(&p, GPOINTER_TO_UINT(data), 100,
                    8 - p.bmr->attr.iova % 8, 8);
     link_run(p.l, LINK_MS / 10);
@@ -301,13 +302,13 @@ static void test_responses_tell_of_credits(gconstpointer data)
 }
 
 /* Middle packets of a response report no credits. */
-static void test_middle_of_a_response_tells_nothing(void)
+static void test_middle_packets_report_no_credits(void)
 {
     LinkPair p;
     Log log;
 
-    p = told_pair(&log);
-    unseen_all(&p, 1, 3);
+    p = pair_without_credits(&log);
+    post_recvs_silently(&p, 1, 3);
     log.lose_last = true;
     link_pair_post(&p, RDMA_WR_RDMA_READ, 100, 0, 3000);
     link_run(p.l, 3 * LINK_DELAY);
@@ -323,7 +324,7 @@ static void test_middle_of_a_response_tells_nothing(void)
 }
 
 /* Receives that the consumer holds count as credits. Codes are rounded down. */
-static void test_credits_are_what_is_posted(void)
+static void test_credits_count_posted_receives(void)
 {
     static const struct {
         unsigned posted, credits;
@@ -337,12 +338,12 @@ static void test_credits_are_what_is_posted(void)
         Log log;
 
         p = plain_pair(&log);
-        recv_at(&p, 0);
+        post_recv(&p, 0);
         for (unsigned i = 1; i <= cases[c].posted; i++) {
             if (i % 2) {
-                unseen_at(&p, i);
+                post_recv_silently(&p, i);
             } else {
-                recv_at(&p, i);
+                post_recv(&p, i);
             }
         }
         send_to(&p, 0);
@@ -377,9 +378,9 @@ static void test_codes_of_credits(void)
             Log log;
 
             p = plain_pair(&log);
-            recv_at(&p, 0);
+            post_recv(&p, 0);
             for (uint32_t i = less; i < numbers[code]; i++) {
-                unseen_at(&p, 1);
+                post_recv_silently(&p, 1);
             }
             send_to(&p, 0);
             link_run(p.l, LINK_MS);
@@ -394,7 +395,7 @@ static void test_others_need_no_credits(void)
     LinkPair p;
     Log log;
 
-    p = told_pair(&log);
+    p = pair_without_credits(&log);
     for (int i = 1; i <= 10; i++) {
         link_pair_post(&p, RDMA_WR_RDMA_WRITE, i, 0, LEN);
         link_pair_post(&p, RDMA_WR_RDMA_READ, 100 + i, 0, LEN);
@@ -409,7 +410,7 @@ static void test_others_need_no_credits(void)
     link_pair_post(&p, RDMA_WR_RDMA_WRITE, 201, 0, LEN);
     link_run(p.l, LINK_MS);
     g_assert_cmpuint(link_wcs(p.a), ==, 0);
-    recv_at(&p, 200);
+    post_recv(&p, 200);
     link_run(p.l, LINK_MS);
     link_expect(p.a, 200, RDMA_WC_SUCCESS);
     link_expect(p.a, 201, RDMA_WC_SUCCESS);
@@ -428,7 +429,7 @@ static void test_receive_ends_rnr_wait(void)
     send_to(&p, 1);
     link_run(p.l, LINK_MS);
     g_assert_cmpuint(roce_stats(p.b->e)->rnr_naks_sent, ==, 1);
-    recv_at(&p, 1);
+    post_recv(&p, 1);
     link_run(p.l, LINK_MS);
     expect(&p, 1);
     g_assert_cmpuint(roce_stats(p.b->e)->rnr_naks_sent, ==, 1);
@@ -448,7 +449,7 @@ static void test_receive_before_rnr_nak_is_sent(void)
     link_pump(p.l);
     p.l->hold = true;
     link_run(p.l, LINK_DELAY);
-    recv_at(&p, 1);
+    post_recv(&p, 1);
     p.l->hold = false;
     link_run(p.l, LINK_MS);
     expect(&p, 1);
@@ -457,40 +458,40 @@ static void test_receive_before_rnr_nak_is_sent(void)
 }
 
 /* Let an idle requester send a message without credits, and get an RNR NAK. */
-static void be_refused(LinkPair *p)
+static void get_rnr_nak(LinkPair *p)
 {
     send_to(p, 1);
     link_run(p->l, LINK_MS / 4);
-    g_assert_cmpuint(naks(p), ==, 1);
-    recv_at(p, 1);
+    g_assert_cmpuint(count_naks(p), ==, 1);
+    post_recv(p, 1);
     link_run(p->l, LINK_MS);
     expect(p, 1);
 }
 
-static void test_lost_credits_are_waited_for_as_lost_acks(void)
+static void test_lost_credits_time_out_like_acks(void)
 {
     LinkPair p;
     Log log;
 
-    p = told_pair(&log);
-    be_refused(&p);
+    p = pair_without_credits(&log);
+    get_rnr_nak(&p);
     log.sends = 0;
     send_to(&p, 2);
     link_run(p.l, 2 * LINK_MS);
     log.lose_acks = true;
-    recv_at(&p, 2);
+    post_recv(&p, 2);
     link_run(p.l, LINK_MS);
     log.lose_acks = false;
     link_run(p.l, 60 * LINK_MS);
     g_assert_cmpuint(log.sends, ==, 0);
     link_run(p.l, 10 * LINK_MS);
     expect(&p, 2);
-    g_assert_cmpuint(naks(&p), ==, 1);
+    g_assert_cmpuint(count_naks(&p), ==, 1);
     link_pair_free(&p);
 }
 
 /* A requester waits once for a responder that does not report new credits. */
-static void test_silent_responder_is_asked(void)
+static void test_silent_responder_gets_one_message(void)
 {
     LinkQpSpec spec = link_spec();
     LinkPair p;
@@ -499,16 +500,16 @@ static void test_silent_responder_is_asked(void)
     spec.timeout = 0;
     spec.min_rnr_timer = 1;
     p = logged_pair(&spec, &log);
-    first_message(&p);
+    send_first_message(&p);
     send_to(&p, 1);
     link_run(p.l, LINK_MS);
-    g_assert_cmpuint(naks(&p), >, 0);
-    unseen_at(&p, 1);
+    g_assert_cmpuint(count_naks(&p), >, 0);
+    post_recv_silently(&p, 1);
     link_run(p.l, LINK_MS);
     expect(&p, 1);
     for (int i = 2; i <= 10; i++) {
         send_to(&p, i);
-        unseen_at(&p, i);
+        post_recv_silently(&p, i);
         link_run(p.l, 50 * LINK_MS);
         g_assert_cmpuint(link_wcs(p.a), ==, i > 2);
         link_run(p.l, 60 * LINK_MS);
@@ -532,7 +533,7 @@ static void test_shared_receives_are_no_credits(void)
     link_connect(p.l, &spec);
     p.amr = link_mr(p.a, LINK_PAIR_MEM, LINK_ALL_ACCESS);
     p.bmr = link_mr(p.b, LINK_PAIR_MEM, LINK_ALL_ACCESS);
-    link_unseen_srq(p.b, 1, link_sge(p.bmr, 0, LEN));
+    link_post_srq_silently(p.b, 1, link_sge(p.bmr, 0, LEN));
     send_to(&p, 1);
     link_run(p.l, LINK_MS);
     expect(&p, 1);
@@ -542,7 +543,7 @@ static void test_shared_receives_are_no_credits(void)
     log.sends = 0;
     link_pump(p.l);
     g_assert_cmpuint(log.sends, ==, 2);
-    g_assert_cmpuint(p.b->watched[p.bq], ==, 0);
+    g_assert_cmpuint(p.b->kick_requests[p.bq], ==, 0);
     link_pair_free(&p);
 }
 
@@ -551,28 +552,28 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/roce/credit/slow-receiver-costs-no-naks",
                     test_slow_receiver_costs_no_naks);
-    g_test_add_func("/roce/credit/single-receive-is-told-of-at-once",
-                    test_single_receive_is_told_of_at_once);
+    g_test_add_func("/roce/credit/single-receive-is-reported-at-once",
+                    test_single_receive_is_reported_at_once);
     g_test_add_func("/roce/credit/turns-need-no-more-acks",
                     test_turns_need_no_more_acks);
-    g_test_add_data_func("/roce/credit/starved-peer-is-told/of-one-there",
-                         GUINT_TO_POINTER(true), test_starved_peer_is_told);
-    g_test_add_data_func("/roce/credit/starved-peer-is-told/of-the-next",
-                         GUINT_TO_POINTER(false), test_starved_peer_is_told);
-    g_test_add_data_func("/roce/credit/receive-before-the-watch/turns",
-                         GUINT_TO_POINTER(1), test_receive_before_the_watch);
-    g_test_add_data_func("/roce/credit/receive-before-the-watch/queue",
-                         GUINT_TO_POINTER(3), test_receive_before_the_watch);
-    g_test_add_data_func("/roce/credit/responses-tell-of-credits/read",
+    g_test_add_data_func("/roce/credit/starved-peer-learns/of-a-posted-receive",
+                         GUINT_TO_POINTER(true), test_starved_peer_learns);
+    g_test_add_data_func("/roce/credit/starved-peer-learns/of-the-next-receive",
+                         GUINT_TO_POINTER(false), test_starved_peer_learns);
+    g_test_add_data_func("/roce/credit/receive-before-kick-request/turns",
+                         GUINT_TO_POINTER(1), test_receive_before_kick_request);
+    g_test_add_data_func("/roce/credit/receive-before-kick-request/queue",
+                         GUINT_TO_POINTER(3), test_receive_before_kick_request);
+    g_test_add_data_func("/roce/credit/responses-report-credits/read",
                          GUINT_TO_POINTER(RDMA_WR_RDMA_READ),
-                         test_responses_tell_of_credits);
-    g_test_add_data_func("/roce/credit/responses-tell-of-credits/atomic",
+                         test_responses_report_credits);
+    g_test_add_data_func("/roce/credit/responses-report-credits/atomic",
                          GUINT_TO_POINTER(RDMA_WR_ATOMIC_FETCH_AND_ADD),
-                         test_responses_tell_of_credits);
-    g_test_add_func("/roce/credit/middle-of-a-response-tells-nothing",
-                    test_middle_of_a_response_tells_nothing);
-    g_test_add_func("/roce/credit/credits-are-what-is-posted",
-                    test_credits_are_what_is_posted);
+                         test_responses_report_credits);
+    g_test_add_func("/roce/credit/middle-packets-report-no-credits",
+                    test_middle_packets_report_no_credits);
+    g_test_add_func("/roce/credit/credits-count-posted-receives",
+                    test_credits_count_posted_receives);
     g_test_add_func("/roce/credit/codes-of-credits", test_codes_of_credits);
     g_test_add_func("/roce/credit/others-need-no-credits",
                     test_others_need_no_credits);
@@ -580,10 +581,10 @@ int main(int argc, char **argv)
                     test_receive_ends_rnr_wait);
     g_test_add_func("/roce/credit/receive-before-rnr-nak-is-sent",
                     test_receive_before_rnr_nak_is_sent);
-    g_test_add_func("/roce/credit/lost-credits-are-waited-for-as-lost-acks",
-                    test_lost_credits_are_waited_for_as_lost_acks);
-    g_test_add_func("/roce/credit/silent-responder-is-asked",
-                    test_silent_responder_is_asked);
+    g_test_add_func("/roce/credit/lost-credits-time-out-like-acks",
+                    test_lost_credits_time_out_like_acks);
+    g_test_add_func("/roce/credit/silent-responder-gets-one-message",
+                    test_silent_responder_gets_one_message);
     g_test_add_func("/roce/credit/shared-receives-are-no-credits",
                     test_shared_receives_are_no_credits);
     return g_test_run();

@@ -515,7 +515,7 @@ static void test_uc_send_error_goes_to_sqe(void)
 static void test_uc_bad_link(void)
 {
     const LinkFaults faults = { .loss = 500, .corrupt = 200 };
-    LinkFaults met = { 0 };
+    LinkFaults faulty = { 0 };
     unsigned seed;
 
     for (seed = 0; seed < 50; seed++) {
@@ -544,10 +544,10 @@ static void test_uc_bad_link(void)
             received++;
         }
         g_assert_cmpuint(received, >, 0);
-        link_add_faults(&met, &p.l->met);
+        link_add_faults(&faulty, &p.l->faulty);
         link_pair_free(&p);
     }
-    link_assert_faults(&faults, &met);
+    link_assert_faults(&faults, &faulty);
 }
 
 int main(int argc, char **argv)

@@ -7,7 +7,7 @@
 #include "roce-link.h"
 
 /* Post valid work before and after the request @bad, on both sides. */
-static void surround(LinkPair *p, const RdmaSendWr *bad, RdmaWcStatus status)
+static void post_around(LinkPair *p, const RdmaSendWr *bad, RdmaWcStatus status)
 {
     unsigned i;
 
@@ -172,7 +172,7 @@ static void bad_rkey(BadKey how, uint32_t opcode)
         rkey = other->attr.lkey;
     }
     wr = rdma_wr(&p, opcode, &sge, addr, rkey);
-    surround(&p, &wr, RDMA_WC_REM_ACCESS_ERR);
+    post_around(&p, &wr, RDMA_WC_REM_ACCESS_ERR);
     check_responder(&p, RDMA_EVENT_QP_ACCESS_ERR);
     g_assert_cmpuint(p.b->atomics, ==, 0);
     if (other) {
@@ -197,7 +197,7 @@ static void test_invalidating_send_of_a_wrong_key(void)
     RdmaSendWr wr = link_wr(RDMA_WR_SEND_WITH_INV, 3, &sge);
 
     wr.ex.invalidate_rkey = p.bmr->attr.rkey;
-    surround(&p, &wr, RDMA_WC_REM_ACCESS_ERR);
+    post_around(&p, &wr, RDMA_WC_REM_ACCESS_ERR);
     check_responder(&p, RDMA_EVENT_QP_ACCESS_ERR);
     link_pair_free(&p);
 }
@@ -219,12 +219,12 @@ static void test_qp_grants_no_access(void)
         g_assert_cmpint(roce_qp_modify(p.b->e, p.bq, RDMA_QP_ACCESS_FLAGS,
                                        &attr), ==, 0);
         if (rdma_opcodes[i] == RDMA_WR_RDMA_WRITE) {
-            /* surround() posts WRITEs, which this QP does not allow. */
+            /* post_around() posts WRITEs, which this QP does not allow. */
             link_post(p.a, p.aq, &wr);
             g_assert_true(link_run(p.l, LINK_FOREVER));
             link_expect(p.a, 3, RDMA_WC_REM_INV_REQ_ERR);
         } else {
-            surround(&p, &wr, RDMA_WC_REM_INV_REQ_ERR);
+            post_around(&p, &wr, RDMA_WC_REM_INV_REQ_ERR);
         }
         check_responder(&p, RDMA_EVENT_QP_REQ_ERR);
         link_pair_free(&p);
@@ -242,7 +242,7 @@ static void test_misaligned_atomic(void)
                                 ((p.bmr->attr.iova + 8) & ~7ull) + off,
                                 p.bmr->attr.rkey);
 
-        surround(&p, &wr, RDMA_WC_REM_INV_REQ_ERR);
+        post_around(&p, &wr, RDMA_WC_REM_INV_REQ_ERR);
         check_responder(&p, RDMA_EVENT_QP_REQ_ERR);
         g_assert_cmpuint(p.b->atomics, ==, 0);
         link_pair_free(&p);
@@ -296,7 +296,7 @@ static void test_receive_buffer_too_short(gconstpointer data)
     link_fill(p.amr, 9);
     link_pair_recv(&p, 1000, 4096, len - 1);
     link_pair_recv(&p, 1001, 0, 100);
-    surround(&p, &wr, RDMA_WC_REM_INV_REQ_ERR);
+    post_around(&p, &wr, RDMA_WC_REM_INV_REQ_ERR);
     link_expect(p.b, 1000, RDMA_WC_LOC_LEN_ERR);
     link_expect(p.b, 1001, RDMA_WC_WR_FLUSH_ERR);
     g_assert_cmpuint(link_wcs(p.b), ==, 0);
@@ -317,7 +317,7 @@ static void test_receive_key_bad(void)
 
     link_post_recv(p.b, p.bq, 1000, link_sge(readonly, 0, 4096));
     link_pair_recv(&p, 1001, 0, 100);
-    surround(&p, &wr, RDMA_WC_REM_OP_ERR);
+    post_around(&p, &wr, RDMA_WC_REM_OP_ERR);
     link_expect(p.b, 1000, RDMA_WC_LOC_PROT_ERR);
     link_expect(p.b, 1001, RDMA_WC_WR_FLUSH_ERR);
     g_assert_cmpint(link_state(p.b, p.bq), ==, RDMA_QPS_ERR);
@@ -341,7 +341,7 @@ static void test_receive_wqe_undecodable(void)
                                 p.bmr->attr.rkey);
 
         consumer_post_recv(p.b->consumer, p.bq, &recv);
-        surround(&p, &wr, RDMA_WC_REM_OP_ERR);
+        post_around(&p, &wr, RDMA_WC_REM_OP_ERR);
         link_expect(p.b, 1000, RDMA_WC_LOC_QP_OP_ERR);
         link_pair_free(&p);
     }
@@ -360,7 +360,7 @@ static void test_read_of_memory_that_is_gone(void)
         link_set(p.bmr, 0xaa);
         link_set(p.amr, 0xee);
         p.b->hole = link_dma(p.bmr, 8192 + page * 4096) & ~4095ull;
-        surround(&p, &wr, RDMA_WC_REM_OP_ERR);
+        post_around(&p, &wr, RDMA_WC_REM_OP_ERR);
         check_responder(&p, RDMA_EVENT_QP_FATAL);
         p.b->hole = UINT64_MAX;
         /* Data before the hole was written correctly, and no data after it. */
@@ -378,7 +378,7 @@ static void test_write_to_memory_that_is_gone(void)
                             p.bmr->attr.iova + 8192, p.bmr->attr.rkey);
 
     p.b->hole = link_dma(p.bmr, 8192 + 4096) & ~4095ull;
-    surround(&p, &wr, RDMA_WC_REM_OP_ERR);
+    post_around(&p, &wr, RDMA_WC_REM_OP_ERR);
     check_responder(&p, RDMA_EVENT_QP_FATAL);
     link_pair_free(&p);
 }
@@ -392,7 +392,7 @@ static void test_atomic_on_memory_that_is_gone(void)
                             p.bmr->attr.rkey);
 
     p.b->hole = link_dma(p.bmr, addr - p.bmr->attr.iova) & ~4095ull;
-    surround(&p, &wr, RDMA_WC_REM_OP_ERR);
+    post_around(&p, &wr, RDMA_WC_REM_OP_ERR);
     check_responder(&p, RDMA_EVENT_QP_FATAL);
     link_pair_free(&p);
 }
@@ -401,7 +401,7 @@ static void test_atomic_on_memory_that_is_gone(void)
 static void local_error(LinkPair *p, const RdmaSendWr *wr,
                         RdmaWcStatus status)
 {
-    surround(p, wr, status);
+    post_around(p, wr, status);
     g_assert_cmpint(link_state(p->b, p->bq), ==, RDMA_QPS_RTS);
     g_assert_cmpuint(link_wcs(p->b), ==, 0);
     g_assert_cmpuint(p->b->events->len, ==, 0);
@@ -451,7 +451,7 @@ static void test_local_key_bad(void)
                          p.bmr->attr.rkey);
             wr.num_sge = 2;
             if (mr != p.amr) {
-                surround(&p, &wr, RDMA_WC_LOC_PROT_ERR);
+                post_around(&p, &wr, RDMA_WC_LOC_PROT_ERR);
                 link_mr_free(mr);
                 link_pair_free(&p);
             } else {
@@ -461,7 +461,7 @@ static void test_local_key_bad(void)
     }
 }
 
-static void test_local_memory_gone_amid_message(void)
+static void test_local_memory_gone_during_message(void)
 {
     LinkPair p = pair_with_recvs(link_spec());
     RdmaSge sge = link_sge(p.amr, 8192, 12000);
@@ -477,7 +477,7 @@ static void test_local_memory_gone_amid_message(void)
  * QP still answers the peer's READ, and the answer has no data of the failed
  * packet.
  */
-static void test_local_memory_gone_amid_answer(void)
+static void test_local_memory_gone_during_answer(void)
 {
     static const RdmaMtu mtus[] = { RDMA_MTU_256, RDMA_MTU_4096 };
     unsigned i;
@@ -666,14 +666,14 @@ static void test_memory_operation_fails(void)
         default:
             break;
         }
-        surround(&p, &wr, RDMA_WC_MW_BIND_ERR);
+        post_around(&p, &wr, RDMA_WC_MW_BIND_ERR);
         g_assert_cmpint(link_state(p.b, p.bq), ==, RDMA_QPS_RTS);
         link_mr_free(mr);
         link_pair_free(&p);
     }
 }
 
-static void test_failed_cq_takes_its_qps_along(void)
+static void test_failed_cq_moves_its_qps_to_err(void)
 {
     LinkQpSpec spec = link_spec();
     LinkPair p = link_pair(&spec);
@@ -753,10 +753,10 @@ int main(int argc, char **argv)
     g_test_add_func("/roce/errors/atomic-on-memory-that-is-gone",
                     test_atomic_on_memory_that_is_gone);
     g_test_add_func("/roce/errors/local-key-bad", test_local_key_bad);
-    g_test_add_func("/roce/errors/local-memory-gone-amid-message",
-                    test_local_memory_gone_amid_message);
-    g_test_add_func("/roce/errors/local-memory-gone-amid-answer",
-                    test_local_memory_gone_amid_answer);
+    g_test_add_func("/roce/errors/local-memory-gone-during-message",
+                    test_local_memory_gone_during_message);
+    g_test_add_func("/roce/errors/local-memory-gone-during-answer",
+                    test_local_memory_gone_during_answer);
     g_test_add_func("/roce/errors/read-destination-gone",
                     test_read_destination_gone);
     g_test_add_func("/roce/errors/local-length", test_local_length);
@@ -767,7 +767,7 @@ int main(int argc, char **argv)
     g_test_add_func("/roce/errors/bad-operation", test_bad_operation);
     g_test_add_func("/roce/errors/memory-operation-fails",
                     test_memory_operation_fails);
-    g_test_add_func("/roce/errors/failed-cq-takes-its-qps-along",
-                    test_failed_cq_takes_its_qps_along);
+    g_test_add_func("/roce/errors/failed-cq-moves-its-qps-to-err",
+                    test_failed_cq_moves_its_qps_to_err);
     return g_test_run();
 }

@@ -222,7 +222,7 @@ static void test_retries_exceeded(void)
  * Two failed CQs of a QP raise one event. The failed CQ of a QP in ERR raises
  * none.
  */
-static void test_dead_cqs(void)
+static void test_failed_cqs(void)
 {
     LinkPair p = typed_pair(RDMA_QPT_RC);
 
@@ -273,6 +273,6 @@ int main(int argc, char **argv)
     g_test_add_func("/events/invalid-request", test_invalid_request);
     g_test_add_func("/events/bad-receive-buffer", test_bad_receive_buffer);
     g_test_add_func("/events/retries-exceeded", test_retries_exceeded);
-    g_test_add_func("/events/dead-cqs", test_dead_cqs);
+    g_test_add_func("/events/failed-cqs", test_failed_cqs);
     return g_test_run();
 }

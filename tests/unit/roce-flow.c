@@ -190,7 +190,7 @@ static void refill(Flow *f)
         RdmaSge sge = link_sge(f->recv, i % NOPS * SLICE, SLICE);
 
         if (f->srq) {
-            link_unseen_srq(f->to, 1000 + i, sge);
+            link_post_srq_silently(f->to, 1000 + i, sge);
         } else {
             link_post_recv(f->to, f->to_qpn, 1000 + i, sge);
         }
@@ -349,7 +349,7 @@ void flow_exchange(const FlowSpec *fs)
     g_assert_cmpuint(l->node[1].retired[3][RDMA_RQ], ==,
                      fs->srq ? 0 : flows[0].received);
 
-    link_add_faults(fs->met, &l->met);
+    link_add_faults(fs->faulty, &l->faulty);
     flow_free(&flows[0]);
     flow_free(&flows[1]);
     link_free(l);

@@ -12,7 +12,7 @@
 typedef struct FlowSpec {
     uint32_t seed;
     LinkFaults faults;
-    LinkFaults *met;                /* number of faulty frames */
+    LinkFaults *faulty;                /* number of faulty frames */
     RdmaMtu mtu;
     uint32_t max_len;               /* bytes of a message */
     uint8_t timeout;                /* of both QPs */

@@ -293,7 +293,7 @@ static void test_range_is_checked_before_the_first_byte(void)
 }
 
 /* After invalidation of the region, packets of a WRITE write nothing. */
-static void test_key_gone_amid_write(void)
+static void test_key_gone_during_write(void)
 {
     LinkQpSpec spec = link_spec();
     LinkPair p = link_pair(&spec);
@@ -558,7 +558,7 @@ static void test_read_with_inv_of_no_key(void)
     link_pair_free(&p);
 }
 
-static void test_responses_nobody_asked_for(void)
+static void test_unrequested_responses(void)
 {
     static const uint8_t opcodes[] = {
         ROCE_READ_RESP_FIRST, ROCE_READ_RESP_ONLY, ROCE_ACKNOWLEDGE,
@@ -587,7 +587,7 @@ static void test_responses_nobody_asked_for(void)
     link_pair_free(&p);
 }
 
-static void test_ghost_acks(void)
+static void test_acks_of_bad_psns(void)
 {
     static const uint32_t psns[] = { 999, 1003, 1004, 5000, 1000 + (1 << 23),
                                      0xffffff };
@@ -774,8 +774,8 @@ int main(int argc, char **argv)
     }
     g_test_add_func("/roce/hostile/range-is-checked-before-the-first-byte",
                     test_range_is_checked_before_the_first_byte);
-    g_test_add_func("/roce/hostile/key-gone-amid-write",
-                    test_key_gone_amid_write);
+    g_test_add_func("/roce/hostile/key-gone-during-write",
+                    test_key_gone_during_write);
     g_test_add_func("/roce/hostile/forged-replays", test_forged_replays);
     g_test_add_func("/roce/hostile/replay-after-the-key-has-gone",
                     test_replay_after_the_key_has_gone);
@@ -789,9 +789,9 @@ int main(int argc, char **argv)
                     test_atomic_response_without_memory);
     g_test_add_func("/roce/hostile/read-with-inv-of-no-key",
                     test_read_with_inv_of_no_key);
-    g_test_add_func("/roce/hostile/responses-nobody-asked-for",
-                    test_responses_nobody_asked_for);
-    g_test_add_func("/roce/hostile/ghost-acks", test_ghost_acks);
+    g_test_add_func("/roce/hostile/unrequested-responses",
+                    test_unrequested_responses);
+    g_test_add_func("/roce/hostile/acks-of-bad-psns", test_acks_of_bad_psns);
     g_test_add_func("/roce/hostile/ack-of-a-read", test_ack_of_a_read);
     g_test_add_func("/roce/hostile/naks-of-the-peer", test_naks_of_the_peer);
     g_test_add_func("/roce/hostile/random-frames", test_random_frames);

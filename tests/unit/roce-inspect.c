@@ -10,7 +10,7 @@
 
 #define A(name) RDMA_QP_##name
 
-static RdmaInspection look(LinkNode *n, RdmaObjectType what, uint32_t id)
+static RdmaInspection inspect(LinkNode *n, RdmaObjectType what, uint32_t id)
 {
     RdmaInspection in;
 
@@ -49,7 +49,7 @@ static void test_known_attributes(void)
         spec.type = cases[i].type;
         link_create(n, &spec, 0);
         for (unsigned state = RDMA_QPS_RESET; ; state++) {
-            known = look(n, RDMA_OBJECT_QP, 2).qp.known;
+            known = inspect(n, RDMA_OBJECT_QP, 2).qp.known;
             g_assert_cmphex(known & some, ==, cases[i].known[state]);
             g_assert_cmphex(known | some, ==, UINT32_MAX);
             if (state == RDMA_QPS_RTS) {
@@ -61,7 +61,7 @@ static void test_known_attributes(void)
         attr = (RdmaQpAttr) { .qp_state = RDMA_QPS_RTS, .rate_limit = 1000 };
         g_assert_cmpint(roce_qp_modify(n->e, 2, A(STATE) | A(RATE_LIMIT),
                                        &attr), ==, 0);
-        known = look(n, RDMA_OBJECT_QP, 2).qp.known;
+        known = inspect(n, RDMA_OBJECT_QP, 2).qp.known;
         g_assert_cmphex(known & some, ==,
                         cases[i].known[RDMA_QPS_RTS] | A(RATE_LIMIT));
         link_free(l);
@@ -81,7 +81,7 @@ static void test_progress(void)
     link_pair_post(&p, RDMA_WR_RDMA_WRITE, 1, 0, 3000);
     link_post_recv(p.a, p.aq, 2, link_sge(p.amr, 0, 8));
     link_post_recv(p.a, p.aq, 3, link_sge(p.amr, 0, 8));
-    in = look(p.a, RDMA_OBJECT_QP, p.aq).qp;
+    in = inspect(p.a, RDMA_OBJECT_QP, p.aq).qp;
     g_assert_cmpuint(in.sends, ==, 0);
     g_assert_cmpuint(in.recvs, ==, 0);
     g_assert_true(in.has_progress);
@@ -90,7 +90,7 @@ static void test_progress(void)
     g_assert_cmphex(in.next_psn, ==, spec.psn[0]);
     p.b->stopped = true;
     link_run(p.l, LINK_MS);
-    in = look(p.a, RDMA_OBJECT_QP, p.aq).qp;
+    in = inspect(p.a, RDMA_OBJECT_QP, p.aq).qp;
     g_assert_cmpuint(in.sends, ==, 1);
     g_assert_cmphex(in.una_psn, ==, spec.psn[0]);
     g_assert_cmphex(in.next_psn, ==, spec.psn[0] + 3);
@@ -99,7 +99,7 @@ static void test_progress(void)
     g_assert_cmpuint(in.stats.tx_frames, ==, 3);
     g_assert_cmpint(in.attr.qp_state, ==, RDMA_QPS_RTS);
     link_run(p.l, 100 * LINK_MS);
-    g_assert_cmpuint(look(p.a, RDMA_OBJECT_QP, p.aq).qp.retries, ==, 6);
+    g_assert_cmpuint(inspect(p.a, RDMA_OBJECT_QP, p.aq).qp.retries, ==, 6);
     link_pair_free(&p);
 }
 
@@ -117,14 +117,14 @@ static void test_receive(void)
     link_pair_recv(&p, 1, 0, LONG);
     link_pair_recv(&p, 2, 0, LONG);
     link_pair_post(&p, RDMA_WR_SEND, 3, 0, LONG);
-    g_assert_cmpuint(look(p.b, RDMA_OBJECT_QP, p.bq).qp.recvs, ==, 0);
+    g_assert_cmpuint(inspect(p.b, RDMA_OBJECT_QP, p.bq).qp.recvs, ==, 0);
     /* Run until the first window of packets has arrived. */
     link_run(p.l, LINK_DELAY + 1);
     g_assert_cmpuint(link_wcs(p.b), ==, 0);
-    g_assert_cmpuint(look(p.b, RDMA_OBJECT_QP, p.bq).qp.recvs, ==, 1);
+    g_assert_cmpuint(inspect(p.b, RDMA_OBJECT_QP, p.bq).qp.recvs, ==, 1);
     g_assert_cmpuint(consumer_recvs(p.b->consumer, RDMA_RQ, p.bq), ==, 1);
     g_assert_true(link_run(p.l, LINK_FOREVER));
-    g_assert_cmpuint(look(p.b, RDMA_OBJECT_QP, p.bq).qp.recvs, ==, 0);
+    g_assert_cmpuint(inspect(p.b, RDMA_OBJECT_QP, p.bq).qp.recvs, ==, 0);
     link_pair_free(&p);
 }
 
@@ -144,15 +144,15 @@ static void test_srq(void)
     spec.srq[0] = true;
     link_srq(n, 8, LINK_PDN);
     link_connect(l, &spec);
-    in = look(n, RDMA_OBJECT_SRQ, LINK_SRQ).srq;
+    in = inspect(n, RDMA_OBJECT_SRQ, LINK_SRQ).srq;
     g_assert_cmpuint(in.recvs, ==, 0);
     g_assert_true(in.has_limit);
     g_assert_cmpuint(in.limit, ==, 0);
-    link_unseen_srq(n, 1, link_sge(mr, 0, 8));
-    link_unseen_srq(n, 2, link_sge(mr, 0, 8));
-    link_unseen_srq(n, 3, link_sge(mr, 0, 8));
+    link_post_srq_silently(n, 1, link_sge(mr, 0, 8));
+    link_post_srq_silently(n, 2, link_sge(mr, 0, 8));
+    link_post_srq_silently(n, 3, link_sge(mr, 0, 8));
     g_assert_cmpint(roce_srq_set_limit(n->e, LINK_SRQ, 2), ==, 0);
-    in = look(n, RDMA_OBJECT_SRQ, LINK_SRQ).srq;
+    in = inspect(n, RDMA_OBJECT_SRQ, LINK_SRQ).srq;
     g_assert_cmpuint(in.recvs, ==, 0);
     g_assert_cmpuint(in.limit, ==, 2);
     wr.wr.ud.remote_qpn = spec.qpn[0];
@@ -160,7 +160,7 @@ static void test_srq(void)
     wr.wr.ud.av = link_av(&l->node[1], n, false);
     link_post(&l->node[1], spec.qpn[1], &wr);
     g_assert_true(link_run(l, LINK_FOREVER));
-    in = look(n, RDMA_OBJECT_SRQ, LINK_SRQ).srq;
+    in = inspect(n, RDMA_OBJECT_SRQ, LINK_SRQ).srq;
     g_assert_cmpuint(in.recvs, ==, 1);
     g_assert_cmpuint(consumer_recvs(n->consumer, RDMA_SRQ, LINK_SRQ), ==, 2);
     g_assert_cmpuint(link_wcs(n), ==, 0);
@@ -187,10 +187,10 @@ static void test_regions(void)
     LinkNode *n = &l->node[0];
     LinkMr *mr = link_mr(n, 10000, LINK_ALL_ACCESS);
     LinkMr *fast = link_fast_mr(n, 8192);
-    RdmaMrInspection in = look(n, RDMA_OBJECT_MR, mr->attr.mrn).mr;
+    RdmaMrInspection in = inspect(n, RDMA_OBJECT_MR, mr->attr.mrn).mr;
 
     check_mr(&in, &mr->attr, true);
-    in = look(n, RDMA_OBJECT_MR, fast->attr.mrn).mr;
+    in = inspect(n, RDMA_OBJECT_MR, fast->attr.mrn).mr;
     check_mr(&in, &fast->attr, false);
     link_mr_free(mr);
     link_mr_free(fast);
@@ -200,7 +200,7 @@ static void test_regions(void)
 static void test_windows(void)
 {
     WindowFix f = window_fix(RDMA_MW_TYPE_2);
-    RdmaMrInspection in = look(f.p.b, RDMA_OBJECT_MR, f.mwn).mr;
+    RdmaMrInspection in = inspect(f.p.b, RDMA_OBJECT_MR, f.mwn).mr;
     RdmaMrAttr want = { .rkey = f.rkey };
 
     check_mr(&in, &want, false);
@@ -209,7 +209,7 @@ static void test_windows(void)
     want.access = RDMA_ACCESS_REMOTE_READ;
     want.iova = f.mr->attr.iova + 100;
     want.length = 200;
-    in = look(f.p.b, RDMA_OBJECT_MR, f.mwn).mr;
+    in = inspect(f.p.b, RDMA_OBJECT_MR, f.mwn).mr;
     check_mr(&in, &want, true);
     window_fix_free(&f);
 }
@@ -218,16 +218,16 @@ static void test_gids(void)
 {
     RoceLink *l = link_new(1);
     LinkNode *n = &l->node[0];
-    RdmaGidInspection in = look(n, RDMA_OBJECT_GID, 1).gid;
+    RdmaGidInspection in = inspect(n, RDMA_OBJECT_GID, 1).gid;
 
     g_assert_cmpmem(in.gid, RDMA_GID_LEN, n->gid6, RDMA_GID_LEN);
     g_assert_cmpuint(in.vlan, ==, RDMA_NO_VLAN);
     g_assert_cmpint(roce_add_gid(n->e, 7, n->gid6, 12), ==, 0);
-    g_assert_cmpuint(look(n, RDMA_OBJECT_GID, 7).gid.vlan, ==, 12);
+    g_assert_cmpuint(inspect(n, RDMA_OBJECT_GID, 7).gid.vlan, ==, 12);
     link_free(l);
 }
 
-static void test_nothing_there(void)
+static void test_missing_objects(void)
 {
     static const struct {
         unsigned what;
@@ -265,6 +265,6 @@ int main(int argc, char **argv)
     g_test_add_func("/roce/inspect/regions", test_regions);
     g_test_add_func("/roce/inspect/windows", test_windows);
     g_test_add_func("/roce/inspect/gids", test_gids);
-    g_test_add_func("/roce/inspect/nothing-there", test_nothing_there);
+    g_test_add_func("/roce/inspect/missing-objects", test_missing_objects);
     return g_test_run();
 }

@@ -109,8 +109,8 @@ static RdmaNext node_next_send(void *opaque, uint32_t qpn, bool flush,
 {
     LinkNode *n = opaque;
 
-    n->send_asks++;
-    return consumer_next_send(n->consumer, qpn, wr) ?: n->no_send;
+    n->next_send_calls++;
+    return consumer_next_send(n->consumer, qpn, wr) ?: n->empty_answer;
 }
 
 static void node_put_back_send(void *opaque, uint32_t qpn,
@@ -127,8 +127,8 @@ static bool node_next_recv(void *opaque, RdmaQueue queue, uint32_t id,
     LinkNode *n = opaque;
 
     n->recv_flush = flush;
-    if (n->hidden) {
-        n->hidden--;
+    if (n->hidden_recvs) {
+        n->hidden_recvs--;
         return false;
     }
     return consumer_next_recv(n->consumer, queue, id, wr);
@@ -149,7 +149,7 @@ static bool node_recv_sleep(void *opaque, RdmaQueue queue, uint32_t id)
 {
     LinkNode *n = opaque;
 
-    n->watched[id]++;
+    n->kick_requests[id]++;
     return !consumer_recvs(n->consumer, queue, id);
 }
 
@@ -326,7 +326,7 @@ static void enqueue(RoceLink *l, unsigned to, const void *data, size_t len)
     if (chance(l, l->faults.corrupt)) {
         f->data[g_rand_int_range(l->rand, 0, len)] ^=
             1 << g_rand_int_range(l->rand, 0, 8);
-        l->met.corrupt += memcmp(f->data, data, len) != 0;
+        l->faulty.corrupt += memcmp(f->data, data, len) != 0;
     }
     /* After frames of the same time */
     while (pos && ((LinkFrame *)pos->data)->when > f->when) {
@@ -366,13 +366,13 @@ static void transmit(RoceLink *l, unsigned from, const RoceTxFrame *frame)
         return;
     }
     if (chance(l, l->faults.loss)) {
-        l->met.loss++;
+        l->faulty.loss++;
         return;
     }
     enqueue(l, !from, data, len);
     if (chance(l, l->faults.dup)) {
         enqueue(l, !from, data, len);
-        l->met.dup++;
+        l->faulty.dup++;
     }
 }
 
@@ -434,10 +434,10 @@ static void expire(RoceLink *l)
 }
 
 /* Deliver a frame. Frames that were sent later may have arrived before. */
-static void arrive(RoceLink *l, LinkFrame *f)
+static void deliver_frame(RoceLink *l, LinkFrame *f)
 {
     if (f->serial < l->newest[f->to]) {
-        l->met.reorder++;
+        l->faulty.reorder++;
     }
     l->newest[f->to] = MAX(l->newest[f->to], f->serial);
     if (!l->node[f->to].stopped) {
@@ -465,7 +465,7 @@ bool link_run(RoceLink *l, int64_t ns)
         expire(l);
         while ((f = g_queue_peek_head(&l->frames)) && f->when <= l->now) {
             g_queue_pop_head(&l->frames);
-            arrive(l, f);
+            deliver_frame(l, f);
         }
     }
 }
@@ -613,7 +613,8 @@ RdmaSge link_sge(LinkMr *mr, size_t off, uint32_t len)
     };
 }
 
-void link_unseen_recv(LinkNode *n, uint32_t qpn, uint64_t wr_id, RdmaSge sge)
+void link_post_recv_silently(LinkNode *n, uint32_t qpn, uint64_t wr_id,
+                             RdmaSge sge)
 {
     RdmaRecvWr wr = { .wr_id = wr_id, .num_sge = 1, .sg_list = &sge };
 
@@ -622,11 +623,11 @@ void link_unseen_recv(LinkNode *n, uint32_t qpn, uint64_t wr_id, RdmaSge sge)
 
 void link_post_recv(LinkNode *n, uint32_t qpn, uint64_t wr_id, RdmaSge sge)
 {
-    link_unseen_recv(n, qpn, wr_id, sge);
+    link_post_recv_silently(n, qpn, wr_id, sge);
     roce_kick(n->e, RDMA_RQ, qpn);
 }
 
-void link_unseen_srq(LinkNode *n, uint64_t wr_id, RdmaSge sge)
+void link_post_srq_silently(LinkNode *n, uint64_t wr_id, RdmaSge sge)
 {
     RdmaRecvWr wr = { .wr_id = wr_id, .num_sge = 1, .sg_list = &sge };
 
@@ -758,18 +759,18 @@ unsigned link_events(LinkNode *n, RdmaEventType type)
     return count;
 }
 
-void link_add_faults(LinkFaults *sum, const LinkFaults *met)
+void link_add_faults(LinkFaults *sum, const LinkFaults *faulty)
 {
-    sum->loss += met->loss;
-    sum->dup += met->dup;
-    sum->reorder += met->reorder;
-    sum->corrupt += met->corrupt;
+    sum->loss += faulty->loss;
+    sum->dup += faulty->dup;
+    sum->reorder += faulty->reorder;
+    sum->corrupt += faulty->corrupt;
 }
 
-void link_assert_faults(const LinkFaults *asked, const LinkFaults *met)
+void link_assert_faults(const LinkFaults *asked, const LinkFaults *faulty)
 {
-    g_assert_cmpuint(met->loss != 0, ==, asked->loss != 0);
-    g_assert_cmpuint(met->dup != 0, ==, asked->dup != 0);
-    g_assert_cmpuint(met->reorder != 0, ==, asked->reorder != 0);
-    g_assert_cmpuint(met->corrupt != 0, ==, asked->corrupt != 0);
+    g_assert_cmpuint(faulty->loss != 0, ==, asked->loss != 0);
+    g_assert_cmpuint(faulty->dup != 0, ==, asked->dup != 0);
+    g_assert_cmpuint(faulty->reorder != 0, ==, asked->reorder != 0);
+    g_assert_cmpuint(faulty->corrupt != 0, ==, asked->corrupt != 0);
 }

@@ -59,11 +59,11 @@ struct LinkNode {
     uint32_t retired[LINK_MAX_QP][2];
     uint32_t completed;             /* calls of complete() */
     Consumer *consumer;
-    RdmaNext no_send;               /* the answer of an empty send queue */
-    unsigned send_asks;             /* calls of next_send() */
+    RdmaNext empty_answer;               /* the answer of an empty send queue */
+    unsigned next_send_calls;             /* calls of next_send() */
     bool recv_flush;                /* of the last call of next_recv() */
-    unsigned hidden;                /* its next calls that find none */
-    uint32_t watched[LINK_MAX_QP];  /* calls of recv_sleep() */
+    unsigned hidden_recvs;                /* its next calls that find none */
+    uint32_t kick_requests[LINK_MAX_QP];  /* calls of recv_sleep() */
     unsigned uncounted;             /* next recv_count() that return 0 */
     uint64_t cq_room[2 * LINK_MAX_QP];
     uint64_t hole;                  /* this page cannot be mapped */
@@ -99,7 +99,7 @@ struct RoceLink {
     /* RoceOps of new engines of link_move(); link_ops at first */
     const RoceOps *ops;
     LinkFaults faults;
-    LinkFaults met;                 /* number of faulty frames */
+    LinkFaults faulty;                 /* number of faulty frames */
     uint64_t newest[2];             /* serial of the last one at each node */
     GRand *rand;
     int64_t now;
@@ -205,10 +205,11 @@ RdmaSge link_sge(LinkMr *mr, size_t off, uint32_t len);
 /* Post a receive and kick. */
 void link_post_recv(LinkNode *n, uint32_t qpn, uint64_t wr_id, RdmaSge sge);
 /* Post a receive without a kick. */
-void link_unseen_recv(LinkNode *n, uint32_t qpn, uint64_t wr_id, RdmaSge sge);
+void link_post_recv_silently(LinkNode *n, uint32_t qpn, uint64_t wr_id,
+                             RdmaSge sge);
 /* An SRQ with 4 SGEs per WQE */
 void link_srq(LinkNode *n, uint32_t max_wr, uint32_t pdn);
-void link_unseen_srq(LinkNode *n, uint64_t wr_id, RdmaSge sge);
+void link_post_srq_silently(LinkNode *n, uint64_t wr_id, RdmaSge sge);
 /* A signalled WR with one SGE */
 RdmaSendWr link_wr(uint32_t opcode, uint64_t wr_id, const RdmaSge *sge);
 /* Post a send and kick. Takes over the pages of a REG_MR. */
@@ -246,8 +247,8 @@ RdmaWc link_expect(LinkNode *n, uint64_t wr_id, RdmaWcStatus status);
 unsigned link_wcs(LinkNode *n);
 unsigned link_events(LinkNode *n, RdmaEventType type);
 
-void link_add_faults(LinkFaults *sum, const LinkFaults *met);
+void link_add_faults(LinkFaults *sum, const LinkFaults *faulty);
 /* Did each fault of @asked occur, and no other? */
-void link_assert_faults(const LinkFaults *asked, const LinkFaults *met);
+void link_assert_faults(const LinkFaults *asked, const LinkFaults *faulty);
 
 #endif /* ROCE_LINK_H */

@@ -5,13 +5,13 @@
  */
 #include "roce-flow.h"
 
-typedef struct Weather {
+typedef struct FaultCase {
     const char *name;
     LinkFaults faults;
     unsigned seeds;
-} Weather;
+} FaultCase;
 
-static const Weather weathers[] = {
+static const FaultCase fault_cases[] = {
     { "good", { 0 }, 8 },
     { "loss-1", { .loss = 100 }, 40 },
     { "loss-10", { .loss = 1000 }, 40 },
@@ -27,9 +27,9 @@ static const Weather weathers[] = {
 };
 
 /* Exchange requests, with SRQs and windows if @shared. */
-static void exchange(const Weather *w, bool shared)
+static void exchange(const FaultCase *w, bool shared)
 {
-    LinkFaults met = { 0 };
+    LinkFaults faulty = { 0 };
     unsigned seed;
 
     for (seed = 0; seed < w->seeds; seed++) {
@@ -37,7 +37,7 @@ static void exchange(const Weather *w, bool shared)
         const FlowSpec spec = {
             .seed = seed,
             .faults = w->faults,
-            .met = &met,
+            .faulty = &faulty,
             .mtu = mtu,
             .max_len = 5 * rdma_mtu_bytes(MIN(mtu, 3)) + 3,
             .timeout = 6,           /* 262 us */
@@ -48,7 +48,7 @@ static void exchange(const Weather *w, bool shared)
 
         flow_exchange(&spec);
     }
-    link_assert_faults(&w->faults, &met);
+    link_assert_faults(&w->faults, &faulty);
 }
 
 static void test_exchange(gconstpointer data)
@@ -66,15 +66,15 @@ int main(int argc, char **argv)
     unsigned i;
 
     g_test_init(&argc, &argv, NULL);
-    for (i = 0; i < G_N_ELEMENTS(weathers); i++) {
+    for (i = 0; i < G_N_ELEMENTS(fault_cases); i++) {
         g_autofree char *path = g_strdup_printf("/roce/rc/exchange/%s",
-                                                weathers[i].name);
+                                                fault_cases[i].name);
 
         g_autofree char *shared = g_strdup_printf("/roce/rc/exchange-srq-mw/"
-                                                  "%s", weathers[i].name);
+                                                  "%s", fault_cases[i].name);
 
-        g_test_add_data_func(path, &weathers[i], test_exchange);
-        g_test_add_data_func(shared, &weathers[i], test_exchange_shared);
+        g_test_add_data_func(path, &fault_cases[i], test_exchange);
+        g_test_add_data_func(shared, &fault_cases[i], test_exchange_shared);
     }
     return g_test_run();
 }

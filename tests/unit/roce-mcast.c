@@ -27,8 +27,8 @@ typedef struct Fixture {
     size_t last_len;
 } Fixture;
 
-static bool watch(RoceLink *l, unsigned from, const uint8_t *frame,
-                  size_t len, void *opaque)
+static bool check_mcast_frame(RoceLink *l, unsigned from, const uint8_t *frame,
+                              size_t len, void *opaque)
 {
     Fixture *f = opaque;
 
@@ -42,7 +42,7 @@ static void setup(Fixture *f)
 {
     memset(f, 0, sizeof(*f));
     f->l = link_new(1);
-    f->l->filter = watch;
+    f->l->filter = check_mcast_frame;
     f->l->filter_opaque = f;
     f->a = &f->l->node[0];
     f->b = &f->l->node[1];
@@ -173,7 +173,7 @@ static bool take_copy(Fixture *f, LinkNode *n, uint32_t qpn,
     return false;
 }
 
-static void test_everyone_gets_a_copy(gconstpointer data)
+static void test_each_member_gets_a_copy(gconstpointer data)
 {
     const uint8_t *group = data;
     uint8_t mac[RDMA_MAC_LEN];
@@ -285,7 +285,7 @@ static void test_members_fail_alone(void)
     teardown(&f);
 }
 
-static void numbered(uint8_t gid[RDMA_GID_LEN], unsigned n)
+static void make_group_gid(uint8_t gid[RDMA_GID_LEN], unsigned n)
 {
     memcpy(gid, group6, RDMA_GID_LEN);
     gid[15] = n;
@@ -327,14 +327,14 @@ static void test_attach_and_detach(void)
 
     /* The most groups; a group without QPs does not exist. */
     for (i = 1; i < link_config.max_mcast_grp; i++) {
-        numbered(gid, i);
+        make_group_gid(gid, i);
         g_assert_cmpint(roce_mcast_attach(f.a->e, 11, gid), ==, 0);
     }
-    numbered(gid, i);
+    make_group_gid(gid, i);
     g_assert_cmpint(roce_mcast_attach(f.a->e, 3, gid), ==, -ENOSPC);
     g_assert_cmpint(roce_qp_destroy(f.a->e, 11), ==, 0);
     for (i = 1; i < link_config.max_mcast_grp; i++) {
-        numbered(gid, i);
+        make_group_gid(gid, i);
         g_assert_cmpint(roce_mcast_attach(f.a->e, 3, gid), ==, 0);
     }
     roce_reset(f.a->e);
@@ -522,10 +522,10 @@ static void test_vlan(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    g_test_add_data_func("/mcast/everyone-gets-a-copy/ipv4", group4,
-                         test_everyone_gets_a_copy);
-    g_test_add_data_func("/mcast/everyone-gets-a-copy/ipv6", group6,
-                         test_everyone_gets_a_copy);
+    g_test_add_data_func("/mcast/each-member-gets-a-copy/ipv4", group4,
+                         test_each_member_gets_a_copy);
+    g_test_add_data_func("/mcast/each-member-gets-a-copy/ipv6", group6,
+                         test_each_member_gets_a_copy);
     g_test_add_func("/mcast/blocked-loopback", test_blocked_loopback);
     g_test_add_func("/mcast/members-fail-alone", test_members_fail_alone);
     g_test_add_func("/mcast/attach-and-detach", test_attach_and_detach);

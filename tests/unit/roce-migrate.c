@@ -33,28 +33,28 @@ static void pause_and_move(RoceLink *l, bool a, bool b)
     }
 }
 
-static bool now_and_then(RoceLink *l)
+static bool move_sometimes(RoceLink *l)
 {
     return g_rand_int_range(l->rand, 0, 30) == 0;
 }
 
 static void move_first(RoceLink *l)
 {
-    if (now_and_then(l)) {
+    if (move_sometimes(l)) {
         pause_and_move(l, true, false);
     }
 }
 
 static void move_second(RoceLink *l)
 {
-    if (now_and_then(l)) {
+    if (move_sometimes(l)) {
         pause_and_move(l, false, true);
     }
 }
 
 static void move_both(RoceLink *l)
 {
-    if (now_and_then(l)) {
+    if (move_sometimes(l)) {
         pause_and_move(l, true, true);
     }
 }
@@ -68,14 +68,14 @@ static void move_any(RoceLink *l)
     }
 }
 
-typedef struct Journey {
+typedef struct MoveCase {
     const char *name;
     LinkFaults faults;
     void (*disturb)(RoceLink *l);
     bool shared;                    /* SRQs and windows */
-} Journey;
+} MoveCase;
 
-static const Journey journeys[] = {
+static const MoveCase move_cases[] = {
     { "one", { 0 }, move_first },
     { "other", { 0 }, move_second },
     { "both", { 0 }, move_both },
@@ -88,8 +88,8 @@ static const Journey journeys[] = {
 
 static void test_exchange(gconstpointer data)
 {
-    const Journey *j = data;
-    LinkFaults met = { 0 };
+    const MoveCase *j = data;
+    LinkFaults faulty = { 0 };
     unsigned seed;
 
     for (seed = 0; seed < 40; seed++) {
@@ -97,7 +97,7 @@ static void test_exchange(gconstpointer data)
         const FlowSpec spec = {
             .seed = seed,
             .faults = j->faults,
-            .met = &met,
+            .faulty = &faulty,
             .mtu = mtu,
             .max_len = 5 * rdma_mtu_bytes(MIN(mtu, 3)) + 3,
             .timeout = 7,           /* 524 us */
@@ -109,7 +109,7 @@ static void test_exchange(gconstpointer data)
 
         flow_exchange(&spec);
     }
-    link_assert_faults(&j->faults, &met);
+    link_assert_faults(&j->faults, &faulty);
 }
 
 /* A pending retransmission happens at the same time as without migration. */
@@ -280,7 +280,7 @@ static void test_refuse_bad_fields(void)
 }
 
 /* The WQE would complete without being sent, and move the cursors. */
-static void test_refuse_done_before_begun(void)
+static void test_refuse_done_before_started(void)
 {
     LinkQpSpec spec = link_spec();
     Victim v = { .cap = spec.cap };
@@ -618,7 +618,7 @@ static void import_mutants(RoceLink *l)
 {
     unsigned i;
 
-    if (now_and_then(l)) {
+    if (move_sometimes(l)) {
         for (i = 0; i < 20; i++) {
             import_mutant(l, g_rand_int_range(l->rand, 0, 2),
                           g_rand_int_range(l->rand, 0, 6) == 0);
@@ -629,14 +629,14 @@ static void import_mutants(RoceLink *l)
 static void test_mutants(void)
 {
     const LinkFaults faults = { .loss = 300, .dup = 200, .reorder = 200 };
-    LinkFaults met = { 0 };
+    LinkFaults faulty = { 0 };
     unsigned seed;
 
     for (seed = 0; seed < 60; seed++) {
         const FlowSpec spec = {
             .seed = seed,
             .faults = faults,
-            .met = &met,
+            .faulty = &faulty,
             .mtu = RDMA_MTU_256 + seed % 2,
             .max_len = 2000,
             .timeout = 6,
@@ -649,7 +649,7 @@ static void test_mutants(void)
     }
     g_test_message("%u mutants, %u of them let in", mutants, accepted);
     g_assert_cmpuint(mutants, >, 3000);
-    link_assert_faults(&faults, &met);
+    link_assert_faults(&faults, &faulty);
 }
 
 int main(int argc, char **argv)
@@ -657,11 +657,11 @@ int main(int argc, char **argv)
     unsigned i;
 
     g_test_init(&argc, &argv, NULL);
-    for (i = 0; i < G_N_ELEMENTS(journeys); i++) {
+    for (i = 0; i < G_N_ELEMENTS(move_cases); i++) {
         g_autofree char *path = g_strdup_printf("/roce/migrate/exchange/%s",
-                                                journeys[i].name);
+                                                move_cases[i].name);
 
-        g_test_add_data_func(path, &journeys[i], test_exchange);
+        g_test_add_data_func(path, &move_cases[i], test_exchange);
     }
     g_test_add_func("/roce/migrate/timer-keeps-its-time",
                     test_timer_keeps_its_time);
@@ -671,8 +671,8 @@ int main(int argc, char **argv)
                     test_refuse_smaller_engine);
     g_test_add_func("/roce/migrate/refuse/bad-fields",
                     test_refuse_bad_fields);
-    g_test_add_func("/roce/migrate/refuse/done-before-begun",
-                    test_refuse_done_before_begun);
+    g_test_add_func("/roce/migrate/refuse/done-before-started",
+                    test_refuse_done_before_started);
     g_test_add_func("/roce/migrate/refuse/frame-out",
                     test_no_export_with_a_frame_out);
     g_test_add_func("/roce/migrate/mutants", test_mutants);

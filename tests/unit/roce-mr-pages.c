@@ -71,7 +71,7 @@ static void fix_free(Fix *f)
 }
 
 /* Read bytes of the region from @off on, one by one. */
-static void peek(Fix *f, uint64_t off, uint8_t *buf, uint32_t len)
+static void read_bytes(Fix *f, uint64_t off, uint8_t *buf, uint32_t len)
 {
     uint64_t size = UINT64_C(1) << f->attr.page_shift;
     uint32_t i;
@@ -106,7 +106,7 @@ static void check_range(Fix *f, uint64_t off, uint32_t len)
     post(f, RDMA_WR_RDMA_WRITE, KEY, f->attr.iova + off, from, len);
     link_expect(f->p.a, 80, RDMA_WC_SUCCESS);
     link_read(f->p.amr, from, want, len);
-    peek(f, off, got, len);
+    read_bytes(f, off, got, len);
     g_assert_cmpmem(got, len, want, len);
     post(f, RDMA_WR_RDMA_READ, KEY, f->attr.iova + off, 60000, len);
     link_expect(f->p.a, 80, RDMA_WC_SUCCESS);
@@ -420,7 +420,7 @@ static void test_chain_of_registrations(void)
 }
 
 /* LeakSanitizer checks that the page lists are freed. */
-static void test_pages_of_what_fails(void)
+static void test_pages_of_failed_registrations(void)
 {
     LinkPair p = reg_pair(RDMA_QPT_RC);
     LinkMr *mr = link_fast_mr(p.b, 20000);
@@ -465,7 +465,7 @@ static void test_no_pages_on_ud(void)
 }
 
 /* REG_MRs wait for a READ until RESET or destruction drops them. */
-static void test_pages_of_what_waits(gconstpointer data)
+static void test_pages_of_waiting_registrations(gconstpointer data)
 {
     bool destroy = GPOINTER_TO_UINT(data);
     LinkPair p = reg_pair(RDMA_QPT_RC);
@@ -734,12 +734,15 @@ int main(int argc, char **argv)
                          test_registration_with_pages);
     g_test_add_func("/roce/mr/chain-of-registrations",
                     test_chain_of_registrations);
-    g_test_add_func("/roce/mr/pages-of-what-fails", test_pages_of_what_fails);
+    g_test_add_func("/roce/mr/pages-of-failed-registrations",
+                    test_pages_of_failed_registrations);
     g_test_add_func("/roce/mr/no-pages-on-ud", test_no_pages_on_ud);
-    g_test_add_data_func("/roce/mr/pages-of-what-waits/reset",
-                         GUINT_TO_POINTER(false), test_pages_of_what_waits);
-    g_test_add_data_func("/roce/mr/pages-of-what-waits/destroy",
-                         GUINT_TO_POINTER(true), test_pages_of_what_waits);
+    g_test_add_data_func("/roce/mr/pages-of-waiting-registrations/reset",
+                         GUINT_TO_POINTER(false),
+                         test_pages_of_waiting_registrations);
+    g_test_add_data_func("/roce/mr/pages-of-waiting-registrations/destroy",
+                         GUINT_TO_POINTER(true),
+                         test_pages_of_waiting_registrations);
     g_test_add_func("/roce/mr/refuse-bad-registration",
                     test_refuse_bad_registration);
     g_test_add_func("/roce/mr/refuse-bad-page-size",

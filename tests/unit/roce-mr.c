@@ -235,7 +235,7 @@ static void test_other_pd_does_not_invalidate(void)
 }
 
 /* One chain that invalidates and registers again, as kernel modules post it */
-static void test_mapped_anew_while_valid(void)
+static void test_mapped_again_while_valid(void)
 {
     LinkQpSpec spec = link_spec();
     LinkPair p = link_pair(&spec);
@@ -370,8 +370,8 @@ int main(int argc, char **argv)
     g_test_add_func("/roce/mr/fast-registration", test_fast_registration);
     g_test_add_func("/roce/mr/registration-for-unknown-access",
                     test_registration_for_unknown_access);
-    g_test_add_func("/roce/mr/mapped-anew-while-valid",
-                    test_mapped_anew_while_valid);
+    g_test_add_func("/roce/mr/mapped-again-while-valid",
+                    test_mapped_again_while_valid);
     g_test_add_func("/roce/mr/other-pd-does-not-invalidate",
                     test_other_pd_does_not_invalidate);
     g_test_add_func("/roce/mr/register-use-invalidate-in-one-chain",

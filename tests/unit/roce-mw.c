@@ -145,7 +145,7 @@ static void test_rights(void)
     }
 }
 
-static void test_type_1_is_bound_anew(void)
+static void test_type_1_is_bound_again(void)
 {
     WindowFix f = window_fix(RDMA_MW_TYPE_1);
     uint64_t iova = f.mr->attr.iova;
@@ -190,7 +190,7 @@ static void test_type_2_is_of_its_qp(gconstpointer data)
     window_fix_free(&f);
 }
 
-static void test_type_2_is_invalidated_before_it_is_bound_anew(void)
+static void test_type_2_is_invalidated_before_it_is_bound_again(void)
 {
     WindowFix f = window_fix(RDMA_MW_TYPE_2);
     uint64_t iova = f.mr->attr.iova;
@@ -323,7 +323,7 @@ static void test_bound_fast_region_is_not_invalidated(void)
 }
 
 /* The WRITE is longer than the window of packets. The rest finds no window. */
-static void test_gone_amid_a_write(void)
+static void test_gone_during_a_write(void)
 {
     WindowFix f = window_fix(RDMA_MW_TYPE_1);
 
@@ -412,7 +412,7 @@ static void test_bad_link(void)
         link_expect(f.p.a, 60, RDMA_WC_SUCCESS);
         link_expect(f.p.b, 50, RDMA_WC_SUCCESS);
     }
-    link_assert_faults(&f.p.l->faults, &f.p.l->met);
+    link_assert_faults(&f.p.l->faults, &f.p.l->faulty);
     window_fix_free(&f);
 }
 
@@ -434,14 +434,14 @@ int main(int argc, char **argv)
     g_test_add_data_func("/roce/mw/zero-based/type-2", type2,
                          test_zero_based);
     g_test_add_func("/roce/mw/rights", test_rights);
-    g_test_add_func("/roce/mw/type-1-is-bound-anew",
-                    test_type_1_is_bound_anew);
+    g_test_add_func("/roce/mw/type-1-is-bound-again",
+                    test_type_1_is_bound_again);
     g_test_add_data_func("/roce/mw/type-1-is-of-all-qps", type1,
                          test_type_2_is_of_its_qp);
     g_test_add_data_func("/roce/mw/type-2-is-of-its-qp", type2,
                          test_type_2_is_of_its_qp);
-    g_test_add_func("/roce/mw/type-2-is-invalidated-before-it-is-bound-anew",
-                    test_type_2_is_invalidated_before_it_is_bound_anew);
+    g_test_add_func("/roce/mw/type-2-is-invalidated-before-it-is-bound-again",
+                    test_type_2_is_invalidated_before_it_is_bound_again);
     g_test_add_func("/roce/mw/chain", test_chain);
     g_test_add_func("/roce/mw/read-window-of-a-read-only-region",
                     test_read_window_of_a_read_only_region);
@@ -449,7 +449,7 @@ int main(int argc, char **argv)
                     test_bound_region_stays_as_it_is);
     g_test_add_func("/roce/mw/bound-fast-region-is-not-invalidated",
                     test_bound_fast_region_is_not_invalidated);
-    g_test_add_func("/roce/mw/gone-amid-a-write", test_gone_amid_a_write);
+    g_test_add_func("/roce/mw/gone-during-a-write", test_gone_during_a_write);
     g_test_add_func("/roce/mw/gone-before-a-read-is-answered",
                     test_gone_before_a_read_is_answered);
     g_test_add_func("/roce/mw/uc", test_uc);

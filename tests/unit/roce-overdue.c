@@ -28,13 +28,13 @@ static bool keep_frame(RoceLink *l, unsigned from, const uint8_t *frame,
     return false;
 }
 
-static void hear_nothing(Unread *u)
+static void stop_reading(Unread *u)
 {
     u->keep = true;
     u->p.a->heard = u->p.l->now;
 }
 
-static void hear_all(Unread *u)
+static void resume_reading(Unread *u)
 {
     u->keep = false;
     u->p.a->heard = ROCE_NO_DEADLINE;
@@ -51,7 +51,7 @@ static void unread_init(Unread *u, unsigned retry_cnt)
     u->p.l->filter = keep_frame;
     u->p.l->filter_opaque = u;
     g_queue_init(&u->frames);
-    hear_nothing(u);
+    stop_reading(u);
 }
 
 static void unread_free(Unread *u)
@@ -129,7 +129,7 @@ static void test_part_of_an_answer(void)
     read_all(&u);
     g_assert_cmpuint(link_wcs(p->a), ==, 0);
     g_assert_cmpuint(roce_timeouts_late(p->a->e), ==, 1);
-    hear_all(&u);
+    resume_reading(&u);
     g_assert_false(link_run(p->l, TIMEOUT_NS - 1));
     g_assert_cmpuint(timeouts(&u), ==, 0);
     link_run(p->l, 1);
@@ -139,7 +139,7 @@ static void test_part_of_an_answer(void)
 }
 
 /* No answer has arrived: the request fails as soon as this is known. */
-static void test_loss_is_found(void)
+static void test_loss_is_detected(void)
 {
     int64_t due;
     LinkPair *p;
@@ -159,7 +159,7 @@ static void test_loss_is_found(void)
 
     /* The retry has the full timeout, counted from its sending. */
     g_assert_cmpint(roce_next_deadline(p->a->e), ==, p->l->now + TIMEOUT_NS);
-    hear_all(&u);
+    resume_reading(&u);
     u.keep = true;
     g_assert_true(link_run(p->l, LINK_FOREVER));
     link_expect(p->a, 1, RDMA_WC_RETRY_EXC_ERR);
@@ -180,7 +180,7 @@ static void test_credits_are_read_late(void)
 
     unread_init(&u, 7);
     p = &u.p;
-    hear_all(&u);
+    resume_reading(&u);
     for (unsigned i = 0; i < 2; i++) {
         link_pair_post(p, RDMA_WR_SEND, i, 0, LEN);
         link_run(p->l, LINK_MS / 4);
@@ -190,7 +190,7 @@ static void test_credits_are_read_late(void)
         link_expect(p->b, i, RDMA_WC_SUCCESS);
     }
 
-    hear_nothing(&u);
+    stop_reading(&u);
     sent = p->l->sent[0];
     link_pair_post(p, RDMA_WR_SEND, 2, 0, LEN);
     link_run(p->l, LINK_MS / 4);
@@ -200,7 +200,7 @@ static void test_credits_are_read_late(void)
     g_assert_cmpuint(p->l->sent[0], ==, sent);
     read_all(&u);
     g_assert_false(roce_any_overdue(p->a->e));
-    hear_all(&u);
+    resume_reading(&u);
     g_assert_false(link_run(p->l, TIMEOUT_NS / 2));
     link_expect(p->a, 2, RDMA_WC_SUCCESS);
     unread_free(&u);
@@ -307,7 +307,7 @@ int main(int argc, char **argv)
                              test_answer_is_read_late);
     }
     g_test_add_func("/roce/overdue/part-of-an-answer", test_part_of_an_answer);
-    g_test_add_func("/roce/overdue/loss-is-found", test_loss_is_found);
+    g_test_add_func("/roce/overdue/loss-is-detected", test_loss_is_detected);
     g_test_add_func("/roce/overdue/credits-are-read-late",
                     test_credits_are_read_late);
     for (unsigned i = 0; i < G_N_ELEMENTS(ends); i++) {

@@ -279,7 +279,7 @@ static void test_others_do_not_wait(void)
     link_pair_free(&p);
 }
 
-static void test_limit_lifted_amid_a_message(void)
+static void test_limit_lifted_during_a_message(void)
 {
     LinkPair p = typed_pair(RDMA_QPT_RC);
 
@@ -294,7 +294,7 @@ static void test_limit_lifted_amid_a_message(void)
     link_pair_free(&p);
 }
 
-static void test_end_amid_a_pause(gconstpointer data)
+static void test_end_during_a_pause(gconstpointer data)
 {
     RdmaQpState to = GPOINTER_TO_UINT(data);
     LinkPair p = typed_pair(RDMA_QPT_RC);
@@ -339,7 +339,7 @@ static void test_lossy(void)
     g_assert_true(link_same(p.amr, 0, p.bmr, 0, LINK_PAIR_MEM));
     g_assert_cmpint(m.last[0] - start, >=,
                     duration(m.bytes[0], 100000) - 2 * LINK_MS);
-    link_assert_faults(&p.l->faults, &p.l->met);
+    link_assert_faults(&p.l->faults, &p.l->faulty);
     link_pair_free(&p);
 }
 
@@ -357,14 +357,14 @@ int main(int argc, char **argv)
                     test_static_rate_of_a_connection);
     g_test_add_func("/pace/read-responses", test_read_responses);
     g_test_add_func("/pace/others-do-not-wait", test_others_do_not_wait);
-    g_test_add_func("/pace/limit-lifted-amid-a-message",
-                    test_limit_lifted_amid_a_message);
-    g_test_add_data_func("/pace/err-amid-a-pause",
+    g_test_add_func("/pace/limit-lifted-during-a-message",
+                    test_limit_lifted_during_a_message);
+    g_test_add_data_func("/pace/err-during-a-pause",
                          GUINT_TO_POINTER(RDMA_QPS_ERR),
-                         test_end_amid_a_pause);
-    g_test_add_data_func("/pace/reset-amid-a-pause",
+                         test_end_during_a_pause);
+    g_test_add_data_func("/pace/reset-during-a-pause",
                          GUINT_TO_POINTER(RDMA_QPS_RESET),
-                         test_end_amid_a_pause);
+                         test_end_during_a_pause);
     g_test_add_func("/pace/lossy", test_lossy);
     return g_test_run();
 }

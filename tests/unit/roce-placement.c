@@ -154,7 +154,7 @@ static void test_flush_region_ignores_range(void)
 }
 
 /* When a FLUSH completes, memory has the data of the WRITEs before it. */
-static void test_flush_behind_writes(void)
+static void test_flush_after_writes(void)
 {
     LinkQpSpec spec = link_spec();
     LinkPair p = link_pair(&spec);
@@ -686,8 +686,8 @@ int main(int argc, char **argv)
                     test_flush_any_length);
     g_test_add_func("/roce/placement/flush/region-ignores-range",
                     test_flush_region_ignores_range);
-    g_test_add_func("/roce/placement/flush/behind-writes",
-                    test_flush_behind_writes);
+    g_test_add_func("/roce/placement/flush/after-writes",
+                    test_flush_after_writes);
     g_test_add_func("/roce/placement/flush/without-limit",
                     test_flush_without_limit);
     g_test_add_func("/roce/placement/atomic-write", test_atomic_write);

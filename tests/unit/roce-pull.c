@@ -13,24 +13,24 @@ static void run(LinkPair *p)
     g_assert_true(link_run(p->l, LINK_FOREVER));
 }
 
-static void unseen(LinkPair *p, uint64_t wr_id, size_t off)
+static void post_recv_silently(LinkPair *p, uint64_t wr_id, size_t off)
 {
-    link_unseen_recv(p->b, p->bq, wr_id, link_sge(p->bmr, off, 2 * LEN));
+    link_post_recv_silently(p->b, p->bq, wr_id, link_sge(p->bmr, off, 2 * LEN));
 }
 
-static unsigned naks(LinkPair *p)
+static unsigned count_naks(LinkPair *p)
 {
     return roce_stats(p->b->e)->rnr_naks_sent;
 }
 
-static void test_message_takes_one(gconstpointer data)
+static void test_message_takes_one_receive(gconstpointer data)
 {
     uint32_t opcode = GPOINTER_TO_UINT(data);
     LinkQpSpec spec = link_spec();
     LinkPair p = link_pair(&spec);
 
-    unseen(&p, 50, 0);
-    unseen(&p, 51, 4096);
+    post_recv_silently(&p, 50, 0);
+    post_recv_silently(&p, 51, 4096);
     link_pair_post(&p, opcode, 1, 0, LEN);
     run(&p);
     link_expect(p.a, 1, RDMA_WC_SUCCESS);
@@ -44,19 +44,19 @@ static void test_message_takes_one(gconstpointer data)
     link_expect(p.a, 2, RDMA_WC_SUCCESS);
     link_expect(p.b, 51, RDMA_WC_SUCCESS);
     g_assert_true(link_same(p.amr, 4096, p.bmr, 4096, LEN));
-    g_assert_cmpuint(naks(&p), ==, 0);
+    g_assert_cmpuint(count_naks(&p), ==, 0);
     g_assert_cmpuint(p.b->retired[p.bq][RDMA_RQ], ==, 2);
     link_pair_free(&p);
 }
 
-static void test_order_is_that_of_posting(void)
+static void test_posting_order_is_kept(void)
 {
     LinkQpSpec spec = link_spec();
     LinkPair p = link_pair(&spec);
     unsigned i;
 
     link_pair_recv(&p, 50, 0, LEN);
-    unseen(&p, 51, 4096);
+    post_recv_silently(&p, 51, 4096);
     for (i = 0; i < 2; i++) {
         link_pair_post(&p, RDMA_WR_SEND, i, 0, LEN);
     }
@@ -66,7 +66,7 @@ static void test_order_is_that_of_posting(void)
     link_pair_free(&p);
 }
 
-static void test_none_is_an_rnr_nak(void)
+static void test_no_receive_is_an_rnr_nak(void)
 {
     LinkQpSpec spec = link_spec();
     LinkPair p;
@@ -74,12 +74,12 @@ static void test_none_is_an_rnr_nak(void)
     spec.min_rnr_timer = 5;
     p = link_pair(&spec);
     /* A receive of another QP is not used. */
-    link_unseen_recv(p.b, p.bq + 1, 49, link_sge(p.bmr, 0, LEN));
+    link_post_recv_silently(p.b, p.bq + 1, 49, link_sge(p.bmr, 0, LEN));
     link_pair_post(&p, RDMA_WR_SEND, 1, 0, LEN);
     link_run(p.l, LINK_MS);
-    g_assert_cmpuint(naks(&p), >, 0);
+    g_assert_cmpuint(count_naks(&p), >, 0);
     g_assert_cmpuint(link_wcs(p.b), ==, 0);
-    unseen(&p, 50, 0);
+    post_recv_silently(&p, 50, 0);
     run(&p);
     link_expect(p.a, 1, RDMA_WC_SUCCESS);
     link_expect(p.b, 50, RDMA_WC_SUCCESS);
@@ -87,12 +87,12 @@ static void test_none_is_an_rnr_nak(void)
 }
 
 /* Plain WRITEs pull no receive. */
-static void test_write_pulls_none(void)
+static void test_write_pulls_no_receive(void)
 {
     LinkQpSpec spec = link_spec();
     LinkPair p = link_pair(&spec);
 
-    unseen(&p, 50, 0);
+    post_recv_silently(&p, 50, 0);
     link_pair_post(&p, RDMA_WR_RDMA_WRITE, 1, 0, LEN);
     run(&p);
     link_expect(p.a, 1, RDMA_WC_SUCCESS);
@@ -114,7 +114,7 @@ static void test_datagram(void)
     wr.wr.ud.remote_qpn = p.bq;
     wr.wr.ud.remote_qkey = 0x1234;
     wr.wr.ud.av = link_av(p.a, p.b, false);
-    unseen(&p, 50, 0);
+    post_recv_silently(&p, 50, 0);
     link_post(p.a, p.aq, &wr);
     link_post(p.a, p.aq, &wr);
     run(&p);
@@ -128,14 +128,14 @@ static void test_datagram(void)
 /*
  * A WR that the consumer could not decode completes with its error, in order.
  */
-static void test_bad_one_fails_in_its_turn(void)
+static void test_bad_wr_fails_in_order(void)
 {
     LinkQpSpec spec = link_spec();
     LinkPair p = link_pair(&spec);
     RdmaSge sge = link_sge(p.bmr, 0, LEN);
 
     sge.lkey ^= 1;
-    link_unseen_recv(p.b, p.bq, 50, sge);
+    link_post_recv_silently(p.b, p.bq, 50, sge);
     link_pair_post(&p, RDMA_WR_SEND, 1, 0, LEN);
     run(&p);
     link_expect(p.a, 1, RDMA_WC_REM_OP_ERR);
@@ -163,8 +163,8 @@ static void test_empty_srq(void)
 {
     LinkPair p = srq_pair(4);
 
-    link_unseen_srq(p.b, 50, link_sge(p.bmr, 0, LEN));
-    link_unseen_srq(p.b, 51, link_sge(p.bmr, 0, LEN));
+    link_post_srq_silently(p.b, 50, link_sge(p.bmr, 0, LEN));
+    link_post_srq_silently(p.b, 51, link_sge(p.bmr, 0, LEN));
     link_pair_post(&p, RDMA_WR_SEND, 1, 0, LEN);
     run(&p);
     link_expect(p.b, 50, RDMA_WC_SUCCESS);
@@ -201,13 +201,13 @@ static void test_cost_of_a_receive(gconstpointer data)
 }
 
 /* No event while WQEs are posted in time; one as soon as there are too few */
-static void test_srq_limit_counts_what_was_not_seen(void)
+static void test_srq_limit_counts_posted_wqes(void)
 {
     LinkPair p = srq_pair(8);
     unsigned i;
 
     for (i = 0; i < 5; i++) {
-        link_unseen_srq(p.b, 50 + i, link_sge(p.bmr, 0, LEN));
+        link_post_srq_silently(p.b, 50 + i, link_sge(p.bmr, 0, LEN));
     }
     g_assert_cmpint(roce_srq_set_limit(p.b->e, LINK_SRQ, 5), ==, 0);
     g_assert_cmpuint(link_events(p.b, RDMA_EVENT_SRQ_LIMIT_REACHED), ==, 0);
@@ -250,12 +250,12 @@ static void test_sends_wait_for_a_kick(void)
     link_pair_post(&p, RDMA_WR_RDMA_WRITE, 1, 0, LEN);
     run(&p);
     link_expect(p.a, 1, RDMA_WC_SUCCESS);
-    asks = p.a->send_asks;
+    asks = p.a->next_send_calls;
     post_silently(&p, 2);
     roce_rescan(p.a->e);
     g_assert_false(roce_has_rescans(p.a->e));
     run(&p);
-    g_assert_cmpuint(p.a->send_asks, ==, asks);
+    g_assert_cmpuint(p.a->next_send_calls, ==, asks);
     g_assert_cmpuint(link_wcs(p.a), ==, 0);
     roce_kick(p.a->e, RDMA_SQ, p.aq);
     run(&p);
@@ -272,26 +272,26 @@ static void test_sends_that_come_without_a_kick(void)
 
     /* A new engine asks at once. */
     p.l->moves = 0;
-    p.a->no_send = RDMA_NEXT_LATER;
+    p.a->empty_answer = RDMA_NEXT_LATER;
     link_pair_post(&p, RDMA_WR_RDMA_WRITE, 1, 0, LEN);
     run(&p);
     link_expect(p.a, 1, RDMA_WC_SUCCESS);
     for (unsigned i = 2; i < 5; i++) {
         g_assert_true(roce_has_rescans(p.a->e));
-        asks = p.a->send_asks;
+        asks = p.a->next_send_calls;
         run(&p);
-        g_assert_cmpuint(p.a->send_asks, ==, asks);
+        g_assert_cmpuint(p.a->next_send_calls, ==, asks);
         post_silently(&p, i);
         roce_rescan(p.a->e);
         run(&p);
-        g_assert_cmpuint(p.a->send_asks, ==, asks + 2);
+        g_assert_cmpuint(p.a->next_send_calls, ==, asks + 2);
         link_expect(p.a, i, RDMA_WC_SUCCESS);
     }
-    p.a->no_send = RDMA_NEXT_NONE;
+    p.a->empty_answer = RDMA_NEXT_NONE;
     roce_rescan(p.a->e);
     run(&p);
     g_assert_false(roce_has_rescans(p.a->e));
-    g_assert_cmpuint(p.a->send_asks, ==, asks + 3);
+    g_assert_cmpuint(p.a->next_send_calls, ==, asks + 3);
     link_pair_free(&p);
 }
 
@@ -301,7 +301,7 @@ static void test_later_qp_that_moves(void)
     LinkQpSpec spec = link_spec();
     LinkPair p = link_pair(&spec);
 
-    p.a->no_send = RDMA_NEXT_LATER;
+    p.a->empty_answer = RDMA_NEXT_LATER;
     link_pair_post(&p, RDMA_WR_RDMA_WRITE, 1, 0, LEN);
     run(&p);
     link_expect(p.a, 1, RDMA_WC_SUCCESS);
@@ -338,7 +338,7 @@ static void test_later_begins_in_err(void)
     run(&p);
     p.l->moves = 0;
     g_assert_false(roce_has_rescans(p.b->e));
-    p.b->no_send = RDMA_NEXT_LATER;
+    p.b->empty_answer = RDMA_NEXT_LATER;
     link_modify(p.b, p.bq, RDMA_QPS_ERR);
     run(&p);
     for (unsigned i = 0; i < 3; i++) {
@@ -352,7 +352,7 @@ static void test_later_begins_in_err(void)
         run(&p);
         link_expect(p.b, i, RDMA_WC_WR_FLUSH_ERR);
     }
-    p.b->no_send = RDMA_NEXT_NONE;
+    p.b->empty_answer = RDMA_NEXT_NONE;
     roce_rescan(p.b->e);
     run(&p);
     g_assert_false(roce_has_rescans(p.b->e));
@@ -363,7 +363,7 @@ static void test_later_begins_in_err(void)
  * In ERR a receive may be posted after the engine has asked, and before it asks
  * for a kick. So no kick follows.
  */
-static void test_receive_before_the_watch_in_err(void)
+static void test_receive_before_kick_request_in_err(void)
 {
     LinkQpSpec spec = link_spec();
     LinkPair p = link_pair(&spec);
@@ -372,14 +372,14 @@ static void test_receive_before_the_watch_in_err(void)
     p.l->moves = 0;
     link_modify(p.b, p.bq, RDMA_QPS_ERR);
     run(&p);
-    g_assert_cmpuint(p.b->watched[p.bq], ==, 1);
-    unseen(&p, 0, 0);
-    p.b->hidden = 1;
+    g_assert_cmpuint(p.b->kick_requests[p.bq], ==, 1);
+    post_recv_silently(&p, 0, 0);
+    p.b->hidden_recvs = 1;
     roce_kick(p.b->e, RDMA_RQ, p.bq);
     run(&p);
     link_expect(p.b, 0, RDMA_WC_WR_FLUSH_ERR);
-    g_assert_cmpuint(p.b->hidden, ==, 0);
-    g_assert_cmpuint(p.b->watched[p.bq], ==, 3);
+    g_assert_cmpuint(p.b->hidden_recvs, ==, 0);
+    g_assert_cmpuint(p.b->kick_requests[p.bq], ==, 3);
     link_pair_free(&p);
 }
 
@@ -389,8 +389,8 @@ static void test_later_in_err_leaves_srq_alone(void)
     LinkPair p = srq_pair(4);
 
     p.l->moves = 0;
-    link_unseen_srq(p.b, 50, link_sge(p.bmr, 0, LEN));
-    p.b->no_send = RDMA_NEXT_LATER;
+    link_post_srq_silently(p.b, 50, link_sge(p.bmr, 0, LEN));
+    p.b->empty_answer = RDMA_NEXT_LATER;
     link_modify(p.b, p.bq, RDMA_QPS_ERR);
     run(&p);
     g_assert_true(roce_has_rescans(p.b->e));
@@ -412,7 +412,7 @@ static void test_later_without_receives(void)
     p = link_pair(&spec);
     run(&p);
     p.l->moves = 0;
-    p.b->no_send = RDMA_NEXT_LATER;
+    p.b->empty_answer = RDMA_NEXT_LATER;
     link_modify(p.b, p.bq, RDMA_QPS_ERR);
     run(&p);
     g_assert_true(roce_has_rescans(p.b->e));
@@ -467,7 +467,7 @@ static void test_later_send_of_sqe_is_flushed(void)
     spec.type = RDMA_QPT_UC;
     p = link_pair(&spec);
     p.l->moves = 0;
-    p.a->no_send = RDMA_NEXT_LATER;
+    p.a->empty_answer = RDMA_NEXT_LATER;
     link_post(p.a, p.aq, &bad);
     run(&p);
     link_expect(p.a, 1, RDMA_WC_LOC_QP_OP_ERR);
@@ -495,33 +495,35 @@ int main(int argc, char **argv)
                     test_later_qp_that_moves);
     g_test_add_func("/roce/pull/later-begins-in-err",
                     test_later_begins_in_err);
-    g_test_add_func("/roce/pull/receive-before-the-watch-in-err",
-                    test_receive_before_the_watch_in_err);
+    g_test_add_func("/roce/pull/receive-before-kick-request-in-err",
+                    test_receive_before_kick_request_in_err);
     g_test_add_func("/roce/pull/later-in-err-leaves-srq-alone",
                     test_later_in_err_leaves_srq_alone);
     g_test_add_func("/roce/pull/later-without-receives",
                     test_later_without_receives);
     g_test_add_func("/roce/pull/work-without-packets-takes-turns",
                     test_work_without_packets_takes_turns);
-    g_test_add_data_func("/roce/pull/message-takes-one/send",
+    g_test_add_data_func("/roce/pull/message-takes-one-receive/send",
                          GUINT_TO_POINTER(RDMA_WR_SEND),
-                         test_message_takes_one);
-    g_test_add_data_func("/roce/pull/message-takes-one/write-with-imm",
+                         test_message_takes_one_receive);
+    g_test_add_data_func("/roce/pull/message-takes-one-receive/write-with-imm",
                          GUINT_TO_POINTER(RDMA_WR_RDMA_WRITE_WITH_IMM),
-                         test_message_takes_one);
-    g_test_add_func("/roce/pull/order-is-that-of-posting",
-                    test_order_is_that_of_posting);
-    g_test_add_func("/roce/pull/none-is-an-rnr-nak", test_none_is_an_rnr_nak);
-    g_test_add_func("/roce/pull/write-pulls-none", test_write_pulls_none);
+                         test_message_takes_one_receive);
+    g_test_add_func("/roce/pull/posting-order-is-kept",
+                    test_posting_order_is_kept);
+    g_test_add_func("/roce/pull/no-receive-is-an-rnr-nak",
+                    test_no_receive_is_an_rnr_nak);
+    g_test_add_func("/roce/pull/write-pulls-no-receive",
+                    test_write_pulls_no_receive);
     g_test_add_func("/roce/pull/datagram", test_datagram);
-    g_test_add_func("/roce/pull/bad-one-fails-in-its-turn",
-                    test_bad_one_fails_in_its_turn);
+    g_test_add_func("/roce/pull/bad-wr-fails-in-order",
+                    test_bad_wr_fails_in_order);
     g_test_add_func("/roce/pull/empty-srq", test_empty_srq);
     g_test_add_data_func("/roce/pull/cost-of-a-receive/queue",
                          GUINT_TO_POINTER(false), test_cost_of_a_receive);
     g_test_add_data_func("/roce/pull/cost-of-a-receive/srq",
                          GUINT_TO_POINTER(true), test_cost_of_a_receive);
-    g_test_add_func("/roce/pull/srq-limit-counts-what-was-not-seen",
-                    test_srq_limit_counts_what_was_not_seen);
+    g_test_add_func("/roce/pull/srq-limit-counts-posted-wqes",
+                    test_srq_limit_counts_posted_wqes);
     return g_test_run();
 }

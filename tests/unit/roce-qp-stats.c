@@ -46,7 +46,7 @@ static void test_packets_and_bytes(void)
 }
 
 /* Two pairs on a link that loses and doubles frames */
-static void test_sum_is_the_engines(void)
+static void test_sums_match_the_engine(void)
 {
     static const uint32_t qpns[] = { 2, 4 };
     LinkQpSpec spec = link_spec(), other = link_spec();
@@ -91,7 +91,7 @@ static void test_sum_is_the_engines(void)
     }
     g_assert_cmpuint(roce_stats(p.a->e)->retransmits, >, 0);
     g_assert_cmpuint(roce_stats(p.b->e)->rx_duplicates, >, 0);
-    link_assert_faults(&p.l->faults, &p.l->met);
+    link_assert_faults(&p.l->faults, &p.l->faulty);
     link_pair_free(&p);
 }
 
@@ -153,7 +153,7 @@ static void test_wrong_qkey(void)
 }
 
 /* RESET restores the state of a new QP, but keeps the counters. */
-static void test_reset_keeps_them(void)
+static void test_reset_keeps_counters(void)
 {
     LinkQpSpec spec = link_spec();
     LinkPair p = link_pair(&spec);
@@ -182,11 +182,12 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/roce/qp-stats/packets-and-bytes",
                     test_packets_and_bytes);
-    g_test_add_func("/roce/qp-stats/sum-is-the-engines",
-                    test_sum_is_the_engines);
+    g_test_add_func("/roce/qp-stats/sums-match-the-engine",
+                    test_sums_match_the_engine);
     g_test_add_func("/roce/qp-stats/loopback", test_loopback);
     g_test_add_func("/roce/qp-stats/wrong-qkey", test_wrong_qkey);
-    g_test_add_func("/roce/qp-stats/reset-keeps-them", test_reset_keeps_them);
+    g_test_add_func("/roce/qp-stats/reset-keeps-counters",
+                    test_reset_keeps_counters);
     g_test_add_func("/roce/qp-stats/no-such-qp", test_no_such_qp);
     return g_test_run();
 }

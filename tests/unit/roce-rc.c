@@ -169,8 +169,8 @@ static void one_atomic(LinkPair *p, uint32_t opcode, uint64_t before,
 }
 
 /* Does the AtomicETH of a FETCH_ADD (IPv4) have a compare operand of 0? */
-static bool compares_nothing(RoceLink *l, unsigned from, const uint8_t *frame,
-                             size_t len, void *opaque)
+static bool has_no_compare(RoceLink *l, unsigned from, const uint8_t *frame,
+                           size_t len, void *opaque)
 {
     static const uint8_t nothing[8];
     const uint8_t *bth = frame + 14 + 20 + 8;
@@ -190,7 +190,7 @@ static void test_fetch_add_compares_nothing(void)
     LinkPair p = link_pair(&spec);
     unsigned seen = 0;
 
-    p.l->filter = compares_nothing;
+    p.l->filter = has_no_compare;
     p.l->filter_opaque = &seen;
     one_atomic(&p, RDMA_WR_ATOMIC_CMP_AND_SWP, 1, 1, 2, 2);
     one_atomic(&p, RDMA_WR_ATOMIC_FETCH_AND_ADD, 5, 6, 7, 11);

@@ -10,7 +10,8 @@
  * After a pause, neither side waits for timers: all posted work completes
  * within the time of a few frames.
  */
-static void come_back(bool a, bool b, uint32_t opcode, unsigned n, bool move)
+static void resume_after_pause(bool a, bool b, uint32_t opcode, unsigned n,
+                               bool move)
 {
     LinkQpSpec spec = link_spec();
     LinkPair p = link_pair(&spec);
@@ -53,7 +54,7 @@ static void come_back(bool a, bool b, uint32_t opcode, unsigned n, bool move)
     link_pair_free(&p);
 }
 
-static void test_come_back(void)
+static void test_retransmits_at_once(void)
 {
     static const uint32_t opcodes[] = {
         RDMA_WR_RDMA_WRITE, RDMA_WR_RDMA_READ,
@@ -61,9 +62,9 @@ static void test_come_back(void)
 
     for (unsigned i = 0; i < 2 * G_N_ELEMENTS(opcodes); i++) {
         for (unsigned n = 1; n <= 4; n += 3) {
-            come_back(true, false, opcodes[i / 2], n, i % 2);
-            come_back(false, true, opcodes[i / 2], n, i % 2);
-            come_back(true, true, opcodes[i / 2], n, i % 2);
+            resume_after_pause(true, false, opcodes[i / 2], n, i % 2);
+            resume_after_pause(false, true, opcodes[i / 2], n, i % 2);
+            resume_after_pause(true, true, opcodes[i / 2], n, i % 2);
         }
     }
 }
@@ -99,7 +100,7 @@ static void test_late_duplicate(void)
 }
 
 /* A READ that was answered before RESET is not the last request after RESET. */
-static void test_come_back_after_reset(void)
+static void test_resume_after_reset(void)
 {
     LinkQpSpec spec = link_spec();
     LinkPair p = link_pair(&spec);
@@ -131,7 +132,7 @@ static void test_come_back_after_reset(void)
 }
 
 /* On a connection that lost nothing, resumption changes nothing. */
-static void test_come_back_to_nothing(void)
+static void test_resume_without_loss(void)
 {
     LinkQpSpec spec = link_spec();
     LinkPair p;
@@ -202,12 +203,13 @@ static void test_pending_nak_is_kept(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    g_test_add_func("/roce/resume/come-back", test_come_back);
+    g_test_add_func("/roce/resume/retransmits-at-once",
+                    test_retransmits_at_once);
     g_test_add_func("/roce/resume/late-duplicate", test_late_duplicate);
-    g_test_add_func("/roce/resume/come-back-after-reset",
-                    test_come_back_after_reset);
-    g_test_add_func("/roce/resume/come-back-to-nothing",
-                    test_come_back_to_nothing);
+    g_test_add_func("/roce/resume/resume-after-reset",
+                    test_resume_after_reset);
+    g_test_add_func("/roce/resume/resume-without-loss",
+                    test_resume_without_loss);
     g_test_add_func("/roce/resume/pending-response-is-kept",
                     test_pending_response_is_kept);
     g_test_add_func("/roce/resume/pending-nak-is-kept",

@@ -396,7 +396,7 @@ static void test_rnr_timer_is_honoured(void)
         g_assert_cmpuint(sent, ==, 4);
 
         /* More WRs and a receive do not end the wait after an RNR NAK early. */
-        link_unseen_recv(p.b, p.bq, 50, link_sge(p.bmr, 4096, 3000));
+        link_post_recv_silently(p.b, p.bq, 50, link_sge(p.bmr, 4096, 3000));
         link_pair_post(&p, RDMA_WR_RDMA_WRITE, 3, 0, 10);
         g_assert_false(link_run(p.l, nak_seen + rnr_us[code] * 1000 - 1 -
                                      p.l->now));
@@ -551,7 +551,7 @@ static void test_duplicate_atomic_is_not_executed(void)
  * repeated. An ACK with the PSN of the second one would complete it without its
  * response.
  */
-static void test_ack_does_not_speak_for_a_response(gconstpointer data)
+static void test_ack_does_not_complete_a_response(gconstpointer data)
 {
     uint32_t opcode = GPOINTER_TO_UINT(data);
     LinkQpSpec spec = link_spec();
@@ -705,12 +705,12 @@ int main(int argc, char **argv)
                     test_read_goes_on_at_the_missing_packet);
     g_test_add_func("/roce/retry/duplicate-atomic-is-not-executed",
                     test_duplicate_atomic_is_not_executed);
-    g_test_add_data_func("/roce/retry/ack-does-not-speak-for/atomic",
+    g_test_add_data_func("/roce/retry/ack-does-not-complete/atomic",
                          GUINT_TO_POINTER(RDMA_WR_ATOMIC_FETCH_AND_ADD),
-                         test_ack_does_not_speak_for_a_response);
-    g_test_add_data_func("/roce/retry/ack-does-not-speak-for/read",
+                         test_ack_does_not_complete_a_response);
+    g_test_add_data_func("/roce/retry/ack-does-not-complete/read",
                          GUINT_TO_POINTER(RDMA_WR_RDMA_READ),
-                         test_ack_does_not_speak_for_a_response);
+                         test_ack_does_not_complete_a_response);
     g_test_add_func("/roce/retry/link-down-ends-in-retry-exceeded",
                     test_link_down_ends_in_retry_exceeded);
     g_test_add_func("/roce/retry/link-back-up-in-time",

@@ -520,7 +520,7 @@ static void test_loopback(void)
     }
 }
 
-static void test_loopback_takes_breaks(void)
+static void test_loopback_limits_work_per_call(void)
 {
     RoceLink *l = link_new(1);
     LinkNode *n = &l->node[0];
@@ -681,8 +681,8 @@ int main(int argc, char **argv)
     g_test_add_func("/roce/sched/wake", test_wake);
     g_test_add_func("/roce/sched/timers", test_timers);
     g_test_add_func("/roce/loopback/services", test_loopback);
-    g_test_add_func("/roce/loopback/takes-breaks",
-                    test_loopback_takes_breaks);
+    g_test_add_func("/roce/loopback/limits-work-per-call",
+                    test_loopback_limits_work_per_call);
     g_test_add_func("/roce/sched/waits-for-acks", test_waits_for_acks);
     return g_test_run();
 }

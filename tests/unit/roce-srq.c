@@ -59,7 +59,7 @@ static void fix_free(Fix *f)
 
 static void recv_wqe(Fix *f, uint64_t wr_id, size_t off, uint32_t len)
 {
-    link_unseen_srq(f->p.b, wr_id, link_sge(f->recv, off, len));
+    link_post_srq_silently(f->p.b, wr_id, link_sge(f->recv, off, len));
 }
 
 /* The number of WQEs that no message has taken */
@@ -287,7 +287,7 @@ static void test_limit_event_comes_once(void)
 }
 
 /* In ERR a QP flushes the WQE of its incomplete message, and no other one. */
-static void test_err_flushes_the_one_that_was_taken(void)
+static void test_err_flushes_the_taken_wqe(void)
 {
     Fix f = fix_new();
 
@@ -319,7 +319,7 @@ static void test_err_flushes_the_one_that_was_taken(void)
     fix_free(&f);
 }
 
-static void test_reset_and_destruction_drop_it(void)
+static void test_reset_and_destruction_drop_the_taken_wqe(void)
 {
     Fix f = fix_new();
     unsigned i;
@@ -342,7 +342,7 @@ static void test_keys_are_of_the_srqs_pd(void)
 {
     Fix f = fix_new();
 
-    link_unseen_srq(f.p.b, 50, link_sge(f.p.bmr, 0, 100));
+    link_post_srq_silently(f.p.b, 50, link_sge(f.p.bmr, 0, 100));
     post(&f, 0, RDMA_WR_SEND, 1, 0, 100);
     run(&f);
     expect_recv(&f, 0, 50, RDMA_WC_LOC_PROT_ERR);
@@ -622,10 +622,10 @@ int main(int argc, char **argv)
                     test_write_with_imm_takes_one_at_its_end);
     g_test_add_func("/roce/srq/limit-event-comes-once",
                     test_limit_event_comes_once);
-    g_test_add_func("/roce/srq/err-flushes-the-one-that-was-taken",
-                    test_err_flushes_the_one_that_was_taken);
-    g_test_add_func("/roce/srq/reset-and-destruction-drop-it",
-                    test_reset_and_destruction_drop_it);
+    g_test_add_func("/roce/srq/err-flushes-the-taken-wqe",
+                    test_err_flushes_the_taken_wqe);
+    g_test_add_func("/roce/srq/reset-and-destruction-drop-the-taken-wqe",
+                    test_reset_and_destruction_drop_the_taken_wqe);
     g_test_add_func("/roce/srq/keys-are-of-the-srqs-pd",
                     test_keys_are_of_the_srqs_pd);
     g_test_add_func("/roce/srq/too-short", test_too_short);

@@ -74,7 +74,7 @@ static void test_by_number(void)
     roce_free(e);
 }
 
-static void test_not_what_was_destroyed(void)
+static void test_skips_destroyed_objects(void)
 {
     static LinkNode node;
     RoceEngine *e = roce_new(&link_config, &link_ops, &node);
@@ -108,8 +108,8 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/roce/state-next/by-number", test_by_number);
-    g_test_add_func("/roce/state-next/not-what-was-destroyed",
-                    test_not_what_was_destroyed);
+    g_test_add_func("/roce/state-next/skips-destroyed-objects",
+                    test_skips_destroyed_objects);
     g_test_add_func("/roce/state-next/none-after-reset",
                     test_none_after_reset);
     return g_test_run();

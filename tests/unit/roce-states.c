@@ -413,7 +413,7 @@ static void test_query(void)
 }
 
 /* Sends stay with the consumer until the QP may send or must flush. */
-static void test_takes_sends(void)
+static void test_pulls_sends(void)
 {
     static const unsigned taken[NUM_STATES] = {
         [RDMA_QPS_RTS] = 1, [RDMA_QPS_SQE] = 1, [RDMA_QPS_ERR] = 1,
@@ -444,7 +444,7 @@ static void test_takes_sends(void)
  * Receives stay with the consumer until a message needs one or the QP is in
  * ERR.
  */
-static void test_takes_receives(void)
+static void test_pulls_receives(void)
 {
     for (unsigned c = 0; c < 2 * NUM_STATES; c++) {
         bool err = c / 2 == RDMA_QPS_ERR;
@@ -482,7 +482,7 @@ static void test_kick_without_a_queue(void)
     link_pump(l);
     link_modify(n, 2, RDMA_QPS_ERR);
     link_pump(l);
-    g_assert_cmpuint(n->send_asks, ==, 0);
+    g_assert_cmpuint(n->next_send_calls, ==, 0);
     link_free(l);
 }
 
@@ -597,7 +597,7 @@ static bool draining(LinkPair *p)
     return attr.sq_draining;
 }
 
-static void test_sqd_finishes_what_is_begun(void)
+static void test_sqd_finishes_started_wqes(void)
 {
     LinkQpSpec spec = link_spec();
     LinkPair p = link_pair(&spec);
@@ -646,7 +646,7 @@ static void test_sqd_finishes_what_is_begun(void)
 }
 
 /* In SQD the rest of a message is sent. */
-static void test_sqd_amid_a_message(void)
+static void test_sqd_during_a_message(void)
 {
     LinkQpSpec spec = link_spec();
     LinkPair p;
@@ -755,8 +755,8 @@ int main(int argc, char **argv)
     g_test_add_func("/roce/states/values", test_values);
     g_test_add_func("/roce/states/create", test_create);
     g_test_add_func("/roce/states/query", test_query);
-    g_test_add_func("/roce/states/takes-sends", test_takes_sends);
-    g_test_add_func("/roce/states/takes-receives", test_takes_receives);
+    g_test_add_func("/roce/states/pulls-sends", test_pulls_sends);
+    g_test_add_func("/roce/states/pulls-receives", test_pulls_receives);
     g_test_add_func("/roce/states/kick-without-a-queue",
                     test_kick_without_a_queue);
     g_test_add_func("/roce/states/reset-retires-silently",
@@ -765,10 +765,10 @@ int main(int argc, char **argv)
                     test_reset_retires_the_receive_under_way);
     g_test_add_func("/roce/states/err-flushes-in-order",
                     test_err_flushes_in_order);
-    g_test_add_func("/roce/states/sqd-finishes-what-is-begun",
-                    test_sqd_finishes_what_is_begun);
-    g_test_add_func("/roce/states/sqd-amid-a-message",
-                    test_sqd_amid_a_message);
+    g_test_add_func("/roce/states/sqd-finishes-started-wqes",
+                    test_sqd_finishes_started_wqes);
+    g_test_add_func("/roce/states/sqd-during-a-message",
+                    test_sqd_during_a_message);
     g_test_add_func("/roce/states/sqd-of-an-idle-queue",
                     test_sqd_of_an_idle_queue);
     g_test_add_func("/roce/states/comm-est-once", test_comm_est_once);

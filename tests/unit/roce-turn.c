@@ -88,7 +88,7 @@ static void test_flush_goes_on_after_migration(void)
     link_pair_free(&p);
 }
 
-static void test_reset_amid_a_flush(void)
+static void test_reset_during_a_flush(void)
 {
     LinkPair p = deep_pair(RDMA_QPT_RC);
     unsigned n;
@@ -108,7 +108,7 @@ static void test_reset_amid_a_flush(void)
     link_pair_free(&p);
 }
 
-static void test_destroy_amid_a_flush(void)
+static void test_destroy_during_a_flush(void)
 {
     LinkPair p = deep_pair(RDMA_QPT_RC);
     unsigned n;
@@ -300,7 +300,7 @@ static void test_failed_cq_moves_few_qps_at_once(gconstpointer moves)
 #define NSENT 64
 
 /* Copies count as work, not datagrams. */
-static void test_multicasts_are_many_copies(void)
+static void test_multicast_copies_count(void)
 {
     static const uint8_t group[RDMA_GID_LEN] = { 0xff, 0x0e, [15] = 9 };
     RoceLink *l = link_new(1);
@@ -366,8 +366,9 @@ int main(int argc, char **argv)
                     test_err_flushes_few_at_once);
     g_test_add_func("/turn/flush-goes-on-after-migration",
                     test_flush_goes_on_after_migration);
-    g_test_add_func("/turn/reset-amid-a-flush", test_reset_amid_a_flush);
-    g_test_add_func("/turn/destroy-amid-a-flush", test_destroy_amid_a_flush);
+    g_test_add_func("/turn/reset-during-a-flush", test_reset_during_a_flush);
+    g_test_add_func("/turn/destroy-during-a-flush",
+                    test_destroy_during_a_flush);
     g_test_add_func("/turn/sqe-is-flushed-before-rts",
                     test_sqe_is_flushed_before_rts);
     g_test_add_func("/turn/flush-lets-others-send",
@@ -379,7 +380,7 @@ int main(int argc, char **argv)
     g_test_add_data_func("/turn/failed-cq-moves-few-qps-at-once/moved",
                          GINT_TO_POINTER(true),
                          test_failed_cq_moves_few_qps_at_once);
-    g_test_add_func("/turn/multicasts-are-many-copies",
-                    test_multicasts_are_many_copies);
+    g_test_add_func("/turn/multicast-copies-count",
+                    test_multicast_copies_count);
     return g_test_run();
 }

@@ -186,7 +186,7 @@ static void test_wrong_vlan(void)
 }
 
 /* A connected QP ignores its peer in another VLAN. */
-static void test_connected_hears_its_vlan_only(void)
+static void test_connected_qp_accepts_its_vlan_only(void)
 {
     Wire w;
     LinkPair p = vlan_pair(RDMA_QPT_RC, false, VLAN, &w);
@@ -290,8 +290,8 @@ int main(int argc, char **argv)
     }
     g_test_add_func("/vlan/to-itself", test_to_itself);
     g_test_add_func("/vlan/wrong-vlan", test_wrong_vlan);
-    g_test_add_func("/vlan/connected-hears-its-vlan-only",
-                    test_connected_hears_its_vlan_only);
+    g_test_add_func("/vlan/connected-qp-accepts-its-vlan-only",
+                    test_connected_qp_accepts_its_vlan_only);
     g_test_add_func("/vlan/same-gid-in-two-vlans",
                     test_same_gid_in_two_vlans);
     g_test_add_func("/vlan/priority-tag", test_priority_tag);

@@ -84,7 +84,7 @@ static RoceBth make_bth(const Kind *k)
 }
 
 /* Write a frame with random contents to @frame. Returns its length. */
-static size_t make(const Kind *k, uint8_t frame[ROCE_MAX_FRAME])
+static size_t make_frame(const Kind *k, uint8_t frame[ROCE_MAX_FRAME])
 {
     RoceBth bth = make_bth(k);
     size_t hdr_len = roce_build(frame, k->path, &bth, k->size), i;
@@ -143,7 +143,7 @@ static void test_frames_of_known_flows_are_parsed_alike(void)
         if (!kinds[n].path || g_test_rand_int_range(0, 20) == 0) {
             kinds[n] = make_kind();
         }
-        len = make(&kinds[n], frame);
+        len = make_frame(&kinds[n], frame);
         known += compare(frame, len, flows);
         switch (g_test_rand_int_range(0, 4)) {
         case 0:

@@ -53,7 +53,7 @@ static void test_every_frame_parses(void)
     g_assert_cmpuint(seen[true][ROCE_UD | ROCE_SEND_ONLY_IMM], ==, 6);
 }
 
-static void test_fields_are_what_the_peer_meant(void)
+static void test_fields_are_right(void)
 {
     RocePacket pkts[N_FRAMES];
     const RocePacket *p;
@@ -113,7 +113,7 @@ static void test_every_icrc_is_right(void)
     }
 }
 
-static void test_written_again_it_is_the_same(void)
+static void test_built_frames_are_the_same(void)
 {
     RocePacket pkts[N_FRAMES];
     unsigned i;
@@ -157,12 +157,12 @@ int main(int argc, char **argv)
 
     g_test_add_func("/wire/golden/every-frame-parses",
                     test_every_frame_parses);
-    g_test_add_func("/wire/golden/fields-are-what-the-peer-meant",
-                    test_fields_are_what_the_peer_meant);
+    g_test_add_func("/wire/golden/fields-are-right",
+                    test_fields_are_right);
     g_test_add_func("/wire/golden/every-icrc-is-right",
                     test_every_icrc_is_right);
-    g_test_add_func("/wire/golden/written-again-it-is-the-same",
-                    test_written_again_it_is_the_same);
+    g_test_add_func("/wire/golden/built-frames-are-the-same",
+                    test_built_frames_are_the_same);
 
     ret = g_test_run();
     g_array_unref(frames);

@@ -283,7 +283,7 @@ static void run_case(const void *opaque)
 }
 
 /* roce_peek() needs all bytes up to the UDP ports. */
-static void test_peek_at_too_little(void)
+static void test_peek_at_short_frames(void)
 {
     static const uint8_t gid[] = { 0xfd, [15] = 1 };
     uint8_t dgid[RDMA_GID_LEN];
@@ -323,7 +323,7 @@ int main(int argc, char **argv)
 
         g_test_add_data_func(name, &cases[i], run_case);
     }
-    g_test_add_func("/wire/malformed/peek-at-too-little",
-                    test_peek_at_too_little);
+    g_test_add_func("/wire/malformed/peek-at-short-frames",
+                    test_peek_at_short_frames);
     return g_test_run();
 }

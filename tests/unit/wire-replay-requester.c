@@ -37,7 +37,7 @@ static bool is_request(const RocePacket *p)
     return p->info->flags & ROCE_OP_REQUEST;
 }
 
-static void find_talk(Requester *r)
+static void find_conversation(Requester *r)
 {
     unsigned i;
 
@@ -115,7 +115,7 @@ static void expect(Requester *r, uint64_t at, const void *data, size_t len)
 }
 
 /* Reserve @len bytes of the region for a message, at an odd address. */
-static uint64_t take_room(Requester *r, uint64_t len)
+static uint64_t reserve_room(Requester *r, uint64_t len)
 {
     uint64_t at = r->used + 3;
 
@@ -127,8 +127,8 @@ static uint64_t take_room(Requester *r, uint64_t len)
 /*
  * Write the payload of the message that begins at @i of the talk to the region.
  */
-static const RocePacket *lay_out(Requester *r, unsigned i, uint64_t at,
-                                 uint64_t *len)
+static const RocePacket *place_payload(Requester *r, unsigned i, uint64_t at,
+                                       uint64_t *len)
 {
     const RocePacket *p;
 
@@ -181,7 +181,7 @@ static void post(Requester *r, unsigned i)
 
     if (flags & ROCE_OP_ATOMIC) {
         len = 8;
-        at = take_room(r, len);
+        at = reserve_room(r, len);
         expect_answers(r, p, at, len);
         wr.opcode = p->bth.opcode == ROCE_COMPARE_SWAP ?
                     RDMA_WR_ATOMIC_CMP_AND_SWP : RDMA_WR_ATOMIC_FETCH_AND_ADD;
@@ -195,7 +195,7 @@ static void post(Requester *r, unsigned i)
         }
     } else if (flags & ROCE_OP_READ_REQ) {
         len = p->bth.reth.len;
-        at = take_room(r, len);
+        at = reserve_room(r, len);
         expect_answers(r, p, at, len);
         wr.opcode = RDMA_WR_RDMA_READ;
         wr.wr.rdma.remote_addr = p->bth.reth.va;
@@ -203,8 +203,8 @@ static void post(Requester *r, unsigned i)
     } else {
         bool imm;
 
-        at = take_room(r, ROCE_MAX_PAYLOAD * 4);
-        last = lay_out(r, i, at, &len);
+        at = reserve_room(r, ROCE_MAX_PAYLOAD * 4);
+        last = place_payload(r, i, at, &len);
         imm = last->info->flags & ROCE_OP_IMM;
         if (flags & ROCE_OP_WRITE) {
             g_assert_cmpuint(len, ==, p->bth.reth.len);
@@ -346,7 +346,7 @@ static unsigned replay(uint32_t qpn, const uint8_t *gid, const uint8_t *mac)
     unsigned i;
 
     memcpy(r.gid, gid, RDMA_GID_LEN);
-    find_talk(&r);
+    find_conversation(&r);
     g_byte_array_set_size(r.expected, REGION);
     memset(r.expected->data, 0, REGION);
 

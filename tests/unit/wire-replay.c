@@ -506,9 +506,9 @@ int main(int argc, char **argv)
 
     g_test_add_data_func("/wire/replay/rc-is-answered-as-rxe-did",
                          GUINT_TO_POINTER(ROCE_RC), test_answers);
-    g_test_add_data_func("/wire/replay/uc-is-taken-in",
+    g_test_add_data_func("/wire/replay/uc-is-received",
                          GUINT_TO_POINTER(ROCE_UC), test_answers);
-    g_test_add_data_func("/wire/replay/ud-is-taken-in",
+    g_test_add_data_func("/wire/replay/ud-is-received",
                          GUINT_TO_POINTER(ROCE_UD), test_answers);
 
     ret = g_test_run();
