@@ -191,7 +191,7 @@ typedef struct RoceStats {
     uint64_t loopback_frames;
     uint64_t rx_icrc_errors;
     uint64_t rx_malformed;
-    uint64_t rx_dropped;            /* no such QP, wrong state, peer, P_Key… */
+    uint64_t rx_dropped;            /* no such QP, wrong state or peer etc. */
     uint64_t rx_duplicates;
     uint64_t rx_out_of_sequence;
     uint64_t retransmits;           /* go-back-N restarts */

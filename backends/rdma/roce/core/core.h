@@ -484,7 +484,7 @@ void roce_trace_drop(const RoceEngine *e, const RoceBth *bth,
                      const char *why);
 /* Trace a dropped packet and count it in rx_dropped. @bth may be NULL. */
 void roce_rx_drop(RoceEngine *e, const RoceBth *bth, const char *why);
-/* Change the state of @qp. Only this function does so, because it traces. */
+/* Set the state of @qp and trace it. All transitions use this function. */
 void roce_qp_set_state(RoceQp *qp, RdmaQpState state);
 
 /* wr.c */
