@@ -91,18 +91,18 @@ typedef struct Case {
 
 static const Case cases[] = {
     { "one-cut", 10000000, { { 1, 100, 0 } } },
-    { "down-to-the-least", 10000000, { { 40, 200, 0 } } },
+    { "minimum-rate", 10000000, { { 40, 200, 0 } } },
     /*
      * The second target is below the line rate; time alone lets the rate reach
      * it.
      */
     { "additive", 10000000, { { 2, 4000, 0 } } },
     { "hyper", 200000000, { { 3, 1500, 0 }, { 1, 400, 0 } } },
-    { "again-and-again", 40000000,
+    { "repeated-cuts", 40000000,
       { { 1, 20, 0 }, { 1, 50, 0 }, { 1, 10, 0 }, { 2, 200, 0 } } },
     { "alpha-falls-while-idle", 10000000,
       { { 8, 0, 20000000 }, { 2, 100, 0 } } },
-    { "alpha-is-gone-at-last", 10000000,
+    { "alpha-reaches-0", 10000000,
       { { 8, 0, 400000000 }, { 2, 100, 0 } } },
     { "slow-line", 800, { { 3, 2000, 0 } } },
 };

@@ -94,7 +94,7 @@ typedef enum BadKey {
 
 static const char *const bad_key_names[] = {
     "unknown", "zero", "wrong-variant", "other-pd", "local-only",
-    "not-this-access", "range-before", "range-behind", "range-wraps",
+    "not-this-access", "range-before", "range-after", "range-wraps",
     "invalidated",
 };
 

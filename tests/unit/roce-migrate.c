@@ -81,9 +81,9 @@ static const MoveCase move_cases[] = {
     { "both", { 0 }, move_both },
     { "any", { 0 }, move_any },
     { "any-with-loss", { .loss = 200 }, move_any },
-    { "any-in-bad-weather", { 300, 300, 300, 300 }, move_any },
+    { "any-on-bad-link", { 300, 300, 300, 300 }, move_any },
     { "srq-mw", { 0 }, move_any, true },
-    { "srq-mw-in-bad-weather", { 300, 300, 300, 300 }, move_any, true },
+    { "srq-mw-on-bad-link", { 300, 300, 300, 300 }, move_any, true },
 };
 
 static void test_exchange(gconstpointer data)

@@ -649,7 +649,7 @@ static const ListCase list_cases[] = {
     { "bytes-of-two-pages", 0x1fff, 2, 2, true },
     { "last-page", UINT64_MAX - 4095, 4095, 1, true },
     { "no-length", 0x1000, 0, 1, false },
-    { "no-length-amid-a-page", 0x1001, 0, 1, false },
+    { "no-length-within-a-page", 0x1001, 0, 1, false },
     { "no-length-no-pages", 0x1000, 0, 0, false },
     { "too-few-pages", 0x1fff, 2, 1, false },
     { "too-many-pages", 0x1000, 4096, 2, false },

@@ -350,14 +350,14 @@ static void test_fence(gconstpointer data)
     RdmaSendWr wr = flush ?
         flush_wr(&p, RDMA_FLUSH_GLOBAL, RDMA_FLUSH_RANGE) :
         atomic_write_wr(&p, (const uint8_t *)"fenced..");
-    RdmaSendWr behind = atomic_write_wr(&p, (const uint8_t *)"and then");
+    RdmaSendWr fenced = atomic_write_wr(&p, (const uint8_t *)"and then");
     Log log;
 
     log_start(&p, &log);
-    behind.send_flags |= RDMA_SEND_FENCE;
-    behind.wr_id = 2;
+    fenced.send_flags |= RDMA_SEND_FENCE;
+    fenced.wr_id = 2;
     link_post(p.a, p.aq, &wr);
-    link_post(p.a, p.aq, &behind);
+    link_post(p.a, p.aq, &fenced);
     link_pump(p.l);
     g_assert_cmpuint(log.opcodes->len, ==, 1);
     g_assert_true(link_run(p.l, LINK_FOREVER));
@@ -382,7 +382,7 @@ typedef enum Bad {
     FLUSH_KEY,
     FLUSH_WHOLE_KEY,
     FLUSH_WHOLE_PD,
-    FLUSH_RANGE_BEHIND,
+    FLUSH_RANGE_AFTER,
     FLUSH_RANGE_BEFORE,
     FLUSH_WINDOW,
     FLUSH_NO_TYPE,
@@ -422,7 +422,7 @@ static const struct {
     [FLUSH_KEY] = { "flush/key", RDMA_WC_REM_ACCESS_ERR },
     [FLUSH_WHOLE_KEY] = { "flush/whole-mr-key", RDMA_WC_REM_ACCESS_ERR },
     [FLUSH_WHOLE_PD] = { "flush/whole-mr-pd", RDMA_WC_REM_ACCESS_ERR },
-    [FLUSH_RANGE_BEHIND] = { "flush/range-behind", RDMA_WC_REM_ACCESS_ERR },
+    [FLUSH_RANGE_AFTER] = { "flush/range-after", RDMA_WC_REM_ACCESS_ERR },
     [FLUSH_RANGE_BEFORE] = { "flush/range-before", RDMA_WC_REM_ACCESS_ERR },
     [FLUSH_WINDOW] = { "flush/window", RDMA_WC_REM_ACCESS_ERR },
     [FLUSH_NO_TYPE] = { "flush/no-type", RDMA_WC_LOC_QP_OP_ERR },
@@ -560,7 +560,7 @@ static LinkMr *spoil_flush(LinkPair *p, Bad how, RdmaSendWr *wr)
         wr->wr.flush.rkey = other->attr.rkey;
         wr->wr.flush.level = RDMA_FLUSH_MR;
         break;
-    case FLUSH_RANGE_BEHIND:
+    case FLUSH_RANGE_AFTER:
         wr->wr.flush.length = LINK_PAIR_MEM - 15;
         break;
     case FLUSH_RANGE_BEFORE:

@@ -196,7 +196,7 @@ static const Case cases[] = {
     { "payload-too-long", false, SEND_ONLY, 4100, .want = MALFORMED },
     { "payload-of-a-jumbo-frame", true, SEND_ONLY, 8192,
       .want = MALFORMED },
-    { "payload-as-long-as-can-be", false, SEND_ONLY, 4096, .want = OK },
+    { "payload-of-maximum-length", false, SEND_ONLY, 4096, .want = OK },
 
     /* Unusual frames that the caller of the parser must judge */
     { "multicast-qpn", false, WRITE_ONLY, 10,
