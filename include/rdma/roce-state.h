@@ -52,8 +52,8 @@ typedef struct RoceSendWqe {
 } RoceSendWqe;
 
 /*
- * Operands of datagrams and of the opcodes named here. The fields of others are
- * 0.
+ * Operands of datagrams and of some opcodes. A field is 0 if the opcode does
+ * not use it.
  */
 typedef struct RoceSendArgs {
     uint64_t reg_length;            /* REG_MR, BIND_MW, FLUSH: bytes */

@@ -15,8 +15,9 @@
  * often have a single receive each, which they post again before the next
  * message arrives. The extra ACK would double their packets. So a requester
  * that was idle starts one message without credits, until such a message gets
- * an RNR NAK. A responder delays the extra ACK by TURN_NS, and drops it when it
- * sends a request, unless the peer had to wait (eager_turns).
+ * an RNR NAK. A responder delays the extra ACK by TURN_NS. It drops the ACK if
+ * its QP starts a request and has a receive again. If the peer had to wait, the
+ * ACK is not delayed for some turns (eager_turns).
  *
  * This state does not migrate. A requester that has received no credits yet
  * may start any number of messages.

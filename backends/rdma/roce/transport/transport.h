@@ -88,7 +88,7 @@ void roce_credit_old_ack_received(RoceQp *qp, const RoceBth *bth, int64_t now);
 void roce_credit_rnr_nak_received(RoceQp *qp);
 /* If starved_deadline is due, the responder checks for receives. */
 void roce_credit_expire(RoceQp *qp, int64_t now);
-/* The requester stops its wait for credits if the wait ended before @heard. */
+/* End the wait for credits if its deadline is at or before @heard. */
 void roce_credit_time_out(RoceQp *qp, int64_t heard);
 /* Derive RoceQp.recv_takers of an imported QP. */
 void roce_credit_import(RoceQp *qp);
