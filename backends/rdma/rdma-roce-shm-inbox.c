@@ -87,7 +87,7 @@ static int inbox_receive(RoceShmInbox *ib, uint32_t *budget)
             more = shm->ops->receive(shm->opaque, frame, size, checked);
             rdma_roce_shm_take(&ib->ring, size);
             batch = ib->ring.pos - begin;
-            *budget -= MIN(*budget, size + RDMA_WORK_LOOK);
+            *budget -= MIN(*budget, size + RDMA_WORK_POLL);
             more = more && *budget;
         }
         if (batch) {

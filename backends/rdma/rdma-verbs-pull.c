@@ -73,7 +73,7 @@ static bool pull_recvs(RdmaVerbs *v, RdmaQueue queue, uint32_t id,
         } else if (found) {
             return true;
         } else {
-            rdma_work_pay(budget, RDMA_WORK_LOOK);
+            rdma_work_pay(budget, RDMA_WORK_POLL);
             *more = !ops->recv_sleep(opaque, queue, id);
         }
     }

@@ -16,7 +16,7 @@
 /* Read an entry of a page list */
 #define RDMA_WORK_ENTRY 32
 /* Poll a queue that may be empty, or read a descriptor */
-#define RDMA_WORK_LOOK 128
+#define RDMA_WORK_POLL 128
 /* Process a work request, a completion, or a packet without its payload */
 #define RDMA_WORK_WR 1024
 /*

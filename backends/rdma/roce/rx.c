@@ -71,7 +71,7 @@ static void copy_to_group(RoceEngine *e, const RoceMcast *group,
     for (i = 0; i < group->qps->len; i++) {
         RoceQp *qp = group->qps->pdata[i];
 
-        e->work += RDMA_WORK_LOOK;
+        e->work += RDMA_WORK_POLL;
         if (!(blocked && qp == from) && roce_state_receives(qp, true)) {
             e->work += RDMA_WORK_WR + pkt->payload_len;
             roce_ud_rx(qp, pkt);

@@ -154,7 +154,7 @@ bool roce_poll_tx(RoceEngine *e, int64_t now, RoceTxFrame *frame)
         }
         qp = e->active.head->data;
         prefetch_next(e);
-        e->work += RDMA_WORK_LOOK;
+        e->work += RDMA_WORK_POLL;
         if (!qp_tx(qp, now, &tx)) {
             if (roce_qp_flushes(qp) || qp->has_more_work) {
                 qp->has_more_work = false;

@@ -70,7 +70,7 @@ static bool run_kicks_of(RdmaHca *hca, uint32_t from, uint32_t to,
             return false;
         }
         run_kick(hca, bit);
-        rdma_work_pay(budget, RDMA_WORK_LOOK);
+        rdma_work_pay(budget, RDMA_WORK_POLL);
         if (rdma_backend_wanted(hca->backend)) {
             *budget = 0;
         }
@@ -113,7 +113,7 @@ void rdma_hca_ring(RdmaHca *hca, RdmaHcaWq *wq)
         rdma_hca_wq_schedule(hca, wq);
         return;
     }
-    rdma_work_pay(&hca->kick_budget, RDMA_WORK_LOOK);
+    rdma_work_pay(&hca->kick_budget, RDMA_WORK_POLL);
     rdma_hca_kick(hca, wq, false);
     rdma_hca_leave(hca);
 }

@@ -106,7 +106,7 @@ uint32_t virtio_rdma_elem_work(const VirtQueueElement *elem)
 {
     unsigned ndescs = elem->out_num + elem->in_num;
 
-    return ndescs > USUAL_DESCS ? (ndescs - USUAL_DESCS) * RDMA_WORK_LOOK : 0;
+    return ndescs > USUAL_DESCS ? (ndescs - USUAL_DESCS) * RDMA_WORK_POLL : 0;
 }
 
 void virtio_rdma_vq_unmap(VirtIORdma *s, VirtQueueElement *elem)

@@ -173,7 +173,7 @@ static void ring_direct_qp(VirtIORdma *s, VirtIORdmaQp *forms)
     if (in_a_row(&s->shadows[forms->direct.doorbell].rung_at)) {
         virtio_rdma_shadow_wake(s, forms->direct.doorbell);
     }
-    rdma_work_pay(&s->hca.kick_budget, RDMA_WORK_LOOK);
+    rdma_work_pay(&s->hca.kick_budget, RDMA_WORK_POLL);
     if (!qp->srq && qp->rq.ops->wake(&s->hca, &qp->rq)) {
         rdma_backend_kick(s->hca.backend, RDMA_RQ, qp->init.qpn);
     }

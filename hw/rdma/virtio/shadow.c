@@ -161,7 +161,7 @@ static bool take_words(VirtIORdma *s, VirtIORdmaShadow *shadow, uint32_t n,
             *found = true;
             return true;
         }
-        rdma_work_pay(budget, RDMA_WORK_LOOK);
+        rdma_work_pay(budget, RDMA_WORK_POLL);
         if (!take_marks(s, shadow, n * WORD_BITS + ctz32(*left), budget,
                         found)) {
             return false;
