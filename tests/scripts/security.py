@@ -14,6 +14,9 @@ PAGE = TOP / 'SECURITY.md'
 FOLDERS = {'': 'tests/qtest', 'net': 'tests/qtest',
            'migration': 'tests/qtest', 'verbs': 'tests/qtest',
            'unit': 'tests/unit'}
+FUNCTION = re.compile(r'`(\w+)\(\)`')
+# Where functions that the page names are; virtqueue_pop() is QEMU's
+SOURCES = ('hw', 'backends', 'include', 'guest', 'tools')
 NAME = re.compile(r'`(?:(net|migration|verbs|unit|guest|lab):)?([\w./*-]+)`')
 STRING = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 
@@ -97,6 +100,17 @@ class Security(unittest.TestCase):
                     there = registered(name, FOLDERS[kind])
                 self.assertTrue(there, f'{attack}: there is no {name}')
         self.assertGreater(count, 100)
+
+    def test_each_function_is_there(self):
+        text = PAGE.read_text(encoding='utf-8')
+        known = {'virtqueue_pop'}
+        for folder in SOURCES:
+            for path in (TOP / folder).rglob('*'):
+                if path.suffix in ('.c', '.h', '.py', '.sh'):
+                    known.update(re.findall(
+                        r'\b(\w+)\(', path.read_text(encoding='utf-8')))
+        for name in FUNCTION.findall(text):
+            self.assertTrue(name in known, f'there is no {name}()')
 
 
 if __name__ == '__main__':
