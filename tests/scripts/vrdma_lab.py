@@ -254,7 +254,7 @@ class Installed(unittest.TestCase):
                 capture_output=True, check=False)
             self.assertEqual(done.returncode, 1, done.stderr)
             self.assertEqual(done.stderr,
-                             'vrdma-lab: no lab is up: vrdma-lab up 2\n')
+                             'vrdma-lab: no lab is up: run "vrdma-lab up 2"\n')
 
     def test_it_takes_what_packages_have_if_it_is_one(self):
         code = ('import sys; sys.path.insert(0, sys.argv[1]); '

@@ -93,7 +93,7 @@ class CommandLine(unittest.TestCase):
 
     def test_arguments_of_qmp_that_have_no_name_are_told(self):
         for text in ('a', '=a'):
-            self.assertIn(f'"{text}" is not NAME=VALUE',
+            self.assertIn(f'expected NAME=VALUE, got "{text}"',
                           self.parse('qmp', '1', 'x', text))
 
 
@@ -121,8 +121,8 @@ class Waits(unittest.TestCase):
         its = session.Run(None, [], {'timeout': None})
         rc, why = its._wait_for_listener(Listener(fails=2), 7471)
         self.assertEqual(rc, session.CANNOT)
-        self.assertEqual(why, 'nothing listens on port 7471 of guest 1, and '
-                         'what ran there failed: ./server: exit code 3')
+        self.assertEqual(why, 'nothing listens on port 7471 of guest 1: its '
+                         'last command failed: ./server: exit code 3')
 
     def test_failures_that_end_a_wait(self):
         recent = session.RECENT

@@ -71,7 +71,7 @@ def test_guests_on_taps_that_were_made_for_them(bench):
         assert 'Connection refused' in done.out, str(done)
         done = lab.fails('--name', 'third', 'up', '1', '--tap', 'tap9',
                          '--first', '10')
-        assert 'tap9: a guest has it' in done.err, str(done)
+        assert 'tap9: another guest uses it' in done.err, str(done)
     finally:
         lab.call('--name', 'other', 'down')
 
@@ -79,7 +79,7 @@ def test_guests_on_taps_that_were_made_for_them(bench):
 def test_what_cannot_be_on_a_bridge_is_refused(bench):
     for words, text in (
             (['--bridge', 'br1'], 'br1: No such device'),
-            (['--bridge', 'eth0'], 'is no bridge of Linux'),
+            (['--bridge', 'eth0'], 'is not a bridge of Linux'),
             (['--bridge', 'br0', '--wire', 'shm'], '--wire shm'),
             (['--bridge', 'br0', '--first', '255'], 'at most 254'),
             (['--tap', 'tap9', '--tap', 'tap9'], 'once for each guest'),

@@ -151,9 +151,9 @@ CASES = {
     'kernel: link up and up':
         (link(KERNEL, '{up}{secret}'), 'no kernel in it'),
     'module: link to a path of the host':
-        (link(MODULE, '{secret}'), 'virtio_blk.ko is no regular file'),
+        (link(MODULE, '{secret}'), 'virtio_blk.ko is not a regular file'),
     'module: link up and up':
-        (link(MODULE, '{up}{secret}'), 'virtio_blk.ko is no regular file'),
+        (link(MODULE, '{up}{secret}'), 'virtio_blk.ko is not a regular file'),
     'status: link to a path of the host':
         (link(STATUS, '{secret}'), 'its libc6 is 0'),
     'os-release: link to a path of the host':
@@ -162,15 +162,15 @@ CASES = {
         (lambda system, _: ((system.root / 'run').rmdir(),
                             (system.root / 'run').symlink_to('/bin')),
          'no partition has the root'),
-    'status: fifo': (fifo(STATUS), 'status is no regular file'),
+    'status: fifo': (fifo(STATUS), 'status is not a regular file'),
     'os-release: fifo':
-        (fifo('etc/os-release'), 'os-release is no regular file'),
-    'module: fifo': (fifo(MODULE), 'virtio_blk.ko is no regular file'),
-    'status: socket': (unix_socket(STATUS), 'status is no regular file'),
+        (fifo('etc/os-release'), 'os-release is not a regular file'),
+    'module: fifo': (fifo(MODULE), 'virtio_blk.ko is not a regular file'),
+    'status: socket': (unix_socket(STATUS), 'status is not a regular file'),
     'status: device without end':
-        (device(STATUS, stat.S_IFCHR, 1, 5), 'status is no regular file'),
+        (device(STATUS, stat.S_IFCHR, 1, 5), 'status is not a regular file'),
     'module: a disk':
-        (device(MODULE, stat.S_IFBLK, 254, 0), 'is no regular file'),
+        (device(MODULE, stat.S_IFBLK, 254, 0), 'is not a regular file'),
     'os-release: 1 TiB':
         (huge('etc/os-release'), 'os-release has more than 65536 bytes'),
     'status: 1 TiB': (huge(STATUS), 'status has more than 67108864 bytes'),

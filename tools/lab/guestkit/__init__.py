@@ -2,25 +2,25 @@
 """guestkit: Debian guests on a QEMU of this project, driven from the host.
 
 The command vrdma-lab and the project's tests use it. Each module imports only
-modules that this list has before it.
+modules that come earlier in this list.
 
-paths      where things are
+paths      paths of sources and built files
 arch       architectures of guests
-packages   Debian packages, fetched and unpacked without being installed
-suites     Debian's suites, asked by private lists
+packages   Debian packages, fetched and unpacked without installation
+suites     Debian's suites, queried with private lists
 buildroot  compilers of other suites
 foreign    the root of guests of another architecture
-kernel     guest kernels: vmlinux, modules, initramfs, header prefixes
-driver     building the guest's driver and provider
+kernel     guest kernels: vmlinux, modules, initramfs, headers
+driver     build of the guest's driver and provider
 agent      commands in a guest, and their output
 vm         one QEMU process with its QMP and agent channels
 adapter    the NIC and the adapter of a guest, and its addresses
 stack      an RDMA stack inside a guest: virtio-rdma or rxe
 hub        the network of more than two guests
-diskread   reading a disk image, which may be hostile
-disks      disk images, and what is in them
+diskread   reads a disk image, which may be hostile
+disks      formats and contents of disk images
 diskboot   guests that boot from disk images
-diskpackages  packages that such guests are to have
+diskpackages  packages to install in such guests
 
-inside/ has what runs in guests.
+Programs in inside/ run in guests.
 """

@@ -17,7 +17,7 @@ def address(index, family=4):
 
 
 def backend(link, directory):
-    """(the adapter's backend, arguments that make it)."""
+    """(property for the adapter's backend, QEMU's arguments for its object)"""
     if link == 'shm':
         return 'rdmadev=r0', ['-object', 'rdma-roce,id=r0,netdev=n0,'
                               f'shm-dir={directory}']
@@ -26,10 +26,10 @@ def backend(link, directory):
 
 def functions(index, rdma=True, iommu=False, hotplug=False, options='',
               where=('netdev=n0', []), mtu=MTU, hardware='', nic=''):
-    """Arguments of NIC and adapter: two functions of one slot, or, with
-    @hotplug, the adapter in a port of its own. @where: the return value of
-    backend(); @options: more properties of the adapter; @nic: of the NIC;
-    @hardware: the MAC address of the NIC if it is not mac(index)."""
+    """QEMU's arguments for NIC and adapter: two functions of one slot, or,
+    with @hotplug, the adapter in its own port. @where: from backend();
+    @options: more properties of the adapter; @nic: of the NIC; @hardware: the
+    MAC address of the NIC, if it is not mac(index)."""
     platform = ',iommu_platform=on,disable-legacy=on' if iommu else ''
     devices = ['-device',
                'virtio-net-pci,netdev=n0,addr=4.0,multifunction=on,'
@@ -48,8 +48,8 @@ def functions(index, rdma=True, iommu=False, hotplug=False, options='',
 
 
 def net_up(vm, index, device='eth0', mtu=MTU):
-    """Load the driver of the NIC, if it needs one, and give the NIC the
-    addresses of the guest."""
+    """Load the NIC's driver, if it is not loaded, and give the NIC the guest's
+    addresses."""
     vm.must(f'{{ [ -e /sys/class/net/{device} ] || modprobe virtio_net; }} && '
             f'ip link set {device} mtu {mtu} up && '
             f'ip addr add {address(index)}/24 dev {device} && '

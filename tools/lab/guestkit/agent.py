@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The host's end of a guest's agent (inside/agent.py): commands that run in
-the guest, and what they say."""
+"""The host's end of a guest's agent (inside/agent.py): commands in the guest,
+and their output."""
 import contextlib
 import itertools
 import json
@@ -20,23 +20,23 @@ BOOT_TIMEOUT = 120
 LINE_MAX = 16 << 20
 EVENT_MAX = 4096
 EVENTS_MAX = 1000
-# Seconds in which a guest has to take what is sent to it
+# Seconds until a guest must have read a request
 SEND_TIMEOUT = 30
 COMPLAINT = re.compile(r'BUG[: ]|WARNING:|Oops|Call Trace|'
                        r'blocked for more than|pagealloc: ')
 
 
 class GuestGone(LabError):
-    """The guest went away while something was asked of it."""
+    """The guest ended during a request."""
 
 
 class Channel:
-    """JSON lines over a socket; answers are matched to requests by id."""
+    """JSON lines over a socket. An answer has the ID of its request."""
 
     def __init__(self, name, sock):
         self.name = name
         self.sock = sock
-        # Only of what is sent: the thread that reads waits without end.
+        # Only for sending: the reader thread waits without limit.
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO,
                         struct.pack('ll', SEND_TIMEOUT, 0))
         self.numbers = itertools.count(1)
@@ -49,7 +49,7 @@ class Channel:
     def _read(self):
         try:
             with self.sock.makefile('r', encoding='utf-8') as lines:
-                # A line that is too long is cut off, and so no JSON.
+                # A line that is too long is cut, which makes it invalid JSON.
                 while line := lines.readline(LINE_MAX):
                     self._dispatch(line)
         except (OSError, ValueError, RecursionError):
@@ -62,7 +62,7 @@ class Channel:
         self._note(None)
 
     def _note(self, event):
-        """Add an event; only the thread that reads does so."""
+        """Add an event. Only the reader thread calls this."""
         if self.events.full():
             with contextlib.suppress(queue.Empty):
                 self.events.get_nowait()
@@ -71,7 +71,7 @@ class Channel:
     def _dispatch(self, line):
         message = json.loads(line)
         if not isinstance(message, dict):
-            raise ValueError('a line is no object')
+            raise ValueError('a line is not a JSON object')
         number, answers = message.get('id'), None
         if isinstance(number, int):
             with self.lock:
@@ -94,9 +94,9 @@ class Channel:
             try:
                 self.sock.sendall(data)
             except BlockingIOError as e:
-                # Half a line may be on its way.
+                # The guest may have got half a line.
                 self.sock.shutdown(socket.SHUT_RDWR)
-                raise GuestGone(f'{self.name}: the guest took nothing for '
+                raise GuestGone(f'{self.name}: the guest read nothing for '
                                 f'{SEND_TIMEOUT} s') from e
             except OSError as e:
                 raise GuestGone(f'{self.name}: guest is gone') from e
@@ -113,7 +113,7 @@ class Channel:
         return answer
 
     def event(self, name, timeout):
-        """Wait for an event; others that arrive meanwhile are dropped."""
+        """Wait for an event, and drop other events meanwhile."""
         end = time.monotonic() + timeout
         while True:
             try:
@@ -129,7 +129,7 @@ class Channel:
 
 
 class Result:
-    """What became of a command: rc is None when it had to be killed."""
+    """The result of a command: rc is None if it was killed after a timeout."""
 
     def __init__(self, cmd, rc, out, seconds=0.0):
         self.cmd = cmd
@@ -143,7 +143,7 @@ class Result:
 
     @property
     def end(self):
-        """How it ended, and what it said last."""
+        """How it ended, and its last line of output."""
         how = 'timed out' if self.rc is None else f'exit code {self.rc}'
         return ': '.join([how, *self.out.rstrip().splitlines()[-1:]])
 
@@ -152,25 +152,25 @@ class Result:
 
 
 class Guest:
-    """What the lab asks of a guest, whatever machine it runs on. `agent` is
-    the Channel to it once the guest has been started."""
+    """Requests to a guest, on any machine. `agent` is the Channel to it after
+    the guest has been started."""
 
     arch = NATIVE
 
     def __init__(self, name):
         self.name = name
         self.agent = None
-        self.said = ''      # by the guest's kernel, as far as asked for
-        self.forgiven = []
+        self.said = ''      # kernel log, as far as it was read
+        self.forgiven = []  # patterns of known faults in it
 
     def connect(self):
-        """Be ready for the agent: the socket that it is to talk to."""
+        """Create the channel to the agent: the agent's end of the socket."""
         near, far = socket.socketpair()
         self.agent = Channel(self.name, near)
         return far
 
     def hears(self, timeout=BOOT_TIMEOUT):
-        """Wait for the agent; seconds that the guest has been up."""
+        """Wait for the agent; the guest's uptime in seconds."""
         return self.agent.event('ready', timeout)['uptime']
 
     def _ask(self, limit, **request):
@@ -188,26 +188,25 @@ class Guest:
                       time.monotonic() - start)
 
     def must(self, cmd, timeout=60):
-        """The output of a command that has to succeed."""
+        """Run a command that has to succeed; its output."""
         result = self.run(cmd, timeout)
         if not result.ok:
             raise LabError(f'{self.name}: {result}')
         return result.out
 
     def spawn(self, cmd, port=None, wait=60, stdin=False):
-        """Start a command; with a port, return once it listens there. @stdin:
-        it has input, see Job.feed()."""
+        """Start a command. With @port, return after it listens there. @stdin:
+        the command gets input by Job.feed()."""
         answer = self._ask(wait + 30, op='start', cmd=cmd, port=port,
                            wait=wait, stdin=stdin)
         return Job(self, cmd, answer['job'])
 
     def forgive(self, pattern):
-        """Overlook what matches in the kernel's log from now on: a fault of
-        Linux that is known."""
+        """Ignore matches in the kernel log: a known fault of Linux."""
         self.forgiven.append(pattern)
 
     def complaints(self):
-        """What the guest's kernel complains about, or ''."""
+        """The first complaint in the guest's kernel log, or ''."""
         try:
             log = self.kernel_log()
         except LabError:
@@ -221,22 +220,22 @@ class Guest:
         return self._ask(30, op='read', path=path)['text']
 
     def listens(self, port):
-        """Whether a program waits for connections, of TCP or of RDMA CM."""
+        """Whether a program listens on the port, with TCP or RDMA CM."""
         return self._ask(30, op='listens', port=port)['yes']
 
     def names(self, path):
-        """What is in a directory."""
+        """The names of the files in a directory."""
         return self._ask(30, op='list', path=path)['names']
 
     def texts(self, pattern):
-        """{path: text} of the small files that match."""
+        """{path: text} of small files whose paths match the pattern."""
         return self._ask(30, op='texts', pattern=pattern)['texts']
 
     def has_folder(self, path):
         return self._ask(30, op='folder', path=path)['yes']
 
     def kernel_log(self):
-        """All that the guest's kernel has said."""
+        """The complete log of the guest's kernel."""
         self.said += self._ask(30, op='log')['text']
         return self.said
 
@@ -260,7 +259,7 @@ class Job:
                       time.monotonic() - self.began)
 
     def wait_for(self, text, timeout=30, times=1):
-        """Wait until it has said something so often."""
+        """Wait until its output has the text @times times."""
         end = time.monotonic() + timeout
         while (now := self.peek()).out.count(text) < times:
             if now.rc is not None or time.monotonic() > end:
@@ -268,15 +267,16 @@ class Job:
             time.sleep(0.1)
 
     def follow(self, at, timeout=5):
-        """(what it has said from byte `at` on, exit code when that is all);
-        waits until there is one or the other."""
+        """Wait for output after byte @at, or for the end of the command:
+        (output, exit code). The exit code is None while there may be more
+        output."""
         answer = self.vm._ask(timeout + 30, op='follow', job=self.number,
                               at=at, timeout=timeout)
         return answer['data'].encode('latin-1'), answer['rc']
 
     def feed(self, data, timeout=5):
-        """Write to its standard input; how many bytes it took, or None if
-        nothing reads it. No data: the end."""
+        """Write to its standard input: the number of bytes that it read, or
+        None if no program reads it. Empty data ends the input."""
         return self.vm._ask(timeout + 30, op='feed', job=self.number,
                             data=data.decode('latin-1'),
                             timeout=timeout)['taken']

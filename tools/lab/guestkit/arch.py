@@ -11,18 +11,18 @@ from .paths import BUILD, STATE, LabError
 
 @dataclass(frozen=True)
 class Arch:
-    """What is made for such guests is below `state`."""
+    """An architecture, and where its guests' files are."""
 
-    name: str           # Debian's
-    cpu: str            # QEMU's, and the compiler's
-    state: Path
-    machine: str        # of QEMU
-    model: str          # of its processor
+    name: str           # as Debian names it
+    cpu: str            # as QEMU and the compiler name it
+    state: Path         # has the files of such guests
+    machine: str        # QEMU's machine type
+    model: str          # QEMU's CPU model
     console: str
     append: str = ''    # kernel parameters
     foreign: bool = True
-    flavour: str = ''   # of the kernel
-    series: str = ''    # of the kernel, if not what other guests run
+    flavour: str = ''   # suffix of the kernel's package
+    series: str = ''    # of the kernel; '': the default series
 
     @property
     def kernels(self):
@@ -50,11 +50,11 @@ class Arch:
 
     @property
     def cross(self):
-        """What the names of the compiler and its like begin with."""
+        """The prefix of the cross compiler's programs."""
         return f'{self.cpu}-linux-gnu-' if self.foreign else ''
 
     def provider_dir(self):
-        """Where libibverbs looks for providers in the guest."""
+        """The directory where libibverbs in the guest finds providers."""
         if self.foreign:
             return f'/usr/lib/{self.cpu}-linux-gnu/libibverbs'
         return paths.provider_dir()
@@ -65,28 +65,28 @@ class Arch:
         path = Path(os.environ.get(f'QEMU_{self.cpu.upper()}') or
                     BUILD / f'qemu-{self.cpu}' / f'qemu-system-{self.cpu}')
         if not os.access(path, os.X_OK):
-            raise LabError(f'no QEMU at {path}: build it (make '
-                           f'qemu-{self.name})')
+            raise LabError(f'no QEMU at {path}: run "make '
+                           f'qemu-{self.name}"')
         return path
 
     def firmware(self):
-        """QEMU's arguments that name its firmware."""
+        """QEMU's arguments for its firmware."""
         if self.foreign:
             return []       # the kernel needs none
         return [argument for directory in paths.firmware_dirs()
                 for argument in ('-L', directory)]
 
 
-# random.trust_cpu, no_timer_check and the TSC are of x86.
+# Only x86 has random.trust_cpu, no_timer_check and the TSC.
 NATIVE = Arch('amd64', 'x86_64', STATE, machine='q35', model='max',
               console='ttyS0', foreign=False,
               append='random.trust_cpu=on no_timer_check')
 # A processor with atomic instructions (LSE), and without pointer
-# authentication, which takes TCG long. Interrupts are the ITS's.
+# authentication, which is slow in TCG. Interrupts come from the ITS.
 ARM64 = Arch('arm64', 'aarch64', STATE / 'arm64',
              machine='virt,gic-version=3', model='neoverse-n1',
              console='ttyAMA0')
-# A kernel with pages of 16 KiB, which Debian has from 13 on
+# A kernel with pages of 16 KiB, in Debian 13 and later
 ARM64_16K = replace(ARM64, flavour='-16k', series='6.12')
 # A processor without atomic instructions
 ARM64_LLSC = replace(ARM64, model='cortex-a57')

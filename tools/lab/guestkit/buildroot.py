@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Compilers of other suites of Debian.
 
-Kernel headers name the compiler that the kernel was built with, and bring
-programs (modpost, objtool) for the C library of their suite. Neither need be
-on this machine. So modules for such a kernel are built in a root of that
-suite, which is made of its packages' files: the compiler, make, a shell and
-what these need. Nothing of the packages runs but what the build runs.
+Kernel headers require the kernel's compiler, and contain programs (modpost,
+objtool) for the C library of their suite. This machine may have neither. So
+modules for such a kernel are built in a root of that suite, with files of its
+packages: the compiler, make, a shell and their dependencies. Only programs of
+the build run there, no scripts of the packages.
 """
 import os
 import re
@@ -16,7 +16,7 @@ from .arch import NATIVE
 from .packages import Apt, fetch_many, unpack
 from .paths import STATE, LabError, say, state_lock
 
-# What kbuild runs besides the compiler
+# Programs that kbuild runs, besides the compiler
 TOOLS = ('make', 'bash', 'dash', 'sed', 'grep', 'mawk', 'coreutils',
          'findutils', 'diffutils', 'libelf1', 'libc6-dev')
 
@@ -33,7 +33,7 @@ exec chroot "$root" /usr/bin/env -i LC_ALL=C PATH=/usr/sbin:/usr/bin "$@"
 
 
 def merge_usr(root):
-    """Have /bin and others lead to /usr, where older packages have files in
+    """Make /bin and others links to /usr, as older packages have files in
     both."""
     for name in ('bin', 'sbin', 'lib', 'lib64'):
         at, merged = root / name, root / 'usr' / name
@@ -46,7 +46,7 @@ def merge_usr(root):
 
 
 def fill(root, suite, packages, arch=NATIVE):
-    """Make a root of these packages of a suite and all that they need."""
+    """Make a root of these packages of a suite and their dependencies."""
     apt = suites.apt(suite, arch)
     if not apt:
         raise LabError(f'no suite {suite} in the archive')
@@ -56,11 +56,12 @@ def fill(root, suite, packages, arch=NATIVE):
                apt.store)
     wanted = re.findall(r'^Inst (\S+) \((\S+)', bare.simulate(packages), re.M)
     if not wanted:
-        raise LabError(f'apt cannot find out what {packages[0]} of {suite} '
-                       'needs')
+        raise LabError(f'apt cannot resolve the dependencies of '
+                       f'{packages[0]} of {suite}')
     debs = fetch_many(bare, wanted)
     if debs is None:
-        raise LabError(f'{packages[0]} of {suite} cannot be had')
+        raise LabError(f'cannot fetch {packages[0]} of {suite}, or a package '
+                       'that it needs: see above')
     shutil.rmtree(root, ignore_errors=True)
     unpack(debs, root)
     merge_usr(root)
@@ -72,7 +73,7 @@ def fill(root, suite, packages, arch=NATIVE):
 
 
 def prepare(suite, compiler):
-    """The root with this compiler; instant when it is there."""
+    """The root with this compiler; instant if it exists."""
     root = STATE / 'compiler' / f'{suite}-{compiler}'
     with state_lock():
         if not (root / 'ready').exists():
@@ -84,8 +85,8 @@ def prepare(suite, compiler):
 
 
 def inside(root):
-    """What to put before a command that is to run in a root. Only files
-    below the build directory are the same there."""
+    """The prefix of a command that runs in a root. Only the build directory is
+    the same there."""
     user = [] if os.getuid() == 0 else ['--map-root-user']
     return ['unshare', '--mount', *user, 'sh', '-euc', ENTER, 'enter',
             str(root), str(STATE)]

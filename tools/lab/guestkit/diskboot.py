@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Booting the system of a disk image as it is, but for an agent and, if it is
-to have virtio-rdma, driver and provider.
+"""Boot the system of a disk image, with an agent and, for virtio-rdma, driver
+and provider in addition.
 
-Its kernel is booted directly, with an initramfs that mounts its root and
-leaves to its systemd a unit with the agent, in /run: nothing of the image
-changes. The driver is compiled for its kernel, with headers that the archive
-has for that very version.
+QEMU boots the image's kernel directly. The lab's initramfs mounts the image's
+root, and adds a unit for its systemd with the agent, in /run: the image does
+not change. The driver is compiled for the image's kernel, with headers of the
+same version from Debian's archive.
 """
 import hashlib
 import re
@@ -15,7 +15,7 @@ from .kernel import read_info, write_info
 from .paths import INSIDE, LabError, say, state_lock
 
 PLACE = '/run/vrdma-lab'        # in guests
-LAST_ABI = 56                   # of rdma-core, whose libibverbs has our ABI
+LAST_ABI = 56                   # last rdma-core with our provider's ABI
 
 INIT = kernel.INIT_BEGIN + r'''
 param() { sed -n "s|.*lab\.$1=\([^ ]*\).*|\1|p" /proc/cmdline; }
@@ -45,7 +45,7 @@ exec switch_root /newroot /sbin/init
 '''
 
 PATH = f'/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:{PLACE}'
-# It runs as early as may be, to tell what goes wrong with the others.
+# The agent starts as early as possible, to report failures of other units.
 UNIT = f'''[Unit]
 Description=Agent of vrdma-lab
 DefaultDependencies=no
@@ -62,14 +62,14 @@ OOMPolicy=continue
 KillMode=process
 '''
 
-# Several guests that boot at once, emulated on a busy machine, take longer
-# than any machine that systemd knows: for a disk, say, it waits 90 s.
+# Emulated guests that boot at once on a busy machine exceed systemd's default
+# timeouts, for example 90 s for a disk.
 PATIENCE = '''[Manager]
 DefaultTimeoutStartSec=900
 DefaultDeviceTimeoutSec=900
 '''
 
-# The lab gives the NIC its addresses: nothing else is to.
+# Only the lab gives the NIC addresses.
 NETWORKD = '''[Match]
 Name=eth0
 
@@ -80,8 +80,8 @@ NETWORK_MANAGER = '''[keyfile]
 unmanaged-devices=interface-name:eth0
 '''
 
-# What waits for a network that comes from elsewhere, asks questions at the
-# console, or takes the terminal of the lab's shells
+# Mask units that wait for a network, ask questions at the console, or use the
+# terminal of the lab's shells.
 APPEND = ('cloud-init=disabled systemd.firstboot=off '
           'systemd.mask=systemd-networkd-wait-online.service '
           'systemd.mask=NetworkManager-wait-online.service '
@@ -89,18 +89,18 @@ APPEND = ('cloud-init=disabled systemd.firstboot=off '
           'systemd.mask=networking.service '
           'systemd.mask=serial-getty@hvc0.service '
           'systemd.mask=apt-daily.timer systemd.mask=apt-daily-upgrade.timer '
-          # No duplicates, and no routers: the lab has the link for itself.
+          # The lab's link has no duplicates and no routers.
           'sysctl.net.ipv6.conf.default.accept_dad=0 '
           'sysctl.net.ipv6.conf.default.accept_ra=0')
 
 
 class Boot:
-    """How guests boot from an image, in the place of a kernel.Kernel."""
+    """How guests boot from an image, used instead of a kernel.Kernel."""
 
     def __init__(self, disk, vmlinux, initramfs, release, packages,
                  modules=None):
-        """@packages: a directory of those to be installed, if any; @modules:
-        that of the kernel's modules, if they are not in the image."""
+        """@packages: a directory of packages to install, if any; @modules: the
+        directory of the kernel's modules, if the image does not have them."""
         self.disk, self.packages = disk, packages
         self.vmlinux, self.initramfs = vmlinux, initramfs
         self.release, self.series = release, kernel.series_of(release)
@@ -116,15 +116,15 @@ class Boot:
 
 
 def _place(kind, disk, version):
-    """A directory for what is made for an image's kernel. Nothing that comes
-    from the image is part of its name."""
+    """The directory of generated files for an image's kernel. Its name is a
+    hash, so the image cannot choose it."""
     key = hashlib.sha256(f'{disk.release} {version}'.encode())
     return disks.IMAGES / kind / key.hexdigest()[:16]
 
 
 def _headers(disk, version):
-    """Information on the header tree for an image's kernel: of packages of
-    the archive, which apt has verified, and nothing of the image."""
+    """Information on the header tree for an image's kernel. It comes from
+    packages that apt has verified, not from the image."""
     package = f'linux-headers-{disk.release}'
     prefix = _place('headers', disk, version)
     info = read_info(prefix)
@@ -148,9 +148,8 @@ def _headers(disk, version):
         raise LabError(
             f'--image {disk.path}: its kernel is {disk.release}, version '
             f'{version}, and the archive has no headers of that version '
-            'to compile the driver with. Take an image with a kernel of '
-            f'today, or boot another kernel: --kernel '
-            f'{kernel.series_of(disk.release)}')
+            'to compile the driver with. Use a newer image, or boot another '
+            f'kernel: --kernel {kernel.series_of(disk.release)}')
     return info
 
 
@@ -159,9 +158,9 @@ def compile_driver(disk):
     version = disk.installed(f'linux-image-{disk.release}')
     if not version:
         raise LabError(
-            f'--image {disk.path}: its kernel {disk.release} is none of '
-            "Debian's packages, so there are no headers to compile the "
-            'driver with. Boot another kernel: --kernel 6.1, say')
+            f'--image {disk.path}: its kernel {disk.release} is not from a '
+            'package of Debian, so there are no headers to compile the '
+            'driver with. Boot another kernel, for example: --kernel 6.1')
     with state_lock():
         info = _headers(disk, version)
     inside = kernel.building(info)
@@ -180,18 +179,18 @@ def check_provider(disk, library):
     ibverbs = disk.installed('libibverbs1')
     if ibverbs and _number(ibverbs)[0] > LAST_ABI:
         raise LabError(f'--image {disk.path}: its libibverbs is {ibverbs}, '
-                       f'and the provider fits none after {LAST_ABI}')
+                       f'but the provider fits at most {LAST_ABI}')
     libc = disk.installed('libc6') or '0'
     wants = max((found.decode() for found in re.findall(
         rb'GLIBC_([\d.]+)\0', library.read_bytes())), key=_number)
     if _number(libc) < _number(wants):
-        raise LabError(f'--image {disk.path}: its libc6 is {libc}, and the '
-                       f"provider of this machine's Debian wants {wants}. "
-                       'Build the provider on the older Debian')
+        raise LabError(f'--image {disk.path}: its libc6 is {libc}, but the '
+                       "provider of this machine's Debian needs at least "
+                       f'{wants}. Build the provider on the older Debian')
 
 
 def _files(directory, provider, module):
-    """{path: file} that an initramfs has for the root, besides."""
+    """{path: file} that the initramfs copies to the image's root."""
     more = {}
     for path, text in (
             ('run/systemd/system/vrdma-lab.service', UNIT),
@@ -209,24 +208,24 @@ def _files(directory, provider, module):
 
 
 def check_kernel(disk):
-    """Require that the image has a kernel which knows RDMA."""
+    """Require that the image has a kernel with RDMA."""
     if not disk.release:
         raise LabError(f'--image {disk.path}: there is no kernel in it. Boot '
-                       'another kernel: --kernel 6.12, say')
+                       'another kernel, for example: --kernel 6.12')
     if not disk.has_rdma:
         raise LabError(
             f'--image {disk.path}: its kernel {disk.release} is configured '
-            f'without InfiniBand, as those of "genericcloud" are. Take an '
+            f'without InfiniBand, like those of "genericcloud". Use an '
             f'image named {disks.FLAVOURS}, or boot another kernel: --kernel '
             f'{kernel.series_of(disk.release)}')
 
 
 def prepare(disk, directory, provider=(), module=None, other=None,
             packages=None):
-    """The Boot of an image. @directory is for what is made. @provider and
-    @module are what guests are to have of virtio-rdma; @other is a
-    kernel.Kernel in the place of the image's own, and has its modules;
-    @packages: a directory of these."""
+    """The Boot of an image. @directory: for generated files; @provider and
+    @module: files of virtio-rdma for the guests; @other: a kernel.Kernel, with
+    modules, to boot instead of the image's own; @packages: a directory of
+    packages to install."""
     directory.mkdir(parents=True, exist_ok=True)
     initramfs = directory / 'initramfs.cpio'
     early = disk.modules

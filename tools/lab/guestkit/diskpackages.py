@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Packages for guests that boot from disk images: fetched on this machine,
-from the archive of the image's Debian, with all that the image lacks for
-them."""
+"""Packages for guests that boot from disk images. This machine fetches them
+from the archive of the image's Debian, with dependencies that the image
+lacks."""
 import hashlib
 import os
 import re
@@ -13,35 +13,35 @@ from .paths import LabError, say, state_lock
 
 
 def _debs(disk, missing):
-    """The files of these and of all that they need in an image."""
+    """The files of these packages, and of dependencies that an image lacks."""
     known = suites.apt(disk.suite)
     if not known:
-        raise LabError(f'--install: no suite {disk.suite} in the archive of '
-                       'this machine')
+        raise LabError("--install: this machine's archive has no suite "
+                       f'{disk.suite}')
     apt = Apt([*known.options, '-o', f'Dir::State::status={disk.status}'],
               known.store)
     done = apt.simulate(missing)
     found = re.findall(r'^Inst (\S+) (?:\[\S+\] )?\((\S+)', done, re.M)
     if not found:
-        raise LabError(f'--install {" ".join(missing)}: apt knows no way to '
-                       f'install that in {disk.path}, which is '
+        raise LabError(f'--install {" ".join(missing)}: apt cannot install '
+                       f'that in {disk.path}, which is '
                        f'{disk.suite}:\n{apt.refusal(missing)}')
     say(f'{disk.path}: fetching {len(found)} packages for '
         f'{" ".join(missing)}')
     debs = fetch_many(apt, found)
     if debs is None:
-        raise LabError(f'--install {" ".join(missing)}: the archive does not '
-                       'have all that this needs, see above')
+        raise LabError(f'--install {" ".join(missing)}: the archive lacks '
+                       'one of these packages, or a dependency: see above')
     return debs
 
 
 def fetch(disk, names):
-    """A directory with the files that an image lacks, or None if it has all
-    packages of these names."""
+    """The directory of the packages that an image lacks, or None if it has all
+    of them."""
     missing = [name for name in names if not disk.installed(name)]
     if not missing:
         return None
-    # For the same image apt has been asked before, and knows nothing else.
+    # For the same image and packages, apt's answer is the same.
     key = hashlib.sha256(disk.status.read_bytes() + repr(missing).encode())
     place = disks.IMAGES / 'packages' / key.hexdigest()[:16]
     with state_lock():

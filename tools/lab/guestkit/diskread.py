@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Reading a disk image, which may be hostile.
+"""Read a disk image, which may be hostile.
 
-A guest reads the image: the machine needs neither root nor programs for each
-format and file system. That guest has the image, an initramfs of the lab and a
-disk to write to: it reaches no file of the machine, whatever an image does to
-its kernel. The lab takes from that disk a limited number of records of limited
-size, gives the files names of its own, and checks values by strict patterns.
+A guest reads the image, so the machine needs neither root nor programs for
+each format and file system. The guest has only the image, an initramfs of the
+lab and a disk to write to: it reaches no file of the machine, even if an image
+takes over its kernel. The lab reads a limited number of records of limited
+size from that disk, chooses the names of files, and checks values by strict
+patterns.
 """
 import re
 import resource
@@ -23,18 +24,19 @@ SCRIPT = INSIDE / 'read_image.sh'
 READ_TIMEOUT = 600
 MIB = 1 << 20
 
-# What an initramfs needs besides the file system of the root
+# Modules of an initramfs, besides that of the root's file system
 EARLY_MODULES = ('virtio_pci', 'virtio_blk')
 FILE_SYSTEMS = ('ext4', 'xfs', 'btrfs', 'f2fs')
 
-# The disk that the guest writes to has this size; other files that its QEMU
-# writes (its console, changed blocks of the image) have at most twice that.
+# Size of the disk that the guest writes to. Other files of its QEMU (its
+# console, changed blocks of the image) have at most twice that size.
 OUT_SIZE = 256 * MIB
 MODULES_MAX = 64
 
 # A record begins with its size and its name.
 HEAD = re.compile(rb'(0|[1-9][0-9]{0,8}) ([a-z-]{1,20})\n')
-# Bytes of each. Python takes some thirty times as many for text with values.
+# Limits of sizes. Python needs about thirty times as many bytes for text with
+# values.
 SIZES = {'facts': 4096, 'os-release': 65536, 'error': 65536,
          'status': 64 * MIB, 'vmlinuz': 64 * MIB, 'module': 16 * MIB, 'end': 0}
 FACTS = {
@@ -45,17 +47,17 @@ FACTS = {
 
 
 class Malformed(LabError):
-    """A guest has not written what the lab's script writes."""
+    """The guest has written something else than the lab's script writes."""
 
 
 def printable(text, most=2000):
-    """Text of an image or of its guest that a terminal can be given."""
+    """Text of an image or of its guest, safe for a terminal."""
     return ''.join(c if c.isprintable() or c == '\n' else '?'
                    for c in text[:most])
 
 
 def records(stream):
-    """The records that a guest has written: ({name: bytes}, modules)."""
+    """Parse the records of a guest: ({name: bytes}, modules)."""
     found, modules = {}, []
     while True:
         head = HEAD.fullmatch(stream.readline(40))
@@ -80,13 +82,13 @@ def records(stream):
 
 
 def check_facts(told):
-    """Require that each value is what its pattern says."""
+    """Require that each value matches its pattern."""
     for name, pattern in FACTS.items():
         value = told.get(name, '')
         if name in told and not (isinstance(value, str) and
                                  pattern.fullmatch(value)):
-            raise Malformed(f'{name} "{printable(str(value), 100)}" is not '
-                            f'like {pattern.pattern}')
+            raise Malformed(f'{name} "{printable(str(value), 100)}" does not '
+                            f'match {pattern.pattern}')
     return told
 
 
@@ -104,15 +106,15 @@ def os_release(data):
 
 
 def _programs():
-    """{path: file} of programs that busybox does not have, with their
-    libraries, for an initramfs."""
+    """{path: file} of programs that busybox lacks, with their libraries, for
+    an initramfs."""
     found = {}
     for name in ('modprobe', 'blkid'):
         program = next((Path(at, name) for at in ('/usr/sbin', '/sbin')
                         if Path(at, name).exists()), None)
         if not program:
-            raise LabError(f'no program {name}, which reads disk images: '
-                           'install the packages kmod and util-linux')
+            raise LabError(f'no program {name}, which is needed to read disk '
+                           'images: install the packages kmod and util-linux')
         found[f'sbin/{name}'] = program
         shown = subprocess.run(['ldd', str(program)], capture_output=True,
                                text=True, check=False)
@@ -122,15 +124,15 @@ def _programs():
 
 
 def _file_systems(made):
-    """{path: file} of a kernel's modules for the file systems that it has,
-    and of what modprobe has to know of them."""
+    """{path: file} of a kernel's modules for file systems, and of the indices
+    for modprobe."""
     found = {}
     at = f'lib/modules/{made.release}'
     for kind in FILE_SYSTEMS:
         try:
             files = kernel.module_files(made.root, made.release, [kind])
         except LabError:
-            continue    # such an image cannot be mounted, and so is refused
+            continue    # an image with it fails to mount, and is refused
         for file in files:
             relative = Path(file).resolve().relative_to(
                 made.modules.resolve())
@@ -177,7 +179,7 @@ def _run(command, log):
 
 
 def _said(*logs):
-    """The last words of QEMU and of the guest's console."""
+    """The end of the output of QEMU and of the guest's console."""
     said = ''
     for log in logs:
         if log.exists():
@@ -187,8 +189,8 @@ def _said(*logs):
 
 
 def read(path, image, made):
-    """Have a guest read an image: ({name: bytes}, modules). @path: its name
-    for errors; @image: QEMU's arguments for it as the first disk; @made: the
+    """Let a guest read an image: ({name: bytes}, modules). @path: its name for
+    errors; @image: QEMU's arguments for it as the first disk; @made: the
     kernel.Kernel of the guest."""
     with tempfile.TemporaryDirectory(prefix='vrdma-read-') as temp:
         at = Path(temp)
@@ -205,7 +207,7 @@ def read(path, image, made):
             with open(out, 'rb') as f:
                 found = records(f)
         except Malformed as e:
-            raise LabError(f'--image {path}: no guest can read it: '
+            raise LabError(f'--image {path}: the guest that reads it failed: '
                            f'{e}{_said(log, console)}') from e
     if 'error' in found[0]:
         raise LabError(f'--image {path}: '

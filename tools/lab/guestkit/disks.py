@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Disk images of Debian: their format, and what is in them, which is kept as
-long as the image is as it was. An image is hostile: see SECURITY.md."""
+"""Disk images of Debian: their format, and their contents, which the lab keeps
+until the image changes. An image is hostile: see SECURITY.md."""
 import hashlib
 import json
 import os
@@ -14,7 +14,7 @@ from . import diskread, kernel
 from .paths import STATE, LabError, say, state_lock
 
 IMAGES = STATE / 'images'
-# Bumped when what is kept changes shape
+# Increase it when the layout of the kept files changes.
 LAYOUT = 2
 RELEASES = {'12': 'bookworm', '13': 'trixie'}
 FLAVOURS = '"generic" or "nocloud"'
@@ -22,7 +22,8 @@ FLAVOURS = '"generic" or "nocloud"'
 # Bytes of all modules together, decompressed
 MODULES_MAX = 256 << 20
 
-# A line of dpkg's status, by its field. Others are left out: apt reads it.
+# Patterns of fields in dpkg's status. The lab drops other fields, because apt
+# reads the file.
 WORD = r'[a-z0-9][a-z0-9+.-]{0,100}'
 RELATIONS = re.compile(r'[A-Za-z0-9 .+~:,|()<>=-]+')
 FIELDS = {
@@ -35,7 +36,7 @@ FIELDS = {
                     RELATIONS)}
 REQUIRED = ('Package', 'Status', 'Architecture', 'Version')
 
-# What QEMU would open besides the file of a qcow2 image: offsets of fields
+# Offsets of fields of qcow2 that name files which QEMU would open
 BACKING, FEATURES, EXTERNAL_DATA = 8, 72, 4
 
 OTHERS = ((0, b'KDMV', 'VMDK'), (0, b'vhdxfile', 'VHDX'), (0, b'QED\0', 'QED'),
@@ -46,25 +47,24 @@ MBR, EXT_MAGIC = 0xaa55, 0xef53
 
 
 def _check_qcow2(path, head):
-    """Require that all of a qcow2 image is in its own file: QEMU would read
-    any file for the guest that a header names."""
+    """Require that a qcow2 image is a single file: QEMU would read any file
+    for the guest that the header names."""
     version, backing = struct.unpack_from('>IQ', head, BACKING - 4)
     features = version > 2 and struct.unpack_from('>Q', head, FEATURES)[0]
     for found, what in ((backing, 'a backing file'),
                         (features & EXTERNAL_DATA, 'an external data file')):
         if found:
             raise LabError(
-                f'--image {path}: it has {what}, which QEMU would open, and '
-                'guests boot images that are one file. If you trust this '
-                f'image, flatten it: qemu-img convert -O qcow2 {path} FLAT')
+                f'--image {path}: it has {what}, which QEMU would open. '
+                'An image has to be one file. If you trust this image, '
+                f'flatten it: qemu-img convert -O qcow2 {path} FLAT')
 
 
 def image_format(path):
     """QEMU's name for the format of an image: qcow2, or raw."""
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
-            raise LabError(f'--image {path}: it is no regular file, and '
-                           'guests boot images that are')
+            raise LabError(f'--image {path}: it is not a regular file')
         with open(path, 'rb') as f:
             head = f.read(0x9000)
     except OSError as e:
@@ -74,22 +74,22 @@ def image_format(path):
         return 'qcow2'
     for at, magic, name in OTHERS:
         if head[at:at + len(magic)] == magic:
-            raise LabError(f'--image {path}: this is {name}; guests boot '
-                           'qcow2 and raw images. Convert or unpack it '
-                           'first, for example with qemu-img convert')
-    # A table of partitions, or the file system alone
+            raise LabError(f'--image {path}: this is {name}; an image has to '
+                           'be qcow2 or raw. Convert or unpack it, for '
+                           'example with qemu-img convert')
+    # A partition table, or a file system without one
     for at, magic in ((0x1fe, MBR), (0x438, EXT_MAGIC)):
         if len(head) > at + 2 and \
                 struct.unpack_from('<H', head, at)[0] == magic:
             return 'raw'
-    raise LabError(f'--image {path}: this is no disk image: neither qcow2, '
-                   'nor a disk with partitions')
+    raise LabError(f'--image {path}: this is not a disk image: neither qcow2 '
+                   'nor a raw disk with partitions or ext4')
 
 
 def drive(path, kind, addr='7'):
-    """QEMU's arguments for a disk that a guest can write to. QEMU keeps the
-    changes in a temporary file and leaves the image as it is. It opens no
-    other file that the image names as its backing file."""
+    """QEMU's arguments for a disk that a guest can write to. QEMU writes
+    changes to a temporary file, not to the image, and opens no backing file
+    that the image names."""
     node = {'driver': kind, 'file': {'driver': 'file', 'filename': str(path)}}
     if kind == 'qcow2':
         node['backing'] = None
@@ -100,8 +100,8 @@ def drive(path, kind, addr='7'):
 
 
 def packages(text):
-    """The packages that dpkg has installed, of a file status: a list of
-    {field: value} of fields that match their patterns."""
+    """The installed packages in a status file of dpkg: a list of
+    {field: value}, with fields that match their patterns."""
     found = []
     for stanza in text.split('\n\n'):
         fields = {}
@@ -116,14 +116,15 @@ def packages(text):
             if not FIELDS[name].fullmatch(value):
                 raise diskread.Malformed(
                     f'dpkg has "{diskread.printable(value, 100)}" for the '
-                    f'{name.lower()} of an installed package')
+                    f'{name.lower()} of an installed package, which is not '
+                    'allowed')
         found.append({name: value for name, value in fields.items()
                       if FIELDS[name].fullmatch(value)})
     return found
 
 
 def status_of(found):
-    """A file status with these packages."""
+    """The text of a status file with these packages."""
     return ''.join(''.join(f'{name}: {value}\n' for name, value
                            in fields.items()) + '\n' for fields in found)
 
@@ -131,14 +132,15 @@ def status_of(found):
 class Disk:
     """An image that has been read.
 
-    root       the partition with the root, as guests have it: /dev/vda1
+    root       device of the root partition in guests, such as /dev/vda1
     type       its file system
     suite      Debian's name for the release
-    release    of its newest kernel; None if it has none
+    release    of its newest kernel; None if it has no kernel
     """
 
     def __init__(self, path, kind, kept, told):
-        """@kept: the directory of what the lab has kept of it"""
+        """@kept: the directory of files that the lab has kept of it; @told:
+        its facts"""
         diskread.check_facts(told)
         self.path, self.format = path, kind
         self.root, self.type = told['device'], told['type']
@@ -152,30 +154,31 @@ class Disk:
         return drive(self.path, self.format)
 
     def installed(self, package):
-        """The version of a package that it has, or None."""
+        """The installed version of a package, or None."""
         text = self.status.read_text(encoding='utf-8')
         return next((fields['Version'] for fields in packages(text)
                      if fields['Package'] == package), None)
 
 
 def check(path, told):
-    """Require what guests need of it."""
+    """Require an operating system that guests can boot."""
     system = told['os']
     if system.get('ID') != 'debian' or \
             system.get('VERSION_ID') not in RELEASES:
         raise LabError(f'--image {path}: this is '
-                       f'{system.get("PRETTY_NAME", "no Debian")}; guests '
-                       'boot Debian 12 and 13')
+                       f'{system.get("PRETTY_NAME", "not Debian")}; an image '
+                       'has to be of Debian 12 or 13')
     for name, what in (('systemd', 'systemd'), ('python', 'Python (the '
                                                 'package python3)')):
         if name not in told:
-            raise LabError(f'--image {path}: there is no {what} in it, which '
-                           'the lab needs')
+            raise LabError(f'--image {path}: it has no {what}, which the lab '
+                           'needs')
 
 
 def keep(path, found, modules, out):
-    """Write to the directory @out what guests need of what a reader has
-    found; what there is to know besides. All names of files are the lab's."""
+    """Write the files that guests need to the directory @out, and return the
+    facts. The lab chooses all names of files. @found, @modules: the records of
+    the reader."""
     told = diskread.facts(found.get('facts', b''))
     told['os'] = diskread.os_release(found.get('os-release', b''))
     check(path, told)
@@ -196,8 +199,8 @@ def keep(path, found, modules, out):
 
 
 def read(path, reader):
-    """The Disk of an image; takes no time if it has been read before.
-    @reader: makes the kernel of the guest that reads it."""
+    """The Disk of an image; instant if the lab has read it already.
+    @reader: returns the kernel of the guest that reads it."""
     real = Path(path).resolve()
     kind = image_format(real)
     about = os.stat(real)
@@ -210,7 +213,7 @@ def read(path, reader):
         except (OSError, ValueError):
             info = {}
         if info.get('stamp') != stamp:
-            say(f'{path}: reading what is in it')
+            say(f'{path}: reading the image')
             shutil.rmtree(kept, ignore_errors=True)
             found = diskread.read(path, drive(real, kind), reader())
             try:

@@ -14,8 +14,8 @@ PROVIDER_SCRIPT = TOP / 'guest' / 'rdma-core' / 'build.sh'
 
 
 def run_logged(what, log, command):
-    """Run a command that builds something; its output goes to @log, and the
-    end of it into the error if the command fails."""
+    """Run a build command with its output in the file @log. If it fails, the
+    error has the end of that output."""
     log.parent.mkdir(parents=True, exist_ok=True)
     with open(log, 'w', encoding='utf-8') as out:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=out,
@@ -24,11 +24,11 @@ def run_logged(what, log, command):
                                    'MAKEFLAGS': f'-j{os.cpu_count()}'})
     if done.returncode != 0:
         tail = '\n'.join(log.read_text(errors='replace').splitlines()[-30:])
-        raise LabError(f'{what} does not build, see {log}:\n{tail}')
+        raise LabError(f'cannot build {what}, see {log}:\n{tail}')
 
 
 def source(build, log):
-    """Put the driver's source into a directory, as DKMS has it."""
+    """Copy the driver's source into a directory, in the layout of DKMS."""
     if INSTALLED:
         version = (TOP / 'VERSION').read_text(encoding='ascii')
         shutil.copytree(f'/usr/src/virtio-rdma-{version.strip()}', build,
@@ -44,8 +44,8 @@ def source(build, log):
 
 def compile_module(what, tree, inside, build):
     """Build virtio_rdma.ko against a header tree, in a copy of its directory
-    laid out as DKMS has it and with DKMS's command; instant when nothing has
-    changed. @inside: what kernel.builder() says; hold the state's lock."""
+    with the layout and the command of DKMS; instant when nothing has changed.
+    @inside: the answer of kernel.builder(). The caller holds state_lock()."""
     log = build.with_name(f'{build.name}.log')
     source(build, log)
     run_logged(f'the driver for {what}', log, [
@@ -79,8 +79,7 @@ def provider(arch=NATIVE):
 
 
 def prepare(series=None, arch=NATIVE):
-    """Everything a guest with virtio-rdma needs: (kernel, module,
-    provider)."""
+    """Prepare a guest with virtio-rdma: (kernel, module, provider)."""
     made = kernel.prepare(series, arch)
     result = made, module(made.series, arch), provider(arch)
     say(f'guest: Linux {made.release}, {result[1].name}, {result[2].name}')

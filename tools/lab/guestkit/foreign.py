@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The root of guests of another architecture: files of Debian's packages for
-it, of the machine's own suite. Nothing of them runs here."""
+"""The root of guests of another architecture: files of its Debian packages, of
+the machine's own suite. None of their programs runs on the machine."""
 from . import buildroot, suites
 from .paths import say, state_lock
 
@@ -10,7 +10,7 @@ PACKAGES = ('bash', 'dash', 'coreutils', 'findutils', 'grep', 'sed', 'mawk',
             'python3', 'rdma-core', 'ibverbs-providers', 'ibverbs-utils',
             'rdmacm-utils', 'perftest', 'python3-pyverbs', 'libibverbs-dev')
 
-# What packages would make as they are installed
+# Files that packages would create during their installation
 FILES = {
     'passwd': 'root:x:0:0:root:/root:/bin/bash\n',
     'group': 'root:x:0:\n',
@@ -19,7 +19,7 @@ FILES = {
 
 
 def root(arch):
-    """The root of such guests; instant when it is there."""
+    """The root of such guests; instant if it exists."""
     made = arch.state / 'root'
     ready = arch.state / 'root.ready'
     stamp = ' '.join(PACKAGES)

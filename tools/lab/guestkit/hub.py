@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The network of guests that are more than two, or that come and go."""
+"""The network of more than two guests, or of guests that come and go."""
 import os
 import socket
 import subprocess
@@ -25,13 +25,13 @@ def _netdev(name, link, directory, port, far):
 
 
 def to_hub(link, directory, port):
-    """The netdev of a guest at a port of a hub with such links. It may come
-    back, or another one in its place."""
+    """The netdev of a guest at a port of a hub. The guest, or another one, may
+    connect to the port again."""
     return _netdev('n0', link, directory, port, True)
 
 
 class Hub:
-    """A QEMU without a machine: what comes in at one port leaves at the
+    """A QEMU without a machine, which forwards each frame of a port to all
     others. @link: stream or dgram."""
 
     def __init__(self, tag, directory, ports, logs=LOGS, link='stream'):
@@ -56,12 +56,13 @@ class Hub:
         while not os.path.exists(f'{directory}/port{ports - 1}'):
             if self.process.poll() is not None or time.monotonic() > end:
                 self.kill()
-                raise LabError(f'no hub:\n{self.log.read_text()}')
+                raise LabError('the hub did not start:\n'
+                               f'{self.log.read_text()}')
             time.sleep(0.02)
         self.qmp('qmp_capabilities')
 
     def qmp(self, command, **arguments):
-        """Execute a QMP command, return what it returns."""
+        """Execute a QMP command; its return value."""
         answer = self.qmp_channel.call(
             {'execute': command, 'arguments': arguments}, 20)
         if 'error' in answer:

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Guest kernels from Debian's packages.
 
-A series is "6.1", "6.12" and so on. Kernel image and headers are taken at
-one and the same version, so that a module built against the headers loads
-into the image. The machine's own index is asked first; a series it does not
-have comes from backports or another suite, through private lists.
-Nothing is installed on the machine.
+A series is "6.1", "6.12" and so on. Kernel image and headers have the same
+version, so that a module built against the headers loads into the kernel. The
+lab queries the machine's own index first, and then backports and other suites
+with private lists. It installs nothing on the machine.
 """
 import functools
 import json
@@ -23,27 +22,27 @@ from .arch import NATIVE
 from .packages import Apt, fetch_set, unpack
 from .paths import LabError, say, state_lock
 
-# The series that guests run unless told otherwise: $GUEST_SERIES, or that of
-# the machine's own suite.
+# The default series of guests; without $GUEST_SERIES that of the machine's own
+# suite.
 DEFAULT = os.environ.get('GUEST_SERIES') or None
 
-# What a kernel may have when decompressed, which comes from an image, perhaps;
-# the memory for that; and how often its beginning is looked for.
+# Limits for the decompression of a kernel, which may come from a hostile
+# image: its size, the memory of xz, and the number of possible beginnings.
 KERNEL_MAX = 256 << 20
 XZ_MEMORY = 256 << 20
 PLACES_MAX = 64
 XZ = b'\xfd7zXZ\x00'
 
-# Bumped when what is made from the packages changes shape.
+# Increase it when the layout of the generated files changes.
 LAYOUT = 5
 
 EARLY_MODULES = ('virtio_pci', '9pnet_virtio', '9p', 'overlay')
 
-# What scripts in an initramfs may call
+# Programs for scripts in an initramfs
 APPLETS = ('sh', 'cp', 'insmod', 'ln', 'mkdir', 'mount', 'poweroff', 'sed',
            'sleep', 'switch_root')
 
-# How each of them begins
+# The beginning of each such script
 INIT_BEGIN = r'''#!/bin/sh
 export PATH=/bin
 mount -t proc proc /proc
@@ -68,7 +67,7 @@ mount -t overlay -o lowerdir=/lower,upperdir=/rw/up,workdir=/rw/wk \
 for d in dev proc sys; do
     mount -o move /$d /newroot/$d
 done
-# A root of its own lacks what the lab has made: TAG:PLACE,...
+# A foreign root lacks the lab's files, which are shares: TAG:PLACE,...
 for at in $(param shares | sed 's/,/ /g'); do
     mkdir -p "/newroot${at#*:}"
     share "${at%%:*}" "/newroot${at#*:}"
@@ -78,21 +77,21 @@ exec switch_root /newroot /bin/bash "$(param init)"
 
 
 def series_of(version):
-    """'6.12' of a package version such as '6.12.48-1~bpo12+1'."""
+    """The series of a package version: 6.12 of '6.12.48-1~bpo12+1'."""
     found = re.match(r'(\d+\.\d+)', version)
     return found.group(1) if found else ''
 
 
 @functools.cache
 def machine_series():
-    """The series of the machine's own suite: what guests run."""
+    """The series of the machine's own suite, the default of guests."""
     for record in Apt().records('linux-image-amd64'):
         return series_of(record['Version'])
     raise LabError('apt knows no linux-image-amd64: run apt-get update')
 
 
 def _first_dependency(record, prefix):
-    """(package, version) that a metapackage stands for."""
+    """The (package, version) that a metapackage depends on."""
     for item in record.get('Depends', '').split(', '):
         found = re.match(rf'({prefix}\S+) \(= (\S+)\)', item)
         if found:
@@ -116,8 +115,8 @@ def _candidates(series, kind, arch):
 
 
 def _needed(apt, package, version, pattern):
-    """(package, version) of this one, and of those that it depends on and
-    whose names are like the pattern."""
+    """(package, version) of this package, and of its dependencies whose names
+    match the pattern."""
     wanted = [(package, version)]
     for record in apt.records(package):
         if record['Version'] != version:
@@ -145,7 +144,7 @@ def header_set(apt, package, version):
 
 
 def release_of(package):
-    """What uname says, of the name of a package."""
+    """The kernel's release, as uname prints it, of a package's name."""
     return re.sub('^linux-(image|headers)-', '', package)
 
 
@@ -163,7 +162,7 @@ def write_info(directory, **info):
 
 
 def _zstd(data, most):
-    """Python 3.11 cannot do it itself."""
+    # Python 3.11 has no module for it.
     if not shutil.which('zstd'):
         raise LabError('no program zstd, which decompresses the kernel: '
                        'install the package zstd')
@@ -182,7 +181,7 @@ def _xz(data, most):
     return lzma.LZMADecompressor(memlimit=XZ_MEMORY).decompress(data, most)
 
 
-# Each decompresses the beginning of data, up to so many bytes.
+# (magic, function); it decompresses data to at most the given size.
 COMPRESSIONS = (
     (XZ, _xz),
     (b'\x28\xb5\x2f\xfd', _zstd),
@@ -191,7 +190,7 @@ COMPRESSIONS = (
 
 
 def _places(data, magic):
-    """Where these bytes are, some of which may be there by chance."""
+    """The first positions of these bytes, which may also occur by chance."""
     at = -1
     for _ in range(PLACES_MAX):
         at = data.find(magic, at + 1)
@@ -218,27 +217,27 @@ def decompress(image, out):
                 missing = e
                 continue
             if len(kernel) > KERNEL_MAX:
-                raise LabError(f'the kernel in {image.name} has more than '
-                               f'{KERNEL_MAX} bytes')
+                raise LabError(f'the decompressed kernel in {image.name} has '
+                               f'more than {KERNEL_MAX} bytes')
             out.write_bytes(kernel)
             return
     raise missing or LabError(f'no compressed kernel found in {image.name}')
 
 
 def unpack_module(data, most):
-    """A module, which may be compressed, as insmod takes it."""
+    """Decompress a module if it is compressed, as insmod needs it."""
     if data.startswith(XZ):
         try:
             data = _xz(data, most + 1)
         except lzma.LZMAError as e:
             raise LabError(f'a module is damaged: {e}') from e
     if len(data) > most:
-        raise LabError(f'modules have more than {most} bytes')
+        raise LabError(f'decompressed modules have more than {most} bytes')
     return data
 
 
 def vmlinuz(root, release):
-    """It is with the modules from Debian 14 on."""
+    """The kernel's file, which Debian 14 and later have beside the modules."""
     beside = root / 'lib' / 'modules' / release / 'vmlinuz'
     return beside if beside.exists() else root / 'boot' / f'vmlinuz-{release}'
 
@@ -252,7 +251,7 @@ def _busybox(arch):
 
 
 def module_files(root, release, names):
-    """Files to insmod, in order, for modules of an unpacked kernel."""
+    """Files for insmod, in order, of modules of an unpacked kernel."""
     files = []
     for module in names:
         shown = subprocess.run(
@@ -269,7 +268,7 @@ def module_files(root, release, names):
 
 
 def write_cpio(tree, out):
-    """Pack a directory as an initramfs, of root whoever makes it."""
+    """Pack a directory as an initramfs, with files owned by root."""
     files = '\n'.join(str(p.relative_to(tree))
                       for p in sorted(tree.rglob('*')))
     with open(out, 'wb') as f:
@@ -278,8 +277,7 @@ def write_cpio(tree, out):
 
 
 def _early_modules(files, to):
-    """Copy modules for insmod, which takes none that is compressed; their
-    names."""
+    """Copy modules, decompressed, as insmod needs them; their names."""
     names = []
     for source in map(Path, files):
         name = source.name.removesuffix('.xz')
@@ -291,9 +289,9 @@ def _early_modules(files, to):
 
 
 def write_initramfs(out, init, modules, arch=NATIVE, more=None):
-    """An initramfs that runs the script @init. @modules: files for it to
-    insmod, in this order, with the names in /mods/list; @more: {path: file}
-    that it has besides."""
+    """Write an initramfs that runs the script @init. @modules: files to
+    insmod, in this order, which /mods/list repeats; @more: {path: file} to
+    add."""
     busybox = _busybox(arch)
     with tempfile.TemporaryDirectory() as temp:
         tree = Path(temp)
@@ -317,7 +315,7 @@ class Kernel:
     """A prepared guest kernel."""
 
     def __init__(self, series, release, root=None, made=None, arch=NATIVE):
-        """@root: where its modules are; @made: where what is booted is."""
+        """@root: directory of its modules; @made: of vmlinux and initramfs."""
         self.series = series
         self.release = release
         self.arch = arch
@@ -328,10 +326,10 @@ class Kernel:
         self.modules = self.root / 'lib' / 'modules' / self.release
 
     def make(self):
-        """Make what is booted."""
+        """Make vmlinux and the initramfs."""
         image = vmlinuz(self.root, self.release)
         if self.arch.foreign:
-            shutil.copy(image, self.vmlinux)    # QEMU takes it as it is
+            shutil.copy(image, self.vmlinux)    # QEMU can boot it as it is
         else:
             decompress(image, self.vmlinux)
         write_initramfs(self.initramfs, INIT, module_files(
@@ -339,21 +337,20 @@ class Kernel:
 
 
 def _headers_exist(apt, image, version):
-    """Fetch the headers that go with an image: one without them is of no
-    use."""
+    """Fetch the headers of an image. Without them the lab cannot use it."""
     package = f'linux-headers-{release_of(image)}'
     wanted = header_set(apt, package, version)
     return len(wanted) > 1 and fetch_set(apt, wanted) is not None
 
 
 def prepared(series, arch=NATIVE):
-    """The kernel of a series if it has been made ready, or None."""
+    """The kernel of a series if it was prepared, or None."""
     info = read_info(arch.kernels / series)
     return Kernel(series, info['release'], arch=arch) if info else None
 
 
 def prepare(series=None, arch=NATIVE):
-    """Fetch and unpack the kernel of a series; instant when it is there."""
+    """Fetch and unpack the kernel of a series; instant if it exists."""
     series = series or arch.series or DEFAULT or machine_series()
     made = prepared(series, arch)
     if made:
@@ -362,7 +359,7 @@ def prepare(series=None, arch=NATIVE):
         foreign.root(arch)
     with state_lock():
         root = arch.kernels / series
-        made = prepared(series, arch)    # by somebody else meanwhile
+        made = prepared(series, arch)    # by another process meanwhile
         if made:
             return made
         say(f'guest kernel {series} {arch.name}: fetching')
@@ -387,12 +384,12 @@ def prepare(series=None, arch=NATIVE):
             write_info(root, release=release, version=version,
                         package=package)
             return prepared(series, arch)
-    raise LabError(f'no Debian kernel {series} for {arch.name}{arch.flavour} '
-                   'could be fetched')
+    raise LabError(f'cannot fetch a Debian kernel {series} for '
+                   f'{arch.name}{arch.flavour}: see above')
 
 
 def relocate(prefix, release):
-    """Make an unpacked header tree refer to itself instead of /usr."""
+    """Change an unpacked header tree to refer to itself instead of /usr."""
     tree = prefix / 'usr' / 'src' / f'linux-headers-{release}'
     makefile = tree / 'Makefile'
     text = makefile.read_text()
@@ -406,14 +403,14 @@ def relocate(prefix, release):
             if target.startswith('/usr/'):
                 entry.unlink()
                 entry.symlink_to(f'{prefix}{target}')
-    # With the kernel's type information there, kbuild wants pahole to add
-    # the module's, which guests can do without.
+    # If the kernel's type information exists, kbuild needs pahole to add the
+    # module's. Guests do not need it.
     (tree / 'vmlinux').unlink(missing_ok=True)
     return tree
 
 
 def _kbuild(suite, package, version):
-    """The files of a package of kbuild, whose programs run here."""
+    """The files of kbuild's package for this machine's architecture."""
     apt = suites.apt(suite)
     if not apt:
         return None
@@ -424,8 +421,8 @@ def _kbuild(suite, package, version):
 
 
 def unpack_headers(apt, suite, package, version, prefix, arch):
-    """Make a directory that modules can be built against; None if a package
-    cannot be had."""
+    """Make a header tree to build modules against; None if a package cannot be
+    fetched."""
     wanted = header_set(apt, package, version)
     if len(wanted) < 3:
         return None
@@ -444,7 +441,7 @@ def unpack_headers(apt, suite, package, version, prefix, arch):
 
 
 def compiler_of(apt, package):
-    """The package with the compiler that headers want."""
+    """The package of the compiler that headers need."""
     for record in apt.records(package):
         found = re.search(r'\bgcc-(\d+)', record['Depends'])
         if found:
@@ -462,7 +459,7 @@ def headers(series, arch=NATIVE):
         kernel = read_info(arch.kernels / series)
         for apt, suite, package, version in _candidates(
                 series, 'linux-headers', arch):
-            # The guest kernel's own version, once there is one.
+            # The same version as the guest kernel, if that exists
             if kernel and kernel['version'] != version:
                 continue
             say(f'kernel headers {series}: taking {package} {version}')
@@ -473,13 +470,13 @@ def headers(series, arch=NATIVE):
                        tree=str(tree), suite=suites.base(suite),
                        compiler=compiler_of(apt, package))
             return tree
-    raise LabError(f'no Debian kernel headers {series} could be fetched')
+    raise LabError(f'cannot fetch Debian kernel headers {series}: see above')
 
 
 def building(info, arch=NATIVE):
-    """What to put before make to build modules against headers of which this
-    is the information. If they are of this machine's Debian, so is the
-    compiler."""
+    """The prefix of make that builds modules against headers with this
+    information. For headers of this machine's Debian, the compiler is this
+    machine's, too."""
     suite = info.get('suite', suites.machine())
     cross = ['env', f'CROSS_COMPILE={arch.cross}'] if arch.foreign else []
     if suite == suites.machine():
@@ -491,12 +488,12 @@ def building(info, arch=NATIVE):
 
 
 def builder(series, arch=NATIVE):
-    """The same for a series whose headers are there."""
+    """The same for the headers of a series, which exist."""
     return building(read_info(arch.headers / series), arch)
 
 
 def newest():
-    """The newest series that a suite has, apart from release candidates."""
+    """The newest series of all suites, without release candidates."""
     found = {series_of(record['Version']) for apt, _ in suites.sources()
              for record in apt.records('linux-image-amd64')}
     return max(found, key=lambda series: [int(n) for n in series.split('.')])

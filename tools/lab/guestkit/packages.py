@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Debian packages without installing them: resolve, fetch, unpack.
+"""Debian packages without installation: resolve, fetch, unpack.
 
-A package index may list a version whose file the mirror no longer has (or
-has not yet), so callers get every candidate, newest first, and go on to the
-next when a download fails.
+A package index may list a version whose file the mirror does not have. So
+callers get all candidates, newest first, and try the next one if a download
+fails.
 """
 import os
 import re
@@ -17,8 +17,7 @@ class Apt:
     point it at private lists (see `options`)."""
 
     def __init__(self, options=(), store=DEBS):
-        """@store: where packages are kept; names there have to be of one
-        architecture."""
+        """@store: the directory of packages, all of one architecture."""
         self.options = list(options)
         self.store = store
 
@@ -29,13 +28,13 @@ class Apt:
                               stderr=subprocess.PIPE, check=False)
 
     def names(self, prefix):
-        """All packages whose names begin so."""
+        """All packages whose names begin with the prefix."""
         return sorted(self._run('apt-cache', 'pkgnames', prefix).stdout
                       .split())
 
     def records(self, package):
-        """Every known version of a package, newest first: a list of
-        dictionaries of the control fields."""
+        """The control fields of all known versions of a package, newest first:
+        a list of dictionaries."""
         shown = self._run('apt-cache', 'show', package)
         records = []
         for stanza in shown.stdout.split('\n\n'):
@@ -46,14 +45,13 @@ class Apt:
         return records
 
     def simulate(self, packages):
-        """What apt says it would do to install these anew, without what
-        they only recommend."""
+        """apt's plan to reinstall these packages, without recommended ones."""
         return self._run('apt-get', '--simulate', '--reinstall',
                          '--no-install-recommends', 'install',
                          *packages).stdout
 
     def refusal(self, packages):
-        """Why apt would not install these."""
+        """Why apt cannot install these packages."""
         return self._run('apt-get', '--simulate', 'install',
                          *packages).stderr.strip()
 
@@ -63,8 +61,8 @@ class Apt:
         return next(iter(sorted(self.store.glob(name + '*.deb'))), None)
 
     def download(self, packages):
-        """Have apt put these into the package cache; returns what it says
-        when it cannot."""
+        """Download packages into the package cache; the first line of apt's
+        error, or ''."""
         self.store.mkdir(parents=True, exist_ok=True)
         got = self._run('apt-get', 'download', '-q', *packages,
                         cwd=self.store)
@@ -72,21 +70,21 @@ class Apt:
         return why[0] if got.returncode else ''
 
     def fetch(self, package, version):
-        """The .deb of exactly this version in the package cache, or None
-        when the archive does not have it."""
+        """Download this version into the package cache if it is not there: the
+        .deb, or None if the archive does not have it."""
         deb = self.cached(package, version)
         if deb:
             return deb
         why = self.download([f'{package}={version}'])
         deb = self.cached(package, version)
         if not deb or why:
-            say(f'  {package} {version}: not to be had ({why})')
+            say(f'  cannot fetch {package} {version}: {why}')
             return None
         return deb
 
 
 def fetch_many(apt, wanted):
-    """What fetch_set() does, for so many that apt is better asked once."""
+    """Like fetch_set(), but with one call of apt for all packages."""
     missing = [f'{package}={version}' for package, version in wanted
                if not apt.cached(package, version)]
     if missing:
@@ -95,8 +93,8 @@ def fetch_many(apt, wanted):
 
 
 def fetch_set(apt, wanted):
-    """Fetch (package, version) pairs; the list of files, or None as soon as
-    one of them is missing."""
+    """Fetch (package, version) pairs: the list of files, or None if one of
+    them is missing."""
     files = []
     for package, version in wanted:
         deb = apt.fetch(package, version)
@@ -107,7 +105,7 @@ def fetch_set(apt, wanted):
 
 
 def unpack(debs, root):
-    """Unpack packages under a directory, running nothing of theirs."""
+    """Unpack packages into a directory, without running their scripts."""
     root.mkdir(parents=True, exist_ok=True)
     for deb in debs:
         done = subprocess.run(['dpkg', '-x', str(deb), str(root)],

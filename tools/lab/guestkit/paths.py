@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Where sources of guests are, and where the results are kept.
+"""Paths of the guests' sources, and of built files.
 
 The build directory is BUILD_DIR from the environment, or build/ at the top
-of the source tree. Files of Debian packages are not built: a file VERSION
-beside this package, and no BUILD_DIR, tells that they are to be used. What is
-made all the same is in a directory of the user's.
+of the source tree. With a file VERSION beside this package and no BUILD_DIR,
+the lab uses installed Debian packages instead of built files, and keeps its
+own files in the user's cache directory.
 """
 import fcntl
 import glob
@@ -37,16 +37,16 @@ INSTALLED_QEMU = 'qemu-system-x86_64-virtio-rdma'
 
 
 class LabError(Exception):
-    """Something the lab needs is missing or broken; the text says what."""
+    """Something that the lab needs is missing or broken; see the text."""
 
 
 def say(text):
-    """Progress goes to stderr: stdout belongs to answers."""
+    """Print progress to stderr: stdout is for results."""
     print(text, file=sys.stderr, flush=True)
 
 
 def qemu_binary():
-    """The emulator under test: $QEMU, or the one built here or installed."""
+    """The emulator to use: $QEMU, or the built or installed one."""
     if INSTALLED and not os.environ.get('QEMU'):
         found = shutil.which(INSTALLED_QEMU)
         if not found:
@@ -56,8 +56,8 @@ def qemu_binary():
     path = Path(os.environ.get('QEMU') or
                 BUILD / 'qemu' / 'qemu-system-x86_64')
     if not os.access(path, os.X_OK):
-        raise LabError(f'no QEMU at {path}: build it (make), or name one '
-                       'with QEMU=')
+        raise LabError(f'no QEMU at {path}: run "make", or set QEMU to '
+                       'another one')
     return path
 
 
@@ -72,7 +72,7 @@ def firmware_dirs():
 
 
 def provider_dir():
-    """Where libibverbs on this machine looks for providers."""
+    """The directory where libibverbs on this machine finds providers."""
     for so in sorted(glob.glob('/usr/lib/*/libibverbs/librxe-rdmav*.so')):
         return os.path.dirname(so)
     raise LabError('no libibverbs providers: install ibverbs-providers')
@@ -80,7 +80,7 @@ def provider_dir():
 
 @contextmanager
 def state_lock():
-    """One process at a time prepares kernels and headers."""
+    """Let only one process at a time prepare kernels and headers."""
     STATE.mkdir(parents=True, exist_ok=True)
     with open(STATE / '.lock', 'w', encoding='ascii') as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

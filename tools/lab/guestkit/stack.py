@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""An RDMA stack inside a guest: what loads it, what its device is called,
-which GIDs it has."""
+"""An RDMA stack inside a guest: loading it, its device and its GIDs."""
 import time
 
 from .paths import LabError
@@ -10,8 +9,8 @@ IPV4_GID = '0000:0000:0000:0000:0000:ffff:'
 
 
 def insmod_by_modprobe(module):
-    """A command for the guest: modprobe virtio_rdma is to load a file that is
-    not among the modules of its kernel."""
+    """A command for the guest that lets "modprobe virtio_rdma" load a file
+    outside of its kernel's modules."""
     load = f'modprobe -a {CORE_MODULES} && insmod {module}'
     return ('mkdir -p /etc/modprobe.d && '
             f'echo "install virtio_rdma {load}" '
@@ -19,7 +18,7 @@ def insmod_by_modprobe(module):
 
 
 class Stack:
-    """Common to both stacks; `device` is known once up() has run."""
+    """Code of both stacks; up() sets `device`."""
 
     name = ''
 
@@ -61,7 +60,8 @@ class Stack:
                 return
             if time.monotonic() > end:
                 raise LabError(
-                    f'{vm.name}: no {self.name} device with its GIDs\n' +
+                    f'{vm.name}: no {self.name} device with GIDs of the '
+                    f'guest after {timeout} s\n' +
                     vm.run('rdma link; ip addr; dmesg | tail -n 20').out)
             time.sleep(0.1)
 
@@ -83,7 +83,7 @@ class Stack:
                 self.index.setdefault(6, index)
 
     def gid(self, family):
-        """Index of the IPv4 GID, or of the global IPv6 one."""
+        """The index of the IPv4 GID, or of the global IPv6 GID."""
         return self.index[family]
 
 
@@ -104,7 +104,7 @@ class Rxe(Stack):
 
 
 class VirtioRdma(Stack):
-    """The driver and the provider built here."""
+    """The built driver and provider."""
 
     name = 'virtio-rdma'
 
@@ -112,16 +112,15 @@ class VirtioRdma(Stack):
     def module(vm):
         path = vm.arch.modules / vm.kernel.series / 'virtio_rdma.ko'
         if not path.exists():
-            raise LabError(f'no {path}: build it with `make guest`')
+            raise LabError(f'no {path}: run "make guest"')
         return path
 
     def load(self, vm):
-        """Put the provider where libibverbs looks, load the driver."""
+        """Copy the provider to libibverbs' directories, load the driver."""
         built = vm.arch.provider
         libraries = sorted(built.glob('libvirtio_rdma-rdmav*.so'))
         if not libraries:
-            raise LabError(f'no provider in {built}: build it with '
-                           '`make guest`')
+            raise LabError(f'no provider in {built}: run "make guest"')
         vm.must(f'cp {libraries[0]} {vm.arch.provider_dir()}/ && '
                 'mkdir -p /etc/libibverbs.d && '
                 f'cp {built}/virtio_rdma.driver /etc/libibverbs.d/ && '

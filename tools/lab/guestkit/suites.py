@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Debian's suites, asked by private lists: nothing of the machine's own
-configuration changes."""
+"""Debian's suites, queried with private lists: the machine's own configuration
+does not change."""
 import contextlib
 import functools
 import importlib.util
@@ -11,7 +11,7 @@ from .arch import NATIVE
 from .packages import Apt
 from .paths import BUILD, DEBS, TOP, say
 
-# All that have kernels, older ones first
+# All suites with kernels, oldest first
 SUITES = ('bookworm', 'bookworm-security', 'bookworm-backports', 'trixie',
           'trixie-security', 'trixie-backports', 'forky', 'sid',
           'experimental')
@@ -19,7 +19,7 @@ SUITES = ('bookworm', 'bookworm-security', 'bookworm-backports', 'trixie',
 
 @functools.cache
 def _fetch_module():
-    """scripts/fetch.py, which knows how to ask other suites privately."""
+    """scripts/fetch.py, which queries other suites with private lists."""
     spec = importlib.util.spec_from_file_location(
         'fetch', TOP / 'scripts' / 'fetch.py')
     module = importlib.util.module_from_spec(spec)
@@ -29,7 +29,7 @@ def _fetch_module():
 
 @functools.cache
 def apt(suite, arch=NATIVE):
-    """An Apt that knows this suite only, or None."""
+    """An Apt with only this suite, or None."""
     fetch = _fetch_module()
     try:
         with contextlib.redirect_stdout(io.StringIO()):
@@ -47,15 +47,15 @@ def machine():
 
 
 def base(suite):
-    """The suite that packages of this one are built for."""
+    """The suite for which packages of this suite are built."""
     if suite == 'experimental':
         return 'sid'
     return re.sub('-(backports|security|updates)$', '', suite)
 
 
 def sources(arch=NATIVE):
-    """Places to ask for a kernel, one after the other: (Apt, suite). The
-    first is what the machine installs from."""
+    """Sources of kernels, in order: (Apt, suite). The first is the machine's
+    own."""
     own = machine()
     yield apt(own, arch) if arch.foreign else Apt(), own
     yield from ((apt(suite, arch), suite) for suite in

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """One guest: a QEMU process, its QMP channel and the agent inside.
 
-QMP and the agent talk over socket pairs that QEMU inherits, so there are no
-paths to collide and both ends vanish together.
+QMP and the agent use socket pairs that QEMU inherits. So their paths cannot
+collide, and both ends close together.
 """
 import ctypes
 import os
@@ -18,14 +18,15 @@ from .arch import NATIVE
 from .paths import INSIDE, LOGS, STATE, TOP, LabError
 
 _PR_SET_PDEATHSIG = 1
-# Bytes that are read of a log, which a guest can make as long as it likes
+# Limit of bytes to read from a log, whose length the guest decides
 LOG_MAX = 1 << 20
 
 
 def host_tsc_khz():
-    """A guest that measures it on a busy machine gets it wrong, and then has
-    a clock that is too fast. 0: let it measure, also where the processor's
-    clock varies, of which the TSC knows nothing."""
+    """The frequency of the host's TSC, or 0 if the guest has to measure it. On
+    a busy machine a guest measures too low a frequency, and its clock is too
+    fast. If the processor's clock varies, /proc/cpuinfo does not have the
+    TSC's frequency."""
     if os.path.isdir('/sys/devices/system/cpu/cpu0/cpufreq'):
         return 0
     with open('/proc/cpuinfo', encoding='ascii') as f:
@@ -38,8 +39,8 @@ def die_with_parent():
 
 
 def prefer_threads(tids):
-    """Let threads run as soon as they have something to do, where vCPUs that
-    poll take all processors. False: not permitted."""
+    """Give threads priority over vCPUs, which may poll on all processors.
+    False: not permitted."""
     for tid in tids:
         try:
             os.sched_setscheduler(tid, os.SCHED_RR | os.SCHED_RESET_ON_FORK,
@@ -50,10 +51,10 @@ def prefer_threads(tids):
 
 
 def about_preference(preferred):
-    """What there is to say of prefer_main_loop()."""
+    """A line for the user about the result of prefer_main_loop()."""
     if preferred:
-        return "QEMU's main loops go before vCPUs (SCHED_RR)"
-    return "QEMU's main loops wait for vCPUs: CAP_SYS_NICE is missing"
+        return "QEMU's main loops have priority over vCPUs (SCHED_RR)"
+    return "QEMU's main loops have no priority: CAP_SYS_NICE is missing"
 
 
 def read_log(path):
@@ -64,18 +65,17 @@ def read_log(path):
 
 
 def end_of(text):
-    """The lines of a log that tell most: what is around a panic, or the last
-    ones."""
+    """The most useful lines of a log: those around a panic, or the last."""
     lines = text.splitlines()
     for n, line in enumerate(lines):
         if 'Kernel panic' in line:
-            # An oops comes before it, the stack behind.
+            # An oops comes before it, the stack after it.
             return lines[max(0, n - 40):n + 30]
     return lines[-30:]
 
 
 def clock_parameters():
-    """What a guest's kernel is told about its TSC."""
+    """Kernel parameters for the TSC of a guest."""
     return f'tsc=reliable tsc_early_khz={host_tsc_khz()}'
 
 
@@ -89,12 +89,12 @@ def command_line(name, *more, arch=NATIVE):
 
 
 class Vm(Guest):
-    """A guest that has not been started yet; see start()."""
+    """A guest, which start() starts."""
 
     def __init__(self, name, *devices, series=None, smp=1, mem='2G',
                  machine=None, accel='', append='', logs=LOGS, made=None,
                  arch=NATIVE, cpu=None):
-        """@made: a kernel to take instead of that of a series."""
+        """@made: a kernel to use instead of that of a series."""
         super().__init__(name)
         self.arch = arch
         self.devices = list(devices)
@@ -103,8 +103,8 @@ class Vm(Guest):
         self.machine, self.cpu = machine or arch.machine, cpu or arch.model
         self.accel, self.append = accel, append
         self.process = self.qmp_channel = None
-        self.fds = []       # more that QEMU inherits
-        self.tag = name     # of the files that its QEMU writes
+        self.fds = []       # further descriptors that QEMU inherits
+        self.tag = name     # beginning of the names of its QEMU's files
         self.logs = logs
         self.log = logs / f'{name}.console'
         self.out = logs / name
@@ -114,14 +114,14 @@ class Vm(Guest):
 
     @staticmethod
     def _share(tag, path, addr):
-        """A directory that the guest can mount, and only read."""
+        """QEMU's arguments for a directory that the guest can only read."""
         return ['-fsdev', f'local,id={tag},path={path},security_model=none,'
                 'readonly=on,multidevs=remap',
                 '-device',
                 f'virtio-9p-pci,fsdev={tag},mount_tag={tag},addr={addr}']
 
     def _root(self):
-        """(initramfs, kernel parameters, QEMU arguments) of its root."""
+        """(initramfs, kernel parameters, QEMU's arguments) for its root."""
         append = f'lab.modules={self.kernel.modules}'
         root, shares = '/', []
         if self.arch.foreign:
@@ -143,8 +143,8 @@ class Vm(Guest):
         return '' if self.arch.foreign else clock_parameters()
 
     def _command(self, agent, qmp):
-        """What QEMU is started with; of two channels, what there is to say
-        of their character devices."""
+        """The command line of QEMU. @agent, @qmp: options of the character
+        devices of the two channels."""
         initramfs, append, root = self._root()
         cmdline = command_line(self.name, self._clock(), append,
                                self.append, arch=self.arch)
@@ -160,8 +160,8 @@ class Vm(Guest):
             '-initrd', str(initramfs), '-append', cmdline, *root,
             '-device', 'virtio-rng-pci,addr=a',
             '-chardev', f'{agent},id=agent',
-            # By default it has 64 virtqueues, and so many descriptors that
-            # each turn of the main loop polls.
+            # By default it has 64 virtqueues, each with a descriptor that the
+            # main loop polls in each turn.
             '-device', 'virtio-serial-pci,max_ports=2,addr=b',
             '-device', 'virtserialport,chardev=agent,name=lab.agent',
             '-chardev', f'{qmp},id=qmp',
@@ -169,15 +169,15 @@ class Vm(Guest):
         return command + self.devices
 
     def _enter(self):
-        """The command that runs QEMU elsewhere, such as in a namespace."""
+        """The prefix of QEMU's command line, for example for a namespace."""
         return []
 
     def _before_qemu(self):
-        """What the process that becomes QEMU does first."""
+        """Run in the child process before it executes QEMU."""
         die_with_parent()
 
     def start(self):
-        """Start QEMU; returns at once, see wait_ready()."""
+        """Start QEMU and return at once; see wait_ready()."""
         self.out.mkdir(parents=True, exist_ok=True)
         self.log.unlink(missing_ok=True)
         agent_far = self.connect()
@@ -187,8 +187,8 @@ class Vm(Guest):
         (self.logs / f'{self.tag}.cmdline').write_text(
             shlex.join(command) + '\n')
         with open(self.logs / f'{self.tag}.qemu', 'wb') as errors:
-            # Only the main thread's death takes QEMU along: start guests
-            # from there.
+            # QEMU ends with the thread that starts it, so call this from the
+            # main thread.
             self.process = subprocess.Popen(
                 [*self._enter(), *command], stdin=subprocess.DEVNULL,
                 stdout=errors, stderr=errors, pass_fds=[*fds, *self.fds],
@@ -199,7 +199,7 @@ class Vm(Guest):
         return self
 
     def wait_ready(self):
-        """Wait until the guest's agent answers; seconds the guest took."""
+        """Wait until the guest's agent answers; the guest's uptime."""
         try:
             uptime = self.hears()
             self.qmp('qmp_capabilities')
@@ -209,7 +209,7 @@ class Vm(Guest):
         return uptime
 
     def errors(self):
-        """The last words of QEMU and of the guest's console."""
+        """The end of the output of QEMU and of the guest's console."""
         said = []
         for path in (self.logs / f'{self.tag}.qemu', self.log):
             try:
@@ -221,17 +221,17 @@ class Vm(Guest):
         return '\n'.join(said)
 
     def qemu_said(self):
-        """What QEMU has written: warnings, and what -d asks for."""
+        """The output of QEMU: warnings, and the log of -d."""
         return (self.logs / f'{self.tag}.qemu').read_text(errors='replace')
 
     # QEMU's services.
 
     def qmp(self, command, /, timeout=60, **arguments):
-        """Execute a QMP command, return what it returns."""
+        """Execute a QMP command; its return value."""
         return self.execute(command, arguments, timeout)
 
     def execute(self, command, arguments, timeout=60):
-        """The same, with arguments of any name."""
+        """The same, for arguments with any name."""
         answer = self.qmp_channel.call(
             {'execute': command, 'arguments': arguments}, timeout)
         if 'error' in answer:
@@ -243,8 +243,8 @@ class Vm(Guest):
         return self.qmp('human-monitor-command', **{'command-line': line})
 
     def prefer_main_loop(self):
-        """Prefer QEMU's main loop and its iothreads, as libvirt's
-        emulatorsched and iothreadsched do. False: not permitted."""
+        """Give QEMU's main loop and its iothreads priority, like libvirt's
+        emulatorsched and iothreadsched. False: not permitted."""
         iothreads = self.qmp('query-iothreads')
         return prefer_threads([self.process.pid,
                                *(io['thread-id'] for io in iothreads)])

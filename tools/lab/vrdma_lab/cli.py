@@ -26,7 +26,7 @@ LAST_PORT = 65535
 
 
 class Parser(argparse.ArgumentParser):
-    """It says how to write a value that looks like an option."""
+    """Its errors explain how to write a value that looks like an option."""
 
     def error(self, message):
         found = re.fullmatch(r'argument (?:.*/)?(--\w+): expected one '
@@ -37,13 +37,14 @@ class Parser(argparse.ArgumentParser):
 
 
 def numbers(text):
-    """Guests such as 1,2 or 1-3."""
+    """The sorted guests of a list such as 1,2 or 1-3."""
     found = []
     for part in text.split(','):
         match = re.fullmatch(r'(\d+)(?:-(\d+))?', part)
         if not match:
             raise argparse.ArgumentTypeError(
-                f'"{text}" names no guests: take 2, 1,3 or 1-3')
+                f'expected numbers of guests, such as 2, 1,3 or 1-3, got '
+                f'"{text}"')
         first = int(match.group(1))
         found += range(first, int(match.group(2) or first) + 1)
     return sorted(set(found))
@@ -75,25 +76,25 @@ def seconds(text):
 
 def variable(text):
     if not re.match(r'[A-Za-z_]\w*=', text):
-        raise argparse.ArgumentTypeError(f'"{text}" is not NAME=VALUE')
+        raise argparse.ArgumentTypeError(f'expected NAME=VALUE, got "{text}"')
     return text
 
 
 def packages(text):
-    """Names of packages, with commas between."""
+    """The names of a list of packages, separated by commas."""
     found = text.split(',')
     for name in found:
         if not re.fullmatch(r'[a-z0-9][a-z0-9.+-]+', name):
-            raise argparse.ArgumentTypeError(f'"{name}" is no name of a '
-                                             'package')
+            raise argparse.ArgumentTypeError(
+                f'expected the name of a package, got "{name}"')
     return found
 
 
 def member(text):
-    """(name, value) of NAME=VALUE; a value that is no JSON is a string."""
+    """(name, value) of NAME=VALUE; a value that is not JSON is a string."""
     name, equals, value = text.partition('=')
     if not name or not equals:
-        raise argparse.ArgumentTypeError(f'"{text}" is not NAME=VALUE')
+        raise argparse.ArgumentTypeError(f'expected NAME=VALUE, got "{text}"')
     try:
         return name, json.loads(value)
     except ValueError:
@@ -105,7 +106,7 @@ def plural(count, noun):
 
 
 def show(status):
-    """A lab that is up, for people."""
+    """Print a lab that is up, for people."""
     kernels = dict.fromkeys(guest['kernel'] for guest in status['guests'])
     title = f'{status["lab"]}: {plural(len(status["guests"]), "guest")}, ' \
         f'Linux {", ".join(kernels)}, {status["stack"]}'
@@ -131,11 +132,11 @@ def show(status):
     if status['capture']:
         print(f'  capturing to {status["capture"]}')
     if not status['network']:
-        print('  THE NETWORK IS GONE: vrdma-lab down, and up again')
+        print('  THE NETWORK IS GONE: run "vrdma-lab down", and "up" again')
 
 
 def wait_up(place, near, pid):
-    """Wait for what a keeper says when it has booted its guests."""
+    """Wait until a keeper reports that it has booted its guests."""
     try:
         answer = next(Wire(near).messages(), None)
     except KeyboardInterrupt:
@@ -167,10 +168,10 @@ def do_up(args):
     held = place.take()
     if held is None:
         raise LabError(f'the lab "{place.name}" is up already: use it, end '
-                       'it with "vrdma-lab down", or have another beside it '
+                       'it with "vrdma-lab down", or choose another name '
                        'with --name')
     near, far = socket.socketpair()
-    # As for an interrupt: a keeper that boots ends first
+    # Like an interrupt, these signals end a booting keeper first.
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     pid = os.fork()
@@ -192,7 +193,7 @@ def do_up(args):
 def do_status(args):
     places = [Place(args.name)] if args.named else all_taken()
     if not places:
-        raise LabError('no lab is up: vrdma-lab up 2')
+        raise LabError('no lab is up: run "vrdma-lab up 2"')
     found = [client.ask(place, 'status') for place in places]
     if args.json:
         print(json.dumps(found, indent=1))
@@ -258,16 +259,17 @@ def do_impair(args):
 
 
 def does_not_end(place):
-    return LabError(f'the lab "{place.name}" does not end in {DOWN_TIMEOUT} '
-                    f's; what its keeper said is in {place.keeper_log}. To '
-                    f'kill it and its guests: kill -KILL {place.keeper()}')
+    return LabError(f'the lab "{place.name}" did not end within '
+                    f'{DOWN_TIMEOUT} s; the log of its keeper is '
+                    f'{place.keeper_log}. To kill it and its guests: kill '
+                    f'-KILL {place.keeper()}')
 
 
 def end_boot(place, logs):
     """End a lab that is not up yet."""
     if logs:
-        say(f'vrdma-lab: the lab "{place.name}" was not up: {logs} gets no '
-            'logs')
+        say(f'vrdma-lab: the lab "{place.name}" was not up: no logs are '
+            f'copied to {logs}')
     end = time.monotonic() + DOWN_TIMEOUT
     while place.taken():
         if time.monotonic() > end:
@@ -285,7 +287,7 @@ def do_down(args):
         return end_boot(place, args.logs)
     wire.sock.settimeout(DOWN_TIMEOUT)
     wire.send(op='down', logs=args.logs and os.path.abspath(args.logs))
-    # The end of the connection is that of the keeper.
+    # The keeper closes the connection when it ends.
     try:
         line = wire.lines.readline()
     except TimeoutError as e:
@@ -299,127 +301,132 @@ def add_up(commands):
     up = commands.add_parser(
         'up', help='boot guests on one network',
         description='Boot guests on one network. Each has the root of this '
-                    'machine, where it can write as it likes: that stays in '
-                    'its memory. Shared directories are written for real.')
+                    'machine. What a guest writes there stays in its memory; '
+                    'only shared directories are written for real.')
     up.add_argument('guests', type=int, nargs='?',
-                    help='how many (default: 2)')
+                    help='number of guests (default: 2)')
     up.add_argument('--image', action='append', default=[], metavar='FILE',
-                    help='a disk image of Debian 12 or 13 that the guests '
-                         "boot, in the place of this machine's root: once for "
-                         'all guests, or once for each')
+                    help='boot this disk image of Debian 12 or 13 instead of '
+                         "this machine's root; give it once for all guests, "
+                         'or once for each')
     up.add_argument('--install', type=packages, action='append', default=[],
                     metavar='PACKAGE,...',
-                    help='packages of Debian that such guests are to have, '
-                         'if they are not in the image')
+                    help='with --image, install these packages of Debian if '
+                         'the image lacks them')
     up.add_argument('--stack', choices=STACKS, default='virtio-rdma',
                     help='rxe: the software RDMA of Linux, to compare')
     up.add_argument('--wire', choices=WIRES, default='net',
                     help='shm: RDMA by shared memory, beside the network')
     up.add_argument('--bridge', default='',
-                    help='the guests are on a bridge of this machine, in the '
-                         'place of a network of their own (for root)')
+                    help='connect the guests to this bridge of the machine '
+                         'instead of a network of their own (needs root)')
     up.add_argument('--tap', action='append', default=[],
-                    help='or on this tap: once for each guest')
+                    help='connect a guest to this existing tap; give it once '
+                         'for each guest')
     up.add_argument('--first', type=int, default=1, metavar='NUMBER',
-                    help='of the first guest, where other labs are on the '
-                         'same network (default: 1)')
+                    help='number of the first guest, if other labs are on '
+                         'the same network (default: 1)')
     up.add_argument('--of', type=int, default=0, metavar='N',
-                    help='how many guests all these labs have together')
+                    help='number of guests of all labs on the network')
     up.add_argument('--kernel', metavar='SERIES', default='',
-                    help='such as 6.12 (default: that of this machine, or of '
-                         'the image)')
-    up.add_argument('--accel', choices=ACCELERATORS, default='tcg')
+                    help='series of the kernel, such as 6.12 (default: that '
+                         'of this machine, or of the image)')
+    up.add_argument('--accel', choices=ACCELERATORS, default='tcg',
+                    help='accelerator of QEMU (default: tcg)')
     up.add_argument('--smp', type=int, default=1, metavar='N',
                     help='processors of each guest')
     up.add_argument('--mem', default='2G', help='memory of each guest')
     up.add_argument('--share', action='append', metavar='DIR',
-                    help='a directory that guests may write to, at the same '
-                         'path (default: this one; "": none)')
+                    help='share this directory, writable, at the same path '
+                         '(default: the current one; "": none)')
     up.add_argument('--logs', metavar='DIR',
-                    help='where consoles and the like are to stay')
+                    help='write consoles and other logs to this directory')
     up.add_argument('--qemu', action='append', default=[], metavar='ARGUMENT',
-                    help='one more argument of each QEMU')
+                    help='add an argument to the command line of each QEMU')
     up.set_defaults(do=do_up)
 
 
 def add_run(commands):
     run = commands.add_parser(
         'run', help='run a command in guests',
-        description='Run a command in guests, in the directory where this '
-                    'command is run. The exit code is the first that is not '
-                    '0, 124 when the time was up, 125 when the guest could '
-                    'not run it. The environment has VRDMA_GUEST, '
-                    'VRDMA_GUESTS, VRDMA_ADDRESS, VRDMA_DEVICE and VRDMA_GID '
-                    '(the index of the GID for IPv4).')
+        description='Run a command in guests, in the current directory. The '
+                    'exit code is the first that is not 0, 124 after the '
+                    'timeout, 125 if a guest could not run the command. The '
+                    'environment has VRDMA_GUEST, VRDMA_GUESTS, '
+                    'VRDMA_ADDRESS, VRDMA_DEVICE and VRDMA_GID (the index of '
+                    'the GID for IPv4).')
     run.add_argument('-g', '--guests', type=numbers, metavar='1,2',
-                     help='in these guests (default: in all)')
+                     help='run it in these guests (default: all)')
     run.add_argument('-t', '--timeout', type=seconds,
-                     metavar='SECONDS', help='kill what takes longer')
+                     metavar='SECONDS', help='kill it after this time')
     run.add_argument('-e', '--env', type=variable, action='append',
-                     default=[], metavar='NAME=VALUE')
+                     default=[], metavar='NAME=VALUE',
+                     help='set a variable of its environment')
     run.add_argument('-C', '--directory', metavar='DIR',
-                     help='run it there')
+                     help='run it in this directory of the guest')
     run.add_argument('--after', type=listener, metavar='GUEST:PORT',
-                     help='wait until a program listens on that port, of '
-                          'TCP or of RDMA CM')
+                     help='first wait until a program listens on that port, '
+                          'with TCP or RDMA CM')
     run.add_argument('program', metavar='COMMAND',
-                     help="a program; for a shell sh -c '...'")
+                     help="a program; for a shell use sh -c '...'")
     run.add_argument('arguments', nargs=argparse.REMAINDER,
                      metavar='ARGUMENT',
-                     help='of the program, also what begins with "-"')
+                     help='arguments of the program, also with "-" in front')
     run.set_defaults(do=do_run)
 
 
 def parser():
     top = Parser(
         prog='vrdma-lab',
-        description='Guests with an RDMA adapter each on one network, for '
-                    'programs that use RDMA.')
-    top.add_argument('--name', help='of the lab (default: "default", or '
-                                    '$VRDMA_LAB)')
+        description='Boot guests on one network, each with an RDMA adapter, '
+                    'and run RDMA programs in them.')
+    top.add_argument('--name', help='name of the lab (default: $VRDMA_LAB, or '
+                                    '"default")')
     commands = top.add_subparsers(dest='command', required=True)
     add_up(commands)
     add_run(commands)
-    shell = commands.add_parser('shell', help='a shell in a guest')
-    shell.add_argument('guest', type=int)
+    shell = commands.add_parser('shell', help='open a shell in a guest')
+    shell.add_argument('guest', type=int, help='number of the guest')
     shell.set_defaults(do=do_shell)
     console = commands.add_parser(
-        'console', help="errors that a guest's kernel has told of")
+        'console', help="show errors of a guest's kernel")
     console.add_argument('-f', '--follow', action='store_true',
-                         help='go on until interrupted')
-    console.add_argument('guest', type=int)
+                         help='show further errors until interrupted')
+    console.add_argument('guest', type=int, help='number of the guest')
     console.set_defaults(do=do_console)
     qmp = commands.add_parser(
-        'qmp', help="ask a guest's QEMU",
-        description="Send a command of QMP to a guest's QEMU, where the "
-                    'adapter is called rdma0, and print what it returns.')
-    qmp.add_argument('guest', type=int)
+        'qmp', help="send a QMP command to a guest's QEMU",
+        description="Send a QMP command to a guest's QEMU, and print its "
+                    'answer. The adapter is called rdma0.')
+    qmp.add_argument('guest', type=int, help='number of the guest')
     qmp.add_argument('execute', metavar='COMMAND',
-                     help='such as query-rdma or rdma-fault-add')
+                     help='for example query-rdma or rdma-fault-add')
     qmp.add_argument('arguments', nargs='*', type=member,
                      metavar='NAME=VALUE',
-                     help='its arguments: JSON, or else a string')
+                     help='an argument; VALUE is JSON, or else a string')
     qmp.set_defaults(do=do_qmp)
     pcap = commands.add_parser(
-        'pcap', help='capture all frames to a file, from now on')
-    pcap.add_argument('file', help='or "off", which ends it')
+        'pcap', help='capture all further frames to a file')
+    pcap.add_argument('file', help='the file, or "off" to end the capture')
     pcap.set_defaults(do=do_pcap)
     impair = commands.add_parser(
-        'impair', help='make the network bad',
-        description='From now on, frames on the way to guests are lost, '
-                    'late, and so on. There are loss, dup, reorder and '
-                    'corrupt (a percentage), delay (us, ms, s), rate (kbit, '
-                    'mbit, gbit) and seed (a number).')
+        'impair', help='lose, delay or corrupt frames',
+        description='Lose or delay further frames on the way to guests: '
+                    'loss, dup, reorder and corrupt (a percentage), delay '
+                    '(us, ms, s), rate (kbit, mbit, gbit) and seed (a '
+                    'number). This replaces earlier impairments.')
     impair.add_argument('-g', '--guests', type=numbers, metavar='1,2',
-                        help='on the way to these (default: to all)')
+                        help='frames to these guests (default: to all)')
     impair.add_argument('spec', help=EXAMPLE.replace('%', '%%'))
     impair.set_defaults(do=do_impair)
     status = commands.add_parser(
-        'status', help='labs that are up; fails if a guest is gone')
-    status.add_argument('--json', action='store_true')
+        'status', help='list labs that are up; fails if a guest is gone')
+    status.add_argument('--json', action='store_true',
+                        help='print JSON, for programs')
     status.set_defaults(do=do_status)
     down = commands.add_parser('down', help='end all guests')
-    down.add_argument('--logs', metavar='DIR', help='keep the logs here')
+    down.add_argument('--logs', metavar='DIR',
+                      help='copy the logs to this directory')
     down.set_defaults(do=do_down)
     return top
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A client of a lab's keeper, and what it says on a terminal."""
+"""A client of a lab's keeper, and its output on a terminal."""
 import os
 import shutil
 import signal
@@ -17,25 +17,25 @@ PIECE = 32768       # of standard input at a time
 
 
 class NotReady(LabError):
-    """A keeper runs, but does not take clients."""
+    """A keeper runs, but does not accept clients."""
 
 
 def connect(place):
     if not place.taken():
-        raise LabError(f'no lab "{place.name}" is up: vrdma-lab up 2')
+        raise LabError(f'no lab "{place.name}" is up: run "vrdma-lab up 2"')
     sock = socket.socket(socket.AF_UNIX)
     try:
         place.require_own()
         sock.connect(str(place.control))
     except OSError as e:
-        raise NotReady(f'the lab "{place.name}" is not up yet, or is going '
-                       f'down ({e.strerror}): try again, or end it with '
+        raise NotReady(f'the lab "{place.name}" is not up yet, or is ending '
+                       f'({e.strerror}): try again, or end it with '
                        '"vrdma-lab down"') from e
     return Wire(sock)
 
 
 def ask(place, op, **request):
-    """The keeper's only answer to a request."""
+    """Send a request with one answer to the keeper; the answer."""
     wire = connect(place)
     wire.send(op=op, **request)
     answer = next(wire.messages(), None)
@@ -47,9 +47,8 @@ def ask(place, op, **request):
 
 
 class Output:
-    """What guests say, to standard output; line by line with the guest's
-    number in front, if there are several. A line that is too long becomes
-    several."""
+    """Print output of guests. With several guests, print whole lines with the
+    guest's number in front, and split lines that are too long."""
 
     LINE_MAX = 64 << 10
 
@@ -83,8 +82,7 @@ def indent(text):
 
 
 def verdict(ends):
-    """Print what went wrong in which guest; the exit code: the first that is
-    not 0."""
+    """Print failures of guests; the exit code, the first that is not 0."""
     first = 0
     for number, end in sorted(ends.items()):
         if end['rc']:
@@ -99,16 +97,16 @@ def verdict(ends):
 
 
 def warn_of(directory, shares):
-    """Tell of a directory that only looks as if it were shared."""
+    """Warn if the guests' directory is not shared, although it exists."""
     if directory != '/' and not any(f'{directory}/'.startswith(f'{share}/')
                                     for share in shares):
-        say(f'vrdma-lab: note: what guests write to {directory} stays in '
-            f'them; up --share {directory} shares it')
+        say(f'vrdma-lab: note: files that guests write to {directory} stay '
+            f'in the guests; "up --share {directory}" shares it')
 
 
 def pass_input(wire):
-    """Send a piece of standard input. None comes from a terminal that has
-    another job in front."""
+    """Send a piece of standard input. Reading fails in a background job of a
+    terminal."""
     try:
         data = os.read(sys.stdin.fileno(), PIECE) if sys.stdin else b''
     except OSError:
@@ -122,7 +120,8 @@ def run(place, **request):
     wire.send(op='run', **request)
 
     def pass_on(number, _):
-        """The first one to the guests; the next ends us, and them."""
+        """Send the first signal to the guests; a second one ends this client,
+        and so its commands."""
         signal.signal(number, signal.SIG_DFL)
         wire.send(signal=number)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -137,7 +136,7 @@ def run(place, **request):
         elif 'began' in message:
             if shares is not None:
                 warn_of(request['directory'], shares)
-            shares = None       # once is enough
+            shares = None       # warn only once
         elif 'input' in message:
             threading.Thread(target=pass_input, daemon=True,
                              args=(wire,)).start()
@@ -147,11 +146,11 @@ def run(place, **request):
             output.end()
             return verdict({int(number): end for number, end in
                             message['ends'].items()})
-    raise LabError(f'the lab "{place.name}" went down meanwhile')
+    raise LabError(f'the lab "{place.name}" ended during the command')
 
 
 def shell(place, guest, directory):
-    """A shell of a guest on this terminal; its exit code."""
+    """Run a shell of a guest on this terminal; its exit code."""
     size = shutil.get_terminal_size()
     wire = connect(place)
     wire.send(op='shell', guest=guest, directory=directory,
@@ -167,7 +166,7 @@ def shell(place, guest, directory):
     def typed():
         while data := os.read(stdin, 4096):
             wire.send(data=data.decode('latin-1'))
-        wire.send(data='\x04')      # end of input, to a terminal
+        wire.send(data='\x04')      # end of input on a terminal
     signal.signal(signal.SIGWINCH, resize)
     try:
         if before:
@@ -185,4 +184,4 @@ def shell(place, guest, directory):
     finally:
         if before:
             termios.tcsetattr(stdin, termios.TCSADRAIN, before)
-    raise LabError(f'the lab "{place.name}" went down meanwhile')
+    raise LabError(f'the lab "{place.name}" ended during the shell')

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the QEMU of a guest may not do with directories of the host. The guest
-writes there with the rights of the user: set-user-ID programs, set-group-ID
-programs and device nodes would outlive the lab, and work for others.
+"""Confine the QEMU of a guest in shared directories of the host.
 
-A filter of system calls, which any user may set up, refuses them with EPERM.
-Root loses CAP_FSETID, too: without it the kernel clears those bits of a file
-that is written.
+The guest writes there with the rights of the user. Set-user-ID programs,
+set-group-ID programs and device nodes would outlive the lab, and give rights
+to other users. A filter of system calls, which any user may install, refuses
+them with EPERM. Root also loses CAP_FSETID: without it the kernel clears these
+bits when a file is written.
 """
 import ctypes
 import errno
@@ -29,29 +29,31 @@ _NUMBER, _ARCH, _ARGUMENTS = 0, 4, 16
 _ALLOW, _ERRNO = 0x7fff0000, 0x00050000
 
 _IDS = stat.S_ISUID | stat.S_ISGID
-# Of all kinds of files, only devices of both kinds have this bit, and links,
-# which mknod() does not make.
+# Only devices of both kinds have this bit, and symbolic links, which mknod()
+# cannot create.
 _DEVICE = stat.S_IFCHR
 _CREATES = os.O_CREAT | (os.O_TMPFILE & ~os.O_DIRECTORY)
 
-# x86-64's numbers of system calls: (argument, bits that it must not have)
+# {system call of x86-64: (number, argument, bits that it must not have)}
 _MODES = {'chmod': (90, 1, _IDS), 'fchmod': (91, 1, _IDS),
           'fchmodat': (268, 2, _IDS), 'fchmodat2': (452, 2, _IDS),
           'creat': (85, 1, _IDS), 'mknod': (133, 1, _IDS | _DEVICE),
           'mknodat': (259, 2, _IDS | _DEVICE)}
-# (flags, mode), which counts only if the flags say so
+# {call: (number, argument with flags, argument with mode)}; the mode counts
+# only with flags that create files
 _OPENS = {'open': (2, 1, 2), 'openat': (257, 2, 3)}
-# The filter cannot see what these do; QEMU and libraries do without.
+# The filter cannot see the arguments of these. QEMU and libraries work without
+# them.
 _HIDDEN = {'openat2': 437, 'io_uring_setup': 425}
 
 
 def _op(code, value, yes=0, no=0):
-    """An instruction; @yes and @no: how many a comparison skips."""
+    """An instruction; @yes, @no: instructions that a comparison skips."""
     return struct.pack('=HBBI', code, yes, no, value)
 
 
 def _argument(index):
-    """Load the lower half of an argument."""
+    """Load the lower half of the argument."""
     return _op(_LOAD, _ARGUMENTS + 8 * index)
 
 
@@ -92,7 +94,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def check():
-    """Require that this machine can do it."""
+    """Require a machine that supports such filters."""
     if platform.machine() != 'x86_64' or _libc.prctl(
             _PR_GET_SECCOMP, 0, 0, 0, 0) < 0:
         raise LabError('this machine has no filters for system calls '
@@ -101,7 +103,7 @@ def check():
 
 
 def confine():
-    """Confine the calling process, and what it executes, for good."""
+    """Confine the calling process, and programs that it executes, for ever."""
     _libc.prctl(_PR_CAPBSET_DROP, _CAP_FSETID, 0, 0, 0)     # only root can
     for arguments in ((_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0),
                       (_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER,

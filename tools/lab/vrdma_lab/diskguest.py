@@ -8,14 +8,14 @@ from guestkit.stack import CORE_MODULES, Rxe, VirtioRdma, insmod_by_modprobe
 from .guests import LabGuest
 
 MODULE = f'{PLACE}/virtio_rdma.ko'
-# Seconds for all that the image starts. What takes longer goes on.
+# Seconds to wait for the services of the image, which go on after that
 STARTED_BY = 600
-# and for packages to be installed, which takes long where nothing is cached
+# Seconds for the installation of packages, which is slow without a cache
 INSTALLED_BY = 900
 
 
 def settle(vm):
-    """Wait until udev has given the device the name that it is to keep."""
+    """Wait until udev has renamed the device."""
     vm.must('udevadm settle -t 30')
 
 
@@ -25,12 +25,11 @@ class DiskRxe(Rxe):
         settle(vm)
 
     def is_ours(self, device):
-        return bool(device)     # whatever its name is: there is no other
+        return bool(device)     # the guest has only one, with any name
 
 
 class DiskDriver(VirtioRdma):
-    """Driver and provider that the initramfs has left, unless the image has
-    its own."""
+    """Driver and provider from the initramfs, unless the image has its own."""
 
     def load(self, vm):
         libraries = f'/usr/lib/{vm.arch.cpu}-linux-gnu/libibverbs'
@@ -69,9 +68,9 @@ class DiskGuest(LabGuest):
         return super().hears(timeout)
 
     def wait_ready(self):
-        """Wait until its system has started all that it starts, too."""
+        """Wait also until its systemd has started all services."""
         uptime = super().wait_ready()
-        # Not until systemd can be asked
+        # First wait until systemd accepts requests.
         done = self.run(
             'until [ -S /run/systemd/private ]; do sleep 0.5; done; '
             'systemctl is-system-running --wait', STARTED_BY)

@@ -18,7 +18,7 @@ from . import confine, installed
 from .session import Past
 
 PANIC = re.compile(r'Kernel panic - not syncing: (.*?)\s*$', re.M)
-# Not cached: what a command on the host writes, the guests' next one reads.
+# No cache: the guests' next command reads what a command on the host wrote.
 MOUNT = 'trans=virtio,version=9p2000.L,msize=512000,cache=mmap'
 
 
@@ -27,12 +27,12 @@ def hostname(index):
 
 
 def gid_of(ipv4):
-    """The GID of an address, as sysfs has it."""
+    """The GID of an address, in the form of sysfs."""
     return IPV4_GID + ipaddress.IPv4Address(ipv4).packed.hex(':', 2)
 
 
 class LabGuest(Vm):
-    """Its name is that of its host; guests of other labs may have the same."""
+    """A guest. Its name is its host name; other labs may have the same."""
 
     def __init__(self, index, plan, network, logs, kernel=None):
         self.index, self.plan = index, plan
@@ -54,11 +54,11 @@ class LabGuest(Vm):
         self.in_shell = threading.Lock()
         self.shell = None       # the last one
         self.past = Past()
-        self.gid = None         # the index of its address's, when last seen
+        self.gid = None         # last known index of its address's GID
         self.log_lock = threading.Lock()
-        self.preferred = False  # its main loop, to its vCPUs
+        self.preferred = False  # its main loop has priority over its vCPUs
         self.fate = None        # how it ended
-        self.watcher = None     # the thread that waits for that
+        self.watcher = None     # the thread that waits for its end
 
     def _stack(self, kernel):
         """Its RDMA stack, not loaded."""
@@ -68,7 +68,7 @@ class LabGuest(Vm):
 
     def _root(self):
         initramfs, append, arguments = super()._root()
-        # Without the directory that tests write to
+        # Leave out the directory that tests write to.
         return initramfs, append, arguments[:4] + self._shares()
 
     def _shares(self):
@@ -112,11 +112,11 @@ class LabGuest(Vm):
                 else 'it was switched off'
 
     def hears(self, timeout=BOOT_TIMEOUT):
-        # All boot at once, on as many processors as there are.
+        # All guests boot at once, and share the processors.
         return super().hears(timeout * (1 + self.plan.guests // 2))
 
     def bring_up(self):
-        """Wait until it has booted, and make it what programs expect."""
+        """Wait until it has booted, and set up hosts, shares, NIC and RDMA."""
         self.wait_ready()
         hosts = ''.join(f'{address(i)} {hostname(i)}\n'
                         f'{address(i, 6)} {hostname(i)}-6\n'
@@ -141,15 +141,14 @@ class LabGuest(Vm):
             'modprobe virtio_net && ip link set eth0 up && busybox arping '
             f'-D -q -I eth0 -c 2 -w 2 {address(self.index)}')
         if asked.rc == 1:
-            raise LabError(f'{address(self.index)} is taken: is guest '
-                           f'{self.index} of another lab on this network? '
-                           'Number the guests of this one from another '
-                           'number on, with --first')
+            raise LabError(f'{address(self.index)} is taken, probably by '
+                           f'guest {self.index} of another lab on this '
+                           'network: choose other numbers with --first')
         if asked.rc:
             raise LabError(str(asked))
 
     def new_complaints(self):
-        """What its kernel has complained of since this was asked last."""
+        """The first complaint in the new part of its kernel's log, or ''."""
         with self.log_lock:
             before = len(self.said)
             try:
@@ -160,15 +159,15 @@ class LabGuest(Vm):
         return log[max(0, found.start() - 300):][:3000] if found else ''
 
     def _look_up(self):
-        """Its adapter and the GID of its address, both of which commands in
-        it may have changed."""
+        """Find its adapter and the GID of its address again, because commands
+        in the guest may have changed both."""
         mine = gid_of(address(self.index))
         self.its.device = self.its.find(self) or self.its.device
         self.gid = next((index for index, gid in self.its.gids(self).items()
                          if gid == mine), None)
 
     def environment(self):
-        """What programs in it can know of the lab."""
+        """Variables about the lab for programs in the guest."""
         self._look_up()
         return {'VRDMA_GUEST': str(self.index),
                 'VRDMA_GUESTS': str(self.plan.of),
@@ -187,12 +186,12 @@ class LabGuest(Vm):
 
     def require_folder(self, path):
         if not self.has_folder(path):
-            share = f': boot with up --share {path}' \
-                if os.path.isdir(path) else ', and neither has this machine'
+            share = f' in the guest: boot it with "up --share {path}"' \
+                if os.path.isdir(path) else ' in the guest or on this machine'
             raise LabError(f'no directory {path}{share}')
 
     def describe(self):
-        """What status tells of it."""
+        """The entry of the guest in the status."""
         return {'guest': self.index, 'name': self.name, 'fate': self.fate,
                 'ipv4': address(self.index), 'ipv6': address(self.index, 6),
                 'device': self.its.device, 'gid': self.gid,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Disk images that guests boot from, in the place of this machine's root: what
-they need of this machine, and how they boot."""
+"""Disk images that guests boot from instead of this machine's root: the files
+that they need, and how they boot."""
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,15 +13,14 @@ from . import installed
 
 @dataclass
 class Source:
-    """What a guest boots from. @module: the driver, if the lab has to bring
-    it; @packages: a directory of these, to be installed."""
+    """The files that a guest boots from."""
     disk: Disk
-    module: Path
-    packages: Path
+    module: Path        # the driver, if the lab has to bring it
+    packages: Path      # a directory of packages to install
 
 
 def provider_files():
-    """The provider for libibverbs, as built here or installed."""
+    """The files of the built or installed provider for libibverbs."""
     libraries, settings = PROVIDER, PROVIDER
     if INSTALLED:
         libraries, settings = Path(provider_dir()), Path('/etc/libibverbs.d')
@@ -46,24 +45,24 @@ def _reader(series):
 
 
 def count(images, guests):
-    """How many guests there are to be. @guests: as asked for, or None."""
+    """The number of guests. @guests: the requested number, or None."""
     if guests is None:
         return len(images) if len(images) > 1 else 2
     if len(images) > 1 and len(images) != guests:
-        raise LabError(f'--image is there {len(images)} times: once for all '
-                       f'guests, or once for each, {guests} times')
+        raise LabError(f'got --image {len(images)} times: expected it once '
+                       f'for all guests, or once for each, {guests} times')
     return guests
 
 
 def sources(plan, series):
-    """The Source of each guest of a plan. @series: of a kernel that is there
-    to read images; that of the plan, if it has one, is to be booted."""
+    """The Source of each guest of a plan. @series: of a prepared kernel that
+    reads the images. Guests boot the kernel of the plan, if it has one."""
     try:
         disks.IMAGES.mkdir(parents=True, exist_ok=True)
     except OSError as e:
-        raise LabError(f'{e.filename}: {e.strerror}: what images need is to '
-                       'be kept there. XDG_CACHE_HOME names another '
-                       'directory, or BUILD_DIR in a source tree') from e
+        raise LabError(f'{e.filename}: {e.strerror}: the lab keeps files for '
+                       'images there. Set XDG_CACHE_HOME, or BUILD_DIR in a '
+                       'source tree, to another directory') from e
     driver = plan.stack == 'virtio-rdma'
     provider = provider_files() if driver else []
     found = {}
@@ -85,8 +84,8 @@ def sources(plan, series):
 
 
 def boots(plan, directory, other):
-    """A Boot for each guest of a plan. @directory is for what is made;
-    @other is the kernel.Kernel of a plan that names one."""
+    """A Boot for each guest of a plan. @directory: for generated files;
+    @other: the kernel.Kernel of a plan that names one."""
     made = {}
     provider = provider_files() if plan.stack == 'virtio-rdma' else []
     for source in plan.sources:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a lab takes from Debian packages instead of from a source tree: a
-kernel of this machine, with the driver that DKMS has built for it, and the
-provider."""
+"""Files of a lab from Debian packages instead of a source tree: a kernel of
+this machine, the driver that DKMS has built for it, and the provider."""
 import re
 from pathlib import Path
 
@@ -18,7 +17,7 @@ def _order(release):
 
 
 def releases(series, driver, root=ROOT):
-    """The kernels that guests can boot, newest first, as uname has them."""
+    """The releases of kernels that guests can boot, newest first."""
     found = []
     for modules in (root / 'lib' / 'modules').glob('*'):
         release = modules.name
@@ -31,33 +30,34 @@ def releases(series, driver, root=ROOT):
 
 
 def choose(series, driver, root=ROOT):
-    """(series, release) of the kernel for guests. @driver: with ours."""
+    """(series, release) of the kernel for guests. @driver: it needs our
+    driver."""
     found = releases(series, driver, root)
     if not found:
         what = f'kernel {series}'.strip()
         if releases(series, False, root):
             raise LabError(
-                f'no {what} for which DKMS has built {MODULE}: "dkms status" '
-                'tells why; are linux-headers-amd64 and virtio-rdma-dkms '
-                'installed?')
-        raise LabError(f'no {what} is installed that guests could boot: '
-                       'install linux-image-amd64')
+                f'no {what} for which DKMS has built {MODULE}: install '
+                'linux-headers-amd64 and virtio-rdma-dkms, and look at "dkms '
+                'status"')
+        raise LabError(f'no {what} is installed for guests: install '
+                       'linux-image-amd64')
     return kernel.series_of(found[0]), found[0]
 
 
 def kernel_of(plan, directory):
-    """The kernel of a plan; what is booted is made in this directory."""
+    """The kernel of a plan, with vmlinux and initramfs in a directory."""
     chosen = kernel.Kernel(plan.series, plan.release, ROOT, directory)
     try:
         chosen.make()
     except PermissionError as e:
-        raise LabError(f'{e.filename}: {e.strerror}: guests boot it, so you '
-                       'have to be able to read it') from e
+        raise LabError(f'{e.filename}: {e.strerror}: guests boot this file, '
+                       'so make it readable for you') from e
     return chosen
 
 
 class Driver(VirtioRdma):
-    """The driver where DKMS puts it; the provider is in place."""
+    """The driver in DKMS's directory, and an installed provider."""
 
     def load(self, vm):
         vm.must(f'modprobe -a {CORE_MODULES} {MODULE}')

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The process in the background that a lab belongs to.
+"""The background process of a lab.
 
-It boots the guests, serves clients on a socket in the lab's directory, one
-request each, and takes all with it when it ends, however it does.
+It boots the guests, and serves clients on a socket in the lab's directory, one
+request for each connection. When it ends, in any way, its guests end, too.
 """
 import os
 import shutil
@@ -23,7 +23,7 @@ from .guests import LabGuest
 from .network import Network
 from .session import Run, Shell, Wire
 
-SHELL_ENDS = 10     # seconds that this takes at most, once its caller is gone
+SHELL_ENDS = 10     # seconds until a shell has ended without its client
 
 
 class Keeper:
@@ -32,13 +32,13 @@ class Keeper:
         self.logs = Path(plan.logs) if plan.logs else place.directory / 'logs'
         self.began = time.time()
         self.network = None
-        self.preferred = False  # main loops, to vCPUs
+        self.preferred = False  # main loops have priority over vCPUs
         self.guests = {}        # by number
         self.stop = threading.Event()
         self.lock = threading.Lock()    # of the network
 
     def boot(self):
-        """Returns when all guests can be used."""
+        """Boot all guests; return when they are ready."""
         directory = str(self.place.directory)
         self.logs.mkdir(parents=True, exist_ok=True)
         kernel = None
@@ -63,7 +63,7 @@ class Keeper:
                 for end in as_completed(ends):
                     end.result()
             except BaseException:
-                # Nobody is to wait for the others.
+                # End the others, so that the pool does not wait for them.
                 self.end()
                 raise
         self.preferred = self.network.prefer() and \
@@ -75,10 +75,10 @@ class Keeper:
         if self.network:
             self.network.kill()
 
-    # What clients ask for.
+    # Requests of clients.
 
     def chosen(self, numbers):
-        """The guests of these numbers, all if there are none."""
+        """The guests with these numbers; all guests for an empty list."""
         for number in numbers:
             if number not in self.guests:
                 raise LabError(f'no guest {number}: there are '
@@ -113,8 +113,8 @@ class Keeper:
         last = guest.shell
         ends = last and last.is_ending()
         if not guest.in_shell.acquire(timeout=SHELL_ENDS if ends else 0):
-            raise LabError(f'guest {guest.index} has a shell already: it has '
-                           'one terminal for that')
+            raise LabError(f'guest {guest.index} has a shell already, on its '
+                           'only terminal: end it first')
         try:
             guest.shell = Shell(wire, guest, request)
             guest.shell.run()
@@ -149,7 +149,7 @@ class Keeper:
         if request['logs']:
             shutil.copytree(self.logs, request['logs'], dirs_exist_ok=True)
         self.stop.set()
-        # The client waits for the end of this connection, and so of us.
+        # The client waits until this process closes the connection by ending.
         threading.Event().wait()
 
     def _serve(self, sock):
@@ -160,7 +160,7 @@ class Keeper:
                 getattr(self, 'do_' + request['op'])(wire, request)
         except (LabError, OSError) as e:
             wire.send(error=str(e))
-        except Exception as e:    # the client gets to see it, too
+        except Exception as e:    # also report it to the client
             traceback.print_exc()
             wire.send(error=f'{type(e).__name__}: {e}; see '
                             f'{self.place.keeper_log}')
@@ -176,7 +176,7 @@ class Keeper:
             try:
                 sock = listener.accept()[0]
             except OSError as e:
-                # Closed at the end; or too many clients for the moment
+                # Either serve() has closed it, or there are too many clients.
                 if not self.stop.wait(0.1):
                     print(f'vrdma-lab: accept: {e}', flush=True)
                 continue
@@ -184,8 +184,8 @@ class Keeper:
                              args=(sock,)).start()
 
     def serve(self, ready):
-        """Returns when the lab is to go down. ready() is called when clients
-        can connect."""
+        """Serve clients until do_down(). ready() is called when clients can
+        connect."""
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(str(self.place.control))
             self.place.control.chmod(0o600)
@@ -197,8 +197,8 @@ class Keeper:
 
 
 def keep(place, plan, report):
-    """The keeper's process, from its beginning to its end. @report is a Wire
-    to who started it: what goes wrong before the lab is up."""
+    """Run the keeper's process. @report: a Wire to the process that started
+    it, for errors until the lab is up."""
     os.setsid()
     os.chdir('/')
     null = os.open(os.devnull, os.O_RDONLY)
@@ -216,7 +216,7 @@ def keep(place, plan, report):
         signal.signal(number, stop)
 
     def watch():
-        """End the boot when the process that waits for it has ended."""
+        """End the boot when the process that waits for it ends."""
         for _ in report.messages():
             pass
         if not is_up.is_set():

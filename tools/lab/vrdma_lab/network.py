@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The network of a lab, and net filters on it.
 
-Two guests have a socket between them, as that is fast; others are connected
-by a hub. What is to happen to frames on the way to a guest happens in that
-guest's QEMU, or at its port of the hub. All frames pass each end of a socket,
-and each port of a hub: a dump at one of them has every frame once, as it was
-sent. Where guests are on a bridge of the machine, it is the network.
+Two guests are connected by a socket, which is fast; more guests by a hub. Net
+filters impair frames to a guest in that guest's QEMU, or at its port of the
+hub. All frames pass each end of a socket, and each port of a hub, so a dump at
+one of them has every frame once, as it was sent. With a bridge of the machine,
+that bridge is the network.
 """
 import os
 import re
@@ -25,7 +25,7 @@ UNITS = {
     'rate': ({'kbit': 1, 'mbit': 1000, 'gbit': 1000000},
              'kbit, mbit or gbit'),
 }
-# Names on the command line, and those of filter-lossy's properties
+# {name on the command line: property of filter-lossy}
 FAULTS = {'loss': 'drop', 'dup': 'dup', 'reorder': 'reorder',
           'corrupt': 'corrupt'}
 FILTERS = ('filter-lossy', 'filter-bottleneck')
@@ -34,14 +34,14 @@ UINT32_MAX = 0xffffffff
 
 
 def _share(name, text):
-    """Frames in 10000 of a percentage."""
+    """Convert a percentage to frames in 10000."""
     found = re.fullmatch(r'(\d+(?:\.\d+)?)%', text)
     value = round(float(found.group(1)) * 100) if found else -1
     if not 0 <= value <= 10000:
-        raise LabError(f'impair {name}={text}: a percentage from 0.01% to '
-                       '100% is wanted')
+        raise LabError(f'impair {name}={text}: expected a percentage from '
+                       '0.01% to 100%, such as 1%')
     if found and value == 0 and float(found.group(1)):
-        raise LabError(f'impair {name}={text}: steps are 0.01%')
+        raise LabError(f'impair {name}={text}: the smallest step is 0.01%')
     return value
 
 
@@ -49,16 +49,18 @@ def _amount(name, text):
     units, known = UNITS[name]
     found = re.fullmatch(r'(\d+(?:\.\d+)?)([a-z]+)', text)
     if not found or found.group(2) not in units:
-        raise LabError(f'impair {name}={text}: a number with a unit is '
-                       f'wanted: {known}')
+        raise LabError(f'impair {name}={text}: expected a number with a unit: '
+                       f'{known}')
+    unit = min(units, key=units.get)
     value = round(float(found.group(1)) * units[found.group(2)])
     if not 1 <= value <= UINT32_MAX:
-        raise LabError(f'impair {name}={text}: out of range')
+        raise LabError(f'impair {name}={text}: expected 1{unit} to '
+                       f'{UINT32_MAX}{unit}')
     return value
 
 
 def parse(spec):
-    """{type of filter: properties} of what the command line says."""
+    """Parse the argument of "impair": {type of filter: properties}."""
     filters = {name: {} for name in FILTERS}
     seed = None
     for item in spec.split(','):
@@ -70,12 +72,13 @@ def parse(spec):
         elif name == 'seed' and text.isdecimal():
             seed = int(text)
         else:
-            raise LabError(f'impair {item}: not known; there are '
-                           f'{", ".join([*FAULTS, *UNITS])} and seed, '
+            raise LabError(f'impair {item}: unknown; expected '
+                           f'{", ".join([*FAULTS, *UNITS])} or seed, '
                            f'{EXAMPLE}')
     filters = {name: values for name, values in filters.items() if values}
     if not filters:
-        raise LabError(f'impair {spec}: nothing to do, {EXAMPLE}')
+        raise LabError(f'impair {spec}: no impairment, expected one, '
+                       f'{EXAMPLE}')
     if seed is not None and 'filter-lossy' in filters:
         filters['filter-lossy']['seed'] = seed
     return filters
@@ -84,7 +87,7 @@ def parse(spec):
 class Network:
     def __init__(self, plan, directory, logs):
         self.plan, self.directory = plan, directory
-        self.guests = {}            # by number, with what has their netdevs
+        self.guests = {}            # by number
         self.ends, self.taps, self.hub = (), {}, None
         if plan.is_bridged:
             self.taps = {number: taps.on_bridge(plan.bridge) if plan.bridge
@@ -95,14 +98,14 @@ class Network:
         else:
             self.hub = Hub('network', directory, plan.guests, logs)
         self.capture = None         # the file
-        self.dumping = None         # whose QEMU does that
-        self.impaired = {}          # guest: what was asked for
+        self.dumping = None         # the guest or hub whose QEMU captures
+        self.impaired = {}          # guest: argument of "impair"
         self.filters = {}           # guest: names of filters
-        # So that those of labs on one network differ
+        # Random, so that MAC addresses of labs on one network differ
         self.vendor = bytes((0x52, 0x54, *os.urandom(3)))
 
     def netdev(self, index):
-        """(the arguments of a guest's netdev, the descriptors it inherits)"""
+        """(arguments for a guest's netdev, descriptors for its QEMU)"""
         if self.hub:
             return ['-netdev', 'stream,id=n0,server=off,addr.type=unix,'
                     f'addr.path={self.directory}/port{index - 1}'], []
@@ -114,13 +117,13 @@ class Network:
                 f'addr.str={end}'], [end]
 
     def mac(self, index):
-        """The address of a guest's NIC."""
+        """The MAC address of a guest's NIC."""
         if not self.plan.is_bridged:
             return mac(index)
         return (self.vendor + bytes([index])).hex(':')
 
     def booted(self, guests):
-        """Guests have inherited their ends."""
+        """Close descriptors that the guests' QEMUs have inherited."""
         self.guests = guests
         for end in self.ends:
             end.close()
@@ -128,59 +131,58 @@ class Network:
             os.close(tap)
 
     def _before(self, guest):
-        """(whose QEMU, netdev, queue) that frames to a guest pass last."""
+        """(guest or hub, netdev, queue) that frames to a guest pass last."""
         if self.hub:
             return self.hub, f's{guest - 1}', 'rx'
         return self.guests[guest], 'n0', 'tx'
 
     def _middle(self):
-        """(whose QEMU, netdev) that all frames pass."""
+        """(guest or hub, netdev) that all frames pass."""
         if self.hub:
             return self.hub, 'h0'
         return next(g for g in self.guests.values() if not g.fate), 'n0'
 
     def _passes_filters(self, what):
         if self.plan.wire == 'shm':
-            raise LabError(f'{what}: RDMA takes shared memory in this lab, '
-                           'past all filters; boot it with up --wire net')
+            raise LabError(f'{what}: RDMA bypasses net filters in this lab, '
+                           'by shared memory; boot it with "up --wire net"')
 
     def start_capture(self, path):
         self._passes_filters('pcap')
         if self.plan.is_bridged:
             link = self.plan.bridge or self.plan.taps[0]
-            raise LabError('pcap: the network is not of this lab alone; as '
-                           f'root: tcpdump -i {link} -w {path}')
+            raise LabError('pcap: the network is a bridge of this machine; '
+                           f'run as root: tcpdump -i {link} -w {path}')
         if self.capture:
-            raise LabError(f'pcap: {self.capture} is being written; '
-                           '"vrdma-lab pcap off" ends that')
+            raise LabError(f'pcap: capturing to {self.capture} already; end '
+                           'it with "vrdma-lab pcap off"')
         whose, netdev = self._middle()
-        # Before filters that lose frames
+        # At the head, before filters that lose frames
         whose.qmp('object-add', **{
             'qom-type': 'filter-dump', 'id': DUMP, 'netdev': netdev,
             'position': 'head', 'file': path})
         self.capture, self.dumping = path, whose
 
     def end_capture(self):
-        """What was written, and how much."""
+        """End the capture: (file, size)."""
         if not self.capture:
-            raise LabError('pcap off: nothing is being captured; "vrdma-lab '
-                           'pcap FILE" begins')
+            raise LabError('pcap off: no capture runs; begin one with '
+                           '"vrdma-lab pcap FILE"')
         try:
             self.dumping.qmp('object-del', id=DUMP)
         except GuestGone:
-            pass        # the file is there
+            pass        # its QEMU has written the file
         path, self.capture = self.capture, None
         return path, os.path.getsize(path)
 
     def impair(self, guest, spec):
-        """From now on, frames on the way to a guest have these troubles
-        alone."""
+        """Replace the impairments of frames to a guest."""
         filters = {} if spec == 'off' else parse(spec)
         if filters:
             self._passes_filters('impair')
         whose, netdev, queue = self._before(guest)
         for name in self.filters.pop(guest, ()):
-            # Frames that it holds are to arrive.
+            # Disabling it releases the frames that it holds.
             whose.qmp('qom-set', path=f'/objects/{name}', property='status',
                       value='off')
             whose.qmp('object-del', id=name)
@@ -202,7 +204,7 @@ class Network:
         return [self.hub.process.pid] if self.hub else []
 
     def prefer(self):
-        """Prefer a hub to vCPUs, see Vm. False: not permitted."""
+        """Give the hub priority over vCPUs. False: not permitted."""
         return prefer_threads(self.processes())
 
     def kill(self):

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The directory of a lab that is up, and the lock that says so.
+"""The directory of a lab that is up, and its lock.
 
-Labs of a user are below $XDG_RUNTIME_DIR, or else below a directory of the
-user's for temporary files. The keeper of a lab holds the lock as long as it
-runs, and its process ID is in the file: a directory whose lock nothing holds
-is what a crash has left.
+Labs of a user are below $XDG_RUNTIME_DIR, or else below a temporary directory
+of the user. The keeper of a lab holds the lock while it runs, and writes its
+process ID to the file. A directory whose lock is free remains from a crash.
 
-Whoever owns these files can have commands run in the user's name. So each
-look at them requires that no other user can have made or changed them.
+The owner of these files can run commands in the user's name. So each access
+requires that no other user can have created or changed them.
 """
 import fcntl
 import os
@@ -21,7 +20,7 @@ from pathlib import Path
 
 from guestkit.paths import LabError
 
-# Addresses of Unix sockets have 107 bytes, names in the directory up to 24
+# A Unix socket's address has at most 107 bytes, a name in the directory 24
 LONGEST = 80
 KINDS = {'directory': stat.S_ISDIR, 'file': stat.S_ISREG,
          'socket': stat.S_ISSOCK}
@@ -36,8 +35,8 @@ def _user(uid):
 
 
 def require_own(path, kind, status=None):
-    """Require that a file is of a kind, the caller's, and closed to other
-    users. @status: what fstat() says of it; default: lstat()"""
+    """Require that a file is of a kind, belongs to the caller, and is closed
+    to other users. @status: from fstat(); default: lstat()"""
     status = status or os.lstat(path)
     permissions = stat.S_IMODE(status.st_mode)
     if stat.S_ISLNK(status.st_mode):
@@ -48,7 +47,7 @@ def require_own(path, kind, status=None):
         what = f'belongs to {_user(status.st_uid)}, and you are ' \
             f'{_user(os.getuid())}'
     elif permissions & 0o077:
-        what = f'has mode {permissions:04o}, which lets other users in'
+        what = f'has mode {permissions:04o}, which lets other users access it'
     else:
         return
     raise LabError(f'{path} {what}: vrdma-lab does not trust it; remove it, '
@@ -56,8 +55,8 @@ def require_own(path, kind, status=None):
 
 
 def _require_lasting(path):
-    """Require that no other user can put another file in the place of one."""
-    # In a user namespace the owner of / may have another number than 0
+    """Require that no other user can exchange the file for another one."""
+    # In a user namespace the owner of / may have a number other than 0.
     trusted = {0, os.getuid(), os.stat('/').st_uid}
     for parent in path.parents:
         status = os.stat(parent)
@@ -73,9 +72,9 @@ def _require_lasting(path):
 
 
 def base():
-    """Where the labs of this user are, if there are any."""
+    """The directory of this user's labs, which may not exist."""
     runtime = os.environ.get('XDG_RUNTIME_DIR')
-    # It is not, where sudo has kept the variable
+    # With a variable that sudo has kept, it belongs to another user.
     if runtime and os.access(runtime, os.W_OK) and \
             os.stat(runtime).st_uid == os.getuid():
         path = Path(runtime).resolve() / 'vrdma-lab'
@@ -104,7 +103,7 @@ class Place:
         self.keeper_log = self.directory / 'keeper.log'
 
     def require_own(self):
-        """Require that what a client talks to is the caller's alone."""
+        """Require that the keeper's socket belongs to the caller alone."""
         require_own(self.directory, 'directory')
         require_own(self.control, 'socket')
 
@@ -126,7 +125,7 @@ class Place:
         return fd
 
     def _try_lock(self, flags):
-        """A descriptor with the lock; None if somebody else has it."""
+        """A descriptor with the lock; None if another process has it."""
         while True:
             fd = self._open_lock(flags)
             try:
@@ -142,8 +141,8 @@ class Place:
             os.close(fd)
 
     def take(self):
-        """Take a place that is free, and clean it; the descriptor that
-        holds it, or None."""
+        """Take a free place, and clean it: a descriptor with the lock, or None
+        if another process has it."""
         self.base.mkdir(mode=0o700, exist_ok=True)
         require_own(self.base, 'directory')
         fd = self._try_lock(os.O_RDWR | os.O_CREAT)
@@ -157,18 +156,18 @@ class Place:
 
     @staticmethod
     def sign(fd):
-        """Put the process ID of the keeper, the caller, into the lock."""
+        """Write the process ID of the caller, the keeper, into the lock."""
         os.pwrite(fd, b'%d' % os.getpid(), 0)
 
     def keeper(self):
-        """The process ID of the keeper; None if it has not signed yet."""
+        """The process ID of the keeper; None before sign()."""
         try:
             return int(self.lock_file.read_text(encoding='ascii') or 0) or None
         except FileNotFoundError:
             return None
 
     def interrupt(self):
-        """Have the keeper end; for a lab that is not up yet."""
+        """End the keeper of a lab that is not up yet."""
         pid = self.keeper()
         try:
             if pid:
@@ -177,7 +176,7 @@ class Place:
             pass
 
     def leave(self):
-        """For who holds it: nothing of the lab is to stay."""
+        """Remove all files of the lab. The caller holds the lock."""
         shutil.rmtree(self.directory, ignore_errors=True)
         self.lock_file.unlink(missing_ok=True)
 
@@ -189,7 +188,7 @@ class Place:
             return False
         if fd is None:
             return True
-        # What a keeper left that was killed
+        # Remove the files of a killed keeper.
         self.leave()
         os.close(fd)
         return False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a lab is to be, and whether all that it needs is there."""
+"""The options of a lab, and checks that all files they need exist."""
 import os
 import re
 from dataclasses import dataclass, field
@@ -13,9 +13,9 @@ from guestkit.paths import (INSTALLED, MODULES, PROVIDER, LabError,
 from . import confine, images, installed, taps
 
 MOST = 64
-LAST = 254              # addresses are 10.0.0.1 and so on
-LEAST_MTU = 1280        # IPv6 has that
-LEAST_MEMORY = 256      # MiB, with which a guest boots
+LAST = 254              # last byte of addresses 10.0.0.x
+LEAST_MTU = 1280        # minimum of IPv6
+LEAST_MEMORY = 256      # MiB that a guest needs to boot
 WIRES = ('net', 'shm')
 ACCELERATORS = ('tcg', 'kvm')
 
@@ -33,14 +33,14 @@ class Plan:
     logs: str = ''                                  # a directory
     qemu: list = field(default_factory=list)        # more arguments
     release: str = ''                               # of an installed kernel
-    bridge: str = ''        # of this machine, to be on
-    taps: list = field(default_factory=list)        # or these, one a guest
+    bridge: str = ''        # of this machine, for the guests
+    taps: list = field(default_factory=list)        # instead, one a guest
     first: int = 1          # the first guest's number
-    of: int = 0             # guests of all labs on one network
+    of: int = 0             # number of guests of all labs on the network
     mtu: int = MTU
     images: list = field(default_factory=list)      # one, or one a guest
-    packages: list = field(default_factory=list)    # to install in these
-    sources: list = field(default_factory=list)     # one a guest, if any
+    packages: list = field(default_factory=list)    # to install in images
+    sources: list = field(default_factory=list)     # for images, one a guest
 
     @property
     def numbers(self):
@@ -62,23 +62,23 @@ def share(path):
     if not real.is_dir():
         raise LabError(f'--share {path}: no such directory')
     if str(real) == '/':
-        raise LabError('--share /: guests must not write everywhere; name '
-                       'the directory with your program')
+        raise LabError('--share /: guests must not write everywhere; use '
+                       'the directory of your program')
     return str(real)
 
 
 def choose_kernel(series):
-    """The series of the guests' kernel, which has been made ready."""
+    """The series of the guests' kernel, which has to be prepared."""
     series = series or kernel.DEFAULT or kernel.machine_series()
     if not kernel.prepared(series):
-        raise LabError(f'no guest kernel {series} has been made ready: run '
+        raise LabError(f'the guest kernel {series} is not prepared: run '
                        f'"make guest SERIES={series}" in the source tree of '
                        'virtio-rdma')
     return series
 
 
 def _check_images(plan):
-    """See to it that all is there that guests need which boot from images."""
+    """Prepare the files of guests that boot from images."""
     if INSTALLED:
         if plan.series:
             plan.series, plan.release = installed.choose(
@@ -90,7 +90,7 @@ def _check_images(plan):
 
 
 def _check_built(plan):
-    """What a source tree has made for guests."""
+    """Require a kernel, a driver and a provider built in the source tree."""
     plan.series = choose_kernel(plan.series)
     if plan.stack != 'virtio-rdma':
         return
@@ -103,32 +103,33 @@ def _check_built(plan):
 
 
 def check_network(plan):
-    """What there is to say about a network that other labs are on, too."""
+    """Check the options of a network, and set its MTU."""
     last = plan.numbers[-1]
     if not plan.is_bridged:
         if plan.first != 1 or plan.of:
-            raise LabError('--first and --of are for guests of several labs '
-                           'on one network: --bridge, --tap')
+            raise LabError('--first and --of are for several labs on one '
+                           'network: they need --bridge or --tap')
     elif plan.wire == 'shm':
-        raise LabError('--wire shm is between guests of one lab, and '
-                       '--bridge leads out of it: take one of them')
+        raise LabError('--wire shm connects only guests of one lab: use it '
+                       'without --bridge and --tap')
     if plan.taps and (plan.bridge or len(plan.taps) != plan.guests):
-        raise LabError(f'--tap is there {len(plan.taps)} times: once for '
-                       f'each guest, {plan.guests} times, and without '
+        raise LabError(f'got {len(plan.taps)} options --tap: expected one, '
+                       f'once for each guest, {plan.guests} times, without '
                        '--bridge')
     plan.of = plan.of or last
     if not 1 <= plan.first <= last <= plan.of <= LAST:
         raise LabError(f'guests {plan.first} to {last} of {plan.of}: numbers '
-                       f'are 1 to what --of says, at most {LAST}')
+                       'are from 1 to the value of --of, which is at most '
+                       f'{LAST}')
     if plan.is_bridged:
         plan.mtu = min(map(taps.mtu, plan.links))
         if plan.mtu < LEAST_MTU:
             raise LabError(f'{" ".join(plan.links)}: an MTU of {plan.mtu}; '
-                           f'guests need {LEAST_MTU}, for IPv6')
+                           f'guests need at least {LEAST_MTU}, for IPv6')
 
 
 def check_memory(text):
-    """Require a size that QEMU takes and a guest can boot with."""
+    """Require a size that QEMU accepts and a guest can boot with."""
     found = re.fullmatch(r'(\d+(?:\.\d+)?)([kmgt]?)', text.lower())
     if not found:
         raise LabError(f'--mem {text}: expected a number of MiB, or one with '
@@ -139,19 +140,20 @@ def check_memory(text):
 
 
 def check(plan):
-    """Complete a plan; an error says what is missing, and what makes it."""
+    """Complete a plan. An error names a missing file, and the command that
+    makes it."""
     if not 1 <= plan.guests <= MOST:
         raise LabError(f'{plan.guests} guests: a lab has 1 to {MOST}')
     check_memory(plan.memory)
     check_network(plan)
     if plan.packages and not plan.images:
-        raise LabError('--install is for guests that boot from an image: '
-                       'others have what is installed on this machine')
+        raise LabError('--install is for guests with --image: others have '
+                       'the packages of this machine')
     confine.check()
     qemu_binary()
     firmware_dirs()
     if plan.images:
-        pass    # last, as it takes long
+        pass    # checked last, because that takes long
     elif INSTALLED:
         plan.series, plan.release = installed.choose(
             plan.series, plan.stack == 'virtio-rdma')
@@ -160,11 +162,11 @@ def check(plan):
     if plan.stack == 'virtio-rdma':
         provider_dir()
     elif plan.wire == 'shm':
-        raise LabError('--wire shm is for virtio-rdma: rxe sends by its NIC')
+        raise LabError('--wire shm is for virtio-rdma: rxe uses its NIC')
     if plan.accelerator == 'kvm' and not os.access('/dev/kvm',
                                                    os.R_OK | os.W_OK):
-        raise LabError('--accel kvm: /dev/kvm is not there, or not for you; '
-                       'take --accel tcg, or join the group kvm')
+        raise LabError('--accel kvm: /dev/kvm does not exist, or you may not '
+                       'use it; use --accel tcg, or join the group kvm')
     plan.shares = list(dict.fromkeys(map(share, plan.shares)))
     if plan.images:
         _check_images(plan)

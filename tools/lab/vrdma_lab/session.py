@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Commands and shells in guests, each on behalf of a client.
+"""Commands and shells in guests, each for a client.
 
-A client that goes away ends what it has begun.
+When a client goes away, its commands end.
 """
 import json
 import queue
@@ -14,7 +14,7 @@ import time
 from guestkit.agent import GuestGone
 from guestkit.paths import LabError
 
-TIMED_OUT = 124         # as timeout(1) has it
+TIMED_OUT = 124         # like timeout(1)
 CANNOT = 125
 GRACE = 5               # seconds from SIGTERM to SIGKILL
 TTY = 'hvc0'            # in guests, for shells
@@ -30,7 +30,7 @@ class Wire:
         self.lock = threading.Lock()
 
     def send(self, **message):
-        """Tells nothing to a client that is gone: see messages()."""
+        """Send a message. If the client is gone, drop it: see messages()."""
         data = (json.dumps(message) + '\n').encode()
         with self.lock:
             try:
@@ -39,7 +39,7 @@ class Wire:
                 pass
 
     def messages(self):
-        """What the client says, until it is gone."""
+        """The client's messages, until it is gone."""
         try:
             for line in self.lines:
                 yield json.loads(line)
@@ -47,18 +47,18 @@ class Wire:
             pass
 
     def is_hung_up(self):
-        """If the client is gone, whether or not messages() told yet."""
+        """Whether the client is gone, even if messages() has not ended yet."""
         poll = select.poll()
         try:
             poll.register(self.sock, 0)
-        except ValueError:      # closed here
+        except ValueError:      # the socket is closed on this side
             return True
         return bool(poll.poll(0))
 
 
 class Past:
-    """Of a guest: how many commands run in it, and how the last one failed,
-    unless another has begun since."""
+    """Commands of a guest: the number of running ones, and the failure of the
+    last one, unless another has begun since."""
 
     def __init__(self):
         self.lock = threading.Lock()
@@ -69,19 +69,19 @@ class Past:
             self.running, self.failure = self.running + 1, None
 
     def end(self, why):
-        """@why: it failed, or ''"""
+        """@why: how it failed, or ''"""
         with self.lock:
             self.running -= 1
             if why:
                 self.failure = time.monotonic(), why
 
     def hopeless(self, since):
-        """Why there is no point in waiting for a command, or ''. @since: when
-        the wait began.
+        """Why waiting for a command is pointless, or ''. @since: when the wait
+        began.
 
-        A failure that the wait has seen is the end. So is one shortly before,
-        as callers start the command and the wait at about the same time:
-        unless another command begins within the same time."""
+        A failure during the wait ends it. So does a failure shortly before it,
+        because callers start the command and the wait at about the same time,
+        unless another command begins within RECENT seconds."""
         with self.lock:
             if self.running or not self.failure:
                 return ''
@@ -96,8 +96,8 @@ class Run:
 
     def __init__(self, wire, guests, request):
         self.wire, self.guests, self.request = wire, guests, request
-        self.input = queue.Queue()      # pieces; an empty one is the end
-        # Whose command has begun, or cannot
+        self.input = queue.Queue()      # pieces; an empty one ends the input
+        # Set when the guest's command has begun, or failed to
         self.begun = {guest.index: threading.Event() for guest in guests}
         self.deadline = None
         if request['timeout']:
@@ -106,13 +106,13 @@ class Run:
         self.over = False       # the client is gone
 
     def left(self, most):
-        """Seconds to wait for something, 0 if the time is up."""
+        """Seconds to wait, at most @most; 0 after the deadline."""
         if self.deadline is None:
             return most
         return max(0, min(most, self.deadline - time.monotonic()))
 
     def _listen(self):
-        """Do what the client says meanwhile."""
+        """Serve the client's signals and input during the command."""
         for message in self.wire.messages():
             if 'signal' in message:
                 self._signal(message['signal'])
@@ -134,7 +134,7 @@ class Run:
                 pass
 
     def _wait_for_listener(self, guest, port):
-        """What became of it, as _one() has it; None if there is one."""
+        """None if there is a listener, or else an end as from _one()."""
         began = time.monotonic()
         nothing = f'nothing listens on port {port} of guest {guest.index}'
         while not guest.listens(port):
@@ -142,13 +142,13 @@ class Run:
                 return TIMED_OUT, nothing
             why = guest.past.hopeless(began)
             if why:
-                return CANNOT, f'{nothing}, and what ran there failed: {why}'
+                return CANNOT, f'{nothing}: its last command failed: {why}'
             time.sleep(0.2)
         return None
 
     def _feed(self):
-        """Pass the client's input on to all commands. The next piece is asked
-        for when each of them has taken this one, or takes no more."""
+        """Pass the client's input on to all commands. Request the next piece
+        when each command has read this one, or reads no more."""
         for event in self.begun.values():
             event.wait()
         data = b'more'
@@ -182,7 +182,7 @@ class Run:
                 job.kill(signal.SIGKILL)
 
     def _one(self, guest, lab):
-        """(exit code, what went wrong if that was not the command)"""
+        """(exit code, why the command could not run or was killed, or '')"""
         after = self.request['after']
         failed = after and self._wait_for_listener(lab[after[0]], after[1])
         if failed:
@@ -199,7 +199,7 @@ class Run:
         return rc, ''
 
     def _command(self, guest):
-        """The exit code of the command."""
+        """Run the command; its exit code."""
         guest.require_folder(self.request['directory'])
         job = guest.spawn(guest.command(
             self.request['words'], self.request['directory'],
@@ -217,19 +217,19 @@ class Run:
 
     def _run(self, guest, lab, ends):
         began = time.monotonic()
-        rc, why = CANNOT, 'its agent gives no answers that make sense'
+        rc, why = CANNOT, 'its agent sends invalid answers'
         try:
             rc, why = self._one(guest, lab)
         except (LabError, KeyError) as e:
             rc, why = CANNOT, str(e)
             if isinstance(e, GuestGone):
-                # Its QEMU may still be about to end.
+                # Wait for the end of its QEMU, which sets guest.fate.
                 guest.watcher.join(5)
             if guest.fate:
                 why = f'{guest.fate}\n{guest.errors()}'
         finally:
             self.begun[guest.index].set()
-            # A guest without an end would count as good.
+            # Without an end, the client would take the guest for successful.
             ends[guest.index] = {'rc': rc, 'why': why.rstrip(), 'kernel': '',
                                  'seconds': time.monotonic() - began}
         ends[guest.index]['kernel'] = guest.new_complaints()
@@ -268,7 +268,7 @@ class Shell:
 
     def _listen(self, job):
         for message in self.wire.messages():
-            # What comes before the shell is there the terminal may drop.
+            # The terminal may drop input that arrives before the shell runs.
             self.ready.wait()
             if 'data' in message:
                 self.tty.sendall(message['data'].encode('latin-1'))
@@ -288,7 +288,7 @@ class Shell:
         return f'stty -F /dev/{TTY} rows {rows} cols {columns}'
 
     def _show(self):
-        """Pass on what the guest says, until some time after the end."""
+        """Pass on the guest's output, until some time after the end."""
         while True:
             ready = select.select([self.tty], [], [], 0.2)[0]
             data = self.tty.recv(65536) if ready else b''
@@ -299,7 +299,7 @@ class Shell:
                 return
 
     def run(self):
-        # A job leads a session: the terminal that it opens is its own.
+        # A job leads a session, so the terminal that it opens controls it.
         job = self.guest.spawn(
             f'exec < /dev/{TTY} > /dev/{TTY} 2>&1; '
             f'{self._resize(self.size)} sane; {self.command}')

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Taps: the ends of guests on a bridge of this machine.
+"""Taps, which connect guests to a bridge of this machine.
 
-By the ioctls of Linux: they need no programs, and find what is in the network
-namespace of the caller, which /sys need not show.
+This module uses ioctls, which need no programs and find interfaces in the
+caller's network namespace; /sys may be that of another namespace.
 """
 import errno
 import fcntl
@@ -24,7 +24,7 @@ LONGEST = 15            # bytes of a name
 
 
 def _ask(request, name, form='i', *values):
-    """A field of the interface @name that an ioctl takes or hands back."""
+    """Call an ioctl with values for the interface @name; its first answer."""
     size = struct.calcsize(form)
     packed = struct.pack(f'16s{form}{24 - size}x', os.fsencode(name),
                          *values or [0])
@@ -36,8 +36,8 @@ def _ask(request, name, form='i', *values):
 def mtu(name):
     """The MTU of an interface; an error if there is none."""
     if len(os.fsencode(name)) > LONGEST:
-        raise LabError(f'{name}: no interface has a name of more than '
-                       f'{LONGEST} bytes')
+        raise LabError(f'{name}: a name of an interface has at most {LONGEST} '
+                       'bytes')
     try:
         return _ask(SIOCGIFMTU, name)
     except OSError as e:
@@ -45,8 +45,8 @@ def mtu(name):
 
 
 def attach(name):
-    """(descriptor, name) of a tap, which is made if there is none of that
-    name. One that is made goes away with the last descriptor."""
+    """(descriptor, name) of the tap with this name. If it does not exist, it
+    is created, and goes away with its last descriptor."""
     try:
         fd = os.open(TUN, os.O_RDWR | os.O_CLOEXEC)
         try:
@@ -57,7 +57,7 @@ def attach(name):
             os.close(fd)
             raise
     except OSError as e:
-        why = 'a guest has it' if e.errno == errno.EBUSY else e.strerror
+        why = 'another guest uses it' if e.errno == errno.EBUSY else e.strerror
         raise LabError(f'tap {name}: {why}') from e
     return fd, os.fsdecode(made[:16].rstrip(b'\0'))
 
@@ -67,24 +67,23 @@ def on_bridge(bridge):
     try:
         fd, name = attach(NAME)
     except LabError as e:
-        raise LabError(f'--bridge {bridge}: {e}. Only root may make taps: '
-                       'have it make some for you, and name them with '
-                       '--tap') from e
+        raise LabError(f'--bridge {bridge}: {e}. Only root may create taps: '
+                       'let root create them for you, and use --tap') from e
     try:
-        # Before it is on the bridge, which takes the smallest MTU of all
+        # Before adding it: a bridge takes the smallest MTU of its ports.
         _ask(SIOCSIFMTU, name, 'i', mtu(bridge))
         _ask(SIOCBRADDIF, bridge, 'i', socket.if_nametoindex(name))
         _ask(SIOCSIFFLAGS, name, 'H', _ask(SIOCGIFFLAGS, name, 'H') | IFF_UP)
     except OSError as e:
         os.close(fd)
-        what = f'{bridge} is no bridge of Linux: put taps where they ' \
-            'belong yourself, and name them with --tap' \
-            if e.errno == errno.EOPNOTSUPP else e.strerror
+        what = f'{bridge} is not a bridge of Linux: add taps to your ' \
+            'switch, and use --tap' if e.errno == errno.EOPNOTSUPP \
+            else e.strerror
         raise LabError(f'--bridge {bridge}: {what}') from e
     return fd
 
 
 def named(name):
-    """The descriptor of a tap that is there."""
+    """The descriptor of an existing tap."""
     mtu(name)
     return attach(name)[0]

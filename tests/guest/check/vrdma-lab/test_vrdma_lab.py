@@ -102,7 +102,7 @@ def test_a_directory_that_is_missing_is_told(bench):
                            'touch', 'x')
     assert done.rc == 125 and 'no directory /nonexistent' in done.err, \
         str(done)
-    assert 'stays in them' not in done.err, str(done)
+    assert 'stay in the guests' not in done.err, str(done)
 
 
 def test_standard_input_goes_to_each_guest(bench):
@@ -141,7 +141,7 @@ def test_what_is_written_elsewhere_stays_in_the_guest(bench):
     assert not os.path.exists(name)
     done = bench.lab.call('run', '-g', '1', '-C', '/usr/local', '--',
                           'ls', name)
-    assert 'stays in them' in done.err, str(done)
+    assert 'stay in the guests' in done.err, str(done)
 
 
 def test_a_command_that_takes_too_long_is_killed_and_told_of(bench):
@@ -381,7 +381,7 @@ def test_a_lab_of_another_name_is_beside_the_first(bench):
         lab.call('run', '-g', '1', '--', 'touch', 'mine')
         done = lab.call(*other, 'run', '--', 'sh', '-c',
                         'echo $VRDMA_GUESTS; touch not-mine')
-        assert done.out == '1\n' and 'stays in them' in done.err, str(done)
+        assert done.out == '1\n' and 'stay in the guests' in done.err, str(done)
         found = lab.call('status').out
         assert 'default: 3 guests' in found and 'other: 1 guest,' in found
     finally:

@@ -1,35 +1,36 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The host's hand inside a lab guest.
+"""The agent of the host inside a lab guest.
 
-Speaks JSON, one object per line, on the virtio-serial port "lab.agent", or
-on the terminal that is its argument. Each request carries an "id" that its
-answer repeats; requests are served concurrently, so answers may come in any
-order. The control channel does not depend on the network under test.
+It speaks JSON, one object a line, on the virtio-serial port "lab.agent", or
+on the terminal that is its argument. The answer repeats the "id" of its
+request. Requests are served concurrently, so answers come in any order. This
+channel does not depend on the network under test.
 
   run    cmd, timeout            -> rc, out          (rc null: timed out)
   start  cmd, port, wait, stdin  -> job              (waits for the TCP port;
                                                       stdin: for feed)
-  feed   job, data, timeout      -> taken            (bytes that its standard
-                                                      input took; null: nothing
-                                                      reads it. No data: end)
+  feed   job, data, timeout      -> taken            (bytes that went to its
+                                                      standard input; null: no
+                                                      program reads it. Empty
+                                                      data: end of input)
   wait   job, timeout            -> rc, out
   peek   job                     -> rc, out          (does not wait)
-  follow job, at, timeout        -> data, rc         (what it has said from
-                                                      byte `at` on, as Latin-1;
-                                                      rc when that is all: then
-                                                      the job is forgotten)
+  follow job, at, timeout        -> data, rc         (output after byte `at`,
+                                                      as Latin-1; rc with the
+                                                      end of the output, which
+                                                      also frees the job)
   kill   job, signal             -> (nothing)
   listens port                   -> yes              (TCP or RDMA CM)
   read   path                    -> text
   list   path                    -> names
   texts  pattern                 -> texts            (of small files, by path)
   folder path                    -> yes              (whether it is one)
-  log    (nothing)               -> text  (of the kernel since the last time)
+  log    (nothing)               -> text             (new lines of the kernel)
 
-What is asked often has an operation of its own: a process takes an emulated
-guest longer to start than most answers take.
+Frequent requests have their own operations, because starting a process takes
+an emulated guest longer than most answers.
 
-An answer with "error" reports a request that could not be served.
+An answer with "error" means that the request failed.
 """
 import glob
 import itertools
@@ -59,7 +60,7 @@ def find_port():
 
 
 def listening(port):
-    """Whether any TCP socket listens on the port."""
+    """Whether a TCP socket listens on the port."""
     for table in ('/proc/net/tcp', '/proc/net/tcp6'):
         try:
             with open(table, encoding='ascii') as f:
@@ -74,7 +75,7 @@ def listening(port):
 
 
 def cm_listening(port):
-    """Whether a program waits for connections of RDMA CM on the port."""
+    """Whether a program listens on the port with RDMA CM."""
     shown = subprocess.run(['rdma', 'resource', 'show', 'cm_id'],
                            capture_output=True, text=True, check=False)
     return any('state LISTEN' in line and f':{port} ' in line + ' '
@@ -82,7 +83,7 @@ def cm_listening(port):
 
 
 class Job:
-    """A shell command in a process group of its own."""
+    """A shell command in its own process group."""
 
     def __init__(self, cmd, path, stdin=False):
         self.path = path
@@ -101,8 +102,8 @@ class Job:
             pass
 
     def feed(self, data, timeout):
-        """Write to its standard input as much as that takes; how much it
-        took, or None if nothing reads it. No data: the end."""
+        """Write to its standard input: the number of bytes written, or None if
+        no program reads it. Empty data ends the input."""
         pipe = self.process.stdin
         if not data:
             pipe.close()
@@ -125,8 +126,8 @@ class Job:
         return {'rc': self.process.poll(), 'out': out}
 
     def follow(self, at, timeout):
-        """What it has said from a position on, once there is any, and
-        whether it has ended and there is no more."""
+        """Wait for output after position @at, or for the end of the job; "rc"
+        is null while there may be more output."""
         end = time.monotonic() + timeout
         with open(self.path, 'rb') as f:
             while True:
@@ -140,8 +141,7 @@ class Job:
                 'rc': rc if len(data) < CHUNK else None}
 
     def wait(self, timeout):
-        """The result; a job that outlives the time is killed and reports
-        rc null."""
+        """The result. A job that exceeds the time is killed, with rc null."""
         try:
             self.process.wait(timeout)
         except subprocess.TimeoutExpired:
@@ -152,7 +152,7 @@ class Job:
 
 
 class KernelLog:
-    """The kernel's messages, each of them once."""
+    """The kernel's messages; new() returns each of them once."""
 
     def __init__(self):
         self.file = os.open('/dev/kmsg', os.O_RDONLY | os.O_NONBLOCK)
@@ -166,7 +166,7 @@ class KernelLog:
                     record = os.read(self.file, 8192).decode(errors='replace')
                 except BlockingIOError:
                     return ''.join(lines)
-                except BrokenPipeError:    # some are lost, go on
+                except BrokenPipeError:    # the kernel has dropped some
                     continue
                 head, text = record.split(';', 1)
                 at = int(head.split(',')[2]) / 1e6
@@ -250,7 +250,7 @@ class Agent:
                 with open(path, encoding='utf-8', errors='replace') as f:
                     texts[path] = f.read(CHUNK)
             except OSError:
-                pass    # some attributes have no value at times
+                pass    # some attributes may have no value
         return {'texts': texts}
 
     def op_folder(self, path):
@@ -263,7 +263,7 @@ class Agent:
         number = request.pop('id')
         try:
             answer = getattr(self, 'op_' + request.pop('op'))(**request)
-        except Exception as e:    # the host gets to see whatever went wrong
+        except Exception as e:    # pass any failure to the host
             answer = {'error': f'{type(e).__name__}: {e}'}
         self.send({'id': number, **answer})
 
@@ -276,7 +276,7 @@ class Agent:
         while True:
             data = os.read(self.file, 65536)
             if not data:
-                time.sleep(0.05)    # the host's end is closed
+                time.sleep(0.05)    # the host has closed its end
                 continue
             *lines, buffer = (buffer + data).split(b'\n')
             for line in lines:

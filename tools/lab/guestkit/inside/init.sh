@@ -1,16 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Process 1 of a lab guest, on an overlay of the host's root or on a root of
-# its own (uml.sh goes before it in User-mode Linux): mounts what programs
-# expect, then runs the agent until it ends.
+# Process 1 of a lab guest, on an overlay of the host's root or on a foreign
+# root (in User-mode Linux after uml.sh). It mounts the file systems that
+# programs expect, and runs the agent until that ends.
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export HOME=/root TERM=dumb LC_ALL=C
 
-# Files of /proc instead of programs: to start one takes an emulated guest
-# 0.1 s of processor time.
+# Read files of /proc instead of starting programs, which takes an emulated
+# guest 0.1 s each.
 read -r cmdline < /proc/cmdline
-arg() { # NAME: set it to what the last lab.NAME= of the command line says
+arg() { # NAME: set this variable to the last lab.NAME= of the command line
     local last=" $cmdline"
     last=${last##* lab."$1"=}
     [ "$last" != " $cmdline" ] || last=
@@ -36,7 +36,7 @@ echo "$name" > /proc/sys/kernel/hostname
 ip link set lo up
 ulimit -l unlimited
 ulimit -c 0
-# Addresses are usable at once: nobody else is on the link.
+# Make addresses usable at once: the link has no other machines.
 for setting in accept_dad accept_ra; do
     echo 0 > "/proc/sys/net/ipv6/conf/default/$setting"
 done

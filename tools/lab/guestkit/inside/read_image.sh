@@ -1,16 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Reads the disk image /dev/vda, in a guest that has nothing of the host: the
-# rest of the script /init of its initramfs (guestkit/diskread.py). What it
-# finds goes to the disk /dev/vdb as records, each a line "SIZE NAME" and so
-# many bytes: os-release, status (what dpkg has installed), vmlinuz (the newest
-# kernel), each module that an initramfs needs for the root, in order, facts,
-# and the end. A record "error" says what could not be done.
+# Reads the disk image /dev/vda, in a guest without files of the host: the rest
+# of the script /init of its initramfs (guestkit/diskread.py). It writes records
+# to the disk /dev/vdb, each a line "SIZE NAME" and SIZE bytes: os-release,
+# status (dpkg's installed packages), vmlinuz (the newest kernel), each module
+# that an initramfs needs for the root, in order, facts, and end. A record
+# "error" has the reason of a failure.
 #
 # The image is hostile. It is mounted without devices, set-user-ID programs and
-# execution, and a file is opened inside the image's own root. What is no
-# regular file is left unopened.
+# execution. Files are opened inside the image's root, and only regular files.
 
 root=/image
 scratch=/tmp/record
@@ -22,7 +21,7 @@ mkdir -p $root /tmp
 until [ -b /dev/vda ] && [ -b /dev/vdb ]; do sleep 0.05; done
 exec 3> /dev/vdb
 
-put() {     # NAME: what is in the scratch file
+put() {     # NAME: write the scratch file as this record
     echo "$(stat -c %s $scratch) $1" >&3 && cat $scratch >&3
 }
 
@@ -48,8 +47,8 @@ inside() {
     chroot $root /run/busybox "$@"
 }
 
-take() {    # RECORD PATH: a file of the image
-    inside test -f "$2" || die "$2 is no regular file"
+take() {    # RECORD PATH: write a file of the image as this record
+    inside test -f "$2" || die "$2 is not a regular file"
     inside head -c $((limit + 1)) "$2" > $scratch || die "cannot read $2"
     [ "$(stat -c %s $scratch)" -le "$limit" ] ||
         die "$2 has more than $limit bytes"
@@ -61,7 +60,7 @@ has_system() {
         inside test -d /var/lib
 }
 
-# The partition with the root: $device, of type $type, mounted
+# Find the root partition and mount it; sets $device and $type.
 mount_root() {
     seen=
     set -- /dev/vda?*
@@ -71,7 +70,7 @@ mount_root() {
         seen="$seen${seen:+, }${device#/dev/}: ${type:-nothing known}"
         mount -t "${type:-none}" -o ro,nosuid,nodev,noexec "$device" $root \
             2> /dev/null || continue
-        # Of the tools in there, only busybox needs no libraries.
+        # Only busybox runs in there: it needs no libraries.
         if mount -t tmpfs tools $root/run && cp /bin/busybox $root/run/; then
             has_system && return
         fi
@@ -82,7 +81,7 @@ mount_root() {
         "LVM are not supported"
 }
 
-# Lines "RELEASE FILE" of kernels that have modules
+# Print "RELEASE FILE" of kernels with modules.
 kernels() {
     # shellcheck disable=SC2016 # its own variables
     inside sh -c '
@@ -97,7 +96,7 @@ kernels() {
         done'
 }
 
-needs() {   # MODULE: the files of the image that it needs, in order
+needs() {   # MODULE: print the files of it and its dependencies, in order
     $modprobe -d $root -S "$release" --show-depends "$1" > /tmp/shown \
         2> /dev/null && sed -n "s|^insmod $root\([^ ]*\).*|\1|p" /tmp/shown
 }
