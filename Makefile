@@ -6,28 +6,29 @@
 
 BUILDDIR := $(or $(BUILDDIR),$(CURDIR)/build)
 PREFIX := $(or $(PREFIX),/usr/local)
-# The Python whose packages Debian's tools are installed for
+# Debian's Python, for which the packages of packages.list are installed
 PYTHON ?= /usr/bin/python3
 JOBS ?=
-# PACKAGES=no: do not look whether Debian packages are missing
+# PACKAGES=no: do not look for missing Debian packages
 PACKAGES ?=
 
-# Series of QEMU: those that have patches. QEMU_SRC, if given, has one.
+# Known series of QEMU have a directory of patches. QEMU_SRC, if set, selects
+# its series.
 DEFAULT_SERIES := 10.0
 KNOWN_SERIES := $(patsubst qemu/patches/%/,%,$(wildcard qemu/patches/*/))
 SRC_SERIES := $(if $(QEMU_SRC),$(shell cut -d. -f1,2 $(QEMU_SRC)/VERSION))
 QEMU_SERIES := $(or $(QEMU_SERIES),$(SRC_SERIES),$(DEFAULT_SERIES))
 ifeq ($(filter $(QEMU_SERIES),$(KNOWN_SERIES)),)
-$(error QEMU $(QEMU_SERIES) is not a series that this tree lies over, \
-	which are: $(KNOWN_SERIES))
+$(error QEMU $(QEMU_SERIES) is not a known series; \
+	expected one of: $(KNOWN_SERIES))
 endif
 ifneq ($(QEMU_SERIES),$(or $(SRC_SERIES),$(QEMU_SERIES)))
 $(error QEMU_SERIES is $(QEMU_SERIES), but $(QEMU_SRC) is QEMU $(SRC_SERIES): \
 	set one of them only)
 endif
 
-# What is fetched and the tree laid over QEMU's serve all variants of the
-# build with one series; what is compiled is kept apart.
+# All variants of the build with one series share fetched sources and the tree
+# laid over QEMU's. Each variant has its own directory of compiled files.
 B := $(BUILDDIR)
 series_dir = $(B)$(patsubst %,-%,$(filter-out $(DEFAULT_SERIES),$(1)))
 SERIES_DIRS := $(foreach series,$(KNOWN_SERIES),$(call series_dir,$(series)))
@@ -45,18 +46,18 @@ FETCH := $(PYTHON) scripts/fetch.py --work $(B)/download
 SUMMARY := $(PYTHON) scripts/summary.py $(LOGS)
 RUN_TESTS := $(PYTHON) scripts/run-tests.py --timeout 600 \
 	$(if $(JOBS),--jobs $(JOBS))
-# Warnings are errors with the compiler that the project is developed with;
-# a newer one may know more of them.
+# Treat warnings as errors only with the compiler of the developers, because a
+# newer compiler may have more warnings.
 WERROR ?= $(if $(filter 12,$(shell $(CC) -dumpversion 2>/dev/null)),1)
 comma := ,
 STANDALONE_OPTIONS := \
 	$(if $(ASAN),-Db_sanitize=address$(comma)undefined -Db_lundef=false)
 FUZZ_TIME ?= 60
-# Names of fuzzers; all of them if empty
+# Names of fuzzers; empty: all
 TARGETS ?=
 
-# Suites of "make check" and parts of "make bench". A suite that reports does
-# not count results: it prints a table, and succeeds or fails.
+# Suites of "make check" and parts of "make bench". A suite in REPORTS prints a
+# table, and succeeds or fails; it counts no results.
 DEFAULT_SUITES := unit qtest guest
 REPORTS := interop pyverbs soak
 KNOWN_SUITES := $(DEFAULT_SUITES) migration threads series newer-kernel \
@@ -65,7 +66,7 @@ KNOWN_SUITES := $(DEFAULT_SUITES) migration threads series newer-kernel \
 KNOWN_BENCHES := engine instructions turns qps query guests applications \
 	migration verbs verbs-mr
 
-# NAME LIST: stop if the variable has a word that is not in the list
+# NAME LIST: stop if the variable NAME has a word that is not in LIST
 only = $(if $(filter-out $(2),$($(1))),$(error $(1)="$($(1))": \
 	"$(firstword $(filter-out $(2),$($(1))))" is unknown; \
 	choose from: $(2)))
@@ -92,23 +93,23 @@ ALIASES := $(KNOWN_SUITES:%=check-%)
 
 all: qemu standalone
 
-# In lines of at most 80 columns, indented
+# Print words in indented lines of at most 80 columns.
 fill = echo '$(1)' | fmt -w 75 | sed 's/^/     /'
 
 help:
-	@echo 'make              QEMU with virtio-rdma, and the engine'
-	@echo 'make demo         two guests exchange RDMA traffic (PCAP=file)'
-	@echo 'make lab          what tools/lab/vrdma-lab needs to boot guests'
-	@echo 'make check        tests of engine, device and guests; SUITE="...":'
+	@echo 'make              build QEMU with virtio-rdma, and the engine'
+	@echo 'make demo         compare virtio-rdma, rxe and TCP in two guests'
+	@echo 'make lab          build what tools/lab/vrdma-lab needs'
+	@echo 'make check        test engine, device and guests; SUITE="...":'
 	@$(call fill,$(KNOWN_SUITES))
-	@echo 'make bench        speed of the engine, as ratios; BENCH="...":'
+	@echo 'make bench        measure the engine, as ratios; BENCH="...":'
 	@$(call fill,$(KNOWN_BENCHES))
-	@echo 'make fuzz         all fuzzers (TARGETS="...", FUZZ_TIME=seconds)'
-	@echo 'make lint         style of the sources, direction of calls'
-	@echo 'make packages     Debian packages of QEMU, driver, vrdma-lab'
+	@echo 'make fuzz         run all fuzzers (TARGETS="...", FUZZ_TIME=seconds)'
+	@echo 'make lint         check style and direction of calls'
+	@echo 'make packages     build Debian packages of QEMU, driver, vrdma-lab'
 	@echo 'make install      install QEMU in $(PREFIX)'
-	@echo 'make check-fresh  demo and tests on fresh Debian 12 and 13 (root)'
-	@echo 'make clean        remove what was compiled'
+	@echo 'make check-fresh  run demo and tests on fresh Debian 12, 13 (root)'
+	@echo 'make clean        remove compiled files'
 	@echo 'Other commands, and variables: docs/devel/virtio-rdma-make.rst'
 
 # Packages ------------------------------------------------------------------
@@ -188,7 +189,7 @@ package-parts: $(B)/tools/meson.py $(QEMU_TREE)/VERSION
 # Tests ---------------------------------------------------------------------
 
 QTESTS := --select rdma
-# A test and its QEMU wait for each other: two at a time keep a processor busy.
+# A test and its QEMU wait for each other, so run two for each processor.
 QTEST_SHARES := --share 20 $(if $(JOBS),,--jobs $$((2 * $$(nproc))))
 
 run-unit:
@@ -200,8 +201,8 @@ run-qtest:
 		$(RUN_TESTS) $(V_DIR)/qemu $(QTESTS) $(QTEST_SHARES) \
 		$(if $(SLOW),--slow)
 
-# How many rounds of traffic, mutants of a snapshot: what is not set here or
-# in the environment is done a few times
+# Numbers of rounds of traffic, and of mutants of a snapshot. Without them,
+# tests do a few.
 LONG_MIGRATION := MIGRATE_POINTS=$${MIGRATE_POINTS:-300} \
 	MIGRATE_PROCESSES=$${MIGRATE_PROCESSES:-40} \
 	MIGRATE_MUTANTS=$${MIGRATE_MUTANTS:-1000} \
@@ -231,7 +232,7 @@ run-scale:
 	@FULL=1 $(STAGE) scale! 'guest tests are done' \
 		tests/guest/run check 'guest/(scale|iothread: writes)'
 
-# Between QEMUs of all series, oldest first
+# Migrate between QEMUs of all series, oldest first.
 run-series:
 	@QEMUS='$(SERIES_QEMUS)' $(STAGE) series! 'guests have migrated' \
 		tests/guest/run check --suite series
@@ -240,7 +241,8 @@ run-verbs-rxe:
 	@$(STAGE) verbs-rxe! 'device tests on rxe are done' \
 		tests/guest/run qtest --stack rxe
 
-# The device as the host's device, on one link: each test takes a second
+# Use the device itself as the host's device, on one link: each test takes a
+# second.
 run-verbs-own:
 	@$(STAGE) verbs-own! 'device tests on its like are done' \
 		tests/guest/run qtest --stack virtio-rdma --paths /hub/
@@ -249,7 +251,7 @@ run-kernels:
 	@$(STAGE) kernels! 'the driver is compiled' \
 		tests/guest/run kernels '$(HEADERS)'
 
-# Verbs, RDMA CM, events and a user in the kernel
+# Tests of verbs, RDMA CM, events and a kernel user
 KERNEL_TESTS := guest/(programs: (ibv devinfo|ibv rc pingpong (val|with e)|ib \
 	write bw four|rping)|features: (resize cq|each event of the port)|nvme)
 
@@ -257,8 +259,8 @@ run-kernels-6.1 run-kernels-6.12 run-kernels-newest: run-kernels-%:
 	@$(STAGE) kernels-$*! 'guest tests are done' tests/guest/run check \
 		'$(KERNEL_TESTS)' $(if $(JOBS),--jobs $(JOBS)) --series $*
 
-# With more history it can name both sides of a race. GLib's slices go from one
-# thread to another by locks that it does not see.
+# ThreadSanitizer needs more history to name both sides of a race. It does not
+# see the locks with which GLib's slices pass memory between threads.
 TSAN_RUN := die_after_fork=0:history_size=7
 
 tsan-qemu: $(B)/tools/meson.py $(QEMU_TREE)/VERSION | \
@@ -296,12 +298,12 @@ run-soak: needs-soak
 	@$(STAGE) soak! 'nothing broke and nothing grew' tests/guest/run soak \
 		--seconds $${SOAK_TIME:-1200} --seed $${SOAK_SEED:-1}
 
-# Most of these tests are for other devices. The run succeeds if nothing fails
-# and all that passes on rxe passes on the device.
+# Most of these tests are for other devices. The run succeeds if no test fails,
+# and each test that passes on rxe passes on the device.
 run-pyverbs: needs-pyverbs
 	@tests/guest/run pyverbs --stack both
 
-# What a suite needs
+# Targets that a suite needs
 needs-unit: unit-tests
 needs-qtest: qtests | packages-test
 needs-guest needs-migration: qtests | packages-guest packages-test
@@ -316,7 +318,7 @@ needs-arm64 needs-images needs-newer-kernel needs-kernels needs-kernel-users \
 	needs-applications needs-hosts needs-libvirt needs-faults needs-scale \
 	$(REPORTS:%=needs-%): qemu | packages-guest packages-test
 
-# The stages of a suite, unless it has just one, of the same name
+# The stages of a suite, if it has more than one or another name
 stages_migration := migration guest-migration
 stages_newer-kernel := newer
 stages_kernels := kernels kernels-6.1 kernels-6.12 kernels-newest
@@ -328,8 +330,7 @@ STAGES := $(call stages_of,$(filter-out $(REPORTS),$(SUITES_TO_RUN)))
 ALL_STAGES := $(call stages_of,$(KNOWN_SUITES))
 .PHONY: $(ALL_STAGES:%=run-%)
 
-# A suite that is named runs in full; without one there are samples of what
-# takes long
+# A named suite runs in full. Without names, long tests run as samples.
 check: $(SUITES_TO_RUN:%=needs-%) \
 		$(patsubst %,run-%,$(filter $(REPORTS),$(SUITE)))
 ifneq ($(strip $(STAGES)),)
@@ -393,8 +394,7 @@ bench-verbs-mr: standalone qtests | packages-guest
 	@echo 'Over rxe in User-mode Linux'
 	@tests/guest/run bench-verbs-mr
 
-# What begins with rdma- is a target of the device, the others are those of the
-# engine.
+# Fuzzers of the device begin with rdma-, all others are of the engine.
 FUZZ_DEVICE := $(filter rdma-%,$(TARGETS))
 FUZZ_ENGINE := $(filter-out rdma-%,$(TARGETS))
 fuzz: $(if $(TARGETS),,fuzz-engine fuzz-device) \
@@ -415,7 +415,7 @@ fuzz-device: $(B)/tools/meson.py $(QEMU_TREE)/VERSION | \
 		scripts/run-device-fuzzers.sh $(S_DIR)/qemu-fuzz $(FUZZ_TIME) \
 		$(FUZZ_DEVICE)
 
-# Builds of their own, in which only our files have counters
+# Separate builds, in which only files of this project have counters
 COV_UNIT := $(S_DIR)/coverage
 COV_QEMU := $(V_DIR)/qemu-coverage
 
@@ -438,7 +438,7 @@ coverage: $(B)/tools/meson.py $(QEMU_TREE)/VERSION | packages-build \
 		scripts/coverage.sh $(COV_UNIT) $(COV_QEMU)
 	@$(SUMMARY) coverage-unit coverage-qtest
 
-# Survivors are no failure: whoever reads the list decides
+# Survivors do not fail the command; the reader of the list decides.
 mutate: $(B)/tools/meson.py $(if $(filter codec,$(PART)),qtests) | \
 		packages-build packages-test
 	@$(PYTHON) scripts/mutate.py --part $(or $(PART),engine) \

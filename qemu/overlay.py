@@ -3,14 +3,14 @@
 """
 Make a QEMU source tree that contains virtio-rdma.
 
-The result is a copy of a pristine QEMU tree, with patches applied and the
-overlay's files laid over it. It is updated in place: a file is written only if
-its contents change, so that ninja rebuilds only what depends on it, and what
-left the overlay leaves the tree.
+The result is a copy of a pristine QEMU tree, with patches applied and with the
+overlay's files. It is updated in place: a file is written only if its contents
+change, so that ninja rebuilds only files that depend on it. Files that are no
+longer in the overlay are removed.
 
-The patches of qemu/patches are for all series of QEMU, those in a directory
-there for the series that it is named for. They are applied in the order of
-their names, wherever they are. QEMU of another series is refused.
+The patches in qemu/patches are for all series of QEMU, those in a directory
+there for the series with its name. They are applied in the order of their
+names, across directories. Other series of QEMU are refused.
 """
 
 import argparse
@@ -23,13 +23,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-# The parts of this project's tree that belong in QEMU's tree. The others
-# (unit tests, fuzzers, guest side) are built on their own.
+# The parts of this project that belong in QEMU's tree. The others (unit tests,
+# fuzzers, guest side) have their own builds.
 OVERLAY_DIRS = ('backends', 'configs', 'docs', 'hw', 'include', 'qapi',
                 'tests/qtest')
 IGNORED = re.compile(r'(~|\.orig|\.rej|\.sw[a-p]|\.pyc)$|^\.|^__pycache__$')
 MANIFEST = '.virtio-rdma-overlay.json'
-# Made of this project's VERSION; QEMU has a VERSION of its own.
+# Generated from this project's VERSION, as QEMU has its own VERSION.
 VERSION_HEADER = 'hw/rdma/virtio/version.h'
 
 
@@ -48,7 +48,7 @@ def overlay_files(top):
 
 
 def identity(pristine):
-    """What tells one pristine tree from another."""
+    """Values that distinguish pristine trees."""
     version = pristine / 'VERSION'
     if not version.is_file():
         die(f'{pristine} is not a QEMU source tree')
@@ -63,14 +63,13 @@ def series_patches(directory, version):
                    key=lambda name: [int(n) for n in name.split('.')])
     series = '.'.join(version.split('.')[:2])
     if series not in known:
-        die(f'this is QEMU {version}; the tree lies over QEMU '
-            f'{" and ".join(known)} only')
+        die(f'this is QEMU {version}; expected QEMU {" and ".join(known)}')
     patches = [*directory.glob('*.patch'),
                *(directory / series).glob('*.patch')]
     names = [patch.name for patch in patches]
     for name in names:
         if names.count(name) > 1:
-            die(f'{name} is there for all series and for {series}')
+            die(f'{name} exists for all series and for {series}: rename one')
     return sorted(patches, key=lambda patch: patch.name)
 
 
@@ -87,9 +86,9 @@ def applicable(pristine, patches):
 def patched_files(pristine, patches):
     """Apply the patches to copies; return {path: (contents, mode)}.
 
-    No fuzz: with one line of context it would let a hunk in anywhere. The
-    context must be as long behind as before, or patch takes the hunk for the
-    file's end.
+    No fuzz: with one line of context, a hunk could apply anywhere. A hunk
+    needs as many lines of context after the change as before it; otherwise
+    patch applies it only at the end of the file.
     """
     patches = list(applicable(pristine, patches))
     names, new = [], set()
@@ -127,7 +126,7 @@ def patched_files(pristine, patches):
 
 
 def version_header(top):
-    """A header for the device with what VERSION says."""
+    """A header for the device with the version of the project."""
     version = (top / 'VERSION').read_text(encoding='utf-8').strip()
     return f'#define VIRTIO_RDMA_VERSION "{version}"\n'.encode()
 
@@ -162,13 +161,14 @@ def main():
         known = {}
     if known.get('pristine') != ident:
         if out.exists() and not known and any(out.iterdir()):
-            die(f'{out} is in the way: not made by this script')
+            die(f'{out} was not made by this script: remove it, or choose '
+                'another directory')
         shutil.rmtree(out, ignore_errors=True)
         out.mkdir(parents=True)
-        # The manifest comes first, so that a copy that was interrupted is
-        # recognized and made again.
+        # Write the manifest first, so that the next run recognizes an
+        # interrupted copy and makes it again.
         manifest.write_text(json.dumps({'pristine': None, 'files': []}))
-        # QEMU's configure fetches subprojects when it sees a git tree
+        # In a git tree, QEMU's configure would fetch subprojects.
         subprocess.run(['cp', '-a', '--reflink=auto', f'{pristine}/.',
                         str(out)], check=True)
         shutil.rmtree(out / '.git', ignore_errors=True)
@@ -189,7 +189,7 @@ def main():
             if (pristine / name).exists():
                 shutil.copy(pristine / name, out / name)
             changed.append(name)
-    # Recorded before the writes: a file is then never forgotten.
+    # Record the files before writing them, so that an interruption loses none.
     files = sorted(set(wanted) | set(known['files']))
     manifest.write_text(json.dumps({'pristine': ident, 'files': files}))
     for name, (data, mode) in wanted.items():

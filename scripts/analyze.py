@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """
-analyze.py BUILD: let clang's static analyzer look for bugs in the engine, and
-in the device and the provider if they are built in BUILD (their compilers'
-command lines are needed). Prints what it finds, and fails if that is anything.
+analyze.py BUILD: run clang's static analyzer on the engine, and on the device
+and the provider if they are built in BUILD, which has their compiler command
+lines. Prints findings, and fails if there are any.
 """
 
 import concurrent.futures
@@ -15,7 +15,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-# Build directory in BUILD: what is built there, and which files are ours
+# (build directory in BUILD, its product, pattern of our files there)
 BUILT = (
     ('qemu', 'device',
      re.compile(r'/(hw/rdma/\w+|backends/rdma)/[^/]+\.c$|/virtio-rdma-pci\.c$')),
@@ -29,7 +29,7 @@ WARNING = re.compile(r'^\S+:\d+:\d+: (warning|error): ')
 
 
 def engine():
-    """The engine's files, which need no build."""
+    """The engine's files: (path, flags, directory). They need no build."""
     flags = subprocess.run(['pkg-config', '--cflags', 'glib-2.0'], text=True,
                            stdout=subprocess.PIPE, check=True).stdout.split()
     flags += ['-Iinclude', '-Ibackends/rdma/roce', '-DROCE_HAVE_LIBDEFLATE',
@@ -39,7 +39,7 @@ def engine():
 
 
 def front_end(command):
-    """What of a compiler's command line decides what the source means."""
+    """The options of a compiler that affect the meaning of the source."""
     words = iter(shlex.split(command))
     for word in words:
         if word in WITH_VALUE:
@@ -50,7 +50,7 @@ def front_end(command):
 
 
 def built(directory, ours):
-    """The files of a build with ninja."""
+    """Our files in a build with ninja: (path, flags, directory)."""
     found = subprocess.run(['ninja', '-t', 'compdb'], cwd=directory, text=True,
                            stdout=subprocess.PIPE, check=True)
     for entry in json.loads(found.stdout):
@@ -60,13 +60,13 @@ def built(directory, ours):
 
 
 def freed_by_scope(path, name):
-    """Is it freed when it goes out of scope? clang 14 does not know that."""
+    """Whether scope frees the variable, which clang 14 does not see."""
     return re.search(r'\bg_auto(free|ptr\(\w+\))[^;]*\b' + name + r'\b',
                      path.read_text())
 
 
 def analyze(path, flags, directory):
-    """What is wrong with a file, with the way there."""
+    """The analyzer's reports of a file, each with its path of execution."""
     run = subprocess.run(['clang', '--analyze', '--analyzer-output', 'text',
                           '-w', *flags, path], cwd=directory, text=True,
                          stderr=subprocess.PIPE, stdout=subprocess.DEVNULL,
@@ -101,7 +101,7 @@ def main():
                  for report in reports]
     print('\n'.join(found))
     print(f'{len(jobs)} files, {len(found)} findings')
-    # CI has built all of it
+    # CI has built everything.
     sys.exit(1 if found or not jobs or (missing and os.environ.get('CI'))
              else 0)
 

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# bench-instructions.sh: what QEMU executes in doorbells and bottom halves of
-# the device for a message of 64 bytes. It is the difference between a short
-# and a long run, so that it does not vary.
+# bench-instructions.sh: count the instructions of QEMU in doorbells and bottom
+# halves of the device for a message of 64 bytes. The count is the difference
+# between a long and a short run, so it does not vary.
 # From the environment: V_DIR (build directory).
 set -eu
 dir=$(mktemp -d)

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# bench-turns.sh: floods from a guest, and how long QEMU's main loop works in
-# one turn and a register read waits meanwhile; with the device in an iothread;
-# and the first again with -icount.
+# bench-turns.sh: measure the longest turn of QEMU's main loop, and the longest
+# read of a register, during floods from a guest: in the main loop, in an
+# iothread, and in the main loop with -icount.
 # From the environment: V_DIR (build directory).
 set -eu
 dir=$(mktemp -d)
@@ -12,7 +12,7 @@ trap 'rm -rf "$dir"' EXIT
 cd "$V_DIR/qemu"
 preload="LD_PRELOAD=$V_DIR/standalone/tests/bench/libturn-meter.so"
 
-# run TITLE PROGRAM OPTION...: with more options for QEMU
+# run TITLE PROGRAM OPTION...: run a benchmark with these options for QEMU
 run() {
     local program=$2
     echo "$1"
@@ -26,7 +26,7 @@ run() {
     sed -n '/^# longest/,$s/^# //p' "$dir/log"
 }
 
-# Firmware that halts: the floods come from outside
+# Firmware that halts, because the floods come from the benchmark
 head -c 65536 /dev/zero | tr '\0' '\364' > "$dir/halt"
 run 'qtest' virtio-rdma-turn-bench
 run 'the device in an iothread' virtio-rdma-iothread-bench

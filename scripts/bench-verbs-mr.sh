@@ -1,12 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# bench-verbs-mr.sh: 1 GiB registered by rdma-verbs: how long it takes, and how
-# long QEMU's main loop works in one turn meanwhile. It raises vm.max_map_count
-# while it runs, if it may.
-# From the environment: V_DIR (build directory); MR_BENCH_MIB (1024); and
-# MR_BENCH_IBDEV, this machine's RDMA device, to have the host alone beside it:
-# without, a double of libibverbs that takes no time.
+# bench-verbs-mr.sh: measure how long rdma-verbs takes to register 1 GiB, and
+# the longest turn of QEMU's main loop meanwhile. Raises vm.max_map_count for
+# its run, if it may. From the environment: V_DIR (build directory);
+# MR_BENCH_MIB (1024); MR_BENCH_IBDEV: this machine's RDMA device, to compare
+# with the host alone; default: a double of libibverbs that takes no time.
 set -eu
 dir=$(mktemp -d)
 maps=/proc/sys/vm/max_map_count
@@ -20,7 +19,7 @@ trap tidy EXIT
 export MR_BENCH_MIB=${MR_BENCH_MIB:-1024}
 want=$((MR_BENCH_MIB * 256 + 8192))
 [ "$before" -ge "$want" ] || echo "$want" 2> /dev/null > "$maps" ||
-    echo "no regions in 4 KiB parts: not allowed to raise vm.max_map_count"
+    echo "no regions in 4 KiB parts: may not raise vm.max_map_count to $want"
 
 cd "$V_DIR/qemu"
 preload="LD_PRELOAD=$V_DIR/standalone/tests/bench/libturn-meter.so"

@@ -1,17 +1,20 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# build-qemu.sh TARGET...: lay the tree over QEMU's, configure it where that
-# is due, and have ninja build these targets. From the environment, see the
-# Makefile: B (build directory), S_DIR (that of the series of QEMU), V_DIR (that
-# of this variant), QEMU_TREE, PREFIX, ASAN, WERROR, PYTHON, JOBS; FUZZ=1 for
-# the fuzzers of the device, in a directory of their own, with what they need
-# and no more; TSAN=1 for one with ThreadSanitizer, likewise; COVERAGE=1 for one
-# that counts which lines of ours run; PACKAGE=version for that of the Debian
-# package, which has Debian's paths; TARGET=aarch64 for an emulator of such a
-# machine, in a directory of its own; LEAN=1 for one of x86-64 machines that has
-# only what the tests start (configs/devices/*/rdma-tests.mak), and no debug
-# information: it compiles in two thirds of the time.
+# build-qemu.sh TARGET...: lay the tree over QEMU's, configure it if necessary,
+# and build these targets with ninja. From the environment (see the Makefile):
+#
+#   B                   build directory
+#   S_DIR, V_DIR        directories of the series of QEMU, and of this variant
+#   QEMU_TREE, PREFIX, ASAN, WERROR, PYTHON, JOBS
+#   FUZZ=1              the fuzzers of the device, with no other devices
+#   TSAN=1              a QEMU with ThreadSanitizer, likewise
+#   COVERAGE=1          a QEMU that counts executed lines of our files
+#   PACKAGE=version     the QEMU of the Debian package, with Debian's paths
+#   TARGET=aarch64      an emulator of arm64 machines
+#   LEAN=1              only devices of the tests (configs/devices/*/
+#                       rdma-tests.mak), no debug information: compiles in two
+#                       thirds of the time
 set -eu
 cd "$(dirname "$0")/.."
 src=$S_DIR/qemu-src out=$V_DIR/qemu${COVERAGE:+-coverage}
@@ -24,8 +27,8 @@ meson_path=$(cat "$B/tools/meson-path")
 firmware=(/usr/share/seabios /usr/share/qemu /usr/lib/ipxe/qemu)
 mkdir -p "$S_DIR" "$out"
 
-# Two at a time in one directory would spoil each other. The tree is shared by
-# all variants, what is compiled is not.
+# Let only one process at a time use a directory. All variants share the tree;
+# each has its own directory of compiled files.
 exec 9> "$S_DIR/.lock-overlay"
 flock 9
 echo "== overlay"
@@ -76,7 +79,7 @@ else
         --enable-attr
     )
 fi
-# Its machines are described to the guest by device trees
+# Machines of other architectures need device trees.
 [ "$target" = x86_64 ] || options+=(--enable-fdt=system)
 [ -z "${PACKAGE:-}" ] ||
     options+=(
@@ -94,7 +97,7 @@ if [ -z "${FUZZ:-}${TSAN:-}" ]; then
     [ -z "${COVERAGE:-}" ] ||
         options+=(--cc="$PWD/scripts/cc-coverage ${CC:-gcc}"
                   --extra-ldflags=--coverage)
-    # QEMU does not ask for it by itself. Sanitizers see more than this does.
+    # QEMU does not set it. Sanitizers detect more, so leave it out with them.
     [ -n "$ASAN${COVERAGE:-}" ] ||
         options+=(--extra-cflags="-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3")
 fi
@@ -106,12 +109,12 @@ if [ "$(cat "$stamp" 2> /dev/null)" != "$QEMU_TREE ${options[*]}" ]; then
     mkdir -p "$out"
     [ -z "$meson_path" ] || export PYTHONPATH=$meson_path
     (cd "$out" && "$src/configure" "${options[@]}")
-    # ninja runs meson later on, without our environment
+    # ninja may run meson later, without this environment.
     [ -z "$meson_path" ] ||
         for dir in "$out"/pyvenv/lib/python3*/site-packages; do
             echo "$meson_path" > "$dir/meson-path.pth"
         done
-    # A QEMU that runs from its build directory looks for firmware here
+    # A QEMU in its build directory searches firmware here.
     for dir in "${firmware[@]}"; do
         mkdir -p "$out/qemu-bundle${dir%/*}"
         [ -d "$out/qemu-bundle$dir" ] || ln -s "$dir" "$out/qemu-bundle$dir"

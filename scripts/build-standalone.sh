@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # build-standalone.sh OUT TARGETS MESON-OPTION...: configure the top-level
-# meson.build in OUT where that is due, and build these ninja targets ('' for
-# all). From the environment, see the Makefile: B, PYTHON, JOBS, WERROR.
+# meson.build in OUT if necessary, and build these ninja targets ('' for all).
+# From the environment (see the Makefile): B, PYTHON, JOBS, WERROR.
 set -eu
 out=$1 targets=$2
 shift 2
@@ -16,5 +16,5 @@ if [ "$(cat "$out/.configured" 2> /dev/null)" != "$*" ]; then
     "$PYTHON" "$B/tools/meson.py" setup "$out" "$(dirname "$0")/.." "$@"
     echo "$*" > "$out/.configured"
 fi
-# shellcheck disable=SC2086 # so many words
+# shellcheck disable=SC2086 # several words
 exec ninja -C "$out" ${JOBS:+-j"$JOBS"} $targets

@@ -1,17 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# call-graph.py: which file calls which, and which includes which. Prints, for
-# each component of layers.toml, the graph of its files by direct calls and by
-# includes, the cycles in it with the calls that make them, and totals. With
-# --check it prints only what breaks the rules of layers.toml, and fails if
-# anything does.
+# call-graph.py: print, for each component of layers.toml, the graph of its
+# files by direct calls and by includes, its cycles with the calls that make
+# them, and totals. With --check, print only violations of the rules of
+# layers.toml, and fail if there are any.
 #
-# Definitions come from ctags, calls from the text between the first and last
-# line of each function: a name followed by a parenthesis is a call of the
-# function of that name, a name without one is a reference to it. A static
-# function is known in its own file only. Inline functions and macros belong
-# to the header that has them; what they call, their callers call.
+# Definitions come from ctags. Calls come from the text between the first and
+# last line of each function: a function's name with a parenthesis after it is
+# a call, and without one a reference. A static function is known in its own
+# file only. Inline functions and macros belong to their header; their calls
+# count as calls of their callers.
 
 import argparse
 import collections
@@ -47,7 +46,7 @@ class Source:
         self.includes = {}              # file: line
         blank = BLANKED.sub(self._blank, text)
         blank = blank.split('\n')
-        # A string is blank by now, its text is in the line as it was
+        # In `blank`, strings are empty; take the name from the original line.
         self.included = [(m.group(1), number)
                          for number, (line, was) in enumerate(
                              zip(blank, text.split('\n')), 1)
@@ -78,7 +77,7 @@ class Source:
         return out
 
     def uses(self):
-        """Yield (line, user, name, whether called) for each name used"""
+        """Yield (line, user, name, whether it is a call) for each used name"""
         spans = iter(sorted(self.functions))
         span = next(spans, None)
         before = ''
@@ -112,7 +111,7 @@ class Component:
                              for name in glob.glob(pattern, recursive=True)})
 
     def short(self, name):
-        """The name of a file of this component as messages show it"""
+        """The short name of a file of this component, for messages"""
         return os.path.relpath(name, self.root) if self.root \
             else os.path.basename(name)
 
@@ -177,7 +176,7 @@ class Tree:
                           '.']
                 found = [os.path.normpath(os.path.join(p, wanted))
                          for p in places if p]
-                # An include path of the build, such as a folder of its own
+                # A file on another include path of the build
                 found += [f for f in owner.files if f.endswith('/' + wanted)]
                 for name in found:
                     if name in self.sources:
@@ -185,7 +184,7 @@ class Tree:
                         break
 
     def _reach(self, name):
-        """All files that one includes, directly or not"""
+        """All files that a file includes, directly or indirectly"""
         seen, queue = {name}, [name]
         while queue:
             for other in self.sources[queue.pop()].includes:
@@ -212,7 +211,7 @@ class Tree:
                 if not target:
                     there = [d for d in table.get(name, ())
                              if d.file in reach or not d.file.endswith('.h')]
-                    # Without a prototype it is a variable of that name
+                    # Without a prototype, it is a variable with that name.
                     if not there or not (direct or name in declared):
                         continue
                     target = there[0]
@@ -288,7 +287,7 @@ class View:
             for c in self.calls if c.source)) if len(c) > 1]
 
     def outlined(self):
-        """The calls, with those of inline functions made by their callers"""
+        """The calls, with calls of inline functions attributed to callers"""
         body = collections.defaultdict(list)
         for call in self.calls:
             if call.file.endswith('.h'):
@@ -322,7 +321,7 @@ class View:
                 f'by includes: {sizes(self.include_cycles)}')
 
     def show_cycle(self, members):
-        """The calls of a cycle, those that fewest make first"""
+        """Print the calls of a cycle, rarest first"""
         short = self.component.short
         print(f'  cycle of {len(members)} files: '
               f'{" ".join(map(short, members))}')
@@ -365,7 +364,7 @@ def sizes(found):
 
 
 class Checker:
-    """What breaks the rules of one component"""
+    """Finds violations of the rules of one component"""
 
     def __init__(self, tree, view):
         self.tree = tree
@@ -427,7 +426,7 @@ class Checker:
                 self.complain(
                     file, line, f'includes {self.component.short(other)}, '
                     f'which is above ({levels[file][1]} < {levels[other][1]})')
-        # A prototype in a lower header would hide a call upward
+        # A prototype in a lower header would hide a call that goes up.
         defined = {d.name: f for f in inside
                    for d in self.tree.sources[f].shared.values()}
         for file in inside:
@@ -451,7 +450,7 @@ class Checker:
                                   'that others include; one is allowed')
 
     def listed(self):
-        """A file names all source files, and none uses a later one"""
+        """Each source file is listed in order, and uses only earlier files"""
         short, order = self.component.short, self.component.order
         here = os.path.dirname(order)
         found = []
@@ -477,7 +476,7 @@ class Checker:
                               'after it')
 
     def private(self):
-        """What a component keeps in its directory is for itself"""
+        """No component uses private headers, or calls components above it"""
         inside = set(self.component.files)
         for file in self.component.files:
             for other, line in self.tree.sources[file].includes.items():
@@ -513,7 +512,7 @@ def main():
     parser = argparse.ArgumentParser(
         description='Print which file calls and includes which.')
     parser.add_argument('component', nargs='*',
-                        help='as in layers.toml; all if none is given')
+                        help='a component of layers.toml (default: all)')
     parser.add_argument('--root', default=top, help='top of the source tree')
     parser.add_argument('--rules', help='default: scripts/layers.toml there')
     parser.add_argument('--brief', action='store_true',
@@ -529,8 +528,8 @@ def main():
     tree = Tree(rules or 'scripts/layers.toml')
     unknown = set(args.component) - set(tree.components)
     if unknown:
-        parser.error(f'no such component: {" ".join(sorted(unknown))}; there '
-                     f'are {" ".join(tree.components)}')
+        parser.error(f'no component {" ".join(sorted(unknown))}; expected one '
+                     f'of: {" ".join(tree.components)}')
     views = [View(tree, c) for name, c in tree.components.items()
              if not args.component or name in args.component]
     if args.calls:

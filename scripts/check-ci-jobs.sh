@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# check-ci-jobs.sh: run the CI jobs that the page about vrdma-lab shows, as they
-# are, each on a fresh system like its container's; one stream of TAP. Here the
-# checkouts are clones of this tree, and the second job has the first one's
-# build from the cache. From the environment: B (build directory), PYTHON; and,
-# if set, PACKAGES, SOURCE_CACHE and KEEP.
+# check-ci-jobs.sh: run the unchanged CI jobs of the page about vrdma-lab, each
+# on a fresh system like its container's. Prints one stream of TAP. Checkouts
+# are clones of this tree, and the second job gets the first one's build from
+# the cache. From the environment: B (build directory), PYTHON; optional:
+# PACKAGES, SOURCE_CACHE and KEEP.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -18,7 +18,7 @@ project=/builds/project
 cached=$project/virtio-rdma/build
 cache=$B/fresh/ci-cache
 
-show() { # NAME ROOT: a file of the page's, in the project
+show() { # NAME ROOT: write a file of the page into the project
     "$PYTHON" - "$1" > "$2$project/$1" <<'END'
 import sys
 sys.dont_write_bytecode = True
@@ -35,8 +35,7 @@ make_project() { # ROOT
     chmod 755 "$1$project/test.sh"
 }
 
-# The page's address of virtio-rdma, for git in that system
-serve() { # ROOT
+serve() { # ROOT: serve the page's address of virtio-rdma for git there
     git clone -q --bare --no-hardlinks "$PWD" "$1/srv/virtio-rdma"
     cat > "$1/root/.gitconfig" <<'END'
 [url "file:///srv/virtio-rdma"]
@@ -53,7 +52,7 @@ run_job() { # FILE ROOT
     if grep -q 'git clone' <<< "${lines[*]}"; then
         serve "$2"
     else
-        # As actions/checkout does
+        # like actions/checkout
         git clone -q --no-hardlinks "$PWD" "$2$project/virtio-rdma"
     fi
     if [ -e "$cache" ]; then
@@ -65,7 +64,7 @@ run_job() { # FILE ROOT
         echo "$line" > "$2/step"
         enter "$2" "cd $project && timeout 3600 sh -e /step"
     done
-    # How much of QEMU this job has compiled
+    # Count the files of QEMU that this job has compiled.
     grep -c '] Compiling ' "$2$cached/logs/qemu.log" > "$B/fresh/compiled" || :
     mv "$2$cached" "$cache"
     release "$2"
@@ -81,14 +80,14 @@ for job in .github/workflows/rdma.yml .gitlab-ci.yml; do
     began=$SECONDS
     how=$([ -e "$cache" ] && echo 'with a cache' || echo 'without a cache')
     good=ok
-    # In the background -e holds, where it would not in a condition
+    # In a condition, -e would have no effect; in the background it has.
     run_job "$job" "$root" > "$root.log" 2>&1 &
     wait $! || good='not ok'
     if [ "$good" = ok ]; then
         compiled=$(cat "$B/fresh/compiled")
         all=${all:-$compiled}
         how="$how, $compiled files compiled"
-        # The page says that the cache spares that
+        # The page promises that the cache saves the build.
         [ "$number" = 1 ] || [ "$compiled" -lt $((all / 10)) ] || good='not ok'
     fi
     echo "$good $number - $job, $how # $((SECONDS - began)) s"

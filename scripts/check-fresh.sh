@@ -1,14 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# check-fresh.sh: what the README promises, on fresh systems. For each suite
-# of $RELEASES, make a pristine minimal Debian in a directory, clone the tree
-# into it and run each command of $COMMANDS (separated by ;) there as root.
+# check-fresh.sh: test the commands of the README on fresh systems. For each
+# suite of $RELEASES, make a minimal Debian in a directory, clone the tree into
+# it, and run each command of $COMMANDS (separated by ;) there as root.
 #
-# Packages come from where this machine's apt gets them: the same archive,
-# keyring and proxy, with the other suite's name. From the environment: B
-# (build directory), LOGS, PYTHON; and, if set, RELEASES, COMMANDS, JOBS,
-# PACKAGES, SOURCE_CACHE and KEEP.
+# Packages come from the same archive as this machine's, with its keyring and
+# proxy, and the other suite's name. From the environment: B (build directory),
+# LOGS, PYTHON; optional: RELEASES, COMMANDS, JOBS, PACKAGES, SOURCE_CACHE and
+# KEEP.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 RELEASES=${RELEASES:-bookworm trixie}
@@ -19,7 +19,7 @@ COMMANDS=${COMMANDS:-make demo; make check}
 fresh_begin "$0" "$@"
 mkdir -p "$LOGS" "$B/fresh"
 git diff --quiet HEAD ||
-    echo "note: changes that are not committed are not in the clones"
+    echo "note: the clones do not have changes that are not committed"
 
 results=()
 bad=0
@@ -36,7 +36,7 @@ for suite in $RELEASES; do
     began=$SECONDS
     echo "== $suite: making the system in $root"
     good=1
-    # In the background -e holds, where it would not in a condition
+    # In a condition, -e would have no effect; in the background it has.
     { make_system "$suite" "$root" ca-certificates,git,make
         git clone -q "$PWD" "$root/src"; } > "$log" 2>&1 &
     wait $! || {
@@ -57,7 +57,7 @@ for suite in $RELEASES; do
         note "$suite" "$command" "$result" $((SECONDS - began)) "$log"
     done
     release "$root"
-    # What failed is left to be looked at, until the next run
+    # Keep a failed system until the next run.
     [ -z "$good" ] || [ -n "${KEEP:-}" ] ||
         rm -rf --one-file-system "$root"
 done

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # check-packages.sh: install the packages of $B/packages on a fresh system of
-# each suite of $RELEASES, use and remove them (tests/packages/check.py); one
-# stream of TAP. From the environment: B (build directory), PYTHON; and, if
-# set, RELEASES, PACKAGES and KEEP.
+# each suite of $RELEASES, use and remove them (tests/packages/check.py). Prints
+# one stream of TAP. From the environment: B (build directory), PYTHON;
+# optional: RELEASES, PACKAGES and KEEP.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 RELEASES=${RELEASES:-bookworm trixie}
@@ -14,7 +14,7 @@ RELEASES=${RELEASES:-bookworm trixie}
 fresh_begin "$0" "$@"
 mkdir -p "$B/fresh"
 
-package_names() { # DEB...: as an extended regular expression
+package_names() { # DEB...: print their names as an extended regular expression
     local deb all=()
     for deb; do
         all+=("$(dpkg-deb -f "$deb" Package)")
@@ -22,7 +22,7 @@ package_names() { # DEB...: as an extended regular expression
     (IFS='|'; echo "${all[*]}")
 }
 
-# What programs of users are compiled with, and the QEMU that ours is beside
+# Packages to compile users' programs, and Debian's QEMU
 also='gcc libc6-dev libibverbs-dev librdmacm-dev qemu-system-x86'
 install='DEBIAN_FRONTEND=noninteractive apt-get install -q -y'
 
@@ -33,7 +33,7 @@ make_systems() {
     mkdir "$root/debs"
     cp "$B"/packages/*.deb "$root/debs/"
     release "$root"
-    # The same with all that the packages need, but without them
+    # A copy with the dependencies of the packages, but without the packages
     rm -rf --one-file-system "$beside"
     cp -a --one-file-system "$root" "$beside"
     wanted=$(enter "$beside" "$install --simulate /debs/*.deb" |
@@ -48,7 +48,7 @@ for suite in $RELEASES; do
     root=$B/fresh/packages-$suite
     beside=$root-beside
     echo "# $suite: making the system in $root"
-    # In the background -e holds, where it would not in a condition
+    # In a condition, -e would have no effect; in the background it has.
     make_systems > >(sed 's/^/# /') 2>&1 &
     wait $! || {
         echo "not ok 1 - $suite: fresh system"
@@ -56,8 +56,8 @@ for suite in $RELEASES; do
         continue
     }
     enter "$root" true
-    # What failed is left to be looked at, until the next run. Its processes
-    # and mounts end with this script.
+    # Keep a failed system until the next run. Its processes and mounts end with
+    # this script.
     if ! "$PYTHON" tests/packages/check.py "$suite" "$root" "$beside"; then
         bad=1
         continue

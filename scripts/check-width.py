@@ -1,28 +1,27 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """
-check-width.py FILE...: name the lines that are too long for their kind.
+check-width.py FILE...: print lines that are too long for their kind of file.
 
-Prose has one width, so that a change of a word is a small difference. C is
-left to checkpatch and Python to pylint. Descriptions of QAPI have the form
-that QEMU's own parser asks for since 10.2, whatever series is built: a width,
-and two spaces between sentences.
+checkpatch checks C files, and pylint checks Python. Descriptions of QAPI have
+the form that the parser of QEMU 10.2 requires, for all series: a width, and
+two spaces between sentences.
 """
 import re
 import sys
 
 PROSE, CODE, QAPI = 100, 80, 70
-# A table of Markdown has one line a row, and cannot be wrapped
+# A row of a Markdown table is one line, which cannot be wrapped.
 TABLE = re.compile(r'\s*\|')
 FENCE = re.compile(r'\s*(```|~~~)')
-# Of descriptions of QAPI, without the mark of a comment
+# In descriptions of QAPI, without the comment mark
 LITERAL = re.compile(r'(\.\. +qmp-example)? *::$')
 LINK = re.compile(r' *(https?|ftp)://[^ ]*$')
 ONE_SPACE = re.compile(r'(\be\.g\.|^ *\d\.|([.!?])) [A-Z0-9(]')
 
 
 def is_one_word(line):
-    """With a mark of a list, maybe: a link that is long as it is."""
+    """Whether a line is one word, such as a link, perhaps in a list."""
     return len(re.sub(r'^\s*([-*#]|\.\.)\s', '', line).split()) <= 1
 
 
@@ -37,13 +36,13 @@ def too_long_markdown(lines):
 
 
 def at_most(lines, found):
-    """What to say of lines that too_long_...() has found."""
+    """Messages for the lines that too_long_...() has found."""
     for number, limit in found:
         yield number, f'{len(lines[number - 1])} characters, at most {limit}'
 
 
 def bad_qapi(lines):
-    literal = None      # the indentation of an example, once it has one
+    literal = None      # in an example: its indentation, 0 until known
     for number, line in enumerate(lines, 1):
         text = line[2:].rstrip()
         indentation = len(text) - len(text.lstrip())
@@ -58,7 +57,7 @@ def bad_qapi(lines):
             if len(line.rstrip()) > QAPI and not LINK.match(text):
                 yield number, f'{len(line)} characters, at most {QAPI}'
             if any(match[2] for match in ONE_SPACE.finditer(text)):
-                yield number, 'one space between sentences: take two'
+                yield number, 'one space between sentences, expected two'
 
 
 def too_long(lines, limit):

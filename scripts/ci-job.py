@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """
-ci-job.py FILE: what a CI job that the page about vrdma-lab shows as FILE runs,
-a command a line, after the name of the container's image. What a service does
-by itself, such as to check out and to cache, is not among it.
+ci-job.py FILE: print the container's image and then the commands, a line each,
+of the CI job that the page about vrdma-lab shows as FILE. Actions of the
+service itself, such as checking out and caching, are left out.
 """
 import sys
 from pathlib import Path
@@ -30,7 +30,7 @@ def main():
     described = yaml.safe_load(listing('virtio-rdma-lab', sys.argv[1]))
     image, lines = commands(described.get('jobs', described)['rdma'])
     if not lines or any('\n' in line for line in lines):
-        sys.exit(f'ci-job: {sys.argv[1]}: no commands of a line each')
+        sys.exit(f'ci-job: {sys.argv[1]}: expected commands of one line each')
     print(image, *lines, sep='\n')
 
 

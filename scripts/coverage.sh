@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# coverage.sh STANDALONE QEMU: which lines the tests reached that have run in
-# these builds, made for gcov; for each part a table with the lines they did not
-# reach. Fails if a part has fewer of its lines covered than it should.
+# coverage.sh STANDALONE QEMU: print, for each part, a table with the lines that
+# no test reached in these builds for gcov. Fails if a part has less coverage
+# than its minimum.
 set -u
 standalone=$1 qemu=$2
 top=$(dirname "$standalone")
@@ -12,7 +12,7 @@ found=$(mktemp -d)
 trap 'rm -rf "$found"' EXIT
 failed=0
 
-# Meson's own checks have counters, too, but no sources any more
+# Exclude Meson's own checks, which have counters, but no sources.
 gcovr --root . --object-directory "$standalone" \
     --exclude-directories '.*/meson-private' \
     --json "$found/standalone.json" "$standalone" || failed=1
@@ -20,7 +20,7 @@ gcovr --root "$src" --object-directory "$qemu" \
     --exclude-directories '.*/meson-private' --exclude '.*trace-events$' \
     --json "$found/qemu.json" "$qemu" || failed=1
 
-part() { # TITLE LEAST ROOT JSON OPTION...: its table
+part() { # TITLE LEAST ROOT JSON OPTION...: print the table of a part
     local title=$1 least=$2 root=$3 json=$4
     shift 4
     echo "== $title"

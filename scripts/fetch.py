@@ -1,16 +1,15 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """
-Fetch and unpack what Debian's archive holds, changing nothing on the system.
+Fetch and unpack files of Debian's archive, without changing the system.
 
   fetch.py source NAME SERIES DEST   the upstream source of package NAME whose
                                      version begins with SERIES
   fetch.py deb NAME DEST             the files of the binary package NAME
 
-A directory with the source tarballs (--cache or $SOURCE_CACHE) is used first
-where it holds them. Else apt fetches them with a configuration of its own, in
---work, made from the machine's own sources: the same mirror and keyring,
-other suites.
+Source tarballs come from a directory (--cache or $SOURCE_CACHE) if they are
+there. Otherwise apt fetches them with a private configuration in --work, made
+from the machine's own sources: the same mirror and keyring, other suites.
 """
 
 import argparse
@@ -22,9 +21,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-# Where QEMU 10.0 and rdma-core 56 are: Debian 13
+# The suite with QEMU 10.0 and rdma-core 56: Debian 13
 SOURCE_SUITE = 'trixie'
-# Where later ones are, for some time
+# Suites that have later versions, for some time
 LATER_SUITES = (f'{SOURCE_SUITE}-backports', 'sid')
 
 
@@ -75,7 +74,7 @@ def machine_sources():
         parse = (deb822_sources if path.suffix == '.sources'
                  else one_line_sources)
         for uri, suite, options in parse(path.read_text(encoding='utf-8')):
-            # Third parties use the suite's name too, but not Debian's key
+            # Third parties may use the suite's name, but not Debian's key.
             signed = options.get('signed-by')
             if not signed or 'debian-archive' in signed:
                 yield uri, suite, signed
@@ -87,18 +86,19 @@ def machine_archive():
     for uri, suite, signed in machine_sources():
         if suite == own:
             return uri, signed
-    raise FetchError('no Debian archive in /etc/apt: name a directory with '
+    raise FetchError('no Debian archive in /etc/apt: give a directory with '
                      'the sources (./configure --qemu-src or '
                      '--source-cache)')
 
 
 def archive_of(suite):
-    """(uri, signed-by or None) of the archive that has a suite."""
+    """(uri, signed-by or None) of the archive with this suite."""
     if suite.endswith('-security'):
         for uri, name, signed in machine_sources():
             if name == f'{codename()}-security':
                 return uri, signed
-        raise FetchError('no archive of security updates in /etc/apt')
+        raise FetchError('no archive of security updates in /etc/apt: add '
+                         f'{codename()}-security')
     return machine_archive()
 
 
@@ -110,8 +110,8 @@ def source_entry(types, uri, suite, signed):
 
 
 def sources_for(suite):
-    """A .sources file of this machine's archives, updates and security
-    included, for another Debian; the archive itself comes first."""
+    """A .sources file for another Debian, with this machine's archives for its
+    main suite, updates and security, in this order."""
     own = codename()
     first = machine_archive()
     wanted = [(*first, suite)]
@@ -123,8 +123,8 @@ def sources_for(suite):
 
 
 class Apt:
-    """apt with lists and cache of its own, for one suite; with an
-    architecture, as if on such a machine, with nothing installed."""
+    """apt with private lists and cache, for one suite. With an architecture,
+    it acts as on such a machine without installed packages."""
 
     def __init__(self, work, suite, types, arch=''):
         self.base = work / 'apt' / '-'.join(filter(None, (suite, types, arch)))
@@ -162,7 +162,7 @@ class Apt:
         return done
 
     def versions(self, name):
-        """Versions in the index, newest first."""
+        """The versions in the index, newest first."""
         kind = 'Sources' if self.types == 'deb-src' else ''
         found = []
         for line in self.run('apt-cache', 'madison', name).stdout.splitlines():
@@ -174,7 +174,7 @@ class Apt:
 
 
 def series_of(version, series):
-    """Does this Debian version belong to the upstream series?"""
+    """Whether a version of Debian belongs to the upstream series."""
     return re.match(r'(\d+:)?' + re.escape(series) + r'(\D|$)', version)
 
 
@@ -183,8 +183,8 @@ def version_key(path):
 
 
 def tarballs(directory, name, series):
-    """Source tarballs of this series, newest first; Debian's and
-    upstream's own names are understood."""
+    """The source tarballs of a series, newest first, with names of Debian or
+    of upstream."""
     pattern = re.compile(rf'{re.escape(name)}(?:_({re.escape(series)}[^_]*)'
                          rf'\.orig|-({re.escape(series)}[^_]*))'
                          r'\.tar\.(xz|gz|bz2)$')
@@ -207,15 +207,15 @@ def download_source(name, series, work):
         for version in apt.versions(name):
             if not series_of(version, series):
                 continue
-            # The tarball alone: an archive may lack a package's other
-            # files, and Debian's patches are not wanted.
+            # Only the tarball: an archive may lack a package's other files,
+            # and Debian's patches are not needed.
             got = apt.run('apt-get', 'source', '--download-only',
                           '--tar-only', f'{name}={version}', cwd=store)
             have = tarballs(store, name, series)
             if got.returncode == 0 and have:
                 return have[0]
-    raise FetchError(f'the archive has no source of {name} {series}: give '
-                     '--source-cache a directory with its tarball')
+    raise FetchError(f'the archive has no source of {name} {series}: set '
+                     '--source-cache to a directory with its tarball')
 
 
 def fetch_source(args):
@@ -237,7 +237,7 @@ def fetch_source(args):
 def fetch_deb(args):
     store = args.work / 'deb'
     store.mkdir(parents=True, exist_ok=True)
-    # Backports first: built for this machine's suite
+    # Backports first, because they are built for this machine's suite
     for suite in (f'{codename()}-backports', SOURCE_SUITE):
         apt = Apt(args.work, suite, 'deb')
         for version in apt.versions(args.name):
@@ -261,7 +261,7 @@ def main():
                         help='directory with source tarballs '
                              '(default: $SOURCE_CACHE)')
     parser.add_argument('--work', type=Path, required=True,
-                        help="where downloads and apt's state go")
+                        help="directory for downloads and apt's state")
     kinds = parser.add_subparsers(dest='kind', required=True)
     source = kinds.add_parser('source')
     source.add_argument('name')
@@ -286,7 +286,7 @@ def main():
             shutil.rmtree(partial, ignore_errors=True)
             partial.mkdir(parents=True)
             unpack(partial)
-            # Make judges by time: what was unpacked is new now
+            # make compares times: mark the unpacked files as new.
             os.utime(partial)
             partial.rename(args.dest)
             print(f'{what} is in {args.dest}')

@@ -1,19 +1,19 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Fresh Debian systems in directories, for scripts that include this file in
-# the top directory of the tree, as root. From the environment: PYTHON; and, if
-# set, PACKAGES.
+# Functions to make fresh Debian systems in directories. Scripts include this
+# file in the top directory of the tree, as root. From the environment: PYTHON;
+# optional: PACKAGES.
 
-# Begin such a script of scripts/, called as the make target that runs it. It
-# begins anew in mount and process namespaces of its own: mounts and processes
-# end with it, whatever ends it.
+# Restart a script in mount and process namespaces of its own, so that its
+# mounts and processes end with it in any case. The script is named like the
+# make target that runs it.
 fresh_begin() { # SCRIPT ARGUMENT...
     local target
 
     target=$(basename "$1" .sh)
     [ "$(id -u)" = 0 ] || {
-        echo "$target: only root can make and enter the systems:" \
+        echo "$target: needs root to make and enter systems:" \
             "run make with sudo" >&2
         exit 1
     }
@@ -23,7 +23,7 @@ fresh_begin() { # SCRIPT ARGUMENT...
         --mount-proc "$@"
 }
 
-# The archives of this machine for another suite, as a .sources file
+# Print this machine's archives for another suite, as a .sources file.
 sources() { # SUITE
     "$PYTHON" - "$1" <<'END'
 import sys
@@ -37,7 +37,7 @@ field() { # NAME < .sources
     sed -n "s/^$1: //p" | head -n 1
 }
 
-# The archive's settings in apt's configuration, other than the lists
+# Print the settings for archives in apt's configuration, without the lists.
 apt_settings() {
     local names='https?|Check-[A-Za-z-]+|Retries|ForceIPv[46]'
     apt-config dump | grep -E "^Acquire::($names)(::[A-Za-z:.-]+)? "
@@ -61,7 +61,7 @@ make_system() { # SUITE ROOT PACKAGES
     [ ! -f "$keyring" ] || [ -e "$root$keyring" ] ||
         install -D -m 644 "$keyring" "$root$keyring"
     cp -L /etc/resolv.conf /etc/hosts "$root/etc/"
-    # Services that packages bring are not started
+    # Do not start services of packages.
     printf '#!/bin/sh\nexit 101\n' > "$root/usr/sbin/policy-rc.d"
     chmod 755 "$root/usr/sbin/policy-rc.d"
 }
@@ -83,8 +83,8 @@ enter() { # ROOT COMMAND
         mountpoint -q "$root/mnt" ||
             mount --bind -o ro "$SOURCE_CACHE" "$root/mnt"
     fi
-    # The kernel lets a program make namespaces of users and mounts only if its
-    # root is that of its mount namespace. $0 and $1 are this shell's.
+    # A program can create user and mount namespaces only if its root is the
+    # root of its mount namespace. The inner shell expands $0 and $1.
     # shellcheck disable=SC2016
     env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 \
         "${keep[@]}" unshare --mount sh -c \
@@ -92,22 +92,22 @@ enter() { # ROOT COMMAND
         "$root" "$2"
 }
 
-processes_in() { # ROOT: those whose root directory it is
+processes_in() { # ROOT: print the processes with this root directory
     local at
     for at in /proc/[0-9]*; do
-        # Their mount namespace may be another: the names differ
+        # Compare inodes: names differ between mount namespaces.
         [ ! "$at/root" -ef "$1" ] || echo "${at#/proc/}"
     done
 }
 
-# Undo the mounts, so that it can be removed. A daemon that a program left
-# running there would keep them busy.
+# Undo the mounts, so that the system can be removed. End daemons that still run
+# there, which would keep the mounts busy.
 release() { # ROOT
     local at left
     for _ in {1..100}; do
         left=$(processes_in "$1")
         [ -n "$left" ] || break
-        # shellcheck disable=SC2086 # one word for each
+        # shellcheck disable=SC2086 # a word for each process
         kill -KILL $left 2> /dev/null || :
         sleep 0.1
     done

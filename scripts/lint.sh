@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# lint.sh: the style of all files that git knows, and the direction of calls
-# and includes, and what clang's analyzer finds. QEMU's checkpatch.pl judges the
-# C code. From the environment: QEMU_TREE, BUILD_DIR, PYTHON.
+# lint.sh: check the style of all files that git knows, the direction of calls
+# and includes, and run clang's analyzer. QEMU's checkpatch.pl checks the C
+# code. From the environment: QEMU_TREE, BUILD_DIR, PYTHON.
 set -u
 cd "$(dirname "$0")/.." || exit
 max_lines=800
@@ -12,8 +12,9 @@ out=$(mktemp)
 analysis=$(mktemp)
 trap 'rm -f "$out" "$analysis"' EXIT
 
-# It takes most of the time, and the other checks one processor. Without a
-# build it cannot tell how the device and the provider are compiled.
+# The analyzer takes most of the time, so it runs beside the other checks, which
+# take one processor. It needs the build's compiler command lines for the device
+# and the provider.
 "$PYTHON" scripts/analyze.py "$BUILD_DIR" > "$analysis" 2>&1 &
 analyzer=$!
 
@@ -22,7 +23,7 @@ complain() {
     bad=$((bad + 1))
 }
 
-skip() { # WHY: what is left out, which CI has all that is needed for
+skip() { # WHY: report a check that is left out; an error in CI
     echo "SKIP: $*"
     [ -z "${CI:-}" ] || complain "skipped: $*"
 }
@@ -30,25 +31,25 @@ skip() { # WHY: what is left out, which CI has all that is needed for
 mapfile -t files < <(git ls-files -co --exclude-standard |
     while read -r name; do [ -f "$name" ] && echo "$name"; done)
 
-of_kind() { # REGEX: the files that match it
+of_kind() { # REGEX: print the files that match
     printf '%s\n' "${files[@]}" | grep -E "$1"
 }
 
-run() { # TITLE COMMAND...: a checker that prints what it finds, and fails
+run() { # TITLE COMMAND...: run a checker, which prints findings and fails
     local title=$1
     shift
     echo "== $title"
     "$@" || complain "$title"
 }
 
-# One process for all files: to start some for each of them takes a minute
+# One process for all files: a process for each file would take a minute.
 in_files() { # REGEX COMMAND...: run it with the files that match
     local kind=$1
     shift
     of_kind "$kind" | xargs -d '\n' "$@"
 }
 
-none() { # COMMAND...: what it prints is what is wrong
+none() { # COMMAND...: fail if the command prints anything
     ! "$@" 2>&1 | grep .
 }
 
@@ -85,7 +86,7 @@ run "length, at most $max_lines lines" none in_files \
 of='\.([ch]|py|sh|build|rst|md)$|Makefile$|Kconfig$|^configure$|^scripts/'
 run "blanks at line ends" none in_files "$of" grep -nHE '[[:blank:]]+$'
 
-but_here() { # REGEX OPTIONS...: lines of files other than this one
+but_here() { # REGEX OPTIONS...: find lines in files other than this one
     in_files "$of" grep -nH "${@:2}" -e "$1" | grep -v '^scripts/lint\.sh:'
 }
 run "promises" none but_here 'TODO|FIXME|XXX|HACK' -wE
@@ -106,21 +107,22 @@ mapfile -t names < <(shell_scripts)
 run "shellcheck" shellcheck --external-sources "${names[@]}"
 
 mapfile -t names < <(of_kind '\.py$|^tests/guest/run$|^tools/lab/[a-z-]+$')
-# Not every machine has what the guests import, and C modules tell no names
+# Not every machine has the modules of the guests; pylint sees no names of C
+# modules.
 run "pylint" "$PYTHON" -m pylint --rcfile scripts/pylintrc \
     --disable import-error,no-name-in-module "${names[@]}"
 
-man_pages() { # FILE...: groff succeeds with warnings, too
+man_pages() { # FILE...: fail on warnings, with which groff succeeds
     ! groff -man -ww -z -Tutf8 "$@" 2>&1 | grep .
 }
 mapfile -t names < <(of_kind '/man/[^/]*\.[1-8]\.in$|\.1$')
 run "man pages" man_pages "${names[@]}"
 
-judged() { # WHAT: all that checkpatch prints but its sums is a complaint
+judged() { # WHAT: fail if checkpatch printed more than its sums
     ! grep -v '^total: 0 errors, 0 warnings' "$out" || complain "$1"
 }
 
-# Modules for a guest's kernel follow the kernel's style
+# Kernel modules of tests follow the kernel's style.
 broken=tests/guest/programs/broken
 
 echo "== checkpatch, QEMU's rules"
@@ -128,8 +130,8 @@ checkpatch=$QEMU_TREE/scripts/checkpatch.pl
 if [ ! -f "$checkpatch" ]; then
     skip "$QEMU_TREE has no scripts/checkpatch.pl"
 else
-    # The guest side follows the kernel's style; checkpatch takes every file
-    # of standard-headers for an import from Linux
+    # The guest side follows the kernel's style. checkpatch treats every file of
+    # standard-headers as an import from Linux.
     of_kind '\.[ch]$' |
         grep -vE "^(guest|$broken|include/standard-headers)/" |
         xargs -d '\n' -n 8 -P "$(nproc)" \
@@ -138,7 +140,7 @@ else
 fi
 
 echo "== checkpatch, the kernel's rules"
-# U-Boot, which comes with QEMU's source, has the kernel's
+# U-Boot, in QEMU's source, has the kernel's checkpatch.
 checkpatch=$QEMU_TREE/roms/u-boot/scripts/checkpatch.pl
 judge_guest() { # REGEX OPTIONS...
     local kind=$1
@@ -153,12 +155,12 @@ if [ ! -f "$checkpatch" ]; then
 else
     judge_guest "^(guest/linux|$broken)/.*\.[ch]\$" --strict \
         --ignore MACRO_ARG_REUSE
-    # rdma-core has positive error numbers and its own licence line
+    # rdma-core uses positive error numbers and its own licence line.
     judge_guest '^guest/rdma-core/.*\.[ch]$' \
         --ignore SPDX_LICENSE_TAG,USE_NEGATIVE_ERRNO,LINE_SPACING
 fi
 
-analyzed() { # The exit code and the output of the analyzer
+analyzed() { # print the output of the analyzer; its exit code
     local rc=0
     wait "$analyzer" || rc=$?
     cat "$analysis"

@@ -1,12 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# make-image.sh SUITE FILE [PACKAGE...]: make a disk image like those that
-# Debian has for clouds, as root: GPT with an EFI partition and an ext4 root,
-# Debian's kernel, systemd, cloud-init, and these packages besides. It has no
-# boot loader, as the lab boots without. A FILE whose name ends in .qcow2 is
-# compressed; any other is the disk as it is. From the environment: B (build
-# directory), PYTHON.
+# make-image.sh SUITE FILE [PACKAGE...]: as root, make a disk image like
+# Debian's for clouds: GPT with an EFI partition and an ext4 root, Debian's
+# kernel, systemd, cloud-init, and the given packages. It has no boot loader,
+# which the lab does not need. A FILE with the ending .qcow2 is compressed; any
+# other is a raw disk. From the environment: B (build directory), PYTHON.
 set -euo pipefail
 suite=$1 file=$(realpath -m "$2")
 shift 2
@@ -14,7 +13,7 @@ cd "$(dirname "$0")/.."
 PYTHON=${PYTHON:-/usr/bin/python3}
 
 [ "$(id -u)" = 0 ] || {
-    echo "make-image: only root can make the system that is in the image" >&2
+    echo "make-image: needs root to make the system in the image" >&2
     exit 1
 }
 if [ -z "${FRESH_NAMESPACE:-}" ]; then

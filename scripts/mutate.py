@@ -1,15 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """
-Change the engine or the device's codec in one small way at a time, and see
-whether a test fails. A mutant that no test notices is a test that is missing.
+Mutate the engine or the device's codec in one small way at a time, and test
+whether a test fails. A mutant that survives shows a missing test.
 
-The sources are copied: the tree that is mutated is not this one. Mutants of
-the engine run all unit programs and replay the corpora of the fuzzers, the
-quick ones first, until one fails. Mutants of the codec are linked into a QEMU
-of their own, for the device's tests. A mutant that compiles to the same code
-is none. Those that are known to change nothing that a test could see are in
-mutate-equivalent.toml, with the reason.
+The script mutates a copy of the sources. Mutants of the engine run all unit
+programs and replay the corpora of the fuzzers, quick ones first, until one
+fails. Mutants of the codec are linked into a copy of QEMU, for the device's
+tests. Mutants that compile to the same code do not count. Mutants with no
+effect that a test could see are in mutate-equivalent.toml, with the reason.
 """
 
 import argparse
@@ -37,22 +36,22 @@ PARTS = {
     'codec': ['hw/rdma/virtio/codec*.c',
               'hw/rdma/virtio/cq-slots.c'],
 }
-# What the standalone build needs
+# Files of the standalone build
 COPIED = ['meson.build', 'meson_options.txt', 'backends/rdma/roce', 'include',
           'tests/meson.build', 'tests/bench', 'tests/data', 'tests/fuzz',
           'tests/scripts', 'tests/unit']
 SANITIZERS = 'address,undefined'
 QTESTS = ['virtio-rdma-test', 'virtio-rdma-net-test',
           'virtio-rdma-migration-test']
-# A device that does not answer has its test wait
+# Limit for a test that waits for a device without answer
 QTEST_SECONDS = 1200
 
 SWAPPED = {'==': '!=', '<=': '<', '>=': '>', '&&': '||', '+': '-', '&': '|',
            '<<': '>>', '*': '/', '%': '*', '+=': '-=', '|=': '&='}
 SWAPPED |= {new: old for old, new in SWAPPED.items() if old != '%'}
 NAMED = {'true': 'false', 'false': 'true', '++': '--', '--': '++', '!': ''}
-# The project's style has blanks around binary operators, and none after
-# unary ones.
+# In the project's style, binary operators have blanks around them, and unary
+# ones have none after them.
 OPERATOR = re.compile(r'(?<= )(?:' + '|'.join(
     re.escape(op) for op in sorted(SWAPPED, key=len, reverse=True)) +
     r')(?= |$)|\b(?:true|false)\b|\+\+|--|(?<=[ (])!(?=[\w(*])')
@@ -80,7 +79,7 @@ class Mutant(NamedTuple):
 
 
 def functions(lines):
-    """The function or table that each line is in; '' for none."""
+    """The function or table of each line; '' outside of both."""
     name, begun, names = '', '', []
     for line in lines:
         head = re.match(r'[A-Za-z].*?(\w+)\s*(?:\(|(?:\[.*\])?\s*= \{)', line)
@@ -95,7 +94,7 @@ def functions(lines):
 
 
 def changed(code, line, end_of_function, begins):
-    """What can become of a line; @code is the line without strings."""
+    """The mutations of a line; @code is the line without strings."""
     for found in OPERATOR.finditer(code):
         new = {**SWAPPED, **NAMED}[found[0]]
         yield line[:found.start()] + new + line[found.end():]
@@ -112,7 +111,7 @@ def changed(code, line, end_of_function, begins):
 
 
 def mutants(top, patterns):
-    """All mutants of the files, in the order of the lines."""
+    """All mutants of the files, in the order of lines."""
     for path in sorted(p for pattern in patterns for p in top.glob(pattern)):
         text = path.read_text(encoding='utf-8')
         hidden = HIDDEN.sub(lambda m: re.sub(r'[^\n]', '\x01', m[0]), text)
@@ -131,8 +130,8 @@ def mutants(top, patterns):
 
 
 def equivalent(mutant, known):
-    """The reason why nothing is to be seen of a mutant, or None. Patterns of
-    fnmatch are texts; they see through [ and ]."""
+    """The reason why tests cannot detect a mutant, or None. [ and ] match
+    themselves in the patterns."""
     def fits(text, pattern):
         return fnmatch.fnmatchcase(text.strip(),
                                    pattern.replace('[', '[[]'))
@@ -159,15 +158,15 @@ def must(cmd, **options):
 
 
 def limits(seconds, memory):
-    """A mutant may run, or allocate, without end. Its processor time counts,
-    which does not depend on what else the machine does."""
+    """Limit a mutant, which may run or allocate without end. The limit is in
+    processor time, which other load of the machine does not change."""
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
     resource.setrlimit(resource.RLIMIT_AS, (memory, resource.RLIM_INFINITY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 def update(path, copy):
-    """Copy a file if the copy differs: ninja goes by the time of changes."""
+    """Copy a file if the copy differs, because ninja compares times."""
     if path.is_file() and not (copy.exists() and
                                copy.read_bytes() == path.read_bytes()):
         copy.parent.mkdir(parents=True, exist_ok=True)
@@ -183,7 +182,7 @@ class Program(NamedTuple):
 
 class Engine:
     """A copy of the tree with the standalone build. There the engine is a
-    shared library: then a mutant costs one link."""
+    shared library, so that a mutant costs one link."""
 
     costs = {}                      # {(sanitize, program): seconds}
 
@@ -198,7 +197,7 @@ class Engine:
         rules.write_text(rules.read_text().replace('static_library(',
                                                    'shared_library('))
         if not (self.out / 'build.ninja').exists():
-            # Without debug information: what differs then is the code
+            # Without debug information, objects differ only in their code.
             must([*meson, 'setup', self.out, self.tree, '-Dbuildtype=plain',
                   '-Dc_args=-O1', '-Db_lundef=false',
                   f'-Db_sanitize={SANITIZERS if sanitize else "none"}'])
@@ -209,7 +208,7 @@ class Engine:
         tests = [t for t in self.introspect('tests')
                  if any('unit' in suite for suite in t['suite']) and
                  (not only or t['name'] in only)]
-        # With the directory of seeds that some read
+        # Also build the directories of seeds that some programs read.
         must(['ninja', '-C', self.out, self.library,
               *{os.path.relpath(path, self.out) for t in tests
                 for path in [t['cmd'][0],
@@ -227,7 +226,7 @@ class Engine:
                       self.library]).returncode == 0
 
     def object(self, file):
-        """The file that a source is compiled to."""
+        """The object file of a source."""
         name = file.removeprefix('backends/rdma/roce/').replace('/', '_')
         return self.out / f'{self.library}.p' / f'{name}.o'
 
@@ -249,7 +248,7 @@ class Engine:
         return program._replace(cost=self.costs[key])
 
     def judge(self, mutant):
-        """'same', 'invalid', 'survives', or the program that fails."""
+        """'same', 'invalid', 'survives', or the name of a failed program."""
         path = self.tree / mutant.file
         text, code = path.read_text(), self.object(mutant.file).read_bytes()
         lines = text.splitlines()
@@ -267,8 +266,8 @@ class Engine:
             self.build()
 
     def killer(self, file):
-        """The program that fails first. What failed last for a file is likely
-        to fail again, and so is what fails often for its cost."""
+        """The first program that fails, or 'survives'. Programs that failed
+        last for the file, or fail often for their cost, run first."""
         for program in sorted(self.programs, key=lambda p: (
                 p.name != self.last.get(file),
                 -(self.kills[p.name] + 1) / (p.cost + .05))):
@@ -280,7 +279,7 @@ class Engine:
 
 
 class Codec:
-    """A QEMU that is linked again with one other object."""
+    """A QEMU linked with one mutated object."""
     good = set()                    # tests that pass without any mutation
 
     def __init__(self, work, build):
@@ -298,7 +297,7 @@ class Codec:
             self.good.add(test['name'])
 
     def command(self, rule, output):
-        """How ninja makes a file: a list of words."""
+        """ninja's command line that makes a file: a list of words."""
         for known in json.loads(must(['ninja', '-C', self.out, '-t', 'compdb',
                                       '-x', rule])):
             if known['output'] == output:
@@ -356,8 +355,8 @@ class Codec:
 
 
 def make_judges(part, args):
-    """What makes a judge, by the number of the worker: of mutants, and of
-    those that survive."""
+    """Functions that make a judge for a worker's number: the first for all
+    mutants, the second, or None, for those that survive."""
     work = args.build / 'mutate'
     if part == 'codec':
         return lambda job: Codec(work / f'codec-{job}', args.build), None
@@ -369,7 +368,7 @@ def make_judges(part, args):
 
 
 def judged(chosen, make, jobs):
-    """(mutant, what came of it) of each, in their order."""
+    """Judge mutants in parallel: yield (mutant, result) in their order."""
     free = queue.SimpleQueue()
     for job in range(min(jobs, len(chosen))):
         free.put(make(job))
@@ -390,16 +389,16 @@ def main():
         description=__doc__.strip().splitlines()[0])
     parser.add_argument('--part', choices=PARTS, default='engine')
     parser.add_argument('--seed', type=int, default=1,
-                        help='decides which mutants are tried (%(default)s)')
+                        help='seed of the choice of mutants (%(default)s)')
     parser.add_argument('--count', type=int, default=40,
-                        help='how many are tried (%(default)s)')
+                        help='number of mutants to try (%(default)s)')
     parser.add_argument('--match', type=re.compile,
-                        help='instead: all whose line in the output fits this '
-                             'regular expression')
+                        help='instead, try all mutants whose output line '
+                             'matches this regular expression')
     parser.add_argument('--list', action='store_true',
                         help='only print the mutants')
     parser.add_argument('--sanitize', action='store_true',
-                        help='have what survives in the engine run again with '
+                        help='try surviving mutants of the engine again with '
                              'sanitizers')
     parser.add_argument('--jobs', type=int, default=os.cpu_count())
     parser.add_argument('--build', type=Path,
@@ -418,7 +417,7 @@ def main():
     counts = dict.fromkeys(('dies', 'SURVIVES', 'same', 'invalid',
                             'equivalent'), 0)
 
-    def tell(verdict, mutant, why):
+    def report(verdict, mutant, why):
         counts[verdict] += 1
         print(f'{verdict:10} {mutant}  ({why})', flush=True)
 
@@ -428,7 +427,7 @@ def main():
         if args.list:
             print(mutant)
         elif why:
-            tell('equivalent', mutant, why)
+            report('equivalent', mutant, why)
         else:
             left.append(mutant)
     if args.list:
@@ -436,22 +435,22 @@ def main():
     first, second = make_judges(args.part, args)
     for make in filter(None, (first, second)):
         surviving = []
-        for mutant, came in judged(left, make, args.jobs):
-            if came == 'survives' and make is first and second:
+        for mutant, result in judged(left, make, args.jobs):
+            if result == 'survives' and make is first and second:
                 surviving.append(mutant)
-            elif came == 'survives':
-                tell('SURVIVES', mutant, 'no test fails')
-            elif came in counts:
-                tell(came, mutant, 'same code' if came == 'same'
-                     else 'does not compile')
+            elif result == 'survives':
+                report('SURVIVES', mutant, 'no test fails')
+            elif result in counts:
+                report(result, mutant, 'same code' if result == 'same'
+                       else 'does not compile')
             else:
-                tell('dies', mutant, came if make is first
-                     else f'{came} with sanitizers')
+                report('dies', mutant, result if make is first
+                       else f'{result} with sanitizers')
         left = surviving
-    all_of = counts['dies'] + counts['SURVIVES']
-    print(f'{args.part}, {how}: {counts["dies"]} of {all_of} mutants that are '
+    total = counts['dies'] + counts['SURVIVES']
+    print(f'{args.part}, {how}: {counts["dies"]} of {total} mutants that are '
           f'not equivalent die'
-          f' ({100 * counts["dies"] / max(all_of, 1):.1f} %); '
+          f' ({100 * counts["dies"] / max(total, 1):.1f} %); '
           f'{counts["same"]} compile to the same code, '
           f'{counts["equivalent"]} are listed as equivalent, '
           f'{counts["invalid"]} do not compile')

@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# pack-corpus.sh BUILD TARGET [BYTES]: make a corpus of tests/fuzz/corpus anew
-# from what it has and what the fuzzers of the device in BUILD found: as few
-# inputs as reach the same code, the smaller ones first, together at most BYTES
-# (90000). Before that only the inputs of TARGET are judged, with its device.
+# pack-corpus.sh BUILD TARGET [BYTES]: replace a corpus of tests/fuzz/corpus.
+# The new one has the fewest inputs of the old one, and of those that the
+# fuzzers of the device in BUILD found, that reach the same code on TARGET's
+# device: small ones first, together at most BYTES (90000).
 set -eu
 build=$(realpath "$1") target=$2 limit=${3:-90000}
 here=$(realpath "$(dirname "$0")/..")

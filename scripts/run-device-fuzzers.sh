@@ -1,18 +1,18 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# run-device-fuzzers.sh BUILD SECONDS [TARGET...]: run the fuzzers of the
-# device in BUILD, all of them or these, for so long each, from the corpora of
-# tests/fuzz/corpus. What they add is kept in BUILD/corpus, and what broke one
-# in BUILD/found.
-# run-device-fuzzers.sh --run BUILD TARGET ARGUMENT...: run one with these
-# arguments of libFuzzer, for example an input.
+# run-device-fuzzers.sh BUILD SECONDS [TARGET...]: run the fuzzers of the device
+# in BUILD, all or the given ones, for so many seconds each, starting from
+# tests/fuzz/corpus. BUILD/corpus keeps new inputs, BUILD/found those of
+# failures. run-device-fuzzers.sh --run BUILD TARGET ARGUMENT...: run one fuzzer
+# with these arguments of libFuzzer, for example an input.
 set -u
 here=$(realpath "$(dirname "$0")/..")
 all=(rdma-split rdma-packed rdma-iommu rdma-direct rdma-eject rdma-wire
     rdma-shm rdma-stream rdma-generic)
 
-# QEMU leaks what it allocates once. The quarantine is as large as the guest.
+# QEMU never frees some global allocations. The quarantine is as large as the
+# guest.
 export ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=32
 export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
 # For QEMU's own generic fuzzer
@@ -35,7 +35,7 @@ fuzz() { # BUILD TARGET ARGUMENT...
 if [ "$1" = --run ]; then
     build=$2 target=$3 arguments=()
     shift 3
-    for argument; do # The fuzzer runs in its own directory
+    for argument; do # absolute paths, because the fuzzer runs in BUILD
         [ ! -e "$argument" ] || argument=$(realpath "$argument")
         arguments+=("$argument")
     done
@@ -50,7 +50,7 @@ failed=0
 mkdir -p "$build/found"
 for target; do
     if [[ " ${all[*]} " != *" $target "* ]]; then
-        echo "there is no fuzzer $target, but ${all[*]}"
+        echo "no fuzzer $target; expected one of: ${all[*]}"
         failed=$((failed + 1))
         continue
     fi
@@ -65,7 +65,7 @@ for target; do
     mkdir -p "$corpus" "$seeds"
     tar -C "$seeds" -xJf "$here/tests/fuzz/corpus/$packed.tar.xz" || exit
     echo "== $target, $seconds s"
-    # What the device and QEMU say of the guest is of no interest here
+    # Drop messages of the device and QEMU about the guest.
     fuzz "$build" "$target" -max_total_time="$seconds" \
         -print_final_stats=1 -artifact_prefix="$build/found/$target-" \
         "$corpus" "$seeds" |
@@ -73,7 +73,7 @@ for target; do
             -e '^#[0-9]+.*(NEW|REDUCE|pulse|REL)'
     if [ "${PIPESTATUS[0]}" != 0 ]; then
         failed=$((failed + 1))
-        echo "FAIL $target; again, with the steps of the input:"
+        echo "FAIL $target; to repeat it, with the steps of the input:"
         echo "  FUZZ_VERBOSE=1 $0 --run $build $target FILE"
     fi
 done

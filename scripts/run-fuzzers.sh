@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# run-fuzzers.sh BUILD SECONDS [NAME...]: run every fuzzer of tests/fuzz, or
-# those named, for so long, from the seeds that the build made. The corpus is
-# kept in BUILD/corpus, and what broke a fuzzer in BUILD/found.
+# run-fuzzers.sh BUILD SECONDS [NAME...]: run each fuzzer of tests/fuzz, or the
+# named ones, for so many seconds, starting from the build's seeds. BUILD/corpus
+# keeps the corpus, BUILD/found the inputs of failures.
 set -u
 build=$1 seconds=$2
 shift 2
@@ -21,7 +21,7 @@ for name; do
     fuzzer=$build/tests/fuzz/fuzz-$name
     ran=$((ran + 1))
     if [ ! -x "$fuzzer" ]; then
-        echo "FAIL $name: there is no such fuzzer"
+        echo "FAIL $name: no such fuzzer"
         failed=$((failed + 1))
         continue
     fi

@@ -3,11 +3,10 @@
 """
 Run test programs of a meson build and print one TAP stream.
 
-The programs speak TAP themselves. One that crashes, hangs, ends early or
-exits with an error counts as a failure under its own name, so that no
-trouble is lost between the lines. A GLib program that crashed or hung is
-started again without the tests it had reached, so that one bad test does not
-hide the others. Programs with many tests run in shares, side by side.
+The programs speak TAP. A program that crashes, hangs, ends early or exits with
+an error adds a failure with its name. A GLib program that crashed or hung
+starts again without the tests that it had reached, so that one bad test does
+not hide the others. Programs with many tests run in shares, in parallel.
 """
 
 import argparse
@@ -23,12 +22,12 @@ from pathlib import Path
 RESULT = re.compile(r'^(ok|not ok)\s+\d*\s*-?\s*(.*?)\s*'
                     r'(?:#\s*(skip|todo)\b\s*(.*))?$', re.I)
 
-# Hangs of one program after which it is not started again
+# After so many hangs, a program does not start again.
 MAX_HANGS = 2
 
 
 def programs(build, select):
-    """Tests that meson knows, as (name, command, environment, timeout)."""
+    """The selected tests of meson: (name, command, environment, timeout)."""
     info = json.loads((build / 'meson-info/intro-tests.json').read_text())
     for test in info:
         name = test['name'].rsplit('/', 1)[-1]
@@ -64,8 +63,8 @@ def run(cmd, env, cwd, timeout):
 def judge(status, output, timeout, where='', least=None):
     """
     Turn one run of a program into ([(state, title, reason to skip)], whether
-    anything failed). A fault of the program itself gets the title `where`.
-    At least so many tests have to run as the program says, or as `least`.
+    anything failed). A failure of the program itself gets the title @where. At
+    least as many tests have to run as the program plans, or as @least.
     """
     results = []
     plan = least
@@ -97,14 +96,15 @@ def judge(status, output, timeout, where='', least=None):
 
 
 def listed(cmd, env, cwd, timeout):
-    """The tests of a GLib program, by path. Recent GLibs print comments."""
+    """The paths of a GLib program's tests. Recent GLibs print comments."""
     _, output = run([cmd[0], '-l'], env, cwd, timeout)
     return re.findall(r'^(?:# )?(/.*)$', output, re.M)
 
 
 def shares(cmd, env, cwd, timeout, size, wanted, but=None):
-    """Parts of a program's tests that run on their own: of those that match,
-    if there is something to match; [None] for all."""
+    """Lists of paths of a program's tests, each to run as one share; [None]
+    stands for all tests. @size: of a share; @wanted, @but: patterns for tests
+    to run and not to run."""
     paths = listed(cmd, env, cwd, timeout) if size or wanted or but else []
     if wanted or but:
         paths = [path for path in paths
@@ -121,15 +121,15 @@ def shares(cmd, env, cwd, timeout, size, wanted, but=None):
 
 
 def run_all(cmd, env, cwd, timeout, share=None):
-    """Run a program, or a share of it, to the end of its tests, whatever
-    happens on the way; ([results], output of the runs that failed)."""
+    """Run all tests of a program, or of a share of it, and start it again
+    after a crash or a hang; ([results], output of the failed runs)."""
     cmd = cmd + [arg for path in share or () for arg in ('-p', path)]
     results, troubles, hangs = [], [], 0
-    skip = []    # paths of tests that are not to run again
+    skip = []    # paths of tests that must not run again
     while True:
-        told = set(skip)
-        narrowed = cmd + [arg for path in skip for arg in ('-s', path)]
-        status, output = run(narrowed, env, cwd, timeout)
+        skipped = set(skip)
+        cmd_with_skips = cmd + [arg for path in skip for arg in ('-s', path)]
+        status, output = run(cmd_with_skips, env, cwd, timeout)
         where = ''
         if status is None or status < 0:
             reached = {f[2] for f in map(RESULT.match, output.splitlines())
@@ -142,8 +142,8 @@ def run_all(cmd, env, cwd, timeout, share=None):
                 skip += sorted(reached) + [where]
         found, failed = judge(status, output, timeout, where,
                               share and len(share))
-        # GLib reports a test that it was told to leave out as a skip
-        results += [f for f in found if f[0] != 'skip' or f[1] not in told]
+        # GLib reports a test of -s as a skip.
+        results += [f for f in found if f[0] != 'skip' or f[1] not in skipped]
         if failed:
             troubles.append(output)
         hangs += status is None
@@ -161,18 +161,18 @@ def main():
                         help='print the programs, for ninja to build')
     parser.add_argument('--jobs', type=int, default=os.cpu_count())
     parser.add_argument('--share', type=int, default=0,
-                        help='split programs into runs of so many tests at '
-                             'most')
+                        help='split programs into runs of at most so many '
+                             'tests')
     parser.add_argument('--paths', type=re.compile,
                         help='regular expression for paths of tests in GLib '
                              'programs')
     parser.add_argument('--but', type=re.compile,
-                        help='and for paths of tests that are not to run')
+                        help='regular expression for paths of tests to leave '
+                             'out')
     parser.add_argument('--slow', action='store_true',
-                        help='have GLib programs do all that they can, and '
-                             'not a sample')
+                        help='run GLib programs in full, not as a sample')
     parser.add_argument('--timeout', type=float, default=0,
-                        help='seconds a program may take at least')
+                        help="minimum of a program's timeout, in seconds")
     args = parser.parse_args()
     build = args.build.resolve()
 

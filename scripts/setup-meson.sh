@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# setup-meson.sh TOOLS WORK: find a meson that QEMU accepts, or unpack
-# Debian's package under TOOLS, which leaves the system alone. Makes
-# TOOLS/meson-path, the directory to put into PYTHONPATH (empty: none
-# needed), and TOOLS/meson.py, which runs it.
+# setup-meson.sh TOOLS WORK: find a meson that QEMU accepts, or unpack Debian's
+# package into TOOLS, without changing the system. Writes TOOLS/meson-path, the
+# directory for PYTHONPATH (empty if the system's meson is used), and
+# TOOLS/meson.py, which runs meson.
 set -eu
 tools=$1 work=$2
 mkdir -p "$tools"

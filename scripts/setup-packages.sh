@@ -1,10 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# setup-packages.sh [--check] GROUP...: see to it that the packages of these
-# groups in packages.list are installed. As root it installs what is missing;
-# otherwise it prints the command that does and fails. With --check it only
-# tells, by its exit status, whether all are there.
+# setup-packages.sh [--check] GROUP...: install missing packages of these groups
+# in packages.list, as root. Without root, print the command that installs them,
+# and fail. With --check, only return whether all are installed.
 set -eu
 check=
 if [ "$1" = --check ]; then
@@ -23,11 +22,12 @@ wanted=$(awk -v groups=" $* " '
 
 if ! command -v dpkg-query > /dev/null; then
     [ -n "$check" ] ||
-        echo "Not a Debian system; needed are: $(one_line "$wanted")" >&2
+        echo "Not a Debian system. Install the equivalents of:" \
+            "$(one_line "$wanted")" >&2
     exit 0
 fi
 
-# A virtual name counts as installed when a package provides it
+# A virtual package counts as installed if a package provides it.
 installed=$(dpkg-query -W -f '${db:Status-Status} ${Package}, ${Provides}\n' |
     sed -n 's/^installed //p' | tr ',' '\n' | awk 'NF { print $1 }' | sort -u)
 missing=$(echo "$wanted" | sort -u | while read -r name; do
@@ -45,5 +45,5 @@ fi
 echo "installing: $(one_line "$missing")"
 export DEBIAN_FRONTEND=noninteractive
 apt-get update -q
-# shellcheck disable=SC2086 # so many words
+# shellcheck disable=SC2086 # several words
 apt-get install -q -y --no-install-recommends $missing

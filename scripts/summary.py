@@ -3,10 +3,10 @@
 """
 summary.py LOGDIR STAGE...: sum up the TAP in the logs of stages.
 
-Skipped and failed tests are named, and the last line is
-"N passed, N failed, N skipped". A stage fails if it has no results or fewer
-than it says, if it was interrupted, or if its command failed although no test
-did. With SKIPS_FAIL in the environment, a run with a skipped test fails, too.
+Names skipped and failed tests; the last line is "N passed, N failed, N
+skipped". A stage fails if it has no results or fewer than planned, if it was
+interrupted, or if its command failed although no test failed. With SKIPS_FAIL
+in the environment, a run with a skipped test fails, too.
 """
 
 import os
@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 LINE = re.compile(r'^(ok|not ok) \d+ - (.*?)(?: # SKIP ?(.*))?$')
-# scripts/stage ends each log so
+# scripts/stage ends each log with this line.
 STATUS = re.compile(r'\n# exit status (\d+)\n\Z')
 
 

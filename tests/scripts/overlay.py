@@ -163,7 +163,7 @@ class Overlay(unittest.TestCase):
     def test_patch_that_is_there_twice_is_refused(self):
         self.write(self.top / 'qemu/patches/10.0/hooks.patch', PATCH)
         self.assertEqual(self.run_overlay()[0], 1)
-        self.assertIn('hooks.patch is there for all series and for 10.0',
+        self.assertIn('hooks.patch exists for all series and for 10.0',
                       self.message)
 
     def test_other_series_is_refused_with_those_that_are_known(self):
