@@ -18,7 +18,7 @@ HERE = Path(__file__).resolve().parent
 HOME = HERE.parent
 INSTALLED = (HOME / 'VERSION').is_file() and not os.environ.get('BUILD_DIR')
 TOP = HOME if INSTALLED else HOME.parent.parent
-# What runs inside guests
+# Programs that run inside guests
 INSIDE = HERE / 'inside'
 CACHE = Path(os.environ.get('XDG_CACHE_HOME') or
              os.path.expanduser('~/.cache')) / 'vrdma-lab'
