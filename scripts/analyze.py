@@ -18,7 +18,8 @@ from pathlib import Path
 # (build directory in BUILD, its product, pattern of our files there)
 BUILT = (
     ('qemu', 'device',
-     re.compile(r'/(hw/rdma/\w+|backends/rdma)/[^/]+\.c$|/virtio-rdma-pci\.c$')),
+     re.compile(r'/(hw/rdma/\w+|backends/rdma)/[^/]+\.c$|'
+                r'/virtio-rdma-pci\.c$')),
     ('guest/rdma-core/build', 'provider',
      re.compile(r'/providers/virtio_rdma/[^/]+\.c$')),
 )

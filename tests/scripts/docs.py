@@ -93,6 +93,21 @@ class Docs(unittest.TestCase):
                 name in names or name + '_' in ' '.join(names),
                 f'no trace event {name}')
 
+    def test_tables_keep_text_out_of_the_gaps_between_columns(self):
+        for page in sorted((TOP / 'docs').rglob('*.rst')):
+            gaps = None     # of the current table
+            for number, line in enumerate(
+                    page.read_text(encoding='utf-8').splitlines(), 1):
+                text = line.lstrip()
+                if re.fullmatch('==+( +==+)+', text):
+                    gaps = [m.start() for m in re.finditer(' ', line)
+                            if m.start() > len(line) - len(text)]
+                elif not text:
+                    gaps = None
+                for at in gaps or ():
+                    self.assertIn(line[at:at + 1], ('', ' '),
+                                  f'{page.name}:{number}, column {at + 1}')
+
     def test_picture_has_the_files_of_the_engine(self):
         text = (DEVEL / 'virtio-rdma.rst').read_text(encoding='utf-8')
         start = text.index('   backends/rdma/roce/  ')

@@ -381,7 +381,8 @@ def test_a_lab_of_another_name_is_beside_the_first(bench):
         lab.call('run', '-g', '1', '--', 'touch', 'mine')
         done = lab.call(*other, 'run', '--', 'sh', '-c',
                         'echo $VRDMA_GUESTS; touch not-mine')
-        assert done.out == '1\n' and 'stay in the guests' in done.err, str(done)
+        assert done.out == '1\n', str(done)
+        assert 'stay in the guests' in done.err, str(done)
         found = lab.call('status').out
         assert 'default: 3 guests' in found and 'other: 1 guest,' in found
     finally:
