@@ -41,6 +41,7 @@ bool rdma_backend_attach(RdmaBackend *rb, const RdmaBackendClientOps *ops,
         rb->dma_as = NULL;
         return false;
     }
+    rdma_ram_init(&rb->ram, dma_as);
     *limits = rb->limits;
     trace_rdma_backend_attach(rb, object_get_typename(OBJECT(rb)),
                               limits->max_qp, limits->max_mr);
@@ -54,6 +55,7 @@ void rdma_backend_detach(RdmaBackend *rb)
     }
     trace_rdma_backend_detach(rb);
     RDMA_BACKEND_GET_CLASS(rb)->detach(rb);
+    rdma_ram_cleanup(&rb->ram);
     qatomic_set(&rb->pending, 0);
     rb->client_ops = NULL;
     rb->client_opaque = NULL;

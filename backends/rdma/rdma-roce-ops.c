@@ -1,44 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the engine calls, except its consumer, which is the device: guest memory
- * by the DMA API, and its owner.
+ * What the engine calls, except its consumer, which is the device: guest
+ * memory, and its owner.
  */
 #include "qemu/osdep.h"
 #include "qemu/atomic.h"
 #include "qemu/bswap.h"
 #include "qemu/main-loop.h"
-#include "qemu/rcu.h"
-#include "system/dma.h"
 #include "system/rdma-backend.h"
 #include "rdma/roce.h"
 #include "rdma-roce-int.h"
 #include "trace.h"
 
+/* The engine unmaps before it returns, and is called with RCU locked. */
 static void *roce_op_map(void *opaque, uint64_t addr, uint64_t *len,
                          bool write)
 {
     RdmaRoce *r = opaque;
-    AddressSpace *as = r->parent_obj.dma_as;
-    hwaddr plen = *len;
-    hwaddr offset;
-    MemoryRegion *mr;
 
-    RCU_READ_LOCK_GUARD();
-
-    /*
-     * Not dma_memory_map(): where there is no RAM that reads or writes a bounce
-     * buffer. Registers may act when they are read, and may be those of this
-     * very device, in the middle of the engine.
-     */
-    mr = address_space_translate(as, addr, &offset, &plen, write,
-                                 MEMTXATTRS_UNSPECIFIED);
-    if (!plen || !memory_access_is_direct(mr, write, MEMTXATTRS_UNSPECIFIED)) {
-        return NULL;
-    }
-    /* Until dma_memory_unmap() */
-    memory_region_ref(mr);
-    *len = plen;
-    return (uint8_t *)memory_region_get_ram_ptr(mr) + offset;
+    return rdma_ram_at(&r->parent_obj.ram, addr, len, write);
 }
 
 static void roce_op_unmap(void *opaque, void *host, uint64_t len, bool write,
@@ -46,10 +26,9 @@ static void roce_op_unmap(void *opaque, void *host, uint64_t len, bool write,
 {
     RdmaRoce *r = opaque;
 
-    dma_memory_unmap(r->parent_obj.dma_as, host, len,
-                     write ? DMA_DIRECTION_FROM_DEVICE
-                           : DMA_DIRECTION_TO_DEVICE,
-                     access_len);
+    if (write && access_len) {
+        rdma_ram_written(&r->parent_obj.ram, host, access_len);
+    }
 }
 
 static bool roce_op_atomic(void *opaque, uint64_t addr, uint32_t opcode,

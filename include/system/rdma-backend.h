@@ -22,6 +22,7 @@
 #include "rdma/inspect.h"
 #include "rdma/qp-check.h"
 #include "rdma/verbs.h"
+#include "system/rdma-ram.h"
 
 #define TYPE_RDMA_BACKEND "rdma-backend"
 #define TYPE_RDMA_BACKEND_ROCE "rdma-roce"
@@ -139,6 +140,7 @@ struct RdmaBackend {
     const RdmaBackendClientOps *client_ops;
     void *client_opaque;
     AddressSpace *dma_as;
+    RdmaRam ram;                    /* of @dma_as */
     MemReentrancyGuard *guard;      /* of the device's transport, or NULL */
     RdmaBackendLimits limits;
 

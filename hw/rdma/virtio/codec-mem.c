@@ -9,7 +9,6 @@
 #include "qemu/iov.h"
 #include "qemu/log.h"
 #include "qemu/rcu.h"
-#include "system/dma.h"
 #include "codec.h"
 
 size_t virtio_rdma_codec_read(const VirtQueueElement *elem, void *buf,
@@ -50,22 +49,19 @@ void virtio_rdma_codec_write_cqe(const VirtQueueElement *elem,
     iov_from_buf(elem->in_sg, elem->in_num, at, cqe + at, 1);
 }
 
-bool virtio_rdma_codec_read_ram(AddressSpace *as, uint64_t addr, void *buf,
+bool virtio_rdma_codec_read_ram(const RdmaRam *ram, uint64_t addr, void *buf,
                                 size_t len)
 {
     RCU_READ_LOCK_GUARD();
 
     while (len) {
-        hwaddr part = len;
-        hwaddr at;
-        MemoryRegion *mr = address_space_translate(as, addr, &at, &part, false,
-                                                   MEMTXATTRS_UNSPECIFIED);
+        uint64_t part = len;
+        const void *mem = rdma_ram_at(ram, addr, &part, false);
 
-        if (!part || !memory_access_is_direct(mr, false,
-                                              MEMTXATTRS_UNSPECIFIED)) {
+        if (!mem) {
             return false;
         }
-        memcpy(buf, (uint8_t *)memory_region_get_ram_ptr(mr) + at, part);
+        memcpy(buf, mem, part);
         buf += part;
         addr += part;
         len -= part;
@@ -73,10 +69,10 @@ bool virtio_rdma_codec_read_ram(AddressSpace *as, uint64_t addr, void *buf,
     return true;
 }
 
-bool virtio_rdma_codec_read_addrs(AddressSpace *as, uint64_t addr, uint32_t n,
-                                  uint64_t *addrs)
+bool virtio_rdma_codec_read_addrs(const RdmaRam *ram, uint64_t addr,
+                                  uint32_t n, uint64_t *addrs)
 {
-    if (!virtio_rdma_codec_read_ram(as, addr, addrs, n * sizeof(*addrs))) {
+    if (!virtio_rdma_codec_read_ram(ram, addr, addrs, n * sizeof(*addrs))) {
         qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: page table at 0x%"
                       PRIx64 " is not RAM\n", addr);
         return false;
@@ -88,48 +84,26 @@ bool virtio_rdma_codec_read_addrs(AddressSpace *as, uint64_t addr, uint32_t n,
 }
 
 /*
- * The host's address of @len bytes of RAM in one piece, for as long as RCU is
- * locked. NULL if it is something else: no access may have effects.
+ * The host's address of @len bytes of RAM in one piece, and aligned for a word,
+ * for as long as RCU is locked. NULL if it is something else.
  */
-static void *ram_at(AddressSpace *as, uint64_t addr, hwaddr len, bool is_write,
-                    MemoryRegion **mr)
+static void *words_at(const RdmaRam *ram, uint64_t addr, uint64_t len,
+                      bool is_write)
 {
-    hwaddr part = len;
-    hwaddr at;
+    uint64_t part = len;
+    void *mem = rdma_ram_at(ram, addr, &part, is_write);
 
-    *mr = address_space_translate(as, addr, &at, &part, is_write,
-                                  MEMTXATTRS_UNSPECIFIED);
-    if (part != len ||
-        !memory_access_is_direct(*mr, is_write, MEMTXATTRS_UNSPECIFIED)) {
-        return NULL;
-    }
-    return (uint8_t *)memory_region_get_ram_ptr(*mr) + at;
+    return part == len && QEMU_PTR_IS_ALIGNED(mem, sizeof(uint32_t)) ? mem
+                                                                     : NULL;
 }
 
-static uint32_t *word_at(AddressSpace *as, uint64_t addr, bool is_write,
-                         MemoryRegion **mr)
-{
-    uint32_t *word = ram_at(as, addr, sizeof(*word), is_write, mr);
-
-    return QEMU_PTR_IS_ALIGNED(word, sizeof(*word)) ? word : NULL;
-}
-
-/* Migration and TCG have to know. */
-static void written(AddressSpace *as, MemoryRegion *mr, void *mem, hwaddr len)
-{
-    /* Which is what this has been mapped by, if it had been */
-    memory_region_ref(mr);
-    address_space_unmap(as, mem, len, true, len);
-}
-
-bool virtio_rdma_codec_load_word(AddressSpace *as, uint64_t addr,
+bool virtio_rdma_codec_load_word(const RdmaRam *ram, uint64_t addr,
                                  uint32_t *value)
 {
-    MemoryRegion *mr;
-    uint32_t *word;
+    const uint32_t *word;
 
     RCU_READ_LOCK_GUARD();
-    word = word_at(as, addr, false, &mr);
+    word = words_at(ram, addr, sizeof(*word), false);
     if (!word) {
         return false;
     }
@@ -139,55 +113,52 @@ bool virtio_rdma_codec_load_word(AddressSpace *as, uint64_t addr,
     return true;
 }
 
-bool virtio_rdma_codec_store_word(AddressSpace *as, uint64_t addr,
+bool virtio_rdma_codec_store_word(const RdmaRam *ram, uint64_t addr,
                                   uint32_t value)
 {
-    MemoryRegion *mr;
     uint32_t *word;
 
     RCU_READ_LOCK_GUARD();
-    word = word_at(as, addr, true, &mr);
+    word = words_at(ram, addr, sizeof(*word), true);
     if (!word) {
         return false;
     }
     qatomic_set(word, cpu_to_le32(value));
-    written(as, mr, word, sizeof(*word));
+    rdma_ram_written(ram, word, sizeof(*word));
     return true;
 }
 
-bool virtio_rdma_codec_take_bits(AddressSpace *as, uint64_t addr,
+bool virtio_rdma_codec_take_bits(const RdmaRam *ram, uint64_t addr,
                                  uint32_t *bits)
 {
-    MemoryRegion *mr;
     uint32_t *word;
 
     RCU_READ_LOCK_GUARD();
-    word = word_at(as, addr, true, &mr);
+    word = words_at(ram, addr, sizeof(*word), true);
     if (!word) {
         return false;
     }
     /* Pairs with the driver's release: what it wrote before is there. */
     *bits = le32_to_cpu(qatomic_xchg(word, 0));
-    written(as, mr, word, sizeof(*word));
+    rdma_ram_written(ram, word, sizeof(*word));
     return true;
 }
 
-bool virtio_rdma_codec_write_slot(AddressSpace *as, uint64_t addr,
+bool virtio_rdma_codec_write_slot(const RdmaRam *ram, uint64_t addr,
                                   const uint8_t *cqe, uint32_t number)
 {
     size_t size = sizeof(struct virtio_rdma_direct_cqe);
     size_t at = offsetof(struct virtio_rdma_direct_cqe, number);
-    MemoryRegion *mr;
     uint8_t *slot;
 
     RCU_READ_LOCK_GUARD();
-    slot = ram_at(as, addr, size, true, &mr);
-    if (!slot || !QEMU_PTR_IS_ALIGNED(slot, sizeof(number))) {
+    slot = words_at(ram, addr, size, true);
+    if (!slot) {
         return false;
     }
     memcpy(slot, cqe, VIRTIO_RDMA_CQE_ROOM);
     /* Pairs with the driver's acquire of the number. */
     qatomic_store_release((uint32_t *)(slot + at), cpu_to_le32(number));
-    written(as, mr, slot, size);
+    rdma_ram_written(ram, slot, size);
     return true;
 }

@@ -13,6 +13,7 @@
 #include "hw/virtio/virtio-rdma.h"
 #include "rdma/verbs.h"
 #include "system/rdma-backend.h"
+#include "system/rdma-ram.h"
 #include "standard-headers/linux/virtio_rdma.h"
 
 #define VIRTIO_RDMA_CMD_MAX VIRTIO_RDMA_CMD_QUERY_QP_COUNTERS
@@ -273,28 +274,28 @@ void virtio_rdma_codec_write_cqe(const VirtQueueElement *elem,
                                  const uint8_t *cqe, size_t size,
                                  bool status_last);
 /* Read @n addresses at DMA address @addr. False if it is not memory. */
-bool virtio_rdma_codec_read_addrs(AddressSpace *as, uint64_t addr, uint32_t n,
-                                  uint64_t *addrs);
+bool virtio_rdma_codec_read_addrs(const RdmaRam *ram, uint64_t addr,
+                                  uint32_t n, uint64_t *addrs);
 
 /*
  * Copy @len bytes of RAM at DMA address @addr. False if it is something else,
  * which would take long, and reach other devices.
  */
-bool virtio_rdma_codec_read_ram(AddressSpace *as, uint64_t addr, void *buf,
+bool virtio_rdma_codec_read_ram(const RdmaRam *ram, uint64_t addr, void *buf,
                                 size_t len);
 /* A 32-bit word in RAM, at an aligned address. */
-bool virtio_rdma_codec_load_word(AddressSpace *as, uint64_t addr,
+bool virtio_rdma_codec_load_word(const RdmaRam *ram, uint64_t addr,
                                  uint32_t *value);
-bool virtio_rdma_codec_store_word(AddressSpace *as, uint64_t addr,
+bool virtio_rdma_codec_store_word(const RdmaRam *ram, uint64_t addr,
                                   uint32_t value);
 /* Likewise: take all bits of it by an atomic operation. */
-bool virtio_rdma_codec_take_bits(AddressSpace *as, uint64_t addr,
+bool virtio_rdma_codec_take_bits(const RdmaRam *ram, uint64_t addr,
                                  uint32_t *bits);
 /*
  * Write a CQE of VIRTIO_RDMA_CQE_ROOM bytes to a slot of a direct CQ, and last
  * the number that shows that it is there. False if it is not RAM.
  */
-bool virtio_rdma_codec_write_slot(AddressSpace *as, uint64_t addr,
+bool virtio_rdma_codec_write_slot(const RdmaRam *ram, uint64_t addr,
                                   const uint8_t *cqe, uint32_t number);
 
 /* codec.c: configuration space */

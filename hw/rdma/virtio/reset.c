@@ -220,7 +220,9 @@ void virtio_rdma_unrealize(DeviceState *dev)
     rdma_hca_hide(&s->hca);
     if (rdma_hca_busy(&s->hca)) {
         rdma_backend_put_off(s->hca.backend, VIRTIO_RDMA_PENDING_END);
-        /* Their memory, and the address space, stay until the end. */
+        /* The address space may not, so that nothing may listen there. */
+        rdma_ram_cleanup(&s->hca.backend->ram);
+        /* The memory of both stays until the end. */
         s->transport = object_ref(OBJECT(qdev_get_parent_bus(dev)->parent));
         object_ref(OBJECT(s));
         aio_bh_schedule_oneshot(qemu_get_aio_context(), unrealize_bh, s);

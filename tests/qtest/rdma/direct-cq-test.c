@@ -17,6 +17,8 @@
 #define DEPTH 8
 /* The local APIC, where no RAM is */
 #define NO_RAM 0xfee00000ull
+/* RAM that the chipset can hide */
+#define HIDDEN_PAGE 0xc0000
 
 /* A QP that writes to itself, and its CQ */
 typedef struct Loop {
@@ -212,6 +214,51 @@ static void test_counters_in_no_ram(void)
     expect_no_event(cq.eq);
     write_n(&l, 1);
     expect_end(&l);
+}
+
+/* Have the chipset (i440FX) map RAM at HIDDEN_PAGE, or the PCI bus. */
+static void show_ram(QRdma *d, bool show)
+{
+    qtest_outl(d->host->qts, 0xcf8, 0x80000058);
+    qtest_outb(d->host->qts, 0xcfe, show ? 0x33 : 0);
+}
+
+static uint32_t number_in_slot(QRdma *d, uint32_t slot)
+{
+    return qtest_readl(d->host->qts,
+                       HIDDEN_PAGE +
+                       slot * sizeof(struct virtio_rdma_direct_cqe) +
+                       offsetof(struct virtio_rdma_direct_cqe, number));
+}
+
+static void test_slots_that_leave_ram(void)
+{
+    QRdma *d = test_device_with(DIRECT | EVENTS);
+    QRdmaCq cq = { .dev = d, .cqe = DEPTH };
+    struct virtio_rdma_create_cq_req req = { .cqe = cpu_to_le32(DEPTH) };
+    struct virtio_rdma_cqn rsp;
+    uint64_t page = cpu_to_le64(HIDDEN_PAGE);
+    Loop l;
+
+    qrdma_add_event_buffers(d, 8);
+    qrdma_direct_cq_init(&cq, &req);
+    qrdma_write(d, le64_to_cpu(req.queue_pages) + sizeof(page), &page,
+                sizeof(page));
+    show_ram(d, true);
+    qtest_memset(d->host->qts, HIDDEN_PAGE, 0, 4096);
+    assert_ok(qrdma_cmd(d, VIRTIO_RDMA_CMD_CREATE_CQ, &req, sizeof(req), &rsp,
+                        sizeof(rsp)));
+    cq.cqn = le32_to_cpu(rsp.cqn);
+    l = loop_on(d, &cq);
+    write_n(&l, 1);
+    g_assert_cmpuint(number_in_slot(d, 0), ==, 1);
+    qrdma_expect_no_event(d);
+
+    show_ram(d, false);
+    write_n(&l, 1);
+    expect_end(&l);
+    show_ram(d, true);
+    g_assert_cmpuint(number_in_slot(d, 1), ==, 0);
 }
 
 static void test_one_event_for_a_request(void)
@@ -601,6 +648,7 @@ const QRdmaTest direct_cq_tests[] = {
     { "consumer-that-nobody-believes", test_consumer_that_nobody_believes },
     { "slots-in-no-ram", test_slots_in_no_ram },
     { "counters-in-no-ram", test_counters_in_no_ram },
+    { "slots-that-leave-ram", test_slots_that_leave_ram },
     { "one-event-for-a-request", test_one_event_for_a_request },
     { "solicited-events", test_solicited_events },
     { "error-is-solicited", test_error_is_solicited },

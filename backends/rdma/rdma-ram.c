@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Guest RAM at host addresses that are kept until the memory map changes.
+ *
+ * Readers, the iothread among them, take RCU's lock only. A table does not
+ * change after it is published. It has references to what it names, and is
+ * freed under the BQL, which may be where RAM that was unplugged ends.
+ */
+#include "qemu/osdep.h"
+#include "qemu/rcu.h"
+#include "system/rdma-ram.h"
+#include "system/xen.h"
+
+/* RAM in one piece, on both sides */
+typedef struct RamRange {
+    uint64_t addr;
+    MemoryRegionCache cache;
+} RamRange;
+
+struct RdmaRamTable {
+    struct rcu_head rcu;
+    uint32_t n;
+    RamRange *ranges;               /* the largest first */
+};
+
+static const RdmaRamTable no_table;
+
+static const RdmaRamTable *get_table(const RdmaRam *ram)
+{
+    return qatomic_rcu_read(&ram->table) ?: &no_table;
+}
+
+/* Keeping it mapped is not for Xen, which maps RAM in small pieces. */
+static bool may_keep(const MemoryRegion *mr)
+{
+    return mr->ram && !xen_enabled();
+}
+
+typedef struct Scan {
+    AddressSpace *as;
+    GArray *ranges;
+} Scan;
+
+static bool add_range(Int128 start, Int128 len, const MemoryRegion *mr,
+                      hwaddr offset, void *opaque)
+{
+    Scan *scan = opaque;
+    RamRange range = { .addr = int128_get64(start) };
+
+    if (!may_keep(mr)) {
+        return false;
+    }
+    address_space_cache_init(&range.cache, scan->as, range.addr,
+                             int128_get64(len), true);
+    if (range.cache.ptr) {
+        g_array_append_val(scan->ranges, range);
+    } else {
+        /* It cannot be written, or is another device's. */
+        address_space_cache_destroy(&range.cache);
+    }
+    return false;
+}
+
+static int compare_sizes(gconstpointer a, gconstpointer b)
+{
+    const RamRange *x = a;
+    const RamRange *y = b;
+
+    return x->cache.len < y->cache.len ? 1 : x->cache.len > y->cache.len ? -1
+                                                                         : 0;
+}
+
+static void table_free(RdmaRamTable *table)
+{
+    for (uint32_t i = 0; i < table->n; i++) {
+        address_space_cache_destroy(&table->ranges[i].cache);
+    }
+    g_free(table->ranges);
+    g_free(table);
+}
+
+static void set_table(RdmaRam *ram, RdmaRamTable *table)
+{
+    RdmaRamTable *old = ram->table;
+
+    qatomic_rcu_set(&ram->table, table);
+    if (old) {
+        call_rcu(old, table_free, rcu);
+    }
+}
+
+/*
+ * The map may have changed. The BQL has been held since it did, so that nothing
+ * which the old table names is gone yet.
+ */
+static void on_commit(MemoryListener *listener)
+{
+    RdmaRam *ram = container_of(listener, RdmaRam, listener);
+    RdmaRamTable *table = g_new0(RdmaRamTable, 1);
+    Scan scan = { ram->as, g_array_new(false, false, sizeof(RamRange)) };
+
+    flatview_for_each_range(address_space_to_flatview(ram->as), add_range,
+                            &scan);
+    g_array_sort(scan.ranges, compare_sizes);
+    table->n = scan.ranges->len;
+    table->ranges = (RamRange *)g_array_free(scan.ranges, false);
+    set_table(ram, table);
+}
+
+void rdma_ram_init(RdmaRam *ram, AddressSpace *as)
+{
+    ram->as = as;
+    ram->listener = (MemoryListener) {
+        .name = "rdma-ram",
+        .commit = on_commit,
+    };
+    memory_listener_register(&ram->listener, as);
+}
+
+void rdma_ram_cleanup(RdmaRam *ram)
+{
+    memory_listener_unregister(&ram->listener);
+    set_table(ram, NULL);
+}
+
+/* What the table does not have: it may be behind an IOMMU. */
+static G_GNUC_NO_INLINE
+void *translate(AddressSpace *as, uint64_t addr, uint64_t *len,
+                       bool is_write)
+{
+    hwaddr part = *len;
+    hwaddr offset;
+    MemoryRegion *mr;
+
+    /*
+     * Not dma_memory_map(): where there is no RAM that reads or writes a bounce
+     * buffer. Registers may act when they are read, and may be those of this
+     * very device, in the middle of its work.
+     */
+    mr = address_space_translate(as, addr, &offset, &part, is_write,
+                                 MEMTXATTRS_UNSPECIFIED);
+    if (!part || !memory_access_is_direct(mr, is_write,
+                                          MEMTXATTRS_UNSPECIFIED)) {
+        return NULL;
+    }
+    *len = part;
+    return (uint8_t *)memory_region_get_ram_ptr(mr) + offset;
+}
+
+void *rdma_ram_at(const RdmaRam *ram, uint64_t addr, uint64_t *len,
+                  bool is_write)
+{
+    const RdmaRamTable *table = get_table(ram);
+
+    for (uint32_t i = 0; i < table->n; i++) {
+        const RamRange *range = &table->ranges[i];
+        uint64_t offset = addr - range->addr;
+
+        if (offset < range->cache.len) {
+            *len = MIN(*len, range->cache.len - offset);
+            return (uint8_t *)range->cache.ptr + offset;
+        }
+    }
+    return translate(ram->as, addr, len, is_write);
+}
+
+void rdma_ram_written(const RdmaRam *ram, void *host, uint64_t len)
+{
+    const RdmaRamTable *table = get_table(ram);
+    MemoryRegion *mr;
+    ram_addr_t offset;
+
+    for (uint32_t i = 0; i < table->n; i++) {
+        RamRange *range = &table->ranges[i];
+        uintptr_t at = (uintptr_t)host - (uintptr_t)range->cache.ptr;
+
+        if (at < range->cache.len) {
+            address_space_cache_invalidate(&range->cache, at, len);
+            return;
+        }
+    }
+    mr = memory_region_from_host(host, &offset);
+    if (mr) {
+        /* As if it had been mapped: QEMU marks it when it is unmapped. */
+        memory_region_ref(mr);
+        address_space_unmap(ram->as, host, len, true, len);
+    }
+}
