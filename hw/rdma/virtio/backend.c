@@ -28,14 +28,7 @@ static bool has_events(RdmaHca *hca)
 
 static void event_pending(RdmaHca *hca)
 {
-    VirtIORdma *s = virtio_rdma_of(hca);
-
-    if (virtio_rdma_may_use_vqs(s)) {
-        virtio_rdma_events_run(s);
-    } else {
-        s->sched_events = true;
-        rdma_hca_bh_schedule(hca);
-    }
+    virtio_rdma_events_schedule(virtio_rdma_of(hca));
 }
 
 static bool port_changed(RdmaHca *hca)

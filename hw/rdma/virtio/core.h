@@ -37,6 +37,12 @@
 #define VIRTIO_RDMA_MAX_SRQ         16384
 #define VIRTIO_RDMA_MAX_SRQ_WR      (1u << 16)
 #define VIRTIO_RDMA_MAX_MCAST       16384
+/*
+ * Descriptors of a buffer for a completion, or for an event of an event queue.
+ * A device may have a reasonable limit (virtio 1.2, 2.7.4.1): these are written
+ * in the turn of some queue pair, which pays the same for each.
+ */
+#define VIRTIO_RDMA_MAX_BUF_DESCS   16
 /* Slots of a direct queue, and pages that those of a QP lie in */
 #define VIRTIO_RDMA_MIN_DEPTH       4   /* that each driver can have */
 #define VIRTIO_RDMA_MAX_DEPTH_SHIFT 15

@@ -12,12 +12,6 @@
 
 /* What one completion may spend on those that wait, besides itself */
 #define COMPLETE_BUDGET (8 * RDMA_WORK_WR)
-/*
- * Descriptors of a buffer for a CQE. A device may have a reasonable limit
- * (virtio 1.2, 2.7.4.1): completions are written in the turn of some queue
- * pair, which pays the same for each.
- */
-#define MAX_CQE_DESCS 16
 
 typedef enum PushResult {
     PUSHED,
@@ -57,10 +51,10 @@ static PushResult push_cqe(VirtIORdma *s, VirtIORdmaCq *cq,
         return NO_BUFFER;
     }
     rdma_work_pay(budget, RDMA_WORK_WR);
-    if (elem->in_num + elem->out_num > MAX_CQE_DESCS) {
+    if (elem->in_num + elem->out_num > VIRTIO_RDMA_MAX_BUF_DESCS) {
         qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: CQ %u: a buffer has %u "
                       "descriptors, but may have %u\n", cq->core.cqn,
-                      elem->in_num + elem->out_num, MAX_CQE_DESCS);
+                      elem->in_num + elem->out_num, VIRTIO_RDMA_MAX_BUF_DESCS);
         virtio_rdma_vq_unpop(s, cq->vq, elem);
         return CQ_FAILED;
     }

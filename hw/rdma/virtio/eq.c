@@ -70,8 +70,12 @@ void virtio_rdma_eq_add(VirtIORdmaCq *cq)
     }
 }
 
+/* What one event may spend on those that wait, besides itself */
+#define EVENT_BUDGET (8 * RDMA_WORK_WR)
+
 /* False if there is no buffer, or the event queue fails. */
-static bool push_event(VirtIORdma *s, VirtIORdmaCq *eq, uint32_t cqn)
+static bool push_event(VirtIORdma *s, VirtIORdmaCq *eq, uint32_t cqn,
+                       uint32_t *budget)
 {
     g_autofree VirtQueueElement *elem = NULL;
     uint8_t buf[VIRTIO_RDMA_CQN_SIZE];
@@ -81,6 +85,15 @@ static bool push_event(VirtIORdma *s, VirtIORdmaCq *eq, uint32_t cqn)
         elem = virtqueue_pop(eq->vq, sizeof(VirtQueueElement));
     }
     if (!elem) {
+        return false;
+    }
+    rdma_work_pay(budget, RDMA_WORK_WR);
+    if (elem->in_num + elem->out_num > VIRTIO_RDMA_MAX_BUF_DESCS) {
+        qemu_log_mask(LOG_GUEST_ERROR, "virtio-rdma: event queue %u: a buffer "
+                      "has %u descriptors, but may have %u\n", eq->core.cqn,
+                      elem->in_num + elem->out_num, VIRTIO_RDMA_MAX_BUF_DESCS);
+        virtio_rdma_vq_unpop(s, eq->vq, elem);
+        virtio_rdma_eq_fail(s, eq);
         return false;
     }
     room = iov_size(elem->in_sg, elem->in_num);
@@ -98,14 +111,15 @@ static bool push_event(VirtIORdma *s, VirtIORdmaCq *eq, uint32_t cqn)
     return true;
 }
 
-void virtio_rdma_eq_run(VirtIORdma *s, VirtIORdmaCq *eq)
+/* Write pending events while there are buffers. The next turn does the rest. */
+static void run(VirtIORdma *s, VirtIORdmaCq *eq, uint32_t *budget)
 {
     bool waiting = false;
     bool pushed = false;
     VirtIORdmaCq *cq;
 
-    while ((cq = QTAILQ_FIRST(&eq->events))) {
-        if (push_event(s, eq, cq->core.cqn)) {
+    while (*budget && (cq = QTAILQ_FIRST(&eq->events))) {
+        if (push_event(s, eq, cq->core.cqn, budget)) {
             trace_virtio_rdma_cq_notify(s, cq->core.cqn);
             drop_event(cq);
             pushed = true;
@@ -121,6 +135,9 @@ void virtio_rdma_eq_run(VirtIORdma *s, VirtIORdmaCq *eq)
     if (!waiting) {
         virtio_queue_set_notification(eq->vq, 0);
     }
+    if (!*budget && !QTAILQ_EMPTY(&eq->events)) {
+        virtio_rdma_cqs_schedule(s);
+    }
     if (pushed) {
         virtio_rdma_vq_notify(s, eq->vq);
     }
@@ -133,7 +150,11 @@ static uint32_t max_cqe(VirtIORdma *s)
 
 static bool flush(VirtIORdma *s, VirtIORdmaCq *eq, uint32_t *budget)
 {
-    virtio_rdma_eq_run(s, eq);
+    uint32_t slice = MIN(*budget, RDMA_QUEUE_BUDGET);
+    uint32_t left = slice;
+
+    run(s, eq, &left);
+    *budget -= slice - left;
     return true;
 }
 
@@ -165,6 +186,7 @@ static void look_at(VirtIORdma *s, VirtIORdmaCq *cq)
 {
     VirtIORdmaCq *eq = cq->eq;
     bool solicited = cq->solicited;
+    uint32_t budget = EVENT_BUDGET;
 
     cq->solicited = false;
     if (cq->core.error || eq->core.error || !virtio_rdma_active(s) ||
@@ -173,7 +195,7 @@ static void look_at(VirtIORdma *s, VirtIORdmaCq *cq)
     }
     virtio_rdma_eq_add(cq);
     if (virtio_rdma_may_use_vqs(s)) {
-        virtio_rdma_eq_run(s, eq);
+        run(s, eq, &budget);
     } else if (!eq->scheduled) {
         eq->scheduled = true;
         QTAILQ_INSERT_TAIL(&s->sched_eqs, eq, next_eq);
@@ -183,13 +205,17 @@ static void look_at(VirtIORdma *s, VirtIORdmaCq *cq)
 
 void virtio_rdma_eqs_run(VirtIORdma *s)
 {
+    uint32_t budget = RDMA_TURN_BUDGET;
     VirtIORdmaCq *eq;
 
-    while ((eq = QTAILQ_FIRST(&s->sched_eqs))) {
+    while (budget && (eq = QTAILQ_FIRST(&s->sched_eqs))) {
         unschedule(s, eq);
         if (!eq->core.error) {
-            virtio_rdma_eq_run(s, eq);
+            run(s, eq, &budget);
         }
+    }
+    if (!QTAILQ_EMPTY(&s->sched_eqs)) {
+        rdma_hca_bh_schedule(&s->hca);
     }
 }
 

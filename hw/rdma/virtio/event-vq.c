@@ -8,16 +8,17 @@
 #include "queue.h"
 
 /*
- * Write @event to a buffer of the driver. False if there is none. Sets *@used
- * if any buffer was returned.
+ * Write @event to a buffer of the driver. False if there is none, or no budget
+ * for one. Sets *@used if any buffer was returned.
  */
-static bool push_event(VirtIORdma *s, const RdmaEvent *event, bool *used)
+static bool push_event(VirtIORdma *s, const RdmaEvent *event, bool *used,
+                       uint32_t *budget)
 {
     uint8_t buf[VIRTIO_RDMA_EVENT_SIZE];
     size_t size = VIRTIO_RDMA_EVENT_SIZE;
 
     virtio_rdma_codec_put_event(buf, event);
-    for (int left = VIRTQUEUE_MAX_SIZE; left; left--) {
+    while (*budget) {
         g_autofree VirtQueueElement *elem = NULL;
         size_t room;
         bool fits;
@@ -29,6 +30,7 @@ static bool push_event(VirtIORdma *s, const RdmaEvent *event, bool *used)
         if (!elem) {
             return false;
         }
+        rdma_work_pay(budget, RDMA_WORK_WR + virtio_rdma_elem_work(elem));
         room = iov_size(elem->in_sg, elem->in_num);
         fits = room >= size;
         if (fits) {
@@ -49,21 +51,24 @@ static bool push_event(VirtIORdma *s, const RdmaEvent *event, bool *used)
 
 void virtio_rdma_events_run(VirtIORdma *s)
 {
+    uint32_t budget = RDMA_TURN_BUDGET;
     const RdmaEvent *event;
     bool used = false;
 
-    if (!s->event_vq || !virtio_rdma_active(s)) {
+    s->sched_events = false;
+    if (!s->event_vq) {
         return;
     }
-    rdma_hca_enter(&s->hca);
     while ((event = rdma_hca_events_next(&s->hca, NULL)) &&
-           push_event(s, event, &used)) {
+           push_event(s, event, &used, &budget)) {
         rdma_hca_event_done(&s->hca, event);
+    }
+    if (!budget) {
+        virtio_rdma_events_schedule(s);
     }
     if (used) {
         virtio_rdma_vq_notify(s, s->event_vq);
     }
-    rdma_hca_leave(&s->hca);
 }
 
 void virtio_rdma_events_reset_vq(VirtIORdma *s)

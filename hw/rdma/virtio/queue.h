@@ -168,13 +168,15 @@ void virtio_rdma_events_init(VirtIORdma *s);
 void virtio_rdma_events_reset_vq(VirtIORdma *s);
 /* After migration */
 void virtio_rdma_events_load(VirtIORdma *s);
-/* Write pending events while there are buffers. */
+/* The bottom half writes pending events while there are buffers. */
 void virtio_rdma_events_run(VirtIORdma *s);
 
 /* vq-sched.c: virtqueues that the bottom half looks at */
 
 /* The backlogs of all CQs */
 void virtio_rdma_cqs_schedule(VirtIORdma *s);
+/* The event virtqueue */
+void virtio_rdma_events_schedule(VirtIORdma *s);
 /* All there is */
 void virtio_rdma_all_schedule(VirtIORdma *s);
 
@@ -224,9 +226,7 @@ void virtio_rdma_eq_detach(VirtIORdma *s, VirtIORdmaCq *cq);
 void virtio_rdma_eq_fail(VirtIORdma *s, VirtIORdmaCq *eq);
 /* @cq has an event for its event queue. */
 void virtio_rdma_eq_add(VirtIORdmaCq *cq);
-/* Write pending events while there are buffers. */
-void virtio_rdma_eq_run(VirtIORdma *s, VirtIORdmaCq *eq);
-/* The same for those that the iothread has events for. */
+/* Write the events that the iothread has, as far as the turn goes. */
 void virtio_rdma_eqs_run(VirtIORdma *s);
 /* A CQE was written to @cq: it may raise an event when the backend is left. */
 void virtio_rdma_eq_completed(VirtIORdma *s, VirtIORdmaCq *cq, bool solicited);

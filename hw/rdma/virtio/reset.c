@@ -169,7 +169,7 @@ void virtio_rdma_queue_enable(VirtIODevice *vdev, uint32_t n)
     } else if (virtio_rdma_cq_of_vq(s, n)) {
         virtio_rdma_cqs_schedule(s);
     } else if (is_event_vq(s, n)) {
-        virtio_rdma_events_run(s);
+        virtio_rdma_events_schedule(s);
     }
 }
 

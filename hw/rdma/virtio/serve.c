@@ -82,7 +82,6 @@ void virtio_rdma_serve(VirtIORdma *s)
     }
     virtio_rdma_eqs_run(s);
     if (s->sched_events || s->sched_all) {
-        s->sched_events = false;
         virtio_rdma_events_run(s);
     }
     if (s->sched_all) {
@@ -135,7 +134,7 @@ void virtio_rdma_handle_cq(VirtIODevice *vdev, VirtQueue *vq)
 
 void virtio_rdma_handle_event(VirtIODevice *vdev, VirtQueue *vq)
 {
-    virtio_rdma_events_run(VIRTIO_RDMA(vdev));
+    virtio_rdma_events_schedule(VIRTIO_RDMA(vdev));
 }
 
 void virtio_rdma_handle_wq(VirtIODevice *vdev, VirtQueue *vq)

@@ -11,6 +11,12 @@ void virtio_rdma_cqs_schedule(VirtIORdma *s)
     rdma_hca_bh_schedule(&s->hca);
 }
 
+void virtio_rdma_events_schedule(VirtIORdma *s)
+{
+    s->sched_events = true;
+    rdma_hca_bh_schedule(&s->hca);
+}
+
 void virtio_rdma_all_schedule(VirtIORdma *s)
 {
     s->sched_all = true;

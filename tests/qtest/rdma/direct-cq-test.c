@@ -19,6 +19,8 @@
 #define NO_RAM 0xfee00000ull
 /* RAM that the chipset can hide */
 #define HIDDEN_PAGE 0xc0000
+/* Event queues with more events than RDMA_QUEUE_BUDGET pays for */
+#define MANY 80
 
 /* A QP that writes to itself, and its CQ */
 typedef struct Loop {
@@ -355,14 +357,41 @@ static void test_destroyed_cq_has_no_event(void)
     assert_ok(qrdma_destroy_eq(eq));
 }
 
-static void test_short_event_buffer(void)
+/* More CQs raise events than one turn writes. */
+static void test_more_events_than_a_turn_writes(void)
+{
+    QRdma *d = test_own_device("max-qp=100,max-cq=100");
+    QRdmaEq *eq;
+    Loop l[MANY];
+    uint32_t cqn;
+
+    qrdma_start(d, QRDMA_FEATURES | DIRECT, 256);
+    eq = qrdma_create_eq(d, 0);
+    for (int i = 0; i < MANY; i++) {
+        l[i] = loop_on(d, qrdma_create_direct_cq(d, DEPTH, eq));
+        qrdma_arm_direct_cq(l[i].cq, NEXT);
+        write_n(&l[i], 1);
+    }
+    qrdma_refill_eq(eq, MANY);
+    for (int i = 0; i < MANY; i++) {
+        qrdma_wait_until(d, qrdma_eq_get(eq, &cqn));
+        g_assert_cmpuint(cqn, ==, l[i].cq->cqn);
+    }
+    qrdma_host_stop(d->host);
+}
+
+/* A buffer of @count descriptors with @len bytes each ends the event queue. */
+static void expect_bad_event_buffer(uint32_t count, uint32_t len)
 {
     Loop l = loop_with_events(0);
     QRdmaEq *eq = l.cq->eq;
-    QRdmaDesc desc = { eq->buf, 3, true };
+    g_autofree QRdmaDesc *desc = g_new(QRdmaDesc, count);
 
+    for (uint32_t i = 0; i < count; i++) {
+        desc[i] = (QRdmaDesc) { eq->buf, len, true };
+    }
     qrdma_arm_direct_cq(l.cq, NEXT);
-    qrdma_ring_add(eq->ring, &desc, 1);
+    qrdma_ring_add(eq->ring, desc, count);
     write_n(&l, 1);
     qrdma_expect_event(l.d, RDMA_EVENT_CQ_ERR, eq->eqn);
     qrdma_expect_no_event(l.d);
@@ -373,6 +402,16 @@ static void test_short_event_buffer(void)
     qrdma_expect(l.cq, 0, RDMA_WC_SUCCESS);
     qrdma_expect(l.cq, 0, RDMA_WC_SUCCESS);
     qrdma_expect_no_event(l.d);
+}
+
+static void test_short_event_buffer(void)
+{
+    expect_bad_event_buffer(1, 3);
+}
+
+static void test_event_buffer_with_many_descriptors(void)
+{
+    expect_bad_event_buffer(17, 4);
 }
 
 static void test_reset_of_virtqueues(void)
@@ -655,7 +694,10 @@ const QRdmaTest direct_cq_tests[] = {
     { "cq-without-event-queue", test_cq_without_event_queue },
     { "events-wait-for-buffers", test_events_wait_for_buffers },
     { "destroyed-cq-has-no-event", test_destroyed_cq_has_no_event },
+    { "more-events-than-a-turn-writes", test_more_events_than_a_turn_writes },
     { "short-event-buffer", test_short_event_buffer },
+    { "event-buffer-with-many-descriptors",
+      test_event_buffer_with_many_descriptors },
     { "reset-of-virtqueues", test_reset_of_virtqueues },
     { "event-queue-is-no-cq", test_event_queue_is_no_cq },
     { "rules-of-create", test_rules_of_create },

@@ -356,6 +356,58 @@ static void test_short_buffers_come_back_empty(void)
     qrdma_expect_event(t.dev, RDMA_EVENT_QP_ACCESS_ERR, t.b->qpn);
 }
 
+#define BUFS 1024
+#define DESCS 1024
+
+/*
+ * Give the device BUFS short buffers of DESCS descriptors. False if all came
+ * back before one access to a register.
+ */
+static bool lets_others_in(QRdma *d)
+{
+    const uint32_t size = DESCS * sizeof(struct vring_desc);
+    g_autofree struct vring_desc *table = g_malloc0(size);
+    QRdmaRing *ring = event_ring(d);
+    uint64_t at = qrdma_alloc(d, size);
+    uint64_t buf = qrdma_alloc(d, 64);
+
+    for (unsigned i = 0; i < DESCS; i++) {
+        table[i].addr = cpu_to_le64(buf);
+        table[i].len = cpu_to_le32(1);
+        table[i].flags = cpu_to_le16(i < DESCS - 1 ? VRING_DESC_F_NEXT : 0);
+        table[i].next = cpu_to_le16(i + 1);
+    }
+    qrdma_write(d, at, table, size);
+    for (unsigned i = 0; i < BUFS; i++) {
+        qrdma_ring_set_desc(ring, i, at, size, VRING_DESC_F_INDIRECT, 0);
+        qrdma_ring_set_avail(ring, i, i);
+    }
+    qrdma_ring_set_avail_idx(ring, BUFS);
+    qrdma_ring_kick(ring);
+    g_assert_cmpuint(qrdma_config_read(d, 0, 4), ==, 1);
+    if (qrdma_ring_used_idx(ring) == BUFS) {
+        return false;
+    }
+    qrdma_wait_until(d, qrdma_ring_used_idx(ring) == BUFS);
+    return true;
+}
+
+static void test_long_buffers_let_others_in(void)
+{
+    QRdma *d = test_own_device("queue-size=1024");
+    int rounds = 0;
+
+    /* On a busy machine the test may not run before they come back. */
+    do {
+        g_assert_cmpint(rounds++, <, 20);
+        set_link(d, true);
+        qrdma_start(d, QRDMA_FEATURES | EVENTS |
+                       QRDMA_F(VIRTIO_RING_F_INDIRECT_DESC), BUFS);
+        set_link(d, false);
+    } while (!lets_others_in(d));
+    qrdma_host_stop(d->host);
+}
+
 static void test_buffers_may_be_split_and_longer(void)
 {
     TestPair t = event_pair(0);
@@ -451,6 +503,7 @@ const QRdmaTest event_tests[] = {
     { "device-reset-forgets-them", test_device_reset_forgets_events },
     { "pending-over-ring-reset", test_events_pending_over_ring_reset },
     { "short-buffers-come-back-empty", test_short_buffers_come_back_empty },
+    { "long-buffers-let-others-in", test_long_buffers_let_others_in },
     { "buffers-may-be-split-and-longer", test_buffers_may_be_split_and_longer },
     { "interrupt-may-be-suppressed", test_interrupt_may_be_suppressed },
     { "malformed-ring-breaks-the-device",
