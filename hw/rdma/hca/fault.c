@@ -261,6 +261,17 @@ void rdma_hca_fault_start(RdmaHca *hca, const RdmaHcaFault *f)
     }
 }
 
+/* There is no fault to hold back completions for. */
+static void release_held(RdmaHca *hca)
+{
+    RdmaHcaHeld *held;
+
+    QTAILQ_FOREACH(held, &hca->faults->held, next) {
+        held->until = 0;
+    }
+    rdma_hca_bh_schedule(hca);
+}
+
 void rdma_hca_fault_remove(RdmaHca *hca, RdmaHcaFault *f)
 {
     RdmaHcaFaults *fs = hca->faults;
@@ -277,8 +288,10 @@ void rdma_hca_fault_remove(RdmaHca *hca, RdmaHcaFault *f)
         }
     }
     QTAILQ_REMOVE(&fs->list, f, next);
-    fs->count--;
     g_free(f);
+    if (!--fs->count) {
+        release_held(hca);
+    }
     rdma_hca_faults_update(hca);
 }
 

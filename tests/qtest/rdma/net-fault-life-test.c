@@ -318,6 +318,7 @@ static bool faults_block_migration(QRdma *d)
 static void test_migration_is_blocked(NetKind kind)
 {
     NetPair p = pair_without_faults(kind);
+    QTestState *qts = p.a.dev->host->qts;
 
     g_assert_false(faults_block_migration(p.a.dev));
     fault_add(p.a.dev, "'id': 'd', 'kind': 'completion-delay', "
@@ -325,11 +326,33 @@ static void test_migration_is_blocked(NetKind kind)
     g_assert_true(faults_block_migration(p.a.dev));
     post_write(&p, 1);
     qrdma_wait_until(p.a.dev, fault_hits(p.a.dev, "d") == 1);
+    qtest_qmp_assert_success(qts, "{'execute': 'stop'}");
     fault_remove(p.a.dev, "d");
     g_assert_true(faults_block_migration(p.a.dev));
-    net_clock_step(p.net, 100 * QRDMA_MS);
+    qtest_qmp_assert_success(qts, "{'execute': 'cont'}");
     qrdma_expect(p.a.scq, 1, RDMA_WC_SUCCESS);
     g_assert_false(faults_block_migration(p.a.dev));
+}
+
+/* Completions are held back for as long as there is a fault. */
+static void test_removal_releases_completions(NetKind kind)
+{
+    NetPair p = pair_without_faults(kind);
+
+    fault_add(p.a.dev, "'id': 'd', 'kind': 'completion-delay', "
+              "'delay': 600000, 'times': 0");
+    fault_add(p.a.dev, "'id': 's', 'kind': 'qp-stuck', 'after': 1000");
+    for (int i = 0; i < 3; i++) {
+        post_write(&p, i);
+    }
+    qrdma_wait_until(p.a.dev, fault_hits(p.a.dev, "d") == 3);
+    fault_remove(p.a.dev, "d");
+    qrdma_settle(p.a.dev);
+    qrdma_expect_none(p.a.scq);
+    fault_remove(p.a.dev, "s");
+    for (int i = 0; i < 3; i++) {
+        qrdma_expect(p.a.scq, i, RDMA_WC_SUCCESS);
+    }
 }
 
 static void test_unplug(NetKind kind)
@@ -420,6 +443,8 @@ const NetTest net_fault_life_tests[] = {
     { "fault/reset", test_reset },
     { "fault/stopped-machine", test_stopped_machine },
     { "fault/migration-is-blocked", test_migration_is_blocked },
+    { "fault/removal-releases-completions",
+      test_removal_releases_completions },
     { "fault/unplug", test_unplug, NET_TWO_HOSTS },
     {}
 };
