@@ -81,8 +81,10 @@ static RdmaNext next_send(void *opaque, uint32_t qpn, bool flush,
 static void put_back_send(void *opaque, uint32_t qpn, const RdmaSendWr *wr)
 {
     RdmaHca *hca = opaque;
+    RdmaHcaQp *qp = rdma_hca_table_get(&hca->qps, qpn);
 
-    rdma_hca_sq_put_back(hca, rdma_hca_table_get(&hca->qps, qpn), wr);
+    rdma_hca_fault_put_back(hca, qp);
+    rdma_hca_sq_put_back(hca, qp, wr);
 }
 
 /* The RQ or SRQ @id if the device may look there, or NULL */

@@ -286,6 +286,10 @@ void rdma_hca_fault_remove(RdmaHca *hca, RdmaHcaFault *f)
             rdma_hca_fault_let_go(qp);
             rdma_hca_qp_schedule(hca, qp);
         }
+        if (qp->fault.met == f) {
+            qp->fault.met = NULL;
+        }
+        qp->fault.struck = NULL;
     }
     QTAILQ_REMOVE(&fs->list, f, next);
     g_free(f);
@@ -306,6 +310,7 @@ void rdma_hca_fault_forget_qp(RdmaHcaQp *qp)
 {
     rdma_hca_fault_let_go(qp);
     qp->fault.passed = false;
+    qp->fault.met = NULL;
 }
 
 void rdma_hca_command_end(RdmaHca *hca)
@@ -423,6 +428,27 @@ static RdmaHcaFault *meet(RdmaHca *hca, uint8_t point, const Work *w)
     return NULL;
 }
 
+/* The fault that the next send of @qp meets, or NULL */
+static RdmaHcaFault *meet_send(RdmaHca *hca, RdmaHcaQp *qp, const Work *w)
+{
+    RdmaHcaFault *f = qp->fault.met;
+
+    qp->fault.met = NULL;
+    if (!qp->fault.passed) {
+        return meet(hca, RDMA_HCA_FAULT_AT_SEND, w);
+    }
+    qp->fault.passed = false;
+    if (!f || !may_strike(f)) {
+        return NULL;
+    }
+    /* It came before, and was put back. */
+    f->hits++;
+    if (!may_strike(f)) {
+        update_points(hca);
+    }
+    return f;
+}
+
 static uint32_t *rkey_of(RdmaSendWr *wr)
 {
     switch (wr->opcode) {
@@ -456,14 +482,11 @@ bool rdma_hca_fault_send(RdmaHca *hca, RdmaHcaQp *qp, RdmaSendWr *wr,
     };
     RdmaHcaFault *f;
 
-    if (qp->fault.passed) {
-        qp->fault.passed = false;
-        return true;
-    }
-    f = meet(hca, RDMA_HCA_FAULT_AT_SEND, &w);
+    f = meet_send(hca, qp, &w);
     if (!f) {
         return true;
     }
+    qp->fault.struck = f;
     switch (f->kind) {
     case RDMA_FAULT_KIND_COMPLETION_ERROR:
         wr->status = f->status;
@@ -495,6 +518,18 @@ bool rdma_hca_fault_send(RdmaHca *hca, RdmaHcaQp *qp, RdmaSendWr *wr,
     default:
         return true;
     }
+}
+
+void rdma_hca_fault_put_back(RdmaHca *hca, RdmaHcaQp *qp)
+{
+    RdmaHcaFault *f = qp->fault.struck;
+
+    if (f) {
+        f->hits--;
+        update_points(hca);
+    }
+    qp->fault.met = f;
+    qp->fault.passed = hca->fault_points & RDMA_HCA_FAULT_AT_SEND;
 }
 
 void rdma_hca_fault_recv(RdmaHca *hca, RdmaHcaQp *qp, RdmaRecvWr *wr,

@@ -144,7 +144,12 @@ void rdma_hca_fault_let_go(RdmaHcaQp *qp);
  */
 bool rdma_hca_fault_send(RdmaHca *hca, RdmaHcaQp *qp, RdmaSendWr *wr,
                          RdmaSge *sge);
-/* Likewise a receive; @qp NULL: of an SRQ. It is not held back. */
+/*
+ * The backend puts the last send back: its fault strikes when it comes again,
+ * and no other send meanwhile.
+ */
+void rdma_hca_fault_put_back(RdmaHca *hca, RdmaHcaQp *qp);
+/* A receive that was decoded; @qp NULL: of an SRQ. It is not held back. */
 void rdma_hca_fault_recv(RdmaHca *hca, RdmaHcaQp *qp, RdmaRecvWr *wr,
                          RdmaSge *sge);
 /* The fault that a completion meets, or NULL */

@@ -48,6 +48,7 @@ RdmaNext rdma_hca_sq_next(RdmaHca *hca, RdmaHcaQp *qp, bool flush,
     }
     *wr = (RdmaSendWr) {};
     hca->ops->decode_send(hca, qp, wr);
+    qp->fault.struck = NULL;
     if (unlikely(hca->fault_points & RDMA_HCA_FAULT_AT_SEND) && !flush &&
         is_held_back(hca, qp, wr)) {
         rdma_hca_sq_put_back(hca, qp, wr);

@@ -217,6 +217,8 @@ typedef struct RdmaHcaQpFault {
     const RdmaHcaFault *stuck;      /* that fault's doing, or NULL */
     int64_t until;                  /* in virtual time, or INT64_MAX */
     bool passed;                    /* the next send has met its fault */
+    RdmaHcaFault *met;              /* which strikes it then, or NULL */
+    RdmaHcaFault *struck;           /* the last send, or NULL */
 } RdmaHcaQpFault;
 
 struct RdmaHcaQp {

@@ -471,7 +471,37 @@ static void test_ring_reset_in_flight_then_reset(void)
     g_assert_cmpuint(p.a->sq.retired, ==, 1);
 }
 
+/*
+ * The first send is put back until the host has made its address. A fault that
+ * lets @after sends pass meets it once.
+ */
+static void send_with_fault(unsigned after)
+{
+    g_autoptr(Verbs) v = verbs_new(NULL);
+    VerbsPair p = verbs_pair(v, RDMA_QPT_UD);
+
+    qtest_qmp_assert_success(v->host->qts, "{'execute': 'rdma-fault-add', "
+                             "'arguments': {'device': 'rdma0', 'id': 'f', "
+                             "'kind': 'local-access', 'after': %u, "
+                             "'times': 1}}", after);
+    for (unsigned i = 0; i <= after; i++) {
+        verbs_post_recv(&p, i);
+        verbs_offer_send(&p, i);
+        qrdma_expect(p.cq_a, i, i < after ? RDMA_WC_SUCCESS
+                                          : RDMA_WC_LOC_PROT_ERR);
+    }
+}
+
+static void test_fault_of_a_send_that_is_put_back(void)
+{
+    for (unsigned after = 0; after < 3; after++) {
+        send_with_fault(after);
+    }
+}
+
 const QRdmaTest verbs_queue_tests[] = {
+    { "fault-of-a-send-that-is-put-back",
+      test_fault_of_a_send_that_is_put_back },
     { "flood-of-receives", test_flood_of_receives_leaves_turns_to_sends },
     { "ring-reset-in-flight-then-reset", test_ring_reset_in_flight_then_reset },
     { "work-requests-are-limited", test_work_requests_are_limited },
