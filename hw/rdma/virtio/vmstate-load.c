@@ -578,6 +578,12 @@ static int load_objects(VirtIORdma *s, const VirtIORdmaSaved *v)
     return 0;
 }
 
+void virtio_rdma_forget_loaded(VirtIORdma *s)
+{
+    rdma_hca_reset(&s->hca);
+    virtio_rdma_objects_reset(s);
+}
+
 int virtio_rdma_saved_objects_post_load(void *opaque, int version_id)
 {
     const VirtIORdmaSaved *v = opaque;
@@ -586,8 +592,7 @@ int virtio_rdma_saved_objects_post_load(void *opaque, int version_id)
     virtio_rdma_objects_reset(v->dev);
     ret = load_objects(v->dev, v);
     if (ret) {
-        /* An object that was refused halfway has no form. */
-        virtio_rdma_objects_reset(v->dev);
+        virtio_rdma_forget_loaded(v->dev);
     }
     rdma_hca_load_begin(&v->dev->hca);
     return ret;
@@ -709,6 +714,7 @@ int virtio_rdma_post_load(VirtIODevice *vdev)
     VirtIORdma *s = VIRTIO_RDMA(vdev);
 
     if (!check_features(s) || !check_rings(s)) {
+        virtio_rdma_forget_loaded(s);
         return -EINVAL;
     }
     s->restore_order = true;
@@ -726,5 +732,9 @@ int virtio_rdma_saved_post_load(void *opaque, int version_id)
 
     rdma_hca_counters_set(&s->hca, s->saved->counters);
     virtio_rdma_saved_free(s);
-    return complete ? 0 : -EINVAL;
+    if (!complete) {
+        virtio_rdma_forget_loaded(s);
+        return -EINVAL;
+    }
+    return 0;
 }

@@ -15,8 +15,12 @@ static int get_backend(QEMUFile *f, void *pv, size_t size,
                        const VMStateField *field)
 {
     VirtIORdma *s = pv;
+    int ret = rdma_vmstate_load(f, s->hca.bc->vmsd, s->hca.backend);
 
-    return rdma_vmstate_load(f, s->hca.bc->vmsd, s->hca.backend);
+    if (ret) {
+        virtio_rdma_forget_loaded(s);
+    }
+    return ret;
 }
 
 static int put_backend(QEMUFile *f, void *pv, size_t size,

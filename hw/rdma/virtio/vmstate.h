@@ -194,6 +194,11 @@ int virtio_rdma_saved_counts_post_load(void *opaque, int version_id);
 int virtio_rdma_saved_objects_post_load(void *opaque, int version_id);
 /* The backend's state is loaded, too. */
 int virtio_rdma_saved_post_load(void *opaque, int version_id);
+/*
+ * The stream is refused: drop all objects. One that was loaded halfway has no
+ * form, and the backend does not know what it has not loaded.
+ */
+void virtio_rdma_forget_loaded(VirtIORdma *s);
 /* Of VirtioDeviceClass: all is loaded. */
 int virtio_rdma_post_load(VirtIODevice *vdev);
 

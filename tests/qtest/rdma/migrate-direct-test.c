@@ -3,6 +3,7 @@
  * Migration of direct queues, and of event queues.
  */
 #include "qemu/osdep.h"
+#include "qemu/bswap.h"
 #include "migrate-test.h"
 
 #define NEXT VIRTIO_RDMA_NOTIFY_NEXT_COMPLETION
@@ -178,6 +179,36 @@ static void test_refused_direct_cq_is_looked_at(void)
 
     trip_connect(t);
     loop_new(t, qrdma_create_eq(t->net.dev[0], 1));
+    trip_look_at_refused(t, 0, &bad);
+}
+
+/* The backend refuses what the device has loaded. */
+static void test_refused_by_the_backend(void)
+{
+    g_autoptr(Trip) t = trip_new(NULL);
+    const uint8_t *gid;
+    TripSpoilt bad = { "GID index", { 0 }, 3, 0, 999, "", 1 };
+
+    trip_connect(t);
+    gid = t->net.dev[0]->gid[0];
+    bad.find[1] = ldl_be_p(gid);
+    bad.find[2] = ldl_be_p(gid + 4);
+    trip_look_at_refused(t, 0, &bad);
+}
+
+/* All is loaded, and does not go together. */
+static void test_refused_at_the_end(void)
+{
+    g_autoptr(Trip) t = trip_new(NULL);
+    /* "virtio/64bit_features", its version, and what the driver accepted */
+    TripSpoilt bad = { "features", { 0x75726573, 1 }, 4, 3, 0, "" };
+    uint64_t features;
+
+    trip_connect(t);
+    features = t->net.dev[0]->features;
+    bad.find[2] = features >> 32;
+    bad.find[3] = features;
+    bad.by = (uint32_t)features & ~(1u << VIRTIO_RDMA_F_DIRECT_QP);
     trip_look_at_refused(t, 0, &bad);
 }
 
@@ -359,6 +390,8 @@ static void test_direct_queues_without_the_feature(void)
 const QRdmaTest migrate_direct_tests[] = {
     { "refused-direct-cq-is-looked-at",
       test_refused_direct_cq_is_looked_at },
+    { "refused-by-the-backend", test_refused_by_the_backend },
+    { "refused-at-the-end", test_refused_at_the_end },
     { "event-queues", test_event_queues },
     { "queues-tell-that-they-sleep", test_queues_tell_that_they_sleep },
     { "counts-of-a-cq", test_counts_of_a_cq },
