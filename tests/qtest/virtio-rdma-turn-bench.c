@@ -347,7 +347,8 @@ static void srq_limit_prepare(Flood *f)
     struct virtio_rdma_modify_srq_req req = { .limit = cpu_to_le32(SRQ_WRS) };
 
     for (uint32_t i = 0; i < f->d->max_srq_direct; i++) {
-        req.srqn = cpu_to_le32(flood_direct_srq(f->pd, SRQ_WRS, f->data));
+        req.srqn = cpu_to_le32(flood_direct_srq(f->pd, SRQ_WRS, SRQ_WRS,
+                                                f->data));
         command(f, VIRTIO_RDMA_CMD_MODIFY_SRQ, &req, sizeof(req));
     }
 }
@@ -411,6 +412,25 @@ static void growth_prepare(Flood *f)
     for (uint32_t i = 0; i < f->nqp; i++) {
         req.qpn = cpu_to_le32(f->qps[i].qpn);
         command(f, VIRTIO_RDMA_CMD_MODIFY_QP, &req, sizeof(req));
+    }
+}
+
+/* SRQs whose drivers count wrongly, each of one of thousands of QPs */
+static void srq_fail_prepare(Flood *f)
+{
+    RdmaQpInitAttr init;
+    uint32_t qpn, wire_qpn;
+
+    new_cqs(f, 1, 8, false);
+    init = qp_init(f, RDMA_QPT_RC);
+    init.has_srq = true;
+    init.cap.max_recv_wr = init.cap.max_recv_sge = 0;
+    for (uint32_t i = 0; i < f->d->max_srq_direct; i++) {
+        init.srqn = flood_direct_srq(f->pd, 4, 5, f->data);
+        assert_ok(qrdma_try_create_qp_nums(f->d, &init, &qpn, &wire_qpn));
+    }
+    for (int i = 0; i < 4000; i++) {
+        flood_direct_ud(f->pd, f->cqns[0], f->data);
     }
 }
 
@@ -522,6 +542,8 @@ static const FloodOps floods[] = {
     { "124 x DESTROY_CQ with 4000 events", events_prepare, send_commands,
       commands_done },
     { "32768 CQEs to a backlog", growth_prepare, send_commands, err_done },
+    { "64 SRQs fail beside 4000 QPs", srq_fail_prepare, kick_sends_at_once,
+      at_once },
     { "CQ of 4000 QPs overruns", overrun_prepare, one_sq_start,
       one_sq_done },
     { "1024 WRs with 16384 CQEs held", held_prepare, one_sq_start,

@@ -35,9 +35,13 @@ static void kick_or_fail_qp(RdmaHca *hca, RdmaHcaQp *qp)
     rdma_hca_kick(hca, &qp->sq, false);
 }
 
-static void kick_or_fail_srq(RdmaHca *hca, RdmaHcaSrq *srq)
+static void kick_or_fail_srq(RdmaHca *hca, RdmaHcaSrq *srq, uint32_t *budget)
 {
     if (unlikely(srq->wq.broken)) {
+        if (!srq->error) {
+            /* For the QPs that may be its own. */
+            rdma_work_pay(budget, hca->qps.count * RDMA_WORK_ENTRY);
+        }
         rdma_hca_srq_fail(hca, srq);
     } else {
         rdma_hca_kick(hca, &srq->wq, false);
@@ -45,7 +49,7 @@ static void kick_or_fail_srq(RdmaHca *hca, RdmaHcaSrq *srq)
 }
 
 /* The queue of this bit of RdmaHca.kicks, unless it is gone */
-static void run_kick(RdmaHca *hca, uint32_t bit)
+static void run_kick(RdmaHca *hca, uint32_t bit, uint32_t *budget)
 {
     RdmaHcaQp *qp = rdma_hca_table_get(&hca->qps, bit);
     RdmaHcaSrq *srq = bit < hca->qps.end ? NULL :
@@ -55,7 +59,7 @@ static void run_kick(RdmaHca *hca, uint32_t bit)
     if (qp) {
         kick_or_fail_qp(hca, qp);
     } else if (srq) {
-        kick_or_fail_srq(hca, srq);
+        kick_or_fail_srq(hca, srq, budget);
     }
 }
 
@@ -69,7 +73,7 @@ static bool run_kicks_of(RdmaHca *hca, uint32_t from, uint32_t to,
             hca->next_kick = bit;
             return false;
         }
-        run_kick(hca, bit);
+        run_kick(hca, bit, budget);
         rdma_work_pay(budget, RDMA_WORK_POLL);
         if (rdma_backend_wanted(hca->backend)) {
             *budget = 0;

@@ -35,7 +35,8 @@ static void write_slots(QRdma *d, uint64_t slots)
     }
 }
 
-uint32_t flood_direct_srq(QRdmaPd *pd, uint32_t n, uint64_t slots)
+uint32_t flood_direct_srq(QRdmaPd *pd, uint32_t n, uint32_t posted,
+                          uint64_t slots)
 {
     QRdma *d = pd->dev;
     uint32_t npages = 1 + n / (PAGE / SRQ_SLOT);
@@ -55,7 +56,7 @@ uint32_t flood_direct_srq(QRdmaPd *pd, uint32_t n, uint64_t slots)
     write_slots(d, slots);
     assert_ok(qrdma_cmd(d, VIRTIO_RDMA_CMD_CREATE_SRQ, &req, sizeof(req), &rsp,
                         sizeof(rsp)));
-    qtest_writel(d->host->qts, counters, n);
+    qtest_writel(d->host->qts, counters, posted);
     return le32_to_cpu(rsp.srqn);
 }
 

@@ -9,10 +9,11 @@
 #include "libqos/virtio-rdma.h"
 
 /*
- * Make an SRQ of @n WQEs, a power of 2, with 32 SGEs each, all of which are
- * posted; returns its number. All slots are in the page at @slots.
+ * Make an SRQ of @n WQEs, a power of 2, with 32 SGEs each, and post @posted, or
+ * say so; returns its number. All slots are in the page at @slots.
  */
-uint32_t flood_direct_srq(QRdmaPd *pd, uint32_t n, uint64_t slots);
+uint32_t flood_direct_srq(QRdmaPd *pd, uint32_t n, uint32_t posted,
+                          uint64_t slots);
 /* Make a UD QP; all of its memory is the page at @page, which is zeroed. */
 QRdmaQp flood_direct_ud(QRdmaPd *pd, uint32_t cqn, uint64_t page);
 
