@@ -48,12 +48,14 @@ static const uint16_t credits_of[ROCE_AETH_NO_CREDITS] = {
 /* The code of the largest number of credits that is not above @n */
 static uint8_t credit_code(uint32_t n)
 {
-    uint8_t code = ROCE_AETH_NO_CREDITS - 1;
+    unsigned k;
 
-    while (credits_of[code] > n) {
-        code--;
+    if (n < 2) {
+        return n;
     }
-    return code;
+    /* Even codes are for powers of 2, odd ones for half as many more. */
+    k = g_bit_storage(n) - 1;
+    return MIN(2 * k + ((n >> (k - 1)) & 1), ROCE_AETH_NO_CREDITS - 1);
 }
 
 /* The responder */
