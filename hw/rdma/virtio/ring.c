@@ -145,7 +145,7 @@ void virtio_rdma_vq_notify(VirtIORdma *s, VirtQueue *vq)
 
 void virtio_rdma_vqs_flush(VirtIORdma *s)
 {
-    VirtIODevice *vdev = VIRTIO_DEVICE(s);
+    VirtIODevice *vdev = &s->parent_obj;
 
     if (!s->notify) {
         return;
