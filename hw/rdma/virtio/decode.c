@@ -192,13 +192,14 @@ void virtio_rdma_scratch_init(VirtIORdma *s)
     s->scratch->wqe_room = VIRTIO_RDMA_WQE_ROOM +
                            MAX(max_sge * VIRTIO_RDMA_SGE_SIZE,
                                l->max_inline_data);
-    s->scratch->wqe = g_malloc0(s->scratch->wqe_room);
+    s->scratch->slot = g_malloc0(VIRTIO_RDMA_SLOT_SIZE + s->scratch->wqe_room);
+    s->scratch->wqe = s->scratch->slot + VIRTIO_RDMA_SLOT_SIZE;
 }
 
 void virtio_rdma_scratch_free(VirtIORdma *s)
 {
     g_free(s->scratch->send.elem);
     g_free(s->scratch->recv.elem);
-    g_free(s->scratch->wqe);
+    g_free(s->scratch->slot);
     g_clear_pointer(&s->scratch, g_free);
 }

@@ -12,6 +12,8 @@
 #include "wq.h"
 
 #define MIN_SLOT_SHIFT 5
+/* Of a slot: most WQEs are no longer. The scratch buffer has as many. */
+#define FIRST_BYTES 128
 #define PAGE_SHIFT RDMA_PAGE_SHIFT
 
 static uint64_t slots_pages(uint8_t depth_shift, uint8_t slot_shift)
@@ -232,27 +234,44 @@ static uint32_t depth(const RdmaHcaWq *wq)
     return slots_of(wq)->depth;
 }
 
+/*
+ * Copy the next WQE to the scratch buffer. A second copy is for long ones only.
+ * False: it has no length that is possible, or is not in RAM.
+ */
+static bool read_wqe(VirtIORdma *s, const VirtIORdmaSlots *slots, size_t *len)
+{
+    uint32_t slot_size = 1u << slots->slot_shift;
+    size_t first = MIN(slot_size, FIRST_BYTES);
+    uint8_t *slot = s->scratch->slot;
+    uint32_t said;
+    size_t end;
+
+    if (!read_slot(s, slots, 0, slot, first)) {
+        return false;
+    }
+    said = virtio_rdma_codec_get_slot(slot);
+    if (said > slot_size - VIRTIO_RDMA_SLOT_SIZE) {
+        return false;
+    }
+    *len = said;
+    end = VIRTIO_RDMA_SLOT_SIZE + MIN(said, s->scratch->wqe_room);
+    return end <= first || read_slot(s, slots, first, slot + first,
+                                     end - first);
+}
+
 static bool take(RdmaHca *hca, RdmaHcaWq *wq, RdmaHcaInflight *inflight)
 {
     VirtIORdma *s = virtio_rdma_of(hca);
     VirtIORdmaSlots *slots = slots_of(wq);
-    uint32_t most = (1u << slots->slot_shift) - VIRTIO_RDMA_SLOT_SIZE;
     VirtIORdmaTaken *t = virtio_rdma_scratch_begin(s, wq);
-    uint8_t head[VIRTIO_RDMA_SLOT_SIZE];
 
     slots->rung = false;
     if (!poll_producer(s, wq)) {
         return false;
     }
-    /* A WQE without any bytes completes with an error. */
-    if (read_slot(s, slots, 0, head, sizeof(head))) {
-        uint32_t said = virtio_rdma_codec_get_slot(head);
-
-        if (said <= most &&
-            read_slot(s, slots, sizeof(head), s->scratch->wqe,
-                      MIN(said, s->scratch->wqe_room))) {
-            t->len = said;
-        }
+    if (!read_wqe(s, slots, &t->len)) {
+        /* A WQE without any bytes completes with an error. */
+        t->len = 0;
     }
     slots->taken++;
     return true;

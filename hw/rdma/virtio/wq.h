@@ -17,6 +17,7 @@ typedef struct VirtIORdmaTaken {
 /* Buffers for one WQE, allocated once. */
 struct VirtIORdmaScratch {
     size_t wqe_room;
+    uint8_t *slot;                  /* the length of the WQE, and then @wqe */
     uint8_t *wqe;
     /* The last of an SQ, which may be put back, and of any other queue */
     VirtIORdmaTaken send;
