@@ -18,7 +18,7 @@ instructions() {
     local qemu="valgrind -q --tool=callgrind --callgrind-out-file=$dir/out"
 
     qemu+=" --toggle-collect=virtio_rdma_doorbell"
-    qemu+=" --toggle-collect=virtio_rdma_bh --toggle-collect=roce_bh"
+    qemu+=" --toggle-collect=hca_bh --toggle-collect=roce_bh"
     MESSAGES=$2 QTEST_QEMU_BINARY="$qemu ./qemu-system-x86_64" \
         tests/qtest/virtio-rdma-message-bench \
         -p "/x86_64/virtio-rdma/message/$1" > "$dir/log" 2>&1 || {

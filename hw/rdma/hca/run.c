@@ -179,7 +179,7 @@ static void run_queues(RdmaHca *hca)
     run_kicks(hca);
 }
 
-static void run(void *opaque)
+static void hca_bh(void *opaque)
 {
     RdmaHca *hca = opaque;
 
@@ -211,7 +211,7 @@ static void run(void *opaque)
 }
 
 /* In the iothread */
-static void run_work(void *opaque)
+static void hca_work_bh(void *opaque)
 {
     RdmaHca *hca = opaque;
 
@@ -229,9 +229,9 @@ void rdma_hca_bhs_init(RdmaHca *hca)
 {
     hca->kicks = bitmap_new(hca->qps.end + hca->srqs.end);
     hca->kick_budget = RDMA_TURN_BUDGET;
-    hca->bh = qemu_bh_new_guarded(run, hca, &hca->dev->mem_reentrancy_guard);
+    hca->bh = qemu_bh_new_guarded(hca_bh, hca, &hca->dev->mem_reentrancy_guard);
     if (hca->ctx) {
-        hca->work_bh = aio_bh_new(hca->ctx, run_work, hca);
+        hca->work_bh = aio_bh_new(hca->ctx, hca_work_bh, hca);
     }
 }
 
