@@ -26,7 +26,7 @@ from pathlib import Path
 # The parts of this project that belong in QEMU's tree. The others (unit tests,
 # fuzzers, guest side) have their own builds.
 OVERLAY_DIRS = ('backends', 'configs', 'docs', 'hw', 'include', 'qapi',
-                'tests/qtest')
+                'tests/bench/device', 'tests/fake-ibverbs', 'tests/qtest')
 IGNORED = re.compile(r'(~|\.orig|\.rej|\.sw[a-p]|\.pyc)$|^\.|^__pycache__$')
 MANIFEST = '.virtio-rdma-overlay.json'
 # Generated from this project's VERSION, as QEMU has its own VERSION.

@@ -20,7 +20,7 @@ instructions() {
     qemu+=" --toggle-collect=virtio_rdma_doorbell"
     qemu+=" --toggle-collect=hca_bh --toggle-collect=roce_bh"
     MESSAGES=$2 QTEST_QEMU_BINARY="$qemu ./qemu-system-x86_64" \
-        tests/qtest/virtio-rdma-message-bench \
+        tests/bench/device/virtio-rdma-message-bench \
         -p "/x86_64/virtio-rdma/message/$1" > "$dir/log" 2>&1 || {
         cat "$dir/log" >&2
         return 1

@@ -19,7 +19,7 @@ run() {
     shift 2
     TURN_METER=$dir/meter TURN_OPTIONS=$* \
         QTEST_QEMU_BINARY="env $preload ./qemu-system-x86_64" \
-        "tests/qtest/$program" > "$dir/log" 2>&1 || {
+        "tests/bench/device/$program" > "$dir/log" 2>&1 || {
         cat "$dir/log"
         exit 1
     }

@@ -25,7 +25,7 @@ cd "$V_DIR/qemu"
 preload="LD_PRELOAD=$V_DIR/standalone/tests/bench/libturn-meter.so"
 TURN_METER=$dir/meter \
     QTEST_QEMU_BINARY="env $preload ./qemu-system-x86_64" \
-    tests/qtest/rdma-verbs-mr-bench > "$dir/log" 2>&1 || {
+    tests/bench/device/rdma-verbs-mr-bench > "$dir/log" 2>&1 || {
     cat "$dir/log"
     exit 1
 }

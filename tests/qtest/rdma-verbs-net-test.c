@@ -5,7 +5,7 @@
  * with rdma-roce. The tests are in tests/qtest/rdma.
  */
 #include "qemu/osdep.h"
-#include "rdma/fake-ibverbs.h"
+#include "tests/fake-ibverbs/fake-ibverbs.h"
 #include "rdma/net-test.h"
 #include "fake-ibverbs-dir.h"
 

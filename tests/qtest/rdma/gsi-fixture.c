@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include "qemu/bswap.h"
-#include "fake-ibumad.h"
+#include "tests/fake-ibverbs/fake-ibumad.h"
 #include "gsi-fixture.h"
 
 char *gsi_path(const Gsi *g, const char *name)

@@ -9,7 +9,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include "qemu/bswap.h"
-#include "fake-ibumad.h"
+#include "tests/fake-ibverbs/fake-ibumad.h"
 #include "gsi-fixture.h"
 
 #define DEPTH 32

@@ -6,7 +6,7 @@
 #define TESTS_RDMA_VERBS_TEST_H
 
 #include "libqos/virtio-rdma.h"
-#include "fake-client.h"
+#include "tests/fake-ibverbs/client.h"
 
 #define VERBS_MR_SIZE (64 * 1024)
 #define VERBS_IOVA_A 0x7f1234560000ull

@@ -4,7 +4,7 @@
  */
 #include "qemu/osdep.h"
 #include <sys/mman.h>
-#include "fake-test.h"
+#include "self-test.h"
 
 static void test_pingpong(void)
 {

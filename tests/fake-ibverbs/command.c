@@ -6,7 +6,7 @@
 #include "qemu/bswap.h"
 #include "qemu/host-utils.h"
 #include <arpa/inet.h>
-#include "fake-ibverbs-int.h"
+#include "internal.h"
 
 typedef struct Words {
     char **at;                      /* what is left; NULL at the end */

@@ -3,7 +3,7 @@
  * The double of libibverbs: names of numbers.
  */
 #include "qemu/osdep.h"
-#include "fake-ibverbs-int.h"
+#include "internal.h"
 
 typedef struct Name {
     int value;

@@ -13,8 +13,8 @@
  * "register2" or "send", makes it fail with the errno that is in there as a
  * number.
  */
-#ifndef TESTS_RDMA_FAKE_IBUMAD_H
-#define TESTS_RDMA_FAKE_IBUMAD_H
+#ifndef TESTS_FAKE_IBVERBS_FAKE_IBUMAD_H
+#define TESTS_FAKE_IBVERBS_FAKE_IBUMAD_H
 
 #define FAKE_IBUMAD_DIR "FAKE_IBUMAD_DIR"
 #define FAKE_IBUMAD_PORT "port"

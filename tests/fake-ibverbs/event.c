@@ -6,7 +6,7 @@
 #include "qemu/osdep.h"
 #include <poll.h>
 #include <sys/eventfd.h>
-#include "fake-ibverbs-int.h"
+#include "internal.h"
 
 typedef struct Event {
     struct ibv_async_event ibv;

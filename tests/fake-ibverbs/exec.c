@@ -6,7 +6,7 @@
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
-#include "fake-ibverbs-int.h"
+#include "internal.h"
 
 #define GRH_LEN 40
 /* Not a status: the head of the queue stays there. */

@@ -3,11 +3,11 @@
  * What the tests of the double of libibverbs have in common: a program that
  * uses verbs.
  */
-#ifndef TESTS_RDMA_FAKE_TEST_H
-#define TESTS_RDMA_FAKE_TEST_H
+#ifndef TESTS_FAKE_IBVERBS_SELF_TEST_H
+#define TESTS_FAKE_IBVERBS_SELF_TEST_H
 
 #include <infiniband/verbs.h>
-#include "fake-client.h"
+#include "client.h"
 
 #define SIZE 16384
 #define DEPTH 8

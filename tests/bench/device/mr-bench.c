@@ -15,7 +15,7 @@
 #include "qemu/memfd.h"
 #include "qemu/units.h"
 #include "libqos/virtio-rdma.h"
-#include "rdma/fake-client.h"
+#include "tests/fake-ibverbs/client.h"
 
 #define PAGE RDMA_PAGE_SIZE
 #define BASE (64 * MiB)             /* guest address of what is registered */

@@ -2,8 +2,8 @@
 /*
  * What floods of virtqueues use: rings that are written at once, and objects.
  */
-#ifndef TESTS_QTEST_RDMA_FLOOD_GUEST_H
-#define TESTS_QTEST_RDMA_FLOOD_GUEST_H
+#ifndef TESTS_BENCH_DEVICE_FLOOD_GUEST_H
+#define TESTS_BENCH_DEVICE_FLOOD_GUEST_H
 
 #include "flood-bench.h"
 
@@ -67,4 +67,4 @@ bool commands_done(Flood *f);
 void kick_sends_at_once(Flood *f);
 Flood *flood_new(QRdmaHost *host, QRdma *d);
 
-#endif /* TESTS_QTEST_RDMA_FLOOD_GUEST_H */
+#endif /* TESTS_BENCH_DEVICE_FLOOD_GUEST_H */

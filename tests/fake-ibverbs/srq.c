@@ -4,7 +4,7 @@
  * multicast groups.
  */
 #include "qemu/osdep.h"
-#include "fake-ibverbs-int.h"
+#include "internal.h"
 
 FakeRecv *fake_recv_new(const struct ibv_recv_wr *wr, uint32_t max_sge)
 {

@@ -3,7 +3,7 @@
  * The double of libibverbs does what the test asks it to.
  */
 #include "qemu/osdep.h"
-#include "fake-test.h"
+#include "self-test.h"
 
 /* Calls that fail as they are told to; each returns an errno. */
 

@@ -3,8 +3,8 @@
  * The test's side of the double of libibverbs (fake-ibverbs.h): start a
  * program with it, and tell it what to do.
  */
-#ifndef TESTS_RDMA_FAKE_CLIENT_H
-#define TESTS_RDMA_FAKE_CLIENT_H
+#ifndef TESTS_FAKE_IBVERBS_CLIENT_H
+#define TESTS_FAKE_IBVERBS_CLIENT_H
 
 #include "fake-ibverbs.h"
 

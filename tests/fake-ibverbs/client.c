@@ -6,7 +6,7 @@
 #include <glib/gstdio.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include "fake-client.h"
+#include "client.h"
 #include "fake-ibverbs-dir.h"
 
 #define LIBRARY_PATH "LD_LIBRARY_PATH"

@@ -4,7 +4,7 @@
  */
 #include "qemu/osdep.h"
 #include <poll.h>
-#include "fake-test.h"
+#include "self-test.h"
 
 FakeVerbs *fake;
 

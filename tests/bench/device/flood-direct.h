@@ -3,8 +3,8 @@
  * Direct queues for floods that need many of them: their slots share memory,
  * which the device does not mind.
  */
-#ifndef TESTS_QTEST_RDMA_FLOOD_DIRECT_H
-#define TESTS_QTEST_RDMA_FLOOD_DIRECT_H
+#ifndef TESTS_BENCH_DEVICE_FLOOD_DIRECT_H
+#define TESTS_BENCH_DEVICE_FLOOD_DIRECT_H
 
 #include "libqos/virtio-rdma.h"
 
@@ -17,4 +17,4 @@ uint32_t flood_direct_srq(QRdmaPd *pd, uint32_t n, uint32_t posted,
 /* Make a UD QP; all of its memory is the page at @page, which is zeroed. */
 QRdmaQp flood_direct_ud(QRdmaPd *pd, uint32_t cqn, uint64_t page);
 
-#endif /* TESTS_QTEST_RDMA_FLOOD_DIRECT_H */
+#endif /* TESTS_BENCH_DEVICE_FLOOD_DIRECT_H */

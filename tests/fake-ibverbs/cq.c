@@ -3,7 +3,7 @@
  * The double of libibverbs: completion queues and their channels.
  */
 #include "qemu/osdep.h"
-#include "fake-ibverbs-int.h"
+#include "internal.h"
 
 struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 {

@@ -6,8 +6,8 @@
  * gives it back in fake_end(); while it waits for the test it does not hold
  * it.
  */
-#ifndef TESTS_RDMA_FAKE_IBVERBS_INT_H
-#define TESTS_RDMA_FAKE_IBVERBS_INT_H
+#ifndef TESTS_FAKE_IBVERBS_INTERNAL_H
+#define TESTS_FAKE_IBVERBS_INTERNAL_H
 
 #include <infiniband/verbs.h>
 #include "fake-ibverbs.h"
@@ -173,7 +173,7 @@ extern FakeState fake;
 /* The object of ours that has @ptr, which is of libibverbs. */
 #define FAKE(Type, ptr) container_of(ptr, Type, ibv)
 
-/* fake-ibverbs-script.c */
+/* script.c */
 
 /*
  * A call of @verb begins: takes the lock, waits if the test wants that.
@@ -195,7 +195,7 @@ void fake_unlock(void);
 void fake_wait(void);
 void fake_changed(void);
 
-/* fake-ibverbs-dev.c */
+/* dev.c */
 
 void fake_device_init(void);
 void fake_device_set_sysfs(const char *path);
@@ -205,12 +205,12 @@ bool fake_is_local(const union ibv_gid *gid);
 /* Does the table have an address at @index? */
 bool fake_gid_set(uint32_t index);
 
-/* fake-ibverbs-command.c */
+/* command.c */
 
 /* Execute a line under the lock; the answer is appended to @out. */
 void fake_command(const char *line, GString *out);
 
-/* fake-ibverbs-rule.c */
+/* rule.c */
 
 /* What a call of @verb is to fail with, when it has waited; or 0. */
 int fake_rule_apply(const char *verb);
@@ -225,13 +225,13 @@ void fake_log_add(const char *verb, int err, const char *detail);
 void fake_log_print(GString *out);
 void fake_log_clear(void);
 
-/* fake-ibverbs-names.c; -1 when there is no such name */
+/* names.c; -1 when there is no such name */
 int fake_errno_parse(const char *name);
 int fake_status_parse(const char *name);
 int fake_event_parse(const char *name);
 const char *fake_errno_name(int err);
 
-/* fake-ibverbs-obj.c */
+/* obj.c */
 
 /* A new object of @kind and @size with the next number. */
 void *fake_new(FakeKind kind, size_t size);
@@ -257,7 +257,7 @@ int fake_begin_destroy(const char *verb, const void *obj, FakeKind kind,
 /* Does one more of @kind exceed the device's @max? */
 bool fake_full(FakeKind kind, int max);
 
-/* fake-ibverbs-event.c */
+/* event.c */
 
 bool fake_fifo_init(FakeFifo *fifo);
 void fake_fifo_clear(FakeFifo *fifo, void (*done)(void *));
@@ -272,12 +272,12 @@ void fake_event(enum ibv_event_type type, struct ibv_context *context,
 /* No events of @obj any more; waits until those read are acknowledged. */
 void fake_event_flush(struct ibv_context *context, FakeObj *obj);
 
-/* fake-ibverbs-qp.c */
+/* qp.c */
 
 struct ibv_qp *fake_create_qp_ex(struct ibv_context *context,
                                  struct ibv_qp_init_attr_ex *init);
 
-/* fake-ibverbs-mem.c */
+/* mem.c */
 
 /* Regions and windows are found by their keys. */
 typedef struct FakeIov {
@@ -304,7 +304,7 @@ void fake_unpin(FakeMr *mr);
 struct ibv_mw *fake_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
 int fake_dealloc_mw(struct ibv_mw *mw);
 
-/* fake-ibverbs-cq.c */
+/* cq.c */
 
 /* Put in a completion of @qp (or none); wakes who waits. */
 void fake_cq_add(FakeCq *cq, const FakeCqe *cqe);
@@ -312,7 +312,7 @@ void fake_cq_forget(FakeCq *cq, FakeQp *qp);
 int fake_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 int fake_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 
-/* fake-ibverbs-srq.c */
+/* srq.c */
 
 int fake_get_srq_num(struct ibv_srq *srq, uint32_t *srq_num);
 FakeRecv *fake_srq_take(FakeSrq *srq);
@@ -323,7 +323,7 @@ bool fake_in_group(FakeQp *qp, const union ibv_gid *gid);
 /* NULL if there are too many SGEs */
 FakeRecv *fake_recv_new(const struct ibv_recv_wr *wr, uint32_t max_sge);
 
-/* fake-ibverbs-post.c */
+/* post.c */
 
 int fake_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
                    struct ibv_send_wr **bad_wr);
@@ -333,7 +333,7 @@ int fake_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw,
                  struct ibv_mw_bind *bind);
 void fake_send_free(void *send);
 
-/* fake-ibverbs-exec.c */
+/* exec.c */
 
 /* Execute what can be, in all QPs. */
 void fake_run(void);

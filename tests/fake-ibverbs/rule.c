@@ -3,7 +3,7 @@
  * The double of libibverbs: which calls fail or wait, and the log of calls.
  */
 #include "qemu/osdep.h"
-#include "fake-ibverbs-int.h"
+#include "internal.h"
 
 #define LOG_LINES 1000
 

@@ -8,9 +8,9 @@
 #include "qemu/bswap.h"
 #include "libqos/virtio-rdma.h"
 #include "rdma/fault-test.h"
-#include "rdma/flood-bench.h"
-#include "rdma/flood-direct.h"
-#include "rdma/flood-guest.h"
+#include "flood-bench.h"
+#include "flood-direct.h"
+#include "flood-guest.h"
 
 #define DEEP 32768
 #define MAX_MR 65536

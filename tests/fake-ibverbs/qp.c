@@ -4,7 +4,7 @@
  * transition needs or allows are those of IBTA 11.2.5.2.
  */
 #include "qemu/osdep.h"
-#include "fake-ibverbs-int.h"
+#include "internal.h"
 
 #define INIT_CONNECTED (IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS)
 #define INIT_UD (IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY)

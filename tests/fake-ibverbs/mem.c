@@ -4,7 +4,7 @@
  */
 #include "qemu/osdep.h"
 #include <sys/mman.h>
-#include "fake-ibverbs-int.h"
+#include "internal.h"
 
 /* lkeys, rkeys and the windows' rkeys have ranges of their own. */
 #define LKEY(n) (0x5a000000u + ((n) << 8) + 0x11)

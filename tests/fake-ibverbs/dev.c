@@ -4,7 +4,7 @@
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
-#include "fake-ibverbs-int.h"
+#include "internal.h"
 
 static struct ibv_device device = {
     .node_type = IBV_NODE_CA,

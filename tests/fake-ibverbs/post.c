@@ -4,7 +4,7 @@
  * queue gets a slot back when a completion behind it was polled.
  */
 #include "qemu/osdep.h"
-#include "fake-ibverbs-int.h"
+#include "internal.h"
 
 static bool slots_full(const FakeSlots *slots)
 {

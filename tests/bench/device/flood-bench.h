@@ -5,8 +5,8 @@
  * tests/bench/turn-meter.c has it in the file that TURN_METER names, and the
  * longest time that the read of a register took.
  */
-#ifndef TESTS_QTEST_RDMA_FLOOD_BENCH_H
-#define TESTS_QTEST_RDMA_FLOOD_BENCH_H
+#ifndef TESTS_BENCH_DEVICE_FLOOD_BENCH_H
+#define TESTS_BENCH_DEVICE_FLOOD_BENCH_H
 
 #include "libqos/virtio-rdma.h"
 
@@ -36,4 +36,4 @@ typedef struct FloodBench {
  */
 int flood_bench_main(int argc, char **argv, const FloodBench *bench);
 
-#endif /* TESTS_QTEST_RDMA_FLOOD_BENCH_H */
+#endif /* TESTS_BENCH_DEVICE_FLOOD_BENCH_H */

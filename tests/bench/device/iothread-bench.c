@@ -7,7 +7,7 @@
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
 #include "libqos/virtio-rdma.h"
-#include "rdma/flood-bench.h"
+#include "flood-bench.h"
 
 #define NQP 120
 #define DEPTH (1u << QRDMA_DIRECT_DEPTH_SHIFT)

@@ -4,7 +4,7 @@
  * nobody takes them for a guest's.
  */
 #include "qemu/osdep.h"
-#include "fake-ibverbs-int.h"
+#include "internal.h"
 
 typedef struct Numbers {
     const char *name;

@@ -4,7 +4,7 @@
  * library, as QEMU is, and runs with the double.
  */
 #include "qemu/osdep.h"
-#include "rdma/fake-test.h"
+#include "self-test.h"
 
 #define SOCKET_OF_TEST "FAKE_IBVERBS_TEST_SOCKET"
 

@@ -56,8 +56,8 @@
  * Two mistakes of a program that the real library forgives at times are fatal
  * here: an object that is used when it was destroyed, and a second destroy.
  */
-#ifndef TESTS_RDMA_FAKE_IBVERBS_H
-#define TESTS_RDMA_FAKE_IBVERBS_H
+#ifndef TESTS_FAKE_IBVERBS_FAKE_IBVERBS_H
+#define TESTS_FAKE_IBVERBS_FAKE_IBVERBS_H
 
 /* Where to listen for the test; a Unix stream socket. */
 #define FAKE_IBVERBS_SOCKET "FAKE_IBVERBS_SOCKET"
