@@ -84,9 +84,9 @@ ALIASES := $(KNOWN_SUITES:%=check-%)
 .DEFAULT_GOAL := all
 .PHONY: all demo lab check bench check-fresh $(NEEDS) $(ALIASES) interop soak \
 	$(KNOWN_BENCHES:%=bench-%) \
-	tsan-qemu series-qemus unit-tests qtests qemu qemu-arm64 guest uml \
-	standalone fuzz fuzz-engine fuzz-device coverage mutate lint graph \
-	install packages package-parts \
+	tsan-qemu series-qemus unit-tests qtests qtest qemu qemu-arm64 guest \
+	uml standalone fuzz fuzz-engine fuzz-device coverage mutate lint \
+	graph install packages package-parts \
 	packages-build packages-coverage packages-packages packages-guest \
 	packages-test packages-lint packages-arm64 packages-images \
 	packages-bench clean distclean help
@@ -102,6 +102,8 @@ help:
 	@echo 'make lab          build what tools/lab/vrdma-lab needs'
 	@echo 'make check        test engine, device and guests; SUITE="...":'
 	@$(call fill,$(KNOWN_SUITES))
+	@echo 'make qtest        build and run one program of device tests, or a part:'
+	@echo '     TEST=virtio-rdma-test/qp/'
 	@echo 'make bench        measure the engine, as ratios; BENCH="...":'
 	@$(call fill,$(KNOWN_BENCHES))
 	@echo 'make fuzz         run all fuzzers (TARGETS="...", FUZZ_TIME=seconds)'
@@ -200,6 +202,27 @@ run-qtest:
 	@$(STAGE) qtest 'device tests are done' \
 		$(RUN_TESTS) $(V_DIR)/qemu $(QTESTS) $(QTEST_SHARES) \
 		$(if $(SLOW),--slow)
+
+# One program of tests/qtest, or its tests whose path has what follows the
+# slash: TEST=virtio-rdma-test/ctrl/every-command
+KNOWN_TESTS := $(patsubst tests/qtest/%.c,%,$(wildcard tests/qtest/*-test.c))
+TEST_PROGRAM = $(firstword $(subst /, ,$(TEST)))
+TEST_PATHS = $(patsubst $(TEST_PROGRAM)/%,%,$(filter $(TEST_PROGRAM)/%,$(TEST)))
+ifneq ($(filter qtest,$(MAKECMDGOALS)),)
+ifeq ($(filter $(KNOWN_TESTS),$(TEST_PROGRAM)),)
+$(error TEST="$(TEST)" names no program of tests/qtest; choose from: \
+	$(KNOWN_TESTS))
+endif
+endif
+
+qtest: $(B)/tools/meson.py $(QEMU_TREE)/VERSION | \
+		packages-build packages-guest packages-test
+	@$(STAGE) qtest-build 'QEMU and $(TEST_PROGRAM) are built' \
+		scripts/build-qemu.sh qemu-system-x86_64 \
+		tests/qtest/$(TEST_PROGRAM)
+	@$(STAGE) one-qtest! '$(TEST) is done' \
+		$(RUN_TESTS) $(V_DIR)/qemu --select '^$(TEST_PROGRAM)$$' \
+		$(if $(TEST_PATHS),--paths '/$(TEST_PATHS)') $(QTEST_SHARES)
 
 # Numbers of rounds of traffic, and of mutants of a snapshot. Without them,
 # tests do a few.

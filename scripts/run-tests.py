@@ -205,6 +205,10 @@ def main():
             sys.stdout.flush()
             troubles += [(cmd, output) for output in outputs]
     print(f'1..{sum(counts.values())}')
+    if not sum(counts.values()):
+        print('# no test ran: ' + (
+            'no program matches --select' if not chosen else
+            'no path of a test matches --paths or passes --but'))
     for cmd, output in troubles:
         print('#\n# ' + ' '.join(cmd))
         for line in output.splitlines()[-60:]:

@@ -109,16 +109,30 @@ class Commands(unittest.TestCase):
             self.assertNotEqual(done.returncode, 0)
             self.assertIn(f'"{name}" is unknown', done.stderr)
             self.assertIn(' '.join(known(others)), done.stderr)
+        for words in ((), ('TEST=qp-test',), ('TEST=qp/states',)):
+            done = make('-n', 'qtest', *words)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(' '.join(known('KNOWN_TESTS')), done.stderr)
         done = make('-n', 'check-fresh', 'SUITES=trixie')
         self.assertNotEqual(done.returncode, 0)
         self.assertIn('RELEASES=', done.stderr)
+
+    def test_one_qtest_is_a_program_or_a_part_of_it(self):
+        for test, paths in (('virtio-rdma-test', []),
+                            ('virtio-rdma-test/qp/states', ['/qp/states'])):
+            done = make('-n', 'PACKAGES=no', 'qtest', f'TEST={test}')
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn('--select \'^virtio-rdma-test$\'', done.stdout)
+            self.assertEqual(re.findall(r"--paths '(.*?)'", done.stdout),
+                             paths)
 
     def test_pages_name_commands_that_exist_and_no_aliases(self):
         text = (TOP / 'Makefile').read_text(encoding='utf-8')
         there = {goal for rule in re.findall(r'^(\w[\w -]*):(?!=)', text, re.M)
                  for goal in rule.split()}
         names = {'SUITE': {*known('KNOWN_SUITES')},
-                 'BENCH': {*known('KNOWN_BENCHES')}}
+                 'BENCH': {*known('KNOWN_BENCHES')},
+                 'TEST': {*known('KNOWN_TESTS')}}
         aliases = {*known('ALIASES'), 'interop', 'soak',
                    *(f'bench-{name}' for name in names['BENCH'])}
         count = 0
@@ -127,7 +141,8 @@ class Commands(unittest.TestCase):
                 self.assertNotIn(goal, aliases, page)
                 self.assertIn(goal, there, page)
             for variable, those in names.items():
-                words = values.get(variable, '').replace('…', '').split()
+                words = [word.split('/')[0] for word in
+                         values.get(variable, '').replace('…', '').split()]
                 self.assertLessEqual({*words}, those, page)
                 count += len(words)
         self.assertGreater(count, 30)

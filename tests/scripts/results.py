@@ -189,10 +189,14 @@ class Results(unittest.TestCase):
                          (0, 'ac'))
 
     def test_paths_of_no_test_fail(self):
-        self.assertEqual(self.chosen('--paths', 'x'), (1, ''))
+        status, out = self.run_program(self.SHARED, '--paths', 'x')
+        self.assertEqual(status, 1)
+        self.assertIn('no path of a test matches --paths', out)
 
     def test_no_program_at_all_fails(self):
-        self.assertEqual(self.run_shell()[0], 1)
+        status, out = self.run_shell()
+        self.assertEqual(status, 1)
+        self.assertIn('no program matches --select', out)
 
     def test_summary_adds_up_the_stages(self):
         status, out = self.summary(
