@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# lint.sh: check the style of all files that git knows, the direction of calls
-# and includes, and run clang's analyzer. QEMU's checkpatch.pl checks the C
-# code. From the environment: QEMU_TREE, BUILD_DIR, PYTHON.
+# lint.sh: check the style of all files that git knows and of the last commits,
+# the direction of calls and includes, and run clang's analyzer. QEMU's
+# checkpatch.pl checks the C code. From the environment: QEMU_TREE, BUILD_DIR,
+# PYTHON.
 set -u
 cd "$(dirname "$0")/.." || exit
 max_lines=800
@@ -100,6 +101,9 @@ run "width of lines" "$PYTHON" scripts/check-width.py "${names[@]}"
 
 mapfile -t names < <(of_kind '\.(c|h|py|sh|md|rst|build|toml|list)$|Makefile$')
 run "spelling" codespell --ignore-words scripts/spelling.words "${names[@]}"
+
+run "phrases that readers stumble over" "$PYTHON" scripts/check-words.py
+run "subjects of commits" "$PYTHON" scripts/check-subjects.py
 
 run "calls and includes go down" "$PYTHON" scripts/call-graph.py --check
 
