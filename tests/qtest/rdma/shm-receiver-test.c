@@ -8,34 +8,40 @@
 #include "qemu/memfd.h"
 #include "shm-test.h"
 
-/* @a sends to @b, in whose place the test listens: its socket. */
-static int nodes_start(ShmNode *a, ShmNode *b)
+/* @a sends to @b. The test listens at the socket of @b. */
+typedef struct Link {
+    ShmNode a, b;
+    int listener;
+} Link;
+
+static void link_start(Link *l, const char *options)
 {
-    shm_node_start(a, 1, "");
-    shm_node_start(b, 2, NULL);
-    return shm_listen_as(2);
+    shm_node_start(&l->a, 1, options);
+    shm_node_start(&l->b, 2, NULL);
+    l->listener = shm_listen_as(2);
 }
 
-static void nodes_stop(ShmNode *a, ShmNode *b, int listener)
+static void link_stop(Link *l)
 {
-    close(listener);
-    shm_node_stop(a);
-    shm_node_stop(b);
+    close(l->listener);
+    shm_node_stop(&l->a);
+    shm_node_stop(&l->b);
 }
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Link, link_stop)
 
-/* Send datagrams until @n connects to where the test listens. */
-static int accept_from(int listener, ShmNode *n, ShmNode *to)
+/* Send datagrams until the sender connects to the test. */
+static int accept_from(Link *l)
 {
     gint64 end = g_get_monotonic_time() + SOON_MS * 1000;
-    GPollFD pfd = { .fd = listener, .events = G_IO_IN };
+    GPollFD pfd = { .fd = l->listener, .events = G_IO_IN };
     int fd;
 
     do {
         g_assert_cmpint(g_get_monotonic_time(), <, end);
-        shm_post_send(n, to);
-        shm_drain_wire(n);
+        shm_post_send(&l->a, &l->b);
+        shm_drain_wire(&l->a);
     } while (g_poll(&pfd, 1, 10) == 0);
-    fd = accept(listener, NULL, NULL);
+    fd = accept(l->listener, NULL, NULL);
     g_assert_cmpint(fd, >=, 0);
     return fd;
 }
@@ -84,10 +90,10 @@ static int make_memory(size_t size, unsigned seals)
     return fd;
 }
 
-static ShmRing receiver_new(int listener, ShmNode *n, ShmNode *to)
+static ShmRing receiver_new(Link *l)
 {
     ShmRing r = {
-        .fd = accept_from(listener, n, to),
+        .fd = accept_from(l),
         .memory = make_memory(SHM_RING_DATA + SHM_RING_SIZE, F_SEAL_SHRINK),
     };
 
@@ -99,21 +105,21 @@ static ShmRing receiver_new(int listener, ShmNode *n, ShmNode *to)
 static void test_bad_welcomes(void)
 {
     ShmWelcome bad_magic = shm_welcome, bad_version = shm_welcome;
-    int plain[2], listener, memory;
-    ShmNode a, b;
+    int plain[2], memory;
+    g_auto(Link) l;
 
-    listener = nodes_start(&a, &b);
+    link_start(&l, "");
     bad_magic.magic[0]++;
     bad_version.version = cpu_to_le32(2);
     g_assert_cmpint(pipe(plain), ==, 0);
     memory = make_memory(SHM_RING_DATA + SHM_RING_SIZE, F_SEAL_SHRINK);
 
 #define CASE(data, len, fd_) do {                                           \
-        int fd = accept_from(listener, &a, &b);                             \
+        int fd = accept_from(&l);                                           \
         welcome_with(fd, data, len, fd_);                                   \
         shm_assert_cut_off(fd);                                             \
         close(fd);                                                          \
-        shm_expect_netdev(&a, &b);                                          \
+        shm_expect_netdev(&l.a, &l.b);                                      \
     } while (0)
 
     CASE(&bad_magic, sizeof(bad_magic), memory);
@@ -134,13 +140,12 @@ static void test_bad_welcomes(void)
     close(memory);
     close(plain[0]);
     close(plain[1]);
-    nodes_stop(&a, &b, listener);
 }
 
 /* Descriptors that nobody asked for are not open afterwards. */
 static void test_too_many_descriptors(void)
 {
-    int fds[16], listener, fd;
+    int fds[16], fd;
     char control[CMSG_SPACE(sizeof(fds))] = { };
     struct iovec iov = {
         .iov_base = (void *)&shm_welcome, .iov_len = sizeof(shm_welcome),
@@ -151,11 +156,11 @@ static void test_too_many_descriptors(void)
     };
     struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
     unsigned before;
-    ShmNode a, b;
+    g_auto(Link) l;
 
-    listener = nodes_start(&a, &b);
-    fd = accept_from(listener, &a, &b);
-    before = open_files(&a);
+    link_start(&l, "");
+    fd = accept_from(&l);
+    before = open_files(&l.a);
     for (int i = 0; i < ARRAY_SIZE(fds); i++) {
         fds[i] = make_memory(100, 0);
     }
@@ -165,29 +170,25 @@ static void test_too_many_descriptors(void)
     memcpy(CMSG_DATA(cmsg), fds, sizeof(fds));
     g_assert_cmpint(sendmsg(fd, &msg, 0), ==, sizeof(shm_welcome));
     shm_assert_cut_off(fd);
-    g_assert_cmpuint(open_files(&a), ==, before - 1);
+    g_assert_cmpuint(open_files(&l.a), ==, before - 1);
     for (int i = 0; i < ARRAY_SIZE(fds); i++) {
         close(fds[i]);
     }
     close(fd);
-    nodes_stop(&a, &b, listener);
 }
 
 static void test_receiver_that_reads_nothing(void)
 {
-    int listener;
-    ShmNode a, b;
-    ShmRing r;
+    g_auto(Link) l;
+    g_auto(ShmRing) r = {};
 
-    listener = nodes_start(&a, &b);
-    r = receiver_new(listener, &a, &b);
-    shm_reach(&a, &b);
+    link_start(&l, "");
+    r = receiver_new(&l);
+    shm_reach(&l.a, &l.b);
     /* Until the ring is full, and then for a while */
-    shm_expect_netdev(&a, &b);
+    shm_expect_netdev(&l.a, &l.b);
     shm_assert_cut_off(r.fd);
-    g_assert_cmpuint(shm_frames(&a, "shm-tx-frames"), >, 900);
-    shm_ring_free(&r);
-    nodes_stop(&a, &b, listener);
+    g_assert_cmpuint(shm_frames(&l.a, "shm-tx-frames"), >, 900);
 }
 
 /* @tells: it wakes the sender; or that looks when its time is up. */
@@ -195,17 +196,16 @@ static void makes_room_late(bool tells)
 {
     uint32_t record = ROUND_UP(SHM_RECORD_LEN + SHM_LEN + 96, 64);
     uint32_t head, written = 0;
-    int listener;
-    ShmNode a, b;
+    g_auto(Link) l;
 
-    listener = nodes_start(&a, &b);
+    link_start(&l, "");
     /* On a busy machine the test may be too late, and is cut off. */
     for (int tries = 0; tries < 20 && !written; tries++) {
-        ShmRing r = receiver_new(listener, &a, &b);
+        g_auto(ShmRing) r = receiver_new(&l);
 
-        shm_reach(&a, &b);
+        shm_reach(&l.a, &l.b);
         while (!ldl_le_p(r.mem + SHM_RING_WAITS)) {
-            shm_post_send(&a, &b);
+            shm_post_send(&l.a, &l.b);
         }
         head = ldl_le_p(r.mem + SHM_RING_HEAD);
         stl_le_p(r.mem + SHM_RING_TAIL, head);
@@ -213,16 +213,14 @@ static void makes_room_late(bool tells)
             shm_ring_wake(&r);
         }
         for (int i = 0; i < 10; i++) {
-            shm_post_send(&a, &b);
-            shm_drain_wire(&a);
+            shm_post_send(&l.a, &l.b);
+            shm_drain_wire(&l.a);
         }
         written = ldl_le_p(r.mem + SHM_RING_HEAD) - head;
-        shm_ring_free(&r);
     }
     /* With what was left at the ring's end */
     g_assert_cmpuint(written, >=, 11 * record);
     g_assert_cmpuint(written, <, 12 * record);
-    nodes_stop(&a, &b, listener);
 }
 
 static void test_receiver_that_makes_room_late(void)
@@ -254,51 +252,43 @@ static void read_all(ShmRing *r)
 
 static void test_receiver_is_woken_once_for_what_it_has_not_read(void)
 {
-    int listener;
-    ShmNode a, b;
-    ShmRing r;
+    g_auto(Link) l;
+    g_auto(ShmRing) r = {};
 
-    listener = nodes_start(&a, &b);
-    r = receiver_new(listener, &a, &b);
-
-    shm_reach(&a, &b);
+    link_start(&l, "");
+    r = receiver_new(&l);
+    shm_reach(&l.a, &l.b);
     g_assert_cmpuint(wake_ups(&r), ==, 1);
     for (int i = 0; i < 3; i++) {
-        shm_post_send(&a, &b);
+        shm_post_send(&l.a, &l.b);
         g_assert_cmpuint(wake_ups(&r), ==, 0);
     }
     read_all(&r);
-    shm_post_send(&a, &b);
+    shm_post_send(&l.a, &l.b);
     g_assert_cmpuint(wake_ups(&r), ==, 1);
 
     stl_le_p(r.mem + SHM_RING_AWAKE, 1);
-    shm_post_send(&a, &b);
+    shm_post_send(&l.a, &l.b);
     g_assert_cmpuint(wake_ups(&r), ==, 0);
     stl_le_p(r.mem + SHM_RING_AWAKE, 0);
-    shm_post_send(&a, &b);
+    shm_post_send(&l.a, &l.b);
     g_assert_cmpuint(wake_ups(&r), ==, 1);
-
-    shm_ring_free(&r);
-    nodes_stop(&a, &b, listener);
 }
 
 static void test_receiver_with_a_bad_tail(void)
 {
     static const uint32_t tails[] = { 32, 0x80000000, 0xffffffc0 };
-    int listener;
-    ShmNode a, b;
+    g_auto(Link) l;
 
-    listener = nodes_start(&a, &b);
+    link_start(&l, "");
     for (int i = 0; i < ARRAY_SIZE(tails); i++) {
-        ShmRing r = receiver_new(listener, &a, &b);
+        g_auto(ShmRing) r = receiver_new(&l);
 
         stl_le_p(r.mem + SHM_RING_TAIL, tails[i]);
-        shm_reach(&a, &b);
-        shm_expect_netdev(&a, &b);
+        shm_reach(&l.a, &l.b);
+        shm_expect_netdev(&l.a, &l.b);
         shm_assert_cut_off(r.fd);
-        shm_ring_free(&r);
     }
-    nodes_stop(&a, &b, listener);
 }
 
 /* Frames have an ICRC if shm-icrc=on, else 0 in its place. */
@@ -306,17 +296,14 @@ static void test_icrc(gconstpointer options)
 {
     bool icrc = *(const char *)options;
     gint64 end = g_get_monotonic_time() + SOON_MS * 1000;
-    int listener;
     const uint8_t *record, *frame;
     uint32_t size;
-    ShmNode a, b;
-    ShmRing r;
+    g_auto(Link) l;
+    g_auto(ShmRing) r = {};
 
-    shm_node_start(&a, 1, options);
-    shm_node_start(&b, 2, NULL);
-    listener = shm_listen_as(2);
-    r = receiver_new(listener, &a, &b);
-    shm_reach(&a, &b);
+    link_start(&l, options);
+    r = receiver_new(&l);
+    shm_reach(&l.a, &l.b);
     record = r.mem + SHM_RING_DATA;
     frame = record + SHM_RECORD_LEN;
     size = ldl_le_p(record);
@@ -327,17 +314,15 @@ static void test_icrc(gconstpointer options)
     }
 
     /* A netdev's end is the judge */
-    shm_post_recv(&b);
-    wire_send(&b.wire, frame, size);
+    shm_post_recv(&l.b);
+    wire_send(&l.b.wire, frame, size);
     if (icrc) {
-        shm_expect_recv(&b);
+        shm_expect_recv(&l.b);
     }
-    while (shm_icrc_errors(&b) != !icrc) {
+    while (shm_icrc_errors(&l.b) != !icrc) {
         g_assert_cmpint(g_get_monotonic_time(), <, end);
         g_usleep(1000);
     }
-    shm_ring_free(&r);
-    nodes_stop(&a, &b, listener);
 }
 
 void shm_receiver_tests(void)

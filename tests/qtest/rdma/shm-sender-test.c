@@ -38,7 +38,7 @@ static void test_frames_of_a_sender(void)
     uint8_t frame[FRAME_MAX];
     size_t size;
     g_auto(ShmNode) a;
-    ShmRing r;
+    g_auto(ShmRing) r = {};
 
     shm_node_start(&a, 1, "");
     size = catch_frame(&a, frame);
@@ -56,7 +56,6 @@ static void test_frames_of_a_sender(void)
     shm_ring_frame(&r, 0, frame, size);
     shm_expect_recv(&a);
     g_assert_cmpuint(shm_icrc_errors(&a), ==, 1);
-    shm_ring_free(&r);
 }
 
 typedef struct BadRecord {
@@ -80,20 +79,21 @@ static void test_bad_records(void)
     uint8_t frame[FRAME_MAX];
     size_t size;
     g_auto(ShmNode) a;
-    ShmRing r;
+    g_auto(ShmRing) nonsense = {};
 
     shm_node_start(&a, 1, "");
     size = catch_frame(&a, frame);
     for (int i = 0; i < ARRAY_SIZE(cases); i++) {
+        g_auto(ShmRing) r = shm_sender_new(1);
+
         g_test_message("%s", cases[i].name);
-        r = shm_sender_new(1);
         shm_ring_write(&r, cases[i].size, 0, zeroes, 50, cases[i].room);
         shm_assert_cut_off(r.fd);
-        shm_ring_free(&r);
     }
     /* Near the end: one that goes past it, and a skip to another skip */
     for (int i = 0; i < 2; i++) {
-        r = shm_sender_new(1);
+        g_auto(ShmRing) r = shm_sender_new(1);
+
         while (r.pos < SHM_RING_SIZE - 128) {
             shm_ring_frame(&r, 0, zeroes, 50);
             if (r.pos % 65536 == 0) {
@@ -108,36 +108,33 @@ static void test_bad_records(void)
             shm_ring_write(&r, 500, 0, zeroes, 50, 512);
         }
         shm_assert_cut_off(r.fd);
-        shm_ring_free(&r);
     }
 
     /* Frames that are nonsense cost nobody anything. */
-    r = shm_sender_new(1);
-    shm_ring_frame(&r, 0, zeroes, 1);
-    shm_ring_frame(&r, 0, zeroes, 50);
+    nonsense = shm_sender_new(1);
+    shm_ring_frame(&nonsense, 0, zeroes, 1);
+    shm_ring_frame(&nonsense, 0, zeroes, 50);
     for (size_t i = 0; i < size; i += 7) {
         frame[i] ^= 0x55;
-        shm_ring_frame(&r, 0, frame, size);
-        shm_ring_frame(&r, 0, frame, i + 1);
+        shm_ring_frame(&nonsense, 0, frame, size);
+        shm_ring_frame(&nonsense, 0, frame, i + 1);
         frame[i] ^= 0x55;
-        ring_await_read(&r);
+        ring_await_read(&nonsense);
     }
     shm_post_recv(&a);
-    shm_ring_frame(&r, 0, frame, size);
+    shm_ring_frame(&nonsense, 0, frame, size);
     shm_expect_recv(&a);
-    shm_ring_free(&r);
 }
 
 static void test_memory_cannot_shrink(void)
 {
     g_auto(ShmNode) a;
-    ShmRing r;
+    g_auto(ShmRing) r = {};
 
     shm_node_start(&a, 1, "");
     r = shm_sender_new(1);
     g_assert_cmpint(ftruncate(r.memory, 0), ==, -1);
     g_assert_cmpint(ftruncate(r.memory, SHM_RING_DATA), ==, -1);
-    shm_ring_free(&r);
 }
 
 /*
@@ -149,7 +146,7 @@ static void test_flood(void)
     uint64_t all = SHM_RING_SIZE / shm_record_len(50);
     uint64_t seen = 0;
     g_auto(ShmNode) a;
-    ShmRing r;
+    g_auto(ShmRing) r = {};
 
     shm_node_start(&a, 1, "");
     r = shm_sender_new(1);
@@ -165,7 +162,6 @@ static void test_flood(void)
         ring_await_read(&r);
     }
     g_assert_cmpuint(seen % all, !=, 0);
-    shm_ring_free(&r);
 }
 
 /*
@@ -177,7 +173,7 @@ static void sender_wakes_only_who_sleeps(const char *options)
     bool woken = false;
     uint32_t woken_for = 0;
     g_auto(ShmNode) a;
-    ShmRing r;
+    g_auto(ShmRing) r = {};
 
     shm_node_start(&a, 1, options);
     r = shm_sender_new(1);
@@ -209,7 +205,6 @@ static void sender_wakes_only_who_sleeps(const char *options)
     }
     ring_await_read(&r);
     g_assert_cmpuint(shm_frames(&a, "shm-rx-frames"), ==, 20000);
-    shm_ring_free(&r);
 }
 
 static void test_sleeper_is_woken(void)
@@ -277,7 +272,7 @@ static void test_no_descriptors_for_a_while(void)
     uint8_t frame[FRAME_MAX];
     size_t size;
     g_auto(ShmNode) a;
-    ShmRing r;
+    g_auto(ShmRing) r = {};
 
     shm_node_start(&a, 1, "");
     size = catch_frame(&a, frame);
@@ -291,7 +286,6 @@ static void test_no_descriptors_for_a_while(void)
     shm_post_recv(&a);
     shm_ring_frame(&r, 0, frame, size);
     shm_expect_recv(&a);
-    shm_ring_free(&r);
 }
 
 void shm_sender_tests(void)

@@ -82,6 +82,7 @@ void shm_exchange(ShmNode *n, ShmNode *to);
 
 void shm_ring_map(ShmRing *r, size_t size);
 void shm_ring_free(ShmRing *r);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(ShmRing, shm_ring_free)
 void shm_ring_wake(ShmRing *r);
 /* Be a sender of port @id. */
 int shm_connect_to(int id);

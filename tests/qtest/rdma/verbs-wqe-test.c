@@ -64,24 +64,41 @@ static void test_inline_data_is_only_sent(void)
     }
 }
 
+/* A connected pair with a window of @type, and a region that has windows. */
+typedef struct Window {
+    VerbsPair p;
+    QRdmaMr *mr;
+    QRdmaMw mw;
+} Window;
+
+static Window window_new(Verbs *v, RdmaMwType type)
+{
+    Window w = { .p = verbs_pair(v, RDMA_QPT_RC) };
+
+    w.mr = qrdma_reg_mr(w.p.pd, WINDOWED, 4096,
+                        VERBS_ACCESS_ALL | RDMA_ACCESS_MW_BIND);
+    assert_ok(qrdma_alloc_mw(w.p.pd, type, &w.mw));
+    return w;
+}
+
+static RdmaSendWr bind_wr(const Window *w)
+{
+    return qrdma_bind_wr(&w->mw, w->mr, 0, 100, RDMA_ACCESS_REMOTE_READ);
+}
+
 /* A bind that failed has left the key of the window as it was. */
 static void test_window_after_a_bind_that_failed(void)
 {
     g_autoptr(Verbs) v = verbs_new(NULL);
 
     for (RdmaMwType type = RDMA_MW_TYPE_1; type <= RDMA_MW_TYPE_2; type++) {
-        VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
-        QRdmaMr *mr = qrdma_reg_mr(p.pd, WINDOWED, 4096, VERBS_ACCESS_ALL |
-                                   RDMA_ACCESS_MW_BIND);
-        RdmaSendWr wr;
-        QRdmaMw mw;
+        Window w = window_new(v, type);
+        RdmaSendWr wr = qrdma_bind_wr(&w.mw, w.p.mr_a, 0, 100,
+                                      RDMA_ACCESS_REMOTE_READ);
 
-        assert_ok(qrdma_alloc_mw(p.pd, type, &mw));
-        wr = qrdma_bind_wr(&mw, p.mr_a, 0, 100, RDMA_ACCESS_REMOTE_READ);
-        qrdma_post_expect(p.a, wr, RDMA_WC_MW_BIND_ERR);
-        qrdma_reconnect(p.a, p.b, NULL);
-        wr = qrdma_bind_wr(&mw, mr, 0, 100, RDMA_ACCESS_REMOTE_READ);
-        qrdma_post_expect(p.a, wr, RDMA_WC_SUCCESS);
+        qrdma_post_expect(w.p.a, wr, RDMA_WC_MW_BIND_ERR);
+        qrdma_reconnect(w.p.a, w.p.b, NULL);
+        qrdma_post_expect(w.p.a, bind_wr(&w), RDMA_WC_SUCCESS);
         verbs_restart(v);
     }
 }
@@ -90,49 +107,31 @@ static void test_window_after_a_bind_that_failed(void)
 static void test_window_after_a_bind_that_was_refused(void)
 {
     g_autoptr(Verbs) v = verbs_new(NULL);
-    VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
-    QRdmaMr *mr = qrdma_reg_mr(p.pd, WINDOWED, 4096, VERBS_ACCESS_ALL |
-                               RDMA_ACCESS_MW_BIND);
-    QRdmaMw mw;
-    RdmaSendWr wr;
+    Window w = window_new(v, RDMA_MW_TYPE_1);
+    RdmaSendWr wr = bind_wr(&w);
 
-    assert_ok(qrdma_alloc_mw(p.pd, RDMA_MW_TYPE_1, &mw));
-    for (int i = 0; i < 3; i++) {
-        wr = qrdma_bind_wr(&mw, mr, 0, 100, RDMA_ACCESS_REMOTE_READ);
-        if (i == 0) {
-            fake_verbs_tell(v->fake, "fail bind_mw ENOMEM");
-        } else if (i == 1) {
-            /* the key is not the next one */
-            wr.wr.bind.new_rkey = mw.rkey;
-        }
-        qrdma_post_send(p.a, &wr);
-        if (i < 2) {
-            qrdma_expect(p.cq_a, 0xb1, RDMA_WC_MW_BIND_ERR);
-            qrdma_reconnect(p.a, p.b, NULL);
-        } else {
-            qrdma_expect(p.cq_a, 0xb1, RDMA_WC_SUCCESS);
-        }
-    }
+    fake_verbs_tell(v->fake, "fail bind_mw ENOMEM");
+    qrdma_post_expect(w.p.a, wr, RDMA_WC_MW_BIND_ERR);
+    qrdma_reconnect(w.p.a, w.p.b, NULL);
+    /* the key is not the next one */
+    wr.wr.bind.new_rkey = w.mw.rkey;
+    qrdma_post_expect(w.p.a, wr, RDMA_WC_MW_BIND_ERR);
+    qrdma_reconnect(w.p.a, w.p.b, NULL);
+    qrdma_post_expect(w.p.a, bind_wr(&w), RDMA_WC_SUCCESS);
 }
 
 /* Only the last 8 bits of a window's key are the guest's. */
 static void test_key_of_another_window(void)
 {
     g_autoptr(Verbs) v = verbs_new(NULL);
-    VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
-    QRdmaMr *mr = qrdma_reg_mr(p.pd, WINDOWED, 4096, VERBS_ACCESS_ALL |
-                               RDMA_ACCESS_MW_BIND);
-    RdmaSendWr wr;
-    QRdmaMw mw;
+    Window w = window_new(v, RDMA_MW_TYPE_2);
+    RdmaSendWr wr = bind_wr(&w);
 
-    assert_ok(qrdma_alloc_mw(p.pd, RDMA_MW_TYPE_2, &mw));
-    wr = qrdma_bind_wr(&mw, mr, 0, 100, RDMA_ACCESS_REMOTE_READ);
     wr.wr.bind.new_rkey += 0x100;
-    qrdma_post_expect(p.a, wr, RDMA_WC_MW_BIND_ERR);
-    qrdma_reconnect(p.a, p.b, NULL);
-    assert_ok(qrdma_dealloc_mw(&mw));
-    wr = qrdma_bind_wr(&mw, mr, 0, 100, RDMA_ACCESS_REMOTE_READ);
-    qrdma_post_expect(p.a, wr, RDMA_WC_MW_BIND_ERR);
+    qrdma_post_expect(w.p.a, wr, RDMA_WC_MW_BIND_ERR);
+    qrdma_reconnect(w.p.a, w.p.b, NULL);
+    assert_ok(qrdma_dealloc_mw(&w.mw));
+    qrdma_post_expect(w.p.a, bind_wr(&w), RDMA_WC_MW_BIND_ERR);
 }
 
 /* It is named by a bind that has no length, and needs none. */
@@ -141,27 +140,23 @@ static void test_unbind_without_a_region(void)
     g_autoptr(Verbs) v = verbs_new(NULL);
 
     for (RdmaMwType type = RDMA_MW_TYPE_1; type <= RDMA_MW_TYPE_2; type++) {
-        VerbsPair p = verbs_pair(v, RDMA_QPT_RC);
-        QRdmaMr *mr = qrdma_reg_mr(p.pd, WINDOWED, 4096, VERBS_ACCESS_ALL |
-                                   RDMA_ACCESS_MW_BIND);
-        RdmaSendWr wr;
-        QRdmaMw mw;
+        Window w = window_new(v, type);
+        RdmaSendWr wr = bind_wr(&w);
+        uint32_t rkey;
 
-        assert_ok(qrdma_alloc_mw(p.pd, type, &mw));
-        wr = qrdma_bind_wr(&mw, mr, 0, 100, RDMA_ACCESS_REMOTE_READ);
-        qrdma_post_expect(p.a, wr, RDMA_WC_SUCCESS);
-        mw.rkey = wr.wr.bind.new_rkey;
-        wr = qrdma_bind_wr(&mw, mr, 0, 100, RDMA_ACCESS_REMOTE_READ);
+        qrdma_post_expect(w.p.a, wr, RDMA_WC_SUCCESS);
+        w.mw.rkey = wr.wr.bind.new_rkey;
+        wr = bind_wr(&w);
         wr.wr.bind.lkey = 0;
         wr.wr.bind.addr = 0;
         wr.wr.bind.length = 0;
-        qrdma_post_expect(p.a, wr, RDMA_WC_SUCCESS);
-        assert_ok(qrdma_dereg_mr(mr));
-        /* Now it is bound to nothing that there is */
-        mw.rkey = wr.wr.bind.new_rkey;
-        wr.wr.bind.rkey = mw.rkey;
-        wr.wr.bind.new_rkey = (mw.rkey & ~0xffu) | ((mw.rkey + 1) & 0xff);
-        qrdma_post_expect(p.a, wr, RDMA_WC_MW_BIND_ERR);
+        qrdma_post_expect(w.p.a, wr, RDMA_WC_SUCCESS);
+        assert_ok(qrdma_dereg_mr(w.mr));
+        /* The window is bound to a region that is gone */
+        rkey = wr.wr.bind.new_rkey;
+        wr.wr.bind.rkey = rkey;
+        wr.wr.bind.new_rkey = (rkey & ~0xffu) | ((rkey + 1) & 0xff);
+        qrdma_post_expect(w.p.a, wr, RDMA_WC_MW_BIND_ERR);
         verbs_restart(v);
     }
 }
