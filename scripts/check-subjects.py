@@ -35,7 +35,7 @@ def commits(base):
 
 
 def fault(subject, rules):
-    """What is wrong with it, or None."""
+    """The fault of a subject, or None."""
     if len(subject) > rules['width']:
         return f'{len(subject)} characters, at most {rules["width"]}'
     verbs = '|'.join(rules['verbs'])

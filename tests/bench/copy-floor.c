@@ -72,7 +72,7 @@ static void copy(size_t size)
 
     for (uint64_t i = 0; i < count; i++) {
         memcpy(to, from, size);
-        /* Each copy is one that somebody may look at. */
+        /* The compiler must not leave out a copy. */
         __asm__ volatile("" : : "r"(to) : "memory");
     }
     printf("copy %zu %.0f\n", size, count * size / (now_us() - began));

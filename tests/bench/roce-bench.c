@@ -343,7 +343,7 @@ static int64_t run_engine(const Cell *c, uint64_t count)
             exit(1);
         }
         if (!moved && peers[0].sent < target) {
-            /* Whoever waits for a timer shall not hold us up */
+            /* A peer that waits for a timer shall not hold us up */
             int64_t a = roce_next_deadline(peers[0].engine);
             int64_t b = roce_next_deadline(peers[1].engine);
 
@@ -360,8 +360,8 @@ static int64_t run_engine(const Cell *c, uint64_t count)
 }
 
 /*
- * What cannot be saved: the CRC twice and one copy; @link: and another one,
- * as what is between is neither side's memory.
+ * The floor is the CRC twice and one copy. @link adds a copy, as the link is
+ * not the memory of either side.
  */
 static int64_t run_floor(const Cell *c, uint64_t count, bool link)
 {

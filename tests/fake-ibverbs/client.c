@@ -171,7 +171,7 @@ uint32_t fake_verbs_newest(FakeVerbs *f, const char *kind)
     g_auto(GStrv) lines = g_strsplit(answer, "\n", -1);
     uint32_t newest = 0;
 
-    /* They are in the order of their numbers */
+    /* Lines are in the order of the numbers */
     for (int i = 0; lines[i]; i++) {
         if (g_str_has_prefix(lines[i], key)) {
             newest = g_ascii_strtoull(lines[i] + strlen(key), NULL, 0);

@@ -23,7 +23,7 @@ typedef struct FakeVerbs {
 FakeVerbs *fake_verbs_new(const char *script);
 /* The process has started: connect to the double in it. */
 void fake_verbs_started(FakeVerbs *f);
-/* What waits in the double goes on. */
+/* Calls that wait in the double go on. */
 void fake_verbs_free(FakeVerbs *f);
 
 /* Execute a command; asserts that it succeeds. Free the answer. */

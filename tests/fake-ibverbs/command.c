@@ -9,7 +9,7 @@
 #include "internal.h"
 
 typedef struct Words {
-    char **at;                      /* what is left; NULL at the end */
+    char **at;                      /* the next word; NULL at the end */
     GString *out;
 } Words;
 

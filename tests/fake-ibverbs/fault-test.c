@@ -195,7 +195,7 @@ static void test_delay(void)
     g_assert_nonnull(mr);
     g_assert_cmpint(ibv_dereg_mr(mr), ==, 0);
 
-    /* it may fail when it has waited */
+    /* a call may fail after it has waited */
     fake_verbs_tell(fake, "delay reg_mr");
     thread = g_thread_new("late", register_late, &e);
     fake_verbs_tell(fake, "await reg_mr 1");

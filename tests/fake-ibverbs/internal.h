@@ -69,7 +69,7 @@ typedef struct FakeQp FakeQp;
 typedef struct FakeMw {
     FakeObj obj;
     struct ibv_mw ibv;
-    FakeMr *mr;                     /* it is bound to, or NULL */
+    FakeMr *mr;                     /* that has the window, or NULL */
     uint64_t addr;
     uint64_t len;
     int access;
@@ -236,7 +236,7 @@ const char *fake_errno_name(int err);
 /* A new object of @kind and @size with the next number. */
 void *fake_new(FakeKind kind, size_t size);
 void fake_free(void *obj);
-/* The program is ended if @obj is none, or not of @kind (FAKE_KINDS: any). */
+/* End the program unless @obj is alive and of @kind (FAKE_KINDS: any). */
 void fake_check(const void *obj, FakeKind kind);
 /* It went with its device: it is not counted any more, but may be named. */
 void fake_drop(FakeObj *obj);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The double of libibverbs: the table of objects. Their numbers are such that
- * nobody takes them for a guest's.
+ * The double of libibverbs: the table of objects. Their numbers differ from
+ * those of a guest.
  */
 #include "qemu/osdep.h"
 #include "internal.h"
@@ -67,8 +67,8 @@ void fake_check(const void *ptr, FakeKind kind)
 
     if (!g_hash_table_contains(fake.live, obj) ||
         (kind != FAKE_KINDS && obj->kind != kind)) {
-        fprintf(stderr, "fake-ibverbs: a verb was given %p, which is no %s, "
-                "or one that was destroyed\n", ptr,
+        fprintf(stderr, "fake-ibverbs: a verb was given %p, which is not a %s, "
+                "or was destroyed\n", ptr,
                 kind == FAKE_KINDS ? "object" : fake_kind_name(kind));
         abort();
     }

@@ -8,7 +8,7 @@
 
 #define SOCKET_OF_TEST "FAKE_IBVERBS_TEST_SOCKET"
 
-/* Start anew with the double, or connect to it. */
+/* Start the program again with the double, or connect to it. */
 static void with_double(char **argv)
 {
     const char *path = g_getenv(SOCKET_OF_TEST);
@@ -29,7 +29,7 @@ int main(int argc, char **argv)
 {
     int ret;
 
-    /* As QEMU does: the double answers whether or not anybody reads on. */
+    /* As QEMU does: the double answers even if the test reads no more. */
     signal(SIGPIPE, SIG_IGN);
     with_double(argv);
     g_test_init(&argc, &argv, NULL);

@@ -324,7 +324,7 @@ static void test_states(void)
     expect_wc(&e, 1, IBV_WC_RETRY_EXC_ERR);
 }
 
-/* A slot is free when a completion behind it was polled. */
+/* A slot is free after a later completion was polled. */
 static void test_slots(void)
 {
     struct ibv_send_wr wr = wr_of(IBV_WR_SEND, 1, NULL);

@@ -95,7 +95,7 @@ class System:
         mode = path.lstat().st_mode
         if path.is_symlink():
             return mode, os.readlink(path)
-        # What is made on the machine, an initramfs say, differs in times.
+        # Files that the machine makes, such as an initramfs, differ in times.
         if stat.S_ISREG(mode) and '/etc/' in str(path):
             return mode, hashlib.sha256(path.read_bytes()).hexdigest()
         return mode, ''

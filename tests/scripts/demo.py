@@ -62,7 +62,7 @@ class Perftest(unittest.TestCase):
         figures, runs = self.run_with(self.NO_CLOCK, self.MEASURED)
         self.assertEqual((figures['value'], runs), (2.48, 2))
 
-    def test_zeroes_are_no_figures(self):
+    def test_zeroes_are_not_figures(self):
         figures, runs = self.run_with(*perftest.TRIES * [self.NO_CLOCK])
         self.assertEqual((figures, runs), (None, perftest.TRIES))
 

@@ -74,7 +74,7 @@ class Dkms(unittest.TestCase):
             (self.tree / 'include/linux/virtio_rdma.h').is_file())
 
     def test_kernels_differ_in_compat_h_only(self):
-        """A macro that Kbuild defines and nobody uses, or the other way
+        """A macro that Kbuild defines and no file uses, or the other way
         round, would choose the wrong branch without a word."""
         tested = re.findall(r'^ccflags-y .*[,D](VRDMA_HAVE_\w+)\)$',
                             (self.tree / 'Kbuild').read_text(), re.M)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What can be told of the Debian packages without building them."""
+"""Checks of the Debian packages that need no build."""
 import re
 import subprocess
 import unittest

@@ -21,8 +21,8 @@ HUNK = re.compile(r'^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@$')
 
 
 def row_of(path, rows):
-    """The row of the page's table that a patch is told of in: its own, or that
-    of the common patch which it completes."""
+    """The row of the page's table that has a patch: its own, or that of the
+    common patch which it completes."""
     name = path.stem
     while name and name not in rows:
         name = name.rpartition('-')[0]
@@ -136,7 +136,7 @@ class Patches(unittest.TestCase):
         rows = dict(re.findall(r'^``([\w-]+)`` +((?:all|own|no)\b.*)',
                                PAGE.read_text(encoding='utf-8'), re.M))
         for path in patches():
-            self.assertTrue(row_of(path, rows), f'{path} is not told of')
+            self.assertTrue(row_of(path, rows), f'not on the page: {path}')
         for name, cells in rows.items():
             own = {path.parent.name for path in PATCHES.glob('*/*.patch')
                    if row_of(path, rows) == name}

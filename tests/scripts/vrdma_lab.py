@@ -103,7 +103,7 @@ class Bridges(unittest.TestCase):
         macs = {net.mac(i) for net in (one, two) for i in (1, 2)}
         self.assertEqual(len(macs), 4)
         for mac in macs:
-            # Of one station, and nobody's by registration
+            # Of one station, and not registered
             self.assertEqual(int(mac[:2], 16) & 3, 2, mac)
 
 

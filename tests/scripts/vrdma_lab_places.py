@@ -119,7 +119,7 @@ class Squatters(unittest.TestCase):
         (self.lab / 'control').chmod(0o600)
 
     def put_link(self, path):
-        """Have a symbolic link be in the place of something."""
+        """Replace something by a symbolic link."""
         real = self.top / f'real-{path.name}'
         path.rename(real)
         path.symlink_to(real)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""scripts/check-width.py: what may be wide, and what may not."""
+"""scripts/check-width.py: which lines may be wide, and which may not."""
 import shutil
 import subprocess
 import sys

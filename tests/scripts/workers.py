@@ -26,7 +26,7 @@ from lab import main, runner, workers    # noqa: E402
 
 
 class Paper:
-    """A pair, and the bench on it. What is left in it stays there."""
+    """A pair, and the bench on it. Leftovers stay in the pair."""
 
     def __init__(self, tag, *_, **options):
         self.vms, self.pair, self.notes = [], self, []

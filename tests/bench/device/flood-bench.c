@@ -26,7 +26,7 @@ static void open_meter(void)
     longest = map;
 }
 
-/* How long the read of a register takes: it waits for whoever has the BQL. */
+/* How long the read of a register takes: it waits for the BQL. */
 static gint64 register_wait(QRdma *d)
 {
     gint64 before = g_get_monotonic_time();

@@ -15,7 +15,7 @@ typedef struct Flood Flood;
 
 typedef struct FloodOps {
     const char *name;
-    void (*prepare)(Flood *f);      /* what is there before */
+    void (*prepare)(Flood *f);      /* make its objects */
     void (*start)(Flood *f);
     bool (*done)(Flood *f);         /* asked after each look at the time */
 } FloodOps;

@@ -93,7 +93,7 @@ static bool have_cqes(Flood *f, int n)
     return true;
 }
 
-/* The floods: what is there before, how it begins, when it is over */
+/* The floods: their objects, how they start, when they are done */
 
 static void idle_prepare(Flood *f)
 {
@@ -277,10 +277,10 @@ static const FloodOps floods[] = {
     { "120 QPs with 64 receives to ERR", flush_prepare, flush_start,
       all_done },
     { "all QPs marked, 400 times", marks_prepare, marks_start, marks_done },
-    { "reset amid WRITEs of 2 MiB", write_prepare, reset_start, idle_done },
+    { "reset during WRITEs of 2 MiB", write_prepare, reset_start, idle_done },
 };
 
-/* What runs for the first time, and is loaded for it, is no flood's fault. */
+/* Floods do not pay for code that is loaded when it first runs. */
 static void warm_up(Flood *f)
 {
     QRdmaPath path = { .mtu = RDMA_MTU_4096 };

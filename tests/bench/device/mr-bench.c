@@ -156,7 +156,7 @@ static Times command(QRdma *d, uint8_t cmd, const void *req, size_t len,
         t.wait = MAX(t.wait, ms_since(before));
     } while (!qrdma_ring_get(ring, &head, &used));
     t.all = ms_since(start);
-    /* What is freed later on */
+    /* Bottom halves and RCU free memory later on */
     for (int i = 0; i < 200; i++) {
         qrdma_config_read(d, 0, 4);
     }

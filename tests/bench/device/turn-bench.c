@@ -18,7 +18,7 @@
 #define COMMANDS 512                /* that the control virtqueue holds */
 #define SRQ_WRS 16384
 
-/* The floods: what is there before, how it begins, when it is over */
+/* The floods: their objects, how they start, when they are done */
 
 static void idle_prepare(Flood *f)
 {
