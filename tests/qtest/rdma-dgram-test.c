@@ -522,25 +522,27 @@ static void test_credits_of_a_virtqueue(void)
     g_assert_cmphex(frame[BTH + 12], ==, 7);
 }
 
+static const QRdmaTest dgram_tests[] = {
+    { "credits-of-a-virtqueue", test_credits_of_a_virtqueue },
+    { "a-message-is-sent-by-one-call", test_a_message_is_sent_by_one_call },
+    { "order-while-the-peer-does-not-read",
+      test_order_while_the_peer_does_not_read },
+    { "stop-while-the-peer-does-not-read",
+      test_stop_while_the_peer_does_not_read },
+    { "full-amid-a-batch", test_full_amid_a_batch },
+    { "error-amid-a-batch", test_error_amid_a_batch },
+    { "peer-that-is-away", test_peer_that_is_away },
+    { "what-one-call-brings-is-answered-together",
+      test_what_one_call_brings_is_answered_together },
+    { "what-one-read-brings-is-answered-together",
+      test_what_one_read_brings_is_answered_together },
+    { "nic-without-buffers", test_nic_without_buffers },
+    {}
+};
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    qtest_add_func("/rdma-dgram/credits-of-a-virtqueue",
-                   test_credits_of_a_virtqueue);
-    qtest_add_func("/rdma-dgram/a-message-is-sent-by-one-call",
-                   test_a_message_is_sent_by_one_call);
-    qtest_add_func("/rdma-dgram/order-while-the-peer-does-not-read",
-                   test_order_while_the_peer_does_not_read);
-    qtest_add_func("/rdma-dgram/stop-while-the-peer-does-not-read",
-                   test_stop_while_the_peer_does_not_read);
-    qtest_add_func("/rdma-dgram/full-amid-a-batch", test_full_amid_a_batch);
-    qtest_add_func("/rdma-dgram/error-amid-a-batch", test_error_amid_a_batch);
-    qtest_add_func("/rdma-dgram/peer-that-is-away", test_peer_that_is_away);
-    qtest_add_func("/rdma-dgram/what-one-call-brings-is-answered-together",
-                   test_what_one_call_brings_is_answered_together);
-    qtest_add_func("/rdma-dgram/what-one-read-brings-is-answered-together",
-                   test_what_one_read_brings_is_answered_together);
-    qtest_add_func("/rdma-dgram/nic-without-buffers",
-                   test_nic_without_buffers);
+    qrdma_add_tests("/rdma-dgram/", dgram_tests);
     return g_test_run();
 }

@@ -391,20 +391,20 @@ static void test_address_follows_the_nics(void)
     g_free(nic);
 }
 
+static const QRdmaTest link_tests[] = {
+    { "port-follows-the-connection", test_port_follows_the_connection },
+    { "port-follows-a-socket", test_port_follows_a_socket },
+    { "server-is-down-before-its-first-client",
+      test_server_is_down_before_its_first_client },
+    { "connection-lost-amid-a-frame", test_connection_lost_amid_a_frame },
+    { "stop-amid-a-frame", test_stop_amid_a_frame },
+    { "address-follows-the-nics", test_address_follows_the_nics },
+    {}
+};
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    qtest_add_func("/rdma-roce-link/port-follows-the-connection",
-                   test_port_follows_the_connection);
-    qtest_add_func("/rdma-roce-link/port-follows-a-socket",
-                   test_port_follows_a_socket);
-    qtest_add_func("/rdma-roce-link/server-is-down-before-its-first-client",
-                   test_server_is_down_before_its_first_client);
-    qtest_add_func("/rdma-roce-link/connection-lost-amid-a-frame",
-                   test_connection_lost_amid_a_frame);
-    qtest_add_func("/rdma-roce-link/stop-amid-a-frame",
-                   test_stop_amid_a_frame);
-    qtest_add_func("/rdma-roce-link/address-follows-the-nics",
-                   test_address_follows_the_nics);
+    qrdma_add_tests("/rdma-roce-link/", link_tests);
     return g_test_run();
 }

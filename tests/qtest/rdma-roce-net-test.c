@@ -636,35 +636,30 @@ static void test_refusals_say_why(void)
     }
 }
 
+static const QRdmaTest roce_net_tests[] = {
+    { "own", test_own },
+    { "shared", test_shared },
+    { "which-frames-are-claimed", test_which_frames_are_claimed },
+    { "mtu-and-mac-are-the-nics", test_mtu_and_mac_are_the_nics },
+    { "link-follows-netdev-and-nic", test_link_follows_netdev_and_nic },
+    { "netdev-del-takes-the-port-down", test_netdev_del_takes_the_port_down },
+    { "nic-unplug-and-plug", test_nic_unplug_and_plug },
+    { "mac-beside-that-of-the-nic", test_mac_beside_that_of_the_nic },
+    { "back-pressure", test_back_pressure },
+    { "loopback-while-blocked", test_loopback_while_blocked },
+    { "rate-limit", test_rate_limit },
+    { "unplug-with-frames-queued", test_unplug_with_frames_queued },
+    { "stopped-vm-takes-no-frames", test_stopped_vm_takes_no_frames },
+    { "filter-dump-sees-both-directions",
+      test_filter_dump_sees_both_directions },
+    { "info", test_info },
+    { "refusals-say-why", test_refusals_say_why },
+    {}
+};
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-
-    qtest_add_func("/rdma-roce-net/own", test_own);
-    qtest_add_func("/rdma-roce-net/shared", test_shared);
-    qtest_add_func("/rdma-roce-net/which-frames-are-claimed",
-                   test_which_frames_are_claimed);
-    qtest_add_func("/rdma-roce-net/mtu-and-mac-are-the-nics",
-                   test_mtu_and_mac_are_the_nics);
-    qtest_add_func("/rdma-roce-net/link-follows-netdev-and-nic",
-                   test_link_follows_netdev_and_nic);
-    qtest_add_func("/rdma-roce-net/netdev-del-takes-the-port-down",
-                   test_netdev_del_takes_the_port_down);
-    qtest_add_func("/rdma-roce-net/nic-unplug-and-plug",
-                   test_nic_unplug_and_plug);
-    qtest_add_func("/rdma-roce-net/mac-beside-that-of-the-nic",
-                   test_mac_beside_that_of_the_nic);
-    qtest_add_func("/rdma-roce-net/back-pressure", test_back_pressure);
-    qtest_add_func("/rdma-roce-net/loopback-while-blocked",
-                   test_loopback_while_blocked);
-    qtest_add_func("/rdma-roce-net/rate-limit", test_rate_limit);
-    qtest_add_func("/rdma-roce-net/unplug-with-frames-queued",
-                   test_unplug_with_frames_queued);
-    qtest_add_func("/rdma-roce-net/stopped-vm-takes-no-frames",
-                   test_stopped_vm_takes_no_frames);
-    qtest_add_func("/rdma-roce-net/filter-dump-sees-both-directions",
-                   test_filter_dump_sees_both_directions);
-    qtest_add_func("/rdma-roce-net/info", test_info);
-    qtest_add_func("/rdma-roce-net/refusals-say-why", test_refusals_say_why);
+    qrdma_add_tests("/rdma-roce-net/", roce_net_tests);
     return g_test_run();
 }

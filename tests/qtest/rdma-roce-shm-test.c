@@ -140,6 +140,18 @@ static void test_polling_for_too_long(void)
         " 'id': 'r0', 'netdev': 'n0', 'shm-poll-max-ns': 50001}}", "");
 }
 
+static const QRdmaTest port_tests[] = {
+    { "two-ports", test_two_ports },
+    { "peer-ends-and-returns", test_peer_ends_and_returns },
+    { "stopped-vm-is-not-there", test_stopped_vm_is_not_there },
+    { "killed-peer-is-replaced", test_killed_peer_is_replaced },
+    { "name-of-another-port", test_name_of_another_port },
+    { "many-addresses", test_many_addresses },
+    { "bad-directories", test_bad_directories },
+    { "polling-for-too-long", test_polling_for_too_long },
+    {}
+};
+
 int main(int argc, char **argv)
 {
     int ret;
@@ -147,21 +159,9 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     shm_dir = g_dir_make_tmp("rdma-shm-XXXXXX", NULL);
     g_assert_nonnull(shm_dir);
-    qtest_add_func("/rdma-roce-shm/two-ports", test_two_ports);
-    qtest_add_func("/rdma-roce-shm/peer-ends-and-returns",
-                   test_peer_ends_and_returns);
-    qtest_add_func("/rdma-roce-shm/stopped-vm-is-not-there",
-                   test_stopped_vm_is_not_there);
-    qtest_add_func("/rdma-roce-shm/killed-peer-is-replaced",
-                   test_killed_peer_is_replaced);
-    qtest_add_func("/rdma-roce-shm/name-of-another-port",
-                   test_name_of_another_port);
-    qtest_add_func("/rdma-roce-shm/many-addresses", test_many_addresses);
-    qtest_add_func("/rdma-roce-shm/bad-directories", test_bad_directories);
-    qtest_add_func("/rdma-roce-shm/polling-for-too-long",
-                   test_polling_for_too_long);
-    shm_sender_tests();
-    shm_receiver_tests();
+    qrdma_add_tests("/rdma-roce-shm/", port_tests);
+    qrdma_add_tests("/rdma-roce-shm/sender/", shm_sender_tests);
+    qrdma_add_tests("/rdma-roce-shm/", shm_receiver_tests);
     ret = g_test_run();
     g_rmdir(shm_dir);
     g_free(shm_dir);

@@ -40,7 +40,7 @@ def tables(folder):
         r'qrdma_add_tests\("([^"]*)",\s*(\w+)\)', '\n'.join(texts))}
     for text in texts:
         for table, rows in re.findall(
-                r'^const QRdmaTest (\w+)\[\] = \{\n(.*?)^\};', text,
+                r'^(?:static )?const QRdmaTest (\w+)\[\] = \{\n(.*?)^\};', text,
                 re.MULTILINE | re.DOTALL):
             for name in re.findall(r'^    \{ "([^"]*)"', rows, re.MULTILINE):
                 names.append(prefixes[table] + name)

@@ -191,8 +191,8 @@ static void test_receiver_that_reads_nothing(void)
     g_assert_cmpuint(shm_frames(&l.a, "shm-tx-frames"), >, 900);
 }
 
-/* @tells: it wakes the sender; or that looks when its time is up. */
-static void makes_room_late(bool tells)
+/* @wakes: the receiver wakes the sender; NULL: the sender looks in time. */
+static void test_room_that_is_made_late(gconstpointer wakes)
 {
     uint32_t record = ROUND_UP(SHM_RECORD_LEN + SHM_LEN + 96, 64);
     uint32_t head, written = 0;
@@ -209,7 +209,7 @@ static void makes_room_late(bool tells)
         }
         head = ldl_le_p(r.mem + SHM_RING_HEAD);
         stl_le_p(r.mem + SHM_RING_TAIL, head);
-        if (tells) {
+        if (wakes) {
             shm_ring_wake(&r);
         }
         for (int i = 0; i < 10; i++) {
@@ -221,16 +221,6 @@ static void makes_room_late(bool tells)
     /* With what was left at the ring's end */
     g_assert_cmpuint(written, >=, 11 * record);
     g_assert_cmpuint(written, <, 12 * record);
-}
-
-static void test_receiver_that_makes_room_late(void)
-{
-    makes_room_late(true);
-}
-
-static void test_room_that_nobody_tells_of(void)
-{
-    makes_room_late(false);
 }
 
 /* Wake-ups so far */
@@ -325,22 +315,18 @@ static void test_icrc(gconstpointer options)
     }
 }
 
-void shm_receiver_tests(void)
-{
-    qtest_add_data_func("/rdma-roce-shm/icrc/on", ",shm-icrc=on", test_icrc);
-    qtest_add_data_func("/rdma-roce-shm/icrc/off", "", test_icrc);
-    qtest_add_func("/rdma-roce-shm/receiver/bad-welcomes", test_bad_welcomes);
-    qtest_add_func("/rdma-roce-shm/receiver/too-many-descriptors",
-                   test_too_many_descriptors);
-    qtest_add_func("/rdma-roce-shm/receiver/reads-nothing",
-                   test_receiver_that_reads_nothing);
-    qtest_add_func("/rdma-roce-shm/receiver/makes-room-late",
-                   test_receiver_that_makes_room_late);
-    qtest_add_func("/rdma-roce-shm/receiver/room-that-nobody-tells-of",
-                   test_room_that_nobody_tells_of);
-    qtest_add_func("/rdma-roce-shm/receiver/"
-                   "is-woken-once-for-what-it-has-not-read",
-                   test_receiver_is_woken_once_for_what_it_has_not_read);
-    qtest_add_func("/rdma-roce-shm/receiver/bad-tail",
-                   test_receiver_with_a_bad_tail);
-}
+const QRdmaTest shm_receiver_tests[] = {
+    { "icrc/on", .run_case = test_icrc, .data = ",shm-icrc=on" },
+    { "icrc/off", .run_case = test_icrc, .data = "" },
+    { "receiver/bad-welcomes", test_bad_welcomes },
+    { "receiver/too-many-descriptors", test_too_many_descriptors },
+    { "receiver/reads-nothing", test_receiver_that_reads_nothing },
+    { "receiver/makes-room-late",
+      .run_case = test_room_that_is_made_late, .data = "wakes" },
+    { "receiver/makes-room-late-and-wakes-nothing",
+      .run_case = test_room_that_is_made_late },
+    { "receiver/is-woken-once-for-what-it-has-not-read",
+      test_receiver_is_woken_once_for_what_it_has_not_read },
+    { "receiver/bad-tail", test_receiver_with_a_bad_tail },
+    {}
+};

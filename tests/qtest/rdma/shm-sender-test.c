@@ -165,10 +165,11 @@ static void test_flood(void)
 }
 
 /*
- * Who is woken only while it says that it sleeps, and not again before it has
- * read, reads each frame, also one that comes when it is about to fall asleep.
+ * A receiver is woken only while it says that it sleeps, and not again before
+ * it has read. It reads each frame, also one that comes when it is about to
+ * fall asleep.
  */
-static void sender_wakes_only_who_sleeps(const char *options)
+static void test_only_sleepers_are_woken(gconstpointer options)
 {
     bool woken = false;
     uint32_t woken_for = 0;
@@ -205,16 +206,6 @@ static void sender_wakes_only_who_sleeps(const char *options)
     }
     ring_await_read(&r);
     g_assert_cmpuint(shm_frames(&a, "shm-rx-frames"), ==, 20000);
-}
-
-static void test_sleeper_is_woken(void)
-{
-    sender_wakes_only_who_sleeps(",shm-poll-max-ns=0");
-}
-
-static void test_polling_receiver(void)
-{
-    sender_wakes_only_who_sleeps(",shm-poll-max-ns=50000");
 }
 
 static void test_too_many_senders(void)
@@ -288,18 +279,18 @@ static void test_no_descriptors_for_a_while(void)
     shm_expect_recv(&a);
 }
 
-void shm_sender_tests(void)
-{
-    qtest_add_func("/rdma-roce-shm/sender/frames", test_frames_of_a_sender);
-    qtest_add_func("/rdma-roce-shm/sender/bad-records", test_bad_records);
-    qtest_add_func("/rdma-roce-shm/sender/memory-cannot-shrink",
-                   test_memory_cannot_shrink);
-    qtest_add_func("/rdma-roce-shm/sender/flood", test_flood);
-    qtest_add_func("/rdma-roce-shm/sender/wakes-only-who-sleeps",
-                   test_sleeper_is_woken);
-    qtest_add_func("/rdma-roce-shm/sender/wakes-only-who-sleeps-or-polls",
-                   test_polling_receiver);
-    qtest_add_func("/rdma-roce-shm/sender/too-many", test_too_many_senders);
-    qtest_add_func("/rdma-roce-shm/sender/no-descriptors-for-a-while",
-                   test_no_descriptors_for_a_while);
-}
+const QRdmaTest shm_sender_tests[] = {
+    { "frames", test_frames_of_a_sender },
+    { "bad-records", test_bad_records },
+    { "memory-cannot-shrink", test_memory_cannot_shrink },
+    { "flood", test_flood },
+    { "wakes-only-sleepers",
+      .run_case = test_only_sleepers_are_woken,
+      .data = ",shm-poll-max-ns=0" },
+    { "wakes-only-sleepers-that-have-polled",
+      .run_case = test_only_sleepers_are_woken,
+      .data = ",shm-poll-max-ns=50000" },
+    { "too-many", test_too_many_senders },
+    { "no-descriptors-for-a-while", test_no_descriptors_for_a_while },
+    {}
+};

@@ -97,8 +97,7 @@ void shm_ring_frame(ShmRing *r, uint32_t flags, const void *frame,
 /* Wait until the other side closes the connection. */
 void shm_assert_cut_off(int fd);
 
-/* Register the tests. */
-void shm_sender_tests(void);
-void shm_receiver_tests(void);
+extern const QRdmaTest shm_sender_tests[];
+extern const QRdmaTest shm_receiver_tests[];
 
 #endif
