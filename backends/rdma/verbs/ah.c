@@ -6,8 +6,8 @@
  */
 #include "qemu/osdep.h"
 #include "qemu/timer.h"
-#include "rdma-verbs-int.h"
-#include "trace.h"
+#include "int.h"
+#include "../trace.h"
 
 /*
  * That there may be at once. Those that no request uses make room for others;

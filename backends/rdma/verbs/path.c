@@ -4,7 +4,7 @@
  * the host.
  */
 #include "qemu/osdep.h"
-#include "rdma-verbs-int.h"
+#include "int.h"
 
 int verbs_gid_host_index(RdmaVerbs *v, uint32_t index)
 {

@@ -5,8 +5,8 @@
 #include "qemu/osdep.h"
 #include "qemu/log.h"
 #include "qemu/lockable.h"
-#include "rdma-verbs-int.h"
-#include "trace.h"
+#include "int.h"
+#include "../trace.h"
 
 /* Numbers of attributes, states and rights are those of libibverbs. */
 QEMU_BUILD_BUG_ON((int)RDMA_QP_STATE != (int)IBV_QP_STATE);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * QP 1, between what commands make of it (rdma-verbs-gsi.c) and the MADs that
- * pass through it (rdma-verbs-mad.c).
+ * QP 1, between what commands make of it (gsi.c) and the MADs that
+ * pass through it (mad.c).
  */
 #ifndef BACKENDS_RDMA_VERBS_GSI_H
 #define BACKENDS_RDMA_VERBS_GSI_H
 
-#include "rdma-verbs-int.h"
+#include "int.h"
 
 struct VerbsGsi {
     RdmaQpInitAttr init;
@@ -21,12 +21,12 @@ struct VerbsGsi {
     bool dead;                      /* a job closes it */
 };
 
-/* rdma-verbs-cm.c */
+/* cm.c */
 
 /* What @mad says of its sender's addresses is true. */
 bool verbs_cm_addresses_are_own(RdmaVerbs *v, const uint8_t mad[VERBS_MAD_LEN]);
 
-/* rdma-verbs-mad.c */
+/* mad.c */
 
 /* Whether MADs are taken from the host. */
 void verbs_gsi_listen(RdmaVerbs *v, VerbsGsi *g, bool on);

@@ -3,7 +3,7 @@
  * What the files of the host ibverbs backend share.
  *
  * Context: everything runs under the BQL, but for what is marked "worker":
- * the thread of rdma-verbs-job.c calls that without, in the order of the jobs.
+ * the thread of job.c calls that without, in the order of the jobs.
  * So an object that a job uses may be freed by any later job.
  */
 #ifndef BACKENDS_RDMA_VERBS_INT_H
@@ -269,7 +269,7 @@ static inline void verbs_drop(GHashTable *t, uint32_t id, const void *obj)
     }
 }
 
-/* rdma-verbs-job.c: work that is done without the BQL */
+/* job.c: work that is done without the BQL */
 
 typedef struct VerbsJobOps {
     /* Worker: returns 0 or a negative errno, which is job->ret then. */
@@ -333,7 +333,7 @@ void verbs_job_cancel(RdmaVerbs *v, VerbsJob *job);
 /* Nobody will ask for the command in progress, if there is one. */
 void verbs_job_abandon(RdmaVerbs *v);
 
-/* rdma-verbs-dev.c: the device and its port */
+/* dev.c: the device and its port */
 
 bool verbs_dev_open(RdmaVerbs *v, Error **errp);
 void verbs_dev_close(RdmaVerbs *v);
@@ -347,7 +347,7 @@ bool verbs_dev_update_port(RdmaVerbs *v);
 /* What @limits has, but not more than the device can do. */
 void verbs_dev_limit(RdmaVerbs *v, RdmaBackendLimits *limits);
 
-/* rdma-verbs-netlink.c: net devices of the host; all but the check: worker */
+/* netlink.c: net devices of the host; all but the check: worker */
 
 /*
  * Add the address that @gid is to a net device. 0, -EEXIST if it was there
@@ -367,7 +367,7 @@ uint16_t verbs_vlan_of(const char *vlans, const char *netdev);
 uint32_t verbs_vlan_ifindex(const char *vlans, const char *netdev,
                             uint16_t vlan);
 
-/* rdma-verbs-gid.c: which of the host's GIDs are the guest's */
+/* gid.c: which of the host's GIDs are the guest's */
 
 void verbs_gids_init(RdmaVerbs *v);
 void verbs_gids_free(RdmaVerbs *v);
@@ -378,7 +378,7 @@ int verbs_gid_add(RdmaBackend *rb, uint32_t index,
                   const uint8_t gid[RDMA_GID_LEN], uint16_t vlan);
 int verbs_gid_del(RdmaBackend *rb, uint32_t index);
 
-/* rdma-verbs-path.c: paths as the host wants them */
+/* path.c: paths as the host wants them */
 
 /* The host's index for the guest's; -ENOENT if there is none now. */
 int verbs_gid_host_index(RdmaVerbs *v, uint32_t index);
@@ -394,7 +394,7 @@ bool verbs_gid_of_host(RdmaVerbs *v, uint32_t host_index,
 /* Does the guest have @gid, and the host's port, too? */
 bool verbs_gid_is_guests(RdmaVerbs *v, const uint8_t gid[RDMA_GID_LEN]);
 
-/* rdma-verbs-mem.c: pages of the guest as memory of this process */
+/* mem.c: pages of the guest as memory of this process */
 
 /*
  * Worker: find the memory of @npages pages, and keep it. @write: it will be
@@ -414,7 +414,7 @@ void verbs_mem_free(VerbsMem *mem);
 /* Bytes that this process may have registered; UINT64_MAX: there is no limit */
 uint64_t verbs_mem_lock_limit(void);
 
-/* rdma-verbs-ah.c: address handles of datagrams */
+/* ah.c: address handles of datagrams */
 
 void verbs_ahs_init(RdmaVerbs *v);
 void verbs_ahs_free(RdmaVerbs *v);
@@ -434,7 +434,7 @@ struct ibv_ah *verbs_ah_host(VerbsAh *ah);
  */
 void verbs_ahs_drop(RdmaVerbs *v, struct ibv_pd *pd);
 
-/* rdma-verbs-wq.c: what is posted, and how it completes */
+/* wq.c: what is posted, and how it completes */
 
 bool verbs_wq_init(VerbsWq *wq, uint32_t max);
 void verbs_wq_free(VerbsWq *wq);
@@ -467,7 +467,7 @@ void verbs_wq_flush(RdmaVerbs *v, VerbsQp *qp);
 /* The CQ is in error, and so is all that uses it; the client is told. */
 void verbs_cq_fail(RdmaVerbs *v, uint32_t cqn);
 
-/* rdma-verbs-cq.c: PDs, completion queues */
+/* cq.c: PDs, completion queues */
 
 bool verbs_cqs_init(RdmaVerbs *v, Error **errp);
 void verbs_cqs_free(RdmaVerbs *v);
@@ -481,7 +481,7 @@ int verbs_pd_destroy(RdmaBackend *rb, uint32_t pdn);
 int verbs_cq_destroy(RdmaBackend *rb, uint32_t cqn);
 void verbs_cq_class_init(RdmaBackendClass *rbc);
 
-/* rdma-verbs-mr.c: regions and windows */
+/* mr.c: regions and windows */
 
 /* Warn of limits that are below what the guest could register. */
 void verbs_mrs_check_limits(RdmaVerbs *v, uint64_t ram_size);
@@ -491,7 +491,7 @@ void verbs_mrs_reset(RdmaVerbs *v);
 int verbs_mr_destroy(RdmaBackend *rb, uint32_t mrn);
 void verbs_mr_class_init(RdmaBackendClass *rbc);
 
-/* rdma-verbs-srq.c */
+/* srq.c */
 
 /* As verbs_recv_room() and verbs_post_recv() */
 uint32_t verbs_srq_room(RdmaVerbs *v, uint32_t srqn);
@@ -501,7 +501,7 @@ void verbs_srqs_reset(RdmaVerbs *v);
 int verbs_srq_destroy(RdmaBackend *rb, uint32_t srqn);
 void verbs_srq_class_init(RdmaBackendClass *rbc);
 
-/* rdma-verbs-qp.c: queue pairs */
+/* qp.c: queue pairs */
 
 /* The host's device is broken: they are all in ERR. */
 void verbs_qps_device_gone(RdmaVerbs *v);
@@ -513,7 +513,7 @@ void verbs_qps_reset(RdmaVerbs *v);
 int verbs_qp_destroy(RdmaBackend *rb, uint32_t qpn);
 void verbs_qp_class_init(RdmaBackendClass *rbc);
 
-/* rdma-verbs-umad.c: MADs of the connection manager */
+/* umad.c: MADs of the connection manager */
 
 #define VERBS_MAD_LEN 256           /* IBTA 13.4.2 */
 /* The fields of the header that say whose it is (IBTA 13.4.2, 16.7). */
@@ -549,7 +549,7 @@ int verbs_umad_send(VerbsUmad *u, const VerbsMad *mad);
  */
 int verbs_umad_recv(VerbsUmad *u, VerbsMad *mad);
 
-/* rdma-verbs-mad.c: what passes through QP 1 */
+/* mad.c: what passes through QP 1 */
 
 /* Before there is a QP 1: have it told when its CQ is in error. */
 void verbs_gsi_init(RdmaVerbs *v);
@@ -562,7 +562,7 @@ void verbs_gsi_set_running(RdmaVerbs *v, bool running);
 /* MADs, or events, came in a nested event loop: read them now. */
 void verbs_gsi_resume(RdmaVerbs *v);
 
-/* rdma-verbs-gsi.c: QP 1 */
+/* gsi.c: QP 1 */
 
 /* What the methods of the class do for it; creating and destroying are jobs. */
 int verbs_gsi_create(RdmaVerbs *v, RdmaQpInitAttr *init);
@@ -573,7 +573,7 @@ int verbs_gsi_destroy(RdmaVerbs *v);
 int verbs_gsi_fail(RdmaVerbs *v);
 bool verbs_gsi_in_state(RdmaVerbs *v, RdmaQpState state);
 void verbs_gsi_reset(RdmaVerbs *v);
-/* rdma-verbs-counters.c: what the host's port counts */
+/* counters.c: what the host's port counts */
 
 void verbs_counters_init(RdmaVerbs *v);
 void verbs_counters_free(RdmaVerbs *v);
@@ -583,13 +583,13 @@ void verbs_counters_reset(RdmaVerbs *v);
 void verbs_counters_of_port(RdmaVerbs *v, RdmaPortAttr *attr);
 void verbs_counters_class_init(RdmaBackendClass *rbc);
 
-/* rdma-verbs-inspect.c: what people on the host can look at */
+/* inspect.c: what people on the host can look at */
 
 /* The guest has set these attributes of @qp. */
 void verbs_qp_note(VerbsQp *qp, uint32_t mask, const RdmaQpAttr *attr);
 void verbs_inspect_class_init(RdmaBackendClass *rbc);
 
-/* rdma-verbs-mcast.c: multicast groups */
+/* mcast.c: multicast groups */
 
 void verbs_mcast_init(RdmaVerbs *v);
 void verbs_mcast_free(RdmaVerbs *v);
@@ -597,7 +597,7 @@ void verbs_mcast_free(RdmaVerbs *v);
 int verbs_mcast_leave_all(RdmaVerbs *v, VerbsQp *qp);
 void verbs_mcast_class_init(RdmaBackendClass *rbc);
 
-/* rdma-verbs-kick.c: the guest's work queues that may have work */
+/* kick.c: the guest's work queues that may have work */
 
 /* Set in the keys of RdmaVerbs.pulls that are numbers of SRQs, not QPNs. */
 #define VERBS_SRQ_KEY (1u << 31)
@@ -614,7 +614,7 @@ void verbs_pull_qp(RdmaVerbs *v, VerbsQp *qp);
 void verbs_pull_gsi(RdmaVerbs *v);
 void verbs_kick_class_init(RdmaBackendClass *rbc);
 
-/* rdma-verbs-post.c: work requests for the host */
+/* post.c: work requests for the host */
 
 /* How many sends the host takes now; 0 while the QP may not have any. */
 uint32_t verbs_send_room(RdmaVerbs *v, uint32_t qpn);
@@ -631,12 +631,12 @@ bool verbs_recv_flushes(RdmaVerbs *v, RdmaQueue queue, uint32_t id);
 void verbs_post_recv(RdmaVerbs *v, RdmaQueue queue, uint32_t id,
                      const RdmaRecvWr *wr);
 
-/* rdma-verbs-pull.c: takes work requests of the guest for the host */
+/* pull.c: takes work requests of the guest for the host */
 
 void verbs_pull_run(RdmaVerbs *v);
 void verbs_pull_class_init(RdmaBackendClass *rbc);
 
-/* rdma-verbs-event.c: asynchronous events of the host */
+/* event.c: asynchronous events of the host */
 
 bool verbs_events_init(RdmaVerbs *v, Error **errp);
 void verbs_events_free(RdmaVerbs *v);

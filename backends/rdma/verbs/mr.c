@@ -5,8 +5,8 @@
  */
 #include "qemu/osdep.h"
 #include "qemu/error-report.h"
-#include "rdma-verbs-int.h"
-#include "trace.h"
+#include "int.h"
+#include "../trace.h"
 
 /* Rights for which the host may write to the pages */
 #define ACCESS_WRITES (RDMA_ACCESS_LOCAL_WRITE | RDMA_ACCESS_REMOTE_WRITE | \

@@ -7,8 +7,8 @@
 #include "qemu/osdep.h"
 #include "qapi/error.h"
 #include "qemu/error-report.h"
-#include "rdma-verbs-gsi.h"
-#include "trace.h"
+#include "gsi.h"
+#include "../trace.h"
 
 /* Create and destroy */
 

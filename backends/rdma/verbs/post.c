@@ -3,8 +3,8 @@
  * Work requests of the guest, posted to the host.
  */
 #include "qemu/osdep.h"
-#include "rdma-verbs-int.h"
-#include "trace.h"
+#include "int.h"
+#include "../trace.h"
 
 /* Numbers pass as they are. */
 QEMU_BUILD_BUG_ON((int)RDMA_WR_SEND_WITH_INV != (int)IBV_WR_SEND_WITH_INV);

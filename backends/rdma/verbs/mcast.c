@@ -8,7 +8,7 @@
  * jobs, which it does one after the other.
  */
 #include "qemu/osdep.h"
-#include "rdma-verbs-int.h"
+#include "int.h"
 
 typedef struct McastJob {
     VerbsJob job;

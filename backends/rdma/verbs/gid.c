@@ -15,8 +15,8 @@
 #include "qemu/error-report.h"
 #include "qemu/timer.h"
 #include "system/system.h"
-#include "rdma-verbs-int.h"
-#include "trace.h"
+#include "int.h"
+#include "../trace.h"
 
 #define MAX_HOST_GIDS 1024
 

@@ -5,7 +5,7 @@
  * "rdma resource show qp" tells them by the number on the wire.
  */
 #include "qemu/osdep.h"
-#include "rdma-verbs-gsi.h"
+#include "gsi.h"
 
 void verbs_qp_note(VerbsQp *qp, uint32_t mask, const RdmaQpAttr *attr)
 {

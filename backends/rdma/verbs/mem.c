@@ -25,7 +25,7 @@
 #include "system/address-spaces.h"
 #include "system/memory.h"
 #include "system/ramblock.h"
-#include "rdma-verbs-int.h"
+#include "int.h"
 
 /* Pages that are looked up in one section of RCU. */
 #define FIND_SLICE 1024

@@ -5,8 +5,8 @@
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
-#include "rdma-verbs-int.h"
-#include "trace.h"
+#include "int.h"
+#include "../trace.h"
 
 /* Events that are read at once. */
 #define EVENT_BATCH 64

@@ -3,16 +3,16 @@
  * MADs of the guest's QP 1.
  *
  * What the guest posts is copied out of its memory, checked and sent by
- * rdma-verbs-umad.c, and what comes in is copied into the guest's memory.
+ * umad.c, and what comes in is copied into the guest's memory.
  * Only MADs of the class CM pass: with others a guest could speak for the host.
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
 #include "qemu/log.h"
-#include "rdma-verbs-gsi.h"
+#include "gsi.h"
 #include "system/dma.h"
 #include "system/memory.h"
-#include "trace.h"
+#include "../trace.h"
 
 /* MADs that are read at once. */
 #define READ_BATCH 64

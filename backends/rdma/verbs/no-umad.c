@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * In the place of rdma-verbs-umad.c where libibumad is missing: no port can be
+ * In the place of umad.c where libibumad is missing: no port can be
  * opened, so that the rest is never called.
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
-#include "rdma-verbs-int.h"
+#include "int.h"
 
 VerbsUmad *verbs_umad_open(const char *ibdev, uint8_t port_num, Error **errp)
 {

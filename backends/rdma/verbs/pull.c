@@ -5,7 +5,7 @@
  */
 #include "qemu/osdep.h"
 #include "rdma/work.h"
-#include "rdma-verbs-int.h"
+#include "int.h"
 
 /* QPs and SRQs that have their turn */
 #define TURN_QUEUES 128

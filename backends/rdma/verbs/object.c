@@ -17,7 +17,7 @@
 #include "system/numa.h"
 #include "system/ramblock.h"
 #include "system/rdma-series.h"
-#include "rdma-verbs-int.h"
+#include "int.h"
 
 /* The machine's memory */
 

@@ -7,7 +7,7 @@
  */
 #include "qemu/osdep.h"
 #include "qemu/cutils.h"
-#include "rdma-verbs-int.h"
+#include "int.h"
 
 /* IBTA 16.1.3.5: data is counted in units of four octets */
 #define PMA_DATA_UNIT 4

@@ -4,7 +4,7 @@
  * has a slot, which the host returns with its completion.
  */
 #include "qemu/osdep.h"
-#include "rdma-verbs-int.h"
+#include "int.h"
 
 typedef struct SrqJob {
     VerbsJob job;

@@ -12,8 +12,8 @@
  * goes to ERR, where the host flushes what it is given behind them.
  */
 #include "qemu/osdep.h"
-#include "rdma-verbs-int.h"
-#include "trace.h"
+#include "int.h"
+#include "../trace.h"
 
 #define SEQ_MASK 0x3fffffffu
 #define WR_ID_RECV 1u

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Which work queues of the guest may have work requests that the host has room
- * for: rdma-verbs-pull.c asks them.
+ * for: pull.c asks them.
  */
 #include "qemu/osdep.h"
-#include "rdma-verbs-int.h"
+#include "int.h"
 
 bool *verbs_more_of(RdmaVerbs *v, RdmaQueue queue, uint32_t id)
 {

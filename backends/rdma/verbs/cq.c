@@ -6,8 +6,8 @@
 #include "qemu/osdep.h"
 #include "qapi/error.h"
 #include "rdma/work.h"
-#include "rdma-verbs-int.h"
-#include "trace.h"
+#include "int.h"
+#include "../trace.h"
 
 /* Completions that are taken at once */
 #define POLL_BATCH 16

@@ -12,8 +12,8 @@
 #include <netlink/netlink.h>
 #include <netlink/route/addr.h>
 #include "qapi/error.h"
-#include "rdma-verbs-int.h"
-#include "trace.h"
+#include "int.h"
+#include "../trace.h"
 
 #define IPV4_AT 12
 

@@ -10,7 +10,7 @@
 #include "qemu/bswap.h"
 #include "qemu/cutils.h"
 #include "qemu/log.h"
-#include "rdma-verbs-gsi.h"
+#include "gsi.h"
 
 /* Attributes, and where they have what (IBTA 12.6.5, 12.8.1, 12.11.1) */
 #define ATTR_REQ 0x10

@@ -10,7 +10,7 @@
 #include <infiniband/umad.h>
 #include "qapi/error.h"
 #include "qemu/bswap.h"
-#include "rdma-verbs-int.h"
+#include "int.h"
 
 struct VerbsUmad {
     int port;                       /* of libibumad */

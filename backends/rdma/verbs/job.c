@@ -12,8 +12,8 @@
 #include "qemu/osdep.h"
 #include "qemu/rcu.h"
 #include "qemu/thread.h"
-#include "rdma-verbs-int.h"
-#include "trace.h"
+#include "int.h"
+#include "../trace.h"
 
 typedef QSIMPLEQ_HEAD(VerbsJobList, VerbsJob) VerbsJobList;
 

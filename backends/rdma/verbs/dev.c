@@ -7,8 +7,8 @@
 #include "qapi/error.h"
 #include "qemu/cutils.h"
 #include "net/util.h"
-#include "rdma-verbs-int.h"
-#include "trace.h"
+#include "int.h"
+#include "../trace.h"
 
 static struct ibv_context *open_device(RdmaVerbs *v, Error **errp)
 {
