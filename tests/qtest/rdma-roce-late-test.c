@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * How many turns of the main loop, and of the engine, a request that is overdue
- * waits for its answer. The test links rdma-roce-late.c, drives it turn by turn
- * and has doubles of engine and device. It starts no QEMU.
+ * How many turns of the main loop, and of the engine, an overdue request waits
+ * for its answer. The test links roce-backend/late.c, drives it turn by turn and
+ * has doubles of engine and device. It starts no QEMU.
  */
 #include "qemu/osdep.h"
 #include "qemu/main-loop.h"
 #include "qemu/timer.h"
 #include "qapi/error.h"
-#include "backends/rdma/rdma-roce-int.h"
+#include "backends/rdma/roce-backend/int.h"
 
-/* As rdma-roce-late.c has them */
+/* As roce-backend/late.c has them */
 #define MAX_TURNS 96
 #define QUIET_TURNS 2
 

@@ -9,8 +9,8 @@
 #include "qemu/main-loop.h"
 #include "system/rdma-backend.h"
 #include "rdma/roce.h"
-#include "rdma-roce-int.h"
-#include "trace.h"
+#include "int.h"
+#include "../trace.h"
 
 /* The engine unmaps before it returns, and is called with RCU locked. */
 static void *roce_op_map(void *opaque, uint64_t addr, uint64_t *len,

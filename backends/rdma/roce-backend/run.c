@@ -13,8 +13,8 @@
 #include "system/rdma-backend.h"
 #include "rdma/roce.h"
 #include "rdma/work.h"
-#include "rdma-roce-int.h"
-#include "trace.h"
+#include "int.h"
+#include "../trace.h"
 
 /*
  * What a turn does with frames of the netdev at most. A stream brings a buffer

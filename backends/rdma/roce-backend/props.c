@@ -6,7 +6,7 @@
 #include "qapi/error.h"
 #include "qapi/visitor.h"
 #include "net/util.h"
-#include "rdma-roce-int.h"
+#include "int.h"
 
 /* Mbit/s */
 #define DCQCN_RATE_MAX 4000000

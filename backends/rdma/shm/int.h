@@ -9,8 +9,8 @@
 #include "block/aio.h"
 #include "qemu/queue.h"
 #include "qemu/timer.h"
-#include "rdma-roce-shm.h"
-#include "rdma-roce-shm-ring.h"
+#include "shm.h"
+#include "ring.h"
 
 typedef struct RoceShmOutbox RoceShmOutbox;
 
@@ -48,7 +48,7 @@ struct RdmaRoceShm {
     size_t tx_size, rx_size;        /* of the last one */
 };
 
-/* rdma-roce-shm-event.c: sockets and timers, in the iothread or main loop */
+/* event.c: sockets and timers, in the iothread or main loop */
 
 /* Milliseconds */
 int64_t rdma_roce_shm_now(void);
@@ -76,7 +76,7 @@ bool rdma_roce_shm_stop_waiting(bool *waits);
 void rdma_roce_shm_free_later(RdmaRoceShm *shm, QEMUBHFunc *free_it,
                               void *opaque);
 
-/* rdma-roce-shm-outbox.c: who frames are sent to */
+/* outbox.c: who frames are sent to */
 
 /* Let the socket have its events again, if they were put off. */
 void rdma_roce_shm_outbox_retry(RoceShmOutbox *ob);
@@ -85,7 +85,7 @@ guint rdma_roce_shm_outbox_hash(gconstpointer key);
 gboolean rdma_roce_shm_outbox_equal(gconstpointer a, gconstpointer b);
 void rdma_roce_shm_outbox_free(void *opaque);
 
-/* rdma-roce-shm-inbox.c: who frames come from */
+/* inbox.c: who frames come from */
 
 /* Let sockets have their events again, if they were put off. */
 void rdma_roce_shm_inboxes_retry(RdmaRoceShm *shm);

@@ -7,7 +7,7 @@
 #include "migration/qemu-file-types.h"
 #include "qemu/error-report.h"
 #include "rdma/roce-state.h"
-#include "rdma-roce-vmstate.h"
+#include "vmstate.h"
 
 /* Lists of objects */
 

@@ -15,7 +15,7 @@
 #include "net/filter.h"
 #include "net/net.h"
 #include "system/rdma-series.h"
-#include "trace.h"
+#include "../trace.h"
 
 #define TYPE_FILTER_LOSSY "filter-lossy"
 OBJECT_DECLARE_SIMPLE_TYPE(FilterLossy, FILTER_LOSSY)

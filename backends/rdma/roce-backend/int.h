@@ -9,14 +9,14 @@
 #include "migration/vmstate.h"
 #include "qom/object.h"
 #include "rdma/roce.h"
-#include "rdma-roce-frames.h"
-#include "rdma-roce-net.h"
-#include "rdma-roce-shm.h"
+#include "frames.h"
+#include "../net/netdev.h"
+#include "../shm/shm.h"
 #include "system/rdma-backend.h"
 
 OBJECT_DECLARE_SIMPLE_TYPE(RdmaRoce, RDMA_BACKEND_ROCE)
 
-/* rdma-roce-late.c: what a request that is overdue waits for */
+/* late.c: what a request that is overdue waits for */
 typedef struct RdmaRoceLate {
     /* the main loop's */
     QEMUBH *bh;
@@ -87,16 +87,16 @@ static inline uint32_t rdma_roce_max_mrn(const RdmaBackend *rb)
     return rb->limits.max_mr + rb->limits.max_mw;
 }
 
-/* rdma-roce-ctrl.c: objects and work requests */
+/* ctrl.c: objects and work requests */
 void rdma_roce_ctrl_class_init(RdmaBackendClass *rbc);
 
-/* rdma-roce-ops.c: of an engine whose opaque pointer is the backend */
+/* ops.c: of an engine whose opaque pointer is the backend */
 RoceOps rdma_roce_ops(const RdmaBackend *rb);
 
-/* rdma-roce-props.c */
+/* props.c */
 void rdma_roce_add_properties(ObjectClass *oc);
 
-/* rdma-roce-run.c: when the engine works */
+/* run.c: when the engine works */
 int64_t rdma_roce_now(void);
 /* Nothing works before, and nothing after what had begun has ended. */
 void rdma_roce_run_begin(RdmaRoce *r);
@@ -111,7 +111,7 @@ void rdma_roce_on_cork(void *opaque, bool cork);
 void rdma_roce_on_sent(void *opaque);
 extern const RdmaRoceShmOps rdma_roce_shm_ops;
 
-/* rdma-roce-late.c: answers that are read late */
+/* late.c: answers that are read late */
 void rdma_roce_late_begin(RdmaRoce *r);
 /* In the main loop; the engine does not work any more. */
 void rdma_roce_late_end(RdmaRoce *r);
@@ -121,7 +121,7 @@ void rdma_roce_late_end(RdmaRoce *r);
  */
 void rdma_roce_late_expire(RdmaRoce *r, int64_t now, bool took_all);
 
-/* rdma-roce-vmstate.c */
+/* vmstate.c */
 extern const VMStateDescription vmstate_rdma_roce;
 
 #endif

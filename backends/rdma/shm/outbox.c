@@ -6,9 +6,9 @@
 #include "net/util.h"
 #include "qemu/iov.h"
 #include "rdma/roce.h"
-#include "rdma-roce-shm-int.h"
-#include "rdma-roce-shm-socket.h"
-#include "trace.h"
+#include "int.h"
+#include "socket.h"
+#include "../trace.h"
 
 /* Frames that are written before a receiver that sleeps is woken */
 #define WAKE_AFTER 8

@@ -10,7 +10,7 @@
 #ifndef BACKENDS_RDMA_ROCE_VMSTATE_H
 #define BACKENDS_RDMA_ROCE_VMSTATE_H
 
-#include "rdma-roce-int.h"
+#include "int.h"
 
 #define VMSTATE_ENUM(field_, state) {           \
     .name = #field_,                            \

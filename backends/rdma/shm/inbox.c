@@ -5,9 +5,9 @@
 #include "qemu/osdep.h"
 #include "qemu/processor.h"
 #include "rdma/work.h"
-#include "rdma-roce-shm-int.h"
-#include "rdma-roce-shm-socket.h"
-#include "trace.h"
+#include "int.h"
+#include "socket.h"
+#include "../trace.h"
 
 /* So often looking for frames may be in vain before it ends. */
 #define POLL_MISSES 3

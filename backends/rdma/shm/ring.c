@@ -10,7 +10,7 @@
 #include "qemu/iov.h"
 #include "qemu/memfd.h"
 #include "rdma/roce.h"
-#include "rdma-roce-shm-ring.h"
+#include "ring.h"
 
 /* Each field has a cache line of its own. */
 struct RoceShmHeader {

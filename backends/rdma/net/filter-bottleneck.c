@@ -18,7 +18,7 @@
 #include "net/filter.h"
 #include "net/net.h"
 #include "system/rdma-series.h"
-#include "trace.h"
+#include "../trace.h"
 
 #define TYPE_FILTER_BOTTLENECK "filter-bottleneck"
 OBJECT_DECLARE_SIMPLE_TYPE(FilterBottleneck, FILTER_BOTTLENECK)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The sockets by which ports of a host meet, see rdma-roce-shm.h.
+ * The sockets by which ports of a host meet, see shm.h.
  */
 #include "qemu/osdep.h"
 #include "net/net.h"
 #include "qemu/bswap.h"
-#include "rdma-roce-shm-socket.h"
+#include "socket.h"
 
 /* What a receiver sends first, with the descriptor of the ring's memory */
 typedef struct Welcome {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * How the RoCE backend sits on a netdev, see rdma-roce-net.h.
+ * How the RoCE backend sits on a netdev, see netdev.h.
  *
  * In both ways the backend has a net client of its own, of type NIC. When the
  * netdev is shared, that client is linked one way only: it names the netdev
@@ -19,8 +19,8 @@
 #include "system/rdma-backend.h"
 #include "system/rdma-series.h"
 #include "rdma/roce.h"
-#include "rdma-roce-net.h"
-#include "trace.h"
+#include "netdev.h"
+#include "../trace.h"
 
 #define TYPE_FILTER_RDMA_ROCE "filter-rdma-roce"
 OBJECT_DECLARE_SIMPLE_TYPE(FilterRdmaRoce, FILTER_RDMA_ROCE)

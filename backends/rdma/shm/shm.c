@@ -5,9 +5,9 @@
 #include "qemu/osdep.h"
 #include "qapi/error.h"
 #include "qemu/error-report.h"
-#include "rdma-roce-shm-int.h"
-#include "rdma-roce-shm-socket.h"
-#include "trace.h"
+#include "int.h"
+#include "socket.h"
+#include "../trace.h"
 
 bool rdma_roce_shm_check_dir(const char *dir, Error **errp)
 {

@@ -6,7 +6,7 @@
 #include "qemu/osdep.h"
 #include "qemu/rcu.h"
 #include "rdma/roce-state.h"
-#include "rdma-roce-int.h"
+#include "int.h"
 
 /* GIDs */
 

@@ -5,7 +5,7 @@
  */
 #include "qemu/osdep.h"
 #include "qemu/main-loop.h"
-#include "rdma-roce-shm-int.h"
+#include "int.h"
 
 int64_t rdma_roce_shm_now(void)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Frames that wait, see rdma-roce-frames.h.
+ * Frames that wait, see frames.h.
  */
 #include "qemu/osdep.h"
 #include "qemu/iov.h"
 #include "qemu/lockable.h"
-#include "rdma-roce-frames.h"
+#include "frames.h"
 
 void rdma_roce_frames_init(RdmaRoceFrames *f, unsigned max)
 {

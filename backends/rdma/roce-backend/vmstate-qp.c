@@ -7,7 +7,7 @@
 #include "qemu/error-report.h"
 #include "system/rdma-vmstate.h"
 #include "rdma/roce-state.h"
-#include "rdma-roce-vmstate.h"
+#include "vmstate.h"
 
 QEMU_BUILD_BUG_ON(sizeof(RdmaQpType) != sizeof(uint32_t));
 

@@ -11,8 +11,8 @@
 #include "system/rdma-backend.h"
 #include "system/rdma-series.h"
 #include "rdma/roce.h"
-#include "rdma-roce-int.h"
-#include "trace.h"
+#include "int.h"
+#include "../trace.h"
 
 #define ROCE_MAX_RD_ATOMIC 16
 #define ROCE_MAX_GIDS 256

@@ -10,7 +10,7 @@
 #include "qemu/osdep.h"
 #include "qemu/main-loop.h"
 #include "qemu/timer.h"
-#include "rdma-roce-int.h"
+#include "int.h"
 
 /*
  * Turns of the main loop without a frame: the first one may have polled before

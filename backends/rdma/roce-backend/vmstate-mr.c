@@ -8,7 +8,7 @@
 #include "qemu/error-report.h"
 #include "system/rdma-vmstate.h"
 #include "rdma/roce-state.h"
-#include "rdma-roce-vmstate.h"
+#include "vmstate.h"
 
 /* VMSTATE_ENUM() saves 4 bytes. */
 QEMU_BUILD_BUG_ON(sizeof(RdmaMrType) != sizeof(uint32_t));

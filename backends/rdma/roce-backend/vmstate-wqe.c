@@ -10,7 +10,7 @@
 #include "qemu/osdep.h"
 #include "migration/qemu-file-types.h"
 #include "rdma/roce-state.h"
-#include "rdma-roce-vmstate.h"
+#include "vmstate.h"
 
 static void put_av(QEMUFile *f, const RdmaAv *av)
 {
