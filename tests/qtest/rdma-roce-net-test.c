@@ -614,7 +614,7 @@ static void test_refusals_say_why(void)
           "'id': 'r1', 'netdev': 'h0', 'mac': '33:33:00:00:00:01'}}",
           "takes a unicast MAC address" },
         { "{'execute': 'object-add', 'arguments': {'qom-type': "
-          "'filter-lossy', 'id': 'l1', 'netdev': 'h0', 'drop': 10001}}",
+          "'filter-impair', 'id': 'l1', 'netdev': 'h0', 'drop': 10001}}",
           "is 10001, and must be at most 10000" },
     };
     QTestState *qts;

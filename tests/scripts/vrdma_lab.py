@@ -27,15 +27,14 @@ from vrdma_lab.plan import Plan    # noqa: E402
 
 
 class Impairments(unittest.TestCase):
-    def test_each_goes_to_its_filter_in_its_unit(self):
+    def test_each_is_a_property_in_its_unit(self):
         self.assertEqual(
             network.parse('loss=1%,dup=0.25%,delay=1.5ms,seed=7'),
-            {'filter-lossy': {'drop': 100, 'dup': 25, 'seed': 7},
-             'filter-bottleneck': {'delay': 1500}})
+            {'drop': 100, 'dup': 25, 'delay': 1500, 'seed': 7})
         self.assertEqual(
             network.parse('rate=10gbit,delay=2s,reorder=100%,corrupt=0%'),
-            {'filter-lossy': {'reorder': 10000, 'corrupt': 0},
-             'filter-bottleneck': {'rate': 10000000, 'delay': 2000000}})
+            {'rate': 10000000, 'delay': 2000000, 'reorder': 10000,
+             'corrupt': 0})
 
     def test_what_is_wrong_is_named(self):
         for spec in ('loss=1', 'loss=101%', 'loss=0.004%', 'loss=-1%',

@@ -207,7 +207,7 @@ class Interop:
                 vm.must(f'ip link set eth0 mtu {NIC_MTU[new[2]]}; sleep 0.3')
         if new[0] and not (old and old[0]):
             for seed, vm in enumerate(pair.vms, 1):
-                vm.qmp('object-add', **{'qom-type': 'filter-lossy',
+                vm.qmp('object-add', **{'qom-type': 'filter-impair',
                                         'id': 'loss', 'netdev': 'n0',
                                         'seed': seed, **LOSS})
 

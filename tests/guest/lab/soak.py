@@ -35,7 +35,7 @@ PAUSES = 0.5, 4         # seconds between events
 
 # Of 10000 frames, each way. Both ports of guest 1 have a filter: what passes
 # between the guests passes one of them.
-LOSS = [{'qom-type': 'filter-lossy', 'id': f'loss{port}',
+LOSS = [{'qom-type': 'filter-impair', 'id': f'loss{port}',
          'netdev': f's{port}', 'drop': 100, 'dup': 20, 'reorder': 20,
          'seed': port} for port in (0, 1)]
 

@@ -113,7 +113,7 @@ Trip *trip_new_with(const char *lossy, const char *device)
             i, t->net.dir, i, i, i);
         if (lossy) {
             g_string_append_printf(ports,
-                "-object filter-lossy,id=l%d,netdev=h%d,seed=%d,%s ",
+                "-object filter-impair,id=l%d,netdev=h%d,seed=%d,%s ",
                 i, i, i + 1, lossy);
         }
     }

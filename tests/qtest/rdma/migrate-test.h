@@ -23,7 +23,7 @@ typedef struct Trip {
     NetPair p;
 } Trip;
 
-/* @lossy: options of filter-lossy for each port of the hub, or NULL. */
+/* @lossy: options of filter-impair for each port of the hub, or NULL. */
 Trip *trip_new(const char *lossy);
 /* The same with another device on side 0. */
 Trip *trip_new_with(const char *lossy, const char *device);

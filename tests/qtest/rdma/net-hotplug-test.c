@@ -284,7 +284,7 @@ static void lose_frames(Plug *t, bool lose)
 {
     if (lose) {
         qtest_qmp_assert_success(t->qts, "{'execute': 'object-add', "
-            "'arguments': {'qom-type': 'filter-lossy', 'id': 'lossy', "
+            "'arguments': {'qom-type': 'filter-impair', 'id': 'lossy', "
             "'netdev': 'n0', 'drop': 2500, 'seed': 7}}");
     } else {
         qtest_qmp_assert_success(t->qts, "{'execute': 'object-del', "

@@ -368,7 +368,7 @@ static void test_bad_link(NetKind kind)
     RdmaWc wc;
 
     qtest_qmp_assert_success(net->host[0]->qts, "{'execute': 'object-add', "
-        "'arguments': {'qom-type': 'filter-lossy', 'id': 'lossy', "
+        "'arguments': {'qom-type': 'filter-impair', 'id': 'lossy', "
         "'netdev': 'n0', 'drop': 200, 'dup': 200, 'reorder': 200, "
         "'corrupt': 100, 'seed': 7}}");
     qrdma_connect(p.a.qp, p.b.qp, &path);

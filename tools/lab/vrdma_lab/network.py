@@ -25,10 +25,9 @@ UNITS = {
     'rate': ({'kbit': 1, 'mbit': 1000, 'gbit': 1000000},
              'kbit, mbit or gbit'),
 }
-# {name on the command line: property of filter-lossy}
+# {name on the command line: property of filter-impair}
 FAULTS = {'loss': 'drop', 'dup': 'dup', 'reorder': 'reorder',
           'corrupt': 'corrupt'}
-FILTERS = ('filter-lossy', 'filter-bottleneck')
 EXAMPLE = 'for example loss=1%,delay=1ms, or off'
 UINT32_MAX = 0xffffffff
 
@@ -60,28 +59,24 @@ def _amount(name, text):
 
 
 def parse(spec):
-    """Parse the argument of "impair": {type of filter: properties}."""
-    filters = {name: {} for name in FILTERS}
-    seed = None
+    """Parse the argument of "impair": properties of filter-impair."""
+    values, seed = {}, {}
     for item in spec.split(','):
         name, _, text = item.partition('=')
         if name in FAULTS:
-            filters['filter-lossy'][FAULTS[name]] = _share(name, text)
+            values[FAULTS[name]] = _share(name, text)
         elif name in UNITS:
-            filters['filter-bottleneck'][name] = _amount(name, text)
+            values[name] = _amount(name, text)
         elif name == 'seed' and text.isdecimal():
-            seed = int(text)
+            seed = {'seed': int(text)}
         else:
             raise LabError(f'impair {item}: unknown; expected '
                            f'{", ".join([*FAULTS, *UNITS])} or seed, '
                            f'{EXAMPLE}')
-    filters = {name: values for name, values in filters.items() if values}
-    if not filters:
+    if not values:
         raise LabError(f'impair {spec}: no impairment, expected one, '
                        f'{EXAMPLE}')
-    if seed is not None and 'filter-lossy' in filters:
-        filters['filter-lossy']['seed'] = seed
-    return filters
+    return values | seed
 
 
 class Network:
@@ -100,7 +95,6 @@ class Network:
         self.capture = None         # the file
         self.dumping = None         # the guest or hub whose QEMU captures
         self.impaired = {}          # guest: argument of "impair"
-        self.filters = {}           # guest: names of filters
         # Random, so that MAC addresses of labs on one network differ
         self.vendor = bytes((0x52, 0x54, *os.urandom(3)))
 
@@ -177,24 +171,20 @@ class Network:
 
     def impair(self, guest, spec):
         """Replace the impairments of frames to a guest."""
-        filters = {} if spec == 'off' else parse(spec)
-        if filters:
+        values = {} if spec == 'off' else parse(spec)
+        if values:
             self._passes_filters('impair')
         whose, netdev, queue = self._before(guest)
-        for name in self.filters.pop(guest, ()):
+        name = f'impair-{guest}'
+        if self.impaired.pop(guest, None):
             # Disabling it releases the frames that it holds.
             whose.qmp('qom-set', path=f'/objects/{name}', property='status',
                       value='off')
             whose.qmp('object-del', id=name)
-        self.impaired.pop(guest, None)
-        for kind, values in filters.items():
-            name = f'{kind}-{guest}'
-            if kind == 'filter-lossy':
-                values.setdefault('seed', guest)
+        if values:
             whose.qmp('object-add', **{
-                'qom-type': kind, 'id': name, 'netdev': netdev,
-                'queue': queue, **values})
-            self.filters.setdefault(guest, []).append(name)
+                'qom-type': 'filter-impair', 'id': name, 'netdev': netdev,
+                'queue': queue, 'seed': guest, **values})
             self.impaired[guest] = spec
 
     def alive(self):

@@ -14,7 +14,7 @@ ON_NETDEV = True
 def lossy(bench):
     for index, vm in enumerate(bench.pair.vms, 1):
         vm.qmp('object-add', **{
-            'qom-type': 'filter-lossy', 'id': 'loss', 'netdev': 'n0',
+            'qom-type': 'filter-impair', 'id': 'loss', 'netdev': 'n0',
             'drop': 100, 'dup': 100, 'reorder': 100, 'seed': index})
     try:
         yield

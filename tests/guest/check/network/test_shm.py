@@ -124,7 +124,7 @@ def await_frames(bench, jobs):
 @contextlib.contextmanager
 def lossy_netdev(bench):
     for seed, vm in enumerate(bench.pair.vms, 1):
-        vm.qmp('object-add', **{'qom-type': 'filter-lossy', 'id': 'loss',
+        vm.qmp('object-add', **{'qom-type': 'filter-impair', 'id': 'loss',
                                 'netdev': 'n0', 'seed': seed, **LOSS})
     yield
     for vm in bench.pair.vms:

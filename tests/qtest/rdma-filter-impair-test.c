@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * filter-bottleneck delays, drops and marks frames as told, in virtual time. A
- * hub joins the netdev it sits on with another; the test holds both far ends.
+ * filter-impair injects faults, the same ones each time, and delays, drops and
+ * marks frames in virtual time. A hub joins the netdev it sits on with another;
+ * the test holds both far ends.
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -14,6 +15,7 @@
 /* A frame of make_udp(), bytes */
 #define SIZE 90
 #define TOS 15                      /* in the frame */
+#define FAULT_FRAMES 400
 
 typedef struct Link {
     Wire in, out;
@@ -30,7 +32,7 @@ static Link link_new(const char *options)
                         "-netdev %s,id=in -netdev %s,id=out "
                         "-netdev hubport,id=h0,hubid=0,netdev=in "
                         "-netdev hubport,id=h1,hubid=0,netdev=out "
-                        "-object filter-bottleneck,id=f0,netdev=in,%s",
+                        "-object filter-impair,id=f0,netdev=in,%s",
                         l.in.netdev, l.out.netdev, options);
     return l;
 }
@@ -167,6 +169,168 @@ static void test_off(void)
     expect_frames(&l, 1);
 }
 
+typedef struct Verdicts {
+    unsigned seen[FAULT_FRAMES];
+    unsigned last;
+    unsigned lost;
+    unsigned twice;
+    unsigned overtaken;
+    unsigned corrupt;
+    GByteArray *frames;             /* all that came, one after the other */
+} Verdicts;
+
+static size_t make_numbered(uint8_t *frame, unsigned n)
+{
+    size_t size = make_udp(frame, 0);
+
+    stw_be_p(frame + 60, n);
+    return size;
+}
+
+static bool fault_take(Wire *w, Verdicts *v, int timeout_ms)
+{
+    uint8_t frame[FRAME_MAX], want[FRAME_MAX];
+    size_t size = wire_recv(w, frame, timeout_ms);
+    unsigned n;
+
+    if (!size) {
+        return false;
+    }
+    g_byte_array_append(v->frames, frame, size);
+    n = lduw_be_p(frame + 60);
+    make_numbered(want, n);
+    if (n >= FAULT_FRAMES || memcmp(frame, want, size)) {
+        v->corrupt++;
+        return true;
+    }
+    v->twice += v->seen[n]++ > 0;
+    v->overtaken += n < v->last;
+    v->last = MAX(n, v->last);
+    return true;
+}
+
+static Verdicts fault_run(const char *options)
+{
+    Verdicts v = { .frames = g_byte_array_new() };
+    g_auto(Link) l = link_new(options);
+    uint8_t frame[FRAME_MAX];
+
+    for (unsigned i = 0; i < FAULT_FRAMES; i++) {
+        wire_send(&l.in, frame, make_numbered(frame, i));
+        /* Sockets hold few frames: let QEMU keep up */
+        qtest_qmp_assert_success(l.qts, "{'execute': 'query-status'}");
+        while (fault_take(&l.out, &v, 0)) {
+            continue;
+        }
+    }
+    while (fault_take(&l.out, &v, NEVER_MS)) {
+        continue;
+    }
+    /* A frame that was held back comes by itself in the end. */
+    qtest_clock_step(l.qts, 2 * MS);
+    while (fault_take(&l.out, &v, NEVER_MS)) {
+        continue;
+    }
+    for (unsigned i = 0; i < FAULT_FRAMES; i++) {
+        v.lost += !v.seen[i];
+    }
+    return v;
+}
+
+static void test_faults(void)
+{
+    Verdicts v;
+
+    v = fault_run("seed=3");
+    g_assert_cmpuint(v.lost + v.twice + v.overtaken + v.corrupt, ==, 0);
+    g_byte_array_unref(v.frames);
+
+    v = fault_run("drop=10000");
+    g_assert_cmpuint(v.lost, ==, FAULT_FRAMES);
+    g_byte_array_unref(v.frames);
+
+    v = fault_run("drop=1000");
+    g_assert_cmpuint(v.lost, >, FAULT_FRAMES / 20);
+    g_assert_cmpuint(v.lost, <, FAULT_FRAMES / 5);
+    g_assert_cmpuint(v.twice + v.overtaken + v.corrupt, ==, 0);
+    g_byte_array_unref(v.frames);
+
+    v = fault_run("dup=1000");
+    g_assert_cmpuint(v.twice, >, FAULT_FRAMES / 20);
+    g_assert_cmpuint(v.twice, <, FAULT_FRAMES / 5);
+    g_assert_cmpuint(v.lost + v.overtaken + v.corrupt, ==, 0);
+    g_byte_array_unref(v.frames);
+
+    v = fault_run("reorder=1000");
+    g_assert_cmpuint(v.overtaken, >, FAULT_FRAMES / 20);
+    g_assert_cmpuint(v.overtaken, <, FAULT_FRAMES / 5);
+    g_assert_cmpuint(v.lost + v.twice + v.corrupt, ==, 0);
+    g_byte_array_unref(v.frames);
+
+    v = fault_run("corrupt=1000");
+    g_assert_cmpuint(v.corrupt, >, FAULT_FRAMES / 20);
+    g_assert_cmpuint(v.corrupt, <, FAULT_FRAMES / 5);
+    /* A bit of the number may be hit: then it looks like another frame. */
+    g_assert_cmpuint(v.lost, ==, v.corrupt + v.twice);
+    g_byte_array_unref(v.frames);
+}
+
+static void test_faults_repeat(void)
+{
+    Verdicts a, b;
+    const char *options = "drop=300,dup=300,reorder=300,corrupt=300,seed=%d";
+    g_autofree char *seed_1 = g_strdup_printf(options, 1);
+    g_autofree char *seed_2 = g_strdup_printf(options, 2);
+
+    a = fault_run(seed_1);
+    b = fault_run(seed_1);
+    g_assert_cmpmem(a.frames->data, a.frames->len,
+                    b.frames->data, b.frames->len);
+    g_byte_array_unref(b.frames);
+    b = fault_run(seed_2);
+    g_assert_true(a.frames->len != b.frames->len ||
+                  memcmp(a.frames->data, b.frames->data, a.frames->len));
+    g_byte_array_unref(a.frames);
+    g_byte_array_unref(b.frames);
+}
+
+/* What faults leave enters the queue of the link. */
+static void test_faults_and_delay(void)
+{
+    g_auto(Link) l = link_new("dup=10000,delay=5000");
+
+    send_frames(&l, FRAMES, 0);
+    qtest_clock_step(l.qts, 5 * MS - 1);
+    expect_frames(&l, 0);
+    qtest_clock_step(l.qts, 1);
+    expect_frames(&l, 2 * FRAMES);
+}
+
+/* A frame that is held back follows the next one through the link. */
+static void test_reorder_and_delay(void)
+{
+    g_auto(Link) l = link_new("reorder=10000,delay=5000");
+    uint8_t frame[FRAME_MAX], want[FRAME_MAX];
+
+    for (unsigned i = 0; i < 3; i++) {
+        wire_send(&l.in, frame, make_numbered(frame, i));
+        qtest_qmp_assert_success(l.qts, "{'execute': 'query-status'}");
+    }
+    qtest_clock_step(l.qts, 5 * MS);
+    for (int i = 0; i < 3; i++) {
+        static const unsigned order[] = { 1, 0, 2 };
+        size_t size = make_numbered(want, order[i]);
+
+        if (i == 2) {
+            /* No frame follows: it waited a millisecond for one. */
+            g_assert_cmpuint(wire_recv(&l.out, frame, 0), ==, 0);
+            qtest_clock_step(l.qts, MS);
+        }
+        g_assert_cmpuint(wire_recv(&l.out, frame, SOON_MS), ==, size);
+        g_assert_cmpmem(frame, size, want, size);
+    }
+}
+
 typedef struct Port {
     QRdma *dev;
     QRdmaMr *mr;
@@ -196,7 +360,7 @@ static int write_all(const char *roce, uint64_t *marked, uint64_t *cnps)
         "-netdev hubport,id=n0,hubid=0 -netdev hubport,id=n1,hubid=0 "
         "-object rdma-roce,id=r0,netdev=n0,mac=52:54:00:00:00:04%s "
         "-object rdma-roce,id=r1,netdev=n1,mac=52:54:00:00:00:05%s "
-        "-object filter-bottleneck,id=f0,netdev=n0,rate=1000000,delay=20,"
+        "-object filter-impair,id=f0,netdev=n0,rate=1000000,delay=20,"
         "room=200000,mark=50000 "
         "-device virtio-rdma-pci,rdmadev=r0,addr=4 "
         "-device virtio-rdma-pci,rdmadev=r1,addr=5", roce, roce);
@@ -260,12 +424,18 @@ static void test_bad_rate(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    qtest_add_func("/rdma-filter-bottleneck/delay", test_delay);
-    qtest_add_func("/rdma-filter-bottleneck/rate", test_rate);
-    qtest_add_func("/rdma-filter-bottleneck/room", test_room);
-    qtest_add_func("/rdma-filter-bottleneck/mark", test_mark);
-    qtest_add_func("/rdma-filter-bottleneck/off", test_off);
-    qtest_add_func("/rdma-filter-bottleneck/dcqcn", test_dcqcn);
-    qtest_add_func("/rdma-filter-bottleneck/bad-rate", test_bad_rate);
+    qtest_add_func("/rdma-filter-impair/faults", test_faults);
+    qtest_add_func("/rdma-filter-impair/faults-repeat", test_faults_repeat);
+    qtest_add_func("/rdma-filter-impair/faults-and-delay",
+                   test_faults_and_delay);
+    qtest_add_func("/rdma-filter-impair/reorder-and-delay",
+                   test_reorder_and_delay);
+    qtest_add_func("/rdma-filter-impair/delay", test_delay);
+    qtest_add_func("/rdma-filter-impair/rate", test_rate);
+    qtest_add_func("/rdma-filter-impair/room", test_room);
+    qtest_add_func("/rdma-filter-impair/mark", test_mark);
+    qtest_add_func("/rdma-filter-impair/off", test_off);
+    qtest_add_func("/rdma-filter-impair/dcqcn", test_dcqcn);
+    qtest_add_func("/rdma-filter-impair/bad-rate", test_bad_rate);
     return g_test_run();
 }
