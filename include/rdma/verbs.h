@@ -657,8 +657,6 @@ typedef struct RdmaPortAttr {
     RdmaMtu active_mtu;
     uint32_t phys_mtu;              /* bytes of the link's own MTU */
     uint32_t max_msg_sz;            /* bytes */
-    uint32_t bad_pkey_cntr;
-    uint32_t qkey_viol_cntr;
     uint8_t active_width;           /* ib_port_width */
     uint16_t active_speed;          /* ib_port_speed */
     uint8_t mac[RDMA_MAC_LEN];

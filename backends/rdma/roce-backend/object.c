@@ -214,7 +214,6 @@ static char *rdma_roce_info_str(RdmaBackend *rb)
 static void rdma_roce_query_port(RdmaBackend *rb, RdmaPortAttr *attr)
 {
     RdmaRoce *r = RDMA_BACKEND_ROCE(rb);
-    const RoceStats *stats = roce_stats(r->engine);
 
     *attr = (RdmaPortAttr) {
         .state = r->port.link_up ? RDMA_PORT_ACTIVE : RDMA_PORT_DOWN,
@@ -222,8 +221,6 @@ static void rdma_roce_query_port(RdmaBackend *rb, RdmaPortAttr *attr)
         .active_mtu = roce_port_mtu(r->engine),
         .phys_mtu = r->port.mtu,
         .max_msg_sz = ROCE_MAX_MSG_SZ,
-        .bad_pkey_cntr = MIN(stats->bad_pkey, UINT32_MAX),
-        .qkey_viol_cntr = MIN(stats->bad_qkey, UINT32_MAX),
         .active_width = ROCE_ACTIVE_WIDTH,
         .active_speed = ROCE_ACTIVE_SPEED,
     };

@@ -161,15 +161,6 @@ static int query_counters(RdmaBackend *rb, uint32_t qpn, uint64_t *values)
     return 0;
 }
 
-void verbs_counters_of_port(RdmaVerbs *v, RdmaPortAttr *attr)
-{
-    const VerbsCounters *c = v->counters;
-
-    /* 16 bits wide (IBTA 14.2.5.6) */
-    attr->bad_pkey_cntr = MIN(c->value[RDMA_COUNTER_BAD_PKEY], UINT16_MAX);
-    attr->qkey_viol_cntr = MIN(c->value[RDMA_COUNTER_BAD_QKEY], UINT16_MAX);
-}
-
 /* Reset */
 
 static void base_done(VerbsJob *job)

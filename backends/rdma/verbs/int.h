@@ -579,8 +579,6 @@ void verbs_counters_init(RdmaVerbs *v);
 void verbs_counters_free(RdmaVerbs *v);
 /* They begin anew. */
 void verbs_counters_reset(RdmaVerbs *v);
-/* As they were when the driver asked last. */
-void verbs_counters_of_port(RdmaVerbs *v, RdmaPortAttr *attr);
 void verbs_counters_class_init(RdmaBackendClass *rbc);
 
 /* inspect.c: what people on the host can look at */

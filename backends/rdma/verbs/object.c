@@ -293,10 +293,7 @@ static char *verbs_info_str(RdmaBackend *rb)
 
 static void verbs_query_port(RdmaBackend *rb, RdmaPortAttr *attr)
 {
-    RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
-
-    *attr = v->dev.port;
-    verbs_counters_of_port(v, attr);
+    *attr = RDMA_BACKEND_VERBS(rb)->dev.port;
 }
 
 /* The object */

@@ -22,6 +22,7 @@ int virtio_rdma_port_query(VirtIORdma *s, const VirtIORdmaReq *req,
                            VirtIORdmaRsp *rsp)
 {
     RdmaPortAttr *attr = &rsp->port.attr;
+    uint64_t counters[RDMA_NUM_COUNTERS];
     int ret;
 
     if (!rdma_hca_check_port(req->query_port.port)) {
@@ -31,6 +32,10 @@ int virtio_rdma_port_query(VirtIORdma *s, const VirtIORdmaReq *req,
     rsp->port.pkey_tbl_len = 1;
     rsp->port.port_cap_flags = PORT_CAP_CM;
     ret = rdma_hca_port_query(&s->hca, attr);
+    rdma_hca_counters_get(&s->hca, counters);
+    rsp->port.bad_pkey_cntr = MIN(counters[RDMA_COUNTER_BAD_PKEY], UINT32_MAX);
+    rsp->port.qkey_viol_cntr = MIN(counters[RDMA_COUNTER_BAD_QKEY],
+                                   UINT32_MAX);
     rsp->port.phys_state = attr->state == RDMA_PORT_ACTIVE
                            ? PHYS_STATE_LINK_UP : PHYS_STATE_DISABLED;
     return ret;

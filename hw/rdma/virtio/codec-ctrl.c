@@ -366,9 +366,9 @@ void virtio_rdma_codec_put_response(uint8_t cmd, uint8_t *p,
               rsp->port.port_cap_flags);
         PUT32(p, virtio_rdma_query_port_rsp, max_msg_sz, port->max_msg_sz);
         PUT32(p, virtio_rdma_query_port_rsp, bad_pkey_cntr,
-              port->bad_pkey_cntr);
+              rsp->port.bad_pkey_cntr);
         PUT32(p, virtio_rdma_query_port_rsp, qkey_viol_cntr,
-              port->qkey_viol_cntr);
+              rsp->port.qkey_viol_cntr);
         PUT16(p, virtio_rdma_query_port_rsp, pkey_tbl_len,
               rsp->port.pkey_tbl_len);
         PUT8(p, virtio_rdma_query_port_rsp, active_width,

@@ -163,6 +163,8 @@ typedef union VirtIORdmaReq {
 typedef union VirtIORdmaRsp {
     struct {
         RdmaPortAttr attr;
+        uint32_t bad_pkey_cntr;
+        uint32_t qkey_viol_cntr;
         uint32_t gid_tbl_len;
         uint32_t port_cap_flags;
         uint16_t pkey_tbl_len;
