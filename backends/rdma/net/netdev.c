@@ -471,8 +471,8 @@ RdmaRoceNet *rdma_roce_net_new(const RdmaRoceNetConf *conf,
     qemu_macaddr_default_if_unset(&net->mac);
     net->conf.macaddr = net->mac;
     net->nic = qemu_new_nic(&roce_nic_info, &net->conf,
-                            TYPE_RDMA_BACKEND_ROCE, conf->name, &net->guard,
-                            net);
+                            object_get_typename(conf->owner), conf->name,
+                            &net->guard, net);
     nc = roce_net_client(net);
     if (net->shared) {
         nc->peer = netdev;

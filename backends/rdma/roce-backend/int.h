@@ -14,6 +14,7 @@
 #include "../shm/shm.h"
 #include "system/rdma-backend.h"
 
+#define TYPE_RDMA_BACKEND_ROCE "rdma-roce"
 OBJECT_DECLARE_SIMPLE_TYPE(RdmaRoce, RDMA_BACKEND_ROCE)
 
 /* late.c: what a request that is overdue waits for */

@@ -122,7 +122,7 @@ bool virtio_rdma_backend_get(VirtIORdma *s, Error **errp)
         return true;
     }
 
-    s->hca.backend = rdma_backend_new_roce(OBJECT(s), conf->netdev, errp);
+    s->hca.backend = rdma_backend_new_default(OBJECT(s), conf->netdev, errp);
     if (!s->hca.backend) {
         return false;
     }

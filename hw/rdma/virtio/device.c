@@ -46,7 +46,7 @@ static bool block_migration(VirtIORdma *s, Error **errp)
                "state of its backend (%s) stays on this host; with the "
                "backend %s it can",
                object_get_typename(OBJECT(s->hca.backend)),
-               TYPE_RDMA_BACKEND_ROCE);
+               TYPE_RDMA_BACKEND_DEFAULT);
     return migrate_add_blocker(&s->migration_blocker, errp) == 0;
 }
 

@@ -149,7 +149,7 @@ int virtio_rdma_validate_features(VirtIODevice *vdev)
                          "(%s) needs; install a newer driver, or use the "
                          "backend %s",
                          object_get_typename(OBJECT(s->hca.backend)),
-                         TYPE_RDMA_BACKEND_ROCE);
+                         TYPE_RDMA_BACKEND_DEFAULT);
         return -ENOTSUP;
     }
     if (s->hca.ctx && !(virtio_rdma_has(s, VIRTIO_RDMA_F_DIRECT_QP) &&
