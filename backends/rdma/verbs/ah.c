@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Address handles of the host: each datagram of the guest brings its address
- * along, the host wants an object for it. These are kept as long as there is
- * room. To make one is a system call that may wait for a neighbour's address.
+ * Address handles. Each datagram of the guest has its address, but the host
+ * needs an object for it. Handles are cached as long as there is room. A job
+ * creates them, because the system call may wait for a neighbour's address.
  */
 #include "qemu/osdep.h"
 #include "qemu/timer.h"
@@ -10,12 +10,12 @@
 #include "../trace.h"
 
 /*
- * That there may be at once. Those that no request uses make room for others;
- * without one a queue waits.
+ * Handles in the cache. If it is full, handles that no work request uses are
+ * dropped; if there are none, a queue waits.
  */
 #define MAX_AHS 1024
 
-/* How long a failure is remembered. */
+/* How long a failure is cached */
 #define RETRY_MS 1000
 
 typedef struct AhKey {
@@ -27,7 +27,7 @@ struct VerbsAh {
     AhKey key;
     RdmaVerbs *v;
     struct ibv_ah *ah;
-    unsigned users;                 /* WQEs, the table, and the job */
+    unsigned users;                 /* WQEs, the cache, and the job */
     VerbsJob *making;               /* or NULL */
     int error;
     int64_t tried;                  /* ms, when it failed */
@@ -36,7 +36,7 @@ struct VerbsAh {
 
 typedef struct AhJob {
     VerbsJob job;
-    VerbsAh *a;                     /* to make */
+    VerbsAh *a;                     /* to create */
     struct ibv_ah *ah;              /* to destroy */
 } AhJob;
 
@@ -69,7 +69,7 @@ static void wake(RdmaVerbs *v, GArray *waiters)
     g_array_set_size(waiters, 0);
 }
 
-/* A queue that the guest kicks asks again and again: once is enough. */
+/* Wake @qp with the others. It may wait already, as kicks repeat the call. */
 static int await(VerbsQp *qp, GArray *waiters)
 {
     for (guint i = 0; i < waiters->len; i++) {
@@ -92,7 +92,7 @@ static const VerbsJobOps destroy_ops = {
     .work = destroy_work,
 };
 
-/* Only the table uses it */
+/* Does only the cache use it? */
 static bool is_idle(const VerbsAh *a)
 {
     return a->users == 1;
@@ -129,8 +129,8 @@ void verbs_ah_put(VerbsAh *a)
 }
 
 /*
- * What the host's kernel says of an address that it has no route or neighbour
- * for, or not now: -EHOSTUNREACH. The rest is wrong, or missing here.
+ * Returns -EHOSTUNREACH if the host's kernel has no route or neighbour for the
+ * address, or not now. Other errors are those of this host.
  */
 static int make_error(int err)
 {
@@ -196,7 +196,7 @@ static gboolean may_go(gpointer key, gpointer value, gpointer opaque)
     return is_idle(value);
 }
 
-/* Is there room for one more? */
+/* Is there room for one more, perhaps after dropping idle ones? */
 static bool have_room(RdmaVerbs *v)
 {
     unsigned max = MIN(MAX_AHS, MAX(v->dev.attr.max_ah, 1));

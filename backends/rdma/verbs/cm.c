@@ -2,9 +2,9 @@
 /*
  * Addresses in MADs of the connection manager.
  *
- * A request for a connection, or for another path of one, names the sender's
- * addresses in its data, and its peer sends to these, or tells its program. The
- * host looks at none of them.
+ * A request for a connection, or for another path of one, has the sender's
+ * addresses in its data. The peer sends to these addresses, or passes them to
+ * its program. The host does not check them.
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -12,7 +12,7 @@
 #include "qemu/log.h"
 #include "gsi.h"
 
-/* Attributes, and where they have what (IBTA 12.6.5, 12.8.1, 12.11.1) */
+/* Attributes and offsets of their fields (IBTA 12.6.5, 12.8.1, 12.11.1) */
 #define ATTR_REQ 0x10
 #define ATTR_SIDR_REQ 0x17
 #define ATTR_LAP 0x19
@@ -23,14 +23,11 @@
 #define SIDR_REQ_PRIVATE_DATA 40
 #define LAP_ALTERNATE_GID 48
 
-/* What private data begins with where IP addresses are used (IBTA A11.3) */
+/* Offsets in private data with IP addresses (IBTA A11.3) */
 #define IP_VERSION 1                /* in the upper 4 bits */
 #define IP_SOURCE 4
 
-/*
- * Is @id for a port number of IP (IBTA A11.2), or of Linux's port space for
- * IPoIB?
- */
+/* Is @id of an IP port (IBTA A11.2), or of Linux's port space for IPoIB? */
 static bool is_ip_service(uint64_t id)
 {
     return id >> 24 == 1 || id >> 16 == 2;
@@ -46,19 +43,19 @@ static bool is_own(RdmaVerbs *v, const uint8_t gid[RDMA_GID_LEN],
     }
     inet_ntop(AF_INET6, gid, text, sizeof(text));
     qemu_log_mask(LOG_GUEST_ERROR, "rdma-verbs: a request for a connection is "
-                  "dropped: its %s %s is no GID that the guest has on the "
+                  "dropped: its %s %s is not a GID of the guest on the "
                   "host's port\n", what, text);
     return false;
 }
 
-/* A path: the address that its peer sends to. */
+/* Check the address of a path, which the peer sends to. */
 static bool path_is_own(RdmaVerbs *v, const uint8_t gid[RDMA_GID_LEN],
                         const char *what)
 {
     return buffer_is_zero(gid, RDMA_GID_LEN) || is_own(v, gid, what);
 }
 
-/* The IP address that the program of its peer is told */
+/* Check the IP address that the peer passes to its program. */
 static bool ip_is_own(RdmaVerbs *v, const uint8_t *private_data)
 {
     uint8_t gid[RDMA_GID_LEN] = { [10] = 0xff, [11] = 0xff };

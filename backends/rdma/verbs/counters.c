@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Counters of the host's port, from sysfs and from its attributes. A device
- * may have to ask its firmware for them, so a job reads them when the driver
- * asks. They count what all users of the port do, since the guest's last
- * reset.
+ * Counters of the host's port, from sysfs and from its attributes. A job reads
+ * them when the driver asks, because the host's device may have to ask its
+ * firmware. They count for all users of the port, since the guest's last reset.
  */
 #include "qemu/osdep.h"
 #include "qemu/cutils.h"
@@ -15,8 +14,8 @@
 #define NAMES(...) (const char *const[]) { __VA_ARGS__, NULL }
 
 /*
- * Names differ from driver to driver: the first file that is there counts.
- * In hw_counters they are those of rxe, mlx5, bnxt_re and virtio-rdma.
+ * Names depend on the host's driver, and the first file that exists is used.
+ * Those in hw_counters are of rxe, mlx5, bnxt_re and virtio-rdma.
  */
 static const struct {
     uint8_t counter;
@@ -125,7 +124,7 @@ static void take(VerbsJob *job, void *out)
     VerbsCounters *c = job->v->counters;
 
     for (int i = 0; i < RDMA_NUM_COUNTERS; i++) {
-        /* The host may have set it back */
+        /* The host may have reset its counter. */
         c->value[i] = j->value[i] - MIN(c->base[i], j->value[i]);
     }
 }
@@ -180,7 +179,7 @@ void verbs_counters_reset(RdmaVerbs *v)
     CountersJob *j = g_new0(CountersJob, 1);
 
     memset(v->counters->value, 0, sizeof(v->counters->value));
-    /* Before the next update, which is a job behind it */
+    /* This job precedes that of the next update. */
     verbs_job_start(v, &j->job, &base_ops);
 }
 

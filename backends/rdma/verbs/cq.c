@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Protection domains, and completion queues: they tell the main loop through
- * one channel that there are completions, and are polled in turns.
+ * Protection domains and completion queues. One channel reports completions of
+ * all CQs to the main loop, which polls the CQs in turns.
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
@@ -9,9 +9,9 @@
 #include "int.h"
 #include "../trace.h"
 
-/* Completions that are taken at once */
+/* Completions to poll at once */
 #define POLL_BATCH 16
-/* Events of the channel that are read at once */
+/* Events of the channel to read at once */
 #define EVENT_BATCH 64
 
 /* Polling */
@@ -40,17 +40,17 @@ static void unready(RdmaVerbs *v, VerbsCq *cq)
     }
 }
 
-/* Nothing will come of it any more. */
+/* The CQ cannot be polled any more. */
 static bool broken(RdmaVerbs *v, VerbsCq *cq)
 {
-    trace_rdma_verbs_cq_broken(v, cq->cqn);
-    verbs_cq_fail(v, cq->cqn);
+    trace_rdma_verbs_cq_broken(v, cq->obj.num);
+    verbs_cq_fail(v, cq->obj.num);
     return false;
 }
 
 /*
- * One batch. False when the CQ is empty, and armed: it is looked at once more
- * then, as a completion may have come before that.
+ * Poll one batch. Returns false when the CQ is empty after it was armed: a
+ * completion may have come before that.
  */
 static bool poll_cq(RdmaVerbs *v, VerbsCq *cq, uint32_t *budget)
 {
@@ -124,8 +124,8 @@ static void channel_read(void *opaque)
             break;
         }
         cq = context;
-        /* Else a job is about to destroy it; the event keeps it until then */
-        if (verbs_get_cq(v, cq->cqn) == cq) {
+        /* A job may be about to destroy it, which waits for the ack. */
+        if (verbs_get_live(v->cqs, cq->obj.num) == cq) {
             cq->armed = false;
             queue_ready(v, cq);
         }
@@ -145,7 +145,7 @@ void verbs_cqs_set_running(RdmaVerbs *v, bool running)
 
         g_hash_table_iter_init(&iter, v->cqs);
         while (g_hash_table_iter_next(&iter, NULL, (void **)&cq)) {
-            if (!cq->dead) {
+            if (!cq->obj.dead) {
                 queue_ready(v, cq);
             }
         }
@@ -159,119 +159,72 @@ void verbs_cqs_set_running(RdmaVerbs *v, bool running)
 
 /* Commands for CQs */
 
-typedef struct CqJob {
+static int host_create_cq(RdmaVerbs *v, void *obj)
+{
+    VerbsCq *cq = obj;
+
+    cq->cq = ibv_create_cq(v->dev.ctx, cq->cqe, cq, v->channel, 0);
+    return verbs_made(cq->cq);
+}
+
+static int host_destroy_cq(RdmaVerbs *v, void *obj)
+{
+    VerbsCq *cq = obj;
+
+    return verbs_dev_destroyed(v, ibv_destroy_cq(cq->cq));
+}
+
+static void cq_created(RdmaVerbs *v, void *cq, void *attr)
+{
+    verbs_cq_schedule(v, cq);
+}
+
+static void cq_dying(RdmaVerbs *v, void *cq)
+{
+    unready(v, cq);
+}
+
+static void obj_free(RdmaVerbs *v, void *obj)
+{
+    g_free(obj);
+}
+
+const VerbsKind verbs_cq_kind = {
+    .table = offsetof(RdmaVerbs, cqs),
+    .has_events = true,
+    .create = host_create_cq,
+    .destroy = host_destroy_cq,
+    .created = cq_created,
+    .dying = cq_dying,
+    .free = obj_free,
+};
+
+static int create_cq(RdmaBackend *rb, uint32_t cqn, uint32_t cqe)
+{
+    RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
+    VerbsCq *cq;
+    int ret;
+
+    if (verbs_obj_ask(v, &verbs_cq_kind, &cqe, sizeof(cqe), cqn, NULL, &ret)) {
+        return ret;
+    }
+    cq = g_new0(VerbsCq, 1);
+    cq->cqe = cqe;
+    return verbs_obj_create(v, &verbs_cq_kind, cq, &cqe, sizeof(cqe));
+}
+
+typedef struct ResizeJob {
     VerbsJob job;
     VerbsCq *cq;
     uint32_t cqe;
-} CqJob;
-
-static int create_work(VerbsJob *job)
-{
-    CqJob *j = container_of(job, CqJob, job);
-    RdmaVerbs *v = job->v;
-
-    j->cq->cq = ibv_create_cq(v->dev.ctx, j->cqe, j->cq, v->channel, 0);
-    return j->cq->cq ? 0 : -(errno ?: EIO);
-}
-
-static void create_undo(VerbsJob *job)
-{
-    ibv_destroy_cq(container_of(job, CqJob, job)->cq->cq);
-}
-
-static void create_take(VerbsJob *job, void *cqn)
-{
-    VerbsCq *cq = g_steal_pointer(&container_of(job, CqJob, job)->cq);
-
-    cq->cqn = *(uint32_t *)cqn;
-    verbs_put(job->v->cqs, cq->cqn, cq);
-    verbs_cq_schedule(job->v, cq);
-}
-
-static void create_free(VerbsJob *job)
-{
-    CqJob *j = container_of(job, CqJob, job);
-
-    g_free(j->cq);
-    g_free(j);
-}
-
-static const VerbsJobOps create_ops = {
-    .work = create_work,
-    .undo = create_undo,
-    .take = create_take,
-    .free = create_free,
-};
-
-static int cq_create(RdmaBackend *rb, uint32_t cqn, uint32_t cqe)
-{
-    RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
-    CqJob *j;
-    int ret;
-
-    if (verbs_job_ask(v, &create_ops, &cqe, sizeof(cqe), &cqn, &ret)) {
-        return ret;
-    }
-    j = g_new0(CqJob, 1);
-    j->cq = g_new0(VerbsCq, 1);
-    j->cqe = cqe;
-    return verbs_job_begin(v, &j->job, &create_ops, &cqe, sizeof(cqe));
-}
-
-static int destroy_work(VerbsJob *job)
-{
-    CqJob *j = container_of(job, CqJob, job);
-
-    return verbs_dev_destroyed(job->v, ibv_destroy_cq(j->cq->cq));
-}
-
-static void destroy_done(VerbsJob *job)
-{
-    CqJob *j = container_of(job, CqJob, job);
-
-    if (!job->ret) {
-        unready(job->v, j->cq);
-        verbs_drop(job->v->cqs, j->cq->cqn, j->cq);
-        g_free(j->cq);
-    } else {
-        j->cq->dead = false;
-    }
-}
-
-static const VerbsJobOps destroy_ops = {
-    .work = destroy_work,
-    .done = destroy_done,
-};
-
-int verbs_cq_destroy(RdmaBackend *rb, uint32_t cqn)
-{
-    RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
-    VerbsCq *cq = verbs_get(v->cqs, cqn);
-    CqJob *j;
-    int ret;
-
-    if (verbs_job_ask(v, &destroy_ops, &cqn, sizeof(cqn), NULL, &ret)) {
-        return ret;
-    }
-    if (!cq) {
-        return 0;
-    }
-    if (cq->dead) {
-        return verbs_job_await_others(v);
-    }
-    unready(v, cq);
-    cq->dead = true;
-    j = g_new0(CqJob, 1);
-    j->cq = cq;
-    return verbs_job_begin(v, &j->job, &destroy_ops, &cqn, sizeof(cqn));
-}
+} ResizeJob;
 
 static int resize_work(VerbsJob *job)
 {
-    CqJob *j = container_of(job, CqJob, job);
+    ResizeJob *j = container_of(job, ResizeJob, job);
     int ret = ibv_resize_cq(j->cq->cq, j->cqe);
 
-    /* A device that cannot has a CQ that may be deep enough. */
+    /* A device that cannot resize may have made a CQ that is deep enough. */
     if ((ret == ENOSYS || ret == EOPNOTSUPP) && j->cq->cq->cqe >= j->cqe) {
         ret = 0;
     }
@@ -282,12 +235,12 @@ static const VerbsJobOps resize_ops = {
     .work = resize_work,
 };
 
-static int cq_resize(RdmaBackend *rb, uint32_t cqn, uint32_t cqe)
+static int resize_cq(RdmaBackend *rb, uint32_t cqn, uint32_t cqe)
 {
     RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
     const uint32_t key[] = { cqn, cqe };
-    VerbsCq *cq = verbs_get_cq(v, cqn);
-    CqJob *j;
+    VerbsCq *cq = verbs_get_live(v->cqs, cqn);
+    ResizeJob *j;
     int ret;
 
     if (verbs_job_ask(v, &resize_ops, key, sizeof(key), NULL, &ret)) {
@@ -296,7 +249,7 @@ static int cq_resize(RdmaBackend *rb, uint32_t cqn, uint32_t cqe)
     if (!cq) {
         return -ENOENT;
     }
-    j = g_new0(CqJob, 1);
+    j = g_new0(ResizeJob, 1);
     j->cq = cq;
     j->cqe = cqe;
     return verbs_job_begin(v, &j->job, &resize_ops, key, sizeof(key));
@@ -304,139 +257,48 @@ static int cq_resize(RdmaBackend *rb, uint32_t cqn, uint32_t cqe)
 
 /* Protection domains */
 
-typedef struct PdJob {
-    VerbsJob job;
-    VerbsPd *pd;
-} PdJob;
-
-static int pd_create_work(VerbsJob *job)
+static int host_alloc_pd(RdmaVerbs *v, void *obj)
 {
-    PdJob *j = container_of(job, PdJob, job);
+    VerbsPd *pd = obj;
 
-    j->pd->pd = ibv_alloc_pd(job->v->dev.ctx);
-    return j->pd->pd ? 0 : -(errno ?: EIO);
+    pd->pd = ibv_alloc_pd(v->dev.ctx);
+    return verbs_made(pd->pd);
 }
 
-static void pd_create_undo(VerbsJob *job)
+static int host_dealloc_pd(RdmaVerbs *v, void *obj)
 {
-    ibv_dealloc_pd(container_of(job, PdJob, job)->pd->pd);
+    VerbsPd *pd = obj;
+
+    return verbs_dev_destroyed(v, ibv_dealloc_pd(pd->pd));
 }
 
-static void pd_create_take(VerbsJob *job, void *pdn)
+static void pd_dying(RdmaVerbs *v, void *obj)
 {
-    VerbsPd *pd = g_steal_pointer(&container_of(job, PdJob, job)->pd);
+    VerbsPd *pd = obj;
 
-    pd->pdn = *(uint32_t *)pdn;
-    verbs_put(job->v->pds, pd->pdn, pd);
-}
-
-static void pd_create_free(VerbsJob *job)
-{
-    PdJob *j = container_of(job, PdJob, job);
-
-    g_free(j->pd);
-    g_free(j);
-}
-
-static const VerbsJobOps pd_create_ops = {
-    .work = pd_create_work,
-    .undo = pd_create_undo,
-    .take = pd_create_take,
-    .free = pd_create_free,
-};
-
-static int pd_create(RdmaBackend *rb, uint32_t pdn)
-{
-    RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
-    PdJob *j;
-    int ret;
-
-    if (verbs_job_ask(v, &pd_create_ops, "", 0, &pdn, &ret)) {
-        return ret;
-    }
-    j = g_new0(PdJob, 1);
-    j->pd = g_new0(VerbsPd, 1);
-    return verbs_job_begin(v, &j->job, &pd_create_ops, "", 0);
-}
-
-static int pd_destroy_work(VerbsJob *job)
-{
-    PdJob *j = container_of(job, PdJob, job);
-
-    return verbs_dev_destroyed(job->v, ibv_dealloc_pd(j->pd->pd));
-}
-
-static void pd_destroy_done(VerbsJob *job)
-{
-    PdJob *j = container_of(job, PdJob, job);
-
-    if (!job->ret) {
-        verbs_drop(job->v->pds, j->pd->pdn, j->pd);
-        g_free(j->pd);
-    } else {
-        j->pd->dead = false;
-    }
-}
-
-static const VerbsJobOps pd_destroy_ops = {
-    .work = pd_destroy_work,
-    .done = pd_destroy_done,
-};
-
-int verbs_pd_destroy(RdmaBackend *rb, uint32_t pdn)
-{
-    RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
-    VerbsPd *pd = verbs_get(v->pds, pdn);
-    PdJob *j;
-    int ret;
-
-    if (verbs_job_ask(v, &pd_destroy_ops, &pdn, sizeof(pdn), NULL, &ret)) {
-        return ret;
-    }
-    if (!pd) {
-        return 0;
-    }
-    if (pd->dead) {
-        return verbs_job_await_others(v);
-    }
     verbs_ahs_drop(v, pd->pd);
-    pd->dead = true;
-    j = g_new0(PdJob, 1);
-    j->pd = pd;
-    return verbs_job_begin(v, &j->job, &pd_destroy_ops, &pdn, sizeof(pdn));
 }
 
-/* Made, reset and freed with the device */
+const VerbsKind verbs_pd_kind = {
+    .table = offsetof(RdmaVerbs, pds),
+    .create = host_alloc_pd,
+    .destroy = host_dealloc_pd,
+    .dying = pd_dying,
+    .free = obj_free,
+};
 
-void verbs_cqs_reset(RdmaVerbs *v)
+static int create_pd(RdmaBackend *rb, uint32_t pdn)
 {
-    GHashTableIter iter;
-    VerbsCq *cq;
-    VerbsPd *pd;
+    RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
+    int ret;
 
-    /* What a command destroys already is forgotten only */
-    g_hash_table_iter_init(&iter, v->cqs);
-    while (g_hash_table_iter_next(&iter, NULL, (void **)&cq)) {
-        unready(v, cq);
-        g_hash_table_iter_remove(&iter);
-        if (!cq->dead) {
-            CqJob *j = g_new0(CqJob, 1);
-
-            j->cq = cq;
-            verbs_job_start(v, &j->job, &destroy_ops);
-        }
+    if (verbs_obj_ask(v, &verbs_pd_kind, "", 0, pdn, NULL, &ret)) {
+        return ret;
     }
-    g_hash_table_iter_init(&iter, v->pds);
-    while (g_hash_table_iter_next(&iter, NULL, (void **)&pd)) {
-        g_hash_table_iter_remove(&iter);
-        if (!pd->dead) {
-            PdJob *j = g_new0(PdJob, 1);
-
-            j->pd = pd;
-            verbs_job_start(v, &j->job, &pd_destroy_ops);
-        }
-    }
+    return verbs_obj_create(v, &verbs_pd_kind, g_new0(VerbsPd, 1), "", 0);
 }
+
+/* The completion channel */
 
 bool verbs_cqs_init(RdmaVerbs *v, Error **errp)
 {
@@ -463,7 +325,7 @@ void verbs_cqs_free(RdmaVerbs *v)
 
 void verbs_cq_class_init(RdmaBackendClass *rbc)
 {
-    rbc->create_pd = pd_create;
-    rbc->create_cq = cq_create;
-    rbc->resize_cq = cq_resize;
+    rbc->create_pd = create_pd;
+    rbc->create_cq = create_cq;
+    rbc->resize_cq = resize_cq;
 }

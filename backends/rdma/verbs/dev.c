@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The host ibverbs backend: opening the host's device, its limits and its port.
+ * The host's device: opening it, its limits and its port.
  */
 #include "qemu/osdep.h"
 #include <net/if.h>
@@ -123,7 +123,7 @@ static bool check_port(RdmaVerbs *v, Error **errp)
     return true;
 }
 
-/* The device's attributes do not tell how much inline data a QP may have. */
+/* Device attributes do not include max_inline_data, so try some values. */
 static uint32_t find_max_inline(VerbsDev *d)
 {
     static const uint32_t sizes[] = { 4096, 1024, 512, 400, 256, 128, 64 };
@@ -205,7 +205,7 @@ void verbs_dev_limit(RdmaVerbs *v, RdmaBackendLimits *l)
                                           IBV_DEVICE_MEM_WINDOW_TYPE_2A |
                                           IBV_DEVICE_MEM_WINDOW_TYPE_2B);
 
-    /* QP 0 and 1 are not the host's */
+    /* These do not include QP 0 and 1. */
     l->max_qp = at_most(l->max_qp, a->max_qp);
     l->max_qp_wr = at_most(l->max_qp_wr, a->max_qp_wr);
     l->max_qp_wr_direct = at_most(l->max_qp_wr_direct, a->max_qp_wr);
@@ -231,7 +231,7 @@ void verbs_dev_limit(RdmaVerbs *v, RdmaBackendLimits *l)
     l->max_reg_pages = 0;
     l->extensions = 0;
     l->atomic_cap = MIN(l->atomic_cap, a->atomic_cap);
-    /* A work request of user space cannot register memory */
+    /* libibverbs has no work request that registers memory. */
     l->device_cap_flags &= ~IBV_DEVICE_MEM_MGT_EXTENSIONS;
     l->host_numbers = true;
 }

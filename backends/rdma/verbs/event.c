@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Asynchronous events of the host's device, told to the guest about its own
+ * Asynchronous events of the host's device. The guest gets those of its own
  * objects.
  */
 #include "qemu/osdep.h"
@@ -8,20 +8,12 @@
 #include "int.h"
 #include "../trace.h"
 
-/* Events that are read at once. */
+/* Events to read at once */
 #define EVENT_BATCH 64
-
-static void tell(RdmaVerbs *v, RdmaEventType type, uint32_t id)
-{
-    const RdmaEvent event = { type, id };
-    RdmaBackend *rb = &v->parent_obj;
-
-    rb->client_ops->consumer.event(rb->client_opaque, &event);
-}
 
 static void qp_event(RdmaVerbs *v, VerbsQp *qp, enum ibv_event_type type)
 {
-    if (verbs_get(v->qps, qp->init.qpn) != qp || qp->dead) {
+    if (verbs_get(v->qps, qp->init.qpn) != qp || qp->obj.dead) {
         return;
     }
     switch (type) {
@@ -34,22 +26,22 @@ static void qp_event(RdmaVerbs *v, VerbsQp *qp, enum ibv_event_type type)
     default:
         break;
     }
-    tell(v, type == IBV_EVENT_QP_LAST_WQE_REACHED
-             ? RDMA_EVENT_LAST_WQE_REACHED : (RdmaEventType)type,
-          qp->init.qpn);
+    verbs_tell(v, type == IBV_EVENT_QP_LAST_WQE_REACHED
+                   ? RDMA_EVENT_LAST_WQE_REACHED : (RdmaEventType)type,
+               qp->init.qpn);
 }
 
 static void cq_event(RdmaVerbs *v, VerbsCq *cq)
 {
-    if (verbs_get_cq(v, cq->cqn) == cq) {
-        verbs_cq_fail(v, cq->cqn);
+    if (verbs_get_live(v->cqs, cq->obj.num) == cq) {
+        verbs_cq_fail(v, cq->obj.num);
     }
 }
 
 static void srq_event(RdmaVerbs *v, VerbsSrq *srq, RdmaEventType type)
 {
-    if (verbs_get_srq(v, srq->srqn) == srq) {
-        tell(v, type, srq->srqn);
+    if (verbs_get_live(v->srqs, srq->obj.num) == srq) {
+        verbs_tell(v, type, srq->obj.num);
     }
 }
 
@@ -109,7 +101,7 @@ static void async_read(void *opaque)
     RdmaBackend *rb = &v->parent_obj;
 
     if (rdma_backend_busy(rb)) {
-        /* In a nested event loop */
+        /* In a nested event loop: verbs_events_resume() listens again. */
         rdma_backend_put_off(rb, VERBS_PENDING_EVENTS);
         qemu_set_fd_handler(v->dev.ctx->async_fd, NULL, NULL, NULL);
         return;
@@ -122,7 +114,7 @@ static void async_read(void *opaque)
             break;
         }
         handle(v, &event);
-        /* The object stays until then */
+        /* The host destroys the object only after this. */
         ibv_ack_async_event(&event);
     }
     rdma_backend_leave(rb);

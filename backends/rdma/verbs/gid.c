@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The GIDs of the host ibverbs backend: an address of the guest has to be one
- * of the host's port, for the host's device sends with its own. Either it is
- * there already, or it is added to the port's net device.
+ * GIDs. An address of the guest must be a GID of the host's port, because the
+ * host's device sends only with its own GIDs. Either the port has it, or it is
+ * added to the port's net device.
  *
- * The host's table is read by jobs, for that may be one system call for each
- * of its entries. When the host says that it has changed, all GIDs of the
- * guest are looked up again.
+ * Jobs read the host's table, which may take a system call for each entry. When
+ * the host reports a change, a job looks up all GIDs of the guest again.
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
@@ -21,14 +20,14 @@
 #define MAX_HOST_GIDS 1024
 
 /*
- * How long the host may take to make an address a GID, and to forget it, and
- * how often to look.
+ * How long to wait until the host adds a GID for an address or removes it, and
+ * how often to look
  */
 #define APPEAR_MS 5000
 #define VANISH_MS 250
 #define LOOK_US 2000
 
-/* A GID of the host's port. */
+/* A GID of the host's port */
 typedef struct HostGid {
     uint8_t gid[RDMA_GID_LEN];
     uint16_t vlan;
@@ -38,7 +37,7 @@ typedef struct HostGid {
 
 typedef struct HostGids {
     char *vlans;                    /* see verbs_vlans_read() */
-    char netdev[IF_NAMESIZE];       /* the port's own; empty: it has none */
+    char netdev[IF_NAMESIZE];       /* of the port; empty: it has none */
     unsigned n;
     HostGid at[];
 } HostGids;
@@ -74,7 +73,7 @@ static void host_gids_append(HostGids *t, const struct ibv_gid_entry *e)
     t->n++;
 }
 
-/* Worker: RoCEv2 GIDs of the port. NULL and *@ret if that cannot be. */
+/* Worker: read the RoCEv2 GIDs of the port. NULL and *@ret on failure. */
 static HostGids *host_gids_read(RdmaVerbs *v, int *ret)
 {
     g_autofree struct ibv_gid_entry *entries =
@@ -107,7 +106,7 @@ static const HostGid *host_gids_find(const HostGids *t, const VerbsGidKey *key)
     return NULL;
 }
 
-/* What management learns */
+/* Events for management */
 
 static void tell_status(RdmaVerbs *v, const VerbsGidKey *key,
                         const char *netdev, bool status)
@@ -120,7 +119,7 @@ static void tell_status(RdmaVerbs *v, const VerbsGidKey *key,
         ldq_le_p(key->gid + 8), key->vlan != RDMA_NO_VLAN, key->vlan);
 }
 
-/* Jobs: take the address of a GID away */
+/* Jobs: remove the address of a GID */
 
 typedef struct DelJob {
     VerbsJob job;
@@ -135,7 +134,7 @@ static int del_work(VerbsJob *job)
     int ret = verbs_netlink_del(j->ifindex, j->key.gid);
     bool there = !ret;
 
-    /* Whoever looks for it next shall not find what is about to go */
+    /* The next look-up must not find a GID that is about to go. */
     while (there && qemu_clock_get_ms(QEMU_CLOCK_REALTIME) < end) {
         int err;
         g_autoptr(HostGids) table = host_gids_read(job->v, &err);
@@ -153,11 +152,11 @@ static void del_done(VerbsJob *job)
     DelJob *j = container_of(job, DelJob, job);
     char text[INET6_ADDRSTRLEN];
 
-    /* It may be gone already, alone or with its net device */
+    /* The address or its net device may be gone already. */
     if (job->ret && job->ret != -EADDRNOTAVAIL && job->ret != -ENODEV) {
         inet_ntop(AF_INET6, j->key.gid, text, sizeof(text));
-        warn_report("rdma-verbs: GID %s cannot be taken from the host's net "
-                    "device again: %s", text, strerror(-job->ret));
+        warn_report("rdma-verbs: GID %s cannot be removed from the host's net "
+                    "device: %s", text, strerror(-job->ret));
     }
 }
 
@@ -173,7 +172,7 @@ static bool is_same_gid(const VerbsGidKey *a, const VerbsGidKey *b)
     return a->vlan == b->vlan && !memcmp(a->gid, b->gid, RDMA_GID_LEN);
 }
 
-/* Another entry may have the same GID, and then needs its address. */
+/* If another entry has the same GID, that one keeps the address. */
 static bool hand_over(RdmaVerbs *v, const VerbsGid *g)
 {
     for (uint32_t i = 0; i < v->parent_obj.limits.gid_table_len; i++) {
@@ -203,7 +202,7 @@ static bool gid_drop(RdmaVerbs *v, VerbsGid *g)
     return true;
 }
 
-/* Jobs: look all of them up again */
+/* Jobs: look up all GIDs again */
 
 typedef struct LookJob {
     VerbsJob job;
@@ -219,7 +218,7 @@ static int look_work(VerbsJob *job)
     return ret;
 }
 
-/* Returns whether the host's device knows it otherwise than before. */
+/* Returns whether the host's index of the GID has changed. */
 static bool look_up_again(RdmaVerbs *v, VerbsGid *g, const HostGids *table)
 {
     const HostGid *h = host_gids_find(table, &g->key);
@@ -240,9 +239,7 @@ static bool look_up_again(RdmaVerbs *v, VerbsGid *g, const HostGids *table)
 static void look_done(VerbsJob *job)
 {
     LookJob *j = container_of(job, LookJob, job);
-    const RdmaEvent event = { RDMA_EVENT_GID_CHANGE, RDMA_PORT_NUM };
     RdmaVerbs *v = job->v;
-    RdmaBackend *rb = &v->parent_obj;
     bool changed = false;
 
     v->gids_looking = false;
@@ -259,12 +256,12 @@ static void look_done(VerbsJob *job)
         }
     }
     if (changed) {
-        /* They hold on to entries of the host's table */
+        /* Address handles refer to entries of the host's table. */
         verbs_ahs_drop(v, NULL);
     }
-    if (v->gid_refused && rb->client_ops) {
+    if (v->gid_refused && v->parent_obj.client_ops) {
         v->gid_refused = false;
-        rb->client_ops->consumer.event(rb->client_opaque, &event);
+        verbs_tell(v, RDMA_EVENT_GID_CHANGE, RDMA_PORT_NUM);
     }
 }
 
@@ -293,17 +290,17 @@ void verbs_gids_changed(RdmaVerbs *v)
     }
 }
 
-/* Jobs: a GID of the guest */
+/* Jobs: add a GID of the guest */
 
 typedef struct AddJob {
     VerbsJob job;
     VerbsGidKey key;
     bool may_add;                   /* gid-mode=add */
-    unsigned looked;                /* RdmaVerbs.gids_looked before */
+    unsigned looked;                /* RdmaVerbs.gids_looked at the start */
     int host_index;
     char netdev[IF_NAMESIZE];
     uint32_t added_to;
-    Error *err;                     /* why not; maybe NULL */
+    Error *err;                     /* the reason of a failure, or NULL */
 } AddJob;
 
 static int take_host_gid(AddJob *j, const HostGid *h)
@@ -321,7 +318,7 @@ static void take_back(AddJob *j)
     }
 }
 
-/* Worker: its address is on the net device; the GID has yet to appear. */
+/* Worker: wait until the host has a GID for the address that was added. */
 static int await_gid(AddJob *j)
 {
     int64_t end = qemu_clock_get_ms(QEMU_CLOCK_REALTIME) + APPEAR_MS;
@@ -374,7 +371,7 @@ static int add_address(AddJob *j, const HostGids *table)
     if (ret && ret != -EEXIST) {
         return ret;
     }
-    /* Whoever was there first is the one who takes it away */
+    /* An address that was there is not ours to remove. */
     j->added_to = ret ? 0 : ifindex;
     ret = await_gid(j);
     if (ret) {
@@ -439,7 +436,7 @@ static void add_take(VerbsJob *job, void *unused)
     VerbsGid *g = &v->gids[j->key.index];
 
     if (g->used && is_same_gid(&g->key, &j->key)) {
-        /* If the host has taken it away meanwhile, it was added once more */
+        /* If the host has removed it meanwhile, this job has added it. */
         j->added_to = j->added_to ?: g->added_to;
         g->added_to = 0;
     }
@@ -455,7 +452,7 @@ static void add_take(VerbsJob *job, void *unused)
     memcpy(g->netdev, j->netdev, IF_NAMESIZE);
     tell_status(v, &g->key, g->netdev, true);
     if (j->looked != v->gids_looked) {
-        /* What the job saw may be older than what the others know */
+        /* The job may have read the table before a newer look-up. */
         verbs_gids_changed(v);
     }
 }
@@ -498,9 +495,8 @@ int verbs_gid_add(RdmaBackend *rb, uint32_t index,
     return verbs_job_begin(v, &j->job, &add_ops, &key, sizeof(key));
 }
 
-int verbs_gid_del(RdmaBackend *rb, uint32_t index)
+int verbs_gid_del(RdmaVerbs *v, uint32_t index)
 {
-    RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
     VerbsGid *g = &v->gids[index];
 
     verbs_job_abandon(v);
@@ -512,15 +508,15 @@ int verbs_gid_del(RdmaBackend *rb, uint32_t index)
     return 0;
 }
 
-/* The life of the table */
+/* The table */
 
-/* The process ends while the device exists: no address stays behind. */
+/* The process ends while the device exists: remove its addresses. */
 static void at_exit(Notifier *n, void *opaque)
 {
     RdmaVerbs *v = container_of(n, RdmaVerbs, gids_exit);
 
     if (v->gid_mode != RDMA_GID_MODE_ADD) {
-        /* Nothing to wait for the host for */
+        /* There are no addresses to remove. */
         return;
     }
     verbs_job_abandon(v);

@@ -2,7 +2,8 @@
 /*
  * QP 1, for the connection manager of the guest.
  *
- * No QP of the host is behind it, for the host's kernel has QP 1 of its port.
+ * It has no QP of the host, because QP 1 of the port belongs to the host's
+ * kernel.
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
@@ -14,7 +15,7 @@
 
 typedef struct GsiJob {
     VerbsJob job;
-    VerbsGsi *g;                    /* NULL: there is nothing to do */
+    VerbsGsi *g;                    /* NULL: nothing to do */
     Error *err;
 } GsiJob;
 
@@ -39,7 +40,7 @@ static void create_done(VerbsJob *job)
     if (!j->err) {
         g_clear_pointer(&v->gsi_refused, g_free);
     } else if (g_strcmp0(v->gsi_refused, error_get_pretty(j->err))) {
-        /* Once, while that does not change: the guest may ask often */
+        /* Warn once for each reason, as the guest may ask often. */
         g_free(v->gsi_refused);
         v->gsi_refused = g_strdup(error_get_pretty(j->err));
         warn_report("rdma-verbs: the guest has no RDMA CM: %s",
@@ -117,7 +118,7 @@ static const VerbsJobOps destroy_ops = {
     .done = destroy_done,
 };
 
-/* From now on nothing comes in. */
+/* Stop receiving, and make a job that closes QP 1. */
 static GsiJob *destroy_job(RdmaVerbs *v)
 {
     GsiJob *j = g_new0(GsiJob, 1);
@@ -151,7 +152,7 @@ void verbs_gsi_reset(RdmaVerbs *v)
 
 /* State and attributes */
 
-/* SQD is left out: a MAD that was posted has been sent. Nothing paces MADs. */
+/* There is no SQD, as posted MADs are sent at once, and no pacing. */
 static bool may_modify(RdmaVerbs *v, const VerbsGsi *g, uint8_t to,
                        uint32_t mask, const RdmaQpAttr *attr)
 {
@@ -193,16 +194,13 @@ int verbs_gsi_modify(RdmaVerbs *v, uint32_t mask, const RdmaQpAttr *attr)
     if (to == RDMA_QPS_ERR) {
         verbs_gsi_enter_err(v, g);
     } else if (to == RDMA_QPS_RESET) {
-        RdmaBackend *rb = &v->parent_obj;
         uint32_t nsend = g_queue_get_length(&g->sends);
         uint32_t nrecv = g_queue_get_length(&g->recvs);
 
         verbs_gsi_set_state(v, g, to);
         verbs_gsi_drop_wqes(g);
-        rb->client_ops->consumer.retire(rb->client_opaque, RDMA_QPN_GSI,
-                                        RDMA_SQ, nsend);
-        rb->client_ops->consumer.retire(rb->client_opaque, RDMA_QPN_GSI,
-                                        RDMA_RQ, nrecv);
+        verbs_retire(v, RDMA_QPN_GSI, RDMA_SQ, nsend);
+        verbs_retire(v, RDMA_QPN_GSI, RDMA_RQ, nrecv);
     } else {
         verbs_gsi_set_state(v, g, to);
     }

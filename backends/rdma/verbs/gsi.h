@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * QP 1, between what commands make of it (gsi.c) and the MADs that
- * pass through it (mad.c).
+ * QP 1: declarations for gsi.c (commands), mad.c (MADs) and inspect.c.
  */
 #ifndef BACKENDS_RDMA_VERBS_GSI_H
 #define BACKENDS_RDMA_VERBS_GSI_H
@@ -13,27 +12,26 @@ struct VerbsGsi {
     RdmaQpAttr attr;                /* what MODIFY has set, and the state */
     VerbsUmad *umad;
     GQueue sends;                   /* work requests, oldest first */
-    uint32_t ndone;                 /* of them, for which the job is done */
-    uint32_t njobs;                 /* not done, also those of before a RESET */
-    /* Another one after each RESET; the worker reads it */
-    uint32_t epoch;
+    uint32_t ndone;                 /* sends whose job is done */
+    uint32_t njobs;                 /* not done, also from before a RESET */
+    uint32_t epoch;                 /* changes with RESET; atomic */
     GQueue recvs;
     bool dead;                      /* a job closes it */
 };
 
 /* cm.c */
 
-/* What @mad says of its sender's addresses is true. */
+/* Are the sender's addresses in @mad those of the guest? */
 bool verbs_cm_addresses_are_own(RdmaVerbs *v, const uint8_t mad[VERBS_MAD_LEN]);
 
 /* mad.c */
 
-/* Whether MADs are taken from the host. */
+/* Start or stop reading MADs from the host. */
 void verbs_gsi_listen(RdmaVerbs *v, VerbsGsi *g, bool on);
 void verbs_gsi_set_state(RdmaVerbs *v, VerbsGsi *g, RdmaQpState state);
-/* To ERR, where receives are flushed */
+/* Move QP 1 to ERR, and flush receives. */
 void verbs_gsi_enter_err(RdmaVerbs *v, VerbsGsi *g);
-/* All that was posted, without completions */
+/* Drop all WQEs without completions. */
 void verbs_gsi_drop_wqes(VerbsGsi *g);
 
 #endif

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What is known of objects without asking the host, which may take long. Of a
- * QP that is what the guest has set, and the state: PSNs are the host's, where
- * "rdma resource show qp" tells them by the number on the wire.
+ * What the backend knows about objects without asking the host, which may take
+ * long: for a QP the attributes that the guest has set, and the state. "rdma
+ * resource show qp" on the host shows PSNs, by the number on the wire.
  */
 #include "qemu/osdep.h"
 #include "gsi.h"
 
 void verbs_qp_note(VerbsQp *qp, uint32_t mask, const RdmaQpAttr *attr)
 {
-    RdmaQpAttr *to = &qp->told;
+    RdmaQpAttr *to = &qp->set;
 
     if ((mask & RDMA_QP_STATE) && attr->qp_state == RDMA_QPS_RESET) {
         qp->known = 0;
@@ -63,13 +63,13 @@ static int inspect_qp(RdmaVerbs *v, uint32_t qpn, RdmaQpInspection *out)
     if (qpn == RDMA_QPN_GSI) {
         return inspect_gsi(v, out);
     }
-    if (!qp || qp->dead) {
+    if (!qp || qp->obj.dead) {
         return -ENOENT;
     }
     *out = (RdmaQpInspection) {
         .known = (qp->known & ~(RDMA_QP_SQ_PSN | RDMA_QP_RQ_PSN)) |
                  RDMA_QP_STATE,
-        .attr = qp->told,
+        .attr = qp->set,
         .sends = qp->sq.count,
         .recvs = qp->rq.count,
     };
@@ -79,7 +79,7 @@ static int inspect_qp(RdmaVerbs *v, uint32_t qpn, RdmaQpInspection *out)
 
 static int inspect_srq(RdmaVerbs *v, uint32_t srqn, RdmaSrqInspection *out)
 {
-    const VerbsSrq *srq = verbs_get_srq(v, srqn);
+    const VerbsSrq *srq = verbs_get_live(v->srqs, srqn);
 
     if (!srq) {
         return -ENOENT;
@@ -92,11 +92,11 @@ static int inspect_mr(RdmaVerbs *v, uint32_t mrn, RdmaMrInspection *out)
 {
     const VerbsMr *mr = verbs_get(v->mrs, mrn);
 
-    if (!mr || mr->dead) {
+    if (!mr || mr->obj.dead) {
         return -ENOENT;
     }
     if (mr->mw) {
-        /* What it is bound to, the host knows. */
+        /* Only the host knows what it is bound to. */
         *out = (RdmaMrInspection) { .rkey = mr->mw->rkey };
         return 0;
     }

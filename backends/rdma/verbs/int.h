@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the files of the host ibverbs backend share.
+ * Declarations for all files of the host ibverbs backend.
  *
- * Context: everything runs under the BQL, but for what is marked "worker":
- * the thread of job.c calls that without, in the order of the jobs.
- * So an object that a job uses may be freed by any later job.
+ * Context: everything runs under the BQL, except functions marked "worker". The
+ * thread of job.c calls these without the BQL, in the order of the jobs. So any
+ * later job may free an object that a job uses.
  */
 #ifndef BACKENDS_RDMA_VERBS_INT_H
 #define BACKENDS_RDMA_VERBS_INT_H
@@ -29,7 +29,7 @@ typedef struct VerbsUmad VerbsUmad;
 typedef struct VerbsJob VerbsJob;
 typedef struct VerbsWorker VerbsWorker;
 
-/* The host's device, while a device model is attached. */
+/* The host's device, open while a device model is attached */
 typedef struct VerbsDev {
     struct ibv_context *ctx;
     struct ibv_device_attr attr;
@@ -38,119 +38,130 @@ typedef struct VerbsDev {
     bool gone;                      /* DEVICE_FATAL; the worker reads it */
 } VerbsDev;
 
-typedef struct VerbsPd {
-    uint32_t pdn;
-    struct ibv_pd *pd;
+/* The start of each object that has a number of the device, except QP 1 */
+typedef struct VerbsObj {
+    uint32_t num;
     bool dead;                      /* a job destroys it */
+} VerbsObj;
+
+typedef struct VerbsPd {
+    VerbsObj obj;
+    struct ibv_pd *pd;
 } VerbsPd;
 
 typedef struct VerbsCq {
-    uint32_t cqn;
+    VerbsObj obj;
+    uint32_t cqe;
     struct ibv_cq *cq;
     bool armed;                     /* an event will come */
-    bool failed;                    /* and with it the QPs of that time */
+    bool failed;                    /* and so are the QPs that it had then */
     bool ready;                     /* is in RdmaVerbs.ready_cqs */
-    bool dead;
     QTAILQ_ENTRY(VerbsCq) next;
 } VerbsCq;
 
-/* A region, or a window: they share their numbers. */
+/* A region or a window: both have numbers of one table */
 typedef struct VerbsMr {
-    uint32_t mrn;
+    VerbsObj obj;
     uint32_t pdn;
+    struct ibv_pd *pd;
     uint32_t access;
     uint64_t iova;
     uint64_t length;
     uint8_t page_shift;
-    uint64_t pinned;                /* bytes; the worker's own */
+    uint64_t pinned;                /* bytes; for the worker only */
     uint32_t dma_key;               /* lkey of GET_DMA_MR, else 0 */
+    uint64_t *pages;                /* until a job has found @mem */
+    uint32_t npages;
     VerbsMem *mem;                  /* of a region of RDMA_MR_USER */
     struct ibv_mr *mr;
     struct ibv_mw *mw;
-    uint32_t bound;                 /* lkey of the region of its last bind */
-    bool dead;
-    struct VerbsMr *next;           /* that a job puts in its place */
+    RdmaMwType mw_type;
+    uint32_t bound;                 /* lkey of the region in its last bind */
+    struct VerbsMr *next;           /* a job puts this in its place */
 } VerbsMr;
 
-/* A work request that was posted. */
+/* A posted work request */
 typedef struct VerbsWqe {
     uint64_t wr_id;
     /*
-     * RdmaWcStatus that it completes with if the host says success, or
-     * flushes it
+     * RdmaWcStatus to complete with, if the host reports success or flushes the
+     * request
      */
     uint8_t status;
     uint8_t opcode;                 /* RdmaWcOpcode */
-    bool local;                     /* the host does not know it */
+    bool local;                     /* it is not posted to the host */
     bool quiet;                     /* it has no completion if it succeeds */
-    bool posted;                    /* only with an SRQ: the slot is in use */
+    bool posted;                    /* SRQ only: the slot is in use */
     VerbsAh *ah;                    /* in use until it completes, or NULL */
 } VerbsWqe;
 
 /*
- * A queue of work requests. The host knows each by a wr_id of its own:
- * @id in the upper half, then its sequence number, or slot of an SRQ, and
- * bit 0 set for receives.
+ * A queue of work requests. The wr_id that the host gets has the id of QP or
+ * SRQ in the upper half. The lower half has the sequence number, or the slot of
+ * an SRQ, shifted left by 1; bit 0 is set for receives.
  */
 typedef struct VerbsWq {
     VerbsWqe *wqe;                  /* a ring, or the slots of an SRQ */
     uint32_t size;                  /* of @wqe: a power of 2 */
-    uint32_t max;                   /* that may be in use */
+    uint32_t max;                   /* work requests in use, at most */
     uint32_t count;
-    uint32_t head;                  /* sequence number of the oldest */
+    uint32_t head;                  /* sequence number of the oldest one */
 } VerbsWq;
 
 typedef struct VerbsSrq {
-    uint32_t srqn;
-    uint32_t id;
+    VerbsObj obj;
+    uint32_t id;                    /* see VerbsWq */
+    struct ibv_pd *pd;
+    uint32_t max_sge;
     struct ibv_srq *srq;
     VerbsWq rq;
     uint32_t *free;                 /* stack of slots: rq.max - rq.count */
-    /* That it was made with: the host does not know, and may tell too early */
+    /*
+     * Limit that it was created with. The host does not get it, as it may raise
+     * the event too early.
+     */
     uint32_t limit;
-    bool more;                      /* it was not found to be empty since a */
-                                    /* kick */
+    bool more;                      /* kicked, and not found empty since */
     bool failed;                    /* the host takes no more */
-    bool dead;
 } VerbsSrq;
 
 typedef struct VerbsQp {
+    VerbsObj obj;
     uint32_t id;                    /* see VerbsWq; new after each RESET */
     RdmaQpInitAttr init;
     /*
-     * For MODIFY and destroy: who holds the BQL may want a QP stopped that the
-     * worker has jobs for.
+     * Taken for MODIFY and destroy: a thread with the BQL may stop a QP that
+     * the worker has jobs for.
      */
     QemuMutex lock;
     struct ibv_qp *qp;              /* NULL: destroyed */
-    uint8_t host_state;             /* that the last MODIFY brought it to */
+    uint8_t host_state;             /* after the last MODIFY */
     unsigned stops;                 /* how often it was stopped */
     struct ibv_pd *pd;
+    struct ibv_cq *send_cq, *recv_cq;
+    struct ibv_srq *srq;            /* or NULL */
     GArray *groups;                 /* worker; of union ibv_gid */
-    bool more[2];                   /* by RdmaQueue, see VerbsSrq */
+    bool more[2];                   /* by RdmaQueue; see VerbsSrq */
     VerbsWq sq;
     VerbsWq rq;                     /* not used with an SRQ */
-    uint8_t state;                  /* RdmaQpState, as far as is known */
-    /* A job moves it to ERR, or was asked to; cleared by RESET */
-    bool failed;
+    uint8_t state;                  /* RdmaQpState, as far as it is known */
+    bool failed;                    /* a job moves it to ERR; until RESET */
     bool failing;                   /* that job is not done */
-    unsigned erring;                /* commands to do so that are not done */
-    /* In SQE, as the guest sees it; the host's is in RTS */
-    bool sqe;
+    unsigned erring;                /* commands in progress that do the same */
+    bool sqe;                       /* SQE for the guest, RTS on the host */
     /*
-     * The host has the WQEs of the send queue up to @mark, it is not to be
-     * known whether they are done, and local ones are behind.
+     * The host has the WQEs of the send queue up to @mark, and will not report
+     * when they are done. Local WQEs follow them.
      */
     bool mark_wanted;
     uint32_t mark;
-    bool dead;                      /* a job destroys it */
-    RdmaAv av;                      /* of the last MODIFY, as the guest's */
+    RdmaAv av;                      /* of the last MODIFY; guest's indices */
     uint32_t qkey;
-    RdmaQpAttr told;                /* what MODIFY has set: those of @known */
-    uint32_t known;
+    RdmaQpAttr set;                 /* by MODIFY, the attributes of @known */
+    uint32_t known;                 /* mask */
 } VerbsQp;
 
-/* What a GID is known by; no padding. */
+/* Identifies a GID. No padding, as it is compared as bytes. */
 typedef struct VerbsGidKey {
     uint8_t gid[RDMA_GID_LEN];
     uint32_t index;                 /* in the guest's table */
@@ -184,10 +195,10 @@ struct RdmaVerbs {
 
     /* while a device is attached */
     VerbsDev dev;
-    uint32_t n_wr;                  /* that the queue pairs may have */
+    uint32_t n_wr;                  /* capacity of all queue pairs */
     VerbsWorker *worker;
     VerbsJob *cmd;                  /* the command in progress, or NULL */
-    uint64_t pinned;                /* bytes of all regions; the worker's own */
+    uint64_t pinned;                /* bytes of all regions; worker only */
     bool running;
 
     /* by the device's numbers */
@@ -195,18 +206,18 @@ struct RdmaVerbs {
     GHashTable *cqs;
     GHashTable *mrs;
     GHashTable *srqs;
-    GHashTable *qps;                /* but for QP 1 */
+    GHashTable *qps;                /* except QP 1 */
     VerbsGsi *gsi;                  /* QP 1, or NULL */
     bool gsi_more[2];
-    GHashTable *pulls;              /* QPs and SRQs whose turn comes, */
-    GQueue pull_order;              /* and in which order */
+    GHashTable *pulls;              /* set of QPs and SRQs to pull from */
+    GQueue pull_order;              /* the same in order */
     Notifier gsi_cq_failed;
-    char *gsi_refused;              /* why it was, when last asked for */
+    char *gsi_refused;              /* the last reason to refuse it, or NULL */
     VerbsGid *gids;                 /* gid_table_len of them */
     bool gids_looking;              /* a job looks all of them up */
-    bool gids_look_again;           /* and is late */
-    unsigned gids_looked;           /* how often */
-    bool gid_refused;               /* one, since the driver was told */
+    bool gids_look_again;           /* the host's table changed since */
+    unsigned gids_looked;           /* how many such jobs are done */
+    bool gid_refused;               /* since the last GID_CHANGE event */
     bool gid_warned;
     Notifier gids_exit;
     /* by the host's */
@@ -217,15 +228,15 @@ struct RdmaVerbs {
     GHashTable *mrs_by_key;         /* lkey */
     GHashTable *ahs;
     GArray *ah_waiters;             /* ids of QPs that wait for room there */
-    unsigned idle_ahs;              /* that no request uses, at most */
+    unsigned idle_ahs;              /* unused by requests, at most */
     VerbsCounters *counters;
-    GHashTable *groups;             /* worker; how many QPs are in each */
+    GHashTable *groups;             /* worker; number of QPs by group */
     uint32_t next_id;
 
     struct ibv_comp_channel *channel;
     QEMUBH *cq_bh;
     QTAILQ_HEAD(, VerbsCq) ready_cqs;
-    NotifierList cq_failed;         /* with a pointer to its number */
+    NotifierList cq_failed;         /* @data: pointer to the CQN */
 };
 
 static inline void *verbs_get(GHashTable *t, uint32_t id)
@@ -238,30 +249,33 @@ static inline void verbs_put(GHashTable *t, uint32_t id, void *obj)
     g_hash_table_insert(t, GUINT_TO_POINTER(id), obj);
 }
 
-/* Those that no job is about to destroy, or NULL */
-
-static inline VerbsPd *verbs_get_pd(RdmaVerbs *v, uint32_t pdn)
+/* The VerbsObj with this number, or NULL if a job is about to destroy it */
+static inline void *verbs_get_live(GHashTable *t, uint32_t num)
 {
-    VerbsPd *pd = verbs_get(v->pds, pdn);
+    VerbsObj *obj = verbs_get(t, num);
 
-    return pd && !pd->dead ? pd : NULL;
+    return obj && !obj->dead ? obj : NULL;
 }
 
-static inline VerbsCq *verbs_get_cq(RdmaVerbs *v, uint32_t cqn)
+/* Raise an asynchronous event for the driver. */
+static inline void verbs_tell(RdmaVerbs *v, RdmaEventType type, uint32_t id)
 {
-    VerbsCq *cq = verbs_get(v->cqs, cqn);
+    const RdmaBackend *rb = &v->parent_obj;
+    const RdmaEvent event = { type, id };
 
-    return cq && !cq->dead ? cq : NULL;
+    rb->client_ops->consumer.event(rb->client_opaque, &event);
 }
 
-static inline VerbsSrq *verbs_get_srq(RdmaVerbs *v, uint32_t srqn)
+/* The oldest @count WQEs of a queue are done. */
+static inline void verbs_retire(RdmaVerbs *v, uint32_t qpn, RdmaQueue queue,
+                                uint32_t count)
 {
-    VerbsSrq *srq = verbs_get(v->srqs, srqn);
+    const RdmaBackend *rb = &v->parent_obj;
 
-    return srq && !srq->dead ? srq : NULL;
+    rb->client_ops->consumer.retire(rb->client_opaque, qpn, queue, count);
 }
 
-/* Forget @obj if it is still the one that has the number. */
+/* Remove @obj, unless another object has the number now. */
 static inline void verbs_drop(GHashTable *t, uint32_t id, const void *obj)
 {
     if (verbs_get(t, id) == obj) {
@@ -269,97 +283,148 @@ static inline void verbs_drop(GHashTable *t, uint32_t id, const void *obj)
     }
 }
 
-/* job.c: work that is done without the BQL */
+/* job.c: work without the BQL */
 
 typedef struct VerbsJobOps {
-    /* Worker: returns 0 or a negative errno, which is job->ret then. */
+    /* Worker: returns 0 or a negative errno, which becomes job->ret. */
     int (*work)(VerbsJob *job);
-    /* Worker: nobody will take what work() has made with success. Optional. */
+    /* Worker: destroy what work() created, as no one will take it. Optional. */
     void (*undo)(VerbsJob *job);
-    /* The job has come to its end; also one that nobody asks for. Optional. */
+    /* The job is done, also if no command asks for its result. Optional. */
     void (*done)(VerbsJob *job);
     /*
-     * The command that asked for it gets what work() has made with success,
-     * as @out of verbs_job_ask(). Optional.
+     * Work succeeded: give the result to the command that began the job.
+     * @out is from verbs_job_ask(). Optional.
      */
     void (*take)(VerbsJob *job, void *out);
-    /* At the end, with what nobody has taken; NULL is g_free(). */
+    /* Free the job, and what take() has left. NULL: g_free(). */
     void (*free)(VerbsJob *job);
 } VerbsJobOps;
 
-/* To be embedded at the start of a job. */
+/* The start of each job */
 struct VerbsJob {
     const VerbsJobOps *ops;
     RdmaVerbs *v;
     int ret;
-    /* the worker's own */
+    /* for job.c */
+    const void *what;
     void *key;
     size_t key_len;
     bool finished;
-    bool unwanted;                  /* work() may read it, and give up */
+    bool unwanted;                  /* work() may read it and stop */
     bool reported;                  /* done() was called */
     QSIMPLEQ_ENTRY(VerbsJob) next;
 };
 
 void verbs_worker_start(RdmaVerbs *v);
-/* Waits for all jobs, and tells of each that it is done. */
+/* Wait for all jobs, and call done() of each. */
 void verbs_worker_stop(RdmaVerbs *v);
-/* Wait until nothing is to be done; that may take long. */
+/* Wait until no job is left to do; that may take long. */
 void verbs_worker_drain(RdmaVerbs *v);
-/* Have it done some time, behind the jobs before. */
+/* Do the job after all that were started before. */
 void verbs_job_start(RdmaVerbs *v, VerbsJob *job, const VerbsJobOps *ops);
 /*
- * A command comes, maybe again; @key is all that it asks for. True if it is in
- * progress or has come to its end, with *@ret as its result: -EINPROGRESS, or
- * what work() returned, and with success @out is what take() was given. False
- * if it is to be begun: what was in progress is abandoned.
+ * A command comes, maybe again. @what identifies the kind of command, by
+ * default the VerbsJobOps, and @key has all its arguments. True if the command
+ * is in progress or done: *@ret is -EINPROGRESS or what work() returned, and
+ * take() gets @out on success. False if the caller must begin the command; a
+ * command that was in progress is abandoned.
  */
-bool verbs_job_ask(RdmaVerbs *v, const VerbsJobOps *ops, const void *key,
+bool verbs_job_ask(RdmaVerbs *v, const void *what, const void *key,
                    size_t key_len, void *out, int *ret);
 /* Begin the command. Returns -EINPROGRESS. */
-int verbs_job_begin(RdmaVerbs *v, VerbsJob *job, const VerbsJobOps *ops,
-                    const void *key, size_t key_len);
+int verbs_job_begin_as(RdmaVerbs *v, VerbsJob *job, const VerbsJobOps *ops,
+                       const void *what, const void *key, size_t key_len);
+static inline int verbs_job_begin(RdmaVerbs *v, VerbsJob *job,
+                                  const VerbsJobOps *ops, const void *key,
+                                  size_t key_len)
+{
+    return verbs_job_begin_as(v, job, ops, ops, key, key_len);
+}
 /*
- * The command is about an object that a job of another one, which was given up,
- * is about to destroy or to change. Returns -EINPROGRESS; when the command is
- * asked for again, that job is done.
+ * An abandoned command has a job that is about to destroy or change the object
+ * of this command. Returns -EINPROGRESS; the device repeats the command when
+ * that job is done.
  */
 int verbs_job_await_others(RdmaVerbs *v);
 /*
- * Nobody wants the result of a job whose done() was not called yet: it is
- * undone before all jobs that are begun from now on.
+ * No one wants the result of a job whose done() was not called yet. It is
+ * undone before any job that starts from now on.
  */
 void verbs_job_cancel(RdmaVerbs *v, VerbsJob *job);
-/* Nobody will ask for the command in progress, if there is one. */
+/* No one will ask for the command in progress, if there is one. */
 void verbs_job_abandon(RdmaVerbs *v);
+
+/* obj.c: objects of the host, which jobs create and destroy */
+
+/* The objects are VerbsObj. Functions are optional if a comment says so. */
+typedef struct VerbsKind {
+    size_t table;                   /* offset of GHashTable * in RdmaVerbs */
+    bool has_events;                /* the host names it in events */
+    /* Is it of this kind, if several kinds share the table? Optional. */
+    bool (*is_kind)(const void *obj);
+    /* Worker: create or destroy the host's object. 0 or a negative errno. */
+    int (*create)(RdmaVerbs *v, void *obj);
+    int (*destroy)(RdmaVerbs *v, void *obj);
+    /* The command that asked for it gets it in @attr. Optional. */
+    void (*created)(RdmaVerbs *v, void *obj, void *attr);
+    /* A job is about to destroy it; no command may use it. Optional. */
+    void (*dying)(RdmaVerbs *v, void *obj);
+    /* The host did not destroy it: commands may use it again. Optional. */
+    void (*stays)(RdmaVerbs *v, void *obj);
+    /* Forget and free it; the host's object is gone, or never was. */
+    void (*free)(RdmaVerbs *v, void *obj);
+} VerbsKind;
+
+/* verbs_job_ask() for a command that creates object @num with @attr */
+bool verbs_obj_ask(RdmaVerbs *v, const VerbsKind *kind, const void *key,
+                   size_t key_len, uint32_t num, void *attr, int *ret);
+/* Begin that command. Takes @obj. */
+int verbs_obj_create(RdmaVerbs *v, const VerbsKind *kind, void *obj,
+                     const void *key, size_t key_len);
+/* See RdmaBackendClass.destroy() */
+int verbs_obj_destroy(RdmaVerbs *v, const VerbsKind *kind, uint32_t num);
+/* Forget all objects of a kind; jobs destroy them. */
+void verbs_objs_reset(RdmaVerbs *v, const VerbsKind *kind);
+/* What VerbsKind.create() returns: @made is NULL if the host failed. */
+static inline int verbs_made(const void *made)
+{
+    return made ? 0 : -(errno ?: EIO);
+}
+
+extern const VerbsKind verbs_pd_kind;
+extern const VerbsKind verbs_cq_kind;
+extern const VerbsKind verbs_srq_kind;
+extern const VerbsKind verbs_mr_kind;
+extern const VerbsKind verbs_mw_kind;
 
 /* dev.c: the device and its port */
 
 bool verbs_dev_open(RdmaVerbs *v, Error **errp);
 void verbs_dev_close(RdmaVerbs *v);
 /*
- * What destroying an object of the host is to be taken for, if it returned
- * @err: a device that is gone has no objects. 0 or a negative errno.
+ * Result of destroying an object of the host, which returned @err: 0 or a
+ * negative errno. A device that is gone has no objects, so that is a success.
  */
 int verbs_dev_destroyed(RdmaVerbs *v, int err);
-/* Read the port's attributes; false if they are as they were. */
+/* Read the port's attributes. False: they have not changed. */
 bool verbs_dev_update_port(RdmaVerbs *v);
-/* What @limits has, but not more than the device can do. */
+/* Lower @limits to what the device can do. */
 void verbs_dev_limit(RdmaVerbs *v, RdmaBackendLimits *limits);
 
-/* netlink.c: net devices of the host; all but the check: worker */
+/* netlink.c: net devices of the host; worker, except the check */
 
 /*
- * Add the address that @gid is to a net device. 0, -EEXIST if it was there
- * before (without an error), or another negative errno.
+ * Add the address in @gid to a net device. Returns 0, -EEXIST (without @errp)
+ * if the net device has it, or another negative errno.
  */
 int verbs_netlink_add(uint32_t ifindex, const uint8_t gid[RDMA_GID_LEN],
                       Error **errp);
-/* Take it away. 0 or a negative errno; -EADDRNOTAVAIL: it was not there. */
+/* Remove the address. 0, -EADDRNOTAVAIL if there is none, or another errno. */
 int verbs_netlink_del(uint32_t ifindex, const uint8_t gid[RDMA_GID_LEN]);
-/* May this process do that? */
+/* May this process change addresses? */
 bool verbs_netlink_check(Error **errp);
-/* The VLANs of the host, for the functions below. NULL: none. Free it. */
+/* The VLANs of the host, for the functions below; NULL: none. Free it. */
 char *verbs_vlans_read(void);
 /* The VLAN of a net device, or RDMA_NO_VLAN. */
 uint16_t verbs_vlan_of(const char *vlans, const char *netdev);
@@ -372,46 +437,43 @@ uint32_t verbs_vlan_ifindex(const char *vlans, const char *netdev,
 void verbs_gids_init(RdmaVerbs *v);
 void verbs_gids_free(RdmaVerbs *v);
 void verbs_gids_reset(RdmaVerbs *v);
-/* The host's table has changed. */
+/* The host's table has changed: look up all GIDs again. */
 void verbs_gids_changed(RdmaVerbs *v);
 int verbs_gid_add(RdmaBackend *rb, uint32_t index,
                   const uint8_t gid[RDMA_GID_LEN], uint16_t vlan);
-int verbs_gid_del(RdmaBackend *rb, uint32_t index);
+int verbs_gid_del(RdmaVerbs *v, uint32_t index);
 
-/* path.c: paths as the host wants them */
+/* path.c: paths for the host */
 
-/* The host's index for the guest's; -ENOENT if there is none now. */
+/* The host's index of the guest's GID @index, or -ENOENT. */
 int verbs_gid_host_index(RdmaVerbs *v, uint32_t index);
-/* The path @av as the host wants it. 0 or -EINVAL. */
+/* Translate the path @av for the host. 0 or -EINVAL. */
 int verbs_gid_path(RdmaVerbs *v, const RdmaAv *av, struct ibv_ah_attr *ah);
 
-/*
- * The guest's GID that is the host's @host_index, and its VLAN; false if there
- * is none.
- */
+/* The guest's GID with the host's index @host_index, and its VLAN, if any */
 bool verbs_gid_of_host(RdmaVerbs *v, uint32_t host_index,
                        uint8_t gid[RDMA_GID_LEN], uint16_t *vlan);
-/* Does the guest have @gid, and the host's port, too? */
+/* Do both the guest and the host's port have @gid? */
 bool verbs_gid_is_guests(RdmaVerbs *v, const uint8_t gid[RDMA_GID_LEN]);
 
-/* mem.c: pages of the guest as memory of this process */
+/* mem.c: pages of the guest in this process */
 
 /*
- * Worker: find the memory of @npages pages, and keep it. @write: it will be
- * written. 0 or a negative errno.
+ * Worker: find the memory of @npages pages, and keep references to it. @write:
+ * it must be writable. 0 or a negative errno.
  */
 int verbs_mem_find(const uint64_t *pages, uint32_t npages, uint8_t page_shift,
                    bool write, VerbsMem **mem);
 /*
- * Worker: make it one range of addresses until verbs_mem_unmap(). NULL and
- * *@ret if that cannot be.
+ * Worker: map it as one range of addresses until verbs_mem_unmap(). NULL and
+ * *@ret on failure.
  */
 void *verbs_mem_map(VerbsMem *mem, int *ret);
 void verbs_mem_unmap(VerbsMem *mem, void *addr);
-/* May it only be read? Then it was found without @write. */
+/* Is some of it read-only? Only if it was found without @write. */
 bool verbs_mem_is_read_only(const VerbsMem *mem);
 void verbs_mem_free(VerbsMem *mem);
-/* Bytes that this process may have registered; UINT64_MAX: there is no limit */
+/* Bytes that this process may register; UINT64_MAX: no limit */
 uint64_t verbs_mem_lock_limit(void);
 
 /* ah.c: address handles of datagrams */
@@ -419,76 +481,69 @@ uint64_t verbs_mem_lock_limit(void);
 void verbs_ahs_init(RdmaVerbs *v);
 void verbs_ahs_free(RdmaVerbs *v);
 /*
- * The handle for a datagram of @qp. -EAGAIN while the worker makes it: the
- * caller puts the send back, and verbs_pull_soon() pulls it again.
- * -EHOSTUNREACH: no host has that address. Other errors: the handle cannot be
- * made.
+ * Get the handle for a datagram of @qp. -EAGAIN while the worker creates it:
+ * the caller puts the send back, and verbs_pull_soon() pulls it again.
+ * -EHOSTUNREACH: no host has that address. Other errors: the host does not
+ * create the handle.
  */
 int verbs_ah_get(RdmaVerbs *v, VerbsQp *qp, const RdmaAv *av, VerbsAh **ah);
 VerbsAh *verbs_ah_hold(VerbsAh *ah);
 void verbs_ah_put(VerbsAh *ah);
 struct ibv_ah *verbs_ah_host(VerbsAh *ah);
 /*
- * Those of @pd that no WQE uses go, or all if it is NULL; behind the jobs
- * before.
+ * Drop the handles of @pd, or all if it is NULL. WQEs keep those they use. Jobs
+ * destroy them after the jobs started before.
  */
 void verbs_ahs_drop(RdmaVerbs *v, struct ibv_pd *pd);
 
-/* wq.c: what is posted, and how it completes */
+/* wq.c: posted work requests and their completion */
 
 bool verbs_wq_init(VerbsWq *wq, uint32_t max);
 void verbs_wq_free(VerbsWq *wq);
-/* Drop all: their users are gone. */
+/* Drop all work requests without completions. */
 void verbs_wq_clear(VerbsWq *wq);
-/* The next one, to be filled in; it counts from verbs_wq_push() on. */
+/* The next work request, for the caller to fill in and push. */
 VerbsWqe *verbs_wq_next(VerbsWq *wq);
 void verbs_wq_push(VerbsWq *wq);
-/* It counts, but the host does not know it: it completes in its turn. */
+/* Push it without posting it to the host. It completes in its turn. */
 void verbs_wq_push_local(RdmaVerbs *v, VerbsQp *qp, RdmaQueue queue,
                          RdmaWcStatus status);
-/* The one that was pushed last, if there is one */
+/* The last one pushed. Not for an empty queue. */
 VerbsWqe *verbs_wq_newest(VerbsWq *wq);
-/* May nobody be told when the host is done with it? */
+/* Will the host not report when it is done with the newest one? */
 bool verbs_wq_ends_quiet(VerbsWq *wq);
-/* The send queue is empty, as after a RESET. */
+/* Empty the send queue, as after a RESET. */
 void verbs_wq_clear_sq(VerbsQp *qp);
-/* What the host is told as wr_id of the next one. */
+/* The wr_id of the next one for the host */
 uint64_t verbs_wq_next_wr_id(const VerbsQp *qp, RdmaQueue queue);
 uint64_t verbs_srq_wr_id(const VerbsSrq *srq, uint32_t slot);
 void verbs_qp_new_id(RdmaVerbs *v, VerbsQp *qp);
-/* Complete what is due without the host. */
+/* Complete local work requests that are the oldest of their queues. */
 void verbs_wq_run_local(RdmaVerbs *v, VerbsQp *qp);
-/* A completion of the host came for whoever it is. */
+/* Handle a completion of the host. */
 void verbs_wq_complete(RdmaVerbs *v, const struct ibv_wc *wc);
-/* Move @qp to ERR, some time; it takes no posts until then. */
+/* Have a job move @qp to ERR. It pulls no work until then. */
 void verbs_qp_fail(RdmaVerbs *v, VerbsQp *qp);
-/* The host will complete nothing any more: flush all. */
+/* The host will not complete anything any more: flush all. */
 void verbs_wq_flush(RdmaVerbs *v, VerbsQp *qp);
-/* The CQ is in error, and so is all that uses it; the client is told. */
+/* The CQ is in error, and so are its QPs. Raises events. */
 void verbs_cq_fail(RdmaVerbs *v, uint32_t cqn);
 
 /* cq.c: PDs, completion queues */
 
 bool verbs_cqs_init(RdmaVerbs *v, Error **errp);
 void verbs_cqs_free(RdmaVerbs *v);
-/* Forget them all; a job destroys them. */
-void verbs_cqs_reset(RdmaVerbs *v);
 void verbs_cqs_set_running(RdmaVerbs *v, bool running);
-/* Look for completions soon. */
+/* Have the bottom half poll the CQ. */
 void verbs_cq_schedule(RdmaVerbs *v, VerbsCq *cq);
-/* See RdmaBackendClass.destroy() */
-int verbs_pd_destroy(RdmaBackend *rb, uint32_t pdn);
-int verbs_cq_destroy(RdmaBackend *rb, uint32_t cqn);
 void verbs_cq_class_init(RdmaBackendClass *rbc);
 
 /* mr.c: regions and windows */
 
-/* Warn of limits that are below what the guest could register. */
+/* Warn if a limit is below what the guest could register. */
 void verbs_mrs_check_limits(RdmaVerbs *v, uint64_t ram_size);
-void verbs_mws_reset(RdmaVerbs *v);
-void verbs_mrs_reset(RdmaVerbs *v);
-/* See RdmaBackendClass.destroy() */
-int verbs_mr_destroy(RdmaBackend *rb, uint32_t mrn);
+/* Forget regions that a command is changing; jobs destroy them. */
+void verbs_mrs_reset_changing(RdmaVerbs *v);
 void verbs_mr_class_init(RdmaBackendClass *rbc);
 
 /* srq.c */
@@ -496,33 +551,30 @@ void verbs_mr_class_init(RdmaBackendClass *rbc);
 /* As verbs_recv_room() and verbs_post_recv() */
 uint32_t verbs_srq_room(RdmaVerbs *v, uint32_t srqn);
 void verbs_srq_post(RdmaVerbs *v, uint32_t srqn, const RdmaRecvWr *wr);
-void verbs_srqs_reset(RdmaVerbs *v);
-/* See RdmaBackendClass.destroy() */
-int verbs_srq_destroy(RdmaBackend *rb, uint32_t srqn);
 void verbs_srq_class_init(RdmaBackendClass *rbc);
 
 /* qp.c: queue pairs */
 
-/* The host's device is broken: they are all in ERR. */
+/* The host's device is broken: all queue pairs enter ERR. */
 void verbs_qps_device_gone(RdmaVerbs *v);
-/* They are in ERR, and touch no memory any more, when this returns. */
+/* Move all to ERR at once: they access no memory after return. */
 void verbs_qps_stop(RdmaVerbs *v);
-/* The same, and jobs destroy them. */
+/* The same, and have jobs destroy them. */
 void verbs_qps_reset(RdmaVerbs *v);
 /* See RdmaBackendClass.destroy() */
-int verbs_qp_destroy(RdmaBackend *rb, uint32_t qpn);
+int verbs_qp_destroy(RdmaVerbs *v, uint32_t qpn);
 void verbs_qp_class_init(RdmaBackendClass *rbc);
 
 /* umad.c: MADs of the connection manager */
 
 #define VERBS_MAD_LEN 256           /* IBTA 13.4.2 */
-/* The fields of the header that say whose it is (IBTA 13.4.2, 16.7). */
+/* Fields of the header that identify the class (IBTA 13.4.2, 16.7) */
 #define RDMA_MAD_CLASS_CM 7
 #define RDMA_MAD_CM_VERSION 2
 #define RDMA_MAD_METHOD_SEND 3
-#define RDMA_MAD_ATTR 16            /* where the attribute is */
+#define RDMA_MAD_ATTR 16            /* offset of the attribute */
 
-/* A MAD and its address: where to, or where from. */
+/* A MAD with the address that it goes to or comes from */
 typedef struct VerbsMad {
     uint8_t gid[RDMA_GID_LEN];      /* of the other side */
     uint32_t qpn;                   /* of the other side */
@@ -535,55 +587,56 @@ typedef struct VerbsMad {
     uint8_t data[VERBS_MAD_LEN];
 } VerbsMad;
 
-/* Worker: take the MADs of a host's port. NULL and @errp if it has a user. */
+/* Worker: become the user of MADs of a port; NULL and @errp on failure. */
 VerbsUmad *verbs_umad_open(const char *ibdev, uint8_t port_num, Error **errp);
 /* Worker */
 void verbs_umad_close(VerbsUmad *u);
-/* Readable when there is a MAD. */
+/* A descriptor that is readable when there is a MAD. */
 int verbs_umad_fd(const VerbsUmad *u);
-/* Worker: send one, which may wait for a neighbour's address. */
+/* Worker: send a MAD, which may wait for a neighbour's address. */
 int verbs_umad_send(VerbsUmad *u, const VerbsMad *mad);
 /*
- * The next one. -EAGAIN: there is none, -EBADMSG: it is not for us, others: no
- * more will come.
+ * Receive the next MAD. -EAGAIN: there is none. -EBADMSG: it is not for us.
+ * Other errors: no more will come.
  */
 int verbs_umad_recv(VerbsUmad *u, VerbsMad *mad);
 
-/* mad.c: what passes through QP 1 */
+/* mad.c: MADs of QP 1 */
 
-/* Before there is a QP 1: have it told when its CQ is in error. */
+/* Register for errors of CQs. Call before QP 1 exists. */
 void verbs_gsi_init(RdmaVerbs *v);
 uint32_t verbs_gsi_room(RdmaVerbs *v, RdmaQueue queue);
 int verbs_gsi_post_send(RdmaVerbs *v, const RdmaSendWr *wr);
 void verbs_gsi_post_recv(RdmaVerbs *v, const RdmaRecvWr *wr);
-/* The device is in error: to ERR, with an event. */
+/* The device is in error: move QP 1 to ERR, with an event. */
 void verbs_gsi_device_gone(RdmaVerbs *v);
 void verbs_gsi_set_running(RdmaVerbs *v, bool running);
-/* MADs, or events, came in a nested event loop: read them now. */
+/* MADs or events came during a nested event loop: read them now. */
 void verbs_gsi_resume(RdmaVerbs *v);
 
 /* gsi.c: QP 1 */
 
-/* What the methods of the class do for it; creating and destroying are jobs. */
+/* The methods of the class for QP 1. Creation and destruction are jobs. */
 int verbs_gsi_create(RdmaVerbs *v, RdmaQpInitAttr *init);
 int verbs_gsi_modify(RdmaVerbs *v, uint32_t mask, const RdmaQpAttr *attr);
 int verbs_gsi_query(RdmaVerbs *v, RdmaQpAttr *attr);
 int verbs_gsi_destroy(RdmaVerbs *v);
-/* To ERR */
+/* Move it to ERR. */
 int verbs_gsi_fail(RdmaVerbs *v);
 bool verbs_gsi_in_state(RdmaVerbs *v, RdmaQpState state);
 void verbs_gsi_reset(RdmaVerbs *v);
-/* counters.c: what the host's port counts */
+
+/* counters.c: counters of the host's port */
 
 void verbs_counters_init(RdmaVerbs *v);
 void verbs_counters_free(RdmaVerbs *v);
-/* They begin anew. */
+/* Count from now on. */
 void verbs_counters_reset(RdmaVerbs *v);
 void verbs_counters_class_init(RdmaBackendClass *rbc);
 
-/* inspect.c: what people on the host can look at */
+/* inspect.c: a view of objects for people on the host */
 
-/* The guest has set these attributes of @qp. */
+/* Note the attributes of @qp that the guest has set. */
 void verbs_qp_note(VerbsQp *qp, uint32_t mask, const RdmaQpAttr *attr);
 void verbs_inspect_class_init(RdmaBackendClass *rbc);
 
@@ -595,18 +648,18 @@ void verbs_mcast_free(RdmaVerbs *v);
 int verbs_mcast_leave_all(RdmaVerbs *v, VerbsQp *qp);
 void verbs_mcast_class_init(RdmaBackendClass *rbc);
 
-/* kick.c: the guest's work queues that may have work */
+/* kick.c: queues of the guest that may have work */
 
 /* Set in the keys of RdmaVerbs.pulls that are numbers of SRQs, not QPNs. */
 #define VERBS_SRQ_KEY (1u << 31)
 
-/* Was the queue not found to be empty since a kick? NULL: there is none. */
+/* The flag "kicked, and not found empty since" of a queue, or NULL */
 bool *verbs_more_of(RdmaVerbs *v, RdmaQueue queue, uint32_t id);
-/* The QP or SRQ with that key has another turn, after the others. */
+/* Give the QP or SRQ another turn, after the others. */
 void verbs_pull_again(RdmaVerbs *v, uint32_t key);
-/* There is room again: the next turn pulls what the queue may have. */
+/* There is room again: pull in the next turn if the queue may have work. */
 void verbs_pull_soon(RdmaVerbs *v, RdmaQueue queue, uint32_t id);
-/* It may: the state of the QP has changed, or it can be used again. */
+/* The QP has changed its state or can be used again: pull from its queues. */
 void verbs_pull_qp(RdmaVerbs *v, VerbsQp *qp);
 /* The same for QP 1 */
 void verbs_pull_gsi(RdmaVerbs *v);
@@ -614,13 +667,13 @@ void verbs_kick_class_init(RdmaBackendClass *rbc);
 
 /* post.c: work requests for the host */
 
-/* How many sends the host takes now; 0 while the QP may not have any. */
+/* How many sends the host can take now; 0 in states without sends */
 uint32_t verbs_send_room(RdmaVerbs *v, uint32_t qpn);
 /* Will the next send complete without being executed? */
 bool verbs_send_flushes(RdmaVerbs *v, uint32_t qpn);
 /*
- * Call with room only. -EAGAIN: it has to wait; verbs_pull_soon() comes when
- * it need not any more.
+ * Post a send; there must be room. -EAGAIN: the send has to wait, until
+ * verbs_pull_soon() pulls it again.
  */
 int verbs_post_send(RdmaVerbs *v, uint32_t qpn, const RdmaSendWr *wr);
 /* The same for receives of an RQ or SRQ */
@@ -629,7 +682,7 @@ bool verbs_recv_flushes(RdmaVerbs *v, RdmaQueue queue, uint32_t id);
 void verbs_post_recv(RdmaVerbs *v, RdmaQueue queue, uint32_t id,
                      const RdmaRecvWr *wr);
 
-/* pull.c: takes work requests of the guest for the host */
+/* pull.c: pulls work requests of the guest for the host */
 
 void verbs_pull_run(RdmaVerbs *v);
 void verbs_pull_class_init(RdmaBackendClass *rbc);

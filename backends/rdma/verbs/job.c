@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The worker of the host ibverbs backend: a thread that does, one after the
- * other and without the BQL, what may take long.
+ * The worker of the host ibverbs backend: a thread for calls to the host that
+ * may take long. It does one job after the other, without the BQL.
  *
- * One thread, so that jobs are done in the order in which they were begun: a
- * PD is freed behind what was made in it. The control queue is serial anyway.
+ * One thread does the jobs in the order in which they were started, so a PD is
+ * freed after the objects in it. The control queue is serial anyway.
  *
- * A job that was begun for a command stays until the command asks for it, or
- * until another command comes, or a reset: then what it has made is undone.
+ * A job of a command stays until the command asks for it. If another command or
+ * a reset comes first, the worker undoes what the job has created.
  */
 #include "qemu/osdep.h"
 #include "qemu/rcu.h"
@@ -21,7 +21,7 @@ struct VerbsWorker {
     RdmaVerbs *v;
     QemuThread thread;
     QEMUBH *bh;
-    QemuMutex lock;                 /* for what is below */
+    QemuMutex lock;                 /* protects the rest */
     QemuCond cond;
     QemuCond idle;
     VerbsJobList todo;
@@ -31,8 +31,9 @@ struct VerbsWorker {
 };
 
 /*
- * With the lock held. A job that comes again is only to be undone. What cannot
- * be undone is done in any case: others may have forgotten the object already.
+ * Do a job. The caller holds the lock. A job that is finished comes again to be
+ * undone. A job without undo() is done in any case, as the backend may have
+ * forgotten its object.
  */
 static void run(VerbsWorker *w, VerbsJob *job)
 {
@@ -91,7 +92,7 @@ static void job_free(VerbsJob *job)
     }
 }
 
-/* Returns whether there was one. */
+/* Call done() of finished jobs. Returns whether there was one. */
 static bool report_done(VerbsWorker *w)
 {
     RdmaVerbs *v = w->v;
@@ -128,7 +129,7 @@ static void worker_bh(void *opaque)
     RdmaBackend *rb = RDMA_BACKEND(w->v);
 
     if (rdma_backend_busy(rb)) {
-        /* In a nested event loop: wait until it is left */
+        /* In a nested event loop: try again after it */
         qemu_bh_schedule_idle(w->bh);
         return;
     }
@@ -169,7 +170,7 @@ void verbs_worker_stop(RdmaVerbs *v)
     VerbsWorker *w = v->worker;
 
     verbs_job_abandon(v);
-    /* Some begin others when they are done */
+    /* A done() may start another job. */
     do {
         verbs_worker_drain(v);
     } while (report_done(w));
@@ -203,10 +204,11 @@ void verbs_job_start(RdmaVerbs *v, VerbsJob *job, const VerbsJobOps *ops)
     qemu_mutex_unlock(&w->lock);
 }
 
-int verbs_job_begin(RdmaVerbs *v, VerbsJob *job, const VerbsJobOps *ops,
-                    const void *key, size_t key_len)
+int verbs_job_begin_as(RdmaVerbs *v, VerbsJob *job, const VerbsJobOps *ops,
+                       const void *what, const void *key, size_t key_len)
 {
     assert(!v->cmd);
+    job->what = what;
     job->key = g_memdup2(key, key_len);
     job->key_len = key_len;
     v->cmd = job;
@@ -219,7 +221,7 @@ static int await_work(VerbsJob *job)
     return 0;
 }
 
-/* Jobs are done in order: what matters is that this one is. */
+/* Jobs are done in order, so when this one is, the others are. */
 static const VerbsJobOps await_ops = {
     .work = await_work,
 };
@@ -229,7 +231,7 @@ int verbs_job_await_others(RdmaVerbs *v)
     return verbs_job_begin(v, g_new0(VerbsJob, 1), &await_ops, "", 1);
 }
 
-bool verbs_job_ask(RdmaVerbs *v, const VerbsJobOps *ops, const void *key,
+bool verbs_job_ask(RdmaVerbs *v, const void *what, const void *key,
                    size_t key_len, void *out, int *ret)
 {
     VerbsJob *job = v->cmd;
@@ -237,7 +239,7 @@ bool verbs_job_ask(RdmaVerbs *v, const VerbsJobOps *ops, const void *key,
     if (!job) {
         return false;
     }
-    if (job->ops != ops || job->key_len != key_len ||
+    if (job->what != what || job->key_len != key_len ||
         (key_len && memcmp(job->key, key, key_len))) {
         verbs_job_abandon(v);
         return false;
@@ -248,8 +250,8 @@ bool verbs_job_ask(RdmaVerbs *v, const VerbsJobOps *ops, const void *key,
     }
     v->cmd = NULL;
     *ret = job->ret;
-    if (!job->ret && ops->take) {
-        ops->take(job, out);
+    if (!job->ret && job->ops->take) {
+        job->ops->take(job, out);
     }
     job_free(job);
     return true;

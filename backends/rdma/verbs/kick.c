@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Which work queues of the guest may have work requests that the host has room
- * for: pull.c asks them.
+ * The set of queues of the guest that may have work requests, and for which the
+ * host may have room. pull.c serves it.
  */
 #include "qemu/osdep.h"
 #include "int.h"
@@ -12,7 +12,7 @@ bool *verbs_more_of(RdmaVerbs *v, RdmaQueue queue, uint32_t id)
     VerbsQp *qp;
 
     if (queue == RDMA_SRQ) {
-        srq = verbs_get_srq(v, id);
+        srq = verbs_get_live(v->srqs, id);
         return srq ? &srq->more : NULL;
     }
     if (id == RDMA_QPN_GSI) {
@@ -64,7 +64,7 @@ void verbs_pull_gsi(RdmaVerbs *v)
 
 void verbs_pull_qp(RdmaVerbs *v, VerbsQp *qp)
 {
-    /* The guest may hold back what is to be flushed. */
+    /* The guest may have work requests to flush that it did not kick for. */
     qp->more[RDMA_SQ] = true;
     qp->more[RDMA_RQ] = !qp->init.has_srq;
     add(v, RDMA_SQ, qp->init.qpn);

@@ -2,9 +2,9 @@
 /*
  * MADs of the guest's QP 1.
  *
- * What the guest posts is copied out of its memory, checked and sent by
- * umad.c, and what comes in is copied into the guest's memory.
- * Only MADs of the class CM pass: with others a guest could speak for the host.
+ * A MAD that the guest posts is copied from its memory, checked and sent by
+ * umad.c. A MAD that the host receives is copied to the guest's memory. Only
+ * MADs of class CM pass: with other classes a guest could act as the host.
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -14,10 +14,10 @@
 #include "system/memory.h"
 #include "../trace.h"
 
-/* MADs that are read at once. */
+/* MADs to read in one turn */
 #define READ_BATCH 64
 
-/* What a datagram of RoCEv2 begins with in memory (RoCEv2 annex, A17.4.5). */
+/* The header before a received datagram in memory (RoCEv2 annex, A17.4.5) */
 #define GRH_LEN 40
 #define IPV4_LEN 20
 #define IP_PROTO_UDP 17
@@ -26,12 +26,12 @@
 typedef struct GsiSend {
     uint64_t wr_id;
     RdmaWcStatus status;
-    bool silent;                    /* completes without a completion */
+    bool silent;                    /* has no completion */
 } GsiSend;
 
 typedef struct GsiRecv {
     uint64_t wr_id;
-    RdmaWcStatus status;            /* that it completes with */
+    RdmaWcStatus status;            /* to complete with */
     uint32_t num_sge;
     RdmaSge sge[];
 } GsiRecv;
@@ -60,7 +60,7 @@ static void complete(RdmaVerbs *v, VerbsGsi *g, RdmaQueue queue,
     }
 }
 
-/* Those that are due; none may be delivered while the guest stands still. */
+/* Complete sends whose jobs are done, while the VM runs. */
 static void complete_sends(RdmaVerbs *v, VerbsGsi *g)
 {
     while (v->running && g->ndone) {
@@ -117,12 +117,9 @@ void verbs_gsi_enter_err(RdmaVerbs *v, VerbsGsi *g)
 
 static void fatal(RdmaVerbs *v, VerbsGsi *g)
 {
-    const RdmaEvent event = { RDMA_EVENT_QP_FATAL, RDMA_QPN_GSI };
-    RdmaBackend *rb = &v->parent_obj;
-
     if (!has_state(g, RDMA_QPS_ERR)) {
         verbs_gsi_enter_err(v, g);
-        rb->client_ops->consumer.event(rb->client_opaque, &event);
+        verbs_tell(v, RDMA_EVENT_QP_FATAL, RDMA_QPN_GSI);
     }
 }
 
@@ -147,7 +144,7 @@ static bool copy_sge(RdmaVerbs *v, VerbsGsi *g, const RdmaSge *sge,
                                : DMA_DIRECTION_TO_DEVICE, ram) == MEMTX_OK;
 }
 
-/* All of @buf from or into a list that has room for it. */
+/* Copy all of @buf from or to a list that has room for it. */
 static bool copy_list(RdmaVerbs *v, VerbsGsi *g, const RdmaSge *sge,
                       uint32_t num_sge, uint8_t *buf, uint32_t len, bool write)
 {
@@ -187,7 +184,7 @@ static int send_work(VerbsJob *job)
 {
     SendJob *j = container_of(job, SendJob, job);
 
-    /* Each may take a second, which whoever closes QP 1 would wait for */
+    /* Each may take a second, and closing QP 1 waits for all of them. */
     if (!j->sends || qatomic_read(&j->g->epoch) != j->epoch) {
         return 0;
     }
@@ -200,7 +197,7 @@ static void send_done(VerbsJob *job)
     VerbsGsi *g = j->g;
 
     if (j->sends) {
-        /* One that was not sent is a datagram that was lost */
+        /* A MAD that was not sent is a lost datagram: no error. */
         trace_rdma_verbs_gsi_sent(job->v,
                                   lduw_be_p(j->mad.data + RDMA_MAD_ATTR),
                                   job->ret);
@@ -223,7 +220,7 @@ static const VerbsJobOps send_ops = {
     .done = send_done,
 };
 
-/* May the guest send that? */
+/* May the guest send @mad? */
 static bool check_mad(RdmaVerbs *v, const RdmaSendWr *wr, uint64_t length,
                       const VerbsMad *mad)
 {
@@ -242,7 +239,7 @@ static bool check_mad(RdmaVerbs *v, const RdmaSendWr *wr, uint64_t length,
     return false;
 }
 
-/* Copy and check what @wr is to send. *@sends: it may go. */
+/* Copy and check the MAD that @wr sends. *@sends: it may be sent. */
 static RdmaWcStatus take_mad(RdmaVerbs *v, VerbsGsi *g, const RdmaSendWr *wr,
                              VerbsMad *mad, bool *sends)
 {
@@ -307,7 +304,7 @@ int verbs_gsi_post_send(RdmaVerbs *v, const RdmaSendWr *wr)
     }
     g_queue_push_tail(&g->sends, s);
     g->njobs++;
-    /* Also what is not sent: completions are in order */
+    /* Also for a MAD that is not sent, as completions are in order. */
     verbs_job_start(v, &j->job, &send_ops);
     return 0;
 }
@@ -342,7 +339,7 @@ static uint16_t ipv4_checksum(const uint8_t header[IPV4_LEN])
     return ~(sum + (sum >> 16));
 }
 
-/* The header that the MAD has come with, as far as the host tells. */
+/* The header that the MAD came with, as far as the host reports it */
 static void put_grh(uint8_t grh[GRH_LEN], const VerbsMad *mad,
                     const uint8_t dgid[RDMA_GID_LEN])
 {
@@ -372,7 +369,7 @@ static void put_grh(uint8_t grh[GRH_LEN], const VerbsMad *mad,
     }
 }
 
-/* The oldest receive WR if it can take a MAD; else that is dropped. */
+/* The oldest receive WR that can take a MAD, or NULL: the MAD is dropped. */
 static GsiRecv *ready_recv(RdmaVerbs *v, VerbsGsi *g)
 {
     RdmaBackend *rb = &v->parent_obj;
@@ -387,7 +384,7 @@ static GsiRecv *ready_recv(RdmaVerbs *v, VerbsGsi *g)
         rb->client_ops->consumer.next_recv(rb->client_opaque, RDMA_RQ,
                                            RDMA_QPN_GSI, false, &wr)) {
         push_recv(g, &wr);
-        /* The guest does not ring for what follows. */
+        /* The guest does not ring the doorbell for those that follow. */
         verbs_pull_gsi(v);
     }
     r = g_queue_peek_head(&g->recvs);
@@ -457,7 +454,7 @@ static void gsi_read(void *opaque)
     int ret = 0;
 
     if (rdma_backend_busy(rb)) {
-        /* In a nested event loop */
+        /* In a nested event loop: verbs_gsi_resume() listens again. */
         rdma_backend_put_off(rb, VERBS_PENDING_MADS);
         verbs_gsi_listen(v, g, false);
         return;

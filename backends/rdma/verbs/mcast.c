@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Multicast groups of queue pairs. The host destroys no QP that is in one, and
- * has so many groups for all that use its device: a guest gets as many as the
- * limits of its adapter say.
+ * Multicast groups. The host does not destroy a QP that is in a group. All
+ * users of the host's device share its groups, so the limits of the adapter
+ * apply to each guest.
  *
- * The worker alone knows who is in which group: attach, detach and destroy are
- * jobs, which it does one after the other.
+ * Attach, detach and destroy are jobs, so only the worker uses lists of groups.
  */
 #include "qemu/osdep.h"
 #include "int.h"
@@ -126,7 +125,7 @@ static int mcast(RdmaBackend *rb, const VerbsJobOps *ops, uint32_t qpn,
     if (verbs_job_ask(v, ops, key, sizeof(key), NULL, &ret)) {
         return ret;
     }
-    if (!qp || qp->dead) {
+    if (!qp || qp->obj.dead) {
         return -ENOENT;
     }
     j = g_new0(McastJob, 1);

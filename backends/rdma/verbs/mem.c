@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Pages of the guest as one range of virtual addresses, which is what a
- * device of the host registers.
+ * Pages of the guest as one range of virtual addresses, as the host's device
+ * registers it.
  *
- * Pages that are neighbours already are taken as they are. Others are mapped
- * once more, in the order of the region, from the file that is behind the
- * guest's RAM. The registration pins the pages, so the mapping is only needed
- * while it is made.
+ * A contiguous region is used where it is mapped. The pages of other regions
+ * are mapped once more, in their order, from the file of the guest's RAM. The
+ * registration pins the pages, so the mapping is needed only until then.
  *
- * The kernel has a lock for the address space, which page faults of all other
- * threads need, the one that holds the BQL among them. So nothing here maps or
- * unmaps much in one call.
+ * Page faults of all threads need the kernel's lock for the address space, also
+ * those of the thread with the BQL. So no call maps or unmaps much at once.
  *
- * Context: worker, but for verbs_mem_free().
+ * Context: worker, except verbs_mem_free().
  */
 #include "qemu/osdep.h"
 #include <linux/capability.h>
@@ -27,19 +25,19 @@
 #include "system/ramblock.h"
 #include "int.h"
 
-/* Pages that are looked up in one section of RCU. */
+/* Pages to look up in one RCU critical section */
 #define FIND_SLICE 1024
-/* Mappings that are removed by one call */
+/* Mappings to remove in one call */
 #define UNMAP_SLICE 128
 /*
- * Mappings that are left to the rest of QEMU. It has some hundreds, and most
- * code of it ends the process if it cannot have another one.
+ * Mappings reserved for the rest of QEMU. It has some hundreds, and most of its
+ * code ends the process if a mapping fails.
  */
 #define MAPS_RESERVED 4096
-/* vm.max_map_count, if the host does not tell */
+/* vm.max_map_count, if it cannot be read */
 #define MAPS_DEFAULT 65530
 
-/* Memory that lies together in RAM of one block. */
+/* Contiguous memory in one RAM block */
 typedef struct VerbsRun {
     RAMBlock *rb;
     uint8_t *host;
@@ -55,7 +53,7 @@ struct VerbsMem {
     bool read_only;                 /* some of it is ROM */
 };
 
-/* What all of QEMU's workers have mapped for this */
+/* Mappings by all workers of this process */
 static size_t maps_used;
 
 static void keep_region(VerbsMem *m, MemoryRegion *mr)
@@ -95,7 +93,7 @@ static int add_run(VerbsMem *m, MemoryRegion *mr, hwaddr offset, uint64_t len)
     return 0;
 }
 
-/* @len bytes at @addr */
+/* Append the memory of @len bytes at @addr. */
 static int find(VerbsMem *m, hwaddr addr, hwaddr len, bool write)
 {
     while (len) {
@@ -163,7 +161,7 @@ static void release_maps(const VerbsMem *m)
     qatomic_sub(&maps_used, m->nruns);
 }
 
-/* To be given back with release_maps(), if it succeeds. */
+/* On success, release_maps() gives them back. */
 static int reserve_maps(const VerbsMem *m)
 {
     if (qatomic_fetch_add(&maps_used, m->nruns) + m->nruns <= max_maps()) {
@@ -208,7 +206,7 @@ static int map_run(uint8_t *at, const VerbsRun *run)
     return 0;
 }
 
-/* Addresses for it, as its largest pages need them; NULL: there are none. */
+/* Reserve addresses, aligned for the largest pages. NULL: there are none. */
 static uint8_t *reserve(const VerbsMem *m)
 {
     uint64_t align = qemu_real_host_page_size();
@@ -235,7 +233,7 @@ static uint8_t *reserve(const VerbsMem *m)
     return addr;
 }
 
-/* The first @n runs are mapped at @addr, the rest is only reserved. */
+/* Unmap at @addr: the first @n runs are mapped, the others only reserved. */
 static void unmap(const VerbsMem *m, uint8_t *addr, size_t n)
 {
     uint8_t *at = addr, *end = addr;
@@ -310,7 +308,7 @@ void verbs_mem_free(VerbsMem *m)
     g_free(m);
 }
 
-/* The kernel's CAP_IPC_LOCK: no limit of locked memory applies */
+/* With CAP_IPC_LOCK there is no limit of locked memory. */
 static bool may_lock_all(void)
 {
     struct __user_cap_header_struct head = {

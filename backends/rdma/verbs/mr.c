@@ -1,29 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Memory regions and windows. A region of the guest is one of the host's, at
- * the guest's own addresses and with the host's keys.
+ * Memory regions and windows. A region of the guest is a region of the host, at
+ * the guest's addresses and with the host's keys.
  */
 #include "qemu/osdep.h"
 #include "qemu/error-report.h"
 #include "int.h"
 #include "../trace.h"
 
-/* Rights for which the host may write to the pages */
+/* Access rights with which the host may write to the pages */
 #define ACCESS_WRITES (RDMA_ACCESS_LOCAL_WRITE | RDMA_ACCESS_REMOTE_WRITE | \
                        RDMA_ACCESS_REMOTE_ATOMIC | RDMA_ACCESS_MW_BIND)
 
-typedef struct MrJob {
-    VerbsJob job;
-    VerbsMr *mr;                    /* what is made, or destroyed */
-    VerbsMr *old;                   /* what it replaces, or NULL */
-    struct ibv_pd *pd;
-    uint64_t *pages;
-    uint32_t npages;
-    uint8_t page_shift;
-    RdmaMwType mw_type;
-} MrJob;
-
-/* What tells one registration from another, besides the list of pages. */
+/* Arguments of a registration, except the list of pages */
 typedef struct MrKey {
     uint32_t pdn;
     uint32_t type;
@@ -32,7 +21,7 @@ typedef struct MrKey {
     uint64_t iova;
     uint64_t length;
     uint64_t page_shift;
-    uint32_t mrn;                   /* of modify MR */
+    uint32_t mrn;                   /* 0 for create_mr() */
     uint32_t mask;
 } MrKey;
 
@@ -49,14 +38,6 @@ static MrKey mr_key(const RdmaMrAttr *attr, uint32_t mask)
         .mrn = mask ? attr->mrn : 0,
         .mask = mask,
     };
-}
-
-static void mr_free(VerbsMr *mr)
-{
-    if (mr) {
-        verbs_mem_free(mr->mem);
-        g_free(mr);
-    }
 }
 
 static void say_why(int ret, uint64_t length)
@@ -82,8 +63,8 @@ static void say_why(int ret, uint64_t length)
 }
 
 /*
- * What the host's kernel counts for a region: all of its pages, as often as
- * they are registered.
+ * Bytes that the host's kernel counts as locked for a region: all of its pages,
+ * once for each registration.
  */
 static uint64_t pinned_bytes(const VerbsMr *mr)
 {
@@ -105,8 +86,8 @@ static bool may_pin(const RdmaVerbs *v, uint64_t bytes)
 }
 
 /*
- * Of a region that the host has made nothing can be wrong but windows that are
- * bound to it, which not every driver calls EBUSY.
+ * The only reason to refuse is that windows are bound to the region. Not every
+ * driver returns EBUSY for that.
  */
 static int dereg(struct ibv_mr *mr)
 {
@@ -134,13 +115,10 @@ void verbs_mrs_check_limits(RdmaVerbs *v, uint64_t ram_size)
     }
 }
 
-/* Jobs that make a region */
-
-static int reg(MrJob *j, VerbsMem *mem)
+/* Worker: have the host register @mem as @mr. */
+static int reg(RdmaVerbs *v, VerbsMr *mr, VerbsMem *mem)
 {
-    RdmaVerbs *v = j->job.v;
-    VerbsMr *mr = j->mr;
-    uint64_t page_size = 1ull << (j->page_shift ?: RDMA_PAGE_SHIFT);
+    uint64_t page_size = 1ull << (mr->page_shift ?: RDMA_PAGE_SHIFT);
     uint64_t bytes = pinned_bytes(mr);
     uint8_t *addr;
     int ret;
@@ -152,9 +130,9 @@ static int reg(MrJob *j, VerbsMem *mem)
     if (!addr) {
         return ret ?: -EINVAL;
     }
-    mr->mr = ibv_reg_mr_iova2(j->pd, addr + (mr->iova & (page_size - 1)),
+    mr->mr = ibv_reg_mr_iova2(mr->pd, addr + (mr->iova & (page_size - 1)),
                               mr->length, mr->iova, mr->access);
-    ret = mr->mr ? 0 : -(errno ?: EIO);
+    ret = verbs_made(mr->mr);
     verbs_mem_unmap(mem, addr);
     if (ret) {
         say_why(ret, mr->length);
@@ -165,77 +143,123 @@ static int reg(MrJob *j, VerbsMem *mem)
     return ret;
 }
 
-static int create_work(VerbsJob *job)
+/* Worker: find the memory of the pages, and free the list of pages. */
+static int find_memory(VerbsMr *mr)
 {
-    MrJob *j = container_of(job, MrJob, job);
-    VerbsMr *mr = j->mr;
-    int ret;
+    int ret = verbs_mem_find(mr->pages, mr->npages, mr->page_shift,
+                             mr->access & ACCESS_WRITES, &mr->mem);
+
+    rdma_backend_free(g_steal_pointer(&mr->pages),
+                      mr->npages * sizeof(*mr->pages));
+    return ret;
+}
+
+static int host_reg(RdmaVerbs *v, void *obj)
+{
+    VerbsMr *mr = obj;
 
     if (!mr->length) {
         return -EINVAL;
     }
-    ret = verbs_mem_find(j->pages, j->npages, j->page_shift,
-                         mr->access & ACCESS_WRITES, &mr->mem);
-    return ret ?: reg(j, mr->mem);
+    return find_memory(mr) ?: reg(v, mr, mr->mem);
 }
 
-static void create_undo(VerbsJob *job)
+static int host_destroy(RdmaVerbs *v, void *obj)
 {
-    VerbsMr *mr = container_of(job, MrJob, job)->mr;
+    VerbsMr *mr = obj;
+    int ret = verbs_dev_destroyed(v, mr->mw ? ibv_dealloc_mw(mr->mw) :
+                                     mr->mr ? dereg(mr->mr) : 0);
 
-    if (!ibv_dereg_mr(mr->mr)) {
-        unpin(job->v, mr);
+    if (!ret) {
+        unpin(v, mr);
+    }
+    return ret;
+}
+
+static void forget_keys(RdmaVerbs *v, void *obj)
+{
+    VerbsMr *mr = obj;
+
+    if (mr->mr) {
+        verbs_drop(v->mrs_by_key, mr->mr->lkey, mr);
+    }
+    if (mr->mw) {
+        verbs_drop(v->mws_by_key, mr->mw->rkey >> 8, mr);
     }
 }
 
-/* The region is the guest's from now on: put its keys into the attributes. */
-static void create_take(VerbsJob *job, void *out)
+static void remember_keys(RdmaVerbs *v, void *obj)
 {
-    RdmaVerbs *v = job->v;
-    VerbsMr *mr = g_steal_pointer(&container_of(job, MrJob, job)->mr);
+    VerbsMr *mr = obj;
+
+    if (mr->mr) {
+        verbs_put(v->mrs_by_key, mr->mr->lkey, mr);
+    }
+    if (mr->mw) {
+        verbs_put(v->mws_by_key, mr->mw->rkey >> 8, mr);
+    }
+}
+
+static void mr_free(RdmaVerbs *v, void *obj)
+{
+    VerbsMr *mr = obj;
+
+    if (mr) {
+        verbs_mem_free(mr->mem);
+        rdma_backend_free(mr->pages, mr->npages * sizeof(*mr->pages));
+        g_free(mr);
+    }
+}
+
+/* The command gets the keys of the region. */
+static void mr_created(RdmaVerbs *v, void *obj, void *out)
+{
+    VerbsMr *mr = obj;
     RdmaMrAttr *attr = out;
 
-    mr->mrn = attr->mrn;
     attr->lkey = mr->mr->lkey;
     attr->rkey = mr->mr->rkey;
-    verbs_put(v->mrs, mr->mrn, mr);
-    verbs_put(v->mrs_by_key, mr->mr->lkey, mr);
-    trace_rdma_verbs_mr(v, mr->mrn, attr->lkey, attr->rkey, mr->length);
+    remember_keys(v, mr);
+    trace_rdma_verbs_mr(v, attr->mrn, attr->lkey, attr->rkey, mr->length);
 }
 
-static void create_free(VerbsJob *job)
+static bool is_mr(const void *obj)
 {
-    MrJob *j = container_of(job, MrJob, job);
-
-    mr_free(j->mr);
-    rdma_backend_free(j->pages, j->npages * sizeof(*j->pages));
-    g_free(j);
+    return !((const VerbsMr *)obj)->mw;
 }
 
-static const VerbsJobOps create_ops = {
-    .work = create_work,
-    .undo = create_undo,
-    .take = create_take,
-    .free = create_free,
+/* The host destroys no region that windows are bound to. */
+const VerbsKind verbs_mr_kind = {
+    .table = offsetof(RdmaVerbs, mrs),
+    .is_kind = is_mr,
+    .create = host_reg,
+    .destroy = host_destroy,
+    .created = mr_created,
+    .dying = forget_keys,
+    .stays = remember_keys,
+    .free = mr_free,
 };
 
-static VerbsMr *mr_new(const RdmaMrAttr *attr)
+static VerbsMr *mr_new(const RdmaMrAttr *attr, const VerbsPd *pd)
 {
     VerbsMr *mr = g_new0(VerbsMr, 1);
 
-    mr->mrn = attr->mrn;
+    mr->obj.num = attr->mrn;
     mr->pdn = attr->pdn;
+    mr->pd = pd ? pd->pd : NULL;
     mr->access = attr->access;
     mr->iova = attr->iova;
     mr->length = attr->length;
     mr->page_shift = attr->page_shift;
+    mr->pages = attr->pages;
+    mr->npages = attr->npages;
     return mr;
 }
 
-/* For QP 1 only, which the host does not know: the key is the device's. */
+/* For QP 1 only, which is not on the host: the device chooses the key. */
 static int create_dma_mr(RdmaVerbs *v, RdmaMrAttr *attr)
 {
-    VerbsMr *mr = mr_new(attr);
+    VerbsMr *mr = mr_new(attr, NULL);
 
     mr->dma_key = attr->lkey;
     verbs_put(v->mrs, attr->mrn, mr);
@@ -246,9 +270,8 @@ static int create_dma_mr(RdmaVerbs *v, RdmaMrAttr *attr)
 static int create_mr(RdmaBackend *rb, RdmaMrAttr *attr)
 {
     RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
-    VerbsPd *pd = verbs_get_pd(v, attr->pdn);
+    VerbsPd *pd = verbs_get_live(v->pds, attr->pdn);
     const MrKey key = mr_key(attr, 0);
-    MrJob *j;
     int ret;
 
     if (attr->type == RDMA_MR_DMA || attr->pages) {
@@ -260,137 +283,51 @@ static int create_mr(RdmaBackend *rb, RdmaMrAttr *attr)
     if (attr->type != RDMA_MR_USER) {
         return -ENOTSUP;
     }
-    if (verbs_job_ask(v, &create_ops, &key, sizeof(key), attr, &ret)) {
+    if (verbs_obj_ask(v, &verbs_mr_kind, &key, sizeof(key), attr->mrn, attr,
+                      &ret)) {
         return ret;
     }
     if (!pd) {
         return -ENOENT;
     }
-    j = g_new0(MrJob, 1);
-    j->mr = mr_new(attr);
-    j->pd = pd->pd;
-    j->pages = attr->pages;
-    j->npages = attr->npages;
-    j->page_shift = attr->page_shift;
-    return verbs_job_begin(v, &j->job, &create_ops, &key, sizeof(key));
-}
-
-/* Jobs that destroy a region or a window */
-
-static int destroy_host(RdmaVerbs *v, VerbsMr *mr)
-{
-    int ret = verbs_dev_destroyed(v, mr->mw ? ibv_dealloc_mw(mr->mw) :
-                                     mr->mr ? dereg(mr->mr) : 0);
-
-    if (!ret) {
-        unpin(v, mr);
-    }
-    return ret;
-}
-
-static int destroy_work(VerbsJob *job)
-{
-    return destroy_host(job->v, container_of(job, MrJob, job)->mr);
-}
-
-static void forget_keys(RdmaVerbs *v, VerbsMr *mr)
-{
-    if (mr->mr) {
-        verbs_drop(v->mrs_by_key, mr->mr->lkey, mr);
-    }
-    if (mr->mw) {
-        verbs_drop(v->mws_by_key, mr->mw->rkey >> 8, mr);
-    }
-}
-
-static void remember_keys(RdmaVerbs *v, VerbsMr *mr)
-{
-    if (mr->mr) {
-        verbs_put(v->mrs_by_key, mr->mr->lkey, mr);
-    }
-    if (mr->mw) {
-        verbs_put(v->mws_by_key, mr->mw->rkey >> 8, mr);
-    }
-}
-
-static void destroy_done(VerbsJob *job)
-{
-    RdmaVerbs *v = job->v;
-    VerbsMr *mr = container_of(job, MrJob, job)->mr;
-
-    if (!job->ret) {
-        verbs_drop(v->mrs, mr->mrn, mr);
-        mr_free(mr);
-    } else if (verbs_get(v->mrs, mr->mrn) == mr) {
-        /* Windows are bound to it */
-        mr->dead = false;
-        remember_keys(v, mr);
-    } else {
-        /* Behind a reset: now it is only the host's */
-        mr_free(mr);
-    }
-}
-
-static const VerbsJobOps destroy_ops = {
-    .work = destroy_work,
-    .done = destroy_done,
-};
-
-int verbs_mr_destroy(RdmaBackend *rb, uint32_t mrn)
-{
-    RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
-    VerbsMr *mr = verbs_get(v->mrs, mrn);
-    MrJob *j;
-    int ret;
-
-    if (verbs_job_ask(v, &destroy_ops, &mrn, sizeof(mrn), NULL, &ret)) {
-        return ret;
-    }
-    if (!mr) {
-        return 0;
-    }
-    if (mr->dead) {
-        return verbs_job_await_others(v);
-    }
-    forget_keys(v, mr);
-    mr->dead = true;
-    j = g_new0(MrJob, 1);
-    j->mr = mr;
-    return verbs_job_begin(v, &j->job, &destroy_ops, &mrn, sizeof(mrn));
+    return verbs_obj_create(v, &verbs_mr_kind, mr_new(attr, pd), &key,
+                            sizeof(key));
 }
 
 /*
- * Reregistration: few devices can do that, and keys may change anyway, so a
- * new region takes the place of the old one.
+ * Reregistration: few devices support it, and keys may change anyway. So a new
+ * region takes the place of the old one.
  */
+
+typedef struct ModifyJob {
+    VerbsJob job;
+    VerbsMr *mr;                    /* the new region */
+    VerbsMr *old;
+} ModifyJob;
 
 static int modify_work(VerbsJob *job)
 {
-    MrJob *j = container_of(job, MrJob, job);
-    VerbsMr *mr = j->mr;
-    VerbsMem *mem = j->old->mem;
+    ModifyJob *j = container_of(job, ModifyJob, job);
+    VerbsMr *mr = j->mr, *old = j->old;
     int ret = 0;
 
-    if (j->npages) {
-        ret = verbs_mem_find(j->pages, j->npages, j->page_shift,
-                             mr->access & ACCESS_WRITES, &mr->mem);
-        mem = mr->mem;
-    } else if ((mr->access & ACCESS_WRITES) && verbs_mem_is_read_only(mem)) {
+    if (mr->npages) {
+        ret = find_memory(mr);
+    } else if ((mr->access & ACCESS_WRITES) &&
+               verbs_mem_is_read_only(old->mem)) {
         ret = -EFAULT;
     }
+    ret = ret ?: reg(job->v, mr, mr->mem ?: old->mem);
     if (!ret) {
-        ret = reg(j, mem);
-    }
-    if (!ret) {
-        ret = -dereg(j->old->mr);
-        /* Windows may be bound to it */
+        ret = -dereg(old->mr);
+        /* Windows may be bound to the old region. */
         if (ret && !ibv_dereg_mr(mr->mr)) {
             unpin(job->v, mr);
         } else if (!ret) {
-            unpin(job->v, j->old);
+            unpin(job->v, old);
         }
-        /* Only one is left, for modified_destroy_work() */
-        *(ret ? &mr->mr : &j->old->mr) = NULL;
+        /* The one that is left is for changed_destroy_work(). */
+        *(ret ? &mr->mr : &old->mr) = NULL;
     }
     return ret;
 }
@@ -398,49 +335,71 @@ static int modify_work(VerbsJob *job)
 static void modify_done(VerbsJob *job)
 {
     RdmaVerbs *v = job->v;
-    MrJob *j = container_of(job, MrJob, job);
-    VerbsMr *old = g_steal_pointer(&j->old);
-    VerbsMr *made = g_steal_pointer(&j->mr);
+    ModifyJob *j = container_of(job, ModifyJob, job);
+    VerbsMr *old = j->old, *made = j->mr;
 
-    if (verbs_get(v->mrs, old->mrn) != old) {
-        /* A reset came meanwhile, and left both to a job of its own */
+    if (verbs_get(v->mrs, old->obj.num) != old) {
+        /* A reset came meanwhile, and a job of its own frees both. */
         return;
     }
     old->next = NULL;
-    old->dead = false;
+    old->obj.dead = false;
     if (job->ret) {
-        mr_free(made);
+        mr_free(v, made);
         remember_keys(v, old);
         return;
     }
     if (!made->mem) {
         made->mem = g_steal_pointer(&old->mem);
     }
-    mr_free(old);
-    verbs_put(v->mrs, made->mrn, made);
+    mr_free(v, old);
+    verbs_put(v->mrs, made->obj.num, made);
     remember_keys(v, made);
 }
 
-/* What modify_work() has left, behind a reset */
-static int modified_destroy_work(VerbsJob *job)
-{
-    VerbsMr *mr = container_of(job, MrJob, job)->mr;
+/* A reset came: destroy the region that modify_work() has left. */
 
-    return destroy_host(job->v, mr->mr ? mr : mr->next);
+typedef struct ChangedJob {
+    VerbsJob job;
+    VerbsMr *mr;
+} ChangedJob;
+
+static int changed_destroy_work(VerbsJob *job)
+{
+    VerbsMr *mr = container_of(job, ChangedJob, job)->mr;
+
+    return host_destroy(job->v, mr->mr ? mr : mr->next);
 }
 
-static void modified_destroy_done(VerbsJob *job)
+static void changed_destroy_done(VerbsJob *job)
 {
-    VerbsMr *mr = container_of(job, MrJob, job)->mr;
+    VerbsMr *mr = container_of(job, ChangedJob, job)->mr;
 
-    mr_free(mr->next);
-    mr_free(mr);
+    mr_free(job->v, mr->next);
+    mr_free(job->v, mr);
 }
 
-static const VerbsJobOps modified_destroy_ops = {
-    .work = modified_destroy_work,
-    .done = modified_destroy_done,
+static const VerbsJobOps changed_destroy_ops = {
+    .work = changed_destroy_work,
+    .done = changed_destroy_done,
 };
+
+void verbs_mrs_reset_changing(RdmaVerbs *v)
+{
+    GHashTableIter iter;
+    VerbsMr *mr;
+
+    g_hash_table_iter_init(&iter, v->mrs);
+    while (g_hash_table_iter_next(&iter, NULL, (void **)&mr)) {
+        if (mr->next) {
+            ChangedJob *j = g_new0(ChangedJob, 1);
+
+            j->mr = mr;
+            g_hash_table_iter_remove(&iter);
+            verbs_job_start(v, &j->job, &changed_destroy_ops);
+        }
+    }
+}
 
 static void modify_take(VerbsJob *job, void *out)
 {
@@ -457,7 +416,6 @@ static const VerbsJobOps modify_ops = {
     .work = modify_work,
     .done = modify_done,
     .take = modify_take,
-    .free = create_free,
 };
 
 static int modify_mr(RdmaBackend *rb, uint32_t mask, RdmaMrAttr *attr)
@@ -465,8 +423,8 @@ static int modify_mr(RdmaBackend *rb, uint32_t mask, RdmaMrAttr *attr)
     RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
     const MrKey key = mr_key(attr, mask);
     VerbsMr *mr = verbs_get(v->mrs, attr->mrn);
-    VerbsPd *pd = verbs_get_pd(v, attr->pdn);
-    MrJob *j;
+    VerbsPd *pd = verbs_get_live(v->pds, attr->pdn);
+    ModifyJob *j;
     int ret;
 
     if (attr->pages) {
@@ -475,119 +433,83 @@ static int modify_mr(RdmaBackend *rb, uint32_t mask, RdmaMrAttr *attr)
     if (verbs_job_ask(v, &modify_ops, &key, sizeof(key), attr, &ret)) {
         return ret;
     }
-    if (!mr || !mr->mr || mr->dead || !pd) {
+    if (!mr || !mr->mr || mr->obj.dead || !pd) {
         return -ENOENT;
     }
-    j = g_new0(MrJob, 1);
-    j->mr = mr_new(attr);
+    j = g_new0(ModifyJob, 1);
+    j->mr = mr_new(attr, pd);
     j->old = mr;
-    j->pd = pd->pd;
-    if (mask & RDMA_REREG_TRANSLATION) {
-        j->pages = attr->pages;
-        j->npages = attr->npages;
-        j->page_shift = attr->page_shift;
-    } else {
+    if (!(mask & RDMA_REREG_TRANSLATION)) {
         j->mr->iova = mr->iova;
         j->mr->length = mr->length;
-        j->page_shift = mr->page_shift;
+        j->mr->page_shift = mr->page_shift;
+        j->mr->pages = NULL;
+        j->mr->npages = 0;
     }
     if (!(mask & RDMA_REREG_ACCESS)) {
         j->mr->access = mr->access;
     }
-    j->mr->page_shift = j->page_shift;
-    mr->dead = true;
+    mr->obj.dead = true;
     mr->next = j->mr;
-    verbs_drop(v->mrs_by_key, mr->mr->lkey, mr);
+    forget_keys(v, mr);
     return verbs_job_begin(v, &j->job, &modify_ops, &key, sizeof(key));
 }
 
 /* Windows */
 
-static int mw_work(VerbsJob *job)
+static int host_alloc_mw(RdmaVerbs *v, void *obj)
 {
-    MrJob *j = container_of(job, MrJob, job);
+    VerbsMr *mw = obj;
 
-    j->mr->mw = ibv_alloc_mw(j->pd, (enum ibv_mw_type)j->mw_type);
-    return j->mr->mw ? 0 : -(errno ?: EIO);
+    mw->mw = ibv_alloc_mw(mw->pd, (enum ibv_mw_type)mw->mw_type);
+    return verbs_made(mw->mw);
 }
 
-static void mw_undo(VerbsJob *job)
+static void mw_created(RdmaVerbs *v, void *obj, void *out)
 {
-    ibv_dealloc_mw(container_of(job, MrJob, job)->mr->mw);
-}
-
-static void mw_take(VerbsJob *job, void *out)
-{
-    VerbsMr *mr = g_steal_pointer(&container_of(job, MrJob, job)->mr);
+    VerbsMr *mw = obj;
     RdmaMwAttr *attr = out;
 
-    mr->mrn = attr->mwn;
-    attr->rkey = mr->mw->rkey;
-    verbs_put(job->v->mrs, mr->mrn, mr);
-    remember_keys(job->v, mr);
+    attr->rkey = mw->mw->rkey;
+    remember_keys(v, mw);
 }
 
-static const VerbsJobOps mw_ops = {
-    .work = mw_work,
-    .undo = mw_undo,
-    .take = mw_take,
-    .free = create_free,
+static bool is_mw(const void *obj)
+{
+    return !is_mr(obj);
+}
+
+const VerbsKind verbs_mw_kind = {
+    .table = offsetof(RdmaVerbs, mrs),
+    .is_kind = is_mw,
+    .create = host_alloc_mw,
+    .destroy = host_destroy,
+    .created = mw_created,
+    .dying = forget_keys,
+    .stays = remember_keys,
+    .free = mr_free,
 };
 
 static int create_mw(RdmaBackend *rb, RdmaMwAttr *attr)
 {
     RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
-    VerbsPd *pd = verbs_get_pd(v, attr->pdn);
+    VerbsPd *pd = verbs_get_live(v->pds, attr->pdn);
     const uint32_t key[] = { attr->pdn, attr->type };
-    MrJob *j;
+    VerbsMr *mw;
     int ret;
 
-    if (verbs_job_ask(v, &mw_ops, key, sizeof(key), attr, &ret)) {
+    if (verbs_obj_ask(v, &verbs_mw_kind, key, sizeof(key), attr->mwn, attr,
+                      &ret)) {
         return ret;
     }
     if (!pd) {
         return -ENOENT;
     }
-    j = g_new0(MrJob, 1);
-    j->mr = g_new0(VerbsMr, 1);
-    j->mr->pdn = attr->pdn;
-    j->pd = pd->pd;
-    j->mw_type = attr->type;
-    return verbs_job_begin(v, &j->job, &mw_ops, key, sizeof(key));
-}
-
-static void reset_kind(RdmaVerbs *v, bool windows)
-{
-    GHashTableIter iter;
-    VerbsMr *mr;
-
-    g_hash_table_iter_init(&iter, v->mrs);
-    while (g_hash_table_iter_next(&iter, NULL, (void **)&mr)) {
-        if ((mr->mw != NULL) != windows) {
-            continue;
-        }
-        g_hash_table_iter_remove(&iter);
-        /* Else a command destroys it */
-        if (!mr->dead || mr->next) {
-            MrJob *j = g_new0(MrJob, 1);
-
-            j->mr = mr;
-            verbs_job_start(v, &j->job, mr->next ? &modified_destroy_ops
-                                                 : &destroy_ops);
-        }
-    }
-}
-
-void verbs_mws_reset(RdmaVerbs *v)
-{
-    g_hash_table_remove_all(v->mws_by_key);
-    reset_kind(v, true);
-}
-
-void verbs_mrs_reset(RdmaVerbs *v)
-{
-    g_hash_table_remove_all(v->mrs_by_key);
-    reset_kind(v, false);
+    mw = g_new0(VerbsMr, 1);
+    mw->pdn = attr->pdn;
+    mw->pd = pd->pd;
+    mw->mw_type = attr->type;
+    return verbs_obj_create(v, &verbs_mw_kind, mw, key, sizeof(key));
 }
 
 void verbs_mr_class_init(RdmaBackendClass *rbc)

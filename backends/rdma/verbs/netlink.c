@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Net devices of the host: their VLANs, and addresses that the host ibverbs
- * backend adds to them, so that they become GIDs of the host's port.
+ * Net devices of the host: their VLANs, and addresses that become GIDs of the
+ * host's port.
  *
- * Context: worker, but for verbs_netlink_check().
+ * Context: worker, except verbs_netlink_check().
  */
 #include "qemu/osdep.h"
 #include <ifaddrs.h>
@@ -24,7 +24,7 @@ static bool is_ipv4(const uint8_t gid[RDMA_GID_LEN])
     return !memcmp(gid, mapped, IPV4_AT);
 }
 
-/* From an error of libnl, which is negative, too. */
+/* Translate a (negative) error of libnl. */
 static int to_errno(int err)
 {
     switch (-err) {
@@ -48,7 +48,7 @@ static int to_errno(int err)
     }
 }
 
-/* 0 or a negative error of libnl. */
+/* Returns 0 or a negative error of libnl. */
 static int change_address(bool add, uint32_t ifindex,
                           const uint8_t gid[RDMA_GID_LEN])
 {
@@ -68,7 +68,7 @@ static int change_address(bool add, uint32_t ifindex,
     }
     if (!err) {
         rtnl_addr_set_ifindex(addr, ifindex);
-        /* The whole address: no route to others comes along */
+        /* With the whole address as prefix the kernel adds no route. */
         rtnl_addr_set_prefixlen(addr, v4 ? 32 : 128);
         if (!v4) {
             rtnl_addr_set_flags(addr, IFA_F_NODAD);
@@ -94,7 +94,7 @@ static bool is_address(const struct sockaddr *sa,
                    RDMA_GID_LEN);
 }
 
-/* An IPv4 address may have a label, "eth0:1" for instance. */
+/* An IPv4 address may have a label, for instance "eth0:1". */
 static bool is_of_netdev(const char *name, const char *netdev)
 {
     size_t len = strlen(netdev);
@@ -103,8 +103,8 @@ static bool is_of_netdev(const char *name, const char *netdev)
 }
 
 /*
- * With any length of prefix: an IPv4 address with another one is another
- * address to the kernel, but the same GID.
+ * Look for the address with any prefix length. An IPv4 address with another
+ * length is another address to the kernel, but the same GID.
  */
 static bool have_address(const char *netdev, const uint8_t gid[RDMA_GID_LEN])
 {
@@ -159,7 +159,7 @@ int verbs_netlink_del(uint32_t ifindex, const uint8_t gid[RDMA_GID_LEN])
 bool verbs_netlink_check(Error **errp)
 {
     static const uint8_t loopback[RDMA_GID_LEN] = { [15] = 1 };
-    /* No device has this index, but permission is checked first */
+    /* No device has this index, but the kernel checks permission first. */
     int ret = to_errno(change_address(true, INT32_MAX, loopback));
 
     if (ret == -EPERM) {
@@ -182,8 +182,8 @@ char *verbs_vlans_read(void)
 }
 
 /*
- * A line of it is "name | id | name of the device below", headlines are not.
- * Returns false at the end.
+ * Find the next line "name | id | name of the device below"; headlines have
+ * another form. Returns false at the end.
  */
 static bool next_vlan(const char **at, char *name, unsigned *id, char *below)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * In the place of umad.c where libibumad is missing: no port can be
- * opened, so that the rest is never called.
+ * Replaces umad.c if libibumad is missing: no port can be opened, so the other
+ * functions are never called.
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"

@@ -27,7 +27,7 @@ static bool can_map(MemoryRegion *mr)
            mr->ram_block->fd >= 0;
 }
 
-/* Regions are made of pages of it, which have to be mapped once more. */
+/* Regions consist of pages that are mapped once more, so RAM must be shared. */
 static bool check_ram(Error **errp)
 {
     MachineState *ms = current_machine;
@@ -52,7 +52,7 @@ static bool check_ram(Error **errp)
     return ok;
 }
 
-/* The guest says which addresses the host's net device gets. */
+/* With gid-mode=add the guest chooses addresses of the host's net device. */
 static bool check_gid_mode(RdmaVerbs *v, Error **errp)
 {
     if (v->gid_mode != RDMA_GID_MODE_ADD) {
@@ -150,8 +150,8 @@ fail_discard:
 }
 
 /*
- * All objects go, in the order in which the host lets them: what stops access
- * to memory at once, the rest by jobs. New ones may be made meanwhile.
+ * Drop all objects in the order that the host requires. Access to memory stops
+ * before return; jobs destroy the objects, while the guest may create new ones.
  */
 static void drop_objects(RdmaVerbs *v)
 {
@@ -160,16 +160,19 @@ static void drop_objects(RdmaVerbs *v)
      * Windows before the queue pairs and the regions that they are bound to:
      * rxe waits 50 s for the window of a QP that is destroyed.
      */
-    verbs_mws_reset(v);
+    verbs_objs_reset(v, &verbs_mw_kind);
     verbs_qps_reset(v);
     verbs_ahs_drop(v, NULL);
-    verbs_srqs_reset(v);
-    verbs_mrs_reset(v);
-    verbs_cqs_reset(v);
+    verbs_objs_reset(v, &verbs_srq_kind);
+    verbs_mrs_reset_changing(v);
+    verbs_objs_reset(v, &verbs_mr_kind);
+    verbs_objs_reset(v, &verbs_cq_kind);
+    verbs_objs_reset(v, &verbs_pd_kind);
+    g_hash_table_remove_all(v->srqs_by_id);
     verbs_gids_reset(v);
 }
 
-/* Replace a device that is gone by the same one, if that is back. */
+/* The host's device was gone: open it again if it is back. */
 static bool replace_device(RdmaVerbs *v)
 {
     struct ibv_comp_channel *channel = v->channel;
@@ -188,7 +191,7 @@ static bool replace_device(RdmaVerbs *v)
     ibv_destroy_comp_channel(channel);
     qemu_bh_delete(bh);
     ibv_close_device(old.ctx);
-    /* Also what could not be given back while it went */
+    /* Also the bytes that the vanished device did not release */
     v->pinned = 0;
     return verbs_events_init(v, NULL);
 
@@ -205,7 +208,7 @@ static void verbs_reset(RdmaBackend *rb)
 
     drop_objects(v);
     if (v->dev.gone) {
-        /* Jobs use the old one */
+        /* Jobs use the old device. */
         verbs_worker_stop(v);
         if (!replace_device(v)) {
             v->dev.gone = true;
@@ -264,17 +267,26 @@ static void verbs_set_run_state(RdmaBackend *rb, RdmaRunState state)
 
 static int verbs_destroy(RdmaBackend *rb, RdmaObjectType type, uint32_t id)
 {
-    static int (*const destroy[])(RdmaBackend *rb, uint32_t id) = {
-        [RDMA_OBJECT_GID] = verbs_gid_del,
-        [RDMA_OBJECT_PD] = verbs_pd_destroy,
-        [RDMA_OBJECT_CQ] = verbs_cq_destroy,
-        [RDMA_OBJECT_MR] = verbs_mr_destroy,
-        [RDMA_OBJECT_MW] = verbs_mr_destroy,
-        [RDMA_OBJECT_SRQ] = verbs_srq_destroy,
-        [RDMA_OBJECT_QP] = verbs_qp_destroy,
-    };
+    RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
 
-    return destroy[type](rb, id);
+    switch (type) {
+    case RDMA_OBJECT_GID:
+        return verbs_gid_del(v, id);
+    case RDMA_OBJECT_PD:
+        return verbs_obj_destroy(v, &verbs_pd_kind, id);
+    case RDMA_OBJECT_CQ:
+        return verbs_obj_destroy(v, &verbs_cq_kind, id);
+    case RDMA_OBJECT_MR:
+        return verbs_obj_destroy(v, &verbs_mr_kind, id);
+    case RDMA_OBJECT_MW:
+        return verbs_obj_destroy(v, &verbs_mw_kind, id);
+    case RDMA_OBJECT_SRQ:
+        return verbs_obj_destroy(v, &verbs_srq_kind, id);
+    case RDMA_OBJECT_QP:
+        return verbs_qp_destroy(v, id);
+    default:
+        return -EINVAL;
+    }
 }
 
 static char *verbs_info_str(RdmaBackend *rb)

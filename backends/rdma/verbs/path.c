@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Paths of the host ibverbs backend: the guest's index of a GID is not that of
- * the host.
+ * Translation of paths: guest and host have different indices for a GID.
  */
 #include "qemu/osdep.h"
 #include "int.h"

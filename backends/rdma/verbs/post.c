@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Work requests of the guest, posted to the host.
+ * Posting work requests of the guest to the host.
  */
 #include "qemu/osdep.h"
 #include "int.h"
 #include "../trace.h"
 
-/* Numbers pass as they are. */
+/* Opcodes, flags, status codes and SGEs are those of libibverbs. */
 QEMU_BUILD_BUG_ON((int)RDMA_WR_SEND_WITH_INV != (int)IBV_WR_SEND_WITH_INV);
 QEMU_BUILD_BUG_ON((int)RDMA_SEND_INLINE != (int)IBV_SEND_INLINE);
 QEMU_BUILD_BUG_ON((int)RDMA_WC_WR_FLUSH_ERR != (int)IBV_WC_WR_FLUSH_ERR);
@@ -20,12 +20,12 @@ QEMU_BUILD_BUG_ON(offsetof(RdmaSge, lkey) != offsetof(struct ibv_sge, lkey));
 #define QKEY_OWN 0x80000000u
 
 /*
- * None while a job moves the QP to ERR: the host may be there already, and not
- * every device flushes what comes then.
+ * There is no room while a job moves the QP to ERR: the host's QP may be there
+ * already, and not every device flushes late posts.
  */
 static uint32_t wq_room(const VerbsQp *qp, const VerbsWq *wq)
 {
-    return qp->failing || qp->erring || qp->dead ? 0 : wq->max - wq->count;
+    return qp->failing || qp->erring || qp->obj.dead ? 0 : wq->max - wq->count;
 }
 
 uint32_t verbs_send_room(RdmaVerbs *v, uint32_t qpn)
@@ -52,7 +52,7 @@ uint32_t verbs_recv_room(RdmaVerbs *v, RdmaQueue queue, uint32_t id)
     return qp && qp->state >= RDMA_QPS_INIT ? wq_room(qp, &qp->rq) : 0;
 }
 
-/* As with wq_room(), nothing for the host */
+/* Do work requests complete with a flush error, without the host? */
 static bool flushes(const VerbsQp *qp)
 {
     return qp->failed || qp->state == RDMA_QPS_ERR;
@@ -80,7 +80,7 @@ bool verbs_recv_flushes(RdmaVerbs *v, RdmaQueue queue, uint32_t id)
     return qp && flushes(qp);
 }
 
-/* Not every library of the host looks at that. */
+/* Not every library of the host checks the opcode. */
 static bool has_opcode(RdmaQpType type, uint32_t opcode)
 {
     switch (opcode) {
@@ -98,7 +98,7 @@ static bool has_opcode(RdmaQpType type, uint32_t opcode)
     case RDMA_WR_SEND_WITH_INV:
         return type == RDMA_QPT_RC;
     default:
-        /* Verbs of user space have no such work request */
+        /* libibverbs has no such work request. */
         return false;
     }
 }
@@ -110,7 +110,7 @@ static bool sends_data(uint32_t opcode)
     return op == RDMA_WC_SEND || op == RDMA_WC_RDMA_WRITE;
 }
 
-/* Bind a window: both it and the region are named by their keys. */
+/* Bind a window: the WR has the keys of the window and the region. */
 
 static RdmaWcStatus fill_bind(RdmaVerbs *v, const RdmaSendWr *wr,
                               struct ibv_send_wr *h)
@@ -122,10 +122,10 @@ static RdmaWcStatus fill_bind(RdmaVerbs *v, const RdmaSendWr *wr,
         return RDMA_WC_MW_BIND_ERR;
     }
     if (!mr && !wr->wr.bind.length) {
-        /* Not every library can do without: the one that it is bound to */
+        /* Not every library accepts no region: take that of the last bind. */
         mr = verbs_get(v->mrs_by_key, mw->bound);
     }
-    /* Who posts chooses the last 8 bits of the key; the table has the others */
+    /* The poster chooses only the last 8 bits of the key. */
     if (!mr || (wr->wr.bind.rkey ^ wr->wr.bind.new_rkey) >> 8) {
         return RDMA_WC_MW_BIND_ERR;
     }
@@ -142,8 +142,8 @@ static RdmaWcStatus fill_bind(RdmaVerbs *v, const RdmaSendWr *wr,
 }
 
 /*
- * A window of type 1 has a verb of its own, which makes the new key of the one
- * that it takes for the last. After a bind that failed the guest knows better.
+ * ibv_bind_mw(), for windows of type 1, derives the new key from mw->rkey. That
+ * is wrong after a failed bind, so it is set to the guest's key.
  */
 static int bind_type_1(VerbsQp *qp, const RdmaSendWr *wr,
                        const struct ibv_send_wr *h)
@@ -168,7 +168,7 @@ static int bind_type_1(VerbsQp *qp, const RdmaSendWr *wr,
     return ret;
 }
 
-/* What of @wr depends on its opcode. */
+/* Fill in the fields that depend on the opcode. */
 static RdmaWcStatus fill_opcode(RdmaVerbs *v, const RdmaSendWr *wr,
                                 struct ibv_send_wr *h)
 {
@@ -225,7 +225,7 @@ static RdmaWcStatus fill(RdmaVerbs *v, VerbsQp *qp, const RdmaSendWr *wr,
         if (!sends_data(wr->opcode)) {
             return RDMA_WC_LOC_QP_OP_ERR;
         }
-        /* The library copies it before it returns */
+        /* The library copies the data before it returns. */
         *inline_sge = (struct ibv_sge) {
             .addr = (uintptr_t)wr->inline_data,
             .length = wr->inline_len,
@@ -238,7 +238,7 @@ static RdmaWcStatus fill(RdmaVerbs *v, VerbsQp *qp, const RdmaSendWr *wr,
     }
     h->wr.ud.ah = verbs_ah_host(ah);
     h->wr.ud.remote_qpn = wr->wr.ud.remote_qpn;
-    /* IBTA 10.2.5: the QP's own. rxe does not know of that. */
+    /* IBTA 10.2.5: use the QP's own Q_Key, which rxe does not do. */
     h->wr.ud.remote_qkey = wr->wr.ud.remote_qkey & QKEY_OWN
                            ? qp->qkey : wr->wr.ud.remote_qkey;
     memcpy(&h->imm_data, wr->ex.imm_data, sizeof(h->imm_data));
@@ -256,15 +256,16 @@ static int post_host(VerbsQp *qp, const RdmaSendWr *wr, struct ibv_send_wr *h)
     }
     ret = -ibv_post_send(qp->qp, h, &bad);
     if (!ret && wr->opcode == RDMA_WR_BIND_MW) {
-        /* Who posts keeps account: the next bind names it by this key */
+        /* Type 2: the poster keeps the key for the next bind. */
         h->bind_mw.mw->rkey = wr->wr.bind.new_rkey;
     }
     return ret;
 }
 
 /*
- * The request is bad, but its turn comes when those before it are done: have
- * the host fail one that names no memory. Returns whether it will.
+ * The request is bad, but must fail after those before it are done. Post a
+ * request without valid memory instead, which the host fails in its turn.
+ * Returns whether that was possible.
  */
 static bool post_poison(VerbsQp *qp, uint64_t wr_id)
 {
@@ -282,9 +283,9 @@ static bool post_poison(VerbsQp *qp, uint64_t wr_id)
 }
 
 /*
- * Nobody is there, so the datagram is lost. But its completion says that those
- * before it are done: where the host would not tell, it does so of an empty
- * datagram, to the address of the last of them but to no QP there.
+ * No host has the address, so the datagram is lost. But its completion implies
+ * that the sends before it are done. If the host does not report their end,
+ * post an empty datagram to the address of the last one, but to no QP there.
  */
 static void post_lost(RdmaVerbs *v, VerbsQp *qp, VerbsWqe *wqe)
 {
@@ -306,9 +307,9 @@ static void post_lost(RdmaVerbs *v, VerbsQp *qp, VerbsWqe *wqe)
 }
 
 /*
- * What to do with a request that is bad: an unreliable QP goes to SQE (IBTA
- * 10.3.1), in which it still receives. Where it would not be known when those
- * before it are done, it goes to ERR.
+ * Fail a bad request. An unreliable QP goes to SQE (IBTA 10.3.1), in which it
+ * still receives. But if the host does not report the end of the sends before
+ * it, the QP goes to ERR.
  */
 static void post_bad(RdmaVerbs *v, VerbsQp *qp, VerbsWqe *wqe,
                      RdmaWcStatus status)
@@ -400,7 +401,7 @@ static void post_to_rq(RdmaVerbs *v, VerbsQp *qp, const RdmaRecvWr *wr)
         .num_sge = wr->num_sge,
     };
     if (wr->status != RDMA_WC_SUCCESS || ibv_post_recv(qp->qp, &h, &bad)) {
-        /* A message that takes it shall fail: it names no memory. */
+        /* A message that takes it must fail: post it without valid memory. */
         wqe->status = wr->status ?: RDMA_WC_LOC_QP_OP_ERR;
         h.sg_list = &poison;
         h.num_sge = 1;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Work queues of the guest: what they have is pulled, up to the room that the
- * host's queues have, after a kick and whenever there is room again.
+ * Pulling work requests from the guest's queues, as many as the host's queues
+ * have room for, after a kick and when there is room again.
  */
 #include "qemu/osdep.h"
 #include "rdma/work.h"
 #include "int.h"
 
-/* QPs and SRQs that have their turn */
+/* QPs and SRQs to serve in one turn */
 #define TURN_QUEUES 128
 
 /*
- * Pull until the guest has no more, or the host no room. Returns whether to ask
- * the queue in the next turn.
+ * Pull until the guest has no more sends, or the host no room. Returns whether
+ * to ask the queue in the next turn.
  */
 static bool pull_sends(RdmaVerbs *v, uint32_t qpn, uint32_t *budget)
 {
@@ -31,7 +31,7 @@ static bool pull_sends(RdmaVerbs *v, uint32_t qpn, uint32_t *budget)
         case RDMA_NEXT_WR:
             rdma_work_pay(budget, RDMA_WORK_WR + wr.cost);
             if (verbs_post_send(v, qpn, &wr)) {
-                /* verbs_pull_soon() will come. */
+                /* verbs_pull_soon() will add the queue again. */
                 ops->put_back_send(opaque, qpn, &wr);
                 return false;
             }
@@ -47,8 +47,8 @@ static bool pull_sends(RdmaVerbs *v, uint32_t qpn, uint32_t *budget)
 }
 
 /*
- * Likewise receives. A queue that had any is asked once more in the next turn,
- * so that a guest which posts in a row has to ring once.
+ * The same for receives. A queue that had some is asked again in the next turn,
+ * so that a guest that keeps posting rings the doorbell only once.
  */
 static bool pull_recvs(RdmaVerbs *v, RdmaQueue queue, uint32_t id,
                        uint32_t *budget)
@@ -80,7 +80,7 @@ static bool pull_recvs(RdmaVerbs *v, RdmaQueue queue, uint32_t id,
     return false;
 }
 
-/* What one queue may take of the turn's budget */
+/* Take the budget of one queue from that of the turn. */
 static uint32_t take_slice(uint32_t *budget)
 {
     uint32_t slice = MIN(*budget, RDMA_QUEUE_BUDGET);
@@ -107,7 +107,7 @@ void verbs_pull_run(RdmaVerbs *v)
         g_hash_table_remove(v->pulls, key);
         turn[n++].key = GPOINTER_TO_UINT(key);
     }
-    /* Receives first: sends may be for a QP of this device. */
+    /* Receives first, as sends may be for a QP of this device. */
     for (unsigned i = 0; i < n; i++) {
         uint32_t key = turn[i].key;
 

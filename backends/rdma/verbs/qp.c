@@ -8,7 +8,7 @@
 #include "int.h"
 #include "../trace.h"
 
-/* Numbers of attributes, states and rights are those of libibverbs. */
+/* Attributes, states and access rights have the numbers of libibverbs. */
 QEMU_BUILD_BUG_ON((int)RDMA_QP_STATE != (int)IBV_QP_STATE);
 QEMU_BUILD_BUG_ON((int)RDMA_QP_DEST_QPN != (int)IBV_QP_DEST_QPN);
 QEMU_BUILD_BUG_ON((int)RDMA_QP_RATE_LIMIT != (int)IBV_QP_RATE_LIMIT);
@@ -18,22 +18,18 @@ QEMU_BUILD_BUG_ON((int)RDMA_ACCESS_HUGETLB != (int)IBV_ACCESS_HUGETLB);
 typedef struct QpJob {
     VerbsJob job;
     VerbsQp *qp;
-    struct ibv_pd *pd;
-    struct ibv_cq *send_cq;
-    struct ibv_cq *recv_cq;
-    struct ibv_srq *srq;
     struct ibv_qp_attr attr;        /* of MODIFY and QUERY */
     int mask;
-    unsigned stops;                 /* VerbsQp.stops when it was begun */
+    unsigned stops;                 /* VerbsQp.stops when the job began */
     uint8_t state;                  /* VerbsQp.state likewise */
-    bool sqe;                       /* the MODIFY comes in VerbsQp.sqe */
-    RdmaQpAttr guest;               /* the MODIFY as the guest asked for it */
+    bool sqe;                       /* MODIFY leaves VerbsQp.sqe */
+    RdmaQpAttr guest;               /* MODIFY with the guest's attributes */
 } QpJob;
 
 /*
- * Work requests that all queue pairs may have at a time, up to 256 each of all
- * that there may be: QEMU has some 40 bytes for each, and the host's driver
- * what it needs.
+ * Capacity of all queue pairs together, in work requests. With the maximum
+ * number of queue pairs, each may have 256. QEMU needs some 40 bytes for each
+ * work request, and the host's driver more.
  */
 #define MAX_WR (4u << 20)
 
@@ -42,19 +38,22 @@ static uint32_t wr_of(const RdmaQpInitAttr *init)
     return init->cap.max_send_wr + init->cap.max_recv_wr;
 }
 
-static void qp_free(RdmaVerbs *v, VerbsQp *qp)
+static void qp_free(RdmaVerbs *v, void *obj)
 {
-    if (qp) {
-        v->n_wr -= wr_of(&qp->init);
-        verbs_wq_free(&qp->sq);
-        verbs_wq_free(&qp->rq);
-        qemu_mutex_destroy(&qp->lock);
-        g_array_free(qp->groups, true);
-        g_free(qp);
-    }
+    VerbsQp *qp = obj;
+
+    verbs_drop(v->qps_by_wire, qp->init.wire_qpn, qp);
+    verbs_drop(v->qps_by_id, qp->id, qp);
+    verbs_wq_clear(&qp->sq);
+    v->n_wr -= wr_of(&qp->init);
+    verbs_wq_free(&qp->sq);
+    verbs_wq_free(&qp->rq);
+    qemu_mutex_destroy(&qp->lock);
+    g_array_free(qp->groups, true);
+    g_free(qp);
 }
 
-/* Create */
+/* Create and destroy */
 
 static enum ibv_qp_type host_type(RdmaQpType type)
 {
@@ -62,80 +61,85 @@ static enum ibv_qp_type host_type(RdmaQpType type)
            type == RDMA_QPT_UC ? IBV_QPT_UC : IBV_QPT_UD;
 }
 
-static int create_work(VerbsJob *job)
+static int host_create(RdmaVerbs *v, void *obj)
 {
-    QpJob *j = container_of(job, QpJob, job);
-    const RdmaQpInitAttr *init = &j->qp->init;
+    VerbsQp *qp = obj;
+    const RdmaQpInitAttr *init = &qp->init;
     struct ibv_qp_init_attr_ex host = {
-        .qp_context = j->qp,
-        .send_cq = j->send_cq,
-        .recv_cq = j->recv_cq,
-        .srq = j->srq,
+        .qp_context = qp,
+        .send_cq = qp->send_cq,
+        .recv_cq = qp->recv_cq,
+        .srq = qp->srq,
         .cap = {
             .max_send_wr = MAX(init->cap.max_send_wr, 1),
-            .max_recv_wr = j->srq ? 0 : MAX(init->cap.max_recv_wr, 1),
+            .max_recv_wr = qp->srq ? 0 : MAX(init->cap.max_recv_wr, 1),
             .max_send_sge = MAX(init->cap.max_send_sge, 1),
-            .max_recv_sge = j->srq ? 0 : MAX(init->cap.max_recv_sge, 1),
+            .max_recv_sge = qp->srq ? 0 : MAX(init->cap.max_recv_sge, 1),
             .max_inline_data = init->cap.max_inline_data,
         },
         .qp_type = host_type(init->qp_type),
         .sq_sig_all = init->sq_sig_all,
         .comp_mask = IBV_QP_INIT_ATTR_PD,
-        .pd = j->pd,
+        .pd = qp->pd,
     };
 
     if (init->block_mcast_loopback) {
         host.comp_mask |= IBV_QP_INIT_ATTR_CREATE_FLAGS;
         host.create_flags = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB;
     }
-    j->qp->qp = ibv_create_qp_ex(j->pd->context, &host);
-    return j->qp->qp ? 0 : -(errno ?: EIO);
+    qp->qp = ibv_create_qp_ex(qp->pd->context, &host);
+    return verbs_made(qp->qp);
 }
 
-static void create_undo(VerbsJob *job)
+static int host_destroy(RdmaVerbs *v, void *obj)
 {
-    ibv_destroy_qp(container_of(job, QpJob, job)->qp->qp);
+    VerbsQp *qp = obj;
+    int ret = verbs_mcast_leave_all(v, qp);
+
+    QEMU_LOCK_GUARD(&qp->lock);
+    ret = ret ?: verbs_dev_destroyed(v, ibv_destroy_qp(qp->qp));
+    if (!ret) {
+        qp->qp = NULL;
+    }
+    return ret;
 }
 
-static void create_take(VerbsJob *job, void *out)
+static void created(RdmaVerbs *v, void *obj, void *attr)
 {
-    RdmaVerbs *v = job->v;
-    VerbsQp *qp = g_steal_pointer(&container_of(job, QpJob, job)->qp);
-    RdmaQpInitAttr *init = out;
+    VerbsQp *qp = obj;
+    RdmaQpInitAttr *init = attr;
 
     qp->init.qpn = init->qpn;
-    qp->init.wire_qpn = qp->qp->qp_num;
-    init->wire_qpn = qp->qp->qp_num;
-    verbs_put(v->qps, init->qpn, qp);
+    qp->init.wire_qpn = init->wire_qpn = qp->qp->qp_num;
     verbs_put(v->qps_by_wire, init->wire_qpn, qp);
     verbs_qp_new_id(v, qp);
     trace_rdma_verbs_qp_create(v, init->qpn, init->wire_qpn);
 }
 
-static void create_free(VerbsJob *job)
+static void stays(RdmaVerbs *v, void *qp)
 {
-    QpJob *j = container_of(job, QpJob, job);
-
-    qp_free(job->v, j->qp);
-    g_free(j);
+    verbs_wq_run_local(v, qp);
+    verbs_pull_qp(v, qp);
 }
 
-static const VerbsJobOps create_ops = {
-    .work = create_work,
-    .undo = create_undo,
-    .take = create_take,
-    .free = create_free,
+static const VerbsKind qp_kind = {
+    .table = offsetof(RdmaVerbs, qps),
+    .has_events = true,
+    .create = host_create,
+    .destroy = host_destroy,
+    .created = created,
+    .stays = stays,
+    .free = qp_free,
 };
 
 static int begin_create(RdmaVerbs *v, const RdmaQpInitAttr *init,
                         const void *key, size_t len)
 {
-    VerbsPd *pd = verbs_get_pd(v, init->pdn);
-    VerbsCq *send_cq = verbs_get_cq(v, init->send_cqn);
-    VerbsCq *recv_cq = verbs_get_cq(v, init->recv_cqn);
-    VerbsSrq *srq = init->has_srq ? verbs_get_srq(v, init->srqn) : NULL;
+    VerbsPd *pd = verbs_get_live(v->pds, init->pdn);
+    VerbsCq *send_cq = verbs_get_live(v->cqs, init->send_cqn);
+    VerbsCq *recv_cq = verbs_get_live(v->cqs, init->recv_cqn);
+    VerbsSrq *srq = init->has_srq ? verbs_get_live(v->srqs, init->srqn) : NULL;
     VerbsQp *qp;
-    QpJob *j;
 
     if (!pd || !send_cq || !recv_cq || (init->has_srq && !srq)) {
         return -ENOENT;
@@ -158,13 +162,10 @@ static int begin_create(RdmaVerbs *v, const RdmaQpInitAttr *init,
         qp_free(v, qp);
         return -ENOMEM;
     }
-    j = g_new0(QpJob, 1);
-    j->qp = qp;
-    j->pd = pd->pd;
-    j->send_cq = send_cq->cq;
-    j->recv_cq = recv_cq->cq;
-    j->srq = srq ? srq->srq : NULL;
-    return verbs_job_begin(v, &j->job, &create_ops, key, len);
+    qp->send_cq = send_cq->cq;
+    qp->recv_cq = recv_cq->cq;
+    qp->srq = srq ? srq->srq : NULL;
+    return verbs_obj_create(v, &qp_kind, qp, key, len);
 }
 
 static int create_qp(RdmaBackend *rb, RdmaQpInitAttr *init)
@@ -182,7 +183,7 @@ static int create_qp(RdmaBackend *rb, RdmaQpInitAttr *init)
     if (init->qp_type == RDMA_QPT_GSI) {
         return verbs_gsi_create(v, init);
     }
-    if (verbs_job_ask(v, &create_ops, key, sizeof(key), init, &ret)) {
+    if (verbs_obj_ask(v, &qp_kind, key, sizeof(key), init->qpn, init, &ret)) {
         return ret;
     }
     return begin_create(v, init, key, sizeof(key));
@@ -190,83 +191,52 @@ static int create_qp(RdmaBackend *rb, RdmaQpInitAttr *init)
 
 /* Modify */
 
-/* Only what @mask names is set, so that two can be compared as bytes. */
+/* Sets only the attributes in @mask, so that *@h can be compared as bytes. */
 static int host_attr(RdmaVerbs *v, uint32_t mask, const RdmaQpAttr *attr,
                      struct ibv_qp_attr *h)
 {
     memset(h, 0, sizeof(*h));
-    if (mask & RDMA_QP_STATE) {
-        h->qp_state = (enum ibv_qp_state)attr->qp_state;
+    if ((mask & RDMA_QP_PORT) && attr->port_num != RDMA_PORT_NUM) {
+        return -EINVAL;
     }
-    if (mask & RDMA_QP_CUR_STATE) {
-        h->cur_qp_state = (enum ibv_qp_state)attr->cur_qp_state;
-    }
-    if (mask & RDMA_QP_EN_SQD_ASYNC_NOTIFY) {
-        h->en_sqd_async_notify = attr->en_sqd_async_notify;
-    }
-    if (mask & RDMA_QP_ACCESS_FLAGS) {
-        h->qp_access_flags = attr->qp_access_flags;
-    }
-    if (mask & RDMA_QP_PKEY_INDEX) {
-        h->pkey_index = attr->pkey_index;
-    }
-    if (mask & RDMA_QP_PORT) {
-        if (attr->port_num != RDMA_PORT_NUM) {
-            return -EINVAL;
-        }
-        h->port_num = v->port_num;
-    }
-    if (mask & RDMA_QP_QKEY) {
-        if (attr->qkey == RDMA_GSI_QKEY) {
-            /* Its datagrams would be MADs of any class to the peer's QP 1 */
-            return -EPERM;
-        }
-        h->qkey = attr->qkey;
+    if ((mask & RDMA_QP_QKEY) && attr->qkey == RDMA_GSI_QKEY) {
+        /* Its datagrams would be MADs of any class to the peer's QP 1 */
+        return -EPERM;
     }
     if ((mask & RDMA_QP_AV) && verbs_gid_path(v, &attr->ah_attr,
                                               &h->ah_attr)) {
         return -EINVAL;
     }
-    if (mask & RDMA_QP_PATH_MTU) {
-        h->path_mtu = (enum ibv_mtu)attr->path_mtu;
+    if (mask & RDMA_QP_PORT) {
+        h->port_num = v->port_num;
     }
-    if (mask & RDMA_QP_TIMEOUT) {
-        h->timeout = attr->timeout;
+#define COPY(bit, field)             \
+    if (mask & RDMA_QP_##bit) {         \
+        h->field = attr->field;         \
     }
-    if (mask & RDMA_QP_RETRY_CNT) {
-        h->retry_cnt = attr->retry_cnt;
-    }
-    if (mask & RDMA_QP_RNR_RETRY) {
-        h->rnr_retry = attr->rnr_retry;
-    }
-    if (mask & RDMA_QP_RQ_PSN) {
-        h->rq_psn = attr->rq_psn;
-    }
-    if (mask & RDMA_QP_MAX_QP_RD_ATOMIC) {
-        h->max_rd_atomic = attr->max_rd_atomic;
-    }
-    if (mask & RDMA_QP_MIN_RNR_TIMER) {
-        h->min_rnr_timer = attr->min_rnr_timer;
-    }
-    if (mask & RDMA_QP_SQ_PSN) {
-        h->sq_psn = attr->sq_psn;
-    }
-    if (mask & RDMA_QP_MAX_DEST_RD_ATOMIC) {
-        h->max_dest_rd_atomic = attr->max_dest_rd_atomic;
-    }
-    if (mask & RDMA_QP_PATH_MIG_STATE) {
-        h->path_mig_state = (enum ibv_mig_state)attr->path_mig_state;
-    }
-    if (mask & RDMA_QP_DEST_QPN) {
-        h->dest_qp_num = attr->dest_qp_num;
-    }
-    if (mask & RDMA_QP_RATE_LIMIT) {
-        h->rate_limit = attr->rate_limit;
-    }
+    COPY(STATE, qp_state)
+    COPY(CUR_STATE, cur_qp_state)
+    COPY(EN_SQD_ASYNC_NOTIFY, en_sqd_async_notify)
+    COPY(ACCESS_FLAGS, qp_access_flags)
+    COPY(PKEY_INDEX, pkey_index)
+    COPY(QKEY, qkey)
+    COPY(PATH_MTU, path_mtu)
+    COPY(TIMEOUT, timeout)
+    COPY(RETRY_CNT, retry_cnt)
+    COPY(RNR_RETRY, rnr_retry)
+    COPY(RQ_PSN, rq_psn)
+    COPY(MAX_QP_RD_ATOMIC, max_rd_atomic)
+    COPY(MIN_RNR_TIMER, min_rnr_timer)
+    COPY(SQ_PSN, sq_psn)
+    COPY(MAX_DEST_RD_ATOMIC, max_dest_rd_atomic)
+    COPY(PATH_MIG_STATE, path_mig_state)
+    COPY(DEST_QPN, dest_qp_num)
+    COPY(RATE_LIMIT, rate_limit)
+#undef COPY
     return 0;
 }
 
-/* What the host has against it is only known as an errno: guess the reason. */
+/* The host returns only an errno for a refused MODIFY: look for the reason. */
 static void refused(RdmaVerbs *v, const VerbsQp *qp, uint32_t mask,
                     const RdmaQpAttr *attr, int ret)
 {
@@ -307,7 +277,7 @@ static int modify_work(VerbsJob *job)
 
     QEMU_LOCK_GUARD(&qp->lock);
     if (j->stops != qp->stops) {
-        /* It was begun before, and would bring the QP back */
+        /* The QP was stopped after the job began, which would undo that. */
         return -EINVAL;
     }
     ret = -ibv_modify_qp(qp->qp, &j->attr, j->mask);
@@ -317,7 +287,7 @@ static int modify_work(VerbsJob *job)
     return ret;
 }
 
-/* Has the host told of an error that its answer to @j may not know of? */
+/* Has the host reported an error since @j began? */
 static bool has_erred(const QpJob *j)
 {
     return j->qp->state == RDMA_QPS_ERR && j->state != RDMA_QPS_ERR;
@@ -336,7 +306,7 @@ static void modified(VerbsJob *job)
     if (job->ret && j->stops == qp->stops) {
         refused(job->v, qp, j->mask, &j->guest, job->ret);
     }
-    if (job->ret || qp->dead) {
+    if (job->ret || qp->obj.dead) {
         return;
     }
     verbs_qp_note(qp, j->mask, &j->guest);
@@ -353,7 +323,7 @@ static void modified(VerbsJob *job)
     trace_rdma_verbs_qp_state(job->v, qp->init.qpn, qp->state,
                               j->attr.qp_state);
     if (j->attr.qp_state == IBV_QPS_RESET) {
-        /* Completions of before are nobody's */
+        /* Completions of earlier work requests are ignored. */
         verbs_wq_clear_sq(qp);
         verbs_wq_clear(&qp->rq);
         verbs_qp_new_id(job->v, qp);
@@ -377,13 +347,13 @@ static void modify_done(VerbsJob *job)
     modified(job);
     if (to_err(j)) {
         qp->erring--;
-        if (!qp->dead) {
+        if (!qp->obj.dead) {
             verbs_pull_qp(job->v, qp);
         }
     }
 }
 
-/* From SQE, which the host knows nothing of: its QP is in RTS. */
+/* Leave SQE, which only the guest's QP is in: the host's QP is in RTS. */
 static bool leave_sqe(QpJob *j)
 {
     if (j->mask & IBV_QP_STATE && j->attr.qp_state != IBV_QPS_RTS &&
@@ -434,7 +404,7 @@ static int modify_qp(RdmaBackend *rb, uint32_t qpn, uint32_t mask,
     if (verbs_job_ask(v, &modify_ops, &key, sizeof(key), NULL, &ret)) {
         return ret;
     }
-    if (!qp || qp->dead) {
+    if (!qp || qp->obj.dead) {
         return -ENOENT;
     }
     j = g_new0(QpJob, 1);
@@ -463,7 +433,7 @@ static int fail_qp(RdmaBackend *rb, uint32_t qpn)
     if (qpn == RDMA_QPN_GSI) {
         return verbs_gsi_fail(v);
     }
-    if (!qp || qp->dead) {
+    if (!qp || qp->obj.dead) {
         return -ENOENT;
     }
     verbs_qp_fail(v, qp);
@@ -525,7 +495,7 @@ static void guest_attr(const VerbsQp *qp, const struct ibv_qp_attr *h,
         .retry_cnt = h->retry_cnt,
         .rnr_retry = h->rnr_retry,
         .rate_limit = h->rate_limit,
-        /* As the guest's GID table has it, and with its MAC address */
+        /* With the guest's GID index and its MAC address */
         .ah_attr = qp->av,
     };
     if (qp->sqe && h->qp_state == IBV_QPS_RTS) {
@@ -565,7 +535,7 @@ static int query_qp(RdmaBackend *rb, uint32_t qpn, RdmaQpAttr *attr)
     if (verbs_job_ask(v, &query_ops, &qpn, sizeof(qpn), attr, &ret)) {
         return ret;
     }
-    if (!qp || qp->dead) {
+    if (!qp || qp->obj.dead) {
         return -ENOENT;
     }
     j = g_new0(QpJob, 1);
@@ -574,87 +544,22 @@ static int query_qp(RdmaBackend *rb, uint32_t qpn, RdmaQpAttr *attr)
     return verbs_job_begin(v, &j->job, &query_ops, &qpn, sizeof(qpn));
 }
 
-/* Destroy */
-
-static int destroy_work(VerbsJob *job)
+int verbs_qp_destroy(RdmaVerbs *v, uint32_t qpn)
 {
-    VerbsQp *qp = container_of(job, QpJob, job)->qp;
-    int ret = verbs_mcast_leave_all(job->v, qp);
-
-    QEMU_LOCK_GUARD(&qp->lock);
-    ret = ret ?: verbs_dev_destroyed(job->v, ibv_destroy_qp(qp->qp));
-    if (!ret) {
-        qp->qp = NULL;
-    }
-    return ret;
-}
-
-static void forget(RdmaVerbs *v, VerbsQp *qp)
-{
-    verbs_drop(v->qps, qp->init.qpn, qp);
-    verbs_drop(v->qps_by_wire, qp->init.wire_qpn, qp);
-    verbs_drop(v->qps_by_id, qp->id, qp);
-}
-
-static void destroy_done(VerbsJob *job)
-{
-    VerbsQp *qp = container_of(job, QpJob, job)->qp;
-
-    if (!job->ret) {
-        forget(job->v, qp);
-        verbs_wq_clear(&qp->sq);
-        qp_free(job->v, qp);
-    } else if (verbs_get(job->v->qps, qp->init.qpn) == qp) {
-        qp->dead = false;
-        verbs_wq_run_local(job->v, qp);
-        verbs_pull_qp(job->v, qp);
-    }
-    /* Else a reset came before: it is only the host's, which may name it */
-}
-
-static const VerbsJobOps destroy_ops = {
-    .work = destroy_work,
-    .done = destroy_done,
-};
-
-int verbs_qp_destroy(RdmaBackend *rb, uint32_t qpn)
-{
-    RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
-    VerbsQp *qp = verbs_get(v->qps, qpn);
-    QpJob *j;
-    int ret;
-
-    if (qpn == RDMA_QPN_GSI) {
-        return verbs_gsi_destroy(v);
-    }
-    if (verbs_job_ask(v, &destroy_ops, &qpn, sizeof(qpn), NULL, &ret)) {
-        return ret;
-    }
-    if (!qp) {
-        return 0;
-    }
-    if (qp->dead) {
-        return verbs_job_await_others(v);
-    }
-    qp->dead = true;
-    j = g_new0(QpJob, 1);
-    j->qp = qp;
-    return verbs_job_begin(v, &j->job, &destroy_ops, &qpn, sizeof(qpn));
+    return qpn == RDMA_QPN_GSI ? verbs_gsi_destroy(v)
+                               : verbs_obj_destroy(v, &qp_kind, qpn);
 }
 
 void verbs_qps_device_gone(RdmaVerbs *v)
 {
-    RdmaBackend *rb = &v->parent_obj;
     GHashTableIter iter;
     VerbsQp *qp;
 
     g_hash_table_iter_init(&iter, v->qps);
     while (g_hash_table_iter_next(&iter, NULL, (void **)&qp)) {
-        const RdmaEvent event = { RDMA_EVENT_QP_FATAL, qp->init.qpn };
-
         verbs_qp_fail(v, qp);
         verbs_wq_flush(v, qp);
-        rb->client_ops->consumer.event(rb->client_opaque, &event);
+        verbs_tell(v, RDMA_EVENT_QP_FATAL, qp->init.qpn);
     }
     verbs_gsi_device_gone(v);
 }
@@ -664,7 +569,7 @@ static void stop(VerbsQp *qp)
     struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 
     QEMU_LOCK_GUARD(&qp->lock);
-    /* What was begun and comes later does not bring it back */
+    /* A MODIFY in progress must not move it to another state. */
     qp->stops++;
     if (qp->qp && qp->host_state != IBV_QPS_RESET &&
         qp->host_state != IBV_QPS_ERR) {
@@ -692,23 +597,15 @@ void verbs_qps_reset(RdmaVerbs *v)
     VerbsQp *qp;
 
     verbs_gsi_reset(v);
-    /* All before the first is destroyed, which would slow the host down */
+    /* Stop all before jobs destroy any, which would slow the host down. */
     verbs_qps_stop(v);
     g_hash_table_remove_all(v->qps_by_wire);
     g_hash_table_remove_all(v->qps_by_id);
     g_hash_table_iter_init(&iter, v->qps);
     while (g_hash_table_iter_next(&iter, NULL, (void **)&qp)) {
-        g_hash_table_iter_remove(&iter);
         verbs_wq_clear(&qp->sq);
-        /* Else a command destroys it */
-        if (!qp->dead) {
-            QpJob *j = g_new0(QpJob, 1);
-
-            j->qp = qp;
-            qp->dead = true;
-            verbs_job_start(v, &j->job, &destroy_ops);
-        }
     }
+    verbs_objs_reset(v, &qp_kind);
 }
 
 void verbs_qp_class_init(RdmaBackendClass *rbc)

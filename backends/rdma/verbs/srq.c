@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Shared receive queues. Their work requests complete in any order, so each
- * has a slot, which the host returns with its completion.
+ * Shared receive queues. Their work requests complete in any order. Each has a
+ * slot, which is part of the wr_id that the host returns.
  */
 #include "qemu/osdep.h"
 #include "int.h"
@@ -9,61 +9,55 @@
 typedef struct SrqJob {
     VerbsJob job;
     VerbsSrq *srq;
-    struct ibv_pd *pd;
-    RdmaSrqAttr attr;
+    uint32_t limit;
 } SrqJob;
 
-static void srq_free(VerbsSrq *srq)
+static int host_create(RdmaVerbs *v, void *obj)
 {
-    if (srq) {
-        verbs_wq_free(&srq->rq);
-        g_free(srq->free);
-        g_free(srq);
-    }
-}
-
-static int create_work(VerbsJob *job)
-{
-    SrqJob *j = container_of(job, SrqJob, job);
+    VerbsSrq *srq = obj;
     struct ibv_srq_init_attr init = {
-        .srq_context = j->srq,
+        .srq_context = srq,
         .attr = {
-            .max_wr = j->attr.max_wr,
-            .max_sge = MAX(j->attr.max_sge, 1),
+            .max_wr = srq->rq.max,
+            .max_sge = MAX(srq->max_sge, 1),
         },
     };
 
-    j->srq->srq = ibv_create_srq(j->pd, &init);
-    return j->srq->srq ? 0 : -(errno ?: EIO);
+    srq->srq = ibv_create_srq(srq->pd, &init);
+    return verbs_made(srq->srq);
 }
 
-static void create_undo(VerbsJob *job)
+static int host_destroy(RdmaVerbs *v, void *obj)
 {
-    ibv_destroy_srq(container_of(job, SrqJob, job)->srq->srq);
+    VerbsSrq *srq = obj;
+
+    return verbs_dev_destroyed(v, ibv_destroy_srq(srq->srq));
 }
 
-static void create_take(VerbsJob *job, void *srqn)
+static void created(RdmaVerbs *v, void *obj, void *attr)
 {
-    VerbsSrq *srq = g_steal_pointer(&container_of(job, SrqJob, job)->srq);
+    VerbsSrq *srq = obj;
 
-    srq->srqn = *(uint32_t *)srqn;
-    verbs_put(job->v->srqs, srq->srqn, srq);
-    verbs_put(job->v->srqs_by_id, srq->id, srq);
+    verbs_put(v->srqs_by_id, srq->id, srq);
 }
 
-static void create_free(VerbsJob *job)
+static void srq_free(RdmaVerbs *v, void *obj)
 {
-    SrqJob *j = container_of(job, SrqJob, job);
+    VerbsSrq *srq = obj;
 
-    srq_free(j->srq);
-    g_free(j);
+    verbs_drop(v->srqs_by_id, srq->id, srq);
+    verbs_wq_free(&srq->rq);
+    g_free(srq->free);
+    g_free(srq);
 }
 
-static const VerbsJobOps create_ops = {
-    .work = create_work,
-    .undo = create_undo,
-    .take = create_take,
-    .free = create_free,
+const VerbsKind verbs_srq_kind = {
+    .table = offsetof(RdmaVerbs, srqs),
+    .has_events = true,
+    .create = host_create,
+    .destroy = host_destroy,
+    .created = created,
+    .free = srq_free,
 };
 
 static VerbsSrq *srq_new(RdmaVerbs *v, uint32_t max_wr)
@@ -73,7 +67,7 @@ static VerbsSrq *srq_new(RdmaVerbs *v, uint32_t max_wr)
     srq->id = ++v->next_id;
     srq->free = g_try_new(uint32_t, max_wr);
     if (!verbs_wq_init(&srq->rq, max_wr) || !srq->free) {
-        srq_free(srq);
+        srq_free(v, srq);
         return NULL;
     }
     for (uint32_t i = 0; i < max_wr; i++) {
@@ -85,35 +79,33 @@ static VerbsSrq *srq_new(RdmaVerbs *v, uint32_t max_wr)
 static int create_srq(RdmaBackend *rb, const RdmaSrqAttr *attr)
 {
     RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
-    VerbsPd *pd = verbs_get_pd(v, attr->pdn);
+    VerbsPd *pd = verbs_get_live(v->pds, attr->pdn);
     const uint32_t key[] = { attr->pdn, attr->max_wr, attr->max_sge,
                              attr->limit };
-    uint32_t srqn = attr->srqn;
-    SrqJob *j;
+    VerbsSrq *srq;
     int ret;
 
-    if (verbs_job_ask(v, &create_ops, key, sizeof(key), &srqn, &ret)) {
+    if (verbs_obj_ask(v, &verbs_srq_kind, key, sizeof(key), attr->srqn, NULL,
+                      &ret)) {
         return ret;
     }
     if (!pd) {
         return -ENOENT;
     }
-    j = g_new0(SrqJob, 1);
-    j->srq = srq_new(v, attr->max_wr);
-    if (!j->srq) {
-        g_free(j);
+    srq = srq_new(v, attr->max_wr);
+    if (!srq) {
         return -ENOMEM;
     }
-    j->srq->limit = attr->limit;
-    j->pd = pd->pd;
-    j->attr = *attr;
-    return verbs_job_begin(v, &j->job, &create_ops, key, sizeof(key));
+    srq->limit = attr->limit;
+    srq->max_sge = attr->max_sge;
+    srq->pd = pd->pd;
+    return verbs_obj_create(v, &verbs_srq_kind, srq, key, sizeof(key));
 }
 
 static int limit_work(VerbsJob *job)
 {
     SrqJob *j = container_of(job, SrqJob, job);
-    struct ibv_srq_attr attr = { .srq_limit = j->attr.limit };
+    struct ibv_srq_attr attr = { .srq_limit = j->limit };
 
     return -ibv_modify_srq(j->srq->srq, &attr, IBV_SRQ_LIMIT);
 }
@@ -138,7 +130,7 @@ static int query_work(VerbsJob *job)
     struct ibv_srq_attr attr = {};
     int ret = ibv_query_srq(j->srq->srq, &attr);
 
-    j->attr.limit = attr.srq_limit;
+    j->limit = attr.srq_limit;
     return -ret;
 }
 
@@ -147,8 +139,8 @@ static void query_take(VerbsJob *job, void *out)
     SrqJob *j = container_of(job, SrqJob, job);
     RdmaSrqAttr *attr = out;
 
-    attr->srqn = j->srq->srqn;
-    attr->limit = j->srq->limit ?: j->attr.limit;
+    attr->srqn = j->srq->obj.num;
+    attr->limit = j->srq->limit ?: j->limit;
 }
 
 static const VerbsJobOps query_ops = {
@@ -156,12 +148,12 @@ static const VerbsJobOps query_ops = {
     .take = query_take,
 };
 
-/* The command that @ops do for an SRQ: set its limit, or query it. */
+/* A command with @ops for an SRQ: set its limit, or query it. */
 static int command(RdmaBackend *rb, const VerbsJobOps *ops, uint32_t srqn,
                    uint32_t limit, RdmaSrqAttr *out)
 {
     RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
-    VerbsSrq *srq = verbs_get_srq(v, srqn);
+    VerbsSrq *srq = verbs_get_live(v->srqs, srqn);
     const uint32_t key[] = { srqn, limit };
     SrqJob *j;
     int ret;
@@ -174,7 +166,7 @@ static int command(RdmaBackend *rb, const VerbsJobOps *ops, uint32_t srqn,
     }
     j = g_new0(SrqJob, 1);
     j->srq = srq;
-    j->attr.limit = limit;
+    j->limit = limit;
     return verbs_job_begin(v, &j->job, ops, key, sizeof(key));
 }
 
@@ -188,73 +180,23 @@ static int query_srq(RdmaBackend *rb, uint32_t srqn, RdmaSrqAttr *attr)
     return command(rb, &query_ops, srqn, 0, attr);
 }
 
-static int destroy_work(VerbsJob *job)
-{
-    SrqJob *j = container_of(job, SrqJob, job);
-
-    return verbs_dev_destroyed(job->v, ibv_destroy_srq(j->srq->srq));
-}
-
-static void destroy_done(VerbsJob *job)
-{
-    VerbsSrq *srq = container_of(job, SrqJob, job)->srq;
-
-    if (!job->ret) {
-        verbs_drop(job->v->srqs, srq->srqn, srq);
-        verbs_drop(job->v->srqs_by_id, srq->id, srq);
-        srq_free(srq);
-    } else {
-        srq->dead = false;
-    }
-}
-
-static const VerbsJobOps destroy_ops = {
-    .work = destroy_work,
-    .done = destroy_done,
-};
-
-int verbs_srq_destroy(RdmaBackend *rb, uint32_t srqn)
-{
-    RdmaVerbs *v = RDMA_BACKEND_VERBS(rb);
-    VerbsSrq *srq = verbs_get(v->srqs, srqn);
-    SrqJob *j;
-    int ret;
-
-    if (verbs_job_ask(v, &destroy_ops, &srqn, sizeof(srqn), NULL, &ret)) {
-        return ret;
-    }
-    if (!srq) {
-        return 0;
-    }
-    if (srq->dead) {
-        return verbs_job_await_others(v);
-    }
-    srq->dead = true;
-    j = g_new0(SrqJob, 1);
-    j->srq = srq;
-    return verbs_job_begin(v, &j->job, &destroy_ops, &srqn, sizeof(srqn));
-}
-
 uint32_t verbs_srq_room(RdmaVerbs *v, uint32_t srqn)
 {
-    const VerbsSrq *srq = verbs_get_srq(v, srqn);
+    const VerbsSrq *srq = verbs_get_live(v->srqs, srqn);
 
     return srq && !srq->failed ? srq->rq.max - srq->rq.count : 0;
 }
 
-/* The host refuses a receive, which nothing is wrong with any more. */
+/* The host refuses even a receive without memory. */
 static void fail(RdmaVerbs *v, VerbsSrq *srq)
 {
-    const RdmaEvent event = { RDMA_EVENT_SRQ_ERR, srq->srqn };
-    RdmaBackend *rb = &v->parent_obj;
-
     srq->failed = true;
-    rb->client_ops->consumer.event(rb->client_opaque, &event);
+    verbs_tell(v, RDMA_EVENT_SRQ_ERR, srq->obj.num);
 }
 
 void verbs_srq_post(RdmaVerbs *v, uint32_t srqn, const RdmaRecvWr *wr)
 {
-    VerbsSrq *srq = verbs_get_srq(v, srqn);
+    VerbsSrq *srq = verbs_get_live(v->srqs, srqn);
     uint32_t slot = srq->free[srq->rq.max - srq->rq.count - 1];
     struct ibv_sge poison = { .length = 1 };
     struct ibv_recv_wr host, *bad;
@@ -271,7 +213,7 @@ void verbs_srq_post(RdmaVerbs *v, uint32_t srqn, const RdmaRecvWr *wr)
     };
     if (wr->status != RDMA_WC_SUCCESS || ibv_post_srq_recv(srq->srq, &host,
                                                            &bad)) {
-        /* A message that takes it shall fail: it names no memory. */
+        /* A message that takes it must fail: post it without valid memory. */
         srq->rq.wqe[slot].status = wr->status ?: RDMA_WC_LOC_QP_OP_ERR;
         host.sg_list = &poison;
         host.num_sge = 1;
@@ -282,24 +224,6 @@ void verbs_srq_post(RdmaVerbs *v, uint32_t srqn, const RdmaRecvWr *wr)
     }
     srq->rq.wqe[slot].posted = true;
     srq->rq.count++;
-}
-
-void verbs_srqs_reset(RdmaVerbs *v)
-{
-    GHashTableIter iter;
-    VerbsSrq *srq;
-
-    g_hash_table_remove_all(v->srqs_by_id);
-    g_hash_table_iter_init(&iter, v->srqs);
-    while (g_hash_table_iter_next(&iter, NULL, (void **)&srq)) {
-        g_hash_table_iter_remove(&iter);
-        if (!srq->dead) {
-            SrqJob *j = g_new0(SrqJob, 1);
-
-            j->srq = srq;
-            verbs_job_start(v, &j->job, &destroy_ops);
-        }
-    }
 }
 
 void verbs_srq_class_init(RdmaBackendClass *rbc)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * MADs of the connection manager, by way of the host kernel's ib_umad.
+ * MADs of the connection manager, through ib_umad of the host's kernel.
  *
- * The host's kernel owns QP 1 of the port, and hands each class of MADs to one
- * user. ib_umad makes a process that user, unless the kernel's own ib_cm, or
- * another process, has the class.
+ * The host's kernel owns QP 1 of the port, and passes each class of MADs to one
+ * user. ib_umad makes this process the user, unless ib_cm of the kernel or
+ * another process has the class.
  */
 #include "qemu/osdep.h"
 #include <infiniband/umad.h>
@@ -17,13 +17,13 @@ struct VerbsUmad {
     uint32_t agent;
 };
 
-/* What libibumad reads and writes at once. */
+/* The layout in which libibumad reads and writes MADs */
 typedef struct Packet {
     struct ib_user_mad head;
     uint8_t mad[VERBS_MAD_LEN];
 } Packet;
 
-/* With a kernel of before 2.6.24 the library has a shorter header. */
+/* On kernels before 2.6.24 libibumad has a shorter header. */
 static bool check_layout(Error **errp)
 {
     if (umad_size() == offsetof(Packet, mad)) {
@@ -106,7 +106,7 @@ int verbs_umad_send(VerbsUmad *u, const VerbsMad *mad)
     memcpy(p.head.addr.gid, mad->gid, RDMA_GID_LEN);
     memcpy(p.mad, mad->data, VERBS_MAD_LEN);
     errno = 0;
-    /* No answer is waited for: the guest's connection manager does that. */
+    /* No timeout: the guest's connection manager waits for answers. */
     if (umad_send(u->port, u->agent, &p, VERBS_MAD_LEN, 0, 0)) {
         return -(errno ?: EIO);
     }

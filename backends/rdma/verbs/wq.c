@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Work requests that were posted, and how they complete.
+ * Posted work requests and their completion.
  *
- * Completions of sends come in order, and only of those that were signalled;
- * one of them says that all before it are done. Those of receives come one by
- * one, with an SRQ in any order.
+ * The host completes sends in order, and only signalled ones; each completion
+ * also ends all sends before it. It completes each receive, with an SRQ in any
+ * order.
  *
- * Some requests the host never sees: those of a QP in ERR, where not every
- * device flushes what is posted late, and those that it refuses. They complete
- * when all before them have. If those were not signalled, nobody tells: the QP
- * goes to ERR, where the host flushes what it is given behind them.
+ * Some work requests are local, that is, never posted to the host: those of a
+ * QP in ERR, because not every device flushes late posts, and those that the
+ * host refuses. A local one completes when all before it have. If those are not
+ * signalled, the host does not report their end. The QP then goes to ERR, and
+ * the host flushes a mark that is posted after them.
  */
 #include "qemu/osdep.h"
 #include "int.h"
@@ -149,7 +150,7 @@ static void fail_done(VerbsJob *job)
 
     trace_rdma_verbs_qp_failed(job->v, qp->init.qpn, job->ret);
     qp->failing = false;
-    if (qp->dead) {
+    if (qp->obj.dead) {
         return;
     }
     qp->state = RDMA_QPS_ERR;
@@ -166,7 +167,7 @@ void verbs_qp_fail(RdmaVerbs *v, VerbsQp *qp)
 {
     FailJob *j;
 
-    if (qp->failed || qp->dead) {
+    if (qp->failed || qp->obj.dead) {
         return;
     }
     qp->failed = true;
@@ -178,20 +179,15 @@ void verbs_qp_fail(RdmaVerbs *v, VerbsQp *qp)
 
 static void fail_with_event(RdmaVerbs *v, VerbsQp *qp)
 {
-    RdmaBackend *rb = &v->parent_obj;
-    const RdmaEvent event = { RDMA_EVENT_QP_FATAL, qp->init.qpn };
-
-    if (!qp->failed && !qp->dead && qp->state != RDMA_QPS_ERR) {
+    if (!qp->failed && !qp->obj.dead && qp->state != RDMA_QPS_ERR) {
         verbs_qp_fail(v, qp);
-        rb->client_ops->consumer.event(rb->client_opaque, &event);
+        verbs_tell(v, RDMA_EVENT_QP_FATAL, qp->init.qpn);
     }
 }
 
 void verbs_cq_fail(RdmaVerbs *v, uint32_t cqn)
 {
-    const RdmaEvent event = { RDMA_EVENT_CQ_ERR, cqn };
-    RdmaBackend *rb = &v->parent_obj;
-    VerbsCq *cq = verbs_get_cq(v, cqn);
+    VerbsCq *cq = verbs_get_live(v->cqs, cqn);
     GHashTableIter iter;
     VerbsQp *qp;
 
@@ -199,7 +195,7 @@ void verbs_cq_fail(RdmaVerbs *v, uint32_t cqn)
         return;
     }
     cq->failed = true;
-    rb->client_ops->consumer.event(rb->client_opaque, &event);
+    verbs_tell(v, RDMA_EVENT_CQ_ERR, cqn);
     g_hash_table_iter_init(&iter, v->qps);
     while (g_hash_table_iter_next(&iter, NULL, (void **)&qp)) {
         if (qp->init.send_cqn == cqn || qp->init.recv_cqn == cqn) {
@@ -217,11 +213,11 @@ static void deliver(RdmaVerbs *v, VerbsQp *qp, RdmaQueue queue,
     RdmaBackend *rb = &v->parent_obj;
     uint32_t cqn = queue == RDMA_SQ ? qp->init.send_cqn : qp->init.recv_cqn;
 
-    /* Which receives were solicited, the host does not tell. */
+    /* The host does not report which receives were solicited. */
     if (!rb->client_ops->consumer.complete(rb->client_opaque, cqn, wc,
                                   queue == RDMA_RQ)) {
         verbs_cq_fail(v, cqn);
-        /* It may be newer than the failure */
+        /* The QP may be newer than the failure. */
         fail_with_event(v, qp);
     }
 }
@@ -234,10 +230,9 @@ static void set_state(RdmaVerbs *v, VerbsQp *qp, RdmaQpState state)
     }
 }
 
-/* The next of @wq, which the host does not know, if it is one. */
+/* Complete the oldest work request if it is local. */
 static bool run_one_local(RdmaVerbs *v, VerbsQp *qp, RdmaQueue queue)
 {
-    RdmaBackend *rb = &v->parent_obj;
     VerbsWq *wq = queue == RDMA_SQ ? &qp->sq : &qp->rq;
     VerbsWqe wqe;
     RdmaWc wc;
@@ -247,7 +242,7 @@ static bool run_one_local(RdmaVerbs *v, VerbsQp *qp, RdmaQueue queue)
     }
     wqe = *wqe_at(wq, wq->head);
     pop(wq, 1);
-    rb->client_ops->consumer.retire(rb->client_opaque, qp->init.qpn, queue, 1);
+    verbs_retire(v, qp->init.qpn, queue, 1);
     verbs_pull_soon(v, queue, qp->init.qpn);
     if (queue == RDMA_SQ && wqe.status != RDMA_WC_SUCCESS && qp->sqe) {
         set_state(v, qp, RDMA_QPS_SQE);
@@ -277,7 +272,7 @@ static void flush_queue(VerbsWq *wq)
     }
 }
 
-/* How many of the oldest there are up to this one; 0 if it is gone. */
+/* The number of work requests up to @seq; 0 if that is gone */
 static uint32_t count_to(const VerbsWq *wq, uint32_t seq)
 {
     uint32_t n = ((seq - wq->head) & SEQ_MASK) + 1;
@@ -286,8 +281,8 @@ static uint32_t count_to(const VerbsWq *wq, uint32_t seq)
 }
 
 /*
- * The QP is in ERR: have the host flush a request behind those of which it may
- * say nothing. verbs_wq_complete() gets to know of it.
+ * The QP is in ERR: post a request after those whose end the host does not
+ * report. The host flushes it, and verbs_wq_complete() handles that.
  */
 static void post_mark(VerbsQp *qp)
 {
@@ -315,7 +310,7 @@ static void post_mark(VerbsQp *qp)
 
 void verbs_wq_run_local(RdmaVerbs *v, VerbsQp *qp)
 {
-    if (!v->running || qp->dead) {
+    if (!v->running || qp->obj.dead) {
         return;
     }
     if (qp->mark_wanted && qp->state == RDMA_QPS_ERR && !qp->failing) {
@@ -340,7 +335,7 @@ static uint32_t wc_flags(const VerbsQp *qp, const struct ibv_wc *host)
 {
     uint32_t flags = 0;
 
-    /* Some devices say that of all messages; only datagrams keep it. */
+    /* Only datagrams have a GRH, but some devices always set the flag. */
     if (qp->init.qp_type == RDMA_QPT_UD && host->wc_flags & IBV_WC_GRH) {
         flags |= RDMA_WC_GRH;
     }
@@ -348,8 +343,8 @@ static uint32_t wc_flags(const VerbsQp *qp, const struct ibv_wc *host)
         flags |= RDMA_WC_WITH_IMM;
     }
     /*
-     * rxe sets the bit of the kernel's numbering, which in user space is
-     * IBV_WC_IP_CSUM_OK and on connected QPs has no meaning.
+     * rxe sets the kernel's bit, which is IBV_WC_IP_CSUM_OK in user space and
+     * has no meaning on connected QPs.
      */
     if (host->wc_flags & IBV_WC_WITH_INV ||
         (qp->init.qp_type == RDMA_QPT_RC &&
@@ -359,7 +354,7 @@ static uint32_t wc_flags(const VerbsQp *qp, const struct ibv_wc *host)
     return flags;
 }
 
-/* What the host says of a WR that the guest calls @wqe. */
+/* Translate the host's completion of @wqe. */
 static RdmaWc translate(const VerbsQp *qp, const VerbsWqe *wqe,
                         const struct ibv_wc *host)
 {
@@ -406,7 +401,7 @@ static void saw_error(RdmaVerbs *v, VerbsQp *qp, bool send,
     trace_rdma_verbs_wc_error(v, qp->init.qpn, wc->wr_id, wc->status,
                               wc->vendor_err);
     if (host->status == IBV_WC_SUCCESS) {
-        /* Its WQE was bad; the host has not noticed */
+        /* The WQE was bad, and the host has not noticed. */
         verbs_qp_fail(v, qp);
     } else if (qp->init.qp_type == RDMA_QPT_RC || !send) {
         set_state(v, qp, RDMA_QPS_ERR);
@@ -418,7 +413,6 @@ static void saw_error(RdmaVerbs *v, VerbsQp *qp, bool send,
 static void complete_srq_recv(RdmaVerbs *v, VerbsSrq *srq, uint32_t slot,
                               const struct ibv_wc *host)
 {
-    RdmaBackend *rb = &v->parent_obj;
     VerbsQp *qp = verbs_get(v->qps_by_wire, host->qp_num);
     VerbsWqe wqe;
     RdmaWc wc;
@@ -431,13 +425,11 @@ static void complete_srq_recv(RdmaVerbs *v, VerbsSrq *srq, uint32_t slot,
     srq->rq.count--;
     srq->free[srq->rq.max - srq->rq.count - 1] = slot;
     if (srq->rq.count < srq->limit) {
-        const RdmaEvent event = { RDMA_EVENT_SRQ_LIMIT_REACHED, srq->srqn };
-
         srq->limit = 0;
-        rb->client_ops->consumer.event(rb->client_opaque, &event);
+        verbs_tell(v, RDMA_EVENT_SRQ_LIMIT_REACHED, srq->obj.num);
     }
-    verbs_pull_soon(v, RDMA_SRQ, srq->srqn);
-    if (!qp || qp->dead) {
+    verbs_pull_soon(v, RDMA_SRQ, srq->obj.num);
+    if (!qp || qp->obj.dead) {
         return;
     }
     wc = translate(qp, &wqe, host);
@@ -447,19 +439,17 @@ static void complete_srq_recv(RdmaVerbs *v, VerbsSrq *srq, uint32_t slot,
 
 static void retire_to(RdmaVerbs *v, VerbsQp *qp, RdmaQueue queue, uint32_t n)
 {
-    RdmaBackend *rb = &v->parent_obj;
-
     pop(queue == RDMA_SQ ? &qp->sq : &qp->rq, n);
-    rb->client_ops->consumer.retire(rb->client_opaque, qp->init.qpn, queue, n);
+    verbs_retire(v, qp->init.qpn, queue, n);
     verbs_pull_soon(v, queue, qp->init.qpn);
 }
 
-/* The host is done with all up to this one. */
+/* The host is done with all sends up to @seq. */
 static void complete_mark(RdmaVerbs *v, VerbsQp *qp, uint32_t seq)
 {
     uint32_t n = count_to(&qp->sq, seq);
 
-    if (qp->dead) {
+    if (qp->obj.dead) {
         return;
     }
     if (n) {
@@ -476,7 +466,7 @@ static void complete_wq(RdmaVerbs *v, VerbsQp *qp, RdmaQueue queue,
     VerbsWqe wqe;
     RdmaWc wc;
 
-    if (qp->dead || !n) {
+    if (qp->obj.dead || !n) {
         return;
     }
     wqe = *wqe_at(wq, seq);
@@ -502,7 +492,7 @@ void verbs_wq_complete(RdmaVerbs *v, const struct ibv_wc *host)
         complete_wq(v, qp, low & WR_ID_RECV ? RDMA_RQ : RDMA_SQ, low >> 1,
                     host);
     } else {
-        /* Of a QP that was destroyed or reset since */
+        /* The QP was destroyed or reset since. */
         trace_rdma_verbs_wc_stale(v, host->qp_num);
     }
 }
