@@ -78,12 +78,6 @@ static int put_mr(QEMUFile *f, RdmaBackend *rb, uint32_t mrn)
     return ret;
 }
 
-static int put_mrs(QEMUFile *f, void *pv, size_t size,
-                   const VMStateField *field, JSONWriter *vmdesc)
-{
-    return rdma_roce_put_objects(f, pv, roce_next_mr, put_mr);
-}
-
 static int get_mr(QEMUFile *f, RdmaBackend *rb)
 {
     RoceMrImage image = {};
@@ -115,17 +109,8 @@ static int get_mr(QEMUFile *f, RdmaBackend *rb)
     return ret;
 }
 
-static int get_mrs(QEMUFile *f, void *pv, size_t size,
-                   const VMStateField *field)
-{
-    return rdma_roce_get_objects(f, pv, get_mr);
-}
-
-const VMStateInfo vmstate_info_roce_mrs = {
-    .name = "rdma-roce memory regions",
-    .get = get_mrs,
-    .put = put_mrs,
-};
+const RoceObjectList rdma_roce_mrs =
+    ROCE_OBJECT_LIST("rdma-roce memory regions", roce_next_mr, put_mr, get_mr);
 
 /* Memory windows */
 
@@ -159,12 +144,6 @@ static int put_mw(QEMUFile *f, RdmaBackend *rb, uint32_t mwn)
     return ret;
 }
 
-static int put_mws(QEMUFile *f, void *pv, size_t size,
-                   const VMStateField *field, JSONWriter *vmdesc)
-{
-    return rdma_roce_put_objects(f, pv, roce_next_mw, put_mw);
-}
-
 static int get_mw(QEMUFile *f, RdmaBackend *rb)
 {
     RoceMwImage image = {};
@@ -189,14 +168,5 @@ static int get_mw(QEMUFile *f, RdmaBackend *rb)
     return ret;
 }
 
-static int get_mws(QEMUFile *f, void *pv, size_t size,
-                   const VMStateField *field)
-{
-    return rdma_roce_get_objects(f, pv, get_mw);
-}
-
-const VMStateInfo vmstate_info_roce_mws = {
-    .name = "rdma-roce memory windows",
-    .get = get_mws,
-    .put = put_mws,
-};
+const RoceObjectList rdma_roce_mws =
+    ROCE_OBJECT_LIST("rdma-roce memory windows", roce_next_mw, put_mw, get_mw);

@@ -11,7 +11,7 @@
 
 QEMU_BUILD_BUG_ON(sizeof(RdmaQpType) != sizeof(uint32_t));
 
-/* Parts that are structures of their own */
+/* Structures in a QP */
 
 static const VMStateDescription vmstate_cap = {
     .name = "rdma-roce/cap",
@@ -65,7 +65,7 @@ static const VMStateDescription vmstate_av = {
     },
 };
 
-/* What modify sets. There are no alternate paths, and caps do not change. */
+/* Attributes that MODIFY_QP sets: no alternate path, and caps do not change */
 static const VMStateDescription vmstate_attr = {
     .name = "rdma-roce/attr",
     .version_id = 1,
@@ -177,10 +177,10 @@ static bool count_ok(const char *kind, uint32_t number, const char *what,
 
 typedef struct SavedSrq {
     RoceSrqImage image;
-    const RdmaBackend *rb;          /* whose limits hold, on load */
+    const RdmaBackend *rb;          /* on load: its limits apply */
 } SavedSrq;
 
-/* On load, before memory is allocated for the queue. */
+/* On load, before memory is allocated for the queue */
 static bool srq_counts_ok(void *opaque, int version_id)
 {
     const SavedSrq *saved = opaque;
@@ -231,12 +231,6 @@ static int put_srq(QEMUFile *f, RdmaBackend *rb, uint32_t srqn)
     return ret;
 }
 
-static int put_srqs(QEMUFile *f, void *pv, size_t size,
-                    const VMStateField *field, JSONWriter *vmdesc)
-{
-    return rdma_roce_put_objects(f, pv, roce_next_srq, put_srq);
-}
-
 static int get_srq(QEMUFile *f, RdmaBackend *rb)
 {
     RdmaSrqAttr max = {
@@ -267,26 +261,18 @@ static int get_srq(QEMUFile *f, RdmaBackend *rb)
     return ret;
 }
 
-static int get_srqs(QEMUFile *f, void *pv, size_t size,
-                    const VMStateField *field)
-{
-    return rdma_roce_get_objects(f, pv, get_srq);
-}
-
-const VMStateInfo vmstate_info_roce_srqs = {
-    .name = "rdma-roce shared receive queues",
-    .get = get_srqs,
-    .put = put_srqs,
-};
+const RoceObjectList rdma_roce_srqs =
+    ROCE_OBJECT_LIST("rdma-roce shared receive queues", roce_next_srq, put_srq,
+                     get_srq);
 
 /* Queue pairs */
 
 typedef struct SavedQp {
     RoceQpImage image;
-    const RdmaBackend *rb;          /* whose limits hold, on load */
+    const RdmaBackend *rb;          /* on load: its limits apply */
 } SavedQp;
 
-/* Which kind of queues a QP has, the device knows, and checks. */
+/* The device knows which form of queues a QP has, and checks its limit. */
 static uint32_t max_wr(const RdmaBackend *rb)
 {
     return MAX(rb->limits.max_qp_wr, rb->limits.max_qp_wr_direct);
@@ -303,7 +289,7 @@ static RdmaQpCap max_cap(const RdmaBackend *rb)
     };
 }
 
-/* On load, before memory is allocated for the queues. */
+/* On load, before memory is allocated for the queues */
 static bool qp_counts_ok(void *opaque, int version_id)
 {
     const SavedQp *saved = opaque;
@@ -332,7 +318,7 @@ static bool qp_counts_ok(void *opaque, int version_id)
                     2 * max->max_rd_atomic);
 }
 
-/* Pages follow behind it. */
+/* The list of pages follows it in the stream. */
 static const VMStateDescription vmstate_qp = {
     .name = "rdma-roce/qp",
     .version_id = 1,
@@ -385,12 +371,6 @@ static int put_qp(QEMUFile *f, RdmaBackend *rb, uint32_t qpn)
     return ret;
 }
 
-static int put_qps(QEMUFile *f, void *pv, size_t size,
-                   const VMStateField *field, JSONWriter *vmdesc)
-{
-    return rdma_roce_put_objects(f, pv, roce_next_qp, put_qp);
-}
-
 static int get_qp(QEMUFile *f, RdmaBackend *rb)
 {
     RdmaQpCap max = max_cap(rb);
@@ -423,14 +403,5 @@ static int get_qp(QEMUFile *f, RdmaBackend *rb)
     return ret;
 }
 
-static int get_qps(QEMUFile *f, void *pv, size_t size,
-                   const VMStateField *field)
-{
-    return rdma_roce_get_objects(f, pv, get_qp);
-}
-
-const VMStateInfo vmstate_info_roce_qps = {
-    .name = "rdma-roce queue pairs",
-    .get = get_qps,
-    .put = put_qps,
-};
+const RoceObjectList rdma_roce_qps =
+    ROCE_OBJECT_LIST("rdma-roce queue pairs", roce_next_qp, put_qp, get_qp);

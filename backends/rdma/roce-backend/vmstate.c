@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Migration of the RoCE backend: its engine's objects, one kind after the
- * other, its GIDs and counters.
+ * Migration of the RoCE backend: GIDs, the engine's objects by kind, multicast
+ * groups, and counters.
  */
 #include "qemu/osdep.h"
 #include "migration/qemu-file-types.h"
@@ -11,34 +11,36 @@
 
 /* Lists of objects */
 
-int rdma_roce_put_objects(QEMUFile *f, RdmaBackend *rb,
-                          bool (*next)(const RoceEngine *e, uint32_t *n),
-                          int (*put)(QEMUFile *f, RdmaBackend *rb,
-                                     uint32_t n))
+int rdma_roce_put_objects(QEMUFile *f, void *pv, size_t size,
+                          const VMStateField *field, JSONWriter *vmdesc)
 {
-    RoceEngine *e = rdma_roce_engine(rb);
+    const RoceObjectList *list = container_of(field->info, RoceObjectList,
+                                              info);
+    RoceEngine *e = rdma_roce_engine(pv);
     uint32_t count = 0;
     int ret = 0;
 
-    for (uint32_t n = 0; next(e, &n); n++) {
+    for (uint32_t n = 0; list->next(e, &n); n++) {
         count++;
     }
     qemu_put_be32(f, count);
-    for (uint32_t n = 0; !ret && next(e, &n); n++) {
-        ret = put(f, rb, n);
+    for (uint32_t n = 0; !ret && list->next(e, &n); n++) {
+        ret = list->put(f, pv, n);
     }
     return ret;
 }
 
-int rdma_roce_get_objects(QEMUFile *f, RdmaBackend *rb,
-                          int (*get)(QEMUFile *f, RdmaBackend *rb))
+int rdma_roce_get_objects(QEMUFile *f, void *pv, size_t size,
+                          const VMStateField *field)
 {
+    const RoceObjectList *list = container_of(field->info, RoceObjectList,
+                                              info);
     uint32_t count = qemu_get_be32(f);
     int ret = 0;
 
     /* The count needs no check: the engine refuses a number that is in use. */
     for (uint32_t i = 0; i < count && !ret; i++) {
-        ret = get(f, rb);
+        ret = list->get(f, pv);
     }
     return ret;
 }
@@ -96,13 +98,13 @@ static int get_gids(QEMUFile *f, void *pv, size_t size,
             return -EINVAL;
         }
         if (!rb->client_ops->gid_allowed(rb->client_opaque, gid)) {
-            error_report("rdma-roce: GID %u in the migration stream is none of "
+            error_report("rdma-roce: GID %u in the migration stream is not in "
                          "allowed-gids", index);
             return -EINVAL;
         }
         if (roce_add_gid(e, index, gid, vlan)) {
             error_report("rdma-roce: GID %u in the migration stream, of VLAN "
-                         "%u, is no unicast GID, or the VLAN is above %u",
+                         "%u, is not a unicast GID, or the VLAN is above %u",
                          index, vlan, RDMA_MAX_VLAN);
             return -EINVAL;
         }
@@ -135,7 +137,7 @@ static int put_mcast(QEMUFile *f, void *pv, size_t size,
             qemu_put_buffer(f, gids[0], n * sizeof(*gids));
         }
     }
-    /* The end of the list: QP 0 is in no group */
+    /* The end of the list, as QP 0 is in no group */
     qemu_put_be32(f, RDMA_QPN_SMI);
     return 0;
 }
@@ -251,11 +253,11 @@ const VMStateDescription vmstate_rdma_roce = {
     .pre_load = roce_pre_load,
     .fields = (const VMStateField[]) {
         VMSTATE_OBJECTS("gids", vmstate_info_gids),
-        VMSTATE_OBJECTS("mrs", vmstate_info_roce_mrs),
-        VMSTATE_OBJECTS("srqs", vmstate_info_roce_srqs),
-        VMSTATE_OBJECTS("qps", vmstate_info_roce_qps),
+        VMSTATE_OBJECTS("mrs", rdma_roce_mrs.info),
+        VMSTATE_OBJECTS("srqs", rdma_roce_srqs.info),
+        VMSTATE_OBJECTS("qps", rdma_roce_qps.info),
         VMSTATE_OBJECTS("mcast", vmstate_info_mcast),
-        VMSTATE_OBJECTS("mws", vmstate_info_roce_mws),
+        VMSTATE_OBJECTS("mws", rdma_roce_mws.info),
         VMSTATE_END_OF_LIST()
     },
     .subsections = (const VMStateDescription * const []) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Migration of the RoCE backend: what its files share. Kinds of objects have
- * a file each, and one VMStateInfo that saves and loads all of that kind.
+ * Migration of the RoCE backend: declarations for the files that save and load
+ * kinds of objects.
  *
- * The stream is not trusted. The engine checks every field of an object, the
- * device that it has such an object; what decides how much memory is
- * allocated is checked before.
+ * The stream is not trusted. The engine checks each field of an object. The
+ * device checks that it has such an object. Numbers that decide how much memory
+ * is allocated are checked before the allocation.
  */
 #ifndef BACKENDS_RDMA_ROCE_VMSTATE_H
 #define BACKENDS_RDMA_ROCE_VMSTATE_H
@@ -20,28 +20,41 @@
     .offset = offsetof(state, field_),          \
 }
 
-/* A list that is saved and loaded by functions of its own. */
+/* A list that @info_ saves and loads */
 #define VMSTATE_OBJECTS(name_, info_) {         \
     .name = name_,                              \
     .info = &(info_),                           \
     .flags = VMS_SINGLE,                        \
 }
 
-/*
- * All objects of a kind, which @next finds: their count, and each by @put, or
- * by @get.
- */
-int rdma_roce_put_objects(QEMUFile *f, RdmaBackend *rb,
-                          bool (*next)(const RoceEngine *e, uint32_t *n),
-                          int (*put)(QEMUFile *f, RdmaBackend *rb,
-                                     uint32_t n));
-int rdma_roce_get_objects(QEMUFile *f, RdmaBackend *rb,
-                          int (*get)(QEMUFile *f, RdmaBackend *rb));
+/* All objects of a kind, as VMStateField.info: their count, then each object */
+typedef struct RoceObjectList {
+    VMStateInfo info;
+    bool (*next)(const RoceEngine *e, uint32_t *n);
+    int (*put)(QEMUFile *f, RdmaBackend *rb, uint32_t n);
+    int (*get)(QEMUFile *f, RdmaBackend *rb);
+} RoceObjectList;
 
-extern const VMStateInfo vmstate_info_roce_mrs;
-extern const VMStateInfo vmstate_info_roce_mws;
-extern const VMStateInfo vmstate_info_roce_srqs;
-extern const VMStateInfo vmstate_info_roce_qps;
+#define ROCE_OBJECT_LIST(name_, next_, put_, get_) {    \
+    .info = {                                           \
+        .name = name_,                                  \
+        .get = rdma_roce_get_objects,                   \
+        .put = rdma_roce_put_objects,                   \
+    },                                                  \
+    .next = next_,                                      \
+    .put = put_,                                        \
+    .get = get_,                                        \
+}
+
+int rdma_roce_put_objects(QEMUFile *f, void *pv, size_t size,
+                          const VMStateField *field, JSONWriter *vmdesc);
+int rdma_roce_get_objects(QEMUFile *f, void *pv, size_t size,
+                          const VMStateField *field);
+
+extern const RoceObjectList rdma_roce_mrs;
+extern const RoceObjectList rdma_roce_mws;
+extern const RoceObjectList rdma_roce_srqs;
+extern const RoceObjectList rdma_roce_qps;
 
 /* One element of a queue, in an array of them */
 extern const VMStateInfo vmstate_info_roce_send;    /* RoceSendImage */
@@ -50,8 +63,8 @@ extern const VMStateInfo vmstate_info_roce_sge;     /* RdmaSge */
 extern const VMStateInfo vmstate_info_roce_res;     /* RoceResource */
 
 /*
- * Lists of pages may be long: they are not saved number by number. The caller
- * frees what it gets; -EIO if the stream ends before.
+ * Lists of pages may be long, so they are saved as one buffer. The caller frees
+ * what it gets. -EIO if the stream is too short.
  */
 void rdma_roce_put_pages(QEMUFile *f, uint64_t *pages, uint32_t n);
 int rdma_roce_get_pages(QEMUFile *f, uint64_t **pages, uint32_t n);

@@ -344,7 +344,7 @@ static void test_spoilt_objects(void)
         { "GID index", { 2, 0, gid[0], gid[1] }, 4, 1, 999,
           "index 999 in the migration stream, but gid-table-len is" },
         { "GID", { 2, 0, gid[0], gid[1] }, 4, 2, 0xff020000,
-          "is no unicast GID" },
+          "is not a unicast GID" },
         { "number", { srqn, pdn, SRQ_WR, 2 }, 4, 0, 64, "SRQ 64 in", 1 },
         { "PD", { srqn, pdn, SRQ_WR, 2 }, 4, 1, 0, "pdn=0,", 1 },
         { "PD", { srqn, pdn, SRQ_WR, 2 }, 4, 1, UINT32_MAX, "has pdn=42", 1 },

@@ -431,7 +431,7 @@ static void test_refuse_a_gid(void)
     qtest_wait_qemu(to);
     qtest_quit(to);
     g_assert_true(g_file_get_contents(log, &said, NULL, NULL));
-    g_assert_nonnull(strstr(said, "GID 1 in the migration stream is none of "
+    g_assert_nonnull(strstr(said, "GID 1 in the migration stream is not in "
                             "allowed-gids"));
     g_unlink(path);
     g_unlink(log);
