@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * RDMA backend: the abstract class, and how a device takes and leaves one.
+ * RDMA backend: the abstract class; how devices attach and detach, and threads
+ * enter and leave.
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
@@ -63,7 +64,7 @@ void rdma_backend_detach(RdmaBackend *rb)
     rb->guard = NULL;
 }
 
-/* A thread is known by the address of its own. */
+/* The address of `self` identifies the thread. */
 static __thread char self;
 
 bool rdma_backend_busy(const RdmaBackend *rb)
@@ -71,14 +72,14 @@ bool rdma_backend_busy(const RdmaBackend *rb)
     return qatomic_read(&rb->owner) == &self;
 }
 
-/* The lock is held. */
+/* The thread has the lock. */
 static void entered(RdmaBackend *rb)
 {
     if (rb->busy++) {
         return;
     }
     qatomic_set(&rb->owner, &self);
-    /* It is the BQL's; without that nothing comes back by registers. */
+    /* The BQL protects it. Without the BQL no register is accessed. */
     if (rb->guard && bql_locked()) {
         rb->guard_was = rb->guard->engaged_in_io;
         rb->guard->engaged_in_io = true;
@@ -105,8 +106,8 @@ bool rdma_backend_enter_if_free(RdmaBackend *rb)
 }
 
 /*
- * A mutex goes to whoever is first, and that is a thread that has just unlocked
- * it, not one that has to wake up: those that wait have their turn first.
+ * Lock, unless other threads wait. A mutex does not queue: the thread that has
+ * just unlocked it would take it again before a waiting thread wakes up.
  */
 static bool lock_in_turn(RdmaBackend *rb)
 {
@@ -144,8 +145,8 @@ bool rdma_backend_try_enter(RdmaBackend *rb, uint32_t pending)
     if (rb->ctx && !lock_in_turn(rb)) {
         rdma_backend_put_off(rb, pending);
         /*
-         * Pairs with unlock(): either the thread that holds the lock, or waits
-         * for it, sees this, or it has left.
+         * Pairs with unlock(): the thread that has or awaits the lock sees this
+         * when it unlocks, or it has unlocked before the second try.
          */
         qatomic_set_mb(&rb->contended, true);
         if (!lock_in_turn(rb)) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Freeing large memory takes the kernel milliseconds: it is given back in
- * slices, one in each turn of the main loop.
+ * Freeing large memory takes the kernel milliseconds. So its pages are given
+ * back in slices, one in each turn of the main loop.
  */
 #include "qemu/osdep.h"
 #include "block/aio.h"
@@ -13,19 +13,19 @@
 #include "system/rdma-backend.h"
 
 #define SLICE (1 * MiB)
-/* Not worth a place in the list */
+/* Smaller memory is freed at once. */
 #define SMALL (64 * KiB)
-/* Whoever frees so much at a time waits before it frees more. */
+/* See rdma_backend_frees_much(). */
 #define MUCH (16 * MiB)
 
 typedef struct Garbage {
     void *mem;
-    uintptr_t at;                   /* its pages before are given back */
+    uintptr_t at;                   /* pages before this are given back */
     uintptr_t end;
     QSIMPLEQ_ENTRY(Garbage) next;
 } Garbage;
 
-/* The main loop's */
+/* Under the BQL */
 static QSIMPLEQ_HEAD(, Garbage) garbage = QSIMPLEQ_HEAD_INITIALIZER(garbage);
 static size_t left_to_free;         /* bytes of the list */
 

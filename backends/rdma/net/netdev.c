@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * How the RoCE backend sits on a netdev, see netdev.h.
+ * The RoCE backend on a netdev.
  *
- * In both ways the backend has a net client of its own, of type NIC. When the
- * netdev is shared, that client is linked one way only: it names the netdev
- * as its peer in order to send, while the netdev's peer is the guest's NIC.
+ * The backend always has a net client of type NIC. If it shares the netdev, the
+ * link is one-way: the client's peer is the netdev, for sending, but the
+ * netdev's peer is the guest's NIC.
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
@@ -41,7 +41,7 @@ struct RdmaRoceNet {
     uint32_t mtu;
     bool has_mac;
     MACAddr mac;
-    MACAddr nic_mac;                /* if shared: the last one of the NIC */
+    MACAddr nic_mac;                /* shared: the last one of the NIC */
     uint32_t link_mtu;
 
     NICState *nic;                  /* NULL once net_cleanup() took it */
@@ -56,8 +56,8 @@ struct RdmaRoceNet {
 };
 
 /*
- * A frame that the netdev has queued may outlive its sender, so the sender
- * that is passed to roce_net_sent() is looked up here and never dereferenced.
+ * A frame that the netdev has queued may outlive its sender. So roce_net_sent()
+ * looks its argument up here and does not dereference it.
  */
 static QLIST_HEAD(, RdmaRoceNet) roce_nets =
     QLIST_HEAD_INITIALIZER(roce_nets);
@@ -67,7 +67,7 @@ static NetClientState *roce_net_client(RdmaRoceNet *net)
     return net->nic ? qemu_get_queue(net->nic) : NULL;
 }
 
-/* The NIC that shares the netdev. */
+/* The NIC that shares the netdev, or NULL */
 static NetClientState *roce_net_partner(RdmaRoceNet *net)
 {
     return net->shared && net->netdev ? net->netdev->peer : NULL;
@@ -168,7 +168,7 @@ static void roce_nic_cleanup(NetClientState *nc)
     RdmaRoceNet *net = qemu_get_nic_opaque(nc);
 
     if (net->shared) {
-        /* The netdev's own peer is the guest's NIC: leave it. */
+        /* Keep the netdev's peer, which is the guest's NIC. */
         nc->peer = NULL;
     }
     net->nic = NULL;
@@ -186,9 +186,9 @@ static NetClientInfo roce_nic_info = {
 /* The filter */
 
 /*
- * Filters may be added behind this one at any time, and have to see RoCE
- * frames, too. Move this filter to the end of the chain, and pass the present
- * frame to those that were behind it.
+ * Filters that are added after this one must see RoCE frames, too. Move this
+ * filter to the end of the chain, and pass the current frame to those that were
+ * after it.
  */
 static ssize_t filter_rdma_roce_to_tail(NetFilterState *nf,
                                         NetClientState *sender,
@@ -216,7 +216,7 @@ static ssize_t filter_rdma_roce_receive_iov(NetFilterState *nf,
                                             int iovcnt,
                                             NetPacketSent *sent_cb)
 {
-    /* No cast that is checked, for each frame */
+    /* A checked cast for each frame would be slow. */
     FilterRdmaRoce *f = container_of(nf, FilterRdmaRoce, parent_obj);
     size_t offset = 0;
     ssize_t ret;
@@ -249,7 +249,7 @@ static void filter_rdma_roce_cork(NetFilterState *nf, bool cork)
     }
 }
 
-/* Also called when the netdev is removed: that removes its filters. */
+/* Also called when the netdev is removed, which removes its filters. */
 static void filter_rdma_roce_cleanup(NetFilterState *nf)
 {
     FilterRdmaRoce *f = FILTER_RDMA_ROCE(nf);
@@ -326,14 +326,14 @@ static uint32_t roce_net_mtu(RdmaRoceNet *net)
     case NET_CLIENT_DRIVER_STREAM:
     case NET_CLIENT_DRIVER_DGRAM:
     case NET_CLIENT_DRIVER_HUBPORT:
-        /* They have no MTU: QEMU's buffers are the limit. */
+        /* These have no MTU: the size of QEMU's buffers is the limit. */
         return ROCE_MTU_JUMBO;
     default:
         return ROCE_MTU_ETHERNET;
     }
 }
 
-/* The guest may have changed the MAC address that the user gave the NIC. */
+/* The NIC's MAC address, which the guest may have changed */
 static MACAddr roce_net_nic_mac(NetClientState *nic)
 {
     return buffer_is_zero(&nic->macaddr, sizeof(nic->macaddr)) ?
@@ -356,8 +356,8 @@ void rdma_roce_net_port(RdmaRoceNet *net, RdmaRoceNetPort *port)
         }
     }
     /*
-     * Without a NIC the last MTU stays: the devices to ask may be in the middle
-     * of being unplugged.
+     * Keep the last MTU if the NIC has gone: the devices to ask may be in the
+     * middle of an unplug.
      */
     if (partner || !net->shared) {
         net->link_mtu = roce_net_mtu(net);
@@ -467,7 +467,7 @@ RdmaRoceNet *rdma_roce_net_new(const RdmaRoceNetConf *conf,
         net->conf.peers.ncs[0] = netdev;
         net->conf.peers.queues = 1;
     }
-    /* Marks the address as used; qemu_del_nic() frees that of conf again. */
+    /* Mark the address as used; qemu_del_nic() frees that in conf. */
     qemu_macaddr_default_if_unset(&net->mac);
     net->conf.macaddr = net->mac;
     net->nic = qemu_new_nic(&roce_nic_info, &net->conf,

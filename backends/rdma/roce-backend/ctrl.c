@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The RoCE backend's methods that are the engine's own: its objects, and
- * posts to them.
+ * Class methods of the RoCE backend that are functions of the engine.
  */
 #include "qemu/osdep.h"
 #include "qemu/rcu.h"
@@ -72,8 +71,8 @@ static int rdma_roce_create_qp(RdmaBackend *rb, RdmaQpInitAttr *init)
 }
 
 /*
- * A QP is about to go. Its owner may have been told of messages that only the
- * next turn would acknowledge; their sender would try again in vain.
+ * A QP is about to leave its state. It may have completed messages that only
+ * the next turn would acknowledge, and their sender would retransmit in vain.
  */
 static void respond(RdmaBackend *rb)
 {
@@ -133,14 +132,14 @@ static void rdma_roce_set_extensions(RdmaBackend *rb, uint32_t extensions)
     roce_set_extensions(rdma_roce_engine(rb), extensions);
 }
 
-/* Counters: RoceStats has those of RdmaCounter, in its order. */
+/* Counters: RoceStats has the counters of RdmaCounter in the same order. */
 
 QEMU_BUILD_BUG_ON(sizeof(RoceStats) !=
                   RDMA_NUM_COUNTERS * sizeof(uint64_t));
 QEMU_BUILD_BUG_ON(offsetof(RoceStats, rx_mcast_frames) !=
                   RDMA_COUNTER_RX_MCAST_PACKETS * sizeof(uint64_t));
 
-/* What a QP counts of them */
+/* Those that a QP counts, too */
 static const struct {
     uint8_t counter;
     uint8_t offset;                 /* in RdmaQpStats */
@@ -164,7 +163,7 @@ static const struct {
 #undef COUNTER
 };
 
-/* What follows these is for people on the host only. */
+/* The members after these are for people on the host only. */
 QEMU_BUILD_BUG_ON(offsetof(RdmaQpStats, timeouts_late) !=
                   ARRAY_SIZE(qp_counters) * sizeof(uint64_t));
 

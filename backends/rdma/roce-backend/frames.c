@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Frames that wait, see frames.h.
+ * A queue of frames that wait.
  */
 #include "qemu/osdep.h"
 #include "qemu/iov.h"

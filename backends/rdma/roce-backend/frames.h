@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Frames that wait: for the next turn, or for another thread. Netdevs are the
- * main loop's, the engine may be an iothread's.
+ * A queue of frames that wait for the next turn, or for another thread: netdevs
+ * belong to the main loop, but the engine may belong to an iothread.
  *
  * Context: any thread.
  */
@@ -18,25 +18,25 @@ typedef struct RdmaRoceFrames {
     bool was_full;
 } RdmaRoceFrames;
 
-/* There is room for @max frames. */
+/* A queue with room for @max frames */
 void rdma_roce_frames_init(RdmaRoceFrames *f, unsigned max);
 void rdma_roce_frames_destroy(RdmaRoceFrames *f);
 /*
- * Copy the frame in @iov, from @offset on; without room it is dropped. Returns
- * whether there is room for one more.
+ * Append a copy of the frame in @iov, from @offset on, or drop the frame if the
+ * queue is full. Returns whether there is room for one more.
  */
 bool rdma_roce_frames_put(RdmaRoceFrames *f, const struct iovec *iov,
                           int iovcnt, size_t offset);
-/* The oldest one, which the caller frees by g_byte_array_unref(), or NULL. */
+/* The oldest frame, for the caller to g_byte_array_unref(), or NULL */
 GByteArray *rdma_roce_frames_take(RdmaRoceFrames *f);
 void rdma_roce_frames_drop(RdmaRoceFrames *f);
 /*
- * Is there room again, for who was told that there is none? True once for each
- * time that it was.
+ * Is there room again after put() reported that there is none? True once for
+ * each such report.
  */
 bool rdma_roce_frames_room_again(RdmaRoceFrames *f);
 
-/* As it is now, or was a moment ago, if other threads put or take. */
+/* A snapshot, if other threads put or take at the same time */
 static inline bool rdma_roce_frames_empty(const RdmaRoceFrames *f)
 {
     return !qatomic_read(&f->count);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the files of the RoCE backend share. @rb is an rdma-roce that a device
- * is attached to.
+ * Declarations for all files of the RoCE backend. @rb is an rdma-roce object
+ * that a device is attached to.
  */
 #ifndef BACKENDS_RDMA_ROCE_INT_H
 #define BACKENDS_RDMA_ROCE_INT_H
@@ -17,21 +17,21 @@
 #define TYPE_RDMA_BACKEND_ROCE "rdma-roce"
 OBJECT_DECLARE_SIMPLE_TYPE(RdmaRoce, RDMA_BACKEND_ROCE)
 
-/* late.c: what a request that is overdue waits for */
+/* late.c: what an overdue request waits for */
 typedef struct RdmaRoceLate {
-    /* the main loop's */
+    /* used by the main loop */
     QEMUBH *bh;
     int64_t since;                  /* waits for frames that came by then */
-    unsigned turns;                 /* since then; 0: does not wait */
-    unsigned quiet;                 /* of these the last, without a frame */
+    unsigned turns;                 /* since then; 0: not waiting */
+    unsigned quiet;                 /* how many of the last had no frame */
     bool any_frame;                 /* in this turn */
-    /* the engine's */
-    int64_t netdev_heard;           /* the netdev has none from before */
-    int64_t heard;                  /* all of these are in the engine */
-    unsigned engine_turns;          /* since netdev_heard, that left some */
+    /* used after entering the backend */
+    int64_t netdev_heard;           /* the netdev has no frame from before */
+    int64_t heard;                  /* the engine has all frames from before */
+    unsigned engine_turns;          /* since netdev_heard with frames left */
 } RdmaRoceLate;
 
-/* Bits of RdmaBackend.pending: run the engine; the netdev has changed */
+/* Bits of RdmaBackend.pending: run the engine; update the port */
 #define ROCE_PENDING_RUN RDMA_PENDING_BACKEND(0)
 #define ROCE_PENDING_PORT RDMA_PENDING_BACKEND(1)
 
@@ -52,27 +52,28 @@ struct RdmaRoce {
     RdmaRoceNet *net;
     RdmaRoceShm *shm;               /* NULL: none */
     RdmaRoceNetPort port;
-    bool port_off;                  /* the device wants it down */
+    bool port_off;                  /* the device has set it down */
     QEMUBH *bh;
-    QEMUBH *turn;                   /* the next turn begins */
+    QEMUBH *turn;                   /* starts the next turn */
     QEMUTimer *timer;
     int64_t armed;                  /* when the timer fires */
     RdmaRoceLate late;
     bool running;                   /* the VM is */
-    bool in_engine;                 /* do not call into the engine */
+    bool in_engine;                 /* the engine must not be entered again */
     bool woken;                     /* wake() was called while in_engine */
-    bool net_blocked;               /* no frame more for the netdev */
+    bool net_blocked;               /* the netdev takes no more frames */
     bool shm_blocked;               /* a frame waits for room in a ring */
     bool ran_on_rx;                 /* in this turn of the main loop */
-    bool rx_corked;                 /* the netdev has more frames, maybe */
-    bool rx_entered;                /* rdma_backend_enter() for them */
-    int64_t rx_time;                /* when they came in */
+    bool rx_corked;                 /* the netdev may have more frames */
+    bool rx_entered;                /* the backend was entered for them */
+    int64_t rx_time;                /* when it was entered */
     uint64_t work_before;           /* roce_work() when this turn began */
-    uint64_t shm_rx_end;            /* then it is the turn of what is sent */
+    uint64_t shm_rx_end;            /* roce_work() at which sending starts */
     RdmaRoceFrames deferred;        /* received, for the engine */
-    RdmaRoceFrames leaving;         /* with an iothread: for the netdev */
-    QEMUBH *net_bh;                 /* likewise: sends them */
-    bool net_waits;                 /* likewise: for the netdev's queue */
+    /* With an iothread: */
+    RdmaRoceFrames leaving;         /* frames for the netdev */
+    QEMUBH *net_bh;                 /* main loop: sends these frames */
+    bool net_waits;                 /* net_bh waits for the netdev's queue */
     RoceTxFrame tx;
     uint8_t rx_buf[ROCE_MAX_FRAME];
 };
@@ -82,7 +83,7 @@ static inline RoceEngine *rdma_roce_engine(RdmaBackend *rb)
     return container_of(rb, RdmaRoce, parent_obj)->engine;
 }
 
-/* The highest number of an MR or a window. */
+/* The highest number of an MR or a window */
 static inline uint32_t rdma_roce_max_mrn(const RdmaBackend *rb)
 {
     return rb->limits.max_mr + rb->limits.max_mw;
@@ -91,7 +92,7 @@ static inline uint32_t rdma_roce_max_mrn(const RdmaBackend *rb)
 /* ctrl.c: objects and work requests */
 void rdma_roce_ctrl_class_init(RdmaBackendClass *rbc);
 
-/* ops.c: of an engine whose opaque pointer is the backend */
+/* ops.c: callbacks of an engine whose opaque pointer is the RdmaRoce */
 RoceOps rdma_roce_ops(const RdmaBackend *rb);
 
 /* props.c */
@@ -99,26 +100,26 @@ void rdma_roce_add_properties(ObjectClass *oc);
 
 /* run.c: when the engine works */
 int64_t rdma_roce_now(void);
-/* Nothing works before, and nothing after what had begun has ended. */
+/* Start the timer and bottom halves of a device that attaches. */
 void rdma_roce_run_begin(RdmaRoce *r);
-/* Not between rdma_backend_enter() and leave(). The memory is closed. */
+/* Stop them, and wait for the iothread. Without the lock; shm is closed. */
 void rdma_roce_run_end(RdmaRoce *r);
-/* Let the engine send what it has, as far as the netdev takes it. */
+/* Run the engine: frames, timers, and sends as far as the netdev takes them. */
 void rdma_roce_run(RdmaRoce *r);
-/* What the netdev calls, see RdmaRoceNetOps. */
+/* Callbacks of the netdev, see RdmaRoceNetOps */
 bool rdma_roce_on_receive(void *opaque, const struct iovec *iov, int iovcnt,
                           size_t offset);
 void rdma_roce_on_cork(void *opaque, bool cork);
 void rdma_roce_on_sent(void *opaque);
 extern const RdmaRoceShmOps rdma_roce_shm_ops;
 
-/* late.c: answers that are read late */
+/* late.c: timeouts of requests whose answers are read late */
 void rdma_roce_late_begin(RdmaRoce *r);
-/* In the main loop; the engine does not work any more. */
+/* In the main loop, after the engine has stopped */
 void rdma_roce_late_end(RdmaRoce *r);
 /*
- * Run the timers of the engine, which is entered. @took_all: it has just taken
- * all frames that came by memory, or waited for this turn.
+ * Run the engine's timers. The backend is entered. @took_all: the engine has
+ * just taken all frames from shared memory and all deferred frames.
  */
 void rdma_roce_late_expire(RdmaRoce *r, int64_t now, bool took_all);
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Answers that are read late. Timers run when their time has come, but a turn
- * of the main loop reads only so much of a netdev, and none comes while the
- * loop is stalled. So a request that is overdue waits until what had come in
- * by then is in the engine: first what the netdev has, for which the main loop
- * goes on until some turns bring no frame, then what waits in this backend and
- * in shared memory. Both have an end, however many frames keep coming.
+ * Timeouts of requests whose answers are read late. Timers fire in time, but a
+ * turn of the main loop reads only part of a netdev's frames, and a stalled
+ * loop reads none. So an overdue request waits until the engine has all frames
+ * that came in by then: first those of the netdev, until some turns of the main
+ * loop bring no frame, then deferred frames and those in shared memory. The
+ * number of turns is limited in both cases, so a flood of frames cannot prevent
+ * timeouts.
  */
 #include "qemu/osdep.h"
 #include "qemu/main-loop.h"
@@ -13,17 +14,18 @@
 #include "int.h"
 
 /*
- * Turns of the main loop without a frame: the first one may have polled before
- * it began to count, and the next one may read after the bottom half.
+ * Turns of the main loop without a frame that are needed: the first turn may
+ * have polled before the count started, and the next may read after the bottom
+ * half.
  */
 #define LATE_QUIET_TURNS 2
 /*
- * Turns with frames, and turns of the engine. 64 KiB each are as much as a TCP
- * socket holds by default (tcp_rmem).
+ * Limit of turns with frames, and of turns of the engine. With 64 KiB each they
+ * read as much as a TCP socket holds by default (tcp_rmem).
  */
 #define LATE_MAX_TURNS 96
 
-/* In the main loop's own context, so that no nested loop counts as a turn. */
+/* In the main loop's own context, so nested loops do not count as turns. */
 static void roce_late_bh(void *opaque)
 {
     RdmaRoce *r = opaque;
@@ -55,7 +57,7 @@ void rdma_roce_late_expire(RdmaRoce *r, int64_t now, bool took_all)
     RdmaRoceLate *late = &r->late;
 
     if (late->heard > now) {
-        /* A snapshot was loaded, whose clock is at an earlier time. */
+        /* A loaded snapshot has set the clock back. */
         late->heard = late->netdev_heard = 0;
     }
     if (late->heard != late->netdev_heard &&

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The RoCE backend: the RoCEv2 engine (rdma/roce.h) on a QEMU netdev. This file
- * has the object and its port.
+ * has the object, its class methods, and its port.
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
@@ -20,11 +20,11 @@
 /* The longest RC message (IBTA 9.7.8: 2^31 bytes). */
 #define ROCE_MAX_MSG_SZ 0x80000000u
 
-/* Nominal, as nothing paces the wire: 4X EDR, 100 Gb/s. */
+/* Nominal, as nothing paces the wire: 4X EDR, 100 Gb/s */
 #define ROCE_ACTIVE_WIDTH 2
 #define ROCE_ACTIVE_SPEED 32
 
-/* Others find the port by its addresses while its VM runs. */
+/* Other ports can find this one by its addresses while the VM runs. */
 static void roce_update_shm(RdmaRoce *r)
 {
     if (!r->shm) {
@@ -35,7 +35,7 @@ static void roce_update_shm(RdmaRoce *r)
     } else {
         rdma_roce_shm_close(r->shm);
     }
-    /* A frame that waited for room is gone. */
+    /* The frame that waited for room was dropped. */
     r->shm_blocked = false;
 }
 
@@ -79,7 +79,7 @@ static void roce_net_changed(void *opaque)
     }
     rdma_backend_enter(rb);
     if (roce_update_port(r)) {
-        /* Frames that the netdev had queued may have been dropped. */
+        /* The netdev may have dropped frames that it had queued. */
         r->net_blocked = false;
         r->net_waits = false;
         if (r->net_bh) {
@@ -235,7 +235,7 @@ static void rdma_roce_set_port(RdmaBackend *rb, bool up)
     roce_net_changed(r);
 }
 
-/* Send at once, not from the bottom half: no delay for the first frame. */
+/* Send at once, as the bottom half would delay the first frame. */
 static void rdma_roce_run_now(RdmaBackend *rb)
 {
     rdma_roce_run(container_of(rb, RdmaRoce, parent_obj));
@@ -245,7 +245,7 @@ static void rdma_roce_run_now(RdmaBackend *rb)
 
 static void rdma_roce_complete(UserCreatable *uc, Error **errp)
 {
-    /* The netdev is looked up when a device attaches: it may come later. */
+    /* attach() looks the netdev up, as it may be added after this object. */
     if (!RDMA_BACKEND_ROCE(uc)->netdev_id) {
         error_setg(errp, "Parameter 'netdev' is required");
     }

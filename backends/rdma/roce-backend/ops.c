@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the engine calls, except its consumer, which is the device: guest
- * memory, and its owner.
+ * Callbacks of the engine, except those of its consumer, the device: access to
+ * guest memory, wake-ups, and trace events.
  */
 #include "qemu/osdep.h"
 #include "qemu/atomic.h"
@@ -76,10 +76,10 @@ static void roce_op_wake(void *opaque)
     RdmaRoce *r = opaque;
 
     if (r->in_engine) {
-        /* Whoever has called the engine looks at r->woken afterwards. */
+        /* The caller of the engine checks r->woken after return. */
         r->woken = true;
     } else if (rdma_backend_busy(&r->parent_obj)) {
-        /* Unless it runs before the device leaves the backend */
+        /* Void if the engine runs before the thread leaves the backend. */
         rdma_backend_put_off(&r->parent_obj, ROCE_PENDING_RUN);
     } else {
         qemu_bh_schedule(r->bh);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * When the engine works: by the virtual clock, a timer, bottom halves, and what
- * netdev and shared memory bring.
+ * When the engine runs: in bottom halves, by a timer of the virtual clock, and
+ * when the netdev or shared memory has frames.
  */
 #include "qemu/osdep.h"
 #include "block/aio-wait.h"
@@ -17,21 +17,21 @@
 #include "../trace.h"
 
 /*
- * What a turn does with frames of the netdev at most. A stream brings a buffer
- * full of short frames, a datagram socket 32 frames, which is less, unless they
- * are multicasts.
+ * Budgets that frames of the netdev may use in a turn. One read of a stream has
+ * a buffer full of short frames. A datagram socket has 32 frames, which cost
+ * less unless they are multicasts.
  */
 #define RX_TURNS 4
 
-/* A turn looks for frames that come by memory for this long at most. */
+/* A turn polls shared memory for this long, at most. */
 #define ROCE_SHM_TURN_NS (50 * SCALE_US)
 
 /*
- * Frames that came in while the engine was busy; more are dropped. A read of a
- * stream brings 2500 of the shortest.
+ * Frames to keep that came in while the engine was busy; more are dropped. One
+ * read of a stream may have 2500 of the shortest.
  */
 #define ROCE_MAX_DEFERRED 2560
-/* Frames that wait until the main loop sends them; more wait in the engine. */
+/* Frames to keep for the main loop to send; others wait in the engine. */
 #define ROCE_MAX_LEAVING 256
 
 int64_t rdma_roce_now(void)
@@ -46,8 +46,8 @@ static uint64_t roce_turn_work(const RdmaRoce *r)
     return roce_work(r->engine) - r->work_before;
 }
 
-/* Behind a frame: may there be another one in this turn? */
-static bool roce_may_go_on(const RdmaRoce *r)
+/* After a frame: may the turn handle another one? */
+static bool roce_may_continue(const RdmaRoce *r)
 {
     return roce_turn_work(r) < RDMA_TURN_BUDGET &&
            !rdma_backend_wanted(&r->parent_obj);
@@ -63,13 +63,13 @@ static void roce_rx_deferred(RdmaRoce *r, int64_t now)
     while ((frame = rdma_roce_frames_take(&r->deferred))) {
         roce_rx(r->engine, frame->data, frame->len, now);
         g_byte_array_unref(frame);
-        if (!roce_may_go_on(r)) {
+        if (!roce_may_continue(r)) {
             break;
         }
     }
 }
 
-/* Frames that come by memory; what is left comes after what is sent. */
+/* A frame from shared memory. Stops when it is time to send. */
 static bool roce_shm_receive(void *opaque, const uint8_t *frame, size_t size,
                              bool checked)
 {
@@ -85,8 +85,8 @@ static bool roce_shm_receive(void *opaque, const uint8_t *frame, size_t size,
 }
 
 /*
- * Send the frame in r->tx. False: it had to be queued, and nothing can be sent
- * until it is sent.
+ * Send the frame in r->tx. False: it is queued, and no other frame can be sent
+ * before it.
  */
 static bool roce_send(RdmaRoce *r)
 {
@@ -102,7 +102,7 @@ static bool roce_send(RdmaRoce *r)
             break;
         }
         if (!r->tx.checked) {
-            /* The peer is gone since the frame was begun: it was for it. */
+            /* The receiver has gone since the engine made this frame. */
             return true;
         }
     }
@@ -116,7 +116,7 @@ static bool roce_send(RdmaRoce *r)
     return !r->net_blocked;
 }
 
-/* In the main loop: send what the iothread has left. */
+/* In the main loop: send frames for the iothread. */
 static void roce_net_bh(void *opaque)
 {
     RdmaRoce *r = opaque;
@@ -134,7 +134,7 @@ static void roce_net_bh(void *opaque)
     }
     rdma_roce_net_cork(r->net, false);
     if (!left) {
-        /* The iothread may go on for ever. */
+        /* The iothread may produce frames without end. */
         qemu_bh_schedule(r->net_bh);
     }
     if (rdma_roce_frames_room_again(&r->leaving)) {
@@ -148,11 +148,10 @@ static void roce_update_blocked(RdmaRoce *r)
 }
 
 /*
- * The timer is only set to an earlier time. Acknowledgements postpone deadlines
- * all the time; to wake up once without need costs less than to set the timer
- * with each of them. What is due already is left to the bottom half: while the
- * virtual clock stands still, a timer set to @now would keep the main loop to
- * itself.
+ * The timer is only set to an earlier time. Each acknowledgement postpones a
+ * deadline. An unnecessary wake-up costs less than setting the timer each time.
+ * The bottom half handles deadlines that are due: while the virtual clock
+ * stands still, a timer set to @now would monopolize the main loop.
  */
 static void roce_arm_timer(RdmaRoce *r, int64_t now)
 {
@@ -166,7 +165,7 @@ static void roce_arm_timer(RdmaRoce *r, int64_t now)
     }
 }
 
-/* Send what there is, as far as the turn goes. */
+/* Send frames of the engine within the turn's budget. */
 static void roce_transmit(RdmaRoce *r, int64_t now)
 {
     r->woken = false;
@@ -176,7 +175,7 @@ static void roce_transmit(RdmaRoce *r, int64_t now)
 
         roce_tx_done(r->engine, &r->tx);
         if (!sent) {
-            /* Until netdev or receiver say that it is sent */
+            /* Until the netdev or the receiver reports that it is sent. */
             trace_rdma_roce_tx_blocked(r);
             roce_update_blocked(r);
         }
@@ -188,8 +187,8 @@ static void roce_transmit(RdmaRoce *r, int64_t now)
 }
 
 /*
- * Returns whether there is more to do, which is the next turn's. @shm_budget:
- * see rdma_roce_shm_receive().
+ * Returns whether work is left for the next turn. @shm_budget: see
+ * rdma_roce_shm_receive().
  */
 static bool roce_work_through(RdmaRoce *r, int64_t now, uint32_t *shm_budget)
 {
@@ -201,14 +200,14 @@ static bool roce_work_through(RdmaRoce *r, int64_t now, uint32_t *shm_budget)
     do {
         roce_rx_deferred(r, now);
         if (r->shm && roce_turn_work(r) < RDMA_TURN_BUDGET) {
-            /* The other half is for what is sent. */
+            /* The other half is for sending. */
             r->shm_rx_end = roce_work(r->engine) + RDMA_TURN_BUDGET / 2;
             shm_done = rdma_roce_shm_receive(r->shm, shm_budget);
         }
         rdma_roce_late_expire(r, now, shm_done &&
                               rdma_roce_frames_empty(&r->deferred));
         roce_transmit(r, now);
-    } while (roce_may_go_on(r) &&
+    } while (roce_may_continue(r) &&
              ((!shm_done && *shm_budget) ||
               !rdma_roce_frames_empty(&r->deferred)));
     if (!r->net_bh) {
@@ -217,7 +216,7 @@ static bool roce_work_through(RdmaRoce *r, int64_t now, uint32_t *shm_budget)
     if (r->shm) {
         rdma_roce_shm_flush(r->shm);
     }
-    return r->woken || !shm_done || !roce_may_go_on(r);
+    return r->woken || !shm_done || !roce_may_continue(r);
 }
 
 static void roce_run_engine(RdmaRoce *r)
@@ -238,7 +237,7 @@ static void roce_run_engine(RdmaRoce *r)
     do {
         more = roce_work_through(r, now, &shm_budget);
     } while (!more && r->shm &&
-             rdma_roce_shm_rest(r->shm, roce_waits_for_acks(r->engine),
+             rdma_roce_shm_idle(r->shm, roce_waits_for_acks(r->engine),
                                 until));
     r->in_engine = false;
     if (more || roce_has_rescans(r->engine)) {
@@ -257,7 +256,7 @@ void rdma_roce_run(RdmaRoce *r)
             return;
         }
         if (!rb->ctx) {
-            /* The iothread's bottom half may have left it: see roce_bh(). */
+            /* Else keep it: the iothread's roce_bh() may have put it off. */
             rdma_backend_forget_pending(rb, ROCE_PENDING_RUN);
         }
         rdma_backend_enter(rb);
@@ -274,7 +273,7 @@ static bool roce_try_enter(RdmaRoce *r)
         return false;
     }
     if (!r->bh) {
-        /* It was on its way when the device left. */
+        /* The event was in progress when the device left. */
         rdma_backend_leave(rb);
         return false;
     }
@@ -282,8 +281,8 @@ static bool roce_try_enter(RdmaRoce *r)
 }
 
 /*
- * From an event of the backend's loop, which may be a nested one. False: there
- * will be another one.
+ * Enter in an event of the backend's event loop, which may be a nested one.
+ * False: the bottom half will run again.
  */
 static bool roce_enter_event(RdmaRoce *r)
 {
@@ -312,10 +311,10 @@ static void roce_bh(void *opaque)
         rdma_roce_shm_retry(r->shm);
     }
     roce_begin_turn(r);
-    /* It would begin this turn once more */
+    /* It would start this turn a second time. */
     qemu_bh_cancel(r->turn);
     if (!timer_pending(r->timer)) {
-        /* It fired while somebody else was here */
+        /* It fired while another thread had entered. */
         r->armed = ROCE_NO_DEADLINE;
     }
     rdma_roce_run(r);
@@ -323,8 +322,8 @@ static void roce_bh(void *opaque)
 }
 
 /*
- * The next turn of the main loop begins. As an idle bottom half it may run with
- * the next event, and does not make the main loop poll.
+ * Start the next turn. This is an idle bottom half: it runs with the next
+ * event, and does not keep the main loop from sleeping.
  */
 static void roce_turn_bh(void *opaque)
 {
@@ -347,11 +346,11 @@ static void roce_timer(void *opaque)
     }
 }
 
-/* What the netdev calls */
+/* Callbacks of the netdev */
 
 /*
- * Frames that come together enter the backend once. False: it is busy with
- * something else, maybe with one of these frames.
+ * Enter once for all frames that come together. False: this thread is busy with
+ * other work of the backend, perhaps with one of these frames.
  */
 static bool roce_rx_enter(RdmaRoce *r)
 {
@@ -371,8 +370,8 @@ static bool roce_rx_enter(RdmaRoce *r)
 }
 
 /*
- * Respond to the frames that came first at once, and to those that follow in
- * the same turn of the main loop together.
+ * Respond at once to the first frames of a turn of the main loop. The bottom
+ * half responds to later ones together.
  */
 static void roce_rx_leave(RdmaRoce *r)
 {
@@ -442,8 +441,8 @@ bool rdma_roce_on_receive(void *opaque, const struct iovec *iov, int iovcnt,
            !rdma_roce_frames_empty(&r->deferred);
     if (over || !roce_rx_enter(r)) {
         /*
-         * A receiver in this QEMU sent it while the netdev delivered ours, or
-         * it is the next turn's.
+         * A receiver in this QEMU has sent it during our send, or the budget of
+         * the turn is used up.
          */
         rdma_roce_frames_put(&r->deferred, iov, iovcnt, offset);
         if (rdma_backend_busy(&r->parent_obj)) {
@@ -469,7 +468,7 @@ bool rdma_roce_on_receive(void *opaque, const struct iovec *iov, int iovcnt,
     return true;
 }
 
-/* Go on with what was blocked. */
+/* Frames that were blocked can be sent again. */
 static void roce_run_soon(RdmaRoce *r)
 {
     if (rdma_backend_busy(&r->parent_obj)) {
@@ -493,7 +492,7 @@ void rdma_roce_on_sent(void *opaque)
     roce_run_soon(r);
 }
 
-/* What memory brings */
+/* Callbacks of shared memory */
 
 static void roce_shm_ready(void *opaque)
 {
@@ -534,7 +533,7 @@ const RdmaRoceShmOps rdma_roce_shm_ops = {
     .sent = roce_shm_sent,
 };
 
-/* Begin and end */
+/* Start and stop */
 
 void rdma_roce_run_begin(RdmaRoce *r)
 {
@@ -563,7 +562,7 @@ void rdma_roce_run_begin(RdmaRoce *r)
     r->rx_corked = false;
 }
 
-static void roce_nothing(void *opaque)
+static void roce_no_op(void *opaque)
 {
 }
 
@@ -583,8 +582,8 @@ void rdma_roce_run_end(RdmaRoce *r)
     if (rb->ctx) {
         qemu_bh_delete(r->net_bh);
         r->net_bh = NULL;
-        /* What has begun there ends. */
-        aio_wait_bh_oneshot(rb->ctx, roce_nothing, NULL);
+        /* Wait for running handlers. */
+        aio_wait_bh_oneshot(rb->ctx, roce_no_op, NULL);
     }
     timer_free(r->timer);
     r->timer = NULL;

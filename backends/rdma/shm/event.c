@@ -30,7 +30,7 @@ void rdma_roce_shm_set_handler(RdmaRoceShm *shm, int fd, IOHandler *readable,
     }
 }
 
-static void close_it(void *opaque)
+static void close_now(void *opaque)
 {
     close(GPOINTER_TO_INT(opaque));
 }
@@ -39,18 +39,18 @@ void rdma_roce_shm_close_socket(RdmaRoceShm *shm, int *fd)
 {
     if (*fd >= 0) {
         rdma_roce_shm_set_handler(shm, *fd, NULL, NULL);
-        rdma_roce_shm_free_later(shm, close_it, GINT_TO_POINTER(*fd));
+        rdma_roce_shm_free_later(shm, close_now, GINT_TO_POINTER(*fd));
         qatomic_set(fd, -1);
     }
 }
 
-void rdma_roce_shm_free_later(RdmaRoceShm *shm, QEMUBHFunc *free_it,
+void rdma_roce_shm_free_later(RdmaRoceShm *shm, QEMUBHFunc *free_now,
                               void *opaque)
 {
     if (shm->ctx) {
-        aio_bh_schedule_oneshot(shm->ctx, free_it, opaque);
+        aio_bh_schedule_oneshot(shm->ctx, free_now, opaque);
     } else {
-        free_it(opaque);
+        free_now(opaque);
     }
 }
 
@@ -61,7 +61,7 @@ bool rdma_roce_shm_enter(RdmaRoceShm *shm, const int *fd, bool *waits)
     if (shm->ops->enter(shm->opaque)) {
         return true;
     }
-    /* Who has entered may close it; then it stays open until this has ended. */
+    /* The thread that has entered may close it, but only after this handler. */
     open_fd = qatomic_read(fd);
     if (open_fd >= 0) {
         rdma_roce_shm_set_handler(shm, open_fd, NULL, NULL);

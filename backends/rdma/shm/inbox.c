@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Frames by shared memory: who they come from.
+ * Frames by shared memory: ports that they come from.
  */
 #include "qemu/osdep.h"
 #include "qemu/processor.h"
@@ -9,7 +9,7 @@
 #include "socket.h"
 #include "../trace.h"
 
-/* So often looking for frames may be in vain before it ends. */
+/* Polls without a frame before polling stops */
 #define POLL_MISSES 3
 /* Frames of this size are parts of something long. */
 #define POLL_FRAME_MIN 512
@@ -42,11 +42,11 @@ static void inbox_readable(void *opaque)
     }
     if (!ib->gone) {
         if (ib->fd >= 0 && !rdma_roce_shm_drain(ib->fd)) {
-            /* What it has written is read first. */
+            /* The sender has ended. Its frames are still read. */
             rdma_roce_shm_close_socket(shm, &ib->fd);
         }
-        if (shm->rested_at + shm->poll_max > get_clock()) {
-            /* To look for it would have taken less time than to sleep. */
+        if (shm->slept_at + shm->poll_max > get_clock()) {
+            /* Polling would have been faster than sleeping. */
             shm->polls_left = POLL_MISSES;
         }
         inbox_stay_awake(ib);
@@ -80,7 +80,7 @@ static int inbox_receive(RoceShmInbox *ib, uint32_t *budget)
         uint32_t batch = 0;
 
         while (more && batch < ib->ring.size / 4 &&
-               (ret = rdma_roce_shm_look(&ib->ring, &frame, &size,
+               (ret = rdma_roce_shm_peek(&ib->ring, &frame, &size,
                                          &checked)) > 0) {
             shm->rx_frames++;
             shm->rx_size = size;
@@ -92,7 +92,7 @@ static int inbox_receive(RoceShmInbox *ib, uint32_t *budget)
         }
         if (batch) {
             inbox_stay_awake(ib);
-            if (rdma_roce_shm_give_room(&ib->ring) && ib->fd >= 0) {
+            if (rdma_roce_shm_release_room(&ib->ring) && ib->fd >= 0) {
                 rdma_roce_shm_wake(ib->fd);
             }
         }
@@ -133,14 +133,14 @@ static bool any_frames(const RdmaRoceShm *shm)
     for (unsigned i = 0; i < shm->inboxes->len; i++) {
         const RoceShmInbox *ib = shm->inboxes->pdata[i];
 
-        if (rdma_roce_shm_any(&ib->ring)) {
+        if (rdma_roce_shm_has_frame(&ib->ring)) {
             return true;
         }
     }
     return false;
 }
 
-/* Look for frames for a while. @until: when the turn has to end. */
+/* Poll for a while. @until: when the turn must end. */
 static bool poll_inboxes(RdmaRoceShm *shm, int64_t until)
 {
     int64_t now = get_clock();
@@ -159,9 +159,9 @@ static bool poll_inboxes(RdmaRoceShm *shm, int64_t until)
 }
 
 /*
- * Is it worth while to look for frames? Behind short ones, such as
- * acknowledgements, a doorbell is more likely to come, and would have to wait,
- * unless nothing can be sent.
+ * Is polling likely to find frames? After short frames, such as
+ * acknowledgements, a doorbell is more likely. Polling would delay it, unless
+ * no frame can be sent.
  */
 static bool may_poll(const RdmaRoceShm *shm, bool cannot_send)
 {
@@ -170,7 +170,7 @@ static bool may_poll(const RdmaRoceShm *shm, bool cannot_send)
             (cannot_send && shm->tx_size >= POLL_FRAME_MIN));
 }
 
-bool rdma_roce_shm_rest(RdmaRoceShm *shm, bool cannot_send, int64_t until)
+bool rdma_roce_shm_idle(RdmaRoceShm *shm, bool cannot_send, int64_t until)
 {
     bool any = false;
 
@@ -185,7 +185,7 @@ bool rdma_roce_shm_rest(RdmaRoceShm *shm, bool cannot_send, int64_t until)
             any |= ib->awake;
         }
     }
-    shm->rested_at = get_clock();
+    shm->slept_at = get_clock();
     return any;
 }
 

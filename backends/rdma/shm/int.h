@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the files of shared memory share: a port, the ports that it sends to
- * and those that send to it.
+ * Declarations for all files of shared memory: a port, its outboxes (ports that
+ * it sends to) and its inboxes (ports that send to it).
  */
 #ifndef BACKENDS_RDMA_ROCE_SHM_INT_H
 #define BACKENDS_RDMA_ROCE_SHM_INT_H
@@ -14,14 +14,14 @@
 
 typedef struct RoceShmOutbox RoceShmOutbox;
 
-/* A port that frames come from. */
+/* A port that sends frames to this port */
 typedef struct RoceShmInbox {
     RdmaRoceShm *shm;
     int fd;                         /* -1: it has ended */
     RoceShmRing ring;
-    bool awake;                     /* its sender need not wake the port */
-    bool gone;                      /* an event may still be on its way */
-    bool waits;                   /* its socket does, for the lock */
+    bool awake;                     /* the sender need not wake this port */
+    bool gone;                      /* a last event may still come */
+    bool waits;                     /* its event waits for the lock */
 } RoceShmInbox;
 
 struct RdmaRoceShm {
@@ -30,22 +30,22 @@ struct RdmaRoceShm {
     const RdmaRoceShmOps *ops;
     void *opaque;
     int fd;                         /* listens; -1: closed */
-    QEMUTimer *listen_again;        /* does so only then */
+    QEMUTimer *listen_again;        /* pending: @fd has no handler until then */
     bool warned;
-    bool waits;                   /* its socket does, for the lock */
-    bool any_waits;               /* this or other sockets */
-    char *path, *nic_path;          /* of its socket */
+    bool waits;                     /* the event of @fd waits for the lock */
+    bool any_waits;                 /* an event of any socket does */
+    char *path, *nic_path;          /* of @fd */
     ino_t ino;
     GHashTable *outboxes;           /* by MAC address */
-    RoceShmOutbox *last;            /* found last */
+    RoceShmOutbox *last;            /* result of the last look-up */
     QSIMPLEQ_HEAD(, RoceShmOutbox) to_wake;
     GPtrArray *inboxes;
-    unsigned next;                  /* inbox that is looked at first */
-    int64_t poll_max;               /* ns to look for frames, before ... */
-    int64_t rested_at;              /* ... it sleeps, which was then */
-    unsigned polls_left;            /* unless that was in vain */
+    unsigned next;                  /* inbox to serve first */
+    int64_t poll_max;               /* ns to poll before the port sleeps */
+    int64_t slept_at;              /* ns, when it last went to sleep */
+    unsigned polls_left;            /* polls without a frame before it stops */
     uint64_t tx_frames, rx_frames;
-    size_t tx_size, rx_size;        /* of the last one */
+    size_t tx_size, rx_size;        /* of the last frame */
 };
 
 /* event.c: sockets and timers, in the iothread or main loop */
@@ -54,42 +54,41 @@ struct RdmaRoceShm {
 int64_t rdma_roce_shm_now(void);
 QEMUTimer *rdma_roce_shm_timer_new(RdmaRoceShm *shm, QEMUTimerCB *cb,
                                    void *opaque);
-/* @readable: NULL for nobody */
+/* @readable may be NULL. */
 void rdma_roce_shm_set_handler(RdmaRoceShm *shm, int fd, IOHandler *readable,
                                void *opaque);
-/* It is not used any more, but closed only when no event is under way. */
+/* Stop using *@fd. It is closed when no handler can run any more. */
 void rdma_roce_shm_close_socket(RdmaRoceShm *shm, int *fd);
 /*
- * Enter for an event of the socket @fd, in its handler. False: somebody else
- * has entered. The event would come again at once, so that the iothread would
- * not sleep, and if it goes before other threads, who has entered might get no
- * processor. So the socket has no handler then until rdma_roce_shm_retry(),
- * which gives it back to what is @waits.
+ * Enter in the handler of socket @fd. False: another thread has entered. The
+ * event would then come again at once, and an iothread of high priority would
+ * keep the other thread from the CPU. So this function removes the handler and
+ * sets *@waits; rdma_roce_shm_retry() installs the handler again.
  */
 bool rdma_roce_shm_enter(RdmaRoceShm *shm, const int *fd, bool *waits);
-/* Returns whether @waits was so, and ends it. */
+/* Clear *@waits. Returns whether it was set. */
 bool rdma_roce_shm_stop_waiting(bool *waits);
 /*
- * Events of what goes away may be on their way in the iothread. They are over
- * when that comes to this.
+ * Free something whose events may be in progress in the iothread: they are over
+ * when the iothread calls @free_now.
  */
-void rdma_roce_shm_free_later(RdmaRoceShm *shm, QEMUBHFunc *free_it,
+void rdma_roce_shm_free_later(RdmaRoceShm *shm, QEMUBHFunc *free_now,
                               void *opaque);
 
-/* outbox.c: who frames are sent to */
+/* outbox.c: ports that frames are sent to */
 
-/* Let the socket have its events again, if they were put off. */
+/* Install the handler of the socket again if its event waits. */
 void rdma_roce_shm_outbox_retry(RoceShmOutbox *ob);
 /* Functions of the hash table */
 guint rdma_roce_shm_outbox_hash(gconstpointer key);
 gboolean rdma_roce_shm_outbox_equal(gconstpointer a, gconstpointer b);
 void rdma_roce_shm_outbox_free(void *opaque);
 
-/* inbox.c: who frames come from */
+/* inbox.c: ports that frames come from */
 
-/* Let sockets have their events again, if they were put off. */
+/* Install the handlers of sockets again whose events wait. */
 void rdma_roce_shm_inboxes_retry(RdmaRoceShm *shm);
-/* Takes @fd, of a socket that was accepted. */
+/* Takes @fd, an accepted socket. */
 void rdma_roce_shm_inbox_new(RdmaRoceShm *shm, int fd);
 /* Function of the array */
 void rdma_roce_shm_inbox_free(void *opaque);

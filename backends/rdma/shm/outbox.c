@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Frames by shared memory: who they are sent to.
+ * Frames by shared memory: ports that they are sent to.
  */
 #include "qemu/osdep.h"
 #include "net/util.h"
@@ -10,30 +10,30 @@
 #include "socket.h"
 #include "../trace.h"
 
-/* Frames that are written before a receiver that sleeps is woken */
+/* Frames to write before a sleeping receiver is woken */
 #define WAKE_AFTER 8
 
-/* A port that frames are sent to, or that could not be reached. */
+/* A port that frames are sent to, or that could not be reached */
 struct RoceShmOutbox {
     RdmaRoceShm *shm;
     MACAddr mac;
     int fd;                         /* -1: not connected */
     int64_t retry_at;               /* ms */
-    RoceShmRing ring;               /* there is one when it can be used */
-    unsigned unwoken;               /* frames since it was last looked at */
+    RoceShmRing ring;               /* without a header: not usable yet */
+    unsigned unwoken;               /* frames since the last wake-up check */
     QSIMPLEQ_ENTRY(RoceShmOutbox) to_wake;
     uint8_t *queued;                /* a frame that waits for room */
     size_t queued_len;
     bool queued_checked;
     int64_t waits_since;            /* ms */
-    int64_t patience;               /* ms, of ROCE_SHM_PATIENCE_MS, ... */
-    int64_t patience_at;            /* ... at this time */
-    QEMUTimer *timer;               /* then it is cut off */
-    bool gone;                      /* an event may still be on its way */
+    int64_t patience;               /* ms left of ROCE_SHM_PATIENCE_MS, ... */
+    int64_t patience_at;            /* ... at this time, ms */
+    QEMUTimer *timer;               /* cuts the receiver off */
+    bool gone;                      /* a last event may still come */
     bool waits;                   /* its socket does, for the lock */
 };
 
-static void outbox_unlist(RoceShmOutbox *ob)
+static void outbox_stop_wakeup(RoceShmOutbox *ob)
 {
     if (ob->unwoken) {
         ob->unwoken = 0;
@@ -41,12 +41,12 @@ static void outbox_unlist(RoceShmOutbox *ob)
     }
 }
 
-/* Its frames take the netdev for a while. Returns whether one was queued. */
-static bool outbox_leave(RoceShmOutbox *ob)
+/* Disconnect for a while. Returns whether a frame was queued. */
+static bool outbox_disconnect(RoceShmOutbox *ob)
 {
     bool was_queued = ob->queued_len;
 
-    outbox_unlist(ob);
+    outbox_stop_wakeup(ob);
     rdma_roce_shm_close_socket(ob->shm, &ob->fd);
     rdma_roce_shm_ring_close(&ob->ring);
     timer_del(ob->timer);
@@ -60,12 +60,12 @@ static void outbox_fail(RoceShmOutbox *ob, const char *why)
     RdmaRoceShm *shm = ob->shm;
 
     trace_rdma_roce_shm_left(shm, MAC_ARG(ob->mac.a), why);
-    if (outbox_leave(ob)) {
+    if (outbox_disconnect(ob)) {
         shm->ops->sent(shm->opaque);
     }
 }
 
-static void outbox_free_it(void *opaque)
+static void outbox_free_now(void *opaque)
 {
     RoceShmOutbox *ob = opaque;
 
@@ -78,12 +78,12 @@ void rdma_roce_shm_outbox_free(void *opaque)
 {
     RoceShmOutbox *ob = opaque;
 
-    outbox_leave(ob);
+    outbox_disconnect(ob);
     ob->gone = true;
-    rdma_roce_shm_free_later(ob->shm, outbox_free_it, ob);
+    rdma_roce_shm_free_later(ob->shm, outbox_free_now, ob);
 }
 
-static void outbox_welcomed(RoceShmOutbox *ob)
+static void outbox_open_ring(RoceShmOutbox *ob)
 {
     int memory = rdma_roce_shm_receive_welcome(ob->fd);
     int ret;
@@ -106,7 +106,7 @@ static void outbox_welcomed(RoceShmOutbox *ob)
 
 static void outbox_wake(RoceShmOutbox *ob)
 {
-    outbox_unlist(ob);
+    outbox_stop_wakeup(ob);
     if (rdma_roce_shm_must_wake(&ob->ring)) {
         rdma_roce_shm_wake(ob->fd);
     }
@@ -131,7 +131,7 @@ static RoceShmPut outbox_put(RoceShmOutbox *ob, const struct iovec *iov,
     return ret;
 }
 
-/* The frame in ob->queued waits from now on. */
+/* The frame in ob->queued starts to wait. */
 static void outbox_begin_wait(RoceShmOutbox *ob)
 {
     ob->waits_since = rdma_roce_shm_now();
@@ -172,10 +172,10 @@ static void outbox_retry(RoceShmOutbox *ob)
 }
 
 /*
- * There may be room that nobody has told of yet, where this thread had no time
- * for as long as the receiver: it is not cut off for that.
+ * The receiver has had its time. It may have made room that this thread had no
+ * time to notice: look before cutting it off.
  */
-static void outbox_time_is_up(RoceShmOutbox *ob)
+static void outbox_timed_out(RoceShmOutbox *ob)
 {
     if (!ob->ring.header) {
         outbox_fail(ob, "has no welcome");
@@ -197,7 +197,7 @@ static void outbox_timer(void *opaque)
         return;
     }
     if (!ob->gone && ob->fd >= 0 && !timer_pending(ob->timer)) {
-        outbox_time_is_up(ob);
+        outbox_timed_out(ob);
     }
     shm->ops->leave(shm->opaque);
 }
@@ -211,9 +211,9 @@ static void outbox_readable(void *opaque)
         return;
     }
     if (ob->gone || ob->fd < 0) {
-        /* It was left meanwhile. */
+        /* Disconnected meanwhile. */
     } else if (!ob->ring.header) {
-        outbox_welcomed(ob);
+        outbox_open_ring(ob);
     } else if (!rdma_roce_shm_drain(ob->fd)) {
         outbox_fail(ob, "has ended");
     } else {
@@ -238,7 +238,7 @@ static void outbox_connect(RoceShmOutbox *ob)
     qatomic_set(&ob->fd, rdma_roce_shm_new_socket());
     if (ob->fd < 0 ||
         connect(ob->fd, (struct sockaddr *)&un, sizeof(un)) < 0) {
-        outbox_leave(ob);
+        outbox_disconnect(ob);
         return;
     }
     rdma_roce_shm_set_handler(ob->shm, ob->fd, outbox_readable, ob);
@@ -278,7 +278,7 @@ static gboolean is_stale(gpointer key, gpointer value, gpointer now)
     return ob->fd < 0 && ob->retry_at <= *(int64_t *)now;
 }
 
-/* There may have been other ports before. */
+/* Is there room for another outbox, after dropping stale ones? */
 static bool outboxes_have_room(RdmaRoceShm *shm)
 {
     int64_t now;

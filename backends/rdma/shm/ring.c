@@ -16,14 +16,14 @@
 struct RoceShmHeader {
     uint32_t head;                      /* sender: bytes written */
     uint32_t pad1[15];
-    uint32_t waits;                     /* sender: wants to know of room */
+    uint32_t waits;                     /* sender: wake it when there is room */
     uint32_t pad2[15];
     uint32_t tail;                      /* receiver: bytes read */
     uint32_t pad3[15];
-    uint32_t awake;                     /* receiver: looks by itself */
+    uint32_t awake;                     /* receiver: needs no wake-up */
 };
 
-/* In front of each frame; it begins at a multiple of RECORD_ALIGN. */
+/* Header of each frame, at a multiple of RECORD_ALIGN */
 typedef struct RoceShmRecord {
     uint32_t size;                      /* of the frame, or RECORD_SKIP */
     uint32_t flags;
@@ -31,7 +31,7 @@ typedef struct RoceShmRecord {
 
 #define DATA_OFFSET 4096
 #define RECORD_ALIGN 64
-#define RECORD_SKIP UINT32_MAX          /* the next one begins at offset 0 */
+#define RECORD_SKIP UINT32_MAX          /* the next one is at offset 0 */
 #define RECORD_CHECKED 1                /* with an ICRC */
 
 QEMU_BUILD_BUG_ON(sizeof(RoceShmHeader) > DATA_OFFSET);
@@ -81,7 +81,7 @@ int rdma_roce_shm_ring_open(RoceShmRing *ring, int fd)
     struct stat st;
     off_t size;
 
-    /* What could shrink would end whoever writes there. */
+    /* A write to memory that has shrunk would end this process. */
     if (seals < 0 || !(seals & F_SEAL_SHRINK) || fstat(fd, &st) < 0) {
         return -EPROTO;
     }
@@ -101,7 +101,7 @@ void rdma_roce_shm_ring_close(RoceShmRing *ring)
     }
 }
 
-/* Bytes that are free for the sender, or -1 if the receiver is broken. */
+/* Bytes free for the sender, or -1 if the receiver's position is invalid */
 static int64_t ring_room(RoceShmRing *ring, uint32_t wanted)
 {
     uint32_t used = ring->pos - ring->theirs;
@@ -148,10 +148,10 @@ RoceShmPut rdma_roce_shm_put(RoceShmRing *ring, const struct iovec *iov,
 }
 
 /*
- * Has the receiver yet to read what it was woken for? Then it comes to what was
- * written since: it writes the tail before it looks at the head again.
+ * Has the receiver not read the frames of the last wake-up yet? It will then
+ * see later frames, too: it writes the tail before it reads the head again.
  */
-static bool has_yet_to_look(const RoceShmRing *ring)
+static bool wakeup_is_unread(const RoceShmRing *ring)
 {
     uint32_t tail = le32_to_cpu(qatomic_read(&ring->header->tail));
 
@@ -161,15 +161,15 @@ static bool has_yet_to_look(const RoceShmRing *ring)
 bool rdma_roce_shm_must_wake(RoceShmRing *ring)
 {
     /*
-     * The head is seen before this is read, see rdma_roce_shm_sleep() and
-     * rdma_roce_shm_give_room().
+     * Write the head before reading these. Pairs with rdma_roce_shm_sleep() and
+     * rdma_roce_shm_release_room().
      */
     smp_mb();
     if (qatomic_load_acquire(&ring->header->awake)) {
         ring->woken = false;
         return false;
     }
-    if (has_yet_to_look(ring)) {
+    if (wakeup_is_unread(ring)) {
         return false;
     }
     ring->woken = true;
@@ -180,11 +180,11 @@ bool rdma_roce_shm_must_wake(RoceShmRing *ring)
 void rdma_roce_shm_wait_room(RoceShmRing *ring, bool wait)
 {
     qatomic_set(&ring->header->waits, cpu_to_le32(wait));
-    /* Before the tail is read again */
+    /* Before reading the tail. Pairs with rdma_roce_shm_release_room(). */
     smp_mb();
 }
 
-int rdma_roce_shm_look(RoceShmRing *ring, const uint8_t **frame, size_t *size,
+int rdma_roce_shm_peek(RoceShmRing *ring, const uint8_t **frame, size_t *size,
                        bool *checked)
 {
     uint32_t head = le32_to_cpu(qatomic_load_acquire(&ring->header->head));
@@ -225,17 +225,17 @@ void rdma_roce_shm_take(RoceShmRing *ring, size_t size)
     ring->pos += record_len(size);
 }
 
-bool rdma_roce_shm_any(const RoceShmRing *ring)
+bool rdma_roce_shm_has_frame(const RoceShmRing *ring)
 {
     return le32_to_cpu(qatomic_read(&ring->header->head)) != ring->pos;
 }
 
-bool rdma_roce_shm_give_room(RoceShmRing *ring)
+bool rdma_roce_shm_release_room(RoceShmRing *ring)
 {
     qatomic_store_release(&ring->header->tail, cpu_to_le32(ring->pos));
     /*
-     * The tail is seen before this is read, see rdma_roce_shm_wait_room(), and
-     * before the head is read again, see rdma_roce_shm_must_wake().
+     * Write the tail before reading @waits, and before the head is read again.
+     * Pairs with rdma_roce_shm_wait_room() and rdma_roce_shm_must_wake().
      */
     smp_mb();
     return qatomic_read(&ring->header->waits);
@@ -249,9 +249,9 @@ void rdma_roce_shm_awake(RoceShmRing *ring)
 bool rdma_roce_shm_sleep(RoceShmRing *ring)
 {
     qatomic_set(&ring->header->awake, 0);
-    /* Before the head is read, see rdma_roce_shm_must_wake(). */
+    /* Before the head is read. Pairs with rdma_roce_shm_must_wake(). */
     smp_mb();
-    if (!rdma_roce_shm_any(ring)) {
+    if (!rdma_roce_shm_has_frame(ring)) {
         return true;
     }
     rdma_roce_shm_awake(ring);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A ring of frames in memory that two QEMUs of one host share: the receiver
- * makes it, one sender writes to it. docs/specs/virtio-rdma-shm.rst has the
- * layout.
+ * A ring of frames in memory that two QEMUs of one host share. The receiver
+ * creates it, and one sender writes to it. docs/specs/virtio-rdma-shm.rst has
+ * the layout.
  *
- * Neither trusts the other. Each keeps its own position and only compares it
- * with what the other one says; lengths are read once. What a frame holds may
- * change while it is looked at. The memory cannot shrink, as it is sealed.
+ * The sides do not trust each other. Each keeps its own position and compares
+ * it with that of the other side. Lengths are read once. The sender may change
+ * a frame while the receiver reads it. The memory is sealed, so it cannot
+ * shrink.
  *
  * Context: a ring belongs to one thread on each side.
  */
@@ -15,9 +16,9 @@
 
 #include <sys/uio.h>
 
-/* Bytes for frames in the rings that are made here, a power of two. */
+/* Bytes for frames in a ring that this side creates: a power of two */
 #define ROCE_SHM_RING_SIZE (1u << 20)
-/* Those that a receiver may have. */
+/* Bytes that a ring of another receiver may have */
 #define ROCE_SHM_RING_MIN (64u << 10)
 #define ROCE_SHM_RING_MAX (4u << 20)
 
@@ -29,54 +30,53 @@ typedef struct RoceShmRing {
     uint32_t size;                  /* bytes of data */
     uint32_t pos;                   /* bytes written, or read, modulo 2^32 */
     uint32_t theirs;                /* sender: bytes read, as last seen */
-    bool woken;                     /* sender: and not seen awake since, ... */
-    uint32_t woken_for;             /* ... which was at this pos */
+    bool woken;                     /* sender: woke it, not seen awake since */
+    uint32_t woken_for;             /* sender: @pos at that wake-up */
 } RoceShmRing;
 
 typedef enum RoceShmPut {
     ROCE_SHM_PUT,
     ROCE_SHM_FULL,
-    ROCE_SHM_BROKEN,                /* the receiver has written nonsense */
+    ROCE_SHM_BROKEN,                /* the receiver's position is invalid */
 } RoceShmPut;
 
-/* The receiver's: make a ring. Returns its memory's descriptor, or -errno. */
+/* Receiver: create a ring. Returns the descriptor of its memory, or -errno. */
 int rdma_roce_shm_ring_create(RoceShmRing *ring);
-/* The sender's: map the ring that @fd is. Returns 0 or -errno. */
+/* Sender: map the ring in @fd. Returns 0 or -errno. */
 int rdma_roce_shm_ring_open(RoceShmRing *ring, int fd);
 void rdma_roce_shm_ring_close(RoceShmRing *ring);
 
 /*
- * The sender's. Write the frame of @size bytes, at most ROCE_MAX_FRAME, that
- * lies in @iov; @checked: it has an ICRC.
+ * Sender: write the frame in @iov, of @size bytes, at most ROCE_MAX_FRAME.
+ * @checked: it has an ICRC.
  */
 RoceShmPut rdma_roce_shm_put(RoceShmRing *ring, const struct iovec *iov,
                              int iovcnt, size_t size, bool checked);
 /*
- * Is the receiver to be woken for what was written? It is not while it says
- * that it is awake, nor a second time before it has read what it was woken for.
+ * Sender: must it wake the receiver for the frames that it wrote? No while the
+ * receiver is awake, or has not read the frames of the last wake-up yet.
  */
 bool rdma_roce_shm_must_wake(RoceShmRing *ring);
 /*
- * Have the receiver say when there is room, or not any more. There may be room
- * already: look once more.
+ * Sender: ask the receiver for a wake-up when there is room, or stop asking.
+ * There may be room already, so try once more.
  */
 void rdma_roce_shm_wait_room(RoceShmRing *ring, bool wait);
 
 /*
- * The receiver's. Find the oldest frame: 1, and @frame and @size, or 0 if
- * there is none, or -EPROTO if the sender has written nonsense. It is there
- * until rdma_roce_shm_take().
+ * Receiver: find the oldest frame. Returns 1, 0 if there is none, or -EPROTO if
+ * the sender's data is invalid. The frame stays until rdma_roce_shm_take().
  */
-int rdma_roce_shm_look(RoceShmRing *ring, const uint8_t **frame, size_t *size,
+int rdma_roce_shm_peek(RoceShmRing *ring, const uint8_t **frame, size_t *size,
                        bool *checked);
 void rdma_roce_shm_take(RoceShmRing *ring, size_t size);
-/* Is there anything? */
-bool rdma_roce_shm_any(const RoceShmRing *ring);
-/* Let the sender have the room of what was taken. Does it wait for that? */
-bool rdma_roce_shm_give_room(RoceShmRing *ring);
-/* The sender need not wake the receiver, which is awake. */
+/* Receiver: is there a frame? */
+bool rdma_roce_shm_has_frame(const RoceShmRing *ring);
+/* Receiver: give back the room of taken frames. Does the sender wait? */
+bool rdma_roce_shm_release_room(RoceShmRing *ring);
+/* Receiver: it is awake; the sender need not wake it. */
 void rdma_roce_shm_awake(RoceShmRing *ring);
-/* From now on it has to; false: there is a frame, and it stays awake. */
+/* Receiver: the sender must wake it. False: a frame is there, stay awake. */
 bool rdma_roce_shm_sleep(RoceShmRing *ring);
 
 #endif /* BACKENDS_RDMA_ROCE_SHM_RING_H */

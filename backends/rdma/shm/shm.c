@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Frames by shared memory: the ports of a host find each other.
+ * Frames by shared memory: a port, and how ports of a host find each other.
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
@@ -22,14 +22,14 @@ bool rdma_roce_shm_check_dir(const char *dir, Error **errp)
         return false;
     }
     if (!g_file_test(dir, G_FILE_TEST_IS_DIR)) {
-        error_setg(errp, "'%s' is no directory: make one for all guests of the "
-                   "network", dir);
+        error_setg(errp, "'%s' is not a directory: make one for all guests of "
+                   "the network", dir);
         return false;
     }
     return true;
 }
 
-/* Once: this may go on for long. */
+/* Warn once, as the problem may persist. */
 static void shm_warn(RdmaRoceShm *shm, const char *what, const char *path,
                      const char *why)
 {
@@ -46,7 +46,7 @@ static void accept_one(RdmaRoceShm *shm)
 
     if (fd < 0) {
         if (errno != EAGAIN && errno != ECONNABORTED && errno != EINTR) {
-            /* Out of descriptors or memory, and the event would stay. */
+            /* Out of descriptors or memory: the event would repeat at once. */
             shm_warn(shm, "accept", shm->path, strerror(errno));
             rdma_roce_shm_set_handler(shm, shm->fd, NULL, NULL);
             timer_mod(shm->listen_again,
@@ -84,7 +84,7 @@ static void shm_listen_again(void *opaque)
     shm->ops->leave(shm->opaque);
 }
 
-/* Events that were put off */
+/* Events that wait for the lock */
 
 static void listen_retry(RdmaRoceShm *shm)
 {
@@ -109,7 +109,7 @@ void rdma_roce_shm_retry(RdmaRoceShm *shm)
     }
 }
 
-/* The whole */
+/* The port */
 
 RdmaRoceShm *rdma_roce_shm_new(const char *dir, AioContext *ctx,
                                uint32_t poll_max, const RdmaRoceShmOps *ops,
@@ -144,7 +144,7 @@ void rdma_roce_shm_free(RdmaRoceShm *shm)
     }
 }
 
-/* Take a path, unless somebody listens there; who has ended does not. */
+/* Remove a stale socket at @path. False: another port listens there. */
 static bool take_path(RdmaRoceShm *shm, const char *path)
 {
     struct sockaddr_un un;
@@ -204,7 +204,7 @@ void rdma_roce_shm_open(RdmaRoceShm *shm, const MACAddr *mac,
     trace_rdma_roce_shm_listens(shm, shm->path);
 }
 
-/* Remove a path, unless another port has it now. */
+/* Remove a path, unless it is another port's socket by now. */
 static void remove_path(RdmaRoceShm *shm, char **path)
 {
     struct stat st;

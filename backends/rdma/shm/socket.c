@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The sockets by which ports of a host meet, see shm.h.
+ * Sockets by which ports of a host meet.
  */
 #include "qemu/osdep.h"
 #include "net/net.h"
 #include "qemu/bswap.h"
 #include "socket.h"
 
-/* What a receiver sends first, with the descriptor of the ring's memory */
+/* The receiver's first message, with the descriptor of the ring's memory */
 typedef struct Welcome {
     char magic[8];
     uint32_t version;
@@ -44,7 +44,7 @@ int rdma_roce_shm_receive_welcome(int fd)
         .msg_iov = &iov,
         .msg_iovlen = 1,
         .msg_control = control,
-        /* No room for a second one, which would be open then */
+        /* Without room for a second descriptor, which would stay open */
         .msg_controllen = CMSG_LEN(sizeof(int)),
     };
     ssize_t len = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
@@ -90,7 +90,7 @@ bool rdma_roce_shm_send_welcome(int fd, int memory)
 
 void rdma_roce_shm_wake(int fd)
 {
-    /* With a full socket it is woken already, and its end comes by itself. */
+    /* A full socket holds a wake-up already. The end of it is an event. */
     (void)!send(fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 

@@ -32,7 +32,7 @@ void verbs_cq_schedule(RdmaVerbs *v, VerbsCq *cq)
     }
 }
 
-static void unready(RdmaVerbs *v, VerbsCq *cq)
+static void remove_ready(RdmaVerbs *v, VerbsCq *cq)
 {
     if (cq->ready) {
         cq->ready = false;
@@ -41,7 +41,7 @@ static void unready(RdmaVerbs *v, VerbsCq *cq)
 }
 
 /* The CQ cannot be polled any more. */
-static bool broken(RdmaVerbs *v, VerbsCq *cq)
+static bool fail_polling(RdmaVerbs *v, VerbsCq *cq)
 {
     trace_rdma_verbs_cq_broken(v, cq->obj.num);
     verbs_cq_fail(v, cq->obj.num);
@@ -58,7 +58,7 @@ static bool poll_cq(RdmaVerbs *v, VerbsCq *cq, uint32_t *budget)
     int n = ibv_poll_cq(cq->cq, POLL_BATCH, wc);
 
     if (n < 0) {
-        return broken(v, cq);
+        return fail_polling(v, cq);
     }
     for (int i = 0; i < n; i++) {
         verbs_wq_complete(v, &wc[i]);
@@ -71,7 +71,7 @@ static bool poll_cq(RdmaVerbs *v, VerbsCq *cq, uint32_t *budget)
         return false;
     }
     if (ibv_req_notify_cq(cq->cq, 0)) {
-        return broken(v, cq);
+        return fail_polling(v, cq);
     }
     cq->armed = true;
     return true;
@@ -83,7 +83,7 @@ static void run_ready(RdmaVerbs *v)
     VerbsCq *cq;
 
     while (budget && (cq = QTAILQ_FIRST(&v->ready_cqs))) {
-        unready(v, cq);
+        remove_ready(v, cq);
         if (poll_cq(v, cq, &budget)) {
             queue_ready(v, cq);
         }
@@ -181,7 +181,7 @@ static void cq_created(RdmaVerbs *v, void *cq, void *attr)
 
 static void cq_dying(RdmaVerbs *v, void *cq)
 {
-    unready(v, cq);
+    remove_ready(v, cq);
 }
 
 static void obj_free(RdmaVerbs *v, void *obj)

@@ -124,7 +124,7 @@ static bool check_port(RdmaVerbs *v, Error **errp)
 }
 
 /* Device attributes do not include max_inline_data, so try some values. */
-static uint32_t find_max_inline(VerbsDev *d)
+static uint32_t probe_max_inline(VerbsDev *d)
 {
     static const uint32_t sizes[] = { 4096, 1024, 512, 400, 256, 128, 64 };
     struct ibv_pd *pd = ibv_alloc_pd(d->ctx);
@@ -174,7 +174,7 @@ bool verbs_dev_open(RdmaVerbs *v, Error **errp)
     if (ret) {
         error_setg_errno(errp, ret, "cannot query RDMA device '%s'", v->ibdev);
     } else if (check_port(v, errp)) {
-        d->max_inline = find_max_inline(d);
+        d->max_inline = probe_max_inline(d);
         verbs_dev_update_port(v);
         return true;
     }

@@ -26,9 +26,9 @@ static void qp_event(RdmaVerbs *v, VerbsQp *qp, enum ibv_event_type type)
     default:
         break;
     }
-    verbs_tell(v, type == IBV_EVENT_QP_LAST_WQE_REACHED
-                   ? RDMA_EVENT_LAST_WQE_REACHED : (RdmaEventType)type,
-               qp->init.qpn);
+    verbs_raise_event(v, type == IBV_EVENT_QP_LAST_WQE_REACHED
+                         ? RDMA_EVENT_LAST_WQE_REACHED : (RdmaEventType)type,
+                      qp->init.qpn);
 }
 
 static void cq_event(RdmaVerbs *v, VerbsCq *cq)
@@ -41,7 +41,7 @@ static void cq_event(RdmaVerbs *v, VerbsCq *cq)
 static void srq_event(RdmaVerbs *v, VerbsSrq *srq, RdmaEventType type)
 {
     if (verbs_get_live(v->srqs, srq->obj.num) == srq) {
-        verbs_tell(v, type, srq->obj.num);
+        verbs_raise_event(v, type, srq->obj.num);
     }
 }
 

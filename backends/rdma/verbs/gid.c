@@ -25,7 +25,7 @@
  */
 #define APPEAR_MS 5000
 #define VANISH_MS 250
-#define LOOK_US 2000
+#define POLL_US 2000
 
 /* A GID of the host's port */
 typedef struct HostGid {
@@ -108,8 +108,8 @@ static const HostGid *host_gids_find(const HostGids *t, const VerbsGidKey *key)
 
 /* Events for management */
 
-static void tell_status(RdmaVerbs *v, const VerbsGidKey *key,
-                        const char *netdev, bool status)
+static void send_status_event(RdmaVerbs *v, const VerbsGidKey *key,
+                              const char *netdev, bool status)
 {
     g_autofree char *id = object_get_canonical_path(OBJECT(v));
 
@@ -141,7 +141,7 @@ static int del_work(VerbsJob *job)
 
         there = table && host_gids_find(table, &j->key);
         if (there) {
-            g_usleep(LOOK_US);
+            g_usleep(POLL_US);
         }
     }
     return ret;
@@ -204,14 +204,14 @@ static bool gid_drop(RdmaVerbs *v, VerbsGid *g)
 
 /* Jobs: look up all GIDs again */
 
-typedef struct LookJob {
+typedef struct LookupJob {
     VerbsJob job;
     HostGids *table;
-} LookJob;
+} LookupJob;
 
-static int look_work(VerbsJob *job)
+static int lookup_work(VerbsJob *job)
 {
-    LookJob *j = container_of(job, LookJob, job);
+    LookupJob *j = container_of(job, LookupJob, job);
     int ret = 0;
 
     j->table = host_gids_read(job->v, &ret);
@@ -219,7 +219,7 @@ static int look_work(VerbsJob *job)
 }
 
 /* Returns whether the host's index of the GID has changed. */
-static bool look_up_again(RdmaVerbs *v, VerbsGid *g, const HostGids *table)
+static bool lookup_gid(RdmaVerbs *v, VerbsGid *g, const HostGids *table)
 {
     const HostGid *h = host_gids_find(table, &g->key);
     int index = h ? h->index : VERBS_NO_GID;
@@ -231,20 +231,20 @@ static bool look_up_again(RdmaVerbs *v, VerbsGid *g, const HostGids *table)
         memcpy(g->netdev, h->netdev, IF_NAMESIZE);
     }
     if (changed && (!h || appears)) {
-        tell_status(v, &g->key, g->netdev, h);
+        send_status_event(v, &g->key, g->netdev, h);
     }
     return changed;
 }
 
-static void look_done(VerbsJob *job)
+static void lookup_done(VerbsJob *job)
 {
-    LookJob *j = container_of(job, LookJob, job);
+    LookupJob *j = container_of(job, LookupJob, job);
     RdmaVerbs *v = job->v;
     bool changed = false;
 
-    v->gids_looking = false;
-    v->gids_looked++;
-    if (v->gids_look_again) {
+    v->gids_lookup_runs = false;
+    v->gids_lookups++;
+    if (v->gids_lookup_again) {
         verbs_gids_changed(v);
     }
     if (job->ret) {
@@ -252,7 +252,7 @@ static void look_done(VerbsJob *job)
     }
     for (uint32_t i = 0; i < v->parent_obj.limits.gid_table_len; i++) {
         if (v->gids[i].used) {
-            changed |= look_up_again(v, &v->gids[i], j->table);
+            changed |= lookup_gid(v, &v->gids[i], j->table);
         }
     }
     if (changed) {
@@ -261,32 +261,32 @@ static void look_done(VerbsJob *job)
     }
     if (v->gid_refused && v->parent_obj.client_ops) {
         v->gid_refused = false;
-        verbs_tell(v, RDMA_EVENT_GID_CHANGE, RDMA_PORT_NUM);
+        verbs_raise_event(v, RDMA_EVENT_GID_CHANGE, RDMA_PORT_NUM);
     }
 }
 
-static void look_free(VerbsJob *job)
+static void lookup_free(VerbsJob *job)
 {
-    LookJob *j = container_of(job, LookJob, job);
+    LookupJob *j = container_of(job, LookupJob, job);
 
     host_gids_free(j->table);
     g_free(j);
 }
 
-static const VerbsJobOps look_ops = {
-    .work = look_work,
-    .done = look_done,
-    .free = look_free,
+static const VerbsJobOps lookup_ops = {
+    .work = lookup_work,
+    .done = lookup_done,
+    .free = lookup_free,
 };
 
 void verbs_gids_changed(RdmaVerbs *v)
 {
-    v->gids_look_again = v->gids_looking;
-    if (!v->gids_looking) {
-        LookJob *j = g_new0(LookJob, 1);
+    v->gids_lookup_again = v->gids_lookup_runs;
+    if (!v->gids_lookup_runs) {
+        LookupJob *j = g_new0(LookupJob, 1);
 
-        v->gids_looking = true;
-        verbs_job_start(v, &j->job, &look_ops);
+        v->gids_lookup_runs = true;
+        verbs_job_start(v, &j->job, &lookup_ops);
     }
 }
 
@@ -296,7 +296,7 @@ typedef struct AddJob {
     VerbsJob job;
     VerbsGidKey key;
     bool may_add;                   /* gid-mode=add */
-    unsigned looked;                /* RdmaVerbs.gids_looked at the start */
+    unsigned lookups;                /* RdmaVerbs.gids_lookups at the start */
     int host_index;
     char netdev[IF_NAMESIZE];
     uint32_t added_to;
@@ -310,7 +310,7 @@ static int take_host_gid(AddJob *j, const HostGid *h)
     return 0;
 }
 
-static void take_back(AddJob *j)
+static void remove_added_address(AddJob *j)
 {
     if (j->added_to) {
         verbs_netlink_del(j->added_to, j->key.gid);
@@ -341,7 +341,7 @@ static int await_gid(AddJob *j)
                        j->job.v->ibdev);
             return -ETIMEDOUT;
         }
-        g_usleep(LOOK_US);
+        g_usleep(POLL_US);
     }
     return -ECANCELED;
 }
@@ -375,7 +375,7 @@ static int add_address(AddJob *j, const HostGids *table)
     j->added_to = ret ? 0 : ifindex;
     ret = await_gid(j);
     if (ret) {
-        take_back(j);
+        remove_added_address(j);
     }
     return ret;
 }
@@ -405,7 +405,7 @@ static int add_work(VerbsJob *job)
 
 static void add_undo(VerbsJob *job)
 {
-    take_back(container_of(job, AddJob, job));
+    remove_added_address(container_of(job, AddJob, job));
 }
 
 static void add_done(VerbsJob *job)
@@ -420,7 +420,7 @@ static void add_done(VerbsJob *job)
         return;
     }
     v->gid_refused = true;
-    tell_status(v, &j->key, j->netdev, false);
+    send_status_event(v, &j->key, j->netdev, false);
     if (j->err) {
         inet_ntop(AF_INET6, j->key.gid, text, sizeof(text));
         warn_report_once_cond(&v->gid_warned, "rdma-verbs: the guest's GID %s "
@@ -450,8 +450,8 @@ static void add_take(VerbsJob *job, void *unused)
         .added_to = j->added_to,
     };
     memcpy(g->netdev, j->netdev, IF_NAMESIZE);
-    tell_status(v, &g->key, g->netdev, true);
-    if (j->looked != v->gids_looked) {
+    send_status_event(v, &g->key, g->netdev, true);
+    if (j->lookups != v->gids_lookups) {
         /* The job may have read the table before a newer look-up. */
         verbs_gids_changed(v);
     }
@@ -491,7 +491,7 @@ int verbs_gid_add(RdmaBackend *rb, uint32_t index,
     j = g_new0(AddJob, 1);
     j->key = key;
     j->may_add = v->gid_mode == RDMA_GID_MODE_ADD;
-    j->looked = v->gids_looked;
+    j->lookups = v->gids_lookups;
     return verbs_job_begin(v, &j->job, &add_ops, &key, sizeof(key));
 }
 
@@ -504,7 +504,7 @@ int verbs_gid_del(RdmaVerbs *v, uint32_t index)
         return -ENOENT;
     }
     verbs_ahs_drop(v, NULL);
-    tell_status(v, &g->key, g->netdev, false);
+    send_status_event(v, &g->key, g->netdev, false);
     return 0;
 }
 
@@ -529,7 +529,7 @@ static void at_exit(Notifier *n, void *opaque)
 void verbs_gids_init(RdmaVerbs *v)
 {
     v->gids = g_new0(VerbsGid, v->parent_obj.limits.gid_table_len);
-    v->gids_looking = v->gids_look_again = false;
+    v->gids_lookup_runs = v->gids_lookup_again = false;
     v->gid_refused = v->gid_warned = false;
     v->gids_exit.notify = at_exit;
     qemu_add_exit_notifier(&v->gids_exit);
@@ -546,9 +546,9 @@ void verbs_gids_reset(RdmaVerbs *v)
 {
     for (uint32_t i = 0; i < v->parent_obj.limits.gid_table_len; i++) {
         if (gid_drop(v, &v->gids[i])) {
-            tell_status(v, &v->gids[i].key, v->gids[i].netdev, false);
+            send_status_event(v, &v->gids[i].key, v->gids[i].netdev, false);
         }
     }
     v->gid_refused = false;
-    v->gids_look_again = false;
+    v->gids_lookup_again = false;
 }

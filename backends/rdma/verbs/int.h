@@ -214,9 +214,9 @@ struct RdmaVerbs {
     Notifier gsi_cq_failed;
     char *gsi_refused;              /* the last reason to refuse it, or NULL */
     VerbsGid *gids;                 /* gid_table_len of them */
-    bool gids_looking;              /* a job looks all of them up */
-    bool gids_look_again;           /* the host's table changed since */
-    unsigned gids_looked;           /* how many such jobs are done */
+    bool gids_lookup_runs;              /* a job looks all of them up */
+    bool gids_lookup_again;           /* the host's table changed since */
+    unsigned gids_lookups;           /* how many such jobs are done */
     bool gid_refused;               /* since the last GID_CHANGE event */
     bool gid_warned;
     Notifier gids_exit;
@@ -258,7 +258,8 @@ static inline void *verbs_get_live(GHashTable *t, uint32_t num)
 }
 
 /* Raise an asynchronous event for the driver. */
-static inline void verbs_tell(RdmaVerbs *v, RdmaEventType type, uint32_t id)
+static inline void verbs_raise_event(RdmaVerbs *v, RdmaEventType type,
+                                     uint32_t id)
 {
     const RdmaBackend *rb = &v->parent_obj;
     const RdmaEvent event = { type, id };
@@ -555,7 +556,7 @@ void verbs_srq_class_init(RdmaBackendClass *rbc);
 
 /* qp.c: queue pairs */
 
-/* The host's device is broken: all queue pairs enter ERR. */
+/* The host's device is cq_is_broken: all queue pairs enter ERR. */
 void verbs_qps_device_gone(RdmaVerbs *v);
 /* Move all to ERR at once: they access no memory after return. */
 void verbs_qps_stop(RdmaVerbs *v);

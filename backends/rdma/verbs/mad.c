@@ -119,7 +119,7 @@ static void fatal(RdmaVerbs *v, VerbsGsi *g)
 {
     if (!has_state(g, RDMA_QPS_ERR)) {
         verbs_gsi_enter_err(v, g);
-        verbs_tell(v, RDMA_EVENT_QP_FATAL, RDMA_QPN_GSI);
+        verbs_raise_event(v, RDMA_EVENT_QP_FATAL, RDMA_QPN_GSI);
     }
 }
 

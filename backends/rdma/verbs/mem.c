@@ -211,7 +211,7 @@ static uint8_t *reserve(const VerbsMem *m)
 {
     uint64_t align = qemu_real_host_page_size();
     uint8_t *all, *addr;
-    size_t before, behind;
+    size_t before, after;
 
     for (size_t i = 0; i < m->nruns; i++) {
         align = MAX(align, qemu_ram_pagesize(m->runs[i].rb));
@@ -223,12 +223,12 @@ static uint8_t *reserve(const VerbsMem *m)
     }
     addr = (uint8_t *)ROUND_UP((uintptr_t)all, align);
     before = addr - all;
-    behind = align - before;
+    after = align - before;
     if (before) {
         munmap(all, before);
     }
-    if (behind) {
-        munmap(addr + m->len, behind);
+    if (after) {
+        munmap(addr + m->len, after);
     }
     return addr;
 }

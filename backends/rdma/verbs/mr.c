@@ -40,7 +40,7 @@ static MrKey mr_key(const RdmaMrAttr *attr, uint32_t mask)
     };
 }
 
-static void say_why(int ret, uint64_t length)
+static void warn_reg_failed(int ret, uint64_t length)
 {
     uint64_t limit = verbs_mem_lock_limit();
 
@@ -135,7 +135,7 @@ static int reg(RdmaVerbs *v, VerbsMr *mr, VerbsMem *mem)
     ret = verbs_made(mr->mr);
     verbs_mem_unmap(mem, addr);
     if (ret) {
-        say_why(ret, mr->length);
+        warn_reg_failed(ret, mr->length);
     } else {
         mr->pinned = bytes;
         v->pinned += bytes;

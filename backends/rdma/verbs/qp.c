@@ -559,7 +559,7 @@ void verbs_qps_device_gone(RdmaVerbs *v)
     while (g_hash_table_iter_next(&iter, NULL, (void **)&qp)) {
         verbs_qp_fail(v, qp);
         verbs_wq_flush(v, qp);
-        verbs_tell(v, RDMA_EVENT_QP_FATAL, qp->init.qpn);
+        verbs_raise_event(v, RDMA_EVENT_QP_FATAL, qp->init.qpn);
     }
     verbs_gsi_device_gone(v);
 }

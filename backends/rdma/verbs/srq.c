@@ -191,7 +191,7 @@ uint32_t verbs_srq_room(RdmaVerbs *v, uint32_t srqn)
 static void fail(RdmaVerbs *v, VerbsSrq *srq)
 {
     srq->failed = true;
-    verbs_tell(v, RDMA_EVENT_SRQ_ERR, srq->obj.num);
+    verbs_raise_event(v, RDMA_EVENT_SRQ_ERR, srq->obj.num);
 }
 
 void verbs_srq_post(RdmaVerbs *v, uint32_t srqn, const RdmaRecvWr *wr)

@@ -181,7 +181,7 @@ static void fail_with_event(RdmaVerbs *v, VerbsQp *qp)
 {
     if (!qp->failed && !qp->obj.dead && qp->state != RDMA_QPS_ERR) {
         verbs_qp_fail(v, qp);
-        verbs_tell(v, RDMA_EVENT_QP_FATAL, qp->init.qpn);
+        verbs_raise_event(v, RDMA_EVENT_QP_FATAL, qp->init.qpn);
     }
 }
 
@@ -195,7 +195,7 @@ void verbs_cq_fail(RdmaVerbs *v, uint32_t cqn)
         return;
     }
     cq->failed = true;
-    verbs_tell(v, RDMA_EVENT_CQ_ERR, cqn);
+    verbs_raise_event(v, RDMA_EVENT_CQ_ERR, cqn);
     g_hash_table_iter_init(&iter, v->qps);
     while (g_hash_table_iter_next(&iter, NULL, (void **)&qp)) {
         if (qp->init.send_cqn == cqn || qp->init.recv_cqn == cqn) {
@@ -392,8 +392,9 @@ static RdmaWc translate(const VerbsQp *qp, const VerbsWqe *wqe,
     return wc;
 }
 
-static void saw_error(RdmaVerbs *v, VerbsQp *qp, bool send,
-                      const struct ibv_wc *host, const RdmaWc *wc)
+static void note_failed_completion(RdmaVerbs *v, VerbsQp *qp, bool send,
+                                   const struct ibv_wc *host,
+                                   const RdmaWc *wc)
 {
     if (wc->status == RDMA_WC_SUCCESS) {
         return;
@@ -426,14 +427,14 @@ static void complete_srq_recv(RdmaVerbs *v, VerbsSrq *srq, uint32_t slot,
     srq->free[srq->rq.max - srq->rq.count - 1] = slot;
     if (srq->rq.count < srq->limit) {
         srq->limit = 0;
-        verbs_tell(v, RDMA_EVENT_SRQ_LIMIT_REACHED, srq->obj.num);
+        verbs_raise_event(v, RDMA_EVENT_SRQ_LIMIT_REACHED, srq->obj.num);
     }
     verbs_pull_soon(v, RDMA_SRQ, srq->obj.num);
     if (!qp || qp->obj.dead) {
         return;
     }
     wc = translate(qp, &wqe, host);
-    saw_error(v, qp, false, host, &wc);
+    note_failed_completion(v, qp, false, host, &wc);
     deliver(v, qp, RDMA_RQ, &wc);
 }
 
@@ -472,7 +473,7 @@ static void complete_wq(RdmaVerbs *v, VerbsQp *qp, RdmaQueue queue,
     wqe = *wqe_at(wq, seq);
     retire_to(v, qp, queue, n);
     wc = translate(qp, &wqe, host);
-    saw_error(v, qp, queue == RDMA_SQ, host, &wc);
+    note_failed_completion(v, qp, queue == RDMA_SQ, host, &wc);
     deliver(v, qp, queue, &wc);
     verbs_wq_run_local(v, qp);
 }
