@@ -257,6 +257,16 @@ RdmaBackend *rdma_backend_new_default(Object *owner, const char *netdev_id,
                                               "netdev", netdev_id, NULL));
 }
 
+bool rdma_backend_may_set(Object *obj, const char *name, Error **errp)
+{
+    if (RDMA_BACKEND(obj)->client_ops) {
+        error_setg(errp, "Property '%s.%s' cannot be set while a device uses "
+                   "the backend", object_get_typename(obj), name);
+        return false;
+    }
+    return true;
+}
+
 static bool rdma_backend_can_be_deleted(UserCreatable *uc)
 {
     return !RDMA_BACKEND(uc)->client_ops;

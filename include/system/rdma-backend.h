@@ -485,6 +485,9 @@ void rdma_backend_free(void *mem, size_t size);
  */
 bool rdma_backend_frees_much(void);
 
+/* Property @name cannot be set while a device uses the backend @obj. */
+bool rdma_backend_may_set(Object *obj, const char *name, Error **errp);
+
 /*
  * The implicit backend of "netdev=": make a backend of the default type on
  * netdev @netdev_id as a child of @owner. object_unparent() frees it. NULL and

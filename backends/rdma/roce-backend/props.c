@@ -13,16 +13,6 @@
 /* ns; the VM may wait for a port that looks for frames. */
 #define SHM_POLL_LIMIT 50000
 
-static bool rdma_roce_may_set(Object *obj, const char *name, Error **errp)
-{
-    if (RDMA_BACKEND(obj)->client_ops) {
-        error_setg(errp, "Property '%s.%s' cannot be set while a device uses "
-                   "the backend", object_get_typename(obj), name);
-        return false;
-    }
-    return true;
-}
-
 static char *rdma_roce_get_netdev(Object *obj, Error **errp)
 {
     return g_strdup(RDMA_BACKEND_ROCE(obj)->netdev_id);
@@ -32,7 +22,7 @@ static void rdma_roce_set_netdev(Object *obj, const char *value, Error **errp)
 {
     RdmaRoce *r = RDMA_BACKEND_ROCE(obj);
 
-    if (rdma_roce_may_set(obj, "netdev", errp)) {
+    if (rdma_backend_may_set(obj, "netdev", errp)) {
         g_free(r->netdev_id);
         r->netdev_id = g_strdup(value);
     }
@@ -49,7 +39,7 @@ static void rdma_roce_set_mtu(Object *obj, Visitor *v, const char *name,
 {
     uint32_t mtu;
 
-    if (!rdma_roce_may_set(obj, name, errp) ||
+    if (!rdma_backend_may_set(obj, name, errp) ||
         !visit_type_uint32(v, name, &mtu, errp)) {
         return;
     }
@@ -71,7 +61,7 @@ static void rdma_roce_set_mac(Object *obj, const char *value, Error **errp)
 {
     MACAddr mac;
 
-    if (!rdma_roce_may_set(obj, "mac", errp)) {
+    if (!rdma_backend_may_set(obj, "mac", errp)) {
         return;
     }
     if (net_parse_macaddr(mac.a, value) < 0 || (mac.a[0] & 1)) {
@@ -93,7 +83,7 @@ static void rdma_roce_set_dcqcn(Object *obj, Visitor *v, const char *name,
 {
     uint32_t rate;
 
-    if (!rdma_roce_may_set(obj, name, errp) ||
+    if (!rdma_backend_may_set(obj, name, errp) ||
         !visit_type_uint32(v, name, &rate, errp)) {
         return;
     }
@@ -145,7 +135,7 @@ static void rdma_roce_set_shm_dir(Object *obj, const char *value,
 {
     RdmaRoce *r = RDMA_BACKEND_ROCE(obj);
 
-    if (rdma_roce_may_set(obj, "shm-dir", errp) &&
+    if (rdma_backend_may_set(obj, "shm-dir", errp) &&
         rdma_roce_shm_check_dir(value, errp)) {
         g_free(r->shm_dir);
         /* QEMU may change to another directory. */
@@ -160,7 +150,7 @@ static bool rdma_roce_get_shm_icrc(Object *obj, Error **errp)
 
 static void rdma_roce_set_shm_icrc(Object *obj, bool value, Error **errp)
 {
-    if (rdma_roce_may_set(obj, "shm-icrc", errp)) {
+    if (rdma_backend_may_set(obj, "shm-icrc", errp)) {
         RDMA_BACKEND_ROCE(obj)->shm_icrc = value;
     }
 }
@@ -176,7 +166,7 @@ static void rdma_roce_set_shm_poll(Object *obj, Visitor *v, const char *name,
 {
     uint32_t max;
 
-    if (!rdma_roce_may_set(obj, name, errp) ||
+    if (!rdma_backend_may_set(obj, name, errp) ||
         !visit_type_uint32(v, name, &max, errp)) {
         return;
     }

@@ -42,13 +42,7 @@ typedef struct AhJob {
 
 static guint ah_hash(gconstpointer p)
 {
-    const uint8_t *bytes = p;
-    guint h = 5381;
-
-    for (size_t i = 0; i < sizeof(AhKey); i++) {
-        h = h * 33 + bytes[i];
-    }
-    return h;
+    return verbs_hash(p, sizeof(AhKey));
 }
 
 static gboolean ah_equal(gconstpointer a, gconstpointer b)

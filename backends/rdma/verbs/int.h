@@ -257,6 +257,17 @@ static inline void *verbs_get_live(GHashTable *t, uint32_t num)
     return obj && !obj->dead ? obj : NULL;
 }
 
+/* Hash of @size bytes, for a GHashTable */
+static inline guint verbs_hash(const uint8_t *bytes, size_t size)
+{
+    guint h = 5381;
+
+    for (size_t i = 0; i < size; i++) {
+        h = h * 33 + bytes[i];
+    }
+    return h;
+}
+
 /* Raise an asynchronous event for the driver. */
 static inline void verbs_raise_event(RdmaVerbs *v, RdmaEventType type,
                                      uint32_t id)
@@ -519,6 +530,8 @@ void verbs_wq_clear_sq(VerbsQp *qp);
 uint64_t verbs_wq_next_wr_id(const VerbsQp *qp, RdmaQueue queue);
 uint64_t verbs_srq_wr_id(const VerbsSrq *srq, uint32_t slot);
 void verbs_qp_new_id(RdmaVerbs *v, VerbsQp *qp);
+/* Post a send without valid memory, which fails. False: the host refuses it. */
+bool verbs_post_poison(VerbsQp *qp, uint64_t wr_id, VerbsAh *ah);
 /* Complete local work requests that are the oldest of their queues. */
 void verbs_wq_run_local(RdmaVerbs *v, VerbsQp *qp);
 /* Handle a completion of the host. */

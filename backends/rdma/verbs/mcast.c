@@ -142,13 +142,7 @@ static int set_mcast(RdmaBackend *rb, uint32_t qpn,
 
 static guint gid_hash(gconstpointer p)
 {
-    const union ibv_gid *gid = p;
-    guint h = 5381;
-
-    for (int i = 0; i < RDMA_GID_LEN; i++) {
-        h = h * 33 + gid->raw[i];
-    }
-    return h;
+    return verbs_hash(p, sizeof(union ibv_gid));
 }
 
 static gboolean gid_equal(gconstpointer a, gconstpointer b)

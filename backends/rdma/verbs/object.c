@@ -310,16 +310,6 @@ static void verbs_query_port(RdmaBackend *rb, RdmaPortAttr *attr)
 
 /* The object */
 
-static bool may_set(Object *obj, const char *name, Error **errp)
-{
-    if (RDMA_BACKEND(obj)->client_ops) {
-        error_setg(errp, "Property '%s.%s' cannot be set while a device uses "
-                   "the backend", object_get_typename(obj), name);
-        return false;
-    }
-    return true;
-}
-
 static char *get_ibdev(Object *obj, Error **errp)
 {
     return g_strdup(RDMA_BACKEND_VERBS(obj)->ibdev);
@@ -329,7 +319,7 @@ static void set_ibdev(Object *obj, const char *value, Error **errp)
 {
     RdmaVerbs *v = RDMA_BACKEND_VERBS(obj);
 
-    if (may_set(obj, "ibdev", errp)) {
+    if (rdma_backend_may_set(obj, "ibdev", errp)) {
         g_free(v->ibdev);
         v->ibdev = g_strdup(value);
     }
@@ -346,7 +336,7 @@ static void set_port(Object *obj, Visitor *visitor, const char *name,
 {
     uint8_t port;
 
-    if (may_set(obj, name, errp) &&
+    if (rdma_backend_may_set(obj, name, errp) &&
         visit_type_uint8(visitor, name, &port, errp)) {
         RDMA_BACKEND_VERBS(obj)->port_num = port;
     }
@@ -359,7 +349,7 @@ static int get_gid_mode(Object *obj, Error **errp)
 
 static void set_gid_mode(Object *obj, int value, Error **errp)
 {
-    if (may_set(obj, "gid-mode", errp)) {
+    if (rdma_backend_may_set(obj, "gid-mode", errp)) {
         RDMA_BACKEND_VERBS(obj)->gid_mode = value;
     }
 }
@@ -375,7 +365,7 @@ static void set_max_memory(Object *obj, Visitor *visitor, const char *name,
 {
     uint64_t max;
 
-    if (may_set(obj, name, errp) &&
+    if (rdma_backend_may_set(obj, name, errp) &&
         visit_type_size(visitor, name, &max, errp)) {
         RDMA_BACKEND_VERBS(obj)->max_memory = max;
     }
@@ -388,7 +378,7 @@ static bool get_cm(Object *obj, Error **errp)
 
 static void set_cm(Object *obj, bool value, Error **errp)
 {
-    if (may_set(obj, "cm", errp)) {
+    if (rdma_backend_may_set(obj, "cm", errp)) {
         RDMA_BACKEND_VERBS(obj)->cm = value;
     }
 }

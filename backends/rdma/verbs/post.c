@@ -263,26 +263,6 @@ static int post_host(VerbsQp *qp, const RdmaSendWr *wr, struct ibv_send_wr *h)
 }
 
 /*
- * The request is bad, but must fail after those before it are done. Post a
- * request without valid memory instead, which the host fails in its turn.
- * Returns whether that was possible.
- */
-static bool post_poison(VerbsQp *qp, uint64_t wr_id)
-{
-    struct ibv_sge sge = { .length = 1 };
-    struct ibv_send_wr *bad, h = {
-        .wr_id = wr_id,
-        .opcode = IBV_WR_SEND,
-        .send_flags = IBV_SEND_SIGNALED,
-        .sg_list = &sge,
-        .num_sge = 1,
-    };
-
-    return qp->init.qp_type != RDMA_QPT_UD &&
-           ibv_post_send(qp->qp, &h, &bad) == 0;
-}
-
-/*
  * No host has the address, so the datagram is lost. But its completion implies
  * that the sends before it are done. If the host does not report their end,
  * post an empty datagram to the address of the last one, but to no QP there.
@@ -320,7 +300,9 @@ static void post_bad(RdmaVerbs *v, VerbsQp *qp, VerbsWqe *wqe,
         return;
     }
     wqe->status = status;
-    if (post_poison(qp, verbs_wq_next_wr_id(qp, RDMA_SQ))) {
+    /* The host fails the request in its turn, after those before it. */
+    if (qp->init.qp_type != RDMA_QPT_UD &&
+        verbs_post_poison(qp, verbs_wq_next_wr_id(qp, RDMA_SQ), NULL)) {
         verbs_wq_push(&qp->sq);
         return;
     }

@@ -280,30 +280,35 @@ static uint32_t count_to(const VerbsWq *wq, uint32_t seq)
     return n <= wq->count ? n : 0;
 }
 
+bool verbs_post_poison(VerbsQp *qp, uint64_t wr_id, VerbsAh *ah)
+{
+    struct ibv_sge sge = { .length = 1 };
+    struct ibv_send_wr *bad, h = {
+        .wr_id = wr_id,
+        .opcode = IBV_WR_SEND,
+        .send_flags = IBV_SEND_SIGNALED,
+        .sg_list = &sge,
+        .num_sge = 1,
+    };
+
+    if (qp->init.qp_type == RDMA_QPT_UD) {
+        h.wr.ud.ah = verbs_ah_host(ah);
+    }
+    return ibv_post_send(qp->qp, &h, &bad) == 0;
+}
+
 /*
  * The QP is in ERR: post a request after those whose end the host does not
  * report. The host flushes it, and verbs_wq_complete() handles that.
  */
 static void post_mark(VerbsQp *qp)
 {
-    struct ibv_sge sge = { .length = 1 };
-    struct ibv_send_wr *bad, h = {
-        .wr_id = (uint64_t)qp->id << 32 | WR_ID_MARK | qp->mark << 1,
-        .opcode = IBV_WR_SEND,
-        .send_flags = IBV_SEND_SIGNALED,
-        .sg_list = &sge,
-        .num_sge = 1,
-    };
     VerbsWqe *wqe = wqe_at(&qp->sq, qp->mark);
 
     qp->mark_wanted = false;
-    if (!count_to(&qp->sq, qp->mark) || wqe->local) {
-        return;
-    }
-    if (qp->init.qp_type == RDMA_QPT_UD) {
-        h.wr.ud.ah = verbs_ah_host(wqe->ah);
-    }
-    if (ibv_post_send(qp->qp, &h, &bad)) {
+    if (count_to(&qp->sq, qp->mark) && !wqe->local &&
+        !verbs_post_poison(qp, (uint64_t)qp->id << 32 | WR_ID_MARK |
+                               qp->mark << 1, wqe->ah)) {
         flush_queue(&qp->sq);
     }
 }
