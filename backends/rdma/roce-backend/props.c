@@ -8,10 +8,25 @@
 #include "net/util.h"
 #include "int.h"
 
-/* Mbit/s */
-#define DCQCN_RATE_MAX 4000000
-/* ns; the VM may wait for a port that looks for frames. */
-#define SHM_POLL_LIMIT 50000
+/* A number that is 0, or in a range */
+typedef struct Setting {
+    const char *name;
+    size_t offset;                  /* of a uint32_t in RdmaRoce */
+    uint32_t min, max;
+    const char *description;
+} Setting;
+
+static const Setting settings[] = {
+    { "mtu", offsetof(RdmaRoce, mtu), RDMA_ROCE_MTU_MIN, RDMA_ROCE_MTU_MAX,
+      "MTU of the link in bytes of IP packet, 0: as NIC or netdev say" },
+    { "dcqcn-rate", offsetof(RdmaRoce, dcqcn_rate), 1, 4000000,
+      "rate of the line in Mbit/s, for DCQCN; 0: queue pairs do not slow "
+      "down for marks" },
+    /* The VM may wait for a port that polls. */
+    { "shm-poll-max-ns", offsetof(RdmaRoce, shm_poll_max), 1, 50000,
+      "how long to poll for more frames by shared memory before sleeping, if "
+      "some came soon after each other; 0: not at all" },
+};
 
 static char *rdma_roce_get_netdev(Object *obj, Error **errp)
 {
@@ -28,28 +43,32 @@ static void rdma_roce_set_netdev(Object *obj, const char *value, Error **errp)
     }
 }
 
-static void rdma_roce_get_mtu(Object *obj, Visitor *v, const char *name,
-                              void *opaque, Error **errp)
+/* @opaque: the Setting */
+static void rdma_roce_get_number(Object *obj, Visitor *v, const char *name,
+                                 void *opaque, Error **errp)
 {
-    visit_type_uint32(v, name, &RDMA_BACKEND_ROCE(obj)->mtu, errp);
+    const Setting *s = opaque;
+
+    visit_type_uint32(v, name, (uint32_t *)((char *)obj + s->offset), errp);
 }
 
-static void rdma_roce_set_mtu(Object *obj, Visitor *v, const char *name,
-                              void *opaque, Error **errp)
+static void rdma_roce_set_number(Object *obj, Visitor *v, const char *name,
+                                 void *opaque, Error **errp)
 {
-    uint32_t mtu;
+    const Setting *s = opaque;
+    uint32_t value;
 
     if (!rdma_backend_may_set(obj, name, errp) ||
-        !visit_type_uint32(v, name, &mtu, errp)) {
+        !visit_type_uint32(v, name, &value, errp)) {
         return;
     }
-    if (mtu && (mtu < RDMA_ROCE_MTU_MIN || mtu > RDMA_ROCE_MTU_MAX)) {
+    if (value && (value < s->min || value > s->max)) {
         error_setg(errp, "Property '%s.%s' is %u, and must be 0 or in the "
-                   "range %u to %u", object_get_typename(obj), name, mtu,
-                   RDMA_ROCE_MTU_MIN, RDMA_ROCE_MTU_MAX);
+                   "range %u to %u", object_get_typename(obj), name, value,
+                   s->min, s->max);
         return;
     }
-    RDMA_BACKEND_ROCE(obj)->mtu = mtu;
+    *(uint32_t *)((char *)obj + s->offset) = value;
 }
 
 static char *rdma_roce_get_mac(Object *obj, Error **errp)
@@ -70,30 +89,6 @@ static void rdma_roce_set_mac(Object *obj, const char *value, Error **errp)
         return;
     }
     RDMA_BACKEND_ROCE(obj)->mac = mac;
-}
-
-static void rdma_roce_get_dcqcn(Object *obj, Visitor *v, const char *name,
-                                void *opaque, Error **errp)
-{
-    visit_type_uint32(v, name, &RDMA_BACKEND_ROCE(obj)->dcqcn_rate, errp);
-}
-
-static void rdma_roce_set_dcqcn(Object *obj, Visitor *v, const char *name,
-                                void *opaque, Error **errp)
-{
-    uint32_t rate;
-
-    if (!rdma_backend_may_set(obj, name, errp) ||
-        !visit_type_uint32(v, name, &rate, errp)) {
-        return;
-    }
-    if (rate > DCQCN_RATE_MAX) {
-        error_setg(errp, "Property '%s.%s' is %u Mbit/s, and must be at most "
-                   "%u", object_get_typename(obj), name, rate,
-                   DCQCN_RATE_MAX);
-        return;
-    }
-    RDMA_BACKEND_ROCE(obj)->dcqcn_rate = rate;
 }
 
 /* @opaque: offset of the counter */
@@ -155,29 +150,6 @@ static void rdma_roce_set_shm_icrc(Object *obj, bool value, Error **errp)
     }
 }
 
-static void rdma_roce_get_shm_poll(Object *obj, Visitor *v, const char *name,
-                                   void *opaque, Error **errp)
-{
-    visit_type_uint32(v, name, &RDMA_BACKEND_ROCE(obj)->shm_poll_max, errp);
-}
-
-static void rdma_roce_set_shm_poll(Object *obj, Visitor *v, const char *name,
-                                   void *opaque, Error **errp)
-{
-    uint32_t max;
-
-    if (!rdma_backend_may_set(obj, name, errp) ||
-        !visit_type_uint32(v, name, &max, errp)) {
-        return;
-    }
-    if (max > SHM_POLL_LIMIT) {
-        error_setg(errp, "Property '%s.%s' is %u ns, and must be at most %u",
-                   object_get_typename(obj), name, max, SHM_POLL_LIMIT);
-        return;
-    }
-    RDMA_BACKEND_ROCE(obj)->shm_poll_max = max;
-}
-
 static void rdma_roce_get_shm_frames(Object *obj, Visitor *v, const char *name,
                                      void *opaque, Error **errp)
 {
@@ -193,23 +165,21 @@ static void rdma_roce_get_shm_frames(Object *obj, Visitor *v, const char *name,
 
 void rdma_roce_add_properties(ObjectClass *oc)
 {
+    for (int i = 0; i < ARRAY_SIZE(settings); i++) {
+        object_class_property_add(oc, settings[i].name, "uint32",
+                                  rdma_roce_get_number, rdma_roce_set_number,
+                                  NULL, (void *)&settings[i]);
+        object_class_property_set_description(oc, settings[i].name,
+                                              settings[i].description);
+    }
     object_class_property_add_str(oc, "netdev", rdma_roce_get_netdev,
                                   rdma_roce_set_netdev);
     object_class_property_set_description(oc, "netdev",
         "ID of the netdev that carries the RoCEv2 frames");
-    object_class_property_add(oc, "mtu", "uint32", rdma_roce_get_mtu,
-                              rdma_roce_set_mtu, NULL, NULL);
-    object_class_property_set_description(oc, "mtu",
-        "MTU of the link in bytes of IP packet, 0: as NIC or netdev say");
     object_class_property_add_str(oc, "mac", rdma_roce_get_mac,
                                   rdma_roce_set_mac);
     object_class_property_set_description(oc, "mac",
         "MAC address of the port, by default the paired NIC's");
-    object_class_property_add(oc, "dcqcn-rate", "uint32", rdma_roce_get_dcqcn,
-                              rdma_roce_set_dcqcn, NULL, NULL);
-    object_class_property_set_description(oc, "dcqcn-rate",
-        "rate of the line in Mbit/s, for DCQCN; 0: queue pairs do not slow "
-        "down for marks");
     object_class_property_add(oc, "ecn-marked", "uint64", rdma_roce_get_ecn,
                               NULL, NULL,
                               (void *)offsetof(RoceEcnStats, marked));
@@ -237,12 +207,6 @@ void rdma_roce_add_properties(ObjectClass *oc)
                                    rdma_roce_set_shm_icrc);
     object_class_property_set_description(oc, "shm-icrc",
         "make an ICRC for frames that are sent by shared memory, too");
-    object_class_property_add(oc, "shm-poll-max-ns", "uint32",
-                              rdma_roce_get_shm_poll, rdma_roce_set_shm_poll,
-                              NULL, NULL);
-    object_class_property_set_description(oc, "shm-poll-max-ns",
-        "how long to look for more frames by shared memory before sleeping, "
-        "if some came soon after each other; 0: not at all");
     object_class_property_add(oc, "shm-tx-frames", "uint64",
                               rdma_roce_get_shm_frames, NULL, NULL,
                               rdma_roce_shm_tx_frames);
